@@ -1,0 +1,75 @@
+"""What all benchmarks share: interleaved rounds, ratios of medians with a bootstrap interval, the closing JSON line.
+
+Two things are compared in one run, a ratio each; the lower end of the 95 % bootstrap interval of the ratio of medians
+decides, and both are printed.
+"""
+import argparse
+import json
+import os
+import random
+import statistics
+import subprocess
+
+
+def arguments(description):
+    parser = argparse.ArgumentParser(description=description)
+    parser.add_argument("--build", required=True, help="a release build")
+    parser.add_argument("--rounds", type=int, default=21)
+    return parser.parse_args()
+
+
+def interval(a, b, draws=2000, seed=1):
+    """The 95 % bootstrap interval of median(a) / median(b)."""
+    rng = random.Random(seed)
+    ratios = sorted(
+        statistics.median(rng.choices(a, k=len(a))) / statistics.median(rng.choices(b, k=len(b))) for _ in range(draws))
+    return ratios[int(0.025 * draws)], ratios[int(0.975 * draws)]
+
+
+class Report:
+    """Collects figures; a ratio is printed with its interval and its limit, and ends up in the last line."""
+
+    def __init__(self):
+        self.ratios, self.passed, self.figures = {}, {}, {}
+
+    def ratio(self, name, ours, theirs, limit, unit="ns", scale=1.0):
+        middle = statistics.median(ours) / statistics.median(theirs)
+        low, high = interval(ours, theirs)
+        self.ratios[name] = round(middle, 4)
+        self.passed[name] = low <= limit
+        self.figures[name] = {"ours": statistics.median(ours) * scale, "theirs": statistics.median(theirs) * scale,
+                              "unit": unit, "low": round(low, 4), "high": round(high, 4), "limit": limit}
+        print(f"{name}: {statistics.median(ours) * scale:.4g} against {statistics.median(theirs) * scale:.4g} {unit}, "
+              f"ratio {middle:.4f} [{low:.4f}, {high:.4f}], at most {limit}: "
+              f"{'yes' if low <= limit else 'NO'}")
+
+    def number(self, name, value, limit, unit=""):
+        self.ratios[name] = round(value, 4)
+        self.passed[name] = value <= limit
+        self.figures[name] = {"ours": value, "limit": limit, "unit": unit}
+        print(f"{name}: {value:.6g} {unit}, at most {limit}: {'yes' if value <= limit else 'NO'}")
+
+    def close(self):
+        print(json.dumps({"ratios": self.ratios, "passed": self.passed, "figures": self.figures}))
+
+
+class Server:
+    """A benchmark program that measures when it is told to: one line in, one line of numbers out."""
+
+    def __init__(self, build, name, *args):
+        path = os.path.join(build, "bin", name)
+        if not os.path.exists(path):
+            path = os.path.join(build, "bench", name)
+        self.process = subprocess.Popen([path, *args], stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True)
+
+    def ask(self, *words):
+        self.process.stdin.write(" ".join(str(w) for w in words) + "\n")
+        self.process.stdin.flush()
+        line = self.process.stdout.readline()
+        if not line:
+            raise SystemExit(f"the benchmark program ended at '{' '.join(map(str, words))}'")
+        return float(line)
+
+    def close(self):
+        self.process.stdin.close()
+        self.process.wait()

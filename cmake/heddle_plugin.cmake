@@ -1,0 +1,59 @@
+# heddle_plugin(NAME SOURCES file... [COMMON] [LIBRARIES lib...] [INCLUDES dir...] [DEFINITIONS def...] [NO_INSTALL])
+#
+# Builds libheddle_plugin_NAME.so as target heddle_plugin_NAME: a module that links nothing of Heddle, with hidden
+# symbols and heddle_plugin_entry as its one export, installed in lib/heddle/plugins. COMMON compiles the sources of
+# plugins/common (reference kernels, shape helpers) into it; they are included as "plugins/common/FILE.h".
+#
+# The same file serves Heddle's own build and an outside project's, after find_package(heddle).
+
+if(EXISTS "${CMAKE_CURRENT_LIST_DIR}/../plugins/plugin.map")
+  get_filename_component(HEDDLE_PLUGIN_ROOT "${CMAKE_CURRENT_LIST_DIR}/.." ABSOLUTE)
+  set(HEDDLE_PLUGIN_INCLUDE "${HEDDLE_PLUGIN_ROOT}/include")
+  set(HEDDLE_PLUGIN_MAP "${HEDDLE_PLUGIN_ROOT}/plugins/plugin.map")
+else() # installed: heddle-config.cmake has set HEDDLE_PLUGIN_ROOT and HEDDLE_PLUGIN_INCLUDE
+  set(HEDDLE_PLUGIN_MAP "${CMAKE_CURRENT_LIST_DIR}/plugin.map")
+endif()
+
+function(heddle_plugin name)
+  cmake_parse_arguments(PARSE_ARGV 1 arg "COMMON;NO_INSTALL" "" "SOURCES;LIBRARIES;INCLUDES;DEFINITIONS")
+  if(arg_UNPARSED_ARGUMENTS)
+    message(FATAL_ERROR "heddle_plugin(${name}): unknown words: ${arg_UNPARSED_ARGUMENTS}")
+  endif()
+  if(NOT arg_SOURCES)
+    message(FATAL_ERROR "heddle_plugin(${name}): no SOURCES")
+  endif()
+  if(NOT name MATCHES "^[a-z][a-z0-9_]*$")
+    message(FATAL_ERROR "heddle_plugin(${name}): a plugin's name is lower-case letters, digits and underscores")
+  endif()
+  if(arg_COMMON)
+    file(GLOB common CONFIGURE_DEPENDS
+      "${HEDDLE_PLUGIN_ROOT}/plugins/common/*.c" "${HEDDLE_PLUGIN_ROOT}/plugins/common/ref/*.c")
+  endif()
+
+  set(target heddle_plugin_${name})
+  find_package(Threads REQUIRED)
+  add_library(${target} MODULE ${arg_SOURCES} ${common})
+  target_include_directories(${target} PRIVATE
+    "${HEDDLE_PLUGIN_INCLUDE}" "${HEDDLE_PLUGIN_ROOT}" ${arg_INCLUDES})
+  target_compile_definitions(${target} PRIVATE ${arg_DEFINITIONS})
+  target_link_libraries(${target} PRIVATE ${arg_LIBRARIES} Threads::Threads m)
+  target_link_options(${target} PRIVATE "LINKER:--version-script=${HEDDLE_PLUGIN_MAP}" "LINKER:--as-needed")
+  if(NOT "${CMAKE_C_FLAGS} ${HEDDLE_SANITIZE}" MATCHES "sanitize|address|undefined|thread")
+    target_link_options(${target} PRIVATE "LINKER:-z,defs")
+  endif()
+  set_target_properties(${target} PROPERTIES
+    PREFIX lib
+    OUTPUT_NAME heddle_plugin_${name}
+    SUFFIX .so
+    C_VISIBILITY_PRESET hidden
+    POSITION_INDEPENDENT_CODE ON
+    INSTALL_RPATH ""
+    LINK_DEPENDS "${HEDDLE_PLUGIN_MAP}"
+    LIBRARY_OUTPUT_DIRECTORY "${PROJECT_BINARY_DIR}/lib/heddle/plugins")
+  if(NOT arg_NO_INSTALL)
+    if(NOT CMAKE_INSTALL_LIBDIR)
+      set(CMAKE_INSTALL_LIBDIR lib)
+    endif()
+    install(TARGETS ${target} LIBRARY DESTINATION "${CMAKE_INSTALL_LIBDIR}/heddle/plugins")
+  endif()
+endfunction()

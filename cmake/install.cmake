@@ -1,0 +1,31 @@
+# Installs headers, library, the sources that plugins share, the CMake package and the pkg-config file. Everything in a
+# prefix finds the rest by relative path, so the prefix can be moved.
+include(CMakePackageConfigHelpers)
+set(package_dir "${CMAKE_INSTALL_LIBDIR}/cmake/heddle")
+set(shared_dir "${CMAKE_INSTALL_DATADIR}/heddle")
+
+install(TARGETS heddle EXPORT heddle-targets LIBRARY)
+install(EXPORT heddle-targets NAMESPACE heddle:: DESTINATION "${package_dir}")
+if(EXISTS "${PROJECT_SOURCE_DIR}/include/heddle")
+  install(DIRECTORY include/heddle DESTINATION "${CMAKE_INSTALL_INCLUDEDIR}" FILES_MATCHING PATTERN "*.h")
+endif()
+if(EXISTS "${PROJECT_SOURCE_DIR}/plugins/common")
+  install(DIRECTORY plugins/common DESTINATION "${shared_dir}/plugins"
+    FILES_MATCHING PATTERN "*.c" PATTERN "*.h" PATTERN "*.cl" PATTERN "*.inc")
+endif()
+
+configure_package_config_file(cmake/heddle-config.cmake.in "${PROJECT_BINARY_DIR}/heddle-config.cmake"
+  INSTALL_DESTINATION "${package_dir}"
+  PATH_VARS CMAKE_INSTALL_INCLUDEDIR shared_dir
+  NO_CHECK_REQUIRED_COMPONENTS_MACRO)
+write_basic_package_version_file("${PROJECT_BINARY_DIR}/heddle-config-version.cmake" COMPATIBILITY SameMinorVersion)
+install(FILES
+  "${PROJECT_BINARY_DIR}/heddle-config.cmake" "${PROJECT_BINARY_DIR}/heddle-config-version.cmake"
+  cmake/heddle_plugin.cmake plugins/plugin.map
+  DESTINATION "${package_dir}")
+
+file(RELATIVE_PATH pc_to_prefix
+  "${CMAKE_INSTALL_FULL_LIBDIR}/pkgconfig" "${CMAKE_INSTALL_PREFIX}")
+string(REGEX REPLACE "/$" "" pc_to_prefix "${pc_to_prefix}")
+configure_file(cmake/heddle.pc.in "${PROJECT_BINARY_DIR}/heddle.pc" @ONLY)
+install(FILES "${PROJECT_BINARY_DIR}/heddle.pc" DESTINATION "${CMAKE_INSTALL_LIBDIR}/pkgconfig")

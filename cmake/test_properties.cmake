@@ -1,0 +1,17 @@
+# heddle_read_test_words(SOURCE FOLDER SECONDS): sets test_labels and test_timeout for a test file, from what its first
+# 20 lines say; see tests.cmake.
+function(heddle_read_test_words source folder seconds)
+  file(STRINGS "${source}" lines LIMIT_COUNT 20)
+  set(labels "${folder}")
+  foreach(line IN LISTS lines)
+    if(line MATCHES "labels: ([a-z ]+)")
+      string(REGEX MATCHALL "[a-z]+" more "${CMAKE_MATCH_1}")
+      list(APPEND labels ${more})
+    endif()
+    if(line MATCHES "timeout: ([0-9]+)")
+      set(seconds "${CMAKE_MATCH_1}")
+    endif()
+  endforeach()
+  set(test_labels "${labels}" PARENT_SCOPE)
+  set(test_timeout "${seconds}" PARENT_SCOPE)
+endfunction()

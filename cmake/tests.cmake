@@ -1,0 +1,131 @@
+# Registers the tests with CTest.
+#
+#   tests/FOLDER/test_NAME.c             a cmocka program on tests/cases.h; one test a case, FOLDER/NAME/CASE
+#   tests/{python,oracle}/test_NAME.py   one test a file, FOLDER/NAME, by pytest
+#   tests/FOLDER/CMakeLists.txt          anything else
+#
+# Each test has its folder as a label. A source may add to that, in its first 20 lines, with "labels: slow threads" and
+# "timeout: 600" (seconds). The label "serial" makes a test run alone; "slow" is left out of the sanitizer runs, and
+# "threads" is what the ThreadSanitizer run takes.
+set(test_environment "HEDDLE_BUILD=${PROJECT_BINARY_DIR}")
+if(HEDDLE_SANITIZE)
+  list(APPEND test_environment "HEDDLE_SANITIZE=${HEDDLE_SANITIZE}"
+    "UBSAN_OPTIONS=print_stacktrace=1" "TSAN_OPTIONS=halt_on_error=1:second_deadlock_stack=1"
+    "ASAN_OPTIONS=detect_stack_use_after_return=1:strict_string_checks=1")
+endif()
+
+# ---- C programs --------------------------------------------------------------------------------------------------
+# heddle_c_test(FOLDER SOURCE [LIBRARY...]): also for the CMakeLists.txt of a test folder.
+function(heddle_c_test folder source)
+  get_filename_component(source "${source}" ABSOLUTE)
+  get_filename_component(name "${source}" NAME_WE)
+  string(REGEX REPLACE "^test_" "" name "${name}")
+  set(target test_${folder}_${name})
+  set(found "${PROJECT_BINARY_DIR}/tests/${target}_cases.cmake")
+  set(wrapper "${PROJECT_BINARY_DIR}/tests/${target}.cmake")
+
+  add_executable(${target} "${source}")
+  target_include_directories(${target} PRIVATE "${PROJECT_SOURCE_DIR}/tests")
+  target_compile_definitions(${target} PRIVATE
+    HEDDLE_TEST_BUILD="${PROJECT_BINARY_DIR}" HEDDLE_TEST_SOURCE="${PROJECT_SOURCE_DIR}")
+  target_link_libraries(${target} PRIVATE heddle_internal heddle_dlpack PkgConfig::CMOCKA ${ARGN})
+  set_target_properties(${target} PROPERTIES RUNTIME_OUTPUT_DIRECTORY "${PROJECT_BINARY_DIR}/tests")
+  add_custom_command(TARGET ${target} POST_BUILD
+    COMMAND "${CMAKE_COMMAND}" "-DPROGRAM=$<TARGET_FILE:${target}>" "-DSOURCE=${source}"
+      "-DPREFIX=${folder}/${name}" "-DFOLDER=${folder}" "-DOUT=${found}" "-DENVIRONMENT=${test_environment}"
+      -P "${PROJECT_SOURCE_DIR}/cmake/discover_cases.cmake"
+    BYPRODUCTS "${found}" VERBATIM)
+  file(WRITE "${wrapper}" "if(EXISTS \"${found}\")\n  include(\"${found}\")\nelse()\n"
+    "  add_test(${folder}/${name}/NOT_BUILT \"${target}-is-not-built\")\nendif()\n")
+  set_property(DIRECTORY "${PROJECT_SOURCE_DIR}" APPEND PROPERTY TEST_INCLUDE_FILES "${wrapper}")
+endfunction()
+
+pkg_check_modules(CMOCKA IMPORTED_TARGET cmocka)
+if(CMOCKA_FOUND)
+  file(GLOB c_tests CONFIGURE_DEPENDS tests/*/test_*.c)
+  foreach(source IN LISTS c_tests)
+    get_filename_component(folder "${source}" DIRECTORY)
+    get_filename_component(folder "${folder}" NAME)
+    heddle_c_test(${folder} "${source}")
+  endforeach()
+else()
+  message(WARNING "cmocka is not installed, so the C tests are left out; scripts/setup installs it.")
+endif()
+
+# ---- Python files ------------------------------------------------------------------------------------------------
+include(cmake/test_properties.cmake)
+set(has_pytest 1)
+if(EXISTS "${HEDDLE_PYTHON}")
+  execute_process(COMMAND "${HEDDLE_PYTHON}" -c "import pytest" RESULT_VARIABLE has_pytest OUTPUT_QUIET ERROR_QUIET)
+endif()
+if(has_pytest EQUAL 0)
+  file(GLOB python_tests CONFIGURE_DEPENDS tests/python/test_*.py tests/oracle/test_*.py)
+  foreach(source IN LISTS python_tests)
+    get_filename_component(folder "${source}" DIRECTORY)
+    get_filename_component(folder "${folder}" NAME)
+    get_filename_component(name "${source}" NAME_WE)
+    string(REGEX REPLACE "^test_" "" name "${name}")
+    heddle_read_test_words("${source}" ${folder} 900)
+    set(serial OFF)
+    if("serial" IN_LIST test_labels)
+      set(serial ON)
+    endif()
+    set_property(DIRECTORY APPEND PROPERTY CMAKE_CONFIGURE_DEPENDS "${source}")
+    add_test(NAME ${folder}/${name}
+      COMMAND "${HEDDLE_PYTHON}" -m pytest -q -p no:cacheprovider "${source}"
+      WORKING_DIRECTORY "${PROJECT_SOURCE_DIR}")
+    set_tests_properties(${folder}/${name} PROPERTIES TIMEOUT ${test_timeout} SKIP_RETURN_CODE 77
+      RUN_SERIAL ${serial} LABELS "${test_labels}"
+      ENVIRONMENT "${test_environment};PYTHONDONTWRITEBYTECODE=1;PYTHONPATH=${PROJECT_SOURCE_DIR}/tests")
+  endforeach()
+else()
+  message(WARNING "${HEDDLE_PYTHON} with pytest is not there, so the Python tests are left out; scripts/setup makes it.")
+endif()
+
+# ---- Public headers, each alone ----------------------------------------------------------------------------------
+find_program(HEDDLE_CXX NAMES c++ g++ clang++ DOC "C++ compiler, for the test of the public headers")
+set(alone "-fsyntax-only" "-I${PROJECT_SOURCE_DIR}/include" -Wall -Wextra -Wpedantic -Werror)
+file(GLOB headers CONFIGURE_DEPENDS include/heddle/*.h)
+foreach(header IN LISTS headers)
+  get_filename_component(name "${header}" NAME_WE)
+  set(unit "${PROJECT_BINARY_DIR}/tests/header/${name}")
+  foreach(language c cc)
+    file(CONFIGURE OUTPUT "${unit}.${language}" CONTENT "#include \"heddle/${name}.h\"\n#include \"heddle/${name}.h\"\n")
+  endforeach()
+  add_test(NAME header/${name}/c11 COMMAND "${CMAKE_C_COMPILER}" -std=c11 ${alone} "${unit}.c")
+  set(registered header/${name}/c11)
+  if(HEDDLE_CXX)
+    add_test(NAME header/${name}/cxx17 COMMAND "${HEDDLE_CXX}" -std=c++17 ${alone} "${unit}.cc")
+    list(APPEND registered header/${name}/cxx17)
+  endif()
+  if(name STREQUAL "plugin")
+    add_test(NAME header/plugin/padded COMMAND "${CMAKE_C_COMPILER}" -std=c11 ${alone} -Wpadded "${unit}.c")
+    list(APPEND registered header/plugin/padded)
+  endif()
+  set_tests_properties(${registered} PROPERTIES LABELS header TIMEOUT 120)
+endforeach()
+
+# ---- Symbols and the shape of the tree ---------------------------------------------------------------------------
+find_program(HEDDLE_PYTHON3 NAMES python3 DOC "Any Python 3, for the checks that need no packages")
+if(HEDDLE_PYTHON3 AND CMAKE_NM)
+  set(check "${HEDDLE_PYTHON3}" "${PROJECT_SOURCE_DIR}/tests/abi/check_symbols.py" --nm "${CMAKE_NM}")
+  add_test(NAME abi/public-symbols COMMAND ${check} library $<TARGET_FILE:heddle>
+    "${PROJECT_SOURCE_DIR}/tests/abi/public-symbols.txt")
+  set(registered abi/public-symbols)
+  foreach(name IN LISTS HEDDLE_BUILT_PLUGINS)
+    add_test(NAME abi/plugin-symbols/${name} COMMAND ${check} plugin $<TARGET_FILE:heddle_plugin_${name}>)
+    list(APPEND registered abi/plugin-symbols/${name})
+  endforeach()
+  set_tests_properties(${registered} PROPERTIES LABELS abi TIMEOUT 120)
+
+  add_test(NAME tree/rules COMMAND "${HEDDLE_PYTHON3}" "${PROJECT_SOURCE_DIR}/tests/tree/check_tree.py"
+    "${PROJECT_SOURCE_DIR}")
+  set_tests_properties(tree/rules PROPERTIES LABELS tree TIMEOUT 120)
+endif()
+
+# ---- Folders with more to say ------------------------------------------------------------------------------------
+file(GLOB more CONFIGURE_DEPENDS tests/*/CMakeLists.txt)
+foreach(file IN LISTS more)
+  get_filename_component(folder "${file}" DIRECTORY)
+  add_subdirectory("${folder}")
+endforeach()

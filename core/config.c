@@ -1,0 +1,224 @@
+/* core/config.c: what wins among call, variable, file and default, and where each value came from.
+ * The environment and the file are copied when the context is created; the file's reader is core/config_file.c. */
+#define _GNU_SOURCE /* secure_getenv, sched_getaffinity */
+#include <sched.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "core/alloc.h"
+#include "core/config_file.h"
+#include "core/error.h"
+
+extern char **environ;
+
+/* Sources, strongest first. */
+enum { FROM_CALL, FROM_VARIABLE, FROM_FILE, FROM_DEFAULT, SOURCES };
+
+struct heddle__config {
+  heddle__entries from[SOURCES]; /* keys of variables are the variables' names */
+  char *path;                    /* of the file, or NULL */
+};
+
+heddle_status heddle__entries_add(heddle__entries *list, const char *key, size_t key_length, const char *value,
+                                  heddle_error *err) {
+  if (list->count == list->capacity) {
+    size_t more = list->capacity == 0 ? 16 : list->capacity * 2;
+    heddle__entry *grown = heddle__grow(list->data, list->capacity, more, sizeof *grown);
+    if (grown == NULL) return heddle__no_memory(err, "the configuration");
+    list->data = grown;
+    list->capacity = more;
+  }
+  heddle__entry *e = &list->data[list->count];
+  e->key = heddle__strndup(key, key_length);
+  e->value = heddle__strdup(value);
+  list->count++; /* half-built entries are freed too */
+  return e->key != NULL && e->value != NULL ? HEDDLE_OK : heddle__no_memory(err, "the configuration");
+}
+
+static const char *find(const heddle__entries *list, const char *key) {
+  for (size_t i = list->count; i-- > 0;) /* the last one that was given wins */
+    if (strcmp(list->data[i].key, key) == 0) return list->data[i].value;
+  return NULL;
+}
+
+bool heddle__config_is_off(const char *value) {
+  return strcmp(value, "0") == 0 || strcmp(value, "off") == 0 || strcmp(value, "none") == 0;
+}
+
+/* Lower-case words with dots between: what can be turned into a variable's name. */
+static bool is_key(const char *key) {
+  if (key == NULL || key[0] == '\0') return false;
+  size_t n = strspn(key, "abcdefghijklmnopqrstuvwxyz0123456789_.");
+  return key[n] == '\0' && n < 200 && key[0] != '.' && key[n - 1] != '.';
+}
+
+/* ---- sources */
+
+static heddle_status read_call(heddle__config *c, const heddle_setting *settings, size_t n, heddle_error *err) {
+  for (size_t i = 0; i < n; i++) {
+    if (!is_key(settings[i].key))
+      return heddle__fail(err, HEDDLE_EINVAL, "setting %zu: '%s' is no key; keys are like \"sim.delay_us\"", i,
+                          settings[i].key != NULL ? settings[i].key : "(NULL)");
+    if (settings[i].value == NULL)
+      return heddle__fail(err, HEDDLE_EINVAL, "setting '%s': the value is NULL", settings[i].key);
+    heddle_status s =
+        heddle__entries_add(&c->from[FROM_CALL], settings[i].key, strlen(settings[i].key), settings[i].value, err);
+    if (s != HEDDLE_OK) return s;
+  }
+  return HEDDLE_OK;
+}
+
+/* secure_getenv gives nothing in a privileged process. An empty variable is one that is not set. */
+static heddle_status read_variables(heddle__config *c, heddle_error *err) {
+  for (char **p = environ; p != NULL && *p != NULL; p++) {
+    const char *equals = strchr(*p, '=');
+    char name[256];
+    if (strncmp(*p, "HEDDLE_", 7) != 0 || equals == NULL || (size_t)(equals - *p) >= sizeof name) continue;
+    memcpy(name, *p, (size_t)(equals - *p));
+    name[equals - *p] = '\0';
+    const char *value = secure_getenv(name);
+    if (value == NULL || value[0] == '\0') continue;
+    heddle_status s = heddle__entries_add(&c->from[FROM_VARIABLE], name, strlen(name), value, err);
+    if (s != HEDDLE_OK) return s;
+  }
+  return HEDDLE_OK;
+}
+
+static heddle_status read_defaults(heddle__config *c, heddle_error *err) {
+  cpu_set_t cores;
+  char threads[16];
+  int n = sched_getaffinity(0, sizeof cores, &cores) == 0 ? CPU_COUNT(&cores) : 1;
+  snprintf(threads, sizeof threads, "%d", n < 1 ? 1 : n);
+  heddle_status s = heddle__entries_add(&c->from[FROM_DEFAULT], "threads", 7, threads, err);
+  return s == HEDDLE_OK ? heddle__entries_add(&c->from[FROM_DEFAULT], "log", 3, "warn", err) : s;
+}
+
+/* The file that was named, else the user's, else the system's; *path stays NULL where there is none. */
+static heddle_status find_file(heddle__config *c, heddle_error *err) {
+  const char *named = NULL;
+  if (heddle__config_get(c, "config", &named, NULL)) {
+    if (heddle__config_is_off(named)) return HEDDLE_OK;
+    c->path = heddle__strdup(named);
+    if (c->path == NULL) return heddle__no_memory(err, "the configuration");
+    return heddle__config_file_read(c->path, true, &c->from[FROM_FILE], err);
+  }
+  const char *config_home = secure_getenv("XDG_CONFIG_HOME");
+  const char *home = secure_getenv("HOME");
+  for (int i = 0; i < 2; i++) {
+    if (i == 1) c->path = heddle__strdup(HEDDLE_SYSCONFDIR "/heddle/config.json");
+    else if (config_home != NULL && config_home[0] == '/')
+      c->path = heddle__format("%s/heddle/config.json", config_home);
+    else if (home != NULL && home[0] == '/') c->path = heddle__format("%s/.config/heddle/config.json", home);
+    else continue;
+    if (c->path == NULL) return heddle__no_memory(err, "the configuration");
+    heddle_status s = heddle__config_file_read(c->path, false, &c->from[FROM_FILE], err);
+    if (s != HEDDLE_ENOTFOUND) return s;
+    heddle__free(c->path);
+    c->path = NULL;
+  }
+  return HEDDLE_OK;
+}
+
+heddle_status heddle__config_create(const heddle_setting *settings, size_t n, heddle__config **out, heddle_error *err) {
+  if (settings == NULL && n != 0) return heddle__fail(err, HEDDLE_EINVAL, "%zu settings at NULL", n);
+  heddle__config *c = heddle__alloc(1, sizeof *c);
+  if (c == NULL) return heddle__no_memory(err, "the configuration");
+  heddle_status s = read_call(c, settings, n, err);
+  if (s == HEDDLE_OK) s = read_variables(c, err);
+  if (s == HEDDLE_OK) s = read_defaults(c, err);
+  if (s == HEDDLE_OK) s = find_file(c, err);
+  if (s != HEDDLE_OK) {
+    heddle__config_release(c);
+    return s;
+  }
+  *out = c;
+  return HEDDLE_OK;
+}
+
+void heddle__config_release(heddle__config *c) {
+  if (c == NULL) return;
+  for (int from = 0; from < SOURCES; from++) {
+    for (size_t i = 0; i < c->from[from].count; i++) {
+      heddle__free(c->from[from].data[i].key);
+      heddle__free(c->from[from].data[i].value);
+    }
+    heddle__free(c->from[from].data);
+  }
+  heddle__free(c->path);
+  heddle__free(c);
+}
+
+/* ---- looking up */
+
+/* The variable of a key: "sim.delay_us" is HEDDLE_SIM_DELAY_US. */
+static bool variable_of(const char *key, char *name, size_t bytes) {
+  int n = snprintf(name, bytes, "HEDDLE_%s", key);
+  if (n < 0 || (size_t)n >= bytes) return false;
+  for (; *name != '\0'; name++)
+    if (*name == '.') *name = '_';
+    else if (*name >= 'a' && *name <= 'z') *name = (char)(*name - 'a' + 'A');
+  return true;
+}
+
+bool heddle__config_get(const heddle__config *c, const char *key, const char **value, const char **origin) {
+  char variable[256];
+  const char *found = find(&c->from[FROM_CALL], key), *from = "call";
+  if (found == NULL && variable_of(key, variable, sizeof variable)) {
+    const heddle__entries *list = &c->from[FROM_VARIABLE];
+    for (size_t i = 0; i < list->count && found == NULL; i++)
+      if (strcmp(list->data[i].key, variable) == 0) {
+        found = list->data[i].value;
+        from = list->data[i].key;
+      }
+  }
+  if (found == NULL && (found = find(&c->from[FROM_FILE], key)) != NULL) from = c->path;
+  if (found == NULL && (found = find(&c->from[FROM_DEFAULT], key)) != NULL) from = "default";
+  if (found == NULL) return false;
+  *value = found;
+  if (origin != NULL) *origin = from;
+  return true;
+}
+
+heddle_status heddle__config_each(const heddle__config *c, const char *prefix, heddle__config_fn each, void *user,
+                                  heddle_error *err) {
+  char variable[256], key[256];
+  size_t n = strlen(prefix);
+  if (!variable_of(prefix, variable, sizeof variable)) return HEDDLE_OK;
+  for (int from = 0; from < SOURCES; from++) {
+    const heddle__entries *list = &c->from[from];
+    for (size_t i = 0; i < list->count; i++) {
+      const char *have = list->data[i].key;
+      if (from == FROM_VARIABLE) {
+        if (strncmp(have, variable, n + 7) != 0 || n + strlen(have) >= sizeof key) continue;
+        size_t k = n;
+        memcpy(key, prefix, n);
+        for (const char *p = have + n + 7; *p != '\0'; p++) key[k++] = *p >= 'A' && *p <= 'Z' ? (char)(*p + 32) : *p;
+        key[k] = '\0';
+      } else {
+        if (strncmp(have, prefix, n) != 0 || strlen(have) >= sizeof key) continue;
+        memcpy(key, have, strlen(have) + 1);
+      }
+      const char *value;
+      if (!heddle__config_get(c, key, &value, NULL) || value != list->data[i].value) continue; /* a stronger one wins */
+      heddle_status s = each(user, key + n, value, err);
+      if (s != HEDDLE_OK) return s;
+    }
+  }
+  return HEDDLE_OK;
+}
+
+void heddle__config_warn(const heddle__config *c, bool (*known)(void *user, const char *word, size_t length),
+                         void *user, const heddle__log *log) {
+  static const char *const words[] = {"devices", "plugins", "plugin_path", "log",   "threads", "layers",
+                                      "place",   "timeout", "trace",       "fault", "limit",   "executor"};
+  const heddle__entries *list = &c->from[FROM_FILE];
+  for (size_t i = 0; i < list->count; i++) {
+    const char *key = list->data[i].key;
+    size_t n = strcspn(key, ".");
+    bool is_known = key[n] == '.' && known(user, key, n);
+    for (size_t k = 0; k < sizeof words / sizeof words[0] && !is_known; k++)
+      is_known = strlen(words[k]) == n && memcmp(words[k], key, n) == 0;
+    if (!is_known) heddle__logf(log, HEDDLE_LOG_WARN, "config", "%s: nothing reads the key '%s'", c->path, key);
+  }
+}

@@ -1,0 +1,33 @@
+/* core/config.h: settings by dotted key, each with where it came from: the call, a variable, the file, a default.
+ * A configuration is read once, when its context is created, and immutable from then on: any thread. */
+#ifndef HEDDLE_CORE_CONFIG_H
+#define HEDDLE_CORE_CONFIG_H
+
+#include <stdbool.h>
+
+#include "core/log.h"
+
+typedef struct heddle__config heddle__config;
+
+/* Takes a copy of the call's settings, of the HEDDLE_* variables (none in a privileged process) and of the
+ * configuration file. HEDDLE_EINVAL for a setting without key or value or with an odd key; HEDDLE_EIO where the file
+ * that was named cannot be read; HEDDLE_EFORMAT, with file and line, where it is malformed. May block on the file. */
+heddle_status heddle__config_create(const heddle_setting *settings, size_t n, heddle__config **out, heddle_error *err);
+void heddle__config_release(heddle__config *config); /* takes NULL */
+
+/* The value that wins, and its origin; both borrowed. false where there is none. origin may be NULL. */
+bool heddle__config_get(const heddle__config *config, const char *key, const char **value, const char **origin);
+
+/* Calls each with (rest of the key after prefix, value) for every key under prefix ("sim.1."), once a key. */
+typedef heddle_status (*heddle__config_fn)(void *user, const char *rest, const char *value, heddle_error *err);
+heddle_status heddle__config_each(const heddle__config *config, const char *prefix, heddle__config_fn each, void *user,
+                                  heddle_error *err);
+
+/* Warns of keys of the file that nothing reads: known says whether a first word is a plugin's name. */
+void heddle__config_warn(const heddle__config *config, bool (*known)(void *user, const char *word, size_t length),
+                         void *user, const heddle__log *log);
+
+/* True for "0", "off" and "none". */
+bool heddle__config_is_off(const char *value);
+
+#endif

@@ -1,0 +1,29 @@
+/* core/context.h: what a context holds, for the rooms above core. */
+#ifndef HEDDLE_CORE_CONTEXT_H
+#define HEDDLE_CORE_CONTEXT_H
+
+#include "core/device.h"
+#include "core/log.h"
+#include "core/pool.h"
+
+/* The context's thread pool; never NULL. */
+heddle__pool *heddle__context_pool(heddle_context *ctx);
+
+/* The context's log. */
+heddle__log *heddle__context_log(heddle_context *ctx);
+
+/* A setting as a number; fallback where unset; HEDDLE_EINVAL, naming key and origin, where it is none or outside
+ * [min, max]. */
+heddle_status heddle__context_number(heddle_context *ctx, const char *key, int64_t fallback, int64_t min, int64_t max,
+                                     int64_t *out, heddle_error *err);
+
+/* HEDDLE_EFORK in a child of a process in which this context had opened a device. One atomic load. */
+heddle_status heddle__context_check_fork(heddle_context *ctx, heddle_error *err);
+
+/* An open trace collects spans of host and plugins until it is written; NULL when none is open. See core/trace.h. */
+struct heddle__trace;
+struct heddle__trace *heddle__context_trace(heddle_context *ctx);
+
+uint64_t heddle__now_ns(void);
+
+#endif

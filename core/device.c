@@ -1,0 +1,294 @@
+/* core/device.c: a device of a plugin: its checked description, counted opening, and the fault that sticks to it.
+ * The plugin is never called with a lock held; who else wants to open or close meanwhile waits on the condition. */
+#include <limits.h>
+#include <pthread.h>
+#include <stdio.h>
+#include <string.h>
+
+#include "core/alloc.h"
+#include "core/error.h"
+#include "core/layers/layers.h"
+#include "core/registry.h"
+#include "core/thread.h"
+
+enum { FAULT_NONE = 0, FAULT_KEPT = 1, FAULT_FILLING = 2 };
+#define CLOSE_WAIT_NS UINT64_C(3000000000)
+
+typedef struct gate {
+  pthread_mutex_t lock;
+  pthread_cond_t cond; /* busy ended */
+  bool busy;           /* somebody opens or closes */
+  atomic_uint opening; /* counts openings; part of the cookie */
+} gate;
+
+/* ---- forks: a child must not touch devices that its parent opened */
+
+static atomic_uint forks;
+static pthread_once_t forks_once = PTHREAD_ONCE_INIT;
+
+static void count_fork(void) {
+  atomic_fetch_add(&forks, 1);
+}
+
+static void watch_forks(void) {
+  pthread_atfork(NULL, NULL, count_fork);
+}
+
+heddle_status heddle__context_check_fork(heddle_context *ctx, heddle_error *err) {
+  unsigned epoch = atomic_load_explicit(&ctx->fork_epoch, memory_order_relaxed);
+  if (epoch == UINT_MAX || epoch == atomic_load_explicit(&forks, memory_order_relaxed)) return HEDDLE_OK;
+  return heddle__fail(err, HEDDLE_EFORK,
+                      "this process was forked from one that had opened devices in this context; "
+                      "create a context of its own in a process started by exec (in Python: the spawn method)");
+}
+
+/* ---- description */
+
+/* A vendor's text: terminated, one line, nothing that a terminal acts on. */
+static void tidy(char *text, size_t bytes) {
+  text[bytes - 1] = '\0';
+  for (; *text != '\0'; text++)
+    if ((unsigned char)*text < 0x20 || *text == 0x7f) *text = ' ';
+}
+
+static bool is_power_of_two(uint64_t n) {
+  return n != 0 && (n & (n - 1)) == 0;
+}
+
+static heddle_status describe(heddle_device *dev, heddle_error *err) {
+  heddle_pdevice_desc *d = &dev->desc;
+  heddle__plugin *p = dev->plugin;
+  *d = (heddle_pdevice_desc){.struct_size = sizeof *d};
+  d->pci_domain = d->pci_bus = d->pci_device = d->pci_function = UINT32_MAX;
+  heddle_error why = {0, 0, ""};
+  heddle_status s = p->root.device_describe(p->instance, dev->index, d, &why);
+  if (s != HEDDLE_OK) return heddle__fail(err, s, "device %u: %.900s", (unsigned)dev->index, why.text);
+  tidy(d->name, sizeof d->name);
+  tidy(d->driver, sizeof d->driver);
+  if (d->alignment == 0) d->alignment = 1;
+  if (d->max_streams == 0) d->max_streams = 1;
+  if (!is_power_of_two(d->alignment) || d->alignment > UINT64_C(1) << 30)
+    return heddle__fail(err, HEDDLE_EABI, "device %u: alignment %llu is no power of two up to 2^30",
+                        (unsigned)dev->index, (unsigned long long)d->alignment);
+  if (d->import_alignment != 0 && !is_power_of_two(d->import_alignment))
+    return heddle__fail(err, HEDDLE_EABI, "device %u: import_alignment %llu is no power of two", (unsigned)dev->index,
+                        (unsigned long long)d->import_alignment);
+  if (d->import_alignment != 0 && p->tables.memory.import_host == NULL)
+    return heddle__fail(err, HEDDLE_EABI, "device %u: import_alignment is given and memory.import_host is missing",
+                        (unsigned)dev->index);
+  s = heddle__tables_fit(&p->tables, d, err);
+  return s == HEDDLE_OK ? s : heddle__prefix(err, s, "device %u: ", (unsigned)dev->index);
+}
+
+heddle_status heddle__device_create(heddle__plugin *plugin, uint32_t index, heddle_device **out, heddle_error *err) {
+  heddle_device *dev = heddle__alloc(1, sizeof *dev);
+  gate *g = heddle__alloc(1, sizeof *g);
+  if (dev == NULL || g == NULL || heddle__cond_init(&g->lock, &g->cond, NULL) != HEDDLE_OK) {
+    heddle__free(g);
+    heddle__free(dev);
+    return heddle__no_memory(err, "a device");
+  }
+  dev->ctx = plugin->ctx;
+  dev->plugin = plugin;
+  dev->t = plugin->use;
+  dev->instance = heddle__layers_instance(plugin->layers, plugin->instance);
+  dev->index = index;
+  dev->lock = g;
+  snprintf(dev->name, sizeof dev->name, "%s:%u", plugin->name, (unsigned)index % 10000u);
+  heddle_status s = describe(dev, err);
+  if (s != HEDDLE_OK) {
+    heddle__device_release(dev);
+    return s;
+  }
+  *out = dev;
+  return HEDDLE_OK;
+}
+
+/* ---- opening */
+
+typedef struct option_list {
+  heddle_pkeyvalue *data;
+  size_t count;
+} option_list;
+
+static heddle_status add_option(void *user, const char *rest, const char *value, heddle_error *err) {
+  option_list *list = user;
+  heddle_pkeyvalue *grown = heddle__grow(list->data, list->count, list->count + 1, sizeof *grown);
+  if (grown == NULL) return heddle__no_memory(err, "a device's settings");
+  list->data = grown;
+  char *key = heddle__strdup(rest);
+  if (key == NULL) return heddle__no_memory(err, "a device's settings");
+  list->data[list->count++] = (heddle_pkeyvalue){key, value};
+  return HEDDLE_OK;
+}
+
+/* The settings of one device are those under "plugin.index." */
+static heddle_status open_plugin_device(heddle_device *dev, uint64_t cookie, heddle_pdevice **out, heddle_error *err) {
+  option_list list = {NULL, 0};
+  char prefix[96];
+  snprintf(prefix, sizeof prefix, "%s.%u.", dev->plugin->name, (unsigned)dev->index);
+  heddle_status s = heddle__config_each(dev->ctx->config, prefix, add_option, &list, err);
+  if (s == HEDDLE_OK) {
+    heddle_pdevice_options options = {.struct_size = sizeof options, .cookie = cookie};
+    options.settings = (heddle_parray){list.data, list.count, sizeof *list.data};
+    *out = NULL;
+    s = dev->t->device.open(dev->instance, dev->index, &options, out, err);
+    if (s == HEDDLE_OK && *out == NULL)
+      s = heddle__fail(err, HEDDLE_EABI, "plugin %s: device.open said yes and gave nothing", dev->plugin->name);
+    if (s != HEDDLE_OK) heddle__prefix(err, s, "%s could not be opened: ", dev->name);
+  }
+  for (size_t i = 0; i < list.count; i++) heddle__free((char *)list.data[i].key);
+  heddle__free(list.data);
+  return s;
+}
+
+/* Leaves the lock held, with nobody opening or closing. */
+static gate *enter(heddle_device *dev) {
+  gate *g = dev->lock;
+  pthread_mutex_lock(&g->lock);
+  while (g->busy) pthread_cond_wait(&g->cond, &g->lock);
+  return g;
+}
+
+heddle_status heddle__device_open(heddle_device *dev, heddle_error *err) {
+  heddle_status s = heddle__context_check_fork(dev->ctx, err);
+  if (s == HEDDLE_OK) s = heddle__device_check(dev, err);
+  if (s != HEDDLE_OK) return s;
+  pthread_once(&forks_once, watch_forks);
+  unsigned none = UINT_MAX;
+  atomic_compare_exchange_strong(&dev->ctx->fork_epoch, &none, atomic_load(&forks));
+
+  gate *g = enter(dev);
+  if (dev->opened > 0) {
+    dev->opened++;
+    pthread_mutex_unlock(&g->lock);
+    return HEDDLE_OK;
+  }
+  g->busy = true;
+  pthread_mutex_unlock(&g->lock);
+  uint64_t cookie = (uint64_t)(atomic_fetch_add(&g->opening, 1) + 1) << 32 | dev->index;
+  heddle_pdevice *handle = NULL;
+  s = open_plugin_device(dev, cookie, &handle, err);
+  pthread_mutex_lock(&g->lock);
+  if (s == HEDDLE_OK) {
+    dev->handle = handle;
+    dev->opened = 1;
+  }
+  g->busy = false;
+  pthread_cond_broadcast(&g->cond);
+  pthread_mutex_unlock(&g->lock);
+  return s;
+}
+
+/* Waits a while for the device's work. What still runs then may touch memory of this context's for ever. */
+static void close_plugin_device(heddle_device *dev, heddle_pdevice *handle) {
+  heddle_error err = {0, 0, ""};
+  heddle_status s = HEDDLE_EFAILED;
+  for (int i = 0; i < 2 && s != HEDDLE_OK && s != HEDDLE_EDEVICE && s != HEDDLE_ETIMEOUT; i++)
+    s = dev->t->device.idle(handle, CLOSE_WAIT_NS, &err);
+  if (s != HEDDLE_OK && s != HEDDLE_EDEVICE) {
+    atomic_store(&dev->ctx->left_over, true);
+    heddle__logf(&dev->ctx->log, HEDDLE_LOG_WARN, "device",
+                 "%s is closed with work in it that does not end (%s); "
+                 "memory that it may touch is kept",
+                 dev->name, err.text);
+  }
+  dev->t->device.close(handle);
+}
+
+void heddle__device_close(heddle_device *dev) {
+  if (dev == NULL || heddle__context_check_fork(dev->ctx, NULL) != HEDDLE_OK) return;
+  gate *g = enter(dev);
+  if (dev->opened == 0 || --dev->opened > 0) {
+    pthread_mutex_unlock(&g->lock);
+    return;
+  }
+  heddle_pdevice *handle = dev->handle;
+  dev->handle = NULL;
+  g->busy = true;
+  pthread_mutex_unlock(&g->lock);
+  close_plugin_device(dev, handle);
+  pthread_mutex_lock(&g->lock);
+  g->busy = false;
+  pthread_cond_broadcast(&g->cond);
+  pthread_mutex_unlock(&g->lock);
+}
+
+void heddle__device_release(heddle_device *dev) {
+  if (dev == NULL) return;
+  gate *g = dev->lock;
+  if (dev->handle != NULL) close_plugin_device(dev, dev->handle);
+  pthread_cond_destroy(&g->cond);
+  pthread_mutex_destroy(&g->lock);
+  heddle__free(g);
+  heddle__free(dev);
+}
+
+/* ---- faults */
+
+heddle_status heddle__device_check(heddle_device *dev, heddle_error *err) {
+  if (atomic_load_explicit(&dev->faulted, memory_order_acquire) != FAULT_KEPT) return HEDDLE_OK;
+  if (err != NULL) *err = dev->fault;
+  return HEDDLE_EDEVICE;
+}
+
+void heddle__device_fault(heddle_device *dev, int32_t api_code, const char *text) {
+  int none = FAULT_NONE;
+  if (!atomic_compare_exchange_strong(&dev->faulted, &none, FAULT_FILLING)) return;
+  if (text == NULL || text[0] == '\0') text = heddle_status_text(HEDDLE_EDEVICE);
+  if (strncmp(text, dev->name, strlen(dev->name)) == 0) heddle__fail(&dev->fault, HEDDLE_EDEVICE, "%s", text);
+  else heddle__fail(&dev->fault, HEDDLE_EDEVICE, "%s was lost: %s", dev->name, text);
+  dev->fault.api_code = api_code;
+  atomic_store_explicit(&dev->faulted, FAULT_KEPT, memory_order_release);
+  heddle__logf(&dev->ctx->log, HEDDLE_LOG_INFO, "device", "%s (code %d)", dev->fault.text, (int)api_code);
+}
+
+void heddle__device_fault_by_cookie(heddle__plugin *plugin, uint64_t cookie, int32_t api_code, const char *text) {
+  uint32_t index = (uint32_t)cookie;
+  if (index >= plugin->n_devices) return;
+  for (size_t i = 0; i < plugin->ctx->n_devices; i++) {
+    heddle_device *dev = plugin->ctx->devices[i];
+    if (dev->plugin != plugin || dev->index != index) continue;
+    gate *g = dev->lock;
+    if (atomic_load(&g->opening) == (unsigned)(cookie >> 32)) heddle__device_fault(dev, api_code, text);
+  }
+}
+
+heddle_status heddle_device_health(heddle_device *dev, heddle_error *err) {
+  if (dev == NULL) return heddle__fail(err, HEDDLE_EINVAL, "the device is NULL");
+  heddle_status s = heddle__context_check_fork(dev->ctx, err);
+  if (s == HEDDLE_OK) s = heddle__device_check(dev, err);
+  if (s != HEDDLE_OK) return s;
+  gate *g = enter(dev);
+  heddle_pdevice *handle = dev->handle;
+  if (handle != NULL) dev->opened++; /* it stays open while it is asked */
+  pthread_mutex_unlock(&g->lock);
+  if (handle == NULL) return HEDDLE_OK;
+  heddle_error why = {0, 0, ""};
+  s = dev->t->device.health(handle, &why);
+  if (s == HEDDLE_EDEVICE) heddle__device_fault(dev, why.api_code, why.text);
+  heddle__device_close(dev);
+  if (s != HEDDLE_EDEVICE && s != HEDDLE_OK && err != NULL) *err = why;
+  return s == HEDDLE_EDEVICE ? heddle__device_check(dev, err) : s;
+}
+
+heddle_status heddle_device_reopen(heddle_device *dev, heddle_error *err) {
+  if (dev == NULL) return heddle__fail(err, HEDDLE_EINVAL, "the device is NULL");
+  heddle_status s = heddle__context_check_fork(dev->ctx, err);
+  if (s != HEDDLE_OK) return s;
+  gate *g = enter(dev);
+  unsigned opened = dev->opened;
+  if (opened == 0) {
+    atomic_fetch_add(&g->opening, 1); /* what the lost opening still reports is not this one's */
+    if (atomic_load(&dev->faulted) == FAULT_KEPT) atomic_store(&dev->faulted, FAULT_NONE);
+  }
+  pthread_mutex_unlock(&g->lock);
+  if (opened > 0)
+    return heddle__fail(err, HEDDLE_EBUSY, "%s is in use %u times; release its executors and models first", dev->name,
+                        opened);
+  s = heddle__device_open(dev, err);
+  if (s == HEDDLE_OK) heddle__device_close(dev);
+  else if (s == HEDDLE_EDEVICE)
+    heddle__device_fault(dev, err != NULL ? err->api_code : 0, err != NULL ? err->text : "");
+  return s;
+}

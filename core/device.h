@@ -1,0 +1,71 @@
+/* core/device.h: a device as the core holds it: its plugin's tables, its description, the open handle, the sticky fault.
+ * Devices live as long as their context; opening is counted. */
+#ifndef HEDDLE_CORE_DEVICE_H
+#define HEDDLE_CORE_DEVICE_H
+
+#include <stdatomic.h>
+#include <stdbool.h>
+
+#include "heddle/device.h"
+
+/* A plugin's tables, each taken over a zeroed table of ours: what the plugin lacks is NULL. has_* tell whether the
+ * group is there at all. Read-only after loading. */
+typedef struct heddle__tables {
+  heddle_device_table device;
+  heddle_memory_table memory;
+  heddle_copy_table copy;
+  heddle_stream_table stream;
+  heddle_event_table event;
+  heddle_fence_table fence;
+  heddle_op_table op;
+  heddle_layout_table layout;
+  heddle_module_table module;
+  heddle_capture_table capture;
+  heddle_timing_table timing;
+  heddle_external_table external;
+  bool has_event, has_op, has_layout, has_module, has_capture, has_timing, has_external;
+} heddle__tables;
+
+struct heddle__plugin; /* core/registry.h */
+
+struct heddle_device {
+  heddle_context *ctx;
+  struct heddle__plugin *plugin;
+  const heddle__tables *t;    /* of the plugin, or of the layers put before it */
+  heddle_pinstance *instance; /* what pure functions take as self */
+  heddle_pdevice *handle;     /* valid between heddle__device_open and _close */
+  uint32_t index;             /* within the plugin */
+  uint32_t ordinal;           /* within the context */
+  heddle_pdevice_desc desc;   /* checked: alignment >= 1, max_streams >= 1 */
+  char name[72];              /* "sim:0" */
+  bool is_default;
+  char reason[256]; /* why not default */
+  /* the rest belongs to core/device.c */
+  void *lock; /* guards opened and handle; a leaf but for device.open, which runs outside of it */
+  unsigned opened;
+  atomic_int faulted; /* 1 once fault holds the first words */
+  heddle_error fault;
+  atomic_ullong orphan_bytes; /* memory of hung streams that could not be freed yet */
+};
+
+static inline bool heddle__device_inline(const heddle_device *d) {
+  return (d->desc.caps & HEDDLE_CAP_INLINE) != 0;
+}
+
+/* Has the device handles of parts of a buffer? */
+static inline bool heddle__device_has_views(const heddle_device *d) {
+  return (d->desc.caps & HEDDLE_CAP_VIEWS) != 0 && d->t->memory.view != NULL;
+}
+
+/* Opens the device, or counts one more opener. Thread-safe; may block in the driver. close takes what open gave; the
+ * last one closes the plugin's device. */
+heddle_status heddle__device_open(heddle_device *dev, heddle_error *err);
+void heddle__device_close(heddle_device *dev);
+
+/* Any thread, one atomic load when all is well. Gives the first fault's words. */
+heddle_status heddle__device_check(heddle_device *dev, heddle_error *err);
+
+/* Keeps the first fault. Called by the host table's device_fault and wherever a call returned HEDDLE_EDEVICE. */
+void heddle__device_fault(heddle_device *dev, int32_t api_code, const char *text);
+
+#endif

@@ -1,0 +1,19 @@
+/* core/error.h: fills and prefixes a heddle_error. Bounded, allocates nothing, any thread. */
+#ifndef HEDDLE_CORE_ERROR_H
+#define HEDDLE_CORE_ERROR_H
+
+#include "heddle/status.h"
+
+/* Writes status and text and returns status. err may be NULL. */
+heddle_status heddle__fail(heddle_error *err, heddle_status status, const char *format, ...)
+    __attribute__((format(printf, 3, 4)));
+
+/* Puts words before the text that is there ("node 'x' on sim:0: ..."); returns status and keeps it in err, which may be
+ * NULL. Lower text is never overwritten; where the whole is too long its end is cut. */
+heddle_status heddle__prefix(heddle_error *err, heddle_status status, const char *format, ...)
+    __attribute__((format(printf, 3, 4)));
+
+/* HEDDLE_ENOMEM with what the memory was for. */
+heddle_status heddle__no_memory(heddle_error *err, const char *what);
+
+#endif

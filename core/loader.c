@@ -1,0 +1,166 @@
+/* core/loader.c: from a candidate file to a plugin in use: looks at the file, opens it, negotiates, takes its tables,
+ * starts an instance and lists its devices. What goes wrong becomes the candidate's reason. */
+#include <dlfcn.h>
+#include <stdarg.h>
+#include <stdio.h>
+#include <string.h>
+
+#include "core/alloc.h"
+#include "core/elf.h"
+#include "core/error.h"
+#include "core/layers/layers.h"
+#include "core/registry.h"
+
+enum { MAX_DEVICES = 1024, FROZEN_BYTES = 32 };
+
+heddle_status heddle__plugin_refuse(heddle__plugin *plugin, heddle_error *err, const char *format, ...) {
+  heddle_error words; /* formats, and makes one line of it */
+  char text[sizeof words.text];
+  va_list args;
+  va_start(args, format);
+  if (vsnprintf(text, sizeof text, format, args) < 0) text[0] = '\0';
+  va_end(args);
+  heddle__fail(&words, HEDDLE_EABI, "%s", text);
+  heddle__free(plugin->reason);
+  plugin->reason = heddle__strdup(words.text);
+  if (plugin->reason == NULL) return heddle__no_memory(err, "a plugin's reason");
+  heddle__logf(&plugin->ctx->log, HEDDLE_LOG_INFO, "loader", "not used: %s: %s", plugin->path, words.text);
+  return HEDDLE_OK;
+}
+
+static bool is_name(const char *name) {
+  if (name == NULL || name[0] < 'a' || name[0] > 'z') return false;
+  size_t n = strspn(name, "abcdefghijklmnopqrstuvwxyz0123456789_");
+  return name[n] == '\0' && n < sizeof((heddle__plugin *)NULL)->name;
+}
+
+/* Looks at the frozen first bytes only, then takes the rest; HEDDLE_EABI with why. */
+static heddle_status negotiate(heddle__plugin *p, const heddle_plugin *theirs, heddle_error *err) {
+  if (theirs->struct_size < FROZEN_BYTES)
+    return heddle__fail(err, HEDDLE_EABI, "its root table has %u bytes, fewer than any version had",
+                        (unsigned)theirs->struct_size);
+  p->root = (heddle_plugin){.abi_major = theirs->abi_major, .abi_minor = theirs->abi_minor, .build = theirs->build};
+  if (theirs->abi_major != HEDDLE_ABI_MAJOR)
+    return heddle__fail(err, HEDDLE_EABI,
+                        "it is written for plugin ABI %u.%u, this host has %d.%d; the first number "
+                        "must be the same",
+                        theirs->abi_major, theirs->abi_minor, HEDDLE_ABI_MAJOR, HEDDLE_ABI_MINOR);
+  const uint64_t sanitizers = HEDDLE_FEATURE_ASAN | HEDDLE_FEATURE_TSAN | HEDDLE_FEATURE_MSAN;
+  if ((theirs->features & sanitizers & ~heddle__elf_sanitizers()) != 0)
+    return heddle__fail(err, HEDDLE_EABI, "it says that it was built with a sanitizer that this process lacks");
+  if (!is_name(theirs->name))
+    return heddle__fail(err, HEDDLE_EABI, "its name is no lower-case word of at most %zu letters, digits and '_'",
+                        sizeof p->name - 1);
+  memcpy(p->name, theirs->name, strlen(theirs->name) + 1);
+  for (size_t i = 0; i < p->ctx->plugins.count && p->ctx->plugins.data[i] != p; i++) {
+    const heddle__plugin *other = p->ctx->plugins.data[i];
+    if (other->reason == NULL && strcmp(other->name, p->name) == 0)
+      return heddle__fail(err, HEDDLE_EABI, "a plugin '%s' was found first: %s", p->name, other->path);
+  }
+  if (!heddle__table_take(&p->root, sizeof p->root, theirs, sizeof theirs->struct_size))
+    return heddle__fail(err, HEDDLE_EABI, "plugin %s: struct_size of its root table is wrong", p->name);
+  const char *missing = p->root.close_instance == NULL    ? "close_instance"
+                        : p->root.open_instance == NULL   ? "open_instance"
+                        : p->root.device_count == NULL    ? "device_count"
+                        : p->root.device_describe == NULL ? "device_describe"
+                                                          : NULL;
+  if (missing != NULL) return heddle__fail(err, HEDDLE_EABI, "plugin %s: %s is missing", p->name, missing);
+  heddle_status s = heddle__tables_take(&p->root, &p->tables, err);
+  return s == HEDDLE_OK ? s : heddle__prefix(err, s, "plugin %s: ", p->name);
+}
+
+/* The plugin's root table; NULL with why. The library stays for the life of the process. */
+static const heddle_plugin *enter(heddle__plugin *p, heddle_error *err) {
+  if (heddle__elf_check(p->path, err) != HEDDLE_OK) return NULL;
+  void *library = dlopen(p->path, RTLD_NOW | RTLD_LOCAL | RTLD_NODELETE);
+  if (library == NULL) {
+    const char *words = dlerror();
+    heddle__fail(err, HEDDLE_EABI, "it could not be loaded: %s", words != NULL ? words : "no reason given");
+    return NULL;
+  }
+  heddle_plugin_entry_fn entry;
+  void *symbol = dlsym(library, "heddle_plugin_entry");
+  if (symbol == NULL) {
+    heddle__fail(err, HEDDLE_EABI, "it does not export heddle_plugin_entry");
+    return NULL;
+  }
+  memcpy(&entry, &symbol, sizeof entry); /* POSIX promises that this works */
+  heddle_error words = {0, 0, ""};
+  const heddle_plugin *root = entry(heddle__host_of_entry(), &words);
+  words.text[sizeof words.text - 1] = '\0';
+  if (root == NULL)
+    heddle__fail(err, HEDDLE_EABI, "its entry refused: %s", words.text[0] != '\0' ? words.text : "no reason given");
+  return root;
+}
+
+static heddle_status list_devices(heddle__plugin *p, heddle_error *why) {
+  uint32_t count = 0;
+  heddle_status s = p->root.device_count(p->instance, &count, why);
+  if (s != HEDDLE_OK) return s;
+  if (count > MAX_DEVICES)
+    return heddle__fail(why, HEDDLE_EABI, "it reports %u devices, over %d", (unsigned)count, MAX_DEVICES);
+  heddle_context *ctx = p->ctx;
+  heddle_device **grown = heddle__grow(ctx->devices, ctx->n_devices, ctx->n_devices + count, sizeof *grown);
+  if (grown == NULL) return heddle__no_memory(why, "the list of devices");
+  ctx->devices = grown;
+  for (uint32_t i = 0; i < count; i++) {
+    heddle_device *dev = NULL;
+    s = heddle__device_create(p, i, &dev, why);
+    if (s != HEDDLE_OK) break;
+    dev->ordinal = (uint32_t)ctx->n_devices;
+    ctx->devices[ctx->n_devices++] = dev;
+    p->n_devices++;
+  }
+  if (s != HEDDLE_OK) { /* a plugin is used with all of its devices or not at all: indices are positions */
+    for (; p->n_devices > 0; p->n_devices--) {
+      heddle__device_release(ctx->devices[--ctx->n_devices]);
+      ctx->devices[ctx->n_devices] = NULL;
+    }
+  }
+  return s;
+}
+
+/* The plugin is refused; but memory that is out is a failure of the whole. */
+static heddle_status give_up(heddle__plugin *p, heddle_status s, const heddle_error *why, heddle_error *err) {
+  const char *text = why->text[0] != '\0' ? why->text : heddle_status_text(s);
+  if (s == HEDDLE_ENOMEM) return heddle__fail(err, s, "%s: %.900s", p->path, text);
+  if (p->name[0] == '\0' || strncmp(text, "plugin ", 7) == 0) return heddle__plugin_refuse(p, err, "%s", text);
+  return heddle__plugin_refuse(p, err, "plugin %s: %.900s", p->name, text);
+}
+
+heddle_status heddle__plugin_load(heddle__plugin *p, heddle_error *err) {
+  if (p->reason != NULL) return HEDDLE_OK;
+  heddle_error why = {0, 0, ""};
+  const heddle_plugin *root = enter(p, &why);
+  heddle_status s = root == NULL ? HEDDLE_EABI : negotiate(p, root, &why);
+  if (s != HEDDLE_OK) return give_up(p, why.status, &why, err);
+  p->use = &p->tables;
+  heddle__host_init(&p->host, p);
+  s = p->root.open_instance(&p->host, &p->instance, &why);
+  if (s == HEDDLE_OK && p->instance == NULL)
+    s = heddle__fail(&why, HEDDLE_EABI, "open_instance said yes and gave nothing");
+  if (s != HEDDLE_OK) {
+    p->instance = NULL;
+    return give_up(p, s, &why, err);
+  }
+  s = heddle__layers_create(p, err);
+  if (s != HEDDLE_OK) return s;
+  s = list_devices(p, &why);
+  if (s == HEDDLE_OK) {
+    heddle__logf(&p->ctx->log, HEDDLE_LOG_INFO, "loader", "uses %s: plugin %s, ABI %u.%u, %u devices (%s)", p->path,
+                 p->name, p->root.abi_major, p->root.abi_minor, (unsigned)p->n_devices, p->found_by);
+    return HEDDLE_OK;
+  }
+  p->root.close_instance(p->instance);
+  p->instance = NULL;
+  return give_up(p, s, &why, err);
+}
+
+void heddle__plugin_close(heddle__plugin *p) {
+  if (p == NULL) return;
+  if (p->instance != NULL) p->root.close_instance(p->instance);
+  heddle__layers_release(p->layers);
+  heddle__free(p->reason);
+  heddle__free(p->path);
+  heddle__free(p);
+}

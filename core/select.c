@@ -1,0 +1,215 @@
+/* core/select.c: which devices a list of names means, and which are used where nobody named any.
+ * What is not there is an error that lists what there is, and why the rest is not. */
+#include <stdarg.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "core/alloc.h"
+#include "core/error.h"
+#include "core/registry.h"
+
+/* ---- the default list */
+
+/* One physical device is used through the API that comes first here: DLPack type names. */
+static const int32_t apis[] = {
+    HEDDLE_DEVICE_CUDA,
+    HEDDLE_DEVICE_ROCM,
+    HEDDLE_DEVICE_VULKAN,
+    HEDDLE_DEVICE_OPENCL,
+};
+
+/* Lower is sooner; what is none of them comes after, the cpu last. */
+static int rank(const heddle_device *d) {
+  int n = (int)(sizeof apis / sizeof apis[0]);
+  for (int i = 0; i < n; i++)
+    if (d->desc.type == apis[i]) return i;
+  return strcmp(d->plugin->name, "cpu") == 0 ? n + 1 : n;
+}
+
+static int by_rank(const void *a, const void *b) {
+  const heddle_device *x = *(heddle_device *const *)a, *y = *(heddle_device *const *)b;
+  if (rank(x) != rank(y)) return rank(x) - rank(y);
+  return x->ordinal < y->ordinal ? -1 : x->ordinal > y->ordinal;
+}
+
+static bool same_physical(const heddle_pdevice_desc *a, const heddle_pdevice_desc *b) {
+  static const uint8_t none[16] = {0};
+  bool uuids = memcmp(a->uuid, none, sizeof none) != 0 && memcmp(b->uuid, none, sizeof none) != 0;
+  if (uuids) return memcmp(a->uuid, b->uuid, sizeof none) == 0;
+  return a->pci_bus != UINT32_MAX && a->pci_domain == b->pci_domain && a->pci_bus == b->pci_bus &&
+         a->pci_device == b->pci_device && a->pci_function == b->pci_function;
+}
+
+heddle_status heddle__defaults_init(heddle_context *ctx, heddle_error *err) {
+  heddle_device **sorted = heddle__alloc(ctx->n_devices, sizeof *sorted);
+  ctx->defaults = heddle__alloc(ctx->n_devices, sizeof *ctx->defaults);
+  if (sorted == NULL || ctx->defaults == NULL) {
+    heddle__free(sorted);
+    return heddle__no_memory(err, "the list of devices");
+  }
+  if (ctx->n_devices > 0) memcpy(sorted, ctx->devices, ctx->n_devices * sizeof *sorted);
+  qsort(sorted, ctx->n_devices, sizeof *sorted, by_rank);
+  for (size_t i = 0; i < ctx->n_devices; i++) {
+    heddle_device *d = sorted[i];
+    const heddle_device *same = NULL;
+    for (size_t k = 0; k < ctx->n_defaults && same == NULL; k++)
+      if (ctx->defaults[k]->plugin != d->plugin && same_physical(&ctx->defaults[k]->desc, &d->desc))
+        same = ctx->defaults[k];
+    if (strcmp(d->plugin->name, "cpu") != 0 && (d->desc.caps & HEDDLE_CAP_HOST_CORES) != 0)
+      snprintf(d->reason, sizeof d->reason, "it computes on the host's cores, and is used only when named");
+    else if (same != NULL) snprintf(d->reason, sizeof d->reason, "it is the same physical device as %s", same->name);
+    else {
+      d->is_default = true;
+      ctx->defaults[ctx->n_defaults++] = d;
+    }
+  }
+  heddle__free(sorted);
+  return HEDDLE_OK;
+}
+
+/* ---- words about what there is */
+
+typedef struct words {
+  char text[960];
+  size_t used;
+} words;
+
+static void say(words *w, const char *format, ...) __attribute__((format(printf, 2, 3)));
+static void say(words *w, const char *format, ...) {
+  va_list args;
+  va_start(args, format);
+  int n = vsnprintf(w->text + w->used, sizeof w->text - w->used, format, args);
+  va_end(args);
+  if (n > 0) w->used += (size_t)n < sizeof w->text - w->used ? (size_t)n : sizeof w->text - w->used - 1;
+}
+
+static void say_what_there_is(words *w, const heddle_context *ctx) {
+  say(w, "there %s ", ctx->n_devices == 1 ? "is" : "are");
+  for (size_t i = 0; i < ctx->n_devices; i++) say(w, "%s%s", i > 0 ? ", " : "", ctx->devices[i]->name);
+  if (ctx->n_devices == 0) say(w, "no devices");
+  const char *comma = "; not used: ";
+  for (size_t i = 0; i < ctx->plugins.count; i++) {
+    const heddle__plugin *p = ctx->plugins.data[i];
+    if (p->reason == NULL) continue;
+    const char *slash = strrchr(p->path, '/');
+    say(w, "%s%s (%.160s)", comma, slash != NULL && slash[1] != '\0' ? slash + 1 : p->path, p->reason);
+    comma = ", ";
+  }
+  const char *value, *origin;
+  if (heddle__config_get(ctx->config, "plugins", &value, &origin)) say(w, "; plugins is '%.80s' (%s)", value, origin);
+  else if (ctx->plugins.count == 0) say(w, "; no plugin was found, and HEDDLE_PLUGIN_PATH can add folders");
+}
+
+static heddle_status not_there(const heddle_context *ctx, const char *name, size_t n, const char *origin,
+                               heddle_error *err) {
+  words w = {"", 0};
+  say(&w, "no device '%.*s'", n < 100 ? (int)n : 100, name);
+  if (origin != NULL) say(&w, " (%s)", origin);
+  say(&w, ": ");
+  say_what_there_is(&w, ctx);
+  return heddle__fail(err, HEDDLE_ENODEV, "%s", w.text);
+}
+
+/* ---- names */
+
+/* "sim" is "sim:0". Fills *out with NULL where there is none; HEDDLE_EINVAL where it is no name at all. */
+static heddle_status find(const heddle_context *ctx, const char *name, size_t n, heddle_device **out,
+                          heddle_error *err) {
+  size_t word = 0, index = 0;
+  *out = NULL;
+  while (word < n && name[word] != ':') word++;
+  bool good = word > 0 && name[0] >= 'a' && name[0] <= 'z';
+  for (size_t i = 0; i < word && good; i++)
+    good = name[i] == '_' || (name[i] >= 'a' && name[i] <= 'z') || (name[i] >= '0' && name[i] <= '9');
+  if (word < n) good = good && word + 1 < n && n - word <= 7;
+  for (size_t i = word + 1; i < n && good; i++) {
+    good = name[i] >= '0' && name[i] <= '9';
+    index = index * 10 + (size_t)(name[i] - '0');
+  }
+  if (!good)
+    return heddle__fail(err, HEDDLE_EINVAL, "'%.*s' is no device; devices are named like \"cpu\" or \"sim:1\"",
+                        n < 100 ? (int)n : 100, name);
+  for (size_t i = 0; i < ctx->n_devices; i++) {
+    heddle_device *d = ctx->devices[i];
+    if (d->index == index && strlen(d->plugin->name) == word && memcmp(d->plugin->name, name, word) == 0) *out = d;
+  }
+  return HEDDLE_OK;
+}
+
+heddle_status heddle_context_find_device(heddle_context *ctx, const char *name, heddle_device **out,
+                                         heddle_error *err) {
+  if (ctx == NULL || name == NULL || out == NULL)
+    return heddle__fail(err, HEDDLE_EINVAL, "find_device: context, name or out is NULL");
+  heddle_device *found;
+  heddle_status s = heddle__context_check_fork(ctx, err);
+  if (s == HEDDLE_OK) s = find(ctx, name, strlen(name), &found, err);
+  if (s != HEDDLE_OK) return s;
+  if (found == NULL) return not_there(ctx, name, strlen(name), NULL, err);
+  *out = found;
+  return HEDDLE_OK;
+}
+
+/* ---- lists */
+
+typedef struct result {
+  heddle_device **out;
+  size_t cap;
+  size_t n;
+  bool *taken; /* by ordinal */
+} result;
+
+static void append(result *r, heddle_device *d) {
+  if (r->taken[d->ordinal]) return; /* named twice is named once */
+  r->taken[d->ordinal] = true;
+  if (r->n < r->cap) r->out[r->n] = d;
+  r->n++;
+}
+
+static heddle_status select_list(heddle_context *ctx, const char *list, const char *origin, result *r,
+                                 heddle_error *err) {
+  for (const char *p = list;; p++) {
+    while (*p == ' ') p++;
+    size_t whole = strcspn(p, ","), n = whole;
+    while (n > 0 && p[n - 1] == ' ') n--;
+    bool preferred = n > 0 && p[n - 1] == '?';
+    if (preferred) n--;
+    heddle_device *d;
+    heddle_status s = find(ctx, p, n, &d, err);
+    if (s != HEDDLE_OK) return heddle__prefix(err, s, "device list '%.200s' (%s): ", list, origin);
+    if (d != NULL) append(r, d);
+    else if (!preferred) return not_there(ctx, p, n, origin, err);
+    else heddle__logf(&ctx->log, HEDDLE_LOG_INFO, "select", "'%.*s' was preferred and is not there", (int)n, p);
+    p += whole;
+    if (*p == '\0') return HEDDLE_OK;
+  }
+}
+
+heddle_status heddle_context_select(heddle_context *ctx, const char *list, heddle_device **out, size_t cap, size_t *n,
+                                    const char **origin, heddle_error *err) {
+  if (ctx == NULL || n == NULL || (out == NULL && cap > 0))
+    return heddle__fail(err, HEDDLE_EINVAL, "select: context, n or out is NULL");
+  heddle_status s = heddle__context_check_fork(ctx, err);
+  if (s != HEDDLE_OK) return s;
+  const char *from = "call";
+  if (list == NULL && !heddle__config_get(ctx->config, "devices", &list, &from)) from = "default";
+  if (list != NULL && heddle__config_is_off(list))
+    return heddle__fail(err, HEDDLE_ENODEV, "devices are switched off: the list is '%s' (%s)", list, from);
+  result r = {out, cap, 0, heddle__alloc(ctx->n_devices, sizeof(bool))};
+  if (r.taken == NULL) return heddle__no_memory(err, "a list of devices");
+  if (list != NULL) s = select_list(ctx, list, from, &r, err);
+  else
+    for (size_t i = 0; i < ctx->n_defaults; i++) append(&r, ctx->defaults[i]);
+  heddle__free(r.taken);
+  if (s != HEDDLE_OK) return s;
+  if (r.n == 0) {
+    words w = {"", 0};
+    if (list != NULL) say(&w, "none of the devices '%.200s' (%s) is there: ", list, from);
+    else say(&w, "no device is used by default: ");
+    say_what_there_is(&w, ctx);
+    return heddle__fail(err, HEDDLE_ENODEV, "%s", w.text);
+  }
+  *n = r.n;
+  if (origin != NULL) *origin = from;
+  return HEDDLE_OK;
+}

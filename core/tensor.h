@@ -1,0 +1,74 @@
+/* core/tensor.h: what a tensor is inside the library, for the rooms above core, and the sizes and names of dtypes.
+ * Members are set when the tensor is made and never change; only the bytes do. */
+#ifndef HEDDLE_CORE_TENSOR_H
+#define HEDDLE_CORE_TENSOR_H
+
+#include <stdatomic.h>
+#include <stdbool.h>
+#include <stdio.h>
+
+#include "heddle/tensor.h"
+
+#define HEDDLE__TENSOR_MAX_NDIM 32
+
+/* Where the memory of a tensor came from, which says how it is given back. */
+typedef enum heddle__tensor_kind {
+  HEDDLE__TENSOR_OWNED,   /* a block of ours, of heddle__alloc_aligned */
+  HEDDLE__TENSOR_WRAPPED, /* somebody else's host memory; release(user) gives it back */
+  HEDDLE__TENSOR_DEVICE   /* buffer, of memory.alloc on dev, which this tensor opened */
+} heddle__tensor_kind;
+
+struct heddle_tensor {
+  atomic_uint references;
+  heddle__tensor_kind kind;
+  heddle_device *dev;     /* of a device that is not inline; NULL: host memory. The tensor holds dev->ctx */
+  heddle_pbuffer *buffer; /* with dev: the whole buffer, elements from offset 0; else NULL */
+  void *data;             /* element [0, ..., 0] in host memory; NULL with dev, and where there are no elements */
+  heddle_dtype dtype;
+  uint32_t ndim;
+  int64_t shape[HEDDLE__TENSOR_MAX_NDIM];
+  int64_t strides[HEDDLE__TENSOR_MAX_NDIM]; /* in elements; may be 0 or negative; row-major with dev */
+  uint64_t count;                           /* elements */
+  uint64_t bytes;                           /* of the elements, without gaps */
+  bool contiguous;                          /* row-major without gaps */
+  bool read_only;                           /* a copy into it is refused */
+  heddle_release_fn release;                /* may be NULL */
+  void *user;
+};
+
+/* Bytes of one element: bits times lanes, rounded up (a bool or an int4 takes one byte). 0 for a dtype that has no
+ * bytes: bits or lanes 0. */
+uint32_t heddle__dtype_bytes(heddle_dtype dtype);
+
+static inline bool heddle__dtype_equal(heddle_dtype a, heddle_dtype b) {
+  return a.code == b.code && a.bits == b.bits && a.lanes == b.lanes;
+}
+
+/* The name of a dtype, for people and for graph JSON: "float32", "bool", "int8x4", "dtype(9,8,1)". */
+void heddle__dtype_name(heddle_dtype dtype, char out[32]);
+
+/* "[1, 3, 224, 224]" into out, cut with "..." where it is too long. size at least 16. */
+void heddle__shape_name(const int64_t *shape, uint32_t ndim, char *out, size_t size);
+
+/* Elements and bytes of a shape, checked: HEDDLE_EINVAL for a negative dimension, more than 32, a dtype without bytes;
+ * HEDDLE_ELIMIT where the bytes do not fit int64_t. A dimension of 0 makes both 0, but the others must still multiply
+ * without overflow. count may be NULL. */
+heddle_status heddle__shape_bytes(heddle_dtype dtype, uint32_t ndim, const int64_t *shape, uint64_t *count,
+                                  uint64_t *bytes, heddle_error *err);
+
+/* heddle_tensor_wrap for memory that nobody may write. */
+heddle_status heddle__tensor_wrap_const(const void *data, heddle_dtype dtype, const int64_t *shape, uint32_t ndim,
+                                        const int64_t *strides, heddle_release_fn release, void *user,
+                                        heddle_tensor **out, heddle_error *err);
+
+/* Sets the bytes of a tensor on a device (dev not NULL) to 0. Blocks. */
+heddle_status heddle__tensor_zero(heddle_tensor *t, heddle_error *err);
+
+/* Copies the elements to row-major host memory of t->bytes bytes, and back. Blocks. */
+heddle_status heddle__tensor_read(const heddle_tensor *t, void *dst, heddle_error *err);
+heddle_status heddle__tensor_write(heddle_tensor *t, const void *src, heddle_error *err);
+
+/* Reads one .npy from a stream that can be positioned; name stands for the file in errors. */
+heddle_status heddle__npy_read(FILE *file, const char *name, heddle_tensor **out, heddle_error *err);
+
+#endif

@@ -1,0 +1,17 @@
+/* core/thread.h: how Heddle starts its threads, and the conditions they sleep on.
+ * Every thread of Heddle blocks all signals, so that handlers run on the application's threads only. */
+#ifndef HEDDLE_CORE_THREAD_H
+#define HEDDLE_CORE_THREAD_H
+
+#include <pthread.h>
+
+#include "heddle/status.h"
+
+/* Starts a joinable thread. what is for the error's words. */
+heddle_status heddle__thread_start(pthread_t *out, void *(*run)(void *), void *arg, const char *what,
+                                   heddle_error *err);
+
+/* A condition on the monotonic clock, and its lock; finish both with the pthread calls. */
+heddle_status heddle__cond_init(pthread_mutex_t *lock, pthread_cond_t *cond, heddle_error *err);
+
+#endif

@@ -1,0 +1,257 @@
+/* executor/ask.c: regions as the plugins see them. A region holds pointers into graph and plan, which outlive it. */
+#include "executor/ask.h"
+
+#include <string.h>
+
+#include "core/alloc.h"
+#include "core/error.h"
+
+uint32_t *heddle__count_users(heddle__plan *plan) {
+  const heddle_graph *g = plan->req.graph;
+  uint32_t *users = heddle__plan_alloc(plan, g->n_entries, sizeof *users);
+  if (users == NULL) return NULL;
+  for (uint32_t i = 0; i < g->n_nodes; i++) {
+    const heddle__node *n = &g->nodes[i];
+    bool used = false;
+    for (uint32_t k = 0; k < n->n_outputs; k++) used = used || plan->values[n->first_entry + k].used;
+    for (uint32_t k = 0; used && k < n->n_inputs; k++) {
+      if (n->inputs[k].node != HEDDLE__ABSENT) users[heddle__entry_id(g, n->inputs[k])]++;
+    }
+  }
+  for (uint32_t i = 0; i < g->n_heads; i++) users[heddle__entry_id(g, g->heads[i])]++;
+  for (uint32_t i = 0; i < plan->req.n_keep; i++) {
+    heddle__entry e = {plan->req.keep[i].node, plan->req.keep[i].index};
+    users[heddle__entry_id(g, e)]++;
+  }
+  return users;
+}
+
+/* Values of a region while it is built: a small list, searched from the end, since most regions have a few. */
+typedef struct builder {
+  uint32_t *ids; /* plan values */
+  heddle_pvalue *values;
+  uint32_t *inside; /* how often nodes of the region use it */
+  bool *produced;
+  uint32_t count;
+} builder;
+
+static int32_t local(builder *b, const heddle__plan *plan, uint32_t id) {
+  for (uint32_t i = b->count; i-- > 0;) {
+    if (b->ids[i] == id) return (int32_t)i;
+  }
+  const heddle__known *known = &plan->values[id].known;
+  heddle_pvalue *v = &b->values[b->count];
+  v->struct_size = sizeof *v;
+  v->dtype = known->dtype;
+  v->shape = known->shape;
+  v->ndim = (int32_t)known->ndim;
+  v->data = known->data;
+  v->data_bytes = known->data != NULL ? known->bytes : 0;
+  b->ids[b->count] = id;
+  return (int32_t)b->count++;
+}
+
+static heddle_status add_node(heddle__plan *plan, builder *b, const heddle__node *n, heddle_pnode *out,
+                              heddle_error *err) {
+  const heddle_graph *g = plan->req.graph;
+  int32_t *in = heddle__plan_alloc(plan, n->n_inputs, sizeof *in);
+  int32_t *outs = heddle__plan_alloc(plan, n->n_outputs, sizeof *outs);
+  if (in == NULL || outs == NULL) return heddle__no_memory(err, "a region");
+  for (uint32_t k = 0; k < n->n_inputs; k++) {
+    in[k] = -1;
+    if (n->inputs[k].node == HEDDLE__ABSENT) continue;
+    in[k] = local(b, plan, heddle__entry_id(g, n->inputs[k]));
+    b->inside[in[k]]++;
+  }
+  for (uint32_t k = 0; k < n->n_outputs; k++) {
+    outs[k] = local(b, plan, n->first_entry + k);
+    b->produced[outs[k]] = true;
+    b->values[outs[k]].data = NULL; /* a folded result is still computed */
+    b->values[outs[k]].data_bytes = 0;
+  }
+  out->struct_size = sizeof *out;
+  out->opset = n->domain[0] == '\0' ? g->opset : 1;
+  out->domain = n->domain;
+  out->op = n->op;
+  out->name = n->name;
+  out->attrs = (heddle_parray){n->attrs, n->n_attrs, sizeof *n->attrs};
+  out->inputs = in;
+  out->outputs = outs;
+  out->n_inputs = n->n_inputs;
+  out->n_outputs = n->n_outputs;
+  return HEDDLE_OK;
+}
+
+static heddle_status finish(heddle__plan *plan, builder *b, heddle_pnode *nodes, uint32_t n_nodes,
+                            const uint32_t *users, heddle__answer *out, heddle_error *err) {
+  heddle_pregion *r = heddle__plan_alloc(plan, 1, sizeof *r);
+  int32_t *in = heddle__plan_alloc(plan, b->count, sizeof *in);
+  int32_t *outs = heddle__plan_alloc(plan, b->count, sizeof *outs);
+  out->inputs = heddle__plan_alloc(plan, b->count, sizeof *out->inputs);
+  out->outputs = heddle__plan_alloc(plan, b->count, sizeof *out->outputs);
+  if (r == NULL || in == NULL || outs == NULL || out->inputs == NULL || out->outputs == NULL) {
+    return heddle__no_memory(err, "a region");
+  }
+  r->struct_size = sizeof *r;
+  r->flags = plan->req.fast ? HEDDLE_REGION_FAST : 0;
+  r->nodes = (heddle_parray){nodes, n_nodes, sizeof *nodes};
+  r->values = (heddle_parray){b->values, b->count, sizeof *b->values};
+  for (uint32_t i = 0; i < b->count; i++) {
+    if (!b->produced[i]) {
+      in[r->n_inputs] = (int32_t)i;
+      out->inputs[r->n_inputs++] = b->ids[i];
+    } else if (users == NULL || n_nodes == 1 || users[b->ids[i]] > b->inside[i]) {
+      outs[r->n_outputs] = (int32_t)i;
+      out->outputs[r->n_outputs++] = b->ids[i];
+    }
+  }
+  r->inputs = in;
+  r->outputs = outs;
+  out->ask = r;
+  return HEDDLE_OK;
+}
+
+static heddle_status start(heddle__plan *plan, uint32_t most, builder *b, heddle_error *err) {
+  b->ids = heddle__plan_alloc(plan, most, sizeof *b->ids);
+  b->values = heddle__plan_alloc(plan, most, sizeof *b->values);
+  b->inside = heddle__plan_alloc(plan, most, sizeof *b->inside);
+  b->produced = heddle__plan_alloc(plan, most, sizeof *b->produced);
+  b->count = 0;
+  bool ok = b->ids != NULL && b->values != NULL && b->inside != NULL && b->produced != NULL;
+  return ok ? HEDDLE_OK : heddle__no_memory(err, "a region");
+}
+
+heddle_status heddle__ask_build(heddle__plan *plan, const uint32_t *nodes, uint32_t n_nodes, const uint32_t *users,
+                                heddle__answer *out, heddle_error *err) {
+  const heddle_graph *g = plan->req.graph;
+  memset(out, 0, sizeof *out);
+  uint32_t most = 0;
+  for (uint32_t i = 0; i < n_nodes; i++) most += g->nodes[nodes[i]].n_inputs + g->nodes[nodes[i]].n_outputs;
+  builder b;
+  heddle_status s = start(plan, most, &b, err);
+  heddle_pnode *list = heddle__plan_alloc(plan, n_nodes, sizeof *list);
+  if (s == HEDDLE_OK && list == NULL) s = heddle__no_memory(err, "a region");
+  for (uint32_t i = 0; s == HEDDLE_OK && i < n_nodes; i++) s = add_node(plan, &b, &g->nodes[nodes[i]], &list[i], err);
+  return s != HEDDLE_OK ? s : finish(plan, &b, list, n_nodes, users, out, err);
+}
+
+heddle_status heddle__ask_reorder(heddle__plan *plan, uint32_t value, heddle_layout a, heddle_layout b,
+                                  heddle__answer *out, heddle_error *err) {
+  memset(out, 0, sizeof *out);
+  builder values;
+  heddle_status s = start(plan, 2, &values, err);
+  if (s != HEDDLE_OK) return s;
+  heddle_pnode *node = heddle__plan_alloc(plan, 1, sizeof *node);
+  int32_t *ends = heddle__plan_alloc(plan, 2, sizeof *ends);
+  if (node == NULL || ends == NULL) return heddle__no_memory(err, "a Reorder");
+  local(&values, plan, value);
+  values.count = 2;
+  values.ids[1] = value; /* layout.c puts the new value here */
+  values.values[1] = values.values[0];
+  for (int i = 0; i < 2; i++) values.values[i].data = NULL, values.values[i].data_bytes = 0;
+  values.values[0].layout = a;
+  values.values[1].layout = b;
+  values.produced[1] = true;
+  ends[0] = 0;
+  ends[1] = 1;
+  *node = (heddle_pnode){.struct_size = sizeof *node,
+                         .opset = 1,
+                         .domain = "heddle",
+                         .op = "Reorder",
+                         .name = plan->values[value].name,
+                         .inputs = &ends[0],
+                         .outputs = &ends[1],
+                         .n_inputs = 1,
+                         .n_outputs = 1};
+  return finish(plan, &values, node, 1, NULL, out, err);
+}
+
+/* ---------------------------------------------------------------- the plugin's answer */
+
+typedef struct sink {
+  heddle__plan *plan;
+  heddle__answer *answer;
+  uint32_t capacity;
+} sink;
+
+static const void *copied(heddle__plan *plan, const void *from, size_t count, size_t size) {
+  void *to = heddle__plan_alloc(plan, count, size);
+  if (to != NULL && from != NULL && count != 0) memcpy(to, from, count * size);
+  return to;
+}
+
+static heddle_status take_offer(void *ctx, const heddle_poffer *theirs, heddle_error *err) {
+  sink *k = ctx;
+  heddle__answer *a = k->answer;
+  const heddle_pregion *r = a->ask;
+  heddle_poffer o;
+  memset(&o, 0, sizeof o);
+  memcpy(&o, theirs, theirs->struct_size < sizeof o ? theirs->struct_size : sizeof o);
+  for (uint64_t i = 0; o.in_place != NULL && i < o.n_in_place; i++) {
+    int32_t in = o.in_place[2 * i], out = o.in_place[2 * i + 1];
+    if (in < 0 || (uint32_t)in >= r->n_inputs || out < 0 || (uint32_t)out >= r->n_outputs) {
+      return heddle__fail(err, HEDDLE_EABI, "an offer pairs input %d with output %d of a region with %u and %u",
+                          (int)in, (int)out, (unsigned)r->n_inputs, (unsigned)r->n_outputs);
+    }
+  }
+  if (a->n_offers == k->capacity) {
+    uint32_t grown = k->capacity == 0 ? 2 : 2 * k->capacity;
+    heddle__offer *more = heddle__plan_alloc(k->plan, grown, sizeof *more);
+    if (more == NULL) return heddle__no_memory(err, "an offer");
+    if (a->n_offers != 0) memcpy(more, a->offers, a->n_offers * sizeof *more);
+    a->offers = more;
+    k->capacity = grown;
+  }
+  heddle__offer *mine = &a->offers[a->n_offers];
+  mine->flags = o.flags;
+  mine->input_layouts = copied(k->plan, o.input_layouts, r->n_inputs, sizeof *o.input_layouts);
+  mine->output_layouts = copied(k->plan, o.output_layouts, r->n_outputs, sizeof *o.output_layouts);
+  mine->input_flags = copied(k->plan, o.input_flags, r->n_inputs, sizeof *o.input_flags);
+  mine->in_place = copied(k->plan, o.in_place, o.in_place != NULL ? 2 * o.n_in_place : 0, sizeof *o.in_place);
+  mine->n_in_place = o.in_place != NULL ? o.n_in_place : 0;
+  mine->workspace_bytes = o.workspace_bytes;
+  mine->workspace_align = o.workspace_align == 0 ? 1 : o.workspace_align;
+  mine->cost_ns = o.cost_ns > 0 ? o.cost_ns : 0;
+  if (mine->input_layouts == NULL || mine->output_layouts == NULL || mine->input_flags == NULL ||
+      mine->in_place == NULL) {
+    return heddle__no_memory(err, "an offer");
+  }
+  for (uint32_t i = 0; i < r->n_inputs; i++) {
+    const heddle_pvalue *v = (const heddle_pvalue *)r->values.data + r->inputs[i];
+    if ((mine->input_flags[i] & HEDDLE_INPUT_ABSORBED) && v->data == NULL) {
+      return heddle__fail(err, HEDDLE_EABI, "an offer absorbs input %u, whose bytes it was not given", (unsigned)i);
+    }
+  }
+  a->n_offers++;
+  return HEDDLE_OK;
+}
+
+heddle_status heddle__ask_device(heddle__plan *plan, heddle_device *dev, heddle__answer *answer, heddle_error *err) {
+  const heddle_pnode *first = answer->ask->nodes.data;
+  if (!dev->t->has_op) {
+    return heddle__fail(err, HEDDLE_EUNSUPPORTED, "node '%s': %s runs no operators", first->name, dev->name);
+  }
+  sink k = {plan, answer, 0};
+  answer->n_offers = 0;
+  heddle_status s = dev->t->op.query(dev->instance, dev->index, answer->ask, take_offer, &k, err);
+  if (s == HEDDLE_ENEEDSOPEN) {
+    s = heddle__device_open(dev, err);
+    if (s != HEDDLE_OK) return s;
+    answer->n_offers = 0;
+    k.capacity = 0;
+    s = dev->t->op.query(dev->instance, dev->index, answer->ask, take_offer, &k, err);
+    heddle__device_close(dev);
+  }
+  if (s == HEDDLE_OK && answer->n_offers == 0) {
+    return heddle__fail(err, HEDDLE_EABI, "node '%s': the plugin of %s accepted it and offered nothing", first->name,
+                        dev->name);
+  }
+  if (s != HEDDLE_OK && s != HEDDLE_EUNSUPPORTED) {
+    return heddle__prefix(err, s, "node '%s': asking %s: ", first->name, dev->name);
+  }
+  return s;
+}
+
+heddle_status heddle__ask(heddle__plan *plan, uint32_t device, heddle__answer *answer, heddle_error *err) {
+  return heddle__ask_device(plan, plan->devices[device].dev, answer, err);
+}

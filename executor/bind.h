@@ -1,0 +1,132 @@
+/* executor/bind.h: a program bound to memory and streams of one executor: everything that a run touches.
+ * Made and changed between runs; run.c walks it. One thread at a time. */
+#ifndef HEDDLE_EXECUTOR_BIND_H
+#define HEDDLE_EXECUTOR_BIND_H
+
+#include "core/fence.h"
+#include "executor/program.h"
+
+/* One step, with all that it needs at hand. */
+typedef struct heddle__action {
+  uint32_t kind; /* heddle__step_kind */
+  uint32_t step;
+  heddle_plaunch *launch;  /* OP */
+  heddle_pbuffer *dst;     /* copies between handles; of RELEASE and ACQUIRE the buffer */
+  heddle_pbuffer *src;
+  uint64_t dst_offset, src_offset, bytes;
+  heddle_device *dst_dev;  /* PEER; of RELEASE and ACQUIRE the owner */
+  heddle_device *src_dev;
+  void *to;                /* HOST_COPY */
+  const void *from;
+} heddle__action;
+
+/* A segment, bound. */
+typedef struct heddle__stretch {
+  heddle__action *actions;   /* count of them, in bound.actions */
+  heddle_plaunch **launches; /* the same, where all are OPs: what the tight loop walks */
+  heddle_pgraph *graph;      /* the recording, or NULL */
+  uint32_t count;
+  bool stale;                /* a binding changed: bind again before the next run */
+  bool recordable;
+} heddle__stretch;
+
+/* A stream of the plan, and how far the present run is in it. */
+typedef struct heddle__line {
+  const heddle__tables *t; /* NULL on a host stream without work for a plugin */
+  heddle_device *dev;
+  heddle_pstream *stream;
+  heddle__fence *fence;    /* NULL on a host stream */
+  heddle_pfence fence_handle;
+  uint64_t base;           /* fence values of earlier runs */
+  bool is_host;
+  bool busy;               /* something was put into it in this run */
+  uint32_t first, end;     /* segments */
+  uint32_t next;           /* the next segment */
+  uint32_t at;             /* host: how many actions of it have run */
+  uint32_t done;           /* steps that have run (host) or were submitted */
+} heddle__line;
+
+/* A view of a buffer, for launches that take whole ones. */
+typedef struct heddle__part {
+  uint32_t alloc, device;
+  uint64_t offset, bytes;
+  heddle_pbuffer *buffer;
+} heddle__part;
+
+/* The slot of an input or an output. lent: memory that could not replace the slot, copied before or after the run. */
+typedef struct heddle__port {
+  uint32_t io; /* position among args, or outputs */
+  uint32_t alloc;
+  uint32_t instance;
+  heddle_tensor *lent;
+} heddle__port;
+
+typedef struct heddle__bound {
+  heddle__program *program;
+  heddle__memory **memory;  /* per allocation; constants are retained */
+  heddle_pbuffer **imports; /* per allocation and device: handles of devices that do not own it */
+  heddle__part *parts;
+  uint32_t n_parts, cap_parts;
+  heddle_pevent **events;   /* per step */
+  heddle__action *actions;
+  heddle_plaunch **launches;
+  heddle__stretch *stretches; /* per segment */
+  heddle__line *lines;        /* per plan stream */
+  heddle__port *inputs, *outputs;
+  uint32_t n_inputs, n_outputs, n_lines;
+  uint32_t n_recorded;      /* segments that are replayed */
+  bool stale;               /* some stretch is */
+  bool spins;               /* completions are worth a short spin */
+  bool all_inline;
+  uint64_t own_bytes;       /* of memory, without constants */
+  uint64_t orphan_bytes;    /* counted as such on its devices */
+  uint64_t granule;
+  struct heddle__bound *next_orphan;
+} heddle__bound;
+
+/* Takes memory, streams, events and fences, binds and records. waker is woken by completions and outlives it. Inputs
+ * are not filled. *out is freed with heddle__bound_free. Blocks. */
+heddle_status heddle__bound_make(heddle__program *program, heddle__waker *waker, heddle__bound **out,
+                                 heddle_error *err);
+
+/* quiet: no stream of it runs any more. Otherwise host memory under it is never given back, and plugins keep theirs.
+ * Takes NULL. */
+void heddle__bound_free(heddle__bound *b, bool quiet);
+
+/* Replaces the memory of an allocation of inputs or outputs; takes over memory. What used it is bound again by
+ * heddle__bound_refresh. Between runs. */
+void heddle__bound_replace(heddle__bound *b, uint32_t alloc, heddle__memory *take);
+heddle_status heddle__bound_refresh(heddle__bound *b, heddle_error *err);
+
+/* What address and size of host memory must be multiples of to replace an input or output in place. */
+uint64_t heddle__bound_import_align(const heddle__bound *b, uint32_t alloc);
+
+/* New memory for an input or output, as it was at first. */
+heddle_status heddle__bound_slot(heddle__bound *b, uint32_t alloc, heddle__memory **out, heddle_error *err);
+
+/* After a failure: fences that no late signal reaches. All streams are drained. */
+void heddle__bound_renew_fences(heddle__bound *b, heddle__waker *waker);
+
+/* Whether nothing touches its memory any more; waits for each device at most timeout_ns. */
+bool heddle__bound_quiet(heddle__bound *b, uint64_t timeout_ns);
+
+/* The list of what could not be freed yet. push counts its bytes on the devices. */
+heddle__bound *heddle__bound_push_orphan(heddle__bound *list, heddle__bound *take);
+heddle__bound *heddle__bound_next_orphan(const heddle__bound *b);
+
+/* launch.c: resolves the steps of a segment to actions, and records it where that can be done. */
+heddle_status heddle__stretch_bind(heddle__bound *b, uint32_t segment, heddle_error *err);
+void heddle__stretch_unbind(heddle__bound *b, uint32_t segment); /* frees launches and recording */
+bool heddle__stretch_uses(const heddle__bound *b, uint32_t segment, uint32_t alloc);
+
+/* The handle of an allocation for a device, imported on first use; offset and size as a launch that takes only whole
+ * buffers wants them, where bare. */
+heddle_status heddle__bound_handle(heddle__bound *b, uint32_t alloc, uint32_t device, heddle_pbuffer **out,
+                                   heddle_error *err);
+heddle_status heddle__bound_slice(heddle__bound *b, uint32_t instance, uint32_t device, bool bare, heddle_pslice *out,
+                                  heddle_error *err);
+
+/* run.c: puts one action into its stream, or does it. Used while running and while recording. */
+heddle_status heddle__action_run(const heddle__line *line, const heddle__action *action, heddle_error *err);
+
+#endif

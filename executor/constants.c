@@ -1,0 +1,194 @@
+/* executor/constants.c: packs and uploads the constants of a plan, unless the model has them already.
+ * Two threads may do the same work at once: the first to publish wins, the other drops its copy. */
+#include <string.h>
+
+#include "core/alloc.h"
+#include "core/error.h"
+#include "executor/constants.h"
+#include "executor/model.h"
+
+#define UPLOAD_TIMEOUT_NS UINT64_C(60000000000)
+
+uint64_t heddle__plan_granule(const heddle__plan *plan) {
+  uint64_t most = 1;
+  for (uint32_t i = 0; i < plan->n_devices; i++) {
+    const heddle__plan_device *d = &plan->devices[i];
+    if (d->used && d->dev->desc.import_alignment > most) most = d->dev->desc.import_alignment;
+  }
+  return most;
+}
+
+/* The temporary streams of one call, one a device. */
+typedef struct upload {
+  const heddle__plan *plan;
+  heddle_pstream **streams; /* per plan device */
+  uint64_t granule;
+} upload;
+
+static heddle_status stream_of(upload *u, uint32_t device, heddle_pstream **out, heddle_error *err) {
+  heddle_device *dev = u->plan->devices[device].dev;
+  heddle_status s = HEDDLE_OK;
+  if (u->streams[device] == NULL)
+    s = dev->t->stream.create(dev->handle, HEDDLE_STREAM_COPY, 0, &u->streams[device], err);
+  *out = u->streams[device];
+  return s;
+}
+
+/* Writes the constant in its layout to host memory. */
+static heddle_status pack(const heddle__plan *plan, const heddle__instance *inst, void *dst, heddle_error *err) {
+  const heddle__value *v = &plan->values[inst->value];
+  heddle_device *dev = plan->devices[plan->spaces[inst->space].device].dev;
+  if (v->layout == 0) {
+    memcpy(dst, v->known.data, (size_t)v->known.bytes);
+    return HEDDLE_OK;
+  }
+  heddle_pvalue tensor = {.struct_size = sizeof tensor, .dtype = v->known.dtype, .shape = v->known.shape,
+                          .data = v->known.data, .data_bytes = v->known.bytes, .layout = v->layout,
+                          .ndim = (int32_t)v->known.ndim};
+  return dev->t->layout.pack(dev->instance, dev->index, &tensor, dst, inst->bytes, err);
+}
+
+static heddle_status fill_device(upload *u, const heddle__instance *inst, heddle__memory *m, heddle_error *err) {
+  const heddle__value *v = &u->plan->values[inst->value];
+  void *packed = NULL;
+  const void *src = v->known.data;
+  if (v->layout != 0) {
+    packed = inst->bytes <= SIZE_MAX ? heddle__alloc_aligned((size_t)inst->bytes, 64) : NULL;
+    if (packed == NULL) return heddle__no_memory(err, "a packed constant");
+    src = packed;
+  }
+  heddle_pstream *stream = NULL;
+  heddle_status s = packed != NULL ? pack(u->plan, inst, packed, err) : HEDDLE_OK;
+  if (s == HEDDLE_OK) s = stream_of(u, u->plan->spaces[inst->space].device, &stream, err);
+  if (s == HEDDLE_OK) s = m->dev->t->copy.write(stream, m->buffer, 0, src, inst->bytes, err);
+  heddle__free(packed); /* write is finished with it */
+  return s;
+}
+
+static heddle_status fill(upload *u, const heddle__instance *inst, heddle__packed *p, heddle_error *err) {
+  const heddle__value *v = &u->plan->values[inst->value];
+  heddle_status s;
+  if (heddle__device_inline(p->dev) && v->layout == 0 && v->known.bytes == inst->bytes) {
+    /* The constant's own bytes, where their address serves; nobody writes to a constant. */
+    s = heddle__memory_import(p->dev, (void *)v->known.data, inst->bytes, inst->align, NULL, &p->memory, err);
+    if (s != HEDDLE_EUNSUPPORTED) return s;
+  }
+  s = heddle__memory_create(p->dev, p->kind, inst->bytes, inst->align, u->granule, &p->memory, err);
+  if (s != HEDDLE_OK || inst->bytes == 0) return s;
+  if (p->memory->host == NULL) return fill_device(u, inst, p->memory, err);
+  s = pack(u->plan, inst, p->memory->host, err);
+  return s == HEDDLE_OK ? heddle__memory_flush(p->memory, 0, inst->bytes, err) : s;
+}
+
+static void destroy(heddle__packed *p) {
+  if (p == NULL) return;
+  heddle__memory_release(p->memory);
+  heddle__free(p);
+}
+
+/* What the model has for an instance; its lock is held. */
+static heddle__packed *find(heddle_model *m, const heddle__packed *like) {
+  for (heddle__packed *p = m->packed; p != NULL; p = p->next)
+    if (p->arg == like->arg && p->dev == like->dev && p->kind == like->kind && p->layout == like->layout &&
+        p->align >= like->align)
+      return p;
+  return NULL;
+}
+
+static heddle_status sync_all(upload *u, heddle_error *err) {
+  heddle_status s = HEDDLE_OK;
+  for (uint32_t i = 0; i < u->plan->n_devices; i++) {
+    if (u->streams[i] == NULL) continue;
+    heddle_device *dev = u->plan->devices[i].dev;
+    heddle_error why = {0};
+    heddle_status one = dev->t->stream.sync(u->streams[i], UPLOAD_TIMEOUT_NS, &why);
+    if (one == HEDDLE_EDEVICE) heddle__device_fault(dev, why.api_code, why.text);
+    if (one != HEDDLE_OK && s == HEDDLE_OK) {
+      if (err != NULL) *err = why;
+      s = heddle__prefix(err, one, "%s: upload of constants: ", dev->name);
+    }
+    dev->t->stream.close(u->streams[i]);
+    u->streams[i] = NULL;
+  }
+  return s;
+}
+
+heddle_status heddle__constants_acquire(heddle_model *m, const heddle__plan *plan, heddle__packed **out,
+                                        heddle_error *err) {
+  upload u = {plan, heddle__alloc(plan->n_devices, sizeof *u.streams), heddle__plan_granule(plan)};
+  if (u.streams == NULL) return heddle__no_memory(err, "uploads");
+  heddle_status s = HEDDLE_OK;
+  for (uint32_t i = 0; i < plan->n_allocs && s == HEDDLE_OK; i++) {
+    if (plan->allocs[i].kind != HEDDLE__ALLOC_CONSTANT) continue;
+    const heddle__instance *inst = &plan->instances[plan->allocs[i].instance];
+    const heddle__space *space = &plan->spaces[inst->space];
+    const heddle__value *v = &plan->values[inst->value];
+    heddle__packed wanted = {.arg = inst->io, .dev = plan->devices[space->device].dev, .kind = space->kind,
+                             .layout = v->layout, .align = inst->align};
+    pthread_mutex_lock(&m->lock);
+    heddle__packed *p = find(m, &wanted);
+    if (p != NULL) p->users++;
+    pthread_mutex_unlock(&m->lock);
+    if (p == NULL) {
+      p = heddle__alloc(1, sizeof *p); /* users 0: not yet the model's */
+      if (p == NULL) {
+        s = heddle__no_memory(err, "a constant");
+        break;
+      }
+      *p = wanted;
+      heddle_error why = {0};
+      s = fill(&u, inst, p, &why);
+      if (s != HEDDLE_OK) {
+        if (s == HEDDLE_EDEVICE) heddle__device_fault(p->dev, why.api_code, why.text);
+        if (err != NULL) *err = why;
+        s = heddle__prefix(err, s, "constant '%s' on %s: ", v->name, p->dev->name);
+      }
+    }
+    out[i] = p;
+  }
+  heddle_status done = sync_all(&u, s == HEDDLE_OK ? err : NULL);
+  if (s == HEDDLE_OK) s = done;
+  heddle__free(u.streams);
+  if (s != HEDDLE_OK) return s;
+
+  for (uint32_t i = 0; i < plan->n_allocs; i++) {
+    heddle__packed *mine = out[i], *theirs = NULL;
+    if (mine == NULL) continue;
+    pthread_mutex_lock(&m->lock);
+    if (mine->users == 0) {
+      theirs = find(m, mine);
+      if (theirs != NULL) {
+        theirs->users++;
+      } else {
+        mine->users = 1;
+        mine->next = m->packed;
+        m->packed = mine;
+      }
+    }
+    pthread_mutex_unlock(&m->lock);
+    if (theirs != NULL) {
+      destroy(mine);
+      out[i] = theirs;
+    }
+  }
+  return HEDDLE_OK;
+}
+
+void heddle__constants_recycle(heddle_model *m, heddle__packed **taken, uint32_t n) {
+  for (uint32_t i = 0; taken != NULL && i < n; i++) {
+    heddle__packed *p = taken[i];
+    taken[i] = NULL;
+    if (p == NULL) continue;
+    pthread_mutex_lock(&m->lock);
+    bool last = p->users <= 1;
+    if (p->users == 1)
+      for (heddle__packed **link = &m->packed; *link != NULL; link = &(*link)->next)
+        if (*link == p) {
+          *link = p->next;
+          break;
+        }
+    if (p->users > 0) p->users--;
+    pthread_mutex_unlock(&m->lock);
+    if (last) destroy(p);
+  }
+}

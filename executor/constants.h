@@ -1,0 +1,32 @@
+/* executor/constants.h: constants where a device wants them: packed in its layout, uploaded once, shared by all
+ * programs and executors of a model. */
+#ifndef HEDDLE_EXECUTOR_CONSTANTS_H
+#define HEDDLE_EXECUTOR_CONSTANTS_H
+
+#include "executor/memory.h"
+#include "executor/plan.h"
+#include "heddle/model.h"
+
+/* One constant in one place. The model's lock guards next and users. */
+typedef struct heddle__packed {
+  struct heddle__packed *next;
+  uint32_t users;  /* programs */
+  uint32_t arg;
+  uint32_t kind;
+  heddle_device *dev;
+  heddle_layout layout;
+  uint64_t align;
+  heddle__memory *memory;
+} heddle__packed;
+
+/* For each ALLOC_CONSTANT of the plan (others stay NULL) the packed constant, filled and visible to the device: one
+ * that the model has, or a new one. out has plan->n_allocs members. On failure out holds what had been taken: give it
+ * back with heddle__constants_recycle in any case. Any thread; blocks for uploads. */
+heddle_status heddle__constants_acquire(heddle_model *m, const heddle__plan *plan, heddle__packed **out,
+                                        heddle_error *err);
+void heddle__constants_recycle(heddle_model *m, heddle__packed **taken, uint32_t n);
+
+/* Bytes and alignment that all host-visible memory of a plan gets, so that every device of it can import it. */
+uint64_t heddle__plan_granule(const heddle__plan *plan);
+
+#endif

@@ -1,0 +1,64 @@
+/* executor/copies.h: what the parts of the copies pass share: spaces, instances and steps while they are collected. */
+#ifndef HEDDLE_EXECUTOR_COPIES_H
+#define HEDDLE_EXECUTOR_COPIES_H
+
+#include "executor/plan.h"
+
+/* An instance of a value: a list per value, oldest first. An instance is written once in a run. */
+typedef struct heddle__holder {
+  struct heddle__holder *next;
+  uint32_t instance;
+  uint32_t writer; /* step, or HEDDLE__NONE: there before the run, and visible to all */
+  uint32_t sync;   /* the RELEASE or ACQUIRE that makes it visible to the other side; HEDDLE__NONE: not yet */
+  bool host_wrote;
+} heddle__holder;
+
+typedef struct heddle__copier {
+  heddle__plan *plan;
+  uint32_t (*space_of)[3][2]; /* per device, kind and who writes; HEDDLE__NONE until used */
+  heddle__holder **holders;   /* per value (of same_as) */
+  bool *needed;               /* per value: somebody reads it */
+  bool *consumer;             /* per value and device: an operator there reads it */
+  uint32_t *as_output;        /* per value: the output that its own bytes become; HEDDLE__NONE: none, or taken */
+  uint64_t host_align;        /* what inline devices want of memory that they compute in */
+  uint32_t cap_spaces, cap_instances, cap_steps, cap_crossings;
+} heddle__copier;
+
+/* spaces.c: which space, by device and kind; made on first use. Memory that is not coherent is written by one side only,
+ * since a write of one side over bytes that the other wrote would need a RELEASE or an ACQUIRE between: what the host
+ * writes there has a space of its own. */
+heddle_status heddle__space_get(heddle__copier *c, uint32_t device, uint32_t kind, bool host_writes, uint32_t *out,
+                                heddle_error *err);
+/* Can operators of the device compute in the space? */
+bool heddle__space_usable(const heddle__plan *plan, uint32_t space, uint32_t device);
+/* Can the space be the host side of the device's copies? */
+bool heddle__space_host_side(const heddle__plan *plan, uint32_t space, uint32_t device);
+bool heddle__is_unified(const heddle__plan *plan, uint32_t device);
+/* The first inline device, or HEDDLE__NONE. */
+uint32_t heddle__host_device(const heddle__plan *plan);
+/* Where the host side of a value should be, given who reads it: where the first device that is not inline can get at
+ * it, else the memory of `home` (an inline device, or HEDDLE__NONE). */
+heddle_status heddle__host_space(heddle__copier *c, uint32_t value, uint32_t home, uint32_t *out, heddle_error *err);
+
+/* steps.c: new instances, holders and steps. Pointers to steps and instances are valid until the next one is added. */
+heddle_status heddle__add_instance(heddle__copier *c, uint32_t value, uint32_t space, heddle__role role, uint32_t io,
+                                   uint32_t *out, heddle_error *err);
+heddle_status heddle__add_holder(heddle__copier *c, uint32_t value, uint32_t instance, uint32_t writer, bool host_wrote,
+                                 heddle__holder **out, heddle_error *err);
+heddle_status heddle__add_step(heddle__copier *c, const heddle__step *step, const heddle__access *accesses,
+                               uint32_t n_accesses, const uint32_t *deps, uint32_t n_deps, uint32_t *out,
+                               heddle_error *err);
+/* The step after which a side (the host, or devices) may read the instance: a RELEASE or ACQUIRE is added where it
+ * needs one. HEDDLE__NONE: at once. */
+heddle_status heddle__ready(heddle__copier *c, heddle__holder *h, bool for_host, uint32_t *step, heddle_error *err);
+heddle_status heddle__add_copy(heddle__copier *c, heddle__step_kind kind, uint32_t device, heddle__holder *src,
+                               uint32_t dst, heddle__holder **out, heddle_error *err);
+
+/* routes.c: makes the value (of same_as) usable where it is wanted; copies once per value and device. */
+heddle_status heddle__reach_device(heddle__copier *c, uint32_t value, uint32_t device, heddle__holder **out,
+                                   heddle_error *err);
+heddle_status heddle__reach_host(heddle__copier *c, uint32_t value, heddle__holder **out, heddle_error *err);
+heddle_status heddle__add_crossing(heddle__copier *c, uint32_t value, uint32_t to, heddle__route route,
+                                   heddle_error *err);
+
+#endif

@@ -1,0 +1,288 @@
+/* executor/drive.c: hands the helm of a run from thread to thread, and tells the end of the run to all who wait.
+ * On the way of a run that nobody else watches there are a few atomics and no lock; everything else is behind the lock
+ * of the drive. A thread that lets go of the helm, or ends a run, looks at watchers afterwards; a thread that wants
+ * either counts itself before it looks: one of the two sees the other. */
+#include "executor/drive.h"
+
+#include <string.h>
+#include <time.h>
+
+#include "core/context.h"
+#include "core/error.h"
+#include "core/thread.h"
+
+#define DRAIN_NS UINT64_C(2000000000)
+
+heddle_status heddle__drive_init(heddle__drive *d, heddle__ended_fn ended, void *user, heddle_error *err) {
+  heddle_status s = heddle__waker_init(&d->waker, err);
+  if (s != HEDDLE_OK) return s;
+  s = heddle__cond_init(&d->lock, &d->cond, err);
+  if (s != HEDDLE_OK) {
+    heddle__waker_finish(&d->waker);
+    return s;
+  }
+  d->ended = ended;
+  d->user = user;
+  d->ready = true;
+  return HEDDLE_OK;
+}
+
+void heddle__drive_finish(heddle__drive *d) {
+  if (!d->ready) return;
+  pthread_mutex_lock(&d->lock);
+  d->quit = true;
+  pthread_cond_broadcast(&d->cond);
+  bool join = d->has_thread;
+  pthread_mutex_unlock(&d->lock);
+  if (join) pthread_join(d->thread, NULL);
+  pthread_cond_destroy(&d->cond);
+  pthread_mutex_destroy(&d->lock);
+  heddle__waker_finish(&d->waker);
+  d->ready = false;
+}
+
+void heddle__drive_begin(heddle__drive *d, heddle__bound *b, struct heddle__profile *profile) {
+  d->bound = b;
+  d->profile = profile;
+  d->words.text[0] = '\0';
+  heddle__run_reset(b);
+  atomic_store_explicit(&d->run, atomic_load_explicit(&d->run, memory_order_relaxed) + 1, memory_order_relaxed);
+  atomic_store_explicit(&d->attention, 0, memory_order_relaxed);
+  atomic_store(&d->pending, 1);
+}
+
+/* ---- at the helm */
+
+static bool is_cancelled(heddle__drive *d) {
+  return atomic_load(&d->cancel) == atomic_load_explicit(&d->run, memory_order_relaxed);
+}
+
+static bool heed_caller(void *user) {
+  return is_cancelled(user);
+}
+
+static bool heed_own(void *user) {
+  heddle__drive *d = user;
+  return is_cancelled(d) || atomic_load(&d->wanted) != 0;
+}
+
+static bool take_helm(heddle__drive *d) {
+  int free = 0;
+  return atomic_compare_exchange_strong(&d->driven, &free, 1);
+}
+
+static void call_all(heddle__drive *d) {
+  pthread_mutex_lock(&d->lock);
+  pthread_cond_broadcast(&d->cond);
+  pthread_mutex_unlock(&d->lock);
+}
+
+static void release_helm(heddle__drive *d) {
+  atomic_store(&d->driven, 0);
+  if (atomic_load(&d->watchers) != 0) call_all(d);
+}
+
+/* Tells everybody who waits for this run. */
+static void deliver(heddle__drive *d, uint64_t run, heddle_status status) {
+  pthread_mutex_lock(&d->lock);
+  for (heddle__waiter *w = d->waiters; w != NULL; w = w->next) {
+    if (w->run != run || w->done) continue;
+    w->done = true;
+    w->status = status;
+    if (status != HEDDLE_OK && w->err != NULL) *w->err = d->error;
+  }
+  pthread_cond_broadcast(&d->cond);
+  pthread_mutex_unlock(&d->lock);
+}
+
+static heddle_status end_run(heddle__drive *d, heddle_status status, heddle_error *err) {
+  char hung[160];
+  bool drained = true;
+  if (status == HEDDLE_OK) {
+    heddle__run_finish(d->bound);
+  } else {
+    drained = heddle__run_drain(d->bound, DRAIN_NS, hung, sizeof hung);
+    if (drained) heddle__bound_renew_fences(d->bound, &d->waker);
+  }
+  status = d->ended(d->user, status, drained ? NULL : hung, &d->words);
+  uint64_t run = atomic_load_explicit(&d->run, memory_order_relaxed);
+  if (status != HEDDLE_OK) {
+    if (err != NULL) *err = d->words;
+    pthread_mutex_lock(&d->lock);
+    d->error = d->words;
+    pthread_mutex_unlock(&d->lock);
+  }
+  atomic_store_explicit(&d->result, status, memory_order_relaxed);
+  atomic_store(&d->pending, 0);
+  if (atomic_load(&d->watchers) != 0) deliver(d, run, status);
+  return status;
+}
+
+/* With the helm held: drives on. RUN_DONE also means that the run failed: status says. */
+static heddle__run_end drive(heddle__drive *d, uint64_t deadline_ns, bool own, heddle_status *status,
+                             heddle_error *err) {
+  heddle__helm helm = {&d->waker, &d->attention, own ? heed_own : heed_caller, d, deadline_ns, d->profile};
+  heddle_status s = HEDDLE_OK;
+  heddle__run_end end = heddle__run_drive(d->bound, &helm, &s, &d->words);
+  if (end == HEDDLE__RUN_LATE) return end;
+  if (end == HEDDLE__RUN_STOPPED) {
+    if (!is_cancelled(d)) return end;
+    s = heddle__fail(&d->words, HEDDLE_ECANCELED, "the run was cancelled");
+  }
+  *status = end_run(d, s, err);
+  return HEDDLE__RUN_DONE;
+}
+
+/* ---- waiting */
+
+/* What the last run came to. The lock is held. */
+static heddle_status last_result(heddle__drive *d, heddle_error *err) {
+  heddle_status s = atomic_load(&d->result);
+  if (s != HEDDLE_OK && err != NULL) *err = d->error;
+  return s;
+}
+
+static heddle_status late(heddle_error *err) {
+  return heddle__fail(err, HEDDLE_ETIMEOUT, "the run has not ended within its time; it is still pending: wait again, "
+                      "or cancel it");
+}
+
+/* The lock is held, and given up while sleeping. false when the deadline has passed. */
+static bool sleep_on(heddle__drive *d, uint64_t deadline_ns) {
+  if (deadline_ns > (uint64_t)INT64_MAX) {
+    pthread_cond_wait(&d->cond, &d->lock);
+    return true;
+  }
+  struct timespec until = {(time_t)(deadline_ns / 1000000000u), (long)(deadline_ns % 1000000000u)};
+  return pthread_cond_timedwait(&d->cond, &d->lock, &until) == 0;
+}
+
+static void unlink_waiter(heddle__drive *d, const heddle__waiter *w) {
+  for (heddle__waiter **link = &d->waiters; *link != NULL; link = &(*link)->next)
+    if (*link == w) {
+      *link = w->next;
+      return;
+    }
+}
+
+static heddle_status wait_slowly(heddle__drive *d, uint64_t run, uint64_t deadline_ns, heddle_error *err) {
+  heddle__waiter w = {.run = run, .err = err};
+  heddle_status s = HEDDLE_OK;
+  pthread_mutex_lock(&d->lock);
+  w.next = d->waiters;
+  d->waiters = &w;
+  atomic_fetch_add(&d->watchers, 1);
+  for (;;) {
+    if (w.done) {
+      s = w.status;
+      break;
+    }
+    if (atomic_load(&d->pending) == 0 || atomic_load(&d->run) != run) {
+      s = last_result(d, err);
+      break;
+    }
+    if (take_helm(d)) {
+      pthread_mutex_unlock(&d->lock);
+      heddle__run_end end = HEDDLE__RUN_STOPPED;
+      if (atomic_load(&d->pending) != 0 && atomic_load(&d->run) == run) end = drive(d, deadline_ns, false, &s, err);
+      release_helm(d);
+      pthread_mutex_lock(&d->lock);
+      if (end == HEDDLE__RUN_DONE) break;
+      if (end == HEDDLE__RUN_LATE) {
+        s = late(err);
+        break;
+      }
+      continue;
+    }
+    atomic_fetch_add(&d->wanted, 1);
+    atomic_store(&d->attention, 1);
+    if (atomic_load(&d->own_drives)) heddle__waker_wake(&d->waker);
+    bool in_time = sleep_on(d, deadline_ns);
+    atomic_fetch_sub(&d->wanted, 1);
+    if (!in_time && !w.done) {
+      s = late(err);
+      break;
+    }
+  }
+  unlink_waiter(d, &w);
+  atomic_fetch_sub(&d->watchers, 1);
+  pthread_cond_broadcast(&d->cond); /* the executor's thread may have made way for this one */
+  pthread_mutex_unlock(&d->lock);
+  return s;
+}
+
+heddle_status heddle__drive_wait(heddle__drive *d, uint64_t deadline_ns, heddle_error *err) {
+  uint64_t run = atomic_load(&d->run); /* before pending is looked at: never the number of a run that began later */
+  if (!heddle__drive_pending(d)) {
+    if (atomic_load(&d->result) == HEDDLE_OK) return HEDDLE_OK;
+    pthread_mutex_lock(&d->lock);
+    heddle_status s = last_result(d, err);
+    pthread_mutex_unlock(&d->lock);
+    return s;
+  }
+  if (take_helm(d)) {
+    heddle_status s = HEDDLE_OK;
+    heddle__run_end end = HEDDLE__RUN_STOPPED;
+    if (atomic_load(&d->pending) != 0 && atomic_load_explicit(&d->run, memory_order_relaxed) == run)
+      end = drive(d, deadline_ns, false, &s, err);
+    release_helm(d);
+    if (end == HEDDLE__RUN_DONE) return s;
+    if (end == HEDDLE__RUN_LATE) return late(err);
+  }
+  return wait_slowly(d, run, deadline_ns, err);
+}
+
+void heddle__drive_cancel(heddle__drive *d) {
+  uint64_t run = atomic_load(&d->run);
+  if (!heddle__drive_pending(d)) return;
+  atomic_store(&d->cancel, run);
+  atomic_store(&d->attention, 1);
+  heddle__waker_wake(&d->waker);
+  if (!take_helm(d)) return;
+  heddle_status s = HEDDLE_OK;
+  if (atomic_load(&d->pending) != 0 && atomic_load(&d->run) == run) {
+    atomic_store(&d->attention, 1);
+    drive(d, HEDDLE_FOREVER, false, &s, NULL);
+  }
+  release_helm(d);
+}
+
+/* ---- the executor's own thread */
+
+static void *own_thread(void *arg) {
+  heddle__drive *d = arg;
+  pthread_mutex_lock(&d->lock);
+  while (!d->quit) {
+    if (atomic_load(&d->pending) == 0 || atomic_load(&d->wanted) != 0) {
+      pthread_cond_wait(&d->cond, &d->lock);
+      continue;
+    }
+    atomic_fetch_add(&d->watchers, 1);
+    if (take_helm(d)) {
+      heddle_status s = HEDDLE_OK;
+      pthread_mutex_unlock(&d->lock);
+      atomic_store(&d->own_drives, true);
+      if (atomic_load(&d->wanted) == 0 && atomic_load(&d->pending) != 0) drive(d, HEDDLE_FOREVER, true, &s, NULL);
+      atomic_store(&d->own_drives, false);
+      release_helm(d);
+      pthread_mutex_lock(&d->lock);
+    } else if (atomic_load(&d->pending) != 0) {
+      pthread_cond_wait(&d->cond, &d->lock);
+    }
+    atomic_fetch_sub(&d->watchers, 1);
+  }
+  pthread_mutex_unlock(&d->lock);
+  return NULL;
+}
+
+heddle_status heddle__drive_leave(heddle__drive *d, heddle_error *err) {
+  heddle_status s = HEDDLE_OK;
+  pthread_mutex_lock(&d->lock);
+  if (!d->has_thread) {
+    s = heddle__thread_start(&d->thread, own_thread, d, "the thread of an executor", err);
+    d->has_thread = s == HEDDLE_OK;
+  }
+  pthread_cond_broadcast(&d->cond);
+  pthread_mutex_unlock(&d->lock);
+  return s;
+}

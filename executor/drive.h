@@ -1,0 +1,70 @@
+/* executor/drive.h: who drives a run: the thread that called run or wait, or the executor's own thread.
+ * A run has one driver, held by an atomic; wait takes it over from the executor's thread between two steps. */
+#ifndef HEDDLE_EXECUTOR_DRIVE_H
+#define HEDDLE_EXECUTOR_DRIVE_H
+
+#include <pthread.h>
+
+#include "executor/run.h"
+
+/* Somebody in wait; on his stack, in the list of the drive. */
+typedef struct heddle__waiter {
+  struct heddle__waiter *next;
+  uint64_t run;
+  bool done;
+  heddle_status status;
+  heddle_error *err;
+} heddle__waiter;
+
+/* Told of the end of a run by its driver, before anybody else: hung is where a stream did not drain after a failure, or
+ * NULL. Gives the run's status, which it may change together with the words. */
+typedef heddle_status (*heddle__ended_fn)(void *user, heddle_status status, const char *hung, heddle_error *words);
+
+typedef struct heddle__drive {
+  heddle__waker waker;      /* what completions wake */
+  atomic_int pending;       /* 1 between start and end of a run */
+  atomic_int driven;        /* 1 while a thread drives */
+  atomic_uint attention;    /* not 0: the driver looks at cancel and wanted */
+  atomic_uint watchers;     /* threads that must hear of the end, or of a free helm */
+  atomic_uint wanted;       /* threads that would drive; the executor's own gives way to them */
+  atomic_ullong run;        /* number of the present or last run, from 1 */
+  atomic_ullong cancel;     /* number of the run to be cancelled */
+  atomic_int result;        /* of the last run */
+  atomic_bool own_drives;   /* the driver is the executor's thread */
+  bool ready;               /* waker, lock and cond are there */
+  pthread_mutex_t lock;     /* guards what follows; no plugin is called with it held */
+  pthread_cond_t cond;
+  heddle__waiter *waiters;
+  heddle_error error;       /* of the last run that failed */
+  bool has_thread, quit;
+  pthread_t thread;
+  /* the driver's */
+  heddle__bound *bound;     /* of the pending run */
+  struct heddle__profile *profile; /* of the pending run, or NULL */
+  heddle_error words;       /* what plugins write to */
+  heddle__ended_fn ended;
+  void *user;
+} heddle__drive;
+
+heddle_status heddle__drive_init(heddle__drive *d, heddle__ended_fn ended, void *user, heddle_error *err);
+/* No run is pending and nobody waits. Joins the thread. */
+void heddle__drive_finish(heddle__drive *d);
+
+/* Begins a run of what is bound; the caller knows that none is pending. profile may be NULL. */
+void heddle__drive_begin(heddle__drive *d, heddle__bound *b, struct heddle__profile *profile);
+
+/* Drives the pending run, or waits for who does, at most until deadline_ns. HEDDLE_ETIMEOUT leaves it pending; without
+ * a pending run, the last one's result. Any thread. */
+heddle_status heddle__drive_wait(heddle__drive *d, uint64_t deadline_ns, heddle_error *err);
+
+/* Leaves the pending run to the executor's thread, which is started where there is none. */
+heddle_status heddle__drive_leave(heddle__drive *d, heddle_error *err);
+
+/* Ends the pending run with HEDDLE_ECANCELED, as soon as its driver sees it; where nobody drives, here. Any thread. */
+void heddle__drive_cancel(heddle__drive *d);
+
+static inline bool heddle__drive_pending(heddle__drive *d) {
+  return atomic_load_explicit(&d->pending, memory_order_acquire) != 0;
+}
+
+#endif

@@ -1,0 +1,403 @@
+/* executor/executor.c: executors: made, told apart from dead ones, run, timed, counted, released.
+ * Inputs and outputs are in ports.c, planning and binding in rebind.c, the helm in drive.c. */
+#include <stdio.h>
+#include <string.h>
+
+#include "core/alloc.h"
+#include "core/error.h"
+#include "core/trace.h"
+#include "executor/explain.h"
+#include "executor/state.h"
+
+/* ---- the end of a run, told by its driver */
+
+static heddle_status copy_out(heddle_executor *ex, heddle_error *err) {
+  for (uint32_t i = 0; i < ex->n_results; i++) {
+    heddle__port *port = heddle__bound_output_port(ex->bound, i);
+    if (port == NULL || port->lent == NULL) continue;
+    const heddle__memory *m = ex->bound->memory[port->alloc];
+    const heddle__instance *inst = &ex->bound->program->plan->instances[port->instance];
+    heddle_status s = heddle__tensor_write(port->lent, (char *)m->host + inst->offset, err);
+    if (s != HEDDLE_OK) return heddle__prefix(err, s, "output '%s': ", ex->results[i].name);
+  }
+  return HEDDLE_OK;
+}
+
+static heddle_status ended(void *user, heddle_status status, const char *hung, heddle_error *words) {
+  heddle_executor *ex = user;
+  const heddle__bound *b = ex->drive.bound;
+  if (status == HEDDLE_OK) {
+    if (b == ex->bound) {
+      bool lends = false;
+      for (uint32_t i = 0; i < b->n_outputs; i++) lends = lends || b->outputs[i].lent != NULL;
+      if (lends) status = copy_out(ex, words);
+    }
+    atomic_fetch_add_explicit(&ex->runs, 1, memory_order_relaxed);
+    if (b->program->copies > 0) {
+      atomic_fetch_add_explicit(&ex->copies, b->program->copies, memory_order_relaxed);
+      atomic_fetch_add_explicit(&ex->bytes_copied, b->program->bytes_copied, memory_order_relaxed);
+    }
+    if (b->n_recorded > 0 && ex->drive.profile == NULL)
+      atomic_fetch_add_explicit(&ex->replays, b->n_recorded, memory_order_relaxed);
+    if (ex->tracing) {
+      const heddle_profile_entry *entries;
+      size_t n;
+      heddle__profile_finish(ex->drive.profile, ex->drive.bound, &entries, &n, NULL);
+    }
+  }
+  if (ex->tracing)
+    heddle__trace_span(heddle__context_trace(ex->model->ctx), "executor", "run", ex->began_ns, heddle__now_ns());
+  if (hung != NULL) {
+    ex->dead_words = *words;
+    heddle__prefix(&ex->dead_words, status == HEDDLE_EDEVICE ? status : HEDDLE_ETIMEOUT,
+                   "the executor cannot be used any more, since work on %s did not end after a failed run: ", hung);
+    atomic_store(&ex->dead, ex->dead_words.status);
+    heddle__prefix(words, status, "%s did not end within 2 s, so that this executor cannot be used any more: ", hung);
+  }
+  if (b == ex->bound) atomic_store_explicit(&ex->has_outputs, status == HEDDLE_OK, memory_order_relaxed);
+  return status;
+}
+
+/* ---- creation and end */
+
+static heddle_status name_results(heddle_executor *ex, heddle_error *err) {
+  const heddle_graph *g = ex->model->graph;
+  ex->n_results = g->n_heads + ex->model->n_keep;
+  ex->results = heddle__alloc(ex->n_results, sizeof *ex->results);
+  if (ex->results == NULL) return heddle__no_memory(err, "outputs");
+  for (uint32_t i = 0; i < ex->n_results; i++) {
+    heddle__keep k = i < g->n_heads ? (heddle__keep){g->heads[i].node, g->heads[i].index}
+                                    : ex->model->keep[i - g->n_heads];
+    const heddle__node *n = &g->nodes[k.node];
+    ex->results[i].name = n->n_outputs == 1 ? heddle__strdup(n->name)
+                                            : heddle__format("%s:%u", n->name, (unsigned)k.index);
+    if (ex->results[i].name == NULL) return heddle__no_memory(err, "the name of an output");
+  }
+  return HEDDLE_OK;
+}
+
+static void destroy(heddle_executor *ex) {
+  if (heddle__drive_pending(&ex->drive)) {
+    heddle__drive_cancel(&ex->drive);
+    heddle__drive_wait(&ex->drive, HEDDLE_FOREVER, NULL);
+  }
+  heddle__drive_finish(&ex->drive);
+  heddle__profile_release(ex->profile);
+  bool quiet = atomic_load(&ex->dead) == HEDDLE_OK || ex->bound == NULL || heddle__bound_quiet(ex->bound, 0);
+  if (quiet) heddle__bound_free(ex->bound, true);
+  else heddle__model_keep_orphan(ex->model, ex->bound);
+  for (uint32_t i = 0; ex->args != NULL && i < ex->n_args; i++) heddle_tensor_release(ex->args[i].value);
+  for (uint32_t i = 0; ex->results != NULL && i < ex->n_results; i++) {
+    heddle_tensor_release(ex->results[i].lent);
+    heddle__free(ex->results[i].name);
+  }
+  heddle__free(ex->args);
+  heddle__free(ex->results);
+  heddle__model_retry_orphans(ex->model);
+  heddle_model_release(ex->model);
+  heddle__free(ex);
+}
+
+heddle_status heddle_executor_create(heddle_model *m, heddle_executor **out, heddle_error *err) {
+  if (out == NULL) return heddle__fail(err, HEDDLE_EINVAL, "there is no place for the executor: out is NULL");
+  *out = NULL;
+  if (m == NULL) return heddle__fail(err, HEDDLE_EINVAL, "an executor needs a model");
+  heddle_status s = heddle__context_check_fork(m->ctx, err);
+  if (s != HEDDLE_OK) return s;
+  heddle_executor *ex = heddle__alloc(1, sizeof *ex);
+  if (ex == NULL) return heddle__no_memory(err, "an executor");
+  s = heddle__drive_init(&ex->drive, ended, ex, err);
+  if (s != HEDDLE_OK) {
+    heddle__free(ex);
+    return s;
+  }
+  atomic_init(&ex->references, 1);
+  ex->model = heddle_model_retain(m);
+  ex->n_args = m->graph->n_args;
+  ex->unset = HEDDLE__NONE;
+  ex->args = heddle__alloc(ex->n_args, sizeof *ex->args);
+  s = ex->args != NULL ? name_results(ex, err) : heddle__no_memory(err, "inputs");
+  heddle__wish wish = {NULL, NULL, NULL};
+  uint32_t lacks = HEDDLE__NONE;
+  if (s == HEDDLE_OK) s = heddle__executor_wish(ex, &wish, err);
+  if (s == HEDDLE_OK) s = heddle__order_lacks(m, &wish, &lacks, err);
+  heddle__wish_free(&wish);
+  if (s == HEDDLE_OK && lacks == HEDDLE__NONE) s = heddle__executor_prepare(ex, err);
+  if (s != HEDDLE_OK) {
+    destroy(ex);
+    return s;
+  }
+  *out = ex;
+  return HEDDLE_OK;
+}
+
+heddle_executor *heddle_executor_retain(heddle_executor *ex) {
+  atomic_fetch_add_explicit(&ex->references, 1, memory_order_relaxed);
+  return ex;
+}
+
+void heddle_executor_release(heddle_executor *ex) {
+  if (ex == NULL || atomic_fetch_sub_explicit(&ex->references, 1, memory_order_acq_rel) != 1) return;
+  if (heddle__context_check_fork(ex->model->ctx, NULL) != HEDDLE_OK) return; /* devices and thread are the parent's */
+  destroy(ex);
+}
+
+/* ---- checks */
+
+/* What can be told of any executor, pending or not. */
+static heddle_status check_alive(heddle_executor *ex, heddle_error *err) {
+  if (ex == NULL) return heddle__fail(err, HEDDLE_EINVAL, "the executor is NULL");
+  heddle_status s = heddle__context_check_fork(ex->model->ctx, err);
+  if (s != HEDDLE_OK) return s;
+  s = atomic_load_explicit(&ex->dead, memory_order_acquire);
+  if (s != HEDDLE_OK && err != NULL) *err = ex->dead_words;
+  return s;
+}
+
+heddle_status heddle__executor_check(heddle_executor *ex, heddle_error *err) {
+  heddle_status s = check_alive(ex, err);
+  if (s != HEDDLE_OK || !heddle__drive_pending(&ex->drive)) return s;
+  return heddle__fail(err, HEDDLE_EBUSY, "a run is pending; wait for it, or cancel it");
+}
+
+/* ---- runs */
+
+static heddle_status check_devices(const heddle__bound *b, heddle_error *err) {
+  for (uint32_t i = 0; i < b->n_lines; i++) {
+    if (b->lines[i].dev == NULL) continue;
+    heddle_status s = heddle__device_check(b->lines[i].dev, err);
+    if (s != HEDDLE_OK) return s;
+  }
+  return HEDDLE_OK;
+}
+
+static heddle_status take_profile(heddle_executor *ex, heddle_error *err) {
+  heddle_status s = ex->profile == NULL ? heddle__profile_create(ex->bound, &ex->profile, err) : HEDDLE_OK;
+  if (s == HEDDLE_OK) heddle__profile_begin(ex->profile);
+  return s;
+}
+
+/* Makes a run pending. The checks are a few loads where nothing changed since the last run. */
+static heddle_status begin(heddle_executor *ex, bool timed, heddle_error *err) {
+  heddle_status s = heddle__executor_check(ex, err);
+  if (s != HEDDLE_OK) return s;
+  if (ex->stale || ex->bound == NULL || ex->bound->stale) s = heddle__executor_prepare(ex, err);
+  if (s != HEDDLE_OK) return s;
+  if (ex->unset != HEDDLE__NONE) return heddle__executor_say_unset(ex, ex->unset, err);
+  s = check_devices(ex->bound, err);
+  if (s == HEDDLE_OK && ex->copies_in) s = heddle__executor_copy_in(ex, ex->bound, err);
+  if (s != HEDDLE_OK) return s;
+  ex->tracing = heddle__trace_on(heddle__context_trace(ex->model->ctx)) && !timed;
+  if (timed || ex->tracing) {
+    s = take_profile(ex, err);
+    if (s != HEDDLE_OK) return s;
+    ex->began_ns = heddle__now_ns();
+  }
+  atomic_store_explicit(&ex->has_outputs, false, memory_order_relaxed);
+  heddle__drive_begin(&ex->drive, ex->bound, timed || ex->tracing ? ex->profile : NULL);
+  return HEDDLE_OK;
+}
+
+static uint64_t deadline_of(uint64_t timeout_ns) {
+  if (timeout_ns == HEDDLE_FOREVER) return HEDDLE_FOREVER;
+  uint64_t now = heddle__now_ns();
+  return timeout_ns < HEDDLE_FOREVER - now ? now + timeout_ns : HEDDLE_FOREVER;
+}
+
+heddle_status heddle_executor_run(heddle_executor *ex, uint64_t timeout_ns, heddle_error *err) {
+  uint64_t deadline = deadline_of(timeout_ns);
+  heddle_status s = begin(ex, false, err);
+  if (s != HEDDLE_OK) return s;
+  s = heddle__drive_wait(&ex->drive, deadline, err);
+  if (s == HEDDLE_ETIMEOUT && heddle__drive_pending(&ex->drive))
+    heddle__drive_leave(&ex->drive, NULL); /* it goes on while nobody waits, where a thread can be had */
+  return s;
+}
+
+heddle_status heddle_executor_start(heddle_executor *ex, heddle_error *err) {
+  heddle_status s = begin(ex, false, err);
+  if (s != HEDDLE_OK) return s;
+  s = heddle__drive_leave(&ex->drive, err);
+  if (s == HEDDLE_OK) return s;
+  heddle__drive_cancel(&ex->drive); /* nothing was submitted */
+  return s;
+}
+
+heddle_status heddle_executor_wait(heddle_executor *ex, uint64_t timeout_ns, heddle_error *err) {
+  heddle_status s = ex != NULL ? heddle__context_check_fork(ex->model->ctx, err)
+                               : heddle__fail(err, HEDDLE_EINVAL, "the executor is NULL");
+  return s == HEDDLE_OK ? heddle__drive_wait(&ex->drive, deadline_of(timeout_ns), err) : s;
+}
+
+heddle_status heddle_executor_cancel(heddle_executor *ex, heddle_error *err) {
+  heddle_status s = check_alive(ex, err);
+  if (s == HEDDLE_OK) heddle__drive_cancel(&ex->drive);
+  return s;
+}
+
+heddle_status heddle_executor_poll(heddle_executor *ex) {
+  heddle_status s = check_alive(ex, NULL);
+  if (s != HEDDLE_OK) return s;
+  return heddle__drive_pending(&ex->drive) ? HEDDLE_EBUSY : HEDDLE_OK;
+}
+
+heddle_status heddle_executor_profile(heddle_executor *ex, const heddle_profile_entry **out, size_t *n,
+                                      heddle_error *err) {
+  if (out == NULL || n == NULL) return heddle__fail(err, HEDDLE_EINVAL, "there is no place for the profile");
+  *out = NULL;
+  *n = 0;
+  heddle_status s = begin(ex, true, err);
+  if (s == HEDDLE_OK) s = heddle__drive_wait(&ex->drive, HEDDLE_FOREVER, err);
+  return s == HEDDLE_OK ? heddle__profile_finish(ex->profile, ex->bound, out, n, err) : s;
+}
+
+/* ---- up to a node */
+
+/* Runs a program that is bound for this once, and copies its only output. */
+static heddle_status run_once(heddle_executor *ex, heddle__program *program, heddle_tensor **out, heddle_error *err) {
+  heddle__bound *b = NULL;
+  heddle_status s = heddle__bound_make(program, &ex->drive.waker, &b, err);
+  if (s == HEDDLE_OK) s = heddle__executor_fill(ex, b, HEDDLE__NONE, false, err);
+  if (s == HEDDLE_OK) s = heddle__bound_refresh(b, err);
+  if (s == HEDDLE_OK && heddle__executor_unset(ex, b) != HEDDLE__NONE)
+    s = heddle__executor_say_unset(ex, heddle__executor_unset(ex, b), err);
+  if (s == HEDDLE_OK) s = check_devices(b, err);
+  if (s == HEDDLE_OK) {
+    ex->tracing = false;
+    heddle__drive_begin(&ex->drive, b, NULL);
+    s = heddle__drive_wait(&ex->drive, HEDDLE_FOREVER, err);
+  }
+  if (s == HEDDLE_OK) {
+    const heddle__known *known = heddle__bound_output(b, 0);
+    const heddle__port *port = heddle__bound_output_port(b, 0);
+    s = heddle_tensor_create(NULL, known->dtype, known->shape, known->ndim, out, err);
+    if (s == HEDDLE_OK && known->bytes > 0)
+      memcpy((*out)->data, (char *)b->memory[port->alloc]->host + program->plan->instances[port->instance].offset,
+             (size_t)known->bytes);
+  }
+  if (atomic_load(&ex->dead) != HEDDLE_OK) heddle__model_keep_orphan(ex->model, b);
+  else heddle__bound_free(b, true);
+  return s;
+}
+
+heddle_status heddle_executor_run_to(heddle_executor *ex, const char *node, uint32_t output, heddle_tensor **out,
+                                     heddle_error *err) {
+  if (out == NULL || node == NULL)
+    return heddle__fail(err, HEDDLE_EINVAL, "a run up to a node needs the node's name and a place for the tensor");
+  *out = NULL;
+  heddle_status s = heddle__executor_check(ex, err);
+  if (s != HEDDLE_OK) return s;
+  const heddle_graph *g = ex->model->graph;
+  heddle__keep target = {0, 0};
+  s = heddle__model_find(g, node, &target, err);
+  if (s != HEDDLE_OK) return s;
+  if (output != 0) target.index = output;
+  if (target.index >= g->nodes[target.node].n_outputs)
+    return heddle__fail(err, HEDDLE_ENOTFOUND, "%s: node '%s' has %u outputs; there is no output %u", g->source,
+                        g->nodes[target.node].name, (unsigned)g->nodes[target.node].n_outputs, (unsigned)target.index);
+  heddle__wish wish;
+  heddle__program *program = NULL;
+  uint32_t lacks = HEDDLE__NONE;
+  s = heddle__executor_wish(ex, &wish, err);
+  if (s != HEDDLE_OK) return s;
+  wish.target = &target;
+  s = heddle__order_lacks(ex->model, &wish, &lacks, err);
+  if (s == HEDDLE_OK && lacks != HEDDLE__NONE) s = heddle__executor_say_unset(ex, lacks, err);
+  if (s == HEDDLE_OK) s = heddle__model_program(ex->model, &wish, &program, err);
+  heddle__wish_free(&wish);
+  if (s == HEDDLE_OK) s = run_once(ex, program, out, err);
+  heddle__program_release(program);
+  return s;
+}
+
+/* ---- facts */
+
+uint32_t heddle_executor_input_count(const heddle_executor *ex) {
+  return ex->n_args;
+}
+
+uint32_t heddle_executor_output_count(const heddle_executor *ex) {
+  return ex->n_results;
+}
+
+static void give_info(heddle_io_info *out, const heddle_io_info *all) {
+  size_t size = out->struct_size;
+  memcpy(out, all, size < sizeof *all ? size : sizeof *all);
+  out->struct_size = size;
+}
+
+/* dtype and shape as the graph's file has them. */
+static void type_info(const heddle__type *t, int64_t *shape, heddle_io_info *info) {
+  if (t->has_dtype) info->dtype = t->dtype;
+  if (!t->has_shape) return;
+  for (uint32_t d = 0; d < t->ndim; d++) shape[d] = t->dims[d].value;
+  info->ndim = t->ndim;
+}
+
+heddle_status heddle_executor_input_info(heddle_executor *ex, uint32_t i, heddle_io_info *out, heddle_error *err) {
+  heddle_status s = check_alive(ex, err);
+  if (s != HEDDLE_OK) return s;
+  if (out == NULL || i >= ex->n_args)
+    return heddle__fail(err, HEDDLE_ENOTFOUND, "there is no input %u, or no place for what is known of it",
+                        (unsigned)i);
+  heddle__arg *arg = &ex->args[i];
+  const heddle__constant *c = ex->model->constants[i];
+  heddle_io_info info = {.name = heddle__model_arg(ex->model, i)->name, .shape = arg->shape, .ndim = UINT32_MAX,
+                         .is_param = (c != NULL && !arg->late) || arg->is_param};
+  type_info(&ex->model->graph->types[heddle__model_arg(ex->model, i)->first_entry], arg->shape, &info);
+  const heddle_tensor *t = arg->value;
+  if (t != NULL || c != NULL) {
+    info.dtype = t != NULL ? t->dtype : c->dtype;
+    info.ndim = t != NULL ? t->ndim : c->ndim;
+    memcpy(arg->shape, t != NULL ? t->shape : c->shape, info.ndim * sizeof arg->shape[0]);
+  }
+  give_info(out, &info);
+  return HEDDLE_OK;
+}
+
+heddle_status heddle_executor_output_info(heddle_executor *ex, uint32_t i, heddle_io_info *out, heddle_error *err) {
+  heddle_status s = check_alive(ex, err);
+  if (s != HEDDLE_OK) return s;
+  if (out == NULL || i >= ex->n_results)
+    return heddle__fail(err, HEDDLE_ENOTFOUND, "there is no output %u, or no place for what is known of it",
+                        (unsigned)i);
+  const heddle_graph *g = ex->model->graph;
+  heddle__result *r = &ex->results[i];
+  heddle_io_info info = {.name = r->name, .shape = r->shape, .ndim = UINT32_MAX};
+  heddle__keep k = i < g->n_heads ? (heddle__keep){g->heads[i].node, g->heads[i].index}
+                                  : ex->model->keep[i - g->n_heads];
+  type_info(&g->types[g->nodes[k.node].first_entry + k.index], r->shape, &info);
+  if ((ex->bound == NULL || ex->stale) && !heddle__drive_pending(&ex->drive))
+    heddle__executor_prepare(ex, NULL); /* where inputs are missing, the file's words stand */
+  if (ex->bound != NULL) {
+    const heddle__known *known = heddle__bound_output(ex->bound, i);
+    info.dtype = known->dtype;
+    info.ndim = known->ndim;
+    memcpy(r->shape, known->shape, known->ndim * sizeof r->shape[0]);
+  }
+  give_info(out, &info);
+  return HEDDLE_OK;
+}
+
+heddle_status heddle_executor_get_stats(heddle_executor *ex, heddle_executor_stats *out, heddle_error *err) {
+  if (ex == NULL || out == NULL) return heddle__fail(err, HEDDLE_EINVAL, "numbers need an executor and a place");
+  heddle_status s = heddle__context_check_fork(ex->model->ctx, err);
+  if (s != HEDDLE_OK) return s;
+  heddle_executor_stats all = {.runs = atomic_load(&ex->runs), .bytes_copied = atomic_load(&ex->bytes_copied),
+                               .copies = atomic_load(&ex->copies), .replays = atomic_load(&ex->replays)};
+  if (ex->bound != NULL) all.device_bytes = ex->bound->own_bytes;
+  if (atomic_load(&ex->dead) != HEDDLE_OK) all.orphan_bytes = all.device_bytes;
+  size_t size = out->struct_size;
+  memcpy(out, &all, size < sizeof all ? size : sizeof all);
+  out->struct_size = size;
+  return HEDDLE_OK;
+}
+
+heddle_status heddle_executor_explain(heddle_executor *ex, heddle_explain_format format, char **out,
+                                      heddle_error *err) {
+  if (out == NULL) return heddle__fail(err, HEDDLE_EINVAL, "there is no place for the text: out is NULL");
+  *out = NULL;
+  heddle_status s = heddle__executor_check(ex, err);
+  if (s == HEDDLE_OK && (ex->stale || ex->bound == NULL)) s = heddle__executor_prepare(ex, err);
+  return s == HEDDLE_OK ? heddle__explain(ex->bound->program->plan, format, out, err) : s;
+}

@@ -1,0 +1,51 @@
+/* executor/explain.h: a finished plan in words, as JSON, and as a picture for Graphviz.
+ * What is written depends on the plan alone, so that equal plans give equal bytes. */
+#ifndef HEDDLE_EXECUTOR_EXPLAIN_H
+#define HEDDLE_EXECUTOR_EXPLAIN_H
+
+#include "executor/plan.h"
+#include "heddle/model.h"
+
+/* Writes a plan that all passes have filled. *out is text, freed with heddle_free. HEDDLE_ENOMEM; HEDDLE_EINVAL for a
+ * format that is none. Reads the plan only: any thread, does not block. */
+heddle_status heddle__explain(const heddle__plan *plan, heddle_explain_format format, char **out, heddle_error *err);
+
+/* ---------------------------------------------------------------- between the files of explain */
+
+/* Text that grows. failed is set when memory is out, and then nothing more is added. */
+typedef struct heddle__sheet {
+  char *text;
+  size_t used;
+  size_t size;
+  bool failed;
+} heddle__sheet;
+
+void heddle__say(heddle__sheet *sheet, const char *format, ...) __attribute__((format(printf, 2, 3)));
+void heddle__say_bytes(heddle__sheet *sheet, const char *text, size_t bytes);
+
+/* One file each. On failure the sheet is failed, or the status says what else went wrong. */
+heddle_status heddle__explain_text(const heddle__plan *plan, heddle__sheet *sheet, heddle_error *err);
+heddle_status heddle__explain_json(const heddle__plan *plan, heddle__sheet *sheet, heddle_error *err);
+heddle_status heddle__explain_dot(const heddle__plan *plan, heddle__sheet *sheet, heddle_error *err);
+
+/* Words for numbers, the same in all three. device may be HEDDLE__NONE: "host". */
+const char *heddle__explain_device(const heddle__plan *plan, uint32_t device);
+const char *heddle__explain_route(heddle__route route);
+const char *heddle__explain_step(heddle__step_kind kind);
+const char *heddle__explain_memory(uint32_t kind); /* HEDDLE_MEMORY_* */
+const char *heddle__explain_stream(uint32_t kind); /* HEDDLE_STREAM_* */
+
+/* What a step does, in a few words ("conv1 Conv", "x to sim:0"): for a person, and unique only with its number. */
+void heddle__explain_label(const heddle__plan *plan, const heddle__step *step, heddle__sheet *sheet);
+
+/* Where the list of devices came from: "call", the variable, the file's path, or "default". */
+const char *heddle__explain_origin(const heddle__plan *plan);
+
+/* The region that a node became part of, for all nodes of the graph (HEDDLE__NONE where none): region_of has one
+ * member a node. stream_of gets one member a region: the stream of its step, or HEDDLE__NONE for a view. */
+void heddle__explain_regions(const heddle__plan *plan, uint32_t *region_of, uint32_t *stream_of);
+
+/* The crossing that brings a value (or what it is a view of) to a device; NULL where there is none. */
+const heddle__crossing *heddle__explain_crossing(const heddle__plan *plan, uint32_t value, uint32_t to);
+
+#endif

@@ -1,0 +1,234 @@
+/* executor/explain_text.c: a plan for people. A summary comes first, then a section each for nodes, copies, streams and
+ * memory. A section is a heading "NAME (COUNT)", rows that begin with two spaces, and an empty line; nothing is cut. */
+#include <inttypes.h>
+#include <stdio.h>
+#include <string.h>
+
+#include "core/alloc.h"
+#include "core/error.h"
+#include "executor/explain.h"
+
+/* A table is put together in cells, so that its columns can be as wide as they need. */
+#define MAX_COLUMNS 6
+#define MAX_CELL 44
+
+typedef struct table {
+  heddle__sheet cells; /* each cell's bytes and a zero */
+  uint32_t columns;
+  uint32_t width[MAX_COLUMNS];
+  uint32_t column; /* of the next cell */
+} table;
+
+/* Columns are counted in characters: bytes that continue one in UTF-8 are not counted. */
+static uint32_t text_width(const char *text) {
+  uint32_t n = 0;
+  for (; *text != '\0'; text++) n += (*text & 0xC0) != 0x80;
+  return n;
+}
+
+static void cell(table *t, const char *text) {
+  uint32_t width = text_width(text);
+  if (width > t->width[t->column] && width <= MAX_CELL) t->width[t->column] = width;
+  t->column = (t->column + 1) % t->columns;
+  heddle__say_bytes(&t->cells, text, strlen(text) + 1);
+}
+
+static void cell_number(table *t, uint64_t number) {
+  char text[24];
+  snprintf(text, sizeof text, "%" PRIu64, number);
+  cell(t, text);
+}
+
+/* The last column is not padded: it may be as long as it likes. */
+static void print_table(table *t, heddle__sheet *sheet) {
+  const char *p = t->cells.text, *end = p == NULL ? NULL : p + t->cells.used;
+  if (t->cells.failed) sheet->failed = true;
+  while (p != NULL && p < end && !sheet->failed) {
+    heddle__say(sheet, "  ");
+    for (uint32_t i = 0; i < t->columns && p < end; i++) {
+      heddle__say(sheet, "%s", p);
+      if (i + 1 < t->columns) {
+        for (uint32_t k = text_width(p); k < t->width[i]; k++) heddle__say_bytes(sheet, " ", 1);
+        heddle__say_bytes(sheet, "  ", 2);
+      }
+      p += strlen(p) + 1;
+    }
+    heddle__say_bytes(sheet, "\n", 1);
+  }
+  heddle__free(t->cells.text);
+}
+
+/* ---- the summary */
+
+static void say_devices(const heddle__plan *plan, heddle__sheet *sheet) {
+  heddle__say(sheet, "devices   ");
+  for (uint32_t i = 0; i < plan->n_devices; i++)
+    heddle__say(sheet, "%s%s", i == 0 ? "" : ", ", heddle__explain_device(plan, i));
+  heddle__say(sheet, "   (list from: %s)\nnodes     ", heddle__explain_origin(plan));
+  bool first = true;
+  for (uint32_t d = 0; d < plan->n_devices; d++) {
+    uint32_t n = 0;
+    for (uint32_t i = 0; i < plan->n_placed; i++) n += plan->placed[i].device == d;
+    if (n == 0) continue;
+    heddle__say(sheet, "%s%" PRIu32 " on %s", first ? "" : ", ", n, heddle__explain_device(plan, d));
+    first = false;
+  }
+  heddle__say(sheet, "%s\n", first ? "none" : "");
+}
+
+static bool is_copy(heddle__step_kind kind) {
+  return kind != HEDDLE__STEP_OP && kind != HEDDLE__STEP_RELEASE && kind != HEDDLE__STEP_ACQUIRE &&
+         kind != HEDDLE__STEP_FINISH;
+}
+
+static void say_counts(const heddle__plan *plan, heddle__sheet *sheet) {
+  uint32_t copies = 0, ops = 0, waits[3] = {0};
+  uint64_t bytes = 0, arenas = 0, constants = 0, io = 0;
+  for (uint32_t i = 0; i < plan->n_steps; i++) {
+    const heddle__step *s = &plan->steps[i];
+    ops += s->kind == HEDDLE__STEP_OP;
+    if (is_copy(s->kind)) {
+      copies++;
+      bytes += plan->instances[s->src].bytes;
+    }
+    for (uint32_t k = 0; k < s->n_waits; k++) waits[s->waits[k].by]++;
+  }
+  for (uint32_t i = 0; i < plan->n_allocs; i++) {
+    const heddle__allocation *a = &plan->allocs[i];
+    uint64_t *sum = a->kind == HEDDLE__ALLOC_CONSTANT                                   ? &constants
+                    : a->kind == HEDDLE__ALLOC_INPUT || a->kind == HEDDLE__ALLOC_OUTPUT ? &io
+                                                                                        : &arenas;
+    *sum += a->bytes;
+  }
+  heddle__say(sheet,
+              "copies    %" PRIu32 " a run, %" PRIu64 " bytes\nsteps     %" PRIu32 " of operators on %" PRIu32
+              " streams; waits: %" PRIu32 " by event, %" PRIu32 " by fence, %" PRIu32 " by the host\n",
+              copies, bytes, ops, plan->n_streams, waits[HEDDLE__BY_EVENT], waits[HEDDLE__BY_FENCE],
+              waits[HEDDLE__BY_HOST]);
+  heddle__say(sheet,
+              "memory    %" PRIu64 " bytes for values between nodes, %" PRIu64 " for constants, %" PRIu64
+              " for inputs and outputs\n\n",
+              arenas, constants, io);
+}
+
+/* ---- sections */
+
+static heddle_status say_nodes(const heddle__plan *plan, heddle__sheet *sheet, heddle_error *err) {
+  const heddle_graph *g = plan->req.graph;
+  uint32_t *region_of = heddle__alloc((size_t)plan->n_placed + plan->n_regions + 1, sizeof *region_of);
+  if (region_of == NULL) return heddle__no_memory(err, "the explanation of a plan");
+  uint32_t *stream_of = region_of + plan->n_placed;
+  heddle__explain_regions(plan, region_of, stream_of);
+  uint32_t n = 0;
+  for (uint32_t i = 0; i < plan->n_placed; i++) n += plan->placed[i].device != HEDDLE__NONE;
+  heddle__say(sheet, "nodes (%" PRIu32 ")\n", n);
+  table t = {.columns = 5};
+  cell(&t, "node"), cell(&t, "operator"), cell(&t, "device"), cell(&t, "stream"), cell(&t, "why");
+  for (uint32_t i = 0; i < plan->n_placed; i++) {
+    const heddle__placed *p = &plan->placed[i];
+    if (p->device == HEDDLE__NONE) continue;
+    uint32_t r = region_of[i], stream = r != HEDDLE__NONE ? stream_of[r] : HEDDLE__NONE;
+    cell(&t, g->nodes[i].name);
+    cell(&t, g->nodes[i].op);
+    cell(&t, heddle__explain_device(plan, p->device));
+    if (stream != HEDDLE__NONE) cell_number(&t, stream);
+    else cell(&t, "-");
+    heddle__sheet why = {0};
+    heddle__say(&why, "%s", p->cause != NULL ? p->cause : "");
+    if (r != HEDDLE__NONE && plan->regions[r].kind == HEDDLE__REGION_VIEW)
+      heddle__say(&why, "; a view: nothing to run");
+    else if (r == HEDDLE__NONE) heddle__say(&why, "; known before the run");
+    else if (stream == HEDDLE__NONE) heddle__say(&why, "; not run: nothing needs it");
+    else if (plan->regions[r].n_nodes > 1) heddle__say(&why, "; one step with %s", plan->regions[r].label);
+    if (why.failed) sheet->failed = true;
+    else cell(&t, why.text);
+    heddle__free(why.text);
+  }
+  print_table(&t, sheet);
+  heddle__say(sheet, "\n");
+  heddle__free(region_of);
+  return HEDDLE_OK;
+}
+
+static void say_reorders(const heddle__plan *plan, heddle__sheet *sheet) {
+  uint32_t n = 0;
+  for (uint32_t i = 0; i < plan->n_regions; i++) n += plan->regions[i].kind == HEDDLE__REGION_REORDER;
+  if (n == 0) return;
+  heddle__say(sheet, "layouts (%" PRIu32 ")\n", n);
+  for (uint32_t i = 0; i < plan->n_regions; i++) {
+    const heddle__region *r = &plan->regions[i];
+    if (r->kind != HEDDLE__REGION_REORDER) continue;
+    const heddle__value *from = &plan->values[r->inputs[0]], *to = &plan->values[r->outputs[0]];
+    heddle__say(sheet, "  %s on %s: layout 0x%" PRIx64 " to 0x%" PRIx64 ", %" PRIu64 " bytes\n", from->name,
+                heddle__explain_device(plan, r->device), (uint64_t)from->layout, (uint64_t)to->layout, to->size);
+  }
+  heddle__say(sheet, "\n");
+}
+
+static void say_crossings(const heddle__plan *plan, heddle__sheet *sheet) {
+  heddle__say(sheet, "between devices (%" PRIu32 ")\n", plan->n_crossings);
+  if (plan->n_crossings == 0) {
+    heddle__say(sheet, "  nothing\n\n");
+    return;
+  }
+  table t = {.columns = 5};
+  cell(&t, "value"), cell(&t, "from"), cell(&t, "to"), cell(&t, "bytes"), cell(&t, "route");
+  for (uint32_t i = 0; i < plan->n_crossings; i++) {
+    const heddle__crossing *c = &plan->crossings[i];
+    cell(&t, plan->values[c->value].name);
+    cell(&t, heddle__explain_device(plan, c->from));
+    cell(&t, heddle__explain_device(plan, c->to));
+    cell_number(&t, c->bytes);
+    cell(&t, heddle__explain_route(c->route));
+  }
+  print_table(&t, sheet);
+  heddle__say(sheet, "\n");
+}
+
+static void say_streams(const heddle__plan *plan, heddle__sheet *sheet) {
+  heddle__say(sheet, "streams (%" PRIu32 ")\n", plan->n_streams);
+  table t = {.columns = 5};
+  cell(&t, "stream"), cell(&t, "device"), cell(&t, "for"), cell(&t, "steps"), cell(&t, "run by");
+  for (uint32_t i = 0; i < plan->n_streams; i++) {
+    const heddle__plan_stream *s = &plan->streams[i];
+    cell_number(&t, i);
+    cell(&t, heddle__explain_device(plan, s->device));
+    cell(&t, heddle__explain_stream(s->kind));
+    cell_number(&t, s->n_steps);
+    cell(&t, s->is_host ? "the calling thread" : "the device");
+  }
+  print_table(&t, sheet);
+  heddle__say(sheet, "\n");
+}
+
+static void say_memory(const heddle__plan *plan, heddle__sheet *sheet) {
+  heddle__say(sheet, "memory (%" PRIu32 ")\n", plan->n_spaces);
+  table t = {.columns = 6};
+  cell(&t, "bytes on"), cell(&t, "kind"), cell(&t, "between nodes"), cell(&t, "constants"), cell(&t, "inputs");
+  cell(&t, "outputs");
+  for (uint32_t i = 0; i < plan->n_spaces; i++) {
+    uint64_t bytes[5] = {0};
+    for (uint32_t k = 0; k < plan->n_allocs; k++)
+      if (plan->allocs[k].space == i) bytes[plan->allocs[k].kind] += plan->allocs[k].bytes;
+    cell(&t, heddle__explain_device(plan, plan->spaces[i].device));
+    cell(&t, heddle__explain_memory(plan->spaces[i].kind));
+    cell_number(&t, bytes[HEDDLE__ALLOC_ARENA] + bytes[HEDDLE__ALLOC_SLOT]);
+    cell_number(&t, bytes[HEDDLE__ALLOC_CONSTANT]);
+    cell_number(&t, bytes[HEDDLE__ALLOC_INPUT]);
+    cell_number(&t, bytes[HEDDLE__ALLOC_OUTPUT]);
+  }
+  print_table(&t, sheet);
+}
+
+heddle_status heddle__explain_text(const heddle__plan *plan, heddle__sheet *sheet, heddle_error *err) {
+  heddle__say(sheet, "plan      %s\n", plan->req.graph->source);
+  say_devices(plan, sheet);
+  say_counts(plan, sheet);
+  heddle_status s = say_nodes(plan, sheet, err);
+  if (s != HEDDLE_OK) return s;
+  say_reorders(plan, sheet);
+  say_crossings(plan, sheet);
+  say_streams(plan, sheet);
+  say_memory(plan, sheet);
+  return HEDDLE_OK;
+}

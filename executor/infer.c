@@ -1,0 +1,161 @@
+/* executor/infer.c: the pass that gives every entry of the graph its dtype and shape, and the bytes of those that
+ * decide shapes. What no output needs is left out of the plan here. */
+#include <string.h>
+
+#include "core/alloc.h"
+#include "core/error.h"
+#include "executor/fold.h"
+#include "executor/plan.h"
+
+static const heddle__schema *schema_of(const heddle_graph *g, const heddle__node *n) {
+  return n->kind == HEDDLE__NODE_OP ? heddle__schema_find(n->domain, n->op, n->domain[0] == '\0' ? g->opset : 0) : NULL;
+}
+
+/* Marks the entries that decide shapes: feeds has one bool per entry. Nodes come after their inputs, so one walk back
+ * is enough. */
+static void mark_feeds(const heddle_graph *g, bool *feeds) {
+  for (uint32_t i = g->n_nodes; i-- > 0;) {
+    const heddle__node *n = &g->nodes[i];
+    const heddle__schema *schema = schema_of(g, n);
+    if (schema == NULL) continue;
+    bool all = false; /* an output that decides a shape: so do all inputs */
+    for (uint32_t k = 0; k < n->n_outputs; k++) all = all || feeds[n->first_entry + k];
+    for (uint32_t k = 0; k < n->n_inputs; k++) {
+      if (n->inputs[k].node == HEDDLE__ABSENT) continue;
+      if (all || (k < 32 && (schema->shape_inputs >> k & 1))) feeds[heddle__entry_id(g, n->inputs[k])] = true;
+    }
+  }
+}
+
+heddle_status heddle__shape_feeds(const heddle_graph *graph, bool *feeds, heddle_error *err) {
+  bool *entries = heddle__alloc(graph->n_entries, sizeof *entries);
+  if (entries == NULL) return heddle__no_memory(err, "shape operands");
+  mark_feeds(graph, entries);
+  for (uint32_t i = 0; i < graph->n_args; i++) feeds[i] = entries[graph->nodes[graph->args[i]].first_entry];
+  heddle__free(entries);
+  return HEDDLE_OK;
+}
+
+static void mark_used(heddle__plan *plan) {
+  const heddle_graph *g = plan->req.graph;
+  for (uint32_t i = 0; i < g->n_heads; i++) plan->values[heddle__entry_id(g, g->heads[i])].used = true;
+  for (uint32_t i = 0; i < plan->req.n_keep; i++) {
+    heddle__entry e = {plan->req.keep[i].node, plan->req.keep[i].index};
+    plan->values[heddle__entry_id(g, e)].used = true;
+  }
+  for (uint32_t i = g->n_nodes; i-- > 0;) {
+    const heddle__node *n = &g->nodes[i];
+    bool used = false;
+    for (uint32_t k = 0; k < n->n_outputs; k++) used = used || plan->values[n->first_entry + k].used;
+    if (!used) continue;
+    for (uint32_t k = 0; k < n->n_inputs; k++) {
+      if (n->inputs[k].node != HEDDLE__ABSENT) plan->values[heddle__entry_id(g, n->inputs[k])].used = true;
+    }
+  }
+}
+
+static heddle_status take_inputs(heddle__plan *plan, heddle_error *err) {
+  const heddle_graph *g = plan->req.graph;
+  for (uint32_t i = 0; i < g->n_args; i++) {
+    const heddle__node *n = &g->nodes[g->args[i]];
+    const heddle__plan_input *in = &plan->req.inputs[i];
+    heddle__value *v = &plan->values[n->first_entry];
+    v->arg = i;
+    v->kind = in->source == HEDDLE__SOURCE_CONSTANT ? HEDDLE__VALUE_CONSTANT : HEDDLE__VALUE_INPUT;
+    if (!v->used) continue;
+    if (!in->has_shape) {
+      return heddle__fail(err, HEDDLE_EINVAL, "%s: input '%s' has no shape yet: set it, or give its shape in the graph",
+                          g->source, n->name);
+    }
+    v->known = in->known;
+    if (v->kind == HEDDLE__VALUE_INPUT && !v->feeds_shape) v->known.data = NULL;
+  }
+  return HEDDLE_OK;
+}
+
+static heddle_status infer_node(heddle__plan *plan, const heddle__node *n, heddle_error *err) {
+  const heddle_graph *g = plan->req.graph;
+  if (n->kind == HEDDLE__NODE_TVM) {
+    return heddle__fail(err, HEDDLE_EUNSUPPORTED,
+                        "%s: node '%s' calls function '%s' of a compiled library: none is given", g->source, n->name,
+                        n->func_name);
+  }
+  const heddle__schema *schema = schema_of(g, n);
+  if (schema == NULL) {
+    return heddle__fail(err, HEDDLE_EUNSUPPORTED, "%s: node '%s': operator %s is not known in opset %u", g->source,
+                        n->name, n->op, (unsigned)g->opset);
+  }
+  const heddle__known **in = heddle__plan_alloc(plan, n->n_inputs, sizeof *in);
+  heddle__known *out = heddle__plan_alloc(plan, n->n_outputs, sizeof *out);
+  if (in == NULL || out == NULL) return heddle__no_memory(err, "shape inference");
+  for (uint32_t k = 0; k < n->n_inputs; k++) {
+    if (n->inputs[k].node != HEDDLE__ABSENT) in[k] = &plan->values[heddle__entry_id(g, n->inputs[k])].known;
+  }
+  int32_t needs = -1;
+  heddle_status s = schema->infer(g, n, in, out, &needs, err);
+  if (s == HEDDLE_EUNSUPPORTED && needs >= 0 && (uint32_t)needs < n->n_inputs) {
+    uint32_t id = heddle__entry_id(g, n->inputs[needs]);
+    return heddle__prefix(
+        err, s, "the shape of node '%s' depends on %s '%s', whose bytes are not known before the run: ", n->name,
+        plan->values[id].kind == HEDDLE__VALUE_INPUT ? "input" : "value", plan->values[id].name);
+  }
+  if (s != HEDDLE_OK) return s;
+  for (uint32_t k = 0; k < n->n_outputs; k++) {
+    heddle__value *v = &plan->values[n->first_entry + k];
+    v->known = out[k];
+    s = heddle__tensor_bytes(out[k].dtype, out[k].ndim, out[k].shape, &v->known.bytes, err);
+    if (s != HEDDLE_OK) return heddle__prefix(err, s, "%s: node '%s': ", g->source, n->name);
+    const heddle__type *said = &g->types[n->first_entry + k];
+    if (said->has_shape && said->ndim == out[k].ndim) {
+      for (uint32_t d = 0; d < out[k].ndim; d++) {
+        if (said->dims[d].value >= 0 && said->dims[d].value != out[k].shape[d]) {
+          return heddle__fail(err, HEDDLE_EFORMAT,
+                              "%s: node '%s': the file says dimension %u is %lld, its inputs make it %lld", g->source,
+                              n->name, (unsigned)d, (long long)said->dims[d].value, (long long)out[k].shape[d]);
+        }
+      }
+    }
+  }
+  /* The result of a view of known bytes is known too; the same for arithmetic on shapes. */
+  for (uint32_t k = 0; k < n->n_outputs; k++) {
+    heddle__value *v = &plan->values[n->first_entry + k];
+    if (schema->is_view && in[0] != NULL && in[0]->data != NULL) v->known.data = in[0]->data;
+    if (v->feeds_shape && v->known.data == NULL) {
+      s = heddle__fold(plan, n, in, &v->known, err);
+      if (s != HEDDLE_OK) return s;
+    }
+  }
+  return HEDDLE_OK;
+}
+
+heddle_status heddle__pass_infer(heddle__plan *plan, heddle_error *err) {
+  const heddle_graph *g = plan->req.graph;
+  plan->n_values = g->n_entries;
+  plan->values = heddle__plan_alloc(plan, plan->n_values, sizeof *plan->values);
+  bool *feeds = heddle__plan_alloc(plan, g->n_entries, sizeof *feeds);
+  if (plan->values == NULL || feeds == NULL) return heddle__no_memory(err, "a plan's values");
+  mark_feeds(g, feeds);
+  for (uint32_t i = 0; i < g->n_nodes; i++) {
+    const heddle__node *n = &g->nodes[i];
+    for (uint32_t k = 0; k < n->n_outputs; k++) {
+      heddle__value *v = &plan->values[n->first_entry + k];
+      v->name = n->n_outputs == 1 ? n->name : heddle__plan_format(plan, "%s:%u", n->name, (unsigned)k);
+      if (v->name == NULL) return heddle__no_memory(err, "a value's name");
+      v->kind = HEDDLE__VALUE_COMPUTED;
+      v->arg = v->region = HEDDLE__NONE;
+      v->same_as = n->first_entry + k;
+      v->align = 1;
+      v->feeds_shape = feeds[n->first_entry + k];
+    }
+  }
+  mark_used(plan);
+  heddle_status s = take_inputs(plan, err);
+  for (uint32_t i = 0; s == HEDDLE_OK && i < g->n_nodes; i++) {
+    const heddle__node *n = &g->nodes[i];
+    bool used = false;
+    for (uint32_t k = 0; k < n->n_outputs; k++) used = used || plan->values[n->first_entry + k].used;
+    if (used && n->kind != HEDDLE__NODE_NULL) s = infer_node(plan, n, err);
+  }
+  for (uint32_t i = 0; s == HEDDLE_OK && i < plan->n_values; i++) plan->values[i].size = plan->values[i].known.bytes;
+  return s;
+}

@@ -1,0 +1,397 @@
+/* executor/model.c: models: made of a graph, its constants and a wish where to run; the cache of their programs.
+ * What a request looks like is request.c's business, what a program is program.c's. */
+#include <stdio.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "core/alloc.h"
+#include "core/error.h"
+#include "executor/bind.h"
+#include "executor/explain.h"
+#include "executor/program.h"
+
+enum { DEFAULT_PROGRAMS = 8 };
+#define ORPHAN_WAIT_NS UINT64_C(2000000000)
+
+/* ---- finding values */
+
+static bool read_number(const char *text, uint32_t *out) {
+  uint64_t n = 0;
+  if (*text == '\0') return false;
+  for (; *text != '\0'; text++) {
+    if (*text < '0' || *text > '9') return false;
+    n = n * 10 + (uint64_t)(*text - '0');
+    if (n >= UINT32_MAX) return false;
+  }
+  *out = (uint32_t)n;
+  return true;
+}
+
+static heddle_status find_node(const heddle_graph *g, const char *name, uint32_t *out, heddle_error *err) {
+  if (name[0] != '#' || !read_number(name + 1, out)) return heddle__graph_find(g, name, out, err);
+  if (*out < g->n_nodes) return HEDDLE_OK;
+  return heddle__fail(err, HEDDLE_ENOTFOUND, "%s: there is no node %s; there are %u nodes", g->source, name,
+                      (unsigned)g->n_nodes);
+}
+
+heddle_status heddle__model_find(const heddle_graph *g, const char *text, heddle__keep *out, heddle_error *err) {
+  *out = (heddle__keep){0, 0};
+  heddle_status s = find_node(g, text, &out->node, err);
+  const char *colon = strrchr(text, ':');
+  if (s == HEDDLE_ENOTFOUND && colon != NULL && read_number(colon + 1, &out->index)) {
+    char *name = heddle__strndup(text, (size_t)(colon - text));
+    if (name == NULL) return heddle__no_memory(err, "a node's name");
+    s = find_node(g, name, &out->node, err);
+    heddle__free(name);
+  }
+  if (s == HEDDLE_OK && out->index >= g->nodes[out->node].n_outputs)
+    s = heddle__fail(err, HEDDLE_ENOTFOUND, "%s: node '%s' has %u outputs; there is no output %u", g->source,
+                     g->nodes[out->node].name, (unsigned)g->nodes[out->node].n_outputs, (unsigned)out->index);
+  return s;
+}
+
+/* ---- creation */
+
+static heddle_status take_devices(heddle_model *m, const char *list, heddle_error *err) {
+  size_t n = 0, cap = heddle_context_device_count(m->ctx);
+  m->devices = heddle__alloc(cap, sizeof *m->devices);
+  m->opened = heddle__alloc(cap, sizeof *m->opened);
+  if (m->devices == NULL || m->opened == NULL) return heddle__no_memory(err, "a model's devices");
+  heddle_status s = heddle_context_select(m->ctx, list, m->devices, cap, &n, NULL, err);
+  if (s != HEDDLE_OK) return s;
+  if (n == 0) return heddle__fail(err, HEDDLE_ENODEV, "%s: there is no device to run on", m->graph->source);
+  m->n_devices = (uint32_t)(n < cap ? n : cap);
+  return HEDDLE_OK;
+}
+
+static heddle_status take_rule(heddle_model *m, const char *text, heddle_error *err) {
+  const char *equals = text != NULL ? strrchr(text, '=') : NULL;
+  if (equals == NULL || equals == text || equals[1] == '\0')
+    return heddle__fail(err, HEDDLE_EINVAL, "placement rule '%s': expected PATTERN=DEVICE, such as 'conv*=cpu'",
+                        text != NULL ? text : "(null)");
+  heddle_device *dev = NULL;
+  heddle_status s = heddle_context_find_device(m->ctx, equals + 1, &dev, err);
+  if (s != HEDDLE_OK) return heddle__prefix(err, s, "placement rule '%s': ", text);
+  uint32_t index = 0;
+  while (index < m->n_devices && m->devices[index] != dev) index++;
+  if (index == m->n_devices)
+    return heddle__fail(err, HEDDLE_EINVAL, "placement rule '%s': %s is not among the devices in use; add it to their "
+                        "list", text, dev->name);
+  heddle__rule *r = &m->rules[m->n_rules++];
+  r->device = index;
+  r->text = heddle__strdup(text);
+  r->pattern = heddle__strndup(text, (size_t)(equals - text));
+  return r->text != NULL && r->pattern != NULL ? HEDDLE_OK : heddle__no_memory(err, "a placement rule");
+}
+
+static heddle_status take_param(heddle_model *m, uint32_t arg, const struct heddle__param *param, heddle_error *err) {
+  const heddle__constant *c = &param->value;
+  heddle_status s = heddle__model_fits(m, arg, c->dtype, c->ndim, c->shape, err);
+  if (s != HEDDLE_OK) return heddle__prefix(err, s, "%s: parameter of %s: ", m->params->source, m->graph->source);
+  m->constants[arg] = c;
+  return HEDDLE_OK;
+}
+
+static heddle_status take_params(heddle_model *m, heddle_error *err) {
+  m->constants = heddle__alloc(m->graph->n_args, sizeof *m->constants);
+  if (m->constants == NULL) return heddle__no_memory(err, "a model's constants");
+  uint32_t n = m->params != NULL ? m->params->count : 0, used = 0;
+  char names[400] = "";
+  size_t at = 0;
+  for (uint32_t i = 0; i < n; i++) {
+    int32_t arg = heddle__graph_arg(m->graph, m->params->items[i].name);
+    heddle_status s = HEDDLE_OK;
+    if (arg >= 0) s = take_param(m, (uint32_t)arg, &m->params->items[i], err);
+    if (s != HEDDLE_OK) return s;
+    if (arg >= 0) {
+      used++;
+    } else {
+      int k = snprintf(names + at, sizeof names - at, "%s'%.60s'", at == 0 ? "" : ", ", m->params->items[i].name);
+      if (k > 0 && (size_t)k < sizeof names - at) at += (size_t)k;
+      else names[at] = '\0';
+    }
+  }
+  if (n > 0 && used == 0)
+    return heddle__fail(err, HEDDLE_EINVAL, "%s: none of its %u tensors is an input of %s: %s", m->params->source,
+                        (unsigned)n, m->graph->source, names);
+  if (used < n)
+    heddle__logf(heddle__context_log(m->ctx), HEDDLE_LOG_INFO, "model", "%s: %u tensors are no inputs of %s: %s",
+                 m->params->source, (unsigned)(n - used), m->graph->source, names);
+  return HEDDLE_OK;
+}
+
+static heddle_status take_options(heddle_model *m, const heddle_model_options *o, heddle_error *err) {
+  if ((o->n_place > 0 && o->place == NULL) || (o->n_keep > 0 && o->keep == NULL))
+    return heddle__fail(err, HEDDLE_EINVAL, "the model's options count rules or kept nodes and give none");
+  m->flags = o->flags;
+  m->max_streams = o->max_streams;
+  m->max_programs = o->max_programs != 0 ? o->max_programs : DEFAULT_PROGRAMS;
+  m->rules = heddle__alloc(o->n_place, sizeof *m->rules);
+  m->keep = heddle__alloc(o->n_keep, sizeof *m->keep);
+  if (m->rules == NULL || m->keep == NULL) return heddle__no_memory(err, "a model's options");
+  heddle_status s = take_devices(m, o->devices, err);
+  for (size_t i = 0; i < o->n_place && s == HEDDLE_OK; i++) s = take_rule(m, o->place[i], err);
+  for (size_t i = 0; i < o->n_keep && s == HEDDLE_OK; i++) {
+    s = o->keep[i] != NULL ? heddle__model_find(m->graph, o->keep[i], &m->keep[i], err)
+                           : heddle__fail(err, HEDDLE_EINVAL, "a kept node has no name");
+    if (s == HEDDLE_OK) m->n_keep++;
+  }
+  return s;
+}
+
+heddle_status heddle_model_create(heddle_context *ctx, const heddle_graph *graph, const heddle_params *params,
+                                  const heddle_model_options *options, heddle_model **out, heddle_error *err) {
+  if (out == NULL) return heddle__fail(err, HEDDLE_EINVAL, "there is no place for the model: out is NULL");
+  *out = NULL;
+  if (ctx == NULL || graph == NULL) return heddle__fail(err, HEDDLE_EINVAL, "a model needs a context and a graph");
+  heddle_status s = heddle__context_check_fork(ctx, err);
+  if (s != HEDDLE_OK) return s;
+  heddle_model_options o = {0};
+  if (options != NULL)
+    memcpy(&o, options, options->struct_size < sizeof o ? options->struct_size : sizeof o);
+  heddle_model *m = heddle__alloc(1, sizeof *m);
+  if (m == NULL) return heddle__no_memory(err, "a model");
+  atomic_init(&m->references, 1);
+  m->ctx = heddle_context_retain(ctx);
+  m->graph = heddle_graph_retain((heddle_graph *)graph);
+  if (params != NULL) m->params = heddle_params_retain((heddle_params *)params);
+  m->has_lock = pthread_mutex_init(&m->lock, NULL) == 0;
+  m->feeds = heddle__alloc(graph->n_args, sizeof *m->feeds);
+  s = m->has_lock && m->feeds != NULL ? HEDDLE_OK : heddle__no_memory(err, "a model");
+  if (s == HEDDLE_OK) s = heddle__shape_feeds(graph, m->feeds, err);
+  if (s == HEDDLE_OK) s = take_params(m, err);
+  if (s == HEDDLE_OK) s = take_options(m, &o, err);
+  if (s != HEDDLE_OK) {
+    heddle_model_release(m);
+    return s;
+  }
+  *out = m;
+  return HEDDLE_OK;
+}
+
+heddle_model *heddle_model_retain(heddle_model *m) {
+  atomic_fetch_add_explicit(&m->references, 1, memory_order_relaxed);
+  return m;
+}
+
+void heddle_model_release(heddle_model *m) {
+  if (m == NULL || atomic_fetch_sub_explicit(&m->references, 1, memory_order_acq_rel) != 1) return;
+  if (heddle__context_check_fork(m->ctx, NULL) != HEDDLE_OK) return; /* its devices are the parent's */
+  while (m->orphans != NULL) {
+    struct heddle__bound *next = heddle__bound_next_orphan(m->orphans);
+    bool quiet = heddle__bound_quiet(m->orphans, ORPHAN_WAIT_NS);
+    heddle__bound_free(m->orphans, quiet);
+    m->orphans = next;
+  }
+  while (m->programs != NULL) {
+    heddle__program *next = m->programs->next;
+    heddle__program_release(m->programs);
+    m->programs = next;
+  }
+  for (uint32_t i = 0; i < m->n_opened; i++) heddle__device_close(m->opened[i]);
+  for (uint32_t i = 0; i < m->n_rules; i++) {
+    heddle__free((char *)m->rules[i].pattern);
+    heddle__free((char *)m->rules[i].text);
+  }
+  heddle__free(m->rules);
+  heddle__free(m->keep);
+  heddle__free(m->devices);
+  heddle__free(m->opened);
+  heddle__free(m->constants);
+  heddle__free(m->feeds);
+  if (m->has_lock) pthread_mutex_destroy(&m->lock);
+  heddle_params_release(m->params);
+  heddle_graph_release(m->graph);
+  heddle_context *ctx = m->ctx;
+  heddle__free(m);
+  heddle_context_release(ctx);
+}
+
+/* "DIR/x.params" for "DIR/x.json", where there is such a file; *out is NULL otherwise. */
+static heddle_status params_beside(const char *graph_path, char **out, heddle_error *err) {
+  *out = NULL;
+  size_t n = strlen(graph_path);
+  if (n < 5 || strcmp(graph_path + n - 5, ".json") != 0) return HEDDLE_OK;
+  char *path = heddle__format("%.*s.params", (int)(n - 5), graph_path);
+  if (path == NULL) return heddle__no_memory(err, "the path of a model's params");
+  if (access(path, F_OK) != 0) {
+    heddle__free(path);
+    path = NULL;
+  }
+  *out = path;
+  return HEDDLE_OK;
+}
+
+heddle_status heddle_model_load(heddle_context *ctx, const char *graph_path, const char *params_path,
+                                const heddle_model_options *options, heddle_model **out, heddle_error *err) {
+  if (out == NULL) return heddle__fail(err, HEDDLE_EINVAL, "there is no place for the model: out is NULL");
+  *out = NULL;
+  if (graph_path == NULL) return heddle__fail(err, HEDDLE_EINVAL, "a model needs the path of a graph");
+  heddle_graph *graph = NULL;
+  heddle_params *params = NULL;
+  char *beside = NULL;
+  heddle_status s = heddle_graph_load(graph_path, NULL, &graph, err);
+  if (s == HEDDLE_OK && params_path == NULL) s = params_beside(graph_path, &beside, err);
+  if (params_path == NULL) params_path = beside;
+  if (s == HEDDLE_OK && params_path != NULL) s = heddle_params_load(params_path, NULL, &params, err);
+  if (s == HEDDLE_OK) s = heddle_model_create(ctx, graph, params, options, out, err);
+  heddle__free(beside);
+  heddle_params_release(params);
+  heddle_graph_release(graph);
+  return s;
+}
+
+const heddle_graph *heddle_model_graph(const heddle_model *m) {
+  return m->graph;
+}
+
+size_t heddle_model_device_count(const heddle_model *m) {
+  return m->n_devices;
+}
+
+heddle_device *heddle_model_device(const heddle_model *m, size_t i) {
+  return i < m->n_devices ? m->devices[i] : NULL;
+}
+
+/* ---- devices and programs */
+
+static bool is_open(const heddle_model *m, const heddle_device *dev) {
+  for (uint32_t i = 0; i < m->n_opened; i++)
+    if (m->opened[i] == dev) return true;
+  return false;
+}
+
+heddle_status heddle__model_open(heddle_model *m, heddle_device *dev, heddle_error *err) {
+  pthread_mutex_lock(&m->lock);
+  bool open = is_open(m, dev);
+  pthread_mutex_unlock(&m->lock);
+  heddle_status s = heddle__device_check(dev, err);
+  if (s != HEDDLE_OK || open) return s;
+  s = heddle__device_open(dev, err);
+  if (s != HEDDLE_OK) return s;
+  pthread_mutex_lock(&m->lock);
+  open = is_open(m, dev);
+  if (!open) m->opened[m->n_opened++] = dev;
+  pthread_mutex_unlock(&m->lock);
+  if (open) heddle__device_close(dev); /* another thread was faster */
+  return HEDDLE_OK;
+}
+
+/* The cached program of a key, moved to the front, with one more reference. The lock is held. */
+static heddle__program *find_program(heddle_model *m, const heddle__order *o) {
+  for (heddle__program **link = &m->programs; *link != NULL; link = &(*link)->next) {
+    heddle__program *p = *link;
+    if (p->order_of->key_bytes != o->key_bytes || memcmp(p->order_of->key, o->key, o->key_bytes) != 0) continue;
+    *link = p->next;
+    p->next = m->programs;
+    m->programs = p;
+    return heddle__program_retain(p);
+  }
+  return NULL;
+}
+
+/* Takes the program over into the cache; gives what fell out of it. The lock is held. */
+static heddle__program *add_program(heddle_model *m, heddle__program *p) {
+  p->next = m->programs;
+  m->programs = p;
+  uint32_t count = 0;
+  for (heddle__program **link = &m->programs; *link != NULL; link = &(*link)->next)
+    if (++count > m->max_programs) {
+      heddle__program *last = *link;
+      *link = last->next;
+      return last;
+    }
+  return NULL;
+}
+
+heddle_status heddle__model_program(heddle_model *m, const heddle__wish *wish, heddle__program **out,
+                                    heddle_error *err) {
+  *out = NULL;
+  heddle__order *order = NULL;
+  heddle_status s = heddle__order_make(m, wish, &order, err);
+  if (s != HEDDLE_OK) return s;
+  pthread_mutex_lock(&m->lock);
+  heddle__program *p = find_program(m, order);
+  pthread_mutex_unlock(&m->lock);
+  if (p != NULL) {
+    heddle__order_free(order);
+    *out = p;
+    return HEDDLE_OK;
+  }
+  heddle__program *made = NULL;
+  s = heddle__program_make(m, order, &made, err);
+  if (s != HEDDLE_OK) {
+    heddle__order_free(order);
+    return s;
+  }
+  pthread_mutex_lock(&m->lock);
+  heddle__program *dropped = made; /* where another thread was faster, ours */
+  p = find_program(m, order);
+  if (p == NULL) {
+    p = heddle__program_retain(made);
+    dropped = add_program(m, made);
+  }
+  pthread_mutex_unlock(&m->lock);
+  heddle__program_release(dropped);
+  *out = p;
+  return HEDDLE_OK;
+}
+
+/* ---- explain */
+
+static heddle_status take_values(heddle_model *m, const char *const *names, heddle_tensor *const *tensors, size_t n,
+                                 const heddle_tensor **values, bool *late, heddle_error *err) {
+  for (size_t i = 0; i < n; i++) {
+    int32_t arg = names[i] != NULL ? heddle__graph_arg(m->graph, names[i]) : -1;
+    if (arg < 0 || tensors[i] == NULL)
+      return heddle__fail(err, HEDDLE_ENOTFOUND, "%s has no input '%s', or no tensor was given for it",
+                          m->graph->source, names[i] != NULL ? names[i] : "(null)");
+    values[arg] = tensors[i];
+    late[arg] = true;
+  }
+  return HEDDLE_OK;
+}
+
+heddle_status heddle_model_explain(heddle_model *m, heddle_explain_format format, const char *const *names,
+                                   heddle_tensor *const *tensors, size_t n, char **out, heddle_error *err) {
+  if (m == NULL || out == NULL || (n > 0 && (names == NULL || tensors == NULL)))
+    return heddle__fail(err, HEDDLE_EINVAL, "a plan needs a model, a place for its text, and a tensor for each name");
+  *out = NULL;
+  heddle_status s = heddle__context_check_fork(m->ctx, err);
+  if (s != HEDDLE_OK) return s;
+  const heddle_tensor **values = heddle__alloc(m->graph->n_args, sizeof *values);
+  bool *late = heddle__alloc(m->graph->n_args, sizeof *late);
+  heddle__order *order = NULL;
+  heddle__plan *plan = NULL;
+  if (values == NULL || late == NULL) s = heddle__no_memory(err, "a plan's inputs");
+  if (s == HEDDLE_OK) s = take_values(m, names, tensors, n, values, late, err);
+  if (s == HEDDLE_OK) s = heddle__order_make(m, &(heddle__wish){values, late, NULL}, &order, err);
+  if (s == HEDDLE_OK) s = heddle__plan_make(&order->req, &plan, err);
+  if (s == HEDDLE_OK) s = heddle__explain(plan, format, out, err);
+  heddle__plan_free(plan);
+  heddle__order_free(order);
+  heddle__free(late);
+  heddle__free(values);
+  return s;
+}
+
+/* ---- orphans */
+
+void heddle__model_keep_orphan(heddle_model *m, struct heddle__bound *take) {
+  pthread_mutex_lock(&m->lock);
+  m->orphans = heddle__bound_push_orphan(m->orphans, take);
+  pthread_mutex_unlock(&m->lock);
+}
+
+void heddle__model_retry_orphans(heddle_model *m) {
+  pthread_mutex_lock(&m->lock);
+  struct heddle__bound *all = m->orphans;
+  m->orphans = NULL;
+  pthread_mutex_unlock(&m->lock);
+  while (all != NULL) {
+    struct heddle__bound *next = heddle__bound_next_orphan(all);
+    if (heddle__bound_quiet(all, 0)) heddle__bound_free(all, true);
+    else heddle__model_keep_orphan(m, all);
+    all = next;
+  }
+}

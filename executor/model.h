@@ -1,0 +1,88 @@
+/* executor/model.h: the model as the executor's files see it, and how a program's request is made of it.
+ * Immutable after creation but for what its lock guards. */
+#ifndef HEDDLE_EXECUTOR_MODEL_H
+#define HEDDLE_EXECUTOR_MODEL_H
+
+#include <pthread.h>
+
+#include "executor/constants.h"
+#include "executor/plan.h"
+#include "heddle/executor.h"
+
+struct heddle__program;
+struct heddle__bound;
+
+struct heddle_model {
+  atomic_uint references;
+  heddle_context *ctx;
+  heddle_graph *graph;
+  heddle_params *params;    /* may be NULL */
+  heddle_device **devices;  /* in order of preference */
+  heddle__rule *rules;      /* pattern and text are owned */
+  heddle__keep *keep;
+  const heddle__constant **constants; /* per graph->args: the bytes given at creation, or NULL */
+  bool *feeds;                        /* per graph->args: its value decides shapes */
+  uint32_t n_devices, n_rules, n_keep;
+  uint32_t flags;
+  uint32_t max_streams;
+  uint32_t max_programs;
+  bool has_lock;
+  pthread_mutex_t lock; /* guards what follows; a leaf: no plugin is called with it held */
+  struct heddle__program *programs; /* last used first */
+  struct heddle__bound *orphans;    /* what hung streams may still touch */
+  heddle__packed *packed;
+  heddle_device **opened; /* each once, until the model ends */
+  uint32_t n_opened;
+};
+
+/* What a program is to be made for: by position in graph->args. */
+typedef struct heddle__wish {
+  const heddle_tensor *const *values; /* what was set; NULL where nothing was */
+  const bool *late;                   /* a constant that this executor sets itself */
+  const heddle__keep *target;         /* plan only what this value needs, and give it; NULL: the graph's outputs */
+} heddle__wish;
+
+/* A request with all that it points to, and the bytes that tell it from others. */
+typedef struct heddle__order {
+  heddle__request req;
+  heddle_graph view;     /* the graph with other heads, where the wish has a target */
+  heddle__entry head;
+  heddle__plan_input *inputs;
+  void **copies;         /* per arg: the bytes of an input that feeds shapes, or NULL */
+  unsigned char *key;
+  size_t key_bytes;
+  uint32_t n_args;
+} heddle__order;
+
+/* HEDDLE_EINVAL, naming the input, for a shape that does not fit what the graph says, and for a symbol with two values.
+ * *out is freed with heddle__order_free. Any thread. */
+heddle_status heddle__order_make(heddle_model *m, const heddle__wish *wish, heddle__order **out, heddle_error *err);
+void heddle__order_free(heddle__order *order); /* takes NULL */
+
+/* Which input stands in the way of planning now: HEDDLE__NONE, or a needed one that has no shape or no value yet. */
+heddle_status heddle__order_lacks(const heddle_model *m, const heddle__wish *wish, uint32_t *arg, heddle_error *err);
+
+/* Whether dtype and shape of a tensor fit what the graph says of an input; HEDDLE_EINVAL with both in words. */
+heddle_status heddle__model_fits(const heddle_model *m, uint32_t arg, heddle_dtype dtype, uint32_t ndim,
+                                 const int64_t *shape, heddle_error *err);
+
+/* The node of an input. */
+static inline const heddle__node *heddle__model_arg(const heddle_model *m, uint32_t arg) {
+  return &m->graph->nodes[m->graph->args[arg]];
+}
+
+/* The program for a wish, from the cache or made now; *out has a reference. Devices are opened. Any thread; blocks. */
+heddle_status heddle__model_program(heddle_model *m, const heddle__wish *wish, struct heddle__program **out,
+                                    heddle_error *err);
+
+/* Opens a device for the life of the model. Any thread. */
+heddle_status heddle__model_open(heddle_model *m, heddle_device *dev, heddle_error *err);
+
+/* Keeps what a hung stream may touch, and frees of what was kept that which nothing touches any more. take: owned. */
+void heddle__model_keep_orphan(heddle_model *m, struct heddle__bound *take);
+void heddle__model_retry_orphans(heddle_model *m);
+
+/* "NAME", "NAME:OUTPUT" or "#ID[:OUTPUT]" as a value of the graph. HEDDLE_ENOTFOUND, HEDDLE_EINVAL. */
+heddle_status heddle__model_find(const heddle_graph *g, const char *text, heddle__keep *out, heddle_error *err);
+
+#endif

@@ -1,0 +1,330 @@
+/* executor/plan.h: the plan that the passes hand on, from a graph to something that can be bound and replayed.
+ *
+ * A plan is made once for one key (shapes, values that feed shapes, placement, kept values, late parameters) and is
+ * read-only afterwards. All its memory is one arena: heddle__plan_alloc, freed with the plan. Each section below says
+ * which pass writes it; a pass reads what passes before it wrote, and writes nothing else:
+ *
+ *   infer - place - regions - layout - copies - streams - storage - prove
+ *
+ * Everything is an index: devices, values, regions, instances, steps, streams and allocations are numbered from 0 and
+ * kept in arrays, so that a plan can be printed, compared and mutated.
+ */
+#ifndef HEDDLE_EXECUTOR_PLAN_H
+#define HEDDLE_EXECUTOR_PLAN_H
+
+#include "core/context.h"
+#include "graph/opschema.h"
+
+#define HEDDLE__NONE UINT32_MAX
+
+/* ---------------------------------------------------------------- what the caller asks for (model.c) */
+
+/* An input of the graph as it is to be planned. */
+typedef enum heddle__source {
+  HEDDLE__SOURCE_INPUT,   /* set by the caller before each run */
+  HEDDLE__SOURCE_CONSTANT /* bytes given when the model was created */
+} heddle__source;
+
+typedef struct heddle__plan_input {
+  heddle__source source;
+  bool has_shape;      /* dtype and shape below hold: from the file, the constant or the tensor that was set */
+  heddle__known known; /* data: the constant's bytes, or an input's where it feeds a shape */
+} heddle__plan_input;
+
+/* "conv*=sim:0": nodes whose name matches the pattern (fnmatch) go there; a later rule is stronger. */
+typedef struct heddle__rule {
+  const char *pattern;
+  const char *text; /* the whole rule, for causes */
+  uint32_t device;  /* index into plan.devices */
+} heddle__rule;
+
+/* A value to keep for reading: one more output. */
+typedef struct heddle__keep {
+  uint32_t node;
+  uint32_t index;
+} heddle__keep;
+
+typedef struct heddle__request {
+  const heddle_graph *graph;
+  heddle_context *ctx;
+  heddle_device *const *devices; /* in order of preference; the first is the fallback */
+  const heddle__rule *rules;
+  const heddle__plan_input *inputs; /* one per graph->args */
+  const heddle__keep *keep;
+  uint32_t n_devices;
+  uint32_t n_rules;
+  uint32_t n_keep;
+  uint32_t max_streams; /* compute streams a device; 0: as the device says, at most 2 */
+  uint32_t in_flight;   /* 1 */
+  bool ignore_annotations;
+  bool no_capture;
+  bool no_reuse; /* storage gives every value bytes of its own (debugging) */
+  bool slots;    /* one buffer a value on every device, as for foreign code (testing) */
+  bool fast;     /* reduced precision allowed */
+} heddle__request;
+
+/* ---------------------------------------------------------------- devices and values: infer */
+
+typedef struct heddle__plan_device {
+  heddle_device *dev;
+  bool is_inline;
+  bool used; /* place: some node runs here */
+} heddle__plan_device;
+
+typedef enum heddle__value_kind {
+  HEDDLE__VALUE_INPUT,
+  HEDDLE__VALUE_CONSTANT,
+  HEDDLE__VALUE_COMPUTED
+} heddle__value_kind;
+
+/* One tensor in one layout. The first graph->n_entries values are the graph's entries, in entry order; what layout adds
+ * (reordered ones) comes after. */
+typedef struct heddle__value {
+  const char *name;    /* "conv1:0"; "conv1" where the node has one output */
+  heddle__known known; /* dtype, shape, bytes (row-major size) and, for constants, data */
+  heddle__value_kind kind;
+  uint32_t arg;     /* INPUT, CONSTANT: position in graph->args, else HEDDLE__NONE */
+  uint32_t region;  /* regions: the producer, else HEDDLE__NONE */
+  uint32_t same_as; /* regions: for the result of a view, the value whose bytes it shares (never itself a view); else
+                       the value's own number. The number that proofs use. */
+  heddle_layout layout; /* layout: 0 for graph entries that nobody wants otherwise */
+  uint64_t size;        /* layout: bytes in that layout */
+  uint64_t align;       /* layout: at least 1 */
+  bool used;            /* infer: reachable from a head or a kept node; others are not planned */
+  bool feeds_shape;     /* infer: its bytes decide a shape; of an input they are part of the key */
+} heddle__value;
+
+/* ---------------------------------------------------------------- nodes: place */
+
+struct heddle__offer;
+
+typedef struct heddle__placed {
+  uint32_t device;              /* index into devices, or HEDDLE__NONE for null nodes and what is not used */
+  const char *cause;            /* "rule conv*=sim:0", "annotation", "follows x", "preference" */
+  heddle_pregion *ask;          /* what the device was asked about this node alone, and what it offered; NULL, 0 for */
+  struct heddle__offer *offers; /* views */
+  uint32_t n_offers;
+} heddle__placed;
+
+/* ---------------------------------------------------------------- regions: regions, layout */
+
+typedef enum heddle__region_kind {
+  HEDDLE__REGION_OP,     /* prepared by the device's plugin */
+  HEDDLE__REGION_VIEW,   /* shares its input's bytes: no step */
+  HEDDLE__REGION_REORDER /* an OP that layout made: node Reorder of domain heddle */
+} heddle__region_kind;
+
+/* A copy of a plugin's offer. */
+typedef struct heddle__offer {
+  uint32_t flags;
+  const heddle_layout *input_layouts; /* n_inputs, never NULL */
+  const heddle_layout *output_layouts;
+  const uint32_t *input_flags;
+  const int32_t *in_place;
+  uint64_t n_in_place;
+  uint64_t workspace_bytes;
+  uint64_t workspace_align;
+  double cost_ns;
+} heddle__offer;
+
+typedef struct heddle__region {
+  heddle__region_kind kind;
+  uint32_t device;
+  const char *label;     /* node names joined with '+' */
+  const uint32_t *nodes; /* of the graph, in order; empty for a Reorder */
+  uint32_t n_nodes;
+  uint32_t n_inputs;
+  uint32_t n_outputs;
+  uint32_t n_offers;
+  uint32_t *inputs;    /* values, each once, graph inputs and constants among them; layout replaces entries by
+                                 reordered values */
+  uint32_t *outputs;   /* values that are used outside */
+  heddle_pregion *ask; /* what the plugin was asked; layout fills the tokens into its values; NULL for a view */
+  heddle__offer *offers;
+  uint32_t offer; /* layout: the one that was taken */
+  int64_t stream; /* annotation of its nodes, or -1 */
+} heddle__region;
+
+/* ---------------------------------------------------------------- memory: copies */
+
+/* Where bytes can be. Each inline device has one DEVICE space (plain host memory); each other device has a DEVICE
+ * space, a PINNED one (host side of its copies; imported by inline devices, that compute in it) and, where the device
+ * is unified, a UNIFIED one, in which device and inline devices both compute. Of PINNED and UNIFIED memory that is not
+ * coherent there are two spaces, one that the host writes and one that the device writes. */
+typedef struct heddle__space {
+  uint32_t device;   /* whose plugin allocates */
+  uint32_t kind;     /* HEDDLE_MEMORY_* */
+  bool host_visible; /* the host has an address of it */
+  bool coherent;     /* false: RELEASE and ACQUIRE steps are needed */
+  uint64_t align;    /* of offsets */
+} heddle__space;
+
+typedef enum heddle__role {
+  HEDDLE__ROLE_TEMP,     /* lives between its first and last access */
+  HEDDLE__ROLE_CONSTANT, /* filled before the program is published; an allocation of its own, owned by the model */
+  HEDDLE__ROLE_INPUT,    /* written by the caller between runs; an allocation of its own, never reused */
+  HEDDLE__ROLE_OUTPUT,   /* read by the caller after the run; an allocation of its own, never reused */
+  HEDDLE__ROLE_WORKSPACE /* used within one step */
+} heddle__role;
+
+/* A value in a space. */
+typedef struct heddle__instance {
+  uint32_t value; /* HEDDLE__NONE for a workspace. Views have none: they use the instance of same_as. */
+  uint32_t space;
+  heddle__role role;
+  uint32_t io; /* INPUT: position in graph->args; OUTPUT: position in outputs; CONSTANT: position in args */
+  uint64_t bytes;
+  uint64_t align;
+  uint32_t alloc;                 /* storage */
+  uint64_t offset;                /* storage */
+  uint32_t first_step, last_step; /* copies: in the list of steps; storage must not rely on list order alone */
+} heddle__instance;
+
+typedef enum heddle__step_kind {
+  HEDDLE__STEP_OP,        /* region */
+  HEDDLE__STEP_H2D,       /* src instance (host visible) to dst instance, on the stream of dst's device */
+  HEDDLE__STEP_D2H,       /* src to dst (host visible), on the stream of src's device */
+  HEDDLE__STEP_D2D,       /* within one device */
+  HEDDLE__STEP_PEER,      /* between two devices of one plugin, on the stream of dst's device */
+  HEDDLE__STEP_HOST_COPY, /* memcpy by the driving thread, both host visible; on a host stream */
+  HEDDLE__STEP_RELEASE,   /* flush of src, on a host stream */
+  HEDDLE__STEP_ACQUIRE,   /* invalidate of src, on a host stream */
+  HEDDLE__STEP_FINISH     /* the last one: reads all outputs; on a host stream; nothing is run for it */
+} heddle__step_kind;
+
+typedef enum heddle__access_kind { HEDDLE__ACCESS_READ, HEDDLE__ACCESS_WRITE, HEDDLE__ACCESS_SYNC } heddle__access_kind;
+
+typedef struct heddle__access {
+  uint32_t instance;
+  heddle__access_kind kind;
+} heddle__access;
+
+typedef enum heddle__wait_by { HEDDLE__BY_EVENT, HEDDLE__BY_FENCE, HEDDLE__BY_HOST } heddle__wait_by;
+
+/* BY_EVENT: both streams on non-inline devices of one event domain of one plugin. BY_HOST: the awaited step is on a
+ * host stream, and has run when its number there is reached. BY_FENCE: the driver holds this step back until the
+ * awaited stream's fence has the value. */
+typedef struct heddle__wait {
+  uint32_t step;
+  heddle__wait_by by;
+} heddle__wait;
+
+typedef struct heddle__step {
+  heddle__step_kind kind;
+  uint32_t region;     /* OP */
+  uint32_t device;     /* whose stream; HEDDLE__NONE for HOST_COPY, RELEASE, ACQUIRE and FINISH: on any host stream */
+  uint32_t src, dst;   /* instances, of copies; src of RELEASE and ACQUIRE; else HEDDLE__NONE */
+  uint32_t workspace;  /* instance, or HEDDLE__NONE */
+  const uint32_t *in;  /* OP: instance per region input; HEDDLE__NONE where absorbed or absent */
+  const uint32_t *out; /* OP: instance per region output */
+  const heddle__access *accesses;
+  uint32_t n_accesses;
+  uint32_t n_deps;
+  const uint32_t *deps; /* copies: steps whose results it needs (true dependencies), earlier in the list */
+  /* streams: */
+  uint32_t stream;
+  uint32_t seq; /* position within its stream, from 1 */
+  uint32_t n_waits;
+  const heddle__wait *waits; /* redundant ones removed */
+  bool event_signal;         /* somebody waits for it by event */
+  bool fence_signal;         /* somebody waits for it by fence */
+} heddle__step;
+
+/* ---------------------------------------------------------------- streams, allocations: streams, storage */
+
+typedef struct heddle__plan_stream {
+  uint32_t device; /* HEDDLE__NONE: the host's own stream, where the plan has no inline device */
+  uint32_t kind;   /* HEDDLE_STREAM_* */
+  bool is_host;    /* of an inline device: run by the driving thread */
+  uint32_t n_steps;
+} heddle__plan_stream;
+
+typedef enum heddle__alloc_kind {
+  HEDDLE__ALLOC_ARENA,    /* TEMP instances and workspaces of a space, by offset */
+  HEDDLE__ALLOC_SLOT,     /* one buffer for TEMP instances, used whole (offset 0) one after another */
+  HEDDLE__ALLOC_CONSTANT, /* one instance; owned by the model, shared by executors */
+  HEDDLE__ALLOC_INPUT,    /* one instance */
+  HEDDLE__ALLOC_OUTPUT
+} heddle__alloc_kind;
+
+typedef struct heddle__allocation {
+  heddle__alloc_kind kind;
+  uint32_t space;
+  uint32_t instance; /* CONSTANT, INPUT, OUTPUT: which one; else HEDDLE__NONE */
+  uint64_t bytes;
+  uint64_t align;
+} heddle__allocation;
+
+/* How a value gets from one device to another; chosen once a pair. */
+typedef enum heddle__route {
+  HEDDLE__ROUTE_SAME,   /* no copy */
+  HEDDLE__ROUTE_DIRECT, /* between an inline device and another: one copy */
+  HEDDLE__ROUTE_SHARED, /* a page that both use: none */
+  HEDDLE__ROUTE_PEER,   /* one copy between two devices of a plugin */
+  HEDDLE__ROUTE_STAGED, /* over a hop buffer on the host: two copies */
+  HEDDLE__ROUTE_STAGED2 /* over two hop buffers: two copies and one of the host's */
+} heddle__route;
+
+/* A crossing, for people: value, from, to, route, steps. */
+typedef struct heddle__crossing {
+  uint32_t value;
+  uint32_t from, to; /* devices */
+  heddle__route route;
+  uint64_t bytes;
+} heddle__crossing;
+
+/* An output of the plan: the graph's heads, then the kept values. */
+typedef struct heddle__plan_output {
+  uint32_t value;    /* as the graph names it (may be a view, an input, a constant) */
+  uint32_t instance; /* copies: ROLE_OUTPUT, host visible, layout 0, an instance of its own */
+} heddle__plan_output;
+
+typedef struct heddle__plan {
+  heddle__request req; /* pointers borrowed from the model, which outlives the plan */
+  void *arena;
+
+  heddle__plan_device *devices;
+  heddle__value *values;
+  heddle__placed *placed; /* one per node */
+  heddle__region *regions;
+  heddle__space *spaces;
+  heddle__instance *instances;
+  heddle__step *steps;
+  heddle__crossing *crossings;
+  heddle__plan_stream *streams;
+  heddle__allocation *allocs;
+  heddle__plan_output *outputs;
+  uint32_t n_devices, n_values, n_placed, n_regions, n_spaces, n_instances, n_steps, n_crossings, n_streams, n_allocs,
+      n_outputs;
+
+  /* streams: n_steps rows of n_streams numbers: row s, column t says how many steps of stream t have finished before
+   * step s starts (for its own stream: the steps before it). What storage reuses memory on. */
+  const uint32_t *clock;
+
+  uint64_t pass_ns[9]; /* how long each pass took, in the order above, and the sum; for scripts/bench */
+} heddle__plan;
+
+/* Zeroed memory of the plan's arena; NULL when memory is out. */
+void *heddle__plan_alloc(heddle__plan *plan, size_t count, size_t size);
+char *heddle__plan_format(heddle__plan *plan, const char *format, ...) __attribute__((format(printf, 2, 3)));
+
+/* Runs all passes. *out is freed with heddle__plan_free (takes NULL). Pure but for the logs: opens a device only where
+ * a plugin answered HEDDLE_ENEEDSOPEN. Any thread. */
+heddle_status heddle__plan_make(const heddle__request *request, heddle__plan **out, heddle_error *err);
+void heddle__plan_free(heddle__plan *plan);
+
+/* Which inputs' bytes decide shapes, through operators or straight: feeds gets one bool per graph->args. The bytes of
+ * such an input (known.data) are needed before a plan can be made; without them infer answers HEDDLE_EUNSUPPORTED. */
+heddle_status heddle__shape_feeds(const heddle_graph *graph, bool *feeds, heddle_error *err);
+
+/* The passes, in order; each in the file of its name. */
+heddle_status heddle__pass_infer(heddle__plan *plan, heddle_error *err);
+heddle_status heddle__pass_place(heddle__plan *plan, heddle_error *err);
+heddle_status heddle__pass_regions(heddle__plan *plan, heddle_error *err);
+heddle_status heddle__pass_layout(heddle__plan *plan, heddle_error *err);
+heddle_status heddle__pass_copies(heddle__plan *plan, heddle_error *err);
+heddle_status heddle__pass_streams(heddle__plan *plan, heddle_error *err);
+heddle_status heddle__pass_storage(heddle__plan *plan, heddle_error *err);
+heddle_status heddle__pass_prove(heddle__plan *plan, heddle_error *err);
+
+#endif

@@ -1,0 +1,300 @@
+/* executor/ports.c: inputs and outputs of an executor: set, bound in place, read back, viewed.
+ * What that means for slots and programs is rebind.c's business. */
+#include <inttypes.h>
+#include <stdio.h>
+#include <string.h>
+
+#include "core/alloc.h"
+#include "core/error.h"
+#include "executor/state.h"
+
+/* ---- finding */
+
+static heddle_status check_input(heddle_executor *ex, uint32_t i, heddle_error *err) {
+  heddle_status s = heddle__executor_check(ex, err);
+  if (s != HEDDLE_OK || i < ex->n_args) return s;
+  return heddle__fail(err, HEDDLE_ENOTFOUND, "%s: there is no input %u; there are %u", ex->model->graph->source,
+                      (unsigned)i, (unsigned)ex->n_args);
+}
+
+static heddle_status check_output(heddle_executor *ex, uint32_t i, heddle_error *err) {
+  heddle_status s = heddle__executor_check(ex, err);
+  if (s != HEDDLE_OK || i < ex->n_results) return s;
+  return heddle__fail(err, HEDDLE_ENOTFOUND, "%s: there is no output %u; there are %u", ex->model->graph->source,
+                      (unsigned)i, (unsigned)ex->n_results);
+}
+
+int32_t heddle_executor_input_index(const heddle_executor *ex, const char *name) {
+  if (ex == NULL || name == NULL) return -1;
+  int32_t i = heddle__graph_arg(ex->model->graph, name);
+  return i >= 0 ? i : -1;
+}
+
+int32_t heddle_executor_output_index(const heddle_executor *ex, const char *name) {
+  if (ex == NULL || name == NULL) return -1;
+  for (uint32_t i = 0; i < ex->n_results; i++)
+    if (strcmp(ex->results[i].name, name) == 0) return (int32_t)i;
+  return -1;
+}
+
+/* The words for a name that is no input: which there are, parameters last and only counted. */
+static heddle_status no_such_input(const heddle_executor *ex, const char *name, heddle_error *err) {
+  char list[600] = "";
+  size_t used = 0;
+  uint32_t unsaid = 0;
+  for (uint32_t i = 0; i < ex->n_args; i++) {
+    if (ex->model->constants[i] != NULL) {
+      unsaid++;
+      continue;
+    }
+    int n = snprintf(list + used, sizeof list - used, "%s'%.60s'", used == 0 ? "" : ", ",
+                     heddle__model_arg(ex->model, i)->name);
+    if (n > 0 && (size_t)n < sizeof list - used) {
+      used += (size_t)n;
+    } else {
+      list[used] = '\0';
+      unsaid++;
+    }
+  }
+  char more[64] = "";
+  if (unsaid > 0) snprintf(more, sizeof more, ", and %u more, parameters among them", (unsigned)unsaid);
+  return heddle__fail(err, HEDDLE_ENOTFOUND, "%s has no input '%s'; its inputs are %s%s", ex->model->graph->source, name,
+                      used > 0 ? list : "none", more);
+}
+
+/* ---- setting */
+
+/* Whether the bound program was planned for such a value. */
+static bool planned_as(const heddle_executor *ex, uint32_t i, const heddle_tensor *t) {
+  if (ex->bound == NULL) return false;
+  const heddle__plan_input *in = &ex->bound->program->order_of->inputs[i];
+  const heddle__known *k = &in->known;
+  if (in->source != HEDDLE__SOURCE_INPUT || !in->has_shape || !heddle__dtype_equal(k->dtype, t->dtype)) return false;
+  if (k->ndim != t->ndim || memcmp(k->shape, t->shape, t->ndim * sizeof *t->shape) != 0) return false;
+  if (!ex->model->feeds[i]) return true;
+  return k->data != NULL && t->data != NULL && t->contiguous && memcmp(k->data, t->data, (size_t)t->bytes) == 0;
+}
+
+static bool same_form(const heddle_tensor *a, const heddle_tensor *b) {
+  return heddle__dtype_equal(a->dtype, b->dtype) && a->ndim == b->ndim &&
+         memcmp(a->shape, b->shape, a->ndim * sizeof *a->shape) == 0;
+}
+
+/* The common case: new bytes for what is there already. */
+static heddle_status overwrite(heddle_executor *ex, uint32_t i, const heddle_tensor *t, heddle_error *err) {
+  heddle__arg *arg = &ex->args[i];
+  bool same = t->dev == NULL && t->data == arg->value->data;
+  if (!same) {
+    heddle_status s = heddle__tensor_read(t, arg->value->data, err);
+    if (s != HEDDLE_OK) return s;
+  }
+  heddle__bound *b = ex->bound;
+  for (uint32_t k = 0; k < b->n_inputs; k++) {
+    const heddle__port *port = &b->inputs[k];
+    if (port->io != i) continue;
+    const heddle__instance *inst = &b->program->plan->instances[port->instance];
+    heddle__memory *m = b->memory[port->alloc];
+    char *slot = (char *)m->host + inst->offset;
+    if (slot != (char *)arg->value->data && arg->value->bytes > 0)
+      memcpy(slot, arg->value->data, (size_t)arg->value->bytes);
+    heddle_status s = heddle__memory_flush(m, inst->offset, inst->bytes, err);
+    if (s != HEDDLE_OK) return s;
+  }
+  return HEDDLE_OK;
+}
+
+static bool has_slot(const heddle_executor *ex, uint32_t i) {
+  for (uint32_t k = 0; k < ex->bound->n_inputs; k++)
+    if (ex->bound->inputs[k].io == i) return true;
+  return false;
+}
+
+static heddle_status copy_of(const heddle_tensor *t, heddle_tensor **out, heddle_error *err) {
+  heddle_status s = heddle_tensor_create(NULL, t->dtype, t->shape, t->ndim, out, err);
+  if (s == HEDDLE_OK) s = heddle__tensor_read(t, (*out)->data, err);
+  if (s != HEDDLE_OK) {
+    heddle_tensor_release(*out);
+    *out = NULL;
+  }
+  return s;
+}
+
+heddle_status heddle__executor_set(heddle_executor *ex, uint32_t i, heddle_tensor *t, heddle__how how,
+                                   heddle_error *err) {
+  heddle__arg *arg = &ex->args[i];
+  heddle_status s = heddle__model_fits(ex->model, i, t->dtype, t->ndim, t->shape, err);
+  if (s != HEDDLE_OK) return s;
+  bool planned = planned_as(ex, i, t);
+  if (how == HEDDLE__COPY && planned && !ex->stale && arg->value != NULL && !arg->lent && has_slot(ex, i) &&
+      same_form(arg->value, t))
+    return overwrite(ex, i, t, err);
+
+  /* The value changes hands; where it has a slot now, fill makes that the value, so that the tensor serves for now. */
+  bool fill_now = planned && !ex->stale && has_slot(ex, i);
+  heddle_tensor *value = NULL;
+  if (how == HEDDLE__LEND || fill_now) value = heddle_tensor_retain(t);
+  else s = copy_of(t, &value, err);
+  if (s != HEDDLE_OK) return s;
+  heddle__arg before = *arg;
+  arg->value = value;
+  arg->lent = how == HEDDLE__LEND;
+  arg->late = ex->model->constants[i] != NULL;
+  if (!planned) ex->stale = true;
+  if (fill_now) s = heddle__executor_fill(ex, ex->bound, i, true, err);
+  if (s != HEDDLE_OK) { /* as if nothing had been set; slots are filled again before the next run */
+    heddle_tensor_release(arg->value);
+    *arg = before;
+    ex->stale = true;
+    return s;
+  }
+  heddle_tensor_release(before.value);
+  if (ex->bound != NULL && !ex->stale) ex->unset = heddle__executor_unset(ex, ex->bound);
+  return HEDDLE_OK;
+}
+
+heddle_status heddle_executor_set_input(heddle_executor *ex, uint32_t i, const heddle_tensor *value,
+                                        heddle_error *err) {
+  heddle_status s = check_input(ex, i, err);
+  if (s != HEDDLE_OK) return s;
+  if (value == NULL)
+    return heddle__fail(err, HEDDLE_EINVAL, "input '%s': the tensor is NULL", heddle__model_arg(ex->model, i)->name);
+  ex->args[i].is_param = false;
+  return heddle__executor_set(ex, i, (heddle_tensor *)value, HEDDLE__COPY, err);
+}
+
+heddle_status heddle_executor_set_input_by_name(heddle_executor *ex, const char *name, const heddle_tensor *value,
+                                                heddle_error *err) {
+  heddle_status s = heddle__executor_check(ex, err);
+  if (s != HEDDLE_OK) return s;
+  int32_t i = heddle_executor_input_index(ex, name);
+  if (i < 0) return no_such_input(ex, name != NULL ? name : "(null)", err);
+  return heddle_executor_set_input(ex, (uint32_t)i, value, err);
+}
+
+/* ---- binding */
+
+/* What memory must be to be used in place; what is the input's or output's name. */
+static heddle_status check_lent(const heddle_tensor *t, const char *what, const char *name, bool written,
+                                heddle_error *err) {
+  uint32_t element = heddle__dtype_bytes(t->dtype);
+  if (t->dev != NULL)
+    return heddle__fail(err, HEDDLE_EINVAL, "%s '%s' lies in host memory; the tensor is on %s: copy it to a tensor of "
+                        "the host", what, name, t->dev->name);
+  if (!t->contiguous)
+    return heddle__fail(err, HEDDLE_EINVAL, "%s '%s' is row-major without gaps; the tensor's strides are not: copy it, "
+                        "or use set_input", what, name);
+  if (written && t->read_only)
+    return heddle__fail(err, HEDDLE_EINVAL, "%s '%s' is written by runs; the tensor is read-only", what, name);
+  if ((element & (element - 1)) == 0 && (uintptr_t)t->data % element != 0)
+    return heddle__fail(err, HEDDLE_EINVAL, "%s '%s' has elements of %u bytes; the address %p is not aligned to that",
+                        what, name, (unsigned)element, t->data);
+  return HEDDLE_OK;
+}
+
+static bool overlaps(const heddle_tensor *a, const heddle_tensor *b) {
+  if (a == NULL || b == NULL || a->dev != NULL || b->dev != NULL || a->bytes == 0 || b->bytes == 0) return false;
+  uintptr_t x = (uintptr_t)a->data, y = (uintptr_t)b->data;
+  return x < y + b->bytes && y < x + a->bytes;
+}
+
+heddle_status heddle_executor_bind_input(heddle_executor *ex, uint32_t i, heddle_tensor *value, heddle_error *err) {
+  heddle_status s = check_input(ex, i, err);
+  if (s != HEDDLE_OK) return s;
+  const char *name = heddle__model_arg(ex->model, i)->name;
+  if (value == NULL) return heddle__fail(err, HEDDLE_EINVAL, "input '%s': the tensor is NULL", name);
+  s = check_lent(value, "input", name, false, err);
+  if (s != HEDDLE_OK) return s;
+  for (uint32_t k = 0; k < ex->n_results; k++)
+    if (overlaps(value, ex->results[k].lent))
+      return heddle__fail(err, HEDDLE_EINVAL, "input '%s': the tensor overlaps the one bound to output '%s', which runs "
+                          "write", name, ex->results[k].name);
+  s = heddle__executor_set(ex, i, value, HEDDLE__LEND, err);
+  if (s == HEDDLE_OK) ex->args[i].is_param = false;
+  return s;
+}
+
+heddle_status heddle_executor_bind_output(heddle_executor *ex, uint32_t i, heddle_tensor *value, heddle_error *err) {
+  heddle_status s = check_output(ex, i, err);
+  if (s != HEDDLE_OK) return s;
+  heddle__result *r = &ex->results[i];
+  if (value != NULL) s = check_lent(value, "output", r->name, true, err);
+  if (s != HEDDLE_OK) return s;
+  for (uint32_t k = 0; k < ex->n_results && value != NULL; k++)
+    if (k != i && overlaps(value, ex->results[k].lent))
+      return heddle__fail(err, HEDDLE_EINVAL, "output '%s': the tensor overlaps the one bound to output '%s'", r->name,
+                          ex->results[k].name);
+  for (uint32_t k = 0; k < ex->n_args && value != NULL; k++)
+    if (ex->args[k].lent && overlaps(value, ex->args[k].value))
+      return heddle__fail(err, HEDDLE_EINVAL, "output '%s': the tensor overlaps the one bound to input '%s'", r->name,
+                          heddle__model_arg(ex->model, k)->name);
+  heddle_tensor *before = r->lent;
+  r->lent = value != NULL ? heddle_tensor_retain(value) : NULL;
+  if (ex->bound != NULL && !ex->stale) s = heddle__executor_lend(ex, ex->bound, i, err);
+  if (s != HEDDLE_OK) {
+    heddle_tensor_release(r->lent);
+    r->lent = before;
+    return s;
+  }
+  heddle_tensor_release(before);
+  if (ex->bound != NULL) atomic_store(&ex->has_outputs, false);
+  return HEDDLE_OK;
+}
+
+/* ---- reading */
+
+heddle_status heddle_executor_get_input(heddle_executor *ex, uint32_t i, heddle_tensor **out, heddle_error *err) {
+  if (out == NULL) return heddle__fail(err, HEDDLE_EINVAL, "there is no place for the tensor: out is NULL");
+  *out = NULL;
+  heddle_status s = check_input(ex, i, err);
+  if (s != HEDDLE_OK) return s;
+  const heddle__arg *arg = &ex->args[i];
+  if (arg->value != NULL) return copy_of(arg->value, out, err);
+  const heddle__constant *c = ex->model->constants[i];
+  if (c == NULL) return heddle__executor_say_unset(ex, i, err);
+  s = heddle_tensor_create(NULL, c->dtype, c->shape, c->ndim, out, err);
+  if (s == HEDDLE_OK && c->bytes > 0) memcpy((*out)->data, c->data, (size_t)c->bytes);
+  return s;
+}
+
+/* The memory of an output of the last run. */
+static heddle_status read_output(heddle_executor *ex, uint32_t i, const heddle__port **port, heddle_error *err) {
+  heddle_status s = check_output(ex, i, err);
+  if (s != HEDDLE_OK) return s;
+  if (ex->bound == NULL || !atomic_load(&ex->has_outputs))
+    return heddle__fail(err, HEDDLE_EINVAL, "output '%s': there is no finished run to read it from",
+                        ex->results[i].name);
+  *port = heddle__bound_output_port(ex->bound, i);
+  return *port != NULL ? HEDDLE_OK : heddle__fail(err, HEDDLE_EINTERNAL, "output %u has no memory", (unsigned)i);
+}
+
+heddle_status heddle_executor_get_output(heddle_executor *ex, uint32_t i, heddle_tensor *dst, heddle_error *err) {
+  const heddle__port *port = NULL;
+  heddle_status s = read_output(ex, i, &port, err);
+  if (s != HEDDLE_OK) return s;
+  const char *name = ex->results[i].name;
+  if (dst == NULL) return heddle__fail(err, HEDDLE_EINVAL, "output '%s': the tensor is NULL", name);
+  const heddle__known *known = heddle__bound_output(ex->bound, i);
+  const heddle__memory *m = ex->bound->memory[port->alloc];
+  heddle_tensor *src = NULL;
+  char *from = (char *)m->host + ex->bound->program->plan->instances[port->instance].offset;
+  s = heddle__tensor_wrap_const(from, known->dtype, known->shape, known->ndim, NULL, NULL, NULL, &src, err);
+  if (s == HEDDLE_OK) s = heddle_tensor_copy(dst, src, err);
+  heddle_tensor_release(src);
+  return s == HEDDLE_OK ? s : heddle__prefix(err, s, "output '%s': ", name);
+}
+
+heddle_status heddle_executor_view_output(heddle_executor *ex, uint32_t i, heddle_tensor **out, heddle_error *err) {
+  if (out == NULL) return heddle__fail(err, HEDDLE_EINVAL, "there is no place for the tensor: out is NULL");
+  *out = NULL;
+  const heddle__port *port = NULL;
+  heddle_status s = read_output(ex, i, &port, err);
+  if (s != HEDDLE_OK) return s;
+  if (ex->results[i].lent != NULL) {
+    *out = heddle_tensor_retain(ex->results[i].lent);
+    return HEDDLE_OK;
+  }
+  const heddle__known *known = heddle__bound_output(ex->bound, i);
+  return heddle__memory_tensor(ex->bound->memory[port->alloc],
+                               ex->bound->program->plan->instances[port->instance].offset, known->dtype, known->ndim,
+                               known->shape, out, err);
+}

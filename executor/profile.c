@@ -1,0 +1,178 @@
+/* executor/profile.c: step times of one run, brought to the host's clock.
+ * Devices with a clock are marked and read after the run, so that their streams keep overlapping; others are waited for
+ * after each step. */
+#include "executor/profile.h"
+
+#include <inttypes.h>
+#include <stdio.h>
+#include <stdlib.h>
+
+#include "core/alloc.h"
+#include "core/context.h"
+#include "core/error.h"
+#include "core/trace.h"
+
+#define STEP_TIMEOUT_NS UINT64_C(60000000000)
+
+struct heddle__profile {
+  heddle__program *program; /* a reference: entries point into its plan */
+  heddle_ptimer **timers;   /* per plan device; NULL where it has no clock or does not run here */
+  uint64_t *start, *end;    /* per step, host clock; 0: not run, or on a device's clock */
+  heddle_profile_entry *entries;
+  char **ops;               /* per step: a joined name, owned, or NULL */
+};
+
+static uint32_t device_of(const heddle__program *p, const heddle__line *line) {
+  for (uint32_t i = 0; i < p->plan->n_devices; i++)
+    if (p->plan->devices[i].dev == line->dev) return i;
+  return HEDDLE__NONE;
+}
+
+heddle_status heddle__profile_create(heddle__bound *b, heddle__profile **out, heddle_error *err) {
+  *out = NULL;
+  const heddle__plan *plan = b->program->plan;
+  heddle__profile *p = heddle__alloc(1, sizeof *p);
+  if (p == NULL) return heddle__no_memory(err, "a profile");
+  p->program = heddle__program_retain(b->program);
+  p->timers = heddle__alloc(plan->n_devices, sizeof *p->timers);
+  p->start = heddle__alloc(plan->n_steps, sizeof *p->start);
+  p->end = heddle__alloc(plan->n_steps, sizeof *p->end);
+  p->entries = heddle__alloc(plan->n_steps, sizeof *p->entries);
+  p->ops = heddle__alloc(plan->n_steps, sizeof *p->ops);
+  bool all = p->timers != NULL && p->start != NULL && p->end != NULL && p->entries != NULL && p->ops != NULL;
+  heddle_status s = all ? HEDDLE_OK : heddle__no_memory(err, "a profile");
+  for (uint32_t i = 0; i < b->n_lines && s == HEDDLE_OK; i++) {
+    const heddle__line *l = &b->lines[i];
+    uint32_t d = device_of(b->program, l);
+    if (l->is_host || d == HEDDLE__NONE || p->timers[d] != NULL || !l->t->has_timing) continue;
+    s = l->t->timing.create(l->dev->handle, 2 * plan->n_steps, &p->timers[d], err);
+    if (s != HEDDLE_OK) s = heddle__prefix(err, s, "%s: timer: ", l->dev->name);
+  }
+  if (s != HEDDLE_OK) {
+    heddle__profile_release(p);
+    return s;
+  }
+  *out = p;
+  return HEDDLE_OK;
+}
+
+void heddle__profile_release(heddle__profile *p) {
+  if (p == NULL) return;
+  const heddle__plan *plan = p->program->plan;
+  for (uint32_t i = 0; p->timers != NULL && i < plan->n_devices; i++)
+    if (p->timers[i] != NULL) plan->devices[i].dev->t->timing.free(p->timers[i]);
+  for (uint32_t i = 0; p->ops != NULL && i < plan->n_steps; i++) heddle__free(p->ops[i]);
+  heddle__free(p->ops);
+  heddle__free(p->timers);
+  heddle__free(p->start);
+  heddle__free(p->end);
+  heddle__free(p->entries);
+  heddle__program_release(p->program);
+  heddle__free(p);
+}
+
+void heddle__profile_begin(heddle__profile *p) {
+  for (uint32_t i = 0; i < p->program->plan->n_steps; i++) p->start[i] = p->end[i] = 0;
+}
+
+heddle_status heddle__profile_action(heddle__profile *p, heddle__bound *b, const heddle__line *line,
+                                     const heddle__action *a, heddle_error *err) {
+  uint32_t d = line->is_host ? HEDDLE__NONE : device_of(b->program, line);
+  heddle_ptimer *timer = d != HEDDLE__NONE ? p->timers[d] : NULL;
+  heddle_status s = HEDDLE_OK;
+  uint64_t start = heddle__now_ns();
+  p->start[a->step] = start;
+  p->end[a->step] = 0;
+  if (timer != NULL) s = line->t->timing.mark(line->stream, timer, 2 * a->step, err);
+  if (s == HEDDLE_OK) s = heddle__action_run(line, a, err);
+  if (s == HEDDLE_OK && timer != NULL) return line->t->timing.mark(line->stream, timer, 2 * a->step + 1, err);
+  if (s == HEDDLE_OK && !line->is_host) s = line->t->stream.sync(line->stream, STEP_TIMEOUT_NS, err);
+  p->end[a->step] = heddle__now_ns();
+  return s;
+}
+
+/* ---- after the run */
+
+/* Times of the steps of one device, from its clock to the host's. Two readings of the same moment give the offset. */
+static heddle_status read_device(heddle__profile *p, uint32_t d, const uint64_t *by_timer, heddle_error *err) {
+  const heddle__plan *plan = p->program->plan;
+  heddle_device *dev = plan->devices[d].dev;
+  uint64_t device_ns = 0, host_ns = 0;
+  heddle_status s = dev->t->timing.calibrate(dev->handle, &device_ns, &host_ns, err);
+  for (uint32_t i = 0; i < plan->n_steps && s == HEDDLE_OK; i++) {
+    if (by_timer[i] == 0 || plan->steps[i].device != d) continue;
+    uint64_t marks[2] = {0, 0};
+    s = dev->t->timing.read(p->timers[d], 2 * i, 2, marks, err);
+    p->start[i] = marks[0] - device_ns + host_ns; /* wraps as it should where the device's clock is ahead */
+    p->end[i] = marks[1] - device_ns + host_ns;
+  }
+  return s == HEDDLE_OK ? s : heddle__prefix(err, s, "%s: times of a run: ", dev->name);
+}
+
+static const char *op_name(heddle__profile *p, uint32_t step) {
+  static const char *const copies[] = {[HEDDLE__STEP_H2D] = "h2d", [HEDDLE__STEP_D2H] = "d2h",
+                                       [HEDDLE__STEP_D2D] = "d2d", [HEDDLE__STEP_PEER] = "peer",
+                                       [HEDDLE__STEP_HOST_COPY] = "host_copy", [HEDDLE__STEP_RELEASE] = "release",
+                                       [HEDDLE__STEP_ACQUIRE] = "acquire", [HEDDLE__STEP_FINISH] = "finish"};
+  const heddle__plan *plan = p->program->plan;
+  const heddle__step *st = &plan->steps[step];
+  if (st->kind != HEDDLE__STEP_OP) return copies[st->kind];
+  const heddle__region *r = &plan->regions[st->region];
+  if (r->n_nodes == 0) return "Reorder";
+  const char *first = plan->req.graph->nodes[r->nodes[0]].op;
+  if (r->n_nodes == 1) return first;
+  if (p->ops[step] != NULL) return p->ops[step];
+  for (uint32_t i = 0; i < r->n_nodes; i++) {
+    const char *op = plan->req.graph->nodes[r->nodes[i]].op;
+    char *joined = i == 0 ? heddle__strdup(op) : heddle__format("%s+%s", p->ops[step], op);
+    if (joined == NULL) return p->ops[step] != NULL ? p->ops[step] : first;
+    heddle__free(p->ops[step]);
+    p->ops[step] = joined;
+  }
+  return p->ops[step];
+}
+
+static const char *step_name(const heddle__plan *plan, const heddle__step *st) {
+  if (st->kind == HEDDLE__STEP_OP) return plan->regions[st->region].label;
+  if (st->src == HEDDLE__NONE || plan->instances[st->src].value == HEDDLE__NONE) return "";
+  return plan->values[plan->instances[st->src].value].name;
+}
+
+static int by_start(const void *a, const void *b) {
+  const heddle_profile_entry *x = a, *y = b;
+  if (x->start_ns != y->start_ns) return x->start_ns < y->start_ns ? -1 : 1;
+  return x->step < y->step ? -1 : x->step > y->step;
+}
+
+heddle_status heddle__profile_finish(heddle__profile *p, heddle__bound *b, const heddle_profile_entry **out,
+                                     size_t *n, heddle_error *err) {
+  const heddle__plan *plan = p->program->plan;
+  uint64_t *by_timer = heddle__alloc(plan->n_steps, sizeof *by_timer);
+  if (by_timer == NULL) return heddle__no_memory(err, "a profile");
+  for (uint32_t i = 0; i < plan->n_steps; i++) by_timer[i] = p->start[i] != 0 && p->end[i] == 0;
+  heddle_status s = HEDDLE_OK;
+  for (uint32_t d = 0; d < plan->n_devices && s == HEDDLE_OK; d++)
+    if (p->timers[d] != NULL) s = read_device(p, d, by_timer, err);
+  heddle__free(by_timer);
+  if (s != HEDDLE_OK) return s;
+
+  size_t count = 0;
+  heddle__trace *trace = heddle__context_trace(p->program->model->ctx);
+  for (uint32_t i = 0; i < plan->n_steps; i++) {
+    const heddle__step *st = &plan->steps[i];
+    if (p->start[i] == 0 || st->kind == HEDDLE__STEP_FINISH) continue;
+    heddle_profile_entry *e = &p->entries[count++];
+    const char *device = b->lines[st->stream].dev != NULL ? b->lines[st->stream].dev->name : "host";
+    *e = (heddle_profile_entry){step_name(plan, st), op_name(p, i), device, st->stream, i, p->start[i], p->end[i]};
+    p->start[i] = p->end[i] = 0;
+    if (!heddle__trace_on(trace)) continue;
+    char track[96], name[160];
+    snprintf(track, sizeof track, "%s stream %u", device, (unsigned)st->stream);
+    snprintf(name, sizeof name, "%s %s", e->op, e->name);
+    heddle__trace_span(trace, track, name, e->start_ns, e->end_ns);
+  }
+  qsort(p->entries, count, sizeof *p->entries, by_start);
+  *out = p->entries;
+  *n = count;
+  return HEDDLE_OK;
+}

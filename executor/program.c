@@ -1,0 +1,232 @@
+/* executor/program.c: makes a program of a plan: opens devices, prepares operators, places constants, cuts segments.
+ * The cache of programs is the model's. */
+#include "executor/program.h"
+
+#include <stdio.h>
+#include <string.h>
+
+#include "core/alloc.h"
+#include "core/error.h"
+
+/* ---- segments */
+
+static bool awaited_by_host(const heddle__plan *plan, const heddle__step *step, const heddle__wait *w) {
+  return w->by == HEDDLE__BY_HOST && plan->steps[w->step].stream != step->stream;
+}
+
+/* Where the lanes start in order; and the steps in it, by (stream, seq). */
+static heddle_status fill_order(heddle__program *p, uint32_t *start, heddle_error *err) {
+  const heddle__plan *plan = p->plan;
+  uint32_t sum = 0;
+  for (uint32_t i = 0; i < plan->n_streams; i++) {
+    start[i] = sum;
+    sum += plan->streams[i].n_steps;
+  }
+  bool wrong = sum != plan->n_steps;
+  for (uint32_t i = 0; i < plan->n_steps; i++) p->order[i] = HEDDLE__NONE;
+  for (uint32_t i = 0; i < plan->n_steps && !wrong; i++) {
+    const heddle__step *step = &plan->steps[i];
+    wrong = step->stream >= plan->n_streams || step->seq == 0 || step->seq > plan->streams[step->stream].n_steps;
+    if (!wrong) p->order[start[step->stream] + step->seq - 1] = i;
+  }
+  for (uint32_t i = 0; i < plan->n_steps && !wrong; i++) wrong = p->order[i] == HEDDLE__NONE;
+  return wrong ? heddle__fail(err, HEDDLE_EINTERNAL, "the plan's streams do not hold each step once") : HEDDLE_OK;
+}
+
+static void fill_gates(heddle__program *p, heddle__segment *seg, const heddle__step *step, const uint32_t *ordinals,
+                       uint32_t *n_gates) {
+  seg->first_gate = *n_gates;
+  for (uint32_t k = 0; k < step->n_waits; k++) {
+    const heddle__wait *w = &step->waits[k];
+    const heddle__step *awaited = &p->plan->steps[w->step];
+    if (awaited->stream == step->stream) continue; /* its own order does */
+    p->gates[(*n_gates)++] = (heddle__gate){w->by, awaited->stream, awaited->seq, ordinals[w->step], w->step};
+  }
+  seg->n_gates = *n_gates - seg->first_gate;
+}
+
+/* Scratch of cut: per step, its fence value and whether the driver of another stream waits for it. */
+typedef struct marks {
+  uint32_t *start;
+  uint32_t *ordinals;
+  bool *ends;
+} marks;
+
+static void cut_lane(heddle__program *p, uint32_t lane, const marks *m, uint32_t *n_gates) {
+  const heddle__plan *plan = p->plan;
+  heddle__lane *l = &p->lanes[lane];
+  l->first = p->n_segments;
+  heddle__segment *seg = NULL;
+  for (uint32_t k = 0; k < plan->streams[lane].n_steps; k++) {
+    uint32_t at = m->start[lane] + k, id = p->order[at];
+    const heddle__step *step = &plan->steps[id];
+    if (seg == NULL || step->n_waits > 0) {
+      seg = &p->segments[p->n_segments++];
+      *seg = (heddle__segment){.stream = lane, .first = at, .event_step = HEDDLE__NONE};
+      fill_gates(p, seg, step, m->ordinals, n_gates);
+    }
+    seg->count++;
+    if (step->kind <= HEDDLE__STEP_PEER) l->needs_stream = true;
+    if (step->event_signal) seg->event_step = id;
+    if (step->fence_signal) seg->ordinal = m->ordinals[id];
+    if (step->event_signal || step->fence_signal || m->ends[id]) seg = NULL;
+  }
+  l->end = p->n_segments;
+}
+
+static heddle_status cut(heddle__program *p, heddle_error *err) {
+  const heddle__plan *plan = p->plan;
+  uint32_t n_waits = 0, n_gates = 0;
+  for (uint32_t i = 0; i < plan->n_steps; i++) n_waits += plan->steps[i].n_waits;
+  p->order = heddle__alloc(plan->n_steps, sizeof *p->order);
+  p->segments = heddle__alloc(plan->n_steps, sizeof *p->segments);
+  p->gates = heddle__alloc(n_waits, sizeof *p->gates);
+  p->lanes = heddle__alloc(plan->n_streams, sizeof *p->lanes);
+  marks m = {heddle__alloc(plan->n_streams, sizeof *m.start), heddle__alloc(plan->n_steps, sizeof *m.ordinals),
+             heddle__alloc(plan->n_steps, sizeof *m.ends)};
+  heddle_status s = HEDDLE_OK;
+  if (p->order == NULL || p->segments == NULL || p->gates == NULL || p->lanes == NULL || m.start == NULL ||
+      m.ordinals == NULL || m.ends == NULL)
+    s = heddle__no_memory(err, "a program's segments");
+  if (s == HEDDLE_OK) s = fill_order(p, m.start, err);
+  for (uint32_t i = 0; i < plan->n_streams && s == HEDDLE_OK; i++)
+    for (uint32_t k = 0; k < plan->streams[i].n_steps; k++) {
+      uint32_t id = p->order[m.start[i] + k];
+      if (plan->steps[id].fence_signal) m.ordinals[id] = ++p->lanes[i].n_signals;
+    }
+  for (uint32_t i = 0; i < plan->n_steps && s == HEDDLE_OK; i++)
+    for (uint32_t k = 0; k < plan->steps[i].n_waits; k++)
+      if (awaited_by_host(plan, &plan->steps[i], &plan->steps[i].waits[k]))
+        m.ends[plan->steps[i].waits[k].step] = true;
+  for (uint32_t i = 0; i < plan->n_streams && s == HEDDLE_OK; i++) cut_lane(p, i, &m, &n_gates);
+  heddle__free(m.start);
+  heddle__free(m.ordinals);
+  heddle__free(m.ends);
+  return s;
+}
+
+static void count_copies(heddle__program *p) {
+  for (uint32_t i = 0; i < p->plan->n_steps; i++) {
+    const heddle__step *step = &p->plan->steps[i];
+    if (step->kind != HEDDLE__STEP_H2D && step->kind != HEDDLE__STEP_D2H && step->kind != HEDDLE__STEP_PEER) continue;
+    p->copies++;
+    p->bytes_copied += p->plan->instances[step->dst].bytes;
+  }
+}
+
+/* ---- devices and operators */
+
+static heddle_status open_devices(heddle__program *p, heddle_error *err) {
+  const heddle__plan *plan = p->plan;
+  for (uint32_t i = 0; i < plan->n_devices; i++) {
+    bool used = plan->devices[i].used;
+    for (uint32_t k = 0; k < plan->n_allocs && !used; k++) used = plan->spaces[plan->allocs[k].space].device == i;
+    for (uint32_t k = 0; k < plan->n_streams && !used; k++) used = plan->streams[k].device == i;
+    heddle_status s = used ? heddle__model_open(p->model, plan->devices[i].dev, err) : HEDDLE_OK;
+    if (s != HEDDLE_OK) return s;
+  }
+  return HEDDLE_OK;
+}
+
+static heddle_status prepare(heddle__program *p, uint32_t region, heddle_error *err) {
+  const heddle__region *r = &p->plan->regions[region];
+  heddle_device *dev = p->plan->devices[r->device].dev;
+  heddle_error why = {0};
+  heddle_pop *op = NULL;
+  heddle_status s = dev->t->op.prepare(dev->handle, r->ask, r->offer, &op, &why);
+  if (s == HEDDLE_OK) {
+    p->ops[region] = op;
+    return HEDDLE_OK;
+  }
+  if (s == HEDDLE_EDEVICE) heddle__device_fault(dev, why.api_code, why.text);
+  if (err != NULL) *err = why;
+  if (s == HEDDLE_ENOMEM || s == HEDDLE_EDEVICE)
+    return heddle__prefix(err, s, "node '%s' on %s could not be prepared: ", r->label, dev->name);
+  int n = (int)strcspn(dev->name, ":");
+  return heddle__prefix(err, s, "plugin '%.*s' offered to run node '%s' on %s and cannot prepare it: ", n, dev->name,
+                        r->label, dev->name);
+}
+
+heddle_status heddle__program_make(heddle_model *m, heddle__order *order, heddle__program **out, heddle_error *err) {
+  *out = NULL;
+  heddle__program *p = heddle__alloc(1, sizeof *p);
+  if (p == NULL) return heddle__no_memory(err, "a program");
+  atomic_init(&p->references, 1);
+  p->model = m;
+  heddle_status s = heddle__plan_make(&order->req, &p->plan, err);
+  if (s == HEDDLE_OK) s = open_devices(p, err);
+  if (s == HEDDLE_OK) {
+    p->ops = heddle__alloc(p->plan->n_regions, sizeof *p->ops);
+    p->packed = heddle__alloc(p->plan->n_allocs, sizeof *p->packed);
+    if (p->ops == NULL || p->packed == NULL) s = heddle__no_memory(err, "a program");
+  }
+  if (s == HEDDLE_OK) s = cut(p, err);
+  for (uint32_t i = 0; s == HEDDLE_OK && i < p->plan->n_regions; i++)
+    if (p->plan->regions[i].kind != HEDDLE__REGION_VIEW) s = prepare(p, i, err);
+  if (s == HEDDLE_OK) s = heddle__constants_acquire(m, p->plan, p->packed, err);
+  if (s != HEDDLE_OK) {
+    heddle__program_release(p);
+    return s;
+  }
+  count_copies(p);
+  p->order_of = order;
+  *out = p;
+  return HEDDLE_OK;
+}
+
+heddle__program *heddle__program_retain(heddle__program *p) {
+  atomic_fetch_add_explicit(&p->references, 1, memory_order_relaxed);
+  return p;
+}
+
+void heddle__program_release(heddle__program *p) {
+  if (p == NULL || atomic_fetch_sub_explicit(&p->references, 1, memory_order_acq_rel) != 1) return;
+  for (uint32_t i = 0; p->ops != NULL && i < p->plan->n_regions; i++)
+    if (p->ops[i] != NULL) p->plan->devices[p->plan->regions[i].device].dev->t->op.op_free(p->ops[i]);
+  if (p->packed != NULL) heddle__constants_recycle(p->model, p->packed, p->plan->n_allocs);
+  heddle__free(p->ops);
+  heddle__free(p->packed);
+  heddle__free(p->order);
+  heddle__free(p->segments);
+  heddle__free(p->gates);
+  heddle__free(p->lanes);
+  heddle__plan_free(p->plan);
+  heddle__order_free(p->order_of);
+  heddle__free(p);
+}
+
+/* ---- words */
+
+static const char *value_name(const heddle__plan *plan, uint32_t instance) {
+  if (instance == HEDDLE__NONE || plan->instances[instance].value == HEDDLE__NONE) return "?";
+  return plan->values[plan->instances[instance].value].name;
+}
+
+static const char *owner_name(const heddle__plan *plan, uint32_t instance) {
+  if (instance == HEDDLE__NONE) return "?";
+  return plan->devices[plan->spaces[plan->instances[instance].space].device].dev->name;
+}
+
+void heddle__program_say(const heddle__program *p, uint32_t id, char *out, size_t size) {
+  const heddle__plan *plan = p->plan;
+  const heddle__step *step = &plan->steps[id];
+  const char *on = step->device != HEDDLE__NONE ? plan->devices[step->device].dev->name : "the host";
+  switch (step->kind) {
+  case HEDDLE__STEP_OP:
+    snprintf(out, size, "node '%.150s' on %s", plan->regions[step->region].label, on);
+    break;
+  case HEDDLE__STEP_H2D: snprintf(out, size, "copy of '%.150s' to %s", value_name(plan, step->src), on); break;
+  case HEDDLE__STEP_D2H: snprintf(out, size, "copy of '%.150s' from %s", value_name(plan, step->src), on); break;
+  case HEDDLE__STEP_D2D: snprintf(out, size, "copy of '%.150s' within %s", value_name(plan, step->src), on); break;
+  case HEDDLE__STEP_PEER:
+    snprintf(out, size, "copy of '%.150s' from %s to %s", value_name(plan, step->src), owner_name(plan, step->src), on);
+    break;
+  case HEDDLE__STEP_HOST_COPY: snprintf(out, size, "host copy of '%.150s'", value_name(plan, step->src)); break;
+  case HEDDLE__STEP_RELEASE:
+  case HEDDLE__STEP_ACQUIRE:
+    snprintf(out, size, "%s of '%.150s' on %s", step->kind == HEDDLE__STEP_RELEASE ? "flush" : "invalidate",
+             value_name(plan, step->src), owner_name(plan, step->src));
+    break;
+  case HEDDLE__STEP_FINISH: snprintf(out, size, "the end of the run"); break;
+  }
+}

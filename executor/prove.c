@@ -1,0 +1,364 @@
+/* executor/prove.c: walks the runs of a plan once, in list order, with a vector clock a stream, and refuses the first
+ * access that is not ordered after what it depends on. What bytes hold and who touched them is in prove_shadow.c.
+ *
+ * Why one order of the steps says enough for all: list order extends happens-before (waits lead backwards; streams
+ * and the start of a run only lead forwards). Of all unordered conflicting pairs (a, b) take the one with the earliest
+ * b, and of those the latest a. Up to b every conflict is ordered, so what was dropped from a byte's state is ordered
+ * before what is there: writes before the last write (with the reads between them), and reads before a later read that
+ * is ordered after them. Had a been dropped for c, a would come before c, and (c, b) conflict, so c before b by the
+ * choice of a, and a before b. So a is still there and is found when b is walked. Without such a pair, all orders in
+ * which the steps could run have the same last write before a read, and the same releases and acquires between the
+ * two, so what the walk sees is what every run sees.
+ *
+ * A further run depends on nothing earlier than the in_flight before it, all of which are walked. Rules beyond order
+ * and content: a device may touch what the host wrote last, to read or to write it, only after a release, for else
+ * the host's cache may yet be written over it; the host what a device wrote only after an acquire; a step's two writes
+ * must not overlap, nor its workspace what it reads. */
+#include "executor/prove.h"
+
+#include <inttypes.h>
+#include <stdio.h>
+
+#include "core/alloc.h"
+#include "core/error.h"
+#include "executor/prove_shadow.h"
+
+typedef struct walk {
+  const heddle__proof *proof;
+  heddle__shadow shadow;
+  uint32_t *clocks;    /* n_streams rows: the last tick of each stream that the row's stream comes after */
+  uint32_t *kept;      /* rows like them, of steps that are still to be waited for */
+  uint32_t *finish;    /* the last tick of each stream in run 0 */
+  uint32_t *last_wait; /* a step: the last step that waits for it, 0 for none */
+  uint32_t *row;       /* a step: its row in kept */
+  uint32_t n_accesses;
+  uint32_t n_rows;
+  /* where the walk is */
+  uint32_t run, step, stream, tick;
+  uint32_t *clock; /* of stream */
+  heddle_error *err;
+} walk;
+
+/* ---- Words ---- */
+
+static unsigned step_of(const walk *w, uint32_t tick) {
+  return (tick - 1) % w->proof->n_steps;
+}
+
+static unsigned run_of(const walk *w, uint32_t tick) {
+  return (tick - 1) / w->proof->n_steps;
+}
+
+static const char *verb(const heddle__proof_access *access) {
+  static const char *const verbs[] = {"reads", "writes", "releases", "acquires"};
+  return verbs[access->mode];
+}
+
+/* "bytes 0 to 64 of allocation 3", of the span at rank. */
+static const char *place(const walk *w, const heddle__proof_access *access, uint32_t rank, char *words, size_t n) {
+  snprintf(words, n, "bytes %" PRIu64 " to %" PRIu64 " of allocation %u", w->shadow.offsets[rank],
+           w->shadow.offsets[w->shadow.spans[rank].end], access->alloc);
+  return words;
+}
+
+static heddle_status unordered(const walk *w, const heddle__proof_access *access, uint32_t rank, uint32_t stream,
+                               uint32_t tick, const char *did) {
+  char where[96];
+  return heddle__fail(w->err, HEDDLE_EPLAN,
+                      "step %u (run %u, stream %u) %s %s, and nothing orders it after step %u (run %u, stream %u), "
+                      "which %s them",
+                      w->step, w->run, w->stream, verb(access), place(w, access, rank, where, sizeof where),
+                      step_of(w, tick), run_of(w, tick), stream, did);
+}
+
+static heddle_status invisible(const walk *w, const heddle__proof_access *access, uint32_t rank,
+                               const heddle__span *span) {
+  char where[96];
+  bool host = w->proof->stream_is_host[w->stream];
+  return heddle__fail(w->err, HEDDLE_EPLAN,
+                      "step %u (run %u, stream %u%s) %s %s, which are not coherent and which step %u (run %u, stream "
+                      "%u%s) wrote: it needs %s between the two, ordered after one and before the other",
+                      w->step, w->run, w->stream, host ? ", host" : "", verb(access),
+                      place(w, access, rank, where, sizeof where), step_of(w, span->write_tick),
+                      run_of(w, span->write_tick), span->write_stream, host ? "" : ", host",
+                      host ? "an acquire" : "a release");
+}
+
+static heddle_status wrong_content(const walk *w, const heddle__proof_access *access, uint32_t rank,
+                                   const heddle__span *span) {
+  char where[96], holds[128], writer[64] = "";
+  place(w, access, rank, where, sizeof where);
+  if (span->write_tick != 0)
+    snprintf(writer, sizeof writer, " since step %u of run %u", step_of(w, span->write_tick),
+             run_of(w, span->write_tick));
+  if (span->value == HEDDLE__NO_VALUE)
+    snprintf(holds, sizeof holds, "%s", span->write_tick != 0 ? "a workspace" : "nothing yet");
+  else if (span->value == access->value && span->run == w->run)
+    snprintf(holds, sizeof holds, "it with its first byte at %" PRIu64, w->shadow.offsets[span->base]);
+  else if (span->run == HEDDLE__INITIAL)
+    snprintf(holds, sizeof holds, "initial value %u from byte %" PRIu64, span->value, w->shadow.offsets[span->base]);
+  else snprintf(holds, sizeof holds, "value %u of run %u", span->value, span->run);
+  return heddle__fail(w->err, HEDDLE_EPLAN,
+                      "step %u (run %u, stream %u) reads value %u from byte %" PRIu64 ", but %s hold %s%s", w->step,
+                      w->run, w->stream, access->value, access->offset, where, holds, writer);
+}
+
+/* ---- One access ---- */
+
+static bool comes_before(const walk *w, uint32_t stream, uint32_t tick) {
+  return w->clock[stream] >= tick;
+}
+
+static bool is_this_step(const walk *w, uint32_t tick) {
+  return tick == w->tick;
+}
+
+/* The other side wrote span last: has it been released or acquired, in time for this step? */
+static bool is_visible(const walk *w, const heddle__proof_access *access, const heddle__span *span) {
+  const heddle__proof *proof = w->proof;
+  if (span->write_tick == 0 || proof->allocs[access->alloc].coherent) return true;
+  if (proof->stream_is_host[span->write_stream] == proof->stream_is_host[w->stream]) return true;
+  for (uint32_t at = span->syncs; at != HEDDLE__NO_MARK; at = w->shadow.marks[at].next) {
+    const heddle__mark *sync = &w->shadow.marks[at];
+    if (comes_before(w, sync->stream, sync->tick) && !is_this_step(w, sync->tick)) return true;
+  }
+  return false;
+}
+
+/* Of the reads, those that come before this one need not be kept: who comes after it comes after them. */
+static bool note_read(walk *w, heddle__span *span, bool valued) {
+  for (uint32_t *link = &span->readers; *link != HEDDLE__NO_MARK;) {
+    heddle__mark *mark = &w->shadow.marks[*link];
+    if (is_this_step(w, mark->tick)) {
+      mark->valued |= valued;
+      return true;
+    }
+    if (comes_before(w, mark->stream, mark->tick)) heddle__shadow_unmark(&w->shadow, link);
+    else link = &mark->next;
+  }
+  return heddle__shadow_mark(&w->shadow, &span->readers, w->stream, w->tick, valued);
+}
+
+/* Of the releases (of what the host wrote) and acquires (of what a device wrote), one that comes after another adds
+ * nothing to it. */
+static bool note_sync(walk *w, heddle__span *span, heddle__access_mode mode) {
+  bool host_wrote = w->proof->stream_is_host[span->write_stream];
+  if (span->write_tick == 0 || host_wrote != (mode == HEDDLE__RELEASE)) return true;
+  for (uint32_t at = span->syncs; at != HEDDLE__NO_MARK; at = w->shadow.marks[at].next)
+    if (comes_before(w, w->shadow.marks[at].stream, w->shadow.marks[at].tick)) return true;
+  return heddle__shadow_mark(&w->shadow, &span->syncs, w->stream, w->tick, false);
+}
+
+static heddle_status walk_read(walk *w, const heddle__proof_access *access, heddle__ranks range) {
+  bool valued = access->mode == HEDDLE__READ && access->value != HEDDLE__NO_VALUE;
+  if (!heddle__shadow_cut(&w->shadow, range)) return heddle__no_memory(w->err, "the proof of a plan");
+  for (uint32_t at = range.first; at < range.end; at = w->shadow.spans[at].end) {
+    heddle__span *span = &w->shadow.spans[at];
+    if (span->write_tick != 0 && !comes_before(w, span->write_stream, span->write_tick))
+      return unordered(w, access, at, span->write_stream, span->write_tick, "writes");
+    if (access->mode == HEDDLE__READ && !is_visible(w, access, span)) return invisible(w, access, at, span);
+    if (valued && (span->value != access->value || span->base != range.first ||
+                   (span->run != w->run && span->run != HEDDLE__INITIAL)))
+      return wrong_content(w, access, at, span);
+    bool ok = note_read(w, span, valued);
+    if (ok && access->mode != HEDDLE__READ) ok = note_sync(w, span, access->mode);
+    if (!ok) return heddle__no_memory(w->err, "the proof of a plan");
+  }
+  return HEDDLE_OK;
+}
+
+static heddle_status walk_write(walk *w, const heddle__proof_access *access, heddle__ranks range) {
+  char where[96];
+  if (range.first == range.end) return HEDDLE_OK;
+  if (!heddle__shadow_cut(&w->shadow, range)) return heddle__no_memory(w->err, "the proof of a plan");
+  for (uint32_t at = range.first; at < range.end; at = w->shadow.spans[at].end) {
+    const heddle__span *span = &w->shadow.spans[at];
+    if (span->write_tick != 0 && is_this_step(w, span->write_tick))
+      return heddle__fail(w->err, HEDDLE_EPLAN, "step %u writes %s twice", w->step,
+                          place(w, access, at, where, sizeof where));
+    if (span->write_tick != 0 && !comes_before(w, span->write_stream, span->write_tick))
+      return unordered(w, access, at, span->write_stream, span->write_tick, "writes");
+    for (uint32_t m = span->readers; m != HEDDLE__NO_MARK; m = w->shadow.marks[m].next) {
+      const heddle__mark *reader = &w->shadow.marks[m];
+      if (!comes_before(w, reader->stream, reader->tick))
+        return unordered(w, access, at, reader->stream, reader->tick, "reads");
+      if (access->value == HEDDLE__NO_VALUE && reader->valued && is_this_step(w, reader->tick))
+        return heddle__fail(w->err, HEDDLE_EPLAN, "step %u has its workspace in %s, where it reads a value", w->step,
+                            place(w, access, at, where, sizeof where));
+    }
+    if (!is_visible(w, access, span)) return invisible(w, access, at, span);
+  }
+  heddle__span *written = heddle__shadow_replace(&w->shadow, range, access->value, w->run);
+  written->write_stream = w->stream;
+  written->write_tick = w->tick;
+  return HEDDLE_OK;
+}
+
+/* ---- Steps and runs ---- */
+
+static void join(walk *w, const uint32_t *other) {
+  for (uint32_t s = 0; s < w->proof->n_streams; s++)
+    if (w->clock[s] < other[s]) w->clock[s] = other[s];
+}
+
+static uint32_t *kept_row(const walk *w, uint32_t step) {
+  return w->kept + (size_t)w->row[step] * w->proof->n_streams;
+}
+
+static heddle_status walk_step(walk *w, const heddle__ranks *ranges) {
+  const heddle__proof_step *step = &w->proof->steps[w->step];
+  w->stream = step->stream;
+  w->clock = w->clocks + (size_t)w->stream * w->proof->n_streams;
+  for (uint32_t i = 0; i < step->n_waits; i++) {
+    uint32_t other = step->waits[i], stream = w->proof->steps[other].stream;
+    const uint32_t *clock = kept_row(w, other);
+    if (!comes_before(w, stream, clock[stream])) join(w, clock);
+  }
+  w->clock[w->stream] = w->tick;
+  heddle_status s = HEDDLE_OK;
+  for (uint32_t i = 0; i < step->n_accesses && s == HEDDLE_OK; i++)
+    if (step->accesses[i].mode != HEDDLE__WRITE) s = walk_read(w, &step->accesses[i], ranges[i]);
+  for (uint32_t i = 0; i < step->n_accesses && s == HEDDLE_OK; i++)
+    if (step->accesses[i].mode == HEDDLE__WRITE) s = walk_write(w, &step->accesses[i], ranges[i]);
+  if (w->last_wait[w->step] != 0) {
+    uint32_t *row = kept_row(w, w->step);
+    for (uint32_t t = 0; t < w->proof->n_streams; t++) row[t] = w->clock[t];
+  }
+  return s;
+}
+
+static heddle_status walk_runs(walk *w) {
+  const heddle__proof *proof = w->proof;
+  for (w->run = 0; w->run <= proof->in_flight; w->run++) {
+    const heddle__ranks *ranges = w->shadow.accesses;
+    for (w->step = 0; w->step < proof->n_steps; w->step++) {
+      w->tick = w->run * proof->n_steps + w->step + 1;
+      heddle_status s = walk_step(w, ranges);
+      if (s != HEDDLE_OK) return s;
+      ranges += proof->steps[w->step].n_accesses;
+    }
+    if (w->run == 0)
+      for (uint32_t t = 0; t < proof->n_streams; t++) w->finish[t] = w->clocks[(size_t)t * proof->n_streams + t];
+    if (w->run + 1 == proof->in_flight) /* the next run starts when run 0 has wholly finished */
+      for (uint32_t t = 0; t < proof->n_streams; t++) {
+        w->clock = w->clocks + (size_t)t * proof->n_streams;
+        join(w, w->finish);
+      }
+  }
+  return HEDDLE_OK;
+}
+
+/* ---- Is it a plan at all? ---- */
+
+static heddle_status check_range(const walk *w, const char *what, uint32_t number, uint32_t alloc, uint64_t offset,
+                                 uint64_t bytes) {
+  if (alloc >= w->proof->n_allocs)
+    return heddle__fail(w->err, HEDDLE_EPLAN, "%s %u names allocation %u of %u", what, number, alloc,
+                        w->proof->n_allocs);
+  uint64_t has = w->proof->allocs[alloc].bytes;
+  if (offset > has || bytes > has - offset)
+    return heddle__fail(w->err, HEDDLE_EPLAN,
+                        "%s %u takes %" PRIu64 " bytes at %" PRIu64 " of allocation %u, which has %" PRIu64, what,
+                        number, bytes, offset, alloc, has);
+  return HEDDLE_OK;
+}
+
+static heddle_status check_access(const walk *w, const heddle__proof_step *step, const heddle__proof_access *access) {
+  if ((unsigned)access->mode > HEDDLE__ACQUIRE)
+    return heddle__fail(w->err, HEDDLE_EPLAN, "step %u has an access of unknown mode %u", w->step,
+                        (unsigned)access->mode);
+  if (access->value != HEDDLE__NO_VALUE && access->value >= w->proof->n_values)
+    return heddle__fail(w->err, HEDDLE_EPLAN, "step %u %s value %u of %u", w->step, verb(access), access->value,
+                        w->proof->n_values);
+  if (access->mode >= HEDDLE__RELEASE && !w->proof->stream_is_host[step->stream])
+    return heddle__fail(w->err, HEDDLE_EPLAN, "step %u %s on stream %u, but only the host does", w->step, verb(access),
+                        step->stream);
+  return check_range(w, "step", w->step, access->alloc, access->offset, access->bytes);
+}
+
+static heddle_status check_step(walk *w) {
+  const heddle__proof *proof = w->proof;
+  const heddle__proof_step *step = &proof->steps[w->step];
+  if (step->stream >= proof->n_streams)
+    return heddle__fail(w->err, HEDDLE_EPLAN, "step %u is on stream %u of %u", w->step, step->stream, proof->n_streams);
+  for (uint32_t i = 0; i < step->n_waits; i++) {
+    if (step->waits[i] >= w->step)
+      return heddle__fail(w->err, HEDDLE_EPLAN, "step %u waits for step %u, which is not earlier in the list", w->step,
+                          step->waits[i]);
+    w->last_wait[step->waits[i]] = w->step;
+  }
+  for (uint32_t i = 0; i < step->n_accesses; i++) {
+    heddle_status s = check_access(w, step, &step->accesses[i]);
+    if (s != HEDDLE_OK) return s;
+  }
+  if (step->n_accesses > UINT32_MAX - w->n_accesses) return heddle__no_memory(w->err, "the proof of a plan");
+  w->n_accesses += step->n_accesses;
+  return HEDDLE_OK;
+}
+
+static heddle_status check_plan(walk *w) {
+  const heddle__proof *proof = w->proof;
+  if (proof->in_flight == 0) return heddle__fail(w->err, HEDDLE_EPLAN, "a plan has at least 1 run in flight, not 0");
+  if ((uint64_t)proof->n_steps * ((uint64_t)proof->in_flight + 1) >= UINT32_MAX)
+    return heddle__fail(w->err, HEDDLE_EPLAN, "%u steps times %u runs in flight are too many to prove", proof->n_steps,
+                        proof->in_flight);
+  for (uint32_t i = 0; i < proof->n_initial; i++) {
+    const heddle__proof_initial *initial = &proof->initial[i];
+    heddle_status s = check_range(w, "initial content", i, initial->alloc, initial->offset, initial->bytes);
+    if (s != HEDDLE_OK) return s;
+    if (initial->value >= proof->n_values)
+      return heddle__fail(w->err, HEDDLE_EPLAN, "initial content %u is value %u of %u", i, initial->value,
+                          proof->n_values);
+  }
+  for (w->step = 0; w->step < proof->n_steps; w->step++) {
+    heddle_status s = check_step(w);
+    if (s != HEDDLE_OK) return s;
+  }
+  return HEDDLE_OK;
+}
+
+/* Gives each step that is waited for a row for its clock, free again after the last wait. */
+static bool assign_rows(walk *w) {
+  const heddle__proof *proof = w->proof;
+  uint32_t *free_rows = heddle__alloc(proof->n_steps, sizeof *free_rows), n_free = 0;
+  if (free_rows == NULL) return false;
+  for (uint32_t i = 0; i < proof->n_steps; i++) {
+    const heddle__proof_step *step = &proof->steps[i];
+    for (uint32_t k = 0; k < step->n_waits; k++) {
+      uint32_t other = step->waits[k];
+      if (w->last_wait[other] != i) continue;
+      free_rows[n_free++] = w->row[other];
+      w->last_wait[other] = UINT32_MAX; /* named twice, its row is free once */
+    }
+    if (w->last_wait[i] != 0) w->row[i] = n_free > 0 ? free_rows[--n_free] : w->n_rows++;
+  }
+  heddle__free(free_rows);
+  return true;
+}
+
+heddle_status heddle__prove(const heddle__proof *proof, uint32_t *faulty, heddle_error *err) {
+  walk w = {.proof = proof, .err = err};
+  size_t n_streams = proof->n_streams;
+  w.last_wait = heddle__alloc(proof->n_steps, sizeof *w.last_wait);
+  w.row = heddle__alloc(proof->n_steps, sizeof *w.row);
+  w.finish = heddle__alloc(n_streams, sizeof *w.finish);
+  w.clocks = heddle__alloc(n_streams, n_streams * sizeof *w.clocks);
+  heddle_status s = HEDDLE_OK;
+  if (w.last_wait == NULL || w.row == NULL || w.finish == NULL || w.clocks == NULL)
+    s = heddle__no_memory(err, "the proof of a plan");
+  w.step = UINT32_MAX;
+  if (s == HEDDLE_OK) s = check_plan(&w);
+  if (s == HEDDLE_OK) s = heddle__shadow_init(&w.shadow, proof, w.n_accesses, err);
+  if (s == HEDDLE_OK && !assign_rows(&w)) s = heddle__no_memory(err, "the proof of a plan");
+  if (s == HEDDLE_OK && (w.kept = heddle__alloc(w.n_rows, n_streams * sizeof *w.kept)) == NULL)
+    s = heddle__no_memory(err, "the proof of a plan");
+  if (s == HEDDLE_OK) s = walk_runs(&w);
+  if (s == HEDDLE_EPLAN && faulty != NULL) *faulty = w.step;
+  heddle__shadow_finish(&w.shadow);
+  heddle__free(w.kept);
+  heddle__free(w.clocks);
+  heddle__free(w.finish);
+  heddle__free(w.row);
+  heddle__free(w.last_wait);
+  return s;
+}

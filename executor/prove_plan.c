@@ -1,0 +1,71 @@
+/* executor/prove_plan.c: the pass that hands a plan to prove and puts names to what it finds.
+ * A plan that cannot be proved is never bound: it is a fault of a pass, reported as HEDDLE_EPLAN. */
+#include "core/alloc.h"
+#include "core/error.h"
+#include "executor/plan.h"
+#include "executor/prove.h"
+
+static heddle__access_mode mode_of(const heddle__step *s, const heddle__access *a) {
+  if (a->kind == HEDDLE__ACCESS_READ) return HEDDLE__READ;
+  if (a->kind == HEDDLE__ACCESS_WRITE) return HEDDLE__WRITE;
+  return s->kind == HEDDLE__STEP_RELEASE ? HEDDLE__RELEASE : HEDDLE__ACQUIRE;
+}
+
+static heddle_status describe(heddle__plan *plan, heddle__proof *proof, heddle_error *err) {
+  heddle__proof_step *steps = heddle__plan_alloc(plan, plan->n_steps, sizeof *steps);
+  heddle__proof_alloc *allocs = heddle__plan_alloc(plan, plan->n_allocs, sizeof *allocs);
+  heddle__proof_initial *initial = heddle__plan_alloc(plan, plan->n_instances, sizeof *initial);
+  bool *is_host = heddle__plan_alloc(plan, plan->n_streams, sizeof *is_host);
+  if (!steps || !allocs || !initial || !is_host) return heddle__no_memory(err, "a proof");
+  for (uint32_t i = 0; i < plan->n_streams; i++) is_host[i] = plan->streams[i].is_host;
+  for (uint32_t i = 0; i < plan->n_allocs; i++) {
+    allocs[i] = (heddle__proof_alloc){plan->allocs[i].bytes, plan->spaces[plan->allocs[i].space].coherent};
+  }
+  for (uint32_t i = 0; i < plan->n_instances; i++) {
+    const heddle__instance *x = &plan->instances[i];
+    if (x->role != HEDDLE__ROLE_CONSTANT && x->role != HEDDLE__ROLE_INPUT) continue;
+    initial[proof->n_initial++] = (heddle__proof_initial){x->alloc, x->value, x->offset, x->bytes};
+  }
+  for (uint32_t i = 0; i < plan->n_steps; i++) {
+    const heddle__step *s = &plan->steps[i];
+    heddle__proof_access *accesses = heddle__plan_alloc(plan, s->n_accesses, sizeof *accesses);
+    uint32_t *waits = heddle__plan_alloc(plan, s->n_waits, sizeof *waits);
+    if (accesses == NULL || waits == NULL) return heddle__no_memory(err, "a proof");
+    for (uint32_t k = 0; k < s->n_accesses; k++) {
+      const heddle__instance *x = &plan->instances[s->accesses[k].instance];
+      heddle__access_mode mode = mode_of(s, &s->accesses[k]);
+      bool sync = mode == HEDDLE__RELEASE || mode == HEDDLE__ACQUIRE;
+      accesses[k] = (heddle__proof_access){x->alloc, sync ? HEDDLE__NO_VALUE : x->value, x->offset, x->bytes, mode};
+    }
+    for (uint32_t k = 0; k < s->n_waits; k++) waits[k] = s->waits[k].step;
+    steps[i] = (heddle__proof_step){s->stream, s->n_accesses, s->n_waits, accesses, waits};
+  }
+  proof->n_streams = plan->n_streams;
+  proof->n_allocs = plan->n_allocs;
+  proof->n_values = plan->n_values;
+  proof->n_steps = plan->n_steps;
+  proof->in_flight = plan->req.in_flight;
+  proof->stream_is_host = is_host;
+  proof->allocs = allocs;
+  proof->initial = initial;
+  proof->steps = steps;
+  return HEDDLE_OK;
+}
+
+heddle_status heddle__pass_prove(heddle__plan *plan, heddle_error *err) {
+  heddle__proof proof = {0};
+  heddle_status s = describe(plan, &proof, err);
+  if (s != HEDDLE_OK) return s;
+  uint32_t faulty = HEDDLE__NONE;
+  s = heddle__prove(&proof, &faulty, err);
+  if (s != HEDDLE_EPLAN) return s;
+  const char *what = "";
+  if (faulty < plan->n_steps) {
+    const heddle__step *x = &plan->steps[faulty];
+    if (x->kind == HEDDLE__STEP_OP) what = plan->regions[x->region].label;
+    else if (x->src != HEDDLE__NONE) what = plan->values[plan->instances[x->src].value].name;
+  }
+  return heddle__prefix(err, s,
+                        "%s: the plan is wrong at '%s', and is not run (a fault of Heddle's; please report it): ",
+                        plan->req.graph->source, what);
+}

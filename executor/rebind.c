@@ -1,0 +1,245 @@
+/* executor/rebind.c: from what an executor's caller has set to a bound program with filled inputs.
+ * Memory of the caller's replaces a slot where the devices that use the slot can import it; else it is copied. */
+#include <string.h>
+
+#include "core/alloc.h"
+#include "core/error.h"
+#include "executor/state.h"
+
+/* ---- wishes */
+
+heddle_status heddle__executor_wish(heddle_executor *ex, heddle__wish *out, heddle_error *err) {
+  const heddle_tensor **values = heddle__alloc(ex->n_args, sizeof *values);
+  bool *late = heddle__alloc(ex->n_args, sizeof *late);
+  *out = (heddle__wish){values, late, NULL};
+  if (values == NULL || late == NULL) {
+    heddle__wish_free(out);
+    return heddle__no_memory(err, "a request");
+  }
+  for (uint32_t i = 0; i < ex->n_args; i++) {
+    values[i] = ex->args[i].value;
+    late[i] = ex->args[i].late;
+  }
+  return HEDDLE_OK;
+}
+
+void heddle__wish_free(heddle__wish *wish) {
+  heddle__free((void *)wish->values);
+  heddle__free((void *)wish->late);
+  wish->values = NULL;
+  wish->late = NULL;
+}
+
+uint32_t heddle__executor_unset(const heddle_executor *ex, const heddle__bound *b) {
+  for (uint32_t i = 0; i < b->n_inputs; i++)
+    if (ex->args[b->inputs[i].io].value == NULL) return b->inputs[i].io;
+  return HEDDLE__NONE;
+}
+
+heddle_status heddle__executor_say_unset(const heddle_executor *ex, uint32_t arg, heddle_error *err) {
+  return heddle__fail(err, HEDDLE_EINVAL, "%s: input '%s' was never set; set or bind it before the run",
+                      ex->model->graph->source, heddle__model_arg(ex->model, arg)->name);
+}
+
+/* ---- filling */
+
+/* The caller's memory in place of a slot; HEDDLE_EUNSUPPORTED, with why, where it has to be copied. */
+static heddle_status lend(heddle__bound *b, const heddle__port *port, heddle_tensor *t, heddle_error *err) {
+  uint64_t granule = heddle__bound_import_align(b, port->alloc);
+  if (b->memory[port->alloc]->lender == t) return HEDDLE_OK;
+  if (granule > 1 && ((uintptr_t)t->data % granule != 0 || t->bytes % granule != 0))
+    return heddle__fail(err, HEDDLE_EUNSUPPORTED, "address and size must be multiples of %llu",
+                        (unsigned long long)granule);
+  heddle__memory *memory = NULL;
+  heddle_status s = heddle__memory_import(b->memory[port->alloc]->dev, t->data, t->bytes, 1, t, &memory, err);
+  if (s == HEDDLE_OK) heddle__bound_replace(b, port->alloc, memory);
+  return s;
+}
+
+static void say_copied(const heddle_executor *ex, const char *what, const char *name, const char *why) {
+  heddle__logf(heddle__context_log(ex->model->ctx), HEDDLE_LOG_INFO, "executor",
+               "%s '%s': the bound memory is copied at each run: %s", what, name, why);
+}
+
+/* Puts a slot of the executor's own under a port that has the caller's memory. */
+static heddle_status own_slot(heddle__bound *b, heddle__port *port, heddle_error *err) {
+  heddle_tensor_release(port->lent);
+  port->lent = NULL;
+  if (b->memory[port->alloc]->lender == NULL) return HEDDLE_OK;
+  heddle__memory *memory = NULL;
+  heddle_status s = heddle__bound_slot(b, port->alloc, &memory, err);
+  if (s == HEDDLE_OK) heddle__bound_replace(b, port->alloc, memory);
+  return s;
+}
+
+static heddle_status fill_lent(heddle_executor *ex, heddle__bound *b, heddle__port *port, heddle_error *err) {
+  heddle_tensor *t = ex->args[port->io].value;
+  heddle_error why = {0};
+  heddle_status s = t->bytes > 0 ? lend(b, port, t, &why) : HEDDLE_OK;
+  if (s == HEDDLE_OK) {
+    heddle_tensor_release(port->lent);
+    port->lent = NULL;
+    const heddle__memory *m = b->memory[port->alloc];
+    return heddle__memory_flush(b->memory[port->alloc], 0, m->bytes, err);
+  }
+  if (s != HEDDLE_EUNSUPPORTED) {
+    if (err != NULL) *err = why;
+    return s;
+  }
+  s = own_slot(b, port, err);
+  if (s != HEDDLE_OK) return s;
+  port->lent = heddle_tensor_retain(t);
+  ex->copies_in = true;
+  say_copied(ex, "input", heddle__model_arg(ex->model, port->io)->name, why.text);
+  return HEDDLE_OK;
+}
+
+/* Copies to the slot. keep: the arg's value becomes the slot's memory, so that nothing is held twice. */
+static heddle_status fill_copied(heddle_executor *ex, heddle__bound *b, heddle__port *port, bool keep,
+                                 heddle_error *err) {
+  const heddle__instance *inst = &b->program->plan->instances[port->instance];
+  heddle__arg *arg = &ex->args[port->io];
+  heddle_status s = own_slot(b, port, err);
+  if (s != HEDDLE_OK) return s;
+  heddle__memory *m = b->memory[port->alloc];
+  char *slot = (char *)m->host + inst->offset;
+  if (arg->value->data == slot && arg->value->dev == NULL) return HEDDLE_OK;
+  s = heddle__tensor_read(arg->value, slot, err);
+  if (s == HEDDLE_OK) s = heddle__memory_flush(m, inst->offset, inst->bytes, err);
+  if (s != HEDDLE_OK || !keep) return s;
+  heddle_tensor *held = NULL;
+  s = heddle__memory_tensor(m, inst->offset, arg->value->dtype, arg->value->ndim, arg->value->shape, &held, err);
+  if (s != HEDDLE_OK) return s;
+  heddle_tensor_release(arg->value);
+  arg->value = held;
+  return HEDDLE_OK;
+}
+
+heddle_status heddle__executor_fill(heddle_executor *ex, heddle__bound *b, uint32_t which, bool keep,
+                                    heddle_error *err) {
+  for (uint32_t i = 0; i < b->n_inputs; i++) {
+    heddle__port *port = &b->inputs[i];
+    heddle__arg *arg = &ex->args[port->io];
+    if (arg->value == NULL || (which != HEDDLE__NONE && which != port->io)) continue;
+    bool first = true; /* only the first slot of an input may become its value */
+    for (uint32_t k = 0; k < i; k++) first = first && b->inputs[k].io != port->io;
+    heddle_status s = arg->lent && keep ? fill_lent(ex, b, port, err) : fill_copied(ex, b, port, keep && first, err);
+    if (s != HEDDLE_OK)
+      return heddle__prefix(err, s, "input '%s': ", heddle__model_arg(ex->model, port->io)->name);
+  }
+  return HEDDLE_OK;
+}
+
+heddle_status heddle__executor_copy_in(heddle_executor *ex, heddle__bound *b, heddle_error *err) {
+  bool any = false;
+  for (uint32_t i = 0; i < b->n_inputs; i++) {
+    heddle__port *port = &b->inputs[i];
+    if (port->lent == NULL) continue;
+    const heddle__instance *inst = &b->program->plan->instances[port->instance];
+    heddle__memory *m = b->memory[port->alloc];
+    heddle_status s = heddle__tensor_read(port->lent, (char *)m->host + inst->offset, err);
+    if (s == HEDDLE_OK) s = heddle__memory_flush(m, inst->offset, inst->bytes, err);
+    if (s != HEDDLE_OK) return s;
+    any = true;
+  }
+  ex->copies_in = any;
+  return HEDDLE_OK;
+}
+
+/* ---- outputs */
+
+heddle__port *heddle__bound_output_port(heddle__bound *b, uint32_t output) {
+  uint32_t instance = b->program->plan->outputs[output].instance;
+  for (uint32_t i = 0; i < b->n_outputs; i++)
+    if (b->outputs[i].instance == instance) return &b->outputs[i];
+  return NULL;
+}
+
+static heddle_status check_output(const heddle_executor *ex, const heddle__bound *b, uint32_t output,
+                                  heddle_error *err) {
+  const heddle__known *known = heddle__bound_output(b, output);
+  const heddle_tensor *t = ex->results[output].lent;
+  char a[160], c[160];
+  if (!heddle__dtype_equal(known->dtype, t->dtype)) {
+    heddle__dtype_name(known->dtype, a);
+    heddle__dtype_name(t->dtype, c);
+    return heddle__fail(err, HEDDLE_EINVAL, "output '%s' is %s; the bound tensor is %s", ex->results[output].name, a,
+                        c);
+  }
+  if (known->ndim == t->ndim && memcmp(known->shape, t->shape, t->ndim * sizeof *t->shape) == 0) return HEDDLE_OK;
+  heddle__shape_name(known->shape, known->ndim, a, sizeof a);
+  heddle__shape_name(t->shape, t->ndim, c, sizeof c);
+  return heddle__fail(err, HEDDLE_EINVAL, "output '%s' has shape %s; the bound tensor has %s",
+                      ex->results[output].name, a, c);
+}
+
+static heddle_status lend_output(heddle_executor *ex, heddle__bound *b, uint32_t output, heddle_error *err) {
+  heddle_tensor *t = ex->results[output].lent;
+  heddle__port *port = heddle__bound_output_port(b, output);
+  if (port == NULL) return heddle__fail(err, HEDDLE_EINTERNAL, "output %u has no memory", (unsigned)output);
+  if (t == NULL) return own_slot(b, port, err);
+  heddle_status s = check_output(ex, b, output, err);
+  if (s != HEDDLE_OK) return s;
+  heddle_error why = {0};
+  s = t->bytes > 0 ? lend(b, port, t, &why) : HEDDLE_OK;
+  if (s == HEDDLE_OK) {
+    heddle_tensor_release(port->lent);
+    port->lent = NULL;
+    return s;
+  }
+  if (s != HEDDLE_EUNSUPPORTED) {
+    if (err != NULL) *err = why;
+    return s;
+  }
+  s = own_slot(b, port, err);
+  if (s != HEDDLE_OK) return s;
+  port->lent = heddle_tensor_retain(t);
+  say_copied(ex, "output", ex->results[output].name, why.text);
+  return HEDDLE_OK;
+}
+
+heddle_status heddle__executor_lend(heddle_executor *ex, heddle__bound *b, uint32_t which, heddle_error *err) {
+  for (uint32_t i = 0; i < ex->n_results; i++) {
+    if (which == HEDDLE__NONE ? ex->results[i].lent == NULL : which != i) continue;
+    heddle_status s = lend_output(ex, b, i, err);
+    if (s != HEDDLE_OK) return s;
+  }
+  return HEDDLE_OK;
+}
+
+/* ---- the whole */
+
+static void drop_bound(heddle_executor *ex) {
+  heddle__profile_release(ex->profile);
+  ex->profile = NULL;
+  heddle__bound_free(ex->bound, true); /* no run is pending, and none that hung was left: the executor were dead */
+  ex->bound = NULL;
+  atomic_store(&ex->has_outputs, false);
+}
+
+heddle_status heddle__executor_prepare(heddle_executor *ex, heddle_error *err) {
+  heddle_status s = HEDDLE_OK;
+  if (ex->stale || ex->bound == NULL) {
+    heddle__wish wish;
+    heddle__program *program = NULL;
+    uint32_t lacks = HEDDLE__NONE;
+    s = heddle__executor_wish(ex, &wish, err);
+    if (s == HEDDLE_OK) s = heddle__order_lacks(ex->model, &wish, &lacks, err);
+    if (s == HEDDLE_OK && lacks != HEDDLE__NONE) s = heddle__executor_say_unset(ex, lacks, err);
+    if (s == HEDDLE_OK) s = heddle__model_program(ex->model, &wish, &program, err);
+    heddle__wish_free(&wish);
+    if (s != HEDDLE_OK) return s;
+    if (ex->bound == NULL || ex->bound->program != program) {
+      drop_bound(ex);
+      s = heddle__bound_make(program, &ex->drive.waker, &ex->bound, err);
+    }
+    heddle__program_release(program);
+    if (s == HEDDLE_OK) s = heddle__executor_fill(ex, ex->bound, HEDDLE__NONE, true, err);
+    if (s == HEDDLE_OK) s = heddle__executor_lend(ex, ex->bound, HEDDLE__NONE, err);
+    if (s != HEDDLE_OK) return s;
+    ex->stale = false;
+  }
+  if (ex->bound->stale) s = heddle__bound_refresh(ex->bound, err);
+  ex->unset = heddle__executor_unset(ex, ex->bound);
+  return s;
+}

@@ -1,0 +1,374 @@
+/* executor/run.c: the loop of a run: submits what is ready, runs what is the host's, sleeps when there is neither.
+ * Who calls it, and what becomes of a run that failed, is drive.c's business. */
+#include "executor/run.h"
+
+#include <stdio.h>
+#include <string.h>
+
+#include "core/context.h"
+#include "core/error.h"
+#include "executor/profile.h"
+
+#define SLICE_NS UINT64_C(100000000) /* a completion may never come: look at the streams this often */
+#define SPIN_NS UINT64_C(20000)
+#define CHECK_NS UINT64_C(20000)     /* how far apart a run with a deadline reads the clock, roughly */
+enum { CHECK_MOST = 64, DRY_POLLS = 2 };
+
+#if defined(__GNUC__)
+#define LIKELY(x) __builtin_expect(!!(x), 1)
+#else
+#define LIKELY(x) (x)
+#endif
+
+/* ---- single actions */
+
+heddle_status heddle__action_run(const heddle__line *line, const heddle__action *a, heddle_error *err) {
+  switch (a->kind) {
+  case HEDDLE__STEP_OP: return line->t->op.run(a->launch, err);
+  case HEDDLE__STEP_H2D:
+    if (a->bytes == 0) return HEDDLE_OK;
+    return line->t->copy.h2d(line->stream, a->dst, a->dst_offset, a->src, a->src_offset, a->bytes, err);
+  case HEDDLE__STEP_D2H:
+    if (a->bytes == 0) return HEDDLE_OK;
+    return line->t->copy.d2h(line->stream, a->dst, a->dst_offset, a->src, a->src_offset, a->bytes, err);
+  case HEDDLE__STEP_D2D:
+    if (a->bytes == 0) return HEDDLE_OK;
+    return line->t->copy.d2d(line->stream, a->dst, a->dst_offset, a->src, a->src_offset, a->bytes, err);
+  case HEDDLE__STEP_PEER:
+    if (a->bytes == 0) return HEDDLE_OK;
+    return line->t->copy.peer(line->stream, a->dst_dev->handle, a->dst, a->dst_offset, a->src_dev->handle, a->src,
+                              a->src_offset, a->bytes, err);
+  case HEDDLE__STEP_HOST_COPY:
+    if (a->bytes > 0) memcpy(a->to, a->from, (size_t)a->bytes);
+    return HEDDLE_OK;
+  case HEDDLE__STEP_RELEASE:
+    if (a->bytes == 0) return HEDDLE_OK;
+    return a->dst_dev->t->memory.flush(a->dst_dev->handle, a->dst, a->dst_offset, a->bytes, err);
+  case HEDDLE__STEP_ACQUIRE:
+    if (a->bytes == 0) return HEDDLE_OK;
+    return a->dst_dev->t->memory.invalidate(a->dst_dev->handle, a->dst, a->dst_offset, a->bytes, err);
+  default: return HEDDLE_OK;
+  }
+}
+
+/* The present run, as the functions below share it. */
+typedef struct trip {
+  heddle__bound *b;
+  const heddle__helm *helm;
+  heddle_error *err;
+  heddle_status status; /* of the failure */
+  uint64_t last_ns;     /* when the clock was last read; with a deadline only */
+  uint32_t check_in;    /* steps until it is read again */
+  uint32_t check_every;
+} trip;
+
+/* Words for a failure of an action; the cold path. */
+static heddle__run_end failed(trip *t, uint32_t step, heddle_device *dev, heddle_status status) {
+  char what[256];
+  heddle__program_say(t->b->program, step, what, sizeof what);
+  if (status == HEDDLE_EDEVICE && dev != NULL) heddle__device_fault(dev, t->err->api_code, t->err->text);
+  t->status = heddle__prefix(t->err, status, "%s: ", what);
+  return HEDDLE__RUN_FAILED;
+}
+
+/* ---- the host's segments */
+
+/* With a deadline, the clock is read about every CHECK_NS: after one step where steps are long, after 64 where they are
+ * short. */
+static bool is_late(trip *t) {
+  if (t->helm->deadline_ns == HEDDLE_FOREVER || --t->check_in > 0) return false;
+  uint64_t now = heddle__now_ns();
+  if (now - t->last_ns < CHECK_NS && t->check_every < CHECK_MOST) t->check_every *= 2;
+  else if (now - t->last_ns > 4 * CHECK_NS) t->check_every = 1;
+  t->last_ns = now;
+  t->check_in = t->check_every;
+  return now >= t->helm->deadline_ns;
+}
+
+static inline bool attention(const heddle__helm *helm) {
+  return atomic_load_explicit(helm->attention, memory_order_relaxed) != 0 && helm->heed(helm->user);
+}
+
+/* Runs what is left of a host segment. The first loop is what a run of small operators consists of. */
+static heddle__run_end run_host(trip *t, heddle__line *line, uint32_t segment) {
+  const heddle__stretch *x = &t->b->stretches[segment];
+  const heddle__helm *helm = t->helm;
+  uint32_t i = line->at;
+  bool timed = helm->deadline_ns != HEDDLE_FOREVER;
+  if (LIKELY(x->launches != NULL && helm->profile == NULL)) {
+    if (x->count > 0) {
+      heddle_status (*const run)(heddle_plaunch *, heddle_error *) = line->t->op.run;
+      heddle_plaunch *const *launches = x->launches;
+      for (const uint32_t n = x->count; i < n;) {
+        heddle_status s = run(launches[i], t->err);
+        if (!LIKELY(s == HEDDLE_OK)) {
+          line->at = i;
+          return failed(t, x->actions[i].step, line->dev, s);
+        }
+        i++;
+        if (!LIKELY(atomic_load_explicit(helm->attention, memory_order_relaxed) == 0) && helm->heed(helm->user)) {
+          line->at = i;
+          return HEDDLE__RUN_STOPPED;
+        }
+        if (timed && is_late(t)) {
+          line->at = i;
+          return HEDDLE__RUN_LATE;
+        }
+      }
+    }
+  } else {
+    while (i < x->count) {
+      const heddle__action *a = &x->actions[i];
+      heddle_status s = helm->profile != NULL ? heddle__profile_action(helm->profile, t->b, line, a, t->err)
+                                              : heddle__action_run(line, a, t->err);
+      line->at = i;
+      if (s != HEDDLE_OK) return failed(t, a->step, a->kind == HEDDLE__STEP_OP ? line->dev : a->dst_dev, s);
+      line->at = ++i;
+      if (attention(helm)) return HEDDLE__RUN_STOPPED;
+      if (timed && is_late(t)) return HEDDLE__RUN_LATE;
+    }
+  }
+  line->at = 0;
+  line->done += t->b->program->segments[segment].count;
+  line->next++;
+  return HEDDLE__RUN_DONE;
+}
+
+/* ---- the devices' segments */
+
+static heddle__run_end submit(trip *t, heddle__line *line, uint32_t segment) {
+  heddle__bound *b = t->b;
+  const heddle__program *p = b->program;
+  const heddle__segment *seg = &p->segments[segment];
+  const heddle__stretch *x = &b->stretches[segment];
+  const heddle__tables *tables = line->t;
+  heddle_error *err = t->err;
+  uint32_t step = p->order[seg->first];
+  heddle_status s = HEDDLE_OK;
+  line->busy = true;
+  for (uint32_t i = 0; i < seg->n_gates && s == HEDDLE_OK; i++) {
+    const heddle__gate *g = &p->gates[seg->first_gate + i];
+    if (g->by == HEDDLE__BY_EVENT) s = tables->event.wait(line->stream, b->events[g->step], err);
+  }
+  if (s == HEDDLE_OK && x->graph != NULL && t->helm->profile == NULL) {
+    s = tables->capture.replay(x->graph, line->stream, err);
+  } else {
+    for (uint32_t i = 0; i < x->count && s == HEDDLE_OK; i++) {
+      step = x->actions[i].step;
+      s = t->helm->profile != NULL ? heddle__profile_action(t->helm->profile, b, line, &x->actions[i], err)
+                                   : heddle__action_run(line, &x->actions[i], err);
+    }
+  }
+  if (s == HEDDLE_OK && seg->event_step != HEDDLE__NONE)
+    s = tables->event.record(b->events[seg->event_step], line->stream, err);
+  if (s == HEDDLE_OK)
+    s = seg->ordinal != 0 ? tables->fence.signal(line->stream, line->fence_handle, line->base + seg->ordinal, err)
+                          : tables->stream.submit(line->stream, err);
+  if (s != HEDDLE_OK) return failed(t, step, line->dev, s);
+  line->done += seg->count;
+  line->next++;
+  return HEDDLE__RUN_DONE;
+}
+
+/* Whether the head of a line may go; a fence that failed ends the run. */
+static bool is_ready(trip *t, const heddle__line *line) {
+  const heddle__program *p = t->b->program;
+  const heddle__segment *seg = &p->segments[line->next];
+  for (uint32_t i = 0; i < seg->n_gates; i++) {
+    const heddle__gate *g = &p->gates[seg->first_gate + i];
+    heddle__line *from = &t->b->lines[g->stream];
+    if (g->by != HEDDLE__BY_FENCE) {
+      if (from->done < g->seq) return false;
+      continue;
+    }
+    /* A fence may still hold the value of a step that was not submitted in this run: base grows with each run, so it
+     * does not. */
+    if (heddle__fence_reached(from->fence, from->base + g->ordinal)) continue;
+    heddle_status s = heddle__fence_failed(from->fence);
+    if (s == HEDDLE_OK) return false;
+    char what[256];
+    heddle__program_say(p, g->step, what, sizeof what);
+    s = heddle__fence_error(from->fence, t->err);
+    if (s == HEDDLE_EDEVICE) heddle__device_fault(from->dev, t->err->api_code, t->err->text);
+    t->status = heddle__prefix(t->err, s, "%s, or work before it: ", what);
+    return false;
+  }
+  return true;
+}
+
+/* ---- sleeping */
+
+/* A second look at streams whose completions are overdue. A stream that says twice, a slice apart, that all of its work
+ * is done while its fence was not signalled has lost a completion; the fence is raised here. */
+static void poll_streams(trip *t, uint32_t *dry) {
+  heddle__bound *b = t->b;
+  for (uint32_t i = 0; i < b->n_lines && t->status == HEDDLE_OK; i++) {
+    heddle__line *l = &b->lines[i];
+    if (l->is_host || !l->busy) continue;
+    heddle_status s = heddle__device_check(l->dev, t->err);
+    if (s == HEDDLE_OK) s = l->t->stream.query(l->stream, t->err);
+    if (s == HEDDLE_EBUSY) {
+      *dry = 0;
+      return;
+    }
+    if (s == HEDDLE_OK) continue;
+    if (s == HEDDLE_EDEVICE) heddle__device_fault(l->dev, t->err->api_code, t->err->text);
+    t->status = heddle__prefix(t->err, s, "%s, stream %u: ", l->dev->name, (unsigned)i);
+  }
+  if (t->status != HEDDLE_OK || ++*dry < DRY_POLLS) return;
+  for (uint32_t i = 0; i < b->n_lines; i++) {
+    heddle__line *l = &b->lines[i];
+    uint32_t reached = 0;
+    for (uint32_t k = l->first; k < l->next && !l->is_host; k++)
+      if (b->program->segments[k].ordinal > reached) reached = b->program->segments[k].ordinal;
+    if (reached == 0 || heddle__fence_reached(l->fence, l->base + reached)) continue;
+    heddle__logf(heddle__context_log(l->dev->ctx), HEDDLE_LOG_WARN, "executor",
+                 "%s, stream %u: its work is done and a completion was never reported; the run goes on", l->dev->name,
+                 (unsigned)i);
+    heddle__fence_signal(l->fence_handle, l->base + reached);
+  }
+  *dry = 0;
+}
+
+static heddle__run_end sleep_until_woken(trip *t, unsigned seen, uint32_t *dry) {
+  uint64_t now = heddle__now_ns(), deadline = t->helm->deadline_ns;
+  if (t->b->spins) {
+    uint64_t until = now + SPIN_NS;
+    while (atomic_load_explicit(&t->helm->waker->epoch, memory_order_acquire) == seen && now < until)
+      now = heddle__now_ns();
+    if (atomic_load_explicit(&t->helm->waker->epoch, memory_order_acquire) != seen) return HEDDLE__RUN_DONE;
+  }
+  uint64_t until = now + SLICE_NS < deadline ? now + SLICE_NS : deadline;
+  if (heddle__waker_wait(t->helm->waker, seen, until)) {
+    *dry = 0;
+    return HEDDLE__RUN_DONE;
+  }
+  if (until == deadline && heddle__now_ns() >= deadline) return HEDDLE__RUN_LATE;
+  poll_streams(t, dry);
+  return t->status != HEDDLE_OK ? HEDDLE__RUN_FAILED : HEDDLE__RUN_DONE;
+}
+
+/* ---- the loop */
+
+/* Submits all device segments that are ready; devices first, since they work while the host does. */
+static heddle__run_end submit_ready(trip *t, bool *moved) {
+  heddle__bound *b = t->b;
+  for (uint32_t i = 0; i < b->n_lines; i++) {
+    heddle__line *l = &b->lines[i];
+    while (!l->is_host && l->next < l->end && is_ready(t, l)) {
+      heddle__run_end end = submit(t, l, l->next);
+      if (end != HEDDLE__RUN_DONE) return end;
+      *moved = true;
+    }
+    if (t->status != HEDDLE_OK) return HEDDLE__RUN_FAILED;
+  }
+  return HEDDLE__RUN_DONE;
+}
+
+static heddle__run_end run_one_host(trip *t, bool *moved, bool *left) {
+  heddle__bound *b = t->b;
+  *left = false;
+  for (uint32_t i = 0; i < b->n_lines; i++) {
+    heddle__line *l = &b->lines[i];
+    if (l->next == l->end) continue;
+    *left = true;
+    if (!l->is_host || !is_ready(t, l)) continue;
+    *moved = true;
+    return run_host(t, l, l->next);
+  }
+  return t->status != HEDDLE_OK ? HEDDLE__RUN_FAILED : HEDDLE__RUN_DONE;
+}
+
+heddle__run_end heddle__run_drive(heddle__bound *b, const heddle__helm *helm, heddle_status *status,
+                                  heddle_error *err) {
+  trip t = {.b = b, .helm = helm, .err = err, .check_in = 1, .check_every = 1};
+  uint32_t dry = 0;
+  heddle__run_end end;
+  for (;;) {
+    if (attention(helm)) {
+      end = HEDDLE__RUN_STOPPED;
+      break;
+    }
+    unsigned seen = atomic_load(&helm->waker->epoch);
+    bool moved = false, left = true;
+    end = b->all_inline ? HEDDLE__RUN_DONE : submit_ready(&t, &moved);
+    if (end == HEDDLE__RUN_DONE) end = run_one_host(&t, &moved, &left);
+    if (end != HEDDLE__RUN_DONE || !left) break;
+    if (!moved) end = sleep_until_woken(&t, seen, &dry);
+    if (end != HEDDLE__RUN_DONE) break;
+  }
+  if (end == HEDDLE__RUN_FAILED) *status = t.status;
+  return end;
+}
+
+void heddle__run_reset(heddle__bound *b) {
+  for (uint32_t i = 0; i < b->n_lines; i++) {
+    heddle__line *l = &b->lines[i];
+    l->next = l->first;
+    l->at = 0;
+    l->done = 0;
+    l->busy = false;
+  }
+}
+
+void heddle__run_finish(heddle__bound *b) {
+  if (b->all_inline) return;
+  for (uint32_t i = 0; i < b->n_lines; i++) {
+    b->lines[i].base += b->program->lanes[i].n_signals;
+    b->lines[i].busy = false;
+  }
+}
+
+bool heddle__run_drain(heddle__bound *b, uint64_t timeout_ns, char *what, size_t size) {
+  uint64_t start = heddle__now_ns();
+  bool drained = true;
+  for (uint32_t i = 0; i < b->n_lines; i++) {
+    heddle__line *l = &b->lines[i];
+    if (l->is_host || l->stream == NULL || !l->busy) continue;
+    uint64_t spent = heddle__now_ns() - start, left = spent < timeout_ns ? timeout_ns - spent : 0;
+    heddle_error why = {0};
+    heddle_status s = l->t->stream.sync(l->stream, left, &why);
+    if (s == HEDDLE_EDEVICE) {
+      heddle__device_fault(l->dev, why.api_code, why.text);
+      spent = heddle__now_ns() - start;
+      s = l->t->device.idle(l->dev->handle, spent < timeout_ns ? timeout_ns - spent : 0, &why);
+    }
+    if (s != HEDDLE_ETIMEOUT && s != HEDDLE_EBUSY) {
+      l->busy = false;
+      continue;
+    }
+    if (drained) snprintf(what, size, "%s, stream %u", l->dev->name, (unsigned)i);
+    drained = false;
+  }
+  return drained;
+}
+
+void heddle__run_say(const heddle__bound *b, char *out, size_t size) {
+  const heddle__program *p = b->program;
+  for (uint32_t i = 0; i < b->n_lines; i++) {
+    const heddle__line *l = &b->lines[i];
+    if (l->next == l->end) continue;
+    const heddle__segment *seg = &p->segments[l->next];
+    char what[256];
+    for (uint32_t k = 0; k < seg->n_gates; k++) {
+      const heddle__gate *g = &p->gates[seg->first_gate + k];
+      heddle__line *from = &b->lines[g->stream];
+      if (g->by != HEDDLE__BY_FENCE || from->done < g->seq ||
+          heddle__fence_reached(from->fence, from->base + g->ordinal))
+        continue;
+      heddle__program_say(p, g->step, what, sizeof what);
+      snprintf(out, size, "%s has not finished", what);
+      return;
+    }
+  }
+  for (uint32_t i = 0; i < b->n_lines; i++) {
+    const heddle__line *l = &b->lines[i];
+    if (l->next == l->end) continue;
+    char what[256];
+    uint32_t at = l->at < p->segments[l->next].count ? l->at : 0;
+    heddle__program_say(p, p->order[p->segments[l->next].first + at], what, sizeof what);
+    snprintf(out, size, "next is %s", what);
+    return;
+  }
+  snprintf(out, size, "all steps are through");
+}

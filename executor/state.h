@@ -1,0 +1,78 @@
+/* executor/state.h: an executor as its files see it: what was set, what is bound, and the drive.
+ * One thread at a time, but for the drive and what its callback writes. */
+#ifndef HEDDLE_EXECUTOR_STATE_H
+#define HEDDLE_EXECUTOR_STATE_H
+
+#include "executor/drive.h"
+#include "executor/profile.h"
+
+/* An input as the caller left it. */
+typedef struct heddle__arg {
+  heddle_tensor *value; /* NULL: never set, or the model's constant. Its memory is a slot's, a copy, or the caller's */
+  bool lent;            /* value is the caller's memory, or another executor's: to be used itself */
+  bool late;            /* a constant of the model that this executor sets */
+  bool is_param;        /* came with load_params or share_params */
+  int64_t shape[HEDDLE__MAX_NDIM]; /* what input_info points to */
+} heddle__arg;
+
+typedef struct heddle__result {
+  char *name;
+  heddle_tensor *lent; /* what bind_output gave, or NULL */
+  int64_t shape[HEDDLE__MAX_NDIM];
+} heddle__result;
+
+struct heddle_executor {
+  atomic_uint references;
+  heddle_model *model;
+  heddle__arg *args;
+  heddle__result *results;
+  uint32_t n_args, n_results;
+  heddle__bound *bound;    /* NULL until planned */
+  bool stale;              /* plan and bind again before the next run */
+  bool copies_in;          /* some input's lent memory is copied before each run */
+  uint32_t unset;          /* an input that the program needs and nobody set; HEDDLE__NONE: none */
+  heddle__drive drive;
+  heddle__profile *profile; /* of bound; made when first needed */
+  bool tracing;             /* the pending run is timed for the context's trace */
+  uint64_t began_ns;        /* with tracing */
+  heddle_error dead_words;  /* written before dead */
+  atomic_int dead;          /* HEDDLE_OK, or what every call answers */
+  atomic_bool has_outputs;
+  atomic_ullong runs, copies, bytes_copied, replays;
+};
+
+/* HEDDLE_EINVAL for NULL, HEDDLE_EFORK, what made the executor dead, HEDDLE_EBUSY while a run is pending. */
+heddle_status heddle__executor_check(heddle_executor *ex, heddle_error *err);
+
+/* rebind.c: plans, binds and fills where something changed; then the executor can run, unless an input is unset. */
+heddle_status heddle__executor_prepare(heddle_executor *ex, heddle_error *err);
+
+/* Brings the value of an input, or of all (HEDDLE__NONE), to its slots; keep: the slot becomes the value. */
+heddle_status heddle__executor_fill(heddle_executor *ex, heddle__bound *b, uint32_t arg, bool keep,
+                                    heddle_error *err);
+/* Brings lent memory of an output, or of all, to bear. */
+heddle_status heddle__executor_lend(heddle_executor *ex, heddle__bound *b, uint32_t output, heddle_error *err);
+/* Lent inputs that are not used in place, before a run. */
+heddle_status heddle__executor_copy_in(heddle_executor *ex, heddle__bound *b, heddle_error *err);
+
+/* The wish for the present inputs; values and late are arrays that the caller frees with heddle__free. */
+heddle_status heddle__executor_wish(heddle_executor *ex, heddle__wish *out, heddle_error *err);
+void heddle__wish_free(heddle__wish *wish);
+
+/* Which input of a bound program was never set; HEDDLE__NONE: none. HEDDLE_EINVAL in words. */
+uint32_t heddle__executor_unset(const heddle_executor *ex, const heddle__bound *b);
+heddle_status heddle__executor_say_unset(const heddle_executor *ex, uint32_t arg, heddle_error *err);
+
+/* ports.c: sets an input; how says what becomes of the tensor. */
+typedef enum heddle__how { HEDDLE__COPY, HEDDLE__LEND } heddle__how;
+heddle_status heddle__executor_set(heddle_executor *ex, uint32_t arg, heddle_tensor *value, heddle__how how,
+                                   heddle_error *err);
+
+/* The dtype and shape of an output in the bound program. */
+static inline const heddle__known *heddle__bound_output(const heddle__bound *b, uint32_t output) {
+  const heddle__plan *plan = b->program->plan;
+  return &plan->values[plan->outputs[output].value].known;
+}
+heddle__port *heddle__bound_output_port(heddle__bound *b, uint32_t output);
+
+#endif

@@ -1,0 +1,132 @@
+/* graph/check_types.c: runs inference over a graph as far as the file's shapes allow, and compares what the file says of
+ * an operator's outputs with what the operator gives. What is not known yet (a symbol, the value of an input) is left
+ * for the planner. */
+#include "graph/validate.h"
+
+#include <string.h>
+
+#include "core/alloc.h"
+#include "core/error.h"
+#include "graph/opschema.h"
+#include "graph/words.h"
+
+#define MAX_OUTPUTS 4 /* of any operator in the table */
+
+typedef struct walk {
+  const heddle_graph *g;
+  heddle__known **known;        /* one per entry; NULL: not known */
+  const heddle__known **inputs; /* of the node in hand */
+  uint32_t capacity;
+} walk;
+
+static heddle_status remember(walk *w, uint32_t entry, const heddle__known *value, heddle_error *err) {
+  w->known[entry] = heddle__alloc(1, sizeof **w->known);
+  if (w->known[entry] == NULL) return heddle__no_memory(err, "the types of a graph");
+  *w->known[entry] = *value;
+  return HEDDLE_OK;
+}
+
+/* What the file says of an entry, if that is all. */
+static heddle_status from_file(walk *w, uint32_t entry, heddle_error *err) {
+  const heddle__type *type = &w->g->types[entry];
+  heddle__known value = {.dtype = type->dtype, .ndim = type->ndim};
+  if (!type->has_dtype || !type->has_shape) return HEDDLE_OK;
+  for (uint32_t i = 0; i < type->ndim; i++) {
+    value.shape[i] = type->dims[i].value;
+    if (value.shape[i] < 0) return HEDDLE_OK;
+  }
+  heddle_status s = heddle__tensor_bytes(value.dtype, value.ndim, value.shape, &value.bytes, err);
+  return s == HEDDLE_OK ? remember(w, entry, &value, err) : s;
+}
+
+/* Gathers the inputs of a node; *all false where one is not known. */
+static heddle_status gather(walk *w, const heddle__node *node, bool *all, heddle_error *err) {
+  if (node->n_inputs > w->capacity) {
+    const heddle__known **more = heddle__grow(w->inputs, w->capacity, node->n_inputs, sizeof *more);
+    if (more == NULL) return heddle__no_memory(err, "the types of a graph");
+    w->inputs = more;
+    w->capacity = node->n_inputs;
+  }
+  *all = true;
+  for (uint32_t i = 0; i < node->n_inputs; i++) {
+    bool absent = node->inputs[i].node == HEDDLE__ABSENT;
+    w->inputs[i] = absent ? NULL : w->known[heddle__entry_id(w->g, node->inputs[i])];
+    *all = *all && (absent || w->inputs[i] != NULL);
+  }
+  return HEDDLE_OK;
+}
+
+static bool agrees(const heddle__type *type, const heddle__known *value) {
+  if (type->has_dtype && memcmp(&type->dtype, &value->dtype, sizeof type->dtype) != 0) return false;
+  if (!type->has_shape) return true;
+  if (type->ndim != value->ndim) return false;
+  for (uint32_t i = 0; i < type->ndim; i++)
+    if (type->dims[i].value >= 0 && type->dims[i].value != value->shape[i]) return false;
+  return true;
+}
+
+static heddle_status compare(walk *w, const heddle__node *node, uint32_t k, const heddle__known *value,
+                             heddle_error *err) {
+  char wanted[128], found[128];
+  int64_t shape[HEDDLE__MAX_NDIM];
+  const heddle__type *type = &w->g->types[node->first_entry + k];
+  if (agrees(type, value)) return HEDDLE_OK;
+  for (uint32_t i = 0; i < type->ndim; i++) shape[i] = type->dims[i].value;
+  return heddle__node_fail(w->g, node, err, HEDDLE_EFORMAT, "attrs gives output %u as %s, and the operator gives %s", k,
+                           heddle__type_words(type->has_dtype ? type->dtype : value->dtype,
+                                              type->has_shape ? type->ndim : value->ndim,
+                                              type->has_shape ? shape : value->shape, found),
+                           heddle__type_words(value->dtype, value->ndim, value->shape, wanted));
+}
+
+static heddle_status infer_node(walk *w, const heddle__node *node, heddle_error *err) {
+  heddle__known outputs[MAX_OUTPUTS];
+  int32_t needs = -1;
+  bool all = false;
+  heddle_status s = gather(w, node, &all, err);
+  if (s != HEDDLE_OK) return s;
+  const heddle__schema *schema = heddle__schema_find(node->domain, node->op, w->g->opset);
+  bool ready = all && schema != NULL && node->n_outputs <= MAX_OUTPUTS;
+  if (ready) {
+    heddle_error words; /* so that err stays as it was where nothing is wrong */
+    memset(outputs, 0, sizeof outputs);
+    s = schema->infer(w->g, node, w->inputs, outputs, &needs, &words);
+    ready = s == HEDDLE_OK;
+    if (!ready && !(s == HEDDLE_EUNSUPPORTED && needs >= 0)) { /* else: a value that is not known before a model */
+      if (err != NULL) *err = words;
+      return s;
+    }
+  }
+  s = HEDDLE_OK;
+  for (uint32_t k = 0; k < node->n_outputs && s == HEDDLE_OK; k++) {
+    heddle__known *value = &outputs[k];
+    if (!ready) {
+      s = from_file(w, node->first_entry + k, err);
+      continue;
+    }
+    s = heddle__tensor_bytes(value->dtype, value->ndim, value->shape, &value->bytes, err);
+    if (s != HEDDLE_OK)
+      return heddle__prefix(err, s, "%s: node %u: output %u: ", w->g->source, (unsigned)(node - w->g->nodes), k);
+    s = compare(w, node, k, value, err);
+    if (s == HEDDLE_OK) s = remember(w, node->first_entry + k, value, err);
+  }
+  return s;
+}
+
+heddle_status heddle__graph_check_types(const heddle_graph *g, heddle_error *err) {
+  walk w = {.g = g};
+  heddle_status s = HEDDLE_OK;
+  if (!g->is_heddle) return HEDDLE_OK; /* TVM's nodes are functions of a library: nothing can be inferred */
+  w.known = heddle__alloc(g->n_entries, sizeof *w.known);
+  if (w.known == NULL) return heddle__no_memory(err, "the types of a graph");
+  for (uint32_t i = 0; i < g->n_nodes && s == HEDDLE_OK; i++) {
+    const heddle__node *node = &g->nodes[i];
+    if (node->kind == HEDDLE__NODE_OP) s = infer_node(&w, node, err);
+    for (uint32_t k = 0; node->kind != HEDDLE__NODE_OP && k < node->n_outputs && s == HEDDLE_OK; k++)
+      s = from_file(&w, node->first_entry + k, err);
+  }
+  for (uint32_t i = 0; i < g->n_entries; i++) heddle__free(w.known[i]);
+  heddle__free(w.known);
+  heddle__free((void *)(uintptr_t)w.inputs);
+  return s;
+}

@@ -1,0 +1,121 @@
+/* graph/graph.h: the graph as data, as the rooms above see it: nodes, entries, attributes, constants.
+ * Everything in it has been checked by the reader: indices are in range, inputs precede their node, sizes do not
+ * overflow. A graph is immutable once read, and may be shared by threads. */
+#ifndef HEDDLE_GRAPH_GRAPH_H
+#define HEDDLE_GRAPH_GRAPH_H
+
+#include <jansson.h>
+#include <stdatomic.h>
+#include <stdbool.h>
+
+#include "heddle/graph.h"
+
+#define HEDDLE__MAX_NDIM 32
+
+/* An entry: output index of a node, [-1, 0] in the file is node UINT32_MAX here: an absent input. */
+typedef struct heddle__entry {
+  uint32_t node;
+  uint32_t index;
+} heddle__entry;
+
+#define HEDDLE__ABSENT UINT32_MAX
+
+/* A dimension: value >= 0, or -1 with the name of a symbol (owned), or -1 with NULL: unknown. */
+typedef struct heddle__dim {
+  int64_t value;
+  char *symbol;
+} heddle__dim;
+
+/* What a file says of an entry, or what inference found. Which members the file gave: has_*. */
+typedef struct heddle__type {
+  bool has_dtype;
+  bool has_shape;
+  heddle_dtype dtype;
+  uint32_t ndim;
+  heddle__dim *dims;
+  int64_t *shape;       /* of inputs and heads: the values of dims, and their symbols, for heddle_value_info */
+  const char **symbols; /* in the same block; not to be freed */
+} heddle__type;
+
+typedef enum heddle__node_kind {
+  HEDDLE__NODE_NULL, /* input or parameter */
+  HEDDLE__NODE_OP,   /* an operator by name, with attrs */
+  HEDDLE__NODE_TVM   /* op "tvm_op": calls func_name of a library; __nop and __copy among them */
+} heddle__node_kind;
+
+typedef struct heddle__node {
+  heddle__node_kind kind;
+  char *name;
+  char *op;     /* "null", "tvm_op", "Conv" */
+  char *domain; /* "" is ONNX's own */
+  heddle__entry *inputs;
+  uint32_t n_inputs;
+  uint32_t n_outputs;
+  uint32_t first_entry; /* entry id of output 0 */
+  heddle_pattr *attrs;  /* of an operator, owned: names, data */
+  uint32_t n_attrs;
+  char *device;   /* annotation, or NULL */
+  int64_t stream; /* annotation, or -1 */
+  /* tvm_op */
+  char *func_name;
+  bool flatten_data;
+  json_t *raw; /* the node's object as it was read: what the writer keeps beyond the above (hash, control_deps) */
+} heddle__node;
+
+/* The bytes of a constant, row-major, aligned to 64. */
+typedef struct heddle__constant {
+  uint32_t node; /* a null node */
+  heddle_dtype dtype;
+  uint32_t ndim;
+  int64_t *shape;
+  void *data;
+  uint64_t bytes;
+} heddle__constant;
+
+struct heddle_graph {
+  atomic_uint references;
+  char *source;   /* file name or what the caller called it, for errors */
+  bool is_heddle; /* the "heddle" object was there */
+  uint32_t opset; /* of domain ""; 0 in TVM's graphs */
+  heddle__node *nodes;
+  uint32_t n_nodes;
+  uint32_t n_entries;
+  heddle__type *types;   /* one per entry */
+  int32_t *storage_id;   /* one per entry, or NULL */
+  int32_t *device_index; /* one per entry (DLPack device types), or NULL */
+  char **storage_scope;  /* one per entry, or NULL */
+  uint32_t *args;        /* null nodes in order: the graph's inputs, parameters included */
+  uint32_t n_args;
+  heddle__entry *heads;
+  uint32_t n_heads;
+  json_t *raw; /* what the reader did not use, for the writer */
+  struct heddle__name {
+    const char *name; /* of the node */
+    uint32_t node;
+    int32_t arg; /* its position in args, or -1 */
+  } * names;     /* all nodes, by name and then by id */
+};
+
+static inline uint32_t heddle__entry_id(const heddle_graph *g, heddle__entry e) {
+  return g->nodes[e.node].first_entry + e.index;
+}
+
+/* A set of named constants: what a params blob holds. */
+struct heddle_params {
+  atomic_uint references;
+  char *source;
+  struct heddle__param {
+    char *name;
+    heddle__constant value;  /* node is not used */
+    heddle_dtype file_dtype; /* as the blob has it: bool is (1, 1, 1) in older ones, and written back so */
+  } * items;
+  uint32_t count;
+};
+
+/* Position in args of the input of that name; -1 none, -2 more than one. */
+int32_t heddle__graph_arg(const heddle_graph *g, const char *name);
+
+/* Node by name: HEDDLE_ENOTFOUND, or HEDDLE_EINVAL with the node ids where several share it. */
+heddle_status heddle__graph_find(const heddle_graph *g, const char *name, uint32_t *out, heddle_error *err);
+
+#endif

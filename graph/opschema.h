@@ -1,0 +1,65 @@
+/* graph/opschema.h: what Heddle knows of an operator besides its kernels: arity, attributes, which inputs are read for
+ * shapes, and how to infer the outputs. One table, by domain and name. */
+#ifndef HEDDLE_GRAPH_OPSCHEMA_H
+#define HEDDLE_GRAPH_OPSCHEMA_H
+
+#include "graph/graph.h"
+
+/* The opsets of domain "" whose operators the table holds. */
+#define HEDDLE__OPSET_FIRST 13
+#define HEDDLE__OPSET_LAST 18
+
+/* A value during inference: dtype and shape with all dimensions known; data where its bytes are known on the host. */
+typedef struct heddle__known {
+  heddle_dtype dtype;
+  uint32_t ndim;
+  int64_t shape[HEDDLE__MAX_NDIM];
+  const void *data; /* row-major, or NULL */
+  uint64_t bytes;   /* dtype and shape together; filled by the caller of infer after it */
+} heddle__known;
+
+/* Infers all outputs of a node from its inputs (NULL for an absent one). Says in words which node, which input, what
+ * was expected. HEDDLE_EUNSUPPORTED when it needs the bytes of an input that has none (data == NULL): needs, which may
+ * be NULL, then gets that input's position. */
+typedef heddle_status (*heddle__infer_fn)(const heddle_graph *g, const heddle__node *node,
+                                          const heddle__known *const *inputs, heddle__known *outputs, int32_t *needs,
+                                          heddle_error *err);
+
+typedef struct heddle__schema {
+  const char *domain;
+  const char *op;
+  uint32_t opset_first, opset_last; /* of the definitions that infer knows */
+  uint32_t min_inputs, max_inputs;  /* UINT32_MAX: variadic */
+  uint32_t min_outputs, max_outputs;
+  const char *attrs;     /* comma list "kernel_shape:ints,group:int" of the attributes there are, with kinds */
+  uint32_t shape_inputs; /* bit i: input i's value feeds the output's shape */
+  bool is_view;          /* the output is the input's bytes under another shape (Reshape, Flatten, Identity) */
+  heddle__infer_fn infer;
+} heddle__schema;
+
+/* NULL where there is none. opset 0 matches any. */
+const heddle__schema *heddle__schema_find(const char *domain, const char *op, uint32_t opset);
+
+/* "Add, Concat, ..." of domain "" in an opset, cut where it is too long. */
+void heddle__schema_names(uint32_t opset, char *out, size_t size);
+
+/* The kind, HEDDLE_ATTR_*, of an attribute of that name; 0 where the operator has none. */
+uint32_t heddle__schema_attr(const heddle__schema *schema, const char *name);
+
+/* Checks arity and attribute names and kinds of a node; used by validate. */
+heddle_status heddle__schema_check(const heddle__schema *schema, const heddle_graph *g, const heddle__node *node,
+                                   heddle_error *err);
+
+/* Bytes of a tensor, checked (sub-byte types rounded up to a byte an element in TVM graphs; int4 is refused by
+ * validate). HEDDLE_ELIMIT on overflow. */
+heddle_status heddle__tensor_bytes(heddle_dtype dtype, uint32_t ndim, const int64_t *shape, uint64_t *out,
+                                   heddle_error *err);
+
+/* "float32" and back: the grammar of the graph JSON (formats/01 section 4); bool is (6, 8, 1). */
+heddle_status heddle__dtype_parse(const char *text, heddle_dtype *out, heddle_error *err);
+void heddle__dtype_text(heddle_dtype dtype, char out[32]);
+
+/* Whether values of a graph may have the dtype: HEDDLE_EUNSUPPORTED in words for int4, handles and the like. */
+heddle_status heddle__dtype_usable(heddle_dtype dtype, heddle_error *err);
+
+#endif

@@ -1,0 +1,141 @@
+/* heddle/executor.h: the mutable state of runs of a model: memory, streams, bindings.
+ * One thread at a time per executor, unless a function says otherwise; many executors of one model may run at once. */
+#ifndef HEDDLE_EXECUTOR_H
+#define HEDDLE_EXECUTOR_H
+
+#include "heddle/model.h"
+
+#ifdef __cplusplus
+extern "C" {
+#endif
+
+typedef struct heddle_executor heddle_executor;
+
+#define HEDDLE_FOREVER UINT64_MAX
+
+/* Makes an executor. Where all input shapes are known it is planned and bound at once, else at the first run. Opens
+ * the devices. *out has one reference, and one on the model. */
+HEDDLE_API heddle_status heddle_executor_create(heddle_model *m, heddle_executor **out, heddle_error *err);
+HEDDLE_API heddle_executor *heddle_executor_retain(heddle_executor *ex);
+
+/* The last release cancels what has not been submitted, waits for the rest at most 2 seconds and frees; memory that a
+ * hung stream may still touch is kept and counted. Takes NULL. Any thread. */
+HEDDLE_API void heddle_executor_release(heddle_executor *ex);
+
+/* Inputs are all null nodes of the graph, parameters included, in order. is_param: its bytes are a constant of the
+ * model or came with load_params or share_params. shape of an input is what was set last, else the file's. */
+typedef struct heddle_io_info {
+  size_t struct_size;
+  const char *name; /* of an output: its node's name, with ":INDEX" where the node has several */
+  const int64_t *shape;
+  uint32_t ndim; /* UINT32_MAX where not known yet */
+  heddle_dtype dtype;
+  uint32_t is_param;
+} heddle_io_info;
+
+HEDDLE_API uint32_t heddle_executor_input_count(const heddle_executor *ex);
+HEDDLE_API uint32_t heddle_executor_output_count(const heddle_executor *ex);
+HEDDLE_API heddle_status heddle_executor_input_info(heddle_executor *ex, uint32_t i, heddle_io_info *out,
+                                                    heddle_error *err);
+HEDDLE_API heddle_status heddle_executor_output_info(heddle_executor *ex, uint32_t i, heddle_io_info *out,
+                                                     heddle_error *err);
+HEDDLE_API int32_t heddle_executor_input_index(const heddle_executor *ex, const char *name);  /* -1: none */
+HEDDLE_API int32_t heddle_executor_output_index(const heddle_executor *ex, const char *name); /* -1: none */
+
+/* Copies a tensor to an input; it stays set for all later runs. dtype must match; a new shape is planned before the
+ * next run (the program is cached), where the file's shape leaves it open. Setting a constant makes it an input of this
+ * executor. HEDDLE_ENOTFOUND lists the inputs there are; HEDDLE_EBUSY while a run is pending. Blocks only for the
+ * copy. */
+HEDDLE_API heddle_status heddle_executor_set_input(heddle_executor *ex, uint32_t i, const heddle_tensor *value,
+                                                   heddle_error *err);
+HEDDLE_API heddle_status heddle_executor_set_input_by_name(heddle_executor *ex, const char *name,
+                                                           const heddle_tensor *value, heddle_error *err);
+
+/* Uses the tensor's memory itself, without a copy, from the next run on; a reference is held until it is replaced.
+ * Checked: device (host memory for an input whose slot is on the host; memory of the device the plan reads it on),
+ * dtype, shape, row-major strides, and alignment of host addresses. Opaque handles are never computed with.
+ * HEDDLE_EINVAL says which check failed. Bindings that overlap one another are refused where one is written. */
+HEDDLE_API heddle_status heddle_executor_bind_input(heddle_executor *ex, uint32_t i, heddle_tensor *value,
+                                                    heddle_error *err);
+HEDDLE_API heddle_status heddle_executor_bind_output(heddle_executor *ex, uint32_t i, heddle_tensor *value,
+                                                     heddle_error *err);
+
+/* Reads an input back (of a constant too): *out holds a copy. */
+HEDDLE_API heddle_status heddle_executor_get_input(heddle_executor *ex, uint32_t i, heddle_tensor **out,
+                                                   heddle_error *err);
+
+/* Sets every parameter of the blob whose name is an input (others are ignored, as TVM does), as an input of this
+ * executor. share_params takes the tensors of another executor (of any model) instead of copying; the blob gives only
+ * the names. The other executor must outlive this one's runs; both may run in different threads. */
+HEDDLE_API heddle_status heddle_executor_load_params(heddle_executor *ex, const heddle_params *params,
+                                                     heddle_error *err);
+HEDDLE_API heddle_status heddle_executor_share_params(heddle_executor *ex, heddle_executor *other,
+                                                      const heddle_params *names, heddle_error *err);
+
+/* Runs once and waits, at most timeout_ns. HEDDLE_ETIMEOUT leaves the run pending: wait again, or cancel. An input that
+ * was never set is HEDDLE_EINVAL with its name. HEDDLE_EBUSY while a run is pending. A device that fails gives an error
+ * with device and node; the executor can be used again, on devices that are not lost. */
+HEDDLE_API heddle_status heddle_executor_run(heddle_executor *ex, uint64_t timeout_ns, heddle_error *err);
+
+/* Starts a run and returns; one thread of the executor drives it unless somebody waits. wait may be called from any
+ * thread, by several at once, and gives the run's result; cancel stops what is not yet submitted and makes the run end
+ * with HEDDLE_ECANCELED. poll is HEDDLE_OK when no run is pending, else HEDDLE_EBUSY. */
+HEDDLE_API heddle_status heddle_executor_start(heddle_executor *ex, heddle_error *err);
+HEDDLE_API heddle_status heddle_executor_wait(heddle_executor *ex, uint64_t timeout_ns, heddle_error *err);
+HEDDLE_API heddle_status heddle_executor_cancel(heddle_executor *ex, heddle_error *err);
+HEDDLE_API heddle_status heddle_executor_poll(heddle_executor *ex);
+
+/* The i-th output of the last run. get copies to a tensor of the same dtype and shape; view gives a tensor that shares
+ * the executor's memory and holds a reference to it: its content is valid until the next run starts. */
+HEDDLE_API heddle_status heddle_executor_get_output(heddle_executor *ex, uint32_t i, heddle_tensor *dst,
+                                                    heddle_error *err);
+HEDDLE_API heddle_status heddle_executor_view_output(heddle_executor *ex, uint32_t i, heddle_tensor **out,
+                                                     heddle_error *err);
+
+/* Runs the graph up to a node with the present inputs and gives a copy of one of its outputs, under a program that
+ * keeps that value. The node is given by name; an ambiguous name is an error that lists the nodes' ids; "#12" is node
+ * 12. */
+HEDDLE_API heddle_status heddle_executor_run_to(heddle_executor *ex, const char *node, uint32_t output,
+                                                heddle_tensor **out, heddle_error *err);
+
+/* One step of a profiled run. Times are nanoseconds on the host's monotonic clock; device times where the device has
+ * a clock, else the host's around the call. Strings are borrowed until the next profile or the release. */
+typedef struct heddle_profile_entry {
+  const char *name; /* node, or what is copied */
+  const char *op;   /* operator, or "h2d", ... */
+  const char *device;
+  uint32_t stream;
+  uint32_t step;
+  uint64_t start_ns;
+  uint64_t end_ns;
+} heddle_profile_entry;
+
+/* Runs once with each step timed (a little slower: no capture) and gives the steps in order of start. */
+HEDDLE_API heddle_status heddle_executor_profile(heddle_executor *ex, const heddle_profile_entry **out, size_t *n,
+                                                 heddle_error *err);
+
+/* Numbers since the executor was made. */
+typedef struct heddle_executor_stats {
+  size_t struct_size;
+  uint64_t runs;
+  uint64_t bytes_copied; /* between devices, by the steps of runs */
+  uint64_t copies;
+  uint64_t device_bytes; /* memory held by this executor, all devices */
+  uint64_t orphan_bytes; /* of hung streams, kept */
+  uint64_t replays;      /* segments replayed from a capture */
+} heddle_executor_stats;
+HEDDLE_API heddle_status heddle_executor_get_stats(heddle_executor *ex, heddle_executor_stats *out, heddle_error *err);
+
+/* The plan of this executor's present program, as heddle_model_explain gives it. */
+HEDDLE_API heddle_status heddle_executor_explain(heddle_executor *ex, heddle_explain_format format, char **out,
+                                                 heddle_error *err);
+
+/* While on, host and device spans of runs are collected; write gives them as Chrome trace JSON. */
+HEDDLE_API heddle_status heddle_trace_begin(heddle_context *ctx, heddle_error *err);
+HEDDLE_API heddle_status heddle_trace_write(heddle_context *ctx, const char *path, heddle_error *err);
+
+#ifdef __cplusplus
+}
+#endif
+
+#endif

@@ -1,0 +1,12 @@
+/* heddle/heddle.h: all of the public API. Plugins include heddle/plugin.h instead. */
+#ifndef HEDDLE_HEDDLE_H
+#define HEDDLE_HEDDLE_H
+
+#include "heddle/device.h"
+#include "heddle/executor.h"
+#include "heddle/graph.h"
+#include "heddle/model.h"
+#include "heddle/status.h"
+#include "heddle/tensor.h"
+
+#endif

@@ -1,0 +1,71 @@
+/* heddle/model.h: a graph with its constants and the wish where it should run. Immutable; shared by threads.
+ * A model plans a program for each set of input shapes that it meets and keeps the last few. */
+#ifndef HEDDLE_MODEL_H
+#define HEDDLE_MODEL_H
+
+#include "heddle/graph.h"
+
+#ifdef __cplusplus
+extern "C" {
+#endif
+
+typedef struct heddle_model heddle_model;
+
+/* heddle_model_options.flags */
+#define HEDDLE_MODEL_NO_CAPTURE UINT32_C(1)         /* run steps one by one even where a plugin can replay */
+#define HEDDLE_MODEL_IGNORE_ANNOTATIONS UINT32_C(2) /* of the graph's nodes */
+#define HEDDLE_MODEL_NO_REUSE UINT32_C(4)           /* each value has memory of its own */
+#define HEDDLE_MODEL_SLOTS UINT32_C(8)              /* one buffer a value instead of an arena */
+#define HEDDLE_MODEL_FAST UINT32_C(16)              /* reduced precision is allowed */
+
+/* Zeroed members mean their default; struct_size is sizeof. Everything is copied. */
+typedef struct heddle_model_options {
+  size_t struct_size;
+  const char *devices;      /* a list as heddle_context_select takes it; NULL: the context's */
+  const char *const *place; /* rules "PATTERN=DEVICE" (shell patterns on node names); a later one is stronger */
+  size_t n_place;
+  const char *const *keep; /* nodes "NAME" or "NAME:OUTPUT" whose values stay readable after a run */
+  size_t n_keep;
+  uint32_t flags;
+  uint32_t max_streams;  /* compute streams a device; 0: the device's own wish, at most 2 */
+  uint32_t max_programs; /* kept in the cache; 0: 8 */
+  uint32_t reserved;
+} heddle_model_options;
+
+/* Makes a model: checks the graph, takes the params' tensors as constants (names that are no inputs are an error that
+ * lists them only if none matches; else they are logged) and resolves devices and rules. Graph and params are retained,
+ * not copied. Plans nothing yet. *out has one reference. Any thread; may block in drivers. */
+HEDDLE_API heddle_status heddle_model_create(heddle_context *ctx, const heddle_graph *graph,
+                                             const heddle_params *params, const heddle_model_options *options,
+                                             heddle_model **out, heddle_error *err);
+HEDDLE_API heddle_model *heddle_model_retain(heddle_model *m);
+HEDDLE_API void heddle_model_release(heddle_model *m); /* takes NULL */
+
+/* Loads graph and params from files and makes a model; params_path NULL: FILE.params beside FILE.json where that
+ * exists. */
+HEDDLE_API heddle_status heddle_model_load(heddle_context *ctx, const char *graph_path, const char *params_path,
+                                           const heddle_model_options *options, heddle_model **out, heddle_error *err);
+
+/* The graph of the model; borrowed. */
+HEDDLE_API const heddle_graph *heddle_model_graph(const heddle_model *m);
+
+/* The devices that the model may use, in order; borrowed. */
+HEDDLE_API size_t heddle_model_device_count(const heddle_model *m);
+HEDDLE_API heddle_device *heddle_model_device(const heddle_model *m, size_t i);
+
+typedef enum heddle_explain_format {
+  HEDDLE_EXPLAIN_TEXT, /* for people: nodes with device and cause, copies with route and bytes, streams, memory */
+  HEDDLE_EXPLAIN_JSON, /* one object, docs/graph-json.md says its keys; every access with its bytes and order */
+  HEDDLE_EXPLAIN_DOT   /* for Graphviz: nodes coloured by device, copies as edges */
+} heddle_explain_format;
+
+/* Where each node would run and why, for inputs of the shapes that the graph gives or that the n tensors named here
+ * have. Opens no device unless a plugin asks for it. *out is text, freed with heddle_free. Any thread. */
+HEDDLE_API heddle_status heddle_model_explain(heddle_model *m, heddle_explain_format format, const char *const *names,
+                                              heddle_tensor *const *tensors, size_t n, char **out, heddle_error *err);
+
+#ifdef __cplusplus
+}
+#endif
+
+#endif

@@ -1,0 +1,743 @@
+/* heddle/plugin.h: the ABI between Heddle and a device plugin. It is all that a plugin needs to include.
+ *
+ * A plugin is a shared library that exports one symbol, heddle_plugin_entry. The host (libheddle) calls it once, takes
+ * the table that it returns over a zeroed table of its own, and from then on reaches the device only through that
+ * table. docs/plugin-guide.md walks from an empty plugin to a working device; docs/abi.md has the history by version.
+ *
+ * Rules that hold for everything below and are not repeated:
+ *
+ * Versions. Majors must match. Minors are information and are never compared: members are only appended to the end of
+ *   their struct, and each struct that crosses begins with struct_size, set with sizeof by the side that compiled it.
+ *   The host zero-fills what a short plugin table lacks; a plugin asks HEDDLE_HAS before it reads or writes a member of
+ *   a struct of the host's that is newer than 1.0. No struct ends in padding. Three things are frozen for all majors:
+ *   the signature of the entry, heddle_error, and the first 32 bytes of heddle_host and heddle_plugin.
+ * Handles are pointers to types that only the plugin knows. No address is derived from one; offsets are arguments.
+ * Arrays cross as (data, count, stride) where their element may grow, else as pointer and count. Five small structs
+ *   have no struct_size and are fixed for the major: heddle_dtype, heddle_parray, heddle_pkeyvalue, heddle_pslice and
+ *   heddle_pargument.
+ * Errors. A function that can fail returns a status and takes a heddle_error last, which may be NULL. On failure the
+ *   out-arguments are as if the call had not been made (unless said otherwise) and the text says what was asked, of
+ *   what, and what the vendor's API answered. HEDDLE_EDEVICE means that the device is lost until it is opened again:
+ *   it is sticky, and the plugin answers it with the first text from then on. Every other failure leaves the device
+ *   usable. Functions that free or close return nothing and succeed on a dead device too; they take NULL.
+ * Ownership. What arrives through an out-argument belongs to the host, which gives it back through the matching free.
+ *   Strings, descriptors and arrays that are passed in live for the call and are copied by whoever keeps them.
+ * Threads. "Any thread": may be called at the same time from several threads on the same handles. "One thread at a
+ *   time" is per handle named first; different handles may be used at once. The host holds no lock during a call.
+ * Blocking. "Does not block" means that the call never waits for work on the device to finish.
+ * Process. No state of the process, no state of a thread that decides what a call does (a vendor's current device is
+ *   set and restored within the call), no exit, abort, signal handler or atexit, and no use of the environment:
+ *   settings come through heddle_host.config. Nothing of libc's crosses: no FILE, no malloc of one side freed by the
+ *   other. A plugin keeps no mutable data at file scope.
+ */
+#ifndef HEDDLE_PLUGIN_H
+#define HEDDLE_PLUGIN_H
+
+#include <stddef.h>
+#include <stdint.h>
+
+#ifdef __cplusplus
+extern "C" {
+#endif
+
+#define HEDDLE_ABI_MAJOR 1
+#define HEDDLE_ABI_MINOR 0
+
+/* True when the struct at p, of the given type, was compiled by a side that knew the member. */
+#define HEDDLE_HAS(type, p, member) ((p) != NULL && (p)->struct_size >= offsetof(type, member) + sizeof((p)->member))
+
+/* ---------------------------------------------------------------- status */
+
+/* X(name, number, text): every status there is. Numbers never change; new ones are appended. */
+#define HEDDLE_STATUS_LIST(X) \
+  X(HEDDLE_OK, 0, "done") \
+  X(HEDDLE_EINVAL, 1, "wrong argument") \
+  X(HEDDLE_ENOMEM, 2, "out of memory") \
+  X(HEDDLE_EIO, 3, "file could not be read or written") \
+  X(HEDDLE_EFORMAT, 4, "malformed data") \
+  X(HEDDLE_ENODEV, 5, "no such device") \
+  X(HEDDLE_ENOTFOUND, 6, "no such name") \
+  X(HEDDLE_EUNSUPPORTED, 7, "not supported") \
+  X(HEDDLE_EBUSY, 8, "still in use") \
+  X(HEDDLE_ETIMEOUT, 9, "time limit passed") \
+  X(HEDDLE_ECANCELED, 10, "cancelled") \
+  X(HEDDLE_EDEVICE, 11, "device lost") \
+  X(HEDDLE_EFAILED, 12, "device call failed") \
+  X(HEDDLE_ECOMPILE, 13, "device code did not compile") \
+  X(HEDDLE_EABI, 14, "plugin does not fit this host") \
+  X(HEDDLE_EFORK, 15, "used after fork") \
+  X(HEDDLE_EPLAN, 16, "plan could not be proved") \
+  X(HEDDLE_EINTERNAL, 17, "fault of Heddle's own") \
+  X(HEDDLE_ENEEDSOPEN, 18, "answer needs an open device") \
+  X(HEDDLE_ELIMIT, 19, "over a limit")
+
+enum {
+#define HEDDLE_STATUS_ENUM(name, number, text) name = number,
+  HEDDLE_STATUS_LIST(HEDDLE_STATUS_ENUM)
+#undef HEDDLE_STATUS_ENUM
+      HEDDLE_STATUS_COUNT
+};
+
+/* One of the constants above. A fixed-width type, because enums have no fixed size in C11. */
+typedef int32_t heddle_status;
+
+/* Where a failed call leaves its words. The caller owns it, on his stack if he likes; nothing in it needs freeing.
+ * Frozen for all majors. status repeats the returned status; api_code is the vendor's number or 0; text is one line,
+ * always terminated, without a newline. Lower text is never overwritten, only prefixed. */
+typedef struct heddle_error {
+  int32_t status;
+  int32_t api_code;
+  char text[1016];
+} heddle_error;
+
+/* ---------------------------------------------------------------- handles */
+
+typedef struct heddle_pinstance heddle_pinstance; /* one opening of the plugin by one context of the host */
+typedef struct heddle_pdevice heddle_pdevice;     /* an open device */
+typedef struct heddle_pbuffer heddle_pbuffer;     /* a range of memory; not an address */
+typedef struct heddle_pstream heddle_pstream;     /* work in order, on one device */
+typedef struct heddle_pevent heddle_pevent;       /* a point in a stream, for streams of the same event domain */
+typedef struct heddle_pmodule heddle_pmodule;     /* loaded device code */
+typedef struct heddle_pkernel heddle_pkernel;     /* a function of a module */
+typedef struct heddle_pop heddle_pop;             /* a prepared region of operators: immutable */
+typedef struct heddle_plaunch heddle_plaunch;     /* a prepared region with its buffers and its stream */
+typedef struct heddle_pgraph heddle_pgraph;       /* a captured row of launches and copies */
+typedef struct heddle_ptimer heddle_ptimer;       /* a row of timestamp slots */
+
+/* A fence of the host's: a 64-bit timeline with a value and a failed state, which the host keeps in a slab that is
+ * never unmapped. (slot, generation) packed; a signal to one that is gone is ignored. 0 is no fence. */
+typedef uint64_t heddle_pfence;
+
+/* ---------------------------------------------------------------- tensors as the ABI sees them */
+
+/* DLPack's type codes that plugins meet. */
+enum {
+  HEDDLE_DTYPE_INT = 0,
+  HEDDLE_DTYPE_UINT = 1,
+  HEDDLE_DTYPE_FLOAT = 2,
+  HEDDLE_DTYPE_HANDLE = 3,
+  HEDDLE_DTYPE_BFLOAT = 4,
+  HEDDLE_DTYPE_COMPLEX = 5,
+  HEDDLE_DTYPE_BOOL = 6
+};
+
+/* The same four bytes as DLPack's DLDataType. bool is (6, 8, 1). */
+typedef struct heddle_dtype {
+  uint8_t code;
+  uint8_t bits;
+  uint16_t lanes;
+} heddle_dtype;
+
+/* DLPack's device types that plugins may report; any other number of DLPack's is legal too. A third party's device
+ * uses HEDDLE_DEVICE_EXT and its own plugin name. */
+enum {
+  HEDDLE_DEVICE_CPU = 1,
+  HEDDLE_DEVICE_CUDA = 2,
+  HEDDLE_DEVICE_OPENCL = 4,
+  HEDDLE_DEVICE_VULKAN = 7,
+  HEDDLE_DEVICE_ROCM = 10,
+  HEDDLE_DEVICE_EXT = 12
+};
+
+/* How a tensor's elements lie in memory. 0 is plain row-major without gaps; any other token is private to a plugin,
+ * means the same on all devices of an instance and in every process, whatever the region. */
+typedef uint64_t heddle_layout;
+
+typedef struct heddle_parray {
+  const void *data;
+  uint64_t count;
+  uint64_t stride; /* bytes from one element to the next */
+} heddle_parray;
+
+/* ---------------------------------------------------------------- what the host gives */
+
+enum { HEDDLE_LOG_ERROR = 0, HEDDLE_LOG_WARN, HEDDLE_LOG_INFO, HEDDLE_LOG_DEBUG, HEDDLE_LOG_TRACE };
+
+/* Bits of heddle_host.features and heddle_plugin.features. The sanitizer bits say what the library was built with: a
+ * host refuses a plugin whose sanitizer runtime it lacks, since loading it would end the process. */
+#define HEDDLE_FEATURE_ASAN (UINT64_C(1) << 0)
+#define HEDDLE_FEATURE_TSAN (UINT64_C(1) << 1)
+#define HEDDLE_FEATURE_MSAN (UINT64_C(1) << 2)
+
+/* A task of run_parallel: called with i in [0, n). */
+typedef void (*heddle_task_fn)(void *arg, uint32_t i, uint32_t n);
+
+/* run_parallel flag: all n tasks are running at the same time, so that they may wait for one another. Without it, the
+ * tasks may run in any order on fewer threads. */
+#define HEDDLE_PARALLEL_CONCURRENT UINT32_C(1)
+
+/* The host's services. The table lives as long as the process. Every function: any thread, and may be called from a
+ * vendor's own threads; none calls back into the plugin except run_parallel, which runs the caller's tasks. */
+typedef struct heddle_host {
+  uint32_t struct_size;
+  uint16_t abi_major;
+  uint16_t abi_minor;
+  uint64_t features;
+  const char *build; /* version and compiler of the host, for logs */
+  void *ctx;         /* handed back as the first argument of the functions below */
+  /* 32 bytes: frozen up to here. */
+
+  /* Writes one line to the host's log: level HEDDLE_LOG_*, component a word ("opencl"), text without newline. */
+  void (*log)(void *ctx, int32_t level, const char *component, const char *text);
+
+  /* Memory for the plugin's own bookkeeping, aligned to align (a power of two, at least 1), uninitialised; NULL when
+   * there is none. Counted, and made to fail in tests: check every result. free takes NULL. */
+  void *(*alloc)(void *ctx, uint64_t bytes, uint64_t align);
+  void (*free)(void *ctx, void *p);
+
+  /* Copies the value of a setting, by key ("delay_us"; the host adds the plugin's name), with its terminator into
+   * buf[0..bytes) and gives its full length without terminator; -1 where it is not set. A length >= bytes means that
+   * buf holds a cut value. What wins among call, variable, file and default is the host's business. */
+  int64_t (*config)(void *ctx, const char *key, char *buf, uint64_t bytes);
+
+  /* Raises a fence to value (a smaller value than it has changes nothing), or fails it for good: every present and
+   * later waiter gets status and text. Only records and wakes; never blocks for long, runs no code of the waiter's. */
+  void (*fence_signal)(void *ctx, heddle_pfence fence, uint64_t value);
+  void (*fence_fail)(void *ctx, heddle_pfence fence, heddle_status status, const char *text);
+
+  /* HEDDLE_OK when the fence has reached value, HEDDLE_EBUSY when not yet, else the status it failed with. */
+  heddle_status (*fence_query)(void *ctx, heddle_pfence fence, uint64_t value);
+
+  /* Reports, once, that an open device is lost; cookie is heddle_pdevice_options.cookie. */
+  void (*device_fault)(void *ctx, uint64_t cookie, int32_t api_code, const char *text);
+
+  /* Nanoseconds of the monotonic clock that all traces use. */
+  uint64_t (*now_ns)(void *ctx);
+
+  /* Adds a span to the trace where one is being taken, else does nothing; track names the row it appears in. */
+  void (*trace_span)(void *ctx, const char *track, const char *name, uint64_t t0_ns, uint64_t t1_ns);
+
+  /* Runs task(arg, i, m) for all i in [0, m) on the host's thread pool and the calling thread, and returns when all
+   * are done. m is n, or what *granted then says: with HEDDLE_PARALLEL_CONCURRENT it can be smaller than n (all m at
+   * the same time; gangs are admitted one at a time), and a nested call has m = 1. granted may be NULL. */
+  void (*run_parallel)(void *ctx, uint32_t n, uint32_t flags, heddle_task_fn task, void *arg, uint32_t *granted);
+
+  /* How many threads run_parallel uses at most, the caller included. */
+  uint32_t (*parallelism)(void *ctx);
+} heddle_host;
+
+/* ---------------------------------------------------------------- devices */
+
+/* What a device can do, in heddle_pdevice_desc.caps. */
+#define HEDDLE_CAP_INLINE (UINT64_C(1) << 0)      /* run and copies are complete on return, on the caller's thread */
+#define HEDDLE_CAP_HOST_CORES (UINT64_C(1) << 1)  /* computes on the host's cores: used only when named; waits sleep */
+#define HEDDLE_CAP_UNIFIED (UINT64_C(1) << 2)     /* HEDDLE_MEMORY_UNIFIED is there and needs no copies */
+#define HEDDLE_CAP_NONCOHERENT (UINT64_C(1) << 3) /* mapped memory needs flush and invalidate */
+#define HEDDLE_CAP_WAIT_BEFORE_SIGNAL (UINT64_C(1) << 4) /* fence.wait may be submitted before the signal */
+#define HEDDLE_CAP_VIEWS (UINT64_C(1) << 5)              /* memory.view works on this device */
+
+/* What is known of a device without opening it. The host zeroes it and sets struct_size; the plugin fills what
+ * HEDDLE_HAS says is there. */
+typedef struct heddle_pdevice_desc {
+  uint32_t struct_size;
+  int32_t type;     /* DLPack's device type */
+  char name[128];   /* the vendor's name for the product */
+  char driver[128]; /* driver and version; keys caches of measurements and compiled code */
+  uint8_t uuid[16]; /* all zero where there is none; equal for one physical device seen through two APIs */
+  uint32_t pci_domain;
+  uint32_t pci_bus;
+  uint32_t pci_device;
+  uint32_t pci_function;     /* all four 0xffffffff where there is none */
+  uint64_t caps;             /* HEDDLE_CAP_* */
+  uint64_t memory_bytes;     /* 0 where unknown */
+  uint64_t max_buffer_bytes; /* of one allocation; 0 means no limit but memory */
+  uint64_t alignment;        /* that every offset into a buffer must keep when an operator or a view uses it */
+  uint64_t import_alignment; /* of address and size in memory.import_host; 0 where that is missing */
+  uint64_t event_domain;     /* events cross streams of devices with the same number */
+  uint32_t compute_units;
+  uint32_t max_streams; /* how many streams are worth having; at least 1 */
+} heddle_pdevice_desc;
+
+/* A setting for one device: both strings live for the call. */
+typedef struct heddle_pkeyvalue {
+  const char *key;
+  const char *value;
+} heddle_pkeyvalue;
+
+typedef struct heddle_pdevice_options {
+  uint32_t struct_size;
+  uint32_t reserved;
+  uint64_t cookie;        /* names this device in heddle_host.device_fault */
+  heddle_parray settings; /* of heddle_pkeyvalue */
+} heddle_pdevice_options;
+
+/* Keys of device.query. Unknown keys answer HEDDLE_EUNSUPPORTED. */
+enum {
+  HEDDLE_QUERY_LIVE_BUFFERS = 1, /* buffers and views not yet freed */
+  HEDDLE_QUERY_LIVE_BYTES = 2,   /* bytes of allocations (not views) not yet freed */
+  HEDDLE_QUERY_LIVE_OBJECTS = 3  /* streams, events, ops, launches, modules, graphs, timers not yet freed */
+};
+
+/* Required. */
+typedef struct heddle_device_table {
+  uint64_t struct_size;
+
+  /* Closes a device; everything made on it has been freed. Waits for its work, but not for ever: a hung device is left
+   * behind. One thread at a time. */
+  void (*close)(heddle_pdevice *dev);
+
+  /* Opens device index of the instance, making whatever context the vendor has. May block for long (it may start a
+   * driver). Opening one that is open gives a second, independent handle or HEDDLE_EBUSY. Any thread. */
+  heddle_status (*open)(heddle_pinstance *self, uint32_t index, const heddle_pdevice_options *options,
+                        heddle_pdevice **out, heddle_error *err);
+
+  /* A number by key. Any thread, does not block. */
+  heddle_status (*query)(heddle_pdevice *dev, uint32_t key, int64_t *out, heddle_error *err);
+
+  /* HEDDLE_OK, or HEDDLE_EDEVICE with the words of the first fault. Any thread, does not block. */
+  heddle_status (*health)(heddle_pdevice *dev, heddle_error *err);
+
+  /* Waits until all work of the device has finished, at most timeout_ns (UINT64_MAX: no limit): HEDDLE_ETIMEOUT then.
+   * After HEDDLE_OK no memory of the device is being touched. On a lost device it returns HEDDLE_EDEVICE once nothing
+   * more will touch memory. Any thread. */
+  heddle_status (*idle)(heddle_pdevice *dev, uint64_t timeout_ns, heddle_error *err);
+
+  /* Optional: bytes free and in all, now. Any thread. */
+  heddle_status (*memory_now)(heddle_pdevice *dev, uint64_t *free_bytes, uint64_t *total_bytes, heddle_error *err);
+} heddle_device_table;
+
+/* ---------------------------------------------------------------- memory */
+
+/* Kinds of memory. DEVICE is where operators compute. PINNED is host memory that copies of this device may use while
+ * the call has returned; it can be mapped. It is required of every plugin that is not inline; it is a promise about
+ * copies, not about pages. UNIFIED is both at once (HEDDLE_CAP_UNIFIED). */
+enum { HEDDLE_MEMORY_DEVICE = 0, HEDDLE_MEMORY_PINNED = 1, HEDDLE_MEMORY_UNIFIED = 2 };
+
+typedef struct heddle_pmemory_desc {
+  uint32_t struct_size;
+  uint32_t kind; /* HEDDLE_MEMORY_* */
+  uint64_t bytes;
+  uint64_t align; /* a promise that the plugin makes for offset 0; at most 4096, or desc.alignment if larger */
+} heddle_pmemory_desc;
+
+/* Required: free and alloc; map and unmap unless the device has neither PINNED nor UNIFIED memory; flush and
+ * invalidate where HEDDLE_CAP_NONCOHERENT is set. */
+typedef struct heddle_memory_table {
+  uint64_t struct_size;
+
+  /* Frees a buffer, a view or an import. All work that uses it has finished, or the device is dead or idle has failed
+   * and the plugin keeps the memory until it is safe. Views are freed before their parent. Any thread. */
+  void (*free)(heddle_pdevice *dev, heddle_pbuffer *buffer);
+
+  /* Allocates. bytes 0 is legal and gives a buffer that no byte of may be touched. The content is undefined.
+   * HEDDLE_ENOMEM when memory is out, HEDDLE_ELIMIT when bytes is over max_buffer_bytes. Any thread. */
+  heddle_status (*alloc)(heddle_pdevice *dev, const heddle_pmemory_desc *desc, heddle_pbuffer **out, heddle_error *err);
+
+  /* Optional, with HEDDLE_CAP_VIEWS: a handle for bytes [offset, offset + bytes) of a buffer that is not itself a view;
+   * offset is a multiple of desc.alignment. Shares the parent's bytes. Any thread. */
+  heddle_status (*view)(heddle_pdevice *dev, heddle_pbuffer *parent, uint64_t offset, uint64_t bytes,
+                        heddle_pbuffer **out, heddle_error *err);
+
+  /* Optional: makes a buffer of the caller's host memory, which stays his and outlives the buffer; address and size
+   * keep import_alignment. Such a buffer may be the host side of copies, and on inline devices an operand. Any
+   * thread. */
+  heddle_status (*import_host)(heddle_pdevice *dev, void *pointer, uint64_t bytes, heddle_pbuffer **out,
+                               heddle_error *err);
+
+  /* Makes a PINNED or UNIFIED buffer visible to the host, once and for its whole life, and gives its address. Where
+   * mappings are not coherent, flush and invalidate order the two sides. Any thread. */
+  heddle_status (*map)(heddle_pdevice *dev, heddle_pbuffer *buffer, void **out, heddle_error *err);
+  void (*unmap)(heddle_pdevice *dev, heddle_pbuffer *buffer);
+
+  /* flush: what the host wrote to the range becomes visible to work submitted later. invalidate: what finished work
+   * wrote becomes visible to the host. The range may be widened by the plugin to its granule only where that does not
+   * change bytes outside it. Any thread, does not block. */
+  heddle_status (*flush)(heddle_pdevice *dev, heddle_pbuffer *buffer, uint64_t offset, uint64_t bytes,
+                         heddle_error *err);
+  heddle_status (*invalidate)(heddle_pdevice *dev, heddle_pbuffer *buffer, uint64_t offset, uint64_t bytes,
+                              heddle_error *err);
+
+  /* Optional: the vendor's own handle of the buffer (a cl_mem, a device address), for DLPack and for foreign code. A
+   * view's handle is its own. The plugin keeps ownership. Any thread. */
+  heddle_status (*native)(heddle_pdevice *dev, heddle_pbuffer *buffer, uint64_t *out, heddle_error *err);
+} heddle_memory_table;
+
+/* ---------------------------------------------------------------- copies */
+
+/* Required: h2d, d2h, write, read, d2d, fill. All are work of the stream: they start after what was put into it
+ * before, and on an inline device they are complete on return. Ranges of one call do not overlap. One thread at a time
+ * per stream. None blocks except as said of write and read. */
+typedef struct heddle_copy_table {
+  uint64_t struct_size;
+
+  /* Host to device, device to host. host is a PINNED or UNIFIED buffer or an import of this device (or of another
+   * device with the same event domain); the call may return before the bytes have moved. Inside a capture they are
+   * recorded. */
+  heddle_status (*h2d)(heddle_pstream *stream, heddle_pbuffer *dst, uint64_t dst_offset, heddle_pbuffer *host,
+                       uint64_t host_offset, uint64_t bytes, heddle_error *err);
+  heddle_status (*d2h)(heddle_pstream *stream, heddle_pbuffer *host, uint64_t host_offset, heddle_pbuffer *src,
+                       uint64_t src_offset, uint64_t bytes, heddle_error *err);
+
+  /* The same with a plain pointer: the plugin is finished with the pointer on return (read: the bytes are there), and
+   * may block for that. Not inside a capture. */
+  heddle_status (*write)(heddle_pstream *stream, heddle_pbuffer *dst, uint64_t dst_offset, const void *src,
+                         uint64_t bytes, heddle_error *err);
+  heddle_status (*read)(heddle_pstream *stream, void *dst, heddle_pbuffer *src, uint64_t src_offset, uint64_t bytes,
+                        heddle_error *err);
+
+  /* Within one device. */
+  heddle_status (*d2d)(heddle_pstream *stream, heddle_pbuffer *dst, uint64_t dst_offset, heddle_pbuffer *src,
+                       uint64_t src_offset, uint64_t bytes, heddle_error *err);
+
+  /* Sets each 4-byte word of the range to pattern; offset and bytes are multiples of 4. */
+  heddle_status (*fill)(heddle_pstream *stream, heddle_pbuffer *dst, uint64_t dst_offset, uint64_t bytes,
+                        uint32_t pattern, heddle_error *err);
+
+  /* Optional, both or neither: a direct path between two devices of one instance. can_peer is pure and takes indices:
+   * HEDDLE_OK or HEDDLE_EUNSUPPORTED with why. peer is work of stream, which belongs to either device. */
+  heddle_status (*can_peer)(heddle_pinstance *self, uint32_t dst_index, uint32_t src_index, heddle_error *err);
+  heddle_status (*peer)(heddle_pstream *stream, heddle_pdevice *dst_dev, heddle_pbuffer *dst, uint64_t dst_offset,
+                        heddle_pdevice *src_dev, heddle_pbuffer *src, uint64_t src_offset, uint64_t bytes,
+                        heddle_error *err);
+} heddle_copy_table;
+
+/* ---------------------------------------------------------------- streams, events, fences */
+
+enum { HEDDLE_STREAM_COMPUTE = 0, HEDDLE_STREAM_COPY = 1 };
+
+/* Required. Work in a stream runs in order; that is the only order there is without events or fences. */
+typedef struct heddle_stream_table {
+  uint64_t struct_size;
+
+  /* Closes a stream whose work has finished, or whose device is dead; otherwise the plugin lets it finish behind the
+   * host's back and keeps what it needs. One thread at a time. */
+  void (*close)(heddle_pstream *stream);
+
+  /* kind is a hint; priority 0 is normal, higher is sooner, out-of-range values are clamped. Any thread. */
+  heddle_status (*create)(heddle_pdevice *dev, uint32_t kind, int32_t priority, heddle_pstream **out,
+                          heddle_error *err);
+
+  /* Hands what was put into the stream to the device; nothing is promised to start before. Does not block. One thread
+   * at a time. */
+  heddle_status (*submit)(heddle_pstream *stream, heddle_error *err);
+
+  /* Submits, and waits for all work in the stream, at most timeout_ns: HEDDLE_ETIMEOUT then. Gives the first failure
+   * of work in the stream since the last sync. One thread at a time. */
+  heddle_status (*sync)(heddle_pstream *stream, uint64_t timeout_ns, heddle_error *err);
+
+  /* HEDDLE_OK when all submitted work has finished, HEDDLE_EBUSY when not, or its failure. Any thread, does not
+   * block. */
+  heddle_status (*query)(heddle_pstream *stream, heddle_error *err);
+} heddle_stream_table;
+
+/* Required, except of an inline device. Events order streams of one event domain without the host. record marks the
+ * point after all work now in the stream; wait holds back later work of its stream until the event's last record that
+ * was made before the wait was called. An event that was never recorded is already reached. A wait on work that fails
+ * fails the waiting stream too. One thread at a time per stream. */
+typedef struct heddle_event_table {
+  uint64_t struct_size;
+  void (*free)(heddle_pevent *event);
+  heddle_status (*create)(heddle_pdevice *dev, heddle_pevent **out, heddle_error *err);
+  heddle_status (*record)(heddle_pevent *event, heddle_pstream *stream, heddle_error *err);
+  heddle_status (*wait)(heddle_pstream *stream, heddle_pevent *event, heddle_error *err);
+} heddle_event_table;
+
+/* signal is required, except of an inline device: when the stream gets here the plugin calls heddle_host.fence_signal
+ * with fence and value, from any thread; when work before it in the stream failed, or fails to be submitted, it calls
+ * heddle_host.fence_fail instead, so that a failure reaches whoever waits. Submits.
+ * wait is optional: later work of the stream starts when the fence has reached value; if the fence fails, the stream
+ * fails. Without HEDDLE_CAP_WAIT_BEFORE_SIGNAL the host calls it only when the signal has been submitted.
+ * One thread at a time per stream; neither blocks. */
+typedef struct heddle_fence_table {
+  uint64_t struct_size;
+  heddle_status (*signal)(heddle_pstream *stream, heddle_pfence fence, uint64_t value, heddle_error *err);
+  heddle_status (*wait)(heddle_pstream *stream, heddle_pfence fence, uint64_t value, heddle_error *err);
+} heddle_fence_table;
+
+/* ---------------------------------------------------------------- operators */
+
+/* What an attribute holds: data is an int64_t, a double or a char array of count elements (a string is count chars
+ * and a terminator that is not counted), or, for STRINGS, an array of const char pointers. */
+enum {
+  HEDDLE_ATTR_INT = 1,
+  HEDDLE_ATTR_FLOAT = 2,
+  HEDDLE_ATTR_STRING = 3,
+  HEDDLE_ATTR_INTS = 4,
+  HEDDLE_ATTR_FLOATS = 5,
+  HEDDLE_ATTR_STRINGS = 6
+};
+
+typedef struct heddle_pattr {
+  uint32_t struct_size;
+  uint32_t kind; /* HEDDLE_ATTR_* */
+  const char *name;
+  const void *data;
+  uint64_t count;
+} heddle_pattr;
+
+/* A value of a region: an operand, a result, or something between two of its nodes. */
+typedef struct heddle_pvalue {
+  uint32_t struct_size;
+  heddle_dtype dtype;
+  const int64_t *shape; /* ndim dimensions, all known and >= 0; their product times the element size fits int64_t */
+  const void *data;     /* bytes of a constant (row-major, on the host), else NULL */
+  uint64_t data_bytes;
+  heddle_layout layout; /* in prepare and for Reorder: how it lies; in query elsewhere: 0 */
+  int32_t ndim;
+  uint32_t flags; /* 0 in 1.0 */
+} heddle_pvalue;
+
+/* A node. Operators are named and defined as in the ONNX operator specification. */
+typedef struct heddle_pnode {
+  uint32_t struct_size;
+  uint32_t opset;     /* version of the domain's operator set */
+  const char *domain; /* "" is ONNX's own; "heddle" has Reorder and FusedElementwise */
+  const char *op;
+  const char *name;       /* of the node in the graph, for error texts */
+  heddle_parray attrs;    /* of heddle_pattr; only those that the graph gives: defaults are the specification's */
+  const int32_t *inputs;  /* indices into the region's values; -1 is an absent input */
+  const int32_t *outputs; /* likewise */
+  uint32_t n_inputs;
+  uint32_t n_outputs;
+} heddle_pnode;
+
+/* heddle_pregion.flags: FAST allows results in reduced precision (bfloat16, TF32); without it float32 is float32. */
+#define HEDDLE_REGION_FAST UINT32_C(1)
+
+/* One or more nodes on one device, connected and convex, in topological order. inputs are the values that come from
+ * outside (constants among them), each once; outputs those that somebody outside uses. */
+typedef struct heddle_pregion {
+  uint32_t struct_size;
+  uint32_t flags;
+  heddle_parray nodes;   /* of heddle_pnode */
+  heddle_parray values;  /* of heddle_pvalue */
+  const int32_t *inputs; /* indices into values */
+  const int32_t *outputs;
+  uint32_t n_inputs;
+  uint32_t n_outputs;
+} heddle_pregion;
+
+/* Flags of an input in an offer. ABSORBED: the plugin reads the constant's bytes in prepare and needs no buffer; bind
+ * gets an empty slice for it. Only for inputs with data. */
+#define HEDDLE_INPUT_ABSORBED UINT32_C(1)
+
+/* Flag of an offer. BARE: the launch takes whole buffers; every slice has offset 0. */
+#define HEDDLE_OFFER_BARE UINT32_C(1)
+
+/* One way in which a plugin would run a region. */
+typedef struct heddle_poffer {
+  uint32_t struct_size;
+  uint32_t flags;                     /* HEDDLE_OFFER_* */
+  const heddle_layout *input_layouts; /* one per region input; NULL: all 0 */
+  const heddle_layout *output_layouts;
+  const uint32_t *input_flags; /* one per region input; NULL: all 0 */
+  const int32_t *in_place;     /* pairs (input, output) that may share the same bytes; NULL: none */
+  uint64_t n_in_place;         /* pairs */
+  uint64_t workspace_bytes;    /* scratch memory of kind DEVICE that the launch may use while it runs */
+  uint64_t workspace_align;
+  double cost_ns; /* estimated time; 0 where unknown */
+} heddle_poffer;
+
+/* How query hands its offers over: the host copies each and returns HEDDLE_OK, or a status that query passes on. */
+typedef heddle_status (*heddle_offer_fn)(void *sink, const heddle_poffer *offer, heddle_error *err);
+
+/* How partition hands a proposal over: indices of nodes of the region that it wants as one. */
+typedef heddle_status (*heddle_propose_fn)(void *sink, const uint32_t *nodes, uint32_t count, heddle_error *err);
+
+/* How list hands an operator over: opsets first to last, both included; dtypes a comma list for people. */
+typedef heddle_status (*heddle_list_fn)(void *sink, const char *domain, const char *op, uint32_t opset_first,
+                                        uint32_t opset_last, const char *dtypes, heddle_error *err);
+
+/* A part of a buffer that a launch uses. buffer NULL is an absent, absorbed or empty operand. */
+typedef struct heddle_pslice {
+  heddle_pbuffer *buffer;
+  uint64_t offset;
+  uint64_t bytes;
+} heddle_pslice;
+
+typedef struct heddle_pbind {
+  uint32_t struct_size;
+  uint32_t reserved;
+  const heddle_pslice *inputs;  /* one per region input */
+  const heddle_pslice *outputs; /* one per region output */
+  uint32_t n_inputs;
+  uint32_t n_outputs;
+  heddle_pslice workspace;
+} heddle_pbind;
+
+/* Required, except of a plugin that only has modules. */
+typedef struct heddle_op_table {
+  uint64_t struct_size;
+
+  /* Frees a launch that is not running. Then an op without launches. Any thread. */
+  void (*launch_free)(heddle_plaunch *launch);
+  void (*op_free)(heddle_pop *op);
+
+  /* Can this region run on device index? Hands over one or more offers, best first, and returns HEDDLE_OK; or
+   * HEDDLE_EUNSUPPORTED, with why in words that name node and operator. Pure: it opens nothing, and gives the same
+   * answer each time; HEDDLE_ENEEDSOPEN where that cannot be (the host opens the device and asks again). The answer
+   * binds: what was offered, prepare delivers unless memory is out or the device is lost. Any thread. */
+  heddle_status (*query)(heddle_pinstance *self, uint32_t index, const heddle_pregion *region, heddle_offer_fn offer,
+                         void *sink, heddle_error *err);
+
+  /* Makes the region ready: chooses, compiles, looks up, reads absorbed constants. offer is the index of the offer that
+   * was taken, and the layouts of the values are those of the offer. May block for long. The op does not keep region.
+   * It is used by any thread. Any thread. */
+  heddle_status (*prepare)(heddle_pdevice *dev, const heddle_pregion *region, uint32_t offer, heddle_pop **out,
+                           heddle_error *err);
+
+  /* Fixes the operands of an op on a stream of its device. The launch is used by one thread at a time. The buffers
+   * outlive it. May allocate. Any thread. */
+  heddle_status (*bind)(heddle_pop *op, heddle_pstream *stream, const heddle_pbind *operands, heddle_plaunch **out,
+                        heddle_error *err);
+
+  /* Puts the launch into its stream; on an inline device it is complete on return. Allocates nothing, takes no lock
+   * that is held for long, does not block; inside a capture it is recorded. One thread at a time per stream. */
+  heddle_status (*run)(heddle_plaunch *launch, heddle_error *err);
+
+  /* Optional: proposes which nodes of a region (all that the plugin could have, not necessarily connected) it wants
+   * together. Pure, or HEDDLE_ENEEDSOPEN as of query. A proposal that is not connected, not convex or overlaps another is refused by the host. */
+  heddle_status (*partition)(heddle_pinstance *self, uint32_t index, const heddle_pregion *region,
+                             heddle_propose_fn propose, void *sink, heddle_error *err);
+
+  /* Optional: every operator that it knows, for documents and tests. Pure. */
+  heddle_status (*list)(heddle_pinstance *self, uint32_t index, heddle_list_fn list, void *sink, heddle_error *err);
+} heddle_op_table;
+
+/* Optional; needed by a plugin that offers layouts other than 0. All pure, on (instance, device index), any thread. A
+ * plugin with layouts also takes the operator Reorder of domain "heddle": one input and one output of equal dtype and
+ * shape, whose layouts in the region say from what to what. */
+typedef struct heddle_layout_table {
+  uint64_t struct_size;
+
+  /* Bytes and alignment of a tensor in a layout. tensor.layout is the token. */
+  heddle_status (*bytes)(heddle_pinstance *self, uint32_t index, const heddle_pvalue *tensor, uint64_t *bytes,
+                         uint64_t *align, heddle_error *err);
+
+  /* Writes tensor.data (row-major) in tensor.layout to host memory dst of the size that bytes gave, every byte of it,
+   * padding too. */
+  heddle_status (*pack)(heddle_pinstance *self, uint32_t index, const heddle_pvalue *tensor, void *dst,
+                        uint64_t dst_bytes, heddle_error *err);
+
+  /* A short name of the token for plans ("nchw8c") into buf, terminated. */
+  heddle_status (*describe)(heddle_pinstance *self, uint32_t index, heddle_layout layout, char *buf, uint64_t bytes,
+                            heddle_error *err);
+} heddle_layout_table;
+
+/* ---------------------------------------------------------------- modules: device code from outside */
+
+/* One argument of a launch: a buffer at an offset, or size inline bytes. */
+typedef struct heddle_pargument {
+  heddle_pbuffer *buffer;
+  uint64_t offset; /* into buffer; inline: the bytes themselves, lowest first */
+  uint64_t size;   /* 0: a buffer; else 1, 2, 4 or 8 inline bytes */
+} heddle_pargument;
+
+typedef struct heddle_pkernel_info {
+  uint32_t struct_size;
+  uint32_t max_threads; /* per block; 0 where unknown */
+} heddle_pkernel_info;
+
+/* Optional. formats: a comma list of what load takes ("cubin,ptx"), living as long as the plugin. kernel_get: a kernel
+ * belongs to its module and is not freed. launch: work of the stream, grid and block have three members; allocates
+ * nothing that the next launch does not reuse; one thread at a time per stream. load's build log goes to err on
+ * failure. */
+typedef struct heddle_module_table {
+  uint64_t struct_size;
+  void (*unload)(heddle_pmodule *module);
+  const char *(*formats)(heddle_pinstance *self, uint32_t index);
+  heddle_status (*load)(heddle_pdevice *dev, const char *format, const void *data, uint64_t bytes, heddle_pmodule **out,
+                        heddle_error *err);
+  heddle_status (*kernel_get)(heddle_pmodule *module, const char *name, heddle_pkernel **out, heddle_pkernel_info *info,
+                              heddle_error *err);
+  heddle_status (*launch)(heddle_pstream *stream, heddle_pkernel *kernel, const uint32_t *grid, const uint32_t *block,
+                          uint32_t shared_bytes, const heddle_pargument *args, uint32_t n_args, heddle_error *err);
+} heddle_module_table;
+
+/* ---------------------------------------------------------------- optional groups */
+
+/* A row of launches and copies recorded once and replayed with one call. Between begin and end, run, h2d, d2h, d2d,
+ * fill and launch on that stream record instead of running; a plugin may refuse any other call on it (event and fence
+ * calls, write, read, sync). Addresses are those of the recording: when one changes the host records again. end ends
+ * the recording whatever it returns. A replay is work of the stream that is given, which may be another one of the same
+ * device. One thread at a time per stream. */
+typedef struct heddle_capture_table {
+  uint64_t struct_size;
+  void (*free)(heddle_pgraph *graph);
+  heddle_status (*begin)(heddle_pstream *stream, heddle_error *err);
+  heddle_status (*end)(heddle_pstream *stream, heddle_pgraph **out, heddle_error *err);
+  heddle_status (*replay)(heddle_pgraph *graph, heddle_pstream *stream, heddle_error *err);
+} heddle_capture_table;
+
+/* Times of the device. mark writes the device's clock to a slot when the stream gets there (in a capture too); read
+ * gives slots whose work has finished, in nanoseconds of the device; calibrate gives two readings of the same moment.
+ * A device has one clock for all its streams. */
+typedef struct heddle_timing_table {
+  uint64_t struct_size;
+  void (*free)(heddle_ptimer *timer);
+  heddle_status (*create)(heddle_pdevice *dev, uint32_t slots, heddle_ptimer **out, heddle_error *err);
+  heddle_status (*mark)(heddle_pstream *stream, heddle_ptimer *timer, uint32_t slot, heddle_error *err);
+  heddle_status (*read)(heddle_ptimer *timer, uint32_t first, uint32_t count, uint64_t *out_ns, heddle_error *err);
+  heddle_status (*calibrate)(heddle_pdevice *dev, uint64_t *device_ns, uint64_t *host_ns, heddle_error *err);
+} heddle_timing_table;
+
+/* Kinds of handles that cross between APIs on one physical device. */
+enum { HEDDLE_EXTERNAL_OPAQUE_FD = 1, HEDDLE_EXTERNAL_DMA_BUF = 2 };
+
+/* Memory shared with another API by a handle of the operating system. A file descriptor that export gives belongs to
+ * the host; import takes it over on success. */
+typedef struct heddle_external_table {
+  uint64_t struct_size;
+  heddle_status (*export_memory)(heddle_pdevice *dev, heddle_pbuffer *buffer, uint32_t kind, int64_t *out,
+                                 heddle_error *err);
+  heddle_status (*import_memory)(heddle_pdevice *dev, uint32_t kind, int64_t handle, uint64_t bytes,
+                                 heddle_pbuffer **out, heddle_error *err);
+} heddle_external_table;
+
+/* ---------------------------------------------------------------- the root */
+
+/* What heddle_plugin_entry returns: a static const table that lives as long as the mapping, which is for ever. A table
+ * pointer that is NULL is a group that the plugin does not have. */
+typedef struct heddle_plugin {
+  uint32_t struct_size;
+  uint16_t abi_major;
+  uint16_t abi_minor;
+  uint64_t features;
+  const char *build; /* version and compiler, for logs */
+  const char *name;  /* "opencl": lower case letters, digits and '_', the first a letter; names its devices */
+  /* 32 bytes: frozen up to here. */
+
+  /* Ends an instance whose devices are closed. Never called from a destructor or at exit. One thread at a time. */
+  void (*close_instance)(heddle_pinstance *self);
+
+  /* Starts the vendor's driver far enough to list devices. host is the table of the entry, with a ctx of this
+   * instance's own; it lives longer than the instance. HEDDLE_ENODEV with words where there is no driver. May block.
+   * Any thread. */
+  heddle_status (*open_instance)(const heddle_host *host, heddle_pinstance **out, heddle_error *err);
+
+  /* How many devices there are; fixed for the instance. Any thread. */
+  heddle_status (*device_count)(heddle_pinstance *self, uint32_t *out, heddle_error *err);
+
+  /* What device index is. Makes no context. Any thread. */
+  heddle_status (*device_describe)(heddle_pinstance *self, uint32_t index, heddle_pdevice_desc *desc,
+                                   heddle_error *err);
+
+  const heddle_device_table *device;
+  const heddle_memory_table *memory;
+  const heddle_copy_table *copy;
+  const heddle_stream_table *stream;
+  const heddle_event_table *event;
+  const heddle_fence_table *fence;
+  const heddle_op_table *op;
+  const heddle_layout_table *layout;
+  const heddle_module_table *module;
+  const heddle_capture_table *capture;
+  const heddle_timing_table *timing;
+  const heddle_external_table *external;
+} heddle_plugin;
+
+/* The one symbol. Opens nothing: no driver, no file, no thread. Returns the table, or NULL with the reason in err (a
+ * plugin refuses a host whose abi_major is not its own). host is valid for the life of the process. */
+#if defined(__GNUC__)
+#define HEDDLE_PLUGIN_EXPORT __attribute__((visibility("default")))
+#else
+#define HEDDLE_PLUGIN_EXPORT
+#endif
+HEDDLE_PLUGIN_EXPORT const heddle_plugin *heddle_plugin_entry(const heddle_host *host, heddle_error *err);
+typedef const heddle_plugin *(*heddle_plugin_entry_fn)(const heddle_host *host, heddle_error *err);
+
+#ifdef __cplusplus
+}
+#endif
+
+#endif

@@ -1,0 +1,67 @@
+/* Filling a heddle_error from inside a plugin: format, truncate, keep it to one line. It allocates nothing and needs
+ * nothing but libc, so that every plugin can include it. */
+#ifndef HEDDLE_PLUGINS_COMMON_PERROR_H
+#define HEDDLE_PLUGINS_COMMON_PERROR_H
+
+#include "heddle/plugin.h"
+
+#include <stdarg.h>
+#include <stdio.h>
+#include <string.h>
+
+#if defined(__GNUC__)
+#define P_PRINTF(text, first) __attribute__((format(printf, text, first)))
+#else
+#define P_PRINTF(text, first)
+#endif
+
+/* Names come from graphs, which nobody vouches for: a control character in one would break the line. */
+static inline void p_one_line(char *text) {
+  for (; *text != '\0'; text++) {
+    if ((unsigned char)*text < 0x20 || *text == 0x7f) *text = ' ';
+  }
+}
+
+/* Fills err (which may be NULL) and returns status. api_code is the vendor's number or 0. Any thread. */
+P_PRINTF(4, 0)
+static inline heddle_status p_vfail(heddle_error *err, heddle_status status, int32_t api_code, const char *format,
+                                    va_list args) {
+  if (err == NULL) return status;
+  err->status = status;
+  err->api_code = api_code;
+  if (vsnprintf(err->text, sizeof err->text, format, args) < 0) err->text[0] = '\0';
+  p_one_line(err->text);
+  return status;
+}
+
+P_PRINTF(4, 5)
+static inline heddle_status p_fail(heddle_error *err, heddle_status status, int32_t api_code, const char *format, ...) {
+  va_list args;
+  va_start(args, format);
+  p_vfail(err, status, api_code, format, args);
+  va_end(args);
+  return status;
+}
+
+/* Puts words in front of the text that err has, keeping its status and code. Any thread. */
+P_PRINTF(2, 3)
+static inline void p_prefix(heddle_error *err, const char *format, ...) {
+  char old[sizeof err->text];
+  va_list args;
+  if (err == NULL) return;
+  memcpy(old, err->text, sizeof old);
+  old[sizeof old - 1] = '\0';
+  va_start(args, format);
+  int used = vsnprintf(err->text, sizeof err->text, format, args);
+  va_end(args);
+  if (used < 0) used = 0;
+  if ((size_t)used < sizeof err->text) {
+    size_t room = sizeof err->text - (size_t)used - 1, length = strlen(old);
+    if (length > room) length = room;
+    memcpy(err->text + used, old, length);
+    err->text[(size_t)used + length] = '\0';
+  }
+  p_one_line(err->text);
+}
+
+#endif

@@ -1,0 +1,236 @@
+/* The calls of ref.h: finds a region's node in the table, checks what all operators have in common, and lets the
+ * operator's plan fill the op. Running is one call of the kernel that the plan chose. */
+#include "ref_op.h"
+
+/* ---------------------------------------------------------------- refusals */
+
+heddle_status ref_refuse(const ref_node *n, heddle_error *err, const char *format, ...) {
+  const heddle_pvalue *value = n->in[0] != NULL ? n->in[0] : n->out;
+  char dtype[DTYPE_NAME_BYTES] = "no operand";
+  va_list args;
+  if (err == NULL) return HEDDLE_EUNSUPPORTED;
+  va_start(args, format);
+  p_vfail(err, HEDDLE_EUNSUPPORTED, 0, format, args);
+  va_end(args);
+  if (value != NULL) dtype_name(value->dtype, dtype);
+  p_prefix(err, "node '%.200s': %.100s (opset %u, %s): ", n->node->name != NULL ? n->node->name : "",
+           n->node->op != NULL ? n->node->op : "", n->node->opset, dtype);
+  return HEDDLE_EUNSUPPORTED;
+}
+
+heddle_status ref_refuse_shape(const ref_node *n, heddle_error *err) {
+  char in[REF_OPERANDS][SHAPE_NAME_BYTES] = {"", "", ""}, out[SHAPE_NAME_BYTES];
+  for (uint32_t k = 0; k < REF_OPERANDS; k++) {
+    if (n->in[k] != NULL) shape_name(n->in[k], in[k]);
+  }
+  return ref_refuse(n, err, "operands %s %s %s do not give a result of shape %s", in[0], in[1], in[2],
+                    shape_name(n->out, out));
+}
+
+heddle_status ref_want_float32(const ref_node *n, heddle_error *err) {
+  char name[DTYPE_NAME_BYTES];
+  for (uint32_t k = 0; k < REF_OPERANDS; k++) {
+    if (n->in[k] != NULL && !dtype_is(n->in[k]->dtype, HEDDLE_DTYPE_FLOAT, 32)) {
+      return ref_refuse(n, err, "operand %u is %s; it takes float32", k, dtype_name(n->in[k]->dtype, name));
+    }
+  }
+  if (!dtype_is(n->out->dtype, HEDDLE_DTYPE_FLOAT, 32)) {
+    return ref_refuse(n, err, "the result is %s; it gives float32", dtype_name(n->out->dtype, name));
+  }
+  return HEDDLE_OK;
+}
+
+/* ---------------------------------------------------------------- from region to op */
+
+static const ref_entry *find_entry(const char *op) {
+  for (uint32_t i = 0; i < ref_table_count; i++) {
+    if (strcmp(ref_table[i].op, op) == 0) return &ref_table[i];
+  }
+  return NULL;
+}
+
+static heddle_status check_attrs(const ref_node *n, const ref_entry *entry, heddle_error *err) {
+  for (uint64_t i = 0; i < n->node->attrs.count; i++) {
+    const heddle_pattr *attr =
+        (const heddle_pattr *)(const void *)((const char *)n->node->attrs.data + i * n->node->attrs.stride);
+    size_t length = attr->name != NULL ? strlen(attr->name) : 0;
+    const char *at = length > 0 && strchr(attr->name, ' ') == NULL ? strstr(entry->attrs, attr->name) : NULL;
+    while (at != NULL && (at[-1] != ' ' || at[length] != ' ')) at = strstr(at + 1, attr->name);
+    if (at == NULL) return ref_refuse(n, err, "attribute '%s' is not known", attr->name != NULL ? attr->name : "");
+  }
+  return HEDDLE_OK;
+}
+
+static heddle_status check_values(const ref_node *n, const ref_entry *entry, ref_op *op, heddle_error *err) {
+  const heddle_pnode *node = n->node;
+  uint64_t bytes = 0;
+  if (node->n_inputs > entry->max_inputs) return ref_refuse(n, err, "it has %u operands", node->n_inputs);
+  for (uint32_t k = 0; k < node->n_inputs || k < entry->min_inputs; k++) {
+    const heddle_pvalue *value = node_input(n->region, node, k);
+    int64_t slot = value != NULL ? region_input_slot(n->region, node->inputs[k]) : -1;
+    if (value == NULL && (k < entry->min_inputs || entry->max_inputs == UINT32_MAX)) {
+      return ref_refuse(n, err, "operand %u is missing", k);
+    }
+    if (value == NULL) continue;
+    if (slot < 0) return ref_refuse(n, err, "operand %u is not an input of its region", k);
+    if (!value_bytes(value, &bytes)) return ref_refuse(n, err, "operand %u has no size in bytes", k);
+    if (k < REF_OPERANDS) {
+      op->slot[k] = (uint32_t)slot;
+      op->present |= UINT32_C(1) << k;
+    }
+  }
+  for (uint32_t k = 1; k < node->n_outputs; k++) {
+    if (node->outputs[k] < 0) continue;
+    if (strcmp(node->op, "MaxPool") == 0) return ref_refuse(n, err, "the result Indices is not supported");
+    return ref_refuse(n, err, "it has %u results, and one is supported", node->n_outputs);
+  }
+  if (n->region->n_outputs != 1 || region_output_slot(n->region, node->outputs[0]) != 0) {
+    return ref_refuse(n, err, "its result is not the one output of its region");
+  }
+  if (!value_bytes(n->out, &bytes)) return ref_refuse(n, err, "the result has no size in bytes");
+  return HEDDLE_OK;
+}
+
+/* Fills n and op from the region. The answers to query, cost and in-place all come from here. */
+static heddle_status plan_region(const heddle_pregion *region, ref_node *n, ref_op *op, const ref_entry **out_entry,
+                                 heddle_error *err) {
+  memset(op, 0, sizeof *op);
+  *n = (ref_node){region, region_node(region, 0), {NULL, NULL, NULL}, NULL};
+  if (region->nodes.count != 1 || n->node == NULL) {
+    return p_fail(err, HEDDLE_EUNSUPPORTED, 0, "a region of %llu nodes; regions of one node are supported",
+                  (unsigned long long)region->nodes.count);
+  }
+  for (uint32_t k = 0; k < REF_OPERANDS; k++) n->in[k] = node_input(region, n->node, k);
+  n->out = node_output(region, n->node, 0);
+
+  if (n->node->op == NULL) return ref_refuse(n, err, "it names no operator");
+  if (n->node->domain != NULL && n->node->domain[0] != '\0') {
+    return ref_refuse(n, err, "operators of domain '%s' are not supported", n->node->domain);
+  }
+  const ref_entry *entry = find_entry(n->node->op);
+  if (entry == NULL) return ref_refuse(n, err, "there is no such operator here");
+  if (n->node->opset < REF_OPSET_FIRST || n->node->opset > REF_OPSET_LAST) {
+    return ref_refuse(n, err, "opset %u is not supported, %d to %d are", n->node->opset, REF_OPSET_FIRST,
+                      REF_OPSET_LAST);
+  }
+  if (n->out == NULL) return ref_refuse(n, err, "it has no result");
+  heddle_status s = check_attrs(n, entry, err);
+  if (s == HEDDLE_OK) s = check_values(n, entry, op, err);
+  if (s == HEDDLE_OK) s = entry->plan(n, op, err);
+  *out_entry = entry;
+  return s;
+}
+
+/* The largest piece of work that is not worth a second thread, and the most parts that an op is cut into. */
+#define PART_NS 40000.0
+#define MOST_PARTS 256.0
+
+void ref_set_work(ref_op *op, ref_kernel kernel, uint64_t units, double steps, double bytes) {
+  op->kernel = kernel;
+  op->units = units;
+  op->cost_ns = 5 + steps * 0.07 + bytes * 0.1;
+  double parts = op->cost_ns / PART_NS;
+  if (parts > MOST_PARTS) parts = MOST_PARTS;
+  if (parts > (double)units) parts = (double)units;
+  op->parts = parts < 2 ? 1 : (uint32_t)parts;
+}
+
+/* ---------------------------------------------------------------- the calls of ref.h */
+
+heddle_status ref_query(const heddle_pregion *region, heddle_error *err) {
+  ref_node n;
+  ref_op op;
+  const ref_entry *entry;
+  return plan_region(region, &n, &op, &entry, err);
+}
+
+void ref_input_flags(const heddle_pregion *region, uint32_t *flags) {
+  ref_node n;
+  ref_op op;
+  const ref_entry *entry;
+  for (uint32_t i = 0; i < region->n_inputs; i++) flags[i] = 0;
+  if (plan_region(region, &n, &op, &entry, NULL) != HEDDLE_OK) return;
+  for (uint32_t k = 0; k < REF_OPERANDS; k++) {
+    if ((op.absorbed >> k & 1) != 0 && n.in[k]->data != NULL) flags[op.slot[k]] = HEDDLE_INPUT_ABSORBED;
+  }
+  /* A value that is also an ordinary operand is needed after all. */
+  for (uint32_t k = 0; k < REF_OPERANDS; k++) {
+    if ((op.present >> k & 1) != 0 && (op.absorbed >> k & 1) == 0) flags[op.slot[k]] = 0;
+  }
+}
+
+uint64_t ref_in_place(const heddle_pregion *region, int32_t *pairs, uint64_t cap) {
+  ref_node n;
+  ref_op op;
+  const ref_entry *entry;
+  uint64_t count = 0;
+  if (plan_region(region, &n, &op, &entry, NULL) != HEDDLE_OK) return 0;
+  for (uint32_t k = 0; k < REF_OPERANDS && count < cap; k++) {
+    bool twice = false;
+    if ((op.in_place >> k & 1) == 0) continue;
+    for (uint64_t i = 0; i < count; i++) twice = twice || pairs[2 * i] == (int32_t)op.slot[k];
+    if (twice) continue;
+    pairs[2 * count] = (int32_t)op.slot[k];
+    pairs[2 * count + 1] = 0;
+    count++;
+  }
+  return count;
+}
+
+uint64_t ref_workspace(const heddle_pregion *region) {
+  (void)region; /* every kernel here gets by with its stack */
+  return 0;
+}
+
+double ref_cost_ns(const heddle_pregion *region) {
+  ref_node n;
+  ref_op op;
+  const ref_entry *entry;
+  return plan_region(region, &n, &op, &entry, NULL) == HEDDLE_OK ? op.cost_ns : 0;
+}
+
+heddle_status ref_prepare(const heddle_host *host, const heddle_pregion *region, ref_op **out, heddle_error *err) {
+  ref_node n;
+  ref_op planned;
+  const ref_entry *entry = NULL;
+  heddle_status s = plan_region(region, &n, &planned, &entry, err);
+  if (s != HEDDLE_OK) return s;
+  ref_op *op = host->alloc(host->ctx, sizeof *op + planned.tail_bytes, _Alignof(ref_op));
+  if (op == NULL) {
+    return p_fail(err, HEDDLE_ENOMEM, 0, "node '%s': no memory to prepare %s", n.node->name, n.node->op);
+  }
+  *op = planned;
+  op->host = host;
+  if (entry != NULL && entry->fill != NULL) entry->fill(&n, op);
+  *out = op;
+  return HEDDLE_OK;
+}
+
+void ref_free(ref_op *op) {
+  if (op != NULL) op->host->free(op->host->ctx, op);
+}
+
+void ref_run(const ref_op *op, void *const *inputs, void *const *outputs, void *workspace) {
+  op->kernel(op, inputs, outputs, workspace, 0, op->units);
+}
+
+/* Start of a part, without overflow: the first units % parts parts have one unit more. */
+static uint64_t part_start(uint64_t units, uint32_t part, uint32_t parts) {
+  uint64_t more = units % parts;
+  return units / parts * part + (part < more ? part : more);
+}
+
+void ref_run_range(const ref_op *op, void *const *inputs, void *const *outputs, void *workspace, uint32_t part,
+                   uint32_t parts) {
+  uint64_t first = part_start(op->units, part, parts), last = part_start(op->units, part + 1, parts);
+  if (first < last) op->kernel(op, inputs, outputs, workspace, first, last);
+}
+
+uint32_t ref_parts(const ref_op *op) {
+  return op->parts;
+}
+
+ref_kernel ref_op_kernel(const ref_op *op, uint64_t *units) {
+  *units = op->units;
+  return op->kernel;
+}

@@ -1,0 +1,57 @@
+/* Reference kernels: every operator in plain C, on row-major host memory, for one-node regions of ONNX's own domain,
+ * opsets 13 to 18. A plugin compiles these files into itself; nothing here knows a device.
+ *
+ * Layout tokens are not looked at: whoever calls has the operands row-major. Results do not depend on how the work is
+ * split, on the number of threads, or on where operands lie. Operands are aligned to their element. */
+#ifndef HEDDLE_PLUGINS_COMMON_REF_REF_H
+#define HEDDLE_PLUGINS_COMMON_REF_REF_H
+
+#include "heddle/plugin.h"
+
+typedef struct ref_op ref_op;
+
+/* What runs an op, or a part of it: the units [first, last) of its units. Any thread; parts of one op may run at the
+ * same time. Allocates nothing. */
+typedef void (*ref_kernel)(const ref_op *op, void *const *inputs, void *const *outputs, void *workspace, uint64_t first,
+                           uint64_t last);
+
+/* Can this one-node region run? HEDDLE_OK, or HEDDLE_EUNSUPPORTED with why: node, operator, dtype and opset are named.
+ * Pure. Any thread. */
+heddle_status ref_query(const heddle_pregion *region, heddle_error *err);
+
+/* Region inputs that are read at prepare time (constant shape operands): sets HEDDLE_INPUT_ABSORBED in
+ * flags[0..n_inputs), and 0 elsewhere. Pure. */
+void ref_input_flags(const heddle_pregion *region, uint32_t *flags);
+
+/* In-place pairs (region input index, region output index), two numbers a pair, at most cap pairs; returns how many
+ * were written. Pure. */
+uint64_t ref_in_place(const heddle_pregion *region, int32_t *pairs, uint64_t cap);
+
+/* Bytes of scratch memory that run needs. Pure. */
+uint64_t ref_workspace(const heddle_pregion *region);
+
+/* Estimated time on one core; 0 for a region that ref_query refuses. Pure. */
+double ref_cost_ns(const heddle_pregion *region);
+
+/* Makes an op from a region that ref_query takes; memory through host->alloc, which must outlive the op. The op is
+ * immutable, for any thread, and keeps nothing of the region. */
+heddle_status ref_prepare(const heddle_host *host, const heddle_pregion *region, ref_op **out, heddle_error *err);
+void ref_free(ref_op *op); /* takes NULL */
+
+/* Runs an op. inputs and outputs are addresses, one per region input and output: NULL for absent, absorbed or empty
+ * ones. On the calling thread; allocates nothing; complete on return. */
+void ref_run(const ref_op *op, void *const *inputs, void *const *outputs, void *workspace);
+
+/* The same in parts, for threads: part of parts, 0 <= part < parts. Together all parts do what ref_run does, to the
+ * bit, for any number of them. ref_parts is how many are worth having (1: do not split). */
+void ref_run_range(const ref_op *op, void *const *inputs, void *const *outputs, void *workspace, uint32_t part,
+                   uint32_t parts);
+uint32_t ref_parts(const ref_op *op);
+
+/* The kernel behind an op and how many units it has, for callers that save themselves the call through ref_run. */
+ref_kernel ref_op_kernel(const ref_op *op, uint64_t *units);
+
+/* Every operator, for heddle_op_table.list. */
+heddle_status ref_list(heddle_list_fn list, void *sink, heddle_error *err);
+
+#endif

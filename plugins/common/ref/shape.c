@@ -1,0 +1,137 @@
+/* Operators that only move bytes: Reshape, Flatten and Identity are one copy (none, in place), Concat copies row by
+ * row. They take any type whose elements fill whole bytes. */
+#include "ref_op.h"
+
+static void copy_bytes(const ref_op *op, void *const *inputs, void *const *outputs, void *workspace, uint64_t first,
+                       uint64_t last) {
+  const char *in = inputs[op->slot[0]];
+  char *out = outputs[0];
+  (void)workspace;
+  if (in != out && first < last) memcpy(out + first, in + first, last - first);
+}
+
+static heddle_status plan_copy(const ref_node *n, ref_op *op, heddle_error *err) {
+  uint64_t in = 0, out = 0;
+  char name[DTYPE_NAME_BYTES];
+  if (!dtype_equal(n->in[0]->dtype, n->out->dtype)) {
+    return ref_refuse(n, err, "the result is %s; it keeps its operand's type", dtype_name(n->out->dtype, name));
+  }
+  value_bytes(n->in[0], &in);
+  value_bytes(n->out, &out);
+  if (in != out) return ref_refuse_shape(n, err);
+  op->in_place = 1;
+  ref_set_work(op, copy_bytes, out, 0, 2.0 * (double)out);
+  return HEDDLE_OK;
+}
+
+/* The result's shape is known, so the operand that asked for it is not read, constant or not. */
+heddle_status ref_plan_reshape(const ref_node *n, ref_op *op, heddle_error *err) {
+  int64_t allow_zero = 0;
+  heddle_status s = attr_int(n->node, "allowzero", 0, &allow_zero, err);
+  if (s != HEDDLE_OK) return s;
+  if (!dtype_is(n->in[1]->dtype, HEDDLE_DTYPE_INT, 64) || n->in[1]->ndim != 1) {
+    return ref_refuse(n, err, "the shape operand must be a list of int64");
+  }
+  op->absorbed = 2;
+  return plan_copy(n, op, err);
+}
+
+heddle_status ref_plan_flatten(const ref_node *n, ref_op *op, heddle_error *err) {
+  int64_t axis = 1, rows = 1;
+  heddle_status s = attr_int(n->node, "axis", 1, &axis, err);
+  if (s != HEDDLE_OK) return s;
+  if (axis < -n->in[0]->ndim || axis > n->in[0]->ndim) {
+    return ref_refuse(n, err, "axis %lld of %d dimensions", (long long)axis, n->in[0]->ndim);
+  }
+  if (axis < 0) axis += n->in[0]->ndim;
+  heddle_pvalue before = *n->in[0];
+  uint64_t count = 0;
+  before.ndim = (int32_t)axis;
+  if (value_count(&before, &count)) rows = (int64_t)count;
+  if (n->out->ndim != 2 || n->out->shape[0] != rows) return ref_refuse_shape(n, err);
+  return plan_copy(n, op, err);
+}
+
+heddle_status ref_plan_identity(const ref_node *n, ref_op *op, heddle_error *err) {
+  if (!shape_equal(n->in[0], n->out)) return ref_refuse_shape(n, err);
+  return plan_copy(n, op, err);
+}
+
+/* ---------------------------------------------------------------- Concat */
+
+static void concat_rows(const ref_op *op, void *const *inputs, void *const *outputs, void *workspace, uint64_t first,
+                        uint64_t last) {
+  const ref_part *parts = ref_tail(op);
+  (void)workspace;
+  if (first >= last) return;
+  char *out = (char *)outputs[0] + first * op->u.concat.row;
+  for (uint64_t row = first; row < last; row++) {
+    for (uint64_t i = 0; i < op->u.concat.count; i++) {
+      const ref_part *p = &parts[i];
+      if (p->bytes == 0) continue;
+      memcpy(out, (const char *)inputs[p->slot] + row * p->bytes, p->bytes);
+      out += p->bytes;
+    }
+  }
+}
+
+/* Axis of a Concat counted from the front, as its plan found it right. */
+static int32_t concat_axis(const ref_node *n) {
+  int64_t axis = 0;
+  attr_int(n->node, "axis", 0, &axis, NULL);
+  return (int32_t)(axis < 0 ? axis + n->out->ndim : axis);
+}
+
+/* Bytes that a value has from dimension axis on. */
+static uint64_t row_bytes(const heddle_pvalue *value, int32_t axis) {
+  heddle_pvalue rest = *value;
+  uint64_t bytes = 0;
+  rest.shape += axis;
+  rest.ndim -= axis;
+  value_bytes(&rest, &bytes);
+  return bytes;
+}
+
+static bool concat_fits(const heddle_pvalue *in, const heddle_pvalue *out, int32_t axis) {
+  if (in->ndim != out->ndim) return false;
+  for (int32_t i = 0; i < out->ndim; i++) {
+    if (i != axis && in->shape[i] != out->shape[i]) return false;
+  }
+  return true;
+}
+
+heddle_status ref_plan_concat(const ref_node *n, ref_op *op, heddle_error *err) {
+  int64_t axis = 0, along = 0;
+  uint64_t bytes = 0, row = 0;
+  if (attr_find(n->node, "axis") == NULL) return ref_refuse(n, err, "attribute 'axis' is missing");
+  heddle_status s = attr_int(n->node, "axis", 0, &axis, err);
+  if (s != HEDDLE_OK) return s;
+  if (axis < -n->out->ndim || axis >= n->out->ndim) {
+    return ref_refuse(n, err, "axis %lld of %d dimensions", (long long)axis, n->out->ndim);
+  }
+  const int32_t at = concat_axis(n);
+  for (uint32_t k = 0; k < n->node->n_inputs; k++) {
+    const heddle_pvalue *in = node_input(n->region, n->node, k);
+    if (!dtype_equal(in->dtype, n->out->dtype)) return ref_refuse(n, err, "operand %u is of another type", k);
+    if (!concat_fits(in, n->out, at)) return ref_refuse(n, err, "operand %u does not fit the result's shape", k);
+    if (in->shape[at] > n->out->shape[at] - along) return ref_refuse(n, err, "operand %u is too long", k);
+    along += in->shape[at];
+  }
+  if (along != n->out->shape[at]) return ref_refuse(n, err, "the operands do not fill the result");
+  value_bytes(n->out, &bytes);
+  row = bytes > 0 ? row_bytes(n->out, at) : 0;
+  op->u.concat.count = n->node->n_inputs;
+  op->u.concat.row = row;
+  op->tail_bytes = n->node->n_inputs * sizeof(ref_part);
+  ref_set_work(op, concat_rows, row > 0 ? bytes / row : 0, 0, 2.0 * (double)bytes);
+  return HEDDLE_OK;
+}
+
+void ref_fill_concat(const ref_node *n, ref_op *op) {
+  ref_part *parts = ref_tail(op);
+  const int32_t axis = concat_axis(n);
+  for (uint32_t k = 0; k < n->node->n_inputs; k++) {
+    parts[k].slot = (uint64_t)region_input_slot(n->region, n->node->inputs[k]);
+    parts[k].bytes = row_bytes(node_input(n->region, n->node, k), axis);
+  }
+}

@@ -1,0 +1,135 @@
+/* Softmax along one axis, with the greatest element subtracted first. A unit is a row where the axis is the last one,
+ * else up to 16 neighbouring columns. The exponential is this file's own, so that it is the same everywhere and the
+ * compiler can vectorise it. */
+#include "ref_op.h"
+#include "sum.h"
+
+#include <math.h>
+
+enum { COLUMNS = 16 };
+
+/* Below it e^x is nothing in float32. Cut off in a loop of its own: with the branch inside, gcc does not vectorise. */
+#define LEAST (-104.0f)
+
+/* e^x for LEAST <= x <= 0 within 1 unit in the last place: x = n ln 2 + r with |r| <= ln 2 / 2, a polynomial for e^r, and 2^n as
+ * the product of two powers, so that results below the normal range come out right. NaN gives NaN. */
+static inline float exp_negative(float x) {
+  const float shift = 12582912.0f; /* 1.5 * 2^23: adding it rounds to an integer, which is then in the low bits */
+  uint32_t bits, half_bits;
+  float half, rest;
+  const float t = x * 1.44269504f + shift;
+  const float n = t - shift;
+  float r = x - n * 0.693359375f;
+  r = r - n * -2.12194440e-4f;
+  float p = 1.98756915e-4f;
+  p = p * r + 1.39819995e-3f;
+  p = p * r + 8.33345192e-3f;
+  p = p * r + 4.16657962e-2f;
+  p = p * r + 1.66666657e-1f;
+  p = p * r + 5.00000000e-1f;
+  p = p * r * r + r + 1.0f;
+  memcpy(&bits, &t, sizeof bits);
+  const uint32_t whole = bits - UINT32_C(0x4b400000); /* n, modulo 2^32; -150 <= n <= 0 */
+  const uint32_t low = (whole + 256) / 2;             /* n / 2 rounded, plus 128 */
+  half_bits = (low - 1) << 23;
+  memcpy(&half, &half_bits, sizeof half);
+  half_bits = (whole + 256 - low - 1) << 23;
+  memcpy(&rest, &half_bits, sizeof rest);
+  return p * half * rest;
+}
+
+/* The greatest element, NaN passed over: it comes out of the difference anyway. */
+static float greatest(const float *x, int64_t n) {
+  float lane[REF_SUM_LANES], most;
+  int64_t i = 0;
+  for (int j = 0; j < REF_SUM_LANES; j++) lane[j] = -INFINITY;
+  for (; i + REF_SUM_LANES <= n; i += REF_SUM_LANES) {
+    for (int j = 0; j < REF_SUM_LANES; j++) lane[j] = x[i + j] > lane[j] ? x[i + j] : lane[j];
+  }
+  most = lane[0];
+  for (int j = 1; j < REF_SUM_LANES; j++) most = lane[j] > most ? lane[j] : most;
+  for (; i < n; i++) most = x[i] > most ? x[i] : most;
+  return most;
+}
+
+static void softmax_rows(const ref_op *op, void *const *inputs, void *const *outputs, void *workspace, uint64_t first,
+                         uint64_t last) {
+  const int64_t n = op->u.softmax.n;
+  (void)workspace;
+  for (uint64_t row = first; row < last; row++) {
+    const float *in = (const float *)inputs[op->slot[0]] + row * (uint64_t)n;
+    float *out = (float *)outputs[0] + row * (uint64_t)n;
+    const float most = greatest(in, n);
+    for (int64_t i = 0; i < n; i++) {
+      const float x = in[i] - most;
+      out[i] = x < LEAST ? LEAST : x;
+    }
+    for (int64_t i = 0; i < n; i++) out[i] = exp_negative(out[i]);
+    const float sum = (float)ref_sum_f32(out, n);
+    for (int64_t i = 0; i < n; i++) out[i] /= sum;
+  }
+}
+
+static void softmax_columns(const ref_op *op, void *const *inputs, void *const *outputs, void *workspace,
+                            uint64_t first, uint64_t last) {
+  const int64_t n = op->u.softmax.n, inner = op->u.softmax.inner;
+  const uint64_t across = ((uint64_t)inner + COLUMNS - 1) / COLUMNS;
+  (void)workspace;
+  for (uint64_t unit = first; unit < last; unit++) {
+    const int64_t column = (int64_t)(unit % across) * COLUMNS;
+    const int64_t width = inner - column < COLUMNS ? inner - column : COLUMNS;
+    const int64_t start = (int64_t)(unit / across) * n * inner + column;
+    const float *in = (const float *)inputs[op->slot[0]] + start;
+    float *out = (float *)outputs[0] + start;
+    float most[COLUMNS];
+    double sum[COLUMNS] = {0};
+    for (int64_t c = 0; c < width; c++) most[c] = in[c];
+    for (int64_t i = 1; i < n; i++) {
+      for (int64_t c = 0; c < width; c++) most[c] = in[i * inner + c] > most[c] ? in[i * inner + c] : most[c];
+    }
+    for (int64_t i = 0; i < n; i++) {
+      float e[COLUMNS];
+      for (int64_t c = 0; c < width; c++) {
+        const float x = in[i * inner + c] - most[c];
+        e[c] = x < LEAST ? LEAST : x;
+      }
+      for (int64_t c = 0; c < width; c++) e[c] = exp_negative(e[c]);
+      for (int64_t c = 0; c < width; c++) {
+        out[i * inner + c] = e[c];
+        sum[c] += e[c];
+      }
+    }
+    for (int64_t i = 0; i < n; i++) {
+      for (int64_t c = 0; c < width; c++) out[i * inner + c] /= (float)sum[c];
+    }
+  }
+}
+
+heddle_status ref_plan_softmax(const ref_node *n, ref_op *op, heddle_error *err) {
+  ref_softmax *f = &op->u.softmax;
+  const heddle_pvalue *x = n->in[0];
+  int64_t axis = -1;
+  uint64_t count = 0;
+  heddle_status s = ref_want_float32(n, err);
+  if (s == HEDDLE_OK) s = attr_int(n->node, "axis", -1, &axis, err);
+  if (s != HEDDLE_OK) return s;
+  if (!shape_equal(x, n->out)) return ref_refuse_shape(n, err);
+  if (axis < -x->ndim || axis >= x->ndim) {
+    return ref_refuse(n, err, "axis %lld of %d dimensions", (long long)axis, x->ndim);
+  }
+  if (axis < 0) axis += x->ndim;
+  value_count(x, &count);
+  f->n = x->shape[axis];
+  f->inner = 1;
+  op->in_place = 1;
+  if (count == 0) {
+    ref_set_work(op, softmax_rows, 0, 0, 0);
+    return HEDDLE_OK;
+  }
+  for (int32_t i = (int32_t)axis + 1; i < x->ndim; i++) f->inner *= x->shape[i];
+  uint64_t outer = count / (uint64_t)f->n / (uint64_t)f->inner;
+  uint64_t across = ((uint64_t)f->inner + COLUMNS - 1) / COLUMNS;
+  if (f->inner == 1) ref_set_work(op, softmax_rows, outer, 15.0 * (double)count, 0);
+  else ref_set_work(op, softmax_columns, outer * across, 15.0 * (double)count, 0);
+  return HEDDLE_OK;
+}

@@ -1,0 +1,237 @@
+/* Operators: one-node regions through the reference kernels. bind resolves every operand to its address and the op to
+ * its kernel, so that run is one indirect call; an op with enough work is cut into parts for the host's threads. */
+#include "cpu.h"
+
+#include "plugins/common/ref/ref.h"
+#include "plugins/common/region.h"
+
+/* What bind must find behind an operand. bytes 0: no buffer is needed. */
+typedef struct operand {
+  uint64_t bytes, align;
+} operand;
+
+/* Immutable. operands: the inputs, then the outputs. */
+struct heddle_pop {
+  heddle_pdevice *dev;
+  ref_op *ref;
+  uint64_t workspace_bytes;
+  uint32_t n_inputs, n_outputs;
+  operand operands[];
+};
+
+/* addresses: of the inputs, then of the outputs. The members that run reads come first. */
+struct heddle_plaunch {
+  ref_kernel kernel;
+  const ref_op *ref;
+  void **inputs, **outputs;
+  void *workspace;
+  uint64_t units;
+  uint32_t parts, reserved;
+  heddle_pdevice *dev;
+  void *addresses[];
+};
+
+static void launch_free(heddle_plaunch *launch) {
+  if (launch == NULL) return;
+  heddle_pdevice *dev = launch->dev;
+  cpu_count(&dev->live_objects, -1);
+  dev->host->free(dev->host->ctx, launch);
+}
+
+static void op_free(heddle_pop *op) {
+  if (op == NULL) return;
+  heddle_pdevice *dev = op->dev;
+  cpu_count(&dev->live_objects, -1);
+  ref_free(op->ref);
+  dev->host->free(dev->host->ctx, op);
+}
+
+/* ---------------------------------------------------------------- query */
+
+static heddle_status check_layouts(const heddle_pregion *region, heddle_error *err) {
+  for (uint64_t i = 0; i < region->values.count; i++) {
+    const heddle_pvalue *value = region_value(region, (int64_t)i);
+    const heddle_pnode *node = region_node(region, 0);
+    if (value == NULL || value->layout == 0) continue;
+    return p_fail(err, HEDDLE_EUNSUPPORTED, 0, "node '%.200s': %.100s: cpu takes row-major operands only",
+                  node != NULL && node->name != NULL ? node->name : "",
+                  node != NULL && node->op != NULL ? node->op : "no operator");
+  }
+  return HEDDLE_OK;
+}
+
+static heddle_status op_query(heddle_pinstance *self, uint32_t index, const heddle_pregion *region,
+                              heddle_offer_fn offer, void *sink, heddle_error *err) {
+  enum { FEW = 16, PAIRS = 4 };
+  uint32_t few[FEW], *flags = few;
+  int32_t pairs[2 * PAIRS];
+  const heddle_host *host = self->host;
+  if (index != 0) return p_fail(err, HEDDLE_ENODEV, 0, "cpu:%u: there is one cpu device, cpu:0", index);
+  heddle_status s = check_layouts(region, err);
+  if (s == HEDDLE_OK) s = ref_query(region, err);
+  if (s != HEDDLE_OK) return s;
+
+  if (region->n_inputs > FEW) {
+    flags = host->alloc(host->ctx, region->n_inputs * sizeof *flags, _Alignof(uint32_t));
+    if (flags == NULL) return p_fail(err, HEDDLE_ENOMEM, 0, "cpu:0: no memory to query an operator");
+  }
+  ref_input_flags(region, flags);
+  heddle_poffer answer = {
+      .struct_size = sizeof answer,
+      .input_flags = flags,
+      .in_place = pairs,
+      .n_in_place = ref_in_place(region, pairs, PAIRS),
+      .workspace_bytes = ref_workspace(region),
+      .workspace_align = CPU_ALIGNMENT,
+      .cost_ns = ref_cost_ns(region),
+  };
+  s = offer(sink, &answer, err);
+  if (flags != few) host->free(host->ctx, flags);
+  return s;
+}
+
+static heddle_status op_list(heddle_pinstance *self, uint32_t index, heddle_list_fn list, void *sink,
+                             heddle_error *err) {
+  (void)self, (void)index;
+  return ref_list(list, sink, err);
+}
+
+/* ---------------------------------------------------------------- prepare */
+
+/* What bind must find for each operand; flags is scratch for as many as there are inputs. */
+static void set_operands(heddle_pop *op, const heddle_pregion *region, uint32_t *flags) {
+  ref_input_flags(region, flags);
+  for (uint32_t i = 0; i < op->n_inputs + op->n_outputs; i++) {
+    const bool is_input = i < op->n_inputs;
+    const heddle_pvalue *value = region_value(region, is_input ? region->inputs[i] : region->outputs[i - op->n_inputs]);
+    op->operands[i] = (operand){0, 1};
+    if (value == NULL || (is_input && (flags[i] & HEDDLE_INPUT_ABSORBED) != 0)) continue;
+    value_bytes(value, &op->operands[i].bytes);
+    op->operands[i].align = (uint64_t)value->dtype.bits / 8;
+  }
+}
+
+static heddle_status op_prepare(heddle_pdevice *dev, const heddle_pregion *region, uint32_t offer, heddle_pop **out,
+                                heddle_error *err) {
+  const heddle_host *host = dev->host;
+  const uint64_t count = (uint64_t)region->n_inputs + region->n_outputs;
+  void *memory = NULL, *flags = NULL;
+  if (offer != 0) return p_fail(err, HEDDLE_EINVAL, 0, "cpu:0: offer %u was not made", offer);
+  heddle_status s = check_layouts(region, err);
+  if (s == HEDDLE_OK) s = cpu_new(host, sizeof(heddle_pop) + count * sizeof(operand), "an operator", &memory, err);
+  if (s != HEDDLE_OK) return s;
+
+  heddle_pop *op = memory;
+  op->dev = dev;
+  op->n_inputs = region->n_inputs;
+  op->n_outputs = region->n_outputs;
+  s = ref_prepare(host, region, &op->ref, err);
+  if (s == HEDDLE_OK) s = cpu_new(host, (count + 1) * sizeof(uint32_t), "an operator", &flags, err);
+  if (s != HEDDLE_OK) {
+    ref_free(op->ref);
+    host->free(host->ctx, op);
+    return s;
+  }
+  op->workspace_bytes = ref_workspace(region);
+  set_operands(op, region, flags);
+  host->free(host->ctx, flags);
+  cpu_count(&dev->live_objects, 1);
+  *out = op;
+  return HEDDLE_OK;
+}
+
+/* ---------------------------------------------------------------- bind and run */
+
+/* The address of an operand, NULL for one that needs no buffer. */
+static heddle_status resolve(const operand *want, const heddle_pslice *slice, const char *what, uint32_t k, void **out,
+                             heddle_error *err) {
+  char *address = NULL;
+  *out = NULL;
+  if (want->bytes == 0) return HEDDLE_OK;
+  if (slice->buffer == NULL || slice->bytes < want->bytes) {
+    return p_fail(err, HEDDLE_EINVAL, 0, "cpu:0: %s %u of an operator needs %llu bytes and is given %llu", what, k,
+                  (unsigned long long)want->bytes, slice->buffer != NULL ? (unsigned long long)slice->bytes : 0);
+  }
+  heddle_status s = cpu_range(slice->buffer, slice->offset, slice->bytes, what, &address, err);
+  if (s != HEDDLE_OK) return s;
+  if (want->align > 1 && (uintptr_t)address % want->align != 0) {
+    return p_fail(err, HEDDLE_EINVAL, 0, "cpu:0: %s %u of an operator is not aligned to its element of %llu bytes",
+                  what, k, (unsigned long long)want->align);
+  }
+  *out = address;
+  return HEDDLE_OK;
+}
+
+static heddle_status resolve_all(const heddle_pop *op, const heddle_pbind *operands, heddle_plaunch *launch,
+                                 heddle_error *err) {
+  const operand workspace = {op->workspace_bytes, CPU_ALIGNMENT};
+  heddle_status s = resolve(&workspace, &operands->workspace, "workspace", 0, &launch->workspace, err);
+  for (uint32_t i = 0; i < op->n_inputs && s == HEDDLE_OK; i++) {
+    s = resolve(&op->operands[i], &operands->inputs[i], "input", i, &launch->inputs[i], err);
+  }
+  for (uint32_t i = 0; i < op->n_outputs && s == HEDDLE_OK; i++) {
+    s = resolve(&op->operands[op->n_inputs + i], &operands->outputs[i], "output", i, &launch->outputs[i], err);
+  }
+  return s;
+}
+
+static heddle_status op_bind(heddle_pop *op, heddle_pstream *stream, const heddle_pbind *operands, heddle_plaunch **out,
+                             heddle_error *err) {
+  const heddle_host *host = op->dev->host;
+  const uint64_t count = (uint64_t)op->n_inputs + op->n_outputs;
+  void *memory = NULL;
+  if (stream == NULL || stream->dev != op->dev) {
+    return p_fail(err, HEDDLE_EINVAL, 0, "cpu:0: an operator is bound to a stream of another device");
+  }
+  if (operands->n_inputs != op->n_inputs || operands->n_outputs != op->n_outputs) {
+    return p_fail(err, HEDDLE_EINVAL, 0, "cpu:0: an operator of %u inputs and %u outputs is given %u and %u",
+                  op->n_inputs, op->n_outputs, operands->n_inputs, operands->n_outputs);
+  }
+  heddle_status s = cpu_new(host, sizeof(heddle_plaunch) + count * sizeof(void *), "a launch", &memory, err);
+  if (s != HEDDLE_OK) return s;
+
+  heddle_plaunch *launch = memory;
+  launch->dev = op->dev;
+  launch->ref = op->ref;
+  launch->kernel = ref_op_kernel(op->ref, &launch->units);
+  launch->inputs = launch->addresses;
+  launch->outputs = launch->addresses + op->n_inputs;
+  launch->parts = ref_parts(op->ref);
+  const uint32_t threads = host->parallelism(host->ctx);
+  if (launch->parts > threads) launch->parts = threads;
+  s = resolve_all(op, operands, launch, err);
+  if (s != HEDDLE_OK) {
+    host->free(host->ctx, launch);
+    return s;
+  }
+  cpu_count(&op->dev->live_objects, 1);
+  *out = launch;
+  return HEDDLE_OK;
+}
+
+static void run_part(void *arg, uint32_t i, uint32_t n) {
+  const heddle_plaunch *launch = arg;
+  ref_run_range(launch->ref, launch->inputs, launch->outputs, launch->workspace, i, n);
+}
+
+static heddle_status op_run(heddle_plaunch *launch, heddle_error *err) {
+  (void)err;
+  if (launch->parts > 1) {
+    const heddle_host *host = launch->dev->host;
+    host->run_parallel(host->ctx, launch->parts, 0, run_part, launch, NULL);
+    return HEDDLE_OK;
+  }
+  launch->kernel(launch->ref, launch->inputs, launch->outputs, launch->workspace, 0, launch->units);
+  return HEDDLE_OK;
+}
+
+const heddle_op_table cpu_op_table = {
+    .struct_size = sizeof cpu_op_table,
+    .launch_free = launch_free,
+    .op_free = op_free,
+    .query = op_query,
+    .prepare = op_prepare,
+    .bind = op_bind,
+    .run = op_run,
+    .list = op_list,
+};

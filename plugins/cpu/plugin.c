@@ -1,0 +1,70 @@
+/* The cpu plugin: the host's processor as an inline device, on the reference kernels of plugins/common/ref. Here are
+ * the entry, the instance and the root table; each other table is in the file of its name. */
+#include "cpu.h"
+
+#include "plugins/common/pbuild.h"
+
+static void close_instance(heddle_pinstance *self) {
+  if (self != NULL) self->host->free(self->host->ctx, self);
+}
+
+static heddle_status open_instance(const heddle_host *host, heddle_pinstance **out, heddle_error *err) {
+  void *self = NULL;
+  heddle_status s = cpu_new(host, sizeof **out, "an instance", &self, err);
+  if (s != HEDDLE_OK) return s;
+  *out = self;
+  (*out)->host = host;
+  return HEDDLE_OK;
+}
+
+static heddle_status device_count(heddle_pinstance *self, uint32_t *out, heddle_error *err) {
+  (void)self, (void)err;
+  *out = 1;
+  return HEDDLE_OK;
+}
+
+static heddle_status device_describe(heddle_pinstance *self, uint32_t index, heddle_pdevice_desc *desc,
+                                     heddle_error *err) {
+  if (index != 0) return p_fail(err, HEDDLE_ENODEV, 0, "cpu:%u: there is one cpu device, cpu:0", index);
+  cpu_describe(self->host, desc);
+  return HEDDLE_OK;
+}
+
+static const heddle_plugin table = {
+    .struct_size = sizeof table,
+    .abi_major = HEDDLE_ABI_MAJOR,
+    .abi_minor = HEDDLE_ABI_MINOR,
+    .features = P_FEATURES,
+    .build = P_BUILD,
+    .name = "cpu",
+    .close_instance = close_instance,
+    .open_instance = open_instance,
+    .device_count = device_count,
+    .device_describe = device_describe,
+    .device = &cpu_device_table,
+    .memory = &cpu_memory_table,
+    .copy = &cpu_copy_table,
+    .stream = &cpu_stream_table,
+    .op = &cpu_op_table,
+    .timing = &cpu_timing_table,
+};
+
+const heddle_plugin *heddle_plugin_entry(const heddle_host *host, heddle_error *err) {
+  if (host == NULL || host->abi_major != HEDDLE_ABI_MAJOR) {
+    p_fail(err, HEDDLE_EABI, 0, "plugin cpu is built for ABI %d, the host has %d", HEDDLE_ABI_MAJOR,
+           host != NULL ? (int)host->abi_major : 0);
+    return NULL;
+  }
+  return &table;
+}
+
+heddle_status cpu_new(const heddle_host *host, uint64_t bytes, const char *what, void **out, heddle_error *err) {
+  void *p = host->alloc(host->ctx, bytes, _Alignof(max_align_t));
+  if (p == NULL) {
+    p_fail(err, HEDDLE_ENOMEM, 0, "cpu: no memory for %s (%llu bytes)", what, (unsigned long long)bytes);
+    return HEDDLE_ENOMEM;
+  }
+  memset(p, 0, bytes);
+  *out = p;
+  return HEDDLE_OK;
+}

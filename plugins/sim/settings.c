@@ -1,0 +1,232 @@
+/* Reading the settings: one table of keys says where each goes and what it may be. Text is checked here and nowhere
+ * else; the rest of sim sees numbers and switches. */
+#include "settings.h"
+
+#include "plugins/common/perror.h"
+
+#include <stddef.h>
+#include <string.h>
+
+enum { KIND_NUMBER, KIND_SWITCH, KIND_PEER, KIND_FAIL };
+
+typedef struct setting {
+  const char *key;
+  int kind;
+  size_t offset;
+  uint64_t fallback;
+  uint64_t min;
+  uint64_t max;
+  bool per_device; /* may be given to device.open */
+} setting;
+
+#define AT(member) offsetof(sim_settings, member)
+#define NUMBER(name, fallback, min, max, own) {#name, KIND_NUMBER, AT(name), fallback, min, max, own}
+#define SWITCH(name, fallback, own) {#name, KIND_SWITCH, AT(name), fallback, 0, 1, own}
+
+static const setting all[] = {
+    NUMBER(devices, 3, 1, SIM_MAX_DEVICES, false),
+    NUMBER(seed, 1, 0, UINT64_MAX, true),
+    NUMBER(delay_us, 0, 0, 1000000, true),
+    NUMBER(max_buffer_bytes, 0, 0, UINT64_MAX, false),
+    NUMBER(memory_bytes, 0, 0, UINT64_MAX, false),
+    NUMBER(import_alignment, 64, 1, 65536, false),
+    NUMBER(hang, 0, 0, UINT64_MAX, true),
+    {"peer", KIND_PEER, AT(peer), SIM_PEER_ON, 0, 0, false},
+    SWITCH(coherent, 1, false),
+    SWITCH(unified, 0, false),
+    SWITCH(import, 1, false),
+    SWITCH(views, 1, false),
+    SWITCH(capture, 1, false),
+    SWITCH(layouts, 1, false),
+    SWITCH(fuse, 0, false),
+    SWITCH(bare, 0, false),
+    SWITCH(needs_open, 0, false),
+    SWITCH(fence_wait, 1, false),
+    SWITCH(wait_before_signal, 1, false),
+    SWITCH(event_domains, 0, false),
+    SWITCH(external, 0, false),
+    {"fail", KIND_FAIL, 0, 0, 0, 0, true},
+};
+enum { N_SETTINGS = sizeof all / sizeof all[0] };
+
+static const char *const call_words[SIM_CALL_COUNT] = {
+#define SIM_CALL_WORD(name, word) word,
+    SIM_CALL_LIST(SIM_CALL_WORD)
+#undef SIM_CALL_WORD
+};
+
+/* Reads decimal digits at *text and moves it behind them; false where there are none or they do not fit. */
+static bool read_number(const char **text, uint64_t *out) {
+  const char *p = *text;
+  uint64_t n = 0;
+  if (*p < '0' || *p > '9') return false;
+  for (; *p >= '0' && *p <= '9'; p++) {
+    uint64_t digit = (uint64_t)(*p - '0');
+    if (n > (UINT64_MAX - digit) / 10) return false;
+    n = n * 10 + digit;
+  }
+  *text = p;
+  *out = n;
+  return true;
+}
+
+static bool read_switch(const char *text, bool *out) {
+  static const char *const on[] = {"1", "on", "yes", "true"}, *const off[] = {"0", "off", "no", "false"};
+  for (int i = 0; i < 4; i++) {
+    bool is_on = strcmp(text, on[i]) == 0;
+    if (!is_on && strcmp(text, off[i]) != 0) continue;
+    *out = is_on;
+    return true;
+  }
+  return false;
+}
+
+/* Moves *text behind word where that is what it begins with. */
+static bool skip(const char **text, const char *word) {
+  size_t n = strlen(word);
+  if (strncmp(*text, word, n) != 0) return false;
+  *text += n;
+  return true;
+}
+
+/* KIND:N, then "@DEVICE", ":async" and ":fault" in any order; *text is left at the comma or the end. */
+static bool read_rule(const char **text, sim_rule *rule) {
+  const char *colon = strchr(*text, ':');
+  uint64_t device;
+  memset(rule, 0, sizeof *rule);
+  rule->device = -1;
+  if (colon == NULL) return false;
+  size_t length = (size_t)(colon - *text);
+  int call = 0;
+  while (call < SIM_CALL_COUNT && (strlen(call_words[call]) != length || strncmp(call_words[call], *text, length) != 0))
+    call++;
+  if (call == SIM_CALL_COUNT) return false;
+  rule->call = (sim_call)call;
+  *text = colon + 1;
+  if (!read_number(text, &rule->n) || rule->n == 0) return false;
+  while (**text != '\0' && **text != ',') {
+    if (skip(text, "@")) {
+      if (!read_number(text, &device) || device >= SIM_MAX_DEVICES) return false;
+      rule->device = (int32_t)device;
+    } else if (skip(text, ":async")) {
+      rule->async = true;
+    } else if (skip(text, ":fault")) {
+      rule->fault = true;
+    } else {
+      return false;
+    }
+  }
+  return true;
+}
+
+static heddle_status read_rules(sim_settings *settings, const char *text, heddle_error *err) {
+  const char *p = text;
+  settings->n_rules = 0;
+  if (*p == '\0' || strcmp(p, "off") == 0 || strcmp(p, "0") == 0) return HEDDLE_OK;
+  for (;;) {
+    if (settings->n_rules == SIM_MAX_RULES) {
+      return p_fail(err, HEDDLE_ELIMIT, 0, "setting 'fail' of sim: '%s' has more than %d rules", text, SIM_MAX_RULES);
+    }
+    if (!read_rule(&p, &settings->rules[settings->n_rules])) {
+      return p_fail(err, HEDDLE_EINVAL, 0,
+                    "setting 'fail' of sim: '%s' is not a comma list of CALL:N, each with @DEVICE, :async or :fault "
+                    "behind it where wanted; the calls are those of docs/sim.md, N counts from 1",
+                    text);
+    }
+    settings->n_rules++;
+    if (*p == '\0') return HEDDLE_OK;
+    p++;
+  }
+}
+
+static heddle_status apply(const setting *s, const char *text, sim_settings *settings, heddle_error *err) {
+  char *member = (char *)settings + s->offset;
+  const char *p = text;
+  uint64_t number;
+  bool flag;
+  switch (s->kind) {
+  case KIND_NUMBER:
+    if (!read_number(&p, &number) || *p != '\0' || number < s->min || number > s->max) {
+      return p_fail(err, HEDDLE_EINVAL, 0, "setting '%s' of sim: '%s' is not a number from %llu to %llu", s->key, text,
+                    (unsigned long long)s->min, (unsigned long long)s->max);
+    }
+    memcpy(member, &number, sizeof number);
+    return HEDDLE_OK;
+  case KIND_SWITCH:
+    if (!read_switch(text, &flag)) {
+      return p_fail(err, HEDDLE_EINVAL, 0, "setting '%s' of sim: '%s' is neither 0 nor 1", s->key, text);
+    }
+    memcpy(member, &flag, sizeof flag);
+    return HEDDLE_OK;
+  case KIND_PEER:
+    if (strcmp(text, "lie") == 0) settings->peer = SIM_PEER_LIE;
+    else if (read_switch(text, &flag)) settings->peer = flag ? SIM_PEER_ON : SIM_PEER_OFF;
+    else return p_fail(err, HEDDLE_EINVAL, 0, "setting 'peer' of sim: '%s' is none of on, off, lie", text);
+    return HEDDLE_OK;
+  default: return read_rules(settings, text, err);
+  }
+}
+
+/* The rules that no single setting can state. */
+static heddle_status check(const sim_settings *s, heddle_error *err) {
+  if ((s->import_alignment & (s->import_alignment - 1)) != 0) {
+    return p_fail(err, HEDDLE_EINVAL, 0, "setting 'import_alignment' of sim: %llu is not a power of two",
+                  (unsigned long long)s->import_alignment);
+  }
+  for (uint32_t i = 0; i < s->n_rules; i++) {
+    if (s->rules[i].device >= 0 && (uint64_t)s->rules[i].device >= s->devices) {
+      return p_fail(err, HEDDLE_EINVAL, 0, "setting 'fail' of sim: there is no device %d of %llu", s->rules[i].device,
+                    (unsigned long long)s->devices);
+    }
+  }
+  return HEDDLE_OK;
+}
+
+heddle_status sim_settings_read(const heddle_host *host, sim_settings *out, heddle_error *err) {
+  char text[1024];
+  memset(out, 0, sizeof *out);
+  for (int i = 0; i < N_SETTINGS; i++) {
+    const setting *s = &all[i];
+    uint64_t number = s->fallback;
+    bool flag = s->fallback != 0;
+    if (s->kind == KIND_NUMBER) memcpy((char *)out + s->offset, &number, sizeof number);
+    if (s->kind == KIND_SWITCH) memcpy((char *)out + s->offset, &flag, sizeof flag);
+    if (s->kind == KIND_PEER) out->peer = SIM_PEER_ON;
+
+    int64_t length = host->config(host->ctx, s->key, text, sizeof text);
+    if (length < 0) continue;
+    if ((uint64_t)length >= sizeof text) {
+      return p_fail(err, HEDDLE_EINVAL, 0, "setting '%s' of sim is longer than %d characters", s->key,
+                    (int)sizeof text - 1);
+    }
+    heddle_status status = apply(s, text, out, err);
+    if (status != HEDDLE_OK) return status;
+  }
+  return check(out, err);
+}
+
+heddle_status sim_settings_override(sim_settings *settings, const heddle_pdevice_options *options, heddle_error *err) {
+  if (!HEDDLE_HAS(heddle_pdevice_options, options, settings) || options->settings.count == 0) return HEDDLE_OK;
+  for (uint64_t i = 0; i < options->settings.count; i++) {
+    heddle_pkeyvalue pair;
+    memcpy(&pair, (const char *)options->settings.data + i * options->settings.stride, sizeof pair);
+    int k = 0;
+    while (k < N_SETTINGS && strcmp(all[k].key, pair.key) != 0) k++;
+    if (k == N_SETTINGS) return p_fail(err, HEDDLE_EINVAL, 0, "sim has no setting '%s'; docs/sim.md lists them", pair.key);
+    if (!all[k].per_device) {
+      return p_fail(err, HEDDLE_EINVAL, 0,
+                    "setting '%s' of sim belongs to all its devices: give it to the context, not to one device", pair.key);
+    }
+    heddle_status status = apply(&all[k], pair.value, settings, err);
+    if (status != HEDDLE_OK) return status;
+  }
+  return check(settings, err);
+}
+
+bool sim_settings_switch(const heddle_host *host, const char *key, bool fallback) {
+  char text[16];
+  bool flag;
+  int64_t length = host->config(host->ctx, key, text, sizeof text);
+  if (length < 0 || (uint64_t)length >= sizeof text || !read_switch(text, &flag)) return fallback;
+  return flag;
+}

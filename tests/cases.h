@@ -1,0 +1,134 @@
+/* A test program: cmocka cases, each run in a process of its own.
+ *
+ *   program --list     prints a case a line, each followed by its labels; CTest reads this
+ *   program CASE       runs one case: exit 0 it passed, 1 it failed, 77 it was skipped
+ *   program            runs all of them, each by exec of itself
+ *
+ * A case is `static void name(void **state)`, and uses cmocka's assertions, on the thread that it was called on only.
+ * The file ends with the list, without a semicolon:
+ *
+ *   CASES(CASE(reads_a_graph), CASE_LABELS(two_threads_share_a_model, "threads slow"))
+ */
+#ifndef HEDDLE_TESTS_CASES_H
+#define HEDDLE_TESTS_CASES_H
+
+#include <errno.h>
+#include <setjmp.h>
+#include <signal.h>
+#include <spawn.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/types.h>
+#include <sys/wait.h>
+
+#include <cmocka.h>
+
+/* The build tree and the repository, as absolute paths. */
+#ifndef HEDDLE_TEST_BUILD
+#define HEDDLE_TEST_BUILD "."
+#endif
+#ifndef HEDDLE_TEST_SOURCE
+#define HEDDLE_TEST_SOURCE "."
+#endif
+
+#define CASES_SKIPPED 77
+
+typedef struct test_case {
+  const char *name;
+  void (*run)(void **state);
+  const char *labels;
+} test_case;
+
+#define CASE(name) \
+  { #name, name, "" }
+#define CASE_LABELS(name, labels) \
+  { #name, name, labels }
+#define CASES(...) \
+  int main(int argc, char **argv) { \
+    static const test_case all[] = {__VA_ARGS__}; \
+    return cases_main(argc, argv, all, sizeof all / sizeof all[0]); \
+  }
+
+/* Ends the case as skipped. The reason is printed and counted. */
+#define SKIP(reason) \
+  do { \
+    printf("skipped: %s\n", (reason)); \
+    cases_was_skipped = 1; \
+    skip(); \
+  } while (0)
+
+static volatile int cases_was_skipped;
+static const test_case *cases_current;
+
+/* cmocka catches the fatal signals, which hides them from sanitizers and from whoever wants a core dump: what was set
+ * before is put back while a case runs. */
+static const int cases_signals[] = {SIGFPE, SIGILL, SIGSEGV, SIGBUS, SIGSYS};
+static struct sigaction cases_actions[sizeof cases_signals / sizeof cases_signals[0]];
+
+static void cases_run_current(void **state) {
+  for (size_t i = 0; i < sizeof cases_signals / sizeof cases_signals[0]; i++)
+    sigaction(cases_signals[i], &cases_actions[i], NULL);
+  cases_current->run(state);
+}
+
+static int cases_run_here(const test_case *one) {
+  const struct CMUnitTest test = {one->name, cases_run_current, NULL, NULL, NULL};
+  for (size_t i = 0; i < sizeof cases_signals / sizeof cases_signals[0]; i++)
+    sigaction(cases_signals[i], NULL, &cases_actions[i]);
+  cases_current = one;
+  int failed = _cmocka_run_group_tests(one->name, &test, 1, NULL, NULL);
+  if (failed != 0) return 1;
+  return cases_was_skipped ? CASES_SKIPPED : 0;
+}
+
+static int cases_run_in_child(const char *name) {
+  extern char **environ;
+  char program[] = "/proc/self/exe", argument[256];
+  if (snprintf(argument, sizeof argument, "%s", name) >= (int)sizeof argument) return 1;
+  char *argv[] = {program, argument, NULL};
+  pid_t child;
+  int status;
+  if (posix_spawn(&child, program, NULL, NULL, argv, environ) != 0) return 1;
+  while (waitpid(child, &status, 0) < 0)
+    if (errno != EINTR) return 1;
+  return WIFEXITED(status) ? WEXITSTATUS(status) : 1;
+}
+
+static int cases_main(int argc, char **argv, const test_case *all, size_t count) {
+  /* The test program is not in a prefix, so the plugins are not beside it; and a user's own configuration is not
+   * part of a test. */
+  setenv("HEDDLE_BUILD", HEDDLE_TEST_BUILD, 0);
+  setenv("HEDDLE_PLUGIN_PATH", HEDDLE_TEST_BUILD "/lib/heddle/plugins", 0);
+  setenv("XDG_CONFIG_HOME", HEDDLE_TEST_BUILD "/tests/no-config", 1);
+
+  if (argc == 2 && strcmp(argv[1], "--list") == 0) {
+    for (size_t i = 0; i < count; i++)
+      printf("%s%s%s\n", all[i].name, all[i].labels[0] != '\0' ? " " : "", all[i].labels);
+    return 0;
+  }
+  if (argc == 2) {
+    for (size_t i = 0; i < count; i++)
+      if (strcmp(all[i].name, argv[1]) == 0) return cases_run_here(&all[i]);
+    fprintf(stderr, "no case '%s'; --list prints those there are\n", argv[1]);
+    return 2;
+  }
+  if (argc > 2) {
+    fprintf(stderr, "usage: %s [--list | CASE]\n", argv[0]);
+    return 2;
+  }
+
+  size_t failed = 0, skipped = 0;
+  for (size_t i = 0; i < count; i++) {
+    int status = cases_run_in_child(all[i].name);
+    if (status == CASES_SKIPPED) skipped++;
+    else if (status != 0) failed++;
+  }
+  printf("%zu passed, %zu failed, %zu skipped\n", count - failed - skipped, failed, skipped);
+  return failed != 0;
+}
+
+#endif

@@ -1,0 +1,100 @@
+"""heddle__prove against the oracle: they agree on random plans, on 5,000 mutants of them, and on real plans.
+timeout: 900"""
+
+import collections
+import json
+import os
+import pathlib
+import subprocess
+
+import pytest
+
+from . import mutate, oracle, plans
+
+MUTANTS, EACH_LABEL, PER_PLAN = 5000, 1000, 10
+NAMED = {"drop_wait", "move_wait", "overlap_ranges", "remove_copy", "redirect_copy", "drop_sync", "overwrite"}
+
+
+@pytest.fixture(scope="module")
+def prove():
+    """A function from plans to the answers of heddle__prove: "ok" or "refused: TEXT"."""
+    program = pathlib.Path(os.environ.get("HEDDLE_BUILD", "."), "bin", "prove_plan")
+    if not program.exists():
+        pytest.fail(f"{program} is not there: build the tests, and set HEDDLE_BUILD to the build folder")
+
+    def ask(some):
+        lines = "".join(json.dumps(plan, separators=(",", ":")) + "\n" for plan in some)
+        done = subprocess.run([program], input=lines, capture_output=True, text=True, timeout=600)
+        assert done.returncode == 0, done.stderr
+        answers = done.stdout.splitlines()
+        assert len(answers) == len(some)
+        assert all(a == "ok" or a.startswith("refused: ") for a in answers)
+        return answers
+
+    return ask
+
+
+@pytest.fixture(scope="module")
+def originals():
+    """Plans of 10 to 60 steps, as many as the mutants need."""
+    found, seed = [], 0
+    while len(found) < MUTANTS // PER_PLAN:
+        plan = plans.random_plan(seed)
+        if 10 <= len(plan["steps"]) <= 60:
+            found.append(plan)
+        seed += 1
+    return found
+
+
+def disagreements(names, some, answers):
+    """Plans that one of the two refuses and the other does not, as sentences."""
+    for name, plan, answer in zip(names, some, answers):
+        fault = oracle.first_fault(plan)
+        if (fault is None) != (answer == "ok"):
+            yield f"{name}: prove says '{answer}', the oracle '{fault or 'ok'}'"
+
+
+def test_random_plans_are_good(originals, prove):
+    assert all(answer == "ok" for answer in prove(originals))
+    assert [f for plan in originals for f in oracle.faults(plan)] == []
+
+
+def test_random_plans_use_everything(originals):
+    kinds = {s["kind"] for p in originals for s in p["steps"]}
+    assert {"op", "h2d", "d2h", "peer", "host_copy", "release", "acquire", "finish"} <= kinds
+    assert {p["in_flight"] for p in originals} == {1, 2, 3}
+    assert {a["mode"] for p in originals for s in p["steps"] for a in s["accesses"] if a["value"] == -1} == {
+        "read", "write", "release", "acquire"}
+    reused = sum(any(mutate.overlap(a, b) and a["value"] != b["value"] for i, (_, a) in enumerate(writes)
+                     for _, b in writes[i + 1:]) for writes in (mutate.accesses(p, "write") for p in originals))
+    assert reused > len(originals) / 2
+
+
+def test_they_agree_on_mutants(originals, prove):
+    made = [mutate.mutant(originals[seed // PER_PLAN], seed) for seed in range(MUTANTS)]
+    names = [f"mutant {seed} ({name})" for seed, (name, _) in enumerate(made)]
+    mutants = [plan for _, plan in made]
+    answers = prove(mutants)
+    assert list(disagreements(names, mutants, answers)) == []
+    labels = collections.Counter(answer == "ok" for answer in answers)
+    assert min(labels[True], labels[False]) >= EACH_LABEL, labels
+    alone = collections.Counter((name, answer == "ok") for (name, _), answer in zip(made, answers))
+    print(f"\n{labels[False]} refused, {labels[True]} ok; of one change alone (refused/ok):",
+          ", ".join(f"{k.__name__} {alone[k.__name__, False]}/{alone[k.__name__, True]}" for k in mutate.KINDS))
+    for name in NAMED | {"swap_in_stream"}:
+        assert alone[name, False] >= 10, f"{name} alone is hardly ever a fault"
+
+
+@pytest.mark.parametrize("first", range(0, 24, 8))
+def test_they_agree_on_real_plans(first, prove):
+    path, words = plans.tool()
+    if path is None:
+        pytest.skip(words)
+    pytest.importorskip("numpy")
+    real = list(plans.real_plans(path, range(first, first + 8)))
+    names, some = [name for name, _ in real], [plan for _, plan in real]
+    assert list(disagreements(names, some, prove(some))) == []
+    assert [f"{name}: {oracle.first_fault(plan)}" for name, plan in real if oracle.first_fault(plan)] == []
+    made = [mutate.mutant(plan, f"{first} {i} {k}") for i, plan in enumerate(some) for k in range(4)]
+    mutants = [plan for _, plan in made]
+    assert list(disagreements([name for name, _ in made], mutants, prove(mutants))) == []

@@ -1,0 +1,156 @@
+"""The C API through ctypes, just enough for tests: one process runs thousands of graphs that way.
+
+Needs HEDDLE_BUILD (the build folder); errors become HeddleError with the library's own words.
+"""
+import ctypes as c
+import os
+
+import numpy as np
+
+LIB = c.CDLL(os.path.join(os.environ["HEDDLE_BUILD"], "lib", "libheddle.so"))
+
+
+class Error(c.Structure):
+    _fields_ = [("status", c.c_int32), ("api_code", c.c_int32), ("text", c.c_char * 1016)]
+
+
+class DType(c.Structure):
+    _fields_ = [("code", c.c_uint8), ("bits", c.c_uint8), ("lanes", c.c_uint16)]
+
+
+class Setting(c.Structure):
+    _fields_ = [("key", c.c_char_p), ("value", c.c_char_p)]
+
+
+class ModelOptions(c.Structure):
+    _fields_ = [("struct_size", c.c_size_t), ("devices", c.c_char_p), ("place", c.POINTER(c.c_char_p)),
+                ("n_place", c.c_size_t), ("keep", c.POINTER(c.c_char_p)), ("n_keep", c.c_size_t),
+                ("flags", c.c_uint32), ("max_streams", c.c_uint32), ("max_programs", c.c_uint32),
+                ("reserved", c.c_uint32)]
+
+
+class HeddleError(Exception):
+    def __init__(self, status, text):
+        super().__init__(f"{status}: {text}")
+        self.status = status
+
+
+CODES = {"i": 0, "u": 1, "f": 2, "b": 6}
+NO_CAPTURE, IGNORE_ANNOTATIONS, NO_REUSE, SLOTS = 1, 2, 4, 8
+
+for name in ("heddle_tensor_data", "heddle_tensor_shape", "heddle_context_device", "heddle_tensor_retain"):
+    getattr(LIB, name).restype = c.c_void_p
+LIB.heddle_tensor_dtype.restype = DType
+LIB.heddle_tensor_bytes.restype = c.c_uint64
+LIB.heddle_tensor_ndim.restype = c.c_uint32
+LIB.heddle_executor_output_count.restype = c.c_uint32
+
+
+def call(name, *args):
+    error = Error()
+    status = getattr(LIB, name)(*args, c.byref(error))
+    if status != 0:
+        raise HeddleError(status, error.text.decode())
+
+
+def _out(name, *args):
+    p = c.c_void_p()
+    call(name, *args, c.byref(p))
+    return p
+
+
+class Context:
+    def __init__(self, **settings):
+        items = [(k.replace("__", "."), str(v)) for k, v in settings.items()]
+        array = (Setting * max(1, len(items)))(*[Setting(k.encode(), v.encode()) for k, v in items])
+        self.p = _out("heddle_context_create", array, c.c_size_t(len(items)), None, None)
+
+    def close(self):
+        LIB.heddle_context_release(self.p)
+
+
+def tensor(array):
+    """A tensor that wraps a numpy array; the array is kept alive by the caller."""
+    shape = (c.c_int64 * max(1, array.ndim))(*array.shape)
+    strides = (c.c_int64 * max(1, array.ndim))(*[s // array.itemsize for s in array.strides])
+    dtype = DType(CODES[array.dtype.kind], array.itemsize * 8, 1)
+    return _out("heddle_tensor_wrap", c.c_void_p(array.ctypes.data), dtype, shape, c.c_uint32(array.ndim), strides,
+                None, None)
+
+
+def numpy_of(t):
+    dtype = LIB.heddle_tensor_dtype(t)
+    kind = {v: k for k, v in CODES.items()}[dtype.code]
+    kind = np.dtype("bool") if kind == "b" else np.dtype(f"{kind}{dtype.bits // 8}")
+    ndim = LIB.heddle_tensor_ndim(t)
+    shape = (c.c_int64 * ndim).from_address(LIB.heddle_tensor_shape(t)) if ndim else []
+    raw = (c.c_char * LIB.heddle_tensor_bytes(t)).from_address(LIB.heddle_tensor_data(t)) if LIB.heddle_tensor_bytes(
+        t) else b""
+    return np.frombuffer(raw, dtype=kind).reshape(list(shape)).copy()
+
+
+class Params:
+    def __init__(self, blob):
+        self.p = _out("heddle_params_parse", blob, c.c_size_t(len(blob)), b"params", None)
+
+    def close(self):
+        LIB.heddle_params_release(self.p)
+
+
+class Graph:
+    def __init__(self, text):
+        data = text.encode()
+        self.p = _out("heddle_graph_parse", data, c.c_size_t(len(data)), b"graph", None)
+
+    def close(self):
+        LIB.heddle_graph_release(self.p)
+
+
+class Model:
+    def __init__(self, ctx, graph, params=None, devices=None, place=(), keep=(), flags=0, max_streams=0):
+        rules = (c.c_char_p * max(1, len(place)))(*[r.encode() for r in place])
+        kept = (c.c_char_p * max(1, len(keep)))(*[k.encode() for k in keep])
+        options = ModelOptions(c.sizeof(ModelOptions), devices.encode() if devices else None, rules, len(place), kept,
+                               len(keep), flags, max_streams, 0, 0)
+        self.p = _out("heddle_model_create", ctx.p, graph.p, params.p if params else None, c.byref(options))
+
+    def explain_json(self):
+        import json
+        text = c.c_char_p()
+        p = c.c_void_p()
+        call("heddle_model_explain", self.p, c.c_int(1), None, None, c.c_size_t(0), c.byref(p))
+        text = c.cast(p, c.c_char_p).value.decode()
+        LIB.heddle_free(p)
+        return json.loads(text)
+
+    def close(self):
+        LIB.heddle_model_release(self.p)
+
+
+class Executor:
+    def __init__(self, model):
+        self.p = _out("heddle_executor_create", model.p)
+
+    def set_input(self, name, array):
+        array = np.ascontiguousarray(array)
+        t = tensor(array)
+        try:
+            call("heddle_executor_set_input_by_name", self.p, name.encode(), t)
+        finally:
+            LIB.heddle_tensor_release(t)
+
+    def run(self, timeout_ns=60_000_000_000):
+        call("heddle_executor_run", self.p, c.c_uint64(timeout_ns))
+
+    def output(self, i):
+        t = _out("heddle_executor_view_output", self.p, c.c_uint32(i))
+        try:
+            return numpy_of(t)
+        finally:
+            LIB.heddle_tensor_release(t)
+
+    def outputs(self):
+        return [self.output(i) for i in range(LIB.heddle_executor_output_count(self.p))]
+
+    def close(self):
+        LIB.heddle_executor_release(self.p)

@@ -1,0 +1,7 @@
+"""Random graphs, seeds 375 to 499, on four placements over cpu and three sims. labels: slow timeout: 900
+"""
+import random_graphs
+
+
+def test_seeds():
+    random_graphs.check_sweep(375, 500, sim__delay_us=0)

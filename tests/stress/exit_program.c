@@ -1,0 +1,96 @@
+/* tests/stress/exit_program.c: ends while everything of Heddle's is alive: contexts, models, executors and pending runs.
+ * The word tells how; exit status 0 is right, any output or another status is not. */
+#include <pthread.h>
+#include <stdlib.h>
+
+#include "job.h"
+
+/* Reachable until the very end, as they would be in an application that does not tidy up. */
+static heddle_context *contexts[2];
+static job jobs[3];
+static heddle_executor *spare;
+
+static void must(heddle_status s, const heddle_error *err) {
+  if (s == HEDDLE_OK) return;
+  fprintf(stderr, "exit_program: %s\n", err->text);
+  _Exit(1);
+}
+
+/* One run is done, and one is pending on devices that are slow (or hang). */
+static void make_all(const char *key, const char *value) {
+  heddle_error err;
+  const heddle_setting settings[] = {{"log", "off"}, {key, value}};
+  must(heddle_context_create(settings, 2, NULL, NULL, &contexts[0], &err), &err);
+  must(heddle_context_create(settings, 1, NULL, NULL, &contexts[1], &err), &err);
+  for (int i = 0; i < 3; i++) {
+    must(job_model(contexts[i % 2], &jobs[i], NULL, 0, &err), &err);
+    must(job_executor(&jobs[i], (float)i, &err), &err);
+  }
+  must(heddle_executor_create(jobs[0].model, &spare, &err), &err);
+  must(job_run(&jobs[1], &err), &err);
+  must(heddle_executor_start(jobs[0].executor, &err), &err);
+  must(heddle_executor_start(jobs[2].executor, &err), &err);
+}
+
+static void *exits(void *arg) {
+  make_all("sim.delay_us", "200000");
+  (void)arg;
+  exit(0);
+}
+
+static void *makes(void *arg) {
+  make_all("sim.delay_us", "200000");
+  (void)arg;
+  return NULL;
+}
+
+static void *exits_later(void *arg) {
+  (void)arg;
+  job_sleep_ms(50);
+  exit(0);
+}
+
+static pthread_t start(void *(*body)(void *)) {
+  pthread_t thread;
+  if (pthread_create(&thread, NULL, body, NULL) == 0) return thread;
+  fprintf(stderr, "exit_program: no thread\n");
+  _Exit(1);
+}
+
+int main(int argc, char **argv) {
+  const char *how = argc == 2 ? argv[1] : "";
+  heddle_error err;
+  if (strcmp(how, "return") == 0) {
+    make_all("sim.delay_us", "200000");
+    return 0;
+  }
+  if (strcmp(how, "exit") == 0) {
+    make_all("sim.delay_us", "200000");
+    exit(0);
+  }
+  if (strcmp(how, "hung") == 0) { /* a completion that never comes */
+    make_all("sim.0.hang", "20");
+    for (int i = 0; i < 30 && heddle_executor_run(jobs[0].executor, JOB_SECOND / 10, &err) != HEDDLE_ETIMEOUT; i++) {}
+    return 0;
+  }
+  if (strcmp(how, "thread") == 0) { /* all is made, and exit called, in another thread, while this one waits */
+    pthread_join(start(exits), NULL);
+    return 1;
+  }
+  if (strcmp(how, "thread-gone") == 0) { /* made in a thread that has ended */
+    pthread_join(start(makes), NULL);
+    return 0;
+  }
+  if (strcmp(how, "waiting") == 0) { /* exit in a thread while this one is in the middle of runs */
+    make_all("sim.delay_us", "20000");
+    start(exits_later);
+    for (;;) heddle_executor_run(jobs[1].executor, HEDDLE_FOREVER, &err);
+  }
+  if (strcmp(how, "main-gone") == 0) { /* the main thread ends first */
+    make_all("sim.delay_us", "200000");
+    start(exits_later);
+    pthread_exit(NULL);
+  }
+  fprintf(stderr, "exit_program: unknown word '%s'\n", how);
+  return 2;
+}

@@ -1,0 +1,92 @@
+#!/usr/bin/env python3
+"""Checks the rules of the house that a compiler does not: check_tree.py REPOSITORY
+
+- data flows one way: which folder may include which
+- clients (bindings, tools, examples) use the installed public headers only; plugins use plugin.h and plugins/common
+- core/ names no vendor, but for a table of DLPack's type names (from a line with "DLPack type names" to its "};")
+- no source is longer than 1,000 lines
+"""
+
+import pathlib
+import re
+import sys
+
+LONGEST = 1000
+VENDORS = re.compile(r"(?<![a-z])(cuda|opencl|vulkan|rocm|hip)(?![a-z])", re.IGNORECASE)
+INCLUDE = re.compile(r'^\s*#\s*include\s*"([^"]+)"')
+SOURCES = {".c", ".h", ".cc", ".cl", ".py", ".cmake"}
+
+# What a folder may include with quotes, by the first part of the path; itself is always allowed.
+MAY_INCLUDE = {
+    "include": {"heddle"},
+    "core": {"heddle"},
+    "modules": {"heddle", "core"},
+    "graph": {"heddle", "core"},
+    "executor": {"heddle", "core", "graph", "modules"},
+    "frontends": {"heddle", "core", "graph"},
+    "bindings": {"heddle"},
+    "tools": {"heddle"},
+    "examples": {"heddle"},
+}
+
+
+def sources(root):
+    for folder in sorted(p for p in root.iterdir() if p.is_dir() and not p.name.startswith(".") and p.name != "build"):
+        for path in sorted(folder.rglob("*")):
+            if path.is_file() and path.suffix in SOURCES:
+                yield path.relative_to(root)
+
+
+def check_include(root, path, target):
+    top = path.parts[0]
+    local = (root / path.parent / target).exists()
+    if top == "plugins":
+        mine = path.parts[1]
+        if target == "heddle/plugin.h" or target.startswith(("plugins/common/", f"plugins/{mine}/")):
+            return None
+        inside = (root / path.parent / target).resolve()
+        allowed = (root / "plugins" / mine, root / "plugins" / "common")
+        if local and any(inside.is_relative_to(folder.resolve()) for folder in allowed):
+            return None
+        if (root / target).exists() or (root / "include" / target).exists() or local:
+            return "a plugin includes heddle/plugin.h, its own files and plugins/common only"
+        return None
+    if top not in MAY_INCLUDE:
+        return None
+    if local and (root / path.parent / target).resolve().is_relative_to((root / top).resolve()):
+        return None
+    first = target.split("/")[0]
+    if first == top or first in MAY_INCLUDE[top]:
+        return "plugin.h is for plugins" if top in ("tools", "examples") and target == "heddle/plugin.h" else None
+    return f"{top}/ may include {', '.join(sorted(MAY_INCLUDE[top]))} only"
+
+
+def check_file(root, path):
+    lines = (root / path).read_text(encoding="utf-8").splitlines()
+    if len(lines) > LONGEST:
+        yield f"{path}: {len(lines)} lines; a source has at most {LONGEST}"
+    in_table = False
+    for number, line in enumerate(lines, 1):
+        found = INCLUDE.match(line)
+        if found and path.suffix in (".c", ".h", ".cc"):
+            problem = check_include(root, path, found[1])
+            if problem:
+                yield f'{path}:{number}: includes "{found[1]}": {problem}'
+        if path.parts[0] == "core":
+            in_table = in_table or "DLPack type names" in line
+            vendor = VENDORS.search(line)
+            if vendor and not in_table:
+                yield f"{path}:{number}: names a vendor's API, '{vendor[0]}'"
+            if line.strip() == "};":
+                in_table = False
+
+
+def main():
+    root = pathlib.Path(sys.argv[1]).resolve()
+    problems = [problem for path in sources(root) for problem in check_file(root, path)]
+    print("\n".join(problems) if problems else "the tree keeps its rules")
+    return 1 if problems else 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())

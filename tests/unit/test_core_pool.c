@@ -1,0 +1,133 @@
+/* The thread pool: every task once, gangs that are really concurrent, nesting, several callers.
+ * labels: threads */
+#include <pthread.h>
+#include <sched.h>
+#include <signal.h>
+
+#include "cases.h"
+#include "core/context.h"
+#include "core/thread.h"
+
+typedef struct job {
+  atomic_uint ran[64];
+  atomic_uint arrived;
+  atomic_uint nested_n;
+  atomic_uint signals_open;
+  heddle__pool *pool;
+} job;
+
+static void mark(void *arg, uint32_t i, uint32_t n) {
+  job *j = arg;
+  if (i < n) atomic_fetch_add(&j->ran[i], 1);
+}
+
+static void every_task_runs_once(void **state) {
+  (void)state;
+  heddle__pool *pool;
+  assert_int_equal(heddle__pool_create(4, &pool, NULL), HEDDLE_OK);
+  for (uint32_t n = 0; n <= 64; n++) {
+    job j = {.pool = pool};
+    uint32_t granted = 99;
+    heddle__pool_run(pool, n, 0, mark, &j, &granted);
+    assert_int_equal(granted, n);
+    for (uint32_t i = 0; i < 64; i++) assert_int_equal(atomic_load(&j.ran[i]), i < n ? 1 : 0);
+  }
+  heddle__pool_release(pool);
+}
+
+/* Returns only when all n are here: it would hang if they did not run at the same time. */
+static void meet(void *arg, uint32_t i, uint32_t n) {
+  job *j = arg;
+  atomic_fetch_add(&j->ran[i], 1);
+  atomic_fetch_add(&j->arrived, 1);
+  while (atomic_load(&j->arrived) < n) sched_yield();
+}
+
+static void *gangs(void *arg) {
+  heddle__pool *pool = arg;
+  for (int k = 0; k < 100; k++) {
+    job j = {.pool = pool};
+    uint32_t granted = 0;
+    heddle__pool_run(pool, 16, HEDDLE_PARALLEL_CONCURRENT, meet, &j, &granted);
+    if (granted != 4 || atomic_load(&j.arrived) != 4) return arg;
+    job plain = {.pool = pool};
+    heddle__pool_run(pool, 16, 0, mark, &plain, NULL);
+    for (int i = 0; i < 16; i++)
+      if (atomic_load(&plain.ran[i]) != 1) return arg;
+  }
+  return NULL;
+}
+
+static void gangs_of_two_callers_do_not_mix(void **state) {
+  (void)state;
+  heddle__pool *pool;
+  pthread_t other;
+  void *bad;
+  assert_int_equal(heddle__pool_create(4, &pool, NULL), HEDDLE_OK);
+  assert_int_equal(heddle__thread_start(&other, gangs, pool, "test", NULL), HEDDLE_OK);
+  assert_null(gangs(pool));
+  pthread_join(other, &bad);
+  assert_null(bad);
+  heddle__pool_release(pool);
+}
+
+static void nest(void *arg, uint32_t i, uint32_t n) {
+  job *j = arg;
+  uint32_t granted = 0;
+  job inner = {.pool = j->pool};
+  (void)i;
+  (void)n;
+  heddle__pool_run(j->pool, 8, HEDDLE_PARALLEL_CONCURRENT, meet, &inner, &granted);
+  atomic_fetch_add(&j->nested_n, granted);
+  heddle__pool_run(j->pool, 8, 0, mark, &inner, &granted);
+  atomic_fetch_add(&j->nested_n, granted);
+}
+
+static void a_nested_call_runs_alone(void **state) {
+  (void)state;
+  heddle__pool *pool;
+  assert_int_equal(heddle__pool_create(3, &pool, NULL), HEDDLE_OK);
+  job j = {.pool = pool};
+  heddle__pool_run(pool, 10, 0, nest, &j, NULL);
+  assert_int_equal(atomic_load(&j.nested_n), 20);
+  heddle__pool_release(pool);
+}
+
+static void one_thread_is_enough(void **state) {
+  (void)state;
+  heddle__pool *pool;
+  assert_int_equal(heddle__pool_create(1, &pool, NULL), HEDDLE_OK);
+  job j = {.pool = pool};
+  uint32_t granted = 0;
+  heddle__pool_run(pool, 8, HEDDLE_PARALLEL_CONCURRENT, meet, &j, &granted);
+  assert_int_equal(granted, 1);
+  heddle__pool_run(pool, 8, 0, mark, &j, &granted);
+  assert_int_equal(granted, 8);
+  assert_int_equal(heddle__pool_threads(pool), 1);
+  heddle__pool_release(pool);
+}
+
+static void look_at_mask(void *arg, uint32_t i, uint32_t n) {
+  job *j = arg;
+  sigset_t mask;
+  pthread_sigmask(SIG_SETMASK, NULL, &mask);
+  if (i != 0 && sigismember(&mask, SIGINT) == 0) atomic_fetch_add(&j->signals_open, 1);
+  meet(arg, i, n);
+}
+
+static void workers_block_signals(void **state) {
+  (void)state;
+  heddle__pool *pool;
+  sigset_t mask;
+  assert_int_equal(heddle__pool_create(2, &pool, NULL), HEDDLE_OK);
+  job j = {.pool = pool};
+  heddle__pool_run(pool, 2, HEDDLE_PARALLEL_CONCURRENT, look_at_mask, &j, NULL);
+  /* One of the two ran here, with signals open; index 0 or 1. */
+  assert_true(atomic_load(&j.signals_open) <= 1);
+  pthread_sigmask(SIG_SETMASK, NULL, &mask);
+  assert_int_equal(sigismember(&mask, SIGINT), 0);
+  heddle__pool_release(pool);
+}
+
+CASES(CASE(every_task_runs_once), CASE(gangs_of_two_callers_do_not_mix), CASE(a_nested_call_runs_alone),
+      CASE(one_thread_is_enough), CASE(workers_block_signals))

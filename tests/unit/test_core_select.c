@@ -1,0 +1,139 @@
+/* The default list and lists of names, on devices made up here. */
+#include "cases.h"
+#include "core/alloc.h"
+#include "core/registry.h"
+
+static heddle__plugin *plugin(heddle_context *ctx, const char *name, const char *reason) {
+  heddle__plugin *p = heddle__alloc(1, sizeof *p);
+  p->ctx = ctx;
+  snprintf(p->name, sizeof p->name, "%s", name);
+  p->path = heddle__format("/p/libheddle_plugin_%s.so", name);
+  p->reason = reason != NULL ? heddle__strdup(reason) : NULL;
+  ctx->plugins.data = heddle__grow(ctx->plugins.data, ctx->plugins.count, ctx->plugins.count + 1, sizeof(void *));
+  ctx->plugins.data[ctx->plugins.count++] = p;
+  return p;
+}
+
+static int32_t type_of(const char *name) {
+  if (strcmp(name, "cuda") == 0) return HEDDLE_DEVICE_CUDA;
+  if (strcmp(name, "vulkan") == 0) return HEDDLE_DEVICE_VULKAN;
+  if (strcmp(name, "opencl") == 0) return HEDDLE_DEVICE_OPENCL;
+  return strcmp(name, "cpu") == 0 ? HEDDLE_DEVICE_CPU : HEDDLE_DEVICE_EXT;
+}
+
+static heddle_device *device(heddle__plugin *p, uint64_t caps, uint8_t uuid, uint32_t bus) {
+  heddle_context *ctx = p->ctx;
+  heddle_device *d = heddle__alloc(1, sizeof *d);
+  d->ctx = ctx;
+  d->plugin = p;
+  d->desc.type = type_of(p->name);
+  d->index = p->n_devices++;
+  d->ordinal = (uint32_t)ctx->n_devices;
+  d->desc.caps = caps;
+  d->desc.uuid[3] = uuid;
+  d->desc.pci_domain = d->desc.pci_device = d->desc.pci_function = bus == UINT32_MAX ? UINT32_MAX : 0;
+  d->desc.pci_bus = bus;
+  snprintf(d->name, sizeof d->name, "%s:%u", p->name, (unsigned)d->index);
+  ctx->devices = heddle__grow(ctx->devices, ctx->n_devices, ctx->n_devices + 1, sizeof(void *));
+  return ctx->devices[ctx->n_devices++] = d;
+}
+
+static heddle_context *context(void) {
+  heddle_context *ctx;
+  heddle_error err;
+  const heddle_setting none[] = {{"plugins", "off"}};
+  assert_int_equal(heddle_context_create(none, 1, NULL, NULL, &ctx, &err), HEDDLE_OK);
+  heddle__free(ctx->defaults);
+  ctx->defaults = NULL;
+  return ctx;
+}
+
+static void finish(heddle_context *ctx) {
+  for (size_t i = 0; i < ctx->n_devices; i++) heddle__free(ctx->devices[i]);
+  ctx->n_devices = 0;
+  heddle_context_release(ctx);
+  assert_int_equal(heddle__alloc_live(), 0);
+}
+
+static const char *names(heddle_device **list, size_t n) {
+  static char text[256];
+  text[0] = '\0';
+  for (size_t i = 0; i < n; i++) strcat(strcat(text, i > 0 ? " " : ""), list[i]->name);
+  return text;
+}
+
+static void defaults_take_one_api_for_each_device(void **state) {
+  (void)state;
+  heddle_context *ctx = context();
+  heddle_device *out[16];
+  size_t n;
+  const char *origin;
+  heddle__plugin *cpu = plugin(ctx, "cpu", NULL), *npu = plugin(ctx, "npu", NULL),
+                 *opencl = plugin(ctx, "opencl", NULL);
+  heddle__plugin *sim = plugin(ctx, "sim", NULL), *vulkan = plugin(ctx, "vulkan", NULL),
+                 *cuda = plugin(ctx, "cuda", NULL);
+  device(cpu, HEDDLE_CAP_INLINE | HEDDLE_CAP_HOST_CORES, 0, UINT32_MAX);
+  device(npu, 0, 0, UINT32_MAX);
+  heddle_device *by_bus = device(opencl, 0, 0, 3), *by_uuid = device(opencl, 0, 9, 7);
+  heddle_device *pocl = device(opencl, HEDDLE_CAP_HOST_CORES, 0, UINT32_MAX);
+  device(opencl, 0, 0, UINT32_MAX);
+  device(sim, HEDDLE_CAP_HOST_CORES, 0, UINT32_MAX);
+  device(vulkan, 0, 9, 8); /* the bus may be told otherwise; the UUID counts */
+  device(cuda, 0, 0, 3);
+  device(cuda, 0, 5, 4);
+  assert_int_equal(heddle__defaults_init(ctx, NULL), HEDDLE_OK);
+  assert_int_equal(heddle_context_select(ctx, NULL, out, 16, &n, &origin, NULL), HEDDLE_OK);
+  assert_string_equal(names(out, n), "cuda:0 cuda:1 vulkan:0 opencl:3 npu:0 cpu:0");
+  assert_string_equal(origin, "default");
+  assert_non_null(strstr(by_bus->reason, "cuda:0"));
+  assert_non_null(strstr(by_uuid->reason, "vulkan:0"));
+  assert_non_null(strstr(pocl->reason, "only when named"));
+  assert_int_equal(heddle_context_select(ctx, NULL, out, 2, &n, NULL, NULL), HEDDLE_OK);
+  assert_int_equal(n, 6); /* how many there are, though two were written */
+  finish(ctx);
+}
+
+static void lists_keep_their_order(void **state) {
+  (void)state;
+  heddle_context *ctx = context();
+  heddle_device *out[16];
+  size_t n;
+  heddle__plugin *cpu = plugin(ctx, "cpu", NULL), *sim = plugin(ctx, "sim", NULL);
+  device(cpu, HEDDLE_CAP_INLINE, 0, UINT32_MAX);
+  device(sim, HEDDLE_CAP_HOST_CORES, 0, UINT32_MAX);
+  device(sim, HEDDLE_CAP_HOST_CORES, 0, UINT32_MAX);
+  assert_int_equal(heddle__defaults_init(ctx, NULL), HEDDLE_OK);
+  assert_int_equal(heddle_context_select(ctx, "sim:1, cuda:0?,cpu,sim,cpu:0 ,npu?", out, 16, &n, NULL, NULL),
+                   HEDDLE_OK);
+  assert_string_equal(names(out, n), "sim:1 cpu:0 sim:0");
+  heddle_device *one;
+  assert_int_equal(heddle_context_find_device(ctx, "sim:1", &one, NULL), HEDDLE_OK);
+  assert_string_equal(one->name, "sim:1");
+  finish(ctx);
+}
+
+static void what_is_missing_is_told(void **state) {
+  (void)state;
+  heddle_context *ctx = context();
+  heddle_device *out[16], *one;
+  heddle_error err;
+  size_t n;
+  heddle__plugin *cpu = plugin(ctx, "cpu", NULL);
+  plugin(ctx, "opencl", "libOpenCL.so.1 is not installed");
+  device(cpu, HEDDLE_CAP_INLINE, 0, UINT32_MAX);
+  assert_int_equal(heddle__defaults_init(ctx, NULL), HEDDLE_OK);
+  assert_int_equal(heddle_context_select(ctx, "opencl:1,cpu", out, 16, &n, NULL, &err), HEDDLE_ENODEV);
+  assert_non_null(strstr(err.text, "'opencl:1' (call)"));
+  assert_non_null(strstr(err.text, "there is cpu:0"));
+  assert_non_null(strstr(err.text, "libOpenCL.so.1 is not installed"));
+  assert_int_equal(heddle_context_find_device(ctx, "cpu:7", &one, &err), HEDDLE_ENODEV);
+  assert_int_equal(heddle_context_select(ctx, "a?,b?", out, 16, &n, NULL, &err), HEDDLE_ENODEV);
+  assert_int_equal(heddle_context_select(ctx, "off", out, 16, &n, NULL, &err), HEDDLE_ENODEV);
+  static const char *const wrong[] = {"",   ",",   "cpu,",         "?",     "cpu:",  "cpu:x",
+                                      ":0", "CPU", "cpu:12345678", "cpu 0", "cpu:-1"};
+  for (size_t i = 0; i < sizeof wrong / sizeof wrong[0]; i++)
+    if (heddle_context_select(ctx, wrong[i], out, 16, &n, NULL, &err) != HEDDLE_EINVAL) fail_msg("'%s'", wrong[i]);
+  finish(ctx);
+}
+
+CASES(CASE(defaults_take_one_api_for_each_device), CASE(lists_keep_their_order), CASE(what_is_missing_is_told))

@@ -1,0 +1,205 @@
+/* tools/devices.c: heddle devices: what is here, which of it is used by default, and why the rest is not. */
+#include <inttypes.h>
+#include <stdio.h>
+#include <string.h>
+
+#include "session.h"
+#include "text.h"
+
+static const option known[] = {
+    {"all", OPTION_FLAG, NULL, offsetof(options, all), "more of each device, every plugin file, every setting"},
+    {"json", OPTION_FLAG, NULL, offsetof(options, json), "one JSON object with all of it"},
+    OPTION_SET,
+    OPTION_HELP,
+    OPTION_END};
+
+static const char *const keys[] = {"devices", "plugins", "plugin_path", "config", "log", "threads"};
+enum { N_KEYS = sizeof keys / sizeof keys[0] };
+
+static const struct {
+  uint64_t bit;
+  const char *word;
+} caps[] = {{HEDDLE_CAP_INLINE, "inline"},
+            {HEDDLE_CAP_HOST_CORES, "host_cores"},
+            {HEDDLE_CAP_UNIFIED, "unified"},
+            {HEDDLE_CAP_NONCOHERENT, "noncoherent"},
+            {HEDDLE_CAP_WAIT_BEFORE_SIGNAL, "wait_before_signal"}};
+
+static heddle_device_info info_of(heddle_context *ctx, size_t i) {
+  heddle_device_info info = {.struct_size = sizeof info};
+  heddle_device *dev = heddle_context_device(ctx, i);
+  if (heddle_device_get_info(dev, &info, NULL) != HEDDLE_OK)
+    info = (heddle_device_info){.name = heddle_device_name(dev),
+                                .plugin = "",
+                                .product = "",
+                                .driver = "",
+                                .reason = "it cannot be described",
+                                .pci = {UINT32_MAX, 0, 0, 0}};
+  return info;
+}
+
+static bool has_uuid(const heddle_device_info *info) {
+  static const uint8_t none[16] = {0};
+  return memcmp(info->uuid, none, sizeof none) != 0;
+}
+
+static void uuid_text(const heddle_device_info *info, char out[40]) {
+  size_t used = 0;
+  for (int i = 0; i < 16; i++) {
+    bool dash = i == 4 || i == 6 || i == 8 || i == 10;
+    used += (size_t)snprintf(out + used, 40 - used, "%s%02x", dash ? "-" : "", info->uuid[i]);
+  }
+}
+
+static void pci_text(const heddle_device_info *info, char out[40]) {
+  snprintf(out, 40, "%04" PRIx32 ":%02" PRIx32 ":%02" PRIx32 ".%" PRIu32, info->pci[0], info->pci[1], info->pci[2],
+           info->pci[3]);
+}
+
+/* ---- JSON */
+
+static json_t *device_object(const heddle_device_info *info) {
+  char text[40];
+  json_t *words = json_array();
+  for (size_t i = 0; i < sizeof caps / sizeof caps[0]; i++)
+    if (info->caps & caps[i].bit) json_array_append_new(words, json_string(caps[i].word));
+  json_t *o = json_pack("{so so so so sb so sI sI sI si si so}", "name", json_words(info->name), "plugin",
+                        json_words(info->plugin), "product", json_words(info->product), "driver",
+                        json_words(info->driver), "default", info->is_default != 0, "reason", json_words(info->reason),
+                        "memory_bytes", (json_int_t)info->memory_bytes, "max_buffer_bytes",
+                        (json_int_t)info->max_buffer_bytes, "alignment", (json_int_t)info->alignment, "type",
+                        (int)info->type, "compute_units", (int)info->compute_units, "caps", words);
+  if (o == NULL) return NULL;
+  uuid_text(info, text);
+  json_object_set_new(o, "uuid", has_uuid(info) ? json_string(text) : json_null());
+  pci_text(info, text);
+  json_object_set_new(o, "pci", info->pci[0] != UINT32_MAX ? json_string(text) : json_null());
+  return o;
+}
+
+static json_t *plugin_object(const heddle_plugin_info *p) {
+  return json_pack("{so so so sb so so s[ii] si}", "name", json_words(p->name), "path", json_words(p->path), "found_by",
+                   json_words(p->found_by), "used", p->used != 0, "reason", json_words(p->reason), "build",
+                   json_words(p->build), "abi", (int)p->abi_major, (int)p->abi_minor, "devices", (int)p->device_count);
+}
+
+static json_t *everything(heddle_context *ctx) {
+  json_t *devices = json_array(), *plugins = json_array(), *settings = json_object(), *list = json_array();
+  for (size_t i = 0; i < heddle_context_device_count(ctx); i++) {
+    heddle_device_info info = info_of(ctx, i);
+    json_array_append_new(devices, device_object(&info));
+  }
+  for (size_t i = 0; i < heddle_context_plugin_count(ctx); i++) {
+    heddle_plugin_info p = {.struct_size = sizeof p};
+    if (heddle_context_plugin(ctx, i, &p, NULL) == HEDDLE_OK) json_array_append_new(plugins, plugin_object(&p));
+  }
+  for (int i = 0; i < N_KEYS; i++) {
+    const char *value, *origin;
+    if (heddle_context_setting(ctx, keys[i], &value, &origin, NULL) != HEDDLE_OK) continue;
+    json_object_set_new(settings, keys[i],
+                        json_pack("{so so}", "value", json_words(value), "from", json_words(origin)));
+  }
+  heddle_device *used[64];
+  const char *origin = "default";
+  size_t n = 0;
+  heddle_error err = {0};
+  json_t *problem = json_null();
+  if (heddle_context_select(ctx, NULL, used, 64, &n, &origin, &err) != HEDDLE_OK) problem = json_words(err.text);
+  for (size_t i = 0; i < n && i < 64; i++) json_array_append_new(list, json_words(heddle_device_name(used[i])));
+  return json_pack("{so s{so so so} so so so}", "devices", devices, "used", "names", list, "from", json_words(origin),
+                   "problem", problem, "plugins", plugins, "settings", settings, "version",
+                   json_string(heddle_version()));
+}
+
+/* ---- text */
+
+static void print_more(const heddle_device_info *info) {
+  char text[40];
+  printf("            plugin %s, driver %s, %" PRIu32 " compute units, alignment %" PRIu64 ", DLPack type %d\n",
+         info->plugin, info->driver[0] != '\0' ? info->driver : "-", info->compute_units, info->alignment, info->type);
+  uuid_text(info, text);
+  printf("            UUID %s", has_uuid(info) ? text : "-");
+  pci_text(info, text);
+  printf(", PCI %s", info->pci[0] != UINT32_MAX ? text : "-");
+  const char *comma = ", ";
+  for (size_t i = 0; i < sizeof caps / sizeof caps[0]; i++)
+    if (info->caps & caps[i].bit) printf("%s%s", comma, caps[i].word);
+  printf("\n");
+}
+
+static void print_devices(heddle_context *ctx, bool all) {
+  for (size_t i = 0; i < heddle_context_device_count(ctx); i++) {
+    heddle_device_info info = info_of(ctx, i);
+    char memory[32] = "-";
+    if (info.memory_bytes != 0) bytes_text(info.memory_bytes, memory);
+    printf("%-10s  %-32s  %10s  %s%s\n", info.name, info.product, memory,
+           info.is_default ? "used by default" : "not by default: ", info.is_default ? "" : info.reason);
+    if (all) print_more(&info);
+  }
+  if (heddle_context_device_count(ctx) == 0) printf("no device was found\n");
+}
+
+static void print_plugins(heddle_context *ctx, bool all) {
+  size_t n = heddle_context_plugin_count(ctx);
+  if (all) printf("\nplugins, in the order in which they were found:\n");
+  for (size_t i = 0; i < n; i++) {
+    heddle_plugin_info p = {.struct_size = sizeof p};
+    if (heddle_context_plugin(ctx, i, &p, NULL) != HEDDLE_OK) continue;
+    if (!all && !p.used) printf("not used: %s: %s\n", p.path, p.reason);
+    if (!all) continue;
+    printf("  %s\n    found: %s\n", p.path, p.found_by);
+    if (p.used)
+      printf("    used: %s %s, ABI %" PRIu32 ".%" PRIu32 ", %" PRIu32 " device%s\n", p.name, p.build, p.abi_major,
+             p.abi_minor, p.device_count, p.device_count == 1 ? "" : "s");
+    else printf("    not used: %s\n", p.reason);
+  }
+  if (n == 0) printf("%sno plugin was found; HEDDLE_PLUGIN_PATH can add folders\n", all ? "  " : "");
+}
+
+static void print_settings(heddle_context *ctx) {
+  printf("\nsettings:\n");
+  for (int i = 0; i < N_KEYS; i++) {
+    const char *value, *origin;
+    if (heddle_context_setting(ctx, keys[i], &value, &origin, NULL) == HEDDLE_OK)
+      printf("  %-12s %s   (from: %s)\n", keys[i], value, origin);
+    else printf("  %-12s -\n", keys[i]);
+  }
+}
+
+static void print_used(heddle_context *ctx) {
+  heddle_device *used[64];
+  const char *origin = "default";
+  size_t n = 0;
+  heddle_error err = {0};
+  if (heddle_context_select(ctx, NULL, used, 64, &n, &origin, &err) != HEDDLE_OK) {
+    printf("\nin use: none: %s\n", err.text);
+    return;
+  }
+  printf("\nin use: ");
+  for (size_t i = 0; i < n && i < 64; i++) printf("%s%s", i == 0 ? "" : ", ", heddle_device_name(used[i]));
+  printf("   (list from: %s)\n", origin);
+}
+
+static int devices(const options *o) {
+  session s;
+  int status = session_context(&s, "devices", o);
+  if (status == DONE && o->json) {
+    status = print_json("devices", everything(s.ctx));
+  } else if (status == DONE) {
+    print_devices(s.ctx, o->all);
+    print_plugins(s.ctx, o->all);
+    if (o->all) print_settings(s.ctx);
+    print_used(s.ctx);
+  }
+  return session_finish(&s, status);
+}
+
+const command devices_command = {
+    "devices",
+    "what is here, and why what is not is not",
+    "Lists the devices that the plugins found, which of them are used when nobody names any, and the plugin files\n"
+    "that are not used with the reason. The list in use comes from --set devices=LIST, HEDDLE_DEVICES, the\n"
+    "configuration file or the default, in this order.",
+    known,
+    false,
+    devices};

@@ -1,0 +1,205 @@
+/* tools/info.c: heddle info: what a model file holds: inputs, outputs, operators, parameters, sizes. Uses no device. */
+#include <inttypes.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "options.h"
+#include "text.h"
+
+static const option known[] = {
+    {"json", OPTION_FLAG, NULL, offsetof(options, json), "one JSON object"}, OPTION_PARAMS, OPTION_HELP, OPTION_END};
+
+typedef struct tally {
+  char name[96]; /* operator, or device */
+  uint32_t count;
+} tally;
+
+typedef struct facts {
+  heddle_graph *graph;
+  heddle_params *params; /* may be NULL */
+  char *params_path;
+  tally *ops, *devices; /* most frequent first */
+  size_t n_ops, n_devices;
+  uint32_t n_nodes; /* without inputs */
+  uint64_t param_bytes;
+} facts;
+
+static bool count(tally **list, size_t *n, const char *domain, const char *name) {
+  char full[96];
+  snprintf(full, sizeof full, "%s%s%s", domain, domain[0] != '\0' ? "." : "", name);
+  for (size_t i = 0; i < *n; i++) {
+    if (strcmp((*list)[i].name, full) != 0) continue;
+    (*list)[i].count++;
+    return true;
+  }
+  tally *grown = realloc(*list, (*n + 1) * sizeof *grown);
+  if (grown == NULL) return false;
+  *list = grown;
+  memcpy(grown[*n].name, full, sizeof full);
+  grown[(*n)++].count = 1;
+  return true;
+}
+
+static int by_count(const void *a, const void *b) {
+  const tally *x = a, *y = b;
+  return x->count != y->count ? (x->count < y->count ? 1 : -1) : strcmp(x->name, y->name);
+}
+
+/* MODEL.params beside MODEL.json, where nobody named another and it is there. */
+static heddle_status load_params(const options *o, facts *f, heddle_error *err) {
+  size_t n = strlen(o->model);
+  if (o->params != NULL) n = strlen(o->params);
+  f->params_path = malloc(n + 8);
+  if (f->params_path == NULL) return HEDDLE_ENOMEM;
+  if (o->params != NULL) {
+    memcpy(f->params_path, o->params, n + 1);
+  } else {
+    if (n > 5 && strcmp(o->model + n - 5, ".json") == 0) n -= 5;
+    snprintf(f->params_path, n + 8, "%.*s.params", (int)n, o->model);
+    if (access(f->params_path, F_OK) != 0) return HEDDLE_OK;
+  }
+  heddle_status s = heddle_params_load(f->params_path, NULL, &f->params, err);
+  for (uint32_t i = 0; s == HEDDLE_OK && i < heddle_params_count(f->params); i++) {
+    heddle_tensor *t = NULL;
+    s = heddle_params_tensor(f->params, i, &t, err);
+    if (s == HEDDLE_OK) f->param_bytes += heddle_tensor_bytes(t);
+    heddle_tensor_release(t);
+  }
+  return s;
+}
+
+static heddle_status collect(const options *o, facts *f, heddle_error *err) {
+  heddle_status s = heddle_graph_load(o->model, NULL, &f->graph, err);
+  if (s == HEDDLE_OK) s = load_params(o, f, err);
+  for (uint32_t i = 0; s == HEDDLE_OK && i < heddle_graph_node_count(f->graph); i++) {
+    heddle_node_info node = {.struct_size = sizeof node};
+    s = heddle_graph_node(f->graph, i, &node, err);
+    if (s != HEDDLE_OK || strcmp(node.op, "null") == 0) continue;
+    f->n_nodes++;
+    const char *name = strcmp(node.op, "tvm_op") == 0 ? node.func_name : node.op;
+    if (!count(&f->ops, &f->n_ops, node.domain, name) ||
+        (node.device[0] != '\0' && !count(&f->devices, &f->n_devices, "", node.device)))
+      s = HEDDLE_ENOMEM;
+  }
+  if (f->n_ops > 0) qsort(f->ops, f->n_ops, sizeof *f->ops, by_count);
+  if (f->n_devices > 0) qsort(f->devices, f->n_devices, sizeof *f->devices, by_count);
+  return s;
+}
+
+static bool is_param(const facts *f, const char *name) {
+  for (uint32_t i = 0; f->params != NULL && i < heddle_params_count(f->params); i++)
+    if (strcmp(heddle_params_name(f->params, i), name) == 0) return true;
+  return false;
+}
+
+/* ---- JSON */
+
+static json_t *value_object(const heddle_value_info *v) {
+  char dtype[32];
+  dtype_text(v->dtype, dtype);
+  return json_pack("{so so so}", "name", json_words(v->name), "dtype",
+                   v->dtype.bits != 0 ? json_string(dtype) : json_null(), "shape",
+                   json_shape(v->shape, v->ndim, v->symbols));
+}
+
+static json_t *tallies(const tally *list, size_t n) {
+  json_t *o = json_object();
+  for (size_t i = 0; i < n; i++) json_object_set_new(o, list[i].name, json_integer(list[i].count));
+  return o;
+}
+
+static json_t *params_object(const facts *f) {
+  json_t *list = json_array();
+  for (uint32_t i = 0; f->params != NULL && i < heddle_params_count(f->params); i++) {
+    heddle_tensor *t = NULL;
+    char dtype[32];
+    if (heddle_params_tensor(f->params, i, &t, NULL) != HEDDLE_OK) continue;
+    dtype_text(heddle_tensor_dtype(t), dtype);
+    json_array_append_new(list,
+                          json_pack("{so ss so sI}", "name", json_words(heddle_params_name(f->params, i)), "dtype",
+                                    dtype, "shape", json_shape(heddle_tensor_shape(t), heddle_tensor_ndim(t), NULL),
+                                    "bytes", (json_int_t)heddle_tensor_bytes(t)));
+    heddle_tensor_release(t);
+  }
+  return json_pack("{so sI so}", "file", f->params != NULL ? json_words(f->params_path) : json_null(), "bytes",
+                   (json_int_t)f->param_bytes, "tensors", list);
+}
+
+static json_t *info_object(const options *o, const facts *f) {
+  json_t *inputs = json_array(), *outputs = json_array();
+  for (uint32_t i = 0; i < heddle_graph_input_count(f->graph); i++) {
+    heddle_value_info v = {.struct_size = sizeof v};
+    if (heddle_graph_input(f->graph, i, &v, NULL) == HEDDLE_OK && !is_param(f, v.name))
+      json_array_append_new(inputs, value_object(&v));
+  }
+  for (uint32_t i = 0; i < heddle_graph_output_count(f->graph); i++) {
+    heddle_value_info v = {.struct_size = sizeof v};
+    if (heddle_graph_output(f->graph, i, &v, NULL) == HEDDLE_OK) json_array_append_new(outputs, value_object(&v));
+  }
+  return json_pack("{so sI so so so so so}", "model", json_words(o->model), "nodes", (json_int_t)f->n_nodes, "inputs",
+                   inputs, "outputs", outputs, "operators", tallies(f->ops, f->n_ops), "annotations",
+                   tallies(f->devices, f->n_devices), "params", params_object(f));
+}
+
+/* ---- text */
+
+static void print_value(const char *what, const heddle_value_info *v) {
+  char dtype[32], shape[200];
+  dtype_text(v->dtype, dtype);
+  shape_text(v->shape, v->ndim, v->symbols, shape, sizeof shape);
+  if (v->dtype.bits == 0 && v->ndim == UINT32_MAX) printf("%-9s  %s\n", what, v->name); /* known once planned */
+  else printf("%-9s  %s  %s %s\n", what, v->name, dtype, shape);
+}
+
+static void print_tallies(const char *what, const tally *list, size_t n) {
+  printf("%-9s  ", what);
+  for (size_t i = 0; i < n; i++) printf("%s%s %" PRIu32, i == 0 ? "" : ", ", list[i].name, list[i].count);
+  printf("%s\n", n == 0 ? "none" : "");
+}
+
+static void print_info(const options *o, const facts *f) {
+  char bytes[32];
+  printf("model      %s: %" PRIu32 " nodes\n", o->model, f->n_nodes);
+  for (uint32_t i = 0; i < heddle_graph_input_count(f->graph); i++) {
+    heddle_value_info v = {.struct_size = sizeof v};
+    if (heddle_graph_input(f->graph, i, &v, NULL) == HEDDLE_OK && !is_param(f, v.name)) print_value("input", &v);
+  }
+  for (uint32_t i = 0; i < heddle_graph_output_count(f->graph); i++) {
+    heddle_value_info v = {.struct_size = sizeof v};
+    if (heddle_graph_output(f->graph, i, &v, NULL) == HEDDLE_OK) print_value("output", &v);
+  }
+  print_tallies("operators", f->ops, f->n_ops);
+  print_tallies("annotated", f->devices, f->n_devices);
+  bytes_text(f->param_bytes, bytes);
+  if (f->params != NULL)
+    printf("params     %" PRIu32 " tensors, %s, in %s\n", heddle_params_count(f->params), bytes, f->params_path);
+  else printf("params     none: no file %s\n", f->params_path);
+}
+
+static int info(const options *o) {
+  facts f = {0};
+  heddle_error err = {0};
+  int status = DONE;
+  heddle_status s = collect(o, &f, &err);
+  if (s == HEDDLE_ENOMEM && err.text[0] == '\0') status = fail_text("info", "out of memory");
+  else if (s != HEDDLE_OK) status = fail("info", &err);
+  else if (o->json) status = print_json("info", info_object(o, &f));
+  else print_info(o, &f);
+  heddle_params_release(f.params);
+  heddle_graph_release(f.graph);
+  free(f.params_path);
+  free(f.ops);
+  free(f.devices);
+  return status;
+}
+
+const command info_command = {
+    "info",
+    "inputs, outputs, operators, parameters and sizes of a model",
+    "Says what a graph's .json file and its parameters hold. No device is needed. An input whose name is among the\n"
+    "parameters is not listed as an input.",
+    known,
+    true,
+    info};

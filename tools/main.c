@@ -1,0 +1,85 @@
+/* tools/main.c: the tool's front door. It finds the command, lets options.c read the rest, and sees to it that what was
+ * printed has arrived. */
+#include <errno.h>
+#include <signal.h>
+#include <stdio.h>
+#include <string.h>
+
+#include "heddle/status.h"
+#include "options.h"
+
+static const command *const commands[] = {&devices_command, &info_command, &plan_command, &run_command, &bench_command};
+enum { N_COMMANDS = sizeof commands / sizeof commands[0] };
+
+static void usage(FILE *out) {
+  fprintf(out, "heddle COMMAND [WORD]...\n\n");
+  for (int i = 0; i < N_COMMANDS; i++) fprintf(out, "  %-8s  %s\n", commands[i]->name, commands[i]->summary);
+  fprintf(out, "  %-8s  %s\n\n", "help", "what a command does and takes; so does heddle COMMAND --help");
+  fprintf(out,
+          "heddle --version prints the version. Exit status: 0 done, 1 the work failed, 2 the words were wrong.\n");
+}
+
+static const command *find(const char *name) {
+  for (int i = 0; i < N_COMMANDS; i++)
+    if (strcmp(commands[i]->name, name) == 0) return commands[i];
+  return NULL;
+}
+
+static int no_such(const char *name) {
+  const char *names[N_COMMANDS + 1];
+  for (int i = 0; i < N_COMMANDS; i++) names[i] = commands[i]->name;
+  names[N_COMMANDS] = "help";
+  const char *near = nearest_word(name, names, N_COMMANDS + 1);
+  fprintf(stderr, "heddle: there is no command '%s'", name);
+  if (near != NULL) fprintf(stderr, "; did you mean %s?", near);
+  fprintf(stderr, "\n(heddle help lists them)\n");
+  return WRONG_WORDS;
+}
+
+static int help(int argc, char **argv) {
+  if (argc == 0) {
+    usage(stdout);
+    return DONE;
+  }
+  const command *c = find(argv[0]);
+  if (c == NULL && strcmp(argv[0], "help") != 0) return no_such(argv[0]);
+  if (argc > 1) {
+    fprintf(stderr, "heddle help: '%s' is one word too many\n", argv[1]);
+    return WRONG_WORDS;
+  }
+  if (c != NULL) options_help(c);
+  else usage(stdout);
+  return DONE;
+}
+
+static int run(int argc, char **argv) {
+  if (argc < 2) {
+    usage(stderr);
+    return WRONG_WORDS;
+  }
+  if (strcmp(argv[1], "help") == 0) return help(argc - 2, argv + 2);
+  if (strcmp(argv[1], "--help") == 0 || strcmp(argv[1], "-h") == 0) return help(0, NULL);
+  if (strcmp(argv[1], "--version") == 0) {
+    printf("heddle %s\n", heddle_version());
+    return DONE;
+  }
+  const command *c = find(argv[1]);
+  if (c == NULL) return no_such(argv[1]);
+  options o;
+  int status = options_parse(c, argc - 2, argv + 2, &o);
+  if (status == DONE && o.help) options_help(c);
+  else if (status == DONE) status = c->run(&o);
+  options_finish(&o);
+  return status;
+}
+
+int main(int argc, char **argv) {
+  /* A reader that goes away (head) makes writing fail, which is reported like any other failure. */
+  signal(SIGPIPE, SIG_IGN);
+  int status = run(argc, argv);
+  if ((fflush(stdout) != 0 || ferror(stdout)) && status == DONE) {
+    if (errno != EPIPE) fprintf(stderr, "heddle: cannot write the output: %s\n", strerror(errno));
+    status = FAILED;
+  }
+  return status;
+}

@@ -1,0 +1,175 @@
+/* tools/options.c: reads the words of a command line by a command's table, and prints the table as help.
+ * Knows nothing of what the options mean. */
+#include "options.h"
+
+#include <errno.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+/* ---- words that were meant */
+
+#define LONGEST 32
+
+/* Letters to add, drop or change to make one word of another; words of LONGEST letters and more are far apart. */
+static size_t distance(const char *a, const char *b) {
+  size_t row[LONGEST], n = strlen(a), m = strlen(b);
+  if (n >= LONGEST || m >= LONGEST) return LONGEST;
+  for (size_t k = 0; k <= m; k++) row[k] = k;
+  for (size_t i = 1; i <= n; i++) {
+    size_t diagonal = row[0];
+    row[0] = i;
+    for (size_t k = 1; k <= m; k++) {
+      size_t best = diagonal + (a[i - 1] != b[k - 1]);
+      diagonal = row[k];
+      if (row[k] + 1 < best) best = row[k] + 1;
+      if (row[k - 1] + 1 < best) best = row[k - 1] + 1;
+      row[k] = best;
+    }
+  }
+  return row[m];
+}
+
+const char *nearest_word(const char *wrong, const char *const *list, size_t n) {
+  const char *best = NULL;
+  size_t least = strlen(wrong) / 3 + 1;
+  for (size_t i = 0; i < n; i++) {
+    size_t d = distance(wrong, list[i]);
+    if (d < least || (d == least && best == NULL)) {
+      best = list[i];
+      least = d;
+    }
+  }
+  return best;
+}
+
+/* ---- parsing */
+
+static int wrong(const command *c, const char *format, const char *word, const char *more) {
+  fprintf(stderr, "heddle %s: ", c->name);
+  fprintf(stderr, format, word, more);
+  fprintf(stderr, "\n(heddle %s --help says what there is)\n", c->name);
+  return WRONG_WORDS;
+}
+
+static const option *find(const command *c, const char *name, size_t length) {
+  for (const option *o = c->known; o->name != NULL; o++)
+    if (strlen(o->name) == length && memcmp(o->name, name, length) == 0) return o;
+  return NULL;
+}
+
+static int unknown(const command *c, const char *word) {
+  const char *names[32];
+  char name[64];
+  size_t n = 0;
+  for (const option *o = c->known; o->name != NULL && n < 32; o++) names[n++] = o->name;
+  snprintf(name, sizeof name, "%.*s", (int)strcspn(word + 2, "="), word + 2);
+  const char *near = nearest_word(name, names, n);
+  if (near != NULL) return wrong(c, "there is no option '%s'; did you mean --%s?", word, near);
+  return wrong(c, "there is no option '%s'%s", word, "");
+}
+
+static bool read_count(const char *text, uint64_t *out) {
+  char *end;
+  errno = 0;
+  if (text[0] < '0' || text[0] > '9') return false;
+  unsigned long long n = strtoull(text, &end, 10);
+  if (errno != 0 || *end != '\0') return false;
+  *out = n;
+  return true;
+}
+
+/* The tool never calls setlocale, so the point is a point. */
+static bool read_number(const char *text, double *out) {
+  char *end;
+  if ((text[0] < '0' || text[0] > '9') && text[0] != '.') return false;
+  if (strspn(text, "0123456789.eE+-") != strlen(text)) return false;
+  double x = strtod(text, &end);
+  if (*end != '\0' || !(x <= 1e15)) return false;
+  *out = x;
+  return true;
+}
+
+static int keep(const command *c, const option *o, const char *value, options *out) {
+  void *member = (char *)out + o->offset;
+  switch (o->kind) {
+  case OPTION_FLAG: *(bool *)member = true; return DONE;
+  case OPTION_TEXT:
+    if (value[0] == '\0') return wrong(c, "--%s needs %s, not nothing", o->name, o->value);
+    *(const char **)member = value;
+    return DONE;
+  case OPTION_COUNT:
+    if (read_count(value, member)) return DONE;
+    return wrong(c, "--%s needs a whole number, not '%s'", o->name, value);
+  case OPTION_NUMBER:
+    if (read_number(value, member)) return DONE;
+    return wrong(c, "--%s needs a number, not '%s'", o->name, value);
+  case OPTION_PAIRS: break;
+  }
+  const char *equals = strchr(value, '=');
+  if (equals == NULL || equals == value || equals[1] == '\0') {
+    fprintf(stderr, "heddle %s: --%s needs %s, not '%s'\n", c->name, o->name, o->value, value);
+    return WRONG_WORDS;
+  }
+  words *list = member;
+  const char **grown = realloc(list->data, (list->count + 1) * sizeof *grown);
+  if (grown == NULL) {
+    fprintf(stderr, "heddle %s: out of memory\n", c->name);
+    return FAILED;
+  }
+  list->data = grown;
+  list->data[list->count++] = value;
+  return DONE;
+}
+
+int options_parse(const command *c, int argc, char **argv, options *out) {
+  *out = (options){.repeat = 5, .number = 5, .zero_limit = 100, .repeats_to_cooldown = 1};
+  bool only_names = false;
+  for (int i = 0; i < argc; i++) {
+    const char *word = argv[i];
+    if (!only_names && strcmp(word, "--") == 0) {
+      only_names = true;
+      continue;
+    }
+    if (!only_names && strcmp(word, "-h") == 0) word = "--help";
+    if (only_names || strncmp(word, "--", 2) != 0) {
+      if (!only_names && word[0] == '-' && word[1] != '\0')
+        return wrong(c, "there is no option '%s'; options begin with --%s", word, "");
+      if (!c->takes_model) return wrong(c, "'%s' is one word too many%s", word, "");
+      if (out->model != NULL) return wrong(c, "'%s' is one word too many after the model '%s'", word, out->model);
+      out->model = word;
+      continue;
+    }
+    size_t length = strcspn(word + 2, "=");
+    const option *o = find(c, word + 2, length);
+    if (o == NULL) return unknown(c, word);
+    const char *value = word[2 + length] == '=' ? word + 3 + length : NULL;
+    if (o->kind == OPTION_FLAG && value != NULL) return wrong(c, "--%s takes no value%s", o->name, "");
+    if (o->kind != OPTION_FLAG && value == NULL) {
+      if (i + 1 >= argc) return wrong(c, "--%s needs %s after it", o->name, o->value);
+      value = argv[++i];
+    }
+    int status = keep(c, o, value, out);
+    if (status != DONE) return status;
+  }
+  if (c->takes_model && out->model == NULL && !out->help)
+    return wrong(c, "which model? %s%s", "Name a graph's .json file", "");
+  return DONE;
+}
+
+void options_finish(options *o) {
+  free(o->place.data);
+  free(o->inputs.data);
+  free(o->settings.data);
+}
+
+/* ---- help */
+
+void options_help(const command *c) {
+  printf("heddle %s%s [OPTION]...\n\n%s\n\n", c->name, c->takes_model ? " MODEL" : "", c->description);
+  for (const option *o = c->known; o->name != NULL; o++) {
+    char left[64];
+    snprintf(left, sizeof left, "--%s%s%s", o->name, o->value != NULL ? " " : "", o->value != NULL ? o->value : "");
+    printf("  %-26s %s%s\n", left, o->help, o->kind == OPTION_PAIRS ? "; may be repeated" : "");
+  }
+}

@@ -1,0 +1,90 @@
+/* tools/options.h: the words of a command line, and the commands that take them.
+ * Each command has a table of the options it knows; one parser reads them all and writes their help. */
+#ifndef HEDDLE_TOOLS_OPTIONS_H
+#define HEDDLE_TOOLS_OPTIONS_H
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+/* Exit statuses of the tool. */
+enum { DONE = 0, FAILED = 1, WRONG_WORDS = 2 };
+
+/* Words given several times, in order; borrowed from argv. */
+typedef struct words {
+  const char **data;
+  size_t count;
+} words;
+
+/* What all commands' options are kept in; a member that was not given has its default. */
+typedef struct options {
+  const char *model;
+  const char *params;
+  const char *devices;
+  const char *svg;
+  const char *output_dir;
+  const char *trace;
+  const char *debug_dir;
+  words place;      /* PATTERN=DEVICE */
+  words inputs;     /* NAME=FILE.npy */
+  words settings;   /* KEY=VALUE */
+  uint64_t threads; /* 0: as configured */
+  uint64_t repeat, number, zero_limit, repeats_to_cooldown;
+  double timeout; /* seconds; 0: none */
+  double min_repeat_ms, cooldown_ms;
+  bool json, all, profile, random, end_to_end, help;
+} options;
+
+typedef enum option_kind { OPTION_FLAG, OPTION_TEXT, OPTION_PAIRS, OPTION_COUNT, OPTION_NUMBER } option_kind;
+
+/* One option of a command. value is what --help calls its argument; offset is its member of options. */
+typedef struct option {
+  const char *name;
+  option_kind kind;
+  const char *value;
+  size_t offset;
+  const char *help;
+} option;
+
+typedef struct command {
+  const char *name;
+  const char *summary;     /* one line for the list of commands */
+  const char *description; /* more, for its own help; may hold newlines */
+  const option *known;     /* ends with a name of NULL */
+  bool takes_model;
+  int (*run)(const options *o);
+} command;
+
+extern const command devices_command, info_command, plan_command, run_command, bench_command;
+
+/* Options that several commands share. */
+#define OPTION_SET \
+  { "set", OPTION_PAIRS, "KEY=VALUE", offsetof(options, settings), "a setting, such as sim.delay_us=5" }
+#define OPTION_DEVICE \
+  { "device", OPTION_TEXT, "LIST", offsetof(options, devices), "devices in order of preference, such as cpu,sim:1" }
+#define OPTION_PLACE \
+  { \
+    "place", OPTION_PAIRS, "PATTERN=DEVICE", offsetof(options, place), \
+        "nodes whose names match go there; the last rule that matches wins" \
+  }
+#define OPTION_PARAMS \
+  { "params", OPTION_TEXT, "FILE", offsetof(options, params), "parameters; MODEL's .params beside it by default" }
+#define OPTION_INPUT \
+  { "input", OPTION_PAIRS, "NAME=FILE.npy", offsetof(options, inputs), "the value of an input" }
+#define OPTION_HELP \
+  { "help", OPTION_FLAG, NULL, offsetof(options, help), "prints this" }
+#define OPTION_END \
+  { NULL, OPTION_FLAG, NULL, 0, NULL }
+
+/* Reads the words after the command's name. Says what is wrong on stderr and gives WRONG_WORDS; FAILED where memory is
+ * out. out is finished with options_finish in any case. */
+int options_parse(const command *c, int argc, char **argv, options *out);
+void options_finish(options *o);
+
+/* Prints how a command is used. */
+void options_help(const command *c);
+
+/* The word of list that is nearest to a wrong one, NULL where none is near: at most a third of its letters differ. */
+const char *nearest_word(const char *wrong, const char *const *list, size_t n);
+
+#endif

@@ -1,0 +1,213 @@
+/* tools/run.c: heddle run: runs a model once on given inputs, and prints or keeps its outputs. Can also time each step,
+ * write a trace, and keep the results of every node. */
+#include <errno.h>
+#include <inttypes.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+
+#include "session.h"
+#include "text.h"
+
+static const option known[] = {
+    OPTION_PARAMS,
+    OPTION_DEVICE,
+    OPTION_PLACE,
+    OPTION_INPUT,
+    {"random", OPTION_FLAG, NULL, offsetof(options, random),
+     "makes up inputs that are not given; always the same ones"},
+    {"output-dir", OPTION_TEXT, "DIR", offsetof(options, output_dir), "writes output_0.npy, output_1.npy, ... there"},
+    {"threads", OPTION_COUNT, "N", offsetof(options, threads), "threads for devices that compute on the host"},
+    {"timeout", OPTION_NUMBER, "S", offsetof(options, timeout), "gives up after S seconds"},
+    {"profile", OPTION_FLAG, NULL, offsetof(options, profile), "runs once more with each step timed, and prints that"},
+    {"trace", OPTION_TEXT, "FILE.json", offsetof(options, trace), "writes a trace for a browser's trace viewer"},
+    {"debug-dir", OPTION_TEXT, "DIR", offsetof(options, debug_dir), "writes output K of each node as NAME_K.npy there"},
+    OPTION_SET,
+    OPTION_HELP,
+    OPTION_END};
+
+/* ---- files */
+
+static int make_folder(const char *path) {
+  struct stat info;
+  if (mkdir(path, 0777) == 0) return DONE;
+  int error = errno;
+  if (error == EEXIST && stat(path, &info) == 0 && S_ISDIR(info.st_mode)) return DONE;
+  if (error == EEXIST) error = ENOTDIR;
+  return fail_text("run", "cannot make the folder %s: %s", path, strerror(error));
+}
+
+/* DIR/NAME.npy, made in its place by malloc. */
+static int save(const heddle_tensor *t, const char *dir, const char *name, char **path) {
+  heddle_error err = {0};
+  size_t n = strlen(dir) + strlen(name) + 8;
+  *path = malloc(n);
+  if (*path == NULL) return fail_text("run", "out of memory");
+  snprintf(*path, n, "%s/%s.npy", dir, name);
+  return heddle_tensor_save_npy(t, *path, &err) == HEDDLE_OK ? DONE : fail("run", &err);
+}
+
+/* ---- outputs */
+
+#define PRINTED 16
+
+/* The first elements of a float32, float64 or whole-number tensor of the host. */
+static void print_elements(const heddle_tensor *t) {
+  heddle_dtype d = heddle_tensor_dtype(t);
+  const unsigned char *data = heddle_tensor_data(t);
+  uint64_t width = d.bits / 8, n = width != 0 ? heddle_tensor_bytes(t) / width : 0;
+  bool is_float = d.code == HEDDLE_DTYPE_FLOAT && (width == 4 || width == 8);
+  bool is_whole = d.code == HEDDLE_DTYPE_INT || d.code == HEDDLE_DTYPE_UINT || d.code == HEDDLE_DTYPE_BOOL;
+  if (data == NULL || d.lanes != 1 || n == 0 || (!is_float && !is_whole) || !heddle_tensor_is_contiguous(t)) return;
+  printf("   ");
+  for (uint64_t i = 0; i < n && i < PRINTED; i++) {
+    const unsigned char *p = data + i * width;
+    if (is_float) {
+      float single;
+      double wide;
+      memcpy(&single, p, sizeof single);
+      if (width == 8) memcpy(&wide, p, sizeof wide);
+      printf(" %.6g", width == 8 ? wide : (double)single);
+      continue;
+    }
+    uint64_t bits = 0;
+    memcpy(&bits, p, width);
+    if (d.code != HEDDLE_DTYPE_INT) printf(" %" PRIu64, bits);
+    else printf(" %" PRId64, (int64_t)(bits << (64 - d.bits)) >> (64 - d.bits));
+  }
+  printf("%s\n", n > PRINTED ? " ..." : "");
+}
+
+static int print_output(session *s, uint32_t i) {
+  heddle_error err = {0};
+  heddle_io_info info = {.struct_size = sizeof info};
+  heddle_tensor *t = NULL;
+  if (heddle_executor_output_info(s->ex, i, &info, &err) != HEDDLE_OK ||
+      heddle_executor_view_output(s->ex, i, &t, &err) != HEDDLE_OK)
+    return fail("run", &err);
+  char dtype[32], shape[200], name[32], *path = NULL;
+  dtype_text(heddle_tensor_dtype(t), dtype);
+  shape_text(heddle_tensor_shape(t), heddle_tensor_ndim(t), NULL, shape, sizeof shape);
+  snprintf(name, sizeof name, "output_%" PRIu32, i);
+  int status = DONE;
+  if (s->o->output_dir != NULL) status = save(t, s->o->output_dir, name, &path);
+  if (status == DONE) {
+    printf("output %" PRIu32 "  %s  %s %s%s%s\n", i, info.name, dtype, shape, path != NULL ? "  " : "",
+           path != NULL ? path : "");
+    if (path == NULL) print_elements(t);
+  }
+  free(path);
+  heddle_tensor_release(t);
+  return status;
+}
+
+/* ---- every node */
+
+/* A file name for a node's output. A name that is shared or cannot be a file's gets the node's number: NAME#ID_K. */
+static void file_name(const heddle_graph *g, uint32_t node, const heddle_node_info *info, uint32_t k, char out[256]) {
+  uint32_t found = 0;
+  size_t n = 0;
+  bool plain = heddle_graph_find_node(g, info->name, &found, NULL) == HEDDLE_OK && found == node;
+  for (; info->name[n] != '\0' && n < 200; n++) {
+    unsigned char c = (unsigned char)info->name[n];
+    bool good = c > 32 && c != 127 && c != '/' && c != '\\' && c != '#' && !(n == 0 && c == '.');
+    plain = plain && good;
+    out[n] = good ? (char)c : '_';
+  }
+  if (info->name[n] != '\0' || n == 0) plain = false;
+  if (plain) snprintf(out + n, 256 - n, "_%" PRIu32, k);
+  else snprintf(out + n, 256 - n, "#%" PRIu32 "_%" PRIu32, node, k);
+}
+
+static int keep_nodes(session *s) {
+  const heddle_graph *g = heddle_model_graph(s->model);
+  uint32_t nodes = heddle_graph_node_count(g), files = 0;
+  heddle_error err = {0};
+  for (uint32_t i = 0; i < nodes; i++) {
+    heddle_node_info info = {.struct_size = sizeof info};
+    if (heddle_graph_node(g, i, &info, &err) != HEDDLE_OK) return fail("run", &err);
+    if (strcmp(info.op, "null") == 0) continue;
+    progress("node %" PRIu32 " of %" PRIu32, i + 1, nodes);
+    for (uint32_t k = 0; k < info.n_outputs; k++) {
+      char id[24], name[256], *path = NULL;
+      heddle_tensor *t = NULL;
+      snprintf(id, sizeof id, "#%" PRIu32, i);
+      file_name(g, i, &info, k, name);
+      if (heddle_executor_run_to(s->ex, id, k, &t, &err) != HEDDLE_OK) return fail("run", &err);
+      int status = save(t, s->o->debug_dir, name, &path);
+      heddle_tensor_release(t);
+      free(path);
+      if (status != DONE) return status;
+      files++;
+    }
+  }
+  progress_end();
+  printf("wrote the results of all nodes, %" PRIu32 " files, to %s\n", files, s->o->debug_dir);
+  return DONE;
+}
+
+/* ---- times */
+
+static int print_profile(session *s) {
+  const heddle_profile_entry *e = NULL;
+  size_t n = 0;
+  heddle_error err = {0};
+  if (heddle_executor_profile(s->ex, &e, &n, &err) != HEDDLE_OK) return fail("run", &err);
+  uint64_t first = UINT64_MAX, last = 0;
+  for (size_t i = 0; i < n; i++) {
+    if (e[i].start_ns < first) first = e[i].start_ns;
+    if (e[i].end_ns > last) last = e[i].end_ns;
+  }
+  printf("\n%-28s  %-18s  %-8s  %6s  %12s  %12s\n", "step", "operator", "device", "stream", "start us", "takes us");
+  for (size_t i = 0; i < n; i++)
+    printf("%-28s  %-18s  %-8s  %6" PRIu32 "  %12.1f  %12.1f\n", e[i].name, e[i].op, e[i].device, e[i].stream,
+           (double)(e[i].start_ns - first) / 1e3, (double)(e[i].end_ns - e[i].start_ns) / 1e3);
+  if (n > 0) printf("%zu steps in %.1f us\n", n, (double)(last - first) / 1e3);
+  return DONE;
+}
+
+static int run_once(session *s) {
+  heddle_error err = {0};
+  heddle_status r = heddle_executor_run(s->ex, session_timeout(s), &err);
+  if (r == HEDDLE_ETIMEOUT) heddle_executor_cancel(s->ex, NULL);
+  return r == HEDDLE_OK ? DONE : fail("run", &err);
+}
+
+static int run_it(session *s) {
+  const options *o = s->o;
+  heddle_error err = {0};
+  int status = session_executor(s, o->random);
+  for (uint32_t i = 0; status == DONE && i < heddle_executor_input_count(s->ex); i++) {
+    heddle_io_info info = {.struct_size = sizeof info};
+    if (session_is_random(s, i) && heddle_executor_input_info(s->ex, i, &info, NULL) == HEDDLE_OK)
+      printf("input %s is made up\n", info.name);
+  }
+  if (status == DONE && o->trace != NULL && heddle_trace_begin(s->ctx, &err) != HEDDLE_OK) status = fail("run", &err);
+  if (status == DONE) status = run_once(s);
+  for (uint32_t i = 0; status == DONE && i < heddle_executor_output_count(s->ex); i++) status = print_output(s, i);
+  if (status == DONE && o->profile) status = print_profile(s);
+  if (status == DONE && o->trace != NULL) {
+    if (heddle_trace_write(s->ctx, o->trace, &err) != HEDDLE_OK) return fail("run", &err);
+    printf("wrote %s\n", o->trace);
+  }
+  if (status == DONE && o->debug_dir != NULL) status = keep_nodes(s);
+  return status;
+}
+
+static int run(const options *o) {
+  session s = {0};
+  int status = o->output_dir != NULL ? make_folder(o->output_dir) : DONE;
+  if (status == DONE && o->debug_dir != NULL) status = make_folder(o->debug_dir);
+  if (status == DONE) status = session_model(&s, "run", o);
+  if (status == DONE) status = run_it(&s);
+  return session_finish(&s, status);
+}
+
+const command run_command = {
+    "run",
+    "runs a model once and prints or keeps its outputs",
+    "Runs a model once. Inputs are .npy files; outputs are printed, or written as .npy with --output-dir.",
+    known,
+    true,
+    run};

@@ -1,0 +1,228 @@
+/* tools/session.c: a context, a model in it and values for its inputs, as the words of the command line say. */
+#include "session.h"
+
+#include <fnmatch.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "text.h"
+
+static int no_memory(const session *s) {
+  return fail_text(s->command, "out of memory");
+}
+
+/* "NAME=REST" as a copy of NAME and a pointer to REST. */
+static char *before_equals(const char *pair, const char **rest) {
+  size_t n = strcspn(pair, "=");
+  char *name = malloc(n + 1);
+  if (name == NULL) return NULL;
+  memcpy(name, pair, n);
+  name[n] = '\0';
+  *rest = pair + n + 1;
+  return name;
+}
+
+/* ---- context and model */
+
+int session_context(session *s, const char *command, const options *o) {
+  *s = (session){.command = command, .o = o};
+  size_t n = 0;
+  char threads[24];
+  heddle_error err = {0};
+  heddle_setting *settings = calloc(o->settings.count + 1, sizeof *settings);
+  if (settings == NULL) return no_memory(s);
+  int status = DONE;
+  for (size_t i = 0; i < o->settings.count && status == DONE; i++) {
+    settings[n].key = before_equals(o->settings.data[i], &settings[n].value);
+    if (settings[n++].key == NULL) status = no_memory(s);
+  }
+  size_t n_owned = n;
+  if (o->threads != 0) {
+    snprintf(threads, sizeof threads, "%llu", (unsigned long long)o->threads);
+    settings[n++] = (heddle_setting){"threads", threads};
+  }
+  if (status == DONE && heddle_context_create(settings, n, NULL, NULL, &s->ctx, &err) != HEDDLE_OK)
+    status = fail(command, &err);
+  for (size_t i = 0; i < n_owned; i++) free((char *)settings[i].key);
+  free(settings);
+  return status;
+}
+
+static int load_values(session *s) {
+  const words *w = &s->o->inputs;
+  heddle_error err = {0};
+  s->names = calloc(w->count + 1, sizeof *s->names);
+  s->values = calloc(w->count + 1, sizeof *s->values);
+  if (s->names == NULL || s->values == NULL) return no_memory(s);
+  for (; s->n_values < w->count; s->n_values++) {
+    const char *path;
+    const char *name = s->names[s->n_values] = before_equals(w->data[s->n_values], &path);
+    if (name == NULL) return no_memory(s);
+    for (size_t k = 0; k < s->n_values; k++)
+      if (strcmp(s->names[k], name) == 0) return fail_text(s->command, "input '%s' is given twice", name);
+    if (heddle_tensor_load_npy(path, &s->values[s->n_values], &err) != HEDDLE_OK) return fail(s->command, &err);
+  }
+  return DONE;
+}
+
+/* A rule with a slip in it would leave its nodes where they are, so it is said. */
+static void warn_of_idle_rules(const session *s) {
+  const heddle_graph *g = heddle_model_graph(s->model);
+  for (size_t i = 0; i < s->o->place.count; i++) {
+    const char *device;
+    char *pattern = before_equals(s->o->place.data[i], &device);
+    bool matches = pattern == NULL;
+    for (uint32_t k = 0; !matches && k < heddle_graph_node_count(g); k++) {
+      heddle_node_info node = {.struct_size = sizeof node};
+      matches = heddle_graph_node(g, k, &node, NULL) != HEDDLE_OK ||
+                (strcmp(node.op, "null") != 0 && fnmatch(pattern, node.name, 0) == 0);
+    }
+    if (!matches) fprintf(stderr, "heddle %s: --place %s: no node has such a name\n", s->command, s->o->place.data[i]);
+    free(pattern);
+  }
+}
+
+int session_model(session *s, const char *command, const options *o) {
+  int status = session_context(s, command, o);
+  if (status != DONE) return status;
+  heddle_model_options mo = {
+      .struct_size = sizeof mo, .devices = o->devices, .place = o->place.data, .n_place = o->place.count};
+  heddle_error err = {0};
+  if (heddle_model_load(s->ctx, o->model, o->params, &mo, &s->model, &err) != HEDDLE_OK) return fail(command, &err);
+  warn_of_idle_rules(s);
+  return load_values(s);
+}
+
+/* ---- values that are made up */
+
+static uint64_t next_random(uint64_t *state) {
+  uint64_t z = *state += UINT64_C(0x9e3779b97f4a7c15);
+  z = (z ^ (z >> 30)) * UINT64_C(0xbf58476d1ce4e5b9);
+  z = (z ^ (z >> 27)) * UINT64_C(0x94d049bb133111eb);
+  return z ^ (z >> 31);
+}
+
+/* A number of [-1, 1) in the upper bits of a float32, which is what half precision and bfloat16 are cut from. */
+static void random_float(uint64_t *state, uint32_t bits, bool brain, unsigned char *out) {
+  double wide = (double)(next_random(state) >> 11) / 4503599627370496.0 - 1;
+  float single = (float)wide;
+  uint32_t word;
+  memcpy(&word, &single, sizeof word);
+  if (bits == 64) memcpy(out, &wide, sizeof wide);
+  else if (bits == 32) memcpy(out, &single, sizeof single);
+  else if (bits == 16) {
+    uint16_t half = (uint16_t)(word >> 16);
+    if (!brain) {
+      int exponent = (int)(word >> 23 & 255) - 112;
+      half = (uint16_t)((word >> 16 & 0x8000) | (exponent > 0 ? (uint32_t)exponent << 10 | (word >> 13 & 1023) : 0));
+    }
+    memcpy(out, &half, sizeof half);
+  }
+}
+
+/* Floats in [-1, 1), whole numbers and truths 0 or 1; the same in every run. false: no such dtype is made up. */
+static bool fill_random(heddle_tensor *t, uint64_t seed) {
+  heddle_dtype dtype = heddle_tensor_dtype(t);
+  uint64_t state = seed, width = dtype.bits / 8, bytes = heddle_tensor_bytes(t);
+  unsigned char *data = heddle_tensor_data(t);
+  bool is_float = dtype.code == HEDDLE_DTYPE_FLOAT || dtype.code == HEDDLE_DTYPE_BFLOAT;
+  bool is_whole = dtype.code == HEDDLE_DTYPE_INT || dtype.code == HEDDLE_DTYPE_UINT || dtype.code == HEDDLE_DTYPE_BOOL;
+  if (dtype.lanes != 1 || dtype.bits % 8 != 0 || width == 0) return false;
+  if (!is_whole && !(is_float && (width == 2 || width == 4 || width == 8))) return false;
+  for (uint64_t i = 0; i + width <= bytes; i += width) {
+    if (is_float) random_float(&state, dtype.bits, dtype.code == HEDDLE_DTYPE_BFLOAT, data + i);
+    else data[i] = (unsigned char)(next_random(&state) >> 63); /* little-endian; the rest is zero */
+  }
+  return true;
+}
+
+static int set_random(session *s, uint32_t i, const heddle_io_info *info) {
+  heddle_error err = {0};
+  heddle_tensor *t = NULL;
+  bool known = info->ndim != UINT32_MAX;
+  for (uint32_t k = 0; known && k < info->ndim; k++) known = info->shape[k] >= 0;
+  if (!known)
+    return fail_text(s->command,
+                     "input '%s': its shape is not known, so its value cannot be made up; give --input %s=FILE.npy",
+                     info->name, info->name);
+  if (heddle_tensor_create(NULL, info->dtype, info->shape, info->ndim, &t, &err) != HEDDLE_OK)
+    return fail(s->command, &err);
+  int status = DONE;
+  if (!fill_random(t, i + 1)) {
+    char dtype[32];
+    dtype_text(info->dtype, dtype);
+    status = fail_text(s->command, "input '%s': values of %s cannot be made up; give --input %s=FILE.npy", info->name,
+                       dtype, info->name);
+  } else if (heddle_executor_set_input(s->ex, i, t, &err) != HEDDLE_OK) {
+    status = fail(s->command, &err);
+  }
+  heddle_tensor_release(t);
+  s->n_random++;
+  return status;
+}
+
+/* ---- executor */
+
+static int complain_of_missing(const session *s, uint32_t first) {
+  uint32_t n = heddle_executor_input_count(s->ex);
+  progress_end();
+  fprintf(stderr, "heddle %s: %s: these inputs have no value:\n", s->command, s->o->model);
+  for (uint32_t i = first; i < n; i++) {
+    heddle_io_info info = {.struct_size = sizeof info};
+    if (s->given[i] || heddle_executor_input_info(s->ex, i, &info, NULL) != HEDDLE_OK || info.is_param) continue;
+    char dtype[32], shape[200];
+    dtype_text(info.dtype, dtype);
+    shape_text(info.shape, info.ndim, NULL, shape, sizeof shape);
+    fprintf(stderr, "  %s  %s %s\n", info.name, dtype, shape);
+  }
+  fprintf(stderr,
+          "give each with --input NAME=FILE.npy, parameters with --params FILE, or let --random make them up\n");
+  return FAILED;
+}
+
+int session_executor(session *s, bool may_be_random) {
+  heddle_error err = {0};
+  if (heddle_executor_create(s->model, &s->ex, &err) != HEDDLE_OK) return fail(s->command, &err);
+  uint32_t n = heddle_executor_input_count(s->ex);
+  s->given = calloc((size_t)n + 1, sizeof *s->given);
+  if (s->given == NULL) return no_memory(s);
+  for (size_t i = 0; i < s->n_values; i++) {
+    if (heddle_executor_set_input_by_name(s->ex, s->names[i], s->values[i], &err) != HEDDLE_OK)
+      return fail(s->command, &err);
+    int32_t at = heddle_executor_input_index(s->ex, s->names[i]);
+    if (at >= 0) s->given[at] = true;
+  }
+  for (uint32_t i = 0; i < n; i++) {
+    heddle_io_info info = {.struct_size = sizeof info};
+    if (heddle_executor_input_info(s->ex, i, &info, &err) != HEDDLE_OK) return fail(s->command, &err);
+    if (s->given[i] || info.is_param) continue;
+    int status = may_be_random ? set_random(s, i, &info) : complain_of_missing(s, i);
+    if (status != DONE) return status;
+  }
+  return DONE;
+}
+
+bool session_is_random(const session *s, uint32_t i) {
+  heddle_io_info info = {.struct_size = sizeof info};
+  return s->n_random > 0 && !s->given[i] && heddle_executor_input_info(s->ex, i, &info, NULL) == HEDDLE_OK &&
+         !info.is_param;
+}
+
+uint64_t session_timeout(const session *s) {
+  return s->o->timeout > 0 && s->o->timeout < 1e9 ? (uint64_t)(s->o->timeout * 1e9) + 1 : HEDDLE_FOREVER;
+}
+
+int session_finish(session *s, int status) {
+  heddle_executor_release(s->ex);
+  for (size_t i = 0; s->values != NULL && i < s->o->inputs.count; i++) {
+    heddle_tensor_release(s->values[i]);
+    free((char *)s->names[i]);
+  }
+  free(s->values);
+  free(s->names);
+  free(s->given);
+  heddle_model_release(s->model);
+  heddle_context_release(s->ctx);
+  return status;
+}

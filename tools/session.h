@@ -1,0 +1,41 @@
+/* tools/session.h: what plan, run and bench have in common: a context, a model in it, values for its inputs.
+ * Each function says what went wrong on stderr and gives an exit status. */
+#ifndef HEDDLE_TOOLS_SESSION_H
+#define HEDDLE_TOOLS_SESSION_H
+
+#include "heddle/heddle.h"
+#include "options.h"
+
+typedef struct session {
+  const char *command; /* for messages */
+  const options *o;
+  heddle_context *ctx;
+  heddle_model *model;
+  heddle_executor *ex;
+  const char **names;     /* of --input, terminated copies */
+  heddle_tensor **values; /* their tensors */
+  size_t n_values;
+  bool *given; /* per input of the executor: it has a value */
+  uint32_t n_random;
+} session;
+
+/* A context with --set and --threads. */
+int session_context(session *s, const char *command, const options *o);
+
+/* The same, the model with --params, --device and --place, and the tensors of --input. */
+int session_model(session *s, const char *command, const options *o);
+
+/* An executor. Inputs get the values of --input; the rest get random ones where that is allowed, and are named in an
+ * error where it is not. */
+int session_executor(session *s, bool may_be_random);
+
+/* Whether a value was made up for input i. */
+bool session_is_random(const session *s, uint32_t i);
+
+/* Gives status back, for the end of a command. */
+int session_finish(session *s, int status);
+
+/* The time of --timeout in nanoseconds. */
+uint64_t session_timeout(const session *s);
+
+#endif

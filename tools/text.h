@@ -1,0 +1,39 @@
+/* tools/text.h: numbers, shapes and failures as the tool prints them. */
+#ifndef HEDDLE_TOOLS_TEXT_H
+#define HEDDLE_TOOLS_TEXT_H
+
+#include <jansson.h>
+#include <stdbool.h>
+#include <stdio.h>
+
+#include "heddle/heddle.h"
+
+/* "heddle COMMAND: TEXT" on stderr; gives FAILED. */
+int fail(const char *command, const heddle_error *err);
+int fail_text(const char *command, const char *format, ...) __attribute__((format(printf, 2, 3)));
+
+/* "float32", "bool", "float32x4"; "?" where the dtype is not known. */
+void dtype_text(heddle_dtype dtype, char out[32]);
+
+/* "[1, 3, 8]", with names for symbols (may be NULL) and "?" for what is not known. Cut where it is too long. */
+void shape_text(const int64_t *shape, uint32_t ndim, const char *const *symbols, char *out, size_t size);
+
+/* "36.2 KiB". */
+void bytes_text(uint64_t bytes, char out[32]);
+
+/* A duration in a unit that fits: "12.3 us". */
+void seconds_text(double seconds, char out[32]);
+
+/* Text as JSON; what is no UTF-8 (a path) has '?' in its place. */
+json_t *json_words(const char *text);
+json_t *json_shape(const int64_t *shape, uint32_t ndim, const char *const *symbols); /* null: not known */
+
+/* Prints an object, indented, and drops it; NULL, which is memory that is out, is a failure. Gives an exit status. */
+int print_json(const char *command, json_t *object);
+
+/* One line on a terminal's stderr that is written over by the next, until it is cleared; nothing where stderr is no
+ * terminal. */
+void progress(const char *format, ...) __attribute__((format(printf, 1, 2)));
+void progress_end(void);
+
+#endif
