@@ -52,15 +52,14 @@ bool heddle__waker_wait(heddle__waker *w, unsigned seen, uint64_t deadline_ns) {
 /* ---- the slab */
 
 enum { CHUNK = 64, CHUNKS = 4096 };
-#define NO_SLOT UINT32_MAX
 
 /* Process-wide, since a handle must not mean two fences of two contexts. Chunks are published once and stay. */
 static struct {
   pthread_mutex_t lock; /* guards free_head, used and the adding of chunks; a leaf */
-  uint32_t free_head;
+  uint32_t free_head; /* slot + 1; 0: none, so that all of this starts as zeros and takes no room in the file */
   uint32_t used; /* slots ever handed out */
   _Atomic(heddle__fence *) chunk[CHUNKS];
-} slab = {.lock = PTHREAD_MUTEX_INITIALIZER, .free_head = NO_SLOT};
+} slab = {.lock = PTHREAD_MUTEX_INITIALIZER};
 
 static heddle__fence *at(uint32_t slot) {
   if (slot >= (uint32_t)CHUNK * CHUNKS) return NULL;
@@ -78,7 +77,6 @@ static heddle__fence *fresh(void) {
     for (uint32_t i = 0; i < CHUNK; i++) {
       if (pthread_mutex_init(&chunk[i].lock, NULL) != 0) return NULL; /* glibc's never fails */
       chunk[i].slot = slot + i;
-      chunk[i].next_free = NO_SLOT;
     }
     atomic_store_explicit(&slab.chunk[slot / CHUNK], chunk, memory_order_release);
   }
@@ -88,7 +86,7 @@ static heddle__fence *fresh(void) {
 
 heddle_status heddle__fence_create(heddle__waker *waker, heddle__fence **out, heddle_error *err) {
   pthread_mutex_lock(&slab.lock);
-  heddle__fence *f = at(slab.free_head);
+  heddle__fence *f = slab.free_head != 0 ? at(slab.free_head - 1) : NULL;
   if (f != NULL) slab.free_head = f->next_free;
   else f = fresh();
   pthread_mutex_unlock(&slab.lock);
@@ -110,7 +108,7 @@ void heddle__fence_free(heddle__fence *f) {
   pthread_mutex_unlock(&f->lock);
   pthread_mutex_lock(&slab.lock);
   f->next_free = slab.free_head;
-  slab.free_head = f->slot;
+  slab.free_head = f->slot + 1;
   pthread_mutex_unlock(&slab.lock);
 }
 

@@ -294,11 +294,23 @@ static void count_orphans(heddle__bound *b, bool add) {
   }
 }
 
+/* Whether work of a device, rather than the host alone, may touch an allocation. */
+static bool is_touched(const heddle__bound *b, uint32_t alloc) {
+  const heddle__plan *plan = b->program->plan;
+  bool touched = !heddle__device_inline(b->memory[alloc]->dev);
+  for (uint32_t d = 0; d < plan->n_devices; d++)
+    touched = touched ||
+              (!plan->devices[d].is_inline && b->imports[(size_t)alloc * plan->n_devices + d] != NULL);
+  return touched;
+}
+
 void heddle__bound_free(heddle__bound *b, bool quiet) {
   if (b == NULL) return;
   const heddle__program *p = b->program;
   const heddle__plan *plan = p->plan;
   if (b->orphan_bytes > 0) count_orphans(b, false);
+  for (uint32_t i = 0; !quiet && b->memory != NULL && b->imports != NULL && i < plan->n_allocs; i++)
+    if (b->memory[i] != NULL && is_touched(b, i)) b->memory[i]->keep_block = true;
   for (uint32_t i = 0; b->stretches != NULL && i < p->n_segments; i++) heddle__stretch_unbind(b, i);
   for (uint32_t i = 0; b->imports != NULL && i < plan->n_allocs; i++) drop_derived(b, i);
   for (uint32_t i = 0; i < p->n_segments && b->events != NULL; i++) {
@@ -310,10 +322,7 @@ void heddle__bound_free(heddle__bound *b, bool quiet) {
     heddle__fence_free(l->fence);
     if (l->stream != NULL) l->t->stream.close(l->stream);
   }
-  for (uint32_t i = 0; b->memory != NULL && i < plan->n_allocs; i++) {
-    if (b->memory[i] != NULL && !quiet) b->memory[i]->keep_block = true;
-    heddle__memory_release(b->memory[i]);
-  }
+  for (uint32_t i = 0; b->memory != NULL && i < plan->n_allocs; i++) heddle__memory_release(b->memory[i]);
   for (uint32_t i = 0; b->inputs != NULL && i < b->n_inputs; i++) heddle_tensor_release(b->inputs[i].lent);
   for (uint32_t i = 0; b->outputs != NULL && i < b->n_outputs; i++) heddle_tensor_release(b->outputs[i].lent);
   heddle__free(b->memory);

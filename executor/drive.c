@@ -27,7 +27,7 @@ heddle_status heddle__drive_init(heddle__drive *d, heddle__ended_fn ended, void 
   return HEDDLE_OK;
 }
 
-void heddle__drive_finish(heddle__drive *d) {
+void heddle__drive_stop(heddle__drive *d) {
   if (!d->ready) return;
   pthread_mutex_lock(&d->lock);
   d->quit = true;
@@ -35,6 +35,11 @@ void heddle__drive_finish(heddle__drive *d) {
   bool join = d->has_thread;
   pthread_mutex_unlock(&d->lock);
   if (join) pthread_join(d->thread, NULL);
+  d->has_thread = false;
+}
+
+void heddle__drive_finish(heddle__drive *d) {
+  if (!d->ready) return;
   pthread_cond_destroy(&d->cond);
   pthread_mutex_destroy(&d->lock);
   heddle__waker_finish(&d->waker);

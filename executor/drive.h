@@ -47,7 +47,8 @@ typedef struct heddle__drive {
 } heddle__drive;
 
 heddle_status heddle__drive_init(heddle__drive *d, heddle__ended_fn ended, void *user, heddle_error *err);
-/* No run is pending and nobody waits. Joins the thread. */
+/* No run is pending and nobody waits: joins the thread. Then the fences that wake it are freed, then it is finished. */
+void heddle__drive_stop(heddle__drive *d);
 void heddle__drive_finish(heddle__drive *d);
 
 /* Begins a run of what is bound; the caller knows that none is pending. profile may be NULL. */

@@ -81,11 +81,12 @@ static void destroy(heddle_executor *ex) {
     heddle__drive_cancel(&ex->drive);
     heddle__drive_wait(&ex->drive, HEDDLE_FOREVER, NULL);
   }
-  heddle__drive_finish(&ex->drive);
+  heddle__drive_stop(&ex->drive);
   heddle__profile_release(ex->profile);
   bool quiet = atomic_load(&ex->dead) == HEDDLE_OK || ex->bound == NULL || heddle__bound_quiet(ex->bound, 0);
   if (quiet) heddle__bound_free(ex->bound, true);
   else heddle__model_keep_orphan(ex->model, ex->bound);
+  heddle__drive_finish(&ex->drive);
   for (uint32_t i = 0; ex->args != NULL && i < ex->n_args; i++) heddle_tensor_release(ex->args[i].value);
   for (uint32_t i = 0; ex->results != NULL && i < ex->n_results; i++) {
     heddle_tensor_release(ex->results[i].lent);

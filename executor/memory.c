@@ -7,6 +7,10 @@
 
 enum { HOST_ALIGN = 64 };
 
+/* Host memory that a hung device may touch for ever: never freed, and reachable, so that no leak checker takes it for
+ * an accident. */
+static _Atomic(heddle__memory *) kept;
+
 static const char *kind_name(uint32_t kind) {
   return kind == HEDDLE_MEMORY_PINNED ? "pinned" : kind == HEDDLE_MEMORY_UNIFIED ? "unified" : "device";
 }
@@ -134,12 +138,15 @@ void heddle__memory_release(heddle__memory *m) {
   heddle_context *ctx = m->dev->ctx;
   if (m->mapped) m->dev->t->memory.unmap(m->dev->handle, m->buffer);
   if (m->buffer != NULL) m->dev->t->memory.free(m->dev->handle, m->buffer);
-  if (!m->keep_block) {
+  heddle__device_close(m->dev);
+  if (m->keep_block && (m->block != NULL || m->lender != NULL)) {
+    m->next_kept = atomic_load(&kept);
+    while (!atomic_compare_exchange_weak(&kept, &m->next_kept, m)) continue;
+  } else {
     heddle__free(m->block);
     heddle_tensor_release(m->lender);
+    heddle__free(m);
   }
-  heddle__device_close(m->dev);
-  heddle__free(m);
   heddle_context_release(ctx);
 }
 

@@ -19,6 +19,7 @@ typedef struct heddle__memory {
   bool mapped;
   bool coherent;          /* false: flush and invalidate are needed */
   bool keep_block;        /* a hung device may still touch it: block and lender are never given back */
+  struct heddle__memory *next_kept;
 } heddle__memory;
 
 /* New memory of a kind (HEDDLE_MEMORY_*). On an inline device it is always host memory; PINNED and UNIFIED is mapped.

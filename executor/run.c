@@ -62,11 +62,25 @@ typedef struct trip {
   uint32_t check_every;
 } trip;
 
+/* A call said that a device is lost. Of a copy between two devices that may be either, so each is asked; where none
+ * owns up it is the one whose stream it was. */
+static void note_lost(const heddle__bound *b, heddle_device *dev, const heddle_error *err) {
+  bool known = false;
+  for (uint32_t i = 0; i < b->n_lines; i++) {
+    heddle_device *own = b->lines[i].dev;
+    heddle_error why = {0};
+    if (own == NULL || own->t->device.health(own->handle, &why) != HEDDLE_EDEVICE) continue;
+    heddle__device_fault(own, why.api_code, why.text);
+    known = true;
+  }
+  if (!known && dev != NULL) heddle__device_fault(dev, err->api_code, err->text);
+}
+
 /* Words for a failure of an action; the cold path. */
 static heddle__run_end failed(trip *t, uint32_t step, heddle_device *dev, heddle_status status) {
   char what[256];
   heddle__program_say(t->b->program, step, what, sizeof what);
-  if (status == HEDDLE_EDEVICE && dev != NULL) heddle__device_fault(dev, t->err->api_code, t->err->text);
+  if (status == HEDDLE_EDEVICE) note_lost(t->b, dev, t->err);
   t->status = heddle__prefix(t->err, status, "%s: ", what);
   return HEDDLE__RUN_FAILED;
 }
@@ -279,6 +293,18 @@ static heddle__run_end run_one_host(trip *t, bool *moved, bool *left) {
   return t->status != HEDDLE_OK ? HEDDLE__RUN_FAILED : HEDDLE__RUN_DONE;
 }
 
+/* What fails on one device because another was lost is told as that other's loss. */
+static void find_cause(trip *t) {
+  for (uint32_t i = 0; i < t->b->n_lines && t->status != HEDDLE_EDEVICE; i++) {
+    heddle_error why;
+    heddle_device *dev = t->b->lines[i].dev;
+    if (dev == NULL || heddle__device_check(dev, &why) == HEDDLE_OK) continue;
+    bool said = strstr(t->err->text, why.text) != NULL;
+    t->status = heddle__prefix(t->err, HEDDLE_EDEVICE, "%s%s", said ? "" : why.text, said ? "" : "; ");
+    t->err->api_code = why.api_code;
+  }
+}
+
 heddle__run_end heddle__run_drive(heddle__bound *b, const heddle__helm *helm, heddle_status *status,
                                   heddle_error *err) {
   trip t = {.b = b, .helm = helm, .err = err, .check_in = 1, .check_every = 1};
@@ -297,7 +323,10 @@ heddle__run_end heddle__run_drive(heddle__bound *b, const heddle__helm *helm, he
     if (!moved) end = sleep_until_woken(&t, seen, &dry);
     if (end != HEDDLE__RUN_DONE) break;
   }
-  if (end == HEDDLE__RUN_FAILED) *status = t.status;
+  if (end == HEDDLE__RUN_FAILED) {
+    find_cause(&t);
+    *status = t.status;
+  }
   return end;
 }
 

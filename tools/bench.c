@@ -194,8 +194,7 @@ static int bench_it(bench *b) {
   if (o->end_to_end) status = prepare_copies(b);
   if (status != DONE) return status;
   heddle_status s = measure(b, &err);
-  if (s == HEDDLE_ETIMEOUT) heddle_executor_cancel(b->s.ex, NULL);
-  if (s != HEDDLE_OK) return fail("bench", &err);
+  if (s != HEDDLE_OK) return session_run_failed(&b->s, s, &err);
   summary m = summarise(b->results, b->results + o->repeat, o->repeat);
   if (o->json) return report_json(b, &m);
   report_text(b, &m);

@@ -170,8 +170,7 @@ static int print_profile(session *s) {
 static int run_once(session *s) {
   heddle_error err = {0};
   heddle_status r = heddle_executor_run(s->ex, session_timeout(s), &err);
-  if (r == HEDDLE_ETIMEOUT) heddle_executor_cancel(s->ex, NULL);
-  return r == HEDDLE_OK ? DONE : fail("run", &err);
+  return r == HEDDLE_OK ? DONE : session_run_failed(s, r, &err);
 }
 
 static int run_it(session *s) {

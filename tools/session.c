@@ -213,6 +213,12 @@ uint64_t session_timeout(const session *s) {
   return s->o->timeout > 0 && s->o->timeout < 1e9 ? (uint64_t)(s->o->timeout * 1e9) + 1 : HEDDLE_FOREVER;
 }
 
+int session_run_failed(const session *s, heddle_status status, const heddle_error *err) {
+  if (status != HEDDLE_ETIMEOUT) return fail(s->command, err);
+  heddle_executor_cancel(s->ex, NULL);
+  return fail_text(s->command, "%s: a run did not end within %g seconds", s->o->model, s->o->timeout);
+}
+
 int session_finish(session *s, int status) {
   heddle_executor_release(s->ex);
   for (size_t i = 0; s->values != NULL && i < s->o->inputs.count; i++) {

@@ -38,4 +38,7 @@ int session_finish(session *s, int status);
 /* The time of --timeout in nanoseconds. */
 uint64_t session_timeout(const session *s);
 
+/* Says why a run failed; one that took too long is cancelled. */
+int session_run_failed(const session *s, heddle_status status, const heddle_error *err);
+
 #endif

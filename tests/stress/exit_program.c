@@ -70,8 +70,12 @@ int main(int argc, char **argv) {
   }
   if (strcmp(how, "hung") == 0) { /* a completion that never comes */
     make_all("sim.0.hang", "20");
-    for (int i = 0; i < 30 && heddle_executor_run(jobs[0].executor, JOB_SECOND / 10, &err) != HEDDLE_ETIMEOUT; i++) {}
-    return 0;
+    heddle_status s = HEDDLE_OK;
+    for (int i = 0; i < 30 && s != HEDDLE_ETIMEOUT; i++) {
+      s = heddle_executor_wait(jobs[0].executor, JOB_SECOND / 10, &err);
+      if (s == HEDDLE_OK) s = heddle_executor_run(jobs[0].executor, JOB_SECOND / 10, &err);
+    }
+    return s == HEDDLE_ETIMEOUT ? 0 : 1;
   }
   if (strcmp(how, "thread") == 0) { /* all is made, and exit called, in another thread, while this one waits */
     pthread_join(start(exits), NULL);

@@ -175,25 +175,20 @@ static void release_of_a_hung_run(void **state) {
   heddle_context_release(ctx);
 }
 
-/* A device that hangs while a program is being made is an error, not a standstill. */
+/* A device that hangs while constants are uploaded is an error after a minute, not a standstill. */
 static void a_hang_while_making(void **state) {
   (void)state;
-  for (unsigned n = 1; n <= 2; n++) {
-    char number[16];
-    snprintf(number, sizeof number, "%u", n);
-    heddle_context *ctx = CONTEXT({"sim.0.hang", number});
-    job j = {0};
-    uint64_t start = job_now();
-    heddle_status s = job_model(ctx, &j, NULL, 0, &err);
-    if (s == HEDDLE_OK) s = job_executor(&j, 1, &err);
-    if (s == HEDDLE_OK) s = heddle_executor_run(j.executor, JOB_SECOND / 2, &err);
-    if (s == HEDDLE_OK) fail_msg("command %u hangs, and a run went through", n);
-    if (err.text[0] == '\0') fail_msg("command %u hangs: status %d without words", n, s);
-    job_drop(&j);
-    must(job_whole(ctx, "sim:1", 5, &err));
-    heddle_context_release(ctx);
-    if (job_now() - start > 25 * JOB_SECOND) fail_msg("command %u: %.1f s", n, (double)(job_now() - start) / 1e9);
-  }
+  heddle_context *ctx = CONTEXT({"sim.0.hang", "1"});
+  job j = {0};
+  uint64_t start = job_now();
+  heddle_status s = job_model(ctx, &j, NULL, 0, &err);
+  if (s == HEDDLE_OK) s = job_executor(&j, 1, &err);
+  assert_int_equal(s, HEDDLE_ETIMEOUT);
+  says("sim:0");
+  job_drop(&j);
+  must(job_whole(ctx, "sim:1", 5, &err));
+  heddle_context_release(ctx);
+  if (job_now() - start > 75 * JOB_SECOND) fail_msg("it took %.1f s", (double)(job_now() - start) / 1e9);
 }
 
 /* ---- cancel */
@@ -256,5 +251,5 @@ static void cancel_from_another_thread(void **state) {
 
 CASES(CASE(signals_after_the_release), CASE(work_after_the_release), CASE(a_signal_that_is_lost),
       CASE(a_completion_that_never_comes), CASE(another_that_never_comes), CASE(a_third_that_never_comes),
-      CASE(release_of_a_hung_run), CASE(a_hang_while_making), CASE(cancel_of_a_pending_run),
+      CASE(release_of_a_hung_run), CASE_LABELS(a_hang_while_making, "slow"), CASE(cancel_of_a_pending_run),
       CASE(cancel_from_another_thread))

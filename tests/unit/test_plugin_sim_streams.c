@@ -268,7 +268,62 @@ static void streams_open_and_close_in_storms(void **state) {
   sim_close(&t);
 }
 
-CASES(CASE(work_of_a_stream_is_in_order), CASE(nothing_starts_before_submit), CASE(events_order_streams_and_devices),
+typedef struct user {
+  sim_test *t;
+  uint32_t number;
+  bool good;
+} user;
+
+/* Its own stream on one device and on the next, buffers that come and go, events between the two. */
+static void *use(void *arg) {
+  user *u = arg;
+  const heddle_plugin *p = u->t->p;
+  heddle_pdevice *d0 = u->t->dev[u->number % 3], *d1 = u->t->dev[(u->number + 1) % 3];
+  heddle_error err;
+  heddle_pstream *a = NULL, *b = NULL;
+  heddle_pevent *e = NULL;
+  bool good = p->stream->create(d0, 0, 0, &a, &err) == HEDDLE_OK && p->stream->create(d1, 1, 0, &b, &err) == HEDDLE_OK &&
+              p->event->create(d0, &e, &err) == HEDDLE_OK;
+  for (uint32_t i = 1; i < 60 && good; i++) {
+    heddle_pmemory_desc d = {.struct_size = sizeof d, .kind = HEDDLE_MEMORY_DEVICE, .bytes = 4096, .align = 256};
+    heddle_pbuffer *x = NULL, *y = NULL;
+    uint32_t got[1024], word = u->number << 16 | i;
+    good = p->memory->alloc(d0, &d, &x, &err) == HEDDLE_OK && p->memory->alloc(d1, &d, &y, &err) == HEDDLE_OK &&
+           p->copy->fill(a, x, 0, 4096, word, &err) == HEDDLE_OK && p->event->record(e, a, &err) == HEDDLE_OK &&
+           p->stream->submit(a, &err) == HEDDLE_OK && p->event->wait(b, e, &err) == HEDDLE_OK &&
+           p->copy->peer(b, d1, y, 0, d0, x, 0, 4096, &err) == HEDDLE_OK &&
+           p->fence->signal(b, u->number, i, &err) == HEDDLE_OK && sim_wait(u->t, u->number, i) == HEDDLE_OK &&
+           p->copy->read(b, got, y, 0, 4096, &err) == HEDDLE_OK;
+    for (int k = 0; k < 1024 && good; k++) good = got[k] == word;
+    if (i % 20 == 0) good = good && p->device->idle(d0, 20 * SECOND, &err) == HEDDLE_OK;
+    p->memory->free(d0, x);
+    p->memory->free(d1, y);
+  }
+  p->event->free(e);
+  p->stream->close(a);
+  p->stream->close(b);
+  u->good = good;
+  return NULL;
+}
+
+static void threads_share_devices(void **state) {
+  sim_test t;
+  pthread_t threads[4];
+  user users[4];
+  (void)state;
+  sim_open(&t, 3, "delay_us", "20", NULL);
+  for (uint32_t i = 0; i < 4; i++) {
+    users[i] = (user){&t, i, false};
+    assert_int_equal(pthread_create(&threads[i], NULL, use, &users[i]), 0);
+  }
+  for (int i = 0; i < 4; i++) {
+    pthread_join(threads[i], NULL);
+    assert_true(users[i].good);
+  }
+  sim_close(&t);
+}
+
+CASES(CASE(threads_share_devices), CASE(work_of_a_stream_is_in_order), CASE(nothing_starts_before_submit), CASE(events_order_streams_and_devices),
       CASE(a_wait_keeps_its_record), CASE(event_domains_can_be_apart), CASE(fences_are_signalled_and_waited_for),
       CASE(a_failure_reaches_fences_and_waiting_streams), CASE(a_hang_times_out_and_close_ends_it),
       CASE(streams_open_and_close_in_storms))
