@@ -1,0 +1,33 @@
+# Kernel texts as C arrays.
+#
+# heddle_embed_kernels(OUT FILE...) adds a rule that writes the C source OUT, which defines k_texts and k_text_count (see
+# plugins/common/kernels/plan.h) with one entry a file, named after it. The same file is the script of that rule.
+if(NOT CMAKE_SCRIPT_MODE_FILE)
+  set(HEDDLE_EMBED_SCRIPT "${CMAKE_CURRENT_LIST_FILE}")
+  function(heddle_embed_kernels out)
+    string(REPLACE ";" "|" files "${ARGN}")
+    add_custom_command(OUTPUT "${out}"
+      COMMAND "${CMAKE_COMMAND}" "-DOUT=${out}" "-DFILES=${files}" -P "${HEDDLE_EMBED_SCRIPT}"
+      DEPENDS ${ARGN} "${HEDDLE_EMBED_SCRIPT}"
+      COMMENT "Embedding kernels" VERBATIM)
+  endfunction()
+  return()
+endif()
+
+string(REPLACE "|" ";" files "${FILES}")
+set(arrays "")
+set(entries "")
+foreach(file IN LISTS files)
+  get_filename_component(name "${file}" NAME_WE)
+  file(READ "${file}" hex HEX)
+  string(REGEX REPLACE "(..)" "0x\\1," bytes "${hex}")
+  string(REGEX REPLACE "(................................................................................)" "\\1\n  "
+    bytes "${bytes}")
+  string(APPEND arrays "static const char text_${name}[] = {\n  ${bytes}0};\n")
+  string(APPEND entries "  {\"${name}\", text_${name}, sizeof text_${name} - 1},\n")
+endforeach()
+file(WRITE "${OUT}" "/* Generated from the kernels by cmake/embed_kernel.cmake. */\n"
+  "#include \"plugins/common/kernels/plan.h\"\n\n"
+  "extern const k_text k_texts[];\nextern const uint32_t k_text_count;\n\n"
+  "${arrays}\nconst k_text k_texts[] = {\n${entries}};\n"
+  "const uint32_t k_text_count = sizeof k_texts / sizeof k_texts[0];\n")

@@ -1,0 +1,67 @@
+/* The parameters that kernels take by value, in words that C and the languages of kernels share. Whole structs are
+ * multiples of 8 bytes without gaps, so that both sides lay them out alike. */
+#ifndef HEDDLE_PLUGINS_COMMON_KERNELS_PARAMS_H
+#define HEDDLE_PLUGINS_COMMON_KERNELS_PARAMS_H
+
+#ifdef K_GROUP /* behind the prelude */
+#define K_I64 long
+#define K_I32 int
+#else
+#include <stdint.h>
+#define K_I64 int64_t
+#define K_I32 int32_t
+#define K_GROUP 64
+#endif
+
+#define K_DIMS 8     /* dimensions of a walk, after those that can be are joined */
+#define K_OPERANDS 3 /* operands of an elementwise kernel */
+#define K_SPATIAL 3
+
+/* Elementwise over neighbours: operand k is read at i * step[k], a step being 0 or 1. */
+typedef struct k_flat {
+  K_I64 count;
+  float alpha, beta;
+  K_I32 step[K_OPERANDS];
+  K_I32 unused;
+} k_flat;
+
+/* Elementwise over a box: element (i0, i1, ...) of operand k is read at base[k] + sum of i * step[k]; the result is
+ * written at out_base + sum of i * out_step. */
+typedef struct k_walk {
+  K_I64 count;
+  float alpha, beta;
+  K_I64 dims;
+  K_I64 dim[K_DIMS];
+  K_I64 out_base, out_step[K_DIMS];
+  K_I64 base[K_OPERANDS], step[K_OPERANDS][K_DIMS];
+} k_walk;
+
+/* out[m x n] = alpha * A x B + beta * C for each batch. tiles: of the result, down and across. */
+typedef struct k_matmul {
+  K_I64 m, n, k, tiles_m, tiles_n;
+  K_I64 a_row, a_col, b_row, b_col, c_row, c_col;
+  float alpha, beta;
+  K_I64 batch_dims;
+  K_I64 batch_dim[K_DIMS], batch_a[K_DIMS], batch_b[K_DIMS];
+} k_matmul;
+
+/* A convolution: m channels of a group, n positions, k = channels of the input's group * taps. */
+typedef struct k_conv {
+  K_I64 m, n, k, tiles_m, tiles_n, groups, in_channels, taps, count;
+  K_I64 in[K_SPATIAL], out[K_SPATIAL], window[K_SPATIAL], stride[K_SPATIAL], dilation[K_SPATIAL], pad[K_SPATIAL];
+} k_conv;
+
+/* A window over planes. count: results in all. include_pad: what AveragePool divides by. */
+typedef struct k_pool {
+  K_I64 count, include_pad;
+  K_I64 in[K_SPATIAL], out[K_SPATIAL], window[K_SPATIAL], stride[K_SPATIAL], dilation[K_SPATIAL], pad[K_SPATIAL];
+  K_I64 pad_end[K_SPATIAL];
+} k_pool;
+
+/* Rows along one axis: element i of row r lies at (r / inner) * n * inner + r % inner + i * inner. */
+typedef struct k_rows {
+  K_I64 rows, n, inner;
+  float alpha, beta;
+} k_rows;
+
+#endif

@@ -1,0 +1,192 @@
+/* The calls of plan.h: finds a region's node in the tables, checks what all operators have in common, and lets the
+ * operator's plan add its steps. What an input is used for follows from the steps. */
+#include "plan_op.h"
+
+static const k_entry *const tables[] = {k_elementwise_table, k_contract_table, k_shape_table};
+enum { N_TABLES = sizeof tables / sizeof tables[0] };
+
+static const k_entry *find_entry(const char *op) {
+  for (uint32_t t = 0; t < N_TABLES; t++) {
+    for (const k_entry *e = tables[t]; e->op != NULL; e++) {
+      if (strcmp(e->op, op) == 0) return e;
+    }
+  }
+  return NULL;
+}
+
+heddle_status k_plan_list(heddle_list_fn list, void *sink, heddle_error *err) {
+  for (uint32_t t = 0; t < N_TABLES; t++) {
+    for (const k_entry *e = tables[t]; e->op != NULL; e++) {
+      heddle_status s = list(sink, "", e->op, K_OPSET_FIRST, K_OPSET_LAST, e->dtypes, err);
+      if (s != HEDDLE_OK) return s;
+    }
+  }
+  return HEDDLE_OK;
+}
+
+/* ---------------------------------------------------------------- for the families */
+
+k_step *k_step_add(k_plan *plan, heddle_error *err) {
+  const heddle_host *host = plan->host;
+  if (plan->n_steps == plan->cap_steps) {
+    uint32_t cap = plan->cap_steps > 0 ? 2 * plan->cap_steps : 2;
+    k_step *steps = host->alloc(host->ctx, cap * sizeof *steps, _Alignof(k_step));
+    if (steps == NULL) {
+      p_fail(err, HEDDLE_ENOMEM, 0, "no memory to plan an operator");
+      return NULL;
+    }
+    if (plan->n_steps > 0) memcpy(steps, plan->steps, plan->n_steps * sizeof *steps);
+    host->free(host->ctx, plan->steps);
+    plan->steps = steps;
+    plan->cap_steps = cap;
+  }
+  k_step *step = &plan->steps[plan->n_steps++];
+  memset(step, 0, sizeof *step);
+  return step;
+}
+
+heddle_status k_kernel_add(k_plan *plan, const char *text, const char *name, uint64_t groups, uint64_t index_limit,
+                           const char *options, k_step **out, heddle_error *err, ...) {
+  va_list args;
+  k_step *step = k_step_add(plan, err);
+  if (step == NULL) return HEDDLE_ENOMEM;
+  step->kind = K_STEP_KERNEL;
+  step->text = text;
+  step->name = name;
+  step->groups = groups;
+  /* The last group may count past the end, and a tile's edge too. */
+  int used =
+      snprintf(step->options, sizeof step->options, "-DIDX=%s ", index_limit < UINT64_C(0x7ffff000) ? "int" : "long");
+  va_start(args, err);
+  vsnprintf(step->options + used, sizeof step->options - (size_t)used, options, args);
+  va_end(args);
+  *out = step;
+  return HEDDLE_OK;
+}
+
+uint32_t k_input(const k_node *n, uint32_t k) {
+  return (uint32_t)region_input_slot(n->ref.region, n->ref.node->inputs[k]);
+}
+
+uint32_t k_output(const k_node *n, uint32_t k) {
+  return (uint32_t)region_output_slot(n->ref.region, n->ref.node->outputs[k]) | K_OUTPUT;
+}
+
+/* ---------------------------------------------------------------- from region to plan */
+
+static heddle_status check_attrs(const k_node *n, heddle_error *err) {
+  const heddle_parray *attrs = &n->ref.node->attrs;
+  for (uint64_t i = 0; i < attrs->count; i++) {
+    const heddle_pattr *attr = (const heddle_pattr *)(const void *)((const char *)attrs->data + i * attrs->stride);
+    const size_t length = attr->name != NULL ? strlen(attr->name) : 0;
+    const char *known = n->entry->attrs;
+    const char *at = length > 0 && strchr(attr->name, ' ') == NULL ? strstr(known, attr->name) : NULL;
+    while (at != NULL && (at == known || at[-1] != ' ' || at[length] != ' ')) at = strstr(at + 1, attr->name);
+    if (at == NULL)
+      return ref_refuse(&n->ref, err, "attribute '%s' is not known", attr->name != NULL ? attr->name : "");
+  }
+  return HEDDLE_OK;
+}
+
+static heddle_status check_value(const k_node *n, const heddle_pvalue *value, const char *what, uint32_t k,
+                                 heddle_error *err) {
+  uint64_t bytes = 0;
+  if (!value_bytes(value, &bytes)) return ref_refuse(&n->ref, err, "%s %u has no size in bytes", what, k);
+  if (value->layout != 0) return ref_refuse(&n->ref, err, "%s %u is not row-major", what, k);
+  return HEDDLE_OK;
+}
+
+static heddle_status check_values(const k_node *n, heddle_error *err) {
+  const heddle_pregion *region = n->ref.region;
+  const heddle_pnode *node = n->ref.node;
+  const uint32_t most = n->entry->max_outputs > 0 ? n->entry->max_outputs : 1;
+  heddle_status s = HEDDLE_OK;
+  if (node->n_inputs > n->entry->max_inputs) return ref_refuse(&n->ref, err, "it has %u operands", node->n_inputs);
+  for (uint32_t k = 0; (k < node->n_inputs || k < n->entry->min_inputs) && s == HEDDLE_OK; k++) {
+    const heddle_pvalue *value = node_input(region, node, k);
+    if (value == NULL && (k < n->entry->min_inputs || n->entry->max_inputs == UINT32_MAX))
+      return ref_refuse(&n->ref, err, "operand %u is missing", k);
+    if (value == NULL) continue;
+    if (region_input_slot(region, node->inputs[k]) < 0)
+      return ref_refuse(&n->ref, err, "operand %u is not an input of its region", k);
+    s = check_value(n, value, "operand", k, err);
+  }
+  for (uint32_t k = 0; k < node->n_outputs && s == HEDDLE_OK; k++) {
+    const heddle_pvalue *value = node_output(region, node, k);
+    if (value == NULL) continue;
+    if (k >= most) {
+      if (strcmp(node->op, "MaxPool") == 0) return ref_refuse(&n->ref, err, "the result Indices is not supported");
+      return ref_refuse(&n->ref, err, "it has %u results, and %u is supported", node->n_outputs, most);
+    }
+    if (region_output_slot(region, node->outputs[k]) < 0)
+      return ref_refuse(&n->ref, err, "result %u is not an output of its region", k);
+    s = check_value(n, value, "result", k, err);
+  }
+  if (s != HEDDLE_OK) return s;
+  if (n->ref.out == NULL || (most == 1 && region->n_outputs != 1))
+    return ref_refuse(&n->ref, err, "its result is not the one output of its region");
+  return HEDDLE_OK;
+}
+
+static heddle_status plan_region(k_node *n, heddle_error *err) {
+  const heddle_pregion *region = n->ref.region;
+  const heddle_pnode *node = region_node(region, 0);
+  n->ref.node = node;
+  if (region->nodes.count != 1 || node == NULL) {
+    return p_fail(err, HEDDLE_EUNSUPPORTED, 0, "a region of %llu nodes; regions of one node are supported",
+                  (unsigned long long)region->nodes.count);
+  }
+  for (uint32_t k = 0; k < REF_OPERANDS; k++) n->ref.in[k] = node_input(region, node, k);
+  n->ref.out = node_output(region, node, 0);
+  if (n->ref.out == NULL && n->ref.in[0] == NULL)
+    return p_fail(err, HEDDLE_EUNSUPPORTED, 0, "node '%.200s': it has neither operand nor result",
+                  node->name != NULL ? node->name : "");
+  if (node->op == NULL) return ref_refuse(&n->ref, err, "it names no operator");
+  if (node->domain != NULL && node->domain[0] != '\0')
+    return ref_refuse(&n->ref, err, "operators of domain '%s' are not supported", node->domain);
+  n->entry = find_entry(node->op);
+  if (n->entry == NULL) return ref_refuse(&n->ref, err, "there is no kernel for this operator");
+  if (node->opset < K_OPSET_FIRST || node->opset > K_OPSET_LAST) {
+    return ref_refuse(&n->ref, err, "opset %u is not supported, %d to %d are", node->opset, K_OPSET_FIRST,
+                      K_OPSET_LAST);
+  }
+  heddle_status s = check_attrs(n, err);
+  if (s == HEDDLE_OK) s = check_values(n, err);
+  if (s == HEDDLE_OK) s = n->entry->plan(n, err);
+  return s;
+}
+
+static bool input_is_used(const k_plan *plan, uint32_t slot) {
+  for (uint32_t i = 0; i < plan->n_steps; i++) {
+    for (uint32_t k = 0; k < plan->steps[i].n_args; k++) {
+      if (plan->steps[i].args[k] == slot) return true;
+    }
+  }
+  return false;
+}
+
+heddle_status k_plan_make(const heddle_host *host, const heddle_pregion *region, k_plan *out, heddle_error *err) {
+  k_node n = {{region, NULL, {NULL, NULL, NULL}, NULL}, NULL, out};
+  memset(out, 0, sizeof *out);
+  out->host = host;
+  heddle_status s = plan_region(&n, err);
+  if (s == HEDDLE_OK && region->n_inputs > 0) {
+    out->input_flags = host->alloc(host->ctx, region->n_inputs * sizeof(uint32_t), _Alignof(uint32_t));
+    if (out->input_flags == NULL) s = p_fail(err, HEDDLE_ENOMEM, 0, "no memory to plan an operator");
+  }
+  for (uint32_t i = 0; i < region->n_inputs && s == HEDDLE_OK; i++) {
+    const heddle_pvalue *value = region_value(region, region->inputs[i]);
+    const bool absorbed = value != NULL && value->data != NULL && !input_is_used(out, i);
+    out->input_flags[i] = absorbed ? HEDDLE_INPUT_ABSORBED : 0;
+  }
+  if (s != HEDDLE_OK) k_plan_free(out);
+  return s;
+}
+
+void k_plan_free(k_plan *plan) {
+  const heddle_host *host = plan->host;
+  if (host == NULL) return;
+  host->free(host->ctx, plan->steps);
+  host->free(host->ctx, plan->input_flags);
+  memset(plan, 0, sizeof *plan);
+}

@@ -1,0 +1,399 @@
+/* Elementwise operators: the kernels flat and walk of elementwise.cl, for each combination of expression and types a
+ * program of its own. What data movement shares with them is k_walk_add. */
+#include "plan_elementwise.h"
+
+/* How an operator is planned. */
+enum {
+  SAME = 0, /* result has the operands' type */
+  TO_BOOL,  /* compares: operands of one type, a bool result */
+  LOGIC,    /* bool operands and result */
+  VARIADIC, /* SAME for any number of operands, pair by pair */
+  POW,      /* the exponent may be of another type */
+};
+
+#define ANY "float32,int32,int64"
+#define F "float32"
+
+static heddle_status plan_ew(k_node *n, heddle_error *err);
+static heddle_status plan_clip(k_node *n, heddle_error *err);
+static heddle_status plan_gelu(k_node *n, heddle_error *err);
+static heddle_status plan_where(k_node *n, heddle_error *err);
+static heddle_status plan_cast(k_node *n, heddle_error *err);
+
+/* name, types, attributes, operands, plan, expression, the integers' expression, kind, results */
+const k_entry k_elementwise_table[] = {
+    {"Abs", ANY, "", 1, 1, plan_ew, "FABS", "IABS", SAME, 0},
+    {"Add", ANY, "", 2, 2, plan_ew, "ADD", NULL, SAME, 0},
+    {"And", "bool", "", 2, 2, plan_ew, "AND", NULL, LOGIC, 0},
+    {"Cast", ANY ",bool", " to ", 1, 1, plan_cast, "CAST", NULL, SAME, 0},
+    {"Clip", ANY, "", 1, 3, plan_clip, "CLIP", NULL, SAME, 0},
+    {"Div", ANY, "", 2, 2, plan_ew, "DIV", "IDIV", SAME, 0},
+    {"Elu", F, " alpha ", 1, 1, plan_ew, "ELU", "", SAME, 0},
+    {"Equal", ANY ",bool", "", 2, 2, plan_ew, "EQUAL", NULL, TO_BOOL, 0},
+    {"Erf", F, "", 1, 1, plan_ew, "ERF", "", SAME, 0},
+    {"Exp", F, "", 1, 1, plan_ew, "EXP", "", SAME, 0},
+    {"Gelu", F, " approximate ", 1, 1, plan_gelu, "GELU", "", SAME, 0},
+    {"Greater", ANY, "", 2, 2, plan_ew, "GREATER", NULL, TO_BOOL, 0},
+    {"GreaterOrEqual", ANY, "", 2, 2, plan_ew, "GREATER_OR_EQUAL", NULL, TO_BOOL, 0},
+    {"HardSigmoid", F, " alpha beta ", 1, 1, plan_ew, "HARD_SIGMOID", "", SAME, 0},
+    {"HardSwish", F, "", 1, 1, plan_ew, "HARD_SWISH", "", SAME, 0},
+    {"LeakyRelu", F, " alpha ", 1, 1, plan_ew, "LEAKY_RELU", "", SAME, 0},
+    {"Less", ANY, "", 2, 2, plan_ew, "LESS", NULL, TO_BOOL, 0},
+    {"LessOrEqual", ANY, "", 2, 2, plan_ew, "LESS_OR_EQUAL", NULL, TO_BOOL, 0},
+    {"Log", F, "", 1, 1, plan_ew, "LOG", "", SAME, 0},
+    {"Max", ANY, "", 1, UINT32_MAX, plan_ew, "MAX", NULL, VARIADIC, 0},
+    {"Min", ANY, "", 1, UINT32_MAX, plan_ew, "MIN", NULL, VARIADIC, 0},
+    {"Mul", ANY, "", 2, 2, plan_ew, "MUL", NULL, SAME, 0},
+    {"Neg", ANY, "", 1, 1, plan_ew, "FNEG", "NEG", SAME, 0},
+    {"Not", "bool", "", 1, 1, plan_ew, "NOT", NULL, LOGIC, 0},
+    {"Or", "bool", "", 2, 2, plan_ew, "OR", NULL, LOGIC, 0},
+    {"PRelu", F, "", 2, 2, plan_ew, "PRELU", "", SAME, 0},
+    {"Pow", F, "", 2, 2, plan_ew, "POW", "", POW, 0},
+    {"Relu", F, "", 1, 1, plan_ew, "RELU", "", SAME, 0},
+    {"Sigmoid", F, "", 1, 1, plan_ew, "SIGMOID", "", SAME, 0},
+    {"Sqrt", F, "", 1, 1, plan_ew, "SQRT", "", SAME, 0},
+    {"Sub", ANY, "", 2, 2, plan_ew, "SUB", NULL, SAME, 0},
+    {"Tanh", F, "", 1, 1, plan_ew, "TANH", "", SAME, 0},
+    {"Where", "any of 1, 2, 4 or 8 bytes", "", 3, 3, plan_where, "WHERE", NULL, SAME, 0},
+    {"Xor", "bool", "", 2, 2, plan_ew, "XOR", NULL, LOGIC, 0},
+    {0},
+};
+
+/* ---------------------------------------------------------------- types */
+
+/* What a kernel calls a type; NULL where it has no arithmetic on it. */
+static const char *type_word(heddle_dtype d) {
+  if (dtype_is(d, HEDDLE_DTYPE_FLOAT, 32)) return "float";
+  if (dtype_is(d, HEDDLE_DTYPE_INT, 32)) return "int";
+  if (dtype_is(d, HEDDLE_DTYPE_INT, 64)) return "long";
+  if (dtype_is(d, HEDDLE_DTYPE_BOOL, 8)) return "uchar";
+  return NULL;
+}
+
+static const char *wrapping_word(heddle_dtype d) {
+  if (dtype_is(d, HEDDLE_DTYPE_INT, 32)) return "uint";
+  if (dtype_is(d, HEDDLE_DTYPE_INT, 64)) return "ulong";
+  return type_word(d);
+}
+
+const char *k_bytes_word(heddle_dtype d) {
+  switch (dtype_bytes(d)) {
+  case 1: return "uchar";
+  case 2: return "ushort";
+  case 4: return "uint";
+  case 8: return "ulong";
+  default: return NULL;
+  }
+}
+
+/* ---------------------------------------------------------------- walks */
+
+void k_walk_init(k_walk_plan *w, const heddle_pvalue *out) {
+  memset(w, 0, sizeof *w);
+  int64_t step = 1;
+  w->dims = out->ndim;
+  for (int32_t i = out->ndim - 1; i >= 0; i--) {
+    w->dim[i] = out->shape[i];
+    w->step[K_OPERANDS][i] = step;
+    step *= out->shape[i] > 0 ? out->shape[i] : 1;
+  }
+}
+
+/* Joins neighbouring dimensions that all operands and the result walk in one stride; drops those of length 1. */
+static void join(k_walk_plan *w) {
+  int32_t count = 0;
+  for (int32_t i = 0; i < w->dims; i++) {
+    if (w->dim[i] == 1) continue;
+    bool joins = count > 0;
+    for (uint32_t k = 0; k <= K_OPERANDS && joins; k++) joins = w->step[k][count - 1] == w->step[k][i] * w->dim[i];
+    if (joins) w->dim[count - 1] *= w->dim[i];
+    else w->dim[count++] = w->dim[i];
+    for (uint32_t k = 0; k <= K_OPERANDS; k++) w->step[k][count - 1] = w->step[k][i];
+  }
+  w->dims = count;
+}
+
+static bool is_flat(const k_walk_plan *w) {
+  if (w->dims > 1 || w->base[K_OPERANDS] != 0 || (w->dims == 1 && w->step[K_OPERANDS][0] != 1)) return false;
+  for (uint32_t k = 0; k < w->n_operands; k++) {
+    if (w->base[k] != 0 || (w->dims == 1 && w->step[k][0] != 0 && w->step[k][0] != 1)) return false;
+  }
+  return true;
+}
+
+/* One more than the largest index that the walk of an operand or the result comes to. */
+static uint64_t reach(const k_walk_plan *w, uint32_t k) {
+  uint64_t most = (uint64_t)w->base[k] + 1;
+  for (int32_t i = 0; i < w->dims; i++) {
+    if (w->step[k][i] > 0) most += (uint64_t)(w->dim[i] - 1) * (uint64_t)w->step[k][i];
+  }
+  return most;
+}
+
+heddle_status k_walk_add(k_node *n, k_walk_plan *w, heddle_error *err) {
+  uint64_t count = 1, limit = 0;
+  k_step *step = NULL;
+  for (int32_t i = 0; i < w->dims; i++) count *= (uint64_t)w->dim[i];
+  if (count == 0) return HEDDLE_OK;
+  join(w);
+  if (w->dims > K_DIMS) {
+    return ref_refuse(&n->ref, err, "it walks %d dimensions that cannot be joined; up to %d are supported", w->dims,
+                      K_DIMS);
+  }
+  for (uint32_t k = 0; k <= K_OPERANDS; k++) {
+    if (reach(w, k) > limit) limit = reach(w, k);
+  }
+  if (count > limit) limit = count;
+  const bool flat = is_flat(w);
+  const char *t1 = w->n_operands > 1 ? w->type[1] : w->type[0], *t2 = w->n_operands > 2 ? w->type[2] : w->type[0];
+  heddle_status s = k_kernel_add(n->plan, "elementwise", flat ? "flat" : "walk", k_groups(count), limit,
+                                 "-DN_IN=%u -DT0=%s -DT1=%s -DT2=%s -DTO=%s -DU=%s -DOP=%s", &step, err, w->n_operands,
+                                 w->type[0], t1, t2, w->type_out, w->type_wrap, w->word);
+  if (s != HEDDLE_OK) return s;
+  for (uint32_t k = 0; k < w->n_operands; k++) step->args[k] = w->slot[k];
+  step->args[w->n_operands] = w->slot_out;
+  step->n_args = w->n_operands + 1;
+  if (flat) {
+    k_flat *p = &step->params.flat;
+    p->count = (int64_t)count;
+    p->alpha = w->alpha;
+    p->beta = w->beta;
+    for (uint32_t k = 0; k < w->n_operands; k++) p->step[k] = w->dims == 0 ? 0 : (int32_t)w->step[k][0];
+    step->params_bytes = sizeof *p;
+  } else {
+    k_walk *p = &step->params.walk;
+    p->count = (int64_t)count;
+    p->alpha = w->alpha;
+    p->beta = w->beta;
+    p->dims = w->dims;
+    p->out_base = w->base[K_OPERANDS];
+    for (int32_t i = 0; i < w->dims; i++) {
+      p->dim[i] = w->dim[i];
+      p->out_step[i] = w->step[K_OPERANDS][i];
+      for (uint32_t k = 0; k < K_OPERANDS; k++) p->step[k][i] = w->step[k][i];
+    }
+    for (uint32_t k = 0; k < K_OPERANDS; k++) p->base[k] = w->base[k];
+    step->params_bytes = sizeof *p;
+  }
+  n->plan->work += (double)count;
+  return HEDDLE_OK;
+}
+
+/* Operand k of the walk is value, broadcast to the result. */
+static heddle_status set_operand(k_node *n, k_walk_plan *w, uint32_t k, const heddle_pvalue *value, uint32_t slot,
+                                 heddle_error *err) {
+  if (!shape_broadcast_strides(value, n->ref.out, w->step[k])) return ref_refuse_shape(&n->ref, err);
+  w->slot[k] = slot;
+  return HEDDLE_OK;
+}
+
+/* An operand whose elements lie where the result's do, and have their size, may be overwritten. */
+static void allow_in_place(k_node *n, uint32_t k) {
+  const heddle_pvalue *value = node_input(n->ref.region, n->ref.node, k);
+  k_plan *plan = n->plan;
+  const int32_t slot = (int32_t)k_input(n, k);
+  if (plan->n_pairs >= K_PAIRS || !shape_equal(value, n->ref.out) ||
+      dtype_bytes(value->dtype) != dtype_bytes(n->ref.out->dtype)) {
+    return;
+  }
+  for (uint32_t i = 0; i < plan->n_pairs; i++) {
+    if (plan->pairs[2 * i] == slot) return;
+  }
+  plan->pairs[2 * plan->n_pairs] = slot;
+  plan->pairs[2 * plan->n_pairs++ + 1] = 0;
+}
+
+/* ---------------------------------------------------------------- the operators */
+
+static heddle_status check_dims(const k_node *n, heddle_error *err) {
+  if (n->ref.out->ndim <= K_WALK_DIMS) return HEDDLE_OK;
+  return ref_refuse(&n->ref, err, "%d dimensions; up to %d are supported", n->ref.out->ndim, K_WALK_DIMS);
+}
+
+static bool out_is_broadcast(const k_node *n) {
+  const heddle_pvalue *out = n->ref.out;
+  for (int32_t i = 0; i < out->ndim; i++) {
+    int64_t want = 1;
+    for (uint32_t k = 0; k < n->ref.node->n_inputs; k++) {
+      const heddle_pvalue *v = node_input(n->ref.region, n->ref.node, k);
+      if (v == NULL) continue;
+      const int32_t at = i - (out->ndim - v->ndim);
+      if (v->ndim > out->ndim) return false;
+      if (at >= 0 && v->shape[at] != 1) want = v->shape[at];
+    }
+    if (want != out->shape[i]) return false;
+  }
+  for (uint32_t k = 0; k < n->ref.node->n_inputs; k++) {
+    const heddle_pvalue *v = node_input(n->ref.region, n->ref.node, k);
+    if (v != NULL && v->ndim == out->ndim) return true;
+  }
+  return false;
+}
+
+/* Types of operands and result for an entry; sets the expression. */
+static heddle_status check_types(const k_node *n, k_walk_plan *w, heddle_error *err) {
+  const k_entry *e = n->entry;
+  const heddle_dtype type = n->ref.in[0]->dtype, out = n->ref.out->dtype;
+  const bool is_float = dtype_is(type, HEDDLE_DTYPE_FLOAT, 32), is_bool = dtype_is(type, HEDDLE_DTYPE_BOOL, 8);
+  const bool is_int = dtype_is(type, HEDDLE_DTYPE_INT, 32) || dtype_is(type, HEDDLE_DTYPE_INT, 64);
+  char name[DTYPE_NAME_BYTES];
+  w->word = is_int && e->word_int != NULL ? e->word_int : e->word;
+  const bool bool_ok = e->kind == LOGIC || strcmp(e->word, "EQUAL") == 0;
+  if (!(is_bool ? bool_ok : e->kind != LOGIC && (is_float || (is_int && w->word[0] != '\0'))))
+    return ref_refuse(&n->ref, err, "it takes %s", e->dtypes);
+  for (uint32_t k = 1; k < n->ref.node->n_inputs; k++) {
+    const heddle_pvalue *v = node_input(n->ref.region, n->ref.node, k);
+    if (v == NULL || dtype_equal(v->dtype, type)) continue;
+    if (e->kind == POW && type_word(v->dtype) != NULL && !dtype_is(v->dtype, HEDDLE_DTYPE_BOOL, 8)) continue;
+    return ref_refuse(&n->ref, err, "operand %u is %s; the operands have one type", k, dtype_name(v->dtype, name));
+  }
+  if (e->kind == TO_BOOL || e->kind == LOGIC) {
+    if (!dtype_is(out, HEDDLE_DTYPE_BOOL, 8))
+      return ref_refuse(&n->ref, err, "the result is %s; it gives bool", dtype_name(out, name));
+  } else if (!dtype_equal(out, type)) {
+    return ref_refuse(&n->ref, err, "the result is %s; it has the operands' type", dtype_name(out, name));
+  }
+  w->type_out = type_word(out);
+  w->type_wrap = wrapping_word(out);
+  return HEDDLE_OK;
+}
+
+static heddle_status set_attributes(const k_node *n, k_walk_plan *w, heddle_error *err) {
+  const char *op = n->entry->op;
+  double alpha = strcmp(op, "LeakyRelu") == 0 ? 0.01 : strcmp(op, "HardSigmoid") == 0 ? 0.2 : 1.0, beta = 0.5;
+  heddle_status s = attr_float(n->ref.node, "alpha", alpha, &alpha, err);
+  if (s == HEDDLE_OK) s = attr_float(n->ref.node, "beta", beta, &beta, err);
+  w->alpha = (float)alpha;
+  w->beta = (float)beta;
+  return s;
+}
+
+/* One kernel of the operands first .. first + count; of slots where from is the result, which then is operand 0. */
+static heddle_status add_one(k_node *n, const k_walk_plan *like, uint32_t first, uint32_t count, bool onto_result,
+                             heddle_error *err) {
+  k_walk_plan w;
+  heddle_status s = HEDDLE_OK;
+  k_walk_init(&w, n->ref.out);
+  w.word = like->word;
+  w.type_out = like->type_out;
+  w.type_wrap = like->type_wrap;
+  w.alpha = like->alpha;
+  w.beta = like->beta;
+  w.slot_out = k_output(n, 0);
+  if (onto_result) {
+    w.type[0] = w.type_out;
+    s = set_operand(n, &w, w.n_operands++, n->ref.out, w.slot_out, err);
+  }
+  for (uint32_t k = first; k < first + count && s == HEDDLE_OK; k++) {
+    const heddle_pvalue *v = node_input(n->ref.region, n->ref.node, k);
+    w.type[w.n_operands] = type_word(v->dtype);
+    s = set_operand(n, &w, w.n_operands++, v, k_input(n, k), err);
+  }
+  return s == HEDDLE_OK ? k_walk_add(n, &w, err) : s;
+}
+
+static heddle_status plan_ew(k_node *n, heddle_error *err) {
+  k_walk_plan like = {0};
+  const uint32_t count = n->ref.node->n_inputs;
+  heddle_status s = check_dims(n, err);
+  if (s == HEDDLE_OK) s = check_types(n, &like, err);
+  if (s == HEDDLE_OK) s = set_attributes(n, &like, err);
+  if (s != HEDDLE_OK) return s;
+  if (!out_is_broadcast(n)) return ref_refuse_shape(&n->ref, err);
+  if (strcmp(n->entry->op, "PRelu") == 0 && !shape_equal(n->ref.in[0], n->ref.out)) {
+    return ref_refuse_shape(&n->ref, err);
+  }
+  if (n->entry->kind == VARIADIC && count == 1) return k_plan_copy(n, err);
+  s = add_one(n, &like, 0, count > 2 ? 2 : count, false, err);
+  for (uint32_t k = 2; k < count && s == HEDDLE_OK; k++) s = add_one(n, &like, k, 1, true, err);
+  /* With a third operand the first step would overwrite what a later one reads. */
+  for (uint32_t k = 0; k < count && k < 2 && s == HEDDLE_OK; k++) {
+    bool later = false;
+    for (uint32_t i = 2; i < count; i++) later = later || k_input(n, i) == k_input(n, k);
+    if (!later) allow_in_place(n, k);
+  }
+  return s;
+}
+
+static heddle_status plan_gelu(k_node *n, heddle_error *err) {
+  const char *how = "none";
+  heddle_status s = attr_string(n->ref.node, "approximate", "none", &how, err);
+  if (s != HEDDLE_OK) return s;
+  if (strcmp(how, "none") != 0 && strcmp(how, "tanh") != 0)
+    return ref_refuse(&n->ref, err, "approximate '%s' is not known", how);
+  k_entry tanh_entry = *n->entry;
+  const k_entry *own = n->entry;
+  tanh_entry.word = "GELU_TANH";
+  if (how[0] == 't') n->entry = &tanh_entry;
+  s = plan_ew(n, err);
+  n->entry = own;
+  return s;
+}
+
+static heddle_status plan_clip(k_node *n, heddle_error *err) {
+  k_walk_plan w;
+  const bool low = n->ref.in[1] != NULL, high = n->ref.in[2] != NULL;
+  heddle_status s = check_dims(n, err);
+  if (s != HEDDLE_OK) return s;
+  k_walk_init(&w, n->ref.out);
+  s = check_types(n, &w, err);
+  if (s != HEDDLE_OK) return s;
+  if (!shape_equal(n->ref.in[0], n->ref.out)) return ref_refuse_shape(&n->ref, err);
+  if (!low && !high) return k_plan_copy(n, err);
+  w.word = low && high ? "CLIP" : low ? "CLIP_LOW" : "CLIP_HIGH";
+  w.slot_out = k_output(n, 0);
+  for (uint32_t k = 0; k < 3; k++) {
+    if (n->ref.in[k] == NULL) continue;
+    if (k > 0 && n->ref.in[k]->ndim != 0) return ref_refuse(&n->ref, err, "operand %u must be a scalar", k);
+    w.type[w.n_operands] = w.type_out;
+    s = set_operand(n, &w, w.n_operands++, n->ref.in[k], k_input(n, k), err);
+    if (s != HEDDLE_OK) return s;
+  }
+  if (n->ref.out->ndim > 0) allow_in_place(n, 0); /* else a bound could be the same scalar */
+  return k_walk_add(n, &w, err);
+}
+
+static heddle_status plan_where(k_node *n, heddle_error *err) {
+  k_walk_plan w;
+  const heddle_dtype type = n->ref.out->dtype;
+  const char *word = k_bytes_word(type);
+  heddle_status s = check_dims(n, err);
+  if (s != HEDDLE_OK) return s;
+  if (!dtype_is(n->ref.in[0]->dtype, HEDDLE_DTYPE_BOOL, 8)) return ref_refuse(&n->ref, err, "the condition is bool");
+  if (word == NULL || !dtype_equal(n->ref.in[1]->dtype, type) || !dtype_equal(n->ref.in[2]->dtype, type))
+    return ref_refuse(&n->ref, err, "it takes operands and result of one type, %s", n->entry->dtypes);
+  if (!out_is_broadcast(n)) return ref_refuse_shape(&n->ref, err);
+  k_walk_init(&w, n->ref.out);
+  w.word = "WHERE";
+  w.type_out = w.type_wrap = word;
+  w.slot_out = k_output(n, 0);
+  w.n_operands = 3;
+  for (uint32_t k = 0; k < 3 && s == HEDDLE_OK; k++) {
+    w.type[k] = k == 0 ? "uchar" : word;
+    s = set_operand(n, &w, k, n->ref.in[k], k_input(n, k), err);
+    if (s == HEDDLE_OK) allow_in_place(n, k);
+  }
+  return s == HEDDLE_OK ? k_walk_add(n, &w, err) : s;
+}
+
+/* The result's type says to what. */
+static heddle_status plan_cast(k_node *n, heddle_error *err) {
+  k_walk_plan w;
+  const heddle_pvalue *x = n->ref.in[0], *y = n->ref.out;
+  heddle_status s = check_dims(n, err);
+  if (s != HEDDLE_OK) return s;
+  if (type_word(x->dtype) == NULL || type_word(y->dtype) == NULL)
+    return ref_refuse(&n->ref, err, "it casts between %s", n->entry->dtypes);
+  if (!shape_equal(x, y)) return ref_refuse_shape(&n->ref, err);
+  if (dtype_equal(x->dtype, y->dtype)) return k_plan_copy(n, err);
+  k_walk_init(&w, y);
+  w.word = dtype_is(y->dtype, HEDDLE_DTYPE_BOOL, 8) ? "CAST_BOOL" : "CAST";
+  w.type[0] = type_word(x->dtype);
+  w.type_out = type_word(y->dtype);
+  w.type_wrap = wrapping_word(y->dtype);
+  w.slot_out = k_output(n, 0);
+  w.n_operands = 1;
+  s = set_operand(n, &w, 0, x, k_input(n, 0), err);
+  allow_in_place(n, 0);
+  return s == HEDDLE_OK ? k_walk_add(n, &w, err) : s;
+}

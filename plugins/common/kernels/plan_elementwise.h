@@ -1,0 +1,30 @@
+/* A walk over the elements of a result, under construction: what elementwise operators and the movement of data share.
+ * Not for anybody outside this folder. */
+#ifndef HEDDLE_PLUGINS_COMMON_KERNELS_PLAN_ELEMENTWISE_H
+#define HEDDLE_PLUGINS_COMMON_KERNELS_PLAN_ELEMENTWISE_H
+
+#include "plan_op.h"
+
+enum { K_WALK_DIMS = 16 }; /* before joining */
+
+/* Row K_OPERANDS of step and base is the result. Steps are in elements. */
+typedef struct k_walk_plan {
+  int32_t dims;
+  uint32_t n_operands;
+  int64_t dim[K_WALK_DIMS], step[K_OPERANDS + 1][K_WALK_DIMS], base[K_OPERANDS + 1];
+  uint32_t slot[K_OPERANDS], slot_out;
+  const char *type[K_OPERANDS], *type_out, *type_wrap;
+  const char *word; /* the expression */
+  float alpha, beta;
+} k_walk_plan;
+
+/* Starts a walk over the whole of a row-major result; operands follow. */
+void k_walk_init(k_walk_plan *w, const heddle_pvalue *out);
+
+/* Adds the kernel for a walk whose members are all set; nothing for one without elements. Changes w. */
+heddle_status k_walk_add(k_node *n, k_walk_plan *w, heddle_error *err);
+
+/* An unsigned type of the same size; NULL where there is none. */
+const char *k_bytes_word(heddle_dtype d);
+
+#endif

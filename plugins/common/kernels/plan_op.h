@@ -1,0 +1,59 @@
+/* What the planning files share: a node with its values found, and the entries of the table of operators. Not for
+ * anybody outside this folder. To add an operator: its plan in the file of its family, and a line in the table of that
+ * family. */
+#ifndef HEDDLE_PLUGINS_COMMON_KERNELS_PLAN_OP_H
+#define HEDDLE_PLUGINS_COMMON_KERNELS_PLAN_OP_H
+
+#include "plugins/common/kernels/plan.h"
+#include "plugins/common/perror.h"
+#include "plugins/common/ref/ref_op.h"
+#include "plugins/common/region.h"
+
+enum { K_OPSET_FIRST = 13, K_OPSET_LAST = 18 };
+
+typedef struct k_entry k_entry;
+
+typedef struct k_node {
+  ref_node ref; /* the same for the plans of the reference kernels, which check a node's geometry for both */
+  const k_entry *entry;
+  k_plan *plan;
+} k_node;
+
+typedef heddle_status (*k_plan_fn)(k_node *n, heddle_error *err);
+
+struct k_entry {
+  const char *op;
+  const char *dtypes;
+  const char *attrs; /* names that it knows, each between spaces */
+  uint32_t min_inputs, max_inputs;
+  k_plan_fn plan;
+  const char *word;     /* elementwise: the expression in elementwise.cl, for float32 and where one serves all types */
+  const char *word_int; /* ... for int32 and int64; NULL: the same; "": none */
+  uint32_t kind;        /* elementwise: see plan_elementwise.c */
+  uint32_t max_outputs; /* 0 is 1 */
+};
+
+/* The tables of the families, each ended by an entry without op. */
+extern const k_entry k_elementwise_table[], k_contract_table[], k_shape_table[];
+
+/* Element i of the array of the plan's steps, zeroed; NULL (with err filled) when memory is out. */
+k_step *k_step_add(k_plan *plan, heddle_error *err);
+
+/* A kernel's launch for count items. index_limit: the largest element index or count that the kernel computes with;
+ * decides IDX. The options are formatted behind it. */
+P_PRINTF(6, 9)
+heddle_status k_kernel_add(k_plan *plan, const char *text, const char *name, uint64_t groups, uint64_t index_limit,
+                           const char *options, k_step **out, heddle_error *err, ...);
+
+static inline uint64_t k_groups(uint64_t items) {
+  return items / K_GROUP + (items % K_GROUP != 0);
+}
+
+/* The region slot of operand k of the node, and of a result. */
+uint32_t k_input(const k_node *n, uint32_t k);
+uint32_t k_output(const k_node *n, uint32_t k);
+
+/* A copy of the node's whole operand 0 to its result: nothing where both turn out to be the same bytes. */
+heddle_status k_plan_copy(k_node *n, heddle_error *err);
+
+#endif

@@ -1,0 +1,35 @@
+/* The words in which kernels are written, so that one text is OpenCL C, CUDA C and HIP. It is put in front of params.h
+ * and of each kernel file; the builder adds -D options: IDX is the integer that counts elements ("int" or "long").
+ *
+ * A work-group has K_GROUP items in one dimension. Kernels use float, int, long (64 bits) and the unsigned names. */
+#define K_GROUP 64
+
+#if defined(__OPENCL_VERSION__) || defined(__OPENCL_C_VERSION__)
+#define KERNEL __kernel
+#define GLOBAL __global
+#define LOCAL __local
+#define DEVICE
+#define LOCAL_ARRAY(type, name, count) __local type name[count]
+#define BARRIER barrier(CLK_LOCAL_MEM_FENCE)
+#define K_ITEM ((int)get_local_id(0))
+#define K_GROUP_ID ((IDX)get_group_id(0))
+#define K_GLOBAL_ID ((IDX)get_global_id(0))
+#define K_INFINITY INFINITY
+#define K_NAN nan(0u)
+#else
+#define KERNEL extern "C" __global__
+#define GLOBAL
+#define LOCAL
+#define DEVICE static __device__ __forceinline__
+#define LOCAL_ARRAY(type, name, count) __shared__ type name[count]
+#define BARRIER __syncthreads()
+#define K_ITEM ((int)threadIdx.x)
+#define K_GROUP_ID ((IDX)blockIdx.x)
+#define K_GLOBAL_ID ((IDX)blockIdx.x * (IDX)blockDim.x + (IDX)threadIdx.x)
+#define K_INFINITY __int_as_float(0x7f800000)
+#define K_NAN __int_as_float(0x7fc00000)
+typedef unsigned char uchar;
+typedef unsigned short ushort;
+typedef unsigned int uint;
+typedef unsigned long ulong;
+#endif

@@ -1,0 +1,156 @@
+/* Programs: kernel texts and modules are built here, and built texts are kept for as long as their device is open. With
+ * a cache folder a text's binary is looked for there first; one that the driver refuses is built again. */
+#include "opencl.h"
+
+#include "plugins/common/kernels/plan.h"
+
+struct ocl_program {
+  ocl_program *next;
+  const char *text; /* static */
+  char options[K_OPTIONS_BYTES];
+  cl_program program;
+};
+
+heddle_status ocl_build(heddle_pdevice *dev, cl_program program, const char *options, const char *what,
+                        heddle_error *err) {
+  const heddle_host *host = dev->host;
+  size_t bytes = 0;
+  const cl_int code = clBuildProgram(program, 1, &dev->info->id, options, NULL, NULL);
+  if (code == CL_SUCCESS) return HEDDLE_OK;
+  heddle_status s = ocl_check(dev, code, what, err);
+  if (s != HEDDLE_EDEVICE && s != HEDDLE_ENOMEM) s = HEDDLE_ECOMPILE;
+  if (err != NULL) err->status = s;
+  if (err == NULL ||
+      clGetProgramBuildInfo(program, dev->info->id, CL_PROGRAM_BUILD_LOG, 0, NULL, &bytes) != CL_SUCCESS || bytes < 2)
+    return s;
+  char *log = host->alloc(host->ctx, bytes + 1, 1);
+  if (log == NULL) return s;
+  if (clGetProgramBuildInfo(program, dev->info->id, CL_PROGRAM_BUILD_LOG, bytes, log, NULL) == CL_SUCCESS) {
+    const size_t used = strlen(err->text);
+    log[bytes] = '\0';
+    snprintf(err->text + used, sizeof err->text - used, ": %s", log);
+    p_one_line(err->text);
+  }
+  host->free(host->ctx, log);
+  return s;
+}
+
+/* ---------------------------------------------------------------- binaries */
+
+/* Stores the binary of this device; a context of several devices gives one for each. */
+static void store(heddle_pdevice *dev, ocl_cache_key key, cl_program program) {
+  enum { MOST = 256 };
+  const heddle_host *host = dev->host;
+  cl_device_id devices[MOST];
+  size_t sizes[MOST];
+  unsigned char *binaries[MOST] = {NULL};
+  size_t got = 0, which = MOST;
+  if (clGetProgramInfo(program, CL_PROGRAM_DEVICES, sizeof devices, devices, &got) != CL_SUCCESS ||
+      clGetProgramInfo(program, CL_PROGRAM_BINARY_SIZES, sizeof sizes, sizes, NULL) != CL_SUCCESS)
+    return;
+  for (size_t i = 0; i < got / sizeof devices[0]; i++) {
+    if (devices[i] == dev->info->id) which = i;
+  }
+  if (which == MOST || sizes[which] == 0) return;
+  binaries[which] = host->alloc(host->ctx, sizes[which], 1);
+  if (binaries[which] == NULL) return;
+  if (clGetProgramInfo(program, CL_PROGRAM_BINARIES, sizeof binaries, binaries, NULL) == CL_SUCCESS)
+    ocl_cache_store(dev, key, binaries[which], sizes[which]);
+  host->free(host->ctx, binaries[which]);
+}
+
+/* NULL where there is no binary, or the driver refuses it. */
+static cl_program from_cache(heddle_pdevice *dev, ocl_cache_key key, const char *options) {
+  void *data = NULL;
+  uint64_t bytes = 0;
+  cl_int code = CL_SUCCESS, state = CL_SUCCESS;
+  heddle_error ignored;
+  if (!ocl_cache_load(dev, key, &data, &bytes)) return NULL;
+  const unsigned char *binary = data;
+  const size_t size = (size_t)bytes;
+  cl_program program = clCreateProgramWithBinary(dev->context, 1, &dev->info->id, &size, &binary, &state, &code);
+  dev->host->free(dev->host->ctx, data);
+  if (code != CL_SUCCESS) return NULL;
+  if (state == CL_SUCCESS && ocl_build(dev, program, options, "load a cached program", &ignored) == HEDDLE_OK)
+    return program;
+  clReleaseProgram(program);
+  dev->host->log(dev->host->ctx, HEDDLE_LOG_INFO, "opencl", "a cached program was refused by the driver; building it");
+  return NULL;
+}
+
+static heddle_status build_text(heddle_pdevice *dev, const char *name, const char *extra, cl_program *out,
+                                heddle_error *err) {
+  const k_text *parts[3] = {k_text_find("prelude"), k_text_find("params"), k_text_find(name)};
+  const char *sources[3];
+  size_t lengths[3];
+  char options[K_OPTIONS_BYTES + 128], what[K_OPTIONS_BYTES + 64];
+  cl_int code = CL_SUCCESS;
+  for (int i = 0; i < 3; i++) {
+    if (parts[i] == NULL)
+      return p_fail(err, HEDDLE_EINTERNAL, 0, "opencl:%u: there is no kernel text '%s'", dev->index, name);
+    sources[i] = parts[i]->text;
+    lengths[i] = (size_t)parts[i]->bytes;
+  }
+  snprintf(options, sizeof options, "-cl-std=CL1.2%s %s",
+           dev->info->rounded ? " -cl-fp32-correctly-rounded-divide-sqrt" : "", extra);
+  snprintf(what, sizeof what, "build kernels '%s' with %s", name, extra);
+
+  ocl_cache_key key = {{0, 0}};
+  if (dev->self->cache_dir != NULL) {
+    key = ocl_cache_key_of(dev, sources, lengths, 3, options);
+    *out = from_cache(dev, key, options);
+    if (*out != NULL) return HEDDLE_OK;
+  }
+  cl_program program = clCreateProgramWithSource(dev->context, 3, sources, lengths, &code);
+  heddle_status s = ocl_check(dev, code, what, err);
+  if (s != HEDDLE_OK) return s;
+  s = ocl_build(dev, program, options, what, err);
+  if (s != HEDDLE_OK) {
+    clReleaseProgram(program);
+    return s;
+  }
+  if (dev->self->cache_dir != NULL) store(dev, key, program);
+  *out = program;
+  return HEDDLE_OK;
+}
+
+/* ---------------------------------------------------------------- kept programs */
+
+heddle_status ocl_program_get(heddle_pdevice *dev, const char *text, const char *options, cl_program *out,
+                              heddle_error *err) {
+  heddle_status s = ocl_health(dev, err);
+  void *memory = NULL;
+  if (s != HEDDLE_OK) return s;
+  pthread_mutex_lock(&dev->build_lock);
+  for (ocl_program *p = dev->programs; p != NULL; p = p->next) {
+    if (strcmp(p->text, text) != 0 || strcmp(p->options, options) != 0) continue;
+    *out = p->program;
+    pthread_mutex_unlock(&dev->build_lock);
+    return HEDDLE_OK;
+  }
+  s = ocl_new(dev->host, sizeof(ocl_program), "a program", &memory, err);
+  if (s == HEDDLE_OK) {
+    ocl_program *p = memory;
+    s = build_text(dev, text, options, &p->program, err);
+    if (s == HEDDLE_OK) {
+      p->text = text;
+      snprintf(p->options, sizeof p->options, "%s", options);
+      p->next = dev->programs;
+      dev->programs = p;
+      *out = p->program;
+    } else {
+      dev->host->free(dev->host->ctx, p);
+    }
+  }
+  pthread_mutex_unlock(&dev->build_lock);
+  return s;
+}
+
+void ocl_programs_release(heddle_pdevice *dev) {
+  while (dev->programs != NULL) {
+    ocl_program *next = dev->programs->next;
+    clReleaseProgram(dev->programs->program);
+    dev->host->free(dev->host->ctx, dev->programs);
+    dev->programs = next;
+  }
+}

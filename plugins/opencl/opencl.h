@@ -1,0 +1,207 @@
+/* The opencl plugin's own types, shared by its files: the instance with its platforms and devices, the device, buffers,
+ * streams, and the small services that all tables use. What is here is in the file of its noun. */
+#ifndef HEDDLE_PLUGINS_OPENCL_OPENCL_H
+#define HEDDLE_PLUGINS_OPENCL_OPENCL_H
+
+#include "plugins/common/perror.h"
+
+#include <CL/cl.h>
+#include <CL/cl_ext.h>
+#include <pthread.h>
+#include <stdatomic.h>
+#include <stdbool.h>
+
+typedef struct ocl_program ocl_program;
+
+/* ---------------------------------------------------------------- instance (plugin.c, platform.c) */
+
+/* One context a platform, made when its first device is opened: events and copies cross its devices. */
+typedef struct ocl_platform {
+  cl_platform_id id;
+  cl_context context;
+  uint32_t users; /* open devices */
+  uint32_t n_devices;
+  cl_device_id *devices; /* in the instance's memory */
+} ocl_platform;
+
+/* What is known of a device; immutable. */
+typedef struct ocl_info {
+  cl_device_id id;
+  uint32_t platform;
+  cl_device_type type;
+  char name[128], driver[128];
+  uint8_t uuid[16];
+  uint32_t pci[4];
+  uint64_t memory_bytes, max_buffer_bytes, alignment, max_group;
+  uint32_t compute_units;
+  bool sub;     /* made by clCreateSubDevices, and released */
+  bool unified; /* fine-grained shared memory, where nothing is gained by copies */
+  bool rounded; /* divides and takes roots correctly rounded, where a program asks for it */
+} ocl_info;
+
+struct heddle_pinstance {
+  const heddle_host *host;
+  pthread_mutex_t lock; /* guards context and users of the platforms; the driver is called with it held */
+  ocl_platform *platforms;
+  ocl_info *devices;
+  uint32_t n_platforms, n_devices;
+  uint32_t max_streams; /* setting; 0: not given */
+  bool peer;            /* setting: copies between devices of a platform */
+  char *cache_dir;      /* NULL: no cache */
+};
+
+/* Fills platforms and devices. HEDDLE_ENODEV in words where there are none. */
+heddle_status ocl_find_devices(heddle_pinstance *self, heddle_error *err);
+void ocl_forget_devices(heddle_pinstance *self);
+
+/* The platform's context, made where there is none; put gives it back. Any thread. */
+heddle_status ocl_context_get(heddle_pinstance *self, const ocl_info *info, cl_context *out, heddle_error *err);
+void ocl_context_put(heddle_pinstance *self, const ocl_info *info);
+
+/* A setting of the instance into buf; false where it is not given. */
+bool ocl_setting(const heddle_host *host, const char *key, char *buf, uint64_t bytes);
+
+/* Zeroed bookkeeping, or fails with what it was for. */
+heddle_status ocl_new(const heddle_host *host, uint64_t bytes, const char *what, void **out, heddle_error *err);
+
+/* ---------------------------------------------------------------- device (device.c, status.c) */
+
+struct heddle_pdevice {
+  const heddle_host *host;
+  heddle_pinstance *self;
+  const ocl_info *info;
+  cl_context context;
+  cl_command_queue service; /* for calibrating, with times; made with the device's first timer */
+  uint64_t cookie;
+  uint32_t index;
+  atomic_bool faulted;        /* fault is set, for good */
+  atomic_bool timed;          /* a timer was made: queues take times */
+  pthread_mutex_t lock;       /* guards streams and fault; a leaf, no driver is called with it held */
+  pthread_mutex_t build_lock; /* guards programs and the making of service; the driver is called with it held */
+  struct heddle_pstream *streams;
+  ocl_program *programs;
+  heddle_error fault;
+  atomic_int_least64_t live_buffers, live_bytes, live_objects;
+  atomic_int_least64_t callbacks; /* that the driver has still to make */
+  atomic_uint_least64_t next_stream;
+};
+
+static inline void ocl_count(atomic_int_least64_t *counter, int64_t by) {
+  atomic_fetch_add_explicit(counter, by, memory_order_relaxed);
+}
+
+/* The constant's name of an OpenCL code. */
+const char *ocl_code_name(cl_int code);
+
+/* HEDDLE_OK for CL_SUCCESS, else fills err with "opencl:0: WHAT: CL_... (-5)" and a status that fits. A code that says
+ * that the device is gone makes its fault sticky, and tells the host. dev may be NULL. Any thread. */
+heddle_status ocl_check(heddle_pdevice *dev, cl_int code, const char *what, heddle_error *err);
+
+/* HEDDLE_OK, or the sticky fault. */
+heddle_status ocl_health(heddle_pdevice *dev, heddle_error *err);
+
+/* ---------------------------------------------------------------- memory (memory.c) */
+
+enum { OCL_KIND_IMPORT = 3 }; /* beside HEDDLE_MEMORY_*: the caller's memory, which copies use by its address */
+
+/* A range of a memory object; of an import only host is set. Immutable. */
+struct heddle_pbuffer {
+  heddle_pdevice *dev;
+  cl_mem mem;    /* the object that the range is in; a view shares its parent's */
+  cl_mem own;    /* a view's own sub-buffer, or mem */
+  uint64_t base; /* of the range in mem */
+  uint64_t bytes;
+  char *host;   /* address of the range on the host; NULL where it has none */
+  void *svm;    /* the shared memory under a UNIFIED buffer */
+  void *mapped; /* what clEnqueueMapBuffer gave for a PINNED one */
+  uint32_t kind;
+  bool view;
+};
+
+/* Checks that bytes [offset, offset + bytes) lie in buffer. */
+heddle_status ocl_range(heddle_pdevice *dev, const heddle_pbuffer *buffer, uint64_t offset, uint64_t bytes,
+                        const char *what, heddle_error *err);
+
+/* ---------------------------------------------------------------- streams (stream.c) */
+
+enum { OCL_SIGNALS = 16 };
+
+/* A fence to be signalled by a callback; one of a stream's own, or allocated where those are all under way. */
+typedef struct ocl_signal {
+  struct heddle_pstream *stream;
+  heddle_pfence fence;
+  uint64_t value;
+  atomic_bool busy;
+  bool allocated;
+} ocl_signal;
+
+struct heddle_pstream {
+  heddle_pdevice *dev;
+  cl_command_queue queue; /* replaced, with lock held, by the stream's thread when the device's times are first asked */
+  cl_command_queue before; /* the one until then */
+  uint64_t number;         /* of the device's streams ever made */
+  bool profiles;
+  pthread_mutex_t lock; /* guards mark, marked and failure; a leaf, the driver is called with it held */
+  cl_event mark;        /* behind the first marked pieces of work */
+  uint64_t marked;
+  heddle_error failure;           /* the first one since the last sync; status 0: none */
+  atomic_uint_least64_t enqueued; /* pieces of work; written by the stream's thread */
+  atomic_int_least64_t users;     /* the host until it closes the stream, and each callback under way */
+  struct heddle_pstream *next;
+  ocl_signal signals[OCL_SIGNALS];
+};
+
+/* Health, and a queue that takes times where the device's are asked: before each piece of work that is not run. */
+heddle_status ocl_stream_enter(heddle_pstream *stream, heddle_error *err);
+
+/* A piece of work went into the stream, or did not: counts it, or keeps and words the failure. */
+static inline void ocl_stream_count(heddle_pstream *stream) {
+  atomic_store_explicit(&stream->enqueued, atomic_load_explicit(&stream->enqueued, memory_order_relaxed) + 1,
+                        memory_order_release);
+}
+heddle_status ocl_stream_done(heddle_pstream *stream, cl_int code, const char *what, heddle_error *err);
+
+/* Keeps the failure of work in the stream for the next sync. Any thread. */
+void ocl_stream_failed(heddle_pstream *stream, const heddle_error *failure);
+
+/* A marker behind all work in the stream, which is handed to the device. The caller releases the event. Any thread. */
+heddle_status ocl_stream_mark(heddle_pstream *stream, cl_event *out, heddle_error *err);
+
+void ocl_stream_drop(heddle_pstream *stream); /* gives up one use */
+
+/* Waits until the event is reached: HEDDLE_OK, HEDDLE_ETIMEOUT, or the failure of the work before it. */
+heddle_status ocl_wait(heddle_pdevice *dev, cl_event event, uint64_t timeout_ns, heddle_error *err);
+
+/* ---------------------------------------------------------------- programs (build.c, cache.c) */
+
+/* The program of a kernel text with options, built on this device at its first use and kept until it is closed. */
+heddle_status ocl_program_get(heddle_pdevice *dev, const char *text, const char *options, cl_program *out,
+                              heddle_error *err);
+void ocl_programs_release(heddle_pdevice *dev);
+
+/* Builds a program made from source or a binary; a failure has the log in err. what names it. */
+heddle_status ocl_build(heddle_pdevice *dev, cl_program program, const char *options, const char *what,
+                        heddle_error *err);
+
+/* The persistent cache. load gives bytes from host->alloc, or false; what is there and wrong is as if it were not. */
+typedef struct ocl_cache_key {
+  uint64_t hash[2];
+} ocl_cache_key;
+ocl_cache_key ocl_cache_key_of(const heddle_pdevice *dev, const char *const *sources, const size_t *lengths, uint32_t n,
+                               const char *options);
+bool ocl_cache_load(heddle_pdevice *dev, ocl_cache_key key, void **out, uint64_t *bytes);
+void ocl_cache_store(heddle_pdevice *dev, ocl_cache_key key, const void *data, uint64_t bytes);
+
+/* ---------------------------------------------------------------- tables */
+
+extern const heddle_device_table ocl_device_table;
+extern const heddle_memory_table ocl_memory_table;
+extern const heddle_copy_table ocl_copy_table;
+extern const heddle_stream_table ocl_stream_table;
+extern const heddle_event_table ocl_event_table;
+extern const heddle_fence_table ocl_fence_table;
+extern const heddle_op_table ocl_op_table;
+extern const heddle_module_table ocl_module_table;
+extern const heddle_timing_table ocl_timing_table;
+
+#endif

@@ -1,0 +1,144 @@
+/* The opencl plugin: the devices of all OpenCL platforms behind the ICD loader. Here are the entry, the instance with
+ * its settings, and the root table; each other table is in the file of its name.
+ *
+ * Settings: cache_dir (folder for built programs; none: they are built in each process), unified (0: no shared
+ * memory), peer (0: no copies between devices), max_streams, sub_devices (compute units of each part that devices are
+ * split into). */
+#include "opencl.h"
+
+#include "plugins/common/pbuild.h"
+
+#include <stdlib.h>
+
+heddle_status ocl_new(const heddle_host *host, uint64_t bytes, const char *what, void **out, heddle_error *err) {
+  void *p = host->alloc(host->ctx, bytes, _Alignof(max_align_t));
+  if (p == NULL) {
+    return p_fail(err, HEDDLE_ENOMEM, 0, "opencl: no memory for %s (%llu bytes)", what, (unsigned long long)bytes);
+  }
+  memset(p, 0, bytes);
+  *out = p;
+  return HEDDLE_OK;
+}
+
+bool ocl_setting(const heddle_host *host, const char *key, char *buf, uint64_t bytes) {
+  const int64_t length = host->config(host->ctx, key, buf, bytes);
+  return length > 0 && (uint64_t)length < bytes;
+}
+
+static heddle_status read_number(const heddle_host *host, const char *key, uint32_t absent, uint32_t *out,
+                                 heddle_error *err) {
+  char text[32], *end = text;
+  *out = absent;
+  if (!ocl_setting(host, key, text, sizeof text)) return HEDDLE_OK;
+  const unsigned long value = strtoul(text, &end, 10);
+  if (*end != '\0' || value > 65536)
+    return p_fail(err, HEDDLE_EINVAL, 0, "opencl: setting %s: '%s' is no number from 0 to 65536", key, text);
+  *out = (uint32_t)value;
+  return HEDDLE_OK;
+}
+
+static heddle_status read_settings(heddle_pinstance *self, heddle_error *err) {
+  const heddle_host *host = self->host;
+  uint32_t peer = 1;
+  heddle_status s = read_number(host, "max_streams", 0, &self->max_streams, err);
+  if (s == HEDDLE_OK) s = read_number(host, "peer", 1, &peer, err);
+  self->peer = peer != 0;
+  const int64_t length = host->config(host->ctx, "cache_dir", NULL, 0);
+  if (s != HEDDLE_OK || length <= 0) return s;
+  void *text = NULL;
+  s = ocl_new(host, (uint64_t)length + 1, "a setting", &text, err);
+  if (s != HEDDLE_OK) return s;
+  self->cache_dir = text;
+  host->config(host->ctx, "cache_dir", text, (uint64_t)length + 1);
+  return HEDDLE_OK;
+}
+
+static void close_instance(heddle_pinstance *self) {
+  if (self == NULL) return;
+  const heddle_host *host = self->host;
+  ocl_forget_devices(self);
+  host->free(host->ctx, self->cache_dir);
+  pthread_mutex_destroy(&self->lock);
+  host->free(host->ctx, self);
+}
+
+static heddle_status open_instance(const heddle_host *host, heddle_pinstance **out, heddle_error *err) {
+  void *memory = NULL;
+  heddle_status s = ocl_new(host, sizeof **out, "an instance", &memory, err);
+  if (s != HEDDLE_OK) return s;
+  heddle_pinstance *self = memory;
+  self->host = host;
+  if (pthread_mutex_init(&self->lock, NULL) != 0) {
+    host->free(host->ctx, self);
+    return p_fail(err, HEDDLE_ENOMEM, 0, "opencl: no lock for an instance");
+  }
+  s = read_settings(self, err);
+  if (s == HEDDLE_OK) s = ocl_find_devices(self, err);
+  if (s != HEDDLE_OK) close_instance(self);
+  else *out = self;
+  return s;
+}
+
+static heddle_status device_count(heddle_pinstance *self, uint32_t *out, heddle_error *err) {
+  (void)err;
+  *out = self->n_devices;
+  return HEDDLE_OK;
+}
+
+static heddle_status device_describe(heddle_pinstance *self, uint32_t index, heddle_pdevice_desc *desc,
+                                     heddle_error *err) {
+  if (index >= self->n_devices)
+    return p_fail(err, HEDDLE_ENODEV, 0, "opencl:%u: there are %u devices", index, self->n_devices);
+  const ocl_info *info = &self->devices[index];
+  const bool host_cores = (info->type & CL_DEVICE_TYPE_CPU) != 0;
+  desc->type = HEDDLE_DEVICE_OPENCL;
+  memcpy(desc->name, info->name, sizeof desc->name);
+  memcpy(desc->driver, info->driver, sizeof desc->driver);
+  memcpy(desc->uuid, info->uuid, sizeof desc->uuid);
+  desc->pci_domain = info->pci[0];
+  desc->pci_bus = info->pci[1];
+  desc->pci_device = info->pci[2];
+  desc->pci_function = info->pci[3];
+  desc->caps = HEDDLE_CAP_VIEWS;
+  if (host_cores) desc->caps |= HEDDLE_CAP_HOST_CORES;
+  if (info->unified) desc->caps |= HEDDLE_CAP_UNIFIED;
+  desc->memory_bytes = info->memory_bytes;
+  desc->max_buffer_bytes = info->max_buffer_bytes;
+  desc->alignment = info->alignment;
+  desc->import_alignment = 1;
+  desc->event_domain = (uint64_t)info->platform + 1;
+  desc->compute_units = info->compute_units;
+  desc->max_streams = self->max_streams > 0 ? self->max_streams : host_cores ? 2 : 4;
+  return HEDDLE_OK;
+}
+
+static const heddle_plugin table = {
+    .struct_size = sizeof table,
+    .abi_major = HEDDLE_ABI_MAJOR,
+    .abi_minor = HEDDLE_ABI_MINOR,
+    .features = P_FEATURES,
+    .build = P_BUILD,
+    .name = "opencl",
+    .close_instance = close_instance,
+    .open_instance = open_instance,
+    .device_count = device_count,
+    .device_describe = device_describe,
+    .device = &ocl_device_table,
+    .memory = &ocl_memory_table,
+    .copy = &ocl_copy_table,
+    .stream = &ocl_stream_table,
+    .event = &ocl_event_table,
+    .fence = &ocl_fence_table,
+    .op = &ocl_op_table,
+    .module = &ocl_module_table,
+    .timing = &ocl_timing_table,
+};
+
+const heddle_plugin *heddle_plugin_entry(const heddle_host *host, heddle_error *err) {
+  if (host == NULL || host->abi_major != HEDDLE_ABI_MAJOR) {
+    p_fail(err, HEDDLE_EABI, 0, "plugin opencl is built for ABI %d, the host has %d", HEDDLE_ABI_MAJOR,
+           host != NULL ? (int)host->abi_major : 0);
+    return NULL;
+  }
+  return &table;
+}

@@ -1,0 +1,108 @@
+"""Random graphs over cpu, two PoCL devices and two sims. labels: slow serial timeout: 1800
+"""
+import os
+import tempfile
+
+import pytest
+
+CACHE = tempfile.TemporaryDirectory(prefix="heddle-pocl-")
+os.environ["POCL_DEVICES"] = "pthread pthread"
+os.environ["POCL_CACHE_DIR"] = CACHE.name
+
+import capi  # noqa: E402
+import random_graphs  # noqa: E402
+from reference import placements  # noqa: E402
+
+DEVICES = ["cpu", "opencl:0", "opencl:1", "sim:0", "sim:1"]
+
+
+@pytest.fixture(scope="module", autouse=True)
+def opencl():
+    """Skips all where there is no OpenCL device, with the library's own words."""
+    plugin = os.path.join(os.environ["HEDDLE_BUILD"], "lib", "heddle", "plugins", "libheddle_plugin_opencl.so")
+    if not os.path.exists(plugin):
+        pytest.skip("the plugin opencl is not built")
+    ctx = capi.Context(devices="opencl:0,opencl:1")
+    try:
+        graph, params, inputs, *_ = random_graphs.expected(0)
+        names = [n["name"] for n in graph["nodes"] if n["op"] != "null"]
+        random_graphs.run_case(ctx, graph, params, inputs,
+                               {n: ("opencl:0", "opencl:1")[i % 2] for i, n in enumerate(names)})
+    except capi.HeddleError as e:
+        if e.status in (5, 6):  # no such device, no such name
+            pytest.skip(f"no two OpenCL devices: {e}")
+        raise
+    finally:
+        ctx.close()
+
+
+def sweep(first, last, devices, settings, flags=0, max_streams=0):
+    ctx = capi.Context(**settings)
+    crossed = edges = 0
+    operators = set()
+    try:
+        for seed in range(first, last):
+            graph, params, inputs, values, bounds, numpy32 = random_graphs.expected(seed)
+            operators |= {n["op"] for n in graph["nodes"]} - {"null"}
+            for k, placement in enumerate(placements.placements(graph, seed, devices)):
+                if len(set(placement.values())) > 1:
+                    crossed += placements.crossing_fraction(graph, placement)
+                    edges += 1
+                outputs = random_graphs.run_case(ctx, graph, params, inputs, placement, flags, max_streams,
+                                                 runs=1 + seed % 2)
+                random_graphs.check(f"seed {seed} placement {k}", graph, outputs, values, bounds, numpy32)
+    finally:
+        ctx.close()
+    return crossed, edges, operators
+
+
+def test_seeds():
+    crossed, edges, operators = sweep(1000, 1060, DEVICES, {"sim__delay_us": 0})
+    assert operators == random_graphs.OPERATORS
+    assert crossed >= 0.3 * edges
+
+
+VARIANTS = [
+    dict(opencl__unified=0),
+    dict(opencl__unified=0, opencl__peer=0),
+    dict(opencl__peer=0, flags=capi.SLOTS),
+    dict(layers="check"),
+    dict(max_streams=1),
+    dict(opencl__max_streams=4, max_streams=4, opencl__unified=0),
+    dict(opencl__sub_devices=1),
+    dict(sim__coherent=0, opencl__unified=0),
+]
+
+
+@pytest.mark.parametrize("variant", VARIANTS, ids=lambda v: ",".join(f"{k.replace('__', '.')}={x}" for k, x in v.items()))
+def test_variant(variant):
+    settings = dict(variant)
+    flags, streams = settings.pop("flags", 0), settings.pop("max_streams", 0)
+    sweep(1100, 1110, DEVICES, settings, flags, streams)
+
+
+def test_opencl_alone():
+    """Plans without a host device."""
+    sweep(1200, 1210, ["opencl:0"], {})
+    sweep(1200, 1210, ["opencl:0", "opencl:1"], {})
+
+
+def test_profiled_streams_and_cache(tmp_path):
+    """A folder for built programs is filled by one context and read by the next; damaged entries are built again."""
+    cache = tmp_path / "programs"
+    sweep(1300, 1303, ["opencl:0"], {"opencl__cache_dir": cache})
+    entries = sorted(cache.iterdir())
+    assert entries and all(e.suffix == ".clbin" for e in entries)
+    for i, e in enumerate(entries):
+        data = bytearray(e.read_bytes())
+        if i % 4 == 0:
+            data[-1] ^= 0xFF
+        elif i % 4 == 1:
+            del data[len(data) // 2:]
+        elif i % 4 == 2:
+            data = b""
+        e.write_bytes(bytes(data))
+    sweep(1300, 1303, ["opencl:0"], {"opencl__cache_dir": cache, "log": "off"})
+    assert sorted(cache.iterdir()) == entries
+    assert all(len(e.read_bytes()) > 40 for e in entries)
+    sweep(1300, 1303, ["opencl:0"], {"opencl__cache_dir": cache})
