@@ -17,6 +17,8 @@ endif()
 set(plugin_definitions CL_TARGET_OPENCL_VERSION=300 CL_USE_DEPRECATED_OPENCL_1_2_APIS)
 
 if(NOT plugin_missing)
+  set(HEDDLE_OPENCL_LIBRARIES "${plugin_libraries}") # for the benchmark that calls OpenCL itself
+  set(HEDDLE_OPENCL_INCLUDES "${plugin_includes}")
   include(cmake/embed_kernel.cmake)
   file(GLOB kernel_sources CONFIGURE_DEPENDS plugins/common/kernels/*.c)
   file(GLOB kernel_texts CONFIGURE_DEPENDS plugins/common/kernels/*.cl plugins/common/kernels/params.h)

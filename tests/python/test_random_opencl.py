@@ -3,6 +3,7 @@
 import os
 import tempfile
 
+import numpy as np
 import pytest
 
 CACHE = tempfile.TemporaryDirectory(prefix="heddle-pocl-")
@@ -87,7 +88,7 @@ def test_opencl_alone():
     sweep(1200, 1210, ["opencl:0", "opencl:1"], {})
 
 
-def test_profiled_streams_and_cache(tmp_path):
+def test_cache_of_programs(tmp_path):
     """A folder for built programs is filled by one context and read by the next; damaged entries are built again."""
     cache = tmp_path / "programs"
     sweep(1300, 1303, ["opencl:0"], {"opencl__cache_dir": cache})
@@ -106,3 +107,29 @@ def test_profiled_streams_and_cache(tmp_path):
     assert sorted(cache.iterdir()) == entries
     assert all(len(e.read_bytes()) > 40 for e in entries)
     sweep(1300, 1303, ["opencl:0"], {"opencl__cache_dir": cache})
+
+
+@pytest.mark.parametrize("where", ["opencl:0", "opencl:1", "cpu and opencl:0", "opencl:0 and opencl:1"])
+def test_digits(where):
+    """The demo's network against what onnx.reference gave, every 12th image."""
+    source = os.path.join(os.path.dirname(__file__), "..", "..", "examples", "digits")
+    with open(os.path.join(source, "digits.json")) as f:
+        text = f.read()
+    with open(os.path.join(source, "digits.params"), "rb") as f:
+        blob = f.read()
+    images = np.load(os.path.join(source, "images.npy"))
+    expected = np.load(os.path.join(source, "expected.npy"))
+    devices = where.split(" and ")
+    rules = ["*=" + devices[0]] + (["wide*=" + devices[-1], "mix*=" + devices[-1]] if len(devices) > 1 else [])
+    ctx = capi.Context()
+    graph, params = capi.Graph(text), capi.Params(blob)
+    model = capi.Model(ctx, graph, params, ",".join(devices), rules, flags=capi.IGNORE_ANNOTATIONS)
+    ex = capi.Executor(model)
+    try:
+        for i in range(0, len(images), 12):
+            ex.set_input("image", images[i:i + 1].astype(np.float32))
+            ex.run()
+            assert np.max(np.abs(ex.output(0) - expected[i])) < 1e-5, f"image {i}"
+    finally:
+        for x in (ex, model, params, graph, ctx):
+            x.close()

@@ -1,0 +1,156 @@
+/* bench/bench_opencl.c: a chain of 1,000 Adds on the first OpenCL device, through the public API and by a loop written
+ * by hand: set the arguments of a kernel, enqueue it, 1,000 times, and one clFinish.
+ * Each line "heddle RUNS" or "hand RUNS" on standard input gives one line: nanoseconds of one run, the mean over RUNS.
+ * Both run a plain kernel on 1,024 floats in work-groups of 64. Without OpenCL it ends with status 77. */
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <time.h>
+
+#ifdef HEDDLE_BENCH_OPENCL
+#include <CL/cl.h>
+
+#include "heddle/heddle.h"
+
+enum { NODES = 1000, WIDTH = 1024, GROUP = 64 };
+
+static void check(heddle_status s, const heddle_error *err) {
+  if (s == HEDDLE_OK) return;
+  fprintf(stderr, "%s\n", err->text);
+  exit(s == HEDDLE_ENODEV || s == HEDDLE_ENOTFOUND ? 77 : 1);
+}
+
+static void cl_check(cl_int code, const char *what) {
+  if (code == CL_SUCCESS) return;
+  fprintf(stderr, "%s: %d\n", what, code);
+  exit(code == -1001 ? 77 : 1);
+}
+
+static double now_ns(void) {
+  struct timespec t;
+  clock_gettime(CLOCK_MONOTONIC, &t);
+  return (double)t.tv_sec * 1e9 + (double)t.tv_nsec;
+}
+
+/* ---- Heddle */
+
+/* Inputs x and y; node i is Add(previous, x). */
+static char *graph_text(void) {
+  char *text = malloc(4096 + (size_t)NODES * 200), *p = text;
+  if (text == NULL) exit(1);
+  p += sprintf(p, "{\"heddle\":{\"version\":1,\"opset\":17},\"nodes\":[{\"op\":\"null\",\"name\":\"x\",\"inputs\":[]},"
+                  "{\"op\":\"null\",\"name\":\"y\",\"inputs\":[]}");
+  for (int i = 0; i < NODES; i++)
+    p += sprintf(p, ",{\"op\":\"Add\",\"name\":\"n%d\",\"inputs\":[[%d,0,0],[0,0,0]]}", i, i + 1);
+  p += sprintf(p, "],\"arg_nodes\":[0,1],\"heads\":[[%d,0,0]],\"node_row_ptr\":[0", NODES + 1);
+  for (int i = 1; i <= NODES + 2; i++) p += sprintf(p, ",%d", i);
+  p += sprintf(p, "],\"attrs\":{\"dltype\":[\"list_str\",[\"float32\",\"float32\"");
+  for (int i = 0; i < NODES; i++) p += sprintf(p, ",null");
+  p += sprintf(p, "]],\"shape\":[\"list_shape\",[[%d],[%d]", WIDTH, WIDTH);
+  for (int i = 0; i < NODES; i++) p += sprintf(p, ",null");
+  sprintf(p, "]]}}");
+  return text;
+}
+
+static heddle_executor *make(heddle_context *ctx) {
+  static float values[WIDTH];
+  heddle_error err;
+  heddle_graph *g;
+  heddle_model *m;
+  heddle_executor *ex;
+  char *text = graph_text();
+  check(heddle_graph_parse(text, strlen(text), "bench", NULL, &g, &err), &err);
+  free(text);
+  heddle_model_options options = {.struct_size = sizeof options, .devices = "opencl:0"};
+  check(heddle_model_create(ctx, g, NULL, &options, &m, &err), &err);
+  check(heddle_executor_create(m, &ex, &err), &err);
+  const int64_t shape[1] = {WIDTH};
+  for (int i = 0; i < WIDTH; i++) values[i] = 1e-3f;
+  for (uint32_t i = 0; i < 2; i++) {
+    heddle_tensor *t;
+    check(heddle_tensor_wrap(values, HEDDLE_FLOAT32, shape, 1, NULL, NULL, NULL, &t, &err), &err);
+    check(heddle_executor_set_input(ex, i, t, &err), &err);
+    heddle_tensor_release(t);
+  }
+  heddle_model_release(m);
+  heddle_graph_release(g);
+  return ex;
+}
+
+/* ---- by hand */
+
+typedef struct hand {
+  cl_command_queue queue;
+  cl_kernel kernel;
+  cl_mem x, y[2];
+} hand;
+
+static void hand_init(hand *h) {
+  static const char *const text =
+      "__kernel void add(__global const float *a, __global const float *b, __global float *c,"
+      " int n) { int i = get_global_id(0); if (i < n) c[i] = a[i] + b[i]; }";
+  static float values[WIDTH];
+  cl_platform_id platform;
+  cl_device_id device;
+  cl_int code;
+  const cl_int n = WIDTH;
+  for (int i = 0; i < WIDTH; i++) values[i] = 1e-3f;
+  cl_check(clGetPlatformIDs(1, &platform, NULL), "clGetPlatformIDs");
+  cl_check(clGetDeviceIDs(platform, CL_DEVICE_TYPE_ALL, 1, &device, NULL), "clGetDeviceIDs");
+  cl_context ctx = clCreateContext(NULL, 1, &device, NULL, NULL, &code);
+  cl_check(code, "clCreateContext");
+  h->queue = clCreateCommandQueue(ctx, device, 0, &code);
+  cl_check(code, "clCreateCommandQueue");
+  cl_program program = clCreateProgramWithSource(ctx, 1, (const char **)(uintptr_t)&text, NULL, &code);
+  cl_check(code, "clCreateProgramWithSource");
+  cl_check(clBuildProgram(program, 1, &device, "", NULL, NULL), "clBuildProgram");
+  h->kernel = clCreateKernel(program, "add", &code);
+  cl_check(code, "clCreateKernel");
+  cl_mem *all[3] = {&h->x, &h->y[0], &h->y[1]};
+  for (int i = 0; i < 3; i++) {
+    *all[i] = clCreateBuffer(ctx, CL_MEM_READ_WRITE | CL_MEM_COPY_HOST_PTR, sizeof values, values, &code);
+    cl_check(code, "clCreateBuffer");
+  }
+  cl_check(clSetKernelArg(h->kernel, 3, sizeof n, &n), "clSetKernelArg");
+}
+
+static void hand_run(hand *h) {
+  const size_t global = WIDTH, local = GROUP;
+  for (int i = 0; i < NODES; i++) {
+    cl_int code = clSetKernelArg(h->kernel, 0, sizeof(cl_mem), &h->y[i % 2]);
+    if (code == CL_SUCCESS) code = clSetKernelArg(h->kernel, 1, sizeof(cl_mem), &h->x);
+    if (code == CL_SUCCESS) code = clSetKernelArg(h->kernel, 2, sizeof(cl_mem), &h->y[1 - i % 2]);
+    if (code == CL_SUCCESS) code = clEnqueueNDRangeKernel(h->queue, h->kernel, 1, NULL, &global, &local, 0, NULL, NULL);
+    cl_check(code, "enqueue");
+  }
+  cl_check(clFinish(h->queue), "clFinish");
+}
+
+int main(void) {
+  heddle_error err;
+  heddle_context *ctx;
+  hand h;
+  char line[128], name[64];
+  int runs;
+  hand_init(&h);
+  check(heddle_context_create(NULL, 0, NULL, NULL, &ctx, &err), &err);
+  heddle_executor *ex = make(ctx);
+  while (fgets(line, sizeof line, stdin) != NULL && sscanf(line, "%63s %d", name, &runs) == 2 && runs > 0) {
+    const double start = now_ns();
+    for (int i = 0; i < runs; i++) {
+      if (strcmp(name, "hand") == 0) hand_run(&h);
+      else check(heddle_executor_run(ex, HEDDLE_FOREVER, &err), &err);
+    }
+    printf("%.3f\n", (now_ns() - start) / runs);
+    fflush(stdout);
+  }
+  heddle_executor_release(ex);
+  heddle_context_release(ctx);
+  return 0;
+}
+#else
+int main(void) {
+  fprintf(stderr, "built without OpenCL\n");
+  return 77;
+}
+#endif
