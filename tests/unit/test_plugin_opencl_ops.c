@@ -367,6 +367,131 @@ static void data_is_moved(void **state) {
   rig_close(&r);
 }
 
+/* ---------------------------------------------------------------- against the reference kernels */
+
+/* Runs the case here and on the plugin cpu; results agree to within tolerance of the largest. */
+static void same_as_cpu(rig *r, op_case *c, double tolerance) {
+  fake_device cpu;
+  const int32_t v = c->outputs[0];
+  const size_t n = (size_t)bytes_of(c, v) / 4;
+  double most = 1e-30;
+  fake_device_open(&cpu, "cpu");
+  op_case_run(&cpu, c);
+  fake_device_close(&cpu);
+  float *want = malloc(n * 4 + 1), *got = c->data[v];
+  for (size_t i = 0; i < n; i++) {
+    want[i] = got[i];
+    most = fmax(most, fabs((double)want[i]));
+  }
+  run(r, c);
+  for (size_t i = 0; i < n; i++)
+    if (!(fabs((double)want[i] - (double)got[i]) <= tolerance * most))
+      fail_msg("%s[%zu]: %.9g instead of %.9g", c->node.op, i, (double)got[i], (double)want[i]);
+  free(want);
+}
+
+static void rows_are_those_of_cpu(void **state) {
+  static const op_shape shapes[] = {{2, {3, 10}},   {2, {2, 1000}}, {3, {2, 200, 7}},
+                                    {3, {4, 5, 6}}, {1, {127}},     {1, {128}}};
+  rig r;
+  op_case c;
+  (void)state;
+  rig_open(&r);
+  for (size_t k = 0; k < sizeof shapes / sizeof shapes[0]; k++) {
+    op_case_init(&c, "Softmax");
+    op_fill(op_input(&c, F32, shapes[k]), op_count(shapes[k]), 11);
+    op_output(&c, F32, shapes[k]);
+    op_attr_int(&c, "axis", shapes[k].ndim == 3 ? 1 : -1);
+    same_as_cpu(&r, &c, 1e-6);
+    op_case_free(&c);
+  }
+  for (int64_t side = 1; side < 40; side += 12) {
+    op_case_init(&c, "GlobalAveragePool");
+    op_fill(op_input(&c, F32, SHAPE(4, 2, 3, side, side)), (size_t)(6 * side * side), 12);
+    op_output(&c, F32, SHAPE(4, 2, 3, 1, 1));
+    same_as_cpu(&r, &c, 1e-6);
+    op_case_free(&c);
+  }
+  rig_close(&r);
+}
+
+static void products_are_those_of_cpu(void **state) {
+  rig r;
+  op_case c;
+  (void)state;
+  rig_open(&r);
+  static const int64_t sizes[][3] = {{1, 1, 1}, {32, 32, 16}, {33, 31, 17}, {70, 5, 100}, {3, 80, 0}};
+  for (size_t k = 0; k < 5; k++) {
+    const int64_t m = sizes[k][0], n = sizes[k][1], d = sizes[k][2];
+    op_case_init(&c, "MatMul");
+    op_fill(op_input(&c, F32, SHAPE(4, 2, 1, m, d)), (size_t)(2 * m * d), 1);
+    op_fill(op_input(&c, F32, SHAPE(3, 3, d, n)), (size_t)(3 * d * n), 2);
+    op_output(&c, F32, SHAPE(4, 2, 3, m, n));
+    same_as_cpu(&r, &c, 2e-6);
+    op_case_free(&c);
+    for (int trans = 0; trans < 4; trans++) {
+      op_case_init(&c, "Gemm");
+      op_fill(op_input(&c, F32, (trans & 1) != 0 ? SHAPE(2, d, m) : SHAPE(2, m, d)), (size_t)(m * d), 3);
+      op_fill(op_input(&c, F32, (trans & 2) != 0 ? SHAPE(2, n, d) : SHAPE(2, d, n)), (size_t)(d * n), 4);
+      op_fill(op_input(&c, F32, SHAPE(2, m, 1)), (size_t)m, 5);
+      op_output(&c, F32, SHAPE(2, m, n));
+      op_attr_int(&c, "transA", trans & 1);
+      op_attr_int(&c, "transB", trans >> 1);
+      op_attr_float(&c, "alpha", 0.5);
+      op_attr_float(&c, "beta", -2);
+      same_as_cpu(&r, &c, 2e-6);
+      op_case_free(&c);
+    }
+  }
+  rig_close(&r);
+}
+
+/* Groups of many channels go by tiles, of few by items; one, two and three dimensions. */
+static void windows_are_those_of_cpu(void **state) {
+  static const struct {
+    int32_t spatial;
+    int64_t groups, in, out; /* channels in all */
+  } shapes[] = {{1, 1, 3, 40}, {2, 1, 16, 33}, {2, 2, 8, 32}, {2, 12, 12, 12}, {3, 1, 2, 9}, {3, 3, 6, 9}};
+  rig r;
+  op_case c;
+  (void)state;
+  rig_open(&r);
+  for (size_t k = 0; k < sizeof shapes / sizeof shapes[0]; k++) {
+    const int32_t dims = shapes[k].spatial + 2;
+    const int64_t strides[3] = {2, 1, 2}, dilations[3] = {1, 2, 1}, pads[6] = {1, 1, 1, 1, 1, 1};
+    op_shape x = {dims, {2, shapes[k].in, 9, 9, 9}}, y = {dims, {2, shapes[k].out}};
+    op_shape w = {dims, {shapes[k].out, shapes[k].in / shapes[k].groups, 3, 3, 3}};
+    int64_t all[6];
+    for (int32_t d = 0; d < shapes[k].spatial; d++) y.dims[2 + d] = (9 + 2 - 2 * dilations[d] - 1) / strides[d] + 1;
+    memcpy(all, pads, sizeof all);
+    op_case_init(&c, "Conv");
+    op_fill(op_input(&c, F32, x), op_count(x), 6);
+    op_fill(op_input(&c, F32, w), op_count(w), 7);
+    if (k % 2 == 0) op_fill(op_input(&c, F32, SHAPE(1, shapes[k].out)), (size_t)shapes[k].out, 8);
+    op_output(&c, F32, y);
+    op_attr_ints(&c, "strides", (uint64_t)shapes[k].spatial, strides);
+    op_attr_ints(&c, "dilations", (uint64_t)shapes[k].spatial, dilations);
+    op_attr_ints(&c, "pads", 2 * (uint64_t)shapes[k].spatial, all);
+    op_attr_int(&c, "group", shapes[k].groups);
+    same_as_cpu(&r, &c, 4e-6);
+    op_case_free(&c);
+
+    y.dims[1] = shapes[k].in;
+    op_case_init(&c, "MaxPool");
+    op_fill(op_input(&c, F32, x), op_count(x), 9);
+    ((float *)c.data[0])[7] = -INFINITY;
+    op_output(&c, F32, y);
+    const int64_t kernel[3] = {3, 3, 3};
+    op_attr_ints(&c, "kernel_shape", (uint64_t)shapes[k].spatial, kernel);
+    op_attr_ints(&c, "strides", (uint64_t)shapes[k].spatial, strides);
+    op_attr_ints(&c, "dilations", (uint64_t)shapes[k].spatial, dilations);
+    op_attr_ints(&c, "pads", 2 * (uint64_t)shapes[k].spatial, all);
+    same_as_cpu(&r, &c, 0);
+    op_case_free(&c);
+  }
+  rig_close(&r);
+}
+
 /* ---------------------------------------------------------------- what cannot be */
 
 static void refusals_have_words(void **state) {
@@ -452,5 +577,6 @@ static void operators_are_listed(void **state) {
 }
 
 CASES(CASE(unary_operators_are_right), CASE(binary_operators_are_right_and_broadcast), CASE(integers_wrap_and_compare),
-      CASE(where_clip_cast_and_many_operands), CASE(data_is_moved), CASE(refusals_have_words),
+      CASE(where_clip_cast_and_many_operands), CASE(data_is_moved), CASE(rows_are_those_of_cpu),
+      CASE(products_are_those_of_cpu), CASE(windows_are_those_of_cpu), CASE(refusals_have_words),
       CASE(bind_checks_its_operands), CASE(operators_are_listed))
