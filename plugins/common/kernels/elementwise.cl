@@ -80,6 +80,14 @@ DEVICE T0 k_clip2(T0 x, T0 low, T0 high) {
 #define ELEMENT(i0, i1, i2) APPLY(x0[i0], x1[i1], x2[i2])
 #endif
 
+/* All operands lie as the result does: apart from flat, because neighbours are then loaded together. */
+KERNEL void same(k_flat p, OPERANDS, GLOBAL TO *out) {
+  const float alpha = p.alpha, beta = p.beta;
+  const IDX i = K_GLOBAL_ID;
+  (void)alpha, (void)beta;
+  if (i < (IDX)p.count) out[i] = (TO)ELEMENT(i, i, i);
+}
+
 KERNEL void flat(k_flat p, OPERANDS, GLOBAL TO *out) {
   const float alpha = p.alpha, beta = p.beta;
   const IDX i = K_GLOBAL_ID;

@@ -1,4 +1,4 @@
-/* Elementwise operators: the kernels flat and walk of elementwise.cl, for each combination of expression and types a
+/* Elementwise operators: the kernels same, flat and walk of elementwise.cl, for each combination of expression and types a
  * program of its own. What data movement shares with them is k_walk_add. */
 #include "plan_elementwise.h"
 
@@ -145,10 +145,15 @@ heddle_status k_walk_add(k_node *n, k_walk_plan *w, heddle_error *err) {
   }
   if (count > limit) limit = count;
   const bool flat = is_flat(w);
+  bool same = flat && w->dims == 1;
+  for (uint32_t k = 0; k < w->n_operands && same; k++) same = w->step[k][0] == 1;
   const char *t1 = w->n_operands > 1 ? w->type[1] : w->type[0], *t2 = w->n_operands > 2 ? w->type[2] : w->type[0];
-  heddle_status s = k_kernel_add(n->plan, "elementwise", flat ? "flat" : "walk", k_groups(count), limit,
-                                 "-DN_IN=%u -DT0=%s -DT1=%s -DT2=%s -DTO=%s -DU=%s -DOP=%s", &step, err, w->n_operands,
-                                 w->type[0], t1, t2, w->type_out, w->type_wrap, w->word);
+  heddle_status s = k_kernel_add(n->plan, "elementwise",
+                                 same   ? "same"
+                                 : flat ? "flat"
+                                        : "walk",
+                                 k_groups(count), limit, "-DN_IN=%u -DT0=%s -DT1=%s -DT2=%s -DTO=%s -DU=%s -DOP=%s",
+                                 &step, err, w->n_operands, w->type[0], t1, t2, w->type_out, w->type_wrap, w->word);
   if (s != HEDDLE_OK) return s;
   for (uint32_t k = 0; k < w->n_operands; k++) step->args[k] = w->slot[k];
   step->args[w->n_operands] = w->slot_out;
