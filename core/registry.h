@@ -71,8 +71,7 @@ heddle_status heddle__tables_take(const heddle_plugin *root, heddle__tables *out
 /* What the capabilities of a device require of its plugin's tables. */
 heddle_status heddle__tables_fit(const heddle__tables *t, const heddle_pdevice_desc *desc, heddle_error *err);
 
-/* core/host.c: the table of services. The entry's has no instance behind it. */
-const heddle_host *heddle__host_of_entry(void);
+/* core/host.c: the table of services, for the entry and the instance of a plugin. */
 void heddle__host_init(heddle_host *host, heddle__plugin *plugin);
 
 /* core/select.c: sorts the default list and gives every other device its reason. */

@@ -42,8 +42,12 @@ static heddle_status pack(const heddle__plan *plan, const heddle__instance *inst
     memcpy(dst, v->known.data, (size_t)v->known.bytes);
     return HEDDLE_OK;
   }
-  heddle_pvalue tensor = {.struct_size = sizeof tensor, .dtype = v->known.dtype, .shape = v->known.shape,
-                          .data = v->known.data, .data_bytes = v->known.bytes, .layout = v->layout,
+  heddle_pvalue tensor = {.struct_size = sizeof tensor,
+                          .dtype = v->known.dtype,
+                          .shape = v->known.shape,
+                          .data = v->known.data,
+                          .data_bytes = v->known.bytes,
+                          .layout = v->layout,
                           .ndim = (int32_t)v->known.ndim};
   return dev->t->layout.pack(dev->instance, dev->index, &tensor, dst, inst->bytes, err);
 }
@@ -123,8 +127,11 @@ heddle_status heddle__constants_acquire(heddle_model *m, const heddle__plan *pla
     const heddle__instance *inst = &plan->instances[plan->allocs[i].instance];
     const heddle__space *space = &plan->spaces[inst->space];
     const heddle__value *v = &plan->values[inst->value];
-    heddle__packed wanted = {.arg = inst->io, .dev = plan->devices[space->device].dev, .kind = space->kind,
-                             .layout = v->layout, .align = inst->align};
+    heddle__packed wanted = {.arg = inst->io,
+                             .dev = plan->devices[space->device].dev,
+                             .kind = space->kind,
+                             .layout = v->layout,
+                             .align = inst->align};
     pthread_mutex_lock(&m->lock);
     heddle__packed *p = find(m, &wanted);
     if (p != NULL) p->users++;

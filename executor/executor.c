@@ -66,11 +66,11 @@ static heddle_status name_results(heddle_executor *ex, heddle_error *err) {
   ex->results = heddle__alloc(ex->n_results, sizeof *ex->results);
   if (ex->results == NULL) return heddle__no_memory(err, "outputs");
   for (uint32_t i = 0; i < ex->n_results; i++) {
-    heddle__keep k = i < g->n_heads ? (heddle__keep){g->heads[i].node, g->heads[i].index}
-                                    : ex->model->keep[i - g->n_heads];
+    heddle__keep k =
+        i < g->n_heads ? (heddle__keep){g->heads[i].node, g->heads[i].index} : ex->model->keep[i - g->n_heads];
     const heddle__node *n = &g->nodes[k.node];
-    ex->results[i].name = n->n_outputs == 1 ? heddle__strdup(n->name)
-                                            : heddle__format("%s:%u", n->name, (unsigned)k.index);
+    ex->results[i].name =
+        n->n_outputs == 1 ? heddle__strdup(n->name) : heddle__format("%s:%u", n->name, (unsigned)k.index);
     if (ex->results[i].name == NULL) return heddle__no_memory(err, "the name of an output");
   }
   return HEDDLE_OK;
@@ -182,6 +182,7 @@ static heddle_status take_profile(heddle_executor *ex, heddle_error *err) {
 static heddle_status begin(heddle_executor *ex, bool timed, heddle_error *err) {
   heddle_status s = heddle__executor_check(ex, err);
   if (s != HEDDLE_OK) return s;
+  if (ex->lent_shapes) heddle__executor_reread(ex);
   if (ex->stale || ex->bound == NULL || ex->bound->stale) s = heddle__executor_prepare(ex, err);
   if (s != HEDDLE_OK) return s;
   if (ex->unset != HEDDLE__NONE) return heddle__executor_say_unset(ex, ex->unset, err);
@@ -343,7 +344,9 @@ heddle_status heddle_executor_input_info(heddle_executor *ex, uint32_t i, heddle
                         (unsigned)i);
   heddle__arg *arg = &ex->args[i];
   const heddle__constant *c = ex->model->constants[i];
-  heddle_io_info info = {.name = heddle__model_arg(ex->model, i)->name, .shape = arg->shape, .ndim = UINT32_MAX,
+  heddle_io_info info = {.name = heddle__model_arg(ex->model, i)->name,
+                         .shape = arg->shape,
+                         .ndim = UINT32_MAX,
                          .is_param = (c != NULL && !arg->late) || arg->is_param};
   type_info(&ex->model->graph->types[heddle__model_arg(ex->model, i)->first_entry], arg->shape, &info);
   const heddle_tensor *t = arg->value;
@@ -365,8 +368,8 @@ heddle_status heddle_executor_output_info(heddle_executor *ex, uint32_t i, heddl
   const heddle_graph *g = ex->model->graph;
   heddle__result *r = &ex->results[i];
   heddle_io_info info = {.name = r->name, .shape = r->shape, .ndim = UINT32_MAX};
-  heddle__keep k = i < g->n_heads ? (heddle__keep){g->heads[i].node, g->heads[i].index}
-                                  : ex->model->keep[i - g->n_heads];
+  heddle__keep k =
+      i < g->n_heads ? (heddle__keep){g->heads[i].node, g->heads[i].index} : ex->model->keep[i - g->n_heads];
   type_info(&g->types[g->nodes[k.node].first_entry + k.index], r->shape, &info);
   if ((ex->bound == NULL || ex->stale) && !heddle__drive_pending(&ex->drive))
     heddle__executor_prepare(ex, NULL); /* where inputs are missing, the file's words stand */
@@ -384,8 +387,10 @@ heddle_status heddle_executor_get_stats(heddle_executor *ex, heddle_executor_sta
   if (ex == NULL || out == NULL) return heddle__fail(err, HEDDLE_EINVAL, "numbers need an executor and a place");
   heddle_status s = heddle__context_check_fork(ex->model->ctx, err);
   if (s != HEDDLE_OK) return s;
-  heddle_executor_stats all = {.runs = atomic_load(&ex->runs), .bytes_copied = atomic_load(&ex->bytes_copied),
-                               .copies = atomic_load(&ex->copies), .replays = atomic_load(&ex->replays)};
+  heddle_executor_stats all = {.runs = atomic_load(&ex->runs),
+                               .bytes_copied = atomic_load(&ex->bytes_copied),
+                               .copies = atomic_load(&ex->copies),
+                               .replays = atomic_load(&ex->replays)};
   if (ex->bound != NULL) all.device_bytes = ex->bound->own_bytes;
   if (atomic_load(&ex->dead) != HEDDLE_OK) all.orphan_bytes = all.device_bytes;
   size_t size = out->struct_size;

@@ -3,6 +3,7 @@
 #include "executor/memory.h"
 
 #include "core/alloc.h"
+#include "core/context.h"
 #include "core/error.h"
 
 enum { HOST_ALIGN = 64 };
@@ -68,8 +69,8 @@ static heddle_status allocate_host(heddle__memory *m, uint64_t bytes, uint64_t a
   return s;
 }
 
-heddle_status heddle__memory_create(heddle_device *dev, uint32_t kind, uint64_t bytes, uint64_t align,
-                                    uint64_t granule, heddle__memory **out, heddle_error *err) {
+heddle_status heddle__memory_create(heddle_device *dev, uint32_t kind, uint64_t bytes, uint64_t align, uint64_t granule,
+                                    heddle__memory **out, heddle_error *err) {
   *out = NULL;
   heddle__memory *m = NULL;
   heddle_status s = make(dev, bytes, &m, err);
@@ -136,6 +137,7 @@ heddle__memory *heddle__memory_retain(heddle__memory *m) {
 void heddle__memory_release(heddle__memory *m) {
   if (m == NULL || atomic_fetch_sub_explicit(&m->references, 1, memory_order_acq_rel) != 1) return;
   heddle_context *ctx = m->dev->ctx;
+  if (heddle__context_check_fork(ctx, NULL) != HEDDLE_OK) return; /* it is the parent's */
   if (m->mapped) m->dev->t->memory.unmap(m->dev->handle, m->buffer);
   if (m->buffer != NULL) m->dev->t->memory.free(m->dev->handle, m->buffer);
   heddle__device_close(m->dev);

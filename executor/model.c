@@ -57,7 +57,7 @@ static heddle_status take_devices(heddle_model *m, const char *list, heddle_erro
   m->devices = heddle__alloc(cap, sizeof *m->devices);
   m->opened = heddle__alloc(cap, sizeof *m->opened);
   if (m->devices == NULL || m->opened == NULL) return heddle__no_memory(err, "a model's devices");
-  heddle_status s = heddle_context_select(m->ctx, list, m->devices, cap, &n, NULL, err);
+  heddle_status s = heddle_context_select(m->ctx, list, m->devices, cap, &n, &m->devices_from, err);
   if (s != HEDDLE_OK) return s;
   if (n == 0) return heddle__fail(err, HEDDLE_ENODEV, "%s: there is no device to run on", m->graph->source);
   m->n_devices = (uint32_t)(n < cap ? n : cap);
@@ -75,8 +75,10 @@ static heddle_status take_rule(heddle_model *m, const char *text, heddle_error *
   uint32_t index = 0;
   while (index < m->n_devices && m->devices[index] != dev) index++;
   if (index == m->n_devices)
-    return heddle__fail(err, HEDDLE_EINVAL, "placement rule '%s': %s is not among the devices in use; add it to their "
-                        "list", text, dev->name);
+    return heddle__fail(err, HEDDLE_EINVAL,
+                        "placement rule '%s': %s is not among the devices in use; add it to their "
+                        "list",
+                        text, dev->name);
   heddle__rule *r = &m->rules[m->n_rules++];
   r->device = index;
   r->text = heddle__strdup(text);
@@ -147,8 +149,7 @@ heddle_status heddle_model_create(heddle_context *ctx, const heddle_graph *graph
   heddle_status s = heddle__context_check_fork(ctx, err);
   if (s != HEDDLE_OK) return s;
   heddle_model_options o = {0};
-  if (options != NULL)
-    memcpy(&o, options, options->struct_size < sizeof o ? options->struct_size : sizeof o);
+  if (options != NULL) memcpy(&o, options, options->struct_size < sizeof o ? options->struct_size : sizeof o);
   heddle_model *m = heddle__alloc(1, sizeof *m);
   if (m == NULL) return heddle__no_memory(err, "a model");
   atomic_init(&m->references, 1);

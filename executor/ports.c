@@ -58,8 +58,8 @@ static heddle_status no_such_input(const heddle_executor *ex, const char *name, 
   }
   char more[64] = "";
   if (unsaid > 0) snprintf(more, sizeof more, ", and %u more, parameters among them", (unsigned)unsaid);
-  return heddle__fail(err, HEDDLE_ENOTFOUND, "%s has no input '%s'; its inputs are %s%s", ex->model->graph->source, name,
-                      used > 0 ? list : "none", more);
+  return heddle__fail(err, HEDDLE_ENOTFOUND, "%s has no input '%s'; its inputs are %s%s", ex->model->graph->source,
+                      name, used > 0 ? list : "none", more);
 }
 
 /* ---- setting */
@@ -148,8 +148,18 @@ heddle_status heddle__executor_set(heddle_executor *ex, uint32_t i, heddle_tenso
     return s;
   }
   heddle_tensor_release(before.value);
+  ex->lent_shapes = ex->lent_shapes || (arg->lent && ex->model->feeds[i]);
   if (ex->bound != NULL && !ex->stale) ex->unset = heddle__executor_unset(ex, ex->bound);
   return HEDDLE_OK;
+}
+
+void heddle__executor_reread(heddle_executor *ex) {
+  ex->lent_shapes = false;
+  for (uint32_t i = 0; i < ex->n_args; i++) {
+    if (!ex->args[i].lent || !ex->model->feeds[i]) continue;
+    ex->lent_shapes = true;
+    ex->stale = ex->stale || !planned_as(ex, i, ex->args[i].value);
+  }
 }
 
 heddle_status heddle_executor_set_input(heddle_executor *ex, uint32_t i, const heddle_tensor *value,
@@ -178,11 +188,15 @@ static heddle_status check_lent(const heddle_tensor *t, const char *what, const 
                                 heddle_error *err) {
   uint32_t element = heddle__dtype_bytes(t->dtype);
   if (t->dev != NULL)
-    return heddle__fail(err, HEDDLE_EINVAL, "%s '%s' lies in host memory; the tensor is on %s: copy it to a tensor of "
-                        "the host", what, name, t->dev->name);
+    return heddle__fail(err, HEDDLE_EINVAL,
+                        "%s '%s' lies in host memory; the tensor is on %s: copy it to a tensor of "
+                        "the host",
+                        what, name, t->dev->name);
   if (!t->contiguous)
-    return heddle__fail(err, HEDDLE_EINVAL, "%s '%s' is row-major without gaps; the tensor's strides are not: copy it, "
-                        "or use set_input", what, name);
+    return heddle__fail(err, HEDDLE_EINVAL,
+                        "%s '%s' is row-major without gaps; the tensor's strides are not: copy it, "
+                        "or use set_input",
+                        what, name);
   if (written && t->read_only)
     return heddle__fail(err, HEDDLE_EINVAL, "%s '%s' is written by runs; the tensor is read-only", what, name);
   if ((element & (element - 1)) == 0 && (uintptr_t)t->data % element != 0)
@@ -206,8 +220,10 @@ heddle_status heddle_executor_bind_input(heddle_executor *ex, uint32_t i, heddle
   if (s != HEDDLE_OK) return s;
   for (uint32_t k = 0; k < ex->n_results; k++)
     if (overlaps(value, ex->results[k].lent))
-      return heddle__fail(err, HEDDLE_EINVAL, "input '%s': the tensor overlaps the one bound to output '%s', which runs "
-                          "write", name, ex->results[k].name);
+      return heddle__fail(err, HEDDLE_EINVAL,
+                          "input '%s': the tensor overlaps the one bound to output '%s', which runs "
+                          "write",
+                          name, ex->results[k].name);
   s = heddle__executor_set(ex, i, value, HEDDLE__LEND, err);
   if (s == HEDDLE_OK) ex->args[i].is_param = false;
   return s;

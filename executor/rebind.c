@@ -45,8 +45,12 @@ heddle_status heddle__executor_say_unset(const heddle_executor *ex, uint32_t arg
 
 /* The caller's memory in place of a slot; HEDDLE_EUNSUPPORTED, with why, where it has to be copied. */
 static heddle_status lend(heddle__bound *b, const heddle__port *port, heddle_tensor *t, heddle_error *err) {
+  const heddle__plan *plan = b->program->plan;
   uint64_t granule = heddle__bound_import_align(b, port->alloc);
   if (b->memory[port->alloc]->lender == t) return HEDDLE_OK;
+  if (plan->spaces[plan->allocs[port->alloc].space].kind == HEDDLE_MEMORY_UNIFIED)
+    return heddle__fail(err, HEDDLE_EUNSUPPORTED, "%s computes in its own unified memory; imports serve copies only",
+                        b->memory[port->alloc]->dev->name);
   if (granule > 1 && ((uintptr_t)t->data % granule != 0 || t->bytes % granule != 0))
     return heddle__fail(err, HEDDLE_EUNSUPPORTED, "address and size must be multiples of %llu",
                         (unsigned long long)granule);
@@ -124,8 +128,7 @@ heddle_status heddle__executor_fill(heddle_executor *ex, heddle__bound *b, uint3
     bool first = true; /* only the first slot of an input may become its value */
     for (uint32_t k = 0; k < i; k++) first = first && b->inputs[k].io != port->io;
     heddle_status s = arg->lent && keep ? fill_lent(ex, b, port, err) : fill_copied(ex, b, port, keep && first, err);
-    if (s != HEDDLE_OK)
-      return heddle__prefix(err, s, "input '%s': ", heddle__model_arg(ex->model, port->io)->name);
+    if (s != HEDDLE_OK) return heddle__prefix(err, s, "input '%s': ", heddle__model_arg(ex->model, port->io)->name);
   }
   return HEDDLE_OK;
 }
@@ -169,8 +172,8 @@ static heddle_status check_output(const heddle_executor *ex, const heddle__bound
   if (known->ndim == t->ndim && memcmp(known->shape, t->shape, t->ndim * sizeof *t->shape) == 0) return HEDDLE_OK;
   heddle__shape_name(known->shape, known->ndim, a, sizeof a);
   heddle__shape_name(t->shape, t->ndim, c, sizeof c);
-  return heddle__fail(err, HEDDLE_EINVAL, "output '%s' has shape %s; the bound tensor has %s",
-                      ex->results[output].name, a, c);
+  return heddle__fail(err, HEDDLE_EINVAL, "output '%s' has shape %s; the bound tensor has %s", ex->results[output].name,
+                      a, c);
 }
 
 static heddle_status lend_output(heddle_executor *ex, heddle__bound *b, uint32_t output, heddle_error *err) {

@@ -55,7 +55,7 @@ HEDDLE_API heddle_device *heddle_model_device(const heddle_model *m, size_t i);
 
 typedef enum heddle_explain_format {
   HEDDLE_EXPLAIN_TEXT, /* for people: nodes with device and cause, copies with route and bytes, streams, memory */
-  HEDDLE_EXPLAIN_JSON, /* one object, docs/graph-json.md says its keys; every access with its bytes and order */
+  HEDDLE_EXPLAIN_JSON, /* one object, docs/cli.md says its keys; every access with its bytes and order */
   HEDDLE_EXPLAIN_DOT   /* for Graphviz: nodes coloured by device, copies as edges */
 } heddle_explain_format;
 

@@ -50,7 +50,7 @@ def call(name, *args):
     error = Error()
     status = getattr(LIB, name)(*args, c.byref(error))
     if status != 0:
-        raise HeddleError(status, error.text.decode())
+        raise HeddleError(status, error.text.decode(errors="replace"))
 
 
 def _out(name, *args):
