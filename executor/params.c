@@ -9,6 +9,12 @@ heddle_status heddle_executor_load_params(heddle_executor *ex, const heddle_para
   heddle_status s = heddle__executor_check(ex, err);
   if (s != HEDDLE_OK) return s;
   if (params == NULL) return heddle__fail(err, HEDDLE_EINVAL, "there are no params: NULL was given");
+  for (uint32_t i = 0; i < params->count; i++) { /* all or none are set */
+    int32_t arg = heddle__graph_arg(ex->model->graph, params->items[i].name);
+    const heddle__constant *c = &params->items[i].value;
+    if (arg >= 0) s = heddle__model_fits(ex->model, (uint32_t)arg, c->dtype, c->ndim, c->shape, err);
+    if (s != HEDDLE_OK) return heddle__prefix(err, s, "%s: ", params->source);
+  }
   for (uint32_t i = 0; i < params->count; i++) {
     int32_t arg = heddle__graph_arg(ex->model->graph, params->items[i].name);
     if (arg < 0) continue;

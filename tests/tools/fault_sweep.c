@@ -2,6 +2,7 @@
  * DEVICES FLAGS [KEY=VALUE ...]. Each failure has words and leaves nothing behind, and the same work done again at once
  * gives the same bits. Prints how many calls failed, and how often that was an error; exit 1 with words otherwise. */
 #include <inttypes.h>
+#include <stdatomic.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -89,19 +90,19 @@ static void must_match(const sweep *w, uint64_t n, const unsigned char *out, siz
 
 static void hear(void *user, int32_t level, const char *component, const char *text) {
   (void)level;
-  if (strcmp(component, "fault") == 0 && strstr(text, "fails") != NULL) *(bool *)user = true;
+  if (strcmp(component, "fault") == 0 && strstr(text, "fails") != NULL) atomic_fetch_add((atomic_uint *)user, 1);
 }
 
-static heddle_context *context(sweep *w, const char *rule, bool *hit) {
+static heddle_context *context(sweep *w, const char *rule, atomic_uint *hits) {
   heddle_context *ctx = NULL;
   heddle_error err;
   size_t n = w->n_settings;
-  w->settings[n++] = (heddle_setting){"log", "fault=info"};
+  w->settings[n++] = (heddle_setting){"log", "info"};
   if (rule != NULL) {
     w->settings[n++] = (heddle_setting){"layers", "check,fault"};
     w->settings[n++] = (heddle_setting){"fault.fail", rule};
   }
-  if (heddle_context_create(w->settings, n, hear, hit, &ctx, &err) != HEDDLE_OK) fail(w, 0, "context", err.text);
+  if (heddle_context_create(w->settings, n, hear, hits, &ctx, &err) != HEDDLE_OK) fail(w, 0, "context", err.text);
   return ctx;
 }
 
@@ -129,25 +130,27 @@ static void check_device(const sweep *w, uint64_t n, heddle_device *dev) {
 /* False when there is no n-th call. *error: the work failed. */
 static bool one(sweep *w, uint64_t n, bool *error) {
   char rule[80];
-  bool hit = false;
+  atomic_uint hits = 0;
   size_t before = heddle__alloc_live(), n_held, n_out = 0;
   unsigned char *out = NULL;
   heddle_device *held[MOST_DEVICES];
   heddle_error err = {0};
   snprintf(rule, sizeof rule, "%s:%" PRIu64, w->kind, n);
-  heddle_context *ctx = context(w, rule, &hit);
+  heddle_context *ctx = context(w, rule, &hits);
   n_held = hold(w, ctx, held);
   heddle_status s = work(w, ctx, &out, &n_out, &err);
   if (s == HEDDLE_OK) must_match(w, n, out, n_out);
   else if (err.text[0] == '\0' || err.status != s) fail(w, n, "a status without words", err.text);
-  else if (!hit) fail(w, n, "an error without a cause", err.text);
+  else if (atomic_load(&hits) == 0) fail(w, n, "an error without a cause", err.text);
   *error = s != HEDDLE_OK;
-  bool reached = hit;
-  if (work(w, ctx, &out, &n_out, &err) != HEDDLE_OK) {
-    if (hit == reached) fail(w, n, "afterwards", err.text);
-  } else {
-    must_match(w, n, out, n_out);
+  unsigned seen = atomic_load(&hits);
+  bool reached = seen > 0;
+  while (work(w, ctx, &out, &n_out, &err) !=
+         HEDDLE_OK) { /* calls are counted per plugin: another's n-th may come now */
+    if (atomic_load(&hits) == seen) fail(w, n, "afterwards", err.text);
+    seen = atomic_load(&hits);
   }
+  must_match(w, n, out, n_out);
   for (size_t i = 0; i < n_held; i++) {
     check_device(w, n, held[i]);
     heddle__device_close(held[i]);
@@ -174,7 +177,7 @@ int main(int argc, char **argv) {
     *equals = '\0';
     w.settings[w.n_settings++] = (heddle_setting){argv[i], equals + 1};
   }
-  bool ignored = false;
+  atomic_uint ignored = 0;
   heddle_error err = {0};
   heddle_context *ctx = context(&w, NULL, &ignored);
   if (work(&w, ctx, &w.expected, &w.n_expected, &err) != HEDDLE_OK) fail(&w, 0, "without a failure", err.text);

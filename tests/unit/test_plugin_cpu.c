@@ -29,7 +29,8 @@ static void describes_itself(void **state) {
   assert_int_equal(count, 1);
   assert_int_equal(d.plugin->device_describe(d.self, 0, &desc, &d.err), HEDDLE_OK);
   assert_int_equal(desc.type, HEDDLE_DEVICE_CPU);
-  assert_true(desc.caps == (HEDDLE_CAP_INLINE | HEDDLE_CAP_VIEWS) && desc.alignment == 64 && desc.import_alignment == 1);
+  assert_true(desc.caps == (HEDDLE_CAP_INLINE | HEDDLE_CAP_VIEWS) && desc.alignment == 64 &&
+              desc.import_alignment == 1);
   assert_true(desc.name[0] != '\0' && desc.driver[0] != '\0' && desc.memory_bytes > 0 && desc.compute_units == 1);
   assert_int_equal(d.plugin->device_describe(d.self, 1, &desc, &d.err), HEDDLE_ENODEV);
   assert_int_equal(d.plugin->device->memory_now(d.dev, &free_bytes, &total, &d.err), HEDDLE_OK);
