@@ -254,6 +254,19 @@ void heddle__device_fault_by_cookie(heddle__plugin *plugin, uint64_t cookie, int
   }
 }
 
+heddle_status heddle__device_settle(heddle_device *dev, heddle_pstream *stream, uint64_t timeout_ns, bool *quiet,
+                                    heddle_error *err) {
+  heddle_error words = {0, 0, ""}, ignored;
+  heddle_status first = dev->t->stream.sync(stream, timeout_ns, &words), s = first;
+  for (int turn = 0; turn < 2 && s != HEDDLE_OK && s != HEDDLE_ETIMEOUT && s != HEDDLE_EDEVICE; turn++)
+    s = dev->t->stream.sync(stream, timeout_ns, &ignored);
+  if (first == HEDDLE_EDEVICE) heddle__device_fault(dev, words.api_code, words.text);
+  if (s != HEDDLE_OK && s != HEDDLE_ETIMEOUT) s = dev->t->device.idle(dev->handle, timeout_ns, &ignored);
+  *quiet = s == HEDDLE_OK || s == HEDDLE_EDEVICE;
+  if (first != HEDDLE_OK && err != NULL) *err = words;
+  return first;
+}
+
 heddle_status heddle_device_health(heddle_device *dev, heddle_error *err) {
   if (dev == NULL) return heddle__fail(err, HEDDLE_EINVAL, "the device is NULL");
   heddle_status s = heddle__context_check_fork(dev->ctx, err);

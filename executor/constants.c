@@ -105,8 +105,8 @@ static heddle_status sync_all(upload *u, heddle_error *err) {
     if (u->streams[i] == NULL) continue;
     heddle_device *dev = u->plan->devices[i].dev;
     heddle_error why = {0};
-    heddle_status one = dev->t->stream.sync(u->streams[i], UPLOAD_TIMEOUT_NS, &why);
-    if (one == HEDDLE_EDEVICE) heddle__device_fault(dev, why.api_code, why.text);
+    bool quiet; /* where not, idle has failed, and the plugin keeps what it needs */
+    heddle_status one = heddle__device_settle(dev, u->streams[i], UPLOAD_TIMEOUT_NS, &quiet, &why);
     if (one != HEDDLE_OK && s == HEDDLE_OK) {
       if (err != NULL) *err = why;
       s = heddle__prefix(err, one, "%s: upload of constants: ", dev->name);

@@ -374,14 +374,9 @@ bool heddle__run_drain(heddle__bound *b, uint64_t timeout_ns, char *what, size_t
     heddle__line *l = &b->lines[i];
     if (l->is_host || l->stream == NULL || !l->busy) continue;
     uint64_t spent = heddle__now_ns() - start, left = spent < timeout_ns ? timeout_ns - spent : 0;
-    heddle_error why = {0};
-    heddle_status s = l->t->stream.sync(l->stream, left, &why);
-    if (s == HEDDLE_EDEVICE) {
-      heddle__device_fault(l->dev, why.api_code, why.text);
-      spent = heddle__now_ns() - start;
-      s = l->t->device.idle(l->dev->handle, spent < timeout_ns ? timeout_ns - spent : 0, &why);
-    }
-    if (s != HEDDLE_ETIMEOUT && s != HEDDLE_EBUSY) {
+    bool quiet;
+    heddle__device_settle(l->dev, l->stream, left, &quiet, NULL);
+    if (quiet) {
       l->busy = false;
       continue;
     }

@@ -138,7 +138,8 @@ def project(prefix, tmp_path_factory):
     (source / "kernels.c").write_text(KERNELS)
     (source / "CMakeLists.txt").write_text(MINE)
     shutil.copy(SOURCE / "examples" / "first.c", source)
-    call("cmake", "-S", source, "-B", source / "build", f"-DCMAKE_PREFIX_PATH={prefix}", "-DCMAKE_C_FLAGS=-Wall -Werror")
+    call("cmake", "-S", source, "-B", source / "build", f"-DCMAKE_PREFIX_PATH={prefix}",
+         "-DCMAKE_C_FLAGS=-Wall -Werror")
     call("cmake", "--build", source / "build")
     return source / "build"
 

@@ -67,6 +67,23 @@ static heddle_status take_outputs(heddle_executor *ex, unsigned char **out, size
   return s;
 }
 
+/* To the last device of the model and back. */
+static heddle_status carry(heddle_model *m, heddle_error *err) {
+  static const int64_t shape[2] = {8, 8};
+  heddle_device *dev = heddle_model_device(m, heddle_model_device_count(m) - 1);
+  heddle_tensor *here = NULL, *there = NULL, *also = NULL;
+  heddle_status s = heddle_tensor_create(NULL, HEDDLE_FLOAT32, shape, 2, &here, err);
+  if (s == HEDDLE_OK) s = heddle_tensor_create(dev, HEDDLE_FLOAT32, shape, 2, &there, err);
+  if (s == HEDDLE_OK) s = heddle_tensor_create(dev, HEDDLE_FLOAT32, shape, 2, &also, err);
+  if (s == HEDDLE_OK) s = heddle_tensor_copy(there, here, err);
+  if (s == HEDDLE_OK) s = heddle_tensor_copy(also, there, err);
+  if (s == HEDDLE_OK) s = heddle_tensor_copy(here, also, err);
+  heddle_tensor_release(here);
+  heddle_tensor_release(there);
+  heddle_tensor_release(also);
+  return s;
+}
+
 static heddle_status work(const sweep *w, heddle_context *ctx, unsigned char **out, size_t *n, heddle_error *err) {
   heddle_model *m = NULL;
   heddle_executor *ex = NULL;
@@ -75,7 +92,11 @@ static heddle_status work(const sweep *w, heddle_context *ctx, unsigned char **o
   if (s == HEDDLE_OK) s = heddle_executor_create(m, &ex, err);
   if (s == HEDDLE_OK) s = set_inputs(ex, err);
   for (int i = 0; i < 2 && s == HEDDLE_OK; i++) s = heddle_executor_run(ex, RUN_NS, err);
+  const heddle_profile_entry *entries;
+  size_t n_entries;
+  if (s == HEDDLE_OK) s = heddle_executor_profile(ex, &entries, &n_entries, err);
   if (s == HEDDLE_OK) s = take_outputs(ex, out, n, err);
+  if (s == HEDDLE_OK) s = carry(m, err);
   heddle_executor_release(ex);
   heddle_model_release(m);
   return s;
