@@ -36,9 +36,8 @@ typedef struct heddle__plugins {
 
 struct heddle_context {
   atomic_int references;
-  atomic_bool closed;     /* parked for good: what plugins still call is dropped */
-  atomic_bool left_over;  /* a device could not be closed cleanly; memory that it may touch is kept */
-  atomic_uint fork_epoch; /* forks of the process before the first device was opened here; UINT_MAX: none was */
+  atomic_bool closed;    /* parked for good: what plugins still call is dropped */
+  atomic_bool left_over; /* a device could not be closed cleanly; memory that it may touch is kept */
   heddle__log log;
   heddle__config *config;
   heddle__pool *pool;

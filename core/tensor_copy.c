@@ -68,7 +68,7 @@ static heddle_status run_errand(heddle_device *dev, const errand *e, heddle_erro
   if (e->bytes == 0) return HEDDLE_OK;
   heddle_error words = {0}; /* the first fault of a device is kept whether or not the caller asked for words */
   heddle_pstream *stream = NULL;
-  heddle_status s = heddle__context_check_fork(dev->ctx, err);
+  heddle_status s = heddle__check_fork(err);
   if (s == HEDDLE_OK) s = heddle__device_check(dev, err);
   if (s != HEDDLE_OK) return s;
   s = dev->t->stream.create(dev->handle, HEDDLE_STREAM_COPY, 0, &stream, &words);

@@ -62,6 +62,7 @@ heddle_status heddle_executor_share_params(heddle_executor *ex, heddle_executor 
     if (mine < 0 || theirs < 0) continue;
     heddle_tensor *t = NULL;
     s = tensor_of(other, (uint32_t)theirs, &t, err);
+    if (s == HEDDLE_OK) s = heddle__executor_check_read(ex, (uint32_t)mine, t, err);
     if (s == HEDDLE_OK) s = heddle__executor_set(ex, (uint32_t)mine, t, HEDDLE__LEND, err);
     heddle_tensor_release(t);
     if (s != HEDDLE_OK) return heddle__prefix(err, s, "param '%s': ", name);

@@ -183,8 +183,10 @@ static heddle_status lend_output(heddle_executor *ex, heddle__bound *b, uint32_t
   if (t == NULL) return own_slot(b, port, err);
   heddle_status s = check_output(ex, b, output, err);
   if (s != HEDDLE_OK) return s;
+  const heddle__memory *m = b->memory[port->alloc];
+  bool is_slot = m->lender == NULL && t->data == (char *)m->host + b->program->plan->instances[port->instance].offset;
   heddle_error why = {0};
-  s = t->bytes > 0 ? lend(b, port, t, &why) : HEDDLE_OK;
+  s = t->bytes > 0 && !is_slot ? lend(b, port, t, &why) : HEDDLE_OK; /* a view of the output itself: as it is */
   if (s == HEDDLE_OK) {
     heddle_tensor_release(port->lent);
     port->lent = NULL;
@@ -203,7 +205,7 @@ static heddle_status lend_output(heddle_executor *ex, heddle__bound *b, uint32_t
 
 heddle_status heddle__executor_lend(heddle_executor *ex, heddle__bound *b, uint32_t which, heddle_error *err) {
   for (uint32_t i = 0; i < ex->n_results; i++) {
-    if (which == HEDDLE__NONE ? ex->results[i].lent == NULL : which != i) continue;
+    if (which != HEDDLE__NONE && which != i) continue;
     heddle_status s = lend_output(ex, b, i, err);
     if (s != HEDDLE_OK) return s;
   }
@@ -223,6 +225,7 @@ static void drop_bound(heddle_executor *ex) {
 heddle_status heddle__executor_prepare(heddle_executor *ex, heddle_error *err) {
   heddle_status s = HEDDLE_OK;
   if (ex->stale || ex->bound == NULL) {
+    ex->stale = true; /* until all of what follows is done */
     heddle__wish wish;
     heddle__program *program = NULL;
     uint32_t lacks = HEDDLE__NONE;

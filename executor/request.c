@@ -47,7 +47,8 @@ heddle_status heddle__model_fits(const heddle_model *m, uint32_t arg, heddle_dty
     char a[32], b[32];
     heddle__dtype_name(want, a);
     heddle__dtype_name(dtype, b);
-    return heddle__fail(err, HEDDLE_EINVAL, "input '%s' is %s; a tensor of %s was given", name, a, b);
+    return heddle__fail(err, HEDDLE_EINVAL, "%s: input '%s' is %s; a tensor of %s was given", m->graph->source, name, a,
+                        b);
   }
   if (!t->has_shape) return HEDDLE_OK;
   bool fits = t->ndim == ndim;
@@ -56,7 +57,8 @@ heddle_status heddle__model_fits(const heddle_model *m, uint32_t arg, heddle_dty
   char a[256], b[128];
   say_type(t, a, sizeof a);
   heddle__shape_name(shape, ndim, b, sizeof b);
-  return heddle__fail(err, HEDDLE_EINVAL, "input '%s' has shape %s; a tensor of shape %s was given", name, a, b);
+  return heddle__fail(err, HEDDLE_EINVAL, "%s: input '%s' has shape %s; a tensor of shape %s was given",
+                      m->graph->source, name, a, b);
 }
 
 heddle_status heddle__order_lacks(const heddle_model *m, const heddle__wish *wish, uint32_t *arg, heddle_error *err) {

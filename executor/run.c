@@ -330,11 +330,11 @@ heddle__run_end heddle__run_drive(heddle__bound *b, const heddle__helm *helm, he
   uint32_t dry = 0;
   heddle__run_end end;
   for (;;) {
+    unsigned seen = atomic_load(&helm->waker->epoch); /* before all that a wake-up may be about */
     if (attention(helm)) {
       end = HEDDLE__RUN_STOPPED;
       break;
     }
-    unsigned seen = atomic_load(&helm->waker->epoch);
     bool moved = false, left = true;
     end = b->all_inline ? HEDDLE__RUN_DONE : submit_ready(&t, &moved);
     if (end == HEDDLE__RUN_DONE) end = run_one_host(&t, &moved, &left);

@@ -68,6 +68,9 @@ typedef enum heddle__how { HEDDLE__COPY, HEDDLE__LEND } heddle__how;
 heddle_status heddle__executor_set(heddle_executor *ex, uint32_t arg, heddle_tensor *value, heddle__how how,
                                    heddle_error *err);
 
+/* HEDDLE_EINVAL where runs write to the memory of a tensor that is to be lent to an input. */
+heddle_status heddle__executor_check_read(heddle_executor *ex, uint32_t arg, const heddle_tensor *t, heddle_error *err);
+
 /* Whether lent memory that decides shapes holds other values than were planned for: then the executor is stale. */
 void heddle__executor_reread(heddle_executor *ex);
 

@@ -1,5 +1,7 @@
 """A locale with a decimal comma changes nothing: not in a program that calls setlocale before it reads and writes
-graphs, settings, plans and traces, and not in the tool. The locale is made here, so that the test never lacks it."""
+graphs, settings, plans and traces, and not in the tool. The locale is made here, so that the test never lacks it.
+labels: ctypes
+"""
 
 import json
 import os

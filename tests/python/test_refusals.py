@@ -1,5 +1,7 @@
 """What the readers take and the executor must refuse, in words that name file, input and both sides of what differs:
-parameters and inputs of another shape or dtype, functions without a library, device types that are not there."""
+parameters and inputs of another shape or dtype, functions without a library, device types that are not there.
+labels: ctypes
+"""
 
 import contextlib
 import json

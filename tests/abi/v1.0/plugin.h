@@ -589,7 +589,8 @@ typedef struct heddle_op_table {
   heddle_status (*run)(heddle_plaunch *launch, heddle_error *err);
 
   /* Optional: proposes which nodes of a region (all that the plugin could have, not necessarily connected) it wants
-   * together. Pure, or HEDDLE_ENEEDSOPEN as of query. A proposal that is not connected, not convex or overlaps another is refused by the host. */
+   * together. Pure, or HEDDLE_ENEEDSOPEN as of query. A proposal that is not connected, not convex or overlaps another
+   * is refused by the host. */
   heddle_status (*partition)(heddle_pinstance *self, uint32_t index, const heddle_pregion *region,
                              heddle_propose_fn propose, void *sink, heddle_error *err);
 
@@ -652,8 +653,8 @@ typedef struct heddle_module_table {
 /* A row of launches and copies recorded once and replayed with one call. Between begin and end, run, h2d, d2h, d2d,
  * fill and launch on that stream record instead of running; a plugin may refuse any other call on it (event and fence
  * calls, write, read, sync). Addresses are those of the recording: when one changes the host records again. end ends
- * the recording whatever it returns. The host frees a graph before the launches that it recorded. A replay is work of the stream that is given, which may be another one of the same
- * device. One thread at a time per stream. */
+ * the recording whatever it returns. The host frees a graph before the launches that it recorded. A replay is work of
+ * the stream that is given, which may be another one of the same device. One thread at a time per stream. */
 typedef struct heddle_capture_table {
   uint64_t struct_size;
   void (*free)(heddle_pgraph *graph);
