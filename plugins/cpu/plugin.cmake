@@ -6,11 +6,11 @@ file(GLOB kernels "${CMAKE_CURRENT_SOURCE_DIR}/plugins/common/ref/*.c" "${CMAKE_
 set(hot_kernels ${kernels})
 list(FILTER hot_kernels INCLUDE REGEX "/ref/contract\\.c$")
 set(warm_kernels ${kernels})
-list(FILTER warm_kernels INCLUDE REGEX "/ref/(conv|softmax|lanes_float|norm)\\.c$")
+list(FILTER warm_kernels INCLUDE REGEX "/ref/(conv|softmax|lanes_float)\\.c$")
 list(REMOVE_ITEM kernels ${hot_kernels} ${warm_kernels})
 set(no_tables "-fno-asynchronous-unwind-tables;-fno-unwind-tables")
 set_source_files_properties(${hot_kernels} PROPERTIES COMPILE_OPTIONS "$<$<CONFIG:Release>:-O3;${no_tables}>")
 set_source_files_properties(${warm_kernels} PROPERTIES COMPILE_OPTIONS
-  "$<$<CONFIG:Release>:-O2;-ftree-vectorize;${no_tables}>")
+  "$<$<CONFIG:Release>:-O2;-ftree-vectorize;-fvect-cost-model=cheap;${no_tables}>")
 set_source_files_properties(${kernels} PROPERTIES COMPILE_OPTIONS "$<$<CONFIG:Release>:-Os;${no_tables}>")
 set_source_files_properties(${sources} PROPERTIES COMPILE_OPTIONS "$<$<CONFIG:Release>:${no_tables}>")

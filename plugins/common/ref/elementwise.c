@@ -23,6 +23,16 @@ static void run_dense(const ref_op *op, void *const *inputs, void *const *output
   e->lanes((char *)outputs[0] + first * e->step, in, (int64_t)(last - first), e->params);
 }
 
+/* The commonest of these, as short as can be: two operands of one shape and one type, which are inputs 0 and 1. */
+static void run_pair(const ref_op *op, void *const *inputs, void *const *outputs, void *workspace, uint64_t first,
+                     uint64_t last) {
+  const ref_elementwise *e = &op->u.elementwise;
+  const uint64_t skip = first * e->step;
+  const void *in[2] = {(const char *)inputs[0] + skip, (const char *)inputs[1] + skip};
+  (void)workspace;
+  e->lanes((char *)outputs[0] + skip, in, (int64_t)(last - first), e->params);
+}
+
 /* n elements of an operand that is broadcast, from element first of the result on. */
 static void collect(const ref_elementwise *e, const ref_operand *operand, const char *base, int64_t first, int64_t n,
                     char *out) {
@@ -272,6 +282,7 @@ heddle_status ref_plan_elementwise(const ref_node *n, ref_op *op, heddle_error *
   if (s != HEDDLE_OK) return s;
   value_count(n->out, &e->count);
   bool dense = e->lanes != NULL && e->operands <= e->arity && e->type == e->kind;
+  bool pair = dense && e->operands == 2 && e->arity == 2;
   double bytes = (double)e->count * e->step;
   for (uint32_t k = 0; k < e->operands; k++) {
     ref_operand o;
@@ -282,6 +293,7 @@ heddle_status ref_plan_elementwise(const ref_node *n, ref_op *op, heddle_error *
     const uint8_t kind = k < e->arity ? kinds[k] : kinds[1];
     if (ref_lanes_where(e->step) == e->lanes && e->lanes != NULL && k > 0) o.type = kind;
     dense = dense && (o.dense || o.single) && o.type == kind;
+    pair = pair && o.slot == k && (o.dense || e->count == 1) && dtype_bytes(v->dtype) == e->step;
     bytes += (double)e->count * (double)dtype_bytes(v->dtype);
     /* a step reads all of a block before it writes it; operands of later steps must not be the result */
     if (k < e->arity && e->operands <= e->arity && o.dense && shape_equal(v, n->out) &&
@@ -291,7 +303,8 @@ heddle_status ref_plan_elementwise(const ref_node *n, ref_op *op, heddle_error *
   }
   op->tail_bytes = e->operands * sizeof(ref_operand);
   steps = steps > 1 ? steps * (double)e->count : 0;
-  if (dense) ref_set_work(op, run_dense, e->count, steps, bytes);
+  if (dense && pair) ref_set_work(op, run_pair, e->count, steps, bytes);
+  else if (dense) ref_set_work(op, run_dense, e->count, steps, bytes);
   else ref_set_work(op, run_blocks, (e->count + BLOCK - 1) / BLOCK, steps, bytes);
   return HEDDLE_OK;
 }
