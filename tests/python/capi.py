@@ -132,7 +132,7 @@ class Executor:
         self.p = _out("heddle_executor_create", model.p)
 
     def set_input(self, name, array):
-        array = np.ascontiguousarray(array)
+        array = np.ascontiguousarray(array).reshape(np.shape(array))
         t = tensor(array)
         try:
             call("heddle_executor_set_input_by_name", self.p, name.encode(), t)

@@ -321,7 +321,7 @@ static heddle_status take_listed(void *sink, const char *domain, const char *op,
   listed *l = sink;
   (void)err;
   assert_string_equal(domain, "");
-  assert_true(first == 13 && last == 18 && dtypes[0] != '\0');
+  assert_true(first >= 13 && first <= 17 && last == 18 && dtypes[0] != '\0');
   l->count++;
   if (strcmp(op, "Conv") == 0) l->has_conv = true;
   return HEDDLE_OK;
@@ -333,7 +333,7 @@ static void lists_its_operators(void **state) {
   (void)state;
   fake_device_open(&d, "cpu");
   assert_int_equal(d.plugin->op->list(d.self, 0, take_listed, &l, &d.err), HEDDLE_OK);
-  assert_true(l.count == 13 && l.has_conv);
+  assert_true(l.count == 74 && l.has_conv);
   fake_device_close(&d);
 }
 
