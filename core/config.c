@@ -17,6 +17,7 @@ enum { FROM_CALL, FROM_VARIABLE, FROM_FILE, FROM_DEFAULT, SOURCES };
 
 struct heddle__config {
   heddle__entries from[SOURCES]; /* keys of variables are the variables' names */
+  heddle__entries keys;          /* of what there is a value of, each once; values are empty */
   char *path;                    /* of the file, or NULL */
 };
 
@@ -136,15 +137,18 @@ heddle_status heddle__config_create(const heddle_setting *settings, size_t n, he
   return HEDDLE_OK;
 }
 
+static void entries_free(heddle__entries *list) {
+  for (size_t i = 0; i < list->count; i++) {
+    heddle__free(list->data[i].key);
+    heddle__free(list->data[i].value);
+  }
+  heddle__free(list->data);
+}
+
 void heddle__config_release(heddle__config *c) {
   if (c == NULL) return;
-  for (int from = 0; from < SOURCES; from++) {
-    for (size_t i = 0; i < c->from[from].count; i++) {
-      heddle__free(c->from[from].data[i].key);
-      heddle__free(c->from[from].data[i].value);
-    }
-    heddle__free(c->from[from].data);
-  }
+  for (int from = 0; from < SOURCES; from++) entries_free(&c->from[from]);
+  entries_free(&c->keys);
   heddle__free(c->path);
   heddle__free(c);
 }
@@ -208,17 +212,61 @@ heddle_status heddle__config_each(const heddle__config *c, const char *prefix, h
   return HEDDLE_OK;
 }
 
-void heddle__config_warn(const heddle__config *c, bool (*known)(void *user, const char *word, size_t length),
-                         void *user, const heddle__log *log) {
-  static const char *const words[] = {"devices", "plugins", "plugin_path", "log",   "threads", "layers",
-                                      "place",   "timeout", "trace",       "fault", "limit",   "executor"};
+/* Words that keys begin with, beside the plugins' names; those with a dot have keys under them. */
+static const char *const words[] = {"devices", "plugins", "plugin_path", "log",
+                                    "threads", "layers",  "fault.",      "limit."};
+
+static bool is_word(const char *key, size_t n, bool dotted) {
+  for (size_t k = 0; k < sizeof words / sizeof words[0]; k++) {
+    size_t length = strcspn(words[k], ".");
+    if (length == n && memcmp(words[k], key, n) == 0 && (words[k][n] == '.') == dotted) return true;
+  }
+  return false;
+}
+
+/* The key that a variable stands for: HEDDLE_SIM_DELAY_US is "sim.delay_us" where sim is a plugin. */
+static void key_of(const char *variable, heddle__config_known known, void *user, char *key, size_t bytes) {
+  size_t n = 0;
+  bool dotted = false;
+  for (const char *p = variable + 7; *p != '\0' && n + 1 < bytes; p++) {
+    if (*p == '_' && !dotted && (is_word(key, n, true) || known(user, key, n))) {
+      dotted = true;
+      key[n++] = '.';
+    } else {
+      key[n++] = *p >= 'A' && *p <= 'Z' ? (char)(*p - 'A' + 'a') : *p;
+    }
+  }
+  key[n] = '\0';
+}
+
+heddle_status heddle__config_list(heddle__config *c, heddle__config_known known, void *user, heddle_error *err) {
+  char buffer[256];
+  for (int from = 0; from < SOURCES; from++) {
+    for (size_t i = 0; i < c->from[from].count; i++) {
+      const char *key = c->from[from].data[i].key, *value;
+      if (from == FROM_VARIABLE) {
+        key_of(key, known, user, buffer, sizeof buffer);
+        key = buffer;
+      }
+      if (!heddle__config_get(c, key, &value, NULL) || find(&c->keys, key) != NULL) continue;
+      heddle_status s = heddle__entries_add(&c->keys, key, strlen(key), "", err);
+      if (s != HEDDLE_OK) return s;
+    }
+  }
+  return HEDDLE_OK;
+}
+
+const char *heddle__config_key(const heddle__config *c, size_t i) {
+  return i < c->keys.count ? c->keys.data[i].key : NULL;
+}
+
+void heddle__config_warn(const heddle__config *c, heddle__config_known known, void *user, const heddle__log *log) {
   const heddle__entries *list = &c->from[FROM_FILE];
   for (size_t i = 0; i < list->count; i++) {
     const char *key = list->data[i].key;
     size_t n = strcspn(key, ".");
-    bool is_known = key[n] == '.' && known(user, key, n);
-    for (size_t k = 0; k < sizeof words / sizeof words[0] && !is_known; k++)
-      is_known = strlen(words[k]) == n && memcmp(words[k], key, n) == 0;
-    if (!is_known) heddle__logf(log, HEDDLE_LOG_WARN, "config", "%s: nothing reads the key '%s'", c->path, key);
+    bool dotted = key[n] == '.';
+    if (!is_word(key, n, dotted) && !(dotted && known(user, key, n)))
+      heddle__logf(log, HEDDLE_LOG_WARN, "config", "%s: nothing reads the key '%s'", c->path, key);
   }
 }

@@ -23,9 +23,17 @@ typedef heddle_status (*heddle__config_fn)(void *user, const char *rest, const c
 heddle_status heddle__config_each(const heddle__config *config, const char *prefix, heddle__config_fn each, void *user,
                                   heddle_error *err);
 
-/* Warns of keys of the file that nothing reads: known says whether a first word is a plugin's name. */
-void heddle__config_warn(const heddle__config *config, bool (*known)(void *user, const char *word, size_t length),
-                         void *user, const heddle__log *log);
+/* Whether a first word is a plugin's name. */
+typedef bool (*heddle__config_known)(void *user, const char *word, size_t length);
+
+/* Lists the keys of all that was given or has a default, each once: to be called once, when the plugins are known. */
+heddle_status heddle__config_list(heddle__config *config, heddle__config_known known, void *user, heddle_error *err);
+
+/* The i-th of them; NULL past the end. */
+const char *heddle__config_key(const heddle__config *config, size_t i);
+
+/* Warns of keys of the file that nothing reads. */
+void heddle__config_warn(const heddle__config *config, heddle__config_known known, void *user, const heddle__log *log);
 
 /* True for "0", "off" and "none". */
 bool heddle__config_is_off(const char *value);

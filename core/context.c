@@ -1,6 +1,5 @@
 /* core/context.c: a context from its settings to its devices, its references, and what the public API tells of it.
  * The search, the loading and the choice of devices have files of their own. */
-#include <limits.h>
 #include <string.h>
 
 #include "core/alloc.h"
@@ -18,7 +17,7 @@ static void park(heddle_context *ctx) {
 }
 
 static void destroy(heddle_context *ctx) {
-  if (heddle__context_check_fork(ctx, NULL) != HEDDLE_OK) {
+  if (heddle__check_fork(NULL) != HEDDLE_OK) {
     park(ctx);
     return;
   }
@@ -67,6 +66,7 @@ static heddle_status start(heddle_context *ctx, const heddle_setting *settings, 
   if (s == HEDDLE_OK) s = heddle__discover(ctx, err);
   for (size_t i = 0; s == HEDDLE_OK && i < ctx->plugins.count; i++) s = heddle__plugin_load(ctx->plugins.data[i], err);
   if (s == HEDDLE_OK) s = heddle__defaults_init(ctx, err);
+  if (s == HEDDLE_OK) s = heddle__config_list(ctx->config, is_plugin, ctx, err);
   if (s == HEDDLE_OK) heddle__config_warn(ctx->config, is_plugin, ctx, &ctx->log);
   return s;
 }
@@ -74,12 +74,13 @@ static heddle_status start(heddle_context *ctx, const heddle_setting *settings, 
 heddle_status heddle_context_create(const heddle_setting *settings, size_t n_settings, heddle_log_fn log,
                                     void *log_user, heddle_context **out, heddle_error *err) {
   if (out == NULL) return heddle__fail(err, HEDDLE_EINVAL, "out is NULL");
+  heddle_status s = heddle__check_fork(err);
+  if (s != HEDDLE_OK) return s;
   heddle_context *ctx = heddle__alloc(1, sizeof *ctx);
   if (ctx == NULL) return heddle__no_memory(err, "a context");
   atomic_init(&ctx->references, 1);
-  atomic_init(&ctx->fork_epoch, UINT_MAX);
   ctx->log = (heddle__log){HEDDLE_LOG_WARN, log, log_user};
-  heddle_status s = start(ctx, settings, n_settings, err);
+  s = start(ctx, settings, n_settings, err);
   if (s != HEDDLE_OK) {
     destroy(ctx);
     return s;
@@ -140,10 +141,14 @@ heddle_status heddle_context_setting(heddle_context *ctx, const char *key, const
                                      heddle_error *err) {
   if (ctx == NULL || key == NULL || value == NULL)
     return heddle__fail(err, HEDDLE_EINVAL, "setting: context, key or value is NULL");
-  heddle_status s = heddle__context_check_fork(ctx, err);
+  heddle_status s = heddle__check_fork(err);
   if (s != HEDDLE_OK) return s;
   if (heddle__config_get(ctx->config, key, value, origin)) return HEDDLE_OK;
   return heddle__fail(err, HEDDLE_ENOTFOUND, "nobody set '%.200s', and it has no default", key);
+}
+
+const char *heddle_context_setting_key(heddle_context *ctx, size_t i) {
+  return ctx != NULL ? heddle__config_key(ctx->config, i) : NULL;
 }
 
 /* Gives the caller as much of an answer as he knows of; struct_size keeps what he wrote. */
@@ -164,7 +169,7 @@ size_t heddle_context_plugin_count(heddle_context *ctx) {
 
 heddle_status heddle_context_plugin(heddle_context *ctx, size_t i, heddle_plugin_info *out, heddle_error *err) {
   if (ctx == NULL || out == NULL) return heddle__fail(err, HEDDLE_EINVAL, "plugin: context or out is NULL");
-  heddle_status s = heddle__context_check_fork(ctx, err);
+  heddle_status s = heddle__check_fork(err);
   if (s != HEDDLE_OK) return s;
   if (i >= ctx->plugins.count) return heddle__fail(err, HEDDLE_EINVAL, "plugin %zu of %zu", i, ctx->plugins.count);
   const heddle__plugin *p = ctx->plugins.data[i];
@@ -192,7 +197,7 @@ const char *heddle_device_name(heddle_device *dev) {
 
 heddle_status heddle_device_get_info(heddle_device *dev, heddle_device_info *out, heddle_error *err) {
   if (dev == NULL || out == NULL) return heddle__fail(err, HEDDLE_EINVAL, "device info: device or out is NULL");
-  heddle_status s = heddle__context_check_fork(dev->ctx, err);
+  heddle_status s = heddle__check_fork(err);
   if (s != HEDDLE_OK) return s;
   const heddle_pdevice_desc *d = &dev->desc;
   heddle_device_info info = {.name = dev->name, .plugin = dev->plugin->name, .product = d->name, .driver = d->driver};

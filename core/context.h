@@ -17,8 +17,8 @@ heddle__log *heddle__context_log(heddle_context *ctx);
 heddle_status heddle__context_number(heddle_context *ctx, const char *key, int64_t fallback, int64_t min, int64_t max,
                                      int64_t *out, heddle_error *err);
 
-/* HEDDLE_EFORK in a child of a process in which this context had opened a device. One atomic load. */
-heddle_status heddle__context_check_fork(heddle_context *ctx, heddle_error *err);
+/* HEDDLE_EFORK in a child of a process that had opened a device, in whatever context. One atomic load. */
+heddle_status heddle__check_fork(heddle_error *err);
 
 /* An open trace collects spans of host and plugins until it is written; NULL when none is open. See core/trace.h. */
 struct heddle__trace;

@@ -1,6 +1,5 @@
 /* core/device.c: a device of a plugin: its checked description, counted opening, and the fault that sticks to it.
  * The plugin is never called with a lock held; who else wants to open or close meanwhile waits on the condition. */
-#include <limits.h>
 #include <pthread.h>
 #include <stdio.h>
 #include <string.h>
@@ -21,7 +20,8 @@ typedef struct gate {
   atomic_uint opening; /* counts openings; part of the cookie */
 } gate;
 
-/* ---- forks: a child must not touch devices that its parent opened */
+/* ---- forks: a child of a process that has opened a device must touch none, of whatever context: the vendor's driver
+ * in it has lost its threads. The hook is set with the first opening, so that forks before it are not counted. */
 
 static atomic_uint forks;
 static pthread_once_t forks_once = PTHREAD_ONCE_INIT;
@@ -34,12 +34,11 @@ static void watch_forks(void) {
   pthread_atfork(NULL, NULL, count_fork);
 }
 
-heddle_status heddle__context_check_fork(heddle_context *ctx, heddle_error *err) {
-  unsigned epoch = atomic_load_explicit(&ctx->fork_epoch, memory_order_relaxed);
-  if (epoch == UINT_MAX || epoch == atomic_load_explicit(&forks, memory_order_relaxed)) return HEDDLE_OK;
+heddle_status heddle__check_fork(heddle_error *err) {
+  if (atomic_load_explicit(&forks, memory_order_relaxed) == 0) return HEDDLE_OK;
   return heddle__fail(err, HEDDLE_EFORK,
-                      "this process was forked from one that had opened devices in this context; "
-                      "create a context of its own in a process started by exec (in Python: the spawn method)");
+                      "this process was forked from one that had opened devices; use Heddle in a process started by "
+                      "exec (in Python: the spawn method)");
 }
 
 /* ---- description */
@@ -151,12 +150,10 @@ static gate *enter(heddle_device *dev) {
 }
 
 heddle_status heddle__device_open(heddle_device *dev, heddle_error *err) {
-  heddle_status s = heddle__context_check_fork(dev->ctx, err);
+  heddle_status s = heddle__check_fork(err);
   if (s == HEDDLE_OK) s = heddle__device_check(dev, err);
   if (s != HEDDLE_OK) return s;
   pthread_once(&forks_once, watch_forks);
-  unsigned none = UINT_MAX;
-  atomic_compare_exchange_strong(&dev->ctx->fork_epoch, &none, atomic_load(&forks));
 
   gate *g = enter(dev);
   if (dev->opened > 0) {
@@ -197,7 +194,7 @@ static void close_plugin_device(heddle_device *dev, heddle_pdevice *handle) {
 }
 
 void heddle__device_close(heddle_device *dev) {
-  if (dev == NULL || heddle__context_check_fork(dev->ctx, NULL) != HEDDLE_OK) return;
+  if (dev == NULL || heddle__check_fork(NULL) != HEDDLE_OK) return;
   gate *g = enter(dev);
   if (dev->opened == 0 || --dev->opened > 0) {
     pthread_mutex_unlock(&g->lock);
@@ -254,9 +251,22 @@ void heddle__device_fault_by_cookie(heddle__plugin *plugin, uint64_t cookie, int
   }
 }
 
+heddle_status heddle__device_settle(heddle_device *dev, heddle_pstream *stream, uint64_t timeout_ns, bool *quiet,
+                                    heddle_error *err) {
+  heddle_error words = {0, 0, ""}, ignored;
+  heddle_status first = dev->t->stream.sync(stream, timeout_ns, &words), s = first;
+  for (int turn = 0; turn < 2 && s != HEDDLE_OK && s != HEDDLE_ETIMEOUT && s != HEDDLE_EDEVICE; turn++)
+    s = dev->t->stream.sync(stream, timeout_ns, &ignored);
+  if (first == HEDDLE_EDEVICE) heddle__device_fault(dev, words.api_code, words.text);
+  if (s != HEDDLE_OK && s != HEDDLE_ETIMEOUT) s = dev->t->device.idle(dev->handle, timeout_ns, &ignored);
+  *quiet = s == HEDDLE_OK || s == HEDDLE_EDEVICE;
+  if (first != HEDDLE_OK && err != NULL) *err = words;
+  return first;
+}
+
 heddle_status heddle_device_health(heddle_device *dev, heddle_error *err) {
   if (dev == NULL) return heddle__fail(err, HEDDLE_EINVAL, "the device is NULL");
-  heddle_status s = heddle__context_check_fork(dev->ctx, err);
+  heddle_status s = heddle__check_fork(err);
   if (s == HEDDLE_OK) s = heddle__device_check(dev, err);
   if (s != HEDDLE_OK) return s;
   gate *g = enter(dev);
@@ -274,7 +284,7 @@ heddle_status heddle_device_health(heddle_device *dev, heddle_error *err) {
 
 heddle_status heddle_device_reopen(heddle_device *dev, heddle_error *err) {
   if (dev == NULL) return heddle__fail(err, HEDDLE_EINVAL, "the device is NULL");
-  heddle_status s = heddle__context_check_fork(dev->ctx, err);
+  heddle_status s = heddle__check_fork(err);
   if (s != HEDDLE_OK) return s;
   gate *g = enter(dev);
   unsigned opened = dev->opened;

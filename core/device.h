@@ -68,4 +68,10 @@ heddle_status heddle__device_check(heddle_device *dev, heddle_error *err);
 /* Keeps the first fault. Called by the host table's device_fault and wherever a call returned HEDDLE_EDEVICE. */
 void heddle__device_fault(heddle_device *dev, int32_t api_code, const char *text);
 
+/* Waits until nothing runs in a stream any more, and gives the first failure of its work. A sync may fail of itself
+ * without having waited, so after a failure it is asked again, and the device in the end. *quiet false: something may
+ * still run. Notes a lost device. One thread at a time per stream; blocks, about timeout_ns. */
+heddle_status heddle__device_settle(heddle_device *dev, heddle_pstream *stream, uint64_t timeout_ns, bool *quiet,
+                                    heddle_error *err);
+
 #endif

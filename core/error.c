@@ -1,5 +1,6 @@
 /* core/error.c: fills and prefixes a heddle_error, and gives statuses their names and words.
  * Everything is bounded by the struct's fixed size; nothing here allocates, so it works when memory is out. */
+#define HEDDLE__ERROR_C
 #include <stdarg.h>
 #include <stdio.h>
 #include <string.h>

@@ -16,4 +16,11 @@ heddle_status heddle__prefix(heddle_error *err, heddle_status status, const char
 /* HEDDLE_ENOMEM with what the memory was for. */
 heddle_status heddle__no_memory(heddle_error *err, const char *what);
 
+/* Static analysis looks at one file at a time: these say what the functions return. Not compiled. */
+#if defined(__clang_analyzer__) && !defined(HEDDLE__ERROR_C)
+#define heddle__fail(err, status, ...) (heddle__fail(err, status, __VA_ARGS__), (status))
+#define heddle__prefix(err, status, ...) (heddle__prefix(err, status, __VA_ARGS__), (status))
+#define heddle__no_memory(err, what) (heddle__no_memory(err, what), HEDDLE_ENOMEM)
+#endif
+
 #endif

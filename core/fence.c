@@ -56,8 +56,8 @@ enum { CHUNK = 64, CHUNKS = 4096 };
 /* Process-wide, since a handle must not mean two fences of two contexts. Chunks are published once and stay. */
 static struct {
   pthread_mutex_t lock; /* guards free_head, used and the adding of chunks; a leaf */
-  uint32_t free_head; /* slot + 1; 0: none, so that all of this starts as zeros and takes no room in the file */
-  uint32_t used; /* slots ever handed out */
+  uint32_t free_head;   /* slot + 1; 0: none, so that all of this starts as zeros and takes no room in the file */
+  uint32_t used;        /* slots ever handed out */
   _Atomic(heddle__fence *) chunk[CHUNKS];
 } slab = {.lock = PTHREAD_MUTEX_INITIALIZER};
 

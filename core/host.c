@@ -1,6 +1,5 @@
 /* core/host.c: the table of services that plugins call: log, memory, settings, fences, faults, clock, trace, threads.
- * One for the entry, which knows no context, and one for each instance, whose ctx is its heddle__plugin. */
-#include <pthread.h>
+ * Each plugin of a context gets a copy of one table, whose ctx is its heddle__plugin. */
 #include <string.h>
 
 #include "core/alloc.h"
@@ -19,7 +18,7 @@
 #define HEDDLE_VERSION "0.0.0"
 #endif
 
-/* The plugin behind ctx, or NULL at the entry and once its context is gone for good. */
+/* The plugin behind ctx, or NULL once its context is gone for good. */
 static heddle__plugin *of(void *ctx) {
   heddle__plugin *plugin = ctx;
   return plugin != NULL && !atomic_load_explicit(&plugin->ctx->closed, memory_order_acquire) ? plugin : NULL;
@@ -113,19 +112,6 @@ static uint32_t host_parallelism(void *ctx) {
   .fence_query = host_fence_query, .device_fault = host_device_fault, .now_ns = host_now_ns, \
   .trace_span = host_trace_span, .run_parallel = host_run_parallel, .parallelism = host_parallelism
 
-static pthread_once_t entry_once = PTHREAD_ONCE_INIT;
-static heddle_host entry_host = {SERVICES};
-
-static void entry_init(void) {
-  entry_host.features = heddle__elf_sanitizers();
-}
-
-const heddle_host *heddle__host_of_entry(void) {
-  pthread_once(&entry_once, entry_init);
-  return &entry_host;
-}
-
 void heddle__host_init(heddle_host *host, heddle__plugin *plugin) {
-  *host = *heddle__host_of_entry();
-  host->ctx = plugin;
+  *host = (heddle_host){SERVICES, .features = heddle__elf_sanitizers(), .ctx = plugin};
 }

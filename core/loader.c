@@ -69,6 +69,18 @@ static heddle_status negotiate(heddle__plugin *p, const heddle_plugin *theirs, h
   return s == HEDDLE_OK ? s : heddle__prefix(err, s, "plugin %s: ", p->name);
 }
 
+/* Until its table says what it is called, a plugin's settings are those of the name in its file's name. */
+static void name_after_file(heddle__plugin *p) {
+  static const char prefix[] = "libheddle_plugin_", suffix[] = ".so";
+  const char *slash = strrchr(p->path, '/'), *file = slash != NULL ? slash + 1 : p->path;
+  if (strncmp(file, prefix, sizeof prefix - 1) != 0) return;
+  file += sizeof prefix - 1;
+  size_t n = strlen(file), end = sizeof suffix - 1;
+  if (n <= end || n - end >= sizeof p->name || strcmp(file + n - end, suffix) != 0) return;
+  memcpy(p->name, file, n - end);
+  p->name[n - end] = '\0';
+}
+
 /* The plugin's root table; NULL with why. The library stays for the life of the process. */
 static const heddle_plugin *enter(heddle__plugin *p, heddle_error *err) {
   if (heddle__elf_check(p->path, err) != HEDDLE_OK) return NULL;
@@ -86,7 +98,10 @@ static const heddle_plugin *enter(heddle__plugin *p, heddle_error *err) {
   }
   memcpy(&entry, &symbol, sizeof entry); /* POSIX promises that this works */
   heddle_error words = {0, 0, ""};
-  const heddle_plugin *root = entry(heddle__host_of_entry(), &words);
+  heddle__host_init(&p->host, p);
+  name_after_file(p);
+  const heddle_plugin *root = entry(&p->host, &words);
+  p->name[0] = '\0';
   words.text[sizeof words.text - 1] = '\0';
   if (root == NULL)
     heddle__fail(err, HEDDLE_EABI, "its entry refused: %s", words.text[0] != '\0' ? words.text : "no reason given");
@@ -135,7 +150,6 @@ heddle_status heddle__plugin_load(heddle__plugin *p, heddle_error *err) {
   heddle_status s = root == NULL ? HEDDLE_EABI : negotiate(p, root, &why);
   if (s != HEDDLE_OK) return give_up(p, why.status, &why, err);
   p->use = &p->tables;
-  heddle__host_init(&p->host, p);
   s = p->root.open_instance(&p->host, &p->instance, &why);
   if (s == HEDDLE_OK && p->instance == NULL)
     s = heddle__fail(&why, HEDDLE_EABI, "open_instance said yes and gave nothing");

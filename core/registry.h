@@ -36,9 +36,8 @@ typedef struct heddle__plugins {
 
 struct heddle_context {
   atomic_int references;
-  atomic_bool closed;     /* parked for good: what plugins still call is dropped */
-  atomic_bool left_over;  /* a device could not be closed cleanly; memory that it may touch is kept */
-  atomic_uint fork_epoch; /* forks of the process before the first device was opened here; UINT_MAX: none was */
+  atomic_bool closed;    /* parked for good: what plugins still call is dropped */
+  atomic_bool left_over; /* a device could not be closed cleanly; memory that it may touch is kept */
   heddle__log log;
   heddle__config *config;
   heddle__pool *pool;
@@ -71,8 +70,7 @@ heddle_status heddle__tables_take(const heddle_plugin *root, heddle__tables *out
 /* What the capabilities of a device require of its plugin's tables. */
 heddle_status heddle__tables_fit(const heddle__tables *t, const heddle_pdevice_desc *desc, heddle_error *err);
 
-/* core/host.c: the table of services. The entry's has no instance behind it. */
-const heddle_host *heddle__host_of_entry(void);
+/* core/host.c: the table of services, for the entry and the instance of a plugin. */
 void heddle__host_init(heddle_host *host, heddle__plugin *plugin);
 
 /* core/select.c: sorts the default list and gives every other device its reason. */

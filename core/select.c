@@ -93,7 +93,7 @@ static void say_what_there_is(words *w, const heddle_context *ctx) {
     const heddle__plugin *p = ctx->plugins.data[i];
     if (p->reason == NULL) continue;
     const char *slash = strrchr(p->path, '/');
-    say(w, "%s%s (%.160s)", comma, slash != NULL && slash[1] != '\0' ? slash + 1 : p->path, p->reason);
+    say(w, "%s%s (%.400s)", comma, slash != NULL && slash[1] != '\0' ? slash + 1 : p->path, p->reason);
     comma = ", ";
   }
   const char *value, *origin;
@@ -142,7 +142,7 @@ heddle_status heddle_context_find_device(heddle_context *ctx, const char *name, 
   if (ctx == NULL || name == NULL || out == NULL)
     return heddle__fail(err, HEDDLE_EINVAL, "find_device: context, name or out is NULL");
   heddle_device *found;
-  heddle_status s = heddle__context_check_fork(ctx, err);
+  heddle_status s = heddle__check_fork(err);
   if (s == HEDDLE_OK) s = find(ctx, name, strlen(name), &found, err);
   if (s != HEDDLE_OK) return s;
   if (found == NULL) return not_there(ctx, name, strlen(name), NULL, err);
@@ -189,7 +189,7 @@ heddle_status heddle_context_select(heddle_context *ctx, const char *list, heddl
                                     const char **origin, heddle_error *err) {
   if (ctx == NULL || n == NULL || (out == NULL && cap > 0))
     return heddle__fail(err, HEDDLE_EINVAL, "select: context, n or out is NULL");
-  heddle_status s = heddle__context_check_fork(ctx, err);
+  heddle_status s = heddle__check_fork(err);
   if (s != HEDDLE_OK) return s;
   const char *from = "call";
   if (list == NULL && !heddle__config_get(ctx->config, "devices", &list, &from)) from = "default";

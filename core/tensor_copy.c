@@ -68,12 +68,13 @@ static heddle_status run_errand(heddle_device *dev, const errand *e, heddle_erro
   if (e->bytes == 0) return HEDDLE_OK;
   heddle_error words = {0}; /* the first fault of a device is kept whether or not the caller asked for words */
   heddle_pstream *stream = NULL;
-  heddle_status s = heddle__context_check_fork(dev->ctx, err);
+  heddle_status s = heddle__check_fork(err);
   if (s == HEDDLE_OK) s = heddle__device_check(dev, err);
   if (s != HEDDLE_OK) return s;
   s = dev->t->stream.create(dev->handle, HEDDLE_STREAM_COPY, 0, &stream, &words);
   if (s == HEDDLE_OK) s = enqueue(dev, stream, e, &words);
-  if (s == HEDDLE_OK) s = dev->t->stream.sync(stream, COPY_TIMEOUT_NS, &words);
+  bool quiet; /* where not, idle has failed, and the plugin keeps what it needs */
+  if (s == HEDDLE_OK) s = heddle__device_settle(dev, stream, COPY_TIMEOUT_NS, &quiet, &words);
   if (stream != NULL) dev->t->stream.close(stream);
   if (s == HEDDLE_OK) return HEDDLE_OK;
   if (s == HEDDLE_EDEVICE) heddle__device_fault(dev, words.api_code, words.text);

@@ -204,7 +204,7 @@ heddle_status heddle__trace_write(heddle__trace *t, const char *path, heddle_err
 
 static heddle_status trace_of(heddle_context *ctx, heddle__trace **out, heddle_error *err) {
   if (ctx == NULL) return heddle__fail(err, HEDDLE_EINVAL, "a trace needs a context; NULL was given");
-  heddle_status s = heddle__context_check_fork(ctx, err);
+  heddle_status s = heddle__check_fork(err);
   if (s != HEDDLE_OK) return s;
   *out = heddle__context_trace(ctx);
   if (*out == NULL) return heddle__fail(err, HEDDLE_EINTERNAL, "the context has no trace");

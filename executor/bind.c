@@ -68,8 +68,7 @@ heddle_status heddle__bound_handle(heddle__bound *b, uint32_t alloc, uint32_t de
     s = heddle__fail(err, HEDDLE_EINTERNAL, "the plan lets %s use memory of %s", dev->name, m->dev->name);
   else if (*cached == NULL && dev->t->memory.import_host == NULL)
     s = heddle__fail(err, HEDDLE_EUNSUPPORTED, "%s cannot import memory of %s", dev->name, m->dev->name);
-  else if (*cached == NULL)
-    s = dev->t->memory.import_host(dev->handle, m->host, m->imported, cached, err);
+  else if (*cached == NULL) s = dev->t->memory.import_host(dev->handle, m->host, m->imported, cached, err);
   if (s != HEDDLE_OK) return heddle__prefix(err, s, "host memory of %s for %s: ", m->dev->name, dev->name);
   *out = *cached;
   return HEDDLE_OK;
@@ -299,8 +298,7 @@ static bool is_touched(const heddle__bound *b, uint32_t alloc) {
   const heddle__plan *plan = b->program->plan;
   bool touched = !heddle__device_inline(b->memory[alloc]->dev);
   for (uint32_t d = 0; d < plan->n_devices; d++)
-    touched = touched ||
-              (!plan->devices[d].is_inline && b->imports[(size_t)alloc * plan->n_devices + d] != NULL);
+    touched = touched || (!plan->devices[d].is_inline && b->imports[(size_t)alloc * plan->n_devices + d] != NULL);
   return touched;
 }
 

@@ -10,23 +10,24 @@
 typedef struct heddle__action {
   uint32_t kind; /* heddle__step_kind */
   uint32_t step;
-  heddle_plaunch *launch;  /* OP */
-  heddle_pbuffer *dst;     /* copies between handles; of RELEASE and ACQUIRE the buffer */
+  heddle_plaunch *launch;    /* OP */
+  const heddle_op_table *op; /* OP: whose launch it is */
+  heddle_pbuffer *dst;       /* copies between handles; of RELEASE and ACQUIRE the buffer */
   heddle_pbuffer *src;
   uint64_t dst_offset, src_offset, bytes;
-  heddle_device *dst_dev;  /* PEER; of RELEASE and ACQUIRE the owner */
+  heddle_device *dst_dev; /* PEER; of RELEASE and ACQUIRE the owner */
   heddle_device *src_dev;
-  void *to;                /* HOST_COPY */
+  void *to; /* HOST_COPY */
   const void *from;
 } heddle__action;
 
 /* A segment, bound. */
 typedef struct heddle__stretch {
   heddle__action *actions;   /* count of them, in bound.actions */
-  heddle_plaunch **launches; /* the same, where all are OPs: what the tight loop walks */
+  heddle_plaunch **launches; /* the same, where all are OPs of one table: what the tight loop walks */
   heddle_pgraph *graph;      /* the recording, or NULL */
   uint32_t count;
-  bool stale;                /* a binding changed: bind again before the next run */
+  bool stale; /* a binding changed: bind again before the next run */
   bool recordable;
 } heddle__stretch;
 
@@ -35,15 +36,15 @@ typedef struct heddle__line {
   const heddle__tables *t; /* NULL on a host stream without work for a plugin */
   heddle_device *dev;
   heddle_pstream *stream;
-  heddle__fence *fence;    /* NULL on a host stream */
+  heddle__fence *fence; /* NULL on a host stream */
   heddle_pfence fence_handle;
-  uint64_t base;           /* fence values of earlier runs */
+  uint64_t base; /* fence values of earlier runs */
   bool is_host;
-  bool busy;               /* something was put into it in this run */
-  uint32_t first, end;     /* segments */
-  uint32_t next;           /* the next segment */
-  uint32_t at;             /* host: how many actions of it have run */
-  uint32_t done;           /* steps that have run (host) or were submitted */
+  bool busy;           /* something was put into it in this run */
+  uint32_t first, end; /* segments */
+  uint32_t next;       /* the next segment */
+  uint32_t at;         /* host: how many actions of it have run */
+  uint32_t done;       /* steps that have run (host) or were submitted */
 } heddle__line;
 
 /* A view of a buffer, for launches that take whole ones. */
@@ -67,19 +68,19 @@ typedef struct heddle__bound {
   heddle_pbuffer **imports; /* per allocation and device: handles of devices that do not own it */
   heddle__part *parts;
   uint32_t n_parts, cap_parts;
-  heddle_pevent **events;   /* per step */
+  heddle_pevent **events; /* per step */
   heddle__action *actions;
   heddle_plaunch **launches;
   heddle__stretch *stretches; /* per segment */
   heddle__line *lines;        /* per plan stream */
   heddle__port *inputs, *outputs;
   uint32_t n_inputs, n_outputs, n_lines;
-  uint32_t n_recorded;      /* segments that are replayed */
-  bool stale;               /* some stretch is */
-  bool spins;               /* completions are worth a short spin */
+  uint32_t n_recorded; /* segments that are replayed */
+  bool stale;          /* some stretch is */
+  bool spins;          /* completions are worth a short spin */
   bool all_inline;
-  uint64_t own_bytes;       /* of memory, without constants */
-  uint64_t orphan_bytes;    /* counted as such on its devices */
+  uint64_t own_bytes;    /* of memory, without constants */
+  uint64_t orphan_bytes; /* counted as such on its devices */
   uint64_t granule;
   struct heddle__bound *next_orphan;
 } heddle__bound;

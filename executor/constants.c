@@ -42,8 +42,12 @@ static heddle_status pack(const heddle__plan *plan, const heddle__instance *inst
     memcpy(dst, v->known.data, (size_t)v->known.bytes);
     return HEDDLE_OK;
   }
-  heddle_pvalue tensor = {.struct_size = sizeof tensor, .dtype = v->known.dtype, .shape = v->known.shape,
-                          .data = v->known.data, .data_bytes = v->known.bytes, .layout = v->layout,
+  heddle_pvalue tensor = {.struct_size = sizeof tensor,
+                          .dtype = v->known.dtype,
+                          .shape = v->known.shape,
+                          .data = v->known.data,
+                          .data_bytes = v->known.bytes,
+                          .layout = v->layout,
                           .ndim = (int32_t)v->known.ndim};
   return dev->t->layout.pack(dev->instance, dev->index, &tensor, dst, inst->bytes, err);
 }
@@ -101,8 +105,8 @@ static heddle_status sync_all(upload *u, heddle_error *err) {
     if (u->streams[i] == NULL) continue;
     heddle_device *dev = u->plan->devices[i].dev;
     heddle_error why = {0};
-    heddle_status one = dev->t->stream.sync(u->streams[i], UPLOAD_TIMEOUT_NS, &why);
-    if (one == HEDDLE_EDEVICE) heddle__device_fault(dev, why.api_code, why.text);
+    bool quiet; /* where not, idle has failed, and the plugin keeps what it needs */
+    heddle_status one = heddle__device_settle(dev, u->streams[i], UPLOAD_TIMEOUT_NS, &quiet, &why);
     if (one != HEDDLE_OK && s == HEDDLE_OK) {
       if (err != NULL) *err = why;
       s = heddle__prefix(err, one, "%s: upload of constants: ", dev->name);
@@ -123,8 +127,11 @@ heddle_status heddle__constants_acquire(heddle_model *m, const heddle__plan *pla
     const heddle__instance *inst = &plan->instances[plan->allocs[i].instance];
     const heddle__space *space = &plan->spaces[inst->space];
     const heddle__value *v = &plan->values[inst->value];
-    heddle__packed wanted = {.arg = inst->io, .dev = plan->devices[space->device].dev, .kind = space->kind,
-                             .layout = v->layout, .align = inst->align};
+    heddle__packed wanted = {.arg = inst->io,
+                             .dev = plan->devices[space->device].dev,
+                             .kind = space->kind,
+                             .layout = v->layout,
+                             .align = inst->align};
     pthread_mutex_lock(&m->lock);
     heddle__packed *p = find(m, &wanted);
     if (p != NULL) p->users++;

@@ -10,7 +10,7 @@
 /* One constant in one place. The model's lock guards next and users. */
 typedef struct heddle__packed {
   struct heddle__packed *next;
-  uint32_t users;  /* programs */
+  uint32_t users; /* programs */
   uint32_t arg;
   uint32_t kind;
   heddle_device *dev;

@@ -129,7 +129,15 @@ static heddle__run_end drive(heddle__drive *d, uint64_t deadline_ns, bool own, h
   heddle__helm helm = {&d->waker, &d->attention, own ? heed_own : heed_caller, d, deadline_ns, d->profile};
   heddle_status s = HEDDLE_OK;
   heddle__run_end end = heddle__run_drive(d->bound, &helm, &s, &d->words);
-  if (end == HEDDLE__RUN_LATE) return end;
+  if (end == HEDDLE__RUN_LATE) {
+    char what[320];
+    heddle__run_say(d->bound, what, sizeof what);
+    heddle__fail(err, HEDDLE_ETIMEOUT,
+                 "the run has not ended within its time (%s); it is still pending: wait again, "
+                 "or cancel it",
+                 what);
+    return end;
+  }
   if (end == HEDDLE__RUN_STOPPED) {
     if (!is_cancelled(d)) return end;
     s = heddle__fail(&d->words, HEDDLE_ECANCELED, "the run was cancelled");
@@ -148,7 +156,8 @@ static heddle_status last_result(heddle__drive *d, heddle_error *err) {
 }
 
 static heddle_status late(heddle_error *err) {
-  return heddle__fail(err, HEDDLE_ETIMEOUT, "the run has not ended within its time; it is still pending: wait again, "
+  return heddle__fail(err, HEDDLE_ETIMEOUT,
+                      "the run has not ended within its time; it is still pending: wait again, "
                       "or cancel it");
 }
 
@@ -194,7 +203,7 @@ static heddle_status wait_slowly(heddle__drive *d, uint64_t run, uint64_t deadli
       pthread_mutex_lock(&d->lock);
       if (end == HEDDLE__RUN_DONE) break;
       if (end == HEDDLE__RUN_LATE) {
-        s = late(err);
+        s = HEDDLE_ETIMEOUT;
         break;
       }
       continue;
@@ -232,7 +241,7 @@ heddle_status heddle__drive_wait(heddle__drive *d, uint64_t deadline_ns, heddle_
       end = drive(d, deadline_ns, false, &s, err);
     release_helm(d);
     if (end == HEDDLE__RUN_DONE) return s;
-    if (end == HEDDLE__RUN_LATE) return late(err);
+    if (end == HEDDLE__RUN_LATE) return HEDDLE_ETIMEOUT;
   }
   return wait_slowly(d, run, deadline_ns, err);
 }

@@ -21,27 +21,27 @@ typedef struct heddle__waiter {
 typedef heddle_status (*heddle__ended_fn)(void *user, heddle_status status, const char *hung, heddle_error *words);
 
 typedef struct heddle__drive {
-  heddle__waker waker;      /* what completions wake */
-  atomic_int pending;       /* 1 between start and end of a run */
-  atomic_int driven;        /* 1 while a thread drives */
-  atomic_uint attention;    /* not 0: the driver looks at cancel and wanted */
-  atomic_uint watchers;     /* threads that must hear of the end, or of a free helm */
-  atomic_uint wanted;       /* threads that would drive; the executor's own gives way to them */
-  atomic_ullong run;        /* number of the present or last run, from 1 */
-  atomic_ullong cancel;     /* number of the run to be cancelled */
-  atomic_int result;        /* of the last run */
-  atomic_bool own_drives;   /* the driver is the executor's thread */
-  bool ready;               /* waker, lock and cond are there */
-  pthread_mutex_t lock;     /* guards what follows; no plugin is called with it held */
+  heddle__waker waker;    /* what completions wake */
+  atomic_int pending;     /* 1 between start and end of a run */
+  atomic_int driven;      /* 1 while a thread drives */
+  atomic_uint attention;  /* not 0: the driver looks at cancel and wanted */
+  atomic_uint watchers;   /* threads that must hear of the end, or of a free helm */
+  atomic_uint wanted;     /* threads that would drive; the executor's own gives way to them */
+  atomic_ullong run;      /* number of the present or last run, from 1 */
+  atomic_ullong cancel;   /* number of the run to be cancelled */
+  atomic_int result;      /* of the last run */
+  atomic_bool own_drives; /* the driver is the executor's thread */
+  bool ready;             /* waker, lock and cond are there */
+  pthread_mutex_t lock;   /* guards what follows; no plugin is called with it held */
   pthread_cond_t cond;
   heddle__waiter *waiters;
-  heddle_error error;       /* of the last run that failed */
+  heddle_error error; /* of the last run that failed */
   bool has_thread, quit;
   pthread_t thread;
   /* the driver's */
-  heddle__bound *bound;     /* of the pending run */
+  heddle__bound *bound;            /* of the pending run */
   struct heddle__profile *profile; /* of the pending run, or NULL */
-  heddle_error words;       /* what plugins write to */
+  heddle_error words;              /* what plugins write to */
   heddle__ended_fn ended;
   void *user;
 } heddle__drive;

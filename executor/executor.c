@@ -9,6 +9,13 @@
 #include "executor/explain.h"
 #include "executor/state.h"
 
+/* Puts the graph's file before words that do not begin with it; gives s. */
+static heddle_status name_file(const heddle_model *m, heddle_status s, heddle_error *err) {
+  const char *file = m->graph->source;
+  if (s == HEDDLE_OK || err == NULL || strncmp(err->text, file, strlen(file)) == 0) return s;
+  return heddle__prefix(err, s, "%s: ", file);
+}
+
 /* ---- the end of a run, told by its driver */
 
 static heddle_status copy_out(heddle_executor *ex, heddle_error *err) {
@@ -66,11 +73,11 @@ static heddle_status name_results(heddle_executor *ex, heddle_error *err) {
   ex->results = heddle__alloc(ex->n_results, sizeof *ex->results);
   if (ex->results == NULL) return heddle__no_memory(err, "outputs");
   for (uint32_t i = 0; i < ex->n_results; i++) {
-    heddle__keep k = i < g->n_heads ? (heddle__keep){g->heads[i].node, g->heads[i].index}
-                                    : ex->model->keep[i - g->n_heads];
+    heddle__keep k =
+        i < g->n_heads ? (heddle__keep){g->heads[i].node, g->heads[i].index} : ex->model->keep[i - g->n_heads];
     const heddle__node *n = &g->nodes[k.node];
-    ex->results[i].name = n->n_outputs == 1 ? heddle__strdup(n->name)
-                                            : heddle__format("%s:%u", n->name, (unsigned)k.index);
+    ex->results[i].name =
+        n->n_outputs == 1 ? heddle__strdup(n->name) : heddle__format("%s:%u", n->name, (unsigned)k.index);
     if (ex->results[i].name == NULL) return heddle__no_memory(err, "the name of an output");
   }
   return HEDDLE_OK;
@@ -103,7 +110,7 @@ heddle_status heddle_executor_create(heddle_model *m, heddle_executor **out, hed
   if (out == NULL) return heddle__fail(err, HEDDLE_EINVAL, "there is no place for the executor: out is NULL");
   *out = NULL;
   if (m == NULL) return heddle__fail(err, HEDDLE_EINVAL, "an executor needs a model");
-  heddle_status s = heddle__context_check_fork(m->ctx, err);
+  heddle_status s = heddle__check_fork(err);
   if (s != HEDDLE_OK) return s;
   heddle_executor *ex = heddle__alloc(1, sizeof *ex);
   if (ex == NULL) return heddle__no_memory(err, "an executor");
@@ -125,6 +132,7 @@ heddle_status heddle_executor_create(heddle_model *m, heddle_executor **out, hed
   heddle__wish_free(&wish);
   if (s == HEDDLE_OK && lacks == HEDDLE__NONE) s = heddle__executor_prepare(ex, err);
   if (s != HEDDLE_OK) {
+    name_file(m, s, err);
     destroy(ex);
     return s;
   }
@@ -139,7 +147,7 @@ heddle_executor *heddle_executor_retain(heddle_executor *ex) {
 
 void heddle_executor_release(heddle_executor *ex) {
   if (ex == NULL || atomic_fetch_sub_explicit(&ex->references, 1, memory_order_acq_rel) != 1) return;
-  if (heddle__context_check_fork(ex->model->ctx, NULL) != HEDDLE_OK) return; /* devices and thread are the parent's */
+  if (heddle__check_fork(NULL) != HEDDLE_OK) return; /* devices and thread are the parent's */
   destroy(ex);
 }
 
@@ -148,7 +156,7 @@ void heddle_executor_release(heddle_executor *ex) {
 /* What can be told of any executor, pending or not. */
 static heddle_status check_alive(heddle_executor *ex, heddle_error *err) {
   if (ex == NULL) return heddle__fail(err, HEDDLE_EINVAL, "the executor is NULL");
-  heddle_status s = heddle__context_check_fork(ex->model->ctx, err);
+  heddle_status s = heddle__check_fork(err);
   if (s != HEDDLE_OK) return s;
   s = atomic_load_explicit(&ex->dead, memory_order_acquire);
   if (s != HEDDLE_OK && err != NULL) *err = ex->dead_words;
@@ -182,8 +190,9 @@ static heddle_status take_profile(heddle_executor *ex, heddle_error *err) {
 static heddle_status begin(heddle_executor *ex, bool timed, heddle_error *err) {
   heddle_status s = heddle__executor_check(ex, err);
   if (s != HEDDLE_OK) return s;
+  if (ex->lent_shapes) heddle__executor_reread(ex);
   if (ex->stale || ex->bound == NULL || ex->bound->stale) s = heddle__executor_prepare(ex, err);
-  if (s != HEDDLE_OK) return s;
+  if (s != HEDDLE_OK) return name_file(ex->model, s, err);
   if (ex->unset != HEDDLE__NONE) return heddle__executor_say_unset(ex, ex->unset, err);
   s = check_devices(ex->bound, err);
   if (s == HEDDLE_OK && ex->copies_in) s = heddle__executor_copy_in(ex, ex->bound, err);
@@ -212,7 +221,7 @@ heddle_status heddle_executor_run(heddle_executor *ex, uint64_t timeout_ns, hedd
   s = heddle__drive_wait(&ex->drive, deadline, err);
   if (s == HEDDLE_ETIMEOUT && heddle__drive_pending(&ex->drive))
     heddle__drive_leave(&ex->drive, NULL); /* it goes on while nobody waits, where a thread can be had */
-  return s;
+  return name_file(ex->model, s, err);
 }
 
 heddle_status heddle_executor_start(heddle_executor *ex, heddle_error *err) {
@@ -225,9 +234,8 @@ heddle_status heddle_executor_start(heddle_executor *ex, heddle_error *err) {
 }
 
 heddle_status heddle_executor_wait(heddle_executor *ex, uint64_t timeout_ns, heddle_error *err) {
-  heddle_status s = ex != NULL ? heddle__context_check_fork(ex->model->ctx, err)
-                               : heddle__fail(err, HEDDLE_EINVAL, "the executor is NULL");
-  return s == HEDDLE_OK ? heddle__drive_wait(&ex->drive, deadline_of(timeout_ns), err) : s;
+  heddle_status s = ex != NULL ? heddle__check_fork(err) : heddle__fail(err, HEDDLE_EINVAL, "the executor is NULL");
+  return s == HEDDLE_OK ? name_file(ex->model, heddle__drive_wait(&ex->drive, deadline_of(timeout_ns), err), err) : s;
 }
 
 heddle_status heddle_executor_cancel(heddle_executor *ex, heddle_error *err) {
@@ -248,7 +256,7 @@ heddle_status heddle_executor_profile(heddle_executor *ex, const heddle_profile_
   *out = NULL;
   *n = 0;
   heddle_status s = begin(ex, true, err);
-  if (s == HEDDLE_OK) s = heddle__drive_wait(&ex->drive, HEDDLE_FOREVER, err);
+  if (s == HEDDLE_OK) s = name_file(ex->model, heddle__drive_wait(&ex->drive, HEDDLE_FOREVER, err), err);
   return s == HEDDLE_OK ? heddle__profile_finish(ex->profile, ex->bound, out, n, err) : s;
 }
 
@@ -308,7 +316,7 @@ heddle_status heddle_executor_run_to(heddle_executor *ex, const char *node, uint
   heddle__wish_free(&wish);
   if (s == HEDDLE_OK) s = run_once(ex, program, out, err);
   heddle__program_release(program);
-  return s;
+  return name_file(ex->model, s, err);
 }
 
 /* ---- facts */
@@ -343,7 +351,9 @@ heddle_status heddle_executor_input_info(heddle_executor *ex, uint32_t i, heddle
                         (unsigned)i);
   heddle__arg *arg = &ex->args[i];
   const heddle__constant *c = ex->model->constants[i];
-  heddle_io_info info = {.name = heddle__model_arg(ex->model, i)->name, .shape = arg->shape, .ndim = UINT32_MAX,
+  heddle_io_info info = {.name = heddle__model_arg(ex->model, i)->name,
+                         .shape = arg->shape,
+                         .ndim = UINT32_MAX,
                          .is_param = (c != NULL && !arg->late) || arg->is_param};
   type_info(&ex->model->graph->types[heddle__model_arg(ex->model, i)->first_entry], arg->shape, &info);
   const heddle_tensor *t = arg->value;
@@ -365,8 +375,8 @@ heddle_status heddle_executor_output_info(heddle_executor *ex, uint32_t i, heddl
   const heddle_graph *g = ex->model->graph;
   heddle__result *r = &ex->results[i];
   heddle_io_info info = {.name = r->name, .shape = r->shape, .ndim = UINT32_MAX};
-  heddle__keep k = i < g->n_heads ? (heddle__keep){g->heads[i].node, g->heads[i].index}
-                                  : ex->model->keep[i - g->n_heads];
+  heddle__keep k =
+      i < g->n_heads ? (heddle__keep){g->heads[i].node, g->heads[i].index} : ex->model->keep[i - g->n_heads];
   type_info(&g->types[g->nodes[k.node].first_entry + k.index], r->shape, &info);
   if ((ex->bound == NULL || ex->stale) && !heddle__drive_pending(&ex->drive))
     heddle__executor_prepare(ex, NULL); /* where inputs are missing, the file's words stand */
@@ -382,10 +392,12 @@ heddle_status heddle_executor_output_info(heddle_executor *ex, uint32_t i, heddl
 
 heddle_status heddle_executor_get_stats(heddle_executor *ex, heddle_executor_stats *out, heddle_error *err) {
   if (ex == NULL || out == NULL) return heddle__fail(err, HEDDLE_EINVAL, "numbers need an executor and a place");
-  heddle_status s = heddle__context_check_fork(ex->model->ctx, err);
+  heddle_status s = heddle__check_fork(err);
   if (s != HEDDLE_OK) return s;
-  heddle_executor_stats all = {.runs = atomic_load(&ex->runs), .bytes_copied = atomic_load(&ex->bytes_copied),
-                               .copies = atomic_load(&ex->copies), .replays = atomic_load(&ex->replays)};
+  heddle_executor_stats all = {.runs = atomic_load(&ex->runs),
+                               .bytes_copied = atomic_load(&ex->bytes_copied),
+                               .copies = atomic_load(&ex->copies),
+                               .replays = atomic_load(&ex->replays)};
   if (ex->bound != NULL) all.device_bytes = ex->bound->own_bytes;
   if (atomic_load(&ex->dead) != HEDDLE_OK) all.orphan_bytes = all.device_bytes;
   size_t size = out->struct_size;

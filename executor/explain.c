@@ -113,19 +113,6 @@ void heddle__explain_label(const heddle__plan *plan, const heddle__step *step, h
   }
 }
 
-/* A plan does not keep its list's origin: a list that is the context's own came from where that came from. */
-const char *heddle__explain_origin(const heddle__plan *plan) {
-  heddle_device *own[64];
-  size_t n = 0;
-  const char *origin = "default";
-  enum { CAP = sizeof own / sizeof own[0] };
-  if (heddle_context_select(plan->req.ctx, NULL, own, CAP, &n, &origin, NULL) != HEDDLE_OK) return "call";
-  if (n > CAP || n != plan->n_devices) return "call";
-  for (uint32_t i = 0; i < plan->n_devices; i++)
-    if (plan->devices[i].dev != own[i]) return "call";
-  return origin;
-}
-
 void heddle__explain_regions(const heddle__plan *plan, uint32_t *region_of, uint32_t *stream_of) {
   for (uint32_t i = 0; i < plan->n_placed; i++) region_of[i] = HEDDLE__NONE;
   for (uint32_t i = 0; i < plan->n_regions; i++) {

@@ -38,9 +38,6 @@ const char *heddle__explain_stream(uint32_t kind); /* HEDDLE_STREAM_* */
 /* What a step does, in a few words ("conv1 Conv", "x to sim:0"): for a person, and unique only with its number. */
 void heddle__explain_label(const heddle__plan *plan, const heddle__step *step, heddle__sheet *sheet);
 
-/* Where the list of devices came from: "call", the variable, the file's path, or "default". */
-const char *heddle__explain_origin(const heddle__plan *plan);
-
 /* The region that a node became part of, for all nodes of the graph (HEDDLE__NONE where none): region_of has one
  * member a node. stream_of gets one member a region: the stream of its step, or HEDDLE__NONE for a view. */
 void heddle__explain_regions(const heddle__plan *plan, uint32_t *region_of, uint32_t *stream_of);

@@ -320,7 +320,7 @@ heddle_status heddle__explain_json(const heddle__plan *plan, heddle__sheet *shee
   put(o, "format", number(1), &lost);
   put(o, "graph", words(plan->req.graph->source), &lost);
   put(o, "in_flight", number(plan->req.in_flight), &lost);
-  put(o, "devices_from", words(heddle__explain_origin(plan)), &lost);
+  put(o, "devices_from", words(plan->req.devices_from), &lost);
   put(o, "counts", counts_of(plan, &lost), &lost);
   put(o, "devices", devices_of(plan, &lost), &lost);
   put(o, "nodes", nodes_of(plan, &lost), &lost);

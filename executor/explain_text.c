@@ -64,7 +64,8 @@ static void say_devices(const heddle__plan *plan, heddle__sheet *sheet) {
   heddle__say(sheet, "devices   ");
   for (uint32_t i = 0; i < plan->n_devices; i++)
     heddle__say(sheet, "%s%s", i == 0 ? "" : ", ", heddle__explain_device(plan, i));
-  heddle__say(sheet, "   (list from: %s)\nnodes     ", heddle__explain_origin(plan));
+  heddle__say(sheet, "   (list from: %s)\nnodes     ",
+              plan->req.devices_from != NULL ? plan->req.devices_from : "call");
   bool first = true;
   for (uint32_t d = 0; d < plan->n_devices; d++) {
     uint32_t n = 0;
@@ -150,6 +151,18 @@ static heddle_status say_nodes(const heddle__plan *plan, heddle__sheet *sheet, h
   return HEDDLE_OK;
 }
 
+/* A layout by the short name that its plugin has for it, else by its token. */
+static void say_layout(const heddle__plan *plan, uint32_t device, heddle_layout layout, heddle__sheet *sheet) {
+  const heddle_device *dev = plan->devices[device].dev;
+  char name[64] = "";
+  bool named = layout != 0 && dev->t->has_layout && dev->t->layout.describe != NULL &&
+               dev->t->layout.describe(dev->instance, dev->index, layout, name, sizeof name, NULL) == HEDDLE_OK;
+  name[sizeof name - 1] = '\0';
+  if (layout == 0) heddle__say(sheet, "plain");
+  else if (named && name[0] != '\0') heddle__say(sheet, "%s", name);
+  else heddle__say(sheet, "0x%" PRIx64, (uint64_t)layout);
+}
+
 static void say_reorders(const heddle__plan *plan, heddle__sheet *sheet) {
   uint32_t n = 0;
   for (uint32_t i = 0; i < plan->n_regions; i++) n += plan->regions[i].kind == HEDDLE__REGION_REORDER;
@@ -159,8 +172,11 @@ static void say_reorders(const heddle__plan *plan, heddle__sheet *sheet) {
     const heddle__region *r = &plan->regions[i];
     if (r->kind != HEDDLE__REGION_REORDER) continue;
     const heddle__value *from = &plan->values[r->inputs[0]], *to = &plan->values[r->outputs[0]];
-    heddle__say(sheet, "  %s on %s: layout 0x%" PRIx64 " to 0x%" PRIx64 ", %" PRIu64 " bytes\n", from->name,
-                heddle__explain_device(plan, r->device), (uint64_t)from->layout, (uint64_t)to->layout, to->size);
+    heddle__say(sheet, "  %s on %s: ", from->name, heddle__explain_device(plan, r->device));
+    say_layout(plan, r->device, from->layout, sheet);
+    heddle__say(sheet, " to ");
+    say_layout(plan, r->device, to->layout, sheet);
+    heddle__say(sheet, ", %" PRIu64 " bytes\n", to->size);
   }
   heddle__say(sheet, "\n");
 }

@@ -1,47 +1,241 @@
-/* executor/fold.c: Concat, Add and Mul of small int64 tensors whose bytes are known, for shape operands.
- * What is larger or of another kind is computed by a device like any other node. */
+/* executor/fold.c: operators on small tensors whose bytes are known, for shape operands. What is larger or of another
+ * kind is computed by a device like any other node, and then no shape can depend on it. */
 #include "executor/fold.h"
 
 #include <string.h>
 
 #include "core/error.h"
+#include "graph/infer.h"
 
 #define MAX_ELEMENTS 4096
 
-static bool is_int64(heddle_dtype t) {
-  return t.code == HEDDLE_DTYPE_INT && t.bits == 64 && t.lanes == 1;
+typedef struct fold {
+  const heddle_graph *g;
+  const heddle__node *node;
+  const heddle__known *const *in;
+  const heddle__known *out;
+  uint32_t output;
+  int64_t place[HEDDLE__MAX_NDIM]; /* of the element that is made */
+} fold;
+
+/* ---------------------------------------------------------------- elements */
+
+static bool is_real(heddle_dtype t) {
+  return t.code == HEDDLE_DTYPE_FLOAT;
 }
 
-/* Element i of a tensor of one element, or of as many as the result has. */
-static int64_t at(const heddle__known *k, uint64_t i) {
-  const char *data = k->data;
-  int64_t x;
-  memcpy(&x, data + (k->bytes == sizeof x ? 0 : i * sizeof x), sizeof x);
+static bool is_known_type(heddle_dtype t) {
+  if (t.lanes != 1) return false;
+  if (t.code == HEDDLE_DTYPE_BOOL) return t.bits == 8;
+  return (t.code == HEDDLE_DTYPE_INT || t.code == HEDDLE_DTYPE_FLOAT) && (t.bits == 32 || t.bits == 64);
+}
+
+static heddle__number load(const heddle__known *k, int64_t i) {
+  const char *at = (const char *)k->data + i * (k->dtype.bits / 8);
+  heddle__number n = {is_real(k->dtype), 0, 0};
+  int32_t narrow;
+  float single;
+  if (k->dtype.code == HEDDLE_DTYPE_BOOL) n.whole = *at != 0;
+  else if (n.real && k->dtype.bits == 64) memcpy(&n.value, at, 8);
+  else if (n.real) memcpy(&single, at, 4), n.value = (double)single;
+  else if (k->dtype.bits == 64) memcpy(&n.whole, at, 8);
+  else memcpy(&narrow, at, 4), n.whole = narrow;
+  if (!n.real) n.value = (double)n.whole;
+  return n;
+}
+
+/* Into element i of data, which is of the type. */
+static void store(heddle_dtype type, char *data, int64_t i, heddle__number n) {
+  char *at = data + i * (type.bits / 8);
+  float single = (float)n.value;
+  if (n.real && !is_real(type)) {
+    bool fits = n.value >= -0x1p63 && n.value < 0x1p63;
+    n.whole = type.code == HEDDLE_DTYPE_BOOL ? n.value != 0 : fits ? (int64_t)n.value : INT64_MIN;
+  }
+  int32_t narrow = (int32_t)n.whole;
+  if (type.code == HEDDLE_DTYPE_BOOL) *at = n.whole != 0;
+  else if (is_real(type) && type.bits == 64) memcpy(at, &n.value, 8);
+  else if (is_real(type)) memcpy(at, &single, 4);
+  else if (type.bits == 64) memcpy(at, &n.whole, 8);
+  else memcpy(at, &narrow, 4);
+}
+
+/* Where the element at place lies in k, whose dimensions broadcast to those that place is of. */
+static int64_t broadcast_index(const heddle__known *k, const int64_t *place, uint32_t ndim) {
+  int64_t at = 0;
+  for (uint32_t d = 0; d < k->ndim; d++) at = at * k->shape[d] + (k->shape[d] == 1 ? 0 : place[ndim - k->ndim + d]);
+  return at;
+}
+
+/* ---------------------------------------------------------------- operators: one element of the result */
+
+static bool elementwise(const fold *f, heddle__number *out) {
+  heddle__number in[3], step[2];
+  uint32_t n = f->node->n_inputs;
+  if (!heddle__fold_knows(f->node->op)) return false;
+  for (uint32_t i = 0; i < n && i < 3; i++) in[i] = load(f->in[i], broadcast_index(f->in[i], f->place, f->out->ndim));
+  if (n == 1 && (strcmp(f->node->op, "Min") == 0 || strcmp(f->node->op, "Max") == 0)) {
+    *out = in[0];
+    return true;
+  }
+  if (n < 3 || strcmp(f->node->op, "Where") == 0) return heddle__fold_number(f->node->op, in, n, out);
+  *out = in[0];
+  for (uint32_t i = 1; i < n; i++) { /* Min and Max of many */
+    step[0] = *out;
+    step[1] = load(f->in[i], broadcast_index(f->in[i], f->place, f->out->ndim));
+    if (!heddle__fold_number(f->node->op, step, 2, out)) return false;
+  }
+  return true;
+}
+
+/* Operators that move elements: place becomes that in an input, which is returned; NULL where it is none of these. */
+static const heddle__known *moved(const fold *f, int64_t *place) {
+  const char *op = f->node->op;
+  const heddle__known *x = f->in[0];
+  int64_t list[2][HEDDLE__MAX_NDIM], from;
+  uint32_t axis, count[2];
+  memcpy(place, f->place, sizeof f->place);
+  if (strcmp(op, "Expand") == 0) {
+    for (uint32_t d = 0; d < x->ndim; d++) place[d] = x->shape[d] == 1 ? 0 : f->place[f->out->ndim - x->ndim + d];
+    return x;
+  }
+  if (strcmp(op, "Slice") == 0) {
+    uint32_t axes;
+    int64_t named[HEDDLE__MAX_NDIM];
+    if (heddle__operand_ints(f->g, f->node, f->in, 1, list[0], &count[0], NULL, NULL) != HEDDLE_OK ||
+        heddle__operand_ints(f->g, f->node, f->in, 3, named, &axes, NULL, NULL) != HEDDLE_OK ||
+        heddle__operand_ints(f->g, f->node, f->in, 4, list[1], &count[1], NULL, NULL) != HEDDLE_OK)
+      return NULL;
+    for (uint32_t i = 0; i < count[0]; i++) {
+      int64_t d = axes == UINT32_MAX ? i : named[i] < 0 ? named[i] + x->ndim : named[i];
+      int64_t step = count[1] == UINT32_MAX ? 1 : list[1][i], size = x->shape[d], last = size - (step < 0);
+      from = list[0][i] < 0 ? (list[0][i] < -size ? 0 : list[0][i] + size) : list[0][i];
+      place[d] = (from > last ? last : from) + place[d] * step;
+    }
+    return x;
+  }
+  if (strcmp(op, "Transpose") == 0) {
+    uint64_t n;
+    const int64_t *perm = heddle__attr_ints(f->node, "perm", &n);
+    for (uint32_t d = 0; d < x->ndim; d++) {
+      int64_t to = perm == NULL ? (int64_t)(x->ndim - 1 - d) : perm[d] < 0 ? perm[d] + x->ndim : perm[d];
+      place[to] = f->place[d];
+    }
+    return x;
+  }
+  bool concat = strcmp(op, "Concat") == 0, gather = strcmp(op, "Gather") == 0, split = strcmp(op, "Split") == 0;
+  if (!concat && !gather && !split) return NULL;
+  if (heddle__attr_axis(f->g, f->node, 0, x->ndim, false, &axis, NULL) != HEDDLE_OK) return NULL;
+  if (concat) {
+    for (uint32_t i = 0; i < f->node->n_inputs; i++) {
+      if (place[axis] < f->in[i]->shape[axis]) return f->in[i];
+      place[axis] -= f->in[i]->shape[axis];
+    }
+    return NULL;
+  }
+  if (split) { /* all parts before this one: as many as given, or of equal size */
+    const heddle__known *sizes = heddle__input(f->node, f->in, 1);
+    int64_t n = f->node->n_outputs, part = (x->shape[axis] + n - 1) / n;
+    for (uint32_t i = 0; i < f->output; i++) place[axis] += sizes != NULL ? load(sizes, i).whole : part;
+    return x;
+  }
+  const heddle__known *at = f->in[1];
+  from = load(at, broadcast_index(at, f->place + axis, at->ndim)).whole;
+  if (from < 0) from += x->shape[axis];
+  if (from < 0 || from >= x->shape[axis]) return NULL;
+  for (uint32_t d = axis + 1; d < x->ndim; d++) place[d] = f->place[at->ndim + d - 1];
+  place[axis] = from;
   return x;
 }
 
-heddle_status heddle__fold(heddle__plan *plan, const heddle__node *node, const heddle__known *const *inputs,
-                           heddle__known *out, heddle_error *err) {
-  bool concat = strcmp(node->op, "Concat") == 0;
-  bool add = strcmp(node->op, "Add") == 0, mul = strcmp(node->op, "Mul") == 0;
-  if (node->domain[0] != '\0' || !(concat || add || mul) || !is_int64(out->dtype)) return HEDDLE_OK;
-  if (out->bytes > MAX_ELEMENTS * sizeof(int64_t) || (concat && out->ndim != 1)) return HEDDLE_OK;
-  for (uint32_t i = 0; i < node->n_inputs; i++) {
-    if (inputs[i] == NULL || inputs[i]->data == NULL) return HEDDLE_OK;
-    bool fits = inputs[i]->bytes == out->bytes || inputs[i]->bytes == sizeof(int64_t);
-    if (!concat && !fits) return HEDDLE_OK;
+/* Operators that make a number of their attributes, or of where it is. */
+static bool made(const fold *f, int64_t i, heddle__number *out) {
+  const heddle__node *node = f->node;
+  const heddle_pattr *attr = node->n_attrs > 0 ? &node->attrs[0] : NULL;
+  *out = (heddle__number){is_real(f->out->dtype), 0, 0};
+  if (strcmp(node->op, "Shape") == 0) {
+    int64_t first, last;
+    heddle__shape_range(node, f->in[0]->ndim, &first, &last);
+    out->whole = f->in[0]->shape[first + i];
+  } else if (strcmp(node->op, "Constant") == 0 && attr != NULL) {
+    if (out->real) out->value = ((const double *)attr->data)[i];
+    else out->whole = ((const int64_t *)attr->data)[i];
+  } else if (strcmp(node->op, "ConstantOfShape") == 0) {
+    attr = heddle__attr(node, "value_float");
+    out->real = attr != NULL;
+    out->whole = heddle__attr_int(node, "value_int", 0);
+    out->value = attr != NULL ? *(const double *)attr->data : (double)out->whole;
+    return true;
+  } else if (strcmp(node->op, "Range") == 0) {
+    heddle__number start = load(f->in[0], 0), step = load(f->in[2], 0);
+    out->whole = (int64_t)((uint64_t)start.whole + (uint64_t)i * (uint64_t)step.whole);
+    out->value = start.value + (double)i * step.value;
+  } else {
+    return false;
   }
+  if (!out->real) out->value = (double)out->whole;
+  return true;
+}
+
+/* A reduction of everything to one element. */
+static bool reduced(const fold *f, int64_t n, heddle__number *out) {
+  static const char *const names[] = {"ReduceSum", "ReduceProd", "ReduceMax", "ReduceMin"};
+  static const char *const steps[] = {"Add", "Mul", "Max", "Min"};
+  for (int i = 0; i < 4; i++) {
+    if (strcmp(f->node->op, names[i]) != 0) continue;
+    heddle__number pair[2];
+    if (n == 0) return false;
+    *out = load(f->in[0], 0);
+    for (int64_t k = 1; k < n; k++) {
+      pair[0] = *out;
+      pair[1] = load(f->in[0], k);
+      if (!heddle__fold_number(steps[i], pair, 2, out)) return false;
+    }
+    return true;
+  }
+  return false;
+}
+
+/* ---------------------------------------------------------------- the whole */
+
+static bool element(fold *f, int64_t i, int64_t n_out, heddle__number *out) {
+  int64_t rest = i, place[HEDDLE__MAX_NDIM];
+  for (uint32_t d = f->out->ndim; d-- > 0;) {
+    f->place[d] = rest % f->out->shape[d];
+    rest /= f->out->shape[d];
+  }
+  if (made(f, i, out)) return true;
+  if (f->node->n_inputs == 0) return false;
+  const heddle__known *from = moved(f, place);
+  if (from != NULL) {
+    *out = load(from, broadcast_index(from, place, from->ndim));
+    return true;
+  }
+  if (strncmp(f->node->op, "Reduce", 6) == 0)
+    return n_out == 1 && reduced(f, (int64_t)(f->in[0]->bytes / (f->in[0]->dtype.bits / 8)), out);
+  return elementwise(f, out);
+}
+
+heddle_status heddle__fold(heddle__plan *plan, const heddle__node *node, const heddle__known *const *inputs,
+                           uint32_t output, heddle__known *out, heddle_error *err) {
+  fold f = {.g = plan->req.graph, .node = node, .in = inputs, .out = out, .output = output};
+  heddle__number first = {false, 0, 0};
+  if (node->domain[0] != '\0' || !is_known_type(out->dtype)) return HEDDLE_OK;
+  int64_t n = (int64_t)(out->bytes / (out->dtype.bits / 8));
+  if (n == 0 || n > MAX_ELEMENTS) return HEDDLE_OK;
+  bool shape = strcmp(node->op, "Shape") == 0;
+  for (uint32_t i = 0; i < node->n_inputs && !shape; i++) {
+    const heddle__known *k = inputs[i];
+    bool empty = k != NULL && k->bytes == 0;
+    if (k != NULL && (!is_known_type(k->dtype) || (k->data == NULL && !empty))) return HEDDLE_OK;
+  }
+  if (!element(&f, 0, n, &first)) return HEDDLE_OK; /* an operator that is not folded, before memory is taken */
   char *data = heddle__plan_alloc(plan, 1, out->bytes);
   if (data == NULL) return heddle__no_memory(err, "a folded shape");
-  uint64_t n = 0;
-  for (uint32_t i = 0; concat && i < node->n_inputs; i++) {
-    memcpy(data + n, inputs[i]->data, inputs[i]->bytes);
-    n += inputs[i]->bytes;
-  }
-  for (uint64_t i = 0; !concat && i < out->bytes / sizeof(int64_t); i++) {
-    uint64_t a = (uint64_t)at(inputs[0], i), b = (uint64_t)at(inputs[1], i); /* wraps, as the operators do */
-    int64_t x = (int64_t)(add ? a + b : a * b);
-    memcpy(data + i * sizeof x, &x, sizeof x);
+  for (int64_t i = 0; i < n; i++) {
+    heddle__number x;
+    if (!element(&f, i, n, &x)) return HEDDLE_OK;
+    store(out->dtype, data, i, x);
   }
   out->data = data;
   return HEDDLE_OK;

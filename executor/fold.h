@@ -4,9 +4,22 @@
 
 #include "executor/plan.h"
 
-/* Where all inputs of the node are known and it is an int64 Concat, Add or Mul, gives out->data (in the plan's arena);
- * else leaves it NULL, and whoever needs the bytes says so. Fails only for memory. */
+/* Where all inputs that the result depends on are known, the tensors are small and of float32, float64, int32, int64 or
+ * bool, and the operator is one that shapes are computed with, gives out->data (in the plan's arena); else leaves it
+ * NULL, and whoever needs the bytes says so. output: which of the node's outputs out is. Fails only for memory. */
 heddle_status heddle__fold(heddle__plan *plan, const heddle__node *node, const heddle__known *const *inputs,
-                           heddle__known *out, heddle_error *err);
+                           uint32_t output, heddle__known *out, heddle_error *err);
+
+/* A number of a tensor: whole holds it where real is false. */
+typedef struct heddle__number {
+  bool real;
+  int64_t whole;
+  double value; /* always set */
+} heddle__number;
+
+/* fold_number.c: whether an operator is one of those that work element by element and are folded; and one element of
+ * the result from one of each of its one to three inputs, false where that cannot be. */
+bool heddle__fold_knows(const char *op);
+bool heddle__fold_number(const char *op, const heddle__number *in, uint32_t n, heddle__number *out);
 
 #endif

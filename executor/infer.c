@@ -20,6 +20,7 @@ static void mark_feeds(const heddle_graph *g, bool *feeds) {
     if (schema == NULL) continue;
     bool all = false; /* an output that decides a shape: so do all inputs */
     for (uint32_t k = 0; k < n->n_outputs; k++) all = all || feeds[n->first_entry + k];
+    if (schema->shape_inputs == HEDDLE__SHAPES_ONLY) continue;
     for (uint32_t k = 0; k < n->n_inputs; k++) {
       if (n->inputs[k].node == HEDDLE__ABSENT) continue;
       if (all || (k < 32 && (schema->shape_inputs >> k & 1))) feeds[heddle__entry_id(g, n->inputs[k])] = true;
@@ -121,7 +122,7 @@ static heddle_status infer_node(heddle__plan *plan, const heddle__node *n, heddl
     heddle__value *v = &plan->values[n->first_entry + k];
     if (schema->is_view && in[0] != NULL && in[0]->data != NULL) v->known.data = in[0]->data;
     if (v->feeds_shape && v->known.data == NULL) {
-      s = heddle__fold(plan, n, in, &v->known, err);
+      s = heddle__fold(plan, n, in, k, &v->known, err);
       if (s != HEDDLE_OK) return s;
     }
   }

@@ -10,8 +10,8 @@ enum { FEW = 16 };
 
 /* ---- one step */
 
-static heddle_status bind_op(heddle__bound *b, const heddle__line *line, const heddle__step *step,
-                             heddle_plaunch **out, heddle_error *err) {
+static heddle_status bind_op(heddle__bound *b, const heddle__line *line, const heddle__step *step, heddle__action *a,
+                             heddle_error *err) {
   const heddle__plan *plan = b->program->plan;
   const heddle__region *r = &plan->regions[step->region];
   bool bare = (r->offers[r->offer].flags & HEDDLE_OFFER_BARE) != 0;
@@ -19,16 +19,20 @@ static heddle_status bind_op(heddle__bound *b, const heddle__line *line, const h
   uint32_t n = r->n_inputs + r->n_outputs;
   if (n > 2 * FEW) slices = heddle__alloc(n, sizeof *slices);
   if (slices == NULL) return heddle__no_memory(err, "operands");
-  heddle_pbind operands = {.struct_size = sizeof operands, .inputs = slices, .outputs = slices + r->n_inputs,
-                           .n_inputs = r->n_inputs, .n_outputs = r->n_outputs};
+  heddle_pbind operands = {.struct_size = sizeof operands,
+                           .inputs = slices,
+                           .outputs = slices + r->n_inputs,
+                           .n_inputs = r->n_inputs,
+                           .n_outputs = r->n_outputs};
   heddle_status s = heddle__bound_slice(b, step->workspace, step->device, bare, &operands.workspace, err);
   for (uint32_t i = 0; i < r->n_inputs && s == HEDDLE_OK; i++)
     s = heddle__bound_slice(b, step->in[i], step->device, bare, &slices[i], err);
   for (uint32_t i = 0; i < r->n_outputs && s == HEDDLE_OK; i++)
     s = heddle__bound_slice(b, step->out[i], step->device, bare, &slices[r->n_inputs + i], err);
   heddle_plaunch *launch = NULL;
-  if (s == HEDDLE_OK) s = line->t->op.bind(b->program->ops[step->region], line->stream, &operands, &launch, err);
-  if (s == HEDDLE_OK) *out = launch;
+  a->op = heddle__region_ops(plan, r);
+  if (s == HEDDLE_OK) s = a->op->bind(b->program->ops[step->region], line->stream, &operands, &launch, err);
+  if (s == HEDDLE_OK) a->launch = launch;
   if (slices != few) heddle__free(slices);
   return s;
 }
@@ -41,8 +45,8 @@ static uint32_t owner(const heddle__plan *plan, uint32_t instance) {
 static uint32_t host_side(const heddle__plan *plan, uint32_t instance, uint32_t device) {
   uint32_t at = owner(plan, instance);
   const heddle_device *a = plan->devices[at].dev, *b = plan->devices[device].dev;
-  bool crosses = !plan->devices[at].is_inline && a->instance == b->instance &&
-                 a->desc.event_domain == b->desc.event_domain;
+  bool crosses =
+      !plan->devices[at].is_inline && a->instance == b->instance && a->desc.event_domain == b->desc.event_domain;
   return crosses ? at : device;
 }
 
@@ -78,7 +82,7 @@ static heddle_status bind_step(heddle__bound *b, const heddle__line *line, uint3
   if (step->kind <= HEDDLE__STEP_PEER && (line->stream == NULL || step->device == HEDDLE__NONE))
     return heddle__fail(err, HEDDLE_EINTERNAL, "the plan has work for a plugin on a stream without device");
   switch (step->kind) {
-  case HEDDLE__STEP_OP: return bind_op(b, line, step, &a->launch, err);
+  case HEDDLE__STEP_OP: return bind_op(b, line, step, a, err);
   case HEDDLE__STEP_H2D: return bind_copy(b, step, step->device, host_side(plan, step->src, step->device), a, err);
   case HEDDLE__STEP_D2H: return bind_copy(b, step, host_side(plan, step->dst, step->device), step->device, a, err);
   case HEDDLE__STEP_D2D: return bind_copy(b, step, step->device, step->device, a, err);
@@ -107,9 +111,9 @@ static heddle_status bind_step(heddle__bound *b, const heddle__line *line, uint3
 
 /* ---- recording */
 
-static bool may_record(const heddle__action *a) {
-  return a->kind == HEDDLE__STEP_OP || a->kind == HEDDLE__STEP_H2D || a->kind == HEDDLE__STEP_D2H ||
-         a->kind == HEDDLE__STEP_D2D;
+static bool may_record(const heddle__line *line, const heddle__action *a) {
+  return (a->kind == HEDDLE__STEP_OP && a->op == &line->t->op) || a->kind == HEDDLE__STEP_H2D ||
+         a->kind == HEDDLE__STEP_D2H || a->kind == HEDDLE__STEP_D2D;
 }
 
 static heddle_status record(heddle__bound *b, const heddle__line *line, heddle__stretch *x, heddle_error *err) {
@@ -117,7 +121,11 @@ static heddle_status record(heddle__bound *b, const heddle__line *line, heddle__
   const heddle_capture_table *capture = &line->t->capture;
   heddle_status s = capture->begin(line->stream, &why);
   bool begun = s == HEDDLE_OK;
-  for (uint32_t i = 0; i < x->count && s == HEDDLE_OK; i++) s = heddle__action_run(line, &x->actions[i], &why);
+  char what[256] = "";
+  for (uint32_t i = 0; i < x->count && s == HEDDLE_OK; i++) {
+    s = heddle__action_run(line, &x->actions[i], &why);
+    if (s != HEDDLE_OK) heddle__program_say(b->program, x->actions[i].step, what, sizeof what);
+  }
   if (begun) {
     heddle_pgraph *graph = NULL;
     heddle_error ignored;
@@ -133,11 +141,13 @@ static heddle_status record(heddle__bound *b, const heddle__line *line, heddle__
   if (s == HEDDLE_ENOMEM || s == HEDDLE_EDEVICE) {
     if (s == HEDDLE_EDEVICE) heddle__device_fault(line->dev, why.api_code, why.text);
     if (err != NULL) *err = why;
-    return heddle__prefix(err, s, "%s: recording of %u steps: ", line->dev->name, (unsigned)x->count);
+    return heddle__prefix(err, s, "%s: recording of %u steps: %s%s", line->dev->name, (unsigned)x->count, what,
+                          what[0] != '\0' ? ": " : "");
   }
-  heddle__logf(heddle__context_log(b->program->model->ctx), s == HEDDLE_EUNSUPPORTED ? HEDDLE_LOG_INFO : HEDDLE_LOG_WARN,
-               "executor", "%s: a row of %u steps is run step by step, since it could not be recorded: %s",
-               line->dev->name, (unsigned)x->count, why.text);
+  heddle__logf(heddle__context_log(b->program->model->ctx),
+               s == HEDDLE_EUNSUPPORTED ? HEDDLE_LOG_INFO : HEDDLE_LOG_WARN, "executor",
+               "%s: a row of %u steps is run step by step, since it could not be recorded: %s", line->dev->name,
+               (unsigned)x->count, why.text);
   return HEDDLE_OK;
 }
 
@@ -169,8 +179,8 @@ heddle_status heddle__stretch_bind(heddle__bound *b, uint32_t segment, heddle_er
       x->count = i; /* what unbind frees */
       return heddle__prefix(err, s, "%s: ", what);
     }
-    if (a->kind != HEDDLE__STEP_OP) x->launches = NULL;
-    x->recordable = x->recordable && may_record(a);
+    if (a->kind != HEDDLE__STEP_OP || a->op != x->actions[0].op) x->launches = NULL;
+    x->recordable = x->recordable && may_record(line, a);
   }
   for (uint32_t i = 0; i < x->count && x->launches != NULL; i++) x->launches[i] = x->actions[i].launch;
   if (!x->recordable || x->count < 2) return HEDDLE_OK;
@@ -187,7 +197,7 @@ void heddle__stretch_unbind(heddle__bound *b, uint32_t segment) {
     b->n_recorded--;
   }
   for (uint32_t i = 0; i < x->count; i++) {
-    if (x->actions[i].launch != NULL) line->t->op.launch_free(x->actions[i].launch);
+    if (x->actions[i].launch != NULL) x->actions[i].op->launch_free(x->actions[i].launch);
     x->actions[i].launch = NULL;
   }
 }

@@ -3,6 +3,7 @@
 #include "executor/memory.h"
 
 #include "core/alloc.h"
+#include "core/context.h"
 #include "core/error.h"
 
 enum { HOST_ALIGN = 64 };
@@ -68,8 +69,8 @@ static heddle_status allocate_host(heddle__memory *m, uint64_t bytes, uint64_t a
   return s;
 }
 
-heddle_status heddle__memory_create(heddle_device *dev, uint32_t kind, uint64_t bytes, uint64_t align,
-                                    uint64_t granule, heddle__memory **out, heddle_error *err) {
+heddle_status heddle__memory_create(heddle_device *dev, uint32_t kind, uint64_t bytes, uint64_t align, uint64_t granule,
+                                    heddle__memory **out, heddle_error *err) {
   *out = NULL;
   heddle__memory *m = NULL;
   heddle_status s = make(dev, bytes, &m, err);
@@ -92,8 +93,9 @@ heddle_status heddle__memory_create(heddle_device *dev, uint32_t kind, uint64_t 
     if (s == HEDDLE_EDEVICE) heddle__device_fault(dev, why.api_code, why.text);
     if (err != NULL) *err = why;
     heddle__memory_release(m);
-    return heddle__prefix(err, s, "%s: %llu bytes of %s memory: ", dev->name, (unsigned long long)bytes,
-                          kind_name(kind));
+    return heddle__prefix(
+        err, s, "%llu bytes of %s memory on %s%s: ", (unsigned long long)bytes, kind_name(kind), dev->name,
+        s == HEDDLE_ENOMEM || s == HEDDLE_ELIMIT ? " (use smaller shapes, or place some nodes on another device)" : "");
   }
   *out = m;
   return HEDDLE_OK;
@@ -122,7 +124,6 @@ heddle_status heddle__memory_import(heddle_device *dev, void *host, uint64_t byt
   }
   m->buffer = buffer;
   m->host = host;
-  m->coherent = heddle__device_inline(dev) || (dev->desc.caps & HEDDLE_CAP_NONCOHERENT) == 0;
   if (lender != NULL) m->lender = heddle_tensor_retain(lender);
   *out = m;
   return HEDDLE_OK;
@@ -136,6 +137,7 @@ heddle__memory *heddle__memory_retain(heddle__memory *m) {
 void heddle__memory_release(heddle__memory *m) {
   if (m == NULL || atomic_fetch_sub_explicit(&m->references, 1, memory_order_acq_rel) != 1) return;
   heddle_context *ctx = m->dev->ctx;
+  if (heddle__check_fork(NULL) != HEDDLE_OK) return; /* it is the parent's */
   if (m->mapped) m->dev->t->memory.unmap(m->dev->handle, m->buffer);
   if (m->buffer != NULL) m->dev->t->memory.free(m->dev->handle, m->buffer);
   heddle__device_close(m->dev);

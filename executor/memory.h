@@ -1,6 +1,6 @@
 /* executor/memory.h: counted pieces of device or host memory: what allocations of a plan become.
- * An executor, the tensors that it hands out and other executors may hold the same piece; each keeps its device open and
- * its context alive, so that any order of release is legal. */
+ * An executor, the tensors that it hands out and other executors may hold the same piece; each keeps its device open
+ * and its context alive, so that any order of release is legal. */
 #ifndef HEDDLE_EXECUTOR_MEMORY_H
 #define HEDDLE_EXECUTOR_MEMORY_H
 
@@ -17,16 +17,16 @@ typedef struct heddle__memory {
   uint64_t bytes;         /* that may be used */
   uint64_t imported;      /* bytes from host on that another device may import: bytes, rounded up where that is ours */
   bool mapped;
-  bool coherent;          /* false: flush and invalidate are needed */
-  bool keep_block;        /* a hung device may still touch it: block and lender are never given back */
+  bool coherent;   /* false: flush and invalidate are needed */
+  bool keep_block; /* a hung device may still touch it: block and lender are never given back */
   struct heddle__memory *next_kept;
 } heddle__memory;
 
 /* New memory of a kind (HEDDLE_MEMORY_*). On an inline device it is always host memory; PINNED and UNIFIED is mapped.
  * granule is what the host range should be aligned and rounded to, so that other devices can import it. Any thread; may
  * block in the driver. */
-heddle_status heddle__memory_create(heddle_device *dev, uint32_t kind, uint64_t bytes, uint64_t align,
-                                    uint64_t granule, heddle__memory **out, heddle_error *err);
+heddle_status heddle__memory_create(heddle_device *dev, uint32_t kind, uint64_t bytes, uint64_t align, uint64_t granule,
+                                    heddle__memory **out, heddle_error *err);
 
 /* Makes the caller's host memory usable by a device that can import it. HEDDLE_EUNSUPPORTED, with why, where it cannot:
  * no import, or address or size are not aligned as it wants. lender, which may be NULL, is retained; without one the
@@ -38,8 +38,8 @@ heddle__memory *heddle__memory_retain(heddle__memory *m);
 void heddle__memory_release(heddle__memory *m); /* takes NULL; any thread */
 
 /* A tensor that shares the memory at offset and holds a reference to it. */
-heddle_status heddle__memory_tensor(heddle__memory *m, uint64_t offset, heddle_dtype dtype,
-                                    uint32_t ndim, const int64_t *shape, heddle_tensor **out, heddle_error *err);
+heddle_status heddle__memory_tensor(heddle__memory *m, uint64_t offset, heddle_dtype dtype, uint32_t ndim,
+                                    const int64_t *shape, heddle_tensor **out, heddle_error *err);
 
 /* Makes what the host wrote visible to later work. */
 heddle_status heddle__memory_flush(heddle__memory *m, uint64_t offset, uint64_t bytes, heddle_error *err);

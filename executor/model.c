@@ -10,7 +10,7 @@
 #include "executor/explain.h"
 #include "executor/program.h"
 
-enum { DEFAULT_PROGRAMS = 8 };
+enum { DEFAULT_PROGRAMS = 8, MAX_STREAMS = 64 };
 #define ORPHAN_WAIT_NS UINT64_C(2000000000)
 
 /* ---- finding values */
@@ -57,7 +57,7 @@ static heddle_status take_devices(heddle_model *m, const char *list, heddle_erro
   m->devices = heddle__alloc(cap, sizeof *m->devices);
   m->opened = heddle__alloc(cap, sizeof *m->opened);
   if (m->devices == NULL || m->opened == NULL) return heddle__no_memory(err, "a model's devices");
-  heddle_status s = heddle_context_select(m->ctx, list, m->devices, cap, &n, NULL, err);
+  heddle_status s = heddle_context_select(m->ctx, list, m->devices, cap, &n, &m->devices_from, err);
   if (s != HEDDLE_OK) return s;
   if (n == 0) return heddle__fail(err, HEDDLE_ENODEV, "%s: there is no device to run on", m->graph->source);
   m->n_devices = (uint32_t)(n < cap ? n : cap);
@@ -75,8 +75,10 @@ static heddle_status take_rule(heddle_model *m, const char *text, heddle_error *
   uint32_t index = 0;
   while (index < m->n_devices && m->devices[index] != dev) index++;
   if (index == m->n_devices)
-    return heddle__fail(err, HEDDLE_EINVAL, "placement rule '%s': %s is not among the devices in use; add it to their "
-                        "list", text, dev->name);
+    return heddle__fail(err, HEDDLE_EINVAL,
+                        "placement rule '%s': %s is not among the devices in use; add it to their "
+                        "list",
+                        text, dev->name);
   heddle__rule *r = &m->rules[m->n_rules++];
   r->device = index;
   r->text = heddle__strdup(text);
@@ -87,7 +89,7 @@ static heddle_status take_rule(heddle_model *m, const char *text, heddle_error *
 static heddle_status take_param(heddle_model *m, uint32_t arg, const struct heddle__param *param, heddle_error *err) {
   const heddle__constant *c = &param->value;
   heddle_status s = heddle__model_fits(m, arg, c->dtype, c->ndim, c->shape, err);
-  if (s != HEDDLE_OK) return heddle__prefix(err, s, "%s: parameter of %s: ", m->params->source, m->graph->source);
+  if (s != HEDDLE_OK) return heddle__prefix(err, s, "%s: a parameter of ", m->params->source);
   m->constants[arg] = c;
   return HEDDLE_OK;
 }
@@ -123,6 +125,14 @@ static heddle_status take_params(heddle_model *m, heddle_error *err) {
 static heddle_status take_options(heddle_model *m, const heddle_model_options *o, heddle_error *err) {
   if ((o->n_place > 0 && o->place == NULL) || (o->n_keep > 0 && o->keep == NULL))
     return heddle__fail(err, HEDDLE_EINVAL, "the model's options count rules or kept nodes and give none");
+  if (o->max_streams > MAX_STREAMS)
+    return heddle__fail(err, HEDDLE_EINVAL, "the model's options ask for %u streams a device; there can be %u",
+                        (unsigned)o->max_streams, (unsigned)MAX_STREAMS);
+  const uint32_t known = HEDDLE_MODEL_NO_CAPTURE | HEDDLE_MODEL_IGNORE_ANNOTATIONS | HEDDLE_MODEL_NO_REUSE |
+                         HEDDLE_MODEL_SLOTS | HEDDLE_MODEL_FAST;
+  if ((o->flags & ~known) != 0)
+    return heddle__fail(err, HEDDLE_EINVAL, "the model's options have flags 0x%x, which this library does not know",
+                        (unsigned)(o->flags & ~known));
   m->flags = o->flags;
   m->max_streams = o->max_streams;
   m->max_programs = o->max_programs != 0 ? o->max_programs : DEFAULT_PROGRAMS;
@@ -144,11 +154,10 @@ heddle_status heddle_model_create(heddle_context *ctx, const heddle_graph *graph
   if (out == NULL) return heddle__fail(err, HEDDLE_EINVAL, "there is no place for the model: out is NULL");
   *out = NULL;
   if (ctx == NULL || graph == NULL) return heddle__fail(err, HEDDLE_EINVAL, "a model needs a context and a graph");
-  heddle_status s = heddle__context_check_fork(ctx, err);
+  heddle_status s = heddle__check_fork(err);
   if (s != HEDDLE_OK) return s;
   heddle_model_options o = {0};
-  if (options != NULL)
-    memcpy(&o, options, options->struct_size < sizeof o ? options->struct_size : sizeof o);
+  if (options != NULL) memcpy(&o, options, options->struct_size < sizeof o ? options->struct_size : sizeof o);
   heddle_model *m = heddle__alloc(1, sizeof *m);
   if (m == NULL) return heddle__no_memory(err, "a model");
   atomic_init(&m->references, 1);
@@ -176,7 +185,7 @@ heddle_model *heddle_model_retain(heddle_model *m) {
 
 void heddle_model_release(heddle_model *m) {
   if (m == NULL || atomic_fetch_sub_explicit(&m->references, 1, memory_order_acq_rel) != 1) return;
-  if (heddle__context_check_fork(m->ctx, NULL) != HEDDLE_OK) return; /* its devices are the parent's */
+  if (heddle__check_fork(NULL) != HEDDLE_OK) return; /* its devices are the parent's */
   while (m->orphans != NULL) {
     struct heddle__bound *next = heddle__bound_next_orphan(m->orphans);
     bool quiet = heddle__bound_quiet(m->orphans, ORPHAN_WAIT_NS);
@@ -222,18 +231,30 @@ static heddle_status params_beside(const char *graph_path, char **out, heddle_er
   return HEDDLE_OK;
 }
 
+/* The limits of a reader as the context's settings have them. */
+static heddle_status limits_of(heddle_context *ctx, const char *key, heddle_read_limits *out, heddle_error *err) {
+  int64_t bytes = 0;
+  heddle_status s = heddle__context_number(ctx, key, 0, 0, INT64_MAX, &bytes, err);
+  *out = (heddle_read_limits){.struct_size = sizeof *out, .max_bytes = (uint64_t)bytes};
+  return s;
+}
+
 heddle_status heddle_model_load(heddle_context *ctx, const char *graph_path, const char *params_path,
                                 const heddle_model_options *options, heddle_model **out, heddle_error *err) {
   if (out == NULL) return heddle__fail(err, HEDDLE_EINVAL, "there is no place for the model: out is NULL");
   *out = NULL;
-  if (graph_path == NULL) return heddle__fail(err, HEDDLE_EINVAL, "a model needs the path of a graph");
+  if (ctx == NULL || graph_path == NULL)
+    return heddle__fail(err, HEDDLE_EINVAL, "a model needs a context and the path of a graph");
   heddle_graph *graph = NULL;
   heddle_params *params = NULL;
   char *beside = NULL;
-  heddle_status s = heddle_graph_load(graph_path, NULL, &graph, err);
+  heddle_read_limits limits;
+  heddle_status s = limits_of(ctx, "limit.graph_bytes", &limits, err);
+  if (s == HEDDLE_OK) s = heddle_graph_load(graph_path, &limits, &graph, err);
   if (s == HEDDLE_OK && params_path == NULL) s = params_beside(graph_path, &beside, err);
   if (params_path == NULL) params_path = beside;
-  if (s == HEDDLE_OK && params_path != NULL) s = heddle_params_load(params_path, NULL, &params, err);
+  if (s == HEDDLE_OK && params_path != NULL) s = limits_of(ctx, "limit.params_bytes", &limits, err);
+  if (s == HEDDLE_OK && params_path != NULL) s = heddle_params_load(params_path, &limits, &params, err);
   if (s == HEDDLE_OK) s = heddle_model_create(ctx, graph, params, options, out, err);
   heddle__free(beside);
   heddle_params_release(params);
@@ -357,7 +378,7 @@ heddle_status heddle_model_explain(heddle_model *m, heddle_explain_format format
   if (m == NULL || out == NULL || (n > 0 && (names == NULL || tensors == NULL)))
     return heddle__fail(err, HEDDLE_EINVAL, "a plan needs a model, a place for its text, and a tensor for each name");
   *out = NULL;
-  heddle_status s = heddle__context_check_fork(m->ctx, err);
+  heddle_status s = heddle__check_fork(err);
   if (s != HEDDLE_OK) return s;
   const heddle_tensor **values = heddle__alloc(m->graph->n_args, sizeof *values);
   bool *late = heddle__alloc(m->graph->n_args, sizeof *late);

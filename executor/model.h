@@ -16,18 +16,19 @@ struct heddle_model {
   atomic_uint references;
   heddle_context *ctx;
   heddle_graph *graph;
-  heddle_params *params;    /* may be NULL */
-  heddle_device **devices;  /* in order of preference */
-  heddle__rule *rules;      /* pattern and text are owned */
+  heddle_params *params;   /* may be NULL */
+  heddle_device **devices; /* in order of preference */
+  heddle__rule *rules;     /* pattern and text are owned */
   heddle__keep *keep;
   const heddle__constant **constants; /* per graph->args: the bytes given at creation, or NULL */
   bool *feeds;                        /* per graph->args: its value decides shapes */
+  const char *devices_from;           /* borrowed from the context */
   uint32_t n_devices, n_rules, n_keep;
   uint32_t flags;
   uint32_t max_streams;
   uint32_t max_programs;
   bool has_lock;
-  pthread_mutex_t lock; /* guards what follows; a leaf: no plugin is called with it held */
+  pthread_mutex_t lock;             /* guards what follows; a leaf: no plugin is called with it held */
   struct heddle__program *programs; /* last used first */
   struct heddle__bound *orphans;    /* what hung streams may still touch */
   heddle__packed *packed;
@@ -45,10 +46,10 @@ typedef struct heddle__wish {
 /* A request with all that it points to, and the bytes that tell it from others. */
 typedef struct heddle__order {
   heddle__request req;
-  heddle_graph view;     /* the graph with other heads, where the wish has a target */
+  heddle_graph view; /* the graph with other heads, where the wish has a target */
   heddle__entry head;
   heddle__plan_input *inputs;
-  void **copies;         /* per arg: the bytes of an input that feeds shapes, or NULL */
+  void **copies; /* per arg: the bytes of an input that feeds shapes, or NULL */
   unsigned char *key;
   size_t key_bytes;
   uint32_t n_args;

@@ -9,6 +9,12 @@ heddle_status heddle_executor_load_params(heddle_executor *ex, const heddle_para
   heddle_status s = heddle__executor_check(ex, err);
   if (s != HEDDLE_OK) return s;
   if (params == NULL) return heddle__fail(err, HEDDLE_EINVAL, "there are no params: NULL was given");
+  for (uint32_t i = 0; i < params->count; i++) { /* all or none are set */
+    int32_t arg = heddle__graph_arg(ex->model->graph, params->items[i].name);
+    const heddle__constant *c = &params->items[i].value;
+    if (arg >= 0) s = heddle__model_fits(ex->model, (uint32_t)arg, c->dtype, c->ndim, c->shape, err);
+    if (s != HEDDLE_OK) return heddle__prefix(err, s, "%s: ", params->source);
+  }
   for (uint32_t i = 0; i < params->count; i++) {
     int32_t arg = heddle__graph_arg(ex->model->graph, params->items[i].name);
     if (arg < 0) continue;
@@ -37,8 +43,8 @@ static heddle_status tensor_of(heddle_executor *other, uint32_t arg, heddle_tens
   if (c == NULL)
     return heddle__fail(err, HEDDLE_EINVAL, "the other executor has no value for '%s'; set it there first",
                         heddle__model_arg(other->model, arg)->name);
-  heddle_status s = heddle__tensor_wrap_const(c->data, c->dtype, c->shape, c->ndim, NULL, drop_model, other->model,
-                                              out, err);
+  heddle_status s =
+      heddle__tensor_wrap_const(c->data, c->dtype, c->shape, c->ndim, NULL, drop_model, other->model, out, err);
   if (s == HEDDLE_OK) heddle_model_retain(other->model);
   return s;
 }
@@ -56,6 +62,7 @@ heddle_status heddle_executor_share_params(heddle_executor *ex, heddle_executor 
     if (mine < 0 || theirs < 0) continue;
     heddle_tensor *t = NULL;
     s = tensor_of(other, (uint32_t)theirs, &t, err);
+    if (s == HEDDLE_OK) s = heddle__executor_check_read(ex, (uint32_t)mine, t, err);
     if (s == HEDDLE_OK) s = heddle__executor_set(ex, (uint32_t)mine, t, HEDDLE__LEND, err);
     heddle_tensor_release(t);
     if (s != HEDDLE_OK) return heddle__prefix(err, s, "param '%s': ", name);

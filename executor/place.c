@@ -54,6 +54,23 @@ static void list_devices(const heddle__plan *plan, char *out, size_t size) {
   }
 }
 
+/* The first device in use of the type that the graph's column device_index names for a node. */
+static heddle_status wanted_type(heddle__plan *plan, const heddle__node *n, int32_t type, uint32_t *device,
+                                 const char **cause, heddle_error *err) {
+  for (uint32_t i = 0; i < plan->n_devices; i++) {
+    if (plan->devices[i].dev->desc.type != type) continue;
+    *device = i;
+    *cause = heddle__plan_format(plan, "device type %d", (int)type);
+    return *cause != NULL ? HEDDLE_OK : heddle__no_memory(err, "a placement");
+  }
+  char list[256];
+  list_devices(plan, list, sizeof list);
+  return heddle__fail(err, HEDDLE_ENODEV,
+                      "%s: node '%s' is for a device of DLPack's type %d (device_index), which none of the devices in "
+                      "use is (%s): add one to the list, place the node with a rule, or ignore the annotations",
+                      plan->req.graph->source, n->name, (int)type, list);
+}
+
 /* The device that the caller or the graph wants for a node; HEDDLE__NONE where neither says anything. */
 static heddle_status wanted(heddle__plan *plan, const heddle__node *n, uint32_t *device, const char **cause,
                             heddle_error *err) {
@@ -64,7 +81,12 @@ static heddle_status wanted(heddle__plan *plan, const heddle__node *n, uint32_t 
     *cause = heddle__plan_format(plan, "rule %s", plan->req.rules[i].text);
     return *cause != NULL ? HEDDLE_OK : heddle__no_memory(err, "a placement");
   }
-  if (n->device == NULL || plan->req.ignore_annotations) return HEDDLE_OK;
+  if (plan->req.ignore_annotations) return HEDDLE_OK;
+  if (n->device == NULL) {
+    const int32_t *types = plan->req.graph->device_index;
+    if (types == NULL || types[n->first_entry] == 0) return HEDDLE_OK;
+    return wanted_type(plan, n, types[n->first_entry], device, cause, err);
+  }
   *device = find_device(plan, n->device);
   *cause = "annotation";
   if (*device != HEDDLE__NONE) return HEDDLE_OK;

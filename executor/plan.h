@@ -47,6 +47,7 @@ typedef struct heddle__keep {
 typedef struct heddle__request {
   const heddle_graph *graph;
   heddle_context *ctx;
+  const char *devices_from;      /* the origin of the list: "call", a variable, a file, "default" */
   heddle_device *const *devices; /* in order of preference; the first is the fallback */
   const heddle__rule *rules;
   const heddle__plan_input *inputs; /* one per graph->args */
@@ -127,6 +128,14 @@ typedef struct heddle__offer {
   double cost_ns;
 } heddle__offer;
 
+/* Who runs a region in place of its device's plugin, under the same contract: a function of a compiled library. self is
+ * what prepare takes; stream and buffers that bind gets are the device's own. It may call back into the host, so it is
+ * never recorded. */
+typedef struct heddle__foreign {
+  const heddle_op_table *op;
+  heddle_pdevice *self;
+} heddle__foreign;
+
 typedef struct heddle__region {
   heddle__region_kind kind;
   uint32_t device;
@@ -141,8 +150,9 @@ typedef struct heddle__region {
   uint32_t *outputs;   /* values that are used outside */
   heddle_pregion *ask; /* what the plugin was asked; layout fills the tokens into its values; NULL for a view */
   heddle__offer *offers;
-  uint32_t offer; /* layout: the one that was taken */
-  int64_t stream; /* annotation of its nodes, or -1 */
+  uint32_t offer;                 /* layout: the one that was taken */
+  int64_t stream;                 /* annotation of its nodes, or -1 */
+  const heddle__foreign *foreign; /* regions; NULL: the device's plugin runs it. Lives as long as the model */
 } heddle__region;
 
 /* ---------------------------------------------------------------- memory: copies */
@@ -303,6 +313,11 @@ typedef struct heddle__plan {
 
   uint64_t pass_ns[9]; /* how long each pass took, in the order above, and the sum; for scripts/bench */
 } heddle__plan;
+
+/* Who prepares, binds, runs and frees the operators of a region. */
+static inline const heddle_op_table *heddle__region_ops(const heddle__plan *plan, const heddle__region *r) {
+  return r->foreign != NULL ? r->foreign->op : &plan->devices[r->device].dev->t->op;
+}
 
 /* Zeroed memory of the plan's arena; NULL when memory is out. */
 void *heddle__plan_alloc(heddle__plan *plan, size_t count, size_t size);

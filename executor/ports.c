@@ -32,9 +32,14 @@ int32_t heddle_executor_input_index(const heddle_executor *ex, const char *name)
 
 int32_t heddle_executor_output_index(const heddle_executor *ex, const char *name) {
   if (ex == NULL || name == NULL) return -1;
-  for (uint32_t i = 0; i < ex->n_results; i++)
-    if (strcmp(ex->results[i].name, name) == 0) return (int32_t)i;
-  return -1;
+  const heddle_graph *g = ex->model->graph;
+  int32_t found = -1;
+  for (uint32_t i = 0; i < ex->n_results; i++) {
+    if (strcmp(ex->results[i].name, name) != 0) continue;
+    if (found >= 0 && g->heads[i].node != g->heads[found].node) return -1; /* two nodes share the name */
+    if (found < 0) found = (int32_t)i;
+  }
+  return found;
 }
 
 /* The words for a name that is no input: which there are, parameters last and only counted. */
@@ -58,8 +63,8 @@ static heddle_status no_such_input(const heddle_executor *ex, const char *name, 
   }
   char more[64] = "";
   if (unsaid > 0) snprintf(more, sizeof more, ", and %u more, parameters among them", (unsigned)unsaid);
-  return heddle__fail(err, HEDDLE_ENOTFOUND, "%s has no input '%s'; its inputs are %s%s", ex->model->graph->source, name,
-                      used > 0 ? list : "none", more);
+  return heddle__fail(err, HEDDLE_ENOTFOUND, "%s has no input '%s'; its inputs are %s%s", ex->model->graph->source,
+                      name, used > 0 ? list : "none", more);
 }
 
 /* ---- setting */
@@ -148,8 +153,18 @@ heddle_status heddle__executor_set(heddle_executor *ex, uint32_t i, heddle_tenso
     return s;
   }
   heddle_tensor_release(before.value);
+  ex->lent_shapes = ex->lent_shapes || (arg->lent && ex->model->feeds[i]);
   if (ex->bound != NULL && !ex->stale) ex->unset = heddle__executor_unset(ex, ex->bound);
   return HEDDLE_OK;
+}
+
+void heddle__executor_reread(heddle_executor *ex) {
+  ex->lent_shapes = false;
+  for (uint32_t i = 0; i < ex->n_args; i++) {
+    if (!ex->args[i].lent || !ex->model->feeds[i]) continue;
+    ex->lent_shapes = true;
+    ex->stale = ex->stale || !planned_as(ex, i, ex->args[i].value);
+  }
 }
 
 heddle_status heddle_executor_set_input(heddle_executor *ex, uint32_t i, const heddle_tensor *value,
@@ -178,11 +193,15 @@ static heddle_status check_lent(const heddle_tensor *t, const char *what, const 
                                 heddle_error *err) {
   uint32_t element = heddle__dtype_bytes(t->dtype);
   if (t->dev != NULL)
-    return heddle__fail(err, HEDDLE_EINVAL, "%s '%s' lies in host memory; the tensor is on %s: copy it to a tensor of "
-                        "the host", what, name, t->dev->name);
+    return heddle__fail(err, HEDDLE_EINVAL,
+                        "%s '%s' lies in host memory; the tensor is on %s: copy it to a tensor of "
+                        "the host",
+                        what, name, t->dev->name);
   if (!t->contiguous)
-    return heddle__fail(err, HEDDLE_EINVAL, "%s '%s' is row-major without gaps; the tensor's strides are not: copy it, "
-                        "or use set_input", what, name);
+    return heddle__fail(err, HEDDLE_EINVAL,
+                        "%s '%s' is row-major without gaps; the tensor's strides are not: copy it, "
+                        "or use set_input",
+                        what, name);
   if (written && t->read_only)
     return heddle__fail(err, HEDDLE_EINVAL, "%s '%s' is written by runs; the tensor is read-only", what, name);
   if ((element & (element - 1)) == 0 && (uintptr_t)t->data % element != 0)
@@ -191,10 +210,33 @@ static heddle_status check_lent(const heddle_tensor *t, const char *what, const 
   return HEDDLE_OK;
 }
 
-static bool overlaps(const heddle_tensor *a, const heddle_tensor *b) {
-  if (a == NULL || b == NULL || a->dev != NULL || b->dev != NULL || a->bytes == 0 || b->bytes == 0) return false;
-  uintptr_t x = (uintptr_t)a->data, y = (uintptr_t)b->data;
-  return x < y + b->bytes && y < x + a->bytes;
+static bool overlaps(const heddle_tensor *t, const void *at, uint64_t bytes) {
+  if (t->dev != NULL || t->bytes == 0 || bytes == 0) return false;
+  uintptr_t x = (uintptr_t)t->data, y = (uintptr_t)at;
+  return x < y + bytes && y < x + t->bytes;
+}
+
+/* The output other than `except` whose memory the tensor overlaps: what was lent, or a slot that the caller viewed. */
+static const char *overlapped_output(const heddle_executor *ex, const heddle_tensor *t, uint32_t except) {
+  for (uint32_t k = 0; k < ex->n_results; k++) {
+    const heddle_tensor *lent = ex->results[k].lent;
+    if (k != except && lent != NULL && overlaps(t, lent->data, lent->bytes)) return ex->results[k].name;
+  }
+  for (uint32_t k = 0; ex->bound != NULL && k < ex->bound->n_outputs; k++) {
+    const heddle__port *port = &ex->bound->outputs[k];
+    const heddle__memory *m = ex->bound->memory[port->alloc];
+    if (port->io != except && m->lender == NULL && overlaps(t, m->host, m->bytes)) return ex->results[port->io].name;
+  }
+  return NULL;
+}
+
+heddle_status heddle__executor_check_read(heddle_executor *ex, uint32_t i, const heddle_tensor *t, heddle_error *err) {
+  const char *output = overlapped_output(ex, t, HEDDLE__NONE);
+  if (output == NULL) return HEDDLE_OK;
+  return heddle__fail(err, HEDDLE_EINVAL,
+                      "input '%s': the tensor overlaps the memory of output '%s', which runs write: copy it, or use "
+                      "set_input",
+                      heddle__model_arg(ex->model, i)->name, output);
 }
 
 heddle_status heddle_executor_bind_input(heddle_executor *ex, uint32_t i, heddle_tensor *value, heddle_error *err) {
@@ -204,10 +246,8 @@ heddle_status heddle_executor_bind_input(heddle_executor *ex, uint32_t i, heddle
   if (value == NULL) return heddle__fail(err, HEDDLE_EINVAL, "input '%s': the tensor is NULL", name);
   s = check_lent(value, "input", name, false, err);
   if (s != HEDDLE_OK) return s;
-  for (uint32_t k = 0; k < ex->n_results; k++)
-    if (overlaps(value, ex->results[k].lent))
-      return heddle__fail(err, HEDDLE_EINVAL, "input '%s': the tensor overlaps the one bound to output '%s', which runs "
-                          "write", name, ex->results[k].name);
+  s = heddle__executor_check_read(ex, i, value, err);
+  if (s != HEDDLE_OK) return s;
   s = heddle__executor_set(ex, i, value, HEDDLE__LEND, err);
   if (s == HEDDLE_OK) ex->args[i].is_param = false;
   return s;
@@ -219,20 +259,21 @@ heddle_status heddle_executor_bind_output(heddle_executor *ex, uint32_t i, heddl
   heddle__result *r = &ex->results[i];
   if (value != NULL) s = check_lent(value, "output", r->name, true, err);
   if (s != HEDDLE_OK) return s;
-  for (uint32_t k = 0; k < ex->n_results && value != NULL; k++)
-    if (k != i && overlaps(value, ex->results[k].lent))
-      return heddle__fail(err, HEDDLE_EINVAL, "output '%s': the tensor overlaps the one bound to output '%s'", r->name,
-                          ex->results[k].name);
+  const char *other = value != NULL ? overlapped_output(ex, value, i) : NULL;
+  if (other != NULL)
+    return heddle__fail(err, HEDDLE_EINVAL, "output '%s': the tensor overlaps the memory of output '%s'", r->name,
+                        other);
   for (uint32_t k = 0; k < ex->n_args && value != NULL; k++)
-    if (ex->args[k].lent && overlaps(value, ex->args[k].value))
+    if (ex->args[k].lent && overlaps(value, ex->args[k].value->data, ex->args[k].value->bytes))
       return heddle__fail(err, HEDDLE_EINVAL, "output '%s': the tensor overlaps the one bound to input '%s'", r->name,
                           heddle__model_arg(ex->model, k)->name);
   heddle_tensor *before = r->lent;
   r->lent = value != NULL ? heddle_tensor_retain(value) : NULL;
   if (ex->bound != NULL && !ex->stale) s = heddle__executor_lend(ex, ex->bound, i, err);
-  if (s != HEDDLE_OK) {
+  if (s != HEDDLE_OK) { /* as before; the slot may have changed already, so all are lent again before the next run */
     heddle_tensor_release(r->lent);
     r->lent = before;
+    ex->stale = true;
     return s;
   }
   heddle_tensor_release(before);

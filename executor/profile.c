@@ -19,7 +19,7 @@ struct heddle__profile {
   heddle_ptimer **timers;   /* per plan device; NULL where it has no clock or does not run here */
   uint64_t *start, *end;    /* per step, host clock; 0: not run, or on a device's clock */
   heddle_profile_entry *entries;
-  char **ops;               /* per step: a joined name, owned, or NULL */
+  char **ops; /* per step: a joined name, owned, or NULL */
 };
 
 static uint32_t device_of(const heddle__program *p, const heddle__line *line) {
@@ -110,10 +110,14 @@ static heddle_status read_device(heddle__profile *p, uint32_t d, const uint64_t 
 }
 
 static const char *op_name(heddle__profile *p, uint32_t step) {
-  static const char *const copies[] = {[HEDDLE__STEP_H2D] = "h2d", [HEDDLE__STEP_D2H] = "d2h",
-                                       [HEDDLE__STEP_D2D] = "d2d", [HEDDLE__STEP_PEER] = "peer",
-                                       [HEDDLE__STEP_HOST_COPY] = "host_copy", [HEDDLE__STEP_RELEASE] = "release",
-                                       [HEDDLE__STEP_ACQUIRE] = "acquire", [HEDDLE__STEP_FINISH] = "finish"};
+  static const char *const copies[] = {[HEDDLE__STEP_H2D] = "h2d",
+                                       [HEDDLE__STEP_D2H] = "d2h",
+                                       [HEDDLE__STEP_D2D] = "d2d",
+                                       [HEDDLE__STEP_PEER] = "peer",
+                                       [HEDDLE__STEP_HOST_COPY] = "host_copy",
+                                       [HEDDLE__STEP_RELEASE] = "release",
+                                       [HEDDLE__STEP_ACQUIRE] = "acquire",
+                                       [HEDDLE__STEP_FINISH] = "finish"};
   const heddle__plan *plan = p->program->plan;
   const heddle__step *st = &plan->steps[step];
   if (st->kind != HEDDLE__STEP_OP) return copies[st->kind];
@@ -144,8 +148,8 @@ static int by_start(const void *a, const void *b) {
   return x->step < y->step ? -1 : x->step > y->step;
 }
 
-heddle_status heddle__profile_finish(heddle__profile *p, heddle__bound *b, const heddle_profile_entry **out,
-                                     size_t *n, heddle_error *err) {
+heddle_status heddle__profile_finish(heddle__profile *p, heddle__bound *b, const heddle_profile_entry **out, size_t *n,
+                                     heddle_error *err) {
   const heddle__plan *plan = p->program->plan;
   uint64_t *by_timer = heddle__alloc(plan->n_steps, sizeof *by_timer);
   if (by_timer == NULL) return heddle__no_memory(err, "a profile");

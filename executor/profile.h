@@ -21,7 +21,7 @@ heddle_status heddle__profile_action(heddle__profile *p, heddle__bound *b, const
 
 /* After the run: reads the devices' clocks and sorts by start. Borrowed until the next finish or the release. Writes
  * to the context's trace where one is open. */
-heddle_status heddle__profile_finish(heddle__profile *p, heddle__bound *b, const heddle_profile_entry **out,
-                                     size_t *n, heddle_error *err);
+heddle_status heddle__profile_finish(heddle__profile *p, heddle__bound *b, const heddle_profile_entry **out, size_t *n,
+                                     heddle_error *err);
 
 #endif

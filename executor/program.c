@@ -57,15 +57,18 @@ static void cut_lane(heddle__program *p, uint32_t lane, const marks *m, uint32_t
   heddle__lane *l = &p->lanes[lane];
   l->first = p->n_segments;
   heddle__segment *seg = NULL;
+  const heddle__foreign *before = NULL;
   for (uint32_t k = 0; k < plan->streams[lane].n_steps; k++) {
     uint32_t at = m->start[lane] + k, id = p->order[at];
     const heddle__step *step = &plan->steps[id];
-    if (seg == NULL || step->n_waits > 0) {
+    const heddle__foreign *by = step->kind == HEDDLE__STEP_OP ? plan->regions[step->region].foreign : NULL;
+    if (seg == NULL || step->n_waits > 0 || by != before) { /* foreign steps apart: the others can be recorded */
       seg = &p->segments[p->n_segments++];
       *seg = (heddle__segment){.stream = lane, .first = at, .event_step = HEDDLE__NONE};
       fill_gates(p, seg, step, m->ordinals, n_gates);
     }
     seg->count++;
+    before = by;
     if (step->kind <= HEDDLE__STEP_PEER) l->needs_stream = true;
     if (step->event_signal) seg->event_step = id;
     if (step->fence_signal) seg->ordinal = m->ordinals[id];
@@ -96,8 +99,7 @@ static heddle_status cut(heddle__program *p, heddle_error *err) {
     }
   for (uint32_t i = 0; i < plan->n_steps && s == HEDDLE_OK; i++)
     for (uint32_t k = 0; k < plan->steps[i].n_waits; k++)
-      if (awaited_by_host(plan, &plan->steps[i], &plan->steps[i].waits[k]))
-        m.ends[plan->steps[i].waits[k].step] = true;
+      if (awaited_by_host(plan, &plan->steps[i], &plan->steps[i].waits[k])) m.ends[plan->steps[i].waits[k].step] = true;
   for (uint32_t i = 0; i < plan->n_streams && s == HEDDLE_OK; i++) cut_lane(p, i, &m, &n_gates);
   heddle__free(m.start);
   heddle__free(m.ordinals);
@@ -133,14 +135,15 @@ static heddle_status prepare(heddle__program *p, uint32_t region, heddle_error *
   heddle_device *dev = p->plan->devices[r->device].dev;
   heddle_error why = {0};
   heddle_pop *op = NULL;
-  heddle_status s = dev->t->op.prepare(dev->handle, r->ask, r->offer, &op, &why);
+  heddle_pdevice *self = r->foreign != NULL ? r->foreign->self : dev->handle;
+  heddle_status s = heddle__region_ops(p->plan, r)->prepare(self, r->ask, r->offer, &op, &why);
   if (s == HEDDLE_OK) {
     p->ops[region] = op;
     return HEDDLE_OK;
   }
   if (s == HEDDLE_EDEVICE) heddle__device_fault(dev, why.api_code, why.text);
   if (err != NULL) *err = why;
-  if (s == HEDDLE_ENOMEM || s == HEDDLE_EDEVICE)
+  if (s == HEDDLE_ENOMEM || s == HEDDLE_EDEVICE || r->foreign != NULL)
     return heddle__prefix(err, s, "node '%s' on %s could not be prepared: ", r->label, dev->name);
   int n = (int)strcspn(dev->name, ":");
   return heddle__prefix(err, s, "plugin '%.*s' offered to run node '%s' on %s and cannot prepare it: ", n, dev->name,
@@ -182,7 +185,7 @@ heddle__program *heddle__program_retain(heddle__program *p) {
 void heddle__program_release(heddle__program *p) {
   if (p == NULL || atomic_fetch_sub_explicit(&p->references, 1, memory_order_acq_rel) != 1) return;
   for (uint32_t i = 0; p->ops != NULL && i < p->plan->n_regions; i++)
-    if (p->ops[i] != NULL) p->plan->devices[p->plan->regions[i].device].dev->t->op.op_free(p->ops[i]);
+    if (p->ops[i] != NULL) heddle__region_ops(p->plan, &p->plan->regions[i])->op_free(p->ops[i]);
   if (p->packed != NULL) heddle__constants_recycle(p->model, p->packed, p->plan->n_allocs);
   heddle__free(p->ops);
   heddle__free(p->packed);
@@ -212,9 +215,7 @@ void heddle__program_say(const heddle__program *p, uint32_t id, char *out, size_
   const heddle__step *step = &plan->steps[id];
   const char *on = step->device != HEDDLE__NONE ? plan->devices[step->device].dev->name : "the host";
   switch (step->kind) {
-  case HEDDLE__STEP_OP:
-    snprintf(out, size, "node '%.150s' on %s", plan->regions[step->region].label, on);
-    break;
+  case HEDDLE__STEP_OP: snprintf(out, size, "node '%.150s' on %s", plan->regions[step->region].label, on); break;
   case HEDDLE__STEP_H2D: snprintf(out, size, "copy of '%.150s' to %s", value_name(plan, step->src), on); break;
   case HEDDLE__STEP_D2H: snprintf(out, size, "copy of '%.150s' from %s", value_name(plan, step->src), on); break;
   case HEDDLE__STEP_D2D: snprintf(out, size, "copy of '%.150s' within %s", value_name(plan, step->src), on); break;

@@ -17,10 +17,10 @@ typedef struct heddle__gate {
 /* A maximal row of steps on one stream that starts with waits and ends with signals, if at all. */
 typedef struct heddle__segment {
   uint32_t stream;
-  uint32_t first, count;           /* in program.order */
-  uint32_t first_gate, n_gates;    /* in program.gates */
-  uint32_t event_step;             /* the last step, where it signals an event; else HEDDLE__NONE */
-  uint32_t ordinal;                /* the fence value of the last step, where it signals one; else 0 */
+  uint32_t first, count;        /* in program.order */
+  uint32_t first_gate, n_gates; /* in program.gates */
+  uint32_t event_step;          /* the last step, where it signals an event; else HEDDLE__NONE */
+  uint32_t ordinal;             /* the fence value of the last step, where it signals one; else 0 */
 } heddle__segment;
 
 typedef struct heddle__lane {
@@ -35,12 +35,12 @@ typedef struct heddle__program {
   struct heddle__program *next; /* in the model's cache; its lock guards this */
   heddle__order *order_of;      /* the request, which the plan points into */
   heddle__plan *plan;
-  heddle_pop **ops;             /* per region; NULL for views */
-  heddle__packed **packed;      /* per allocation; NULL where it is no constant */
-  uint32_t *order;              /* steps, stream by stream, without FINISH */
-  heddle__segment *segments;    /* stream by stream */
+  heddle_pop **ops;          /* per region; NULL for views */
+  heddle__packed **packed;   /* per allocation; NULL where it is no constant */
+  uint32_t *order;           /* steps, stream by stream, without FINISH */
+  heddle__segment *segments; /* stream by stream */
   heddle__gate *gates;
-  heddle__lane *lanes;          /* per plan stream */
+  heddle__lane *lanes; /* per plan stream */
   uint32_t n_segments;
   uint64_t copies, bytes_copied; /* between devices, of one run */
 } heddle__program;

@@ -52,12 +52,33 @@ static heddle_status describe(heddle__plan *plan, heddle__proof *proof, heddle_e
   return HEDDLE_OK;
 }
 
+/* The proof has a run begin when the one before has wholly finished, and the runner begins it after the finish: so the
+ * finish must come after every step, on each stream. */
+static heddle_status check_finish(heddle__plan *plan, uint32_t *faulty, heddle_error *err) {
+  bool *awaited = heddle__plan_alloc(plan, plan->n_steps, sizeof *awaited);
+  bool *streams = heddle__plan_alloc(plan, plan->n_streams, sizeof *streams); /* a later step of it is before the end */
+  if (awaited == NULL || streams == NULL) return heddle__no_memory(err, "a proof");
+  if (plan->n_steps == 0 || plan->steps[plan->n_steps - 1].kind != HEDDLE__STEP_FINISH) return HEDDLE_OK; /* no run */
+  for (uint32_t i = plan->n_steps; i-- > 0;) {
+    const heddle__step *s = &plan->steps[i];
+    if (i + 1 < plan->n_steps && !awaited[i] && !streams[s->stream]) {
+      *faulty = i;
+      return heddle__fail(err, HEDDLE_EPLAN, "the end of the run does not come after step %u on stream %u", (unsigned)i,
+                          (unsigned)s->stream);
+    }
+    streams[s->stream] = true;
+    for (uint32_t k = 0; k < s->n_waits; k++) awaited[s->waits[k].step] = true;
+  }
+  return HEDDLE_OK;
+}
+
 heddle_status heddle__pass_prove(heddle__plan *plan, heddle_error *err) {
   heddle__proof proof = {0};
   heddle_status s = describe(plan, &proof, err);
   if (s != HEDDLE_OK) return s;
   uint32_t faulty = HEDDLE__NONE;
   s = heddle__prove(&proof, &faulty, err);
+  if (s == HEDDLE_OK) s = check_finish(plan, &faulty, err);
   if (s != HEDDLE_EPLAN) return s;
   const char *what = "";
   if (faulty < plan->n_steps) {

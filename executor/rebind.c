@@ -45,8 +45,12 @@ heddle_status heddle__executor_say_unset(const heddle_executor *ex, uint32_t arg
 
 /* The caller's memory in place of a slot; HEDDLE_EUNSUPPORTED, with why, where it has to be copied. */
 static heddle_status lend(heddle__bound *b, const heddle__port *port, heddle_tensor *t, heddle_error *err) {
+  const heddle__plan *plan = b->program->plan;
   uint64_t granule = heddle__bound_import_align(b, port->alloc);
   if (b->memory[port->alloc]->lender == t) return HEDDLE_OK;
+  if (plan->spaces[plan->allocs[port->alloc].space].kind == HEDDLE_MEMORY_UNIFIED)
+    return heddle__fail(err, HEDDLE_EUNSUPPORTED, "%s computes in its own unified memory; imports serve copies only",
+                        b->memory[port->alloc]->dev->name);
   if (granule > 1 && ((uintptr_t)t->data % granule != 0 || t->bytes % granule != 0))
     return heddle__fail(err, HEDDLE_EUNSUPPORTED, "address and size must be multiples of %llu",
                         (unsigned long long)granule);
@@ -124,8 +128,7 @@ heddle_status heddle__executor_fill(heddle_executor *ex, heddle__bound *b, uint3
     bool first = true; /* only the first slot of an input may become its value */
     for (uint32_t k = 0; k < i; k++) first = first && b->inputs[k].io != port->io;
     heddle_status s = arg->lent && keep ? fill_lent(ex, b, port, err) : fill_copied(ex, b, port, keep && first, err);
-    if (s != HEDDLE_OK)
-      return heddle__prefix(err, s, "input '%s': ", heddle__model_arg(ex->model, port->io)->name);
+    if (s != HEDDLE_OK) return heddle__prefix(err, s, "input '%s': ", heddle__model_arg(ex->model, port->io)->name);
   }
   return HEDDLE_OK;
 }
@@ -169,8 +172,8 @@ static heddle_status check_output(const heddle_executor *ex, const heddle__bound
   if (known->ndim == t->ndim && memcmp(known->shape, t->shape, t->ndim * sizeof *t->shape) == 0) return HEDDLE_OK;
   heddle__shape_name(known->shape, known->ndim, a, sizeof a);
   heddle__shape_name(t->shape, t->ndim, c, sizeof c);
-  return heddle__fail(err, HEDDLE_EINVAL, "output '%s' has shape %s; the bound tensor has %s",
-                      ex->results[output].name, a, c);
+  return heddle__fail(err, HEDDLE_EINVAL, "output '%s' has shape %s; the bound tensor has %s", ex->results[output].name,
+                      a, c);
 }
 
 static heddle_status lend_output(heddle_executor *ex, heddle__bound *b, uint32_t output, heddle_error *err) {
@@ -180,8 +183,10 @@ static heddle_status lend_output(heddle_executor *ex, heddle__bound *b, uint32_t
   if (t == NULL) return own_slot(b, port, err);
   heddle_status s = check_output(ex, b, output, err);
   if (s != HEDDLE_OK) return s;
+  const heddle__memory *m = b->memory[port->alloc];
+  bool is_slot = m->lender == NULL && t->data == (char *)m->host + b->program->plan->instances[port->instance].offset;
   heddle_error why = {0};
-  s = t->bytes > 0 ? lend(b, port, t, &why) : HEDDLE_OK;
+  s = t->bytes > 0 && !is_slot ? lend(b, port, t, &why) : HEDDLE_OK; /* a view of the output itself: as it is */
   if (s == HEDDLE_OK) {
     heddle_tensor_release(port->lent);
     port->lent = NULL;
@@ -200,7 +205,7 @@ static heddle_status lend_output(heddle_executor *ex, heddle__bound *b, uint32_t
 
 heddle_status heddle__executor_lend(heddle_executor *ex, heddle__bound *b, uint32_t which, heddle_error *err) {
   for (uint32_t i = 0; i < ex->n_results; i++) {
-    if (which == HEDDLE__NONE ? ex->results[i].lent == NULL : which != i) continue;
+    if (which != HEDDLE__NONE && which != i) continue;
     heddle_status s = lend_output(ex, b, i, err);
     if (s != HEDDLE_OK) return s;
   }
@@ -220,6 +225,7 @@ static void drop_bound(heddle_executor *ex) {
 heddle_status heddle__executor_prepare(heddle_executor *ex, heddle_error *err) {
   heddle_status s = HEDDLE_OK;
   if (ex->stale || ex->bound == NULL) {
+    ex->stale = true; /* until all of what follows is done */
     heddle__wish wish;
     heddle__program *program = NULL;
     uint32_t lacks = HEDDLE__NONE;

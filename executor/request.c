@@ -47,7 +47,8 @@ heddle_status heddle__model_fits(const heddle_model *m, uint32_t arg, heddle_dty
     char a[32], b[32];
     heddle__dtype_name(want, a);
     heddle__dtype_name(dtype, b);
-    return heddle__fail(err, HEDDLE_EINVAL, "input '%s' is %s; a tensor of %s was given", name, a, b);
+    return heddle__fail(err, HEDDLE_EINVAL, "%s: input '%s' is %s; a tensor of %s was given", m->graph->source, name, a,
+                        b);
   }
   if (!t->has_shape) return HEDDLE_OK;
   bool fits = t->ndim == ndim;
@@ -56,11 +57,11 @@ heddle_status heddle__model_fits(const heddle_model *m, uint32_t arg, heddle_dty
   char a[256], b[128];
   say_type(t, a, sizeof a);
   heddle__shape_name(shape, ndim, b, sizeof b);
-  return heddle__fail(err, HEDDLE_EINVAL, "input '%s' has shape %s; a tensor of shape %s was given", name, a, b);
+  return heddle__fail(err, HEDDLE_EINVAL, "%s: input '%s' has shape %s; a tensor of shape %s was given",
+                      m->graph->source, name, a, b);
 }
 
-heddle_status heddle__order_lacks(const heddle_model *m, const heddle__wish *wish, uint32_t *arg,
-                                  heddle_error *err) {
+heddle_status heddle__order_lacks(const heddle_model *m, const heddle__wish *wish, uint32_t *arg, heddle_error *err) {
   const heddle_graph *g = m->graph;
   *arg = HEDDLE__NONE;
   bool *needed = heddle__alloc(g->n_nodes, sizeof *needed);
@@ -137,9 +138,9 @@ static heddle_status check_symbols(const heddle_model *m, const heddle__order *o
           if (o->inputs[i].known.shape[d] == o->inputs[j].known.shape[e]) continue;
           return heddle__fail(err, HEDDLE_EINVAL,
                               "dimension '%s' is %" PRId64 " in input '%s' and %" PRId64 " in input '%s': it must be "
-                              "one number", a->dims[d].symbol, o->inputs[j].known.shape[e],
-                              heddle__model_arg(m, j)->name, o->inputs[i].known.shape[d],
-                              heddle__model_arg(m, i)->name);
+                              "one number",
+                              a->dims[d].symbol, o->inputs[j].known.shape[e], heddle__model_arg(m, j)->name,
+                              o->inputs[i].known.shape[d], heddle__model_arg(m, i)->name);
         }
       }
     }
@@ -230,13 +231,23 @@ heddle_status heddle__order_make(heddle_model *m, const heddle__wish *wish, hedd
     return s;
   }
   if (wish->target != NULL) make_view(o, m->graph, wish->target);
-  o->req = (heddle__request){
-      .graph = wish->target != NULL ? &o->view : m->graph, .ctx = m->ctx, .devices = m->devices, .rules = m->rules,
-      .inputs = o->inputs, .keep = m->keep, .n_devices = m->n_devices, .n_rules = m->n_rules,
-      .n_keep = wish->target != NULL ? 0 : m->n_keep, .max_streams = m->max_streams, .in_flight = 1,
-      .ignore_annotations = (m->flags & HEDDLE_MODEL_IGNORE_ANNOTATIONS) != 0,
-      .no_capture = (m->flags & HEDDLE_MODEL_NO_CAPTURE) != 0, .no_reuse = (m->flags & HEDDLE_MODEL_NO_REUSE) != 0,
-      .slots = (m->flags & HEDDLE_MODEL_SLOTS) != 0, .fast = (m->flags & HEDDLE_MODEL_FAST) != 0};
+  o->req = (heddle__request){.graph = wish->target != NULL ? &o->view : m->graph,
+                             .ctx = m->ctx,
+                             .devices = m->devices,
+                             .rules = m->rules,
+                             .inputs = o->inputs,
+                             .keep = m->keep,
+                             .n_devices = m->n_devices,
+                             .devices_from = m->devices_from,
+                             .n_rules = m->n_rules,
+                             .n_keep = wish->target != NULL ? 0 : m->n_keep,
+                             .max_streams = m->max_streams,
+                             .in_flight = 1,
+                             .ignore_annotations = (m->flags & HEDDLE_MODEL_IGNORE_ANNOTATIONS) != 0,
+                             .no_capture = (m->flags & HEDDLE_MODEL_NO_CAPTURE) != 0,
+                             .no_reuse = (m->flags & HEDDLE_MODEL_NO_REUSE) != 0,
+                             .slots = (m->flags & HEDDLE_MODEL_SLOTS) != 0,
+                             .fast = (m->flags & HEDDLE_MODEL_FAST) != 0};
   *out = o;
   return HEDDLE_OK;
 }

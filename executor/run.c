@@ -11,7 +11,7 @@
 
 #define SLICE_NS UINT64_C(100000000) /* a completion may never come: look at the streams this often */
 #define SPIN_NS UINT64_C(20000)
-#define CHECK_NS UINT64_C(20000)     /* how far apart a run with a deadline reads the clock, roughly */
+#define CHECK_NS UINT64_C(20000) /* how far apart a run with a deadline reads the clock, roughly */
 enum { CHECK_MOST = 64, DRY_POLLS = 2 };
 
 #if defined(__GNUC__)
@@ -24,7 +24,7 @@ enum { CHECK_MOST = 64, DRY_POLLS = 2 };
 
 heddle_status heddle__action_run(const heddle__line *line, const heddle__action *a, heddle_error *err) {
   switch (a->kind) {
-  case HEDDLE__STEP_OP: return line->t->op.run(a->launch, err);
+  case HEDDLE__STEP_OP: return a->op->run(a->launch, err);
   case HEDDLE__STEP_H2D:
     if (a->bytes == 0) return HEDDLE_OK;
     return line->t->copy.h2d(line->stream, a->dst, a->dst_offset, a->src, a->src_offset, a->bytes, err);
@@ -111,7 +111,7 @@ static heddle__run_end run_host(trip *t, heddle__line *line, uint32_t segment) {
   bool timed = helm->deadline_ns != HEDDLE_FOREVER;
   if (LIKELY(x->launches != NULL && helm->profile == NULL)) {
     if (x->count > 0) {
-      heddle_status (*const run)(heddle_plaunch *, heddle_error *) = line->t->op.run;
+      heddle_status (*const run)(heddle_plaunch *, heddle_error *) = x->actions[0].op->run;
       heddle_plaunch *const *launches = x->launches;
       for (const uint32_t n = x->count; i < n;) {
         heddle_status s = run(launches[i], t->err);
@@ -293,14 +293,33 @@ static heddle__run_end run_one_host(trip *t, bool *moved, bool *left) {
   return t->status != HEDDLE_OK ? HEDDLE__RUN_FAILED : HEDDLE__RUN_DONE;
 }
 
+/* The first operator of a line that was submitted and is not known to have ended; HEDDLE__NONE: there is none. */
+static uint32_t suspect(const heddle__bound *b, const heddle__line *l) {
+  const heddle__program *p = b->program;
+  uint32_t found = HEDDLE__NONE;
+  for (uint32_t k = l->first; k < l->next; k++) {
+    const heddle__segment *seg = &p->segments[k];
+    for (uint32_t i = 0; i < seg->count && found == HEDDLE__NONE; i++) {
+      uint32_t step = p->order[seg->first + i];
+      if (p->plan->steps[step].kind == HEDDLE__STEP_OP) found = step;
+    }
+    if (seg->ordinal != 0 && heddle__fence_reached(l->fence, l->base + seg->ordinal)) found = HEDDLE__NONE;
+  }
+  return found;
+}
+
 /* What fails on one device because another was lost is told as that other's loss. */
 static void find_cause(trip *t) {
   for (uint32_t i = 0; i < t->b->n_lines && t->status != HEDDLE_EDEVICE; i++) {
+    const heddle__line *l = &t->b->lines[i];
     heddle_error why;
-    heddle_device *dev = t->b->lines[i].dev;
-    if (dev == NULL || heddle__device_check(dev, &why) == HEDDLE_OK) continue;
-    bool said = strstr(t->err->text, why.text) != NULL;
-    t->status = heddle__prefix(t->err, HEDDLE_EDEVICE, "%s%s", said ? "" : why.text, said ? "" : "; ");
+    if (l->dev == NULL || l->is_host || heddle__device_check(l->dev, &why) == HEDDLE_OK) continue;
+    char what[256] = "";
+    uint32_t step = suspect(t->b, l);
+    if (step == HEDDLE__NONE && i + 1 < t->b->n_lines && t->b->lines[i + 1].dev == l->dev) continue;
+    if (step != HEDDLE__NONE) heddle__program_say(t->b->program, step, what, sizeof what);
+    if (strstr(t->err->text, why.text) == NULL) heddle__prefix(t->err, HEDDLE_EDEVICE, "%s; ", why.text);
+    t->status = heddle__prefix(t->err, HEDDLE_EDEVICE, "%s%s", what, what[0] != '\0' ? ", or work near it: " : "");
     t->err->api_code = why.api_code;
   }
 }
@@ -311,11 +330,11 @@ heddle__run_end heddle__run_drive(heddle__bound *b, const heddle__helm *helm, he
   uint32_t dry = 0;
   heddle__run_end end;
   for (;;) {
+    unsigned seen = atomic_load(&helm->waker->epoch); /* before all that a wake-up may be about */
     if (attention(helm)) {
       end = HEDDLE__RUN_STOPPED;
       break;
     }
-    unsigned seen = atomic_load(&helm->waker->epoch);
     bool moved = false, left = true;
     end = b->all_inline ? HEDDLE__RUN_DONE : submit_ready(&t, &moved);
     if (end == HEDDLE__RUN_DONE) end = run_one_host(&t, &moved, &left);
@@ -355,14 +374,9 @@ bool heddle__run_drain(heddle__bound *b, uint64_t timeout_ns, char *what, size_t
     heddle__line *l = &b->lines[i];
     if (l->is_host || l->stream == NULL || !l->busy) continue;
     uint64_t spent = heddle__now_ns() - start, left = spent < timeout_ns ? timeout_ns - spent : 0;
-    heddle_error why = {0};
-    heddle_status s = l->t->stream.sync(l->stream, left, &why);
-    if (s == HEDDLE_EDEVICE) {
-      heddle__device_fault(l->dev, why.api_code, why.text);
-      spent = heddle__now_ns() - start;
-      s = l->t->device.idle(l->dev->handle, spent < timeout_ns ? timeout_ns - spent : 0, &why);
-    }
-    if (s != HEDDLE_ETIMEOUT && s != HEDDLE_EBUSY) {
+    bool quiet;
+    heddle__device_settle(l->dev, l->stream, left, &quiet, NULL);
+    if (quiet) {
       l->busy = false;
       continue;
     }

@@ -9,11 +9,11 @@ struct heddle__profile;
 
 /* What whoever drives listens to. */
 typedef struct heddle__helm {
-  heddle__waker *waker;           /* of the bound program's fences */
-  atomic_uint *attention;         /* not 0: ask heed */
-  bool (*heed)(void *user);       /* whether to stop here and return HEDDLE__RUN_STOPPED */
+  heddle__waker *waker;     /* of the bound program's fences */
+  atomic_uint *attention;   /* not 0: ask heed */
+  bool (*heed)(void *user); /* whether to stop here and return HEDDLE__RUN_STOPPED */
   void *user;
-  uint64_t deadline_ns;           /* monotonic; HEDDLE_FOREVER: none */
+  uint64_t deadline_ns;            /* monotonic; HEDDLE_FOREVER: none */
   struct heddle__profile *profile; /* times each step; NULL: nothing is timed */
 } heddle__helm;
 
@@ -28,8 +28,7 @@ typedef enum heddle__run_end {
 void heddle__run_reset(heddle__bound *b);
 
 /* Goes on with a run until it ends. One thread at a time, not always the same. */
-heddle__run_end heddle__run_drive(heddle__bound *b, const heddle__helm *helm, heddle_status *status,
-                                  heddle_error *err);
+heddle__run_end heddle__run_drive(heddle__bound *b, const heddle__helm *helm, heddle_status *status, heddle_error *err);
 
 /* After the last step: fence values of this run become the past. */
 void heddle__run_finish(heddle__bound *b);

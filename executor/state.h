@@ -27,10 +27,11 @@ struct heddle_executor {
   heddle__arg *args;
   heddle__result *results;
   uint32_t n_args, n_results;
-  heddle__bound *bound;    /* NULL until planned */
-  bool stale;              /* plan and bind again before the next run */
-  bool copies_in;          /* some input's lent memory is copied before each run */
-  uint32_t unset;          /* an input that the program needs and nobody set; HEDDLE__NONE: none */
+  heddle__bound *bound; /* NULL until planned */
+  bool stale;           /* plan and bind again before the next run */
+  bool copies_in;       /* some input's lent memory is copied before each run */
+  bool lent_shapes;     /* some input's lent memory decides shapes: it is read again before each run */
+  uint32_t unset;       /* an input that the program needs and nobody set; HEDDLE__NONE: none */
   heddle__drive drive;
   heddle__profile *profile; /* of bound; made when first needed */
   bool tracing;             /* the pending run is timed for the context's trace */
@@ -48,8 +49,7 @@ heddle_status heddle__executor_check(heddle_executor *ex, heddle_error *err);
 heddle_status heddle__executor_prepare(heddle_executor *ex, heddle_error *err);
 
 /* Brings the value of an input, or of all (HEDDLE__NONE), to its slots; keep: the slot becomes the value. */
-heddle_status heddle__executor_fill(heddle_executor *ex, heddle__bound *b, uint32_t arg, bool keep,
-                                    heddle_error *err);
+heddle_status heddle__executor_fill(heddle_executor *ex, heddle__bound *b, uint32_t arg, bool keep, heddle_error *err);
 /* Brings lent memory of an output, or of all, to bear. */
 heddle_status heddle__executor_lend(heddle_executor *ex, heddle__bound *b, uint32_t output, heddle_error *err);
 /* Lent inputs that are not used in place, before a run. */
@@ -67,6 +67,12 @@ heddle_status heddle__executor_say_unset(const heddle_executor *ex, uint32_t arg
 typedef enum heddle__how { HEDDLE__COPY, HEDDLE__LEND } heddle__how;
 heddle_status heddle__executor_set(heddle_executor *ex, uint32_t arg, heddle_tensor *value, heddle__how how,
                                    heddle_error *err);
+
+/* HEDDLE_EINVAL where runs write to the memory of a tensor that is to be lent to an input. */
+heddle_status heddle__executor_check_read(heddle_executor *ex, uint32_t arg, const heddle_tensor *t, heddle_error *err);
+
+/* Whether lent memory that decides shapes holds other values than were planned for: then the executor is stale. */
+void heddle__executor_reread(heddle_executor *ex);
 
 /* The dtype and shape of an output in the bound program. */
 static inline const heddle__known *heddle__bound_output(const heddle__bound *b, uint32_t output) {

@@ -1,10 +1,8 @@
-/* graph/infer_conv.c: operators that slide a window over the spatial dimensions of [N, C, ...]: Conv and MaxPool, and
- * GlobalAveragePool, whose window is the whole. */
+/* graph/infer_conv.c: operators that slide a window over the spatial dimensions of [N, C, ...]: Conv, ConvTranspose,
+ * MaxPool and AveragePool, and the global pools, whose window is the whole. */
 #include "graph/infer.h"
 
 #include <string.h>
-
-#include "graph/words.h"
 
 #define MAX_SPATIAL (HEDDLE__MAX_NDIM - 2)
 #define MAX_SETTING INT32_MAX /* of strides, dilations, pads, kernel sizes: so that sums stay far from 2^63 */
@@ -151,9 +149,49 @@ heddle_status heddle__infer_conv(const heddle_graph *g, const heddle__node *node
   return slide_all(g, node, x, &w, &outputs[0], err);
 }
 
-heddle_status heddle__infer_max_pool(const heddle_graph *g, const heddle__node *node,
-                                     const heddle__known *const *inputs, heddle__known *outputs, int32_t *needs,
-                                     heddle_error *err) {
+/* [C, M / group, kernel...]; the output is what a Conv would make an input of that shape of. */
+heddle_status heddle__infer_conv_transpose(const heddle_graph *g, const heddle__node *node,
+                                           const heddle__known *const *inputs, heddle__known *outputs, int32_t *needs,
+                                           heddle_error *err) {
+  (void)needs;
+  window w = {0};
+  const heddle__known *x = inputs[0], *weight = inputs[1], *bias = heddle__input(node, inputs, 2);
+  heddle__known *y = &outputs[0];
+  int64_t more[MAX_SPATIAL], given[MAX_SPATIAL];
+  heddle_status s = heddle__float_dtype(g, node, 0, inputs, err);
+  if (s == HEDDLE_OK) s = heddle__same_dtype(g, node, 1, inputs, err);
+  if (s == HEDDLE_OK && bias != NULL) s = heddle__same_dtype(g, node, 2, inputs, err);
+  if (s == HEDDLE_OK && (x->ndim < 3 || weight->ndim != x->ndim))
+    s = heddle__bad_input(g, node, 1, weight, err, "as many dimensions as input 0, and three or more; that has %u",
+                          x->ndim);
+  if (s == HEDDLE_OK) s = read_window(g, node, x, weight->shape + 2, &w, err);
+  if (s == HEDDLE_OK) s = read_list(g, node, "output_padding", w.spatial, 0, 0, more, err);
+  if (s == HEDDLE_OK) s = read_list(g, node, "output_shape", w.spatial, 0, 0, given, err);
+  if (s != HEDDLE_OK) return s;
+  int64_t group = heddle__attr_int(node, "group", 1);
+  if (group < 1 || x->shape[1] % group != 0 || weight->shape[0] != x->shape[1] || weight->shape[1] > MAX_DIM / group)
+    return heddle__bad_input(g, node, 1, weight, err, "%lld in dimension 0, the channels of input 0, in %lld groups",
+                             (long long)x->shape[1], (long long)group);
+  y->dtype = x->dtype;
+  y->ndim = x->ndim;
+  y->shape[0] = x->shape[0];
+  y->shape[1] = weight->shape[1] * group;
+  if (bias != NULL && (bias->ndim != 1 || bias->shape[0] != y->shape[1]))
+    return heddle__bad_input(g, node, 2, bias, err, "[%lld], a number for each output channel", (long long)y->shape[1]);
+  for (uint32_t i = 0; i < w.spatial && s == HEDDLE_OK; i++) {
+    int64_t size = x->shape[2 + i], reach = (w.kernel[i] - 1) * w.dilations[i] + 1;
+    if (size < 1 || size > MAX_SETTING) return heddle__bad_input(g, node, 0, x, err, "dimensions from 1 to 2^31 - 1");
+    int64_t out = (size - 1) * w.strides[i] + more[i] + reach - w.before[i] - w.after[i];
+    if (w.mode == SAME) out = size * w.strides[i];
+    if (heddle__attr(node, "output_shape") != NULL) out = given[i];
+    y->shape[2 + i] = out;
+    s = heddle__dimension(g, node, out, 2 + i, err);
+  }
+  return s;
+}
+
+heddle_status heddle__infer_pool(const heddle_graph *g, const heddle__node *node, const heddle__known *const *inputs,
+                                 heddle__known *outputs, int32_t *needs, heddle_error *err) {
   (void)needs;
   window w = {0};
   const heddle__known *x = inputs[0];

@@ -2,8 +2,6 @@
  * and a third input that broadcasts one way. */
 #include "graph/infer.h"
 
-#include "graph/words.h"
-
 static bool is_product_type(heddle_dtype d) {
   bool wide = d.bits == 32 || d.bits == 64;
   return d.lanes == 1 && (d.code == HEDDLE_DTYPE_FLOAT || d.code == HEDDLE_DTYPE_BFLOAT ||

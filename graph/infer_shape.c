@@ -5,7 +5,6 @@
 #include <string.h>
 
 #include "core/alloc.h"
-#include "graph/words.h"
 
 /* Product of dimensions [first, end), which is known not to overflow where no dimension is 0. */
 static heddle_status product(const heddle_graph *g, const heddle__node *node, const heddle__known *x, uint32_t first,

@@ -6,6 +6,7 @@
 
 #include "core/alloc.h"
 #include "core/error.h"
+#include "graph/json_out.h"
 #include "graph/reader.h"
 #include "graph/words.h"
 
@@ -131,7 +132,13 @@ const char *heddle__json_words(const json_t *value, char out[64]) {
     snprintf(out, 64, "the string '%.40s'", shown);
     return out;
   case JSON_INTEGER: snprintf(out, 64, "the number %lld", (long long)json_integer_value(value)); return out;
-  case JSON_REAL: snprintf(out, 64, "the real number %g", json_real_value(value)); return out;
+  case JSON_REAL: {
+    heddle__json_out text = {.used = 0}; /* printf would write it in the locale's way */
+    heddle__out_float(&text, json_real_value(value));
+    snprintf(out, 64, "the real number%s%.40s", text.failed ? "" : " ", text.failed ? "" : text.text);
+    heddle__free(text.text);
+    return out;
+  }
   case JSON_TRUE: return strcpy(out, "true");
   case JSON_FALSE: return strcpy(out, "false");
   default: return strcpy(out, "null");

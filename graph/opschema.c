@@ -8,25 +8,106 @@
 #include "graph/infer.h"
 #include "graph/words.h"
 
-#define ANY UINT32_MAX
+#define ANY HEDDLE__VARIADIC
 #define WINDOW "auto_pad:string,dilations:ints,kernel_shape:ints,pads:ints,strides:ints"
+#define RESIZE \
+  "coordinate_transformation_mode:string,cubic_coeff_a:float,exclude_outside:int,extrapolation_value:float," \
+  "mode:string,nearest_mode:string"
 
 static const heddle__schema table[] = {
     /* domain, name, opsets, inputs, outputs, attributes, inputs that feed the shape, view, inference */
+    {"", "Abs", 13, 18, 1, 1, 1, 1, "", 0, false, heddle__infer_number},
     {"", "Add", 13, 18, 2, 2, 1, 1, "", 0, false, heddle__infer_arithmetic},
+    {"", "And", 13, 18, 2, 2, 1, 1, "", 0, false, heddle__infer_logic},
+    {"", "ArgMax", 13, 18, 1, 1, 1, 1, "axis:int,keepdims:int,select_last_index:int", 0, false, heddle__infer_arg},
+    {"", "ArgMin", 13, 18, 1, 1, 1, 1, "axis:int,keepdims:int,select_last_index:int", 0, false, heddle__infer_arg},
+    {"", "AveragePool", 13, 18, 1, 1, 1, 1,
+     "auto_pad:string,ceil_mode:int,count_include_pad:int,kernel_shape:ints,pads:ints,strides:ints", 0, false,
+     heddle__infer_pool},
+    {"", "BatchNormalization", 13, 13, 5, 5, 1, 5, "epsilon:float,momentum:float", 0, false, heddle__infer_batch_norm},
+    {"", "BatchNormalization", 14, 18, 5, 5, 1, 3, "epsilon:float,momentum:float,training_mode:int", 0, false,
+     heddle__infer_batch_norm},
+    {"", "Cast", 13, 18, 1, 1, 1, 1, "to:int", 0, false, heddle__infer_cast},
+    {"", "Clip", 13, 18, 1, 3, 1, 1, "", 0, false, heddle__infer_clip},
     {"", "Concat", 13, 18, 1, ANY, 1, 1, "axis:int", 0, false, heddle__infer_concat},
+    {"", "Constant", 13, 18, 0, 0, 1, 1, "value_float:float,value_floats:floats,value_int:int,value_ints:ints", 0,
+     false, heddle__infer_constant},
+    {"", "ConstantOfShape", 13, 18, 1, 1, 1, 1, "dtype:int,value_float:float,value_int:int", 1, false,
+     heddle__infer_constant_of_shape},
     {"", "Conv", 13, 18, 2, 3, 1, 1, WINDOW ",group:int", 0, false, heddle__infer_conv},
+    {"", "ConvTranspose", 13, 18, 2, 3, 1, 1, WINDOW ",group:int,output_padding:ints,output_shape:ints", 0, false,
+     heddle__infer_conv_transpose},
+    {"", "Div", 13, 18, 2, 2, 1, 1, "", 0, false, heddle__infer_arithmetic},
+    {"", "Dropout", 13, 18, 1, 3, 1, 2, "seed:int", 4, false, heddle__infer_dropout},
+    {"", "Elu", 13, 18, 1, 1, 1, 1, "alpha:float", 0, false, heddle__infer_float},
+    {"", "Equal", 13, 18, 2, 2, 1, 1, "", 0, false, heddle__infer_compare},
+    {"", "Erf", 13, 18, 1, 1, 1, 1, "", 0, false, heddle__infer_float},
+    {"", "Exp", 13, 18, 1, 1, 1, 1, "", 0, false, heddle__infer_float},
+    {"", "Expand", 13, 18, 2, 2, 1, 1, "", 2, false, heddle__infer_expand},
     {"", "Flatten", 13, 18, 1, 1, 1, 1, "axis:int", 0, true, heddle__infer_flatten},
+    {"", "Gather", 13, 18, 2, 2, 1, 1, "axis:int", 0, false, heddle__infer_gather},
     {"", "Gemm", 13, 18, 2, 3, 1, 1, "alpha:float,beta:float,transA:int,transB:int", 0, false, heddle__infer_gemm},
     {"", "GlobalAveragePool", 13, 18, 1, 1, 1, 1, "", 0, false, heddle__infer_global_pool},
+    {"", "GlobalMaxPool", 13, 18, 1, 1, 1, 1, "", 0, false, heddle__infer_global_pool},
+    {"", "Greater", 13, 18, 2, 2, 1, 1, "", 0, false, heddle__infer_compare},
+    {"", "GreaterOrEqual", 13, 18, 2, 2, 1, 1, "", 0, false, heddle__infer_compare},
+    {"", "HardSigmoid", 13, 18, 1, 1, 1, 1, "alpha:float,beta:float", 0, false, heddle__infer_float},
+    {"", "HardSwish", 14, 18, 1, 1, 1, 1, "", 0, false, heddle__infer_float},
     {"", "Identity", 13, 18, 1, 1, 1, 1, "", 0, true, heddle__infer_same},
+    {"", "InstanceNormalization", 13, 18, 3, 3, 1, 1, "epsilon:float", 0, false, heddle__infer_instance_norm},
+    {"", "LayerNormalization", 17, 18, 2, 3, 1, 3, "axis:int,epsilon:float,stash_type:int", 0, false,
+     heddle__infer_layer_norm},
+    {"", "LeakyRelu", 13, 18, 1, 1, 1, 1, "alpha:float", 0, false, heddle__infer_float},
+    {"", "Less", 13, 18, 2, 2, 1, 1, "", 0, false, heddle__infer_compare},
+    {"", "LessOrEqual", 13, 18, 2, 2, 1, 1, "", 0, false, heddle__infer_compare},
+    {"", "Log", 13, 18, 1, 1, 1, 1, "", 0, false, heddle__infer_float},
+    {"", "LogSoftmax", 13, 18, 1, 1, 1, 1, "axis:int", 0, false, heddle__infer_softmax},
+    {"", "LRN", 13, 18, 1, 1, 1, 1, "alpha:float,beta:float,bias:float,size:int", 0, false, heddle__infer_lrn},
     {"", "MatMul", 13, 18, 2, 2, 1, 1, "", 0, false, heddle__infer_matmul},
-    {"", "MaxPool", 13, 18, 1, 1, 1, 2, WINDOW ",ceil_mode:int,storage_order:int", 0, false, heddle__infer_max_pool},
+    {"", "Max", 13, 18, 1, ANY, 1, 1, "", 0, false, heddle__infer_arithmetic},
+    {"", "MaxPool", 13, 18, 1, 1, 1, 2, WINDOW ",ceil_mode:int,storage_order:int", 0, false, heddle__infer_pool},
+    {"", "Min", 13, 18, 1, ANY, 1, 1, "", 0, false, heddle__infer_arithmetic},
     {"", "Mul", 13, 18, 2, 2, 1, 1, "", 0, false, heddle__infer_arithmetic},
+    {"", "Neg", 13, 18, 1, 1, 1, 1, "", 0, false, heddle__infer_number},
+    {"", "Not", 13, 18, 1, 1, 1, 1, "", 0, false, heddle__infer_logic},
+    {"", "Or", 13, 18, 2, 2, 1, 1, "", 0, false, heddle__infer_logic},
+    {"", "Pad", 13, 17, 2, 3, 1, 1, "mode:string", 2, false, heddle__infer_pad},
+    {"", "Pad", 18, 18, 2, 4, 1, 1, "mode:string", 10, false, heddle__infer_pad},
+    {"", "Pow", 13, 18, 2, 2, 1, 1, "", 0, false, heddle__infer_power},
+    {"", "PRelu", 13, 18, 2, 2, 1, 1, "", 0, false, heddle__infer_prelu},
+    {"", "Range", 13, 18, 3, 3, 1, 1, "", 7, false, heddle__infer_range},
+    {"", "ReduceMax", 13, 17, 1, 1, 1, 1, "axes:ints,keepdims:int", 0, false, heddle__infer_reduce},
+    {"", "ReduceMax", 18, 18, 1, 2, 1, 1, "keepdims:int,noop_with_empty_axes:int", 2, false, heddle__infer_reduce},
+    {"", "ReduceMean", 13, 17, 1, 1, 1, 1, "axes:ints,keepdims:int", 0, false, heddle__infer_reduce},
+    {"", "ReduceMean", 18, 18, 1, 2, 1, 1, "keepdims:int,noop_with_empty_axes:int", 2, false, heddle__infer_reduce},
+    {"", "ReduceMin", 13, 17, 1, 1, 1, 1, "axes:ints,keepdims:int", 0, false, heddle__infer_reduce},
+    {"", "ReduceMin", 18, 18, 1, 2, 1, 1, "keepdims:int,noop_with_empty_axes:int", 2, false, heddle__infer_reduce},
+    {"", "ReduceProd", 13, 17, 1, 1, 1, 1, "axes:ints,keepdims:int", 0, false, heddle__infer_reduce},
+    {"", "ReduceProd", 18, 18, 1, 2, 1, 1, "keepdims:int,noop_with_empty_axes:int", 2, false, heddle__infer_reduce},
+    {"", "ReduceSum", 13, 18, 1, 2, 1, 1, "keepdims:int,noop_with_empty_axes:int", 2, false, heddle__infer_reduce},
     {"", "Relu", 13, 18, 1, 1, 1, 1, "", 0, false, heddle__infer_relu},
     {"", "Reshape", 13, 13, 2, 2, 1, 1, "", 2, true, heddle__infer_reshape},
     {"", "Reshape", 14, 18, 2, 2, 1, 1, "allowzero:int", 2, true, heddle__infer_reshape},
+    {"", "Resize", 13, 17, 1, 4, 1, 1, RESIZE, 14, false, heddle__infer_resize},
+    {"", "Resize", 18, 18, 1, 4, 1, 1, RESIZE ",antialias:int,axes:ints,keep_aspect_ratio_policy:string", 14, false,
+     heddle__infer_resize},
+    {"", "Shape", 13, 14, 1, 1, 1, 1, "", HEDDLE__SHAPES_ONLY, false, heddle__infer_shape},
+    {"", "Shape", 15, 18, 1, 1, 1, 1, "end:int,start:int", HEDDLE__SHAPES_ONLY, false, heddle__infer_shape},
+    {"", "Sigmoid", 13, 18, 1, 1, 1, 1, "", 0, false, heddle__infer_float},
+    {"", "Slice", 13, 18, 3, 5, 1, 1, "", 30, false, heddle__infer_slice},
     {"", "Softmax", 13, 18, 1, 1, 1, 1, "axis:int", 0, false, heddle__infer_softmax},
+    {"", "Split", 13, 17, 1, 2, 1, ANY, "axis:int", 2, false, heddle__infer_split},
+    {"", "Split", 18, 18, 1, 2, 1, ANY, "axis:int,num_outputs:int", 2, false, heddle__infer_split},
+    {"", "Sqrt", 13, 18, 1, 1, 1, 1, "", 0, false, heddle__infer_float},
+    {"", "Squeeze", 13, 18, 1, 2, 1, 1, "", 2, true, heddle__infer_squeeze},
+    {"", "Sub", 13, 18, 2, 2, 1, 1, "", 0, false, heddle__infer_arithmetic},
+    {"", "Tanh", 13, 18, 1, 1, 1, 1, "", 0, false, heddle__infer_float},
+    {"", "Tile", 13, 18, 2, 2, 1, 1, "", 2, false, heddle__infer_tile},
+    {"", "TopK", 13, 18, 2, 2, 1, 2, "axis:int,largest:int,sorted:int", 2, false, heddle__infer_top_k},
+    {"", "Transpose", 13, 18, 1, 1, 1, 1, "perm:ints", 0, false, heddle__infer_transpose},
+    {"", "Unsqueeze", 13, 18, 2, 2, 1, 1, "", 2, true, heddle__infer_unsqueeze},
+    {"", "Where", 13, 18, 3, 3, 1, 1, "", 0, false, heddle__infer_where},
+    {"", "Xor", 13, 18, 2, 2, 1, 1, "", 0, false, heddle__infer_logic},
     {"heddle", "Reorder", 1, ANY, 1, 1, 1, 1, "", 0, false, heddle__infer_same},
 };
 
@@ -69,7 +150,7 @@ uint32_t heddle__schema_attr(const heddle__schema *schema, const char *name) {
 
 static heddle_status check_count(const heddle_graph *g, const heddle__node *node, const char *what, uint32_t count,
                                  uint32_t min, uint32_t max, heddle_error *err) {
-  if (count >= min && count <= max) return HEDDLE_OK;
+  if (count >= min && (count <= max || max == ANY)) return HEDDLE_OK;
   if (max == ANY)
     return heddle__node_fail(g, node, err, HEDDLE_EFORMAT, "it has %u %s, expected at least %u", count, what, min);
   if (min == max) return heddle__node_fail(g, node, err, HEDDLE_EFORMAT, "it has %u %s, expected %u", count, what, min);

@@ -118,7 +118,12 @@ static heddle_status entry_bytes(const heddle_graph *g, uint32_t entry, uint64_t
   }
   if (!*known) return HEDDLE_OK;
   heddle_status s = heddle__tensor_bytes(type->dtype, type->ndim, shape, out, err);
-  return s == HEDDLE_OK ? s : heddle__prefix(err, s, "%s: entry %u: ", g->source, entry);
+  if (s == HEDDLE_OK) return s;
+  uint32_t id = 0;
+  while (id + 1 < g->n_nodes && g->nodes[id + 1].first_entry <= entry) id++;
+  char name[64];
+  return heddle__prefix(err, s, "%s: output %u of node %u '%s': ", g->source, entry - g->nodes[id].first_entry, id,
+                        heddle__show(g->nodes[id].name, name));
 }
 
 /* __nop and __copy hand bytes on, so there must be as many on both sides. */

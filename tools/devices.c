@@ -13,8 +13,22 @@ static const option known[] = {
     OPTION_HELP,
     OPTION_END};
 
+/* Named even where nobody set them. */
 static const char *const keys[] = {"devices", "plugins", "plugin_path", "config", "log", "threads"};
 enum { N_KEYS = sizeof keys / sizeof keys[0] };
+
+/* The i-th setting: those above, then what else is set; NULL past the end. *other is where to go on. */
+static const char *setting_key(heddle_context *ctx, int i, size_t *other) {
+  if (i < N_KEYS) return keys[i];
+  const char *key;
+  bool named;
+  do {
+    key = heddle_context_setting_key(ctx, (*other)++);
+    named = false;
+    for (int k = 0; k < N_KEYS && key != NULL; k++) named = named || strcmp(key, keys[k]) == 0;
+  } while (named);
+  return key;
+}
 
 static const struct {
   uint64_t bit;
@@ -23,7 +37,8 @@ static const struct {
             {HEDDLE_CAP_HOST_CORES, "host_cores"},
             {HEDDLE_CAP_UNIFIED, "unified"},
             {HEDDLE_CAP_NONCOHERENT, "noncoherent"},
-            {HEDDLE_CAP_WAIT_BEFORE_SIGNAL, "wait_before_signal"}};
+            {HEDDLE_CAP_WAIT_BEFORE_SIGNAL, "wait_before_signal"},
+            {HEDDLE_CAP_VIEWS, "views"}};
 
 static heddle_device_info info_of(heddle_context *ctx, size_t i) {
   heddle_device_info info = {.struct_size = sizeof info};
@@ -93,11 +108,12 @@ static json_t *everything(heddle_context *ctx) {
     heddle_plugin_info p = {.struct_size = sizeof p};
     if (heddle_context_plugin(ctx, i, &p, NULL) == HEDDLE_OK) json_array_append_new(plugins, plugin_object(&p));
   }
-  for (int i = 0; i < N_KEYS; i++) {
+  size_t other = 0;
+  const char *key;
+  for (int i = 0; (key = setting_key(ctx, i, &other)) != NULL; i++) {
     const char *value, *origin;
-    if (heddle_context_setting(ctx, keys[i], &value, &origin, NULL) != HEDDLE_OK) continue;
-    json_object_set_new(settings, keys[i],
-                        json_pack("{so so}", "value", json_words(value), "from", json_words(origin)));
+    if (heddle_context_setting(ctx, key, &value, &origin, NULL) != HEDDLE_OK) continue;
+    json_object_set_new(settings, key, json_pack("{so so}", "value", json_words(value), "from", json_words(origin)));
   }
   heddle_device *used[64];
   const char *origin = "default";
@@ -158,11 +174,13 @@ static void print_plugins(heddle_context *ctx, bool all) {
 
 static void print_settings(heddle_context *ctx) {
   printf("\nsettings:\n");
-  for (int i = 0; i < N_KEYS; i++) {
+  size_t other = 0;
+  const char *key;
+  for (int i = 0; (key = setting_key(ctx, i, &other)) != NULL; i++) {
     const char *value, *origin;
-    if (heddle_context_setting(ctx, keys[i], &value, &origin, NULL) == HEDDLE_OK)
-      printf("  %-12s %s   (from: %s)\n", keys[i], value, origin);
-    else printf("  %-12s -\n", keys[i]);
+    if (heddle_context_setting(ctx, key, &value, &origin, NULL) == HEDDLE_OK)
+      printf("  %-12s %s   (from: %s)\n", key, value, origin);
+    else printf("  %-12s -\n", key);
   }
 }
 

@@ -18,9 +18,9 @@ typedef struct tally {
 
 typedef struct facts {
   heddle_graph *graph;
-  heddle_params *params; /* may be NULL */
-  char *params_path;
-  tally *ops, *devices; /* most frequent first */
+  heddle_params *params;  /* may be NULL */
+  char params_path[4200]; /* longer than any path that can be opened */
+  tally *ops, *devices;   /* most frequent first */
   size_t n_ops, n_devices;
   uint32_t n_nodes; /* without inputs */
   uint64_t param_bytes;
@@ -50,16 +50,10 @@ static int by_count(const void *a, const void *b) {
 /* MODEL.params beside MODEL.json, where nobody named another and it is there. */
 static heddle_status load_params(const options *o, facts *f, heddle_error *err) {
   size_t n = strlen(o->model);
-  if (o->params != NULL) n = strlen(o->params);
-  f->params_path = malloc(n + 8);
-  if (f->params_path == NULL) return HEDDLE_ENOMEM;
-  if (o->params != NULL) {
-    memcpy(f->params_path, o->params, n + 1);
-  } else {
-    if (n > 5 && strcmp(o->model + n - 5, ".json") == 0) n -= 5;
-    snprintf(f->params_path, n + 8, "%.*s.params", (int)n, o->model);
-    if (access(f->params_path, F_OK) != 0) return HEDDLE_OK;
-  }
+  if (n > 5 && strcmp(o->model + n - 5, ".json") == 0) n -= 5;
+  if (o->params != NULL) snprintf(f->params_path, sizeof f->params_path, "%s", o->params);
+  else snprintf(f->params_path, sizeof f->params_path, "%.*s.params", (int)n, o->model);
+  if (o->params == NULL && access(f->params_path, F_OK) != 0) return HEDDLE_OK;
   heddle_status s = heddle_params_load(f->params_path, NULL, &f->params, err);
   for (uint32_t i = 0; s == HEDDLE_OK && i < heddle_params_count(f->params); i++) {
     heddle_tensor *t = NULL;
@@ -189,7 +183,6 @@ static int info(const options *o) {
   else print_info(o, &f);
   heddle_params_release(f.params);
   heddle_graph_release(f.graph);
-  free(f.params_path);
   free(f.ops);
   free(f.devices);
   return status;

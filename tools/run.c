@@ -19,7 +19,7 @@ static const option known[] = {
      "makes up inputs that are not given; always the same ones"},
     {"output-dir", OPTION_TEXT, "DIR", offsetof(options, output_dir), "writes output_0.npy, output_1.npy, ... there"},
     {"threads", OPTION_COUNT, "N", offsetof(options, threads), "threads for devices that compute on the host"},
-    {"timeout", OPTION_NUMBER, "S", offsetof(options, timeout), "gives up after S seconds"},
+    {"timeout", OPTION_NUMBER, "S", offsetof(options, timeout), "gives up when a run takes S seconds"},
     {"profile", OPTION_FLAG, NULL, offsetof(options, profile), "runs once more with each step timed, and prints that"},
     {"trace", OPTION_TEXT, "FILE.json", offsetof(options, trace), "writes a trace for a browser's trace viewer"},
     {"debug-dir", OPTION_TEXT, "DIR", offsetof(options, debug_dir), "writes output K of each node as NAME_K.npy there"},

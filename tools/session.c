@@ -189,7 +189,7 @@ int session_executor(session *s, bool may_be_random) {
   if (s->given == NULL) return no_memory(s);
   for (size_t i = 0; i < s->n_values; i++) {
     if (heddle_executor_set_input_by_name(s->ex, s->names[i], s->values[i], &err) != HEDDLE_OK)
-      return fail(s->command, &err);
+      return fail_text(s->command, "--input %s: %s", s->o->inputs.data[i], err.text);
     int32_t at = heddle_executor_input_index(s->ex, s->names[i]);
     if (at >= 0) s->given[at] = true;
   }

@@ -14,7 +14,7 @@ typedef struct heddle_context heddle_context;
 typedef struct heddle_device heddle_device;
 
 /* A setting by key, as it stands in the configuration file with dots between levels: "devices", "plugins",
- * "plugin_path", "log", "threads", "limit.graph_bytes", "sim.delay_us". The variable of a key is HEDDLE_ and the key in
+ * "plugin_path", "log", "threads", "limit.graph_bytes", "limit.params_bytes", "layers", "sim.delay_us". The variable of a key is HEDDLE_ and the key in
  * capitals with '_' for '.'. */
 typedef struct heddle_setting {
   const char *key;
@@ -28,7 +28,8 @@ typedef void (*heddle_log_fn)(void *user, int32_t level, const char *component, 
  * finds and loads plugins and lists their devices. Opens none. A plugin that cannot be used is not an error: it is
  * listed with its reason. log may be NULL: lines of level warn and above, or as the setting "log" says, go to stderr.
  * *out has one reference. May block in drivers. Any thread. HEDDLE_EINVAL for a malformed setting, HEDDLE_EFORMAT for
- * a malformed configuration file, naming file and line. */
+ * a malformed configuration file, naming file and line, HEDDLE_EFORK in a process that was forked from one that had
+ * opened a device. */
 HEDDLE_API heddle_status heddle_context_create(const heddle_setting *settings, size_t n_settings, heddle_log_fn log,
                                                void *log_user, heddle_context **out, heddle_error *err);
 
@@ -41,6 +42,10 @@ HEDDLE_API void heddle_context_release(heddle_context *ctx);
  * for the life of the context; HEDDLE_ENOTFOUND where nobody set it and it has no default. origin may be NULL. */
 HEDDLE_API heddle_status heddle_context_setting(heddle_context *ctx, const char *key, const char **value,
                                                 const char **origin, heddle_error *err);
+
+/* The keys of all settings that somebody gave or that have a default, by position, each once; NULL past the end.
+ * Borrowed for the life of the context. */
+HEDDLE_API const char *heddle_context_setting_key(heddle_context *ctx, size_t i);
 
 /* A candidate plugin: used, or refused with the reason in words. Strings are borrowed from the context. */
 typedef struct heddle_plugin_info {

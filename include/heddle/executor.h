@@ -39,8 +39,9 @@ HEDDLE_API heddle_status heddle_executor_input_info(heddle_executor *ex, uint32_
                                                     heddle_error *err);
 HEDDLE_API heddle_status heddle_executor_output_info(heddle_executor *ex, uint32_t i, heddle_io_info *out,
                                                      heddle_error *err);
-HEDDLE_API int32_t heddle_executor_input_index(const heddle_executor *ex, const char *name);  /* -1: none */
-HEDDLE_API int32_t heddle_executor_output_index(const heddle_executor *ex, const char *name); /* -1: none */
+/* -1: none. Outputs of several nodes of one name are found by number alone, so that their name is none: -1. */
+HEDDLE_API int32_t heddle_executor_input_index(const heddle_executor *ex, const char *name);
+HEDDLE_API int32_t heddle_executor_output_index(const heddle_executor *ex, const char *name);
 
 /* Copies a tensor to an input; it stays set for all later runs. dtype must match; a new shape is planned before the
  * next run (the program is cached), where the file's shape leaves it open. Setting a constant makes it an input of this
@@ -52,9 +53,10 @@ HEDDLE_API heddle_status heddle_executor_set_input_by_name(heddle_executor *ex, 
                                                            const heddle_tensor *value, heddle_error *err);
 
 /* Uses the tensor's memory itself, without a copy, from the next run on; a reference is held until it is replaced.
- * Checked: device (host memory for an input whose slot is on the host; memory of the device the plan reads it on),
- * dtype, shape, row-major strides, and alignment of host addresses. Opaque handles are never computed with.
- * HEDDLE_EINVAL says which check failed. Bindings that overlap one another are refused where one is written. */
+ * Checked: device (the slots of inputs and outputs lie on the host; memory of a device is an opaque handle, and is
+ * refused), dtype, shape, row-major strides, and alignment of the address. HEDDLE_EINVAL says which check failed.
+ * Bindings that overlap one another are refused where one is written. An output that NULL is bound to goes to the
+ * executor's own memory again. */
 HEDDLE_API heddle_status heddle_executor_bind_input(heddle_executor *ex, uint32_t i, heddle_tensor *value,
                                                     heddle_error *err);
 HEDDLE_API heddle_status heddle_executor_bind_output(heddle_executor *ex, uint32_t i, heddle_tensor *value,
@@ -130,7 +132,7 @@ HEDDLE_API heddle_status heddle_executor_get_stats(heddle_executor *ex, heddle_e
 HEDDLE_API heddle_status heddle_executor_explain(heddle_executor *ex, heddle_explain_format format, char **out,
                                                  heddle_error *err);
 
-/* While on, host and device spans of runs are collected; write gives them as Chrome trace JSON. */
+/* From begin on, host and device spans of runs are collected; write gives them as Chrome trace JSON and ends that. */
 HEDDLE_API heddle_status heddle_trace_begin(heddle_context *ctx, heddle_error *err);
 HEDDLE_API heddle_status heddle_trace_write(heddle_context *ctx, const char *path, heddle_error *err);
 

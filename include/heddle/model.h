@@ -27,7 +27,7 @@ typedef struct heddle_model_options {
   const char *const *keep; /* nodes "NAME" or "NAME:OUTPUT" whose values stay readable after a run */
   size_t n_keep;
   uint32_t flags;
-  uint32_t max_streams;  /* compute streams a device; 0: the device's own wish, at most 2 */
+  uint32_t max_streams;  /* compute streams a device; 0: the device's own wish, at most 2; 64 is the most */
   uint32_t max_programs; /* kept in the cache; 0: 8 */
   uint32_t reserved;
 } heddle_model_options;
@@ -41,7 +41,8 @@ HEDDLE_API heddle_status heddle_model_create(heddle_context *ctx, const heddle_g
 HEDDLE_API heddle_model *heddle_model_retain(heddle_model *m);
 HEDDLE_API void heddle_model_release(heddle_model *m); /* takes NULL */
 
-/* Loads graph and params from files and makes a model; params_path NULL: FILE.params beside FILE.json where that
+/* Loads graph and params from files of at most the sizes that limit.graph_bytes and limit.params_bytes say, and makes a
+ * model; params_path NULL: FILE.params beside FILE.json where that
  * exists. */
 HEDDLE_API heddle_status heddle_model_load(heddle_context *ctx, const char *graph_path, const char *params_path,
                                            const heddle_model_options *options, heddle_model **out, heddle_error *err);
@@ -55,7 +56,7 @@ HEDDLE_API heddle_device *heddle_model_device(const heddle_model *m, size_t i);
 
 typedef enum heddle_explain_format {
   HEDDLE_EXPLAIN_TEXT, /* for people: nodes with device and cause, copies with route and bytes, streams, memory */
-  HEDDLE_EXPLAIN_JSON, /* one object, docs/graph-json.md says its keys; every access with its bytes and order */
+  HEDDLE_EXPLAIN_JSON, /* one object, docs/cli.md says its keys; every access with its bytes and order */
   HEDDLE_EXPLAIN_DOT   /* for Graphviz: nodes coloured by device, copies as edges */
 } heddle_explain_format;
 

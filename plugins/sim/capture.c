@@ -22,7 +22,8 @@ heddle_status sim_graph_add(heddle_pgraph *graph, const sim_cmd *cmd, heddle_err
   const heddle_host *host = graph->dev->host;
   if (graph->count == graph->room) {
     sim_cmd *row = host->alloc(host->ctx, 2 * graph->room * sizeof *row, _Alignof(sim_cmd));
-    if (row == NULL) return p_fail(err, HEDDLE_ENOMEM, 0, "sim:%u: no memory to record more commands", graph->dev->index);
+    if (row == NULL)
+      return p_fail(err, HEDDLE_ENOMEM, 0, "sim:%u: no memory to record more commands", graph->dev->index);
     memcpy(row, graph->row, graph->count * sizeof *row);
     host->free(host->ctx, graph->row);
     graph->row = row;
@@ -84,7 +85,8 @@ static heddle_status capture_end(heddle_pstream *stream, heddle_pgraph **out, he
     return status;
   }
   if (graph == NULL)
-    return p_fail(err, HEDDLE_EINVAL, 0, "sim:%u: end of a capture on a stream where none was begun", stream->dev->index);
+    return p_fail(err, HEDDLE_EINVAL, 0, "sim:%u: end of a capture on a stream where none was begun",
+                  stream->dev->index);
   *out = graph;
   return HEDDLE_OK;
 }

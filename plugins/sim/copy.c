@@ -94,8 +94,8 @@ static heddle_status copy_d2d(heddle_pstream *stream, heddle_pbuffer *dst, uint6
   if (status != HEDDLE_OK) return status;
   uintptr_t a = (uintptr_t)to, b = (uintptr_t)from;
   if (bytes != 0 && a < b + bytes && b < a + bytes)
-    return p_fail(err, HEDDLE_EINVAL, 0, "sim:%u: d2d: source and destination of %llu bytes overlap", stream->dev->index,
-                  (unsigned long long)bytes);
+    return p_fail(err, HEDDLE_EINVAL, 0, "sim:%u: d2d: source and destination of %llu bytes overlap",
+                  stream->dev->index, (unsigned long long)bytes);
   return put(stream, &cmd, to, from, bytes, err);
 }
 

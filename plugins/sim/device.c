@@ -116,7 +116,8 @@ static heddle_status device_open(heddle_pinstance *self, uint32_t index, const h
     host->free(host->ctx, dev);
     return p_fail(err, HEDDLE_ENOMEM, 0, "sim:%u: no condition", index);
   }
-  if (memcmp(dev->settings.rules, self->settings.rules, sizeof dev->settings.rules) != 0) dev->counts = &dev->own_counts;
+  if (memcmp(dev->settings.rules, self->settings.rules, sizeof dev->settings.rules) != 0)
+    dev->counts = &dev->own_counts;
   if (HEDDLE_HAS(heddle_pdevice_options, options, cookie)) dev->cookie = options->cookie;
   dev->clock_offset_ns = sim_mix(dev->settings.seed * SIM_MAX_DEVICES + index) >> 16;
   dev->event_domain = self->settings.event_domains ? index + 1 : 1;
@@ -169,8 +170,7 @@ static bool end_workers(heddle_pdevice *dev) {
     pthread_cond_signal(&s->wake);
     pthread_mutex_unlock(&s->lock);
   }
-  while (dev->n_workers != 0 && pthread_cond_timedwait(&dev->changed, &dev->lock, &deadline) == 0) {
-  }
+  while (dev->n_workers != 0 && pthread_cond_timedwait(&dev->changed, &dev->lock, &deadline) == 0) {}
   bool ended = dev->n_workers == 0;
   if (!ended) atomic_store(&dev->abandoned, true);
   pthread_mutex_unlock(&dev->lock);
@@ -196,7 +196,8 @@ static void device_close(heddle_pdevice *dev) {
     pthread_mutex_unlock(&self->lock);
     return;
   }
-  if (sim_memory_forget(dev) != 0) sim_log(host, HEDDLE_LOG_WARN, "a device was closed with buffers that were not freed");
+  if (sim_memory_forget(dev) != 0)
+    sim_log(host, HEDDLE_LOG_WARN, "a device was closed with buffers that were not freed");
   destroy_retired(dev);
   pthread_mutex_lock(&self->lock);
   while (dev->streams != NULL) {

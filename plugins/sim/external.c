@@ -78,8 +78,8 @@ static heddle_status import_memory(heddle_pdevice *dev, uint32_t kind, int64_t h
   heddle_status status = check_kind(dev, kind, err);
   if (status != HEDDLE_OK) return status;
   if (handle < 0 || handle > INT32_MAX || bytes == 0 || fstat((int)handle, &file) != 0)
-    return p_fail(err, HEDDLE_EINVAL, errno, "sim:%u: import of handle %lld: no open file, or no bytes asked", dev->index,
-                  (long long)handle);
+    return p_fail(err, HEDDLE_EINVAL, errno, "sim:%u: import of handle %lld: no open file, or no bytes asked",
+                  dev->index, (long long)handle);
   if (file.st_size < 0 || (uint64_t)file.st_size < bytes)
     return p_fail(err, HEDDLE_EINVAL, 0, "sim:%u: import of %llu bytes from a file of %lld", dev->index,
                   (unsigned long long)bytes, (long long)file.st_size);

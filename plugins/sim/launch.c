@@ -109,15 +109,16 @@ static heddle_status resolve_all(heddle_plaunch *l, const heddle_pbind *b, heddl
 
 heddle_status sim_op_bind(heddle_pop *op, heddle_pstream *stream, const heddle_pbind *operands, heddle_plaunch **out,
                           heddle_error *err) {
-  if (op == NULL || op->magic != SIM_MAGIC_OP) return p_fail(err, HEDDLE_EINVAL, 0, "bind: the handle is no live op of sim");
+  if (op == NULL || op->magic != SIM_MAGIC_OP)
+    return p_fail(err, HEDDLE_EINVAL, 0, "bind: the handle is no live op of sim");
   heddle_status status = sim_stream_enter(stream, SIM_CALL_BIND, NULL, err);
   if (status != HEDDLE_OK) return status;
   if (stream->dev != op->dev)
     return p_fail(err, HEDDLE_EINVAL, 0, "bind of node '%s': the op is of sim:%u, the stream of sim:%u", op->name,
                   op->dev->index, stream->dev->index);
   if (operands->n_inputs != op->n_inputs || operands->n_outputs != op->n_outputs)
-    return p_fail(err, HEDDLE_EINVAL, 0, "bind of node '%s': %u inputs and %u outputs given; it has %u and %u", op->name,
-                  operands->n_inputs, operands->n_outputs, op->n_inputs, op->n_outputs);
+    return p_fail(err, HEDDLE_EINVAL, 0, "bind of node '%s': %u inputs and %u outputs given; it has %u and %u",
+                  op->name, operands->n_inputs, operands->n_outputs, op->n_inputs, op->n_outputs);
   const heddle_host *host = op->dev->host;
   heddle_plaunch *l = sim_alloc(host, sizeof *l);
   if (l == NULL) return p_fail(err, HEDDLE_ENOMEM, 0, "bind of node '%s': no memory", op->name);

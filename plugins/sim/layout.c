@@ -48,7 +48,8 @@ static heddle_status layout_pack(heddle_pinstance *self, uint32_t index, const h
   const heddle_host *host = self->host;
   bool direct = (uintptr_t)tensor->data % 4 == 0 && (uintptr_t)dst % 4 == 0;
   uint8_t *room = direct ? NULL : host->alloc(host->ctx, plain + n, 64);
-  if (!direct && room == NULL) return p_fail(err, HEDDLE_ENOMEM, 0, "pack: no memory for %llu bytes", (unsigned long long)n);
+  if (!direct && room == NULL)
+    return p_fail(err, HEDDLE_ENOMEM, 0, "pack: no memory for %llu bytes", (unsigned long long)n);
   if (direct) {
     sim_pack(&b, tensor->data, dst);
   } else {
@@ -66,8 +67,7 @@ static heddle_status layout_describe(heddle_pinstance *self, uint32_t index, hed
   if (status != HEDDLE_OK) return status;
   if (!sim_layout_known(layout))
     return p_fail(err, HEDDLE_EINVAL, 0, "sim has no layout with token 0x%llx", (unsigned long long)layout);
-  if (bytes != 0)
-    snprintf(buf, bytes, "%s", layout == 0 ? "plain" : layout == SIM_NCHW8C ? "nchw8c" : "oihw8o");
+  if (bytes != 0) snprintf(buf, bytes, "%s", layout == 0 ? "plain" : layout == SIM_NCHW8C ? "nchw8c" : "oihw8o");
   return HEDDLE_OK;
 }
 

@@ -99,8 +99,8 @@ static heddle_status memory_alloc(heddle_pdevice *dev, const heddle_pmemory_desc
     return p_fail(err, HEDDLE_EINVAL, 0, "sim:%u: alignment %llu is no power of two up to %d", dev->index,
                   (unsigned long long)desc->align, SIM_PAGE);
   if (dev->settings.max_buffer_bytes != 0 && desc->bytes > dev->settings.max_buffer_bytes)
-    return p_fail(err, HEDDLE_ELIMIT, 0, "sim:%u: %llu bytes asked for one buffer, which may have %llu at most", dev->index,
-                  (unsigned long long)desc->bytes, (unsigned long long)dev->settings.max_buffer_bytes);
+    return p_fail(err, HEDDLE_ELIMIT, 0, "sim:%u: %llu bytes asked for one buffer, which may have %llu at most",
+                  dev->index, (unsigned long long)desc->bytes, (unsigned long long)dev->settings.max_buffer_bytes);
   if (desc->bytes > (UINT64_MAX >> 16))
     return p_fail(err, HEDDLE_ENOMEM, 0, "sim:%u: no memory for %llu bytes", dev->index,
                   (unsigned long long)desc->bytes);
@@ -226,8 +226,8 @@ static void memory_unmap(heddle_pdevice *dev, heddle_pbuffer *handle) {
 }
 
 /* The two sides of a range, NULL both where they are one. */
-static heddle_status sides(heddle_pdevice *dev, heddle_pbuffer *handle, uint64_t offset, uint64_t bytes, const char *what,
-                           uint8_t **host, uint8_t **device, heddle_error *err) {
+static heddle_status sides(heddle_pdevice *dev, heddle_pbuffer *handle, uint64_t offset, uint64_t bytes,
+                           const char *what, uint8_t **host, uint8_t **device, heddle_error *err) {
   heddle_status status = sim_enter(dev, SIM_CALL_FLUSH, err);
   if (status == HEDDLE_OK) status = sim_bytes(dev, handle, offset, bytes, SIM_HOST_SIDE, what, device, err);
   if (status != HEDDLE_OK) return status;
@@ -267,8 +267,8 @@ heddle_status sim_bytes(heddle_pdevice *dev, heddle_pbuffer *handle, uint64_t of
                         const char *what, uint8_t **out, heddle_error *err) {
   sim_buffer *b = sim_table_get(dev->self, handle);
   if (b == NULL)
-    return p_fail(err, HEDDLE_EINVAL, 0, "sim:%u: %s: the handle is no live buffer of this plugin's instance", dev->index,
-                  what);
+    return p_fail(err, HEDDLE_EINVAL, 0, "sim:%u: %s: the handle is no live buffer of this plugin's instance",
+                  dev->index, what);
   bool fits = use == SIM_OPERAND ? b->kind == HEDDLE_MEMORY_DEVICE || b->kind == HEDDLE_MEMORY_UNIFIED
                                  : b->kind != HEDDLE_MEMORY_DEVICE;
   if (!fits)
@@ -278,8 +278,8 @@ heddle_status sim_bytes(heddle_pdevice *dev, heddle_pbuffer *handle, uint64_t of
     return p_fail(err, HEDDLE_EINVAL, 0, "sim:%u: %s: the buffer belongs to sim:%u%s", dev->index, what, b->dev->index,
                   use == SIM_OPERAND ? "" : ", which has another event domain");
   if (offset > b->size || bytes > b->size - offset)
-    return p_fail(err, HEDDLE_EINVAL, 0, "sim:%u: %s: %llu bytes at %llu do not lie in a buffer of %llu", dev->index, what,
-                  (unsigned long long)bytes, (unsigned long long)offset, (unsigned long long)b->size);
+    return p_fail(err, HEDDLE_EINVAL, 0, "sim:%u: %s: %llu bytes at %llu do not lie in a buffer of %llu", dev->index,
+                  what, (unsigned long long)bytes, (unsigned long long)offset, (unsigned long long)b->size);
   *out = b->bytes == NULL ? NULL : b->bytes + offset;
   return HEDDLE_OK;
 }

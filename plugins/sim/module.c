@@ -15,9 +15,9 @@ typedef struct function {
 } function;
 enum { ADD_F32, SCALE_F32, COPY_U8, N_FUNCTIONS };
 static const function functions[N_FUNCTIONS] = {
-    {"add_f32", "bbbn", 4}, /* a, b, out */
+    {"add_f32", "bbbn", 4},   /* a, b, out */
     {"scale_f32", "bbfn", 4}, /* x, out, factor */
-    {"copy_u8", "bbn", 1}, /* src, dst */
+    {"copy_u8", "bbn", 1},    /* src, dst */
 };
 
 struct heddle_pkernel {
@@ -96,8 +96,10 @@ static heddle_status read_line(heddle_pmodule *m, const char *p, const char *end
     return p_fail(err, HEDDLE_ECOMPILE, 0, "line %u of a module of sim is not NAME = FUNCTION", line);
   while (f < N_FUNCTIONS && strcmp(functions[f].name, what) != 0) f++;
   if (f == N_FUNCTIONS)
-    return p_fail(err, HEDDLE_ECOMPILE, 0, "line %u of a module of sim: no function '%s'; there are add_f32, scale_f32, "
-                  "copy_u8", line, what);
+    return p_fail(err, HEDDLE_ECOMPILE, 0,
+                  "line %u of a module of sim: no function '%s'; there are add_f32, scale_f32, "
+                  "copy_u8",
+                  line, what);
   for (uint32_t k = 0; k < m->n_kernels; k++)
     if (strcmp(m->kernels[k].name, name) == 0)
       return p_fail(err, HEDDLE_ECOMPILE, 0, "line %u of a module of sim: a second kernel '%s'", line, name);

@@ -3,8 +3,8 @@
 
 #define BLOCKED_GAIN 0.8 /* of the plain cost: so that the executor prefers it, and its passes are exercised */
 
-static heddle_status ask_places(heddle_pinstance *self, const heddle_pregion *region, const sim_plan *plan, bool blocked,
-                                uint64_t *bytes, heddle_error *err) {
+static heddle_status ask_places(heddle_pinstance *self, const heddle_pregion *region, const sim_plan *plan,
+                                bool blocked, uint64_t *bytes, heddle_error *err) {
   const heddle_host *host = self->host;
   uint64_t scratch;
   sim_place *places = sim_alloc(host, (region->values.count + 1) * sizeof *places);
@@ -27,8 +27,8 @@ static uint64_t keep_pairs(const sim_plan *plan, bool blocked, int32_t *pairs) {
   return n;
 }
 
-static heddle_status make_offer(heddle_pinstance *self, const heddle_pregion *region, const sim_plan *plan, bool blocked,
-                                heddle_offer_fn offer, void *sink, heddle_error *err) {
+static heddle_status make_offer(heddle_pinstance *self, const heddle_pregion *region, const sim_plan *plan,
+                                bool blocked, heddle_offer_fn offer, void *sink, heddle_error *err) {
   const heddle_host *host = self->host;
   bool tokens = blocked || plan->reorder;
   heddle_poffer o = {
@@ -51,8 +51,8 @@ static heddle_status make_offer(heddle_pinstance *self, const heddle_pregion *re
   return status;
 }
 
-static heddle_status op_query(heddle_pinstance *self, uint32_t index, const heddle_pregion *region, heddle_offer_fn offer,
-                              void *sink, heddle_error *err) {
+static heddle_status op_query(heddle_pinstance *self, uint32_t index, const heddle_pregion *region,
+                              heddle_offer_fn offer, void *sink, heddle_error *err) {
   sim_plan plan;
   heddle_status status = sim_pure_check(self, index, err);
   if (status == HEDDLE_OK) status = sim_enter_pure(self, index, SIM_CALL_QUERY, err);
@@ -98,8 +98,8 @@ static void op_free(heddle_pop *op) {
 static heddle_status fill_operand(const heddle_pop *op, const heddle_pvalue *value, heddle_layout token, bool absorbed,
                                   const sim_place *place, sim_operand *operand, heddle_error *err) {
   if (value->layout != token && !absorbed)
-    return p_fail(err, HEDDLE_EINVAL, 0, "node '%s': an operand has layout 0x%llx where the offer says 0x%llx", op->name,
-                  (unsigned long long)value->layout, (unsigned long long)token);
+    return p_fail(err, HEDDLE_EINVAL, 0, "node '%s': an operand has layout 0x%llx where the offer says 0x%llx",
+                  op->name, (unsigned long long)value->layout, (unsigned long long)token);
   operand->absorbed = absorbed;
   operand->plain_offset = place->offset;
   if (sim_blocking_of(value, token, &operand->blocking, &operand->bytes)) return HEDDLE_OK;

@@ -77,8 +77,8 @@ typedef struct sim_place {
   uint64_t offset; /* in the workspace */
 } sim_place;
 
-/* Gives each value a place, for the layouts of one offer (NULL: plain), and the offsets of the workspace: values between
- * nodes and plain copies of blocked operands lie before scratch, what a reference op needs for itself from there on. */
+/* Gives each value a place, for the blocked or the plain offer, and the offsets of the workspace: values between nodes
+ * and plain copies of blocked operands lie before scratch, what a reference op needs for itself from there on. */
 heddle_status sim_plan_places(const heddle_pregion *region, const sim_plan *plan, bool blocked, sim_place *places,
                               uint64_t *scratch, uint64_t *workspace_bytes, heddle_error *err);
 
@@ -108,7 +108,7 @@ struct heddle_pop {
   bool any_blocked;
   bool bare;
   uint64_t workspace_bytes;
-  uint64_t scratch; /* offset of the reference ops' own workspace */
+  uint64_t scratch;      /* offset of the reference ops' own workspace */
   sim_operand *operands; /* inputs, then outputs */
   sim_step *steps;
   sim_place *places;

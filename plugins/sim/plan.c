@@ -137,8 +137,8 @@ heddle_status sim_plan_init(heddle_pinstance *self, const heddle_pregion *region
     status = p_fail(err, HEDDLE_ENOMEM, 0, "no memory to plan a region of %u nodes", plan->n_nodes);
   const heddle_pnode *first = region_node(region, 0);
   if (status == HEDDLE_OK && plan->n_nodes == 1 && sim_node_is(first, "heddle", "Reorder")) {
-    status = self->settings.layouts ? plan_reorder(region, plan, err)
-                                    : sim_switched_off("operator Reorder", "layouts", err);
+    status =
+        self->settings.layouts ? plan_reorder(region, plan, err) : sim_switched_off("operator Reorder", "layouts", err);
   } else if (status == HEDDLE_OK) {
     if (plan->n_nodes > 1 && !self->settings.fuse)
       status = p_fail(err, HEDDLE_EUNSUPPORTED, 0,

@@ -1,5 +1,6 @@
-/* The entry: refuses a host that does not fit, and picks the root table. Settings that take a group or an optional
- * function away choose another table, in which its pointer is NULL, as in a plugin that never had it. */
+/* The entry: refuses a host that does not fit, and picks the root table. Where the host gives settings so early, those
+ * that take an optional group or function away choose a table in which its pointer is NULL, as in a plugin that never
+ * had it; elsewhere the function answers that it is switched off. */
 #include "sim.h"
 
 #ifndef HEDDLE_VERSION
@@ -39,13 +40,11 @@ enum { HAS_VIEW = 1, HAS_IMPORT = 2, HAS_PEER = 4, HAS_FENCE_WAIT = 8, HAS_LAYOU
   { \
     .struct_size = sizeof(heddle_plugin), .abi_major = HEDDLE_ABI_MAJOR, .abi_minor = HEDDLE_ABI_MINOR, \
     .features = FEATURES, .build = BUILD, .name = "sim", .close_instance = sim_instance_close, \
-    .open_instance = sim_instance_open, .device_count = sim_instance_count, \
-    .device_describe = sim_instance_describe, .device = &sim_device_table, \
-    .memory = &sim_memory_tables[(n) & 3], .copy = &sim_copy_tables[((n) & HAS_PEER) != 0], \
-    .stream = &sim_stream_table, .event = &sim_event_table, \
-    .fence = &sim_fence_tables[((n) & HAS_FENCE_WAIT) != 0], .op = &sim_op_table, \
-    .layout = ((n) & HAS_LAYOUT) != 0 ? &sim_layout_table : NULL, .module = &sim_module_table, \
-    .capture = ((n) & HAS_CAPTURE) != 0 ? &sim_capture_table : NULL, .timing = &sim_timing_table, \
+    .open_instance = sim_instance_open, .device_count = sim_instance_count, .device_describe = sim_instance_describe, \
+    .device = &sim_device_table, .memory = &sim_memory_tables[(n)&3], .copy = &sim_copy_tables[((n)&HAS_PEER) != 0], \
+    .stream = &sim_stream_table, .event = &sim_event_table, .fence = &sim_fence_tables[((n)&HAS_FENCE_WAIT) != 0], \
+    .op = &sim_op_table, .layout = ((n)&HAS_LAYOUT) != 0 ? &sim_layout_table : NULL, .module = &sim_module_table, \
+    .capture = ((n)&HAS_CAPTURE) != 0 ? &sim_capture_table : NULL, .timing = &sim_timing_table, \
     .external = &sim_external_table \
   }
 #define ROOT4(n) ROOT(n), ROOT((n) + 1), ROOT((n) + 2), ROOT((n) + 3)

@@ -20,8 +20,10 @@ typedef struct setting {
 } setting;
 
 #define AT(member) offsetof(sim_settings, member)
-#define NUMBER(name, fallback, min, max, own) {#name, KIND_NUMBER, AT(name), fallback, min, max, own}
-#define SWITCH(name, fallback, own) {#name, KIND_SWITCH, AT(name), fallback, 0, 1, own}
+#define NUMBER(name, fallback, min, max, own) \
+  { #name, KIND_NUMBER, AT(name), fallback, min, max, own }
+#define SWITCH(name, fallback, own) \
+  { #name, KIND_SWITCH, AT(name), fallback, 0, 1, own }
 
 static const setting all[] = {
     NUMBER(devices, 3, 1, SIM_MAX_DEVICES, false),
@@ -212,10 +214,12 @@ heddle_status sim_settings_override(sim_settings *settings, const heddle_pdevice
     memcpy(&pair, (const char *)options->settings.data + i * options->settings.stride, sizeof pair);
     int k = 0;
     while (k < N_SETTINGS && strcmp(all[k].key, pair.key) != 0) k++;
-    if (k == N_SETTINGS) return p_fail(err, HEDDLE_EINVAL, 0, "sim has no setting '%s'; docs/sim.md lists them", pair.key);
+    if (k == N_SETTINGS)
+      return p_fail(err, HEDDLE_EINVAL, 0, "sim has no setting '%s'; docs/sim.md lists them", pair.key);
     if (!all[k].per_device) {
       return p_fail(err, HEDDLE_EINVAL, 0,
-                    "setting '%s' of sim belongs to all its devices: give it to the context, not to one device", pair.key);
+                    "setting '%s' of sim belongs to all its devices: give it to the context, not to one device",
+                    pair.key);
     }
     heddle_status status = apply(&all[k], pair.value, settings, err);
     if (status != HEDDLE_OK) return status;

@@ -49,7 +49,7 @@ typedef enum sim_call {
 #define SIM_CALL_ENUM(name, word) SIM_CALL_##name,
   SIM_CALL_LIST(SIM_CALL_ENUM)
 #undef SIM_CALL_ENUM
-  SIM_CALL_COUNT
+      SIM_CALL_COUNT
 } sim_call;
 
 /* One injected failure: the n-th call of a kind. */

@@ -66,13 +66,13 @@ typedef struct sim_buffer {
   uint32_t next_free;
   uint32_t kind;
   _Atomic(heddle_pdevice *) dev;
-  uint8_t *bytes;           /* what the device sees */
-  uint8_t *host;            /* what the host sees, NULL where it cannot */
+  uint8_t *bytes; /* what the device sees */
+  uint8_t *host;  /* what the host sees, NULL where it cannot */
   uint64_t size;
-  sim_block *block;         /* NULL in a view and in an import of the caller's */
+  sim_block *block;          /* NULL in a view and in an import of the caller's */
   struct sim_buffer *parent; /* of a view */
-  uint32_t views;           /* of a parent; guarded by the instance's lock */
-  bool freed;               /* a parent that was freed before its views; likewise */
+  uint32_t views;            /* of a parent; guarded by the instance's lock */
+  bool freed;                /* a parent that was freed before its views; likewise */
 } sim_buffer;
 
 #define SIM_TABLE_CHUNK 256
@@ -121,18 +121,18 @@ struct heddle_pdevice {
   uint64_t clock_offset_ns; /* of the device's clock to the host's */
   uint64_t event_domain;
 
-  atomic_bool stop;     /* closing: every worker ends, every wait is given up */
-  atomic_bool faulted;  /* fault is written */
-  atomic_bool hung;     /* a command that never completes has been met */
+  atomic_bool stop;      /* closing: every worker ends, every wait is given up */
+  atomic_bool faulted;   /* fault is written */
+  atomic_bool hung;      /* a command that never completes has been met */
   atomic_bool abandoned; /* closed with a thread that did not end: it may call nobody any more */
-  atomic_bool detached; /* a wait for this device ran out of time: memory is kept until idle succeeds */
+  atomic_bool detached;  /* a wait for this device ran out of time: memory is kept until idle succeeds */
   atomic_ullong executed;
   atomic_ullong live_buffers;
   atomic_ullong live_bytes;
   atomic_ullong live_objects;
 
-  pthread_mutex_t lock;           /* guards what follows; taken before the lock of a stream, never after */
-  pthread_cond_t changed;         /* stop or faulted became true, or a worker has ended */
+  pthread_mutex_t lock;   /* guards what follows; taken before the lock of a stream, never after */
+  pthread_cond_t changed; /* stop or faulted became true, or a worker has ended */
   sim_failure fault;
   struct heddle_pstream *streams; /* open, or closed and not yet drained or used again */
   sim_retired *retired;

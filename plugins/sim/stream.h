@@ -102,12 +102,12 @@ struct heddle_pstream {
   atomic_bool hung;
 
   /* Between them. */
-  atomic_ullong tail;  /* position behind the last command that was submitted */
-  atomic_ullong done;  /* position behind the last command that is finished */
+  atomic_ullong tail;   /* position behind the last command that was submitted */
+  atomic_ullong done;   /* position behind the last command that is finished */
   atomic_bool sleeping; /* the worker waits for wake */
-  atomic_uint waiters; /* threads that wait for finished */
-  atomic_bool failed;  /* newest bad stretch is not reported yet */
-  atomic_uint n_bad;   /* bad stretches so far */
+  atomic_uint waiters;  /* threads that wait for finished */
+  atomic_bool failed;   /* newest bad stretch is not reported yet */
+  atomic_uint n_bad;    /* bad stretches so far */
   pthread_mutex_t lock; /* guards the sleeps on both conditions, and bad; a leaf */
   pthread_cond_t wake;
   pthread_cond_t finished;
@@ -149,10 +149,10 @@ void *sim_worker(void *stream);
 
 /* ---- what the worker calls ---- */
 
-void sim_launch_execute(heddle_plaunch *launch);                                       /* launch.c */
-void sim_kernel_execute(const sim_cmd *cmd);                                           /* module.c */
-void sim_mark_execute(const heddle_host *host, heddle_ptimer *timer, uint32_t slot);   /* timing.c */
-const sim_cmd *sim_graph_commands(const heddle_pgraph *graph, uint64_t *count);        /* capture.c */
+void sim_launch_execute(heddle_plaunch *launch);                                     /* launch.c */
+void sim_kernel_execute(const sim_cmd *cmd);                                         /* module.c */
+void sim_mark_execute(const heddle_host *host, heddle_ptimer *timer, uint32_t slot); /* timing.c */
+const sim_cmd *sim_graph_commands(const heddle_pgraph *graph, uint64_t *count);      /* capture.c */
 heddle_status sim_graph_add(heddle_pgraph *graph, const sim_cmd *cmd, heddle_error *err);
 
 #endif

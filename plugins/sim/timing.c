@@ -62,8 +62,8 @@ static heddle_status times_read(heddle_ptimer *timer, uint32_t first, uint32_t c
                                 heddle_error *err) {
   if (!timer_ok(timer)) return p_fail(err, HEDDLE_EINVAL, 0, "read: the handle is no live timer of sim");
   if (first > timer->n_slots || count > timer->n_slots - first)
-    return p_fail(err, HEDDLE_EINVAL, 0, "sim:%u: times %u and %u more asked of a timer with %u", timer->dev->index, first,
-                  count, timer->n_slots);
+    return p_fail(err, HEDDLE_EINVAL, 0, "sim:%u: times %u and %u more asked of a timer with %u", timer->dev->index,
+                  first, count, timer->n_slots);
   for (uint32_t i = 0; i < count; i++)
     if (atomic_load(&timer->slots[first + i]) == 0)
       return p_fail(err, HEDDLE_EBUSY, 0, "sim:%u: no stream has reached the mark of slot %u yet", timer->dev->index,

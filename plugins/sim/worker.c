@@ -15,14 +15,13 @@ static bool given_up(heddle_pdevice *dev) {
 
 static void nap(uint64_t ns) {
   struct timespec left = {(time_t)(ns / 1000000000u), (long)(ns % 1000000000u)};
-  while (nanosleep(&left, &left) != 0 && errno == EINTR) {
-  }
+  while (nanosleep(&left, &left) != 0 && errno == EINTR) {}
 }
 
 /* ---- failures ---- */
 
-__attribute__((format(printf, 4, 5))) static void fail_stream(heddle_pstream *s, uint64_t position,
-                                                              heddle_status status, const char *format, ...) {
+P_PRINTF(4, 5)
+static void fail_stream(heddle_pstream *s, uint64_t position, heddle_status status, const char *format, ...) {
   va_list args;
   if (atomic_load_explicit(&s->failed, memory_order_relaxed)) return; /* the first one counts */
   pthread_mutex_lock(&s->lock);
@@ -89,8 +88,9 @@ static void hang(heddle_pstream *s, uint64_t position) {
 static void fail_injected(heddle_pstream *s, const sim_cmd *cmd, uint64_t position) {
   heddle_pdevice *dev = s->dev;
   char text[200];
-  snprintf(text, sizeof text, "sim:%u: call %llu of '%s' failed while its stream executed it, as the setting 'fail' says",
-           dev->index, (unsigned long long)cmd->nth, sim_call_word((sim_call)cmd->call));
+  snprintf(text, sizeof text,
+           "sim:%u: call %llu of '%s' failed while its stream executed it, as the setting 'fail' says", dev->index,
+           (unsigned long long)cmd->nth, sim_call_word((sim_call)cmd->call));
   if ((cmd->flags & SIM_FLAG_FAULT) != 0) {
     sim_device_fault(dev, -1000 - (int32_t)cmd->call, text);
     fail_given_up(s, position);
@@ -176,8 +176,7 @@ static void execute(heddle_pstream *s, const sim_cmd *cmd, uint64_t position) {
   if (given_up(dev)) fail_given_up(s, position);
   if (!atomic_load_explicit(&s->failed, memory_order_relaxed)) {
     if ((cmd->flags & SIM_FLAG_FAIL) != 0) fail_injected(s, cmd, position);
-    else
-      switch (cmd->kind) {
+    else switch (cmd->kind) {
       case SIM_CMD_COPY: copy(cmd); break;
       case SIM_CMD_FILL: fill(cmd); break;
       case SIM_CMD_LAUNCH: sim_launch_execute(cmd->u.launch); break;

@@ -10,19 +10,19 @@
 #define MS UINT64_C(1000000)
 
 /* Fails the case with the words of the error. */
-#define OK(call)                                                                                                   \
-  do {                                                                                                             \
-    heddle_status ok_status = (call);                                                                              \
-    if (ok_status != HEDDLE_OK) fail_msg("%s: %s: %s", #call, heddle_status_name(ok_status), err.text);            \
+#define OK(call) \
+  do { \
+    heddle_status ok_status = (call); \
+    if (ok_status != HEDDLE_OK) fail_msg("%s: %s: %s", #call, heddle_status_name(ok_status), err.text); \
   } while (0)
-#define FAILS(call, status)                                                                                        \
-  do {                                                                                                             \
-    heddle_status got = (call);                                                                                    \
-    if (got != (status)) fail_msg("%s: %s, expected %s: %s", #call, heddle_status_name(got), #status, err.text);   \
+#define FAILS(call, status) \
+  do { \
+    heddle_status got = (call); \
+    if (got != (status)) fail_msg("%s: %s, expected %s: %s", #call, heddle_status_name(got), #status, err.text); \
   } while (0)
-#define SAYS(word)                                                                                                 \
-  do {                                                                                                             \
-    if (strstr(err.text, (word)) == NULL) fail_msg("'%s' is not in '%s'", (word), err.text);                       \
+#define SAYS(word) \
+  do { \
+    if (strstr(err.text, (word)) == NULL) fail_msg("'%s' is not in '%s'", (word), err.text); \
   } while (0)
 
 static heddle_error err;
@@ -77,8 +77,7 @@ static inline int put_input(sketch *s, const char *name, const char *shape, cons
 /* device may be NULL; inputs are ids, ended by -1. */
 static inline int put_node(sketch *s, const char *op, const char *name, const char *device, const int *inputs) {
   add_text(s->nodes, sizeof s->nodes, "%s{\"op\":\"%s\",\"name\":\"%s\",\"inputs\":[", s->n > 0 ? "," : "", op, name);
-  for (int i = 0; inputs[i] >= 0; i++)
-    add_text(s->nodes, sizeof s->nodes, "%s[%d,0,0]", i > 0 ? "," : "", inputs[i]);
+  for (int i = 0; inputs[i] >= 0; i++) add_text(s->nodes, sizeof s->nodes, "%s[%d,0,0]", i > 0 ? "," : "", inputs[i]);
   add_text(s->nodes, sizeof s->nodes, "]");
   if (device != NULL) add_text(s->nodes, sizeof s->nodes, ",\"device\":\"%s\"", device);
   add_text(s->nodes, sizeof s->nodes, "}");
@@ -94,7 +93,8 @@ static inline void put_head(sketch *s, int node) {
 static inline heddle_graph *graph_of(const sketch *s) {
   static char text[1 << 18];
   text[0] = '\0';
-  add_text(text, sizeof text, "{\"heddle\":{\"version\":1,\"opset\":17},\"nodes\":[%s],\"arg_nodes\":[%s],\"heads\":[%s],"
+  add_text(text, sizeof text,
+           "{\"heddle\":{\"version\":1,\"opset\":17},\"nodes\":[%s],\"arg_nodes\":[%s],\"heads\":[%s],"
            "\"node_row_ptr\":[0%s],\"attrs\":{\"dltype\":[\"list_str\",[%s]],\"shape\":[\"list_shape\",[%s]]}}",
            s->nodes, s->args, s->heads, s->rows, s->types, s->shapes);
   heddle_graph *g = NULL;

@@ -3,10 +3,19 @@
  */
 #include "executor/rig.h"
 
-static const char *const modes[] = {"threads=1", "sim.delay_us=50;sim.seed=3", "sim.capture=0", "sim.coherent=0",
-                                    "sim.coherent=0;sim.capture=0;sim.delay_us=20", "sim.views=0", "sim.views=0;sim.bare=1",
-                                    "sim.bare=1", "sim.unified=1", "sim.unified=1;sim.coherent=0", "sim.peer=off",
-                                    "sim.import=0", "sim.import_alignment=4096"};
+static const char *const modes[] = {"threads=1",
+                                    "sim.delay_us=50;sim.seed=3",
+                                    "sim.capture=0",
+                                    "sim.coherent=0",
+                                    "sim.coherent=0;sim.capture=0;sim.delay_us=20",
+                                    "sim.views=0",
+                                    "sim.views=0;sim.bare=1",
+                                    "sim.bare=1",
+                                    "sim.unified=1",
+                                    "sim.unified=1;sim.coherent=0",
+                                    "sim.peer=off",
+                                    "sim.import=0",
+                                    "sim.import_alignment=4096"};
 enum { N_MODES = sizeof modes / sizeof modes[0], ROWS = 2, COLUMNS = 4, COUNT = 8 };
 
 /* e = relu((x + w) * w) + (x + w) + x over three devices; heads e and c. */
@@ -201,7 +210,8 @@ static void runs_to_every_node(void **state) {
       for (int i = 0; i < COUNT; i++) {
         float X = data_of(t.x)[i], W = data_of(t.w)[i], A = X + W, B = A * W, C = B > 0 ? B : 0;
         const float want[] = {X, W, A, B, C, C + A, C + A + X, C};
-        if (data_of(out)[i] != want[n]) fail_msg("%s[%d] is %g, not %g", names[n], i, (double)data_of(out)[i], (double)want[n]);
+        if (data_of(out)[i] != want[n])
+          fail_msg("%s[%d] is %g, not %g", names[n], i, (double)data_of(out)[i], (double)want[n]);
       }
       heddle_tensor_release(out);
     }

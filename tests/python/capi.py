@@ -50,7 +50,7 @@ def call(name, *args):
     error = Error()
     status = getattr(LIB, name)(*args, c.byref(error))
     if status != 0:
-        raise HeddleError(status, error.text.decode())
+        raise HeddleError(status, error.text.decode(errors="replace"))
 
 
 def _out(name, *args):
@@ -132,7 +132,7 @@ class Executor:
         self.p = _out("heddle_executor_create", model.p)
 
     def set_input(self, name, array):
-        array = np.ascontiguousarray(array)
+        array = np.ascontiguousarray(array).reshape(np.shape(array))
         t = tensor(array)
         try:
             call("heddle_executor_set_input_by_name", self.p, name.encode(), t)

@@ -1,7 +1,7 @@
 """Variants of one graph and of one params blob, well-formed and not: what the readers take, refuse, and write back.
 
 tests/data/*/expect.json says `read` or `refuse` for each. Some can only be refused later, when the graph meets a
-library, a device or an input: those the reader takes, and RUN_TIME names them with the reason.
+library, a device or an input: those the reader takes, and RUN_TIME names them with the reason. labels: ctypes
 """
 
 import ctypes

@@ -1,4 +1,5 @@
-"""Random graphs, seeds 0 to 124, on four placements over cpu and three sims. labels: slow timeout: 900
+"""Random graphs, seeds 0 to 124, on four placements over cpu and three sims. labels: slow ctypes
+timeout: 900
 """
 import random_graphs
 

@@ -1,4 +1,5 @@
-"""Random graphs, seeds 250 to 374, on four placements over cpu and three sims. labels: slow timeout: 900
+"""Random graphs, seeds 250 to 374, on four placements over cpu and three sims. labels: slow ctypes
+timeout: 900
 """
 import random_graphs
 

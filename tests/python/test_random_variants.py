@@ -1,5 +1,6 @@
 """Random graphs on sims of every temper: memory that is not coherent, unified, without peers, views, capture, layouts.
-labels: slow timeout: 900
+labels: ctypes
+timeout: 900
 """
 import capi
 import pytest

@@ -124,7 +124,8 @@ def test_devices():
 
 
 def test_devices_all_says_where_values_come_from():
-    text = good("devices", "--all", "--set", "threads=3", HEDDLE_DEVICES="sim:1,cpu")
+    text = good("devices", "--all", "--set", "threads=3", HEDDLE_DEVICES="sim:1,cpu", HEDDLE_SIM_DELAY_US="5")
+    assert "sim.delay_us 5   (from: HEDDLE_SIM_DELAY_US)" in text
     assert "in use: sim:1, cpu:0   (list from: HEDDLE_DEVICES)" in text
     assert "(from: HEDDLE_DEVICES)" in text and "(from: call)" in text and "libheddle_plugin_cpu.so" in text
 
@@ -199,6 +200,7 @@ def test_plan_text():
 
 def test_plan_says_why():
     text = good("plan", DIGITS, "--device", "cpu,sim:0,sim:1", "--place", "fine*=sim:1", HEDDLE_DEVICES="cpu")
+    assert "plain to nchw8c" in text
     assert "rule fine*=sim:1" in text and "3 on sim:1" in text
     assert "(list from: HEDDLE_DEVICES)" in good("plan", DIGITS, HEDDLE_DEVICES="sim,cpu")
     last = good("plan", DIGITS, *ON_BOTH, "--place", "*=sim:0", "--place", "*=cpu")

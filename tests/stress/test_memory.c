@@ -17,11 +17,13 @@ static heddle_status life(const char *devices, heddle_error *err) {
   return s;
 }
 
-static void every_allocation(const char *devices, unsigned at_least) {
+enum { IN_A_ROW = 300 }; /* a context does without a plugin that finds no memory: one success is not the end */
+
+static void every_allocation(const char *devices) {
   heddle_error err = {0};
   if (life(devices, &err) != HEDDLE_OK) fail_msg("%s", err.text); /* what is made once in a process is made now */
   size_t before = heddle__alloc_live();
-  unsigned failures = 0;
+  unsigned failures = 0, good = 0;
   for (unsigned n = 1; n < 100000; n++) {
     memset(&err, 0, sizeof err);
     heddle__alloc_fail_at(n);
@@ -32,20 +34,22 @@ static void every_allocation(const char *devices, unsigned at_least) {
     if (heddle__alloc_live() != before)
       fail_msg("allocation %u (%s): %zu blocks are left over", n, err.text, heddle__alloc_live() - before);
     failures += s != HEDDLE_OK;
-    if (s == HEDDLE_OK && n > at_least) break;
+    good = s == HEDDLE_OK ? good + 1 : 0;
+    if (good == IN_A_ROW) break;
   }
-  if (failures < at_least / 2) fail_msg("only %u allocations failed", failures);
+  if (failures < 200) fail_msg("only %u allocations failed", failures);
+  printf("%u allocations failed\n", failures);
   if (life(devices, &err) != HEDDLE_OK) fail_msg("afterwards: %s", err.text);
 }
 
 static void on_all_devices(void **state) {
   (void)state;
-  every_allocation(NULL, 200);
+  every_allocation(NULL);
 }
 
 static void on_one_device(void **state) {
   (void)state;
-  every_allocation("sim:1", 200);
+  every_allocation("sim:1");
 }
 
 CASES(CASE(on_all_devices), CASE(on_one_device))

@@ -60,7 +60,7 @@ static void *throw_contexts(void *arg) {
 static void contexts(void **state) {
   (void)state;
   size_t before = heddle__alloc_live();
-  storm(throw_contexts, NULL, NULL, 12);
+  storm(throw_contexts, NULL, NULL, 40);
   assert_int_equal(heddle__alloc_live(), before);
 }
 
@@ -125,7 +125,7 @@ static void models(void **state) {
   heddle_error err;
   assert_int_equal(heddle_context_find_device(ctx, "sim:0", &held[1], &err), HEDDLE_OK);
   for (int i = 0; i < 2; i++) assert_int_equal(heddle__device_open(held[i], &err), HEDDLE_OK);
-  storm(throw_models, ctx, NULL, 30);
+  storm(throw_models, ctx, NULL, 60);
   check_devices(ctx);
   for (int i = 0; i < 2; i++) heddle__device_close(held[i]);
   heddle_context_release(ctx);
@@ -154,7 +154,7 @@ static void executors(void **state) {
   heddle_error err;
   job shared = {0};
   if (job_model(ctx, &shared, NULL, 0, &err) != HEDDLE_OK) fail_msg("%s", err.text);
-  storm(throw_executors, ctx, shared.model, 40);
+  storm(throw_executors, ctx, shared.model, 120);
   job_drop(&shared);
   check_devices(ctx);
   heddle_context_release(ctx);

@@ -39,7 +39,7 @@ typedef struct sim_test {
   } while (0)
 #define FAILS(t, status, word, call) \
   do { \
-    memset((t)->err.text, 0, sizeof (t)->err.text); \
+    memset((t)->err.text, 0, sizeof(t)->err.text); \
     heddle_status fails_status = (call); \
     if (fails_status != (status)) fail_msg("%s: status %d, not %s: %s", #call, fails_status, #status, (t)->err.text); \
     if (strstr((t)->err.text, (word)) == NULL) fail_msg("%s: no '%s' in: %s", #call, (word), (t)->err.text); \

@@ -282,7 +282,7 @@ static void a_fork_is_noticed(void **state) {
   open_with(PROBES "probe.so", NULL, NULL);
   heddle_device *d = heddle_context_device(ctx, 0);
   pid_t early = fork(); /* no device is open: the child may use the context */
-  if (early == 0) _exit(heddle__context_check_fork(ctx, NULL) == HEDDLE_OK ? 0 : 1);
+  if (early == 0) _exit(heddle__check_fork(NULL) == HEDDLE_OK ? 0 : 1);
   int status = 0;
   waitpid(early, &status, 0);
   assert_int_equal(status, 0);
@@ -297,13 +297,15 @@ static void a_fork_is_noticed(void **state) {
     good &= heddle_context_setting(ctx, "log", &value, NULL, &err) == HEDDLE_EFORK;
     good &= heddle_device_health(d, &err) == HEDDLE_EFORK;
     good &= heddle__device_open(d, &err) == HEDDLE_EFORK;
+    heddle_context *own = NULL;
+    good &= heddle_context_create(NULL, 0, NULL, NULL, &own, &err) == HEDDLE_EFORK && own == NULL;
     heddle__device_close(d);
     heddle_context_release(ctx);
     _exit(good ? 0 : 1);
   }
   waitpid(child, &status, 0);
   assert_int_equal(status, 0);
-  assert_int_equal(heddle__context_check_fork(ctx, NULL), HEDDLE_OK);
+  assert_int_equal(heddle__check_fork(NULL), HEDDLE_OK);
   heddle__device_close(d);
   done();
 }

@@ -29,7 +29,8 @@ static void describes_itself(void **state) {
   assert_int_equal(count, 1);
   assert_int_equal(d.plugin->device_describe(d.self, 0, &desc, &d.err), HEDDLE_OK);
   assert_int_equal(desc.type, HEDDLE_DEVICE_CPU);
-  assert_true(desc.caps == (HEDDLE_CAP_INLINE | HEDDLE_CAP_VIEWS) && desc.alignment == 64 && desc.import_alignment == 1);
+  assert_true(desc.caps == (HEDDLE_CAP_INLINE | HEDDLE_CAP_VIEWS) && desc.alignment == 64 &&
+              desc.import_alignment == 1);
   assert_true(desc.name[0] != '\0' && desc.driver[0] != '\0' && desc.memory_bytes > 0 && desc.compute_units == 1);
   assert_int_equal(d.plugin->device_describe(d.self, 1, &desc, &d.err), HEDDLE_ENODEV);
   assert_int_equal(d.plugin->device->memory_now(d.dev, &free_bytes, &total, &d.err), HEDDLE_OK);
@@ -320,7 +321,7 @@ static heddle_status take_listed(void *sink, const char *domain, const char *op,
   listed *l = sink;
   (void)err;
   assert_string_equal(domain, "");
-  assert_true(first == 13 && last == 18 && dtypes[0] != '\0');
+  assert_true(first >= 13 && first <= 17 && last == 18 && dtypes[0] != '\0');
   l->count++;
   if (strcmp(op, "Conv") == 0) l->has_conv = true;
   return HEDDLE_OK;
@@ -332,7 +333,7 @@ static void lists_its_operators(void **state) {
   (void)state;
   fake_device_open(&d, "cpu");
   assert_int_equal(d.plugin->op->list(d.self, 0, take_listed, &l, &d.err), HEDDLE_OK);
-  assert_true(l.count == 13 && l.has_conv);
+  assert_true(l.count == 74 && l.has_conv);
   fake_device_close(&d);
 }
 

@@ -289,6 +289,43 @@ static void memory_is_shared_by_descriptor(void **state) {
 
 /* ---- leaving ---- */
 
+static atomic_int gate; /* 1: closed, 2: somebody waits at it, 0: open */
+
+static heddle_status query_at_the_gate(void *ctx, heddle_pfence fence, uint64_t value) {
+  (void)ctx, (void)fence, (void)value;
+  int closed = 1;
+  atomic_compare_exchange_strong(&gate, &closed, 2);
+  while (atomic_load(&gate) != 0) nanosleep(&(struct timespec){0, 1000000}, NULL);
+  return HEDDLE_EBUSY;
+}
+
+/* A command that really runs on while its device is closed: close gives up on it, and takes nothing from under it. */
+static void close_leaves_a_stuck_thread_behind(void **state) {
+  static sim_test t; /* outlives the thread */
+  (void)state;
+  sim_open(&t, 1, NULL);
+  t.fake.table.fence_query = query_at_the_gate;
+  atomic_store(&gate, 1);
+  heddle_pstream *s = sim_stream(&t, t.dev[0]);
+  heddle_pbuffer *b = sim_buf(&t, t.dev[0], 0, 4096);
+  OK(&t, t.p->fence->wait(s, 1, 1, &t.err));
+  sim_fill(&t, s, b, 4096, 1);
+  OK(&t, t.p->fence->signal(s, 2, 1, &t.err));
+  while (atomic_load(&gate) != 2) nanosleep(&(struct timespec){0, 1000000}, NULL);
+  FAILS(&t, HEDDLE_ETIMEOUT, "", t.p->device->idle(t.dev[0], 1000, &t.err));
+  t.p->memory->free(t.dev[0], b);
+  t.p->stream->close(s);
+  uint64_t start = fake_now_ns(NULL);
+  t.p->device->close(t.dev[0]);
+  assert_true(fake_now_ns(NULL) - start < 3 * SECOND);
+  t.p->close_instance(t.self);
+  assert_true(atomic_load(&t.fake.live) > 0);
+  atomic_store(&gate, 0);
+  nanosleep(&(struct timespec){0, 100000000}, NULL);
+  assert_int_equal(t.fences[2].failed, HEDDLE_OK); /* it called nobody any more */
+  assert_int_equal(t.fences[2].value, 0);
+}
+
 /* Threads of sim sleep, work and hang while the process ends: nothing may crash or wait for them. */
 static void a_process_may_end_without_closing(void **state) {
   static sim_test t;
@@ -306,4 +343,4 @@ static void a_process_may_end_without_closing(void **state) {
 
 CASES(CASE(the_nth_call_fails), CASE(a_fault_is_sticky), CASE(a_fault_ends_a_hang), CASE(a_capture_replays_its_row),
       CASE(modules_have_kernels), CASE(clocks_differ_until_calibrated), CASE(memory_is_shared_by_descriptor),
-      CASE(a_process_may_end_without_closing))
+      CASE(close_leaves_a_stuck_thread_behind), CASE(a_process_may_end_without_closing))

@@ -245,10 +245,14 @@ static void what_is_switched_off_is_not_there(void **state) {
 
 static void settings_are_checked(void **state) {
   static const char *const wrong[][2] = {
-      {"devices", "0"},     {"devices", "17"},      {"devices", "two"},        {"seed", "-1"},
-      {"delay_us", "1s"},   {"peer", "maybe"},      {"coherent", "2"},         {"import_alignment", "48"},
-      {"fail", "alloc"},    {"fail", "alloc:0"},    {"fail", "nothing:1"},     {"fail", "run:1@7"},
-      {"fail", "run:1:oh"}, {"hang", "99999999999999999999"}, {"fail", "run:1,"},
+      {"devices", "0"},      {"devices", "17"},
+      {"devices", "two"},    {"seed", "-1"},
+      {"delay_us", "1s"},    {"peer", "maybe"},
+      {"coherent", "2"},     {"import_alignment", "48"},
+      {"fail", "alloc"},     {"fail", "alloc:0"},
+      {"fail", "nothing:1"}, {"fail", "run:1@7"},
+      {"fail", "run:1:oh"},  {"hang", "99999999999999999999"},
+      {"fail", "run:1,"},
   };
   sim_test t;
   (void)state;

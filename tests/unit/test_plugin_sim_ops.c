@@ -39,13 +39,12 @@ static int32_t value(region_test *r, int role, int32_t ndim, int64_t a, int64_t 
   int32_t v = (int32_t)r->region.values.count++;
   int64_t shape[4] = {a, b, c, d};
   memcpy(r->shapes[v], shape, sizeof shape);
-  r->values[v] = (heddle_pvalue){.struct_size = sizeof r->values[v],
-                                 .dtype = {HEDDLE_DTYPE_FLOAT, 32, 1},
-                                 .shape = r->shapes[v],
-                                 .ndim = ndim};
+  r->values[v] = (heddle_pvalue){
+      .struct_size = sizeof r->values[v], .dtype = {HEDDLE_DTYPE_FLOAT, 32, 1}, .shape = r->shapes[v], .ndim = ndim};
   uint64_t n = elements(&r->values[v]);
   r->data[v] = malloc(n * 4 + 1);
-  for (uint64_t i = 0; i < n; i++) r->data[v][i] = (float)((int)((i * 2654435761u + (uint64_t)v * 97) % 201) - 100) / 64;
+  for (uint64_t i = 0; i < n; i++)
+    r->data[v][i] = (float)((int)((i * 2654435761u + (uint64_t)v * 97) % 201) - 100) / 64;
   if (role == CONSTANT) {
     r->values[v].data = r->data[v];
     r->values[v].data_bytes = n * 4;
@@ -68,7 +67,9 @@ static heddle_pnode *node(region_test *r, const char *op, int32_t a, int32_t b, 
                                .attrs = {&r->attrs[i], 0, sizeof r->attrs[i]},
                                .inputs = r->in[i],
                                .outputs = r->out[i],
-                               .n_inputs = c >= 0 ? 3 : b >= 0 ? 2 : 1,
+                               .n_inputs = c >= 0   ? 3
+                                           : b >= 0 ? 2
+                                                    : 1,
                                .n_outputs = 1};
   return &r->nodes[i];
 }
@@ -206,7 +207,8 @@ static void blocked_and_plain_give_the_same_bits(void **state) {
     int64_t c = channels[i];
     region_test r;
     region_init(&r); /* Conv with constant weights: packed too */
-    int32_t x = value(&r, INPUT, 4, 2, c, 7, 6), w = value(&r, CONSTANT, 4, 9, c, 3, 3), b = value(&r, INPUT, 1, 9, 0, 0, 0);
+    int32_t x = value(&r, INPUT, 4, 2, c, 7, 6), w = value(&r, CONSTANT, 4, 9, c, 3, 3),
+            b = value(&r, INPUT, 1, 9, 0, 0, 0);
     node(&r, "Conv", x, w, b, value(&r, OUTPUT, 4, 2, 9, 7, 6));
     ints(&r, "pads", 4, 1, 1, 1, 1);
     offers all = ask(&t, &r);

@@ -12,8 +12,7 @@ static heddle_context *context;
 static heddle_device *find(const char *name) {
   heddle_device *dev;
   heddle_error err;
-  const heddle_setting settings[] = {{"plugins", "sim,cpu"}};
-  if (context == NULL && heddle_context_create(settings, 1, NULL, NULL, &context, &err) != HEDDLE_OK)
+  if (context == NULL && heddle_context_create(NULL, 0, NULL, NULL, &context, &err) != HEDDLE_OK)
     fail_msg("%s", err.text);
   if (heddle_context_find_device(context, name, &dev, &err) == HEDDLE_OK) return dev;
   heddle_context_release(context);

@@ -119,16 +119,18 @@ static heddle_status plan_conv(k_node *n, heddle_error *err) {
 }
 
 static heddle_status plan_max_pool(k_node *n, heddle_error *err) {
-  ref_op op = {0};
+  ref_op op = {.result = {0, UINT32_MAX}};
   uint64_t results = 0;
   k_step *step = NULL;
+  const heddle_pnode *node = n->ref.node;
+  if (node->n_outputs > 1 && node->outputs[1] >= 0) return ref_refuse(&n->ref, err, "its Indices are not computed here");
   heddle_status s = ref_plan_max_pool(&n->ref, &op, err);
   if (s != HEDDLE_OK) return s;
   value_count(n->ref.out, &results);
   if (results == 0) return HEDDLE_OK;
   s = k_kernel_add(n->plan, "pool", "max_pool", k_groups(results), limit_of(n), "%s", &step, err, "");
   if (s != HEDDLE_OK) return s;
-  const ref_window *w = &op.u.pool;
+  const ref_window *w = &op.u.pool.window;
   k_pool *p = &step->params.pool;
   p->count = (int64_t)results;
   for (int d = 0; d < K_SPATIAL; d++) {
@@ -180,7 +182,7 @@ static heddle_status plan_softmax(k_node *n, heddle_error *err) {
 static heddle_status plan_global_average_pool(k_node *n, heddle_error *err) {
   ref_op op = {0};
   uint64_t planes = 0;
-  heddle_status s = ref_plan_global_average_pool(&n->ref, &op, err);
+  heddle_status s = ref_plan_global_pool(&n->ref, &op, err);
   if (s != HEDDLE_OK) return s;
   value_count(n->ref.out, &planes);
   return add_rows(n, "mean_group", "mean_item", planes, (int64_t)(op.u.bytes / sizeof(float)), 1, err);

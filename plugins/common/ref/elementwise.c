@@ -1,179 +1,324 @@
-/* Add, Mul and Relu. What is chosen when the op is prepared: a kernel for one element, one for operands of the same
- * shape, and one that walks broadcast operands row by row; each for three types. Units are elements, or rows. */
-#include "ref_op.h"
+/* Every elementwise operator: operands are brought to dense blocks of the type that the operator computes in (lanes.c),
+ * unless they are such already, and then nothing is copied. Units are elements where all operands are dense, else
+ * blocks of them. */
+#include "lanes.h"
+#include "types.h"
 
-/* Signed overflow is undefined, so integers go through their unsigned type, which wraps. */
-#define ADD(U, x, y) ((U)(x) + (U)(y))
-#define MUL(U, x, y) ((U)(x) * (U)(y))
+enum { BLOCK = 256 };
 
-/* Walks the outer dimensions: offsets of both operands for a row, found by division once and by counting after. */
-typedef struct walk {
-  int64_t at[REF_MAX_DIMS];
-  int64_t a, b;
-} walk;
+/* ---------------------------------------------------------------- running */
 
-static void walk_start(const ref_elementwise *e, uint64_t row, walk *w) {
-  w->a = w->b = 0;
-  for (int32_t i = e->outer - 1; i >= 0; i--) {
-    w->at[i] = (int64_t)(row % (uint64_t)e->dim[i]);
-    row /= (uint64_t)e->dim[i];
-    w->a += w->at[i] * e->a[i];
-    w->b += w->at[i] * e->b[i];
-  }
-}
-
-static void walk_next(const ref_elementwise *e, walk *w) {
-  for (int32_t i = e->outer - 1; i >= 0; i--) {
-    w->a += e->a[i];
-    w->b += e->b[i];
-    if (++w->at[i] < e->dim[i]) return;
-    w->at[i] = 0;
-    w->a -= e->a[i] * e->dim[i];
-    w->b -= e->b[i] * e->dim[i];
-  }
-}
-
-#define BINARY(name, T, U, OP) \
-  static void name##_one(const ref_op *op, void *const *inputs, void *const *outputs, void *workspace, uint64_t first, \
-                         uint64_t last) { \
-    const T *a = inputs[op->slot[0]], *b = inputs[op->slot[1]]; \
-    T *out = outputs[0]; \
-    (void)workspace, (void)first, (void)last; \
-    *out = (T)OP(U, *a, *b); \
-  } \
-  static void name##_same(const ref_op *op, void *const *inputs, void *const *outputs, void *workspace, \
-                          uint64_t first, uint64_t last) { \
-    const T *a = inputs[op->slot[0]], *b = inputs[op->slot[1]]; \
-    T *out = outputs[0]; \
-    (void)workspace; \
-    for (uint64_t i = first; i < last; i++) out[i] = (T)OP(U, a[i], b[i]); \
-  } \
-  static void name##_wide(const ref_op *op, void *const *inputs, void *const *outputs, void *workspace, \
-                          uint64_t first, uint64_t last) { \
-    const ref_elementwise *e = &op->u.elementwise; \
-    const int64_t n = e->inner; \
-    walk w; \
-    (void)workspace; \
-    if (first >= last) return; \
-    walk_start(e, first, &w); \
-    T *out = (T *)outputs[0] + first * (uint64_t)n; \
-    for (uint64_t row = first; row < last; row++, out += n, walk_next(e, &w)) { \
-      const T *a = (const T *)inputs[op->slot[0]] + w.a, *b = (const T *)inputs[op->slot[1]] + w.b; \
-      if (e->inner_b == 0) { \
-        const T y = *b; \
-        for (int64_t i = 0; i < n; i++) out[i] = (T)OP(U, a[i], y); \
-      } else if (e->inner_a == 0) { \
-        const T x = *a; \
-        for (int64_t i = 0; i < n; i++) out[i] = (T)OP(U, x, b[i]); \
-      } else { \
-        for (int64_t i = 0; i < n; i++) out[i] = (T)OP(U, a[i], b[i]); \
-      } \
-    } \
-  }
-
-BINARY(add_f32, float, float, ADD)
-BINARY(add_i32, int32_t, uint32_t, ADD)
-BINARY(add_i64, int64_t, uint64_t, ADD)
-BINARY(mul_f32, float, float, MUL)
-BINARY(mul_i32, int32_t, uint32_t, MUL)
-BINARY(mul_i64, int64_t, uint64_t, MUL)
-
-typedef struct binary {
-  ref_kernel one, same, wide;
-} binary;
-
-#define KERNELS(name) \
-  { name##_one, name##_same, name##_wide }
-static const binary add_kernels[3] = {KERNELS(add_f32), KERNELS(add_i32), KERNELS(add_i64)};
-static const binary mul_kernels[3] = {KERNELS(mul_f32), KERNELS(mul_i32), KERNELS(mul_i64)};
-
-/* Joins neighbouring dimensions that both operands walk in one stride, and drops those of length 1. */
-static heddle_status collapse(const ref_node *n, ref_elementwise *e, heddle_error *err) {
-  int64_t a[REF_MAX_DIMS], b[REF_MAX_DIMS];
-  int32_t count = 0;
-  if (n->out->ndim > REF_MAX_DIMS) {
-    return ref_refuse(n, err, "%d dimensions; up to %d are broadcast", n->out->ndim, REF_MAX_DIMS);
-  }
-  if (!shape_is_broadcast_of(n->out, n->in[0], n->in[1]) || !shape_broadcast_strides(n->in[0], n->out, a) ||
-      !shape_broadcast_strides(n->in[1], n->out, b)) {
-    return ref_refuse_shape(n, err);
-  }
-  for (int32_t i = 0; i < n->out->ndim; i++) {
-    int64_t dim = n->out->shape[i];
-    if (dim == 1) continue;
-    if (count > 0 && e->a[count - 1] == a[i] * dim && e->b[count - 1] == b[i] * dim) {
-      e->dim[count - 1] *= dim;
-    } else {
-      e->dim[count++] = dim;
-    }
-    e->a[count - 1] = a[i];
-    e->b[count - 1] = b[i];
-  }
-  e->inner = 1;
-  if (count > 0) {
-    count--;
-    e->inner = e->dim[count];
-    e->inner_a = e->a[count];
-    e->inner_b = e->b[count];
-  }
-  e->outer = count;
-  return HEDDLE_OK;
-}
-
-static heddle_status plan_binary(const ref_node *n, const binary *kernels, ref_op *op, heddle_error *err) {
-  ref_elementwise *e = &op->u.elementwise;
-  heddle_dtype dtype = n->in[0]->dtype;
-  uint64_t count = 0;
-  char name[DTYPE_NAME_BYTES];
-
-  if (!dtype_equal(dtype, n->in[1]->dtype) || !dtype_equal(dtype, n->out->dtype)) {
-    return ref_refuse(n, err, "operand 1 is %s; operands and result have one type", dtype_name(n->in[1]->dtype, name));
-  }
-  if (dtype_is(dtype, HEDDLE_DTYPE_INT, 32)) kernels += 1;
-  else if (dtype_is(dtype, HEDDLE_DTYPE_INT, 64)) kernels += 2;
-  else if (!dtype_is(dtype, HEDDLE_DTYPE_FLOAT, 32)) return ref_refuse(n, err, "it takes float32, int32 and int64");
-
-  heddle_status s = collapse(n, e, err);
-  if (s != HEDDLE_OK) return s;
-  value_count(n->out, &count);
-  for (uint32_t k = 0; k < 2; k++) {
-    if (shape_equal(n->in[k], n->out)) op->in_place |= UINT32_C(1) << k;
-  }
-
-  double bytes = 3.0 * (double)count * (double)dtype_bytes(dtype);
-  if (count == 1) ref_set_work(op, kernels->one, 1, 1, 0);
-  else if (e->outer == 0 && e->inner_a == 1 && e->inner_b == 1) ref_set_work(op, kernels->same, count, 0, bytes);
-  else ref_set_work(op, kernels->wide, count == 0 ? 0 : count / (uint64_t)e->inner, 0, bytes);
-  return HEDDLE_OK;
-}
-
-heddle_status ref_plan_add(const ref_node *n, ref_op *op, heddle_error *err) {
-  return plan_binary(n, add_kernels, op, err);
-}
-
-heddle_status ref_plan_mul(const ref_node *n, ref_op *op, heddle_error *err) {
-  return plan_binary(n, mul_kernels, op, err);
-}
-
-/* A comparison with NaN is false, so NaN comes through. */
-static void relu_f32(const ref_op *op, void *const *inputs, void *const *outputs, void *workspace, uint64_t first,
-                     uint64_t last) {
-  const float *in = inputs[op->slot[0]];
-  float *out = outputs[0];
+/* All operands are dense, or single, and lie as they are computed with. */
+static void run_dense(const ref_op *op, void *const *inputs, void *const *outputs, void *workspace, uint64_t first,
+                      uint64_t last) {
+  const ref_elementwise *e = &op->u.elementwise;
+  const ref_operand *operand = ref_tail(op);
+  const void *in[3] = {NULL, NULL, NULL};
   (void)workspace;
-  for (uint64_t i = first; i < last; i++) {
-    float x = in[i];
-    out[i] = x < 0.0f ? 0.0f : x;
+  for (uint32_t k = 0; k < e->operands; k++) {
+    if (operand[k].slot == UINT32_MAX) continue;
+    const char *at = inputs[operand[k].slot];
+    in[k] = operand[k].single ? at : at + first * ref_type_bytes(operand[k].type);
+  }
+  e->lanes((char *)outputs[0] + first * e->step, in, (int64_t)(last - first), e->params);
+}
+
+/* The commonest of these, as short as can be: two operands of one shape and one type, which are inputs 0 and 1. */
+static void run_pair(const ref_op *op, void *const *inputs, void *const *outputs, void *workspace, uint64_t first,
+                     uint64_t last) {
+  const ref_elementwise *e = &op->u.elementwise;
+  const uint64_t skip = first * e->step;
+  const void *in[2] = {(const char *)inputs[0] + skip, (const char *)inputs[1] + skip};
+  (void)workspace;
+  e->lanes((char *)outputs[0] + skip, in, (int64_t)(last - first), e->params);
+}
+
+/* n elements of an operand that is broadcast, from element first of the result on. */
+static void collect(const ref_elementwise *e, const ref_operand *operand, const char *base, int64_t first, int64_t n,
+                    char *out) {
+  const uint32_t size = ref_type_bytes(operand->type);
+  int64_t at[REF_MAX_DIMS], offset = 0;
+  const int32_t last = e->dims - 1;
+  if (e->dims == 0) {
+    memcpy(out, base, size);
+    return;
+  }
+  for (int32_t d = last; d >= 0; d--) {
+    at[d] = first % e->dim[d];
+    first /= e->dim[d];
+    offset += at[d] * operand->stride[d];
+  }
+  while (n > 0) {
+    const int64_t run = e->dim[last] - at[last] < n ? e->dim[last] - at[last] : n;
+    ref_take(base + offset * size, operand->stride[last], size, run, out);
+    out += run * size;
+    n -= run;
+    offset -= at[last] * operand->stride[last];
+    at[last] = 0;
+    for (int32_t d = last - 1; d >= 0; d--) {
+      offset += operand->stride[d];
+      if (++at[d] < e->dim[d]) break;
+      at[d] = 0;
+      offset -= operand->stride[d] * e->dim[d];
+    }
   }
 }
 
-heddle_status ref_plan_relu(const ref_node *n, ref_op *op, heddle_error *err) {
-  uint64_t count = 0;
-  heddle_status s = ref_want_float32(n, err);
-  if (s != HEDDLE_OK) return s;
-  if (!shape_equal(n->in[0], n->out)) return ref_refuse_shape(n, err);
-  value_count(n->out, &count);
-  op->in_place = 1;
-  ref_set_work(op, relu_f32, count, 0, 8.0 * (double)count);
+typedef union block {
+  char bytes[BLOCK * 8];
+  int64_t aligned;
+} block;
+
+/* n elements of an operand as the operator takes them: where they lie, or in a block. */
+static const void *fetch(const ref_elementwise *e, const ref_operand *operand, void *const *inputs, int64_t first,
+                         int64_t n, block *to) {
+  block raw;
+  if (operand->slot == UINT32_MAX) return NULL;
+  const char *base = inputs[operand->slot];
+  const bool dense = operand->dense || operand->single;
+  if (operand->single) n = 1;
+  else if (operand->dense) base += first * ref_type_bytes(operand->type);
+  if (operand->type == operand->kind) {
+    if (dense) return base;
+    collect(e, operand, base, first, n, to->bytes);
+    return to->bytes;
+  }
+  if (!dense) {
+    collect(e, operand, base, first, n, raw.bytes);
+    base = raw.bytes;
+  }
+  ref_cast(operand->type, base, operand->kind, to->bytes, n);
+  return to->bytes;
+}
+
+static void run_blocks(const ref_op *op, void *const *inputs, void *const *outputs, void *workspace, uint64_t first,
+                       uint64_t last) {
+  const ref_elementwise *e = &op->u.elementwise;
+  const ref_operand *operand = ref_tail(op);
+  (void)workspace;
+  for (uint64_t unit = first; unit < last; unit++) {
+    const int64_t at = (int64_t)unit * BLOCK;
+    const int64_t n = (int64_t)e->count - at < BLOCK ? (int64_t)e->count - at : BLOCK;
+    block space[3], mine;
+    const void *in[3] = {NULL, NULL, NULL};
+    char *out = (char *)outputs[0] + at * e->step;
+    void *result = e->type == e->kind ? (void *)out : mine.bytes;
+    if (e->lanes == NULL) { /* Cast, and Min or Max of one */
+      const void *from = fetch(e, &operand[0], inputs, at, n, &space[0]);
+      memcpy(out, from, (size_t)n * e->step);
+      continue;
+    }
+    for (uint32_t k = 0; k < e->arity && k < e->operands; k++) in[k] = fetch(e, &operand[k], inputs, at, n, &space[k]);
+    e->lanes(result, in, n, e->params);
+    for (uint32_t k = e->arity; k < e->operands; k++) {
+      in[0] = result;
+      in[1] = fetch(e, &operand[k], inputs, at, n, &space[1]);
+      e->lanes(result, in, n, e->params);
+    }
+    if (result != out) ref_cast(e->kind, result, e->type, out, n);
+  }
+}
+
+/* ---------------------------------------------------------------- planning */
+
+/* Chooses what computes and in which types; kinds gets that of each of the first operands. */
+static heddle_status choose(const ref_node *n, ref_elementwise *e, uint8_t kinds[3], double *steps, heddle_error *err) {
+  const char *name = n->node->op;
+  char text[DTYPE_NAME_BYTES];
+  const int type = ref_type_of(n->in[0]->dtype);
+  e->type = e->kind = (uint8_t)ref_type_of(n->out->dtype);
+  e->step = (uint8_t)dtype_bytes(n->out->dtype);
+  e->operands = n->node->n_inputs;
+  *steps = 1;
+  if (strcmp(name, "Cast") == 0) {
+    int64_t to = 0;
+    heddle_status s = attr_int(n->node, "to", 0, &to, err);
+    if (s != HEDDLE_OK) return s;
+    if (type == REF_TYPE_NONE || e->type == REF_TYPE_NONE || ref_type_of_onnx(to) != e->type) {
+      return ref_refuse(n, err, "it does not cast to %s", dtype_name(n->out->dtype, text));
+    }
+    e->arity = 1;
+    kinds[0] = e->type;
+    return HEDDLE_OK;
+  }
+  if (strcmp(name, "Where") == 0) {
+    const uint64_t size = dtype_bytes(n->out->dtype);
+    e->arity = 3;
+    e->lanes = ref_lanes_where(size);
+    if (type != REF_TYPE_BOOL || e->lanes == NULL || !dtype_equal(n->in[1]->dtype, n->out->dtype) ||
+        !dtype_equal(n->in[2]->dtype, n->out->dtype)) {
+      return ref_refuse(n, err, "it takes bool and two operands of the result's type, of 1, 2, 4 or 8 bytes");
+    }
+    e->type = e->kind = size == 1 ? REF_TYPE_U8 : size == 2 ? REF_TYPE_U16 : size == 4 ? REF_TYPE_U32 : REF_TYPE_U64;
+    kinds[0] = REF_TYPE_BOOL;
+    kinds[1] = kinds[2] = e->type;
+    return HEDDLE_OK;
+  }
+
+  const ref_lane_op *lane = ref_lane_find(name);
+  if (lane == NULL) return ref_refuse(n, err, "there is no such operator here");
+  const bool whole = ref_type_is_whole(type) && type != REF_TYPE_BOOL;
+  e->lanes = type == REF_TYPE_F32 ? lane->f32 : whole ? lane->whole : type == REF_TYPE_BOOL ? lane->truth : NULL;
+  if (e->lanes == NULL) return ref_refuse(n, err, "it does not take this type");
+  e->arity = lane->arity;
+  *steps = lane->steps;
+  const bool power = strcmp(name, "Pow") == 0;
+  const bool truth = type == REF_TYPE_BOOL && !lane->compares;
+  for (uint32_t k = 0; k < 3; k++) {
+    kinds[k] = type == REF_TYPE_F32 ? REF_TYPE_F32 : truth ? REF_TYPE_BOOL : REF_TYPE_I64;
+  }
+  for (uint32_t k = 1; k < n->node->n_inputs; k++) {
+    const heddle_pvalue *v = node_input(n->region, n->node, k);
+    if (v == NULL || power || dtype_equal(v->dtype, n->in[0]->dtype)) continue;
+    return ref_refuse(n, err, "operand %u is %s; operands have one type", k, dtype_name(v->dtype, text));
+  }
+  if (power) {
+    if (whole) kinds[1] = REF_TYPE_F64;
+    if (ref_type_of(n->in[1]->dtype) == REF_TYPE_NONE)
+      return ref_refuse(n, err, "it does not take this exponent's type");
+  }
+  const bool fits = lane->compares ? e->type == REF_TYPE_BOOL : dtype_equal(n->in[0]->dtype, n->out->dtype);
+  if (!fits) return ref_refuse(n, err, "the result is %s", dtype_name(n->out->dtype, text));
+  e->kind = lane->compares ? REF_TYPE_BOOL : kinds[0];
+  if (strcmp(name, "Equal") == 0 && type == REF_TYPE_BOOL) kinds[0] = kinds[1] = REF_TYPE_I64;
+
+  double alpha = (double)lane->alpha, beta = (double)lane->beta;
+  heddle_status s = attr_float(n->node, "alpha", alpha, &alpha, err);
+  if (s == HEDDLE_OK) s = attr_float(n->node, "beta", beta, &beta, err);
+  e->params[0] = (float)alpha;
+  e->params[1] = (float)beta;
+  if (lane->arity > 1 && e->operands == 1 && strcmp(name, "Clip") != 0) e->lanes = NULL, e->arity = 1; /* Min of one */
+  if (e->lanes == NULL) kinds[0] = e->kind = e->type;
+  return s;
+}
+
+/* Operand k of the result's shape, with strides for all of its dimensions; joins them is the caller's. */
+static bool place(const ref_node *n, uint32_t k, bool clip, ref_operand *o, int64_t *strides) {
+  const heddle_pvalue *v = node_input(n->region, n->node, k);
+  memset(o, 0, sizeof *o);
+  o->slot = UINT32_MAX;
+  for (int32_t d = 0; d < n->out->ndim; d++) strides[d] = 0;
+  if (v == NULL) {
+    o->single = 1;
+    return true;
+  }
+  uint64_t count = 0, results = 0;
+  value_count(v, &count);
+  value_count(n->out, &results);
+  o->slot = (uint32_t)region_input_slot(n->region, n->node->inputs[k]);
+  o->type = (uint8_t)ref_type_of(v->dtype);
+  if (clip && k > 0) {
+    o->single = 1;
+    return count == 1;
+  }
+  o->dense = count == results;
+  return shape_broadcast_strides(v, n->out, strides);
+}
+
+/* Some operand has each dimension of the result, so that it is not larger than they make it. */
+static bool result_fits(const ref_node *n) {
+  const heddle_pvalue *y = n->out;
+  int32_t most = 0;
+  for (int32_t d = 0; d < y->ndim; d++) {
+    bool found = y->shape[d] == 1;
+    for (uint32_t k = 0; k < n->node->n_inputs && !found; k++) {
+      const heddle_pvalue *v = node_input(n->region, n->node, k);
+      const int32_t at = v != NULL ? d - (y->ndim - v->ndim) : -1;
+      found = at >= 0 && v->shape[at] == y->shape[d];
+    }
+    if (!found) return false;
+  }
+  for (uint32_t k = 0; k < n->node->n_inputs; k++) {
+    const heddle_pvalue *v = node_input(n->region, n->node, k);
+    if (v != NULL && v->ndim > most) most = v->ndim;
+  }
+  return most == y->ndim;
+}
+
+/* Fills dimensions, and operands where there is room for them. Neighbouring dimensions that all operands walk in one
+ * stride are joined, and those of length 1 dropped. */
+static heddle_status walk(const ref_node *n, ref_elementwise *e, ref_operand *operands, heddle_error *err) {
+  const heddle_pvalue *y = n->out;
+  const bool clip = strcmp(n->node->op, "Clip") == 0;
+  bool joined[REF_MAX_DIMS];
+  int64_t strides[REF_MAX_DIMS];
+  if (y->ndim > REF_MAX_DIMS) return ref_refuse(n, err, "%d dimensions; up to %d are taken", y->ndim, REF_MAX_DIMS);
+  for (int32_t d = 0; d < y->ndim; d++) joined[d] = true;
+  for (int pass = 0; pass < 2; pass++) {
+    for (uint32_t k = 0; k < n->node->n_inputs; k++) {
+      ref_operand o;
+      if (!place(n, k, clip, &o, strides)) return ref_refuse_shape(n, err);
+      int32_t count = 0, before = -1;
+      for (int32_t d = 0; d < y->ndim; d++) {
+        if (y->shape[d] == 1) continue;
+        if (pass == 0) {
+          if (before < 0 || strides[before] != strides[d] * y->shape[d]) joined[d] = false;
+        } else {
+          if (!joined[d] || count == 0) count++;
+          o.stride[count - 1] = strides[d];
+        }
+        before = d;
+      }
+      if (pass == 1 && operands != NULL) operands[k] = o;
+    }
+  }
+  e->dims = 0;
+  for (int32_t d = 0; d < y->ndim; d++) {
+    if (y->shape[d] == 1) continue;
+    if (joined[d] && e->dims > 0) e->dim[e->dims - 1] *= y->shape[d];
+    else e->dim[e->dims++] = y->shape[d];
+  }
   return HEDDLE_OK;
+}
+
+heddle_status ref_plan_elementwise(const ref_node *n, ref_op *op, heddle_error *err) {
+  ref_elementwise *e = &op->u.elementwise;
+  uint8_t kinds[3] = {0, 0, 0};
+  double steps = 1;
+  heddle_status s = choose(n, e, kinds, &steps, err);
+  if (s != HEDDLE_OK) return s;
+  if (!result_fits(n)) return ref_refuse_shape(n, err);
+  s = walk(n, e, NULL, err);
+  if (s != HEDDLE_OK) return s;
+  value_count(n->out, &e->count);
+  bool dense = e->lanes != NULL && e->operands <= e->arity && e->type == e->kind;
+  bool pair = dense && e->operands == 2 && e->arity == 2;
+  double bytes = (double)e->count * e->step;
+  for (uint32_t k = 0; k < e->operands; k++) {
+    ref_operand o;
+    int64_t strides[REF_MAX_DIMS];
+    const heddle_pvalue *v = node_input(n->region, n->node, k);
+    place(n, k, strcmp(n->node->op, "Clip") == 0, &o, strides);
+    if (v == NULL) continue;
+    const uint8_t kind = k < e->arity ? kinds[k] : kinds[1];
+    if (ref_lanes_where(e->step) == e->lanes && e->lanes != NULL && k > 0) o.type = kind;
+    dense = dense && (o.dense || o.single) && o.type == kind;
+    pair = pair && o.slot == k && (o.dense || e->count == 1) && dtype_bytes(v->dtype) == e->step;
+    bytes += (double)e->count * (double)dtype_bytes(v->dtype);
+    /* a step reads all of a block before it writes it; operands of later steps must not be the result */
+    if (k < e->arity && e->operands <= e->arity && o.dense && shape_equal(v, n->out) &&
+        dtype_bytes(v->dtype) == e->step) {
+      op->in_place |= UINT32_C(1) << k;
+    }
+  }
+  op->tail_bytes = e->operands * sizeof(ref_operand);
+  steps = steps > 1 ? steps * (double)e->count : 0;
+  if (dense && pair) ref_set_work(op, run_pair, e->count, steps, bytes);
+  else if (dense) ref_set_work(op, run_dense, e->count, steps, bytes);
+  else ref_set_work(op, run_blocks, (e->count + BLOCK - 1) / BLOCK, steps, bytes);
+  return HEDDLE_OK;
+}
+
+void ref_fill_elementwise(const ref_node *n, ref_op *op) {
+  ref_elementwise again = {0};
+  uint8_t kinds[3] = {0, 0, 0};
+  double steps;
+  ref_operand *operands = ref_tail(op);
+  const ref_elementwise *e = &op->u.elementwise;
+  choose(n, &again, kinds, &steps, NULL);
+  walk(n, &again, operands, NULL);
+  for (uint32_t k = 0; k < e->operands; k++) {
+    operands[k].kind = k < e->arity ? kinds[k] : kinds[1];
+    if (ref_lanes_where(e->step) == e->lanes && e->lanes != NULL && k > 0) operands[k].type = operands[k].kind;
+  }
 }

@@ -1,4 +1,4 @@
-/* MaxPool and GlobalAveragePool. A unit is a plane: one channel of one image. */
+/* MaxPool, AveragePool and the global pools. A unit is a plane: one channel of one image. */
 #include "ref_op.h"
 #include "sum.h"
 
@@ -32,7 +32,7 @@ static void max_row(const ref_window *w, const float *plane, int64_t z, int64_t 
 
 static void max_pool_f32(const ref_op *op, void *const *inputs, void *const *outputs, void *workspace, uint64_t first,
                          uint64_t last) {
-  const ref_window *w = &op->u.pool;
+  const ref_window *w = &op->u.pool.window;
   const uint64_t in_plane = (uint64_t)(w->in[0] * w->in[1] * w->in[2]);
   const uint64_t out_plane = (uint64_t)(w->out[0] * w->out[1] * w->out[2]);
   const float nothing = 0; /* stands for a plane without elements */
@@ -46,22 +46,156 @@ static void max_pool_f32(const ref_op *op, void *const *inputs, void *const *out
   }
 }
 
+/* The same with the place of each maximum: the first one where there are several. */
+static void max_pool_where_f32(const ref_op *op, void *const *inputs, void *const *outputs, void *workspace,
+                               uint64_t first, uint64_t last) {
+  const ref_window *w = &op->u.pool.window;
+  const int64_t in_plane = w->in[0] * w->in[1] * w->in[2], positions = w->out[0] * w->out[1] * w->out[2];
+  (void)workspace;
+  for (uint64_t p = first; p < last; p++) {
+    const float *in = (const float *)inputs[op->slot[0]] + (in_plane > 0 ? (int64_t)p * in_plane : 0);
+    float *out = (float *)outputs[0] + (int64_t)p * positions;
+    int64_t *where = (int64_t *)outputs[op->result[1]] + (int64_t)p * positions;
+    for (int64_t i = 0; i < positions; i++) {
+      const int64_t at[REF_SPATIAL] = {i / w->out[2] / w->out[1], i / w->out[2] % w->out[1], i % w->out[2]};
+      int64_t tap0[REF_SPATIAL], tap1[REF_SPATIAL], best = 0;
+      float most = -INFINITY;
+      bool any = false;
+      for (int d = 0; d < REF_SPATIAL; d++) ref_window_taps(w, d, at[d], at[d], &tap0[d], &tap1[d]);
+      for (int64_t z = tap0[0]; z < tap1[0]; z++) {
+        const int64_t iz = at[0] * w->stride[0] + z * w->dilation[0] - w->pad[0];
+        for (int64_t y = tap0[1]; y < tap1[1]; y++) {
+          const int64_t iy = at[1] * w->stride[1] + y * w->dilation[1] - w->pad[1];
+          for (int64_t x = tap0[2]; x < tap1[2]; x++) {
+            const int64_t ix = at[2] * w->stride[2] + x * w->dilation[2] - w->pad[2];
+            const float v = in[(iz * w->in[1] + iy) * w->in[2] + ix];
+            if (any && !(v > most) && (v == v || most != most)) continue;
+            any = true;
+            most = v;
+            best =
+                op->u.pool.column_major ? iz + w->in[0] * (iy + w->in[1] * ix) : (iz * w->in[1] + iy) * w->in[2] + ix;
+          }
+        }
+      }
+      out[i] = most;
+      where[i] = (int64_t)p * in_plane + best;
+    }
+  }
+}
+
 heddle_status ref_plan_max_pool(const ref_node *n, ref_op *op, heddle_error *err) {
-  const ref_window *w = &op->u.pool;
+  const ref_window *w = &op->u.pool.window;
   int64_t order = 0;
   uint64_t results = 0;
   heddle_status s = ref_want_float32(n, err);
   if (s == HEDDLE_OK) s = attr_int(n->node, "storage_order", 0, &order, err); /* says how Indices count */
-  if (s == HEDDLE_OK) s = ref_window_plan(n, NULL, &op->u.pool, err);
+  if (s == HEDDLE_OK) s = ref_window_plan(n, NULL, &op->u.pool.window, err);
   if (s != HEDDLE_OK) return s;
   if (n->out->shape[0] != n->in[0]->shape[0] || n->out->shape[1] != n->in[0]->shape[1]) {
     return ref_refuse_shape(n, err);
   }
   value_count(n->out, &results);
   double taps = (double)w->kernel[0] * (double)w->kernel[1] * (double)w->kernel[2];
-  ref_set_work(op, max_pool_f32, results > 0 ? (uint64_t)(n->out->shape[0] * n->out->shape[1]) : 0,
-               4.0 * (double)results * taps, 4.0 * (double)results);
+  op->u.pool.column_major = order != 0;
+  const bool where = op->result[1] != UINT32_MAX;
+  const heddle_pvalue *indices = node_output(n->region, n->node, 1);
+  if (where && (!dtype_is(indices->dtype, HEDDLE_DTYPE_INT, 64) || !shape_equal(indices, n->out))) {
+    return ref_refuse_shape(n, err);
+  }
+  ref_set_work(op, where ? max_pool_where_f32 : max_pool_f32,
+               results > 0 ? (uint64_t)(n->out->shape[0] * n->out->shape[1]) : 0, 4.0 * (double)results * taps,
+               4.0 * (double)results);
   return HEDDLE_OK;
+}
+
+/* ---------------------------------------------------------------- AveragePool */
+
+/* Taps of a window along one dimension that are in the input or its padding. */
+static int64_t counted(const ref_pool *f, int d, int64_t at) {
+  const ref_window *w = &f->window;
+  int64_t n = 0;
+  for (int64_t k = 0; k < w->kernel[d]; k++) {
+    const int64_t i = at * w->stride[d] + k * w->dilation[d] - w->pad[d];
+    n += i >= -w->pad[d] && i < w->in[d] + f->end[d];
+  }
+  return n;
+}
+
+static void average_pool_f32(const ref_op *op, void *const *inputs, void *const *outputs, void *workspace,
+                             uint64_t first, uint64_t last) {
+  const ref_pool *f = &op->u.pool;
+  const ref_window *w = &f->window;
+  const int64_t in_plane = w->in[0] * w->in[1] * w->in[2], positions = w->out[0] * w->out[1] * w->out[2];
+  (void)workspace;
+  for (uint64_t p = first; p < last; p++) {
+    const float *in = in_plane > 0 ? (const float *)inputs[op->slot[0]] + (int64_t)p * in_plane : NULL;
+    float *out = (float *)outputs[0] + (int64_t)p * positions;
+    for (int64_t i = 0; i < positions; i++) {
+      const int64_t at[REF_SPATIAL] = {i / w->out[2] / w->out[1], i / w->out[2] % w->out[1], i % w->out[2]};
+      int64_t tap0[REF_SPATIAL], tap1[REF_SPATIAL], count = 1;
+      double sum = 0;
+      for (int d = 0; d < REF_SPATIAL; d++) {
+        ref_window_taps(w, d, at[d], at[d], &tap0[d], &tap1[d]);
+        count *= f->count_pads ? counted(f, d, at[d]) : tap1[d] > tap0[d] ? tap1[d] - tap0[d] : 0;
+      }
+      for (int64_t z = tap0[0]; z < tap1[0]; z++) {
+        const int64_t iz = at[0] * w->stride[0] + z * w->dilation[0] - w->pad[0];
+        for (int64_t y = tap0[1]; y < tap1[1]; y++) {
+          const int64_t iy = at[1] * w->stride[1] + y * w->dilation[1] - w->pad[1];
+          const float *line = in + (iz * w->in[1] + iy) * w->in[2] + at[2] * w->stride[2] - w->pad[2];
+          for (int64_t x = tap0[2]; x < tap1[2]; x++) sum += (double)line[x * w->dilation[2]];
+        }
+      }
+      out[i] = count > 0 ? (float)(sum / (double)count) : 0.0f;
+    }
+  }
+}
+
+heddle_status ref_plan_average_pool(const ref_node *n, ref_op *op, heddle_error *err) {
+  ref_pool *f = &op->u.pool;
+  const ref_window *w = &f->window;
+  int64_t count_pads = 0;
+  const int64_t *pads;
+  const char *mode;
+  uint64_t results = 0, given;
+  heddle_status s = ref_want_float32(n, err);
+  if (s == HEDDLE_OK) s = attr_int(n->node, "count_include_pad", 0, &count_pads, err);
+  if (s == HEDDLE_OK) s = attr_string(n->node, "auto_pad", "NOTSET", &mode, err);
+  if (s == HEDDLE_OK) s = attr_ints(n->node, "pads", &pads, &given, err);
+  if (s == HEDDLE_OK) s = ref_window_plan(n, NULL, &f->window, err);
+  if (s != HEDDLE_OK) return s;
+  if (n->out->shape[0] != n->in[0]->shape[0] || n->out->shape[1] != n->in[0]->shape[1]) {
+    return ref_refuse_shape(n, err);
+  }
+  f->count_pads = count_pads != 0;
+  for (int d = 0; d < REF_SPATIAL; d++) {
+    const int k = d - (REF_SPATIAL - (n->in[0]->ndim - 2)), spatial = n->in[0]->ndim - 2;
+    f->end[d] = 0;
+    if (k < 0) continue;
+    if (pads != NULL) f->end[d] = pads[spatial + k];
+    if (strncmp(mode, "SAME", 4) != 0) continue;
+    const int64_t all = (w->out[d] - 1) * w->stride[d] + (w->kernel[d] - 1) * w->dilation[d] + 1 - w->in[d];
+    f->end[d] = all > w->pad[d] ? all - w->pad[d] : 0;
+  }
+  value_count(n->out, &results);
+  const double taps = (double)w->kernel[0] * (double)w->kernel[1] * (double)w->kernel[2];
+  ref_set_work(op, average_pool_f32, results > 0 ? (uint64_t)(n->out->shape[0] * n->out->shape[1]) : 0,
+               10.0 * (double)results * taps, 4.0 * (double)results);
+  return HEDDLE_OK;
+}
+
+/* ---------------------------------------------------------------- global pools */
+
+static void global_max_pool_f32(const ref_op *op, void *const *inputs, void *const *outputs, void *workspace,
+                                uint64_t first, uint64_t last) {
+  const uint64_t n = op->u.bytes / sizeof(float);
+  (void)workspace;
+  for (uint64_t p = first; p < last; p++) {
+    const float *in = (const float *)inputs[op->slot[0]] + (n > 0 ? p * n : 0);
+    float most = -INFINITY;
+    for (uint64_t i = 0; i < n; i++) most = in[i] > most || in[i] != in[i] ? in[i] : most;
+    ((float *)outputs[0])[p] = most;
+  }
 }
 
 static void global_average_pool_f32(const ref_op *op, void *const *inputs, void *const *outputs, void *workspace,
@@ -74,7 +208,7 @@ static void global_average_pool_f32(const ref_op *op, void *const *inputs, void 
   }
 }
 
-heddle_status ref_plan_global_average_pool(const ref_node *n, ref_op *op, heddle_error *err) {
+heddle_status ref_plan_global_pool(const ref_node *n, ref_op *op, heddle_error *err) {
   const heddle_pvalue *x = n->in[0], *y = n->out;
   uint64_t planes = 0, count = 0;
   heddle_status s = ref_want_float32(n, err);
@@ -88,6 +222,8 @@ heddle_status ref_plan_global_average_pool(const ref_node *n, ref_op *op, heddle
   value_count(x, &count);
   value_count(y, &planes);
   op->u.bytes = planes > 0 ? count / planes * sizeof(float) : 0; /* of a plane */
-  ref_set_work(op, global_average_pool_f32, planes, 2.0 * (double)count, 2.0 * (double)count);
+  const bool most = strcmp(n->node->op, "GlobalMaxPool") == 0;
+  ref_set_work(op, most ? global_max_pool_f32 : global_average_pool_f32, planes, 2.0 * (double)count,
+               2.0 * (double)count);
   return HEDDLE_OK;
 }

@@ -19,8 +19,8 @@ heddle_status ref_refuse(const ref_node *n, heddle_error *err, const char *forma
 }
 
 heddle_status ref_refuse_shape(const ref_node *n, heddle_error *err) {
-  char in[REF_OPERANDS][SHAPE_NAME_BYTES] = {"", "", ""}, out[SHAPE_NAME_BYTES];
-  for (uint32_t k = 0; k < REF_OPERANDS; k++) {
+  char in[3][SHAPE_NAME_BYTES] = {"", "", ""}, out[SHAPE_NAME_BYTES];
+  for (uint32_t k = 0; k < 3; k++) {
     if (n->in[k] != NULL) shape_name(n->in[k], in[k]);
   }
   return ref_refuse(n, err, "operands %s %s %s do not give a result of shape %s", in[0], in[1], in[2],
@@ -40,6 +40,57 @@ heddle_status ref_want_float32(const ref_node *n, heddle_error *err) {
   return HEDDLE_OK;
 }
 
+/* ---------------------------------------------------------------- what plans read */
+
+heddle_status ref_ints(const ref_node *n, uint32_t k, int64_t *out, uint32_t cap, uint32_t *count, heddle_error *err) {
+  const heddle_pvalue *v = n->in[k];
+  uint64_t have = 0;
+  *count = UINT32_MAX;
+  if (v == NULL) return HEDDLE_OK;
+  const bool wide = dtype_is(v->dtype, HEDDLE_DTYPE_INT, 64);
+  value_count(v, &have);
+  if ((!wide && !dtype_is(v->dtype, HEDDLE_DTYPE_INT, 32)) || v->ndim > 1 || have > cap) {
+    return ref_refuse(n, err, "operand %u must be a list of at most %u int64", k, cap);
+  }
+  if (have > 0 && v->data == NULL) return ref_refuse(n, err, "operand %u is not known before the run", k);
+  for (uint64_t i = 0; i < have; i++) {
+    out[i] = wide ? ((const int64_t *)v->data)[i] : ((const int32_t *)v->data)[i];
+  }
+  *count = (uint32_t)have;
+  return HEDDLE_OK;
+}
+
+heddle_status ref_axes(const ref_node *n, int64_t *axes, uint32_t *count, int32_t rank, heddle_error *err) {
+  uint32_t seen = 0;
+  if (*count == UINT32_MAX) {
+    for (*count = 0; *count < (uint32_t)rank; ++*count) axes[*count] = *count;
+  }
+  for (uint32_t i = 0; i < *count; i++) {
+    if (axes[i] < -rank || axes[i] >= rank) {
+      return ref_refuse(n, err, "axis %lld of %d dimensions", (long long)axes[i], rank);
+    }
+    if (axes[i] < 0) axes[i] += rank;
+    if ((seen >> axes[i] & 1) != 0) return ref_refuse(n, err, "axis %lld twice", (long long)axes[i]);
+    seen |= UINT32_C(1) << axes[i];
+  }
+  return HEDDLE_OK;
+}
+
+heddle_status ref_axis(const ref_node *n, int64_t fallback, int32_t *axis, int64_t *size, int64_t *inner,
+                       heddle_error *err) {
+  const heddle_pvalue *x = n->in[0];
+  int64_t at = fallback;
+  heddle_status s = attr_int(n->node, "axis", fallback, &at, err);
+  if (s != HEDDLE_OK) return s;
+  if (at < -x->ndim || at >= x->ndim) return ref_refuse(n, err, "axis %lld of %d dimensions", (long long)at, x->ndim);
+  if (at < 0) at += x->ndim;
+  *axis = (int32_t)at;
+  *size = x->shape[at];
+  *inner = 1;
+  for (int32_t i = *axis + 1; i < x->ndim; i++) *inner *= x->shape[i] > 0 ? x->shape[i] : 1;
+  return HEDDLE_OK;
+}
+
 /* ---------------------------------------------------------------- from region to op */
 
 static const ref_entry *find_entry(const char *op) {
@@ -54,7 +105,7 @@ static heddle_status check_attrs(const ref_node *n, const ref_entry *entry, hedd
     const heddle_pattr *attr =
         (const heddle_pattr *)(const void *)((const char *)n->node->attrs.data + i * n->node->attrs.stride);
     size_t length = attr->name != NULL ? strlen(attr->name) : 0;
-    const char *at = length > 0 && strchr(attr->name, ' ') == NULL ? strstr(entry->attrs, attr->name) : NULL;
+    const char *at = length > 0 && strchr(attr->name, ' ') == NULL ? strstr(ref_attrs(entry), attr->name) : NULL;
     while (at != NULL && (at[-1] != ' ' || at[length] != ' ')) at = strstr(at + 1, attr->name);
     if (at == NULL) return ref_refuse(n, err, "attribute '%s' is not known", attr->name != NULL ? attr->name : "");
   }
@@ -64,11 +115,12 @@ static heddle_status check_attrs(const ref_node *n, const ref_entry *entry, hedd
 static heddle_status check_values(const ref_node *n, const ref_entry *entry, ref_op *op, heddle_error *err) {
   const heddle_pnode *node = n->node;
   uint64_t bytes = 0;
-  if (node->n_inputs > entry->max_inputs) return ref_refuse(n, err, "it has %u operands", node->n_inputs);
+  const bool many = entry->max_inputs == REF_MANY;
+  if (node->n_inputs > entry->max_inputs && !many) return ref_refuse(n, err, "it has %u operands", node->n_inputs);
   for (uint32_t k = 0; k < node->n_inputs || k < entry->min_inputs; k++) {
     const heddle_pvalue *value = node_input(n->region, node, k);
     int64_t slot = value != NULL ? region_input_slot(n->region, node->inputs[k]) : -1;
-    if (value == NULL && (k < entry->min_inputs || entry->max_inputs == UINT32_MAX)) {
+    if (value == NULL && (k < entry->min_inputs || many)) {
       return ref_refuse(n, err, "operand %u is missing", k);
     }
     if (value == NULL) continue;
@@ -79,15 +131,20 @@ static heddle_status check_values(const ref_node *n, const ref_entry *entry, ref
       op->present |= UINT32_C(1) << k;
     }
   }
-  for (uint32_t k = 1; k < node->n_outputs; k++) {
-    if (node->outputs[k] < 0) continue;
-    if (strcmp(node->op, "MaxPool") == 0) return ref_refuse(n, err, "the result Indices is not supported");
-    return ref_refuse(n, err, "it has %u results, and one is supported", node->n_outputs);
+  if (node->n_outputs > entry->max_outputs && entry->max_outputs != REF_MANY)
+    return ref_refuse(n, err, "it has %u results", node->n_outputs);
+  for (uint32_t k = 0; k < REF_RESULTS; k++) op->result[k] = UINT32_MAX;
+  uint32_t wanted = 0;
+  for (uint32_t k = 0; k < node->n_outputs; k++) {
+    const heddle_pvalue *value = node_output(n->region, node, k);
+    int64_t slot = value != NULL ? region_output_slot(n->region, node->outputs[k]) : -1;
+    if (k == 0 && slot != 0) return ref_refuse(n, err, "its result is not the one output of its region, or the first");
+    if (slot < 0) continue;
+    if (!value_bytes(value, &bytes)) return ref_refuse(n, err, "result %u has no size in bytes", k);
+    if (k < REF_RESULTS) op->result[k] = (uint32_t)slot;
+    wanted++;
   }
-  if (n->region->n_outputs != 1 || region_output_slot(n->region, node->outputs[0]) != 0) {
-    return ref_refuse(n, err, "its result is not the one output of its region");
-  }
-  if (!value_bytes(n->out, &bytes)) return ref_refuse(n, err, "the result has no size in bytes");
+  if (n->region->n_outputs != wanted) return ref_refuse(n, err, "its region has an output that is not its result");
   return HEDDLE_OK;
 }
 
@@ -95,7 +152,7 @@ static heddle_status check_values(const ref_node *n, const ref_entry *entry, ref
 static heddle_status plan_region(const heddle_pregion *region, ref_node *n, ref_op *op, const ref_entry **out_entry,
                                  heddle_error *err) {
   memset(op, 0, sizeof *op);
-  *n = (ref_node){region, region_node(region, 0), {NULL, NULL, NULL}, NULL};
+  *n = (ref_node){.region = region, .node = region_node(region, 0)};
   if (region->nodes.count != 1 || n->node == NULL) {
     return p_fail(err, HEDDLE_EUNSUPPORTED, 0, "a region of %llu nodes; regions of one node are supported",
                   (unsigned long long)region->nodes.count);
@@ -109,9 +166,8 @@ static heddle_status plan_region(const heddle_pregion *region, ref_node *n, ref_
   }
   const ref_entry *entry = find_entry(n->node->op);
   if (entry == NULL) return ref_refuse(n, err, "there is no such operator here");
-  if (n->node->opset < REF_OPSET_FIRST || n->node->opset > REF_OPSET_LAST) {
-    return ref_refuse(n, err, "opset %u is not supported, %d to %d are", n->node->opset, REF_OPSET_FIRST,
-                      REF_OPSET_LAST);
+  if (n->node->opset < entry->since || n->node->opset > REF_OPSET_LAST) {
+    return ref_refuse(n, err, "opset %u is not supported, %u to %d are", n->node->opset, entry->since, REF_OPSET_LAST);
   }
   if (n->out == NULL) return ref_refuse(n, err, "it has no result");
   heddle_status s = check_attrs(n, entry, err);
@@ -151,11 +207,13 @@ void ref_input_flags(const heddle_pregion *region, uint32_t *flags) {
   for (uint32_t i = 0; i < region->n_inputs; i++) flags[i] = 0;
   if (plan_region(region, &n, &op, &entry, NULL) != HEDDLE_OK) return;
   for (uint32_t k = 0; k < REF_OPERANDS; k++) {
-    if ((op.absorbed >> k & 1) != 0 && n.in[k]->data != NULL) flags[op.slot[k]] = HEDDLE_INPUT_ABSORBED;
+    if ((op.absorbed >> k & 1) != 0 && n.in[k] != NULL && n.in[k]->data != NULL)
+      flags[op.slot[k]] = HEDDLE_INPUT_ABSORBED;
   }
   /* A value that is also an ordinary operand is needed after all. */
-  for (uint32_t k = 0; k < REF_OPERANDS; k++) {
-    if ((op.present >> k & 1) != 0 && (op.absorbed >> k & 1) == 0) flags[op.slot[k]] = 0;
+  for (uint32_t k = 0; k < n.node->n_inputs; k++) {
+    int64_t slot = n.node->inputs[k] >= 0 ? region_input_slot(region, n.node->inputs[k]) : -1;
+    if (slot >= 0 && (k >= REF_OPERANDS || (op.absorbed >> k & 1) == 0)) flags[slot] = 0;
   }
 }
 

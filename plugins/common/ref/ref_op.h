@@ -12,8 +12,9 @@
 #include "plugins/common/region.h"
 
 enum {
-  REF_OPERANDS = 3,  /* operands that an op knows by slot; Concat keeps its own list */
-  REF_MAX_DIMS = 16, /* dimensions of an operand that is broadcast */
+  REF_OPERANDS = 5,  /* operands that an op knows by slot; Concat and its like keep their own list */
+  REF_RESULTS = 3,   /* results that an op knows by slot; Split keeps its own list */
+  REF_MAX_DIMS = 16, /* dimensions of an operand that is walked */
   REF_SPATIAL = 3    /* spatial dimensions of Conv and pools; fewer are padded with leading 1s */
 };
 
@@ -22,16 +23,84 @@ typedef struct ref_node {
   const heddle_pregion *region;
   const heddle_pnode *node;
   const heddle_pvalue *in[REF_OPERANDS]; /* NULL: absent */
-  const heddle_pvalue *out;
+  const heddle_pvalue *out;              /* the first result */
 } ref_node;
 
-/* A row of outer dimensions round an inner row, with element strides of both operands. */
+/* What one element of an elementwise operator is computed with: n elements of each operand, in the type that the
+ * operator computes in, to n of the result. Operands and result may be the same bytes. */
+typedef void (*ref_lanes)(void *out, const void *const *in, int64_t n, const float *params);
+
+/* An elementwise operator; its operands are ref_operand in the tail. Outer dimensions are those of the result, joined
+ * where all operands walk them in one stride. */
 typedef struct ref_elementwise {
-  int64_t inner, inner_a, inner_b; /* length of a row; strides in it, each 0 or 1 */
-  int32_t outer;                   /* how many outer dimensions, slowest first */
-  int32_t reserved;
-  int64_t dim[REF_MAX_DIMS], a[REF_MAX_DIMS], b[REF_MAX_DIMS];
+  ref_lanes lanes;
+  uint64_t count; /* elements of the result */
+  float params[2];
+  uint32_t operands;
+  uint32_t arity;     /* operands of one step; more operands are taken in turn, with the result so far as the first */
+  uint8_t type, kind; /* of the result: as it lies in memory, as it is computed; REF_TYPE_* */
+  uint8_t step, reserved; /* bytes of one element of the result as it lies */
+  int32_t dims;
+  int64_t dim[REF_MAX_DIMS];
 } ref_elementwise;
+
+typedef struct ref_operand {
+  uint32_t slot;
+  uint8_t type, kind; /* as it lies, as the operator computes it */
+  uint8_t dense;      /* element i goes with element i of the result */
+  uint8_t single;     /* one element, which the operator takes as such */
+  int64_t stride[REF_MAX_DIMS];
+} ref_operand;
+
+/* A tensor that is read with strides into a dense one; offsets and strides in elements. */
+typedef struct ref_strided {
+  int64_t offset, run; /* where it begins; elements that lie side by side in both */
+  uint32_t size;       /* bytes of an element */
+  int32_t dims;
+  int64_t dim[REF_MAX_DIMS], stride[REF_MAX_DIMS];
+} ref_strided;
+
+/* out[o, i, ...] = in[o, index[i], ...] */
+typedef struct ref_gather {
+  uint64_t indices, axis; /* how many; the size of the dimension they point into */
+  uint64_t bytes;         /* of what one index takes */
+  uint32_t wide;          /* int64, else int32 */
+  uint32_t reserved;
+} ref_gather;
+
+typedef struct ref_pad {
+  uint32_t mode; /* REF_PAD_* */
+  uint32_t size; /* bytes of an element */
+  int32_t dims;
+  int32_t reserved;
+  int64_t in[REF_MAX_DIMS], out[REF_MAX_DIMS], before[REF_MAX_DIMS];
+} ref_pad;
+
+/* Every result element is made of those that reduced dimensions give at the place of the kept ones. */
+typedef struct ref_reduce {
+  uint32_t what;           /* REF_SUM ... */
+  uint32_t type;           /* REF_TYPE_* */
+  int64_t row, row_stride; /* the innermost dimension: elements of a row that is reduced, or of one that is kept */
+  int64_t count;           /* elements that make one */
+  int32_t kept, reduced;   /* dimensions besides the row */
+  uint32_t row_kept;
+  uint32_t reserved;
+  int64_t kept_dim[REF_MAX_DIMS], kept_stride[REF_MAX_DIMS];
+  int64_t dim[REF_MAX_DIMS], stride[REF_MAX_DIMS];
+} ref_reduce;
+
+/* Along one axis, as ref_softmax; ArgMax and TopK. */
+typedef struct ref_along {
+  int64_t n, inner, k;
+  uint32_t type;
+  uint16_t largest, last; /* the greatest or the least; of equals the last or the first */
+} ref_along;
+
+typedef struct ref_norm {
+  int64_t n, inner, channels; /* elements of a row; of a channel's plane; channels */
+  float epsilon, alpha, beta, bias;
+  int64_t size;
+} ref_norm;
 
 /* Matrices with strides: element (i, j) of A lies at i * row + j * col. */
 typedef struct ref_matmul {
@@ -60,7 +129,15 @@ typedef struct ref_conv {
 /* outer rows of n elements, stride elements apart; element i of column c at ((outer * n) + i) * inner + c. */
 typedef struct ref_softmax {
   int64_t n, inner;
+  bool log; /* the logarithm of it */
 } ref_softmax;
+
+/* AveragePool counts taps; MaxPool may say where its maxima were. */
+typedef struct ref_pool {
+  ref_window window;
+  int64_t end[REF_SPATIAL]; /* pads after the last element */
+  uint32_t count_pads, column_major;
+} ref_pool;
 
 typedef struct ref_concat {
   uint64_t count, row; /* operands; bytes of a row of the result */
@@ -73,15 +150,22 @@ typedef struct ref_part {
 struct ref_op {
   ref_kernel kernel;
   uint64_t units;
-  uint32_t slot[REF_OPERANDS]; /* region input of each operand; unused for absent ones */
+  uint32_t slot[REF_OPERANDS];  /* region input of each operand; unused for absent ones */
+  uint32_t result[REF_RESULTS]; /* region output of each result; UINT32_MAX for absent ones */
   uint32_t parts;
   union {
     ref_elementwise elementwise;
     ref_matmul matmul;
     ref_conv conv;
-    ref_window pool;
+    ref_pool pool;
     ref_softmax softmax;
     ref_concat concat;
+    ref_strided strided;
+    ref_gather gather;
+    ref_pad pad;
+    ref_reduce reduce;
+    ref_along along;
+    ref_norm norm;
     uint64_t bytes; /* of a copy */
   } u;
   uint32_t present;  /* bit k: operand k is there */
@@ -100,16 +184,20 @@ static inline void *ref_tail(const ref_op *op) {
 
 typedef heddle_status (*ref_plan)(const ref_node *n, ref_op *op, heddle_error *err);
 
+/* A line of the table. Names lie in it and lists are numbers, so that a loader has little to relocate. */
 typedef struct ref_entry {
-  const char *op;
-  const char *dtypes;
-  const char *attrs; /* names that it knows, each between spaces */
-  uint32_t min_inputs, max_inputs;
+  char op[24];
+  uint8_t dtypes, attrs; /* which of ref_dtypes; which list of names that it knows, see ref_attrs */
+  uint8_t since;         /* the first opset */
+  uint8_t min_inputs, max_inputs, max_outputs; /* REF_MANY: any number */
   ref_plan plan;
   void (*fill)(const ref_node *n, ref_op *op); /* writes the tail; NULL where there is none */
 } ref_entry;
 
-enum { REF_OPSET_FIRST = 13, REF_OPSET_LAST = 18 };
+/* Names of attributes, each between spaces. */
+const char *ref_attrs(const ref_entry *entry);
+
+enum { REF_OPSET_FIRST = 13, REF_OPSET_LAST = 18, REF_MANY = 255 };
 
 extern const ref_entry ref_table[];
 extern const uint32_t ref_table_count;
@@ -139,19 +227,57 @@ void ref_window_range(const ref_window *w, int dim, int64_t k, int64_t *first, i
  * may be far larger than its input, so loops go over these only. */
 void ref_window_taps(const ref_window *w, int dim, int64_t from, int64_t to, int64_t *first, int64_t *last);
 
-heddle_status ref_plan_add(const ref_node *n, ref_op *op, heddle_error *err);
-heddle_status ref_plan_mul(const ref_node *n, ref_op *op, heddle_error *err);
-heddle_status ref_plan_relu(const ref_node *n, ref_op *op, heddle_error *err);
-heddle_status ref_plan_matmul(const ref_node *n, ref_op *op, heddle_error *err);
-heddle_status ref_plan_gemm(const ref_node *n, ref_op *op, heddle_error *err);
-heddle_status ref_plan_conv(const ref_node *n, ref_op *op, heddle_error *err);
-heddle_status ref_plan_max_pool(const ref_node *n, ref_op *op, heddle_error *err);
-heddle_status ref_plan_global_average_pool(const ref_node *n, ref_op *op, heddle_error *err);
-heddle_status ref_plan_softmax(const ref_node *n, ref_op *op, heddle_error *err);
-heddle_status ref_plan_reshape(const ref_node *n, ref_op *op, heddle_error *err);
-heddle_status ref_plan_flatten(const ref_node *n, ref_op *op, heddle_error *err);
-heddle_status ref_plan_identity(const ref_node *n, ref_op *op, heddle_error *err);
-heddle_status ref_plan_concat(const ref_node *n, ref_op *op, heddle_error *err);
-void ref_fill_concat(const ref_node *n, ref_op *op);
+/* The numbers of a shape operand (int32 or int64, at most cap), which must be known now; *count is UINT32_MAX where the
+ * operand is absent. */
+heddle_status ref_ints(const ref_node *n, uint32_t k, int64_t *out, uint32_t cap, uint32_t *count, heddle_error *err);
+
+/* Makes axes positive and checks them against rank; fallback: the first ones where count is UINT32_MAX. */
+heddle_status ref_axes(const ref_node *n, int64_t *axes, uint32_t *count, int32_t rank, heddle_error *err);
+
+/* Attribute axis as a dimension of x, and how the elements lie round it. */
+heddle_status ref_axis(const ref_node *n, int64_t fallback, int32_t *axis, int64_t *size, int64_t *inner,
+                       heddle_error *err);
+
+/* Sets the kernel of a copy with strides: out_dim and stride (elements of the operand) have dims members. */
+heddle_status ref_set_strided(const ref_node *n, ref_op *op, int64_t offset, int32_t dims, const int64_t *out_dim,
+                              const int64_t *stride, heddle_error *err);
+
+#define REF_PLAN(name) heddle_status ref_plan_##name(const ref_node *n, ref_op *op, heddle_error *err)
+#define REF_FILL(name) void ref_fill_##name(const ref_node *n, ref_op *op)
+REF_PLAN(elementwise);
+REF_FILL(elementwise);
+REF_PLAN(matmul);
+REF_PLAN(gemm);
+REF_PLAN(conv);
+REF_PLAN(conv_transpose);
+REF_PLAN(max_pool);
+REF_PLAN(average_pool);
+REF_PLAN(global_pool);
+REF_PLAN(softmax);
+REF_PLAN(reshape);
+REF_PLAN(flatten);
+REF_PLAN(identity);
+REF_PLAN(dropout);
+REF_PLAN(concat);
+REF_FILL(concat);
+REF_PLAN(split);
+REF_FILL(split);
+REF_PLAN(transpose);
+REF_PLAN(expand);
+REF_PLAN(tile);
+REF_PLAN(slice);
+REF_PLAN(gather);
+REF_PLAN(pad);
+REF_PLAN(fill);
+REF_FILL(fill);
+REF_PLAN(reduce);
+REF_PLAN(arg);
+REF_PLAN(top_k);
+REF_PLAN(batch_norm);
+REF_PLAN(instance_norm);
+REF_PLAN(layer_norm);
+REF_PLAN(lrn);
+REF_PLAN(resize);
+REF_FILL(resize);
 
 #endif

@@ -1,5 +1,5 @@
-/* Operators that only move bytes: Reshape, Flatten and Identity are one copy (none, in place), Concat copies row by
- * row. They take any type whose elements fill whole bytes. */
+/* Operators that only move bytes: Reshape, Squeeze, Flatten, Identity and Dropout are one copy (none, in place), Concat
+ * and Split copy row by row. They take any type whose elements fill whole bytes. */
 #include "ref_op.h"
 
 static void copy_bytes(const ref_op *op, void *const *inputs, void *const *outputs, void *workspace, uint64_t first,
@@ -24,12 +24,13 @@ static heddle_status plan_copy(const ref_node *n, ref_op *op, heddle_error *err)
   return HEDDLE_OK;
 }
 
-/* The result's shape is known, so the operand that asked for it is not read, constant or not. */
+/* The result's shape is known, so the operand that asked for it is not read, constant or not. Squeeze and Unsqueeze
+ * too. */
 heddle_status ref_plan_reshape(const ref_node *n, ref_op *op, heddle_error *err) {
   int64_t allow_zero = 0;
   heddle_status s = attr_int(n->node, "allowzero", 0, &allow_zero, err);
   if (s != HEDDLE_OK) return s;
-  if (!dtype_is(n->in[1]->dtype, HEDDLE_DTYPE_INT, 64) || n->in[1]->ndim != 1) {
+  if (n->in[1] != NULL && (!dtype_is(n->in[1]->dtype, HEDDLE_DTYPE_INT, 64) || n->in[1]->ndim > 1)) {
     return ref_refuse(n, err, "the shape operand must be a list of int64");
   }
   op->absorbed = 2;
@@ -55,6 +56,34 @@ heddle_status ref_plan_flatten(const ref_node *n, ref_op *op, heddle_error *err)
 heddle_status ref_plan_identity(const ref_node *n, ref_op *op, heddle_error *err) {
   if (!shape_equal(n->in[0], n->out)) return ref_refuse_shape(n, err);
   return plan_copy(n, op, err);
+}
+
+/* One unit: the copy, and a mask of all true. */
+static void dropout(const ref_op *op, void *const *inputs, void *const *outputs, void *workspace, uint64_t first,
+                    uint64_t last) {
+  (void)workspace;
+  if (first >= last) return;
+  copy_bytes(op, inputs, outputs, workspace, 0, op->u.concat.row);
+  memset(outputs[op->result[1]], 1, op->u.concat.count);
+}
+
+heddle_status ref_plan_dropout(const ref_node *n, ref_op *op, heddle_error *err) {
+  const heddle_pvalue *training = n->in[2], *mask = node_output(n->region, n->node, 1);
+  if (training != NULL && (!dtype_is(training->dtype, HEDDLE_DTYPE_BOOL, 8) || training->data == NULL ||
+                           *(const char *)training->data != 0)) {
+    return ref_refuse(n, err, "training_mode must be false, and known before the run");
+  }
+  if (!shape_equal(n->in[0], n->out)) return ref_refuse_shape(n, err);
+  op->absorbed = 2 | 4;
+  heddle_status s = plan_copy(n, op, err);
+  if (s != HEDDLE_OK || op->result[1] == UINT32_MAX) return s;
+  uint64_t bytes = 0, count = 0;
+  if (!dtype_is(mask->dtype, HEDDLE_DTYPE_BOOL, 8) || !shape_equal(mask, n->out)) return ref_refuse_shape(n, err);
+  value_bytes(n->out, &bytes);
+  value_count(mask, &count);
+  op->u.concat = (ref_concat){count, bytes};
+  ref_set_work(op, dropout, bytes > 0 ? 1 : 0, 0, 3.0 * (double)bytes);
+  return HEDDLE_OK;
 }
 
 /* ---------------------------------------------------------------- Concat */
@@ -133,5 +162,62 @@ void ref_fill_concat(const ref_node *n, ref_op *op) {
   for (uint32_t k = 0; k < n->node->n_inputs; k++) {
     parts[k].slot = (uint64_t)region_input_slot(n->region, n->node->inputs[k]);
     parts[k].bytes = row_bytes(node_input(n->region, n->node, k), axis);
+  }
+}
+
+/* ---------------------------------------------------------------- Split */
+
+/* A unit is a row of the operand; each result takes its part of it. */
+static void split_rows(const ref_op *op, void *const *inputs, void *const *outputs, void *workspace, uint64_t first,
+                       uint64_t last) {
+  const ref_part *parts = ref_tail(op);
+  const uint64_t row = op->u.concat.row;
+  (void)workspace;
+  for (uint64_t unit = first; unit < last; unit++) {
+    const char *in = (const char *)inputs[op->slot[0]] + unit * row;
+    for (uint64_t k = 0; k < op->u.concat.count; k++) {
+      const uint64_t bytes = parts[k].bytes;
+      if (bytes > 0 && parts[k].slot != UINT64_MAX) {
+        memcpy((char *)outputs[parts[k].slot] + unit * bytes, in, bytes);
+      }
+      in += bytes;
+    }
+  }
+}
+
+heddle_status ref_plan_split(const ref_node *n, ref_op *op, heddle_error *err) {
+  const heddle_pvalue *x = n->in[0];
+  int32_t axis;
+  int64_t size, inner, along = 0;
+  uint64_t bytes = 0;
+  heddle_status s = ref_axis(n, 0, &axis, &size, &inner, err);
+  if (s != HEDDLE_OK) return s;
+  for (uint32_t k = 0; k < n->node->n_outputs; k++) {
+    const heddle_pvalue *out = node_output(n->region, n->node, k);
+    if (out == NULL) return ref_refuse(n, err, "result %u is missing", k);
+    if (!dtype_equal(out->dtype, x->dtype) || !concat_fits(out, x, axis) || out->shape[axis] > size - along) {
+      return ref_refuse(n, err, "result %u does not fit the operand", k);
+    }
+    along += out->shape[axis];
+  }
+  if (along != size) return ref_refuse(n, err, "the results do not take all of the operand");
+  value_bytes(x, &bytes);
+  op->u.concat.count = n->node->n_outputs;
+  op->u.concat.row = bytes > 0 ? row_bytes(x, axis) : 0;
+  op->absorbed = 2;
+  op->tail_bytes = n->node->n_outputs * sizeof(ref_part);
+  ref_set_work(op, split_rows, bytes > 0 ? bytes / op->u.concat.row : 0, 0, 2.0 * (double)bytes);
+  return HEDDLE_OK;
+}
+
+void ref_fill_split(const ref_node *n, ref_op *op) {
+  ref_part *parts = ref_tail(op);
+  int32_t axis = 0;
+  int64_t size, inner;
+  ref_axis(n, 0, &axis, &size, &inner, NULL);
+  for (uint32_t k = 0; k < n->node->n_outputs; k++) {
+    const int64_t slot = region_output_slot(n->region, n->node->outputs[k]);
+    parts[k].slot = slot >= 0 ? (uint64_t)slot : UINT64_MAX;
+    parts[k].bytes = row_bytes(node_output(n->region, n->node, k), axis);
   }
 }

@@ -1,42 +1,12 @@
-/* Softmax along one axis, with the greatest element subtracted first. A unit is a row where the axis is the last one,
- * else up to 16 neighbouring columns. The exponential is this file's own, so that it is the same everywhere and the
- * compiler can vectorise it. */
+/* Softmax and LogSoftmax along one axis, with the greatest element subtracted first. A unit is a row where the axis is
+ * the last one, else up to 16 neighbouring columns. */
+#include "mathf.h"
 #include "ref_op.h"
 #include "sum.h"
 
 #include <math.h>
 
 enum { COLUMNS = 16 };
-
-/* Below it e^x is nothing in float32. Cut off in a loop of its own: with the branch inside, gcc does not vectorise. */
-#define LEAST (-104.0f)
-
-/* e^x for LEAST <= x <= 0 within 1 unit in the last place: x = n ln 2 + r with |r| <= ln 2 / 2, a polynomial for e^r, and 2^n as
- * the product of two powers, so that results below the normal range come out right. NaN gives NaN. */
-static inline float exp_negative(float x) {
-  const float shift = 12582912.0f; /* 1.5 * 2^23: adding it rounds to an integer, which is then in the low bits */
-  uint32_t bits, half_bits;
-  float half, rest;
-  const float t = x * 1.44269504f + shift;
-  const float n = t - shift;
-  float r = x - n * 0.693359375f;
-  r = r - n * -2.12194440e-4f;
-  float p = 1.98756915e-4f;
-  p = p * r + 1.39819995e-3f;
-  p = p * r + 8.33345192e-3f;
-  p = p * r + 4.16657962e-2f;
-  p = p * r + 1.66666657e-1f;
-  p = p * r + 5.00000000e-1f;
-  p = p * r * r + r + 1.0f;
-  memcpy(&bits, &t, sizeof bits);
-  const uint32_t whole = bits - UINT32_C(0x4b400000); /* n, modulo 2^32; -150 <= n <= 0 */
-  const uint32_t low = (whole + 256) / 2;             /* n / 2 rounded, plus 128 */
-  half_bits = (low - 1) << 23;
-  memcpy(&half, &half_bits, sizeof half);
-  half_bits = (whole + 256 - low - 1) << 23;
-  memcpy(&rest, &half_bits, sizeof rest);
-  return p * half * rest;
-}
 
 /* The greatest element, NaN passed over: it comes out of the difference anyway. */
 static float greatest(const float *x, int64_t n) {
@@ -52,6 +22,23 @@ static float greatest(const float *x, int64_t n) {
   return most;
 }
 
+/* x - most - log(sum of e^(x - most)). The result may lie on the operand, so the exponentials go through a block. */
+static void log_row(const float *in, int64_t n, float most, float *out) {
+  float block[REF_SUM_BLOCK];
+  double sum = 0;
+  for (int64_t at = 0; at < n; at += REF_SUM_BLOCK) {
+    const int64_t some = n - at < REF_SUM_BLOCK ? n - at : REF_SUM_BLOCK;
+    for (int64_t i = 0; i < some; i++) {
+      const float x = in[at + i] - most;
+      block[i] = x < REF_EXP_LEAST ? REF_EXP_LEAST : x;
+    }
+    for (int64_t i = 0; i < some; i++) block[i] = ref_exp_inside(block[i]);
+    sum += ref_sum_f32(block, some);
+  }
+  const float less = (float)log(sum);
+  for (int64_t i = 0; i < n; i++) out[i] = in[i] - most - less;
+}
+
 static void softmax_rows(const ref_op *op, void *const *inputs, void *const *outputs, void *workspace, uint64_t first,
                          uint64_t last) {
   const int64_t n = op->u.softmax.n;
@@ -60,11 +47,15 @@ static void softmax_rows(const ref_op *op, void *const *inputs, void *const *out
     const float *in = (const float *)inputs[op->slot[0]] + row * (uint64_t)n;
     float *out = (float *)outputs[0] + row * (uint64_t)n;
     const float most = greatest(in, n);
+    if (op->u.softmax.log) {
+      log_row(in, n, most, out);
+      continue;
+    }
     for (int64_t i = 0; i < n; i++) {
       const float x = in[i] - most;
-      out[i] = x < LEAST ? LEAST : x;
+      out[i] = x < REF_EXP_LEAST ? REF_EXP_LEAST : x;
     }
-    for (int64_t i = 0; i < n; i++) out[i] = exp_negative(out[i]);
+    for (int64_t i = 0; i < n; i++) out[i] = ref_exp_inside(out[i]);
     const float sum = (float)ref_sum_f32(out, n);
     for (int64_t i = 0; i < n; i++) out[i] /= sum;
   }
@@ -91,13 +82,18 @@ static void softmax_columns(const ref_op *op, void *const *inputs, void *const *
       float e[COLUMNS];
       for (int64_t c = 0; c < width; c++) {
         const float x = in[i * inner + c] - most[c];
-        e[c] = x < LEAST ? LEAST : x;
+        e[c] = x < REF_EXP_LEAST ? REF_EXP_LEAST : x;
       }
-      for (int64_t c = 0; c < width; c++) e[c] = exp_negative(e[c]);
-      for (int64_t c = 0; c < width; c++) {
-        out[i * inner + c] = e[c];
-        sum[c] += e[c];
+      for (int64_t c = 0; c < width; c++) e[c] = ref_exp_inside(e[c]);
+      for (int64_t c = 0; c < width; c++) sum[c] += e[c];
+      for (int64_t c = 0; c < width && !op->u.softmax.log; c++) out[i * inner + c] = e[c];
+    }
+    if (op->u.softmax.log) {
+      for (int64_t c = 0; c < width; c++) sum[c] = log(sum[c]);
+      for (int64_t i = 0; i < n; i++) {
+        for (int64_t c = 0; c < width; c++) out[i * inner + c] = in[i * inner + c] - most[c] - (float)sum[c];
       }
+      continue;
     }
     for (int64_t i = 0; i < n; i++) {
       for (int64_t c = 0; c < width; c++) out[i * inner + c] /= (float)sum[c];
@@ -121,6 +117,7 @@ heddle_status ref_plan_softmax(const ref_node *n, ref_op *op, heddle_error *err)
   value_count(x, &count);
   f->n = x->shape[axis];
   f->inner = 1;
+  f->log = strcmp(n->node->op, "LogSoftmax") == 0;
   op->in_place = 1;
   if (count == 0) {
     ref_set_work(op, softmax_rows, 0, 0, 0);

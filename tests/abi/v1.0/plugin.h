@@ -25,6 +25,8 @@
  * Threads. "Any thread": may be called at the same time from several threads on the same handles. "One thread at a
  *   time" is per handle named first; different handles may be used at once. The host holds no lock during a call.
  * Blocking. "Does not block" means that the call never waits for work on the device to finish.
+ * Optional. A function or a table that is marked so may be NULL, and may answer HEDDLE_EUNSUPPORTED for a device that
+ *   cannot; the host then does without.
  * Process. No state of the process, no state of a thread that decides what a call does (a vendor's current device is
  *   set and restored within the call), no exit, abort, signal handler or atexit, and no use of the environment:
  *   settings come through heddle_host.config. Nothing of libc's crosses: no FILE, no malloc of one side freed by the
@@ -166,7 +168,7 @@ typedef void (*heddle_task_fn)(void *arg, uint32_t i, uint32_t n);
  * tasks may run in any order on fewer threads. */
 #define HEDDLE_PARALLEL_CONCURRENT UINT32_C(1)
 
-/* The host's services. The table lives as long as the process. Every function: any thread, and may be called from a
+/* The host's services. The table outlives the instance. Every function: any thread, and may be called from a
  * vendor's own threads; none calls back into the plugin except run_parallel, which runs the caller's tasks. */
 typedef struct heddle_host {
   uint32_t struct_size;
@@ -329,8 +331,8 @@ typedef struct heddle_memory_table {
                         heddle_pbuffer **out, heddle_error *err);
 
   /* Optional: makes a buffer of the caller's host memory, which stays his and outlives the buffer; address and size
-   * keep import_alignment. Such a buffer may be the host side of copies, and on inline devices an operand. Any
-   * thread. */
+   * keep import_alignment. Such a buffer is coherent on every device, HEDDLE_CAP_NONCOHERENT or not. It may be the host
+   * side of copies, and on inline devices an operand. Any thread. */
   heddle_status (*import_host)(heddle_pdevice *dev, void *pointer, uint64_t bytes, heddle_pbuffer **out,
                                heddle_error *err);
 
@@ -422,8 +424,9 @@ typedef struct heddle_stream_table {
 
 /* Required, except of an inline device. Events order streams of one event domain without the host. record marks the
  * point after all work now in the stream; wait holds back later work of its stream until the event's last record that
- * was made before the wait was called. An event that was never recorded is already reached. A wait on work that fails
- * fails the waiting stream too. One thread at a time per stream. */
+ * was made before the wait was called; the host submits the recording stream before it calls wait. An event that was
+ * never recorded is already reached. A wait on work that fails fails the waiting stream too. One thread at a time per
+ * stream. */
 typedef struct heddle_event_table {
   uint64_t struct_size;
   void (*free)(heddle_pevent *event);
@@ -586,7 +589,8 @@ typedef struct heddle_op_table {
   heddle_status (*run)(heddle_plaunch *launch, heddle_error *err);
 
   /* Optional: proposes which nodes of a region (all that the plugin could have, not necessarily connected) it wants
-   * together. Pure, or HEDDLE_ENEEDSOPEN as of query. A proposal that is not connected, not convex or overlaps another is refused by the host. */
+   * together. Pure, or HEDDLE_ENEEDSOPEN as of query. A proposal that is not connected, not convex or overlaps another
+   * is refused by the host. */
   heddle_status (*partition)(heddle_pinstance *self, uint32_t index, const heddle_pregion *region,
                              heddle_propose_fn propose, void *sink, heddle_error *err);
 
@@ -649,8 +653,8 @@ typedef struct heddle_module_table {
 /* A row of launches and copies recorded once and replayed with one call. Between begin and end, run, h2d, d2h, d2d,
  * fill and launch on that stream record instead of running; a plugin may refuse any other call on it (event and fence
  * calls, write, read, sync). Addresses are those of the recording: when one changes the host records again. end ends
- * the recording whatever it returns. A replay is work of the stream that is given, which may be another one of the same
- * device. One thread at a time per stream. */
+ * the recording whatever it returns. The host frees a graph before the launches that it recorded. A replay is work of
+ * the stream that is given, which may be another one of the same device. One thread at a time per stream. */
 typedef struct heddle_capture_table {
   uint64_t struct_size;
   void (*free)(heddle_pgraph *graph);
@@ -727,7 +731,9 @@ typedef struct heddle_plugin {
 } heddle_plugin;
 
 /* The one symbol. Opens nothing: no driver, no file, no thread. Returns the table, or NULL with the reason in err (a
- * plugin refuses a host whose abi_major is not its own). host is valid for the life of the process. */
+ * plugin refuses a host whose abi_major is not its own). host is valid for the call, and again, longer, in
+ * open_instance; its settings are those of the plugin that the file is named after, so that a setting may choose among
+ * several tables. */
 #if defined(__GNUC__)
 #define HEDDLE_PLUGIN_EXPORT __attribute__((visibility("default")))
 #else

@@ -1,0 +1,158 @@
+/* ArgMax, ArgMin and TopK: what is greatest or least along one axis. A unit is a column of that axis. */
+#include "ref_op.h"
+#include "types.h"
+
+/* Is element i before element j? NaN is greater than all numbers; of equals the one with the lower index comes first,
+ * or the last one where that is asked for. */
+#define BEFORE(name, T) \
+  static bool name(const ref_along *f, const char *base, int64_t i, int64_t j) { \
+    const T *x = (const T *)(const void *)base; \
+    const T a = x[i * f->inner], b = x[j * f->inner]; \
+    if (a == b || (a != a && b != b)) return f->last ? i > j : i < j; \
+    const bool greater = a > b || a != a; \
+    return b != b ? f->largest == 0 : greater == (f->largest != 0); \
+  }
+BEFORE(before_f32, float)
+BEFORE(before_i8, int8_t)
+BEFORE(before_i16, int16_t)
+BEFORE(before_i32, int32_t)
+BEFORE(before_i64, int64_t)
+BEFORE(before_u8, uint8_t)
+BEFORE(before_u16, uint16_t)
+BEFORE(before_u32, uint32_t)
+
+typedef bool (*before_fn)(const ref_along *f, const char *base, int64_t i, int64_t j);
+
+static before_fn before_of(uint32_t type) {
+  static const before_fn list[] = {
+      [REF_TYPE_F32] = before_f32, [REF_TYPE_I8] = before_i8, [REF_TYPE_I16] = before_i16, [REF_TYPE_I32] = before_i32,
+      [REF_TYPE_I64] = before_i64, [REF_TYPE_U8] = before_u8, [REF_TYPE_U16] = before_u16, [REF_TYPE_U32] = before_u32,
+  };
+  return type < sizeof list / sizeof list[0] ? list[type] : NULL;
+}
+
+static const char *column_of(const ref_op *op, void *const *inputs, uint64_t unit) {
+  const ref_along *f = &op->u.along;
+  const uint64_t inner = (uint64_t)f->inner, outer = unit / inner;
+  return (const char *)inputs[op->slot[0]] +
+         (outer * (uint64_t)f->n * inner + unit % inner) * ref_type_bytes((int)f->type);
+}
+
+static void arg(const ref_op *op, void *const *inputs, void *const *outputs, void *workspace, uint64_t first,
+                uint64_t last) {
+  const ref_along *f = &op->u.along;
+  const before_fn before = before_of(f->type);
+  (void)workspace;
+  for (uint64_t unit = first; unit < last; unit++) {
+    const char *x = column_of(op, inputs, unit);
+    int64_t best = 0;
+    for (int64_t i = 1; i < f->n; i++) {
+      if (before(f, x, i, best)) best = i;
+    }
+    ((int64_t *)outputs[0])[unit] = best;
+  }
+}
+
+/* A heap of the k best so far, the worst on top, made in the result of indices itself; sorted in the end. */
+static void sink(const ref_along *f, before_fn before, const char *x, int64_t *heap, int64_t at, int64_t count) {
+  const int64_t inner = f->inner;
+  for (;;) {
+    int64_t worst = at;
+    for (int64_t child = 2 * at + 1; child <= 2 * at + 2 && child < count; child++) {
+      if (before(f, x, heap[worst * inner], heap[child * inner])) worst = child;
+    }
+    if (worst == at) return;
+    const int64_t swap = heap[at * inner];
+    heap[at * inner] = heap[worst * inner];
+    heap[worst * inner] = swap;
+    at = worst;
+  }
+}
+
+static void top_k(const ref_op *op, void *const *inputs, void *const *outputs, void *workspace, uint64_t first,
+                  uint64_t last) {
+  const ref_along *f = &op->u.along;
+  const before_fn before = before_of(f->type);
+  const uint32_t size = ref_type_bytes((int)f->type);
+  const uint64_t inner = (uint64_t)f->inner;
+  (void)workspace;
+  for (uint64_t unit = first; unit < last; unit++) {
+    const char *x = column_of(op, inputs, unit);
+    const uint64_t at = unit / inner * (uint64_t)f->k * inner + unit % inner;
+    int64_t *heap = (int64_t *)outputs[op->result[1]] + at;
+    char *values = (char *)outputs[0] + at * size;
+    for (int64_t i = 0; i < f->k; i++) heap[i * f->inner] = i;
+    for (int64_t i = f->k / 2; i-- > 0;) sink(f, before, x, heap, i, f->k);
+    for (int64_t i = f->k; i < f->n; i++) {
+      if (!before(f, x, i, heap[0])) continue;
+      heap[0] = i;
+      sink(f, before, x, heap, 0, f->k);
+    }
+    for (int64_t i = f->k - 1; i > 0; i--) {
+      const int64_t swap = heap[0];
+      heap[0] = heap[i * f->inner];
+      heap[i * f->inner] = swap;
+      sink(f, before, x, heap, 0, i);
+    }
+    for (int64_t i = 0; i < f->k; i++) {
+      memcpy(values + (size_t)(i * f->inner) * size, x + (size_t)(heap[i * f->inner] * f->inner) * size, size);
+    }
+  }
+}
+
+static heddle_status plan_along(const ref_node *n, ref_along *f, int64_t fallback, int32_t *axis, heddle_error *err) {
+  f->type = (uint32_t)ref_type_of(n->in[0]->dtype);
+  heddle_status s = ref_axis(n, fallback, axis, &f->n, &f->inner, err);
+  if (s == HEDDLE_OK && before_of(f->type) == NULL) return ref_refuse(n, err, "it does not take this type");
+  return s;
+}
+
+heddle_status ref_plan_arg(const ref_node *n, ref_op *op, heddle_error *err) {
+  ref_along *f = &op->u.along;
+  const heddle_pvalue *x = n->in[0];
+  int64_t last = 0, keep = 1;
+  int32_t axis, k = 0;
+  uint64_t count = 0, results = 0;
+  heddle_status s = attr_int(n->node, "select_last_index", 0, &last, err);
+  if (s == HEDDLE_OK) s = attr_int(n->node, "keepdims", 1, &keep, err);
+  if (s == HEDDLE_OK) s = plan_along(n, f, 0, &axis, err);
+  if (s != HEDDLE_OK) return s;
+  if (!dtype_is(n->out->dtype, HEDDLE_DTYPE_INT, 64)) return ref_refuse(n, err, "the result is int64");
+  for (int32_t d = 0; d < x->ndim; d++) {
+    if (d == axis && keep == 0) continue;
+    if (k >= n->out->ndim || n->out->shape[k++] != (d == axis ? 1 : x->shape[d])) return ref_refuse_shape(n, err);
+  }
+  if (k != n->out->ndim || f->n == 0) return ref_refuse_shape(n, err);
+  f->largest = strcmp(n->node->op, "ArgMax") == 0;
+  f->last = last != 0;
+  value_count(x, &count);
+  value_count(n->out, &results);
+  ref_set_work(op, arg, results, 10.0 * (double)count, (double)count);
+  return HEDDLE_OK;
+}
+
+heddle_status ref_plan_top_k(const ref_node *n, ref_op *op, heddle_error *err) {
+  ref_along *f = &op->u.along;
+  const heddle_pvalue *x = n->in[0], *at = node_output(n->region, n->node, 1);
+  int64_t largest = 1, sorted = 1; /* what is not to be sorted may be */
+  int32_t axis;
+  uint64_t count = 0;
+  heddle_status s = attr_int(n->node, "largest", 1, &largest, err);
+  if (s == HEDDLE_OK) s = attr_int(n->node, "sorted", 1, &sorted, err);
+  if (s == HEDDLE_OK) s = plan_along(n, f, -1, &axis, err);
+  if (s != HEDDLE_OK) return s;
+  if (op->result[1] == UINT32_MAX) return ref_refuse(n, err, "the result Indices is missing");
+  if (n->out->ndim != x->ndim || !shape_equal(n->out, at) || !dtype_equal(n->out->dtype, x->dtype) ||
+      !dtype_is(at->dtype, HEDDLE_DTYPE_INT, 64)) {
+    return ref_refuse_shape(n, err);
+  }
+  for (int32_t d = 0; d < x->ndim; d++) {
+    if (d == axis ? n->out->shape[d] > x->shape[d] : n->out->shape[d] != x->shape[d]) return ref_refuse_shape(n, err);
+  }
+  f->k = n->out->shape[axis];
+  f->largest = largest != 0;
+  op->absorbed = 2;
+  value_count(x, &count);
+  ref_set_work(op, top_k, count > 0 && f->k > 0 ? count / (uint64_t)f->n : 0, 40.0 * (double)count, (double)count);
+  return HEDDLE_OK;
+}

@@ -1,0 +1,140 @@
+/* ConvTranspose: each result plane takes what every tap of every input channel adds to it, in that order. A unit is a
+ * plane of the result. The window is that of the Conv that would lead back: its input is our result. */
+#include "ref_op.h"
+
+static int64_t divide_up(int64_t a, int64_t b) {
+  return a <= 0 ? -(-a / b) : (a + b - 1) / b;
+}
+
+/* Positions [*first, *last) of the operand along one dimension whose tap k lands inside the result. */
+static void range_of(const ref_window *w, int d, int64_t k, int64_t *first, int64_t *last) {
+  const int64_t offset = k * w->dilation[d] - w->pad[d];
+  *first = divide_up(-offset, w->stride[d]);
+  *last = divide_up(w->in[d] - offset, w->stride[d]);
+  if (*first < 0) *first = 0;
+  if (*last > w->out[d]) *last = w->out[d];
+}
+
+/* One tap of one channel: to[o] += weight * from[i] for all i whose o is inside. */
+static void add_tap(const ref_window *w, const int64_t tap[REF_SPATIAL], float weight, const float *from, float *to) {
+  int64_t first[REF_SPATIAL], last[REF_SPATIAL];
+  for (int d = 0; d < REF_SPATIAL; d++) range_of(w, d, tap[d], &first[d], &last[d]);
+  for (int64_t z = first[0]; z < last[0]; z++) {
+    const int64_t oz = z * w->stride[0] + tap[0] * w->dilation[0] - w->pad[0];
+    for (int64_t y = first[1]; y < last[1]; y++) {
+      const int64_t oy = y * w->stride[1] + tap[1] * w->dilation[1] - w->pad[1];
+      const float *line = from + (z * w->out[1] + y) * w->out[2];
+      float *row = to + (oz * w->in[1] + oy) * w->in[2] + tap[2] * w->dilation[2] - w->pad[2];
+      const int64_t stride = w->stride[2];
+      if (stride == 1) {
+        for (int64_t x = first[2]; x < last[2]; x++) row[x] += weight * line[x];
+      } else {
+        for (int64_t x = first[2]; x < last[2]; x++) row[x * stride] += weight * line[x];
+      }
+    }
+  }
+}
+
+static void conv_transpose_f32(const ref_op *op, void *const *inputs, void *const *outputs, void *workspace,
+                               uint64_t first, uint64_t last) {
+  const ref_conv *c = &op->u.conv;
+  const ref_window *w = &c->window;
+  const int64_t size = w->in[0] * w->in[1] * w->in[2], positions = w->out[0] * w->out[1] * w->out[2];
+  const int64_t taps = w->kernel[0] * w->kernel[1] * w->kernel[2], planes = c->groups * c->out_channels;
+  const float *bias = (op->present & 4) != 0 ? inputs[op->slot[2]] : NULL;
+  (void)workspace;
+  for (uint64_t unit = first; unit < last; unit++) {
+    const int64_t image = (int64_t)unit / planes, plane = (int64_t)unit % planes, group = plane / c->out_channels;
+    float *out = (float *)outputs[0] + (int64_t)unit * size;
+    for (int64_t i = 0; i < size; i++) out[i] = bias != NULL ? bias[plane] : 0.0f;
+    for (int64_t k = 0; k < c->in_channels; k++) {
+      const int64_t channel = group * c->in_channels + k;
+      const float *in = (const float *)inputs[op->slot[0]] + (image * c->groups * c->in_channels + channel) * positions;
+      const float *weights =
+          (const float *)inputs[op->slot[1]] + (channel * c->out_channels + plane % c->out_channels) * taps;
+      for (int64_t t = 0; t < taps; t++) {
+        const int64_t tap[REF_SPATIAL] = {t / w->kernel[2] / w->kernel[1], t / w->kernel[2] % w->kernel[1],
+                                          t % w->kernel[2]};
+        add_tap(w, tap, weights[t], in, out);
+      }
+    }
+  }
+}
+
+/* spatial numbers of a list attribute, in the last places of out; all others are fallback. */
+static heddle_status read(const ref_node *n, const char *name, int spatial, int twice, int64_t least, int64_t fallback,
+                          int64_t *out, heddle_error *err) {
+  const int64_t *list;
+  uint64_t count;
+  heddle_status s = attr_ints(n->node, name, &list, &count, err);
+  if (s != HEDDLE_OK) return s;
+  if (list != NULL && count != (uint64_t)(spatial * twice)) {
+    return ref_refuse(n, err, "attribute '%s' has %llu members", name, (unsigned long long)count);
+  }
+  for (int d = 0; d < REF_SPATIAL; d++) {
+    const int k = d - (REF_SPATIAL - spatial);
+    out[d] = list != NULL && k >= 0 ? list[k] : fallback;
+    if (out[d] < least || out[d] > INT32_MAX) {
+      return ref_refuse(n, err, "attribute '%s' has the member %lld", name, (long long)out[d]);
+    }
+  }
+  return HEDDLE_OK;
+}
+
+heddle_status ref_plan_conv_transpose(const ref_node *n, ref_op *op, heddle_error *err) {
+  ref_conv *c = &op->u.conv;
+  ref_window *w = &c->window;
+  const heddle_pvalue *x = n->in[0], *weights = n->in[1], *bias = n->in[2], *y = n->out;
+  int64_t groups = 1, more[REF_SPATIAL];
+  const int spatial = x->ndim - 2;
+  const char *mode;
+  uint64_t results = 0, taps = 0;
+  heddle_status s = ref_want_float32(n, err);
+  if (s == HEDDLE_OK) s = attr_int(n->node, "group", 1, &groups, err);
+  if (s == HEDDLE_OK) s = attr_string(n->node, "auto_pad", "NOTSET", &mode, err);
+  if (s != HEDDLE_OK) return s;
+  if (spatial < 1 || spatial > REF_SPATIAL || weights->ndim != x->ndim || y->ndim != x->ndim) {
+    return ref_refuse(n, err, "%d spatial dimensions; 1 to %d are supported", spatial, REF_SPATIAL);
+  }
+  s = read(n, "strides", spatial, 1, 1, 1, w->stride, err);
+  if (s == HEDDLE_OK) s = read(n, "dilations", spatial, 1, 1, 1, w->dilation, err);
+  if (s == HEDDLE_OK) s = read(n, "output_padding", spatial, 1, 0, 0, more, err);
+  if (s == HEDDLE_OK) s = read(n, "pads", spatial, 2, 0, 0, w->pad, err);
+  if (s != HEDDLE_OK) return s;
+  if (groups < 1 || weights->shape[0] != x->shape[1] || x->shape[1] % groups != 0 || y->shape[0] != x->shape[0] ||
+      y->shape[1] / groups != weights->shape[1] || y->shape[1] % groups != 0 ||
+      (bias != NULL && (bias->ndim != 1 || bias->shape[0] != y->shape[1]))) {
+    return ref_refuse_shape(n, err);
+  }
+  const bool chosen = attr_find(n->node, "output_shape") != NULL || strncmp(mode, "SAME", 4) == 0;
+  const heddle_pattr *pads = attr_find(n->node, "pads");
+  for (int d = 0; d < REF_SPATIAL; d++) {
+    const int k = d - (REF_SPATIAL - spatial);
+    w->in[d] = k < 0 ? 1 : y->shape[2 + k];
+    w->out[d] = k < 0 ? 1 : x->shape[2 + k];
+    w->kernel[d] = k < 0 ? 1 : weights->shape[2 + k];
+    if (k < 0) w->pad[d] = more[d] = 0;
+    if (w->in[d] > INT32_MAX || w->out[d] > INT32_MAX || w->kernel[d] < 1 || w->kernel[d] > INT32_MAX) {
+      return ref_refuse_shape(n, err);
+    }
+    const int64_t all = w->stride[d] * (w->out[d] - 1) + more[d] + (w->kernel[d] - 1) * w->dilation[d] + 1;
+    if (chosen) { /* the pads are what makes the result of that size */
+      const int64_t less = all > w->in[d] ? all - w->in[d] : 0;
+      w->pad[d] = strcmp(mode, "SAME_UPPER") == 0 ? less / 2 : less - less / 2;
+    } else {
+      const int64_t end = pads != NULL && k >= 0 ? ((const int64_t *)pads->data)[spatial + k] : 0;
+      if (all - w->pad[d] - end != w->in[d]) return ref_refuse_shape(n, err);
+    }
+  }
+  c->images = x->shape[0];
+  c->groups = groups;
+  c->in_channels = x->shape[1] / groups;
+  c->out_channels = weights->shape[1];
+  value_count(y, &results);
+  value_count(weights, &taps);
+  const double steps =
+      results > 0 ? (double)taps * (double)x->shape[0] * (double)(w->out[0] * w->out[1] * w->out[2]) : 0;
+  ref_set_work(op, conv_transpose_f32, results > 0 ? (uint64_t)(y->shape[0] * y->shape[1]) : 0, steps,
+               8.0 * (double)results);
+  return HEDDLE_OK;
+}

@@ -1,0 +1,24 @@
+/* The elementwise operators by name: what computes n elements, and in which types. */
+#ifndef HEDDLE_PLUGINS_COMMON_REF_LANES_H
+#define HEDDLE_PLUGINS_COMMON_REF_LANES_H
+
+#include "ref_op.h"
+
+typedef struct ref_lane_op {
+  const char *op;
+  uint8_t arity;
+  uint8_t compares;  /* bool comes out */
+  uint16_t steps;    /* about how long an element takes, in multiplications */
+  ref_lanes f32;     /* of float32; NULL: there is none */
+  ref_lanes whole;   /* of int64_t, in which all integers are computed */
+  ref_lanes truth;   /* of bool */
+  float alpha, beta; /* defaults of the attributes */
+} ref_lane_op;
+
+/* NULL where there is none. */
+const ref_lane_op *ref_lane_find(const char *op);
+
+/* Where, for elements of 1, 2, 4 and 8 bytes; NULL for others. */
+ref_lanes ref_lanes_where(uint64_t size);
+
+#endif

@@ -1,0 +1,279 @@
+/* Resize: nearest, linear and cubic, with all coordinate modes, antialiasing and the crop of a region. Each axis has a
+ * table, made when the op is prepared: for each place of the result the first element and a weight for each element
+ * that it is made of. A unit is a row along the last dimension. */
+#include "ref_op.h"
+#include "types.h"
+
+#include <math.h>
+
+enum { NEAREST = 0, LINEAR = 1, CUBIC = 2, CHUNK = 64, OUTSIDE = INT32_MIN };
+
+typedef union cell {
+  int32_t first; /* OUTSIDE: the result is the extrapolation value */
+  float weight;
+} cell;
+
+/* The tail, before the cells of all axes. */
+typedef struct tables {
+  int64_t in[REF_MAX_DIMS], out[REF_MAX_DIMS], taps[REF_MAX_DIMS], at[REF_MAX_DIMS];
+  int32_t dims;
+  float extrapolation;
+} tables;
+
+/* ---------------------------------------------------------------- running */
+
+static int64_t clamp(int64_t i, int64_t n) {
+  return i < 0 ? 0 : i >= n ? n - 1 : i;
+}
+
+/* Adds to acc, for n places from x on, what the rows under base give; place: of the outer dimensions. */
+static void gather(const tables *t, const cell *cells, const float *in, int32_t d, const int64_t *place, int64_t base,
+                   double weight, int64_t x, int64_t n, double *acc) {
+  const int64_t taps = t->taps[d];
+  if (d < t->dims - 1) {
+    const cell *row = cells + t->at[d] + place[d] * (1 + taps);
+    for (int64_t k = 0; k < taps; k++) {
+      const int64_t i = clamp(row->first + k, t->in[d]);
+      gather(t, cells, in, d + 1, place, (base + i) * t->in[d + 1], weight * (double)row[1 + k].weight, x, n, acc);
+    }
+    return;
+  }
+  for (int64_t j = 0; j < n; j++) {
+    const cell *row = cells + t->at[d] + (x + j) * (1 + taps);
+    double sum = 0;
+    if (row->first == OUTSIDE) continue;
+    for (int64_t k = 0; k < taps; k++) {
+      sum += (double)row[1 + k].weight * (double)in[base + clamp(row->first + k, t->in[d])];
+    }
+    acc[j] += weight * sum;
+  }
+}
+
+static void resize(const ref_op *op, void *const *inputs, void *const *outputs, void *workspace, uint64_t first,
+                   uint64_t last) {
+  const tables *t = ref_tail(op);
+  const cell *cells = (const cell *)(const void *)(t + 1);
+  const int32_t inner = t->dims - 1;
+  const int64_t row = t->out[inner];
+  (void)workspace;
+  for (uint64_t unit = first; unit < last; unit++) {
+    int64_t place[REF_MAX_DIMS] = {0};
+    uint64_t rest = unit;
+    bool outside = false;
+    float *out = (float *)outputs[0] + unit * (uint64_t)row;
+    for (int32_t d = inner - 1; d >= 0; d--) {
+      place[d] = (int64_t)(rest % (uint64_t)t->out[d]);
+      rest /= (uint64_t)t->out[d];
+      outside = outside || cells[t->at[d] + place[d] * (1 + t->taps[d])].first == OUTSIDE;
+    }
+    for (int64_t x = 0; x < row; x += CHUNK) {
+      const int64_t n = row - x < CHUNK ? row - x : CHUNK;
+      double acc[CHUNK] = {0};
+      if (!outside) gather(t, cells, inputs[op->slot[0]], 0, place, 0, 1, x, n, acc);
+      for (int64_t j = 0; j < n; j++) {
+        const bool is_out = outside || cells[t->at[inner] + (x + j) * (1 + t->taps[inner])].first == OUTSIDE;
+        out[x + j] = is_out ? t->extrapolation : (float)acc[j];
+      }
+    }
+  }
+}
+
+/* ---------------------------------------------------------------- planning */
+
+/* The attributes and operands of a node. */
+typedef struct request {
+  const char *coordinates, *rounding;
+  int mode;
+  bool antialias, exclude;
+  double cubic_a;
+  float extrapolation;
+  double scale[REF_MAX_DIMS], roi[2][REF_MAX_DIMS];
+} request;
+
+static heddle_status read(const ref_node *n, request *q, heddle_error *err) {
+  const heddle_pvalue *x = n->in[0], *roi = n->in[1], *scales = n->in[2], *y = n->out;
+  const char *mode = "nearest", *policy = "stretch";
+  const int64_t *list;
+  int64_t axes[REF_MAX_DIMS], antialias = 0, exclude = 0;
+  double extrapolation = 0;
+  uint64_t given, have = 0;
+  uint32_t count = UINT32_MAX;
+  memset(q, 0, sizeof *q);
+  heddle_status s = attr_string(n->node, "coordinate_transformation_mode", "half_pixel", &q->coordinates, err);
+  if (s == HEDDLE_OK) s = attr_string(n->node, "nearest_mode", "round_prefer_floor", &q->rounding, err);
+  if (s == HEDDLE_OK) s = attr_string(n->node, "mode", "nearest", &mode, err);
+  if (s == HEDDLE_OK) s = attr_string(n->node, "keep_aspect_ratio_policy", "stretch", &policy, err);
+  if (s == HEDDLE_OK) s = attr_int(n->node, "antialias", 0, &antialias, err);
+  if (s == HEDDLE_OK) s = attr_int(n->node, "exclude_outside", 0, &exclude, err);
+  if (s == HEDDLE_OK) s = attr_float(n->node, "cubic_coeff_a", -0.75, &q->cubic_a, err);
+  if (s == HEDDLE_OK) s = attr_float(n->node, "extrapolation_value", 0, &extrapolation, err);
+  if (s == HEDDLE_OK) s = attr_ints(n->node, "axes", &list, &given, err);
+  if (s != HEDDLE_OK) return s;
+  if (x->ndim < 1 || x->ndim > REF_MAX_DIMS || given > (uint64_t)x->ndim) {
+    return ref_refuse(n, err, "1 to %d dimensions are resized", REF_MAX_DIMS);
+  }
+  q->mode = strcmp(mode, "nearest") == 0 ? NEAREST : strcmp(mode, "linear") == 0 ? LINEAR : CUBIC;
+  if (q->mode == CUBIC && strcmp(mode, "cubic") != 0) return ref_refuse(n, err, "mode '%s' is not known", mode);
+  q->antialias = antialias != 0 && q->mode != NEAREST;
+  q->exclude = exclude != 0;
+  q->extrapolation = (float)extrapolation;
+  for (uint64_t i = 0; i < given; i++) axes[i] = list[i];
+  if (list != NULL) count = (uint32_t)given;
+  s = ref_axes(n, axes, &count, x->ndim, err);
+  if (s != HEDDLE_OK) return s;
+  if (scales != NULL && value_count(scales, &have) && have == 0) scales = NULL;
+  double same = 0;
+  for (uint32_t i = 0; scales == NULL && i < count; i++) {
+    const double mine = (double)y->shape[axes[i]] / (double)x->shape[axes[i]];
+    const bool larger = strcmp(policy, "not_smaller") == 0;
+    if (i == 0 || (larger ? mine > same : mine < same)) same = mine;
+  }
+  int64_t asked[REF_MAX_DIMS];
+  uint32_t n_asked;
+  if (scales == NULL &&
+      strcmp(policy, "stretch") != 0) { /* the scale is that of what was asked, not of what comes out */
+    s = ref_ints(n, 3, asked, REF_MAX_DIMS, &n_asked, err);
+    if (s != HEDDLE_OK) return s;
+    if (n_asked != count) return ref_refuse_shape(n, err);
+    for (uint32_t i = 0; i < count; i++) {
+      const double mine = (double)asked[i] / (double)x->shape[axes[i]];
+      if (i == 0 || (strcmp(policy, "not_smaller") == 0 ? mine > same : mine < same)) same = mine;
+    }
+  }
+  if (scales != NULL && (!dtype_is(scales->dtype, HEDDLE_DTYPE_FLOAT, 32) || have != count || scales->data == NULL)) {
+    return ref_refuse(n, err, "scales must be %u float32, known before the run", count);
+  }
+  const bool crops = strcmp(q->coordinates, "tf_crop_and_resize") == 0;
+  if (crops && (roi == NULL || !dtype_is(roi->dtype, HEDDLE_DTYPE_FLOAT, 32) || roi->data == NULL ||
+                !value_count(roi, &have) || have != 2 * count)) {
+    return ref_refuse(n, err, "roi must be %u float32, known before the run", 2 * count);
+  }
+  for (int32_t d = 0; d < x->ndim; d++) q->scale[d] = q->roi[1][d] = 1;
+  for (uint32_t i = 0; i < count; i++) {
+    const int64_t d = axes[i];
+    if (scales != NULL) q->scale[d] = (double)((const float *)scales->data)[i];
+    else q->scale[d] = strcmp(policy, "stretch") != 0 ? same : (double)y->shape[d] / (double)x->shape[d];
+    if (!(q->scale[d] > 0) && y->shape[d] > 0) return ref_refuse(n, err, "a scale is not above 0");
+    for (int k = 0; crops && k < 2; k++) q->roi[k][d] = (double)((const float *)roi->data)[(uint32_t)k * count + i];
+  }
+  return HEDDLE_OK;
+}
+
+static bool is_plain(const request *q, const ref_node *n, int32_t d) {
+  return q->scale[d] == 1.0 && n->in[0]->shape[d] == n->out->shape[d] &&
+         strcmp(q->coordinates, "tf_crop_and_resize") != 0;
+}
+
+/* Where the kernel of an axis begins, relative to the element left of the place; it has 2 - 2 * that many. */
+static int64_t kernel_start(const request *q, int32_t d) {
+  const double s = q->antialias && q->scale[d] < 1 ? q->scale[d] : 1;
+  return (int64_t)floor(-(double)q->mode / s) + 1;
+}
+
+static int64_t taps_of(const request *q, const ref_node *n, int32_t d) {
+  return q->mode == NEAREST || is_plain(q, n, d) ? 1 : 2 - 2 * kernel_start(q, d);
+}
+
+heddle_status ref_plan_resize(const ref_node *n, ref_op *op, heddle_error *err) {
+  request q;
+  uint64_t count = 0, in = 0, cells = 0;
+  double steps = 1;
+  heddle_status s = HEDDLE_OK;
+  if (!dtype_is(n->in[0]->dtype, HEDDLE_DTYPE_FLOAT, 32) || !dtype_equal(n->in[0]->dtype, n->out->dtype)) {
+    return ref_refuse(n, err, "it takes float32");
+  }
+  if (n->out->ndim != n->in[0]->ndim) return ref_refuse_shape(n, err);
+  s = read(n, &q, err);
+  if (s != HEDDLE_OK) return s;
+  value_count(n->out, &count);
+  value_count(n->in[0], &in);
+  op->absorbed = 2 | 4 | 8;
+  for (int32_t d = 0; d < n->out->ndim && count > 0; d++) {
+    if (q.scale[d] < 1e-6 || n->out->shape[d] > INT32_MAX || n->in[0]->shape[d] > INT32_MAX / 2) {
+      return ref_refuse(n, err, "dimension %d is too large, or made too small", d);
+    }
+    const int64_t taps = taps_of(&q, n, d);
+    if (is_plain(&q, n, d) ? false : n->in[0]->shape[d] == 0) return ref_refuse_shape(n, err);
+    cells += (uint64_t)n->out->shape[d] * (uint64_t)(1 + taps);
+    steps *= (double)taps;
+  }
+  if (count > 0 && in == 0) return ref_refuse_shape(n, err);
+  op->tail_bytes = sizeof(tables) + cells * sizeof(cell);
+  ref_set_work(op, resize, count > 0 ? count / (uint64_t)n->out->shape[n->out->ndim - 1] : 0,
+               10.0 * steps * (double)count, 4.0 * (double)count);
+  return HEDDLE_OK;
+}
+
+/* Place i of the result in the operand, along dimension d. */
+static double source(const request *q, int32_t d, double i, double in, double out) {
+  const double scale = q->scale[d], width = scale * in;
+  const char *m = q->coordinates;
+  if (strcmp(m, "align_corners") == 0) return width == 1 ? 0 : i * (in - 1) / (width - 1);
+  if (strcmp(m, "asymmetric") == 0) return i / scale;
+  if (strcmp(m, "tf_crop_and_resize") == 0) {
+    const double from = q->roi[0][d], to = q->roi[1][d];
+    const double at = width == 1 ? (to - from) * (in - 1) / 2 : i * (to - from) * (in - 1) / (width - 1);
+    return at + from * (in - 1);
+  }
+  if (strcmp(m, "pytorch_half_pixel") == 0 && width == 1) return -0.5;
+  const double offset = strcmp(m, "half_pixel_symmetric") == 0 ? in / 2 * (1 - out / width) : 0;
+  return offset + (i + 0.5) / scale - 0.5;
+}
+
+/* Weight of an element at distance x: a tent, or Keys' cubic. */
+static double kernel(const request *q, double x) {
+  const double a = q->cubic_a;
+  x = fabs(x);
+  if (q->mode == LINEAR) return x < 1 ? 1 - x : 0;
+  if (x <= 1) return ((a + 2) * x - (a + 3)) * x * x + 1;
+  return x < 2 ? ((a * x - 5 * a) * x + 8 * a) * x - 4 * a : 0;
+}
+
+static int32_t nearest(const char *rounding, double left, double ratio) {
+  const bool up = ratio == 1 || (strcmp(rounding, "round_prefer_floor") == 0  ? ratio > 0.5
+                                 : strcmp(rounding, "round_prefer_ceil") == 0 ? ratio >= 0.5
+                                                                              : strcmp(rounding, "ceil") == 0);
+  return (int32_t)left + up;
+}
+
+void ref_fill_resize(const ref_node *n, ref_op *op) {
+  tables *t = ref_tail(op);
+  cell *cells = (cell *)(void *)(t + 1), *to = cells;
+  request q;
+  uint64_t count = 0;
+  read(n, &q, NULL);
+  value_count(n->out, &count);
+  t->dims = n->out->ndim;
+  t->extrapolation = q.extrapolation;
+  for (int32_t d = 0; d < t->dims && count > 0; d++) {
+    const double in = (double)n->in[0]->shape[d], out = (double)n->out->shape[d];
+    const bool plain = is_plain(&q, n, d);
+    const int64_t start = kernel_start(&q, d), taps = taps_of(&q, n, d);
+    t->in[d] = n->in[0]->shape[d];
+    t->out[d] = n->out->shape[d];
+    t->taps[d] = taps;
+    t->at[d] = to - cells;
+    for (int64_t i = 0; i < t->out[d]; i++, to += 1 + taps) {
+      double x = source(&q, d, (double)i, in, out);
+      const bool outside = strcmp(q.coordinates, "tf_crop_and_resize") == 0 && (x < 0 || x > in - 1);
+      x = x < -in ? -in : x > 2 * in ? 2 * in : x;
+      const double left = x == floor(x) ? x - 1 : floor(x), ratio = x - left; /* ratio in (0, 1] */
+      to[1].weight = 1;
+      to[0].first = plain ? (int32_t)i : nearest(q.rounding, left, ratio);
+      if (outside) to[0].first = OUTSIDE;
+      if (plain || q.mode == NEAREST || outside) continue;
+      const double s = q.antialias && q.scale[d] < 1 ? q.scale[d] : 1;
+      double sum = 0;
+      to[0].first = (int32_t)left + (int32_t)start;
+      for (int pass = 0; pass < 2; pass++) {
+        for (int64_t k = 0; k < taps; k++) {
+          const int64_t at = to[0].first + k;
+          double w = kernel(&q, ((double)(start + k) - ratio) * s);
+          if (q.exclude && (at < 0 || at >= t->in[d])) w = 0;
+          if (pass == 0) sum += w;
+          else to[1 + k].weight = (float)(w / (sum != 0 ? sum : 1));
+        }
+      }
+    }
+  }
+}

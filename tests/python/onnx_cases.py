@@ -1,0 +1,148 @@
+"""ONNX's own node cases as graphs of ours: what of the installed onnx package fits the operators and opsets of Heddle.
+
+A case is restated: its tensors become inputs, the `value` of a Constant becomes a parameter, and a model of a later
+opset is taken at opset 18 where ONNX's own checker accepts it there (most later versions only add types).
+"""
+import warnings
+
+import numpy as np
+import onnx
+from onnx import numpy_helper
+
+warnings.filterwarnings("ignore")
+
+DTYPES = {np.dtype(t): n for t, n in (
+    ("float32", "float32"), ("float64", "float64"), ("int8", "int8"), ("int16", "int16"), ("int32", "int32"),
+    ("int64", "int64"), ("uint8", "uint8"), ("uint16", "uint16"), ("uint32", "uint32"), ("uint64", "uint64"),
+    ("bool", "bool"), ("float16", "float16"))}
+
+OPERATORS = set("""Abs Add And ArgMax ArgMin AveragePool BatchNormalization Cast Clip Concat Constant ConstantOfShape
+Conv ConvTranspose Div Dropout Elu Equal Erf Exp Expand Flatten Gather Gemm GlobalAveragePool GlobalMaxPool Greater
+GreaterOrEqual HardSigmoid HardSwish Identity InstanceNormalization LRN LayerNormalization LeakyRelu Less LessOrEqual
+Log LogSoftmax MatMul Max MaxPool Min Mul Neg Not Or PRelu Pad Pow Range ReduceMax ReduceMean ReduceMin ReduceProd
+ReduceSum Relu Reshape Resize Shape Sigmoid Slice Softmax Split Sqrt Squeeze Sub Tanh Tile TopK Transpose Unsqueeze Where
+Xor""".split())
+
+
+class LeftOut(Exception):
+    """Why a case is not run."""
+
+
+def load():
+    """Every case of the package, by name: (name, model, inputs, outputs)."""
+    from onnx.backend.test.case.node import collect_testcases
+    for case in collect_testcases(None):
+        if case.model is None or not case.data_sets:
+            continue
+        yield case.name, case.model, case.data_sets[0][0], case.data_sets[0][1], case.rtol, case.atol
+
+
+def restated(model):
+    """The model and its opset in 13..18."""
+    domains = {o.domain: o.version for o in model.opset_import}
+    if set(domains) - {"", "ai.onnx"}:
+        raise LeftOut("another domain")
+    opset = domains.get("", domains.get("ai.onnx", 0))
+    copy = onnx.ModelProto()
+    copy.CopyFrom(model)
+    copy.ir_version = 8
+    del copy.opset_import[:]
+    opset = min(18, max(13, opset))
+    copy.opset_import.append(onnx.helper.make_opsetid("", opset))
+    try:
+        onnx.checker.check_model(copy, full_check=False)
+        onnx.shape_inference.infer_shapes(copy, check_type=True, strict_mode=True)
+    except Exception as e:  # the checker's own classes differ from version to version
+        raise LeftOut(f"not a model of opset {opset}: {str(e).splitlines()[0][:90]}") from None
+    return copy, opset
+
+
+def attribute(a):
+    kind = onnx.AttributeProto
+    if a.type == kind.INT:
+        return a.i
+    if a.type == kind.FLOAT:
+        return number(a.f)
+    if a.type == kind.STRING:
+        return a.s.decode()
+    if a.type == kind.INTS:
+        return list(a.ints)
+    if a.type == kind.FLOATS:
+        return [number(x) for x in a.floats]
+    raise LeftOut(f"attribute {a.name} of a kind that graphs do not have")
+
+
+def number(x):
+    x = float(x)
+    return x if np.isfinite(x) else "nan" if np.isnan(x) else "inf" if x > 0 else "-inf"
+
+
+def attributes(node):
+    out = {a.name: a for a in node.attribute}
+    if node.op_type == "ConstantOfShape" and "value" in out:
+        value = numpy_helper.to_array(out.pop("value").t).reshape(-1)[0]
+        key = "value_float" if value.dtype.kind == "f" else "value_int"
+        made = {key: number(value) if key == "value_float" else int(value),
+                "dtype": onnx.helper.np_dtype_to_tensor_dtype(value.dtype)}
+        return made
+    return {k: attribute(v) for k, v in out.items()}
+
+
+def graph(model, opset, shapes):
+    """The graph as JSON, and the parameters; shapes: arrays by input name."""
+    nodes, args, entries, dtypes, dims, params = [], [], {}, [], [], {}
+    row = [0]
+
+    def add(node, names, types):
+        for k, (name, (dtype, shape)) in enumerate(zip(names, types)):
+            if name:
+                entries[name] = [len(nodes), k, 0]
+            dtypes.append(dtype)
+            dims.append(shape)
+        nodes.append(node)
+        row.append(row[-1] + len(names))
+
+    def add_null(name, array):
+        if array.dtype not in DTYPES:
+            raise LeftOut(f"a tensor of {array.dtype}")
+        args.append(len(nodes))
+        add({"op": "null", "name": name, "inputs": []}, [name], [(DTYPES[array.dtype], list(array.shape))])
+
+    for name, array in shapes.items():
+        add_null(name, array)
+    for t in model.graph.initializer:
+        params[t.name] = numpy_helper.to_array(t)
+        add_null(t.name, params[t.name])
+    for i, n in enumerate(model.graph.node):
+        if n.op_type not in OPERATORS:
+            raise LeftOut(f"operator {n.op_type}")
+        if n.op_type == "Constant" and n.attribute[0].name in ("value", "sparse_value", "value_string"):
+            if n.attribute[0].name != "value":
+                raise LeftOut("a constant that is not a tensor")
+            params[n.output[0]] = numpy_helper.to_array(n.attribute[0].t)
+            add_null(n.output[0], params[n.output[0]])
+            continue
+        inputs = [entries[x] if x else [-1, 0, 0] for x in n.input]
+        add({"op": n.op_type, "name": f"node{i}", "attrs": attributes(n), "inputs": inputs}, list(n.output),
+            [(None, None)] * len(n.output))
+    return {"heddle": {"version": 1, "opset": opset}, "nodes": nodes, "arg_nodes": args,
+            "heads": [entries[o.name] for o in model.graph.output],
+            "attrs": {"dltype": ["list_str", dtypes], "shape": ["list_shape", dims]}, "node_row_ptr": row}, params
+
+
+def with_axes_attribute(model, inputs):
+    """A reduction of opset 18 as one of opset 13, whose axes are an attribute; None where it has no such form."""
+    node = model.graph.node[0] if len(model.graph.node) == 1 else None
+    if node is None or node.op_type not in ("ReduceMax", "ReduceMean", "ReduceMin", "ReduceProd"):
+        return None
+    if any(a.name == "noop_with_empty_axes" for a in node.attribute):
+        return None
+    if len(node.input) > 1 and (len(inputs) < 2 or inputs[1].size == 0):
+        return None
+    keep = [onnx.helper.make_attribute(a.name, onnx.helper.get_attribute_value(a)) for a in node.attribute]
+    if len(node.input) > 1:
+        keep.append(onnx.helper.make_attribute("axes", [int(x) for x in inputs[1]]))
+    made = onnx.helper.make_node(node.op_type, [node.input[0]], list(node.output))
+    made.attribute.extend(keep)
+    g = onnx.helper.make_graph([made], "g", [model.graph.input[0]], list(model.graph.output))
+    return onnx.helper.make_model(g, opset_imports=[onnx.helper.make_opsetid("", 13)]), inputs[:1]
