@@ -12,7 +12,8 @@ set(test_environment "HEDDLE_BUILD=${PROJECT_BINARY_DIR}")
 if(HEDDLE_SANITIZE)
   list(APPEND test_environment "HEDDLE_SANITIZE=${HEDDLE_SANITIZE}"
     "UBSAN_OPTIONS=print_stacktrace=1" "TSAN_OPTIONS=halt_on_error=1:second_deadlock_stack=1"
-    "ASAN_OPTIONS=detect_stack_use_after_return=1:strict_string_checks=1")
+    "ASAN_OPTIONS=detect_stack_use_after_return=1:strict_string_checks=1"
+    "LSAN_OPTIONS=suppressions=${PROJECT_SOURCE_DIR}/tests/lsan.supp:print_suppressions=0")
 endif()
 
 # ---- C programs --------------------------------------------------------------------------------------------------

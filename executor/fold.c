@@ -30,7 +30,9 @@ static bool is_known_type(heddle_dtype t) {
   return (t.code == HEDDLE_DTYPE_INT || t.code == HEDDLE_DTYPE_FLOAT) && (t.bits == 32 || t.bits == 64);
 }
 
+/* Element i; 0 of an input that is absent. */
 static heddle__number load(const heddle__known *k, int64_t i) {
+  if (k == NULL) return (heddle__number){false, 0, 0};
   const char *at = (const char *)k->data + i * (k->dtype.bits / 8);
   heddle__number n = {is_real(k->dtype), 0, 0};
   int32_t narrow;
@@ -73,7 +75,10 @@ static bool elementwise(const fold *f, heddle__number *out) {
   heddle__number in[3], step[2];
   uint32_t n = f->node->n_inputs;
   if (!heddle__fold_knows(f->node->op)) return false;
-  for (uint32_t i = 0; i < n && i < 3; i++) in[i] = load(f->in[i], broadcast_index(f->in[i], f->place, f->out->ndim));
+  for (uint32_t i = 0; i < n; i++) {
+    if (f->in[i] == NULL) return false; /* absent */
+    if (i < 3) in[i] = load(f->in[i], broadcast_index(f->in[i], f->place, f->out->ndim));
+  }
   if (n == 1 && (strcmp(f->node->op, "Min") == 0 || strcmp(f->node->op, "Max") == 0)) {
     *out = in[0];
     return true;
@@ -94,6 +99,7 @@ static const heddle__known *moved(const fold *f, int64_t *place) {
   const heddle__known *x = f->in[0];
   int64_t list[2][HEDDLE__MAX_NDIM], from;
   uint32_t axis, count[2];
+  if (x == NULL) return NULL;
   memcpy(place, f->place, sizeof f->place);
   if (strcmp(op, "Expand") == 0) {
     for (uint32_t d = 0; d < x->ndim; d++) place[d] = x->shape[d] == 1 ? 0 : f->place[f->out->ndim - x->ndim + d];
@@ -153,7 +159,7 @@ static bool made(const fold *f, int64_t i, heddle__number *out) {
   const heddle__node *node = f->node;
   const heddle_pattr *attr = node->n_attrs > 0 ? &node->attrs[0] : NULL;
   *out = (heddle__number){is_real(f->out->dtype), 0, 0};
-  if (strcmp(node->op, "Shape") == 0) {
+  if (strcmp(node->op, "Shape") == 0 && f->in[0] != NULL) {
     int64_t first, last;
     heddle__shape_range(node, f->in[0]->ndim, &first, &last);
     out->whole = f->in[0]->shape[first + i];
@@ -205,7 +211,7 @@ static bool element(fold *f, int64_t i, int64_t n_out, heddle__number *out) {
     rest /= f->out->shape[d];
   }
   if (made(f, i, out)) return true;
-  if (f->node->n_inputs == 0) return false;
+  if (f->node->n_inputs == 0 || f->in[0] == NULL) return false;
   const heddle__known *from = moved(f, place);
   if (from != NULL) {
     *out = load(from, broadcast_index(from, place, from->ndim));

@@ -88,8 +88,8 @@ static heddle_status scalar(const heddle_graph *g, const heddle__node *node, con
 
 heddle_status heddle__infer_range(const heddle_graph *g, const heddle__node *node, const heddle__known *const *inputs,
                                   heddle__known *outputs, int32_t *needs, heddle_error *err) {
-  double real[3];
-  int64_t whole[3], n = 0;
+  double real[3] = {0, 0, 0};
+  int64_t whole[3] = {0, 0, 0}, n = 0;
   for (uint32_t i = 0; i < 3; i++) {
     heddle_status s = scalar(g, node, inputs, i, &real[i], &whole[i], needs, err);
     if (s != HEDDLE_OK) return s;

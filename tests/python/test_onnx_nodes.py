@@ -1,6 +1,6 @@
 """ONNX's node cases, those that the installed onnx package makes in memory, on cpu and on sim:0.
 
-Labels: slow
+labels: slow ctypes
 timeout: 900
 
 Every case whose operators Heddle has is run with all of its tensors as inputs, so that shape operands that are inputs
