@@ -123,7 +123,8 @@ static heddle_status plan_max_pool(k_node *n, heddle_error *err) {
   uint64_t results = 0;
   k_step *step = NULL;
   const heddle_pnode *node = n->ref.node;
-  if (node->n_outputs > 1 && node->outputs[1] >= 0) return ref_refuse(&n->ref, err, "its Indices are not computed here");
+  if (node->n_outputs > 1 && node->outputs[1] >= 0)
+    return ref_refuse(&n->ref, err, "its Indices are not computed here");
   heddle_status s = ref_plan_max_pool(&n->ref, &op, err);
   if (s != HEDDLE_OK) return s;
   value_count(n->ref.out, &results);
