@@ -1,6 +1,7 @@
 /* Finding platforms and devices, splitting devices where that was asked, and the context of each platform. */
 #include "opencl.h"
 
+#include <pthread.h>
 #include <stdlib.h>
 
 #ifndef CL_DEVICE_UUID_KHR
@@ -131,7 +132,7 @@ static heddle_status add_platform(heddle_pinstance *self, uint32_t index, uint32
   return HEDDLE_OK;
 }
 
-heddle_status ocl_find_devices(heddle_pinstance *self, heddle_error *err) {
+static heddle_status find_devices(heddle_pinstance *self, heddle_error *err) {
   const heddle_host *host = self->host;
   cl_platform_id ids[MOST_PLATFORMS];
   cl_uint n = 0;
@@ -157,6 +158,16 @@ heddle_status ocl_find_devices(heddle_pinstance *self, heddle_error *err) {
   }
   if (s == HEDDLE_OK && self->n_devices == 0)
     s = p_fail(err, HEDDLE_ENODEV, 0, "no OpenCL device: %u platforms are installed, and none has a device", n);
+  return s;
+}
+
+/* Drivers start up in the first of these calls, and PoCL 3.1 crashes when two threads make them at once. The lock is
+ * one of the process, since that is what it protects: the driver; no data of the plugin's. */
+heddle_status ocl_find_devices(heddle_pinstance *self, heddle_error *err) {
+  static pthread_mutex_t start_up = PTHREAD_MUTEX_INITIALIZER;
+  pthread_mutex_lock(&start_up);
+  heddle_status s = find_devices(self, err);
+  pthread_mutex_unlock(&start_up);
   return s;
 }
 
