@@ -157,7 +157,7 @@ heddle_status heddle__infer_conv_transpose(const heddle_graph *g, const heddle__
   window w = {0};
   const heddle__known *x = inputs[0], *weight = inputs[1], *bias = heddle__input(node, inputs, 2);
   heddle__known *y = &outputs[0];
-  int64_t more[MAX_SPATIAL], given[MAX_SPATIAL];
+  int64_t more[MAX_SPATIAL] = {0}, given[MAX_SPATIAL] = {0};
   heddle_status s = heddle__float_dtype(g, node, 0, inputs, err);
   if (s == HEDDLE_OK) s = heddle__same_dtype(g, node, 1, inputs, err);
   if (s == HEDDLE_OK && bias != NULL) s = heddle__same_dtype(g, node, 2, inputs, err);
