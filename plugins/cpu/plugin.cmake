@@ -1,7 +1,7 @@
 # The reference kernels are plain loops that the compiler vectorises, which gcc does in full only from -O3 on. What has
 # nothing to vectorise, or is rarely hot, is compiled for size. C needs no unwind tables; debug builds have them.
 set(plugin_common ON)
-set(plugin_libraries "-Wl,-z,noseparate-code") # some pages less, which the file does not fill
+set(plugin_libraries "-Wl,-z,noseparate-code" ${heddle_small_link}) # some pages less, which the file does not fill
 file(GLOB kernels "${CMAKE_CURRENT_SOURCE_DIR}/plugins/common/ref/*.c" "${CMAKE_CURRENT_SOURCE_DIR}/plugins/common/*.c")
 set(hot_kernels ${kernels})
 list(FILTER hot_kernels INCLUDE REGEX "/ref/contract\\.c$")
@@ -12,5 +12,8 @@ set(no_tables "-fno-asynchronous-unwind-tables;-fno-unwind-tables")
 set_source_files_properties(${hot_kernels} PROPERTIES COMPILE_OPTIONS "$<$<CONFIG:Release>:-O3;${no_tables}>")
 set_source_files_properties(${warm_kernels} PROPERTIES COMPILE_OPTIONS
   "$<$<CONFIG:Release>:-O2;-ftree-vectorize;-fvect-cost-model=cheap;${no_tables}>")
-set_source_files_properties(${kernels} PROPERTIES COMPILE_OPTIONS "$<$<CONFIG:Release>:-Os;${no_tables}>")
 set_source_files_properties(${sources} PROPERTIES COMPILE_OPTIONS "$<$<CONFIG:Release>:${no_tables}>")
+set(cold_sources ${sources})
+list(FILTER cold_sources EXCLUDE REGEX "/(copy|ops|stream)\\.c$") # what a run goes through
+set_source_files_properties(${kernels} ${cold_sources} PROPERTIES COMPILE_OPTIONS
+  "$<$<CONFIG:Release>:${heddle_small_code};${no_tables}>")
