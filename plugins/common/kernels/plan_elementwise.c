@@ -269,7 +269,7 @@ static heddle_status check_types(const k_node *n, k_walk_plan *w, heddle_error *
   for (uint32_t k = 1; k < n->ref.node->n_inputs; k++) {
     const heddle_pvalue *v = node_input(n->ref.region, n->ref.node, k);
     if (v == NULL || dtype_equal(v->dtype, type)) continue;
-    if (e->kind == POW && k_type_word(v->dtype) != NULL && !dtype_is(v->dtype, HEDDLE_DTYPE_BOOL, 8)) continue;
+    if (e->kind == POW && k_cast_word(n, v->dtype) != NULL && !dtype_is(v->dtype, HEDDLE_DTYPE_BOOL, 8)) continue;
     return ref_refuse(&n->ref, err, "operand %u is %s; the operands have one type", k, dtype_name(v->dtype, name));
   }
   if (e->kind == TO_BOOL || e->kind == LOGIC) {
@@ -312,7 +312,7 @@ static heddle_status add_one(k_node *n, const k_walk_plan *like, uint32_t first,
   }
   for (uint32_t k = first; k < first + count && s == HEDDLE_OK; k++) {
     const heddle_pvalue *v = node_input(n->ref.region, n->ref.node, k);
-    w.type[w.n_operands] = k_type_word(v->dtype);
+    w.type[w.n_operands] = k_cast_word(n, v->dtype);
     s = set_operand(n, &w, w.n_operands++, v, k_input(n, k), err);
   }
   return s == HEDDLE_OK ? k_walk_add(n, &w, err) : s;
