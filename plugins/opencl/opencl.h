@@ -37,6 +37,7 @@ typedef struct ocl_info {
   bool sub;     /* made by clCreateSubDevices, and released */
   bool unified; /* fine-grained shared memory, where nothing is gained by copies */
   bool rounded; /* divides and takes roots correctly rounded, where a program asks for it */
+  bool doubles; /* computes in float64 */
 } ocl_info;
 
 struct heddle_pinstance {

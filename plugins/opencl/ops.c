@@ -10,6 +10,7 @@ struct heddle_pop {
   heddle_pdevice *dev;
   k_plan plan;
   cl_program *programs; /* one per step; NULL for copies; they belong to the device */
+  cl_mem table;         /* NULL: the plan has none */
   uint64_t *bytes;
   uint32_t n_inputs, n_outputs;
 };
@@ -30,6 +31,10 @@ struct heddle_plaunch {
   cl_mem *objects;
 };
 
+static uint64_t features_of(const ocl_info *info) {
+  return info->doubles ? K_HAS_F64 : 0;
+}
+
 /* ---------------------------------------------------------------- query */
 
 static heddle_status op_query(heddle_pinstance *self, uint32_t index, const heddle_pregion *region,
@@ -42,7 +47,7 @@ static heddle_status op_query(heddle_pinstance *self, uint32_t index, const hedd
     return p_fail(err, HEDDLE_EUNSUPPORTED, 0,
                   "opencl:%u: its work-groups have %llu items at most, and kernels need %d", index,
                   (unsigned long long)info->max_group, K_GROUP);
-  heddle_status s = k_plan_make(self->host, region, &plan, err);
+  heddle_status s = k_plan_make(self->host, region, features_of(info), &plan, err);
   if (s != HEDDLE_OK) return s;
   const heddle_poffer answer = {
       .struct_size = sizeof answer,
@@ -71,6 +76,7 @@ static void op_free(heddle_pop *op) {
   const heddle_host *host = dev->host;
   ocl_count(&dev->live_objects, -1);
   k_plan_free(&op->plan);
+  if (op->table != NULL) clReleaseMemObject(op->table);
   host->free(host->ctx, op->programs);
   host->free(host->ctx, op->bytes);
   host->free(host->ctx, op);
@@ -83,6 +89,14 @@ static void set_bytes(heddle_pop *op, const heddle_pregion *region) {
     if (value == NULL || (is_input && (op->plan.input_flags[i] & HEDDLE_INPUT_ABSORBED) != 0)) continue;
     value_bytes(value, &op->bytes[i]);
   }
+}
+
+static heddle_status make_table(heddle_pop *op, heddle_error *err) {
+  cl_int code = CL_SUCCESS;
+  op->table = clCreateBuffer(op->dev->context, CL_MEM_READ_ONLY | CL_MEM_COPY_HOST_PTR, (size_t)op->plan.table_bytes,
+                             op->plan.table, &code);
+  if (code != CL_SUCCESS) op->table = NULL;
+  return ocl_check(op->dev, code, "make an operator's table", err);
 }
 
 static heddle_status op_prepare(heddle_pdevice *dev, const heddle_pregion *region, uint32_t offer, heddle_pop **out,
@@ -98,7 +112,7 @@ static heddle_status op_prepare(heddle_pdevice *dev, const heddle_pregion *regio
   op->n_inputs = region->n_inputs;
   op->n_outputs = region->n_outputs;
   ocl_count(&dev->live_objects, 1);
-  s = k_plan_make(host, region, &op->plan, err);
+  s = k_plan_make(host, region, features_of(dev->info), &op->plan, err);
   const uint64_t count = (uint64_t)region->n_inputs + region->n_outputs;
   if (s == HEDDLE_OK) s = ocl_new(host, (op->plan.n_steps + 1) * sizeof(cl_program), "an operator", &programs, err);
   op->programs = programs;
@@ -108,6 +122,7 @@ static heddle_status op_prepare(heddle_pdevice *dev, const heddle_pregion *regio
     const k_step *step = &op->plan.steps[i];
     if (step->kind == K_STEP_KERNEL) s = ocl_program_get(dev, step->text, step->options, &op->programs[i], err);
   }
+  if (s == HEDDLE_OK && op->plan.table != NULL) s = make_table(op, err);
   if (s != HEDDLE_OK) {
     op_free(op);
     return s;
@@ -183,6 +198,12 @@ static heddle_status resolve(const heddle_pop *op, heddle_plaunch *launch, const
   return s;
 }
 
+/* operands: the inputs, the outputs, the table. */
+static const operand *operand_of(const heddle_pop *op, const operand *operands, uint32_t arg) {
+  if (arg == K_TABLE) return &operands[op->n_inputs + op->n_outputs];
+  return &operands[(arg & K_OUTPUT) != 0 ? op->n_inputs + (arg & ~K_OUTPUT) : arg];
+}
+
 static heddle_status bind_kernel(const heddle_pop *op, uint32_t i, const operand *operands, dispatch *d,
                                  heddle_error *err) {
   const k_step *step = &op->plan.steps[i];
@@ -191,8 +212,7 @@ static heddle_status bind_kernel(const heddle_pop *op, uint32_t i, const operand
   if (code != CL_SUCCESS) d->kernel = NULL;
   if (code == CL_SUCCESS) code = clSetKernelArg(d->kernel, 0, (size_t)step->params_bytes, &step->params);
   for (uint32_t k = 0; k < step->n_args && code == CL_SUCCESS; k++) {
-    const uint32_t arg = step->args[k];
-    const operand *o = &operands[(arg & K_OUTPUT) != 0 ? op->n_inputs + (arg & ~K_OUTPUT) : arg];
+    const operand *o = operand_of(op, operands, step->args[k]);
     code = clSetKernelArg(d->kernel, k + 1, sizeof(cl_mem), &o->object);
   }
   d->global = (size_t)step->groups * K_GROUP;
@@ -202,11 +222,10 @@ static heddle_status bind_kernel(const heddle_pop *op, uint32_t i, const operand
 /* Copies are given to whole allocations, where the driver sees whether two ranges are apart. */
 static void bind_copy(const heddle_pop *op, uint32_t i, const operand *operands, dispatch *d) {
   const k_step *step = &op->plan.steps[i];
-  const operand *src = &operands[step->args[0]];
-  const operand *dst = &operands[op->n_inputs + (step->args[1] & ~K_OUTPUT)];
+  const operand *src = operand_of(op, operands, step->args[0]), *dst = operand_of(op, operands, step->args[1]);
   d->src = src->mem;
   d->dst = dst->mem;
-  d->src_at = (size_t)src->base;
+  d->src_at = (size_t)(src->base + step->copy_from);
   d->dst_at = (size_t)(dst->base + step->copy_at);
   d->bytes = (size_t)step->copy_bytes;
 }
@@ -218,6 +237,7 @@ static heddle_status bind_all(heddle_pop *op, const heddle_pbind *slices, heddle
     const heddle_pslice *slice = i < op->n_inputs ? &slices->inputs[i] : &slices->outputs[i - op->n_inputs];
     s = resolve(op, launch, slice, i, operands, err);
   }
+  operands[op->n_inputs + op->n_outputs] = (operand){op->table, op->table, 0};
   for (uint32_t i = 0; i < op->plan.n_steps && s == HEDDLE_OK; i++) {
     dispatch *d = &launch->dispatches[launch->n_dispatches];
     if (op->plan.steps[i].kind == K_STEP_KERNEL) {

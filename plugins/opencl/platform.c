@@ -61,7 +61,7 @@ static void describe(const heddle_host *host, cl_device_id id, uint32_t platform
   cl_uint units = 1, align_bits = 0;
   cl_bool unified = CL_FALSE;
   cl_device_svm_capabilities svm = 0;
-  cl_device_fp_config single = 0;
+  cl_device_fp_config single = 0, twice = 0;
   size_t group = 1;
   char version[128], setting[8];
   memset(out, 0, sizeof *out);
@@ -79,6 +79,7 @@ static void describe(const heddle_host *host, cl_device_id id, uint32_t platform
   get(id, CL_DEVICE_HOST_UNIFIED_MEMORY, sizeof unified, &unified);
   get(id, CL_DEVICE_SVM_CAPABILITIES, sizeof svm, &svm);
   get(id, CL_DEVICE_SINGLE_FP_CONFIG, sizeof single, &single);
+  get(id, CL_DEVICE_DOUBLE_FP_CONFIG, sizeof twice, &twice);
   if (has_extension(host, id, "cl_khr_device_uuid")) get(id, CL_DEVICE_UUID_KHR, sizeof out->uuid, out->uuid);
   memset(out->pci, 0xff, sizeof out->pci);
   if (has_extension(host, id, "cl_khr_pci_bus_info")) get(id, CL_DEVICE_PCI_BUS_INFO_KHR, sizeof out->pci, out->pci);
@@ -89,6 +90,7 @@ static void describe(const heddle_host *host, cl_device_id id, uint32_t platform
   out->alignment = 64;
   while (out->alignment < align_bits / 8) out->alignment *= 2;
   out->rounded = (single & CL_FP_CORRECTLY_ROUNDED_DIVIDE_SQRT) != 0;
+  out->doubles = twice != 0;
   out->unified = unified && (svm & CL_DEVICE_SVM_FINE_GRAIN_BUFFER) != 0;
   if (ocl_setting(host, "unified", setting, sizeof setting) && strcmp(setting, "0") == 0) out->unified = false;
 }

@@ -5,6 +5,8 @@
 #define OP_COPY(a, b, c) (a)
 #define OP_CAST(a, b, c) ((TO)(a))
 #define OP_CAST_BOOL(a, b, c) ((a) != (T0)0)
+#define OP_CAST_TRUTH(a, b, c) ((TO)((a) != 0))
+#define OP_CAST_WHOLE(a, b, c) ((TO)K_WHOLE(a))
 
 #define OP_ADD(a, b, c) ((TO)((U)(a) + (U)(b)))
 #define OP_SUB(a, b, c) ((TO)((U)(a) - (U)(b)))
@@ -12,10 +14,13 @@
 #define OP_DIV(a, b, c) ((a) / (b))
 /* Integers: no trap on division by zero, and the least number by -1 wraps. */
 #define OP_IDIV(a, b, c) ((b) == 0 ? 0 : (b) == -1 ? (TO)((U)0 - (U)(a)) : (a) / (b))
+#define OP_UDIV(a, b, c) ((b) == 0 ? 0 : (a) / (b))
+#define OP_IPOW(a, b, c) ((TO)k_power((long)(a), b))
 #define OP_POW(a, b, c) pow((float)(a), (float)(b))
 #define OP_MIN(a, b, c) ((a) < (b) || (a) != (a) ? (a) : (b))
 #define OP_MAX(a, b, c) ((a) > (b) || (a) != (a) ? (a) : (b))
 #define OP_EQUAL(a, b, c) ((a) == (b))
+#define OP_SAME_TRUTH(a, b, c) (((a) != 0) == ((b) != 0))
 #define OP_LESS(a, b, c) ((a) < (b))
 #define OP_LESS_OR_EQUAL(a, b, c) ((a) <= (b))
 #define OP_GREATER(a, b, c) ((a) > (b))
@@ -28,7 +33,7 @@
 
 #define OP_RELU(a, b, c) ((a) < (T0)0 ? (T0)0 : (a))
 #define OP_LEAKY_RELU(a, b, c) ((a) < 0.0f ? alpha * (a) : (a))
-#define OP_PRELU(a, b, c) ((a) < 0.0f ? (b) * (a) : (a))
+#define OP_PRELU(a, b, c) ((a) < (T0)0 ? (TO)((U)(b) * (U)(a)) : (a))
 #define OP_ELU(a, b, c) ((a) < 0.0f ? alpha * expm1(a) : (a))
 #define OP_HARD_SIGMOID(a, b, c) k_clip(alpha * (a) + beta, 0.0f, 1.0f)
 #define OP_HARD_SWISH(a, b, c) ((a) * k_clip((a) * (1.0f / 6.0f) + 0.5f, 0.0f, 1.0f))
@@ -47,6 +52,23 @@
 #define OP_ERF(a, b, c) erf(a)
 #define OP_GELU(a, b, c) (0.5f * (a) * (1.0f + erf((a) * 0.70710678f)))
 #define OP_GELU_TANH(a, b, c) (0.5f * (a) * (1.0f + tanh(0.79788456f * ((a) + 0.044715f * (a) * (a) * (a)))))
+
+/* A number without its fraction; those that long cannot hold, and NaN, are its least. */
+#define K_WHOLE(x) \
+  ((x) >= -9223372036854775808.0f && (x) < 9223372036854775808.0f ? (long)(x) : (long)(-9223372036854775807L - 1))
+
+/* By squaring where the exponent is a whole number. */
+DEVICE long k_power(long x, T1 y) {
+  ulong result = 1, square = (ulong)x;
+  if (!(y >= (T1)0 && (float)y <= 2147483648.0f) || (T1)(long)y != y) {
+    const float z = pow((float)x, (float)y);
+    return K_WHOLE(z);
+  }
+  for (ulong left = (ulong)y; left != 0; left >>= 1, square *= square) {
+    if ((left & 1) != 0) result *= square;
+  }
+  return (long)result;
+}
 
 /* NaN comes through. */
 DEVICE float k_clip(float x, float low, float high) {

@@ -36,6 +36,36 @@ typedef struct k_walk {
   K_I64 base[K_OPERANDS], step[K_OPERANDS][K_DIMS];
 } k_walk;
 
+/* out[outer, i, inner] = in[outer, index[i], inner], in words. count: of the result. */
+typedef struct k_gather {
+  K_I64 count, indices, axis, inner;
+} k_gather;
+
+/* mode: K_PAD_*. words: of an element. Dimensions that are not padded are joined; the last is of words. */
+#define K_PAD_FILL 0
+#define K_PAD_REFLECT 1
+#define K_PAD_EDGE 2
+typedef struct k_pad {
+  K_I64 count, dims, words, mode;
+  K_I64 in[K_DIMS], out[K_DIMS], before[K_DIMS];
+} k_pad;
+
+/* Columns of n elements, inner apart, as k_rows has them. k: how many are wanted. largest: the greatest or the least;
+ * last: of equals the last or the first. */
+typedef struct k_along {
+  K_I64 columns, n, inner, k;
+  K_I32 largest, last;
+} k_along;
+
+/* Place i of dimension d has the row of cells at[d] + i * (1 + taps[d]): the first element, and a weight for each that
+ * it is made of. Without taps it is element i. sums: the product of the taps. */
+typedef struct k_resize {
+  K_I64 count, dims, sums;
+  K_I64 in[K_DIMS], out[K_DIMS], taps[K_DIMS], at[K_DIMS];
+  float outside;
+  K_I32 unused;
+} k_resize;
+
 /* out[m x n] = alpha * A x B + beta * C for each batch. tiles: of the result, down and across. */
 typedef struct k_matmul {
   K_I64 m, n, k, tiles_m, tiles_n;

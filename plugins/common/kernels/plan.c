@@ -2,7 +2,8 @@
  * operator's plan add its steps. What an input is used for follows from the steps. */
 #include "plan_op.h"
 
-static const k_entry *const tables[] = {k_elementwise_table, k_contract_table, k_shape_table};
+static const k_entry *const tables[] = {k_elementwise_table, k_contract_table, k_shape_table, k_pick_table,
+                                        k_along_table,       k_fill_table,     k_resize_table};
 enum { N_TABLES = sizeof tables / sizeof tables[0] };
 
 static const k_entry *find_entry(const char *op) {
@@ -72,6 +73,28 @@ uint32_t k_output(const k_node *n, uint32_t k) {
   return (uint32_t)region_output_slot(n->ref.region, n->ref.node->outputs[k]) | K_OUTPUT;
 }
 
+void k_ref_op(const k_node *n, ref_op *op) {
+  memset(op, 0, sizeof *op);
+  for (uint32_t k = 0; k < REF_OPERANDS; k++) {
+    if (n->ref.in[k] == NULL) continue;
+    op->slot[k] = k_input(n, k);
+    op->present |= UINT32_C(1) << k;
+  }
+  for (uint32_t k = 0; k < REF_RESULTS; k++) {
+    const bool is_there = node_output(n->ref.region, n->ref.node, k) != NULL;
+    op->result[k] = is_there ? k_output(n, k) & ~K_OUTPUT : UINT32_MAX;
+  }
+}
+
+heddle_status k_table_new(k_node *n, uint64_t bytes, void **out, heddle_error *err) {
+  k_plan *plan = n->plan;
+  plan->table = plan->host->alloc(plan->host->ctx, bytes, 8);
+  if (plan->table == NULL) return p_fail(err, HEDDLE_ENOMEM, 0, "no memory to plan an operator");
+  plan->table_bytes = bytes;
+  *out = plan->table;
+  return HEDDLE_OK;
+}
+
 /* ---------------------------------------------------------------- from region to plan */
 
 static heddle_status check_attrs(const k_node *n, heddle_error *err) {
@@ -100,6 +123,7 @@ static heddle_status check_values(const k_node *n, heddle_error *err) {
   const heddle_pregion *region = n->ref.region;
   const heddle_pnode *node = n->ref.node;
   const uint32_t most = n->entry->max_outputs > 0 ? n->entry->max_outputs : 1;
+  uint32_t wanted = 0;
   heddle_status s = HEDDLE_OK;
   if (node->n_inputs > n->entry->max_inputs) return ref_refuse(&n->ref, err, "it has %u operands", node->n_inputs);
   for (uint32_t k = 0; (k < node->n_inputs || k < n->entry->min_inputs) && s == HEDDLE_OK; k++) {
@@ -114,17 +138,15 @@ static heddle_status check_values(const k_node *n, heddle_error *err) {
   for (uint32_t k = 0; k < node->n_outputs && s == HEDDLE_OK; k++) {
     const heddle_pvalue *value = node_output(region, node, k);
     if (value == NULL) continue;
-    if (k >= most) {
-      if (strcmp(node->op, "MaxPool") == 0) return ref_refuse(&n->ref, err, "the result Indices is not supported");
-      return ref_refuse(&n->ref, err, "it has %u results, and %u is supported", node->n_outputs, most);
-    }
+    if (k >= most) return ref_refuse(&n->ref, err, "it has %u results, and %u is supported", node->n_outputs, most);
+    wanted++;
     if (region_output_slot(region, node->outputs[k]) < 0)
       return ref_refuse(&n->ref, err, "result %u is not an output of its region", k);
     s = check_value(n, value, "result", k, err);
   }
   if (s != HEDDLE_OK) return s;
-  if (n->ref.out == NULL || (most == 1 && region->n_outputs != 1))
-    return ref_refuse(&n->ref, err, "its result is not the one output of its region");
+  if (n->ref.out == NULL || region->n_outputs != wanted)
+    return ref_refuse(&n->ref, err, "its results are not the outputs of its region");
   return HEDDLE_OK;
 }
 
@@ -165,10 +187,12 @@ static bool input_is_used(const k_plan *plan, uint32_t slot) {
   return false;
 }
 
-heddle_status k_plan_make(const heddle_host *host, const heddle_pregion *region, k_plan *out, heddle_error *err) {
+heddle_status k_plan_make(const heddle_host *host, const heddle_pregion *region, uint64_t features, k_plan *out,
+                          heddle_error *err) {
   k_node n = {{region, NULL, {NULL, NULL, NULL}, NULL}, NULL, out};
   memset(out, 0, sizeof *out);
   out->host = host;
+  out->features = features;
   heddle_status s = plan_region(&n, err);
   if (s == HEDDLE_OK && region->n_inputs > 0) {
     out->input_flags = host->alloc(host->ctx, region->n_inputs * sizeof(uint32_t), _Alignof(uint32_t));
@@ -188,5 +212,6 @@ void k_plan_free(k_plan *plan) {
   if (host == NULL) return;
   host->free(host->ctx, plan->steps);
   host->free(host->ctx, plan->input_flags);
+  host->free(host->ctx, plan->table);
   memset(plan, 0, sizeof *plan);
 }

@@ -9,13 +9,17 @@
 
 enum { K_ARGS = K_OPERANDS + 1, K_OPTIONS_BYTES = 160, K_PAIRS = 4 };
 
-/* Which operand: a region input, or with K_OUTPUT added a region output. */
+/* Which operand: a region input, or with K_OUTPUT added a region output, or the plan's table. */
 #define K_OUTPUT UINT32_C(0x80000000)
+#define K_TABLE UINT32_C(0x40000000)
+
+/* What a device can do besides float32 and integers. */
+#define K_HAS_F64 UINT32_C(1)
 
 enum { K_STEP_KERNEL = 0, K_STEP_COPY = 1 };
 
 /* A kernel's launch: groups work-groups of K_GROUP items, the parameters by value and then the operands. Or a copy of
- * all of args[0], copy_bytes, to byte copy_at of args[1]. */
+ * copy_bytes from byte copy_from of args[0] to byte copy_at of args[1]. */
 typedef struct k_step {
   uint32_t kind;
   uint32_t n_args;
@@ -28,16 +32,23 @@ typedef struct k_step {
   union {
     k_flat flat;
     k_walk walk;
+    k_gather gather;
+    k_pad pad;
+    k_along along;
+    k_resize resize;
     k_matmul matmul;
     k_conv conv;
     k_pool pool;
     k_rows rows;
   } params;
-  uint64_t copy_bytes, copy_at;
+  uint64_t copy_bytes, copy_at, copy_from;
 } k_step;
 
 typedef struct k_plan {
   const heddle_host *host;
+  uint64_t features; /* K_HAS_* of the device */
+  void *table;       /* what K_TABLE stands for: bytes to be on the device before a step runs; NULL: none */
+  uint64_t table_bytes;
   k_step *steps;
   uint32_t n_steps, cap_steps;
   uint32_t *input_flags; /* one per region input */
@@ -46,9 +57,10 @@ typedef struct k_plan {
   double work; /* products, or elements moved: for an estimate of time */
 } k_plan;
 
-/* Plans a region: HEDDLE_OK, or HEDDLE_EUNSUPPORTED with node, operator and why. The same region gives the same plan.
- * Memory through host->alloc; the plan keeps nothing of the region. Any thread. */
-heddle_status k_plan_make(const heddle_host *host, const heddle_pregion *region, k_plan *out, heddle_error *err);
+/* Plans a region for a device with features, K_HAS_*: HEDDLE_OK, or HEDDLE_EUNSUPPORTED with node, operator and why. The
+ * same region gives the same plan. Memory through host->alloc; the plan keeps nothing of the region. Any thread. */
+heddle_status k_plan_make(const heddle_host *host, const heddle_pregion *region, uint64_t features, k_plan *out,
+                          heddle_error *err);
 void k_plan_free(k_plan *plan);
 
 /* Every operator, for heddle_op_table.list. */

@@ -122,9 +122,7 @@ static heddle_status plan_max_pool(k_node *n, heddle_error *err) {
   ref_op op = {.result = {0, UINT32_MAX}};
   uint64_t results = 0;
   k_step *step = NULL;
-  const heddle_pnode *node = n->ref.node;
-  if (node->n_outputs > 1 && node->outputs[1] >= 0)
-    return ref_refuse(&n->ref, err, "its Indices are not computed here");
+  if (node_output(n->ref.region, n->ref.node, 1) != NULL) return k_plan_max_pool_where(n, err);
   heddle_status s = ref_plan_max_pool(&n->ref, &op, err);
   if (s != HEDDLE_OK) return s;
   value_count(n->ref.out, &results);
@@ -196,7 +194,7 @@ const k_entry k_contract_table[] = {
     {"Gemm", "float32", " alpha beta transA transB ", 2, 3, plan_gemm, NULL, NULL, 0, 0},
     {"GlobalAveragePool", "float32", "", 1, 1, plan_global_average_pool, NULL, NULL, 0, 0},
     {"MatMul", "float32", "", 2, 2, plan_matmul, NULL, NULL, 0, 0},
-    {"MaxPool", "float32", WINDOW "ceil_mode storage_order ", 1, 1, plan_max_pool, NULL, NULL, 0, 0},
+    {"MaxPool", "float32", WINDOW "ceil_mode storage_order ", 1, 1, plan_max_pool, NULL, NULL, 0, 2},
     {"Softmax", "float32", " axis ", 1, 1, plan_softmax, NULL, NULL, 0, 0},
     {0},
 };

@@ -2,6 +2,8 @@
  * program of its own. What data movement shares with them is k_walk_add. */
 #include "plan_elementwise.h"
 
+#include "plugins/common/ref/types.h"
+
 /* How an operator is planned. */
 enum {
   SAME = 0, /* result has the operands' type */
@@ -11,7 +13,8 @@ enum {
   POW,      /* the exponent may be of another type */
 };
 
-#define ANY "float32,int32,int64"
+#define NUMBERS "float32,int8,int16,int32,int64,uint8,uint16,uint32"
+#define ALL "float32,float64,int8,int16,int32,int64,uint8,uint16,uint32,uint64,bool"
 #define F "float32"
 
 static heddle_status plan_ew(k_node *n, heddle_error *err);
@@ -22,37 +25,37 @@ static heddle_status plan_cast(k_node *n, heddle_error *err);
 
 /* name, types, attributes, operands, plan, expression, the integers' expression, kind, results */
 const k_entry k_elementwise_table[] = {
-    {"Abs", ANY, "", 1, 1, plan_ew, "FABS", "IABS", SAME, 0},
-    {"Add", ANY, "", 2, 2, plan_ew, "ADD", NULL, SAME, 0},
+    {"Abs", NUMBERS, "", 1, 1, plan_ew, "FABS", "IABS", SAME, 0},
+    {"Add", NUMBERS, "", 2, 2, plan_ew, "ADD", NULL, SAME, 0},
     {"And", "bool", "", 2, 2, plan_ew, "AND", NULL, LOGIC, 0},
-    {"Cast", ANY ",bool", " to ", 1, 1, plan_cast, "CAST", NULL, SAME, 0},
-    {"Clip", ANY, "", 1, 3, plan_clip, "CLIP", NULL, SAME, 0},
-    {"Div", ANY, "", 2, 2, plan_ew, "DIV", "IDIV", SAME, 0},
+    {"Cast", ALL, " to ", 1, 1, plan_cast, "CAST", NULL, SAME, 0},
+    {"Clip", NUMBERS, "", 1, 3, plan_clip, "CLIP", NULL, SAME, 0},
+    {"Div", NUMBERS, "", 2, 2, plan_ew, "DIV", "IDIV", SAME, 0},
     {"Elu", F, " alpha ", 1, 1, plan_ew, "ELU", "", SAME, 0},
-    {"Equal", ANY ",bool", "", 2, 2, plan_ew, "EQUAL", NULL, TO_BOOL, 0},
+    {"Equal", NUMBERS ",bool", "", 2, 2, plan_ew, "EQUAL", NULL, TO_BOOL, 0},
     {"Erf", F, "", 1, 1, plan_ew, "ERF", "", SAME, 0},
     {"Exp", F, "", 1, 1, plan_ew, "EXP", "", SAME, 0},
     {"Gelu", F, " approximate ", 1, 1, plan_gelu, "GELU", "", SAME, 0},
-    {"Greater", ANY, "", 2, 2, plan_ew, "GREATER", NULL, TO_BOOL, 0},
-    {"GreaterOrEqual", ANY, "", 2, 2, plan_ew, "GREATER_OR_EQUAL", NULL, TO_BOOL, 0},
+    {"Greater", NUMBERS, "", 2, 2, plan_ew, "GREATER", NULL, TO_BOOL, 0},
+    {"GreaterOrEqual", NUMBERS, "", 2, 2, plan_ew, "GREATER_OR_EQUAL", NULL, TO_BOOL, 0},
     {"HardSigmoid", F, " alpha beta ", 1, 1, plan_ew, "HARD_SIGMOID", "", SAME, 0},
     {"HardSwish", F, "", 1, 1, plan_ew, "HARD_SWISH", "", SAME, 0},
     {"LeakyRelu", F, " alpha ", 1, 1, plan_ew, "LEAKY_RELU", "", SAME, 0},
-    {"Less", ANY, "", 2, 2, plan_ew, "LESS", NULL, TO_BOOL, 0},
-    {"LessOrEqual", ANY, "", 2, 2, plan_ew, "LESS_OR_EQUAL", NULL, TO_BOOL, 0},
+    {"Less", NUMBERS, "", 2, 2, plan_ew, "LESS", NULL, TO_BOOL, 0},
+    {"LessOrEqual", NUMBERS, "", 2, 2, plan_ew, "LESS_OR_EQUAL", NULL, TO_BOOL, 0},
     {"Log", F, "", 1, 1, plan_ew, "LOG", "", SAME, 0},
-    {"Max", ANY, "", 1, UINT32_MAX, plan_ew, "MAX", NULL, VARIADIC, 0},
-    {"Min", ANY, "", 1, UINT32_MAX, plan_ew, "MIN", NULL, VARIADIC, 0},
-    {"Mul", ANY, "", 2, 2, plan_ew, "MUL", NULL, SAME, 0},
-    {"Neg", ANY, "", 1, 1, plan_ew, "FNEG", "NEG", SAME, 0},
+    {"Max", NUMBERS, "", 1, UINT32_MAX, plan_ew, "MAX", NULL, VARIADIC, 0},
+    {"Min", NUMBERS, "", 1, UINT32_MAX, plan_ew, "MIN", NULL, VARIADIC, 0},
+    {"Mul", NUMBERS, "", 2, 2, plan_ew, "MUL", NULL, SAME, 0},
+    {"Neg", NUMBERS, "", 1, 1, plan_ew, "FNEG", "NEG", SAME, 0},
     {"Not", "bool", "", 1, 1, plan_ew, "NOT", NULL, LOGIC, 0},
     {"Or", "bool", "", 2, 2, plan_ew, "OR", NULL, LOGIC, 0},
-    {"PRelu", F, "", 2, 2, plan_ew, "PRELU", "", SAME, 0},
-    {"Pow", F, "", 2, 2, plan_ew, "POW", "", POW, 0},
-    {"Relu", F, "", 1, 1, plan_ew, "RELU", "", SAME, 0},
+    {"PRelu", NUMBERS, "", 2, 2, plan_ew, "PRELU", NULL, SAME, 0},
+    {"Pow", NUMBERS, "", 2, 2, plan_ew, "POW", "IPOW", POW, 0},
+    {"Relu", NUMBERS, "", 1, 1, plan_ew, "RELU", NULL, SAME, 0},
     {"Sigmoid", F, "", 1, 1, plan_ew, "SIGMOID", "", SAME, 0},
     {"Sqrt", F, "", 1, 1, plan_ew, "SQRT", "", SAME, 0},
-    {"Sub", ANY, "", 2, 2, plan_ew, "SUB", NULL, SAME, 0},
+    {"Sub", NUMBERS, "", 2, 2, plan_ew, "SUB", NULL, SAME, 0},
     {"Tanh", F, "", 1, 1, plan_ew, "TANH", "", SAME, 0},
     {"Where", "any of 1, 2, 4 or 8 bytes", "", 3, 3, plan_where, "WHERE", NULL, SAME, 0},
     {"Xor", "bool", "", 2, 2, plan_ew, "XOR", NULL, LOGIC, 0},
@@ -61,19 +64,27 @@ const k_entry k_elementwise_table[] = {
 
 /* ---------------------------------------------------------------- types */
 
-/* What a kernel calls a type; NULL where it has no arithmetic on it. */
-static const char *type_word(heddle_dtype d) {
-  if (dtype_is(d, HEDDLE_DTYPE_FLOAT, 32)) return "float";
-  if (dtype_is(d, HEDDLE_DTYPE_INT, 32)) return "int";
-  if (dtype_is(d, HEDDLE_DTYPE_INT, 64)) return "long";
-  if (dtype_is(d, HEDDLE_DTYPE_BOOL, 8)) return "uchar";
-  return NULL;
+const char *k_type_word(heddle_dtype d) {
+  static const char *const words[] = {"float", NULL,     "schar", "short", "int",   "long",
+                                      "uchar", "ushort", "uint",  NULL,    "uchar", NULL};
+  return words[ref_type_of(d)];
 }
 
-static const char *wrapping_word(heddle_dtype d) {
-  if (dtype_is(d, HEDDLE_DTYPE_INT, 32)) return "uint";
-  if (dtype_is(d, HEDDLE_DTYPE_INT, 64)) return "ulong";
-  return type_word(d);
+const char *k_cast_word(const k_node *n, heddle_dtype d) {
+  if (dtype_is(d, HEDDLE_DTYPE_FLOAT, 64)) return (n->plan->features & K_HAS_F64) != 0 ? "double" : NULL;
+  return dtype_is(d, HEDDLE_DTYPE_UINT, 64) ? "ulong" : k_type_word(d);
+}
+
+const char *k_wrapping_word(heddle_dtype d) {
+  if (d.code != HEDDLE_DTYPE_INT && d.code != HEDDLE_DTYPE_UINT)
+    return dtype_is(d, HEDDLE_DTYPE_FLOAT, 64) ? "double" : k_type_word(d);
+  return d.bits == 64 ? "ulong" : "uint";
+}
+
+heddle_status k_refuse_type(const k_node *n, heddle_dtype d, heddle_error *err) {
+  char name[DTYPE_NAME_BYTES];
+  if (dtype_is(d, HEDDLE_DTYPE_FLOAT, 64)) return ref_refuse(&n->ref, err, "this device does not compute in float64");
+  return ref_refuse(&n->ref, err, "it does not take %s; it takes %s", dtype_name(d, name), n->entry->dtypes);
 }
 
 const char *k_bytes_word(heddle_dtype d) {
@@ -84,6 +95,14 @@ const char *k_bytes_word(heddle_dtype d) {
   case 8: return "ulong";
   default: return NULL;
   }
+}
+
+const char *k_word_of(uint64_t bytes, int64_t *words) {
+  static const char *const words_of[] = {"uchar", "ushort", "uint", "ulong"};
+  int size = 0;
+  while (size < 3 && bytes % (UINT64_C(2) << size) == 0) size++;
+  *words = (int64_t)(bytes >> size);
+  return words_of[size];
 }
 
 /* ---------------------------------------------------------------- walks */
@@ -240,16 +259,17 @@ static heddle_status check_types(const k_node *n, k_walk_plan *w, heddle_error *
   const k_entry *e = n->entry;
   const heddle_dtype type = n->ref.in[0]->dtype, out = n->ref.out->dtype;
   const bool is_float = dtype_is(type, HEDDLE_DTYPE_FLOAT, 32), is_bool = dtype_is(type, HEDDLE_DTYPE_BOOL, 8);
-  const bool is_int = dtype_is(type, HEDDLE_DTYPE_INT, 32) || dtype_is(type, HEDDLE_DTYPE_INT, 64);
+  const bool is_int = !is_float && !is_bool && k_type_word(type) != NULL;
   char name[DTYPE_NAME_BYTES];
   w->word = is_int && e->word_int != NULL ? e->word_int : e->word;
+  if (type.code == HEDDLE_DTYPE_UINT && strcmp(w->word, "IDIV") == 0) w->word = "UDIV";
   const bool bool_ok = e->kind == LOGIC || strcmp(e->word, "EQUAL") == 0;
   if (!(is_bool ? bool_ok : e->kind != LOGIC && (is_float || (is_int && w->word[0] != '\0'))))
     return ref_refuse(&n->ref, err, "it takes %s", e->dtypes);
   for (uint32_t k = 1; k < n->ref.node->n_inputs; k++) {
     const heddle_pvalue *v = node_input(n->ref.region, n->ref.node, k);
     if (v == NULL || dtype_equal(v->dtype, type)) continue;
-    if (e->kind == POW && type_word(v->dtype) != NULL && !dtype_is(v->dtype, HEDDLE_DTYPE_BOOL, 8)) continue;
+    if (e->kind == POW && k_cast_word(n, v->dtype) != NULL && !dtype_is(v->dtype, HEDDLE_DTYPE_BOOL, 8)) continue;
     return ref_refuse(&n->ref, err, "operand %u is %s; the operands have one type", k, dtype_name(v->dtype, name));
   }
   if (e->kind == TO_BOOL || e->kind == LOGIC) {
@@ -258,8 +278,9 @@ static heddle_status check_types(const k_node *n, k_walk_plan *w, heddle_error *
   } else if (!dtype_equal(out, type)) {
     return ref_refuse(&n->ref, err, "the result is %s; it has the operands' type", dtype_name(out, name));
   }
-  w->type_out = type_word(out);
-  w->type_wrap = wrapping_word(out);
+  if (is_bool && strcmp(w->word, "EQUAL") == 0) w->word = "SAME_TRUTH";
+  w->type_out = k_type_word(out);
+  w->type_wrap = k_wrapping_word(out);
   return HEDDLE_OK;
 }
 
@@ -291,7 +312,7 @@ static heddle_status add_one(k_node *n, const k_walk_plan *like, uint32_t first,
   }
   for (uint32_t k = first; k < first + count && s == HEDDLE_OK; k++) {
     const heddle_pvalue *v = node_input(n->ref.region, n->ref.node, k);
-    w.type[w.n_operands] = type_word(v->dtype);
+    w.type[w.n_operands] = k_cast_word(n, v->dtype);
     s = set_operand(n, &w, w.n_operands++, v, k_input(n, k), err);
   }
   return s == HEDDLE_OK ? k_walk_add(n, &w, err) : s;
@@ -337,6 +358,7 @@ static heddle_status plan_gelu(k_node *n, heddle_error *err) {
 
 static heddle_status plan_clip(k_node *n, heddle_error *err) {
   k_walk_plan w;
+  uint64_t one = 0;
   const bool low = n->ref.in[1] != NULL, high = n->ref.in[2] != NULL;
   heddle_status s = check_dims(n, err);
   if (s != HEDDLE_OK) return s;
@@ -349,12 +371,15 @@ static heddle_status plan_clip(k_node *n, heddle_error *err) {
   w.slot_out = k_output(n, 0);
   for (uint32_t k = 0; k < 3; k++) {
     if (n->ref.in[k] == NULL) continue;
-    if (k > 0 && n->ref.in[k]->ndim != 0) return ref_refuse(&n->ref, err, "operand %u must be a scalar", k);
+    if (k > 0 && (!value_count(n->ref.in[k], &one) || one != 1))
+      return ref_refuse(&n->ref, err, "operand %u must be one number", k);
     w.type[w.n_operands] = w.type_out;
-    s = set_operand(n, &w, w.n_operands++, n->ref.in[k], k_input(n, k), err);
-    if (s != HEDDLE_OK) return s;
+    w.slot[w.n_operands] = k_input(n, k);
+    if (k == 0) memcpy(w.step[0], w.step[K_OPERANDS], sizeof w.step[0]);
+    w.n_operands++;
   }
-  if (n->ref.out->ndim > 0) allow_in_place(n, 0); /* else a bound could be the same scalar */
+  value_count(n->ref.out, &one);
+  if (one > 1) allow_in_place(n, 0); /* else a bound could be the same number */
   return k_walk_add(n, &w, err);
 }
 
@@ -381,21 +406,28 @@ static heddle_status plan_where(k_node *n, heddle_error *err) {
   return s == HEDDLE_OK ? k_walk_add(n, &w, err) : s;
 }
 
-/* The result's type says to what. */
 static heddle_status plan_cast(k_node *n, heddle_error *err) {
   k_walk_plan w;
   const heddle_pvalue *x = n->ref.in[0], *y = n->ref.out;
+  char name[DTYPE_NAME_BYTES];
+  int64_t to = 0;
   heddle_status s = check_dims(n, err);
+  if (s == HEDDLE_OK) s = attr_int(n->ref.node, "to", 0, &to, err);
   if (s != HEDDLE_OK) return s;
-  if (type_word(x->dtype) == NULL || type_word(y->dtype) == NULL)
-    return ref_refuse(&n->ref, err, "it casts between %s", n->entry->dtypes);
+  if (k_cast_word(n, x->dtype) == NULL) return k_refuse_type(n, x->dtype, err);
+  if (k_cast_word(n, y->dtype) == NULL) return k_refuse_type(n, y->dtype, err);
+  if (ref_type_of_onnx(to) != ref_type_of(y->dtype))
+    return ref_refuse(&n->ref, err, "it does not cast to %s", dtype_name(y->dtype, name));
   if (!shape_equal(x, y)) return ref_refuse_shape(&n->ref, err);
   if (dtype_equal(x->dtype, y->dtype)) return k_plan_copy(n, err);
   k_walk_init(&w, y);
-  w.word = dtype_is(y->dtype, HEDDLE_DTYPE_BOOL, 8) ? "CAST_BOOL" : "CAST";
-  w.type[0] = type_word(x->dtype);
-  w.type_out = type_word(y->dtype);
-  w.type_wrap = wrapping_word(y->dtype);
+  w.word = y->dtype.code == HEDDLE_DTYPE_BOOL                                           ? "CAST_BOOL"
+           : x->dtype.code == HEDDLE_DTYPE_BOOL                                         ? "CAST_TRUTH"
+           : x->dtype.code == HEDDLE_DTYPE_FLOAT && y->dtype.code != HEDDLE_DTYPE_FLOAT ? "CAST_WHOLE"
+                                                                                        : "CAST";
+  w.type[0] = k_cast_word(n, x->dtype);
+  w.type_out = k_cast_word(n, y->dtype);
+  w.type_wrap = k_wrapping_word(y->dtype);
   w.slot_out = k_output(n, 0);
   w.n_operands = 1;
   s = set_operand(n, &w, 0, x, k_input(n, 0), err);

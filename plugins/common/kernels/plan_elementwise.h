@@ -27,4 +27,14 @@ heddle_status k_walk_add(k_node *n, k_walk_plan *w, heddle_error *err);
 /* An unsigned type of the same size; NULL where there is none. */
 const char *k_bytes_word(heddle_dtype d);
 
+/* What a kernel calls a type that it computes with; NULL where there is none. k_cast_word knows float64, uint64 and bool
+ * too, where the device has them; k_refuse_type says what it lacks. k_wrapping_word: in which integers wrap. */
+const char *k_type_word(heddle_dtype d);
+const char *k_cast_word(const k_node *n, heddle_dtype d);
+const char *k_wrapping_word(heddle_dtype d);
+heddle_status k_refuse_type(const k_node *n, heddle_dtype d, heddle_error *err);
+
+/* The largest unsigned type of which words make up so many bytes. */
+const char *k_word_of(uint64_t bytes, int64_t *words);
+
 #endif

@@ -35,6 +35,7 @@ struct k_entry {
 
 /* The tables of the families, each ended by an entry without op. */
 extern const k_entry k_elementwise_table[], k_contract_table[], k_shape_table[];
+extern const k_entry k_pick_table[], k_along_table[], k_fill_table[], k_resize_table[];
 
 /* Element i of the array of the plan's steps, zeroed; NULL (with err filled) when memory is out. */
 k_step *k_step_add(k_plan *plan, heddle_error *err);
@@ -52,6 +53,19 @@ static inline uint64_t k_groups(uint64_t items) {
 /* The region slot of operand k of the node, and of a result. */
 uint32_t k_input(const k_node *n, uint32_t k);
 uint32_t k_output(const k_node *n, uint32_t k);
+
+/* Zeroes op and sets what the reference kernels' plans ask of it: the slots of the first operands and results. */
+void k_ref_op(const k_node *n, ref_op *op);
+
+/* The plan's table, for the caller to fill. */
+heddle_status k_table_new(k_node *n, uint64_t bytes, void **out, heddle_error *err);
+
+/* MaxPool that says where its maxima were. */
+heddle_status k_plan_max_pool_where(k_node *n, heddle_error *err);
+
+/* Adds a copy of bytes from one operand to another. */
+heddle_status k_copy_add(k_node *n, uint32_t from, uint64_t from_at, uint32_t to, uint64_t to_at, uint64_t bytes,
+                         heddle_error *err);
 
 /* A copy of the node's whole operand 0 to its result: nothing where both turn out to be the same bytes. */
 heddle_status k_plan_copy(k_node *n, heddle_error *err);

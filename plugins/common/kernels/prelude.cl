@@ -4,6 +4,8 @@
  * A work-group has K_GROUP items in one dimension. Kernels use float, int, long (64 bits) and the unsigned names. */
 #define K_GROUP 64
 
+typedef signed char schar;
+
 #if defined(__OPENCL_VERSION__) || defined(__OPENCL_C_VERSION__)
 #define KERNEL __kernel
 #define GLOBAL __global
@@ -16,6 +18,10 @@
 #define K_GLOBAL_ID ((IDX)get_global_id(0))
 #define K_INFINITY INFINITY
 #define K_NAN nan(0u)
+#define K_AS_FLOAT(x) as_float(x)
+#ifdef cl_khr_fp64
+#pragma OPENCL EXTENSION cl_khr_fp64 : enable
+#endif
 #else
 #define KERNEL extern "C" __global__
 #define GLOBAL
@@ -28,6 +34,7 @@
 #define K_GLOBAL_ID ((IDX)blockIdx.x * (IDX)blockDim.x + (IDX)threadIdx.x)
 #define K_INFINITY __int_as_float(0x7f800000)
 #define K_NAN __int_as_float(0x7fc00000)
+#define K_AS_FLOAT(x) __int_as_float(x)
 typedef unsigned char uchar;
 typedef unsigned short ushort;
 typedef unsigned int uint;

@@ -76,6 +76,20 @@ typedef struct ref_pad {
   int64_t in[REF_MAX_DIMS], out[REF_MAX_DIMS], before[REF_MAX_DIMS];
 } ref_pad;
 
+/* Resize: place i of the result along dimension d has the row of cells at[d] + i * (1 + taps[d]), the first element and
+ * a weight for each that it is made of. The tail: this and then the cells. */
+enum { REF_OUTSIDE = INT32_MIN };
+typedef union ref_cell {
+  int32_t first; /* REF_OUTSIDE: the result is the extrapolation value */
+  float weight;
+} ref_cell;
+
+typedef struct ref_resize_tables {
+  int64_t in[REF_MAX_DIMS], out[REF_MAX_DIMS], taps[REF_MAX_DIMS], at[REF_MAX_DIMS];
+  int32_t dims;
+  float extrapolation;
+} ref_resize_tables;
+
 /* Every result element is made of those that reduced dimensions give at the place of the kept ones. */
 typedef struct ref_reduce {
   uint32_t what;           /* REF_SUM ... */

@@ -6,19 +6,10 @@
 
 #include <math.h>
 
-enum { NEAREST = 0, LINEAR = 1, CUBIC = 2, CHUNK = 64, OUTSIDE = INT32_MIN };
+enum { NEAREST = 0, LINEAR = 1, CUBIC = 2, CHUNK = 64 };
 
-typedef union cell {
-  int32_t first; /* OUTSIDE: the result is the extrapolation value */
-  float weight;
-} cell;
-
-/* The tail, before the cells of all axes. */
-typedef struct tables {
-  int64_t in[REF_MAX_DIMS], out[REF_MAX_DIMS], taps[REF_MAX_DIMS], at[REF_MAX_DIMS];
-  int32_t dims;
-  float extrapolation;
-} tables;
+typedef ref_cell cell;
+typedef ref_resize_tables tables;
 
 /* ---------------------------------------------------------------- running */
 
@@ -41,7 +32,7 @@ static void gather(const tables *t, const cell *cells, const float *in, int32_t 
   for (int64_t j = 0; j < n; j++) {
     const cell *row = cells + t->at[d] + (x + j) * (1 + taps);
     double sum = 0;
-    if (row->first == OUTSIDE) continue;
+    if (row->first == REF_OUTSIDE) continue;
     for (int64_t k = 0; k < taps; k++) {
       sum += (double)row[1 + k].weight * (double)in[base + clamp(row->first + k, t->in[d])];
     }
@@ -64,14 +55,14 @@ static void resize(const ref_op *op, void *const *inputs, void *const *outputs, 
     for (int32_t d = inner - 1; d >= 0; d--) {
       place[d] = (int64_t)(rest % (uint64_t)t->out[d]);
       rest /= (uint64_t)t->out[d];
-      outside = outside || cells[t->at[d] + place[d] * (1 + t->taps[d])].first == OUTSIDE;
+      outside = outside || cells[t->at[d] + place[d] * (1 + t->taps[d])].first == REF_OUTSIDE;
     }
     for (int64_t x = 0; x < row; x += CHUNK) {
       const int64_t n = row - x < CHUNK ? row - x : CHUNK;
       double acc[CHUNK] = {0};
       if (!outside) gather(t, cells, inputs[op->slot[0]], 0, place, 0, 1, x, n, acc);
       for (int64_t j = 0; j < n; j++) {
-        const bool is_out = outside || cells[t->at[inner] + (x + j) * (1 + t->taps[inner])].first == OUTSIDE;
+        const bool is_out = outside || cells[t->at[inner] + (x + j) * (1 + t->taps[inner])].first == REF_OUTSIDE;
         out[x + j] = is_out ? t->extrapolation : (float)acc[j];
       }
     }
@@ -260,7 +251,7 @@ void ref_fill_resize(const ref_node *n, ref_op *op) {
       const double left = x == floor(x) ? x - 1 : floor(x), ratio = x - left; /* ratio in (0, 1] */
       to[1].weight = 1;
       to[0].first = plain ? (int32_t)i : nearest(q.rounding, left, ratio);
-      if (outside) to[0].first = OUTSIDE;
+      if (outside) to[0].first = REF_OUTSIDE;
       if (plain || q.mode == NEAREST || outside) continue;
       const double s = q.antialias && q.scale[d] < 1 ? q.scale[d] : 1;
       double sum = 0;

@@ -1,0 +1,63 @@
+/* ArgMax, ArgMin and TopK: the kernels of along.cl, with a group, an item or a group of items for each column. */
+#include "plan_elementwise.h"
+
+/* A column of so many elements is worth a group; one of up to so many is ranked where there are few columns. */
+enum { LONG_COLUMN = 128, RANKED = 4096, FEW_COLUMNS = 256 };
+
+static heddle_status add_step(k_node *n, const char *name, uint64_t groups, uint64_t columns, const ref_along *f,
+                              k_step **out, heddle_error *err) {
+  const k_along p = {
+      .columns = (int64_t)columns, .n = f->n, .inner = f->inner, .k = f->k, .largest = f->largest, .last = f->last};
+  const heddle_dtype type = n->ref.in[0]->dtype;
+  heddle_status s = k_kernel_add(n->plan, "along", name, groups, columns * (uint64_t)f->n, "-DT=%s -DREAL=%d", out, err,
+                                 k_type_word(type), type.code == HEDDLE_DTYPE_FLOAT);
+  if (s != HEDDLE_OK) return s;
+  k_step *step = *out;
+  step->params.along = p;
+  step->params_bytes = sizeof p;
+  step->args[step->n_args++] = k_input(n, 0);
+  step->args[step->n_args++] = k_output(n, 0);
+  return HEDDLE_OK;
+}
+
+static heddle_status plan_arg(k_node *n, heddle_error *err) {
+  ref_op op;
+  const ref_along *f = &op.u.along;
+  k_step *step = NULL;
+  uint64_t columns = 0;
+  k_ref_op(n, &op);
+  heddle_status s = ref_plan_arg(&n->ref, &op, err);
+  if (s != HEDDLE_OK) return s;
+  value_count(n->ref.out, &columns);
+  if (columns == 0) return HEDDLE_OK;
+  const bool group = f->n >= LONG_COLUMN && columns < UINT64_C(1) << 20;
+  n->plan->work += 2.0 * (double)columns * (double)f->n;
+  return add_step(n, group ? "arg_group" : "arg_item", group ? columns : k_groups(columns), columns, f, &step, err);
+}
+
+static heddle_status plan_top_k(k_node *n, heddle_error *err) {
+  ref_op op;
+  const ref_along *f = &op.u.along;
+  k_step *step = NULL;
+  uint64_t results = 0;
+  k_ref_op(n, &op);
+  heddle_status s = ref_plan_top_k(&n->ref, &op, err);
+  if (s != HEDDLE_OK) return s;
+  value_count(n->ref.out, &results);
+  if (results == 0) return HEDDLE_OK;
+  const uint64_t columns = results / (uint64_t)f->k, elements = columns * (uint64_t)f->n;
+  const bool ranked = columns < FEW_COLUMNS && f->n <= RANKED;
+  n->plan->work += ranked ? (double)elements * (double)f->n : 20.0 * (double)elements;
+  s = add_step(n, ranked ? "top_rank" : "top_heap", k_groups(ranked ? elements : columns), columns, f, &step, err);
+  if (s == HEDDLE_OK) step->args[step->n_args++] = k_output(n, 1);
+  return s;
+}
+
+#define NUMBERS "float32,int8,int16,int32,int64,uint8,uint16,uint32"
+
+const k_entry k_along_table[] = {
+    {"ArgMax", NUMBERS, " axis keepdims select_last_index ", 1, 1, plan_arg, NULL, NULL, 0, 0},
+    {"ArgMin", NUMBERS, " axis keepdims select_last_index ", 1, 1, plan_arg, NULL, NULL, 0, 0},
+    {"TopK", NUMBERS, " axis largest sorted ", 2, 2, plan_top_k, NULL, NULL, 0, 2},
+    {0},
+};

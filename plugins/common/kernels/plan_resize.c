@@ -1,0 +1,90 @@
+/* Resize: the reference kernels' tables of elements and weights go to the device, so that one kernel does all modes. */
+#include "plan_op.h"
+
+/* Is place i element i, for all of a dimension? */
+static bool is_plain(const ref_resize_tables *t, const ref_cell *cells, int32_t d) {
+  if (t->taps[d] != 1 || t->in[d] != t->out[d]) return false;
+  for (int64_t i = 0; i < t->out[d]; i++) {
+    const ref_cell *row = cells + t->at[d] + 2 * i;
+    if (row[0].first != i || row[1].weight != 1.0f) return false;
+  }
+  return true;
+}
+
+/* Neighbouring dimensions that stay as they are become one. */
+static heddle_status set_dims(const k_node *n, const ref_resize_tables *t, const ref_cell *cells, k_resize *p,
+                              heddle_error *err) {
+  bool plain = false;
+  p->sums = 1;
+  for (int32_t d = 0; d < t->dims; d++) {
+    const bool same = is_plain(t, cells, d);
+    if (same && plain) {
+      p->in[p->dims - 1] *= t->in[d];
+      p->out[p->dims - 1] *= t->out[d];
+      continue;
+    }
+    if (p->dims == K_DIMS)
+      return ref_refuse(&n->ref, err, "it resizes more than %d dimensions that cannot be joined", K_DIMS);
+    plain = same;
+    p->in[p->dims] = t->in[d];
+    p->out[p->dims] = t->out[d];
+    p->taps[p->dims] = same ? 0 : t->taps[d];
+    p->at[p->dims++] = t->at[d];
+    if (!same) p->sums *= t->taps[d];
+  }
+  return HEDDLE_OK;
+}
+
+static heddle_status add_step(k_node *n, const ref_resize_tables *t, uint64_t tail_bytes, heddle_error *err) {
+  const ref_cell *cells = (const ref_cell *)(const void *)(t + 1);
+  const uint64_t bytes = tail_bytes - sizeof *t;
+  uint64_t count = 0, in = 0;
+  k_resize p = {.outside = t->extrapolation};
+  k_step *step = NULL;
+  void *table = NULL;
+  heddle_status s = set_dims(n, t, cells, &p, err);
+  if (s == HEDDLE_OK) s = k_table_new(n, bytes, &table, err);
+  if (s != HEDDLE_OK) return s;
+  memcpy(table, cells, bytes);
+  value_count(n->ref.out, &count);
+  value_count(n->ref.in[0], &in);
+  const uint64_t largest = count > in ? count : in, n_cells = bytes / sizeof *cells;
+  s = k_kernel_add(n->plan, "resize", "resize", k_groups(count), largest > n_cells ? largest : n_cells, "%s", &step,
+                   err, "");
+  if (s != HEDDLE_OK) return s;
+  p.count = (int64_t)count;
+  step->params.resize = p;
+  step->params_bytes = sizeof p;
+  step->args[step->n_args++] = K_TABLE;
+  step->args[step->n_args++] = k_input(n, 0);
+  step->args[step->n_args++] = k_output(n, 0);
+  n->plan->work += 4.0 * (double)count * (double)p.sums;
+  return HEDDLE_OK;
+}
+
+static heddle_status plan_resize(k_node *n, heddle_error *err) {
+  const heddle_host *host = n->plan->host;
+  ref_op planned;
+  uint64_t count = 0;
+  k_ref_op(n, &planned);
+  heddle_status s = ref_plan_resize(&n->ref, &planned, err);
+  if (s != HEDDLE_OK) return s;
+  value_count(n->ref.out, &count);
+  if (count == 0) return HEDDLE_OK;
+  ref_op *op = host->alloc(host->ctx, sizeof *op + planned.tail_bytes, _Alignof(ref_op));
+  if (op == NULL) return p_fail(err, HEDDLE_ENOMEM, 0, "no memory to plan an operator");
+  *op = planned;
+  ref_fill_resize(&n->ref, op);
+  s = add_step(n, ref_tail(op), op->tail_bytes, err);
+  host->free(host->ctx, op);
+  return s;
+}
+
+#define ATTRS \
+  " antialias axes coordinate_transformation_mode cubic_coeff_a exclude_outside extrapolation_value " \
+  "keep_aspect_ratio_policy mode nearest_mode "
+
+const k_entry k_resize_table[] = {
+    {"Resize", "float32", ATTRS, 1, 4, plan_resize, NULL, NULL, 0, 0},
+    {0},
+};
