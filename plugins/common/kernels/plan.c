@@ -2,7 +2,8 @@
  * operator's plan add its steps. What an input is used for follows from the steps. */
 #include "plan_op.h"
 
-static const k_entry *const tables[] = {k_elementwise_table, k_contract_table, k_shape_table};
+static const k_entry *const tables[] = {k_elementwise_table, k_contract_table, k_shape_table,
+                                        k_rows_table,        k_norm_table,     k_pool_table};
 enum { N_TABLES = sizeof tables / sizeof tables[0] };
 
 static const k_entry *find_entry(const char *op) {
@@ -70,6 +71,20 @@ uint32_t k_input(const k_node *n, uint32_t k) {
 
 uint32_t k_output(const k_node *n, uint32_t k) {
   return (uint32_t)region_output_slot(n->ref.region, n->ref.node->outputs[k]) | K_OUTPUT;
+}
+
+uint64_t k_limit(const k_node *n) {
+  uint64_t limit = 0, count = 0;
+  for (uint32_t k = 0; k < REF_OPERANDS; k++) {
+    if (n->ref.in[k] != NULL && value_count(n->ref.in[k], &count) && count > limit) limit = count;
+  }
+  return value_count(n->ref.out, &count) && count > limit ? count : limit;
+}
+
+void k_allow_in_place(k_node *n, uint32_t k) {
+  k_plan *plan = n->plan;
+  plan->pairs[2 * plan->n_pairs] = (int32_t)k_input(n, k);
+  plan->pairs[2 * plan->n_pairs++ + 1] = 0;
 }
 
 /* ---------------------------------------------------------------- from region to plan */
@@ -165,10 +180,12 @@ static bool input_is_used(const k_plan *plan, uint32_t slot) {
   return false;
 }
 
-heddle_status k_plan_make(const heddle_host *host, const heddle_pregion *region, k_plan *out, heddle_error *err) {
+heddle_status k_plan_make(const heddle_host *host, const heddle_pregion *region, uint64_t features, k_plan *out,
+                          heddle_error *err) {
   k_node n = {{region, NULL, {NULL, NULL, NULL}, NULL}, NULL, out};
   memset(out, 0, sizeof *out);
   out->host = host;
+  out->features = features;
   heddle_status s = plan_region(&n, err);
   if (s == HEDDLE_OK && region->n_inputs > 0) {
     out->input_flags = host->alloc(host->ctx, region->n_inputs * sizeof(uint32_t), _Alignof(uint32_t));

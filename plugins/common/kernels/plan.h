@@ -7,10 +7,13 @@
 #include "heddle/plugin.h"
 #include "plugins/common/kernels/params.h"
 
-enum { K_ARGS = K_OPERANDS + 1, K_OPTIONS_BYTES = 160, K_PAIRS = 4 };
+enum { K_ARGS = 8, K_OPTIONS_BYTES = 160, K_PAIRS = 4 };
 
 /* Which operand: a region input, or with K_OUTPUT added a region output. */
 #define K_OUTPUT UINT32_C(0x80000000)
+
+/* What a device is like: items of a group run one after the other, on the host's cores. */
+#define K_HOST_CORES UINT32_C(2)
 
 enum { K_STEP_KERNEL = 0, K_STEP_COPY = 1 };
 
@@ -32,12 +35,15 @@ typedef struct k_step {
     k_conv conv;
     k_pool pool;
     k_rows rows;
+    k_reduce reduce;
+    k_norm norm;
   } params;
   uint64_t copy_bytes, copy_at;
 } k_step;
 
 typedef struct k_plan {
   const heddle_host *host;
+  uint64_t features; /* K_HOST_CORES */
   k_step *steps;
   uint32_t n_steps, cap_steps;
   uint32_t *input_flags; /* one per region input */
@@ -46,9 +52,10 @@ typedef struct k_plan {
   double work; /* products, or elements moved: for an estimate of time */
 } k_plan;
 
-/* Plans a region: HEDDLE_OK, or HEDDLE_EUNSUPPORTED with node, operator and why. The same region gives the same plan.
- * Memory through host->alloc; the plan keeps nothing of the region. Any thread. */
-heddle_status k_plan_make(const heddle_host *host, const heddle_pregion *region, k_plan *out, heddle_error *err);
+/* Plans a region for a device with features: HEDDLE_OK, or HEDDLE_EUNSUPPORTED with node, operator and why. The same
+ * region gives the same plan. Memory through host->alloc; the plan keeps nothing of the region. Any thread. */
+heddle_status k_plan_make(const heddle_host *host, const heddle_pregion *region, uint64_t features, k_plan *out,
+                          heddle_error *err);
 void k_plan_free(k_plan *plan);
 
 /* Every operator, for heddle_op_table.list. */

@@ -3,6 +3,7 @@
  *
  * A work-group has K_GROUP items in one dimension. Kernels use float, int, long (64 bits) and the unsigned names. */
 #define K_GROUP 64
+#define UNROLL _Pragma("unroll")
 
 #if defined(__OPENCL_VERSION__) || defined(__OPENCL_C_VERSION__)
 #define KERNEL __kernel
@@ -16,6 +17,7 @@
 #define K_GLOBAL_ID ((IDX)get_global_id(0))
 #define K_INFINITY INFINITY
 #define K_NAN nan(0u)
+typedef char schar;
 #else
 #define KERNEL extern "C" __global__
 #define GLOBAL
@@ -28,8 +30,40 @@
 #define K_GLOBAL_ID ((IDX)blockIdx.x * (IDX)blockDim.x + (IDX)threadIdx.x)
 #define K_INFINITY __int_as_float(0x7f800000)
 #define K_NAN __int_as_float(0x7fc00000)
+typedef signed char schar;
 typedef unsigned char uchar;
 typedef unsigned short ushort;
 typedef unsigned int uint;
 typedef unsigned long ulong;
 #endif
+
+/* A sum with what rounding took from it, so that errors do not grow with its length. An infinite or NaN sum is what
+ * plain additions would have given. */
+typedef struct k_total {
+  float sum, rest;
+} k_total;
+
+DEVICE void k_total_add(k_total *t, float x) {
+  const float sum = t->sum + x, from = sum - t->sum;
+  t->rest += (t->sum - (sum - from)) + (x - from);
+  t->sum = sum;
+}
+
+DEVICE float k_total_value(const k_total *t) {
+  const float all = t->sum + t->rest;
+  return all != all ? t->sum : all;
+}
+
+/* Sum of what the items of a group hold, in room for K_GROUP; every item gets it. A barrier on both sides. */
+DEVICE float k_group_sum(LOCAL float *room, float x) {
+  const int item = K_ITEM;
+  room[item] = x;
+  BARRIER;
+  for (int span = K_GROUP / 2; span > 0; span /= 2) {
+    if (item < span) room[item] += room[item + span];
+    BARRIER;
+  }
+  x = room[0];
+  BARRIER;
+  return x;
+}
