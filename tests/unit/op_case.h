@@ -32,7 +32,7 @@ typedef struct op_case {
   op_attr attrs[OP_ATTRS];
   int64_t shapes[OP_VALUES][OP_DIMS], ints[OP_ATTRS][OP_DIMS];
   double floats[OP_ATTRS];
-  int32_t node_inputs[OP_VALUES], node_outputs[2], inputs[OP_VALUES], outputs[2];
+  int32_t node_inputs[OP_VALUES], node_outputs[OP_VALUES], inputs[OP_VALUES], outputs[OP_VALUES];
   void *data[OP_VALUES];
   int32_t in_place; /* region input that shares the result's bytes; -1: none */
   /* What the last query offered. */

@@ -1,0 +1,81 @@
+/* One-node regions on the plugin opencl: a device with a stream, and a case of op_case.h run on it. */
+#ifndef HEDDLE_TESTS_UNIT_OPENCL_CASE_H
+#define HEDDLE_TESTS_UNIT_OPENCL_CASE_H
+
+#include "opencl_host.h"
+#include "op_case.h"
+
+#define BOOL ((heddle_dtype){HEDDLE_DTYPE_BOOL, 8, 1})
+
+typedef struct rig {
+  sim_test t;
+  fake_device d; /* what op_case.h asks through */
+} rig;
+
+static inline void rig_open(rig *r) {
+  opencl_open(&r->t, 1, NULL);
+  memset(&r->d, 0, sizeof r->d);
+  r->d.plugin = r->t.p;
+  r->d.self = r->t.self;
+  r->d.dev = r->t.dev[0];
+  r->d.stream = sim_stream(&r->t, r->t.dev[0]);
+}
+
+static inline void rig_close(rig *r) {
+  r->t.p->stream->close(r->d.stream);
+  sim_close(&r->t);
+}
+
+static inline uint64_t bytes_of(const op_case *c, int32_t v) {
+  uint64_t bytes = c->values[v].v.dtype.bits / 8;
+  for (int32_t i = 0; i < c->values[v].v.ndim; i++) bytes *= (uint64_t)c->shapes[v][i];
+  return bytes;
+}
+
+/* Runs the case on the device, every operand in an arena at its own offset, the bytes round the results checked. */
+static inline void run(rig *r, op_case *c) {
+  sim_test *t = &r->t;
+  heddle_pslice in[OP_VALUES] = {{0}}, out[OP_VALUES] = {{0}};
+  heddle_pop *op = NULL;
+  heddle_plaunch *launch = NULL;
+  uint64_t at = 512, total;
+  uint64_t place[OP_VALUES];
+  OK(t, t->p->op->query(t->self, 0, &c->region, op_take_offer, c, &t->err));
+  for (uint64_t v = 0; v < c->region.values.count; v++) {
+    place[v] = at;
+    at += (bytes_of(c, (int32_t)v) + 1023) / 512 * 512;
+  }
+  total = at;
+  heddle_pbuffer *arena = sim_buf(t, t->dev[0], HEDDLE_MEMORY_DEVICE, total);
+  sim_fill(t, r->d.stream, arena, total, 0xEEEEEEEE);
+  for (uint32_t i = 0; i < c->region.n_inputs; i++) {
+    const int32_t v = c->inputs[i];
+    const uint64_t bytes = bytes_of(c, v);
+    if ((c->flags[i] & HEDDLE_INPUT_ABSORBED) != 0 || bytes == 0) continue;
+    if (c->in_place == (int32_t)i) place[v] = place[c->outputs[0]];
+    OK(t, t->p->copy->write(r->d.stream, arena, place[v], c->data[v], bytes, &t->err));
+    in[i] = (heddle_pslice){arena, place[v], bytes};
+  }
+  for (uint32_t i = 0; i < c->region.n_outputs; i++)
+    if (bytes_of(c, c->outputs[i]) > 0)
+      out[i] = (heddle_pslice){arena, place[c->outputs[i]], bytes_of(c, c->outputs[i])};
+  heddle_pbind bind = {sizeof bind, 0, in, out, c->region.n_inputs, c->region.n_outputs, {NULL, 0, 0}};
+  OK(t, t->p->op->prepare(t->dev[0], &c->region, 0, &op, &t->err));
+  OK(t, t->p->op->bind(op, r->d.stream, &bind, &launch, &t->err));
+  OK(t, t->p->op->run(launch, &t->err));
+  uint8_t *all = malloc(total);
+  OK(t, t->p->copy->read(r->d.stream, all, arena, 0, total, &t->err));
+  for (uint32_t i = 0; i < c->region.n_outputs; i++) {
+    const int32_t v = c->outputs[i];
+    const uint64_t bytes = bytes_of(c, v);
+    if (bytes > 0) memcpy(c->data[v], all + place[v], bytes);
+    for (uint64_t k = 1; k <= 64; k++)
+      if (all[place[v] - k] != 0xEE || all[place[v] + bytes + k - 1] != 0xEE) fail_msg("%s wrote beside", c->node.op);
+  }
+  free(all);
+  t->p->op->launch_free(launch);
+  t->p->op->op_free(op);
+  t->p->memory->free(t->dev[0], arena);
+}
+
+#endif
