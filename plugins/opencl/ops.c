@@ -32,7 +32,7 @@ struct heddle_plaunch {
 };
 
 static uint64_t features_of(const ocl_info *info) {
-  return info->doubles ? K_HAS_F64 : 0;
+  return (info->doubles ? K_HAS_F64 : 0) | ((info->type & CL_DEVICE_TYPE_CPU) != 0 ? K_HOST_CORES : 0);
 }
 
 /* ---------------------------------------------------------------- query */

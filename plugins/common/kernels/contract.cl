@@ -1,29 +1,201 @@
-/* Matrix products in tiles of TILE x TILE results, DEPTH products at a time through local memory; an item has 4 x 4
- * results. Options: CONV gathers B from the patches of an input instead of reading a matrix; HAS_C adds a third
- * operand. Products of one tile are summed apart, so that rounding errors grow with k / DEPTH and not with k. */
-#define TILE 32
+/* Matrix products in tiles of TILE x TILE results, DEPTH products at a time through local memory; an item has EACH x
+ * EACH results. Options: EACH, 4 or 8; RUNS where items run one after the other, on host cores: an item loads
+ * neighbours, where on a GPU neighbouring items do; HAS_C adds a third operand. A_DOWN: neighbours in memory are in a
+ * column of A; B_DOWN: in a column of B. CONV gathers B from the patches of an input instead of reading a matrix;
+ * TRANSPOSED with it: those of a ConvTranspose. Products of one step are summed apart, so that rounding errors grow with
+ * k / DEPTH and not with k. */
 #define DEPTH 16
 #define SIDE 8 /* items of a group along each side of a tile */
-#define EACH 4 /* results of an item along each side */
+#define TILE (SIDE * EACH)
+#define PITCH (TILE + 4) /* keeps the columns of a tile in different banks of local memory */
+#define LOAD (TILE * DEPTH / K_GROUP) /* elements of a tile that an item loads */
+#define SHARES (TILE / LOAD)          /* items that load a row of DEPTH */
+
+/* Where result i of an item lies along a side of the tile, of the items one after the other or in fours. */
+#ifdef RUNS
+#define AT(item, i) ((item) * EACH + (i))
+#else
+#define AT(item, i) ((i) / 4 * (SIDE * 4) + (item) * 4 + (i) % 4)
+#endif
 
 #ifdef CONV
 #define PARAMS k_conv
-
-/* Element (kk, column) of B: tap kk % taps of channel kk / taps of the group, at output position column. */
-DEVICE float patch(const k_conv *p, GLOBAL const float *in, IDX kk, IDX column) {
-  const IDX channel = kk / (IDX)p->taps, tap = kk % (IDX)p->taps;
-  const IDX kx = tap % (IDX)p->window[2], ky = tap / (IDX)p->window[2] % (IDX)p->window[1];
-  const IDX kz = tap / (IDX)p->window[2] / (IDX)p->window[1];
-  const IDX ox = column % (IDX)p->out[2], oy = column / (IDX)p->out[2] % (IDX)p->out[1];
-  const IDX oz = column / (IDX)p->out[2] / (IDX)p->out[1];
-  const long x = (long)ox * p->stride[2] + (long)kx * p->dilation[2] - p->pad[2];
-  const long y = (long)oy * p->stride[1] + (long)ky * p->dilation[1] - p->pad[1];
-  const long z = (long)oz * p->stride[0] + (long)kz * p->dilation[0] - p->pad[0];
-  if (x < 0 || x >= p->in[2] || y < 0 || y >= p->in[1] || z < 0 || z >= p->in[0]) return 0.0f;
-  return in[((channel * (IDX)p->in[0] + (IDX)z) * (IDX)p->in[1] + (IDX)y) * (IDX)p->in[2] + (IDX)x];
-}
 #else
 #define PARAMS k_matmul
+#endif
+
+/* to[d][l] of a tile: element (first + l, k0 + d) of a matrix of lines x k, zero outside. Here neighbours in memory are
+ * those along k ... */
+DEVICE void load_along(LOCAL float *to, GLOBAL const float *from, IDX first, IDX lines, IDX line_step, IDX k0, IDX k) {
+#ifdef RUNS
+  const int l = K_ITEM % TILE, d0 = K_ITEM / TILE * LOAD;
+  GLOBAL const float *x = from + (first + l) * line_step + k0 + d0;
+  if (first + l < lines && k0 + d0 + LOAD <= k) {
+    UNROLL for (int i = 0; i < LOAD; i++) to[(d0 + i) * PITCH + l] = x[i];
+  } else {
+    for (int i = 0; i < LOAD; i++) to[(d0 + i) * PITCH + l] = first + l < lines && k0 + d0 + i < k ? x[i] : 0.0f;
+  }
+#else
+  const int d = K_ITEM % DEPTH;
+  UNROLL for (int i = 0; i < LOAD; i++) {
+    const int l = K_ITEM / DEPTH + i * (K_GROUP / DEPTH);
+    to[d * PITCH + l] = first + l < lines && k0 + d < k ? from[(first + l) * line_step + k0 + d] : 0.0f;
+  }
+#endif
+}
+
+/* ... and here those along the lines. */
+DEVICE void load_across(LOCAL float *to, GLOBAL const float *from, IDX first, IDX lines, IDX k0, IDX k, IDX k_step) {
+#ifdef RUNS
+  const int d = K_ITEM / SHARES, l0 = K_ITEM % SHARES * LOAD;
+  GLOBAL const float *x = from + (k0 + d) * k_step + first + l0;
+  if (k0 + d < k && first + l0 + LOAD <= lines) {
+    UNROLL for (int i = 0; i < LOAD; i++) to[d * PITCH + l0 + i] = x[i];
+  } else {
+    for (int i = 0; i < LOAD; i++) to[d * PITCH + l0 + i] = first + l0 + i < lines && k0 + d < k ? x[i] : 0.0f;
+  }
+#else
+  const int l = K_ITEM % TILE;
+  UNROLL for (int i = 0; i < LOAD; i++) {
+    const int d = K_ITEM / TILE + i * (K_GROUP / TILE);
+    to[d * PITCH + l] = first + l < lines && k0 + d < k ? from[(k0 + d) * k_step + first + l] : 0.0f;
+  }
+#endif
+}
+
+#ifdef CONV
+/* Row kk of B: a tap of a channel, as offsets of the input from a position of the output. */
+typedef struct k_tap {
+  IDX channel, at[K_SPATIAL];
+} k_tap;
+
+DEVICE k_tap tap_of(const k_conv *p, IDX kk) {
+  k_tap t;
+  IDX left = kk;
+  UNROLL for (int d = K_SPATIAL - 1; d >= 0; d--) {
+    t.at[d] = left % (IDX)p->window[d];
+    left /= (IDX)p->window[d];
+  }
+  t.channel = left;
+  return t;
+}
+
+DEVICE void tap_next(const k_conv *p, k_tap *t) {
+  if (++t->at[2] < (IDX)p->window[2]) return;
+  t->at[2] = 0;
+  if (++t->at[1] < (IDX)p->window[1]) return;
+  t->at[1] = 0;
+  if (++t->at[0] < (IDX)p->window[0]) return;
+  t->at[0] = 0;
+  t->channel++;
+}
+
+/* Where along dimension d of the input a position of the output meets a tap; -1: nowhere. */
+DEVICE IDX meets(const k_conv *p, int d, IDX position, IDX tap) {
+#ifdef TRANSPOSED
+  const IDX x = position + (IDX)p->pad[d] - tap * (IDX)p->dilation[d], stride = (IDX)p->stride[d];
+  if (x < 0 || x % stride != 0 || x / stride >= (IDX)p->in[d]) return -1;
+  return x / stride;
+#else
+  const IDX x = position * (IDX)p->stride[d] + tap * (IDX)p->dilation[d] - (IDX)p->pad[d];
+  return x < (IDX)p->in[d] ? x : -1; /* below 0 is nowhere too */
+#endif
+}
+
+/* Element of the input at a line of it and a place in the line; zero outside. */
+DEVICE float element(const k_conv *p, GLOBAL const float *in, const k_tap *t, const IDX *position) {
+  const IDX z = meets(p, 0, position[0], t->at[0]), y = meets(p, 1, position[1], t->at[1]);
+  const IDX x = meets(p, 2, position[2], t->at[2]);
+  if (z < 0 || y < 0 || x < 0) return 0.0f;
+  return in[((t->channel * (IDX)p->in[0] + z) * (IDX)p->in[1] + y) * (IDX)p->in[2] + x];
+}
+
+DEVICE void position_of(const k_conv *p, IDX column, IDX *position) {
+  position[2] = column % (IDX)p->out[2];
+  column /= (IDX)p->out[2];
+  position[1] = column % (IDX)p->out[1];
+  position[0] = column / (IDX)p->out[1];
+}
+
+DEVICE void load_patches(const k_conv *p, LOCAL float *to, GLOBAL const float *in, IDX first, IDX k0) {
+  IDX position[K_SPATIAL];
+#ifdef RUNS
+  const int d = K_ITEM / SHARES, l0 = K_ITEM % SHARES * LOAD;
+  const IDX end = (IDX)p->n - first - l0;
+  const int some = k0 + d >= (IDX)p->k || end <= 0 ? 0 : end < LOAD ? (int)end : LOAD;
+  to += d * PITCH + l0;
+  for (int i = some; i < LOAD; i++) to[i] = 0.0f;
+  if (some == 0) return;
+  const k_tap t = tap_of(p, k0 + d);
+  position_of(p, first + l0, position);
+  for (int i = 0; i < some;) { /* by stretches of a line */
+    const IDX left = (IDX)p->out[2] - position[2];
+    const int run = left < some - i ? (int)left : some - i;
+    const IDX z = meets(p, 0, position[0], t.at[0]), y = meets(p, 1, position[1], t.at[1]);
+    if (z < 0 || y < 0) {
+      for (int j = 0; j < run; j++) to[i + j] = 0.0f;
+    } else {
+      GLOBAL const float *line = in + ((t.channel * (IDX)p->in[0] + z) * (IDX)p->in[1] + y) * (IDX)p->in[2];
+#ifndef TRANSPOSED
+      const IDX x0 = position[2] * (IDX)p->stride[2] + t.at[2] * (IDX)p->dilation[2] - (IDX)p->pad[2];
+      if (p->stride[2] == 1 && x0 >= 0 && x0 + run <= (IDX)p->in[2]) {
+        for (int j = 0; j < run; j++) to[i + j] = line[x0 + j];
+      } else
+#endif
+        for (int j = 0; j < run; j++) {
+          const IDX x = meets(p, 2, position[2] + j, t.at[2]);
+          to[i + j] = x >= 0 ? line[x] : 0.0f;
+        }
+    }
+    i += run;
+    position[2] = 0;
+    if (++position[1] == (IDX)p->out[1]) position[1] = 0, position[0]++;
+  }
+#else
+  const IDX l = K_ITEM % TILE;
+  k_tap t = tap_of(p, k0 + K_ITEM / TILE);
+  position_of(p, first + l, position);
+  for (int i = 0; i < LOAD; i++) {
+    const int d = K_ITEM / TILE + i * (K_GROUP / TILE);
+    to[d * PITCH + l] = first + l < (IDX)p->n && k0 + d < (IDX)p->k ? element(p, in, &t, position) : 0.0f;
+    for (int next = 0; next < K_GROUP / TILE; next++) tap_next(p, &t);
+  }
+#endif
+}
+
+#ifdef TRANSPOSED
+/* The weights have the channels of the result inside those of the input. */
+DEVICE IDX weight_at(const k_conv *p, IDX row, IDX kk) {
+  return (kk / (IDX)p->taps * (IDX)p->m + row) * (IDX)p->taps + kk % (IDX)p->taps;
+}
+
+DEVICE void load_weights(const k_conv *p, LOCAL float *to, GLOBAL const float *from, IDX first, IDX k0) {
+  const int l = K_ITEM % TILE;
+  for (int i = 0; i < LOAD; i++) {
+    const int d = K_ITEM / TILE + i * (K_GROUP / TILE);
+    to[d * PITCH + l] =
+        first + l < (IDX)p->m && k0 + d < (IDX)p->k ? from[weight_at(p, first + l, k0 + d)] : 0.0f;
+  }
+}
+#endif
+#endif
+
+#ifndef CONV
+/* Moves A and B to those of a batch. */
+DEVICE void enter_batch(const k_matmul *p, IDX batch, GLOBAL const float **a, GLOBAL const float **b) {
+  for (int d = (int)p->batch_dims - 1; d >= 0; d--) {
+    const IDX at = batch % (IDX)p->batch_dim[d];
+    batch /= (IDX)p->batch_dim[d];
+    *a += at * (IDX)p->batch_a[d];
+    *b += at * (IDX)p->batch_b[d];
+  }
+}
+#endif
+
+#ifdef HAS_C
+#define FINISH(v, r, q) (p.alpha * (v) + p.beta * c[(r) * (IDX)p.c_row + (q) * (IDX)p.c_col])
+#else
+#define FINISH(v, r, q) (p.alpha * (v))
 #endif
 
 KERNEL void contract(PARAMS p, GLOBAL const float *a, GLOBAL const float *b,
@@ -31,81 +203,135 @@ KERNEL void contract(PARAMS p, GLOBAL const float *a, GLOBAL const float *b,
                      GLOBAL const float *c,
 #endif
                      GLOBAL float *out) {
-  LOCAL_ARRAY(float, tile_a, DEPTH * TILE);
-  LOCAL_ARRAY(float, tile_b, DEPTH * TILE);
+  LOCAL_ARRAY(float, tile_a, DEPTH * PITCH);
+  LOCAL_ARRAY(float, tile_b, DEPTH * PITCH);
   const IDX tile = K_GROUP_ID, m = (IDX)p.m, n = (IDX)p.n, k = (IDX)p.k;
   const IDX across = (IDX)p.tiles_n, down = (IDX)p.tiles_m;
   const IDX j0 = tile % across * TILE, i0 = tile / across % down * TILE, batch = tile / across / down;
-  const int item = K_ITEM, row = item / SIDE * EACH, column = item % SIDE * EACH;
+  const int row = K_ITEM / SIDE, column = K_ITEM % SIDE;
   float sum[EACH][EACH];
 #ifdef CONV
   const IDX group = batch % (IDX)p.groups;
-  const IDX a_row = k, a_col = 1;
   a += group * m * k;
   b += batch * (IDX)(p.in_channels * p.in[0] * p.in[1] * p.in[2]);
 #else
-  const IDX a_row = (IDX)p.a_row, a_col = (IDX)p.a_col;
-  IDX left = batch;
-  for (int d = (int)p.batch_dims - 1; d >= 0; d--) {
-    const IDX at = left % (IDX)p.batch_dim[d];
-    left /= (IDX)p.batch_dim[d];
-    a += at * (IDX)p.batch_a[d];
-    b += at * (IDX)p.batch_b[d];
-  }
+  enter_batch(&p, batch, &a, &b);
 #endif
   out += batch * m * n;
 
-  for (int i = 0; i < EACH; i++) {
-    for (int j = 0; j < EACH; j++) sum[i][j] = 0.0f;
+  UNROLL for (int i = 0; i < EACH; i++) {
+    UNROLL for (int j = 0; j < EACH; j++) sum[i][j] = 0.0f;
   }
   for (IDX k0 = 0; k0 < k; k0 += DEPTH) {
     float part[EACH][EACH];
-    for (int e = item; e < TILE * DEPTH; e += K_GROUP) {
-      const IDX ai = i0 + e / DEPTH, ak = k0 + e % DEPTH;
-      tile_a[e % DEPTH * TILE + e / DEPTH] = ai < m && ak < k ? a[ai * a_row + ak * a_col] : 0.0f;
-      const IDX bk = k0 + e / TILE, bj = j0 + e % TILE;
-#ifdef CONV
-      tile_b[e] = bj < n && bk < k ? patch(&p, b, bk, bj) : 0.0f;
+#ifdef TRANSPOSED
+    load_weights(&p, tile_a, a, i0, k0);
+#elif defined(CONV)
+    load_along(tile_a, a, i0, m, k, k0, k);
+#elif defined(A_DOWN)
+    load_across(tile_a, a, i0, m, k0, k, (IDX)p.a_col);
 #else
-      tile_b[e] = bj < n && bk < k ? b[bk * (IDX)p.b_row + bj * (IDX)p.b_col] : 0.0f;
+    load_along(tile_a, a, i0, m, (IDX)p.a_row, k0, k);
 #endif
-    }
+#ifdef CONV
+    load_patches(&p, tile_b, b, j0, k0);
+#elif defined(B_DOWN)
+    load_along(tile_b, b, j0, n, (IDX)p.b_col, k0, k);
+#else
+    load_across(tile_b, b, j0, n, k0, k, (IDX)p.b_row);
+#endif
     BARRIER;
-    for (int i = 0; i < EACH; i++) {
-      for (int j = 0; j < EACH; j++) part[i][j] = 0.0f;
+    UNROLL for (int i = 0; i < EACH; i++) {
+      UNROLL for (int j = 0; j < EACH; j++) part[i][j] = 0.0f;
     }
     for (int d = 0; d < DEPTH; d++) {
-      for (int i = 0; i < EACH; i++) {
-        const float x = tile_a[d * TILE + row + i];
-        for (int j = 0; j < EACH; j++) part[i][j] += x * tile_b[d * TILE + column + j];
+      float y[EACH];
+      UNROLL for (int j = 0; j < EACH; j++) y[j] = tile_b[d * PITCH + AT(column, j)];
+      UNROLL for (int i = 0; i < EACH; i++) {
+        const float x = tile_a[d * PITCH + AT(row, i)];
+        UNROLL for (int j = 0; j < EACH; j++) part[i][j] += x * y[j];
       }
     }
-    for (int i = 0; i < EACH; i++) {
-      for (int j = 0; j < EACH; j++) sum[i][j] += part[i][j];
+    UNROLL for (int i = 0; i < EACH; i++) {
+      UNROLL for (int j = 0; j < EACH; j++) sum[i][j] += part[i][j];
     }
     BARRIER;
   }
 
-  for (int i = 0; i < EACH; i++) {
-    const IDX r = i0 + row + i;
-    for (int j = 0; j < EACH; j++) {
-      const IDX q = j0 + column + j;
-      if (r >= m || q >= n) continue;
-      float v = sum[i][j];
-#ifdef CONV
-#ifdef HAS_C
-      v += c[group * m + r];
-#endif
+  UNROLL for (int i = 0; i < EACH; i++) {
+    const IDX r = i0 + AT(row, i);
+    UNROLL for (int j = 0; j < EACH; j++) {
+      const IDX q = j0 + AT(column, j);
+      if (r < m && q < n) {
+#ifndef CONV
+        out[r * n + q] = FINISH(sum[i][j], r, q);
+#elif defined(HAS_C)
+        out[r * n + q] = sum[i][j] + c[group * m + r];
 #else
-      v *= p.alpha;
-#ifdef HAS_C
-      v += p.beta * c[r * (IDX)p.c_row + q * (IDX)p.c_col];
+        out[r * n + q] = sum[i][j];
 #endif
-#endif
-      out[r * n + q] = v;
+      }
     }
   }
 }
+
+#ifndef CONV
+#ifdef RUNS
+#define COLUMNS 16
+#else
+#define COLUMNS 1
+#endif
+
+/* One row, m 1: an item has COLUMNS results, tiles_n groups a batch. */
+KERNEL void thin(k_matmul p, GLOBAL const float *a, GLOBAL const float *b,
+#ifdef HAS_C
+                 GLOBAL const float *c,
+#endif
+                 GLOBAL float *out) {
+  const IDX batch = K_GROUP_ID / (IDX)p.tiles_n, n = (IDX)p.n, k = (IDX)p.k;
+  const IDX first = K_GROUP_ID % (IDX)p.tiles_n * (K_GROUP * COLUMNS) + K_ITEM * COLUMNS;
+  const IDX some = first + COLUMNS <= n ? COLUMNS : n - first, b_row = (IDX)p.b_row;
+  float sum[COLUMNS];
+  enter_batch(&p, batch, &a, &b);
+  for (int j = 0; j < COLUMNS; j++) sum[j] = 0.0f;
+  for (IDX k0 = 0; k0 < k && some > 0; k0 += DEPTH) {
+    const IDX end = k - k0 < DEPTH ? k : k0 + DEPTH;
+    float part[COLUMNS];
+    UNROLL for (int j = 0; j < COLUMNS; j++) part[j] = 0.0f;
+    for (IDX kk = k0; kk < end; kk++) {
+      const float x = a[kk * (IDX)p.a_col];
+      GLOBAL const float *line = b + kk * b_row + first;
+      if (some == COLUMNS) {
+        UNROLL for (int j = 0; j < COLUMNS; j++) part[j] += x * line[j];
+      } else {
+        for (int j = 0; j < some; j++) part[j] += x * line[j];
+      }
+    }
+    UNROLL for (int j = 0; j < COLUMNS; j++) sum[j] += part[j];
+  }
+  for (int j = 0; j < some; j++) out[batch * n + first + j] = FINISH(sum[j], 0, first + j);
+}
+
+/* One row and B_DOWN: a group has a result. */
+KERNEL void thin_down(k_matmul p, GLOBAL const float *a, GLOBAL const float *b,
+#ifdef HAS_C
+                      GLOBAL const float *c,
+#endif
+                      GLOBAL float *out) {
+  LOCAL_ARRAY(float, room, K_GROUP);
+  const IDX n = (IDX)p.n, k = (IDX)p.k, batch = K_GROUP_ID / n, j = K_GROUP_ID % n;
+  float sum = 0.0f;
+  enter_batch(&p, batch, &a, &b);
+  b += j * (IDX)p.b_col;
+  for (IDX kk = K_ITEM; kk < k;) {
+    float part = 0.0f;
+    for (int d = 0; d < DEPTH && kk < k; d++, kk += K_GROUP) part += a[kk * (IDX)p.a_col] * b[kk];
+    sum += part;
+  }
+  sum = k_group_sum(room, sum);
+  if (K_ITEM == 0) out[batch * n + j] = FINISH(sum, 0, j);
+}
+#endif
 
 #ifdef CONV
 /* For groups of few channels, where tiles would be empty: an item has one result. */
@@ -116,21 +342,45 @@ KERNEL void direct(k_conv p, GLOBAL const float *a, GLOBAL const float *b,
                    GLOBAL float *out) {
   const IDX at = K_GLOBAL_ID;
   if (at >= (IDX)p.count) return;
-  const IDX column = at % (IDX)p.n, batch = at / (IDX)p.n / (IDX)p.m;
-  const IDX channel = batch % (IDX)p.groups * (IDX)p.m + at / (IDX)p.n % (IDX)p.m;
-  const IDX k = (IDX)p.k;
-  float sum = 0.0f;
-  a += channel * k;
-  b += batch * (IDX)(p.in_channels * p.in[0] * p.in[1] * p.in[2]);
-  for (IDX k0 = 0; k0 < k; k0 += DEPTH) {
-    const IDX end = k - k0 < DEPTH ? k : k0 + DEPTH;
-    float part = 0.0f;
-    for (IDX kk = k0; kk < end; kk++) part += a[kk] * patch(&p, b, kk, column);
-    sum += part;
-  }
-#ifdef HAS_C
-  sum += c[channel];
+  const IDX plane = at / (IDX)p.n, batch = plane / (IDX)p.m, row = plane % (IDX)p.m, group = batch % (IDX)p.groups;
+  const IDX size = (IDX)(p.in[0] * p.in[1] * p.in[2]), w1 = (IDX)p.window[1], w2 = (IDX)p.window[2];
+  IDX position[K_SPATIAL];
+  k_total sum = {0.0f, 0.0f};
+  position_of(&p, at % (IDX)p.n, position);
+  a += group * (IDX)p.m * (IDX)p.k;
+#ifdef TRANSPOSED
+  a += row * (IDX)p.taps;
+#else
+  a += row * (IDX)p.k;
 #endif
-  out[at] = sum;
+  b += batch * (IDX)p.in_channels * size;
+  for (IDX channel = 0; channel < (IDX)p.in_channels; channel++) {
+    float part = 0.0f;
+    for (IDX kz = 0; kz < (IDX)p.window[0]; kz++) {
+      const IDX z = meets(&p, 0, position[0], kz);
+      if (z < 0) continue;
+      for (IDX ky = 0; ky < w1; ky++) {
+        const IDX y = meets(&p, 1, position[1], ky);
+        if (y < 0) continue;
+        GLOBAL const float *line = b + (z * (IDX)p.in[1] + y) * (IDX)p.in[2], *weights = a + (kz * w1 + ky) * w2;
+        for (IDX kx = 0; kx < w2; kx++) {
+          const IDX x = meets(&p, 2, position[2], kx);
+          if (x >= 0) part += weights[kx] * line[x];
+        }
+      }
+    }
+    k_total_add(&sum, part);
+    b += size;
+#ifdef TRANSPOSED
+    a += (IDX)p.m * (IDX)p.taps;
+#else
+    a += (IDX)p.taps;
+#endif
+  }
+  float v = k_total_value(&sum);
+#ifdef HAS_C
+  v += c[group * (IDX)p.m + row];
+#endif
+  out[at] = v;
 }
 #endif

@@ -91,7 +91,22 @@ typedef struct k_pool {
 /* Rows along one axis: element i of row r lies at (r / inner) * n * inner + r % inner + i * inner. */
 typedef struct k_rows {
   K_I64 rows, n, inner;
-  float alpha, beta;
 } k_rows;
+
+/* Result r is made of count elements: outer rows of row, row_step apart, which the reduced dimensions besides the row
+ * place; kept dimensions place the first. by_row: a group's items share the rows, else each has rows of its own. */
+typedef struct k_reduce {
+  K_I64 results, count, outer, row, row_step, by_row;
+  K_I64 kept_dims, kept_dim[K_DIMS], kept_step[K_DIMS];
+  K_I64 dims, dim[K_DIMS], step[K_DIMS];
+} k_reduce;
+
+#define K_STRETCH 8 /* elements of an item in batch_plane */
+
+/* rows of n elements; a row is a plane of one of channels. size, alpha, beta, bias: LRN's. */
+typedef struct k_norm {
+  K_I64 rows, n, channels, size;
+  float epsilon, alpha, beta, bias;
+} k_norm;
 
 #endif

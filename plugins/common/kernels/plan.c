@@ -2,8 +2,9 @@
  * operator's plan add its steps. What an input is used for follows from the steps. */
 #include "plan_op.h"
 
-static const k_entry *const tables[] = {k_elementwise_table, k_contract_table, k_shape_table, k_pick_table,
-                                        k_along_table,       k_fill_table,     k_resize_table};
+static const k_entry *const tables[] = {k_elementwise_table, k_contract_table, k_shape_table, k_rows_table,
+                                        k_norm_table,        k_pool_table,     k_pick_table,  k_along_table,
+                                        k_fill_table,        k_resize_table};
 enum { N_TABLES = sizeof tables / sizeof tables[0] };
 
 static const k_entry *find_entry(const char *op) {
@@ -93,6 +94,20 @@ heddle_status k_table_new(k_node *n, uint64_t bytes, void **out, heddle_error *e
   plan->table_bytes = bytes;
   *out = plan->table;
   return HEDDLE_OK;
+}
+
+uint64_t k_limit(const k_node *n) {
+  uint64_t limit = 0, count = 0;
+  for (uint32_t k = 0; k < REF_OPERANDS; k++) {
+    if (n->ref.in[k] != NULL && value_count(n->ref.in[k], &count) && count > limit) limit = count;
+  }
+  return value_count(n->ref.out, &count) && count > limit ? count : limit;
+}
+
+void k_allow_in_place(k_node *n, uint32_t k) {
+  k_plan *plan = n->plan;
+  plan->pairs[2 * plan->n_pairs] = (int32_t)k_input(n, k);
+  plan->pairs[2 * plan->n_pairs++ + 1] = 0;
 }
 
 /* ---------------------------------------------------------------- from region to plan */

@@ -7,7 +7,7 @@
 #include "heddle/plugin.h"
 #include "plugins/common/kernels/params.h"
 
-enum { K_ARGS = K_OPERANDS + 1, K_OPTIONS_BYTES = 160, K_PAIRS = 4 };
+enum { K_ARGS = 8, K_OPTIONS_BYTES = 160, K_PAIRS = 4 };
 
 /* Which operand: a region input, or with K_OUTPUT added a region output, or the plan's table. */
 #define K_OUTPUT UINT32_C(0x80000000)
@@ -15,6 +15,9 @@ enum { K_ARGS = K_OPERANDS + 1, K_OPTIONS_BYTES = 160, K_PAIRS = 4 };
 
 /* What a device can do besides float32 and integers. */
 #define K_HAS_F64 UINT32_C(1)
+
+/* What a device is like: items of a group run one after the other, on the host's cores. */
+#define K_HOST_CORES UINT32_C(2)
 
 enum { K_STEP_KERNEL = 0, K_STEP_COPY = 1 };
 
@@ -40,13 +43,15 @@ typedef struct k_step {
     k_conv conv;
     k_pool pool;
     k_rows rows;
+    k_reduce reduce;
+    k_norm norm;
   } params;
   uint64_t copy_bytes, copy_at, copy_from;
 } k_step;
 
 typedef struct k_plan {
   const heddle_host *host;
-  uint64_t features; /* K_HAS_* of the device */
+  uint64_t features; /* K_HAS_F64, K_HOST_CORES: of the device */
   void *table;       /* what K_TABLE stands for: bytes to be on the device before a step runs; NULL: none */
   uint64_t table_bytes;
   k_step *steps;
@@ -57,8 +62,8 @@ typedef struct k_plan {
   double work; /* products, or elements moved: for an estimate of time */
 } k_plan;
 
-/* Plans a region for a device with features, K_HAS_*: HEDDLE_OK, or HEDDLE_EUNSUPPORTED with node, operator and why. The
- * same region gives the same plan. Memory through host->alloc; the plan keeps nothing of the region. Any thread. */
+/* Plans a region for a device with features: HEDDLE_OK, or HEDDLE_EUNSUPPORTED with node, operator and why. The same
+ * region gives the same plan. Memory through host->alloc; the plan keeps nothing of the region. Any thread. */
 heddle_status k_plan_make(const heddle_host *host, const heddle_pregion *region, uint64_t features, k_plan *out,
                           heddle_error *err);
 void k_plan_free(k_plan *plan);

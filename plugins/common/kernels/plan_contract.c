@@ -1,40 +1,44 @@
-/* MatMul, Gemm, Conv, MaxPool, GlobalAveragePool and Softmax. Their geometry is that of the reference kernels' plans,
+/* MatMul, Gemm, Conv, ConvTranspose and MaxPool. Their geometry is that of the reference kernels' plans,
  * which check the node; here it is brought into the form of the kernels. */
 #include "plan_op.h"
 
 enum {
-  TILE = 32,      /* as in contract.cl */
-  FEW_ROWS = 8,   /* fewer channels in a group than this: no tiles */
-  SHORT_ROW = 128 /* rows shorter than this get an item each */
+  SIDE = 8,     /* as in contract.cl: items along each side of a tile */
+  COLUMNS = 16, /* as there: results of an item of the kernel thin on host cores */
+  FEW_ROWS = 8, /* fewer channels in a group than this: no tiles */
+  LONG_SUM = 64 /* of one row, from which a group works on a result together */
 };
 
-static uint64_t tiles(int64_t n) {
-  return ((uint64_t)n + TILE - 1) / TILE;
+/* How a product of m x n results is cut into tiles, and the options for it. */
+typedef struct cut {
+  int64_t tiles_m, tiles_n;
+  const char *options;
+} cut;
+
+static int64_t pieces(int64_t n, int64_t size) {
+  return n / size + (n % size != 0);
 }
 
-/* The largest number of elements of an operand or the result: no index is beyond it. */
-static uint64_t limit_of(const k_node *n) {
-  uint64_t limit = 0, count = 0;
-  for (uint32_t k = 0; k < REF_OPERANDS; k++) {
-    if (n->ref.in[k] != NULL && value_count(n->ref.in[k], &count) && count > limit) limit = count;
-  }
-  return value_count(n->ref.out, &count) && count > limit ? count : limit;
+/* Large tiles where they are filled, and there are enough of them to keep a device busy. */
+static cut cut_tiles(const k_plan *plan, int64_t m, int64_t n, double batches) {
+  const bool on_host = (plan->features & K_HOST_CORES) != 0;
+  int64_t each = 8;
+  if (m <= 4 * SIDE || n <= 4 * SIDE ||
+      (double)pieces(m, 8 * SIDE) * (double)pieces(n, 8 * SIDE) * batches < (on_host ? 8 : 64))
+    each = 4;
+  return (cut){pieces(m, each * SIDE), pieces(n, each * SIDE),
+               each == 8 ? (on_host ? "-DEACH=8 -DRUNS" : "-DEACH=8") : (on_host ? "-DEACH=4 -DRUNS" : "-DEACH=4")};
 }
 
 /* ---------------------------------------------------------------- matrix products */
 
-static heddle_status add_matmul(k_node *n, const ref_matmul *m, bool has_c, heddle_error *err) {
-  uint64_t results = 0;
-  k_step *step = NULL;
-  value_count(n->ref.out, &results);
-  if (results == 0) return HEDDLE_OK;
-  if (m->batch_dims > K_DIMS) return ref_refuse(&n->ref, err, "more than %d batch dimensions", K_DIMS);
-  const uint64_t batches = results / (uint64_t)m->m / (uint64_t)m->n;
-  const uint64_t all = tiles(m->m) * tiles(m->n) * batches;
-  heddle_status s =
-      k_kernel_add(n->plan, "contract", "contract", all, limit_of(n), "%s", &step, err, has_c ? "-DHAS_C" : "");
-  if (s != HEDDLE_OK) return s;
-  k_matmul *p = &step->params.matmul;
+/* A product of the operands in args: A, B and, where there are three, C. */
+typedef struct product {
+  ref_matmul m;
+  uint32_t args[3], n_args;
+} product;
+
+static void set_matmul(k_matmul *p, const ref_matmul *m) {
   *p = (k_matmul){.m = m->m,
                   .n = m->n,
                   .k = m->k,
@@ -46,16 +50,63 @@ static heddle_status add_matmul(k_node *n, const ref_matmul *m, bool has_c, hedd
                   .c_col = m->c_col,
                   .alpha = m->alpha,
                   .beta = m->beta};
-  p->tiles_m = (int64_t)tiles(m->m);
-  p->tiles_n = (int64_t)tiles(m->n);
   p->batch_dims = m->batch_dims;
   for (int32_t d = 0; d < m->batch_dims; d++) {
     p->batch_dim[d] = m->batch_dim[d];
     p->batch_a[d] = m->batch_a[d];
     p->batch_b[d] = m->batch_b[d];
   }
-  step->params_bytes = sizeof *p;
-  for (uint32_t k = 0; k < (has_c ? 3u : 2u); k++) step->args[step->n_args++] = k_input(n, k);
+}
+
+/* A result of one column is that of one row, with A and B in each other's place. */
+static void lay_down(product *p) {
+  const ref_matmul m = p->m;
+  const uint32_t a = p->args[0];
+  if (m.n != 1 || m.m == 1) return;
+  p->m.m = 1;
+  p->m.n = m.m;
+  p->m.a_row = m.b_col;
+  p->m.a_col = m.b_row;
+  p->m.b_row = m.a_col;
+  p->m.b_col = m.a_row;
+  p->m.c_row = m.c_col;
+  p->m.c_col = m.c_row;
+  memcpy(p->m.batch_a, m.batch_b, sizeof m.batch_b);
+  memcpy(p->m.batch_b, m.batch_a, sizeof m.batch_a);
+  p->args[0] = p->args[1];
+  p->args[1] = a;
+}
+
+static heddle_status add_product(k_node *n, product *p, heddle_error *err) {
+  uint64_t results = 0;
+  k_step *step = NULL;
+  value_count(n->ref.out, &results);
+  if (results == 0) return HEDDLE_OK;
+  lay_down(p);
+  const ref_matmul *m = &p->m;
+  if (m->batch_dims > K_DIMS) return ref_refuse(&n->ref, err, "more than %d batch dimensions", K_DIMS);
+  const uint64_t batches = results / (uint64_t)m->m / (uint64_t)m->n;
+  const bool b_down = m->b_col != 1 && m->b_row == 1, thin_down = b_down && m->k >= LONG_SUM;
+  const char *kernel = m->m != 1 || (b_down && !thin_down) ? "contract" : thin_down ? "thin_down" : "thin";
+  cut c = cut_tiles(n->plan, m->m, m->n, (double)batches);
+  uint64_t groups = (uint64_t)(c.tiles_m * c.tiles_n) * batches;
+  if (strcmp(kernel, "thin") == 0) {
+    c.tiles_n = pieces(m->n, K_GROUP * ((n->plan->features & K_HOST_CORES) != 0 ? COLUMNS : 1));
+    groups = (uint64_t)c.tiles_n * batches;
+  } else if (strcmp(kernel, "thin_down") == 0) {
+    groups = results;
+  }
+  /* The last tile reaches past the end of its operands. */
+  const uint64_t limit = k_limit(n) + (uint64_t)(m->m + m->n + m->k + K_GROUP) * 8 * SIDE;
+  heddle_status s = k_kernel_add(n->plan, "contract", kernel, groups, limit, "%s%s%s%s", &step, err, c.options,
+                                 p->n_args == 3 ? " -DHAS_C" : "", m->a_col != 1 && m->a_row == 1 ? " -DA_DOWN" : "",
+                                 b_down ? " -DB_DOWN" : "");
+  if (s != HEDDLE_OK) return s;
+  set_matmul(&step->params.matmul, m);
+  step->params.matmul.tiles_m = c.tiles_m;
+  step->params.matmul.tiles_n = c.tiles_n;
+  step->params_bytes = sizeof step->params.matmul;
+  for (uint32_t k = 0; k < p->n_args; k++) step->args[step->n_args++] = p->args[k];
   step->args[step->n_args++] = k_output(n, 0);
   n->plan->work += (double)results * (double)m->k;
   return HEDDLE_OK;
@@ -64,49 +115,71 @@ static heddle_status add_matmul(k_node *n, const ref_matmul *m, bool has_c, hedd
 static heddle_status plan_matmul(k_node *n, heddle_error *err) {
   ref_op op = {0};
   heddle_status s = ref_plan_matmul(&n->ref, &op, err);
-  return s == HEDDLE_OK ? add_matmul(n, &op.u.matmul, false, err) : s;
+  if (s != HEDDLE_OK) return s;
+  product p = {op.u.matmul, {k_input(n, 0), k_input(n, 1)}, 2};
+  return add_product(n, &p, err);
 }
 
 static heddle_status plan_gemm(k_node *n, heddle_error *err) {
   ref_op op = {0};
   heddle_status s = ref_plan_gemm(&n->ref, &op, err);
   if (s != HEDDLE_OK) return s;
-  return add_matmul(n, &op.u.matmul, n->ref.in[2] != NULL && op.u.matmul.beta != 0.0f, err);
+  product p = {op.u.matmul, {k_input(n, 0), k_input(n, 1)}, 2};
+  if (n->ref.in[2] != NULL && p.m.beta != 0.0f) p.args[p.n_args++] = k_input(n, 2);
+  return add_product(n, &p, err);
 }
 
 /* ---------------------------------------------------------------- windows */
 
-static heddle_status plan_conv(k_node *n, heddle_error *err) {
-  ref_op op = {0};
+/* The largest place along a line that a window comes to, and the pads before it. */
+static uint64_t reach_of(const ref_window *w) {
+  uint64_t most = 0;
+  for (int d = 0; d < REF_SPATIAL; d++) {
+    const uint64_t positions = (uint64_t)(w->out[d] > w->in[d] ? w->out[d] : w->in[d]) + 8 * SIDE;
+    const uint64_t here =
+        positions * (uint64_t)w->stride[d] + (uint64_t)w->kernel[d] * (uint64_t)w->dilation[d] + (uint64_t)w->pad[d];
+    if (here > most) most = here;
+  }
+  return most;
+}
+
+static void set_conv(k_conv *p, const ref_conv *c, bool transposed) {
+  const ref_window *w = &c->window;
+  *p = (k_conv){.m = c->out_channels, .groups = c->groups, .in_channels = c->in_channels};
+  p->taps = w->kernel[0] * w->kernel[1] * w->kernel[2];
+  p->k = p->taps * p->in_channels;
+  p->n = 1;
+  for (int d = 0; d < K_SPATIAL; d++) { /* a ConvTranspose has the window of the Conv that leads back */
+    p->in[d] = transposed ? w->out[d] : w->in[d];
+    p->out[d] = transposed ? w->in[d] : w->out[d];
+    p->window[d] = w->kernel[d];
+    p->stride[d] = w->stride[d];
+    p->dilation[d] = w->dilation[d];
+    p->pad[d] = w->pad[d];
+    p->n *= p->out[d];
+  }
+}
+
+static heddle_status add_conv(k_node *n, const ref_conv *c, bool transposed, heddle_error *err) {
+  const bool bias = n->ref.in[2] != NULL;
+  const double batches = (double)c->images * (double)c->groups;
   uint64_t results = 0;
   k_step *step = NULL;
-  const bool bias = n->ref.in[2] != NULL;
-  heddle_status s = ref_plan_conv(&n->ref, &op, err);
-  if (s != HEDDLE_OK) return s;
+  k_conv p;
   value_count(n->ref.out, &results);
   if (results == 0) return HEDDLE_OK;
-
-  const ref_conv *c = &op.u.conv;
-  const ref_window *w = &c->window;
-  k_conv p = {.m = c->out_channels, .groups = c->groups, .in_channels = c->in_channels, .count = (int64_t)results};
-  p.taps = w->kernel[0] * w->kernel[1] * w->kernel[2];
-  p.n = w->out[0] * w->out[1] * w->out[2];
-  p.k = p.taps * p.in_channels;
-  p.tiles_m = (int64_t)tiles(p.m);
-  p.tiles_n = (int64_t)tiles(p.n);
-  for (int d = 0; d < K_SPATIAL; d++) {
-    p.in[d] = w->in[d];
-    p.out[d] = w->out[d];
-    p.window[d] = w->kernel[d];
-    p.stride[d] = w->stride[d];
-    p.dilation[d] = w->dilation[d];
-    p.pad[d] = w->pad[d];
-  }
+  set_conv(&p, c, transposed);
+  p.count = (int64_t)results;
+  const cut cut = cut_tiles(n->plan, p.m, p.n, batches);
+  p.tiles_m = cut.tiles_m;
+  p.tiles_n = cut.tiles_n;
   const bool direct = p.m < FEW_ROWS;
   const uint64_t groups =
       direct ? k_groups(results) : (uint64_t)(p.tiles_m * p.tiles_n) * (uint64_t)(c->images * c->groups);
-  s = k_kernel_add(n->plan, "contract", direct ? "direct" : "contract", groups, limit_of(n), "-DCONV%s", &step, err,
-                   bias ? " -DHAS_C" : "");
+  uint64_t limit = k_limit(n) + (uint64_t)(p.m + p.n + p.k + K_GROUP) * 8 * SIDE;
+  if (reach_of(&c->window) > limit) limit = reach_of(&c->window);
+  heddle_status s = k_kernel_add(n->plan, "contract", direct ? "direct" : "contract", groups, limit, "-DCONV %s%s%s",
+                                 &step, err, cut.options, transposed ? " -DTRANSPOSED" : "", bias ? " -DHAS_C" : "");
   if (s != HEDDLE_OK) return s;
   step->params.conv = p;
   step->params_bytes = sizeof p;
@@ -118,6 +191,47 @@ static heddle_status plan_conv(k_node *n, heddle_error *err) {
   return HEDDLE_OK;
 }
 
+/* A window of one element in place is a matrix product; its bias goes with rows. */
+static bool is_product(const ref_conv *c, bool bias) {
+  const ref_window *w = &c->window;
+  bool is = c->out_channels >= FEW_ROWS && (c->groups == 1 || !bias);
+  for (int d = 0; d < REF_SPATIAL; d++)
+    is = is && w->kernel[d] == 1 && w->stride[d] == 1 && w->pad[d] == 0 && w->out[d] == w->in[d];
+  return is;
+}
+
+static heddle_status plan_conv(k_node *n, heddle_error *err) {
+  ref_op op = {0};
+  const bool bias = n->ref.in[2] != NULL;
+  heddle_status s = ref_plan_conv(&n->ref, &op, err);
+  if (s != HEDDLE_OK) return s;
+  const ref_conv *c = &op.u.conv;
+  if (!is_product(c, bias)) return add_conv(n, c, false, err);
+  const ref_window *w = &c->window;
+  product p = {.args = {k_input(n, 1), k_input(n, 0)}, .n_args = 2};
+  p.m.m = c->out_channels;
+  p.m.n = w->out[0] * w->out[1] * w->out[2];
+  p.m.k = c->in_channels;
+  p.m.a_row = p.m.k;
+  p.m.a_col = p.m.b_col = p.m.c_row = 1;
+  p.m.b_row = p.m.n;
+  p.m.alpha = p.m.beta = 1;
+  p.m.batch_dims = 2;
+  p.m.batch_dim[0] = c->images;
+  p.m.batch_dim[1] = c->groups;
+  p.m.batch_a[1] = p.m.m * p.m.k;
+  p.m.batch_b[1] = p.m.k * p.m.n;
+  p.m.batch_b[0] = c->groups * p.m.batch_b[1];
+  if (bias) p.args[p.n_args++] = k_input(n, 2);
+  return add_product(n, &p, err);
+}
+
+static heddle_status plan_conv_transpose(k_node *n, heddle_error *err) {
+  ref_op op = {0};
+  heddle_status s = ref_plan_conv_transpose(&n->ref, &op, err);
+  return s == HEDDLE_OK ? add_conv(n, &op.u.conv, true, err) : s;
+}
+
 static heddle_status plan_max_pool(k_node *n, heddle_error *err) {
   ref_op op = {.result = {0, UINT32_MAX}};
   uint64_t results = 0;
@@ -127,7 +241,7 @@ static heddle_status plan_max_pool(k_node *n, heddle_error *err) {
   if (s != HEDDLE_OK) return s;
   value_count(n->ref.out, &results);
   if (results == 0) return HEDDLE_OK;
-  s = k_kernel_add(n->plan, "pool", "max_pool", k_groups(results), limit_of(n), "%s", &step, err, "");
+  s = k_kernel_add(n->plan, "pool", "max_pool", k_groups(results), k_limit(n), "%s", &step, err, "");
   if (s != HEDDLE_OK) return s;
   const ref_window *w = &op.u.pool.window;
   k_pool *p = &step->params.pool;
@@ -147,54 +261,14 @@ static heddle_status plan_max_pool(k_node *n, heddle_error *err) {
   return HEDDLE_OK;
 }
 
-/* ---------------------------------------------------------------- rows */
-
-static heddle_status add_rows(k_node *n, const char *group, const char *item, uint64_t rows, int64_t length,
-                              int64_t inner, heddle_error *err) {
-  k_step *step = NULL;
-  const bool by_group = length >= SHORT_ROW && rows < UINT64_C(1) << 20;
-  if (rows == 0) return HEDDLE_OK;
-  heddle_status s = k_kernel_add(n->plan, "rows", by_group ? group : item, by_group ? rows : k_groups(rows),
-                                 limit_of(n), "%s", &step, err, "");
-  if (s != HEDDLE_OK) return s;
-  step->params.rows = (k_rows){.rows = (int64_t)rows, .n = length, .inner = inner};
-  step->params_bytes = sizeof step->params.rows;
-  step->args[step->n_args++] = k_input(n, 0);
-  step->args[step->n_args++] = k_output(n, 0);
-  n->plan->work += 8.0 * (double)rows * (double)length;
-  return HEDDLE_OK;
-}
-
-static heddle_status plan_softmax(k_node *n, heddle_error *err) {
-  ref_op op = {0};
-  uint64_t count = 0;
-  heddle_status s = ref_plan_softmax(&n->ref, &op, err);
-  if (s != HEDDLE_OK) return s;
-  value_count(n->ref.out, &count);
-  if (count == 0) return HEDDLE_OK;
-  n->plan->pairs[0] = (int32_t)k_input(n, 0);
-  n->plan->n_pairs = 1;
-  return add_rows(n, "softmax_group", "softmax_item", count / (uint64_t)op.u.softmax.n, op.u.softmax.n,
-                  op.u.softmax.inner, err);
-}
-
-static heddle_status plan_global_average_pool(k_node *n, heddle_error *err) {
-  ref_op op = {0};
-  uint64_t planes = 0;
-  heddle_status s = ref_plan_global_pool(&n->ref, &op, err);
-  if (s != HEDDLE_OK) return s;
-  value_count(n->ref.out, &planes);
-  return add_rows(n, "mean_group", "mean_item", planes, (int64_t)(op.u.bytes / sizeof(float)), 1, err);
-}
-
 #define WINDOW " auto_pad dilations kernel_shape pads strides "
 
 const k_entry k_contract_table[] = {
     {"Conv", "float32", WINDOW "group ", 2, 3, plan_conv, NULL, NULL, 0, 0},
+    {"ConvTranspose", "float32", WINDOW "group output_padding output_shape ", 2, 3, plan_conv_transpose, NULL, NULL, 0,
+     0},
     {"Gemm", "float32", " alpha beta transA transB ", 2, 3, plan_gemm, NULL, NULL, 0, 0},
-    {"GlobalAveragePool", "float32", "", 1, 1, plan_global_average_pool, NULL, NULL, 0, 0},
     {"MatMul", "float32", "", 2, 2, plan_matmul, NULL, NULL, 0, 0},
     {"MaxPool", "float32", WINDOW "ceil_mode storage_order ", 1, 1, plan_max_pool, NULL, NULL, 0, 2},
-    {"Softmax", "float32", " axis ", 1, 1, plan_softmax, NULL, NULL, 0, 0},
     {0},
 };

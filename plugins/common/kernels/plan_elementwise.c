@@ -223,8 +223,7 @@ static void allow_in_place(k_node *n, uint32_t k) {
   for (uint32_t i = 0; i < plan->n_pairs; i++) {
     if (plan->pairs[2 * i] == slot) return;
   }
-  plan->pairs[2 * plan->n_pairs] = slot;
-  plan->pairs[2 * plan->n_pairs++ + 1] = 0;
+  k_allow_in_place(n, k);
 }
 
 /* ---------------------------------------------------------------- the operators */

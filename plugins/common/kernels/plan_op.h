@@ -36,6 +36,7 @@ struct k_entry {
 /* The tables of the families, each ended by an entry without op. */
 extern const k_entry k_elementwise_table[], k_contract_table[], k_shape_table[];
 extern const k_entry k_pick_table[], k_along_table[], k_fill_table[], k_resize_table[];
+extern const k_entry k_rows_table[], k_norm_table[], k_pool_table[];
 
 /* Element i of the array of the plan's steps, zeroed; NULL (with err filled) when memory is out. */
 k_step *k_step_add(k_plan *plan, heddle_error *err);
@@ -66,6 +67,12 @@ heddle_status k_plan_max_pool_where(k_node *n, heddle_error *err);
 /* Adds a copy of bytes from one operand to another. */
 heddle_status k_copy_add(k_node *n, uint32_t from, uint64_t from_at, uint32_t to, uint64_t to_at, uint64_t bytes,
                          heddle_error *err);
+
+/* The largest number of elements of an operand or the result: no index is beyond it. */
+uint64_t k_limit(const k_node *n);
+
+/* Result 0 may lie on operand k. */
+void k_allow_in_place(k_node *n, uint32_t k);
 
 /* A copy of the node's whole operand 0 to its result: nothing where both turn out to be the same bytes. */
 heddle_status k_plan_copy(k_node *n, heddle_error *err);

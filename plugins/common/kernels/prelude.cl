@@ -3,6 +3,7 @@
  *
  * A work-group has K_GROUP items in one dimension. Kernels use float, int, long (64 bits) and the unsigned names. */
 #define K_GROUP 64
+#define UNROLL _Pragma("unroll")
 
 typedef signed char schar;
 
@@ -40,3 +41,34 @@ typedef unsigned short ushort;
 typedef unsigned int uint;
 typedef unsigned long ulong;
 #endif
+
+/* A sum with what rounding took from it, so that errors do not grow with its length. An infinite or NaN sum is what
+ * plain additions would have given. */
+typedef struct k_total {
+  float sum, rest;
+} k_total;
+
+DEVICE void k_total_add(k_total *t, float x) {
+  const float sum = t->sum + x, from = sum - t->sum;
+  t->rest += (t->sum - (sum - from)) + (x - from);
+  t->sum = sum;
+}
+
+DEVICE float k_total_value(const k_total *t) {
+  const float all = t->sum + t->rest;
+  return all != all ? t->sum : all;
+}
+
+/* Sum of what the items of a group hold, in room for K_GROUP; every item gets it. A barrier on both sides. */
+DEVICE float k_group_sum(LOCAL float *room, float x) {
+  const int item = K_ITEM;
+  room[item] = x;
+  BARRIER;
+  for (int span = K_GROUP / 2; span > 0; span /= 2) {
+    if (item < span) room[item] += room[item + span];
+    BARRIER;
+  }
+  x = room[0];
+  BARRIER;
+  return x;
+}

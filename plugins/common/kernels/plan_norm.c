@@ -1,0 +1,103 @@
+/* BatchNormalization, InstanceNormalization, LayerNormalization and LRN. The reference kernels' plans check the nodes. */
+#include "plan_op.h"
+
+enum { LONG_ROW = 128, LONG_PLANE = 64 };
+
+/* The kernel for all elements of the first operand, in rows of row elements, with the operands first .. last. */
+static heddle_status add_norm(k_node *n, const char *kernel, uint64_t groups, const char *options, const k_norm *p,
+                              heddle_error *err) {
+  k_step *step = NULL;
+  heddle_status s = k_kernel_add(n->plan, "norm", kernel, groups, k_limit(n), "%s", &step, err, options);
+  if (s != HEDDLE_OK) return s;
+  step->params.norm = *p;
+  step->params_bytes = sizeof *p;
+  for (uint32_t k = 0; k < REF_OPERANDS; k++) {
+    if (n->ref.in[k] != NULL) step->args[step->n_args++] = k_input(n, k);
+  }
+  for (uint32_t k = 0; k < n->ref.node->n_outputs && k < REF_RESULTS; k++) {
+    if (node_output(n->ref.region, n->ref.node, k) != NULL) step->args[step->n_args++] = k_output(n, k);
+  }
+  n->plan->work += 8.0 * (double)p->rows * (double)p->n;
+  return HEDDLE_OK;
+}
+
+/* Rows that are the planes of channels. */
+static k_norm planes_of(const ref_norm *f, uint64_t count) {
+  return (k_norm){.rows = f->inner > 0 ? (int64_t)count / f->inner : 0,
+                  .n = f->inner,
+                  .channels = f->channels,
+                  .size = f->size,
+                  .epsilon = f->epsilon,
+                  .alpha = f->alpha,
+                  .beta = f->beta,
+                  .bias = f->bias};
+}
+
+static heddle_status plan_batch_norm(k_node *n, heddle_error *err) {
+  ref_op op = {0};
+  uint64_t count = 0;
+  heddle_status s = ref_plan_batch_norm(&n->ref, &op, err);
+  if (s != HEDDLE_OK) return s;
+  value_count(n->ref.out, &count);
+  if (count == 0) return HEDDLE_OK;
+  k_norm p = planes_of(&op.u.norm, count);
+  k_allow_in_place(n, 0);
+  if (p.n < LONG_PLANE) return add_norm(n, "batch_item", k_groups(count), "", &p, err);
+  p.size = (p.n + K_GROUP * K_STRETCH - 1) / (K_GROUP * K_STRETCH);
+  return add_norm(n, "batch_plane", (uint64_t)(p.rows * p.size), "", &p, err);
+}
+
+static heddle_status add_rows(k_node *n, const char *options, const k_norm *p, heddle_error *err) {
+  const uint64_t rows = (uint64_t)p->rows;
+  const bool by_group = p->n >= LONG_ROW;
+  k_allow_in_place(n, 0);
+  return add_norm(n, by_group ? "norm_group" : "norm_item", by_group ? rows : k_groups(rows), options, p, err);
+}
+
+static heddle_status plan_instance_norm(k_node *n, heddle_error *err) {
+  ref_op op = {0};
+  uint64_t count = 0;
+  heddle_status s = ref_plan_instance_norm(&n->ref, &op, err);
+  if (s != HEDDLE_OK) return s;
+  value_count(n->ref.out, &count);
+  if (count == 0) return HEDDLE_OK;
+  const k_norm p = planes_of(&op.u.norm, count);
+  return add_rows(n, "-DHAS_BIAS", &p, err);
+}
+
+static heddle_status plan_layer_norm(k_node *n, heddle_error *err) {
+  ref_op op = {0};
+  uint64_t count = 0;
+  char options[64];
+  heddle_status s = ref_plan_layer_norm(&n->ref, &op, err);
+  if (s != HEDDLE_OK) return s;
+  value_count(n->ref.out, &count);
+  if (count == 0) return HEDDLE_OK;
+  const ref_norm *f = &op.u.norm;
+  const k_norm p = {.rows = (int64_t)count / f->n, .n = f->n, .channels = 1, .epsilon = f->epsilon};
+  snprintf(options, sizeof options, "-DLAYER%s%s%s", n->ref.in[2] != NULL ? " -DHAS_BIAS" : "",
+           node_output(n->ref.region, n->ref.node, 1) != NULL ? " -DHAS_MEAN" : "",
+           node_output(n->ref.region, n->ref.node, 2) != NULL ? " -DHAS_LESS" : "");
+  return add_rows(n, options, &p, err);
+}
+
+static heddle_status plan_lrn(k_node *n, heddle_error *err) {
+  ref_op op = {0};
+  uint64_t count = 0;
+  heddle_status s = ref_plan_lrn(&n->ref, &op, err);
+  if (s != HEDDLE_OK) return s;
+  value_count(n->ref.out, &count);
+  if (count == 0) return HEDDLE_OK;
+  const k_norm p = planes_of(&op.u.norm, count);
+  s = add_norm(n, "lrn", k_groups(count), "", &p, err);
+  n->plan->work += (double)count * (100.0 + (double)p.size);
+  return s;
+}
+
+const k_entry k_norm_table[] = {
+    {"BatchNormalization", "float32", " epsilon momentum training_mode ", 5, 5, plan_batch_norm, NULL, NULL, 0, 0},
+    {"InstanceNormalization", "float32", " epsilon ", 3, 3, plan_instance_norm, NULL, NULL, 0, 0},
+    {"LRN", "float32", " alpha beta bias size ", 1, 1, plan_lrn, NULL, NULL, 0, 0},
+    {"LayerNormalization", "float32", " axis epsilon stash_type ", 2, 3, plan_layer_norm, NULL, NULL, 0, 3},
+    {0},
+};

@@ -1,0 +1,145 @@
+/* Softmax, LogSoftmax, the reductions and the global pools, which are reductions too. The reference kernels' plans check
+ * the nodes; what falls to a work-group and what to an item is decided here. */
+#include "plan_op.h"
+
+enum {
+  LONG_ROW = 128, /* elements of a row, or of a result, from which a group works on it together */
+  MANY_COLUMNS = 4096
+};
+
+/* Enough results keep a device busy with an item each. */
+static const uint64_t many_rows = UINT64_C(1) << 20;
+
+static void set_operands(k_node *n, k_step *step, uint64_t params_bytes) {
+  step->params_bytes = params_bytes;
+  step->args[step->n_args++] = k_input(n, 0);
+  step->args[step->n_args++] = k_output(n, 0);
+}
+
+static heddle_status plan_softmax(k_node *n, heddle_error *err) {
+  ref_op op = {0};
+  uint64_t count = 0;
+  k_step *step = NULL;
+  heddle_status s = ref_plan_softmax(&n->ref, &op, err);
+  if (s != HEDDLE_OK) return s;
+  const ref_softmax *f = &op.u.softmax;
+  value_count(n->ref.out, &count);
+  if (count == 0) return HEDDLE_OK;
+  k_allow_in_place(n, 0);
+  const uint64_t rows = count / (uint64_t)f->n;
+  const bool by_group = f->n >= LONG_ROW && rows < (f->inner == 1 ? many_rows : MANY_COLUMNS);
+  s = k_kernel_add(n->plan, "rows", by_group ? "softmax_group" : "softmax_item", by_group ? rows : k_groups(rows),
+                   k_limit(n), "%s", &step, err, f->log ? "-DLOG" : "");
+  if (s != HEDDLE_OK) return s;
+  step->params.rows = (k_rows){.rows = (int64_t)rows, .n = f->n, .inner = f->inner};
+  set_operands(n, step, sizeof step->params.rows);
+  n->plan->work += 8.0 * (double)count;
+  return HEDDLE_OK;
+}
+
+/* ---------------------------------------------------------------- reductions */
+
+static const char *number_word(heddle_dtype d) {
+  if (dtype_is(d, HEDDLE_DTYPE_FLOAT, 32)) return "float";
+  if (dtype_is(d, HEDDLE_DTYPE_INT, 8)) return "schar";
+  if (dtype_is(d, HEDDLE_DTYPE_INT, 16)) return "short";
+  if (dtype_is(d, HEDDLE_DTYPE_INT, 32)) return "int";
+  if (dtype_is(d, HEDDLE_DTYPE_INT, 64)) return "long";
+  if (dtype_is(d, HEDDLE_DTYPE_UINT, 8)) return "uchar";
+  if (dtype_is(d, HEDDLE_DTYPE_UINT, 16)) return "ushort";
+  return "uint"; /* the reference plan takes no other */
+}
+
+/* The kernel for p, whose dimensions are set; what: "SUM" and so on. */
+static heddle_status add_reduce(k_node *n, k_reduce *p, const char *what, heddle_error *err) {
+  k_step *step = NULL;
+  const char *type = number_word(n->ref.in[0]->dtype);
+  const uint64_t results = (uint64_t)p->results;
+  const bool columns = p->kept_dims > 0 && p->kept_step[p->kept_dims - 1] == 1;
+  const bool by_group = p->count >= LONG_ROW && results < (columns ? MANY_COLUMNS : many_rows);
+  if (results == 0) return HEDDLE_OK;
+  p->by_row = p->row >= LONG_ROW || p->row >= p->outer;
+  heddle_status s =
+      k_kernel_add(n->plan, "reduce", by_group ? "reduce_group" : "reduce_item", by_group ? results : k_groups(results),
+                   k_limit(n), "-DT=%s -DR_%s%s", &step, err, type, what, strcmp(type, "float") == 0 ? " -DREAL" : "");
+  if (s != HEDDLE_OK) return s;
+  step->params.reduce = *p;
+  set_operands(n, step, sizeof *p);
+  n->plan->work += 2.0 * (double)results * (double)p->count;
+  return HEDDLE_OK;
+}
+
+/* Appends a dimension, joined with the one before where both are walked in one stride. Those are dim and step of either
+ * kind of dimensions. */
+static bool append(int64_t *dims, int64_t *dim, int64_t *step, int64_t size, int64_t stride) {
+  if (size == 1) return true;
+  if (*dims > 0 && step[*dims - 1] == stride * size) {
+    dim[*dims - 1] *= size;
+    step[*dims - 1] = stride;
+    return true;
+  }
+  if (*dims == K_DIMS) return false;
+  dim[*dims] = size;
+  step[(*dims)++] = stride;
+  return true;
+}
+
+static heddle_status plan_reduce(k_node *n, heddle_error *err) {
+  static const char *const words[] = {"SUM", "MEAN", "MAX", "MIN", "PROD"};
+  static const char *const names[] = {"ReduceSum", "ReduceMean", "ReduceMax", "ReduceMin", "ReduceProd"};
+  ref_op op = {0};
+  k_reduce p = {.row = 1, .outer = 1};
+  uint64_t results = 0;
+  uint32_t which = 0;
+  bool fits = true;
+  heddle_status s = ref_plan_reduce(&n->ref, &op, err);
+  if (s != HEDDLE_OK) return s;
+  const ref_reduce *r = &op.u.reduce;
+  while (which < 4 && strcmp(names[which], n->entry->op) != 0) which++;
+  for (int32_t d = 0; d < r->kept; d++)
+    fits = fits && append(&p.kept_dims, p.kept_dim, p.kept_step, r->kept_dim[d], r->kept_stride[d]);
+  if (r->row_kept) fits = fits && append(&p.kept_dims, p.kept_dim, p.kept_step, r->row, 1);
+  for (int32_t d = 0; d < r->reduced; d++) fits = fits && append(&p.dims, p.dim, p.step, r->dim[d], r->stride[d]);
+  if (!r->row_kept) fits = fits && append(&p.dims, p.dim, p.step, r->row, 1);
+  if (!fits) return ref_refuse(&n->ref, err, "it walks more than %d dimensions that cannot be joined", K_DIMS);
+  if (p.dims > 0) { /* the innermost one is the row */
+    p.row = p.dim[--p.dims];
+    p.row_step = p.step[p.dims];
+  }
+  for (int64_t d = 0; d < p.dims; d++) p.outer *= p.dim[d];
+  value_count(n->ref.out, &results);
+  p.results = (int64_t)results;
+  p.count = r->count;
+  return add_reduce(n, &p, words[which], err);
+}
+
+static heddle_status plan_global_pool(k_node *n, heddle_error *err) {
+  ref_op op = {0};
+  uint64_t planes = 0;
+  heddle_status s = ref_plan_global_pool(&n->ref, &op, err);
+  if (s != HEDDLE_OK) return s;
+  const int64_t size = (int64_t)(op.u.bytes / sizeof(float));
+  value_count(n->ref.out, &planes);
+  k_reduce p = {.results = (int64_t)planes, .count = size, .row = size, .row_step = 1, .outer = 1};
+  p.kept_dims = 1;
+  p.kept_dim[0] = (int64_t)planes;
+  p.kept_step[0] = size;
+  return add_reduce(n, &p, strcmp(n->entry->op, "GlobalMaxPool") == 0 ? "MAX" : "MEAN", err);
+}
+
+#define NUMBERS "float32,int8,int16,int32,int64,uint8,uint16,uint32"
+#define REDUCE(name) \
+  { name, NUMBERS, " axes keepdims noop_with_empty_axes ", 1, 2, plan_reduce, NULL, NULL, 0, 0 }
+
+const k_entry k_rows_table[] = {
+    {"GlobalAveragePool", "float32", "", 1, 1, plan_global_pool, NULL, NULL, 0, 0},
+    {"GlobalMaxPool", "float32", "", 1, 1, plan_global_pool, NULL, NULL, 0, 0},
+    {"LogSoftmax", "float32", " axis ", 1, 1, plan_softmax, NULL, NULL, 0, 0},
+    REDUCE("ReduceMax"),
+    REDUCE("ReduceMean"),
+    REDUCE("ReduceMin"),
+    REDUCE("ReduceProd"),
+    REDUCE("ReduceSum"),
+    {"Softmax", "float32", " axis ", 1, 1, plan_softmax, NULL, NULL, 0, 0},
+    {0},
+};
