@@ -3,11 +3,14 @@
 #ifndef HEDDLE_TESTS_ACCELERATOR_H
 #define HEDDLE_TESTS_ACCELERATOR_H
 
+#include <pthread.h>
 #include <stdbool.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
+
+#include "heddle/heddle.h"
 
 /* The plugin whose devices stand for sim's: "sim" or "opencl". Set before the case begins. */
 static const char *accelerator = "sim";
@@ -16,14 +19,15 @@ static inline bool is_sim(void) {
   return strcmp(accelerator, "sim") == 0;
 }
 
-/* A name, a list or a text with every "sim:" turned into the accelerator's. Lives as long as the process, each text once;
- * one thread. NULL gives NULL. */
+/* A name, a list or a text with every "sim:" turned into the accelerator's. Lives as long as the process, each text once.
+ * Any thread. NULL gives NULL. */
 static inline const char *on(const char *text) {
   typedef struct turned {
     struct turned *next;
     char text[];
   } turned;
   static turned *all;
+  static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
   if (text == NULL || is_sim()) return text;
   size_t n = 0, most = strlen(text) * 2 + 16; /* 'sim:' grows by less than its length */
   turned *t = malloc(sizeof *t + most);
@@ -35,14 +39,17 @@ static inline const char *on(const char *text) {
     p += name ? 4 : 1;
   }
   t->text[n] = '\0';
-  for (turned *old = all; old != NULL; old = old->next) {
-    if (strcmp(old->text, t->text) != 0) continue;
+  pthread_mutex_lock(&lock);
+  turned *found = all;
+  while (found != NULL && strcmp(found->text, t->text) != 0) found = found->next;
+  if (found == NULL) {
+    t->next = all;
+    found = all = t;
+  } else {
     free(t);
-    return old->text;
   }
-  t->next = all;
-  all = t;
-  return t->text;
+  pthread_mutex_unlock(&lock);
+  return found->text;
 }
 
 /* Whether settings, "key=value;key=value", are for the accelerator: tempers of sim's are for sim alone, but for a delay,
@@ -58,14 +65,23 @@ static inline bool settings_fit(const char *settings) {
   return true;
 }
 
-/* Before a context is made: what the accelerator needs of the environment. NULL, or why it cannot be used here. */
-static inline const char *accelerator_prepare(void) {
+/* Sets the environment for the accelerator, before anything of it is loaded. NULL, or why there are no two devices of
+ * its here. build: the build tree. */
+static inline const char *accelerator_prepare(const char *build) {
+  static heddle_error err;
+  heddle_context *ctx = NULL;
+  heddle_device *second = NULL;
+  char path[1024];
   if (is_sim()) return NULL;
   setenv("POCL_DEVICES", "pthread pthread", 1);
-  setenv("POCL_CACHE_DIR", HEDDLE_TEST_BUILD "/tests/pocl-cache", 1);
-  return access(HEDDLE_TEST_BUILD "/lib/heddle/plugins/libheddle_plugin_opencl.so", F_OK) == 0
-             ? NULL
-             : "the plugin opencl is not built";
+  snprintf(path, sizeof path, "%s/tests/pocl-cache", build);
+  setenv("POCL_CACHE_DIR", path, 1);
+  snprintf(path, sizeof path, "%s/lib/heddle/plugins/libheddle_plugin_%s.so", build, accelerator);
+  if (access(path, F_OK) != 0) return "the plugin is not built";
+  if (heddle_context_create(NULL, 0, NULL, NULL, &ctx, &err) != HEDDLE_OK) return err.text;
+  heddle_status s = heddle_context_find_device(ctx, on("sim:1"), &second, &err);
+  heddle_context_release(ctx);
+  return s == HEDDLE_OK ? NULL : err.text;
 }
 
 #endif

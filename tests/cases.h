@@ -84,7 +84,7 @@ static void cases_run_current(void **state) {
   for (size_t i = 0; i < sizeof cases_signals / sizeof cases_signals[0]; i++)
     sigaction(cases_signals[i], &cases_actions[i], NULL);
   accelerator = cases_current->accelerator;
-  const char *lacks = accelerator_prepare();
+  const char *lacks = accelerator_prepare(HEDDLE_TEST_BUILD);
   if (lacks != NULL) SKIP(lacks);
   cases_current->run(state);
 }
