@@ -8,16 +8,11 @@ import subprocess
 
 import numpy as np
 import pytest
+from pocl import ENV, PLUGIN, need
 from tool_case import BUILD, SOURCE, environment
 
 PROGRAM = BUILD / "examples" / "digits"
 FOLDER = SOURCE / "examples" / "digits"
-
-
-@pytest.fixture(scope="module")
-def drivers(tmp_path_factory):
-    """PoCL with a cache of its own."""
-    return {"POCL_DEVICES": "pthread pthread", "POCL_CACHE_DIR": str(tmp_path_factory.mktemp("pocl"))}
 
 
 NO_DRIVER = {"OCL_ICD_VENDORS": "/nonexistent"}
@@ -49,12 +44,9 @@ def demo(env, *trials):
     return text, {c["name"] for c in trace["otherData"]["clocks"]}, pictures[0].read_text()
 
 
-def test_demo(drivers):
-    if not (BUILD / "lib" / "heddle" / "plugins" / "libheddle_plugin_opencl.so").exists():
-        pytest.skip("the plugin opencl is not built")
-    if "opencl:0" not in call(BUILD / "bin" / "heddle", "devices", **drivers).stdout:
-        pytest.skip("there is no OpenCL device")
-    text, traced, picture = demo(drivers, "cpu + opencl", "cpu + sim", "cpu + opencl + sim", "cpu + sim x 2", "cpu alone",
+def test_demo():
+    need()
+    text, traced, picture = demo(ENV, "cpu + opencl", "cpu + sim", "cpu + opencl + sim", "cpu + sim x 2", "cpu alone",
                                  "opencl alone", "sim alone")
     assert "nodes     23 on cpu:0, 5 on opencl:0" in text and "no OpenCL" not in text
     assert traced == {"host", "cpu:0", "opencl:0"} and "opencl:0" in picture
@@ -63,7 +55,7 @@ def test_demo(drivers):
 def test_demo_without_opencl():
     text, traced, picture = demo(NO_DRIVER, "cpu + sim", "cpu + sim x 2", "cpu alone", "sim alone")
     assert "no OpenCL device, so the demo goes on with sim" in text
-    if (BUILD / "lib" / "heddle" / "plugins" / "libheddle_plugin_opencl.so").exists():
+    if PLUGIN.exists():
         assert "no OpenCL platform" in text  # the reason, in words
     assert "nodes     23 on cpu:0, 5 on sim:0" in text and "copies    2 a run" in text
     assert traced == {"host", "cpu:0", "sim:0"} and "sim:0" in picture

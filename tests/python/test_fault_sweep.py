@@ -7,20 +7,16 @@ import shutil
 import subprocess
 
 import pytest
-from tool_case import BUILD, DIGITS, environment, heddle
+from pocl import ENV, need
+from tool_case import BUILD, DIGITS, environment
 
 KINDS = ("timing.create", "timing.mark", "timing.read", "timing.calibrate", "stream.submit", "stream.sync")
 
 
-def without_settings(pocl):
-    return environment(HEDDLE_PLUGIN_PATH=str(BUILD / "lib" / "heddle" / "plugins"), **pocl)
-
-
 @pytest.mark.parametrize("plugin", ["sim", "opencl"])
 def test_every_nth_call(plugin, tmp_path):
-    pocl = {"POCL_DEVICES": "pthread pthread", "POCL_CACHE_DIR": str(tmp_path)}
-    if plugin == "opencl" and "opencl:1" not in heddle("devices", **pocl).out:
-        pytest.skip("there are no two OpenCL devices")
+    if plugin == "opencl":
+        need()
     graph = json.loads(DIGITS.read_text())
     for node in graph["nodes"]:
         if node.get("device") == "sim:0":
@@ -32,7 +28,7 @@ def test_every_nth_call(plugin, tmp_path):
     for kind in KINDS:
         done = subprocess.run([str(BUILD / "bin" / "fault_sweep"), kind, str(model), f"cpu,{plugin}:0,{plugin}:1", "0",
                                f"{plugin}.unified=0"], capture_output=True, text=True, timeout=300,
-                              env=without_settings(pocl))
+                              env=environment(HEDDLE_PLUGIN_PATH=str(BUILD / "lib" / "heddle" / "plugins"), **ENV))
         assert done.returncode == 0, (kind, done.stdout, done.stderr)
         failed[kind] = int(done.stdout.split()[-2])
     assert failed["timing.mark"] >= 10 and all(n > 0 for kind, n in failed.items() if kind.startswith("timing")), failed

@@ -6,26 +6,18 @@ import json
 
 import numpy as np
 import pytest
-from tool_case import BUILD, DIGITS, good, heddle
+from pocl import ENV, need
+from tool_case import DIGITS, good
 
 LONG = 1 << 20  # elements of a row: one work-group's worth of work, of some 30 ms on PoCL
 TRIES = 5
 
 
-@pytest.fixture(scope="module")
-def pocl(tmp_path_factory):
-    return {"POCL_DEVICES": "pthread pthread", "POCL_CACHE_DIR": str(tmp_path_factory.mktemp("pocl"))}
-
-
 @pytest.fixture(params=["sim", "opencl"])
-def accelerator(request, pocl):
+def accelerator(request):
     """The name of a plugin with two devices, or a skip with the reason."""
     if request.param == "opencl":
-        if not (BUILD / "lib" / "heddle" / "plugins" / "libheddle_plugin_opencl.so").exists():
-            pytest.skip("the plugin opencl is not built")
-        r = heddle("devices", "--json", **pocl)
-        if "opencl:1" not in r.out:
-            pytest.skip("there are no two OpenCL devices: " + heddle("devices", "--device", "opencl:1", **pocl).err)
+        need()
     return request.param
 
 
@@ -116,14 +108,14 @@ def unordered(plan, a, b):
     return a not in before[b] and b not in before[a]
 
 
-def overlap(model, tmp_path, words, env, a, b, first):
+def overlap(model, tmp_path, words, a, b, first):
     """Runs until a and b, (process, span), are seen at the same time; first: the one that is put in first. Whether two
     commands that nothing orders run at the same time is the driver's affair, and a loaded machine's; but the second must
     have been put in before the first one's end, or else the host or the plan held it back."""
     put_in = False
     for _ in range(TRIES):
         out = tmp_path / "trace.json"
-        good("run", model, *words, "--random", "--trace", out, **env)
+        good("run", model, *words, "--random", "--trace", out, **ENV)
         trace = Trace(out)
         trace.check()
         if trace.begin(*a) < trace.end(*b) and trace.begin(*b) < trace.end(*a):
@@ -137,37 +129,37 @@ def overlap(model, tmp_path, words, env, a, b, first):
 SOFTMAX = {"axis": -1}
 
 
-def test_two_devices_at_the_same_time(accelerator, pocl, tmp_path):
+def test_two_devices_at_the_same_time(accelerator, tmp_path):
     d = [f"{accelerator}:0", f"{accelerator}:1"]
     model = graph_file(tmp_path / "two.json", [("x", [1, LONG]), ("y", [1, LONG])],
                        [("Softmax", "a", d[0], ["x"], SOFTMAX), ("Softmax", "b", d[1], ["y"], SOFTMAX)], ["a", "b"])
     words = ("--device", ",".join(d))
-    plan = json.loads(good("plan", model, *words, "--json", **pocl))
+    plan = json.loads(good("plan", model, *words, "--json", **ENV))
     assert unordered(plan, "a Softmax", "b Softmax")
-    overlap(model, tmp_path, words, pocl, (d[0], "Softmax a"), (d[1], "Softmax b"), (d[0], "Softmax a"))
+    overlap(model, tmp_path, words, (d[0], "Softmax a"), (d[1], "Softmax b"), (d[0], "Softmax a"))
 
 
-def test_two_streams_of_one_device_at_the_same_time(accelerator, pocl, tmp_path):
+def test_two_streams_of_one_device_at_the_same_time(accelerator, tmp_path):
     d = f"{accelerator}:0"
     model = graph_file(tmp_path / "streams.json", [("x", [1, LONG])],
                        [("Softmax", "a", d, ["x"], SOFTMAX), ("Softmax", "b", d, ["x"], SOFTMAX)], ["a", "b"])
     words = ("--device", d)
-    plan = json.loads(good("plan", model, *words, "--json", **pocl))
+    plan = json.loads(good("plan", model, *words, "--json", **ENV))
     assert unordered(plan, "a Softmax", "b Softmax")
-    trace = overlap(model, tmp_path, words, pocl, (d, "Softmax a"), (d, "Softmax b"), (d, "Softmax a"))
+    trace = overlap(model, tmp_path, words, (d, "Softmax a"), (d, "Softmax b"), (d, "Softmax a"))
     assert trace.spans[d, "Softmax a"][3] != trace.spans[d, "Softmax b"][3]
 
 
-def test_a_branch_on_the_host_beside_one_on_a_device(accelerator, pocl, tmp_path):
+def test_a_branch_on_the_host_beside_one_on_a_device(accelerator, tmp_path):
     d = f"{accelerator}:0"
     model = graph_file(tmp_path / "host.json", [("x", [1, LONG]), ("y", [1, LONG])],
                        [("Softmax", "a", d, ["x"], SOFTMAX), ("Softmax", "b", "cpu", ["y"], SOFTMAX)], ["a", "b"])
     words = ("--device", f"cpu,{d}")
-    plan = json.loads(good("plan", model, *words, "--json", **pocl))
+    plan = json.loads(good("plan", model, *words, "--json", **ENV))
     assert unordered(plan, "a Softmax", "b Softmax")
     for _ in range(TRIES):
         out = tmp_path / "trace.json"
-        good("run", model, *words, "--random", "--trace", out, **pocl)
+        good("run", model, *words, "--random", "--trace", out, **ENV)
         trace = Trace(out)
         trace.check()
         assert trace.begin("host", "submit Softmax a") <= trace.begin("cpu:0", "Softmax b")  # or nothing can overlap
@@ -176,22 +168,22 @@ def test_a_branch_on_the_host_beside_one_on_a_device(accelerator, pocl, tmp_path
     pytest.skip("the device never began before the host had ended: the machine is too busy")
 
 
-def test_a_copy_beside_compute(accelerator, pocl, tmp_path):
+def test_a_copy_beside_compute(accelerator, tmp_path):
     """b is ready on the host while a runs: its copy goes on a stream of its own at once."""
     d = f"{accelerator}:0"
     model = graph_file(tmp_path / "copy.json", [("x", [1, LONG]), ("y", [1, LONG // 4])],
                        [("Softmax", "a", d, ["x"], SOFTMAX), ("Softmax", "b", "cpu", ["y"], SOFTMAX),
                         ("Relu", "c", d, ["b"], {})], ["a", "c"])
     words = ("--device", f"cpu,{d}", "--set", f"{accelerator}.unified=0")
-    plan = json.loads(good("plan", model, *words, "--json", **pocl))
+    plan = json.loads(good("plan", model, *words, "--json", **ENV))
     assert unordered(plan, "a Softmax", f"b to {d}")
-    trace = overlap(model, tmp_path, words, pocl, (d, "Softmax a"), (d, "h2d b"), (d, "Softmax a"))
+    trace = overlap(model, tmp_path, words, (d, "Softmax a"), (d, "h2d b"), (d, "Softmax a"))
     assert trace.spans[d, "h2d b"][3] != trace.spans[d, "Softmax a"][3]
     assert trace.begin(d, "h2d b") >= trace.end("cpu:0", "Softmax b") - trace.error(d)
     assert trace.begin(d, "Relu c") >= trace.end(d, "h2d b")
 
 
-def test_copies_say_how_much_and_which_way(accelerator, pocl, tmp_path):
+def test_copies_say_how_much_and_which_way(accelerator, tmp_path):
     image = tmp_path / "image.npy"
     np.save(image, np.load(DIGITS.parent / "images.npy")[:1].astype(np.float32))
     a = accelerator
@@ -199,7 +191,7 @@ def test_copies_say_how_much_and_which_way(accelerator, pocl, tmp_path):
         trace_file = tmp_path / f"{route}.json"
         good("run", DIGITS, "--device", f"cpu,{a}:0,{a}:1", "--place", f"wide*={a}:0", "--place", f"wide.pool={a}:1",
              "--input", f"image={image}", "--trace", trace_file, "--set", f"{a}.peer={peer}",
-             "--set", f"{a}.unified=0", **pocl)
+             "--set", f"{a}.unified=0", **ENV)
         trace = Trace(trace_file)
         trace.check()
         routes = {(p, n): args for (p, n), (_, _, args, _) in trace.spans.items() if args}
@@ -210,10 +202,10 @@ def test_copies_say_how_much_and_which_way(accelerator, pocl, tmp_path):
         assert not any(n.startswith(("Conv", "Relu", "submit", "run")) for _, n in routes)
 
 
-def test_clocks_are_stated(accelerator, pocl, tmp_path):
+def test_clocks_are_stated(accelerator, tmp_path):
     out = tmp_path / "trace.json"
     d = f"{accelerator}:0"
-    good("run", DIGITS, "--device", f"cpu,{d}", "--place", f"wide*={d}", "--random", "--trace", out, **pocl)
+    good("run", DIGITS, "--device", f"cpu,{d}", "--place", f"wide*={d}", "--random", "--trace", out, **ENV)
     trace = Trace(out)
     trace.check()
     assert set(trace.clocks) == {"host", "cpu:0", d}

@@ -1,0 +1,23 @@
+"""Two PoCL devices for a test, with a cache of their own: ENV for programs that are started; in_process() for libheddle
+in Python, before anything of OpenCL is loaded; need() skips where there are no two such devices."""
+
+import os
+import tempfile
+
+import pytest
+from tool_case import BUILD, heddle
+
+CACHE = tempfile.TemporaryDirectory(prefix="heddle-pocl-")
+ENV = {"POCL_DEVICES": "pthread pthread", "POCL_CACHE_DIR": CACHE.name}
+PLUGIN = BUILD / "lib" / "heddle" / "plugins" / "libheddle_plugin_opencl.so"
+
+
+def in_process():
+    os.environ.update(ENV)
+
+
+def need():
+    if not PLUGIN.exists():
+        pytest.skip("the plugin opencl is not built")
+    if "opencl:1" not in heddle("devices", **ENV).out:
+        pytest.skip("there are no two OpenCL devices: " + heddle("plan", "none.json", "--device", "opencl:1", **ENV).err)
