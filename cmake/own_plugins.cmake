@@ -55,6 +55,10 @@ foreach(folder IN LISTS folders)
     DEFINITIONS HEDDLE_VERSION="${PROJECT_VERSION}" ${plugin_definitions})
   list(APPEND HEDDLE_BUILT_PLUGINS ${name})
 endforeach()
+add_custom_target(heddle_plugins) # all of them, whichever there are
+foreach(name IN LISTS HEDDLE_BUILT_PLUGINS)
+  add_dependencies(heddle_plugins heddle_plugin_${name})
+endforeach()
 string(REPLACE ";" " " text "${HEDDLE_BUILT_PLUGINS}")
 message(STATUS "Plugins: ${text}")
 

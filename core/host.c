@@ -85,7 +85,9 @@ static uint64_t host_now_ns(void *ctx) {
 
 static void host_trace_span(void *ctx, const char *track, const char *name, uint64_t t0_ns, uint64_t t1_ns) {
   heddle__plugin *plugin = of(ctx);
-  if (plugin != NULL) heddle__trace_span(plugin->ctx->trace, track, name, t0_ns, t1_ns);
+  if (plugin == NULL) return;
+  heddle__span span = {.group = plugin->name, .row = track, .name = name, .t0 = t0_ns, .t1 = t1_ns};
+  heddle__trace_span(plugin->ctx->trace, &span);
 }
 
 static void host_run_parallel(void *ctx, uint32_t n, uint32_t flags, heddle_task_fn task, void *arg,

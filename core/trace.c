@@ -1,4 +1,5 @@
-/* core/trace.c: collects spans in chunks under a lock, and writes them as Chrome trace JSON, a row a track.
+/* core/trace.c: collects spans in chunks under a lock, and writes them as Chrome trace JSON: a process a group,
+ * a thread a row, all on the host's clock, with what is known of each group's own.
  * The public functions on a context's trace live here too. */
 #include <errno.h>
 #include <inttypes.h>
@@ -16,7 +17,8 @@
 enum { CHUNK = 1024, MAX_SPANS = 1000000, TRACK_BYTES = 80, NAME_BYTES = 104 };
 
 typedef struct span {
-  uint64_t t0, t1;
+  uint64_t t0, t1, bytes;
+  const char *route; /* NULL: no copy */
   uint32_t track;
   char name[NAME_BYTES];
 } span;
@@ -28,15 +30,24 @@ typedef struct chunk {
 } chunk;
 
 typedef struct track {
+  uint32_t group;
   char name[TRACK_BYTES];
 } track;
+
+typedef struct group {
+  char name[TRACK_BYTES];
+  bool stated, own; /* what is known of its clock */
+  int64_t offset_ns;
+  uint64_t error_ns;
+} group;
 
 struct heddle__trace {
   atomic_bool on;
   pthread_mutex_t lock; /* guards what follows; a leaf */
   chunk *first, *last;
   track *tracks;
-  uint32_t n_tracks, cap_tracks;
+  group *groups;
+  uint32_t n_tracks, cap_tracks, n_groups, cap_groups;
   uint64_t count, dropped;
 };
 
@@ -58,9 +69,11 @@ static void clear(heddle__trace *t) {
     c = next;
   }
   heddle__free(t->tracks);
+  heddle__free(t->groups);
   t->first = t->last = NULL;
   t->tracks = NULL;
-  t->n_tracks = t->cap_tracks = 0;
+  t->groups = NULL;
+  t->n_tracks = t->cap_tracks = t->n_groups = t->cap_groups = 0;
   t->count = t->dropped = 0;
 }
 
@@ -93,19 +106,37 @@ static void copy_cut(char *out, const char *text, size_t size) {
   out[n] = '\0';
 }
 
-/* The number of a track, made on first use; the lock is held. UINT32_MAX when memory is out. */
-static uint32_t track_of(heddle__trace *t, const char *name) {
+/* Room for one more of count things; the lock is held. false when memory is out. */
+static bool room(void **all, uint32_t count, uint32_t *cap, size_t size) {
+  if (count < *cap) return true;
+  uint32_t most = *cap == 0 ? 8 : *cap * 2;
+  void *grown = heddle__grow(*all, *cap, most, size);
+  if (grown == NULL) return false;
+  *all = grown;
+  *cap = most;
+  return true;
+}
+
+/* The number of a group, and of a row in it, made on first use; the lock is held. UINT32_MAX when memory is out. */
+static uint32_t group_of(heddle__trace *t, const char *name) {
   char cut[TRACK_BYTES];
   copy_cut(cut, name, sizeof cut);
+  for (uint32_t i = 0; i < t->n_groups; i++)
+    if (strcmp(t->groups[i].name, cut) == 0) return i;
+  if (!room((void **)&t->groups, t->n_groups, &t->cap_groups, sizeof *t->groups)) return UINT32_MAX;
+  t->groups[t->n_groups] = (group){0};
+  memcpy(t->groups[t->n_groups].name, cut, sizeof cut);
+  return t->n_groups++;
+}
+
+static uint32_t track_of(heddle__trace *t, uint32_t number, const char *name) {
+  char cut[TRACK_BYTES];
+  copy_cut(cut, name, sizeof cut);
+  if (number == UINT32_MAX) return number;
   for (uint32_t i = 0; i < t->n_tracks; i++)
-    if (strcmp(t->tracks[i].name, cut) == 0) return i;
-  if (t->n_tracks == t->cap_tracks) {
-    uint32_t cap = t->cap_tracks == 0 ? 8 : t->cap_tracks * 2;
-    track *grown = heddle__grow(t->tracks, t->cap_tracks, cap, sizeof *grown);
-    if (grown == NULL) return UINT32_MAX;
-    t->tracks = grown;
-    t->cap_tracks = cap;
-  }
+    if (t->tracks[i].group == number && strcmp(t->tracks[i].name, cut) == 0) return i;
+  if (!room((void **)&t->tracks, t->n_tracks, &t->cap_tracks, sizeof *t->tracks)) return UINT32_MAX;
+  t->tracks[t->n_tracks].group = number;
   memcpy(t->tracks[t->n_tracks].name, cut, sizeof cut);
   return t->n_tracks++;
 }
@@ -122,20 +153,38 @@ static span *next_span(heddle__trace *t) {
   return &t->last->spans[t->last->used];
 }
 
-void heddle__trace_span(struct heddle__trace *t, const char *track_name, const char *name, uint64_t t0, uint64_t t1) {
+static const char *word(const char *text) {
+  return text != NULL ? text : "";
+}
+
+void heddle__trace_span(heddle__trace *t, const heddle__span *x) {
   if (!heddle__trace_on(t)) return;
   pthread_mutex_lock(&t->lock);
   if (atomic_load(&t->on)) {
-    uint32_t number = track_of(t, track_name != NULL ? track_name : "");
+    uint32_t number = track_of(t, group_of(t, word(x->group)), word(x->row));
     span *s = number != UINT32_MAX ? next_span(t) : NULL;
     if (s != NULL) {
-      *s = (span){.t0 = t0, .t1 = t1 > t0 ? t1 : t0, .track = number};
-      copy_cut(s->name, name != NULL ? name : "", sizeof s->name);
+      *s = (span){x->t0, x->t1 > x->t0 ? x->t1 : x->t0, x->bytes, x->route, number, ""};
+      copy_cut(s->name, word(x->name), sizeof s->name);
       t->last->used++;
       t->count++;
     } else {
       t->dropped++;
     }
+  }
+  pthread_mutex_unlock(&t->lock);
+}
+
+void heddle__trace_clock(heddle__trace *t, const char *name, bool own, int64_t offset_ns, uint64_t error_ns) {
+  if (!heddle__trace_on(t)) return;
+  pthread_mutex_lock(&t->lock);
+  uint32_t number = atomic_load(&t->on) ? group_of(t, word(name)) : UINT32_MAX;
+  if (number != UINT32_MAX) {
+    group *g = &t->groups[number];
+    g->stated = true;
+    g->own = own;
+    g->offset_ns = offset_ns;
+    if (error_ns > g->error_ns) g->error_ns = error_ns;
   }
   pthread_mutex_unlock(&t->lock);
 }
@@ -157,31 +206,61 @@ static void put_us(FILE *f, uint64_t ns) {
   fprintf(f, "%" PRIu64 ".%03u", ns / 1000, (unsigned)(ns % 1000));
 }
 
+/* Processes with their clocks, and threads, in the order in which they appeared. */
+static void put_names(FILE *f, const heddle__trace *t) {
+  for (uint32_t i = 0; i < t->n_groups; i++) {
+    const group *g = &t->groups[i];
+    fprintf(f, "%s\n{\"ph\":\"M\",\"name\":\"process_name\",\"pid\":%u,\"args\":{\"name\":", i > 0 ? "," : "", i + 1);
+    put_string(f, g->name);
+    fprintf(f, "}},\n{\"ph\":\"M\",\"name\":\"process_sort_index\",\"pid\":%u,\"args\":{\"sort_index\":%u}}", i + 1, i);
+    if (!g->stated) continue;
+    fprintf(f, ",\n{\"ph\":\"M\",\"name\":\"process_labels\",\"pid\":%u,\"args\":{\"labels\":\"", i + 1);
+    if (g->own) fprintf(f, "own clock, offset %" PRId64 " ns, error %" PRIu64 " ns\"}}", g->offset_ns, g->error_ns);
+    else fputs("the host's clock\"}}", f);
+  }
+  for (uint32_t i = 0; i < t->n_tracks; i++) {
+    fprintf(f, ",\n{\"ph\":\"M\",\"name\":\"thread_name\",\"pid\":%u,\"tid\":%u,\"args\":{\"name\":",
+            t->tracks[i].group + 1, i + 1);
+    put_string(f, t->tracks[i].name);
+    fputs("}}", f);
+  }
+}
+
+static void put_clocks(FILE *f, const heddle__trace *t) {
+  const char *comma = "";
+  for (uint32_t i = 0; i < t->n_groups; i++) {
+    const group *g = &t->groups[i];
+    if (!g->stated) continue;
+    fprintf(f, "%s\n{\"pid\":%u,\"name\":", comma, i + 1);
+    put_string(f, g->name);
+    fprintf(f, ",\"clock\":\"%s\",\"offset_ns\":%" PRId64 ",\"error_ns\":%" PRIu64 "}", g->own ? "own" : "host",
+            g->offset_ns, g->error_ns);
+    comma = ",";
+  }
+}
+
+static void put_span(FILE *f, const heddle__trace *t, const span *s, uint64_t zero) {
+  fprintf(f, ",\n{\"ph\":\"X\",\"pid\":%u,\"tid\":%u,\"name\":", t->tracks[s->track].group + 1, s->track + 1);
+  put_string(f, s->name);
+  fputs(",\"ts\":", f);
+  put_us(f, s->t0 - zero);
+  fputs(",\"dur\":", f);
+  put_us(f, s->t1 - s->t0);
+  if (s->route != NULL) fprintf(f, ",\"args\":{\"bytes\":%" PRIu64 ",\"route\":\"%s\"}", s->bytes, s->route);
+  putc('}', f);
+}
+
 static void put_all(FILE *f, const heddle__trace *t) {
   uint64_t zero = UINT64_MAX;
   for (const chunk *c = t->first; c != NULL; c = c->next)
     for (uint32_t i = 0; i < c->used; i++)
       if (c->spans[i].t0 < zero) zero = c->spans[i].t0;
-  fprintf(f, "{\"displayTimeUnit\":\"ns\",\"otherData\":{\"dropped\":%" PRIu64 "},\"traceEvents\":[", t->dropped);
-  const char *comma = "";
-  for (uint32_t i = 0; i < t->n_tracks; i++) {
-    fprintf(f, "%s\n{\"ph\":\"M\",\"name\":\"thread_name\",\"pid\":1,\"tid\":%u,\"args\":{\"name\":", comma, i + 1);
-    put_string(f, t->tracks[i].name);
-    fputs("}}", f);
-    comma = ",";
-  }
+  fprintf(f, "{\"displayTimeUnit\":\"ns\",\"otherData\":{\"dropped\":%" PRIu64 ",\"clocks\":[", t->dropped);
+  put_clocks(f, t);
+  fputs("]},\"traceEvents\":[", f);
+  put_names(f, t); /* a span has a group, so that there is one before it */
   for (const chunk *c = t->first; c != NULL; c = c->next)
-    for (uint32_t i = 0; i < c->used; i++) {
-      const span *s = &c->spans[i];
-      fprintf(f, "%s\n{\"ph\":\"X\",\"pid\":1,\"tid\":%u,\"name\":", comma, s->track + 1);
-      put_string(f, s->name);
-      fputs(",\"ts\":", f);
-      put_us(f, s->t0 - zero);
-      fputs(",\"dur\":", f);
-      put_us(f, s->t1 - s->t0);
-      putc('}', f);
-      comma = ",";
-    }
+    for (uint32_t i = 0; i < c->used; i++) put_span(f, t, &c->spans[i], zero);
   fputs("\n]}\n", f);
 }
 

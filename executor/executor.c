@@ -52,8 +52,10 @@ static heddle_status ended(void *user, heddle_status status, const char *hung, h
       heddle__profile_finish(ex->drive.profile, ex->drive.bound, &entries, &n, NULL);
     }
   }
-  if (ex->tracing)
-    heddle__trace_span(heddle__context_trace(ex->model->ctx), "executor", "run", ex->began_ns, heddle__now_ns());
+  if (ex->tracing) {
+    heddle__span span = {"host", "runs", "run", ex->began_ns, heddle__now_ns(), NULL, 0};
+    heddle__trace_span(heddle__context_trace(ex->model->ctx), &span);
+  }
   if (hung != NULL) {
     ex->dead_words = *words;
     heddle__prefix(&ex->dead_words, status == HEDDLE_EDEVICE ? status : HEDDLE_ETIMEOUT,

@@ -1,23 +1,37 @@
 /* executor/profile.c: step times of one run, brought to the host's clock.
  * Devices with a clock are marked and read after the run, so that their streams keep overlapping; others are waited for
- * after each step. */
+ * after each step. A trace also gets what the driving thread did, and how far the devices' clocks are to be believed. */
+#define _DEFAULT_SOURCE /* syscall */
 #include "executor/profile.h"
 
 #include <inttypes.h>
 #include <stdio.h>
 #include <stdlib.h>
+#include <string.h>
+#include <sys/syscall.h>
+#include <unistd.h>
 
 #include "core/alloc.h"
 #include "core/context.h"
 #include "core/error.h"
 #include "core/trace.h"
+#include "executor/explain.h"
 
 #define STEP_TIMEOUT_NS UINT64_C(60000000000)
+enum { CALIBRATIONS = 5 };
+
+/* When a step was done, on the host's clock, and when a thread put it into its stream. */
+typedef struct times {
+  uint64_t start, end;  /* start 0: it has not run */
+  uint64_t given, sent; /* of a step on a device */
+  long thread;          /* who did either */
+  bool marked;          /* start and end are still in the device's timer */
+} times;
 
 struct heddle__profile {
   heddle__program *program; /* a reference: entries point into its plan */
   heddle_ptimer **timers;   /* per plan device; NULL where it has no clock or does not run here */
-  uint64_t *start, *end;    /* per step, host clock; 0: not run, or on a device's clock */
+  times *times;             /* per step */
   heddle_profile_entry *entries;
   char **ops; /* per step: a joined name, owned, or NULL */
 };
@@ -35,11 +49,10 @@ heddle_status heddle__profile_create(heddle__bound *b, heddle__profile **out, he
   if (p == NULL) return heddle__no_memory(err, "a profile");
   p->program = heddle__program_retain(b->program);
   p->timers = heddle__alloc(plan->n_devices, sizeof *p->timers);
-  p->start = heddle__alloc(plan->n_steps, sizeof *p->start);
-  p->end = heddle__alloc(plan->n_steps, sizeof *p->end);
+  p->times = heddle__alloc(plan->n_steps, sizeof *p->times);
   p->entries = heddle__alloc(plan->n_steps, sizeof *p->entries);
   p->ops = heddle__alloc(plan->n_steps, sizeof *p->ops);
-  bool all = p->timers != NULL && p->start != NULL && p->end != NULL && p->entries != NULL && p->ops != NULL;
+  bool all = p->timers != NULL && p->times != NULL && p->entries != NULL && p->ops != NULL;
   heddle_status s = all ? HEDDLE_OK : heddle__no_memory(err, "a profile");
   for (uint32_t i = 0; i < b->n_lines && s == HEDDLE_OK; i++) {
     const heddle__line *l = &b->lines[i];
@@ -64,15 +77,14 @@ void heddle__profile_release(heddle__profile *p) {
   for (uint32_t i = 0; p->ops != NULL && i < plan->n_steps; i++) heddle__free(p->ops[i]);
   heddle__free(p->ops);
   heddle__free(p->timers);
-  heddle__free(p->start);
-  heddle__free(p->end);
+  heddle__free(p->times);
   heddle__free(p->entries);
   heddle__program_release(p->program);
   heddle__free(p);
 }
 
 void heddle__profile_begin(heddle__profile *p) {
-  for (uint32_t i = 0; i < p->program->plan->n_steps; i++) p->start[i] = p->end[i] = 0;
+  memset(p->times, 0, p->program->plan->n_steps * sizeof *p->times);
 }
 
 heddle_status heddle__profile_action(heddle__profile *p, heddle__bound *b, const heddle__line *line,
@@ -80,32 +92,50 @@ heddle_status heddle__profile_action(heddle__profile *p, heddle__bound *b, const
   uint32_t d = line->is_host ? HEDDLE__NONE : device_of(b->program, line);
   heddle_ptimer *timer = d != HEDDLE__NONE ? p->timers[d] : NULL;
   heddle_status s = HEDDLE_OK;
-  uint64_t start = heddle__now_ns();
-  p->start[a->step] = start;
-  p->end[a->step] = 0;
+  times *x = &p->times[a->step];
+  *x = (times){.given = heddle__now_ns(), .thread = syscall(SYS_gettid), .marked = timer != NULL};
   if (timer != NULL) s = line->t->timing.mark(line->stream, timer, 2 * a->step, err);
   if (s == HEDDLE_OK) s = heddle__action_run(line, a, err);
-  if (s == HEDDLE_OK && timer != NULL) return line->t->timing.mark(line->stream, timer, 2 * a->step + 1, err);
-  if (s == HEDDLE_OK && !line->is_host) s = line->t->stream.sync(line->stream, STEP_TIMEOUT_NS, err);
-  p->end[a->step] = heddle__now_ns();
+  if (s == HEDDLE_OK && timer != NULL) s = line->t->timing.mark(line->stream, timer, 2 * a->step + 1, err);
+  x->sent = heddle__now_ns();
+  if (s == HEDDLE_OK && timer == NULL && !line->is_host) s = line->t->stream.sync(line->stream, STEP_TIMEOUT_NS, err);
+  x->start = x->given; /* of a step with marks: for now */
+  x->end = timer != NULL || line->is_host ? x->sent : heddle__now_ns();
   return s;
 }
 
 /* ---- after the run */
 
-/* Times of the steps of one device, from its clock to the host's. Two readings of the same moment give the offset. */
-static heddle_status read_device(heddle__profile *p, uint32_t d, const uint64_t *by_timer, heddle_error *err) {
+/* How far the host's clock is ahead of the device's. Both were read while the call went on, so it is wrong by no more
+ * than the call took: of a few the shortest counts. */
+static heddle_status calibrate(heddle_device *dev, uint64_t *offset, uint64_t *error, heddle_error *err) {
+  heddle_status s = HEDDLE_OK;
+  *error = UINT64_MAX;
+  for (int i = 0; i < CALIBRATIONS && s == HEDDLE_OK; i++) {
+    uint64_t device_ns = 0, host_ns = 0, before = heddle__now_ns();
+    s = dev->t->timing.calibrate(dev->handle, &device_ns, &host_ns, err);
+    uint64_t took = heddle__now_ns() - before;
+    if (s != HEDDLE_OK || took >= *error) continue;
+    *error = took;
+    *offset = host_ns - device_ns; /* wraps as it should where the device's clock is ahead */
+  }
+  return s;
+}
+
+/* Times of the steps of one device, from its clock to the host's. */
+static heddle_status read_device(heddle__profile *p, uint32_t d, heddle__trace *trace, heddle_error *err) {
   const heddle__plan *plan = p->program->plan;
   heddle_device *dev = plan->devices[d].dev;
-  uint64_t device_ns = 0, host_ns = 0;
-  heddle_status s = dev->t->timing.calibrate(dev->handle, &device_ns, &host_ns, err);
+  uint64_t offset = 0, error = 0;
+  heddle_status s = calibrate(dev, &offset, &error, err);
   for (uint32_t i = 0; i < plan->n_steps && s == HEDDLE_OK; i++) {
-    if (by_timer[i] == 0 || plan->steps[i].device != d) continue;
+    if (!p->times[i].marked || plan->steps[i].device != d) continue;
     uint64_t marks[2] = {0, 0};
     s = dev->t->timing.read(p->timers[d], 2 * i, 2, marks, err);
-    p->start[i] = marks[0] - device_ns + host_ns; /* wraps as it should where the device's clock is ahead */
-    p->end[i] = marks[1] - device_ns + host_ns;
+    p->times[i].start = marks[0] + offset;
+    p->times[i].end = marks[1] + offset;
   }
+  if (s == HEDDLE_OK) heddle__trace_clock(trace, dev->name, true, (int64_t)offset, error);
   return s == HEDDLE_OK ? s : heddle__prefix(err, s, "%s: times of a run: ", dev->name);
 }
 
@@ -148,32 +178,55 @@ static int by_start(const void *a, const void *b) {
   return x->step < y->step ? -1 : x->step > y->step;
 }
 
+/* Spans of one step: in a row of its stream, and for a device in one of the thread that put it there. */
+static void trace_step(heddle__trace *trace, const heddle__plan *plan, const heddle_profile_entry *e, const times *x) {
+  const heddle__step *st = &plan->steps[e->step];
+  const heddle__plan_stream *stream = &plan->streams[e->stream];
+  bool copy = st->src != HEDDLE__NONE && st->dst != HEDDLE__NONE;
+  char row[64], thread[64], name[160], sent[170];
+  snprintf(row, sizeof row, "stream %u (%s)", (unsigned)e->stream, heddle__explain_stream(stream->kind));
+  snprintf(name, sizeof name, "%s %s", e->op, e->name);
+  heddle__span span = {e->device, row, name, e->start_ns, e->end_ns, NULL, 0};
+  if (copy) {
+    span.route = "direct"; /* what no crossing is about: an output's way to the host */
+    span.bytes = plan->instances[st->src].bytes;
+    uint32_t value = plan->values[plan->instances[st->src].value].same_as;
+    for (uint32_t i = 0; i < plan->n_crossings; i++) {
+      const heddle__crossing *c = &plan->crossings[i];
+      if (plan->values[c->value].same_as != value || c->route == HEDDLE__ROUTE_SHARED) continue;
+      if (c->to == st->device || c->from == st->device || st->device == HEDDLE__NONE)
+        span.route = heddle__explain_route(c->route);
+      if (c->to == st->device) break;
+    }
+  }
+  heddle__trace_span(trace, &span);
+  if (stream->is_host) return;
+  snprintf(thread, sizeof thread, "thread %ld", x->thread);
+  snprintf(sent, sizeof sent, "submit %s", name);
+  heddle__trace_span(trace, &(heddle__span){"host", thread, sent, x->given, x->sent, NULL, 0});
+}
+
 heddle_status heddle__profile_finish(heddle__profile *p, heddle__bound *b, const heddle_profile_entry **out, size_t *n,
                                      heddle_error *err) {
   const heddle__plan *plan = p->program->plan;
-  uint64_t *by_timer = heddle__alloc(plan->n_steps, sizeof *by_timer);
-  if (by_timer == NULL) return heddle__no_memory(err, "a profile");
-  for (uint32_t i = 0; i < plan->n_steps; i++) by_timer[i] = p->start[i] != 0 && p->end[i] == 0;
+  heddle__trace *trace = heddle__context_trace(p->program->model->ctx);
   heddle_status s = HEDDLE_OK;
-  for (uint32_t d = 0; d < plan->n_devices && s == HEDDLE_OK; d++)
-    if (p->timers[d] != NULL) s = read_device(p, d, by_timer, err);
-  heddle__free(by_timer);
+  heddle__trace_clock(trace, "host", false, 0, 0);
+  for (uint32_t d = 0; d < plan->n_devices && s == HEDDLE_OK; d++) {
+    if (p->timers[d] != NULL) s = read_device(p, d, trace, err);
+    else if (plan->devices[d].used) heddle__trace_clock(trace, plan->devices[d].dev->name, false, 0, 0);
+  }
   if (s != HEDDLE_OK) return s;
 
   size_t count = 0;
-  heddle__trace *trace = heddle__context_trace(p->program->model->ctx);
   for (uint32_t i = 0; i < plan->n_steps; i++) {
     const heddle__step *st = &plan->steps[i];
-    if (p->start[i] == 0 || st->kind == HEDDLE__STEP_FINISH) continue;
+    if (p->times[i].start == 0 || st->kind == HEDDLE__STEP_FINISH) continue;
     heddle_profile_entry *e = &p->entries[count++];
     const char *device = b->lines[st->stream].dev != NULL ? b->lines[st->stream].dev->name : "host";
-    *e = (heddle_profile_entry){step_name(plan, st), op_name(p, i), device, st->stream, i, p->start[i], p->end[i]};
-    p->start[i] = p->end[i] = 0;
-    if (!heddle__trace_on(trace)) continue;
-    char track[96], name[160];
-    snprintf(track, sizeof track, "%s stream %u", device, (unsigned)st->stream);
-    snprintf(name, sizeof name, "%s %s", e->op, e->name);
-    heddle__trace_span(trace, track, name, e->start_ns, e->end_ns);
+    const times *x = &p->times[i];
+    *e = (heddle_profile_entry){step_name(plan, st), op_name(p, i), device, st->stream, i, x->start, x->end};
+    if (heddle__trace_on(trace)) trace_step(trace, plan, e, x);
   }
   qsort(p->entries, count, sizeof *p->entries, by_start);
   *out = p->entries;

@@ -7,7 +7,9 @@
  * A case is `static void name(void **state)`, and uses cmocka's assertions, on the thread that it was called on only.
  * The file ends with the list, without a semicolon:
  *
- *   CASES(CASE(reads_a_graph), CASE_LABELS(two_threads_share_a_model, "threads slow"))
+ *   CASES(CASE(reads_a_graph), CASE_LABELS(two_threads_share_a_model, "threads slow"), CASE_TWICE(runs_on_a_device))
+ *
+ * CASE_TWICE is on sim and, as NAME@opencl, on two devices of PoCL's; accelerator.h says how a case is written for that.
  */
 #ifndef HEDDLE_TESTS_CASES_H
 #define HEDDLE_TESTS_CASES_H
@@ -35,18 +37,27 @@
 #define HEDDLE_TEST_SOURCE "."
 #endif
 
+#include "accelerator.h"
+
 #define CASES_SKIPPED 77
 
 typedef struct test_case {
   const char *name;
   void (*run)(void **state);
-  const char *labels;
+  const char *labels, *accelerator;
 } test_case;
 
 #define CASE(name) \
-  { #name, name, "" }
+  { #name, name, "", "sim" }
 #define CASE_LABELS(name, labels) \
-  { #name, name, labels }
+  { #name, name, labels, "sim" }
+#define CASE_OPENCL(name) \
+  { #name "@opencl", name, "opencl", "opencl" }
+#ifdef HEDDLE_TEST_OPENCL /* the plugin is part of the build */
+#define CASE_TWICE(name) CASE(name), CASE_OPENCL(name)
+#else
+#define CASE_TWICE(name) CASE(name)
+#endif
 #define CASES(...) \
   int main(int argc, char **argv) { \
     static const test_case all[] = {__VA_ARGS__}; \
@@ -72,6 +83,9 @@ static struct sigaction cases_actions[sizeof cases_signals / sizeof cases_signal
 static void cases_run_current(void **state) {
   for (size_t i = 0; i < sizeof cases_signals / sizeof cases_signals[0]; i++)
     sigaction(cases_signals[i], &cases_actions[i], NULL);
+  accelerator = cases_current->accelerator;
+  const char *lacks = accelerator_prepare(HEDDLE_TEST_BUILD);
+  if (lacks != NULL) SKIP(lacks);
   cases_current->run(state);
 }
 

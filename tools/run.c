@@ -21,7 +21,8 @@ static const option known[] = {
     {"threads", OPTION_COUNT, "N", offsetof(options, threads), "threads for devices that compute on the host"},
     {"timeout", OPTION_NUMBER, "S", offsetof(options, timeout), "gives up when a run takes S seconds"},
     {"profile", OPTION_FLAG, NULL, offsetof(options, profile), "runs once more with each step timed, and prints that"},
-    {"trace", OPTION_TEXT, "FILE.json", offsetof(options, trace), "writes a trace for a browser's trace viewer"},
+    {"trace", OPTION_TEXT, "FILE.json", offsetof(options, trace),
+     "runs once more, and writes a trace for a browser's trace viewer"},
     {"debug-dir", OPTION_TEXT, "DIR", offsetof(options, debug_dir), "writes output K of each node as NAME_K.npy there"},
     OPTION_SET,
     OPTION_HELP,
@@ -173,23 +174,29 @@ static int run_once(session *s) {
   return r == HEDDLE_OK ? DONE : session_run_failed(s, r, &err);
 }
 
+/* The run before has paid for what is done once, such as compiling. */
+static int trace_once(session *s) {
+  heddle_error err = {0};
+  if (heddle_trace_begin(s->ctx, &err) != HEDDLE_OK) return fail("run", &err);
+  int status = run_once(s);
+  if (status != DONE) return status;
+  if (heddle_trace_write(s->ctx, s->o->trace, &err) != HEDDLE_OK) return fail("run", &err);
+  printf("wrote %s\n", s->o->trace);
+  return DONE;
+}
+
 static int run_it(session *s) {
   const options *o = s->o;
-  heddle_error err = {0};
   int status = session_executor(s, o->random);
   for (uint32_t i = 0; status == DONE && i < heddle_executor_input_count(s->ex); i++) {
     heddle_io_info info = {.struct_size = sizeof info};
     if (session_is_random(s, i) && heddle_executor_input_info(s->ex, i, &info, NULL) == HEDDLE_OK)
       printf("input %s is made up\n", info.name);
   }
-  if (status == DONE && o->trace != NULL && heddle_trace_begin(s->ctx, &err) != HEDDLE_OK) status = fail("run", &err);
   if (status == DONE) status = run_once(s);
   for (uint32_t i = 0; status == DONE && i < heddle_executor_output_count(s->ex); i++) status = print_output(s, i);
+  if (status == DONE && o->trace != NULL) status = trace_once(s);
   if (status == DONE && o->profile) status = print_profile(s);
-  if (status == DONE && o->trace != NULL) {
-    if (heddle_trace_write(s->ctx, o->trace, &err) != HEDDLE_OK) return fail("run", &err);
-    printf("wrote %s\n", o->trace);
-  }
   if (status == DONE && o->debug_dir != NULL) status = keep_nodes(s);
   return status;
 }

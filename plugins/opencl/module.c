@@ -209,7 +209,8 @@ static heddle_status module_launch(heddle_pstream *stream, heddle_pkernel *kerne
     s = ocl_check(dev, clSetKernelArg(kernel->kernel, n_args, shared_bytes, NULL), "set the shared memory", err);
   if (s == HEDDLE_OK)
     s = ocl_stream_done(stream,
-                        clEnqueueNDRangeKernel(stream->queue, kernel->kernel, 3, NULL, global, local, 0, NULL, NULL),
+                        clEnqueueNDRangeKernel(stream->queue, kernel->kernel, 3, NULL, global, local, 0, NULL,
+                                               ocl_stream_event(stream)),
                         "launch a kernel", err);
   pthread_mutex_unlock(&kernel->lock);
   return s;

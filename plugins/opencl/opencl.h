@@ -77,7 +77,9 @@ struct heddle_pdevice {
   uint32_t index;
   atomic_bool faulted;        /* fault is set, for good */
   atomic_bool timed;          /* a timer was made: queues take times */
-  pthread_mutex_t lock;       /* guards streams and fault; a leaf, no driver is called with it held */
+  atomic_uint timers;         /* that are alive: streams keep the events of their work */
+  pthread_mutex_t lock;       /* guards streams, what they have opened, and fault; a leaf, no driver is called with it
+                                 held */
   pthread_mutex_t build_lock; /* guards programs and the making of service; the driver is called with it held */
   struct heddle_pstream *streams;
   ocl_program *programs;
@@ -149,8 +151,20 @@ struct heddle_pstream {
   atomic_uint_least64_t enqueued; /* pieces of work; written by the stream's thread */
   atomic_int_least64_t users;     /* the host until it closes the stream, and each callback under way */
   struct heddle_pstream *next;
+  /* Times (timing.c): the work since the last mark, and a mark that has to be told when that began. */
+  cl_event fresh, first, last;
+  heddle_ptimer *opened; /* device's lock */
+  uint32_t opened_slot;
   ocl_signal signals[OCL_SIGNALS];
 };
+
+/* Where the driver puts the event of a piece of work; NULL where no times are taken. Kept by ocl_stream_done; between
+ * several pieces of one call, by ocl_stream_keep. The stream's own thread. */
+static inline cl_event *ocl_stream_event(heddle_pstream *stream) {
+  const bool timed = stream->profiles && atomic_load_explicit(&stream->dev->timers, memory_order_relaxed) > 0;
+  return timed ? &stream->fresh : NULL;
+}
+void ocl_stream_keep(heddle_pstream *stream);
 
 /* Health, and a queue that takes times where the device's are asked: before each piece of work that is not run. */
 heddle_status ocl_stream_enter(heddle_pstream *stream, heddle_error *err);

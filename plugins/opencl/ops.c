@@ -295,10 +295,13 @@ static heddle_status op_run(heddle_plaunch *launch, heddle_error *err) {
   cl_int code = CL_SUCCESS;
   for (uint32_t i = 0; i < launch->n_dispatches && code == CL_SUCCESS; i++) {
     const dispatch *d = &launch->dispatches[i];
+    ocl_stream_keep(stream); /* of the one before */
     if (d->kernel != NULL) {
-      code = clEnqueueNDRangeKernel(stream->queue, d->kernel, 1, NULL, &d->global, &local, 0, NULL, NULL);
+      code = clEnqueueNDRangeKernel(stream->queue, d->kernel, 1, NULL, &d->global, &local, 0, NULL,
+                                    ocl_stream_event(stream));
     } else {
-      code = clEnqueueCopyBuffer(stream->queue, d->src, d->dst, d->src_at, d->dst_at, d->bytes, 0, NULL, NULL);
+      code = clEnqueueCopyBuffer(stream->queue, d->src, d->dst, d->src_at, d->dst_at, d->bytes, 0, NULL,
+                                 ocl_stream_event(stream));
     }
   }
   return ocl_stream_done(stream, code, "run an operator", err);

@@ -48,6 +48,7 @@ void ocl_stream_failed(heddle_pstream *stream, const heddle_error *failure) {
 }
 
 heddle_status ocl_stream_done(heddle_pstream *stream, cl_int code, const char *what, heddle_error *err) {
+  ocl_stream_keep(stream);
   if (code != CL_SUCCESS) return ocl_check(stream->dev, code, what, err);
   ocl_stream_count(stream);
   return HEDDLE_OK;
@@ -182,6 +183,8 @@ void ocl_stream_drop(heddle_pstream *stream) {
   pthread_mutex_unlock(&dev->lock);
   if (!last) return;
   if (stream->mark != NULL) clReleaseEvent(stream->mark);
+  if (stream->first != NULL) clReleaseEvent(stream->first);
+  if (stream->last != NULL) clReleaseEvent(stream->last);
   if (stream->before != NULL) clReleaseCommandQueue(stream->before);
   clReleaseCommandQueue(stream->queue); /* what is in it finishes first, without us */
   pthread_mutex_destroy(&stream->lock);

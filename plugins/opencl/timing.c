@@ -1,19 +1,44 @@
-/* Times: a mark is a marker whose profiling time of completion is read later. Queues take times from the moment that a
- * device's first timer is made, so that runs that nobody times pay nothing. */
+/* Times: a mark behind work is the end of that work; one that work follows, and nothing went before since the last mark,
+ * is the beginning of it; else a marker's time of completion. So two marks around a kernel say when it ran, and not how
+ * long it waited for a free core. Queues take times from the moment that a device's first timer is made, so that runs
+ * that nobody times pay nothing. */
 #include "opencl.h"
+
+typedef struct mark {
+  cl_event event; /* NULL: never marked */
+  cl_profiling_info of;
+} mark;
 
 struct heddle_ptimer {
   heddle_pdevice *dev;
   uint32_t slots, reserved;
-  cl_event marks[];
+  mark marks[];
 };
+
+void ocl_stream_keep(heddle_pstream *stream) {
+  cl_event fresh = stream->fresh;
+  if (fresh == NULL) return;
+  stream->fresh = NULL;
+  if (stream->first == NULL) {
+    clRetainEvent(fresh);
+    stream->first = fresh;
+  }
+  if (stream->last != NULL) clReleaseEvent(stream->last);
+  stream->last = fresh;
+}
 
 static void times_free(heddle_ptimer *timer) {
   if (timer == NULL) return;
   heddle_pdevice *dev = timer->dev;
-  for (uint32_t i = 0; i < timer->slots; i++) {
-    if (timer->marks[i] != NULL) clReleaseEvent(timer->marks[i]);
+  pthread_mutex_lock(&dev->lock);
+  for (heddle_pstream *s = dev->streams; s != NULL; s = s->next) {
+    if (s->opened == timer) s->opened = NULL;
   }
+  pthread_mutex_unlock(&dev->lock);
+  for (uint32_t i = 0; i < timer->slots; i++) {
+    if (timer->marks[i].event != NULL) clReleaseEvent(timer->marks[i].event);
+  }
+  atomic_fetch_sub(&dev->timers, 1);
   ocl_count(&dev->live_objects, -1);
   dev->host->free(dev->host->ctx, timer);
 }
@@ -33,34 +58,56 @@ static heddle_status times_create(heddle_pdevice *dev, uint32_t slots, heddle_pt
   void *timer = NULL;
   heddle_status s = ocl_health(dev, err);
   if (s == HEDDLE_OK) s = make_service(dev, err);
-  if (s == HEDDLE_OK) s = ocl_new(dev->host, sizeof **out + slots * (uint64_t)sizeof(cl_event), "a timer", &timer, err);
+  if (s == HEDDLE_OK) s = ocl_new(dev->host, sizeof **out + slots * (uint64_t)sizeof(mark), "a timer", &timer, err);
   if (s != HEDDLE_OK) return s;
   *out = timer;
   (*out)->dev = dev;
   (*out)->slots = slots;
+  atomic_fetch_add(&dev->timers, 1);
   atomic_store(&dev->timed, true);
   ocl_count(&dev->live_objects, 1);
   return HEDDLE_OK;
 }
 
+/* Puts an event, which the timer then owns, into a slot. */
+static void put(heddle_ptimer *timer, uint32_t slot, cl_event event, cl_profiling_info of) {
+  if (timer->marks[slot].event != NULL) clReleaseEvent(timer->marks[slot].event);
+  timer->marks[slot] = (mark){event, of};
+}
+
+/* The timer that the stream's work since the last mark belongs to; the next work belongs to next. */
+static heddle_ptimer *close_mark(heddle_pstream *stream, uint32_t *slot, heddle_ptimer *next, uint32_t next_slot) {
+  pthread_mutex_lock(&stream->dev->lock);
+  heddle_ptimer *opened = stream->opened;
+  *slot = stream->opened_slot;
+  stream->opened = next;
+  stream->opened_slot = next_slot;
+  pthread_mutex_unlock(&stream->dev->lock);
+  return opened;
+}
+
 static heddle_status times_mark(heddle_pstream *stream, heddle_ptimer *timer, uint32_t slot, heddle_error *err) {
-  cl_event mark = NULL;
+  cl_event first = stream->first, event = stream->last;
+  uint32_t opened_slot = 0;
+  cl_int code = CL_SUCCESS;
   heddle_status s = ocl_stream_enter(stream, err);
   if (s != HEDDLE_OK) return s;
   if (timer->dev != stream->dev || slot >= timer->slots)
     return p_fail(err, HEDDLE_EINVAL, 0, "opencl:%u: mark of slot %u: no such slot, or no timer of this device",
                   stream->dev->index, slot);
-  const cl_int code = clEnqueueMarkerWithWaitList(stream->queue, 0, NULL, &mark);
-  if (code == CL_SUCCESS) {
-    if (timer->marks[slot] != NULL) clReleaseEvent(timer->marks[slot]);
-    timer->marks[slot] = mark;
-  }
+  if (event == NULL) code = clEnqueueMarkerWithWaitList(stream->queue, 0, NULL, &event);
+  if (code != CL_SUCCESS) return ocl_stream_done(stream, code, "mark a time", err);
+  heddle_ptimer *opened = close_mark(stream, &opened_slot, first == NULL ? timer : NULL, slot);
+  if (first != NULL && opened != NULL) put(opened, opened_slot, first, CL_PROFILING_COMMAND_START);
+  else if (first != NULL) clReleaseEvent(first);
+  stream->first = stream->last = NULL;
+  put(timer, slot, event, CL_PROFILING_COMMAND_END);
   return ocl_stream_done(stream, code, "mark a time", err);
 }
 
-static heddle_status time_of(heddle_pdevice *dev, cl_event mark, uint64_t *out, heddle_error *err) {
+static heddle_status time_of(heddle_pdevice *dev, const mark *m, uint64_t *out, heddle_error *err) {
   cl_ulong ns = 0;
-  const cl_int code = clGetEventProfilingInfo(mark, CL_PROFILING_COMMAND_END, sizeof ns, &ns, NULL);
+  const cl_int code = clGetEventProfilingInfo(m->event, m->of, sizeof ns, &ns, NULL);
   if (code == CL_PROFILING_INFO_NOT_AVAILABLE)
     return p_fail(err, HEDDLE_EBUSY, code, "opencl:%u: no stream has reached a mark of the timer yet", dev->index);
   *out = ns;
@@ -75,35 +122,33 @@ static heddle_status times_read(heddle_ptimer *timer, uint32_t first, uint32_t c
     return p_fail(err, HEDDLE_EINVAL, 0, "opencl:%u: times %u and %u more asked of a timer with %u", dev->index, first,
                   count, timer->slots);
   for (uint32_t i = 0; i < count && s == HEDDLE_OK; i++) {
-    if (timer->marks[first + i] == NULL)
+    if (timer->marks[first + i].event == NULL)
       return p_fail(err, HEDDLE_EBUSY, 0, "opencl:%u: slot %u was never marked", dev->index, first + i);
-    s = time_of(dev, timer->marks[first + i], &out_ns[i], err);
+    s = time_of(dev, &timer->marks[first + i], &out_ns[i], err);
   }
   return s;
 }
 
-/* The end of a marker of our own, between two readings of the host's clock; the closest of a few. */
+/* The end of a marker of our own, between two readings of the host's clock. One marker: the shorter the call, the less
+ * the caller has to distrust it. */
 static heddle_status times_calibrate(heddle_pdevice *dev, uint64_t *device_ns, uint64_t *host_ns, heddle_error *err) {
   const heddle_host *host = dev->host;
-  uint64_t best = UINT64_MAX;
+  mark m = {NULL, CL_PROFILING_COMMAND_END};
+  uint64_t at = 0;
   heddle_status s = ocl_health(dev, err);
   if (s == HEDDLE_OK) s = make_service(dev, err);
-  for (int i = 0; i < 8 && s == HEDDLE_OK; i++) {
-    cl_event mark = NULL;
-    uint64_t at = 0;
-    const uint64_t before = host->now_ns(host->ctx);
-    cl_int code = clEnqueueMarkerWithWaitList(dev->service, 0, NULL, &mark);
-    if (code == CL_SUCCESS) code = clWaitForEvents(1, &mark);
-    const uint64_t after = host->now_ns(host->ctx);
-    s = ocl_check(dev, code, "calibrate", err);
-    if (s == HEDDLE_OK) s = time_of(dev, mark, &at, err);
-    if (mark != NULL) clReleaseEvent(mark);
-    if (s != HEDDLE_OK || after - before >= best) continue;
-    best = after - before;
-    *device_ns = at;
-    *host_ns = before + best / 2;
-  }
-  return s;
+  if (s != HEDDLE_OK) return s;
+  const uint64_t before = host->now_ns(host->ctx);
+  cl_int code = clEnqueueMarkerWithWaitList(dev->service, 0, NULL, &m.event);
+  if (code == CL_SUCCESS) code = clWaitForEvents(1, &m.event);
+  const uint64_t after = host->now_ns(host->ctx);
+  s = ocl_check(dev, code, "calibrate", err);
+  if (s == HEDDLE_OK) s = time_of(dev, &m, &at, err);
+  if (m.event != NULL) clReleaseEvent(m.event);
+  if (s != HEDDLE_OK) return s;
+  *device_ns = at;
+  *host_ns = before + (after - before) / 2;
+  return HEDDLE_OK;
 }
 
 const heddle_timing_table ocl_timing_table = {

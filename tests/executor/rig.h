@@ -1,5 +1,6 @@
 /* tests/executor/rig.h: what the tests of the runner share: contexts with settings, graphs written in a line a node,
- * tensors of floats, and the modes of sim that each test is run in. */
+ * tensors of floats, and a model with its executor. Devices and settings are sim's; where a case runs on another
+ * accelerator (tests/accelerator.h) they are turned into that one's here. */
 #ifndef HEDDLE_TESTS_EXECUTOR_RIG_H
 #define HEDDLE_TESTS_EXECUTOR_RIG_H
 
@@ -27,18 +28,27 @@
 
 static heddle_error err;
 
-/* "key=value;key=value" into a context; the devices default to those named here. */
+/* "key=value;key=value" into a context. A delay of sim's is a late completion where the accelerator is another. */
 static inline heddle_context *context(const char *settings) {
   heddle_setting all[16];
   static char text[512];
   size_t n = 0;
+  bool delayed = false, layers = false;
+  if (!settings_fit(settings)) fail_msg("'%s' is not for %s", settings, accelerator);
   snprintf(text, sizeof text, "%s", settings);
-  for (char *p = strtok(text, ";"); p != NULL && n < 16; p = strtok(NULL, ";")) {
+  for (char *p = strtok(text, ";"); p != NULL && n < 14; p = strtok(NULL, ";")) {
     char *equals = strchr(p, '=');
     if (equals == NULL) fail_msg("'%s' is no setting", p);
     *equals = '\0';
-    all[n++] = (heddle_setting){p, equals + 1};
+    const char *key = p;
+    if (!is_sim() && strcmp(p, "sim.delay_us") == 0) {
+      key = "fault.delay_us";
+      delayed = true;
+    }
+    layers = layers || strcmp(p, "layers") == 0;
+    all[n++] = (heddle_setting){key, equals + 1};
   }
+  if (delayed && !layers) all[n++] = (heddle_setting){"layers", "fault"};
   heddle_context *ctx = NULL;
   OK(heddle_context_create(all, n, NULL, NULL, &ctx, &err));
   return ctx;
@@ -79,7 +89,7 @@ static inline int put_node(sketch *s, const char *op, const char *name, const ch
   add_text(s->nodes, sizeof s->nodes, "%s{\"op\":\"%s\",\"name\":\"%s\",\"inputs\":[", s->n > 0 ? "," : "", op, name);
   for (int i = 0; inputs[i] >= 0; i++) add_text(s->nodes, sizeof s->nodes, "%s[%d,0,0]", i > 0 ? "," : "", inputs[i]);
   add_text(s->nodes, sizeof s->nodes, "]");
-  if (device != NULL) add_text(s->nodes, sizeof s->nodes, ",\"device\":\"%s\"", device);
+  if (device != NULL) add_text(s->nodes, sizeof s->nodes, ",\"device\":\"%s\"", on(device));
   add_text(s->nodes, sizeof s->nodes, "}");
   return finish_node(s, "null", "null");
 }
@@ -112,6 +122,31 @@ static inline heddle_tensor *floats(const int64_t *shape, uint32_t ndim, float f
 
 static inline const float *data_of(const heddle_tensor *t) {
   return heddle_tensor_data(t);
+}
+
+/* A model of a sketch and its executor. */
+typedef struct rig {
+  heddle_context *ctx;
+  heddle_graph *graph;
+  heddle_model *model;
+  heddle_executor *ex;
+} rig;
+
+static inline void rig_make(rig *t, const char *settings, const sketch *s, const heddle_model_options *options) {
+  heddle_model_options o = *options;
+  o.devices = on(o.devices);
+  t->ctx = context(settings);
+  t->graph = graph_of(s);
+  OK(heddle_model_create(t->ctx, t->graph, NULL, &o, &t->model, &err));
+  OK(heddle_executor_create(t->model, &t->ex, &err));
+}
+
+static inline void rig_end(rig *t) {
+  heddle_executor_release(t->ex);
+  heddle_model_release(t->model);
+  heddle_graph_release(t->graph);
+  heddle_context_release(t->ctx);
+  assert_int_equal(heddle__alloc_live(), 0);
 }
 
 #endif

@@ -12,13 +12,13 @@
 enum { LENGTH = 40, COUNT = 64 };
 
 /* A chain of Adds of x that changes between devices; y = (LENGTH + 1) x. */
-typedef struct rig {
+typedef struct ride {
   heddle_context *ctx;
   heddle_graph *graph;
   heddle_model *model;
   heddle_executor *ex;
   heddle_tensor *x;
-} rig;
+} ride;
 
 static const int64_t shape[] = {COUNT};
 
@@ -39,9 +39,9 @@ static const char *const mixed[] = {"cpu", "sim:0", "sim:0", "sim:1", "cpu", "cp
 static const char *const only_sim[] = {"sim:0"};
 static const char *const only_cpu[] = {"cpu"};
 
-static void set_up(rig *t, const char *settings, const char *const *devices, int n) {
+static void set_up(ride *t, const char *settings, const char *const *devices, int n) {
   memset(t, 0, sizeof *t);
-  heddle_model_options o = {.struct_size = sizeof o, .devices = "cpu,sim:0,sim:1"};
+  heddle_model_options o = {.struct_size = sizeof o, .devices = on("cpu,sim:0,sim:1")};
   t->ctx = context(settings);
   t->graph = chain(LENGTH, devices, n);
   t->x = floats(shape, 1, 1, 1);
@@ -50,7 +50,7 @@ static void set_up(rig *t, const char *settings, const char *const *devices, int
   OK(heddle_executor_set_input(t->ex, 0, t->x, &err));
 }
 
-static void tear_down(rig *t) {
+static void tear_down(ride *t) {
   heddle_executor_release(t->ex);
   heddle_model_release(t->model);
   heddle_graph_release(t->graph);
@@ -76,7 +76,7 @@ static void nap(long us) {
 
 static void starts_and_waits(void **state) {
   (void)state;
-  rig t;
+  ride t;
   set_up(&t, "sim.delay_us=300", mixed, 7);
   FAILS(heddle_executor_poll(t.ex), HEDDLE_OK);
   OK(heddle_executor_wait(t.ex, 0, &err)); /* nothing is pending */
@@ -115,7 +115,7 @@ static void *wait_there(void *arg) {
 
 static void many_wait_for_one_run(void **state) {
   (void)state;
-  rig t;
+  ride t;
   set_up(&t, "sim.delay_us=500", mixed, 7);
   for (int round = 0; round < 10; round++) {
     helper h[4];
@@ -138,7 +138,7 @@ static void many_wait_for_one_run(void **state) {
 
 static void cancels(void **state) {
   (void)state;
-  rig t;
+  ride t;
   set_up(&t, "sim.delay_us=2000", mixed, 7);
   OK(heddle_executor_cancel(t.ex, &err)); /* nothing is pending */
   for (int i = 0; i < 6; i++) {
@@ -165,7 +165,7 @@ static void cancels(void **state) {
 
 static void a_timeout_leaves_the_run_pending(void **state) {
   (void)state;
-  rig t;
+  ride t;
   set_up(&t, "sim.delay_us=3000", mixed, 7);
   uint64_t start = heddle__now_ns();
   FAILS(heddle_executor_run(t.ex, 2 * MS, &err), HEDDLE_ETIMEOUT);
@@ -185,7 +185,7 @@ static void a_timeout_leaves_the_run_pending(void **state) {
 static void a_release_ends_a_pending_run(void **state) {
   (void)state;
   for (int i = 0; i < 8; i++) {
-    rig t;
+    ride t;
     set_up(&t, "sim.delay_us=1000", i % 2 == 0 ? mixed : only_sim, i % 2 == 0 ? 7 : 1);
     OK(heddle_executor_start(t.ex, &err));
     nap(i * 500L);
@@ -198,17 +198,17 @@ static void a_release_ends_a_pending_run(void **state) {
 
 static void a_completion_that_never_comes(void **state) {
   (void)state;
-  rig t;
+  ride t;
   set_up(&t, "sim.hang=9", mixed, 7);
   FAILS(heddle_executor_run(t.ex, 50 * MS, &err), HEDDLE_ETIMEOUT);
   SAYS("has not finished");
-  SAYS("sim:");
+  SAYS(on("sim:"));
   FAILS(heddle_executor_wait(t.ex, 10 * MS, &err), HEDDLE_ETIMEOUT);
   uint64_t start = heddle__now_ns();
   OK(heddle_executor_cancel(t.ex, &err));
   heddle_status s = heddle_executor_wait(t.ex, HEDDLE_FOREVER, &err);
   assert_int_equal(s, HEDDLE_ECANCELED);
-  SAYS("sim:");
+  SAYS(on("sim:"));
   assert_true(heddle__now_ns() - start < 10000 * MS);
   /* It is dead, and says so; others are not. */
   FAILS(heddle_executor_run(t.ex, HEDDLE_FOREVER, &err), HEDDLE_ETIMEOUT);
@@ -232,7 +232,7 @@ static void a_completion_that_never_comes(void **state) {
 
 static void a_release_of_a_hung_run_ends(void **state) {
   (void)state;
-  rig t;
+  ride t;
   set_up(&t, "sim.hang=5", only_sim, 1);
   OK(heddle_executor_start(t.ex, &err));
   nap(2000);
@@ -254,8 +254,8 @@ static void failures_name_node_and_device(void **state) {
     for (int capture = 0; capture < 2; capture++) {
       char settings[128];
       snprintf(settings, sizeof settings, "sim.capture=%d;sim.delay_us=20;sim.fail=%s", capture, rules[k]);
-      rig t = {0};
-      heddle_model_options o = {.struct_size = sizeof o, .devices = "cpu,sim:0,sim:1"};
+      ride t = {0};
+      heddle_model_options o = {.struct_size = sizeof o, .devices = on("cpu,sim:0,sim:1")};
       t.ctx = context(settings);
       t.graph = chain(LENGTH, mixed, 7);
       t.x = floats(shape, 1, 1, 1);
@@ -272,7 +272,7 @@ static void failures_name_node_and_device(void **state) {
         }
         failed++;
         assert_int_equal(s, HEDDLE_EFAILED);
-        SAYS("sim:");
+        SAYS(on("sim:"));
       }
       /* A command that fails where it was recorded fails at each replay. */
       if (capture == 0 || strstr(rules[k], "async") == NULL) {
@@ -288,18 +288,54 @@ static void failures_name_node_and_device(void **state) {
   assert_true(seen >= 10);
 }
 
+/* The n-th call of a kind fails, by the core's fault layer. */
+static void failed_calls_name_node_and_device(void **state) {
+  (void)state;
+  static const char *const rules[] = {"op.run:3@sim:0",   "op.run:17@sim:0", "op.run:9@sim:1",
+                                      "copy.h2d:1@sim:0", "copy.d2h:1",      "fence.signal:2@sim:0"};
+  static const char *const modes[] = {"sim.capture=0", "sim.capture=0;sim.peer=off", "opencl.unified=0",
+                                      "opencl.unified=0;opencl.peer=0"};
+  int seen = 0;
+  for (size_t k = 0; k < sizeof rules / sizeof rules[0] * 4; k++) {
+    if (!settings_fit(modes[k % 4])) continue;
+    char settings[160];
+    snprintf(settings, sizeof settings, "%s;layers=check,fault;fault.fail=%s", modes[k % 4], on(rules[k / 4]));
+    ride t = {0};
+    set_up(&t, settings, mixed, 7);
+    int failed = 0;
+    for (int run = 0; run < 4; run++) {
+      heddle_status s = heddle_executor_run(t.ex, UINT64_C(20000) * MS, &err);
+      if (s == HEDDLE_OK) {
+        assert_true(is_right(t.ex));
+        continue;
+      }
+      failed++;
+      assert_int_equal(s, HEDDLE_EFAILED);
+      SAYS(on("sim:"));
+      if (strstr(rules[k / 4], "op.run") != NULL) SAYS("'a"); /* of the node */
+    }
+    if (failed > 1) fail_msg("%s failed %d times", settings, failed);
+    OK(heddle_executor_run(t.ex, HEDDLE_FOREVER, &err));
+    assert_true(is_right(t.ex));
+    seen += failed;
+    tear_down(&t);
+    assert_int_equal(heddle__alloc_live(), 0);
+  }
+  assert_true(seen >= 8);
+}
+
 static void a_lost_device_stays_lost(void **state) {
   (void)state;
-  rig t;
+  ride t;
   set_up(&t, "sim.fail=run:9@1:async:fault;sim.capture=0", mixed, 7);
   FAILS(heddle_executor_run(t.ex, HEDDLE_FOREVER, &err), HEDDLE_EDEVICE);
-  SAYS("sim:1");
+  SAYS(on("sim:1"));
   FAILS(heddle_executor_run(t.ex, HEDDLE_FOREVER, &err), HEDDLE_EDEVICE);
-  SAYS("sim:1");
+  SAYS(on("sim:1"));
   heddle_executor *ex = NULL;
   FAILS(heddle_executor_create(t.model, &ex, &err), HEDDLE_EDEVICE);
   /* The other devices go on. */
-  heddle_model_options o = {.struct_size = sizeof o, .devices = "sim:0", .flags = HEDDLE_MODEL_IGNORE_ANNOTATIONS};
+  heddle_model_options o = {.struct_size = sizeof o, .devices = on("sim:0"), .flags = HEDDLE_MODEL_IGNORE_ANNOTATIONS};
   heddle_model *other = NULL;
   OK(heddle_model_create(t.ctx, t.graph, NULL, &o, &other, &err));
   OK(heddle_executor_create(other, &ex, &err));
@@ -340,9 +376,11 @@ static void *run_often(void *arg) {
 
 static void executors_of_one_model_in_four_threads(void **state) {
   (void)state;
-  static const char *const settings[] = {"sim.delay_us=20", "sim.coherent=0;sim.capture=0", "sim.unified=1"};
-  for (int k = 0; k < 3; k++) {
-    rig t;
+  static const char *const settings[] = {"sim.delay_us=20", "sim.coherent=0;sim.capture=0", "sim.unified=1",
+                                         "opencl.unified=0"};
+  for (int k = 0; k < 4; k++) {
+    if (!settings_fit(settings[k])) continue;
+    ride t;
     helper h[4];
     set_up(&t, settings[k], mixed, 7);
     memset(h, 0, sizeof h);
@@ -378,7 +416,7 @@ static void *pester(void *arg) {
 
 static void waits_and_cancels_from_anywhere(void **state) {
   (void)state;
-  rig t;
+  ride t;
   helper h[2];
   memset(h, 0, sizeof h);
   set_up(&t, "sim.delay_us=10", mixed, 7);
@@ -405,7 +443,7 @@ static void waits_and_cancels_from_anywhere(void **state) {
 static void segments_are_replayed(void **state) {
   (void)state;
   for (int capture = 0; capture < 2; capture++) {
-    rig t;
+    ride t;
     set_up(&t, capture ? "sim.capture=1" : "sim.capture=0", only_sim, 1);
     for (int i = 0; i < 3; i++) OK(heddle_executor_run(t.ex, HEDDLE_FOREVER, &err));
     assert_true(is_right(t.ex));
@@ -423,7 +461,7 @@ static void memory_runs_out_anywhere(void **state) {
   (void)state;
   heddle_graph *g = chain(5, mixed, 7);
   heddle_tensor *x = floats(shape, 1, 1, 1);
-  heddle_model_options o = {.struct_size = sizeof o, .devices = "cpu,sim:0,sim:1"};
+  heddle_model_options o = {.struct_size = sizeof o, .devices = on("cpu,sim:0,sim:1")};
   size_t live = heddle__alloc_live();
   int done = 0;
   for (uint64_t n = 1; !done && n < 3000; n++) {
@@ -464,7 +502,7 @@ static void memory_runs_out_anywhere(void **state) {
 
 static void the_host_alone_can_be_stopped(void **state) {
   (void)state;
-  rig t;
+  ride t;
   set_up(&t, "threads=1", only_cpu, 1);
   for (int i = 0; i < 200; i++) {
     heddle_status s = heddle_executor_run(t.ex, 1, &err); /* a nanosecond */
@@ -482,8 +520,9 @@ static void the_host_alone_can_be_stopped(void **state) {
   assert_int_equal(heddle__alloc_live(), 0);
 }
 
-CASES(CASE(starts_and_waits), CASE(many_wait_for_one_run), CASE(cancels), CASE(a_timeout_leaves_the_run_pending),
-      CASE(a_release_ends_a_pending_run), CASE(a_completion_that_never_comes), CASE(a_release_of_a_hung_run_ends),
-      CASE(failures_name_node_and_device), CASE(a_lost_device_stays_lost), CASE(executors_of_one_model_in_four_threads),
-      CASE(waits_and_cancels_from_anywhere), CASE(segments_are_replayed), CASE(memory_runs_out_anywhere),
-      CASE(the_host_alone_can_be_stopped))
+CASES(CASE_TWICE(starts_and_waits), CASE_TWICE(many_wait_for_one_run), CASE_TWICE(cancels),
+      CASE_TWICE(a_timeout_leaves_the_run_pending), CASE_TWICE(a_release_ends_a_pending_run),
+      CASE(a_completion_that_never_comes), CASE(a_release_of_a_hung_run_ends), CASE(failures_name_node_and_device),
+      CASE_TWICE(failed_calls_name_node_and_device), CASE(a_lost_device_stays_lost),
+      CASE_TWICE(executors_of_one_model_in_four_threads), CASE_TWICE(waits_and_cancels_from_anywhere),
+      CASE(segments_are_replayed), CASE_TWICE(memory_runs_out_anywhere), CASE(the_host_alone_can_be_stopped))

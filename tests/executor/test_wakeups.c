@@ -30,7 +30,7 @@ static void a_wish_before_the_sleep_is_seen(void **state) {
   heddle_graph *g = graph_of(&s);
   heddle_model *m = NULL;
   heddle_executor *ex = NULL;
-  heddle_model_options o = {.struct_size = sizeof o, .devices = "sim:0"};
+  heddle_model_options o = {.struct_size = sizeof o, .devices = on("sim:0")};
   OK(heddle_model_create(ctx, g, NULL, &o, &m, &err));
   OK(heddle_executor_create(m, &ex, &err));
   bool at_once = false;
@@ -107,4 +107,4 @@ static void a_stopped_run_begins_anew(void **state) {
   assert_int_equal(heddle__alloc_live(), 0);
 }
 
-CASES(CASE(a_wish_before_the_sleep_is_seen), CASE(a_stopped_run_begins_anew))
+CASES(CASE_TWICE(a_wish_before_the_sleep_is_seen), CASE(a_stopped_run_begins_anew))

@@ -1,26 +1,23 @@
-"""Two PoCL devices with a folder of their own for what PoCL builds: import it before capi. Nothing may fork once one of
-them is open.
-"""
+"""Two PoCL devices for a test, with a cache of their own: ENV for programs that are started; in_process() for libheddle
+in Python, before anything of OpenCL is loaded; need() skips where there are no two such devices."""
+
 import os
 import tempfile
 
 import pytest
+from tool_case import BUILD, heddle
 
 CACHE = tempfile.TemporaryDirectory(prefix="heddle-pocl-")
-os.environ["POCL_DEVICES"] = "pthread pthread"
-os.environ["POCL_CACHE_DIR"] = CACHE.name
-
-import capi  # noqa: E402
+ENV = {"POCL_DEVICES": "pthread pthread", "POCL_CACHE_DIR": CACHE.name}
+PLUGIN = BUILD / "lib" / "heddle" / "plugins" / "libheddle_plugin_opencl.so"
 
 
-def need(devices):
-    """Skips where a device is not there, with the library's own words."""
-    plugin = os.path.join(os.environ["HEDDLE_BUILD"], "lib", "heddle", "plugins", "libheddle_plugin_opencl.so")
-    if not os.path.exists(plugin):
+def in_process():
+    os.environ.update(ENV)
+
+
+def need():
+    if not PLUGIN.exists():
         pytest.skip("the plugin opencl is not built")
-    try:
-        capi.Context(devices=devices).close()
-    except capi.HeddleError as e:
-        if e.status in (5, 6):  # no such device, no such name
-            pytest.skip(f"there is no {devices}: {e}")
-        raise
+    if "opencl:1" not in heddle("devices", **ENV).out:
+        pytest.skip("there are no two OpenCL devices: " + heddle("plan", "none.json", "--device", "opencl:1", **ENV).err)

@@ -1,14 +1,12 @@
 """Random graphs over cpu, two PoCL devices and two sims. labels: slow serial timeout: 1800
 """
 import os
-import tempfile
 
 import numpy as np
+import pocl
 import pytest
 
-CACHE = tempfile.TemporaryDirectory(prefix="heddle-pocl-")
-os.environ["POCL_DEVICES"] = "pthread pthread"
-os.environ["POCL_CACHE_DIR"] = CACHE.name
+pocl.in_process()
 
 import capi  # noqa: E402
 import random_graphs  # noqa: E402
@@ -19,22 +17,8 @@ DEVICES = ["cpu", "opencl:0", "opencl:1", "sim:0", "sim:1"]
 
 @pytest.fixture(scope="module", autouse=True)
 def opencl():
-    """Skips all where there is no OpenCL device, with the library's own words."""
-    plugin = os.path.join(os.environ["HEDDLE_BUILD"], "lib", "heddle", "plugins", "libheddle_plugin_opencl.so")
-    if not os.path.exists(plugin):
-        pytest.skip("the plugin opencl is not built")
-    ctx = capi.Context(devices="opencl:0,opencl:1")
-    try:
-        graph, params, inputs, *_ = random_graphs.expected(0)
-        names = [n["name"] for n in graph["nodes"] if n["op"] != "null"]
-        random_graphs.run_case(ctx, graph, params, inputs,
-                               {n: ("opencl:0", "opencl:1")[i % 2] for i, n in enumerate(names)})
-    except capi.HeddleError as e:
-        if e.status in (5, 6):  # no such device, no such name
-            pytest.skip(f"no two OpenCL devices: {e}")
-        raise
-    finally:
-        ctx.close()
+    """Skips all where there are no two OpenCL devices, with the library's own words."""
+    pocl.need()
 
 
 def sweep(first, last, devices, settings, flags=0, max_streams=0):

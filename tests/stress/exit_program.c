@@ -1,5 +1,5 @@
 /* tests/stress/exit_program.c: ends while everything of Heddle's is alive: contexts, models, executors and pending runs.
- * The word tells how; exit status 0 is right, any output or another status is not. */
+ * The first word tells how, the second on which accelerator; exit status 0 is right, any output or another status is not. */
 #include <pthread.h>
 #include <stdlib.h>
 
@@ -16,11 +16,12 @@ static void must(heddle_status s, const heddle_error *err) {
   _Exit(1);
 }
 
-/* One run is done, and one is pending on devices that are slow (or hang). */
-static void make_all(const char *key, const char *value) {
+/* One run is done, and one is pending on devices that are slow (or where hang is given, hang at that command). */
+static void make_all(const char *delay_us, const char *hang) {
   heddle_error err;
-  const heddle_setting settings[] = {{"log", "off"}, {key, value}};
-  must(heddle_context_create(settings, 2, NULL, NULL, &contexts[0], &err), &err);
+  heddle_setting settings[3] = {{"log", "off"}, {"sim.0.hang", hang}};
+  size_t n = 1 + (hang != NULL ? 1 : job_delay(settings + 1, delay_us));
+  must(heddle_context_create(settings, n, NULL, NULL, &contexts[0], &err), &err);
   must(heddle_context_create(settings, 1, NULL, NULL, &contexts[1], &err), &err);
   for (int i = 0; i < 3; i++) {
     must(job_model(contexts[i % 2], &jobs[i], NULL, 0, &err), &err);
@@ -33,13 +34,13 @@ static void make_all(const char *key, const char *value) {
 }
 
 static void *exits(void *arg) {
-  make_all("sim.delay_us", "200000");
+  make_all("200000", NULL);
   (void)arg;
   exit(0);
 }
 
 static void *makes(void *arg) {
-  make_all("sim.delay_us", "200000");
+  make_all("200000", NULL);
   (void)arg;
   return NULL;
 }
@@ -58,18 +59,19 @@ static pthread_t start(void *(*body)(void *)) {
 }
 
 int main(int argc, char **argv) {
-  const char *how = argc == 2 ? argv[1] : "";
+  const char *how = argc == 3 ? argv[1] : "";
   heddle_error err;
+  if (argc == 3) accelerator = argv[2];
   if (strcmp(how, "return") == 0) {
-    make_all("sim.delay_us", "200000");
+    make_all("200000", NULL);
     return 0;
   }
   if (strcmp(how, "exit") == 0) {
-    make_all("sim.delay_us", "200000");
+    make_all("200000", NULL);
     exit(0);
   }
   if (strcmp(how, "hung") == 0) { /* a completion that never comes */
-    make_all("sim.0.hang", "20");
+    make_all(NULL, "20");
     heddle_status s = HEDDLE_OK;
     for (int i = 0; i < 60 && s != HEDDLE_ETIMEOUT; i++) { /* it may hit either of the two that share the device */
       heddle_executor *ex = jobs[i % 2 * 2].executor;
@@ -87,7 +89,7 @@ int main(int argc, char **argv) {
     return 0;
   }
   if (strcmp(how, "waiting") == 0) { /* exit in a thread while this one is in the middle of runs */
-    make_all("sim.delay_us", "20000");
+    make_all("20000", NULL);
     start(exits_later);
     for (;;) heddle_executor_run(jobs[1].executor, HEDDLE_FOREVER, &err);
   }

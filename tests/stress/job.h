@@ -1,5 +1,6 @@
-/* tests/stress/job.h: the piece of work that all stress cases repeat: a graph over cpu, sim:0 and sim:1 with a constant,
- * its model and executor, and what its output must be. Functions give statuses, not assertions: threads call them. */
+/* tests/stress/job.h: the piece of work that all stress cases repeat: a graph over cpu, sim:0 and sim:1 (or the
+ * devices that stand for them, tests/accelerator.h) with a constant, its model and executor, and what its output must
+ * be. Functions give statuses, not assertions: threads call them. */
 #ifndef HEDDLE_TESTS_STRESS_JOB_H
 #define HEDDLE_TESTS_STRESS_JOB_H
 
@@ -7,6 +8,7 @@
 #include <string.h>
 #include <time.h>
 
+#include "accelerator.h"
 #include "heddle/heddle.h"
 
 #define JOB_SIZE 8
@@ -54,16 +56,25 @@ static inline heddle_tensor *job_tensor(const float *data, heddle_error *err) {
   return t;
 }
 
+/* Settings that make completions come late, by at most so many microseconds: sim's own delay, else the fault layer's.
+ * Gives how many. */
+static inline size_t job_delay(heddle_setting out[2], const char *us) {
+  out[0] = is_sim() ? (heddle_setting){"sim.delay_us", us} : (heddle_setting){"layers", "fault"};
+  out[1] = (heddle_setting){"fault.delay_us", us};
+  return is_sim() ? 1 : 2;
+}
+
 /* devices NULL: cpu,sim:0,sim:1 as annotated. */
 static inline heddle_status job_model(heddle_context *ctx, job *j, const char *devices, uint32_t flags,
                                       heddle_error *err) {
   const char *name = "w";
-  heddle_model_options options = {.struct_size = sizeof options, .devices = devices, .flags = flags};
-  if (devices == NULL) options.devices = "cpu,sim:0,sim:1";
-  else options.flags |= HEDDLE_MODEL_IGNORE_ANNOTATIONS;
+  heddle_model_options options = {.struct_size = sizeof options, .flags = flags};
+  const char *text = on(job_graph);
+  options.devices = on(devices != NULL ? devices : "cpu,sim:0,sim:1");
+  if (devices != NULL) options.flags |= HEDDLE_MODEL_IGNORE_ANNOTATIONS;
   heddle_tensor *w = job_tensor(job_w, err);
   heddle_status s = w != NULL ? HEDDLE_OK : HEDDLE_ENOMEM;
-  if (s == HEDDLE_OK) s = heddle_graph_parse(job_graph, sizeof job_graph - 1, "job", NULL, &j->graph, err);
+  if (s == HEDDLE_OK) s = heddle_graph_parse(text, strlen(text), "job", NULL, &j->graph, err);
   if (s == HEDDLE_OK) s = heddle_params_create(&name, &w, 1, &j->params, err);
   if (s == HEDDLE_OK) s = heddle_model_create(ctx, j->graph, j->params, &options, &j->model, err);
   heddle_tensor_release(w);

@@ -14,8 +14,10 @@ extern char **environ;
 static void ends_well(const char *how) {
   char output[] = HEDDLE_TEST_BUILD "/tests/exit-XXXXXX", text[2000], word[32];
   char program[] = HEDDLE_TEST_BUILD "/tests/exit_program";
-  char *argv[] = {program, word, NULL};
+  char device[16];
+  char *argv[] = {program, word, device, NULL};
   snprintf(word, sizeof word, "%s", how);
+  snprintf(device, sizeof device, "%s", accelerator);
   int file = mkstemp(output), status = 0;
   assert_true(file >= 0);
   unlink(output);
@@ -58,5 +60,6 @@ ENDS(after_the_thread_that_made_it, "thread-gone")
 ENDS(while_another_thread_runs, "waiting")
 ENDS(after_the_main_thread, "main-gone")
 
-CASES(CASE(returns_from_main), CASE(calls_exit), CASE(with_a_hung_stream), CASE(from_a_second_thread),
-      CASE(after_the_thread_that_made_it), CASE(while_another_thread_runs), CASE(after_the_main_thread))
+CASES(CASE_TWICE(returns_from_main), CASE_TWICE(calls_exit), CASE(with_a_hung_stream), CASE_TWICE(from_a_second_thread),
+      CASE_TWICE(after_the_thread_that_made_it), CASE_TWICE(while_another_thread_runs),
+      CASE_TWICE(after_the_main_thread))

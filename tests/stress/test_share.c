@@ -69,8 +69,9 @@ static void share(const char *delay_us, uint32_t flags, unsigned rounds, unsigne
   heddle_error err;
   job shared = {0};
   static pair pairs[EXECUTORS];
-  const heddle_setting settings[] = {{"log", "off"}, {"sim.delay_us", delay_us}};
-  if (heddle_context_create(settings, 2, NULL, NULL, &ctx, &err) != HEDDLE_OK) fail_msg("%s", err.text);
+  heddle_setting settings[3] = {{"log", "off"}};
+  size_t n = 1 + job_delay(settings + 1, delay_us);
+  if (heddle_context_create(settings, n, NULL, NULL, &ctx, &err) != HEDDLE_OK) fail_msg("%s", err.text);
   if (job_model(ctx, &shared, NULL, flags, &err) != HEDDLE_OK) fail_msg("%s", err.text);
   for (unsigned i = 0; i < EXECUTORS; i++) {
     pairs[i].number = i;
@@ -113,4 +114,4 @@ static void with_cancels(void **state) {
   share("200", 0, 150, 7);
 }
 
-CASES(CASE(at_full_speed), CASE(step_by_step), CASE(with_slow_devices), CASE(with_cancels))
+CASES(CASE_TWICE(at_full_speed), CASE_TWICE(step_by_step), CASE_TWICE(with_slow_devices), CASE_TWICE(with_cancels))

@@ -51,7 +51,7 @@ static void *throw_contexts(void *arg) {
     heddle_context *ctx = NULL;
     t->status = heddle_context_create(settings, 1, NULL, NULL, &ctx, &t->err);
     if (t->status == HEDDLE_OK && i % 3 != 0)
-      t->status = job_whole(ctx, i % 3 == 1 ? "sim:2,cpu" : NULL, (float)i, &t->err);
+      t->status = job_whole(ctx, i % 3 == 1 ? "sim:1,cpu" : NULL, (float)i, &t->err);
     heddle_context_release(ctx);
   }
   return NULL;
@@ -97,7 +97,7 @@ static void check_devices(heddle_context *ctx) {
   for (size_t i = 0; i < heddle_context_device_count(ctx); i++) {
     heddle_device *dev = heddle_context_device(ctx, i);
     heddle_error err;
-    if (strncmp(dev->name, "cpu", 3) != 0 && strncmp(dev->name, "sim", 3) != 0) continue;
+    if (strncmp(dev->name, "cpu", 3) != 0 && strncmp(dev->name, accelerator, strlen(accelerator)) != 0) continue;
     if (heddle__device_open(dev, &err) != HEDDLE_OK) fail_msg("%s", err.text);
     for (uint32_t key = HEDDLE_QUERY_LIVE_BUFFERS; key <= HEDDLE_QUERY_LIVE_OBJECTS; key++) {
       int64_t live = -1;
@@ -123,7 +123,7 @@ static void models(void **state) {
   heddle_context *ctx = context();
   heddle_device *held[2] = {heddle_context_device(ctx, 0), NULL};
   heddle_error err;
-  assert_int_equal(heddle_context_find_device(ctx, "sim:0", &held[1], &err), HEDDLE_OK);
+  assert_int_equal(heddle_context_find_device(ctx, on("sim:0"), &held[1], &err), HEDDLE_OK);
   for (int i = 0; i < 2; i++) assert_int_equal(heddle__device_open(held[i], &err), HEDDLE_OK);
   storm(throw_models, ctx, NULL, 60);
   check_devices(ctx);
@@ -161,4 +161,4 @@ static void executors(void **state) {
   assert_int_equal(heddle__alloc_live(), before);
 }
 
-CASES(CASE(contexts), CASE(devices), CASE(models), CASE(executors))
+CASES(CASE_TWICE(contexts), CASE_TWICE(devices), CASE_TWICE(models), CASE_TWICE(executors))

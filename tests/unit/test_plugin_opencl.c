@@ -262,6 +262,39 @@ static void times_are_the_devices(void **state) {
   sim_close(&t);
 }
 
+/* A mark behind work is its end, one in front of it its beginning, however late that comes. */
+static void marks_are_of_the_work(void **state) {
+  enum { LATE_NS = 30000000 };
+  sim_test t;
+  uint64_t ns[4] = {0};
+  heddle_ptimer *timer = NULL, *other = NULL;
+  (void)state;
+  opencl_open(&t, 1, NULL);
+  heddle_pdevice *dev = t.dev[0];
+  heddle_pbuffer *b = sim_buf(&t, dev, HEDDLE_MEMORY_DEVICE, 1 << 16);
+  OK(&t, t.p->timing->create(dev, 4, &timer, &t.err));
+  OK(&t, t.p->timing->create(dev, 1, &other, &t.err));
+  heddle_pstream *s = sim_stream(&t, dev);
+  for (uint32_t i = 0; i < 4; i += 2) {
+    OK(&t, t.p->timing->mark(s, timer, i, &t.err));
+    OK(&t, t.p->stream->sync(s, 20 * SECOND, &t.err)); /* a marker would have its time by now */
+    nanosleep(&(struct timespec){0, LATE_NS}, NULL);
+    sim_fill(&t, s, b, 1 << 16, i);
+    OK(&t, t.p->timing->mark(s, timer, i + 1, &t.err));
+  }
+  OK(&t, t.p->timing->mark(s, other, 0, &t.err)); /* waits for work of another's, and goes first */
+  t.p->timing->free(other);
+  sim_fill(&t, s, b, 1 << 16, 7);
+  sim_expect(&t, s, b, 1 << 14, 7);
+  OK(&t, t.p->timing->read(timer, 0, 4, ns, &t.err));
+  assert_true(ns[0] < ns[1] && ns[1] < ns[2] && ns[2] < ns[3]);
+  assert_true(ns[2] - ns[1] >= LATE_NS);
+  t.p->timing->free(timer);
+  t.p->memory->free(dev, b);
+  t.p->stream->close(s);
+  sim_close(&t);
+}
+
 static const char code[] = "__kernel void scale(__global const float *x, __global float *y, float by, int n,\n"
                            "                    __local float *room) {\n"
                            "  int i = get_global_id(0), k = get_local_id(0);\n"
@@ -346,4 +379,4 @@ static void memory_that_is_out_is_a_status(void **state) {
 CASES(CASE(no_platform_is_said_in_words), CASE(devices_are_described), CASE(devices_are_split),
       CASE(memory_keeps_its_rules), CASE(copies_keep_to_their_ranges), CASE(work_of_a_stream_is_in_order),
       CASE(events_order_streams_and_devices), CASE(fences_are_signalled), CASE(times_are_the_devices),
-      CASE(modules_are_loaded_and_launched), CASE(memory_that_is_out_is_a_status))
+      CASE(marks_are_of_the_work), CASE(modules_are_loaded_and_launched), CASE(memory_that_is_out_is_a_status))

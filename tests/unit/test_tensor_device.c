@@ -1,4 +1,4 @@
-/* Tensors on a device that is not inline (sim): made zeroed, copied to and from the host and between devices, and what a
+/* Tensors on a device that is not inline (sim, PoCL): made zeroed, copied to and from the host and between devices, and what a
  * device's failure leaves behind. */
 #include "cases.h"
 
@@ -14,7 +14,7 @@ static heddle_device *find(const char *name) {
   heddle_error err;
   if (context == NULL && heddle_context_create(NULL, 0, NULL, NULL, &context, &err) != HEDDLE_OK)
     fail_msg("%s", err.text);
-  if (heddle_context_find_device(context, name, &dev, &err) == HEDDLE_OK) return dev;
+  if (heddle_context_find_device(context, on(name), &dev, &err) == HEDDLE_OK) return dev;
   heddle_context_release(context);
   SKIP(err.text);
   return NULL;
@@ -123,12 +123,13 @@ static void survives_failed_allocations(void **state) {
   heddle_tensor *big = NULL;
   s = heddle_tensor_create(dev, INT32, huge, 1, &big, &err);
   assert_true(s == HEDDLE_ENOMEM || s == HEDDLE_ELIMIT);
-  assert_non_null(strstr(err.text, "sim:0"));
+  assert_non_null(strstr(err.text, on("sim:0")));
   assert_null(big);
   assert_int_equal(heddle__alloc_live(), live);
   heddle_tensor_release(t);
   heddle_context_release(context);
 }
 
-CASES(CASE(copies_to_a_device_and_back), CASE(copies_between_devices), CASE(takes_empty_and_single_elements),
-      CASE(gives_host_memory_for_an_inline_device), CASE(survives_failed_allocations))
+CASES(CASE_TWICE(copies_to_a_device_and_back), CASE_TWICE(copies_between_devices),
+      CASE_TWICE(takes_empty_and_single_elements), CASE(gives_host_memory_for_an_inline_device),
+      CASE_TWICE(survives_failed_allocations))
