@@ -57,7 +57,7 @@ const k_entry k_elementwise_table[] = {
     {"Sqrt", F, "", 1, 1, plan_ew, "SQRT", "", SAME, 0},
     {"Sub", NUMBERS, "", 2, 2, plan_ew, "SUB", NULL, SAME, 0},
     {"Tanh", F, "", 1, 1, plan_ew, "TANH", "", SAME, 0},
-    {"Where", "any of 1, 2, 4 or 8 bytes", "", 3, 3, plan_where, "WHERE", NULL, SAME, 0},
+    {"Where", "any of whole bytes", "", 3, 3, plan_where, "WHERE", NULL, SAME, 0},
     {"Xor", "bool", "", 2, 2, plan_ew, "XOR", NULL, LOGIC, 0},
     {0},
 };
@@ -268,7 +268,7 @@ static heddle_status check_types(const k_node *n, k_walk_plan *w, heddle_error *
   for (uint32_t k = 1; k < n->ref.node->n_inputs; k++) {
     const heddle_pvalue *v = node_input(n->ref.region, n->ref.node, k);
     if (v == NULL || dtype_equal(v->dtype, type)) continue;
-    if (e->kind == POW && k_cast_word(n, v->dtype) != NULL && !dtype_is(v->dtype, HEDDLE_DTYPE_BOOL, 8)) continue;
+    if (e->kind == POW && k_cast_word(n, v->dtype) != NULL) continue;
     return ref_refuse(&n->ref, err, "operand %u is %s; the operands have one type", k, dtype_name(v->dtype, name));
   }
   if (e->kind == TO_BOOL || e->kind == LOGIC) {
@@ -390,7 +390,7 @@ static heddle_status plan_where(k_node *n, heddle_error *err) {
   if (s != HEDDLE_OK) return s;
   if (!dtype_is(n->ref.in[0]->dtype, HEDDLE_DTYPE_BOOL, 8)) return ref_refuse(&n->ref, err, "the condition is bool");
   if (word == NULL || !dtype_equal(n->ref.in[1]->dtype, type) || !dtype_equal(n->ref.in[2]->dtype, type))
-    return ref_refuse(&n->ref, err, "it takes operands and result of one type, %s", n->entry->dtypes);
+    return ref_refuse(&n->ref, err, "it takes operands and result of one type, of 1, 2, 4 or 8 bytes");
   if (!out_is_broadcast(n)) return ref_refuse_shape(&n->ref, err);
   k_walk_init(&w, n->ref.out);
   w.word = "WHERE";

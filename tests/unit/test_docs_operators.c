@@ -1,0 +1,99 @@
+/* docs/operators.md says what the plugins' lists say: each of cpu's operators has a row with its types and opsets, and with
+ * what the plugin opencl takes of them. On failure the rows as they should be are printed. */
+#include "opencl_host.h"
+
+enum { OPS = 160, TEXT = 256, LINE = 1024 };
+
+typedef struct listed {
+  char op[32], types[TEXT];
+  uint32_t first, last;
+} listed;
+
+typedef struct list {
+  listed ops[OPS];
+  uint32_t n;
+} list;
+
+static heddle_status take(void *sink, const char *domain, const char *op, uint32_t first, uint32_t last,
+                          const char *types, heddle_error *err) {
+  list *to = sink;
+  (void)err;
+  if (domain[0] != '\0') return HEDDLE_OK;
+  assert_true(to->n < OPS && strlen(op) < 32 && strlen(types) < TEXT);
+  listed *l = &to->ops[to->n++];
+  snprintf(l->op, sizeof l->op, "%s", op);
+  snprintf(l->types, sizeof l->types, "%s", types);
+  l->first = first;
+  l->last = last;
+  return HEDDLE_OK;
+}
+
+static const listed *find(const list *in, const char *op) {
+  for (uint32_t i = 0; i < in->n; i++) {
+    if (strcmp(in->ops[i].op, op) == 0) return &in->ops[i];
+  }
+  return NULL;
+}
+
+/* The words of the document for a list of types. */
+static const char *words(const char *types, char buf[TEXT]) {
+#define NUMBERS "float32,int8,int16,int32,int64,uint8,uint16,uint32"
+  static const char *const known[][2] = {
+      {"any of whole bytes", "bytes"},
+      {"float32,float64,int8,int16,int32,int64,uint8,uint16,uint32,uint64,bool", "all"},
+      {NUMBERS ",bool", "numbers, bool"},
+      {NUMBERS, "numbers"},
+  };
+  size_t used = 0;
+  for (size_t i = 0; i < sizeof known / sizeof known[0]; i++) {
+    if (strcmp(types, known[i][0]) == 0) return known[i][1];
+  }
+  for (const char *c = types; *c != '\0' && used + 3 < TEXT; c++) {
+    buf[used++] = *c;
+    if (*c == ',') buf[used++] = ' ';
+  }
+  buf[used] = '\0';
+  return buf;
+}
+
+/* The row up to its remarks. */
+static void row_of(const listed *cpu, const listed *opencl, char *out) {
+  char types[TEXT], own[TEXT];
+  const char *here = opencl == NULL ? "no" : strcmp(opencl->types, cpu->types) == 0 ? "yes" : words(opencl->types, own);
+  snprintf(out, LINE, "| %s | %s | %u to %u | %s |", cpu->op, words(cpu->types, types), cpu->first, cpu->last, here);
+}
+
+static void the_document_lists_what_the_plugins_do(void **state) {
+  static list cpu, opencl;
+  fake_device d;
+  sim_test t;
+  char *text = NULL;
+  size_t room = 0;
+  uint32_t rows = 0, wrong = 0;
+  (void)state;
+  fake_device_open(&d, "cpu");
+  assert_int_equal(d.plugin->op->list(d.self, 0, take, &cpu, &d.err), HEDDLE_OK);
+  fake_device_close(&d);
+  opencl_open(&t, 1, NULL);
+  OK(&t, t.p->op->list(t.self, 0, take, &opencl, &t.err));
+  sim_close(&t);
+  FILE *f = fopen(HEDDLE_TEST_SOURCE "/docs/operators.md", "r");
+  assert_non_null(f);
+  while (getline(&text, &room, f) > 0) {
+    char op[32], want[LINE];
+    if (sscanf(text, "| %31[A-Za-z] |", op) != 1 || strcmp(op, "operator") == 0) continue;
+    const listed *l = find(&cpu, op);
+    if (l == NULL) fail_msg("docs/operators.md has %s, which cpu does not list", op);
+    rows++;
+    row_of(l, find(&opencl, op), want);
+    if (strncmp(text, want, strlen(want)) == 0) continue;
+    if (wrong++ == 0) fprintf(stderr, "docs/operators.md should have, with its remarks behind:\n");
+    fprintf(stderr, "%s\n", want);
+  }
+  free(text);
+  fclose(f);
+  assert_int_equal(wrong, 0);
+  assert_int_equal(rows, cpu.n);
+}
+
+CASES(CASE(the_document_lists_what_the_plugins_do))
