@@ -46,7 +46,7 @@ static void CL_CALLBACK reached(cl_event event, cl_int state, void *user) {
 
 static heddle_status submit_signal(heddle_pstream *stream, heddle_pfence fence, uint64_t value, heddle_error *err) {
   cl_event mark = NULL;
-  heddle_status s = ocl_stream_enter(stream, err);
+  heddle_status s = ocl_stream_enter_plain(stream, "signal of a fence", err);
   if (s != HEDDLE_OK) return s;
   ocl_signal *x = take(stream, err);
   if (x == NULL) return HEDDLE_ENOMEM;

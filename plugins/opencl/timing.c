@@ -43,18 +43,22 @@ static heddle_status times_create(heddle_pdevice *dev, uint32_t slots, heddle_pt
   return HEDDLE_OK;
 }
 
-static heddle_status times_mark(heddle_pstream *stream, heddle_ptimer *timer, uint32_t slot, heddle_error *err) {
+cl_int ocl_timer_mark(heddle_pstream *stream, heddle_ptimer *timer, uint32_t slot) {
   cl_event mark = NULL;
+  const cl_int code = clEnqueueMarkerWithWaitList(stream->queue, 0, NULL, &mark);
+  if (code != CL_SUCCESS) return code;
+  if (timer->marks[slot] != NULL) clReleaseEvent(timer->marks[slot]);
+  timer->marks[slot] = mark;
+  return CL_SUCCESS;
+}
+
+static heddle_status times_mark(heddle_pstream *stream, heddle_ptimer *timer, uint32_t slot, heddle_error *err) {
   heddle_status s = ocl_stream_enter(stream, err);
   if (s != HEDDLE_OK) return s;
   if (timer->dev != stream->dev || slot >= timer->slots)
     return p_fail(err, HEDDLE_EINVAL, 0, "opencl:%u: mark of slot %u: no such slot, or no timer of this device",
                   stream->dev->index, slot);
-  const cl_int code = clEnqueueMarkerWithWaitList(stream->queue, 0, NULL, &mark);
-  if (code == CL_SUCCESS) {
-    if (timer->marks[slot] != NULL) clReleaseEvent(timer->marks[slot]);
-    timer->marks[slot] = mark;
-  }
+  const cl_int code = ocl_put(stream, &(ocl_command){.kind = OCL_MARK, .number = slot, .host = timer});
   return ocl_stream_done(stream, code, "mark a time", err);
 }
 
