@@ -86,32 +86,25 @@ static heddle_status read_variables(heddle__config *c, heddle_error *err) {
   return HEDDLE_OK;
 }
 
-/* Where plugins that build programs for their devices keep them. Plugins may not read the environment themselves. */
-static heddle_status read_cache_folders(heddle__config *c, heddle_error *err) {
-  static const char *const plugins[] = {"opencl"};
-  const char *folder = secure_getenv("XDG_CACHE_HOME"), *below = "";
-  if (folder == NULL || folder[0] != '/') folder = secure_getenv("HOME"), below = "/.cache";
-  heddle_status s = HEDDLE_OK;
-  for (size_t i = 0; i < sizeof plugins / sizeof plugins[0] && folder != NULL && folder[0] == '/'; i++) {
-    char *key = heddle__format("%s.cache_dir", plugins[i]);
-    char *value = heddle__format("%s%s/heddle/%s", folder, below, plugins[i]);
-    s = key == NULL || value == NULL ? heddle__no_memory(err, "the configuration")
-                                     : heddle__entries_add(&c->from[FROM_DEFAULT], key, strlen(key), value, err);
-    heddle__free(key);
-    heddle__free(value);
-    if (s != HEDDLE_OK) break;
-  }
-  return s;
-}
-
 static heddle_status read_defaults(heddle__config *c, heddle_error *err) {
   cpu_set_t cores;
   char threads[16];
   int n = sched_getaffinity(0, sizeof cores, &cores) == 0 ? CPU_COUNT(&cores) : 1;
   snprintf(threads, sizeof threads, "%d", n < 1 ? 1 : n);
   heddle_status s = heddle__entries_add(&c->from[FROM_DEFAULT], "threads", 7, threads, err);
-  if (s == HEDDLE_OK) s = heddle__entries_add(&c->from[FROM_DEFAULT], "log", 3, "warn", err);
-  return s == HEDDLE_OK ? read_cache_folders(c, err) : s;
+  return s == HEDDLE_OK ? heddle__entries_add(&c->from[FROM_DEFAULT], "log", 3, "warn", err) : s;
+}
+
+bool heddle__config_cache_dir(heddle__config *c, const char *plugin) {
+  const char *folder = secure_getenv("XDG_CACHE_HOME"), *below = "";
+  if (folder == NULL || folder[0] != '/') folder = secure_getenv("HOME"), below = "/.cache";
+  if (folder == NULL || folder[0] != '/') return false;
+  char *key = heddle__format("%s.cache_dir", plugin), *value = heddle__format("%s%s/heddle/%s", folder, below, plugin);
+  bool added = key != NULL && value != NULL &&
+               heddle__entries_add(&c->from[FROM_DEFAULT], key, strlen(key), value, NULL) == HEDDLE_OK;
+  heddle__free(key);
+  heddle__free(value);
+  return added;
 }
 
 /* The file that was named, else the user's, else the system's; *path stays NULL where there is none. */

@@ -4,7 +4,7 @@
  * take on the queue of a replay is enqueued command by command too, so a replay means the same everywhere. */
 #include "opencl.h"
 
-enum { FIRST_ROOM = 32 };
+enum { FIRST_ROOM = 32, FEW_COMMANDS = 8 };
 
 #ifndef CL_MAKE_VERSION
 #define CL_MAKE_VERSION(major, minor, patch) (((major) << 22) | ((minor) << 12) | (patch))
@@ -80,15 +80,42 @@ static const ocl_command_buffers *calls_of(const heddle_pdevice *dev) {
 
 /* ---------------------------------------------------------------- commands */
 
+void ocl_stream_forget_last(heddle_pstream *stream) {
+  if (stream->last != NULL) clReleaseEvent(stream->last);
+  stream->last = NULL;
+}
+
+cl_int ocl_stream_tail(heddle_pstream *stream, cl_event *out) {
+  stream->n_kept = 0;
+  if (stream->last == NULL) return clEnqueueMarkerWithWaitList(stream->queue, 0, NULL, out);
+  const cl_int code = clRetainEvent(stream->last);
+  if (code == CL_SUCCESS) *out = stream->last;
+  return code;
+}
+
+/* Where a command's event goes: kept on the host's cores, where a marker behind a few commands costs as much as one of
+ * them; behind many it costs less than keeping the event of each. */
+static cl_event *keep_event(heddle_pstream *stream) {
+  ocl_stream_forget_last(stream);
+  if ((stream->dev->info->type & CL_DEVICE_TYPE_CPU) == 0 || stream->n_kept >= FEW_COMMANDS) return NULL;
+  stream->n_kept++;
+  return &stream->last;
+}
+
+static cl_int enqueue_kernel(heddle_pstream *stream, cl_kernel kernel, cl_uint dims, const size_t *global,
+                             const size_t *local) {
+  return clEnqueueNDRangeKernel(stream->queue, kernel, dims, NULL, global, local, 0, NULL, keep_event(stream));
+}
+
 static cl_int enqueue(heddle_pstream *stream, const ocl_command *c) {
-  cl_command_queue queue = stream->queue;
+  cl_command_queue q = stream->queue;
+  if (c->kind == OCL_KERNEL) return enqueue_kernel(stream, c->kernel, c->number, c->global, c->local);
+  cl_event *e = keep_event(stream);
   switch (c->kind) {
-  case OCL_KERNEL: return clEnqueueNDRangeKernel(queue, c->kernel, c->number, NULL, c->global, c->local, 0, NULL, NULL);
-  case OCL_COPY: return clEnqueueCopyBuffer(queue, c->src, c->dst, c->src_at, c->dst_at, c->bytes, 0, NULL, NULL);
-  case OCL_FILL:
-    return clEnqueueFillBuffer(queue, c->dst, &c->number, sizeof c->number, c->dst_at, c->bytes, 0, NULL, NULL);
-  case OCL_WRITE: return clEnqueueWriteBuffer(queue, c->dst, CL_FALSE, c->dst_at, c->bytes, c->host, 0, NULL, NULL);
-  case OCL_READ: return clEnqueueReadBuffer(queue, c->src, CL_FALSE, c->src_at, c->bytes, c->host, 0, NULL, NULL);
+  case OCL_COPY: return clEnqueueCopyBuffer(q, c->src, c->dst, c->src_at, c->dst_at, c->bytes, 0, NULL, e);
+  case OCL_FILL: return clEnqueueFillBuffer(q, c->dst, &c->number, sizeof c->number, c->dst_at, c->bytes, 0, NULL, e);
+  case OCL_WRITE: return clEnqueueWriteBuffer(q, c->dst, CL_FALSE, c->dst_at, c->bytes, c->host, 0, NULL, e);
+  case OCL_READ: return clEnqueueReadBuffer(q, c->src, CL_FALSE, c->src_at, c->bytes, c->host, 0, NULL, e);
   default: return ocl_timer_mark(stream, c->host, c->number);
   }
 }
@@ -114,8 +141,7 @@ cl_int ocl_put(heddle_pstream *stream, const ocl_command *command) {
 
 cl_int ocl_put_kernel(heddle_pstream *stream, cl_kernel kernel, cl_uint dims, const size_t *global,
                       const size_t *local) {
-  if (stream->capture == NULL)
-    return clEnqueueNDRangeKernel(stream->queue, kernel, dims, NULL, global, local, 0, NULL, NULL);
+  if (stream->capture == NULL) return enqueue_kernel(stream, kernel, dims, global, local);
   ocl_command c = {.kind = OCL_KERNEL, .number = dims, .kernel = kernel};
   memcpy(c.global, global, dims * sizeof *global);
   memcpy(c.local, local, dims * sizeof *local);
@@ -253,6 +279,7 @@ static heddle_status capture_replay(heddle_pgraph *graph, heddle_pstream *stream
   for (uint32_t i = 0; i < graph->n_stretches && code == CL_SUCCESS; i++) {
     const stretch *x = &graph->stretches[i];
     if (x->buffer != NULL) {
+      ocl_stream_forget_last(stream);
       code = put(1, &stream->queue, x->buffer, 0, NULL, NULL);
       /* One that is still under way and may not be twice, or a queue that takes times: the same without it. */
       if (code != CL_INVALID_OPERATION && code != CL_INCOMPATIBLE_COMMAND_QUEUE_KHR) continue;

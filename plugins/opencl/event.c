@@ -69,6 +69,7 @@ static heddle_status event_wait(heddle_pstream *stream, heddle_pevent *event, he
   if (mark != NULL) clRetainEvent(mark);
   pthread_mutex_unlock(&event->lock);
   if (mark == NULL) return HEDDLE_OK;
+  ocl_stream_forget_last(stream);
   const cl_int code = clEnqueueBarrierWithWaitList(stream->queue, 1, &mark, NULL);
   clReleaseEvent(mark);
   return ocl_stream_done(stream, code, "wait for an event", err);

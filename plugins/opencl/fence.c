@@ -1,4 +1,4 @@
-/* Fences: a signal is a callback on a marker, which only records and wakes. Waits on the device are not offered: user
+/* Fences: a signal is a callback on the event of the last command or a marker, which only records and wakes. Waits on the device are not offered: user
  * events, which they would need, hang several drivers when they are never set. */
 #include "opencl.h"
 
@@ -54,7 +54,7 @@ static heddle_status submit_signal(heddle_pstream *stream, heddle_pfence fence, 
   x->value = value;
   atomic_fetch_add(&stream->dev->callbacks, 1);
   ocl_count(&stream->users, 1);
-  cl_int code = clEnqueueMarkerWithWaitList(stream->queue, 0, NULL, &mark);
+  cl_int code = ocl_stream_tail(stream, &mark);
   if (code == CL_SUCCESS) {
     ocl_stream_count(stream);
     code = clSetEventCallback(mark, CL_COMPLETE, reached, x);

@@ -164,6 +164,8 @@ struct heddle_pstream {
   atomic_int_least64_t users;     /* the host until it closes the stream, and each callback under way */
   struct heddle_pstream *next;
   heddle_pgraph *capture; /* what is being recorded, else NULL; the stream's thread only */
+  cl_event last;          /* of the last command, where it is known; the stream's thread only */
+  uint32_t n_kept;        /* commands since the last signal whose events were kept */
   ocl_signal signals[OCL_SIGNALS];
 };
 
@@ -211,6 +213,12 @@ cl_int ocl_put(heddle_pstream *stream, const ocl_command *command);
 cl_int ocl_put_kernel(heddle_pstream *stream, cl_kernel kernel, cl_uint dims, const size_t *global,
                       const size_t *local);
 cl_int ocl_put_copy(heddle_pstream *stream, cl_mem src, cl_mem dst, size_t src_at, size_t dst_at, size_t bytes);
+
+/* An event behind all that is in the stream: the last command's own, else a marker's. The caller releases it. */
+cl_int ocl_stream_tail(heddle_pstream *stream, cl_event *out);
+
+/* For what goes into the queue by another way than ocl_put. */
+void ocl_stream_forget_last(heddle_pstream *stream);
 
 /* The list of kernels that only this capture uses, and that go with it. */
 heddle_pkernel **ocl_capture_kernels(heddle_pgraph *graph);

@@ -25,6 +25,7 @@ static heddle_status start_profiling(heddle_pstream *stream, heddle_error *err) 
   clReleaseEvent(last);
   s = ocl_check(stream->dev, code, "make a queue that takes times", err);
   if (s != HEDDLE_OK) return s;
+  ocl_stream_forget_last(stream);
   pthread_mutex_lock(&stream->lock);
   stream->before = stream->queue;
   stream->queue = queue;
@@ -231,6 +232,7 @@ static void stream_close(heddle_pstream *stream) {
   if (stream == NULL) return;
   ocl_count(&stream->dev->live_objects, -1);
   ocl_graph_free(stream->capture);
+  ocl_stream_forget_last(stream);
   clFlush(stream->queue);
   ocl_stream_drop(stream);
 }
