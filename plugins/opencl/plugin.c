@@ -3,7 +3,8 @@
  *
  * Settings: cache_dir (folder for built programs; off: they are built in each process), unified (0: no shared
  * memory), peer (0: no copies between devices), max_streams, sub_devices (compute units of each part that devices are
- * split into), capture (0: never; 1: wherever the driver has command buffers; auto: there, but not on host cores). */
+ * split into), capture (0: never; 1: wherever the driver has command buffers; auto: there, but not on host cores),
+ * driver (off: none is started). */
 #include "opencl.h"
 
 #include "plugins/common/pbuild.h"
@@ -49,6 +50,9 @@ static heddle_status read_capture(heddle_pinstance *self, heddle_error *err) {
 static heddle_status read_settings(heddle_pinstance *self, heddle_error *err) {
   const heddle_host *host = self->host;
   uint32_t peer = 1;
+  char driver[8];
+  if (ocl_setting(host, "driver", driver, sizeof driver) && (strcmp(driver, "off") == 0 || strcmp(driver, "0") == 0))
+    return p_fail(err, HEDDLE_ENODEV, 0, "no OpenCL platform: the setting driver is off");
   heddle_status s = read_number(host, "max_streams", 0, &self->max_streams, err);
   if (s == HEDDLE_OK) s = read_number(host, "peer", 1, &peer, err);
   self->peer = peer != 0;
@@ -90,7 +94,12 @@ static heddle_status open_instance(const heddle_host *host, heddle_pinstance **o
     return p_fail(err, HEDDLE_ENOMEM, 0, "opencl: no lock for an instance");
   }
   s = read_settings(self, err);
-  if (s == HEDDLE_OK) s = ocl_find_devices(self, err);
+  if (s == HEDDLE_OK) {
+    host->log(
+        host->ctx, HEDDLE_LOG_INFO, "opencl",
+        "starts the OpenCL drivers; if the process ends here, one of them crashes: opencl.driver=off goes without");
+    s = ocl_find_devices(self, err);
+  }
   if (s != HEDDLE_OK) close_instance(self);
   else *out = self;
   return s;
