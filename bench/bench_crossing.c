@@ -6,8 +6,8 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "hand_chain.h"
 #include "hand_host.h"
-#include "heddle/heddle.h"
 
 enum { PAIRS = 100, ELEMENTS = 1024, BYTES = 4 * ELEMENTS };
 
@@ -92,47 +92,6 @@ static void ping_pong(void) {
   pthread_mutex_unlock(&lock);
 }
 
-/* ---------------------------------------------------------------- by Heddle */
-
-static heddle_executor *prepare_heddle(heddle_context *ctx) {
-  heddle_error err;
-  size_t size = 65536, n = 2 * PAIRS;
-  char *text = malloc(size), *p = text;
-  if (text == NULL) exit(1);
-  p += sprintf(p, "{\"heddle\":{\"version\":1,\"opset\":17},\"nodes\":[{\"op\":\"null\",\"name\":\"x\",\"inputs\":[]},"
-                  "{\"op\":\"null\",\"name\":\"y\",\"inputs\":[]}");
-  for (size_t i = 0; i < n; i++) {
-    p += sprintf(p, ",{\"op\":\"Add\",\"name\":\"n%zu\",\"device\":\"%s\",\"inputs\":[[%zu,0,0],[0,0,0]]}", i,
-                 i % 2 ? "sim:0" : "cpu", i + 1);
-  }
-  p += sprintf(p, "],\"arg_nodes\":[0,1],\"heads\":[[%zu,0,0]],\"node_row_ptr\":[0", n + 1);
-  for (size_t i = 1; i <= n + 2; i++) p += sprintf(p, ",%zu", i);
-  p += sprintf(p, "],\"attrs\":{\"dltype\":[\"list_str\",[\"float32\",\"float32\"");
-  for (size_t i = 0; i < n; i++) p += sprintf(p, ",null");
-  p += sprintf(p, "]],\"shape\":[\"list_shape\",[[%d],[%d]", ELEMENTS, ELEMENTS);
-  for (size_t i = 0; i < n; i++) p += sprintf(p, ",null");
-  sprintf(p, "]]}}");
-  heddle_graph *g;
-  heddle_model *m;
-  heddle_executor *ex;
-  hand_check(heddle_graph_parse(text, strlen(text), "crossing", NULL, &g, &err), &err);
-  free(text);
-  heddle_model_options options = {.struct_size = sizeof options, .devices = "cpu,sim:0"};
-  hand_check(heddle_model_create(ctx, g, NULL, &options, &m, &err), &err);
-  hand_check(heddle_executor_create(m, &ex, &err), &err);
-  static float zeros[ELEMENTS];
-  int64_t shape = ELEMENTS;
-  for (uint32_t i = 0; i < 2; i++) {
-    heddle_tensor *t;
-    hand_check(heddle_tensor_wrap(zeros, HEDDLE_FLOAT32, &shape, 1, NULL, NULL, NULL, &t, &err), &err);
-    hand_check(heddle_executor_set_input(ex, i, t, &err), &err);
-    heddle_tensor_release(t);
-  }
-  heddle_model_release(m);
-  heddle_graph_release(g);
-  return ex;
-}
-
 int main(int argc, char **argv) {
   if (argc != 2) {
     fprintf(stderr, "usage: bench_crossing PLUGIN_FOLDER\n");
@@ -142,7 +101,8 @@ int main(int argc, char **argv) {
   heddle_context *ctx;
   heddle_setting settings[] = {{"threads", "1"}};
   hand_check(heddle_context_create(settings, 1, NULL, NULL, &ctx, &err), &err);
-  heddle_executor *ex = prepare_heddle(ctx);
+  static const char *const devices[2] = {"cpu", "sim:0"};
+  heddle_executor *ex = hand_chain(ctx, 2 * PAIRS, ELEMENTS, devices);
   prepare_by_hand(argv[1]);
   pthread_t thread;
   if (pthread_create(&thread, NULL, answer, NULL) != 0) return 1;

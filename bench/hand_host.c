@@ -50,12 +50,16 @@ static int64_t host_config(void *ctx, const char *key, char *buf, uint64_t bytes
   return -1;
 }
 
-static void host_signal(void *ctx, heddle_pfence fence, uint64_t value) {
-  (void)ctx;
+void hand_signal(heddle_pfence fence, uint64_t value) {
   pthread_mutex_lock(&lock);
   atomic_store(&values[fence], value);
   pthread_cond_signal(&cond);
   pthread_mutex_unlock(&lock);
+}
+
+static void host_signal(void *ctx, heddle_pfence fence, uint64_t value) {
+  (void)ctx;
+  hand_signal(fence, value);
 }
 
 static void host_fail(void *ctx, heddle_pfence fence, heddle_status status, const char *text) {

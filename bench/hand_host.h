@@ -18,6 +18,9 @@ hand_plugin hand_open(const char *folder, const char *name);
 void hand_wait(heddle_pfence fence, uint64_t value);
 heddle_pfence hand_fence(void);
 
+/* What a callback does: records the value and wakes. */
+void hand_signal(heddle_pfence fence, uint64_t value);
+
 /* An Add of two float tensors of n elements, bound to the slices. */
 heddle_plaunch *hand_add(const hand_plugin *h, heddle_pstream *stream, int64_t n, heddle_pslice a, heddle_pslice b,
                          heddle_pslice out);

@@ -1,8 +1,10 @@
-# heddle_plugin(NAME SOURCES file... [COMMON] [LIBRARIES lib...] [INCLUDES dir...] [DEFINITIONS def...] [NO_INSTALL])
+# heddle_plugin(NAME SOURCES file... [COMMON] [KERNELS] [LIBRARIES lib...] [INCLUDES dir...] [DEFINITIONS def...]
+#   [NO_INSTALL])
 #
 # Builds libheddle_plugin_NAME.so as target heddle_plugin_NAME: a module that links nothing of Heddle, with hidden
 # symbols and heddle_plugin_entry as its one export, installed in lib/heddle/plugins. COMMON compiles the sources of
-# plugins/common (reference kernels, shape helpers) into it; they are included as "plugins/common/FILE.h".
+# plugins/common (reference kernels, shape helpers) into it; they are included as "plugins/common/FILE.h". KERNELS does
+# that and adds plugins/common/kernels: the device kernels as texts, and the plans that launch them (kernels/plan.h).
 #
 # The same file serves Heddle's own build and an outside project's, after find_package(heddle).
 
@@ -14,8 +16,10 @@ else() # installed: heddle-config.cmake has set HEDDLE_PLUGIN_ROOT and HEDDLE_PL
   set(HEDDLE_PLUGIN_MAP "${CMAKE_CURRENT_LIST_DIR}/plugin.map")
 endif()
 
+include("${CMAKE_CURRENT_LIST_DIR}/embed_kernel.cmake")
+
 function(heddle_plugin name)
-  cmake_parse_arguments(PARSE_ARGV 1 arg "COMMON;NO_INSTALL" "" "SOURCES;LIBRARIES;INCLUDES;DEFINITIONS")
+  cmake_parse_arguments(PARSE_ARGV 1 arg "COMMON;KERNELS;NO_INSTALL" "" "SOURCES;LIBRARIES;INCLUDES;DEFINITIONS")
   if(arg_UNPARSED_ARGUMENTS)
     message(FATAL_ERROR "heddle_plugin(${name}): unknown words: ${arg_UNPARSED_ARGUMENTS}")
   endif()
@@ -25,9 +29,16 @@ function(heddle_plugin name)
   if(NOT name MATCHES "^[a-z][a-z0-9_]*$")
     message(FATAL_ERROR "heddle_plugin(${name}): a plugin's name is lower-case letters, digits and underscores")
   endif()
-  if(arg_COMMON)
+  if(arg_COMMON OR arg_KERNELS)
     file(GLOB common CONFIGURE_DEPENDS
       "${HEDDLE_PLUGIN_ROOT}/plugins/common/*.c" "${HEDDLE_PLUGIN_ROOT}/plugins/common/ref/*.c")
+  endif()
+  if(arg_KERNELS)
+    set(kernels "${HEDDLE_PLUGIN_ROOT}/plugins/common/kernels")
+    file(GLOB plans CONFIGURE_DEPENDS "${kernels}/*.c")
+    file(GLOB texts CONFIGURE_DEPENDS "${kernels}/*.cl" "${kernels}/params.h")
+    heddle_embed_kernels("${PROJECT_BINARY_DIR}/${name}_kernel_texts.c" ${texts})
+    list(APPEND common ${plans} "${PROJECT_BINARY_DIR}/${name}_kernel_texts.c")
   endif()
 
   set(target heddle_plugin_${name})

@@ -2,7 +2,7 @@
 #
 # A folder may hold a plugin.cmake, which is read first. It may set plugin_missing to what the machine lacks (AUTO then
 # passes the plugin over, ON stops with that sentence), plugin_libraries, plugin_includes, plugin_definitions, and
-# plugin_common to ON where the plugin compiles plugins/common into itself.
+# plugin_common to ON where the plugin compiles plugins/common into itself, plugin_kernels to ON where the kernels too.
 set(plugins_with_common cpu sim)
 set(HEDDLE_BUILT_PLUGINS "")
 file(GLOB folders CONFIGURE_DEPENDS LIST_DIRECTORIES true plugins/*)
@@ -29,6 +29,7 @@ foreach(folder IN LISTS folders)
   set(plugin_includes "")
   set(plugin_definitions "")
   set(plugin_common OFF)
+  set(plugin_kernels OFF)
   if(name IN_LIST plugins_with_common)
     set(plugin_common ON)
   endif()
@@ -47,6 +48,9 @@ foreach(folder IN LISTS folders)
   set(common "")
   if(plugin_common)
     set(common COMMON)
+  endif()
+  if(plugin_kernels)
+    set(common KERNELS)
   endif()
   heddle_plugin(${name} ${common}
     SOURCES ${sources}

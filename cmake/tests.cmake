@@ -9,7 +9,7 @@
 # "timeout: 600" (seconds). The label "serial" makes a test run alone; "slow" is left out of the sanitizer runs,
 # "threads" is what the ThreadSanitizer run takes, and a Python file with "ctypes" has libheddle in its own process, so
 # that AddressSanitizer must be there before Python is.
-set(test_environment "HEDDLE_BUILD=${PROJECT_BINARY_DIR}")
+set(test_environment "HEDDLE_BUILD=${PROJECT_BINARY_DIR}" "XDG_CACHE_HOME=${PROJECT_BINARY_DIR}/tests/cache")
 if(HEDDLE_SANITIZE)
   list(APPEND test_environment "HEDDLE_SANITIZE=${HEDDLE_SANITIZE}"
     "UBSAN_OPTIONS=print_stacktrace=1" "TSAN_OPTIONS=halt_on_error=1:second_deadlock_stack=1"

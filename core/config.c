@@ -95,6 +95,18 @@ static heddle_status read_defaults(heddle__config *c, heddle_error *err) {
   return s == HEDDLE_OK ? heddle__entries_add(&c->from[FROM_DEFAULT], "log", 3, "warn", err) : s;
 }
 
+bool heddle__config_cache_dir(heddle__config *c, const char *plugin) {
+  const char *folder = secure_getenv("XDG_CACHE_HOME"), *below = "";
+  if (folder == NULL || folder[0] != '/') folder = secure_getenv("HOME"), below = "/.cache";
+  if (folder == NULL || folder[0] != '/') return false;
+  char *key = heddle__format("%s.cache_dir", plugin), *value = heddle__format("%s%s/heddle/%s", folder, below, plugin);
+  bool added = key != NULL && value != NULL &&
+               heddle__entries_add(&c->from[FROM_DEFAULT], key, strlen(key), value, NULL) == HEDDLE_OK;
+  heddle__free(key);
+  heddle__free(value);
+  return added;
+}
+
 /* The file that was named, else the user's, else the system's; *path stays NULL where there is none. */
 static heddle_status find_file(heddle__config *c, heddle_error *err) {
   const char *named = NULL;

@@ -18,6 +18,11 @@ void heddle__config_release(heddle__config *config); /* takes NULL */
 /* The value that wins, and its origin; both borrowed. false where there is none. origin may be NULL. */
 bool heddle__config_get(const heddle__config *config, const char *key, const char **value, const char **origin);
 
+/* Gives a plugin's setting cache_dir its default, the plugin's own folder in the user's cache folder; false where the
+ * user has none or memory is out. Only while the context is being created, for plugins that ask for it: this is the one
+ * default that they cannot make themselves, since they read no environment. */
+bool heddle__config_cache_dir(heddle__config *config, const char *plugin);
+
 /* Calls each with (rest of the key after prefix, value) for every key under prefix ("sim.1."), once a key. */
 typedef heddle_status (*heddle__config_fn)(void *user, const char *rest, const char *value, heddle_error *err);
 heddle_status heddle__config_each(const heddle__config *config, const char *prefix, heddle__config_fn each, void *user,

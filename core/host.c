@@ -48,7 +48,13 @@ static int64_t host_config(void *ctx, const char *key, char *buf, uint64_t bytes
   strcpy(full, plugin->name);
   strcat(full, ".");
   strcat(full, key);
-  if (!heddle__config_get(plugin->ctx->config, full, &value, NULL)) return -1;
+  if (!heddle__config_get(plugin->ctx->config, full, &value, NULL)) {
+    /* Without an instance, the plugin is being loaded: nothing else reads the configuration then. */
+    if (plugin->instance != NULL || strcmp(key, "cache_dir") != 0 ||
+        !heddle__config_cache_dir(plugin->ctx->config, plugin->name) ||
+        !heddle__config_get(plugin->ctx->config, full, &value, NULL))
+      return -1;
+  }
   size_t length = strlen(value);
   if (buf != NULL && bytes > 0) {
     size_t copied = length < bytes ? length : (size_t)bytes - 1;

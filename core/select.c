@@ -41,6 +41,12 @@ static bool same_physical(const heddle_pdevice_desc *a, const heddle_pdevice_des
          a->pci_device == b->pci_device && a->pci_function == b->pci_function;
 }
 
+/* Two ways to one device: by two plugins, or by two drivers of one. Devices of one plugin whose events reach each other
+ * are parts of it. */
+static bool is_again(const heddle_device *a, const heddle_device *b) {
+  return (a->plugin != b->plugin || a->desc.event_domain != b->desc.event_domain) && same_physical(&a->desc, &b->desc);
+}
+
 heddle_status heddle__defaults_init(heddle_context *ctx, heddle_error *err) {
   heddle_device **sorted = heddle__alloc(ctx->n_devices, sizeof *sorted);
   ctx->defaults = heddle__alloc(ctx->n_devices, sizeof *ctx->defaults);
@@ -54,8 +60,7 @@ heddle_status heddle__defaults_init(heddle_context *ctx, heddle_error *err) {
     heddle_device *d = sorted[i];
     const heddle_device *same = NULL;
     for (size_t k = 0; k < ctx->n_defaults && same == NULL; k++)
-      if (ctx->defaults[k]->plugin != d->plugin && same_physical(&ctx->defaults[k]->desc, &d->desc))
-        same = ctx->defaults[k];
+      if (is_again(ctx->defaults[k], d)) same = ctx->defaults[k];
     if (strcmp(d->plugin->name, "cpu") != 0 && (d->desc.caps & HEDDLE_CAP_HOST_CORES) != 0)
       snprintf(d->reason, sizeof d->reason, "it computes on the host's cores, and is used only when named");
     else if (same != NULL) snprintf(d->reason, sizeof d->reason, "it is the same physical device as %s", same->name);

@@ -179,8 +179,8 @@ static void print_settings(heddle_context *ctx) {
   for (int i = 0; (key = setting_key(ctx, i, &other)) != NULL; i++) {
     const char *value, *origin;
     if (heddle_context_setting(ctx, key, &value, &origin, NULL) == HEDDLE_OK)
-      printf("  %-12s %s   (from: %s)\n", key, value, origin);
-    else printf("  %-12s -\n", key);
+      printf("  %-16s %s   (from: %s)\n", key, value, origin);
+    else printf("  %-16s -\n", key);
   }
 }
 

@@ -1,6 +1,7 @@
 /* The persistent cache of built programs: a file each, named after a hash of device, driver, source and options, in the
  * folder of the setting cache_dir. A file holds a header with the size and a hash of its bytes; whatever is wrong with
- * it makes it as good as absent. Files are written aside and renamed, so that readers never see half of one. */
+ * it makes it as good as absent. Files are written aside and renamed, so that readers never see half of one. Since what
+ * is loaded is run, folder and files must be the user's own. */
 #include "opencl.h"
 
 #include <errno.h>
@@ -16,6 +17,57 @@ typedef struct header {
   uint64_t key[2];
   uint64_t bytes, hash;
 } header;
+
+/* ---------------------------------------------------------------- the folder */
+
+/* Makes what is missing of a path, for this user alone. */
+static int make_folders(char *path) {
+  for (char *p = path + 1; *p != '\0'; p++) {
+    if (*p != '/') continue;
+    *p = '\0';
+    const int code = mkdir(path, 0700) == 0 || errno == EEXIST ? 0 : errno;
+    *p = '/';
+    if (code != 0 && access(path, F_OK) != 0) return code;
+  }
+  return mkdir(path, 0700) == 0 || errno == EEXIST ? 0 : errno;
+}
+
+/* Why the folder cannot be used; NULL: it can. */
+static const char *look_at_folder(heddle_pinstance *self, int *code) {
+  const heddle_host *host = self->host;
+  struct stat st;
+  const size_t bytes = strlen(self->cache_dir) + 1;
+  char *path = host->alloc(host->ctx, bytes, 1);
+  if (path == NULL) return "memory is out";
+  memcpy(path, self->cache_dir, bytes);
+  *code = make_folders(path);
+  host->free(host->ctx, path);
+  if (*code != 0) return "it could not be made";
+  if (stat(self->cache_dir, &st) != 0 || !S_ISDIR(st.st_mode)) return "it is no folder";
+  if (st.st_uid != geteuid() || (st.st_mode & S_IWOTH) != 0) return "it is another user's, or all may write to it";
+  if (access(self->cache_dir, R_OK | W_OK | X_OK) == 0) return NULL;
+  *code = errno;
+  return "it cannot be written to";
+}
+
+/* False, said in one line of the log, where there can be no cache. */
+static bool folder_is_good(heddle_pinstance *self) {
+  const heddle_host *host = self->host;
+  int seen = atomic_load(&self->cache), code = 0;
+  if (seen != OCL_CACHE_UNSEEN) return seen == OCL_CACHE_GOOD;
+  const char *why = look_at_folder(self, &code);
+  seen = atomic_exchange(&self->cache, why == NULL ? OCL_CACHE_GOOD : OCL_CACHE_BAD);
+  if (why != NULL && seen == OCL_CACHE_UNSEEN) {
+    char line[512];
+    snprintf(line, sizeof line,
+             "built programs are not kept: %.300s: %s (errno %d); set cache_dir to a folder of yours, or to off",
+             self->cache_dir, why, code);
+    host->log(host->ctx, HEDDLE_LOG_WARN, "opencl", line);
+  }
+  return why == NULL;
+}
+
+/* ---------------------------------------------------------------- entries */
 
 /* FNV-1a, from two different starts for a key. */
 static uint64_t mix(uint64_t hash, const void *data, size_t bytes) {
@@ -82,7 +134,8 @@ static bool load_file(const heddle_pdevice *dev, int file, ocl_cache_key key, vo
   const heddle_host *host = dev->host;
   header h;
   struct stat st;
-  if (fstat(file, &st) != 0 || !S_ISREG(st.st_mode) || !read_all(file, &h, sizeof h)) return false;
+  if (fstat(file, &st) != 0 || !S_ISREG(st.st_mode) || st.st_uid != geteuid() || !read_all(file, &h, sizeof h))
+    return false;
   if (memcmp(h.magic, MAGIC, sizeof h.magic) != 0 || h.key[0] != key.hash[0] || h.key[1] != key.hash[1] ||
       h.bytes == 0 || h.bytes > MOST_BYTES || (uint64_t)st.st_size != sizeof h + h.bytes)
     return false;
@@ -99,7 +152,7 @@ static bool load_file(const heddle_pdevice *dev, int file, ocl_cache_key key, vo
 
 bool ocl_cache_load(heddle_pdevice *dev, ocl_cache_key key, void **out, uint64_t *bytes) {
   const heddle_host *host = dev->host;
-  char *path = path_of(dev, key, "");
+  char *path = folder_is_good(dev->self) ? path_of(dev, key, "") : NULL;
   if (path == NULL) return false;
   const int file = open(path, O_RDONLY | O_CLOEXEC | O_NOCTTY | O_NONBLOCK);
   host->free(host->ctx, path);
@@ -114,13 +167,12 @@ void ocl_cache_store(heddle_pdevice *dev, ocl_cache_key key, const void *data, u
   const heddle_host *host = dev->host;
   header h = {.key = {key.hash[0], key.hash[1]}, .bytes = bytes};
   char suffix[64];
-  if (bytes == 0 || bytes > MOST_BYTES) return;
+  if (bytes == 0 || bytes > MOST_BYTES || !folder_is_good(dev->self)) return;
   memcpy(h.magic, MAGIC, sizeof h.magic);
   h.hash = mix(starts[0], data, (size_t)bytes);
   snprintf(suffix, sizeof suffix, ".%ld-%llx", (long)getpid(), (unsigned long long)host->now_ns(host->ctx));
   char *path = path_of(dev, key, ""), *aside = path_of(dev, key, suffix);
   if (path != NULL && aside != NULL) {
-    (void)mkdir(dev->self->cache_dir, 0700);
     const int file = open(aside, O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, 0600);
     if (file >= 0) {
       bool good = write_all(file, &h, sizeof h) && write_all(file, data, (size_t)bytes);

@@ -30,8 +30,11 @@ static heddle_status copy_h2d(heddle_pstream *stream, heddle_pbuffer *dst, uint6
   if (s == HEDDLE_OK) s = object(stream, dst, dst_offset, bytes, "copy to the device", err);
   if (s == HEDDLE_OK) s = host_side(stream, host, host_offset, bytes, "copy to the device", err);
   if (s != HEDDLE_OK || bytes == 0) return s;
-  const cl_int code = clEnqueueWriteBuffer(stream->queue, dst->mem, CL_FALSE, (size_t)(dst->base + dst_offset),
-                                           (size_t)bytes, host->host + host_offset, 0, NULL, ocl_stream_event(stream));
+  const cl_int code = ocl_put(stream, &(ocl_command){.kind = OCL_WRITE,
+                                                     .dst = dst->mem,
+                                                     .dst_at = (size_t)(dst->base + dst_offset),
+                                                     .bytes = (size_t)bytes,
+                                                     .host = host->host + host_offset});
   return ocl_stream_done(stream, code, "copy to the device", err);
 }
 
@@ -41,28 +44,31 @@ static heddle_status copy_d2h(heddle_pstream *stream, heddle_pbuffer *host, uint
   if (s == HEDDLE_OK) s = object(stream, src, src_offset, bytes, "copy to the host", err);
   if (s == HEDDLE_OK) s = host_side(stream, host, host_offset, bytes, "copy to the host", err);
   if (s != HEDDLE_OK || bytes == 0) return s;
-  const cl_int code = clEnqueueReadBuffer(stream->queue, src->mem, CL_FALSE, (size_t)(src->base + src_offset),
-                                          (size_t)bytes, host->host + host_offset, 0, NULL, ocl_stream_event(stream));
+  const cl_int code = ocl_put(stream, &(ocl_command){.kind = OCL_READ,
+                                                     .src = src->mem,
+                                                     .src_at = (size_t)(src->base + src_offset),
+                                                     .bytes = (size_t)bytes,
+                                                     .host = host->host + host_offset});
   return ocl_stream_done(stream, code, "copy to the host", err);
 }
 
 static heddle_status copy_write(heddle_pstream *stream, heddle_pbuffer *dst, uint64_t dst_offset, const void *src,
                                 uint64_t bytes, heddle_error *err) {
-  heddle_status s = ocl_stream_enter(stream, err);
+  heddle_status s = ocl_stream_enter_plain(stream, "write", err);
   if (s == HEDDLE_OK) s = object(stream, dst, dst_offset, bytes, "write", err);
   if (s != HEDDLE_OK || bytes == 0) return s;
   const cl_int code = clEnqueueWriteBuffer(stream->queue, dst->mem, CL_TRUE, (size_t)(dst->base + dst_offset),
-                                           (size_t)bytes, src, 0, NULL, ocl_stream_event(stream));
+                                           (size_t)bytes, src, 0, NULL, NULL);
   return ocl_stream_done(stream, code, "write", err);
 }
 
 static heddle_status copy_read(heddle_pstream *stream, void *dst, heddle_pbuffer *src, uint64_t src_offset,
                                uint64_t bytes, heddle_error *err) {
-  heddle_status s = ocl_stream_enter(stream, err);
+  heddle_status s = ocl_stream_enter_plain(stream, "read", err);
   if (s == HEDDLE_OK) s = object(stream, src, src_offset, bytes, "read", err);
   if (s != HEDDLE_OK || bytes == 0) return s;
   const cl_int code = clEnqueueReadBuffer(stream->queue, src->mem, CL_TRUE, (size_t)(src->base + src_offset),
-                                          (size_t)bytes, dst, 0, NULL, ocl_stream_event(stream));
+                                          (size_t)bytes, dst, 0, NULL, NULL);
   return ocl_stream_done(stream, code, "read", err);
 }
 
@@ -72,9 +78,8 @@ static heddle_status copy_d2d(heddle_pstream *stream, heddle_pbuffer *dst, uint6
   if (s == HEDDLE_OK) s = object(stream, dst, dst_offset, bytes, "copy", err);
   if (s == HEDDLE_OK) s = object(stream, src, src_offset, bytes, "copy", err);
   if (s != HEDDLE_OK || bytes == 0) return s;
-  const cl_int code =
-      clEnqueueCopyBuffer(stream->queue, src->mem, dst->mem, (size_t)(src->base + src_offset),
-                          (size_t)(dst->base + dst_offset), (size_t)bytes, 0, NULL, ocl_stream_event(stream));
+  const cl_int code = ocl_put_copy(stream, src->mem, dst->mem, (size_t)(src->base + src_offset),
+                                   (size_t)(dst->base + dst_offset), (size_t)bytes);
   return ocl_stream_done(stream, code, "copy", err);
 }
 
@@ -87,9 +92,11 @@ static heddle_status copy_fill(heddle_pstream *stream, heddle_pbuffer *dst, uint
     return p_fail(err, HEDDLE_EINVAL, 0, "opencl:%u: fill of %llu bytes at %llu: both must be multiples of 4",
                   stream->dev->index, (unsigned long long)bytes, (unsigned long long)dst_offset);
   if (bytes == 0) return HEDDLE_OK;
-  const cl_int code =
-      clEnqueueFillBuffer(stream->queue, dst->mem, &pattern, sizeof pattern, (size_t)(dst->base + dst_offset),
-                          (size_t)bytes, 0, NULL, ocl_stream_event(stream));
+  const cl_int code = ocl_put(stream, &(ocl_command){.kind = OCL_FILL,
+                                                     .number = pattern,
+                                                     .dst = dst->mem,
+                                                     .dst_at = (size_t)(dst->base + dst_offset),
+                                                     .bytes = (size_t)bytes});
   return ocl_stream_done(stream, code, "fill", err);
 }
 

@@ -43,7 +43,7 @@ static heddle_status same_context(const heddle_pstream *stream, const heddle_pev
 
 static heddle_status event_record(heddle_pevent *event, heddle_pstream *stream, heddle_error *err) {
   cl_event mark = NULL;
-  heddle_status s = ocl_stream_enter(stream, err);
+  heddle_status s = ocl_stream_enter_plain(stream, "record of an event", err);
   if (s == HEDDLE_OK) s = same_context(stream, event, err);
   if (s == HEDDLE_OK) s = ocl_stream_mark(stream, &mark, err);
   if (s != HEDDLE_OK) return s;
@@ -59,7 +59,7 @@ static heddle_status event_record(heddle_pevent *event, heddle_pstream *stream, 
 }
 
 static heddle_status event_wait(heddle_pstream *stream, heddle_pevent *event, heddle_error *err) {
-  heddle_status s = ocl_stream_enter(stream, err);
+  heddle_status s = ocl_stream_enter_plain(stream, "wait for an event", err);
   if (s == HEDDLE_OK) s = same_context(stream, event, err);
   if (s != HEDDLE_OK) return s;
   pthread_mutex_lock(&event->lock);
@@ -69,6 +69,7 @@ static heddle_status event_wait(heddle_pstream *stream, heddle_pevent *event, he
   if (mark != NULL) clRetainEvent(mark);
   pthread_mutex_unlock(&event->lock);
   if (mark == NULL) return HEDDLE_OK;
+  ocl_stream_forget_last(stream);
   const cl_int code = clEnqueueBarrierWithWaitList(stream->queue, 1, &mark, NULL);
   clReleaseEvent(mark);
   return ocl_stream_done(stream, code, "wait for an event", err);

@@ -1,4 +1,4 @@
-/* Fences: a signal is a callback on a marker, which only records and wakes. Waits on the device are not offered: user
+/* Fences: a signal is a callback on the event of the last command or a marker, which only records and wakes. Waits on the device are not offered: user
  * events, which they would need, hang several drivers when they are never set. */
 #include "opencl.h"
 
@@ -46,7 +46,7 @@ static void CL_CALLBACK reached(cl_event event, cl_int state, void *user) {
 
 static heddle_status submit_signal(heddle_pstream *stream, heddle_pfence fence, uint64_t value, heddle_error *err) {
   cl_event mark = NULL;
-  heddle_status s = ocl_stream_enter(stream, err);
+  heddle_status s = ocl_stream_enter_plain(stream, "signal of a fence", err);
   if (s != HEDDLE_OK) return s;
   ocl_signal *x = take(stream, err);
   if (x == NULL) return HEDDLE_ENOMEM;
@@ -54,7 +54,7 @@ static heddle_status submit_signal(heddle_pstream *stream, heddle_pfence fence, 
   x->value = value;
   atomic_fetch_add(&stream->dev->callbacks, 1);
   ocl_count(&stream->users, 1);
-  cl_int code = clEnqueueMarkerWithWaitList(stream->queue, 0, NULL, &mark);
+  cl_int code = ocl_stream_tail(stream, &mark);
   if (code == CL_SUCCESS) {
     ocl_stream_count(stream);
     code = clSetEventCallback(mark, CL_COMPLETE, reached, x);

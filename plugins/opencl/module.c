@@ -21,24 +21,23 @@ struct heddle_pkernel {
   char name[];
 };
 
-static void kernels_free(heddle_pmodule *module) {
-  const heddle_host *host = module->dev->host;
-  while (module->kernels != NULL) {
-    heddle_pkernel *next = module->kernels->next;
-    clReleaseKernel(module->kernels->kernel);
+void ocl_kernels_free(const heddle_host *host, heddle_pkernel *kernels) {
+  while (kernels != NULL) {
+    heddle_pkernel *next = kernels->next;
+    clReleaseKernel(kernels->kernel);
     for (int i = 0; i < MOST_OFFSETS; i++) {
-      if (module->kernels->parts[i] != NULL) clReleaseMemObject(module->kernels->parts[i]);
+      if (kernels->parts[i] != NULL) clReleaseMemObject(kernels->parts[i]);
     }
-    pthread_mutex_destroy(&module->kernels->lock);
-    host->free(host->ctx, module->kernels);
-    module->kernels = next;
+    pthread_mutex_destroy(&kernels->lock);
+    host->free(host->ctx, kernels);
+    kernels = next;
   }
 }
 
 static void module_unload(heddle_pmodule *module) {
   if (module == NULL) return;
   heddle_pdevice *dev = module->dev;
-  kernels_free(module);
+  ocl_kernels_free(dev->host, module->kernels);
   if (module->program != NULL) clReleaseProgram(module->program);
   pthread_mutex_destroy(&module->lock);
   ocl_count(&dev->live_objects, -1);
@@ -101,7 +100,7 @@ static heddle_status module_load(heddle_pdevice *dev, const char *format, const 
   return s;
 }
 
-/* module->lock is held. */
+/* A kernel that is in no list yet. */
 static heddle_status make_kernel(heddle_pmodule *module, const char *name, heddle_pkernel **out, heddle_error *err) {
   heddle_pdevice *dev = module->dev;
   const size_t length = strlen(name);
@@ -129,8 +128,6 @@ static heddle_status make_kernel(heddle_pmodule *module, const char *name, heddl
   kernel->module = module;
   kernel->kernel = made;
   memcpy(kernel->name, name, length + 1);
-  kernel->next = module->kernels;
-  module->kernels = kernel;
   *out = kernel;
   return HEDDLE_OK;
 }
@@ -142,7 +139,13 @@ static heddle_status kernel_get(heddle_pmodule *module, const char *name, heddle
   pthread_mutex_lock(&module->lock);
   heddle_pkernel *kernel = module->kernels;
   while (kernel != NULL && strcmp(kernel->name, name) != 0) kernel = kernel->next;
-  if (kernel == NULL) s = make_kernel(module, name, &kernel, err);
+  if (kernel == NULL) {
+    s = make_kernel(module, name, &kernel, err);
+    if (s == HEDDLE_OK) {
+      kernel->next = module->kernels;
+      module->kernels = kernel;
+    }
+  }
   pthread_mutex_unlock(&module->lock);
   if (s != HEDDLE_OK) return s;
   if (HEDDLE_HAS(heddle_pkernel_info, info, max_threads)) info->max_threads = kernel->max_threads;
@@ -203,15 +206,20 @@ static heddle_status module_launch(heddle_pstream *stream, heddle_pkernel *kerne
     local[d] = block[d];
     global[d] = (size_t)grid[d] * block[d];
   }
+  heddle_pkernel *own = NULL; /* a capture keeps the arguments, whatever the kernel is given later */
+  if (stream->capture != NULL) {
+    s = make_kernel(kernel->module, kernel->name, &own, err);
+    if (s != HEDDLE_OK) return s;
+    heddle_pkernel **list = ocl_capture_kernels(stream->capture);
+    own->next = *list;
+    *list = kernel = own;
+  }
   pthread_mutex_lock(&kernel->lock);
   for (uint32_t i = 0; i < n_args && s == HEDDLE_OK; i++) s = set_argument(kernel, i, &args[i], err);
   if (s == HEDDLE_OK && shared_bytes > 0)
     s = ocl_check(dev, clSetKernelArg(kernel->kernel, n_args, shared_bytes, NULL), "set the shared memory", err);
   if (s == HEDDLE_OK)
-    s = ocl_stream_done(stream,
-                        clEnqueueNDRangeKernel(stream->queue, kernel->kernel, 3, NULL, global, local, 0, NULL,
-                                               ocl_stream_event(stream)),
-                        "launch a kernel", err);
+    s = ocl_stream_done(stream, ocl_put_kernel(stream, kernel->kernel, 3, global, local), "launch a kernel", err);
   pthread_mutex_unlock(&kernel->lock);
   return s;
 }

@@ -15,6 +15,12 @@ typedef struct ocl_program ocl_program;
 
 /* ---------------------------------------------------------------- instance (plugin.c, platform.c) */
 
+/* What cl_khr_command_buffer offers on a platform. Its calls that record copies and fills took one more argument from
+ * version 0.9.5 on, so capture.c gives them their types. */
+typedef struct ocl_command_buffers {
+  void *create, *finalize, *release, *enqueue, *kernel, *copy, *fill;
+} ocl_command_buffers;
+
 /* One context a platform, made when its first device is opened: events and copies cross its devices. */
 typedef struct ocl_platform {
   cl_platform_id id;
@@ -22,6 +28,7 @@ typedef struct ocl_platform {
   uint32_t users; /* open devices */
   uint32_t n_devices;
   cl_device_id *devices; /* in the instance's memory */
+  ocl_command_buffers commands;
 } ocl_platform;
 
 /* What is known of a device; immutable. */
@@ -34,11 +41,17 @@ typedef struct ocl_info {
   uint32_t pci[4];
   uint64_t memory_bytes, max_buffer_bytes, alignment, max_group;
   uint32_t compute_units;
-  bool sub;     /* made by clCreateSubDevices, and released */
-  bool unified; /* fine-grained shared memory, where nothing is gained by copies */
-  bool rounded; /* divides and takes roots correctly rounded, where a program asks for it */
-  bool doubles; /* computes in float64 */
+  bool sub;                  /* made by clCreateSubDevices, and released */
+  bool unified;              /* fine-grained shared memory, where nothing is gained by copies */
+  bool rounded;              /* divides and takes roots correctly rounded, where a program asks for it */
+  bool doubles;              /* computes in float64 */
+  bool captures;             /* has command buffers that queues like ours can take */
+  bool captures_again;       /* one may be enqueued while it is still under way */
+  uint32_t captures_version; /* of the extension, as CL_MAKE_VERSION */
 } ocl_info;
+
+enum { OCL_CACHE_UNSEEN, OCL_CACHE_GOOD, OCL_CACHE_BAD };
+enum { OCL_CAPTURE_AUTO, OCL_CAPTURE_NEVER, OCL_CAPTURE_ALWAYS };
 
 struct heddle_pinstance {
   const heddle_host *host;
@@ -48,7 +61,9 @@ struct heddle_pinstance {
   uint32_t n_platforms, n_devices;
   uint32_t max_streams; /* setting; 0: not given */
   bool peer;            /* setting: copies between devices of a platform */
-  char *cache_dir;      /* NULL: no cache */
+  uint32_t capture;     /* setting: OCL_CAPTURE_* */
+  char *cache_dir;      /* setting, absolute; NULL: no cache */
+  atomic_int cache;     /* OCL_CACHE_* */
 };
 
 /* Fills platforms and devices. HEDDLE_ENODEV in words where there are none. */
@@ -151,23 +166,22 @@ struct heddle_pstream {
   atomic_uint_least64_t enqueued; /* pieces of work; written by the stream's thread */
   atomic_int_least64_t users;     /* the host until it closes the stream, and each callback under way */
   struct heddle_pstream *next;
-  /* Times (timing.c): the work since the last mark, and a mark that has to be told when that began. */
-  cl_event fresh, first, last;
-  heddle_ptimer *opened; /* device's lock */
+  heddle_pgraph *capture; /* what is being recorded, else NULL; the stream's thread only */
+  cl_event last;          /* of the last command, where it is known; the stream's thread only */
+  uint32_t n_kept;        /* commands since the last signal whose events were kept */
+  /* Times (timing.c): the first and the last of the work since the last mark, and a mark that has to be told when that
+   * began. */
   uint32_t opened_slot;
+  cl_event since_first, since_last;
+  heddle_ptimer *opened; /* device's lock */
   ocl_signal signals[OCL_SIGNALS];
 };
 
-/* Where the driver puts the event of a piece of work; NULL where no times are taken. Kept by ocl_stream_done; between
- * several pieces of one call, by ocl_stream_keep. The stream's own thread. */
-static inline cl_event *ocl_stream_event(heddle_pstream *stream) {
-  const bool timed = stream->profiles && atomic_load_explicit(&stream->dev->timers, memory_order_relaxed) > 0;
-  return timed ? &stream->fresh : NULL;
-}
-void ocl_stream_keep(heddle_pstream *stream);
-
 /* Health, and a queue that takes times where the device's are asked: before each piece of work that is not run. */
 heddle_status ocl_stream_enter(heddle_pstream *stream, heddle_error *err);
+
+/* The same for calls that a capture cannot hold: HEDDLE_EINVAL while one is being recorded. */
+heddle_status ocl_stream_enter_plain(heddle_pstream *stream, const char *what, heddle_error *err);
 
 /* A piece of work went into the stream, or did not: counts it, or keeps and words the failure. */
 static inline void ocl_stream_count(heddle_pstream *stream) {
@@ -186,6 +200,52 @@ void ocl_stream_drop(heddle_pstream *stream); /* gives up one use */
 
 /* Waits until the event is reached: HEDDLE_OK, HEDDLE_ETIMEOUT, or the failure of the work before it. */
 heddle_status ocl_wait(heddle_pdevice *dev, cl_event event, uint64_t timeout_ns, heddle_error *err);
+
+/* ---------------------------------------------------------------- commands and captures (capture.c) */
+
+enum { OCL_KERNEL, OCL_COPY, OCL_FILL, OCL_WRITE, OCL_READ, OCL_MARK };
+
+/* One piece of work: enqueued at once, or kept by the capture that is being recorded. */
+typedef struct ocl_command {
+  uint32_t kind;
+  uint32_t number; /* dimensions of a kernel, pattern of a fill, slot of a mark */
+  cl_kernel kernel;
+  size_t global[3], local[3];
+  cl_mem src, dst;
+  size_t src_at, dst_at, bytes;
+  void *host; /* of OCL_WRITE and OCL_READ; the timer of a mark */
+} ocl_command;
+
+/* Enqueues or records; CL_SUCCESS or the driver's code. */
+cl_int ocl_put(heddle_pstream *stream, const ocl_command *command);
+cl_int ocl_put_kernel(heddle_pstream *stream, cl_kernel kernel, cl_uint dims, const size_t *global,
+                      const size_t *local);
+cl_int ocl_put_copy(heddle_pstream *stream, cl_mem src, cl_mem dst, size_t src_at, size_t dst_at, size_t bytes);
+
+/* An event behind all that is in the stream: the last command's own, else a marker's. The caller releases it. */
+cl_int ocl_stream_tail(heddle_pstream *stream, cl_event *out);
+
+/* For what goes into the queue by another way than ocl_put. */
+void ocl_stream_forget_last(heddle_pstream *stream);
+
+/* The list of kernels that only this capture uses, and that go with it. */
+heddle_pkernel **ocl_capture_kernels(heddle_pgraph *graph);
+void ocl_kernels_free(const heddle_host *host, heddle_pkernel *kernels);
+
+/* Whether times are taken of the stream's work; and that a command was put whose event is the stream's last. */
+static inline bool ocl_stream_timed(const heddle_pstream *stream) {
+  return stream->profiles && atomic_load_explicit(&stream->dev->timers, memory_order_relaxed) > 0;
+}
+void ocl_timer_saw(heddle_pstream *stream);
+
+/* The time at which the stream gets here, into a slot of the timer. */
+cl_int ocl_timer_mark(heddle_pstream *stream, heddle_ptimer *timer, uint32_t slot);
+
+/* Finds the calls of the extension, and whether a device's command buffers can be used. */
+void ocl_commands_find(cl_platform_id platform, ocl_command_buffers *out);
+void ocl_commands_describe(const ocl_command_buffers *commands, uint32_t version, ocl_info *info);
+
+void ocl_graph_free(heddle_pgraph *graph);
 
 /* ---------------------------------------------------------------- programs (build.c, cache.c) */
 
@@ -217,6 +277,7 @@ extern const heddle_event_table ocl_event_table;
 extern const heddle_fence_table ocl_fence_table;
 extern const heddle_op_table ocl_op_table;
 extern const heddle_module_table ocl_module_table;
+extern const heddle_capture_table ocl_capture_table;
 extern const heddle_timing_table ocl_timing_table;
 
 #endif

@@ -295,13 +295,10 @@ static heddle_status op_run(heddle_plaunch *launch, heddle_error *err) {
   cl_int code = CL_SUCCESS;
   for (uint32_t i = 0; i < launch->n_dispatches && code == CL_SUCCESS; i++) {
     const dispatch *d = &launch->dispatches[i];
-    ocl_stream_keep(stream); /* of the one before */
     if (d->kernel != NULL) {
-      code = clEnqueueNDRangeKernel(stream->queue, d->kernel, 1, NULL, &d->global, &local, 0, NULL,
-                                    ocl_stream_event(stream));
+      code = ocl_put_kernel(stream, d->kernel, 1, &d->global, &local);
     } else {
-      code = clEnqueueCopyBuffer(stream->queue, d->src, d->dst, d->src_at, d->dst_at, d->bytes, 0, NULL,
-                                 ocl_stream_event(stream));
+      code = ocl_put_copy(stream, d->src, d->dst, d->src_at, d->dst_at, d->bytes);
     }
   }
   return ocl_stream_done(stream, code, "run an operator", err);

@@ -55,8 +55,24 @@ static bool has_extension(const heddle_host *host, cl_device_id id, const char *
   return found;
 }
 
+/* The version of an extension as CL_MAKE_VERSION; 0 where the device has none or does not say. */
+static uint32_t extension_version(const heddle_host *host, cl_device_id id, const char *name) {
+  size_t need = 0;
+  uint32_t version = 0;
+  if (clGetDeviceInfo(id, CL_DEVICE_EXTENSIONS_WITH_VERSION, 0, NULL, &need) != CL_SUCCESS || need == 0) return 0;
+  cl_name_version *list = host->alloc(host->ctx, need, _Alignof(cl_name_version));
+  if (list == NULL) return 0;
+  if (clGetDeviceInfo(id, CL_DEVICE_EXTENSIONS_WITH_VERSION, need, list, NULL) == CL_SUCCESS) {
+    for (size_t i = 0; i < need / sizeof *list; i++) {
+      if (strncmp(list[i].name, name, sizeof list[i].name) == 0) version = list[i].version;
+    }
+  }
+  host->free(host->ctx, list);
+  return version;
+}
+
 static void describe(const heddle_host *host, cl_device_id id, uint32_t platform, const char *platform_words,
-                     ocl_info *out) {
+                     const ocl_command_buffers *commands, ocl_info *out) {
   cl_ulong memory = 0, most = 0;
   cl_uint units = 1, align_bits = 0;
   cl_bool unified = CL_FALSE;
@@ -92,6 +108,7 @@ static void describe(const heddle_host *host, cl_device_id id, uint32_t platform
   out->rounded = (single & CL_FP_CORRECTLY_ROUNDED_DIVIDE_SQRT) != 0;
   out->doubles = twice != 0;
   out->unified = unified && (svm & CL_DEVICE_SVM_FINE_GRAIN_BUFFER) != 0;
+  ocl_commands_describe(commands, extension_version(host, id, "cl_khr_command_buffer"), out);
   if (ocl_setting(host, "unified", setting, sizeof setting) && strcmp(setting, "0") == 0) out->unified = false;
 }
 
@@ -120,13 +137,14 @@ static heddle_status add_platform(heddle_pinstance *self, uint32_t index, uint32
   heddle_status s = ocl_new(host, MOST_DEVICES * sizeof(cl_device_id), "a platform", &memory, err);
   if (s != HEDDLE_OK) return s;
   p->devices = memory;
+  ocl_commands_find(p->id, &p->commands);
   for (cl_uint i = 0; i < n; i++) {
     cl_device_id parts[MOST_DEVICES];
     const cl_uint room = MOST_DEVICES - (self->n_devices < MOST_DEVICES ? self->n_devices : MOST_DEVICES);
     const cl_uint n_parts = split(found[i], units, parts, room);
     for (cl_uint k = 0; k < (n_parts > 0 ? n_parts : 1) && self->n_devices < MOST_DEVICES; k++) {
       ocl_info *info = &self->devices[self->n_devices++];
-      describe(host, n_parts > 0 ? parts[k] : found[i], index, words, info);
+      describe(host, n_parts > 0 ? parts[k] : found[i], index, words, &p->commands, info);
       info->sub = n_parts > 0;
       p->devices[p->n_devices++] = info->id;
     }

@@ -1,9 +1,10 @@
 /* The opencl plugin: the devices of all OpenCL platforms behind the ICD loader. Here are the entry, the instance with
  * its settings, and the root table; each other table is in the file of its name.
  *
- * Settings: cache_dir (folder for built programs; none: they are built in each process), unified (0: no shared
+ * Settings: cache_dir (folder for built programs; off: they are built in each process), unified (0: no shared
  * memory), peer (0: no copies between devices), max_streams, sub_devices (compute units of each part that devices are
- * split into). */
+ * split into), capture (0: never; 1: wherever the driver has command buffers; auto: there, but not on host cores),
+ * driver (off: none is started). */
 #include "opencl.h"
 
 #include "plugins/common/pbuild.h"
@@ -37,12 +38,25 @@ static heddle_status read_number(const heddle_host *host, const char *key, uint3
   return HEDDLE_OK;
 }
 
+static heddle_status read_capture(heddle_pinstance *self, heddle_error *err) {
+  char text[16];
+  if (!ocl_setting(self->host, "capture", text, sizeof text) || strcmp(text, "auto") == 0) return HEDDLE_OK;
+  if (strcmp(text, "0") == 0 || strcmp(text, "off") == 0) self->capture = OCL_CAPTURE_NEVER;
+  else if (strcmp(text, "1") == 0) self->capture = OCL_CAPTURE_ALWAYS;
+  else return p_fail(err, HEDDLE_EINVAL, 0, "opencl: setting capture: '%s' is none of auto, 0, 1", text);
+  return HEDDLE_OK;
+}
+
 static heddle_status read_settings(heddle_pinstance *self, heddle_error *err) {
   const heddle_host *host = self->host;
   uint32_t peer = 1;
+  char driver[8];
+  if (ocl_setting(host, "driver", driver, sizeof driver) && (strcmp(driver, "off") == 0 || strcmp(driver, "0") == 0))
+    return p_fail(err, HEDDLE_ENODEV, 0, "no OpenCL platform: the setting driver is off");
   heddle_status s = read_number(host, "max_streams", 0, &self->max_streams, err);
   if (s == HEDDLE_OK) s = read_number(host, "peer", 1, &peer, err);
   self->peer = peer != 0;
+  if (s == HEDDLE_OK) s = read_capture(self, err);
   const int64_t length = host->config(host->ctx, "cache_dir", NULL, 0);
   if (s != HEDDLE_OK || length <= 0) return s;
   void *text = NULL;
@@ -50,6 +64,13 @@ static heddle_status read_settings(heddle_pinstance *self, heddle_error *err) {
   if (s != HEDDLE_OK) return s;
   self->cache_dir = text;
   host->config(host->ctx, "cache_dir", text, (uint64_t)length + 1);
+  if (strcmp(text, "off") == 0 || strcmp(text, "0") == 0 || strcmp(text, "none") == 0) {
+    host->free(host->ctx, text);
+    self->cache_dir = NULL;
+  } else if (self->cache_dir[0] != '/') {
+    return p_fail(err, HEDDLE_EINVAL, 0, "opencl: setting cache_dir: '%.200s' is no absolute path, and not off",
+                  self->cache_dir);
+  }
   return HEDDLE_OK;
 }
 
@@ -73,7 +94,12 @@ static heddle_status open_instance(const heddle_host *host, heddle_pinstance **o
     return p_fail(err, HEDDLE_ENOMEM, 0, "opencl: no lock for an instance");
   }
   s = read_settings(self, err);
-  if (s == HEDDLE_OK) s = ocl_find_devices(self, err);
+  if (s == HEDDLE_OK) {
+    host->log(
+        host->ctx, HEDDLE_LOG_INFO, "opencl",
+        "starts the OpenCL drivers; if the process ends here, one of them crashes: opencl.driver=off goes without");
+    s = ocl_find_devices(self, err);
+  }
   if (s != HEDDLE_OK) close_instance(self);
   else *out = self;
   return s;
@@ -131,6 +157,7 @@ static const heddle_plugin table = {
     .fence = &ocl_fence_table,
     .op = &ocl_op_table,
     .module = &ocl_module_table,
+    .capture = &ocl_capture_table,
     .timing = &ocl_timing_table,
 };
 

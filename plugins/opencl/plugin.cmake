@@ -1,5 +1,5 @@
 # OpenCL through the ICD loader, libOpenCL, whatever platforms are behind it.
-set(plugin_common ON)
+set(plugin_kernels ON)
 pkg_check_modules(OPENCL QUIET IMPORTED_TARGET OpenCL)
 if(OPENCL_FOUND)
   set(plugin_libraries PkgConfig::OPENCL)
@@ -19,9 +19,4 @@ set(plugin_definitions CL_TARGET_OPENCL_VERSION=300 CL_USE_DEPRECATED_OPENCL_1_2
 if(NOT plugin_missing)
   set(HEDDLE_OPENCL_LIBRARIES "${plugin_libraries}") # for the benchmark that calls OpenCL itself
   set(HEDDLE_OPENCL_INCLUDES "${plugin_includes}")
-  include(cmake/embed_kernel.cmake)
-  file(GLOB kernel_sources CONFIGURE_DEPENDS plugins/common/kernels/*.c)
-  file(GLOB kernel_texts CONFIGURE_DEPENDS plugins/common/kernels/*.cl plugins/common/kernels/params.h)
-  heddle_embed_kernels("${PROJECT_BINARY_DIR}/opencl_kernel_texts.c" ${kernel_texts})
-  list(APPEND sources ${kernel_sources} "${PROJECT_BINARY_DIR}/opencl_kernel_texts.c")
 endif()

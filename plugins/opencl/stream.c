@@ -25,6 +25,7 @@ static heddle_status start_profiling(heddle_pstream *stream, heddle_error *err) 
   clReleaseEvent(last);
   s = ocl_check(stream->dev, code, "make a queue that takes times", err);
   if (s != HEDDLE_OK) return s;
+  ocl_stream_forget_last(stream);
   pthread_mutex_lock(&stream->lock);
   stream->before = stream->queue;
   stream->queue = queue;
@@ -36,9 +37,15 @@ static heddle_status start_profiling(heddle_pstream *stream, heddle_error *err) 
 heddle_status ocl_stream_enter(heddle_pstream *stream, heddle_error *err) {
   heddle_status s = ocl_health(stream->dev, err);
   if (s != HEDDLE_OK) return s;
-  if (!stream->profiles && atomic_load_explicit(&stream->dev->timed, memory_order_acquire))
+  if (!stream->profiles && stream->capture == NULL && atomic_load_explicit(&stream->dev->timed, memory_order_acquire))
     return start_profiling(stream, err);
   return HEDDLE_OK;
+}
+
+heddle_status ocl_stream_enter_plain(heddle_pstream *stream, const char *what, heddle_error *err) {
+  if (stream->capture != NULL)
+    return p_fail(err, HEDDLE_EINVAL, 0, "opencl:%u: %s inside a capture", stream->dev->index, what);
+  return ocl_stream_enter(stream, err);
 }
 
 void ocl_stream_failed(heddle_pstream *stream, const heddle_error *failure) {
@@ -48,7 +55,6 @@ void ocl_stream_failed(heddle_pstream *stream, const heddle_error *failure) {
 }
 
 heddle_status ocl_stream_done(heddle_pstream *stream, cl_int code, const char *what, heddle_error *err) {
-  ocl_stream_keep(stream);
   if (code != CL_SUCCESS) return ocl_check(stream->dev, code, what, err);
   ocl_stream_count(stream);
   return HEDDLE_OK;
@@ -183,8 +189,8 @@ void ocl_stream_drop(heddle_pstream *stream) {
   pthread_mutex_unlock(&dev->lock);
   if (!last) return;
   if (stream->mark != NULL) clReleaseEvent(stream->mark);
-  if (stream->first != NULL) clReleaseEvent(stream->first);
-  if (stream->last != NULL) clReleaseEvent(stream->last);
+  if (stream->since_first != NULL) clReleaseEvent(stream->since_first);
+  if (stream->since_last != NULL) clReleaseEvent(stream->since_last);
   if (stream->before != NULL) clReleaseCommandQueue(stream->before);
   clReleaseCommandQueue(stream->queue); /* what is in it finishes first, without us */
   pthread_mutex_destroy(&stream->lock);
@@ -227,6 +233,8 @@ static heddle_status stream_create(heddle_pdevice *dev, uint32_t kind, int32_t p
 static void stream_close(heddle_pstream *stream) {
   if (stream == NULL) return;
   ocl_count(&stream->dev->live_objects, -1);
+  ocl_graph_free(stream->capture);
+  ocl_stream_forget_last(stream);
   clFlush(stream->queue);
   ocl_stream_drop(stream);
 }
@@ -234,7 +242,7 @@ static void stream_close(heddle_pstream *stream) {
 /* ---------------------------------------------------------------- using */
 
 static heddle_status stream_submit(heddle_pstream *stream, heddle_error *err) {
-  heddle_status s = ocl_health(stream->dev, err);
+  heddle_status s = ocl_stream_enter_plain(stream, "submit", err);
   return s == HEDDLE_OK ? ocl_check(stream->dev, clFlush(stream->queue), "submit", err) : s;
 }
 
@@ -250,7 +258,7 @@ static heddle_status kept_failure(heddle_pstream *stream, bool forget, heddle_er
 
 static heddle_status stream_sync(heddle_pstream *stream, uint64_t timeout_ns, heddle_error *err) {
   cl_event mark = NULL;
-  heddle_status s = ocl_health(stream->dev, err);
+  heddle_status s = ocl_stream_enter_plain(stream, "sync", err);
   if (s == HEDDLE_OK) s = ocl_stream_mark(stream, &mark, err);
   if (s != HEDDLE_OK) return s;
   s = ocl_wait(stream->dev, mark, timeout_ns, err);

@@ -15,16 +15,16 @@ struct heddle_ptimer {
   mark marks[];
 };
 
-void ocl_stream_keep(heddle_pstream *stream) {
-  cl_event fresh = stream->fresh;
-  if (fresh == NULL) return;
-  stream->fresh = NULL;
-  if (stream->first == NULL) {
-    clRetainEvent(fresh);
-    stream->first = fresh;
+void ocl_timer_saw(heddle_pstream *stream) {
+  cl_event event = stream->last;
+  if (event == NULL) return;
+  clRetainEvent(event);
+  if (stream->since_first == NULL) {
+    clRetainEvent(event);
+    stream->since_first = event;
   }
-  if (stream->last != NULL) clReleaseEvent(stream->last);
-  stream->last = fresh;
+  if (stream->since_last != NULL) clReleaseEvent(stream->since_last);
+  stream->since_last = event;
 }
 
 static void times_free(heddle_ptimer *timer) {
@@ -86,22 +86,27 @@ static heddle_ptimer *close_mark(heddle_pstream *stream, uint32_t *slot, heddle_
   return opened;
 }
 
-static heddle_status times_mark(heddle_pstream *stream, heddle_ptimer *timer, uint32_t slot, heddle_error *err) {
-  cl_event first = stream->first, event = stream->last;
+cl_int ocl_timer_mark(heddle_pstream *stream, heddle_ptimer *timer, uint32_t slot) {
+  cl_event first = stream->since_first, event = stream->since_last;
   uint32_t opened_slot = 0;
   cl_int code = CL_SUCCESS;
+  if (event == NULL) code = clEnqueueMarkerWithWaitList(stream->queue, 0, NULL, &event);
+  if (code != CL_SUCCESS) return code;
+  heddle_ptimer *opened = close_mark(stream, &opened_slot, first == NULL ? timer : NULL, slot);
+  if (first != NULL && opened != NULL) put(opened, opened_slot, first, CL_PROFILING_COMMAND_START);
+  else if (first != NULL) clReleaseEvent(first);
+  stream->since_first = stream->since_last = NULL;
+  put(timer, slot, event, CL_PROFILING_COMMAND_END);
+  return CL_SUCCESS;
+}
+
+static heddle_status times_mark(heddle_pstream *stream, heddle_ptimer *timer, uint32_t slot, heddle_error *err) {
   heddle_status s = ocl_stream_enter(stream, err);
   if (s != HEDDLE_OK) return s;
   if (timer->dev != stream->dev || slot >= timer->slots)
     return p_fail(err, HEDDLE_EINVAL, 0, "opencl:%u: mark of slot %u: no such slot, or no timer of this device",
                   stream->dev->index, slot);
-  if (event == NULL) code = clEnqueueMarkerWithWaitList(stream->queue, 0, NULL, &event);
-  if (code != CL_SUCCESS) return ocl_stream_done(stream, code, "mark a time", err);
-  heddle_ptimer *opened = close_mark(stream, &opened_slot, first == NULL ? timer : NULL, slot);
-  if (first != NULL && opened != NULL) put(opened, opened_slot, first, CL_PROFILING_COMMAND_START);
-  else if (first != NULL) clReleaseEvent(first);
-  stream->first = stream->last = NULL;
-  put(timer, slot, event, CL_PROFILING_COMMAND_END);
+  const cl_int code = ocl_put(stream, &(ocl_command){.kind = OCL_MARK, .number = slot, .host = timer});
   return ocl_stream_done(stream, code, "mark a time", err);
 }
 

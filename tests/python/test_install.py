@@ -104,6 +104,7 @@ project(mine C)
 find_package(heddle REQUIRED)
 heddle_plugin(mine SOURCES plugin.c)
 heddle_plugin(kernels SOURCES kernels.c COMMON)
+heddle_plugin(texts SOURCES texts.c KERNELS)
 add_executable(first first.c)
 target_link_libraries(first PRIVATE heddle::heddle)
 """
@@ -128,6 +129,28 @@ const heddle_plugin *heddle_plugin_entry(const heddle_host *host, heddle_error *
 }
 """
 
+# One that has the device kernels: it says what their elementwise text is about, and how many operators have a plan.
+TEXTS = """
+#include <string.h>
+#include "plugins/common/kernels/plan.h"
+#include "plugins/common/perror.h"
+static heddle_status count(void *sink, const char *domain, const char *op, uint32_t first, uint32_t last,
+                           const char *dtypes, heddle_error *err) {
+  (void)domain, (void)op, (void)first, (void)last, (void)dtypes, (void)err;
+  ++*(int *)sink;
+  return HEDDLE_OK;
+}
+const heddle_plugin *heddle_plugin_entry(const heddle_host *host, heddle_error *err) {
+  const k_text *text = k_text_find("elementwise");
+  int n = 0;
+  (void)host;
+  if (text != NULL && strlen(text->text) == text->bytes && strstr(text->text, "KERNEL") != NULL &&
+      k_text_find("prelude") != NULL && k_text_find("params") != NULL && k_plan_list(count, &n, NULL) == HEDDLE_OK)
+    p_fail(err, HEDDLE_EUNSUPPORTED, 0, "the device kernels are here: %d operators", n);
+  return NULL;
+}
+"""
+
 
 @pytest.fixture(scope="module")
 def project(prefix, tmp_path_factory):
@@ -136,6 +159,7 @@ def project(prefix, tmp_path_factory):
     text = (SOURCE / "plugins" / "null" / "plugin.c").read_text()
     (source / "plugin.c").write_text(text.replace('"null"', '"mine"'))
     (source / "kernels.c").write_text(KERNELS)
+    (source / "texts.c").write_text(TEXTS)
     (source / "CMakeLists.txt").write_text(MINE)
     shutil.copy(SOURCE / "examples" / "first.c", source)
     call("cmake", "-S", source, "-B", source / "build", f"-DCMAKE_PREFIX_PATH={prefix}",
@@ -155,6 +179,9 @@ def test_a_plugin_of_one_s_own_is_used(prefix, project):
     assert not refused["used"]
     count = re.search(r"the shared kernels are here: (\d+) operators", refused["reason"])
     assert count and int(count[1]) >= 12
+    refused = plugins[str(folder / "libheddle_plugin_texts.so")]
+    count = re.search(r"the device kernels are here: (\d+) operators", refused["reason"])
+    assert count and int(count[1]) >= 12, refused
 
 
 def test_a_plugin_exports_one_symbol(project):

@@ -93,6 +93,23 @@ static void defaults_take_one_api_for_each_device(void **state) {
   finish(ctx);
 }
 
+/* Two drivers of one plugin show one device, which is used once; parts of a device are used all. */
+static void defaults_take_one_driver_for_each_device(void **state) {
+  (void)state;
+  heddle_context *ctx = context();
+  heddle_device *out[16];
+  size_t n;
+  heddle__plugin *opencl = plugin(ctx, "opencl", NULL);
+  heddle_device *first = device(opencl, 0, 9, 3), *part = device(opencl, 0, 9, 3), *again = device(opencl, 0, 9, 3);
+  first->desc.event_domain = part->desc.event_domain = 1;
+  again->desc.event_domain = 2;
+  assert_int_equal(heddle__defaults_init(ctx, NULL), HEDDLE_OK);
+  assert_int_equal(heddle_context_select(ctx, NULL, out, 16, &n, NULL, NULL), HEDDLE_OK);
+  assert_string_equal(names(out, n), "opencl:0 opencl:1");
+  assert_non_null(strstr(again->reason, "opencl:0"));
+  finish(ctx);
+}
+
 static void lists_keep_their_order(void **state) {
   (void)state;
   heddle_context *ctx = context();
@@ -136,4 +153,5 @@ static void what_is_missing_is_told(void **state) {
   finish(ctx);
 }
 
-CASES(CASE(defaults_take_one_api_for_each_device), CASE(lists_keep_their_order), CASE(what_is_missing_is_told))
+CASES(CASE(defaults_take_one_api_for_each_device), CASE(defaults_take_one_driver_for_each_device),
+      CASE(lists_keep_their_order), CASE(what_is_missing_is_told))
