@@ -55,18 +55,21 @@ heddle_status heddle_executor_share_params(heddle_executor *ex, heddle_executor 
   if (s != HEDDLE_OK) return s;
   if (other == NULL || names == NULL)
     return heddle__fail(err, HEDDLE_EINVAL, "sharing params takes another executor and a blob with their names");
-  for (uint32_t i = 0; i < names->count; i++) {
-    const char *name = names->items[i].name;
-    int32_t mine = heddle__graph_arg(ex->model->graph, name);
-    int32_t theirs = heddle__graph_arg(other->model->graph, name);
-    if (mine < 0 || theirs < 0) continue;
-    heddle_tensor *t = NULL;
-    s = tensor_of(other, (uint32_t)theirs, &t, err);
-    if (s == HEDDLE_OK) s = heddle__executor_check_read(ex, (uint32_t)mine, t, err);
-    if (s == HEDDLE_OK) s = heddle__executor_set(ex, (uint32_t)mine, t, HEDDLE__LEND, err);
-    heddle_tensor_release(t);
-    if (s != HEDDLE_OK) return heddle__prefix(err, s, "param '%s': ", name);
-    ex->args[mine].is_param = true;
-  }
+  for (int turn = 0; turn < 2; turn++) /* all are checked before the first is set */
+    for (uint32_t i = 0; i < names->count; i++) {
+      const char *name = names->items[i].name;
+      int32_t mine = heddle__graph_arg(ex->model->graph, name);
+      int32_t theirs = heddle__graph_arg(other->model->graph, name);
+      if (mine < 0 || theirs < 0) continue;
+      heddle_tensor *t = NULL;
+      s = tensor_of(other, (uint32_t)theirs, &t, err);
+      if (s == HEDDLE_OK) s = heddle__executor_check_read(ex, (uint32_t)mine, t, err);
+      if (s == HEDDLE_OK && turn == 0)
+        s = heddle__model_fits(ex->model, (uint32_t)mine, t->dtype, t->ndim, t->shape, err);
+      else if (s == HEDDLE_OK) s = heddle__executor_set(ex, (uint32_t)mine, t, HEDDLE__LEND, err);
+      heddle_tensor_release(t);
+      if (s != HEDDLE_OK) return heddle__prefix(err, s, "param '%s': ", name);
+      if (turn == 1) ex->args[mine].is_param = true;
+    }
   return HEDDLE_OK;
 }

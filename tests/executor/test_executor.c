@@ -191,6 +191,14 @@ static void late_params_in_all_modes(void **state) {
     heddle_executor *third = NULL;
     OK(heddle_executor_create(t.model, &third, &err));
     OK(heddle_executor_share_params(other, third, t.params, &err));
+    /* All or none: the second name has no value there, so the first is not taken either. */
+    const char *const both[] = {"w", "x"};
+    heddle_params *two = NULL;
+    OK(heddle_params_create(both, (heddle_tensor *const[]){w, w}, 2, &two, &err));
+    OK(heddle_executor_set_input_by_name(third, "w", w, &err));
+    FAILS(heddle_executor_share_params(other, third, two, &err), HEDDLE_EINVAL);
+    SAYS("'x'");
+    heddle_params_release(two);
     heddle_executor_release(third);
     t.ex = other;
     expect_run(&t, t.x, t.w);
