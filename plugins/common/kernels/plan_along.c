@@ -9,8 +9,8 @@ static heddle_status add_step(k_node *n, const char *name, uint64_t groups, uint
   const k_along p = {
       .columns = (int64_t)columns, .n = f->n, .inner = f->inner, .k = f->k, .largest = f->largest, .last = f->last};
   const heddle_dtype type = n->ref.in[0]->dtype;
-  heddle_status s = k_kernel_add(n->plan, "along", name, groups, columns * (uint64_t)f->n, "-DT=%s -DREAL=%d", out, err,
-                                 k_type_word(type), type.code == HEDDLE_DTYPE_FLOAT);
+  heddle_status s = k_kernel_add(n->plan, "along", name, groups, 2 * columns * (uint64_t)f->n, "-DT=%s -DREAL=%d", out,
+                                 err, k_type_word(type), type.code == HEDDLE_DTYPE_FLOAT);
   if (s != HEDDLE_OK) return s;
   k_step *step = *out;
   step->params.along = p;

@@ -48,9 +48,10 @@ static heddle_status add_step(k_node *n, const ref_resize_tables *t, uint64_t ta
   memcpy(table, cells, bytes);
   value_count(n->ref.out, &count);
   value_count(n->ref.in[0], &in);
-  const uint64_t largest = count > in ? count : in, n_cells = bytes / sizeof *cells;
-  s = k_kernel_add(n->plan, "resize", "resize", k_groups(count), largest > n_cells ? largest : n_cells, "%s", &step,
-                   err, "");
+  uint64_t largest = count > in ? count : in;
+  if (largest < bytes / sizeof *cells) largest = bytes / sizeof *cells;
+  if (largest < (uint64_t)p.sums) largest = (uint64_t)p.sums;
+  s = k_kernel_add(n->plan, "resize", "resize", k_groups(count), largest, "%s", &step, err, "");
   if (s != HEDDLE_OK) return s;
   p.count = (int64_t)count;
   step->params.resize = p;
