@@ -47,6 +47,7 @@ struct heddle_pinstance {
   uint32_t n_platforms, n_devices;
   uint32_t max_streams; /* setting; 0: not given */
   bool peer;            /* setting: copies between devices of a platform */
+  bool gpu_kernels;     /* setting: kernels as on a GPU, on host cores too */
   char *cache_dir;      /* NULL: no cache */
 };
 

@@ -30,8 +30,8 @@ struct heddle_plaunch {
   cl_mem *objects;
 };
 
-static uint64_t features_of(const ocl_info *info) {
-  return (info->type & CL_DEVICE_TYPE_CPU) != 0 ? K_HOST_CORES : 0;
+static uint64_t features_of(const heddle_pinstance *self, const ocl_info *info) {
+  return (info->type & CL_DEVICE_TYPE_CPU) != 0 && !self->gpu_kernels ? K_HOST_CORES : 0;
 }
 
 /* ---------------------------------------------------------------- query */
@@ -46,7 +46,7 @@ static heddle_status op_query(heddle_pinstance *self, uint32_t index, const hedd
     return p_fail(err, HEDDLE_EUNSUPPORTED, 0,
                   "opencl:%u: its work-groups have %llu items at most, and kernels need %d", index,
                   (unsigned long long)info->max_group, K_GROUP);
-  heddle_status s = k_plan_make(self->host, region, features_of(info), &plan, err);
+  heddle_status s = k_plan_make(self->host, region, features_of(self, info), &plan, err);
   if (s != HEDDLE_OK) return s;
   const heddle_poffer answer = {
       .struct_size = sizeof answer,
@@ -102,7 +102,7 @@ static heddle_status op_prepare(heddle_pdevice *dev, const heddle_pregion *regio
   op->n_inputs = region->n_inputs;
   op->n_outputs = region->n_outputs;
   ocl_count(&dev->live_objects, 1);
-  s = k_plan_make(host, region, features_of(dev->info), &op->plan, err);
+  s = k_plan_make(host, region, features_of(dev->self, dev->info), &op->plan, err);
   const uint64_t count = (uint64_t)region->n_inputs + region->n_outputs;
   if (s == HEDDLE_OK) s = ocl_new(host, (op->plan.n_steps + 1) * sizeof(cl_program), "an operator", &programs, err);
   op->programs = programs;

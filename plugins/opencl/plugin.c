@@ -3,7 +3,7 @@
  *
  * Settings: cache_dir (folder for built programs; none: they are built in each process), unified (0: no shared
  * memory), peer (0: no copies between devices), max_streams, sub_devices (compute units of each part that devices are
- * split into). */
+ * split into), gpu_kernels (1: the forms of kernels that GPUs get, on host cores too). */
 #include "opencl.h"
 
 #include "plugins/common/pbuild.h"
@@ -39,10 +39,12 @@ static heddle_status read_number(const heddle_host *host, const char *key, uint3
 
 static heddle_status read_settings(heddle_pinstance *self, heddle_error *err) {
   const heddle_host *host = self->host;
-  uint32_t peer = 1;
+  uint32_t peer = 1, gpu_kernels = 0;
   heddle_status s = read_number(host, "max_streams", 0, &self->max_streams, err);
   if (s == HEDDLE_OK) s = read_number(host, "peer", 1, &peer, err);
+  if (s == HEDDLE_OK) s = read_number(host, "gpu_kernels", 0, &gpu_kernels, err);
   self->peer = peer != 0;
+  self->gpu_kernels = gpu_kernels != 0;
   const int64_t length = host->config(host->ctx, "cache_dir", NULL, 0);
   if (s != HEDDLE_OK || length <= 0) return s;
   void *text = NULL;
