@@ -10,13 +10,15 @@ struct heddle_pop {
   heddle_pdevice *dev;
   k_plan plan;
   cl_program *programs; /* one per step; NULL for copies; they belong to the device */
+  bool *by_blas;        /* one per step: a product that CLBlast does */
   uint64_t *bytes;
   uint32_t n_inputs, n_outputs;
 };
 
 typedef struct dispatch {
-  cl_kernel kernel; /* NULL: a copy */
+  cl_kernel kernel; /* NULL: a copy, or a product */
   size_t global;
+  ocl_product product; /* m is not 0 */
   cl_mem src, dst;
   size_t src_at, dst_at, bytes;
 } dispatch;
@@ -76,6 +78,7 @@ static void op_free(heddle_pop *op) {
   ocl_count(&dev->live_objects, -1);
   k_plan_free(&op->plan);
   host->free(host->ctx, op->programs);
+  host->free(host->ctx, op->by_blas);
   host->free(host->ctx, op->bytes);
   host->free(host->ctx, op);
 }
@@ -92,7 +95,7 @@ static void set_bytes(heddle_pop *op, const heddle_pregion *region) {
 static heddle_status op_prepare(heddle_pdevice *dev, const heddle_pregion *region, uint32_t offer, heddle_pop **out,
                                 heddle_error *err) {
   const heddle_host *host = dev->host;
-  void *memory = NULL, *programs = NULL, *bytes = NULL;
+  void *memory = NULL, *programs = NULL, *by_blas = NULL, *bytes = NULL;
   if (offer != 0) return p_fail(err, HEDDLE_EINVAL, 0, "opencl:%u: offer %u was not made", dev->index, offer);
   heddle_status s = ocl_health(dev, err);
   if (s == HEDDLE_OK) s = ocl_new(host, sizeof(heddle_pop), "an operator", &memory, err);
@@ -108,9 +111,14 @@ static heddle_status op_prepare(heddle_pdevice *dev, const heddle_pregion *regio
   op->programs = programs;
   if (s == HEDDLE_OK) s = ocl_new(host, (count + 1) * sizeof(uint64_t), "an operator", &bytes, err);
   op->bytes = bytes;
+  if (s == HEDDLE_OK) s = ocl_new(host, op->plan.n_steps + 1, "an operator", &by_blas, err);
+  op->by_blas = by_blas;
   for (uint32_t i = 0; i < op->plan.n_steps && s == HEDDLE_OK; i++) {
     const k_step *step = &op->plan.steps[i];
-    if (step->kind == K_STEP_KERNEL) s = ocl_program_get(dev, step->text, step->options, &op->programs[i], err);
+    ocl_product product;
+    op->by_blas[i] = ocl_blas_takes(dev, step, &product) && ocl_blas_warm(dev, &product);
+    if (step->kind == K_STEP_KERNEL && (!op->by_blas[i] || product.beta != 0.0f))
+      s = ocl_program_get(dev, step->text, step->options, &op->programs[i], err);
   }
   if (s != HEDDLE_OK) {
     op_free(op);
@@ -187,20 +195,45 @@ static heddle_status resolve(const heddle_pop *op, heddle_plaunch *launch, const
   return s;
 }
 
-static heddle_status bind_kernel(const heddle_pop *op, uint32_t i, const operand *operands, dispatch *d,
-                                 heddle_error *err) {
+static cl_mem object_of(const heddle_pop *op, const operand *operands, uint32_t arg) {
+  return operands[(arg & K_OUTPUT) != 0 ? op->n_inputs + (arg & ~K_OUTPUT) : arg].object;
+}
+
+/* A kernel of step i's program, with the step's operands from first on. */
+static heddle_status bind_kernel(const heddle_pop *op, uint32_t i, const char *name, uint32_t first, uint64_t groups,
+                                 const operand *operands, dispatch *d, heddle_error *err) {
   const k_step *step = &op->plan.steps[i];
   cl_int code = CL_SUCCESS;
-  d->kernel = clCreateKernel(op->programs[i], step->name, &code);
+  d->kernel = clCreateKernel(op->programs[i], name, &code);
   if (code != CL_SUCCESS) d->kernel = NULL;
   if (code == CL_SUCCESS) code = clSetKernelArg(d->kernel, 0, (size_t)step->params_bytes, &step->params);
-  for (uint32_t k = 0; k < step->n_args && code == CL_SUCCESS; k++) {
-    const uint32_t arg = step->args[k];
-    const operand *o = &operands[(arg & K_OUTPUT) != 0 ? op->n_inputs + (arg & ~K_OUTPUT) : arg];
-    code = clSetKernelArg(d->kernel, k + 1, sizeof(cl_mem), &o->object);
+  for (uint32_t k = first; k < step->n_args && code == CL_SUCCESS; k++) {
+    const cl_mem object = object_of(op, operands, step->args[k]);
+    code = clSetKernelArg(d->kernel, k - first + 1, sizeof(cl_mem), &object);
   }
-  d->global = (size_t)step->groups * K_GROUP;
+  d->global = (size_t)groups * K_GROUP;
   return ocl_check(op->dev, code, "bind a kernel", err);
+}
+
+/* A product of CLBlast's; where it adds to the result, C is spread over that first. */
+static heddle_status bind_product(const heddle_pop *op, uint32_t i, const operand *operands, heddle_plaunch *launch,
+                                  heddle_error *err) {
+  const k_step *step = &op->plan.steps[i];
+  const uint64_t results = (uint64_t)step->params.matmul.count;
+  dispatch *d = &launch->dispatches[launch->n_dispatches];
+  ocl_product product;
+  ocl_blas_takes(op->dev, step, &product);
+  if (product.beta != 0.0f) {
+    launch->n_dispatches++;
+    heddle_status s = bind_kernel(op, i, "spread", 2, results / K_GROUP + (results % K_GROUP != 0), operands, d++, err);
+    if (s != HEDDLE_OK) return s;
+  }
+  d->product = product;
+  d->product.a = object_of(op, operands, step->args[0]);
+  d->product.b = object_of(op, operands, step->args[1]);
+  d->product.out = object_of(op, operands, step->args[step->n_args - 1]);
+  launch->n_dispatches++;
+  return HEDDLE_OK;
 }
 
 /* Copies are given to whole allocations, where the driver sees whether two ranges are apart. */
@@ -224,9 +257,14 @@ static heddle_status bind_all(heddle_pop *op, const heddle_pbind *slices, heddle
   }
   for (uint32_t i = 0; i < op->plan.n_steps && s == HEDDLE_OK; i++) {
     dispatch *d = &launch->dispatches[launch->n_dispatches];
-    if (op->plan.steps[i].kind == K_STEP_KERNEL) {
+    const k_step *step = &op->plan.steps[i];
+    if (op->by_blas[i]) {
+      s = bind_product(op, i, operands, launch, err);
+      continue;
+    }
+    if (step->kind == K_STEP_KERNEL) {
       launch->n_dispatches++;
-      s = bind_kernel(op, i, operands, d, err);
+      s = bind_kernel(op, i, step->name, 0, step->groups, operands, d, err);
       continue;
     }
     bind_copy(op, i, operands, d);
@@ -254,7 +292,7 @@ static heddle_status op_bind(heddle_pop *op, heddle_pstream *stream, const heddl
   launch->dev = dev;
   launch->stream = stream;
   ocl_count(&dev->live_objects, 1);
-  s = ocl_new(host, (op->plan.n_steps + 1) * sizeof(dispatch), "a launch", &dispatches, err);
+  s = ocl_new(host, (2 * (uint64_t)op->plan.n_steps + 1) * sizeof(dispatch), "a launch", &dispatches, err);
   launch->dispatches = dispatches;
   if (s == HEDDLE_OK) s = ocl_new(host, (count + 1) * sizeof(cl_mem), "a launch", &objects, err);
   launch->objects = objects;
@@ -281,6 +319,8 @@ static heddle_status op_run(heddle_plaunch *launch, heddle_error *err) {
     const dispatch *d = &launch->dispatches[i];
     if (d->kernel != NULL) {
       code = clEnqueueNDRangeKernel(stream->queue, d->kernel, 1, NULL, &d->global, &local, 0, NULL, NULL);
+    } else if (d->product.m != 0) {
+      code = ocl_blas_run(stream->dev->self->blas, &d->product, stream->queue);
     } else {
       code = clEnqueueCopyBuffer(stream->queue, d->src, d->dst, d->src_at, d->dst_at, d->bytes, 0, NULL, NULL);
     }

@@ -1,9 +1,10 @@
 /* The opencl plugin: the devices of all OpenCL platforms behind the ICD loader. Here are the entry, the instance with
  * its settings, and the root table; each other table is in the file of its name.
  *
- * Settings: cache_dir (folder for built programs; none: they are built in each process), unified (0: no shared
+ * Settings: cache_dir (folder for built programs; none: they are built in each process), source_dir (folder that their
+ * sources are written to; none: they are not), unified (0: no shared
  * memory), peer (0: no copies between devices), max_streams, sub_devices (compute units of each part that devices are
- * split into), gpu_kernels (1: the forms of kernels that GPUs get, on host cores too). */
+ * split into), gpu_kernels (1: the forms of kernels that GPUs get, on host cores too), clblast (clblast.c). */
 #include "opencl.h"
 
 #include "plugins/common/pbuild.h"
@@ -37,6 +38,18 @@ static heddle_status read_number(const heddle_host *host, const char *key, uint3
   return HEDDLE_OK;
 }
 
+/* NULL where it is not given. */
+static heddle_status read_text(const heddle_host *host, const char *key, char **out, heddle_error *err) {
+  const int64_t length = host->config(host->ctx, key, NULL, 0);
+  void *text = NULL;
+  if (length <= 0) return HEDDLE_OK;
+  heddle_status s = ocl_new(host, (uint64_t)length + 1, "a setting", &text, err);
+  if (s != HEDDLE_OK) return s;
+  *out = text;
+  host->config(host->ctx, key, text, (uint64_t)length + 1);
+  return HEDDLE_OK;
+}
+
 static heddle_status read_settings(heddle_pinstance *self, heddle_error *err) {
   const heddle_host *host = self->host;
   uint32_t peer = 1, gpu_kernels = 0;
@@ -45,14 +58,9 @@ static heddle_status read_settings(heddle_pinstance *self, heddle_error *err) {
   if (s == HEDDLE_OK) s = read_number(host, "gpu_kernels", 0, &gpu_kernels, err);
   self->peer = peer != 0;
   self->gpu_kernels = gpu_kernels != 0;
-  const int64_t length = host->config(host->ctx, "cache_dir", NULL, 0);
-  if (s != HEDDLE_OK || length <= 0) return s;
-  void *text = NULL;
-  s = ocl_new(host, (uint64_t)length + 1, "a setting", &text, err);
-  if (s != HEDDLE_OK) return s;
-  self->cache_dir = text;
-  host->config(host->ctx, "cache_dir", text, (uint64_t)length + 1);
-  return HEDDLE_OK;
+  if (s == HEDDLE_OK) s = read_text(host, "cache_dir", &self->cache_dir, err);
+  if (s == HEDDLE_OK) s = read_text(host, "source_dir", &self->source_dir, err);
+  return s;
 }
 
 static void close_instance(heddle_pinstance *self) {
@@ -60,6 +68,8 @@ static void close_instance(heddle_pinstance *self) {
   const heddle_host *host = self->host;
   ocl_forget_devices(self);
   host->free(host->ctx, self->cache_dir);
+  host->free(host->ctx, self->source_dir);
+  host->free(host->ctx, self->blas);
   pthread_mutex_destroy(&self->lock);
   host->free(host->ctx, self);
 }
@@ -76,6 +86,7 @@ static heddle_status open_instance(const heddle_host *host, heddle_pinstance **o
   }
   s = read_settings(self, err);
   if (s == HEDDLE_OK) s = ocl_find_devices(self, err);
+  if (s == HEDDLE_OK) s = ocl_blas_open(self, err);
   if (s != HEDDLE_OK) close_instance(self);
   else *out = self;
   return s;
