@@ -96,8 +96,10 @@ static heddle_status build_text(heddle_pdevice *dev, const char *name, const cha
   snprintf(what, sizeof what, "build kernels '%s' with %s", name, extra);
 
   ocl_cache_key key = {{0, 0}};
-  if (dev->self->cache_dir != NULL) {
+  if (dev->self->cache_dir != NULL || dev->self->source_dir != NULL)
     key = ocl_cache_key_of(dev, sources, lengths, 3, options);
+  if (dev->self->source_dir != NULL) ocl_source_write(dev, key, sources, lengths, 3, options);
+  if (dev->self->cache_dir != NULL) {
     *out = from_cache(dev, key, options);
     if (*out != NULL) return HEDDLE_OK;
   }

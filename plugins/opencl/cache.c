@@ -1,7 +1,8 @@
 /* The persistent cache of built programs: a file each, named after a hash of device, driver, source and options, in the
- * folder of the setting cache_dir. A file holds a header with the size and a hash of its bytes; whatever is wrong with
- * it makes it as good as absent. Files are written aside and renamed, so that readers never see half of one. Since what
- * is loaded is run, folder and files must be the user's own. */
+ * folder of the setting cache_dir; and the sources, written out for people in that of source_dir. A cached file holds a
+ * header with the size and a hash of its bytes; whatever is wrong with it makes it as good as absent. Files are written
+ * aside and renamed, so that readers never see half of one. Since what is loaded is run, folder and files must be the
+ * user's own. */
 #include "opencl.h"
 
 #include <errno.h>
@@ -97,12 +98,12 @@ ocl_cache_key ocl_cache_key_of(const heddle_pdevice *dev, const char *const *sou
 }
 
 /* The path of an entry, from host->alloc; suffix is put behind. NULL when memory is out. */
-static char *path_of(const heddle_pdevice *dev, ocl_cache_key key, const char *suffix) {
+static char *path_of(const heddle_pdevice *dev, const char *folder, ocl_cache_key key, const char *suffix) {
   const heddle_host *host = dev->host;
-  const size_t bytes = strlen(dev->self->cache_dir) + strlen(suffix) + 64;
+  const size_t bytes = strlen(folder) + strlen(suffix) + 64;
   char *path = host->alloc(host->ctx, bytes, 1);
   if (path != NULL) {
-    snprintf(path, bytes, "%s/opencl-%016llx%016llx.clbin%s", dev->self->cache_dir, (unsigned long long)key.hash[0],
+    snprintf(path, bytes, "%s/opencl-%016llx%016llx.%s", folder, (unsigned long long)key.hash[0],
              (unsigned long long)key.hash[1], suffix);
   }
   return path;
@@ -152,7 +153,7 @@ static bool load_file(const heddle_pdevice *dev, int file, ocl_cache_key key, vo
 
 bool ocl_cache_load(heddle_pdevice *dev, ocl_cache_key key, void **out, uint64_t *bytes) {
   const heddle_host *host = dev->host;
-  char *path = folder_is_good(dev->self) ? path_of(dev, key, "") : NULL;
+  char *path = folder_is_good(dev->self) ? path_of(dev, dev->self->cache_dir, key, "clbin") : NULL;
   if (path == NULL) return false;
   const int file = open(path, O_RDONLY | O_CLOEXEC | O_NOCTTY | O_NONBLOCK);
   host->free(host->ctx, path);
@@ -170,8 +171,9 @@ void ocl_cache_store(heddle_pdevice *dev, ocl_cache_key key, const void *data, u
   if (bytes == 0 || bytes > MOST_BYTES || !folder_is_good(dev->self)) return;
   memcpy(h.magic, MAGIC, sizeof h.magic);
   h.hash = mix(starts[0], data, (size_t)bytes);
-  snprintf(suffix, sizeof suffix, ".%ld-%llx", (long)getpid(), (unsigned long long)host->now_ns(host->ctx));
-  char *path = path_of(dev, key, ""), *aside = path_of(dev, key, suffix);
+  snprintf(suffix, sizeof suffix, "clbin.%ld-%llx", (long)getpid(), (unsigned long long)host->now_ns(host->ctx));
+  char *path = path_of(dev, dev->self->cache_dir, key, "clbin"),
+       *aside = path_of(dev, dev->self->cache_dir, key, suffix);
   if (path != NULL && aside != NULL) {
     const int file = open(aside, O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, 0600);
     if (file >= 0) {
@@ -181,5 +183,19 @@ void ocl_cache_store(heddle_pdevice *dev, ocl_cache_key key, const void *data, u
     }
   }
   host->free(host->ctx, aside);
+  host->free(host->ctx, path);
+}
+
+void ocl_source_write(heddle_pdevice *dev, ocl_cache_key key, const char *const *sources, const size_t *lengths,
+                      uint32_t n, const char *options) {
+  const heddle_host *host = dev->host;
+  char *path = path_of(dev, dev->self->source_dir, key, "cl");
+  (void)mkdir(dev->self->source_dir, 0700);
+  const int file = path != NULL ? open(path, O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC, 0600) : -1;
+  bool good = file >= 0 && write_all(file, "// ", 3) && write_all(file, options, strlen(options));
+  if (good) good = write_all(file, "\n", 1);
+  for (uint32_t i = 0; i < n && good; i++) good = write_all(file, sources[i], lengths[i]);
+  if (file >= 0) good = close(file) == 0 && good;
+  if (!good) host->log(host->ctx, HEDDLE_LOG_WARN, "opencl", "a program's source could not be written to source_dir");
   host->free(host->ctx, path);
 }

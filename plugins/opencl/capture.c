@@ -114,6 +114,19 @@ static cl_int enqueue_kernel(heddle_pstream *stream, cl_kernel kernel, cl_uint d
       stream, clEnqueueNDRangeKernel(stream->queue, kernel, dims, NULL, global, local, 0, NULL, keep_event(stream)));
 }
 
+/* A product is several commands; where times are taken, markers before and behind stand for them. */
+static cl_int enqueue_product(heddle_pstream *stream, const ocl_product *product) {
+  const bool timed = ocl_stream_timed(stream);
+  cl_int code = CL_SUCCESS;
+  ocl_stream_forget_last(stream);
+  if (timed) code = clEnqueueMarkerWithWaitList(stream->queue, 0, NULL, keep_event(stream));
+  if (code == CL_SUCCESS) code = put_done(stream, code);
+  ocl_stream_forget_last(stream);
+  if (code == CL_SUCCESS) code = ocl_blas_run(stream->dev->self->blas, product, stream->queue);
+  if (timed && code == CL_SUCCESS) code = clEnqueueMarkerWithWaitList(stream->queue, 0, NULL, keep_event(stream));
+  return put_done(stream, code);
+}
+
 static cl_int enqueue(heddle_pstream *stream, const ocl_command *c) {
   cl_command_queue q = stream->queue;
   cl_int code = CL_SUCCESS;
@@ -122,6 +135,7 @@ static cl_int enqueue(heddle_pstream *stream, const ocl_command *c) {
     ocl_stream_forget_last(stream);
     return ocl_timer_mark(stream, c->host, c->number);
   }
+  if (c->kind == OCL_PRODUCT) return enqueue_product(stream, c->product);
   cl_event *e = keep_event(stream);
   switch (c->kind) {
   case OCL_COPY: code = clEnqueueCopyBuffer(q, c->src, c->dst, c->src_at, c->dst_at, c->bytes, 0, NULL, e); break;

@@ -3,6 +3,7 @@
 #ifndef HEDDLE_PLUGINS_OPENCL_OPENCL_H
 #define HEDDLE_PLUGINS_OPENCL_OPENCL_H
 
+#include "plugins/common/kernels/plan.h"
 #include "plugins/common/perror.h"
 
 #include <CL/cl.h>
@@ -12,6 +13,7 @@
 #include <stdbool.h>
 
 typedef struct ocl_program ocl_program;
+typedef struct ocl_blas ocl_blas;
 
 /* ---------------------------------------------------------------- instance (plugin.c, platform.c) */
 
@@ -62,8 +64,11 @@ struct heddle_pinstance {
   uint32_t max_streams; /* setting; 0: not given */
   bool peer;            /* setting: copies between devices of a platform */
   uint32_t capture;     /* setting: OCL_CAPTURE_* */
-  char *cache_dir;      /* setting, absolute; NULL: no cache */
   atomic_int cache;     /* OCL_CACHE_* */
+  bool gpu_kernels;     /* setting: kernels as on a GPU, on host cores too */
+  char *cache_dir;      /* setting, absolute; NULL: no cache */
+  ocl_blas *blas;       /* NULL: no CLBlast */
+  char *source_dir;     /* where sources are written; NULL: nowhere */
 };
 
 /* Fills platforms and devices. HEDDLE_ENODEV in words where there are none. */
@@ -203,7 +208,7 @@ heddle_status ocl_wait(heddle_pdevice *dev, cl_event event, uint64_t timeout_ns,
 
 /* ---------------------------------------------------------------- commands and captures (capture.c) */
 
-enum { OCL_KERNEL, OCL_COPY, OCL_FILL, OCL_WRITE, OCL_READ, OCL_MARK };
+enum { OCL_KERNEL, OCL_COPY, OCL_FILL, OCL_WRITE, OCL_READ, OCL_MARK, OCL_PRODUCT };
 
 /* One piece of work: enqueued at once, or kept by the capture that is being recorded. */
 typedef struct ocl_command {
@@ -213,7 +218,8 @@ typedef struct ocl_command {
   size_t global[3], local[3];
   cl_mem src, dst;
   size_t src_at, dst_at, bytes;
-  void *host; /* of OCL_WRITE and OCL_READ; the timer of a mark */
+  void *host;                        /* of OCL_WRITE and OCL_READ; the timer of a mark */
+  const struct ocl_product *product; /* the launch's */
 } ocl_command;
 
 /* Enqueues or records; CL_SUCCESS or the driver's code. */
@@ -266,6 +272,36 @@ ocl_cache_key ocl_cache_key_of(const heddle_pdevice *dev, const char *const *sou
                                const char *options);
 bool ocl_cache_load(heddle_pdevice *dev, ocl_cache_key key, void **out, uint64_t *bytes);
 void ocl_cache_store(heddle_pdevice *dev, ocl_cache_key key, const void *data, uint64_t bytes);
+
+/* Writes a program's source to source_dir, behind a line with its options. A failure is a warning. */
+void ocl_source_write(heddle_pdevice *dev, ocl_cache_key key, const char *const *sources, const size_t *lengths,
+                      uint32_t n, const char *options);
+
+/* ---------------------------------------------------------------- CLBlast (clblast.c) */
+
+/* A product, or count of them at equal distances; counts of elements. */
+typedef struct ocl_product {
+  size_t m, n, k, a_ld, b_ld, a_stride, b_stride, count;
+  int trans_a, trans_b;
+  float alpha, beta;
+  cl_mem a, b, out;
+} ocl_product;
+
+/* Reads the setting clblast and loads the library where it asks for that; HEDDLE_EINVAL where it insists in vain. */
+heddle_status ocl_blas_open(heddle_pinstance *self, heddle_error *err);
+
+/* Lets CLBlast give up what it keeps of contexts. */
+void ocl_blas_forget(heddle_pinstance *self);
+
+/* Whether a step is a product that CLBlast is to do on this device; fills all but a, b and out. With a third operand,
+ * that has to be spread over the result first. */
+bool ocl_blas_takes(const heddle_pdevice *dev, const k_step *step, ocl_product *out);
+
+/* Compiles what a product needs, by running it once: false, and a warning, where CLBlast cannot do it. Blocks. */
+bool ocl_blas_warm(heddle_pdevice *dev, const ocl_product *product);
+
+/* Puts it into a queue: an OpenCL code, or one of CLBlast's. */
+cl_int ocl_blas_run(const ocl_blas *blas, const ocl_product *p, cl_command_queue queue);
 
 /* ---------------------------------------------------------------- tables */
 

@@ -11,13 +11,15 @@ struct heddle_pop {
   k_plan plan;
   cl_program *programs; /* one per step; NULL for copies; they belong to the device */
   cl_mem table;         /* NULL: the plan has none */
+  bool *by_blas;        /* one per step: a product that CLBlast does */
   uint64_t *bytes;
   uint32_t n_inputs, n_outputs;
 };
 
 typedef struct dispatch {
-  cl_kernel kernel; /* NULL: a copy */
+  cl_kernel kernel; /* NULL: a copy, or a product */
   size_t global;
+  ocl_product product; /* m is not 0 */
   cl_mem src, dst;
   size_t src_at, dst_at, bytes;
 } dispatch;
@@ -31,8 +33,9 @@ struct heddle_plaunch {
   cl_mem *objects;
 };
 
-static uint64_t features_of(const ocl_info *info) {
-  return (info->doubles ? K_HAS_F64 : 0) | ((info->type & CL_DEVICE_TYPE_CPU) != 0 ? K_HOST_CORES : 0);
+static uint64_t features_of(const heddle_pinstance *self, const ocl_info *info) {
+  const bool on_host = (info->type & CL_DEVICE_TYPE_CPU) != 0 && !self->gpu_kernels;
+  return (info->doubles ? K_HAS_F64 : 0) | (on_host ? K_HOST_CORES : 0);
 }
 
 /* ---------------------------------------------------------------- query */
@@ -47,7 +50,7 @@ static heddle_status op_query(heddle_pinstance *self, uint32_t index, const hedd
     return p_fail(err, HEDDLE_EUNSUPPORTED, 0,
                   "opencl:%u: its work-groups have %llu items at most, and kernels need %d", index,
                   (unsigned long long)info->max_group, K_GROUP);
-  heddle_status s = k_plan_make(self->host, region, features_of(info), &plan, err);
+  heddle_status s = k_plan_make(self->host, region, features_of(self, info), &plan, err);
   if (s != HEDDLE_OK) return s;
   const heddle_poffer answer = {
       .struct_size = sizeof answer,
@@ -78,6 +81,7 @@ static void op_free(heddle_pop *op) {
   k_plan_free(&op->plan);
   if (op->table != NULL) clReleaseMemObject(op->table);
   host->free(host->ctx, op->programs);
+  host->free(host->ctx, op->by_blas);
   host->free(host->ctx, op->bytes);
   host->free(host->ctx, op);
 }
@@ -102,7 +106,7 @@ static heddle_status make_table(heddle_pop *op, heddle_error *err) {
 static heddle_status op_prepare(heddle_pdevice *dev, const heddle_pregion *region, uint32_t offer, heddle_pop **out,
                                 heddle_error *err) {
   const heddle_host *host = dev->host;
-  void *memory = NULL, *programs = NULL, *bytes = NULL;
+  void *memory = NULL, *programs = NULL, *by_blas = NULL, *bytes = NULL;
   if (offer != 0) return p_fail(err, HEDDLE_EINVAL, 0, "opencl:%u: offer %u was not made", dev->index, offer);
   heddle_status s = ocl_health(dev, err);
   if (s == HEDDLE_OK) s = ocl_new(host, sizeof(heddle_pop), "an operator", &memory, err);
@@ -112,15 +116,20 @@ static heddle_status op_prepare(heddle_pdevice *dev, const heddle_pregion *regio
   op->n_inputs = region->n_inputs;
   op->n_outputs = region->n_outputs;
   ocl_count(&dev->live_objects, 1);
-  s = k_plan_make(host, region, features_of(dev->info), &op->plan, err);
+  s = k_plan_make(host, region, features_of(dev->self, dev->info), &op->plan, err);
   const uint64_t count = (uint64_t)region->n_inputs + region->n_outputs;
   if (s == HEDDLE_OK) s = ocl_new(host, (op->plan.n_steps + 1) * sizeof(cl_program), "an operator", &programs, err);
   op->programs = programs;
   if (s == HEDDLE_OK) s = ocl_new(host, (count + 1) * sizeof(uint64_t), "an operator", &bytes, err);
   op->bytes = bytes;
+  if (s == HEDDLE_OK) s = ocl_new(host, op->plan.n_steps + 1, "an operator", &by_blas, err);
+  op->by_blas = by_blas;
   for (uint32_t i = 0; i < op->plan.n_steps && s == HEDDLE_OK; i++) {
     const k_step *step = &op->plan.steps[i];
-    if (step->kind == K_STEP_KERNEL) s = ocl_program_get(dev, step->text, step->options, &op->programs[i], err);
+    ocl_product product;
+    op->by_blas[i] = ocl_blas_takes(dev, step, &product) && ocl_blas_warm(dev, &product);
+    if (step->kind == K_STEP_KERNEL && (!op->by_blas[i] || product.beta != 0.0f))
+      s = ocl_program_get(dev, step->text, step->options, &op->programs[i], err);
   }
   if (s == HEDDLE_OK && op->plan.table != NULL) s = make_table(op, err);
   if (s != HEDDLE_OK) {
@@ -204,19 +213,41 @@ static const operand *operand_of(const heddle_pop *op, const operand *operands, 
   return &operands[(arg & K_OUTPUT) != 0 ? op->n_inputs + (arg & ~K_OUTPUT) : arg];
 }
 
-static heddle_status bind_kernel(const heddle_pop *op, uint32_t i, const operand *operands, dispatch *d,
-                                 heddle_error *err) {
+/* A kernel of step i's program, with the step's operands from first on. */
+static heddle_status bind_kernel(const heddle_pop *op, uint32_t i, const char *name, uint32_t first, uint64_t groups,
+                                 const operand *operands, dispatch *d, heddle_error *err) {
   const k_step *step = &op->plan.steps[i];
   cl_int code = CL_SUCCESS;
-  d->kernel = clCreateKernel(op->programs[i], step->name, &code);
+  d->kernel = clCreateKernel(op->programs[i], name, &code);
   if (code != CL_SUCCESS) d->kernel = NULL;
   if (code == CL_SUCCESS) code = clSetKernelArg(d->kernel, 0, (size_t)step->params_bytes, &step->params);
-  for (uint32_t k = 0; k < step->n_args && code == CL_SUCCESS; k++) {
+  for (uint32_t k = first; k < step->n_args && code == CL_SUCCESS; k++) {
     const operand *o = operand_of(op, operands, step->args[k]);
-    code = clSetKernelArg(d->kernel, k + 1, sizeof(cl_mem), &o->object);
+    code = clSetKernelArg(d->kernel, k - first + 1, sizeof(cl_mem), &o->object);
   }
-  d->global = (size_t)step->groups * K_GROUP;
+  d->global = (size_t)groups * K_GROUP;
   return ocl_check(op->dev, code, "bind a kernel", err);
+}
+
+/* A product of CLBlast's; where it adds to the result, C is spread over that first. */
+static heddle_status bind_product(const heddle_pop *op, uint32_t i, const operand *operands, heddle_plaunch *launch,
+                                  heddle_error *err) {
+  const k_step *step = &op->plan.steps[i];
+  const uint64_t results = (uint64_t)step->params.matmul.count;
+  dispatch *d = &launch->dispatches[launch->n_dispatches];
+  ocl_product product;
+  ocl_blas_takes(op->dev, step, &product);
+  if (product.beta != 0.0f) {
+    launch->n_dispatches++;
+    heddle_status s = bind_kernel(op, i, "spread", 2, results / K_GROUP + (results % K_GROUP != 0), operands, d++, err);
+    if (s != HEDDLE_OK) return s;
+  }
+  d->product = product;
+  d->product.a = operand_of(op, operands, step->args[0])->object;
+  d->product.b = operand_of(op, operands, step->args[1])->object;
+  d->product.out = operand_of(op, operands, step->args[step->n_args - 1])->object;
+  launch->n_dispatches++;
+  return HEDDLE_OK;
 }
 
 /* Copies are given to whole allocations, where the driver sees whether two ranges are apart. */
@@ -240,9 +271,14 @@ static heddle_status bind_all(heddle_pop *op, const heddle_pbind *slices, heddle
   operands[op->n_inputs + op->n_outputs] = (operand){op->table, op->table, 0};
   for (uint32_t i = 0; i < op->plan.n_steps && s == HEDDLE_OK; i++) {
     dispatch *d = &launch->dispatches[launch->n_dispatches];
-    if (op->plan.steps[i].kind == K_STEP_KERNEL) {
+    const k_step *step = &op->plan.steps[i];
+    if (op->by_blas[i]) {
+      s = bind_product(op, i, operands, launch, err);
+      continue;
+    }
+    if (step->kind == K_STEP_KERNEL) {
       launch->n_dispatches++;
-      s = bind_kernel(op, i, operands, d, err);
+      s = bind_kernel(op, i, step->name, 0, step->groups, operands, d, err);
       continue;
     }
     bind_copy(op, i, operands, d);
@@ -270,7 +306,7 @@ static heddle_status op_bind(heddle_pop *op, heddle_pstream *stream, const heddl
   launch->dev = dev;
   launch->stream = stream;
   ocl_count(&dev->live_objects, 1);
-  s = ocl_new(host, (op->plan.n_steps + 1) * sizeof(dispatch), "a launch", &dispatches, err);
+  s = ocl_new(host, (2 * (uint64_t)op->plan.n_steps + 1) * sizeof(dispatch), "a launch", &dispatches, err);
   launch->dispatches = dispatches;
   if (s == HEDDLE_OK) s = ocl_new(host, (count + 1) * sizeof(cl_mem), "a launch", &objects, err);
   launch->objects = objects;
@@ -297,6 +333,8 @@ static heddle_status op_run(heddle_plaunch *launch, heddle_error *err) {
     const dispatch *d = &launch->dispatches[i];
     if (d->kernel != NULL) {
       code = ocl_put_kernel(stream, d->kernel, 1, &d->global, &local);
+    } else if (d->product.m != 0) {
+      code = ocl_put(stream, &(ocl_command){.kind = OCL_PRODUCT, .product = &d->product});
     } else {
       code = ocl_put_copy(stream, d->src, d->dst, d->src_at, d->dst_at, d->bytes);
     }

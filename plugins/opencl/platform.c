@@ -223,6 +223,7 @@ void ocl_context_put(heddle_pinstance *self, const ocl_info *info) {
   ocl_platform *p = &self->platforms[info->platform];
   pthread_mutex_lock(&self->lock);
   if (--p->users == 0) {
+    ocl_blas_forget(self);
     clReleaseContext(p->context);
     p->context = NULL;
   }

@@ -1,10 +1,11 @@
 /* The opencl plugin: the devices of all OpenCL platforms behind the ICD loader. Here are the entry, the instance with
  * its settings, and the root table; each other table is in the file of its name.
  *
- * Settings: cache_dir (folder for built programs; off: they are built in each process), unified (0: no shared
- * memory), peer (0: no copies between devices), max_streams, sub_devices (compute units of each part that devices are
- * split into), capture (0: never; 1: wherever the driver has command buffers; auto: there, but not on host cores),
- * driver (off: none is started). */
+ * Settings: cache_dir (folder for built programs; off: they are built in each process), source_dir (folder that their
+ * sources are written to; none: they are not), unified (0: no shared memory), peer (0: no copies between devices),
+ * max_streams, sub_devices (compute units of each part that devices are split into), capture (0: never; 1: wherever the
+ * driver has command buffers; auto: there, but not on host cores), gpu_kernels (1: the forms of kernels that GPUs get, on
+ * host cores too), clblast (clblast.c), driver (off: none is started). */
 #include "opencl.h"
 
 #include "plugins/common/pbuild.h"
@@ -47,31 +48,39 @@ static heddle_status read_capture(heddle_pinstance *self, heddle_error *err) {
   return HEDDLE_OK;
 }
 
+/* A folder; NULL where it is not given or off. */
+static heddle_status read_folder(const heddle_host *host, const char *key, char **out, heddle_error *err) {
+  const int64_t length = host->config(host->ctx, key, NULL, 0);
+  void *memory = NULL;
+  if (length <= 0) return HEDDLE_OK;
+  heddle_status s = ocl_new(host, (uint64_t)length + 1, "a setting", &memory, err);
+  if (s != HEDDLE_OK) return s;
+  char *text = memory;
+  host->config(host->ctx, key, text, (uint64_t)length + 1);
+  const bool off = strcmp(text, "off") == 0 || strcmp(text, "0") == 0 || strcmp(text, "none") == 0;
+  if (!off && text[0] != '/')
+    s = p_fail(err, HEDDLE_EINVAL, 0, "opencl: setting %s: '%.200s' is no absolute path, and not off", key, text);
+  if (!off && s == HEDDLE_OK) *out = text;
+  else host->free(host->ctx, text);
+  return s;
+  return HEDDLE_OK;
+}
+
 static heddle_status read_settings(heddle_pinstance *self, heddle_error *err) {
   const heddle_host *host = self->host;
-  uint32_t peer = 1;
+  uint32_t peer = 1, gpu_kernels = 0;
   char driver[8];
   if (ocl_setting(host, "driver", driver, sizeof driver) && (strcmp(driver, "off") == 0 || strcmp(driver, "0") == 0))
     return p_fail(err, HEDDLE_ENODEV, 0, "no OpenCL platform: the setting driver is off");
   heddle_status s = read_number(host, "max_streams", 0, &self->max_streams, err);
   if (s == HEDDLE_OK) s = read_number(host, "peer", 1, &peer, err);
+  if (s == HEDDLE_OK) s = read_number(host, "gpu_kernels", 0, &gpu_kernels, err);
   self->peer = peer != 0;
+  self->gpu_kernels = gpu_kernels != 0;
   if (s == HEDDLE_OK) s = read_capture(self, err);
-  const int64_t length = host->config(host->ctx, "cache_dir", NULL, 0);
-  if (s != HEDDLE_OK || length <= 0) return s;
-  void *text = NULL;
-  s = ocl_new(host, (uint64_t)length + 1, "a setting", &text, err);
-  if (s != HEDDLE_OK) return s;
-  self->cache_dir = text;
-  host->config(host->ctx, "cache_dir", text, (uint64_t)length + 1);
-  if (strcmp(text, "off") == 0 || strcmp(text, "0") == 0 || strcmp(text, "none") == 0) {
-    host->free(host->ctx, text);
-    self->cache_dir = NULL;
-  } else if (self->cache_dir[0] != '/') {
-    return p_fail(err, HEDDLE_EINVAL, 0, "opencl: setting cache_dir: '%.200s' is no absolute path, and not off",
-                  self->cache_dir);
-  }
-  return HEDDLE_OK;
+  if (s == HEDDLE_OK) s = read_folder(host, "cache_dir", &self->cache_dir, err);
+  if (s == HEDDLE_OK) s = read_folder(host, "source_dir", &self->source_dir, err);
+  return s;
 }
 
 static void close_instance(heddle_pinstance *self) {
@@ -79,6 +88,8 @@ static void close_instance(heddle_pinstance *self) {
   const heddle_host *host = self->host;
   ocl_forget_devices(self);
   host->free(host->ctx, self->cache_dir);
+  host->free(host->ctx, self->source_dir);
+  host->free(host->ctx, self->blas);
   pthread_mutex_destroy(&self->lock);
   host->free(host->ctx, self);
 }
@@ -100,6 +111,7 @@ static heddle_status open_instance(const heddle_host *host, heddle_pinstance **o
         "starts the OpenCL drivers; if the process ends here, one of them crashes: opencl.driver=off goes without");
     s = ocl_find_devices(self, err);
   }
+  if (s == HEDDLE_OK) s = ocl_blas_open(self, err);
   if (s != HEDDLE_OK) close_instance(self);
   else *out = self;
   return s;

@@ -14,6 +14,7 @@ else()
     set(plugin_missing "there is no OpenCL loader with headers (ocl-icd-opencl-dev, opencl-headers)")
   endif()
 endif()
+list(APPEND plugin_libraries ${CMAKE_DL_LIBS}) # CLBlast is opened at run time
 set(plugin_definitions CL_TARGET_OPENCL_VERSION=300 CL_USE_DEPRECATED_OPENCL_1_2_APIS)
 
 if(NOT plugin_missing)

@@ -1,10 +1,21 @@
 /* labels: serial
  * timeout: 400
  * Windows and matrix products on OpenCL against loops in double: AveragePool with every way to pad and to count,
- * convolutions that take each of the kernels, ConvTranspose in one to three dimensions, products of all shapes. */
+ * convolutions that take each of the kernels, ConvTranspose in one to three dimensions, products of all shapes. The last
+ * two in the forms of the kernels for host cores and for GPUs. */
 #include "opencl_case.h"
 
 enum { SPATIAL = 3 };
+
+/* A rig whose kernels are those for host cores, or those for GPUs. */
+static void rig_open_as(rig *r, bool gpu) {
+  opencl_open(&r->t, 1, "gpu_kernels", gpu ? "1" : "0", NULL);
+  memset(&r->d, 0, sizeof r->d);
+  r->d.plugin = r->t.p;
+  r->d.self = r->t.self;
+  r->d.dev = r->t.dev[0];
+  r->d.stream = sim_stream(&r->t, r->t.dev[0]);
+}
 
 /* A window over up to three dimensions, the unused ones first. */
 typedef struct window {
@@ -185,10 +196,9 @@ static void convolve(rig *r, bool transposed, window w, int64_t images, int64_t 
   op_case_free(&c);
 }
 
-static void convolutions_by_every_kernel(void **state) {
+static void convolutions_by_every_kernel(bool gpu) {
   rig r;
-  (void)state;
-  rig_open(&r);
+  rig_open_as(&r, gpu);
   for (int spatial = 1; spatial <= 3; spatial++) {
     const int64_t side = spatial == 3 ? 5 : 13;
     convolve(&r, false, window_of(spatial, side, 3, 1, 1, 1, 1), 2, 1, 5, 9, true);   /* small tiles */
@@ -204,10 +214,9 @@ static void convolutions_by_every_kernel(void **state) {
   rig_close(&r);
 }
 
-static void transposed_convolutions(void **state) {
+static void transposed_convolutions(bool gpu) {
   rig r;
-  (void)state;
-  rig_open(&r);
+  rig_open_as(&r, gpu);
   for (int spatial = 1; spatial <= 3; spatial++) {
     const int64_t side = spatial == 3 ? 5 : 13;
     convolve(&r, true, window_of(spatial, side, 3, 1, 1, 1, 1), 2, 1, 9, 5, true); /* channels of the result first */
@@ -285,12 +294,11 @@ static void gemm(rig *r, int64_t m, int64_t n, int64_t k, int trans, int third) 
   op_case_free(&c);
 }
 
-static void products_of_all_shapes(void **state) {
+static void products_of_all_shapes(bool gpu) {
   static const int64_t sizes[][3] = {{1, 100, 70}, {1, 1100, 33}, {1, 17, 3},    {90, 1, 200},   {1, 1, 500},
                                      {5, 40, 17},  {64, 64, 64},  {65, 130, 47}, {200, 300, 20}, {257, 129, 100}};
   rig r;
-  (void)state;
-  rig_open(&r);
+  rig_open_as(&r, gpu);
   for (size_t s = 0; s < sizeof sizes / sizeof sizes[0]; s++)
     for (int trans = 0; trans < 4; trans++)
       gemm(&r, sizes[s][0], sizes[s][1], sizes[s][2], trans, (trans + (int)s) % 4);
@@ -298,12 +306,11 @@ static void products_of_all_shapes(void **state) {
   rig_close(&r);
 }
 
-static void batches_of_products(void **state) {
+static void batches_of_products(bool gpu) {
   static const int64_t sizes[][3] = {{1, 20, 30}, {40, 1, 90}, {70, 90, 20}};
   rig r;
   op_case c;
-  (void)state;
-  rig_open(&r);
+  rig_open_as(&r, gpu);
   for (size_t s = 0; s < 3; s++) {
     const int64_t m = sizes[s][0], n = sizes[s][1], k = sizes[s][2];
     op_case_init(&c, "MatMul"); /* batches of [2, 1] and [3] */
@@ -326,5 +333,21 @@ static void batches_of_products(void **state) {
   rig_close(&r);
 }
 
-CASES(CASE(average_pools), CASE(convolutions_by_every_kernel), CASE(transposed_convolutions),
-      CASE(transposed_with_a_chosen_result), CASE(products_of_all_shapes), CASE(batches_of_products))
+#define IN_BOTH_FORMS(name) \
+  static void name##_on_cores(void **state) { \
+    (void)state; \
+    name(false); \
+  } \
+  static void name##_on_gpus(void **state) { \
+    (void)state; \
+    name(true); \
+  }
+IN_BOTH_FORMS(convolutions_by_every_kernel)
+IN_BOTH_FORMS(transposed_convolutions)
+IN_BOTH_FORMS(products_of_all_shapes)
+IN_BOTH_FORMS(batches_of_products)
+
+CASES(CASE(average_pools), CASE(transposed_with_a_chosen_result), CASE(convolutions_by_every_kernel_on_cores),
+      CASE(convolutions_by_every_kernel_on_gpus), CASE(transposed_convolutions_on_cores),
+      CASE(transposed_convolutions_on_gpus), CASE(products_of_all_shapes_on_cores),
+      CASE(products_of_all_shapes_on_gpus), CASE(batches_of_products_on_cores), CASE(batches_of_products_on_gpus))

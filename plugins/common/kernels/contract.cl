@@ -282,6 +282,14 @@ KERNEL void contract(PARAMS p, GLOBAL const float *a, GLOBAL const float *b,
 #define COLUMNS 1
 #endif
 
+#ifdef HAS_C
+/* C over the whole result, for a library that adds the product to it. */
+KERNEL void spread(k_matmul p, GLOBAL const float *c, GLOBAL float *out) {
+  const IDX at = K_GLOBAL_ID, n = (IDX)p.n, r = at / n % (IDX)p.m;
+  if (at < (IDX)p.count) out[at] = c[r * (IDX)p.c_row + at % n * (IDX)p.c_col];
+}
+#endif
+
 /* One row, m 1: an item has COLUMNS results, tiles_n groups a batch. */
 KERNEL void thin(k_matmul p, GLOBAL const float *a, GLOBAL const float *b,
 #ifdef HAS_C

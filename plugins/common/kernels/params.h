@@ -66,9 +66,9 @@ typedef struct k_resize {
   K_I32 unused;
 } k_resize;
 
-/* out[m x n] = alpha * A x B + beta * C for each batch. tiles: of the result, down and across. */
+/* out[m x n] = alpha * A x B + beta * C for each batch. tiles: of the result, down and across. count: results in all. */
 typedef struct k_matmul {
-  K_I64 m, n, k, tiles_m, tiles_n;
+  K_I64 m, n, k, tiles_m, tiles_n, count;
   K_I64 a_row, a_col, b_row, b_col, c_row, c_col;
   float alpha, beta;
   K_I64 batch_dims;

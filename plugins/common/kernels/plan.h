@@ -7,6 +7,8 @@
 #include "heddle/plugin.h"
 #include "plugins/common/kernels/params.h"
 
+#include <stdbool.h>
+
 enum { K_ARGS = 8, K_OPTIONS_BYTES = 160, K_PAIRS = 4 };
 
 /* Which operand: a region input, or with K_OUTPUT added a region output, or the plan's table. */
@@ -31,6 +33,7 @@ typedef struct k_step {
   const char *name; /* of the kernel in it */
   char options[K_OPTIONS_BYTES];
   uint64_t groups;
+  bool is_product; /* params.matmul with operands A, B, C where there are four, and the result: a library may do it */
   uint64_t params_bytes;
   union {
     k_flat flat;

@@ -105,6 +105,8 @@ static heddle_status add_product(k_node *n, product *p, heddle_error *err) {
   set_matmul(&step->params.matmul, m);
   step->params.matmul.tiles_m = c.tiles_m;
   step->params.matmul.tiles_n = c.tiles_n;
+  step->params.matmul.count = (int64_t)results;
+  step->is_product = true;
   step->params_bytes = sizeof step->params.matmul;
   for (uint32_t k = 0; k < p->n_args; k++) step->args[step->n_args++] = p->args[k];
   step->args[step->n_args++] = k_output(n, 0);

@@ -59,9 +59,9 @@ static heddle_status add_reduce(k_node *n, k_reduce *p, const char *what, heddle
   const bool by_group = p->count >= LONG_ROW && results < (columns ? MANY_COLUMNS : many_rows);
   if (results == 0) return HEDDLE_OK;
   p->by_row = p->row >= LONG_ROW || p->row >= p->outer;
-  heddle_status s =
-      k_kernel_add(n->plan, "reduce", by_group ? "reduce_group" : "reduce_item", by_group ? results : k_groups(results),
-                   k_limit(n), "-DT=%s -DR_%s%s", &step, err, type, what, strcmp(type, "float") == 0 ? " -DREAL" : "");
+  heddle_status s = k_kernel_add(n->plan, "reduce", by_group ? "reduce_group" : "reduce_item",
+                                 by_group ? results : k_groups(results), k_limit(n), "-DTYPE=%s -DR_%s%s", &step, err,
+                                 type, what, strcmp(type, "float") == 0 ? " -DREAL" : "");
   if (s != HEDDLE_OK) return s;
   step->params.reduce = *p;
   set_operands(n, step, sizeof *p);

@@ -1,5 +1,6 @@
 /* The words in which kernels are written, so that one text is OpenCL C, CUDA C and HIP. It is put in front of params.h
- * and of each kernel file; the builder adds -D options: IDX is the integer that counts elements ("int" or "long").
+ * and of each kernel file; the builder adds -D options: IDX is the integer that counts elements ("int" or "long"). For
+ * NVRTC and hiprtc these are lines in front instead, because headers of theirs have names of the same spelling.
  *
  * A work-group has K_GROUP items in one dimension. Kernels use float, int, long (64 bits) and the unsigned names. */
 #define K_GROUP 64

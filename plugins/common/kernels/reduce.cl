@@ -1,4 +1,4 @@
-/* Sum, mean, product, greatest or least over any axes. Options: T the elements' type; one of R_SUM, R_MEAN, R_MAX, R_MIN
+/* Sum, mean, product, greatest or least over any axes. Options: TYPE the elements' type; one of R_SUM, R_MEAN, R_MAX, R_MIN
  * and R_PROD; REAL for float32, else whole numbers, which are gathered in 64 bits and wrap. reduce_group: a work-group
  * has a result, for many elements each; reduce_item: an item has one. NaN wins over numbers and stays. */
 #define BLOCK 16
@@ -35,7 +35,7 @@
 #endif
 
 /* One of each who share a result: every each-th element of the rows, or every each-th row. */
-DEVICE A share_of(const k_reduce *p, GLOBAL const T *in, IDX who, IDX each) {
+DEVICE A share_of(const k_reduce *p, GLOBAL const TYPE *in, IDX who, IDX each) {
   const IDX row = (IDX)p->row, step = (IDX)p->row_step, outer = (IDX)p->outer;
   const IDX x0 = p->by_row ? who : 0, dx = p->by_row ? each : 1, j0 = p->by_row ? 0 : who, dj = p->by_row ? 1 : each;
 #ifdef TOTALS
@@ -69,13 +69,13 @@ DEVICE A share_of(const k_reduce *p, GLOBAL const T *in, IDX who, IDX each) {
 #endif
 }
 
-DEVICE T finish(const k_reduce *p, A all) {
+DEVICE TYPE finish(const k_reduce *p, A all) {
 #ifndef R_MEAN
-  return (T)all;
+  return (TYPE)all;
 #elif defined(REAL)
   return p->count == 0 ? K_NAN : all / (float)p->count;
 #else
-  return p->count == 0 ? (T)0 : (T)(all / (A)p->count);
+  return p->count == 0 ? (TYPE)0 : (TYPE)(all / (A)p->count);
 #endif
 }
 
@@ -88,13 +88,13 @@ DEVICE IDX first_of(const k_reduce *p, IDX result) {
   return at;
 }
 
-KERNEL void reduce_item(k_reduce p, GLOBAL const T *in, GLOBAL T *out) {
+KERNEL void reduce_item(k_reduce p, GLOBAL const TYPE *in, GLOBAL TYPE *out) {
   const IDX result = K_GLOBAL_ID;
   if (result >= (IDX)p.results) return;
   out[result] = finish(&p, share_of(&p, in + first_of(&p, result), 0, 1));
 }
 
-KERNEL void reduce_group(k_reduce p, GLOBAL const T *in, GLOBAL T *out) {
+KERNEL void reduce_group(k_reduce p, GLOBAL const TYPE *in, GLOBAL TYPE *out) {
   LOCAL_ARRAY(A, room, K_GROUP);
   const IDX result = K_GROUP_ID;
   const int item = K_ITEM;
