@@ -183,6 +183,18 @@ def test_a_copy_beside_compute(accelerator, tmp_path):
     assert trace.begin(d, "Relu c") >= trace.end(d, "h2d b")
 
 
+def test_a_copy_has_a_stream_where_both_others_work(accelerator, tmp_path):
+    d = f"{accelerator}:0"
+    model = graph_file(tmp_path / "lanes.json", [("x", [1, LONG]), ("y", [1, 64])],
+                       [("Softmax", "a", d, ["x"], SOFTMAX), ("Softmax", "b", d, ["x"], SOFTMAX),
+                        ("Relu", "c", "cpu", ["y"], {}), ("Relu", "e", d, ["c"], {})], ["a", "b", "e"])
+    plan = json.loads(good("plan", model, "--device", f"cpu,{d}", "--set", f"{accelerator}.unified=0", "--json", **ENV))
+    copy = next(step for step in plan["steps"] if step["label"] == f"c to {d}")
+    assert plan["streams"][copy["stream"]]["kind"] == "copy"
+    for other in ("a Softmax", "b Softmax"):
+        assert unordered(plan, copy["label"], other)
+
+
 def test_what_the_host_has_goes_to_each_device_at_once(accelerator, tmp_path):
     """Neither copy of an input waits for the other, as it would over a peer."""
     d = [f"{accelerator}:0", f"{accelerator}:1"]
