@@ -163,7 +163,10 @@ static inline cl_event *ocl_stream_event(heddle_pstream *stream) {
   const bool timed = stream->profiles && atomic_load_explicit(&stream->dev->timers, memory_order_relaxed) > 0;
   return timed ? &stream->fresh : NULL;
 }
-void ocl_stream_keep(heddle_pstream *stream);
+void ocl_stream_took(heddle_pstream *stream);
+static inline void ocl_stream_keep(heddle_pstream *stream) {
+  if (stream->fresh != NULL) ocl_stream_took(stream);
+}
 
 /* Health, and a queue that takes times where the device's are asked: before each piece of work that is not run. */
 heddle_status ocl_stream_enter(heddle_pstream *stream, heddle_error *err);

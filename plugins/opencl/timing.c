@@ -15,9 +15,8 @@ struct heddle_ptimer {
   mark marks[];
 };
 
-void ocl_stream_keep(heddle_pstream *stream) {
+void ocl_stream_took(heddle_pstream *stream) {
   cl_event fresh = stream->fresh;
-  if (fresh == NULL) return;
   stream->fresh = NULL;
   if (stream->first == NULL) {
     clRetainEvent(fresh);
