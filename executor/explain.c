@@ -109,7 +109,8 @@ void heddle__explain_label(const heddle__plan *plan, const heddle__step *step, h
       heddle__say(sheet, "%s%s", i == 0 ? " " : "+", plan->req.graph->nodes[r->nodes[i]].op);
   } else {
     heddle__say(sheet, "%s", instance_name(plan, step->src));
-    if (step->dst != HEDDLE__NONE) heddle__say(sheet, " to %s", instance_device(plan, step->dst));
+    bool to_host = step->kind == HEDDLE__STEP_D2H || step->kind == HEDDLE__STEP_HOST_COPY;
+    if (step->dst != HEDDLE__NONE) heddle__say(sheet, " to %s", to_host ? "host" : instance_device(plan, step->dst));
   }
 }
 

@@ -94,8 +94,8 @@ static heddle_status wanted(heddle__plan *plan, const heddle__node *n, uint32_t 
   list_devices(plan, list, sizeof list);
   return heddle__fail(err, HEDDLE_ENODEV,
                       "%s: node '%s' is annotated for device '%s', which is not among the devices in use (%s): add it "
-                      "to the list, or place the node with a rule",
-                      plan->req.graph->source, n->name, n->device, list);
+                      "to the list, or place the node with a rule (%s=%s)",
+                      plan->req.graph->source, n->name, n->device, list, n->name, plan->devices[0].dev->name);
 }
 
 static heddle_status keep_answer(heddle__plan *plan, uint32_t node, uint32_t device, const char *cause,

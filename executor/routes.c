@@ -119,13 +119,22 @@ static heddle_status to_inline(heddle__copier *c, uint32_t value, uint32_t devic
   return s == HEDDLE_OK ? heddle__add_crossing(c, value, device, HEDDLE__ROUTE_STAGED, err) : s;
 }
 
+/* What the host made, or was given, a device fetches from the host: a peer would have to fetch it first. */
+static bool host_has_it_first(const heddle__copier *c, uint32_t value, uint32_t device) {
+  const heddle__plan *plan = c->plan;
+  const heddle__value *v = &plan->values[value];
+  if (v->kind == HEDDLE__VALUE_COMPUTED && !plan->devices[plan->regions[v->region].device].is_inline) return false;
+  const heddle__holder *h = find_host(c, value, device);
+  return h != NULL && heddle__space_host_side(plan, plan->instances[h->instance].space, device);
+}
+
 static heddle_status to_accelerator(heddle__copier *c, uint32_t value, uint32_t device, heddle__holder **out,
                                     heddle_error *err) {
   heddle__plan *plan = c->plan;
   uint32_t space = HEDDLE__NONE, dst = HEDDLE__NONE;
   heddle_status s = heddle__space_get(c, device, HEDDLE_MEMORY_DEVICE, true, &space, err);
   if (s != HEDDLE_OK) return s;
-  heddle__holder *src = find_peer(c, value, device);
+  heddle__holder *src = host_has_it_first(c, value, device) ? NULL : find_peer(c, value, device);
   if (src != NULL) {
     s = heddle__add_instance(c, value, space, HEDDLE__ROLE_TEMP, HEDDLE__NONE, &dst, err);
     if (s == HEDDLE_OK) s = heddle__add_copy(c, HEDDLE__STEP_PEER, device, src, dst, out, err);

@@ -28,27 +28,29 @@
 
 static heddle_error err;
 
-/* "key=value;key=value" into a context. A delay of sim's is a late completion where the accelerator is another. */
+/* "key=value;key=value" into a context. A delay of sim's, before each command, is a late completion where the accelerator
+ * is another: there are fewer of those, so it is four times as long. Chains of elementwise nodes stay apart, since these
+ * tests are about steps. */
 static inline heddle_context *context(const char *settings) {
-  heddle_setting all[16];
-  static char text[512];
-  size_t n = 0;
+  heddle_setting all[20] = {{"cpu.fuse", "0"}, {"opencl.fuse", "0"}};
+  static char text[512], late[32];
+  size_t n = 2;
   bool delayed = false, layers = false;
   if (!settings_fit(settings)) fail_msg("'%s' is not for %s", settings, accelerator);
   snprintf(text, sizeof text, "%s", settings);
-  for (char *p = strtok(text, ";"); p != NULL && n < 14; p = strtok(NULL, ";")) {
+  for (char *p = strtok(text, ";"); p != NULL && n < 18; p = strtok(NULL, ";")) {
     char *equals = strchr(p, '=');
     if (equals == NULL) fail_msg("'%s' is no setting", p);
     *equals = '\0';
-    const char *key = p;
-    if (!is_sim() && strcmp(p, "sim.delay_us") == 0) {
-      key = "fault.delay_us";
-      delayed = true;
-    }
     layers = layers || strcmp(p, "layers") == 0;
-    all[n++] = (heddle_setting){key, equals + 1};
+    all[n++] = (heddle_setting){p, equals + 1};
+    if (is_sim() || strcmp(p, "sim.delay_us") != 0) continue;
+    snprintf(late, sizeof late, "%ld", 4 * strtol(equals + 1, NULL, 10));
+    all[n - 1] = (heddle_setting){"fault.delay_us", late};
+    delayed = true;
   }
-  if (delayed && !layers) all[n++] = (heddle_setting){"layers", "fault"};
+  if (delayed && layers) fail_msg("'%s': a delay is a layer's here, and other layers are named", settings);
+  if (delayed) all[n++] = (heddle_setting){"layers", "fault"};
   heddle_context *ctx = NULL;
   OK(heddle_context_create(all, n, NULL, NULL, &ctx, &err));
   return ctx;

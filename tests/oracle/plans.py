@@ -304,8 +304,9 @@ def tool():
     return path, tried.stdout
 
 
-def real_plans(path, seeds):
-    """Yields (name, plan) from `heddle plan --json` on the reference's random graphs, each on two mixed placements."""
+def real_plans(path, seeds, devices=("cpu", "sim:0", "sim:1", "sim:2"), more=()):
+    """Yields (name, plan) from `heddle plan --json` on the reference's random graphs, each on two mixed placements; more:
+    further words of the command."""
     from reference import graphs, io, placements  # needs numpy
 
     for seed in seeds:
@@ -314,9 +315,9 @@ def real_plans(path, seeds):
             model, weights = pathlib.Path(folder, "graph.json"), pathlib.Path(folder, "graph.params")
             io.write_graph(model, graph)
             io.write_params(weights, params)
-            for k, placed in enumerate(placements.placements(graph, seed)[:2]):
+            for k, placed in enumerate(placements.placements(graph, seed, devices)[:2]):
                 words = [w for node, device in sorted(placed.items()) for w in ("--place", f"{node}={device}")]
-                command = [path, "plan", model, "--params", weights, "--device", "cpu,sim:0,sim:1,sim:2", *words]
+                command = [path, "plan", model, "--params", weights, "--device", ",".join(devices), *words, *more]
                 done = subprocess.run([*command, "--json"], capture_output=True, text=True, timeout=120)
                 if done.returncode != 0:
                     raise RuntimeError(f"seed {seed}, placement {k}: heddle plan: {done.stderr.strip()[:400]}")

@@ -85,16 +85,31 @@ def test_they_agree_on_mutants(originals, prove):
         assert alone[name, False] >= 10, f"{name} alone is hardly ever a fault"
 
 
-@pytest.mark.parametrize("first", range(0, 24, 8))
-def test_they_agree_on_real_plans(first, prove):
+def agree_on_real_plans(prove, first, n, *where):
     path, words = plans.tool()
     if path is None:
         pytest.skip(words)
     pytest.importorskip("numpy")
-    real = list(plans.real_plans(path, range(first, first + 8)))
+    real = list(plans.real_plans(path, range(first, first + n), *where))
     names, some = [name for name, _ in real], [plan for _, plan in real]
     assert list(disagreements(names, some, prove(some))) == []
     assert [f"{name}: {oracle.first_fault(plan)}" for name, plan in real if oracle.first_fault(plan)] == []
     made = [mutate.mutant(plan, f"{first} {i} {k}") for i, plan in enumerate(some) for k in range(4)]
     mutants = [plan for _, plan in made]
     assert list(disagreements([name for name, _ in made], mutants, prove(mutants))) == []
+
+
+@pytest.mark.parametrize("first", range(0, 24, 8))
+def test_they_agree_on_real_plans(first, prove):
+    agree_on_real_plans(prove, first, 8)
+
+
+@pytest.mark.parametrize("setting", ["opencl.unified=1", "opencl.unified=0"])
+def test_they_agree_on_plans_with_opencl(setting, prove, monkeypatch):
+    build = pathlib.Path(os.environ.get("HEDDLE_BUILD", "."))
+    if not (build / "lib" / "heddle" / "plugins" / "libheddle_plugin_opencl.so").exists():
+        pytest.skip("the plugin opencl is not built")
+    monkeypatch.setenv("POCL_DEVICES", "pthread pthread")
+    if "opencl:1" not in subprocess.run([build / "bin" / "heddle", "devices"], capture_output=True, text=True).stdout:
+        pytest.skip("there are no two OpenCL devices")
+    agree_on_real_plans(prove, 24, 4, ("cpu", "opencl:0", "opencl:1", "sim:0"), ("--set", setting))

@@ -5,7 +5,7 @@ import os
 import tempfile
 
 import pytest
-from tool_case import BUILD, heddle
+from tool_case import BUILD, DIGITS, heddle
 
 CACHE = tempfile.TemporaryDirectory(prefix="heddle-pocl-")
 ENV = {"POCL_DEVICES": "pthread pthread", "POCL_CACHE_DIR": CACHE.name}
@@ -20,4 +20,4 @@ def need():
     if not PLUGIN.exists():
         pytest.skip("the plugin opencl is not built")
     if "opencl:1" not in heddle("devices", **ENV).out:
-        pytest.skip("there are no two OpenCL devices: " + heddle("plan", "none.json", "--device", "opencl:1", **ENV).err)
+        pytest.skip("there are no two OpenCL devices: " + heddle("plan", DIGITS, "--device", "opencl:1", **ENV).err)

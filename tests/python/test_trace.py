@@ -183,6 +183,30 @@ def test_a_copy_beside_compute(accelerator, tmp_path):
     assert trace.begin(d, "Relu c") >= trace.end(d, "h2d b")
 
 
+def test_a_copy_has_a_stream_where_both_others_work(accelerator, tmp_path):
+    d = f"{accelerator}:0"
+    model = graph_file(tmp_path / "lanes.json", [("x", [1, LONG]), ("y", [1, 64])],
+                       [("Softmax", "a", d, ["x"], SOFTMAX), ("Softmax", "b", d, ["x"], SOFTMAX),
+                        ("Relu", "c", "cpu", ["y"], {}), ("Relu", "e", d, ["c"], {})], ["a", "b", "e"])
+    plan = json.loads(good("plan", model, "--device", f"cpu,{d}", "--set", f"{accelerator}.unified=0", "--json", **ENV))
+    copy = next(step for step in plan["steps"] if step["label"] == f"c to {d}")
+    assert plan["streams"][copy["stream"]]["kind"] == "copy"
+    for other in ("a Softmax", "b Softmax"):
+        assert unordered(plan, copy["label"], other)
+
+
+def test_what_the_host_has_goes_to_each_device_at_once(accelerator, tmp_path):
+    """Neither copy of an input waits for the other, as it would over a peer."""
+    d = [f"{accelerator}:0", f"{accelerator}:1"]
+    for node in ("x", "h"):
+        nodes = [("Relu", "h", "cpu", ["y"], {}), ("Relu", "a", d[0], [node], {}), ("Relu", "b", d[1], [node], {})]
+        model = graph_file(tmp_path / "fan.json", [("x", [1, 64]), ("y", [1, 64])], nodes, ["a", "b", "h"])
+        plan = json.loads(good("plan", model, "--device", f"cpu,{d[0]},{d[1]}", "--json", "--set",
+                               f"{accelerator}.unified=0", **ENV))
+        assert unordered(plan, f"{node} to {d[0]}", f"{node} to {d[1]}")
+        assert {c["route"] for c in plan["crossings"]} == {"direct"}
+
+
 def test_copies_say_how_much_and_which_way(accelerator, tmp_path):
     image = tmp_path / "image.npy"
     np.save(image, np.load(DIGITS.parent / "images.npy")[:1].astype(np.float32))

@@ -52,4 +52,4 @@ static void on_one_device(void **state) {
   every_allocation("sim:1");
 }
 
-CASES(CASE(on_all_devices), CASE(on_one_device))
+CASES(CASE(on_all_devices), CASE_TWICE(on_one_device))

@@ -1,0 +1,71 @@
+"""The tool with OpenCL, as a new user has it: what is there, a model over cpu, OpenCL and sim, times, and what is said
+where something is missing.
+timeout: 600"""
+
+import json
+import re
+
+import numpy as np
+import pytest
+from pocl import ENV, PLUGIN, need
+from tool_case import DIGITS, failing, good
+
+MIXED = ("--device", "cpu,opencl:0,opencl:1,sim:0", "--place", "wide*=opencl:0", "--place", "fine*=opencl:1",
+         "--place", "mix*=sim:0")
+
+
+@pytest.fixture(scope="module", autouse=True)
+def devices():
+    need()
+
+
+@pytest.fixture
+def image(tmp_path):
+    path = tmp_path / "image.npy"
+    np.save(path, np.load(DIGITS.parent / "images.npy")[7:8].astype(np.float32))
+    return "--input", f"image={path}"
+
+
+def test_devices():
+    text = good("devices", "--all", **ENV)
+    for k in (0, 1):
+        assert re.search(rf"^opencl:{k} .*used only when named$", text, re.M), text
+    assert "OpenCL" in text and "PoCL" in text and "2 devices" in text
+    listed = {d["name"]: d for d in json.loads(good("devices", "--json", **ENV))["devices"]}
+    assert {"cpu:0", "opencl:0", "opencl:1", "sim:0"} <= set(listed)
+
+
+@pytest.mark.parametrize("words", [MIXED, ("--device", "opencl", "--place", "*=opencl"),
+                                   ("--device", "cpu,opencl", "--place", "wide*=opencl", "--set", "opencl.unified=0")],
+                         ids=["mixed", "alone", "copies"])
+def test_run(words, image, tmp_path):
+    out = good("run", DIGITS, *words, *image, "--output-dir", tmp_path, "--profile", **ENV)
+    assert np.abs(np.load(tmp_path / "output_0.npy") - np.load(DIGITS.parent / "expected.npy")[7:8]).max() < 1e-4
+    rows = [line.split() for line in out.splitlines() if re.search(r" (cpu|opencl|sim):\d ", line)]
+    assert any(r[2].startswith("opencl:0") for r in rows), out
+    assert all(float(r[-1]) >= 0 and float(r[-2]) >= 0 for r in rows), out
+    starts = [float(r[-2]) for r in rows]
+    assert starts == sorted(starts) and "steps in" in out
+
+
+def test_plan():
+    text = good("plan", DIGITS, *MIXED, **ENV)
+    assert "5 on opencl:0, 3 on opencl:1" in text and "rule wide*=opencl:0" in text
+    plan = json.loads(good("plan", DIGITS, *MIXED, "--json", "--set", "opencl.unified=0", **ENV))
+    labels = {s["label"]: s["kind"] for s in plan["steps"]}
+    assert labels["wide.pool to host"] == "d2h" and labels["res.relu to opencl:0"] == "h2d"
+
+
+def test_bench():
+    told = json.loads(good("bench", DIGITS, *MIXED, "--json", "--repeat", "2", "--number", "2", **ENV))
+    assert told["repeat"] == 2 and told["mean"] > 0
+    assert all(d in str(told["devices"]) for d in ("cpu:0", "opencl:0", "opencl:1", "sim:0"))
+
+
+def test_what_is_missing_is_said():
+    assert "no device 'opencl:7'" in failing(1, "run", DIGITS, "--device", "cpu,opencl:7", "--random", **ENV)
+    text = failing(1, "run", DIGITS, "--device", "cpu,opencl", "--random", **ENV)
+    assert "'wide1' is annotated for device 'sim:0'" in text and "(wide1=cpu:0)" in text
+    nowhere = {**ENV, "OCL_ICD_VENDORS": "/nonexistent"}
+    assert "no OpenCL platform" in failing(1, "plan", DIGITS, "--device", "cpu,opencl", **nowhere)
+    assert f"not used: {PLUGIN}" in good("devices", **nowhere)
