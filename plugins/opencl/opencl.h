@@ -47,6 +47,7 @@ struct heddle_pinstance {
   uint32_t n_platforms, n_devices;
   uint32_t max_streams; /* setting; 0: not given */
   bool peer;            /* setting: copies between devices of a platform */
+  bool fuse;            /* setting: chains of elementwise nodes become one */
   char *cache_dir;      /* NULL: no cache */
 };
 
@@ -174,9 +175,10 @@ heddle_status ocl_wait(heddle_pdevice *dev, cl_event event, uint64_t timeout_ns,
 
 /* ---------------------------------------------------------------- programs (build.c, cache.c) */
 
-/* The program of a kernel text with options, built on this device at its first use and kept until it is closed. */
-heddle_status ocl_program_get(heddle_pdevice *dev, const char *text, const char *options, cl_program *out,
-                              heddle_error *err);
+/* The program of a kernel text, with what comes behind it (NULL: nothing) and options, built on this device at its first
+ * use and kept until it is closed. */
+heddle_status ocl_program_get(heddle_pdevice *dev, const char *text, const char *tail, const char *options,
+                              cl_program *out, heddle_error *err);
 void ocl_programs_release(heddle_pdevice *dev);
 
 /* Builds a program made from source or a binary; a failure has the log in err. what names it. */
@@ -191,6 +193,11 @@ ocl_cache_key ocl_cache_key_of(const heddle_pdevice *dev, const char *const *sou
                                const char *options);
 bool ocl_cache_load(heddle_pdevice *dev, ocl_cache_key key, void **out, uint64_t *bytes);
 void ocl_cache_store(heddle_pdevice *dev, ocl_cache_key key, const void *data, uint64_t bytes);
+
+/* ---------------------------------------------------------------- partition.c */
+
+heddle_status ocl_partition(heddle_pinstance *self, uint32_t index, const heddle_pregion *region,
+                            heddle_propose_fn propose, void *sink, heddle_error *err);
 
 /* ---------------------------------------------------------------- tables */
 

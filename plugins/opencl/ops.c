@@ -1,4 +1,4 @@
-/* Operators: one-node regions through the kernels of plugins/common/kernels. prepare builds the programs of an
+/* Operators: regions through the kernels of plugins/common/kernels. prepare builds the programs of an
  * operator's plan; bind makes a kernel object for each step and sets its arguments, so that run only enqueues. */
 #include "opencl.h"
 
@@ -106,7 +106,8 @@ static heddle_status op_prepare(heddle_pdevice *dev, const heddle_pregion *regio
   op->bytes = bytes;
   for (uint32_t i = 0; i < op->plan.n_steps && s == HEDDLE_OK; i++) {
     const k_step *step = &op->plan.steps[i];
-    if (step->kind == K_STEP_KERNEL) s = ocl_program_get(dev, step->text, step->options, &op->programs[i], err);
+    if (step->kind == K_STEP_KERNEL)
+      s = ocl_program_get(dev, step->text, step->tail, step->options, &op->programs[i], err);
   }
   if (s != HEDDLE_OK) {
     op_free(op);
@@ -292,5 +293,6 @@ const heddle_op_table ocl_op_table = {
     .prepare = op_prepare,
     .bind = op_bind,
     .run = op_run,
+    .partition = ocl_partition,
     .list = op_list,
 };

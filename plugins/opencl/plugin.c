@@ -2,8 +2,8 @@
  * its settings, and the root table; each other table is in the file of its name.
  *
  * Settings: cache_dir (folder for built programs; none: they are built in each process), unified (0: no shared
- * memory), peer (0: no copies between devices), max_streams, sub_devices (compute units of each part that devices are
- * split into). */
+ * memory), peer (0: no copies between devices), fuse (0: every node is a step of its own), max_streams, sub_devices
+ * (compute units of each part that devices are split into). */
 #include "opencl.h"
 
 #include "plugins/common/pbuild.h"
@@ -39,10 +39,12 @@ static heddle_status read_number(const heddle_host *host, const char *key, uint3
 
 static heddle_status read_settings(heddle_pinstance *self, heddle_error *err) {
   const heddle_host *host = self->host;
-  uint32_t peer = 1;
+  uint32_t peer = 1, fuse = 1;
   heddle_status s = read_number(host, "max_streams", 0, &self->max_streams, err);
   if (s == HEDDLE_OK) s = read_number(host, "peer", 1, &peer, err);
   self->peer = peer != 0;
+  if (s == HEDDLE_OK) s = read_number(host, "fuse", 1, &fuse, err);
+  self->fuse = fuse != 0;
   const int64_t length = host->config(host->ctx, "cache_dir", NULL, 0);
   if (s != HEDDLE_OK || length <= 0) return s;
   void *text = NULL;

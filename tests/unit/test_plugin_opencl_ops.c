@@ -159,6 +159,7 @@ static void unary_operators_are_right(void **state) {
   for (size_t u = 0; u < sizeof unaries / sizeof unaries[0]; u++) {
     op_case c;
     op_case_init(&c, unaries[u].op);
+    if (strcmp(unaries[u].op, "Gelu") == 0) c.node.domain = "heddle";
     float *x = op_input(&c, F32, SHAPE(2, ROWS, WIDTH)), *y = op_output(&c, F32, SHAPE(2, ROWS, WIDTH));
     fill_range(x, ROWS * WIDTH, unaries[u].low, unaries[u].high, 5);
     run(&r, &c);
@@ -561,7 +562,9 @@ static void bind_checks_its_operands(void **state) {
 static heddle_status count_operator(void *sink, const char *domain, const char *op, uint32_t first, uint32_t last,
                                     const char *dtypes, heddle_error *err) {
   (void)err;
-  assert_true(domain[0] == '\0' && op[0] != '\0' && first == 13 && last == 18 && dtypes[0] != '\0');
+  const bool own = strcmp(domain, "heddle") == 0;
+  assert_true((own || domain[0] == '\0') && op[0] != '\0' && dtypes[0] != '\0');
+  assert_true(own ? first == 1 && last == 1 : first == 13 && last == 18);
   ++*(int *)sink;
   return HEDDLE_OK;
 }

@@ -1,4 +1,4 @@
-/* From a region of one node to launches of the kernels in this folder: which text, built with which options, how many
+/* From a region of one node, or a chain of elementwise ones, to launches of the kernels in this folder: which text, built with which options, how many
  * work-groups, which parameters and operands. Nothing here knows a device's API; a plugin builds the text, and launches
  * what the plan says. Row-major operands only. */
 #ifndef HEDDLE_PLUGINS_COMMON_KERNELS_PLAN_H
@@ -7,7 +7,7 @@
 #include "heddle/plugin.h"
 #include "plugins/common/kernels/params.h"
 
-enum { K_ARGS = K_OPERANDS + 1, K_OPTIONS_BYTES = 160, K_PAIRS = 4 };
+enum { K_ARGS = K_INPUTS + 1, K_OPTIONS_BYTES = 160, K_PAIRS = 4 };
 
 /* Which operand: a region input, or with K_OUTPUT added a region output. */
 #define K_OUTPUT UINT32_C(0x80000000)
@@ -21,7 +21,8 @@ typedef struct k_step {
   uint32_t n_args;
   uint32_t args[K_ARGS];
   const char *text; /* name of the text: k_text_find */
-  const char *name; /* of the kernel in it */
+  const char *name; /* of the kernel in it, or in tail */
+  char *tail;       /* text that comes behind it, of the plan's memory; NULL: none */
   char options[K_OPTIONS_BYTES];
   uint64_t groups;
   uint64_t params_bytes;
@@ -32,6 +33,7 @@ typedef struct k_step {
     k_conv conv;
     k_pool pool;
     k_rows rows;
+    k_fused fused;
   } params;
   uint64_t copy_bytes, copy_at;
 } k_step;
@@ -54,8 +56,8 @@ void k_plan_free(k_plan *plan);
 /* Every operator, for heddle_op_table.list. */
 heddle_status k_plan_list(heddle_list_fn list, void *sink, heddle_error *err);
 
-/* The texts, which cmake/embed_kernel.cmake makes of the files of this folder. A program is the prelude, params and one
- * text, in that order. NULL where there is no such text. */
+/* The texts, which cmake/embed_kernel.cmake makes of the files of this folder. A program is the prelude, params, one
+ * text and a step's tail, in that order. NULL where there is no such text. */
 typedef struct k_text {
   const char *name; /* "contract" for contract.cl */
   const char *text; /* terminated */

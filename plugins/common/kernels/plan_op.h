@@ -35,6 +35,10 @@ struct k_entry {
 
 /* The tables of the families, each ended by an entry without op. */
 extern const k_entry k_elementwise_table[], k_contract_table[], k_shape_table[];
+extern const k_entry k_own_table[]; /* domain "heddle" */
+
+/* FusedElementwise, and regions of several nodes. */
+heddle_status k_plan_fused(k_node *n, heddle_error *err);
 
 /* Element i of the array of the plan's steps, zeroed; NULL (with err filled) when memory is out. */
 k_step *k_step_add(k_plan *plan, heddle_error *err);
