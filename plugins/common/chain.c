@@ -88,17 +88,17 @@ const float *chain_number(const heddle_pvalue *value) {
 
 /* ---------------------------------------------------------------- from region to program */
 
-typedef struct reader {
+typedef struct maker {
   const heddle_pregion *region;
   heddle_chain *c;
   int32_t made[EXPR_STEPS]; /* values of the nodes so far, and what they are in the program */
   uint8_t made_ref[EXPR_STEPS];
   uint32_t n_made;
   int32_t inputs[EXPR_INPUTS]; /* values */
-} reader;
+} maker;
 
 /* What a value is in the program. */
-static bool find_ref(reader *r, int32_t value, uint8_t *ref) {
+static bool find_ref(maker *r, int32_t value, uint8_t *ref) {
   expr *e = &r->c->program;
   for (uint32_t i = 0; i < r->n_made; i++) {
     if (r->made[i] != value) continue;
@@ -118,7 +118,7 @@ static bool find_ref(reader *r, int32_t value, uint8_t *ref) {
   return true;
 }
 
-static heddle_status read_node(reader *r, const heddle_pnode *node, heddle_error *err) {
+static heddle_status read_node(maker *r, const heddle_pnode *node, heddle_error *err) {
   expr *e = &r->c->program;
   int32_t op = -1;
   float params[2];
@@ -145,7 +145,7 @@ static heddle_status read_node(reader *r, const heddle_pnode *node, heddle_error
 }
 
 static heddle_status read_nodes(const heddle_pregion *region, heddle_chain *out, heddle_error *err) {
-  reader r = {.region = region, .c = out};
+  maker r = {.region = region, .c = out};
   heddle_status s = HEDDLE_OK;
   for (uint64_t i = 0; i < region->nodes.count && s == HEDDLE_OK; i++) s = read_node(&r, region_node(region, i), err);
   if (s != HEDDLE_OK) return s;

@@ -40,7 +40,7 @@ def case(seed):
 
 
 def test_expressions(ctx):
-    for seed in range(2000, 2060):
+    for seed in range(2000, 2020):
         tree, values, inputs, want = case(seed)
         b, head = fused.as_node(tree, values)
         (got,), _ = fused.run(ctx, b, [head], inputs, "opencl:0")
@@ -49,19 +49,19 @@ def test_expressions(ctx):
 
 def test_chains(ctx):
     fewer = 0
-    for seed in range(2100, 2160):
+    for seed in range(2100, 2120):
         tree, values, inputs, want = case(seed)
         b, head = fused.as_nodes(tree, values)
         (got,), plan = fused.run(ctx, b, [head], inputs, "opencl:1", runs=2)
         fused.close(f"seed {seed}: {tree.text()}", got, want)
         fewer += any(len(r["nodes"]) > 1 for r in plan["regions"])
-    assert fewer > 30
+    assert fewer > 10
 
 
 def test_the_switch_and_mixed_devices(ctx):
     apart = capi.Context(opencl__fuse=0, cpu__fuse=0)
     try:
-        for seed in range(2200, 2210):
+        for seed in range(2200, 2204):
             tree, values, inputs, want = case(seed)
             b, head = fused.as_nodes(tree, values)
             (got,), plan = fused.run(apart, b, [head], inputs, "opencl:0")
