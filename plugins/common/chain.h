@@ -39,6 +39,10 @@ void heddle_chain_flags(const heddle_pregion *region, const heddle_chain *chain,
 /* May the result of the chain be written over input k? */
 bool heddle_chain_in_place(const heddle_pregion *region, const heddle_chain *chain, uint32_t k);
 
+/* The setting fuse: does the user want chains? 1, on, yes or true (and where it is not given); 0, off, no or false; else
+ * HEDDLE_EINVAL. */
+heddle_status heddle_chain_wanted(const heddle_host *host, bool *out, heddle_error *err);
+
 /* For heddle_op_table.partition: proposes every chain of two and more nodes. taken has one byte a node: nodes that are
  * set are left alone, nodes that were proposed get set. What is proposed, heddle_chain_read takes. Time grows with the
  * number of nodes; scratch memory through host. Any thread. */

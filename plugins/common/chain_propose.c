@@ -148,3 +148,18 @@ heddle_status heddle_chain_propose(const heddle_host *host, const heddle_pregion
   host->free(host->ctx, memory);
   return s;
 }
+
+heddle_status heddle_chain_wanted(const heddle_host *host, bool *out, heddle_error *err) {
+  static const char words[2][4][6] = {{"0", "off", "no", "false"}, {"1", "on", "yes", "true"}};
+  char text[16] = "";
+  *out = true;
+  const int64_t length = host->config(host->ctx, "fuse", text, sizeof text);
+  if (length < 0) return HEDDLE_OK;
+  for (uint32_t on = 0; on < 2; on++) {
+    for (uint32_t i = 0; i < 4; i++) {
+      *out = on != 0;
+      if (strcmp(text, words[on][i]) == 0) return HEDDLE_OK;
+    }
+  }
+  return p_fail(err, HEDDLE_EINVAL, 0, "setting fuse: '%s' is neither on nor off", text);
+}

@@ -4,6 +4,7 @@
  * Setting: fuse (0: every node is a step of its own). */
 #include "cpu.h"
 
+#include "plugins/common/chain.h"
 #include "plugins/common/pbuild.h"
 
 static void close_instance(heddle_pinstance *self) {
@@ -12,15 +13,13 @@ static void close_instance(heddle_pinstance *self) {
 
 static heddle_status open_instance(const heddle_host *host, heddle_pinstance **out, heddle_error *err) {
   void *self = NULL;
-  char fuse[8] = "1";
-  const int64_t length = host->config(host->ctx, "fuse", fuse, sizeof fuse);
-  if (length >= 0 && (length != 1 || (fuse[0] != '0' && fuse[0] != '1')))
-    return p_fail(err, HEDDLE_EINVAL, 0, "cpu: setting fuse: '%s' is neither 0 nor 1", fuse);
-  heddle_status s = cpu_new(host, sizeof **out, "an instance", &self, err);
+  bool fuse = true;
+  heddle_status s = heddle_chain_wanted(host, &fuse, err);
+  if (s == HEDDLE_OK) s = cpu_new(host, sizeof **out, "an instance", &self, err);
   if (s != HEDDLE_OK) return s;
   *out = self;
   (*out)->host = host;
-  (*out)->fuse = fuse[0] != '0';
+  (*out)->fuse = fuse;
   return HEDDLE_OK;
 }
 

@@ -6,6 +6,7 @@
  * (compute units of each part that devices are split into). */
 #include "opencl.h"
 
+#include "plugins/common/chain.h"
 #include "plugins/common/pbuild.h"
 
 #include <stdlib.h>
@@ -39,12 +40,11 @@ static heddle_status read_number(const heddle_host *host, const char *key, uint3
 
 static heddle_status read_settings(heddle_pinstance *self, heddle_error *err) {
   const heddle_host *host = self->host;
-  uint32_t peer = 1, fuse = 1;
+  uint32_t peer = 1;
   heddle_status s = read_number(host, "max_streams", 0, &self->max_streams, err);
   if (s == HEDDLE_OK) s = read_number(host, "peer", 1, &peer, err);
   self->peer = peer != 0;
-  if (s == HEDDLE_OK) s = read_number(host, "fuse", 1, &fuse, err);
-  self->fuse = fuse != 0;
+  if (s == HEDDLE_OK) s = heddle_chain_wanted(host, &self->fuse, err);
   const int64_t length = host->config(host->ctx, "cache_dir", NULL, 0);
   if (s != HEDDLE_OK || length <= 0) return s;
   void *text = NULL;

@@ -188,8 +188,19 @@ def test_refusals_name_node_and_position(ctx):
         fused.run(ctx, b, [b.add("Gelu", [b.null("x", x)], "heddle", approximate="erf")], {}, "cpu")
 
 
+@pytest.mark.parametrize("word,steps", [("1", 1), ("on", 1), ("0", 4), ("off", 4), ("no", 4)])
+def test_the_setting(word, steps):
+    c = capi.Context(cpu__fuse=word)
+    b, (*_, y) = silu()
+    try:
+        _, plan = fused.run(c, b, [y], {"x": np.ones((3, 40), np.float32)}, "cpu")
+        assert len(steps_of(plan)) == steps
+    finally:
+        c.close()
+
+
 def test_the_setting_is_checked():
-    for value in ("2", "yes", ""):
+    for value in ("2", "ja", ""):
         c = capi.Context(cpu__fuse=value, log="off")
         try:
             b, (*_, y) = silu()
