@@ -8,7 +8,7 @@
 #include <stdlib.h>
 
 const expr_op expr_ops[] = {
-#define EXPR_ENTRY(constant, name, least, most, attrs, alpha, beta) {name, least, most, attrs, alpha, beta},
+#define EXPR_ENTRY(constant, name, least, most, attrs, alpha, beta) {name, least, most, attrs, 0, alpha, beta},
     EXPR_LIST(EXPR_ENTRY)
 #undef EXPR_ENTRY
 };

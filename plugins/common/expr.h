@@ -86,8 +86,8 @@ typedef struct expr {
 } expr;
 
 typedef struct expr_op {
-  const char *name;
-  uint8_t least, most, attrs;
+  char name[12]; /* in the table, so that a loader has nothing to relocate */
+  uint8_t least, most, attrs, reserved;
   float alpha, beta;
 } expr_op;
 
