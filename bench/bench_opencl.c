@@ -133,7 +133,8 @@ int main(void) {
   char line[128], name[64];
   int runs;
   hand_init(&h);
-  check(heddle_context_create(NULL, 0, NULL, NULL, &ctx, &err), &err);
+  heddle_setting settings[] = {{"opencl.fuse", "0"}}; /* a step a node is what is measured */
+  check(heddle_context_create(settings, 1, NULL, NULL, &ctx, &err), &err);
   heddle_executor *ex = make(ctx);
   while (fgets(line, sizeof line, stdin) != NULL && sscanf(line, "%63s %d", name, &runs) == 2 && runs > 0) {
     const double start = now_ns();

@@ -171,17 +171,17 @@ static heddle_status merge(builder *b, const uint32_t *nodes, uint32_t count, he
     if (list == NULL) s = heddle__no_memory(err, "a proposal");
     if (s == HEDDLE_OK) {
       memcpy(list, nodes, count * sizeof *list);
-      b->groups[keep].nodes = list;
-      b->groups[keep].count = count;
       for (uint32_t i = 1; i < count; i++) { /* the last group takes the place of the one that goes */
         uint32_t gone = b->group_of[nodes[i]], last = --b->n_groups;
-        b->group_of[nodes[i]] = keep == last ? gone : keep;
         if (gone != last) {
           b->groups[gone] = b->groups[last];
           for (uint32_t k = 0; k < b->groups[gone].count; k++) b->group_of[b->groups[gone].nodes[k]] = gone;
         }
         if (keep == last) keep = gone;
       }
+      b->groups[keep].nodes = list;
+      b->groups[keep].count = count;
+      for (uint32_t i = 0; i < count; i++) b->group_of[list[i]] = keep;
       s = order_groups(b, order, &acyclic, err);
     }
     if (s == HEDDLE_OK && acyclic) {

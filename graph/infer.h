@@ -21,6 +21,7 @@ HEDDLE__INFER_FN(heddle__infer_clip);
 HEDDLE__INFER_FN(heddle__infer_same);   /* Identity, Reorder: any type */
 HEDDLE__INFER_FN(heddle__infer_number); /* Neg, Abs: any number */
 HEDDLE__INFER_FN(heddle__infer_float);  /* Exp, Sigmoid: floating-point */
+HEDDLE__INFER_FN(heddle__infer_fused);  /* FusedElementwise: float32, broadcasting */
 HEDDLE__INFER_FN(heddle__infer_relu);
 HEDDLE__INFER_FN(heddle__infer_softmax);
 HEDDLE__INFER_FN(heddle__infer_cast);

@@ -120,6 +120,20 @@ heddle_status heddle__infer_float(const heddle_graph *g, const heddle__node *nod
   return s == HEDDLE_OK ? heddle__infer_same(g, node, inputs, outputs, needs, err) : s;
 }
 
+/* What the expression says is for the device that runs it. */
+heddle_status heddle__infer_fused(const heddle_graph *g, const heddle__node *node, const heddle__known *const *inputs,
+                                  heddle__known *outputs, int32_t *needs, heddle_error *err) {
+  (void)needs;
+  if (heddle__attr(node, "expression") == NULL) return HEDDLE__BAD("it has no attribute expression");
+  for (uint32_t i = 0; i < node->n_inputs; i++) {
+    if (inputs[i] == NULL) return HEDDLE__BAD("input %u is absent, and may not be", i);
+    if (memcmp(&inputs[i]->dtype, &HEDDLE__FLOAT32, sizeof(heddle_dtype)) != 0)
+      return heddle__bad_input(g, node, i, inputs[i], err, "float32");
+  }
+  outputs[0].dtype = HEDDLE__FLOAT32;
+  return broadcast(g, node, inputs, &outputs[0], err);
+}
+
 heddle_status heddle__infer_relu(const heddle_graph *g, const heddle__node *node, const heddle__known *const *inputs,
                                  heddle__known *outputs, int32_t *needs, heddle_error *err) {
   heddle_dtype d = inputs[0]->dtype;

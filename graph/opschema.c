@@ -108,6 +108,8 @@ static const heddle__schema table[] = {
     {"", "Unsqueeze", 13, 18, 2, 2, 1, 1, "", 2, true, heddle__infer_unsqueeze},
     {"", "Where", 13, 18, 3, 3, 1, 1, "", 0, false, heddle__infer_where},
     {"", "Xor", 13, 18, 2, 2, 1, 1, "", 0, false, heddle__infer_logic},
+    {"heddle", "FusedElementwise", 1, ANY, 1, 8, 1, 1, "expression:string", 0, false, heddle__infer_fused},
+    {"heddle", "Gelu", 1, ANY, 1, 1, 1, 1, "approximate:string", 0, false, heddle__infer_float},
     {"heddle", "Reorder", 1, ANY, 1, 1, 1, 1, "", 0, false, heddle__infer_same},
 };
 

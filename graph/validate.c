@@ -53,7 +53,7 @@ static heddle_status check_names(const heddle_graph *g, heddle_error *err) {
 
 /* Reorder is put in by the planner only. */
 static bool is_known(const heddle_graph *g, const heddle__node *node) {
-  return g->is_heddle && strcmp(node->domain, "heddle") != 0 &&
+  return g->is_heddle && (strcmp(node->domain, "heddle") != 0 || strcmp(node->op, "Reorder") != 0) &&
          heddle__schema_find(node->domain, node->op, g->opset) != NULL;
 }
 

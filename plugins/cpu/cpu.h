@@ -13,6 +13,7 @@
 
 struct heddle_pinstance {
   const heddle_host *host;
+  bool fuse; /* setting: chains of elementwise nodes become one */
 };
 
 /* The counters are statistics: relaxed order is enough. */
@@ -52,6 +53,10 @@ extern const heddle_copy_table cpu_copy_table;
 extern const heddle_stream_table cpu_stream_table;
 extern const heddle_op_table cpu_op_table;
 extern const heddle_timing_table cpu_timing_table;
+
+/* op.partition. */
+heddle_status cpu_partition(heddle_pinstance *self, uint32_t index, const heddle_pregion *region,
+                            heddle_propose_fn propose, void *sink, heddle_error *err);
 
 /* Fills the description of the one device. Any thread. */
 void cpu_describe(const heddle_host *host, heddle_pdevice_desc *desc);

@@ -1,4 +1,4 @@
-/* Operators: one-node regions through the reference kernels. bind resolves every operand to its address and the op to
+/* Operators: regions through the reference kernels. bind resolves every operand to its address and the op to
  * its kernel, so that run is one indirect call; an op with enough work is cut into parts for the host's threads. */
 #include "cpu.h"
 
@@ -233,5 +233,6 @@ const heddle_op_table cpu_op_table = {
     .prepare = op_prepare,
     .bind = op_bind,
     .run = op_run,
+    .partition = cpu_partition,
     .list = op_list,
 };

@@ -1,7 +1,10 @@
 /* The cpu plugin: the host's processor as an inline device, on the reference kernels of plugins/common/ref. Here are
- * the entry, the instance and the root table; each other table is in the file of its name. */
+ * the entry, the instance and the root table; each other table is in the file of its name.
+ *
+ * Setting: fuse (0: every node is a step of its own). */
 #include "cpu.h"
 
+#include "plugins/common/chain.h"
 #include "plugins/common/pbuild.h"
 
 static void close_instance(heddle_pinstance *self) {
@@ -10,10 +13,13 @@ static void close_instance(heddle_pinstance *self) {
 
 static heddle_status open_instance(const heddle_host *host, heddle_pinstance **out, heddle_error *err) {
   void *self = NULL;
-  heddle_status s = cpu_new(host, sizeof **out, "an instance", &self, err);
+  bool fuse = true;
+  heddle_status s = heddle_chain_wanted(host, &fuse, err);
+  if (s == HEDDLE_OK) s = cpu_new(host, sizeof **out, "an instance", &self, err);
   if (s != HEDDLE_OK) return s;
   *out = self;
   (*out)->host = host;
+  (*out)->fuse = fuse;
   return HEDDLE_OK;
 }
 

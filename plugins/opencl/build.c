@@ -7,6 +7,7 @@
 struct ocl_program {
   ocl_program *next;
   const char *text; /* static */
+  const char *tail; /* its own; empty: none */
   char options[K_OPTIONS_BYTES];
   cl_program program;
 };
@@ -78,11 +79,11 @@ static cl_program from_cache(heddle_pdevice *dev, ocl_cache_key key, const char 
   return NULL;
 }
 
-static heddle_status build_text(heddle_pdevice *dev, const char *name, const char *extra, cl_program *out,
-                                heddle_error *err) {
+static heddle_status build_text(heddle_pdevice *dev, const char *name, const char *tail, const char *extra,
+                                cl_program *out, heddle_error *err) {
   const k_text *parts[3] = {k_text_find("prelude"), k_text_find("params"), k_text_find(name)};
-  const char *sources[3];
-  size_t lengths[3];
+  const char *sources[4] = {NULL, NULL, NULL, tail};
+  size_t lengths[4] = {0, 0, 0, strlen(tail)};
   char options[K_OPTIONS_BYTES + 128], what[K_OPTIONS_BYTES + 64];
   cl_int code = CL_SUCCESS;
   for (int i = 0; i < 3; i++) {
@@ -97,13 +98,13 @@ static heddle_status build_text(heddle_pdevice *dev, const char *name, const cha
 
   ocl_cache_key key = {{0, 0}};
   if (dev->self->cache_dir != NULL || dev->self->source_dir != NULL)
-    key = ocl_cache_key_of(dev, sources, lengths, 3, options);
-  if (dev->self->source_dir != NULL) ocl_source_write(dev, key, sources, lengths, 3, options);
+    key = ocl_cache_key_of(dev, sources, lengths, 4, options);
+  if (dev->self->source_dir != NULL) ocl_source_write(dev, key, sources, lengths, 4, options);
   if (dev->self->cache_dir != NULL) {
     *out = from_cache(dev, key, options);
     if (*out != NULL) return HEDDLE_OK;
   }
-  cl_program program = clCreateProgramWithSource(dev->context, 3, sources, lengths, &code);
+  cl_program program = clCreateProgramWithSource(dev->context, 4, sources, lengths, &code);
   heddle_status s = ocl_check(dev, code, what, err);
   if (s != HEDDLE_OK) return s;
   s = ocl_build(dev, program, options, what, err);
@@ -118,22 +119,27 @@ static heddle_status build_text(heddle_pdevice *dev, const char *name, const cha
 
 /* ---------------------------------------------------------------- kept programs */
 
-heddle_status ocl_program_get(heddle_pdevice *dev, const char *text, const char *options, cl_program *out,
-                              heddle_error *err) {
+heddle_status ocl_program_get(heddle_pdevice *dev, const char *text, const char *tail, const char *options,
+                              cl_program *out, heddle_error *err) {
+  const size_t tail_bytes = tail != NULL ? strlen(tail) + 1 : 1;
   heddle_status s = ocl_health(dev, err);
   void *memory = NULL;
   if (s != HEDDLE_OK) return s;
   pthread_mutex_lock(&dev->build_lock);
   for (ocl_program *p = dev->programs; p != NULL; p = p->next) {
-    if (strcmp(p->text, text) != 0 || strcmp(p->options, options) != 0) continue;
+    if (strcmp(p->text, text) != 0 || strcmp(p->tail, tail != NULL ? tail : "") != 0 ||
+        strcmp(p->options, options) != 0)
+      continue;
     *out = p->program;
     pthread_mutex_unlock(&dev->build_lock);
     return HEDDLE_OK;
   }
-  s = ocl_new(dev->host, sizeof(ocl_program), "a program", &memory, err);
+  s = ocl_new(dev->host, sizeof(ocl_program) + tail_bytes, "a program", &memory, err);
   if (s == HEDDLE_OK) {
     ocl_program *p = memory;
-    s = build_text(dev, text, options, &p->program, err);
+    if (tail != NULL) memcpy(p + 1, tail, tail_bytes);
+    p->tail = (const char *)(p + 1);
+    s = build_text(dev, text, p->tail, options, &p->program, err);
     if (s == HEDDLE_OK) {
       p->text = text;
       snprintf(p->options, sizeof p->options, "%s", options);

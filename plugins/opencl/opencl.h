@@ -65,6 +65,7 @@ struct heddle_pinstance {
   bool peer;            /* setting: copies between devices of a platform */
   uint32_t capture;     /* setting: OCL_CAPTURE_* */
   atomic_int cache;     /* OCL_CACHE_* */
+  bool fuse;            /* setting: chains of elementwise nodes become one */
   bool gpu_kernels;     /* setting: kernels as on a GPU, on host cores too */
   char *cache_dir;      /* setting, absolute; NULL: no cache */
   ocl_blas *blas;       /* NULL: no CLBlast */
@@ -255,9 +256,10 @@ void ocl_graph_free(heddle_pgraph *graph);
 
 /* ---------------------------------------------------------------- programs (build.c, cache.c) */
 
-/* The program of a kernel text with options, built on this device at its first use and kept until it is closed. */
-heddle_status ocl_program_get(heddle_pdevice *dev, const char *text, const char *options, cl_program *out,
-                              heddle_error *err);
+/* The program of a kernel text, with what comes behind it (NULL: nothing) and options, built on this device at its first
+ * use and kept until it is closed. */
+heddle_status ocl_program_get(heddle_pdevice *dev, const char *text, const char *tail, const char *options,
+                              cl_program *out, heddle_error *err);
 void ocl_programs_release(heddle_pdevice *dev);
 
 /* Builds a program made from source or a binary; a failure has the log in err. what names it. */
@@ -302,6 +304,11 @@ bool ocl_blas_warm(heddle_pdevice *dev, const ocl_product *product);
 
 /* Puts it into a queue: an OpenCL code, or one of CLBlast's. */
 cl_int ocl_blas_run(const ocl_blas *blas, const ocl_product *p, cl_command_queue queue);
+
+/* ---------------------------------------------------------------- partition.c */
+
+heddle_status ocl_partition(heddle_pinstance *self, uint32_t index, const heddle_pregion *region,
+                            heddle_propose_fn propose, void *sink, heddle_error *err);
 
 /* ---------------------------------------------------------------- tables */
 

@@ -1,4 +1,4 @@
-/* Operators: one-node regions through the kernels of plugins/common/kernels. prepare builds the programs of an
+/* Operators: regions through the kernels of plugins/common/kernels. prepare builds the programs of an
  * operator's plan; bind makes a kernel object for each step and sets its arguments, so that run only enqueues. */
 #include "opencl.h"
 
@@ -129,7 +129,7 @@ static heddle_status op_prepare(heddle_pdevice *dev, const heddle_pregion *regio
     ocl_product product;
     op->by_blas[i] = ocl_blas_takes(dev, step, &product) && ocl_blas_warm(dev, &product);
     if (step->kind == K_STEP_KERNEL && (!op->by_blas[i] || product.beta != 0.0f))
-      s = ocl_program_get(dev, step->text, step->options, &op->programs[i], err);
+      s = ocl_program_get(dev, step->text, step->tail, step->options, &op->programs[i], err);
   }
   if (s == HEDDLE_OK && op->plan.table != NULL) s = make_table(op, err);
   if (s != HEDDLE_OK) {
@@ -350,5 +350,6 @@ const heddle_op_table ocl_op_table = {
     .prepare = op_prepare,
     .bind = op_bind,
     .run = op_run,
+    .partition = ocl_partition,
     .list = op_list,
 };

@@ -2,12 +2,13 @@
  * its settings, and the root table; each other table is in the file of its name.
  *
  * Settings: cache_dir (folder for built programs; off: they are built in each process), source_dir (folder that their
- * sources are written to; none: they are not), unified (0: no shared memory), peer (0: no copies between devices),
- * max_streams, sub_devices (compute units of each part that devices are split into), capture (0: never; 1: wherever the
- * driver has command buffers; auto: there, but not on host cores), gpu_kernels (1: the forms of kernels that GPUs get, on
- * host cores too), clblast (clblast.c), driver (off: none is started). */
+ * sources are written to; none: they are not), unified (0: no shared memory), peer (0: no copies between devices), fuse
+ * (0: every node is a step of its own), max_streams, sub_devices (compute units of each part that devices are split
+ * into), capture (0: never; 1: wherever the driver has command buffers; auto: there, but not on host cores), gpu_kernels
+ * (1: the forms of kernels that GPUs get, on host cores too), clblast (clblast.c), driver (off: none is started). */
 #include "opencl.h"
 
+#include "plugins/common/chain.h"
 #include "plugins/common/pbuild.h"
 
 #include <stdlib.h>
@@ -63,7 +64,6 @@ static heddle_status read_folder(const heddle_host *host, const char *key, char 
   if (!off && s == HEDDLE_OK) *out = text;
   else host->free(host->ctx, text);
   return s;
-  return HEDDLE_OK;
 }
 
 static heddle_status read_settings(heddle_pinstance *self, heddle_error *err) {
@@ -77,6 +77,7 @@ static heddle_status read_settings(heddle_pinstance *self, heddle_error *err) {
   if (s == HEDDLE_OK) s = read_number(host, "gpu_kernels", 0, &gpu_kernels, err);
   self->peer = peer != 0;
   self->gpu_kernels = gpu_kernels != 0;
+  if (s == HEDDLE_OK) s = heddle_chain_wanted(host, &self->fuse, err);
   if (s == HEDDLE_OK) s = read_capture(self, err);
   if (s == HEDDLE_OK) s = read_folder(host, "cache_dir", &self->cache_dir, err);
   if (s == HEDDLE_OK) s = read_folder(host, "source_dir", &self->source_dir, err);

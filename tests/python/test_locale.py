@@ -21,12 +21,14 @@ GRAPH = {
         {"op": "Gemm", "name": "g", "device": "sim:0",
          "attrs": {"alpha": 0.3125, "beta": 1e-3, "transB": 0}, "inputs": [[0, 0, 0], [1, 0, 0]]},
         {"op": "Gemm", "name": "h", "attrs": {"alpha": 1.1, "beta": -2.5e+20}, "inputs": [[2, 0, 0], [1, 0, 0]]},
+        {"op": "FusedElementwise", "name": "f", "domain": "heddle", "inputs": [[3, 0, 0]],
+         "attrs": {"expression": "LeakyRelu(Add(x0, 0.375), alpha=1.25e-1)"}},
     ],
     "arg_nodes": [0, 1],
-    "heads": [[3, 0, 0]],
-    "node_row_ptr": [0, 1, 2, 3, 4],
-    "attrs": {"dltype": ["list_str", ["float32", "float32", None, None]],
-              "shape": ["list_shape", [[2, 2], [2, 2], None, None]],
+    "heads": [[4, 0, 0]],
+    "node_row_ptr": [0, 1, 2, 3, 4, 5],
+    "attrs": {"dltype": ["list_str", ["float32", "float32", None, None, None]],
+              "shape": ["list_shape", [[2, 2], [2, 2], None, None, None]],
               "note": ["list_double", [0.25]]},
 }
 
@@ -126,8 +128,9 @@ def test_the_tool_with_a_comma_locale(comma, tmp_path):
     assert bench["mean"] > 0
 
 
-def test_the_unit_test_of_settings_runs(comma):
-    unit = BUILD / "tests" / "test_unit_core_config"
+@pytest.mark.parametrize("name", ["core_config", "common_expr"])
+def test_the_unit_test_runs(comma, name):
+    unit = BUILD / "tests" / f"test_unit_{name}"
     if not unit.exists():
         pytest.skip("the C tests are not built")
     done = subprocess.run([str(unit), "a_comma_locale_changes_nothing"], capture_output=True, text=True, timeout=60,

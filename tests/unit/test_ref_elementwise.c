@@ -169,6 +169,42 @@ static void large_ones_are_split(void **state) {
   fake_device_close(&d);
 }
 
+static float *add_expression(op_case *c, op_shape x0, op_shape x1) {
+  op_case_init(c, "FusedElementwise");
+  c->node.domain = "heddle";
+  c->node.opset = 1;
+  op_attr_string(c, "expression", "Max(Neg(x0), Mul(x1, Add(x0, 0.5)), -1)");
+  op_fill(op_input(c, F32, x0), op_count(x0), 1);
+  op_fill(op_input(c, F32, x1), op_count(x1), 2);
+  return op_output(c, F32, x0);
+}
+
+static void expressions_are_split_and_done_in_place(void **state) {
+  fake_device d;
+  op_case c;
+  op_shape big = {2, {1000, 1001}}, row = {1, {1001}}, small = {2, {3, 1001}};
+  (void)state;
+  fake_device_open(&d, "cpu");
+  add_expression(&c, big, row);
+  op_case_run(&d, &c);
+  op_same_with_threads(&d, &c);
+  op_case_free(&c);
+
+  float *out = add_expression(&c, small, row);
+  const float *x = c.data[0], *y = c.data[1];
+  memcpy(out, x, 3003 * sizeof *x);
+  c.in_place = 0;
+  op_case_run(&d, &c);
+  assert_int_equal(c.n_pairs, 1);
+  for (size_t i = 0; i < 3003; i++) {
+    volatile float sum = x[i] + 0.5f, product = y[i % 1001] * sum;
+    float want = -x[i] > product ? -x[i] : product;
+    assert_true(out[i] == (want > -1 ? want : -1));
+  }
+  op_case_free(&c);
+  fake_device_close(&d);
+}
+
 static void refuses_in_words(void **state) {
   fake_device d;
   op_case c;
@@ -216,4 +252,5 @@ static void refuses_in_words(void **state) {
 }
 
 CASES(CASE(broadcasts_every_way), CASE(integers_wrap), CASE(results_may_lie_on_operands), CASE(relu_keeps_nan),
-      CASE_LABELS(large_ones_are_split, "threads"), CASE(refuses_in_words))
+      CASE_LABELS(large_ones_are_split, "threads"), CASE_LABELS(expressions_are_split_and_done_in_place, "threads"),
+      CASE(refuses_in_words))

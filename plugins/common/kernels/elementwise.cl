@@ -87,6 +87,8 @@ DEVICE T0 k_clip2(T0 x, T0 low, T0 high) {
   return x > high ? high : x;
 }
 
+#ifndef FUSED /* what follows then is generated: plan_fused.c */
+
 #define JOIN_(a, b) a##b
 #define JOIN(a, b) JOIN_(a, b)
 #define APPLY JOIN(OP_, OP)
@@ -132,3 +134,5 @@ KERNEL void walk(k_walk p, OPERANDS, GLOBAL TO *out) {
   }
   out[o] = (TO)ELEMENT(i0, i1, i2);
 }
+
+#endif

@@ -16,6 +16,7 @@
 #define K_DIMS 8     /* dimensions of a walk, after those that can be are joined */
 #define K_OPERANDS 3 /* operands of an elementwise kernel */
 #define K_SPATIAL 3
+#define K_INPUTS 8 /* inputs of an expression */
 
 /* Elementwise over neighbours: operand k is read at i * step[k], a step being 0 or 1. */
 typedef struct k_flat {
@@ -108,5 +109,11 @@ typedef struct k_norm {
   K_I64 rows, n, channels, size;
   float epsilon, alpha, beta, bias;
 } k_norm;
+
+/* An expression over a box: input k of element (i0, i1, ...) lies at the sum of i * step[k]. */
+typedef struct k_fused {
+  K_I64 count, dims;
+  K_I64 dim[K_DIMS], step[K_INPUTS][K_DIMS];
+} k_fused;
 
 #endif

@@ -2,13 +2,14 @@
  * operator's plan add its steps. What an input is used for follows from the steps. */
 #include "plan_op.h"
 
+/* The last one is of domain "heddle". */
 static const k_entry *const tables[] = {k_elementwise_table, k_contract_table, k_shape_table, k_rows_table,
                                         k_norm_table,        k_pool_table,     k_pick_table,  k_along_table,
-                                        k_fill_table,        k_resize_table};
+                                        k_fill_table,        k_resize_table,   k_own_table};
 enum { N_TABLES = sizeof tables / sizeof tables[0] };
 
-static const k_entry *find_entry(const char *op) {
-  for (uint32_t t = 0; t < N_TABLES; t++) {
+static const k_entry *find_entry(const char *op, bool own) {
+  for (uint32_t t = own ? N_TABLES - 1 : 0; t < (own ? N_TABLES : N_TABLES - 1); t++) {
     for (const k_entry *e = tables[t]; e->op != NULL; e++) {
       if (strcmp(e->op, op) == 0) return e;
     }
@@ -19,7 +20,9 @@ static const k_entry *find_entry(const char *op) {
 heddle_status k_plan_list(heddle_list_fn list, void *sink, heddle_error *err) {
   for (uint32_t t = 0; t < N_TABLES; t++) {
     for (const k_entry *e = tables[t]; e->op != NULL; e++) {
-      heddle_status s = list(sink, "", e->op, K_OPSET_FIRST, K_OPSET_LAST, e->dtypes, err);
+      const bool own = tables[t] == k_own_table;
+      heddle_status s =
+          list(sink, own ? "heddle" : "", e->op, own ? 1 : K_OPSET_FIRST, own ? 1 : K_OPSET_LAST, e->dtypes, err);
       if (s != HEDDLE_OK) return s;
     }
   }
@@ -169,21 +172,20 @@ static heddle_status plan_region(k_node *n, heddle_error *err) {
   const heddle_pregion *region = n->ref.region;
   const heddle_pnode *node = region_node(region, 0);
   n->ref.node = node;
-  if (region->nodes.count != 1 || node == NULL) {
-    return p_fail(err, HEDDLE_EUNSUPPORTED, 0, "a region of %llu nodes; regions of one node are supported",
-                  (unsigned long long)region->nodes.count);
-  }
+  if (node == NULL) return p_fail(err, HEDDLE_EUNSUPPORTED, 0, "a region without nodes");
+  if (region->nodes.count > 1) return k_plan_fused(n, err);
   for (uint32_t k = 0; k < REF_OPERANDS; k++) n->ref.in[k] = node_input(region, node, k);
   n->ref.out = node_output(region, node, 0);
   if (n->ref.out == NULL && n->ref.in[0] == NULL)
     return p_fail(err, HEDDLE_EUNSUPPORTED, 0, "node '%.200s': it has neither operand nor result",
                   node->name != NULL ? node->name : "");
   if (node->op == NULL) return ref_refuse(&n->ref, err, "it names no operator");
-  if (node->domain != NULL && node->domain[0] != '\0')
+  const bool own = node->domain != NULL && strcmp(node->domain, "heddle") == 0;
+  if (!own && node->domain != NULL && node->domain[0] != '\0')
     return ref_refuse(&n->ref, err, "operators of domain '%s' are not supported", node->domain);
-  n->entry = find_entry(node->op);
+  n->entry = find_entry(node->op, own);
   if (n->entry == NULL) return ref_refuse(&n->ref, err, "there is no kernel for this operator");
-  if (node->opset < K_OPSET_FIRST || node->opset > K_OPSET_LAST) {
+  if (!own && (node->opset < K_OPSET_FIRST || node->opset > K_OPSET_LAST)) {
     return ref_refuse(&n->ref, err, "opset %u is not supported, %d to %d are", node->opset, K_OPSET_FIRST,
                       K_OPSET_LAST);
   }
@@ -225,6 +227,7 @@ heddle_status k_plan_make(const heddle_host *host, const heddle_pregion *region,
 void k_plan_free(k_plan *plan) {
   const heddle_host *host = plan->host;
   if (host == NULL) return;
+  for (uint32_t i = 0; i < plan->n_steps; i++) host->free(host->ctx, plan->steps[i].tail);
   host->free(host->ctx, plan->steps);
   host->free(host->ctx, plan->input_flags);
   host->free(host->ctx, plan->table);

@@ -1,4 +1,4 @@
-/* From a region of one node to launches of the kernels in this folder: which text, built with which options, how many
+/* From a region of one node, or a chain of elementwise ones, to launches of the kernels in this folder: which text, built with which options, how many
  * work-groups, which parameters and operands. Nothing here knows a device's API; a plugin builds the text, and launches
  * what the plan says. Row-major operands only. */
 #ifndef HEDDLE_PLUGINS_COMMON_KERNELS_PLAN_H
@@ -9,7 +9,7 @@
 
 #include <stdbool.h>
 
-enum { K_ARGS = 8, K_OPTIONS_BYTES = 160, K_PAIRS = 4 };
+enum { K_ARGS = K_INPUTS + 1, K_OPTIONS_BYTES = 160, K_PAIRS = 4 };
 
 /* Which operand: a region input, or with K_OUTPUT added a region output, or the plan's table. */
 #define K_OUTPUT UINT32_C(0x80000000)
@@ -30,7 +30,8 @@ typedef struct k_step {
   uint32_t n_args;
   uint32_t args[K_ARGS];
   const char *text; /* name of the text: k_text_find */
-  const char *name; /* of the kernel in it */
+  const char *name; /* of the kernel in it, or in tail */
+  char *tail;       /* text that comes behind it, of the plan's memory; NULL: none */
   char options[K_OPTIONS_BYTES];
   uint64_t groups;
   bool is_product; /* params.matmul with operands A, B, C where there are four, and the result: a library may do it */
@@ -48,6 +49,7 @@ typedef struct k_step {
     k_rows rows;
     k_reduce reduce;
     k_norm norm;
+    k_fused fused;
   } params;
   uint64_t copy_bytes, copy_at, copy_from;
 } k_step;
@@ -74,8 +76,8 @@ void k_plan_free(k_plan *plan);
 /* Every operator, for heddle_op_table.list. */
 heddle_status k_plan_list(heddle_list_fn list, void *sink, heddle_error *err);
 
-/* The texts, which cmake/embed_kernel.cmake makes of the files of this folder. A program is the prelude, params and one
- * text, in that order. NULL where there is no such text. */
+/* The texts, which cmake/embed_kernel.cmake makes of the files of this folder. A program is the prelude, params, one
+ * text and a step's tail, in that order. NULL where there is no such text. */
 typedef struct k_text {
   const char *name; /* "contract" for contract.cl */
   const char *text; /* terminated */

@@ -35,7 +35,6 @@ const k_entry k_elementwise_table[] = {
     {"Equal", NUMBERS ",bool", "", 2, 2, plan_ew, "EQUAL", NULL, TO_BOOL, 0},
     {"Erf", F, "", 1, 1, plan_ew, "ERF", "", SAME, 0},
     {"Exp", F, "", 1, 1, plan_ew, "EXP", "", SAME, 0},
-    {"Gelu", F, " approximate ", 1, 1, plan_gelu, "GELU", "", SAME, 0},
     {"Greater", NUMBERS, "", 2, 2, plan_ew, "GREATER", NULL, TO_BOOL, 0},
     {"GreaterOrEqual", NUMBERS, "", 2, 2, plan_ew, "GREATER_OR_EQUAL", NULL, TO_BOOL, 0},
     {"HardSigmoid", F, " alpha beta ", 1, 1, plan_ew, "HARD_SIGMOID", "", SAME, 0},
@@ -59,6 +58,12 @@ const k_entry k_elementwise_table[] = {
     {"Tanh", F, "", 1, 1, plan_ew, "TANH", "", SAME, 0},
     {"Where", "any of whole bytes", "", 3, 3, plan_where, "WHERE", NULL, SAME, 0},
     {"Xor", "bool", "", 2, 2, plan_ew, "XOR", NULL, LOGIC, 0},
+    {0},
+};
+
+const k_entry k_own_table[] = {
+    {"FusedElementwise", F, " expression ", 1, K_INPUTS, k_plan_fused, NULL, NULL, SAME, 0},
+    {"Gelu", F, " approximate ", 1, 1, plan_gelu, "GELU", "", SAME, 0},
     {0},
 };
 

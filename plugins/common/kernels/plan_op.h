@@ -37,6 +37,10 @@ struct k_entry {
 extern const k_entry k_elementwise_table[], k_contract_table[], k_shape_table[];
 extern const k_entry k_pick_table[], k_along_table[], k_fill_table[], k_resize_table[];
 extern const k_entry k_rows_table[], k_norm_table[], k_pool_table[];
+extern const k_entry k_own_table[]; /* domain "heddle" */
+
+/* FusedElementwise, and regions of several nodes. */
+heddle_status k_plan_fused(k_node *n, heddle_error *err);
 
 /* Element i of the array of the plan's steps, zeroed; NULL (with err filled) when memory is out. */
 k_step *k_step_add(k_plan *plan, heddle_error *err);

@@ -20,7 +20,7 @@ typedef signed char schar;
 #define K_GLOBAL_ID ((IDX)get_global_id(0))
 #define K_INFINITY INFINITY
 #define K_NAN nan(0u)
-#define K_AS_FLOAT(x) as_float(x)
+#define K_FLOAT(bits) as_float(bits)
 #ifdef cl_khr_fp64
 #pragma OPENCL EXTENSION cl_khr_fp64 : enable
 #endif
@@ -36,7 +36,7 @@ typedef signed char schar;
 #define K_GLOBAL_ID ((IDX)blockIdx.x * (IDX)blockDim.x + (IDX)threadIdx.x)
 #define K_INFINITY __int_as_float(0x7f800000)
 #define K_NAN __int_as_float(0x7fc00000)
-#define K_AS_FLOAT(x) __int_as_float(x)
+#define K_FLOAT(bits) __uint_as_float(bits)
 typedef unsigned char uchar;
 typedef unsigned short ushort;
 typedef unsigned int uint;

@@ -26,7 +26,7 @@ KERNEL void resize(k_resize p, GLOBAL const int *cells, GLOBAL const float *in, 
       if (taps != 0) {
         const IDX k = left % taps;
         left /= taps;
-        weight *= K_AS_FLOAT(cells[row[d] + 1 + k]);
+        weight *= K_FLOAT(cells[row[d] + 1 + k]);
         at = cells[row[d]] + k;
         at = at < 0 ? 0 : at >= size ? size - 1 : at;
       }

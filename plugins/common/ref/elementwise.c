@@ -33,9 +33,8 @@ static void run_pair(const ref_op *op, void *const *inputs, void *const *outputs
   e->lanes((char *)outputs[0] + skip, in, (int64_t)(last - first), e->params);
 }
 
-/* n elements of an operand that is broadcast, from element first of the result on. */
-static void collect(const ref_elementwise *e, const ref_operand *operand, const char *base, int64_t first, int64_t n,
-                    char *out) {
+void ref_collect(const ref_elementwise *e, const ref_operand *operand, const char *base, int64_t first, int64_t n,
+                 char *out) {
   const uint32_t size = ref_type_bytes(operand->type);
   int64_t at[REF_MAX_DIMS], offset = 0;
   const int32_t last = e->dims - 1;
@@ -80,11 +79,11 @@ static const void *fetch(const ref_elementwise *e, const ref_operand *operand, v
   else if (operand->dense) base += first * ref_type_bytes(operand->type);
   if (operand->type == operand->kind) {
     if (dense) return base;
-    collect(e, operand, base, first, n, to->bytes);
+    ref_collect(e, operand, base, first, n, to->bytes);
     return to->bytes;
   }
   if (!dense) {
-    collect(e, operand, base, first, n, raw.bytes);
+    ref_collect(e, operand, base, first, n, raw.bytes);
     base = raw.bytes;
   }
   ref_cast(operand->type, base, operand->kind, to->bytes, n);
@@ -155,7 +154,12 @@ static heddle_status choose(const ref_node *n, ref_elementwise *e, uint8_t kinds
     return HEDDLE_OK;
   }
 
-  const ref_lane_op *lane = ref_lane_find(name);
+  const char *how = "none";
+  heddle_status s = strcmp(name, "Gelu") == 0 ? attr_string(n->node, "approximate", how, &how, err) : HEDDLE_OK;
+  if (s != HEDDLE_OK) return s;
+  if (strcmp(how, "none") != 0 && strcmp(how, "tanh") != 0)
+    return ref_refuse(n, err, "approximate '%.40s' is not known", how);
+  const ref_lane_op *lane = ref_lane_find(how[0] == 't' ? "Gelu tanh" : name);
   if (lane == NULL) return ref_refuse(n, err, "there is no such operator here");
   const bool whole = ref_type_is_whole(type) && type != REF_TYPE_BOOL;
   e->lanes = type == REF_TYPE_F32 ? lane->f32 : whole ? lane->whole : type == REF_TYPE_BOOL ? lane->truth : NULL;
@@ -183,7 +187,7 @@ static heddle_status choose(const ref_node *n, ref_elementwise *e, uint8_t kinds
   if (strcmp(name, "Equal") == 0 && type == REF_TYPE_BOOL) kinds[0] = kinds[1] = REF_TYPE_I64;
 
   double alpha = (double)lane->alpha, beta = (double)lane->beta;
-  heddle_status s = attr_float(n->node, "alpha", alpha, &alpha, err);
+  s = attr_float(n->node, "alpha", alpha, &alpha, err);
   if (s == HEDDLE_OK) s = attr_float(n->node, "beta", beta, &beta, err);
   e->params[0] = (float)alpha;
   e->params[1] = (float)beta;

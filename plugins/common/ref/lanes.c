@@ -74,6 +74,8 @@ static const ref_lane_op lane_ops[] = {
     {"Equal", 2, 1, 1, test_equal_f32, test_equal_i64, test_equal_i64, 0, 0},
     {"Erf", 1, 0, 60, ref_erf_f32, NULL, NULL, 0, 0},
     {"Exp", 1, 0, 12, ref_exp_f32, NULL, NULL, 0, 0},
+    {"Gelu", 1, 0, 62, ref_gelu_f32, NULL, NULL, 0, 0},
+    {"Gelu tanh", 1, 0, 30, ref_gelu_tanh_f32, NULL, NULL, 0, 0},
     {"Greater", 2, 1, 1, test_greater_f32, test_greater_i64, NULL, 0, 0},
     {"GreaterOrEqual", 2, 1, 1, test_greater_equal_f32, test_greater_equal_i64, NULL, 0, 0},
     {"HardSigmoid", 1, 0, 2, ref_hard_sigmoid_f32, NULL, NULL, 0.2f, 0.5f},

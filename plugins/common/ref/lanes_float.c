@@ -41,6 +41,8 @@ FLOAT1(sqrt, sqrtf(x))
 FLOAT1(neg, -x)
 FLOAT1(abs, fabsf(x))
 FLOAT1(erf, erff(x))
+FLOAT1(gelu, 0.5f * x * (1.0f + erff(x * 0.707106781f)))
+FLOAT1(gelu_tanh, 0.5f * x * (1.0f + tangens_hyperbolicus(0.797884561f * (x + 0.044715f * x * x * x))))
 
 FLOAT2(add, x + y)
 FLOAT2(sub, x - y)

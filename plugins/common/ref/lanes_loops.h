@@ -53,6 +53,7 @@
 /* clang-format off */
 #define REF_FLOAT_LANES(X) \
   X(relu) X(leaky) X(elu) X(hard_sigmoid) X(hard_swish) X(sigmoid) X(tanh) X(exp) X(log) X(sqrt) X(neg) X(abs) X(erf) \
+  X(gelu) X(gelu_tanh) \
   X(add) X(sub) X(mul) X(div) X(pow) X(min) X(max) X(prelu) X(clip)
 /* clang-format on */
 #define REF_DECLARE(name) void ref_##name##_f32(void *out, const void *const *in, int64_t n, const float *p);

@@ -2,6 +2,8 @@
  * operator's plan fill the op. Running is one call of the kernel that the plan chose. */
 #include "ref_op.h"
 
+#include "plugins/common/chain.h"
+
 /* ---------------------------------------------------------------- refusals */
 
 heddle_status ref_refuse(const ref_node *n, heddle_error *err, const char *format, ...) {
@@ -93,9 +95,9 @@ heddle_status ref_axis(const ref_node *n, int64_t fallback, int32_t *axis, int64
 
 /* ---------------------------------------------------------------- from region to op */
 
-static const ref_entry *find_entry(const char *op) {
+static const ref_entry *find_entry(const char *op, bool own) {
   for (uint32_t i = 0; i < ref_table_count; i++) {
-    if (strcmp(ref_table[i].op, op) == 0) return &ref_table[i];
+    if (own == (ref_table[i].since == REF_OWN) && strcmp(ref_table[i].op, op) == 0) return &ref_table[i];
   }
   return NULL;
 }
@@ -153,20 +155,23 @@ static heddle_status plan_region(const heddle_pregion *region, ref_node *n, ref_
                                  heddle_error *err) {
   memset(op, 0, sizeof *op);
   *n = (ref_node){.region = region, .node = region_node(region, 0)};
-  if (region->nodes.count != 1 || n->node == NULL) {
-    return p_fail(err, HEDDLE_EUNSUPPORTED, 0, "a region of %llu nodes; regions of one node are supported",
-                  (unsigned long long)region->nodes.count);
+  if (n->node == NULL) return p_fail(err, HEDDLE_EUNSUPPORTED, 0, "a region without nodes");
+  if (region->nodes.count > 1) { /* an elementwise chain: as FusedElementwise would be, which its plan sees */
+    *out_entry = find_entry("FusedElementwise", true);
+    n->node = region_node(region, region->nodes.count - 1);
+    return (*out_entry)->plan(n, op, err);
   }
   for (uint32_t k = 0; k < REF_OPERANDS; k++) n->in[k] = node_input(region, n->node, k);
   n->out = node_output(region, n->node, 0);
 
   if (n->node->op == NULL) return ref_refuse(n, err, "it names no operator");
-  if (n->node->domain != NULL && n->node->domain[0] != '\0') {
+  const bool own = n->node->domain != NULL && strcmp(n->node->domain, "heddle") == 0;
+  if (!own && n->node->domain != NULL && n->node->domain[0] != '\0') {
     return ref_refuse(n, err, "operators of domain '%s' are not supported", n->node->domain);
   }
-  const ref_entry *entry = find_entry(n->node->op);
+  const ref_entry *entry = find_entry(n->node->op, own);
   if (entry == NULL) return ref_refuse(n, err, "there is no such operator here");
-  if (n->node->opset < entry->since || n->node->opset > REF_OPSET_LAST) {
+  if (!own && (n->node->opset < entry->since || n->node->opset > REF_OPSET_LAST)) {
     return ref_refuse(n, err, "opset %u is not supported, %u to %d are", n->node->opset, entry->since, REF_OPSET_LAST);
   }
   if (n->out == NULL) return ref_refuse(n, err, "it has no result");
@@ -206,6 +211,11 @@ void ref_input_flags(const heddle_pregion *region, uint32_t *flags) {
   const ref_entry *entry;
   for (uint32_t i = 0; i < region->n_inputs; i++) flags[i] = 0;
   if (plan_region(region, &n, &op, &entry, NULL) != HEDDLE_OK) return;
+  if (region->nodes.count > 1) {
+    heddle_chain chain;
+    if (heddle_chain_read(region, &chain, NULL) == HEDDLE_OK) heddle_chain_flags(region, &chain, flags);
+    return;
+  }
   for (uint32_t k = 0; k < REF_OPERANDS; k++) {
     if ((op.absorbed >> k & 1) != 0 && n.in[k] != NULL && n.in[k]->data != NULL)
       flags[op.slot[k]] = HEDDLE_INPUT_ABSORBED;

@@ -1,5 +1,5 @@
 /* Reference kernels: every operator in plain C, on row-major host memory, for one-node regions of ONNX's own domain,
- * opsets 13 to 18. A plugin compiles these files into itself; nothing here knows a device.
+ * opsets 13 to 18, and of domain "heddle", and for the chains of several nodes that plugins/common/chain.h reads. A plugin compiles these files into itself; nothing here knows a device.
  *
  * Layout tokens are not looked at: whoever calls has the operands row-major. Results do not depend on how the work is
  * split, on the number of threads, or on where operands lie. Operands are aligned to their element. */
@@ -15,7 +15,7 @@ typedef struct ref_op ref_op;
 typedef void (*ref_kernel)(const ref_op *op, void *const *inputs, void *const *outputs, void *workspace, uint64_t first,
                            uint64_t last);
 
-/* Can this one-node region run? HEDDLE_OK, or HEDDLE_EUNSUPPORTED with why: node, operator, dtype and opset are named.
+/* Can this region run? HEDDLE_OK, or HEDDLE_EUNSUPPORTED with why: node, operator, dtype and opset are named.
  * Pure. Any thread. */
 heddle_status ref_query(const heddle_pregion *region, heddle_error *err);
 

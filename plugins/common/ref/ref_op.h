@@ -202,7 +202,7 @@ typedef heddle_status (*ref_plan)(const ref_node *n, ref_op *op, heddle_error *e
 typedef struct ref_entry {
   char op[24];
   uint8_t dtypes, attrs; /* which of ref_dtypes; which list of names that it knows, see ref_attrs */
-  uint8_t since;         /* the first opset */
+  uint8_t since;         /* the first opset; REF_OWN: an operator of domain "heddle" */
   uint8_t min_inputs, max_inputs, max_outputs; /* REF_MANY: any number */
   ref_plan plan;
   void (*fill)(const ref_node *n, ref_op *op); /* writes the tail; NULL where there is none */
@@ -211,7 +211,7 @@ typedef struct ref_entry {
 /* Names of attributes, each between spaces. */
 const char *ref_attrs(const ref_entry *entry);
 
-enum { REF_OPSET_FIRST = 13, REF_OPSET_LAST = 18, REF_MANY = 255 };
+enum { REF_OPSET_FIRST = 13, REF_OPSET_LAST = 18, REF_OWN = 1, REF_MANY = 255 };
 
 extern const ref_entry ref_table[];
 extern const uint32_t ref_table_count;
@@ -252,6 +252,10 @@ heddle_status ref_axes(const ref_node *n, int64_t *axes, uint32_t *count, int32_
 heddle_status ref_axis(const ref_node *n, int64_t fallback, int32_t *axis, int64_t *size, int64_t *inner,
                        heddle_error *err);
 
+/* n elements of an operand that is broadcast, from element first of the result on, side by side to out. */
+void ref_collect(const ref_elementwise *e, const ref_operand *operand, const char *base, int64_t first, int64_t n,
+                 char *out);
+
 /* Sets the kernel of a copy with strides: out_dim and stride (elements of the operand) have dims members. */
 heddle_status ref_set_strided(const ref_node *n, ref_op *op, int64_t offset, int32_t dims, const int64_t *out_dim,
                               const int64_t *stride, heddle_error *err);
@@ -260,6 +264,8 @@ heddle_status ref_set_strided(const ref_node *n, ref_op *op, int64_t offset, int
 #define REF_FILL(name) void ref_fill_##name(const ref_node *n, ref_op *op)
 REF_PLAN(elementwise);
 REF_FILL(elementwise);
+REF_PLAN(fused);
+REF_FILL(fused);
 REF_PLAN(matmul);
 REF_PLAN(gemm);
 REF_PLAN(conv);

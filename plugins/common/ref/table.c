@@ -2,6 +2,8 @@
  * name; the plans check the dtypes themselves. */
 #include "ref_op.h"
 
+#include "plugins/common/expr.h"
+
 #define WINDOW " auto_pad dilations kernel_shape pads strides "
 #define RESIZE \
   " antialias axes coordinate_transformation_mode cubic_coeff_a exclude_outside extrapolation_value " \
@@ -35,6 +37,8 @@ enum {
   OF_CONV_TRANSPOSE,
   OF_DROPOUT,
   OF_ELU,
+  OF_FUSED,
+  OF_GELU,
   OF_GEMM,
   OF_HARD_SIGMOID,
   OF_INSTANCE_NORMALIZATION,
@@ -64,6 +68,8 @@ static const char *const attrs[] = {
     [OF_CONV_TRANSPOSE] = WINDOW "group output_padding output_shape ",
     [OF_DROPOUT] = " seed ",
     [OF_ELU] = " alpha ",
+    [OF_FUSED] = " expression ",
+    [OF_GELU] = " approximate ",
     [OF_GEMM] = " alpha beta transA transB ",
     [OF_HARD_SIGMOID] = " alpha beta ",
     [OF_INSTANCE_NORMALIZATION] = " epsilon ",
@@ -104,7 +110,9 @@ const ref_entry ref_table[] = {
     {"Exp", FLOAT, NO_ATTRS, 13, 1, 1, 1, ref_plan_elementwise, ref_fill_elementwise},
     {"Expand", ANY, NO_ATTRS, 13, 2, 2, 1, ref_plan_expand, NULL},
     {"Flatten", ANY, OF_CONCAT, 13, 1, 1, 1, ref_plan_flatten, NULL},
+    {"FusedElementwise", FLOAT, OF_FUSED, REF_OWN, 1, EXPR_INPUTS, 1, ref_plan_fused, ref_fill_fused},
     {"Gather", ANY, OF_CONCAT, 13, 2, 2, 1, ref_plan_gather, NULL},
+    {"Gelu", FLOAT, OF_GELU, REF_OWN, 1, 1, 1, ref_plan_elementwise, ref_fill_elementwise},
     {"Gemm", FLOAT, OF_GEMM, 13, 2, 3, 1, ref_plan_gemm, NULL},
     {"GlobalAveragePool", FLOAT, NO_ATTRS, 13, 1, 1, 1, ref_plan_global_pool, NULL},
     {"GlobalMaxPool", FLOAT, NO_ATTRS, 13, 1, 1, 1, ref_plan_global_pool, NULL},
@@ -166,8 +174,10 @@ const char *ref_attrs(const ref_entry *entry) {
 
 heddle_status ref_list(heddle_list_fn list, void *sink, heddle_error *err) {
   for (uint32_t i = 0; i < ref_table_count; i++) {
-    heddle_status s =
-        list(sink, "", ref_table[i].op, ref_table[i].since, REF_OPSET_LAST, dtypes[ref_table[i].dtypes], err);
+    const ref_entry *entry = &ref_table[i];
+    const bool own = entry->since == REF_OWN;
+    heddle_status s = list(sink, own ? "heddle" : "", entry->op, entry->since, own ? REF_OWN : REF_OPSET_LAST,
+                           dtypes[entry->dtypes], err);
     if (s != HEDDLE_OK) return s;
   }
   return HEDDLE_OK;
