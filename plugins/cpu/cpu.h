@@ -13,11 +13,14 @@
 
 struct heddle_pinstance {
   const heddle_host *host;
+  struct onednn *onednn; /* NULL: built without it, or switched off */
+  bool fuse;             /* cpu.fuse: partition makes proposals */
 };
 
 /* The counters are statistics: relaxed order is enough. */
 struct heddle_pdevice {
   const heddle_host *host;
+  struct onednn *onednn; /* the instance's */
   atomic_int_least64_t live_buffers, live_bytes, live_objects;
 };
 
@@ -52,6 +55,11 @@ extern const heddle_copy_table cpu_copy_table;
 extern const heddle_stream_table cpu_stream_table;
 extern const heddle_op_table cpu_op_table;
 extern const heddle_timing_table cpu_timing_table;
+
+/* op.partition (partition.c), and the setting that it goes by. */
+heddle_status cpu_partition(heddle_pinstance *self, uint32_t index, const heddle_pregion *region,
+                            heddle_propose_fn propose, void *sink, heddle_error *err);
+heddle_status cpu_partition_open(heddle_pinstance *self, heddle_error *err);
 
 /* Fills the description of the one device. Any thread. */
 void cpu_describe(const heddle_host *host, heddle_pdevice_desc *desc);

@@ -1,20 +1,27 @@
 /* The cpu plugin: the host's processor as an inline device, on the reference kernels of plugins/common/ref. Here are
  * the entry, the instance and the root table; each other table is in the file of its name. */
 #include "cpu.h"
+#include "onednn.h"
 
 #include "plugins/common/pbuild.h"
 
 static void close_instance(heddle_pinstance *self) {
-  if (self != NULL) self->host->free(self->host->ctx, self);
+  if (self == NULL) return;
+  onednn_close(self->onednn);
+  self->host->free(self->host->ctx, self);
 }
 
 static heddle_status open_instance(const heddle_host *host, heddle_pinstance **out, heddle_error *err) {
   void *self = NULL;
   heddle_status s = cpu_new(host, sizeof **out, "an instance", &self, err);
   if (s != HEDDLE_OK) return s;
-  *out = self;
-  (*out)->host = host;
-  return HEDDLE_OK;
+  heddle_pinstance *instance = self;
+  instance->host = host;
+  s = cpu_partition_open(instance, err);
+  if (s == HEDDLE_OK) s = onednn_open(host, &instance->onednn, err);
+  if (s == HEDDLE_OK) *out = instance;
+  else close_instance(instance);
+  return s;
 }
 
 static heddle_status device_count(heddle_pinstance *self, uint32_t *out, heddle_error *err) {
@@ -46,6 +53,9 @@ static const heddle_plugin table = {
     .copy = &cpu_copy_table,
     .stream = &cpu_stream_table,
     .op = &cpu_op_table,
+#ifdef HEDDLE_ONEDNN
+    .layout = &onednn_layout_table,
+#endif
     .timing = &cpu_timing_table,
 };
 
