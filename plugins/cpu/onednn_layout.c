@@ -216,7 +216,7 @@ static heddle_status measure(const onednn *self, const heddle_pvalue *tensor, ui
 
 static heddle_status layout_bytes(heddle_pinstance *instance, uint32_t index, const heddle_pvalue *tensor,
                                   uint64_t *bytes, uint64_t *align, heddle_error *err) {
-  const onednn *self;
+  const onednn *self = NULL;
   heddle_status s = check(instance, index, &self, err);
   if (s == HEDDLE_OK) s = measure(self, tensor, bytes, err);
   if (s == HEDDLE_OK) *align = CPU_ALIGNMENT;
@@ -249,7 +249,7 @@ static dnnl_status_t reorder_now(const onednn *self, const_dnnl_memory_desc_t sr
 
 static heddle_status layout_pack(heddle_pinstance *instance, uint32_t index, const heddle_pvalue *tensor, void *dst,
                                  uint64_t dst_bytes, heddle_error *err) {
-  const onednn *self;
+  const onednn *self = NULL;
   const onednn_tag *tag;
   onednn_view view;
   uint64_t bytes = 0, plain_bytes = 0;
@@ -288,7 +288,7 @@ static heddle_status layout_pack(heddle_pinstance *instance, uint32_t index, con
 
 static heddle_status layout_describe(heddle_pinstance *instance, uint32_t index, heddle_layout layout, char *buf,
                                      uint64_t bytes, heddle_error *err) {
-  const onednn *self;
+  const onednn *self = NULL;
   heddle_status s = check(instance, index, &self, err);
   if (s != HEDDLE_OK) return s;
   const onednn_tag *tag = (layout & TOKEN) != 0 ? find_hash(self, (uint32_t)layout, 0) : NULL;
