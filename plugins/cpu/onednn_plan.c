@@ -4,8 +4,8 @@
 #include "onednn_run.h"
 
 /* Estimates in nanoseconds that weigh offers against each other and against the reference kernels'. */
-#define CALL_NS 1500.0
-#define NS_PER_BYTE 0.05
+#define CALL_NS 600.0
+#define NS_PER_BYTE 0.02
 
 static const struct {
   const char *op;
@@ -36,7 +36,7 @@ static const struct {
 };
 
 /* Work below which the reference kernels are faster, in the nanoseconds that they estimate. */
-#define SMALL_NS 2500.0
+#define SMALL_NS 300.0
 
 /* ---------------------------------------------------------------- filling a plan */
 
