@@ -133,6 +133,7 @@ static dnnl_status_t repeated(const heddle_pvalue *value, const heddle_pvalue *r
     view.dims[i] = view.ndims != result->ndim ? (i == last ? (int64_t)count : 1) : k < 0 ? 1 : value->shape[k];
     view.strides[i] = stride;
     stride *= view.dims[i];
+    if (view.dims[i] > (*dims)[i]) view.dims[i] = (*dims)[i]; /* dst is a part of the result */
   }
   return onednn_plain(&view, out);
 }

@@ -66,6 +66,103 @@ static dnnl_status_t settle(const onednn *self, const onednn_chain *chain, const
   return s;
 }
 
+/* ---------------------------------------------------------------- parts */
+
+/* The whole, for those who cut it. Layouts are of the plan. */
+typedef struct whole {
+  const setup *u;
+  onednn_view src, bias, dst;
+  heddle_layout in, weights, out;
+} whole;
+
+/* Rows [from, from + count) of the result need rows [first, first + rows) of the input, and what lies outside it as
+ * padding. */
+static void rows_for(const setup *u, const onednn_range *range, int64_t height, int64_t reach, int64_t *first,
+                     int64_t *rows, setup *out) {
+  const int64_t low = range->from * u->strides[0] - u->before[0];
+  const int64_t high = (range->from + range->count - 1) * u->strides[0] - u->before[0] + reach;
+  *first = low < 0 ? 0 : low;
+  *rows = (high > height ? height : high) - *first;
+  out->before[0] = low < 0 ? -low : 0;
+  out->after[0] = high - height > 0 ? high - height : 0;
+}
+
+/* A part is a row of images, of channels (of groups, where there are any) or of rows of the picture. */
+static dnnl_status_t cut_conv(const onednn_plan *plan, const onednn_chain *chain, const void *setup_of_whole,
+                              const onednn_range *range, int64_t signature[ONEDNN_SIGNATURE],
+                              uint64_t offsets[ONEDNN_ARGS], dnnl_primitive_desc_t *pd) {
+  const whole *w = setup_of_whole;
+  const onednn *self = plan->self;
+  const onednn_view *weights_view = &w->u->weights;
+  setup u = *w->u;
+  dnnl_memory_desc_t src = NULL, weights = NULL, bias = NULL, dst = NULL;
+  int64_t first = range->dim == 0 ? range->from : 0, count = range->dim == 0 ? range->count : w->src.dims[0];
+  int64_t from_weights = 0, of_weights = weights_view->dims[0], from_channel = 0, channels = w->dst.dims[1];
+  int src_dim = 0;
+  uint64_t in_at = 0, weights_at = 0, bias_at = 0, out_at = 0;
+  if (range->dim == 1) {
+    const int64_t groups = weights_view->groups, each = groups > 0 ? w->dst.dims[1] / groups : 1;
+    from_channel = range->from;
+    channels = range->count;
+    from_weights = range->from / each;
+    of_weights = range->count / each;
+    if (groups > 0) {
+      src_dim = 1;
+      first = from_weights * (w->src.dims[1] / groups);
+      count = of_weights * (w->src.dims[1] / groups);
+    }
+  } else if (range->dim == 2) {
+    const int at = weights_view->groups > 0 ? 3 : 2;
+    src_dim = 2;
+    rows_for(w->u, range, w->src.dims[2], (weights_view->dims[at] - 1) * (u.dilations[0] + 1) + 1, &first, &count, &u);
+    if (count < 1) return dnnl_unimplemented;
+  }
+  signature[0] = range->count;
+  signature[1] = count;
+  signature[2] = u.before[0];
+  signature[3] = u.after[0];
+  dnnl_status_t s = onednn_slice(self, &w->src, w->in, src_dim, first, count, &src, &in_at);
+  if (s == dnnl_success)
+    s = onednn_slice(self, weights_view, w->weights, 0, from_weights, of_weights, &weights, &weights_at);
+  if (s == dnnl_success && chain->node.in[2] != NULL)
+    s = onednn_slice(self, &w->bias, 0, 0, from_channel, channels, &bias, &bias_at);
+  if (s == dnnl_success) s = onednn_slice(self, &w->dst, w->out, range->dim, range->from, range->count, &dst, &out_at);
+  if (s == dnnl_success && pd != NULL) s = create(self, chain, &u, src, weights, bias, dst, pd);
+  if (s == dnnl_success) s = onednn_cut_posts(plan, chain, range, out_at, offsets);
+  onednn_set_offset(plan, DNNL_ARG_SRC, in_at, offsets);
+  onednn_set_offset(plan, DNNL_ARG_WEIGHTS, weights_at, offsets);
+  onednn_set_offset(plan, DNNL_ARG_BIAS, bias_at, offsets);
+  onednn_set_offset(plan, DNNL_ARG_DST, out_at, offsets);
+  if (dst != NULL) dnnl_memory_desc_destroy(dst);
+  if (bias != NULL) dnnl_memory_desc_destroy(bias);
+  if (weights != NULL) dnnl_memory_desc_destroy(weights);
+  if (src != NULL) dnnl_memory_desc_destroy(src);
+  return s;
+}
+
+/* By images, else by channels (whole groups; blocks of 64, which weights come in at most), else by rows: each where the
+ * layouts have what belongs together in one piece. */
+static dnnl_status_t cut(onednn_plan *plan, const onednn_chain *chain, const setup *u) {
+  whole w = {.u = u};
+  if (u->transposed || !onednn_view_of(chain->node.in[0], 0, false, &w.src) ||
+      !onednn_view_of(chain->out, 0, false, &w.dst))
+    return dnnl_success;
+  if (chain->node.in[2] != NULL && !onednn_view_of(chain->node.in[2], 0, false, &w.bias)) return dnnl_success;
+  const heddle_pnode *node = chain->node.node;
+  w.in = plan->inputs[region_input_slot(plan->region, node->inputs[0])];
+  w.weights = plan->inputs[region_input_slot(plan->region, node->inputs[1])];
+  w.out = plan->output;
+  const int64_t each = u->weights.groups > 0 ? w.dst.dims[1] / u->weights.groups : 1;
+  dnnl_status_t s = dnnl_success;
+  if (w.dst.dims[0] > 1) s = onednn_cut_plan(plan, chain, &w, cut_conv, 0, w.dst.dims[0], 1);
+  if (s == dnnl_success && plan->n_parts == 0)
+    s = onednn_cut_plan(plan, chain, &w, cut_conv, 1, w.dst.dims[1], 64 % each == 0 ? 64 : 64 * each);
+  if (s == dnnl_success && plan->n_parts == 0) s = onednn_cut_plan(plan, chain, &w, cut_conv, 2, w.dst.dims[2], 1);
+  return s;
+}
+
+/* ---------------------------------------------------------------- the whole */
+
 static dnnl_status_t name_args(const onednn_chain *chain, const setup *u, onednn_plan *plan) {
   const heddle_pnode *node = chain->node.node;
   dnnl_status_t s = onednn_plan_input(plan, node->inputs[0], DNNL_ARG_SRC, NULL);
@@ -101,6 +198,7 @@ dnnl_status_t onednn_build_conv(const onednn *self, const onednn_chain *chain, o
     value_count(chain->node.in[1], &taps);
     plan->cost_ns = onednn_product_cost(plan->pd, (double)results * (double)taps / (double)chain->node.in[1]->shape[0],
                                         c->groups > 1);
+    s = cut(plan, chain, &u);
   }
   if (dst != NULL) dnnl_memory_desc_destroy(dst);
   if (bias != NULL) dnnl_memory_desc_destroy(bias);

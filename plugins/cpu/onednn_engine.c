@@ -1,5 +1,5 @@
 /* oneDNN as an instance has it: the setting, the engine, and its errors in Heddle's words. Everything here is made when
- * the instance opens and only read from then on, but for the lane. */
+ * the instance opens and only read from then on. */
 #include "onednn_internal.h"
 
 heddle_status onednn_fail(dnnl_status_t status, const char *what, heddle_error *err) {
@@ -34,11 +34,6 @@ heddle_status onednn_open(const heddle_host *host, onednn **out, heddle_error *e
   memset(self, 0, sizeof *self);
   self->host = host;
   self->mode = mode;
-  if (pthread_mutex_init(&self->lane_memory, NULL) != 0) {
-    host->free(host->ctx, self);
-    return p_fail(err, HEDDLE_ENOMEM, 0, "cpu: no memory for a lock");
-  }
-  self->lane = &self->lane_memory;
   s = onednn_threads_init(self, err);
   if (s == HEDDLE_OK) s = onednn_fail(dnnl_engine_create(&self->engine, dnnl_cpu, 0), "making the engine", err);
   if (s == HEDDLE_OK) s = onednn_layout_init(self, err);
@@ -51,6 +46,5 @@ void onednn_close(onednn *self) {
   if (self == NULL) return;
   onednn_layout_finish(self);
   if (self->engine != NULL) dnnl_engine_destroy(self->engine);
-  pthread_mutex_destroy(self->lane);
   self->host->free(self->host->ctx, self);
 }

@@ -9,12 +9,14 @@
 #include "plugins/common/ref/ref_op.h"
 
 #include <oneapi/dnnl/dnnl.h>
-#include <pthread.h>
 
 enum {
   ONEDNN_INPUTS = 16, /* operands of a region; one with more is left to the reference kernels */
   ONEDNN_POSTS = 6,
-  ONEDNN_NODES = ONEDNN_POSTS + 1
+  ONEDNN_NODES = ONEDNN_POSTS + 1,
+  ONEDNN_ARGS = ONEDNN_INPUTS + ONEDNN_POSTS + 2,
+  ONEDNN_PARTS = 32, /* that a region is cut into for threads */
+  ONEDNN_KINDS = 4   /* of parts: first, middle, last, and a shorter one */
 };
 
 enum { ONEDNN_AUTO, ONEDNN_ALWAYS };
@@ -35,8 +37,6 @@ struct onednn {
   int mode;
   int (*omp_get)(void);
   void (*omp_set)(int);
-  pthread_mutex_t *lane; /* whoever runs on more than one thread holds it */
-  pthread_mutex_t lane_memory;
   uint32_t n_tags;
   uint32_t block; /* channels of a block of activations: 16 or 8 */
   onednn_tag *tags;
@@ -50,11 +50,8 @@ heddle_status onednn_fail(dnnl_status_t status, const char *what, heddle_error *
 /* Finds the OpenMP run time that libdnnl is linked with. */
 heddle_status onednn_threads_init(onednn *self, heddle_error *err);
 
-/* How many threads work of so many nanoseconds (on one) is worth. */
-uint32_t onednn_threads_for(const onednn *self, double work_ns);
-
-/* Sets the calling thread's OpenMP thread count and gives what it was, for leave. */
-int onednn_threads_enter(const onednn *self, uint32_t threads);
+/* Sets the calling thread's OpenMP thread count to one and gives what it was, for leave. */
+int onednn_threads_enter(const onednn *self);
 void onednn_threads_leave(const onednn *self, int before);
 
 /* ---- onednn_layout.c ---- */
@@ -99,6 +96,11 @@ dnnl_status_t onednn_in_form(const onednn *self, const heddle_pvalue *tensor, on
 /* The token of a descriptor; false where it has none. */
 bool onednn_token_of(const onednn *self, const onednn_view *view, const_dnnl_memory_desc_t md, heddle_layout *out);
 
+/* Positions [from, from + count) along one dimension of a tensor in a layout: their descriptor, and where they begin in
+ * bytes. dnnl_unimplemented where they do not lie in one piece. */
+dnnl_status_t onednn_slice(const onednn *self, const onednn_view *view, heddle_layout layout, int dim, int64_t from,
+                           int64_t count, dnnl_memory_desc_t *out, uint64_t *offset);
+
 /* ---- onednn_chain.c ---- */
 
 /* value: of the region, the other operand of a binary operation; -1 for one without. full: of the result's shape. */
@@ -138,16 +140,26 @@ typedef struct onednn_arg {
   bool output;
 } onednn_arg;
 
+/* A part of the work: kind says which of the plan's primitive descriptors, offsets where each argument begins. */
+typedef struct onednn_part {
+  uint32_t kind, reserved;
+  uint64_t offsets[ONEDNN_ARGS];
+} onednn_part;
+
+/* pd is the whole; with parts, kinds are what is run in its place. */
 typedef struct onednn_plan {
   const onednn *self;
   const heddle_pregion *region;
   dnnl_primitive_desc_t pd;
   uint32_t n_args;
-  uint32_t threads;
-  onednn_arg args[ONEDNN_INPUTS + ONEDNN_POSTS + 2];
+  uint32_t wanted_parts; /* how many are worth having */
+  uint32_t n_parts, n_kinds;
+  onednn_arg args[ONEDNN_ARGS];
   heddle_layout inputs[ONEDNN_INPUTS], output;
   uint32_t flags[ONEDNN_INPUTS];
   double cost_ns;
+  dnnl_primitive_desc_t kinds[ONEDNN_KINDS];
+  onednn_part parts[ONEDNN_PARTS];
 } onednn_plan;
 
 /* Adds a region value as an argument, in the layout that the primitive descriptor has for it. */
@@ -160,6 +172,33 @@ dnnl_status_t onednn_plan_plain_output(onednn_plan *plan, int32_t value, int arg
 
 /* The other operands of the chain's post-operations; the result has its argument already. */
 dnnl_status_t onednn_plan_posts(onednn_plan *plan, const onednn_chain *chain);
+
+/* ---- onednn_parts.c ---- */
+
+/* How a result is cut: positions [from, from + count) of one of its dimensions. */
+typedef struct onednn_range {
+  int dim;
+  int64_t from, count;
+} onednn_range;
+
+/* One part: always sets its signature (parts of equal ones share a primitive) and the offsets of its arguments, in the
+ * order of plan->args; makes its primitive descriptor where pd is not NULL. */
+enum { ONEDNN_SIGNATURE = 4 };
+typedef dnnl_status_t (*onednn_cut)(const onednn_plan *plan, const onednn_chain *chain, const void *setup,
+                                    const onednn_range *range, int64_t signature[ONEDNN_SIGNATURE],
+                                    uint64_t offsets[ONEDNN_ARGS], dnnl_primitive_desc_t *pd);
+
+/* Cuts the plan into parts of about size / wanted_parts positions, multiples of granule but the last. Leaves the plan
+ * whole where that does not work: only memory that is out is an error. */
+dnnl_status_t onednn_cut_plan(onednn_plan *plan, const onednn_chain *chain, const void *setup, onednn_cut cut, int dim,
+                              int64_t size, int64_t granule);
+
+/* Sets the offset of an argument; nothing where the plan does not have it. */
+void onednn_set_offset(const onednn_plan *plan, int arg, uint64_t offset, uint64_t offsets[ONEDNN_ARGS]);
+
+/* Sets the offsets of the chain's other operands for a range of the result, of which dst is the whole's descriptor. */
+dnnl_status_t onednn_cut_posts(const onednn_plan *plan, const onednn_chain *chain, const onednn_range *range,
+                               uint64_t dst_offset, uint64_t offsets[ONEDNN_ARGS]);
 
 /* Nanoseconds on one thread, from the work in products and what the implementation is called. */
 double onednn_product_cost(const_dnnl_primitive_desc_t pd, double products, bool grouped);

@@ -5,6 +5,7 @@
 #include "onednn_internal.h"
 
 #include <oneapi/dnnl/dnnl_debug.h>
+#include <stdlib.h>
 
 #define TOKEN (UINT64_C(1) << 63)
 #define SWAPPED (UINT64_C(1) << 62)
@@ -191,6 +192,48 @@ bool onednn_token_of(const onednn *self, const onednn_view *view, const_dnnl_mem
   return false;
 }
 
+/* ---------------------------------------------------------------- parts of tensors */
+
+/* Is dim the slowest of those that are not 1, and does `from` lie between its blocks? */
+static bool sliceable(const onednn_view *view, const onednn_tag *tag, int dim, int64_t from) {
+  int64_t block = 1;
+  for (const char *at = tag->name; at < tag->blocks; at++) {
+    const int d = *at >= 'a' ? *at - 'a' : *at - 'A';
+    if (d == dim) break;
+    if (view->dims[d] != 1) return false;
+  }
+  for (const char *at = tag->blocks; *at != '\0'; at++) {
+    char *end;
+    const long size = strtol(at, &end, 10);
+    if (*end - 'a' == dim) block *= size;
+    at = end;
+  }
+  return from % block == 0;
+}
+
+dnnl_status_t onednn_slice(const onednn *self, const onednn_view *view, heddle_layout layout, int dim, int64_t from,
+                           int64_t count, dnnl_memory_desc_t *out, uint64_t *offset) {
+  onednn_view part = *view;
+  dnnl_memory_desc_t before = NULL;
+  part.dims[dim] = count;
+  *offset = 0;
+  if (layout == 0) {
+    *offset = (uint64_t)(from * view->strides[dim]) * sizeof(float);
+    return onednn_plain(&part, out);
+  }
+  const onednn_tag *tag = find_hash(self, (uint32_t)layout, view->ndims);
+  if (tag == NULL || !sliceable(view, tag, dim, from)) return dnnl_unimplemented;
+  if (from > 0) {
+    part.dims[dim] = from;
+    dnnl_status_t s = dnnl_memory_desc_create_with_tag(&before, part.ndims, part.dims, dnnl_f32, tag->tag);
+    if (s != dnnl_success) return s;
+    *offset = dnnl_memory_desc_get_size(before);
+    dnnl_memory_desc_destroy(before);
+    part.dims[dim] = count;
+  }
+  return dnnl_memory_desc_create_with_tag(out, part.ndims, part.dims, dnnl_f32, tag->tag);
+}
+
 /* ---------------------------------------------------------------- the table of layouts */
 
 static heddle_status check(heddle_pinstance *self, uint32_t index, const onednn **out, heddle_error *err) {
@@ -230,7 +273,7 @@ static dnnl_status_t reorder_now(const onednn *self, const_dnnl_memory_desc_t sr
   dnnl_primitive_t primitive = NULL;
   dnnl_stream_t stream = NULL;
   dnnl_exec_arg_t args[] = {{DNNL_ARG_FROM, NULL}, {DNNL_ARG_TO, NULL}};
-  const int before = onednn_threads_enter(self, 1);
+  const int before = onednn_threads_enter(self);
   dnnl_status_t s = dnnl_reorder_primitive_desc_create(&pd, src, self->engine, dst, self->engine, NULL);
   if (s == dnnl_success) s = dnnl_primitive_create(&primitive, pd);
   if (s == dnnl_success) s = dnnl_stream_create(&stream, self->engine, dnnl_stream_default_flags);

@@ -56,6 +56,50 @@ static bool read(const onednn_chain *chain, setup *u) {
   return true;
 }
 
+/* A part is a row of rows, or of columns. */
+static dnnl_status_t cut_matmul(const onednn_plan *plan, const onednn_chain *chain, const void *setup_of_whole,
+                                const onednn_range *range, int64_t signature[ONEDNN_SIGNATURE],
+                                uint64_t offsets[ONEDNN_ARGS], dnnl_primitive_desc_t *pd) {
+  const setup *u = setup_of_whole;
+  const onednn *self = plan->self;
+  const bool rows = range->dim == 0;
+  const int64_t slot = region_input_slot(plan->region, chain->node.node->inputs[1]);
+  dnnl_memory_desc_t a = NULL, b = NULL, c = NULL, out = NULL;
+  dnnl_primitive_attr_t attr = NULL;
+  uint64_t a_at = 0, b_at = 0, c_at = 0, out_at = 0;
+  signature[0] = range->count;
+  signature[1] = signature[2] = signature[3] = 0;
+  dnnl_status_t s =
+      onednn_slice(self, &u->a, 0, 0, rows ? range->from : 0, rows ? range->count : u->a.dims[0], &a, &a_at);
+  if (s == dnnl_success)
+    s = onednn_slice(self, &u->b, u->packed ? plan->inputs[slot] : 0, 1, rows ? 0 : range->from,
+                     rows ? u->b.dims[1] : range->count, &b, &b_at);
+  if (s == dnnl_success && u->bias)
+    s = onednn_slice(self, &u->c, 0, 1, rows ? 0 : range->from, rows ? u->c.dims[1] : range->count, &c, &c_at);
+  if (s == dnnl_success) s = onednn_slice(self, &u->out, 0, range->dim, range->from, range->count, &out, &out_at);
+  if (s == dnnl_success && pd != NULL) s = onednn_chain_attr(chain, out, &attr);
+  if (s == dnnl_success && pd != NULL) s = dnnl_matmul_primitive_desc_create(pd, self->engine, a, b, c, out, attr);
+  if (s == dnnl_success) s = onednn_cut_posts(plan, chain, range, out_at, offsets);
+  onednn_set_offset(plan, DNNL_ARG_SRC, a_at, offsets);
+  onednn_set_offset(plan, DNNL_ARG_WEIGHTS, b_at, offsets);
+  onednn_set_offset(plan, DNNL_ARG_BIAS, c_at, offsets);
+  onednn_set_offset(plan, DNNL_ARG_DST, out_at, offsets);
+  if (attr != NULL) dnnl_primitive_attr_destroy(attr);
+  if (out != NULL) dnnl_memory_desc_destroy(out);
+  if (c != NULL) dnnl_memory_desc_destroy(c);
+  if (b != NULL) dnnl_memory_desc_destroy(b);
+  if (a != NULL) dnnl_memory_desc_destroy(a);
+  return s;
+}
+
+/* By rows where there are many, else by columns. A stack of matrices is left whole. */
+static dnnl_status_t cut(onednn_plan *plan, const onednn_chain *chain, const setup *u) {
+  enum { MANY_ROWS = 64, ROWS = 8, COLUMNS = 64 };
+  if (u->out.ndims != 2) return dnnl_success;
+  if (u->out.dims[0] >= MANY_ROWS) return onednn_cut_plan(plan, chain, u, cut_matmul, 0, u->out.dims[0], ROWS);
+  return onednn_cut_plan(plan, chain, u, cut_matmul, 1, u->out.dims[1], COLUMNS);
+}
+
 dnnl_status_t onednn_build_matmul(const onednn *self, const onednn_chain *chain, onednn_form form, onednn_plan *plan) {
   const heddle_pnode *node = chain->node.node;
   const ref_matmul *m = &chain->op.u.matmul;
@@ -79,6 +123,7 @@ dnnl_status_t onednn_build_matmul(const onednn *self, const onednn_chain *chain,
     uint64_t results = 0;
     value_count(chain->out, &results);
     plan->cost_ns = onednn_product_cost(plan->pd, (double)results * (double)m->k, false);
+    s = cut(plan, chain, &u);
   }
   if (attr != NULL) dnnl_primitive_attr_destroy(attr);
   if (out != NULL) dnnl_memory_desc_destroy(out);

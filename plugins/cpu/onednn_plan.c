@@ -35,6 +35,9 @@ static const struct {
     {"Div", onednn_build_binary},
 };
 
+/* The smallest part, in nanoseconds of work: waking a thread that sleeps takes some ten microseconds. */
+#define PART_NS 30000.0
+
 /* Work below which the reference kernels are faster, in the nanoseconds that they estimate. */
 #define SMALL_NS 300.0
 
@@ -122,13 +125,23 @@ typedef struct walk {
   const onednn *self;
   onednn_chain chain;
   onednn_build build;
-  uint32_t threads;
+  uint32_t parts;
   int form;
   uint32_t made;
   heddle_layout seen[ONEDNN_FORMS][ONEDNN_INPUTS + 1];
   onednn_plan plan;
   dnnl_status_t status;
 } walk;
+
+/* How many parts work of so many nanoseconds (on one thread) is worth: two a thread, so that one which is held up, on a
+ * core that is busy with something else, leaves the rest to the others. */
+static uint32_t parts_for(const onednn *self, double work_ns) {
+  const uint32_t threads = self->host->parallelism(self->host->ctx);
+  const double most = work_ns / PART_NS;
+  uint32_t parts = threads < 2 ? 1 : 2 * threads;
+  if (parts > ONEDNN_PARTS) parts = ONEDNN_PARTS;
+  return most < 2 ? 1 : most < parts ? (uint32_t)most : parts;
+}
 
 static bool walk_start(const onednn *self, const heddle_pregion *region, walk *w) {
   const heddle_pnode *node = region_node(region, 0);
@@ -138,12 +151,14 @@ static bool walk_start(const onednn *self, const heddle_pregion *region, walk *w
     if (strcmp(families[i].op, node->op) == 0) w->build = families[i].build;
   if (w->build == NULL || !onednn_chain_read(region, &w->chain)) return false;
   if (self->mode == ONEDNN_AUTO && w->chain.op.cost_ns < SMALL_NS) return false;
-  w->threads = onednn_threads_for(self, w->chain.op.cost_ns * 0.25);
+  w->parts = parts_for(self, w->chain.op.cost_ns * 0.2);
   return true;
 }
 
 static void drop(onednn_plan *plan) {
+  for (uint32_t i = 0; i < plan->n_kinds; i++) dnnl_primitive_desc_destroy(plan->kinds[i]);
   if (plan->pd != NULL) dnnl_primitive_desc_destroy(plan->pd);
+  plan->n_kinds = 0;
   plan->pd = NULL;
 }
 
@@ -165,10 +180,10 @@ static bool is_slow(const walk *w) {
 /* The plan belongs to the walk until it is dropped; status is set where memory is out. */
 static bool walk_next(walk *w) {
   bool found = false;
-  const int before = onednn_threads_enter(w->self, w->threads);
+  const int before = onednn_threads_enter(w->self);
   drop(&w->plan);
   for (; w->form < ONEDNN_FORMS && !found && w->status == dnnl_success; w->form++) {
-    w->plan = (onednn_plan){.self = w->self, .region = w->chain.region, .threads = w->threads};
+    w->plan = (onednn_plan){.self = w->self, .region = w->chain.region, .wanted_parts = w->parts};
     dnnl_status_t s = w->build(w->self, &w->chain, (onednn_form)w->form, &w->plan);
     if (s == dnnl_out_of_memory) w->status = s;
     found = s == dnnl_success && !is_slow(w) && absorb_rest(&w->plan) && is_new(w);
@@ -179,18 +194,13 @@ static bool walk_next(walk *w) {
   return found;
 }
 
-static uint64_t scratch_of(const onednn_plan *plan) {
-  const_dnnl_memory_desc_t md = dnnl_primitive_desc_query_md(plan->pd, dnnl_query_exec_arg_md, DNNL_ARG_SCRATCHPAD);
-  return md != NULL ? dnnl_memory_desc_get_size(md) : 0;
-}
-
 static heddle_status offer_plan(const onednn_plan *plan, heddle_offer_fn offer, void *sink, heddle_error *err) {
   const heddle_poffer answer = {
       .struct_size = sizeof answer,
       .input_layouts = plan->inputs,
       .output_layouts = &plan->output,
       .input_flags = plan->flags,
-      .workspace_bytes = scratch_of(plan),
+      .workspace_bytes = onednn_plan_workspace(plan, NULL),
       .workspace_align = CPU_ALIGNMENT,
       .cost_ns = plan->cost_ns,
   };
@@ -222,10 +232,9 @@ static dnnl_status_t plan_reorder(const onednn *self, const heddle_pregion *regi
   *plan = (onednn_plan){.self = self, .region = region};
   if (from == NULL || to == NULL || !shape_equal(from, to) || !value_bytes(from, &bytes)) return dnnl_invalid_arguments;
   plan->cost_ns = CALL_NS + 2 * NS_PER_BYTE * (double)bytes;
-  plan->threads = onednn_threads_for(self, plan->cost_ns);
   plan->inputs[0] = from->layout;
   plan->output = to->layout;
-  const int before = onednn_threads_enter(self, plan->threads);
+  const int before = onednn_threads_enter(self);
   dnnl_status_t s = side_of(self, from, to, &src);
   if (s == dnnl_success) s = side_of(self, to, from, &dst);
   if (s == dnnl_success) s = dnnl_primitive_attr_create(&attr);

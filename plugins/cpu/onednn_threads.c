@@ -1,5 +1,7 @@
-/* oneDNN's threads are OpenMP's. How many a parallel region gets is a number of the calling thread's, which is set
- * before each call of oneDNN and put back behind it, so that the program around Heddle sees none of it.
+/* oneDNN's own threads are OpenMP's, and it is never given more than one: how many a call may use is a number of the
+ * calling thread's, which is set before each call of oneDNN and put back behind it, so that the program around Heddle
+ * sees none of it. Work for several threads is cut into primitives of one thread each (onednn_parts.c), which run on
+ * the core's pool; docs/decisions.md says why.
  *
  * omp_set_num_threads must be that of the OpenMP run time that libdnnl uses. It is looked up through libdnnl's handle,
  * which finds the one among its dependencies, whatever its maker; linking one here could bring a second into the
@@ -7,10 +9,6 @@
 #include "onednn_internal.h"
 
 #include <dlfcn.h>
-
-/* What is not worth a second thread, in nanoseconds of work on one: waking a thread that sleeps takes some ten
- * microseconds, and a barrier is waited for by spinning. */
-#define ALONE_NS 60000.0
 
 /* POSIX has dlsym give functions as void *, which ISO C cannot cast. */
 static bool find(void *library, const char *name, void *function, size_t bytes) {
@@ -28,18 +26,12 @@ heddle_status onednn_threads_init(onednn *self, heddle_error *err) {
   return p_fail(err, HEDDLE_EFAILED, 0, "cpu: libdnnl.so.3 does not bring an OpenMP run time; cpu.onednn=off works");
 }
 
-uint32_t onednn_threads_for(const onednn *self, double work_ns) {
-  uint32_t most = self->host->parallelism(self->host->ctx);
-  if (work_ns < ALONE_NS || most < 2) return 1;
-  return most;
-}
-
-int onednn_threads_enter(const onednn *self, uint32_t threads) {
+int onednn_threads_enter(const onednn *self) {
   int before = self->omp_get();
-  if (before != (int)threads) self->omp_set((int)threads);
+  if (before != 1) self->omp_set(1);
   return before;
 }
 
 void onednn_threads_leave(const onednn *self, int before) {
-  if (self->omp_get() != before) self->omp_set(before);
+  if (before != 1) self->omp_set(before);
 }
