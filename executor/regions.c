@@ -172,7 +172,7 @@ static heddle_status merge(builder *b, const uint32_t *nodes, uint32_t count, he
     if (s == HEDDLE_OK) {
       memcpy(list, nodes, count * sizeof *list);
       b->groups[keep].nodes = list;
-      b->groups[keep].count = count;
+      b->groups[keep].count = 1;
       for (uint32_t i = 1; i < count; i++) { /* the last group takes the place of the one that goes */
         uint32_t gone = b->group_of[nodes[i]], last = --b->n_groups;
         b->group_of[nodes[i]] = keep == last ? gone : keep;
@@ -181,6 +181,7 @@ static heddle_status merge(builder *b, const uint32_t *nodes, uint32_t count, he
           for (uint32_t k = 0; k < b->groups[gone].count; k++) b->group_of[b->groups[gone].nodes[k]] = gone;
         }
         if (keep == last) keep = gone;
+        b->groups[keep].count = i + 1; /* those that are in it: the others still have groups of their own */
       }
       s = order_groups(b, order, &acyclic, err);
     }

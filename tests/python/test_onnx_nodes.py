@@ -1,4 +1,5 @@
-"""ONNX's node cases, those that the installed onnx package makes in memory, on cpu and on sim:0.
+"""ONNX's node cases, those that the installed onnx package makes in memory, on cpu (its own kernels, and all that
+oneDNN takes through that) and on sim:0.
 
 labels: slow ctypes
 timeout: 900
@@ -16,7 +17,7 @@ import onnx_cases
 import pytest
 from reference import io
 
-FLOOR = {"cpu": 646, "sim:0": 646}
+FLOOR = {"cpu": 646, "cpu with oneDNN": 646, "sim:0": 646}
 EUNSUPPORTED = 7
 
 
@@ -70,7 +71,8 @@ def cases():
 @pytest.mark.parametrize("device", sorted(FLOOR))
 def test_nodes(device):
     only = os.environ.get("HEDDLE_ONNX_CASE")
-    ctx = capi.Context()
+    # always: small tensors too
+    ctx = capi.Context(cpu__onednn="always" if "oneDNN" in device else "off")
     passed, failed, left_out = 0, [], collections.Counter()
     for name, model, inputs, outputs, rtol, atol in cases():
         if only and only not in name:
@@ -79,7 +81,7 @@ def test_nodes(device):
             if name == "test_wrap_pad":
                 raise onnx_cases.LeftOut("the mode wrap is of opset 19")
             model, opset = onnx_cases.restated(model)
-            problem = compare(run(ctx, device, model, opset, inputs), outputs, rtol, atol)
+            problem = compare(run(ctx, device.split()[0], model, opset, inputs), outputs, rtol, atol)
         except onnx_cases.LeftOut as e:
             left_out[str(e)] += 1
             continue
