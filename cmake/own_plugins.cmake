@@ -2,7 +2,8 @@
 #
 # A folder may hold a plugin.cmake, which is read first. It may set plugin_missing to what the machine lacks (AUTO then
 # passes the plugin over, ON stops with that sentence), plugin_libraries, plugin_includes, plugin_definitions, and
-# plugin_common to ON where the plugin compiles plugins/common into itself, plugin_kernels to ON where the kernels too.
+# plugin_common to ON where the plugin compiles plugins/common into itself, plugin_kernels to ON where the kernels too, and
+# plugin_rpath to where the loader looks for libraries that lie beside the plugin.
 set(plugins_with_common cpu sim)
 set(HEDDLE_BUILT_PLUGINS "")
 file(GLOB folders CONFIGURE_DEPENDS LIST_DIRECTORIES true plugins/*)
@@ -28,6 +29,7 @@ foreach(folder IN LISTS folders)
   set(plugin_libraries "")
   set(plugin_includes "")
   set(plugin_definitions "")
+  set(plugin_rpath "")
   set(plugin_common OFF)
   set(plugin_kernels OFF)
   if(name IN_LIST plugins_with_common)
@@ -57,6 +59,9 @@ foreach(folder IN LISTS folders)
     LIBRARIES ${plugin_libraries}
     INCLUDES ${plugin_includes}
     DEFINITIONS HEDDLE_VERSION="${PROJECT_VERSION}" ${plugin_definitions})
+  if(plugin_rpath)
+    set_target_properties(heddle_plugin_${name} PROPERTIES INSTALL_RPATH "${plugin_rpath}" BUILD_WITH_INSTALL_RPATH ON)
+  endif()
   list(APPEND HEDDLE_BUILT_PLUGINS ${name})
 endforeach()
 add_custom_target(heddle_plugins) # all of them, whichever there are

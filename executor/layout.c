@@ -71,6 +71,12 @@ static heddle_status measure(builder *b, uint32_t value, uint32_t device, heddle
                      .layout = v->layout,
                      .ndim = (int32_t)v->known.ndim};
   heddle_status s = dev->t->layout.bytes(dev->instance, dev->index, &t, &v->size, &v->align, err);
+  if (s == HEDDLE_ENEEDSOPEN) {
+    s = heddle__device_open(dev, err);
+    if (s != HEDDLE_OK) return s;
+    s = dev->t->layout.bytes(dev->instance, dev->index, &t, &v->size, &v->align, err);
+    heddle__device_close(dev);
+  }
   if (s != HEDDLE_OK) return heddle__prefix(err, s, "value '%s' in a layout of %s: ", v->name, dev->name);
   if (v->align == 0) v->align = 1;
   return HEDDLE_OK;

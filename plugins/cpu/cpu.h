@@ -13,12 +13,14 @@
 
 struct heddle_pinstance {
   const heddle_host *host;
-  bool fuse; /* setting: chains of elementwise nodes become one */
+  struct onednn *onednn; /* NULL: built without it, or switched off */
+  bool fuse;             /* setting: chains of elementwise nodes, and a product with what follows it, become one */
 };
 
 /* The counters are statistics: relaxed order is enough. */
 struct heddle_pdevice {
   const heddle_host *host;
+  struct onednn *onednn; /* the instance's */
   atomic_int_least64_t live_buffers, live_bytes, live_objects;
 };
 

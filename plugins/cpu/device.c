@@ -54,6 +54,7 @@ static heddle_status device_open(heddle_pinstance *self, uint32_t index, const h
   if (s != HEDDLE_OK) return s;
   *out = dev;
   (*out)->host = self->host;
+  (*out)->onednn = self->onednn;
   atomic_init(&(*out)->live_buffers, 0);
   atomic_init(&(*out)->live_bytes, 0);
   atomic_init(&(*out)->live_objects, 0);

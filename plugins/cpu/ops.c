@@ -1,22 +1,20 @@
-/* Operators: regions through the reference kernels. bind resolves every operand to its address and the op to
- * its kernel, so that run is one indirect call; an op with enough work is cut into parts for the host's threads. */
+/* Operators: what oneDNN offers, and regions through the reference kernels. bind resolves every operand to its address
+ * and the op to its kernel, so that run is one indirect call; an op with enough work is cut into parts for the host's
+ * threads. */
 #include "cpu.h"
+#include "onednn.h"
 
 #include "plugins/common/ref/ref.h"
 #include "plugins/common/region.h"
 
-/* What bind must find behind an operand. bytes 0: no buffer is needed. */
-typedef struct operand {
-  uint64_t bytes, align;
-} operand;
-
-/* Immutable. operands: the inputs, then the outputs. */
+/* Immutable. Either onednn or ref is there. operands: the inputs, then the outputs. */
 struct heddle_pop {
   heddle_pdevice *dev;
+  onednn_op *onednn;
   ref_op *ref;
   uint64_t workspace_bytes;
   uint32_t n_inputs, n_outputs;
-  operand operands[];
+  cpu_operand operands[];
 };
 
 /* addresses: of the inputs, then of the outputs. The members that run reads come first. */
@@ -27,6 +25,7 @@ struct heddle_plaunch {
   void *workspace;
   uint64_t units;
   uint32_t parts, reserved;
+  onednn_launch *onednn; /* NULL: kernel and ref */
   heddle_pdevice *dev;
   void *addresses[];
 };
@@ -35,6 +34,7 @@ static void launch_free(heddle_plaunch *launch) {
   if (launch == NULL) return;
   heddle_pdevice *dev = launch->dev;
   cpu_count(&dev->live_objects, -1);
+  onednn_launch_free(launch->onednn);
   dev->host->free(dev->host->ctx, launch);
 }
 
@@ -42,6 +42,7 @@ static void op_free(heddle_pop *op) {
   if (op == NULL) return;
   heddle_pdevice *dev = op->dev;
   cpu_count(&dev->live_objects, -1);
+  onednn_op_free(op->onednn);
   ref_free(op->ref);
   dev->host->free(dev->host->ctx, op);
 }
@@ -60,13 +61,12 @@ static heddle_status check_layouts(const heddle_pregion *region, heddle_error *e
   return HEDDLE_OK;
 }
 
-static heddle_status op_query(heddle_pinstance *self, uint32_t index, const heddle_pregion *region,
-                              heddle_offer_fn offer, void *sink, heddle_error *err) {
+static heddle_status offer_ref(heddle_pinstance *self, const heddle_pregion *region, heddle_offer_fn offer, void *sink,
+                               heddle_error *err) {
   enum { FEW = 16, PAIRS = 4 };
   uint32_t few[FEW], *flags = few;
   int32_t pairs[2 * PAIRS];
   const heddle_host *host = self->host;
-  if (index != 0) return p_fail(err, HEDDLE_ENODEV, 0, "cpu:%u: there is one cpu device, cpu:0", index);
   heddle_status s = check_layouts(region, err);
   if (s == HEDDLE_OK) s = ref_query(region, err);
   if (s != HEDDLE_OK) return s;
@@ -90,6 +90,18 @@ static heddle_status op_query(heddle_pinstance *self, uint32_t index, const hedd
   return s;
 }
 
+/* The reference kernels come last. Where they cannot, oneDNN's offers are still good. */
+static heddle_status op_query(heddle_pinstance *self, uint32_t index, const heddle_pregion *region,
+                              heddle_offer_fn offer, void *sink, heddle_error *err) {
+  uint32_t made = 0;
+  bool only = false;
+  if (index != 0) return p_fail(err, HEDDLE_ENODEV, 0, "cpu:%u: there is one cpu device, cpu:0", index);
+  heddle_status s = onednn_query(self->onednn, region, offer, sink, &made, &only, err);
+  if (s != HEDDLE_OK || only) return s;
+  s = offer_ref(self, region, offer, sink, err);
+  return s == HEDDLE_EUNSUPPORTED && made > 0 ? HEDDLE_OK : s;
+}
+
 static heddle_status op_list(heddle_pinstance *self, uint32_t index, heddle_list_fn list, void *sink,
                              heddle_error *err) {
   (void)self, (void)index;
@@ -104,37 +116,53 @@ static void set_operands(heddle_pop *op, const heddle_pregion *region, uint32_t 
   for (uint32_t i = 0; i < op->n_inputs + op->n_outputs; i++) {
     const bool is_input = i < op->n_inputs;
     const heddle_pvalue *value = region_value(region, is_input ? region->inputs[i] : region->outputs[i - op->n_inputs]);
-    op->operands[i] = (operand){0, 1};
+    op->operands[i] = (cpu_operand){0, 1};
     if (value == NULL || (is_input && (flags[i] & HEDDLE_INPUT_ABSORBED) != 0)) continue;
     value_bytes(value, &op->operands[i].bytes);
     op->operands[i].align = (uint64_t)value->dtype.bits / 8;
   }
 }
 
+static heddle_status prepare_ref(heddle_pop *op, const heddle_pregion *region, heddle_error *err) {
+  const heddle_host *host = op->dev->host;
+  void *flags = NULL;
+  heddle_status s = check_layouts(region, err);
+  if (s == HEDDLE_OK) s = ref_prepare(host, region, &op->ref, err);
+  if (s == HEDDLE_OK) s = cpu_new(host, (region->n_inputs + 1) * sizeof(uint32_t), "an operator", &flags, err);
+  if (s != HEDDLE_OK) return s;
+  op->workspace_bytes = ref_workspace(region);
+  set_operands(op, region, flags);
+  host->free(host->ctx, flags);
+  return HEDDLE_OK;
+}
+
 static heddle_status op_prepare(heddle_pdevice *dev, const heddle_pregion *region, uint32_t offer, heddle_pop **out,
                                 heddle_error *err) {
   const heddle_host *host = dev->host;
   const uint64_t count = (uint64_t)region->n_inputs + region->n_outputs;
-  void *memory = NULL, *flags = NULL;
-  if (offer != 0) return p_fail(err, HEDDLE_EINVAL, 0, "cpu:0: offer %u was not made", offer);
-  heddle_status s = check_layouts(region, err);
-  if (s == HEDDLE_OK) s = cpu_new(host, sizeof(heddle_pop) + count * sizeof(operand), "an operator", &memory, err);
+  uint32_t made = 0;
+  void *memory = NULL;
+  heddle_status s = cpu_new(host, sizeof(heddle_pop) + count * sizeof(cpu_operand), "an operator", &memory, err);
   if (s != HEDDLE_OK) return s;
 
   heddle_pop *op = memory;
   op->dev = dev;
   op->n_inputs = region->n_inputs;
   op->n_outputs = region->n_outputs;
-  s = ref_prepare(host, region, &op->ref, err);
-  if (s == HEDDLE_OK) s = cpu_new(host, (count + 1) * sizeof(uint32_t), "an operator", &flags, err);
+  s = onednn_prepare(dev->onednn, region, offer, op->operands, &op->onednn, &made, err);
+  if (s == HEDDLE_OK && op->onednn != NULL) {
+    op->workspace_bytes = onednn_workspace(op->onednn);
+  } else if (s == HEDDLE_OK && offer == made) {
+    s = prepare_ref(op, region, err);
+  } else if (s == HEDDLE_OK) {
+    s = p_fail(err, HEDDLE_EINVAL, 0, "cpu:0: offer %u was not made", offer);
+  }
   if (s != HEDDLE_OK) {
+    onednn_op_free(op->onednn);
     ref_free(op->ref);
     host->free(host->ctx, op);
     return s;
   }
-  op->workspace_bytes = ref_workspace(region);
-  set_operands(op, region, flags);
-  host->free(host->ctx, flags);
   cpu_count(&dev->live_objects, 1);
   *out = op;
   return HEDDLE_OK;
@@ -143,8 +171,8 @@ static heddle_status op_prepare(heddle_pdevice *dev, const heddle_pregion *regio
 /* ---------------------------------------------------------------- bind and run */
 
 /* The address of an operand, NULL for one that needs no buffer. */
-static heddle_status resolve(const operand *want, const heddle_pslice *slice, const char *what, uint32_t k, void **out,
-                             heddle_error *err) {
+static heddle_status resolve(const cpu_operand *want, const heddle_pslice *slice, const char *what, uint32_t k,
+                             void **out, heddle_error *err) {
   char *address = NULL;
   *out = NULL;
   if (want->bytes == 0) return HEDDLE_OK;
@@ -164,7 +192,7 @@ static heddle_status resolve(const operand *want, const heddle_pslice *slice, co
 
 static heddle_status resolve_all(const heddle_pop *op, const heddle_pbind *operands, heddle_plaunch *launch,
                                  heddle_error *err) {
-  const operand workspace = {op->workspace_bytes, CPU_ALIGNMENT};
+  const cpu_operand workspace = {op->workspace_bytes, CPU_ALIGNMENT};
   heddle_status s = resolve(&workspace, &operands->workspace, "workspace", 0, &launch->workspace, err);
   for (uint32_t i = 0; i < op->n_inputs && s == HEDDLE_OK; i++) {
     s = resolve(&op->operands[i], &operands->inputs[i], "input", i, &launch->inputs[i], err);
@@ -192,14 +220,18 @@ static heddle_status op_bind(heddle_pop *op, heddle_pstream *stream, const heddl
 
   heddle_plaunch *launch = memory;
   launch->dev = op->dev;
-  launch->ref = op->ref;
-  launch->kernel = ref_op_kernel(op->ref, &launch->units);
   launch->inputs = launch->addresses;
   launch->outputs = launch->addresses + op->n_inputs;
-  launch->parts = ref_parts(op->ref);
-  const uint32_t threads = host->parallelism(host->ctx);
-  if (launch->parts > threads) launch->parts = threads;
   s = resolve_all(op, operands, launch, err);
+  if (s == HEDDLE_OK && op->onednn != NULL) {
+    s = onednn_bind(op->onednn, launch->inputs, launch->outputs, launch->workspace, &launch->onednn, err);
+  } else if (s == HEDDLE_OK) {
+    const uint32_t threads = host->parallelism(host->ctx);
+    launch->ref = op->ref;
+    launch->kernel = ref_op_kernel(op->ref, &launch->units);
+    launch->parts = ref_parts(op->ref);
+    if (launch->parts > threads) launch->parts = threads;
+  }
   if (s != HEDDLE_OK) {
     host->free(host->ctx, launch);
     return s;
@@ -215,7 +247,7 @@ static void run_part(void *arg, uint32_t i, uint32_t n) {
 }
 
 static heddle_status op_run(heddle_plaunch *launch, heddle_error *err) {
-  (void)err;
+  if (launch->onednn != NULL) return onednn_run(launch->onednn, err);
   if (launch->parts > 1) {
     const heddle_host *host = launch->dev->host;
     host->run_parallel(host->ctx, launch->parts, 0, run_part, launch, NULL);

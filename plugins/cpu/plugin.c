@@ -3,12 +3,15 @@
  *
  * Setting: fuse (0: every node is a step of its own). */
 #include "cpu.h"
+#include "onednn.h"
 
 #include "plugins/common/chain.h"
 #include "plugins/common/pbuild.h"
 
 static void close_instance(heddle_pinstance *self) {
-  if (self != NULL) self->host->free(self->host->ctx, self);
+  if (self == NULL) return;
+  onednn_close(self->onednn);
+  self->host->free(self->host->ctx, self);
 }
 
 static heddle_status open_instance(const heddle_host *host, heddle_pinstance **out, heddle_error *err) {
@@ -17,10 +20,13 @@ static heddle_status open_instance(const heddle_host *host, heddle_pinstance **o
   heddle_status s = heddle_chain_wanted(host, &fuse, err);
   if (s == HEDDLE_OK) s = cpu_new(host, sizeof **out, "an instance", &self, err);
   if (s != HEDDLE_OK) return s;
-  *out = self;
-  (*out)->host = host;
-  (*out)->fuse = fuse;
-  return HEDDLE_OK;
+  heddle_pinstance *instance = self;
+  instance->host = host;
+  instance->fuse = fuse;
+  s = onednn_open(host, &instance->onednn, err);
+  if (s == HEDDLE_OK) *out = instance;
+  else close_instance(instance);
+  return s;
 }
 
 static heddle_status device_count(heddle_pinstance *self, uint32_t *out, heddle_error *err) {
@@ -52,6 +58,9 @@ static const heddle_plugin table = {
     .copy = &cpu_copy_table,
     .stream = &cpu_stream_table,
     .op = &cpu_op_table,
+#ifdef HEDDLE_ONEDNN
+    .layout = &onednn_layout_table,
+#endif
     .timing = &cpu_timing_table,
 };
 

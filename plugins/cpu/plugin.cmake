@@ -21,3 +21,43 @@ set(cold_sources ${sources})
 list(FILTER cold_sources EXCLUDE REGEX "/(copy|ops|stream)\\.c$") # what a run goes through
 set_source_files_properties(${kernels} ${cold_sources} PROPERTIES COMPILE_OPTIONS
   "$<$<CONFIG:Release>:${heddle_small_code};${no_tables}>")
+
+# oneDNN 3.x, which scripts/setup puts into the Python environment; other versions have another API, and some
+# distributions ship 2.x. The library is copied beside the plugin, in the build tree and by the install, so that the
+# environment may go.
+set(HEDDLE_ONEDNN AUTO CACHE STRING "Kernels of oneDNN 3.x in the plugin cpu: AUTO, ON or OFF")
+set_property(CACHE HEDDLE_ONEDNN PROPERTY STRINGS AUTO ON OFF)
+set(HEDDLE_ONEDNN_BUILT OFF)
+if(HEDDLE_ONEDNN)
+  find_package(dnnl 3 CONFIG QUIET PATHS "${PROJECT_SOURCE_DIR}/.venv" NO_DEFAULT_PATH)
+  if(NOT dnnl_FOUND)
+    find_package(dnnl 3 CONFIG QUIET)
+  endif()
+  if(dnnl_FOUND AND TARGET DNNL::dnnl AND CMAKE_SYSTEM_PROCESSOR MATCHES "^(x86_64|AMD64)$")
+    set(HEDDLE_ONEDNN_BUILT ON)
+  elseif(NOT HEDDLE_ONEDNN STREQUAL "AUTO")
+    message(FATAL_ERROR "HEDDLE_ONEDNN is ON, but no CMake package dnnl 3.x for x86-64 is found; scripts/setup installs "
+      "one, or give -DCMAKE_PREFIX_PATH=FOLDER.")
+  else()
+    message(STATUS "Plugin cpu is built without oneDNN: no CMake package dnnl 3.x for x86-64 is found.")
+  endif()
+endif()
+if(HEDDLE_ONEDNN_BUILT)
+  get_target_property(onednn_includes DNNL::dnnl INTERFACE_INCLUDE_DIRECTORIES)
+  get_target_property(onednn_library DNNL::dnnl IMPORTED_LOCATION_RELEASE)
+  if(NOT onednn_library)
+    get_target_property(onednn_library DNNL::dnnl LOCATION)
+  endif()
+  # The name that the loader looks for. Linking to the copy keeps the environment's path out of the plugin.
+  set(onednn_copy "${PROJECT_BINARY_DIR}/lib/heddle/plugins/libdnnl.so.3")
+  configure_file("${onednn_library}" "${onednn_copy}" COPYONLY)
+  set(HEDDLE_ONEDNN_LIBRARIES "${onednn_copy}") # for the benchmark and the tests that call oneDNN themselves
+  set(HEDDLE_ONEDNN_INCLUDES "${onednn_includes}")
+  list(APPEND plugin_libraries "${onednn_copy}" "${CMAKE_DL_LIBS}")
+  list(APPEND plugin_includes "${onednn_includes}")
+  list(APPEND plugin_definitions HEDDLE_ONEDNN)
+  set(plugin_rpath "$ORIGIN")
+  install(FILES "${onednn_copy}" DESTINATION "${CMAKE_INSTALL_LIBDIR}/heddle/plugins")
+else()
+  list(FILTER sources EXCLUDE REGEX "/onednn_[a-z]+\\.c$")
+endif()

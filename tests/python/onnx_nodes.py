@@ -64,10 +64,10 @@ def cases(part=0, parts=1):
             yield name + "@13", older[0], older[1], outputs, rtol, atol
 
 
-def check(device, floor, part=0, parts=1):
+def check(device, floor, part=0, parts=1, **settings):
     """Every case whose operators Heddle has passes or is refused, and at least floor of them pass."""
     only = os.environ.get("HEDDLE_ONNX_CASE")
-    ctx = capi.Context()
+    ctx = capi.Context(**settings)
     passed, failed, left_out = 0, [], collections.Counter()
     for name, model, inputs, outputs, rtol, atol in cases(part, parts):
         if only and only not in name:

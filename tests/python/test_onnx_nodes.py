@@ -1,4 +1,5 @@
-"""ONNX's node cases, those that the installed onnx package makes in memory, on cpu and on sim:0.
+"""ONNX's node cases, those that the installed onnx package makes in memory, on cpu (its own kernels, and all that
+oneDNN takes through that) and on sim:0.
 
 labels: slow ctypes
 timeout: 900
@@ -8,9 +9,10 @@ The number that pass may not fall below the floor.
 import onnx_nodes
 import pytest
 
-FLOOR = {"cpu": 646, "sim:0": 646}
+FLOOR = {"cpu": 646, "cpu with oneDNN": 646, "sim:0": 646}
 
 
 @pytest.mark.parametrize("device", sorted(FLOOR))
 def test_nodes(device):
-    onnx_nodes.check(device, FLOOR[device])
+    # always: small tensors too
+    onnx_nodes.check(device.split()[0], FLOOR[device], cpu__onednn="always" if "oneDNN" in device else "off")

@@ -23,6 +23,7 @@ typedef struct fake_host {
   uint32_t threads;        /* what parallelism answers, at most FAKE_THREADS */
   bool backwards;          /* run tasks one after the other, last first */
   atomic_long parallel_calls;
+  const char *onednn; /* the cpu plugin's setting: "off" unless a test says otherwise, so that its own kernels are met */
 } fake_host;
 
 static inline void fake_log(void *ctx, int32_t level, const char *component, const char *text) {
@@ -46,8 +47,9 @@ static inline void fake_free(void *ctx, void *p) {
 }
 
 static inline int64_t fake_config(void *ctx, const char *key, char *buf, uint64_t bytes) {
-  (void)ctx, (void)key, (void)buf, (void)bytes;
-  return -1;
+  const fake_host *host = ctx;
+  if (strcmp(key, "onednn") != 0) return -1;
+  return snprintf(buf, bytes, "%s", host->onednn);
 }
 
 static inline void fake_fence_signal(void *ctx, heddle_pfence fence, uint64_t value) {
@@ -117,6 +119,7 @@ static inline uint32_t fake_parallelism(void *ctx) {
 static inline void fake_host_init(fake_host *host) {
   memset(host, 0, sizeof *host);
   host->threads = 1;
+  host->onednn = "off";
   host->table = (heddle_host){
       .struct_size = sizeof host->table,
       .abi_major = HEDDLE_ABI_MAJOR,

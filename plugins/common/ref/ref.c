@@ -150,9 +150,8 @@ static heddle_status check_values(const ref_node *n, const ref_entry *entry, ref
   return HEDDLE_OK;
 }
 
-/* Fills n and op from the region. The answers to query, cost and in-place all come from here. */
-static heddle_status plan_region(const heddle_pregion *region, ref_node *n, ref_op *op, const ref_entry **out_entry,
-                                 heddle_error *err) {
+heddle_status ref_plan_region(const heddle_pregion *region, ref_node *n, ref_op *op, const ref_entry **out_entry,
+                              heddle_error *err) {
   memset(op, 0, sizeof *op);
   *n = (ref_node){.region = region, .node = region_node(region, 0)};
   if (n->node == NULL) return p_fail(err, HEDDLE_EUNSUPPORTED, 0, "a region without nodes");
@@ -202,7 +201,7 @@ heddle_status ref_query(const heddle_pregion *region, heddle_error *err) {
   ref_node n;
   ref_op op;
   const ref_entry *entry;
-  return plan_region(region, &n, &op, &entry, err);
+  return ref_plan_region(region, &n, &op, &entry, err);
 }
 
 void ref_input_flags(const heddle_pregion *region, uint32_t *flags) {
@@ -210,7 +209,7 @@ void ref_input_flags(const heddle_pregion *region, uint32_t *flags) {
   ref_op op;
   const ref_entry *entry;
   for (uint32_t i = 0; i < region->n_inputs; i++) flags[i] = 0;
-  if (plan_region(region, &n, &op, &entry, NULL) != HEDDLE_OK) return;
+  if (ref_plan_region(region, &n, &op, &entry, NULL) != HEDDLE_OK) return;
   if (region->nodes.count > 1) {
     heddle_chain chain;
     if (heddle_chain_read(region, &chain, NULL) == HEDDLE_OK) heddle_chain_flags(region, &chain, flags);
@@ -232,7 +231,7 @@ uint64_t ref_in_place(const heddle_pregion *region, int32_t *pairs, uint64_t cap
   ref_op op;
   const ref_entry *entry;
   uint64_t count = 0;
-  if (plan_region(region, &n, &op, &entry, NULL) != HEDDLE_OK) return 0;
+  if (ref_plan_region(region, &n, &op, &entry, NULL) != HEDDLE_OK) return 0;
   for (uint32_t k = 0; k < REF_OPERANDS && count < cap; k++) {
     bool twice = false;
     if ((op.in_place >> k & 1) == 0) continue;
@@ -254,14 +253,14 @@ double ref_cost_ns(const heddle_pregion *region) {
   ref_node n;
   ref_op op;
   const ref_entry *entry;
-  return plan_region(region, &n, &op, &entry, NULL) == HEDDLE_OK ? op.cost_ns : 0;
+  return ref_plan_region(region, &n, &op, &entry, NULL) == HEDDLE_OK ? op.cost_ns : 0;
 }
 
 heddle_status ref_prepare(const heddle_host *host, const heddle_pregion *region, ref_op **out, heddle_error *err) {
   ref_node n;
   ref_op planned;
   const ref_entry *entry = NULL;
-  heddle_status s = plan_region(region, &n, &planned, &entry, err);
+  heddle_status s = ref_plan_region(region, &n, &planned, &entry, err);
   if (s != HEDDLE_OK) return s;
   ref_op *op = host->alloc(host->ctx, sizeof *op + planned.tail_bytes, _Alignof(ref_op));
   if (op == NULL) {

@@ -1,5 +1,5 @@
 /* What the files of ref/ share: an op as the kernels see it, a node as the plans see it, and the table of operators.
- * Not for anybody outside this folder.
+ * For this folder, and for a plugin that has other kernels for some operators and reads their nodes as is done here.
  *
  * An operator is a plan and one or more kernels. The plan reads the node, refuses what it cannot do, and fills a
  * ref_op; it is what query, prepare, cost and in-place answers all come from, so that they cannot disagree. To add an
@@ -259,6 +259,10 @@ void ref_collect(const ref_elementwise *e, const ref_operand *operand, const cha
 /* Sets the kernel of a copy with strides: out_dim and stride (elements of the operand) have dims members. */
 heddle_status ref_set_strided(const ref_node *n, ref_op *op, int64_t offset, int32_t dims, const int64_t *out_dim,
                               const int64_t *stride, heddle_error *err);
+
+/* Fills n and op from a region of one node. The answers to query, cost and in-place all come from here. Pure. */
+heddle_status ref_plan_region(const heddle_pregion *region, ref_node *n, ref_op *op, const ref_entry **out_entry,
+                              heddle_error *err);
 
 #define REF_PLAN(name) heddle_status ref_plan_##name(const ref_node *n, ref_op *op, heddle_error *err)
 #define REF_FILL(name) void ref_fill_##name(const ref_node *n, ref_op *op)

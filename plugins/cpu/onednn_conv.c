@@ -1,0 +1,208 @@
+/* Conv and ConvTranspose, with the chain behind them. Weights are left to oneDNN's choice: the planner has them packed
+ * once where they are constants, and weighs a Reorder a run where they are not. */
+#include "onednn_internal.h"
+
+typedef struct setup {
+  bool transposed;
+  onednn_view weights;
+  dnnl_dims_t strides, dilations, before, after;
+} setup;
+
+/* The last `spatial` of three. after is what makes the result come out at its size. */
+static bool read_window(const onednn_chain *chain, setup *out) {
+  const ref_window *w = &chain->op.u.conv.window;
+  const int spatial = chain->node.in[0]->ndim - 2;
+  for (int i = 0; i < spatial; i++) {
+    const int d = REF_SPATIAL - spatial + i;
+    const int64_t reach = (w->kernel[d] - 1) * w->dilation[d] + 1;
+    out->strides[i] = w->stride[d];
+    out->dilations[i] = w->dilation[d] - 1;
+    out->before[i] = w->pad[d];
+    out->after[i] = (w->out[d] - 1) * w->stride[d] + reach - w->in[d] - w->pad[d]; /* ConvTranspose: seen backwards */
+  }
+  return true;
+}
+
+static dnnl_status_t create(const onednn *self, const onednn_chain *chain, const setup *u, const_dnnl_memory_desc_t src,
+                            const_dnnl_memory_desc_t weights, const_dnnl_memory_desc_t bias,
+                            const_dnnl_memory_desc_t dst, dnnl_primitive_desc_t *out) {
+  dnnl_primitive_attr_t attr = NULL;
+  dnnl_status_t s = onednn_chain_attr(chain, dst, &attr);
+  if (s == dnnl_success && u->transposed)
+    s = dnnl_deconvolution_forward_primitive_desc_create(out, self->engine, dnnl_forward_inference,
+                                                         dnnl_deconvolution_direct, src, weights, bias, dst, u->strides,
+                                                         u->dilations, u->before, u->after, attr);
+  else if (s == dnnl_success)
+    s = dnnl_convolution_forward_primitive_desc_create(out, self->engine, dnnl_forward_inference,
+                                                       dnnl_convolution_direct, src, weights, bias, dst, u->strides,
+                                                       u->dilations, u->before, u->after, attr);
+  if (attr != NULL) dnnl_primitive_attr_destroy(attr);
+  return s;
+}
+
+/* Where a post-operation reads a whole tensor, its layout is that of the result, which must be known first: oneDNN is
+ * asked without the chain what it would choose. */
+static dnnl_status_t settle(const onednn *self, const onednn_chain *chain, const setup *u,
+                            const_dnnl_memory_desc_t weights, const_dnnl_memory_desc_t bias, dnnl_memory_desc_t *src,
+                            dnnl_memory_desc_t *dst) {
+  onednn_chain bare = *chain;
+  dnnl_primitive_desc_t pd = NULL;
+  dnnl_memory_desc_t chosen[2] = {NULL, NULL};
+  bare.n_posts = 0;
+  dnnl_status_t s = create(self, &bare, u, *src, weights, bias, *dst, &pd);
+  if (s == dnnl_success)
+    s = dnnl_memory_desc_clone(&chosen[0], dnnl_primitive_desc_query_md(pd, dnnl_query_exec_arg_md, DNNL_ARG_SRC));
+  if (s == dnnl_success)
+    s = dnnl_memory_desc_clone(&chosen[1], dnnl_primitive_desc_query_md(pd, dnnl_query_exec_arg_md, DNNL_ARG_DST));
+  if (pd != NULL) dnnl_primitive_desc_destroy(pd);
+  if (s == dnnl_success) {
+    dnnl_memory_desc_destroy(*src);
+    dnnl_memory_desc_destroy(*dst);
+    *src = chosen[0];
+    *dst = chosen[1];
+  } else if (chosen[0] != NULL) {
+    dnnl_memory_desc_destroy(chosen[0]);
+  }
+  return s;
+}
+
+/* ---------------------------------------------------------------- parts */
+
+/* The whole, for those who cut it. Layouts are of the plan. */
+typedef struct whole {
+  const setup *u;
+  onednn_view src, bias, dst;
+  heddle_layout in, weights, out;
+} whole;
+
+/* Rows [from, from + count) of the result need rows [first, first + rows) of the input, and what lies outside it as
+ * padding. */
+static void rows_for(const setup *u, const onednn_range *range, int64_t height, int64_t reach, int64_t *first,
+                     int64_t *rows, setup *out) {
+  const int64_t low = range->from * u->strides[0] - u->before[0];
+  const int64_t high = (range->from + range->count - 1) * u->strides[0] - u->before[0] + reach;
+  *first = low < 0 ? 0 : low;
+  *rows = (high > height ? height : high) - *first;
+  out->before[0] = low < 0 ? -low : 0;
+  out->after[0] = high - height > 0 ? high - height : 0;
+}
+
+/* A part is a row of images, of channels (of groups, where there are any) or of rows of the picture. */
+static dnnl_status_t cut_conv(const onednn_plan *plan, const onednn_chain *chain, const void *setup_of_whole,
+                              const onednn_range *range, int64_t signature[ONEDNN_SIGNATURE],
+                              uint64_t offsets[ONEDNN_ARGS], dnnl_primitive_desc_t *pd) {
+  const whole *w = setup_of_whole;
+  const onednn *self = plan->self;
+  const onednn_view *weights_view = &w->u->weights;
+  setup u = *w->u;
+  dnnl_memory_desc_t src = NULL, weights = NULL, bias = NULL, dst = NULL;
+  int64_t first = range->dim == 0 ? range->from : 0, count = range->dim == 0 ? range->count : w->src.dims[0];
+  int64_t from_weights = 0, of_weights = weights_view->dims[0], from_channel = 0, channels = w->dst.dims[1];
+  int src_dim = 0;
+  uint64_t in_at = 0, weights_at = 0, bias_at = 0, out_at = 0;
+  if (range->dim == 1) {
+    const int64_t groups = weights_view->groups, each = groups > 0 ? w->dst.dims[1] / groups : 1;
+    from_channel = range->from;
+    channels = range->count;
+    from_weights = range->from / each;
+    of_weights = range->count / each;
+    if (groups > 0) {
+      src_dim = 1;
+      first = from_weights * (w->src.dims[1] / groups);
+      count = of_weights * (w->src.dims[1] / groups);
+    }
+  } else if (range->dim == 2) {
+    const int at = weights_view->groups > 0 ? 3 : 2;
+    src_dim = 2;
+    rows_for(w->u, range, w->src.dims[2], (weights_view->dims[at] - 1) * (u.dilations[0] + 1) + 1, &first, &count, &u);
+    if (count < 1) return dnnl_unimplemented;
+  }
+  signature[0] = range->count;
+  signature[1] = count;
+  signature[2] = u.before[0];
+  signature[3] = u.after[0];
+  dnnl_status_t s = onednn_slice(self, &w->src, w->in, src_dim, first, count, &src, &in_at);
+  if (s == dnnl_success)
+    s = onednn_slice(self, weights_view, w->weights, 0, from_weights, of_weights, &weights, &weights_at);
+  if (s == dnnl_success && chain->node.in[2] != NULL)
+    s = onednn_slice(self, &w->bias, 0, 0, from_channel, channels, &bias, &bias_at);
+  if (s == dnnl_success) s = onednn_slice(self, &w->dst, w->out, range->dim, range->from, range->count, &dst, &out_at);
+  if (s == dnnl_success && pd != NULL) s = create(self, chain, &u, src, weights, bias, dst, pd);
+  if (s == dnnl_success) s = onednn_cut_posts(plan, chain, range, out_at, offsets);
+  onednn_set_offset(plan, DNNL_ARG_SRC, in_at, offsets);
+  onednn_set_offset(plan, DNNL_ARG_WEIGHTS, weights_at, offsets);
+  onednn_set_offset(plan, DNNL_ARG_BIAS, bias_at, offsets);
+  onednn_set_offset(plan, DNNL_ARG_DST, out_at, offsets);
+  if (dst != NULL) dnnl_memory_desc_destroy(dst);
+  if (bias != NULL) dnnl_memory_desc_destroy(bias);
+  if (weights != NULL) dnnl_memory_desc_destroy(weights);
+  if (src != NULL) dnnl_memory_desc_destroy(src);
+  return s;
+}
+
+/* By images, else by channels (whole groups; blocks of 64, which weights come in at most), else by rows: each where the
+ * layouts have what belongs together in one piece. */
+static dnnl_status_t cut(onednn_plan *plan, const onednn_chain *chain, const setup *u) {
+  whole w = {.u = u};
+  if (u->transposed || !onednn_view_of(chain->node.in[0], 0, false, &w.src) ||
+      !onednn_view_of(chain->out, 0, false, &w.dst))
+    return dnnl_success;
+  if (chain->node.in[2] != NULL && !onednn_view_of(chain->node.in[2], 0, false, &w.bias)) return dnnl_success;
+  const heddle_pnode *node = chain->node.node;
+  w.in = plan->inputs[region_input_slot(plan->region, node->inputs[0])];
+  w.weights = plan->inputs[region_input_slot(plan->region, node->inputs[1])];
+  w.out = plan->output;
+  const int64_t each = u->weights.groups > 0 ? w.dst.dims[1] / u->weights.groups : 1;
+  dnnl_status_t s = dnnl_success;
+  if (w.dst.dims[0] > 1) s = onednn_cut_plan(plan, chain, &w, cut_conv, 0, w.dst.dims[0], 1);
+  if (s == dnnl_success && plan->n_parts == 0)
+    s = onednn_cut_plan(plan, chain, &w, cut_conv, 1, w.dst.dims[1], 64 % each == 0 ? 64 : 64 * each);
+  if (s == dnnl_success && plan->n_parts == 0) s = onednn_cut_plan(plan, chain, &w, cut_conv, 2, w.dst.dims[2], 1);
+  return s;
+}
+
+/* ---------------------------------------------------------------- the whole */
+
+static dnnl_status_t name_args(const onednn_chain *chain, const setup *u, onednn_plan *plan) {
+  const heddle_pnode *node = chain->node.node;
+  dnnl_status_t s = onednn_plan_input(plan, node->inputs[0], DNNL_ARG_SRC, NULL);
+  if (s == dnnl_success) s = onednn_plan_input(plan, node->inputs[1], DNNL_ARG_WEIGHTS, &u->weights);
+  if (s == dnnl_success && chain->node.in[2] != NULL) s = onednn_plan_input(plan, node->inputs[2], DNNL_ARG_BIAS, NULL);
+  if (s == dnnl_success) s = onednn_plan_output(plan, chain->region->outputs[0], DNNL_ARG_DST);
+  if (s == dnnl_success) s = onednn_plan_posts(plan, chain);
+  return s;
+}
+
+dnnl_status_t onednn_build_conv(const onednn *self, const onednn_chain *chain, onednn_form form, onednn_plan *plan) {
+  const ref_conv *c = &chain->op.u.conv;
+  const uint32_t groups = c->groups > 1 ? (uint32_t)c->groups : 0;
+  setup u = {.transposed = strcmp(chain->node.node->op, "ConvTranspose") == 0};
+  dnnl_memory_desc_t src = NULL, weights = NULL, bias = NULL, dst = NULL;
+  onednn_view of_bias;
+  if (c->groups > UINT32_MAX || !onednn_view_of(chain->node.in[1], groups, u.transposed, &u.weights) ||
+      !read_window(chain, &u))
+    return dnnl_unimplemented;
+  dnnl_status_t s = onednn_in_form(self, chain->node.in[0], form, &src);
+  if (s == dnnl_success) s = onednn_in_form(self, chain->out, form, &dst);
+  if (s == dnnl_success) s = onednn_any(&u.weights, &weights);
+  if (s == dnnl_success && chain->node.in[2] != NULL) {
+    s = onednn_view_of(chain->node.in[2], 0, false, &of_bias) ? onednn_plain(&of_bias, &bias) : dnnl_unimplemented;
+  }
+  if (s == dnnl_success && form == ONEDNN_FORM_ANY && onednn_chain_has_full(chain))
+    s = settle(self, chain, &u, weights, bias, &src, &dst);
+  if (s == dnnl_success) s = create(self, chain, &u, src, weights, bias, dst, &plan->pd);
+  if (s == dnnl_success) s = name_args(chain, &u, plan);
+  if (s == dnnl_success) {
+    uint64_t results = 0, taps = 0;
+    value_count(u.transposed ? chain->node.in[0] : chain->out, &results);
+    value_count(chain->node.in[1], &taps);
+    plan->cost_ns = onednn_product_cost(plan->pd, (double)results * (double)taps / (double)chain->node.in[1]->shape[0],
+                                        c->groups > 1);
+    s = cut(plan, chain, &u);
+  }
+  if (dst != NULL) dnnl_memory_desc_destroy(dst);
+  if (bias != NULL) dnnl_memory_desc_destroy(bias);
+  if (weights != NULL) dnnl_memory_desc_destroy(weights);
+  if (src != NULL) dnnl_memory_desc_destroy(src);
+  return s;
+}

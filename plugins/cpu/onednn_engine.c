@@ -1,0 +1,50 @@
+/* oneDNN as an instance has it: the setting, the engine, and its errors in Heddle's words. Everything here is made when
+ * the instance opens and only read from then on. */
+#include "onednn_internal.h"
+
+heddle_status onednn_fail(dnnl_status_t status, const char *what, heddle_error *err) {
+  heddle_status s = status == dnnl_out_of_memory   ? HEDDLE_ENOMEM
+                    : status == dnnl_unimplemented ? HEDDLE_EUNSUPPORTED
+                                                   : HEDDLE_EFAILED;
+  if (status == dnnl_success) return HEDDLE_OK;
+  return p_fail(err, s, (int32_t)status, "cpu:0: oneDNN: %s: status %d", what, (int)status);
+}
+
+/* *on is false for off. */
+static heddle_status read_mode(const heddle_host *host, int *mode, bool *on, heddle_error *err) {
+  char word[32] = "auto";
+  *mode = ONEDNN_AUTO;
+  *on = true;
+  if (host->config(host->ctx, "onednn", word, sizeof word) < 0) return HEDDLE_OK;
+  *on = strcmp(word, "off") != 0 && strcmp(word, "0") != 0;
+  if (strcmp(word, "always") == 0) *mode = ONEDNN_ALWAYS;
+  else if (*on && strcmp(word, "auto") != 0)
+    return p_fail(err, HEDDLE_EINVAL, 0, "the setting cpu.onednn is auto, always or off, not '%s'", word);
+  return HEDDLE_OK;
+}
+
+heddle_status onednn_open(const heddle_host *host, onednn **out, heddle_error *err) {
+  int mode;
+  bool on;
+  *out = NULL;
+  heddle_status s = read_mode(host, &mode, &on, err);
+  if (s != HEDDLE_OK || !on) return s;
+  onednn *self = host->alloc(host->ctx, sizeof *self, _Alignof(onednn));
+  if (self == NULL) return p_fail(err, HEDDLE_ENOMEM, 0, "cpu: no memory for oneDNN's state");
+  memset(self, 0, sizeof *self);
+  self->host = host;
+  self->mode = mode;
+  s = onednn_threads_init(self, err);
+  if (s == HEDDLE_OK) s = onednn_fail(dnnl_engine_create(&self->engine, dnnl_cpu, 0), "making the engine", err);
+  if (s == HEDDLE_OK) s = onednn_layout_init(self, err);
+  if (s == HEDDLE_OK) *out = self;
+  else onednn_close(self);
+  return s;
+}
+
+void onednn_close(onednn *self) {
+  if (self == NULL) return;
+  onednn_layout_finish(self);
+  if (self->engine != NULL) dnnl_engine_destroy(self->engine);
+  self->host->free(self->host->ctx, self);
+}

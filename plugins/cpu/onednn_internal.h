@@ -1,0 +1,218 @@
+/* What the files onednn_*.c share. A region that oneDNN takes is a chain: one head, and what is computed on its result
+ * on the way out (post-operations). A form is a way of laying out the activations; for each form that works there is
+ * an offer, made from a plan: the primitive descriptor, which region operand is which of its arguments, and layouts. */
+#ifndef HEDDLE_PLUGINS_CPU_ONEDNN_INTERNAL_H
+#define HEDDLE_PLUGINS_CPU_ONEDNN_INTERNAL_H
+
+#include "onednn.h"
+
+#include "plugins/common/ref/ref_op.h"
+
+#include <oneapi/dnnl/dnnl.h>
+
+enum {
+  ONEDNN_INPUTS = 16, /* operands of a region; one with more is left to the reference kernels */
+  ONEDNN_POSTS = 6,
+  ONEDNN_NODES = ONEDNN_POSTS + 1,
+  ONEDNN_ARGS = ONEDNN_INPUTS + ONEDNN_POSTS + 2,
+  ONEDNN_PARTS = 32, /* that a region is cut into for threads */
+  ONEDNN_KINDS = 4   /* of parts: first, middle, last, and a shorter one */
+};
+
+enum { ONEDNN_AUTO, ONEDNN_ALWAYS };
+
+/* A format tag with more than one dimension's order in it. */
+typedef struct onednn_tag {
+  dnnl_format_tag_t tag;
+  uint32_t hash; /* of the name */
+  const char *name;
+  const char *blocks; /* the part of the name that tells inner blocks */
+  int32_t ndims;
+  uint32_t reserved;
+} onednn_tag;
+
+struct onednn {
+  const heddle_host *host;
+  dnnl_engine_t engine;
+  int mode;
+  int (*omp_get)(void);
+  void (*omp_set)(int);
+  uint32_t n_tags;
+  uint32_t block; /* channels of a block of activations: 16 or 8 */
+  onednn_tag *tags;
+};
+
+/* dnnl_success, or the error in Heddle's words: what was asked of oneDNN. */
+heddle_status onednn_fail(dnnl_status_t status, const char *what, heddle_error *err);
+
+/* ---- onednn_threads.c ---- */
+
+/* Finds the OpenMP run time that libdnnl is linked with. */
+heddle_status onednn_threads_init(onednn *self, heddle_error *err);
+
+/* Sets the calling thread's OpenMP thread count to one and gives what it was, for leave. */
+int onednn_threads_enter(const onednn *self);
+void onednn_threads_leave(const onednn *self, int before);
+
+/* ---- onednn_layout.c ---- */
+
+/* The activations' layouts. ANY lets oneDNN choose. */
+typedef enum onednn_form {
+  ONEDNN_FORM_ANY,
+  ONEDNN_FORM_BLOCKED,
+  ONEDNN_FORM_CHANNELS_LAST,
+  ONEDNN_FORM_PLAIN,
+  ONEDNN_FORMS
+} onednn_form;
+
+heddle_status onednn_layout_init(onednn *self, heddle_error *err);
+void onednn_layout_finish(onednn *self);
+
+/* How oneDNN sees a tensor: swapped changes its first two dimensions with each other, groups splits the first into so
+ * many (0: not) before that. Weights of Conv with groups, of ConvTranspose and of Gemm are seen so. */
+typedef struct onednn_view {
+  int ndims;
+  uint32_t groups;
+  bool swapped;
+  dnnl_dims_t dims, strides; /* strides of the row-major tensor */
+} onednn_view;
+
+/* False where the shape does not fit. */
+bool onednn_view_of(const heddle_pvalue *tensor, uint32_t groups, bool swapped, onednn_view *out);
+
+/* A descriptor of what is row-major; of what oneDNN may choose; of a token's layout of the tensor. */
+dnnl_status_t onednn_plain(const onednn_view *view, dnnl_memory_desc_t *out);
+dnnl_status_t onednn_any(const onednn_view *view, dnnl_memory_desc_t *out);
+dnnl_status_t onednn_from_token(const onednn *self, const heddle_pvalue *tensor, heddle_layout token,
+                                dnnl_memory_desc_t *out);
+
+/* How a token's tensor is seen; false for a token that is not ours or does not fit. */
+bool onednn_view_from_token(const onednn *self, const heddle_pvalue *tensor, heddle_layout token, onednn_view *out);
+
+/* Activations of a form; dnnl_unimplemented where it has none for so many dimensions. */
+dnnl_status_t onednn_in_form(const onednn *self, const heddle_pvalue *tensor, onednn_form form,
+                             dnnl_memory_desc_t *out);
+
+/* The token of a descriptor; false where it has none. */
+bool onednn_token_of(const onednn *self, const onednn_view *view, const_dnnl_memory_desc_t md, heddle_layout *out);
+
+/* Positions [from, from + count) along one dimension of a tensor in a layout: their descriptor, and where they begin in
+ * bytes. dnnl_unimplemented where they do not lie in one piece. */
+dnnl_status_t onednn_slice(const onednn *self, const onednn_view *view, heddle_layout layout, int dim, int64_t from,
+                           int64_t count, dnnl_memory_desc_t *out, uint64_t *offset);
+
+/* ---- onednn_chain.c ---- */
+
+/* value: of the region, the other operand of a binary operation; -1 for one without. full: of the result's shape. */
+typedef struct onednn_post {
+  dnnl_alg_kind_t alg;
+  float alpha, beta;
+  int32_t value;
+  bool full;
+} onednn_post;
+
+/* node and op are as the reference kernels read the head. */
+typedef struct onednn_chain {
+  const heddle_pregion *region;
+  ref_node node;
+  ref_op op;
+  const heddle_pvalue *out; /* of the last node */
+  uint32_t n_posts;
+  onednn_post posts[ONEDNN_POSTS];
+} onednn_chain;
+
+/* Reads a region; false where it is no chain, or has an operand that oneDNN does not take. */
+bool onednn_chain_read(const heddle_pregion *region, onednn_chain *out);
+
+/* Attributes with the chain's post-operations; those on a full operand take dst's layout. dst has the result's rank, or
+ * is a matrix of the same row-major elements and the same last dimension. */
+dnnl_status_t onednn_chain_attr(const onednn_chain *chain, const_dnnl_memory_desc_t dst, dnnl_primitive_attr_t *out);
+bool onednn_chain_has_full(const onednn_chain *chain);
+
+/* Reads an elementwise node as a post-operation on its operand `on`. */
+bool onednn_read_post(const heddle_pregion *region, const heddle_pnode *node, int32_t on, onednn_post *out);
+
+/* ---- plans ---- */
+
+typedef struct onednn_arg {
+  int arg;
+  uint32_t slot; /* region input, or output */
+  bool output;
+} onednn_arg;
+
+/* A part of the work: kind says which of the plan's primitive descriptors, offsets where each argument begins. */
+typedef struct onednn_part {
+  uint32_t kind, reserved;
+  uint64_t offsets[ONEDNN_ARGS];
+} onednn_part;
+
+/* pd is the whole; with parts, kinds are what is run in its place. */
+typedef struct onednn_plan {
+  const onednn *self;
+  const heddle_pregion *region;
+  dnnl_primitive_desc_t pd;
+  uint32_t n_args;
+  uint32_t wanted_parts; /* how many are worth having */
+  uint32_t n_parts, n_kinds;
+  onednn_arg args[ONEDNN_ARGS];
+  heddle_layout inputs[ONEDNN_INPUTS], output;
+  uint32_t flags[ONEDNN_INPUTS];
+  double cost_ns;
+  dnnl_primitive_desc_t kinds[ONEDNN_KINDS];
+  onednn_part parts[ONEDNN_PARTS];
+} onednn_plan;
+
+/* Adds a region value as an argument, in the layout that the primitive descriptor has for it. */
+dnnl_status_t onednn_plan_input(onednn_plan *plan, int32_t value, int arg, const onednn_view *view);
+dnnl_status_t onednn_plan_output(onednn_plan *plan, int32_t value, int arg);
+
+/* The same for operands that are only taken row-major, whatever oneDNN sees them as. */
+dnnl_status_t onednn_plan_plain_input(onednn_plan *plan, int32_t value, int arg);
+dnnl_status_t onednn_plan_plain_output(onednn_plan *plan, int32_t value, int arg);
+
+/* The other operands of the chain's post-operations; the result has its argument already. */
+dnnl_status_t onednn_plan_posts(onednn_plan *plan, const onednn_chain *chain);
+
+/* ---- onednn_parts.c ---- */
+
+/* How a result is cut: positions [from, from + count) of one of its dimensions. */
+typedef struct onednn_range {
+  int dim;
+  int64_t from, count;
+} onednn_range;
+
+/* One part: always sets its signature (parts of equal ones share a primitive) and the offsets of its arguments, in the
+ * order of plan->args; makes its primitive descriptor where pd is not NULL. */
+enum { ONEDNN_SIGNATURE = 4 };
+typedef dnnl_status_t (*onednn_cut)(const onednn_plan *plan, const onednn_chain *chain, const void *setup,
+                                    const onednn_range *range, int64_t signature[ONEDNN_SIGNATURE],
+                                    uint64_t offsets[ONEDNN_ARGS], dnnl_primitive_desc_t *pd);
+
+/* Cuts the plan into parts of about size / wanted_parts positions, multiples of granule but the last. Leaves the plan
+ * whole where that does not work: only memory that is out is an error. */
+dnnl_status_t onednn_cut_plan(onednn_plan *plan, const onednn_chain *chain, const void *setup, onednn_cut cut, int dim,
+                              int64_t size, int64_t granule);
+
+/* Sets the offset of an argument; nothing where the plan does not have it. */
+void onednn_set_offset(const onednn_plan *plan, int arg, uint64_t offset, uint64_t offsets[ONEDNN_ARGS]);
+
+/* Sets the offsets of the chain's other operands for a range of the result, of which dst is the whole's descriptor. */
+dnnl_status_t onednn_cut_posts(const onednn_plan *plan, const onednn_chain *chain, const onednn_range *range,
+                               uint64_t dst_offset, uint64_t offsets[ONEDNN_ARGS]);
+
+/* Nanoseconds on one thread, from the work in products and what the implementation is called. */
+double onednn_product_cost(const_dnnl_primitive_desc_t pd, double products, bool grouped);
+
+/* One a family: fills pd, args and cost. dnnl_unimplemented where the form does not fit. */
+typedef dnnl_status_t (*onednn_build)(const onednn *self, const onednn_chain *chain, onednn_form form,
+                                      onednn_plan *plan);
+dnnl_status_t onednn_build_conv(const onednn *self, const onednn_chain *chain, onednn_form form, onednn_plan *plan);
+dnnl_status_t onednn_build_matmul(const onednn *self, const onednn_chain *chain, onednn_form form, onednn_plan *plan);
+dnnl_status_t onednn_build_pool(const onednn *self, const onednn_chain *chain, onednn_form form, onednn_plan *plan);
+dnnl_status_t onednn_build_eltwise(const onednn *self, const onednn_chain *chain, onednn_form form, onednn_plan *plan);
+dnnl_status_t onednn_build_binary(const onednn *self, const onednn_chain *chain, onednn_form form, onednn_plan *plan);
+dnnl_status_t onednn_build_batch_norm(const onednn *self, const onednn_chain *chain, onednn_form form,
+                                      onednn_plan *plan);
+dnnl_status_t onednn_build_concat(const onednn *self, const onednn_chain *chain, onednn_form form, onednn_plan *plan);
+
+#endif

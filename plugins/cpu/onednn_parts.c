@@ -1,0 +1,95 @@
+/* Parts: a region is cut along one dimension of its result into primitives of one thread each, which the core's pool
+ * runs. They are made when the plan is, depend on nothing that happens later, and so give the same bits each time. */
+#include "cpu.h"
+#include "onednn_run.h"
+
+void onednn_set_offset(const onednn_plan *plan, int arg, uint64_t offset, uint64_t offsets[ONEDNN_ARGS]) {
+  for (uint32_t i = 0; i < plan->n_args; i++)
+    if (plan->args[i].arg == arg) offsets[i] = offset;
+}
+
+dnnl_status_t onednn_cut_posts(const onednn_plan *plan, const onednn_chain *chain, const onednn_range *range,
+                               uint64_t dst_offset, uint64_t offsets[ONEDNN_ARGS]) {
+  for (uint32_t i = 0; i < chain->n_posts; i++) {
+    const onednn_post *post = &chain->posts[i];
+    const heddle_pvalue *value = region_value(chain->region, post->value);
+    uint64_t offset = dst_offset;
+    if (post->value < 0) continue;
+    if (!post->full) {
+      int64_t strides[DNNL_MAX_NDIMS];
+      const_dnnl_memory_desc_t dst = dnnl_primitive_desc_query_md(plan->pd, dnnl_query_exec_arg_md, DNNL_ARG_DST);
+      int rank = 0;
+      if (dnnl_memory_desc_query(dst, dnnl_query_ndims_s32, &rank) != dnnl_success ||
+          !shape_broadcast_strides(value, chain->out, strides))
+        return dnnl_unimplemented;
+      /* Rows of a matrix that is seen so for more dimensions repeat the operand (onednn_chain_attr sees to it). */
+      const bool same = rank == chain->out->ndim, column = !same && range->dim == rank - 1;
+      const int64_t by = same ? strides[range->dim] : column ? strides[chain->out->ndim - 1] : 0;
+      offset = (uint64_t)(range->from * by) * sizeof(float);
+    }
+    onednn_set_offset(plan, DNNL_ARG_ATTR_MULTIPLE_POST_OP((int)i) | DNNL_ARG_SRC_1, offset, offsets);
+  }
+  return dnnl_success;
+}
+
+/* An implementation that is no worse than the whole's: a part that falls back to oneDNN's plain loops is not wanted. */
+static bool as_good(const onednn_plan *plan, const_dnnl_primitive_desc_t pd) {
+  const char *whole = "", *part = "";
+  dnnl_primitive_desc_query(plan->pd, dnnl_query_impl_info_str, 0, (void *)&whole);
+  dnnl_primitive_desc_query(pd, dnnl_query_impl_info_str, 0, (void *)&part);
+  return strcmp(whole, part) == 0;
+}
+
+/* Finds or makes the kind of a part. */
+static dnnl_status_t add_part(onednn_plan *plan, const onednn_chain *chain, const void *setup, onednn_cut cut,
+                              const onednn_range *range, int64_t signatures[ONEDNN_KINDS][ONEDNN_SIGNATURE]) {
+  int64_t mine[ONEDNN_SIGNATURE] = {0};
+  onednn_part *part = &plan->parts[plan->n_parts];
+  *part = (onednn_part){.kind = 0};
+  dnnl_status_t s = cut(plan, chain, setup, range, mine, part->offsets, NULL);
+  while (s == dnnl_success && part->kind < plan->n_kinds && memcmp(signatures[part->kind], mine, sizeof mine) != 0)
+    part->kind++;
+  if (s == dnnl_success && part->kind == plan->n_kinds) {
+    if (plan->n_kinds == ONEDNN_KINDS) return dnnl_unimplemented;
+    s = cut(plan, chain, setup, range, mine, part->offsets, &plan->kinds[plan->n_kinds]);
+    if (s != dnnl_success) return s;
+    memcpy(signatures[plan->n_kinds++], mine, sizeof mine);
+    if (!as_good(plan, plan->kinds[part->kind])) return dnnl_unimplemented;
+  }
+  plan->n_parts += s == dnnl_success;
+  return s;
+}
+
+dnnl_status_t onednn_cut_plan(onednn_plan *plan, const onednn_chain *chain, const void *setup, onednn_cut cut, int dim,
+                              int64_t size, int64_t granule) {
+  int64_t signatures[ONEDNN_KINDS][ONEDNN_SIGNATURE];
+  const int64_t units = (size + granule - 1) / granule;
+  const int64_t parts = units < plan->wanted_parts ? units : plan->wanted_parts;
+  dnnl_status_t s = dnnl_success;
+  if (parts < 2) return dnnl_success;
+  for (int64_t i = 0; i < parts && s == dnnl_success; i++) {
+    const int64_t from = units * i / parts * granule, to = units * (i + 1) / parts * granule;
+    const onednn_range range = {dim, from, (to < size ? to : size) - from};
+    s = add_part(plan, chain, setup, cut, &range, signatures);
+  }
+  if (s == dnnl_success) return s;
+  for (uint32_t i = 0; i < plan->n_kinds; i++) dnnl_primitive_desc_destroy(plan->kinds[i]);
+  plan->n_kinds = plan->n_parts = 0;
+  return s == dnnl_out_of_memory ? s : dnnl_success;
+}
+
+static uint64_t scratch_of(const_dnnl_primitive_desc_t pd) {
+  const_dnnl_memory_desc_t md = dnnl_primitive_desc_query_md(pd, dnnl_query_exec_arg_md, DNNL_ARG_SCRATCHPAD);
+  const uint64_t bytes = md != NULL ? dnnl_memory_desc_get_size(md) : 0;
+  return (bytes + CPU_ALIGNMENT - 1) / CPU_ALIGNMENT * CPU_ALIGNMENT;
+}
+
+uint64_t onednn_plan_workspace(const onednn_plan *plan, uint64_t *each) {
+  uint64_t most = plan->n_parts == 0 ? scratch_of(plan->pd) : 0;
+  for (uint32_t i = 0; i < plan->n_kinds; i++) {
+    const uint64_t bytes = scratch_of(plan->kinds[i]);
+    if (bytes > most) most = bytes;
+  }
+  if (each != NULL) *each = most;
+  return plan->n_parts == 0 ? most : most * plan->n_parts;
+}

@@ -1,0 +1,299 @@
+/* Offers: a plan for each form of a region that works, those with equal layouts once. query and prepare go through the
+ * same walk, so that offer number n is the same plan in both. */
+#include "cpu.h"
+#include "onednn_run.h"
+
+/* Estimates in nanoseconds that weigh offers against each other and against the reference kernels'. */
+#define CALL_NS 600.0
+#define NS_PER_BYTE 0.02
+
+static const struct {
+  const char *op;
+  onednn_build build;
+} families[] = {
+    {"Conv", onednn_build_conv},
+    {"ConvTranspose", onednn_build_conv},
+    {"MatMul", onednn_build_matmul},
+    {"Gemm", onednn_build_matmul},
+    {"MaxPool", onednn_build_pool},
+    {"AveragePool", onednn_build_pool},
+    {"GlobalAveragePool", onednn_build_pool},
+    {"GlobalMaxPool", onednn_build_pool},
+    {"BatchNormalization", onednn_build_batch_norm},
+    {"Concat", onednn_build_concat},
+    {"Relu", onednn_build_eltwise},
+    {"LeakyRelu", onednn_build_eltwise},
+    {"Elu", onednn_build_eltwise},
+    {"Sigmoid", onednn_build_eltwise},
+    {"Tanh", onednn_build_eltwise},
+    {"HardSigmoid", onednn_build_eltwise},
+    {"HardSwish", onednn_build_eltwise},
+    {"Clip", onednn_build_eltwise},
+    {"Add", onednn_build_binary},
+    {"Mul", onednn_build_binary},
+    {"Sub", onednn_build_binary},
+    {"Div", onednn_build_binary},
+};
+
+/* The smallest part, in nanoseconds of work: waking a thread that sleeps takes some ten microseconds. */
+#define PART_NS 30000.0
+
+/* Work below which the reference kernels are faster, in the nanoseconds that they estimate. */
+#define SMALL_NS 300.0
+
+/* ---------------------------------------------------------------- filling a plan */
+
+double onednn_product_cost(const_dnnl_primitive_desc_t pd, double products, bool grouped) {
+  const char *name = "";
+  dnnl_primitive_desc_query(pd, dnnl_query_impl_info_str, 0, (void *)&name);
+  double each = 0.02;
+  if (strstr(name, "ref") != NULL) each = 2; /* several times slower than ours */
+  else if (strstr(name, "gemm") != NULL) each = grouped ? 0.8 : 0.035;
+  return CALL_NS + products * each;
+}
+
+static dnnl_status_t add_arg(onednn_plan *plan, int arg, int64_t slot, bool output) {
+  if (slot < 0 || plan->n_args == sizeof plan->args / sizeof plan->args[0]) return dnnl_unimplemented;
+  plan->args[plan->n_args++] = (onednn_arg){.arg = arg, .slot = (uint32_t)slot, .output = output};
+  return dnnl_success;
+}
+
+/* One value cannot be wanted in two layouts. */
+static dnnl_status_t add_input(onednn_plan *plan, int32_t value, int arg, heddle_layout layout) {
+  const int64_t slot = region_input_slot(plan->region, value);
+  if (slot < 0 || slot >= ONEDNN_INPUTS) return dnnl_unimplemented;
+  for (uint32_t i = 0; i < plan->n_args; i++)
+    if (!plan->args[i].output && plan->args[i].slot == (uint32_t)slot && plan->inputs[slot] != layout)
+      return dnnl_unimplemented;
+  plan->inputs[slot] = layout;
+  return add_arg(plan, arg, slot, false);
+}
+
+dnnl_status_t onednn_plan_input(onednn_plan *plan, int32_t value, int arg, const onednn_view *view) {
+  const_dnnl_memory_desc_t md = dnnl_primitive_desc_query_md(plan->pd, dnnl_query_exec_arg_md, arg);
+  onednn_view own;
+  heddle_layout layout = 0;
+  if (md == NULL) return dnnl_unimplemented;
+  if (view == NULL && !onednn_view_of(region_value(plan->region, value), 0, false, &own)) return dnnl_unimplemented;
+  if (!onednn_token_of(plan->self, view != NULL ? view : &own, md, &layout)) return dnnl_unimplemented;
+  return add_input(plan, value, arg, layout);
+}
+
+dnnl_status_t onednn_plan_plain_input(onednn_plan *plan, int32_t value, int arg) {
+  return add_input(plan, value, arg, 0);
+}
+
+dnnl_status_t onednn_plan_output(onednn_plan *plan, int32_t value, int arg) {
+  const_dnnl_memory_desc_t md = dnnl_primitive_desc_query_md(plan->pd, dnnl_query_exec_arg_md, arg);
+  onednn_view view;
+  if (md == NULL || !onednn_view_of(region_value(plan->region, value), 0, false, &view)) return dnnl_unimplemented;
+  if (!onednn_token_of(plan->self, &view, md, &plan->output)) return dnnl_unimplemented;
+  return add_arg(plan, arg, region_output_slot(plan->region, value), true);
+}
+
+dnnl_status_t onednn_plan_plain_output(onednn_plan *plan, int32_t value, int arg) {
+  plan->output = 0;
+  return add_arg(plan, arg, region_output_slot(plan->region, value), true);
+}
+
+dnnl_status_t onednn_plan_posts(onednn_plan *plan, const onednn_chain *chain) {
+  dnnl_status_t s = dnnl_success;
+  for (uint32_t i = 0; i < chain->n_posts && s == dnnl_success; i++) {
+    const onednn_post *post = &chain->posts[i];
+    const int arg = DNNL_ARG_ATTR_MULTIPLE_POST_OP((int)i) | DNNL_ARG_SRC_1;
+    if (post->value >= 0) s = add_input(plan, post->value, arg, post->full ? plan->output : 0);
+  }
+  return s;
+}
+
+/* Constants that no argument takes are read from the region: bounds of Clip. */
+static bool absorb_rest(onednn_plan *plan) {
+  for (uint32_t slot = 0; slot < plan->region->n_inputs; slot++) {
+    bool used = false;
+    for (uint32_t i = 0; i < plan->n_args; i++) used = used || (!plan->args[i].output && plan->args[i].slot == slot);
+    if (used) continue;
+    if (region_value(plan->region, plan->region->inputs[slot])->data == NULL) return false;
+    plan->flags[slot] = HEDDLE_INPUT_ABSORBED;
+  }
+  return true;
+}
+
+/* ---------------------------------------------------------------- the walk over forms */
+
+/* A walk: the plans of a region in order; next gives false at the end. */
+typedef struct walk {
+  const onednn *self;
+  onednn_chain chain;
+  onednn_build build;
+  uint32_t parts;
+  int form;
+  uint32_t made;
+  heddle_layout seen[ONEDNN_FORMS][ONEDNN_INPUTS + 1];
+  onednn_plan plan;
+  dnnl_status_t status;
+} walk;
+
+/* How many parts work of so many nanoseconds (on one thread) is worth: two a thread, so that one which is held up, on a
+ * core that is busy with something else, leaves the rest to the others. */
+static uint32_t parts_for(const onednn *self, double work_ns) {
+  const uint32_t threads = self->host->parallelism(self->host->ctx);
+  const double most = work_ns / PART_NS;
+  uint32_t parts = threads < 2 ? 1 : 2 * threads;
+  if (parts > ONEDNN_PARTS) parts = ONEDNN_PARTS;
+  return most < 2 ? 1 : most < parts ? (uint32_t)most : parts;
+}
+
+static bool walk_start(const onednn *self, const heddle_pregion *region, walk *w) {
+  const heddle_pnode *node = region_node(region, 0);
+  *w = (walk){.self = self};
+  if (self == NULL || node == NULL || node->op == NULL) return false;
+  for (size_t i = 0; i < sizeof families / sizeof families[0]; i++)
+    if (strcmp(families[i].op, node->op) == 0) w->build = families[i].build;
+  if (w->build == NULL || !onednn_chain_read(region, &w->chain)) return false;
+  if (self->mode == ONEDNN_AUTO && w->chain.op.cost_ns < SMALL_NS) return false;
+  w->parts = parts_for(self, w->chain.op.cost_ns * 0.2);
+  return true;
+}
+
+static void drop(onednn_plan *plan) {
+  for (uint32_t i = 0; i < plan->n_kinds; i++) dnnl_primitive_desc_destroy(plan->kinds[i]);
+  if (plan->pd != NULL) dnnl_primitive_desc_destroy(plan->pd);
+  plan->n_kinds = 0;
+  plan->pd = NULL;
+}
+
+static bool is_new(walk *w) {
+  heddle_layout *mine = w->seen[w->made];
+  memcpy(mine, w->plan.inputs, sizeof w->plan.inputs);
+  mine[ONEDNN_INPUTS] = w->plan.output;
+  for (uint32_t i = 0; i < w->made; i++)
+    if (memcmp(w->seen[i], mine, sizeof w->seen[0]) == 0) return false;
+  return true;
+}
+
+static bool is_slow(const walk *w) {
+  const char *name = "";
+  dnnl_primitive_desc_query(w->plan.pd, dnnl_query_impl_info_str, 0, (void *)&name);
+  return w->self->mode != ONEDNN_ALWAYS && strstr(name, "ref") != NULL;
+}
+
+/* The plan belongs to the walk until it is dropped; status is set where memory is out. */
+static bool walk_next(walk *w) {
+  bool found = false;
+  const int before = onednn_threads_enter(w->self);
+  drop(&w->plan);
+  for (; w->form < ONEDNN_FORMS && !found && w->status == dnnl_success; w->form++) {
+    w->plan = (onednn_plan){.self = w->self, .region = w->chain.region, .wanted_parts = w->parts};
+    dnnl_status_t s = w->build(w->self, &w->chain, (onednn_form)w->form, &w->plan);
+    if (s == dnnl_out_of_memory) w->status = s;
+    found = s == dnnl_success && !is_slow(w) && absorb_rest(&w->plan) && is_new(w);
+    if (!found) drop(&w->plan);
+  }
+  onednn_threads_leave(w->self, before);
+  w->made += found;
+  return found;
+}
+
+static heddle_status offer_plan(const onednn_plan *plan, heddle_offer_fn offer, void *sink, heddle_error *err) {
+  const heddle_poffer answer = {
+      .struct_size = sizeof answer,
+      .input_layouts = plan->inputs,
+      .output_layouts = &plan->output,
+      .input_flags = plan->flags,
+      .workspace_bytes = onednn_plan_workspace(plan, NULL),
+      .workspace_align = CPU_ALIGNMENT,
+      .cost_ns = plan->cost_ns,
+  };
+  return offer(sink, &answer, err);
+}
+
+/* ---------------------------------------------------------------- Reorder */
+
+static bool is_reorder(const heddle_pregion *region) {
+  const heddle_pnode *node = region_node(region, 0);
+  return region->nodes.count == 1 && node != NULL && node->domain != NULL && strcmp(node->domain, "heddle") == 0 &&
+         node->op != NULL && strcmp(node->op, "Reorder") == 0 && region->n_inputs == 1 && region->n_outputs == 1;
+}
+
+/* Whichever side has a token says how the tensor is seen. */
+static dnnl_status_t side_of(const onednn *self, const heddle_pvalue *mine, const heddle_pvalue *other,
+                             dnnl_memory_desc_t *out) {
+  onednn_view view;
+  if (mine->layout != 0) return onednn_from_token(self, mine, mine->layout, out);
+  if (other->layout == 0 || !onednn_view_from_token(self, mine, other->layout, &view)) return dnnl_invalid_arguments;
+  return onednn_plain(&view, out);
+}
+
+static dnnl_status_t plan_reorder(const onednn *self, const heddle_pregion *region, onednn_plan *plan) {
+  const heddle_pvalue *from = region_value(region, region->inputs[0]), *to = region_value(region, region->outputs[0]);
+  dnnl_memory_desc_t src = NULL, dst = NULL;
+  dnnl_primitive_attr_t attr = NULL;
+  uint64_t bytes = 0;
+  *plan = (onednn_plan){.self = self, .region = region};
+  if (from == NULL || to == NULL || !shape_equal(from, to) || !value_bytes(from, &bytes)) return dnnl_invalid_arguments;
+  plan->cost_ns = CALL_NS + 2 * NS_PER_BYTE * (double)bytes;
+  plan->inputs[0] = from->layout;
+  plan->output = to->layout;
+  const int before = onednn_threads_enter(self);
+  dnnl_status_t s = side_of(self, from, to, &src);
+  if (s == dnnl_success) s = side_of(self, to, from, &dst);
+  if (s == dnnl_success) s = dnnl_primitive_attr_create(&attr);
+  if (s == dnnl_success) s = dnnl_primitive_attr_set_scratchpad_mode(attr, dnnl_scratchpad_mode_user);
+  if (s == dnnl_success) s = dnnl_reorder_primitive_desc_create(&plan->pd, src, self->engine, dst, self->engine, attr);
+  onednn_threads_leave(self, before);
+  if (s == dnnl_success) s = add_arg(plan, DNNL_ARG_FROM, 0, false);
+  if (s == dnnl_success) s = add_arg(plan, DNNL_ARG_TO, 0, true);
+  if (attr != NULL) dnnl_primitive_attr_destroy(attr);
+  if (dst != NULL) dnnl_memory_desc_destroy(dst);
+  if (src != NULL) dnnl_memory_desc_destroy(src);
+  return s;
+}
+
+/* ---------------------------------------------------------------- the calls */
+
+heddle_status onednn_query(const onednn *self, const heddle_pregion *region, heddle_offer_fn offer, void *sink,
+                           uint32_t *made, bool *only, heddle_error *err) {
+  walk w;
+  heddle_status s = HEDDLE_OK;
+  *made = 0;
+  *only = false;
+  if (self != NULL && is_reorder(region)) {
+    onednn_plan plan;
+    s = onednn_fail(plan_reorder(self, region, &plan), "a Reorder", err);
+    if (s == HEDDLE_OK) s = offer_plan(&plan, offer, sink, err);
+    drop(&plan);
+    *made = s == HEDDLE_OK;
+    *only = true;
+    return s;
+  }
+  if (!walk_start(self, region, &w)) return HEDDLE_OK;
+  while (s == HEDDLE_OK && walk_next(&w)) s = offer_plan(&w.plan, offer, sink, err);
+  drop(&w.plan);
+  *made = w.made;
+  *only = w.made > 0 && (self->mode == ONEDNN_ALWAYS || region->nodes.count > 1);
+  return s != HEDDLE_OK ? s : onednn_fail(w.status, "asking for a primitive", err);
+}
+
+heddle_status onednn_prepare(onednn *self, const heddle_pregion *region, uint32_t offer, cpu_operand *operands,
+                             onednn_op **out, uint32_t *made, heddle_error *err) {
+  walk w;
+  heddle_status s = HEDDLE_OK;
+  bool found = false;
+  *out = NULL;
+  *made = 0;
+  if (self != NULL && is_reorder(region)) {
+    onednn_plan plan;
+    s = onednn_fail(plan_reorder(self, region, &plan), "a Reorder", err);
+    if (s == HEDDLE_OK) s = onednn_op_make(self, &plan, operands, out, err);
+    drop(&plan);
+    *made = 1;
+    return s;
+  }
+  if (!walk_start(self, region, &w)) return HEDDLE_OK;
+  while (!found && walk_next(&w)) found = w.made == offer + 1;
+  *made = w.made;
+  if (w.status != dnnl_success) s = onednn_fail(w.status, "asking for a primitive", err);
+  else if (found) s = onednn_op_make(self, &w.plan, operands, out, err);
+  drop(&w.plan);
+  return s;
+}

@@ -1,0 +1,60 @@
+/* MaxPool without Indices, AveragePool and the global pools: a layout goes in and comes out. */
+#include "onednn_internal.h"
+
+typedef struct setup {
+  dnnl_alg_kind_t alg;
+  dnnl_dims_t kernel, strides, dilations, before, after;
+} setup;
+
+static bool read(const onednn_chain *chain, setup *u) {
+  const ref_pool *f = &chain->op.u.pool;
+  const ref_window *w = &f->window;
+  const heddle_pvalue *x = chain->node.in[0];
+  const char *op = chain->node.node->op;
+  const int spatial = x->ndim - 2;
+  const bool most = strstr(op, "Max") != NULL, global = strncmp(op, "Global", 6) == 0;
+  if (spatial < 1 || spatial > REF_SPATIAL || chain->n_posts > 0) return false;
+  u->alg = most                            ? dnnl_pooling_max
+           : !global && f->count_pads != 0 ? dnnl_pooling_avg_include_padding
+                                           : dnnl_pooling_avg_exclude_padding;
+  for (int i = 0; i < spatial; i++) {
+    const int d = REF_SPATIAL - spatial + i;
+    if (global) {
+      u->kernel[i] = x->shape[2 + i];
+      u->strides[i] = 1;
+      continue;
+    }
+    const int64_t reach = (w->kernel[d] - 1) * w->dilation[d] + 1;
+    u->kernel[i] = w->kernel[d];
+    u->strides[i] = w->stride[d];
+    u->dilations[i] = w->dilation[d] - 1;
+    u->before[i] = w->pad[d];
+    u->after[i] = (w->out[d] - 1) * w->stride[d] + reach - w->in[d] - w->pad[d];
+    /* Windows that lie in padding only, and ceil_mode's overhang, which an average does not count. */
+    if (w->pad[d] >= reach || u->after[i] >= reach) return false;
+    if (!most && f->count_pads != 0 && u->after[i] > f->end[d]) return false;
+  }
+  return true;
+}
+
+dnnl_status_t onednn_build_pool(const onednn *self, const onednn_chain *chain, onednn_form form, onednn_plan *plan) {
+  const heddle_pvalue *x = chain->node.in[0];
+  dnnl_memory_desc_t src = NULL, dst = NULL;
+  dnnl_primitive_attr_t attr = NULL;
+  setup u = {.alg = dnnl_alg_kind_undef};
+  uint64_t bytes = 0;
+  if (form == ONEDNN_FORM_ANY || !read(chain, &u) || !value_bytes(x, &bytes)) return dnnl_unimplemented;
+  dnnl_status_t s = onednn_in_form(self, x, form, &src);
+  if (s == dnnl_success) s = onednn_in_form(self, chain->out, form, &dst);
+  if (s == dnnl_success) s = onednn_chain_attr(chain, dst, &attr);
+  if (s == dnnl_success)
+    s = dnnl_pooling_forward_primitive_desc_create(&plan->pd, self->engine, dnnl_forward_inference, u.alg, src, dst,
+                                                   u.strides, u.kernel, u.dilations, u.before, u.after, attr);
+  if (s == dnnl_success) s = onednn_plan_input(plan, chain->node.node->inputs[0], DNNL_ARG_SRC, NULL);
+  if (s == dnnl_success) s = onednn_plan_output(plan, chain->region->outputs[0], DNNL_ARG_DST);
+  plan->cost_ns = 600 + 0.05 * (double)bytes * (form == ONEDNN_FORM_PLAIN ? 2 : 1);
+  if (attr != NULL) dnnl_primitive_attr_destroy(attr);
+  if (dst != NULL) dnnl_memory_desc_destroy(dst);
+  if (src != NULL) dnnl_memory_desc_destroy(src);
+  return s;
+}

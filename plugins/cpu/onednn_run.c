@@ -1,0 +1,173 @@
+/* Prepared primitives and their launches. A launch has for each part an own oneDNN stream and memory objects on the
+ * addresses that bind was given, so that running it is one call a part; oneDNN itself allocates a little in that call.
+ * Parts run on the core's pool, each on one thread. */
+#include "cpu.h"
+#include "onednn_run.h"
+
+/* n_kinds is 1 at least; a region that is not cut has one part. */
+struct onednn_op {
+  onednn *self;
+  dnnl_primitive_desc_t pd; /* the whole's: what operands need */
+  dnnl_primitive_desc_t kinds[ONEDNN_KINDS];
+  dnnl_primitive_t primitives[ONEDNN_KINDS];
+  uint64_t workspace, workspace_each;
+  uint32_t n_args, n_kinds, n_parts, reserved;
+  onednn_arg args[ONEDNN_ARGS];
+  onednn_part parts[];
+};
+
+typedef struct launch_part {
+  dnnl_primitive_t primitive;
+  dnnl_stream_t stream;
+  int n_args;
+  dnnl_status_t status; /* of the last run */
+  dnnl_exec_arg_t args[ONEDNN_ARGS + 1];
+} launch_part;
+
+struct onednn_launch {
+  const onednn_op *op;
+  launch_part parts[];
+};
+
+static uint64_t arg_bytes(const_dnnl_primitive_desc_t pd, int arg) {
+  const_dnnl_memory_desc_t md = dnnl_primitive_desc_query_md(pd, dnnl_query_exec_arg_md, arg);
+  return md != NULL ? dnnl_memory_desc_get_size(md) : 0;
+}
+
+static dnnl_status_t make_primitives(onednn_op *op, const onednn_plan *plan) {
+  const uint32_t kinds = plan->n_kinds > 0 ? plan->n_kinds : 1;
+  const int before = onednn_threads_enter(op->self);
+  dnnl_status_t s = dnnl_primitive_desc_clone(&op->pd, plan->pd);
+  for (uint32_t i = 0; i < kinds && s == dnnl_success; i++) {
+    s = dnnl_primitive_desc_clone(&op->kinds[i], plan->n_kinds > 0 ? plan->kinds[i] : plan->pd);
+    if (s == dnnl_success) s = dnnl_primitive_create(&op->primitives[i], op->kinds[i]);
+    op->n_kinds = i + 1;
+  }
+  onednn_threads_leave(op->self, before);
+  return s;
+}
+
+heddle_status onednn_op_make(onednn *self, const onednn_plan *plan, cpu_operand *operands, onednn_op **out,
+                             heddle_error *err) {
+  const heddle_pregion *region = plan->region;
+  const uint32_t parts = plan->n_parts > 0 ? plan->n_parts : 1;
+  const size_t bytes = sizeof(onednn_op) + parts * sizeof(onednn_part);
+  onednn_op *op = self->host->alloc(self->host->ctx, bytes, _Alignof(onednn_op));
+  if (op == NULL) return p_fail(err, HEDDLE_ENOMEM, 0, "cpu: no memory for an operator");
+  memset(op, 0, bytes);
+  op->self = self;
+  op->n_args = plan->n_args;
+  op->n_parts = parts;
+  memcpy(op->args, plan->args, sizeof op->args);
+  memcpy(op->parts, plan->parts, plan->n_parts * sizeof *op->parts);
+  op->workspace = onednn_plan_workspace(plan, &op->workspace_each);
+  dnnl_status_t s = make_primitives(op, plan);
+  if (s != dnnl_success) {
+    onednn_op_free(op);
+    return onednn_fail(s, "making a primitive", err);
+  }
+  for (uint32_t i = 0; i < region->n_inputs + region->n_outputs; i++) operands[i] = (cpu_operand){0, 1};
+  for (uint32_t i = 0; i < op->n_args; i++) {
+    const onednn_arg *a = &op->args[i];
+    const heddle_layout layout = a->output ? plan->output : plan->inputs[a->slot];
+    operands[a->slot + (a->output ? region->n_inputs : 0)] =
+        (cpu_operand){arg_bytes(op->pd, a->arg), layout != 0 ? CPU_ALIGNMENT : sizeof(float)};
+  }
+  *out = op;
+  return HEDDLE_OK;
+}
+
+void onednn_op_free(onednn_op *op) {
+  if (op == NULL) return;
+  for (uint32_t i = 0; i < op->n_kinds; i++) {
+    if (op->primitives[i] != NULL) dnnl_primitive_destroy(op->primitives[i]);
+    if (op->kinds[i] != NULL) dnnl_primitive_desc_destroy(op->kinds[i]);
+  }
+  if (op->pd != NULL) dnnl_primitive_desc_destroy(op->pd);
+  op->self->host->free(op->self->host->ctx, op);
+}
+
+uint64_t onednn_workspace(const onednn_op *op) {
+  return op->workspace;
+}
+
+/* ---------------------------------------------------------------- launches */
+
+static dnnl_status_t add_memory(const onednn_op *op, launch_part *part, uint32_t kind, int arg, void *base,
+                                uint64_t offset) {
+  const_dnnl_memory_desc_t md = dnnl_primitive_desc_query_md(op->kinds[kind], dnnl_query_exec_arg_md, arg);
+  dnnl_exec_arg_t *at = &part->args[part->n_args];
+  dnnl_status_t s = dnnl_memory_create(&at->memory, md, op->self->engine, (char *)base + offset);
+  if (s != dnnl_success) return s;
+  at->arg = arg;
+  part->n_args++;
+  return dnnl_success;
+}
+
+static dnnl_status_t bind_part(const onednn_op *op, uint32_t number, void *const *inputs, void *const *outputs,
+                               void *workspace, launch_part *part) {
+  const onednn_part *from = &op->parts[number];
+  part->primitive = op->primitives[from->kind];
+  dnnl_status_t s = dnnl_stream_create(&part->stream, op->self->engine, dnnl_stream_default_flags);
+  for (uint32_t i = 0; i < op->n_args && s == dnnl_success; i++) {
+    const onednn_arg *a = &op->args[i];
+    s = add_memory(op, part, from->kind, a->arg, a->output ? outputs[a->slot] : inputs[a->slot], from->offsets[i]);
+  }
+  if (s == dnnl_success && arg_bytes(op->kinds[from->kind], DNNL_ARG_SCRATCHPAD) > 0)
+    s = add_memory(op, part, from->kind, DNNL_ARG_SCRATCHPAD, workspace, number * op->workspace_each);
+  return s;
+}
+
+heddle_status onednn_bind(onednn_op *op, void *const *inputs, void *const *outputs, void *workspace,
+                          onednn_launch **out, heddle_error *err) {
+  const heddle_host *host = op->self->host;
+  const size_t bytes = sizeof(onednn_launch) + op->n_parts * sizeof(launch_part);
+  onednn_launch *launch = host->alloc(host->ctx, bytes, _Alignof(onednn_launch));
+  dnnl_status_t s = dnnl_success;
+  if (launch == NULL) return p_fail(err, HEDDLE_ENOMEM, 0, "cpu: no memory for a launch");
+  memset(launch, 0, bytes);
+  launch->op = op;
+  for (uint32_t i = 0; i < op->n_parts && s == dnnl_success; i++)
+    s = bind_part(op, i, inputs, outputs, workspace, &launch->parts[i]);
+  if (s != dnnl_success) {
+    onednn_launch_free(launch);
+    return onednn_fail(s, "binding operands", err);
+  }
+  *out = launch;
+  return HEDDLE_OK;
+}
+
+void onednn_launch_free(onednn_launch *launch) {
+  if (launch == NULL) return;
+  const heddle_host *host = launch->op->self->host;
+  for (uint32_t i = 0; i < launch->op->n_parts; i++) {
+    launch_part *part = &launch->parts[i];
+    for (int k = 0; k < part->n_args; k++) dnnl_memory_destroy(part->args[k].memory);
+    if (part->stream != NULL) dnnl_stream_destroy(part->stream);
+  }
+  host->free(host->ctx, launch);
+}
+
+/* Parts i, i + n, ...: a nested call runs them all. */
+static void run_parts(void *arg, uint32_t i, uint32_t n) {
+  onednn_launch *launch = arg;
+  const onednn *self = launch->op->self;
+  const int before = onednn_threads_enter(self);
+  for (uint32_t k = i; k < launch->op->n_parts; k += n) {
+    launch_part *part = &launch->parts[k];
+    part->status = dnnl_primitive_execute(part->primitive, part->stream, part->n_args, part->args);
+    if (part->status == dnnl_success) part->status = dnnl_stream_wait(part->stream);
+  }
+  onednn_threads_leave(self, before);
+}
+
+heddle_status onednn_run(onednn_launch *launch, heddle_error *err) {
+  const heddle_host *host = launch->op->self->host;
+  const uint32_t parts = launch->op->n_parts;
+  if (parts > 1) host->run_parallel(host->ctx, parts, 0, run_parts, launch, NULL);
+  else run_parts(launch, 0, 1);
+  for (uint32_t i = 0; i < parts; i++)
+    if (launch->parts[i].status != dnnl_success)
+      return onednn_fail(launch->parts[i].status, "running a primitive", err);
+  return HEDDLE_OK;
+}
