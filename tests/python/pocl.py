@@ -16,8 +16,12 @@ def in_process():
     os.environ.update(ENV)
 
 
+def there():
+    return PLUGIN.exists() and "opencl:1" in heddle("devices", **ENV).out
+
+
 def need():
     if not PLUGIN.exists():
         pytest.skip("the plugin opencl is not built")
-    if "opencl:1" not in heddle("devices", **ENV).out:
+    if not there():
         pytest.skip("there are no two OpenCL devices: " + heddle("plan", DIGITS, "--device", "opencl:1", **ENV).err)

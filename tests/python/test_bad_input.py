@@ -6,6 +6,7 @@ import json
 import subprocess
 
 import numpy as np
+import pocl
 import pytest
 from reference import io
 from tool_case import TOOL, environment
@@ -15,7 +16,7 @@ TRACES = ("Traceback", "Sanitizer", "runtime error:", "Assertion", "core dumped"
 
 def call(*words):
     # Sizes that no memory holds are asked for on purpose; a sanitizer is to answer as malloc does.
-    env = environment(ASAN_OPTIONS="allocator_may_return_null=1:detect_stack_use_after_return=1")
+    env = environment(ASAN_OPTIONS="allocator_may_return_null=1:detect_stack_use_after_return=1", **pocl.ENV)
     done = subprocess.run([str(TOOL), *map(str, words)], capture_output=True, timeout=20, stdin=subprocess.DEVNULL,
                           env=env)
     err = [line for line in done.stderr.decode(errors="replace").splitlines(True)
@@ -301,7 +302,8 @@ def test_more_than_there_is_memory(tmp_path):
     side = 2**22
     g = conv({}, x=(1, 1, side, side), w=(1, 1, 1, 1))
     (tmp_path / "model.json").write_text(json.dumps(g))
-    for device in ("cpu", "sim:0", "cpu,sim:0"):
+    accelerators = ["sim:0"] + ["opencl:0"] * pocl.there()
+    for device in ["cpu", *accelerators, *(f"cpu,{a}" for a in accelerators)]:
         refused(["run", tmp_path / "model.json", "--device", device, "--random"], "memory")
 
 
