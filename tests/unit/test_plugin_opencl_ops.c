@@ -498,7 +498,7 @@ static void operators_are_listed(void **state) {
   (void)state;
   rig_open(&r);
   OK(&r.t, r.t.p->op->list(r.t.self, 0, count_operator, &n, &r.t.err));
-  assert_true(n >= 49);
+  assert_true(n >= 62);
   rig_close(&r);
 }
 
