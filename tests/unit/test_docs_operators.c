@@ -81,6 +81,7 @@ static void the_document_lists_what_the_plugins_do(void **state) {
   assert_non_null(f);
   while (getline(&text, &room, f) > 0) {
     char op[32], want[LINE];
+    if (strcmp(text, "## Domain heddle\n") == 0) break; /* the table is of ONNX's own */
     if (sscanf(text, "| %31[A-Za-z] |", op) != 1 || strcmp(op, "operator") == 0) continue;
     const listed *l = find(&cpu, op);
     if (l == NULL) fail_msg("docs/operators.md has %s, which cpu does not list", op);

@@ -342,53 +342,80 @@ KERNEL void thin_down(k_matmul p, GLOBAL const float *a, GLOBAL const float *b,
 #endif
 
 #ifdef CONV
-/* For groups of few channels, where tiles would be empty: an item has one result. */
+/* The kernel direct is for groups of few channels, where tiles would be empty. An item has SPAN neighbours of a line of
+ * the output, tiles_n of which make a line; plane by plane, by lines. */
+#ifdef RUNS
+#define SPAN 16
+#else
+#define SPAN 1
+#endif
+
+/* Adds one row of weights times a line of the input, or of its padding, to some results from position x0 on. */
+DEVICE void add_line(const k_conv *p, GLOBAL const float *line, GLOBAL const float *weights, IDX x0, int some,
+                     float *part) {
+  const IDX w2 = (IDX)p->window[2];
+  for (IDX kx = 0; kx < w2; kx++) {
+    const float weight = weights[kx];
+#if defined(RUNS) && !defined(TRANSPOSED)
+    const IDX from = x0 + kx * (IDX)p->dilation[2] - (IDX)p->pad[2];
+    if (p->stride[2] == 1) {
+      const int first = from < 0 ? (-from < some ? (int)-from : some) : 0;
+      const int last = from + some > (IDX)p->in[2] ? (int)((IDX)p->in[2] - from) : some;
+      for (int j = first; j < last; j++) part[j] += weight * line[from + j];
+      continue;
+    }
+#endif
+    for (int j = 0; j < some; j++) {
+      const IDX x = meets(p, 2, x0 + j, kx);
+      if (x >= 0) part[j] += weight * line[x];
+    }
+  }
+}
+
 KERNEL void direct(k_conv p, GLOBAL const float *a, GLOBAL const float *b,
 #ifdef HAS_C
                    GLOBAL const float *c,
 #endif
                    GLOBAL float *out) {
-  const IDX at = K_GLOBAL_ID;
+  const IDX at = K_GLOBAL_ID, spans = (IDX)p.tiles_n, lines = (IDX)(p.out[0] * p.out[1]), width = (IDX)p.out[2];
   if (at >= (IDX)p.count) return;
-  const IDX plane = at / (IDX)p.n, batch = plane / (IDX)p.m, row = plane % (IDX)p.m, group = batch % (IDX)p.groups;
-  const IDX size = (IDX)(p.in[0] * p.in[1] * p.in[2]), w1 = (IDX)p.window[1], w2 = (IDX)p.window[2];
-  IDX position[K_SPATIAL];
-  k_total sum = {0.0f, 0.0f};
-  position_of(&p, at % (IDX)p.n, position);
-  a += group * (IDX)p.m * (IDX)p.k;
+  const IDX x0 = at % spans * SPAN, line = at / spans % lines, plane = at / spans / lines;
+  const IDX batch = plane / (IDX)p.m, row = plane % (IDX)p.m, group = batch % (IDX)p.groups;
+  const IDX oz = line / (IDX)p.out[1], oy = line % (IDX)p.out[1], w1 = (IDX)p.window[1], w2 = (IDX)p.window[2];
+  const IDX size = (IDX)(p.in[0] * p.in[1] * p.in[2]);
+  const int some = width - x0 < SPAN ? (int)(width - x0) : SPAN;
+  k_total sum[SPAN];
+  for (int j = 0; j < SPAN; j++) sum[j].sum = sum[j].rest = 0.0f;
 #ifdef TRANSPOSED
-  a += row * (IDX)p.taps;
+  const IDX next = (IDX)(p.m * p.taps);
+  a += group * (IDX)(p.m * p.k) + row * (IDX)p.taps;
 #else
-  a += row * (IDX)p.k;
+  const IDX next = (IDX)p.taps;
+  a += (group * (IDX)p.m + row) * (IDX)p.k;
 #endif
   b += batch * (IDX)p.in_channels * size;
   for (IDX channel = 0; channel < (IDX)p.in_channels; channel++) {
-    float part = 0.0f;
+    float part[SPAN];
+    for (int j = 0; j < SPAN; j++) part[j] = 0.0f;
     for (IDX kz = 0; kz < (IDX)p.window[0]; kz++) {
-      const IDX z = meets(&p, 0, position[0], kz);
-      if (z < 0) continue;
-      for (IDX ky = 0; ky < w1; ky++) {
-        const IDX y = meets(&p, 1, position[1], ky);
+      const IDX z = meets(&p, 0, oz, kz);
+      for (IDX ky = 0; ky < w1 && z >= 0; ky++) {
+        const IDX y = meets(&p, 1, oy, ky);
         if (y < 0) continue;
-        GLOBAL const float *line = b + (z * (IDX)p.in[1] + y) * (IDX)p.in[2], *weights = a + (kz * w1 + ky) * w2;
-        for (IDX kx = 0; kx < w2; kx++) {
-          const IDX x = meets(&p, 2, position[2], kx);
-          if (x >= 0) part += weights[kx] * line[x];
-        }
+        add_line(&p, b + (z * (IDX)p.in[1] + y) * (IDX)p.in[2], a + (kz * w1 + ky) * w2, x0, some, part);
       }
     }
-    k_total_add(&sum, part);
+    for (int j = 0; j < some; j++) k_total_add(&sum[j], part[j]);
+    a += next;
     b += size;
-#ifdef TRANSPOSED
-    a += (IDX)p.m * (IDX)p.taps;
+  }
+  out += (plane * lines + line) * width + x0;
+  for (int j = 0; j < some; j++) {
+#ifdef HAS_C
+    out[j] = k_total_value(&sum[j]) + c[group * (IDX)p.m + row];
 #else
-    a += (IDX)p.taps;
+    out[j] = k_total_value(&sum[j]);
 #endif
   }
-  float v = k_total_value(&sum);
-#ifdef HAS_C
-  v += c[group * (IDX)p.m + row];
-#endif
-  out[at] = v;
 }
 #endif

@@ -76,7 +76,8 @@ typedef struct k_matmul {
   K_I64 batch_dim[K_DIMS], batch_a[K_DIMS], batch_b[K_DIMS];
 } k_matmul;
 
-/* A convolution: m channels of a group, n positions, k = channels of the input's group * taps. */
+/* A convolution: m channels of a group, n positions, k = channels of the input's group * taps. For the kernel direct
+ * tiles_n are the items of a line, and count those in all. */
 typedef struct k_conv {
   K_I64 m, n, k, tiles_m, tiles_n, groups, in_channels, taps, count;
   K_I64 in[K_SPATIAL], out[K_SPATIAL], window[K_SPATIAL], stride[K_SPATIAL], dilation[K_SPATIAL], pad[K_SPATIAL];

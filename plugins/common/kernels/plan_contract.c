@@ -4,7 +4,7 @@
 
 enum {
   SIDE = 8,     /* as in contract.cl: items along each side of a tile */
-  COLUMNS = 16, /* as there: results of an item of the kernel thin on host cores */
+  COLUMNS = 16, /* as there: results of an item of the kernels thin and direct on host cores */
   FEW_ROWS = 8, /* fewer channels in a group than this: no tiles */
   LONG_SUM = 64 /* of one row, from which a group works on a result together */
 };
@@ -171,13 +171,16 @@ static heddle_status add_conv(k_node *n, const ref_conv *c, bool transposed, hed
   value_count(n->ref.out, &results);
   if (results == 0) return HEDDLE_OK;
   set_conv(&p, c, transposed);
-  p.count = (int64_t)results;
   const cut cut = cut_tiles(n->plan, p.m, p.n, batches);
   p.tiles_m = cut.tiles_m;
   p.tiles_n = cut.tiles_n;
   const bool direct = p.m < FEW_ROWS;
-  const uint64_t groups =
-      direct ? k_groups(results) : (uint64_t)(p.tiles_m * p.tiles_n) * (uint64_t)(c->images * c->groups);
+  uint64_t groups = (uint64_t)(p.tiles_m * p.tiles_n) * (uint64_t)(c->images * c->groups);
+  if (direct) {
+    p.tiles_n = pieces(p.out[2], (n->plan->features & K_HOST_CORES) != 0 ? COLUMNS : 1);
+    p.count = (int64_t)results / p.out[2] * p.tiles_n;
+    groups = k_groups((uint64_t)p.count);
+  }
   uint64_t limit = k_limit(n) + (uint64_t)(p.m + p.n + p.k + K_GROUP) * 8 * SIDE;
   if (reach_of(&c->window) > limit) limit = reach_of(&c->window);
   heddle_status s = k_kernel_add(n->plan, "contract", direct ? "direct" : "contract", groups, limit, "-DCONV %s%s%s",
