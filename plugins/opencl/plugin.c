@@ -38,24 +38,37 @@ static heddle_status read_number(const heddle_host *host, const char *key, uint3
   return HEDDLE_OK;
 }
 
+static bool is_off(const char *text) {
+  return strcmp(text, "off") == 0 || strcmp(text, "0") == 0 || strcmp(text, "none") == 0;
+}
+
 static heddle_status read_capture(heddle_pinstance *self, heddle_error *err) {
   char text[16];
   if (!ocl_setting(self->host, "capture", text, sizeof text) || strcmp(text, "auto") == 0) return HEDDLE_OK;
-  if (strcmp(text, "0") == 0 || strcmp(text, "off") == 0) self->capture = OCL_CAPTURE_NEVER;
+  if (is_off(text)) self->capture = OCL_CAPTURE_NEVER;
   else if (strcmp(text, "1") == 0) self->capture = OCL_CAPTURE_ALWAYS;
   else return p_fail(err, HEDDLE_EINVAL, 0, "opencl: setting capture: '%s' is none of auto, 0, 1", text);
   return HEDDLE_OK;
 }
 
+static heddle_status read_switch(const heddle_host *host, const char *key, bool *out, heddle_error *err) {
+  char text[16];
+  *out = true;
+  if (!ocl_setting(host, key, text, sizeof text) || strcmp(text, "1") == 0) return HEDDLE_OK;
+  *out = false;
+  if (is_off(text)) return HEDDLE_OK;
+  return p_fail(err, HEDDLE_EINVAL, 0, "opencl: setting %s: '%s' is neither 0 nor 1", key, text);
+}
+
 static heddle_status read_settings(heddle_pinstance *self, heddle_error *err) {
   const heddle_host *host = self->host;
-  uint32_t peer = 1;
-  char driver[8];
-  if (ocl_setting(host, "driver", driver, sizeof driver) && (strcmp(driver, "off") == 0 || strcmp(driver, "0") == 0))
-    return p_fail(err, HEDDLE_ENODEV, 0, "no OpenCL platform: the setting driver is off");
-  heddle_status s = read_number(host, "max_streams", 0, &self->max_streams, err);
-  if (s == HEDDLE_OK) s = read_number(host, "peer", 1, &peer, err);
-  self->peer = peer != 0;
+  bool driver = true;
+  heddle_status s = read_switch(host, "driver", &driver, err);
+  if (s == HEDDLE_OK && !driver) return p_fail(err, HEDDLE_ENODEV, 0, "no OpenCL platform: the setting driver is off");
+  if (s == HEDDLE_OK) s = read_number(host, "max_streams", 0, &self->max_streams, err);
+  if (s == HEDDLE_OK) s = read_number(host, "sub_devices", 0, &self->sub_units, err);
+  if (s == HEDDLE_OK) s = read_switch(host, "peer", &self->peer, err);
+  if (s == HEDDLE_OK) s = read_switch(host, "unified", &self->unified, err);
   if (s == HEDDLE_OK) s = read_capture(self, err);
   const int64_t length = host->config(host->ctx, "cache_dir", NULL, 0);
   if (s != HEDDLE_OK || length <= 0) return s;
@@ -64,7 +77,7 @@ static heddle_status read_settings(heddle_pinstance *self, heddle_error *err) {
   if (s != HEDDLE_OK) return s;
   self->cache_dir = text;
   host->config(host->ctx, "cache_dir", text, (uint64_t)length + 1);
-  if (strcmp(text, "off") == 0 || strcmp(text, "0") == 0 || strcmp(text, "none") == 0) {
+  if (is_off(text)) {
     host->free(host->ctx, text);
     self->cache_dir = NULL;
   } else if (self->cache_dir[0] != '/') {
