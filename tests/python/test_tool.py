@@ -125,7 +125,7 @@ def test_devices():
 
 def test_devices_all_says_where_values_come_from():
     text = good("devices", "--all", "--set", "threads=3", HEDDLE_DEVICES="sim:1,cpu", HEDDLE_SIM_DELAY_US="5")
-    assert "sim.delay_us 5   (from: HEDDLE_SIM_DELAY_US)" in text
+    assert "sim.delay_us     5   (from: HEDDLE_SIM_DELAY_US)" in text
     assert "in use: sim:1, cpu:0   (list from: HEDDLE_DEVICES)" in text
     assert "(from: HEDDLE_DEVICES)" in text and "(from: call)" in text and "libheddle_plugin_cpu.so" in text
 
