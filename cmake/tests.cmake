@@ -11,9 +11,10 @@
 # that AddressSanitizer must be there before Python is.
 set(test_environment "HEDDLE_BUILD=${PROJECT_BINARY_DIR}" "XDG_CACHE_HOME=${PROJECT_BINARY_DIR}/tests/cache")
 if(HEDDLE_SANITIZE)
+  # use_sigaltstack=0: PoCL's compiler takes over the signal stack that AddressSanitizer gives to each thread and frees.
   list(APPEND test_environment "HEDDLE_SANITIZE=${HEDDLE_SANITIZE}"
     "UBSAN_OPTIONS=print_stacktrace=1" "TSAN_OPTIONS=halt_on_error=1:second_deadlock_stack=1"
-    "ASAN_OPTIONS=detect_stack_use_after_return=1:strict_string_checks=1"
+    "ASAN_OPTIONS=detect_stack_use_after_return=1:strict_string_checks=1:use_sigaltstack=0"
     "LSAN_OPTIONS=suppressions=${PROJECT_SOURCE_DIR}/tests/lsan.supp:print_suppressions=0")
 endif()
 
@@ -68,7 +69,7 @@ set(in_python "")
 if(HEDDLE_SANITIZE MATCHES "address")
   execute_process(COMMAND "${CMAKE_C_COMPILER}" -print-file-name=libasan.so OUTPUT_VARIABLE asan_runtime
     OUTPUT_STRIP_TRAILING_WHITESPACE)
-  set(in_python ";LD_PRELOAD=${asan_runtime};ASAN_OPTIONS=detect_leaks=0:allocator_may_return_null=1")
+  set(in_python ";LD_PRELOAD=${asan_runtime};ASAN_OPTIONS=detect_leaks=0:allocator_may_return_null=1:use_sigaltstack=0")
 endif()
 if(has_pytest EQUAL 0)
   file(GLOB python_tests CONFIGURE_DEPENDS tests/python/test_*.py tests/oracle/test_*.py)

@@ -93,12 +93,16 @@ cl_int ocl_stream_tail(heddle_pstream *stream, cl_event *out) {
   return code;
 }
 
+static bool on_host_cores(const heddle_pstream *stream) {
+  return (stream->dev->info->type & CL_DEVICE_TYPE_CPU) != 0;
+}
+
 /* Where a command's event goes: kept where times are taken, and on the host's cores, where a marker behind a few
  * commands costs as much as one of them; behind many it costs less than keeping the event of each. */
 static cl_event *keep_event(heddle_pstream *stream) {
   ocl_stream_forget_last(stream);
   if (ocl_stream_timed(stream)) return &stream->last;
-  if ((stream->dev->info->type & CL_DEVICE_TYPE_CPU) == 0 || stream->n_kept >= FEW_COMMANDS) return NULL;
+  if (!on_host_cores(stream) || stream->n_kept >= FEW_COMMANDS) return NULL;
   stream->n_kept++;
   return &stream->last;
 }
@@ -108,8 +112,14 @@ static cl_int put_done(heddle_pstream *stream, cl_int code) {
   return code;
 }
 
+/* On the host's cores the first command wakes the driver's threads, which takes longer than to enqueue a kernel. So a
+ * marker, which is enqueued sooner, goes before a kernel that would be the first: they wake meanwhile. */
 static cl_int enqueue_kernel(heddle_pstream *stream, cl_kernel kernel, cl_uint dims, const size_t *global,
                              const size_t *local) {
+  if (stream->n_kept == 0 && on_host_cores(stream) && !ocl_stream_timed(stream)) {
+    const cl_int code = clEnqueueMarkerWithWaitList(stream->queue, 0, NULL, NULL);
+    if (code != CL_SUCCESS) return code;
+  }
   return put_done(
       stream, clEnqueueNDRangeKernel(stream->queue, kernel, dims, NULL, global, local, 0, NULL, keep_event(stream)));
 }

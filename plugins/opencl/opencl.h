@@ -63,6 +63,8 @@ struct heddle_pinstance {
   uint32_t n_platforms, n_devices;
   uint32_t max_streams; /* setting; 0: not given */
   bool peer;            /* setting: copies between devices of a platform */
+  bool unified;         /* setting: shared memory where a device has it */
+  uint32_t sub_units;   /* setting; 0: devices are not split */
   uint32_t capture;     /* setting: OCL_CAPTURE_* */
   atomic_int cache;     /* OCL_CACHE_* */
   bool fuse;            /* setting: chains of elementwise nodes become one */

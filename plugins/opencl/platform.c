@@ -2,7 +2,6 @@
 #include "opencl.h"
 
 #include <pthread.h>
-#include <stdlib.h>
 
 #ifndef CL_DEVICE_UUID_KHR
 #define CL_DEVICE_UUID_KHR 0x106A
@@ -72,14 +71,14 @@ static uint32_t extension_version(const heddle_host *host, cl_device_id id, cons
 }
 
 static void describe(const heddle_host *host, cl_device_id id, uint32_t platform, const char *platform_words,
-                     const ocl_command_buffers *commands, ocl_info *out) {
+                     const ocl_command_buffers *commands, bool shares, ocl_info *out) {
   cl_ulong memory = 0, most = 0;
   cl_uint units = 1, align_bits = 0;
   cl_bool unified = CL_FALSE;
   cl_device_svm_capabilities svm = 0;
   cl_device_fp_config single = 0, twice = 0;
   size_t group = 1;
-  char version[128], setting[8];
+  char version[128];
   memset(out, 0, sizeof *out);
   out->id = id;
   out->platform = platform;
@@ -107,9 +106,8 @@ static void describe(const heddle_host *host, cl_device_id id, uint32_t platform
   while (out->alignment < align_bits / 8) out->alignment *= 2;
   out->rounded = (single & CL_FP_CORRECTLY_ROUNDED_DIVIDE_SQRT) != 0;
   out->doubles = twice != 0;
-  out->unified = unified && (svm & CL_DEVICE_SVM_FINE_GRAIN_BUFFER) != 0;
+  out->unified = shares && unified && (svm & CL_DEVICE_SVM_FINE_GRAIN_BUFFER) != 0;
   ocl_commands_describe(commands, extension_version(host, id, "cl_khr_command_buffer"), out);
-  if (ocl_setting(host, "unified", setting, sizeof setting) && strcmp(setting, "0") == 0) out->unified = false;
 }
 
 /* The parts of a device, units compute units each; 0 where it cannot be split. */
@@ -120,7 +118,7 @@ static cl_uint split(cl_device_id id, uint32_t units, cl_device_id *out, cl_uint
   return clCreateSubDevices(id, how, n, out, NULL) == CL_SUCCESS ? n : 0;
 }
 
-static heddle_status add_platform(heddle_pinstance *self, uint32_t index, uint32_t units, heddle_error *err) {
+static heddle_status add_platform(heddle_pinstance *self, uint32_t index, heddle_error *err) {
   const heddle_host *host = self->host;
   ocl_platform *p = &self->platforms[index];
   cl_device_id found[MOST_DEVICES];
@@ -141,10 +139,10 @@ static heddle_status add_platform(heddle_pinstance *self, uint32_t index, uint32
   for (cl_uint i = 0; i < n; i++) {
     cl_device_id parts[MOST_DEVICES];
     const cl_uint room = MOST_DEVICES - (self->n_devices < MOST_DEVICES ? self->n_devices : MOST_DEVICES);
-    const cl_uint n_parts = split(found[i], units, parts, room);
+    const cl_uint n_parts = split(found[i], self->sub_units, parts, room);
     for (cl_uint k = 0; k < (n_parts > 0 ? n_parts : 1) && self->n_devices < MOST_DEVICES; k++) {
       ocl_info *info = &self->devices[self->n_devices++];
-      describe(host, n_parts > 0 ? parts[k] : found[i], index, words, &p->commands, info);
+      describe(host, n_parts > 0 ? parts[k] : found[i], index, words, &p->commands, self->unified, info);
       info->sub = n_parts > 0;
       p->devices[p->n_devices++] = info->id;
     }
@@ -156,7 +154,6 @@ static heddle_status find_devices(heddle_pinstance *self, heddle_error *err) {
   const heddle_host *host = self->host;
   cl_platform_id ids[MOST_PLATFORMS];
   cl_uint n = 0;
-  char text[32];
   const cl_int code = clGetPlatformIDs(MOST_PLATFORMS, ids, &n);
   if (code != CL_SUCCESS || n == 0) {
     return p_fail(
@@ -170,11 +167,10 @@ static heddle_status find_devices(heddle_pinstance *self, heddle_error *err) {
   if (s == HEDDLE_OK) s = ocl_new(host, MOST_DEVICES * sizeof(ocl_info), "devices", &devices, err);
   self->platforms = platforms;
   self->devices = devices;
-  const uint32_t units = ocl_setting(host, "sub_devices", text, sizeof text) ? (uint32_t)strtoul(text, NULL, 10) : 0;
   for (cl_uint i = 0; i < n && s == HEDDLE_OK; i++) {
     self->platforms[i].id = ids[i];
     self->n_platforms = i + 1;
-    s = add_platform(self, i, units, err);
+    s = add_platform(self, i, err);
   }
   if (s == HEDDLE_OK && self->n_devices == 0)
     s = p_fail(err, HEDDLE_ENODEV, 0, "no OpenCL device: %u platforms are installed, and none has a device", n);

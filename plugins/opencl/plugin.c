@@ -40,10 +40,14 @@ static heddle_status read_number(const heddle_host *host, const char *key, uint3
   return HEDDLE_OK;
 }
 
+static bool is_off(const char *text) {
+  return strcmp(text, "off") == 0 || strcmp(text, "0") == 0 || strcmp(text, "none") == 0;
+}
+
 static heddle_status read_capture(heddle_pinstance *self, heddle_error *err) {
   char text[16];
   if (!ocl_setting(self->host, "capture", text, sizeof text) || strcmp(text, "auto") == 0) return HEDDLE_OK;
-  if (strcmp(text, "0") == 0 || strcmp(text, "off") == 0) self->capture = OCL_CAPTURE_NEVER;
+  if (is_off(text)) self->capture = OCL_CAPTURE_NEVER;
   else if (strcmp(text, "1") == 0) self->capture = OCL_CAPTURE_ALWAYS;
   else return p_fail(err, HEDDLE_EINVAL, 0, "opencl: setting capture: '%s' is none of auto, 0, 1", text);
   return HEDDLE_OK;
@@ -58,7 +62,7 @@ static heddle_status read_folder(const heddle_host *host, const char *key, char 
   if (s != HEDDLE_OK) return s;
   char *text = memory;
   host->config(host->ctx, key, text, (uint64_t)length + 1);
-  const bool off = strcmp(text, "off") == 0 || strcmp(text, "0") == 0 || strcmp(text, "none") == 0;
+  const bool off = is_off(text);
   if (!off && text[0] != '/')
     s = p_fail(err, HEDDLE_EINVAL, 0, "opencl: setting %s: '%.200s' is no absolute path, and not off", key, text);
   if (!off && s == HEDDLE_OK) *out = text;
@@ -66,17 +70,25 @@ static heddle_status read_folder(const heddle_host *host, const char *key, char 
   return s;
 }
 
+static heddle_status read_switch(const heddle_host *host, const char *key, bool absent, bool *out, heddle_error *err) {
+  char text[16];
+  *out = absent;
+  if (!ocl_setting(host, key, text, sizeof text)) return HEDDLE_OK;
+  *out = strcmp(text, "1") == 0;
+  if (*out || is_off(text)) return HEDDLE_OK;
+  return p_fail(err, HEDDLE_EINVAL, 0, "opencl: setting %s: '%s' is neither 0 nor 1", key, text);
+}
+
 static heddle_status read_settings(heddle_pinstance *self, heddle_error *err) {
   const heddle_host *host = self->host;
-  uint32_t peer = 1, gpu_kernels = 0;
-  char driver[8];
-  if (ocl_setting(host, "driver", driver, sizeof driver) && (strcmp(driver, "off") == 0 || strcmp(driver, "0") == 0))
-    return p_fail(err, HEDDLE_ENODEV, 0, "no OpenCL platform: the setting driver is off");
-  heddle_status s = read_number(host, "max_streams", 0, &self->max_streams, err);
-  if (s == HEDDLE_OK) s = read_number(host, "peer", 1, &peer, err);
-  if (s == HEDDLE_OK) s = read_number(host, "gpu_kernels", 0, &gpu_kernels, err);
-  self->peer = peer != 0;
-  self->gpu_kernels = gpu_kernels != 0;
+  bool driver = true;
+  heddle_status s = read_switch(host, "driver", true, &driver, err);
+  if (s == HEDDLE_OK && !driver) return p_fail(err, HEDDLE_ENODEV, 0, "no OpenCL platform: the setting driver is off");
+  if (s == HEDDLE_OK) s = read_number(host, "max_streams", 0, &self->max_streams, err);
+  if (s == HEDDLE_OK) s = read_number(host, "sub_devices", 0, &self->sub_units, err);
+  if (s == HEDDLE_OK) s = read_switch(host, "peer", true, &self->peer, err);
+  if (s == HEDDLE_OK) s = read_switch(host, "unified", true, &self->unified, err);
+  if (s == HEDDLE_OK) s = read_switch(host, "gpu_kernels", false, &self->gpu_kernels, err);
   if (s == HEDDLE_OK) s = heddle_chain_wanted(host, &self->fuse, err);
   if (s == HEDDLE_OK) s = read_capture(self, err);
   if (s == HEDDLE_OK) s = read_folder(host, "cache_dir", &self->cache_dir, err);

@@ -178,6 +178,12 @@ static cl_int CL_API_CALL drop_event(cl_event x) {
   return CL_SUCCESS;
 }
 
+static cl_int CL_API_CALL split(cl_device_id d, const cl_device_partition_property *how, cl_uint room,
+                                cl_device_id *out, cl_uint *n) {
+  (void)d, (void)how, (void)room, (void)out, (void)n;
+  return CL_DEVICE_PARTITION_FAILED;
+}
+
 static void *CL_API_CALL address_on(cl_platform_id p, const char *name) {
   (void)p, (void)name;
   return NULL;
@@ -189,6 +195,7 @@ __attribute__((visibility("default"))) void *CL_API_CALL clGetExtensionFunctionA
   table.clGetPlatformInfo = platform_info;
   table.clGetDeviceIDs = device_ids;
   table.clGetDeviceInfo = device_info;
+  table.clCreateSubDevices = split;
   table.clCreateContext = make_context;
   table.clReleaseContext = drop_context;
   table.clCreateCommandQueue = make_queue;

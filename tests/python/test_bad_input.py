@@ -3,6 +3,7 @@ message that names the file and the node, input or device; nothing crashes, hang
 timeout: 900
 """
 import json
+import re
 import subprocess
 
 import numpy as np
@@ -396,4 +397,13 @@ def test_a_device_that_fails(case):
     if code == 2:
         pytest.skip("the tool has no --set")
     assert code == 1 and "sim:0" in err and "plus" in err, err
+    no_result(case)
+
+
+def test_a_region_that_was_offered_and_cannot_be_prepared(case):
+    """The plugin is named, with the node that it had offered to run, and its own words."""
+    words = run_words(case, "--set", "sim.fail=prepare:1@0")
+    code, _, err = call(*words)
+    assert code == 1 and re.search(r"plugin 'sim' offered to run node '\S+' on sim:0 and cannot prepare it: ", err), err
+    assert "'prepare'" in err.split("cannot prepare it")[1], err
     no_result(case)

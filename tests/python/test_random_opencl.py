@@ -55,6 +55,7 @@ VARIANTS = [
     dict(max_streams=1),
     dict(opencl__max_streams=4, max_streams=4, opencl__unified=0),
     dict(opencl__sub_devices=1),
+    dict(opencl__capture=1, opencl__unified=0),
     dict(sim__coherent=0, opencl__unified=0),
 ]
 

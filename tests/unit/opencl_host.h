@@ -8,14 +8,15 @@
 #include <unistd.h>
 
 /* What the driver loses of its own, by its libraries: PoCL's compiler keeps what it built programs with (LLVM and clang,
- * and the pthreads and standard C++ under them). Its frames are found only by unwinding in full. */
+ * and the pthreads and standard C++ under them). Its frames are found only by unwinding in full, which is slow: so only
+ * the first few. */
 __attribute__((visibility("default"), used)) const char *__lsan_default_suppressions(void);
 const char *__lsan_default_suppressions(void) {
   return "leak:libLLVM\nleak:libclang\n";
 }
 __attribute__((visibility("default"), used)) const char *__asan_default_options(void);
 const char *__asan_default_options(void) {
-  return "fast_unwind_on_malloc=0";
+  return "fast_unwind_on_malloc=0:malloc_context_size=8";
 }
 
 /* sim_host.h enters whatever this gives. */
