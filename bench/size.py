@@ -14,10 +14,22 @@ def stripped(path):
         return os.path.getsize(out)
 
 
+def without_onednn(build):
+    """The cpu plugin of the same compiler and options, built beside `build` with -DHEDDLE_ONEDNN=OFF."""
+    source = os.path.join(os.path.dirname(os.path.abspath(__file__)), "..")
+    other = build.rstrip("/") + "-plain"
+    configure = ["cmake", "--preset", "release", "-B", other, "-DHEDDLE_ONEDNN=OFF", "-DHEDDLE_TESTS=OFF",
+                 "-DHEDDLE_BENCH=OFF", "-DHEDDLE_EXAMPLES=OFF"]
+    for command in configure, ["cmake", "--build", other, "--target", "heddle_plugin_cpu"]:
+        subprocess.run(command, cwd=source, check=True, stdout=sys.stderr)
+    return os.path.join(other, "lib", "heddle", "plugins", "libheddle_plugin_cpu.so")
+
+
 def main():
     args = common.arguments(__doc__)
+    args.build = os.path.abspath(args.build)
     library = stripped(os.path.join(args.build, "lib", "libheddle.so"))
-    cpu = stripped(os.path.join(args.build, "lib", "heddle", "plugins", "libheddle_plugin_cpu.so"))
+    cpu = stripped(without_onednn(args.build))
     report = common.Report()
     report.number("libheddle_bytes", library, 300_000, "bytes")
     report.number("libheddle_and_cpu_bytes", library + cpu, 400_000, "bytes")

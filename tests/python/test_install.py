@@ -65,6 +65,21 @@ def test_the_moved_prefix_finds_its_plugins(prefix):
     assert out != ""
 
 
+@pytest.mark.skipif(not (BUILD / "lib/heddle/plugins/libdnnl.so.3").exists(), reason="built without oneDNN")
+def test_onednn_lies_beside_its_plugin(prefix):
+    """A run of convolutions opens the copy in the prefix, whatever else of that name there is on the machine."""
+    plugin = one(prefix, "libheddle_plugin_cpu.so")
+    assert "runpath: [$ORIGIN]" in call("readelf", "-d", plugin)
+    digits = SOURCE / "examples" / "digits" / "digits.json"
+    words = [prefix / "bin" / "heddle", "run", digits, "--random", "--device", "cpu,sim:0", "--place", "*=cpu"]
+    done = subprocess.run([str(w) for w in words], capture_output=True, text=True, timeout=60,
+                          env=environment(LD_DEBUG="files"))
+    assert done.returncode == 0 and "output 0" in done.stdout
+    opened = set(re.findall(r"calling init: (.+)", done.stderr))
+    assert {p for p in opened if "dnnl" in p} == {str(plugin.parent / "libdnnl.so.3")}
+    assert not [p for p in opened if ".venv" in p]
+
+
 def test_nothing_in_it_names_where_it_was_built(prefix):
     for path in prefix.rglob("*"):
         if path.suffix in (".cmake", ".pc", ".h", ".c"):

@@ -4,6 +4,7 @@ labels: slow ctypes
 timeout: 600
 """
 import json
+import os
 
 import capi
 import numpy as np
@@ -154,6 +155,8 @@ def test_networks(first):
             ctx.close()
 
 
+@pytest.mark.skipif(not os.path.exists(os.path.join(os.environ["HEDDLE_BUILD"], "lib/heddle/plugins/libdnnl.so.3")),
+                    reason="built without oneDNN")
 def test_a_wrong_word_is_refused():
     with pytest.raises(capi.HeddleError, match="auto, always or off"):
         ctx = capi.Context(cpu__onednn="sometimes")

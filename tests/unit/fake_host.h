@@ -167,9 +167,10 @@ typedef struct fake_device {
   heddle_error err;
 } fake_device;
 
-static inline void fake_device_open(fake_device *d, const char *name) {
+static inline void fake_device_open_with(fake_device *d, const char *name, const char *onednn) {
   memset(d, 0, sizeof *d);
   fake_host_init(&d->host);
+  d->host.onednn = onednn;
   heddle_plugin_entry_fn entry = fake_entry(name);
   assert_non_null(entry);
   d->plugin = entry(&d->host.table, &d->err);
@@ -178,6 +179,10 @@ static inline void fake_device_open(fake_device *d, const char *name) {
   heddle_pdevice_options options = {.struct_size = sizeof options};
   assert_int_equal(d->plugin->device->open(d->self, 0, &options, &d->dev, &d->err), HEDDLE_OK);
   if (d->plugin->stream->create(d->dev, HEDDLE_STREAM_COMPUTE, 0, &d->stream, &d->err) != HEDDLE_OK) d->stream = NULL;
+}
+
+static inline void fake_device_open(fake_device *d, const char *name) {
+  fake_device_open_with(d, name, "off");
 }
 
 /* Closes it and checks that nothing is left. */
