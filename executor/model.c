@@ -8,6 +8,7 @@
 #include "core/error.h"
 #include "executor/bind.h"
 #include "executor/explain.h"
+#include "executor/foreign.h"
 #include "executor/program.h"
 
 enum { DEFAULT_PROGRAMS = 8, MAX_STREAMS = 64 };
@@ -170,6 +171,7 @@ heddle_status heddle_model_create(heddle_context *ctx, const heddle_graph *graph
   if (s == HEDDLE_OK) s = heddle__shape_feeds(graph, m->feeds, err);
   if (s == HEDDLE_OK) s = take_params(m, err);
   if (s == HEDDLE_OK) s = take_options(m, &o, err);
+  if (s == HEDDLE_OK && o.library != NULL) s = heddle__foreign_init(m, o.library, err);
   if (s != HEDDLE_OK) {
     heddle_model_release(m);
     return s;
@@ -209,6 +211,9 @@ void heddle_model_release(heddle_model *m) {
   heddle__free(m->constants);
   heddle__free(m->feeds);
   if (m->has_lock) pthread_mutex_destroy(&m->lock);
+  heddle__free(m->foreigns);
+  heddle__free(m->callers);
+  heddle_module_release(m->library);
   heddle_params_release(m->params);
   heddle_graph_release(m->graph);
   heddle_context *ctx = m->ctx;

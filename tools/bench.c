@@ -12,6 +12,7 @@
 
 static const option known[] = {
     OPTION_PARAMS,
+    OPTION_LIB,
     OPTION_DEVICE,
     OPTION_PLACE,
     OPTION_INPUT,

@@ -4,6 +4,7 @@
 #define HEDDLE_MODEL_H
 
 #include "heddle/graph.h"
+#include "heddle/module.h"
 
 #ifdef __cplusplus
 extern "C" {
@@ -30,6 +31,7 @@ typedef struct heddle_model_options {
   uint32_t max_streams;  /* compute streams a device; 0: the device's own wish, at most 2; 64 is the most */
   uint32_t max_programs; /* kept in the cache; 0: 8 */
   uint32_t reserved;
+  heddle_module *library; /* whose functions the graph's tvm_op nodes call; retained; NULL: none */
 } heddle_model_options;
 
 /* Makes a model: checks the graph, takes the params' tensors as constants (names that are no inputs are an error that
