@@ -1,7 +1,7 @@
 /* modules/tvm/error.c: the words of a failed function, from the calls by which compiled code leaves them to the error
  * that the caller gets. Where a tvm_ffi was in the process first, compiled code leaves them with that, and they are
  * fetched from there. */
-#define _GNU_SOURCE /* RTLD_DEFAULT, RTLD_NEXT */
+#define _GNU_SOURCE /* RTLD_NOLOAD */
 #include <dlfcn.h>
 #include <stdio.h>
 #include <string.h>
@@ -23,12 +23,20 @@ void heddle__tvm_raise(const char *kind, const char *words) {
   heddle__tvm_say(kind, words);
 }
 
+/* A function of the tvm_ffi in this process; NULL where there is none. */
+static void *of_tvm_ffi(const char *name) {
+  void *library = dlopen("libtvm_ffi.so", RTLD_LAZY | RTLD_NOLOAD);
+  void *symbol = library != NULL ? dlsym(library, name) : NULL;
+  if (library != NULL) dlclose(library); /* whoever loaded it holds it */
+  return symbol;
+}
+
 /* A library that TVM itself loaded after us imports the same name and finds ours first; its call is not from one of
  * ours, and goes on to TVM's. */
 static bool pass_on(const char *kind, const char **parts, int32_t n) {
   void (*next)(const char *, const char **, int32_t) = NULL;
   if (heddle__tvm_self()->pool != NULL) return false;
-  void *symbol = dlsym(RTLD_NEXT, "TVMFFIErrorSetRaisedFromCStrParts");
+  void *symbol = of_tvm_ffi("TVMFFIErrorSetRaisedFromCStrParts");
   if (symbol == NULL) return false;
   memcpy(&next, &symbol, sizeof next);
   next(kind, parts, n);
@@ -52,7 +60,7 @@ void heddle__tvm_raise_parts(const char *kind, const char **parts, int32_t n) {
 /* Takes the words that a tvm_ffi keeps for this thread: an object with two strings, kind and message. */
 static void fetch(void) {
   void (*move)(void **) = NULL;
-  void *symbol = dlsym(RTLD_DEFAULT, "TVMFFIErrorMoveFromRaised"), *object = NULL;
+  void *symbol = of_tvm_ffi("TVMFFIErrorMoveFromRaised"), *object = NULL;
   if (symbol == NULL) return;
   memcpy(&move, &symbol, sizeof move);
   move(&object);

@@ -87,6 +87,7 @@ static const char *function_name(const heddle__tvm_library *l, const Elf64_Sym *
   if (l->era != HEDDLE__ERA_FFI) return name[0] == '_' ? NULL : name;
   if (!begins(name, FFI_PREFIX) || name[sizeof FFI_PREFIX - 1] == '\0') return NULL;
   name += sizeof FFI_PREFIX - 1;
+  if (strcmp(name, "main") == 0 && ELF64_ST_BIND(s->st_info) == STB_WEAK) return NULL; /* goes on to the entry */
   return begins(name, "_metadata_") || begins(name, "_doc_") || begins(name, "_library_") ? NULL : name;
 }
 
