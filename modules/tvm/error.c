@@ -66,7 +66,7 @@ static void fetch(void) {
   move(&object);
   if (object == NULL) return;
   const heddle__bytes *body = (const heddle__bytes *)((const heddle__object *)object + 1);
-  char words[sizeof heddle__tvm_self()->error];
+  char words[860];
   snprintf(words, sizeof words, "%.*s", (int)(body[1].size < sizeof words ? body[1].size : sizeof words - 1),
            body[1].data);
   char kind[64];

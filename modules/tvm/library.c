@@ -198,6 +198,7 @@ static heddle_status read_blob(heddle__tvm_library *l, heddle_error *err) {
 
 static void finish(heddle__tvm_library *l) {
   if (l == NULL) return;
+  heddle__tensors_finish(&l->tensors);
   heddle__blob_finish(&l->blob);
   heddle__free((void *)(uintptr_t)l->functions);
   heddle__free(l->imports);
@@ -210,7 +211,8 @@ static heddle_status set_up(heddle__tvm_library *l, heddle_error *err) {
   if (!heddle__image_of(l->handle, &l->image))
     return heddle__fail(err, HEDDLE_EFORMAT, "it has no dynamic symbols that can be listed");
   l->era = find_era(&l->image);
-  heddle_status s = list_functions(l, err);
+  heddle_status s = heddle__tensors_init(&l->tensors) ? HEDDLE_OK : heddle__no_memory(err, "a compiled library");
+  if (s == HEDDLE_OK) s = list_functions(l, err);
   if (s == HEDDLE_OK) s = read_blob(l, err);
   if (s == HEDDLE_OK) s = fill_pointers(l, err);
   static const char *const contexts[] = {"__tvm_module_ctx", "__tvm_ffi_library_ctx", "__tvm_ffi__library_ctx"};

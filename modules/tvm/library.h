@@ -5,6 +5,7 @@
 
 #include "modules/tvm/blob.h"
 #include "modules/tvm/image.h"
+#include "modules/tvm/tensors.h"
 #include "modules/tvm/thread.h"
 
 typedef enum heddle__era {
@@ -25,6 +26,7 @@ struct heddle__tvm_library {
   heddle__blob blob;
   uint32_t *imports; /* modules of the blob that are no host library: what users see as imports */
   uint32_t n_imports;
+  heddle__tensors tensors; /* of bound nodes */
 };
 
 /* A function of the library by name, as code; NULL: there is none. "__tvm_main__" is the entry. */

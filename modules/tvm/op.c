@@ -18,17 +18,18 @@ struct heddle_pop {
   int64_t *shapes;
 };
 
-/* What a call needs, in one block: the members that the loop reads, the arguments, the tensors. */
+/* What a call needs, in one block: this, the arguments (heddle__any, or of packed functions heddle__word and their
+ * codes). Small, since a run walks all of them; the tensors are shared. */
 struct heddle_plaunch {
-  heddle__ffi_fn ffi; /* NULL: packed */
-  heddle__packed_fn packed;
-  heddle__any *args;
-  heddle__word *words;
-  int32_t *codes;
-  int32_t n;
-  bool era21;
+  union {
+    heddle__ffi_fn ffi;
+    heddle__packed_fn packed;
+  } f;
   const heddle_pop *op;
+  uint64_t n;
 };
+
+_Static_assert(sizeof(heddle_plaunch) % 8 == 0, "arguments come behind it");
 
 /* ---- prepare */
 
@@ -120,7 +121,23 @@ static heddle_status prepare(heddle_pdevice *self, const heddle_pregion *region,
 
 /* ---- bind */
 
+static inline heddle__any *any_of(heddle_plaunch *launch) {
+  return (heddle__any *)(void *)(launch + 1);
+}
+
+static inline heddle__word *words_of(heddle_plaunch *launch) {
+  return (heddle__word *)(void *)(launch + 1);
+}
+
+static inline int32_t *codes_of(heddle_plaunch *launch) {
+  return (int32_t *)(void *)(words_of(launch) + launch->n);
+}
+
 static void launch_free(heddle_plaunch *launch) {
+  if (launch == NULL) return;
+  heddle__tvm_library *l = launch->op->library;
+  for (uint64_t i = 0; i < launch->n; i++)
+    heddle__tensors_give(&l->tensors, l->era == HEDDLE__ERA_PACKED ? words_of(launch)[i].p : any_of(launch)[i].v.p);
   heddle__free(launch);
 }
 
@@ -141,39 +158,29 @@ static heddle_status address(const heddle_pop *op, const heddle_pslice *slice, h
 static heddle_status bind(heddle_pop *op, heddle_pstream *stream, const heddle_pbind *operands, heddle_plaunch **out,
                           heddle_error *err) {
   bool packed = op->library->era == HEDDLE__ERA_PACKED;
-  size_t args = packed ? op->n * sizeof(heddle__word) : op->n * sizeof(heddle__any);
-  size_t codes = packed ? (op->n * sizeof(int32_t) + 7) / 8 * 8 : 0;
+  size_t args =
+      packed ? op->n * sizeof(heddle__word) + (op->n * sizeof(int32_t) + 7) / 8 * 8 : op->n * sizeof(heddle__any);
   (void)stream;
-  char *block = heddle__alloc(1, sizeof(heddle_plaunch) + args + codes + op->n * sizeof(heddle__dltensor));
-  if (block == NULL) return heddle__no_memory(err, "a node's arguments");
-  heddle_plaunch *launch = (heddle_plaunch *)(void *)block;
-  char *at = block + sizeof *launch;
-  heddle__dltensor *tensors = (heddle__dltensor *)(void *)(at + args + codes);
-  launch->n = (int32_t)op->n;
+  heddle_plaunch *launch = heddle__alloc(1, sizeof *launch + args);
+  if (launch == NULL) return heddle__no_memory(err, "a node's arguments");
   launch->op = op;
-  launch->era21 = op->library->era == HEDDLE__ERA_FFI21;
-  if (packed) {
-    memcpy(&launch->packed, &op->code, sizeof launch->packed);
-    launch->words = (heddle__word *)(void *)at;
-    launch->codes = (int32_t *)(void *)(at + args);
-  } else {
-    memcpy(&launch->ffi, &op->code, sizeof launch->ffi);
-    launch->args = (heddle__any *)(void *)at;
-  }
+  launch->n = op->n;
+  if (packed) memcpy(&launch->f.packed, &op->code, sizeof launch->f.packed);
+  else memcpy(&launch->f.ffi, &op->code, sizeof launch->f.ffi);
   heddle_status s = HEDDLE_OK;
   for (uint32_t i = 0; i < op->n && s == HEDDLE_OK; i++) {
     uint32_t k = op->operands[i];
-    tensors[i] = op->tensors[i];
-    s = address(op, k < op->n_inputs ? &operands->inputs[k] : &operands->outputs[k - op->n_inputs], &tensors[i], err);
-    if (packed) {
-      launch->words[i].p = &tensors[i];
-      launch->codes[i] = PACKED_TENSOR;
-    } else {
-      launch->args[i] = (heddle__any){.type = ANY_TENSOR, .v.p = &tensors[i]};
-    }
+    heddle__dltensor t = op->tensors[i];
+    s = address(op, k < op->n_inputs ? &operands->inputs[k] : &operands->outputs[k - op->n_inputs], &t, err);
+    if (s != HEDDLE_OK) break;
+    heddle__dltensor *shared = heddle__tensors_take(&op->library->tensors, &t);
+    if (shared == NULL) s = heddle__no_memory(err, "a node's arguments");
+    if (packed) words_of(launch)[i].p = shared;
+    else any_of(launch)[i] = (heddle__any){.type = ANY_TENSOR, .v.p = shared};
+    if (packed) codes_of(launch)[i] = PACKED_TENSOR;
   }
   if (s != HEDDLE_OK) {
-    heddle__free(block);
+    launch_free(launch);
     return s;
   }
   *out = launch;
@@ -187,40 +194,49 @@ static heddle_status failed(const heddle_plaunch *launch, heddle_error *err) {
 }
 
 /* 0: done. */
-static inline int call(const heddle_plaunch *launch) {
-  if (launch->ffi != NULL) {
-    heddle__any result = {.type = ANY_NONE};
-    int rc = launch->ffi(NULL, launch->args, launch->n, &result);
-    if (result.type >= ANY_OBJECT && rc == 0) heddle__tvm_drop(result.v.p, launch->era21);
-    return rc;
-  }
+static inline int call_ffi(heddle_plaunch *launch) {
+  heddle__any result = {.type = ANY_NONE};
+  int rc = launch->f.ffi(NULL, any_of(launch), (int32_t)launch->n, &result);
+  if (__builtin_expect(result.type >= ANY_OBJECT, 0) && rc == 0)
+    heddle__tvm_drop(result.v.p, launch->op->library->era == HEDDLE__ERA_FFI21);
+  return rc;
+}
+
+static inline int call_packed(heddle_plaunch *launch) {
   heddle__word result;
   int32_t code = PACKED_NULL;
-  return launch->packed(launch->words, launch->codes, launch->n, &result, &code, NULL);
+  return launch->f.packed(words_of(launch), codes_of(launch), (int)launch->n, &result, &code, NULL);
+}
+
+static inline bool calm(atomic_uint *attention) {
+  return __builtin_expect(atomic_load_explicit(attention, memory_order_relaxed) == 0, 1);
 }
 
 heddle_status heddle__tvm_row(heddle_plaunch *const *launches, uint32_t *at, uint32_t n, atomic_uint *attention,
                               heddle_error *err) {
   heddle__tvm_thread *self = heddle__tvm_self();
   heddle__pool *before = self->pool;
-  uint32_t i = *at;
+  const heddle_pop *op = launches[*at]->op;
+  heddle_plaunch *const *p = launches + *at, *const *end = launches + n;
   int rc = 0;
-  self->pool = launches[i]->op->caller->pool;
-  do {
-    rc = call(launches[i]);
-    if (__builtin_expect(rc != 0, 0)) break;
-    i++;
-  } while (i < n && __builtin_expect(atomic_load_explicit(attention, memory_order_relaxed) == 0, 1));
+  self->pool = op->caller->pool;
+  if (op->library->era == HEDDLE__ERA_PACKED) {
+    do rc = call_packed(*p);
+    while (__builtin_expect(rc == 0, 1) && ++p < end && calm(attention));
+  } else {
+    do rc = call_ffi(*p);
+    while (__builtin_expect(rc == 0, 1) && ++p < end && calm(attention));
+  }
   self->pool = before;
-  *at = i;
-  return rc == 0 ? HEDDLE_OK : failed(launches[i], err);
+  *at = (uint32_t)(p - launches);
+  return rc == 0 ? HEDDLE_OK : failed(*p, err);
 }
 
 static heddle_status run(heddle_plaunch *launch, heddle_error *err) {
   heddle__tvm_thread *self = heddle__tvm_self();
   heddle__pool *before = self->pool;
   self->pool = launch->op->caller->pool;
-  int rc = call(launch);
+  int rc = launch->op->library->era == HEDDLE__ERA_PACKED ? call_packed(launch) : call_ffi(launch);
   self->pool = before;
   return rc == 0 ? HEDDLE_OK : failed(launch, err);
 }
