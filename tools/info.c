@@ -12,6 +12,7 @@
 static const option known[] = {{"json", OPTION_FLAG, NULL, offsetof(options, json), "one JSON object"},
                                OPTION_PARAMS,
                                OPTION_LIB,
+                               OPTION_MODEL_NAME,
                                OPTION_HELP,
                                OPTION_END};
 
@@ -53,14 +54,21 @@ static int by_count(const void *a, const void *b) {
   return x->count != y->count ? (x->count < y->count ? 1 : -1) : strcmp(x->name, y->name);
 }
 
-/* MODEL.params beside MODEL.json, where nobody named another and it is there. */
+/* Those of --params; else those inside of a library; else MODEL.params beside MODEL.json, where it is there. */
 static heddle_status load_params(const options *o, facts *f, heddle_error *err) {
-  size_t n = strlen(o->model);
-  if (n > 5 && strcmp(o->model + n - 5, ".json") == 0) n -= 5;
-  if (o->params != NULL) snprintf(f->params_path, sizeof f->params_path, "%s", o->params);
-  else snprintf(f->params_path, sizeof f->params_path, "%.*s.params", (int)n, o->model);
-  if (o->params == NULL && access(f->params_path, F_OK) != 0) return HEDDLE_OK;
-  heddle_status s = heddle_params_load(f->params_path, NULL, &f->params, err);
+  heddle_status s = HEDDLE_OK;
+  if (o->params == NULL && f->params != NULL) {
+    snprintf(f->params_path, sizeof f->params_path, "%s", o->model);
+  } else {
+    size_t n = strlen(o->model);
+    heddle_params_release(f->params);
+    f->params = NULL;
+    if (n > 5 && strcmp(o->model + n - 5, ".json") == 0) n -= 5;
+    if (o->params != NULL) snprintf(f->params_path, sizeof f->params_path, "%s", o->params);
+    else snprintf(f->params_path, sizeof f->params_path, "%.*s.params", (int)n, o->model);
+    if (o->params == NULL && access(f->params_path, F_OK) != 0) return HEDDLE_OK;
+    s = heddle_params_load(f->params_path, NULL, &f->params, err);
+  }
   for (uint32_t i = 0; s == HEDDLE_OK && i < heddle_params_count(f->params); i++) {
     heddle_tensor *t = NULL;
     s = heddle_params_tensor(f->params, i, &t, err);
@@ -71,9 +79,17 @@ static heddle_status load_params(const options *o, facts *f, heddle_error *err) 
 }
 
 static heddle_status collect(const options *o, facts *f, heddle_error *err) {
-  heddle_status s = heddle_graph_load(o->model, NULL, &f->graph, err);
+  bool whole = info_is_library(o->model);
+  heddle_status s = HEDDLE_OK;
+  if (!whole) s = heddle_graph_load(o->model, NULL, &f->graph, err);
+  else s = info_library_open(o->model, &f->ctx, &f->library, err);
+  if (s == HEDDLE_OK && whole) s = heddle_model_unpack(f->library, o->model_name, &f->graph, &f->params, err);
   if (s == HEDDLE_OK) s = load_params(o, f, err);
-  if (s == HEDDLE_OK && o->lib != NULL) s = info_library_open(o->lib, &f->ctx, &f->library, err);
+  if (s == HEDDLE_OK && o->lib != NULL && !whole) s = info_library_open(o->lib, &f->ctx, &f->library, err);
+  if (s == HEDDLE_OK && o->lib != NULL && whole) {
+    snprintf(err->text, sizeof err->text, "%s holds a model and its functions; leave out --lib", o->model);
+    s = HEDDLE_EINVAL;
+  }
   for (uint32_t i = 0; s == HEDDLE_OK && i < heddle_graph_node_count(f->graph); i++) {
     heddle_node_info node = {.struct_size = sizeof node};
     s = heddle_graph_node(f->graph, i, &node, err);

@@ -3,6 +3,7 @@
 
 #include <inttypes.h>
 #include <stdio.h>
+#include <string.h>
 
 #include "text.h"
 
@@ -10,6 +11,15 @@ heddle_status info_library_open(const char *path, heddle_context **ctx, heddle_m
   const heddle_setting none = {"plugins", "off"};
   heddle_status s = heddle_context_create(&none, 1, NULL, NULL, ctx, err);
   return s == HEDDLE_OK ? heddle_module_load(*ctx, path, out, err) : s;
+}
+
+bool info_is_library(const char *path) {
+  char head[4] = "";
+  FILE *file = fopen(path, "rb");
+  if (file == NULL) return false;
+  size_t n = fread(head, 1, sizeof head, file);
+  fclose(file);
+  return n == sizeof head && memcmp(head, "\177ELF", 4) == 0;
 }
 
 void info_library_print(const heddle_module *library) {

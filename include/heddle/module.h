@@ -78,7 +78,7 @@ typedef struct heddle_value {
 } heddle_value;
 
 /* Calls a function of the library by name; "__tvm_main__" is its entry. A tensor's memory is passed as it is: what the
- * function writes is in it after the call. result may be NULL; a string in it lives until this thread's next call.
+ * function writes is in it after the call; compiled code wants it aligned as heddle_tensor_create does. result may be NULL; a string in it lives until this thread's next call.
  * HEDDLE_ENOTFOUND for a function that the library does not have; HEDDLE_EFAILED, in the function's own words, where it
  * says that it failed; HEDDLE_EINVAL for an argument that its generation of libraries cannot take. Several threads may
  * call at once. */

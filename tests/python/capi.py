@@ -26,7 +26,7 @@ class ModelOptions(c.Structure):
     _fields_ = [("struct_size", c.c_size_t), ("devices", c.c_char_p), ("place", c.POINTER(c.c_char_p)),
                 ("n_place", c.c_size_t), ("keep", c.POINTER(c.c_char_p)), ("n_keep", c.c_size_t),
                 ("flags", c.c_uint32), ("max_streams", c.c_uint32), ("max_programs", c.c_uint32),
-                ("reserved", c.c_uint32), ("library", c.c_void_p)]
+                ("reserved", c.c_uint32), ("library", c.c_void_p), ("model_name", c.c_char_p)]
 
 
 class Value(c.Structure):
@@ -114,6 +114,15 @@ class Graph:
         LIB.heddle_graph_release(self.p)
 
 
+def aligned(array, to=256):
+    """A copy at an address that is a multiple of to; compiled code takes that for granted."""
+    raw = np.zeros(array.nbytes + to, np.uint8)
+    start = -raw.ctypes.data % to
+    copy = raw[start:start + array.nbytes].view(array.dtype).reshape(array.shape)
+    copy[...] = array
+    return copy
+
+
 class Library:
     """A compiled library; arrays that are passed to its functions are written in place."""
 
@@ -127,7 +136,14 @@ class Library:
             i += 1
         return names
 
-    def call(self, name, *args):
+    def call(self, name, *args, align=True):
+        if align:
+            copies = [aligned(a) if isinstance(a, np.ndarray) else a for a in args]
+            result = self.call(name, *copies, align=False)
+            for a, copy in zip(args, copies):
+                if isinstance(a, np.ndarray):
+                    a[...] = copy
+            return result
         values, tensors = (Value * max(1, len(args)))(), []
         for v, a in zip(values, args):
             if isinstance(a, np.ndarray):
@@ -145,7 +161,9 @@ class Library:
         finally:
             for t in tensors:
                 LIB.heddle_tensor_release(t)
-        return {0: None, 1: result.of.i, 2: result.of.f, 3: bool(result.of.i)}.get(result.kind, result.of.s)
+        if result.kind == 4:
+            return result.of.s.decode()
+        return {0: None, 1: result.of.i, 2: result.of.f, 3: bool(result.of.i)}[result.kind]
 
     def close(self):
         LIB.heddle_module_release(self.p)
@@ -156,7 +174,7 @@ class Model:
         rules = (c.c_char_p * max(1, len(place)))(*[r.encode() for r in place])
         kept = (c.c_char_p * max(1, len(keep)))(*[k.encode() for k in keep])
         options = ModelOptions(c.sizeof(ModelOptions), devices.encode() if devices else None, rules, len(place), kept,
-                               len(keep), flags, max_streams, 0, 0, library.p if library else None)
+                               len(keep), flags, max_streams, 0, 0, library.p if library else None, None)
         self.p = _out("heddle_model_create", ctx.p, graph.p, params.p if params else None, c.byref(options))
 
     def explain_json(self):

@@ -204,6 +204,25 @@ def test_wrong_shape_is_told_in_the_functions_words(ctx, library):
         library.call("matmul", a)
 
 
+def test_data_that_is_not_aligned(ctx, library):
+    """A call refuses it; the input of a graph is copied to where it is aligned."""
+    raw = capi.aligned(np.zeros(36, np.float32))
+    x = raw[1:]
+    x[:] = np.arange(35)
+    with pytest.raises(capi.HeddleError, match="aligned to 64 bytes"):
+        library.call("chain", x.reshape(5, 7), np.zeros((5, 7), np.float32), align=False)
+    graph = capi.Graph(tvm_graph({"x": (F32, [5, 7])}, [Call("chain", ["x"], [(F32, [5, 7])])], ["chain"]))
+    model = capi.Model(ctx, graph, devices="cpu", library=library)
+    executor = capi.Executor(model)
+    t = capi.tensor(x.reshape(5, 7))
+    capi.call("heddle_executor_bind_input", executor.p, 0, t)
+    executor.run()
+    np.testing.assert_allclose(executor.output(0), np.tanh(x * 2 + 1).reshape(5, 7) - x.reshape(5, 7), rtol=1e-5)
+    capi.LIB.heddle_tensor_release(t)
+    for p in (executor, model, graph):
+        p.close()
+
+
 def test_missing_function_and_missing_library(ctx, library):
     text = tvm_graph({"x": (F32, [4])}, [Call("no_such", ["x"], [(F32, [4])])], ["no_such"])
     refused(ctx, text, {}, "no_such", "add1, both", library=library)
