@@ -146,10 +146,7 @@ uint64_t heddle__bound_import_align(const heddle__bound *b, uint32_t alloc) {
     if (dev != NULL && dev->desc.import_alignment > most && heddle__stretch_uses(b, i, alloc))
       most = dev->desc.import_alignment;
   }
-  uint32_t instance = p->plan->allocs[alloc].instance;
-  if (instance == HEDDLE__NONE || p->plan->instances[instance].value == HEDDLE__NONE) return most;
-  uint64_t wanted = p->plan->values[p->plan->instances[instance].value].align; /* 1 but for compiled code, layouts */
-  return wanted > most ? wanted : most;
+  return most;
 }
 
 void heddle__bound_replace(heddle__bound *b, uint32_t alloc, heddle__memory *take) {

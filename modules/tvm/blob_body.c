@@ -138,8 +138,9 @@ static heddle_status check_source(const heddle__cursor *c, const heddle__submodu
         return heddle__fail(c->err, HEDDLE_EFORMAT,
                             "its blob: the source of module '%s' has a kernel that its list has not", m->kind);
     }
-    at = memchr(at, '\n', (size_t)(end - at));
-    if (at++ == NULL) break;
+    const char *line = memchr(at, '\n', (size_t)(end - at));
+    if (line == NULL) break;
+    at = line + 1;
   }
   if (marks == 0 || marks == m->n_kernels) return HEDDLE_OK;
   return heddle__fail(c->err, HEDDLE_EFORMAT, "its blob: module '%s' lists %u kernels, its source has %u", m->kind,
@@ -261,8 +262,8 @@ static heddle_status read_c(heddle__cursor *c, heddle__submodule *m) {
 
 static bool is_one_of(const char *word, const char *list) {
   size_t n = strlen(word);
-  for (const char *at = list; (at = strstr(at, word)) != NULL; at += n)
-    if ((at == list || at[-1] == ' ') && (at[n] == ' ' || at[n] == '\0')) return n > 0;
+  for (const char *at = list; n > 0 && (at = strstr(at, word)) != NULL; at += n)
+    if ((at == list || at[-1] == ' ') && (at[n] == ' ' || at[n] == '\0')) return true;
   return false;
 }
 
