@@ -220,12 +220,22 @@ static heddle_status set_up(heddle__tvm_library *l, heddle_error *err) {
   return s;
 }
 
+/* A name that is missing is said now; with lazy binding it would end the process when it is called. */
+static heddle_status map_library(const char *path, void **out, heddle_error *err) {
+  *out = dlopen(path, RTLD_NOW | RTLD_LOCAL);
+  if (*out != NULL) return HEDDLE_OK;
+  const char *words = dlerror();
+  if (words == NULL) words = "no reason given";
+  return heddle__fail(err, HEDDLE_EABI, "it could not be loaded: %s%s", words,
+                      strstr(words, "_ZN") != NULL && strstr(words, "3tvm") != NULL
+                          ? " (that is of TVM's own C++ library, which is not here: compile the model without the "
+                            "external code generator that made it)"
+                          : "");
+}
+
 heddle_status heddle__library_open(const char *path, heddle__tvm_library **out, heddle_error *err) {
-  void *handle = dlopen(path, RTLD_LAZY | RTLD_LOCAL);
-  if (handle == NULL) {
-    const char *words = dlerror();
-    return heddle__fail(err, HEDDLE_EABI, "it could not be loaded: %s", words != NULL ? words : "no reason given");
-  }
+  void *handle = NULL;
+  if (map_library(path, &handle, err) != HEDDLE_OK) return HEDDLE_EABI;
   heddle_status s = HEDDLE_OK;
   pthread_mutex_lock(&lock); /* held while it is set up, so that nobody finds half a library */
   heddle__tvm_library *l = all;

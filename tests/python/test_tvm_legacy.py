@@ -321,6 +321,42 @@ def test_constants_of_external_code(ctx, tmp_path):
         capi.Library(ctx, path)
 
 
+def test_names_that_are_missing(ctx, tmp_path):
+    """Said when the library is opened, not when the function is called."""
+    for name, words in (("no_such_name", "undefined symbol: no_such_name"),
+                        ("_ZN3tvm7runtime10DeviceAPI3GetE8DLDeviceb", "TVM's own C.. library")):
+        path = legacy.library(tmp_path / "lib.so", "v0.14", [ADD], more=f"void {name}(void); "
+                              f"FUNCTION(other) {{ {name}(); return 0; }}")
+        with pytest.raises(capi.HeddleError, match=words):
+            capi.Library(ctx, path)
+
+
+def test_half_precision_in_software(ctx, tmp_path):
+    """Code for processors without it imports two conversions; every half, and floats between them, against numpy."""
+    body = """float *y = args[1].v_handle ? ((DLTensor *)args[1].v_handle)->data : 0;
+const uint16_t *x = ((DLTensor *)args[0].v_handle)->data;
+uint16_t *z = ((DLTensor *)args[3].v_handle)->data;
+const float *w = ((DLTensor *)args[2].v_handle)->data;
+for (int i = 0; i < 65536; i++) { y[i] = __gnu_h2f_ieee(x[i]); z[i] = __gnu_f2h_ieee(w[i]); }
+return 0;"""
+    library = capi.Library(ctx, legacy.library(
+        tmp_path / "lib.so", "v0.14", ["float __gnu_h2f_ieee(uint16_t); uint16_t __gnu_f2h_ieee(float);\n"
+                                       "FUNCTION(both) { TVMValue *args = args_;\n" + body + "}"]))
+    halves = np.arange(65536, dtype=np.uint16)
+    rng = np.random.default_rng(5)
+    floats = np.concatenate([rng.normal(size=30000) * 10.0 ** rng.integers(-9, 6, 30000), [np.inf, -np.inf, 0.0, -0.0]])
+    halfway = halves.view(np.float16).astype(np.float64)[:31744]
+    floats = np.concatenate([floats, (halfway[:-1] + halfway[1:]) / 2])[:65536].astype(np.float32)
+    floats = np.concatenate([floats, np.zeros(65536 - len(floats), np.float32)])
+    wide, narrow = np.zeros(65536, np.float32), np.zeros(65536, np.uint16)
+    library.call("both", halves, wide, floats, narrow)
+    with np.errstate(over="ignore"):
+        expected = floats.astype(np.float16)
+    np.testing.assert_array_equal(wide, halves.view(np.float16).astype(np.float32))
+    np.testing.assert_array_equal(narrow, expected.view(np.uint16))
+    library.close()
+
+
 def damaged():
     good_tree = legacy.blob([legacy.LIB, OPENCL], [[1], []])
     yield "length", legacy.u64(2**63) + good_tree[8:], "byte 0"
