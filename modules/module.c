@@ -41,6 +41,9 @@ static heddle_status open_loaders(const heddle__tvm_table **out, heddle_error *e
     return heddle__fail(err, HEDDLE_EUNSUPPORTED,
                         "compiled libraries need libheddle_tvm.so.0, which is not beside libheddle: install it there");
   heddle_status s = heddle__elf_check(path, err);
+  Dl_info own; /* the loaders stay for ever, so this code has to, which they call */
+  if (dladdr((const void *)(uintptr_t)&open_loaders, &own) != 0 && own.dli_fname != NULL)
+    (void)dlopen(own.dli_fname, RTLD_NOW | RTLD_NOLOAD | RTLD_NODELETE);
   /* Global, since compiled libraries import functions of it by plain name. */
   void *loaders = s == HEDDLE_OK ? dlopen(path, RTLD_NOW | RTLD_GLOBAL | RTLD_NODELETE) : NULL;
   if (s == HEDDLE_OK && loaders == NULL) {
