@@ -390,3 +390,75 @@ def test_params_that_do_not_fit_the_function(ctx, tmp_path):
     with pytest.raises(capi.HeddleError, match="node 'add' on cpu:0.*a.shape\\[0\\]"):
         run(ctx, text, {"a": np.zeros(5, np.float32)}, library)
     library.close()
+
+
+# ---- every variant of a graph, run
+
+def packing(name, rows, columns, width):
+    return legacy.kernel(name, [("x", F32, (rows, columns)), ("y", F32, (rows // width, columns, width))],
+                         f"for (int r = 0; r < {rows}; r++) for (int c = 0; c < {columns}; c++) "
+                         f"y[(r / {width} * {columns} + c) * {width} + r % {width}] = x[r * {columns} + c];")
+
+
+def packed_layer(name, inner, outer, width, relu):
+    body = f"""for (int o = 0; o < {outer}; o++) {{
+  float sum = b[o];
+  for (int k = 0; k < {inner}; k++) sum += x[k] * w[(o / {width} * {inner} + k) * {width} + o % {width}];
+  y[o] = {'sum > 0 ? sum : 0' if relu else 'sum'}; }}"""
+    return legacy.kernel(name, [("x", F32, (1, inner)), ("w", F32, (outer // width, inner, width)),
+                                ("b", F32, (outer,)), ("y", F32, (1, outer))], body)
+
+
+PRE = "tvmgen_default_fused_"
+MLP = [packing(PRE + "layout_transform", 128, 784, 16), packing(PRE + "layout_transform_1", 64, 128, 16),
+       packing(PRE + "layout_transform_2", 10, 64, 10),
+       packed_layer(PRE + "nn_contrib_dense_pack_expand_dims_add_nn_relu", 784, 128, 16, True),
+       packed_layer(PRE + "nn_contrib_dense_pack_expand_dims_add_nn_relu_1", 128, 64, 16, True),
+       packed_layer(PRE + "nn_contrib_dense_pack_expand_dims_add", 64, 10, 10, False),
+       legacy.kernel(PRE + "nn_softmax", [("x", F32, (1, 10)), ("y", F32, (1, 10))],
+                     "float sum = 0; for (int i = 0; i < 10; i++) sum += y[i] = expf(x[i]);"
+                     "for (int i = 0; i < 10; i++) y[i] /= sum;")]
+VARIANTS = DATA.parent / "graph_json_variants"
+EXPECTED = json.loads((VARIANTS / "expect.json").read_text())
+
+
+@pytest.fixture(scope="module")
+def mlp(ctx, tmp_path_factory):
+    library = capi.Library(ctx, legacy.library(tmp_path_factory.mktemp("mlp") / "lib.so", "v0.14", MLP))
+    yield library
+    library.close()
+
+
+@pytest.mark.parametrize("name", EXPECTED)
+def test_variants_of_a_graph(ctx, mlp, name):
+    rng = np.random.default_rng(1)
+    shapes = [(1, 784), (128, 784), (128,), (64, 128), (64,), (10, 64), (10,)]
+    values = [(rng.normal(size=s) / np.sqrt(s[-1])).astype(np.float32) for s in shapes]
+    x, w0, b0, w1, b1, w2, b2 = values
+    y = np.maximum(np.maximum(x @ w0.T + b0, 0) @ w1.T + b1, 0) @ w2.T + b2
+    expected = np.exp(y) / np.exp(y).sum()
+
+    def whole():
+        held = []
+        try:
+            held.append(capi.Graph((VARIANTS / f"{name}.json").read_text()))
+            held.append(capi.Model(ctx, held[0], devices="cpu", library=mlp))
+            held.append(capi.Executor(held[1]))
+            for i, value in enumerate(values):
+                t = capi.tensor(value)
+                try:
+                    capi.call("heddle_executor_set_input", held[2].p, capi.c.c_uint32(i), t)
+                finally:
+                    capi.LIB.heddle_tensor_release(t)
+            held[2].run()
+            return held[2].output(0)
+        finally:
+            for p in reversed(held):
+                p.close()
+
+    if EXPECTED[name] == "read":
+        np.testing.assert_allclose(whole(), expected, rtol=1e-4, atol=1e-6)
+    else:
+        with pytest.raises(capi.HeddleError) as caught:
+            whole()
+        assert len(str(caught.value)) > 20
