@@ -33,7 +33,7 @@ function(heddle_c_test folder source)
   target_compile_definitions(${target} PRIVATE
     HEDDLE_TEST_BUILD="${PROJECT_BINARY_DIR}" HEDDLE_TEST_SOURCE="${PROJECT_SOURCE_DIR}"
     $<$<IN_LIST:opencl,${HEDDLE_BUILT_PLUGINS}>:HEDDLE_TEST_OPENCL>)
-  target_link_libraries(${target} PRIVATE heddle_internal heddle_dlpack PkgConfig::CMOCKA ${ARGN})
+  target_link_libraries(${target} PRIVATE heddle_tvm_blob heddle_internal heddle_dlpack PkgConfig::CMOCKA ${ARGN})
   set_target_properties(${target} PROPERTIES RUNTIME_OUTPUT_DIRECTORY "${PROJECT_BINARY_DIR}/tests")
   add_custom_command(TARGET ${target} POST_BUILD
     COMMAND "${CMAKE_COMMAND}" "-DPROGRAM=$<TARGET_FILE:${target}>" "-DSOURCE=${source}"

@@ -25,6 +25,7 @@ typedef struct heddle__action {
 typedef struct heddle__stretch {
   heddle__action *actions;   /* count of them, in bound.actions */
   heddle_plaunch **launches; /* the same, where all are OPs of one table: what the tight loop walks */
+  heddle__row_fn row;        /* with launches: who runs them all, or NULL */
   heddle_pgraph *graph;      /* the recording, or NULL */
   uint32_t count;
   bool stale; /* a binding changed: bind again before the next run */

@@ -74,13 +74,43 @@ static heddle_status take_inputs(heddle__plan *plan, heddle_error *err) {
   return HEDDLE_OK;
 }
 
-static heddle_status infer_node(heddle__plan *plan, const heddle__node *n, heddle_error *err) {
+/* The outputs of a compiled function are what the file says. */
+static heddle_status infer_tvm(heddle__plan *plan, const heddle__node *n, heddle_error *err) {
   const heddle_graph *g = plan->req.graph;
-  if (n->kind == HEDDLE__NODE_TVM) {
+  bool is_view = heddle__node_is_view(g, n);
+  heddle_status s = HEDDLE_OK;
+  if (!is_view && plan->req.library == NULL)
     return heddle__fail(err, HEDDLE_EUNSUPPORTED,
                         "%s: node '%s' calls function '%s' of a compiled library: none is given", g->source, n->name,
                         n->func_name);
+  for (uint32_t k = 0; k < n->n_outputs && s == HEDDLE_OK; k++) {
+    const heddle__type *t = &g->types[n->first_entry + k];
+    heddle__known *known = &plan->values[n->first_entry + k].known;
+    bool fixed = t->has_dtype && t->has_shape;
+    for (uint32_t d = 0; fixed && d < t->ndim; d++) fixed = (known->shape[d] = t->dims[d].value) >= 0;
+    if (!fixed)
+      return heddle__fail(err, HEDDLE_EFORMAT,
+                          "%s: node '%s': the output of a compiled function has a dtype and a "
+                          "fixed shape",
+                          g->source, n->name);
+    known->dtype = t->dtype;
+    known->ndim = t->ndim;
+    s = heddle__tensor_bytes(t->dtype, t->ndim, known->shape, &known->bytes, err);
+    if (s != HEDDLE_OK) heddle__prefix(err, s, "%s: node '%s': ", g->source, n->name);
   }
+  if (s != HEDDLE_OK || !is_view) return s;
+  const heddle__known *from = &plan->values[heddle__entry_id(g, n->inputs[0])].known;
+  heddle__known *to = &plan->values[n->first_entry].known;
+  if (from->bytes != to->bytes)
+    return heddle__fail(err, HEDDLE_EINVAL, "%s: node '%s' (%s): its input has %llu bytes, its output %llu", g->source,
+                        n->name, n->func_name, (unsigned long long)from->bytes, (unsigned long long)to->bytes);
+  to->data = from->data;
+  return HEDDLE_OK;
+}
+
+static heddle_status infer_node(heddle__plan *plan, const heddle__node *n, heddle_error *err) {
+  const heddle_graph *g = plan->req.graph;
+  if (n->kind == HEDDLE__NODE_TVM) return infer_tvm(plan, n, err);
   const heddle__schema *schema = schema_of(g, n);
   if (schema == NULL) {
     return heddle__fail(err, HEDDLE_EUNSUPPORTED, "%s: node '%s': operator %s is not known in opset %u", g->source,

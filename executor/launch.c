@@ -183,6 +183,10 @@ heddle_status heddle__stretch_bind(heddle__bound *b, uint32_t segment, heddle_er
     x->recordable = x->recordable && may_record(line, a);
   }
   for (uint32_t i = 0; i < x->count && x->launches != NULL; i++) x->launches[i] = x->actions[i].launch;
+  const heddle__foreign *foreign = NULL;
+  if (x->count > 0 && x->actions[0].kind == HEDDLE__STEP_OP)
+    foreign = p->plan->regions[p->plan->steps[x->actions[0].step].region].foreign;
+  x->row = foreign != NULL && x->launches != NULL ? foreign->row : NULL;
   if (!x->recordable || x->count < 2) return HEDDLE_OK;
   return record(b, line, x, err);
 }

@@ -2,12 +2,12 @@
  * What a request looks like is request.c's business, what a program is program.c's. */
 #include <stdio.h>
 #include <string.h>
-#include <unistd.h>
 
 #include "core/alloc.h"
 #include "core/error.h"
 #include "executor/bind.h"
 #include "executor/explain.h"
+#include "executor/foreign.h"
 #include "executor/program.h"
 
 enum { DEFAULT_PROGRAMS = 8, MAX_STREAMS = 64 };
@@ -170,6 +170,7 @@ heddle_status heddle_model_create(heddle_context *ctx, const heddle_graph *graph
   if (s == HEDDLE_OK) s = heddle__shape_feeds(graph, m->feeds, err);
   if (s == HEDDLE_OK) s = take_params(m, err);
   if (s == HEDDLE_OK) s = take_options(m, &o, err);
+  if (s == HEDDLE_OK && o.library != NULL) s = heddle__foreign_init(m, o.library, err);
   if (s != HEDDLE_OK) {
     heddle_model_release(m);
     return s;
@@ -209,57 +210,14 @@ void heddle_model_release(heddle_model *m) {
   heddle__free(m->constants);
   heddle__free(m->feeds);
   if (m->has_lock) pthread_mutex_destroy(&m->lock);
+  heddle__free(m->foreigns);
+  heddle__free(m->callers);
+  heddle_module_release(m->library);
   heddle_params_release(m->params);
   heddle_graph_release(m->graph);
   heddle_context *ctx = m->ctx;
   heddle__free(m);
   heddle_context_release(ctx);
-}
-
-/* "DIR/x.params" for "DIR/x.json", where there is such a file; *out is NULL otherwise. */
-static heddle_status params_beside(const char *graph_path, char **out, heddle_error *err) {
-  *out = NULL;
-  size_t n = strlen(graph_path);
-  if (n < 5 || strcmp(graph_path + n - 5, ".json") != 0) return HEDDLE_OK;
-  char *path = heddle__format("%.*s.params", (int)(n - 5), graph_path);
-  if (path == NULL) return heddle__no_memory(err, "the path of a model's params");
-  if (access(path, F_OK) != 0) {
-    heddle__free(path);
-    path = NULL;
-  }
-  *out = path;
-  return HEDDLE_OK;
-}
-
-/* The limits of a reader as the context's settings have them. */
-static heddle_status limits_of(heddle_context *ctx, const char *key, heddle_read_limits *out, heddle_error *err) {
-  int64_t bytes = 0;
-  heddle_status s = heddle__context_number(ctx, key, 0, 0, INT64_MAX, &bytes, err);
-  *out = (heddle_read_limits){.struct_size = sizeof *out, .max_bytes = (uint64_t)bytes};
-  return s;
-}
-
-heddle_status heddle_model_load(heddle_context *ctx, const char *graph_path, const char *params_path,
-                                const heddle_model_options *options, heddle_model **out, heddle_error *err) {
-  if (out == NULL) return heddle__fail(err, HEDDLE_EINVAL, "there is no place for the model: out is NULL");
-  *out = NULL;
-  if (ctx == NULL || graph_path == NULL)
-    return heddle__fail(err, HEDDLE_EINVAL, "a model needs a context and the path of a graph");
-  heddle_graph *graph = NULL;
-  heddle_params *params = NULL;
-  char *beside = NULL;
-  heddle_read_limits limits;
-  heddle_status s = limits_of(ctx, "limit.graph_bytes", &limits, err);
-  if (s == HEDDLE_OK) s = heddle_graph_load(graph_path, &limits, &graph, err);
-  if (s == HEDDLE_OK && params_path == NULL) s = params_beside(graph_path, &beside, err);
-  if (params_path == NULL) params_path = beside;
-  if (s == HEDDLE_OK && params_path != NULL) s = limits_of(ctx, "limit.params_bytes", &limits, err);
-  if (s == HEDDLE_OK && params_path != NULL) s = heddle_params_load(params_path, &limits, &params, err);
-  if (s == HEDDLE_OK) s = heddle_model_create(ctx, graph, params, options, out, err);
-  heddle__free(beside);
-  heddle_params_release(params);
-  heddle_graph_release(graph);
-  return s;
 }
 
 const heddle_graph *heddle_model_graph(const heddle_model *m) {

@@ -16,7 +16,10 @@ struct heddle_model {
   atomic_uint references;
   heddle_context *ctx;
   heddle_graph *graph;
-  heddle_params *params;   /* may be NULL */
+  heddle_params *params;     /* may be NULL */
+  heddle_module *library;    /* may be NULL */
+  heddle__foreign *foreigns; /* with library: one per device */
+  heddle__tvm_caller *callers;
   heddle_device **devices; /* in order of preference */
   heddle__rule *rules;     /* pattern and text are owned */
   heddle__keep *keep;

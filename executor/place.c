@@ -7,6 +7,7 @@
 
 #include "core/error.h"
 #include "executor/ask.h"
+#include "executor/foreign.h"
 
 /* Words about nodes that found no device: as many as fit. */
 typedef struct complaint {
@@ -123,6 +124,12 @@ static const char *who_would(heddle__plan *plan, heddle__answer *a) {
   return NULL;
 }
 
+/* Asks the device's plugin, or the library whose function the node calls. */
+static heddle_status ask(heddle__plan *plan, const heddle__node *n, uint32_t device, heddle__answer *a,
+                         heddle_error *err) {
+  return n->kind == HEDDLE__NODE_TVM ? heddle__foreign_ask(plan, n, device, a, err) : heddle__ask(plan, device, a, err);
+}
+
 static heddle_status place_node(heddle__plan *plan, uint32_t i, complaint *c, heddle_error *err) {
   const heddle_graph *g = plan->req.graph;
   const heddle__node *n = &g->nodes[i];
@@ -131,8 +138,7 @@ static heddle_status place_node(heddle__plan *plan, uint32_t i, complaint *c, he
   heddle_status s = wanted(plan, n, &device, &cause, err);
   if (s != HEDDLE_OK) return s;
 
-  const heddle__schema *schema = heddle__schema_find(n->domain, n->op, n->domain[0] == '\0' ? g->opset : 0);
-  if (schema != NULL && schema->is_view) {
+  if (heddle__node_is_view(g, n)) {
     uint32_t source = n->inputs[0].node;
     if (device == HEDDLE__NONE && source != HEDDLE__ABSENT && plan->placed[source].device != HEDDLE__NONE) {
       device = plan->placed[source].device;
@@ -150,7 +156,7 @@ static heddle_status place_node(heddle__plan *plan, uint32_t i, complaint *c, he
   if (s != HEDDLE_OK) return s;
   heddle_error why = {0};
   if (device != HEDDLE__NONE) {
-    s = heddle__ask(plan, device, &a, &why);
+    s = ask(plan, n, device, &a, &why);
     if (s == HEDDLE_OK) return keep_answer(plan, i, device, cause, &a);
     if (s != HEDDLE_EUNSUPPORTED) {
       if (err != NULL) *err = why;
@@ -162,7 +168,7 @@ static heddle_status place_node(heddle__plan *plan, uint32_t i, complaint *c, he
     return HEDDLE_OK;
   }
   for (uint32_t d = 0; d < plan->n_devices; d++) {
-    s = heddle__ask(plan, d, &a, &why);
+    s = ask(plan, n, d, &a, &why);
     if (s == HEDDLE_OK)
       return keep_answer(plan, i, d, d == 0 ? "preference" : "preference: first that supports it", &a);
     if (s != HEDDLE_EUNSUPPORTED) {
@@ -172,7 +178,7 @@ static heddle_status place_node(heddle__plan *plan, uint32_t i, complaint *c, he
   }
   char text[700], list[128];
   list_devices(plan, list, sizeof list);
-  const char *other = who_would(plan, &a);
+  const char *other = n->kind == HEDDLE__NODE_OP ? who_would(plan, &a) : NULL;
   if (other != NULL) {
     snprintf(text, sizeof text, "%.200s (the list '%s,%s' would serve it)", why.text, list, other);
   } else {

@@ -14,6 +14,7 @@
 
 #include "core/context.h"
 #include "graph/opschema.h"
+#include "modules/module.h"
 
 #define HEDDLE__NONE UINT32_MAX
 
@@ -44,6 +45,15 @@ typedef struct heddle__keep {
   uint32_t index;
 } heddle__keep;
 
+/* Who runs a region in place of its device's plugin, under the same contract: a function of a compiled library. self is
+ * what prepare takes; stream and buffers that bind gets are the device's own. It may call back into the host, so it is
+ * never recorded. row, which may be NULL, runs many launches of inline devices. */
+typedef struct heddle__foreign {
+  const heddle_op_table *op;
+  heddle_pdevice *self;
+  heddle__row_fn row;
+} heddle__foreign;
+
 typedef struct heddle__request {
   const heddle_graph *graph;
   heddle_context *ctx;
@@ -52,6 +62,8 @@ typedef struct heddle__request {
   const heddle__rule *rules;
   const heddle__plan_input *inputs; /* one per graph->args */
   const heddle__keep *keep;
+  const heddle_module *library;    /* that tvm_op nodes call; NULL: none */
+  const heddle__foreign *foreigns; /* with library: one per device; op NULL where its functions cannot run there */
   uint32_t n_devices;
   uint32_t n_rules;
   uint32_t n_keep;
@@ -127,14 +139,6 @@ typedef struct heddle__offer {
   uint64_t workspace_align;
   double cost_ns;
 } heddle__offer;
-
-/* Who runs a region in place of its device's plugin, under the same contract: a function of a compiled library. self is
- * what prepare takes; stream and buffers that bind gets are the device's own. It may call back into the host, so it is
- * never recorded. */
-typedef struct heddle__foreign {
-  const heddle_op_table *op;
-  heddle_pdevice *self;
-} heddle__foreign;
 
 typedef struct heddle__region {
   heddle__region_kind kind;

@@ -6,6 +6,7 @@
 #include "core/alloc.h"
 #include "core/error.h"
 #include "executor/ask.h"
+#include "executor/foreign.h"
 
 typedef struct group {
   uint32_t *nodes; /* ascending */
@@ -27,13 +28,6 @@ typedef struct builder {
   const uint32_t *asked; /* graph nodes of the region that it was shown */
   uint32_t n_asked;
 } builder;
-
-static bool is_view(const heddle__plan *plan, const heddle__node *n) {
-  const heddle_graph *g = plan->req.graph;
-  if (n->kind != HEDDLE__NODE_OP) return false;
-  const heddle__schema *s = heddle__schema_find(n->domain, n->op, n->domain[0] == '\0' ? g->opset : 0);
-  return s != NULL && s->is_view;
-}
 
 /* Kahn's algorithm over the groups, the smallest first node first (a binary heap), so that the order is the file's
  * wherever it can be. order gets n_groups numbers; false when there is a cycle. */
@@ -243,7 +237,8 @@ static heddle_status hear_proposals(builder *b, uint32_t device, heddle_error *e
   if (asked == NULL) return heddle__no_memory(err, "a partition");
   b->n_asked = 0;
   for (uint32_t i = 0; i < plan->n_placed; i++) {
-    if (plan->placed[i].device == device && plan->placed[i].ask != NULL) asked[b->n_asked++] = i;
+    if (plan->placed[i].device != device || plan->placed[i].ask == NULL) continue;
+    if (plan->req.graph->nodes[i].kind == HEDDLE__NODE_OP) asked[b->n_asked++] = i;
   }
   if (b->n_asked < 2) return HEDDLE_OK;
   b->asked = asked;
@@ -300,6 +295,7 @@ static heddle_status make_region(builder *b, const group *q, uint32_t number, he
     const heddle__node *n = &g->nodes[q->nodes[i]];
     for (uint32_t k = 0; k < n->n_outputs; k++) plan->values[n->first_entry + k].region = number;
   }
+  if (first->kind == HEDDLE__NODE_TVM && !q->is_view) heddle__foreign_take(plan, r);
   if (q->is_view) {
     r->inputs[0] = heddle__entry_id(g, first->inputs[0]);
     plan->values[first->first_entry].same_as = plan->values[r->inputs[0]].same_as;
@@ -322,8 +318,10 @@ heddle_status heddle__pass_regions(heddle__plan *plan, heddle_error *err) {
     b.group_of[i] = HEDDLE__NONE;
     if (plan->placed[i].device == HEDDLE__NONE) continue;
     b.group_of[i] = b.n_groups;
-    b.groups[b.n_groups++] = (group){
-        .nodes = &self[i], .count = 1, .device = plan->placed[i].device, .is_view = is_view(plan, &g->nodes[i])};
+    b.groups[b.n_groups++] = (group){.nodes = &self[i],
+                                     .count = 1,
+                                     .device = plan->placed[i].device,
+                                     .is_view = heddle__node_is_view(g, &g->nodes[i])};
   }
   heddle_status s = HEDDLE_OK;
   for (uint32_t d = 0; s == HEDDLE_OK && d < plan->n_devices; d++) {

@@ -237,6 +237,8 @@ heddle_status heddle__order_make(heddle_model *m, const heddle__wish *wish, hedd
                              .rules = m->rules,
                              .inputs = o->inputs,
                              .keep = m->keep,
+                             .library = m->library,
+                             .foreigns = m->foreigns,
                              .n_devices = m->n_devices,
                              .devices_from = m->devices_from,
                              .n_rules = m->n_rules,

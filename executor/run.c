@@ -103,13 +103,26 @@ static inline bool attention(const heddle__helm *helm) {
   return atomic_load_explicit(helm->attention, memory_order_relaxed) != 0 && helm->heed(helm->user);
 }
 
+/* The functions of a compiled library, one after another. */
+static heddle__run_end run_row(trip *t, heddle__line *line, const heddle__stretch *x) {
+  while (line->at < x->count) {
+    heddle_status s = x->row(x->launches, &line->at, x->count, t->helm->attention, t->err);
+    if (s != HEDDLE_OK) return failed(t, x->actions[line->at].step, line->dev, s);
+    if (attention(t->helm)) return HEDDLE__RUN_STOPPED;
+  }
+  return HEDDLE__RUN_DONE;
+}
+
 /* Runs what is left of a host segment. The first loop is what a run of small operators consists of. */
 static heddle__run_end run_host(trip *t, heddle__line *line, uint32_t segment) {
   const heddle__stretch *x = &t->b->stretches[segment];
   const heddle__helm *helm = t->helm;
   uint32_t i = line->at;
   bool timed = helm->deadline_ns != HEDDLE_FOREVER;
-  if (LIKELY(x->launches != NULL && helm->profile == NULL)) {
+  if (x->row != NULL && helm->profile == NULL && !timed) {
+    heddle__run_end end = run_row(t, line, x);
+    if (end != HEDDLE__RUN_DONE) return end;
+  } else if (LIKELY(x->launches != NULL && helm->profile == NULL)) {
     if (x->count > 0) {
       heddle_status (*const run)(heddle_plaunch *, heddle_error *) = x->actions[0].op->run;
       heddle_plaunch *const *launches = x->launches;

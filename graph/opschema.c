@@ -125,6 +125,13 @@ const heddle__schema *heddle__schema_find(const char *domain, const char *op, ui
   return NULL;
 }
 
+bool heddle__node_is_view(const heddle_graph *g, const heddle__node *n) {
+  if (n->kind == HEDDLE__NODE_NULL) return false;
+  if (n->kind == HEDDLE__NODE_TVM) return strcmp(n->func_name, "__nop") == 0 || strcmp(n->func_name, "__copy") == 0;
+  const heddle__schema *schema = heddle__schema_find(n->domain, n->op, n->domain[0] == '\0' ? g->opset : 0);
+  return schema != NULL && schema->is_view;
+}
+
 void heddle__schema_names(uint32_t opset, char *out, size_t size) {
   size_t used = 0;
   out[0] = '\0';

@@ -45,6 +45,9 @@ typedef struct heddle__schema {
 /* NULL where there is none. opset 0 matches any. */
 const heddle__schema *heddle__schema_find(const char *domain, const char *op, uint32_t opset);
 
+/* Whether a node's output is its first input's bytes: a view by its schema, __nop and __copy. */
+bool heddle__node_is_view(const heddle_graph *g, const heddle__node *n);
+
 /* "Add, Concat, ..." of domain "" in an opset, cut where it is too long. */
 void heddle__schema_names(uint32_t opset, char *out, size_t size);
 

@@ -5,11 +5,16 @@
 #include <string.h>
 #include <unistd.h>
 
+#include "info_library.h"
 #include "options.h"
 #include "text.h"
 
-static const option known[] = {
-    {"json", OPTION_FLAG, NULL, offsetof(options, json), "one JSON object"}, OPTION_PARAMS, OPTION_HELP, OPTION_END};
+static const option known[] = {{"json", OPTION_FLAG, NULL, offsetof(options, json), "one JSON object"},
+                               OPTION_PARAMS,
+                               OPTION_LIB,
+                               OPTION_MODEL_NAME,
+                               OPTION_HELP,
+                               OPTION_END};
 
 typedef struct tally {
   char name[96]; /* operator, or device */
@@ -19,6 +24,8 @@ typedef struct tally {
 typedef struct facts {
   heddle_graph *graph;
   heddle_params *params;  /* may be NULL */
+  heddle_context *ctx;    /* with a library */
+  heddle_module *library; /* may be NULL */
   char params_path[4200]; /* longer than any path that can be opened */
   tally *ops, *devices;   /* most frequent first */
   size_t n_ops, n_devices;
@@ -47,14 +54,21 @@ static int by_count(const void *a, const void *b) {
   return x->count != y->count ? (x->count < y->count ? 1 : -1) : strcmp(x->name, y->name);
 }
 
-/* MODEL.params beside MODEL.json, where nobody named another and it is there. */
+/* Those of --params; else those inside of a library; else MODEL.params beside MODEL.json, where it is there. */
 static heddle_status load_params(const options *o, facts *f, heddle_error *err) {
-  size_t n = strlen(o->model);
-  if (n > 5 && strcmp(o->model + n - 5, ".json") == 0) n -= 5;
-  if (o->params != NULL) snprintf(f->params_path, sizeof f->params_path, "%s", o->params);
-  else snprintf(f->params_path, sizeof f->params_path, "%.*s.params", (int)n, o->model);
-  if (o->params == NULL && access(f->params_path, F_OK) != 0) return HEDDLE_OK;
-  heddle_status s = heddle_params_load(f->params_path, NULL, &f->params, err);
+  heddle_status s = HEDDLE_OK;
+  if (o->params == NULL && f->params != NULL) {
+    snprintf(f->params_path, sizeof f->params_path, "%s", o->model);
+  } else {
+    size_t n = strlen(o->model);
+    heddle_params_release(f->params);
+    f->params = NULL;
+    if (n > 5 && strcmp(o->model + n - 5, ".json") == 0) n -= 5;
+    if (o->params != NULL) snprintf(f->params_path, sizeof f->params_path, "%s", o->params);
+    else snprintf(f->params_path, sizeof f->params_path, "%.*s.params", (int)n, o->model);
+    if (o->params == NULL && access(f->params_path, F_OK) != 0) return HEDDLE_OK;
+    s = heddle_params_load(f->params_path, NULL, &f->params, err);
+  }
   for (uint32_t i = 0; s == HEDDLE_OK && i < heddle_params_count(f->params); i++) {
     heddle_tensor *t = NULL;
     s = heddle_params_tensor(f->params, i, &t, err);
@@ -65,8 +79,17 @@ static heddle_status load_params(const options *o, facts *f, heddle_error *err) 
 }
 
 static heddle_status collect(const options *o, facts *f, heddle_error *err) {
-  heddle_status s = heddle_graph_load(o->model, NULL, &f->graph, err);
+  bool whole = info_is_library(o->model);
+  heddle_status s = HEDDLE_OK;
+  if (!whole) s = heddle_graph_load(o->model, NULL, &f->graph, err);
+  else s = info_library_open(o->model, &f->ctx, &f->library, err);
+  if (s == HEDDLE_OK && whole) s = heddle_model_unpack(f->library, o->model_name, &f->graph, &f->params, err);
   if (s == HEDDLE_OK) s = load_params(o, f, err);
+  if (s == HEDDLE_OK && o->lib != NULL && !whole) s = info_library_open(o->lib, &f->ctx, &f->library, err);
+  if (s == HEDDLE_OK && o->lib != NULL && whole) {
+    snprintf(err->text, sizeof err->text, "%s holds a model and its functions; leave out --lib", o->model);
+    s = HEDDLE_EINVAL;
+  }
   for (uint32_t i = 0; s == HEDDLE_OK && i < heddle_graph_node_count(f->graph); i++) {
     heddle_node_info node = {.struct_size = sizeof node};
     s = heddle_graph_node(f->graph, i, &node, err);
@@ -88,6 +111,16 @@ static bool is_param(const facts *f, const char *name) {
   return false;
 }
 
+/* A parameter that the graph has no input for: it is passed over. */
+static bool is_unused(const facts *f, uint32_t param) {
+  const char *name = heddle_params_name(f->params, param);
+  for (uint32_t i = 0; i < heddle_graph_input_count(f->graph); i++) {
+    heddle_value_info v = {.struct_size = sizeof v};
+    if (heddle_graph_input(f->graph, i, &v, NULL) == HEDDLE_OK && strcmp(v.name, name) == 0) return false;
+  }
+  return true;
+}
+
 /* ---- JSON */
 
 static json_t *value_object(const heddle_value_info *v) {
@@ -105,10 +138,11 @@ static json_t *tallies(const tally *list, size_t n) {
 }
 
 static json_t *params_object(const facts *f) {
-  json_t *list = json_array();
+  json_t *list = json_array(), *unused = json_array();
   for (uint32_t i = 0; f->params != NULL && i < heddle_params_count(f->params); i++) {
     heddle_tensor *t = NULL;
     char dtype[32];
+    if (is_unused(f, i)) json_array_append_new(unused, json_words(heddle_params_name(f->params, i)));
     if (heddle_params_tensor(f->params, i, &t, NULL) != HEDDLE_OK) continue;
     dtype_text(heddle_tensor_dtype(t), dtype);
     json_array_append_new(list,
@@ -117,8 +151,8 @@ static json_t *params_object(const facts *f) {
                                     "bytes", (json_int_t)heddle_tensor_bytes(t)));
     heddle_tensor_release(t);
   }
-  return json_pack("{so sI so}", "file", f->params != NULL ? json_words(f->params_path) : json_null(), "bytes",
-                   (json_int_t)f->param_bytes, "tensors", list);
+  return json_pack("{so sI so so}", "file", f->params != NULL ? json_words(f->params_path) : json_null(), "bytes",
+                   (json_int_t)f->param_bytes, "tensors", list, "unused", unused);
 }
 
 static json_t *info_object(const options *o, const facts *f) {
@@ -132,9 +166,10 @@ static json_t *info_object(const options *o, const facts *f) {
     heddle_value_info v = {.struct_size = sizeof v};
     if (heddle_graph_output(f->graph, i, &v, NULL) == HEDDLE_OK) json_array_append_new(outputs, value_object(&v));
   }
-  return json_pack("{so sI so so so so so}", "model", json_words(o->model), "nodes", (json_int_t)f->n_nodes, "inputs",
-                   inputs, "outputs", outputs, "operators", tallies(f->ops, f->n_ops), "annotations",
-                   tallies(f->devices, f->n_devices), "params", params_object(f));
+  return json_pack("{so sI so so so so so so}", "model", json_words(o->model), "nodes", (json_int_t)f->n_nodes,
+                   "inputs", inputs, "outputs", outputs, "operators", tallies(f->ops, f->n_ops), "annotations",
+                   tallies(f->devices, f->n_devices), "params", params_object(f), "library",
+                   info_library_object(f->library));
 }
 
 /* ---- text */
@@ -170,6 +205,14 @@ static void print_info(const options *o, const facts *f) {
   if (f->params != NULL)
     printf("params     %" PRIu32 " tensors, %s, in %s\n", heddle_params_count(f->params), bytes, f->params_path);
   else printf("params     none: no file %s\n", f->params_path);
+  const char *before = "unused     ";
+  for (uint32_t i = 0; f->params != NULL && i < heddle_params_count(f->params); i++) {
+    if (!is_unused(f, i)) continue;
+    printf("%s%s", before, heddle_params_name(f->params, i));
+    before = ", ";
+  }
+  if (before[0] == ',') printf("\n");
+  info_library_print(f->library);
 }
 
 static int info(const options *o) {
@@ -181,6 +224,8 @@ static int info(const options *o) {
   else if (s != HEDDLE_OK) status = fail("info", &err);
   else if (o->json) status = print_json("info", info_object(o, &f));
   else print_info(o, &f);
+  heddle_module_release(f.library);
+  heddle_context_release(f.ctx);
   heddle_params_release(f.params);
   heddle_graph_release(f.graph);
   free(f.ops);

@@ -153,7 +153,7 @@ int options_parse(const command *c, int argc, char **argv, options *out) {
     if (status != DONE) return status;
   }
   if (c->takes_model && out->model == NULL && !out->help)
-    return wrong(c, "which model? %s%s", "Name a graph's .json file", "");
+    return wrong(c, "which model? %s%s", "Name a graph's .json file, or a library that holds a model", "");
   return DONE;
 }
 

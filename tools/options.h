@@ -20,6 +20,8 @@ typedef struct words {
 typedef struct options {
   const char *model;
   const char *params;
+  const char *lib;
+  const char *model_name;
   const char *devices;
   const char *svg;
   const char *output_dir;
@@ -69,6 +71,10 @@ extern const command devices_command, info_command, plan_command, run_command, b
   }
 #define OPTION_PARAMS \
   { "params", OPTION_TEXT, "FILE", offsetof(options, params), "parameters; MODEL's .params beside it by default" }
+#define OPTION_LIB \
+  { "lib", OPTION_TEXT, "FILE", offsetof(options, lib), "the compiled library whose functions a TVM graph calls" }
+#define OPTION_MODEL_NAME \
+  { "model", OPTION_TEXT, "NAME", offsetof(options, model_name), "which of the models that a library holds" }
 #define OPTION_INPUT \
   { "input", OPTION_PAIRS, "NAME=FILE.npy", offsetof(options, inputs), "the value of an input" }
 #define OPTION_HELP \

@@ -12,6 +12,8 @@
 
 static const option known[] = {
     OPTION_PARAMS,
+    OPTION_LIB,
+    OPTION_MODEL_NAME,
     OPTION_DEVICE,
     OPTION_PLACE,
     OPTION_INPUT,

@@ -89,6 +89,9 @@ int session_model(session *s, const char *command, const options *o) {
   heddle_model_options mo = {
       .struct_size = sizeof mo, .devices = o->devices, .place = o->place.data, .n_place = o->place.count};
   heddle_error err = {0};
+  if (o->lib != NULL && heddle_module_load(s->ctx, o->lib, &s->library, &err) != HEDDLE_OK) return fail(command, &err);
+  mo.library = s->library;
+  mo.model_name = o->model_name;
   if (heddle_model_load(s->ctx, o->model, o->params, &mo, &s->model, &err) != HEDDLE_OK) return fail(command, &err);
   warn_of_idle_rules(s);
   return load_values(s);
@@ -229,6 +232,7 @@ int session_finish(session *s, int status) {
   free(s->names);
   free(s->given);
   heddle_model_release(s->model);
+  heddle_module_release(s->library);
   heddle_context_release(s->ctx);
   return status;
 }

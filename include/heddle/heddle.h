@@ -6,6 +6,7 @@
 #include "heddle/executor.h"
 #include "heddle/graph.h"
 #include "heddle/model.h"
+#include "heddle/module.h"
 #include "heddle/status.h"
 #include "heddle/tensor.h"
 

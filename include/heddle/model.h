@@ -4,6 +4,7 @@
 #define HEDDLE_MODEL_H
 
 #include "heddle/graph.h"
+#include "heddle/module.h"
 
 #ifdef __cplusplus
 extern "C" {
@@ -30,6 +31,8 @@ typedef struct heddle_model_options {
   uint32_t max_streams;  /* compute streams a device; 0: the device's own wish, at most 2; 64 is the most */
   uint32_t max_programs; /* kept in the cache; 0: 8 */
   uint32_t reserved;
+  heddle_module *library; /* whose functions the graph's tvm_op nodes call; retained; NULL: none */
+  const char *model_name; /* heddle_model_load of a library that holds several models; NULL: its root */
 } heddle_model_options;
 
 /* Makes a model: checks the graph, takes the params' tensors as constants (names that are no inputs are an error that
@@ -42,10 +45,15 @@ HEDDLE_API heddle_model *heddle_model_retain(heddle_model *m);
 HEDDLE_API void heddle_model_release(heddle_model *m); /* takes NULL */
 
 /* Loads graph and params from files of at most the sizes that limit.graph_bytes and limit.params_bytes say, and makes a
- * model; params_path NULL: FILE.params beside FILE.json where that
- * exists. */
+ * model; params_path NULL: FILE.params beside FILE.json where that exists. A graph_path that is a library is opened as
+ * one and holds all of the model; params_path then takes the place of the parameters inside. */
 HEDDLE_API heddle_status heddle_model_load(heddle_context *ctx, const char *graph_path, const char *params_path,
                                            const heddle_model_options *options, heddle_model **out, heddle_error *err);
+
+/* The graph and the parameters of a model that a library holds; name NULL: its root. Each has one reference.
+ * HEDDLE_ENOTFOUND, naming the models that there are. */
+HEDDLE_API heddle_status heddle_model_unpack(const heddle_module *library, const char *name, heddle_graph **graph,
+                                             heddle_params **params, heddle_error *err);
 
 /* The graph of the model; borrowed. */
 HEDDLE_API const heddle_graph *heddle_model_graph(const heddle_model *m);

@@ -26,7 +26,14 @@ class ModelOptions(c.Structure):
     _fields_ = [("struct_size", c.c_size_t), ("devices", c.c_char_p), ("place", c.POINTER(c.c_char_p)),
                 ("n_place", c.c_size_t), ("keep", c.POINTER(c.c_char_p)), ("n_keep", c.c_size_t),
                 ("flags", c.c_uint32), ("max_streams", c.c_uint32), ("max_programs", c.c_uint32),
-                ("reserved", c.c_uint32)]
+                ("reserved", c.c_uint32), ("library", c.c_void_p), ("model_name", c.c_char_p)]
+
+
+class Value(c.Structure):
+    class Of(c.Union):
+        _fields_ = [("i", c.c_int64), ("f", c.c_double), ("s", c.c_char_p), ("data", c.c_void_p)]
+
+    _fields_ = [("kind", c.c_int32), ("reserved", c.c_uint32), ("of", Of), ("bytes", c.c_uint64)]
 
 
 class HeddleError(Exception):
@@ -41,6 +48,7 @@ NO_CAPTURE, IGNORE_ANNOTATIONS, NO_REUSE, SLOTS = 1, 2, 4, 8
 for name in ("heddle_tensor_data", "heddle_tensor_shape", "heddle_context_device", "heddle_tensor_retain"):
     getattr(LIB, name).restype = c.c_void_p
 LIB.heddle_tensor_dtype.restype = DType
+LIB.heddle_module_function.restype = c.c_char_p
 LIB.heddle_tensor_bytes.restype = c.c_uint64
 LIB.heddle_tensor_ndim.restype = c.c_uint32
 LIB.heddle_executor_output_count.restype = c.c_uint32
@@ -106,12 +114,67 @@ class Graph:
         LIB.heddle_graph_release(self.p)
 
 
+def aligned(array, to=256):
+    """A copy at an address that is a multiple of to; compiled code takes that for granted."""
+    raw = np.zeros(array.nbytes + to, np.uint8)
+    start = -raw.ctypes.data % to
+    copy = raw[start:start + array.nbytes].view(array.dtype).reshape(array.shape)
+    copy[...] = array
+    return copy
+
+
+class Library:
+    """A compiled library; arrays that are passed to its functions are written in place."""
+
+    def __init__(self, ctx, path):
+        self.p = _out("heddle_module_load", ctx.p, str(path).encode())
+
+    def functions(self):
+        names, i = [], 0
+        while (name := LIB.heddle_module_function(self.p, c.c_uint32(i))) is not None:
+            names.append(name.decode())
+            i += 1
+        return names
+
+    def call(self, name, *args, align=True):
+        if align:
+            copies = [aligned(a) if isinstance(a, np.ndarray) else a for a in args]
+            result = self.call(name, *copies, align=False)
+            for a, copy in zip(args, copies):
+                if isinstance(a, np.ndarray):
+                    a[...] = copy
+            return result
+        values, tensors = (Value * max(1, len(args)))(), []
+        for v, a in zip(values, args):
+            if isinstance(a, np.ndarray):
+                tensors.append(tensor(a))
+                v.kind, v.of.data = 6, tensors[-1].value
+            elif isinstance(a, float):
+                v.kind, v.of.f = 2, a
+            elif isinstance(a, int):
+                v.kind, v.of.i = 1, a
+            elif isinstance(a, str):
+                v.kind, v.of.s = 4, a.encode()
+        result = Value()
+        try:
+            call("heddle_module_call", self.p, name.encode(), values, c.c_uint32(len(args)), c.byref(result))
+        finally:
+            for t in tensors:
+                LIB.heddle_tensor_release(t)
+        if result.kind == 4:
+            return result.of.s.decode()
+        return {0: None, 1: result.of.i, 2: result.of.f, 3: bool(result.of.i)}[result.kind]
+
+    def close(self):
+        LIB.heddle_module_release(self.p)
+
+
 class Model:
-    def __init__(self, ctx, graph, params=None, devices=None, place=(), keep=(), flags=0, max_streams=0):
+    def __init__(self, ctx, graph, params=None, devices=None, place=(), keep=(), flags=0, max_streams=0, library=None):
         rules = (c.c_char_p * max(1, len(place)))(*[r.encode() for r in place])
         kept = (c.c_char_p * max(1, len(keep)))(*[k.encode() for k in keep])
         options = ModelOptions(c.sizeof(ModelOptions), devices.encode() if devices else None, rules, len(place), kept,
-                               len(keep), flags, max_streams, 0, 0)
+                               len(keep), flags, max_streams, 0, 0, library.p if library else None, None)
         self.p = _out("heddle_model_create", ctx.p, graph.p, params.p if params else None, c.byref(options))
 
     def explain_json(self):

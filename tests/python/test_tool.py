@@ -66,7 +66,7 @@ def test_help_and_version():
         text = good(command, "--help")
         assert text == good("help", command) == good(command, "-h")
         assert text.startswith(f"heddle {command}") and "--help" in text
-    assert "--lib" not in good("run", "--help")
+    assert "--lib FILE" in good("run", "--help") and "--lib" not in good("devices", "--help")
     assert good("--version") == "heddle 0.1.0\n"
 
 

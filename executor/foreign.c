@@ -1,0 +1,79 @@
+/* executor/foreign.c: what place and regions ask of a compiled library in place of a device's plugin. Its functions take
+ * addresses, so that they run on inline devices of type cpu; those that launch device code are refused by name. */
+#include "executor/foreign.h"
+
+#include "core/alloc.h"
+#include "core/error.h"
+
+heddle_status heddle__foreign_init(heddle_model *m, heddle_module *library, heddle_error *err) {
+  m->library = heddle_module_retain(library);
+  m->foreigns = heddle__alloc(m->n_devices, sizeof *m->foreigns);
+  m->callers = heddle__alloc(m->n_devices, sizeof *m->callers);
+  if (m->foreigns == NULL || m->callers == NULL) return heddle__no_memory(err, "a model's library");
+  for (uint32_t i = 0; i < m->n_devices; i++) {
+    heddle_device *dev = m->devices[i];
+    if (dev->desc.type != HEDDLE_DEVICE_CPU || !heddle__device_inline(dev) || dev->t->memory.native == NULL) continue;
+    m->callers[i] = (heddle__tvm_caller){library->library, heddle__context_pool(m->ctx), dev};
+    m->foreigns[i] = (heddle__foreign){library->t->op, (heddle_pdevice *)(void *)&m->callers[i], library->t->row};
+  }
+  return HEDDLE_OK;
+}
+
+/* The node as the library sees it: its op is the function. Memory is the plan's. */
+static heddle_status rename_node(heddle__plan *plan, const heddle__node *n, heddle_pnode *node, heddle_error *err) {
+  heddle_pattr *flat = heddle__plan_alloc(plan, 1, sizeof *flat);
+  int64_t *value = heddle__plan_alloc(plan, 1, sizeof *value);
+  if (flat == NULL || value == NULL) return heddle__no_memory(err, "a node's function");
+  *value = n->flatten_data;
+  *flat = (heddle_pattr){sizeof *flat, HEDDLE_ATTR_INT, "flatten_data", value, 1};
+  node->op = n->func_name;
+  node->attrs = (heddle_parray){flat, 1, sizeof *flat};
+  return HEDDLE_OK;
+}
+
+/* Two arrays of zeros serve all members of an offer: layouts are plain, nothing is absorbed. */
+static heddle_status offer(heddle__plan *plan, heddle__answer *a, heddle_error *err) {
+  uint32_t n = a->ask->n_inputs > a->ask->n_outputs ? a->ask->n_inputs : a->ask->n_outputs;
+  heddle_layout *plain = heddle__plan_alloc(plan, (size_t)n + 1, sizeof *plain);
+  a->offers = heddle__plan_alloc(plan, 1, sizeof *a->offers);
+  if (plain == NULL || a->offers == NULL) return heddle__no_memory(err, "an offer");
+  a->n_offers = 1;
+  a->offers[0] = (heddle__offer){.input_layouts = plain,
+                                 .output_layouts = plain,
+                                 .input_flags = (const uint32_t *)(const void *)plain,
+                                 .in_place = (const int32_t *)(const void *)plain,
+                                 .workspace_align = 1};
+  return HEDDLE_OK;
+}
+
+heddle_status heddle__foreign_ask(heddle__plan *plan, const heddle__node *n, uint32_t device, heddle__answer *a,
+                                  heddle_error *err) {
+  const heddle_module *library = plan->req.library;
+  const heddle_device *dev = plan->devices[device].dev;
+  const int32_t *said = plan->req.graph->device_index;
+  int32_t type = HEDDLE_DEVICE_CPU;
+  heddle_status s = library->t->find(library->library, n->func_name, &type, err);
+  if (s != HEDDLE_OK) return s == HEDDLE_ENOTFOUND ? heddle__fail(err, HEDDLE_EUNSUPPORTED, "%s", err->text) : s;
+  if (type == HEDDLE_DEVICE_CPU && said != NULL && said[n->first_entry] != 0) type = said[n->first_entry];
+  if (type != dev->desc.type)
+    return heddle__fail(err, HEDDLE_EUNSUPPORTED,
+                        "function '%s' was compiled for devices of DLPack's type %d, and %s is of type %d",
+                        n->func_name, (int)type, dev->name, (int)dev->desc.type);
+  if (plan->req.foreigns[device].op == NULL)
+    return heddle__fail(err, HEDDLE_EUNSUPPORTED,
+                        "functions of compiled libraries run on cpu only in this version; '%s' is wanted on %s",
+                        n->func_name, dev->name);
+  s = rename_node(plan, n, (heddle_pnode *)(uintptr_t)a->ask->nodes.data, err);
+  return s == HEDDLE_OK ? offer(plan, a, err) : s;
+}
+
+void heddle__foreign_take(heddle__plan *plan, heddle__region *r) {
+  const heddle_module *library = plan->req.library;
+  uint64_t align = library->t->alignment(library->library);
+  r->foreign = &plan->req.foreigns[r->device];
+  for (uint32_t i = 0; i < r->n_inputs + r->n_outputs; i++) {
+    uint32_t value = i < r->n_inputs ? r->inputs[i] : r->outputs[i - r->n_inputs];
+    heddle__value *v = &plan->values[plan->values[value].same_as];
+    if (v->align < align) v->align = align;
+  }
+}

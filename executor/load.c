@@ -1,0 +1,113 @@
+/* executor/load.c: models from files: a graph with its parameters beside it, or a library that holds all of a model. */
+#include <stdio.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "core/alloc.h"
+#include "core/error.h"
+#include "executor/model.h"
+
+/* "DIR/x.params" for "DIR/x.json", where there is such a file; *out is NULL otherwise. */
+static heddle_status params_beside(const char *graph_path, char **out, heddle_error *err) {
+  *out = NULL;
+  size_t n = strlen(graph_path);
+  if (n < 5 || strcmp(graph_path + n - 5, ".json") != 0) return HEDDLE_OK;
+  char *path = heddle__format("%.*s.params", (int)(n - 5), graph_path);
+  if (path == NULL) return heddle__no_memory(err, "the path of a model's params");
+  if (access(path, F_OK) != 0) {
+    heddle__free(path);
+    path = NULL;
+  }
+  *out = path;
+  return HEDDLE_OK;
+}
+
+/* The limits of a reader as the context's settings have them. */
+static heddle_status limits_of(heddle_context *ctx, const char *key, heddle_read_limits *out, heddle_error *err) {
+  int64_t bytes = 0;
+  heddle_status s = heddle__context_number(ctx, key, 0, 0, INT64_MAX, &bytes, err);
+  *out = (heddle_read_limits){.struct_size = sizeof *out, .max_bytes = (uint64_t)bytes};
+  return s;
+}
+
+/* Whether a file begins as a shared library does; a file that cannot be read is left to the graph's reader. */
+static bool is_library(const char *path) {
+  char head[4] = "";
+  FILE *file = fopen(path, "rb");
+  if (file == NULL) return false;
+  size_t n = fread(head, 1, sizeof head, file);
+  fclose(file);
+  return n == sizeof head && memcmp(head, "\177ELF", 4) == 0;
+}
+
+heddle_status heddle_model_unpack(const heddle_module *library, const char *name, heddle_graph **graph,
+                                  heddle_params **params, heddle_error *err) {
+  if (library == NULL || graph == NULL || params == NULL)
+    return heddle__fail(err, HEDDLE_EINVAL, "a model's graph and params need a library and a place for each");
+  *graph = NULL;
+  *params = NULL;
+  const char *text = NULL;
+  void *blob = NULL;
+  size_t bytes = 0, blob_bytes = 0;
+  heddle_module_info info = {.struct_size = sizeof info};
+  heddle_read_limits limits;
+  heddle_status s = library->t->model(library->library, name, &text, &bytes, &blob, &blob_bytes, err);
+  if (s == HEDDLE_OK) s = heddle_module_get_info(library, &info, err);
+  if (s == HEDDLE_OK) s = limits_of(library->ctx, "limit.graph_bytes", &limits, err);
+  if (s == HEDDLE_OK) s = heddle_graph_parse(text, bytes, info.path, &limits, graph, err);
+  if (s == HEDDLE_OK) s = limits_of(library->ctx, "limit.params_bytes", &limits, err);
+  if (s == HEDDLE_OK) s = heddle_params_parse(blob, blob_bytes, info.path, &limits, params, err);
+  heddle__free(blob);
+  if (s != HEDDLE_OK) {
+    heddle_graph_release(*graph);
+    *graph = NULL;
+  }
+  return s;
+}
+
+/* All of a model from a library; params_path, where there is one, in place of the parameters inside. */
+static heddle_status load_library(heddle_context *ctx, const char *path, const char *params_path,
+                                  const heddle_model_options *options, heddle_model **out, heddle_error *err) {
+  heddle_graph *graph = NULL;
+  heddle_params *inside = NULL, *beside = NULL;
+  heddle_read_limits limits;
+  heddle_model_options o = {.struct_size = sizeof o};
+  if (options != NULL) memcpy(&o, options, options->struct_size < sizeof o ? options->struct_size : sizeof o);
+  if (o.library != NULL)
+    return heddle__fail(err, HEDDLE_EINVAL, "%s: it is a library that holds a model, and another library is given",
+                        path);
+  heddle_status s = heddle_module_load(ctx, path, &o.library, err);
+  if (s == HEDDLE_OK) s = heddle_model_unpack(o.library, o.model_name, &graph, &inside, err);
+  if (s == HEDDLE_OK && params_path != NULL) s = limits_of(ctx, "limit.params_bytes", &limits, err);
+  if (s == HEDDLE_OK && params_path != NULL) s = heddle_params_load(params_path, &limits, &beside, err);
+  if (s == HEDDLE_OK) s = heddle_model_create(ctx, graph, beside != NULL ? beside : inside, &o, out, err);
+  heddle_params_release(beside);
+  heddle_params_release(inside);
+  heddle_graph_release(graph);
+  heddle_module_release(o.library);
+  return s;
+}
+
+heddle_status heddle_model_load(heddle_context *ctx, const char *graph_path, const char *params_path,
+                                const heddle_model_options *options, heddle_model **out, heddle_error *err) {
+  if (out == NULL) return heddle__fail(err, HEDDLE_EINVAL, "there is no place for the model: out is NULL");
+  *out = NULL;
+  if (ctx == NULL || graph_path == NULL)
+    return heddle__fail(err, HEDDLE_EINVAL, "a model needs a context and the path of a graph");
+  if (is_library(graph_path)) return load_library(ctx, graph_path, params_path, options, out, err);
+  heddle_graph *graph = NULL;
+  heddle_params *params = NULL;
+  char *beside = NULL;
+  heddle_read_limits limits;
+  heddle_status s = limits_of(ctx, "limit.graph_bytes", &limits, err);
+  if (s == HEDDLE_OK) s = heddle_graph_load(graph_path, &limits, &graph, err);
+  if (s == HEDDLE_OK && params_path == NULL) s = params_beside(graph_path, &beside, err);
+  if (params_path == NULL) params_path = beside;
+  if (s == HEDDLE_OK && params_path != NULL) s = limits_of(ctx, "limit.params_bytes", &limits, err);
+  if (s == HEDDLE_OK && params_path != NULL) s = heddle_params_load(params_path, &limits, &params, err);
+  if (s == HEDDLE_OK) s = heddle_model_create(ctx, graph, params, options, out, err);
+  heddle__free(beside);
+  heddle_params_release(params);
+  heddle_graph_release(graph);
+  return s;
+}

@@ -1,0 +1,92 @@
+/* heddle/module.h: compiled libraries: what is in them, and calls of their functions.
+ * A library that TVM compiled (v0.3 to v0.27) is opened from the path that the user gives; its functions run as
+ * nodes of a graph (heddle_model_options.library) or by name from here. docs/tvm.md says what is supported. */
+#ifndef HEDDLE_MODULE_H
+#define HEDDLE_MODULE_H
+
+#include "heddle/tensor.h"
+
+#ifdef __cplusplus
+extern "C" {
+#endif
+
+typedef struct heddle_module heddle_module;
+
+/* Opens a library. A path without '/' is a file of the current directory; nothing is searched for. A file that is open
+ * already is shared, with all that its code keeps. The library is code and runs with the rights of the process.
+ * *out has one reference, which models hold too; the last release unloads it. HEDDLE_EIO, HEDDLE_EABI (no library that
+ * this process can load), HEDDLE_EFORMAT (what it carries is malformed), HEDDLE_EUNSUPPORTED (a kind of module in it
+ * that nothing here loads, by name). Any thread; blocks. */
+HEDDLE_API heddle_status heddle_module_load(heddle_context *ctx, const char *path, heddle_module **out,
+                                            heddle_error *err);
+HEDDLE_API heddle_module *heddle_module_retain(heddle_module *m);
+HEDDLE_API void heddle_module_release(heddle_module *m); /* takes NULL */
+
+/* What a library is. Borrowed from the module. */
+typedef struct heddle_module_info {
+  size_t struct_size;
+  const char *path;
+  const char *abi;      /* how its functions are called: "packed" (v0.3 to v0.20), "tvm-ffi v0.21", "tvm-ffi" */
+  uint32_t n_functions; /* that it exports */
+  uint32_t n_imports;   /* modules that it carries: device code and the like */
+} heddle_module_info;
+
+HEDDLE_API heddle_status heddle_module_get_info(const heddle_module *m, heddle_module_info *out, heddle_error *err);
+
+/* A function's name, as graphs call it, in alphabetical order; NULL past the end. */
+HEDDLE_API const char *heddle_module_function(const heddle_module *m, uint32_t i);
+
+/* A module inside of the library. Borrowed from the module. */
+typedef struct heddle_import_info {
+  size_t struct_size;
+  const char *kind;   /* "opencl", "cuda", ...; "GraphExecutorFactory" for a model */
+  const char *format; /* of its code: "cl", "ptx"; "" where the kind has none */
+  uint64_t bytes;     /* of its code */
+  uint32_t n_kernels;
+  uint32_t reserved;
+} heddle_import_info;
+
+HEDDLE_API heddle_status heddle_module_import(const heddle_module *m, uint32_t i, heddle_import_info *out,
+                                              heddle_error *err);
+HEDDLE_API const char *heddle_module_kernel(const heddle_module *m, uint32_t import,
+                                            uint32_t i); /* NULL past the end */
+
+/* heddle_value.kind */
+enum {
+  HEDDLE_VALUE_NONE = 0,
+  HEDDLE_VALUE_INT = 1,
+  HEDDLE_VALUE_FLOAT = 2,
+  HEDDLE_VALUE_BOOL = 3, /* in i: 0 or 1 */
+  HEDDLE_VALUE_STRING = 4,
+  HEDDLE_VALUE_BYTES = 5,
+  HEDDLE_VALUE_TENSOR = 6, /* of host memory */
+  HEDDLE_VALUE_POINTER = 7
+};
+
+/* An argument or a result. Nothing in it is owned. */
+typedef struct heddle_value {
+  int32_t kind;
+  uint32_t reserved;
+  union {
+    int64_t i;
+    double f;
+    const char *s;    /* STRING: terminated */
+    const void *data; /* BYTES, POINTER */
+    heddle_tensor *t;
+  } of;
+  uint64_t bytes; /* BYTES */
+} heddle_value;
+
+/* Calls a function of the library by name; "__tvm_main__" is its entry. A tensor's memory is passed as it is: what the
+ * function writes is in it after the call; compiled code wants it aligned as heddle_tensor_create does. result may be NULL; a string in it lives until this thread's next call.
+ * HEDDLE_ENOTFOUND for a function that the library does not have; HEDDLE_EFAILED, in the function's own words, where it
+ * says that it failed; HEDDLE_EINVAL for an argument that its generation of libraries cannot take. Several threads may
+ * call at once. */
+HEDDLE_API heddle_status heddle_module_call(heddle_module *m, const char *function, const heddle_value *args,
+                                            uint32_t n_args, heddle_value *result, heddle_error *err);
+
+#ifdef __cplusplus
+}
+#endif
+
+#endif

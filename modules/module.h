@@ -1,0 +1,81 @@
+/* modules/module.h: a compiled library as libheddle holds it, and the two tables that cross between libheddle and
+ * libheddle_tvm.so, which holds the loaders and is opened when the first library is.
+ * Both are of one build: the version is compared, and the tables have no other protection. */
+#ifndef HEDDLE_MODULES_MODULE_H
+#define HEDDLE_MODULES_MODULE_H
+
+#include <stdatomic.h>
+#include <stdbool.h>
+
+#include "core/context.h"
+#include "heddle/module.h"
+
+/* What libheddle gives: its memory, counted and made to fail in tests, and its threads. */
+typedef struct heddle__tvm_host {
+  void *(*alloc)(size_t count, size_t size);
+  void *(*grow)(void *old, size_t old_count, size_t new_count, size_t size);
+  void *(*alloc_aligned)(size_t bytes, size_t align);
+  void (*free)(void *p);
+  void (*pool_run)(heddle__pool *pool, uint32_t n, uint32_t flags, heddle_task_fn task, void *arg, uint32_t *granted);
+  uint32_t (*pool_threads)(const heddle__pool *pool);
+} heddle__tvm_host;
+
+/* A library that is open in this process; the same file is the same library. */
+typedef struct heddle__tvm_library heddle__tvm_library;
+
+/* What heddle__foreign.self points to: who calls a library's functions on a device. Lives as long as the model. */
+typedef struct heddle__tvm_caller {
+  heddle__tvm_library *library;
+  heddle__pool *pool;
+  heddle_device *dev; /* inline, with memory.native: addresses */
+} heddle__tvm_caller;
+
+/* Runs launches [*at, n) one after another until *attention is not 0; *at is then the next one, and of a failure the
+ * one that failed. n > *at. */
+typedef heddle_status (*heddle__row_fn)(heddle_plaunch *const *launches, uint32_t *at, uint32_t n,
+                                        atomic_uint *attention, heddle_error *err);
+
+/* What libheddle_tvm.so gives, by heddle_tvm_entry. */
+typedef struct heddle__tvm_table {
+  const char *version;
+
+  /* The file was looked at by heddle__elf_check. close takes what open gave. */
+  heddle_status (*open)(const char *path, heddle__tvm_library **out, heddle_error *err);
+  void (*close)(heddle__tvm_library *library);
+
+  /* As of the public functions. */
+  void (*info)(const heddle__tvm_library *library, heddle_module_info *out);
+  const char *(*function)(const heddle__tvm_library *library, uint32_t i);
+  bool (*import)(const heddle__tvm_library *library, uint32_t i, heddle_import_info *out);
+  const char *(*kernel)(const heddle__tvm_library *library, uint32_t import, uint32_t i);
+  heddle_status (*call)(heddle__tvm_library *library, heddle__pool *pool, const char *function,
+                        const heddle_value *args, uint32_t n_args, heddle_value *result, heddle_error *err);
+
+  /* HEDDLE_ENOTFOUND in words, or the DLPack type of the device whose code the function launches (1, cpu, where none of
+   * the modules inside has a kernel of its name). */
+  heddle_status (*find)(const heddle__tvm_library *library, const char *function, int32_t *device_type,
+                        heddle_error *err);
+  uint64_t (*alignment)(const heddle__tvm_library *library); /* that its code takes for granted of data */
+
+  /* Nodes: prepare takes a heddle__tvm_caller as its device and a region of one node, whose op is the function; its
+   * attribute "flatten_data" (an int) gives tensors of one dimension. query is NULL. */
+  const heddle_op_table *op;
+  heddle__row_fn row;
+
+  /* The graph and the parameters of the model inside of the library, where it has one of that name (NULL: any, the
+   * root's first). graph: borrowed, not terminated. params: a blob, freed with heddle__free. */
+  heddle_status (*model)(const heddle__tvm_library *library, const char *name, const char **graph, size_t *graph_bytes,
+                         void **params, size_t *params_bytes, heddle_error *err);
+} heddle__tvm_table;
+
+/* The one symbol that libheddle looks up. The first host that enters is kept. NULL where memory is out. */
+typedef const heddle__tvm_table *(*heddle__tvm_entry_fn)(const heddle__tvm_host *host);
+
+struct heddle_module {
+  atomic_uint references;
+  heddle_context *ctx;
+  const heddle__tvm_table *t;
+  heddle__tvm_library *library;
+};
+
+#endif

@@ -1,0 +1,60 @@
+/* modules/tvm/blob.h: the modules that a compiled library carries in its data: device code, models, constants, and how
+ * they import one another. A blob is untrusted: every count is checked against the bytes that are left. */
+#ifndef HEDDLE_MODULES_TVM_BLOB_H
+#define HEDDLE_MODULES_TVM_BLOB_H
+
+#include <stdbool.h>
+
+#include "heddle/status.h"
+
+/* How the records of a blob lie. */
+typedef enum heddle__blob_layout {
+  HEDDLE__BLOB_PACKED, /* v0.3 to v0.20: __tvm_dev_mblob */
+  HEDDLE__BLOB_FFI21,  /* v0.21: the same, with one more list a kernel */
+  HEDDLE__BLOB_FFI     /* v0.22 and later: the tree first, and a length before each body */
+} heddle__blob_layout;
+
+typedef struct heddle__span {
+  const unsigned char *data;
+  uint64_t bytes;
+} heddle__span;
+
+typedef struct heddle__kernel {
+  char *name;
+  uint32_t n_args; /* of the kernel itself */
+  uint32_t n_tags; /* launch parameters, repeated ones too */
+} heddle__kernel;
+
+/* Spans point into the blob. */
+typedef struct heddle__submodule {
+  char *kind;
+  char *format; /* "" where the kind has none */
+  heddle__kernel *kernels;
+  uint32_t n_kernels;
+  uint32_t first_child, n_children; /* in blob.children */
+  heddle__span code;
+  /* of a model: */
+  heddle__span graph, names, arrays; /* names: a u64 count and the strings; arrays: their records */
+  char *model_name;
+  uint64_t n_arrays;
+  /* of constants: */
+  uint64_t n_symbols;
+  heddle__span symbols; /* strings, each with its length before it */
+} heddle__submodule;
+
+typedef struct heddle__blob {
+  heddle__submodule *modules;
+  uint32_t n_modules;
+  uint32_t root; /* where there are none: 0 */
+  uint32_t host; /* the module "_lib"; n_modules where all are imports of the library */
+  uint32_t *children;
+} heddle__blob;
+
+/* Reads a blob of bytes bytes, from its length word on; they outlive it. HEDDLE_EFORMAT with the byte and what was
+ * expected there; HEDDLE_EUNSUPPORTED for a kind of module that is not known, by name. out is finished with
+ * heddle__blob_finish in any case. */
+heddle_status heddle__blob_read(const void *data, uint64_t bytes, heddle__blob_layout layout, heddle__blob *out,
+                                heddle_error *err);
+void heddle__blob_finish(heddle__blob *blob);
+
+#endif

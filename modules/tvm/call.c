@@ -1,0 +1,161 @@
+/* modules/tvm/call.c: a call of a library's function by name, with values of the public API: what each kind becomes in
+ * either generation, and what comes back. */
+#include <stdio.h>
+#include <string.h>
+
+#include "core/alloc.h"
+#include "core/error.h"
+#include "core/tensor.h"
+#include "modules/tvm/library.h"
+
+enum { FEW = 16 };
+
+/* One argument in each generation's form; the tensor and the bytes that it points to. */
+typedef struct argument {
+  heddle__dltensor tensor;
+  heddle__bytes bytes;
+} argument;
+
+static heddle_status take_tensor(const heddle__tvm_library *l, const heddle_value *v, uint32_t i, argument *a,
+                                 heddle_error *err) {
+  const heddle_tensor *t = v->of.t;
+  if (t == NULL || t->dev != NULL)
+    return heddle__fail(err, HEDDLE_EINVAL, "argument %u: a function on cpu takes tensors of host memory", (unsigned)i);
+  unsigned align = l->era == HEDDLE__ERA_PACKED ? 128 : 64;
+  if (t->bytes > 0 && (uintptr_t)t->data % align != 0)
+    return heddle__fail(err, HEDDLE_EINVAL,
+                        "argument %u: compiled code takes it for granted that data is aligned to %u bytes, and this "
+                        "tensor's is not; heddle_tensor_create aligns",
+                        (unsigned)i, align);
+  a->tensor = (heddle__dltensor){.data = t->data,
+                                 .device_type = HEDDLE_DEVICE_CPU,
+                                 .ndim = (int32_t)t->ndim,
+                                 .dtype = heddle__era_dtype(l->era, t->dtype),
+                                 .shape = t->shape,
+                                 .strides = t->contiguous ? NULL : t->strides};
+  return HEDDLE_OK;
+}
+
+static heddle_status take(const heddle__tvm_library *l, const heddle_value *v, uint32_t i, argument *a,
+                          heddle__any *any, int32_t *code, heddle_error *err) {
+  static const int32_t codes[] = {PACKED_NULL,   PACKED_INT,   PACKED_FLOAT,  PACKED_INT,
+                                  PACKED_STRING, PACKED_BYTES, PACKED_TENSOR, PACKED_HANDLE};
+  static const int32_t types[] = {ANY_NONE,   ANY_INT,   ANY_FLOAT,  ANY_BOOL,
+                                  ANY_STRING, ANY_BYTES, ANY_TENSOR, ANY_POINTER};
+  if (v->kind < 0 || v->kind > HEDDLE_VALUE_POINTER)
+    return heddle__fail(err, HEDDLE_EINVAL, "argument %u: a value of kind %d is not known", (unsigned)i, (int)v->kind);
+  *any = (heddle__any){.type = types[v->kind]};
+  *code = codes[v->kind];
+  switch (v->kind) {
+  case HEDDLE_VALUE_INT:
+  case HEDDLE_VALUE_BOOL: any->v.i = v->of.i; break;
+  case HEDDLE_VALUE_FLOAT: any->v.f = v->of.f; break;
+  case HEDDLE_VALUE_STRING: any->v.s = v->of.s; break;
+  case HEDDLE_VALUE_POINTER: any->v.p = (void *)(uintptr_t)v->of.data; break;
+  case HEDDLE_VALUE_BYTES:
+    a->bytes = (heddle__bytes){v->of.data, (size_t)v->bytes};
+    any->v.p = &a->bytes;
+    break;
+  case HEDDLE_VALUE_TENSOR: any->v.p = &a->tensor; return take_tensor(l, v, i, a, err);
+  default: break;
+  }
+  return HEDDLE_OK;
+}
+
+/* ---- results */
+
+static const char *keep_text(const char *text, size_t n) {
+  heddle__tvm_thread *self = heddle__tvm_self();
+  snprintf(self->text, sizeof self->text, "%.*s", (int)(n < sizeof self->text ? n : sizeof self->text - 1), text);
+  return self->text;
+}
+
+static heddle_status give_any(heddle__any *r, bool era21, heddle_value *out, heddle_error *err) {
+  heddle_status s = HEDDLE_OK;
+  switch (r->type) {
+  case ANY_NONE: break;
+  case ANY_INT: *out = (heddle_value){.kind = HEDDLE_VALUE_INT, .of.i = r->v.i}; break;
+  case ANY_BOOL: *out = (heddle_value){.kind = HEDDLE_VALUE_BOOL, .of.i = r->v.i}; break;
+  case ANY_FLOAT: *out = (heddle_value){.kind = HEDDLE_VALUE_FLOAT, .of.f = r->v.f}; break;
+  case ANY_POINTER: *out = (heddle_value){.kind = HEDDLE_VALUE_POINTER, .of.data = r->v.p}; break;
+  case ANY_STRING: *out = (heddle_value){.kind = HEDDLE_VALUE_STRING, .of.s = keep_text(r->v.s, strlen(r->v.s))}; break;
+  case ANY_SMALL_STRING:
+    *out = (heddle_value){.kind = HEDDLE_VALUE_STRING,
+                          .of.s = keep_text((const char *)&r->v, r->zero < sizeof r->v ? r->zero : sizeof r->v)};
+    break;
+  case ANY_STRING_OBJECT: {
+    const heddle__bytes *text = (const heddle__bytes *)(const void *)((const char *)r->v.p + (era21 ? 16 : 24));
+    *out = (heddle_value){.kind = HEDDLE_VALUE_STRING, .of.s = keep_text(text->data, text->size)};
+    break;
+  }
+  default: s = heddle__fail(err, HEDDLE_EUNSUPPORTED, "it returned a value of type %d, which is not known", r->type);
+  }
+  if (r->type >= ANY_OBJECT) heddle__tvm_drop(r->v.p, era21);
+  return s;
+}
+
+static heddle_status give_packed(const heddle__word *r, int32_t code, heddle_value *out, heddle_error *err) {
+  switch (code) {
+  case PACKED_NULL: return HEDDLE_OK;
+  case PACKED_INT: *out = (heddle_value){.kind = HEDDLE_VALUE_INT, .of.i = r->i}; return HEDDLE_OK;
+  case PACKED_BOOL: *out = (heddle_value){.kind = HEDDLE_VALUE_BOOL, .of.i = r->i}; return HEDDLE_OK;
+  case PACKED_FLOAT: *out = (heddle_value){.kind = HEDDLE_VALUE_FLOAT, .of.f = r->f}; return HEDDLE_OK;
+  case PACKED_HANDLE: *out = (heddle_value){.kind = HEDDLE_VALUE_POINTER, .of.data = r->p}; return HEDDLE_OK;
+  default: return heddle__fail(err, HEDDLE_EUNSUPPORTED, "it returned a value of code %d, which is not known", code);
+  }
+}
+
+/* ---- the call */
+
+static heddle_status run(heddle__tvm_library *l, heddle__pool *pool, const char *name, void *code, heddle__any *args,
+                         int32_t *codes, uint32_t n, heddle_value *result, heddle_error *err) {
+  heddle__tvm_thread *self = heddle__tvm_self();
+  heddle__pool *before = self->pool;
+  heddle_status s;
+  int rc;
+  self->pool = pool;
+  self->error[0] = '\0';
+  if (l->era == HEDDLE__ERA_PACKED) {
+    heddle__packed_fn f;
+    heddle__word *words = heddle__alloc(n, sizeof *words), ret = {0};
+    int32_t ret_code = PACKED_NULL;
+    memcpy(&f, &code, sizeof f);
+    for (uint32_t i = 0; i < n && words != NULL; i++) words[i] = args[i].v;
+    rc = words != NULL ? f(words, codes, (int32_t)n, &ret, &ret_code, NULL) : 0;
+    heddle__free(words);
+    s = words == NULL ? heddle__no_memory(err, "a call") : rc == 0 ? give_packed(&ret, ret_code, result, err) : 0;
+  } else {
+    heddle__ffi_fn f;
+    heddle__any ret = {.type = ANY_NONE};
+    memcpy(&f, &code, sizeof f);
+    rc = f(NULL, args, (int32_t)n, &ret);
+    s = rc == 0 ? give_any(&ret, l->era == HEDDLE__ERA_FFI21, result, err) : HEDDLE_OK;
+  }
+  if (rc != 0) s = heddle__tvm_failed(name, l->path, err);
+  self->pool = before;
+  return s;
+}
+
+heddle_status heddle__library_call(heddle__tvm_library *l, heddle__pool *pool, const char *function,
+                                   const heddle_value *values, uint32_t n, heddle_value *result, heddle_error *err) {
+  void *code = heddle__library_code(l, function);
+  if (code == NULL) return heddle__library_lacks(l, function, err);
+  argument few[FEW], *own = few;
+  heddle__any few_args[FEW], *args = few_args;
+  int32_t few_codes[FEW + 1], *codes = few_codes;
+  heddle_status s = HEDDLE_OK;
+  if (n > FEW) {
+    own = heddle__alloc(n, sizeof *own);
+    args = heddle__alloc(n, sizeof *args);
+    codes = heddle__alloc((size_t)n + 1, sizeof *codes);
+    if (own == NULL || args == NULL || codes == NULL) s = heddle__no_memory(err, "the arguments of a call");
+  }
+  for (uint32_t i = 0; i < n && s == HEDDLE_OK; i++) s = take(l, &values[i], i, &own[i], &args[i], &codes[i], err);
+  if (s == HEDDLE_OK) s = run(l, pool, function, code, args, codes, n, result, err);
+  if (n > FEW) {
+    heddle__free(own);
+    heddle__free(args);
+    heddle__free(codes);
+  }
+  return s;
+}

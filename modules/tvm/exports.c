@@ -1,0 +1,184 @@
+/* modules/tvm/exports.c: what libheddle_tvm.so exports: the entry for libheddle, and the names that compiled libraries
+ * import plainly instead of through pointers (C source, external code generators; since v0.24 every library imports
+ * TVMFFIErrorSetRaisedFromCStrParts). The names and signatures are TVM's. */
+#include <string.h>
+
+#include "modules/tvm/library.h"
+
+#define EXPORT __attribute__((visibility("default")))
+
+bool heddle__tvm_enter(const heddle__tvm_host *given);
+EXPORT const heddle__tvm_table *heddle_tvm_entry(const heddle__tvm_host *given);
+
+/* ---- the table */
+
+static void info(const heddle__tvm_library *l, heddle_module_info *out) {
+  static const char *const eras[] = {"packed", "tvm-ffi v0.21", "tvm-ffi"};
+  out->path = l->path;
+  out->abi = eras[l->era];
+  out->n_functions = l->n_functions;
+  out->n_imports = l->n_imports;
+}
+
+static const char *function(const heddle__tvm_library *l, uint32_t i) {
+  return i < l->n_functions ? l->functions[i] : NULL;
+}
+
+static bool import(const heddle__tvm_library *l, uint32_t i, heddle_import_info *out) {
+  if (i >= l->n_imports) return false;
+  const heddle__submodule *m = &l->blob.modules[l->imports[i]];
+  out->kind = m->kind;
+  out->format = m->format != NULL ? m->format : "";
+  out->bytes = m->code.bytes;
+  out->n_kernels = m->n_kernels;
+  return true;
+}
+
+static const char *kernel(const heddle__tvm_library *l, uint32_t i, uint32_t k) {
+  if (i >= l->n_imports || k >= l->blob.modules[l->imports[i]].n_kernels) return NULL;
+  return l->blob.modules[l->imports[i]].kernels[k].name;
+}
+
+static int32_t device_type(const char *kind) {
+  static const struct {
+    const char *kind;
+    int32_t type;
+  } types[] = {{"cuda", HEDDLE_DEVICE_CUDA},
+               {"opencl", HEDDLE_DEVICE_OPENCL},
+               {"vulkan", HEDDLE_DEVICE_VULKAN},
+               {"metal", 8},
+               {"hip", HEDDLE_DEVICE_ROCM},
+               {"hsaco", HEDDLE_DEVICE_ROCM},
+               {"rocm", HEDDLE_DEVICE_ROCM},
+               {"opengl", 11},
+               {"webgpu", 15}};
+  for (size_t i = 0; i < sizeof types / sizeof types[0]; i++)
+    if (strcmp(types[i].kind, kind) == 0) return types[i].type;
+  return HEDDLE_DEVICE_EXT;
+}
+
+/* A kernel of a function is called NAME_kernel and may have a number behind that. */
+static heddle_status find(const heddle__tvm_library *l, const char *name, int32_t *type, heddle_error *err) {
+  size_t n = strlen(name);
+  *type = HEDDLE_DEVICE_CPU;
+  if (heddle__library_code(l, name) == NULL) return heddle__library_lacks(l, name, err);
+  for (uint32_t i = 0; i < l->n_imports; i++) {
+    const heddle__submodule *m = &l->blob.modules[l->imports[i]];
+    for (uint32_t k = 0; k < m->n_kernels; k++)
+      if (strncmp(m->kernels[k].name, name, n) == 0 && strncmp(m->kernels[k].name + n, "_kernel", 7) == 0) {
+        *type = device_type(m->kind);
+        return HEDDLE_OK;
+      }
+  }
+  return HEDDLE_OK;
+}
+
+static uint64_t alignment(const heddle__tvm_library *l) {
+  return l->era == HEDDLE__ERA_PACKED ? 128 : 64;
+}
+
+static const heddle__tvm_table table = {
+    .version = HEDDLE_VERSION,
+    .open = heddle__library_open,
+    .close = heddle__library_close,
+    .info = info,
+    .function = function,
+    .import = import,
+    .kernel = kernel,
+    .call = heddle__library_call,
+    .find = find,
+    .alignment = alignment,
+    .op = &heddle__tvm_op,
+    .row = heddle__tvm_row,
+    .model = heddle__library_model,
+};
+
+const heddle__tvm_table *heddle_tvm_entry(const heddle__tvm_host *given) {
+  return heddle__tvm_enter(given) ? &table : NULL;
+}
+
+/* ---- plain names */
+
+EXPORT void TVMAPISetLastError(const char *words);
+EXPORT int TVMBackendGetFuncFromEnv(void *library, const char *name, void **out);
+EXPORT int TVMFuncCall(void *f, heddle__word *args, int32_t *codes, int n, heddle__word *ret, int32_t *ret_code);
+EXPORT void *TVMBackendAllocWorkspace(int type, int id, uint64_t bytes, int code, int bits);
+EXPORT int TVMBackendFreeWorkspace(int type, int id, void *p);
+EXPORT int TVMBackendParallelLaunch(heddle__lambda lambda, void *data, int num_task);
+EXPORT int TVMBackendParallelBarrier(int task, heddle__group *group);
+EXPORT int TVMBackendRunOnce(void **handle, int (*f)(void *), void *data, int bytes);
+EXPORT void TVMFFIErrorSetRaisedFromCStrParts(const char *kind, const char **parts, int32_t n);
+EXPORT float __gnu_h2f_ieee(uint16_t half);
+EXPORT uint16_t __gnu_f2h_ieee(float single);
+
+void TVMAPISetLastError(const char *words) {
+  heddle__tvm_set_last_error(words);
+}
+
+int TVMBackendGetFuncFromEnv(void *library, const char *name, void **out) {
+  return heddle__tvm_lookup(library, name, out);
+}
+
+int TVMFuncCall(void *f, heddle__word *args, int32_t *codes, int n, heddle__word *ret, int32_t *ret_code) {
+  return heddle__tvm_call_packed(f, args, codes, n, ret, ret_code);
+}
+
+void *TVMBackendAllocWorkspace(int type, int id, uint64_t bytes, int code, int bits) {
+  return heddle__tvm_alloc_workspace(type, id, bytes, code, bits);
+}
+
+int TVMBackendFreeWorkspace(int type, int id, void *p) {
+  return heddle__tvm_free_workspace(type, id, p);
+}
+
+int TVMBackendParallelLaunch(heddle__lambda lambda, void *data, int num_task) {
+  return heddle__tvm_parallel_launch(lambda, data, num_task);
+}
+
+int TVMBackendParallelBarrier(int task, heddle__group *group) {
+  return heddle__tvm_parallel_barrier(task, group);
+}
+
+/* Several threads may come at once; one of them runs f, and the library's handle says that it did. */
+int TVMBackendRunOnce(void **handle, int (*f)(void *), void *data, int bytes) {
+  (void)bytes;
+  void *none = NULL;
+  static char done;
+  if (!__atomic_compare_exchange_n(handle, &none, (void *)&done, false, __ATOMIC_ACQ_REL, __ATOMIC_ACQUIRE)) return 0;
+  return f(data);
+}
+
+void TVMFFIErrorSetRaisedFromCStrParts(const char *kind, const char **parts, int32_t n) {
+  heddle__tvm_raise_parts(kind, parts, n);
+}
+
+/* Half precision for code whose compiler had no instructions for it. Rounds to nearest, ties to even. */
+float __gnu_h2f_ieee(uint16_t half) {
+  uint32_t sign = (uint32_t)(half & 0x8000) << 16, exponent = half >> 10 & 31, fraction = half & 1023, bits;
+  if (exponent == 31) bits = sign | 0x7f800000 | fraction << 13;
+  else if (exponent != 0) bits = sign | (exponent + 112) << 23 | fraction << 13;
+  else {
+    float tiny = (float)fraction * 0x1p-24f;
+    memcpy(&bits, &tiny, sizeof bits);
+    bits |= sign;
+  }
+  float out;
+  memcpy(&out, &bits, sizeof out);
+  return out;
+}
+
+uint16_t __gnu_f2h_ieee(float single) {
+  uint32_t bits;
+  memcpy(&bits, &single, sizeof bits);
+  uint16_t sign = (uint16_t)(bits >> 16 & 0x8000);
+  uint32_t rest = bits & 0x7fffffff;
+  if (rest > 0x7f800000) return (uint16_t)(sign | 0x7e00 | (rest >> 13 & 0x3ff)); /* a NaN stays one */
+  if (rest >= 0x47800000) return (uint16_t)(sign | 0x7c00);                       /* too large, or infinite */
+  if (rest < 0x33000000) return sign;                                             /* less than half of the least */
+  uint32_t shift = rest < 0x38800000 ? 126 - (rest >> 23) : 13;                   /* below 2^-14: fewer digits */
+  uint32_t fraction = rest < 0x38800000 ? (rest & 0x7fffff) | 0x800000 : rest - 0x38000000;
+  uint32_t half = fraction >> shift, left = fraction & ((UINT32_C(1) << shift) - 1);
+  uint32_t middle = UINT32_C(1) << (shift - 1);
+  if (left > middle || (left == middle && (half & 1))) half++;
+  return (uint16_t)(sign | half);
+}

@@ -1,0 +1,45 @@
+/* modules/tvm/host.c: the few functions of libheddle's that the loaders use, through the table that the entry got, and
+ * the state of a thread. Of core/, only core/error.c is compiled into this library: it keeps no state. */
+#include <string.h>
+
+#include "core/alloc.h"
+#include "modules/tvm/thread.h"
+
+static _Atomic(const heddle__tvm_host *) host;
+
+bool heddle__tvm_enter(const heddle__tvm_host *given) {
+  const heddle__tvm_host *none = NULL;
+  atomic_compare_exchange_strong(&host, &none, given);
+  return given != NULL;
+}
+
+const heddle__tvm_host *heddle__tvm_host_table(void) {
+  return atomic_load_explicit(&host, memory_order_acquire);
+}
+
+heddle__tvm_thread *heddle__tvm_self(void) {
+  static _Thread_local heddle__tvm_thread self;
+  return &self;
+}
+
+void *heddle__alloc(size_t count, size_t size) {
+  return heddle__tvm_host_table()->alloc(count, size);
+}
+
+void *heddle__grow(void *old, size_t old_count, size_t new_count, size_t size) {
+  return heddle__tvm_host_table()->grow(old, old_count, new_count, size);
+}
+
+void *heddle__alloc_aligned(size_t bytes, size_t align) {
+  return heddle__tvm_host_table()->alloc_aligned(bytes, align);
+}
+
+void heddle__free(void *p) {
+  heddle__tvm_host_table()->free(p);
+}
+
+char *heddle__strndup(const char *s, size_t n) {
+  char *copy = heddle__alloc(n + 1, 1);
+  if (copy != NULL && n > 0) memcpy(copy, s, n);
+  return copy;
+}

@@ -1,0 +1,56 @@
+/* modules/tvm/library.h: a compiled library that is open: its generation, its functions, what it carries.
+ * One per file in the process; read-only once it is open, but for its count of users. */
+#ifndef HEDDLE_MODULES_TVM_LIBRARY_H
+#define HEDDLE_MODULES_TVM_LIBRARY_H
+
+#include "modules/tvm/blob.h"
+#include "modules/tvm/image.h"
+#include "modules/tvm/tensors.h"
+#include "modules/tvm/thread.h"
+
+typedef enum heddle__era {
+  HEDDLE__ERA_PACKED, /* v0.3 to v0.20 */
+  HEDDLE__ERA_FFI21,  /* v0.21: plain names, objects of 16 bytes */
+  HEDDLE__ERA_FFI     /* v0.22 and later: names begin with __tvm_ffi_ */
+} heddle__era;
+
+struct heddle__tvm_library {
+  struct heddle__tvm_library *next; /* library.c, with users: guarded by its lock */
+  unsigned users;
+  void *handle; /* of dlopen */
+  char *path;
+  heddle__image image;
+  heddle__era era;
+  const char **functions; /* names as graphs have them, sorted; in the library's own strings */
+  uint32_t n_functions;
+  heddle__blob blob;
+  uint32_t *imports; /* modules of the blob that are no host library: what users see as imports */
+  uint32_t n_imports;
+  heddle__tensors tensors; /* of bound nodes */
+};
+
+/* A function of the library by name, as code; NULL: there is none. "__tvm_main__" is the entry. */
+void *heddle__library_code(const heddle__tvm_library *library, const char *name);
+
+/* HEDDLE_ENOTFOUND with the nearest of what there is. */
+heddle_status heddle__library_lacks(const heddle__tvm_library *library, const char *name, heddle_error *err);
+
+heddle_status heddle__library_open(const char *path, heddle__tvm_library **out, heddle_error *err);
+void heddle__library_close(heddle__tvm_library *library);
+
+/* call.c, op.c, model.c: what the table has. */
+heddle_status heddle__library_call(heddle__tvm_library *library, heddle__pool *pool, const char *function,
+                                   const heddle_value *args, uint32_t n_args, heddle_value *result, heddle_error *err);
+heddle_status heddle__library_model(const heddle__tvm_library *library, const char *name, const char **graph,
+                                    size_t *graph_bytes, void **params, size_t *params_bytes, heddle_error *err);
+extern const heddle_op_table heddle__tvm_op;
+heddle_status heddle__tvm_row(heddle_plaunch *const *launches, uint32_t *at, uint32_t n, atomic_uint *attention,
+                              heddle_error *err);
+
+/* The dtype as a generation of libraries compares it: bool is (1, 1, 1) up to v0.21. */
+static inline heddle_dtype heddle__era_dtype(heddle__era era, heddle_dtype t) {
+  bool old = era != HEDDLE__ERA_FFI && t.code == HEDDLE_DTYPE_BOOL;
+  return old ? (heddle_dtype){HEDDLE_DTYPE_UINT, 1, t.lanes} : t;
+}
+
+#endif

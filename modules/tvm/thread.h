@@ -1,0 +1,46 @@
+/* modules/tvm/thread.h: what compiled code needs of the thread that it runs on. The functions that compiled code calls
+ * have no argument for a caller, so the caller, the last error and the scratch memory are the thread's. */
+#ifndef HEDDLE_MODULES_TVM_THREAD_H
+#define HEDDLE_MODULES_TVM_THREAD_H
+
+#include "modules/module.h"
+#include "modules/tvm/abi.h"
+
+struct heddle__scratch;
+
+typedef struct heddle__tvm_thread {
+  heddle__pool *pool;              /* of whoever called; NULL outside of a call: parallel loops run on this thread */
+  struct heddle__scratch *scratch; /* workspace.c */
+  char error[944];                 /* what the failed function said; "" where it said nothing */
+  char text[256];                  /* the last string that a call returned */
+} heddle__tvm_thread;
+
+/* This thread's own; never NULL. */
+heddle__tvm_thread *heddle__tvm_self(void);
+
+/* host.c: libheddle's functions, set once by the entry. */
+const heddle__tvm_host *heddle__tvm_host_table(void);
+
+/* error.c: the thread's words: forgets them, sets them (with a kind before, or NULL), and makes an error of them:
+ * HEDDLE_EFAILED with "function 'NAME' of FILE: " before. Takes words over that a tvm_ffi in this process was given. */
+void heddle__tvm_say(const char *kind, const char *words);
+heddle_status heddle__tvm_failed(const char *function, const char *file, heddle_error *err);
+
+/* What compiled code calls: workspace.c, parallel.c, env.c. Exported by plain name too (exports.c). */
+void *heddle__tvm_alloc_workspace(int device_type, int device_id, uint64_t bytes, int code_hint, int bits_hint);
+int heddle__tvm_free_workspace(int device_type, int device_id, void *p);
+int heddle__tvm_parallel_launch(heddle__lambda lambda, void *data, int num_task);
+int heddle__tvm_parallel_barrier(int task, heddle__group *group);
+void heddle__tvm_set_last_error(const char *words);
+void heddle__tvm_raise(const char *kind, const char *words);
+void heddle__tvm_raise_parts(const char *kind, const char **parts, int32_t n);
+int heddle__tvm_lookup(void *library, const char *name, void **out);
+int heddle__tvm_call_packed(void *f, heddle__word *args, int32_t *codes, int32_t n, heddle__word *ret,
+                            int32_t *ret_code);
+int heddle__tvm_call_ffi(void *f, heddle__any *args, int32_t n, heddle__any *result);
+int heddle__tvm_init_once(void **handle, int (*init)(void **result));
+
+/* Gives back an object that a call returned. era21: of v0.21, whose objects begin otherwise. */
+void heddle__tvm_drop(void *object, bool era21);
+
+#endif
