@@ -26,7 +26,8 @@ uint32_t *heddle__count_users(heddle__plan *plan) {
   return users;
 }
 
-/* Values of a region while it is built: a small list, searched from the end, since most regions have a few. */
+/* Values of a region while it is built. Where the plan's local_of has a number of ours whose id is the one looked for,
+ * that is it, whatever earlier regions left there. */
 typedef struct builder {
   uint32_t *ids; /* plan values */
   heddle_pvalue *values;
@@ -35,10 +36,7 @@ typedef struct builder {
   uint32_t count;
 } builder;
 
-static int32_t local(builder *b, const heddle__plan *plan, uint32_t id) {
-  for (uint32_t i = b->count; i-- > 0;) {
-    if (b->ids[i] == id) return (int32_t)i;
-  }
+static uint32_t add_value(builder *b, const heddle__plan *plan, uint32_t id) {
   const heddle__known *known = &plan->values[id].known;
   heddle_pvalue *v = &b->values[b->count];
   v->struct_size = sizeof *v;
@@ -48,7 +46,13 @@ static int32_t local(builder *b, const heddle__plan *plan, uint32_t id) {
   v->data = known->data;
   v->data_bytes = known->data != NULL ? known->bytes : 0;
   b->ids[b->count] = id;
-  return (int32_t)b->count++;
+  return b->count++;
+}
+
+static int32_t local(builder *b, heddle__plan *plan, uint32_t id) {
+  uint32_t i = plan->local_of[id];
+  if (i >= b->count || b->ids[i] != id) i = plan->local_of[id] = add_value(b, plan, id);
+  return (int32_t)i;
 }
 
 static heddle_status add_node(heddle__plan *plan, builder *b, const heddle__node *n, heddle_pnode *out,
@@ -127,6 +131,9 @@ heddle_status heddle__ask_build(heddle__plan *plan, const uint32_t *nodes, uint3
   memset(out, 0, sizeof *out);
   uint32_t most = 0;
   for (uint32_t i = 0; i < n_nodes; i++) most += g->nodes[nodes[i]].n_inputs + g->nodes[nodes[i]].n_outputs;
+  if (most > g->n_entries) most = g->n_entries;
+  if (plan->local_of == NULL) plan->local_of = heddle__plan_alloc(plan, g->n_entries, sizeof *plan->local_of);
+  if (plan->local_of == NULL) return heddle__no_memory(err, "a region");
   builder b;
   heddle_status s = start(plan, most, &b, err);
   heddle_pnode *list = heddle__plan_alloc(plan, n_nodes, sizeof *list);
@@ -144,7 +151,7 @@ heddle_status heddle__ask_reorder(heddle__plan *plan, uint32_t value, heddle_lay
   heddle_pnode *node = heddle__plan_alloc(plan, 1, sizeof *node);
   int32_t *ends = heddle__plan_alloc(plan, 2, sizeof *ends);
   if (node == NULL || ends == NULL) return heddle__no_memory(err, "a Reorder");
-  local(&values, plan, value);
+  add_value(&values, plan, value);
   values.count = 2;
   values.ids[1] = value; /* layout.c puts the new value here */
   values.values[1] = values.values[0];
@@ -226,22 +233,36 @@ static heddle_status take_offer(void *ctx, const heddle_poffer *theirs, heddle_e
   return HEDDLE_OK;
 }
 
+heddle_status heddle__ask_open(heddle_device *dev, heddle_status (*ask)(void *ctx, heddle_error *err), void *ctx,
+                               heddle_error *err) {
+  heddle_status s = ask(ctx, err);
+  if (s != HEDDLE_ENEEDSOPEN) return s;
+  s = heddle__device_open(dev, err);
+  if (s != HEDDLE_OK) return s;
+  s = ask(ctx, err);
+  heddle__device_close(dev);
+  return s;
+}
+
+typedef struct question {
+  heddle_device *dev;
+  sink answer;
+} question;
+
+static heddle_status query(void *ctx, heddle_error *err) {
+  question *q = ctx;
+  q->answer.answer->n_offers = 0;
+  q->answer.capacity = 0;
+  return q->dev->t->op.query(q->dev->instance, q->dev->index, q->answer.answer->ask, take_offer, &q->answer, err);
+}
+
 heddle_status heddle__ask_device(heddle__plan *plan, heddle_device *dev, heddle__answer *answer, heddle_error *err) {
   const heddle_pnode *first = answer->ask->nodes.data;
   if (!dev->t->has_op) {
     return heddle__fail(err, HEDDLE_EUNSUPPORTED, "node '%s': %s runs no operators", first->name, dev->name);
   }
-  sink k = {plan, answer, 0};
-  answer->n_offers = 0;
-  heddle_status s = dev->t->op.query(dev->instance, dev->index, answer->ask, take_offer, &k, err);
-  if (s == HEDDLE_ENEEDSOPEN) {
-    s = heddle__device_open(dev, err);
-    if (s != HEDDLE_OK) return s;
-    answer->n_offers = 0;
-    k.capacity = 0;
-    s = dev->t->op.query(dev->instance, dev->index, answer->ask, take_offer, &k, err);
-    heddle__device_close(dev);
-  }
+  question q = {dev, {plan, answer, 0}};
+  heddle_status s = heddle__ask_open(dev, query, &q, err);
   if (s == HEDDLE_OK && answer->n_offers == 0) {
     return heddle__fail(err, HEDDLE_EABI, "node '%s': the plugin of %s accepted it and offered nothing", first->name,
                         dev->name);

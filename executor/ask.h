@@ -27,6 +27,10 @@ heddle_status heddle__ask_reorder(heddle__plan *plan, uint32_t value, heddle_lay
 heddle_status heddle__ask(heddle__plan *plan, uint32_t device, heddle__answer *answer, heddle_error *err);
 heddle_status heddle__ask_device(heddle__plan *plan, heddle_device *dev, heddle__answer *answer, heddle_error *err);
 
+/* Asks, and where the answer is HEDDLE_ENEEDSOPEN opens the device and asks once more. Blocks where it opens. */
+heddle_status heddle__ask_open(heddle_device *dev, heddle_status (*ask)(void *ctx, heddle_error *err), void *ctx,
+                               heddle_error *err);
+
 /* How often each entry is used: by inputs of used nodes, heads, kept values. The plan's memory; NULL without. */
 uint32_t *heddle__count_users(heddle__plan *plan);
 

@@ -315,6 +315,9 @@ typedef struct heddle__plan {
    * step s starts (for its own stream: the steps before it). What storage reuses memory on. */
   const uint32_t *clock;
 
+  uint32_t *local_of;       /* ask.c: scratch, a number per graph entry */
+  uint64_t proposal_visits; /* regions: edges that were followed to check proposals; for tests and scripts/bench */
+
   uint64_t pass_ns[9]; /* how long each pass took, in the order above, and the sum; for scripts/bench */
 } heddle__plan;
 

@@ -1,0 +1,29 @@
+/* executor/partition.h: nodes in groups, which become regions, and how plugins join groups by proposals. */
+#ifndef HEDDLE_EXECUTOR_PARTITION_H
+#define HEDDLE_EXECUTOR_PARTITION_H
+
+#include "executor/ask.h"
+
+typedef struct heddle__group {
+  const uint32_t *nodes; /* ascending */
+  uint32_t count;        /* 0: its nodes went to another group */
+  uint32_t device;
+  bool is_view;
+  heddle__answer answer; /* of more than one node; of one node it is in placed */
+} heddle__group;
+
+typedef struct heddle__grouping {
+  heddle__plan *plan;
+  uint32_t *group_of; /* per node; HEDDLE__NONE: not in the plan */
+  heddle__group *groups;
+  uint32_t n_groups;
+  const uint32_t *users; /* per entry: heddle__count_users */
+} heddle__grouping;
+
+/* Lets the plugin of every device in use propose groups. Each group has one node before, and their numbers ascend with
+ * their nodes; after it some may be empty. The groups stay acyclic: a proposal that is not connected, that a path leaves
+ * and enters again, also by way of groups that were joined before, or that overlaps another is refused and logged. Adds
+ * to plan.proposal_visits. */
+heddle_status heddle__partition(heddle__grouping *all, heddle_error *err);
+
+#endif
