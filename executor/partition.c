@@ -298,9 +298,10 @@ static heddle_status hear_device(partition *p, uint32_t device, heddle_error *er
   if (!plan->devices[device].used || !dev->t->has_op || dev->t->op.partition == NULL) return HEDDLE_OK;
   p->device = device;
   p->n_asked = 0;
-  for (uint32_t i = 0; i < plan->n_placed; i++)
+  for (uint32_t i = 0; i < plan->n_placed; i++) {
     if (plan->placed[i].device != device || plan->placed[i].ask == NULL) continue;
     if (plan->req.graph->nodes[i].kind == HEDDLE__NODE_OP) p->asked[p->n_asked++] = i;
+  }
   if (p->n_asked < 2) return HEDDLE_OK;
   heddle__answer shown;
   heddle_status s = heddle__ask_build(plan, p->asked, p->n_asked, p->all->users, &shown, err);
