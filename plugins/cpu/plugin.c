@@ -1,5 +1,6 @@
-/* The cpu plugin: the host's processor as an inline device, on the reference kernels of plugins/common/ref. Here are
- * the entry, the instance and the root table; each other table is in the file of its name. */
+/* The cpu plugin: the host's processor as an inline device, on the reference kernels of plugins/common/ref and, where
+ * it is built in, oneDNN. Here are the entry, the instance and the root table; each other table is in the file of its
+ * name. */
 #include "cpu.h"
 #include "onednn.h"
 
@@ -34,6 +35,7 @@ static heddle_status device_describe(heddle_pinstance *self, uint32_t index, hed
                                      heddle_error *err) {
   if (index != 0) return p_fail(err, HEDDLE_ENODEV, 0, "cpu:%u: there is one cpu device, cpu:0", index);
   cpu_describe(self->host, desc);
+  onednn_describe(self->onednn, desc->driver, sizeof desc->driver);
   return HEDDLE_OK;
 }
 
