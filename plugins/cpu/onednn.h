@@ -23,6 +23,9 @@ typedef struct cpu_operand {
 heddle_status onednn_open(const heddle_host *host, onednn **out, heddle_error *err);
 void onednn_close(onednn *self);
 
+/* Adds its version to a description; nothing where self is NULL. */
+void onednn_describe(const onednn *self, char *text, uint64_t bytes);
+
 /* Hands over the offers that oneDNN makes for a region, best first, and says how many. only: where there is one, the
  * reference kernels need not be offered beside it. Pure. */
 heddle_status onednn_query(const onednn *self, const heddle_pregion *region, heddle_offer_fn offer, void *sink,
@@ -58,6 +61,10 @@ static inline heddle_status onednn_open(const heddle_host *host, onednn **out, h
 
 static inline void onednn_close(onednn *self) {
   (void)self;
+}
+
+static inline void onednn_describe(const onednn *self, char *text, uint64_t bytes) {
+  (void)self, (void)text, (void)bytes;
 }
 
 static inline heddle_status onednn_query(const onednn *self, const heddle_pregion *region, heddle_offer_fn offer,

@@ -48,3 +48,10 @@ void onednn_close(onednn *self) {
   if (self->engine != NULL) dnnl_engine_destroy(self->engine);
   self->host->free(self->host->ctx, self);
 }
+
+void onednn_describe(const onednn *self, char *text, uint64_t bytes) {
+  const dnnl_version_t *v = dnnl_version();
+  const size_t used = strlen(text);
+  if (self != NULL && used < bytes)
+    snprintf(text + used, bytes - used, ", oneDNN %d.%d.%d", v->major, v->minor, v->patch);
+}

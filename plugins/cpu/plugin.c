@@ -1,7 +1,8 @@
-/* The cpu plugin: the host's processor as an inline device, on the reference kernels of plugins/common/ref. Here are
- * the entry, the instance and the root table; each other table is in the file of its name.
+/* The cpu plugin: the host's processor as an inline device, on the reference kernels of plugins/common/ref and, where
+ * it is built in, oneDNN. Here are the entry, the instance and the root table; each other table is in the file of its
+ * name.
  *
- * Setting: fuse (0: every node is a step of its own). */
+ * Settings: fuse (0: every node is a step of its own), onednn (onednn_engine.c). */
 #include "cpu.h"
 #include "onednn.h"
 
@@ -39,6 +40,7 @@ static heddle_status device_describe(heddle_pinstance *self, uint32_t index, hed
                                      heddle_error *err) {
   if (index != 0) return p_fail(err, HEDDLE_ENODEV, 0, "cpu:%u: there is one cpu device, cpu:0", index);
   cpu_describe(self->host, desc);
+  onednn_describe(self->onednn, desc->driver, sizeof desc->driver);
   return HEDDLE_OK;
 }
 
