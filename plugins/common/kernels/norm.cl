@@ -37,11 +37,7 @@ KERNEL void batch_item(k_norm p, GLOBAL const float *in, GLOBAL const float *sca
 /* Of every each-th element from the one at who: their sum, or that of their squared distances from middle. */
 DEVICE float sum_of(GLOBAL const float *in, IDX who, IDX each, IDX n) {
   k_total total = {0.0f, 0.0f};
-  for (IDX i = who; i < n;) {
-    float part = 0.0f;
-    for (int b = 0; b < BLOCK && i < n; b++, i += each) part += in[i];
-    k_total_add(&total, part);
-  }
+  for (IDX i = who; i < n; i += each) k_total_add(&total, in[i]);
   return k_total_value(&total);
 }
 

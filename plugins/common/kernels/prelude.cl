@@ -43,21 +43,20 @@ typedef unsigned int uint;
 typedef unsigned long ulong;
 #endif
 
-/* A sum with what rounding took from it, so that errors do not grow with its length. An infinite or NaN sum is what
- * plain additions would have given. */
+/* A sum that carries what rounding took from it (Kahan's), so that errors do not grow with its length. An infinite or NaN
+ * sum is what plain additions would have given. */
 typedef struct k_total {
   float sum, rest;
 } k_total;
 
 DEVICE void k_total_add(k_total *t, float x) {
-  const float sum = t->sum + x, from = sum - t->sum;
-  t->rest += (t->sum - (sum - from)) + (x - from);
+  const float more = x - t->rest, sum = t->sum + more, rest = (sum - t->sum) - more;
+  t->rest = rest - rest == 0.0f ? rest : 0.0f; /* finite */
   t->sum = sum;
 }
 
 DEVICE float k_total_value(const k_total *t) {
-  const float all = t->sum + t->rest;
-  return all != all ? t->sum : all;
+  return t->sum - t->rest;
 }
 
 /* Sum of what the items of a group hold, in room for K_GROUP; every item gets it. A barrier on both sides. */

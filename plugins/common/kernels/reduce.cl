@@ -1,7 +1,6 @@
 /* Sum, mean, product, greatest or least over any axes. Options: TYPE the elements' type; one of R_SUM, R_MEAN, R_MAX, R_MIN
  * and R_PROD; REAL for float32, else whole numbers, which are gathered in 64 bits and wrap. reduce_group: a work-group
  * has a result, for many elements each; reduce_item: an item has one. NaN wins over numbers and stays. */
-#define BLOCK 16
 
 #ifdef REAL
 #define A float
@@ -50,11 +49,7 @@ DEVICE A share_of(const k_reduce *p, GLOBAL const TYPE *in, IDX who, IDX each) {
       left /= (IDX)p->dim[d];
     }
 #ifdef TOTALS
-    for (IDX x = x0; x < row;) {
-      float part = 0.0f;
-      for (int b = 0; b < BLOCK && x < row; b++, x += dx) part += in[at + x * step];
-      k_total_add(&total, part);
-    }
+    for (IDX x = x0; x < row; x += dx) k_total_add(&total, in[at + x * step]);
 #else
     for (IDX x = x0; x < row; x += dx) {
       const A v = (A)in[at + x * step];
