@@ -30,6 +30,8 @@ typedef struct heddle_model_options {
   uint32_t max_streams;  /* compute streams a device; 0: the device's own wish, at most 2; 64 is the most */
   uint32_t max_programs; /* kept in the cache; 0: 8 */
   uint32_t reserved;
+  uint64_t upload_timeout_ns; /* for the constants of a program to reach their devices, all together; 0: as the setting
+                                 limit.upload_seconds says, else 60 seconds */
 } heddle_model_options;
 
 /* Makes a model: checks the graph, takes the params' tensors as constants (names that are no inputs are an error that
