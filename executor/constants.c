@@ -7,8 +7,6 @@
 #include "executor/constants.h"
 #include "executor/model.h"
 
-#define UPLOAD_TIMEOUT_NS UINT64_C(60000000000)
-
 uint64_t heddle__plan_granule(const heddle__plan *plan) {
   uint64_t most = 1;
   for (uint32_t i = 0; i < plan->n_devices; i++) {
@@ -99,20 +97,32 @@ static heddle__packed *find(heddle_model *m, const heddle__packed *like) {
   return NULL;
 }
 
-static heddle_status sync_all(upload *u, heddle_error *err) {
+static heddle_status sync_stream(upload *u, uint32_t device, uint64_t left_ns, heddle_error *err) {
+  heddle_device *dev = u->plan->devices[device].dev;
+  bool quiet; /* where not, idle has failed, and the plugin keeps what it needs */
+  heddle_status s = heddle__device_settle(dev, u->streams[device], left_ns, &quiet, err);
+  dev->t->stream.close(u->streams[device]);
+  u->streams[device] = NULL;
+  if (s == HEDDLE_ETIMEOUT)
+    return heddle__prefix(err, s,
+                          "%s: upload of constants did not end in its time (upload_timeout_ns of the model's options, "
+                          "limit.upload_seconds): ",
+                          dev->name);
+  return s == HEDDLE_OK ? s : heddle__prefix(err, s, "%s: upload of constants: ", dev->name);
+}
+
+/* Waits for all streams; all together have the given time. Gives the first failure. */
+static heddle_status sync_all(upload *u, uint64_t timeout_ns, heddle_error *err) {
   heddle_status s = HEDDLE_OK;
+  uint64_t start = heddle__now_ns();
   for (uint32_t i = 0; i < u->plan->n_devices; i++) {
     if (u->streams[i] == NULL) continue;
-    heddle_device *dev = u->plan->devices[i].dev;
+    uint64_t passed = heddle__now_ns() - start;
     heddle_error why = {0};
-    bool quiet; /* where not, idle has failed, and the plugin keeps what it needs */
-    heddle_status one = heddle__device_settle(dev, u->streams[i], UPLOAD_TIMEOUT_NS, &quiet, &why);
-    if (one != HEDDLE_OK && s == HEDDLE_OK) {
-      if (err != NULL) *err = why;
-      s = heddle__prefix(err, one, "%s: upload of constants: ", dev->name);
-    }
-    dev->t->stream.close(u->streams[i]);
-    u->streams[i] = NULL;
+    heddle_status one = sync_stream(u, i, passed < timeout_ns ? timeout_ns - passed : 0, &why);
+    if (one == HEDDLE_OK || s != HEDDLE_OK) continue;
+    s = one;
+    if (err != NULL) *err = why;
   }
   return s;
 }
@@ -153,7 +163,7 @@ heddle_status heddle__constants_acquire(heddle_model *m, const heddle__plan *pla
     }
     out[i] = p;
   }
-  heddle_status done = sync_all(&u, s == HEDDLE_OK ? err : NULL);
+  heddle_status done = sync_all(&u, m->upload_timeout_ns, s == HEDDLE_OK ? err : NULL);
   if (s == HEDDLE_OK) s = done;
   heddle__free(u.streams);
   if (s != HEDDLE_OK) return s;

@@ -21,7 +21,8 @@ typedef struct heddle__packed {
 
 /* For each ALLOC_CONSTANT of the plan (others stay NULL) the packed constant, filled and visible to the device: one
  * that the model has, or a new one. out has plan->n_allocs members. On failure out holds what had been taken: give it
- * back with heddle__constants_recycle in any case. Any thread; blocks for uploads. */
+ * back with heddle__constants_recycle in any case. HEDDLE_ETIMEOUT where uploads take longer than the model's
+ * upload_timeout_ns. Any thread; blocks for uploads. */
 heddle_status heddle__constants_acquire(heddle_model *m, const heddle__plan *plan, heddle__packed **out,
                                         heddle_error *err);
 void heddle__constants_recycle(heddle_model *m, heddle__packed **taken, uint32_t n);

@@ -10,7 +10,7 @@
 #include "executor/foreign.h"
 #include "executor/program.h"
 
-enum { DEFAULT_PROGRAMS = 8, MAX_STREAMS = 64 };
+enum { DEFAULT_PROGRAMS = 8, MAX_STREAMS = 64, DEFAULT_UPLOAD_SECONDS = 60, MOST_UPLOAD_SECONDS = 1000000 };
 #define ORPHAN_WAIT_NS UINT64_C(2000000000)
 
 /* ---- finding values */
@@ -122,6 +122,15 @@ static heddle_status take_params(heddle_model *m, heddle_error *err) {
   return HEDDLE_OK;
 }
 
+/* What the options say, else the setting. */
+static heddle_status take_timeout(heddle_model *m, const heddle_model_options *o, heddle_error *err) {
+  int64_t seconds = 0;
+  heddle_status s = heddle__context_number(m->ctx, "limit.upload_seconds", DEFAULT_UPLOAD_SECONDS, 1,
+                                           MOST_UPLOAD_SECONDS, &seconds, err);
+  m->upload_timeout_ns = o->upload_timeout_ns != 0 ? o->upload_timeout_ns : (uint64_t)seconds * UINT64_C(1000000000);
+  return s;
+}
+
 static heddle_status take_options(heddle_model *m, const heddle_model_options *o, heddle_error *err) {
   if ((o->n_place > 0 && o->place == NULL) || (o->n_keep > 0 && o->keep == NULL))
     return heddle__fail(err, HEDDLE_EINVAL, "the model's options count rules or kept nodes and give none");
@@ -139,7 +148,8 @@ static heddle_status take_options(heddle_model *m, const heddle_model_options *o
   m->rules = heddle__alloc(o->n_place, sizeof *m->rules);
   m->keep = heddle__alloc(o->n_keep, sizeof *m->keep);
   if (m->rules == NULL || m->keep == NULL) return heddle__no_memory(err, "a model's options");
-  heddle_status s = take_devices(m, o->devices, err);
+  heddle_status s = take_timeout(m, o, err);
+  if (s == HEDDLE_OK) s = take_devices(m, o->devices, err);
   for (size_t i = 0; i < o->n_place && s == HEDDLE_OK; i++) s = take_rule(m, o->place[i], err);
   for (size_t i = 0; i < o->n_keep && s == HEDDLE_OK; i++) {
     s = o->keep[i] != NULL ? heddle__model_find(m->graph, o->keep[i], &m->keep[i], err)

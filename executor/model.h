@@ -30,6 +30,7 @@ struct heddle_model {
   uint32_t flags;
   uint32_t max_streams;
   uint32_t max_programs;
+  uint64_t upload_timeout_ns;
   bool has_lock;
   pthread_mutex_t lock;             /* guards what follows; a leaf: no plugin is called with it held */
   struct heddle__program *programs; /* last used first */

@@ -130,6 +130,21 @@ static heddle_status open_devices(heddle__program *p, heddle_error *err) {
   return HEDDLE_OK;
 }
 
+/* The offer binds, so this is the plugin's fault, and the user's way out is to do without it. */
+static heddle_status complain(const heddle__program *p, const heddle__region *r, heddle_status s, heddle_error *err) {
+  const char *dev = p->plan->devices[r->device].dev->name;
+  const heddle_pnode *nodes = r->ask->nodes.data;
+  int name = (int)strcspn(dev, ":");
+  char more[32] = "", rule[200] = "";
+  if (r->n_nodes > 1) snprintf(more, sizeof more, " and %u more", (unsigned)r->n_nodes - 1);
+  if (r->n_nodes > 0)
+    snprintf(rule, sizeof rule, "give it another device (--place '%.120s=DEVICE') or ", nodes[0].name);
+  return heddle__prefix(err, s,
+                        "plugin '%.*s' offered to run node '%.200s' (%.60s%s) on %s and cannot prepare it; %sleave the "
+                        "plugin out of the list of devices: ",
+                        name, dev, r->label, nodes[0].op, more, dev, rule);
+}
+
 static heddle_status prepare(heddle__program *p, uint32_t region, heddle_error *err) {
   const heddle__region *r = &p->plan->regions[region];
   heddle_device *dev = p->plan->devices[r->device].dev;
@@ -144,10 +159,8 @@ static heddle_status prepare(heddle__program *p, uint32_t region, heddle_error *
   if (s == HEDDLE_EDEVICE) heddle__device_fault(dev, why.api_code, why.text);
   if (err != NULL) *err = why;
   if (s == HEDDLE_ENOMEM || s == HEDDLE_EDEVICE || r->foreign != NULL)
-    return heddle__prefix(err, s, "node '%s' on %s could not be prepared: ", r->label, dev->name);
-  int n = (int)strcspn(dev->name, ":");
-  return heddle__prefix(err, s, "plugin '%.*s' offered to run node '%s' on %s and cannot prepare it: ", n, dev->name,
-                        r->label, dev->name);
+    return heddle__prefix(err, s, "node '%.200s' on %s could not be prepared: ", r->label, dev->name);
+  return complain(p, r, s, err);
 }
 
 heddle_status heddle__program_make(heddle_model *m, heddle__order *order, heddle__program **out, heddle_error *err) {

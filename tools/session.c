@@ -88,6 +88,7 @@ int session_model(session *s, const char *command, const options *o) {
   if (status != DONE) return status;
   heddle_model_options mo = {
       .struct_size = sizeof mo, .devices = o->devices, .place = o->place.data, .n_place = o->place.count};
+  if (o->timeout > 0) mo.upload_timeout_ns = session_timeout(s);
   heddle_error err = {0};
   if (o->lib != NULL && heddle_module_load(s->ctx, o->lib, &s->library, &err) != HEDDLE_OK) return fail(command, &err);
   mo.library = s->library;

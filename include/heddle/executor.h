@@ -14,7 +14,8 @@ typedef struct heddle_executor heddle_executor;
 #define HEDDLE_FOREVER UINT64_MAX
 
 /* Makes an executor. Where all input shapes are known it is planned and bound at once, else at the first run. Opens
- * the devices. *out has one reference, and one on the model. */
+ * the devices, and waits for constants to reach them at most the model's upload_timeout_ns: HEDDLE_ETIMEOUT then. *out
+ * has one reference, and one on the model. */
 HEDDLE_API heddle_status heddle_executor_create(heddle_model *m, heddle_executor **out, heddle_error *err);
 HEDDLE_API heddle_executor *heddle_executor_retain(heddle_executor *ex);
 
@@ -74,7 +75,8 @@ HEDDLE_API heddle_status heddle_executor_load_params(heddle_executor *ex, const 
 HEDDLE_API heddle_status heddle_executor_share_params(heddle_executor *ex, heddle_executor *other,
                                                       const heddle_params *names, heddle_error *err);
 
-/* Runs once and waits, at most timeout_ns. HEDDLE_ETIMEOUT leaves the run pending: wait again, or cancel. An input that
+/* Runs once and waits, at most timeout_ns. HEDDLE_ETIMEOUT leaves the run pending: wait again, or cancel; but where poll
+ * then says that none is, it had to be planned, and a constant did not reach its device in time. An input that
  * was never set is HEDDLE_EINVAL with its name. HEDDLE_EBUSY while a run is pending. A device that fails gives an error
  * with device and node; the executor can be used again, on devices that are not lost. */
 HEDDLE_API heddle_status heddle_executor_run(heddle_executor *ex, uint64_t timeout_ns, heddle_error *err);

@@ -33,6 +33,8 @@ typedef struct heddle_model_options {
   uint32_t reserved;
   heddle_module *library; /* whose functions the graph's tvm_op nodes call; retained; NULL: none */
   const char *model_name; /* heddle_model_load of a library that holds several models; NULL: its root */
+  uint64_t upload_timeout_ns; /* for the constants of a program to reach their devices, all together; 0: as the setting
+                                 limit.upload_seconds says, else 60 seconds */
 } heddle_model_options;
 
 /* Makes a model: checks the graph, takes the params' tensors as constants (names that are no inputs are an error that

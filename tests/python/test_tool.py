@@ -398,6 +398,16 @@ def test_run_timeout(image):
                                                "sim.hang=12")
 
 
+def test_the_timeout_is_of_uploads_too(image):
+    """Without it they have a minute."""
+    words, _ = image
+    start = time.monotonic()
+    for command in ("run", "bench"):
+        error = failing(1, command, DIGITS, "--device", "sim,cpu", *words, "--timeout", "0.3", "--set", "sim.hang=1")
+        assert "sim:0: upload of constants" in error
+    assert time.monotonic() - start < 50
+
+
 # ---- bench
 
 
