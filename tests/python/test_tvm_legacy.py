@@ -136,6 +136,25 @@ def test_models(ctx, tmp_path, name, era):
         assert got[0].shape == tuple(shapes[-1]) == (3, 4)
 
 
+@pytest.mark.parametrize("name", MODELS)
+def test_memory_is_no_more_than_the_storage_ids(ctx, tmp_path, name):
+    """What the plan needs, against the graph's own storage ids, each rounded up to 256 bytes."""
+    text, blob, _, _ = model_files(name)
+    attrs, sizes, ids = json.loads(text)["attrs"], {"float32": 4, "int32": 4, "int8": 1, "uint1": 1}, {}
+    for shape, dtype, k in zip(*(attrs[key][1] for key in ("shape", "dltype", "storage_id")), strict=True):
+        ids[k] = max(ids.get(k, 0), int(np.prod(shape)) * sizes[dtype])
+    library = capi.Library(ctx, legacy.library(tmp_path / "lib.so", "v0.14", MODELS[name]))
+    held = [capi.Graph(text), capi.Params(blob) if len(blob) > 32 else None]
+    held.append(capi.Model(ctx, *held, devices="cpu", library=library))
+    allocations = held[2].explain_json()["allocations"]
+    for p in reversed(held):
+        if p is not None:
+            p.close()
+    library.close()
+    copies = 256 if name in ("identity", "const_zero_input_folded") else 0  # the output is an input: it is copied
+    assert sum(a["bytes"] for a in allocations) <= sum((n + 255) // 256 * 256 for n in ids.values()) + copies
+
+
 @pytest.mark.parametrize("era", ["v0.8", "v0.14", "v0.18"])
 @pytest.mark.parametrize("name", ["dtype_float32", "reshape_nop", "identity"])
 def test_models_inside_of_libraries(tmp_path, name, era):
