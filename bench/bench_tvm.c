@@ -1,9 +1,12 @@
 /* bench/bench_tvm.c: graphs of functions that TVM compiled, run by Heddle and by a loop written by hand, when told to
- * on standard input: bench_tvm LIBRARY; each line "chain|real ours|hand RUNS" gives nanoseconds of one run.
+ * on standard input: bench_tvm LIBRARY; each line "chain|real ours|hand RUNS" gives nanoseconds of one run, "chain|real
+ * slots 1" the bytes of the plan's memory, "chain scratch 1" those of scratch memory, at most so far.
  * The loop is what a program without a runtime does: it resets the result, calls with arguments that were prepared once,
  * and looks at what came back. Both use functions add1 (one element) and dense (128 x 128 by 128 x 128). */
 #define _GNU_SOURCE /* RTLD_NOLOAD */
 #include <dlfcn.h>
+#include <jansson.h>
+#include <stdbool.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -147,6 +150,28 @@ static void compare(const model *m) {
   heddle_tensor_release(out);
 }
 
+static double slots(const model *m) {
+  heddle_error err;
+  char *text;
+  double bytes = 0;
+  check(heddle_executor_explain(m->ex, HEDDLE_EXPLAIN_JSON, &text, &err), &err);
+  json_t *plan = json_loads(text, 0, NULL), *alloc;
+  size_t i;
+  json_array_foreach(json_object_get(plan, "allocations"), i, alloc) {
+    bytes += (double)json_integer_value(json_object_get(alloc, "bytes"));
+  }
+  json_decref(plan);
+  heddle_free(text);
+  return bytes;
+}
+
+static double scratch(const heddle_module *library) {
+  heddle_module_info info = {.struct_size = sizeof info};
+  heddle_error err;
+  check(heddle_module_get_info(library, &info, &err), &err);
+  return (double)info.scratch_bytes;
+}
+
 static void finish(model *m) {
   heddle_executor_release(m->ex);
   free(m->x);
@@ -175,12 +200,14 @@ int main(int argc, char **argv) {
   int runs;
   while (fgets(line, sizeof line, stdin) != NULL && sscanf(line, "%63s %63s %d", which, how, &runs) == 3 && runs > 0) {
     const model *m = strcmp(which, "chain") == 0 ? &chain : &real;
+    bool memory = strcmp(how, "slots") == 0 || strcmp(how, "scratch") == 0;
     double start = now_ns();
-    for (int i = 0; i < runs; i++) {
+    for (int i = 0; i < runs && !memory; i++) {
       if (strcmp(how, "hand") == 0) by_hand(m);
       else check(heddle_executor_run(m->ex, HEDDLE_FOREVER, &err), &err);
     }
-    printf("%.3f\n", (now_ns() - start) / runs);
+    double bytes = !memory ? 0 : strcmp(how, "slots") == 0 ? slots(m) : scratch(library);
+    printf("%.3f\n", memory ? bytes : (now_ns() - start) / runs);
     fflush(stdout);
   }
   finish(&chain);

@@ -69,7 +69,7 @@ static json_t *nodes_of(const heddle__plan *plan, bool *lost) {
     json_t *o = json_object();
     put(o, "id", number(i), lost);
     put(o, "name", words(n->name), lost);
-    put(o, "op", words(n->op), lost);
+    put(o, "op", words(n->kind == HEDDLE__NODE_TVM ? n->func_name : n->op), lost);
     put(o, "device", number(p->device), lost);
     put(o, "cause", words(p->cause != NULL ? p->cause : ""), lost);
     add(list, o, lost);

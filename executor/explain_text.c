@@ -130,7 +130,7 @@ static heddle_status say_nodes(const heddle__plan *plan, heddle__sheet *sheet, h
     if (p->device == HEDDLE__NONE) continue;
     uint32_t r = region_of[i], stream = r != HEDDLE__NONE ? stream_of[r] : HEDDLE__NONE;
     cell(&t, g->nodes[i].name);
-    cell(&t, g->nodes[i].op);
+    cell(&t, g->nodes[i].kind == HEDDLE__NODE_TVM ? g->nodes[i].func_name : g->nodes[i].op);
     cell(&t, heddle__explain_device(plan, p->device));
     if (stream != HEDDLE__NONE) cell_number(&t, stream);
     else cell(&t, "-");

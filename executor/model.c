@@ -234,6 +234,10 @@ const heddle_graph *heddle_model_graph(const heddle_model *m) {
   return m->graph;
 }
 
+heddle_module *heddle_model_library(const heddle_model *m) {
+  return m->library;
+}
+
 size_t heddle_model_device_count(const heddle_model *m) {
   return m->n_devices;
 }

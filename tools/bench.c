@@ -156,17 +156,40 @@ static json_t *random_names(const bench *b) {
   return list;
 }
 
+/* Bytes that the executor holds, and scratch memory of compiled code, at most so far. */
+static void memory_of(const bench *b, uint64_t *held, uint64_t *scratch) {
+  heddle_executor_stats stats = {.struct_size = sizeof stats};
+  heddle_module_info info = {.struct_size = sizeof info};
+  const heddle_module *library = heddle_model_library(b->s.model);
+  *held = heddle_executor_get_stats(b->s.ex, &stats, NULL) == HEDDLE_OK ? stats.device_bytes : 0;
+  *scratch = library != NULL && heddle_module_get_info(library, &info, NULL) == HEDDLE_OK ? info.scratch_bytes : 0;
+}
+
 static int report_json(const bench *b, const summary *m) {
   const options *o = b->s.o;
   json_t *results = json_array(), *devices = json_array();
+  uint64_t held, scratch;
+  memory_of(b, &held, &scratch);
   for (uint64_t i = 0; i < o->repeat; i++) json_array_append_new(results, json_real(b->results[i]));
   for (size_t i = 0; i < heddle_model_device_count(b->s.model); i++)
     json_array_append_new(devices, json_words(heddle_device_name(heddle_model_device(b->s.model, i))));
-  return print_json("bench", json_pack("{so so sf sf sf sf sf so sI sI sb so}", "model", json_words(o->model),
-                                       "devices", devices, "mean", m->mean, "median", m->median, "std", m->std, "min",
-                                       m->min, "max", m->max, "results", results, "repeat", (json_int_t)o->repeat,
-                                       "number", (json_int_t)b->number, "end_to_end", (int)o->end_to_end,
-                                       "random_inputs", random_names(b)));
+  return print_json("bench",
+                    json_pack("{so so sf sf sf sf sf so sI sI sb so sI sI}", "model", json_words(o->model), "devices",
+                              devices, "mean", m->mean, "median", m->median, "std", m->std, "min", m->min, "max",
+                              m->max, "results", results, "repeat", (json_int_t)o->repeat, "number",
+                              (json_int_t)b->number, "end_to_end", (int)o->end_to_end, "random_inputs", random_names(b),
+                              "memory_bytes", (json_int_t)held, "scratch_bytes", (json_int_t)scratch));
+}
+
+static void report_memory(const bench *b) {
+  uint64_t held, scratch;
+  char text[32];
+  memory_of(b, &held, &scratch);
+  bytes_text(held, text);
+  printf("memory %s", text);
+  bytes_text(scratch, text);
+  if (heddle_model_library(b->s.model) != NULL) printf(", scratch memory of compiled code %s at most", text);
+  printf("\n");
 }
 
 static void report_text(const bench *b, const summary *m) {
@@ -180,6 +203,7 @@ static void report_text(const bench *b, const summary *m) {
          o->end_to_end ? " with inputs set and outputs read" : "");
   printf("%12s%12s%12s%12s%12s\n", "mean", "median", "max", "min", "std");
   printf("%12.4f%12.4f%12.4f%12.4f%12.4f\n", m->mean * 1e3, m->median * 1e3, m->max * 1e3, m->min * 1e3, m->std * 1e3);
+  report_memory(b);
 }
 
 static int bench_it(bench *b) {

@@ -185,6 +185,25 @@ static int complain_of_missing(const session *s, uint32_t first) {
   return FAILED;
 }
 
+static void release_tensor(void *tensor) {
+  heddle_tensor_release(tensor);
+}
+
+/* .npy has no bfloat16: its bits are uint16 there, in what is written and in what is read. */
+static heddle_status read_as_bfloat16(session *s, size_t value, heddle_error *err) {
+  heddle_tensor *t = s->values[value], *same = NULL;
+  heddle_dtype dtype = heddle_tensor_dtype(t), wanted = {HEDDLE_DTYPE_BFLOAT, 16, 1};
+  heddle_io_info info = {.struct_size = sizeof info};
+  int32_t at = heddle_executor_input_index(s->ex, s->names[value]);
+  if (at < 0 || dtype.code != HEDDLE_DTYPE_UINT || dtype.bits != 16 || dtype.lanes != 1) return HEDDLE_OK;
+  heddle_status r = heddle_executor_input_info(s->ex, (uint32_t)at, &info, err);
+  if (r != HEDDLE_OK || info.dtype.code != wanted.code || info.dtype.bits != wanted.bits) return r;
+  r = heddle_tensor_wrap(heddle_tensor_data(t), wanted, heddle_tensor_shape(t), heddle_tensor_ndim(t),
+                         heddle_tensor_strides(t), release_tensor, t, &same, err);
+  if (r == HEDDLE_OK) s->values[value] = same; /* which holds t */
+  return r;
+}
+
 int session_executor(session *s, bool may_be_random) {
   heddle_error err = {0};
   if (heddle_executor_create(s->model, &s->ex, &err) != HEDDLE_OK) return fail(s->command, &err);
@@ -192,7 +211,8 @@ int session_executor(session *s, bool may_be_random) {
   s->given = calloc((size_t)n + 1, sizeof *s->given);
   if (s->given == NULL) return no_memory(s);
   for (size_t i = 0; i < s->n_values; i++) {
-    if (heddle_executor_set_input_by_name(s->ex, s->names[i], s->values[i], &err) != HEDDLE_OK)
+    if (read_as_bfloat16(s, i, &err) != HEDDLE_OK ||
+        heddle_executor_set_input_by_name(s->ex, s->names[i], s->values[i], &err) != HEDDLE_OK)
       return fail_text(s->command, "--input %s: %s", s->o->inputs.data[i], err.text);
     int32_t at = heddle_executor_input_index(s->ex, s->names[i]);
     if (at >= 0) s->given[at] = true;

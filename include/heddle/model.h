@@ -60,6 +60,9 @@ HEDDLE_API heddle_status heddle_model_unpack(const heddle_module *library, const
 /* The graph of the model; borrowed. */
 HEDDLE_API const heddle_graph *heddle_model_graph(const heddle_model *m);
 
+/* The library whose functions it calls; borrowed, NULL where there is none. */
+HEDDLE_API heddle_module *heddle_model_library(const heddle_model *m);
+
 /* The devices that the model may use, in order; borrowed. */
 HEDDLE_API size_t heddle_model_device_count(const heddle_model *m);
 HEDDLE_API heddle_device *heddle_model_device(const heddle_model *m, size_t i);

@@ -18,6 +18,7 @@ static void info(const heddle__tvm_library *l, heddle_module_info *out) {
   out->abi = eras[l->era];
   out->n_functions = l->n_functions;
   out->n_imports = l->n_imports;
+  out->scratch_bytes = heddle__tvm_scratch_most();
 }
 
 static const char *function(const heddle__tvm_library *l, uint32_t i) {

@@ -29,6 +29,7 @@ heddle_status heddle__tvm_failed(const char *function, const char *file, heddle_
 /* What compiled code calls: workspace.c, parallel.c, env.c. Exported by plain name too (exports.c). */
 void *heddle__tvm_alloc_workspace(int device_type, int device_id, uint64_t bytes, int code_hint, int bits_hint);
 int heddle__tvm_free_workspace(int device_type, int device_id, void *p);
+uint64_t heddle__tvm_scratch_most(void); /* bytes of all threads, at most so far */
 int heddle__tvm_parallel_launch(heddle__lambda lambda, void *data, int num_task);
 int heddle__tvm_parallel_barrier(int task, heddle__group *group);
 void heddle__tvm_set_last_error(const char *words);

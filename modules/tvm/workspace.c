@@ -29,12 +29,27 @@ typedef struct heddle__scratch {
   header *last;
 } heddle__scratch;
 
+static atomic_ullong held, most; /* bytes of the chunks of all threads, now and at most so far */
+
+static void count(uint64_t more, uint64_t less) {
+  unsigned long long now = atomic_fetch_add_explicit(&held, more - less, memory_order_relaxed) + more - less;
+  unsigned long long before = atomic_load_explicit(&most, memory_order_relaxed);
+  while (now > before && !atomic_compare_exchange_weak(&most, &before, now)) continue;
+}
+
+uint64_t heddle__tvm_scratch_most(void) {
+  return atomic_load_explicit(&most, memory_order_relaxed);
+}
+
 static pthread_key_t at_end; /* frees a thread's stack when the thread ends */
 static pthread_once_t once = PTHREAD_ONCE_INIT;
 
 static void finish(void *arg) {
   heddle__scratch *s = arg;
-  for (uint32_t i = 0; i < s->count; i++) heddle__free(s->chunks[i]);
+  for (uint32_t i = 0; i < s->count; i++) {
+    count(0, s->sizes[i]);
+    heddle__free(s->chunks[i]);
+  }
   heddle__free(s);
   heddle__tvm_self()->scratch = NULL;
 }
@@ -59,7 +74,9 @@ static bool make_room(heddle__scratch *s, uint64_t bytes) {
     if (s->tops[s->current] == 0) { /* nobody is in it: a larger one takes its place */
       heddle__free(s->chunks[s->current]);
       s->chunks[s->current] = heddle__alloc_aligned((size_t)bytes, ALIGN);
-      s->sizes[s->current] = s->chunks[s->current] != NULL ? bytes : 0;
+      uint64_t size = s->chunks[s->current] != NULL ? bytes : 0;
+      count(size, s->sizes[s->current]);
+      s->sizes[s->current] = size;
       return s->chunks[s->current] != NULL;
     }
     s->current++;
@@ -70,6 +87,7 @@ static bool make_room(heddle__scratch *s, uint64_t bytes) {
   if (size < bytes) size = bytes;
   s->chunks[s->count] = heddle__alloc_aligned((size_t)size, ALIGN);
   if (s->chunks[s->count] == NULL) return false;
+  count(size, 0);
   s->sizes[s->count] = size;
   s->tops[s->count] = 0;
   s->current = s->count++;
