@@ -168,11 +168,24 @@ static bool readable(const heddle_pregion *region, const heddle_pnode *node, ref
   return cut_out(region, node, cut) && ref_plan_region(&cut->region, n, op, &entry, NULL) == HEDDLE_OK;
 }
 
+/* The most elements of a tensor and of an image of one channel, and the largest dimension: oneDNN counts with 32 bits here
+ * and there, and the time that it takes to choose how to compute grows with the size of an image. */
+#define MOST_ELEMENTS (UINT64_C(1) << 28)
+#define MOST_PIXELS (INT64_C(1) << 24)
+#define MOST_DIM (INT64_C(1) << 20)
+
 /* oneDNN takes float32 with elements. */
 static bool takes(const heddle_pvalue *value) {
   uint64_t count = 0;
-  return dtype_is(value->dtype, HEDDLE_DTYPE_FLOAT, 32) && value_count(value, &count) && count > 0 &&
-         value->ndim <= DNNL_MAX_NDIMS;
+  int64_t pixels = 1;
+  if (!dtype_is(value->dtype, HEDDLE_DTYPE_FLOAT, 32) || !value_count(value, &count) || count == 0 ||
+      count > MOST_ELEMENTS || value->ndim > DNNL_MAX_NDIMS)
+    return false;
+  for (int32_t i = 0; i < value->ndim; i++) {
+    if (value->shape[i] > MOST_DIM) return false;
+    if (i >= 2) pixels *= value->shape[i]; /* at most MOST_ELEMENTS */
+  }
+  return pixels <= MOST_PIXELS;
 }
 
 bool onednn_chain_read(const heddle_pregion *region, onednn_chain *out) {

@@ -8,6 +8,7 @@ import re
 import statistics
 import subprocess
 import sys
+import time
 
 import numpy as np
 import onnx_cases
@@ -59,10 +60,23 @@ def profile(path, threads, cores):
     return {name: float(took) for name, took in rows}
 
 
+def others():
+    """How many more threads want a core just now: the median of a second."""
+    seen = []
+    for _ in range(20):
+        with open("/proc/loadavg") as f:
+            seen.append(int(f.read().split()[3].split("/")[0]) - 1)
+        time.sleep(0.05)
+    return statistics.median(seen)
+
+
 def test_a_busy_core(tmp_path):
+    """The other core must be free: a waiting thread that sleeps leaves it to the one that was held up."""
     cores = sorted(os.sched_getaffinity(0))[:2]
     if len(cores) < 2:
         pytest.skip("one core")
+    if others() >= 1:
+        pytest.skip("both cores have other work, which decides the times")
     graph, params = onnx_cases.graph(model(), 17, {"x": np.zeros((1, 3, 112, 112), np.float32)})
     io.write_graph(tmp_path / "net.json", graph)
     io.write_params(tmp_path / "net.params", params)

@@ -23,7 +23,8 @@ typedef struct fake_host {
   uint32_t threads;        /* what parallelism answers, at most FAKE_THREADS */
   bool backwards;          /* run tasks one after the other, last first */
   atomic_long parallel_calls;
-  const char *onednn; /* the cpu plugin's setting: "off" unless a test says otherwise, so that its own kernels are met */
+  const char
+      *onednn; /* the cpu plugin's setting: "off" unless a test says otherwise, so that its own kernels are met */
 } fake_host;
 
 static inline void fake_log(void *ctx, int32_t level, const char *component, const char *text) {
