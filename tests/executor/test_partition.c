@@ -227,7 +227,7 @@ static void expect(dag *d, const int *nodes, int count) {
 
 static void sketch_random(sketch *s, dag *d) {
   int id[MOST];
-  char name[8];
+  char name[16];
   memset(d, 0, sizeof *d);
   d->n = 6 + below(14);
   int x = put_input(s, "x", "[2]", "\"float32\"");
