@@ -47,9 +47,9 @@ def main():
     report = common.Report()
     report.ratio("add_node", *samples["chain"], 1.1, "ns a node", 1 / CHAIN)
     report.ratio("real_graph", *samples["real"], 1.02, "us a run", 1e-3)
-    # TVM's planner gives such a chain three storage ids: the input, and two that take turns. Ours has an output of its own
-    # besides, which shows where all values are of one size and large.
-    ids = {name: 3 * ((bytes_each + 255) // 256 * 256) for name, bytes_each in (("chain", 4), ("real", 4 * SIDE * SIDE))}
+    # TVM's planner gives such a chain three storage ids: the input, and two that take turns. Ours has an output of
+    # its own besides, which shows where all values are of one size and large.
+    ids = {name: 3 * ((each + 255) // 256 * 256) for name, each in (("chain", 4), ("real", 4 * SIDE * SIDE))}
     report.number("slots_chain", slots["chain"] / ids["chain"], 1.0, f"of {ids['chain']} bytes of storage ids")
     print(f"slots_real: {slots['real']:.0f} bytes, {ids['real']} of storage ids")
     print(f"scratch memory of compiled code: {scratch:.0f} bytes at most")

@@ -158,4 +158,37 @@ static void memory_that_is_out(void **state) {
   }
 }
 
-CASES(CASE(calls_from_several_threads), CASE(executors_in_several_threads), CASE(memory_that_is_out))
+/* In a row of functions, with a deadline and without: which node failed, in whose words, and that a run can follow. */
+static void failure_within_a_row(void **state) {
+  (void)state;
+  char text[1024];
+  shared s;
+  heddle_error err = {0};
+  heddle_graph *g = NULL;
+  heddle_executor *ex = NULL;
+  assert_int_equal(set_up(&s, "2", &err), HEDDLE_OK);
+  strcpy(text, graph_text);
+  char *second = strstr(strstr(text, "total") + 1, "total");
+  memcpy(second, "fails", 5);
+  heddle_model_release(s.model);
+  heddle_model_options options = {.struct_size = sizeof options, .devices = "cpu", .library = s.library};
+  assert_int_equal(heddle_graph_parse(text, strlen(text), "test", NULL, &g, &err), HEDDLE_OK);
+  assert_int_equal(heddle_model_create(s.ctx, g, NULL, &options, &s.model, &err), HEDDLE_OK);
+  heddle_graph_release(g);
+  assert_int_equal(heddle_executor_create(s.model, &ex, &err), HEDDLE_OK);
+  heddle_tensor *x = filled(1);
+  assert_int_equal(heddle_executor_set_input(ex, 0, x, &err), HEDDLE_OK);
+  for (int i = 0; i < 4; i++) {
+    uint64_t timeout = i % 2 == 0 ? HEDDLE_FOREVER : UINT64_C(60000000000);
+    assert_int_equal(heddle_executor_run(ex, timeout, &err), HEDDLE_EFAILED);
+    assert_non_null(strstr(err.text, "node 'b' on cpu:0"));
+    assert_non_null(strstr(err.text, "function 'fails'"));
+    assert_non_null(strstr(err.text, "task 1 of a parallel loop: no luck"));
+  }
+  heddle_tensor_release(x);
+  heddle_executor_release(ex);
+  tear_down(&s);
+}
+
+CASES(CASE(calls_from_several_threads), CASE(failure_within_a_row), CASE(executors_in_several_threads),
+      CASE(memory_that_is_out))
