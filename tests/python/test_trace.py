@@ -215,7 +215,7 @@ def test_copies_say_how_much_and_which_way(accelerator, tmp_path):
         trace_file = tmp_path / f"{route}.json"
         good("run", DIGITS, "--device", f"cpu,{a}:0,{a}:1", "--place", f"wide*={a}:0", "--place", f"wide.pool={a}:1",
              "--input", f"image={image}", "--trace", trace_file, "--set", f"{a}.peer={peer}",
-             "--set", f"{a}.unified=0", **ENV)
+             "--set", f"{a}.unified=0", "--set", "cpu.onednn=off", **ENV)
         trace = Trace(trace_file)
         trace.check()
         routes = {(p, n): args for (p, n), (_, _, args, _) in trace.spans.items() if args}
