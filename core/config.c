@@ -33,8 +33,13 @@ heddle_status heddle__entries_add(heddle__entries *list, const char *key, size_t
   heddle__entry *e = &list->data[list->count];
   e->key = heddle__strndup(key, key_length);
   e->value = heddle__strdup(value);
-  list->count++; /* half-built entries are freed too */
-  return e->key != NULL && e->value != NULL ? HEDDLE_OK : heddle__no_memory(err, "the configuration");
+  if (e->key == NULL || e->value == NULL) {
+    heddle__free(e->key);
+    heddle__free(e->value);
+    return heddle__no_memory(err, "the configuration");
+  }
+  list->count++;
+  return HEDDLE_OK;
 }
 
 static const char *find(const heddle__entries *list, const char *key) {

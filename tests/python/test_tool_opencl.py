@@ -51,7 +51,7 @@ def test_run(words, image, tmp_path):
 def test_plan():
     text = good("plan", DIGITS, *MIXED, **ENV)
     assert "5 on opencl:0, 3 on opencl:1" in text and "rule wide*=opencl:0" in text
-    plan = json.loads(good("plan", DIGITS, *MIXED, "--json", "--set", "opencl.unified=0", **ENV))
+    plan = json.loads(good("plan", DIGITS, *MIXED, "--json", "--set", "opencl.unified=0", "--set", "cpu.onednn=off", **ENV))
     labels = {s["label"]: s["kind"] for s in plan["steps"]}
     assert labels["wide.pool to host"] == "d2h" and labels["res.relu to opencl:0"] == "h2d"
 
