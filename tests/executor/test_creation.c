@@ -15,14 +15,19 @@ typedef struct bench {
 
 static const int64_t shape[1] = {4};
 
-static void set_up(bench *b, const char *settings) {
+/* With one setting or two. */
+static void set_up(bench *b, const char *key, const char *value, const char *other, const char *other_value) {
+  heddle_setting settings[3] = {{"threads", "1"}, {key, value}};
+  size_t n = 2;
+  if (other != NULL) settings[n++] = (heddle_setting){other, other_value};
   sketch s = {0};
   int x = put_input(&s, "x", "[4]", "\"float32\""), w = put_input(&s, "w", "[4]", "\"float32\"");
   int sum = NODE(&s, "Add", "sum", NULL, x, w);
   put_head(&s, NODE(&s, "Relu", "gate", NULL, sum));
   heddle_tensor *t = floats(shape, 1, 1, 1);
   const char *name = "w";
-  *b = (bench){.ctx = context(settings), .graph = graph_of(&s)};
+  *b = (bench){.graph = graph_of(&s)};
+  OK(heddle_context_create(settings, n, NULL, NULL, &b->ctx, &err));
   OK(heddle_params_create(&name, &t, 1, &b->params, &err));
   heddle_tensor_release(t);
 }
@@ -66,7 +71,7 @@ static void tear_down(bench *b, bool hung) {
 static void what_cannot_be_prepared_is_named(void **state) {
   (void)state;
   bench b;
-  set_up(&b, "threads=1;sim.fail=prepare:2");
+  set_up(&b, "sim.fail", "prepare:2", NULL, NULL);
   assert_int_not_equal(make(&b, ON("sim:0,cpu")), HEDDLE_OK);
   SAYS("plugin 'sim' offered to run node 'gate' (Relu) on sim:0");
   SAYS("--place 'gate=DEVICE'");
@@ -77,7 +82,7 @@ static void what_cannot_be_prepared_is_named(void **state) {
 static void a_region_that_cannot_be_prepared_is_named(void **state) {
   (void)state;
   bench b;
-  set_up(&b, "threads=1;sim.fuse=1;sim.fail=prepare:1");
+  set_up(&b, "sim.fuse", "1", "sim.fail", "prepare:1");
   assert_int_not_equal(make(&b, ON("sim:0,cpu")), HEDDLE_OK);
   SAYS("node 'sum+gate' (Add and 1 more) on sim:0");
   SAYS("--place 'sum=DEVICE'");
@@ -88,7 +93,7 @@ static void a_region_that_cannot_be_prepared_is_named(void **state) {
 static void the_advice_helps(void **state) {
   (void)state;
   bench b;
-  set_up(&b, "threads=1;layers=fault;fault.fail=op.prepare:1+@sim:0");
+  set_up(&b, "layers", "fault", "fault.fail", "op.prepare:1+@sim:0");
   const char *rules[] = {"sum=cpu", "gate=cpu"};
   heddle_model_options o = ON("sim:0,cpu");
   assert_int_not_equal(make(&b, o), HEDDLE_OK);
@@ -109,7 +114,7 @@ static void the_advice_helps(void **state) {
 static void an_upload_that_never_ends_is_given_up(void **state) {
   (void)state;
   bench b;
-  set_up(&b, "threads=1;sim.hang=1");
+  set_up(&b, "sim.hang", "1", NULL, NULL);
   heddle_model_options o = ON("sim:0,cpu");
   o.upload_timeout_ns = 200 * MS;
   FAILS(make(&b, o), HEDDLE_ETIMEOUT);
@@ -124,7 +129,7 @@ static void an_upload_that_never_ends_is_given_up(void **state) {
 static void a_setting_says_how_long(void **state) {
   (void)state;
   bench b;
-  set_up(&b, "threads=1;sim.hang=1;limit.upload_seconds=1");
+  set_up(&b, "sim.hang", "1", "limit.upload_seconds", "1");
   heddle_model_options o = ON("sim:0,cpu");
   o.struct_size = offsetof(heddle_model_options, upload_timeout_ns); /* of a program built before there was one */
   o.upload_timeout_ns = 1;
@@ -136,7 +141,7 @@ static void a_setting_says_how_long(void **state) {
 static void a_setting_is_a_number(void **state) {
   (void)state;
   bench b;
-  set_up(&b, "threads=1;limit.upload_seconds=soon");
+  set_up(&b, "limit.upload_seconds", "soon", NULL, NULL);
   heddle_model_options o = ON("cpu");
   FAILS(heddle_model_create(b.ctx, b.graph, b.params, &o, &b.model, &err), HEDDLE_EINVAL);
   SAYS("limit.upload_seconds");
