@@ -21,12 +21,12 @@ static heddle_status take_tensor(const heddle__tvm_library *l, const heddle_valu
   const heddle_tensor *t = v->of.t;
   if (t == NULL || t->dev != NULL)
     return heddle__fail(err, HEDDLE_EINVAL, "argument %u: a function on cpu takes tensors of host memory", (unsigned)i);
-  unsigned align = l->era == HEDDLE__ERA_PACKED ? 128 : 64;
-  if (t->bytes > 0 && (uintptr_t)t->data % align != 0)
+  /* Code of v0.7 to v0.9 takes 128 for granted, but cannot be told from later code, which is content with 64. */
+  if (t->bytes > 0 && (uintptr_t)t->data % 64 != 0)
     return heddle__fail(err, HEDDLE_EINVAL,
-                        "argument %u: compiled code takes it for granted that data is aligned to %u bytes, and this "
+                        "argument %u: compiled code takes it for granted that data is aligned to 64 bytes, and this "
                         "tensor's is not; heddle_tensor_create aligns",
-                        (unsigned)i, align);
+                        (unsigned)i);
   a->tensor = (heddle__dltensor){.data = t->data,
                                  .device_type = HEDDLE_DEVICE_CPU,
                                  .ndim = (int32_t)t->ndim,
