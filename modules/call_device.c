@@ -1,5 +1,5 @@
-/* modules/call_device.c: which devices a library's functions run on, and calls of them by name on a device: each library
- * has a stream there for that. */
+/* modules/call_device.c: which devices a library's functions run on, and calls of them by name on a device: each
+ * library has a stream there for that. */
 #include "modules/call_device.h"
 
 #include "core/alloc.h"

@@ -85,7 +85,10 @@ static void fetch(void) {
 
 heddle_status heddle__tvm_failed(const char *function, const char *file, heddle_error *err) {
   heddle__tvm_thread *self = heddle__tvm_self();
-  if (self->error[0] == '\0') fetch();
+  if (self->error[0] == '\0') {
+    self->status = HEDDLE_OK; /* of words that are gone */
+    fetch();
+  }
   heddle_status s = self->status != HEDDLE_OK ? self->status : HEDDLE_EFAILED;
   heddle__fail(err, s, "function '%.200s' of %.200s: %s", function, file,
                self->error[0] != '\0' ? self->error : "it failed, and left no words");

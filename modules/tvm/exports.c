@@ -39,16 +39,14 @@ static const char *kernel(const heddle__tvm_library *l, uint32_t i, uint32_t k) 
   return l->blob.modules[l->imports[i]].kernels[k].name;
 }
 
-/* A kernel of a function is called NAME_kernel and may have a number behind that. */
 static heddle_status find(const heddle__tvm_library *l, const char *name, int32_t *type, const char **kind,
                           heddle_error *err) {
-  size_t n = strlen(name);
   *type = HEDDLE_DEVICE_CPU;
   *kind = NULL;
   if (heddle__library_code(l, name) == NULL) return heddle__library_lacks(l, name, err);
   for (uint32_t i = 0; i < l->n_kernels && *kind == NULL; i++) {
     const heddle__kernel_handle *h = &l->kernels[i];
-    if (strncmp(h->head.name, name, n) == 0 && strncmp(h->head.name + n, "_kernel", 7) == 0) *kind = h->module->kind;
+    if (heddle__kernel_is_of(h, name)) *kind = h->module->kind;
   }
   if (*kind != NULL) *type = heddle__kind_type(*kind);
   return HEDDLE_OK;

@@ -1,5 +1,5 @@
-/* modules/tvm/kernels.c: the handles of a library's kernels, made when it is opened: how the arguments of a launch map to
- * the kernel's own and to grid and block, and which part of the source a kernel needs. */
+/* modules/tvm/kernels.c: the handles of a library's kernels, made when it is opened: how the arguments of a launch map
+ * to the kernel's own and to grid and block, and which part of the source a kernel needs. */
 #include <stdio.h>
 #include <string.h>
 
@@ -146,6 +146,13 @@ heddle_status heddle__kernels_init(heddle__tvm_library *l, heddle_error *err) {
 void heddle__kernels_finish(heddle__tvm_library *l) {
   for (uint32_t i = 0; i < l->n_kernels; i++) heddle__free(l->kernels[i].axes);
   heddle__free(l->kernels);
+}
+
+bool heddle__kernel_is_of(const heddle__kernel_handle *h, const char *function) {
+  size_t n = strlen(function);
+  const char *name = h->head.name;
+  if (strncmp(name, function, n) != 0) return false;
+  return strncmp(name + n, "_kernel", 7) == 0 || strncmp(name + n, "__kernel", 8) == 0;
 }
 
 bool heddle__tvm_kernel_find(const heddle__tvm_library *l, const char *name, void **out) {

@@ -1,6 +1,6 @@
 /* modules/tvm/launch.c: launches of kernels by compiled code, on the stream that its caller runs on: the device that it
- * asks for is checked, code is loaded once per caller and device, arguments become what plugins take, and scratch memory
- * is kept per stream. */
+ * asks for is checked, code is loaded once per caller and device, arguments become what plugins take, and scratch
+ * memory is kept per stream. */
 #include "modules/tvm/launch.h"
 
 #include <pthread.h>
@@ -86,14 +86,12 @@ static heddle_status load(const heddle__tvm_caller *caller, const heddle__kernel
 
 heddle_status heddle__device_prepare(heddle__tvm_caller *caller, const char *function, heddle_error *err) {
   const heddle__tvm_library *l = caller->library;
-  size_t n = strlen(function);
   heddle_status s = HEDDLE_OK;
   for (uint32_t i = 0; i < l->n_kernels && s == HEDDLE_OK; i++) {
     const heddle__kernel_handle *h = &l->kernels[i];
     heddle_pkernel *kernel;
     if (h->wrong != NULL || heddle__kind_type(h->module->kind) != caller->dev->desc.type) continue;
-    if (strncmp(h->head.name, function, n) == 0 && strncmp(h->head.name + n, "_kernel", 7) == 0)
-      s = load(caller, h, &kernel, err);
+    if (heddle__kernel_is_of(h, function)) s = load(caller, h, &kernel, err);
   }
   return s;
 }

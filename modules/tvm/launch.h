@@ -26,6 +26,9 @@ typedef struct heddle__kernel_handle {
 heddle_status heddle__kernels_init(heddle__tvm_library *library, heddle_error *err);
 void heddle__kernels_finish(heddle__tvm_library *library);
 
+/* Whether a kernel is of a function by its name: NAME_kernel, with anything behind; some wrote NAME__kernel0. */
+bool heddle__kernel_is_of(const heddle__kernel_handle *kernel, const char *function);
+
 /* False: there is no such kernel. *out NULL: there is, it cannot be launched, and the thread has the words. */
 bool heddle__tvm_kernel_find(const heddle__tvm_library *library, const char *name, void **out);
 

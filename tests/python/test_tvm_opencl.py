@@ -1,5 +1,5 @@
-"""Libraries with OpenCL source inside, of today's TVM and of TVM v0.4 to v0.18, on two PoCL devices: functions called by
-name with tensors there, nodes, graphs of cpu and OpenCL as TVM v0.14 wrote them and its own results, placement, and
+"""Libraries with OpenCL source inside, of today's TVM and of TVM v0.4 to v0.18, on two PoCL devices: functions called
+by name with tensors there, nodes, graphs of cpu and OpenCL as TVM v0.14 wrote them and its own results, placement, and
 what is refused.
 labels: ctypes
 timeout: 400
@@ -20,7 +20,7 @@ pocl.in_process()
 
 import capi  # noqa: E402
 from fixtures import tvm_legacy as legacy  # noqa: E402
-from test_tvm import clean_environment  # noqa: E402
+from test_tvm import clean_environment, conv  # noqa: E402
 from test_tvm_legacy import model_files  # noqa: E402
 from tool_case import failing, good  # noqa: E402
 from tvm_graph import Call, tvm_graph  # noqa: E402
@@ -101,6 +101,7 @@ def softmax(x):
 FUNCTIONS = {
     "scale": ([(256,)], (256,), lambda x: x * 2),
     "matmul": ([(16, 32), (32, 8)], (16, 8), lambda a, b: a @ b),
+    "conv2d": ([(1, 3, 10, 10), (4, 3, 3, 3)], (1, 4, 8, 8), conv),
     "softmax": ([(64, 100)], (64, 100), softmax),  # four kernels, with scratch memory between them
     "row_sum": ([(20, 30)], (20,), lambda x: x.sum(axis=1)),
     "chain": ([(5, 7)], (5, 7), lambda x: np.tanh(x * 2 + 1) - x),
@@ -235,7 +236,7 @@ PRE = "tvmgen_default_fused_"
 
 def binary(name, shape, expression):
     n = int(np.prod(shape))
-    kernel = f"{PRE}{name}_kernel0"
+    kernel = f"{PRE}{name}__kernel0"  # as v0.3 and v0.4 named it
     return (legacy.launcher(PRE + name, [("a", F32, shape), ("b", F32, shape), ("y", F32, shape)],
                             [(kernel, ["a", "b", "y"], [n // 4, 4])]),
             {kernel: ([H, H, H], TAGS, BUFFERS, f"y[i] = {expression};")})
@@ -259,7 +260,8 @@ def dense_relu():
         # tags that are repeated: the last one that is not 0 counts
         name + "_kernel1": ([H, H, H, (2, 32), (2, 64)],
                             ["threadIdx.x", "blockIdx.x", "blockIdx.x", "threadIdx.x", "blockIdx.x", "blockIdx.x"],
-                            "__global const float *b, __global const float *s, __global float *y, float one, double least",
+                            "__global const float *b, __global const float *s, __global float *y, float one, "
+                            "double least",
                             "if (get_num_groups(0) == 1) y[i] = fmax(s[i] * one + b[i], (float)least);")}
 
 

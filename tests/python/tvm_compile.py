@@ -104,7 +104,7 @@ def main():
     made = [f() for f in (matmul, conv2d, softmax, row_sum, chain, add1, flat, both, parallel)]
     module = tvm.IRModule({str(f.attrs["global_symbol"]): f for f in made})
     tvm.compile(module, target="llvm").export_library(str(folder / "cpu.so"))
-    for kind, functions in (("opencl", (scale, matmul, softmax, row_sum, chain)), ("cuda", (scale,))):
+    for kind, functions in (("opencl", (scale, matmul, conv2d, softmax, row_sum, chain)), ("cuda", (scale,))):
         module = tvm.IRModule({f.__name__: for_device(f.__name__, f()) for f in functions})
         target = tvm.target.Target({"kind": kind, **({"arch": "sm_80"} if kind == "cuda" else {})}, host="llvm")
         tvm.compile(module, target=target).export_library(str(folder / f"{kind}.so"))
