@@ -11,7 +11,7 @@
 
 void heddle__tvm_say(const char *kind, const char *words) {
   heddle__tvm_thread *self = heddle__tvm_self();
-  snprintf(self->error, sizeof self->error, "%s%s%s", kind != NULL ? kind : "", kind != NULL ? ": " : "",
+  snprintf(self->error, sizeof self->error, "%s%s%.900s", kind != NULL ? kind : "", kind != NULL ? ": " : "",
            words != NULL ? words : "");
   self->status = HEDDLE_OK;
 }
