@@ -1,22 +1,36 @@
-/* executor/foreign.c: what place and regions ask of a compiled library in place of a device's plugin. Its functions take
- * addresses, so that they run on inline devices of type cpu; those that launch device code are refused by name. */
+/* executor/foreign.c: what place and regions ask of a compiled library in place of a device's plugin. On inline devices
+ * of type cpu its functions take addresses; on devices that its modules have code for, whole buffers. */
 #include "executor/foreign.h"
 
 #include "core/alloc.h"
 #include "core/error.h"
+#include "modules/call_device.h"
 
 heddle_status heddle__foreign_init(heddle_model *m, heddle_module *library, heddle_error *err) {
   m->library = heddle_module_retain(library);
   m->foreigns = heddle__alloc(m->n_devices, sizeof *m->foreigns);
   m->callers = heddle__alloc(m->n_devices, sizeof *m->callers);
   if (m->foreigns == NULL || m->callers == NULL) return heddle__no_memory(err, "a model's library");
-  for (uint32_t i = 0; i < m->n_devices; i++) {
+  heddle_status s = HEDDLE_OK;
+  for (uint32_t i = 0; i < m->n_devices && s == HEDDLE_OK; i++) {
     heddle_device *dev = m->devices[i];
-    if (dev->desc.type != HEDDLE_DEVICE_CPU || !heddle__device_inline(dev) || dev->t->memory.native == NULL) continue;
-    m->callers[i] = (heddle__tvm_caller){library->library, heddle__context_pool(m->ctx), dev};
-    m->foreigns[i] = (heddle__foreign){library->t->op, (heddle_pdevice *)(void *)&m->callers[i], library->t->row};
+    bool is_inline = heddle__device_inline(dev);
+    heddle__tvm_caller *caller = &m->callers[i];
+    *caller = (heddle__tvm_caller){.library = library->library, .pool = heddle__context_pool(m->ctx), .dev = dev};
+    if (is_inline && (dev->desc.type != HEDDLE_DEVICE_CPU || dev->t->memory.native == NULL)) continue;
+    if (!is_inline && (!dev->t->has_module || !library->t->serves(library->library, dev->desc.type))) continue;
+    if (!is_inline) s = library->t->attach(caller, err);
+    m->foreigns[i] =
+        (heddle__foreign){library->t->op, (heddle_pdevice *)(void *)caller, is_inline ? library->t->row : NULL};
   }
-  return HEDDLE_OK;
+  return s;
+}
+
+void heddle__foreign_finish(heddle_model *m) {
+  for (uint32_t i = 0; m->callers != NULL && m->foreigns != NULL && i < m->n_devices; i++)
+    if (m->callers[i].device != NULL) m->library->t->detach(&m->callers[i]);
+  heddle__free(m->foreigns);
+  heddle__free(m->callers);
 }
 
 /* The node as the library sees it: its op is the function. Memory is the plan's. */
@@ -32,13 +46,14 @@ static heddle_status rename_node(heddle__plan *plan, const heddle__node *n, hedd
 }
 
 /* Two arrays of zeros serve all members of an offer: layouts are plain, nothing is absorbed. */
-static heddle_status offer(heddle__plan *plan, heddle__answer *a, heddle_error *err) {
+static heddle_status offer(heddle__plan *plan, heddle__answer *a, uint32_t flags, heddle_error *err) {
   uint32_t n = a->ask->n_inputs > a->ask->n_outputs ? a->ask->n_inputs : a->ask->n_outputs;
   heddle_layout *plain = heddle__plan_alloc(plan, (size_t)n + 1, sizeof *plain);
   a->offers = heddle__plan_alloc(plan, 1, sizeof *a->offers);
   if (plain == NULL || a->offers == NULL) return heddle__no_memory(err, "an offer");
   a->n_offers = 1;
-  a->offers[0] = (heddle__offer){.input_layouts = plain,
+  a->offers[0] = (heddle__offer){.flags = flags,
+                                 .input_layouts = plain,
                                  .output_layouts = plain,
                                  .input_flags = (const uint32_t *)(const void *)plain,
                                  .in_place = (const int32_t *)(const void *)plain,
@@ -48,23 +63,13 @@ static heddle_status offer(heddle__plan *plan, heddle__answer *a, heddle_error *
 
 heddle_status heddle__foreign_ask(heddle__plan *plan, const heddle__node *n, uint32_t device, heddle__answer *a,
                                   heddle_error *err) {
-  const heddle_module *library = plan->req.library;
   const heddle_device *dev = plan->devices[device].dev;
   const int32_t *said = plan->req.graph->device_index;
-  int32_t type = HEDDLE_DEVICE_CPU;
-  heddle_status s = library->t->find(library->library, n->func_name, &type, err);
+  heddle_status s =
+      heddle__library_fits(plan->req.library, n->func_name, said != NULL ? said[n->first_entry] : 0, dev, err);
   if (s != HEDDLE_OK) return s == HEDDLE_ENOTFOUND ? heddle__fail(err, HEDDLE_EUNSUPPORTED, "%s", err->text) : s;
-  if (type == HEDDLE_DEVICE_CPU && said != NULL && said[n->first_entry] != 0) type = said[n->first_entry];
-  if (type != dev->desc.type)
-    return heddle__fail(err, HEDDLE_EUNSUPPORTED,
-                        "function '%s' was compiled for devices of DLPack's type %d, and %s is of type %d",
-                        n->func_name, (int)type, dev->name, (int)dev->desc.type);
-  if (plan->req.foreigns[device].op == NULL)
-    return heddle__fail(err, HEDDLE_EUNSUPPORTED,
-                        "functions of compiled libraries run on cpu only in this version; '%s' is wanted on %s",
-                        n->func_name, dev->name);
   s = rename_node(plan, n, (heddle_pnode *)(uintptr_t)a->ask->nodes.data, err);
-  return s == HEDDLE_OK ? offer(plan, a, err) : s;
+  return s == HEDDLE_OK ? offer(plan, a, heddle__device_inline(dev) ? 0 : HEDDLE_OFFER_BARE, err) : s;
 }
 
 void heddle__foreign_take(heddle__plan *plan, heddle__region *r) {

@@ -6,8 +6,10 @@
 #include "executor/ask.h"
 #include "executor/model.h"
 
-/* Retains the library and fills foreigns, one per device of the model; what was made is freed with the model. */
+/* Retains the library and fills foreigns, one per device of the model; what was made is given back by finish, while
+ * the model's devices are open and its programs are gone. */
 heddle_status heddle__foreign_init(heddle_model *m, heddle_module *library, heddle_error *err);
+void heddle__foreign_finish(heddle_model *m);
 
 /* heddle__ask for a node that calls a function: asks the library, not the plugin. HEDDLE_EUNSUPPORTED in words for a
  * function that is not there, and for a device that it was not compiled for. answer holds the node's region. */

@@ -208,6 +208,7 @@ void heddle_model_release(heddle_model *m) {
     heddle__program_release(m->programs);
     m->programs = next;
   }
+  heddle__foreign_finish(m);
   for (uint32_t i = 0; i < m->n_opened; i++) heddle__device_close(m->opened[i]);
   for (uint32_t i = 0; i < m->n_rules; i++) {
     heddle__free((char *)m->rules[i].pattern);
@@ -220,8 +221,6 @@ void heddle_model_release(heddle_model *m) {
   heddle__free(m->constants);
   heddle__free(m->feeds);
   if (m->has_lock) pthread_mutex_destroy(&m->lock);
-  heddle__free(m->foreigns);
-  heddle__free(m->callers);
   heddle_module_release(m->library);
   heddle_params_release(m->params);
   heddle_graph_release(m->graph);

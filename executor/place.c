@@ -55,6 +55,18 @@ static void list_devices(const heddle__plan *plan, char *out, size_t size) {
   }
 }
 
+/* The plugin that has devices of a type of DLPack's. */
+static const char *plugin_of(int32_t type) {
+  switch (type) {
+  case HEDDLE_DEVICE_CUDA: return "cuda";
+  case HEDDLE_DEVICE_OPENCL: return "opencl";
+  case HEDDLE_DEVICE_VULKAN: return "vulkan";
+  case 8: return "metal";
+  case HEDDLE_DEVICE_ROCM: return "rocm";
+  default: return NULL;
+  }
+}
+
 /* The first device in use of the type that the graph's column device_index names for a node. */
 static heddle_status wanted_type(heddle__plan *plan, const heddle__node *n, int32_t type, uint32_t *device,
                                  const char **cause, heddle_error *err) {
@@ -66,10 +78,13 @@ static heddle_status wanted_type(heddle__plan *plan, const heddle__node *n, int3
   }
   char list[256];
   list_devices(plan, list, sizeof list);
+  const char *plugin = plugin_of(type);
   return heddle__fail(err, HEDDLE_ENODEV,
-                      "%s: node '%s' is for a device of DLPack's type %d (device_index), which none of the devices in "
-                      "use is (%s): add one to the list, place the node with a rule, or ignore the annotations",
-                      plan->req.graph->source, n->name, (int)type, list);
+                      "%s: node '%s' is for a device of DLPack's type %d (device_index), which %s%s%sand none of the "
+                      "devices in use is (%s): add one to the list, place the node with a rule, or ignore the "
+                      "annotations",
+                      plan->req.graph->source, n->name, (int)type, plugin != NULL ? "plugin '" : "",
+                      plugin != NULL ? plugin : "", plugin != NULL ? "' has " : "", list);
 }
 
 /* The device that the caller or the graph wants for a node; HEDDLE__NONE where neither says anything. */

@@ -13,6 +13,8 @@
 #include "core/elf.h"
 #include "core/error.h"
 #include "core/pool.h"
+#include "core/tensor.h"
+#include "modules/call_device.h"
 
 static const heddle__tvm_host host = {heddle__alloc, heddle__grow,     heddle__alloc_aligned,
                                       heddle__free,  heddle__pool_run, heddle__pool_threads};
@@ -79,6 +81,10 @@ heddle_status heddle_module_load(heddle_context *ctx, const char *path, heddle_m
   if (s == HEDDLE_OK) s = open_loaders(&m->t, err);
   if (s == HEDDLE_OK) s = m->t->open(real, &m->library, err);
   free(real);
+  if (s == HEDDLE_OK && pthread_mutex_init(&m->lock, NULL) != 0) {
+    m->t->close(m->library);
+    s = heddle__no_memory(err, "a library");
+  }
   if (s != HEDDLE_OK) {
     heddle__free(m);
     return heddle__prefix(err, s, "%s: ", path);
@@ -96,6 +102,8 @@ heddle_module *heddle_module_retain(heddle_module *m) {
 
 void heddle_module_release(heddle_module *m) {
   if (m == NULL || atomic_fetch_sub_explicit(&m->references, 1, memory_order_acq_rel) != 1) return;
+  heddle__call_devices_close(m);
+  pthread_mutex_destroy(&m->lock);
   m->t->close(m->library);
   heddle_context *ctx = m->ctx;
   heddle__free(m);
@@ -148,5 +156,17 @@ heddle_status heddle_module_call(heddle_module *m, const char *function, const h
   if (result == NULL) result = &nothing;
   memset(result, 0, sizeof *result);
   if (s != HEDDLE_OK) return s;
-  return m->t->call(m->library, heddle__context_pool(m->ctx), function, args, n_args, result, err);
+  heddle_device *dev = NULL;
+  for (uint32_t i = 0; i < n_args; i++) {
+    const heddle_tensor *t = args[i].kind == HEDDLE_VALUE_TENSOR ? args[i].of.t : NULL;
+    if (t == NULL || t->dev == NULL || t->dev == dev) continue;
+    if (dev != NULL)
+      return heddle__fail(err, HEDDLE_EINVAL,
+                          "argument %u is on %s, and one before it is on %s: a function runs on one", (unsigned)i,
+                          t->dev->name, dev->name);
+    dev = t->dev;
+  }
+  if (dev != NULL) return heddle__call_on_device(m, dev, function, args, n_args, result, err);
+  heddle__tvm_caller caller = {.library = m->library, .pool = heddle__context_pool(m->ctx)};
+  return m->t->call(&caller, NULL, function, args, n_args, result, err);
 }

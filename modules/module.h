@@ -4,6 +4,7 @@
 #ifndef HEDDLE_MODULES_MODULE_H
 #define HEDDLE_MODULES_MODULE_H
 
+#include <pthread.h>
 #include <stdatomic.h>
 #include <stdbool.h>
 
@@ -27,7 +28,8 @@ typedef struct heddle__tvm_library heddle__tvm_library;
 typedef struct heddle__tvm_caller {
   heddle__tvm_library *library;
   heddle__pool *pool;
-  heddle_device *dev; /* inline, with memory.native: addresses */
+  heddle_device *dev; /* inline, with memory.native: addresses; else with modules: handles of buffers */
+  void *device;       /* attach: what is loaded on a device that is not inline */
 } heddle__tvm_caller;
 
 /* Runs launches [*at, n) one after another until *attention is not 0; *at is then the next one, and of a failure the
@@ -48,13 +50,20 @@ typedef struct heddle__tvm_table {
   const char *(*function)(const heddle__tvm_library *library, uint32_t i);
   bool (*import)(const heddle__tvm_library *library, uint32_t i, heddle_import_info *out);
   const char *(*kernel)(const heddle__tvm_library *library, uint32_t import, uint32_t i);
-  heddle_status (*call)(heddle__tvm_library *library, heddle__pool *pool, const char *function,
+  /* stream NULL: the call is on cpu; else launches go to it, and it is for this call alone. */
+  heddle_status (*call)(heddle__tvm_caller *caller, heddle_pstream *stream, const char *function,
                         const heddle_value *args, uint32_t n_args, heddle_value *result, heddle_error *err);
 
-  /* HEDDLE_ENOTFOUND in words, or the DLPack type of the device whose code the function launches (1, cpu, where none of
-   * the modules inside has a kernel of its name). */
+  /* HEDDLE_ENOTFOUND in words, or the DLPack type of the device whose code the function launches, and the kind of the
+   * module inside that has a kernel of its name (1, cpu, and NULL where none has). */
   heddle_status (*find)(const heddle__tvm_library *library, const char *function, int32_t *device_type,
-                        heddle_error *err);
+                        const char **kind, heddle_error *err);
+  bool (*serves)(const heddle__tvm_library *library, int32_t device_type); /* has kernels for such devices */
+  const char *(*plugin)(const char *kind);                                 /* whose devices run modules of a kind */
+
+  /* Once per caller whose device is not inline; detach while it is still open, when no launch is left. */
+  heddle_status (*attach)(heddle__tvm_caller *caller, heddle_error *err);
+  void (*detach)(heddle__tvm_caller *caller);
   uint64_t (*alignment)(const heddle__tvm_library *library); /* that its code takes for granted of data */
 
   /* Nodes: prepare takes a heddle__tvm_caller as its device and a region of one node, whose op is the function; its
@@ -76,6 +85,8 @@ struct heddle_module {
   heddle_context *ctx;
   const heddle__tvm_table *t;
   heddle__tvm_library *library;
+  pthread_mutex_t lock;                /* guards devices */
+  struct heddle__call_device *devices; /* that functions were called on, open until the module ends */
 };
 
 #endif

@@ -60,7 +60,7 @@ enum {
   HEDDLE_VALUE_BOOL = 3, /* in i: 0 or 1 */
   HEDDLE_VALUE_STRING = 4,
   HEDDLE_VALUE_BYTES = 5,
-  HEDDLE_VALUE_TENSOR = 6, /* of host memory */
+  HEDDLE_VALUE_TENSOR = 6, /* of host memory, or on a device */
   HEDDLE_VALUE_POINTER = 7
 };
 
@@ -79,10 +79,13 @@ typedef struct heddle_value {
 } heddle_value;
 
 /* Calls a function of the library by name; "__tvm_main__" is its entry. A tensor's memory is passed as it is: what the
- * function writes is in it after the call; compiled code wants it aligned as heddle_tensor_create does. result may be NULL; a string in it lives until this thread's next call.
+ * function writes is in it after the call; compiled code wants it aligned as heddle_tensor_create does. Where tensors
+ * are on a device, which is then the same for all of them, kernels are launched there on a stream of the module's and
+ * waited for; the module keeps the device open. result may be NULL; a string in it lives until this thread's next call.
  * HEDDLE_ENOTFOUND for a function that the library does not have; HEDDLE_EFAILED, in the function's own words, where it
- * says that it failed; HEDDLE_EINVAL for an argument that its generation of libraries cannot take. Several threads may
- * call at once. */
+ * says that it failed, or the status that the device's plugin gave; HEDDLE_EINVAL for an argument that its generation
+ * of libraries cannot take; HEDDLE_EUNSUPPORTED for a device that it has no code for. Several threads may call at once;
+ * calls on one device come one after another. */
 HEDDLE_API heddle_status heddle_module_call(heddle_module *m, const char *function, const heddle_value *args,
                                             uint32_t n_args, heddle_value *result, heddle_error *err);
 

@@ -21,8 +21,10 @@ typedef struct heddle__span {
 
 typedef struct heddle__kernel {
   char *name;
-  uint32_t n_args; /* of the kernel itself */
-  uint32_t n_tags; /* launch parameters, repeated ones too */
+  uint32_t n_args;            /* of the kernel itself */
+  uint32_t n_tags;            /* launch parameters, repeated ones too */
+  const unsigned char *types; /* 4 bytes an argument: code, bits, lanes; in the blob */
+  const unsigned char *tags;  /* strings, each with its length before it; in the blob */
 } heddle__kernel;
 
 /* Spans point into the blob. */

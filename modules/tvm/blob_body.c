@@ -99,7 +99,9 @@ static heddle_status read_kernel(heddle__cursor *c, heddle__kernel *k) {
   if (s == HEDDLE_OK) s = heddle__take_count(c, 4, "the types of a kernel's arguments", &n);
   if (s != HEDDLE_OK) return s;
   k->n_args = (uint32_t)n;
+  k->types = c->at;
   c->at += 4 * n;
+  k->tags = c->at + 8;
   s = pass_strings(c, "a kernel's launch tags", &tags);
   k->n_tags = (uint32_t)tags;
   if (s != HEDDLE_OK || c->layout == HEDDLE__BLOB_PACKED) return s;

@@ -6,7 +6,7 @@
 #include "core/alloc.h"
 #include "core/error.h"
 #include "core/tensor.h"
-#include "modules/tvm/library.h"
+#include "modules/tvm/launch.h"
 
 enum { FEW = 16 };
 
@@ -19,8 +19,16 @@ typedef struct argument {
 static heddle_status take_tensor(const heddle__tvm_library *l, const heddle_value *v, uint32_t i, argument *a,
                                  heddle_error *err) {
   const heddle_tensor *t = v->of.t;
-  if (t == NULL || t->dev != NULL)
-    return heddle__fail(err, HEDDLE_EINVAL, "argument %u: a function on cpu takes tensors of host memory", (unsigned)i);
+  if (t == NULL) return heddle__fail(err, HEDDLE_EINVAL, "argument %u: the tensor is NULL", (unsigned)i);
+  if (t->dev != NULL) {
+    a->tensor = (heddle__dltensor){.data = t->bytes > 0 ? t->buffer : NULL,
+                                   .device_type = t->dev->desc.type,
+                                   .device_id = (int32_t)t->dev->index,
+                                   .ndim = (int32_t)t->ndim,
+                                   .dtype = heddle__era_dtype(l->era, t->dtype),
+                                   .shape = t->shape};
+    return HEDDLE_OK;
+  }
   /* Code of v0.7 to v0.9 takes 128 for granted, but cannot be told from later code, which is content with 64. */
   if (t->bytes > 0 && (uintptr_t)t->data % 64 != 0)
     return heddle__fail(err, HEDDLE_EINVAL,
@@ -107,13 +115,16 @@ static heddle_status give_packed(const heddle__word *r, int32_t code, heddle_val
 
 /* ---- the call */
 
-static heddle_status run(heddle__tvm_library *l, heddle__pool *pool, const char *name, void *code, heddle__any *args,
-                         int32_t *codes, uint32_t n, heddle_value *result, heddle_error *err) {
+static heddle_status run(const heddle__tvm_caller *caller, struct heddle__lane *lane, const char *name, void *code,
+                         heddle__any *args, int32_t *codes, uint32_t n, heddle_value *result, heddle_error *err) {
+  const heddle__tvm_library *l = caller->library;
   heddle__tvm_thread *self = heddle__tvm_self();
   heddle__pool *before = self->pool;
+  struct heddle__lane *lane_before = self->lane;
   heddle_status s;
   int rc;
-  self->pool = pool;
+  self->pool = caller->pool;
+  self->lane = lane;
   self->error[0] = '\0';
   if (l->era == HEDDLE__ERA_PACKED) {
     heddle__packed_fn f;
@@ -132,12 +143,15 @@ static heddle_status run(heddle__tvm_library *l, heddle__pool *pool, const char 
     s = rc == 0 ? give_any(&ret, l->era == HEDDLE__ERA_FFI21, result, err) : HEDDLE_OK;
   }
   if (rc != 0) s = heddle__tvm_failed(name, l->path, err);
+  if (rc != 0 && lane != NULL) heddle__lane_reset(lane);
   self->pool = before;
+  self->lane = lane_before;
   return s;
 }
 
-heddle_status heddle__library_call(heddle__tvm_library *l, heddle__pool *pool, const char *function,
+heddle_status heddle__library_call(heddle__tvm_caller *caller, heddle_pstream *stream, const char *function,
                                    const heddle_value *values, uint32_t n, heddle_value *result, heddle_error *err) {
+  const heddle__tvm_library *l = caller->library;
   void *code = heddle__library_code(l, function);
   if (code == NULL) return heddle__library_lacks(l, function, err);
   argument few[FEW], *own = few;
@@ -151,7 +165,19 @@ heddle_status heddle__library_call(heddle__tvm_library *l, heddle__pool *pool, c
     if (own == NULL || args == NULL || codes == NULL) s = heddle__no_memory(err, "the arguments of a call");
   }
   for (uint32_t i = 0; i < n && s == HEDDLE_OK; i++) s = take(l, &values[i], i, &own[i], &args[i], &codes[i], err);
-  if (s == HEDDLE_OK) s = run(l, pool, function, code, args, codes, n, result, err);
+  struct heddle__lane *lane = NULL;
+  if (s == HEDDLE_OK && stream != NULL && (lane = heddle__lane_take(caller, stream)) == NULL)
+    s = heddle__no_memory(err, "a call");
+  if (s == HEDDLE_OK) s = run(caller, lane, function, code, args, codes, n, result, err);
+  if (lane != NULL) {
+    heddle_error why = {0}; /* what it launched is waited for, whatever became of the call */
+    heddle_status waited = caller->dev->t->stream.sync(stream, UINT64_MAX, &why);
+    if (s == HEDDLE_OK && waited != HEDDLE_OK) {
+      if (err != NULL) *err = why;
+      s = heddle__prefix(err, waited, "function '%.200s' of %.200s on %s: ", function, l->path, caller->dev->name);
+    }
+    heddle__lane_give(lane);
+  }
   if (n > FEW) {
     heddle__free(own);
     heddle__free(args);

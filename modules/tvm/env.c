@@ -3,10 +3,11 @@
 #include <stdio.h>
 #include <string.h>
 
-#include "modules/tvm/library.h"
+#include "modules/tvm/launch.h"
 #include "modules/tvm/registry.h"
 
 static const heddle__tvm_function functions[] = {
+    {"__tvm_set_device", heddle__tvm_set_device},
     {"tvm.contrib.sort.argsort", heddle__tvm_argsort},
     {"tvm.contrib.sort.argsort_nms", heddle__tvm_argsort_nms},
     {"tvm.contrib.sort.sort", heddle__tvm_sort},
@@ -25,9 +26,9 @@ int heddle__tvm_lookup(void *library, const char *name, void **out) {
   char words[900];
   *out = (void *)(uintptr_t)f;
   if (f != NULL) return 0;
+  if (l != NULL && name != NULL && heddle__tvm_kernel_find(l, name, out)) return *out != NULL ? 0 : -1;
   snprintf(words, sizeof words,
-           "it asks for function '%.200s', which is neither in the modules inside of %.300s nor registered; functions "
-           "that launch device code do not run in this version",
+           "it asks for function '%.200s', which is neither in the modules inside of %.300s nor registered",
            name != NULL ? name : "", l != NULL ? l->path : "its library");
   heddle__tvm_say(NULL, words);
   return -1;
@@ -36,7 +37,9 @@ int heddle__tvm_lookup(void *library, const char *name, void **out) {
 int heddle__tvm_call_packed(void *f, heddle__word *args, int32_t *codes, int32_t n, heddle__word *ret,
                             int32_t *ret_code) {
   const heddle__tvm_function *function = f;
-  int rc = function->call(args, codes, n); /* ret may lie right behind args: it is written last */
+  int rc = function->call != NULL
+               ? function->call(args, codes, n)
+               : heddle__tvm_launch(f, args, codes, n); /* ret may lie right behind args: it is written last */
   ret->i = 0;
   *ret_code = PACKED_NULL;
   return rc;
@@ -76,14 +79,15 @@ static bool convert(const heddle__any *any, heddle__word *word, int32_t *code) {
 }
 
 int heddle__tvm_call_ffi(void *f, heddle__any *args, int32_t n, heddle__any *result) {
-  enum { MOST = 16 };
+  enum { MOST = 128 };
   const heddle__tvm_function *function = f;
   heddle__word words[MOST];
   int32_t codes[MOST];
   bool good = n >= 0 && n <= MOST;
   for (int32_t i = 0; i < n && good; i++) good = convert(&args[i], &words[i], &codes[i]);
   if (!good) heddle__tvm_say(NULL, "it calls a function with arguments that are not known");
-  int rc = good ? function->call(words, codes, n) : -1;
+  int rc = -1;
+  if (good) rc = function->call != NULL ? function->call(words, codes, n) : heddle__tvm_launch(f, words, codes, n);
   *result = (heddle__any){.type = ANY_NONE};
   return rc;
 }

@@ -11,8 +11,16 @@
 
 void heddle__tvm_say(const char *kind, const char *words) {
   heddle__tvm_thread *self = heddle__tvm_self();
-  snprintf(self->error, sizeof self->error, "%s%s%s", kind != NULL ? kind : "", kind != NULL ? ": " : "",
+  snprintf(self->error, sizeof self->error, "%s%s%.900s", kind != NULL ? kind : "", kind != NULL ? ": " : "",
            words != NULL ? words : "");
+  self->status = HEDDLE_OK;
+}
+
+void heddle__tvm_say_error(const char *what, const heddle_error *why) {
+  heddle__tvm_thread *self = heddle__tvm_self();
+  heddle__tvm_say(what, why->text);
+  self->status = why->status;
+  self->api_code = why->api_code;
 }
 
 void heddle__tvm_set_last_error(const char *words) {
@@ -77,10 +85,16 @@ static void fetch(void) {
 
 heddle_status heddle__tvm_failed(const char *function, const char *file, heddle_error *err) {
   heddle__tvm_thread *self = heddle__tvm_self();
-  if (self->error[0] == '\0') fetch();
-  heddle_status s = heddle__fail(err, HEDDLE_EFAILED, "function '%.200s' of %.200s: %s", function, file,
-                                 self->error[0] != '\0' ? self->error : "it failed, and left no words");
+  if (self->error[0] == '\0') {
+    self->status = HEDDLE_OK; /* of words that are gone */
+    fetch();
+  }
+  heddle_status s = self->status != HEDDLE_OK ? self->status : HEDDLE_EFAILED;
+  heddle__fail(err, s, "function '%.200s' of %.200s: %s", function, file,
+               self->error[0] != '\0' ? self->error : "it failed, and left no words");
+  if (self->status != HEDDLE_OK && err != NULL) err->api_code = self->api_code;
   self->error[0] = '\0';
+  self->status = HEDDLE_OK;
   return s;
 }
 

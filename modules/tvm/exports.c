@@ -3,7 +3,7 @@
  * TVMFFIErrorSetRaisedFromCStrParts). The names and signatures are TVM's. */
 #include <string.h>
 
-#include "modules/tvm/library.h"
+#include "modules/tvm/launch.h"
 
 #define EXPORT __attribute__((visibility("default")))
 
@@ -40,38 +40,23 @@ static const char *kernel(const heddle__tvm_library *l, uint32_t i, uint32_t k) 
   return l->blob.modules[l->imports[i]].kernels[k].name;
 }
 
-static int32_t device_type(const char *kind) {
-  static const struct {
-    const char *kind;
-    int32_t type;
-  } types[] = {{"cuda", HEDDLE_DEVICE_CUDA},
-               {"opencl", HEDDLE_DEVICE_OPENCL},
-               {"vulkan", HEDDLE_DEVICE_VULKAN},
-               {"metal", 8},
-               {"hip", HEDDLE_DEVICE_ROCM},
-               {"hsaco", HEDDLE_DEVICE_ROCM},
-               {"rocm", HEDDLE_DEVICE_ROCM},
-               {"opengl", 11},
-               {"webgpu", 15}};
-  for (size_t i = 0; i < sizeof types / sizeof types[0]; i++)
-    if (strcmp(types[i].kind, kind) == 0) return types[i].type;
-  return HEDDLE_DEVICE_EXT;
+static heddle_status find(const heddle__tvm_library *l, const char *name, int32_t *type, const char **kind,
+                          heddle_error *err) {
+  *type = HEDDLE_DEVICE_CPU;
+  *kind = NULL;
+  if (heddle__library_code(l, name) == NULL) return heddle__library_lacks(l, name, err);
+  for (uint32_t i = 0; i < l->n_kernels && *kind == NULL; i++) {
+    const heddle__kernel_handle *h = &l->kernels[i];
+    if (heddle__kernel_is_of(h, name)) *kind = h->module->kind;
+  }
+  if (*kind != NULL) *type = heddle__kind_type(*kind);
+  return HEDDLE_OK;
 }
 
-/* A kernel of a function is called NAME_kernel and may have a number behind that. */
-static heddle_status find(const heddle__tvm_library *l, const char *name, int32_t *type, heddle_error *err) {
-  size_t n = strlen(name);
-  *type = HEDDLE_DEVICE_CPU;
-  if (heddle__library_code(l, name) == NULL) return heddle__library_lacks(l, name, err);
-  for (uint32_t i = 0; i < l->n_imports; i++) {
-    const heddle__submodule *m = &l->blob.modules[l->imports[i]];
-    for (uint32_t k = 0; k < m->n_kernels; k++)
-      if (strncmp(m->kernels[k].name, name, n) == 0 && strncmp(m->kernels[k].name + n, "_kernel", 7) == 0) {
-        *type = device_type(m->kind);
-        return HEDDLE_OK;
-      }
-  }
-  return HEDDLE_OK;
+static bool serves(const heddle__tvm_library *l, int32_t type) {
+  for (uint32_t i = 0; i < l->n_kernels; i++)
+    if (heddle__kind_type(l->kernels[i].module->kind) == type) return true;
+  return false;
 }
 
 static uint64_t alignment(const heddle__tvm_library *l) {
@@ -88,6 +73,10 @@ static const heddle__tvm_table table = {
     .kernel = kernel,
     .call = heddle__library_call,
     .find = find,
+    .serves = serves,
+    .plugin = heddle__kind_plugin,
+    .attach = heddle__device_attach,
+    .detach = heddle__device_detach,
     .alignment = alignment,
     .op = &heddle__tvm_op,
     .row = heddle__tvm_row,

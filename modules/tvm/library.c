@@ -2,8 +2,6 @@
  * code calls through, reads the modules that it carries, lists its functions.
  * The file is looked at, not trusted to be well-formed; its code is trusted as the program's own. */
 #define _GNU_SOURCE /* dlopen's flags */
-#include "modules/tvm/library.h"
-
 #include <dlfcn.h>
 #include <pthread.h>
 #include <stdio.h>
@@ -12,6 +10,7 @@
 
 #include "core/alloc.h"
 #include "core/error.h"
+#include "modules/tvm/launch.h"
 
 #define FFI_PREFIX "__tvm_ffi_"
 
@@ -199,6 +198,7 @@ static heddle_status read_blob(heddle__tvm_library *l, heddle_error *err) {
 static void finish(heddle__tvm_library *l) {
   if (l == NULL) return;
   heddle__tensors_finish(&l->tensors);
+  heddle__kernels_finish(l);
   heddle__blob_finish(&l->blob);
   heddle__free((void *)(uintptr_t)l->functions);
   heddle__free(l->imports);
@@ -214,6 +214,7 @@ static heddle_status set_up(heddle__tvm_library *l, heddle_error *err) {
   heddle_status s = heddle__tensors_init(&l->tensors) ? HEDDLE_OK : heddle__no_memory(err, "a compiled library");
   if (s == HEDDLE_OK) s = list_functions(l, err);
   if (s == HEDDLE_OK) s = read_blob(l, err);
+  if (s == HEDDLE_OK) s = heddle__kernels_init(l, err);
   if (s == HEDDLE_OK) s = fill_pointers(l, err);
   static const char *const contexts[] = {"__tvm_module_ctx", "__tvm_ffi_library_ctx", "__tvm_ffi__library_ctx"};
   for (int i = 0; i < 3 && s == HEDDLE_OK; i++) s = fill(l, contexts[i], l, err);

@@ -26,6 +26,8 @@ struct heddle__tvm_library {
   heddle__blob blob;
   uint32_t *imports; /* modules of the blob that are no host library: what users see as imports */
   uint32_t n_imports;
+  struct heddle__kernel_handle *kernels; /* of all imports, by number */
+  uint32_t n_kernels;
   heddle__tensors tensors; /* of bound nodes */
 };
 
@@ -39,7 +41,7 @@ heddle_status heddle__library_open(const char *path, heddle__tvm_library **out, 
 void heddle__library_close(heddle__tvm_library *library);
 
 /* call.c, op.c, model.c: what the table has. */
-heddle_status heddle__library_call(heddle__tvm_library *library, heddle__pool *pool, const char *function,
+heddle_status heddle__library_call(heddle__tvm_caller *caller, heddle_pstream *stream, const char *function,
                                    const heddle_value *args, uint32_t n_args, heddle_value *result, heddle_error *err);
 heddle_status heddle__library_model(const heddle__tvm_library *library, const char *name, const char **graph,
                                     size_t *graph_bytes, void **params, size_t *params_bytes, heddle_error *err);

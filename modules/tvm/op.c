@@ -5,11 +5,11 @@
 
 #include "core/alloc.h"
 #include "core/error.h"
-#include "modules/tvm/library.h"
+#include "modules/tvm/launch.h"
 
 struct heddle_pop {
   heddle__tvm_library *library;
-  const heddle__tvm_caller *caller;
+  heddle__tvm_caller *caller;
   void *code;
   char *name;
   uint32_t n_inputs, n; /* tensors: the inputs of the node as it has them, then its outputs */
@@ -19,7 +19,7 @@ struct heddle_pop {
 };
 
 /* What a call needs, in one block: this, the arguments (heddle__any, or of packed functions heddle__word and their
- * codes). Small, since a run walks all of them; the tensors are shared. */
+ * codes), and off cpu the lane. Small, since a run walks all of them; the tensors are shared. */
 struct heddle_plaunch {
   union {
     heddle__ffi_fn ffi;
@@ -62,10 +62,12 @@ static uint32_t operand_of(const heddle_pregion *region, int32_t value, bool is_
   return is_input ? i : region->n_inputs + i;
 }
 
-static int64_t *describe(heddle__era era, const heddle_pvalue *v, bool flat, int64_t *shape, heddle__dltensor *out) {
-  *out = (heddle__dltensor){.device_type = HEDDLE_DEVICE_CPU,
+static int64_t *describe(const heddle__tvm_caller *caller, const heddle_pvalue *v, bool flat, int64_t *shape,
+                         heddle__dltensor *out) {
+  *out = (heddle__dltensor){.device_type = caller->dev->desc.type,
+                            .device_id = caller->device != NULL ? (int32_t)caller->dev->index : 0,
                             .ndim = flat ? 1 : v->ndim,
-                            .dtype = heddle__era_dtype(era, v->dtype),
+                            .dtype = heddle__era_dtype(caller->library->era, v->dtype),
                             .shape = shape};
   if (!flat) {
     if (v->ndim > 0) memcpy(shape, v->shape, (size_t)v->ndim * sizeof *shape);
@@ -78,7 +80,7 @@ static int64_t *describe(heddle__era era, const heddle_pvalue *v, bool flat, int
 
 static heddle_status prepare(heddle_pdevice *self, const heddle_pregion *region, uint32_t offer, heddle_pop **out,
                              heddle_error *err) {
-  const heddle__tvm_caller *caller = (const heddle__tvm_caller *)(const void *)self;
+  heddle__tvm_caller *caller = (heddle__tvm_caller *)(void *)self;
   heddle__tvm_library *l = caller->library;
   const heddle_pnode *node = region->nodes.data;
   uint32_t n = node->n_inputs + node->n_outputs;
@@ -86,6 +88,10 @@ static heddle_status prepare(heddle_pdevice *self, const heddle_pregion *region,
   (void)offer;
   void *code = heddle__library_code(l, node->op);
   if (code == NULL) return heddle__library_lacks(l, node->op, err);
+  if (caller->device != NULL) {
+    heddle_status s = heddle__device_prepare(caller, node->op, err);
+    if (s != HEDDLE_OK) return s;
+  }
   for (uint32_t i = 0; i < n; i++) {
     int32_t value = i < node->n_inputs ? node->inputs[i] : node->outputs[i - node->n_inputs];
     if (value < 0)
@@ -113,7 +119,7 @@ static heddle_status prepare(heddle_pdevice *self, const heddle_pregion *region,
     bool is_input = i < node->n_inputs;
     int32_t value = is_input ? node->inputs[i] : node->outputs[i - node->n_inputs];
     op->operands[i] = operand_of(region, value, is_input);
-    shape = describe(l->era, value_of(region, value), is_flat(node), shape, &op->tensors[i]);
+    shape = describe(caller, value_of(region, value), is_flat(node), shape, &op->tensors[i]);
   }
   *out = op;
   return HEDDLE_OK;
@@ -133,11 +139,25 @@ static inline int32_t *codes_of(heddle_plaunch *launch) {
   return (int32_t *)(void *)(words_of(launch) + launch->n);
 }
 
+static bool is_packed(const heddle_pop *op) {
+  return op->library->era == HEDDLE__ERA_PACKED;
+}
+
+static size_t argument_bytes(const heddle_pop *op) {
+  return is_packed(op) ? op->n * sizeof(heddle__word) + (op->n * sizeof(int32_t) + 7) / 8 * 8
+                       : op->n * sizeof(heddle__any);
+}
+
+static struct heddle__lane **lane_of(heddle_plaunch *launch) {
+  return (struct heddle__lane **)(void *)((char *)(launch + 1) + argument_bytes(launch->op));
+}
+
 static void launch_free(heddle_plaunch *launch) {
   if (launch == NULL) return;
   heddle__tvm_library *l = launch->op->library;
   for (uint64_t i = 0; i < launch->n; i++)
     heddle__tensors_give(&l->tensors, l->era == HEDDLE__ERA_PACKED ? words_of(launch)[i].p : any_of(launch)[i].v.p);
+  if (launch->op->caller->device != NULL) heddle__lane_give(*lane_of(launch));
   heddle__free(launch);
 }
 
@@ -145,6 +165,11 @@ static heddle_status address(const heddle_pop *op, const heddle_pslice *slice, h
   const heddle_device *dev = op->caller->dev;
   uint64_t base = 0, align = op->library->era == HEDDLE__ERA_PACKED ? 128 : 64;
   if (slice->buffer == NULL || slice->bytes == 0) return HEDDLE_OK; /* no element: code reads none */
+  if (op->caller->device != NULL) {
+    t->data = slice->buffer;
+    return slice->offset == 0 ? HEDDLE_OK
+                              : heddle__fail(err, HEDDLE_EINTERNAL, "function '%s' got a part of a buffer", op->name);
+  }
   heddle_status s = dev->t->memory.native(dev->handle, slice->buffer, &base, err);
   if (s != HEDDLE_OK) return s;
   if ((base + slice->offset) % align != 0)
@@ -157,17 +182,17 @@ static heddle_status address(const heddle_pop *op, const heddle_pslice *slice, h
 
 static heddle_status bind(heddle_pop *op, heddle_pstream *stream, const heddle_pbind *operands, heddle_plaunch **out,
                           heddle_error *err) {
-  bool packed = op->library->era == HEDDLE__ERA_PACKED;
-  size_t args =
-      packed ? op->n * sizeof(heddle__word) + (op->n * sizeof(int32_t) + 7) / 8 * 8 : op->n * sizeof(heddle__any);
-  (void)stream;
-  heddle_plaunch *launch = heddle__alloc(1, sizeof *launch + args);
+  bool packed = is_packed(op), on_device = op->caller->device != NULL;
+  heddle_plaunch *launch =
+      heddle__alloc(1, sizeof *launch + argument_bytes(op) + (on_device ? sizeof(struct heddle__lane *) : 0));
   if (launch == NULL) return heddle__no_memory(err, "a node's arguments");
   launch->op = op;
   launch->n = op->n;
   if (packed) memcpy(&launch->f.packed, &op->code, sizeof launch->f.packed);
   else memcpy(&launch->f.ffi, &op->code, sizeof launch->f.ffi);
   heddle_status s = HEDDLE_OK;
+  if (on_device && (*lane_of(launch) = heddle__lane_take(op->caller, stream)) == NULL)
+    s = heddle__no_memory(err, "a node's stream");
   for (uint32_t i = 0; i < op->n && s == HEDDLE_OK; i++) {
     uint32_t k = op->operands[i];
     heddle__dltensor t = op->tensors[i];
@@ -236,8 +261,11 @@ static heddle_status run(heddle_plaunch *launch, heddle_error *err) {
   heddle__tvm_thread *self = heddle__tvm_self();
   heddle__pool *before = self->pool;
   self->pool = launch->op->caller->pool;
-  int rc = launch->op->library->era == HEDDLE__ERA_PACKED ? call_packed(launch) : call_ffi(launch);
+  self->lane = launch->op->caller->device != NULL ? *lane_of(launch) : NULL;
+  int rc = is_packed(launch->op) ? call_packed(launch) : call_ffi(launch);
+  if (rc != 0 && self->lane != NULL) heddle__lane_reset(self->lane);
   self->pool = before;
+  self->lane = NULL;
   return rc == 0 ? HEDDLE_OK : failed(launch, err);
 }
 

@@ -10,11 +10,14 @@ typedef int (*heddle__tvm_fn)(const heddle__word *args, const int32_t *codes, in
 
 typedef struct heddle__tvm_function {
   const char *name;
-  heddle__tvm_fn call;
+  heddle__tvm_fn call; /* NULL: it is the head of a kernel (launch.h) */
 } heddle__tvm_function;
 
 /* NULL: there is none of that name. Any thread. */
 const heddle__tvm_function *heddle__tvm_registered(const char *name);
+
+/* launch.c: __tvm_set_device(type, number) */
+int heddle__tvm_set_device(const heddle__word *args, const int32_t *codes, int32_t n);
 
 /* sort.c: tvm.contrib.sort.* */
 int heddle__tvm_sort(const heddle__word *args, const int32_t *codes, int32_t n);

@@ -1,4 +1,4 @@
-/* modules/tvm/tensors.c: a table of counted DLTensors by address, dtype and shape. */
+/* modules/tvm/tensors.c: a table of counted DLTensors by address, device, dtype and shape. */
 #include "modules/tvm/tensors.h"
 
 #include <string.h>
@@ -40,8 +40,8 @@ static uint32_t bucket_of(const heddle__tensors *pool, const heddle__dltensor *t
 }
 
 static bool equal(const heddle__dltensor *a, const heddle__dltensor *b) {
-  return a->data == b->data && a->ndim == b->ndim && a->dtype.code == b->dtype.code && a->dtype.bits == b->dtype.bits &&
-         a->dtype.lanes == b->dtype.lanes &&
+  return a->data == b->data && a->device_type == b->device_type && a->device_id == b->device_id && a->ndim == b->ndim &&
+         a->dtype.code == b->dtype.code && a->dtype.bits == b->dtype.bits && a->dtype.lanes == b->dtype.lanes &&
          (a->ndim == 0 || memcmp(a->shape, b->shape, (size_t)a->ndim * sizeof *a->shape) == 0);
 }
 

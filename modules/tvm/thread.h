@@ -7,12 +7,16 @@
 #include "modules/tvm/abi.h"
 
 struct heddle__scratch;
+struct heddle__lane;
 
 typedef struct heddle__tvm_thread {
   heddle__pool *pool;              /* of whoever called; NULL outside of a call: parallel loops run on this thread */
   struct heddle__scratch *scratch; /* workspace.c */
-  char error[944];                 /* what the failed function said; "" where it said nothing */
-  char text[256];                  /* the last string that a call returned */
+  struct heddle__lane *lane;       /* where kernels are launched; NULL: the function that runs is on cpu */
+  heddle_status status;            /* of the error below, where a device gave it; else 0 */
+  int32_t api_code;
+  char error[944]; /* what the failed function said; "" where it said nothing */
+  char text[256];  /* the last string that a call returned */
 } heddle__tvm_thread;
 
 /* This thread's own; never NULL. */
@@ -25,6 +29,8 @@ const heddle__tvm_host *heddle__tvm_host_table(void);
  * HEDDLE_EFAILED with "function 'NAME' of FILE: " before. Takes words over that a tvm_ffi in this process was given. */
 void heddle__tvm_say(const char *kind, const char *words);
 heddle_status heddle__tvm_failed(const char *function, const char *file, heddle_error *err);
+/* The same words for what a device's plugin said; heddle__tvm_failed then gives its status. */
+void heddle__tvm_say_error(const char *what, const heddle_error *why);
 
 /* What compiled code calls: workspace.c, parallel.c, env.c. Exported by plain name too (exports.c). */
 void *heddle__tvm_alloc_workspace(int device_type, int device_id, uint64_t bytes, int code_hint, int bits_hint);

@@ -5,7 +5,7 @@
 #include <string.h>
 
 #include "core/alloc.h"
-#include "modules/tvm/thread.h"
+#include "modules/tvm/launch.h"
 
 #define ALIGN 128 /* what code of v0.7 to v0.9 takes for granted; later code is content with 64 */
 #define FIRST_CHUNK (UINT64_C(1) << 16)
@@ -95,11 +95,8 @@ static bool make_room(heddle__scratch *s, uint64_t bytes) {
 }
 
 void *heddle__tvm_alloc_workspace(int device_type, int device_id, uint64_t bytes, int code_hint, int bits_hint) {
-  (void)device_id, (void)code_hint, (void)bits_hint;
-  if (device_type != HEDDLE_DEVICE_CPU) {
-    heddle__tvm_say(NULL, "it asks for scratch memory of a device; functions of compiled libraries run on cpu only");
-    return NULL;
-  }
+  (void)code_hint, (void)bits_hint;
+  if (device_type != HEDDLE_DEVICE_CPU) return heddle__lane_alloc(device_type, device_id, bytes);
   heddle__scratch *s = own();
   uint64_t whole = bytes <= MOST ? ALIGN + (bytes + ALIGN - 1) / ALIGN * ALIGN : 0;
   if (s == NULL || whole == 0 || !make_room(s, whole)) {
@@ -117,7 +114,8 @@ void *heddle__tvm_alloc_workspace(int device_type, int device_id, uint64_t bytes
 int heddle__tvm_free_workspace(int device_type, int device_id, void *p) {
   heddle__scratch *s = heddle__tvm_self()->scratch;
   (void)device_id;
-  if (p == NULL || s == NULL || device_type != HEDDLE_DEVICE_CPU) return 0;
+  if (device_type != HEDDLE_DEVICE_CPU) return heddle__lane_free(p);
+  if (p == NULL || s == NULL) return 0;
   ((header *)(void *)((char *)p - ALIGN))->free = true;
   while (s->last != NULL && s->last->free) {
     s->tops[s->last->chunk] = s->last->top;

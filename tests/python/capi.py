@@ -87,6 +87,30 @@ def tensor(array):
                 None, None)
 
 
+def on_device(ctx, device, array):
+    """A copy of a numpy array on a device, and back again: from_device gives an array."""
+    dev = _out("heddle_context_find_device", ctx.p, device.encode())
+    shape = (c.c_int64 * max(1, array.ndim))(*array.shape)
+    t = _out("heddle_tensor_create", dev, DType(CODES[array.dtype.kind], array.itemsize * 8, 1), shape,
+             c.c_uint32(array.ndim))
+    host = tensor(array)
+    try:
+        call("heddle_tensor_copy", t, host)
+    finally:
+        LIB.heddle_tensor_release(host)
+    return t
+
+
+def from_device(t, like):
+    array = np.zeros_like(like)
+    host = tensor(array)
+    try:
+        call("heddle_tensor_copy", host, t)
+    finally:
+        LIB.heddle_tensor_release(host)
+    return array
+
+
 def numpy_of(t):
     dtype = LIB.heddle_tensor_dtype(t)
     kind = {v: k for k, v in CODES.items()}[dtype.code]
@@ -150,6 +174,8 @@ class Library:
             if isinstance(a, np.ndarray):
                 tensors.append(tensor(a))
                 v.kind, v.of.data = 6, tensors[-1].value
+            elif isinstance(a, c.c_void_p):  # a tensor, as on_device gives it
+                v.kind, v.of.data = 6, a.value
             elif isinstance(a, float):
                 v.kind, v.of.f = 2, a
             elif isinstance(a, int):

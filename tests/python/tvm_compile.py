@@ -79,16 +79,24 @@ def parallel():
     return schedule.mod["main"].with_attr("global_symbol", "parallel")
 
 
-def scale_for_opencl():
-    x = placeholder("x", 256)
-    made = function("scale", x, te.compute((256,), lambda i: x[i] * 2.0, name="y"))
+def for_device(name, made):
+    """Each part of a function becomes a kernel of its own, and what is between them scratch memory of the device."""
     schedule = s_tir.Schedule(made)
-    block = schedule.get_sblock("y") if hasattr(schedule, "get_sblock") else schedule.get_block("y")
-    loop, = schedule.get_loops(block)
-    outer, inner = schedule.split(loop, factors=[None, 64])
-    schedule.bind(outer, "blockIdx.x")
-    schedule.bind(inner, "threadIdx.x")
-    return schedule.mod["main"].with_attr("global_symbol", "scale")
+    root = schedule.get_sblock("root") if hasattr(schedule, "get_sblock") else schedule.get_block("root")
+    children = schedule.get_child_blocks(root)
+    for block in children:
+        kinds = [v.iter_type for v in schedule.get(block).iter_vars]
+        spatial = [loop for loop, kind in zip(schedule.get_loops(block), kinds) if kind == 0]
+        one = schedule.fuse(*spatial) if len(spatial) > 1 else spatial[0]
+        outer, inner = schedule.split(one, factors=[None, 32])
+        schedule.bind(outer, "blockIdx.x")
+        schedule.bind(inner, "threadIdx.x")
+    return schedule.mod["main"].with_attr("global_symbol", name)
+
+
+def scale():
+    x = placeholder("x", 256)
+    return function("scale", x, te.compute((256,), lambda i: x[i] * 2.0, name="y"))
 
 
 def main():
@@ -96,8 +104,10 @@ def main():
     made = [f() for f in (matmul, conv2d, softmax, row_sum, chain, add1, flat, both, parallel)]
     module = tvm.IRModule({str(f.attrs["global_symbol"]): f for f in made})
     tvm.compile(module, target="llvm").export_library(str(folder / "cpu.so"))
-    target = tvm.target.Target("opencl", host="llvm")
-    tvm.compile(tvm.IRModule({"scale": scale_for_opencl()}), target=target).export_library(str(folder / "opencl.so"))
+    for kind, functions in (("opencl", (scale, matmul, conv2d, softmax, row_sum, chain)), ("cuda", (scale,))):
+        module = tvm.IRModule({f.__name__: for_device(f.__name__, f()) for f in functions})
+        target = tvm.target.Target({"kind": kind, **({"arch": "sm_80"} if kind == "cuda" else {})}, host="llvm")
+        tvm.compile(module, target=target).export_library(str(folder / f"{kind}.so"))
 
 
 if __name__ == "__main__":
