@@ -22,7 +22,7 @@ set_source_files_properties(${sources} PROPERTIES COMPILE_OPTIONS "$<$<CONFIG:Re
 set(cold_sources ${sources})
 list(FILTER cold_sources EXCLUDE REGEX "/(copy|ops|stream)\\.c$") # what a run goes through
 set_source_files_properties(${kernels} ${cold_sources} PROPERTIES COMPILE_OPTIONS
-  "$<$<CONFIG:Release>:${heddle_small_code};-fno-jump-tables;${kernel_code}>")
+  "$<$<CONFIG:Release>:${heddle_small_code};${kernel_code}>")
 
 # oneDNN 3.x, which scripts/setup puts into the Python environment; other versions have another API, and some
 # distributions ship 2.x. The library is copied beside the plugin, in the build tree and by the install, so that the
