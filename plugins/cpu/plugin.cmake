@@ -1,11 +1,12 @@
-# The reference kernels are plain loops that the compiler vectorises; how much code it may make of them is said here file
-# by file. What has nothing to vectorise, or is rarely hot, is compiled for size. C needs no unwind tables; debug builds
-# have them. No kernel looks at errno, or at traps: with those, gcc calls sqrtf for an error's sake, and takes no choice
-# between two floats out of a loop's way, so that exp and its kin are not vectorised.
+# The reference kernels are plain loops that the compiler vectorises; how much code it may make of them is said here,
+# file by file. What has nothing to vectorise, or is rarely hot, is compiled for size. C needs no unwind tables; debug
+# builds have them. No kernel looks at errno, or at traps: with those, gcc calls sqrtf for an error's sake, and takes no
+# choice between two floats out of a loop's way, so that exp and its kin are not vectorised.
 set(plugin_common ON)
 set(plugin_libraries "-Wl,-z,noseparate-code" "-Wl,--gc-sections" ${heddle_small_link}) # noseparate: fewer pages
 set(kernel_code "-fno-asynchronous-unwind-tables;-fno-unwind-tables;-ffunction-sections;-fno-math-errno")
 file(GLOB kernels "${CMAKE_CURRENT_SOURCE_DIR}/plugins/common/ref/*.c" "${CMAKE_CURRENT_SOURCE_DIR}/plugins/common/*.c")
+set(gcc_release "$<AND:$<CONFIG:Release>,$<C_COMPILER_ID:GNU>>") # options that clang does not know, or need
 set(hot_kernels ${kernels})
 list(FILTER hot_kernels INCLUDE REGEX "/ref/contract\\.c$")
 set(warm_kernels ${kernels})
@@ -13,9 +14,10 @@ list(FILTER warm_kernels INCLUDE REGEX "/ref/(conv|softmax|lanes_float)\\.c$")
 list(REMOVE_ITEM kernels ${hot_kernels} ${warm_kernels})
 # Short loops lose a third of their speed where they begin at an unlucky place.
 set_source_files_properties(${hot_kernels} PROPERTIES COMPILE_OPTIONS
-  "$<$<CONFIG:Release>:-O2;-falign-functions=64;${kernel_code}>;$<$<AND:$<CONFIG:Release>,$<C_COMPILER_ID:GNU>>:-funswitch-loops>")
-set_source_files_properties(${warm_kernels} PROPERTIES COMPILE_OPTIONS
-  "$<$<CONFIG:Release>:-O2;-ftree-vectorize;-fvect-cost-model=cheap;-fno-trapping-math;${kernel_code}>")
+  "$<$<CONFIG:Release>:-O2;-falign-functions=64;${kernel_code}>;$<${gcc_release}:-funswitch-loops>")
+set_property(SOURCE ${warm_kernels} PROPERTY COMPILE_OPTIONS
+  "$<$<CONFIG:Release>:-O2;-fno-trapping-math;${kernel_code}>"
+  "$<${gcc_release}:-ftree-vectorize;-fvect-cost-model=cheap>")
 list(FILTER warm_kernels INCLUDE REGEX "/ref/lanes_float\\.c$")
 set_property(SOURCE ${warm_kernels} APPEND PROPERTY COMPILE_OPTIONS "$<$<CONFIG:Release>:-falign-loops=32>")
 set_source_files_properties(${sources} PROPERTIES COMPILE_OPTIONS "$<$<CONFIG:Release>:${kernel_code}>")
