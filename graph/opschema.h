@@ -25,20 +25,20 @@ typedef heddle_status (*heddle__infer_fn)(const heddle_graph *g, const heddle__n
                                           const heddle__known *const *inputs, heddle__known *outputs, int32_t *needs,
                                           heddle_error *err);
 
-#define HEDDLE__VARIADIC UINT16_MAX
+#define HEDDLE__VARIADIC UINT8_MAX
 
 /* In shape_inputs: the output's bytes follow from the inputs' shapes alone (Shape). */
-#define HEDDLE__SHAPES_ONLY (UINT32_C(1) << 31)
+#define HEDDLE__SHAPES_ONLY 0x80
 
 typedef struct heddle__schema {
-  char domain[8]; /* names lie in the table, so that a loader has less to relocate */
-  char op[24];
-  uint16_t opset_first, opset_last; /* of the definitions that infer knows */
-  uint16_t min_inputs, max_inputs;  /* HEDDLE__VARIADIC: any number */
-  uint16_t min_outputs, max_outputs;
-  const char *attrs;     /* comma list "kernel_shape:ints,group:int" of the attributes there are, with kinds */
-  uint32_t shape_inputs; /* bit i: input i's value feeds the output's shape; or HEDDLE__SHAPES_ONLY */
-  bool is_view;          /* the output is the input's bytes under another shape (Reshape, Flatten, Identity) */
+  bool own;    /* of domain "heddle", else of "" */
+  char op[23]; /* names lie in the table, so that a loader has less to relocate, and the numbers fill a word */
+  uint8_t opset_first, opset_last; /* of the definitions that infer knows */
+  uint8_t min_inputs, max_inputs;  /* HEDDLE__VARIADIC: any number */
+  uint8_t min_outputs, max_outputs;
+  uint8_t shape_inputs; /* bit i: input i's value feeds the output's shape; or HEDDLE__SHAPES_ONLY */
+  bool is_view;         /* the output is the input's bytes under another shape (Reshape, Flatten, Identity) */
+  const char *attrs;    /* comma list "kernel_shape:ints,group:int" of the attributes there are, with kinds */
   heddle__infer_fn infer;
 } heddle__schema;
 

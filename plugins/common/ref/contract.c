@@ -2,6 +2,7 @@
  * a tile that lies on the stack, with as many rows of A at once as leave the sums in registers. */
 #include "contract.h"
 
+#include <stdbool.h>
 #include <string.h>
 
 enum { ROWS = 4, RUN = 16, LANES = 4 };
@@ -54,6 +55,18 @@ static void one_row(const float *a, int64_t a_col, const float *tile, int64_t de
   memcpy(sum, all, sizeof all);
 }
 
+/* Sums of a row to the result: the first ones as they are, later ones added. */
+static void put(float *to, const float *sum, int64_t width, bool first) {
+  if (width < CONTRACT_WIDTH) {
+    for (int64_t c = 0; c < width; c++) to[c] = first ? sum[c] : to[c] + sum[c];
+    return;
+  }
+  for (int c = 0; c < CONTRACT_WIDTH; c += LANES) {
+    const lanes v = first ? load(sum + c) : load(to + c) + load(sum + c);
+    memcpy(to + c, &v, sizeof v);
+  }
+}
+
 void contract_panel(const float *a, int64_t a_row, int64_t a_col, int64_t rows, int64_t k, contract_fetch fetch,
                     const void *ctx, int64_t j0, int64_t cols, float *out, int64_t out_row) {
   float tile[CONTRACT_DEPTH * CONTRACT_WIDTH], sum[ROWS][CONTRACT_WIDTH];
@@ -71,10 +84,7 @@ void contract_panel(const float *a, int64_t a_row, int64_t a_col, int64_t rows, 
         some = rows - i < ROWS ? 1 : ROWS;
         if (some == ROWS) four_rows(from, a_row, a_col, tile, depth, sum);
         else one_row(from, a_col, tile, depth, sum[0]);
-        for (int64_t r = 0; r < some; r++) {
-          float *to = out + (i + r) * out_row + j;
-          for (int64_t c = 0; c < width; c++) to[c] = k0 == 0 ? sum[r][c] : to[c] + sum[r][c];
-        }
+        for (int64_t r = 0; r < some; r++) put(out + (i + r) * out_row + j, sum[r], width, k0 == 0);
       }
     }
   }

@@ -5,6 +5,8 @@
 #include "lanes.h"
 #include "types.h"
 
+#include <string.h>
+
 /* x, y: the elements; p: the parameters. A, B, T, R: types of operands and result. */
 #define LANES1(name, T, R, EXPR) \
   void name(void *out, const void *const *in, int64_t n, const float *p) { \
@@ -32,7 +34,35 @@
     } \
   }
 
+/* For what takes many instructions: four elements at a time, which are one round of vectors. The last four come first,
+ * into a buffer, and are stored at the end, so that the code is there once and not again for each rest that a loop of
+ * vectors can leave. */
+enum { LANES_STEP = 4 };
+#define LANES1_LONG(name, T, EXPR) \
+  void name(void *out, const void *const *in, int64_t n, const float *p) { \
+    const T *a = in[0], *from = a + n - LANES_STEP; \
+    T rest[LANES_STEP] = {0}, *to = out, *here = rest; \
+    if (n < LANES_STEP) { \
+      const void *const few = memcpy(rest, a, (size_t)n * sizeof *a); \
+      name(rest, &few, LANES_STEP, p); \
+      memcpy(out, rest, (size_t)n * sizeof *a); \
+      return; \
+    } \
+    for (int64_t done = 0;; done += LANES_STEP) { \
+      REF_IVDEP \
+      for (int i = 0; i < LANES_STEP; i++) { \
+        const T x = from[i]; \
+        here[i] = (EXPR); \
+      } \
+      if (done >= n - LANES_STEP) break; \
+      from = a + done; \
+      here = to + done; \
+    } \
+    memcpy(to + n - LANES_STEP, rest, sizeof rest); \
+  }
+
 #define FLOAT1(name, EXPR) LANES1(ref_##name##_f32, float, float, EXPR)
+#define FLOAT1_LONG(name, EXPR) LANES1_LONG(ref_##name##_f32, float, EXPR)
 #define FLOAT2(name, EXPR) LANES2(ref_##name##_f32, float, float, float, EXPR)
 
 /* Bounds are single numbers; either may be absent. */

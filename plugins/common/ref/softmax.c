@@ -3,6 +3,7 @@
 #include "mathf.h"
 #include "ref_op.h"
 #include "sum.h"
+#include "types.h"
 
 #include <math.h>
 
@@ -22,20 +23,41 @@ static float greatest(const float *x, int64_t n) {
   return most;
 }
 
+/* out[i] = e^(in[i] - most), which is at most 1; as LANES1_LONG does it. */
+static void exponentials(const float *in, int64_t n, float most, float *out) {
+  enum { STEP = 4 };
+  const float *from = in + n - STEP;
+  float rest[STEP] = {0}, *to = rest;
+  if (n < STEP) {
+    memcpy(rest, in, (size_t)n * sizeof *in);
+    exponentials(rest, STEP, most, rest);
+    memcpy(out, rest, (size_t)n * sizeof *in);
+    return;
+  }
+  for (int64_t done = 0;; done += STEP) {
+    REF_IVDEP
+    for (int i = 0; i < STEP; i++) {
+      const float x = from[i] - most;
+      to[i] = ref_exp_inside(x < REF_EXP_LEAST ? REF_EXP_LEAST : x);
+    }
+    if (done >= n - STEP) break;
+    from = in + done;
+    to = out + done;
+  }
+  memcpy(out + n - STEP, rest, sizeof rest);
+}
+
 /* x - most - log(sum of e^(x - most)). The result may lie on the operand, so the exponentials go through a block. */
 static void log_row(const float *in, int64_t n, float most, float *out) {
   float block[REF_SUM_BLOCK];
   double sum = 0;
   for (int64_t at = 0; at < n; at += REF_SUM_BLOCK) {
     const int64_t some = n - at < REF_SUM_BLOCK ? n - at : REF_SUM_BLOCK;
-    for (int64_t i = 0; i < some; i++) {
-      const float x = in[at + i] - most;
-      block[i] = x < REF_EXP_LEAST ? REF_EXP_LEAST : x;
-    }
-    for (int64_t i = 0; i < some; i++) block[i] = ref_exp_inside(block[i]);
+    exponentials(in + at, some, most, block);
     sum += ref_sum_f32(block, some);
   }
   const float less = (float)log(sum);
+  REF_IVDEP
   for (int64_t i = 0; i < n; i++) out[i] = in[i] - most - less;
 }
 
@@ -51,12 +73,9 @@ static void softmax_rows(const ref_op *op, void *const *inputs, void *const *out
       log_row(in, n, most, out);
       continue;
     }
-    for (int64_t i = 0; i < n; i++) {
-      const float x = in[i] - most;
-      out[i] = x < REF_EXP_LEAST ? REF_EXP_LEAST : x;
-    }
-    for (int64_t i = 0; i < n; i++) out[i] = ref_exp_inside(out[i]);
+    exponentials(in, n, most, out);
     const float sum = (float)ref_sum_f32(out, n);
+    REF_IVDEP
     for (int64_t i = 0; i < n; i++) out[i] /= sum;
   }
 }
@@ -74,28 +93,36 @@ static void softmax_columns(const ref_op *op, void *const *inputs, void *const *
     float *out = (float *)outputs[0] + start;
     float most[COLUMNS];
     double sum[COLUMNS] = {0};
-    for (int64_t c = 0; c < width; c++) most[c] = in[c];
+    memcpy(most, in, (size_t)width * sizeof *in);
     for (int64_t i = 1; i < n; i++) {
+      REF_IVDEP
       for (int64_t c = 0; c < width; c++) most[c] = in[i * inner + c] > most[c] ? in[i * inner + c] : most[c];
     }
-    for (int64_t i = 0; i < n; i++) {
-      float e[COLUMNS];
-      for (int64_t c = 0; c < width; c++) {
-        const float x = in[i * inner + c] - most[c];
-        e[c] = x < REF_EXP_LEAST ? REF_EXP_LEAST : x;
+    for (int64_t i = 0, some; i < n; i += some) { /* as many rows at once as fill the block */
+      float block[REF_SUM_BLOCK], *e = block;
+      some = REF_SUM_BLOCK / width < n - i ? REF_SUM_BLOCK / width : n - i;
+      for (int64_t r = i; r < i + some; r++, e += width) {
+        REF_IVDEP
+        for (int64_t c = 0; c < width; c++) e[c] = in[r * inner + c] - most[c];
       }
-      for (int64_t c = 0; c < width; c++) e[c] = ref_exp_inside(e[c]);
-      for (int64_t c = 0; c < width; c++) sum[c] += e[c];
-      for (int64_t c = 0; c < width && !op->u.softmax.log; c++) out[i * inner + c] = e[c];
+      e = block;
+      exponentials(e, some * width, 0, e);
+      for (int64_t r = i; r < i + some; r++, e += width) {
+        REF_IVDEP
+        for (int64_t c = 0; c < width; c++) sum[c] += e[c];
+        if (!op->u.softmax.log) memcpy(out + r * inner, e, (size_t)width * sizeof *e);
+      }
     }
     if (op->u.softmax.log) {
       for (int64_t c = 0; c < width; c++) sum[c] = log(sum[c]);
       for (int64_t i = 0; i < n; i++) {
+        REF_IVDEP
         for (int64_t c = 0; c < width; c++) out[i * inner + c] = in[i * inner + c] - most[c] - (float)sum[c];
       }
       continue;
     }
     for (int64_t i = 0; i < n; i++) {
+      REF_IVDEP
       for (int64_t c = 0; c < width; c++) out[i * inner + c] /= (float)sum[c];
     }
   }
