@@ -67,8 +67,9 @@ static heddle_status list_unknown(const heddle_graph *g, uint32_t count, heddle_
     if (node->kind != HEDDLE__NODE_OP || is_known(g, node)) continue;
     heddle__show(node->op, op);
     heddle__show(node->name, name);
-    int n = snprintf(one, sizeof one, "%s%u '%.40s' (%s%.20s%.40s)", listed > 0 ? ", " : "", i, name,
-                     node->domain[0] != '\0' ? "of another domain: " : "", node->domain, op);
+    const bool other = node->domain[0] != '\0';
+    int n = snprintf(one, sizeof one, "%s%u '%.40s' (%s%.20s%s%.40s)", listed > 0 ? ", " : "", i, name,
+                     other ? "domain " : "", node->domain, other ? ": " : "", op);
     if (used + (size_t)n >= sizeof list - 32) break;
     memcpy(list + used, one, (size_t)n + 1);
     used += (size_t)n;

@@ -67,12 +67,6 @@ void bytes_text(uint64_t bytes, char out[32]) {
   snprintf(out, 32, unit == 0 ? "%.0f %s" : "%.1f %s", n, units[unit]);
 }
 
-void seconds_text(double seconds, char out[32]) {
-  if (seconds < 1e-3) snprintf(out, 32, "%.1f us", seconds * 1e6);
-  else if (seconds < 1) snprintf(out, 32, "%.2f ms", seconds * 1e3);
-  else snprintf(out, 32, "%.2f s", seconds);
-}
-
 json_t *json_words(const char *text) {
   json_t *made = json_string(text);
   if (made != NULL) return made;

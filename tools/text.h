@@ -21,9 +21,6 @@ void shape_text(const int64_t *shape, uint32_t ndim, const char *const *symbols,
 /* "36.2 KiB". */
 void bytes_text(uint64_t bytes, char out[32]);
 
-/* A duration in a unit that fits: "12.3 us". */
-void seconds_text(double seconds, char out[32]);
-
 /* Text as JSON; what is no UTF-8 (a path) has '?' in its place. */
 json_t *json_words(const char *text);
 json_t *json_shape(const int64_t *shape, uint32_t ndim, const char *const *symbols); /* null: not known */

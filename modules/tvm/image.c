@@ -58,13 +58,6 @@ const Elf64_Sym *heddle__image_find(const heddle__image *image, const char *name
   return NULL;
 }
 
-bool heddle__image_imports(const heddle__image *image, const char *name) {
-  for (size_t i = 0; i < image->count; i++)
-    if (image->symbols[i].st_shndx == SHN_UNDEF && strcmp(image->strings + image->symbols[i].st_name, name) == 0)
-      return true;
-  return false;
-}
-
 size_t heddle__image_room(const heddle__image *image, const Elf64_Sym *s, unsigned flags) {
   for (size_t i = 0; i < image->n_segments; i++) {
     const Elf64_Phdr *p = &image->segments[i];

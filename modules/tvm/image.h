@@ -22,9 +22,6 @@ bool heddle__image_of(void *handle, heddle__image *out);
 /* A symbol that the library defines, of STT_FUNC or STT_OBJECT (0: either); NULL: none. */
 const Elf64_Sym *heddle__image_find(const heddle__image *image, const char *name, int type);
 
-/* Whether it imports a symbol. */
-bool heddle__image_imports(const heddle__image *image, const char *name);
-
 static inline void *heddle__image_address(const heddle__image *image, const Elf64_Sym *s) {
   return image->base + s->st_value;
 }

@@ -12,15 +12,6 @@ static const heddle_pnode *last_node(const heddle_pregion *region) {
   return region->nodes.count > 0 ? region_node(region, region->nodes.count - 1) : NULL;
 }
 
-static bool is_fused(const heddle_pnode *node) {
-  return node != NULL && node->op != NULL && node->domain != NULL && strcmp(node->domain, "heddle") == 0 &&
-         strcmp(node->op, "FusedElementwise") == 0;
-}
-
-bool heddle_chain_is(const heddle_pregion *region) {
-  return region->nodes.count > 1 || is_fused(last_node(region));
-}
-
 P_PRINTF(3, 4)
 static heddle_status refuse(const heddle_pnode *node, heddle_error *err, const char *format, ...) {
   va_list args;

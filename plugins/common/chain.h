@@ -25,9 +25,6 @@ typedef struct heddle_chain {
   int64_t stride[EXPR_INPUTS][HEDDLE_CHAIN_DIMS];
 } heddle_chain;
 
-/* Is the region one for heddle_chain_read: more than one node, or a FusedElementwise? */
-bool heddle_chain_is(const heddle_pregion *region);
-
 /* Reads a region. Its nodes are in topological order and have one result in all; values between them have the result's
  * shape. Constants of one element become numbers of the program where there is room. HEDDLE_EUNSUPPORTED with node,
  * operator and why. Pure. Any thread. */
@@ -39,8 +36,7 @@ void heddle_chain_flags(const heddle_pregion *region, const heddle_chain *chain,
 /* May the result of the chain be written over input k? */
 bool heddle_chain_in_place(const heddle_pregion *region, const heddle_chain *chain, uint32_t k);
 
-/* The setting fuse: does the user want chains? 1, on, yes or true (and where it is not given); 0, off, no or false; else
- * HEDDLE_EINVAL. */
+/* The setting fuse: does the user want chains? A word of setting.h, on where it is not given; else HEDDLE_EINVAL. */
 heddle_status heddle_chain_wanted(const heddle_host *host, bool *out, heddle_error *err);
 
 /* For heddle_op_table.partition: proposes every chain of two and more nodes. taken has one byte a node: nodes that are

@@ -6,6 +6,7 @@
 #include "chain_node.h"
 #include "perror.h"
 #include "region.h"
+#include "setting.h"
 
 #define NOBODY UINT32_MAX
 
@@ -150,16 +151,8 @@ heddle_status heddle_chain_propose(const heddle_host *host, const heddle_pregion
 }
 
 heddle_status heddle_chain_wanted(const heddle_host *host, bool *out, heddle_error *err) {
-  static const char words[2][4][6] = {{"0", "off", "no", "false"}, {"1", "on", "yes", "true"}};
   char text[16] = "";
   *out = true;
-  const int64_t length = host->config(host->ctx, "fuse", text, sizeof text);
-  if (length < 0) return HEDDLE_OK;
-  for (uint32_t on = 0; on < 2; on++) {
-    for (uint32_t i = 0; i < 4; i++) {
-      *out = on != 0;
-      if (strcmp(text, words[on][i]) == 0) return HEDDLE_OK;
-    }
-  }
-  return p_fail(err, HEDDLE_EINVAL, 0, "setting fuse: '%s' is neither on nor off", text);
+  if (host->config(host->ctx, "fuse", text, sizeof text) < 0 || p_switch(text, out)) return HEDDLE_OK;
+  return p_fail(err, HEDDLE_EINVAL, 0, "setting fuse: '%s' is neither 0 nor 1", text);
 }

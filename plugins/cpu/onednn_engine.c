@@ -2,6 +2,8 @@
  * the instance opens and only read from then on. */
 #include "onednn_internal.h"
 
+#include "plugins/common/setting.h"
+
 heddle_status onednn_fail(dnnl_status_t status, const char *what, heddle_error *err) {
   heddle_status s = status == dnnl_out_of_memory   ? HEDDLE_ENOMEM
                     : status == dnnl_unimplemented ? HEDDLE_EUNSUPPORTED
@@ -16,7 +18,7 @@ static heddle_status read_mode(const heddle_host *host, int *mode, bool *on, hed
   *mode = ONEDNN_AUTO;
   *on = true;
   if (host->config(host->ctx, "onednn", word, sizeof word) < 0) return HEDDLE_OK;
-  *on = strcmp(word, "off") != 0 && strcmp(word, "0") != 0;
+  *on = !p_is_off(word);
   if (strcmp(word, "always") == 0) *mode = ONEDNN_ALWAYS;
   else if (*on && strcmp(word, "auto") != 0)
     return p_fail(err, HEDDLE_EINVAL, 0, "the setting cpu.onednn is auto, always or off, not '%s'", word);

@@ -45,7 +45,8 @@ static const char *look_at_folder(heddle_pinstance *self, int *code) {
   host->free(host->ctx, path);
   if (*code != 0) return "it could not be made";
   if (stat(self->cache_dir, &st) != 0 || !S_ISDIR(st.st_mode)) return "it is no folder";
-  if (st.st_uid != geteuid() || (st.st_mode & S_IWOTH) != 0) return "it is another user's, or all may write to it";
+  if (st.st_uid != geteuid() || (st.st_mode & S_IWOTH) != 0)
+    return "it is another user's, or everybody may write to it";
   if (access(self->cache_dir, R_OK | W_OK | X_OK) == 0) return NULL;
   *code = errno;
   return "it cannot be written to";
@@ -60,9 +61,11 @@ static bool folder_is_good(heddle_pinstance *self) {
   seen = atomic_exchange(&self->cache, why == NULL ? OCL_CACHE_GOOD : OCL_CACHE_BAD);
   if (why != NULL && seen == OCL_CACHE_UNSEEN) {
     char line[512];
+    char number[32] = "";
+    if (code != 0) snprintf(number, sizeof number, " (errno %d)", code);
     snprintf(line, sizeof line,
-             "built programs are not kept: %.300s: %s (errno %d); set cache_dir to a folder of yours, or to off",
-             self->cache_dir, why, code);
+             "built programs are not kept: %.300s: %s%s; set opencl.cache_dir to a folder of yours, or to off",
+             self->cache_dir, why, number);
     host->log(host->ctx, HEDDLE_LOG_WARN, "opencl", line);
   }
   return why == NULL;

@@ -5,6 +5,8 @@
  * The calls are those of CLBlast's clblast_c.h, versions 1.4 and later. */
 #include "opencl.h"
 
+#include "plugins/common/setting.h"
+
 #include <dlfcn.h>
 
 /* Products are handed over from this many multiplications, with sides that fill its tiles. Stated, not measured: on
@@ -56,8 +58,9 @@ heddle_status ocl_blas_open(heddle_pinstance *self, heddle_error *err) {
   const char *why = NULL;
   void *memory = NULL;
   ocl_setting(host, "clblast", text, sizeof text);
-  const bool always = strcmp(text, "1") == 0, automatic = strcmp(text, "auto") == 0;
-  if (!always && !automatic && strcmp(text, "0") != 0)
+  bool always = false;
+  const bool automatic = strcmp(text, "auto") == 0;
+  if (!automatic && !p_switch(text, &always))
     return p_fail(err, HEDDLE_EINVAL, 0, "opencl: setting clblast: '%s' is none of 0, 1 and auto", text);
   if (!always && (!automatic || !has_accelerator(self))) return HEDDLE_OK;
   heddle_status s = ocl_new(host, sizeof(ocl_blas), "CLBlast", &memory, err);

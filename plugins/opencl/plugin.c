@@ -10,6 +10,7 @@
 
 #include "plugins/common/chain.h"
 #include "plugins/common/pbuild.h"
+#include "plugins/common/setting.h"
 
 #include <stdlib.h>
 
@@ -24,8 +25,7 @@ heddle_status ocl_new(const heddle_host *host, uint64_t bytes, const char *what,
 }
 
 bool ocl_setting(const heddle_host *host, const char *key, char *buf, uint64_t bytes) {
-  const int64_t length = host->config(host->ctx, key, buf, bytes);
-  return length > 0 && (uint64_t)length < bytes;
+  return host->config(host->ctx, key, buf, bytes) > 0;
 }
 
 static heddle_status read_number(const heddle_host *host, const char *key, uint32_t absent, uint32_t *out,
@@ -34,22 +34,19 @@ static heddle_status read_number(const heddle_host *host, const char *key, uint3
   *out = absent;
   if (!ocl_setting(host, key, text, sizeof text)) return HEDDLE_OK;
   const unsigned long value = strtoul(text, &end, 10);
-  if (*end != '\0' || value > 65536)
+  if (text[0] < '0' || text[0] > '9' || *end != '\0' || value > 65536)
     return p_fail(err, HEDDLE_EINVAL, 0, "opencl: setting %s: '%s' is no number from 0 to 65536", key, text);
   *out = (uint32_t)value;
   return HEDDLE_OK;
 }
 
-static bool is_off(const char *text) {
-  return strcmp(text, "off") == 0 || strcmp(text, "0") == 0 || strcmp(text, "none") == 0;
-}
-
 static heddle_status read_capture(heddle_pinstance *self, heddle_error *err) {
   char text[16];
   if (!ocl_setting(self->host, "capture", text, sizeof text) || strcmp(text, "auto") == 0) return HEDDLE_OK;
-  if (is_off(text)) self->capture = OCL_CAPTURE_NEVER;
-  else if (strcmp(text, "1") == 0) self->capture = OCL_CAPTURE_ALWAYS;
-  else return p_fail(err, HEDDLE_EINVAL, 0, "opencl: setting capture: '%s' is none of auto, 0, 1", text);
+  bool on = false;
+  if (!p_switch(text, &on))
+    return p_fail(err, HEDDLE_EINVAL, 0, "opencl: setting capture: '%s' is none of auto, 0, 1", text);
+  self->capture = on ? OCL_CAPTURE_ALWAYS : OCL_CAPTURE_NEVER;
   return HEDDLE_OK;
 }
 
@@ -62,7 +59,7 @@ static heddle_status read_folder(const heddle_host *host, const char *key, char 
   if (s != HEDDLE_OK) return s;
   char *text = memory;
   host->config(host->ctx, key, text, (uint64_t)length + 1);
-  const bool off = is_off(text);
+  const bool off = p_is_off(text);
   if (!off && text[0] != '/')
     s = p_fail(err, HEDDLE_EINVAL, 0, "opencl: setting %s: '%.200s' is no absolute path, and not off", key, text);
   if (!off && s == HEDDLE_OK) *out = text;
@@ -73,9 +70,7 @@ static heddle_status read_folder(const heddle_host *host, const char *key, char 
 static heddle_status read_switch(const heddle_host *host, const char *key, bool absent, bool *out, heddle_error *err) {
   char text[16];
   *out = absent;
-  if (!ocl_setting(host, key, text, sizeof text)) return HEDDLE_OK;
-  *out = strcmp(text, "1") == 0;
-  if (*out || is_off(text)) return HEDDLE_OK;
+  if (!ocl_setting(host, key, text, sizeof text) || p_switch(text, out)) return HEDDLE_OK;
   return p_fail(err, HEDDLE_EINVAL, 0, "opencl: setting %s: '%s' is neither 0 nor 1", key, text);
 }
 

@@ -3,35 +3,7 @@
  * had it; elsewhere the function answers that it is switched off. */
 #include "sim.h"
 
-#ifndef HEDDLE_VERSION
-#define HEDDLE_VERSION "0"
-#endif
-#if defined(__clang__)
-#define BUILD HEDDLE_VERSION " clang " __clang_version__
-#else
-#define BUILD HEDDLE_VERSION " gcc " __VERSION__
-#endif
-
-#if defined(__has_feature)
-#if __has_feature(address_sanitizer)
-#define WITH_ASAN
-#endif
-#if __has_feature(thread_sanitizer)
-#define WITH_TSAN
-#endif
-#if __has_feature(memory_sanitizer)
-#define WITH_MSAN
-#endif
-#endif
-#if defined(__SANITIZE_ADDRESS__) || defined(WITH_ASAN)
-#define FEATURES HEDDLE_FEATURE_ASAN
-#elif defined(__SANITIZE_THREAD__) || defined(WITH_TSAN)
-#define FEATURES HEDDLE_FEATURE_TSAN
-#elif defined(WITH_MSAN)
-#define FEATURES HEDDLE_FEATURE_MSAN
-#else
-#define FEATURES UINT64_C(0)
-#endif
+#include "plugins/common/pbuild.h"
 
 /* Bits of a table's number. */
 enum { HAS_VIEW = 1, HAS_IMPORT = 2, HAS_PEER = 4, HAS_FENCE_WAIT = 8, HAS_LAYOUT = 16, HAS_CAPTURE = 32 };
@@ -39,7 +11,7 @@ enum { HAS_VIEW = 1, HAS_IMPORT = 2, HAS_PEER = 4, HAS_FENCE_WAIT = 8, HAS_LAYOU
 #define ROOT(n) \
   { \
     .struct_size = sizeof(heddle_plugin), .abi_major = HEDDLE_ABI_MAJOR, .abi_minor = HEDDLE_ABI_MINOR, \
-    .features = FEATURES, .build = BUILD, .name = "sim", .close_instance = sim_instance_close, \
+    .features = P_FEATURES, .build = P_BUILD, .name = "sim", .close_instance = sim_instance_close, \
     .open_instance = sim_instance_open, .device_count = sim_instance_count, .device_describe = sim_instance_describe, \
     .device = &sim_device_table, .memory = &sim_memory_tables[(n)&3], .copy = &sim_copy_tables[((n)&HAS_PEER) != 0], \
     .stream = &sim_stream_table, .event = &sim_event_table, .fence = &sim_fence_tables[((n)&HAS_FENCE_WAIT) != 0], \

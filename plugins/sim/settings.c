@@ -3,6 +3,7 @@
 #include "settings.h"
 
 #include "plugins/common/perror.h"
+#include "plugins/common/setting.h"
 
 #include <stddef.h>
 #include <string.h>
@@ -70,17 +71,6 @@ static bool read_number(const char **text, uint64_t *out) {
   *text = p;
   *out = n;
   return true;
-}
-
-static bool read_switch(const char *text, bool *out) {
-  static const char *const on[] = {"1", "on", "yes", "true"}, *const off[] = {"0", "off", "no", "false"};
-  for (int i = 0; i < 4; i++) {
-    bool is_on = strcmp(text, on[i]) == 0;
-    if (!is_on && strcmp(text, off[i]) != 0) continue;
-    *out = is_on;
-    return true;
-  }
-  return false;
 }
 
 /* Moves *text behind word where that is what it begins with. */
@@ -155,14 +145,14 @@ static heddle_status apply(const setting *s, const char *text, sim_settings *set
     memcpy(member, &number, sizeof number);
     return HEDDLE_OK;
   case KIND_SWITCH:
-    if (!read_switch(text, &flag)) {
+    if (!p_switch(text, &flag)) {
       return p_fail(err, HEDDLE_EINVAL, 0, "setting '%s' of sim: '%s' is neither 0 nor 1", s->key, text);
     }
     memcpy(member, &flag, sizeof flag);
     return HEDDLE_OK;
   case KIND_PEER:
     if (strcmp(text, "lie") == 0) settings->peer = SIM_PEER_LIE;
-    else if (read_switch(text, &flag)) settings->peer = flag ? SIM_PEER_ON : SIM_PEER_OFF;
+    else if (p_switch(text, &flag)) settings->peer = flag ? SIM_PEER_ON : SIM_PEER_OFF;
     else return p_fail(err, HEDDLE_EINVAL, 0, "setting 'peer' of sim: '%s' is none of on, off, lie", text);
     return HEDDLE_OK;
   default: return read_rules(settings, text, err);
@@ -231,6 +221,6 @@ bool sim_settings_switch(const heddle_host *host, const char *key, bool fallback
   char text[16];
   bool flag;
   int64_t length = host->config(host->ctx, key, text, sizeof text);
-  if (length < 0 || (uint64_t)length >= sizeof text || !read_switch(text, &flag)) return fallback;
+  if (length < 0 || (uint64_t)length >= sizeof text || !p_switch(text, &flag)) return fallback;
   return flag;
 }

@@ -143,10 +143,20 @@ def test_parts_of_devices_on_two_platforms(tmp_path, fake):
 
 
 @pytest.mark.parametrize("key, value", [("sub_devices", "two"), ("max_streams", "-1"), ("peer", "maybe"),
-                                        ("unified", "2"), ("capture", "yes"), ("driver", "gone")])
+                                        ("unified", "2"), ("capture", "sometimes"), ("driver", "gone"),
+                                        ("capture", "a word that is much too long"), ("peer", "1" * 40),
+                                        ("sub_devices", " 2"), ("gpu_kernels", "2"), ("clblast", "2"), ("fuse", "2"),
+                                        ("cache_dir", "relative/folder"), ("source_dir", "relative/folder")])
 def test_settings_that_are_wrong(key, value):
     refused, _, _ = plugin(**{f"HEDDLE_OPENCL_{key.upper()}": value})
-    assert not refused["used"] and key in refused["reason"] and f"'{value}'" in refused["reason"]
+    assert not refused["used"] and key in refused["reason"] and f"'{value[:15]}" in refused["reason"]
+
+
+@pytest.mark.parametrize("key, value", [("driver", "on"), ("capture", "off"), ("peer", "no"), ("unified", "true"),
+                                        ("clblast", "off"), ("cache_dir", "0"), ("source_dir", "off")])
+def test_words_for_on_and_off(key, value):
+    found, _, _ = plugin(**{f"HEDDLE_OPENCL_{key.upper()}": value})
+    assert found["used"], found["reason"]
 
 
 def test_a_driver_that_crashes(tmp_path, fake):
