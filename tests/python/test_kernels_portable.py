@@ -1,6 +1,6 @@
 """The kernels as CUDA C and as HIP: what the plugin builds for a GPU, by NVRTC and hiprtc where those are installed.
 
-labels: slow serial
+labels: slow
 timeout: 1200
 
 The plugin writes the source of each program that it plans (source_dir) for ONNX's node cases and a few random graphs,
