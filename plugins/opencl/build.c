@@ -38,21 +38,23 @@ heddle_status ocl_build(heddle_pdevice *dev, cl_program program, const char *opt
 
 /* ---------------------------------------------------------------- binaries */
 
-/* Stores the binary of this device; a context of several devices gives one for each. */
+/* Stores the binary of this device. A context of several devices gives one for each; PoCL 3.1 names all devices, and has
+ * sizes and binaries of those alone that the program was built for, which is one. */
 static void store(heddle_pdevice *dev, ocl_cache_key key, cl_program program) {
   enum { MOST = 256 };
   const heddle_host *host = dev->host;
   cl_device_id devices[MOST];
-  size_t sizes[MOST];
+  size_t sizes[MOST] = {0};
   unsigned char *binaries[MOST] = {NULL};
-  size_t got = 0, which = MOST;
+  size_t got = 0, n_sizes = 0, which = MOST;
   if (clGetProgramInfo(program, CL_PROGRAM_DEVICES, sizeof devices, devices, &got) != CL_SUCCESS ||
-      clGetProgramInfo(program, CL_PROGRAM_BINARY_SIZES, sizeof sizes, sizes, NULL) != CL_SUCCESS)
+      clGetProgramInfo(program, CL_PROGRAM_BINARY_SIZES, sizeof sizes, sizes, &n_sizes) != CL_SUCCESS)
     return;
   for (size_t i = 0; i < got / sizeof devices[0]; i++) {
     if (devices[i] == dev->info->id) which = i;
   }
-  if (which == MOST || sizes[which] == 0) return;
+  if (n_sizes == sizeof sizes[0]) which = 0;
+  if (which >= n_sizes / sizeof sizes[0] || sizes[which] == 0 || sizes[which] > OCL_CACHE_MOST) return;
   binaries[which] = host->alloc(host->ctx, sizes[which], 1);
   if (binaries[which] == NULL) return;
   if (clGetProgramInfo(program, CL_PROGRAM_BINARIES, sizeof binaries, binaries, NULL) == CL_SUCCESS)

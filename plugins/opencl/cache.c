@@ -11,7 +11,6 @@
 #include <unistd.h>
 
 #define MAGIC "HDLCLB1\n"
-#define MOST_BYTES (UINT64_C(1) << 28)
 
 typedef struct header {
   char magic[8];
@@ -141,7 +140,7 @@ static bool load_file(const heddle_pdevice *dev, int file, ocl_cache_key key, vo
   if (fstat(file, &st) != 0 || !S_ISREG(st.st_mode) || st.st_uid != geteuid() || !read_all(file, &h, sizeof h))
     return false;
   if (memcmp(h.magic, MAGIC, sizeof h.magic) != 0 || h.key[0] != key.hash[0] || h.key[1] != key.hash[1] ||
-      h.bytes == 0 || h.bytes > MOST_BYTES || (uint64_t)st.st_size != sizeof h + h.bytes)
+      h.bytes == 0 || h.bytes > OCL_CACHE_MOST || (uint64_t)st.st_size != sizeof h + h.bytes)
     return false;
   void *data = host->alloc(host->ctx, h.bytes, 1);
   if (data == NULL) return false;
@@ -171,7 +170,7 @@ void ocl_cache_store(heddle_pdevice *dev, ocl_cache_key key, const void *data, u
   const heddle_host *host = dev->host;
   header h = {.key = {key.hash[0], key.hash[1]}, .bytes = bytes};
   char suffix[64];
-  if (bytes == 0 || bytes > MOST_BYTES || !folder_is_good(dev->self)) return;
+  if (bytes == 0 || bytes > OCL_CACHE_MOST || !folder_is_good(dev->self)) return;
   memcpy(h.magic, MAGIC, sizeof h.magic);
   h.hash = mix(starts[0], data, (size_t)bytes);
   snprintf(suffix, sizeof suffix, "clbin.%ld-%llx", (long)getpid(), (unsigned long long)host->now_ns(host->ctx));

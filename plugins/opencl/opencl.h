@@ -268,6 +268,8 @@ void ocl_programs_release(heddle_pdevice *dev);
 heddle_status ocl_build(heddle_pdevice *dev, cl_program program, const char *options, const char *what,
                         heddle_error *err);
 
+#define OCL_CACHE_MOST (UINT64_C(1) << 28) /* bytes of an entry */
+
 /* The persistent cache. load gives bytes from host->alloc, or false; what is there and wrong is as if it were not. */
 typedef struct ocl_cache_key {
   uint64_t hash[2];

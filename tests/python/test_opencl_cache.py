@@ -57,6 +57,14 @@ def test_it_is_in_the_user_s_cache_folder(tmp_path):
     assert entries(tmp_path / "other/.cache/heddle/opencl")
 
 
+def test_a_second_device_has_entries_too(tmp_path):
+    if "opencl:1" not in heddle("devices", "--all").out:
+        pytest.skip("there is no second OpenCL device")
+    folder = tmp_path / "cache"
+    good("run", DIGITS, "--random", "--device", "opencl:1", "--place", "*=opencl:1", "--set", f"opencl.cache_dir={folder}")
+    assert entries(folder)
+
+
 @pytest.mark.parametrize("value", ["off", "0"])
 def test_it_can_be_off(tmp_path, value):
     run(tmp_path, "--set", f"opencl.cache_dir={value}", XDG_CACHE_HOME=str(tmp_path / "x"))

@@ -40,14 +40,16 @@
 enum { LANES_STEP = 4 };
 #define LANES1_LONG(name, T, EXPR) \
   void name(void *out, const void *const *in, int64_t n, const float *p) { \
-    const T *a = in[0], *from = a + n - LANES_STEP; \
+    const T *a = in[0], *from; \
     T rest[LANES_STEP] = {0}, *to = out, *here = rest; \
+    if (n <= 0) return; \
     if (n < LANES_STEP) { \
       const void *const few = memcpy(rest, a, (size_t)n * sizeof *a); \
       name(rest, &few, LANES_STEP, p); \
       memcpy(out, rest, (size_t)n * sizeof *a); \
       return; \
     } \
+    from = a + n - LANES_STEP; \
     for (int64_t done = 0;; done += LANES_STEP) { \
       REF_IVDEP \
       for (int i = 0; i < LANES_STEP; i++) { \

@@ -26,14 +26,15 @@ static float greatest(const float *x, int64_t n) {
 /* out[i] = e^(in[i] - most), which is at most 1; as LANES1_LONG does it. */
 static void exponentials(const float *in, int64_t n, float most, float *out) {
   enum { STEP = 4 };
-  const float *from = in + n - STEP;
   float rest[STEP] = {0}, *to = rest;
+  if (n <= 0) return;
   if (n < STEP) {
     memcpy(rest, in, (size_t)n * sizeof *in);
     exponentials(rest, STEP, most, rest);
     memcpy(out, rest, (size_t)n * sizeof *in);
     return;
   }
+  const float *from = in + n - STEP;
   for (int64_t done = 0;; done += STEP) {
     REF_IVDEP
     for (int i = 0; i < STEP; i++) {
