@@ -237,35 +237,6 @@ static heddle_status plan_conv_transpose(k_node *n, heddle_error *err) {
   return s == HEDDLE_OK ? add_conv(n, &op.u.conv, true, err) : s;
 }
 
-static heddle_status plan_max_pool(k_node *n, heddle_error *err) {
-  ref_op op = {.result = {0, UINT32_MAX}};
-  uint64_t results = 0;
-  k_step *step = NULL;
-  if (node_output(n->ref.region, n->ref.node, 1) != NULL) return k_plan_max_pool_where(n, err);
-  heddle_status s = ref_plan_max_pool(&n->ref, &op, err);
-  if (s != HEDDLE_OK) return s;
-  value_count(n->ref.out, &results);
-  if (results == 0) return HEDDLE_OK;
-  s = k_kernel_add(n->plan, "pool", "max_pool", k_groups(results), k_limit(n), "%s", &step, err, "");
-  if (s != HEDDLE_OK) return s;
-  const ref_window *w = &op.u.pool.window;
-  k_pool *p = &step->params.pool;
-  p->count = (int64_t)results;
-  for (int d = 0; d < K_SPATIAL; d++) {
-    p->in[d] = w->in[d];
-    p->out[d] = w->out[d];
-    p->window[d] = w->kernel[d];
-    p->stride[d] = w->stride[d];
-    p->dilation[d] = w->dilation[d];
-    p->pad[d] = w->pad[d];
-  }
-  step->params_bytes = sizeof *p;
-  step->args[step->n_args++] = k_input(n, 0);
-  step->args[step->n_args++] = k_output(n, 0);
-  n->plan->work += (double)results * (double)w->kernel[0] * (double)w->kernel[1] * (double)w->kernel[2];
-  return HEDDLE_OK;
-}
-
 #define WINDOW " auto_pad dilations kernel_shape pads strides "
 
 const k_entry k_contract_table[] = {
@@ -274,6 +245,5 @@ const k_entry k_contract_table[] = {
      0},
     {"Gemm", "float32", " alpha beta transA transB ", 2, 3, plan_gemm, NULL, NULL, 0, 0},
     {"MatMul", "float32", "", 2, 2, plan_matmul, NULL, NULL, 0, 0},
-    {"MaxPool", "float32", WINDOW "ceil_mode storage_order ", 1, 1, plan_max_pool, NULL, NULL, 0, 2},
     {0},
 };

@@ -65,9 +65,6 @@ void k_ref_op(const k_node *n, ref_op *op);
 /* The plan's table, for the caller to fill. */
 heddle_status k_table_new(k_node *n, uint64_t bytes, void **out, heddle_error *err);
 
-/* MaxPool that says where its maxima were. */
-heddle_status k_plan_max_pool_where(k_node *n, heddle_error *err);
-
 /* Adds a copy of bytes from one operand to another. */
 heddle_status k_copy_add(k_node *n, uint32_t from, uint64_t from_at, uint32_t to, uint64_t to_at, uint64_t bytes,
                          heddle_error *err);

@@ -1,17 +1,8 @@
-/* AveragePool; the reference kernel's plan has its geometry. */
+/* The pools; the reference kernels' plans have their geometry. */
 #include "plan_op.h"
 
-static heddle_status plan_average_pool(k_node *n, heddle_error *err) {
-  ref_op op = {0};
-  uint64_t results = 0;
-  k_step *step = NULL;
-  heddle_status s = ref_plan_average_pool(&n->ref, &op, err);
-  if (s != HEDDLE_OK) return s;
-  value_count(n->ref.out, &results);
-  if (results == 0) return HEDDLE_OK;
-  s = k_kernel_add(n->plan, "pool", "average_pool", k_groups(results), k_limit(n), "%s", &step, err, "");
-  if (s != HEDDLE_OK) return s;
-  const ref_pool *f = &op.u.pool;
+/* A launch over the results of a pool: parameters, the operand, the first result, and what the windows cost. */
+static void set_pool(k_node *n, const ref_pool *f, uint64_t results, k_step *step) {
   const ref_window *w = &f->window;
   k_pool *p = &step->params.pool;
   p->count = (int64_t)results;
@@ -29,11 +20,48 @@ static heddle_status plan_average_pool(k_node *n, heddle_error *err) {
   step->args[step->n_args++] = k_input(n, 0);
   step->args[step->n_args++] = k_output(n, 0);
   n->plan->work += (double)results * (double)w->kernel[0] * (double)w->kernel[1] * (double)w->kernel[2];
+}
+
+static heddle_status plan_average_pool(k_node *n, heddle_error *err) {
+  ref_op op = {0};
+  uint64_t results = 0;
+  k_step *step = NULL;
+  heddle_status s = ref_plan_average_pool(&n->ref, &op, err);
+  if (s != HEDDLE_OK) return s;
+  value_count(n->ref.out, &results);
+  if (results == 0) return HEDDLE_OK;
+  s = k_kernel_add(n->plan, "pool", "average_pool", k_groups(results), k_limit(n), "%s", &step, err, "");
+  if (s == HEDDLE_OK) set_pool(n, &op.u.pool, results, step);
+  return s;
+}
+
+/* With its second result, the places of the maxima, by a kernel of its own. */
+static heddle_status plan_max_pool(k_node *n, heddle_error *err) {
+  const bool where = node_output(n->ref.region, n->ref.node, 1) != NULL;
+  ref_op op;
+  uint64_t results = 0;
+  k_step *step = NULL;
+  k_ref_op(n, &op);
+  heddle_status s = ref_plan_max_pool(&n->ref, &op, err);
+  if (s != HEDDLE_OK) return s;
+  value_count(n->ref.out, &results);
+  if (results == 0) return HEDDLE_OK;
+  if (where) {
+    s = k_kernel_add(n->plan, "pool_where", "max_pool_where", k_groups(results), k_limit(n), "-DCOLUMN_MAJOR=%u", &step,
+                     err, op.u.pool.column_major);
+  } else {
+    s = k_kernel_add(n->plan, "pool", "max_pool", k_groups(results), k_limit(n), "%s", &step, err, "");
+  }
+  if (s != HEDDLE_OK) return s;
+  set_pool(n, &op.u.pool, results, step);
+  if (where) step->args[step->n_args++] = k_output(n, 1);
   return HEDDLE_OK;
 }
 
 const k_entry k_pool_table[] = {
     {"AveragePool", "float32", " auto_pad ceil_mode count_include_pad dilations kernel_shape pads strides ", 1, 1,
      plan_average_pool, NULL, NULL, 0, 0},
+    {"MaxPool", "float32", " auto_pad dilations kernel_shape pads strides ceil_mode storage_order ", 1, 1,
+     plan_max_pool, NULL, NULL, 0, 2},
     {0},
 };
