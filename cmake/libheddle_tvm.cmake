@@ -1,16 +1,16 @@
-# libheddle_tvm.so: the loaders of libraries that TVM compiled (modules/tvm). It takes memory and threads from libheddle
-# through a table, so of core/ it holds core/error.c only.
+# libheddle_tvm.so: the loaders of libraries that TVM compiled (modules/tvm), functions by name, TVM's C API. It calls
+# libheddle's public functions, and takes memory and threads from it through a table; of core/ it holds core/error.c only.
 file(GLOB tvm_sources CONFIGURE_DEPENDS modules/tvm/*.c)
 add_library(heddle_tvm SHARED ${tvm_sources} core/error.c)
 target_include_directories(heddle_tvm PRIVATE include ${PROJECT_SOURCE_DIR})
 target_compile_definitions(heddle_tvm PRIVATE HEDDLE_VERSION="${PROJECT_VERSION}")
-target_link_libraries(heddle_tvm PRIVATE Threads::Threads ${CMAKE_DL_LIBS})
+target_link_libraries(heddle_tvm PRIVATE heddle Threads::Threads ${CMAKE_DL_LIBS})
 target_link_options(heddle_tvm PRIVATE "LINKER:--version-script=${PROJECT_SOURCE_DIR}/modules/libheddle_tvm.map"
   LINKER:--as-needed LINKER:--gc-sections)
 if(NOT HEDDLE_SANITIZE)
   target_link_options(heddle_tvm PRIVATE LINKER:-z,defs)
 endif()
-set_target_properties(heddle_tvm PROPERTIES LINKER_LANGUAGE C VERSION ${PROJECT_VERSION} SOVERSION 0 INSTALL_RPATH ""
+set_target_properties(heddle_tvm PROPERTIES LINKER_LANGUAGE C VERSION ${PROJECT_VERSION} SOVERSION 0 INSTALL_RPATH "$ORIGIN"
   LINK_DEPENDS "${PROJECT_SOURCE_DIR}/modules/libheddle_tvm.map")
 
 # For the tests that look inside: the parser of what libraries carry.

@@ -19,6 +19,10 @@
 static const heddle__tvm_host host = {heddle__alloc, heddle__grow,     heddle__alloc_aligned,
                                       heddle__free,  heddle__pool_run, heddle__pool_threads};
 
+const heddle__tvm_host *heddle_tvm_host(void) {
+  return &host;
+}
+
 /* DIR/libheddle_tvm.so or DIR/../lib/libheddle_tvm.so, where DIR holds this code; freed with heddle__free. */
 static char *loader_path(void) {
   Dl_info info;

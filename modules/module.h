@@ -21,6 +21,9 @@ typedef struct heddle__tvm_host {
   uint32_t (*pool_threads)(const heddle__pool *pool);
 } heddle__tvm_host;
 
+/* For libheddle_tvm.so where a program opened it before libheddle did; not for others. */
+HEDDLE_API const heddle__tvm_host *heddle_tvm_host(void);
+
 /* A library that is open in this process; the same file is the same library. */
 typedef struct heddle__tvm_library heddle__tvm_library;
 

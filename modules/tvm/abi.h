@@ -33,9 +33,14 @@ enum {
   PACKED_FLOAT = 2,
   PACKED_HANDLE = 3,
   PACKED_NULL = 4,
+  PACKED_DTYPE = 5,  /* in the word itself */
+  PACKED_DEVICE = 6, /* in the word itself: type and number, 32 bits each */
   PACKED_TENSOR = 7,
+  PACKED_MODULE = 9,
+  PACKED_FUNCTION = 10,
   PACKED_STRING = 11,
   PACKED_BYTES = 12,
+  PACKED_NDARRAY = 13,
   PACKED_BOOL = 15 /* v0.19 and v0.20 */
 };
 

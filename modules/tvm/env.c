@@ -1,32 +1,17 @@
-/* modules/tvm/env.c: what compiled code asks of its surroundings: functions by name, and calls of them. It finds those
- * of registry.c; a library's own functions it calls directly. */
+/* modules/tvm/env.c: what compiled code asks of its surroundings: functions by name (its kernels, then those of
+ * registry.c), and calls of them; a library's own functions it calls directly. */
 #include <stdio.h>
 #include <string.h>
 
 #include "modules/tvm/launch.h"
 #include "modules/tvm/registry.h"
 
-static const heddle__tvm_function functions[] = {
-    {"__tvm_set_device", heddle__tvm_set_device},
-    {"tvm.contrib.sort.argsort", heddle__tvm_argsort},
-    {"tvm.contrib.sort.argsort_nms", heddle__tvm_argsort_nms},
-    {"tvm.contrib.sort.sort", heddle__tvm_sort},
-    {"tvm.contrib.sort.topk", heddle__tvm_topk},
-};
-
-const heddle__tvm_function *heddle__tvm_registered(const char *name) {
-  for (size_t i = 0; i < sizeof functions / sizeof functions[0]; i++)
-    if (strcmp(functions[i].name, name) == 0) return &functions[i];
-  return NULL;
-}
-
 int heddle__tvm_lookup(void *library, const char *name, void **out) {
   const heddle__tvm_library *l = library;
-  const heddle__tvm_function *f = name != NULL ? heddle__tvm_registered(name) : NULL;
   char words[900];
-  *out = (void *)(uintptr_t)f;
-  if (f != NULL) return 0;
+  *out = NULL;
   if (l != NULL && name != NULL && heddle__tvm_kernel_find(l, name, out)) return *out != NULL ? 0 : -1;
+  if (name != NULL && (*out = heddle__registry_pin(name)) != NULL) return 0;
   snprintf(words, sizeof words,
            "it asks for function '%.200s', which is neither in the modules inside of %.300s nor registered",
            name != NULL ? name : "", l != NULL ? l->path : "its library");
@@ -36,13 +21,7 @@ int heddle__tvm_lookup(void *library, const char *name, void **out) {
 
 int heddle__tvm_call_packed(void *f, heddle__word *args, int32_t *codes, int32_t n, heddle__word *ret,
                             int32_t *ret_code) {
-  const heddle__tvm_function *function = f;
-  int rc = function->call != NULL
-               ? function->call(args, codes, n)
-               : heddle__tvm_launch(f, args, codes, n); /* ret may lie right behind args: it is written last */
-  ret->i = 0;
-  *ret_code = PACKED_NULL;
-  return rc;
+  return heddle__function_call(f, args, codes, n, ret, ret_code);
 }
 
 /* The arguments of the newer generation in the older one's form: one set of functions serves both. */
@@ -78,18 +57,30 @@ static bool convert(const heddle__any *any, heddle__word *word, int32_t *code) {
   return true;
 }
 
+static bool convert_result(const heddle__word *word, int32_t code, heddle__any *any) {
+  *any = (heddle__any){.type = ANY_NONE};
+  switch (code) {
+  case PACKED_NULL: return true;
+  case PACKED_INT: any->type = ANY_INT; break;
+  case PACKED_BOOL: any->type = ANY_BOOL; break;
+  case PACKED_FLOAT: any->type = ANY_FLOAT; break;
+  case PACKED_HANDLE: any->type = ANY_POINTER; break;
+  default: heddle__tvm_say(NULL, "a function returned what code of this generation cannot take"); return false;
+  }
+  any->v = *word;
+  return true;
+}
+
 int heddle__tvm_call_ffi(void *f, heddle__any *args, int32_t n, heddle__any *result) {
   enum { MOST = 128 };
-  const heddle__tvm_function *function = f;
-  heddle__word words[MOST];
-  int32_t codes[MOST];
+  heddle__word words[MOST], ret;
+  int32_t codes[MOST], ret_code;
   bool good = n >= 0 && n <= MOST;
   for (int32_t i = 0; i < n && good; i++) good = convert(&args[i], &words[i], &codes[i]);
   if (!good) heddle__tvm_say(NULL, "it calls a function with arguments that are not known");
-  int rc = -1;
-  if (good) rc = function->call != NULL ? function->call(words, codes, n) : heddle__tvm_launch(f, words, codes, n);
+  int rc = good ? heddle__function_call(f, words, codes, n, &ret, &ret_code) : -1;
   *result = (heddle__any){.type = ANY_NONE};
-  return rc;
+  return rc == 0 && !convert_result(&ret, ret_code, result) ? -1 : rc;
 }
 
 int heddle__tvm_init_once(void **handle, int (*init)(void **result)) {

@@ -1,5 +1,5 @@
-/* modules/tvm/host.c: the few functions of libheddle's that the loaders use, through the table that the entry got, and
- * the state of a thread. Of core/, only core/error.c is compiled into this library: it keeps no state. */
+/* modules/tvm/host.c: the few inner functions of libheddle's that the loaders use, through the table that the entry got
+ * or that libheddle gives, and the state of a thread. Of core/, only core/error.c is compiled into this library: it keeps no state. */
 #include <string.h>
 
 #include "core/alloc.h"
@@ -13,7 +13,11 @@ bool heddle__tvm_enter(const heddle__tvm_host *given) {
   return given != NULL;
 }
 
+/* A program that calls TVM's C API may be here before libheddle opened this library. */
 const heddle__tvm_host *heddle__tvm_host_table(void) {
+  const heddle__tvm_host *h = atomic_load_explicit(&host, memory_order_acquire);
+  if (h != NULL) return h;
+  heddle__tvm_enter(heddle_tvm_host());
   return atomic_load_explicit(&host, memory_order_acquire);
 }
 

@@ -144,7 +144,9 @@ static bool is_here(const struct heddle__lane *lane, int type, int id) {
   return false;
 }
 
-int heddle__tvm_set_device(const heddle__word *args, const int32_t *codes, int32_t n) {
+int heddle__tvm_set_device(void *self, const heddle__word *args, const int32_t *codes, int32_t n, heddle__word *ret,
+                           int32_t *ret_code) {
+  (void)self, (void)ret, (void)ret_code;
   if (n != 2 || codes[0] != PACKED_INT || codes[1] != PACKED_INT) {
     heddle__tvm_say(NULL, "__tvm_set_device takes a device type and a number");
     return -1;

@@ -9,7 +9,7 @@
 
 /* A kernel as compiled code holds it. One per kernel of a library, for the library's life. */
 typedef struct heddle__kernel_handle {
-  heddle__tvm_function head; /* its name, no call */
+  heddle_function head; /* its name, no call */
   const heddle__tvm_library *library;
   const heddle__submodule *module;
   const heddle__kernel *kernel;

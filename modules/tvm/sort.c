@@ -151,7 +151,9 @@ static bool whole(const int32_t *codes, int32_t first, int32_t last) {
   return true;
 }
 
-int heddle__tvm_sort(const heddle__word *args, const int32_t *codes, int32_t n) {
+int heddle__tvm_sort(void *self, const heddle__word *args, const int32_t *codes, int32_t n, heddle__word *ret,
+                     int32_t *ret_code) {
+  (void)self, (void)ret, (void)ret_code;
   job j = {.k = 0};
   if (n != 4 || !whole(codes, 2, 3) || !see(&args[0], codes[0], args[2].i, &j.in) ||
       !see(&args[1], codes[1], args[2].i, &j.values))
@@ -161,7 +163,9 @@ int heddle__tvm_sort(const heddle__word *args, const int32_t *codes, int32_t n) 
   return run("sort", &j);
 }
 
-int heddle__tvm_argsort(const heddle__word *args, const int32_t *codes, int32_t n) {
+int heddle__tvm_argsort(void *self, const heddle__word *args, const int32_t *codes, int32_t n, heddle__word *ret,
+                        int32_t *ret_code) {
+  (void)self, (void)ret, (void)ret_code;
   job j = {.k = 0};
   if (n != 4 || !whole(codes, 2, 3) || !see(&args[0], codes[0], args[2].i, &j.in) ||
       !see(&args[1], codes[1], args[2].i, &j.indices))
@@ -171,7 +175,9 @@ int heddle__tvm_argsort(const heddle__word *args, const int32_t *codes, int32_t 
   return run("argsort", &j);
 }
 
-int heddle__tvm_argsort_nms(const heddle__word *args, const int32_t *codes, int32_t n) {
+int heddle__tvm_argsort_nms(void *self, const heddle__word *args, const int32_t *codes, int32_t n, heddle__word *ret,
+                            int32_t *ret_code) {
+  (void)self, (void)ret, (void)ret_code;
   job j = {.k = 0};
   if (n != 5 || !whole(codes, 3, 4) || !see(&args[0], codes[0], args[3].i, &j.in) ||
       !see(&args[1], codes[1], -1, &j.counts) || !see(&args[2], codes[2], args[3].i, &j.indices) ||
@@ -183,7 +189,9 @@ int heddle__tvm_argsort_nms(const heddle__word *args, const int32_t *codes, int3
   return run("argsort_nms", &j);
 }
 
-int heddle__tvm_topk(const heddle__word *args, const int32_t *codes, int32_t n) {
+int heddle__tvm_topk(void *self, const heddle__word *args, const int32_t *codes, int32_t n, heddle__word *ret,
+                     int32_t *ret_code) {
+  (void)self, (void)ret, (void)ret_code;
   job j = {.k = 0};
   bool both = n == 7, known = n >= 6 && n <= 7 && codes[n - 2] == PACKED_STRING && whole(codes, n - 4, n - 3) &&
                               whole(codes, n - 1, n - 1);

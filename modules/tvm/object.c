@@ -1,0 +1,83 @@
+/* modules/tvm/object.c: counting of modules and arrays, and the search for functions among a module's imports. */
+#include "modules/tvm/object.h"
+
+#include "core/alloc.h"
+#include "core/device.h"
+#include "core/tensor.h"
+
+heddle_object *heddle__object_new(const heddle__object_type *type, size_t bytes) {
+  heddle_object *o = heddle__alloc(1, bytes);
+  if (o == NULL) return NULL;
+  o->type = type;
+  atomic_init(&o->references, 1);
+  return o;
+}
+
+heddle_object *heddle__object_retain(heddle_object *o) {
+  atomic_fetch_add_explicit(&o->references, 1, memory_order_relaxed);
+  return o;
+}
+
+void heddle__object_release(heddle_object *o) {
+  if (o == NULL || atomic_fetch_sub_explicit(&o->references, 1, memory_order_acq_rel) != 1) return;
+  if (o->type->finish != NULL) o->type->finish(o);
+  for (uint32_t i = 0; i < o->n_imports; i++) heddle__object_release(o->imports[i]);
+  heddle__free((void *)o->imports);
+  heddle__free(o);
+}
+
+bool heddle__object_import(heddle_object *o, heddle_object *of) {
+  heddle_object **more = heddle__grow((void *)o->imports, o->n_imports, (size_t)o->n_imports + 1, sizeof(void *));
+  if (more == NULL) return false;
+  o->imports = more;
+  o->imports[o->n_imports++] = heddle__object_retain(of);
+  return true;
+}
+
+int heddle__object_find(heddle_object *o, const char *name, bool imports, heddle_function **out) {
+  *out = NULL;
+  int rc = o->type->find(o, name, out);
+  for (uint32_t i = 0; i < o->n_imports && imports && rc == 0 && *out == NULL; i++)
+    rc = heddle__object_find(o->imports[i], name, true, out);
+  return rc;
+}
+
+static void release_self(void *self) {
+  heddle__object_release(self);
+}
+
+heddle_function *heddle__object_method(heddle_object *o, const char *name, heddle__tvm_fn call) {
+  heddle_function *f = heddle__function_new(name, call, o, release_self);
+  if (f != NULL) heddle__object_retain(o);
+  return f;
+}
+
+/* ---- arrays */
+
+heddle__array *heddle__array_new(heddle_tensor *t) {
+  heddle__array *a = heddle__alloc(1, sizeof *a);
+  if (a == NULL) return NULL;
+  heddle_dtype dtype = t->dtype;
+  if (dtype.code == HEDDLE_DTYPE_BOOL) dtype = (heddle_dtype){HEDDLE_DTYPE_UINT, 1, dtype.lanes};
+  a->t = (heddle__dltensor){.data = t->dev != NULL ? (void *)t->buffer : t->data,
+                            .device_type = t->dev != NULL ? t->dev->desc.type : HEDDLE_DEVICE_CPU,
+                            .device_id = t->dev != NULL ? (int32_t)t->dev->index : 0,
+                            .ndim = (int32_t)t->ndim,
+                            .dtype = dtype,
+                            .shape = t->shape,
+                            .strides = t->contiguous ? NULL : t->strides};
+  a->of = t;
+  atomic_init(&a->references, 1);
+  return a;
+}
+
+heddle__array *heddle__array_retain(heddle__array *a) {
+  atomic_fetch_add_explicit(&a->references, 1, memory_order_relaxed);
+  return a;
+}
+
+void heddle__array_release(heddle__array *a) {
+  if (a == NULL || atomic_fetch_sub_explicit(&a->references, 1, memory_order_acq_rel) != 1) return;
+  heddle_tensor_release(a->of);
+  heddle__free(a);
+}

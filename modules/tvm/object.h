@@ -1,0 +1,82 @@
+/* modules/tvm/object.h: modules and arrays as counted values: what TVM's C API has as TVMModuleHandle and
+ * TVMArrayHandle, and calls give as results. A module is something whose functions are found by name: an open library,
+ * a model inside of one, an executor, what an application's loader made. */
+#ifndef HEDDLE_MODULES_TVM_OBJECT_H
+#define HEDDLE_MODULES_TVM_OBJECT_H
+
+#include "modules/tvm/registry.h"
+
+typedef struct heddle_object heddle_object;
+
+typedef struct heddle__object_type {
+  const char *kind; /* "library", "GraphExecutorFactory", "GraphExecutor", ... */
+  /* A function by name, with one reference and, where it needs one, a reference on self; *out NULL: there is none of that
+   * name here. 0, or -1 with words (heddle__tvm_say). Imports are not its business. */
+  int (*find)(heddle_object *self, const char *name, heddle_function **out);
+  void (*finish)(heddle_object *self); /* what is behind the head; not the head, nor imports */
+} heddle__object_type;
+
+/* The head of every module. Read-only after it is made, but for imports, which are changed by one thread that nobody else
+ * uses the module beside (as TVM has it), and the count. */
+struct heddle_object {
+  const heddle__object_type *type;
+  atomic_uint references;
+  uint32_t n_imports;
+  heddle_object **imports; /* each with a reference */
+};
+
+/* bytes: of the struct that begins with the head, zeroed behind it. One reference; NULL where memory is out. */
+heddle_object *heddle__object_new(const heddle__object_type *type, size_t bytes);
+heddle_object *heddle__object_retain(heddle_object *o);
+void heddle__object_release(heddle_object *o);                   /* takes NULL */
+bool heddle__object_import(heddle_object *o, heddle_object *of); /* takes a reference of its own; false: no memory */
+
+/* A function of the module or, with imports, of the first of its imports that has one, depth first; as type->find. */
+int heddle__object_find(heddle_object *o, const char *name, bool imports, heddle_function **out);
+
+/* A function of a module: call gets the module as its self; the function holds a reference on it. NULL: no memory. */
+heddle_function *heddle__object_method(heddle_object *o, const char *name, heddle__tvm_fn call);
+
+/* ---- arrays: a handle is a DLTensor that is counted, and holds a tensor of libheddle's */
+
+typedef struct heddle__array {
+  heddle__dltensor t; /* first: the handle is used as a DLTensor. strides NULL where it is compact */
+  heddle_tensor *of;
+  atomic_uint references;
+} heddle__array;
+
+/* Takes over the reference on a tensor (not where it fails: NULL, memory is out). bool is (1, 1) as of the packed
+ * generations. */
+heddle__array *heddle__array_new(heddle_tensor *t);
+heddle__array *heddle__array_retain(heddle__array *a);
+void heddle__array_release(heddle__array *a); /* takes NULL */
+
+/* The tensor that an argument names, with a reference: of an array itself, of a DLTensor (host memory only) a view that
+ * must not outlive it. NULL with words, which name the argument by its number. */
+heddle_tensor *heddle__argument_tensor(const heddle__word *args, const int32_t *codes, int32_t i);
+
+/* ---- libheddle's side */
+
+/* The context of TVM's C API: one for the process, made when it is first needed from environment and config file, and
+ * kept for ever. NULL with words. Any thread. */
+heddle_context *heddle__api_context(void);
+
+/* The device of a type of DLPack's and a number within its kind (TVM's cpu(0), opencl(1)); NULL with words that list what
+ * there is. */
+heddle_device *heddle__api_device(int32_t type, int32_t number);
+
+/* The module of an open library (the root of its import tree: the library, or a model whose import the library is), with
+ * one reference; takes its own reference on m. NULL with words. */
+heddle_object *heddle__library_object(heddle_module *m);
+
+/* executor_object.c: the executor of a graph as a module. library: NULL or a module that is or imports a library. devices:
+ * pairs of type and number, the first is the default. Its methods are those of CAPABILITIES A5; params may be NULL.
+ * NULL with words. debug: with the methods of the debug executor as well. */
+heddle_object *heddle__executor_object(const char *graph, size_t graph_bytes, heddle_object *library,
+                                       const int32_t (*devices)[2], uint32_t n_devices, const void *params,
+                                       size_t params_bytes, bool debug);
+
+/* library_object.c: the library that a module is, or the first among its imports; borrowed, NULL: none. */
+heddle_module *heddle__object_library(heddle_object *o);
+
+#endif
