@@ -7,6 +7,7 @@
 #include "core/alloc.h"
 #include "core/error.h"
 #include "modules/tvm/library.h"
+#include "modules/tvm/syslib.h"
 
 #define FFI_PREFIX "__tvm_ffi_"
 
@@ -37,6 +38,11 @@ static void look(void *user, const heddle__symbol *s) {
 heddle_status heddle__library_era(const heddle__tvm_library *l, heddle__era *out, heddle_error *err) {
   signs seen = {.prefix = l->symbols.prefix};
   l->symbols.t->each(l->symbols.self, look, &seen);
+  if (l->handle == NULL && !seen.packed && !seen.ffi && !seen.ffi21) { /* nothing has the prefix */
+    heddle__symbols any = heddle__system_symbols("");
+    seen.prefix = any.prefix;
+    any.t->each(any.self, look, &seen);
+  }
   *out = seen.ffi ? HEDDLE__ERA_FFI : seen.ffi21 ? HEDDLE__ERA_FFI21 : HEDDLE__ERA_PACKED;
   if (l->handle == NULL && seen.ffi && (seen.packed || seen.ffi21))
     return heddle__fail(err, HEDDLE_EUNSUPPORTED,
@@ -64,6 +70,7 @@ static const char *function_name(heddle__era era, const char *prefix, const hedd
 
 typedef struct list {
   const heddle__tvm_library *library;
+  const char *prefix;
   const char **names;
   size_t n, room;
   bool failed;
@@ -71,7 +78,7 @@ typedef struct list {
 
 static void add(void *user, const heddle__symbol *s) {
   list *to = user;
-  const char *name = function_name(to->library->era, to->library->symbols.prefix, s);
+  const char *name = function_name(to->library->era, to->prefix, s);
   if (name == NULL || to->failed) return;
   if (to->n == to->room) {
     void *more = heddle__grow((void *)(uintptr_t)to->names, to->room, 2 * to->room + 16, sizeof *to->names);
@@ -88,8 +95,13 @@ static int by_name(const void *a, const void *b) {
 }
 
 heddle_status heddle__library_list(heddle__tvm_library *l, heddle_error *err) {
-  list to = {.library = l};
+  list to = {.library = l, .prefix = l->symbols.prefix};
   l->symbols.t->each(l->symbols.self, add, &to);
+  if (l->handle == NULL && to.n == 0) { /* objects may have the prefix on their data only */
+    heddle__symbols any = heddle__system_symbols("");
+    to.prefix = any.prefix;
+    any.t->each(any.self, add, &to);
+  }
   if (to.failed) {
     heddle__free((void *)(uintptr_t)to.names);
     return heddle__no_memory(err, "a compiled library's functions");

@@ -7,6 +7,8 @@
 #include <link.h>
 #include <stdint.h>
 #include <string.h>
+#include <sys/mman.h>
+#include <unistd.h>
 
 static int find_segments(struct dl_phdr_info *info, size_t size, void *user) {
   heddle__image *image = user;
@@ -41,6 +43,10 @@ bool heddle__image_of(void *handle, heddle__image *out) {
     if (d->d_tag == DT_SYMTAB) out->symbols = (const Elf64_Sym *)(const void *)at;
     if (d->d_tag == DT_STRTAB) out->strings = at;
     if (d->d_tag == DT_GNU_HASH) gnu = (const uint32_t *)(const void *)at;
+    if (d->d_tag == DT_RELA) out->relocations[0] = (const Elf64_Rela *)(const void *)at;
+    if (d->d_tag == DT_JMPREL) out->relocations[1] = (const Elf64_Rela *)(const void *)at;
+    if (d->d_tag == DT_RELASZ) out->n_relocations[0] = d->d_un.d_val / sizeof(Elf64_Rela);
+    if (d->d_tag == DT_PLTRELSZ) out->n_relocations[1] = d->d_un.d_val / sizeof(Elf64_Rela);
     if (d->d_tag == DT_HASH) hash = (const uint32_t *)(const void *)at;
   }
   if (hash != NULL) out->count = hash[1];
@@ -96,6 +102,53 @@ static void each(const void *self, void (*fn)(void *user, const heddle__symbol *
 heddle__symbols heddle__image_symbols(const heddle__image *image) {
   static const heddle__symbols_table table = {find, each};
   return (heddle__symbols){&table, image, ""};
+}
+
+/* ---- imports */
+
+#if defined __x86_64__
+enum { OF_CALL = R_X86_64_JUMP_SLOT, OF_TABLE = R_X86_64_GLOB_DAT, OF_DATA = R_X86_64_64 };
+#elif defined __aarch64__
+enum { OF_CALL = R_AARCH64_JUMP_SLOT, OF_TABLE = R_AARCH64_GLOB_DAT, OF_DATA = R_AARCH64_ABS64 };
+#else
+#error "imports are known for x86-64 and aarch64"
+#endif
+
+/* Whether the loader has made a place read-only when it was done; the last page in part stays writable. */
+static bool is_locked(const heddle__image *image, uint64_t at, size_t page) {
+  for (size_t i = 0; i < image->n_segments; i++) {
+    const Elf64_Phdr *p = &image->segments[i];
+    if (p->p_type != PT_GNU_RELRO) continue;
+    uint64_t from = p->p_vaddr / page * page, to = (p->p_vaddr + p->p_memsz) / page * page;
+    if (at >= from && at < to) return true;
+  }
+  return false;
+}
+
+static bool put(const heddle__image *image, uint64_t at, const void *value) {
+  char *slot = image->base + at;
+  if (memcmp(slot, &value, sizeof value) == 0) return true;
+  size_t page = (size_t)sysconf(_SC_PAGESIZE);
+  bool locked = is_locked(image, at, page);
+  if (locked && mprotect(slot - at % page, page, PROT_READ | PROT_WRITE) != 0) return false;
+  memcpy(slot, &value, sizeof value);
+  if (locked) (void)mprotect(slot - at % page, page, PROT_READ);
+  return true;
+}
+
+bool heddle__image_rebind(const heddle__image *image, const char *name, void *address) {
+  for (int k = 0; k < 2; k++) {
+    for (size_t i = 0; i < image->n_relocations[k]; i++) {
+      const Elf64_Rela *r = &image->relocations[k][i];
+      uint64_t kind = ELF64_R_TYPE(r->r_info), number = ELF64_R_SYM(r->r_info);
+      if ((kind != OF_CALL && kind != OF_TABLE && kind != OF_DATA) || number >= image->count) continue;
+      const Elf64_Sym *s = &image->symbols[number];
+      if (s->st_shndx != SHN_UNDEF || strcmp(image->strings + s->st_name, name) != 0) continue;
+      const char *value = (const char *)address + (kind == OF_DATA ? r->r_addend : 0);
+      if (!put(image, r->r_offset, value)) return false;
+    }
+  }
+  return true;
 }
 
 /* ---- any file */

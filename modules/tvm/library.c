@@ -47,12 +47,16 @@ static heddle_status fill(heddle__tvm_library *l, const char *name, const void *
   return HEDDLE_OK;
 }
 
+/* Also where the same functions are imported by their plain names: whoever else offers those in this process knows nothing
+ * of our libraries. */
 static heddle_status fill_pointers(heddle__tvm_library *l, heddle_error *err) {
   heddle_status s = HEDDLE_OK;
   for (size_t i = 0; i < sizeof pointers / sizeof pointers[0] && s == HEDDLE_OK; i++) {
     void *code;
     memcpy(&code, &pointers[i].function, sizeof code);
     s = fill(l, pointers[i].name, code, err);
+    if (s == HEDDLE_OK && l->handle != NULL && !heddle__image_rebind(&l->image, pointers[i].name + 2, code))
+      s = heddle__fail(err, HEDDLE_EABI, "its imports cannot be written");
   }
   return s;
 }
@@ -157,14 +161,30 @@ static heddle_status enter(heddle__tvm_library **l, heddle_status s) {
   return s;
 }
 
-/* A name that is missing is said now; with lazy binding it would end the process when it is called. */
+/* libheddle_tvm_ffi.so beside this library, with its names visible to all: it has those of tvm-ffi that code imports. */
+static bool open_names(void) {
+  char path[4096];
+  Dl_info own;
+  if (dladdr((const void *)(uintptr_t)&open_names, &own) == 0 || own.dli_fname == NULL) return false;
+  const char *slash = strrchr(own.dli_fname, '/');
+  int n = snprintf(path, sizeof path, "%.*s/libheddle_tvm_ffi.so.0", slash != NULL ? (int)(slash - own.dli_fname) : 1,
+                   slash != NULL ? own.dli_fname : ".");
+  return n > 0 && (size_t)n < sizeof path && dlopen(path, RTLD_NOW | RTLD_GLOBAL | RTLD_NODELETE) != NULL;
+}
+
+/* A name that is missing is said now; with lazy binding it would end the process when it is called. No code of a library
+ * runs before all its names are found, so that it can be tried again. */
 static heddle_status map_library(const char *path, void **out, heddle_error *err) {
   *out = dlopen(path, RTLD_NOW | RTLD_LOCAL);
+  const char *words = *out == NULL ? dlerror() : NULL;
+  if (words != NULL && strstr(words, ": TVMFFI") != NULL && open_names()) {
+    *out = dlopen(path, RTLD_NOW | RTLD_LOCAL);
+    words = *out == NULL ? dlerror() : NULL;
+  }
   if (*out != NULL) return HEDDLE_OK;
-  const char *words = dlerror();
   if (words == NULL) words = "no reason given";
   return heddle__fail(err, HEDDLE_EABI, "it could not be loaded: %s%s", words,
-                      strstr(words, "_ZN") != NULL && strstr(words, "3tvm") != NULL
+                      strstr(words, ": _Z") != NULL && strstr(words, "3tvm") != NULL
                           ? " (that is of TVM's own C++ library, which is not here: compile the model without the "
                             "external code generator that made it)"
                           : "");
@@ -197,6 +217,14 @@ heddle_status heddle__library_open(const char *path, heddle__tvm_library **out, 
   pthread_mutex_unlock(&lock);
   *out = l;
   return s;
+}
+
+bool heddle__library_is_open(const void *pointer) {
+  pthread_mutex_lock(&lock);
+  const heddle__tvm_library *l = all;
+  while (l != NULL && l != pointer) l = l->next;
+  pthread_mutex_unlock(&lock);
+  return l != NULL;
 }
 
 void heddle__library_close(heddle__tvm_library *l) {

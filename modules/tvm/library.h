@@ -51,6 +51,9 @@ heddle_status heddle__library_open(const char *path, heddle__tvm_library **out, 
 heddle_status heddle__library_system(const char *prefix, heddle__tvm_library **out, heddle_error *err);
 void heddle__library_close(heddle__tvm_library *library);
 
+/* Whether a pointer is that of an open library; it may be anything. Any thread. */
+bool heddle__library_is_open(const void *pointer);
+
 /* call.c, op.c, model.c: what the table has. */
 heddle_status heddle__library_call(heddle__tvm_caller *caller, heddle_pstream *stream, const char *function,
                                    const heddle_value *args, uint32_t n_args, heddle_value *result, heddle_error *err);
