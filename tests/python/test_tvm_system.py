@@ -185,3 +185,13 @@ except capi.HeddleError as e: assert "Expected 2 arguments" in str(e), e
 else: raise SystemExit("no error")
 """.replace("capi.Library(ctx, words[0])", "capi.Library(ctx, words[1])"), LIBRARIES / "libheddle_tvm.so",
         tmp_path / "lib.so")
+
+
+def test_the_example():
+    """Two models in one program, an object and an archive that is linked as a whole."""
+    program = LIBRARIES.parent / "examples" / "system-lib"
+    if not program.exists():
+        pytest.skip("the examples are not built")
+    done = subprocess.run([str(program)], capture_output=True, text=True, timeout=60)
+    assert done.returncode == 0 and done.stdout == (
+        "scale_ fused_multiply: 1 20 300 4000\nshift_ fused_add: 1.5 2.25 3.125 4\n"), done
