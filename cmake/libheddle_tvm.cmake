@@ -13,6 +13,15 @@ endif()
 set_target_properties(heddle_tvm PROPERTIES LINKER_LANGUAGE C VERSION ${PROJECT_VERSION} SOVERSION 0 INSTALL_RPATH "$ORIGIN"
   LINK_DEPENDS "${PROJECT_SOURCE_DIR}/modules/libheddle_tvm.map")
 
+# libheddle_tvm_ffi.so: names of tvm-ffi, apart since a tvm_ffi that is loaded later would be bound to them.
+add_library(heddle_tvm_ffi SHARED modules/tvm_ffi/names.c)
+target_include_directories(heddle_tvm_ffi PRIVATE include ${PROJECT_SOURCE_DIR})
+target_link_libraries(heddle_tvm_ffi PRIVATE heddle_tvm)
+target_link_options(heddle_tvm_ffi PRIVATE
+  "LINKER:--version-script=${PROJECT_SOURCE_DIR}/modules/libheddle_tvm_ffi.map" LINKER:--as-needed)
+set_target_properties(heddle_tvm_ffi PROPERTIES LINKER_LANGUAGE C VERSION ${PROJECT_VERSION} SOVERSION 0
+  INSTALL_RPATH "$ORIGIN" LINK_DEPENDS "${PROJECT_SOURCE_DIR}/modules/libheddle_tvm_ffi.map")
+
 # For the tests that look inside: the parser of what libraries carry.
 add_library(heddle_tvm_blob STATIC modules/tvm/blob.c modules/tvm/blob_body.c)
 target_include_directories(heddle_tvm_blob PUBLIC include ${PROJECT_SOURCE_DIR})

@@ -12,6 +12,7 @@
 #include "core/alloc.h"
 #include "core/elf.h"
 #include "core/error.h"
+#include "core/log.h"
 #include "core/pool.h"
 #include "core/tensor.h"
 #include "modules/call_device.h"
@@ -70,6 +71,23 @@ static heddle_status open_loaders(const heddle__tvm_table **out, heddle_error *e
   return s;
 }
 
+/* A module whose loaders are open, of what open gave; s is what that said. */
+static heddle_status make(heddle_context *ctx, heddle_module *m, heddle_status s, heddle_module **out,
+                          heddle_error *err) {
+  if (s == HEDDLE_OK && pthread_mutex_init(&m->lock, NULL) != 0) {
+    m->t->close(m->library);
+    s = heddle__no_memory(err, "a library");
+  }
+  if (s != HEDDLE_OK) {
+    heddle__free(m);
+    return s;
+  }
+  atomic_init(&m->references, 1);
+  m->ctx = heddle_context_retain(ctx);
+  *out = m;
+  return s;
+}
+
 heddle_status heddle_module_load(heddle_context *ctx, const char *path, heddle_module **out, heddle_error *err) {
   if (out == NULL) return heddle__fail(err, HEDDLE_EINVAL, "there is no place for the library: out is NULL");
   *out = NULL;
@@ -85,18 +103,23 @@ heddle_status heddle_module_load(heddle_context *ctx, const char *path, heddle_m
   if (s == HEDDLE_OK) s = open_loaders(&m->t, err);
   if (s == HEDDLE_OK) s = m->t->open(real, &m->library, err);
   free(real);
-  if (s == HEDDLE_OK && pthread_mutex_init(&m->lock, NULL) != 0) {
-    m->t->close(m->library);
-    s = heddle__no_memory(err, "a library");
-  }
-  if (s != HEDDLE_OK) {
-    heddle__free(m);
-    return heddle__prefix(err, s, "%s: ", path);
-  }
-  atomic_init(&m->references, 1);
-  m->ctx = heddle_context_retain(ctx);
-  *out = m;
-  return HEDDLE_OK;
+  s = make(ctx, m, s, out, err);
+  return s == HEDDLE_OK ? s : heddle__prefix(err, s, "%s: ", path);
+}
+
+heddle_status heddle_module_system(heddle_context *ctx, const char *prefix, heddle_module **out, heddle_error *err) {
+  char notes[300] = "";
+  if (out == NULL || ctx == NULL)
+    return heddle__fail(err, HEDDLE_EINVAL, "the system library needs a context and a place for it");
+  *out = NULL;
+  heddle_status s = heddle__check_fork(err);
+  if (s != HEDDLE_OK) return s;
+  heddle_module *m = heddle__alloc(1, sizeof *m);
+  s = m != NULL ? open_loaders(&m->t, err) : heddle__no_memory(err, "a library");
+  if (s == HEDDLE_OK) s = m->t->system(prefix != NULL ? prefix : "", &m->library, notes, sizeof notes, err);
+  if (notes[0] != '\0') heddle__logf(heddle__context_log(ctx), HEDDLE_LOG_WARN, "module", "system library: %s", notes);
+  s = make(ctx, m, s, out, err);
+  return s == HEDDLE_OK ? s : heddle__prefix(err, s, "system library: ");
 }
 
 heddle_module *heddle_module_retain(heddle_module *m) {

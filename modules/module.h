@@ -46,6 +46,8 @@ typedef struct heddle__tvm_table {
 
   /* The file was looked at by heddle__elf_check. close takes what open gave. */
   heddle_status (*open)(const char *path, heddle__tvm_library **out, heddle_error *err);
+  /* What objects of the program have registered under a prefix; notes is what has to be logged, cut to size, or "". */
+  heddle_status (*system)(const char *prefix, heddle__tvm_library **out, char *notes, size_t size, heddle_error *err);
   void (*close)(heddle__tvm_library *library);
 
   /* As of the public functions. */

@@ -19,6 +19,15 @@ typedef struct heddle_module heddle_module;
  * that nothing here loads, by name). Any thread; blocks. */
 HEDDLE_API heddle_status heddle_module_load(heddle_context *ctx, const char *path, heddle_module **out,
                                             heddle_error *err);
+/* The system library: what objects linked into this program, compiled with --system-lib, registered for themselves before
+ * main or when a library that holds them was opened (TVMBackendRegisterSystemLibSymbol of libheddle_tvm.so,
+ * TVMFFIEnvModRegisterSystemLibSymbol of libheddle_tvm_ffi.so). prefix: the one that they were compiled with; NULL or "":
+ * none. A name is looked for with the prefix, then without. There is one library per prefix for the life of the process:
+ * it carries what was registered when it was first asked for; functions that come later are found, and are listed once
+ * nobody uses it and it is asked for again. Without any such object it is empty. Names that were registered twice are
+ * logged. Any thread; blocks. */
+HEDDLE_API heddle_status heddle_module_system(heddle_context *ctx, const char *prefix, heddle_module **out,
+                                              heddle_error *err);
 HEDDLE_API heddle_module *heddle_module_retain(heddle_module *m);
 HEDDLE_API void heddle_module_release(heddle_module *m); /* takes NULL */
 

@@ -31,8 +31,7 @@ void heddle__tvm_raise(const char *kind, const char *words) {
   heddle__tvm_say(kind, words);
 }
 
-/* A function of the tvm_ffi in this process; NULL where there is none. */
-static void *of_tvm_ffi(const char *name) {
+void *heddle__of_tvm_ffi(const char *name) {
   void *library = dlopen("libtvm_ffi.so", RTLD_LAZY | RTLD_NOLOAD);
   void *symbol = library != NULL ? dlsym(library, name) : NULL;
   if (library != NULL) dlclose(library); /* whoever loaded it holds it */
@@ -44,7 +43,7 @@ static void *of_tvm_ffi(const char *name) {
 static bool pass_on(const char *kind, const char **parts, int32_t n) {
   void (*next)(const char *, const char **, int32_t) = NULL;
   if (heddle__tvm_self()->pool != NULL) return false;
-  void *symbol = of_tvm_ffi("TVMFFIErrorSetRaisedFromCStrParts");
+  void *symbol = heddle__of_tvm_ffi("TVMFFIErrorSetRaisedFromCStrParts");
   if (symbol == NULL) return false;
   memcpy(&next, &symbol, sizeof next);
   next(kind, parts, n);
@@ -68,7 +67,7 @@ void heddle__tvm_raise_parts(const char *kind, const char **parts, int32_t n) {
 /* Takes the words that a tvm_ffi keeps for this thread: an object with two strings, kind and message. */
 static void fetch(void) {
   void (*move)(void **) = NULL;
-  void *symbol = of_tvm_ffi("TVMFFIErrorMoveFromRaised"), *object = NULL;
+  void *symbol = heddle__of_tvm_ffi("TVMFFIErrorMoveFromRaised"), *object = NULL;
   if (symbol == NULL) return;
   memcpy(&move, &symbol, sizeof move);
   move(&object);

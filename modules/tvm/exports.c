@@ -4,6 +4,7 @@
 #include <string.h>
 
 #include "modules/tvm/launch.h"
+#include "modules/tvm/syslib.h"
 
 #define EXPORT __attribute__((visibility("default")))
 
@@ -59,6 +60,12 @@ static bool serves(const heddle__tvm_library *l, int32_t type) {
   return false;
 }
 
+static heddle_status system_library(const char *prefix, heddle__tvm_library **out, char *notes, size_t size,
+                                    heddle_error *err) {
+  heddle__system_notes(notes, size);
+  return heddle__library_system(prefix, out, err);
+}
+
 static uint64_t alignment(const heddle__tvm_library *l) {
   return l->era == HEDDLE__ERA_PACKED ? 128 : 64;
 }
@@ -66,6 +73,7 @@ static uint64_t alignment(const heddle__tvm_library *l) {
 static const heddle__tvm_table table = {
     .version = HEDDLE_VERSION,
     .open = heddle__library_open,
+    .system = system_library,
     .close = heddle__library_close,
     .info = info,
     .function = function,
@@ -96,6 +104,7 @@ EXPORT void *TVMBackendAllocWorkspace(int type, int id, uint64_t bytes, int code
 EXPORT int TVMBackendFreeWorkspace(int type, int id, void *p);
 EXPORT int TVMBackendParallelLaunch(heddle__lambda lambda, void *data, int num_task);
 EXPORT int TVMBackendParallelBarrier(int task, heddle__group *group);
+EXPORT int TVMBackendRegisterSystemLibSymbol(const char *name, void *address);
 EXPORT int TVMBackendRunOnce(void **handle, int (*f)(void *), void *data, int bytes);
 EXPORT void TVMFFIErrorSetRaisedFromCStrParts(const char *kind, const char **parts, int32_t n);
 EXPORT float __gnu_h2f_ieee(uint16_t half);
@@ -127,6 +136,10 @@ int TVMBackendParallelLaunch(heddle__lambda lambda, void *data, int num_task) {
 
 int TVMBackendParallelBarrier(int task, heddle__group *group) {
   return heddle__tvm_parallel_barrier(task, group);
+}
+
+int TVMBackendRegisterSystemLibSymbol(const char *name, void *address) {
+  return heddle__system_register(name, address);
 }
 
 /* Several threads may come at once; one of them runs f, and the library's handle says that it did. */

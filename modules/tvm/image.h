@@ -4,14 +4,16 @@
 #define HEDDLE_MODULES_TVM_IMAGE_H
 
 #include <elf.h>
-#include <stdbool.h>
-#include <stddef.h>
+
+#include "modules/tvm/symbols.h"
 
 typedef struct heddle__image {
   char *base;
   const Elf64_Sym *symbols;
   const char *strings;
   size_t count;
+  const Elf64_Rela *relocations[2]; /* of data and of calls; with how many */
+  size_t n_relocations[2];
   const Elf64_Phdr *segments;
   size_t n_segments;
 } heddle__image;
@@ -19,19 +21,16 @@ typedef struct heddle__image {
 /* Of what dlopen gave; false where the library has no symbols that can be listed. */
 bool heddle__image_of(void *handle, heddle__image *out);
 
-/* A symbol that the library defines, of STT_FUNC or STT_OBJECT (0: either); NULL: none. */
-const Elf64_Sym *heddle__image_find(const heddle__image *image, const char *name, int type);
+/* The names that it defines. The image must stay where it is. */
+heddle__symbols heddle__image_symbols(const heddle__image *image);
 
-static inline void *heddle__image_address(const heddle__image *image, const Elf64_Sym *s) {
-  return image->base + s->st_value;
-}
+/* Makes all that the library imports by a name point to address, wherever the loader of the system found that name: one
+ * process may have several that offer it. No code of the library may run meanwhile. False: its memory could not be made
+ * writable. */
+bool heddle__image_rebind(const heddle__image *image, const char *name, void *address);
 
-static inline const char *heddle__image_name(const heddle__image *image, const Elf64_Sym *s) {
-  return image->strings + s->st_name;
-}
-
-/* Bytes from an address to the end of its segment, or to the end of the symbol where that is nearer and known; 0 where
- * the address is in none, or lacks the flags (PF_W, PF_X). */
-size_t heddle__image_room(const heddle__image *image, const Elf64_Sym *s, unsigned flags);
+/* What lies at an address of any file that is mapped: sets room, is_function (it can be executed) and is_writable of
+ * out; false where no file holds it. */
+bool heddle__image_locate(const void *address, heddle__symbol *out);
 
 #endif

@@ -1,5 +1,5 @@
-/* modules/tvm/library.c: opens a compiled library: finds its generation by its symbols, fills the pointers that its
- * code calls through, reads the modules that it carries, lists its functions.
+/* modules/tvm/library.c: opens a compiled library, from a file or from what the program's own objects registered: fills
+ * the pointers that its code calls through, and reads the modules that it carries.
  * The file is looked at, not trusted to be well-formed; its code is trusted as the program's own. */
 #define _GNU_SOURCE /* dlopen's flags */
 #include <dlfcn.h>
@@ -11,8 +11,7 @@
 #include "core/alloc.h"
 #include "core/error.h"
 #include "modules/tvm/launch.h"
-
-#define FFI_PREFIX "__tvm_ffi_"
+#include "modules/tvm/syslib.h"
 
 /* What is open in this process. */
 static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
@@ -40,114 +39,26 @@ static const struct pointer {
 };
 
 static heddle_status fill(heddle__tvm_library *l, const char *name, const void *value, heddle_error *err) {
-  const Elf64_Sym *s = heddle__image_find(&l->image, name, STT_OBJECT);
-  if (s == NULL) return HEDDLE_OK;
-  if (heddle__image_room(&l->image, s, PF_W) < sizeof value)
+  heddle__symbol s;
+  if (!heddle__symbol_find(&l->symbols, "", name, HEDDLE__SYMBOL_DATA, &s)) return HEDDLE_OK;
+  if (!s.is_writable || s.room < sizeof value)
     return heddle__fail(err, HEDDLE_EFORMAT, "its variable %s is no pointer that can be written", name);
-  memcpy(heddle__image_address(&l->image, s), &value, sizeof value);
+  memcpy(s.address, &value, sizeof value);
   return HEDDLE_OK;
 }
 
+/* Also where the same functions are imported by their plain names: whoever else offers those in this process knows nothing
+ * of our libraries. */
 static heddle_status fill_pointers(heddle__tvm_library *l, heddle_error *err) {
   heddle_status s = HEDDLE_OK;
   for (size_t i = 0; i < sizeof pointers / sizeof pointers[0] && s == HEDDLE_OK; i++) {
     void *code;
     memcpy(&code, &pointers[i].function, sizeof code);
     s = fill(l, pointers[i].name, code, err);
+    if (s == HEDDLE_OK && l->handle != NULL && !heddle__image_rebind(&l->image, pointers[i].name + 2, code))
+      s = heddle__fail(err, HEDDLE_EABI, "its imports cannot be written");
   }
   return s;
-}
-
-/* ---- functions */
-
-static bool begins(const char *text, const char *with) {
-  return strncmp(text, with, strlen(with)) == 0;
-}
-
-static heddle__era find_era(const heddle__image *image) {
-  bool v21 = heddle__image_find(image, "__tvm_ffi_library_ctx", STT_OBJECT) != NULL ||
-             heddle__image_find(image, "__tvm_ffi_library_bin", STT_OBJECT) != NULL;
-  for (size_t i = 0; i < image->count; i++) {
-    const Elf64_Sym *s = &image->symbols[i];
-    const char *name = heddle__image_name(image, s);
-    if (s->st_shndx == SHN_UNDEF) continue;
-    bool is_function = ELF64_ST_TYPE(s->st_info) == STT_FUNC;
-    if ((is_function && begins(name, FFI_PREFIX)) || begins(name, FFI_PREFIX "_library_")) return HEDDLE__ERA_FFI;
-    v21 = v21 || begins(name, "__TVMFFI");
-  }
-  return v21 ? HEDDLE__ERA_FFI21 : HEDDLE__ERA_PACKED;
-}
-
-/* The name that graphs use for a symbol; NULL where it is no function of the model. */
-static const char *function_name(const heddle__tvm_library *l, const Elf64_Sym *s) {
-  const char *name = heddle__image_name(&l->image, s);
-  if (s->st_shndx == SHN_UNDEF || ELF64_ST_TYPE(s->st_info) != STT_FUNC) return NULL;
-  if (ELF64_ST_BIND(s->st_info) == STB_LOCAL) return NULL;
-  if (l->era != HEDDLE__ERA_FFI) return name[0] == '_' ? NULL : name;
-  if (!begins(name, FFI_PREFIX) || name[sizeof FFI_PREFIX - 1] == '\0') return NULL;
-  name += sizeof FFI_PREFIX - 1;
-  if (strcmp(name, "main") == 0 && ELF64_ST_BIND(s->st_info) == STB_WEAK) return NULL; /* goes on to the entry */
-  return begins(name, "_metadata_") || begins(name, "_doc_") || begins(name, "_library_") ? NULL : name;
-}
-
-static int by_name(const void *a, const void *b) {
-  return strcmp(*(const char *const *)a, *(const char *const *)b);
-}
-
-static heddle_status list_functions(heddle__tvm_library *l, heddle_error *err) {
-  size_t n = 0;
-  for (size_t i = 0; i < l->image.count; i++) n += function_name(l, &l->image.symbols[i]) != NULL;
-  l->functions = heddle__alloc(n, sizeof *l->functions);
-  if (l->functions == NULL) return heddle__no_memory(err, "a compiled library's functions");
-  for (size_t i = 0; i < l->image.count; i++) {
-    const char *name = function_name(l, &l->image.symbols[i]);
-    if (name != NULL) l->functions[l->n_functions++] = name;
-  }
-  qsort((void *)(uintptr_t)l->functions, n, sizeof *l->functions, by_name);
-  return HEDDLE_OK;
-}
-
-static void *code_of(const heddle__tvm_library *l, const char *symbol) {
-  const Elf64_Sym *s = heddle__image_find(&l->image, symbol, STT_FUNC);
-  return s != NULL && heddle__image_room(&l->image, s, PF_X) > 0 ? heddle__image_address(&l->image, s) : NULL;
-}
-
-void *heddle__library_code(const heddle__tvm_library *l, const char *name) {
-  char full[512];
-  if (strcmp(name, "__tvm_main__") == 0) {
-    if (l->era == HEDDLE__ERA_FFI) return code_of(l, FFI_PREFIX "main");
-    void *code = code_of(l, name); /* of C source; else the entry's name is there */
-    const Elf64_Sym *s = code == NULL ? heddle__image_find(&l->image, name, STT_OBJECT) : NULL;
-    size_t room = s != NULL ? heddle__image_room(&l->image, s, PF_R) : 0;
-    const char *text = room > 0 ? heddle__image_address(&l->image, s) : NULL;
-    if (text == NULL || memchr(text, 0, room) == NULL || strcmp(text, name) == 0) return code;
-    return heddle__library_code(l, text);
-  }
-  if (bsearch(&name, l->functions, l->n_functions, sizeof *l->functions, by_name) == NULL) return NULL;
-  if (l->era != HEDDLE__ERA_FFI) return code_of(l, name);
-  if (strlen(name) + sizeof FFI_PREFIX > sizeof full) { /* longer names: compare without the prefix */
-    for (size_t i = 0; i < l->image.count; i++) {
-      const char *own = function_name(l, &l->image.symbols[i]);
-      if (own != NULL && strcmp(own, name) == 0) return heddle__image_address(&l->image, &l->image.symbols[i]);
-    }
-    return NULL;
-  }
-  memcpy(full, FFI_PREFIX, sizeof FFI_PREFIX - 1);
-  strcpy(full + sizeof FFI_PREFIX - 1, name);
-  return code_of(l, full);
-}
-
-heddle_status heddle__library_lacks(const heddle__tvm_library *l, const char *name, heddle_error *err) {
-  char list[300] = "";
-  size_t used = 0;
-  uint32_t said = 0;
-  for (; said < l->n_functions && said < 8; said++) {
-    size_t n = strlen(l->functions[said]);
-    if (used + n + 3 > sizeof list) break;
-    used += (size_t)sprintf(list + used, "%s%s", said == 0 ? "" : ", ", l->functions[said]);
-  }
-  return heddle__fail(err, HEDDLE_ENOTFOUND, "%s has no function '%.200s'; it has %u%s%s%s", l->path, name,
-                      (unsigned)l->n_functions, said > 0 ? ": " : "", list, said < l->n_functions ? ", ..." : "");
 }
 
 /* ---- what it carries */
@@ -159,11 +70,13 @@ static heddle_status check_constants(const heddle__tvm_library *l, const heddle_
   for (uint64_t i = 0; i < m->n_symbols; i++) {
     uint64_t n = 0;
     char name[256];
+    heddle__symbol function;
     for (unsigned k = 0; k < 8; k++) n |= (uint64_t)at[k] << (8 * k);
     at += 8;
     int length = snprintf(name, sizeof name, "__init_%.*s", n < sizeof name ? (int)n : (int)sizeof name, at);
     at += n;
-    if (length > 0 && (size_t)length < sizeof name && heddle__image_find(&l->image, name, STT_FUNC) != NULL)
+    if (length > 0 && (size_t)length < sizeof name &&
+        heddle__symbol_find(&l->symbols, "", name, HEDDLE__SYMBOL_FUNCTION, &function))
       return heddle__fail(err, HEDDLE_EUNSUPPORTED,
                           "its function %s takes constants as objects of TVM's own C++ library, which is not here: "
                           "compile the model without the external code generator that made it",
@@ -172,15 +85,23 @@ static heddle_status check_constants(const heddle__tvm_library *l, const heddle_
   return HEDDLE_OK;
 }
 
+/* Of memory of which nothing is known, as a program may register it, the blob's own length is taken. */
+static uint64_t blob_room(const heddle__symbol *s) {
+  const unsigned char *at = s->address;
+  uint64_t n = 0;
+  if (s->room != SIZE_MAX) return s->room;
+  for (unsigned i = 0; i < 8; i++) n |= (uint64_t)at[i] << (8 * i);
+  return n < SIZE_MAX / 4 ? 8 + n : 8;
+}
+
 static heddle_status read_blob(heddle__tvm_library *l, heddle_error *err) {
   static const char *const names[] = {"__tvm_dev_mblob", "__tvm_ffi_library_bin", "__tvm_ffi__library_bin"};
   static const heddle__blob_layout layouts[] = {HEDDLE__BLOB_PACKED, HEDDLE__BLOB_FFI21, HEDDLE__BLOB_FFI};
   heddle_status s = HEDDLE_OK;
   for (int i = 0; i < 3; i++) {
-    const Elf64_Sym *symbol = heddle__image_find(&l->image, names[i], STT_OBJECT);
-    if (symbol == NULL) continue;
-    size_t room = heddle__image_room(&l->image, symbol, PF_R);
-    s = heddle__blob_read(heddle__image_address(&l->image, symbol), room, layouts[i], &l->blob, err);
+    heddle__symbol symbol;
+    if (!heddle__symbol_find(&l->symbols, "", names[i], HEDDLE__SYMBOL_DATA, &symbol)) continue;
+    s = heddle__blob_read(symbol.address, blob_room(&symbol), layouts[i], &l->blob, err);
     break;
   }
   const heddle__blob *b = &l->blob;
@@ -208,27 +129,62 @@ static void finish(heddle__tvm_library *l) {
 }
 
 static heddle_status set_up(heddle__tvm_library *l, heddle_error *err) {
-  if (!heddle__image_of(l->handle, &l->image))
-    return heddle__fail(err, HEDDLE_EFORMAT, "it has no dynamic symbols that can be listed");
-  l->era = find_era(&l->image);
-  heddle_status s = heddle__tensors_init(&l->tensors) ? HEDDLE_OK : heddle__no_memory(err, "a compiled library");
-  if (s == HEDDLE_OK) s = list_functions(l, err);
+  static const char *const contexts[] = {"__tvm_module_ctx", "__tvm_ffi_library_ctx", "__tvm_ffi__library_ctx"};
+  heddle_status s = heddle__library_era(l, &l->era, err);
+  if (s == HEDDLE_OK && !heddle__tensors_init(&l->tensors)) s = heddle__no_memory(err, "a compiled library");
+  if (s == HEDDLE_OK) s = heddle__library_list(l, err);
   if (s == HEDDLE_OK) s = read_blob(l, err);
   if (s == HEDDLE_OK) s = heddle__kernels_init(l, err);
   if (s == HEDDLE_OK) s = fill_pointers(l, err);
-  static const char *const contexts[] = {"__tvm_module_ctx", "__tvm_ffi_library_ctx", "__tvm_ffi__library_ctx"};
-  for (int i = 0; i < 3 && s == HEDDLE_OK; i++) s = fill(l, contexts[i], l, err);
+  for (int i = 0; i < 3 && s == HEDDLE_OK; i++) {
+    if (l->handle != NULL) {
+      s = fill(l, contexts[i], l, err);
+      continue;
+    }
+    const char *wrong = heddle__system_bind(l->symbols.prefix, contexts[i], l);
+    if (wrong != NULL)
+      s = heddle__fail(err, HEDDLE_EFORMAT, "its variable %s is no pointer that can be written", wrong);
+  }
   return s;
 }
 
-/* A name that is missing is said now; with lazy binding it would end the process when it is called. */
+/* Enters a library that is set up, with one user; what could not be set up is finished. Locked. */
+static heddle_status enter(heddle__tvm_library **l, heddle_status s) {
+  if (s == HEDDLE_OK) {
+    (*l)->users = 1;
+    (*l)->next = all;
+    all = *l;
+  } else {
+    finish(*l);
+    *l = NULL;
+  }
+  return s;
+}
+
+/* libheddle_tvm_ffi.so beside this library, with its names visible to all: it has those of tvm-ffi that code imports. */
+static bool open_names(void) {
+  char path[4096];
+  Dl_info own;
+  if (dladdr((const void *)(uintptr_t)&open_names, &own) == 0 || own.dli_fname == NULL) return false;
+  const char *slash = strrchr(own.dli_fname, '/');
+  int n = snprintf(path, sizeof path, "%.*s/libheddle_tvm_ffi.so.0", slash != NULL ? (int)(slash - own.dli_fname) : 1,
+                   slash != NULL ? own.dli_fname : ".");
+  return n > 0 && (size_t)n < sizeof path && dlopen(path, RTLD_NOW | RTLD_GLOBAL | RTLD_NODELETE) != NULL;
+}
+
+/* A name that is missing is said now; with lazy binding it would end the process when it is called. No code of a library
+ * runs before all its names are found, so that it can be tried again. */
 static heddle_status map_library(const char *path, void **out, heddle_error *err) {
   *out = dlopen(path, RTLD_NOW | RTLD_LOCAL);
+  const char *words = *out == NULL ? dlerror() : NULL;
+  if (words != NULL && strstr(words, ": TVMFFI") != NULL && open_names()) {
+    *out = dlopen(path, RTLD_NOW | RTLD_LOCAL);
+    words = *out == NULL ? dlerror() : NULL;
+  }
   if (*out != NULL) return HEDDLE_OK;
-  const char *words = dlerror();
   if (words == NULL) words = "no reason given";
   return heddle__fail(err, HEDDLE_EABI, "it could not be loaded: %s%s", words,
-                      strstr(words, "_ZN") != NULL && strstr(words, "3tvm") != NULL
+                      strstr(words, ": _Z") != NULL && strstr(words, "3tvm") != NULL
                           ? " (that is of TVM's own C++ library, which is not here: compile the model without the "
                             "external code generator that made it)"
                           : "");
@@ -240,7 +196,7 @@ heddle_status heddle__library_open(const char *path, heddle__tvm_library **out, 
   heddle_status s = HEDDLE_OK;
   pthread_mutex_lock(&lock); /* held while it is set up, so that nobody finds half a library */
   heddle__tvm_library *l = all;
-  while (l != NULL && l->handle != handle) l = l->next;
+  while (l != NULL && l->handle != handle) l = l->next; /* no system library: their handles are NULL */
   if (l != NULL) {
     l->users++;
     dlclose(handle); /* the library's own stays */
@@ -249,19 +205,26 @@ heddle_status heddle__library_open(const char *path, heddle__tvm_library **out, 
     if (l != NULL) l->path = heddle__strndup(path, strlen(path));
     if (l != NULL) l->handle = handle;
     else dlclose(handle);
-    s = l != NULL && l->path != NULL ? set_up(l, err) : heddle__no_memory(err, "a compiled library");
+    s = l != NULL && l->path != NULL ? HEDDLE_OK : heddle__no_memory(err, "a compiled library");
+    if (s == HEDDLE_OK && !heddle__image_of(handle, &l->image))
+      s = heddle__fail(err, HEDDLE_EFORMAT, "it has no dynamic symbols that can be listed");
     if (s == HEDDLE_OK) {
-      l->users = 1;
-      l->next = all;
-      all = l;
-    } else {
-      finish(l);
-      l = NULL;
+      l->symbols = heddle__image_symbols(&l->image);
+      s = set_up(l, err);
     }
+    s = enter(&l, s);
   }
   pthread_mutex_unlock(&lock);
   *out = l;
   return s;
+}
+
+bool heddle__library_is_open(const void *pointer) {
+  pthread_mutex_lock(&lock);
+  const heddle__tvm_library *l = all;
+  while (l != NULL && l != pointer) l = l->next;
+  pthread_mutex_unlock(&lock);
+  return l != NULL;
 }
 
 void heddle__library_close(heddle__tvm_library *l) {
@@ -275,4 +238,63 @@ void heddle__library_close(heddle__tvm_library *l) {
     finish(l);
   }
   pthread_mutex_unlock(&lock);
+}
+
+/* ---- the system library */
+
+static void clear(heddle__tvm_library *l) {
+  heddle__tensors_finish(&l->tensors);
+  heddle__kernels_finish(l);
+  heddle__blob_finish(&l->blob);
+  heddle__free((void *)(uintptr_t)l->functions);
+  heddle__free(l->imports);
+  *l = (heddle__tvm_library){.next = l->next, .users = l->users, .path = l->path, .symbols = l->symbols};
+}
+
+/* One that nobody uses follows what was registered since. Where it carries modules, code may hold handles of theirs, and
+ * only its list of functions is made anew. */
+static heddle_status refresh(heddle__tvm_library *l, heddle_error *err) {
+  uint64_t now = heddle__system_changes();
+  if (l->users > 1 || l->changes == now) return HEDDLE_OK;
+  l->changes = now;
+  if (l->blob.n_modules > 0) return heddle__library_list(l, err);
+  clear(l);
+  heddle_status s = set_up(l, err);
+  l->changes = s == HEDDLE_OK ? now : UINT64_MAX; /* which is never now: the next one tries again */
+  return s;
+}
+
+static heddle__tvm_library *make_system(const char *prefix, heddle_error *err) {
+  size_t n = strlen(prefix);
+  heddle__tvm_library *l = heddle__alloc(1, sizeof *l);
+  char *own = heddle__alloc(2 * n + 40, 1); /* two texts: the path, and behind it the prefix */
+  if (l == NULL || own == NULL) {
+    heddle__free(l);
+    heddle__free(own);
+    heddle__no_memory(err, "the system library");
+    return NULL;
+  }
+  int used = sprintf(own, n > 0 ? "system library '%s'" : "system library%s", prefix) + 1;
+  l->path = own;
+  l->symbols = heddle__system_symbols(strcpy(own + used, prefix));
+  return l;
+}
+
+heddle_status heddle__library_system(const char *prefix, heddle__tvm_library **out, heddle_error *err) {
+  heddle_status s = HEDDLE_OK;
+  pthread_mutex_lock(&lock);
+  heddle__tvm_library *l = all;
+  while (l != NULL && (l->handle != NULL || strcmp(l->symbols.prefix, prefix) != 0)) l = l->next;
+  if (l == NULL) {
+    l = make_system(prefix, err);
+    if (l == NULL) s = HEDDLE_ENOMEM;
+    else l->changes = heddle__system_changes();
+    if (l != NULL) s = enter(&l, set_up(l, err)); /* the one user is the process */
+  } else {
+    s = refresh(l, err);
+  }
+  if (s == HEDDLE_OK) l->users++;
+  pthread_mutex_unlock(&lock);
+  *out = s == HEDDLE_OK ? l : NULL;
+  return s;
 }

@@ -1,5 +1,6 @@
 /* modules/tvm/library.h: a compiled library that is open: its generation, its functions, what it carries.
- * One per file in the process; read-only once it is open, but for its count of users. */
+ * One per file in the process, and one system library per prefix; read-only while somebody uses it, but for its count of
+ * users. */
 #ifndef HEDDLE_MODULES_TVM_LIBRARY_H
 #define HEDDLE_MODULES_TVM_LIBRARY_H
 
@@ -17,11 +18,13 @@ typedef enum heddle__era {
 struct heddle__tvm_library {
   struct heddle__tvm_library *next; /* library.c, with users: guarded by its lock */
   unsigned users;
-  void *handle; /* of dlopen */
+  void *handle; /* of dlopen; NULL: a system library */
   char *path;
   heddle__image image;
+  heddle__symbols symbols; /* of the image, or of what was registered */
+  uint64_t changes;        /* of a system library: up to when it has seen what was registered */
   heddle__era era;
-  const char **functions; /* names as graphs have them, sorted; in the library's own strings */
+  const char **functions; /* names as graphs have them, sorted; in the symbols' own strings */
   uint32_t n_functions;
   heddle__blob blob;
   uint32_t *imports; /* modules of the blob that are no host library: what users see as imports */
@@ -37,8 +40,19 @@ void *heddle__library_code(const heddle__tvm_library *library, const char *name)
 /* HEDDLE_ENOTFOUND with the nearest of what there is. */
 heddle_status heddle__library_lacks(const heddle__tvm_library *library, const char *name, heddle_error *err);
 
+/* functions.c: the generation by the names of symbols, and the list of functions made anew. */
+heddle_status heddle__library_era(const heddle__tvm_library *library, heddle__era *out, heddle_error *err);
+heddle_status heddle__library_list(heddle__tvm_library *library, heddle_error *err);
+
 heddle_status heddle__library_open(const char *path, heddle__tvm_library **out, heddle_error *err);
+
+/* The system library of a prefix ("": all that has none). Made when it is first asked for, of what is registered then;
+ * functions that are registered later are found too. It never goes away; open and close count as for others. */
+heddle_status heddle__library_system(const char *prefix, heddle__tvm_library **out, heddle_error *err);
 void heddle__library_close(heddle__tvm_library *library);
+
+/* Whether a pointer is that of an open library; it may be anything. Any thread. */
+bool heddle__library_is_open(const void *pointer);
 
 /* call.c, op.c, model.c: what the table has. */
 heddle_status heddle__library_call(heddle__tvm_caller *caller, heddle_pstream *stream, const char *function,

@@ -32,6 +32,9 @@ heddle_status heddle__tvm_failed(const char *function, const char *file, heddle_
 /* The same words for what a device's plugin said; heddle__tvm_failed then gives its status. */
 void heddle__tvm_say_error(const char *what, const heddle_error *why);
 
+/* A function of the tvm_ffi in this process; NULL where there is none. */
+void *heddle__of_tvm_ffi(const char *name);
+
 /* What compiled code calls: workspace.c, parallel.c, env.c. Exported by plain name too (exports.c). */
 void *heddle__tvm_alloc_workspace(int device_type, int device_id, uint64_t bytes, int code_hint, int bits_hint);
 int heddle__tvm_free_workspace(int device_type, int device_id, void *p);

@@ -196,6 +196,37 @@ class Library:
         LIB.heddle_module_release(self.p)
 
 
+class SystemLibrary(Library):
+    """What objects in this process have registered."""
+
+    def __init__(self, ctx, prefix=""):
+        self.p = _out("heddle_module_system", ctx.p, prefix.encode())
+
+
+class ImportInfo(c.Structure):
+    _fields_ = [("struct_size", c.c_size_t), ("kind", c.c_char_p), ("format", c.c_char_p), ("bytes", c.c_uint64),
+                ("n_kernels", c.c_uint32), ("reserved", c.c_uint32)]
+
+
+def imports(library):
+    """The modules that a library carries: (kind, format, names of kernels)."""
+    found, info = [], ImportInfo(c.sizeof(ImportInfo))
+    LIB.heddle_module_kernel.restype = c.c_char_p
+    while LIB.heddle_module_import(library.p, c.c_uint32(len(found)), c.byref(info), None) == 0:
+        kernels = [LIB.heddle_module_kernel(library.p, c.c_uint32(len(found)), c.c_uint32(k)).decode()
+                   for k in range(info.n_kernels)]
+        found.append((info.kind.decode(), info.format.decode(), kernels))
+    return found
+
+
+def unpack(library, name=None):
+    """Graph and parameters of a model inside of a library."""
+    graph, params = Graph.__new__(Graph), Params.__new__(Params)
+    graph.p, params.p = c.c_void_p(), c.c_void_p()
+    call("heddle_model_unpack", library.p, name.encode() if name else None, c.byref(graph.p), c.byref(params.p))
+    return graph, params
+
+
 class Model:
     def __init__(self, ctx, graph, params=None, devices=None, place=(), keep=(), flags=0, max_streams=0, library=None):
         rules = (c.c_char_p * max(1, len(place)))(*[r.encode() for r in place])

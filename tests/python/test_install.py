@@ -113,6 +113,13 @@ def test_pkg_config_builds_the_examples(prefix, example, tmp_path):
     assert call(program, cwd=SOURCE) != ""
 
 
+def test_a_makefile_links_models_into_a_program(prefix, tmp_path):
+    shutil.copytree(SOURCE / "examples" / "system-lib", tmp_path / "example")
+    call("make", "-C", tmp_path / "example", f"PKG_CONFIG_PATH={one(prefix, 'heddle.pc').parent}",
+         PKG_CONFIG_PATH=str(one(prefix, "heddle.pc").parent))
+    assert "scale_ fused_multiply: 1 20 300 4000\n" in call(tmp_path / "example" / "system-lib")
+
+
 MINE = """
 cmake_minimum_required(VERSION 3.20)
 project(mine C)

@@ -1,4 +1,5 @@
-"""Compiles libraries with today's TVM: python tvm_compile.py FOLDER writes cpu.so and opencl.so there.
+"""Compiles libraries with today's TVM: python tvm_compile.py FOLDER writes cpu.so, opencl.so and cuda.so there, and source.tar,
+p.tar and q.tar with C source and objects.
 
 A program of its own, so that no test process has TVM in it unless it wants to.
 """
@@ -108,6 +109,15 @@ def main():
         module = tvm.IRModule({f.__name__: for_device(f.__name__, f()) for f in functions})
         target = tvm.target.Target({"kind": kind, **({"arch": "sm_80"} if kind == "cuda" else {})}, host="llvm")
         tvm.compile(module, target=target).export_library(str(folder / f"{kind}.so"))
+    # the same as C source, and as objects for programs: with a prefix on functions and data, or on the data only
+    module = tvm.IRModule({"chain": chain(), "parallel": parallel(), "softmax": softmax()})
+    tvm.compile(module, target="c").export_library(str(folder / "source.tar"))
+    named = tvm.IRModule({"p_chain": chain().with_attr("global_symbol", "p_chain"),
+                          "p_parallel": parallel().with_attr("global_symbol", "p_parallel")})
+    tvm.compile(named.with_attr("system_lib_prefix", "p_"), target="llvm").export_library(str(folder / "p.tar"))
+    module = tvm.IRModule({"scale": for_device("scale", scale())}).with_attr("system_lib_prefix", "q_")
+    target = tvm.target.Target({"kind": "opencl"}, host="llvm")
+    tvm.compile(module, target=target).export_library(str(folder / "q.tar"))
 
 
 if __name__ == "__main__":
