@@ -2,6 +2,8 @@
  * of type cpu its functions take addresses; on devices that its modules have code for, whole buffers. */
 #include "executor/foreign.h"
 
+#include <string.h>
+
 #include "core/alloc.h"
 #include "core/error.h"
 #include "modules/call_device.h"
@@ -61,12 +63,35 @@ static heddle_status offer(heddle__plan *plan, heddle__answer *a, uint32_t flags
   return HEDDLE_OK;
 }
 
+/* What an entry's memory has to be by the graph; NULL: plain bytes, as all memory is here. */
+static const char *scope_of(const heddle_graph *g, uint32_t entry) {
+  const char *scope = g->storage_scope != NULL ? g->storage_scope[entry] : "";
+  return scope[0] == '\0' || strcmp(scope, "global") == 0 ? NULL : scope;
+}
+
+/* Kernels that were compiled for images must not get buffers. */
+static heddle_status check_scopes(const heddle_graph *g, const heddle__node *n, const heddle_device *dev,
+                                  heddle_error *err) {
+  const char *scope = NULL;
+  for (uint32_t i = 0; i < n->n_outputs && scope == NULL; i++) scope = scope_of(g, n->first_entry + i);
+  for (uint32_t i = 0; i < n->n_inputs && scope == NULL; i++)
+    if (n->inputs[i].node != HEDDLE__ABSENT)
+      scope = scope_of(g, g->nodes[n->inputs[i].node].first_entry + n->inputs[i].index);
+  if (scope == NULL) return HEDDLE_OK;
+  return heddle__fail(
+      err, HEDDLE_EUNSUPPORTED,
+      "function '%.200s' wants a tensor in memory of kind '%.60s' (storage_scope), and %s gives buffers: "
+      "compile the model for a target without textures",
+      n->func_name, scope, dev->name);
+}
+
 heddle_status heddle__foreign_ask(heddle__plan *plan, const heddle__node *n, uint32_t device, heddle__answer *a,
                                   heddle_error *err) {
   const heddle_device *dev = plan->devices[device].dev;
   const int32_t *said = plan->req.graph->device_index;
   heddle_status s =
       heddle__library_fits(plan->req.library, n->func_name, said != NULL ? said[n->first_entry] : 0, dev, err);
+  if (s == HEDDLE_OK) s = check_scopes(plan->req.graph, n, dev, err);
   if (s != HEDDLE_OK) return s == HEDDLE_ENOTFOUND ? heddle__fail(err, HEDDLE_EUNSUPPORTED, "%s", err->text) : s;
   s = rename_node(plan, n, (heddle_pnode *)(uintptr_t)a->ask->nodes.data, err);
   return s == HEDDLE_OK ? offer(plan, a, heddle__device_inline(dev) ? 0 : HEDDLE_OFFER_BARE, err) : s;

@@ -113,12 +113,10 @@ static heddle_status take_params(heddle_model *m, heddle_error *err) {
       else names[at] = '\0';
     }
   }
-  if (n > 0 && used == 0)
-    return heddle__fail(err, HEDDLE_EINVAL, "%s: none of its %u tensors is an input of %s: %s", m->params->source,
-                        (unsigned)n, m->graph->source, names);
   if (used < n)
-    heddle__logf(heddle__context_log(m->ctx), HEDDLE_LOG_INFO, "model", "%s: %u tensors are no inputs of %s: %s",
-                 m->params->source, (unsigned)(n - used), m->graph->source, names);
+    heddle__logf(heddle__context_log(m->ctx), used > 0 ? HEDDLE_LOG_INFO : HEDDLE_LOG_WARN, "model",
+                 "%s: %u of its %u tensors are no inputs of %s: %s", m->params->source, (unsigned)(n - used),
+                 (unsigned)n, m->graph->source, names);
   return HEDDLE_OK;
 }
 

@@ -188,15 +188,11 @@ heddle_status heddle_executor_set_input_by_name(heddle_executor *ex, const char 
 
 /* ---- binding */
 
-/* What memory must be to be used in place; what is the input's or output's name. */
+/* What memory must be to be bound; what is the input's or output's name. A device's is copied, and its handle is no
+ * address. */
 static heddle_status check_lent(const heddle_tensor *t, const char *what, const char *name, bool written,
                                 heddle_error *err) {
   uint32_t element = heddle__dtype_bytes(t->dtype);
-  if (t->dev != NULL)
-    return heddle__fail(err, HEDDLE_EINVAL,
-                        "%s '%s' lies in host memory; the tensor is on %s: copy it to a tensor of "
-                        "the host",
-                        what, name, t->dev->name);
   if (!t->contiguous)
     return heddle__fail(err, HEDDLE_EINVAL,
                         "%s '%s' is row-major without gaps; the tensor's strides are not: copy it, "
@@ -204,7 +200,7 @@ static heddle_status check_lent(const heddle_tensor *t, const char *what, const 
                         what, name);
   if (written && t->read_only)
     return heddle__fail(err, HEDDLE_EINVAL, "%s '%s' is written by runs; the tensor is read-only", what, name);
-  if ((element & (element - 1)) == 0 && (uintptr_t)t->data % element != 0)
+  if (t->dev == NULL && (element & (element - 1)) == 0 && (uintptr_t)t->data % element != 0)
     return heddle__fail(err, HEDDLE_EINVAL, "%s '%s' has elements of %u bytes; the address %p is not aligned to that",
                         what, name, (unsigned)element, t->data);
   return HEDDLE_OK;
@@ -244,6 +240,9 @@ heddle_status heddle_executor_bind_input(heddle_executor *ex, uint32_t i, heddle
   if (s != HEDDLE_OK) return s;
   const char *name = heddle__model_arg(ex->model, i)->name;
   if (value == NULL) return heddle__fail(err, HEDDLE_EINVAL, "input '%s': the tensor is NULL", name);
+  if (value->dev != NULL && ex->model->feeds[i])
+    return heddle__fail(err, HEDDLE_EINVAL, "input '%s' decides shapes, and the tensor is on %s: use set_input", name,
+                        value->dev->name);
   s = check_lent(value, "input", name, false, err);
   if (s != HEDDLE_OK) return s;
   s = heddle__executor_check_read(ex, i, value, err);

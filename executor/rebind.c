@@ -48,6 +48,7 @@ static heddle_status lend(heddle__bound *b, const heddle__port *port, heddle_ten
   const heddle__plan *plan = b->program->plan;
   uint64_t granule = heddle__bound_import_align(b, port->alloc);
   if (b->memory[port->alloc]->lender == t) return HEDDLE_OK;
+  if (t->dev != NULL) return heddle__fail(err, HEDDLE_EUNSUPPORTED, "it is on %s", t->dev->name);
   if (plan->spaces[plan->allocs[port->alloc].space].kind == HEDDLE_MEMORY_UNIFIED)
     return heddle__fail(err, HEDDLE_EUNSUPPORTED, "%s computes in its own unified memory; imports serve copies only",
                         b->memory[port->alloc]->dev->name);
@@ -188,7 +189,8 @@ static heddle_status lend_output(heddle_executor *ex, heddle__bound *b, uint32_t
   heddle_status s = check_output(ex, b, output, err);
   if (s != HEDDLE_OK) return s;
   const heddle__memory *m = b->memory[port->alloc];
-  bool is_slot = m->lender == NULL && t->data == (char *)m->host + b->program->plan->instances[port->instance].offset;
+  bool is_slot = m->lender == NULL && t->dev == NULL &&
+                 t->data == (char *)m->host + b->program->plan->instances[port->instance].offset;
   heddle_error why = {0};
   s = t->bytes > 0 && !is_slot ? lend(b, port, t, &why) : HEDDLE_OK; /* a view of the output itself: as it is */
   if (s == HEDDLE_OK) {

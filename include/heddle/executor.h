@@ -54,8 +54,9 @@ HEDDLE_API heddle_status heddle_executor_set_input_by_name(heddle_executor *ex, 
                                                            const heddle_tensor *value, heddle_error *err);
 
 /* Uses the tensor's memory itself, without a copy, from the next run on; a reference is held until it is replaced.
- * Checked: device (the slots of inputs and outputs lie on the host; memory of a device is an opaque handle, and is
- * refused), dtype, shape, row-major strides, and alignment of the address. HEDDLE_EINVAL says which check failed.
+ * Checked: dtype, shape, row-major strides, and alignment of an address. HEDDLE_EINVAL says which check failed. The
+ * slots of inputs and outputs lie on the host: what cannot take a slot's place, and memory of a device, is copied by
+ * each run (and may not be bound to an input that decides shapes).
  * Bindings that overlap one another are refused where one is written. An output that NULL is bound to goes to the
  * executor's own memory again. */
 HEDDLE_API heddle_status heddle_executor_bind_input(heddle_executor *ex, uint32_t i, heddle_tensor *value,

@@ -25,7 +25,7 @@ static heddle_status take_tensor(const heddle__tvm_library *l, const heddle_valu
                                    .device_type = t->dev->desc.type,
                                    .device_id = (int32_t)t->dev->index,
                                    .ndim = (int32_t)t->ndim,
-                                   .dtype = heddle__era_dtype(l->era, t->dtype),
+                                   .dtype = heddle__library_dtype(l, t->dtype),
                                    .shape = t->shape};
     return HEDDLE_OK;
   }
@@ -38,7 +38,7 @@ static heddle_status take_tensor(const heddle__tvm_library *l, const heddle_valu
   a->tensor = (heddle__dltensor){.data = t->data,
                                  .device_type = HEDDLE_DEVICE_CPU,
                                  .ndim = (int32_t)t->ndim,
-                                 .dtype = heddle__era_dtype(l->era, t->dtype),
+                                 .dtype = heddle__library_dtype(l, t->dtype),
                                  .shape = t->shape,
                                  .strides = t->contiguous ? NULL : t->strides};
   return HEDDLE_OK;
@@ -140,6 +140,7 @@ static heddle_status run(const heddle__tvm_caller *caller, struct heddle__lane *
     heddle__any ret = {.type = ANY_NONE};
     memcpy(&f, &code, sizeof f);
     rc = f(NULL, args, (int32_t)n, &ret);
+    if (rc != 0) rc = heddle__bool22_again(caller->library, f, args, (int32_t)n, &ret, rc);
     s = rc == 0 ? give_any(&ret, l->era == HEDDLE__ERA_FFI21, result, err) : HEDDLE_OK;
   }
   if (rc != 0) s = heddle__tvm_failed(name, l->path, err);

@@ -1,6 +1,6 @@
 /* modules/tvm/library.h: a compiled library that is open: its generation, its functions, what it carries.
  * One per file in the process, and one system library per prefix; read-only while somebody uses it, but for its count of
- * users. */
+ * users and is_v22. */
 #ifndef HEDDLE_MODULES_TVM_LIBRARY_H
 #define HEDDLE_MODULES_TVM_LIBRARY_H
 
@@ -24,6 +24,7 @@ struct heddle__tvm_library {
   heddle__symbols symbols; /* of the image, or of what was registered */
   uint64_t changes;        /* of a system library: up to when it has seen what was registered */
   heddle__era era;
+  atomic_bool is_v22;     /* of HEDDLE__ERA_FFI: bool is (1, 1); learnt from its functions (bool22.c) */
   const char **functions; /* names as graphs have them, sorted; in the symbols' own strings */
   uint32_t n_functions;
   heddle__blob blob;
@@ -63,10 +64,17 @@ extern const heddle_op_table heddle__tvm_op;
 heddle_status heddle__tvm_row(heddle_plaunch *const *launches, uint32_t *at, uint32_t n, atomic_uint *attention,
                               heddle_error *err);
 
-/* The dtype as a generation of libraries compares it: bool is (1, 1, 1) up to v0.21. */
-static inline heddle_dtype heddle__era_dtype(heddle__era era, heddle_dtype t) {
-  bool old = era != HEDDLE__ERA_FFI && t.code == HEDDLE_DTYPE_BOOL;
+/* The dtype as a library's functions compare it: bool is (1, 1, 1) up to v0.22. */
+static inline heddle_dtype heddle__library_dtype(const heddle__tvm_library *l, heddle_dtype t) {
+  bool old = t.code == HEDDLE_DTYPE_BOOL &&
+             (l->era != HEDDLE__ERA_FFI || atomic_load_explicit(&l->is_v22, memory_order_relaxed));
   return old ? (heddle_dtype){HEDDLE_DTYPE_UINT, 1, t.lanes} : t;
 }
+
+/* bool22.c: after a call that failed with rc. Where it refused a dtype and has an argument of bool, it is made once more
+ * with v0.22's bool; if that works, the library is of v0.22 from then on (heddle__library_dtype). What counts in the end
+ * is returned. Allocates, and is not on the path of calls that work. */
+int heddle__bool22_again(heddle__tvm_library *library, heddle__ffi_fn f, heddle__any *args, int32_t n,
+                         heddle__any *result, int rc);
 
 #endif

@@ -67,7 +67,7 @@ static int64_t *describe(const heddle__tvm_caller *caller, const heddle_pvalue *
   *out = (heddle__dltensor){.device_type = caller->dev->desc.type,
                             .device_id = caller->device != NULL ? (int32_t)caller->dev->index : 0,
                             .ndim = flat ? 1 : v->ndim,
-                            .dtype = heddle__era_dtype(caller->library->era, v->dtype),
+                            .dtype = v->dtype,
                             .shape = shape};
   if (!flat) {
     if (v->ndim > 0) memcpy(shape, v->shape, (size_t)v->ndim * sizeof *shape);
@@ -198,6 +198,7 @@ static heddle_status bind(heddle_pop *op, heddle_pstream *stream, const heddle_p
     heddle__dltensor t = op->tensors[i];
     s = address(op, k < op->n_inputs ? &operands->inputs[k] : &operands->outputs[k - op->n_inputs], &t, err);
     if (s != HEDDLE_OK) break;
+    t.dtype = heddle__library_dtype(op->library, t.dtype);
     heddle__dltensor *shared = heddle__tensors_take(&op->library->tensors, &t);
     if (shared == NULL) s = heddle__no_memory(err, "a node's arguments");
     if (packed) words_of(launch)[i].p = shared;
@@ -218,10 +219,30 @@ static heddle_status failed(const heddle_plaunch *launch, heddle_error *err) {
   return heddle__tvm_failed(launch->op->name, launch->op->library->path, err);
 }
 
+/* The arguments as a library wants them that turned out to be of v0.22; where memory is out, the next run does it. */
+static void renew(heddle_plaunch *launch) {
+  heddle__tvm_library *l = launch->op->library;
+  for (uint64_t i = 0; i < launch->n; i++) {
+    heddle__dltensor *before = any_of(launch)[i].v.p, t = *before;
+    t.dtype = heddle__library_dtype(l, t.dtype);
+    heddle__dltensor *now = heddle__tensors_take(&l->tensors, &t);
+    if (now == NULL) return;
+    any_of(launch)[i].v.p = now;
+    heddle__tensors_give(&l->tensors, before);
+  }
+}
+
+static __attribute__((noinline)) int call_again(heddle_plaunch *launch, heddle__any *result, int rc) {
+  rc = heddle__bool22_again(launch->op->library, launch->f.ffi, any_of(launch), (int32_t)launch->n, result, rc);
+  if (rc == 0) renew(launch);
+  return rc;
+}
+
 /* 0: done. */
 static inline int call_ffi(heddle_plaunch *launch) {
   heddle__any result = {.type = ANY_NONE};
   int rc = launch->f.ffi(NULL, any_of(launch), (int32_t)launch->n, &result);
+  if (__builtin_expect(rc != 0, 0)) rc = call_again(launch, &result, rc);
   if (__builtin_expect(result.type >= ANY_OBJECT, 0) && rc == 0)
     heddle__tvm_drop(result.v.p, launch->op->library->era == HEDDLE__ERA_FFI21);
   return rc;

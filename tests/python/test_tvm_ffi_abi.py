@@ -49,7 +49,8 @@ def flipped(name, code, bits):
 
 
 @pytest.mark.parametrize("prefix,code,bits,more,abi", [
-    ("", 1, 1, "void *__tvm_ffi_library_ctx = NULL;", "tvm-ffi v0.21"), ("__tvm_ffi_", 6, 8, "", "tvm-ffi")])
+    ("", 1, 1, "void *__tvm_ffi_library_ctx = NULL;", "tvm-ffi v0.21"), ("__tvm_ffi_", 6, 8, "", "tvm-ffi"),
+    ("__tvm_ffi_", 1, 1, "", "tvm-ffi")], ids=["v0.21", "v0.23", "v0.22"])
 def test_nodes(ctx, tmp_path, prefix, code, bits, more, abi):
     path = compiled(tmp_path / "lib.so", more + flipped(prefix + "flip", code, bits))
     library = capi.Library(ctx, path)
@@ -73,6 +74,54 @@ def test_nodes(ctx, tmp_path, prefix, code, bits, more, abi):
     graph = tmp_path / "g.json"
     graph.write_text(text)
     assert json.loads(good("info", graph, "--lib", path, "--json"))["library"]["abi"] == abi
+
+
+COUNTED = """
+static int calls, done;
+FUNCTION(__tvm_ffi_flip) {
+  calls++;
+  const DLTensor *x = args[0].v.p, *y = args[1].v.p;
+  CHECK(x->ndim == 1 && x->shape[0] == 4, "RuntimeError", "Assert fail: x.shape[0] is expected to be 4");
+  CHECK(x->code == 1 && x->bits == 1, "RuntimeError", "Assert fail: x.dtype is expected to be bool");
+  CHECK(y->code == 1 && y->bits == 1, "RuntimeError", "Assert fail: y.dtype is expected to be bool");
+  for (int i = 0; i < 4; i++) ((char *)y->data)[i] = !((char *)x->data)[i];
+  done++;
+  return 0;
+}
+FUNCTION(__tvm_ffi_count) { result->type = 1; result->v.i = calls * 1000 + done; return 0; }
+"""
+
+
+def test_bool_of_v22(ctx, tmp_path):
+    """Learnt once: by the call that is refused, whoever makes it; other failures are not tried again, and a dtype that
+    is wrong either way is told of the first call."""
+    x, y, wide = np.array([True, False, True, True]), np.zeros(4, bool), np.zeros(4, np.float32)
+    library = capi.Library(ctx, compiled(tmp_path / "lib.so", COUNTED))
+    with pytest.raises(capi.HeddleError, match="x.shape"):
+        library.call("flip", x[:3].copy(), y)
+    assert library.call("count") == 1000
+    with pytest.raises(capi.HeddleError, match="x.dtype"):  # the second call got further, to y
+        library.call("flip", x, wide)
+    assert library.call("count") == 3000
+    text = tvm_graph({"x": ("bool", [4])}, [Call("flip", ["x" if i == 0 else f"n{i - 1}"], [("bool", [4])], f"n{i}")
+                                            for i in range(5)], ["n4"])
+    held = [capi.Graph(text)]
+    held.append(capi.Model(ctx, held[0], devices="cpu", library=library))
+    held += [capi.Executor(held[1]), capi.Executor(held[1])]
+    for executor in held[2:]:
+        executor.set_input("x", x)
+        executor.run()
+        np.testing.assert_array_equal(executor.output(0), ~x)
+    before = library.call("count")
+    for executor in held[2:]:
+        executor.run()
+    assert library.call("count") - before == 10010, "two runs of five calls, all of them done"
+    library.call("flip", x, y)
+    assert library.call("count") - before == 11011
+    np.testing.assert_array_equal(y, ~x)
+    for p in reversed(held):
+        p.close()
+    library.close()
 
 
 VALUES = """

@@ -20,6 +20,8 @@ pocl.in_process()
 
 import capi  # noqa: E402
 from fixtures import tvm_legacy as legacy  # noqa: E402
+from fixtures.tvm_legacy.operators import HANDLE, TAGS, opencl_module  # noqa: E402
+from fixtures.tvm_legacy.operators import blob as whole  # noqa: E402
 from test_tvm import clean_environment, conv  # noqa: E402
 from test_tvm_legacy import model_files  # noqa: E402
 from tool_case import failing, good  # noqa: E402
@@ -211,26 +213,8 @@ def test_kinds_without_plugin(ctx, folder, tmp_path):
 
 # ---- libraries of v0.4 to v0.18
 
-HEAD = "__kernel void {name}({args}) {{ int i = get_global_id(0); {body} }}\n"
-H = (3, 64)
-
-
-def opencl_module(era, kernels):
-    """kernels: name -> (types of its arguments, tags, C arguments, body). Since v0.8 each has a line with its name."""
-    marked = legacy.ERAS[era] >= 8
-    code = "".join((f"// Function: {name}\n" if marked else "") + HEAD.format(name=name, args=args, body=body)
-                   for name, (_, _, args, body) in kernels.items())
-    return legacy.device_module("opencl", "cl", {k: v[:2] for k, v in kernels.items()}, code)
-
-
-def whole(era, modules):
-    if legacy.ERAS[era] < 7:
-        return legacy.blob(modules)
-    return legacy.blob([legacy.LIB, *modules], [list(range(1, len(modules) + 1)), *[[] for _ in modules]])
-
-
+H = HANDLE
 BUFFERS = "__global const float *a, __global const float *b, __global float *y"
-TAGS = ["blockIdx.x", "threadIdx.x"]
 PRE = "tvmgen_default_fused_"
 
 
