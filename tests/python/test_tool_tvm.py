@@ -218,3 +218,26 @@ def test_help_names_every_option_of_a_benchmark():
     for name in ("func", "repeat", "number", "min-repeat-ms", "limit-zero-time-iterations", "end-to-end",
                  "cooldown-interval-ms", "repeats-to-cooldown", "timer", "input", "lib", "model", "params", "json"):
         assert re.search(rf"^  --{name}\b", text, re.M), name
+
+
+# ---- plans, times and traces name functions
+
+def test_profile_and_trace_name_the_function(counting, tmp_path):
+    _, _, library, seven = counting
+    (tmp_path / "named.json").write_text(tvm_graph(
+        {"x": (F32, [4])}, [Call("count", ["x"], [(F32, [4])], "first"), Call("count", ["first"], [(F32, [4])])], ["count"]))
+    words = (tmp_path / "named.json", "--lib", library, "--device", "cpu")
+    text = good("run", *words, "--input", f"x={seven}", "--profile", "--trace", tmp_path / "t.json")
+    assert re.search(r"^first +count +cpu:0 ", text, re.M) and "tvm_op" not in text
+    spans = [e["name"] for e in json.loads((tmp_path / "t.json").read_text())["traceEvents"] if e["ph"] == "X"]
+    assert "count first" in spans and "count" in spans
+
+
+def test_a_device_that_is_not_in_use(tmp_path):
+    graph, _, _, _ = model_files("hetero_shared_input")
+    (tmp_path / "g.json").write_text(graph)
+    path = legacy.library(tmp_path / "lib.so", "v0.14", MODELS["identity"])
+    error = failing(1, "run", tmp_path / "g.json", "--lib", path, "--device", "cpu", "--random")
+    assert "type 4 (device_index; plugin 'opencl' has those)" in error and "cpu:0" in error
+    error = failing(1, "run", tmp_path / "g.json", "--lib", path, "--device", "sim", "--random")
+    assert "plugin 'cpu' has those" in error and "sim:0" in error
