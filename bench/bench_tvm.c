@@ -1,6 +1,6 @@
 /* bench/bench_tvm.c: graphs of functions that TVM compiled, run by Heddle and by a loop written by hand, when told to
  * on standard input: bench_tvm LIBRARY; each line "chain|real ours|hand RUNS" gives nanoseconds of one run, "chain|real
- * slots 1" the bytes of the plan's memory, "chain scratch 1" those of scratch memory, at most so far.
+ * slots 1" the bytes of the plan's memory.
  * The loop is what a program without a runtime does: it resets the result, calls with arguments that were prepared once,
  * and looks at what came back. Both use functions add1 (one element) and dense (128 x 128 by 128 x 128). */
 #define _GNU_SOURCE /* RTLD_NOLOAD */
@@ -165,13 +165,6 @@ static double slots(const model *m) {
   return bytes;
 }
 
-static double scratch(const heddle_module *library) {
-  heddle_module_info info = {.struct_size = sizeof info};
-  heddle_error err;
-  check(heddle_module_get_info(library, &info, &err), &err);
-  return (double)info.scratch_bytes;
-}
-
 static void finish(model *m) {
   heddle_executor_release(m->ex);
   free(m->x);
@@ -200,14 +193,13 @@ int main(int argc, char **argv) {
   int runs;
   while (fgets(line, sizeof line, stdin) != NULL && sscanf(line, "%63s %63s %d", which, how, &runs) == 3 && runs > 0) {
     const model *m = strcmp(which, "chain") == 0 ? &chain : &real;
-    bool memory = strcmp(how, "slots") == 0 || strcmp(how, "scratch") == 0;
+    bool memory = strcmp(how, "slots") == 0;
     double start = now_ns();
     for (int i = 0; i < runs && !memory; i++) {
       if (strcmp(how, "hand") == 0) by_hand(m);
       else check(heddle_executor_run(m->ex, HEDDLE_FOREVER, &err), &err);
     }
-    double bytes = !memory ? 0 : strcmp(how, "slots") == 0 ? slots(m) : scratch(library);
-    printf("%.3f\n", memory ? bytes : (now_ns() - start) / runs);
+    printf("%.3f\n", memory ? slots(m) : (now_ns() - start) / runs);
     fflush(stdout);
   }
   finish(&chain);

@@ -327,15 +327,40 @@ heddle_status heddle__model_program(heddle_model *m, const heddle__wish *wish, h
   return HEDDLE_OK;
 }
 
+/* ---- names */
+
+heddle_status heddle__model_no_input(const heddle_model *m, const char *name, heddle_error *err) {
+  char list[600] = "";
+  size_t used = 0;
+  uint32_t unsaid = 0;
+  for (uint32_t i = 0; i < m->graph->n_args; i++) {
+    if (m->constants[i] != NULL) {
+      unsaid++;
+      continue;
+    }
+    int n =
+        snprintf(list + used, sizeof list - used, "%s'%.60s'", used == 0 ? "" : ", ", heddle__model_arg(m, i)->name);
+    if (n > 0 && (size_t)n < sizeof list - used) {
+      used += (size_t)n;
+    } else {
+      list[used] = '\0';
+      unsaid++;
+    }
+  }
+  char more[64] = "";
+  if (unsaid > 0) snprintf(more, sizeof more, ", and %u more, parameters among them", (unsigned)unsaid);
+  return heddle__fail(err, HEDDLE_ENOTFOUND, "%s has no input '%s'; its inputs are %s%s", m->graph->source, name,
+                      used > 0 ? list : "none", more);
+}
+
 /* ---- explain */
 
 static heddle_status take_values(heddle_model *m, const char *const *names, heddle_tensor *const *tensors, size_t n,
                                  const heddle_tensor **values, bool *late, heddle_error *err) {
   for (size_t i = 0; i < n; i++) {
     int32_t arg = names[i] != NULL ? heddle__graph_arg(m->graph, names[i]) : -1;
-    if (arg < 0 || tensors[i] == NULL)
-      return heddle__fail(err, HEDDLE_ENOTFOUND, "%s has no input '%s', or no tensor was given for it",
-                          m->graph->source, names[i] != NULL ? names[i] : "(null)");
+    if (arg < 0) return heddle__model_no_input(m, names[i] != NULL ? names[i] : "(null)", err);
+    if (tensors[i] == NULL) return heddle__fail(err, HEDDLE_EINVAL, "input '%s': its tensor is NULL", names[i]);
     values[arg] = tensors[i];
     late[arg] = true;
   }

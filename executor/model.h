@@ -71,6 +71,9 @@ heddle_status heddle__order_lacks(const heddle_model *m, const heddle__wish *wis
 heddle_status heddle__model_fits(const heddle_model *m, uint32_t arg, heddle_dtype dtype, uint32_t ndim,
                                  const int64_t *shape, heddle_error *err);
 
+/* HEDDLE_ENOTFOUND in words, for a name that is no input: which there are, parameters last and only counted. */
+heddle_status heddle__model_no_input(const heddle_model *m, const char *name, heddle_error *err);
+
 /* The node of an input. */
 static inline const heddle__node *heddle__model_arg(const heddle_model *m, uint32_t arg) {
   return &m->graph->nodes[m->graph->args[arg]];

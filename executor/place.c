@@ -58,6 +58,7 @@ static void list_devices(const heddle__plan *plan, char *out, size_t size) {
 /* The plugin that has devices of a type of DLPack's. */
 static const char *plugin_of(int32_t type) {
   switch (type) {
+  case HEDDLE_DEVICE_CPU: return "cpu";
   case HEDDLE_DEVICE_CUDA: return "cuda";
   case HEDDLE_DEVICE_OPENCL: return "opencl";
   case HEDDLE_DEVICE_VULKAN: return "vulkan";
@@ -80,11 +81,10 @@ static heddle_status wanted_type(heddle__plan *plan, const heddle__node *n, int3
   list_devices(plan, list, sizeof list);
   const char *plugin = plugin_of(type);
   return heddle__fail(err, HEDDLE_ENODEV,
-                      "%s: node '%s' is for a device of DLPack's type %d (device_index), which %s%s%sand none of the "
-                      "devices in use is (%s): add one to the list, place the node with a rule, or ignore the "
-                      "annotations",
-                      plan->req.graph->source, n->name, (int)type, plugin != NULL ? "plugin '" : "",
-                      plugin != NULL ? plugin : "", plugin != NULL ? "' has " : "", list);
+                      "%s: node '%s' is for a device of DLPack's type %d (device_index%s%s%s), and none of the devices "
+                      "in use is one (%s): add one to the list, place the node with a rule, or ignore the annotations",
+                      plan->req.graph->source, n->name, (int)type, plugin != NULL ? "; plugin '" : "",
+                      plugin != NULL ? plugin : "", plugin != NULL ? "' has those" : "", list);
 }
 
 /* The device that the caller or the graph wants for a node; HEDDLE__NONE where neither says anything. */

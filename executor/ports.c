@@ -42,31 +42,6 @@ int32_t heddle_executor_output_index(const heddle_executor *ex, const char *name
   return found;
 }
 
-/* The words for a name that is no input: which there are, parameters last and only counted. */
-static heddle_status no_such_input(const heddle_executor *ex, const char *name, heddle_error *err) {
-  char list[600] = "";
-  size_t used = 0;
-  uint32_t unsaid = 0;
-  for (uint32_t i = 0; i < ex->n_args; i++) {
-    if (ex->model->constants[i] != NULL) {
-      unsaid++;
-      continue;
-    }
-    int n = snprintf(list + used, sizeof list - used, "%s'%.60s'", used == 0 ? "" : ", ",
-                     heddle__model_arg(ex->model, i)->name);
-    if (n > 0 && (size_t)n < sizeof list - used) {
-      used += (size_t)n;
-    } else {
-      list[used] = '\0';
-      unsaid++;
-    }
-  }
-  char more[64] = "";
-  if (unsaid > 0) snprintf(more, sizeof more, ", and %u more, parameters among them", (unsigned)unsaid);
-  return heddle__fail(err, HEDDLE_ENOTFOUND, "%s has no input '%s'; its inputs are %s%s", ex->model->graph->source,
-                      name, used > 0 ? list : "none", more);
-}
-
 /* ---- setting */
 
 /* Whether the bound program was planned for such a value. */
@@ -182,7 +157,7 @@ heddle_status heddle_executor_set_input_by_name(heddle_executor *ex, const char 
   heddle_status s = heddle__executor_check(ex, err);
   if (s != HEDDLE_OK) return s;
   int32_t i = heddle_executor_input_index(ex, name);
-  if (i < 0) return no_such_input(ex, name != NULL ? name : "(null)", err);
+  if (i < 0) return heddle__model_no_input(ex->model, name != NULL ? name : "(null)", err);
   return heddle_executor_set_input(ex, (uint32_t)i, value, err);
 }
 

@@ -153,7 +153,8 @@ static const char *op_name(heddle__profile *p, uint32_t step) {
   if (st->kind != HEDDLE__STEP_OP) return copies[st->kind];
   const heddle__region *r = &plan->regions[st->region];
   if (r->n_nodes == 0) return "Reorder";
-  const char *first = plan->req.graph->nodes[r->nodes[0]].op;
+  const heddle__node *node = &plan->req.graph->nodes[r->nodes[0]];
+  const char *first = node->kind == HEDDLE__NODE_TVM ? node->func_name : node->op;
   if (r->n_nodes == 1) return first;
   if (p->ops[step] != NULL) return p->ops[step];
   for (uint32_t i = 0; i < r->n_nodes; i++) {
@@ -185,7 +186,8 @@ static void trace_step(heddle__trace *trace, const heddle__plan *plan, const hed
   bool copy = st->src != HEDDLE__NONE && st->dst != HEDDLE__NONE;
   char row[64], thread[64], name[160], sent[170];
   snprintf(row, sizeof row, "stream %u (%s)", (unsigned)e->stream, heddle__explain_stream(stream->kind));
-  snprintf(name, sizeof name, "%s %s", e->op, e->name);
+  bool is_same = strcmp(e->op, e->name) == 0; /* TVM names nodes after their functions */
+  snprintf(name, sizeof name, "%s%s%s", e->op, is_same ? "" : " ", is_same ? "" : e->name);
   heddle__span span = {e->device, row, name, e->start_ns, e->end_ns, NULL, 0};
   if (copy) {
     span.route = "direct"; /* what no crossing is about: an output's way to the host */

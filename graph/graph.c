@@ -164,7 +164,9 @@ heddle_status heddle_graph_node(const heddle_graph *g, uint32_t node, heddle_nod
                            .device = n->device != NULL ? n->device : "",
                            .inputs = n->n_inputs > 0 ? &n->inputs[0].node : NULL,
                            .n_inputs = n->n_inputs,
-                           .n_outputs = n->n_outputs};
+                           .n_outputs = n->n_outputs,
+                           .device_type =
+                               g->device_index != NULL && n->n_outputs > 0 ? g->device_index[n->first_entry] : 0};
   return answer(out, out->struct_size, &info, sizeof info, err);
 }
 

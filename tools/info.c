@@ -1,20 +1,23 @@
-/* tools/info.c: heddle info: what a model file holds: inputs, outputs, operators, parameters, sizes. Uses no device. */
+/* tools/info.c: heddle info: what a file holds: a model's inputs, outputs, operators, parameters and sizes, a library's
+ * functions and modules. Uses no device. */
 #include <inttypes.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
 
-#include "info_library.h"
+#include "library.h"
 #include "options.h"
 #include "text.h"
 
-static const option known[] = {{"json", OPTION_FLAG, NULL, offsetof(options, json), "one JSON object"},
-                               OPTION_PARAMS,
-                               OPTION_LIB,
-                               OPTION_MODEL_NAME,
-                               OPTION_HELP,
-                               OPTION_END};
+static const option known[] = {
+    {"json", OPTION_FLAG, NULL, offsetof(options, json), "one JSON object"},
+    {"all", OPTION_FLAG, NULL, offsetof(options, all), "every row of long lists, and every node"},
+    OPTION_PARAMS,
+    OPTION_LIB,
+    OPTION_MODEL_NAME,
+    OPTION_HELP,
+    OPTION_END};
 
 typedef struct tally {
   char name[96]; /* operator, or device */
@@ -22,7 +25,7 @@ typedef struct tally {
 } tally;
 
 typedef struct facts {
-  heddle_graph *graph;
+  heddle_graph *graph;    /* NULL: it is a library without a model */
   heddle_params *params;  /* may be NULL */
   heddle_context *ctx;    /* with a library */
   heddle_module *library; /* may be NULL */
@@ -78,31 +81,61 @@ static heddle_status load_params(const options *o, facts *f, heddle_error *err) 
   return s;
 }
 
-static heddle_status collect(const options *o, facts *f, heddle_error *err) {
-  bool whole = info_is_library(o->model);
-  heddle_status s = HEDDLE_OK;
-  if (!whole) s = heddle_graph_load(o->model, NULL, &f->graph, err);
-  else s = info_library_open(o->model, &f->ctx, &f->library, err);
-  if (s == HEDDLE_OK && whole) s = heddle_model_unpack(f->library, o->model_name, &f->graph, &f->params, err);
-  if (s == HEDDLE_OK) s = load_params(o, f, err);
-  if (s == HEDDLE_OK && o->lib != NULL && !whole) s = info_library_open(o->lib, &f->ctx, &f->library, err);
-  if (s == HEDDLE_OK && o->lib != NULL && whole) {
-    snprintf(err->text, sizeof err->text, "%s holds a model and its functions; leave out --lib", o->model);
-    s = HEDDLE_EINVAL;
-  }
-  for (uint32_t i = 0; s == HEDDLE_OK && i < heddle_graph_node_count(f->graph); i++) {
-    heddle_node_info node = {.struct_size = sizeof node};
-    s = heddle_graph_node(f->graph, i, &node, err);
-    if (s != HEDDLE_OK || strcmp(node.op, "null") == 0) continue;
+/* Where the graph wants a node: the device or the kind of device that it names; "" where it says nothing. */
+static const char *wanted(const heddle_node_info *node, char scratch[24]) {
+  if (node->device[0] != '\0' || node->device_type == 0) return node->device;
+  return device_type_text(node->device_type, scratch);
+}
+
+static const char *what_it_runs(const heddle_node_info *node) {
+  return strcmp(node->op, "tvm_op") == 0 ? node->func_name : node->op;
+}
+
+/* The i-th node, where it is no input. */
+static bool node_of(const facts *f, uint32_t i, heddle_node_info *out) {
+  *out = (heddle_node_info){.struct_size = sizeof *out};
+  return heddle_graph_node(f->graph, i, out, NULL) == HEDDLE_OK && strcmp(out->op, "null") != 0;
+}
+
+static heddle_status count_nodes(facts *f) {
+  for (uint32_t i = 0; i < heddle_graph_node_count(f->graph); i++) {
+    heddle_node_info node;
+    char scratch[24];
+    if (!node_of(f, i, &node)) continue;
     f->n_nodes++;
-    const char *name = strcmp(node.op, "tvm_op") == 0 ? node.func_name : node.op;
-    if (!count(&f->ops, &f->n_ops, node.domain, name) ||
-        (node.device[0] != '\0' && !count(&f->devices, &f->n_devices, "", node.device)))
-      s = HEDDLE_ENOMEM;
+    const char *device = wanted(&node, scratch);
+    if (!count(&f->ops, &f->n_ops, node.domain, what_it_runs(&node)) ||
+        (device[0] != '\0' && !count(&f->devices, &f->n_devices, "", device)))
+      return HEDDLE_ENOMEM;
   }
   if (f->n_ops > 0) qsort(f->ops, f->n_ops, sizeof *f->ops, by_count);
   if (f->n_devices > 0) qsort(f->devices, f->n_devices, sizeof *f->devices, by_count);
-  return s;
+  return HEDDLE_OK;
+}
+
+/* Options that the kind of file has no use for are errors. */
+static heddle_status refuse(const options *o, const facts *f, bool whole, heddle_error *err) {
+  const char *why = NULL;
+  if (o->lib != NULL && whole) why = "it is a library itself; leave out --lib";
+  if (o->model_name != NULL && !whole) why = "it is no library that holds models; leave out --model";
+  if (o->params != NULL && whole && f->graph == NULL) why = "it holds no model; leave out --params";
+  if (why == NULL) return HEDDLE_OK;
+  snprintf(err->text, sizeof err->text, "%s: %s", o->model, why);
+  return HEDDLE_EINVAL;
+}
+
+static heddle_status collect(const options *o, facts *f, heddle_error *err) {
+  bool whole = library_is(o->model);
+  heddle_status s = HEDDLE_OK;
+  if (!whole) s = heddle_graph_load(o->model, NULL, &f->graph, err);
+  else s = library_open(o->model, &f->ctx, &f->library, err);
+  if (s == HEDDLE_OK && whole && (o->model_name != NULL || library_models(f->library) > 0))
+    s = heddle_model_unpack(f->library, o->model_name, &f->graph, &f->params, err);
+  if (s == HEDDLE_OK) s = refuse(o, f, whole, err);
+  if (s == HEDDLE_OK && o->lib != NULL) s = library_open(o->lib, &f->ctx, &f->library, err);
+  if (s != HEDDLE_OK || f->graph == NULL) return s;
+  s = load_params(o, f, err);
+  return s == HEDDLE_OK ? count_nodes(f) : s;
 }
 
 static bool is_param(const facts *f, const char *name) {
@@ -155,7 +188,22 @@ static json_t *params_object(const facts *f) {
                    (json_int_t)f->param_bytes, "tensors", list, "unused", unused);
 }
 
+static json_t *nodes_list(const facts *f) {
+  json_t *list = json_array();
+  for (uint32_t i = 0; i < heddle_graph_node_count(f->graph); i++) {
+    heddle_node_info node;
+    char scratch[24];
+    if (!node_of(f, i, &node)) continue;
+    const char *device = wanted(&node, scratch);
+    json_array_append_new(list,
+                          json_pack("{so so so}", "name", json_words(node.name), "op", json_words(what_it_runs(&node)),
+                                    "device", device[0] != '\0' ? json_words(device) : json_null()));
+  }
+  return list;
+}
+
 static json_t *info_object(const options *o, const facts *f) {
+  if (f->graph == NULL) return json_pack("{so so}", "model", json_null(), "library", library_object(f->library));
   json_t *inputs = json_array(), *outputs = json_array();
   for (uint32_t i = 0; i < heddle_graph_input_count(f->graph); i++) {
     heddle_value_info v = {.struct_size = sizeof v};
@@ -166,10 +214,10 @@ static json_t *info_object(const options *o, const facts *f) {
     heddle_value_info v = {.struct_size = sizeof v};
     if (heddle_graph_output(f->graph, i, &v, NULL) == HEDDLE_OK) json_array_append_new(outputs, value_object(&v));
   }
-  return json_pack("{so sI so so so so so so}", "model", json_words(o->model), "nodes", (json_int_t)f->n_nodes,
+  return json_pack("{so sI so so so so so so so}", "model", json_words(o->model), "nodes", (json_int_t)f->n_nodes,
                    "inputs", inputs, "outputs", outputs, "operators", tallies(f->ops, f->n_ops), "annotations",
-                   tallies(f->devices, f->n_devices), "params", params_object(f), "library",
-                   info_library_object(f->library));
+                   tallies(f->devices, f->n_devices), "node_list", nodes_list(f), "params", params_object(f), "library",
+                   library_object(f->library));
 }
 
 /* ---- text */
@@ -188,8 +236,58 @@ static void print_tallies(const char *what, const tally *list, size_t n) {
   printf("%s\n", n == 0 ? "none" : "");
 }
 
-static void print_info(const options *o, const facts *f) {
+/* Every node where it is asked for, and where the graph is for several kinds of devices. */
+static void print_nodes(const options *o, const facts *f) {
+  if (!o->all && f->n_devices < 2) return;
+  uint32_t shown = 0;
+  for (uint32_t i = 0; i < heddle_graph_node_count(f->graph) && shown < rows_shown(f->n_nodes, o->all); i++) {
+    heddle_node_info node;
+    char scratch[24];
+    if (!node_of(f, i, &node)) continue;
+    const char *runs = what_it_runs(&node), *device = wanted(&node, scratch);
+    printf("node       %s", node.name);
+    if (strcmp(runs, node.name) != 0) printf("  %s", runs);
+    if (device[0] != '\0') printf("  on %s", device);
+    printf("\n");
+    shown++;
+  }
+  rows_left_out(f->n_nodes, o->all);
+}
+
+static void print_params(const options *o, const facts *f) {
   char bytes[32];
+  uint32_t n = f->params != NULL ? heddle_params_count(f->params) : 0;
+  bytes_text(f->param_bytes, bytes);
+  if (f->params == NULL) {
+    printf("params     none: no file %s\n", f->params_path);
+    return;
+  }
+  printf("params     %" PRIu32 " tensors, %s, in %s\n", n, bytes, f->params_path);
+  for (uint32_t i = 0; i < rows_shown(n, o->all); i++) {
+    heddle_tensor *t = NULL;
+    if (is_unused(f, i) || heddle_params_tensor(f->params, i, &t, NULL) != HEDDLE_OK) continue;
+    heddle_value_info v = {.name = heddle_params_name(f->params, i),
+                           .shape = heddle_tensor_shape(t),
+                           .ndim = heddle_tensor_ndim(t),
+                           .dtype = heddle_tensor_dtype(t)};
+    print_value("param", &v);
+    heddle_tensor_release(t);
+  }
+  rows_left_out(n, o->all);
+  const char *before = "unused     ";
+  for (uint32_t i = 0; i < n; i++) {
+    if (!is_unused(f, i)) continue;
+    printf("%s%s", before, heddle_params_name(f->params, i));
+    before = ", ";
+  }
+  if (before[0] == ',') printf("\n");
+}
+
+static void print_info(const options *o, const facts *f) {
+  if (f->graph == NULL) {
+    library_print(f->library, o->all);
+    return;
+  }
   printf("model      %s: %" PRIu32 " nodes\n", o->model, f->n_nodes);
   for (uint32_t i = 0; i < heddle_graph_input_count(f->graph); i++) {
     heddle_value_info v = {.struct_size = sizeof v};
@@ -201,18 +299,9 @@ static void print_info(const options *o, const facts *f) {
   }
   print_tallies("operators", f->ops, f->n_ops);
   print_tallies("annotated", f->devices, f->n_devices);
-  bytes_text(f->param_bytes, bytes);
-  if (f->params != NULL)
-    printf("params     %" PRIu32 " tensors, %s, in %s\n", heddle_params_count(f->params), bytes, f->params_path);
-  else printf("params     none: no file %s\n", f->params_path);
-  const char *before = "unused     ";
-  for (uint32_t i = 0; f->params != NULL && i < heddle_params_count(f->params); i++) {
-    if (!is_unused(f, i)) continue;
-    printf("%s%s", before, heddle_params_name(f->params, i));
-    before = ", ";
-  }
-  if (before[0] == ',') printf("\n");
-  info_library_print(f->library);
+  print_nodes(o, f);
+  print_params(o, f);
+  library_print(f->library, o->all);
 }
 
 static int info(const options *o) {
@@ -235,9 +324,11 @@ static int info(const options *o) {
 
 const command info_command = {
     "info",
-    "inputs, outputs, operators, parameters and sizes of a model",
-    "Says what a graph's .json file and its parameters hold. No device is needed. An input whose name is among the\n"
-    "parameters is not listed as an input.",
+    "inputs, outputs, operators, parameters and sizes of a model; functions of a library",
+    "Says what a graph's .json file and its parameters hold, or a compiled library, with a model in it or without. No\n"
+    "device is needed. An input whose name is among the parameters is not listed as an input; parameters that the "
+    "graph\n"
+    "has no input for are passed over, and listed as unused.",
     known,
     true,
     info};

@@ -27,6 +27,8 @@ typedef struct options {
   const char *output_dir;
   const char *trace;
   const char *debug_dir;
+  const char *func;
+  const char *timer;
   words place;      /* PATTERN=DEVICE */
   words inputs;     /* NAME=FILE.npy */
   words settings;   /* KEY=VALUE */

@@ -13,9 +13,6 @@
 
 extern char **environ;
 
-#define MAX_ROWS 60  /* of a section of the text, without --all */
-#define KEPT_ROWS 20 /* of one that is longer */
-
 static const option known[] = {
     OPTION_DEVICE,
     OPTION_PLACE,
@@ -35,7 +32,7 @@ static const option known[] = {
 /* A row begins with two spaces; what is left out is counted. */
 static void print_cut(const char *text) {
   while (*text != '\0') {
-    size_t rows = 0, row = 0;
+    uint32_t rows = 0, row = 0;
     for (const char *p = text; strncmp(p, "  ", 2) == 0; rows++) {
       const char *end = strchr(p, '\n');
       if (end == NULL) break;
@@ -50,10 +47,10 @@ static void print_cut(const char *text) {
     }
     for (; row < rows; row++) {
       size_t n = strcspn(text, "\n") + 1;
-      if (rows <= MAX_ROWS || row < KEPT_ROWS) printf("%.*s", (int)n, text);
+      if (row < rows_shown(rows, false)) printf("%.*s", (int)n, text);
       text += n;
     }
-    if (rows > MAX_ROWS) printf("  ... and %zu more; --all prints them\n", rows - KEPT_ROWS);
+    rows_left_out(rows, false);
   }
 }
 
@@ -148,7 +145,7 @@ static int plan(const options *o) {
                                                   : HEDDLE_EXPLAIN_TEXT;
   int status = session_model(&s, "plan", o);
   if (status == DONE && heddle_model_explain(s.model, format, s.names, s.values, s.n_values, &text, &err) != HEDDLE_OK)
-    status = fail("plan", &err);
+    status = session_plan_failed(&s, &err);
   if (status == DONE && o->svg != NULL) status = picture(text, o->svg);
   else if (status == DONE && (o->json || o->all)) fputs(text, stdout);
   else if (status == DONE) print_cut(text);

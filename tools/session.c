@@ -6,14 +6,15 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "library.h"
+#include "made_up.h"
 #include "text.h"
 
 static int no_memory(const session *s) {
   return fail_text(s->command, "out of memory");
 }
 
-/* "NAME=REST" as a copy of NAME and a pointer to REST. */
-static char *before_equals(const char *pair, const char **rest) {
+char *before_equals(const char *pair, const char **rest) {
   size_t n = strcspn(pair, "=");
   char *name = malloc(n + 1);
   if (name == NULL) return NULL;
@@ -83,6 +84,35 @@ static void warn_of_idle_rules(const session *s) {
   }
 }
 
+/* Whether a graph calls functions of a compiled library. */
+static bool calls_functions(const heddle_graph *g) {
+  for (uint32_t i = 0; i < heddle_graph_node_count(g); i++) {
+    heddle_node_info node = {.struct_size = sizeof node};
+    if (heddle_graph_node(g, i, &node, NULL) == HEDDLE_OK && strcmp(node.op, "tvm_op") == 0 &&
+        strncmp(node.func_name, "__", 2) != 0) /* __nop and __copy are nobody's */
+      return true;
+  }
+  return false;
+}
+
+int session_plan_failed(const session *s, const heddle_error *err) {
+  int status = fail(s->command, err);
+  if (heddle_model_library(s->model) == NULL && calls_functions(heddle_model_graph(s->model)))
+    fprintf(stderr, "(--lib FILE names the library that was compiled with the graph)\n");
+  return status;
+}
+
+/* A library without a model: what can be done with it. */
+static int complain_of_library(const session *s, const heddle_error *err) {
+  const options *o = s->o;
+  int status = fail(s->command, err);
+  fprintf(stderr,
+          "(heddle %s GRAPH.json --lib %s takes its functions for a graph; heddle info %s lists them; heddle bench %s "
+          "--func NAME times one)\n",
+          s->command, o->model, o->model, o->model);
+  return status;
+}
+
 int session_model(session *s, const char *command, const options *o) {
   int status = session_context(s, command, o);
   if (status != DONE) return status;
@@ -90,56 +120,22 @@ int session_model(session *s, const char *command, const options *o) {
       .struct_size = sizeof mo, .devices = o->devices, .place = o->place.data, .n_place = o->place.count};
   if (o->timeout > 0) mo.upload_timeout_ns = session_timeout(s);
   heddle_error err = {0};
+  bool is_library = library_is(o->model);
+  if (o->model_name != NULL && !is_library)
+    return fail_text(command, "%s: it is no library that holds models; leave out --model", o->model);
+  if (o->lib != NULL && is_library)
+    return fail_text(command, "%s: it is a library itself, and brings its functions; leave out --lib", o->model);
   if (o->lib != NULL && heddle_module_load(s->ctx, o->lib, &s->library, &err) != HEDDLE_OK) return fail(command, &err);
   mo.library = s->library;
   mo.model_name = o->model_name;
-  if (heddle_model_load(s->ctx, o->model, o->params, &mo, &s->model, &err) != HEDDLE_OK) return fail(command, &err);
+  heddle_status r = heddle_model_load(s->ctx, o->model, o->params, &mo, &s->model, &err);
+  if (r == HEDDLE_ENOTFOUND && is_library && o->model_name == NULL) return complain_of_library(s, &err);
+  if (r != HEDDLE_OK) return fail(command, &err);
   warn_of_idle_rules(s);
   return load_values(s);
 }
 
 /* ---- values that are made up */
-
-static uint64_t next_random(uint64_t *state) {
-  uint64_t z = *state += UINT64_C(0x9e3779b97f4a7c15);
-  z = (z ^ (z >> 30)) * UINT64_C(0xbf58476d1ce4e5b9);
-  z = (z ^ (z >> 27)) * UINT64_C(0x94d049bb133111eb);
-  return z ^ (z >> 31);
-}
-
-/* A number of [-1, 1) in the upper bits of a float32, which is what half precision and bfloat16 are cut from. */
-static void random_float(uint64_t *state, uint32_t bits, bool brain, unsigned char *out) {
-  double wide = (double)(next_random(state) >> 11) / 4503599627370496.0 - 1;
-  float single = (float)wide;
-  uint32_t word;
-  memcpy(&word, &single, sizeof word);
-  if (bits == 64) memcpy(out, &wide, sizeof wide);
-  else if (bits == 32) memcpy(out, &single, sizeof single);
-  else if (bits == 16) {
-    uint16_t half = (uint16_t)(word >> 16);
-    if (!brain) {
-      int exponent = (int)(word >> 23 & 255) - 112;
-      half = (uint16_t)((word >> 16 & 0x8000) | (exponent > 0 ? (uint32_t)exponent << 10 | (word >> 13 & 1023) : 0));
-    }
-    memcpy(out, &half, sizeof half);
-  }
-}
-
-/* Floats in [-1, 1), whole numbers and truths 0 or 1; the same in every run. false: no such dtype is made up. */
-static bool fill_random(heddle_tensor *t, uint64_t seed) {
-  heddle_dtype dtype = heddle_tensor_dtype(t);
-  uint64_t state = seed, width = dtype.bits / 8, bytes = heddle_tensor_bytes(t);
-  unsigned char *data = heddle_tensor_data(t);
-  bool is_float = dtype.code == HEDDLE_DTYPE_FLOAT || dtype.code == HEDDLE_DTYPE_BFLOAT;
-  bool is_whole = dtype.code == HEDDLE_DTYPE_INT || dtype.code == HEDDLE_DTYPE_UINT || dtype.code == HEDDLE_DTYPE_BOOL;
-  if (dtype.lanes != 1 || dtype.bits % 8 != 0 || width == 0) return false;
-  if (!is_whole && !(is_float && (width == 2 || width == 4 || width == 8))) return false;
-  for (uint64_t i = 0; i + width <= bytes; i += width) {
-    if (is_float) random_float(&state, dtype.bits, dtype.code == HEDDLE_DTYPE_BFLOAT, data + i);
-    else data[i] = (unsigned char)(next_random(&state) >> 63); /* little-endian; the rest is zero */
-  }
-  return true;
-}
 
 static int set_random(session *s, uint32_t i, const heddle_io_info *info) {
   heddle_error err = {0};
@@ -153,7 +149,7 @@ static int set_random(session *s, uint32_t i, const heddle_io_info *info) {
   if (heddle_tensor_create(NULL, info->dtype, info->shape, info->ndim, &t, &err) != HEDDLE_OK)
     return fail(s->command, &err);
   int status = DONE;
-  if (!fill_random(t, i + 1)) {
+  if (!made_up_fill(t, i + 1)) {
     char dtype[32];
     dtype_text(info->dtype, dtype);
     status = fail_text(s->command, "input '%s': values of %s cannot be made up; give --input %s=FILE.npy", info->name,
@@ -206,7 +202,7 @@ static heddle_status read_as_bfloat16(session *s, size_t value, heddle_error *er
 
 int session_executor(session *s, bool may_be_random) {
   heddle_error err = {0};
-  if (heddle_executor_create(s->model, &s->ex, &err) != HEDDLE_OK) return fail(s->command, &err);
+  if (heddle_executor_create(s->model, &s->ex, &err) != HEDDLE_OK) return session_plan_failed(s, &err);
   uint32_t n = heddle_executor_input_count(s->ex);
   s->given = calloc((size_t)n + 1, sizeof *s->given);
   if (s->given == NULL) return no_memory(s);

@@ -20,6 +20,9 @@ typedef struct session {
   uint32_t n_random;
 } session;
 
+/* "NAME=REST" as a copy of NAME, freed by the caller, and a pointer to REST; NULL: memory is out. */
+char *before_equals(const char *pair, const char **rest);
+
 /* A context with --set and --threads. */
 int session_context(session *s, const char *command, const options *o);
 
@@ -29,6 +32,9 @@ int session_model(session *s, const char *command, const options *o);
 /* An executor. Inputs get the values of --input; the rest get random ones where that is allowed, and are named in an
  * error where it is not. */
 int session_executor(session *s, bool may_be_random);
+
+/* Says why a model could not be planned, and where its library is missing, how to give it. */
+int session_plan_failed(const session *s, const heddle_error *err);
 
 /* Whether a value was made up for input i. */
 bool session_is_random(const session *s, uint32_t i);

@@ -67,6 +67,18 @@ void bytes_text(uint64_t bytes, char out[32]) {
   snprintf(out, 32, unit == 0 ? "%.0f %s" : "%.1f %s", n, units[unit]);
 }
 
+#define MAX_ROWS 60  /* that are all printed */
+#define KEPT_ROWS 20 /* of more */
+
+uint32_t rows_shown(uint32_t n, bool all) {
+  return all || n <= MAX_ROWS ? n : KEPT_ROWS;
+}
+
+void rows_left_out(uint32_t n, bool all) {
+  uint32_t shown = rows_shown(n, all);
+  if (shown < n) printf("  ... and %" PRIu32 " more; --all prints them\n", n - shown);
+}
+
 json_t *json_words(const char *text) {
   json_t *made = json_string(text);
   if (made != NULL) return made;

@@ -18,6 +18,10 @@ void dtype_text(heddle_dtype dtype, char out[32]);
 /* "[1, 3, 8]", with names for symbols (may be NULL) and "?" for what is not known. Cut where it is too long. */
 void shape_text(const int64_t *shape, uint32_t ndim, const char *const *symbols, char *out, size_t size);
 
+/* Of n rows of a section, those that are printed: all, or the first of many. rows_left_out then says how many are not. */
+uint32_t rows_shown(uint32_t n, bool all);
+void rows_left_out(uint32_t n, bool all);
+
 /* "36.2 KiB". */
 void bytes_text(uint64_t bytes, char out[32]);
 

@@ -107,7 +107,7 @@ HEDDLE_API heddle_status heddle_executor_run_to(heddle_executor *ex, const char 
  * a clock, else the host's around the call. Strings are borrowed until the next profile or the release. */
 typedef struct heddle_profile_entry {
   const char *name; /* node, or what is copied */
-  const char *op;   /* operator, or "h2d", ... */
+  const char *op;   /* operator, compiled function, or "h2d", ... */
   const char *device;
   uint32_t stream;
   uint32_t step;

@@ -48,6 +48,8 @@ typedef struct heddle_node_info {
   const uint32_t *inputs;
   uint32_t n_inputs;
   uint32_t n_outputs;
+  int32_t device_type; /* of its first output, as device_index says, a number of DLPack's; 0 where nothing is said */
+  uint32_t reserved;
 } heddle_node_info;
 
 HEDDLE_API uint32_t heddle_graph_node_count(const heddle_graph *g);

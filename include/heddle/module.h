@@ -53,7 +53,8 @@ typedef struct heddle_import_info {
   const char *format; /* of its code: "cl", "ptx"; "" where the kind has none */
   uint64_t bytes;     /* of its code */
   uint32_t n_kernels;
-  uint32_t reserved;
+  uint32_t is_model; /* 1: a graph with its parameters */
+  const char *name;  /* of a model: what heddle_model_options.model_name calls it; else "" */
 } heddle_import_info;
 
 HEDDLE_API heddle_status heddle_module_import(const heddle_module *m, uint32_t i, heddle_import_info *out,

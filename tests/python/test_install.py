@@ -10,8 +10,12 @@ import re
 import shutil
 import subprocess
 
+import numpy as np
 import pytest
+
+from fixtures import tvm_legacy as legacy
 from tool_case import BUILD, SOURCE, environment
+from tvm_graph import Call, tvm_graph
 
 if os.environ.get("HEDDLE_SANITIZE"):
     pytest.skip("the library is built with a sanitizer, whose run time a plain program lacks", allow_module_level=True)
@@ -78,6 +82,29 @@ def test_onednn_lies_beside_its_plugin(prefix):
     opened = set(re.findall(r"calling init: (.+)", done.stderr))
     assert {p for p in opened if "dnnl" in p} == {str(plugin.parent / "libdnnl.so.3")}
     assert not [p for p in opened if ".venv" in p]
+
+
+def test_a_library_that_tvm_compiled_loads_from_the_moved_prefix(prefix, tmp_path):
+    """The loaders are those of the prefix; all libraries of them that were built are there."""
+    names = {p.name for p in (BUILD / "lib").glob("libheddle_tvm*.so*")}
+    assert "libheddle_tvm.so.0" in names and names <= {p.name for p in prefix.rglob("libheddle_tvm*")}
+    if legacy.compiler() is None:
+        pytest.skip("there is no C compiler to write a library with")
+    twice = legacy.kernel("twice", [("x", "float32", (4,)), ("y", "float32", (4,))],
+                          "for (int i = 0; i < 4; i++) y[i] = 2 * x[i];")
+    library = legacy.library(tmp_path / "lib.so", "v0.14", [twice])
+    (tmp_path / "g.json").write_text(tvm_graph({"x": ("float32", [4])}, [Call("twice", ["x"], [("float32", [4])])],
+                                               ["twice"]))
+    np.save(tmp_path / "x.npy", np.arange(4, dtype=np.float32))
+    words = [prefix / "bin" / "heddle", "run", "g.json", "--lib", library, "--input", "x=x.npy", "--output-dir", "."]
+    done = subprocess.run([str(w) for w in words], capture_output=True, text=True, timeout=60, cwd=tmp_path,
+                          env=environment(LD_DEBUG="files"))
+    assert done.returncode == 0, done.stderr[-2000:]
+    np.testing.assert_array_equal(np.load(tmp_path / "output_0.npy"), np.arange(4) * 2)
+    opened = {p for p in re.findall(r"calling init: (.+)", done.stderr) if "libheddle" in p}
+    assert {os.path.realpath(p) for p in opened if "libheddle_tvm.so" in p} == {
+        os.path.realpath(one(prefix, "libheddle_tvm.so.0"))}
+    assert all(p.startswith(str(prefix)) for p in opened), opened
 
 
 def test_nothing_in_it_names_where_it_was_built(prefix):

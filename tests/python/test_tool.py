@@ -435,7 +435,7 @@ def test_bench_grows(chain):
 
 def test_bench_cools_down(chain):
     start = time.monotonic()
-    good("bench", chain(n=1), "--repeat", 5, "--number", 1, "--cooldown-ms", 100, "--repeats-to-cooldown", 2)
+    good("bench", chain(n=1), "--repeat", 5, "--number", 1, "--cooldown-interval-ms", 100, "--repeats-to-cooldown", 2)
     assert time.monotonic() - start > 0.2
 
 
