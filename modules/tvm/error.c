@@ -16,6 +16,13 @@ void heddle__tvm_say(const char *kind, const char *words) {
   self->status = HEDDLE_OK;
 }
 
+void heddle__tvm_forget(heddle__tvm_thread *self) {
+  if (self->error[0] == '\0') return;
+  (void)heddle__tvm_keep_as(HEDDLE__TEXT_ERROR, self->error, strlen(self->error));
+  self->error[0] = '\0';
+  self->status = HEDDLE_OK;
+}
+
 void heddle__tvm_say_error(const char *what, const heddle_error *why) {
   heddle__tvm_thread *self = heddle__tvm_self();
   heddle__tvm_say(what, why->text);
@@ -80,6 +87,15 @@ static void fetch(void) {
   snprintf(kind, sizeof kind, "%.*s", (int)(body[0].size < sizeof kind ? body[0].size : sizeof kind - 1), body[0].data);
   heddle__tvm_say(kind, words);
   heddle__tvm_drop(object, false);
+}
+
+heddle_status heddle__tvm_words(heddle_status usual, heddle_error *err) {
+  heddle__tvm_thread *self = heddle__tvm_self();
+  heddle_status s = self->status != HEDDLE_OK ? self->status : usual;
+  heddle__fail(err, s, "%s", self->error[0] != '\0' ? self->error : "it failed, and left no words");
+  if (self->status != HEDDLE_OK && err != NULL) err->api_code = self->api_code;
+  heddle__tvm_forget(self);
+  return s;
 }
 
 heddle_status heddle__tvm_failed(const char *function, const char *file, heddle_error *err) {

@@ -13,13 +13,17 @@ typedef int (*heddle__tvm_fn)(void *self, const heddle__word *args, const int32_
                               int32_t *ret_code);
 
 /* What compiled code and TVM's C API hold as a function handle. */
-typedef struct heddle_function {
+struct heddle_function {
+  uint64_t mark; /* HEDDLE__FUNCTION_MARK, by which handles of any kind are told apart; no address */
   const char *name;
   heddle__tvm_fn call; /* NULL: it is the head of a kernel (launch.h) */
   void *self;
   void (*finish)(void *self); /* with the last reference; may be NULL */
   atomic_uint references;     /* 0: it is not counted, and never ends */
-} heddle_function;
+};
+
+#define HEDDLE__FUNCTION_MARK UINT64_C(0xf4eddf0000000001)
+#define HEDDLE__OBJECT_MARK UINT64_C(0xf4eddf0000000002)
 
 /* A counted function with one reference; NULL where memory is out (self is then not finished). name: copied, or NULL. */
 heddle_function *heddle__function_new(const char *name, heddle__tvm_fn call, void *self, void (*finish)(void *self));
@@ -47,6 +51,18 @@ heddle_function *heddle__registry_pin(const char *name);
 
 /* launch.c: __tvm_set_device(type, number) */
 int heddle__tvm_set_device(void *self, const heddle__word *args, const int32_t *codes, int32_t n, heddle__word *ret,
+                           int32_t *ret_code);
+
+/* api_globals.c */
+int heddle__tvm_load_so(void *self, const heddle__word *args, const int32_t *codes, int32_t n, heddle__word *ret,
+                        int32_t *ret_code);
+int heddle__tvm_load_file(void *self, const heddle__word *args, const int32_t *codes, int32_t n, heddle__word *ret,
+                          int32_t *ret_code);
+int heddle__tvm_system_lib(void *self, const heddle__word *args, const int32_t *codes, int32_t n, heddle__word *ret,
+                           int32_t *ret_code);
+int heddle__tvm_device_attr(void *self, const heddle__word *args, const int32_t *codes, int32_t n, heddle__word *ret,
+                            int32_t *ret_code);
+int heddle__tvm_set_stream(void *self, const heddle__word *args, const int32_t *codes, int32_t n, heddle__word *ret,
                            int32_t *ret_code);
 
 /* sort.c: tvm.contrib.sort.* */
