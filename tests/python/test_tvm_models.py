@@ -141,6 +141,33 @@ def test_one_file(ctx, tmp_path, name, era):
     same(run_one_file(ctx, graph, inputs, library), outputs, MODELS[name][2])
 
 
+SIZES = {"float64": 8, "int64": 8, "uint64": 8, "float32": 4, "int32": 4, "float16": 2}
+
+
+@pytest.mark.parametrize("name", [*MODELS, "mlp_cpu", "mlp_opencl", "mobilenet_v1_cpu"])
+def test_memory_is_no_more_than_the_storage_ids(ctx, tmp_path, name):
+    """What the plan needs, against the graph's own storage ids, each rounded up to 256 bytes; of a device with memory of
+    its own also the host's side of what goes in and out."""
+    text = stored(name, "graph.json").decode()
+    attrs, ids = json.loads(text)["attrs"], {}
+    for shape, dtype, k in zip(*(attrs[key][1] for key in ("shape", "dltype", "storage_id")), strict=True):
+        ids[k] = max(ids.get(k, 0), int(np.prod(shape)) * SIZES.get(dtype, 1))
+    params = (legacy.params_blob(random_params(text, ["data"])) if name not in MODELS else stored(name, "params.bin"))
+    library = (build(tmp_path, name, "v0.14", text) if name in MODELS else
+               operators.build(tmp_path / "lib.so", "v0.14", text))
+    held = [capi.Library(ctx, library), capi.Graph(text), capi.Params(params)]
+    held.append(capi.Model(ctx, held[1], held[2], devices=devices_of(text), library=held[0]))
+    allocations = held[3].explain_json()["allocations"]
+    for p in reversed(held):
+        p.close()
+    between = sum(a["bytes"] for a in allocations if a["use"] in ("arena", "slot"))
+    whole = sum(a["bytes"] for a in allocations)
+    limit = sum((n + 255) // 256 * 256 for n in ids.values())
+    assert between <= limit
+    if 4 not in attrs["device_index"][1]:
+        assert whole <= limit
+
+
 def test_one_file_without_its_parameters(ctx, tmp_path):
     """deploy_params_removed: TVM's remove_params. Those beside it are taken; without them they are inputs."""
     graph, params, inputs, outputs = case("share_params_bound_b1")
