@@ -61,10 +61,19 @@ enum {
   HEDDLE_VALUE_STRING = 4,
   HEDDLE_VALUE_BYTES = 5,
   HEDDLE_VALUE_TENSOR = 6, /* of host memory, or on a device */
-  HEDDLE_VALUE_POINTER = 7
+  HEDDLE_VALUE_POINTER = 7,
+  HEDDLE_VALUE_MODULE = 8,   /* heddle/function.h */
+  HEDDLE_VALUE_FUNCTION = 9, /* heddle/function.h */
+  HEDDLE_VALUE_DEVICE = 10,  /* DLPack's type, and a number */
+  HEDDLE_VALUE_DTYPE = 11
 };
 
-/* An argument or a result. Nothing in it is owned. */
+/* Functions, and modules whose functions are found by name, as values: heddle/function.h. */
+typedef struct heddle_function heddle_function;
+typedef struct heddle_object heddle_object;
+
+/* An argument or a result. Nothing in an argument is owned. Of a result, a tensor, a module and a function carry a
+ * reference for the caller; a string and bytes live until this thread's next result of that kind. */
 typedef struct heddle_value {
   int32_t kind;
   uint32_t reserved;
@@ -74,6 +83,13 @@ typedef struct heddle_value {
     const char *s;    /* STRING: terminated */
     const void *data; /* BYTES, POINTER */
     heddle_tensor *t;
+    heddle_object *module;
+    heddle_function *function;
+    struct {
+      int32_t type;
+      int32_t number;
+    } device;
+    heddle_dtype dtype;
   } of;
   uint64_t bytes; /* BYTES */
 } heddle_value;
@@ -81,7 +97,7 @@ typedef struct heddle_value {
 /* Calls a function of the library by name; "__tvm_main__" is its entry. A tensor's memory is passed as it is: what the
  * function writes is in it after the call; compiled code wants it aligned as heddle_tensor_create does. Where tensors
  * are on a device, which is then the same for all of them, kernels are launched there on a stream of the module's and
- * waited for; the module keeps the device open. result may be NULL; a string in it lives until this thread's next call.
+ * waited for; the module keeps the device open. result may be NULL: it is then given back.
  * HEDDLE_ENOTFOUND for a function that the library does not have; HEDDLE_EFAILED, in the function's own words, where it
  * says that it failed, or the status that the device's plugin gave; HEDDLE_EINVAL for an argument that its generation
  * of libraries cannot take; HEDDLE_EUNSUPPORTED for a device that it has no code for. Several threads may call at once;

@@ -62,6 +62,8 @@ enum {
   ANY_BOOL = 2,
   ANY_FLOAT = 3,
   ANY_POINTER = 4,
+  ANY_DTYPE = 5,
+  ANY_DEVICE = 6,
   ANY_TENSOR = 7, /* DLTensor*, borrowed */
   ANY_STRING = 8, /* const char*, borrowed */
   ANY_BYTES = 9,

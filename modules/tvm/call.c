@@ -6,6 +6,8 @@
 #include "core/alloc.h"
 #include "core/error.h"
 #include "core/tensor.h"
+#include "modules/tvm/convert.h"
+#include "modules/tvm/ffi_object.h"
 #include "modules/tvm/launch.h"
 
 enum { FEW = 16 };
@@ -46,11 +48,13 @@ static heddle_status take_tensor(const heddle__tvm_library *l, const heddle_valu
 
 static heddle_status take(const heddle__tvm_library *l, const heddle_value *v, uint32_t i, argument *a,
                           heddle__any *any, int32_t *code, heddle_error *err) {
-  static const int32_t codes[] = {PACKED_NULL,   PACKED_INT,   PACKED_FLOAT,  PACKED_INT,
-                                  PACKED_STRING, PACKED_BYTES, PACKED_TENSOR, PACKED_HANDLE};
-  static const int32_t types[] = {ANY_NONE,   ANY_INT,   ANY_FLOAT,  ANY_BOOL,
-                                  ANY_STRING, ANY_BYTES, ANY_TENSOR, ANY_POINTER};
-  if (v->kind < 0 || v->kind > HEDDLE_VALUE_POINTER)
+  static const int32_t codes[] = {PACKED_NULL,   PACKED_INT,      PACKED_FLOAT,  PACKED_INT,
+                                  PACKED_STRING, PACKED_BYTES,    PACKED_TENSOR, PACKED_HANDLE,
+                                  PACKED_MODULE, PACKED_FUNCTION, PACKED_DEVICE, PACKED_DTYPE};
+  static const int32_t types[] = {ANY_NONE,   ANY_INT,     ANY_FLOAT, ANY_BOOL, ANY_STRING, ANY_BYTES,
+                                  ANY_TENSOR, ANY_POINTER, ANY_NONE,  ANY_NONE, ANY_DEVICE, ANY_DTYPE};
+  heddle__word word = {0};
+  if (v->kind < 0 || v->kind > HEDDLE_VALUE_DTYPE)
     return heddle__fail(err, HEDDLE_EINVAL, "argument %u: a value of kind %d is not known", (unsigned)i, (int)v->kind);
   *any = (heddle__any){.type = types[v->kind]};
   *code = codes[v->kind];
@@ -65,6 +69,16 @@ static heddle_status take(const heddle__tvm_library *l, const heddle_value *v, u
     any->v.p = &a->bytes;
     break;
   case HEDDLE_VALUE_TENSOR: any->v.p = &a->tensor; return take_tensor(l, v, i, a, err);
+  case HEDDLE_VALUE_DEVICE: memcpy(&any->v, &v->of, sizeof any->v); break;
+  case HEDDLE_VALUE_DTYPE: memcpy(&any->v, &v->of.dtype, sizeof v->of.dtype); break;
+  case HEDDLE_VALUE_MODULE:
+  case HEDDLE_VALUE_FUNCTION:
+    word.p = any->v.p = (void *)(uintptr_t)v->of.data;
+    if (word.p == NULL) *code = PACKED_NULL;
+    if (word.p == NULL || l->era == HEDDLE__ERA_PACKED) break;
+    heddle__result_retain(word, *code); /* an object, given back after the call */
+    return heddle__word_to_any(word, *code, l->era == HEDDLE__ERA_FFI21, any) ? HEDDLE_OK
+                                                                              : heddle__no_memory(err, "an argument");
   default: break;
   }
   return HEDDLE_OK;
@@ -72,45 +86,37 @@ static heddle_status take(const heddle__tvm_library *l, const heddle_value *v, u
 
 /* ---- results */
 
-static const char *keep_text(const char *text, size_t n) {
-  heddle__tvm_thread *self = heddle__tvm_self();
-  snprintf(self->text, sizeof self->text, "%.*s", (int)(n < sizeof self->text ? n : sizeof self->text - 1), text);
-  return self->text;
+static heddle_status give_text(const char *text, size_t n, heddle_value *out, heddle_error *err) {
+  const char *kept = heddle__tvm_keep(text, n);
+  if (kept == NULL) return heddle__no_memory(err, "the string that a function returned");
+  *out = (heddle_value){.kind = HEDDLE_VALUE_STRING, .of.s = kept};
+  return HEDDLE_OK;
+}
+
+/* Owns: what the word carries is the result's, but for strings and bytes, which are copied. */
+static heddle_status give_word(heddle__word w, int32_t code, heddle_value *out, heddle_error *err) {
+  if (code == PACKED_STRING) return give_text(w.s, strlen(w.s), out, err);
+  if (code == PACKED_BYTES &&
+      (w.p = heddle__tvm_keep_bytes(((heddle__bytes *)w.p)->data, ((heddle__bytes *)w.p)->size)) == NULL)
+    return heddle__no_memory(err, "the bytes that a function returned");
+  if (heddle__result_to_value(w, code, out) == 0) return HEDDLE_OK;
+  return heddle__fail(err, HEDDLE_EUNSUPPORTED, "it returned a value of code %d, which is not known", (int)code);
 }
 
 static heddle_status give_any(heddle__any *r, bool era21, heddle_value *out, heddle_error *err) {
+  heddle__word w;
+  heddle__bytes spare;
+  int32_t code;
   heddle_status s = HEDDLE_OK;
-  switch (r->type) {
-  case ANY_NONE: break;
-  case ANY_INT: *out = (heddle_value){.kind = HEDDLE_VALUE_INT, .of.i = r->v.i}; break;
-  case ANY_BOOL: *out = (heddle_value){.kind = HEDDLE_VALUE_BOOL, .of.i = r->v.i}; break;
-  case ANY_FLOAT: *out = (heddle_value){.kind = HEDDLE_VALUE_FLOAT, .of.f = r->v.f}; break;
-  case ANY_POINTER: *out = (heddle_value){.kind = HEDDLE_VALUE_POINTER, .of.data = r->v.p}; break;
-  case ANY_STRING: *out = (heddle_value){.kind = HEDDLE_VALUE_STRING, .of.s = keep_text(r->v.s, strlen(r->v.s))}; break;
-  case ANY_SMALL_STRING:
-    *out = (heddle_value){.kind = HEDDLE_VALUE_STRING,
-                          .of.s = keep_text((const char *)&r->v, r->zero < sizeof r->v ? r->zero : sizeof r->v)};
-    break;
-  case ANY_STRING_OBJECT: {
-    const heddle__bytes *text = (const heddle__bytes *)(const void *)((const char *)r->v.p + (era21 ? 16 : 24));
-    *out = (heddle_value){.kind = HEDDLE_VALUE_STRING, .of.s = keep_text(text->data, text->size)};
-    break;
-  }
-  default: s = heddle__fail(err, HEDDLE_EUNSUPPORTED, "it returned a value of type %d, which is not known", r->type);
+  if (r->type == ANY_BOOL) *out = (heddle_value){.kind = HEDDLE_VALUE_BOOL, .of.i = r->v.i};
+  else if (!heddle__any_to_word(r, era21, &w, &code, &spare) || code == PACKED_TENSOR)
+    s = heddle__fail(err, HEDDLE_EUNSUPPORTED, "it returned a value of type %d, which is not known", r->type);
+  else {
+    if (r->type >= ANY_OBJECT) heddle__result_retain(w, code);
+    s = give_word(w, code, out, err);
   }
   if (r->type >= ANY_OBJECT) heddle__tvm_drop(r->v.p, era21);
   return s;
-}
-
-static heddle_status give_packed(const heddle__word *r, int32_t code, heddle_value *out, heddle_error *err) {
-  switch (code) {
-  case PACKED_NULL: return HEDDLE_OK;
-  case PACKED_INT: *out = (heddle_value){.kind = HEDDLE_VALUE_INT, .of.i = r->i}; return HEDDLE_OK;
-  case PACKED_BOOL: *out = (heddle_value){.kind = HEDDLE_VALUE_BOOL, .of.i = r->i}; return HEDDLE_OK;
-  case PACKED_FLOAT: *out = (heddle_value){.kind = HEDDLE_VALUE_FLOAT, .of.f = r->f}; return HEDDLE_OK;
-  case PACKED_HANDLE: *out = (heddle_value){.kind = HEDDLE_VALUE_POINTER, .of.data = r->p}; return HEDDLE_OK;
-  default: return heddle__fail(err, HEDDLE_EUNSUPPORTED, "it returned a value of code %d, which is not known", code);
-  }
 }
 
 /* ---- the call */
@@ -134,7 +140,7 @@ static heddle_status run(const heddle__tvm_caller *caller, struct heddle__lane *
     for (uint32_t i = 0; i < n && words != NULL; i++) words[i] = args[i].v;
     rc = words != NULL ? f(words, codes, (int32_t)n, &ret, &ret_code, NULL) : 0;
     heddle__free(words);
-    s = words == NULL ? heddle__no_memory(err, "a call") : rc == 0 ? give_packed(&ret, ret_code, result, err) : 0;
+    s = words == NULL ? heddle__no_memory(err, "a call") : rc == 0 ? give_word(ret, ret_code, result, err) : 0;
   } else {
     heddle__ffi_fn f;
     heddle__any ret = {.type = ANY_NONE};
@@ -164,7 +170,11 @@ heddle_status heddle__library_call(heddle__tvm_caller *caller, heddle_pstream *s
     codes = heddle__alloc((size_t)n + 1, sizeof *codes);
     if (own == NULL || args == NULL || codes == NULL) s = heddle__no_memory(err, "the arguments of a call");
   }
-  for (uint32_t i = 0; i < n && s == HEDDLE_OK; i++) s = take(l, &values[i], i, &own[i], &args[i], &codes[i], err);
+  uint32_t taken = 0;
+  while (taken < n && s == HEDDLE_OK) {
+    s = take(l, &values[taken], taken, &own[taken], &args[taken], &codes[taken], err);
+    taken++;
+  }
   struct heddle__lane *lane = NULL;
   if (s == HEDDLE_OK && stream != NULL && (lane = heddle__lane_take(caller, stream)) == NULL)
     s = heddle__no_memory(err, "a call");
@@ -178,6 +188,8 @@ heddle_status heddle__library_call(heddle__tvm_caller *caller, heddle_pstream *s
     }
     heddle__lane_give(lane);
   }
+  for (uint32_t i = 0; i < taken; i++)
+    if (args[i].type >= ANY_OBJECT) heddle__tvm_drop(args[i].v.p, l->era == HEDDLE__ERA_FFI21);
   if (n > FEW) {
     heddle__free(own);
     heddle__free(args);

@@ -3,8 +3,9 @@
 #include <stdio.h>
 #include <string.h>
 
+#include "modules/tvm/convert.h"
+#include "modules/tvm/ffi_object.h"
 #include "modules/tvm/launch.h"
-#include "modules/tvm/registry.h"
 
 int heddle__tvm_lookup(void *library, const char *name, void **out) {
   const heddle__tvm_library *l = library;
@@ -24,63 +25,39 @@ int heddle__tvm_call_packed(void *f, heddle__word *args, int32_t *codes, int32_t
   return heddle__function_call(f, args, codes, n, ret, ret_code);
 }
 
-/* The arguments of the newer generation in the older one's form: one set of functions serves both. */
-static bool convert(const heddle__any *any, heddle__word *word, int32_t *code) {
-  enum { TENSOR_OBJECT = 70, TENSOR_OBJECT21 = 72 };
-  *word = any->v;
-  switch (any->type) {
-  case ANY_NONE: *code = PACKED_NULL; break;
-  case ANY_INT:
-  case ANY_BOOL: *code = PACKED_INT; break;
-  case ANY_FLOAT: *code = PACKED_FLOAT; break;
-  case ANY_POINTER: *code = PACKED_HANDLE; break;
-  case ANY_TENSOR: *code = PACKED_TENSOR; break;
-  case ANY_STRING: *code = PACKED_STRING; break;
-  case ANY_SMALL_STRING: /* ends in a zero byte, being of at most seven */
-    *code = PACKED_STRING;
-    word->s = (const char *)&any->v;
-    break;
-  case ANY_STRING_OBJECT:
-    *code = PACKED_STRING;
-    word->s = ((const heddle__bytes *)(const void *)((const heddle__object *)any->v.p + 1))->data;
-    break;
-  case TENSOR_OBJECT:
-    *code = PACKED_TENSOR;
-    word->p = (heddle__object *)any->v.p + 1;
-    break;
-  case TENSOR_OBJECT21:
-    *code = PACKED_TENSOR;
-    word->p = (heddle__object21 *)any->v.p + 1;
-    break;
-  default: return false;
-  }
-  return true;
-}
-
-static bool convert_result(const heddle__word *word, int32_t code, heddle__any *any) {
-  *any = (heddle__any){.type = ANY_NONE};
-  switch (code) {
-  case PACKED_NULL: return true;
-  case PACKED_INT: any->type = ANY_INT; break;
-  case PACKED_BOOL: any->type = ANY_BOOL; break;
-  case PACKED_FLOAT: any->type = ANY_FLOAT; break;
-  case PACKED_HANDLE: any->type = ANY_POINTER; break;
-  default: heddle__tvm_say(NULL, "a function returned what code of this generation cannot take"); return false;
-  }
-  any->v = *word;
-  return true;
-}
-
-int heddle__tvm_call_ffi(void *f, heddle__any *args, int32_t n, heddle__any *result) {
+static int call_ffi(void *handle, const heddle__any *args, int32_t n, heddle__any *result, bool era21) {
   enum { MOST = 128 };
-  heddle__word words[MOST], ret;
-  int32_t codes[MOST], ret_code;
-  bool good = n >= 0 && n <= MOST;
-  for (int32_t i = 0; i < n && good; i++) good = convert(&args[i], &words[i], &codes[i]);
-  if (!good) heddle__tvm_say(NULL, "it calls a function with arguments that are not known");
-  int rc = good ? heddle__function_call(f, words, codes, n, &ret, &ret_code) : -1;
+  heddle__word words[MOST], ret = {0};
+  heddle__bytes spare[MOST];
+  int32_t codes[MOST], ret_code = PACKED_NULL;
+  char text[120];
+  heddle_function *f = handle != NULL ? heddle__handle_function(handle) : NULL;
+  int32_t i = 0;
+  int rc = -1;
+  if (n >= 0 && n <= MOST)
+    while (i < n && heddle__any_to_word(&args[i], era21, &words[i], &codes[i], &spare[i])) i++;
+  if (f == NULL) {
+    heddle__tvm_say(NULL, "it calls a function that is none of ours");
+  } else if (n < 0 || n > MOST) {
+    snprintf(text, sizeof text, "it calls a function with %d arguments; at most %d are possible", (int)n, (int)MOST);
+    heddle__tvm_say(NULL, text);
+  } else if (i < n) {
+    snprintf(text, sizeof text, "it calls a function, and argument %d is of type %d, which is not known", (int)i,
+             (int)args[i].type);
+    heddle__tvm_say(NULL, text);
+  } else {
+    rc = heddle__function_call(f, words, codes, n, &ret, &ret_code);
+  }
   *result = (heddle__any){.type = ANY_NONE};
-  return rc == 0 && !convert_result(&ret, ret_code, result) ? -1 : rc;
+  return rc == 0 && !heddle__word_to_any(ret, ret_code, era21, result) ? -1 : rc;
+}
+
+int heddle__tvm_call_ffi(void *f, const heddle__any *args, int32_t n, heddle__any *result) {
+  return call_ffi(f, args, n, result, false);
+}
+
+int heddle__tvm_call_ffi21(void *f, const heddle__any *args, int32_t n, heddle__any *result) {
+  return call_ffi(f, args, n, result, true);
 }
 
 int heddle__tvm_init_once(void **handle, int (*init)(void **result)) {

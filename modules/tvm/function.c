@@ -10,6 +10,7 @@ heddle_function *heddle__function_new(const char *name, heddle__tvm_fn call, voi
   if (f == NULL) return NULL;
   char *copy = (char *)(f + 1);
   if (n > 0) memcpy(copy, name, n);
+  f->mark = HEDDLE__FUNCTION_MARK;
   f->name = n > 0 ? copy : "";
   f->call = call;
   f->self = self;

@@ -127,7 +127,7 @@ heddle_status heddle__kernels_init(heddle__tvm_library *l, heddle_error *err) {
     uint32_t first = l->n_kernels;
     for (uint32_t k = 0; k < m->n_kernels; k++) {
       heddle__kernel_handle *h = &l->kernels[l->n_kernels];
-      *h = (heddle__kernel_handle){.head = {.name = m->kernels[k].name},
+      *h = (heddle__kernel_handle){.head = {.mark = HEDDLE__FUNCTION_MARK, .name = m->kernels[k].name},
                                    .library = l,
                                    .module = m,
                                    .kernel = &m->kernels[k],

@@ -134,6 +134,14 @@ void heddle__lane_reset(struct heddle__lane *lane) {
   for (uint32_t i = 0; i < lane->n_blocks; i++) lane->blocks[i].busy = false;
 }
 
+heddle_device *heddle__lane_device(const struct heddle__lane *lane) {
+  return lane != NULL ? lane->caller->dev : NULL;
+}
+
+heddle_status heddle__lane_wait(const struct heddle__lane *lane, heddle_error *err) {
+  return lane->caller->dev->t->stream.sync(lane->stream, UINT64_MAX, err);
+}
+
 /* False: the thread's lane is of another device, or there is none; with words. */
 static bool is_here(const struct heddle__lane *lane, int type, int id) {
   char words[300];

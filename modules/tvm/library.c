@@ -52,7 +52,10 @@ static heddle_status fill_pointers(heddle__tvm_library *l, heddle_error *err) {
   heddle_status s = HEDDLE_OK;
   for (size_t i = 0; i < sizeof pointers / sizeof pointers[0] && s == HEDDLE_OK; i++) {
     void *code;
-    memcpy(&code, &pointers[i].function, sizeof code);
+    any_fn function = pointers[i].function;
+    if (l->era == HEDDLE__ERA_FFI21 && function == (any_fn)heddle__tvm_call_ffi)
+      function = (any_fn)heddle__tvm_call_ffi21;
+    memcpy(&code, &function, sizeof code);
     s = fill(l, pointers[i].name, code, err);
   }
   return s;

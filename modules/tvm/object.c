@@ -1,13 +1,12 @@
-/* modules/tvm/object.c: counting of modules and arrays, and the search for functions among a module's imports. */
+/* modules/tvm/object.c: counting of modules, and the search for functions among a module's imports. */
 #include "modules/tvm/object.h"
 
 #include "core/alloc.h"
-#include "core/device.h"
-#include "core/tensor.h"
 
 heddle_object *heddle__object_new(const heddle__object_type *type, size_t bytes) {
   heddle_object *o = heddle__alloc(1, bytes);
   if (o == NULL) return NULL;
+  o->mark = HEDDLE__OBJECT_MARK;
   o->type = type;
   atomic_init(&o->references, 1);
   return o;
@@ -50,34 +49,4 @@ heddle_function *heddle__object_method(heddle_object *o, const char *name, heddl
   heddle_function *f = heddle__function_new(name, call, o, release_self);
   if (f != NULL) heddle__object_retain(o);
   return f;
-}
-
-/* ---- arrays */
-
-heddle__array *heddle__array_new(heddle_tensor *t) {
-  heddle__array *a = heddle__alloc(1, sizeof *a);
-  if (a == NULL) return NULL;
-  heddle_dtype dtype = t->dtype;
-  if (dtype.code == HEDDLE_DTYPE_BOOL) dtype = (heddle_dtype){HEDDLE_DTYPE_UINT, 1, dtype.lanes};
-  a->t = (heddle__dltensor){.data = t->dev != NULL ? (void *)t->buffer : t->data,
-                            .device_type = t->dev != NULL ? t->dev->desc.type : HEDDLE_DEVICE_CPU,
-                            .device_id = t->dev != NULL ? (int32_t)t->dev->index : 0,
-                            .ndim = (int32_t)t->ndim,
-                            .dtype = dtype,
-                            .shape = t->shape,
-                            .strides = t->contiguous ? NULL : t->strides};
-  a->of = t;
-  atomic_init(&a->references, 1);
-  return a;
-}
-
-heddle__array *heddle__array_retain(heddle__array *a) {
-  atomic_fetch_add_explicit(&a->references, 1, memory_order_relaxed);
-  return a;
-}
-
-void heddle__array_release(heddle__array *a) {
-  if (a == NULL || atomic_fetch_sub_explicit(&a->references, 1, memory_order_acq_rel) != 1) return;
-  heddle_tensor_release(a->of);
-  heddle__free(a);
 }

@@ -6,8 +6,6 @@
 
 #include "modules/tvm/registry.h"
 
-typedef struct heddle_object heddle_object;
-
 typedef struct heddle__object_type {
   const char *kind; /* "library", "GraphExecutorFactory", "GraphExecutor", ... */
   /* A function by name, with one reference and, where it needs one, a reference on self; *out NULL: there is none of that
@@ -19,6 +17,7 @@ typedef struct heddle__object_type {
 /* The head of every module. Read-only after it is made, but for imports, which are changed by one thread that nobody else
  * uses the module beside (as TVM has it), and the count. */
 struct heddle_object {
+  uint64_t mark; /* HEDDLE__OBJECT_MARK */
   const heddle__object_type *type;
   atomic_uint references;
   uint32_t n_imports;
@@ -43,6 +42,7 @@ typedef struct heddle__array {
   heddle__dltensor t; /* first: the handle is used as a DLTensor. strides NULL where it is compact */
   heddle_tensor *of;
   atomic_uint references;
+  struct heddle__array *next; /* object.c */
 } heddle__array;
 
 /* Takes over the reference on a tensor (not where it fails: NULL, memory is out). bool is (1, 1) as of the packed
@@ -51,8 +51,12 @@ heddle__array *heddle__array_new(heddle_tensor *t);
 heddle__array *heddle__array_retain(heddle__array *a);
 void heddle__array_release(heddle__array *a); /* takes NULL */
 
-/* The tensor that an argument names, with a reference: of an array itself, of a DLTensor (host memory only) a view that
- * must not outlive it. NULL with words, which name the argument by its number. */
+/* The array that a DLTensor is the head of, with a reference; NULL: it is none of ours. Any thread. */
+heddle__array *heddle__array_find(const void *tensor);
+
+/* The tensor that an argument (PACKED_TENSOR, PACKED_NDARRAY) names, with a reference: an array's own, whichever code it
+ * comes with; else a view of the DLTensor's memory, on the host or whole on a device, which must not outlive that. NULL
+ * with words, which name the argument by its number. bool is (6, 8), however the DLTensor has it. */
 heddle_tensor *heddle__argument_tensor(const heddle__word *args, const int32_t *codes, int32_t i);
 
 /* ---- libheddle's side */
@@ -75,6 +79,10 @@ heddle_object *heddle__library_object(heddle_module *m);
 heddle_object *heddle__executor_object(const char *graph, size_t graph_bytes, heddle_object *library,
                                        const int32_t (*devices)[2], uint32_t n_devices, const void *params,
                                        size_t params_bytes, bool debug);
+
+/* factory_object.c: the model of a library that has this name (blob.h: model_name), as a module; the caller adds what it
+ * imports. Takes its own reference on m. NULL with words. */
+heddle_object *heddle__factory_object(heddle_module *m, const char *model_name);
 
 /* library_object.c: the library that a module is, or the first among its imports; borrowed, NULL: none. */
 heddle_module *heddle__object_library(heddle_object *o);

@@ -21,12 +21,15 @@ static entry *entries;
 static size_t n_entries, room;
 static bool has_builtins;
 
+#define BUILTIN(text, function) \
+  { .mark = HEDDLE__FUNCTION_MARK, .name = text, .call = function }
+
 static heddle_function builtins[] = {
-    {.name = "__tvm_set_device", .call = heddle__tvm_set_device},
-    {.name = "tvm.contrib.sort.argsort", .call = heddle__tvm_argsort},
-    {.name = "tvm.contrib.sort.argsort_nms", .call = heddle__tvm_argsort_nms},
-    {.name = "tvm.contrib.sort.sort", .call = heddle__tvm_sort},
-    {.name = "tvm.contrib.sort.topk", .call = heddle__tvm_topk},
+    BUILTIN("__tvm_set_device", heddle__tvm_set_device),
+    BUILTIN("tvm.contrib.sort.argsort", heddle__tvm_argsort),
+    BUILTIN("tvm.contrib.sort.argsort_nms", heddle__tvm_argsort_nms),
+    BUILTIN("tvm.contrib.sort.sort", heddle__tvm_sort),
+    BUILTIN("tvm.contrib.sort.topk", heddle__tvm_topk),
 };
 
 /* The place of a name: where it is, or where it belongs. */

@@ -13,13 +13,17 @@ typedef int (*heddle__tvm_fn)(void *self, const heddle__word *args, const int32_
                               int32_t *ret_code);
 
 /* What compiled code and TVM's C API hold as a function handle. */
-typedef struct heddle_function {
+struct heddle_function {
+  uint64_t mark; /* HEDDLE__FUNCTION_MARK, by which handles of any kind are told apart; no address */
   const char *name;
   heddle__tvm_fn call; /* NULL: it is the head of a kernel (launch.h) */
   void *self;
   void (*finish)(void *self); /* with the last reference; may be NULL */
   atomic_uint references;     /* 0: it is not counted, and never ends */
-} heddle_function;
+};
+
+#define HEDDLE__FUNCTION_MARK UINT64_C(0xf4eddf0000000001)
+#define HEDDLE__OBJECT_MARK UINT64_C(0xf4eddf0000000002)
 
 /* A counted function with one reference; NULL where memory is out (self is then not finished). name: copied, or NULL. */
 heddle_function *heddle__function_new(const char *name, heddle__tvm_fn call, void *self, void (*finish)(void *self));

@@ -9,14 +9,22 @@
 struct heddle__scratch;
 struct heddle__lane;
 
+/* What a thread keeps: strings and bytes that calls returned, and the words of TVMGetLastError. */
+enum { HEDDLE__TEXT_STRING, HEDDLE__TEXT_BYTES, HEDDLE__TEXT_ERROR, HEDDLE__TEXTS };
+typedef struct heddle__text {
+  char *data;
+  size_t room;
+} heddle__text;
+
 typedef struct heddle__tvm_thread {
   heddle__pool *pool;              /* of whoever called; NULL outside of a call: parallel loops run on this thread */
   struct heddle__scratch *scratch; /* workspace.c */
   struct heddle__lane *lane;       /* where kernels are launched; NULL: the function that runs is on cpu */
   heddle_status status;            /* of the error below, where a device gave it; else 0 */
   int32_t api_code;
-  char error[944]; /* what the failed function said; "" where it said nothing */
-  char text[256];  /* the last string that a call returned */
+  char error[944];                   /* what the failed function said; "" where it said nothing */
+  heddle__text texts[HEDDLE__TEXTS]; /* text.c */
+  heddle__bytes bytes;               /* the last bytes that a call returned */
 } heddle__tvm_thread;
 
 /* This thread's own; never NULL. */
@@ -32,6 +40,12 @@ heddle_status heddle__tvm_failed(const char *function, const char *file, heddle_
 /* The same words for what a device's plugin said; heddle__tvm_failed then gives its status. */
 void heddle__tvm_say_error(const char *what, const heddle_error *why);
 
+/* text.c: a terminated copy that lives until this thread's next result of that kind; NULL with words. keep_bytes: with
+ * its length, as bytes cross. What is given may be what is kept. */
+const char *heddle__tvm_keep(const void *bytes, size_t n);
+heddle__bytes *heddle__tvm_keep_bytes(const void *bytes, size_t n);
+char *heddle__tvm_keep_as(int kind, const void *bytes, size_t n);
+
 /* What compiled code calls: workspace.c, parallel.c, env.c. Exported by plain name too (exports.c). */
 void *heddle__tvm_alloc_workspace(int device_type, int device_id, uint64_t bytes, int code_hint, int bits_hint);
 int heddle__tvm_free_workspace(int device_type, int device_id, void *p);
@@ -44,7 +58,8 @@ void heddle__tvm_raise_parts(const char *kind, const char **parts, int32_t n);
 int heddle__tvm_lookup(void *library, const char *name, void **out);
 int heddle__tvm_call_packed(void *f, heddle__word *args, int32_t *codes, int32_t n, heddle__word *ret,
                             int32_t *ret_code);
-int heddle__tvm_call_ffi(void *f, heddle__any *args, int32_t n, heddle__any *result);
+int heddle__tvm_call_ffi(void *f, const heddle__any *args, int32_t n, heddle__any *result);
+int heddle__tvm_call_ffi21(void *f, const heddle__any *args, int32_t n, heddle__any *result); /* v0.21 */
 int heddle__tvm_init_once(void **handle, int (*init)(void **result));
 
 /* Gives back an object that a call returned. era21: of v0.21, whose objects begin otherwise. */

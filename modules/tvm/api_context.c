@@ -1,0 +1,43 @@
+/* modules/tvm/api_context.c: the one context that TVM's C API runs in, and its devices by DLPack's type and number. */
+#include <pthread.h>
+#include <stdio.h>
+#include <string.h>
+
+#include "core/device.h"
+#include "modules/tvm/object.h"
+
+heddle_context *heddle__api_context(void) {
+  static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER; /* guards ctx while it is made */
+  static _Atomic(heddle_context *) ctx;
+  heddle_context *now = atomic_load_explicit(&ctx, memory_order_acquire);
+  if (now != NULL) return now;
+  heddle_error err = {0};
+  heddle_status s = HEDDLE_OK;
+  pthread_mutex_lock(&lock);
+  now = atomic_load_explicit(&ctx, memory_order_relaxed);
+  if (now == NULL) s = heddle_context_create(NULL, 0, NULL, NULL, &now, &err);
+  if (s == HEDDLE_OK) atomic_store_explicit(&ctx, now, memory_order_release);
+  pthread_mutex_unlock(&lock);
+  if (s == HEDDLE_OK) return now;
+  heddle__tvm_say_error("the devices of this process", &err);
+  return NULL;
+}
+
+heddle_device *heddle__api_device(int32_t type, int32_t number) {
+  heddle_context *ctx = heddle__api_context();
+  if (ctx == NULL) return NULL;
+  char words[900], list[600] = "";
+  size_t n = heddle_context_device_count(ctx), used = 0;
+  for (size_t i = 0; i < n; i++) {
+    heddle_device *dev = heddle_context_device(ctx, i);
+    if (dev->desc.type == type && number >= 0 && dev->index == (uint32_t)number) return dev;
+    int more = snprintf(list + used, sizeof list - used, "%s%s is (%d, %u)", used > 0 ? ", " : "", dev->name,
+                        (int)dev->desc.type, (unsigned)dev->index);
+    if (more > 0 && (size_t)more < sizeof list - used) used += (size_t)more;
+    else list[used] = '\0';
+  }
+  snprintf(words, sizeof words, "there is no device %d of DLPack's type %d; there is: %s", (int)number, (int)type,
+           used > 0 ? list : "none");
+  heddle__tvm_say(NULL, words);
+  return NULL;
+}
