@@ -26,10 +26,17 @@ static bool has_builtins;
 
 static heddle_function builtins[] = {
     BUILTIN("__tvm_set_device", heddle__tvm_set_device),
+    BUILTIN("runtime.LoadParams", heddle__params_load),
+    BUILTIN("runtime.RPCTimeEvaluator", heddle__time_evaluator),
+    BUILTIN("runtime.SaveParams", heddle__params_save),
     BUILTIN("tvm.contrib.sort.argsort", heddle__tvm_argsort),
     BUILTIN("tvm.contrib.sort.argsort_nms", heddle__tvm_argsort_nms),
     BUILTIN("tvm.contrib.sort.sort", heddle__tvm_sort),
     BUILTIN("tvm.contrib.sort.topk", heddle__tvm_topk),
+    BUILTIN("tvm.graph_executor.create", heddle__executor_create),
+    BUILTIN("tvm.graph_executor_debug.create", heddle__executor_create_debug),
+    BUILTIN("tvm.graph_runtime.create", heddle__executor_create),
+    BUILTIN("tvm.graph_runtime_debug.create", heddle__executor_create_debug),
 };
 
 /* The place of a name: where it is, or where it belongs. */
