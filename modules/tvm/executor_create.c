@@ -51,23 +51,28 @@ static int give(const char *method, heddle_status s, heddle_params *params, hedd
   return rc;
 }
 
-/* (blob): the blob as it is written here, once it was read and found good. */
-HEDDLE__METHOD(heddle__params_load) {
-  heddle__args a = {"runtime.LoadParams", args, codes, n};
+/* A blob as it is written here, once it was read and found good. */
+static int rewrite(const heddle__args *a, heddle__word *ret, int32_t *ret_code) {
   const char *data = NULL;
   size_t bytes = 0;
   heddle_params *params = NULL;
   heddle_error err = {0};
-  (void)self;
-  if (!heddle__args_count(&a, 1, 1) || !heddle__args_text(&a, 0, &data, &bytes)) return -1;
+  if (!heddle__args_count(a, 1, 1) || !heddle__args_text(a, 0, &data, &bytes)) return -1;
   heddle_status s = heddle_params_parse(data, bytes, "params", NULL, &params, &err);
-  return give(a.method, s, params, &err, ret, ret_code);
+  return give(a->method, s, params, &err, ret, ret_code);
 }
 
-/* (name, array, [name, array]...), or a blob: as LoadParams. */
+HEDDLE__METHOD(heddle__params_load) {
+  heddle__args a = {"runtime.LoadParams", args, codes, n};
+  (void)self;
+  return rewrite(&a, ret, ret_code);
+}
+
+/* (name, array, [name, array]...), or a blob. */
 HEDDLE__METHOD(heddle__params_save) {
   heddle__args a = {"runtime.SaveParams", args, codes, n};
-  if (n == 1) return heddle__params_load(self, args, codes, n, ret, ret_code);
+  (void)self;
+  if (n == 1) return rewrite(&a, ret, ret_code);
   if (n % 2 != 0) return heddle__refuse(a.method, "expected a blob, or pairs of a name and an array");
   const char **names = heddle__alloc((size_t)n / 2, sizeof *names);
   heddle_tensor **values = heddle__alloc((size_t)n / 2, sizeof(heddle_tensor *));
