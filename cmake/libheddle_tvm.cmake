@@ -2,7 +2,10 @@
 # libheddle's public functions, and takes memory and threads from it through a table; of core/ it holds core/error.c only.
 file(GLOB tvm_sources CONFIGURE_DEPENDS modules/tvm/*.c)
 add_library(heddle_tvm SHARED ${tvm_sources} core/error.c)
-target_include_directories(heddle_tvm PRIVATE include ${PROJECT_SOURCE_DIR})
+target_include_directories(heddle_tvm PRIVATE include ${PROJECT_SOURCE_DIR} modules/include
+  INTERFACE "$<BUILD_INTERFACE:${PROJECT_SOURCE_DIR}/include>" "$<BUILD_INTERFACE:${PROJECT_SOURCE_DIR}/modules/include>"
+    "$<INSTALL_INTERFACE:${CMAKE_INSTALL_INCLUDEDIR}>")
+add_library(heddle::heddle_tvm ALIAS heddle_tvm)
 target_compile_definitions(heddle_tvm PRIVATE HEDDLE_VERSION="${PROJECT_VERSION}")
 target_link_libraries(heddle_tvm PRIVATE heddle Threads::Threads ${CMAKE_DL_LIBS})
 target_link_options(heddle_tvm PRIVATE "LINKER:--version-script=${PROJECT_SOURCE_DIR}/modules/libheddle_tvm.map"

@@ -131,7 +131,7 @@ static heddle_status run(const heddle__tvm_caller *caller, struct heddle__lane *
   int rc;
   self->pool = caller->pool;
   self->lane = lane;
-  self->error[0] = '\0';
+  heddle__tvm_forget(self);
   if (l->era == HEDDLE__ERA_PACKED) {
     heddle__packed_fn f;
     heddle__word *words = heddle__alloc(n, sizeof *words), ret = {0};

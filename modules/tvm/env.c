@@ -14,8 +14,11 @@ int heddle__tvm_lookup(void *library, const char *name, void **out) {
   if (l != NULL && name != NULL && heddle__tvm_kernel_find(l, name, out)) return *out != NULL ? 0 : -1;
   if (name != NULL && (*out = heddle__registry_pin(name)) != NULL) return 0;
   snprintf(words, sizeof words,
-           "it asks for function '%.200s', which is neither in the modules inside of %.300s nor registered",
-           name != NULL ? name : "", l != NULL ? l->path : "its library");
+           "it asks for function '%.200s', which is neither in the modules inside of %.300s nor registered%s",
+           name != NULL ? name : "", l != NULL ? l->path : "its library",
+           name != NULL && strncmp(name, "device_api.", 11) == 0
+               ? " (that is an object of TVM's own C++ library, which is not here)"
+               : "");
   heddle__tvm_say(NULL, words);
   return -1;
 }

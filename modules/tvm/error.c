@@ -16,6 +16,13 @@ void heddle__tvm_say(const char *kind, const char *words) {
   self->status = HEDDLE_OK;
 }
 
+void heddle__tvm_forget(heddle__tvm_thread *self) {
+  if (self->error[0] == '\0') return;
+  (void)heddle__tvm_keep_as(HEDDLE__TEXT_ERROR, self->error, strlen(self->error));
+  self->error[0] = '\0';
+  self->status = HEDDLE_OK;
+}
+
 void heddle__tvm_say_error(const char *what, const heddle_error *why) {
   heddle__tvm_thread *self = heddle__tvm_self();
   heddle__tvm_say(what, why->text);

@@ -1,6 +1,6 @@
 /* modules/tvm/exports.c: what libheddle_tvm.so exports: the entry for libheddle, and the names that compiled libraries
  * import plainly instead of through pointers (C source, external code generators; since v0.24 every library imports
- * TVMFFIErrorSetRaisedFromCStrParts). The names and signatures are TVM's. */
+ * TVMFFIErrorSetRaisedFromCStrParts); TVM's C API is in api_*.c. The names and signatures are TVM's. */
 #include <string.h>
 
 #include "modules/tvm/launch.h"
@@ -89,9 +89,7 @@ const heddle__tvm_table *heddle_tvm_entry(const heddle__tvm_host *given) {
 
 /* ---- plain names */
 
-EXPORT void TVMAPISetLastError(const char *words);
 EXPORT int TVMBackendGetFuncFromEnv(void *library, const char *name, void **out);
-EXPORT int TVMFuncCall(void *f, heddle__word *args, int32_t *codes, int n, heddle__word *ret, int32_t *ret_code);
 EXPORT void *TVMBackendAllocWorkspace(int type, int id, uint64_t bytes, int code, int bits);
 EXPORT int TVMBackendFreeWorkspace(int type, int id, void *p);
 EXPORT int TVMBackendParallelLaunch(heddle__lambda lambda, void *data, int num_task);
@@ -101,16 +99,8 @@ EXPORT void TVMFFIErrorSetRaisedFromCStrParts(const char *kind, const char **par
 EXPORT float __gnu_h2f_ieee(uint16_t half);
 EXPORT uint16_t __gnu_f2h_ieee(float single);
 
-void TVMAPISetLastError(const char *words) {
-  heddle__tvm_set_last_error(words);
-}
-
 int TVMBackendGetFuncFromEnv(void *library, const char *name, void **out) {
   return heddle__tvm_lookup(library, name, out);
-}
-
-int TVMFuncCall(void *f, heddle__word *args, int32_t *codes, int n, heddle__word *ret, int32_t *ret_code) {
-  return heddle__tvm_call_packed(f, args, codes, n, ret, ret_code);
 }
 
 void *TVMBackendAllocWorkspace(int type, int id, uint64_t bytes, int code, int bits) {

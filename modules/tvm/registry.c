@@ -26,9 +26,17 @@ static bool has_builtins;
 
 static heddle_function builtins[] = {
     BUILTIN("__tvm_set_device", heddle__tvm_set_device),
+    BUILTIN("ffi.SystemLib", heddle__tvm_system_lib),
+    BUILTIN("module._GetSystemLib", heddle__tvm_system_lib),
+    BUILTIN("module.loadfile_so", heddle__tvm_load_so),
+    BUILTIN("runtime.GetDeviceAttr", heddle__tvm_device_attr),
     BUILTIN("runtime.LoadParams", heddle__params_load),
+    BUILTIN("runtime.ModuleLoadFromFile", heddle__tvm_load_file),
     BUILTIN("runtime.RPCTimeEvaluator", heddle__time_evaluator),
     BUILTIN("runtime.SaveParams", heddle__params_save),
+    BUILTIN("runtime.SystemLib", heddle__tvm_system_lib),
+    BUILTIN("runtime.TVMSetStream", heddle__tvm_set_stream),
+    BUILTIN("runtime.module.loadfile_so", heddle__tvm_load_so),
     BUILTIN("tvm.contrib.sort.argsort", heddle__tvm_argsort),
     BUILTIN("tvm.contrib.sort.argsort_nms", heddle__tvm_argsort_nms),
     BUILTIN("tvm.contrib.sort.sort", heddle__tvm_sort),

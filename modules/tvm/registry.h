@@ -53,6 +53,18 @@ heddle_function *heddle__registry_pin(const char *name);
 int heddle__tvm_set_device(void *self, const heddle__word *args, const int32_t *codes, int32_t n, heddle__word *ret,
                            int32_t *ret_code);
 
+/* api_globals.c */
+int heddle__tvm_load_so(void *self, const heddle__word *args, const int32_t *codes, int32_t n, heddle__word *ret,
+                        int32_t *ret_code);
+int heddle__tvm_load_file(void *self, const heddle__word *args, const int32_t *codes, int32_t n, heddle__word *ret,
+                          int32_t *ret_code);
+int heddle__tvm_system_lib(void *self, const heddle__word *args, const int32_t *codes, int32_t n, heddle__word *ret,
+                           int32_t *ret_code);
+int heddle__tvm_device_attr(void *self, const heddle__word *args, const int32_t *codes, int32_t n, heddle__word *ret,
+                            int32_t *ret_code);
+int heddle__tvm_set_stream(void *self, const heddle__word *args, const int32_t *codes, int32_t n, heddle__word *ret,
+                           int32_t *ret_code);
+
 /* sort.c: tvm.contrib.sort.* */
 int heddle__tvm_sort(void *self, const heddle__word *args, const int32_t *codes, int32_t n, heddle__word *ret,
                      int32_t *ret_code);

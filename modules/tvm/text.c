@@ -43,6 +43,14 @@ char *heddle__tvm_keep_as(int kind, const void *bytes, size_t n) {
   return t->data;
 }
 
+void heddle__tvm_keep_block(int kind, void *block) {
+  heddle__tvm_thread *self = heddle__tvm_self();
+  (void)pthread_once(&once, make_key);
+  (void)pthread_setspecific(at_end, self);
+  heddle__free(self->texts[kind].data);
+  self->texts[kind] = (heddle__text){block, 0};
+}
+
 const char *heddle__tvm_keep(const void *bytes, size_t n) {
   return heddle__tvm_keep_as(HEDDLE__TEXT_STRING, bytes, n);
 }

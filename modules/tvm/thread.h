@@ -9,8 +9,8 @@
 struct heddle__scratch;
 struct heddle__lane;
 
-/* What a thread keeps: strings and bytes that calls returned, and the words of TVMGetLastError. */
-enum { HEDDLE__TEXT_STRING, HEDDLE__TEXT_BYTES, HEDDLE__TEXT_ERROR, HEDDLE__TEXTS };
+/* What a thread keeps: strings and bytes that calls returned, the words of TVMGetLastError, and a list of names. */
+enum { HEDDLE__TEXT_STRING, HEDDLE__TEXT_BYTES, HEDDLE__TEXT_ERROR, HEDDLE__TEXT_NAMES, HEDDLE__TEXTS };
 typedef struct heddle__text {
   char *data;
   size_t room;
@@ -25,6 +25,7 @@ typedef struct heddle__tvm_thread {
   char error[944];                   /* what the failed function said; "" where it said nothing */
   heddle__text texts[HEDDLE__TEXTS]; /* text.c */
   heddle__bytes bytes;               /* the last bytes that a call returned */
+  void *python_error;                /* of TVMAPISetLastPythonError; borrowed */
 } heddle__tvm_thread;
 
 /* This thread's own; never NULL. */
@@ -36,6 +37,7 @@ const heddle__tvm_host *heddle__tvm_host_table(void);
 /* error.c: the thread's words: forgets them, sets them (with a kind before, or NULL), and makes an error of them:
  * HEDDLE_EFAILED with "function 'NAME' of FILE: " before. Takes words over that a tvm_ffi in this process was given. */
 void heddle__tvm_say(const char *kind, const char *words);
+void heddle__tvm_forget(heddle__tvm_thread *self); /* words that nobody fetched stay for TVMGetLastError */
 heddle_status heddle__tvm_failed(const char *function, const char *file, heddle_error *err);
 /* The same words for what a device's plugin said; heddle__tvm_failed then gives its status. */
 void heddle__tvm_say_error(const char *what, const heddle_error *why);
@@ -45,6 +47,7 @@ void heddle__tvm_say_error(const char *what, const heddle_error *why);
 const char *heddle__tvm_keep(const void *bytes, size_t n);
 heddle__bytes *heddle__tvm_keep_bytes(const void *bytes, size_t n);
 char *heddle__tvm_keep_as(int kind, const void *bytes, size_t n);
+void heddle__tvm_keep_block(int kind, void *block); /* takes over what heddle__alloc gave */
 
 /* What compiled code calls: workspace.c, parallel.c, env.c. Exported by plain name too (exports.c). */
 void *heddle__tvm_alloc_workspace(int device_type, int device_id, uint64_t bytes, int code_hint, int bits_hint);
