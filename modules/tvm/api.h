@@ -18,9 +18,6 @@ int heddle__api_refuse(const char *format, ...) __attribute__((format(printf, 1,
 heddle_function *heddle__api_function(const char *caller, void *handle);
 heddle_object *heddle__api_module(const char *caller, void *handle);
 
-/* A library or whatever a loader makes of the file, as a module; NULL with words. format "" or NULL: from the name. */
-heddle_object *heddle__api_load(const char *path, const char *format);
-
 /* A device's memory as an array of bytes for TVM's type and number, on the host or on a device; NULL with words. */
 heddle_status heddle__api_tensor(int32_t type, int32_t number, heddle_dtype dtype, const int64_t *shape, uint32_t ndim,
                                  heddle_tensor **out);

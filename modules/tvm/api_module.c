@@ -58,17 +58,9 @@ int TVMModLoadFromFile(const char *file_name, const char *format, TVMModuleHandl
   return *out != NULL ? 0 : -1;
 }
 
-static bool reaches(const heddle_object *from, const heddle_object *to) {
-  bool found = from == to;
-  for (uint32_t i = 0; i < from->n_imports && !found; i++) found = reaches(from->imports[i], to);
-  return found;
-}
-
 int TVMModImport(TVMModuleHandle mod, TVMModuleHandle dep) {
   heddle_object *o = heddle__api_module("TVMModImport", mod), *of = heddle__api_module("TVMModImport", dep);
-  if (o == NULL || of == NULL) return -1;
-  if (reaches(of, o)) return heddle__api_refuse("TVMModImport: the module imports the other already, or is it");
-  return heddle__object_import(o, of) ? 0 : heddle__api_refuse("out of memory: an import");
+  return o != NULL && of != NULL && heddle__object_add(o, of) ? 0 : -1;
 }
 
 int TVMModGetFunction(TVMModuleHandle mod, const char *func_name, int query_imports, TVMFunctionHandle *out) {

@@ -90,6 +90,15 @@ static void fetch(void) {
   heddle__tvm_drop(object, false);
 }
 
+heddle_status heddle__tvm_words(heddle_status usual, heddle_error *err) {
+  heddle__tvm_thread *self = heddle__tvm_self();
+  heddle_status s = self->status != HEDDLE_OK ? self->status : usual;
+  heddle__fail(err, s, "%s", self->error[0] != '\0' ? self->error : "it failed, and left no words");
+  if (self->status != HEDDLE_OK && err != NULL) err->api_code = self->api_code;
+  heddle__tvm_forget(self);
+  return s;
+}
+
 heddle_status heddle__tvm_failed(const char *function, const char *file, heddle_error *err) {
   heddle__tvm_thread *self = heddle__tvm_self();
   if (self->error[0] == '\0') {

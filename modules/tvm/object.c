@@ -33,6 +33,19 @@ bool heddle__object_import(heddle_object *o, heddle_object *of) {
   return true;
 }
 
+static bool reaches(const heddle_object *from, const heddle_object *to) {
+  bool found = from == to;
+  for (uint32_t i = 0; i < from->n_imports && !found; i++) found = reaches(from->imports[i], to);
+  return found;
+}
+
+bool heddle__object_add(heddle_object *o, heddle_object *of) {
+  if (reaches(of, o)) heddle__tvm_say(NULL, "an import: the module is the one that would import it, or imports that");
+  else if (heddle__object_import(o, of)) return true;
+  else heddle__tvm_say(NULL, "out of memory: an import");
+  return false;
+}
+
 int heddle__object_find(heddle_object *o, const char *name, bool imports, heddle_function **out) {
   *out = NULL;
   int rc = o->type->find(o, name, out);

@@ -30,6 +30,9 @@ heddle_object *heddle__object_retain(heddle_object *o);
 void heddle__object_release(heddle_object *o);                   /* takes NULL */
 bool heddle__object_import(heddle_object *o, heddle_object *of); /* takes a reference of its own; false: no memory */
 
+/* The same for what users ask: false with words, where it would import itself too. */
+bool heddle__object_add(heddle_object *o, heddle_object *of);
+
 /* A function of the module or, with imports, of the first of its imports that has one, depth first; as type->find. */
 int heddle__object_find(heddle_object *o, const char *name, bool imports, heddle_function **out);
 
@@ -68,6 +71,9 @@ heddle_context *heddle__api_context(void);
 /* The device of a type of DLPack's and a number within its kind (TVM's cpu(0), opencl(1)); NULL with words that list what
  * there is. */
 heddle_device *heddle__api_device(int32_t type, int32_t number);
+
+/* A library, or whatever a loader makes of the file, as a module; format "" or NULL: from the name. NULL with words. */
+heddle_object *heddle__api_load(const char *path, const char *format);
 
 /* The module of an open library (the root of its import tree: the library, or a model whose import the library is), with
  * one reference; takes its own reference on m. NULL with words. */

@@ -38,6 +38,7 @@ const heddle__tvm_host *heddle__tvm_host_table(void);
  * HEDDLE_EFAILED with "function 'NAME' of FILE: " before. Takes words over that a tvm_ffi in this process was given. */
 void heddle__tvm_say(const char *kind, const char *words);
 void heddle__tvm_forget(heddle__tvm_thread *self); /* words that nobody fetched stay for TVMGetLastError */
+heddle_status heddle__tvm_words(heddle_status usual, heddle_error *err); /* usual: where no device gave a status */
 heddle_status heddle__tvm_failed(const char *function, const char *file, heddle_error *err);
 /* The same words for what a device's plugin said; heddle__tvm_failed then gives its status. */
 void heddle__tvm_say_error(const char *what, const heddle_error *why);
