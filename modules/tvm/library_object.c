@@ -65,7 +65,7 @@ heddle_object *heddle__library_object(heddle_module *m) {
     return NULL;
   }
   o->m = heddle_module_retain(m);
-  return &o->head;
+  return heddle__library_tree(&o->head, m);
 }
 
 heddle_module *heddle__object_library(heddle_object *o) {
