@@ -1,4 +1,5 @@
-/* executor/load.c: models from files: a graph with its parameters beside it, or a library that holds all of a model. */
+/* executor/load.c: models from files: a graph with its parameters beside it, an ONNX model, or a library that holds all
+ * of a model. */
 #include <stdio.h>
 #include <string.h>
 #include <unistd.h>
@@ -6,6 +7,7 @@
 #include "core/alloc.h"
 #include "core/error.h"
 #include "executor/model.h"
+#include "graph/frontend.h"
 
 /* "DIR/x.params" for "DIR/x.json", where there is such a file; *out is NULL otherwise. */
 static heddle_status params_beside(const char *graph_path, char **out, heddle_error *err) {
@@ -100,11 +102,21 @@ heddle_status heddle_model_load(heddle_context *ctx, const char *graph_path, con
   char *beside = NULL;
   heddle_read_limits limits;
   heddle_status s = limits_of(ctx, "limit.graph_bytes", &limits, err);
-  if (s == HEDDLE_OK) s = heddle_graph_load(graph_path, &limits, &graph, err);
+  if (s == HEDDLE_OK && heddle__is_onnx(graph_path)) {
+    heddle_read_limits of_params;
+    s = limits_of(ctx, "limit.params_bytes", &of_params, err);
+    if (s == HEDDLE_OK) s = heddle__onnx_load(graph_path, &limits, &of_params, &graph, &params, err);
+  } else if (s == HEDDLE_OK) {
+    s = heddle_graph_load(graph_path, &limits, &graph, err);
+  }
   if (s == HEDDLE_OK && params_path == NULL) s = params_beside(graph_path, &beside, err);
   if (params_path == NULL) params_path = beside;
   if (s == HEDDLE_OK && params_path != NULL) s = limits_of(ctx, "limit.params_bytes", &limits, err);
-  if (s == HEDDLE_OK && params_path != NULL) s = heddle_params_load(params_path, &limits, &params, err);
+  if (s == HEDDLE_OK && params_path != NULL) {
+    heddle_params_release(params); /* of an ONNX model: these take their place */
+    params = NULL;
+    s = heddle_params_load(params_path, &limits, &params, err);
+  }
   if (s == HEDDLE_OK) s = heddle_model_create(ctx, graph, params, options, out, err);
   heddle__free(beside);
   heddle_params_release(params);

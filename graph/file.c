@@ -21,6 +21,14 @@ void heddle__read_limits(const heddle_read_limits *given, uint64_t max_bytes, ui
   out->struct_size = sizeof *out;
 }
 
+void heddle__graph_limits(const heddle_read_limits *given, heddle_read_limits *out) {
+  heddle__read_limits(given, UINT64_C(1) << 30, 4000000, 64, out);
+}
+
+void heddle__params_limits(const heddle_read_limits *given, heddle_read_limits *out) {
+  heddle__read_limits(given, UINT64_C(16) << 30, 0, 0, out);
+}
+
 heddle_status heddle__check_bytes(const char *name, uint64_t bytes, uint64_t max_bytes, heddle_error *err) {
   if (bytes <= max_bytes) return HEDDLE_OK;
   return heddle__fail(err, HEDDLE_ELIMIT, "%s: %llu bytes, and the limit is %llu; it is an option of the reader", name,

@@ -9,6 +9,10 @@
 void heddle__read_limits(const heddle_read_limits *given, uint64_t max_bytes, uint32_t max_nodes, uint32_t max_depth,
                          heddle_read_limits *out);
 
+/* The same with the defaults of a graph: 1 GiB, 4,000,000 nodes, 64 levels; and of params: 16 GiB. */
+void heddle__graph_limits(const heddle_read_limits *given, heddle_read_limits *out);
+void heddle__params_limits(const heddle_read_limits *given, heddle_read_limits *out);
+
 /* HEDDLE_ELIMIT where bytes is over max_bytes. */
 heddle_status heddle__check_bytes(const char *name, uint64_t bytes, uint64_t max_bytes, heddle_error *err);
 

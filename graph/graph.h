@@ -62,7 +62,7 @@ typedef struct heddle__node {
   json_t *raw; /* the node's object as it was read: what the writer keeps beyond the above (hash, control_deps) */
 } heddle__node;
 
-/* The bytes of a constant, row-major, aligned to 64. */
+/* The bytes of a constant, row-major, aligned to 64; those that are mapped from a file, to their element's size. */
 typedef struct heddle__constant {
   uint32_t node; /* a null node */
   heddle_dtype dtype;
@@ -108,9 +108,15 @@ struct heddle_params {
     char *name;
     heddle__constant value;  /* node is not used */
     heddle_dtype file_dtype; /* as the blob has it: bool is (1, 1, 1) in older ones, and written back so */
+    bool is_mapped;          /* its data is of maps */
   } * items;
   uint32_t count;
+  void *maps; /* files whose bytes items share; unmap lets go of them */
+  void (*unmap)(void *maps);
 };
+
+/* Params without items, with one reference; NULL where memory is out. */
+heddle_params *heddle__params_new(const char *source, heddle_error *err);
 
 /* Position in args of the input of that name; -1 none, -2 more than one. */
 int32_t heddle__graph_arg(const heddle_graph *g, const char *name);

@@ -5,13 +5,11 @@
 #include "core/alloc.h"
 #include "core/error.h"
 #include "graph/file.h"
+#include "graph/frontend.h"
 #include "graph/reader.h"
 #include "graph/validate.h"
 #include "graph/words.h"
 
-#define DEFAULT_BYTES (UINT64_C(1) << 30)
-#define DEFAULT_NODES 4000000
-#define DEFAULT_DEPTH 64
 #define FORMAT_VERSION 1
 
 /* A member of the document that must be an array. */
@@ -173,22 +171,16 @@ static void forget_what_was_read(json_t *root) {
   for (size_t i = 0; i < sizeof columns / sizeof columns[0]; i++) json_object_del(attrs, columns[i]);
 }
 
-heddle_status heddle_graph_parse(const char *text, size_t bytes, const char *name, const heddle_read_limits *limits,
-                                 heddle_graph **out, heddle_error *err) {
-  heddle_read_limits limit;
-  json_t *root = NULL;
-  *out = NULL;
-  heddle__read_limits(limits, DEFAULT_BYTES, DEFAULT_NODES, DEFAULT_DEPTH, &limit);
-  heddle_status s = heddle__check_bytes(name, bytes, limit.max_bytes, err);
-  if (s == HEDDLE_OK) s = heddle__json_parse(text, bytes, name, limit.max_depth, &root, err);
-  if (s != HEDDLE_OK) return s;
+heddle_status heddle__graph_from_json(json_t *root, const char *name, uint32_t max_nodes, heddle_graph **out,
+                                      heddle_error *err) {
+  heddle_status s;
   heddle_graph *g = heddle__graph_new(name, err);
   if (g == NULL) {
     json_decref(root);
     return HEDDLE_ENOMEM;
   }
   g->raw = root;
-  heddle__reader r = {.g = g, .name = g->source, .max_nodes = limit.max_nodes, .root = root, .err = err};
+  heddle__reader r = {.g = g, .name = g->source, .max_nodes = max_nodes, .root = root, .err = err};
   if (!json_is_object(root)) {
     char words[64];
     s = heddle__reader_fail(&r, HEDDLE_EFORMAT, "expected the object of a graph, found %s",
@@ -205,13 +197,26 @@ heddle_status heddle_graph_parse(const char *text, size_t bytes, const char *nam
   return HEDDLE_OK;
 }
 
+heddle_status heddle_graph_parse(const char *text, size_t bytes, const char *name, const heddle_read_limits *limits,
+                                 heddle_graph **out, heddle_error *err) {
+  heddle_read_limits limit;
+  json_t *root = NULL;
+  *out = NULL;
+  heddle__graph_limits(limits, &limit);
+  heddle_status s = heddle__check_bytes(name, bytes, limit.max_bytes, err);
+  if (s == HEDDLE_OK) s = heddle__json_parse(text, bytes, name, limit.max_depth, &root, err);
+  if (s == HEDDLE_OK) s = heddle__graph_from_json(root, name, limit.max_nodes, out, err);
+  return s;
+}
+
 heddle_status heddle_graph_load(const char *path, const heddle_read_limits *limits, heddle_graph **out,
                                 heddle_error *err) {
   heddle_read_limits limit;
   void *data = NULL;
   size_t bytes = 0;
   *out = NULL;
-  heddle__read_limits(limits, DEFAULT_BYTES, DEFAULT_NODES, DEFAULT_DEPTH, &limit);
+  if (heddle__is_onnx(path)) return heddle__onnx_load(path, limits, NULL, out, NULL, err);
+  heddle__graph_limits(limits, &limit);
   heddle_status s = heddle__file_read(path, limit.max_bytes, &data, &bytes, err);
   if (s == HEDDLE_OK) s = heddle_graph_parse(data, bytes, path, &limit, out, err);
   heddle__free(data);

@@ -7,18 +7,18 @@
 #include "core/error.h"
 #include "core/tensor.h"
 #include "graph/file.h"
+#include "graph/frontend.h"
 #include "graph/graph.h"
 #include "graph/opschema.h"
 #include "graph/words.h"
 
 #define LIST_MAGIC UINT64_C(0xF7E58D4F05049CB7)
 #define ARRAY_MAGIC UINT64_C(0xDD5E40F096B4A13F)
-#define DEFAULT_BYTES (UINT64_C(16) << 30)
 #define RECORD_HEAD 40 /* of an array without dimensions and data */
 
 /* ---------------------------------------------------------------- life */
 
-static heddle_params *make(const char *source, heddle_error *err) {
+heddle_params *heddle__params_new(const char *source, heddle_error *err) {
   heddle_params *p = heddle__alloc(1, sizeof *p);
   if (p != NULL) p->source = heddle__strdup(source != NULL ? source : "params");
   if (p == NULL || p->source == NULL) {
@@ -40,8 +40,9 @@ void heddle_params_release(heddle_params *p) {
   for (uint32_t i = 0; i < p->count; i++) {
     heddle__free(p->items[i].name);
     heddle__free(p->items[i].value.shape);
-    heddle__free(p->items[i].value.data);
+    if (!p->items[i].is_mapped) heddle__free(p->items[i].value.data);
   }
+  if (p->unmap != NULL) p->unmap(p->maps);
   heddle__free(p->items);
   heddle__free(p->source);
   heddle__free(p);
@@ -206,8 +207,8 @@ heddle_status heddle_params_parse(const void *data, size_t bytes, const char *na
   heddle_read_limits limit;
   static const unsigned char nothing[1];
   *out = NULL;
-  heddle__read_limits(limits, DEFAULT_BYTES, 0, 0, &limit);
-  heddle_params *p = make(name, err);
+  heddle__params_limits(limits, &limit);
+  heddle_params *p = heddle__params_new(name, err);
   if (p == NULL) return HEDDLE_ENOMEM;
   const unsigned char *start = bytes > 0 ? data : nothing;
   cursor c = {start, start, start + bytes, p->source, err};
@@ -224,7 +225,8 @@ heddle_status heddle_params_load(const char *path, const heddle_read_limits *lim
   void *data = NULL;
   size_t bytes = 0;
   *out = NULL;
-  heddle__read_limits(limits, DEFAULT_BYTES, 0, 0, &limit);
+  if (heddle__is_onnx(path)) return heddle__onnx_load(path, NULL, limits, NULL, out, err);
+  heddle__params_limits(limits, &limit);
   heddle_status s = heddle__file_read(path, limit.max_bytes, &data, &bytes, err);
   if (s == HEDDLE_OK) s = heddle_params_parse(data, bytes, path, &limit, out, err);
   heddle__free(data);
@@ -258,7 +260,7 @@ heddle_status heddle_params_create(const char *const *names, heddle_tensor *cons
   char shown[64];
   *out = NULL;
   if (count > INT32_MAX) return heddle__fail(err, HEDDLE_ELIMIT, "%zu parameters are more than 2^31", count);
-  heddle_params *p = make(NULL, err);
+  heddle_params *p = heddle__params_new(NULL, err);
   if (p == NULL) return HEDDLE_ENOMEM;
   heddle_status s = HEDDLE_OK;
   p->items = heddle__alloc(count, sizeof *p->items);

@@ -19,6 +19,10 @@ typedef struct heddle__reader {
 heddle_status heddle__json_parse(const char *text, size_t bytes, const char *name, uint32_t max_depth, json_t **out,
                                  heddle_error *err);
 
+/* A graph of a document, which it takes over in any case; name is the file's. */
+heddle_status heddle__graph_from_json(json_t *root, const char *name, uint32_t max_nodes, heddle_graph **out,
+                                      heddle_error *err);
+
 /* Fails with "FILE: " before the words. */
 heddle_status heddle__reader_fail(heddle__reader *r, heddle_status status, const char *format, ...)
     __attribute__((format(printf, 3, 4)));

@@ -5,10 +5,6 @@
 #include "core/device.h"
 #include "modules/tvm/api.h"
 
-/* The system library comes with heddle/module.h of later builds. */
-heddle_status heddle_module_system(heddle_context *ctx, const char *prefix, heddle_module **out, heddle_error *err)
-    __attribute__((weak));
-
 static int give_module(heddle_object *o, heddle__word *ret, int32_t *ret_code) {
   ret->p = o;
   if (o == NULL) return -1;
@@ -59,7 +55,6 @@ int heddle__tvm_system_lib(void *self, const heddle__word *args, const int32_t *
     return heddle__api_refuse("runtime.SystemLib takes a prefix, or nothing");
   heddle_context *ctx = heddle__api_context();
   if (ctx == NULL) return -1;
-  if (heddle_module_system == NULL) return heddle__api_refuse("this libheddle has no system library");
   const char *prefix = n == 1 && codes[0] == PACKED_STRING ? args[0].s : "";
   heddle_status s = heddle_module_system(ctx, prefix, &m, &err);
   return give_library(s, m, &err, ret, ret_code);

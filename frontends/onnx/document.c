@@ -1,0 +1,296 @@
+/* frontends/onnx/document.c: nodes and tensors as a document of graph JSON with parameters. Inputs come first, in the
+ * model's order, then the tensors that are used, then the nodes. An output whose node has another name gets a node
+ * Identity of its own name, which is a view and costs nothing when the graph runs. */
+#include <string.h>
+
+#include "core/alloc.h"
+#include "core/error.h"
+#include "frontends/onnx/tensor.h"
+#include "frontends/onnx/types.h"
+
+enum { MAX_OUTPUTS = 65535 };
+
+typedef struct writer {
+  heddle__onnx_reader *r;
+  json_t *nodes, *args, *heads, *row_ptr, *dtypes, *shapes;
+  json_t *names;   /* of nodes */
+  json_t *entries; /* name of a value: node * 65536 + output */
+  json_t *makers;  /* name of a value: position in r->nodes of the node that makes it */
+  bool *is_used;   /* per tensor */
+  json_int_t n_entries;
+  heddle_params *params;
+} writer;
+
+#define MUST(call) \
+  if ((call) != 0) return heddle__onnx_no_memory(w->r)
+
+/* ---- nodes */
+
+/* A node with n outputs; its types are null until they are set. Takes object over. */
+static heddle_status add_node(writer *w, json_t *object, size_t n_outputs) {
+  MUST(json_array_append_new(w->nodes, object));
+  for (size_t i = 0; i < n_outputs; i++) {
+    MUST(json_array_append_new(w->dtypes, json_null()));
+    MUST(json_array_append_new(w->shapes, json_null()));
+  }
+  w->n_entries += (json_int_t)n_outputs;
+  MUST(json_array_append_new(w->row_ptr, json_integer(w->n_entries)));
+  return HEDDLE_OK;
+}
+
+/* Types of the node added last; takes both over, NULL: leaves null. */
+static heddle_status set_type(writer *w, size_t output, size_t n_outputs, json_t *dtype, json_t *shape) {
+  size_t at = (size_t)w->n_entries - n_outputs + output;
+  int failed = dtype != NULL ? json_array_set_new(w->dtypes, at, dtype) : 0;
+  failed |= shape != NULL ? json_array_set_new(w->shapes, at, shape) : 0;
+  return failed == 0 ? HEDDLE_OK : heddle__onnx_no_memory(w->r);
+}
+
+static heddle_status name_entry(writer *w, const char *value, size_t output) {
+  json_int_t node = (json_int_t)json_array_size(w->nodes) - 1;
+  MUST(json_object_set_new(w->entries, value, json_integer(node * (MAX_OUTPUTS + 1) + (json_int_t)output)));
+  return HEDDLE_OK;
+}
+
+/* [node, output, 0] of a value. */
+static json_t *entry_of(json_int_t code) {
+  return json_pack("[I, I, i]", code / (MAX_OUTPUTS + 1), code % (MAX_OUTPUTS + 1), 0);
+}
+
+static heddle_status add_null(writer *w, const char *name, json_t *dtype, json_t *shape) {
+  json_t *object = json_pack("{ss ss s[]}", "op", "null", "name", name, "inputs");
+  heddle_status s = add_node(w, object, 1);
+  if (s == HEDDLE_OK) s = set_type(w, 0, 1, dtype, shape);
+  else {
+    json_decref(dtype);
+    json_decref(shape);
+  }
+  if (s != HEDDLE_OK) return s;
+  MUST(json_array_append_new(w->args, json_integer((json_int_t)json_array_size(w->nodes) - 1)));
+  MUST(json_object_set_new(w->names, name, json_true()));
+  return name_entry(w, name, 0);
+}
+
+/* ---- inputs and tensors */
+
+static heddle_status add_input(writer *w, const Onnx__ValueInfoProto *v) {
+  json_t *dtype = NULL, *shape = NULL;
+  heddle_status s = heddle__onnx_describe(w->r, v, "input", &dtype, &shape);
+  if (s == HEDDLE_OK && dtype == NULL) return name_entry(w, v->name, 0); /* a problem; the rest is still looked at */
+  if (s == HEDDLE_OK && json_is_null(shape) && heddle__onnx_find_tensor(w->r, v->name) == NULL) {
+    char shown[44];
+    heddle__onnx_problem(w->r, NULL, "input '%s' has no shape", heddle__onnx_show(v->name, shown));
+  }
+  if (s != HEDDLE_OK) {
+    json_decref(dtype);
+    json_decref(shape);
+    return s;
+  }
+  return add_null(w, v->name, dtype, shape);
+}
+
+static heddle_status add_tensor(writer *w, size_t i) {
+  const Onnx__TensorProto *t = w->r->tensors[i];
+  heddle_params *p = w->params;
+  struct heddle__param *item = &p->items[p->count];
+  item->name = heddle__alloc(strlen(t->name) + 1, 1);
+  if (item->name == NULL) return heddle__onnx_no_memory(w->r);
+  memcpy(item->name, t->name, strlen(t->name) + 1);
+  p->count++; /* from here on the release of params frees it */
+  heddle_status s = heddle__onnx_tensor(w->r, t, item);
+  if (s != HEDDLE_OK || json_object_get(w->entries, t->name) != NULL) return s; /* the value of an input */
+  heddle_dtype dtype;
+  const char *word = "";
+  if (!heddle__onnx_dtype_of(t->data_type, &dtype, &word)) return name_entry(w, t->name, 0); /* a problem */
+  json_t *shape = json_array();
+  for (size_t k = 0; shape != NULL && k < t->n_dims; k++) MUST(json_array_append_new(shape, json_integer(t->dims[k])));
+  return add_null(w, t->name, json_string(word), shape);
+}
+
+static void use(writer *w, const char *name) {
+  const json_t *at = json_object_get(w->r->tensor_at, name);
+  if (at != NULL) w->is_used[json_integer_value(at)] = true;
+}
+
+static heddle_status add_inputs(writer *w) {
+  heddle__onnx_reader *r = w->r;
+  heddle_status s = HEDDLE_OK;
+  for (size_t i = 0; i < r->n_nodes; i++)
+    for (size_t k = 0; k < r->nodes[i]->n_input; k++) use(w, r->nodes[i]->input[k]);
+  for (size_t i = 0; i < r->graph->n_output; i++) use(w, r->graph->output[i]->name);
+  for (size_t i = 0; i < r->graph->n_input && s == HEDDLE_OK; i++) {
+    const char *name = r->graph->input[i]->name;
+    const json_t *at = json_object_get(r->tensor_at, name);
+    if (at == NULL || w->is_used[json_integer_value(at)]) s = add_input(w, r->graph->input[i]);
+  }
+  for (size_t i = 0; i < r->n_tensors && s == HEDDLE_OK; i++)
+    if (w->is_used[i]) s = add_tensor(w, i);
+  return s;
+}
+
+/* ---- operators */
+
+/* A name that no node has, made of a wish; borrowed from names. */
+static const char *new_name(writer *w, const char *wish) {
+  char *name = heddle__onnx_format(&w->r->arena, "%s", wish);
+  for (unsigned i = 1; name != NULL && json_object_get(w->names, name) != NULL; i++)
+    name = heddle__onnx_format(&w->r->arena, "%s_%u", wish, i);
+  if (name == NULL || json_object_set_new(w->names, name, json_true()) != 0) return NULL;
+  return name;
+}
+
+static heddle_status missing(writer *w, const Onnx__NodeProto *node, const char *value) {
+  char name[44], op[44], shown[44];
+  bool later = json_object_get(w->makers, value) != NULL;
+  return heddle__onnx_fail(w->r, HEDDLE_EFORMAT, "node '%s' (%s): nothing before it makes its input '%s'%s",
+                           heddle__onnx_show(heddle__onnx_node_name(node), name), heddle__onnx_show(node->op_type, op),
+                           heddle__onnx_show(value, shown),
+                           later ? ", which a later node does: there is a cycle, or the nodes are not in order" : "");
+}
+
+static heddle_status inputs_of(writer *w, const Onnx__NodeProto *node, json_t **out) {
+  size_t n = node->n_input;
+  while (n > 0 && node->input[n - 1][0] == '\0') n--;
+  json_t *list = *out = json_array();
+  for (size_t i = 0; i < n; i++) {
+    const json_t *entry = json_object_get(w->entries, node->input[i]);
+    bool absent = node->input[i][0] == '\0';
+    if (!absent && entry == NULL) return missing(w, node, node->input[i]);
+    MUST(json_array_append_new(list, absent ? json_pack("[i, i, i]", -1, 0, 0) : entry_of(json_integer_value(entry))));
+  }
+  return list != NULL ? HEDDLE_OK : heddle__onnx_no_memory(w->r);
+}
+
+static heddle_status add_operator(writer *w, Onnx__NodeProto *node) {
+  json_t *inputs = NULL;
+  char shown[44];
+  const heddle__schema *schema =
+      w->r->host->schema(node->domain, node->op_type, node->domain[0] == '\0' ? w->r->target : 0);
+  /* The number of outputs that an operator may have in any number says what it does. */
+  bool may_drop = schema == NULL || schema->max_outputs != HEDDLE__VARIADIC;
+  if (may_drop) heddle__onnx_trim_outputs(w->r, node, schema != NULL ? schema->min_outputs : 1);
+  size_t n_outputs = node->n_output;
+  if (n_outputs == 0) return HEDDLE_OK; /* nobody can use it */
+  if (n_outputs > MAX_OUTPUTS)
+    return heddle__onnx_fail(w->r, HEDDLE_ELIMIT, "node '%s' has %zu outputs",
+                             heddle__onnx_show(heddle__onnx_node_name(node), shown), n_outputs);
+  if (schema == NULL) heddle__onnx_problem(w->r, node, "the operator is not known in opset %u", (unsigned)w->r->target);
+  heddle_status s = inputs_of(w, node, &inputs);
+  json_t *attrs = s == HEDDLE_OK ? heddle__onnx_attrs(w->r, node) : NULL;
+  const char *name = attrs != NULL ? new_name(w, heddle__onnx_node_name(node)) : NULL;
+  json_t *object = NULL;
+  if (name != NULL)
+    object = json_pack("{ss ss sO sO}", "op", node->op_type, "name", name, "attrs", attrs, "inputs", inputs);
+  if (object != NULL && node->domain[0] != '\0' &&
+      json_object_set_new(object, "domain", json_string(node->domain)) != 0) {
+    json_decref(object);
+    object = NULL;
+  }
+  json_decref(attrs);
+  json_decref(inputs);
+  if (s != HEDDLE_OK) return s;
+  s = add_node(w, object, n_outputs); /* NULL is memory's lack there too */
+  for (size_t k = 0; k < n_outputs && s == HEDDLE_OK; k++)
+    if (node->output[k][0] != '\0') s = name_entry(w, node->output[k], k);
+  return s;
+}
+
+/* ---- outputs */
+
+/* A head whose node has its name; others get one. */
+static heddle_status add_head(writer *w, const Onnx__ValueInfoProto *v) {
+  char shown[44];
+  const json_t *entry = json_object_get(w->entries, v->name);
+  json_t *dtype = NULL, *shape = NULL;
+  if (entry == NULL)
+    return heddle__onnx_fail(w->r, HEDDLE_EFORMAT, "nothing makes output '%s'", heddle__onnx_show(v->name, shown));
+  json_int_t code = json_integer_value(entry), id = code / (MAX_OUTPUTS + 1);
+  const json_t *node = json_array_get(w->nodes, (size_t)id);
+  const char *name = json_string_value(json_object_get(node, "name"));
+  heddle_status s = heddle__onnx_describe(w->r, v, "output", &dtype, &shape);
+  if (s == HEDDLE_OK && name != NULL && (code % (MAX_OUTPUTS + 1) != 0 || strcmp(name, v->name) != 0)) {
+    json_t *inputs = json_array();
+    MUST(json_array_append_new(inputs, entry_of(code)));
+    s = add_node(w, json_pack("{ss ss so}", "op", "Identity", "name", v->name, "inputs", inputs), 1);
+    code = ((json_int_t)json_array_size(w->nodes) - 1) * (MAX_OUTPUTS + 1);
+    if (s == HEDDLE_OK) {
+      s = set_type(w, 0, 1, dtype, shape);
+      dtype = shape = NULL;
+    }
+  } else if (s == HEDDLE_OK && strcmp(json_string_value(json_object_get(node, "op")), "null") != 0) {
+    json_int_t at = json_integer_value(json_array_get(w->row_ptr, (size_t)id));
+    int failed = dtype != NULL ? json_array_set(w->dtypes, (size_t)at, dtype) : 0;
+    failed |= shape != NULL ? json_array_set(w->shapes, (size_t)at, shape) : 0;
+    if (failed != 0) s = heddle__onnx_no_memory(w->r);
+  }
+  json_decref(dtype);
+  json_decref(shape);
+  if (s != HEDDLE_OK) return s;
+  MUST(json_array_append_new(w->heads, entry_of(code)));
+  return HEDDLE_OK;
+}
+
+/* Names of inputs and outputs are kept for them. */
+static heddle_status reserve_names(writer *w) {
+  const heddle__onnx_reader *r = w->r;
+  for (size_t i = 0; i < r->n_nodes; i++)
+    for (size_t k = 0; k < r->nodes[i]->n_output; k++)
+      MUST(json_object_set_new(w->makers, r->nodes[i]->output[k], json_integer((json_int_t)i)));
+  for (size_t i = 0; i < r->graph->n_output; i++) {
+    const char *name = r->graph->output[i]->name;
+    const json_t *maker = json_object_get(w->makers, name);
+    const Onnx__NodeProto *node = maker != NULL ? r->nodes[json_integer_value(maker)] : NULL;
+    bool is_own = node != NULL && strcmp(node->output[0], name) == 0 && strcmp(heddle__onnx_node_name(node), name) == 0;
+    if (!is_own) MUST(json_object_set_new(w->names, name, json_true()));
+  }
+  return HEDDLE_OK;
+}
+
+static heddle_status write_all(writer *w) {
+  heddle__onnx_reader *r = w->r;
+  MUST(json_array_append_new(w->row_ptr, json_integer(0)));
+  heddle_status s = reserve_names(w);
+  if (s == HEDDLE_OK) s = add_inputs(w);
+  for (size_t i = 0; i < r->n_nodes && s == HEDDLE_OK; i++) s = add_operator(w, r->nodes[i]);
+  if (r->n_problems > 0) return s; /* heads may be of what was left out */
+  for (size_t i = 0; i < r->graph->n_output && s == HEDDLE_OK; i++) s = add_head(w, r->graph->output[i]);
+  return s;
+}
+
+heddle_status heddle__onnx_document(heddle__onnx_reader *r, json_t **graph, heddle_params **params) {
+  writer w = {.r = r,
+              .nodes = json_array(),
+              .args = json_array(),
+              .heads = json_array(),
+              .row_ptr = json_array(),
+              .dtypes = json_array(),
+              .shapes = json_array(),
+              .names = json_object(),
+              .entries = json_object(),
+              .makers = json_object(),
+              .is_used = heddle__onnx_take(&r->arena, r->n_tensors + 1),
+              .params = r->host->params_new(r->name, r->err)};
+  *params = w.params;
+  heddle_status s = w.params != NULL ? HEDDLE_OK : HEDDLE_ENOMEM;
+  if (s == HEDDLE_OK) w.params->items = heddle__alloc(r->n_tensors, sizeof *w.params->items);
+  if (s == HEDDLE_OK &&
+      (w.is_used == NULL || w.params->items == NULL || w.names == NULL || w.entries == NULL || w.makers == NULL))
+    s = heddle__onnx_no_memory(r);
+  if (s == HEDDLE_OK) s = write_all(&w); /* an array that is NULL takes nothing, which is noticed there */
+  if (s == HEDDLE_OK && r->n_problems == 0) {
+    *graph = json_pack("{s{si sI} sO sO sO s{s[sO] s[sO]} sO}", "heddle", "version", 1, "opset", (json_int_t)r->target,
+                       "nodes", w.nodes, "arg_nodes", w.args, "heads", w.heads, "attrs", "dltype", "list_str", w.dtypes,
+                       "shape", "list_shape", w.shapes, "node_row_ptr", w.row_ptr);
+    if (*graph == NULL) s = heddle__onnx_no_memory(r);
+  }
+  json_decref(w.nodes);
+  json_decref(w.args);
+  json_decref(w.heads);
+  json_decref(w.row_ptr);
+  json_decref(w.dtypes);
+  json_decref(w.shapes);
+  json_decref(w.names);
+  json_decref(w.entries);
+  json_decref(w.makers);
+  return s;
+}

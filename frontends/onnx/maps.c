@@ -1,0 +1,131 @@
+/* frontends/onnx/maps.c: maps files, each once, and keeps weights inside of the model's folder. */
+#define _XOPEN_SOURCE 700 /* realpath */
+#include "frontends/onnx/maps.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/mman.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include "core/alloc.h"
+#include "core/error.h"
+
+typedef struct map {
+  dev_t device;
+  ino_t file;
+  void *data;
+  size_t bytes;
+} map;
+
+struct heddle__onnx_maps {
+  map *maps;
+  size_t n;
+  uint64_t left; /* bytes that may still be mapped */
+};
+
+heddle__onnx_maps *heddle__onnx_maps_new(uint64_t max_bytes) {
+  heddle__onnx_maps *m = heddle__alloc(1, sizeof *m);
+  if (m != NULL) m->left = max_bytes;
+  return m;
+}
+
+void heddle__onnx_maps_free(void *maps) {
+  heddle__onnx_maps *m = maps;
+  if (m == NULL) return;
+  for (size_t i = 0; i < m->n; i++)
+    if (m->maps[i].data != NULL) munmap(m->maps[i].data, m->maps[i].bytes);
+  heddle__free(m->maps);
+  heddle__free(m);
+}
+
+static heddle_status map_file(heddle__onnx_maps *m, int fd, const char *path, const map **out, heddle_error *err) {
+  struct stat info;
+  if (fstat(fd, &info) != 0) return heddle__fail(err, HEDDLE_EIO, "%s: %s", path, strerror(errno));
+  if (!S_ISREG(info.st_mode)) return heddle__fail(err, HEDDLE_EIO, "%s: not a regular file", path);
+  for (size_t i = 0; i < m->n; i++) {
+    *out = &m->maps[i];
+    if (m->maps[i].device == info.st_dev && m->maps[i].file == info.st_ino) return HEDDLE_OK;
+  }
+  uint64_t bytes = (uint64_t)info.st_size;
+  if (bytes > m->left || bytes > SIZE_MAX)
+    return heddle__fail(err, HEDDLE_ELIMIT,
+                        "%s: %llu bytes, and of the limit of a model's parameters %llu are left; it is an option of "
+                        "the reader",
+                        path, (unsigned long long)bytes, (unsigned long long)m->left);
+  map *grown = heddle__grow(m->maps, m->n, m->n + 1, sizeof *grown);
+  if (grown == NULL) return heddle__no_memory(err, "the files of a model");
+  m->maps = grown;
+  map *new = &grown[m->n];
+  *new = (map){info.st_dev, info.st_ino, NULL, (size_t)bytes};
+  if (bytes > 0) {
+    new->data = mmap(NULL, new->bytes, PROT_READ, MAP_PRIVATE, fd, 0);
+    if (new->data == MAP_FAILED)
+      return heddle__fail(err, errno == ENOMEM ? HEDDLE_ENOMEM : HEDDLE_EIO, "%s: it cannot be mapped: %s", path,
+                          strerror(errno));
+  }
+  m->n++;
+  m->left -= bytes;
+  *out = new;
+  return HEDDLE_OK;
+}
+
+heddle_status heddle__onnx_map(heddle__onnx_maps *maps, const char *path, const unsigned char **data, uint64_t *bytes,
+                               heddle_error *err) {
+  const map *found = NULL;
+  int fd = open(path, O_RDONLY | O_CLOEXEC | O_NONBLOCK);
+  if (fd < 0) return heddle__fail(err, HEDDLE_EIO, "%s: %s", path, strerror(errno));
+  heddle_status s = map_file(maps, fd, path, &found, err);
+  close(fd);
+  if (s != HEDDLE_OK) return s;
+  *data = found->data;
+  *bytes = found->bytes;
+  return HEDDLE_OK;
+}
+
+/* The real path of the model's folder, with '/' at its end, from malloc. */
+static char *folder_of(const char *model) {
+  const char *slash = strrchr(model, '/');
+  char *name = slash != NULL ? strndup(model, (size_t)(slash - model) + 1) : strdup(".");
+  char *real = name != NULL ? realpath(name, NULL) : NULL;
+  free(name);
+  size_t n = real != NULL ? strlen(real) : 0;
+  char *with = real != NULL ? realloc(real, n + 2) : NULL;
+  if (with == NULL) {
+    free(real);
+    return NULL;
+  }
+  if (n == 0 || with[n - 1] != '/') memcpy(with + n, "/", 2);
+  return with;
+}
+
+heddle_status heddle__onnx_map_beside(heddle__onnx_maps *maps, const char *model, const char *location,
+                                      const unsigned char **data, uint64_t *bytes, heddle_error *err) {
+  if (location[0] == '\0' || location[0] == '/')
+    return heddle__fail(err, HEDDLE_EFORMAT,
+                        "external data at '%.200s': expected a path relative to the model's folder", location);
+  char *folder = folder_of(model), *path = NULL, *real = NULL;
+  size_t n = folder != NULL ? strlen(folder) : 0, room = n + strlen(location) + 1;
+  if (folder != NULL) path = malloc(room);
+  if (path == NULL) {
+    free(folder);
+    return heddle__no_memory(err, "the path of external data");
+  }
+  snprintf(path, room, "%s%s", folder, location);
+  real = realpath(path, NULL);
+  heddle_status s;
+  if (real == NULL)
+    s = heddle__fail(err, HEDDLE_EIO, "external data at '%.200s', which the model's folder does not hold: %s", location,
+                     strerror(errno));
+  else if (strncmp(real, folder, n) != 0)
+    s = heddle__fail(err, HEDDLE_EFORMAT, "external data at '%.200s', which is outside of the model's folder: refused",
+                     location);
+  else s = heddle__onnx_map(maps, real, data, bytes, err);
+  free(real);
+  free(path);
+  free(folder);
+  return s;
+}

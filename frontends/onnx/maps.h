@@ -1,0 +1,25 @@
+/* frontends/onnx/maps.h: files mapped into memory: the model's own, and those beside it that hold weights. */
+#ifndef HEDDLE_ONNX_MAPS_H
+#define HEDDLE_ONNX_MAPS_H
+
+#include <stdint.h>
+
+#include "heddle/status.h"
+
+/* The files of one model. */
+typedef struct heddle__onnx_maps heddle__onnx_maps;
+
+/* NULL where memory is out. max_bytes is for all files together. */
+heddle__onnx_maps *heddle__onnx_maps_new(uint64_t max_bytes);
+void heddle__onnx_maps_free(void *maps); /* takes NULL */
+
+/* Maps a regular file for reading, once; *data is NULL where it is empty. HEDDLE_EIO, HEDDLE_ELIMIT. */
+heddle_status heddle__onnx_map(heddle__onnx_maps *maps, const char *path, const unsigned char **data, uint64_t *bytes,
+                               heddle_error *err);
+
+/* The same for weights at a path that a model gives, relative to the model's folder. HEDDLE_EFORMAT where it is absolute
+ * or leads out of the folder, by ".." or by a symbolic link. */
+heddle_status heddle__onnx_map_beside(heddle__onnx_maps *maps, const char *model, const char *location,
+                                      const unsigned char **data, uint64_t *bytes, heddle_error *err);
+
+#endif

@@ -1,0 +1,319 @@
+/* frontends/onnx/reader.c: the order in which a model is read: its frame is checked, it is unpacked, its versions are
+ * looked at, and then come upgrade.c and document.c. Also how the reader words what is wrong. */
+#include "frontends/onnx/reader.h"
+
+#include <stdarg.h>
+#include <stdio.h>
+#include <string.h>
+
+#include "core/alloc.h"
+#include "core/error.h"
+#include "frontends/onnx/types.h"
+#include "frontends/onnx/wire.h"
+
+/* ---- words */
+
+heddle_status heddle__onnx_fail(heddle__onnx_reader *r, heddle_status status, const char *format, ...) {
+  char words[900];
+  va_list args;
+  va_start(args, format);
+  if (vsnprintf(words, sizeof words, format, args) < 0) words[0] = '\0';
+  va_end(args);
+  return heddle__fail(r->err, status, "%s: %s", r->name, words);
+}
+
+heddle_status heddle__onnx_no_memory(heddle__onnx_reader *r) {
+  if (!r->arena.is_over) return heddle__no_memory(r->err, "a model");
+  return heddle__onnx_fail(r, HEDDLE_ELIMIT,
+                           "without its weights it takes more than %llu bytes of memory; the limit is an option of the "
+                           "reader",
+                           (unsigned long long)r->arena.limit);
+}
+
+const char *heddle__onnx_show(const char *text, char out[44]) {
+  size_t n = text != NULL ? strlen(text) : 0;
+  if (n > 40) snprintf(out, 44, "%.20s...%s", text, text + n - 17);
+  else snprintf(out, 44, "%s", n > 0 ? text : "");
+  for (char *c = out; *c != '\0'; c++)
+    if ((unsigned char)*c < ' ' || (unsigned char)*c >= 127) *c = '?';
+  return out;
+}
+
+const char *heddle__onnx_node_name(const Onnx__NodeProto *node) {
+  if (node->name != NULL && node->name[0] != '\0') return node->name;
+  for (size_t i = 0; i < node->n_output; i++)
+    if (node->output[i][0] != '\0') return node->output[i];
+  return "";
+}
+
+void heddle__onnx_problem(heddle__onnx_reader *r, const Onnx__NodeProto *node, const char *format, ...) {
+  char words[240], one[400], name[44], op[44];
+  va_list args;
+  va_start(args, format);
+  if (vsnprintf(words, sizeof words, format, args) < 0) words[0] = '\0';
+  va_end(args);
+  const char *before = r->n_listed > 0 ? "; " : "";
+  int n;
+  if (node == NULL) n = snprintf(one, sizeof one, "%s%s", before, words);
+  else
+    n = snprintf(one, sizeof one, "%snode '%s' (%s%s%s): %s", before,
+                 heddle__onnx_show(heddle__onnx_node_name(node), name), node->domain,
+                 node->domain[0] != '\0' ? ": " : "", heddle__onnx_show(node->op_type, op), words);
+  r->n_problems++;
+  if (r->n_listed + 1 < r->n_problems || n < 0 || (size_t)n >= sizeof r->problems - r->problems_used - 24) return;
+  memcpy(r->problems + r->problems_used, one, (size_t)n + 1);
+  r->problems_used += (size_t)n;
+  r->n_listed++;
+}
+
+/* Fails where something was noted. */
+static heddle_status complain(heddle__onnx_reader *r) {
+  if (r->n_problems == 0) return HEDDLE_OK;
+  if (r->n_listed < r->n_problems)
+    snprintf(r->problems + r->problems_used, sizeof r->problems - r->problems_used, "; and %u more",
+             r->n_problems - r->n_listed);
+  return heddle__onnx_fail(r, HEDDLE_EUNSUPPORTED, "this is not supported: %s", r->problems);
+}
+
+/* ---- lists */
+
+static bool make_room(heddle__onnx_reader *r, void **list, size_t n, size_t *max) {
+  if (n < *max) return true;
+  size_t more = *max * 2 + 64;
+  void *grown = heddle__onnx_take(&r->arena, more * sizeof(void *));
+  if (grown == NULL) return false;
+  if (n > 0) memcpy(grown, *list, n * sizeof(void *));
+  *list = grown;
+  *max = more;
+  return true;
+}
+
+heddle_status heddle__onnx_add_node(heddle__onnx_reader *r, Onnx__NodeProto *node) {
+  void *list = r->nodes;
+  if (!make_room(r, &list, r->n_nodes, &r->max_nodes)) return heddle__onnx_no_memory(r);
+  r->nodes = list;
+  r->nodes[r->n_nodes++] = node;
+  return HEDDLE_OK;
+}
+
+heddle_status heddle__onnx_add_tensor(heddle__onnx_reader *r, Onnx__TensorProto *tensor) {
+  void *list = r->tensors;
+  if (!make_room(r, &list, r->n_tensors, &r->max_tensors)) return heddle__onnx_no_memory(r);
+  r->tensors = list;
+  if (json_object_set_new(r->tensor_at, tensor->name, json_integer((json_int_t)r->n_tensors)) != 0)
+    return heddle__onnx_no_memory(r);
+  r->tensors[r->n_tensors++] = tensor;
+  return HEDDLE_OK;
+}
+
+const Onnx__TensorProto *heddle__onnx_find_tensor(const heddle__onnx_reader *r, const char *name) {
+  const json_t *at = json_object_get(r->tensor_at, name);
+  return at != NULL ? r->tensors[json_integer_value(at)] : NULL;
+}
+
+/* ---- the model */
+
+/* A NULL of the file becomes "", and names that JSON cannot hold are refused. */
+static heddle_status check_text(heddle__onnx_reader *r, char **text, const char *what) {
+  static char nothing[1];
+  if (*text == NULL) *text = nothing;
+  json_t *probe = json_string(*text);
+  char shown[44];
+  if (probe == NULL)
+    return heddle__onnx_fail(r, HEDDLE_EFORMAT, "%s '%s' is not UTF-8", what, heddle__onnx_show(*text, shown));
+  json_decref(probe);
+  return HEDDLE_OK;
+}
+
+static heddle_status check_node(heddle__onnx_reader *r, Onnx__NodeProto *node) {
+  heddle_status s = check_text(r, &node->name, "the name of a node");
+  if (s == HEDDLE_OK) s = check_text(r, &node->op_type, "the operator of a node");
+  if (s == HEDDLE_OK) s = check_text(r, &node->domain, "the domain of a node");
+  for (size_t i = 0; i < node->n_input && s == HEDDLE_OK; i++) s = check_text(r, &node->input[i], "an input of a node");
+  for (size_t i = 0; i < node->n_output && s == HEDDLE_OK; i++)
+    s = check_text(r, &node->output[i], "an output of a node");
+  for (size_t i = 0; i < node->n_attribute && s == HEDDLE_OK; i++)
+    s = check_text(r, &node->attribute[i]->name, "the name of an attribute");
+  if (s == HEDDLE_OK && strcmp(node->domain, "ai.onnx") == 0) node->domain[0] = '\0';
+  return s;
+}
+
+static heddle_status check_values(heddle__onnx_reader *r, Onnx__ValueInfoProto **values, size_t n, const char *what) {
+  heddle_status s = HEDDLE_OK;
+  for (size_t i = 0; i < n && s == HEDDLE_OK; i++) {
+    s = check_text(r, &values[i]->name, what);
+    if (s == HEDDLE_OK && values[i]->name[0] == '\0')
+      s = heddle__onnx_fail(r, HEDDLE_EFORMAT, "%s %zu has no name", what, i);
+  }
+  return s;
+}
+
+/* r->opset and r->target. */
+static heddle_status check_versions(heddle__onnx_reader *r, const Onnx__ModelProto *m) {
+  if (m->graph == NULL) return heddle__onnx_fail(r, HEDDLE_EFORMAT, "it holds no graph, so it is no ONNX model");
+  if (m->ir_version < HEDDLE__ONNX_IR_FIRST || m->ir_version > HEDDLE__ONNX_IR_LAST)
+    return heddle__onnx_fail(r, HEDDLE_EUNSUPPORTED, "the file is of ONNX's format %lld; this library reads %d to %d",
+                             (long long)m->ir_version, HEDDLE__ONNX_IR_FIRST, HEDDLE__ONNX_IR_LAST);
+  for (size_t i = 0; i < m->n_opset_import; i++) {
+    const char *domain = m->opset_import[i]->domain;
+    if (domain != NULL && domain[0] != '\0' && strcmp(domain, "ai.onnx") != 0) continue;
+    if (r->opset != 0 && r->opset != m->opset_import[i]->version)
+      return heddle__onnx_fail(r, HEDDLE_EFORMAT, "it is of opset %lld and of opset %lld", (long long)r->opset,
+                               (long long)m->opset_import[i]->version);
+    r->opset = m->opset_import[i]->version;
+    if (r->opset < HEDDLE__ONNX_OPSET_FIRST || r->opset > HEDDLE__ONNX_OPSET_LAST)
+      return heddle__onnx_fail(r, HEDDLE_EUNSUPPORTED, "it is of opset %lld; this library reads %d to %d",
+                               (long long)r->opset, HEDDLE__ONNX_OPSET_FIRST, HEDDLE__ONNX_OPSET_LAST);
+  }
+  if (r->opset == 0) return heddle__onnx_fail(r, HEDDLE_EFORMAT, "it does not say of which opset it is");
+  r->target = (uint32_t)r->opset;
+  if (r->target < r->host->opset_first) r->target = r->host->opset_first;
+  if (r->target > r->host->opset_last) r->target = r->host->opset_last;
+  return HEDDLE_OK;
+}
+
+static heddle_status take_name(heddle__onnx_reader *r, const char *name, const char *what) {
+  char shown[44];
+  if (name[0] == '\0') return HEDDLE_OK;
+  if (json_object_get(r->taken, name) != NULL)
+    return heddle__onnx_fail(r, HEDDLE_EFORMAT, "%s '%s' has the name of another value", what,
+                             heddle__onnx_show(name, shown));
+  return json_object_set_new(r->taken, name, json_true()) == 0 ? HEDDLE_OK : heddle__onnx_no_memory(r);
+}
+
+/* Names of values, each once: but an initialiser may give an input its value. */
+static heddle_status take_names(heddle__onnx_reader *r) {
+  Onnx__GraphProto *g = r->graph;
+  heddle_status s = HEDDLE_OK;
+  for (size_t i = 0; i < g->n_initializer && s == HEDDLE_OK; i++) {
+    s = check_text(r, &g->initializer[i]->name, "the name of a tensor");
+    if (s == HEDDLE_OK && g->initializer[i]->name[0] == '\0')
+      s = heddle__onnx_fail(r, HEDDLE_EFORMAT, "initialiser %zu has no name", i);
+    if (s == HEDDLE_OK) s = take_name(r, g->initializer[i]->name, "tensor");
+    if (s == HEDDLE_OK) s = heddle__onnx_add_tensor(r, g->initializer[i]);
+  }
+  json_t *inputs = json_object();
+  if (inputs == NULL) s = heddle__onnx_no_memory(r);
+  for (size_t i = 0; i < g->n_input && s == HEDDLE_OK; i++) {
+    char shown[44];
+    const char *name = g->input[i]->name;
+    if (json_object_get(inputs, name) != NULL)
+      s = heddle__onnx_fail(r, HEDDLE_EFORMAT, "two inputs are named '%s'", heddle__onnx_show(name, shown));
+    else if (json_object_set_new(inputs, name, json_true()) != 0) s = heddle__onnx_no_memory(r);
+    else if (heddle__onnx_find_tensor(r, name) == NULL) s = take_name(r, name, "input");
+  }
+  json_decref(inputs);
+  for (size_t i = 0; i < g->n_node && s == HEDDLE_OK; i++)
+    for (size_t k = 0; k < g->node[i]->n_output && s == HEDDLE_OK; k++)
+      s = take_name(r, g->node[i]->output[k], "the output of a node");
+  return s;
+}
+
+static heddle_status note_use(heddle__onnx_reader *r, const char *name) {
+  return json_object_set_new(r->used, name, json_true()) == 0 ? HEDDLE_OK : heddle__onnx_no_memory(r);
+}
+
+static heddle_status note_uses(heddle__onnx_reader *r) {
+  const Onnx__GraphProto *g = r->graph;
+  heddle_status s = HEDDLE_OK;
+  for (size_t i = 0; i < g->n_node && s == HEDDLE_OK; i++)
+    for (size_t k = 0; k < g->node[i]->n_input && s == HEDDLE_OK; k++) s = note_use(r, g->node[i]->input[k]);
+  for (size_t i = 0; i < g->n_output && s == HEDDLE_OK; i++) s = note_use(r, g->output[i]->name);
+  return s;
+}
+
+void heddle__onnx_trim_outputs(const heddle__onnx_reader *r, Onnx__NodeProto *node, size_t least) {
+  size_t n = node->n_output;
+  while (n > least && (node->output[n - 1][0] == '\0' || json_object_get(r->used, node->output[n - 1]) == NULL)) n--;
+  node->n_output = n;
+}
+
+static heddle_status check_graph(heddle__onnx_reader *r) {
+  Onnx__GraphProto *g = r->graph;
+  heddle_status s = check_values(r, g->input, g->n_input, "input");
+  if (s == HEDDLE_OK) s = check_values(r, g->output, g->n_output, "output");
+  for (size_t i = 0; i < g->n_node && s == HEDDLE_OK; i++) s = check_node(r, g->node[i]);
+  if (s == HEDDLE_OK && g->n_output == 0) s = heddle__onnx_fail(r, HEDDLE_EFORMAT, "its graph has no output");
+  for (size_t i = 0; i < g->n_sparse_initializer && s == HEDDLE_OK; i++)
+    heddle__onnx_problem(r, NULL, "initialiser %zu is a sparse tensor", i);
+  if (s == HEDDLE_OK) s = take_names(r);
+  if (s == HEDDLE_OK) s = note_uses(r);
+  if (s == HEDDLE_OK) s = heddle__onnx_learn(r);
+  return s;
+}
+
+static heddle_status read_model(heddle__onnx_reader *r, const unsigned char *thin, size_t bytes, json_t **graph,
+                                heddle_params **params) {
+  ProtobufCAllocator allocator = heddle__onnx_allocator(&r->arena);
+  Onnx__ModelProto *m = onnx__model_proto__unpack(&allocator, bytes, thin);
+  if (m == NULL && r->arena.is_over) return heddle__onnx_no_memory(r);
+  if (m == NULL) return heddle__onnx_fail(r, HEDDLE_EFORMAT, "it is no ONNX model, or was damaged");
+  heddle_status s = check_versions(r, m);
+  if (s != HEDDLE_OK) return s;
+  r->graph = m->graph;
+  s = check_graph(r);
+  if (s == HEDDLE_OK) s = heddle__onnx_upgrade(r);
+  if (s == HEDDLE_OK) s = heddle__onnx_document(r, graph, params);
+  if (s == HEDDLE_OK) s = complain(r);
+  return s;
+}
+
+static heddle_status parse(const heddle__onnx_host *host, const unsigned char *data, uint64_t bytes, const char *name,
+                           heddle__onnx_maps *maps, bool has_folder, const heddle_read_limits *limits, json_t **graph,
+                           heddle_params **params, heddle_error *err) {
+  heddle__onnx_reader r = {.host = host,
+                           .name = name,
+                           .has_folder = has_folder,
+                           .maps = maps,
+                           .file = data,
+                           .arena = {.limit = limits->max_bytes},
+                           .err = err,
+                           .tensor_at = json_object(),
+                           .types = json_object(),
+                           .taken = json_object(),
+                           .used = json_object()};
+  unsigned char *thin = NULL;
+  size_t thin_bytes = 0;
+  *graph = NULL;
+  *params = NULL;
+  heddle_status s = heddle__onnx_thin(name, data, bytes, limits, &thin, &thin_bytes, err);
+  if (s == HEDDLE_OK && (r.tensor_at == NULL || r.types == NULL || r.taken == NULL || r.used == NULL))
+    s = heddle__onnx_no_memory(&r);
+  if (s == HEDDLE_OK) s = read_model(&r, thin, thin_bytes, graph, params);
+  heddle__free(thin);
+  heddle__onnx_drop(&r.arena);
+  json_decref(r.tensor_at);
+  json_decref(r.types);
+  json_decref(r.taken);
+  json_decref(r.used);
+  if (s != HEDDLE_OK) {
+    json_decref(*graph);
+    host->params_release(*params);
+    *graph = NULL;
+    *params = NULL;
+  }
+  return s;
+}
+
+heddle_status heddle__onnx_parse(const heddle__onnx_host *host, const void *data, uint64_t bytes, const char *name,
+                                 const heddle_read_limits *limits, json_t **graph, heddle_params **params,
+                                 heddle_error *err) {
+  return parse(host, data, bytes, name, NULL, false, limits, graph, params, err);
+}
+
+heddle_status heddle__onnx_read(const heddle__onnx_host *host, const char *path, const heddle_read_limits *limits,
+                                uint64_t max_bytes, json_t **graph, heddle_params **params, heddle_error *err) {
+  const unsigned char *data = NULL;
+  uint64_t bytes = 0;
+  heddle__onnx_maps *maps = heddle__onnx_maps_new(max_bytes);
+  if (maps == NULL) return heddle__no_memory(err, "a model");
+  heddle_status s = heddle__onnx_map(maps, path, &data, &bytes, err);
+  if (s == HEDDLE_OK) s = parse(host, data, bytes, path, maps, true, limits, graph, params, err);
+  if (s == HEDDLE_OK) {
+    (*params)->maps = maps; /* the tensors' bytes are in there */
+    (*params)->unmap = heddle__onnx_maps_free;
+  } else {
+    heddle__onnx_maps_free(maps);
+  }
+  return s;
+}

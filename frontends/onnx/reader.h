@@ -1,0 +1,94 @@
+/* frontends/onnx/reader.h: what the files of the reader share: the state of one reading. A model is unpacked, its nodes
+ * are brought to forms that a graph may have (upgrade.h), and nodes and tensors become a document of graph JSON and
+ * parameters. Private to frontends/onnx. */
+#ifndef HEDDLE_ONNX_READER_H
+#define HEDDLE_ONNX_READER_H
+
+#include <onnx.pb-c.h>
+
+#include "frontends/onnx/arena.h"
+#include "frontends/onnx/maps.h"
+#include "graph/frontend.h"
+
+/* The versions of ONNX that are read: of its default operators, and of the file format. */
+#define HEDDLE__ONNX_OPSET_FIRST 7
+#define HEDDLE__ONNX_OPSET_LAST 28
+#define HEDDLE__ONNX_IR_FIRST 3
+#define HEDDLE__ONNX_IR_LAST 14
+
+typedef struct heddle__onnx_reader {
+  const heddle__onnx_host *host;
+  const char *name; /* the file's, for errors; weights outside of it lie in its folder */
+  bool has_folder;  /* false: weights outside of the bytes are refused */
+  heddle__onnx_maps *maps;
+  const unsigned char *file; /* what heddle__onnx_raw counts in */
+  heddle__onnx_arena arena;
+  heddle_error *err;
+
+  Onnx__GraphProto *graph;
+  int64_t opset;   /* of the model's default operators */
+  uint32_t target; /* of the graph that is made */
+
+  /* After the upgrade: */
+  Onnx__NodeProto **nodes;
+  size_t n_nodes, max_nodes;
+  Onnx__TensorProto **tensors; /* initialisers, and the constants that upgrades made */
+  size_t n_tensors, max_tensors;
+  json_t *tensor_at; /* name to position */
+  json_t *types;     /* name of a value to what is known of it, types.h */
+  json_t *taken;     /* names of values */
+  json_t *used;      /* names of values that a node or an output takes */
+
+  char problems[800]; /* what is not supported, all of it as far as there is room */
+  size_t problems_used;
+  unsigned n_problems, n_listed;
+} heddle__onnx_reader;
+
+/* The whole: file must stay until params are released, whose maps are r's. Both have one reference. */
+heddle_status heddle__onnx_read(const heddle__onnx_host *host, const char *path, const heddle_read_limits *limits,
+                                uint64_t max_bytes, json_t **graph, heddle_params **params, heddle_error *err);
+
+/* The same from memory, where weights outside of it are refused. */
+heddle_status heddle__onnx_parse(const heddle__onnx_host *host, const void *data, uint64_t bytes, const char *name,
+                                 const heddle_read_limits *limits, json_t **graph, heddle_params **params,
+                                 heddle_error *err);
+
+/* Fails with "FILE: " before the words. */
+heddle_status heddle__onnx_fail(heddle__onnx_reader *r, heddle_status status, const char *format, ...)
+    __attribute__((format(printf, 3, 4)));
+
+/* Memory is out, or the limit of the arena is reached. */
+heddle_status heddle__onnx_no_memory(heddle__onnx_reader *r);
+
+/* Notes that something is not supported; the reading goes on, and fails at its end with all of them. node may be NULL:
+ * the words say what it is then. */
+void heddle__onnx_problem(heddle__onnx_reader *r, const Onnx__NodeProto *node, const char *format, ...)
+    __attribute__((format(printf, 3, 4)));
+
+/* A name from a file as it may be printed: at most 40 characters. Returns out. */
+const char *heddle__onnx_show(const char *text, char out[44]);
+
+/* A node's name, or where it has none, that of its first output. */
+const char *heddle__onnx_node_name(const Onnx__NodeProto *node);
+
+/* Adds to r->nodes or r->tensors. The tensor's name must be new. */
+heddle_status heddle__onnx_add_node(heddle__onnx_reader *r, Onnx__NodeProto *node);
+heddle_status heddle__onnx_add_tensor(heddle__onnx_reader *r, Onnx__TensorProto *tensor);
+
+/* The tensor that a value is, or NULL. */
+const Onnx__TensorProto *heddle__onnx_find_tensor(const heddle__onnx_reader *r, const char *name);
+
+/* Leaves out last outputs that nobody uses, but for the first `least`. */
+void heddle__onnx_trim_outputs(const heddle__onnx_reader *r, Onnx__NodeProto *node, size_t least);
+
+/* upgrade.c: all nodes of the graph to r->nodes, in forms of r->target. */
+heddle_status heddle__onnx_upgrade(heddle__onnx_reader *r);
+
+/* document.c: r->nodes and r->tensors as a document and parameters. */
+heddle_status heddle__onnx_document(heddle__onnx_reader *r, json_t **graph, heddle_params **params);
+
+/* attrs.c: a node's attributes as a JSON object; NULL where memory is out. Attributes that cannot be written are noted
+ * as problems. */
+json_t *heddle__onnx_attrs(heddle__onnx_reader *r, const Onnx__NodeProto *node);
+
+#endif

@@ -1,0 +1,238 @@
+/* frontends/onnx/tensor.c: the bytes of tensors: as they are in the file, in files beside it, or as numbers of one of
+ * the typed fields. */
+#include "frontends/onnx/tensor.h"
+
+#include <math.h>
+#include <stdarg.h>
+#include <stdio.h>
+#include <string.h>
+
+#include "core/alloc.h"
+#include "core/error.h"
+#include "frontends/onnx/types.h"
+#include "frontends/onnx/wire.h"
+
+#define SMALL 4096 /* bytes up to which a copy is cheaper than a page that stays */
+
+static heddle_status bad(heddle__onnx_reader *r, const Onnx__TensorProto *t, const char *format, ...)
+    __attribute__((format(printf, 3, 4)));
+
+static heddle_status bad(heddle__onnx_reader *r, const Onnx__TensorProto *t, const char *format, ...) {
+  char words[300], shown[44];
+  va_list args;
+  va_start(args, format);
+  if (vsnprintf(words, sizeof words, format, args) < 0) words[0] = '\0';
+  va_end(args);
+  return heddle__onnx_fail(r, HEDDLE_EFORMAT, "tensor '%s': %s", heddle__onnx_show(t->name, shown), words);
+}
+
+/* ---- where the bytes are */
+
+static bool read_number(const char *text, uint64_t *out) {
+  uint64_t n = 0;
+  if (*text == '\0') return false;
+  for (; *text != '\0'; text++) {
+    if (*text < '0' || *text > '9' || n > (UINT64_MAX - 9) / 10) return false;
+    n = n * 10 + (uint64_t)(*text - '0');
+  }
+  *out = n;
+  return true;
+}
+
+static heddle_status external_bytes(heddle__onnx_reader *r, const Onnx__TensorProto *t, uint64_t wanted,
+                                    const unsigned char **out) {
+  const char *location = NULL;
+  uint64_t offset = 0, length = wanted, bytes = 0;
+  char shown[44];
+  for (size_t i = 0; i < t->n_external_data; i++) {
+    const char *key = t->external_data[i]->key, *value = t->external_data[i]->value;
+    if (key == NULL || value == NULL) continue;
+    if (strcmp(key, "location") == 0) location = value;
+    uint64_t *number = strcmp(key, "offset") == 0 ? &offset : strcmp(key, "length") == 0 ? &length : NULL;
+    if (number != NULL && !read_number(value, number))
+      return bad(r, t, "external data: %s is '%s', expected a number of bytes", key, heddle__onnx_show(value, shown));
+  }
+  if (location == NULL) return bad(r, t, "it is external data without a location");
+  if (!r->has_folder)
+    return heddle__onnx_fail(r, HEDDLE_EUNSUPPORTED,
+                             "tensor '%s' lies in a file of its own, and this model was not read from a file",
+                             heddle__onnx_show(t->name, shown));
+  if (length != wanted)
+    return bad(r, t, "external data: length is %llu, and its shape needs %llu bytes", (unsigned long long)length,
+               (unsigned long long)wanted);
+  heddle_status s = heddle__onnx_map_beside(r->maps, r->name, location, out, &bytes, r->err);
+  if (s != HEDDLE_OK) return heddle__prefix(r->err, s, "%s: tensor '%s': ", r->name, heddle__onnx_show(t->name, shown));
+  if (offset > bytes || length > bytes - offset)
+    return bad(r, t, "external data: bytes %llu to %llu of '%.100s', which has %llu", (unsigned long long)offset,
+               (unsigned long long)(offset + length), location, (unsigned long long)bytes);
+  if (*out != NULL) *out += offset;
+  return HEDDLE_OK;
+}
+
+/* Mapped, or copied where that is better. */
+static heddle_status take_bytes(heddle__onnx_reader *r, const unsigned char *from, struct heddle__param *out) {
+  heddle__constant *v = &out->value;
+  if (v->bytes > SMALL && (uintptr_t)from % (v->dtype.bits / 8) == 0) {
+    v->data = (void *)(uintptr_t)from; /* nobody writes to a constant */
+    out->is_mapped = true;
+    return HEDDLE_OK;
+  }
+  v->data = heddle__alloc_aligned((size_t)v->bytes, 64);
+  if (v->data == NULL) return heddle__onnx_no_memory(r);
+  if (v->bytes > 0) memcpy(v->data, from, (size_t)v->bytes);
+  return HEDDLE_OK;
+}
+
+/* ---- numbers in a typed field */
+
+typedef struct field {
+  const void *data;
+  size_t count, width;
+  const char *name;
+} field;
+
+/* The field that holds numbers of a type. */
+static field field_of(const Onnx__TensorProto *t) {
+  switch (t->data_type) {
+  case ONNX_FLOAT: return (field){t->float_data, t->n_float_data, 4, "float_data"};
+  case ONNX_DOUBLE: return (field){t->double_data, t->n_double_data, 8, "double_data"};
+  case ONNX_INT64: return (field){t->int64_data, t->n_int64_data, 8, "int64_data"};
+  case ONNX_UINT32:
+  case ONNX_UINT64: return (field){t->uint64_data, t->n_uint64_data, 8, "uint64_data"};
+  default: return (field){t->int32_data, t->n_int32_data, 4, "int32_data"};
+  }
+}
+
+/* Whether a number of the field is one of the type. */
+static bool fits(const Onnx__TensorProto *t, const field *f, size_t i) {
+  if (t->data_type == ONNX_UINT32) return t->uint64_data[i] <= UINT32_MAX;
+  if (f->data != t->int32_data) return true;
+  int32_t n = t->int32_data[i];
+  switch (t->data_type) {
+  case ONNX_INT8: return n >= INT8_MIN && n <= INT8_MAX;
+  case ONNX_UINT8: return n >= 0 && n <= UINT8_MAX;
+  case ONNX_INT16: return n >= INT16_MIN && n <= INT16_MAX;
+  case ONNX_BOOL: return n == 0 || n == 1;
+  case ONNX_INT32: return true;
+  default: return n >= 0 && n <= UINT16_MAX; /* uint16, and the bits of 16-bit floats */
+  }
+}
+
+static heddle_status take_numbers(heddle__onnx_reader *r, const Onnx__TensorProto *t, uint64_t elements,
+                                  struct heddle__param *out) {
+  heddle__constant *v = &out->value;
+  field f = field_of(t);
+  size_t width = v->dtype.bits / 8;
+  if (f.count != elements)
+    return bad(r, t, "%s has %zu numbers, and its shape needs %llu", f.name, f.count, (unsigned long long)elements);
+  v->data = heddle__alloc_aligned((size_t)v->bytes, 64);
+  if (v->data == NULL) return heddle__onnx_no_memory(r);
+  for (size_t i = 0; i < f.count; i++) {
+    if (!fits(t, &f, i)) return bad(r, t, "number %zu of %s does not fit its type", i, f.name);
+    memcpy((char *)v->data + i * width, (const char *)f.data + i * f.width, width); /* little-endian */
+  }
+  return HEDDLE_OK;
+}
+
+/* ---- the whole */
+
+static bool shape_bytes(const Onnx__TensorProto *t, uint64_t width, uint64_t *elements, uint64_t *bytes) {
+  *elements = 1;
+  bool fits_in = true, is_empty = false;
+  for (size_t i = 0; i < t->n_dims; i++) is_empty = is_empty || t->dims[i] == 0;
+  for (size_t i = 0; i < t->n_dims && fits_in && !is_empty; i++) {
+    fits_in = *elements <= (uint64_t)INT64_MAX / (uint64_t)t->dims[i];
+    if (fits_in) *elements *= (uint64_t)t->dims[i];
+  }
+  if (is_empty) *elements = 0;
+  fits_in = fits_in && *elements <= (uint64_t)INT64_MAX / width;
+  *bytes = fits_in ? *elements * width : 0;
+  return fits_in;
+}
+
+heddle_status heddle__onnx_tensor(heddle__onnx_reader *r, const Onnx__TensorProto *t, struct heddle__param *out) {
+  heddle__constant *v = &out->value;
+  char shown[44], type_name[24];
+  const char *word;
+  uint64_t elements = 0;
+  heddle__onnx_show(t->name, shown);
+  if (!heddle__onnx_dtype_of(t->data_type, &v->dtype, &word)) {
+    heddle__onnx_problem(r, NULL, "tensor '%s' is of %s", shown, heddle__onnx_type_name(t->data_type, type_name));
+    return HEDDLE_OK;
+  }
+  if (t->segment != NULL || t->n_dims > HEDDLE__MAX_NDIM) {
+    heddle__onnx_problem(
+        r, NULL, t->segment != NULL ? "tensor '%s' is a part of one" : "tensor '%s' has over 32 dimensions", shown);
+    return HEDDLE_OK;
+  }
+  for (size_t i = 0; i < t->n_dims; i++)
+    if (t->dims[i] < 0) return bad(r, t, "dimension %zu is %lld", i, (long long)t->dims[i]);
+  if (!shape_bytes(t, v->dtype.bits / 8, &elements, &v->bytes) || v->bytes > SIZE_MAX / 2)
+    return heddle__onnx_fail(r, HEDDLE_ELIMIT, "tensor '%s': its shape has more bytes than any memory", shown);
+  out->file_dtype = v->dtype;
+  if (v->dtype.code == HEDDLE_DTYPE_BOOL) out->file_dtype = (heddle_dtype){HEDDLE_DTYPE_UINT, 1, 1};
+  v->ndim = (uint32_t)t->n_dims;
+  v->shape = heddle__alloc(t->n_dims, sizeof *v->shape);
+  if (v->shape == NULL) return heddle__onnx_no_memory(r);
+  for (size_t i = 0; i < t->n_dims; i++) v->shape[i] = t->dims[i];
+
+  if (t->has_data_location && t->data_location == ONNX__TENSOR_PROTO__DATA_LOCATION__EXTERNAL) {
+    const unsigned char *from = NULL;
+    heddle_status s = external_bytes(r, t, v->bytes, &from);
+    return s == HEDDLE_OK ? take_bytes(r, from, out) : s;
+  }
+  if (!t->has_raw_data) return take_numbers(r, t, elements, out);
+  heddle__onnx_raw raw;
+  memcpy(&raw, t->raw_data.data, sizeof raw); /* as wire.c left it */
+  if (raw.bytes != v->bytes)
+    return bad(r, t, "raw_data has %llu bytes, and its shape needs %llu", (unsigned long long)raw.bytes,
+               (unsigned long long)v->bytes);
+  return take_bytes(r, r->file + raw.offset, out);
+}
+
+/* ---- numbers */
+
+static double float_of_half(uint16_t bits) {
+  double sign = bits & 0x8000 ? -1 : 1;
+  int exponent = bits >> 10 & 31, fraction = bits & 1023;
+  if (exponent == 31) return fraction != 0 ? NAN : sign * INFINITY;
+  return sign * (exponent == 0 ? ldexp(fraction, -24) : ldexp(1024 + fraction, exponent - 25));
+}
+
+/* Of an element of dtype. */
+static heddle__onnx_number number_of(heddle_dtype dtype, const void *data) {
+  heddle__onnx_number n = {.is_whole = dtype.code != HEDDLE_DTYPE_FLOAT && dtype.code != HEDDLE_DTYPE_BFLOAT};
+  uint64_t bits = 0;
+  float single;
+  memcpy(&bits, data, dtype.bits / 8);
+  if (n.is_whole) {
+    unsigned unused = 64 - dtype.bits;
+    bool is_negative = dtype.code == HEDDLE_DTYPE_INT && (bits >> (dtype.bits - 1) & 1) != 0;
+    if (is_negative && unused > 0) bits |= UINT64_MAX << dtype.bits;
+    memcpy(&n.whole, &bits, sizeof n.whole);
+  } else if (dtype.bits == 64) {
+    memcpy(&n.real, &bits, sizeof n.real);
+  } else if (dtype.bits == 16 && dtype.code == HEDDLE_DTYPE_FLOAT) {
+    n.real = float_of_half((uint16_t)bits);
+  } else {
+    uint32_t word = (uint32_t)(dtype.bits == 16 ? bits << 16 : bits);
+    memcpy(&single, &word, sizeof single);
+    n.real = (double)single;
+  }
+  return n;
+}
+
+heddle_status heddle__onnx_scalar(heddle__onnx_reader *r, const Onnx__NodeProto *node, const Onnx__TensorProto *tensor,
+                                  heddle__onnx_number *out) {
+  struct heddle__param p = {.name = NULL};
+  heddle__constant *v = &p.value;
+  heddle_status s = heddle__onnx_tensor(r, tensor, &p);
+  *out = (heddle__onnx_number){.is_whole = true};
+  if (s == HEDDLE_OK && v->data != NULL && v->bytes == v->dtype.bits / 8) *out = number_of(v->dtype, v->data);
+  else if (s == HEDDLE_OK) heddle__onnx_problem(r, node, "a tensor of its attributes is not one number");
+  if (v->dtype.code == HEDDLE_DTYPE_UINT && v->dtype.bits == 64 && out->whole < 0)
+    heddle__onnx_problem(r, node, "a number of its attributes is over 2^63");
+  if (!p.is_mapped) heddle__free(v->data);
+  heddle__free(v->shape);
+  return s;
+}

@@ -1,0 +1,24 @@
+/* frontends/onnx/tensor.h: the bytes of a TensorProto. */
+#ifndef HEDDLE_ONNX_TENSOR_H
+#define HEDDLE_ONNX_TENSOR_H
+
+#include "frontends/onnx/reader.h"
+
+/* A tensor as a parameter, without its name: dtype, shape and bytes, which are those of a mapped file where they are
+ * large enough and lie on a multiple of their element's size, else a copy. What is filled is freed by the params'
+ * release, whatever is returned. Types and forms that Heddle does not have are noted as problems. HEDDLE_EFORMAT where
+ * shape and bytes do not go together. */
+heddle_status heddle__onnx_tensor(heddle__onnx_reader *r, const Onnx__TensorProto *tensor, struct heddle__param *out);
+
+/* A number of any type. */
+typedef struct heddle__onnx_number {
+  bool is_whole;
+  int64_t whole;
+  double real;
+} heddle__onnx_number;
+
+/* The number in a tensor of one element, an attribute of node; else a problem is noted, and it is 0. */
+heddle_status heddle__onnx_scalar(heddle__onnx_reader *r, const Onnx__NodeProto *node, const Onnx__TensorProto *tensor,
+                                  heddle__onnx_number *out);
+
+#endif

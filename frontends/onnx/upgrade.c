@@ -1,0 +1,256 @@
+/* frontends/onnx/upgrade.c: takes each node through the upgrades between its opset and the graph's, and has what they
+ * share. Operators that are not in the table have one meaning in all opsets that are read. */
+#include "frontends/onnx/upgrade.h"
+
+#include <string.h>
+
+#include "frontends/onnx/types.h"
+
+/* since: the opset that has the new form; a node of an earlier one is upgraded. 0: in every opset. */
+static const struct row {
+  const char *op;
+  int64_t since;
+  heddle__onnx_upgrade_fn upgrade;
+} rows[] = {
+    {"BatchNormalization", 9, heddle__upgrade_batch_norm},
+    {"Clip", 11, heddle__upgrade_clip},
+    {"Constant", 0, heddle__upgrade_constant},
+    {"ConstantOfShape", 0, heddle__upgrade_constant_of_shape},
+    {"Dropout", 12, heddle__upgrade_dropout},
+    {"Hardmax", 13, heddle__upgrade_softmax},
+    {"LogSoftmax", 13, heddle__upgrade_softmax},
+    {"Mean", 0, heddle__upgrade_sum},
+    {"Pad", 11, heddle__upgrade_pad},
+    {"ReduceSum", 13, heddle__upgrade_axes},
+    {"Resize", 11, heddle__upgrade_resize},
+    {"Scatter", 11, heddle__upgrade_scatter},
+    {"Slice", 10, heddle__upgrade_slice},
+    {"Softmax", 13, heddle__upgrade_softmax},
+    {"Split", 13, heddle__upgrade_split},
+    {"Squeeze", 13, heddle__upgrade_axes},
+    {"Sum", 0, heddle__upgrade_sum},
+    {"TopK", 10, heddle__upgrade_top_k},
+    {"Unsqueeze", 13, heddle__upgrade_axes},
+    {"Upsample", 10, heddle__upgrade_upsample},
+};
+
+static heddle_status upgrade_node(heddle__onnx_reader *r, Onnx__NodeProto *node) {
+  heddle_status s = HEDDLE_OK;
+  bool is_done = false;
+  bool is_default = node->domain[0] == '\0';
+  for (size_t i = 0; is_default && s == HEDDLE_OK && !is_done && i < sizeof rows / sizeof rows[0]; i++)
+    if (strcmp(rows[i].op, node->op_type) == 0 && (rows[i].since == 0 || r->opset < rows[i].since))
+      s = rows[i].upgrade(r, node, &is_done);
+  if (s == HEDDLE_OK && !is_done && is_default && r->opset > r->target) s = heddle__upgrade_newer(r, node, &is_done);
+  if (s == HEDDLE_OK && !is_done) s = heddle__onnx_add_node(r, node);
+  return s;
+}
+
+heddle_status heddle__onnx_upgrade(heddle__onnx_reader *r) {
+  heddle_status s = HEDDLE_OK;
+  for (size_t i = 0; i < r->graph->n_node && s == HEDDLE_OK; i++) {
+    s = heddle__onnx_learn_node(r, r->graph->node[i]);
+    if (s == HEDDLE_OK) s = upgrade_node(r, r->graph->node[i]);
+  }
+  return s;
+}
+
+/* ---- attributes */
+
+const Onnx__AttributeProto *heddle__onnx_attr(const Onnx__NodeProto *node, const char *name) {
+  for (size_t i = 0; i < node->n_attribute; i++)
+    if (strcmp(node->attribute[i]->name, name) == 0) return node->attribute[i];
+  return NULL;
+}
+
+int64_t heddle__onnx_attr_int(const Onnx__NodeProto *node, const char *name, int64_t fallback) {
+  const Onnx__AttributeProto *a = heddle__onnx_attr(node, name);
+  return a != NULL ? a->i : fallback;
+}
+
+float heddle__onnx_attr_float(const Onnx__NodeProto *node, const char *name, float fallback) {
+  const Onnx__AttributeProto *a = heddle__onnx_attr(node, name);
+  return a != NULL ? a->f : fallback;
+}
+
+bool heddle__onnx_attr_is(const Onnx__NodeProto *node, const char *name, const char *text) {
+  const Onnx__AttributeProto *a = heddle__onnx_attr(node, name);
+  return a != NULL && a->s.len == strlen(text) && memcmp(a->s.data, text, a->s.len) == 0;
+}
+
+void heddle__onnx_drop_attr(Onnx__NodeProto *node, const char *name) {
+  size_t kept = 0;
+  for (size_t i = 0; i < node->n_attribute; i++)
+    if (strcmp(node->attribute[i]->name, name) != 0) node->attribute[kept++] = node->attribute[i];
+  node->n_attribute = kept;
+}
+
+/* A new attribute in the place of one that there was; NULL where memory is out. */
+static Onnx__AttributeProto *new_attr(heddle__onnx_reader *r, Onnx__NodeProto *node, const char *name) {
+  heddle__onnx_drop_attr(node, name);
+  Onnx__AttributeProto **list = heddle__onnx_take(&r->arena, (node->n_attribute + 1) * sizeof *list);
+  Onnx__AttributeProto *a = heddle__onnx_take(&r->arena, sizeof *a);
+  if (list == NULL || a == NULL) return NULL;
+  onnx__attribute_proto__init(a);
+  a->name = (char *)(uintptr_t)name; /* a constant of ours, which nobody changes */
+  a->has_type = 1;
+  if (node->n_attribute > 0) memcpy(list, node->attribute, node->n_attribute * sizeof *list);
+  list[node->n_attribute++] = a;
+  node->attribute = list;
+  return a;
+}
+
+heddle_status heddle__onnx_set_int(heddle__onnx_reader *r, Onnx__NodeProto *node, const char *name, int64_t value) {
+  Onnx__AttributeProto *a = new_attr(r, node, name);
+  if (a == NULL) return heddle__onnx_no_memory(r);
+  a->type = ONNX__ATTRIBUTE_PROTO__ATTRIBUTE_TYPE__INT;
+  a->i = value;
+  return HEDDLE_OK;
+}
+
+heddle_status heddle__onnx_set_float(heddle__onnx_reader *r, Onnx__NodeProto *node, const char *name, float value) {
+  Onnx__AttributeProto *a = new_attr(r, node, name);
+  if (a == NULL) return heddle__onnx_no_memory(r);
+  a->type = ONNX__ATTRIBUTE_PROTO__ATTRIBUTE_TYPE__FLOAT;
+  a->f = value;
+  return HEDDLE_OK;
+}
+
+heddle_status heddle__onnx_set_text(heddle__onnx_reader *r, Onnx__NodeProto *node, const char *name,
+                                    const char *value) {
+  Onnx__AttributeProto *a = new_attr(r, node, name);
+  if (a == NULL) return heddle__onnx_no_memory(r);
+  a->type = ONNX__ATTRIBUTE_PROTO__ATTRIBUTE_TYPE__STRING;
+  a->s.data = (uint8_t *)(uintptr_t)value;
+  a->s.len = strlen(value);
+  return HEDDLE_OK;
+}
+
+/* ---- values and nodes */
+
+heddle_status heddle__onnx_set_input(heddle__onnx_reader *r, Onnx__NodeProto *node, size_t i, const char *value) {
+  static char absent[1];
+  if (value == NULL) return heddle__onnx_no_memory(r);
+  if (i >= node->n_input) {
+    char **list = heddle__onnx_take(&r->arena, (i + 1) * sizeof *list);
+    if (list == NULL) return heddle__onnx_no_memory(r);
+    for (size_t k = 0; k < i; k++) list[k] = k < node->n_input ? node->input[k] : absent;
+    node->input = list;
+    node->n_input = i + 1;
+  }
+  node->input[i] = (char *)(uintptr_t)value;
+  return HEDDLE_OK;
+}
+
+const char *heddle__onnx_new_value(heddle__onnx_reader *r, const Onnx__NodeProto *node, const char *suffix) {
+  const char *base = heddle__onnx_node_name(node);
+  char *name = heddle__onnx_format(&r->arena, "%s/%s", base, suffix);
+  for (unsigned i = 1; name != NULL && json_object_get(r->taken, name) != NULL; i++)
+    name = heddle__onnx_format(&r->arena, "%s/%s_%u", base, suffix, i);
+  return name != NULL && json_object_set_new(r->taken, name, json_true()) == 0 ? name : NULL;
+}
+
+/* A tensor without numbers; ndim 0 or 1. */
+static Onnx__TensorProto *new_tensor(heddle__onnx_reader *r, const Onnx__NodeProto *node, const char *suffix,
+                                     int32_t type, size_t ndim, size_t n) {
+  Onnx__TensorProto *t = heddle__onnx_take(&r->arena, sizeof *t);
+  int64_t *dims = heddle__onnx_take(&r->arena, sizeof *dims);
+  const char *name = heddle__onnx_new_value(r, node, suffix);
+  if (t == NULL || dims == NULL || name == NULL) return NULL;
+  onnx__tensor_proto__init(t);
+  t->name = (char *)(uintptr_t)name;
+  t->has_data_type = 1;
+  t->data_type = type;
+  t->dims = dims;
+  t->n_dims = ndim;
+  dims[0] = (int64_t)n;
+  return t;
+}
+
+static const char *add(heddle__onnx_reader *r, Onnx__TensorProto *t) {
+  if (heddle__onnx_add_tensor(r, t) != HEDDLE_OK) return NULL;
+  return heddle__onnx_note(r, t->name, t->data_type, (int32_t)t->n_dims) == HEDDLE_OK ? t->name : NULL;
+}
+
+const char *heddle__onnx_new_ints(heddle__onnx_reader *r, const Onnx__NodeProto *node, const char *suffix,
+                                  const int64_t *values, size_t n) {
+  Onnx__TensorProto *t = new_tensor(r, node, suffix, ONNX_INT64, 1, n);
+  int64_t *copy = heddle__onnx_take(&r->arena, n * sizeof *copy);
+  if (t == NULL || copy == NULL) return NULL;
+  if (n > 0) memcpy(copy, values, n * sizeof *copy);
+  t->int64_data = copy;
+  t->n_int64_data = n;
+  return add(r, t);
+}
+
+const char *heddle__onnx_new_floats(heddle__onnx_reader *r, const Onnx__NodeProto *node, const char *suffix,
+                                    const float *values, size_t n) {
+  size_t count = n == SIZE_MAX ? 1 : n;
+  Onnx__TensorProto *t = new_tensor(r, node, suffix, ONNX_FLOAT, n != SIZE_MAX, n);
+  float *copy = heddle__onnx_take(&r->arena, count * sizeof *copy);
+  if (t == NULL || copy == NULL) return NULL;
+  if (count > 0) memcpy(copy, values, count * sizeof *copy);
+  t->float_data = copy;
+  t->n_float_data = count;
+  return add(r, t);
+}
+
+/* The bits of a float16 nearest to a float, ties to even; what is over its range becomes infinity. */
+static uint16_t half_of(float value) {
+  uint32_t bits;
+  memcpy(&bits, &value, sizeof bits);
+  uint32_t sign = bits >> 16 & 0x8000, rest = bits & 0x7fffffff;
+  if (rest > 0x7f800000) return (uint16_t)(sign | 0x7e00);
+  if (rest >= 0x477ff000) return (uint16_t)(sign | 0x7c00);
+  if (rest < 0x38800000) { /* below 2^-14: a multiple of 2^-24 */
+    float positive;
+    memcpy(&positive, &rest, sizeof positive);
+    float shifted = positive + 0.5f; /* whose last bit is worth 2^-24 */
+    memcpy(&rest, &shifted, sizeof rest);
+    return (uint16_t)(sign | (rest - 0x3f000000));
+  }
+  return (uint16_t)(sign | ((rest - 0x38000000 + 0xfff + (rest >> 13 & 1)) >> 13));
+}
+
+const char *heddle__onnx_new_scalar(heddle__onnx_reader *r, const Onnx__NodeProto *node, const char *suffix,
+                                    const char *like, float value) {
+  int32_t type = heddle__onnx_known_of(r, like).type;
+  char name[24];
+  if (type == 0 || type == ONNX_FLOAT) return heddle__onnx_new_floats(r, node, suffix, &value, SIZE_MAX);
+  Onnx__TensorProto *t = new_tensor(r, node, suffix, type, 0, 1);
+  void *number = heddle__onnx_take(&r->arena, sizeof(double));
+  if (t == NULL || number == NULL) return NULL;
+  if (type == ONNX_DOUBLE) {
+    *(double *)number = (double)value;
+    t->double_data = number;
+    t->n_double_data = 1;
+  } else if (type == ONNX_FLOAT16) {
+    *(int32_t *)number = half_of(value);
+    t->int32_data = number;
+    t->n_int32_data = 1;
+  } else {
+    heddle__onnx_problem(r, node, "its operands of %s are not known in its opset", heddle__onnx_type_name(type, name));
+    return heddle__onnx_new_floats(r, node, suffix, &value, SIZE_MAX);
+  }
+  return add(r, t);
+}
+
+Onnx__NodeProto *heddle__onnx_new_node(heddle__onnx_reader *r, const char *op, const char *name, const char *a,
+                                       const char *b, const char *output) {
+  static char none[1];
+  Onnx__NodeProto *node = heddle__onnx_take(&r->arena, sizeof *node);
+  char **values = heddle__onnx_take(&r->arena, 3 * sizeof *values);
+  if (node == NULL || values == NULL || name == NULL || a == NULL || output == NULL) return NULL;
+  onnx__node_proto__init(node);
+  node->op_type = (char *)(uintptr_t)op;
+  node->name = (char *)(uintptr_t)name;
+  node->domain = none;
+  values[0] = (char *)(uintptr_t)a;
+  values[1] = (char *)(uintptr_t)b;
+  values[2] = (char *)(uintptr_t)output;
+  node->input = values;
+  node->n_input = b != NULL ? 2 : 1;
+  node->output = values + 2;
+  node->n_output = 1;
+  return heddle__onnx_add_node(r, node) == HEDDLE_OK ? node : NULL;
+}

@@ -1,0 +1,28 @@
+/* frontends/onnx/upgrade_parts.c: operators that graphs do not have, made of those that they have. */
+#include <string.h>
+
+#include "frontends/onnx/upgrade.h"
+
+/* A row of Add, and for Mean a division by how many there are. */
+HEDDLE__UPGRADE(heddle__upgrade_sum) {
+  size_t n = node->n_input;
+  bool is_mean = strcmp(node->op_type, "Mean") == 0;
+  if (r->host->schema("", node->op_type, r->target) != NULL || n == 0 || node->n_output != 1) return HEDDLE_OK;
+  const char *name = heddle__onnx_node_name(node), *sum = node->input[0], *output = node->output[0];
+  *is_done = true;
+  if (n == 1)
+    return heddle__onnx_new_node(r, "Identity", name, sum, NULL, output) != NULL ? HEDDLE_OK
+                                                                                 : heddle__onnx_no_memory(r);
+  for (size_t i = 1; i < n; i++) {
+    bool is_last = i + 1 == n && !is_mean;
+    const char *next = is_last ? output : heddle__onnx_new_value(r, node, "sum");
+    if (heddle__onnx_new_node(r, "Add", is_last ? name : next, sum, node->input[i], next) == NULL)
+      return heddle__onnx_no_memory(r);
+    sum = next;
+  }
+  if (!is_mean) return HEDDLE_OK;
+  const char *count = heddle__onnx_new_scalar(r, node, "count", node->input[0], (float)n);
+  if (count == NULL || heddle__onnx_new_node(r, "Div", name, sum, count, output) == NULL)
+    return heddle__onnx_no_memory(r);
+  return HEDDLE_OK;
+}

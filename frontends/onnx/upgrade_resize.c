@@ -1,0 +1,38 @@
+/* frontends/onnx/upgrade_resize.c: Upsample, and Resize of opset 10: the coordinates of both are those that later are
+ * called asymmetric, and the nearest element is found by rounding down. */
+#include <string.h>
+
+#include "frontends/onnx/upgrade.h"
+
+/* The operands X, scales become X, no region, scales. */
+static heddle_status to_resize(heddle__onnx_reader *r, Onnx__NodeProto *node, const char *scales) {
+  static char absent[1];
+  heddle_status s = heddle__onnx_set_input(r, node, 2, scales);
+  if (s != HEDDLE_OK) return s;
+  node->input[1] = absent;
+  node->op_type = (char *)(uintptr_t) "Resize";
+  s = heddle__onnx_set_text(r, node, "coordinate_transformation_mode", "asymmetric");
+  if (s == HEDDLE_OK && !heddle__onnx_attr_is(node, "mode", "linear") &&
+      !heddle__onnx_attr_is(node, "mode", "bilinear"))
+    return heddle__onnx_set_text(r, node, "nearest_mode", "floor");
+  return s == HEDDLE_OK ? heddle__onnx_set_text(r, node, "mode", "linear") : s;
+}
+
+HEDDLE__UPGRADE(heddle__upgrade_resize) {
+  (void)is_done;
+  return node->n_input == 2 ? to_resize(r, node, node->input[1]) : HEDDLE_OK;
+}
+
+/* Up to opset 8 the scales are an attribute. */
+HEDDLE__UPGRADE(heddle__upgrade_upsample) {
+  (void)is_done;
+  const Onnx__AttributeProto *scales = heddle__onnx_attr(node, "scales");
+  if (r->opset >= 9) return heddle__upgrade_resize(r, node, is_done);
+  if (scales == NULL || node->n_input != 1) {
+    heddle__onnx_problem(r, node, "it has no scales");
+    return HEDDLE_OK;
+  }
+  const char *value = heddle__onnx_new_floats(r, node, "scales", scales->floats, scales->n_floats);
+  heddle__onnx_drop_attr(node, "scales");
+  return to_resize(r, node, value);
+}

@@ -1,0 +1,90 @@
+/* frontends/onnx/upgrade_rest.c: operators that lost an attribute, a name or a meaning, and those whose attribute is a
+ * tensor, which graphs have as a constant. */
+#include <string.h>
+
+#include "frontends/onnx/tensor.h"
+#include "frontends/onnx/types.h"
+#include "frontends/onnx/upgrade.h"
+
+/* Up to opset 8: spatial 0 has a mean for each element of a channel. */
+HEDDLE__UPGRADE(heddle__upgrade_batch_norm) {
+  (void)is_done;
+  if (heddle__onnx_attr_int(node, "spatial", 1) != 1) heddle__onnx_problem(r, node, "spatial is 0");
+  heddle__onnx_drop_attr(node, "spatial");
+  return HEDDLE_OK;
+}
+
+/* Inference: the input, unchanged. The mask was of the input's type up to opset 9. */
+HEDDLE__UPGRADE(heddle__upgrade_dropout) {
+  (void)is_done;
+  heddle__onnx_drop_attr(node, "ratio");
+  heddle__onnx_drop_attr(node, "is_test");
+  heddle__onnx_trim_outputs(r, node, 1);
+  if (node->n_output == 1) {
+    heddle__onnx_drop_attr(node, "seed");
+    node->op_type = (char *)(uintptr_t) "Identity";
+  } else if (r->opset < 10) {
+    heddle__onnx_problem(r, node, "its mask is used");
+  }
+  return HEDDLE_OK;
+}
+
+HEDDLE__UPGRADE(heddle__upgrade_scatter) {
+  (void)r;
+  (void)is_done;
+  node->op_type = (char *)(uintptr_t) "ScatterElements";
+  return HEDDLE_OK;
+}
+
+/* The node's output becomes a tensor of the model, in all forms that its value may have. */
+HEDDLE__UPGRADE(heddle__upgrade_constant) {
+  if (node->n_output != 1 || node->output[0][0] == '\0' || node->n_attribute != 1) return HEDDLE_OK;
+  const Onnx__AttributeProto *a = node->attribute[0];
+  Onnx__TensorProto *t = a->t;
+  int64_t *dim = heddle__onnx_take(&r->arena, sizeof *dim);
+  if (dim == NULL) return heddle__onnx_no_memory(r);
+  if (strcmp(a->name, "value") != 0 || t == NULL) {
+    t = heddle__onnx_take(&r->arena, sizeof *t);
+    if (t == NULL) return heddle__onnx_no_memory(r);
+    onnx__tensor_proto__init(t);
+    bool is_list = strcmp(a->name, "value_floats") == 0 || strcmp(a->name, "value_ints") == 0;
+    t->dims = dim;
+    t->n_dims = is_list ? 1 : 0;
+    t->has_data_type = 1;
+    if (strcmp(a->name, "value_float") == 0 || strcmp(a->name, "value_floats") == 0) {
+      t->data_type = ONNX_FLOAT;
+      t->n_float_data = is_list ? a->n_floats : 1;
+      t->float_data = is_list ? a->floats : (float *)(uintptr_t)&a->f;
+      *dim = (int64_t)t->n_float_data;
+    } else if (strcmp(a->name, "value_int") == 0 || strcmp(a->name, "value_ints") == 0) {
+      t->data_type = ONNX_INT64;
+      t->n_int64_data = is_list ? a->n_ints : 1;
+      t->int64_data = is_list ? a->ints : (int64_t *)(uintptr_t)&a->i;
+      *dim = (int64_t)t->n_int64_data;
+    } else {
+      *is_done = true;
+      heddle__onnx_problem(r, node, "its value is neither numbers nor a tensor");
+      return HEDDLE_OK;
+    }
+  }
+  *is_done = true;
+  t->name = node->output[0];
+  heddle_status s = heddle__onnx_add_tensor(r, t);
+  return s == HEDDLE_OK ? heddle__onnx_note(r, t->name, t->data_type, (int32_t)t->n_dims) : s;
+}
+
+/* Its value, a tensor of one element, as the attributes that graphs have: dtype, and a number. */
+HEDDLE__UPGRADE(heddle__upgrade_constant_of_shape) {
+  (void)is_done;
+  const Onnx__AttributeProto *a = heddle__onnx_attr(node, "value");
+  heddle__onnx_number number;
+  if (a == NULL || a->t == NULL) return HEDDLE_OK;
+  int32_t type = a->t->data_type;
+  heddle_status s = heddle__onnx_scalar(r, node, a->t, &number);
+  heddle__onnx_drop_attr(node, "value");
+  if (s == HEDDLE_OK) s = heddle__onnx_set_int(r, node, "dtype", type);
+  if (s == HEDDLE_OK && number.is_whole) return heddle__onnx_set_int(r, node, "value_int", number.whole);
+  if (s == HEDDLE_OK && (double)(float)number.real != number.real && number.real == number.real)
+    heddle__onnx_problem(r, node, "its value is no float32");
+  return s == HEDDLE_OK ? heddle__onnx_set_float(r, node, "value_float", (float)number.real) : s;
+}
