@@ -14,29 +14,32 @@
 
 typedef const void *(*entry_fn)(const void *host);
 
-/* DIR/NAME or DIR/../lib/NAME, where DIR holds this code; freed with heddle__free. */
-static char *path_of(const char *file, const char *name) {
+/* DIR/NAME or DIR/../lib/NAME, where DIR holds this code, or NULL; freed with heddle__free. HEDDLE_ENOMEM. */
+static heddle_status path_of(const char *file, const char *name, char **out, heddle_error *err) {
   char *real = realpath(file[0] == '/' ? file : "/proc/self/exe", NULL);
   char *slash = real != NULL ? strrchr(real, '/') : NULL;
-  char *path = NULL;
-  for (int i = 0; i < 2 && slash != NULL && path == NULL; i++) {
-    path = heddle__format("%.*s/%s%s", (int)(slash - real), real, i == 0 ? "" : "../lib/", name);
-    if (path == NULL || access(path, R_OK) == 0) break;
-    heddle__free(path);
-    path = NULL;
+  heddle_status s = HEDDLE_OK;
+  *out = NULL;
+  for (int i = 0; i < 2 && slash != NULL && *out == NULL && s == HEDDLE_OK; i++) {
+    char *path = heddle__format("%.*s/%s%s", (int)(slash - real), real, i == 0 ? "" : "../lib/", name);
+    if (path == NULL) s = heddle__no_memory(err, "the path of a library");
+    else if (access(path, R_OK) == 0) *out = path;
+    else heddle__free(path);
   }
   free(real);
-  return path;
+  return s;
 }
 
 heddle_status heddle__open_beside(const char *name, const char *what, const char *entry, int flags, const void *host,
                                   const void **table, heddle_error *err) {
   Dl_info own;
   bool known = dladdr((const void *)(uintptr_t)&heddle__open_beside, &own) != 0 && own.dli_fname != NULL;
-  char *path = known ? path_of(own.dli_fname, name) : NULL;
+  char *path = NULL;
+  heddle_status s = known ? path_of(own.dli_fname, name, &path, err) : HEDDLE_OK;
+  if (s != HEDDLE_OK) return s;
   if (path == NULL)
     return heddle__fail(err, HEDDLE_EUNSUPPORTED, "%s %s, which is not beside libheddle: install it there", what, name);
-  heddle_status s = heddle__elf_check(path, err);
+  s = heddle__elf_check(path, err);
   /* It stays for ever, so this code has to, which it calls. */
   (void)dlopen(own.dli_fname, RTLD_NOW | RTLD_NOLOAD | RTLD_NODELETE);
   void *library = s == HEDDLE_OK ? dlopen(path, RTLD_NOW | RTLD_NODELETE | flags) : NULL;

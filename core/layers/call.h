@@ -88,6 +88,7 @@ extern const heddle__layer heddle__layer_check, heddle__layer_fault, heddle__lay
 enum { HEDDLE__MAX_LAYERS = 4 };
 
 struct heddle__layers {
+  heddle__layers_head head;
   heddle__plugin *plugin;
   const heddle__tables *next; /* the plugin's own */
   heddle__tables tables;      /* the wrapped ones */
@@ -127,6 +128,9 @@ heddle_status heddle__broken(heddle__call *c, heddle_status who, const char *for
     __attribute__((format(printf, 3, 4)));
 void heddle__broken_logged(struct heddle__layers *layers, const char *format, ...)
     __attribute__((format(printf, 2, 3)));
+
+/* heddle__layers_table.create */
+heddle_status heddle__layers_wrap(heddle__plugin *plugin, const char *list, const char *origin, heddle_error *err);
 
 /* ---- the tables */
 

@@ -218,19 +218,27 @@ heddle_status heddle__after(heddle__call *c) {
 
 /* ---- making and ending */
 
-heddle_status heddle__layers_create(heddle__plugin *plugin, heddle_error *err) {
-  static const heddle__layer *const all[] = {&heddle__layer_check, &heddle__layer_fault, &heddle__layer_log};
-  const char *list, *origin;
-  char key[sizeof plugin->name + 8];
-  snprintf(key, sizeof key, "%s.layers", plugin->name);
-  if (!heddle__config_get(plugin->ctx->config, key, &list, &origin) &&
-      !heddle__config_get(plugin->ctx->config, "layers", &list, &origin))
-    return HEDDLE_OK;
-  if (heddle__config_is_off(list) || list[0] == '\0') return HEDDLE_OK;
+static void end(struct heddle__layers *layers) {
+  if (layers->instance != NULL) atomic_store(&layers->instance->children, 0);
+  heddle__drop(layers->instance);
+  for (heddle__wrap *w; (w = first(layers, NULL)) != NULL;) {
+    heddle__broken_logged(layers, "a %s was never freed", kind_words[w->kind]);
+    w->device = w->parent = NULL; /* the order in which they go means nothing now */
+    atomic_store(&w->children, 0);
+    heddle__drop(w);
+  }
+  bury(layers);
+  for (unsigned i = 0; i < layers->n; i++)
+    if (layers->layer[i]->release != NULL) layers->layer[i]->release(layers->state[i]);
+  heddle__free(layers);
+}
 
+heddle_status heddle__layers_wrap(heddle__plugin *plugin, const char *list, const char *origin, heddle_error *err) {
+  static const heddle__layer *const all[] = {&heddle__layer_check, &heddle__layer_fault, &heddle__layer_log};
   struct heddle__layers *layers = heddle__alloc(1, sizeof *layers);
   if (layers == NULL) return heddle__no_memory(err, "the layers");
   plugin->layers = layers;
+  layers->head.release = end;
   layers->plugin = plugin;
   layers->next = &plugin->tables;
   for (const char *p = list; *p != '\0'; p += *p == ',') {
@@ -248,29 +256,10 @@ heddle_status heddle__layers_create(heddle__plugin *plugin, heddle_error *err) {
   const heddle__wrap w = {.layers = layers, .kind = HEDDLE__INSTANCE, .real = plugin->instance};
   layers->instance = put(&w);
   if (layers->instance == NULL) return heddle__no_memory(err, "the layers");
+  layers->head.instance = (heddle_pinstance *)(void *)layers->instance;
   layers->tables = plugin->tables;
   heddle__wrap_core_tables(layers);
   heddle__wrap_op_tables(layers);
   plugin->use = &layers->tables;
   return HEDDLE_OK;
-}
-
-void heddle__layers_release(struct heddle__layers *layers) {
-  if (layers == NULL) return;
-  if (layers->instance != NULL) atomic_store(&layers->instance->children, 0);
-  heddle__drop(layers->instance);
-  for (heddle__wrap *w; (w = first(layers, NULL)) != NULL;) {
-    heddle__broken_logged(layers, "a %s was never freed", kind_words[w->kind]);
-    w->device = w->parent = NULL; /* the order in which they go means nothing now */
-    atomic_store(&w->children, 0);
-    heddle__drop(w);
-  }
-  bury(layers);
-  for (unsigned i = 0; i < layers->n; i++)
-    if (layers->layer[i]->release != NULL) layers->layer[i]->release(layers->state[i]);
-  heddle__free(layers);
-}
-
-heddle_pinstance *heddle__layers_instance(struct heddle__layers *layers, heddle_pinstance *instance) {
-  return layers != NULL ? (heddle_pinstance *)(void *)layers->instance : instance;
 }

@@ -21,8 +21,7 @@ MINORS = ["frozen", "current", "next"]
 WARNINGS = ["-std=c11", "-D_POSIX_C_SOURCE=200809L", "-Wall", "-Wextra", "-Werror", "-g"]
 ASAN = ["-fsanitize=address", "-fno-omit-frame-pointer"]
 # Of core/, what the loader needs; tensors have dependencies of their own.
-CORE = [f for f in sorted((ROOT / "core").glob("*.c")) + sorted((ROOT / "core" / "layers").glob("*.c"))
-        if not f.name.startswith(("tensor", "dlpack", "npy"))]
+CORE = [f for f in sorted((ROOT / "core").glob("*.c")) if not f.name.startswith(("tensor", "dlpack", "npy"))]
 
 
 def script(name, *words):
