@@ -23,6 +23,9 @@ ASAN = ["-fsanitize=address", "-fno-omit-frame-pointer"]
 # Of core/, what the loader needs; tensors have dependencies of their own.
 CORE = [f for f in sorted((ROOT / "core").glob("*.c")) if not f.name.startswith(("tensor", "dlpack", "npy"))]
 
+LAYERS = [*sorted((ROOT / "core" / "layers").glob("*.c")), ROOT / "core" / "error.c"]
+VERSION = ['-DHEDDLE_VERSION="test"']
+
 
 def script(name, *words):
     return subprocess.run([sys.executable, str(ABI / name), *map(str, words)], capture_output=True, text=True)
@@ -100,32 +103,34 @@ def test_harness_and_plugin_cross(harnesses, plugins, host, plugin):
 
 @pytest.fixture(scope="module")
 def hosts(headers, tmp_path_factory):
-    """The real loader, built against each minor."""
+    """The real loader and its layers, built against each minor; each in a folder of its own, where it finds them."""
     flags = subprocess.run(["pkg-config", "--cflags", "--libs", "jansson"], capture_output=True, text=True).stdout
     folder = tmp_path_factory.mktemp("hosts")
     for minor in MINORS:
-        compile_c(*ASAN, "-I", headers[minor], "-I", ROOT / "include", "-I", ROOT, ABI / "core_host.c", *CORE,
-                  "-o", folder / minor, *flags.split(), "-lpthread", "-ldl")
-    return folder
+        words = [*ASAN, "-I", headers[minor], "-I", ROOT / "include", "-I", ROOT, *VERSION]
+        (folder / minor).mkdir()
+        compile_c(*words, ABI / "core_host.c", *CORE, "-o", folder / minor / "host", *flags.split(), "-lpthread", "-ldl")
+        compile_c(*words, "-shared", "-fPIC", "-fvisibility=hidden", *LAYERS, "-o", folder / minor / "libheddle_layers.so.0")
+    return {minor: folder / minor / "host" for minor in MINORS}
 
 
 @pytest.mark.parametrize("host,plugin", list(itertools.product(MINORS, MINORS)))
 def test_loader_and_plugin_cross(hosts, plugins, host, plugin):
-    done = run(hosts / host, plugins / f"{plugin}.so")
+    done = run(hosts[host], plugins / f"{plugin}.so")
     assert (done.returncode, done.stdout) == (0, "probe:0\nprobe:1\n"), done.stdout + done.stderr
 
 
 def test_another_major_is_refused(headers, hosts, tmp_path):
     compile_c(*ASAN, "-shared", "-fPIC", "-DPROBE_MAJOR=2", "-I", headers["current"], ABI / "probe_plugin.c",
               "-o", tmp_path / "two.so")
-    done = run(hosts / "current", tmp_path / "two.so")
+    done = run(hosts["current"], tmp_path / "two.so")
     assert done.returncode == 0 and done.stdout.startswith("refused: it is written for plugin ABI 2.0")
 
 
 def test_another_sanitizer_is_refused(headers, plugins, tmp_path):
     """A host without a sanitizer, and plugins with one: refused in words, where dlopen would end the process."""
     flags = subprocess.run(["pkg-config", "--cflags", "--libs", "jansson"], capture_output=True, text=True).stdout
-    compile_c("-I", ROOT / "include", "-I", ROOT, ABI / "core_host.c", *CORE, "-o", tmp_path / "plain", *flags.split(),
+    compile_c("-I", ROOT / "include", "-I", ROOT, *VERSION, ABI / "core_host.c", *CORE, "-o", tmp_path / "plain", *flags.split(),
               "-lpthread", "-ldl")
     done = run(tmp_path / "plain", plugins / "current.so")
     assert done.returncode == 0 and "AddressSanitizer, whose runtime this process lacks" in done.stdout
