@@ -134,6 +134,11 @@ void heddle__lane_reset(struct heddle__lane *lane) {
   for (uint32_t i = 0; i < lane->n_blocks; i++) lane->blocks[i].busy = false;
 }
 
+const heddle_device *heddle__lane_device(void) {
+  const struct heddle__lane *lane = heddle__tvm_self()->lane;
+  return lane != NULL ? lane->caller->dev : NULL;
+}
+
 /* False: the thread's lane is of another device, or there is none; with words. */
 static bool is_here(const struct heddle__lane *lane, int type, int id) {
   char words[300];

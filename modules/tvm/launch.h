@@ -54,6 +54,9 @@ struct heddle__lane *heddle__lane_take(heddle__tvm_caller *caller, heddle_pstrea
 void heddle__lane_give(struct heddle__lane *lane);  /* takes NULL */
 void heddle__lane_reset(struct heddle__lane *lane); /* after a function that failed and gave no scratch memory back */
 
+/* The device of the thread's lane; NULL: what runs is on cpu. */
+const heddle_device *heddle__lane_device(void);
+
 /* Scratch memory of the thread's lane: a buffer as compiled code holds one; NULL with words. */
 void *heddle__lane_alloc(int device_type, int device_id, uint64_t bytes);
 int heddle__lane_free(void *p);

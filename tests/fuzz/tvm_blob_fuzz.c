@@ -16,7 +16,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size) {
   heddle_error err;
   if (size == 0) return 0;
   heddle__blob_layout layout = (heddle__blob_layout)(data[0] % 3);
-  if (heddle__blob_read(data + 1, size - 1, layout, &blob, &err) == HEDDLE_OK) {
+  if (heddle__blob_read(data + 1, size - 1, layout, NULL, &blob, &err) == HEDDLE_OK) {
     if (blob.host > blob.n_modules) abort();
     for (uint32_t i = 0; i < blob.n_modules; i++) {
       const heddle__submodule *m = &blob.modules[i];
