@@ -1,9 +1,13 @@
 /* modules/tvm/open.c: what is open in this process: one library per file and one system library per prefix. A library is
  * set up and ended with no lock held, since loaders of the application are called; whoever wants it meanwhile waits. */
-#define _GNU_SOURCE /* dladdr */
+#define _GNU_SOURCE /* dladdr, memmem */
 #include <dlfcn.h>
+#include <fcntl.h>
 #include <stdio.h>
 #include <string.h>
+#include <sys/mman.h>
+#include <sys/stat.h>
+#include <unistd.h>
 
 #include "core/alloc.h"
 #include "core/error.h"
@@ -77,6 +81,24 @@ static bool open_names(void) {
   return n > 0 && (size_t)n < sizeof path && dlopen(path, RTLD_NOW | RTLD_GLOBAL | RTLD_NODELETE) != NULL;
 }
 
+/* Whether a file has names of TVM's C++ library, which external code generators use. */
+static bool wants_objects(const char *path) {
+  static const char mark[] = "3tvm7runtime";
+  struct stat info;
+  bool found = false;
+  int fd = open(path, O_RDONLY | O_CLOEXEC);
+  if (fd < 0) return false;
+  if (fstat(fd, &info) == 0 && info.st_size > 0) {
+    void *text = mmap(NULL, (size_t)info.st_size, PROT_READ, MAP_PRIVATE, fd, 0);
+    if (text != MAP_FAILED) {
+      found = memmem(text, (size_t)info.st_size, mark, sizeof mark - 1) != NULL;
+      munmap(text, (size_t)info.st_size);
+    }
+  }
+  close(fd);
+  return found;
+}
+
 /* A name that is missing is said now; with lazy binding it would end the process when it is called. No code of a library
  * runs before all its names are found, so that it can be tried again. */
 static heddle_status map_library(const char *path, void **out, heddle_error *err) {
@@ -89,9 +111,9 @@ static heddle_status map_library(const char *path, void **out, heddle_error *err
   if (*out != NULL) return HEDDLE_OK;
   if (words == NULL) words = "no reason given";
   return heddle__fail(err, HEDDLE_EABI, "it could not be loaded: %s%s", words,
-                      strstr(words, ": _Z") != NULL && strstr(words, "3tvm") != NULL
-                          ? " (that is of TVM's own C++ library, which is not here: compile the model without the "
-                            "external code generator that made it)"
+                      wants_objects(path)
+                          ? " (it was made for TVM's own C++ library, which is not here: compile the model "
+                            "without the external code generator that made it)"
                           : "");
 }
 
