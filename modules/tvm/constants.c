@@ -26,6 +26,14 @@ static heddle__span string(const unsigned char **at) {
   return s;
 }
 
+/* Bytes of a tensor; UINT64_MAX where there is no such tensor. */
+static uint64_t bytes_of(heddle_dtype dtype, const int64_t *shape, uint32_t ndim) {
+  uint64_t n = ((uint64_t)dtype.bits * dtype.lanes + 7) / 8;
+  for (uint32_t i = 0; i < ndim; i++)
+    if (shape[i] < 0 || __builtin_mul_overflow(n, (uint64_t)shape[i], &n)) return UINT64_MAX;
+  return n;
+}
+
 /* One record: magic, reserved, device, ndim, dtype, shape, bytes. The data is copied to where it is aligned. */
 static heddle_status take_array(const unsigned char **at, heddle_tensor **out, heddle_error *err) {
   int64_t shape[HEDDLE__TENSOR_MAX_NDIM];
@@ -37,10 +45,10 @@ static heddle_status take_array(const unsigned char **at, heddle_tensor **out, h
   for (uint32_t i = 0; i < ndim; i++) shape[i] = (int64_t)number(at, 8);
   uint64_t bytes = number(at, 8);
   if (dtype.code == HEDDLE_DTYPE_UINT && dtype.bits == 1) dtype = (heddle_dtype){HEDDLE_DTYPE_BOOL, 8, dtype.lanes};
+  if (bytes_of(dtype, shape, ndim) != bytes)
+    return heddle__fail(err, HEDDLE_EFORMAT, "a constant of it has %llu bytes, and its shape says another number",
+                        (unsigned long long)bytes);
   heddle_status s = heddle_tensor_create(NULL, dtype, shape, ndim, out, err);
-  if (s == HEDDLE_OK && heddle_tensor_bytes(*out) != bytes)
-    s = heddle__fail(err, HEDDLE_EFORMAT, "a constant of it has %llu bytes, and its shape says %llu",
-                     (unsigned long long)bytes, (unsigned long long)heddle_tensor_bytes(*out));
   if (s == HEDDLE_OK && bytes > 0) memcpy(heddle_tensor_data(*out), *at, (size_t)bytes);
   *at += bytes;
   return s;
