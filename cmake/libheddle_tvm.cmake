@@ -25,6 +25,6 @@ target_link_options(heddle_tvm_ffi PRIVATE
 set_target_properties(heddle_tvm_ffi PROPERTIES LINKER_LANGUAGE C VERSION ${PROJECT_VERSION} SOVERSION 0
   INSTALL_RPATH "$ORIGIN" LINK_DEPENDS "${PROJECT_SOURCE_DIR}/modules/libheddle_tvm_ffi.map")
 
-# For the tests that look inside: the parser of what libraries carry.
-add_library(heddle_tvm_blob STATIC modules/tvm/blob.c modules/tvm/blob_body.c)
+# For the tests that look inside: the reader of what libraries carry, and of models and constants in that.
+add_library(heddle_tvm_blob STATIC modules/tvm/blob.c modules/tvm/blob_body.c modules/tvm/model.c modules/tvm/constants.c)
 target_include_directories(heddle_tvm_blob PUBLIC include ${PROJECT_SOURCE_DIR})

@@ -84,6 +84,14 @@ heddle_status heddle_module_system(heddle_context *ctx, const char *prefix, hedd
   return s == HEDDLE_OK ? s : heddle__prefix(err, s, "system library: ");
 }
 
+heddle_status heddle_module_register_loader(const char *kind, const heddle_module_loader *loader, void *self,
+                                            heddle_error *err) {
+  const heddle__tvm_table *t = NULL;
+  if (kind == NULL || kind[0] == '\0') return heddle__fail(err, HEDDLE_EINVAL, "a loader needs a kind of modules");
+  heddle_status s = open_loaders(&t, err);
+  return s == HEDDLE_OK ? t->register_loader(kind, loader, self, err) : s;
+}
+
 heddle_module *heddle_module_retain(heddle_module *m) {
   atomic_fetch_add_explicit(&m->references, 1, memory_order_relaxed);
   return m;

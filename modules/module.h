@@ -49,6 +49,7 @@ typedef struct heddle__tvm_table {
   heddle_status (*open)(const char *path, heddle__tvm_library **out, heddle_error *err);
   /* What objects of the program have registered under a prefix; notes is what has to be logged, cut to size, or "". */
   heddle_status (*system)(const char *prefix, heddle__tvm_library **out, char *notes, size_t size, heddle_error *err);
+  heddle_status (*register_loader)(const char *kind, const heddle_module_loader *loader, void *self, heddle_error *err);
   void (*close)(heddle__tvm_library *library);
 
   /* As of the public functions. */

@@ -16,16 +16,18 @@ typedef struct heddle_module heddle_module;
  * already is shared, with all that its code keeps. The library is code and runs with the rights of the process.
  * *out has one reference, which models hold too; the last release unloads it. HEDDLE_EIO, HEDDLE_EABI (no library that
  * this process can load), HEDDLE_EFORMAT (what it carries is malformed), HEDDLE_EUNSUPPORTED (a kind of module in it
- * that nothing here loads, by name). Any thread; blocks. */
+ * that nothing here loads, by name), HEDDLE_EBUSY (a loader of the application's opens the library that it is called
+ * for). Any thread; blocks. */
 HEDDLE_API heddle_status heddle_module_load(heddle_context *ctx, const char *path, heddle_module **out,
                                             heddle_error *err);
 /* The system library: what objects linked into this program, compiled with --system-lib, registered for themselves before
  * main or when a library that holds them was opened (TVMBackendRegisterSystemLibSymbol of libheddle_tvm.so,
  * TVMFFIEnvModRegisterSystemLibSymbol of libheddle_tvm_ffi.so). prefix: the one that they were compiled with; NULL or "":
- * none. A name is looked for with the prefix, then without. There is one library per prefix for the life of the process:
- * it carries what was registered when it was first asked for; functions that come later are found, and are listed once
- * nobody uses it and it is asked for again. Without any such object it is empty. Names that were registered twice are
- * logged. Any thread; blocks. */
+ * none. A name is looked for with the prefix, then without; listed are functions with the prefix or, where there is none,
+ * all. There is one library per prefix for the life of the process: it carries what was registered when it was first
+ * asked for; functions that come later are found, and are listed once nobody uses it and it is asked for again. Names
+ * that were registered twice are logged. HEDDLE_EUNSUPPORTED where objects from before v0.22 and later ones have the same
+ * prefix; else as heddle_module_load. Any thread; blocks. */
 HEDDLE_API heddle_status heddle_module_system(heddle_context *ctx, const char *prefix, heddle_module **out,
                                               heddle_error *err);
 HEDDLE_API heddle_module *heddle_module_retain(heddle_module *m);
@@ -52,9 +54,9 @@ typedef struct heddle_import_info {
   const char *kind;   /* "opencl", "cuda", ...; "GraphExecutorFactory" for a model */
   const char *format; /* of its code: "cl", "ptx"; "" where the kind has none */
   uint64_t bytes;     /* of its code */
-  uint32_t n_kernels;
-  uint32_t is_model; /* 1: a graph with its parameters */
-  const char *name;  /* of a model: what heddle_model_options.model_name calls it; else "" */
+  uint32_t n_kernels; /* or functions, of a module that the application's loader made */
+  uint32_t is_model;  /* 1: a graph with its parameters */
+  const char *name;   /* of a model: what heddle_model_options.model_name calls it; else "" */
 } heddle_import_info;
 
 HEDDLE_API heddle_status heddle_module_import(const heddle_module *m, uint32_t i, heddle_import_info *out,
@@ -104,7 +106,8 @@ typedef struct heddle_value {
   uint64_t bytes; /* BYTES */
 } heddle_value;
 
-/* Calls a function of the library by name; "__tvm_main__" is its entry. A tensor's memory is passed as it is: what the
+/* Calls a function of the library, or of a module that the application's loader made, by name; "__tvm_main__" is its
+ * entry. A tensor's memory is passed as it is: what the
  * function writes is in it after the call; compiled code wants it aligned as heddle_tensor_create does. Where tensors
  * are on a device, which is then the same for all of them, kernels are launched there on a stream of the module's and
  * waited for; the module keeps the device open. result may be NULL: it is then given back.
@@ -114,6 +117,42 @@ typedef struct heddle_value {
  * calls on one device come one after another. */
 HEDDLE_API heddle_status heddle_module_call(heddle_module *m, const char *function, const heddle_value *args,
                                             uint32_t n_args, heddle_value *result, heddle_error *err);
+
+/* Reads and runs modules inside of libraries that are of a kind which Heddle does not know (the JSON graphs of external
+ * code generators, a vendor's format). Its functions stay for the life of the process. Functions of such a module are
+ * found by name: by compiled code, as nodes of a graph on cpu, and by heddle_module_call. load and release come once a
+ * module, from the thread that opens and the one that closes the library last; the others from any thread, several at
+ * once, in the middle of a run too. No lock of Heddle's is held meanwhile. */
+typedef struct heddle_module_loader {
+  size_t struct_size;
+  /* Makes *module of its bytes, which are aligned to nothing and live as long as it. Libraries of v0.22 and later say how
+   * long a module is; up to v0.21 bytes is all that is left of the blob, and *used, which is bytes when this is called,
+   * has to say how many of them were the module's. */
+  heddle_status (*load)(void *self, const char *kind, const void *data, uint64_t bytes, uint64_t *used, void **module,
+                        heddle_error *err);
+  void (*release)(void *self, void *module); /* with its library */
+
+  /* A function by name: what call gets; NULL: there is none. It lives as long as the module. Where the library has
+   * constants for a function NAME of the module (TVM's const_loader), its function __init_NAME, if there is one, is
+   * called once with them, as tensors, before any other call. */
+  void *(*find)(void *self, void *module, const char *name);
+
+  /* Tensors, strings and bytes are for the time of the call only, and must not be retained; what is written to a tensor
+   * is the function's result. result is of kind NONE when it comes; a string in it is the module's and lives until this
+   * thread's next call of it; bytes and tensors cannot be returned to compiled code. Of a failure the words are shown,
+   * with the names of function and file before them. */
+  heddle_status (*call)(void *self, void *module, void *function, const heddle_value *args, uint32_t n_args,
+                        heddle_value *result, heddle_error *err);
+
+  /* The names of its functions, for lists (heddle_module_kernel); NULL past the end. May be NULL: none is listed. */
+  const char *(*name)(void *self, void *module, uint32_t i);
+} heddle_module_loader;
+
+/* Registers a loader for modules of a kind, for all libraries that are opened later; it is copied, and takes the place of
+ * an earlier one. loader NULL: there is none any more. HEDDLE_EINVAL for a kind that Heddle reads itself, or a loader
+ * without load, release, find or call. Any thread. */
+HEDDLE_API heddle_status heddle_module_register_loader(const char *kind, const heddle_module_loader *loader, void *self,
+                                                       heddle_error *err);
 
 #ifdef __cplusplus
 }

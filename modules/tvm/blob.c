@@ -11,8 +11,8 @@
 /* row has n + 1 numbers, which count up to n_children; each child is a module; nobody is below itself. */
 static heddle_status take_tree(heddle__blob *b, heddle__cursor *c, const unsigned char *row, uint64_t n_row,
                                const unsigned char *child, uint64_t n_children) {
-  heddle__cursor r = {row, row, row + 8 * n_row, c->layout, c->err};
-  heddle__cursor k = {child, child, child + 8 * n_children, c->layout, c->err};
+  heddle__cursor r = {row, row, row + 8 * n_row, c->layout, c->err, NULL};
+  heddle__cursor k = {child, child, child + 8 * n_children, c->layout, c->err, NULL};
   uint64_t before = 0, at = 0;
   if (n_row != (uint64_t)b->n_modules + 1)
     return heddle__blob_bad(c, "an import tree with one row a module and one at the end");
@@ -72,7 +72,7 @@ static heddle_status read_module(heddle__blob *b, heddle__cursor *c, char *kind)
   heddle__span body;
   heddle_status s = heddle__take_string(c, "a module", &body);
   if (s != HEDDLE_OK) return s;
-  heddle__cursor inner = {c->start, body.data, body.data + body.bytes, c->layout, c->err};
+  heddle__cursor inner = {c->start, body.data, body.data + body.bytes, c->layout, c->err, c->loaders};
   s = heddle__blob_body(&inner, m);
   if (s == HEDDLE_OK && inner.at != inner.end) s = heddle__blob_bad(&inner, "the end of a module");
   return s;
@@ -118,10 +118,10 @@ static heddle_status read_ffi(heddle__blob *b, heddle__cursor *c) {
   return s == HEDDLE_OK ? take_tree(b, c, row, n_row, child, n_child) : s;
 }
 
-heddle_status heddle__blob_read(const void *data, uint64_t bytes, heddle__blob_layout layout, heddle__blob *out,
-                                heddle_error *err) {
-  *out = (heddle__blob){.host = UINT32_MAX};
-  heddle__cursor c = {data, data, (const unsigned char *)data + bytes, layout, err};
+heddle_status heddle__blob_read(const void *data, uint64_t bytes, heddle__blob_layout layout,
+                                const heddle__blob_loaders *loaders, heddle__blob *out, heddle_error *err) {
+  *out = (heddle__blob){.host = UINT32_MAX, .loaders = loaders};
+  heddle__cursor c = {data, data, (const unsigned char *)data + bytes, layout, err, loaders};
   uint64_t length = 0;
   heddle_status s = heddle__take_count(&c, 1, "a blob no longer than the data that it is in", &length);
   if (s != HEDDLE_OK) return s;
@@ -132,9 +132,47 @@ heddle_status heddle__blob_read(const void *data, uint64_t bytes, heddle__blob_l
   return s;
 }
 
+/* Depth first, each module once; the way back is in trail and next. */
+static void walk(const heddle__blob *b, uint32_t from, bool *seen, uint32_t *trail, uint32_t *next, uint32_t *order,
+                 uint32_t *n) {
+  uint32_t depth = 0;
+  if (seen[from]) return;
+  trail[depth] = from;
+  next[depth++] = 0;
+  seen[from] = true;
+  if (from != b->host) order[(*n)++] = from;
+  while (depth > 0) {
+    const heddle__submodule *m = &b->modules[trail[depth - 1]];
+    if (next[depth - 1] == m->n_children) {
+      depth--;
+      continue;
+    }
+    uint32_t child = b->children[m->first_child + next[depth - 1]++];
+    if (seen[child]) continue;
+    seen[child] = true;
+    if (child != b->host) order[(*n)++] = child;
+    trail[depth] = child;
+    next[depth++] = 0;
+  }
+}
+
+heddle_status heddle__blob_order(const heddle__blob *b, uint32_t *order, uint32_t *n, heddle_error *err) {
+  bool *seen = heddle__alloc(b->n_modules, sizeof *seen);
+  uint32_t *trail = heddle__alloc(b->n_modules, sizeof *trail), *next = heddle__alloc(b->n_modules, sizeof *next);
+  heddle_status s = seen && trail && next ? HEDDLE_OK : heddle__no_memory(err, "an import tree");
+  *n = 0;
+  if (s == HEDDLE_OK && b->host < b->n_modules) walk(b, b->host, seen, trail, next, order, n);
+  for (uint32_t i = 0; i < b->n_modules && s == HEDDLE_OK; i++) walk(b, i, seen, trail, next, order, n);
+  heddle__free(seen);
+  heddle__free(trail);
+  heddle__free(next);
+  return s;
+}
+
 void heddle__blob_finish(heddle__blob *b) {
   for (uint32_t i = 0; i < b->n_modules; i++) {
     heddle__submodule *m = &b->modules[i];
+    if (m->loaded != NULL) b->loaders->release(m->loaded);
     for (uint32_t k = 0; k < m->n_kernels; k++) heddle__free(m->kernels[k].name);
     heddle__free(m->kernels);
     heddle__free(m->kind);

@@ -14,6 +14,18 @@ typedef enum heddle__blob_layout {
   HEDDLE__BLOB_FFI     /* v0.22 and later: the tree first, and a length before each body */
 } heddle__blob_layout;
 
+/* What an application's loader made of a module (loaders.h). */
+typedef struct heddle__loaded heddle__loaded;
+
+/* Who reads modules of kinds that are not known here. */
+typedef struct heddle__blob_loaders {
+  /* bytes: up to the end of the module where the blob says how long it is, else up to the end of the blob; *used: those
+   * that are the module's, at most bytes. *out: ended by release. Errors are in words that name the kind. */
+  heddle_status (*load)(const char *kind, const unsigned char *data, uint64_t bytes, uint64_t *used,
+                        heddle__loaded **out, heddle_error *err);
+  void (*release)(heddle__loaded *module); /* takes NULL */
+} heddle__blob_loaders;
+
 typedef struct heddle__span {
   const unsigned char *data;
   uint64_t bytes;
@@ -35,13 +47,15 @@ typedef struct heddle__submodule {
   uint32_t n_kernels;
   uint32_t first_child, n_children; /* in blob.children */
   heddle__span code;
-  /* of a model: */
+  heddle__loaded *loaded; /* of a kind that is not known here; else NULL */
+  /* of a model, and of constants: */
   heddle__span graph, names, arrays; /* names: a u64 count and the strings; arrays: their records */
   char *model_name;
   uint64_t n_arrays;
   /* of constants: */
   uint64_t n_symbols;
   heddle__span symbols; /* strings, each with its length before it */
+  heddle__span takes;   /* for each symbol the names of its constants: a u64 count and the strings */
 } heddle__submodule;
 
 typedef struct heddle__blob {
@@ -50,13 +64,21 @@ typedef struct heddle__blob {
   uint32_t root; /* where there are none: 0 */
   uint32_t host; /* the module "_lib"; n_modules where all are imports of the library */
   uint32_t *children;
+  const heddle__blob_loaders *loaders;
 } heddle__blob;
 
 /* Reads a blob of bytes bytes, from its length word on; they outlive it. HEDDLE_EFORMAT with the byte and what was
- * expected there; HEDDLE_EUNSUPPORTED for a kind of module that is not known, by name. out is finished with
- * heddle__blob_finish in any case. */
-heddle_status heddle__blob_read(const void *data, uint64_t bytes, heddle__blob_layout layout, heddle__blob *out,
-                                heddle_error *err);
+ * expected there; HEDDLE_EUNSUPPORTED for a kind of module that is not known, by name, where loaders (NULL: there are none)
+ * do not take it. out is finished with heddle__blob_finish in any case. */
+heddle_status heddle__blob_read(const void *data, uint64_t bytes, heddle__blob_layout layout,
+                                const heddle__blob_loaders *loaders, heddle__blob *out, heddle_error *err);
 void heddle__blob_finish(heddle__blob *blob);
+
+/* Whether modules of a kind are read here. */
+bool heddle__blob_knows(const char *kind);
+
+/* Modules in the order in which functions are looked for: below the host library depth first, then the others depth
+ * first from the root; the host is not among them. order has room for all; gives how many there are. HEDDLE_ENOMEM. */
+heddle_status heddle__blob_order(const heddle__blob *blob, uint32_t *order, uint32_t *n, heddle_error *err);
 
 #endif

@@ -237,16 +237,24 @@ static heddle_status read_model(heddle__cursor *c, heddle__submodule *m, bool ha
 }
 
 static heddle_status read_constants(heddle__cursor *c, heddle__submodule *m) {
-  uint64_t n = 0;
-  heddle_status s = pass_strings(c, "the names of constants", NULL);
-  if (s == HEDDLE_OK) s = heddle__take_count(c, 48, "a count of tensors", &n);
-  if (s == HEDDLE_OK) s = pass_arrays(c, n);
+  uint64_t n = 0, names = 0;
+  m->names.data = c->at;
+  heddle_status s = pass_strings(c, "the names of constants", &names);
+  m->names.bytes = (uint64_t)(c->at - m->names.data);
+  if (s == HEDDLE_OK) s = heddle__take_count(c, 48, "a count of tensors", &m->n_arrays);
+  if (s == HEDDLE_OK && names != m->n_arrays) s = heddle__blob_bad(c, "as many names as constants");
+  m->arrays.data = c->at;
+  if (s == HEDDLE_OK) s = pass_arrays(c, m->n_arrays);
+  m->arrays.bytes = (uint64_t)(c->at - m->arrays.data);
   m->symbols.data = c->at + 8;
   if (s == HEDDLE_OK) s = pass_strings(c, "the symbols that take constants", &m->n_symbols);
   if (s != HEDDLE_OK) return s;
   m->symbols.bytes = (uint64_t)(c->at - m->symbols.data);
   s = heddle__take_count(c, 8, "a list of constants for each symbol", &n);
+  if (s == HEDDLE_OK && n != m->n_symbols) s = heddle__blob_bad(c, "as many lists of constants as symbols");
+  m->takes.data = c->at;
   for (uint64_t i = 0; i < n && s == HEDDLE_OK; i++) s = pass_strings(c, "a symbol's constants", NULL);
+  m->takes.bytes = (uint64_t)(c->at - m->takes.data);
   return s;
 }
 
@@ -269,6 +277,30 @@ static bool is_one_of(const char *word, const char *list) {
   return false;
 }
 
+static heddle_status read_foreign(heddle__cursor *c, heddle__submodule *m) {
+  uint64_t left = heddle__left(c), used = left;
+  if (c->loaders == NULL)
+    return heddle__fail(c->err, HEDDLE_EUNSUPPORTED, "it carries a module of kind '%.100s', which nothing here reads",
+                        m->kind);
+  m->code.data = c->at;
+  heddle_status s = c->loaders->load(m->kind, c->at, left, &used, &m->loaded, c->err);
+  if (s != HEDDLE_OK) return s;
+  if (used > left)
+    return heddle__fail(c->err, HEDDLE_EFORMAT,
+                        "the loader of modules of kind '%.100s' says that it used %llu bytes, and there are %llu",
+                        m->kind, (unsigned long long)used, (unsigned long long)left);
+  m->code.bytes = used;
+  c->at += c->layout == HEDDLE__BLOB_FFI ? left : used;
+  return s;
+}
+
+bool heddle__blob_knows(const char *kind) {
+  return is_one_of(kind,
+                   "_lib _import_tree metadata_module cuda opencl hip hsaco rocm opengl sdaccel aocl webgpu vulkan "
+                   "metal GraphExecutorFactory GraphRuntimeFactory AotExecutorFactory const_loader metadata "
+                   "static_library c");
+}
+
 heddle_status heddle__blob_body(heddle__cursor *c, heddle__submodule *m) {
   const char *kind = m->kind;
   if (is_one_of(kind, "_lib metadata_module")) return HEDDLE_OK;
@@ -280,8 +312,5 @@ heddle_status heddle__blob_body(heddle__cursor *c, heddle__submodule *m) {
   if (is_one_of(kind, "const_loader metadata")) return read_constants(c, m);
   if (strcmp(kind, "static_library") == 0) return read_static_library(c, m);
   if (strcmp(kind, "c") == 0) return read_c(c, m);
-  return heddle__fail(c->err, HEDDLE_EUNSUPPORTED,
-                      "it carries a module of kind '%.100s', for which there is no loader: no plugin is known that "
-                      "would serve it",
-                      kind);
+  return read_foreign(c, m);
 }

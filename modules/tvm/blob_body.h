@@ -8,6 +8,7 @@ typedef struct heddle__cursor {
   const unsigned char *start, *at, *end;
   heddle__blob_layout layout;
   heddle_error *err;
+  const heddle__blob_loaders *loaders; /* may be NULL */
 } heddle__cursor;
 
 static inline uint64_t heddle__left(const heddle__cursor *c) {

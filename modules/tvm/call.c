@@ -9,6 +9,7 @@
 #include "modules/tvm/convert.h"
 #include "modules/tvm/ffi_object.h"
 #include "modules/tvm/launch.h"
+#include "modules/tvm/loaders.h"
 
 enum { FEW = 16 };
 
@@ -160,6 +161,11 @@ heddle_status heddle__library_call(heddle__tvm_caller *caller, heddle_pstream *s
                                    const heddle_value *values, uint32_t n, heddle_value *result, heddle_error *err) {
   const heddle__tvm_library *l = caller->library;
   void *code = heddle__library_code(l, function);
+  heddle_function *loaded = code == NULL ? heddle__library_loaded(l, function) : NULL;
+  if (loaded != NULL) {
+    heddle_status s = heddle__loaded_call(loaded, values, n, result, err);
+    return s == HEDDLE_OK ? s : heddle__prefix(err, s, "function '%.200s' of %.200s: ", function, l->path);
+  }
   if (code == NULL) return heddle__library_lacks(l, function, err);
   argument few[FEW], *own = few;
   heddle__any few_args[FEW], *args = few_args;

@@ -4,6 +4,7 @@
 #include <string.h>
 
 #include "modules/tvm/launch.h"
+#include "modules/tvm/loaders.h"
 #include "modules/tvm/syslib.h"
 
 #define EXPORT __attribute__((visibility("default")))
@@ -35,19 +36,22 @@ static bool import(const heddle__tvm_library *l, uint32_t i, heddle_import_info 
   out->n_kernels = m->n_kernels;
   out->is_model = m->graph.data != NULL;
   out->name = out->is_model && m->model_name != NULL ? m->model_name : "";
+  while (m->loaded != NULL && heddle__loaded_name(m->loaded, out->n_kernels) != NULL) out->n_kernels++;
   return true;
 }
 
 static const char *kernel(const heddle__tvm_library *l, uint32_t i, uint32_t k) {
-  if (i >= l->n_imports || k >= l->blob.modules[l->imports[i]].n_kernels) return NULL;
-  return l->blob.modules[l->imports[i]].kernels[k].name;
+  const heddle__submodule *m = i < l->n_imports ? &l->blob.modules[l->imports[i]] : NULL;
+  if (m != NULL && m->loaded != NULL) return heddle__loaded_name(m->loaded, k);
+  return m != NULL && k < m->n_kernels ? m->kernels[k].name : NULL;
 }
 
 static heddle_status find(const heddle__tvm_library *l, const char *name, int32_t *type, const char **kind,
                           heddle_error *err) {
   *type = HEDDLE_DEVICE_CPU;
   *kind = NULL;
-  if (heddle__library_code(l, name) == NULL) return heddle__library_lacks(l, name, err);
+  if (heddle__library_code(l, name) == NULL)
+    return heddle__library_loaded(l, name) != NULL ? HEDDLE_OK : heddle__library_lacks(l, name, err);
   for (uint32_t i = 0; i < l->n_kernels && *kind == NULL; i++) {
     const heddle__kernel_handle *h = &l->kernels[i];
     if (heddle__kernel_is_of(h, name)) *kind = h->module->kind;
@@ -76,6 +80,7 @@ static const heddle__tvm_table table = {
     .version = HEDDLE_VERSION,
     .open = heddle__library_open,
     .system = system_library,
+    .register_loader = heddle__loader_register,
     .close = heddle__library_close,
     .info = info,
     .function = function,

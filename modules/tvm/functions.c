@@ -7,6 +7,7 @@
 #include "core/alloc.h"
 #include "core/error.h"
 #include "modules/tvm/library.h"
+#include "modules/tvm/loaders.h"
 #include "modules/tvm/syslib.h"
 
 #define FFI_PREFIX "__tvm_ffi_"
@@ -135,6 +136,15 @@ void *heddle__library_code(const heddle__tvm_library *l, const char *name) {
   /* a name that has the prefix before it, or one without any, is a function as well */
   return function_name(l->era, l->symbols.prefix, &s) != NULL || function_name(l->era, "", &s) != NULL ? s.address
                                                                                                        : NULL;
+}
+
+heddle_function *heddle__library_loaded(const heddle__tvm_library *l, const char *name) {
+  heddle_function *f = NULL;
+  for (uint32_t i = 0; i < l->n_imports && f == NULL; i++) {
+    heddle__loaded *m = l->blob.modules[l->order[i]].loaded;
+    if (m != NULL) f = heddle__loaded_find(m, name);
+  }
+  return f;
 }
 
 heddle_status heddle__library_lacks(const heddle__tvm_library *l, const char *name, heddle_error *err) {

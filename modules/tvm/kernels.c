@@ -123,7 +123,7 @@ heddle_status heddle__kernels_init(heddle__tvm_library *l, heddle_error *err) {
   l->kernels = heddle__alloc(n, sizeof *l->kernels);
   if (l->kernels == NULL) return heddle__no_memory(err, "a compiled library's kernels");
   for (uint32_t i = 0; i < l->n_imports; i++) {
-    const heddle__submodule *m = &l->blob.modules[l->imports[i]];
+    const heddle__submodule *m = &l->blob.modules[l->order[i]];
     uint32_t first = l->n_kernels;
     for (uint32_t k = 0; k < m->n_kernels; k++) {
       heddle__kernel_handle *h = &l->kernels[l->n_kernels];

@@ -6,6 +6,7 @@
 
 #include "modules/tvm/blob.h"
 #include "modules/tvm/image.h"
+#include "modules/tvm/registry.h"
 #include "modules/tvm/tensors.h"
 #include "modules/tvm/thread.h"
 
@@ -16,8 +17,11 @@ typedef enum heddle__era {
 } heddle__era;
 
 struct heddle__tvm_library {
-  struct heddle__tvm_library *next; /* library.c, with users: guarded by its lock */
+  struct heddle__tvm_library *next; /* open.c, with the next three: guarded by its lock */
   unsigned users;
+  bool is_whole; /* it was set up without an error */
+  bool is_busy;  /* owner sets it up or ends it */
+  pthread_t owner;
   void *handle; /* of dlopen; NULL: a system library */
   char *path;
   heddle__image image;
@@ -30,6 +34,7 @@ struct heddle__tvm_library {
   heddle__blob blob;
   uint32_t *imports; /* modules of the blob that are no host library: what users see as imports */
   uint32_t n_imports;
+  uint32_t *order;                       /* the same as functions are looked for in them */
   struct heddle__kernel_handle *kernels; /* of all imports, by number */
   uint32_t n_kernels;
   heddle__tensors tensors; /* of bound nodes */
@@ -38,12 +43,24 @@ struct heddle__tvm_library {
 /* A function of the library by name, as code; NULL: there is none. "__tvm_main__" is the entry. */
 void *heddle__library_code(const heddle__tvm_library *library, const char *name);
 
+/* A function of a module inside that the application's loader made; NULL: there is none of that name. */
+heddle_function *heddle__library_loaded(const heddle__tvm_library *library, const char *name);
+
+/* constants.c: hands the constants that the library carries to the modules that want them. HEDDLE_EUNSUPPORTED where its
+ * own code wants them. */
+heddle_status heddle__library_constants(heddle__tvm_library *library, heddle_error *err);
+
 /* HEDDLE_ENOTFOUND with the nearest of what there is. */
 heddle_status heddle__library_lacks(const heddle__tvm_library *library, const char *name, heddle_error *err);
 
 /* functions.c: the generation by the names of symbols, and the list of functions made anew. */
 heddle_status heddle__library_era(const heddle__tvm_library *library, heddle__era *out, heddle_error *err);
 heddle_status heddle__library_list(heddle__tvm_library *library, heddle_error *err);
+
+/* library.c: reads what there is of a library whose symbols are known; clear ends that, also of what failed half-way, but
+ * for path and handle. They call loaders of the application. */
+heddle_status heddle__library_set_up(heddle__tvm_library *library, heddle_error *err);
+void heddle__library_clear(heddle__tvm_library *library);
 
 heddle_status heddle__library_open(const char *path, heddle__tvm_library **out, heddle_error *err);
 

@@ -9,13 +9,23 @@
 
 #define LIST_MAGIC UINT64_C(0xF7E58D4F05049CB7)
 
+/* Without a name the root, or where that is no model the first one that it imports. */
+static const heddle__submodule *first(const heddle__tvm_library *l) {
+  const heddle__blob *b = &l->blob;
+  if (b->n_modules > 0 && b->modules[b->root].graph.data != NULL) return &b->modules[b->root];
+  for (uint32_t i = 0; i < l->n_imports; i++)
+    if (b->modules[l->order[i]].graph.data != NULL) return &b->modules[l->order[i]];
+  return NULL;
+}
+
 static const heddle__submodule *find(const heddle__tvm_library *l, const char *name, heddle_error *err) {
   char list[300] = "";
   size_t used = 0;
+  if (name == NULL && first(l) != NULL) return first(l);
   for (uint32_t i = 0; i < l->blob.n_modules; i++) {
     const heddle__submodule *m = &l->blob.modules[i];
     if (m->graph.data == NULL) continue;
-    if (name == NULL || strcmp(m->model_name, name) == 0) return m;
+    if (name != NULL && strcmp(m->model_name, name) == 0) return m;
     int n = snprintf(list + used, sizeof list - used, "%s%s", used > 0 ? ", " : "", m->model_name);
     if (n > 0 && used + (size_t)n < sizeof list) used += (size_t)n;
   }

@@ -11,6 +11,7 @@ struct heddle_pop {
   heddle__tvm_library *library;
   heddle__tvm_caller *caller;
   void *code;
+  heddle_function *loaded; /* of a module of the application's; code is then NULL */
   char *name;
   uint32_t n_inputs, n; /* tensors: the inputs of the node as it has them, then its outputs */
   uint32_t *operands;   /* which operand of bind each is: inputs first */
@@ -87,7 +88,8 @@ static heddle_status prepare(heddle_pdevice *self, const heddle_pregion *region,
   size_t dims = 0;
   (void)offer;
   void *code = heddle__library_code(l, node->op);
-  if (code == NULL) return heddle__library_lacks(l, node->op, err);
+  heddle_function *loaded = code == NULL && caller->device == NULL ? heddle__library_loaded(l, node->op) : NULL;
+  if (code == NULL && loaded == NULL) return heddle__library_lacks(l, node->op, err);
   if (caller->device != NULL) {
     heddle_status s = heddle__device_prepare(caller, node->op, err);
     if (s != HEDDLE_OK) return s;
@@ -104,6 +106,7 @@ static heddle_status prepare(heddle_pdevice *self, const heddle_pregion *region,
   op->library = l;
   op->caller = caller;
   op->code = code;
+  op->loaded = loaded;
   op->n_inputs = region->n_inputs;
   op->n = n;
   op->name = heddle__strndup(node->op, strlen(node->op));
@@ -180,6 +183,21 @@ static heddle_status address(const heddle_pop *op, const heddle_pslice *slice, h
   return HEDDLE_OK;
 }
 
+/* Functions of the application's modules stand where compiled ones do; which it is, is known from the launch, whose
+ * arguments are right behind it. */
+static int call_loaded_packed(heddle__word *args, int32_t *codes, int32_t n, heddle__word *ret, int32_t *ret_code,
+                              void *resource) {
+  const heddle_plaunch *launch = (const heddle_plaunch *)(const void *)args - 1;
+  (void)resource;
+  return heddle__function_call(launch->op->loaded, args, codes, n, ret, ret_code);
+}
+
+static int32_t call_loaded_ffi(void *self, const heddle__any *args, int32_t n, heddle__any *result) {
+  const heddle_plaunch *launch = (const heddle_plaunch *)(const void *)args - 1;
+  (void)self;
+  return heddle__tvm_call_ffi(launch->op->loaded, (heddle__any *)(uintptr_t)args, n, result);
+}
+
 static heddle_status bind(heddle_pop *op, heddle_pstream *stream, const heddle_pbind *operands, heddle_plaunch **out,
                           heddle_error *err) {
   bool packed = is_packed(op), on_device = op->caller->device != NULL;
@@ -188,7 +206,9 @@ static heddle_status bind(heddle_pop *op, heddle_pstream *stream, const heddle_p
   if (launch == NULL) return heddle__no_memory(err, "a node's arguments");
   launch->op = op;
   launch->n = op->n;
-  if (packed) memcpy(&launch->f.packed, &op->code, sizeof launch->f.packed);
+  if (op->loaded != NULL && packed) launch->f.packed = call_loaded_packed;
+  else if (op->loaded != NULL) launch->f.ffi = call_loaded_ffi;
+  else if (packed) memcpy(&launch->f.packed, &op->code, sizeof launch->f.packed);
   else memcpy(&launch->f.ffi, &op->code, sizeof launch->f.ffi);
   heddle_status s = HEDDLE_OK;
   if (on_device && (*lane_of(launch) = heddle__lane_take(op->caller, stream)) == NULL)

@@ -219,6 +219,93 @@ def imports(library):
     return found
 
 
+class Loader:
+    """A loader of modules of a kind, of Python functions: load(kind, data) -> (module, used), call(module, function,
+    values) -> a number, a string or None; values are numpy views, numbers and strings. A module is an object with
+    names() and find(name) -> function or None. What goes wrong is raised as HeddleError(status, text)."""
+
+    LOAD = c.CFUNCTYPE(c.c_int32, c.c_void_p, c.c_char_p, c.c_void_p, c.c_uint64, c.POINTER(c.c_uint64),
+                       c.POINTER(c.c_void_p), c.POINTER(Error))
+    RELEASE = c.CFUNCTYPE(None, c.c_void_p, c.c_void_p)
+    FIND = c.CFUNCTYPE(c.c_void_p, c.c_void_p, c.c_void_p, c.c_char_p)
+    CALL = c.CFUNCTYPE(c.c_int32, c.c_void_p, c.c_void_p, c.c_void_p, c.POINTER(Value), c.c_uint32, c.POINTER(Value),
+                       c.POINTER(Error))
+    NAME = c.CFUNCTYPE(c.c_void_p, c.c_void_p, c.c_void_p, c.c_uint32)
+
+    class Table(c.Structure):
+        pass
+
+    def __init__(self, kind, load, call):
+        self.load_, self.call_, self.live, self.released, self.kept = load, call, {}, 0, []
+        self.table = Loader.Table(c.sizeof(Loader.Table), Loader.LOAD(self._load), Loader.RELEASE(self._release),
+                                  Loader.FIND(self._find), Loader.CALL(self._call), Loader.NAME(self._name))
+        globals()["call"]("heddle_module_register_loader", kind.encode(), c.byref(self.table), None)
+
+    def _guard(self, err, work):
+        try:
+            work()
+            return 0
+        except HeddleError as e:
+            err.contents.status, err.contents.text = e.status, str(e).encode()[:1000]
+            return e.status
+
+    def _keep(self, thing):
+        self.kept.append(thing)
+        return len(self.kept)
+
+    def _load(self, _, kind, data, n, used, out, err):
+        def work():
+            module, used[0] = self.load_(kind.decode(), c.string_at(data, n))
+            out[0] = self._keep(module)
+            self.live[out[0]] = module
+        return self._guard(err, work)
+
+    def _release(self, _, module):
+        del self.live[module]
+        self.released += 1
+
+    def _find(self, _, module, name):
+        function = self.live[module].find(name.decode())
+        return None if function is None else self._keep(function)
+
+    def _call(self, _, module, function, args, n, result, err):
+        def view(v):
+            if v.kind == 6:
+                t = c.c_void_p(v.of.data)
+                shape = (c.c_int64 * LIB.heddle_tensor_ndim(t)).from_address(LIB.heddle_tensor_shape(t))
+                raw = (c.c_char * LIB.heddle_tensor_bytes(t)).from_address(LIB.heddle_tensor_data(t))
+                dtype = LIB.heddle_tensor_dtype(t)
+                kind = {v: k for k, v in CODES.items()}[dtype.code]
+                kind = np.dtype("bool" if kind == "b" else f"{kind}{dtype.bits // 8}")
+                return np.frombuffer(raw, kind).reshape(list(shape))
+            return v.of.s if v.kind == 4 else {0: None, 1: v.of.i, 2: v.of.f, 3: bool(v.of.i)}[v.kind]
+
+        def work():
+            assert result.contents.kind == 0
+            r = self.call_(self.live[module], self.kept[function - 1], [view(args[i]) for i in range(n)])
+            if isinstance(r, (bool, np.bool_)):
+                result.contents.kind, result.contents.of.i = 3, int(r)
+            elif isinstance(r, int):
+                result.contents.kind, result.contents.of.i = 1, r
+            elif isinstance(r, float):
+                result.contents.kind, result.contents.of.f = 2, r
+            elif isinstance(r, str):
+                self._keep(r.encode())
+                result.contents.kind, result.contents.of.s = 4, self.kept[-1]
+        return self._guard(err, work)
+
+    def _name(self, _, module, i):
+        names = self.live[module].names()
+        if i >= len(names):
+            return None
+        self._keep(c.create_string_buffer(names[i].encode()))
+        return c.addressof(self.kept[-1])
+
+
+Loader.Table._fields_ = [("struct_size", c.c_size_t), ("load", Loader.LOAD), ("release", Loader.RELEASE),
+                         ("find", Loader.FIND), ("call", Loader.CALL), ("name", Loader.NAME)]
+
+
 def unpack(library, name=None):
     """Graph and parameters of a model inside of a library."""
     graph, params = Graph.__new__(Graph), Params.__new__(Params)

@@ -231,13 +231,14 @@ static void names_of_later_versions(void **state) {
   heddle_context_release(ctx);
 }
 
-static void nothing_is_registered(void **state) {
+static void nothing_has_the_prefix(void **state) {
   (void)state;
   static void *variable;
   heddle_context *ctx = context();
   heddle_module *m = library(ctx, "empty_");
   heddle_error err = {0};
-  assert_null(heddle_module_function(m, 0));
+  assert_string_equal(heddle_module_function(m, 0), "b_number"); /* as no name has the prefix, those without count */
+  assert_int_equal(number(m, "number"), 1);
   assert_int_equal(heddle_model_unpack(m, NULL, &(heddle_graph *){NULL}, &(heddle_params *){NULL}, &err),
                    HEDDLE_ENOTFOUND);
   assert_non_null(strstr(err.text, "system library 'empty_' holds no model"));
@@ -309,5 +310,5 @@ static void registered_from_several_threads(void **state) {
 }
 
 CASES(CASE(objects_register_themselves), CASE(a_prefix_comes_first), CASE(names_that_come_later_or_twice),
-      CASE(contexts_of_several_objects), CASE(names_of_later_versions), CASE(nothing_is_registered),
+      CASE(contexts_of_several_objects), CASE(names_of_later_versions), CASE(nothing_has_the_prefix),
       CASE(registered_from_several_threads))

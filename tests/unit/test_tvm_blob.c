@@ -98,12 +98,12 @@ static void reads_both_examples(void **state) {
   heddle_error err = {0};
   bytes b = packed_example();
   assert_int_equal(b.n, 243);
-  assert_int_equal(heddle__blob_read(b.data, b.n, HEDDLE__BLOB_PACKED, &blob, &err), HEDDLE_OK);
+  assert_int_equal(heddle__blob_read(b.data, b.n, HEDDLE__BLOB_PACKED, NULL, &blob, &err), HEDDLE_OK);
   check_cuda(&blob, "add_kernel0", 3, 2);
   heddle__blob_finish(&blob);
   b = ffi_example();
   assert_int_equal(b.n, 184);
-  assert_int_equal(heddle__blob_read(b.data, b.n, HEDDLE__BLOB_FFI, &blob, &err), HEDDLE_OK);
+  assert_int_equal(heddle__blob_read(b.data, b.n, HEDDLE__BLOB_FFI, NULL, &blob, &err), HEDDLE_OK);
   check_cuda(&blob, "k", 1, 1);
   heddle__blob_finish(&blob);
 }
@@ -115,11 +115,11 @@ static void refuse_cut(const bytes *b, size_t n, heddle__blob_layout layout) {
   heddle_error err = {0};
   assert_non_null(cut);
   memcpy(cut, b->data, n);
-  assert_int_equal(heddle__blob_read(cut, n, layout, &blob, &err), HEDDLE_EFORMAT);
+  assert_int_equal(heddle__blob_read(cut, n, layout, NULL, &blob, &err), HEDDLE_EFORMAT);
   heddle__blob_finish(&blob);
   if (n >= 8) { /* the same, but with a length that fits */
     for (int i = 0; i < 8; i++) cut[i] = (unsigned char)((n - 8) >> (8 * i));
-    heddle_status s = heddle__blob_read(cut, n, layout, &blob, &err);
+    heddle_status s = heddle__blob_read(cut, n, layout, NULL, &blob, &err);
     assert_true(s == HEDDLE_EFORMAT || s == HEDDLE_EUNSUPPORTED);
     heddle__blob_finish(&blob);
   }
@@ -143,7 +143,7 @@ static void every_byte_may_be_wrong(void **state) {
         heddle__blob blob;
         heddle_error err = {0};
         b.data[i] ^= (unsigned char)(1 << bit);
-        heddle_status s = heddle__blob_read(b.data, b.n, (heddle__blob_layout)layout, &blob, &err);
+        heddle_status s = heddle__blob_read(b.data, b.n, (heddle__blob_layout)layout, NULL, &blob, &err);
         assert_true(s == HEDDLE_OK || s == HEDDLE_EFORMAT || s == HEDDLE_EUNSUPPORTED);
         assert_true(s == HEDDLE_OK || err.text[0] != '\0');
         heddle__blob_finish(&blob);

@@ -1,0 +1,259 @@
+/* modules/tvm/open.c: what is open in this process: one library per file and one system library per prefix. A library is
+ * set up and ended with no lock held, since loaders of the application are called; whoever wants it meanwhile waits. */
+#define _GNU_SOURCE /* dladdr, memmem */
+#include <dlfcn.h>
+#include <fcntl.h>
+#include <stdio.h>
+#include <string.h>
+#include <sys/mman.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include "core/alloc.h"
+#include "core/error.h"
+#include "modules/tvm/library.h"
+#include "modules/tvm/syslib.h"
+
+/* Guards all, and of each library in it users, next, state and owner; files are opened and closed under it, so that one
+ * that is being closed is not found again half unmapped. Nothing of the application's is called under it. */
+static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
+static pthread_cond_t changed = PTHREAD_COND_INITIALIZER; /* a state */
+static heddle__tvm_library *all;
+
+/* Enters a library with one user, as what this thread works on. Locked. */
+static void enter(heddle__tvm_library *l) {
+  l->users = 1;
+  l->is_busy = true;
+  l->owner = pthread_self();
+  l->next = all;
+  all = l;
+}
+
+static void free_library(heddle__tvm_library *l) {
+  if (l != NULL) heddle__free(l->path);
+  heddle__free(l);
+}
+
+/* Ends a library that nobody uses. Locked, but not while it works. */
+static void end(heddle__tvm_library *l) {
+  l->is_busy = true;
+  l->owner = pthread_self();
+  pthread_mutex_unlock(&lock);
+  heddle__library_clear(l);
+  pthread_mutex_lock(&lock);
+  heddle__tvm_library **link = &all;
+  while (*link != l) link = &(*link)->next;
+  *link = l->next;
+  if (l->handle != NULL) dlclose(l->handle);
+  free_library(l);
+  pthread_cond_broadcast(&changed);
+}
+
+/* Sets a library up that this thread has entered; one that cannot be is ended. Locked, but not while it works. */
+static heddle_status begin(heddle__tvm_library *l, heddle_error *err) {
+  pthread_mutex_unlock(&lock);
+  heddle_status s = heddle__library_set_up(l, err);
+  pthread_mutex_lock(&lock);
+  l->is_busy = false;
+  if (s != HEDDLE_OK) end(l);
+  pthread_cond_broadcast(&changed);
+  return s;
+}
+
+/* Waits until the state of some library has changed. Locked. */
+static heddle_status await(const heddle__tvm_library *l, heddle_error *err) {
+  if (pthread_equal(l->owner, pthread_self()))
+    return heddle__fail(err, HEDDLE_EBUSY, "a loader of one of its modules opens it again");
+  pthread_cond_wait(&changed, &lock);
+  return HEDDLE_OK;
+}
+
+/* ---- files */
+
+/* libheddle_tvm_ffi.so beside this library, with its names visible to all: it has those of tvm-ffi that code imports. */
+static bool open_names(void) {
+  char path[4096];
+  Dl_info own;
+  if (dladdr((const void *)(uintptr_t)&open_names, &own) == 0 || own.dli_fname == NULL) return false;
+  const char *slash = strrchr(own.dli_fname, '/');
+  int n = snprintf(path, sizeof path, "%.*s/libheddle_tvm_ffi.so.0", slash != NULL ? (int)(slash - own.dli_fname) : 1,
+                   slash != NULL ? own.dli_fname : ".");
+  return n > 0 && (size_t)n < sizeof path && dlopen(path, RTLD_NOW | RTLD_GLOBAL | RTLD_NODELETE) != NULL;
+}
+
+/* Whether a file has names of TVM's C++ library, which external code generators use. */
+static bool wants_objects(const char *path) {
+  static const char mark[] = "3tvm7runtime";
+  struct stat info;
+  bool found = false;
+  int fd = open(path, O_RDONLY | O_CLOEXEC);
+  if (fd < 0) return false;
+  if (fstat(fd, &info) == 0 && info.st_size > 0) {
+    void *text = mmap(NULL, (size_t)info.st_size, PROT_READ, MAP_PRIVATE, fd, 0);
+    if (text != MAP_FAILED) {
+      found = memmem(text, (size_t)info.st_size, mark, sizeof mark - 1) != NULL;
+      munmap(text, (size_t)info.st_size);
+    }
+  }
+  close(fd);
+  return found;
+}
+
+/* A name that is missing is said now; with lazy binding it would end the process when it is called. No code of a library
+ * runs before all its names are found, so that it can be tried again. */
+static heddle_status map_library(const char *path, void **out, heddle_error *err) {
+  *out = dlopen(path, RTLD_NOW | RTLD_LOCAL);
+  const char *words = *out == NULL ? dlerror() : NULL;
+  if (words != NULL && strstr(words, ": TVMFFI") != NULL && open_names()) {
+    *out = dlopen(path, RTLD_NOW | RTLD_LOCAL);
+    words = *out == NULL ? dlerror() : NULL;
+  }
+  if (*out != NULL) return HEDDLE_OK;
+  if (words == NULL) words = "no reason given";
+  return heddle__fail(err, HEDDLE_EABI, "it could not be loaded: %s%s", words,
+                      wants_objects(path)
+                          ? " (it was made for TVM's own C++ library, which is not here: compile the model "
+                            "without the external code generator that made it)"
+                          : "");
+}
+
+static heddle__tvm_library *make(const char *path, void *handle, heddle_error *err) {
+  heddle__tvm_library *l = heddle__alloc(1, sizeof *l);
+  if (l != NULL) l->path = heddle__strndup(path, strlen(path));
+  heddle_status s = l != NULL && l->path != NULL ? HEDDLE_OK : heddle__no_memory(err, "a compiled library");
+  if (s == HEDDLE_OK && !heddle__image_of(handle, &l->image))
+    s = heddle__fail(err, HEDDLE_EFORMAT, "it has no dynamic symbols that can be listed");
+  if (s == HEDDLE_OK) {
+    l->handle = handle;
+    l->symbols = heddle__image_symbols(&l->image);
+    return l;
+  }
+  dlclose(handle);
+  free_library(l);
+  return NULL;
+}
+
+heddle_status heddle__library_open(const char *path, heddle__tvm_library **out, heddle_error *err) {
+  heddle_error why = {0};
+  heddle__tvm_library *l;
+  heddle_status s;
+  *out = NULL;
+  pthread_mutex_lock(&lock);
+  for (;;) {
+    void *handle = NULL;
+    s = map_library(path, &handle, &why);
+    if (s != HEDDLE_OK) break;
+    for (l = all; l != NULL && l->handle != handle;) l = l->next; /* no system library: their handles are NULL */
+    if (l == NULL) {
+      l = make(path, handle, &why);
+      s = l != NULL ? HEDDLE_OK : why.status;
+      if (l == NULL) break;
+      enter(l);
+      s = begin(l, &why);
+      break;
+    }
+    dlclose(handle); /* the library's own stays */
+    if (!l->is_busy) {
+      l->users++;
+      break;
+    }
+    s = await(l, &why);
+    if (s != HEDDLE_OK) break;
+  }
+  pthread_mutex_unlock(&lock);
+  if (s == HEDDLE_OK) *out = l;
+  else if (err != NULL) *err = why;
+  return s;
+}
+
+bool heddle__library_is_open(const void *pointer) {
+  pthread_mutex_lock(&lock);
+  const heddle__tvm_library *l = all;
+  while (l != NULL && l != pointer) l = l->next;
+  pthread_mutex_unlock(&lock);
+  return l != NULL;
+}
+
+void heddle__library_close(heddle__tvm_library *l) {
+  if (l == NULL) return;
+  pthread_mutex_lock(&lock);
+  if (--l->users == 0) end(l);
+  pthread_mutex_unlock(&lock);
+}
+
+/* ---- the system library */
+
+static heddle__tvm_library *make_system(const char *prefix, heddle_error *err) {
+  size_t n = strlen(prefix);
+  heddle__tvm_library *l = heddle__alloc(1, sizeof *l);
+  char *own = heddle__alloc(2 * n + 40, 1); /* two texts: the path, and behind it the prefix */
+  if (l == NULL || own == NULL) {
+    heddle__free(l);
+    heddle__free(own);
+    heddle__no_memory(err, "the system library");
+    return NULL;
+  }
+  int used = sprintf(own, n > 0 ? "system library '%s'" : "system library%s", prefix) + 1;
+  l->path = own;
+  l->symbols = heddle__system_symbols(strcpy(own + used, prefix));
+  l->changes = heddle__system_changes();
+  return l;
+}
+
+/* One that nobody uses follows what was registered since. Where it carries modules, code may hold handles of theirs, and
+ * only its list of functions is made anew. Locked, but not while it works. */
+static heddle_status refresh(heddle__tvm_library *l, heddle_error *err) {
+  uint64_t now = heddle__system_changes();
+  if (l->users > 1 || l->changes == now) return HEDDLE_OK;
+  l->is_busy = true;
+  l->owner = pthread_self();
+  pthread_mutex_unlock(&lock);
+  heddle_status s;
+  if (l->is_whole && l->blob.n_modules > 0) {
+    s = heddle__library_list(l, err);
+  } else {
+    heddle__library_clear(l);
+    l->tensors = (heddle__tensors){.n_buckets = 0};
+    l->blob = (heddle__blob){.n_modules = 0};
+    l->functions = NULL;
+    l->imports = l->order = NULL;
+    l->kernels = NULL;
+    l->n_functions = l->n_imports = l->n_kernels = 0;
+    s = heddle__library_set_up(l, err);
+  }
+  pthread_mutex_lock(&lock);
+  l->changes = s == HEDDLE_OK ? now : UINT64_MAX; /* which is never now: the next one tries again */
+  l->is_busy = false;
+  pthread_cond_broadcast(&changed);
+  return s;
+}
+
+heddle_status heddle__library_system(const char *prefix, heddle__tvm_library **out, heddle_error *err) {
+  heddle_error why = {0};
+  heddle__tvm_library *l = NULL;
+  heddle_status s;
+  pthread_mutex_lock(&lock);
+  do {
+    s = HEDDLE_OK;
+    for (l = all; l != NULL && (l->handle != NULL || strcmp(l->symbols.prefix, prefix) != 0);) l = l->next;
+    if (l != NULL && l->is_busy) {
+      s = await(l, &why);
+      continue;
+    }
+    if (l != NULL) {
+      s = refresh(l, &why);
+      break;
+    }
+    l = make_system(prefix, &why);
+    s = l != NULL ? HEDDLE_OK : HEDDLE_ENOMEM;
+    if (l == NULL) break;
+    enter(l); /* its one user is the process */
+    s = begin(l, &why);
+    break;
+  } while (s == HEDDLE_OK);
+  if (s == HEDDLE_OK) l->users++;
+  pthread_mutex_unlock(&lock);
+  *out = s == HEDDLE_OK ? l : NULL;
+  if (s != HEDDLE_OK && err != NULL) *err = why;
+  return s;
+}
