@@ -13,6 +13,6 @@ endif()
 set_target_properties(heddle_tvm PROPERTIES LINKER_LANGUAGE C VERSION ${PROJECT_VERSION} SOVERSION 0 INSTALL_RPATH ""
   LINK_DEPENDS "${PROJECT_SOURCE_DIR}/modules/libheddle_tvm.map")
 
-# For the tests that look inside: the parser of what libraries carry.
-add_library(heddle_tvm_blob STATIC modules/tvm/blob.c modules/tvm/blob_body.c)
+# For the tests that look inside: the parser of what libraries carry, models among it.
+add_library(heddle_tvm_blob STATIC modules/tvm/blob.c modules/tvm/blob_body.c modules/tvm/model.c)
 target_include_directories(heddle_tvm_blob PUBLIC include ${PROJECT_SOURCE_DIR})

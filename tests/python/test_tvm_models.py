@@ -393,6 +393,28 @@ def test_code_for_devices_that_are_not_here(tmp_path, name, kind, fmt, plugin):
         assert part in words, words
 
 
+def test_three_kinds_of_device(ctx, tmp_path):
+    """hetero_cpu_opencl_vulkan, which TVM itself cannot run: what is missing is named; with the Vulkan half compiled for
+    cpu its result is that of numpy, which is what is kept for it."""
+    graph, _, inputs, outputs = case("hetero_cpu_opencl_vulkan")
+    pocl.need()
+    known = {PRE + "exp": "float r = exp(x0[i]);", PRE + "add": "float r = x0[i] + 1;",
+             PRE + "sqrt": "float r = sqrt(x0[i]);"}
+    path = operators.build(tmp_path / "lib.so", "v0.14", graph.replace("4, 7, 7,", "4, 1, 1,"), known=known)
+    library = capi.Library(ctx, path)
+    held = [capi.Graph(graph), capi.Params(legacy.params_blob({}))]
+    with pytest.raises(capi.HeddleError, match="type 7.*plugin 'vulkan'"):
+        model = capi.Model(ctx, held[0], devices="cpu,opencl:0", library=library)
+        held.append(model)
+        held.append(capi.Executor(model))
+        held[-1].set_input("x", inputs["x"])
+        held[-1].run()
+    for p in reversed(held):
+        p.close()
+    library.close()
+    same(run_files(ctx, graph.replace("4, 7, 7,", "4, 1, 1,"), inputs, path, legacy.params_blob({})), outputs, 1e-4)
+
+
 def test_textures(tmp_path):
     """A graph that wants images for its tensors is read and listed; what it wants is named, before anything runs."""
     pocl.need()
