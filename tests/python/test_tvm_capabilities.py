@@ -314,8 +314,8 @@ def test_126_but_not_where_it_decides_shapes(ctx):
 @pytest.mark.parametrize("align", [256, 4], ids=["aligned", "not aligned"])
 def test_127_a_bound_input_that_is_an_output(ctx, library, align):
     for calls, heads in (([], ["x"]), ([node("a", "plus_one", "x")], ["x", "a"])):
-        given = capi.aligned(np.zeros(9, np.float32))[9 - 8:] if align == 4 else capi.aligned(X)
-        got = [capi.aligned(np.zeros(9, np.float32))[:8] for _ in heads]
+        skip = 1 if align == 4 else 0
+        given, *got = (capi.aligned(np.zeros(9, np.float32))[skip:skip + 8] for _ in range(1 + len(heads)))
         with Session(ctx, tvm_graph({"x": (F32, [8])}, calls, heads), library) as s:
             tensors = [capi.tensor(a) for a in (given, *got)]
             bind(s, "input", 0, tensors[0])
