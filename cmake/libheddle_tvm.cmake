@@ -10,6 +10,8 @@ target_link_options(heddle_tvm PRIVATE "LINKER:--version-script=${PROJECT_SOURCE
 if(NOT HEDDLE_SANITIZE)
   target_link_options(heddle_tvm PRIVATE LINKER:-z,defs)
 endif()
+# Compiled code calls functions of libm, and often names it not: it finds ours, whatever the program itself has.
+target_link_libraries(heddle_tvm PRIVATE "-Wl,--push-state,--no-as-needed,-lm,--pop-state")
 set_target_properties(heddle_tvm PROPERTIES LINKER_LANGUAGE C VERSION ${PROJECT_VERSION} SOVERSION 0 INSTALL_RPATH ""
   LINK_DEPENDS "${PROJECT_SOURCE_DIR}/modules/libheddle_tvm.map")
 
