@@ -10,11 +10,12 @@ target_link_options(heddle_tvm PRIVATE "LINKER:--version-script=${PROJECT_SOURCE
 if(NOT HEDDLE_SANITIZE)
   target_link_options(heddle_tvm PRIVATE LINKER:-z,defs)
 endif()
-# Compiled code calls functions of libm, and often names it not: it finds ours, whatever the program itself has.
-target_link_libraries(heddle_tvm PRIVATE "-Wl,--push-state,--no-as-needed,-lm,--pop-state")
 set_target_properties(heddle_tvm PROPERTIES LINKER_LANGUAGE C VERSION ${PROJECT_VERSION} SOVERSION 0 INSTALL_RPATH ""
   LINK_DEPENDS "${PROJECT_SOURCE_DIR}/modules/libheddle_tvm.map")
 
 # For the tests that look inside: the parser of what libraries carry, models among it.
 add_library(heddle_tvm_blob STATIC modules/tvm/blob.c modules/tvm/blob_body.c modules/tvm/model.c)
 target_include_directories(heddle_tvm_blob PUBLIC include ${PROJECT_SOURCE_DIR})
+
+# Compiled code calls functions of libm, and often does not name it: it finds ours, whatever the program itself has.
+target_link_libraries(heddle_tvm PRIVATE "-Wl,--push-state,--no-as-needed,-lm,--pop-state")
