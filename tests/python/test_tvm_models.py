@@ -168,6 +168,36 @@ def test_memory_is_no_more_than_the_storage_ids(ctx, tmp_path, name):
         assert whole <= limit
 
 
+@pytest.mark.parametrize("name", ["conv_bn_cpu", "conv_bn_opencl", "chain1000_add1", "import_tree"])
+def test_the_tool(tmp_path, name):
+    """Three files, and one; a plan of either says where each node runs, and of cpu and OpenCL what is copied."""
+    graph, params, inputs, outputs = case(name)
+    devices = devices_of(graph)
+    (tmp_path / "g.json").write_text(graph)
+    (tmp_path / "p.params").write_bytes(params)
+    words = ["--device", devices]
+    for key, value in inputs.items():
+        np.save(tmp_path / f"{key}.npy", value)
+        words += ["--input", f"{key}={tmp_path / key}.npy"]
+    three = build(tmp_path, name, "v0.14", graph)
+    (tmp_path / "one").mkdir()
+    one = build(tmp_path / "one", name, "v0.14", graph, factory=legacy.params_records(params))
+    plans = []
+    for model in ([tmp_path / "g.json", "--lib", three, "--params", tmp_path / "p.params"], [one]):
+        good("run", *model, *words, "--output-dir", tmp_path / "out", **pocl.ENV)
+        same([np.load(tmp_path / "out" / f"output_{i}.npy") for i in range(len(outputs))], outputs, MODELS[name][2])
+        plans.append(json.loads(good("plan", *model, "--device", devices, "--json", **pocl.ENV)))
+        (tmp_path / "out" / "output_0.npy").unlink()
+    three, one = plans
+    assert three["nodes"] == one["nodes"] and three["steps"] == one["steps"]
+    names = {d["id"]: d["name"] for d in one["devices"]}
+    wanted = {n["name"]: d for n, d in zip(json.loads(graph)["nodes"], json.loads(graph)["attrs"]["device_index"][1])}
+    for node in one["nodes"]:
+        assert names[node["device"]] == {1: "cpu:0", 4: "opencl:0"}[wanted[node["name"]]], node
+    if name == "import_tree":
+        assert one["crossings"]
+
+
 def test_one_file_without_its_parameters(ctx, tmp_path):
     """deploy_params_removed: TVM's remove_params. Those beside it are taken; without them they are inputs."""
     graph, params, inputs, outputs = case("share_params_bound_b1")
