@@ -125,12 +125,13 @@ static void run_model(heddle_model *m) {
 
 static heddle_context *context(void) {
   static heddle_context *ctx;
-  static const heddle_setting settings[] = {{"config", "off"}, {"threads", "1"}, {"log", "error"}};
+  static const heddle_setting settings[] = {
+      {"config", "off"}, {"threads", "1"}, {"log", "error"}, {"opencl.driver", "off"}};
   heddle_device *cpu = NULL;
   heddle_error err = {0};
   if (ctx != NULL) return ctx;
   /* Beside this program is the build's cpu plugin; there is nothing to test without it. */
-  if (heddle_context_create(settings, 3, NULL, NULL, &ctx, &err) != HEDDLE_OK ||
+  if (heddle_context_create(settings, 4, NULL, NULL, &ctx, &err) != HEDDLE_OK ||
       heddle_context_find_device(ctx, "cpu", &cpu, &err) != HEDDLE_OK)
     exit(77);
   library.ctx = ctx;

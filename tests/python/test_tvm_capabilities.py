@@ -165,6 +165,8 @@ def test_121_copies_between_unlike_accelerators(ctx, library):
         b, over = s.run(x=X)
         np.testing.assert_allclose(b, X * -4)
         np.testing.assert_allclose(over, X * 2)
+    with pytest.raises(capi.HeddleError, match="'over'.*type 12"):
+        Session(ctx, text, library, "cpu,opencl:0")
 
 
 def ordered(plan):
