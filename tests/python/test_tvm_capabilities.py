@@ -135,7 +135,7 @@ def test_120_two_devices_of_one_kind(ctx, library):
             assert word in str(caught.value)
 
 
-def test_120_nor_on_cpu_twice(ctx, library):
+def test_120_functions_for_cpu_stay_there(ctx, library):
     text = tvm_graph({"x": (F32, [8])}, [node("a", "plus_one", "x")], ["a"])
     for other in ("opencl:0", "sim:0"):
         if other == "opencl:0":
