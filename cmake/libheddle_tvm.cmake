@@ -28,3 +28,6 @@ set_target_properties(heddle_tvm_ffi PROPERTIES LINKER_LANGUAGE C VERSION ${PROJ
 # For the tests that look inside: the reader of what libraries carry, and of models and constants in that.
 add_library(heddle_tvm_blob STATIC modules/tvm/blob.c modules/tvm/blob_body.c modules/tvm/model.c modules/tvm/constants.c)
 target_include_directories(heddle_tvm_blob PUBLIC include ${PROJECT_SOURCE_DIR})
+
+# Compiled code calls functions of libm, and often does not name it: it finds ours, whatever the program itself has.
+target_link_libraries(heddle_tvm PRIVATE "-Wl,--push-state,--no-as-needed,-lm,--pop-state")

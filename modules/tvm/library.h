@@ -90,7 +90,7 @@ static inline heddle_dtype heddle__library_dtype(const heddle__tvm_library *l, h
 
 /* bool22.c: after a call that failed with rc. Where it refused a dtype and has an argument of bool, it is made once more
  * with v0.22's bool; if that works, the library is of v0.22 from then on (heddle__library_dtype). What counts in the end
- * is returned. Allocates, and is not on the path of calls that work. */
+ * is returned; args are as they were. Allocates, and is not on the path of calls that work. */
 int heddle__bool22_again(heddle__tvm_library *library, heddle__ffi_fn f, heddle__any *args, int32_t n,
                          heddle__any *result, int rc);
 

@@ -227,20 +227,23 @@ def test_what_the_graph_says_and_the_function_does_not(ctx, fine):
 def test_memory_that_is_less_aligned(ctx, fine, tmp_path, era):
     """Generated code does not look, and would die: a call refuses, a graph copies."""
     library = capi.Library(ctx, legacy.library(tmp_path / "lib.so", era, [GOOD]))
-    for offset in (4, 16, 32):
-        raw = capi.aligned(np.zeros(64, np.uint8))
-        x = raw[offset:offset + 32].view(np.float32)
+    for offset in (4, 16, 32, 64):
+        x, y = (capi.aligned(np.zeros(128, np.uint8))[offset:offset + 32].view(np.float32) for _ in range(2))
         x[:] = X
-        refused(ctx, fine, ["aligned to 64 bytes"], lambda: library.call("twice", x, np.zeros(8, np.float32),
-                                                                         align=False))
+        if offset < 64:
+            refused(ctx, fine, ["aligned to 64 bytes"], lambda: library.call("twice", x, y, align=False))
         graph = capi.Graph(graph_of("twice"))
         model = capi.Model(ctx, graph, devices="cpu", library=library)
         executor = capi.Executor(model)
-        t = capi.tensor(x)
-        capi.call("heddle_executor_bind_input", executor.p, 0, t)
-        executor.run()
-        np.testing.assert_array_equal(executor.output(0), X * 2)
-        capi.LIB.heddle_tensor_release(t)
+        tensors = [capi.tensor(x), capi.tensor(y)]
+        capi.call("heddle_executor_bind_input", executor.p, 0, tensors[0])
+        capi.call("heddle_executor_bind_output", executor.p, 0, tensors[1])
+        for k in (2, 3):
+            executor.run()
+            np.testing.assert_array_equal(y, x * 2)
+            x[:] = X * k
+        for t in tensors:
+            capi.LIB.heddle_tensor_release(t)
         for p in (executor, model, graph):
             p.close()
     library.close()

@@ -135,7 +135,7 @@ def test_120_two_devices_of_one_kind(ctx, library):
             assert word in str(caught.value)
 
 
-def test_120_nor_on_cpu_twice(ctx, library):
+def test_120_functions_for_cpu_stay_there(ctx, library):
     text = tvm_graph({"x": (F32, [8])}, [node("a", "plus_one", "x")], ["a"])
     for other in ("opencl:0", "sim:0"):
         if other == "opencl:0":
@@ -165,6 +165,8 @@ def test_121_copies_between_unlike_accelerators(ctx, library):
         b, over = s.run(x=X)
         np.testing.assert_allclose(b, X * -4)
         np.testing.assert_allclose(over, X * 2)
+    with pytest.raises(capi.HeddleError, match="'over'.*type 12"):
+        Session(ctx, text, library, "cpu,opencl:0")
 
 
 def ordered(plan):
@@ -314,8 +316,8 @@ def test_126_but_not_where_it_decides_shapes(ctx):
 @pytest.mark.parametrize("align", [256, 4], ids=["aligned", "not aligned"])
 def test_127_a_bound_input_that_is_an_output(ctx, library, align):
     for calls, heads in (([], ["x"]), ([node("a", "plus_one", "x")], ["x", "a"])):
-        given = capi.aligned(np.zeros(9, np.float32))[9 - 8:] if align == 4 else capi.aligned(X)
-        got = [capi.aligned(np.zeros(9, np.float32))[:8] for _ in heads]
+        skip = 1 if align == 4 else 0
+        given, *got = (capi.aligned(np.zeros(9, np.float32))[skip:skip + 8] for _ in range(1 + len(heads)))
         with Session(ctx, tvm_graph({"x": (F32, [8])}, calls, heads), library) as s:
             tensors = [capi.tensor(a) for a in (given, *got)]
             bind(s, "input", 0, tensors[0])

@@ -156,23 +156,12 @@ def test_memory_is_no_more_than_the_storage_ids(ctx, tmp_path, name):
 
 
 @pytest.mark.parametrize("era", ["v0.8", "v0.14", "v0.18"])
-@pytest.mark.parametrize("name", ["dtype_float32", "reshape_nop", "identity"])
+@pytest.mark.parametrize("name", MODELS)
 def test_models_inside_of_libraries(tmp_path, name, era):
     """One file is all of a model: the tool runs it, and says what is in it."""
     graph, params, inputs, outputs = model_files(name)
     kind = "GraphRuntimeFactory" if era == "v0.8" else "GraphExecutorFactory"
-    values = {"p0": np.zeros(0)} if name == "dtype_float32" else {}
-    if name == "reshape_nop":
-        values = {"p0": None, "p1": None}
-        read = capi.Params(params)
-        for i in range(2):
-            t = capi._out("heddle_params_tensor", read.p, i)
-            capi.LIB.heddle_params_name.restype = capi.c.c_char_p
-            values[capi.LIB.heddle_params_name(read.p, i).decode()] = capi.numpy_of(t)
-            capi.LIB.heddle_tensor_release(t)
-        read.close()
-    else:
-        values = {}
+    values = legacy.params_records(params)
     data = legacy.blob([legacy.factory(graph, values, kind=kind), legacy.LIB], [[1], []])
     path = legacy.library(tmp_path / "deploy.so", era, MODELS[name], data=data)
     words = []
@@ -216,9 +205,7 @@ def test_the_tool_with_a_library(tmp_path):
     np.testing.assert_array_equal(np.load(tmp_path / "out" / "output_0.npy"), bits ^ 0x8000)
     assert " flip " in good("plan", *words) and "cpu:0" in good("plan", *words)
     assert json.loads(good("plan", *words, "--json"))["nodes"][0]["op"] == "flip"
-    (tmp_path / "more.params").write_bytes(
-        legacy.u64(0xF7E58D4F05049CB7) + legacy.u64(0) + legacy.strings(["p9"]) + legacy.u64(1) +
-        legacy.array(np.ones(2, np.float32)))
+    (tmp_path / "more.params").write_bytes(legacy.params_blob({"p9": np.ones(2, np.float32)}))
     said = json.loads(good("info", graph, "--lib", path, "--params", tmp_path / "more.params", "--json"))
     assert said["params"]["unused"] == ["p9"] and said["library"]["functions"] == ["flip"]
     assert "unused     p9" in good("info", graph, "--params", tmp_path / "more.params")

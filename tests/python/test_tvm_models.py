@@ -168,6 +168,36 @@ def test_memory_is_no_more_than_the_storage_ids(ctx, tmp_path, name):
         assert whole <= limit
 
 
+@pytest.mark.parametrize("name", ["conv_bn_cpu", "conv_bn_opencl", "chain1000_add1", "import_tree"])
+def test_the_tool(tmp_path, name):
+    """Three files, and one; a plan of either says where each node runs, and of cpu and OpenCL what is copied."""
+    graph, params, inputs, outputs = case(name)
+    devices = devices_of(graph)
+    (tmp_path / "g.json").write_text(graph)
+    (tmp_path / "p.params").write_bytes(params)
+    words = ["--device", devices]
+    for key, value in inputs.items():
+        np.save(tmp_path / f"{key}.npy", value)
+        words += ["--input", f"{key}={tmp_path / key}.npy"]
+    three = build(tmp_path, name, "v0.14", graph)
+    (tmp_path / "one").mkdir()
+    one = build(tmp_path / "one", name, "v0.14", graph, factory=legacy.params_records(params))
+    plans = []
+    for model in ([tmp_path / "g.json", "--lib", three, "--params", tmp_path / "p.params"], [one]):
+        good("run", *model, *words, "--output-dir", tmp_path / "out", **pocl.ENV)
+        same([np.load(tmp_path / "out" / f"output_{i}.npy") for i in range(len(outputs))], outputs, MODELS[name][2])
+        plans.append(json.loads(good("plan", *model, "--device", devices, "--json", **pocl.ENV)))
+        (tmp_path / "out" / "output_0.npy").unlink()
+    three, one = plans
+    assert three["nodes"] == one["nodes"] and three["steps"] == one["steps"]
+    names = {d["id"]: d["name"] for d in one["devices"]}
+    wanted = {n["name"]: d for n, d in zip(json.loads(graph)["nodes"], json.loads(graph)["attrs"]["device_index"][1])}
+    for node in one["nodes"]:
+        assert names[node["device"]] == {1: "cpu:0", 4: "opencl:0"}[wanted[node["name"]]], node
+    if name == "import_tree":
+        assert one["crossings"]
+
+
 def test_one_file_without_its_parameters(ctx, tmp_path):
     """deploy_params_removed: TVM's remove_params. Those beside it are taken; without them they are inputs."""
     graph, params, inputs, outputs = case("share_params_bound_b1")
@@ -391,6 +421,28 @@ def test_code_for_devices_that_are_not_here(tmp_path, name, kind, fmt, plugin):
     words = failing(1, "plan", tmp_path / "g.json", "--lib", path, "--device", "cpu")
     for part in (there[0], f"kind '{kind}'", f"plugin '{plugin}'", "cpu:0"):
         assert part in words, words
+
+
+def test_three_kinds_of_device(ctx, tmp_path):
+    """hetero_cpu_opencl_vulkan, which TVM itself cannot run: what is missing is named; with the Vulkan half compiled for
+    cpu its result is that of numpy, which is what is kept for it."""
+    graph, _, inputs, outputs = case("hetero_cpu_opencl_vulkan")
+    pocl.need()
+    known = {PRE + "exp": "float r = exp(x0[i]);", PRE + "add": "float r = x0[i] + 1;",
+             PRE + "sqrt": "float r = sqrt(x0[i]);"}
+    path = operators.build(tmp_path / "lib.so", "v0.14", graph.replace("4, 7, 7,", "4, 1, 1,"), known=known)
+    library = capi.Library(ctx, path)
+    held = [capi.Graph(graph), capi.Params(legacy.params_blob({}))]
+    with pytest.raises(capi.HeddleError, match="type 7.*plugin 'vulkan'"):
+        model = capi.Model(ctx, held[0], devices="cpu,opencl:0", library=library)
+        held.append(model)
+        held.append(capi.Executor(model))
+        held[-1].set_input("x", inputs["x"])
+        held[-1].run()
+    for p in reversed(held):
+        p.close()
+    library.close()
+    same(run_files(ctx, graph.replace("4, 7, 7,", "4, 1, 1,"), inputs, path, legacy.params_blob({})), outputs, 1e-4)
 
 
 def test_textures(tmp_path):

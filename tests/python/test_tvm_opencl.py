@@ -293,26 +293,6 @@ def test_mixed_models(ctx, tmp_path, name, era):
 
 
 @needs_compiler
-def test_copies_between_unlike_accelerators(ctx, tmp_path):
-    """From OpenCL over the simulated device, which is DLPack's type 12, back to OpenCL and to cpu."""
-    host, kernels, others = MODELS["hetero_shared_input"]
-    library = capi.Library(ctx, legacy.library(tmp_path / "lib.so", "v0.14", [host, *others],
-                                               data=whole("v0.14", [opencl_module("v0.14", kernels)])))
-    t = [(F32, [4, 16])]
-    calls = [Call(PRE + "add", ["x"], t, "one", device=4), Call("__copy", ["one"], t, "there", device=12),
-             Call("__copy", ["there"], t, "back", device=4), Call(PRE + "add", ["back"], t, "two", device=4),
-             Call("__copy", ["two"], t, "home", device=1),
-             Call(PRE + "exp_multiply", ["home", "there"], t, "out", device=1)]
-    x = np.linspace(-1, 1, 64, dtype=np.float32).reshape(4, 16)
-    text = tvm_graph({"x": (F32, [4, 16])}, calls, ["out", "there"])
-    out, there = run(ctx, text, {"x": x}, library, devices="cpu,opencl:0,opencl:1,sim:0", place=["two=opencl:1"])
-    np.testing.assert_allclose(out, np.exp(x + 2) * (x + 1), rtol=1e-4, atol=1e-5)
-    np.testing.assert_allclose(there, x + 1, rtol=1e-6)
-    refused(ctx, ["'there'", "type 12"], text, {"x": x}, library, devices="cpu,opencl:0")
-    library.close()
-
-
-@needs_compiler
 def test_a_model_in_one_file(tmp_path):
     """The tool runs it; its plan says where each node goes."""
     graph, params, inputs, outputs = model_files("hetero_shared_input")
