@@ -177,7 +177,7 @@ typedef enum heddle__role {
   HEDDLE__ROLE_TEMP,     /* lives between its first and last access */
   HEDDLE__ROLE_CONSTANT, /* filled before the program is published; an allocation of its own, owned by the model */
   HEDDLE__ROLE_INPUT,    /* written by the caller between runs; an allocation of its own, never reused */
-  HEDDLE__ROLE_OUTPUT,   /* read by the caller after the run; an allocation of its own, never reused */
+  HEDDLE__ROLE_OUTPUT,   /* read by the caller after the run; an allocation of its own, which TEMPs use before it */
   HEDDLE__ROLE_WORKSPACE /* used within one step */
 } heddle__role;
 
@@ -258,7 +258,7 @@ typedef enum heddle__alloc_kind {
   HEDDLE__ALLOC_SLOT,     /* one buffer for TEMP instances, used whole (offset 0) one after another */
   HEDDLE__ALLOC_CONSTANT, /* one instance; owned by the model, shared by executors */
   HEDDLE__ALLOC_INPUT,    /* one instance */
-  HEDDLE__ALLOC_OUTPUT
+  HEDDLE__ALLOC_OUTPUT    /* one instance, and TEMP ones at its begin that are over when it is written */
 } heddle__alloc_kind;
 
 typedef struct heddle__allocation {

@@ -1,6 +1,6 @@
 /* executor/storage.c: the pass that gives every instance bytes of an allocation.
  * What lives as long as the model or belongs to the caller gets an allocation of its own; the rest of a space shares
- * arenas by offset, or whole buffers where a device's code takes bare handles. */
+ * outputs that are not written yet, then arenas by offset, or whole buffers where a device's code takes bare handles. */
 #include "core/alloc.h"
 #include "core/error.h"
 #include "executor/plan.h"
@@ -23,6 +23,7 @@ static heddle_status give_own(heddle__plan *plan, heddle_error *err) {
   for (uint32_t i = 0; i < plan->n_instances; i++) {
     heddle__instance *it = &plan->instances[i];
     heddle__alloc_kind kind = HEDDLE__ALLOC_CONSTANT;
+    it->alloc = HEDDLE__NONE;
     if (it->role == HEDDLE__ROLE_TEMP || it->role == HEDDLE__ROLE_WORKSPACE) continue;
     if (it->role == HEDDLE__ROLE_INPUT) kind = HEDDLE__ALLOC_INPUT;
     if (it->role == HEDDLE__ROLE_OUTPUT) kind = HEDDLE__ALLOC_OUTPUT;
@@ -56,6 +57,39 @@ static void give(heddle__plan *plan, const heddle__blocks *blocks, const heddle_
     plan->instances[i].alloc = alloc;
     plan->instances[i].offset = offset;
   }
+}
+
+/* Values between nodes use the bytes of an output of about their size before it is written, from its producer backwards
+ * in turns with what is placed later. Only on inline devices, and only where the output's own alignment is enough, as
+ * for compiled functions, which want all values aligned alike: memory that the caller binds in place of the output's
+ * then serves them too. */
+static heddle_status lend_outputs(heddle__plan *plan, const heddle__uses *uses, uint32_t space, heddle_error *err) {
+  heddle__blocks b = {0};
+  heddle_status s = HEDDLE_OK;
+  if (plan->req.no_reuse || !plan->devices[plan->spaces[space].device].is_inline) return HEDDLE_OK;
+  for (uint32_t i = 0; s == HEDDLE_OK && i < plan->n_instances; i++) {
+    const heddle__instance *out = &plan->instances[i];
+    if (out->role != HEDDLE__ROLE_OUTPUT || out->space != space || uses->first[i] == uses->first[i + 1]) continue;
+    uint64_t align = plan->values[out->value].align;
+    if (align < plan->spaces[space].align) continue;
+    if (b.at == NULL) s = heddle__blocks_init(&b, plan, uses, space, true, err);
+    const uint32_t *written = plan->clock + (size_t)uses->steps[uses->first[i]] * plan->n_streams;
+    uint32_t last = HEDDLE__NONE; /* lent; what is over when it begins is over for those before it */
+    for (uint32_t k = b.n; s == HEDDLE_OK && k-- > 0;) {
+      const heddle__block *block = &b.at[k];
+      const heddle__instance *first = &plan->instances[block->instance];
+      bool fits = first->alloc == HEDDLE__NONE && block->n_ends > 0 && block->align <= align &&
+                  first->bytes <= out->bytes && first->bytes > out->bytes / 2 &&
+                  (last == HEDDLE__NONE || !heddle__blocks_conflict(&b, k, last));
+      for (uint32_t e = block->ends; fits && e < block->ends + block->n_ends; e++)
+        fits = b.ends[e].seq <= written[b.ends[e].stream];
+      if (!fits) continue;
+      give(plan, &b, uses, k, out->alloc, 0);
+      last = k;
+    }
+  }
+  heddle__blocks_finish(&b);
+  return s;
 }
 
 static heddle_status give_slots(heddle__plan *plan, const heddle__uses *uses, uint32_t space, heddle_error *err) {
@@ -146,7 +180,8 @@ heddle_status heddle__pass_storage(heddle__plan *plan, heddle_error *err) {
   if (s == HEDDLE_OK) find_bare(plan, bare);
   for (uint32_t i = 0; s == HEDDLE_OK && i < plan->n_spaces; i++) {
     if (!is_shared(plan, i)) continue;
-    s = bare[i] ? give_slots(plan, &uses, i, err) : give_arena(plan, &uses, i, err);
+    s = lend_outputs(plan, &uses, i, err);
+    if (s == HEDDLE_OK) s = bare[i] ? give_slots(plan, &uses, i, err) : give_arena(plan, &uses, i, err);
   }
   heddle__uses_finish(&uses);
   heddle__free(bare);

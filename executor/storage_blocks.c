@@ -58,6 +58,7 @@ heddle_status heddle__instance_check(const heddle__plan *plan, uint32_t instance
 static bool is_placed(const heddle__plan *plan, const heddle__uses *uses, uint32_t i, uint32_t space, bool joined) {
   const heddle__instance *it = &plan->instances[i];
   if (it->space != space || (it->role != HEDDLE__ROLE_TEMP && it->role != HEDDLE__ROLE_WORKSPACE)) return false;
+  if (it->alloc != HEDDLE__NONE) return false; /* in an output's bytes */
   return !joined || !uses->inherits[i];
 }
 

@@ -20,7 +20,7 @@ static const option known[] = {
     OPTION_END};
 
 typedef struct tally {
-  char name[96]; /* operator, or device */
+  char name[512]; /* operator, function or device; TVM keeps its names shorter */
   uint32_t count;
 } tally;
 
@@ -31,13 +31,14 @@ typedef struct facts {
   heddle_module *library; /* may be NULL */
   char params_path[4200]; /* longer than any path that can be opened */
   tally *ops, *devices;   /* most frequent first */
-  size_t n_ops, n_devices;
+  tally *missing;         /* functions that the library does not have */
+  size_t n_ops, n_devices, n_missing;
   uint32_t n_nodes; /* without inputs */
   uint64_t param_bytes;
 } facts;
 
 static bool count(tally **list, size_t *n, const char *domain, const char *name) {
-  char full[96];
+  char full[512];
   snprintf(full, sizeof full, "%s%s%s", domain, domain[0] != '\0' ? "." : "", name);
   for (size_t i = 0; i < *n; i++) {
     if (strcmp((*list)[i].name, full) != 0) continue;
@@ -106,6 +107,10 @@ static heddle_status count_nodes(facts *f) {
     const char *device = wanted(&node, scratch);
     if (!count(&f->ops, &f->n_ops, node.domain, what_it_runs(&node)) ||
         (device[0] != '\0' && !count(&f->devices, &f->n_devices, "", device)))
+      return HEDDLE_ENOMEM;
+    bool calls = strcmp(node.op, "tvm_op") == 0 && strncmp(node.func_name, "__", 2) != 0;
+    if (f->library != NULL && calls && !library_has(f->library, node.func_name) &&
+        !count(&f->missing, &f->n_missing, "", node.func_name))
       return HEDDLE_ENOMEM;
   }
   if (f->n_ops > 0) qsort(f->ops, f->n_ops, sizeof *f->ops, by_count);
@@ -214,10 +219,12 @@ static json_t *info_object(const options *o, const facts *f) {
     heddle_value_info v = {.struct_size = sizeof v};
     if (heddle_graph_output(f->graph, i, &v, NULL) == HEDDLE_OK) json_array_append_new(outputs, value_object(&v));
   }
-  return json_pack("{so sI so so so so so so so}", "model", json_words(o->model), "nodes", (json_int_t)f->n_nodes,
+  json_t *missing = json_array();
+  for (size_t i = 0; i < f->n_missing; i++) json_array_append_new(missing, json_words(f->missing[i].name));
+  return json_pack("{so sI so so so so so so so so}", "model", json_words(o->model), "nodes", (json_int_t)f->n_nodes,
                    "inputs", inputs, "outputs", outputs, "operators", tallies(f->ops, f->n_ops), "annotations",
-                   tallies(f->devices, f->n_devices), "node_list", nodes_list(f), "params", params_object(f), "library",
-                   library_object(f->library));
+                   tallies(f->devices, f->n_devices), "node_list", nodes_list(f), "missing_functions", missing,
+                   "params", params_object(f), "library", library_object(f->library));
 }
 
 /* ---- text */
@@ -302,6 +309,8 @@ static void print_info(const options *o, const facts *f) {
   print_nodes(o, f);
   print_params(o, f);
   library_print(f->library, o->all);
+  for (size_t i = 0; i < f->n_missing; i++)
+    printf("missing    %s: the library has no such function\n", f->missing[i].name);
 }
 
 static int info(const options *o) {
@@ -319,6 +328,7 @@ static int info(const options *o) {
   heddle_graph_release(f.graph);
   free(f.ops);
   free(f.devices);
+  free(f.missing);
   return status;
 }
 

@@ -35,6 +35,13 @@ uint32_t library_models(const heddle_module *library) {
   return n;
 }
 
+bool library_has(const heddle_module *library, const char *function) {
+  const char *name;
+  for (uint32_t i = 0; (name = heddle_module_function(library, i)) != NULL; i++)
+    if (strcmp(name, function) == 0) return true;
+  return false;
+}
+
 void library_print(const heddle_module *library, bool all) {
   heddle_module_info info = {.struct_size = sizeof info};
   heddle_import_info m;

@@ -16,6 +16,9 @@ heddle_status library_open(const char *path, heddle_context **ctx, heddle_module
 /* How many models it holds. */
 uint32_t library_models(const heddle_module *library);
 
+/* Whether it has a function of this name. library may be NULL: it has none. */
+bool library_has(const heddle_module *library, const char *function);
+
 /* Its generation, functions, models, and the modules that it carries with their kernels; all: every row of a long list.
  * library may be NULL. */
 void library_print(const heddle_module *library, bool all);

@@ -58,7 +58,7 @@ HEDDLE_API heddle_status heddle_executor_set_input_by_name(heddle_executor *ex, 
  * slots of inputs and outputs lie on the host: what cannot take a slot's place, and memory of a device, is copied by
  * each run (and may not be bound to an input that decides shapes).
  * Bindings that overlap one another are refused where one is written. An output that NULL is bound to goes to the
- * executor's own memory again. */
+ * executor's own memory again. A run may keep values between nodes in an output's memory until it writes the output. */
 HEDDLE_API heddle_status heddle_executor_bind_input(heddle_executor *ex, uint32_t i, heddle_tensor *value,
                                                     heddle_error *err);
 HEDDLE_API heddle_status heddle_executor_bind_output(heddle_executor *ex, uint32_t i, heddle_tensor *value,

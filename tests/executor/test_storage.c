@@ -144,9 +144,92 @@ static void a_workspace_lives_in_its_step(void **state) {
   finish(m);
 }
 
+/* An output on the host, of an alignment that bound memory is asked for. */
+static uint32_t output(maker *m, uint64_t bytes, uint64_t align) {
+  uint32_t i = temp(m, 0, bytes);
+  m->plan->instances[i].role = HEDDLE__ROLE_OUTPUT;
+  m->plan->instances[i].align = align;
+  m->plan->values[m->plan->instances[i].value].align = align;
+  return i;
+}
+
+static bool shares(const maker *m, uint32_t instance, uint32_t other) {
+  return m->plan->instances[instance].alloc == m->plan->instances[other].alloc;
+}
+
+/* Values in a row take turns between the output's bytes and one place more. */
+static void an_output_lends_its_bytes_before_it_is_written(void **state) {
+  (void)state;
+  for (uint32_t n = 1; n <= 6; n++) {
+    maker *m = start(1);
+    uint32_t first = chain(m, n, 0, 300), out = output(m, 300, 64);
+    add(m, (op){0, NONE, NONE, first + n - 1, NONE, out, NONE});
+    place(m);
+    for (uint32_t k = 0; k < n; k++) assert_int_equal(shares(m, first + k, out), (n - k) % 2 == 0);
+    assert_int_equal(total(m, 0), 320 + 320);
+    finish(m);
+  }
+}
+
+static void what_does_not_fit_an_output_is_not_in_it(void **state) {
+  (void)state;
+  maker *m = start(2);
+  /* larger than the output; as large as it with the room behind it; both end before it is written */
+  uint32_t large = temp(m, 0, 301), last = temp(m, 0, 40), out = output(m, 300, 64);
+  add(m, (op){0, NONE, NONE, NONE, NONE, large, NONE});
+  add(m, (op){0, NONE, NONE, large, NONE, last, NONE});
+  add(m, (op){0, NONE, NONE, last, NONE, out, NONE});
+  place(m);
+  assert_false(shares(m, large, out) || shares(m, last, out));
+  finish(m);
+
+  m = start(2); /* read by a stream that nobody waits for */
+  uint32_t a = temp(m, 0, 300), b = temp(m, 0, 300);
+  out = output(m, 300, 64);
+  uint32_t made = add(m, (op){0, NONE, NONE, NONE, NONE, a, NONE});
+  uint32_t other = temp(m, 0, 300);
+  add(m, (op){0, NONE, NONE, a, NONE, b, NONE});
+  uint32_t reads = add(m, (op){1, made, NONE, a, NONE, other, NONE});
+  add(m, (op){0, NONE, NONE, b, NONE, out, NONE});
+  add(m, (op){0, reads, NONE, other, NONE, NONE, NONE});
+  place(m);
+  assert_false(shares(m, a, out) || shares(m, other, out));
+  finish(m);
+
+  m = start(1); /* memory that is bound in place of it may be less aligned than the space */
+  uint32_t first = chain(m, 3, 0, 300);
+  out = output(m, 300, 32);
+  add(m, (op){0, NONE, NONE, first + 2, NONE, out, NONE});
+  place(m);
+  for (uint32_t k = 0; k < 3; k++) assert_false(shares(m, first + k, out));
+  finish(m);
+
+  m = start(1);
+  first = chain(m, 3, 0, 300);
+  out = output(m, 300, 64);
+  m->plan->req.no_reuse = true;
+  add(m, (op){0, NONE, NONE, first + 2, NONE, out, NONE});
+  place(m);
+  for (uint32_t k = 0; k < 3; k++) assert_false(shares(m, first + k, out));
+  finish(m);
+}
+
+/* Only what the host computes in: pages of others may be where bound memory cannot be. */
+static void outputs_of_other_devices_lend_nothing(void **state) {
+  (void)state;
+  maker *m = start(1);
+  uint32_t first = chain(m, 3, 2, 300), out = output(m, 300, 64);
+  m->plan->instances[out].space = 2;
+  add(m, (op){0, NONE, NONE, first + 2, NONE, out, NONE});
+  place(m);
+  for (uint32_t k = 0; k < 3; k++) assert_false(shares(m, first + k, out));
+  finish(m);
+}
+
 CASES(CASE(reuses_bytes_of_what_is_over), CASE(keeps_unordered_values_apart),
       CASE(reuses_bytes_of_another_stream_after_a_wait), CASE(waits_for_every_reader),
       CASE(writes_in_place_where_the_offer_allows_it),
       CASE(one_value_twice_is_written_in_place_when_both_pairs_allow_it), CASE(does_not_write_over_what_is_still_read),
       CASE(an_input_is_never_written_in_place), CASE(gives_what_outlives_a_run_its_own),
-      CASE(a_workspace_lives_in_its_step))
+      CASE(a_workspace_lives_in_its_step), CASE(an_output_lends_its_bytes_before_it_is_written),
+      CASE(what_does_not_fit_an_output_is_not_in_it), CASE(outputs_of_other_devices_lend_nothing))

@@ -7,6 +7,8 @@ import re
 
 import numpy as np
 import pytest
+
+from fixtures import tvm_legacy as legacy
 from pocl import ENV, PLUGIN, need
 from tool_case import DIGITS, failing, good
 
@@ -60,6 +62,30 @@ def test_bench():
     told = json.loads(good("bench", DIGITS, *MIXED, "--json", "--repeat", "2", "--number", "2", **ENV))
     assert told["repeat"] == 2 and told["mean"] > 0
     assert all(d in str(told["devices"]) for d in ("cpu:0", "opencl:0", "opencl:1", "sim:0"))
+
+
+def test_bench_by_the_clock_of_a_device():
+    """OpenCL's commands have a begin and an end of their own."""
+    told = json.loads(good("bench", DIGITS, "--device", "opencl", "--place", "*=opencl", "--timer", "device", "--json",
+                           "--repeat", "3", "--number", "2", **ENV))
+    assert told["timer"] == "device" and len(told["results"]) == 3 and 0 < told["min"] <= told["max"] < 60
+
+
+@pytest.mark.skipif(legacy.compiler() is None, reason="there is no C compiler to write libraries with")
+def test_bench_of_a_function_on_a_device(tmp_path):
+    """Its tensors are brought to the device before; on the host, or where it has no code for, it is refused."""
+    code = ("// Function: twice_kernel\n__kernel void twice_kernel(__global float *y, __global const float *x) "
+            "{ int i = get_global_id(0); y[i] = 2 * x[i]; }\n")
+    kernels = {"twice_kernel": ([(3, 64), (3, 64)], ["blockIdx.x", "threadIdx.x"])}
+    host = legacy.launcher("twice", [("x", "float32", (64,)), ("y", "float32", (64,))],
+                           [("twice_kernel", ["y", "x"], [8, 8])])
+    path = legacy.library(tmp_path / "lib.so", "v0.14", [host], data=legacy.blob(
+        [legacy.LIB, legacy.device_module("opencl", "cl", kernels, code)], [[1], []]))
+    words = ("bench", path, "--func", "twice", "--input", "x=float32:64", "--input", "y=float32:64", "--json")
+    told = json.loads(good(*words, "--device", "opencl:1", **ENV))
+    assert told["devices"] == ["opencl:1"] and told["func"] == "twice" and told["min"] > 0
+    assert "device_type" in failing(1, *words, **ENV)
+    assert "plugin 'opencl'" in failing(1, *words, "--device", "sim:0", **ENV)
 
 
 def test_what_is_missing_is_said():

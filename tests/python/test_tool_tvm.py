@@ -9,27 +9,37 @@ import numpy as np
 import pytest
 
 from fixtures import tvm_legacy as legacy
-from test_tvm_legacy import MODELS, model_files
-from tool_case import failing, good, heddle
+from tool_case import SOURCE, failing, good, heddle
 from tvm_graph import Call, tvm_graph
 
 F32 = "float32"
 PRE = "tvmgen_default_fused_"
+DATA = SOURCE / "tests" / "data" / "tvm_v0_14"
 
 pytestmark = pytest.mark.skipif(legacy.compiler() is None, reason="there is no C compiler to write libraries with")
+
+
+def stored(name):
+    """A graph as TVM v0.14 wrote it."""
+    return (DATA / name / "graph.json").read_text()
+
+
+def empty(path, name, **more):
+    """A library with all functions of a stored graph, none of which does anything: enough for what calls none."""
+    names = {n["attrs"]["func_name"] for n in json.loads(stored(name))["nodes"] if n["op"] == "tvm_op"}
+    return legacy.library(path, "v0.14", [f"FUNCTION({n}) {{ return 0; }}" for n in names if n[:2] != "__"], **more)
 
 
 @pytest.fixture
 def reshape(tmp_path):
     """A real graph of TVM's with its parameters, p9 besides, which the graph does not have."""
-    graph, params, inputs, _ = model_files("reshape_nop")
-    path = legacy.library(tmp_path / "lib.so", "v0.14", MODELS["reshape_nop"])
-    (tmp_path / "g.json").write_text(graph)
+    path = empty(tmp_path / "lib.so", "reshape_nop")
+    (tmp_path / "g.json").write_text(stored("reshape_nop"))
     values = {"p0": np.zeros((1, 16, 4), F32), "p1": np.ones((1, 2, 2), F32), "p9": np.ones(3, "int32")}
     (tmp_path / "g.params").write_bytes(
         legacy.u64(0xF7E58D4F05049CB7) + legacy.u64(0) + legacy.strings(list(values)) + legacy.u64(len(values)) +
         b"".join(legacy.array(v) for v in values.values()))
-    np.save(tmp_path / "x.npy", inputs["x"])
+    np.save(tmp_path / "x.npy", np.zeros((2, 8), F32))
     return tmp_path / "g.json", path, tmp_path / "x.npy"
 
 
@@ -57,7 +67,7 @@ def counting(tmp_path):
 def test_info_of_a_library_alone(tmp_path):
     kernels = {"scale_kernel": ([(3, 64)], ["blockIdx.x", "threadIdx.x"])}
     data = legacy.blob([legacy.LIB, legacy.device_module("opencl", "cl", kernels, "// Function: scale_kernel\n")], [[1], []])
-    path = legacy.library(tmp_path / "lib.so", "v0.14", MODELS["dtype_float32"], data=data)
+    path = empty(tmp_path / "lib.so", "dtype_float32", data=data)
     names = [PRE + n for n in ("add", "maximum", "multiply")]
     said = json.loads(good("info", path, "--json"))
     assert said["model"] is None and said["library"]["functions"] == names and said["library"]["models"] == []
@@ -69,9 +79,9 @@ def test_info_of_a_library_alone(tmp_path):
 
 
 def test_info_of_models_inside(tmp_path):
-    graph, _, _, _ = model_files("dtype_float32")
+    graph = stored("dtype_float32")
     data = legacy.blob([legacy.factory(graph, {}, "first"), legacy.factory(graph, {}, "second"), legacy.LIB], [[1, 2], [2], []])
-    path = legacy.library(tmp_path / "two.so", "v0.14", MODELS["dtype_float32"], data=data)
+    path = empty(tmp_path / "two.so", "dtype_float32", data=data)
     assert json.loads(good("info", path, "--json"))["library"]["models"] == ["first", "second"]
     assert "holds      model 'second' (GraphExecutorFactory)" in good("info", path, "--model", "second")
     error = failing(1, "run", path, "--model", "third")
@@ -92,8 +102,18 @@ def test_info_of_graph_library_and_parameters(reshape):
     assert "node " not in text and "node       " in good("info", graph, "--all")
 
 
+def test_info_names_functions_that_the_library_lacks(tmp_path, reshape):
+    graph, library, _ = reshape
+    other = empty(tmp_path / "other.so", "dtype_float32")
+    names = [PRE + "nn_contrib_dense_pack", PRE + "nn_contrib_dense_pack_1"]
+    assert sorted(json.loads(good("info", graph, "--lib", other, "--json"))["missing_functions"]) == names
+    assert f"missing    {names[0]}: " in good("info", graph, "--lib", other)
+    assert json.loads(good("info", graph, "--lib", library, "--json"))["missing_functions"] == []
+    assert json.loads(good("info", graph, "--json"))["missing_functions"] == []
+
+
 def test_info_says_where_each_node_goes(tmp_path):
-    graph, _, _, _ = model_files("hetero_shared_input")
+    graph = stored("hetero_shared_input")
     (tmp_path / "g.json").write_text(graph)
     attrs, nodes = json.loads(graph)["attrs"], json.loads(graph)["nodes"]
     rows = json.loads(graph)["node_row_ptr"]
@@ -234,9 +254,9 @@ def test_profile_and_trace_name_the_function(counting, tmp_path):
 
 
 def test_a_device_that_is_not_in_use(tmp_path):
-    graph, _, _, _ = model_files("hetero_shared_input")
+    graph = stored("hetero_shared_input")
     (tmp_path / "g.json").write_text(graph)
-    path = legacy.library(tmp_path / "lib.so", "v0.14", MODELS["identity"])
+    path = empty(tmp_path / "lib.so", "identity")
     error = failing(1, "run", tmp_path / "g.json", "--lib", path, "--device", "cpu", "--random")
     assert "type 4 (device_index; plugin 'opencl' has those)" in error and "cpu:0" in error
     error = failing(1, "run", tmp_path / "g.json", "--lib", path, "--device", "sim", "--random")
