@@ -36,7 +36,8 @@ int heddle__tvm_load_so(void *self, const heddle__word *args, const int32_t *cod
   if (n < 1 || codes[0] != PACKED_STRING) return heddle__api_refuse("runtime.module.loadfile_so takes a path");
   heddle_context *ctx = heddle__api_context();
   if (ctx == NULL) return -1;
-  return give_library(heddle_module_load(ctx, args[0].s, &m, &err), m, &err, ret, ret_code);
+  heddle_status s = heddle_module_load(ctx, args[0].s, &m, &err);
+  return give_library(s, m, &err, ret, ret_code);
 }
 
 int heddle__tvm_load_file(void *self, const heddle__word *args, const int32_t *codes, int32_t n, heddle__word *ret,
@@ -60,7 +61,8 @@ int heddle__tvm_system_lib(void *self, const heddle__word *args, const int32_t *
   if (ctx == NULL) return -1;
   if (heddle_module_system == NULL) return heddle__api_refuse("this libheddle has no system library");
   const char *prefix = n == 1 && codes[0] == PACKED_STRING ? args[0].s : "";
-  return give_library(heddle_module_system(ctx, prefix, &m, &err), m, &err, ret, ret_code);
+  heddle_status s = heddle_module_system(ctx, prefix, &m, &err);
+  return give_library(s, m, &err, ret, ret_code);
 }
 
 static int give_text(const char *text, heddle__word *ret, int32_t *ret_code) {
