@@ -86,7 +86,7 @@ heddle_object *heddle__library_object(heddle_module *m) {
   o->next = all;
   all = o;
   pthread_mutex_unlock(&lock);
-  return &o->head;
+  return heddle__library_tree(&o->head, m);
 }
 
 /* The first module of a library behind after (NULL: of all) that imports others, with a reference. One that ends at this

@@ -94,6 +94,10 @@ heddle_object *heddle__executor_object(const char *graph, size_t graph_bytes, he
  * imports. Takes its own reference on m. NULL with words. */
 heddle_object *heddle__factory_object(heddle_module *m, const char *model_name);
 
+/* library_tree.c: the root of the import tree that a library carries, of models and the library, which it takes over.
+ * NULL with words. */
+heddle_object *heddle__library_tree(heddle_object *library, heddle_module *m);
+
 /* library_object.c: the library that a module is, or the first among its imports; borrowed, NULL: none. */
 heddle_module *heddle__object_library(heddle_object *o);
 

@@ -30,7 +30,10 @@ static heddle_function builtins[] = {
     BUILTIN("module._GetSystemLib", heddle__tvm_system_lib),
     BUILTIN("module.loadfile_so", heddle__tvm_load_so),
     BUILTIN("runtime.GetDeviceAttr", heddle__tvm_device_attr),
+    BUILTIN("runtime.LoadParams", heddle__params_load),
     BUILTIN("runtime.ModuleLoadFromFile", heddle__tvm_load_file),
+    BUILTIN("runtime.RPCTimeEvaluator", heddle__time_evaluator),
+    BUILTIN("runtime.SaveParams", heddle__params_save),
     BUILTIN("runtime.SystemLib", heddle__tvm_system_lib),
     BUILTIN("runtime.TVMSetStream", heddle__tvm_set_stream),
     BUILTIN("runtime.module.loadfile_so", heddle__tvm_load_so),
@@ -38,6 +41,10 @@ static heddle_function builtins[] = {
     BUILTIN("tvm.contrib.sort.argsort_nms", heddle__tvm_argsort_nms),
     BUILTIN("tvm.contrib.sort.sort", heddle__tvm_sort),
     BUILTIN("tvm.contrib.sort.topk", heddle__tvm_topk),
+    BUILTIN("tvm.graph_executor.create", heddle__executor_create),
+    BUILTIN("tvm.graph_executor_debug.create", heddle__executor_create_debug),
+    BUILTIN("tvm.graph_runtime.create", heddle__executor_create),
+    BUILTIN("tvm.graph_runtime_debug.create", heddle__executor_create_debug),
 };
 
 /* The place of a name: where it is, or where it belongs. */

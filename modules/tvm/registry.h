@@ -75,4 +75,16 @@ int heddle__tvm_argsort_nms(void *self, const heddle__word *args, const int32_t 
 int heddle__tvm_topk(void *self, const heddle__word *args, const int32_t *codes, int32_t n, heddle__word *ret,
                      int32_t *ret_code);
 
+/* executor_create.c: executors of (json, module, devices), and parameters; timing.c: runtime.RPCTimeEvaluator */
+int heddle__executor_create(void *self, const heddle__word *args, const int32_t *codes, int32_t n, heddle__word *ret,
+                            int32_t *ret_code);
+int heddle__executor_create_debug(void *self, const heddle__word *args, const int32_t *codes, int32_t n,
+                                  heddle__word *ret, int32_t *ret_code);
+int heddle__params_load(void *self, const heddle__word *args, const int32_t *codes, int32_t n, heddle__word *ret,
+                        int32_t *ret_code);
+int heddle__params_save(void *self, const heddle__word *args, const int32_t *codes, int32_t n, heddle__word *ret,
+                        int32_t *ret_code);
+int heddle__time_evaluator(void *self, const heddle__word *args, const int32_t *codes, int32_t n, heddle__word *ret,
+                           int32_t *ret_code);
+
 #endif
