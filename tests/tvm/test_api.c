@@ -4,6 +4,7 @@
  * the words of failures, which are each thread's own; and memory that is out anywhere is an error. */
 #include <pthread.h>
 #include <stdatomic.h>
+#include <stdbool.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -42,7 +43,7 @@ static int add(TVMValue *args, int *codes, int n, TVMRetValueHandle ret, void *r
 static int part(TVMValue *args, int *codes, int n, TVMRetValueHandle ret, void *resource) {
   (void)codes, (void)n, (void)ret, (void)resource;
   char words[60];
-  atomic_fetch_add(&total, args[1].v_int64);
+  atomic_fetch_add(&total, 1);
   if (args[1].v_int64 >= 0) return 0;
   snprintf(words, sizeof words, "thread %d has no luck", (int)args[1].v_int64);
   TVMAPISetLastError(words);
@@ -170,7 +171,7 @@ static void callbacks_from_parallel_loops(void **state) {
   assert_int_equal(TVMFuncRegisterGlobal("test.part", f, 0), 0);
   TVMFuncFree(f);
   in_threads(from_loops);
-  assert_true(atomic_load(&total) != 0);
+  assert_true(atomic_load(&total) >= 2 * THREADS * ROUNDS);
   assert_int_equal(TVMFuncRemoveGlobal("test.part"), 0);
   assert_int_equal(atomic_load(&finished), 0); /* compiled code may hold it for ever */
 }
@@ -207,6 +208,7 @@ static int everything(void) {
   const char **names;
   const DLDevice cpu = {kDLCPU, 0};
   void *space = NULL;
+  bool registered = false;
   int c[18], count, ret_code, rc = TVMModLoadFromFile(LIBRARY, "", &library);
   if (rc == 0) rc = TVMModLoadFromFile(LIBRARY, "so", &other);
   if (rc == 0) rc = TVMModImport(library, other);
@@ -230,13 +232,13 @@ static int everything(void) {
   c[0] = kTVMPackedFuncHandle;
   if (rc == 0) rc = TVMFuncCall(apply, v, c, 2, &ret, &ret_code);
   if (rc == 0 && (ret_code != kTVMStr || strcmp(ret.v_str, "xxx") != 0)) rc = 1;
-  if (rc == 0) rc = TVMFuncRegisterGlobal("test.again", f, 0);
+  if (rc == 0) registered = (rc = TVMFuncRegisterGlobal("test.again", f, 0)) == 0;
   if (rc == 0) rc = TVMFuncListGlobalNames(&count, &names);
   if (rc == 0) rc = TVMStreamCreate(kDLCPU, 0, &stream);
   if (rc == 0) rc = TVMDeviceAllocDataSpace(cpu, 100, 64, (DLDataType){kDLUInt, 8, 1}, &space);
   if (space != NULL) TVMDeviceFreeDataSpace(cpu, space);
   if (stream != NULL) TVMStreamFree(kDLCPU, 0, stream);
-  (void)TVMFuncRemoveGlobal("test.again");
+  if (registered) TVMFuncRemoveGlobal("test.again");
   TVMArrayFree(a);
   TVMArrayFree(b);
   TVMFuncFree(f);
@@ -266,7 +268,8 @@ static void memory_that_is_out(void **state) {
     int rc = everything();
     done = rc == 0;
     heddle__alloc_fail_at(0);
-    if (rc != 0 && (rc != -1 || strstr(TVMGetLastError(), "memory") == NULL))
+    bool said = strstr(TVMGetLastError(), "memory") != NULL || strstr(TVMGetLastError(), "libheddle_tvm.so.0") != NULL;
+    if (rc != 0 && (rc != -1 || !said)) /* without memory for its path, the loader is not found */
       fail_msg("allocation %d: %d: %s", (int)n, rc, TVMGetLastError());
     if (heddle__alloc_live() != live)
       fail_msg("allocation %d: %d blocks are left", (int)n, (int)(heddle__alloc_live() - live));
