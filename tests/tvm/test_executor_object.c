@@ -365,4 +365,4 @@ static void memory_that_is_out(void **state) {
 }
 
 CASES(CASE(values_of_a_run), CASE(a_run_allocates_nothing), CASE(shared_parameters_in_threads),
-      CASE(whatever_a_method_is_given), CASE_LABELS(memory_that_is_out, "slow"))
+      CASE(whatever_a_method_is_given), CASE(memory_that_is_out))
