@@ -139,18 +139,3 @@ def test_debug(shared_input):
     calls = json.loads(ex["profile"]())["calls"]
     assert {c["device"] for c in calls if c["name"] == PRE + "add"} == {"opencl:0"}
     assert len(ex["run_individual"](1, 2)) == 8 + 16 * len(graph["nodes"])
-
-
-def test_parameters_that_come_first_reach_their_device_once(library):
-    """Steps that copy to a device: inputs and late parameters are among them, constants are not."""
-    graph, params, inputs, outputs = model_files("hetero_cpu_opencl")
-    for late in (False, True):
-        ex = tvm.function("tvm.graph_executor_debug.create")(graph, library("hetero_cpu_opencl"), *pairs(CPU, CL0))
-        for _ in range(1 + late):
-            ex["load_params"](params)
-        for key, value in inputs.items():
-            ex["set_input"](key, value)
-        names = {n["name"] for n in json.loads(graph)["nodes"] if n["op"] == "null"} - set(inputs)
-        copied = {c["name"] for c in json.loads(ex["profile"]())["calls"] if c["op"] == "h2d"}
-        assert bool(names & copied) == late and copied
-        np.testing.assert_allclose(ex["get_output"](0).numpy(), outputs[0], rtol=1e-4, atol=1e-5)
