@@ -23,14 +23,25 @@ heddle_context *heddle__api_context(void) {
   return NULL;
 }
 
+static bool is(const heddle_device *dev, int32_t type, int32_t number) {
+  return dev->desc.type == type && number >= 0 && dev->index == (uint32_t)number;
+}
+
+/* Two plugins may have devices of one type: those in the user's list come first. */
 heddle_device *heddle__api_device(int32_t type, int32_t number) {
+  enum { MOST = 64 };
+  heddle_device *chosen[MOST];
+  size_t n_chosen = 0;
   heddle_context *ctx = heddle__api_context();
   if (ctx == NULL) return NULL;
+  if (heddle_context_select(ctx, NULL, chosen, MOST, &n_chosen, NULL, NULL) != HEDDLE_OK) n_chosen = 0;
+  for (size_t i = 0; i < n_chosen && i < MOST; i++)
+    if (is(chosen[i], type, number)) return chosen[i];
   char words[900], list[600] = "";
   size_t n = heddle_context_device_count(ctx), used = 0;
   for (size_t i = 0; i < n; i++) {
     heddle_device *dev = heddle_context_device(ctx, i);
-    if (dev->desc.type == type && number >= 0 && dev->index == (uint32_t)number) return dev;
+    if (is(dev, type, number)) return dev;
     int more = snprintf(list + used, sizeof list - used, "%s%s is (%d, %u)", used > 0 ? ", " : "", dev->name,
                         (int)dev->desc.type, (unsigned)dev->index);
     if (more > 0 && (size_t)more < sizeof list - used) used += (size_t)more;

@@ -1,5 +1,5 @@
-/* modules/tvm/env.c: what compiled code asks of its surroundings: functions by name (its kernels, then those of
- * registry.c), and calls of them; a library's own functions it calls directly. */
+/* modules/tvm/env.c: what compiled code asks of its surroundings: functions by name (its kernels, those of
+ * modules that were imported, then those of registry.c), and calls of them; a library's own functions it calls directly. */
 #include <stdio.h>
 #include <string.h>
 
@@ -12,6 +12,9 @@ int heddle__tvm_lookup(void *library, const char *name, void **out) {
   char words[900];
   *out = NULL;
   if (l != NULL && name != NULL && heddle__tvm_kernel_find(l, name, out)) return *out != NULL ? 0 : -1;
+  heddle_function *imported = NULL;
+  if (l != NULL && name != NULL && heddle__library_imported(l, name, &imported) != 0) return -1;
+  if ((*out = imported) != NULL) return 0;
   if (name != NULL && (*out = heddle__registry_pin(name)) != NULL) return 0;
   snprintf(words, sizeof words,
            "it asks for function '%.200s', which is neither in the modules inside of %.300s nor registered%s",

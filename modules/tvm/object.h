@@ -79,6 +79,10 @@ heddle_object *heddle__api_load(const char *path, const char *format);
  * one reference; takes its own reference on m. NULL with words. */
 heddle_object *heddle__library_object(heddle_module *m);
 
+/* What code of a library is given of the modules that those of the library import (TVMModImport): borrowed, and never
+ * freed. 0, *out NULL: none has a function of that name; -1 with words. */
+int heddle__library_imported(const struct heddle__tvm_library *l, const char *name, heddle_function **out);
+
 /* executor_object.c: the executor of a graph as a module. library: NULL or a module that is or imports a library. devices:
  * pairs of type and number, the first is the default. Its methods are those of CAPABILITIES A5; params may be NULL.
  * NULL with words. debug: with the methods of the debug executor as well. */
