@@ -10,7 +10,7 @@ import threading
 import numpy as np
 import pytest
 
-import tvm_capi as tvm
+import tvm_handles as tvm
 from fixtures import tvm_legacy as legacy
 from test_tvm_legacy import MODELS, model_files, same
 from tvm_graph import Call, tvm_graph
@@ -590,8 +590,8 @@ def test_factory_without_parameters(deploy):
 def test_errors_of_a_factory(deploy):
     refused(deploy["default"], [], "default", "device")
     refused(deploy["default"], ["cpu"], "argument 0")
-    refused(deploy["default"], [tvm.Device(4, 77)], "77")
-    refused(deploy["default"], [tvm.Device(129)], "129")
+    refused(deploy["default"], [tvm.api.Device(4, 77)], "77")
+    refused(deploy["default"], [tvm.api.Device(129, 0)], "129")
     refused(deploy["debug_create"], ["other", tvm.CPU], "other", "default")
     refused(deploy["cuda_graph_create"], [tvm.CPU], "CUDA graphs")
     assert deploy.find("nope") is None and deploy.find("tvmgen_default_fused_nn_contrib_dense_pack") is None

@@ -12,14 +12,14 @@ import pocl
 
 pocl.in_process()
 
-import tvm_capi as tvm  # noqa: E402
+import tvm_handles as tvm  # noqa: E402
 from fixtures import tvm_legacy as legacy  # noqa: E402
 from test_tvm_legacy import model_files  # noqa: E402
 from test_tvm_opencl import MODELS, PRE, opencl_module, whole  # noqa: E402
 from tvm_graph import Call, tvm_graph  # noqa: E402
 
 F32 = "float32"
-CPU, CL0, CL1 = tvm.CPU, tvm.Device(4, 0), tvm.Device(4, 1)
+CPU, CL0, CL1 = tvm.CPU, tvm.api.Device(4, 0), tvm.api.Device(4, 1)
 
 pytestmark = pytest.mark.skipif(legacy.compiler() is None, reason="there is no C compiler to write libraries with")
 
@@ -43,7 +43,7 @@ def library(tmp_path_factory):
 
 
 def pairs(*devices):
-    return [n for d in devices for n in (d.kind, d.number)]
+    return [n for d in devices for n in (d.type, d.id)]
 
 
 @pytest.mark.parametrize("order", [(CPU, CL0), (CL0, CPU), (CL1, CPU), (CPU, CL1, CL0)], ids=str)
@@ -126,7 +126,7 @@ def test_arrays_on_devices(shared_input):
     ex["run"]()
     np.testing.assert_allclose(out.numpy(), expected, rtol=1e-4, atol=1e-5)
     results = ex["run_from_inputs"](4, 1, "x", x)
-    assert results["get"](0).t.device_type == 4
+    assert results["get"](0).device == (4, 1)
     np.testing.assert_allclose(results["get"](0).numpy(), expected, rtol=1e-4, atol=1e-5)
 
 
