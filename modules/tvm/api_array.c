@@ -27,10 +27,11 @@ heddle_status heddle__api_tensor(int32_t type, int32_t number, heddle_dtype dtyp
   return s;
 }
 
-/* Gives the array for a tensor, and takes the tensor over in any case. */
+/* Gives the array for a tensor, and takes the tensor over in any case; what it wraps stays the caller's on failure. */
 static int give(heddle_tensor *t, heddle_dtype dtype, TVMArrayHandle *out) {
   heddle__array *a = heddle__array_new(t);
   if (a == NULL) {
+    t->release = NULL;
     heddle_tensor_release(t);
     return heddle__api_refuse("out of memory: an array");
   }

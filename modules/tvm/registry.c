@@ -19,6 +19,8 @@ typedef struct entry {
 static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER; /* guards the rest; a leaf */
 static entry *entries;
 static size_t n_entries, room;
+static heddle_function **held; /* that have no name any more, and compiled code may still hold */
+static size_t n_held;
 static bool has_builtins;
 
 #define BUILTIN(text, function) \
@@ -61,12 +63,22 @@ static size_t place(const char *name, bool *is_there) {
   return low;
 }
 
+/* The reference of an entry that ends: to be released, NULL where it is never given back. */
+static heddle_function *let_go(const entry *e) {
+  if (!e->pinned) return e->f;
+  heddle_function **more = heddle__grow((void *)held, n_held, n_held + 1, sizeof(void *));
+  if (more == NULL) return NULL; /* it stays, and nothing but that code knows */
+  held = more;
+  held[n_held++] = e->f;
+  return NULL;
+}
+
 /* Takes a reference over; *old is then the caller's to release, when the lock is gone. */
 static bool insert(const char *name, heddle_function *f, heddle_function **old) {
   bool is_there;
   size_t at = place(name, &is_there);
   if (is_there) {
-    if (!entries[at].pinned) *old = entries[at].f;
+    *old = let_go(&entries[at]);
     entries[at].f = f;
     entries[at].pinned = false;
     return true;
@@ -139,9 +151,10 @@ bool heddle__registry_remove(const char *name) {
   enter();
   size_t at = place(name, &is_there);
   entry gone = is_there ? entries[at] : (entry){0};
+  heddle_function *old = is_there ? let_go(&gone) : NULL;
   if (is_there) memmove(&entries[at], &entries[at + 1], (--n_entries - at) * sizeof *entries);
   pthread_mutex_unlock(&lock);
-  if (is_there && !gone.pinned) heddle__function_release(gone.f);
+  heddle__function_release(old);
   heddle__free(gone.name);
   return is_there;
 }

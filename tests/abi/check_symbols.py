@@ -3,16 +3,26 @@
 
 check_symbols.py [--nm NM] library LIBHEDDLE LIST [--update]
     the exports of libheddle are exactly the names in LIST; --update writes LIST instead
+check_symbols.py [--nm NM] tvm LIBHEDDLE_TVM LIST [--update]
+    the same for libheddle_tvm, which exports names of TVM's too; those of tvm-ffi but one are in a library of their own
 check_symbols.py [--nm NM] plugin PLUGIN
     a plugin exports heddle_plugin_entry only, and leaves no heddle_ symbol for others to define
 """
 
 import argparse
 import pathlib
+import re
 import subprocess
 import sys
 
-HEAD = "# The exports of libheddle.so, one a line. Written by tests/abi/check_symbols.py library ... --update\n"
+HEAD = "# The exports of {}, one a line. Written by tests/abi/check_symbols.py {} ... --update\n"
+LIBRARIES = {
+    "library": ("libheddle.so", re.compile("heddle_(?!_)"), "begin otherwise than heddle_, or with heddle__"),
+    "tvm": ("libheddle_tvm.so",
+            re.compile("heddle_(function|object|module)_(?!_)|heddle_tvm_entry$|TVM(?!FFI)|TVMFFIErrorSetRaisedFromCStrParts$|"
+                       "__gnu_(h2f|f2h)_ieee$"),
+            "are neither of heddle/function.h nor of TVM's C API"),
+}
 
 
 def symbols(nm, path, which):
@@ -26,16 +36,16 @@ def symbols(nm, path, which):
     return names
 
 
-def check_library(nm, path, listing, update):
+def check_library(nm, kind, path, listing, update):
     exported = symbols(nm, path, "defined")
-    problems = [f"{name}: names that begin otherwise than heddle_, or with heddle__, stay inside"
-                for name in sorted(exported) if not name.startswith("heddle_") or name.startswith("heddle__")]
+    library, ours, words = LIBRARIES[kind]
+    problems = [f"{name}: names that {words}, stay inside" for name in sorted(exported) if not ours.match(name)]
     if update and not problems:
-        listing.write_text(HEAD + "".join(f"{name}\n" for name in sorted(exported)))
+        listing.write_text(HEAD.format(library, kind) + "".join(f"{name}\n" for name in sorted(exported)))
         print(f"wrote {listing}: {len(exported)} symbols")
         return problems
     if not listing.exists():
-        return problems + [f"{listing} is not there: write it with {sys.argv[0]} library {path} {listing} --update"]
+        return problems + [f"{listing} is not there: write it with {sys.argv[0]} {kind} {path} {listing} --update"]
     wanted = {line for line in listing.read_text().splitlines() if line and not line.startswith("#")}
     problems += [f"{name}: exported, but not in {listing.name}" for name in sorted(exported - wanted)]
     problems += [f"{name}: in {listing.name}, but not exported any more" for name in sorted(wanted - exported)]
@@ -56,16 +66,17 @@ def main():
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--nm", default="nm")
     kinds = parser.add_subparsers(dest="kind", required=True)
-    library = kinds.add_parser("library")
-    library.add_argument("path")
-    library.add_argument("listing", type=pathlib.Path)
-    library.add_argument("--update", action="store_true")
+    for kind in LIBRARIES:
+        library = kinds.add_parser(kind)
+        library.add_argument("path")
+        library.add_argument("listing", type=pathlib.Path)
+        library.add_argument("--update", action="store_true")
     plugin = kinds.add_parser("plugin")
     plugin.add_argument("path")
     words = parser.parse_args()
 
-    if words.kind == "library":
-        problems = check_library(words.nm, words.path, words.listing, words.update)
+    if words.kind in LIBRARIES:
+        problems = check_library(words.nm, words.kind, words.path, words.listing, words.update)
     else:
         problems = check_plugin(words.nm, words.path)
     for problem in problems:

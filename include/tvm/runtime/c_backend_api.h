@@ -37,9 +37,6 @@ TVM_DLL int TVMBackendParallelBarrier(int task_id, TVMParallelGroupEnv *penv);
 /* Runs f(cdata) once for a handle that begins as NULL. */
 TVM_DLL int TVMBackendRunOnce(void **handle, int (*f)(void *), void *cdata, int nbytes);
 
-/* What objects of a system library register themselves by. */
-TVM_DLL int TVMBackendRegisterSystemLibSymbol(const char *name, void *ptr);
-
 #ifdef __cplusplus
 }
 #endif
