@@ -111,8 +111,10 @@ static heddle_status carry_over(heddle__runner *o, heddle_executor *to, heddle_e
     heddle_io_info info = {.struct_size = sizeof info};
     heddle_tensor *value = NULL;
     s = heddle_executor_input_info(to, i, &info, err);
-    if (s != HEDDLE_OK || info.is_param || heddle_executor_get_input(o->ex, i, &value, NULL) != HEDDLE_OK) continue;
-    s = heddle_executor_set_input(to, i, value, err);
+    if (s != HEDDLE_OK || info.is_param) continue;
+    s = heddle_executor_get_input(o->ex, i, &value, err);
+    if (s == HEDDLE_OK) s = heddle_executor_set_input(to, i, value, err);
+    else if (s == HEDDLE_EINVAL) s = HEDDLE_OK; /* it was never set */
     heddle_tensor_release(value);
   }
   return s;

@@ -4,61 +4,20 @@ labels: ctypes
 timeout: 300
 """
 import json
-import struct
 import threading
 
 import numpy as np
 import pytest
 
-import tvm_capi as tvm
+import tvm_handles as tvm
 from fixtures import tvm_legacy as legacy
 from test_tvm_legacy import MODELS, model_files, same
+from tvm_executors import create, library, model, needs_compiler, outputs_of, refused  # noqa: F401
 from tvm_graph import Call, tvm_graph
 
 F32 = "float32"
 
-pytestmark = pytest.mark.skipif(legacy.compiler() is None, reason="there is no C compiler to write libraries with")
-
-
-@pytest.fixture(scope="module")
-def library(tmp_path_factory):
-    """name -> the module of a model's library."""
-    folder, open_ones = tmp_path_factory.mktemp("libraries"), {}
-
-    def get(name):
-        if name not in open_ones:
-            open_ones[name] = tvm.load(legacy.library(folder / f"{name}.so", "v0.14", MODELS[name]))
-        return open_ones[name]
-    return get
-
-
-def create(graph, module, *devices, by="tvm.graph_executor.create"):
-    return tvm.function(by)(graph, module, *(devices or (1, 0)))
-
-
-@pytest.fixture
-def model(library):
-    """name -> an executor with its parameters and inputs set, and TVM's outputs."""
-    def make(name, by="tvm.graph_executor.create"):
-        graph, params, inputs, outputs = model_files(name)
-        ex = create(graph, library(name), by=by)
-        if len(params) > 32:
-            ex["load_params"](params)
-        for key, value in inputs.items():
-            ex["set_input"](key, value)
-        return ex, inputs, outputs
-    return make
-
-
-def refused(f, args, *words):
-    with pytest.raises(tvm.TVMError) as caught:
-        f(*args)
-    for word in words:
-        assert word in str(caught.value), caught.value
-
-
-def outputs_of(ex):
-    return [ex["get_output"](i).numpy() for i in range(ex["get_num_outputs"]())]
+pytestmark = needs_compiler
 
 
 # ---- create, set_input, run, get_output
@@ -346,6 +305,22 @@ def test_load_params_later(model, library):
     refused(ex["load_params"], [save("p0", p0[:, :1])], "p0")
 
 
+def test_share_params_of_an_executor_that_is_gone(model, library):
+    graph, params, inputs, outputs = model_files("reshape_nop")
+    ex, _, _ = model("reshape_nop")
+    ex["share_params"](ex, params)  # its own
+    ex["run"]()
+    same(outputs_of(ex), outputs)
+    other = create(graph, library("reshape_nop"))
+    other["share_params"](ex, params)
+    other["set_input"]("x", ex["get_input"]("x"))
+    ex["set_input"]("x", ex["get_input"]("x"))
+    del ex
+    other["run"]()
+    same(outputs_of(other), outputs)
+    refused(other["share_params"], [create(graph, library("reshape_nop")), params], "no value")
+
+
 def test_share_params_in_two_threads(model, library):
     graph, params, inputs, outputs = model_files("reshape_nop")
     (key, value), = inputs.items()
@@ -379,260 +354,3 @@ def test_share_params_in_two_threads(model, library):
     for got in zeroed:
         np.testing.assert_array_equal(got, zeroed[0])
         assert np.abs(got - outputs[0]).max() > 1e-3
-
-
-# ---- run_from_inputs, timing
-
-def test_run_from_inputs(model):
-    ex, inputs, outputs = model("multi_output")
-    x = inputs["x"]
-    got = ex["run_from_inputs"](1, 0, "x", x)
-    assert got["size"]() == len(outputs)
-    same([got["get"](i).numpy() for i in range(len(outputs))], outputs)
-    ex["run_from_inputs"](1, 0, "x", x * 0)
-    same([got["get"](0).numpy()], outputs[:1])  # copies
-    refused(got["get"], [99], "99")
-    refused(ex["run_from_inputs"], [1, 0, "nope", x], "nope")
-    refused(ex["run_from_inputs"], [1, 0, "x"], "pairs")
-    refused(ex["run_from_inputs"], [99, 0, "x", x], "type 99")
-
-
-def test_time_evaluator(model):
-    ex, inputs, _ = model("reshape_nop")
-    make = tvm.function("runtime.RPCTimeEvaluator")
-    seconds = struct.unpack("<3d", make(ex, "run", 1, 0, 2, 3, 0, 100, 0, 1, 0, "")())
-    assert all(0 < s < 1 for s in seconds)
-    (key, value), = inputs.items()
-    end_to_end = make(ex, "run_from_inputs", 1, 0, 1, 2, 0)
-    assert len(end_to_end(1, 0, key, value)) == 16
-    refused(end_to_end, [1, 0, "nope", value], "nope")
-    refused(make, [ex, "foo", 1, 0], "foo")
-    refused(make, [None, "no.such.function", 1, 0], "no.such.function")
-    refused(make, [ex, "run", 1, 0, 0], "argument 4")
-
-
-def test_min_repeat_ms_counts_calls():
-    """Calls grow until a measurement takes that long; the first is not timed; pauses are between measurements."""
-    import time
-    made = tvm.function("runtime.RPCTimeEvaluator")
-    ex = create(tvm_graph({"x": (F32, [2])}, [Call("__nop", ["x"], [(F32, [2])], "n")], ["n"]), None)
-    ex["set_input"]("x", np.zeros(2, np.float32))
-    start = time.monotonic()
-    one, two = struct.unpack("<2d", made(ex, "run", 1, 0, 1, 2, 20)())
-    took = time.monotonic() - start
-    assert took >= 0.04 and 0 < one < 0.02 and 0 < two < 0.02
-    start = time.monotonic()
-    made(ex, "run", 1, 0, 1, 4, 0, 100, 50, 2)()
-    assert 0.05 <= time.monotonic() - start < 0.5  # one pause, after the second of four
-
-
-# ---- the debug executor
-
-@pytest.fixture
-def debug(model):
-    return lambda name: model(name, "tvm.graph_executor_debug.create")
-
-
-def test_debug_get_output(model, debug):
-    """By node, number or name, in both executors: after a node of several outputs TVM gives another tensor."""
-    graph = json.loads(model_files("multi_output")[0])
-    for ex, inputs, outputs in (model("multi_output"), debug("multi_output")):
-        for i, (node, k, _) in enumerate(graph["heads"]):
-            name = graph["nodes"][node]["name"]
-            out = tvm.Array.empty(outputs[i].shape, outputs[i].dtype)
-            for key in ([f"{name}:{k}"] if k else [node, name, f"{name}:0"]):
-                out.write(np.zeros_like(outputs[i]))
-                ex["debug_get_output"](key, out)
-                same([out.numpy()], [outputs[i]])
-                same([ex["debug_get_output"](key).numpy()], [outputs[i]])
-        np.testing.assert_array_equal(ex["debug_get_output"](0).numpy(), inputs["x"])  # an input
-        refused(ex["debug_get_output"], ["nope"], "nope")
-        refused(ex["debug_get_output"], [99], "99")
-        refused(ex["debug_get_output"], [0, tvm.Array.empty((1,), F32)], "debug_get_output")
-
-
-def test_debug_get_output_of_reused_memory(debug, tmp_path):
-    """Values whose memory the plan gives to later nodes: each as it was."""
-    kernels = [legacy.kernel("inc", [("x", F32, (8,)), ("y", F32, (8,))], "for (int i = 0; i < 8; i++) y[i] = x[i] + 1;")]
-    lib = tvm.load(legacy.library(tmp_path / "lib.so", "v0.14", kernels))
-    calls = [Call("inc", [f"n{i - 1}" if i else "x"], [(F32, [8])], f"n{i}") for i in range(9)]
-    ex = create(tvm_graph({"x": (F32, [8])}, calls, ["n8"]), lib, by="tvm.graph_executor_debug.create")
-    x = np.arange(8, dtype=np.float32)
-    ex["set_input"]("x", x)
-    ex["run"]()
-    for i in range(9):
-        np.testing.assert_array_equal(ex["debug_get_output"](f"n{i}").numpy(), x + i + 1)
-        ex["execute_node"](i + 1)
-        np.testing.assert_array_equal(ex["get_node_output"](i + 1, 0).numpy(), x + i + 1)
-    ex["execute_node"](2)  # back again
-    np.testing.assert_array_equal(ex["get_node_output"](2, 0).numpy(), x + 2)
-    ex["set_input"]("x", x * 0)
-    ex["execute_node"](2)
-    np.testing.assert_array_equal(ex["get_node_output"](2, 0).numpy(), np.full(8, 2))
-    refused(ex["execute_node"], [99], "99")
-    refused(ex["get_node_output"], [1, 5], "5")
-    np.testing.assert_array_equal(ex["get_output"](0).numpy(), x + 9)  # of the last whole run
-
-
-def test_debug_every_node(debug):
-    """As TVM's front end writes all values of a run to files."""
-    graph = json.loads(model_files("multi_output")[0])
-    ex, inputs, outputs = debug("multi_output")
-    heads = {(n, k): i for i, (n, k, _) in enumerate(graph["heads"])}
-    for i, node in enumerate(graph["nodes"]):
-        ex["execute_node"](i)
-        for k in range(1 if node["op"] == "null" else int(node["attrs"]["num_outputs"])):
-            got = ex["get_node_output"](i, k).numpy()
-            if (i, k) in heads:
-                same([got], [outputs[heads[i, k]]])
-
-
-def test_profile(debug):
-    ex, _, _ = debug("multi_output")
-    said = json.loads(ex["profile"]())
-    graph = json.loads(model_files("multi_output")[0])
-    ran = [c["name"] for c in said["calls"] if c["op"] == "tvm_op"]
-    assert sorted(ran) == sorted(n["name"] for n in graph["nodes"] if n["op"] == "tvm_op")
-    assert all(c["device"] == "cpu:0" and c["duration_us"] >= 0 for c in said["calls"] if c["op"] == "tvm_op")
-    assert said["duration_us"] > 0
-    json.loads(ex["profile"](None))
-    refused(ex["profile"], [3], "collectors")
-
-
-def test_run_individual(debug, tmp_path):
-    """Seconds of each node; a slow one shows, though another has its name."""
-    slow = legacy.kernel("slow", [("x", F32, (4,)), ("y", F32, (4,))],
-                         "volatile int n = 0; for (int i = 0; i < 2000000; i++) n += i; y[0] = x[0] + (n == 7);")
-    fast = legacy.kernel("fast", [("x", F32, (4,)), ("y", F32, (4,))], "y[0] = x[0];")
-    lib = tvm.load(legacy.library(tmp_path / "lib.so", "v0.14", [slow, fast]))
-    t = [(F32, [4])]
-    graph = tvm_graph({"x": (F32, [4])}, [Call("fast", ["x"], t, "a"), Call("slow", ["a"], t, "b"),
-                                          Call("fast", ["b"], t, "c")], ["c"])
-    graph = graph.replace('"name": "c"', '"name": "a"')  # a name need not be unique
-    ex = create(graph, lib, by="tvm.graph_executor_debug.create")
-    ex["set_input"]("x", np.ones(4, np.float32))
-    data = ex["run_individual"](2, 3, 0, 100, 0, 1)
-    count, *seconds = struct.unpack("<q12d", data)
-    times = np.array(seconds).reshape(4, 3)
-    assert count == 4 and not times[0].any() and (times[1:] > 0).all()
-    assert np.median(times[2]) > 10 * np.median(times[1]) and np.median(times[2]) > 10 * np.median(times[3])
-    one = struct.unpack("<2d", ex["run_individual_node"](2, 1, 2, 5))
-    assert np.median(times[2]) / 20 < np.median(one) < np.median(times[2]) * 20
-    assert struct.unpack("<1d", ex["run_individual_node"](0, 1, 1)) == (0,)
-    refused(ex["run_individual_node"], [9, 1, 1], "9")
-    refused(ex["run_individual"], [0], "argument 0")
-
-
-# ---- models inside of libraries
-
-def weights(name):
-    """The parameters in a blob of TVM's, by name."""
-    blob, at, found = model_files(name)[1], 16, {}
-    count, = struct.unpack_from("<Q", blob, at)
-    names, at = [], at + 8
-    for _ in range(count):
-        n, = struct.unpack_from("<Q", blob, at)
-        names.append(blob[at + 8:at + 8 + n].decode())
-        at += 8 + n
-    at += 8
-    for key in names:
-        ndim, = struct.unpack_from("<i", blob, at + 24)
-        shape = struct.unpack_from(f"<{ndim}q", blob, at + 32)
-        n, = struct.unpack_from("<q", blob, at + 32 + 8 * ndim)
-        at += 40 + 8 * ndim
-        found[key] = np.frombuffer(blob[at:at + n], np.float32).reshape(shape)
-        at += n
-    return found
-
-
-@pytest.fixture(scope="module")
-def deploy(tmp_path_factory):
-    graph, values = model_files("reshape_nop")[0], weights("reshape_nop")
-    data = legacy.blob([legacy.factory(graph, values), legacy.LIB], [[1], []])
-    return tvm.load(legacy.library(tmp_path_factory.mktemp("deploy") / "deploy.so", "v0.14", MODELS["reshape_nop"],
-                                   data=data))
-
-
-def test_factory(deploy):
-    graph, _, inputs, outputs = model_files("reshape_nop")
-    (key, value), = inputs.items()
-    for make in (lambda: deploy["default"](tvm.CPU), lambda: deploy["default"](1, 0),
-                 lambda: deploy["debug_create"]("default", tvm.CPU), lambda: deploy["default"](tvm.CPU, tvm.CPU)):
-        ex = make()
-        ex["set_input"](key, value)
-        ex["run"]()
-        same(outputs_of(ex), outputs)
-        assert set(json.loads(ex["get_input_info"]())["shape"]) == {key}
-    assert deploy["debug_create"]("default", tvm.CPU).find("execute_node") is not None
-    assert deploy["get_graph_json"]() == graph
-    blob = deploy["get_graph_params"]()
-    plain = tvm.function("tvm.graph_executor.create")(graph, deploy, 1, 0)  # the library is found below the root
-    plain["load_params"](blob)
-    plain["set_input"](key, value)
-    plain["run"]()
-    same(outputs_of(plain), outputs)
-
-
-def test_factory_without_parameters(deploy):
-    (key, value), = model_files("reshape_nop")[2].items()
-    bare = deploy["remove_params"]()
-    assert len(bare["get_graph_params"]()) == 32 and bare["get_graph_json"]() == deploy["get_graph_json"]()
-    ex = bare["default"](tvm.CPU)
-    assert len(json.loads(ex["get_input_info"]())["shape"]) == 3
-    ex["set_input"](key, value)
-    refused(ex["run"], [], "never set")
-    ex["load_params"](deploy["get_graph_params"]())
-    ex["run"]()
-    same(outputs_of(ex), model_files("reshape_nop")[3])
-    assert bare.find("tvmgen_default_fused_nn_contrib_dense_pack", imports=True) is not None
-
-
-def test_errors_of_a_factory(deploy):
-    refused(deploy["default"], [], "default", "device")
-    refused(deploy["default"], ["cpu"], "argument 0")
-    refused(deploy["default"], [tvm.Device(4, 77)], "77")
-    refused(deploy["default"], [tvm.Device(129)], "129")
-    refused(deploy["debug_create"], ["other", tvm.CPU], "other", "default")
-    refused(deploy["cuda_graph_create"], [tvm.CPU], "CUDA graphs")
-    assert deploy.find("nope") is None and deploy.find("tvmgen_default_fused_nn_contrib_dense_pack") is None
-    assert deploy.find("tvmgen_default_fused_nn_contrib_dense_pack", imports=True) is not None
-
-
-def test_executors_of_one_factory_share_nothing_they_write(deploy):
-    (key, value), = model_files("reshape_nop")[2].items()
-    one, two = deploy["default"](tvm.CPU), deploy["default"](tvm.CPU)
-    one["set_input"](key, value)
-    two["set_input"](key, value)
-    one["load_params"](tvm.function("runtime.SaveParams")("p1", weights("reshape_nop")["p1"] * 0))
-    one["run"]()
-    two["run"]()
-    assert not outputs_of(one)[0].any()
-    same(outputs_of(two), model_files("reshape_nop")[3])
-    third = deploy["remove_params"]()["default"](tvm.CPU)
-    third["share_params"](two, deploy["get_graph_params"]())
-    third["set_input"](key, value)
-    third["run"]()
-    same(outputs_of(third), model_files("reshape_nop")[3])
-
-
-def test_two_models_in_one_library(tmp_path):
-    graphs = [tvm_graph({"x": (F32, [4])}, [Call(f, ["x"], [(F32, [4])])], [f]) for f in ("twice", "thrice")]
-    kernels = [legacy.kernel(f, [("x", F32, (4,)), ("y", F32, (4,))], f"for (int i = 0; i < 4; i++) y[i] = x[i] * {n};")
-               for f, n in (("twice", 2), ("thrice", 3))]
-    data = legacy.blob([legacy.factory(graphs[0], {}, "model_a"), legacy.factory(graphs[1], {}, "model_b"), legacy.LIB],
-                       [[1, 2], [2], []])
-    root = tvm.load(legacy.library(tmp_path / "two.so", "v0.14", kernels, data=data))
-    assert root.find("default") is None and root.find("model_b") is None
-    for name, factor in (("model_a", 2), ("model_b", 3)):
-        ex = root.find(name, imports=True)(tvm.CPU)
-        ex["set_input"]("x", np.arange(4, dtype=np.float32))
-        ex["run"]()
-        np.testing.assert_array_equal(outputs_of(ex)[0], np.arange(4) * factor)
-
-
-def test_a_factory_of_a_broken_graph(tmp_path):
-    data = legacy.blob([legacy.factory("{\"nodes\": [", {}), legacy.LIB], [[1], []])
-    root = tvm.load(legacy.library(tmp_path / "l.so", "v0.14", MODELS["flatten_data_2d"], data=data))
-    for _ in range(2):
-        refused(root["default"], [tvm.CPU], "default", "l.so")
-    refused(root["get_graph_params"], [], "l.so")
