@@ -5,6 +5,7 @@
 
 #include <dlfcn.h>
 #include <errno.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
@@ -24,27 +25,25 @@ const heddle__tvm_host *heddle_tvm_host(void) {
   return &host;
 }
 
-/* DIR/libheddle_tvm.so or DIR/../lib/libheddle_tvm.so, where DIR holds this code; freed with heddle__free. */
-static char *loader_path(void) {
+/* DIR/libheddle_tvm.so or DIR/../lib/libheddle_tvm.so, where DIR holds this code; false: there is none. */
+static bool loader_path(char *path, size_t size) {
   Dl_info info;
-  if (dladdr((const void *)(uintptr_t)&heddle_module_load, &info) == 0 || info.dli_fname == NULL) return NULL;
+  bool found = false;
+  if (dladdr((const void *)(uintptr_t)&heddle_module_load, &info) == 0 || info.dli_fname == NULL) return false;
   char *real = realpath(info.dli_fname[0] == '/' ? info.dli_fname : "/proc/self/exe", NULL);
   char *slash = real != NULL ? strrchr(real, '/') : NULL;
-  char *path = NULL;
-  for (int i = 0; i < 2 && slash != NULL && path == NULL; i++) {
-    path = heddle__format(i == 0 ? "%.*s/libheddle_tvm.so.0" : "%.*s/../lib/libheddle_tvm.so.0", (int)(slash - real),
-                          real);
-    if (path == NULL || access(path, R_OK) == 0) break;
-    heddle__free(path);
-    path = NULL;
+  for (int i = 0; i < 2 && slash != NULL && !found; i++) {
+    int n = snprintf(path, size, i == 0 ? "%.*s/libheddle_tvm.so.0" : "%.*s/../lib/libheddle_tvm.so.0",
+                     (int)(slash - real), real);
+    found = n > 0 && (size_t)n < size && access(path, R_OK) == 0;
   }
   free(real);
-  return path;
+  return found;
 }
 
 static heddle_status open_loaders(const heddle__tvm_table **out, heddle_error *err) {
-  char *path = loader_path();
-  if (path == NULL)
+  char path[4096];
+  if (!loader_path(path, sizeof path))
     return heddle__fail(err, HEDDLE_EUNSUPPORTED,
                         "compiled libraries need libheddle_tvm.so.0, which is not beside libheddle: install it there");
   heddle_status s = heddle__elf_check(path, err);
@@ -66,9 +65,7 @@ static heddle_status open_loaders(const heddle__tvm_table **out, heddle_error *e
       s = heddle__fail(err, HEDDLE_EABI, "it is of version %s, libheddle of %s", *out != NULL ? (*out)->version : "?",
                        heddle_version());
   }
-  if (s != HEDDLE_OK) heddle__prefix(err, s, "%s: ", path);
-  heddle__free(path);
-  return s;
+  return s == HEDDLE_OK ? s : heddle__prefix(err, s, "%s: ", path);
 }
 
 /* A module whose loaders are open, of what open gave; s is what that said. */
