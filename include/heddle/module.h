@@ -20,6 +20,7 @@ typedef struct heddle_module heddle_module;
  * for). Any thread; blocks. */
 HEDDLE_API heddle_status heddle_module_load(heddle_context *ctx, const char *path, heddle_module **out,
                                             heddle_error *err);
+
 /* The system library: what objects linked into this program, compiled with --system-lib, registered for themselves before
  * main or when a library that holds them was opened (TVMBackendRegisterSystemLibSymbol of libheddle_tvm.so,
  * TVMFFIEnvModRegisterSystemLibSymbol of libheddle_tvm_ffi.so). prefix: the one that they were compiled with; NULL or "":
@@ -54,7 +55,7 @@ typedef struct heddle_import_info {
   const char *kind;   /* "opencl", "cuda", ...; "GraphExecutorFactory" for a model */
   const char *format; /* of its code: "cl", "ptx"; "" where the kind has none */
   uint64_t bytes;     /* of its code */
-  uint32_t n_kernels; /* or functions, of a module that the application's loader made */
+  uint32_t n_kernels;
   uint32_t reserved;
 } heddle_import_info;
 
@@ -89,8 +90,7 @@ typedef struct heddle_value {
   uint64_t bytes; /* BYTES */
 } heddle_value;
 
-/* Calls a function of the library, or of a module that the application's loader made, by name; "__tvm_main__" is its
- * entry. A tensor's memory is passed as it is: what the
+/* Calls a function of the library by name; "__tvm_main__" is its entry. A tensor's memory is passed as it is: what the
  * function writes is in it after the call; compiled code wants it aligned as heddle_tensor_create does. Where tensors
  * are on a device, which is then the same for all of them, kernels are launched there on a stream of the module's and
  * waited for; the module keeps the device open. result may be NULL; a string in it lives until this thread's next call.
