@@ -20,6 +20,7 @@ typedef struct heddle_module heddle_module;
  * for). Any thread; blocks. */
 HEDDLE_API heddle_status heddle_module_load(heddle_context *ctx, const char *path, heddle_module **out,
                                             heddle_error *err);
+
 /* The system library: what objects linked into this program, compiled with --system-lib, registered for themselves before
  * main or when a library that holds them was opened (TVMBackendRegisterSystemLibSymbol of libheddle_tvm.so,
  * TVMFFIEnvModRegisterSystemLibSymbol of libheddle_tvm_ffi.so). prefix: the one that they were compiled with; NULL or "":
@@ -106,8 +107,7 @@ typedef struct heddle_value {
   uint64_t bytes; /* BYTES */
 } heddle_value;
 
-/* Calls a function of the library, or of a module that the application's loader made, by name; "__tvm_main__" is its
- * entry. A tensor's memory is passed as it is: what the
+/* Calls a function of the library by name; "__tvm_main__" is its entry. A tensor's memory is passed as it is: what the
  * function writes is in it after the call; compiled code wants it aligned as heddle_tensor_create does. Where tensors
  * are on a device, which is then the same for all of them, kernels are launched there on a stream of the module's and
  * waited for; the module keeps the device open. result may be NULL: it is then given back.

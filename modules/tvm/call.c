@@ -161,7 +161,8 @@ heddle_status heddle__library_call(heddle__tvm_caller *caller, heddle_pstream *s
                                    const heddle_value *values, uint32_t n, heddle_value *result, heddle_error *err) {
   const heddle__tvm_library *l = caller->library;
   void *code = heddle__library_code(l, function);
-  heddle_function *loaded = code == NULL ? heddle__library_loaded(l, function) : NULL;
+  heddle_function *loaded = NULL;
+  if (code == NULL && heddle__library_loaded(l, function, &loaded, err) != HEDDLE_OK) return HEDDLE_ENOMEM;
   if (loaded != NULL) {
     heddle_status s = heddle__loaded_call(loaded, values, n, result, err);
     return s == HEDDLE_OK ? s : heddle__prefix(err, s, "function '%.200s' of %.200s: ", function, l->path);

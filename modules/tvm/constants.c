@@ -114,7 +114,8 @@ static heddle_status initialise(const heddle__tvm_library *l, const heddle__subm
           name);
       break;
     }
-    heddle_function *init = heddle__library_loaded(l, name);
+    heddle_function *init = NULL;
+    s = heddle__library_loaded(l, name, &init, err);
     if (init == NULL) continue;
     if (!have_arrays) s = take_arrays(m, arrays, err);
     have_arrays = true;

@@ -13,7 +13,13 @@ int heddle__tvm_lookup(void *library, const char *name, void **out) {
   char words[900];
   *out = NULL;
   if (l != NULL && name != NULL && heddle__tvm_kernel_find(l, name, out)) return *out != NULL ? 0 : -1;
-  if (l != NULL && name != NULL && (*out = heddle__library_loaded(l, name)) != NULL) return 0;
+  heddle_error why = {0};
+  heddle_function *loaded = NULL;
+  if (l != NULL && name != NULL && heddle__library_loaded(l, name, &loaded, &why) != HEDDLE_OK) {
+    heddle__tvm_say_error(name, &why);
+    return -1;
+  }
+  if ((*out = loaded) != NULL) return 0;
   heddle_function *imported = NULL;
   if (l != NULL && name != NULL && heddle__library_imported(l, name, &imported) != 0) return -1;
   if ((*out = imported) != NULL) return 0;

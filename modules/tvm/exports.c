@@ -50,8 +50,11 @@ static heddle_status find(const heddle__tvm_library *l, const char *name, int32_
                           heddle_error *err) {
   *type = HEDDLE_DEVICE_CPU;
   *kind = NULL;
-  if (heddle__library_code(l, name) == NULL)
-    return heddle__library_loaded(l, name) != NULL ? HEDDLE_OK : heddle__library_lacks(l, name, err);
+  if (heddle__library_code(l, name) == NULL) {
+    heddle_function *loaded = NULL;
+    heddle_status s = heddle__library_loaded(l, name, &loaded, err);
+    return s != HEDDLE_OK || loaded != NULL ? s : heddle__library_lacks(l, name, err);
+  }
   for (uint32_t i = 0; i < l->n_kernels && *kind == NULL; i++) {
     const heddle__kernel_handle *h = &l->kernels[i];
     if (heddle__kernel_is_of(h, name)) *kind = h->module->kind;

@@ -138,13 +138,15 @@ void *heddle__library_code(const heddle__tvm_library *l, const char *name) {
                                                                                                        : NULL;
 }
 
-heddle_function *heddle__library_loaded(const heddle__tvm_library *l, const char *name) {
-  heddle_function *f = NULL;
-  for (uint32_t i = 0; i < l->n_imports && f == NULL; i++) {
+heddle_status heddle__library_loaded(const heddle__tvm_library *l, const char *name, heddle_function **out,
+                                     heddle_error *err) {
+  heddle_status s = HEDDLE_OK;
+  *out = NULL;
+  for (uint32_t i = 0; i < l->n_imports && *out == NULL && s == HEDDLE_OK; i++) {
     heddle__loaded *m = l->blob.modules[l->order[i]].loaded;
-    if (m != NULL) f = heddle__loaded_find(m, name);
+    if (m != NULL) s = heddle__loaded_find(m, name, out, err);
   }
-  return f;
+  return s;
 }
 
 heddle_status heddle__library_lacks(const heddle__tvm_library *l, const char *name, heddle_error *err) {

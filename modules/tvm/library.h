@@ -43,8 +43,9 @@ struct heddle__tvm_library {
 /* A function of the library by name, as code; NULL: there is none. "__tvm_main__" is the entry. */
 void *heddle__library_code(const heddle__tvm_library *library, const char *name);
 
-/* A function of a module inside that the application's loader made; NULL: there is none of that name. */
-heddle_function *heddle__library_loaded(const heddle__tvm_library *library, const char *name);
+/* A function of a module inside that the application's loader made; *out NULL: there is none of that name. HEDDLE_ENOMEM. */
+heddle_status heddle__library_loaded(const heddle__tvm_library *library, const char *name, heddle_function **out,
+                                     heddle_error *err);
 
 /* constants.c: hands the constants that the library carries to the modules that want them. HEDDLE_EUNSUPPORTED where its
  * own code wants them. */

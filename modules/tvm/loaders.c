@@ -135,17 +135,18 @@ static function *known(const heddle__loaded *m, const char *name) {
   return f;
 }
 
-heddle_function *heddle__loaded_find(heddle__loaded *m, const char *name) {
+heddle_status heddle__loaded_find(heddle__loaded *m, const char *name, heddle_function **out, heddle_error *err) {
   pthread_mutex_lock(&m->lock);
   function *f = known(m, name);
   pthread_mutex_unlock(&m->lock);
-  if (f != NULL) return &f->head;
-  void *theirs = m->by->calls.find(m->by->self, m->module, name);
+  *out = f != NULL ? &f->head : NULL;
+  void *theirs = f == NULL ? m->by->calls.find(m->by->self, m->module, name) : NULL;
+  if (theirs == NULL) return HEDDLE_OK;
   size_t n = strlen(name) + 1;
-  function *made = theirs != NULL ? heddle__alloc(1, sizeof *made + n) : NULL;
-  if (made == NULL) return NULL;
+  function *made = heddle__alloc(1, sizeof *made + n);
+  if (made == NULL) return heddle__no_memory(err, "a function of a module");
   memcpy(made->name, name, n);
-  made->head = (heddle_function){.name = made->name, .call = call, .self = made};
+  made->head = (heddle_function){.mark = HEDDLE__FUNCTION_MARK, .name = made->name, .call = call, .self = made};
   made->of = m;
   made->function = theirs;
   pthread_mutex_lock(&m->lock);
@@ -155,9 +156,9 @@ heddle_function *heddle__loaded_find(heddle__loaded *m, const char *name) {
     m->functions = made;
   }
   pthread_mutex_unlock(&m->lock);
-  if (f == NULL) return &made->head;
-  heddle__free(made);
-  return &f->head;
+  *out = f != NULL ? &f->head : &made->head;
+  if (f != NULL) heddle__free(made);
+  return HEDDLE_OK;
 }
 
 heddle_status heddle__loaded_call(heddle_function *head, const heddle_value *args, uint32_t n, heddle_value *result,

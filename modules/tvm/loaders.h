@@ -13,8 +13,8 @@ heddle_status heddle__loader_register(const char *kind, const heddle_module_load
 /* For heddle__blob_read: modules of kinds that it does not know go to the loaders. */
 extern const heddle__blob_loaders heddle__loaders;
 
-/* A function of such a module, NULL: it has none of that name, or memory is out. It lives as long as the module. */
-heddle_function *heddle__loaded_find(heddle__loaded *module, const char *name);
+/* A function of such a module, which lives as long as it; *out NULL: it has none of that name. HEDDLE_ENOMEM. */
+heddle_status heddle__loaded_find(heddle__loaded *module, const char *name, heddle_function **out, heddle_error *err);
 
 /* The i-th name that the module lists; NULL past the end. */
 const char *heddle__loaded_name(const heddle__loaded *module, uint32_t i);

@@ -41,8 +41,11 @@ static void release(heddle__loaded *m) {
 static const heddle__blob_loaders loaders = {load, release};
 static heddle_function init = {.name = "init"};
 
-heddle_function *heddle__library_loaded(const heddle__tvm_library *l, const char *name) {
-  return l->n_imports > 0 && strlen(name) % 2 == 0 ? &init : NULL;
+heddle_status heddle__library_loaded(const heddle__tvm_library *l, const char *name, heddle_function **out,
+                                     heddle_error *err) {
+  if (err == NULL) abort();
+  *out = l->n_imports > 0 && strlen(name) % 2 == 0 ? &init : NULL;
+  return HEDDLE_OK;
 }
 
 heddle_status heddle__loaded_call(heddle_function *f, const heddle_value *args, uint32_t n, heddle_value *result,
