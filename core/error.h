@@ -4,6 +4,9 @@
 
 #include "heddle/status.h"
 
+/* Of a function that no run goes through, in a file that a release optimises for speed: it is made small instead. */
+#define HEDDLE__COLD __attribute__((cold))
+
 /* Writes status and text and returns status. err may be NULL. */
 heddle_status heddle__fail(heddle_error *err, heddle_status status, const char *format, ...)
     __attribute__((format(printf, 3, 4)));

@@ -10,7 +10,7 @@
 #include "executor/state.h"
 
 /* Puts the graph's file before words that do not begin with it; gives s. */
-static heddle_status name_file(const heddle_model *m, heddle_status s, heddle_error *err) {
+static HEDDLE__COLD heddle_status name_file(const heddle_model *m, heddle_status s, heddle_error *err) {
   const char *file = m->graph->source;
   if (s == HEDDLE_OK || err == NULL || strncmp(err->text, file, strlen(file)) == 0) return s;
   return heddle__prefix(err, s, "%s: ", file);
@@ -85,7 +85,7 @@ static heddle_status name_results(heddle_executor *ex, heddle_error *err) {
   return HEDDLE_OK;
 }
 
-static void destroy(heddle_executor *ex) {
+static HEDDLE__COLD void destroy(heddle_executor *ex) {
   if (heddle__drive_pending(&ex->drive)) {
     heddle__drive_cancel(&ex->drive);
     heddle__drive_wait(&ex->drive, HEDDLE_FOREVER, NULL);
@@ -108,7 +108,7 @@ static void destroy(heddle_executor *ex) {
   heddle__free(ex);
 }
 
-heddle_status heddle_executor_create(heddle_model *m, heddle_executor **out, heddle_error *err) {
+HEDDLE__COLD heddle_status heddle_executor_create(heddle_model *m, heddle_executor **out, heddle_error *err) {
   if (out == NULL) return heddle__fail(err, HEDDLE_EINVAL, "there is no place for the executor: out is NULL");
   *out = NULL;
   if (m == NULL) return heddle__fail(err, HEDDLE_EINVAL, "an executor needs a model");
@@ -252,8 +252,8 @@ heddle_status heddle_executor_poll(heddle_executor *ex) {
   return heddle__drive_pending(&ex->drive) ? HEDDLE_EBUSY : HEDDLE_OK;
 }
 
-heddle_status heddle_executor_profile(heddle_executor *ex, const heddle_profile_entry **out, size_t *n,
-                                      heddle_error *err) {
+HEDDLE__COLD heddle_status heddle_executor_profile(heddle_executor *ex, const heddle_profile_entry **out, size_t *n,
+                                                   heddle_error *err) {
   if (out == NULL || n == NULL) return heddle__fail(err, HEDDLE_EINVAL, "there is no place for the profile");
   *out = NULL;
   *n = 0;
@@ -291,8 +291,8 @@ static heddle_status run_once(heddle_executor *ex, heddle__program *program, hed
   return s;
 }
 
-heddle_status heddle_executor_run_to(heddle_executor *ex, const char *node, uint32_t output, heddle_tensor **out,
-                                     heddle_error *err) {
+HEDDLE__COLD heddle_status heddle_executor_run_to(heddle_executor *ex, const char *node, uint32_t output,
+                                                  heddle_tensor **out, heddle_error *err) {
   if (out == NULL || node == NULL)
     return heddle__fail(err, HEDDLE_EINVAL, "a run up to a node needs the node's name and a place for the tensor");
   *out = NULL;
@@ -345,7 +345,8 @@ static void type_info(const heddle__type *t, int64_t *shape, heddle_io_info *inf
   info->ndim = t->ndim;
 }
 
-heddle_status heddle_executor_input_info(heddle_executor *ex, uint32_t i, heddle_io_info *out, heddle_error *err) {
+HEDDLE__COLD heddle_status heddle_executor_input_info(heddle_executor *ex, uint32_t i, heddle_io_info *out,
+                                                      heddle_error *err) {
   heddle_status s = check_alive(ex, err);
   if (s != HEDDLE_OK) return s;
   if (out == NULL || i >= ex->n_args)
@@ -368,7 +369,8 @@ heddle_status heddle_executor_input_info(heddle_executor *ex, uint32_t i, heddle
   return HEDDLE_OK;
 }
 
-heddle_status heddle_executor_output_info(heddle_executor *ex, uint32_t i, heddle_io_info *out, heddle_error *err) {
+HEDDLE__COLD heddle_status heddle_executor_output_info(heddle_executor *ex, uint32_t i, heddle_io_info *out,
+                                                       heddle_error *err) {
   heddle_status s = check_alive(ex, err);
   if (s != HEDDLE_OK) return s;
   if (out == NULL || i >= ex->n_results)
@@ -392,7 +394,8 @@ heddle_status heddle_executor_output_info(heddle_executor *ex, uint32_t i, heddl
   return HEDDLE_OK;
 }
 
-heddle_status heddle_executor_get_stats(heddle_executor *ex, heddle_executor_stats *out, heddle_error *err) {
+HEDDLE__COLD heddle_status heddle_executor_get_stats(heddle_executor *ex, heddle_executor_stats *out,
+                                                     heddle_error *err) {
   if (ex == NULL || out == NULL) return heddle__fail(err, HEDDLE_EINVAL, "numbers need an executor and a place");
   heddle_status s = heddle__check_fork(err);
   if (s != HEDDLE_OK) return s;
@@ -408,8 +411,8 @@ heddle_status heddle_executor_get_stats(heddle_executor *ex, heddle_executor_sta
   return HEDDLE_OK;
 }
 
-heddle_status heddle_executor_explain(heddle_executor *ex, heddle_explain_format format, char **out,
-                                      heddle_error *err) {
+HEDDLE__COLD heddle_status heddle_executor_explain(heddle_executor *ex, heddle_explain_format format, char **out,
+                                                   heddle_error *err) {
   if (out == NULL) return heddle__fail(err, HEDDLE_EINVAL, "there is no place for the text: out is NULL");
   *out = NULL;
   heddle_status s = heddle__executor_check(ex, err);

@@ -77,7 +77,7 @@ static void note_lost(const heddle__bound *b, heddle_device *dev, const heddle_e
 }
 
 /* Words for a failure of an action; the cold path. */
-static heddle__run_end failed(trip *t, uint32_t step, heddle_device *dev, heddle_status status) {
+static HEDDLE__COLD heddle__run_end failed(trip *t, uint32_t step, heddle_device *dev, heddle_status status) {
   char what[256];
   heddle__program_say(t->b->program, step, what, sizeof what);
   if (status == HEDDLE_EDEVICE) note_lost(t->b, dev, t->err);
@@ -322,7 +322,7 @@ static uint32_t suspect(const heddle__bound *b, const heddle__line *l) {
 }
 
 /* What fails on one device because another was lost is told as that other's loss. */
-static void find_cause(trip *t) {
+static HEDDLE__COLD void find_cause(trip *t) {
   for (uint32_t i = 0; i < t->b->n_lines && t->status != HEDDLE_EDEVICE; i++) {
     const heddle__line *l = &t->b->lines[i];
     heddle_error why;
@@ -399,7 +399,7 @@ bool heddle__run_drain(heddle__bound *b, uint64_t timeout_ns, char *what, size_t
   return drained;
 }
 
-void heddle__run_say(const heddle__bound *b, char *out, size_t size) {
+HEDDLE__COLD void heddle__run_say(const heddle__bound *b, char *out, size_t size) {
   const heddle__program *p = b->program;
   for (uint32_t i = 0; i < b->n_lines; i++) {
     const heddle__line *l = &b->lines[i];
