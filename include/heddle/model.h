@@ -37,8 +37,8 @@ typedef struct heddle_model_options {
                                  limit.upload_seconds says, else 60 seconds */
 } heddle_model_options;
 
-/* Makes a model: checks the graph, takes the params' tensors as constants (names that are no inputs are an error that
- * lists them only if none matches; else they are logged) and resolves devices and rules. Graph and params are retained,
+/* Makes a model: checks the graph, takes the params' tensors as constants (names that are no inputs are skipped and
+ * logged, as a warning if none matches) and resolves devices and rules. Graph and params are retained,
  * not copied. Plans nothing yet. *out has one reference. Any thread; may block in drivers. */
 HEDDLE_API heddle_status heddle_model_create(heddle_context *ctx, const heddle_graph *graph,
                                              const heddle_params *params, const heddle_model_options *options,

@@ -524,8 +524,8 @@ static void models_check_their_options(void **state) {
   const char *names[] = {"quark"};
   heddle_params *p = NULL;
   OK(heddle_params_create(names, &q, 1, &p, &err));
-  FAILS(heddle_model_create(ctx, g, p, &o, &m, &err), HEDDLE_EINVAL);
-  SAYS("quark");
+  OK(heddle_model_create(ctx, g, p, &o, &m, &err)); /* with a warning: nobody takes quark */
+  heddle_model_release(m);
   heddle_params_release(p);
   o.devices = "cpu";
   heddle_executor *ex = NULL;
