@@ -18,7 +18,7 @@ static void drop_slots(heddle__slot *slots, uint32_t n) {
 
 static void finish(heddle_object *self) {
   heddle__runner *o = heddle__executor_self(self);
-  heddle_tensor_release(o->value);
+  heddle__values_forget(o);
   heddle_executor_release(o->ex);
   heddle_model_release(o->model);
   drop_slots(o->inputs, o->n_inputs);
@@ -111,8 +111,10 @@ static heddle_status carry_over(heddle__runner *o, heddle_executor *to, heddle_e
     heddle_io_info info = {.struct_size = sizeof info};
     heddle_tensor *value = NULL;
     s = heddle_executor_input_info(to, i, &info, err);
-    if (s != HEDDLE_OK || info.is_param || heddle_executor_get_input(o->ex, i, &value, NULL) != HEDDLE_OK) continue;
-    s = heddle_executor_set_input(to, i, value, err);
+    if (s != HEDDLE_OK || info.is_param) continue;
+    s = heddle_executor_get_input(o->ex, i, &value, err);
+    if (s == HEDDLE_OK) s = heddle_executor_set_input(to, i, value, err);
+    else if (s == HEDDLE_EINVAL) s = HEDDLE_OK; /* it was never set */
     heddle_tensor_release(value);
   }
   return s;
@@ -130,6 +132,7 @@ heddle_status heddle__executor_remake(heddle__runner *o, heddle_params *params, 
     heddle_model_release(model);
     return s;
   }
+  heddle__values_forget(o);
   heddle_executor_release(o->ex);
   heddle_model_release(o->model);
   o->ex = ex;
@@ -155,7 +158,7 @@ heddle_object *heddle__executor_make(heddle_graph *graph, heddle_module *library
   o->graph = heddle_graph_retain(graph);
   if (library != NULL) o->library = heddle_module_retain(library);
   o->debug = debug;
-  o->at = -1;
+  o->executed = -1;
   uint32_t n_inputs = heddle_graph_input_count(graph), n_outputs = heddle_graph_output_count(graph);
   o->inputs = heddle__alloc(n_inputs, sizeof *o->inputs);
   o->outputs = heddle__alloc(n_outputs, sizeof *o->outputs);

@@ -28,6 +28,29 @@ HEDDLE__METHOD(heddle__executor_run) {
   return heddle__refuse_error(a.method, &err);
 }
 
+/* False with words: memory of another form than the output's, as far as that is known. */
+static bool fits(heddle__runner *o, const char *method, uint32_t i, const heddle_tensor *t) {
+  heddle_io_info io = {.struct_size = sizeof io};
+  heddle__json is = {.data = NULL}, given = {.data = NULL};
+  heddle_error err = {0};
+  if (heddle_executor_output_info(o->ex, i, &io, &err) != HEDDLE_OK) {
+    heddle__refuse_error(method, &err);
+    return false;
+  }
+  if (io.ndim == UINT32_MAX || (memcmp(&io.dtype, &t->dtype, sizeof io.dtype) == 0 && io.ndim == t->ndim &&
+                                memcmp(io.shape, t->shape, t->ndim * sizeof *t->shape) == 0))
+    return true;
+  heddle__json_dtype(&is, io.dtype);
+  heddle__json_shape(&is, io.shape, io.ndim);
+  heddle__json_dtype(&given, t->dtype);
+  heddle__json_shape(&given, t->shape, t->ndim);
+  heddle__refuse(method, "output '%.100s' is %s; the array is %s", io.name, is.lost ? "another" : is.data,
+                 given.lost ? "another" : given.data);
+  heddle__free(is.data);
+  heddle__free(given.data);
+  return false;
+}
+
 HEDDLE__METHOD(heddle__executor_set_output_zero_copy) {
   heddle__runner *o = heddle__executor_self(self);
   heddle__args a = {"set_output_zero_copy", args, codes, n};
@@ -38,6 +61,10 @@ HEDDLE__METHOD(heddle__executor_set_output_zero_copy) {
   if (value == NULL) return -1;
   heddle_error err = {0};
   heddle_status s = HEDDLE_OK;
+  if (!fits(o, a.method, (uint32_t)i, value)) {
+    heddle_tensor_release(value);
+    return -1;
+  }
   if (value->dev == NULL) {
     bound = value;
   } else { /* outputs lie on the host: each run copies it from there */
@@ -184,7 +211,7 @@ HEDDLE__METHOD(heddle__executor_run_from_inputs) {
   if (n % 2 != 0) return heddle__refuse(a.method, "after the device there are pairs of a name and an array");
   heddle_device *to = heddle__api_device((int32_t)type, (int32_t)number);
   if (to == NULL) return -1;
-  for (int32_t i = 2; i < n; i += 2) /* all or none are set */
+  for (int32_t i = 2; i < n; i += 2) /* before the first is set */
     if (heddle__executor_input(o, &a, i, false) < 0) return -1;
   heddle_error err = {0};
   heddle_status s = HEDDLE_OK;
