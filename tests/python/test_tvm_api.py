@@ -260,6 +260,22 @@ def test_memory_that_is_not_aligned(packed):
         add(t, t, t)
 
 
+def test_bools_as_each_generation_has_them(folder):
+    """An array of TVM's bool is (1, 1) to code up to v0.21 and (6, 8) to later code."""
+    from test_tvm_ffi_abi import flipped
+    values = np.array([True, False, False, True])
+    made = {"packed": legacy.library(folder / "not.so", "v0.14", [legacy.kernel(
+        "flip", [("a", "uint1", (4,)), ("b", "uint1", (4,))], "for (int i = 0; i < 4; i++) b[i] = !a[i];")])}
+    made["v0.21"] = compiled(folder / "flip21.so", "void *__tvm_ffi_library_ctx = NULL;" + flipped("flip", 1, 1))
+    made["later"] = compiled(folder / "flip22.so", flipped("__tvm_ffi_flip", 6, 8))
+    for path in made.values():
+        with api.load(path) as m, m["flip"] as flip, api.array(values) as x, api.empty((4,), bool) as y:
+            flip(x, y)
+            np.testing.assert_array_equal(y.numpy(), ~values)
+            flip(y.t, x.t)
+            np.testing.assert_array_equal(x.numpy(), values)
+
+
 # ---- the registry
 
 def test_names():
@@ -533,6 +549,25 @@ def test_what_is_known_of_devices():
         assert isinstance(f(1, 0, 5), str) and f(1, 0, 7) >= 1 and f(1, 0, 2) is None
         with pytest.raises(api.TVMError, match="there is no device 99"):
             f(2, 99, 5)
+
+
+@pytest.mark.skipif(not hasattr(api.LIB, "TVMBackendRegisterSystemLibSymbol"), reason="there is no system library")
+@pytest.mark.parametrize("name", ["runtime.SystemLib", "module._GetSystemLib", "ffi.SystemLib"])
+def test_the_system_library_by_name(name):
+    @c.CFUNCTYPE(c.c_int, c.POINTER(api.Value), c.POINTER(c.c_int), c.c_int, c.POINTER(api.Value), c.POINTER(c.c_int),
+                 c.c_void_p)
+    def one_more(values, codes, n, ret, code, _):
+        ret[0].i, code[0] = values[0].i + 1, api.INT
+        return 0
+
+    api.alive[name] = one_more  # what is registered stays
+    for symbol in ("one_more", "mine_another"):
+        api.LIB.TVMBackendRegisterSystemLibSymbol(symbol.encode(), c.cast(one_more, c.c_void_p))
+    with api.find(name) as f, f() as plain, f("mine_") as mine:
+        assert plain["one_more"](41) == 42 and mine["another"](1) == 2 and mine["one_more"](1) == 2
+        assert plain.function("another") is None
+        with pytest.raises(api.TVMError, match="takes a prefix"):
+            f(3)
 
 
 # ---- beside a tvm_ffi in the same process
