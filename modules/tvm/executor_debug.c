@@ -5,21 +5,21 @@
 
 #include "modules/tvm/executor_object.h"
 
-/* The value of a node, by number or name; its number, or -1: it was named. */
-static heddle_tensor *value_of(heddle__runner *o, const heddle__args *a, uint32_t output, int64_t *number) {
-  char numbered[24];
-  const char *name = numbered;
+/* The node that argument 0 means, as libheddle names it; *number: -1 where it is given by name. */
+static bool node_of(heddle__runner *o, const heddle__args *a, char numbered[24], const char **name, int64_t *number) {
+  *number = -1;
+  if (a->n > 0 && a->codes[0] == PACKED_STRING) return heddle__args_name(a, 0, name);
+  if (!heddle__args_int(a, 0, 0, (int64_t)heddle_graph_node_count(o->graph) - 1, number)) return false;
+  snprintf(numbered, 24, "#%" PRId64, *number);
+  *name = numbered;
+  return true;
+}
+
+/* The value of a node by a run up to it; NULL with words. */
+static heddle_tensor *run_to(heddle__runner *o, const heddle__args *a, const char *name, uint32_t output) {
   heddle_tensor *value = NULL;
   heddle_error err = {0};
   heddle_status s = HEDDLE_OK;
-  *number = -1;
-  if (a->n > 0 && a->codes[0] == PACKED_STRING) {
-    if (!heddle__args_name(a, 0, &name)) return NULL;
-  } else {
-    if (!heddle__args_int(a, 0, 0, (int64_t)heddle_graph_node_count(o->graph) - 1, number)) return NULL;
-    snprintf(numbered, sizeof numbered, "#%" PRId64, *number);
-  }
-  if (*number >= 0 && *number == o->at && output == 0) return heddle_tensor_retain(o->value);
   o->used = true;
   for (uint32_t i = 0; i < o->n_inputs && o->moves && s == HEDDLE_OK; i++)
     if (o->inputs[i].device != NULL) s = heddle_tensor_copy(o->inputs[i].bound, o->inputs[i].device, &err);
@@ -28,48 +28,61 @@ static heddle_tensor *value_of(heddle__runner *o, const heddle__args *a, uint32_
   return value;
 }
 
-static void forget_value(heddle__runner *o) {
-  heddle_tensor_release(o->value);
-  o->value = NULL;
-  o->at = -1;
-}
-
 HEDDLE__METHOD(heddle__executor_debug_get_output) {
   heddle__runner *o = heddle__executor_self(self);
   heddle__args a = {"debug_get_output", args, codes, n};
+  char numbered[24];
+  const char *name = NULL;
   int64_t number = -1;
   heddle_error err = {0};
-  if (!heddle__args_count(&a, 1, 2)) return -1;
-  forget_value(o);
+  if (!heddle__args_count(&a, 1, 2) || !node_of(o, &a, numbered, &name, &number)) return -1;
   heddle_tensor *to = n == 2 ? heddle__argument_tensor(args, codes, 1) : NULL;
   if (n == 2 && to == NULL) return -1;
-  heddle_tensor *value = value_of(o, &a, 0, &number);
-  heddle_status s = value != NULL && to != NULL ? heddle_tensor_copy(to, value, &err) : HEDDLE_OK;
-  heddle_tensor_release(to);
-  if (value != NULL && to == NULL && n == 1) return heddle__give_tensor(value, ret, ret_code);
+  heddle_tensor *value = run_to(o, &a, name, 0);
+  if (n == 1 && value != NULL) return heddle__give_tensor(value, ret, ret_code);
+  heddle_status s = value != NULL ? heddle_tensor_copy(to, value, &err) : HEDDLE_OK;
   if (s != HEDDLE_OK) heddle__refuse_error(a.method, &err);
+  bool good = value != NULL && s == HEDDLE_OK;
+  heddle_tensor_release(to);
   heddle_tensor_release(value);
-  return value != NULL && s == HEDDLE_OK ? 0 : -1;
+  return good ? 0 : -1;
 }
 
+/* From a node to a later one nothing is computed again, unless inputs changed; where a run of the whole graph fails, the
+ * nodes before that can be had one by one. */
 HEDDLE__METHOD(heddle__executor_execute_node) {
   heddle__runner *o = heddle__executor_self(self);
   heddle__args a = {"execute_node", args, codes, n};
-  int64_t number = -1;
+  char numbered[24];
+  const char *name = NULL;
+  int64_t number = -1, before = o->executed;
+  heddle_error err = {0};
   (void)ret, (void)ret_code;
-  if (!heddle__args_count(&a, 1, 1)) return -1;
-  forget_value(o);
-  o->value = value_of(o, &a, 0, &number);
-  o->at = o->value != NULL ? number : -1;
-  return o->value != NULL ? 0 : -1;
+  if (!heddle__args_count(&a, 1, 1) || !node_of(o, &a, numbered, &name, &number)) return -1;
+  if (number < 0) return heddle__refuse(a.method, "argument 0: expected the number of a node");
+  o->used = true;
+  bool kept = o->all != NULL && number > before && !o->changed;
+  if (!kept && heddle__values_take(o, &err) != HEDDLE_OK) {
+    heddle_tensor *value = run_to(o, &a, name, 0);
+    if (value == NULL) return -1;
+    heddle_tensor_release(value);
+  }
+  o->executed = number;
+  return 0;
 }
 
 HEDDLE__METHOD(heddle__executor_get_node_output) {
   heddle__runner *o = heddle__executor_self(self);
   heddle__args a = {"get_node_output", args, codes, n};
+  char numbered[24];
+  const char *name = NULL;
   int64_t number = -1, output = 0;
-  if (!heddle__args_count(&a, 1, 2) || (n == 2 && !heddle__args_int(&a, 1, 0, UINT32_MAX - 1, &output))) return -1;
-  heddle_tensor *value = value_of(o, &a, (uint32_t)output, &number);
+  if (!heddle__args_count(&a, 1, 2) || (n == 2 && !heddle__args_int(&a, 1, 0, UINT32_MAX - 1, &output)) ||
+      !node_of(o, &a, numbered, &name, &number))
+    return -1;
+  heddle_tensor *value = NULL;
+  if (number >= 0 && number <= o->executed) value = heddle__values_get(o, (uint32_t)number, (uint32_t)output);
+  if (value == NULL) value = run_to(o, &a, name, (uint32_t)output);
   return value != NULL ? heddle__give_tensor(value, ret, ret_code) : -1;
 }
 

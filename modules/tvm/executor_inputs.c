@@ -20,6 +20,7 @@ static bool same_form(const heddle_tensor *a, const heddle_tensor *b) {
 
 heddle_status heddle__executor_set(heddle__runner *o, uint32_t i, heddle_tensor *value, heddle_error *err) {
   heddle__slot *slot = &o->inputs[i];
+  o->changed = true;
   if (slot->bound != NULL && !slot->lent && same_form(slot->bound, value))
     return heddle_tensor_copy(slot->bound, value, err);
   heddle_status s = heddle_executor_set_input(o->ex, i, value, err);
@@ -68,7 +69,7 @@ HEDDLE__METHOD(heddle__executor_set_input_zero_copy) {
   o->inputs[i].device = device;
   o->inputs[i].lent = true;
   o->moves = o->moves || device != NULL;
-  o->used = true;
+  o->used = o->changed = true;
   return 0;
 }
 
@@ -117,7 +118,7 @@ HEDDLE__METHOD(heddle__executor_get_input) {
   if (slot->bound == NULL) {
     s = own_memory(o, (uint32_t)i, &slot->bound, &err);
     if (s != HEDDLE_OK) return heddle__refuse_error(a.method, &err);
-    o->used = true;
+    o->used = o->changed = true;
   }
   return heddle__give_tensor(heddle_tensor_retain(slot->device != NULL ? slot->device : slot->bound), ret, ret_code);
 }

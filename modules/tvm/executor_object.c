@@ -18,7 +18,7 @@ static void drop_slots(heddle__slot *slots, uint32_t n) {
 
 static void finish(heddle_object *self) {
   heddle__runner *o = heddle__executor_self(self);
-  heddle_tensor_release(o->value);
+  heddle__values_forget(o);
   heddle_executor_release(o->ex);
   heddle_model_release(o->model);
   drop_slots(o->inputs, o->n_inputs);
@@ -132,6 +132,7 @@ heddle_status heddle__executor_remake(heddle__runner *o, heddle_params *params, 
     heddle_model_release(model);
     return s;
   }
+  heddle__values_forget(o);
   heddle_executor_release(o->ex);
   heddle_model_release(o->model);
   o->ex = ex;
@@ -157,7 +158,7 @@ heddle_object *heddle__executor_make(heddle_graph *graph, heddle_module *library
   o->graph = heddle_graph_retain(graph);
   if (library != NULL) o->library = heddle_module_retain(library);
   o->debug = debug;
-  o->at = -1;
+  o->executed = -1;
   uint32_t n_inputs = heddle_graph_input_count(graph), n_outputs = heddle_graph_output_count(graph);
   o->inputs = heddle__alloc(n_inputs, sizeof *o->inputs);
   o->outputs = heddle__alloc(n_outputs, sizeof *o->outputs);

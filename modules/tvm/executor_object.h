@@ -29,8 +29,9 @@ typedef struct heddle__runner {
   bool used;            /* more happened than set_input: parameters that come now are inputs, no constants */
   bool debug;           /* has the debug executor's methods */
   bool moves;           /* some slot has device */
-  heddle_tensor *value; /* of execute_node: the first output of node at */
-  int64_t at;           /* -1: none */
+  bool changed;         /* an input, since the values below were taken */
+  heddle_executor *all; /* keeps the values of a run; NULL: none are there */
+  int64_t executed;     /* the last node of execute_node; -1: none */
 } heddle__runner;
 
 /* The executor of a graph that was read; params may be NULL. As heddle__executor_object. */
@@ -60,6 +61,12 @@ heddle_status heddle__executor_set(heddle__runner *o, uint32_t i, heddle_tensor 
 
 /* A run, with the copies to and from memory on devices. */
 heddle_status heddle__executor_go(heddle__runner *o, heddle_error *err);
+
+/* executor_values.c: runs once with the present inputs and keeps all values. */
+heddle_status heddle__values_take(heddle__runner *o, heddle_error *err);
+/* A copy of the value that was kept; NULL: it was not, or memory is out. */
+heddle_tensor *heddle__values_get(heddle__runner *o, uint32_t node, uint32_t output);
+void heddle__values_forget(heddle__runner *o);
 
 /* executor_info.c: facts of inputs or outputs, one after another, and then all of them as the result of a method, where s
  * is HEDDLE_OK. */

@@ -65,6 +65,7 @@ HEDDLE__METHOD(heddle__executor_load_params) {
   bool first = !o->used && heddle_params_count(params) > 0;
   for (uint32_t i = 0; i < o->n_inputs; i++) first = first && !o->inputs[i].is_param;
   heddle_status s;
+  o->changed = true;
   if (first) {
     s = heddle__executor_remake(o, params, &err);
   } else {
@@ -88,7 +89,7 @@ HEDDLE__METHOD(heddle__executor_share_params) {
                           module != NULL ? module->type->kind : "null");
   if (!parse(&a, 1, &params)) return -1;
   heddle_status s = heddle_executor_share_params(o->ex, other->ex, params, &err);
-  o->used = true;
+  o->used = o->changed = true;
   if (s == HEDDLE_OK) s = settle(o, params, true, &err);
   heddle_params_release(params);
   return s == HEDDLE_OK ? 0 : heddle__refuse_error(a.method, &err);

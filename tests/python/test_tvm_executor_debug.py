@@ -113,6 +113,24 @@ def test_debug_get_output_of_reused_memory(debug, tmp_path):
     np.testing.assert_array_equal(ex["get_output"](0).numpy(), x + 9)  # of the last whole run
 
 
+def test_nodes_before_one_that_fails(tmp_path):
+    kernels = [legacy.kernel("inc", [("x", F32, (4,)), ("y", F32, (4,))], "for (int i = 0; i < 4; i++) y[i] = x[i] + 1;"),
+               legacy.kernel("bad", [("x", F32, (4,)), ("y", F32, (4,))], 'CHECK(x[0] < 0, "no luck");\ny[0] = x[0];')]
+    lib = tvm.load(legacy.library(tmp_path / "lib.so", "v0.14", kernels))
+    t = [(F32, [4])]
+    ex = create(tvm_graph({"x": (F32, [4])}, [Call("inc", ["x"], t, "a"), Call("bad", ["a"], t, "b")], ["b"]), lib,
+                by="tvm.graph_executor_debug.create")
+    refused(ex["execute_node"], [1], "'x'", "never set")
+    ex["set_input"]("x", np.zeros(4, np.float32))
+    ex["execute_node"](1)
+    np.testing.assert_array_equal(ex["get_node_output"](1, 0).numpy(), np.ones(4))
+    refused(ex["execute_node"], [2], "node 'b'", "no luck")
+    refused(ex["get_node_output"], [2, 0], "node 'b'", "no luck")
+    ex["load_params"](tvm.function("runtime.SaveParams")("x", np.full(4, -3, np.float32)))
+    ex["execute_node"](2)
+    assert ex["get_node_output"](2, 0).numpy()[0] == -2
+
+
 def test_debug_every_node(debug):
     """As TVM's front end writes all values of a run to files."""
     graph = json.loads(model_files("multi_output")[0])

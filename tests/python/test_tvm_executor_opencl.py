@@ -139,3 +139,15 @@ def test_debug(shared_input):
     calls = json.loads(ex["profile"]())["calls"]
     assert {c["device"] for c in calls if c["name"] == PRE + "add"} == {"opencl:0"}
     assert len(ex["run_individual"](1, 2)) == 8 + 16 * len(graph["nodes"])
+    given = tvm.Array.of(x * 3, CL1)
+    for values in (x, x * 2, None):
+        if values is not None:
+            ex["set_input"]("x", values)
+        else:
+            ex["set_input_zero_copy"]("x", given)
+        for i in range(len(graph["nodes"])):
+            ex["execute_node"](i)
+            got = ex["get_node_output"](i, 0).numpy()
+        now = values if values is not None else x * 3
+        np.testing.assert_allclose(got, np.exp(now) * (now + 1), rtol=1e-4, atol=1e-5)
+        np.testing.assert_allclose(ex["get_node_output"](plus).numpy(), now + 1, rtol=1e-6)

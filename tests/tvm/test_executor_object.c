@@ -332,6 +332,10 @@ static int everything(fixture *f, TVMModuleHandle *ex, TVMModuleHandle *other) {
   drop(ret, code);
   if (method(*ex, "debug_get_output", &one, &ret, &code) != 0) return -1;
   drop(ret, code);
+  if (method(*ex, "execute_node", &one, &ret, &code) != 0 || method(*ex, "execute_node", &from, &ret, &code) == 0)
+    return -1;
+  if (method(*ex, "get_node_output", &one, &ret, &code) != 0) return -1;
+  drop(ret, code);
   if (create("tvm.graph_executor.create", f->library, other) != 0) return -1;
   if (load(*other, "share_params", *ex, f->blob, f->n) != 0 || output(*other, 0) != 0) return -1;
   return set(*other, "x", &f->x.t) != 0 || run(*other) != 0 ? -1 : 0;
