@@ -77,7 +77,13 @@ bool heddle__args_object(const heddle__args *a, int32_t i, heddle_object **out) 
   *out = NULL;
   if (i < a->n && a->codes[i] == PACKED_NULL) return true;
   if (i >= a->n || a->codes[i] != PACKED_MODULE) return unlike(a, i, "a module");
-  *out = a->args[i].p;
+  heddle_object *o = a->args[i].p;
+  if (o == NULL || o->mark != HEDDLE__OBJECT_MARK) {
+    heddle__refuse(a->method, "argument %d: expected a module, and it is %s", (int)i,
+                   o == NULL ? "NULL" : "a handle of another kind");
+    return false;
+  }
+  *out = o;
   return true;
 }
 

@@ -288,6 +288,11 @@ static void whatever_a_method_is_given(void **state) {
   add(&more, POINTER(kTVMDLTensorHandle, &small.t));
   add(&more, POINTER(kTVMDLTensorHandle, &odd.t));
   add(&more, POINTER(kTVMModuleHandle, f.library));
+  TVMFunctionHandle any = NULL; /* a handle of another kind than it is said to be */
+  assert_int_equal(TVMFuncGetGlobal("runtime.LoadParams", &any), 0);
+  assert_int_equal(load(f.ex, "share_params", any, f.blob, f.n), -1);
+  assert_non_null(strstr(TVMGetLastError(), "another kind"));
+  TVMFuncFree(any);
   for (size_t m = 0; m < sizeof names / sizeof names[0]; m++)
     for (int i = 0; i < 16; i++)
       for (int k = -1; k < 16; k++) {
