@@ -1,15 +1,19 @@
-/* modules/call_device.c: which devices a library's functions run on, and calls of them by name on a device: each
- * library has a stream there for that. */
+/* modules/call_device.c: which devices a library's functions run on, and calls of them by name on a device: each call has
+ * a stream of the library's for itself, since a function may call others there. */
 #include "modules/call_device.h"
 
 #include "core/alloc.h"
 #include "core/error.h"
 
+typedef struct call_stream {
+  struct call_stream *next;
+  heddle_pstream *stream;
+} call_stream;
+
 typedef struct heddle__call_device {
   struct heddle__call_device *next;
   heddle__tvm_caller caller;
-  heddle_pstream *stream;
-  pthread_mutex_t lock; /* the stream is used by one thread at a time */
+  call_stream *idle; /* that no call uses; guarded by the module's lock */
 } call_device;
 
 heddle_status heddle__library_fits(const heddle_module *m, const char *function, int32_t annotated,
@@ -40,23 +44,26 @@ static heddle_status make(heddle_module *m, heddle_device *dev, call_device **ou
   heddle_status s = heddle__device_open(dev, err);
   if (s != HEDDLE_OK) return s;
   call_device *d = heddle__alloc(1, sizeof *d);
-  bool has_lock = d != NULL && pthread_mutex_init(&d->lock, NULL) == 0;
-  s = has_lock ? HEDDLE_OK : heddle__no_memory(err, "a library on a device");
+  s = d != NULL ? HEDDLE_OK : heddle__no_memory(err, "a library on a device");
   if (s == HEDDLE_OK) {
     d->caller = (heddle__tvm_caller){.library = m->library, .pool = heddle__context_pool(m->ctx), .dev = dev};
     s = m->t->attach(&d->caller, err);
   }
-  if (s == HEDDLE_OK) s = dev->t->stream.create(dev->handle, HEDDLE_STREAM_COMPUTE, 0, &d->stream, err);
   if (s == HEDDLE_OK) {
     *out = d;
     return s;
   }
-  if (has_lock) {
-    m->t->detach(&d->caller);
-    pthread_mutex_destroy(&d->lock);
-  }
   heddle__free(d);
   heddle__device_close(dev);
+  return s;
+}
+
+static heddle_status make_stream(heddle_device *dev, call_stream **out, heddle_error *err) {
+  call_stream *c = heddle__alloc(1, sizeof *c);
+  heddle_status s = c != NULL ? HEDDLE_OK : heddle__no_memory(err, "a library on a device");
+  if (s == HEDDLE_OK) s = dev->t->stream.create(dev->handle, HEDDLE_STREAM_COMPUTE, 0, &c->stream, err);
+  if (s == HEDDLE_OK) *out = c;
+  else heddle__free(c);
   return s;
 }
 
@@ -75,12 +82,17 @@ heddle_status heddle__call_on_device(heddle_module *m, heddle_device *dev, const
     d->next = m->devices;
     m->devices = d;
   }
+  call_stream *c = s == HEDDLE_OK ? d->idle : NULL;
+  if (c != NULL) d->idle = c->next;
   pthread_mutex_unlock(&m->lock);
+  if (s == HEDDLE_OK && c == NULL) s = make_stream(dev, &c, err);
   if (s != HEDDLE_OK) return s;
   heddle_error why = {0};
-  pthread_mutex_lock(&d->lock);
-  s = m->t->call(&d->caller, d->stream, function, args, n_args, result, &why);
-  pthread_mutex_unlock(&d->lock);
+  s = m->t->call(&d->caller, c->stream, function, args, n_args, result, &why);
+  pthread_mutex_lock(&m->lock);
+  c->next = d->idle;
+  d->idle = c;
+  pthread_mutex_unlock(&m->lock);
   if (s == HEDDLE_EDEVICE) heddle__device_fault(dev, why.api_code, why.text);
   if (s != HEDDLE_OK && err != NULL) *err = why;
   return s;
@@ -91,9 +103,13 @@ void heddle__call_devices_close(heddle_module *m) {
     call_device *d = m->devices;
     m->devices = d->next;
     heddle_device *dev = d->caller.dev;
-    dev->t->stream.close(d->stream);
+    while (d->idle != NULL) {
+      call_stream *c = d->idle;
+      d->idle = c->next;
+      dev->t->stream.close(c->stream);
+      heddle__free(c);
+    }
     m->t->detach(&d->caller);
-    pthread_mutex_destroy(&d->lock);
     heddle__free(d);
     heddle__device_close(dev);
   }

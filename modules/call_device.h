@@ -4,9 +4,9 @@
 
 #include "modules/module.h"
 
-/* Runs a function on the device's own stream of this module, and waits for what it launched. The device is opened by
+/* Runs a function on a stream of this module's on the device, and waits for what it launched. The device is opened by
  * the first call and stays open until the module ends. HEDDLE_EUNSUPPORTED where the function has no code for such a
- * device. Calls on one device come one after another; any thread; blocks. */
+ * device. Several calls may run at once, and a function may call others; any thread; blocks. */
 heddle_status heddle__call_on_device(heddle_module *m, heddle_device *dev, const char *function,
                                      const heddle_value *args, uint32_t n_args, heddle_value *result,
                                      heddle_error *err);

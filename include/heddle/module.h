@@ -100,8 +100,8 @@ typedef struct heddle_value {
  * waited for; the module keeps the device open. result may be NULL: it is then given back.
  * HEDDLE_ENOTFOUND for a function that the library does not have; HEDDLE_EFAILED, in the function's own words, where it
  * says that it failed, or the status that the device's plugin gave; HEDDLE_EINVAL for an argument that its generation
- * of libraries cannot take; HEDDLE_EUNSUPPORTED for a device that it has no code for. Several threads may call at once;
- * calls on one device come one after another. */
+ * of libraries cannot take; HEDDLE_EUNSUPPORTED for a device that it has no code for. Several threads may call at once,
+ * and a function of the application that is called may call others. */
 HEDDLE_API heddle_status heddle_module_call(heddle_module *m, const char *function, const heddle_value *args,
                                             uint32_t n_args, heddle_value *result, heddle_error *err);
 

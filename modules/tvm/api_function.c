@@ -4,6 +4,7 @@
 #include "core/alloc.h"
 #include "modules/tvm/api.h"
 #include "modules/tvm/convert.h"
+#include "modules/tvm/launch.h"
 
 heddle_function *heddle__api_function(const char *caller, void *handle) {
   heddle_function *f = handle;
@@ -60,12 +61,17 @@ typedef struct result {
   int32_t *code;
 } result;
 
-/* The function may change its arguments, as TVMCbArgToReturn does. */
+/* The function may change its arguments, as TVMCbArgToReturn does. What was launched before is done when it runs. */
 static int call(void *self, const heddle__word *args, const int32_t *codes, int32_t n, heddle__word *ret,
                 int32_t *ret_code) {
   const c_function *c = self;
   result to = {ret, ret_code};
   heddle__tvm_thread *thread = heddle__tvm_self();
+  heddle_error err = {0};
+  if (heddle__lane_wait(&err) != HEDDLE_OK) {
+    heddle__tvm_say_error("before a function of the application", &err);
+    return -1;
+  }
   heddle__tvm_forget(thread);
   int rc = c->f((TVMValue *)(uintptr_t)args, (int *)(uintptr_t)codes, n, &to, c->resource);
   if (rc == 0) return 0;

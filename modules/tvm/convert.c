@@ -173,12 +173,6 @@ void heddle__value_drop(const heddle_value *v) {
 
 enum { FEW = 16 };
 
-/* A library's function runs on a stream of its own: work of the function that calls it comes first. */
-static heddle_status settle(heddle_error *err) {
-  const struct heddle__lane *lane = heddle__tvm_self()->lane;
-  return lane != NULL ? heddle__lane_wait(lane, err) : HEDDLE_OK;
-}
-
 int heddle__values_call(heddle_module *m, const char *name, const heddle__word *args, const int32_t *codes, int32_t n,
                         heddle__word *ret, int32_t *ret_code) {
   heddle_value few[FEW], *values = few, result = {0};
@@ -196,7 +190,7 @@ int heddle__values_call(heddle_module *m, const char *name, const heddle__word *
     if (rc == 0) done++;
   }
   if (rc == 0) {
-    heddle_status s = settle(&err);
+    heddle_status s = heddle__lane_wait(&err); /* the function has a stream of its own */
     if (s == HEDDLE_OK) s = heddle_module_call(m, name, values, n > 0 ? (uint32_t)n : 0, &result, &err);
     if (s == HEDDLE_OK) rc = heddle__result_to_word(&result, ret, ret_code);
     else {

@@ -134,12 +134,9 @@ void heddle__lane_reset(struct heddle__lane *lane) {
   for (uint32_t i = 0; i < lane->n_blocks; i++) lane->blocks[i].busy = false;
 }
 
-heddle_device *heddle__lane_device(const struct heddle__lane *lane) {
+const heddle_device *heddle__lane_device(void) {
+  const struct heddle__lane *lane = heddle__tvm_self()->lane;
   return lane != NULL ? lane->caller->dev : NULL;
-}
-
-heddle_status heddle__lane_wait(const struct heddle__lane *lane, heddle_error *err) {
-  return lane->caller->dev->t->stream.sync(lane->stream, UINT64_MAX, err);
 }
 
 /* False: the thread's lane is of another device, or there is none; with words. */
@@ -161,6 +158,11 @@ int heddle__tvm_set_device(void *self, const heddle__word *args, const int32_t *
   }
   if (args[0].i == HEDDLE_DEVICE_CPU) return 0;
   return is_here(heddle__tvm_self()->lane, (int)args[0].i, (int)args[1].i) ? 0 : -1;
+}
+
+heddle_status heddle__lane_wait(heddle_error *err) {
+  const struct heddle__lane *lane = heddle__tvm_self()->lane;
+  return lane != NULL ? lane->caller->dev->t->stream.sync(lane->stream, UINT64_MAX, err) : HEDDLE_OK;
 }
 
 /* ---- scratch memory */

@@ -54,13 +54,14 @@ struct heddle__lane *heddle__lane_take(heddle__tvm_caller *caller, heddle_pstrea
 void heddle__lane_give(struct heddle__lane *lane);  /* takes NULL */
 void heddle__lane_reset(struct heddle__lane *lane); /* after a function that failed and gave no scratch memory back */
 
-struct heddle_device *heddle__lane_device(const struct heddle__lane *lane); /* NULL for NULL */
-
-/* Waits for what was launched there so far. */
-heddle_status heddle__lane_wait(const struct heddle__lane *lane, heddle_error *err);
+/* The device of the thread's lane; NULL: what runs is on cpu. */
+const heddle_device *heddle__lane_device(void);
 
 /* Scratch memory of the thread's lane: a buffer as compiled code holds one; NULL with words. */
 void *heddle__lane_alloc(int device_type, int device_id, uint64_t bytes);
 int heddle__lane_free(void *p);
+
+/* Waits for what was launched on the thread's lane so far. */
+heddle_status heddle__lane_wait(heddle_error *err);
 
 #endif

@@ -7,6 +7,7 @@
 #include "core/alloc.h"
 #include "core/error.h"
 #include "modules/tvm/convert.h"
+#include "modules/tvm/launch.h"
 
 enum { FEW = 16 };
 
@@ -43,7 +44,8 @@ static int call(void *self, const heddle__word *args, const int32_t *codes, int3
   }
   if (rc == 0) {
     heddle_error err = {0};
-    heddle_status s = c->call(c->self, values, (uint32_t)n, &result, &err);
+    heddle_status s = heddle__lane_wait(&err); /* what was launched before is done when it runs */
+    if (s == HEDDLE_OK) s = c->call(c->self, values, (uint32_t)n, &result, &err);
     if (s == HEDDLE_OK) rc = heddle__result_to_word(&result, ret, ret_code);
     else {
       err.status = s;

@@ -241,10 +241,12 @@ heddle_status heddle__tvm_row(heddle_plaunch *const *launches, uint32_t *at, uin
                               heddle_error *err) {
   heddle__tvm_thread *self = heddle__tvm_self();
   heddle__pool *before = self->pool;
+  struct heddle__lane *lane_before = self->lane; /* of a function that called whoever runs this */
   const heddle_pop *op = launches[*at]->op;
   heddle_plaunch *const *p = launches + *at, *const *end = launches + n;
   int rc = 0;
   self->pool = op->caller->pool;
+  self->lane = NULL;
   if (op->library->era == HEDDLE__ERA_PACKED) {
     do rc = call_packed(*p);
     while (__builtin_expect(rc == 0, 1) && ++p < end && calm(attention));
@@ -253,6 +255,7 @@ heddle_status heddle__tvm_row(heddle_plaunch *const *launches, uint32_t *at, uin
     while (__builtin_expect(rc == 0, 1) && ++p < end && calm(attention));
   }
   self->pool = before;
+  self->lane = lane_before;
   *at = (uint32_t)(p - launches);
   return rc == 0 ? HEDDLE_OK : failed(*p, err);
 }
@@ -260,12 +263,13 @@ heddle_status heddle__tvm_row(heddle_plaunch *const *launches, uint32_t *at, uin
 static heddle_status run(heddle_plaunch *launch, heddle_error *err) {
   heddle__tvm_thread *self = heddle__tvm_self();
   heddle__pool *before = self->pool;
+  struct heddle__lane *lane_before = self->lane;
   self->pool = launch->op->caller->pool;
   self->lane = launch->op->caller->device != NULL ? *lane_of(launch) : NULL;
   int rc = is_packed(launch->op) ? call_packed(launch) : call_ffi(launch);
   if (rc != 0 && self->lane != NULL) heddle__lane_reset(self->lane);
   self->pool = before;
-  self->lane = NULL;
+  self->lane = lane_before;
   return rc == 0 ? HEDDLE_OK : failed(launch, err);
 }
 

@@ -16,7 +16,7 @@ from tool_case import BUILD, SOURCE, environment
 if os.environ.get("HEDDLE_SANITIZE"):
     pytest.skip("the library is built with a sanitizer, whose run time a plain program lacks", allow_module_level=True)
 
-HEADERS = sorted(p.name for p in (SOURCE / "include" / "heddle").glob("*.h"))
+HEADERS = sorted(str(p.relative_to(SOURCE / "include")) for p in (SOURCE / "include").rglob("*.h"))
 OURS = sorted(p.stem.removeprefix("libheddle_plugin_") for p in (BUILD / "lib/heddle/plugins").glob("*.so"))
 
 
@@ -98,7 +98,7 @@ def test_only_the_library_s_names_are_installed(prefix):
 
 @pytest.mark.parametrize("header", HEADERS)
 def test_headers_stand_alone(prefix, header, tmp_path):
-    (tmp_path / "unit.c").write_text(f"#include <heddle/{header}>\ntypedef int nothing;\n")
+    (tmp_path / "unit.c").write_text(f"#include <{header}>\ntypedef int nothing;\n")
     call("cc", "-std=c11", "-Wall", "-Wextra", "-Wpedantic", "-Werror", "-fsyntax-only", *flags(prefix, "--cflags"),
          tmp_path / "unit.c")
 
@@ -113,6 +113,25 @@ def test_pkg_config_builds_the_examples(prefix, example, tmp_path):
     assert call(program, cwd=SOURCE) != ""
 
 
+def run_net(program, folder):
+    """A program of TVM's C API gives what numpy computed."""
+    from test_tvm_c_api import check, net
+    net.write(folder)
+    check(program, folder)
+
+
+def test_pkg_config_builds_a_program_of_tvm_s_api(prefix, tmp_path):
+    program = tmp_path / "tvm-c-api"
+    libs = flags(prefix, "--libs")
+    folder = next(w[2:] for w in libs if w.startswith("-L"))
+    for compiler, words in (("cc", ["-std=c11"]), ("c++", ["-std=c++17", "-x", "c++"])):
+        if shutil.which(compiler) is None:
+            continue
+        call(compiler, *words, "-Wall", "-Wextra", "-Werror", *flags(prefix, "--cflags"), SOURCE / "examples/tvm-c-api/main.c",
+             "-x", "none", "-o", program, *libs, "-lheddle_tvm", f"-Wl,-rpath,{folder}")
+        run_net(program, tmp_path / compiler)
+
+
 MINE = """
 cmake_minimum_required(VERSION 3.20)
 project(mine C)
@@ -122,6 +141,8 @@ heddle_plugin(kernels SOURCES kernels.c COMMON)
 heddle_plugin(texts SOURCES texts.c KERNELS)
 add_executable(first first.c)
 target_link_libraries(first PRIVATE heddle::heddle)
+add_executable(tvm main.c)
+target_link_libraries(tvm PRIVATE heddle::heddle_tvm)
 """
 
 # A plugin that has the shared kernels compiled in: it says how many operators they know, and that is all it does.
@@ -177,6 +198,7 @@ def project(prefix, tmp_path_factory):
     (source / "texts.c").write_text(TEXTS)
     (source / "CMakeLists.txt").write_text(MINE)
     shutil.copy(SOURCE / "examples" / "first.c", source)
+    shutil.copy(SOURCE / "examples" / "tvm-c-api" / "main.c", source)
     call("cmake", "-S", source, "-B", source / "build", f"-DCMAKE_PREFIX_PATH={prefix}",
          "-DCMAKE_C_FLAGS=-Wall -Werror")
     call("cmake", "--build", source / "build")
@@ -215,6 +237,10 @@ def test_a_plugin_installs_beside_the_others(prefix, project, tmp_path):
 
 def test_a_program_by_find_package_runs(project):
     assert call(project / "first", cwd=SOURCE) != ""
+
+
+def test_a_program_of_tvm_s_api_by_find_package_runs(project, tmp_path):
+    run_net(project / "tvm", tmp_path)
 
 
 def test_the_guide_s_project_builds(prefix, tmp_path):

@@ -260,6 +260,22 @@ def test_memory_that_is_not_aligned(packed):
         add(t, t, t)
 
 
+def test_bools_as_each_generation_has_them(folder):
+    """An array of TVM's bool is (1, 1) to code up to v0.21 and (6, 8) to later code."""
+    from test_tvm_ffi_abi import flipped
+    values = np.array([True, False, False, True])
+    made = {"packed": legacy.library(folder / "not.so", "v0.14", [legacy.kernel(
+        "flip", [("a", "uint1", (4,)), ("b", "uint1", (4,))], "for (int i = 0; i < 4; i++) b[i] = !a[i];")])}
+    made["v0.21"] = compiled(folder / "flip21.so", "void *__tvm_ffi_library_ctx = NULL;" + flipped("flip", 1, 1))
+    made["later"] = compiled(folder / "flip22.so", flipped("__tvm_ffi_flip", 6, 8))
+    for path in made.values():
+        with api.load(path) as m, m["flip"] as flip, api.array(values) as x, api.empty((4,), bool) as y:
+            flip(x, y)
+            np.testing.assert_array_equal(y.numpy(), ~values)
+            flip(y.t, x.t)
+            np.testing.assert_array_equal(x.numpy(), values)
+
+
 # ---- the registry
 
 def test_names():
