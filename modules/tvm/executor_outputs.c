@@ -10,10 +10,11 @@
 
 heddle_status heddle__executor_go(heddle__runner *o, heddle_error *err) {
   heddle_status s = HEDDLE_OK;
-  o->used = o->started = true;
+  o->started = true;
   for (uint32_t i = 0; i < o->n_inputs && o->moves && s == HEDDLE_OK; i++)
     if (o->inputs[i].device != NULL) s = heddle_tensor_copy(o->inputs[i].bound, o->inputs[i].device, err);
   if (s == HEDDLE_OK) s = heddle_executor_run(o->ex, HEDDLE_FOREVER, err);
+  o->used = o->used || s == HEDDLE_OK;
   for (uint32_t i = 0; i < o->n_outputs && o->moves && s == HEDDLE_OK; i++)
     if (o->outputs[i].device != NULL) s = heddle_tensor_copy(o->outputs[i].device, o->outputs[i].bound, err);
   return s;
