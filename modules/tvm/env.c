@@ -43,7 +43,7 @@ static int call_ffi(void *handle, const heddle__any *args, int32_t n, heddle__an
   if (n >= 0 && n <= MOST)
     while (i < n && heddle__any_to_word(&args[i], era21, &words[i], &codes[i], &spare[i])) i++;
   if (f == NULL) {
-    heddle__tvm_say(NULL, "it calls a function that is none of ours");
+    heddle__tvm_say(NULL, "it calls what is no function");
   } else if (n < 0 || n > MOST) {
     snprintf(text, sizeof text, "it calls a function with %d arguments; at most %d are possible", (int)n, (int)MOST);
     heddle__tvm_say(NULL, text);

@@ -14,7 +14,7 @@ bool heddle__any_to_word(const heddle__any *any, bool era21, heddle__word *word,
  * fails (false, with words). */
 bool heddle__word_to_any(heddle__word word, int32_t code, bool era21, heddle__any *any);
 
-/* What a caller holds as a function: the function itself, or an object of ours around one; NULL: an object of others. */
+/* What a caller holds as a function: the function itself, or an object of ours around one; NULL: around something else. */
 heddle_function *heddle__handle_function(void *handle);
 
 #endif

@@ -551,6 +551,25 @@ def test_what_is_known_of_devices():
             f(2, 99, 5)
 
 
+@pytest.mark.skipif(not hasattr(api.LIB, "TVMBackendRegisterSystemLibSymbol"), reason="there is no system library")
+@pytest.mark.parametrize("name", ["runtime.SystemLib", "module._GetSystemLib", "ffi.SystemLib"])
+def test_the_system_library_by_name(name):
+    @c.CFUNCTYPE(c.c_int, c.POINTER(api.Value), c.POINTER(c.c_int), c.c_int, c.POINTER(api.Value), c.POINTER(c.c_int),
+                 c.c_void_p)
+    def one_more(values, codes, n, ret, code, _):
+        ret[0].i, code[0] = values[0].i + 1, api.INT
+        return 0
+
+    api.alive[name] = one_more  # what is registered stays
+    for symbol in ("one_more", "mine_another"):
+        api.LIB.TVMBackendRegisterSystemLibSymbol(symbol.encode(), c.cast(one_more, c.c_void_p))
+    with api.find(name) as f, f() as plain, f("mine_") as mine:
+        assert plain["one_more"](41) == 42 and mine["another"](1) == 2 and mine["one_more"](1) == 2
+        assert plain.function("another") is None
+        with pytest.raises(api.TVMError, match="takes a prefix"):
+            f(3)
+
+
 # ---- beside a tvm_ffi in the same process
 
 BESIDE = """
