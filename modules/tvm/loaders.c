@@ -178,7 +178,7 @@ heddle_status heddle__loaded_call(heddle_function *head, const heddle_value *arg
 
 /* A tensor for the time of a call. False: it is on a device that this thread does not run on, or is too deep. */
 static bool see(const heddle__dltensor *t, heddle_tensor *out) {
-  const heddle_device *dev = heddle__lane_device(heddle__tvm_self()->lane);
+  const heddle_device *dev = heddle__lane_device();
   bool on_cpu = t->device_type == HEDDLE_DEVICE_CPU;
   if (t->ndim < 0 || t->ndim > HEDDLE__TENSOR_MAX_NDIM) return false;
   if (!on_cpu && (dev == NULL || dev->desc.type != t->device_type || t->byte_offset != 0)) return false;
