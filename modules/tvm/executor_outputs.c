@@ -10,10 +10,11 @@
 
 heddle_status heddle__executor_go(heddle__runner *o, heddle_error *err) {
   heddle_status s = HEDDLE_OK;
-  o->used = o->started = true;
+  o->started = true;
   for (uint32_t i = 0; i < o->n_inputs && o->moves && s == HEDDLE_OK; i++)
     if (o->inputs[i].device != NULL) s = heddle_tensor_copy(o->inputs[i].bound, o->inputs[i].device, err);
   if (s == HEDDLE_OK) s = heddle_executor_run(o->ex, HEDDLE_FOREVER, err);
+  o->used = o->used || s == HEDDLE_OK;
   for (uint32_t i = 0; i < o->n_outputs && o->moves && s == HEDDLE_OK; i++)
     if (o->outputs[i].device != NULL) s = heddle_tensor_copy(o->outputs[i].device, o->outputs[i].bound, err);
   return s;
@@ -209,7 +210,7 @@ HEDDLE__METHOD(heddle__executor_run_from_inputs) {
       !heddle__args_int(&a, 1, 0, INT32_MAX, &number))
     return -1;
   if (n % 2 != 0) return heddle__refuse(a.method, "after the device there are pairs of a name and an array");
-  heddle_device *to = heddle__api_device((int32_t)type, (int32_t)number);
+  heddle_device *to = heddle__executor_device(o->ctx, (int32_t)type, (int32_t)number);
   if (to == NULL) return -1;
   for (int32_t i = 2; i < n; i += 2) /* before the first is set */
     if (heddle__executor_input(o, &a, i, false) < 0) return -1;

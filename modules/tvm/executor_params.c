@@ -15,14 +15,9 @@ static bool parse(const heddle__args *a, int32_t i, heddle_params **out) {
   return false;
 }
 
-/* False with words: a blob of another model. */
-static bool any_match(const heddle__runner *o, const char *method, const heddle_params *params) {
-  uint32_t count = heddle_params_count(params);
-  for (uint32_t k = 0; k < count; k++)
+static bool any_match(const heddle__runner *o, const heddle_params *params) {
+  for (uint32_t k = 0; k < heddle_params_count(params); k++)
     if (heddle_executor_input_index(o->ex, heddle_params_name(params, k)) >= 0) return true;
-  if (count == 0) return true;
-  heddle__refuse(method, "none of the %u names in the parameters ('%.100s', ...) is an input of the graph",
-                 (unsigned)count, heddle_params_name(params, 0));
   return false;
 }
 
@@ -58,11 +53,7 @@ HEDDLE__METHOD(heddle__executor_load_params) {
   heddle_error err = {0};
   (void)ret, (void)ret_code;
   if (!heddle__args_count(&a, 1, 1) || !parse(&a, 0, &params)) return -1;
-  if (!any_match(o, a.method, params)) {
-    heddle_params_release(params);
-    return -1;
-  }
-  bool first = !o->used && heddle_params_count(params) > 0;
+  bool first = !o->used && any_match(o, params); /* names that the graph lacks are passed over */
   for (uint32_t i = 0; i < o->n_inputs; i++) first = first && !o->inputs[i].is_param;
   heddle_status s;
   o->changed = true;

@@ -4,6 +4,7 @@ labels: ctypes
 timeout: 300
 """
 import json
+import pathlib
 import threading
 
 import numpy as np
@@ -16,6 +17,7 @@ from tvm_executors import create, library, model, needs_compiler, outputs_of, re
 from tvm_graph import Call, tvm_graph
 
 F32 = "float32"
+DATA = pathlib.Path(__file__).resolve().parents[1] / "data" / "params_variants"
 
 pytestmark = needs_compiler
 
@@ -301,8 +303,22 @@ def test_load_params_later(model, library):
     ex["load_params"](params)
     ex["run"]()
     same(outputs_of(ex), outputs)
-    refused(ex["load_params"], [save("unknown", p0)], "unknown")
+    ex["load_params"](save("unknown", p0))
     refused(ex["load_params"], [save("p0", p0[:, :1])], "p0")
+
+
+def test_parameters_of_no_input(library):
+    """A blob whose names the graph all lacks, first: inputs are as before, and the run says which is missing."""
+    graph, params, inputs, outputs = model_files("reshape_nop")
+    blob = (DATA / "unknown_name_ignored.bin").read_bytes()
+    ex = create(graph, library("reshape_nop"))
+    ex["load_params"](blob)
+    ex["set_input"]("x", inputs["x"])
+    refused(ex["run"], [], "'p0'", "never set")
+    ex["load_params"](params)
+    ex["load_params"](blob)
+    ex["run"]()
+    same(outputs_of(ex), outputs)
 
 
 def test_share_params_of_an_executor_that_is_gone(model, library):

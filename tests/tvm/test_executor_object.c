@@ -9,6 +9,7 @@
 
 #include "cases.h"
 #include "core/alloc.h"
+#include "heddle/function.h"
 #include "heddle/heddle.h"
 
 #define LIBRARY HEDDLE_TEST_BUILD "/tests/tvm_fixture.so"
@@ -373,5 +374,60 @@ static void memory_that_is_out(void **state) {
   close_it(&f);
 }
 
-CASES(CASE(values_of_a_run), CASE(a_run_allocates_nothing), CASE(shared_parameters_in_threads),
-      CASE(whatever_a_method_is_given), CASE(memory_that_is_out))
+/* Through heddle/function.h, with a library and devices of the program's own context. */
+static void through_heddles_own_api(void **state) {
+  (void)state;
+  heddle_setting settings[] = {{"config", "off"}, {"threads", "2"}};
+  heddle_context *ctx = NULL;
+  heddle_module *library = NULL;
+  heddle_object *object = NULL;
+  heddle_error err = {0};
+  heddle_value ex = {.kind = 0}, out = {.kind = 0};
+  heddle_tensor *x = NULL;
+  const int64_t n = N;
+  if (heddle_context_create(settings, 2, NULL, NULL, &ctx, &err) != HEDDLE_OK ||
+      heddle_module_load(ctx, LIBRARY, &library, &err) != HEDDLE_OK ||
+      heddle_object_of(library, &object, &err) != HEDDLE_OK ||
+      heddle_tensor_create(NULL, HEDDLE_FLOAT32, &n, 1, &x, &err) != HEDDLE_OK)
+    fail_msg("%s", err.text);
+  for (int i = 0; i < N; i++) ((float *)heddle_tensor_data(x))[i] = 3;
+  heddle_value made[] = {{.kind = HEDDLE_VALUE_STRING, .of.s = graph},
+                         {.kind = HEDDLE_VALUE_MODULE, .of.module = object},
+                         {.kind = HEDDLE_VALUE_INT, .of.i = 1},
+                         {.kind = HEDDLE_VALUE_INT, .of.i = 0}};
+  heddle_function *create_it = heddle_function_find("tvm.graph_executor.create"), *f = NULL;
+  if (heddle_function_call(create_it, made, 4, &ex, &err) != HEDDLE_OK) fail_msg("%s", err.text);
+  assert_int_equal(ex.kind, HEDDLE_VALUE_MODULE);
+  assert_string_equal(heddle_object_kind(ex.of.module), "GraphExecutor");
+  made[3].of.i = 9; /* a device that is not there, and an input that is none: status and words */
+  assert_int_not_equal(heddle_function_call(create_it, made, 4, &out, &err), HEDDLE_OK);
+  assert_non_null(strstr(err.text, "no device 9"));
+  heddle_value input[] = {{.kind = HEDDLE_VALUE_STRING, .of.s = "nope"}, {.kind = HEDDLE_VALUE_TENSOR, .of.t = x}};
+  assert_int_equal(heddle_object_function(ex.of.module, "set_input", 0, &f, &err), HEDDLE_OK);
+  assert_int_equal(heddle_function_call(f, input, 2, NULL, &err), HEDDLE_ENOTFOUND);
+  assert_non_null(strstr(err.text, "'x', 'w'"));
+  for (int i = 0; i < 2; i++) {
+    input[0].of.s = i == 0 ? "x" : "w";
+    if (heddle_function_call(f, input, 2, NULL, &err) != HEDDLE_OK) fail_msg("%s", err.text);
+  }
+  heddle_function_release(f);
+  assert_int_equal(heddle_object_function(ex.of.module, "run", 0, &f, &err), HEDDLE_OK);
+  if (heddle_function_call(f, NULL, 0, NULL, &err) != HEDDLE_OK) fail_msg("%s", err.text);
+  heddle_function_release(f);
+  assert_int_equal(heddle_object_function(ex.of.module, "get_output", 0, &f, &err), HEDDLE_OK);
+  heddle_value first = {.kind = HEDDLE_VALUE_INT, .of.i = 0};
+  if (heddle_function_call(f, &first, 1, &out, &err) != HEDDLE_OK) fail_msg("%s", err.text);
+  assert_int_equal(out.kind, HEDDLE_VALUE_TENSOR);
+  assert_true(((float *)heddle_tensor_data(out.of.t))[7] == 3.0f * N * N);
+  heddle_tensor_release(out.of.t);
+  heddle_function_release(f);
+  heddle_function_release(create_it);
+  heddle_object_release(ex.of.module);
+  heddle_object_release(object);
+  heddle_tensor_release(x);
+  heddle_module_release(library);
+  heddle_context_release(ctx);
+}
+
+CASES(CASE(values_of_a_run), CASE(through_heddles_own_api), CASE(a_run_allocates_nothing),
+      CASE(shared_parameters_in_threads), CASE(whatever_a_method_is_given), CASE(memory_that_is_out))
