@@ -181,7 +181,7 @@ heddle_status heddle__library_call(heddle__tvm_caller *caller, heddle_pstream *s
   uint32_t taken = 0;
   while (taken < n && s == HEDDLE_OK) {
     s = take(l, &values[taken], taken, &own[taken], &args[taken], &codes[taken], err);
-    taken++;
+    if (s == HEDDLE_OK) taken++;
   }
   struct heddle__lane *lane = NULL;
   if (s == HEDDLE_OK && stream != NULL && (lane = heddle__lane_take(caller, stream)) == NULL)

@@ -67,8 +67,8 @@ static const void *behind_head(const void *object, bool era21) {
 }
 
 bool heddle__any_to_word(const heddle__any *any, bool era21, heddle__word *word, int32_t *code, heddle__bytes *spare) {
-  static const int8_t plain[] = {PACKED_NULL,  PACKED_INT,    PACKED_INT,    PACKED_FLOAT,  PACKED_HANDLE,
-                                 PACKED_DTYPE, PACKED_DEVICE, PACKED_TENSOR, PACKED_STRING, PACKED_BYTES};
+  static const uint8_t plain[] = {PACKED_NULL,  PACKED_INT,    PACKED_INT,    PACKED_FLOAT,  PACKED_HANDLE,
+                                  PACKED_DTYPE, PACKED_DEVICE, PACKED_TENSOR, PACKED_STRING, PACKED_BYTES};
   *word = any->v;
   if (any->type >= 0 && any->type < (int32_t)sizeof plain) {
     *code = plain[any->type];

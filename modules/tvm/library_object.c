@@ -61,15 +61,15 @@ static int find(heddle_object *self, const char *name, heddle_function **out) {
   if (heddle__library_code(o->m->library, name) == NULL) return 0;
   size_t n = strlen(name) + 1;
   library_function *f = heddle__alloc(1, sizeof *f + n);
-  if (f != NULL) {
-    memcpy(f->name, name, n);
-    if ((*out = heddle__function_new(name, call, f, finish_function)) == NULL) heddle__free(f);
-  }
-  if (*out == NULL) {
+  heddle_function *made = f != NULL ? heddle__function_new(name, call, f, finish_function) : NULL;
+  if (f == NULL || made == NULL) {
+    heddle__free(f);
     heddle__tvm_say(NULL, "out of memory: a function of a library");
     return -1;
   }
+  memcpy(f->name, name, n);
   f->library = heddle__object_retain(self);
+  *out = made;
   return 0;
 }
 

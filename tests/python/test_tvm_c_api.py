@@ -118,8 +118,9 @@ def test_dlpack_is_as_dlpack_has_it(tmp_path):
     probe = numbers(tmp_path, "#include <dlpack/dlpack.h>", lines)
     assert printed(probe, "-I", ours) == printed(probe, "-I", real[0])
     old = numbers(tmp_path, "#define HEDDLE_DLPACK_CTX\n#include <dlpack/dlpack.h>",
-                  ["offsetof(DLTensor, ctx)", "offsetof(DLTensor, device)", "sizeof(DLTensor)"])
-    assert list(printed(old, "-I", ours).values()) == [8, 8, 48]
+                  ["offsetof(DLTensor, ctx)", "offsetof(DLTensor, device)", "sizeof(DLTensor)", "sizeof(DLContext)", "kDLGPU",
+                   "kDLCPUPinned"])
+    assert list(printed(old, "-I", ours).values()) == [8, 8, 48, 8, 2, 3]
 
 
 def test_the_numbers_of_tvm_s_header(tmp_path):

@@ -196,6 +196,7 @@ static void failures(void **state) {
   arg = (heddle_value){.kind = 99};
   assert_int_equal(heddle_function_call(f, &arg, 1, NULL, &err), HEDDLE_EINVAL);
   assert_non_null(strstr(err.text, "argument 0: a value of kind 99"));
+  assert_int_equal(heddle_module_call(heddle_object_library(o), "apply", &arg, 1, NULL, &err), HEDDLE_EINVAL);
   assert_int_equal(heddle_object_function(o, "nothing", 1, &none, &err), HEDDLE_ENOTFOUND);
   assert_non_null(strstr(err.text, "'nothing'"));
   assert_int_equal(heddle_function_call(NULL, NULL, 0, NULL, &err), HEDDLE_EINVAL);

@@ -53,6 +53,12 @@ typedef struct DLDevice {
   int32_t device_id;
 } DLDevice;
 
+#ifdef HEDDLE_DLPACK_CTX /* names as they were before DLPack 0.5 */
+#define kDLGPU kDLCUDA
+#define kDLCPUPinned kDLCUDAHost
+typedef DLDevice DLContext;
+#endif
+
 typedef enum {
   kDLInt = 0U,
   kDLUInt = 1U,
@@ -82,7 +88,7 @@ typedef struct DLDataType {
 
 typedef struct DLTensor {
   void *data;
-#ifdef HEDDLE_DLPACK_CTX /* for programs older than DLPack 0.5, where the device was called ctx */
+#ifdef HEDDLE_DLPACK_CTX /* the device was called ctx */
   union {
     DLDevice device;
     DLDevice ctx;
