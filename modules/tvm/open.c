@@ -228,29 +228,29 @@ static heddle_status refresh(heddle__tvm_library *l, heddle_error *err) {
   return s;
 }
 
+/* Locked. */
+static heddle__tvm_library *find_system(const char *prefix) {
+  heddle__tvm_library *l = all;
+  while (l != NULL && (l->handle != NULL || strcmp(l->symbols.prefix, prefix) != 0)) l = l->next;
+  return l;
+}
+
 heddle_status heddle__library_system(const char *prefix, heddle__tvm_library **out, heddle_error *err) {
   heddle_error why = {0};
-  heddle__tvm_library *l = NULL;
-  heddle_status s;
+  heddle_status s = HEDDLE_OK;
   pthread_mutex_lock(&lock);
-  do {
-    s = HEDDLE_OK;
-    for (l = all; l != NULL && (l->handle != NULL || strcmp(l->symbols.prefix, prefix) != 0);) l = l->next;
-    if (l != NULL && l->is_busy) {
-      s = await(l, &why);
-      continue;
-    }
-    if (l != NULL) {
-      s = refresh(l, &why);
-      break;
-    }
+  heddle__tvm_library *l = find_system(prefix);
+  while (l != NULL && l->is_busy && s == HEDDLE_OK) {
+    s = await(l, &why);
+    l = find_system(prefix);
+  }
+  if (s == HEDDLE_OK && l != NULL) {
+    s = refresh(l, &why);
+  } else if (s == HEDDLE_OK) {
     l = make_system(prefix, &why);
-    s = l != NULL ? HEDDLE_OK : HEDDLE_ENOMEM;
-    if (l == NULL) break;
-    enter(l); /* its one user is the process */
-    s = begin(l, &why);
-    break;
-  } while (s == HEDDLE_OK);
+    if (l != NULL) enter(l); /* its one user is the process */
+    s = l != NULL ? begin(l, &why) : HEDDLE_ENOMEM;
+  }
   if (s == HEDDLE_OK) l->users++;
   pthread_mutex_unlock(&lock);
   *out = s == HEDDLE_OK ? l : NULL;

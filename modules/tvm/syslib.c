@@ -37,7 +37,7 @@ static int compare(const char *name, const char *const parts[3]) {
 /* The place of a name: where it is, or where it belongs. */
 static size_t place(const char *a, const char *b, const char *c, bool *is_there) {
   const char *const parts[3] = {a, b, c};
-  size_t low = 0, high = n_entries;
+  size_t low = 0, high = entries != NULL ? n_entries : 0;
   *is_there = false;
   while (low < high) {
     size_t middle = low + (high - low) / 2;
@@ -64,7 +64,7 @@ static bool write_to(void *variable, void *value) {
 }
 
 static int insert(size_t at, const char *name, void *address) {
-  if (n_entries == room) {
+  if (entries == NULL || n_entries == room) {
     size_t n = room > 0 ? 2 * room : 64;
     entry *more = realloc(entries, n * sizeof *more);
     if (more == NULL) return -1;
@@ -100,11 +100,12 @@ int heddle__system_register(const char *name, void *address) {
   if (name == NULL || address == NULL) return -1;
   pthread_mutex_lock(&lock);
   size_t at = place("", "", name, &is_there);
-  if (!is_there) rc = insert(at, name, address);
-  else if (is_context(name)) rc = add_context(&entries[at], address);
+  entry *e = is_there ? entries + at : NULL;
+  if (e == NULL) rc = insert(at, name, address);
+  else if (is_context(name)) rc = add_context(e, address);
   else {
-    entries[at].replaced |= entries[at].address != address;
-    entries[at].address = address;
+    e->replaced |= e->address != address;
+    e->address = address;
   }
   changes++;
   pthread_mutex_unlock(&lock);
@@ -123,11 +124,13 @@ const char *heddle__system_bind(const char *prefix, const char *name, void *valu
   bool is_there;
   pthread_mutex_lock(&lock);
   size_t at = place("", prefix, name, &is_there);
-  bool own = is_there;
-  if (!is_there) at = place("", "", name, &is_there);
-  for (const entry *e = is_there ? &entries[at] : NULL; e != NULL; e = e->more)
-    if (!write_to(e->address, value)) wrong = entries[at].name;
-  if (own) entries[at].value = value;
+  entry *own = is_there ? entries + at : NULL, *e = own;
+  if (own == NULL) at = place("", "", name, &is_there);
+  if (own == NULL && is_there) e = entries + at;
+  if (e != NULL) name = e->name;
+  for (const entry *one = e; one != NULL; one = one->more)
+    if (!write_to(one->address, value)) wrong = name;
+  if (own != NULL) own->value = value;
   pthread_mutex_unlock(&lock);
   return wrong;
 }
@@ -136,7 +139,7 @@ void heddle__system_notes(char *out, size_t size) {
   size_t used = 0;
   out[0] = '\0';
   pthread_mutex_lock(&lock);
-  for (size_t i = 0; i < n_entries; i++) {
+  for (size_t i = 0; entries != NULL && i < n_entries; i++) {
     if (!entries[i].replaced) continue;
     entries[i].replaced = false;
     int n = snprintf(out + used, size - used, "%s%s",
