@@ -32,7 +32,8 @@ static uint32_t node_of(times *t, const heddle_profile_entry *steps, size_t coun
   for (uint32_t i = 0; i < t->n_nodes && *known == 0; i++) {
     heddle_node_info info = {.struct_size = sizeof info};
     if (heddle_graph_node(t->o->graph, i, &info, NULL) != HEDDLE_OK) continue;
-    if (strcmp(info.op, e->op) == 0 && strcmp(info.name, e->name) == 0 && !taken(t, i, steps, count)) *known = i + 2;
+    const char *op = info.func_name[0] != '\0' ? info.func_name : info.op;
+    if (strcmp(op, e->op) == 0 && strcmp(info.name, e->name) == 0 && !taken(t, i, steps, count)) *known = i + 2;
   }
   if (*known == 0) *known = 1;
   return *known == 1 ? UINT32_MAX : *known - 2;

@@ -551,7 +551,6 @@ def test_what_is_known_of_devices():
             f(2, 99, 5)
 
 
-@pytest.mark.skipif(not hasattr(api.LIB, "TVMBackendRegisterSystemLibSymbol"), reason="there is no system library")
 @pytest.mark.parametrize("name", ["runtime.SystemLib", "module._GetSystemLib", "ffi.SystemLib"])
 def test_the_system_library_by_name(name):
     @c.CFUNCTYPE(c.c_int, c.POINTER(api.Value), c.POINTER(c.c_int), c.c_int, c.POINTER(api.Value), c.POINTER(c.c_int),

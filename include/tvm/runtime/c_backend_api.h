@@ -34,6 +34,10 @@ typedef int (*FTVMParallelLambda)(int task_id, TVMParallelGroupEnv *penv, void *
 TVM_DLL int TVMBackendParallelLaunch(FTVMParallelLambda flambda, void *cdata, int num_task);
 TVM_DLL int TVMBackendParallelBarrier(int task_id, TVMParallelGroupEnv *penv);
 
+/* Registers a function or a variable of an object that is linked into the program: what constructors of objects compiled
+ * with --system-lib call, before main or later. name is copied; a name that comes again takes the new address. */
+TVM_DLL int TVMBackendRegisterSystemLibSymbol(const char *name, void *ptr);
+
 /* Runs f(cdata) once for a handle that begins as NULL. */
 TVM_DLL int TVMBackendRunOnce(void **handle, int (*f)(void *), void *cdata, int nbytes);
 
