@@ -5,18 +5,16 @@
 
 #include <string.h>
 
-#include "modules/tvm/ffi_object.h"
 #include "modules/tvm/library.h"
 #include "modules/tvm/syslib.h"
 
 enum { FUNCTION_OBJECT = 68 };
 
-/* Their functions are objects with a type; ours have a mark of their own, or are objects that we made. */
+/* Their functions are objects, with a type where ours have the address of code. */
 static int call(void *f, heddle__any *args, int32_t n, heddle__any *result) {
   int (*next)(void *, heddle__any *, int32_t, heddle__any *) = NULL;
   void *symbol = NULL;
-  if (heddle__handle_function(f) == NULL && ((const heddle__object *)f)->type == FUNCTION_OBJECT)
-    symbol = heddle__of_tvm_ffi("TVMFFIFunctionCall");
+  if (((const heddle__object *)f)->type == FUNCTION_OBJECT) symbol = heddle__of_tvm_ffi("TVMFFIFunctionCall");
   if (symbol == NULL) return heddle__tvm_call_ffi(f, args, n, result);
   memcpy(&next, &symbol, sizeof next);
   return next(f, args, n, result);
