@@ -17,6 +17,7 @@ static const option known[] = {
     OPTION_DEVICE,
     OPTION_PLACE,
     OPTION_INPUT,
+    OPTION_DIM,
     {"random", OPTION_FLAG, NULL, offsetof(options, random), "makes up inputs that are not given (as it does anyway)"},
     {"repeat", OPTION_COUNT, "R", offsetof(options, repeat), "measurements; 5 by default"},
     {"number", OPTION_COUNT, "N", offsetof(options, number), "runs in a measurement, at first; 5 by default"},

@@ -3,10 +3,9 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <unistd.h>
 
 #include "info_library.h"
-#include "options.h"
+#include "model_file.h"
 #include "text.h"
 
 static const option known[] = {{"json", OPTION_FLAG, NULL, offsetof(options, json), "one JSON object"},
@@ -26,8 +25,8 @@ typedef struct facts {
   heddle_params *params;  /* may be NULL */
   heddle_context *ctx;    /* with a library */
   heddle_module *library; /* may be NULL */
-  char params_path[4200]; /* longer than any path that can be opened */
-  tally *ops, *devices;   /* most frequent first */
+  char params_path[PATH_ROOM];
+  tally *ops, *devices; /* most frequent first */
   size_t n_ops, n_devices;
   uint32_t n_nodes; /* without inputs */
   uint64_t param_bytes;
@@ -54,21 +53,16 @@ static int by_count(const void *a, const void *b) {
   return x->count != y->count ? (x->count < y->count ? 1 : -1) : strcmp(x->name, y->name);
 }
 
-/* Those of --params; else those inside of a library; else MODEL.params beside MODEL.json, where it is there. */
+/* Those of --params; else those inside of a library; else as load_params_of says. */
 static heddle_status load_params(const options *o, facts *f, heddle_error *err) {
   heddle_status s = HEDDLE_OK;
   if (o->params == NULL && f->params != NULL) {
     snprintf(f->params_path, sizeof f->params_path, "%s", o->model);
   } else {
-    size_t n = strlen(o->model);
     heddle_params_release(f->params);
-    f->params = NULL;
-    if (n > 5 && strcmp(o->model + n - 5, ".json") == 0) n -= 5;
-    if (o->params != NULL) snprintf(f->params_path, sizeof f->params_path, "%s", o->params);
-    else snprintf(f->params_path, sizeof f->params_path, "%.*s.params", (int)n, o->model);
-    if (o->params == NULL && access(f->params_path, F_OK) != 0) return HEDDLE_OK;
-    s = heddle_params_load(f->params_path, NULL, &f->params, err);
+    s = load_params_of(o, &f->params, f->params_path, err);
   }
+  if (f->params == NULL) return s;
   for (uint32_t i = 0; s == HEDDLE_OK && i < heddle_params_count(f->params); i++) {
     heddle_tensor *t = NULL;
     s = heddle_params_tensor(f->params, i, &t, err);
@@ -236,7 +230,7 @@ static int info(const options *o) {
 const command info_command = {
     "info",
     "inputs, outputs, operators, parameters and sizes of a model",
-    "Says what a graph's .json file and its parameters hold. No device is needed. An input whose name is among the\n"
+    "Says what a model and its parameters hold. No device is needed. An input whose name is among the\n"
     "parameters is not listed as an input.",
     known,
     true,

@@ -6,6 +6,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "model_file.h"
 #include "text.h"
 
 static int no_memory(const session *s) {
@@ -83,6 +84,21 @@ static void warn_of_idle_rules(const session *s) {
   }
 }
 
+/* With --dim, the graph is changed before it becomes a model. */
+static heddle_status load_model(session *s, const heddle_model_options *mo, heddle_error *err) {
+  const options *o = s->o;
+  heddle_graph *graph = NULL;
+  heddle_params *params = NULL;
+  char path[PATH_ROOM];
+  if (o->dims.count == 0) return heddle_model_load(s->ctx, o->model, o->params, mo, &s->model, err);
+  heddle_status r = load_graph_of(o, &graph, err);
+  if (r == HEDDLE_OK) r = load_params_of(o, &params, path, err);
+  if (r == HEDDLE_OK) r = heddle_model_create(s->ctx, graph, params, mo, &s->model, err);
+  heddle_params_release(params);
+  heddle_graph_release(graph);
+  return r;
+}
+
 int session_model(session *s, const char *command, const options *o) {
   int status = session_context(s, command, o);
   if (status != DONE) return status;
@@ -93,7 +109,7 @@ int session_model(session *s, const char *command, const options *o) {
   if (o->lib != NULL && heddle_module_load(s->ctx, o->lib, &s->library, &err) != HEDDLE_OK) return fail(command, &err);
   mo.library = s->library;
   mo.model_name = o->model_name;
-  if (heddle_model_load(s->ctx, o->model, o->params, &mo, &s->model, &err) != HEDDLE_OK) return fail(command, &err);
+  if (load_model(s, &mo, &err) != HEDDLE_OK) return fail(command, &err);
   warn_of_idle_rules(s);
   return load_values(s);
 }

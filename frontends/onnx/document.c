@@ -161,20 +161,20 @@ static heddle_status inputs_of(writer *w, const Onnx__NodeProto *node, json_t **
   return list != NULL ? HEDDLE_OK : heddle__onnx_no_memory(w->r);
 }
 
-static heddle_status add_operator(writer *w, Onnx__NodeProto *node) {
+static heddle_status add_operator(writer *w, const Onnx__NodeProto *node) {
   json_t *inputs = NULL;
   char shown[44];
   const heddle__schema *schema =
       w->r->host->schema(node->domain, node->op_type, node->domain[0] == '\0' ? w->r->target : 0);
-  /* The number of outputs that an operator may have in any number says what it does. */
-  bool may_drop = schema == NULL || schema->max_outputs != HEDDLE__VARIADIC;
-  if (may_drop) heddle__onnx_trim_outputs(w->r, node, schema != NULL ? schema->min_outputs : 1);
   size_t n_outputs = node->n_output;
+  while (n_outputs > 0 && node->output[n_outputs - 1][0] == '\0') n_outputs--;
   if (n_outputs == 0) return HEDDLE_OK; /* nobody can use it */
   if (n_outputs > MAX_OUTPUTS)
     return heddle__onnx_fail(w->r, HEDDLE_ELIMIT, "node '%s' has %zu outputs",
                              heddle__onnx_show(heddle__onnx_node_name(node), shown), n_outputs);
-  if (schema == NULL) heddle__onnx_problem(w->r, node, "the operator is not known in opset %u", (unsigned)w->r->target);
+  if (heddle__onnx_has_graph(node)) heddle__onnx_problem(w->r, node, "it runs a graph of its own");
+  else if (schema == NULL)
+    heddle__onnx_problem(w->r, node, "the operator is not known in opset %u", (unsigned)w->r->target);
   heddle_status s = inputs_of(w, node, &inputs);
   json_t *attrs = s == HEDDLE_OK ? heddle__onnx_attrs(w->r, node) : NULL;
   const char *name = attrs != NULL ? new_name(w, heddle__onnx_node_name(node)) : NULL;

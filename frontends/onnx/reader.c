@@ -165,7 +165,12 @@ static heddle_status check_versions(heddle__onnx_reader *r, const Onnx__ModelPro
       return heddle__onnx_fail(r, HEDDLE_EUNSUPPORTED, "it is of opset %lld; this library reads %d to %d",
                                (long long)r->opset, HEDDLE__ONNX_OPSET_FIRST, HEDDLE__ONNX_OPSET_LAST);
   }
-  if (r->opset == 0) return heddle__onnx_fail(r, HEDDLE_EFORMAT, "it does not say of which opset it is");
+  for (size_t i = 0; r->opset == 0 && i < m->graph->n_node; i++) {
+    const char *domain = m->graph->node[i]->domain;
+    if (domain == NULL || domain[0] == '\0' || strcmp(domain, "ai.onnx") == 0)
+      return heddle__onnx_fail(r, HEDDLE_EFORMAT, "it does not say of which opset its operators are");
+  }
+  if (r->opset == 0) r->opset = r->host->opset_last; /* all its operators are of other domains */
   r->target = (uint32_t)r->opset;
   if (r->target < r->host->opset_first) r->target = r->host->opset_first;
   if (r->target > r->host->opset_last) r->target = r->host->opset_last;

@@ -87,6 +87,9 @@ heddle_status heddle__onnx_upgrade(heddle__onnx_reader *r);
 /* document.c: r->nodes and r->tensors as a document and parameters. */
 heddle_status heddle__onnx_document(heddle__onnx_reader *r, json_t **graph, heddle_params **params);
 
+/* Whether one of a node's attributes is a graph: If, Loop, Scan. */
+bool heddle__onnx_has_graph(const Onnx__NodeProto *node);
+
 /* attrs.c: a node's attributes as a JSON object; NULL where memory is out. Attributes that cannot be written are noted
  * as problems. */
 json_t *heddle__onnx_attrs(heddle__onnx_reader *r, const Onnx__NodeProto *node);

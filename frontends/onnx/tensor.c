@@ -236,3 +236,17 @@ heddle_status heddle__onnx_scalar(heddle__onnx_reader *r, const Onnx__NodeProto 
   heddle__free(v->shape);
   return s;
 }
+
+int heddle__onnx_floats(heddle__onnx_reader *r, const Onnx__TensorProto *tensor, float *out, int max) {
+  struct heddle__param p = {.name = NULL};
+  heddle_error unused, *kept = r->err;
+  if (tensor->data_type != ONNX_FLOAT) return -1;
+  r->err = &unused; /* what is wrong with it is said when it is written */
+  bool is_there = heddle__onnx_tensor(r, tensor, &p) == HEDDLE_OK && p.value.data != NULL;
+  r->err = kept;
+  int count = is_there && p.value.bytes <= (uint64_t)max * sizeof *out ? (int)(p.value.bytes / sizeof *out) : -1;
+  if (count > 0) memcpy(out, p.value.data, (size_t)count * sizeof *out);
+  if (!p.is_mapped) heddle__free(p.value.data);
+  heddle__free(p.value.shape);
+  return count;
+}

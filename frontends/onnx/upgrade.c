@@ -12,7 +12,7 @@ static const struct row {
   int64_t since;
   heddle__onnx_upgrade_fn upgrade;
 } rows[] = {
-    {"BatchNormalization", 9, heddle__upgrade_batch_norm},
+    {"BatchNormalization", 0, heddle__upgrade_batch_norm},
     {"Clip", 11, heddle__upgrade_clip},
     {"Constant", 0, heddle__upgrade_constant},
     {"ConstantOfShape", 0, heddle__upgrade_constant_of_shape},

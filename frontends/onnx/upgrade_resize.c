@@ -1,8 +1,30 @@
 /* frontends/onnx/upgrade_resize.c: Upsample, and Resize of opset 10: the coordinates of both are those that later are
- * called asymmetric, and the nearest element is found by rounding down. */
+ * called asymmetric, and the nearest element is found by rounding down where the tensor grows, up where it shrinks. */
 #include <string.h>
 
+#include "frontends/onnx/tensor.h"
 #include "frontends/onnx/upgrade.h"
+
+/* How the nearest element is found; NULL where that is not one way for all dimensions. */
+static const char *rounding(heddle__onnx_reader *r, const char *scales) {
+  float factors[HEDDLE__MAX_NDIM];
+  const Onnx__TensorProto *t = heddle__onnx_find_tensor(r, scales);
+  int n = t != NULL ? heddle__onnx_floats(r, t, factors, HEDDLE__MAX_NDIM) : -1;
+  bool grows = false, shrinks = n < 0;
+  for (int i = 0; i < n; i++) {
+    grows = grows || factors[i] > 1;
+    shrinks = shrinks || factors[i] < 1;
+  }
+  if (n < 0 || (grows && shrinks)) return NULL;
+  return shrinks ? "ceil" : "floor";
+}
+
+static heddle_status set_rounding(heddle__onnx_reader *r, Onnx__NodeProto *node, const char *scales) {
+  const char *mode = rounding(r, scales);
+  if (mode != NULL) return heddle__onnx_set_text(r, node, "nearest_mode", mode);
+  heddle__onnx_problem(r, node, "its scales are no constant that only grows or only shrinks the input");
+  return HEDDLE_OK;
+}
 
 /* The operands X, scales become X, no region, scales. */
 static heddle_status to_resize(heddle__onnx_reader *r, Onnx__NodeProto *node, const char *scales) {
@@ -14,7 +36,7 @@ static heddle_status to_resize(heddle__onnx_reader *r, Onnx__NodeProto *node, co
   s = heddle__onnx_set_text(r, node, "coordinate_transformation_mode", "asymmetric");
   if (s == HEDDLE_OK && !heddle__onnx_attr_is(node, "mode", "linear") &&
       !heddle__onnx_attr_is(node, "mode", "bilinear"))
-    return heddle__onnx_set_text(r, node, "nearest_mode", "floor");
+    return set_rounding(r, node, scales);
   return s == HEDDLE_OK ? heddle__onnx_set_text(r, node, "mode", "linear") : s;
 }
 

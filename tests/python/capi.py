@@ -204,6 +204,14 @@ class Model:
                                len(keep), flags, max_streams, 0, 0, library.p if library else None, None)
         self.p = _out("heddle_model_create", ctx.p, graph.p, params.p if params else None, c.byref(options))
 
+    @classmethod
+    def load(cls, ctx, path, params=None, devices=None):
+        options = ModelOptions(struct_size=c.sizeof(ModelOptions), devices=devices.encode() if devices else None)
+        model = cls.__new__(cls)
+        model.p = _out("heddle_model_load", ctx.p, str(path).encode(), str(params).encode() if params else None,
+                       c.byref(options))
+        return model
+
     def explain_json(self):
         import json
         text = c.c_char_p()
