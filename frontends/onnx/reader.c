@@ -251,7 +251,7 @@ static heddle_status read_model(heddle__onnx_reader *r, const unsigned char *thi
                                 heddle_params **params) {
   ProtobufCAllocator allocator = heddle__onnx_allocator(&r->arena);
   Onnx__ModelProto *m = onnx__model_proto__unpack(&allocator, bytes, thin);
-  if (m == NULL && r->arena.is_over) return heddle__onnx_no_memory(r);
+  if (m == NULL && r->arena.is_out) return heddle__onnx_no_memory(r);
   if (m == NULL) return heddle__onnx_fail(r, HEDDLE_EFORMAT, "it is no ONNX model, or was damaged");
   heddle_status s = check_versions(r, m);
   if (s != HEDDLE_OK) return s;
