@@ -129,6 +129,10 @@ static heddle_status check_node(heddle__onnx_reader *r, Onnx__NodeProto *node) {
   heddle_status s = check_text(r, &node->name, "the name of a node");
   if (s == HEDDLE_OK) s = check_text(r, &node->op_type, "the operator of a node");
   if (s == HEDDLE_OK) s = check_text(r, &node->domain, "the domain of a node");
+  if (s == HEDDLE_OK && node->op_type[0] == '\0') {
+    char shown[44];
+    s = heddle__onnx_fail(r, HEDDLE_EFORMAT, "node '%s' has no operator", heddle__onnx_show(node->name, shown));
+  }
   for (size_t i = 0; i < node->n_input && s == HEDDLE_OK; i++) s = check_text(r, &node->input[i], "an input of a node");
   for (size_t i = 0; i < node->n_output && s == HEDDLE_OK; i++)
     s = check_text(r, &node->output[i], "an output of a node");
