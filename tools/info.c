@@ -30,6 +30,7 @@ typedef struct facts {
   size_t n_ops, n_devices;
   uint32_t n_nodes; /* without inputs */
   uint64_t param_bytes;
+  json_t *param_names, *input_names; /* sets */
 } facts;
 
 static bool count(tally **list, size_t *n, const char *domain, const char *name) {
@@ -72,6 +73,22 @@ static heddle_status load_params(const options *o, facts *f, heddle_error *err) 
   return s;
 }
 
+/* Sets of names, as objects: any bytes may be a key. */
+static heddle_status collect_names(facts *f, heddle_error *err) {
+  f->param_names = json_object();
+  f->input_names = json_object();
+  int failed = 0;
+  for (uint32_t i = 0; f->params != NULL && i < heddle_params_count(f->params); i++)
+    failed |= json_object_set_new_nocheck(f->param_names, heddle_params_name(f->params, i), json_true());
+  for (uint32_t i = 0; i < heddle_graph_input_count(f->graph); i++) {
+    heddle_value_info v = {.struct_size = sizeof v};
+    heddle_status s = heddle_graph_input(f->graph, i, &v, err);
+    if (s != HEDDLE_OK) return s;
+    failed |= json_object_set_new_nocheck(f->input_names, v.name, json_true());
+  }
+  return failed == 0 ? HEDDLE_OK : HEDDLE_ENOMEM;
+}
+
 static heddle_status collect(const options *o, facts *f, heddle_error *err) {
   bool whole = info_is_library(o->model);
   heddle_status s = HEDDLE_OK;
@@ -94,25 +111,19 @@ static heddle_status collect(const options *o, facts *f, heddle_error *err) {
         (node.device[0] != '\0' && !count(&f->devices, &f->n_devices, "", node.device)))
       s = HEDDLE_ENOMEM;
   }
+  if (s == HEDDLE_OK) s = collect_names(f, err);
   if (f->n_ops > 0) qsort(f->ops, f->n_ops, sizeof *f->ops, by_count);
   if (f->n_devices > 0) qsort(f->devices, f->n_devices, sizeof *f->devices, by_count);
   return s;
 }
 
 static bool is_param(const facts *f, const char *name) {
-  for (uint32_t i = 0; f->params != NULL && i < heddle_params_count(f->params); i++)
-    if (strcmp(heddle_params_name(f->params, i), name) == 0) return true;
-  return false;
+  return json_object_get(f->param_names, name) != NULL;
 }
 
 /* A parameter that the graph has no input for: it is passed over. */
 static bool is_unused(const facts *f, uint32_t param) {
-  const char *name = heddle_params_name(f->params, param);
-  for (uint32_t i = 0; i < heddle_graph_input_count(f->graph); i++) {
-    heddle_value_info v = {.struct_size = sizeof v};
-    if (heddle_graph_input(f->graph, i, &v, NULL) == HEDDLE_OK && strcmp(v.name, name) == 0) return false;
-  }
-  return true;
+  return json_object_get(f->input_names, heddle_params_name(f->params, param)) == NULL;
 }
 
 /* ---- JSON */
@@ -222,6 +233,8 @@ static int info(const options *o) {
   heddle_context_release(f.ctx);
   heddle_params_release(f.params);
   heddle_graph_release(f.graph);
+  json_decref(f.param_names);
+  json_decref(f.input_names);
   free(f.ops);
   free(f.devices);
   return status;

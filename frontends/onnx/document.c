@@ -130,15 +130,6 @@ static heddle_status add_inputs(writer *w) {
 
 /* ---- operators */
 
-/* A name that no node has, made of a wish; borrowed from names. */
-static const char *new_name(writer *w, const char *wish) {
-  char *name = heddle__onnx_format(&w->r->arena, "%s", wish);
-  for (unsigned i = 1; name != NULL && json_object_get(w->names, name) != NULL; i++)
-    name = heddle__onnx_format(&w->r->arena, "%s_%u", wish, i);
-  if (name == NULL || json_object_set_new(w->names, name, json_true()) != 0) return NULL;
-  return name;
-}
-
 static heddle_status missing(writer *w, const Onnx__NodeProto *node, const char *value) {
   char name[44], op[44], shown[44];
   bool later = json_object_get(w->makers, value) != NULL;
@@ -177,7 +168,7 @@ static heddle_status add_operator(writer *w, const Onnx__NodeProto *node) {
     heddle__onnx_problem(w->r, node, "the operator is not known in opset %u", (unsigned)w->r->target);
   heddle_status s = inputs_of(w, node, &inputs);
   json_t *attrs = s == HEDDLE_OK ? heddle__onnx_attrs(w->r, node) : NULL;
-  const char *name = attrs != NULL ? new_name(w, heddle__onnx_node_name(node)) : NULL;
+  const char *name = attrs != NULL ? heddle__onnx_new_name(w->r, w->names, heddle__onnx_node_name(node)) : NULL;
   json_t *object = NULL;
   if (name != NULL)
     object = json_pack("{ss ss sO sO}", "op", node->op_type, "name", name, "attrs", attrs, "inputs", inputs);

@@ -75,7 +75,17 @@ static heddle_status complain(heddle__onnx_reader *r) {
   return heddle__onnx_fail(r, HEDDLE_EUNSUPPORTED, "this is not supported: %s", r->problems);
 }
 
-/* ---- lists */
+/* ---- names and lists */
+
+const char *heddle__onnx_new_name(heddle__onnx_reader *r, json_t *names, const char *wish) {
+  const json_t *last = json_object_get(names, wish);
+  const char *name = heddle__onnx_format(&r->arena, "%s", wish);
+  json_int_t i = json_integer_value(last); /* 0 for what is no number */
+  while (name != NULL && json_object_get(names, name) != NULL)
+    name = heddle__onnx_format(&r->arena, "%s_%lld", wish, (long long)++i);
+  if (name == NULL || (last != NULL && json_object_set_new(names, wish, json_integer(i)) != 0)) return NULL;
+  return json_object_set_new(names, name, json_integer(0)) == 0 ? name : NULL;
+}
 
 static bool make_room(heddle__onnx_reader *r, void **list, size_t n, size_t *max) {
   if (n < *max) return true;
@@ -115,8 +125,7 @@ const Onnx__TensorProto *heddle__onnx_find_tensor(const heddle__onnx_reader *r, 
 
 /* A NULL of the file becomes "", and names that JSON cannot hold are refused. */
 static heddle_status check_text(heddle__onnx_reader *r, char **text, const char *what) {
-  static char nothing[1];
-  if (*text == NULL) *text = nothing;
+  if (*text == NULL) *text = (char *)(uintptr_t) ""; /* nobody writes to it */
   json_t *probe = json_string(*text);
   char shown[44];
   if (probe == NULL)

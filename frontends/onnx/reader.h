@@ -71,6 +71,10 @@ const char *heddle__onnx_show(const char *text, char out[44]);
 /* A node's name, or where it has none, that of its first output. */
 const char *heddle__onnx_node_name(const Onnx__NodeProto *node);
 
+/* A name that is no key of names, which then has it: wish, or wish_1, wish_2, ... The value of a key is the number that
+ * was tried last, so that a file of equal names costs no more than another. NULL where memory is out. */
+const char *heddle__onnx_new_name(heddle__onnx_reader *r, json_t *names, const char *wish);
+
 /* Adds to r->nodes or r->tensors. The tensor's name must be new. */
 heddle_status heddle__onnx_add_node(heddle__onnx_reader *r, Onnx__NodeProto *node);
 heddle_status heddle__onnx_add_tensor(heddle__onnx_reader *r, Onnx__TensorProto *tensor);

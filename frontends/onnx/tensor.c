@@ -12,7 +12,8 @@
 #include "frontends/onnx/types.h"
 #include "frontends/onnx/wire.h"
 
-#define SMALL 4096 /* bytes up to which a copy is cheaper than a page that stays */
+#define SMALL 4096    /* bytes up to which a copy is cheaper than a page that stays */
+#define LARGE 1000000 /* bytes from which a page that stays is worth a call */
 
 static heddle_status bad(heddle__onnx_reader *r, const Onnx__TensorProto *t, const char *format, ...)
     __attribute__((format(printf, 3, 4)));
@@ -80,6 +81,7 @@ static heddle_status take_bytes(heddle__onnx_reader *r, const unsigned char *fro
   v->data = heddle__alloc_aligned((size_t)v->bytes, 64);
   if (v->data == NULL) return heddle__onnx_no_memory(r);
   if (v->bytes > 0) memcpy(v->data, from, (size_t)v->bytes);
+  if (v->bytes > LARGE && r->maps != NULL) heddle__onnx_forget(from, v->bytes);
   return HEDDLE_OK;
 }
 

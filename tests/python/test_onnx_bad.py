@@ -196,3 +196,12 @@ def test_files_that_are_none(tmp_path):
     folder = tmp_path / "folder.onnx"
     folder.mkdir()
     refused(folder, "not a regular file")
+
+
+def test_many_nodes_of_one_name(tmp_path):
+    """Made unique without looking at all that came before."""
+    count = 10000
+    made = [helper.make_node("Clip", [f"v{i}" if i else "x"], [f"v{i + 1}"], name="same", min=-1.0) for i in range(count)]
+    proto = files.model(made, {"x": (np.float32, (2,))}, [f"v{count}"], opset=9, ir=4)
+    text = files.tool_case.good("info", files.save(tmp_path, proto))
+    assert f"Clip {count}" in text

@@ -80,3 +80,30 @@ def test_node_cases(tmp_path):
     assert not wrong, "\n".join(wrong)
     if not os.environ.get("HEDDLE_ONNX_CASE"):
         assert passed >= 625 and len(opsets) >= 15
+
+
+def test_shapes_come_and_go(tmp_path):
+    """One executor, inputs of changing shapes for two dimensions with names; each result is that of its own shapes."""
+    import onnx_files
+    nodes = [onnx.helper.make_node("MatMul", ["x", "w"], ["m"]), onnx.helper.make_node("Softmax", ["m"], ["s"], axis=1),
+             onnx.helper.make_node("Shape", ["x"], ["shape"]), onnx.helper.make_node("Expand", ["b", "shape"], ["e"]),
+             onnx.helper.make_node("ReduceSum", ["e"], ["r"], axes=[1, 2]), onnx.helper.make_node("Add", ["s", "r"], ["y"])]
+    rng = np.random.default_rng(3)
+    w = rng.standard_normal((4, 5)).astype(np.float32)
+    proto = onnx_files.model(nodes, {"x": (np.float32, ("batch", "length", 4))}, ["y"],
+                             {"w": w, "b": np.ones(1, np.float32)}, opset=9, ir=4)
+    path = onnx_files.save(tmp_path, proto)
+    os.environ["HEDDLE_CONFIG"] = "off"
+    ctx = capi.Context()
+    model = capi.Model.load(ctx, path, devices="cpu")
+    executor = capi.Executor(model)
+    for batch, length in ((1, 2), (3, 1), (1, 2), (2, 7), (3, 1), (1, 2)):
+        x = rng.standard_normal((batch, length, 4)).astype(np.float32)
+        executor.set_input("x", x)
+        executor.run()
+        flat = (x @ w).reshape(batch, -1)
+        e = np.exp(flat - flat.max(axis=1, keepdims=True))
+        want = (e / e.sum(axis=1, keepdims=True)).reshape(batch, length, 5) + length * 4
+        np.testing.assert_allclose(executor.outputs()[0], want, rtol=1e-5)
+    for x in (executor, model, ctx):
+        x.close()
