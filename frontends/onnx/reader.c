@@ -231,11 +231,16 @@ static heddle_status note_use(heddle__onnx_reader *r, const char *name) {
   return json_object_set_new(r->used, name, json_true()) == 0 ? HEDDLE_OK : heddle__onnx_no_memory(r);
 }
 
+heddle_status heddle__onnx_note_inputs(heddle__onnx_reader *r, const Onnx__NodeProto *node) {
+  heddle_status s = HEDDLE_OK;
+  for (size_t k = 0; k < node->n_input && s == HEDDLE_OK; k++) s = note_use(r, node->input[k]);
+  return s;
+}
+
 static heddle_status note_uses(heddle__onnx_reader *r) {
   const Onnx__GraphProto *g = r->graph;
   heddle_status s = HEDDLE_OK;
-  for (size_t i = 0; i < g->n_node && s == HEDDLE_OK; i++)
-    for (size_t k = 0; k < g->node[i]->n_input && s == HEDDLE_OK; k++) s = note_use(r, g->node[i]->input[k]);
+  for (size_t i = 0; i < g->n_node && s == HEDDLE_OK; i++) s = heddle__onnx_note_inputs(r, g->node[i]);
   for (size_t i = 0; i < g->n_output && s == HEDDLE_OK; i++) s = note_use(r, g->output[i]->name);
   return s;
 }
@@ -244,6 +249,18 @@ void heddle__onnx_trim_outputs(const heddle__onnx_reader *r, Onnx__NodeProto *no
   size_t n = node->n_output;
   while (n > least && (node->output[n - 1][0] == '\0' || json_object_get(r->used, node->output[n - 1]) == NULL)) n--;
   node->n_output = n;
+}
+
+static heddle_status check_functions(heddle__onnx_reader *r, const Onnx__ModelProto *m) {
+  heddle_status s = HEDDLE_OK;
+  for (size_t i = 0; i < m->n_functions; i++) {
+    Onnx__FunctionProto *f = m->functions[i];
+    for (size_t k = 0; k < f->n_input && s == HEDDLE_OK; k++) s = check_text(r, &f->input[k], "an input of a function");
+    for (size_t k = 0; k < f->n_output && s == HEDDLE_OK; k++)
+      s = check_text(r, &f->output[k], "an output of a function");
+    for (size_t k = 0; k < f->n_node && s == HEDDLE_OK; k++) s = check_node(r, f->node[k]);
+  }
+  return s;
 }
 
 static heddle_status check_graph(heddle__onnx_reader *r) {
@@ -268,8 +285,10 @@ static heddle_status read_model(heddle__onnx_reader *r, const unsigned char *thi
   if (m == NULL) return heddle__onnx_fail(r, HEDDLE_EFORMAT, "it is no ONNX model, or was damaged");
   heddle_status s = check_versions(r, m);
   if (s != HEDDLE_OK) return s;
+  r->model = m;
   r->graph = m->graph;
-  s = check_graph(r);
+  s = check_functions(r, m);
+  if (s == HEDDLE_OK) s = check_graph(r);
   if (s == HEDDLE_OK) s = heddle__onnx_upgrade(r);
   if (s == HEDDLE_OK) s = heddle__onnx_document(r, graph, params);
   if (s == HEDDLE_OK) s = complain(r);
@@ -284,6 +303,7 @@ static heddle_status parse(const heddle__onnx_host *host, const unsigned char *d
                            .has_folder = has_folder,
                            .maps = maps,
                            .file = data,
+                           .left_to_inline = limits->max_nodes / 8,
                            .arena = {.limit = limits->max_bytes},
                            .err = err,
                            .tensor_at = json_object(),

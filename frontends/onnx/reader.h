@@ -25,6 +25,7 @@ typedef struct heddle__onnx_reader {
   heddle__onnx_arena arena;
   heddle_error *err;
 
+  const Onnx__ModelProto *model;
   Onnx__GraphProto *graph;
   int64_t opset;   /* of the model's default operators */
   uint32_t target; /* of the graph that is made */
@@ -32,6 +33,7 @@ typedef struct heddle__onnx_reader {
   /* After the upgrade: */
   Onnx__NodeProto **nodes;
   size_t n_nodes, max_nodes;
+  uint32_t left_to_inline;     /* nodes of functions: a file of a few bytes may ask for any number */
   Onnx__TensorProto **tensors; /* initialisers, and the constants that upgrades made */
   size_t n_tensors, max_tensors;
   json_t *tensor_at; /* name to position */
@@ -84,6 +86,18 @@ const Onnx__TensorProto *heddle__onnx_find_tensor(const heddle__onnx_reader *r, 
 
 /* Leaves out last outputs that nobody uses, but for the first `least`. */
 void heddle__onnx_trim_outputs(const heddle__onnx_reader *r, Onnx__NodeProto *node, size_t least);
+
+/* A node's inputs are values that are used. */
+heddle_status heddle__onnx_note_inputs(heddle__onnx_reader *r, const Onnx__NodeProto *node);
+
+/* functions.c: the function of the model that a node calls, or NULL; and the function's nodes to r->nodes, in its place,
+ * upgraded. depth counts functions within functions. */
+const Onnx__FunctionProto *heddle__onnx_function(heddle__onnx_reader *r, const Onnx__NodeProto *node);
+heddle_status heddle__onnx_inline(heddle__onnx_reader *r, const Onnx__NodeProto *node,
+                                  const Onnx__FunctionProto *function, unsigned depth);
+
+/* upgrade.c: a node to r->nodes, in forms of r->target; the nodes of its function where it calls one. */
+heddle_status heddle__onnx_upgrade_node(heddle__onnx_reader *r, Onnx__NodeProto *node, unsigned depth);
 
 /* upgrade.c: all nodes of the graph to r->nodes, in forms of r->target. */
 heddle_status heddle__onnx_upgrade(heddle__onnx_reader *r);

@@ -34,8 +34,10 @@ static const struct row {
     {"Upsample", 10, heddle__upgrade_upsample},
 };
 
-static heddle_status upgrade_node(heddle__onnx_reader *r, Onnx__NodeProto *node) {
-  heddle_status s = HEDDLE_OK;
+heddle_status heddle__onnx_upgrade_node(heddle__onnx_reader *r, Onnx__NodeProto *node, unsigned depth) {
+  const Onnx__FunctionProto *function = heddle__onnx_function(r, node);
+  if (function != NULL) return heddle__onnx_inline(r, node, function, depth + 1);
+  heddle_status s = heddle__onnx_learn_node(r, node);
   bool is_done = false;
   bool is_default = node->domain[0] == '\0';
   for (size_t i = 0; is_default && s == HEDDLE_OK && !is_done && i < sizeof rows / sizeof rows[0]; i++)
@@ -48,10 +50,8 @@ static heddle_status upgrade_node(heddle__onnx_reader *r, Onnx__NodeProto *node)
 
 heddle_status heddle__onnx_upgrade(heddle__onnx_reader *r) {
   heddle_status s = HEDDLE_OK;
-  for (size_t i = 0; i < r->graph->n_node && s == HEDDLE_OK; i++) {
-    s = heddle__onnx_learn_node(r, r->graph->node[i]);
-    if (s == HEDDLE_OK) s = upgrade_node(r, r->graph->node[i]);
-  }
+  for (size_t i = 0; i < r->graph->n_node && s == HEDDLE_OK; i++)
+    s = heddle__onnx_upgrade_node(r, r->graph->node[i], 0);
   return s;
 }
 

@@ -332,3 +332,67 @@ def test_parameters_from_elsewhere(tmp_path):
     path = files.save(tmp_path, proto)
     io.write_params(tmp_path / "other.params", {"w": w * 2})
     files.same(files.run(path, {"x": x}, "--params", tmp_path / "other.params"), [x * w * 2])
+
+
+# ---- functions of a model
+
+
+def function(name, inputs, outputs, nodes, attributes=(), opset=17):
+    return helper.make_function("mine", name, inputs, outputs, nodes,
+                                [helper.make_opsetid("", opset), helper.make_opsetid("mine", 1)], attributes)
+
+
+def with_functions(functions, nodes, inputs, outputs, tensors=None):
+    proto = files.model(nodes, inputs, outputs, tensors)
+    proto.opset_import.append(helper.make_opsetid("mine", 1))
+    proto.functions.extend(functions)
+    return proto
+
+
+def calls(op, inputs, outputs, name, **attrs):
+    return helper.make_node(op, inputs, outputs, name=name, domain="mine", **attrs)
+
+
+def refers(node, name, to):
+    node.attribute.append(onnx.AttributeProto(name=name, ref_attr_name=to, type=onnx.AttributeProto.FLOAT))
+    return node
+
+
+def test_functions(tmp_path):
+    """Called twice, from each other, with attributes of the caller's, an input that is left out, an output handed on."""
+    slope = refers(helper.make_node("LeakyRelu", ["a"], ["t"], name="leaky"), "alpha", "slope")
+    inner = function("Inner", ["a", "b"], ["c"], [slope, helper.make_node("Mul", ["t", "b"], ["c"], name="mul")], ["slope"])
+    outer = function("Outer", ["p", "q", "none"], ["r", "p2", "p"], [
+        refers(calls("Inner", ["p", "q"], ["t"], "first"), "slope", "steep"),
+        calls("Inner", ["t", "p"], ["u"], "second", slope=0.5), helper.make_node("Add", ["u", "q"], ["r"], name="add"),
+        helper.make_node("Clip", ["p", "", "none"], ["p2"], name="clip")], ["steep"])
+    nodes = [calls("Outer", ["x", "w", ""], ["h", "k", "l"], "one", steep=0.25),
+             calls("Outer", ["h", "x", ""], ["y", "", "z"], "two", steep=0.125), helper.make_node("Add", ["k", "l"], ["kl"])]
+    x = np.random.default_rng(4).standard_normal((2, 3)).astype(np.float32)
+    proto = with_functions([inner, outer], nodes, {"x": x}, ["y", "z", "kl"], {"w": np.full((1, 3), 1.5, np.float32)})
+    path = files.save(tmp_path, proto)
+
+    def leaky(v, slope):
+        return np.where(v < 0, v * np.float32(slope), v)
+
+    def outer_of(p, q, steep):
+        return leaky(leaky(p, steep) * q, 0.5) * p + q
+
+    h = outer_of(x, np.float32(1.5), 0.25)
+    files.same(files.run(path, {"x": x}), [outer_of(h, x, 0.125), h, x + x])
+    good("convert", path, "-o", tmp_path / "c.json")
+    names = [n["name"] for n in io.read_graph(tmp_path / "c.json")["nodes"]]
+    assert len(set(names)) == len(names) and {"one/first/leaky", "two/second/mul", "one/add", "two/add"} <= set(names)
+
+
+def test_functions_that_never_end(tmp_path):
+    forever = function("Loop", ["a"], ["b"], [calls("Loop", ["a"], ["b"], "again")])
+    proto = with_functions([forever], [calls("Loop", ["x"], ["y"], "loop")], {"x": (np.float32, (2,))}, ["y"])
+    assert "too deep" in failing(1, "info", files.save(tmp_path, proto))
+    grow = [function(f"F{i}", ["a"], ["b"], [calls(f"F{i + 1}", ["a"], [f"t{k}"], f"n{k}") for k in range(30)] +
+                     [calls(f"F{i + 1}", ["a"], ["b"], "last")]) for i in range(12)] + [function("F12", ["a"], ["b"], [])]
+    proto = with_functions(grow, [calls("F0", ["x"], ["y"], "grow")], {"x": (np.float32, (2,))}, ["y"])
+    assert "limit" in failing(1, "info", files.save(tmp_path, proto))
+    other = function("Old", ["a"], ["b"], [helper.make_node("Relu", ["a"], ["b"])], opset=9)
+    proto = with_functions([other], [calls("Old", ["x"], ["y"], "old")], {"x": (np.float32, (2,))}, ["y"])
+    assert "another opset" in failing(1, "info", files.save(tmp_path, proto))
