@@ -45,7 +45,8 @@ static void reads_a_graph_and_its_params(void **state) {
 /* Every allocation fails once: an error each time, nothing kept, and at the end a graph. */
 static void memory_runs_out(void **state) {
   (void)state;
-  static const char *const names[] = {"conv.onnx", "softmax9.onnx", "old.onnx", "constants.onnx", "names.onnx"};
+  static const char *const names[] = {"conv.onnx",      "softmax9.onnx", "old.onnx",
+                                      "constants.onnx", "names.onnx",    "functions.onnx"};
   without_the_reader();
   for (size_t i = 0; i < sizeof names / sizeof names[0]; i++) {
     heddle_status s = HEDDLE_ENOMEM;
