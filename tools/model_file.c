@@ -6,6 +6,7 @@
 #include <string.h>
 #include <unistd.h>
 
+#include "info_library.h"
 #include "text.h"
 
 static bool ends_in(const char *path, const char *end) {
@@ -100,6 +101,9 @@ static heddle_status bind(const options *o, heddle_graph **g, heddle_error *err)
 }
 
 heddle_status load_graph_of(const options *o, heddle_graph **out, heddle_error *err) {
+  if (o->dims.count > 0 && info_is_library(o->model))
+    return wrong(err, HEDDLE_EINVAL, "--dim %s: %s is a library, whose model names no dimensions", o->dims.data[0],
+                 o->model);
   heddle_status s = heddle_graph_load(o->model, NULL, out, err);
   return s == HEDDLE_OK && o->dims.count > 0 ? bind(o, out, err) : s;
 }

@@ -347,7 +347,7 @@ heddle_status heddle__onnx_read(const heddle__onnx_host *host, const char *path,
   if (maps == NULL) return heddle__no_memory(err, "a model");
   heddle_status s = heddle__onnx_map(maps, path, &data, &bytes, err);
   if (s == HEDDLE_OK) s = parse(host, data, bytes, path, maps, true, limits, graph, params, err);
-  if (s == HEDDLE_OK) {
+  if (s == HEDDLE_OK && *params != NULL) {
     (*params)->maps = maps; /* the tensors' bytes are in there */
     (*params)->unmap = heddle__onnx_maps_free;
   } else {

@@ -64,8 +64,8 @@ static heddle_status external_bytes(heddle__onnx_reader *r, const Onnx__TensorPr
   heddle_status s = heddle__onnx_map_beside(r->maps, r->name, location, out, &bytes, r->err);
   if (s != HEDDLE_OK) return heddle__prefix(r->err, s, "%s: tensor '%s': ", r->name, heddle__onnx_show(t->name, shown));
   if (offset > bytes || length > bytes - offset)
-    return bad(r, t, "external data: bytes %llu to %llu of '%.100s', which has %llu", (unsigned long long)offset,
-               (unsigned long long)(offset + length), location, (unsigned long long)bytes);
+    return bad(r, t, "external data: %llu bytes from byte %llu on of '%.100s', which has %llu",
+               (unsigned long long)length, (unsigned long long)offset, location, (unsigned long long)bytes);
   if (*out != NULL) *out += offset;
   return HEDDLE_OK;
 }
@@ -80,7 +80,7 @@ static heddle_status take_bytes(heddle__onnx_reader *r, const unsigned char *fro
   }
   v->data = heddle__alloc_aligned((size_t)v->bytes, 64);
   if (v->data == NULL) return heddle__onnx_no_memory(r);
-  if (v->bytes > 0) memcpy(v->data, from, (size_t)v->bytes);
+  if (v->bytes > 0 && from != NULL) memcpy(v->data, from, (size_t)v->bytes); /* NULL: of an empty file */
   if (v->bytes > LARGE && r->maps != NULL) heddle__onnx_forget(from, v->bytes);
   return HEDDLE_OK;
 }

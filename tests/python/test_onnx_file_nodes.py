@@ -10,6 +10,7 @@ import capi
 import numpy as np
 import onnx
 import onnx_cases
+import onnx_files
 import onnx_nodes
 
 # A case that is not run is refused with one of these; anything else is a failure.
@@ -84,7 +85,6 @@ def test_node_cases(tmp_path):
 
 def test_shapes_come_and_go(tmp_path):
     """One executor, inputs of changing shapes for two dimensions with names; each result is that of its own shapes."""
-    import onnx_files
     nodes = [onnx.helper.make_node("MatMul", ["x", "w"], ["m"]), onnx.helper.make_node("Softmax", ["m"], ["s"], axis=1),
              onnx.helper.make_node("Shape", ["x"], ["shape"]), onnx.helper.make_node("Expand", ["b", "shape"], ["e"]),
              onnx.helper.make_node("ReduceSum", ["e"], ["r"], axes=[1, 2]), onnx.helper.make_node("Add", ["s", "r"], ["y"])]
