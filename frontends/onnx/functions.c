@@ -17,26 +17,36 @@ static const char *text_or_nothing(const char *text) {
   return text != NULL ? text : "";
 }
 
-static bool same_domain(const char *a, const char *b) {
-  return strcmp(strcmp(a, "ai.onnx") == 0 ? "" : a, strcmp(b, "ai.onnx") == 0 ? "" : b) == 0;
+static bool is_default(const char *domain) {
+  return domain[0] == '\0' || strcmp(domain, "ai.onnx") == 0;
+}
+
+/* What a function is found by; NULL where memory is out. */
+static char *key_of(heddle__onnx_reader *r, const char *domain, const char *name) {
+  return heddle__onnx_format(&r->arena, "%s %s", is_default(domain) ? "" : domain, name);
+}
+
+heddle_status heddle__onnx_add_function(heddle__onnx_reader *r, const Onnx__FunctionProto *function, size_t i) {
+  char shown[44];
+  const char *key = key_of(r, function->domain, function->name);
+  if (key == NULL) return heddle__onnx_no_memory(r);
+  if (json_object_get(r->functions, key) != NULL)
+    heddle__onnx_problem(r, NULL, "several functions are named '%s'", heddle__onnx_show(function->name, shown));
+  if (json_object_set_new(r->functions, key, json_integer((json_int_t)i)) == 0) return HEDDLE_OK;
+  return heddle__onnx_no_memory(r);
 }
 
 const Onnx__FunctionProto *heddle__onnx_function(heddle__onnx_reader *r, const Onnx__NodeProto *node) {
-  const Onnx__FunctionProto *found = NULL;
-  for (size_t i = 0; i < r->model->n_functions; i++) {
-    const Onnx__FunctionProto *f = r->model->functions[i];
-    if (strcmp(text_or_nothing(f->name), node->op_type) != 0 || !same_domain(text_or_nothing(f->domain), node->domain))
-      continue;
-    if (found != NULL) heddle__onnx_problem(r, node, "several functions of the model have that name");
-    found = f;
-  }
-  return found;
+  if (r->model->n_functions == 0) return NULL;
+  const char *key = key_of(r, node->domain, node->op_type);
+  const json_t *at = key != NULL ? json_object_get(r->functions, key) : NULL;
+  return at != NULL ? r->model->functions[json_integer_value(at)] : NULL;
 }
 
 /* Its operators have to be of the model's opset. */
 static bool has_our_opset(const heddle__onnx_reader *r, const Onnx__FunctionProto *f) {
   for (size_t i = 0; i < f->n_opset_import; i++)
-    if (same_domain(text_or_nothing(f->opset_import[i]->domain), "") && f->opset_import[i]->version != r->opset)
+    if (is_default(text_or_nothing(f->opset_import[i]->domain)) && f->opset_import[i]->version != r->opset)
       return false;
   return true;
 }

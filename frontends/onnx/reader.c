@@ -1,79 +1,13 @@
 /* frontends/onnx/reader.c: the order in which a model is read: its frame is checked, it is unpacked, its versions are
- * looked at, and then come upgrade.c and document.c. Also how the reader words what is wrong. */
+ * looked at, and then come upgrade.c and document.c. */
 #include "frontends/onnx/reader.h"
 
-#include <stdarg.h>
-#include <stdio.h>
 #include <string.h>
 
 #include "core/alloc.h"
 #include "core/error.h"
 #include "frontends/onnx/types.h"
 #include "frontends/onnx/wire.h"
-
-/* ---- words */
-
-heddle_status heddle__onnx_fail(heddle__onnx_reader *r, heddle_status status, const char *format, ...) {
-  char words[900];
-  va_list args;
-  va_start(args, format);
-  if (vsnprintf(words, sizeof words, format, args) < 0) words[0] = '\0';
-  va_end(args);
-  return heddle__fail(r->err, status, "%s: %s", r->name, words);
-}
-
-heddle_status heddle__onnx_no_memory(heddle__onnx_reader *r) {
-  if (!r->arena.is_over) return heddle__no_memory(r->err, "a model");
-  return heddle__onnx_fail(r, HEDDLE_ELIMIT,
-                           "without its weights it takes more than %llu bytes of memory; the limit is an option of the "
-                           "reader",
-                           (unsigned long long)r->arena.limit);
-}
-
-const char *heddle__onnx_show(const char *text, char out[44]) {
-  size_t n = text != NULL ? strlen(text) : 0;
-  if (n > 40) snprintf(out, 44, "%.20s...%s", text, text + n - 17);
-  else snprintf(out, 44, "%s", n > 0 ? text : "");
-  for (char *c = out; *c != '\0'; c++)
-    if ((unsigned char)*c < ' ' || (unsigned char)*c >= 127) *c = '?';
-  return out;
-}
-
-const char *heddle__onnx_node_name(const Onnx__NodeProto *node) {
-  if (node->name != NULL && node->name[0] != '\0') return node->name;
-  for (size_t i = 0; i < node->n_output; i++)
-    if (node->output[i][0] != '\0') return node->output[i];
-  return "";
-}
-
-void heddle__onnx_problem(heddle__onnx_reader *r, const Onnx__NodeProto *node, const char *format, ...) {
-  char words[240], one[400], name[44], op[44];
-  va_list args;
-  va_start(args, format);
-  if (vsnprintf(words, sizeof words, format, args) < 0) words[0] = '\0';
-  va_end(args);
-  const char *before = r->n_listed > 0 ? "; " : "";
-  int n;
-  if (node == NULL) n = snprintf(one, sizeof one, "%s%s", before, words);
-  else
-    n = snprintf(one, sizeof one, "%snode '%s' (%s%s%s): %s", before,
-                 heddle__onnx_show(heddle__onnx_node_name(node), name), node->domain,
-                 node->domain[0] != '\0' ? ": " : "", heddle__onnx_show(node->op_type, op), words);
-  r->n_problems++;
-  if (r->n_listed + 1 < r->n_problems || n < 0 || (size_t)n >= sizeof r->problems - r->problems_used - 24) return;
-  memcpy(r->problems + r->problems_used, one, (size_t)n + 1);
-  r->problems_used += (size_t)n;
-  r->n_listed++;
-}
-
-/* Fails where something was noted. */
-static heddle_status complain(heddle__onnx_reader *r) {
-  if (r->n_problems == 0) return HEDDLE_OK;
-  if (r->n_listed < r->n_problems)
-    snprintf(r->problems + r->problems_used, sizeof r->problems - r->problems_used, "; and %u more",
-             r->n_problems - r->n_listed);
-  return heddle__onnx_fail(r, HEDDLE_EUNSUPPORTED, "this is not supported: %s", r->problems);
-}
 
 /* ---- names and lists */
 
@@ -253,8 +187,11 @@ void heddle__onnx_trim_outputs(const heddle__onnx_reader *r, Onnx__NodeProto *no
 
 static heddle_status check_functions(heddle__onnx_reader *r, const Onnx__ModelProto *m) {
   heddle_status s = HEDDLE_OK;
-  for (size_t i = 0; i < m->n_functions; i++) {
+  for (size_t i = 0; i < m->n_functions && s == HEDDLE_OK; i++) {
     Onnx__FunctionProto *f = m->functions[i];
+    s = check_text(r, &f->name, "the name of a function");
+    if (s == HEDDLE_OK) s = check_text(r, &f->domain, "the domain of a function");
+    if (s == HEDDLE_OK) s = heddle__onnx_add_function(r, f, i);
     for (size_t k = 0; k < f->n_input && s == HEDDLE_OK; k++) s = check_text(r, &f->input[k], "an input of a function");
     for (size_t k = 0; k < f->n_output && s == HEDDLE_OK; k++)
       s = check_text(r, &f->output[k], "an output of a function");
@@ -291,7 +228,7 @@ static heddle_status read_model(heddle__onnx_reader *r, const unsigned char *thi
   if (s == HEDDLE_OK) s = check_graph(r);
   if (s == HEDDLE_OK) s = heddle__onnx_upgrade(r);
   if (s == HEDDLE_OK) s = heddle__onnx_document(r, graph, params);
-  if (s == HEDDLE_OK) s = complain(r);
+  if (s == HEDDLE_OK) s = heddle__onnx_complain(r);
   return s;
 }
 
@@ -309,13 +246,15 @@ static heddle_status parse(const heddle__onnx_host *host, const unsigned char *d
                            .tensor_at = json_object(),
                            .types = json_object(),
                            .taken = json_object(),
-                           .used = json_object()};
+                           .used = json_object(),
+                           .functions = json_object()};
   unsigned char *thin = NULL;
   size_t thin_bytes = 0;
   *graph = NULL;
   *params = NULL;
   heddle_status s = heddle__onnx_thin(name, data, bytes, limits, &thin, &thin_bytes, err);
-  if (s == HEDDLE_OK && (r.tensor_at == NULL || r.types == NULL || r.taken == NULL || r.used == NULL))
+  if (s == HEDDLE_OK &&
+      (r.tensor_at == NULL || r.types == NULL || r.taken == NULL || r.used == NULL || r.functions == NULL))
     s = heddle__onnx_no_memory(&r);
   if (s == HEDDLE_OK) s = read_model(&r, thin, thin_bytes, graph, params);
   heddle__free(thin);
@@ -324,6 +263,7 @@ static heddle_status parse(const heddle__onnx_host *host, const unsigned char *d
   json_decref(r.types);
   json_decref(r.taken);
   json_decref(r.used);
+  json_decref(r.functions);
   if (s != HEDDLE_OK) {
     json_decref(*graph);
     host->params_release(*params);

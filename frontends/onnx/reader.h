@@ -40,6 +40,7 @@ typedef struct heddle__onnx_reader {
   json_t *types;     /* name of a value to what is known of it, types.h */
   json_t *taken;     /* names of values */
   json_t *used;      /* names of values that a node or an output takes */
+  json_t *functions; /* "DOMAIN NAME" of the model's functions to their positions */
 
   char problems[800]; /* what is not supported, all of it as far as there is room */
   size_t problems_used;
@@ -67,6 +68,9 @@ heddle_status heddle__onnx_no_memory(heddle__onnx_reader *r);
 void heddle__onnx_problem(heddle__onnx_reader *r, const Onnx__NodeProto *node, const char *format, ...)
     __attribute__((format(printf, 3, 4)));
 
+/* Fails with what was noted, or where memory was out; HEDDLE_OK where nothing was. */
+heddle_status heddle__onnx_complain(heddle__onnx_reader *r);
+
 /* A name from a file as it may be printed: at most 40 characters. Returns out. */
 const char *heddle__onnx_show(const char *text, char out[44]);
 
@@ -90,8 +94,9 @@ void heddle__onnx_trim_outputs(const heddle__onnx_reader *r, Onnx__NodeProto *no
 /* A node's inputs are values that are used. */
 heddle_status heddle__onnx_note_inputs(heddle__onnx_reader *r, const Onnx__NodeProto *node);
 
-/* functions.c: the function of the model that a node calls, or NULL; and the function's nodes to r->nodes, in its place,
+/* functions.c: makes function i of the model known; the one that a node calls, or NULL; and the function's nodes to r->nodes, in its place,
  * upgraded. depth counts functions within functions. */
+heddle_status heddle__onnx_add_function(heddle__onnx_reader *r, const Onnx__FunctionProto *function, size_t i);
 const Onnx__FunctionProto *heddle__onnx_function(heddle__onnx_reader *r, const Onnx__NodeProto *node);
 heddle_status heddle__onnx_inline(heddle__onnx_reader *r, const Onnx__NodeProto *node,
                                   const Onnx__FunctionProto *function, unsigned depth);
