@@ -100,22 +100,18 @@ heddle_status heddle_model_load(heddle_context *ctx, const char *graph_path, con
   heddle_graph *graph = NULL;
   heddle_params *params = NULL;
   char *beside = NULL;
-  heddle_read_limits limits;
-  heddle_status s = limits_of(ctx, "limit.graph_bytes", &limits, err);
-  if (s == HEDDLE_OK && heddle__is_onnx(graph_path)) {
-    heddle_read_limits of_params;
-    s = limits_of(ctx, "limit.params_bytes", &of_params, err);
-    if (s == HEDDLE_OK) s = heddle__onnx_load(graph_path, &limits, &of_params, &graph, &params, err);
-  } else if (s == HEDDLE_OK) {
-    s = heddle_graph_load(graph_path, &limits, &graph, err);
-  }
+  heddle_read_limits of_graph, of_params;
+  heddle_status s = limits_of(ctx, "limit.graph_bytes", &of_graph, err);
+  if (s == HEDDLE_OK) s = limits_of(ctx, "limit.params_bytes", &of_params, err);
+  if (s == HEDDLE_OK && heddle__is_onnx(graph_path))
+    s = heddle__onnx_load(graph_path, &of_graph, &of_params, &graph, &params, err);
+  else if (s == HEDDLE_OK) s = heddle_graph_load(graph_path, &of_graph, &graph, err);
   if (s == HEDDLE_OK && params_path == NULL) s = params_beside(graph_path, &beside, err);
   if (params_path == NULL) params_path = beside;
-  if (s == HEDDLE_OK && params_path != NULL) s = limits_of(ctx, "limit.params_bytes", &limits, err);
   if (s == HEDDLE_OK && params_path != NULL) {
     heddle_params_release(params); /* of an ONNX model: these take their place */
     params = NULL;
-    s = heddle_params_load(params_path, &limits, &params, err);
+    s = heddle_params_load(params_path, &of_params, &params, err);
   }
   if (s == HEDDLE_OK) s = heddle_model_create(ctx, graph, params, options, out, err);
   heddle__free(beside);

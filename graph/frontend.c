@@ -31,8 +31,8 @@ heddle_status heddle__onnx_load(const char *path, const heddle_read_limits *grap
   heddle__params_limits(params_limits, &of_params);
   heddle_status s =
       heddle__open_beside("libheddle_onnx.so.0", "ONNX models need", "heddle_onnx_entry", 0, &host, &table, err);
-  if (s != HEDDLE_OK) return heddle__prefix(err, s, "%s: ", path);
-  s = ((const heddle__onnx_table *)table)->read(path, &of_graph, of_params.max_bytes, &root, &p, err);
+  if (s == HEDDLE_OK)
+    s = ((const heddle__onnx_table *)table)->read(path, &of_graph, of_params.max_bytes, &root, &p, err);
   if (s == HEDDLE_OK) s = heddle__graph_from_json(root, path, of_graph.max_nodes, &g, err);
   if (s == HEDDLE_OK && graph != NULL) *graph = heddle_graph_retain(g);
   if (s == HEDDLE_OK && params != NULL) *params = heddle_params_retain(p);

@@ -21,6 +21,7 @@ static const option known[] = {
     OPTION_DEVICE,
     OPTION_PLACE,
     OPTION_INPUT,
+    OPTION_DIM,
     {"random", OPTION_FLAG, NULL, offsetof(options, random), "makes up inputs that are not given (as it does anyway)"},
     {"func", OPTION_TEXT, "NAME", offsetof(options, func),
      "times this function of the library, called with --input's values; run, the default, is the model's run"},

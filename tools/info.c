@@ -4,9 +4,9 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <unistd.h>
 
 #include "library.h"
+#include "model_file.h"
 #include "options.h"
 #include "text.h"
 
@@ -29,12 +29,13 @@ typedef struct facts {
   heddle_params *params;  /* may be NULL */
   heddle_context *ctx;    /* with a library */
   heddle_module *library; /* may be NULL */
-  char params_path[4200]; /* longer than any path that can be opened */
-  tally *ops, *devices;   /* most frequent first */
-  tally *missing;         /* functions that the library does not have */
+  char params_path[PATH_ROOM];
+  tally *ops, *devices; /* most frequent first */
+  tally *missing;       /* functions that the library does not have */
   size_t n_ops, n_devices, n_missing;
   uint32_t n_nodes; /* without inputs */
   uint64_t param_bytes;
+  json_t *param_names, *input_names; /* sets */
 } facts;
 
 static bool count(tally **list, size_t *n, const char *domain, const char *name) {
@@ -58,21 +59,16 @@ static int by_count(const void *a, const void *b) {
   return x->count != y->count ? (x->count < y->count ? 1 : -1) : strcmp(x->name, y->name);
 }
 
-/* Those of --params; else those inside of a library; else MODEL.params beside MODEL.json, where it is there. */
+/* Those of --params; else those inside of a library; else as load_params_of says. */
 static heddle_status load_params(const options *o, facts *f, heddle_error *err) {
   heddle_status s = HEDDLE_OK;
   if (o->params == NULL && f->params != NULL) {
     snprintf(f->params_path, sizeof f->params_path, "%s", o->model);
   } else {
-    size_t n = strlen(o->model);
     heddle_params_release(f->params);
-    f->params = NULL;
-    if (n > 5 && strcmp(o->model + n - 5, ".json") == 0) n -= 5;
-    if (o->params != NULL) snprintf(f->params_path, sizeof f->params_path, "%s", o->params);
-    else snprintf(f->params_path, sizeof f->params_path, "%.*s.params", (int)n, o->model);
-    if (o->params == NULL && access(f->params_path, F_OK) != 0) return HEDDLE_OK;
-    s = heddle_params_load(f->params_path, NULL, &f->params, err);
+    s = load_params_of(o, &f->params, f->params_path, err);
   }
+  if (f->params == NULL) return s;
   for (uint32_t i = 0; s == HEDDLE_OK && i < heddle_params_count(f->params); i++) {
     heddle_tensor *t = NULL;
     s = heddle_params_tensor(f->params, i, &t, err);
@@ -80,6 +76,22 @@ static heddle_status load_params(const options *o, facts *f, heddle_error *err) 
     heddle_tensor_release(t);
   }
   return s;
+}
+
+/* Sets of names, as objects: any bytes may be a key. */
+static heddle_status collect_names(facts *f, heddle_error *err) {
+  f->param_names = json_object();
+  f->input_names = json_object();
+  int failed = 0;
+  for (uint32_t i = 0; f->params != NULL && i < heddle_params_count(f->params); i++)
+    failed |= json_object_set_new_nocheck(f->param_names, heddle_params_name(f->params, i), json_true());
+  for (uint32_t i = 0; i < heddle_graph_input_count(f->graph); i++) {
+    heddle_value_info v = {.struct_size = sizeof v};
+    heddle_status s = heddle_graph_input(f->graph, i, &v, err);
+    if (s != HEDDLE_OK) return s;
+    failed |= json_object_set_new_nocheck(f->input_names, v.name, json_true());
+  }
+  return failed == 0 ? HEDDLE_OK : HEDDLE_ENOMEM;
 }
 
 /* Where the graph wants a node: the device or the kind of device that it names; "" where it says nothing. */
@@ -140,23 +152,17 @@ static heddle_status collect(const options *o, facts *f, heddle_error *err) {
   if (s == HEDDLE_OK && o->lib != NULL) s = library_open(o->lib, &f->ctx, &f->library, err);
   if (s != HEDDLE_OK || f->graph == NULL) return s;
   s = load_params(o, f, err);
+  if (s == HEDDLE_OK) s = collect_names(f, err);
   return s == HEDDLE_OK ? count_nodes(f) : s;
 }
 
 static bool is_param(const facts *f, const char *name) {
-  for (uint32_t i = 0; f->params != NULL && i < heddle_params_count(f->params); i++)
-    if (strcmp(heddle_params_name(f->params, i), name) == 0) return true;
-  return false;
+  return json_object_get(f->param_names, name) != NULL;
 }
 
 /* A parameter that the graph has no input for: it is passed over. */
 static bool is_unused(const facts *f, uint32_t param) {
-  const char *name = heddle_params_name(f->params, param);
-  for (uint32_t i = 0; i < heddle_graph_input_count(f->graph); i++) {
-    heddle_value_info v = {.struct_size = sizeof v};
-    if (heddle_graph_input(f->graph, i, &v, NULL) == HEDDLE_OK && strcmp(v.name, name) == 0) return false;
-  }
-  return true;
+  return json_object_get(f->input_names, heddle_params_name(f->params, param)) == NULL;
 }
 
 /* ---- JSON */
@@ -326,6 +332,8 @@ static int info(const options *o) {
   heddle_context_release(f.ctx);
   heddle_params_release(f.params);
   heddle_graph_release(f.graph);
+  json_decref(f.param_names);
+  json_decref(f.input_names);
   free(f.ops);
   free(f.devices);
   free(f.missing);
@@ -335,7 +343,7 @@ static int info(const options *o) {
 const command info_command = {
     "info",
     "inputs, outputs, operators, parameters and sizes of a model; functions of a library",
-    "Says what a graph's .json file and its parameters hold, or a compiled library, with a model in it or without. No\n"
+    "Says what a model and its parameters hold, or a compiled library, with a model in it or without. No\n"
     "device is needed. An input whose name is among the parameters is not listed as an input; parameters that the "
     "graph\n"
     "has no input for are passed over, and listed as unused.",

@@ -132,6 +132,7 @@ int options_parse(const command *c, int argc, char **argv, options *out) {
       continue;
     }
     if (!only_names && strcmp(word, "-h") == 0) word = "--help";
+    if (!only_names && strcmp(word, "-o") == 0 && find(c, "output", 6) != NULL) word = "--output";
     if (only_names || strncmp(word, "--", 2) != 0) {
       if (!only_names && word[0] == '-' && word[1] != '\0')
         return wrong(c, "there is no option '%s'; options begin with --%s", word, "");
@@ -153,7 +154,8 @@ int options_parse(const command *c, int argc, char **argv, options *out) {
     if (status != DONE) return status;
   }
   if (c->takes_model && out->model == NULL && !out->help)
-    return wrong(c, "which model? %s%s", "Name a graph's .json file, or a library that holds a model", "");
+    return wrong(c, "which model? %s%s", "Name a graph's .json file, an .onnx file, or a library that holds a model",
+                 "");
   return DONE;
 }
 
@@ -161,6 +163,7 @@ void options_finish(options *o) {
   free(o->place.data);
   free(o->inputs.data);
   free(o->settings.data);
+  free(o->dims.data);
 }
 
 /* ---- help */

@@ -29,9 +29,11 @@ typedef struct options {
   const char *debug_dir;
   const char *func;
   const char *timer;
+  const char *output;
   words place;      /* PATTERN=DEVICE */
   words inputs;     /* NAME=FILE.npy */
   words settings;   /* KEY=VALUE */
+  words dims;       /* NAME=NUMBER */
   uint64_t threads; /* 0: as configured */
   uint64_t repeat, number, zero_limit, repeats_to_cooldown;
   double timeout; /* seconds; 0: none */
@@ -59,7 +61,7 @@ typedef struct command {
   int (*run)(const options *o);
 } command;
 
-extern const command devices_command, info_command, plan_command, run_command, bench_command;
+extern const command devices_command, info_command, plan_command, run_command, bench_command, convert_command;
 
 /* Options that several commands share. */
 #define OPTION_SET \
@@ -79,6 +81,8 @@ extern const command devices_command, info_command, plan_command, run_command, b
   { "model", OPTION_TEXT, "NAME", offsetof(options, model_name), "which of the models that a library holds" }
 #define OPTION_INPUT \
   { "input", OPTION_PAIRS, "NAME=FILE.npy", offsetof(options, inputs), "the value of an input" }
+#define OPTION_DIM \
+  { "dim", OPTION_PAIRS, "NAME=NUMBER", offsetof(options, dims), "a number for a dimension that the model names" }
 #define OPTION_HELP \
   { "help", OPTION_FLAG, NULL, offsetof(options, help), "prints this" }
 #define OPTION_END \

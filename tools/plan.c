@@ -20,6 +20,7 @@ static const option known[] = {
     OPTION_LIB,
     OPTION_MODEL_NAME,
     {"input", OPTION_PAIRS, "NAME=FILE.npy", offsetof(options, inputs), "plans for inputs of this shape and value"},
+    OPTION_DIM,
     {"svg", OPTION_TEXT, "FILE", offsetof(options, svg), "draws the plan with Graphviz"},
     {"json", OPTION_FLAG, NULL, offsetof(options, json), "one JSON object: every access with its bytes and order"},
     {"all", OPTION_FLAG, NULL, offsetof(options, all), "every row of long tables"},

@@ -17,6 +17,7 @@ static const option known[] = {
     OPTION_DEVICE,
     OPTION_PLACE,
     OPTION_INPUT,
+    OPTION_DIM,
     {"random", OPTION_FLAG, NULL, offsetof(options, random),
      "makes up inputs that are not given; always the same ones"},
     {"output-dir", OPTION_TEXT, "DIR", offsetof(options, output_dir), "writes output_0.npy, output_1.npy, ... there"},

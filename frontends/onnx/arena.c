@@ -23,11 +23,14 @@ void *heddle__onnx_take(heddle__onnx_arena *arena, size_t bytes) {
   if (b == NULL || b->bytes - b->used < bytes) {
     size_t size = bytes > BLOCK / 4 ? bytes : BLOCK;
     if (size > arena->limit - arena->used) {
-      arena->is_over = true;
+      arena->is_over = arena->is_out = true;
       return NULL;
     }
     b = heddle__alloc(1, HEAD + size);
-    if (b == NULL) return NULL;
+    if (b == NULL) {
+      arena->is_out = true;
+      return NULL;
+    }
     arena->used += size;
     b->bytes = size;
     if (size != BLOCK && arena->blocks != NULL) { /* a large piece: the block in use stays the one in use */

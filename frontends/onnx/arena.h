@@ -11,6 +11,7 @@ typedef struct heddle__onnx_arena {
   struct heddle__onnx_block *blocks;
   uint64_t used, limit; /* bytes */
   bool is_over;         /* the limit stood in the way of an allocation */
+  bool is_out;          /* there was no memory, or the limit stood in the way */
 } heddle__onnx_arena;
 
 /* Zeroed memory; NULL where there is none, or the limit is reached. */

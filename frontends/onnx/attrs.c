@@ -60,6 +60,14 @@ static json_t *value_of(const attribute *a) {
   return NULL;
 }
 
+bool heddle__onnx_has_graph(const Onnx__NodeProto *node) {
+  for (size_t i = 0; i < node->n_attribute; i++) {
+    Onnx__AttributeProto__AttributeType kind = kind_of(node->attribute[i]);
+    if (kind == KIND(GRAPH) || kind == KIND(GRAPHS)) return true;
+  }
+  return false;
+}
+
 json_t *heddle__onnx_attrs(heddle__onnx_reader *r, const Onnx__NodeProto *node) {
   char shown[44];
   json_t *all = json_object();
@@ -77,8 +85,8 @@ json_t *heddle__onnx_attrs(heddle__onnx_reader *r, const Onnx__NodeProto *node) 
     json_t *value = value_of(a);
     if (value == NULL) {
       Onnx__AttributeProto__AttributeType kind = kind_of(a);
-      if (kind == KIND(GRAPH) || kind == KIND(GRAPHS)) heddle__onnx_problem(r, node, "it runs a graph of its own");
-      else if (kind == KIND(STRING) || kind == KIND(STRINGS))
+      if (kind == KIND(GRAPH) || kind == KIND(GRAPHS)) continue; /* noted for the node */
+      if (kind == KIND(STRING) || kind == KIND(STRINGS))
         heddle__onnx_problem(r, node, "attribute '%s' is not UTF-8", shown);
       else heddle__onnx_problem(r, node, "attribute '%s' is neither numbers nor text", shown);
       continue;

@@ -130,15 +130,6 @@ static heddle_status add_inputs(writer *w) {
 
 /* ---- operators */
 
-/* A name that no node has, made of a wish; borrowed from names. */
-static const char *new_name(writer *w, const char *wish) {
-  char *name = heddle__onnx_format(&w->r->arena, "%s", wish);
-  for (unsigned i = 1; name != NULL && json_object_get(w->names, name) != NULL; i++)
-    name = heddle__onnx_format(&w->r->arena, "%s_%u", wish, i);
-  if (name == NULL || json_object_set_new(w->names, name, json_true()) != 0) return NULL;
-  return name;
-}
-
 static heddle_status missing(writer *w, const Onnx__NodeProto *node, const char *value) {
   char name[44], op[44], shown[44];
   bool later = json_object_get(w->makers, value) != NULL;
@@ -161,23 +152,23 @@ static heddle_status inputs_of(writer *w, const Onnx__NodeProto *node, json_t **
   return list != NULL ? HEDDLE_OK : heddle__onnx_no_memory(w->r);
 }
 
-static heddle_status add_operator(writer *w, Onnx__NodeProto *node) {
+static heddle_status add_operator(writer *w, const Onnx__NodeProto *node) {
   json_t *inputs = NULL;
   char shown[44];
   const heddle__schema *schema =
       w->r->host->schema(node->domain, node->op_type, node->domain[0] == '\0' ? w->r->target : 0);
-  /* The number of outputs that an operator may have in any number says what it does. */
-  bool may_drop = schema == NULL || schema->max_outputs != HEDDLE__VARIADIC;
-  if (may_drop) heddle__onnx_trim_outputs(w->r, node, schema != NULL ? schema->min_outputs : 1);
   size_t n_outputs = node->n_output;
+  while (n_outputs > 0 && node->output[n_outputs - 1][0] == '\0') n_outputs--;
   if (n_outputs == 0) return HEDDLE_OK; /* nobody can use it */
   if (n_outputs > MAX_OUTPUTS)
     return heddle__onnx_fail(w->r, HEDDLE_ELIMIT, "node '%s' has %zu outputs",
                              heddle__onnx_show(heddle__onnx_node_name(node), shown), n_outputs);
-  if (schema == NULL) heddle__onnx_problem(w->r, node, "the operator is not known in opset %u", (unsigned)w->r->target);
+  if (heddle__onnx_has_graph(node)) heddle__onnx_problem(w->r, node, "it runs a graph of its own");
+  else if (schema == NULL)
+    heddle__onnx_problem(w->r, node, "the operator is not known in opset %u", (unsigned)w->r->target);
   heddle_status s = inputs_of(w, node, &inputs);
   json_t *attrs = s == HEDDLE_OK ? heddle__onnx_attrs(w->r, node) : NULL;
-  const char *name = attrs != NULL ? new_name(w, heddle__onnx_node_name(node)) : NULL;
+  const char *name = attrs != NULL ? heddle__onnx_new_name(w->r, w->names, heddle__onnx_node_name(node)) : NULL;
   json_t *object = NULL;
   if (name != NULL)
     object = json_pack("{ss ss sO sO}", "op", node->op_type, "name", name, "attrs", attrs, "inputs", inputs);

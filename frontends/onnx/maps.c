@@ -1,5 +1,5 @@
 /* frontends/onnx/maps.c: maps files, each once, and keeps weights inside of the model's folder. */
-#define _XOPEN_SOURCE 700 /* realpath */
+#define _GNU_SOURCE /* realpath, madvise */
 #include "frontends/onnx/maps.h"
 
 #include <errno.h>
@@ -128,4 +128,10 @@ heddle_status heddle__onnx_map_beside(heddle__onnx_maps *maps, const char *model
   free(path);
   free(folder);
   return s;
+}
+
+void heddle__onnx_forget(const unsigned char *data, uint64_t bytes) {
+  uintptr_t page = (uintptr_t)sysconf(_SC_PAGESIZE), start = ((uintptr_t)data + page - 1) / page * page;
+  uintptr_t end = ((uintptr_t)data + bytes) / page * page;
+  if (end > start) (void)madvise((void *)start, end - start, MADV_DONTNEED);
 }

@@ -22,4 +22,7 @@ heddle_status heddle__onnx_map(heddle__onnx_maps *maps, const char *path, const 
 heddle_status heddle__onnx_map_beside(heddle__onnx_maps *maps, const char *model, const char *location,
                                       const unsigned char **data, uint64_t *bytes, heddle_error *err);
 
+/* Bytes of a map that have been copied: their pages need not stay in memory. They may be read again. */
+void heddle__onnx_forget(const unsigned char *data, uint64_t bytes);
+
 #endif

@@ -1,9 +1,7 @@
 /* frontends/onnx/reader.c: the order in which a model is read: its frame is checked, it is unpacked, its versions are
- * looked at, and then come upgrade.c and document.c. Also how the reader words what is wrong. */
+ * looked at, and then come upgrade.c and document.c. */
 #include "frontends/onnx/reader.h"
 
-#include <stdarg.h>
-#include <stdio.h>
 #include <string.h>
 
 #include "core/alloc.h"
@@ -11,71 +9,17 @@
 #include "frontends/onnx/types.h"
 #include "frontends/onnx/wire.h"
 
-/* ---- words */
+/* ---- names and lists */
 
-heddle_status heddle__onnx_fail(heddle__onnx_reader *r, heddle_status status, const char *format, ...) {
-  char words[900];
-  va_list args;
-  va_start(args, format);
-  if (vsnprintf(words, sizeof words, format, args) < 0) words[0] = '\0';
-  va_end(args);
-  return heddle__fail(r->err, status, "%s: %s", r->name, words);
+const char *heddle__onnx_new_name(heddle__onnx_reader *r, json_t *names, const char *wish) {
+  const json_t *last = json_object_get(names, wish);
+  const char *name = heddle__onnx_format(&r->arena, "%s", wish);
+  json_int_t i = json_integer_value(last); /* 0 for what is no number */
+  while (name != NULL && json_object_get(names, name) != NULL)
+    name = heddle__onnx_format(&r->arena, "%s_%lld", wish, (long long)++i);
+  if (name == NULL || (last != NULL && json_object_set_new(names, wish, json_integer(i)) != 0)) return NULL;
+  return json_object_set_new(names, name, json_integer(0)) == 0 ? name : NULL;
 }
-
-heddle_status heddle__onnx_no_memory(heddle__onnx_reader *r) {
-  if (!r->arena.is_over) return heddle__no_memory(r->err, "a model");
-  return heddle__onnx_fail(r, HEDDLE_ELIMIT,
-                           "without its weights it takes more than %llu bytes of memory; the limit is an option of the "
-                           "reader",
-                           (unsigned long long)r->arena.limit);
-}
-
-const char *heddle__onnx_show(const char *text, char out[44]) {
-  size_t n = text != NULL ? strlen(text) : 0;
-  if (n > 40) snprintf(out, 44, "%.20s...%s", text, text + n - 17);
-  else snprintf(out, 44, "%s", n > 0 ? text : "");
-  for (char *c = out; *c != '\0'; c++)
-    if ((unsigned char)*c < ' ' || (unsigned char)*c >= 127) *c = '?';
-  return out;
-}
-
-const char *heddle__onnx_node_name(const Onnx__NodeProto *node) {
-  if (node->name != NULL && node->name[0] != '\0') return node->name;
-  for (size_t i = 0; i < node->n_output; i++)
-    if (node->output[i][0] != '\0') return node->output[i];
-  return "";
-}
-
-void heddle__onnx_problem(heddle__onnx_reader *r, const Onnx__NodeProto *node, const char *format, ...) {
-  char words[240], one[400], name[44], op[44];
-  va_list args;
-  va_start(args, format);
-  if (vsnprintf(words, sizeof words, format, args) < 0) words[0] = '\0';
-  va_end(args);
-  const char *before = r->n_listed > 0 ? "; " : "";
-  int n;
-  if (node == NULL) n = snprintf(one, sizeof one, "%s%s", before, words);
-  else
-    n = snprintf(one, sizeof one, "%snode '%s' (%s%s%s): %s", before,
-                 heddle__onnx_show(heddle__onnx_node_name(node), name), node->domain,
-                 node->domain[0] != '\0' ? ": " : "", heddle__onnx_show(node->op_type, op), words);
-  r->n_problems++;
-  if (r->n_listed + 1 < r->n_problems || n < 0 || (size_t)n >= sizeof r->problems - r->problems_used - 24) return;
-  memcpy(r->problems + r->problems_used, one, (size_t)n + 1);
-  r->problems_used += (size_t)n;
-  r->n_listed++;
-}
-
-/* Fails where something was noted. */
-static heddle_status complain(heddle__onnx_reader *r) {
-  if (r->n_problems == 0) return HEDDLE_OK;
-  if (r->n_listed < r->n_problems)
-    snprintf(r->problems + r->problems_used, sizeof r->problems - r->problems_used, "; and %u more",
-             r->n_problems - r->n_listed);
-  return heddle__onnx_fail(r, HEDDLE_EUNSUPPORTED, "this is not supported: %s", r->problems);
-}
-
-/* ---- lists */
 
 static bool make_room(heddle__onnx_reader *r, void **list, size_t n, size_t *max) {
   if (n < *max) return true;
@@ -115,8 +59,7 @@ const Onnx__TensorProto *heddle__onnx_find_tensor(const heddle__onnx_reader *r, 
 
 /* A NULL of the file becomes "", and names that JSON cannot hold are refused. */
 static heddle_status check_text(heddle__onnx_reader *r, char **text, const char *what) {
-  static char nothing[1];
-  if (*text == NULL) *text = nothing;
+  if (*text == NULL) *text = (char *)(uintptr_t) ""; /* nobody writes to it */
   json_t *probe = json_string(*text);
   char shown[44];
   if (probe == NULL)
@@ -129,6 +72,10 @@ static heddle_status check_node(heddle__onnx_reader *r, Onnx__NodeProto *node) {
   heddle_status s = check_text(r, &node->name, "the name of a node");
   if (s == HEDDLE_OK) s = check_text(r, &node->op_type, "the operator of a node");
   if (s == HEDDLE_OK) s = check_text(r, &node->domain, "the domain of a node");
+  if (s == HEDDLE_OK && node->op_type[0] == '\0') {
+    char shown[44];
+    s = heddle__onnx_fail(r, HEDDLE_EFORMAT, "node '%s' has no operator", heddle__onnx_show(node->name, shown));
+  }
   for (size_t i = 0; i < node->n_input && s == HEDDLE_OK; i++) s = check_text(r, &node->input[i], "an input of a node");
   for (size_t i = 0; i < node->n_output && s == HEDDLE_OK; i++)
     s = check_text(r, &node->output[i], "an output of a node");
@@ -165,7 +112,12 @@ static heddle_status check_versions(heddle__onnx_reader *r, const Onnx__ModelPro
       return heddle__onnx_fail(r, HEDDLE_EUNSUPPORTED, "it is of opset %lld; this library reads %d to %d",
                                (long long)r->opset, HEDDLE__ONNX_OPSET_FIRST, HEDDLE__ONNX_OPSET_LAST);
   }
-  if (r->opset == 0) return heddle__onnx_fail(r, HEDDLE_EFORMAT, "it does not say of which opset it is");
+  for (size_t i = 0; r->opset == 0 && i < m->graph->n_node; i++) {
+    const char *domain = m->graph->node[i]->domain;
+    if (domain == NULL || domain[0] == '\0' || strcmp(domain, "ai.onnx") == 0)
+      return heddle__onnx_fail(r, HEDDLE_EFORMAT, "it does not say of which opset its operators are");
+  }
+  if (r->opset == 0) r->opset = r->host->opset_last; /* all its operators are of other domains */
   r->target = (uint32_t)r->opset;
   if (r->target < r->host->opset_first) r->target = r->host->opset_first;
   if (r->target > r->host->opset_last) r->target = r->host->opset_last;
@@ -213,11 +165,16 @@ static heddle_status note_use(heddle__onnx_reader *r, const char *name) {
   return json_object_set_new(r->used, name, json_true()) == 0 ? HEDDLE_OK : heddle__onnx_no_memory(r);
 }
 
+heddle_status heddle__onnx_note_inputs(heddle__onnx_reader *r, const Onnx__NodeProto *node) {
+  heddle_status s = HEDDLE_OK;
+  for (size_t k = 0; k < node->n_input && s == HEDDLE_OK; k++) s = note_use(r, node->input[k]);
+  return s;
+}
+
 static heddle_status note_uses(heddle__onnx_reader *r) {
   const Onnx__GraphProto *g = r->graph;
   heddle_status s = HEDDLE_OK;
-  for (size_t i = 0; i < g->n_node && s == HEDDLE_OK; i++)
-    for (size_t k = 0; k < g->node[i]->n_input && s == HEDDLE_OK; k++) s = note_use(r, g->node[i]->input[k]);
+  for (size_t i = 0; i < g->n_node && s == HEDDLE_OK; i++) s = heddle__onnx_note_inputs(r, g->node[i]);
   for (size_t i = 0; i < g->n_output && s == HEDDLE_OK; i++) s = note_use(r, g->output[i]->name);
   return s;
 }
@@ -226,6 +183,21 @@ void heddle__onnx_trim_outputs(const heddle__onnx_reader *r, Onnx__NodeProto *no
   size_t n = node->n_output;
   while (n > least && (node->output[n - 1][0] == '\0' || json_object_get(r->used, node->output[n - 1]) == NULL)) n--;
   node->n_output = n;
+}
+
+static heddle_status check_functions(heddle__onnx_reader *r, const Onnx__ModelProto *m) {
+  heddle_status s = HEDDLE_OK;
+  for (size_t i = 0; i < m->n_functions && s == HEDDLE_OK; i++) {
+    Onnx__FunctionProto *f = m->functions[i];
+    s = check_text(r, &f->name, "the name of a function");
+    if (s == HEDDLE_OK) s = check_text(r, &f->domain, "the domain of a function");
+    if (s == HEDDLE_OK) s = heddle__onnx_add_function(r, f, i);
+    for (size_t k = 0; k < f->n_input && s == HEDDLE_OK; k++) s = check_text(r, &f->input[k], "an input of a function");
+    for (size_t k = 0; k < f->n_output && s == HEDDLE_OK; k++)
+      s = check_text(r, &f->output[k], "an output of a function");
+    for (size_t k = 0; k < f->n_node && s == HEDDLE_OK; k++) s = check_node(r, f->node[k]);
+  }
+  return s;
 }
 
 static heddle_status check_graph(heddle__onnx_reader *r) {
@@ -246,15 +218,17 @@ static heddle_status read_model(heddle__onnx_reader *r, const unsigned char *thi
                                 heddle_params **params) {
   ProtobufCAllocator allocator = heddle__onnx_allocator(&r->arena);
   Onnx__ModelProto *m = onnx__model_proto__unpack(&allocator, bytes, thin);
-  if (m == NULL && r->arena.is_over) return heddle__onnx_no_memory(r);
+  if (m == NULL && r->arena.is_out) return heddle__onnx_no_memory(r);
   if (m == NULL) return heddle__onnx_fail(r, HEDDLE_EFORMAT, "it is no ONNX model, or was damaged");
   heddle_status s = check_versions(r, m);
   if (s != HEDDLE_OK) return s;
+  r->model = m;
   r->graph = m->graph;
-  s = check_graph(r);
+  s = check_functions(r, m);
+  if (s == HEDDLE_OK) s = check_graph(r);
   if (s == HEDDLE_OK) s = heddle__onnx_upgrade(r);
   if (s == HEDDLE_OK) s = heddle__onnx_document(r, graph, params);
-  if (s == HEDDLE_OK) s = complain(r);
+  if (s == HEDDLE_OK) s = heddle__onnx_complain(r);
   return s;
 }
 
@@ -266,18 +240,21 @@ static heddle_status parse(const heddle__onnx_host *host, const unsigned char *d
                            .has_folder = has_folder,
                            .maps = maps,
                            .file = data,
+                           .left_to_inline = limits->max_nodes / 8,
                            .arena = {.limit = limits->max_bytes},
                            .err = err,
                            .tensor_at = json_object(),
                            .types = json_object(),
                            .taken = json_object(),
-                           .used = json_object()};
+                           .used = json_object(),
+                           .functions = json_object()};
   unsigned char *thin = NULL;
   size_t thin_bytes = 0;
   *graph = NULL;
   *params = NULL;
   heddle_status s = heddle__onnx_thin(name, data, bytes, limits, &thin, &thin_bytes, err);
-  if (s == HEDDLE_OK && (r.tensor_at == NULL || r.types == NULL || r.taken == NULL || r.used == NULL))
+  if (s == HEDDLE_OK &&
+      (r.tensor_at == NULL || r.types == NULL || r.taken == NULL || r.used == NULL || r.functions == NULL))
     s = heddle__onnx_no_memory(&r);
   if (s == HEDDLE_OK) s = read_model(&r, thin, thin_bytes, graph, params);
   heddle__free(thin);
@@ -286,6 +263,7 @@ static heddle_status parse(const heddle__onnx_host *host, const unsigned char *d
   json_decref(r.types);
   json_decref(r.taken);
   json_decref(r.used);
+  json_decref(r.functions);
   if (s != HEDDLE_OK) {
     json_decref(*graph);
     host->params_release(*params);
@@ -309,7 +287,7 @@ heddle_status heddle__onnx_read(const heddle__onnx_host *host, const char *path,
   if (maps == NULL) return heddle__no_memory(err, "a model");
   heddle_status s = heddle__onnx_map(maps, path, &data, &bytes, err);
   if (s == HEDDLE_OK) s = parse(host, data, bytes, path, maps, true, limits, graph, params, err);
-  if (s == HEDDLE_OK) {
+  if (s == HEDDLE_OK && *params != NULL) {
     (*params)->maps = maps; /* the tensors' bytes are in there */
     (*params)->unmap = heddle__onnx_maps_free;
   } else {

@@ -25,6 +25,7 @@ typedef struct heddle__onnx_reader {
   heddle__onnx_arena arena;
   heddle_error *err;
 
+  const Onnx__ModelProto *model;
   Onnx__GraphProto *graph;
   int64_t opset;   /* of the model's default operators */
   uint32_t target; /* of the graph that is made */
@@ -32,12 +33,14 @@ typedef struct heddle__onnx_reader {
   /* After the upgrade: */
   Onnx__NodeProto **nodes;
   size_t n_nodes, max_nodes;
+  uint32_t left_to_inline;     /* nodes of functions: a file of a few bytes may ask for any number */
   Onnx__TensorProto **tensors; /* initialisers, and the constants that upgrades made */
   size_t n_tensors, max_tensors;
   json_t *tensor_at; /* name to position */
   json_t *types;     /* name of a value to what is known of it, types.h */
   json_t *taken;     /* names of values */
   json_t *used;      /* names of values that a node or an output takes */
+  json_t *functions; /* "DOMAIN NAME" of the model's functions to their positions */
 
   char problems[800]; /* what is not supported, all of it as far as there is room */
   size_t problems_used;
@@ -65,11 +68,18 @@ heddle_status heddle__onnx_no_memory(heddle__onnx_reader *r);
 void heddle__onnx_problem(heddle__onnx_reader *r, const Onnx__NodeProto *node, const char *format, ...)
     __attribute__((format(printf, 3, 4)));
 
+/* Fails with what was noted, or where memory was out; HEDDLE_OK where nothing was. */
+heddle_status heddle__onnx_complain(heddle__onnx_reader *r);
+
 /* A name from a file as it may be printed: at most 40 characters. Returns out. */
 const char *heddle__onnx_show(const char *text, char out[44]);
 
 /* A node's name, or where it has none, that of its first output. */
 const char *heddle__onnx_node_name(const Onnx__NodeProto *node);
+
+/* A name that is no key of names, which then has it: wish, or wish_1, wish_2, ... The value of a key is the number that
+ * was tried last, so that a file of equal names costs no more than another. NULL where memory is out. */
+const char *heddle__onnx_new_name(heddle__onnx_reader *r, json_t *names, const char *wish);
 
 /* Adds to r->nodes or r->tensors. The tensor's name must be new. */
 heddle_status heddle__onnx_add_node(heddle__onnx_reader *r, Onnx__NodeProto *node);
@@ -81,11 +91,27 @@ const Onnx__TensorProto *heddle__onnx_find_tensor(const heddle__onnx_reader *r, 
 /* Leaves out last outputs that nobody uses, but for the first `least`. */
 void heddle__onnx_trim_outputs(const heddle__onnx_reader *r, Onnx__NodeProto *node, size_t least);
 
+/* A node's inputs are values that are used. */
+heddle_status heddle__onnx_note_inputs(heddle__onnx_reader *r, const Onnx__NodeProto *node);
+
+/* functions.c: makes function i of the model known; the one that a node calls, or NULL; and the function's nodes to r->nodes, in its place,
+ * upgraded. depth counts functions within functions. */
+heddle_status heddle__onnx_add_function(heddle__onnx_reader *r, const Onnx__FunctionProto *function, size_t i);
+const Onnx__FunctionProto *heddle__onnx_function(heddle__onnx_reader *r, const Onnx__NodeProto *node);
+heddle_status heddle__onnx_inline(heddle__onnx_reader *r, const Onnx__NodeProto *node,
+                                  const Onnx__FunctionProto *function, unsigned depth);
+
+/* upgrade.c: a node to r->nodes, in forms of r->target; the nodes of its function where it calls one. */
+heddle_status heddle__onnx_upgrade_node(heddle__onnx_reader *r, Onnx__NodeProto *node, unsigned depth);
+
 /* upgrade.c: all nodes of the graph to r->nodes, in forms of r->target. */
 heddle_status heddle__onnx_upgrade(heddle__onnx_reader *r);
 
 /* document.c: r->nodes and r->tensors as a document and parameters. */
 heddle_status heddle__onnx_document(heddle__onnx_reader *r, json_t **graph, heddle_params **params);
+
+/* Whether one of a node's attributes is a graph: If, Loop, Scan. */
+bool heddle__onnx_has_graph(const Onnx__NodeProto *node);
 
 /* attrs.c: a node's attributes as a JSON object; NULL where memory is out. Attributes that cannot be written are noted
  * as problems. */

@@ -12,7 +12,8 @@
 #include "frontends/onnx/types.h"
 #include "frontends/onnx/wire.h"
 
-#define SMALL 4096 /* bytes up to which a copy is cheaper than a page that stays */
+#define SMALL 4096    /* bytes up to which a copy is cheaper than a page that stays */
+#define LARGE 1000000 /* bytes from which a page that stays is worth a call */
 
 static heddle_status bad(heddle__onnx_reader *r, const Onnx__TensorProto *t, const char *format, ...)
     __attribute__((format(printf, 3, 4)));
@@ -63,8 +64,8 @@ static heddle_status external_bytes(heddle__onnx_reader *r, const Onnx__TensorPr
   heddle_status s = heddle__onnx_map_beside(r->maps, r->name, location, out, &bytes, r->err);
   if (s != HEDDLE_OK) return heddle__prefix(r->err, s, "%s: tensor '%s': ", r->name, heddle__onnx_show(t->name, shown));
   if (offset > bytes || length > bytes - offset)
-    return bad(r, t, "external data: bytes %llu to %llu of '%.100s', which has %llu", (unsigned long long)offset,
-               (unsigned long long)(offset + length), location, (unsigned long long)bytes);
+    return bad(r, t, "external data: %llu bytes from byte %llu on of '%.100s', which has %llu",
+               (unsigned long long)length, (unsigned long long)offset, location, (unsigned long long)bytes);
   if (*out != NULL) *out += offset;
   return HEDDLE_OK;
 }
@@ -79,7 +80,8 @@ static heddle_status take_bytes(heddle__onnx_reader *r, const unsigned char *fro
   }
   v->data = heddle__alloc_aligned((size_t)v->bytes, 64);
   if (v->data == NULL) return heddle__onnx_no_memory(r);
-  if (v->bytes > 0) memcpy(v->data, from, (size_t)v->bytes);
+  if (v->bytes > 0 && from != NULL) memcpy(v->data, from, (size_t)v->bytes); /* NULL: of an empty file */
+  if (v->bytes > LARGE && r->maps != NULL) heddle__onnx_forget(from, v->bytes);
   return HEDDLE_OK;
 }
 
@@ -235,4 +237,18 @@ heddle_status heddle__onnx_scalar(heddle__onnx_reader *r, const Onnx__NodeProto 
   if (!p.is_mapped) heddle__free(v->data);
   heddle__free(v->shape);
   return s;
+}
+
+int heddle__onnx_floats(heddle__onnx_reader *r, const Onnx__TensorProto *tensor, float *out, int max) {
+  struct heddle__param p = {.name = NULL};
+  heddle_error unused, *kept = r->err;
+  if (tensor->data_type != ONNX_FLOAT) return -1;
+  r->err = &unused; /* what is wrong with it is said when it is written */
+  bool is_there = heddle__onnx_tensor(r, tensor, &p) == HEDDLE_OK && p.value.data != NULL;
+  r->err = kept;
+  int count = is_there && p.value.bytes <= (uint64_t)max * sizeof *out ? (int)(p.value.bytes / sizeof *out) : -1;
+  if (count > 0) memcpy(out, p.value.data, (size_t)count * sizeof *out);
+  if (!p.is_mapped) heddle__free(p.value.data);
+  heddle__free(p.value.shape);
+  return count;
 }

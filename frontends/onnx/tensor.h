@@ -21,4 +21,7 @@ typedef struct heddle__onnx_number {
 heddle_status heddle__onnx_scalar(heddle__onnx_reader *r, const Onnx__NodeProto *node, const Onnx__TensorProto *tensor,
                                   heddle__onnx_number *out);
 
+/* The number of float32 elements of a tensor, at most max, copied to out; -1 where it holds none such. */
+int heddle__onnx_floats(heddle__onnx_reader *r, const Onnx__TensorProto *tensor, float *out, int max);
+
 #endif

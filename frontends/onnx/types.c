@@ -93,6 +93,7 @@ heddle_status heddle__onnx_learn(heddle__onnx_reader *r) {
 
 static bool is_one_of(const char *op, const char *list) {
   size_t n = strlen(op);
+  if (n == 0) return false;
   for (const char *at = strstr(list, op); at != NULL; at = strstr(at + 1, op))
     if ((at == list || at[-1] == ' ') && (at[n] == ' ' || at[n] == '\0')) return true;
   return false;

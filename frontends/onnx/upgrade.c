@@ -12,7 +12,7 @@ static const struct row {
   int64_t since;
   heddle__onnx_upgrade_fn upgrade;
 } rows[] = {
-    {"BatchNormalization", 9, heddle__upgrade_batch_norm},
+    {"BatchNormalization", 0, heddle__upgrade_batch_norm},
     {"Clip", 11, heddle__upgrade_clip},
     {"Constant", 0, heddle__upgrade_constant},
     {"ConstantOfShape", 0, heddle__upgrade_constant_of_shape},
@@ -34,8 +34,10 @@ static const struct row {
     {"Upsample", 10, heddle__upgrade_upsample},
 };
 
-static heddle_status upgrade_node(heddle__onnx_reader *r, Onnx__NodeProto *node) {
-  heddle_status s = HEDDLE_OK;
+heddle_status heddle__onnx_upgrade_node(heddle__onnx_reader *r, Onnx__NodeProto *node, unsigned depth) {
+  const Onnx__FunctionProto *function = heddle__onnx_function(r, node);
+  if (function != NULL) return heddle__onnx_inline(r, node, function, depth + 1);
+  heddle_status s = heddle__onnx_learn_node(r, node);
   bool is_done = false;
   bool is_default = node->domain[0] == '\0';
   for (size_t i = 0; is_default && s == HEDDLE_OK && !is_done && i < sizeof rows / sizeof rows[0]; i++)
@@ -48,10 +50,8 @@ static heddle_status upgrade_node(heddle__onnx_reader *r, Onnx__NodeProto *node)
 
 heddle_status heddle__onnx_upgrade(heddle__onnx_reader *r) {
   heddle_status s = HEDDLE_OK;
-  for (size_t i = 0; i < r->graph->n_node && s == HEDDLE_OK; i++) {
-    s = heddle__onnx_learn_node(r, r->graph->node[i]);
-    if (s == HEDDLE_OK) s = upgrade_node(r, r->graph->node[i]);
-  }
+  for (size_t i = 0; i < r->graph->n_node && s == HEDDLE_OK; i++)
+    s = heddle__onnx_upgrade_node(r, r->graph->node[i], 0);
   return s;
 }
 
@@ -129,12 +129,11 @@ heddle_status heddle__onnx_set_text(heddle__onnx_reader *r, Onnx__NodeProto *nod
 /* ---- values and nodes */
 
 heddle_status heddle__onnx_set_input(heddle__onnx_reader *r, Onnx__NodeProto *node, size_t i, const char *value) {
-  static char absent[1];
   if (value == NULL) return heddle__onnx_no_memory(r);
   if (i >= node->n_input) {
     char **list = heddle__onnx_take(&r->arena, (i + 1) * sizeof *list);
     if (list == NULL) return heddle__onnx_no_memory(r);
-    for (size_t k = 0; k < i; k++) list[k] = k < node->n_input ? node->input[k] : absent;
+    for (size_t k = 0; k < i; k++) list[k] = k < node->n_input ? node->input[k] : (char *)(uintptr_t) "";
     node->input = list;
     node->n_input = i + 1;
   }
@@ -143,11 +142,8 @@ heddle_status heddle__onnx_set_input(heddle__onnx_reader *r, Onnx__NodeProto *no
 }
 
 const char *heddle__onnx_new_value(heddle__onnx_reader *r, const Onnx__NodeProto *node, const char *suffix) {
-  const char *base = heddle__onnx_node_name(node);
-  char *name = heddle__onnx_format(&r->arena, "%s/%s", base, suffix);
-  for (unsigned i = 1; name != NULL && json_object_get(r->taken, name) != NULL; i++)
-    name = heddle__onnx_format(&r->arena, "%s/%s_%u", base, suffix, i);
-  return name != NULL && json_object_set_new(r->taken, name, json_true()) == 0 ? name : NULL;
+  const char *wish = heddle__onnx_format(&r->arena, "%s/%s", heddle__onnx_node_name(node), suffix);
+  return wish != NULL ? heddle__onnx_new_name(r, r->taken, wish) : NULL;
 }
 
 /* A tensor without numbers; ndim 0 or 1. */
@@ -237,14 +233,13 @@ const char *heddle__onnx_new_scalar(heddle__onnx_reader *r, const Onnx__NodeProt
 
 Onnx__NodeProto *heddle__onnx_new_node(heddle__onnx_reader *r, const char *op, const char *name, const char *a,
                                        const char *b, const char *output) {
-  static char none[1];
   Onnx__NodeProto *node = heddle__onnx_take(&r->arena, sizeof *node);
   char **values = heddle__onnx_take(&r->arena, 3 * sizeof *values);
   if (node == NULL || values == NULL || name == NULL || a == NULL || output == NULL) return NULL;
   onnx__node_proto__init(node);
   node->op_type = (char *)(uintptr_t)op;
   node->name = (char *)(uintptr_t)name;
-  node->domain = none;
+  node->domain = (char *)(uintptr_t) "";
   values[0] = (char *)(uintptr_t)a;
   values[1] = (char *)(uintptr_t)b;
   values[2] = (char *)(uintptr_t)output;

@@ -12,7 +12,7 @@
 #include "core/error.h"
 
 enum { VARINT = 0, FIXED64 = 1, BYTES = 2, FIXED32 = 5 };
-enum { LENGTH_BYTES = 5, RAW_DATA = 9 };
+enum { LENGTH_BYTES = 5, RAW_DATA = 9, DEFAULTS = 11 };
 
 typedef struct walk {
   const char *name;
@@ -115,6 +115,10 @@ static heddle_status copy_field(walk *w, const ProtobufCMessageDescriptor *type,
   size_t tag_bytes = (size_t)(*at - start);
   const ProtobufCFieldDescriptor *field = protobuf_c_message_descriptor_get_field(type, (unsigned)(tag >> 3));
   bool keep = field != NULL && !is_comment(field);
+  if (type == &onnx__function_proto__descriptor && tag >> 3 == DEFAULTS) /* not in all schemas */
+    return heddle__fail(w->err, HEDDLE_EUNSUPPORTED,
+                        "%s: a function of the model has attributes with values of its own, which is not supported",
+                        w->name);
   switch (tag & 7) {
   case VARINT:
     if (!take_varint(at, end, &value)) return bad(w, start, "a number that is cut short");

@@ -20,7 +20,8 @@ typedef struct heddle_read_limits {
   uint32_t max_depth; /* of nesting: 64 */
 } heddle_read_limits;
 
-/* Reads graph JSON: TVM's and NNVM's of every generation, and Heddle's own (docs/graph-json.md). limits may be NULL.
+/* Reads graph JSON: TVM's and NNVM's of every generation, and Heddle's own (docs/graph-json.md); load takes an ONNX model
+ * too, by a path that ends in .onnx (docs/onnx.md), and heddle_params_load then gives its tensors. limits may be NULL.
  * parse takes text of any length, not necessarily terminated; name stands for the file in errors. HEDDLE_EIO,
  * HEDDLE_EFORMAT (the place, what was found, what was expected), HEDDLE_ELIMIT, HEDDLE_EUNSUPPORTED (all operators
  * that are not known, with their nodes). Independent of the locale. Any thread. */

@@ -47,8 +47,9 @@ HEDDLE_API heddle_model *heddle_model_retain(heddle_model *m);
 HEDDLE_API void heddle_model_release(heddle_model *m); /* takes NULL */
 
 /* Loads graph and params from files of at most the sizes that limit.graph_bytes and limit.params_bytes say, and makes a
- * model; params_path NULL: FILE.params beside FILE.json where that exists. A graph_path that is a library is opened as
- * one and holds all of the model; params_path then takes the place of the parameters inside. */
+ * model; params_path NULL: FILE.params beside FILE.json where that exists. A graph_path that ends in .onnx, or is a
+ * library, holds all of the model; params_path then takes the place of the parameters inside. Large parameters of an
+ * .onnx file are not copied: the file may not change while the model lives. */
 HEDDLE_API heddle_status heddle_model_load(heddle_context *ctx, const char *graph_path, const char *params_path,
                                            const heddle_model_options *options, heddle_model **out, heddle_error *err);
 

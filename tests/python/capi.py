@@ -326,7 +326,8 @@ class Model:
     def load(cls, ctx, path, params=None, devices=None, place=()):
         """From files: a graph, or a library that holds a model."""
         rules = (c.c_char_p * max(1, len(place)))(*[r.encode() for r in place])
-        options = ModelOptions(c.sizeof(ModelOptions), devices.encode() if devices else None, rules, len(place))
+        options = ModelOptions(struct_size=c.sizeof(ModelOptions), devices=devices.encode() if devices else None, place=rules,
+                               n_place=len(place))
         model = cls.__new__(cls)
         model.p = _out("heddle_model_load", ctx.p, str(path).encode(), str(params).encode() if params else None,
                        c.byref(options))

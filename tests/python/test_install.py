@@ -289,3 +289,18 @@ def test_the_guide_s_project_builds(prefix, tmp_path):
     folder = re.search(r"HEDDLE_PLUGIN_PATH=\$PWD(/\S+)", (SOURCE / "docs" / "plugin-guide.md").read_text())[1]
     listed = devices(prefix, HEDDLE_PLUGIN_PATH=f"{tmp_path}{folder}")
     assert any(p["used"] and p["name"] == "mine" for p in listed["plugins"])
+
+
+def test_onnx_models_are_read_from_the_moved_prefix(prefix, tmp_path):
+    """The reader lies beside libheddle; without it, what is missing is said."""
+    found = sorted(prefix.rglob("libheddle_onnx.so.0"))
+    if not found:
+        pytest.skip("the reader of ONNX models is not built")
+    model = SOURCE / "tests" / "fuzz" / "data" / "onnx" / "softmax9.onnx"
+    assert "Softmax 1" in call(prefix / "bin" / "heddle", "info", model, cwd=tmp_path)
+    os.rename(found[0], tmp_path / "away")
+    try:
+        done = subprocess.run([prefix / "bin" / "heddle", "info", model], capture_output=True, text=True, env=environment())
+    finally:
+        os.rename(tmp_path / "away", found[0])
+    assert done.returncode == 1 and "ONNX models need libheddle_onnx.so.0" in done.stderr

@@ -1,0 +1,165 @@
+/* frontends/onnx/functions.c: nodes that call a function of the model itself are replaced by the function's nodes, with
+ * names of their own for the values inside, and the caller's attributes where the function refers to them. */
+#include <string.h>
+
+#include "frontends/onnx/upgrade.h"
+
+enum { MAX_DEPTH = 16 };
+
+typedef struct call {
+  heddle__onnx_reader *r;
+  const Onnx__NodeProto *node;
+  const Onnx__FunctionProto *function;
+  json_t *values; /* name in the function to name in the graph; JSON strings */
+} call;
+
+static const char *text_or_nothing(const char *text) {
+  return text != NULL ? text : "";
+}
+
+static bool is_default(const char *domain) {
+  return domain[0] == '\0' || strcmp(domain, "ai.onnx") == 0;
+}
+
+/* What a function is found by; NULL where memory is out. */
+static char *key_of(heddle__onnx_reader *r, const char *domain, const char *name) {
+  return heddle__onnx_format(&r->arena, "%s %s", is_default(domain) ? "" : domain, name);
+}
+
+heddle_status heddle__onnx_add_function(heddle__onnx_reader *r, const Onnx__FunctionProto *function, size_t i) {
+  char shown[44];
+  const char *key = key_of(r, function->domain, function->name);
+  if (key == NULL) return heddle__onnx_no_memory(r);
+  if (json_object_get(r->functions, key) != NULL)
+    heddle__onnx_problem(r, NULL, "several functions are named '%s'", heddle__onnx_show(function->name, shown));
+  if (json_object_set_new(r->functions, key, json_integer((json_int_t)i)) == 0) return HEDDLE_OK;
+  return heddle__onnx_no_memory(r);
+}
+
+const Onnx__FunctionProto *heddle__onnx_function(heddle__onnx_reader *r, const Onnx__NodeProto *node) {
+  if (r->model->n_functions == 0) return NULL;
+  const char *key = key_of(r, node->domain, node->op_type);
+  const json_t *at = key != NULL ? json_object_get(r->functions, key) : NULL;
+  return at != NULL ? r->model->functions[json_integer_value(at)] : NULL;
+}
+
+/* Its operators have to be of the model's opset. */
+static bool has_our_opset(const heddle__onnx_reader *r, const Onnx__FunctionProto *f) {
+  for (size_t i = 0; i < f->n_opset_import; i++)
+    if (is_default(text_or_nothing(f->opset_import[i]->domain)) && f->opset_import[i]->version != r->opset)
+      return false;
+  return true;
+}
+
+/* ---- values */
+
+static heddle_status bind(call *c, const char *inside, const char *outside) {
+  if (json_object_set_new(c->values, inside, json_string(outside)) == 0) return HEDDLE_OK;
+  return heddle__onnx_no_memory(c->r);
+}
+
+/* The graph's name of a value inside of the function; a value that is met for the first time gets one. NULL: no memory. */
+static const char *outside(call *c, const char *inside) {
+  if (inside[0] == '\0') return inside;
+  const char *known = json_string_value(json_object_get(c->values, inside));
+  if (known != NULL) return known;
+  const char *name = heddle__onnx_new_value(c->r, c->node, inside);
+  if (name == NULL || bind(c, inside, name) != HEDDLE_OK) return NULL;
+  return name;
+}
+
+static heddle_status bind_ends(call *c) {
+  const Onnx__FunctionProto *f = c->function;
+  heddle_status s = HEDDLE_OK;
+  if (c->node->n_input > f->n_input || c->node->n_output > f->n_output) {
+    heddle__onnx_problem(c->r, c->node, "it has more inputs or outputs than the function that it calls");
+    return HEDDLE_OK;
+  }
+  for (size_t i = 0; i < f->n_input && s == HEDDLE_OK; i++)
+    s = bind(c, f->input[i], i < c->node->n_input ? c->node->input[i] : "");
+  for (size_t i = 0; i < c->node->n_output && s == HEDDLE_OK; i++) {
+    const char *known = json_string_value(json_object_get(c->values, f->output[i])), *output = c->node->output[i];
+    if (output[0] == '\0') continue;
+    if (known == NULL) {
+      s = bind(c, f->output[i], output);
+      continue;
+    }
+    /* An input, or an output before, once more. */
+    const char *input = heddle__onnx_format(&c->r->arena, "%s", known); /* values go before the nodes do */
+    if (heddle__onnx_new_node(c->r, "Identity", output, input, NULL, output) == NULL) s = heddle__onnx_no_memory(c->r);
+  }
+  return s;
+}
+
+/* ---- nodes */
+
+static heddle_status copy_names(call *c, char ***names, size_t n) {
+  char **list = heddle__onnx_take(&c->r->arena, n * sizeof *list);
+  if (list == NULL) return heddle__onnx_no_memory(c->r);
+  for (size_t i = 0; i < n; i++) {
+    const char *name = outside(c, (*names)[i]);
+    if (name == NULL) return heddle__onnx_no_memory(c->r);
+    list[i] = (char *)(uintptr_t)heddle__onnx_format(&c->r->arena, "%s", name); /* values go before the nodes do */
+    if (list[i] == NULL) return heddle__onnx_no_memory(c->r);
+  }
+  *names = list;
+  return HEDDLE_OK;
+}
+
+/* An attribute that refers to one of the caller's is that one under its own name, or left out where there is none. */
+static heddle_status copy_attributes(call *c, Onnx__NodeProto *node) {
+  Onnx__AttributeProto **list = heddle__onnx_take(&c->r->arena, node->n_attribute * sizeof *list);
+  size_t n = 0;
+  if (list == NULL) return heddle__onnx_no_memory(c->r);
+  for (size_t i = 0; i < node->n_attribute; i++) {
+    Onnx__AttributeProto *a = node->attribute[i];
+    const char *refers = text_or_nothing(a->ref_attr_name);
+    const Onnx__AttributeProto *given = refers[0] != '\0' ? heddle__onnx_attr(c->node, refers) : a;
+    Onnx__AttributeProto *copy = heddle__onnx_take(&c->r->arena, sizeof *copy);
+    if (copy == NULL) return heddle__onnx_no_memory(c->r);
+    if (given == NULL) continue;
+    *copy = *given;
+    copy->name = a->name;
+    list[n++] = copy;
+  }
+  node->attribute = list;
+  node->n_attribute = n;
+  return HEDDLE_OK;
+}
+
+static heddle_status copy_node(call *c, const Onnx__NodeProto *inner, Onnx__NodeProto **out) {
+  Onnx__NodeProto *node = heddle__onnx_take(&c->r->arena, sizeof *node);
+  if (node == NULL) return heddle__onnx_no_memory(c->r);
+  *node = *inner;
+  node->name =
+      heddle__onnx_format(&c->r->arena, "%s/%s", heddle__onnx_node_name(c->node), heddle__onnx_node_name(inner));
+  heddle_status s = node->name != NULL ? copy_names(c, &node->input, node->n_input) : heddle__onnx_no_memory(c->r);
+  if (s == HEDDLE_OK) s = copy_names(c, &node->output, node->n_output);
+  if (s == HEDDLE_OK) s = copy_attributes(c, node);
+  if (s == HEDDLE_OK) s = heddle__onnx_note_inputs(c->r, node);
+  *out = node;
+  return s;
+}
+
+heddle_status heddle__onnx_inline(heddle__onnx_reader *r, const Onnx__NodeProto *node,
+                                  const Onnx__FunctionProto *function, unsigned depth) {
+  call c = {r, node, function, json_object()};
+  if (depth > MAX_DEPTH || !has_our_opset(r, function)) {
+    heddle__onnx_problem(r, node,
+                         depth > MAX_DEPTH ? "functions of the model call each other too deep"
+                                           : "the function that it calls is of another opset than the model");
+    json_decref(c.values);
+    return HEDDLE_OK;
+  }
+  Onnx__NodeProto **copies = heddle__onnx_take(&r->arena, function->n_node * sizeof *copies);
+  heddle_status s = c.values != NULL && copies != NULL ? bind_ends(&c) : heddle__onnx_no_memory(r);
+  if (s == HEDDLE_OK && function->n_node > r->left_to_inline)
+    s = heddle__onnx_fail(r, HEDDLE_ELIMIT,
+                          "its functions come to too many nodes; the limit is an option of the reader");
+  if (s == HEDDLE_OK) r->left_to_inline -= (uint32_t)function->n_node;
+  /* All are copied before the first is upgraded, for which it counts what is used. */
+  for (size_t i = 0; i < function->n_node && s == HEDDLE_OK; i++) s = copy_node(&c, function->node[i], &copies[i]);
+  json_decref(c.values);
+  for (size_t i = 0; i < function->n_node && s == HEDDLE_OK; i++) s = heddle__onnx_upgrade_node(r, copies[i], depth);
+  return s;
+}

@@ -1,0 +1,109 @@
+"""ONNX's own node cases as .onnx files of the opset that they were made for, 7 to the newest: what graphs have operators
+for is run on cpu and compared with ONNX's expected outputs; what is refused has to be refused in words.
+labels: ctypes
+timeout: 600
+"""
+import collections
+import os
+
+import capi
+import numpy as np
+import onnx
+import onnx_cases
+import onnx_files
+import onnx_nodes
+
+# A case that is not run is refused with one of these; anything else is a failure.
+REFUSALS = {
+    "an operator that graphs do not have": "not known in opset",
+    "a type that Heddle does not have": " is of ",
+    "no tensor": "is no tensor",
+    "what a newer opset means differently": "this is not supported",
+    "what the device does not run": "no device runs",
+    "training": "training",
+    "no opset, or one before 7": "opset",
+    "what inference does not take": "expected",
+    "a shape that depends on data": "needs",
+}
+
+
+def refusal(text):
+    for reason, words in REFUSALS.items():
+        if words in text:
+            return reason
+    return None
+
+
+def run(ctx, path, names, inputs):
+    model = executor = None
+    try:
+        model = capi.Model.load(ctx, path, devices="cpu")
+        executor = capi.Executor(model)
+        for name, x in zip(names, inputs):
+            executor.set_input(name, np.asarray(x))
+        executor.run()
+        return executor.outputs()
+    finally:
+        for x in (executor, model):
+            if x is not None:
+                x.close()
+
+
+def test_node_cases(tmp_path):
+    os.environ["HEDDLE_CONFIG"] = "off"
+    ctx = capi.Context()
+    passed, opsets, refused, wrong = 0, collections.Counter(), collections.Counter(), []
+    for name, proto, inputs, outputs, rtol, atol in onnx_cases.load():
+        if any(not isinstance(x, np.ndarray) and not np.isscalar(x) for x in list(inputs) + list(outputs)):
+            continue
+        if os.environ.get("HEDDLE_ONNX_CASE", "") not in name:
+            continue
+        onnx.save(proto, tmp_path / "case.onnx")
+        try:
+            got = run(ctx, tmp_path / "case.onnx", [v.name for v in proto.graph.input], inputs)
+        except capi.HeddleError as e:
+            reason = refusal(str(e))
+            refused[reason] += 1
+            if reason is None or "case.onnx" not in str(e) and "no device runs" not in str(e):
+                wrong.append(f"{name}: {e}")
+            continue
+        except KeyError:
+            refused["a type that this test cannot hand over"] += 1
+            continue
+        difference = onnx_nodes.compare(got, outputs, rtol, atol)
+        if difference:
+            wrong.append(f"{name}: {difference}")
+        else:
+            passed += 1
+            opsets[{o.domain: o.version for o in proto.opset_import}.get("")] += 1
+    ctx.close()
+    print(f"{passed} passed, by opset {dict(sorted(opsets.items(), key=str))}; refused {dict(refused)}")
+    assert not wrong, "\n".join(wrong)
+    if not os.environ.get("HEDDLE_ONNX_CASE"):
+        assert passed >= 625 and len(opsets) >= 15
+
+
+def test_shapes_come_and_go(tmp_path):
+    """One executor, inputs of changing shapes for two dimensions with names; each result is that of its own shapes."""
+    nodes = [onnx.helper.make_node("MatMul", ["x", "w"], ["m"]), onnx.helper.make_node("Softmax", ["m"], ["s"], axis=1),
+             onnx.helper.make_node("Shape", ["x"], ["shape"]), onnx.helper.make_node("Expand", ["b", "shape"], ["e"]),
+             onnx.helper.make_node("ReduceSum", ["e"], ["r"], axes=[1, 2]), onnx.helper.make_node("Add", ["s", "r"], ["y"])]
+    rng = np.random.default_rng(3)
+    w = rng.standard_normal((4, 5)).astype(np.float32)
+    proto = onnx_files.model(nodes, {"x": (np.float32, ("batch", "length", 4))}, ["y"],
+                             {"w": w, "b": np.ones(1, np.float32)}, opset=9, ir=4)
+    path = onnx_files.save(tmp_path, proto)
+    os.environ["HEDDLE_CONFIG"] = "off"
+    ctx = capi.Context()
+    model = capi.Model.load(ctx, path, devices="cpu")
+    executor = capi.Executor(model)
+    for batch, length in ((1, 2), (3, 1), (1, 2), (2, 7), (3, 1), (1, 2)):
+        x = rng.standard_normal((batch, length, 4)).astype(np.float32)
+        executor.set_input("x", x)
+        executor.run()
+        flat = (x @ w).reshape(batch, -1)
+        e = np.exp(flat - flat.max(axis=1, keepdims=True))
+        want = (e / e.sum(axis=1, keepdims=True)).reshape(batch, length, 5) + length * 4
+        np.testing.assert_allclose(executor.outputs()[0], want, rtol=1e-5)
+    for x in (executor, model, ctx):
+        x.close()
