@@ -287,6 +287,19 @@ static json_t *steps_of(const heddle__plan *plan, bool *lost) {
   return list;
 }
 
+static json_t *changes_of(const heddle__optimized *o, bool *lost) {
+  json_t *list = json_array();
+  for (uint32_t i = 0; o != NULL && i < o->n_changes; i++) {
+    json_t *change = json_object(), *nodes = json_array();
+    for (uint32_t k = 0; k < o->changes[i].n_nodes; k++) add(nodes, words(o->changes[i].nodes[k]), lost);
+    put(change, "pass", words(o->changes[i].pass), lost);
+    put(change, "nodes", nodes, lost);
+    put(change, "change", words(o->changes[i].words), lost);
+    add(list, change, lost);
+  }
+  return list;
+}
+
 /* ---- the whole */
 
 static json_t *counts_of(const heddle__plan *plan, bool *lost) {
@@ -333,6 +346,7 @@ heddle_status heddle__explain_json(const heddle__plan *plan, heddle__sheet *shee
   put(o, "allocations", allocations_of(plan, &lost), &lost);
   put(o, "initial", initial_of(plan, &lost), &lost);
   put(o, "steps", steps_of(plan, &lost), &lost);
+  put(o, "optimizations", changes_of(plan->req.optimized, &lost), &lost);
   bool written = !lost && json_dump_callback(o, take, sheet, JSON_COMPACT) == 0;
   json_decref(o);
   if (written) heddle__say(sheet, "\n");

@@ -28,6 +28,8 @@ heddle_graph *heddle_graph_retain(heddle_graph *g) {
 }
 
 static void free_node(heddle__node *node) {
+  heddle__free(node->inputs);
+  if (node->borrowed) return;
   for (uint32_t i = 0; i < node->n_attrs; i++) {
     heddle__free((void *)(uintptr_t)node->attrs[i].name);
     heddle__free((void *)(uintptr_t)node->attrs[i].data);
@@ -36,7 +38,6 @@ static void free_node(heddle__node *node) {
   heddle__free(node->name);
   heddle__free(node->op);
   heddle__free(node->domain);
-  heddle__free(node->inputs);
   heddle__free(node->device);
   heddle__free(node->func_name);
   json_decref(node->raw);
@@ -61,6 +62,7 @@ void heddle_graph_release(heddle_graph *g) {
   heddle__free(g->names);
   heddle__free(g->source);
   json_decref(g->raw);
+  heddle_graph_release(g->base);
   heddle__free(g);
 }
 

@@ -16,6 +16,7 @@ static const option known[] = {
     OPTION_MODEL_NAME,
     OPTION_DEVICE,
     OPTION_PLACE,
+    OPTION_OPTIMIZE,
     OPTION_INPUT,
     {"random", OPTION_FLAG, NULL, offsetof(options, random), "makes up inputs that are not given (as it does anyway)"},
     {"repeat", OPTION_COUNT, "R", offsetof(options, repeat), "measurements; 5 by default"},

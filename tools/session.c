@@ -92,6 +92,7 @@ int session_model(session *s, const char *command, const options *o) {
   heddle_error err = {0};
   if (o->lib != NULL && heddle_module_load(s->ctx, o->lib, &s->library, &err) != HEDDLE_OK) return fail(command, &err);
   mo.library = s->library;
+  mo.optimize = o->optimize;
   mo.model_name = o->model_name;
   if (heddle_model_load(s->ctx, o->model, o->params, &mo, &s->model, &err) != HEDDLE_OK) return fail(command, &err);
   warn_of_idle_rules(s);
