@@ -236,17 +236,6 @@ static void say_memory(const heddle__plan *plan, heddle__sheet *sheet) {
   print_table(&t, sheet);
 }
 
-static void say_changes(const heddle__optimized *o, heddle__sheet *sheet) {
-  if (o == NULL) return;
-  heddle__say(sheet, "\noptimizations (%" PRIu32 ")\n", o->n_changes);
-  for (uint32_t i = 0; i < o->n_changes; i++) {
-    const heddle__change *c = &o->changes[i];
-    heddle__say(sheet, "  %s: ", c->pass);
-    for (uint32_t k = 0; k < c->n_nodes; k++) heddle__say(sheet, "%s%s", k == 0 ? "" : ", ", c->nodes[k]);
-    heddle__say(sheet, ": %s\n", c->words);
-  }
-}
-
 heddle_status heddle__explain_text(const heddle__plan *plan, heddle__sheet *sheet, heddle_error *err) {
   heddle__say(sheet, "plan      %s\n", plan->req.graph->source);
   say_devices(plan, sheet);
@@ -257,6 +246,6 @@ heddle_status heddle__explain_text(const heddle__plan *plan, heddle__sheet *shee
   say_crossings(plan, sheet);
   say_streams(plan, sheet);
   say_memory(plan, sheet);
-  say_changes(plan->req.optimized, sheet);
+  if (plan->req.optimized != NULL) heddle__say(sheet, "%s", plan->req.optimized->text);
   return HEDDLE_OK;
 }

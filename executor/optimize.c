@@ -2,7 +2,6 @@
  * one that it made, or the given one. The args of the first begin with those of the second. */
 #include "executor/optimize.h"
 
-#include <fnmatch.h>
 #include <string.h>
 
 #include "core/alloc.h"
@@ -36,14 +35,6 @@ static const heddle__optimize_host host = {heddle__alloc,
                                            heddle_tensor_bytes,
                                            heddle_tensor_release};
 
-/* Which rule places a node; 0 where none does. */
-static uint32_t home_of(const void *user, const heddle__node *node) {
-  const heddle_model *m = user;
-  for (uint32_t i = m->n_rules; i-- > 0;)
-    if (fnmatch(m->rules[i].pattern, node->name, 0) == 0) return m->rules[i].device + 1;
-  return 0;
-}
-
 heddle_status heddle__optimize(heddle_model *m, const char *wish, heddle_error *err) {
   static const char file[] = "libheddle_optimize.so.0";
   heddle__optimize_entry_fn entry = NULL;
@@ -52,7 +43,7 @@ heddle_status heddle__optimize(heddle_model *m, const char *wish, heddle_error *
   if (wish == NULL || heddle__config_is_off(wish)) return HEDDLE_OK;
   heddle_status s = heddle__open_beside(file, "heddle_optimize_entry", false, &entry, err);
   if (s == HEDDLE_OK) s = heddle__check_beside(file, entry()->version, err);
-  if (s != HEDDLE_OK) return heddle__prefix(err, s, "%s: 'optimize' is not off, which needs ", m->graph->source);
+  if (s != HEDDLE_OK) return heddle__prefix(err, s, "%s: to optimise it needs ", m->graph->source);
   m->optimizer = entry();
   const heddle__optimize_ask ask = {.host = &host,
                                     .ctx = m->ctx,
@@ -60,9 +51,9 @@ heddle_status heddle__optimize(heddle_model *m, const char *wish, heddle_error *
                                     .constants = m->constants,
                                     .keep = m->keep,
                                     .n_keep = m->n_keep,
-                                    .wish = wish,
-                                    .home = home_of,
-                                    .user = m};
+                                    .rules = m->rules,
+                                    .n_rules = m->n_rules,
+                                    .wish = wish};
   return m->optimizer->run(&ask, &m->optimized, err);
 }
 
@@ -75,9 +66,8 @@ void heddle__optimize_order(heddle_model *m, const heddle__wish *wish, heddle__o
   if (other == NULL || wish->target != NULL) return;
   for (uint32_t i = 0; i < m->graph->n_args; i++)
     if (wish->late[i] && other->read[i]) {
-      heddle__logf(heddle__context_log(m->ctx), HEDDLE_LOG_INFO, "optimize",
-                   "%s: planned as it is written, since '%s' was set anew", m->graph->source,
-                   heddle__model_arg(m, i)->name);
+      heddle__logf(heddle__context_log(m->ctx), HEDDLE_LOG_INFO, "optimize", "%s: not optimised: '%s' was set anew",
+                   m->graph->source, heddle__model_arg(m, i)->name);
       return;
     }
   for (uint32_t i = 0; i < other->n_made; i++) heddle__plan_constant(&o->inputs[m->graph->n_args + i], &other->made[i]);
@@ -99,8 +89,7 @@ heddle_status heddle__optimize_plan(heddle_model *m, heddle__order *o, heddle__p
   o->req.optimized = NULL;
   s = heddle__plan_make(&o->req, out, err);
   if (s == HEDDLE_OK)
-    heddle__logf(heddle__context_log(m->ctx), HEDDLE_LOG_WARN, "optimize",
-                 "%s: planned as it is written, since it could not be planned optimised: %s", m->graph->source,
+    heddle__logf(heddle__context_log(m->ctx), HEDDLE_LOG_WARN, "optimize", "%s: not optimised: %s", m->graph->source,
                  why.text);
   return s;
 }

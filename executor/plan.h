@@ -33,13 +33,6 @@ typedef struct heddle__plan_input {
   heddle__known known; /* data: the constant's bytes, or an input's where it feeds a shape */
 } heddle__plan_input;
 
-/* "conv*=sim:0": nodes whose name matches the pattern (fnmatch) go there; a later rule is stronger. */
-typedef struct heddle__rule {
-  const char *pattern;
-  const char *text; /* the whole rule, for causes */
-  uint32_t device;  /* index into plan.devices */
-} heddle__rule;
-
 /* A value to keep for reading: one more output. */
 typedef heddle__entry heddle__keep;
 

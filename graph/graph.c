@@ -6,6 +6,7 @@
 #include <string.h>
 
 #include "core/alloc.h"
+#include "core/context.h"
 #include "core/error.h"
 #include "graph/validate.h"
 #include "graph/words.h"
@@ -142,15 +143,6 @@ heddle_status heddle__graph_find(const heddle_graph *g, const char *name, uint32
 
 /* ---------------------------------------------------------------- the public questions */
 
-/* Copies as much of an answer as the caller's struct has room for. */
-static heddle_status answer(void *out, size_t out_size, void *full, size_t full_size, heddle_error *err) {
-  if (out_size < sizeof(size_t))
-    return heddle__fail(err, HEDDLE_EINVAL, "struct_size is %zu; set it to sizeof of the struct", out_size);
-  memcpy(full, &out_size, sizeof out_size);
-  memcpy(out, full, out_size < full_size ? out_size : full_size);
-  return HEDDLE_OK;
-}
-
 uint32_t heddle_graph_node_count(const heddle_graph *g) {
   return g->n_nodes;
 }
@@ -167,7 +159,7 @@ heddle_status heddle_graph_node(const heddle_graph *g, uint32_t node, heddle_nod
                            .inputs = n->n_inputs > 0 ? &n->inputs[0].node : NULL,
                            .n_inputs = n->n_inputs,
                            .n_outputs = n->n_outputs};
-  return answer(out, out->struct_size, &info, sizeof info, err);
+  return heddle__info_give(out, &info, sizeof info, err);
 }
 
 _Static_assert(sizeof(heddle__entry) == 2 * sizeof(uint32_t), "entries are pairs of numbers");
@@ -183,7 +175,7 @@ static heddle_status describe(const heddle_graph *g, heddle__entry e, heddle_val
                             .symbols = type->symbols,
                             .ndim = type->has_shape ? type->ndim : UINT32_MAX,
                             .dtype = type->has_dtype ? type->dtype : (heddle_dtype){0, 0, 0}};
-  return answer(out, out->struct_size, &info, sizeof info, err);
+  return heddle__info_give(out, &info, sizeof info, err);
 }
 
 uint32_t heddle_graph_input_count(const heddle_graph *g) {

@@ -4,37 +4,29 @@
 
 #include <dlfcn.h>
 #include <stdint.h>
-#include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
 
 #include "core/alloc.h"
 #include "core/elf.h"
 #include "core/error.h"
+#include "core/registry.h"
 
-/* Freed with heddle__free; NULL where there is no such file. */
-static char *find(const char *file, const Dl_info *own) {
-  char *real = realpath(own->dli_fname[0] == '/' ? own->dli_fname : "/proc/self/exe", NULL);
-  char *slash = real != NULL ? strrchr(real, '/') : NULL;
-  char *path = NULL;
-  for (int i = 0; i < 2 && slash != NULL && path == NULL; i++) {
-    path = heddle__format(i == 0 ? "%.*s/%s" : "%.*s/../lib/%s", (int)(slash - real), real, file);
+heddle_status heddle__open_beside(const char *file, const char *symbol, bool global, void *entry, heddle_error *err) {
+  Dl_info own;
+  char *folder = heddle__own_folder(), *path = NULL;
+  for (int i = 0; i < 2 && folder != NULL && path == NULL; i++) {
+    path = heddle__format(i == 0 ? "%s/%s" : "%s/../lib/%s", folder, file);
     if (path == NULL || access(path, R_OK) == 0) break;
     heddle__free(path);
     path = NULL;
   }
-  free(real);
-  return path;
-}
-
-heddle_status heddle__open_beside(const char *file, const char *symbol, bool global, void *entry, heddle_error *err) {
-  Dl_info own;
-  bool known = dladdr((const void *)(uintptr_t)&heddle__open_beside, &own) != 0 && own.dli_fname != NULL;
-  char *path = known ? find(file, &own) : NULL;
+  heddle__free(folder);
   if (path == NULL)
     return heddle__fail(err, HEDDLE_EUNSUPPORTED, "%s, which is not beside libheddle: install it there", file);
   heddle_status s = heddle__elf_check(path, err);
-  (void)dlopen(own.dli_fname, RTLD_NOW | RTLD_NOLOAD | RTLD_NODELETE);
+  if (dladdr((const void *)(uintptr_t)&heddle__open_beside, &own) != 0 && own.dli_fname != NULL)
+    (void)dlopen(own.dli_fname, RTLD_NOW | RTLD_NOLOAD | RTLD_NODELETE);
   void *opened = s == HEDDLE_OK ? dlopen(path, RTLD_NOW | (global ? RTLD_GLOBAL : RTLD_LOCAL) | RTLD_NODELETE) : NULL;
   void *found = opened != NULL ? dlsym(opened, symbol) : NULL;
   if (s == HEDDLE_OK && found == NULL) {
@@ -49,6 +41,5 @@ heddle_status heddle__open_beside(const char *file, const char *symbol, bool glo
 
 heddle_status heddle__check_beside(const char *file, const char *version, heddle_error *err) {
   if (strcmp(version, heddle_version()) == 0) return HEDDLE_OK;
-  return heddle__fail(err, HEDDLE_EABI, "%s beside libheddle is of version %s, libheddle of %s", file, version,
-                      heddle_version());
+  return heddle__fail(err, HEDDLE_EABI, "%s is of version %s, libheddle of %s", file, version, heddle_version());
 }

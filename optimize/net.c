@@ -2,6 +2,7 @@
  * Questions that patterns ask are in match.c. */
 #include "optimize/net.h"
 
+#include <fnmatch.h>
 #include <stdarg.h>
 #include <stdio.h>
 
@@ -126,6 +127,13 @@ static void read_arg(opt_net *net, uint32_t i) {
   }
 }
 
+/* Which rule's device a node goes to; 0 where there is no rule. */
+static uint32_t home_of(const heddle__optimize_ask *ask, const char *name) {
+  for (uint32_t i = ask->n_rules; i-- > 0;)
+    if (fnmatch(ask->rules[i].pattern, name, 0) == 0) return ask->rules[i].device + 1;
+  return 0;
+}
+
 static heddle_status read_node(opt_net *net, opt_value **entries, uint32_t id) {
   const heddle__node *from = &net->graph->nodes[id];
   opt_node *n = &net->nodes[net->n_nodes++];
@@ -137,7 +145,7 @@ static heddle_status read_node(opt_net *net, opt_value **entries, uint32_t id) {
                   .n_attrs = from->n_attrs,
                   .n_inputs = from->n_inputs,
                   .n_outputs = from->n_outputs,
-                  .home = net->ask->home(net->ask->user, from),
+                  .home = home_of(net->ask, from->name),
                   .id = id,
                   .live = true,
                   .device = from->device,
@@ -294,7 +302,7 @@ void opt_note(opt_net *net, const char *pass, const opt_node *const *nodes, uint
   }
   for (uint32_t i = 0; i < n_nodes; i++) names[i] = nodes[i]->name;
   net->changes = list;
-  net->changes[net->n_changes++] = (heddle__change){pass, words, names, n_nodes};
+  net->changes[net->n_changes++] = (opt_change){pass, words, names, n_nodes};
 }
 
 /* ---- types */

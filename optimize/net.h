@@ -10,6 +10,14 @@
 
 #include "optimize/optimize.h"
 
+/* What one optimisation did once: the nodes of the given graph that it took, and what became of them, in words. */
+typedef struct opt_change {
+  const char *pass;
+  const char *words;
+  const char *const *nodes;
+  uint32_t n_nodes;
+} opt_change;
+
 struct opt_node;
 
 typedef struct opt_value {
@@ -66,7 +74,7 @@ typedef struct opt_net {
   opt_value **heads;
   uint32_t n_heads;
   opt_value **keep;
-  heddle__change *changes;
+  opt_change *changes;
   uint32_t n_changes, changes_size;
   uint64_t folded_bytes;
   bool told_dead;
@@ -159,6 +167,11 @@ heddle_status opt_write(opt_net *net, heddle_graph **out, heddle_error *err);
 heddle_status opt_write_part(opt_net *net, opt_node *const *nodes, uint32_t n_nodes, opt_value *const *from,
                              uint32_t n_from, opt_value *const *to, uint32_t n_to, heddle_graph **out,
                              heddle_error *err);
+
+/* ---- tell.c: what was done, for the log, and for plans: o->changes, which is a reference, and o->text */
+
+void opt_log(const opt_net *net);
+heddle_status opt_tell(opt_net *net, heddle__optimized *o, heddle_error *err);
 
 /* ---- the passes, a file each: true where something was changed. Memory that runs out is in net->failed. */
 

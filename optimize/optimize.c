@@ -62,18 +62,6 @@ static heddle_status read_wish(const char *wish, uint32_t *mask, heddle_error *e
 
 /* ---- the rounds */
 
-static void log_changes(const opt_net *net) {
-  for (uint32_t i = 0; i < net->n_changes; i++) {
-    const heddle__change *c = &net->changes[i];
-    char text[400];
-    size_t used = (size_t)snprintf(text, sizeof text, "%s: %s: ", net->graph->source, c->pass);
-    for (uint32_t k = 0; k < c->n_nodes && used < sizeof text - 80; k++)
-      used += (size_t)snprintf(text + used, sizeof text - used, "%s%.60s", k == 0 ? "" : ", ", c->nodes[k]);
-    if (used < sizeof text) snprintf(text + used, sizeof text - used, ": %s", c->words);
-    net->host->log(net->ask->ctx, HEDDLE_LOG_INFO, text);
-  }
-}
-
 static heddle_status rewrite(opt_net *net, uint32_t mask, heddle_error *err) {
   bool changed = true;
   opt_count(net);
@@ -102,6 +90,7 @@ static void release(heddle__optimized *o) {
   result *r = (result *)o;
   const heddle__optimize_host *host = r->net.host;
   host->graph_release(o->graph);
+  json_decref(o->changes);
   opt_free(&r->net);
   host->free(r);
 }
@@ -123,9 +112,7 @@ static heddle_status finish(result *r, heddle_error *err) {
   r->shown.n_made = net->n_made;
   r->shown.read = net->read;
   r->shown.keep = keep;
-  r->shown.changes = net->changes;
-  r->shown.n_changes = net->n_changes;
-  return HEDDLE_OK;
+  return opt_tell(net, &r->shown, err);
 }
 
 static bool is_ours(const heddle_graph *g) {
@@ -145,7 +132,7 @@ static heddle_status run(const heddle__optimize_ask *ask, heddle__optimized **ou
   s = opt_read(&r->net, err);
   if (s == HEDDLE_OK) s = rewrite(&r->net, mask, err);
   if (s == HEDDLE_OK && r->net.n_changes > 0) {
-    log_changes(&r->net);
+    opt_log(&r->net);
     s = finish(r, err);
     if (s == HEDDLE_OK) *out = &r->shown;
   }

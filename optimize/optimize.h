@@ -6,13 +6,12 @@
 #include "graph/opschema.h"
 #include "heddle/executor.h"
 
-/* What one optimisation did once: the nodes of the given graph that it took, and what became of them, in words. */
-typedef struct heddle__change {
-  const char *pass;
-  const char *words;
-  const char *const *nodes;
-  uint32_t n_nodes;
-} heddle__change;
+/* "conv*=sim:0": nodes whose name matches the pattern (fnmatch) go there; a later rule is stronger. */
+typedef struct heddle__rule {
+  const char *pattern;
+  const char *text; /* the whole rule, for causes */
+  uint32_t device;  /* index into the devices in use */
+} heddle__rule;
 
 /* The rewritten graph. Its args are those of the given graph, in the same order, and after them those that were made.
  * It borrows from the given graph, to which it holds a reference. Immutable. */
@@ -21,9 +20,9 @@ typedef struct heddle__optimized {
   const heddle__constant *made; /* the bytes of the args that were made */
   const bool *read;             /* per arg of the given graph: a constant whose bytes the rewriting is built on */
   const heddle__entry *keep;    /* where the kept values are now */
-  const heddle__change *changes;
+  json_t *changes;              /* for a plan: a list of objects, what was done to which nodes */
+  const char *text;             /* the same for people, a section of a plan */
   uint32_t n_made;
-  uint32_t n_changes;
 } heddle__optimized;
 
 /* What the library uses of libheddle's. */
@@ -58,10 +57,10 @@ typedef struct heddle__optimize_ask {
   const heddle_graph *graph;
   const heddle__constant *const *constants; /* per arg: its bytes, or NULL */
   const heddle__entry *keep;                /* values that stay readable */
+  const heddle__rule *rules;                /* nodes that they send to different places are not joined */
   uint32_t n_keep;
+  uint32_t n_rules;
   const char *wish; /* "on", or names with ',' between; "-NAME" leaves one out; borrowed for the call */
-  uint32_t (*home)(const void *user, const heddle__node *node); /* nodes that rules send to different places differ */
-  const void *user;
 } heddle__optimize_ask;
 
 typedef struct heddle__optimize_table {

@@ -90,7 +90,7 @@ class Net:
                  "int32": onnx.TensorProto.INT32}
         feed = {k: wide(v) for k, v in {**self.params, **values}.items()}
         inputs = [h.make_tensor_value_info(k, types[v.dtype.name], v.shape) for k, v in feed.items()]
-        nodes = [h.make_node(kind, inputs_, outputs, **{k: v for k, v in attrs.items() if k != "_device"})
+        nodes = [h.make_node(kind, inputs_, outputs, **{k: 11 if (kind, k, v) == ("Cast", "to", 1) else v for k, v in attrs.items() if k != "_device"})
                  for kind, _, inputs_, outputs, _, attrs in self.nodes]
         outputs = [h.make_tensor_value_info(o, onnx.TensorProto.DOUBLE, None) for o in heads]
         model = h.make_model(h.make_graph(nodes, "g", inputs, outputs),
