@@ -1,6 +1,7 @@
 """What the tests of optimisations share: a network by names, as a graph of Heddle's and as an ONNX model; a run with its
 plan; and onnx.reference on float64 as what is right."""
 import json
+import math
 
 import capi
 import numpy as np
@@ -96,6 +97,62 @@ class Net:
         model = h.make_model(h.make_graph(nodes, "g", inputs, outputs),
                              opset_imports=[h.make_opsetid("", self.opset)])
         return onnx.reference.ReferenceEvaluator(model).run(None, feed)
+
+
+# ---- what exporters write
+
+
+def batch_norm(n, x, channels, name, **attrs):
+    return n.op("BatchNormalization", x, n.weights(name + ".scale", channels, low=0.5, high=2),
+                n.weights(name + ".bias", channels), n.weights(name + ".mean", channels),
+                n.weights(name + ".var", channels, low=0.1, high=3), name=name, **attrs)
+
+
+def erf_form(n, x, form):
+    half, one, two = n.w("half", np.float32(0.5)), n.w("one", np.float32(1)), n.w("two", np.float32(2))
+    if form in (0, 1):
+        inner = n.op("Div", x, n.w("root", np.float32(math.sqrt(2))))
+    else:
+        inner = n.op("Mul", n.w("root", np.float32(1 / math.sqrt(2))), x)
+    inner = n.op("Add", n.op("Erf", inner), one)
+    if form == 0:
+        return n.op("Mul", n.op("Mul", x, inner), half)
+    if form == 1:
+        return n.op("Mul", n.op("Mul", x, half), inner)
+    if form == 2:
+        return n.op("Mul", x, n.op("Mul", half, inner))
+    return n.op("Div", n.op("Mul", inner, x), two)
+
+
+def tanh_form(n, x, form):
+    half, one = n.w("half", np.float32(0.5)), n.w("one", np.float32(1))
+    c, root = n.w("c", np.float32(0.044715)), n.w("root", np.float32(math.sqrt(2 / math.pi)))
+    if form == 0:
+        inner = n.op("Add", x, n.op("Mul", c, n.op("Pow", x, n.w("three", np.float32(3)))))
+    elif form == 1:
+        inner = n.op("Add", x, n.op("Mul", c, n.op("Mul", n.op("Mul", x, x), x)))
+    else:
+        inner = n.op("Mul", x, n.op("Add", one, n.op("Mul", n.op("Mul", x, c), x)))
+    tanh = n.op("Add", n.op("Tanh", n.op("Mul", root, inner)), one)
+    return n.op("Mul", n.op("Mul", half, x), tanh) if form != 1 else n.op("Mul", half, n.op("Mul", x, tanh))
+
+
+def layer_norm(n, x, width, form, axes=(-1,), epsilon=1e-5):
+    def mean(v):
+        if n.opset < 18:
+            return n.op("ReduceMean", v, axes=list(axes))
+        return n.op("ReduceMean", v, n.w("axes", np.array(axes, np.int64)))
+
+    d = n.op("Sub", x, mean(x))
+    again = n.op("Sub", x, mean(x)) if form == "twice" else d
+    square = n.op("Mul", d, d) if form == "mul" else n.op("Pow", d, n.w("two", np.float32(2)))
+    root = n.op("Sqrt", n.op("Add", mean(square), n.w("epsilon", np.float32(epsilon))))
+    y = n.op("Mul", again, n.op("Div", n.w("unit", np.float32(1)), root)) if form == "inverse" else n.op("Div", again, root)
+    if form != "bare":
+        y = n.op("Mul", y, n.weights("scale", *width))
+    if form not in ("bare", "scale"):
+        y = n.op("Add", n.weights("bias", *width), y)
+    return y
 
 
 class Run:

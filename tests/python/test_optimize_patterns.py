@@ -8,7 +8,7 @@ import capi
 import numpy as np
 import optimize_case
 import pytest
-from optimize_case import Net, Run, check
+from optimize_case import Net, Run, batch_norm, check, erf_form, layer_norm, tanh_form
 
 
 @pytest.fixture(scope="module")
@@ -19,12 +19,6 @@ def ctx():
 
 
 # ---- conv
-
-
-def batch_norm(n, x, channels, name, **attrs):
-    return n.op("BatchNormalization", x, n.weights(name + ".scale", channels, low=0.5, high=2),
-                n.weights(name + ".bias", channels), n.weights(name + ".mean", channels),
-                n.weights(name + ".var", channels, low=0.1, high=3), name=name, **attrs)
 
 
 @pytest.mark.parametrize("bias", [False, True])
@@ -127,35 +121,6 @@ def test_what_is_no_bias(ctx):
 # ---- activation
 
 
-def erf_form(n, x, form):
-    half, one, two = n.w("half", np.float32(0.5)), n.w("one", np.float32(1)), n.w("two", np.float32(2))
-    if form in (0, 1):
-        inner = n.op("Div", x, n.w("root", np.float32(math.sqrt(2))))
-    else:
-        inner = n.op("Mul", n.w("root", np.float32(1 / math.sqrt(2))), x)
-    inner = n.op("Add", n.op("Erf", inner), one)
-    if form == 0:
-        return n.op("Mul", n.op("Mul", x, inner), half)
-    if form == 1:
-        return n.op("Mul", n.op("Mul", x, half), inner)
-    if form == 2:
-        return n.op("Mul", x, n.op("Mul", half, inner))
-    return n.op("Div", n.op("Mul", inner, x), two)
-
-
-def tanh_form(n, x, form):
-    half, one = n.w("half", np.float32(0.5)), n.w("one", np.float32(1))
-    c, root = n.w("c", np.float32(0.044715)), n.w("root", np.float32(math.sqrt(2 / math.pi)))
-    if form == 0:
-        inner = n.op("Add", x, n.op("Mul", c, n.op("Pow", x, n.w("three", np.float32(3)))))
-    elif form == 1:
-        inner = n.op("Add", x, n.op("Mul", c, n.op("Mul", n.op("Mul", x, x), x)))
-    else:
-        inner = n.op("Mul", x, n.op("Add", one, n.op("Mul", n.op("Mul", x, c), x)))
-    tanh = n.op("Add", n.op("Tanh", n.op("Mul", root, inner)), one)
-    return n.op("Mul", n.op("Mul", half, x), tanh) if form != 1 else n.op("Mul", half, n.op("Mul", x, tanh))
-
-
 @pytest.mark.parametrize("form", range(7))
 @pytest.mark.parametrize("opset", [13, 18])
 def test_gelu(ctx, form, opset):
@@ -213,24 +178,6 @@ def test_what_only_looks_like_gelu(ctx):
 
 
 # ---- layer_norm
-
-
-def layer_norm(n, x, width, form, axes=(-1,), epsilon=1e-5):
-    def mean(v):
-        if n.opset < 18:
-            return n.op("ReduceMean", v, axes=list(axes))
-        return n.op("ReduceMean", v, n.w("axes", np.array(axes, np.int64)))
-
-    d = n.op("Sub", x, mean(x))
-    again = n.op("Sub", x, mean(x)) if form == "twice" else d
-    square = n.op("Mul", d, d) if form == "mul" else n.op("Pow", d, n.w("two", np.float32(2)))
-    root = n.op("Sqrt", n.op("Add", mean(square), n.w("epsilon", np.float32(epsilon))))
-    y = n.op("Mul", again, n.op("Div", n.w("unit", np.float32(1)), root)) if form == "inverse" else n.op("Div", again, root)
-    if form != "bare":
-        y = n.op("Mul", y, n.weights("scale", *width))
-    if form not in ("bare", "scale"):
-        y = n.op("Add", n.weights("bias", *width), y)
-    return y
 
 
 @pytest.mark.parametrize("form", ["pow", "mul", "twice", "inverse", "scale", "bare"])
