@@ -78,6 +78,7 @@ typedef struct opt_net {
   uint32_t n_changes, changes_size;
   uint64_t folded_bytes;
   bool told_dead;
+  bool wrong;  /* a node whose inputs do not fit: the graph is left as it is, for planning to say so */
   bool failed; /* memory ran out */
 } opt_net;
 

@@ -66,9 +66,9 @@ static heddle_status rewrite(opt_net *net, uint32_t mask, heddle_error *err) {
   bool changed = true;
   opt_count(net);
   opt_types(net);
-  for (int round = 0; round < MOST_ROUNDS && changed && !net->failed; round++) {
+  for (int round = 0; round < MOST_ROUNDS && changed && !net->wrong && !net->failed; round++) {
     changed = false;
-    for (size_t i = 0; i < N_PASSES && !net->failed; i++) {
+    for (size_t i = 0; i < N_PASSES && !net->wrong && !net->failed; i++) {
       if ((mask >> i & 1) == 0 || !passes[i].run(net)) continue;
       changed = true;
       opt_count(net);
@@ -131,7 +131,7 @@ static heddle_status run(const heddle__optimize_ask *ask, heddle__optimized **ou
   r->net.ask = ask;
   s = opt_read(&r->net, err);
   if (s == HEDDLE_OK) s = rewrite(&r->net, mask, err);
-  if (s == HEDDLE_OK && r->net.n_changes > 0) {
+  if (s == HEDDLE_OK && r->net.n_changes > 0 && !r->net.wrong) {
     opt_log(&r->net);
     s = finish(r, err);
     if (s == HEDDLE_OK) *out = &r->shown;
