@@ -15,15 +15,18 @@
 heddle_status heddle__open_beside(const char *file, const char *symbol, bool global, void *entry, heddle_error *err) {
   Dl_info own;
   char *folder = heddle__own_folder(), *path = NULL;
-  for (int i = 0; i < 2 && folder != NULL && path == NULL; i++) {
+  int i = 0;
+  for (; i < 2 && folder != NULL; i++) {
+    heddle__free(path);
     path = heddle__format(i == 0 ? "%s/%s" : "%s/../lib/%s", folder, file);
     if (path == NULL || access(path, R_OK) == 0) break;
-    heddle__free(path);
-    path = NULL;
   }
   heddle__free(folder);
-  if (path == NULL)
+  if (path == NULL) return heddle__no_memory(err, file);
+  if (i == 2) {
+    heddle__free(path);
     return heddle__fail(err, HEDDLE_EUNSUPPORTED, "%s, which is not beside libheddle: install it there", file);
+  }
   heddle_status s = heddle__elf_check(path, err);
   if (dladdr((const void *)(uintptr_t)&heddle__open_beside, &own) != 0 && own.dli_fname != NULL)
     (void)dlopen(own.dli_fname, RTLD_NOW | RTLD_NOLOAD | RTLD_NODELETE);

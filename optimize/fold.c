@@ -160,6 +160,7 @@ static bool fold_part(opt_net *net, part *p, uint64_t bytes) {
   heddle_error why = {0};
   if (!gather(net, p) || p->n_to == 0) return false;
   heddle_status s = compute(net, p, &why);
+  if (s == HEDDLE_ENOMEM) net->failed = true;
   if (s != HEDDLE_OK) { /* the graph is right without it: the words are for who wonders */
     char text[sizeof why.text + 80];
     snprintf(text, sizeof text, "%s: fold: constants are left as they are: %s", net->graph->source, why.text);

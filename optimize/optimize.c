@@ -10,9 +10,9 @@ static const struct {
   bool (*run)(opt_net *net);
 } passes[] = {
     {"dead", opt_pass_dead},
-    {"fold", opt_pass_fold},
     {"identity", opt_pass_identity},
     {"cse", opt_pass_cse},
+    {"fold", opt_pass_fold},
     {"reshapes", opt_pass_reshapes},
     {"transposes", opt_pass_transposes},
     {"conv", opt_pass_conv},
