@@ -6,12 +6,11 @@ static bool is_matrix(const opt_value *v) {
   return v != NULL && opt_is_float32(v) && v->ndim == 2;
 }
 
-/* It repeats to the result and does not widen it. */
+/* One row for all rows: what libraries of kernels take with a product. A residual is the plugins' to join. */
 static bool is_bias(const opt_value *v, const opt_value *result) {
-  if (v == NULL || !opt_is_float32(v) || v->ndim > 2) return false;
-  for (uint32_t d = 0; d < v->ndim; d++)
-    if (v->shape[d] != 1 && v->shape[d] != result->shape[d + 2 - v->ndim]) return false;
-  return true;
+  if (v == NULL || !opt_is_float32(v) || v->ndim < 1 || v->ndim > 2 || v->shape[v->ndim - 1] != result->shape[1])
+    return false;
+  return v->ndim == 1 || v->shape[0] == 1;
 }
 
 static bool add_bias(opt_net *net, opt_node *n) {

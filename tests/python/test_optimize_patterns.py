@@ -3,6 +3,7 @@ which nodes are left; and what must not be joined. labels: ctypes
 timeout: 300
 """
 import math
+import os
 
 import capi
 import numpy as np
@@ -114,6 +115,9 @@ def test_what_is_no_bias(ctx):
     y = n.op("Add", n.op("MatMul", n.x("x", 1, 8), n.weights("w", 8, 3)), n.weights("b", 4, 3))
     assert check(ctx, n, [y])[0].passes() == []  # the bias widens the product
     n = Net()
+    y = n.op("Add", n.op("MatMul", n.x("x", 4, 8), n.weights("w", 8, 3)), n.x("residual", 4, 3))
+    assert check(ctx, n, [y])[0].passes() == []  # a residual, which is no row
+    n = Net()
     y = n.op("Add", n.op("MatMul", n.x("x", 2, 5, 8), n.weights("w", 8, 3)), n.weights("b", 3))
     assert check(ctx, n, [y])[0].passes() == []  # Gemm is of matrices
 
@@ -175,6 +179,23 @@ def test_what_only_looks_like_gelu(ctx):
     y = n.op("Mul", n.op("Mul", x, inner), "half")
     r, _ = check(ctx, n, [y])
     assert r.outputs[0].shape == (1, 5)  # a constant that widens is none of it
+
+
+@pytest.mark.parametrize("form", [1, 5])
+def test_gelu_behind_a_product_is_computed_on_the_way_out(form):
+    """By oneDNN, where it is built in: one step, as exact as the plain kernels."""
+    n = Net()
+    x = n.op("Add", n.op("MatMul", n.x("x", 2, 64, 96), n.weights("w", 96, 128, low=-0.3, high=0.3)),
+             n.weights("b", 128), name="dense")
+    y = erf_form(n, x, form) if form < 4 else tanh_form(n, x, form - 4)
+    steps = {}
+    for onednn in ("off", "auto"):
+        c = capi.Context(cpu__onednn=onednn)
+        r, _ = check(c, n, [y], rtol=4e-6)
+        steps[onednn] = sum(s["kind"] == "op" for s in r.plan["steps"])
+        c.close()
+    built_in = os.path.exists(os.path.join(os.environ["HEDDLE_BUILD"], "lib/heddle/plugins/libdnnl.so.3"))
+    assert steps == {"off": 2, "auto": 1 if built_in else 2}
 
 
 # ---- layer_norm
