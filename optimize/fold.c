@@ -26,7 +26,7 @@ static bool is_constant(const opt_value *v) {
 /* Whether a node's results are to be constants. limit is what memory is left for them. */
 static bool can_fold(const opt_node *n, uint64_t limit, uint64_t *bytes) {
   uint64_t in = 0, out = 0;
-  if (!n->live || !is_pure(n) || n->n_outputs == 0) return false;
+  if (!n->live || n->unfoldable || !is_pure(n) || n->n_outputs == 0) return false;
   for (uint32_t k = 0; k < n->n_inputs; k++) {
     const opt_value *v = opt_in(n, k);
     if (v == NULL) continue;
@@ -156,23 +156,46 @@ static heddle_status compute(opt_net *net, part *p, heddle_error *err) {
 
 /* ---- the pass */
 
-static bool fold_part(opt_net *net, part *p, uint64_t bytes) {
+/* Whether all went well. Where it did not, the graph is right without it: the words are for who wonders. */
+static bool fold_part(opt_net *net, part *p) {
   heddle_error why = {0};
-  if (!gather(net, p) || p->n_to == 0) return false;
+  uint64_t bytes = 0;
+  if (!gather(net, p)) return false;
+  for (uint32_t i = 0; i < p->n_to; i++) bytes += p->to[i]->bytes;
   heddle_status s = compute(net, p, &why);
   if (s == HEDDLE_ENOMEM) net->failed = true;
-  if (s != HEDDLE_OK) { /* the graph is right without it: the words are for who wonders */
-    char text[sizeof why.text + 80];
-    snprintf(text, sizeof text, "%s: fold: constants are left as they are: %s", net->graph->source, why.text);
+  if (s != HEDDLE_OK) {
+    char text[sizeof why.text + 200];
+    snprintf(text, sizeof text, "%.120s: fold: not computed%s: %s", net->graph->source,
+             p->n_nodes > 1 ? " together" : "", why.text);
     net->host->log(net->ask->ctx, HEDDLE_LOG_INFO, text);
-    net->folded_bytes = UINT64_MAX;
     return false;
   }
   net->folded_bytes += bytes;
   for (uint32_t i = 0; i < p->n_nodes; i++) p->nodes[i]->live = false;
-  opt_note(net, "fold", (const opt_node *const *)p->nodes, p->n_nodes, "computed once: %u constants, %llu bytes",
-           (unsigned)p->n_to, (unsigned long long)bytes);
+  opt_note(net, "fold", (const opt_node *const *)p->nodes, p->n_nodes, "computed once: constants of %llu bytes",
+           (unsigned long long)bytes);
   return true;
+}
+
+static bool has_constants(const opt_node *n) {
+  for (uint32_t k = 0; k < n->n_inputs; k++) {
+    const opt_value *v = opt_in(n, k);
+    if (v != NULL && v->constant == NULL) return false;
+  }
+  return true;
+}
+
+/* Where the device cannot do one of them, each alone; what cannot be done is not tried again. */
+static bool fold_each(opt_net *net, const part *all) {
+  bool changed = false;
+  for (uint32_t i = 0; i < all->n_nodes && !net->failed; i++) {
+    part one = {.nodes = &all->nodes[i], .n_nodes = 1};
+    if (!has_constants(one.nodes[0])) continue;
+    one.nodes[0]->unfoldable = !fold_part(net, &one);
+    changed = changed || !one.nodes[0]->unfoldable;
+  }
+  return changed;
 }
 
 bool opt_pass_fold(opt_net *net) {
@@ -189,11 +212,14 @@ bool opt_pass_fold(opt_net *net) {
     uint64_t bytes = 0, done = net->folded_bytes + total;
     if (n->live && fold_shape(net, n)) {
       changed = true;
-    } else if (net->folded_bytes <= (uint64_t)most && can_fold(n, (uint64_t)most - done, &bytes)) {
+    } else if (done <= (uint64_t)most && can_fold(n, (uint64_t)most - done, &bytes)) {
       n->mark = FOLDED;
       total += bytes;
       p.nodes[p.n_nodes++] = n;
     }
   }
-  return (p.n_nodes > 0 && !net->failed && fold_part(net, &p, total)) || changed;
+  if (p.n_nodes == 0 || net->failed) return changed;
+  if (!net->folds_each && fold_part(net, &p)) return true;
+  net->folds_each = true;
+  return fold_each(net, &p) || changed;
 }

@@ -52,6 +52,7 @@ typedef struct opt_node {
   uint32_t id;   /* in the given graph */
   uint32_t mark; /* of a pass, for itself */
   bool live;
+  bool unfoldable;    /* fold has tried */
   const char *device; /* annotations */
   int64_t stream;
 } opt_node;
@@ -78,8 +79,9 @@ typedef struct opt_net {
   uint32_t n_changes, changes_size;
   uint64_t folded_bytes;
   bool told_dead;
-  bool wrong;  /* a node whose inputs do not fit: the graph is left as it is, for planning to say so */
-  bool failed; /* memory ran out */
+  bool folds_each; /* together they could not be computed */
+  bool wrong;      /* a node whose inputs do not fit: the graph is left as it is, for planning to say so */
+  bool failed;     /* memory ran out */
 } opt_net;
 
 /* ---- net.c: the arena, the way in, users and types */

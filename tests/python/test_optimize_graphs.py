@@ -5,7 +5,7 @@ timeout: 300
 import capi
 import numpy as np
 import pytest
-from optimize_case import Net, Run, check
+from optimize_case import Net, Run, check, close
 
 
 @pytest.fixture(scope="module")
@@ -48,6 +48,22 @@ def test_shapes_of_fixed_inputs_are_constants(ctx):
     y = n.op("Relu", n.op("Reshape", x, shape), name="y")
     r, _ = check(ctx, n, [y], "fold")
     assert r.ops() == ["Relu", "Reshape"]
+
+
+def test_what_cannot_be_computed_is_left():
+    """The first operator that is prepared fails, so each is computed alone; the first of these fails too."""
+    n = Net()
+    a = n.op("Exp", n.weights("w", 3, 4), name="a")
+    b = n.op("Neg", a, name="b")
+    c = n.op("Tanh", n.weights("u", 3, 4), name="c")
+    y = n.op("Add", n.op("Add", n.x("x", 3, 4), b), n.op("Abs", c, name="d"), name="y")
+    values = n.values()
+    faulty = capi.Context(layers="fault", fault__fail="prepare:1,prepare:1", log="off", cpu__onednn="off")
+    r = Run(faulty, n, [y], values, "fold")
+    close(r.outputs[0], n.reference([y], values)[0])
+    assert [x["nodes"] for x in r.plan["optimizations"]] == [["c"], ["d"]]
+    assert r.ops() == ["Add", "Add", "Exp", "Neg"]
+    faulty.close()
 
 
 def test_results_that_grow_are_left(ctx):
