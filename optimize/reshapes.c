@@ -1,5 +1,5 @@
-/* optimize/reshapes.c: a row of Reshape, Flatten, Squeeze and Unsqueeze becomes one Reshape, where the last shape is
- * known or says the same of the first input. */
+/* optimize/reshapes.c: a row of Reshape, Flatten, Squeeze and Unsqueeze becomes one Reshape, where all shapes are known:
+ * of others it cannot be told that each of the row is right, and the error is not to be lost. */
 #include "optimize/net.h"
 
 static bool is_view(const opt_node *n) {
@@ -7,24 +7,9 @@ static bool is_view(const opt_node *n) {
          n->n_outputs == 1;
 }
 
-/* A Reshape whose numbers mean the same of any input of as many elements: none is 0, which stands for a dimension of the
- * input. */
-static bool says_all(opt_net *net, const opt_node *n) {
-  int64_t shape[HEDDLE__MAX_NDIM];
-  uint32_t count;
-  if (!opt_is(n, "Reshape") || !opt_ints(net, opt_in(n, 1), shape, &count)) return false;
-  for (uint32_t i = 0; i < count; i++)
-    if (shape[i] == 0) return false;
-  return true;
-}
-
 static bool joined(opt_net *net, opt_node *n, opt_value *x) {
-  if (says_all(net, n)) {
-    opt_set_input(n, 0, x);
-    return true;
-  }
   const opt_value *y = &n->outputs[0];
-  if (!y->known || y->bytes == 0) return false;
+  if (!y->known || y->bytes == 0 || !opt_in(n, 0)->known) return false;
   void *bytes;
   opt_value *shape = opt_constant(net, opt_format(net, "%s:shape", n->name), (heddle_dtype){HEDDLE_DTYPE_INT, 64, 1},
                                   (const int64_t[]){y->ndim}, 1, &bytes);

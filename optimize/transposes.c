@@ -74,10 +74,12 @@ static bool is_small_constant(const way *w, const opt_value *v) {
          v->dtype.lanes == 1;
 }
 
-/* Whether v in the other order costs nothing. */
-static bool is_free(way *w, opt_value *v) {
+/* Whether v in the other order costs nothing. *full: it has all of the dimensions, since a Transpose made it, or an
+ * operator of one that has. So shapes need not be known. */
+static bool is_free(way *w, opt_value *v, bool *full) {
   if (v == NULL || has_no_order(w, v) || is_small_constant(w, v)) return true;
   opt_node *n = v->maker;
+  *full = true;
   if (n != NULL && opt_is(n, "Transpose") && opt_same_home(n, w->root) && is_inverse(w, n)) {
     w->met = n;
     return true;
@@ -85,9 +87,10 @@ static bool is_free(way *w, opt_value *v) {
   if (!opt_is_elementwise(n) || !opt_is_inner(v) || !opt_same_home(n, w->root) || w->n_nodes == MOST_NODES)
     return false;
   w->nodes[w->n_nodes++] = n;
+  bool any = false;
   for (uint32_t k = 0; k < n->n_inputs; k++)
-    if (!is_free(w, opt_in(n, k))) return false;
-  return true;
+    if (!is_free(w, opt_in(n, k), &any)) return false;
+  return any;
 }
 
 /* A constant in the other order; where it has fewer dimensions, 1s stand before them. */
@@ -135,10 +138,9 @@ static bool pull(opt_net *net, opt_node *n) {
   order perm;
   way w = {.net = net, .perm = perm, .root = n};
   opt_value *x = opt_in(n, 0);
-  if (!opt_is_elementwise(x->maker) || !read_perm(n, perm, &w.rank) || !x->known || !is_free(&w, x)) return false;
+  bool full = false;
+  if (!opt_is_elementwise(x->maker) || !read_perm(n, perm, &w.rank) || !is_free(&w, x, &full)) return false;
   if (w.n_nodes == 0 || w.met == NULL) return false;
-  for (uint32_t i = 0; i < w.n_nodes; i++)
-    if (!w.nodes[i]->outputs[0].known || w.nodes[i]->outputs[0].ndim != w.rank) return false;
   for (uint32_t i = 0; i < w.n_nodes; i++)
     if (!turn(&w, w.nodes[i])) return false;
   opt_node *last = w.nodes[0];

@@ -84,7 +84,7 @@ def test_mutated_nets():
         operators = [i for i, n in enumerate(doc["nodes"]) if n["op"] != "null"]
         for _ in range(rng.choice([1, 1, 2])):
             rng.choice(CHANGES)(rng, doc, params, rng.choice(operators))
-        values = net.values()
+        values = net.values(batch=2)
         off, on = [outcome(ctx, json.dumps(doc), params, values, wish) for wish in ("off", "on")]
         if isinstance(off, list):
             assert isinstance(on, list), f"seed {seed}: {on}"
