@@ -39,7 +39,8 @@ heddle_status heddle__optimize(heddle_model *m, const char *wish, heddle_error *
   static const char file[] = "libheddle_optimize.so.0";
   heddle__optimize_entry_fn entry = NULL;
   if (wish == NULL) (void)heddle_context_setting(m->ctx, "optimize", &wish, NULL, NULL);
-  if (wish == NULL) wish = json_string_value(json_object_get(json_object_get(m->graph->raw, "heddle"), "optimize"));
+  const json_t *own = json_object_get(json_object_get(m->graph->raw, "heddle"), "optimize");
+  if (wish == NULL) wish = json_is_true(own) ? "on" : json_string_value(own);
   if (wish == NULL || heddle__config_is_off(wish)) return HEDDLE_OK;
   heddle_status s = heddle__open_beside(file, "heddle_optimize_entry", false, &entry, err);
   if (s == HEDDLE_OK) s = heddle__check_beside(file, entry()->version, err);

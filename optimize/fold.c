@@ -10,7 +10,7 @@
 #define DEFAULT_BYTES (INT64_C(256) << 20)
 #define RUN_NS (UINT64_C(60) * 1000000000)
 
-enum { FOLDED = 1 }; /* opt_node.mark */
+enum { FOLDED = 1 /* opt_node.mark */, MOST_FAILURES = 16 };
 
 static bool is_pure(const opt_node *n) {
   static const char *const names[] = {"Random", "Multinomial", "Bernoulli", "Dropout", "If", "Loop", "Scan"};
@@ -186,13 +186,15 @@ static bool has_constants(const opt_node *n) {
   return true;
 }
 
-/* Where the device cannot do one of them, each alone; what cannot be done is not tried again. */
+/* Where the device cannot do one of them, each alone; what cannot be done is not tried again, and where much cannot be
+ * done (there is no such device, perhaps) no more is tried. */
 static bool fold_each(opt_net *net, const part *all) {
   bool changed = false;
-  for (uint32_t i = 0; i < all->n_nodes && !net->failed; i++) {
+  for (uint32_t i = 0; i < all->n_nodes && !net->failed && net->failures < MOST_FAILURES; i++) {
     part one = {.nodes = &all->nodes[i], .n_nodes = 1};
     if (!has_constants(one.nodes[0])) continue;
     one.nodes[0]->unfoldable = !fold_part(net, &one);
+    net->failures += one.nodes[0]->unfoldable;
     changed = changed || !one.nodes[0]->unfoldable;
   }
   return changed;

@@ -78,6 +78,7 @@ typedef struct opt_net {
   opt_change *changes;
   uint32_t n_changes, changes_size;
   uint64_t folded_bytes;
+  uint32_t failures; /* of fold */
   bool told_dead;
   bool folds_each; /* together they could not be computed */
   bool wrong;      /* a node whose inputs do not fit: the graph is left as it is, for planning to say so */

@@ -29,6 +29,17 @@ static heddle_status unknown(const char *word, size_t length, heddle_error *err)
                       (int)(length < 60 ? length : 60), word, list);
 }
 
+/* As switches are given: on, or off where it is not among 0, off and none, for which this library is not opened. */
+static bool is_switch(const char *wish, uint32_t *mask) {
+  static const char *const words[] = {"on", "1", "yes", "true", "no", "false"};
+  for (size_t i = 0; i < sizeof words / sizeof words[0]; i++)
+    if (strcmp(wish, words[i]) == 0) {
+      *mask = i < 4 ? ALL : 0;
+      return true;
+    }
+  return false;
+}
+
 static heddle_status read_word(const char *word, size_t length, bool first, uint32_t *mask, heddle_error *err) {
   bool without = length > 0 && word[0] == '-';
   const char *name = word + without;
@@ -44,6 +55,7 @@ static heddle_status read_word(const char *word, size_t length, bool first, uint
 
 static heddle_status read_wish(const char *wish, uint32_t *mask, heddle_error *err) {
   *mask = 0;
+  if (is_switch(wish, mask)) return HEDDLE_OK;
   for (const char *at = wish;;) {
     size_t n = strcspn(at, ", ");
     heddle_status s = read_word(at, n, at == wish, mask, err);

@@ -42,7 +42,10 @@ def test_the_call_then_the_setting_then_the_graph():
     for net, setting, call, want in ((plain, None, None, False), (asks, None, None, True), (plain, "on", None, True),
                                      (asks, "off", None, False), (plain, "off", "on", True), (asks, None, "off", False),
                                      (plain, None, "conv", True), (plain, "on", "cse,fold", False),
-                                     (plain, None, "-conv", False), (plain, None, "on,-gemm", True)):
+                                     (plain, None, "-conv", False), (plain, None, "on,-gemm", True),
+                                     (plain, "1", None, True), (asks, "0", None, False), (asks, "no", None, False),
+                                     (conv_net(wish=True)[0], None, None, True),
+                                     (conv_net(wish=False)[0], None, None, False)):
         c = capi.Context(**({"optimize": setting} if setting else {}))
         assert is_optimised(Run(c, net, [y], values, call)) == want, (setting, call, net.wish)
         c.close()
@@ -210,6 +213,18 @@ def test_plan_lists_what_was_done(tmp_path):
         values.append(np.load(tmp_path / wish / "output_0.npy"))
     assert np.allclose(*values, rtol=1e-4, atol=1e-5)
     assert json.loads(tool_case.good("bench", path, "--optimize", "on", "--repeat", "1", "--number", "1", "--json"))
+
+
+def test_without_the_device_that_folds(tmp_path):
+    net = Net()
+    y = net.op("Add", net.x("x", 3), net.op("Exp", net.weights("w", 3)), name="y")
+    (tmp_path / "net.json").write_text(net.text([y]))
+    (tmp_path / "net.params").write_bytes(io.params_blob(net.params))
+    plugin = tool_case.BUILD / "lib" / "heddle" / "plugins" / "libheddle_plugin_sim.so"
+    words = ("plan", tmp_path / "net.json", "--device", "sim:0", "--optimize", "on")
+    shown = tool_case.heddle(*words, "--set", "log=info", HEDDLE_PLUGINS=str(plugin))
+    assert shown.status == 0 and "Exp" in shown.out and "fold: not computed" in shown.err, shown
+    assert "fold: exp0: computed once" in tool_case.good(*words)
 
 
 def test_debug_folder_has_the_nodes_of_the_file(tmp_path):
