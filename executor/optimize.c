@@ -5,10 +5,10 @@
 #include <string.h>
 
 #include "core/alloc.h"
+#include "core/beside.h"
 #include "core/config.h"
 #include "core/error.h"
 #include "graph/validate.h"
-#include "modules/beside.h"
 
 static void log_line(heddle_context *ctx, int32_t level, const char *text) {
   heddle__log_line(heddle__context_log(ctx), level, "optimize", text);
@@ -36,16 +36,15 @@ static const heddle__optimize_host host = {heddle__alloc,
                                            heddle_tensor_release};
 
 heddle_status heddle__optimize(heddle_model *m, const char *wish, heddle_error *err) {
-  static const char file[] = "libheddle_optimize.so.0";
-  heddle__optimize_entry_fn entry = NULL;
   if (wish == NULL) (void)heddle_context_setting(m->ctx, "optimize", &wish, NULL, NULL);
   const json_t *own = json_object_get(json_object_get(m->graph->raw, "heddle"), "optimize");
   if (wish == NULL) wish = json_is_true(own) ? "on" : json_string_value(own);
   if (wish == NULL || heddle__config_is_off(wish)) return HEDDLE_OK;
-  heddle_status s = heddle__open_beside(file, "heddle_optimize_entry", false, &entry, err);
-  if (s == HEDDLE_OK) s = heddle__check_beside(file, entry()->version, err);
-  if (s != HEDDLE_OK) return heddle__prefix(err, s, "%s: to optimise it needs ", m->graph->source);
-  m->optimizer = entry();
+  const void *table = NULL;
+  heddle_status s = heddle__open_beside("libheddle_optimize.so.0", "optimisations need", "heddle_optimize_entry", 0,
+                                        NULL, &table, err);
+  if (s != HEDDLE_OK) return heddle__prefix(err, s, "%s: ", m->graph->source);
+  m->optimizer = table;
   const heddle__optimize_ask ask = {.host = &host,
                                     .ctx = m->ctx,
                                     .graph = m->graph,

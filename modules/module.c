@@ -1,31 +1,31 @@
 /* modules/module.c: the public calls about compiled libraries. The loaders are in libheddle_tvm.so beside libheddle,
- * opened when the first library is; nothing else of a process ever loads it. */
+ * opened when the first library is. */
 #define _XOPEN_SOURCE 700 /* realpath */
 #include "modules/module.h"
 
+#include <dlfcn.h>
 #include <errno.h>
 #include <stdlib.h>
 #include <string.h>
 
 #include "core/alloc.h"
-#include "core/context.h"
+#include "core/beside.h"
 #include "core/elf.h"
 #include "core/error.h"
 #include "core/pool.h"
 #include "core/tensor.h"
-#include "modules/beside.h"
 #include "modules/call_device.h"
 
 static const heddle__tvm_host host = {heddle__alloc, heddle__grow,     heddle__alloc_aligned,
                                       heddle__free,  heddle__pool_run, heddle__pool_threads};
 
+/* Global, since compiled libraries import functions of it by plain name. */
 static heddle_status open_loaders(const heddle__tvm_table **out, heddle_error *err) {
-  heddle__tvm_entry_fn entry = NULL;
-  /* Global, since compiled libraries import functions of it by plain name. */
-  heddle_status s = heddle__open_beside("libheddle_tvm.so.0", "heddle_tvm_entry", true, &entry, err);
-  if (s != HEDDLE_OK) return heddle__prefix(err, s, "compiled libraries need ");
-  *out = entry(&host);
-  return heddle__check_beside("libheddle_tvm.so.0", *out != NULL ? (*out)->version : "?", err);
+  const void *table = NULL;
+  heddle_status s = heddle__open_beside("libheddle_tvm.so.0", "compiled libraries need", "heddle_tvm_entry",
+                                        RTLD_GLOBAL, &host, &table, err);
+  *out = table;
+  return s;
 }
 
 heddle_status heddle_module_load(heddle_context *ctx, const char *path, heddle_module **out, heddle_error *err) {

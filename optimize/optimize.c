@@ -150,9 +150,10 @@ static heddle_status run(const heddle__optimize_ask *ask, heddle__optimized **ou
   return s;
 }
 
-__attribute__((visibility("default"))) const heddle__optimize_table *heddle_optimize_entry(void);
+__attribute__((visibility("default"))) const void *heddle_optimize_entry(const void *host);
 
-const heddle__optimize_table *heddle_optimize_entry(void) {
+const void *heddle_optimize_entry(const void *host) {
   static const heddle__optimize_table table = {HEDDLE_VERSION, run, release};
+  (void)host;
   return &table;
 }

@@ -72,7 +72,7 @@ typedef struct heddle__optimize_table {
   void (*release)(heddle__optimized *o); /* takes NULL */
 } heddle__optimize_table;
 
-/* The one symbol that libheddle looks up. */
-typedef const heddle__optimize_table *(*heddle__optimize_entry_fn)(void);
+/* libheddle looks up heddle_optimize_entry (core/beside.h), which takes nothing, since run is given the host each time,
+ * and gives a heddle__optimize_table. */
 
 #endif

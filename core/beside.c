@@ -1,0 +1,61 @@
+/* core/beside.c: opens the libraries that lie beside libheddle: found from libheddle's own address, so that a build tree
+ * and an installation that was moved both work. Nothing else of a process ever loads them. */
+#define _GNU_SOURCE /* dladdr */
+#include "core/beside.h"
+
+#include <dlfcn.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "core/alloc.h"
+#include "core/elf.h"
+#include "core/error.h"
+#include "core/registry.h"
+
+typedef const void *(*entry_fn)(const void *host);
+
+/* FOLDER/NAME or FOLDER/../lib/NAME, of libheddle's folder; freed with heddle__free. */
+static heddle_status find(const char *name, const char *what, char **out, heddle_error *err) {
+  char *folder = heddle__own_folder(), *path = NULL;
+  int i = 0;
+  for (; i < 2 && folder != NULL; i++) {
+    heddle__free(path);
+    path = heddle__format("%s/%s%s", folder, i == 0 ? "" : "../lib/", name);
+    if (path == NULL || access(path, R_OK) == 0) break;
+  }
+  heddle__free(folder);
+  *out = path;
+  if (path == NULL) return heddle__no_memory(err, name);
+  if (i < 2) return HEDDLE_OK;
+  heddle__free(path);
+  return heddle__fail(err, HEDDLE_EUNSUPPORTED, "%s %s, which is not beside libheddle: install it there", what, name);
+}
+
+heddle_status heddle__open_beside(const char *name, const char *what, const char *entry, int flags, const void *host,
+                                  const void **table, heddle_error *err) {
+  Dl_info own;
+  char *path;
+  heddle_status s = find(name, what, &path, err);
+  if (s != HEDDLE_OK) return s;
+  s = heddle__elf_check(path, err);
+  /* It stays for ever, so this code has to, which it calls. */
+  if (dladdr((const void *)(uintptr_t)&heddle__open_beside, &own) != 0 && own.dli_fname != NULL)
+    (void)dlopen(own.dli_fname, RTLD_NOW | RTLD_NOLOAD | RTLD_NODELETE);
+  void *library = s == HEDDLE_OK ? dlopen(path, RTLD_NOW | RTLD_NODELETE | flags) : NULL;
+  if (s == HEDDLE_OK && library == NULL) {
+    const char *words = dlerror();
+    s = heddle__fail(err, HEDDLE_EABI, "it could not be loaded: %s", words != NULL ? words : "no reason given");
+  }
+  if (s == HEDDLE_OK) {
+    entry_fn enter = NULL;
+    void *symbol = dlsym(library, entry);
+    memcpy(&enter, &symbol, sizeof enter);
+    *table = enter != NULL ? enter(host) : NULL;
+    const char *version = *table != NULL ? *(const char *const *)*table : "?";
+    if (strcmp(version, heddle_version()) != 0)
+      s = heddle__fail(err, HEDDLE_EABI, "it is of version %s, libheddle of %s", version, heddle_version());
+  }
+  if (s != HEDDLE_OK) heddle__prefix(err, s, "%s: ", path);
+  heddle__free(path);
+  return s;
+}
