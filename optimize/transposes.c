@@ -80,7 +80,8 @@ static bool is_free(way *w, opt_value *v, bool *full) {
   if (v == NULL || has_no_order(w, v) || is_small_constant(w, v)) return true;
   opt_node *n = v->maker;
   *full = true;
-  if (n != NULL && opt_is(n, "Transpose") && opt_same_home(n, w->root) && is_inverse(w, n)) {
+  if (n == NULL) return false;
+  if (opt_is(n, "Transpose") && opt_same_home(n, w->root) && is_inverse(w, n)) {
     w->met = n;
     return true;
   }

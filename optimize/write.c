@@ -16,8 +16,8 @@ static void *take(writer *w, size_t count, size_t size) {
 }
 
 static char *copy_text(writer *w, const char *text) {
-  size_t n = strlen(text);
-  char *copy = take(w, n + 1, 1);
+  size_t n = strlen(text) + 1;
+  char *copy = take(w, n, 1);
   if (copy != NULL) memcpy(copy, text, n);
   return copy;
 }
