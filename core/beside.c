@@ -4,44 +4,43 @@
 #include "core/beside.h"
 
 #include <dlfcn.h>
-#include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
 
 #include "core/alloc.h"
 #include "core/elf.h"
 #include "core/error.h"
+#include "core/registry.h"
 
 typedef const void *(*entry_fn)(const void *host);
 
-/* DIR/NAME or DIR/../lib/NAME, where DIR holds this code, or NULL; freed with heddle__free. HEDDLE_ENOMEM. */
-static heddle_status path_of(const char *file, const char *name, char **out, heddle_error *err) {
-  char *real = realpath(file[0] == '/' ? file : "/proc/self/exe", NULL);
-  char *slash = real != NULL ? strrchr(real, '/') : NULL;
-  heddle_status s = HEDDLE_OK;
-  *out = NULL;
-  for (int i = 0; i < 2 && slash != NULL && *out == NULL && s == HEDDLE_OK; i++) {
-    char *path = heddle__format("%.*s/%s%s", (int)(slash - real), real, i == 0 ? "" : "../lib/", name);
-    if (path == NULL) s = heddle__no_memory(err, "the path of a library");
-    else if (access(path, R_OK) == 0) *out = path;
-    else heddle__free(path);
+/* FOLDER/NAME or FOLDER/../lib/NAME, of libheddle's folder; freed with heddle__free. */
+static heddle_status find(const char *name, const char *what, char **out, heddle_error *err) {
+  char *folder = heddle__own_folder(), *path = NULL;
+  int i = 0;
+  for (; i < 2 && folder != NULL; i++) {
+    heddle__free(path);
+    path = heddle__format("%s/%s%s", folder, i == 0 ? "" : "../lib/", name);
+    if (path == NULL || access(path, R_OK) == 0) break;
   }
-  free(real);
-  return s;
+  heddle__free(folder);
+  *out = path;
+  if (path == NULL) return heddle__no_memory(err, name);
+  if (i < 2) return HEDDLE_OK;
+  heddle__free(path);
+  return heddle__fail(err, HEDDLE_EUNSUPPORTED, "%s %s, which is not beside libheddle: install it there", what, name);
 }
 
 heddle_status heddle__open_beside(const char *name, const char *what, const char *entry, int flags, const void *host,
                                   const void **table, heddle_error *err) {
   Dl_info own;
-  bool known = dladdr((const void *)(uintptr_t)&heddle__open_beside, &own) != 0 && own.dli_fname != NULL;
-  char *path = NULL;
-  heddle_status s = known ? path_of(own.dli_fname, name, &path, err) : HEDDLE_OK;
+  char *path;
+  heddle_status s = find(name, what, &path, err);
   if (s != HEDDLE_OK) return s;
-  if (path == NULL)
-    return heddle__fail(err, HEDDLE_EUNSUPPORTED, "%s %s, which is not beside libheddle: install it there", what, name);
   s = heddle__elf_check(path, err);
   /* It stays for ever, so this code has to, which it calls. */
-  (void)dlopen(own.dli_fname, RTLD_NOW | RTLD_NOLOAD | RTLD_NODELETE);
+  if (dladdr((const void *)(uintptr_t)&heddle__open_beside, &own) != 0 && own.dli_fname != NULL)
+    (void)dlopen(own.dli_fname, RTLD_NOW | RTLD_NOLOAD | RTLD_NODELETE);
   void *library = s == HEDDLE_OK ? dlopen(path, RTLD_NOW | RTLD_NODELETE | flags) : NULL;
   if (s == HEDDLE_OK && library == NULL) {
     const char *words = dlerror();

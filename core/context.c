@@ -151,8 +151,7 @@ const char *heddle_context_setting_key(heddle_context *ctx, size_t i) {
   return ctx != NULL ? heddle__config_key(ctx->config, i) : NULL;
 }
 
-/* Gives the caller as much of an answer as he knows of; struct_size keeps what he wrote. */
-static heddle_status give(void *out, const void *answer, size_t bytes, heddle_error *err) {
+heddle_status heddle__info_give(void *out, const void *answer, size_t bytes, heddle_error *err) {
   size_t theirs;
   memcpy(&theirs, out, sizeof theirs);
   if (theirs < sizeof theirs || theirs > 1 << 16)
@@ -180,7 +179,7 @@ heddle_status heddle_context_plugin(heddle_context *ctx, size_t i, heddle_plugin
   info.abi_minor = p->root.abi_minor;
   info.device_count = p->n_devices;
   info.used = p->reason == NULL;
-  return give(out, &info, sizeof info, err);
+  return heddle__info_give(out, &info, sizeof info, err);
 }
 
 size_t heddle_context_device_count(heddle_context *ctx) {
@@ -212,5 +211,5 @@ heddle_status heddle_device_get_info(heddle_device *dev, heddle_device_info *out
   info.index = dev->index;
   info.compute_units = d->compute_units;
   info.is_default = dev->is_default;
-  return give(out, &info, sizeof info, err);
+  return heddle__info_give(out, &info, sizeof info, err);
 }

@@ -17,6 +17,10 @@ heddle__log *heddle__context_log(heddle_context *ctx);
 heddle_status heddle__context_number(heddle_context *ctx, const char *key, int64_t fallback, int64_t min, int64_t max,
                                      int64_t *out, heddle_error *err);
 
+/* Gives the caller as much of an answer (a struct that begins with struct_size) as he knows of; out keeps the size that he
+ * wrote, which HEDDLE_EINVAL says to be odd. */
+heddle_status heddle__info_give(void *out, const void *answer, size_t bytes, heddle_error *err);
+
 /* HEDDLE_EFORK in a child of a process that had opened a device, in whatever context. One atomic load. */
 heddle_status heddle__check_fork(heddle_error *err);
 

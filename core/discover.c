@@ -116,8 +116,7 @@ static heddle_status add_list(heddle_context *ctx, const char *list, const char 
   return s;
 }
 
-/* The folder of the file that holds this code: libheddle, or the program that it is linked into. */
-static char *own_folder(void) {
+char *heddle__own_folder(void) {
   Dl_info info;
   /* The path as the loader saw it may be relative to a current directory of long ago: only an absolute one counts. */
   if (dladdr((const void *)(uintptr_t)&heddle__discover, &info) == 0 || info.dli_fname == NULL) return NULL;
@@ -135,7 +134,7 @@ heddle_status heddle__discover(heddle_context *ctx, heddle_error *err) {
     return heddle__config_is_off(value) ? HEDDLE_OK : add_list(ctx, value, origin, &seen, err);
 
   heddle_status s = HEDDLE_OK;
-  char *own = own_folder();
+  char *own = heddle__own_folder();
   for (size_t i = 0; i < 2 && s == HEDDLE_OK && own != NULL; i++) {
     char *path = heddle__format(i == 0 ? "%s/heddle/plugins" : "%s/../lib/heddle/plugins", own);
     if (path == NULL) s = heddle__no_memory(err, "the list of plugins");

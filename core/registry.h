@@ -53,6 +53,9 @@ struct heddle_context {
 /* core/discover.c: appends a candidate for every file that the search finds, in its order; what is wrong already has
  * its reason. */
 heddle_status heddle__discover(heddle_context *ctx, heddle_error *err);
+/* The folder of the file that holds this code: libheddle, or the program that it is linked into. Freed with
+ * heddle__free; NULL where it is not known. */
+char *heddle__own_folder(void);
 
 /* core/loader.c: opens the candidate, negotiates, takes its tables, starts an instance and lists its devices. Returns
  * HEDDLE_OK also where the plugin was refused, which sets reason; a failure is one of the host's own memory. */

@@ -246,5 +246,6 @@ heddle_status heddle__explain_text(const heddle__plan *plan, heddle__sheet *shee
   say_crossings(plan, sheet);
   say_streams(plan, sheet);
   say_memory(plan, sheet);
+  if (plan->req.optimized != NULL) heddle__say(sheet, "%s", plan->req.optimized->text);
   return HEDDLE_OK;
 }

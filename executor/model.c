@@ -8,6 +8,7 @@
 #include "executor/bind.h"
 #include "executor/explain.h"
 #include "executor/foreign.h"
+#include "executor/optimize.h"
 #include "executor/program.h"
 
 enum { DEFAULT_PROGRAMS = 8, MAX_STREAMS = 64, DEFAULT_UPLOAD_SECONDS = 60, MOST_UPLOAD_SECONDS = 1000000 };
@@ -179,6 +180,7 @@ heddle_status heddle_model_create(heddle_context *ctx, const heddle_graph *graph
   if (s == HEDDLE_OK) s = take_params(m, err);
   if (s == HEDDLE_OK) s = take_options(m, &o, err);
   if (s == HEDDLE_OK && o.library != NULL) s = heddle__foreign_init(m, o.library, err);
+  if (s == HEDDLE_OK) s = heddle__optimize(m, o.optimize, err);
   if (s != HEDDLE_OK) {
     heddle_model_release(m);
     return s;
@@ -207,6 +209,7 @@ void heddle_model_release(heddle_model *m) {
     m->programs = next;
   }
   heddle__foreign_finish(m);
+  heddle__optimize_finish(m);
   for (uint32_t i = 0; i < m->n_opened; i++) heddle__device_close(m->opened[i]);
   for (uint32_t i = 0; i < m->n_rules; i++) {
     heddle__free((char *)m->rules[i].pattern);
@@ -381,7 +384,7 @@ heddle_status heddle_model_explain(heddle_model *m, heddle_explain_format format
   if (values == NULL || late == NULL) s = heddle__no_memory(err, "a plan's inputs");
   if (s == HEDDLE_OK) s = take_values(m, names, tensors, n, values, late, err);
   if (s == HEDDLE_OK) s = heddle__order_make(m, &(heddle__wish){values, late, NULL}, &order, err);
-  if (s == HEDDLE_OK) s = heddle__plan_make(&order->req, &plan, err);
+  if (s == HEDDLE_OK) s = heddle__optimize_plan(m, order, &plan, err);
   if (s == HEDDLE_OK) s = heddle__explain(plan, format, out, err);
   heddle__plan_free(plan);
   heddle__order_free(order);

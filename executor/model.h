@@ -31,6 +31,8 @@ struct heddle_model {
   uint32_t max_streams;
   uint32_t max_programs;
   uint64_t upload_timeout_ns;
+  const heddle__optimize_table *optimizer; /* NULL: the graph is as it was given */
+  heddle__optimized *optimized;            /* NULL: and so it is where nothing was to be done */
   bool has_lock;
   pthread_mutex_t lock;             /* guards what follows; a leaf: no plugin is called with it held */
   struct heddle__program *programs; /* last used first */
@@ -63,6 +65,9 @@ typedef struct heddle__order {
  * *out is freed with heddle__order_free. Any thread. */
 heddle_status heddle__order_make(heddle_model *m, const heddle__wish *wish, heddle__order **out, heddle_error *err);
 void heddle__order_free(heddle__order *order); /* takes NULL */
+
+/* An input of a plan that is a constant. */
+void heddle__plan_constant(heddle__plan_input *in, const heddle__constant *c);
 
 /* Which input stands in the way of planning now: HEDDLE__NONE, or a needed one that has no shape or no value yet. */
 heddle_status heddle__order_lacks(const heddle_model *m, const heddle__wish *wish, uint32_t *arg, heddle_error *err);

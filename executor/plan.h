@@ -15,6 +15,7 @@
 #include "core/context.h"
 #include "graph/opschema.h"
 #include "modules/module.h"
+#include "optimize/optimize.h"
 
 #define HEDDLE__NONE UINT32_MAX
 
@@ -32,18 +33,8 @@ typedef struct heddle__plan_input {
   heddle__known known; /* data: the constant's bytes, or an input's where it feeds a shape */
 } heddle__plan_input;
 
-/* "conv*=sim:0": nodes whose name matches the pattern (fnmatch) go there; a later rule is stronger. */
-typedef struct heddle__rule {
-  const char *pattern;
-  const char *text; /* the whole rule, for causes */
-  uint32_t device;  /* index into plan.devices */
-} heddle__rule;
-
 /* A value to keep for reading: one more output. */
-typedef struct heddle__keep {
-  uint32_t node;
-  uint32_t index;
-} heddle__keep;
+typedef heddle__entry heddle__keep;
 
 /* Who runs a region in place of its device's plugin, under the same contract: a function of a compiled library. self is
  * what prepare takes; stream and buffers that bind gets are the device's own. It may call back into the host, so it is
@@ -60,10 +51,11 @@ typedef struct heddle__request {
   const char *devices_from;      /* the origin of the list: "call", a variable, a file, "default" */
   heddle_device *const *devices; /* in order of preference; the first is the fallback */
   const heddle__rule *rules;
-  const heddle__plan_input *inputs; /* one per graph->args */
+  const heddle__plan_input *inputs; /* one per graph->args, or more */
   const heddle__keep *keep;
-  const heddle_module *library;    /* that tvm_op nodes call; NULL: none */
-  const heddle__foreign *foreigns; /* with library: one per device; op NULL where its functions cannot run there */
+  const heddle_module *library;       /* that tvm_op nodes call; NULL: none */
+  const heddle__optimized *optimized; /* what graph was made by; NULL: it is as it was given */
+  const heddle__foreign *foreigns;    /* with library: one per device; op NULL where its functions cannot run there */
   uint32_t n_devices;
   uint32_t n_rules;
   uint32_t n_keep;

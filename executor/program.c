@@ -7,6 +7,7 @@
 
 #include "core/alloc.h"
 #include "core/error.h"
+#include "executor/optimize.h"
 
 /* ---- segments */
 
@@ -169,7 +170,7 @@ heddle_status heddle__program_make(heddle_model *m, heddle__order *order, heddle
   if (p == NULL) return heddle__no_memory(err, "a program");
   atomic_init(&p->references, 1);
   p->model = m;
-  heddle_status s = heddle__plan_make(&order->req, &p->plan, err);
+  heddle_status s = heddle__optimize_plan(m, order, &p->plan, err);
   if (s == HEDDLE_OK) s = open_devices(p, err);
   if (s == HEDDLE_OK) {
     p->ops = heddle__alloc(p->plan->n_regions, sizeof *p->ops);

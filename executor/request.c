@@ -6,7 +6,7 @@
 
 #include "core/alloc.h"
 #include "core/error.h"
-#include "executor/model.h"
+#include "executor/optimize.h"
 
 /* ---- what the graph says of inputs */
 
@@ -93,6 +93,13 @@ static void take_tensor(heddle__plan_input *in, const heddle_tensor *t) {
   in->known.bytes = t->bytes;
 }
 
+void heddle__plan_constant(heddle__plan_input *in, const heddle__constant *c) {
+  in->source = HEDDLE__SOURCE_CONSTANT;
+  in->has_shape = true;
+  in->known = (heddle__known){.dtype = c->dtype, .ndim = c->ndim, .data = c->data, .bytes = c->bytes};
+  if (c->ndim > 0) memcpy(in->known.shape, c->shape, c->ndim * sizeof *c->shape);
+}
+
 static heddle_status take_input(heddle_model *m, const heddle__wish *wish, heddle__order *o, uint32_t i,
                                 heddle_error *err) {
   heddle__plan_input *in = &o->inputs[i];
@@ -100,10 +107,7 @@ static heddle_status take_input(heddle_model *m, const heddle__wish *wish, heddl
   const heddle_tensor *t = wish->values[i];
   const heddle__type *type = type_of(m, i);
   if (c != NULL && !wish->late[i]) {
-    in->source = HEDDLE__SOURCE_CONSTANT;
-    in->has_shape = true;
-    in->known = (heddle__known){.dtype = c->dtype, .ndim = c->ndim, .data = c->data, .bytes = c->bytes};
-    memcpy(in->known.shape, c->shape, c->ndim * sizeof *c->shape);
+    heddle__plan_constant(in, c);
     return HEDDLE_OK;
   }
   in->source = HEDDLE__SOURCE_INPUT;
@@ -220,7 +224,7 @@ heddle_status heddle__order_make(heddle_model *m, const heddle__wish *wish, hedd
   heddle__order *o = heddle__alloc(1, sizeof *o);
   if (o == NULL) return heddle__no_memory(err, "a request");
   o->n_args = m->graph->n_args;
-  o->inputs = heddle__alloc(o->n_args, sizeof *o->inputs);
+  o->inputs = heddle__alloc(o->n_args + (m->optimized != NULL ? m->optimized->n_made : 0), sizeof *o->inputs);
   o->copies = heddle__alloc(o->n_args, sizeof *o->copies);
   heddle_status s = o->inputs != NULL && o->copies != NULL ? HEDDLE_OK : heddle__no_memory(err, "a request");
   for (uint32_t i = 0; i < o->n_args && s == HEDDLE_OK; i++) s = take_input(m, wish, o, i, err);
@@ -250,6 +254,7 @@ heddle_status heddle__order_make(heddle_model *m, const heddle__wish *wish, hedd
                              .no_reuse = (m->flags & HEDDLE_MODEL_NO_REUSE) != 0,
                              .slots = (m->flags & HEDDLE_MODEL_SLOTS) != 0,
                              .fast = (m->flags & HEDDLE_MODEL_FAST) != 0};
+  heddle__optimize_order(m, wish, o);
   *out = o;
   return HEDDLE_OK;
 }

@@ -6,6 +6,7 @@
 #include <string.h>
 
 #include "core/alloc.h"
+#include "core/context.h"
 #include "core/error.h"
 #include "graph/validate.h"
 #include "graph/words.h"
@@ -28,6 +29,8 @@ heddle_graph *heddle_graph_retain(heddle_graph *g) {
 }
 
 static void free_node(heddle__node *node) {
+  heddle__free(node->inputs);
+  if (node->borrowed) return;
   for (uint32_t i = 0; i < node->n_attrs; i++) {
     heddle__free((void *)(uintptr_t)node->attrs[i].name);
     heddle__free((void *)(uintptr_t)node->attrs[i].data);
@@ -36,7 +39,6 @@ static void free_node(heddle__node *node) {
   heddle__free(node->name);
   heddle__free(node->op);
   heddle__free(node->domain);
-  heddle__free(node->inputs);
   heddle__free(node->device);
   heddle__free(node->func_name);
   json_decref(node->raw);
@@ -61,6 +63,7 @@ void heddle_graph_release(heddle_graph *g) {
   heddle__free(g->names);
   heddle__free(g->source);
   json_decref(g->raw);
+  heddle_graph_release(g->base);
   heddle__free(g);
 }
 
@@ -140,15 +143,6 @@ heddle_status heddle__graph_find(const heddle_graph *g, const char *name, uint32
 
 /* ---------------------------------------------------------------- the public questions */
 
-/* Copies as much of an answer as the caller's struct has room for. */
-static heddle_status answer(void *out, size_t out_size, void *full, size_t full_size, heddle_error *err) {
-  if (out_size < sizeof(size_t))
-    return heddle__fail(err, HEDDLE_EINVAL, "struct_size is %zu; set it to sizeof of the struct", out_size);
-  memcpy(full, &out_size, sizeof out_size);
-  memcpy(out, full, out_size < full_size ? out_size : full_size);
-  return HEDDLE_OK;
-}
-
 uint32_t heddle_graph_node_count(const heddle_graph *g) {
   return g->n_nodes;
 }
@@ -167,7 +161,7 @@ heddle_status heddle_graph_node(const heddle_graph *g, uint32_t node, heddle_nod
                            .n_outputs = n->n_outputs,
                            .device_type =
                                g->device_index != NULL && n->n_outputs > 0 ? g->device_index[n->first_entry] : 0};
-  return answer(out, out->struct_size, &info, sizeof info, err);
+  return heddle__info_give(out, &info, sizeof info, err);
 }
 
 _Static_assert(sizeof(heddle__entry) == 2 * sizeof(uint32_t), "entries are pairs of numbers");
@@ -183,7 +177,7 @@ static heddle_status describe(const heddle_graph *g, heddle__entry e, heddle_val
                             .symbols = type->symbols,
                             .ndim = type->has_shape ? type->ndim : UINT32_MAX,
                             .dtype = type->has_dtype ? type->dtype : (heddle_dtype){0, 0, 0}};
-  return answer(out, out->struct_size, &info, sizeof info, err);
+  return heddle__info_give(out, &info, sizeof info, err);
 }
 
 uint32_t heddle_graph_input_count(const heddle_graph *g) {

@@ -59,7 +59,8 @@ typedef struct heddle__node {
   /* tvm_op */
   char *func_name;
   bool flatten_data;
-  json_t *raw; /* the node's object as it was read: what the writer keeps beyond the above (hash, control_deps) */
+  bool borrowed; /* all but inputs belongs to another graph, which this one holds: base */
+  json_t *raw;   /* the node's object as it was read: what the writer keeps beyond the above (hash, control_deps) */
 } heddle__node;
 
 /* The bytes of a constant, row-major, aligned to 64; those that are mapped from a file, to their element's size. */
@@ -88,7 +89,8 @@ struct heddle_graph {
   uint32_t n_args;
   heddle__entry *heads;
   uint32_t n_heads;
-  json_t *raw; /* what the reader did not use, for the writer */
+  json_t *raw;        /* what the reader did not use, for the writer */
+  heddle_graph *base; /* that nodes borrow from; one reference, or NULL */
   struct heddle__name {
     const char *name; /* of the node */
     uint32_t node;

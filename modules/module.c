@@ -109,23 +109,11 @@ void heddle_module_release(heddle_module *m) {
 
 /* ---- what is in it */
 
-/* Gives the caller as much of an answer as he knows of; struct_size keeps what he wrote. */
-static heddle_status give(void *out, const void *answer, size_t bytes, heddle_error *err) {
-  size_t theirs;
-  memcpy(&theirs, out, sizeof theirs);
-  if (theirs < sizeof theirs || theirs > 1 << 16)
-    return heddle__fail(err, HEDDLE_EINVAL, "struct_size is %zu; set it to sizeof the struct", theirs);
-  size_t n = theirs < bytes ? theirs : bytes;
-  memcpy((char *)out + sizeof theirs, (const char *)answer + sizeof theirs, n - sizeof theirs);
-  if (theirs > bytes) memset((char *)out + bytes, 0, theirs - bytes);
-  return HEDDLE_OK;
-}
-
 heddle_status heddle_module_get_info(const heddle_module *m, heddle_module_info *out, heddle_error *err) {
   if (m == NULL || out == NULL) return heddle__fail(err, HEDDLE_EINVAL, "library info: module or out is NULL");
   heddle_module_info info = {.struct_size = sizeof info};
   m->t->info(m->library, &info);
-  return give(out, &info, sizeof info, err);
+  return heddle__info_give(out, &info, sizeof info, err);
 }
 
 const char *heddle_module_function(const heddle_module *m, uint32_t i) {
@@ -137,7 +125,7 @@ heddle_status heddle_module_import(const heddle_module *m, uint32_t i, heddle_im
   heddle_import_info info = {.struct_size = sizeof info};
   if (!m->t->import(m->library, i, &info))
     return heddle__fail(err, HEDDLE_ENOTFOUND, "the library has no import %u", (unsigned)i);
-  return give(out, &info, sizeof info, err);
+  return heddle__info_give(out, &info, sizeof info, err);
 }
 
 const char *heddle_module_kernel(const heddle_module *m, uint32_t import, uint32_t i) {

@@ -30,6 +30,7 @@ typedef struct options {
   const char *func;
   const char *timer;
   const char *output;
+  const char *optimize;
   words place;      /* PATTERN=DEVICE */
   words inputs;     /* NAME=FILE.npy */
   words settings;   /* KEY=VALUE */
@@ -79,6 +80,11 @@ extern const command devices_command, info_command, plan_command, run_command, b
   { "lib", OPTION_TEXT, "FILE", offsetof(options, lib), "the compiled library whose functions a TVM graph calls" }
 #define OPTION_MODEL_NAME \
   { "model", OPTION_TEXT, "NAME", offsetof(options, model_name), "which of the models that a library holds" }
+#define OPTION_OPTIMIZE \
+  { \
+    "optimize", OPTION_TEXT, "LIST", offsetof(options, optimize), \
+        "on, off, or which optimisations rewrite the graph, such as fold,cse or -gemm" \
+  }
 #define OPTION_INPUT \
   { "input", OPTION_PAIRS, "NAME=FILE.npy", offsetof(options, inputs), "the value of an input" }
 #define OPTION_DIM \

@@ -16,6 +16,7 @@ extern char **environ;
 static const option known[] = {
     OPTION_DEVICE,
     OPTION_PLACE,
+    OPTION_OPTIMIZE,
     OPTION_PARAMS,
     OPTION_LIB,
     OPTION_MODEL_NAME,

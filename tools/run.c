@@ -16,6 +16,7 @@ static const option known[] = {
     OPTION_MODEL_NAME,
     OPTION_DEVICE,
     OPTION_PLACE,
+    OPTION_OPTIMIZE,
     OPTION_INPUT,
     OPTION_DIM,
     {"random", OPTION_FLAG, NULL, offsetof(options, random),

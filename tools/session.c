@@ -143,6 +143,7 @@ int session_model(session *s, const char *command, const options *o) {
     return fail_text(command, "%s: it is a library itself, and brings its functions; leave out --lib", o->model);
   if (o->lib != NULL && heddle_module_load(s->ctx, o->lib, &s->library, &err) != HEDDLE_OK) return fail(command, &err);
   mo.library = s->library;
+  mo.optimize = o->optimize;
   mo.model_name = o->model_name;
   heddle_status r = load_model(s, &mo, &err);
   if (r == HEDDLE_ENOTFOUND && is_library && o->model_name == NULL) return complain_of_library(s, &err);

@@ -35,6 +35,8 @@ typedef struct heddle_model_options {
   const char *model_name;     /* heddle_model_load of a library that holds several models; NULL: its root */
   uint64_t upload_timeout_ns; /* for the constants of a program to reach their devices, all together; 0: as the setting
                                  limit.upload_seconds says, else 60 seconds */
+  const char *optimize; /* which optimisations rewrite the graph before it is placed (docs/optimize.md): "off", "on", or
+                           names with ',' between; NULL: as the setting optimize says, else as the graph asks */
 } heddle_model_options;
 
 /* Makes a model: checks the graph, takes the params' tensors as constants (names that are no inputs are skipped and

@@ -16,8 +16,8 @@ void heddle__info_add(heddle__info *info, const char *name, const heddle_io_info
   heddle__json_dtype(&info->dtype, io->dtype);
 }
 
-int heddle__info_give(heddle__info *info, const char *method, heddle_status s, const heddle_error *err,
-                      heddle__word *ret, int32_t *ret_code) {
+int heddle__info_answer(heddle__info *info, const char *method, heddle_status s, const heddle_error *err,
+                        heddle__word *ret, int32_t *ret_code) {
   heddle__json all = {.lost = info->shape.lost || info->dtype.lost};
   heddle__json_add(&all, "{\"shape\": {%s}, \"dtype\": {%s}}", info->shape.used > 0 ? info->shape.data : "",
                    info->dtype.used > 0 ? info->dtype.data : "");

@@ -148,5 +148,5 @@ HEDDLE__METHOD(heddle__executor_get_input_info) {
     s = heddle_executor_input_info(o->ex, i, &io, &err);
     if (s == HEDDLE_OK) heddle__info_add(&info, io.name, &io);
   }
-  return heddle__info_give(&info, a.method, s, &err, ret, ret_code);
+  return heddle__info_answer(&info, a.method, s, &err, ret, ret_code);
 }

@@ -77,8 +77,8 @@ typedef struct heddle__info {
   heddle__json shape, dtype;
 } heddle__info;
 void heddle__info_add(heddle__info *info, const char *name, const heddle_io_info *io);
-int heddle__info_give(heddle__info *info, const char *method, heddle_status s, const heddle_error *err,
-                      heddle__word *ret, int32_t *ret_code);
+int heddle__info_answer(heddle__info *info, const char *method, heddle_status s, const heddle_error *err,
+                        heddle__word *ret, int32_t *ret_code);
 
 /* HEDDLE_EINVAL: an input or output that cannot be handed out yet. */
 heddle_status heddle__executor_no_shape(const char *what, const char *name, heddle_error *err);

@@ -151,7 +151,7 @@ HEDDLE__METHOD(heddle__executor_get_output_info) {
     if (s == HEDDLE_OK) heddle__info_add(&info, name.data != NULL ? name.data : node, &io);
     heddle__free(name.data);
   }
-  return heddle__info_give(&info, a.method, s, &err, ret, ret_code);
+  return heddle__info_answer(&info, a.method, s, &err, ret, ret_code);
 }
 
 /* ---- run_from_inputs */

@@ -84,9 +84,22 @@ static bool read_binary(const heddle_pregion *region, const heddle_pnode *node, 
   return false;
 }
 
+static bool is_of(const heddle_pnode *node, const char *domain) {
+  return strcmp(node->domain != NULL ? node->domain : "", domain) == 0;
+}
+
+static bool read_gelu(const heddle_pnode *node, int32_t on, onednn_post *out) {
+  const char *how = "none";
+  if (strcmp(node->op, "Gelu") != 0 || attr_string(node, "approximate", how, &how, NULL) != HEDDLE_OK) return false;
+  out->alg = strcmp(how, "tanh") == 0 ? dnnl_eltwise_gelu_tanh : dnnl_eltwise_gelu_erf;
+  return node->inputs[0] == on;
+}
+
 bool onednn_read_post(const heddle_pregion *region, const heddle_pnode *node, int32_t on, onednn_post *out) {
   double a = 0, b = 0;
   *out = (onednn_post){.value = -1};
+  if (is_of(node, "heddle")) return read_gelu(node, on, out);
+  if (!is_of(node, "")) return false;
   if (strcmp(node->op, "Clip") == 0) {
     out->alg = dnnl_eltwise_clip;
     return node->inputs[0] == on && number(node_input(region, node, 1), -INFINITY, &out->alpha) &&
@@ -221,7 +234,7 @@ bool onednn_chain_read(const heddle_pregion *region, onednn_chain *out) {
 static bool is_head(const heddle_pnode *node) {
   static const char *const heads[] = {"Conv", "ConvTranspose", "MatMul", "Gemm"};
   bool is = false;
-  if (node->op == NULL || (node->domain != NULL && node->domain[0] != '\0')) return false;
+  if (node->op == NULL || !is_of(node, "")) return false;
   for (size_t i = 0; i < sizeof heads / sizeof heads[0]; i++) is = is || strcmp(node->op, heads[i]) == 0;
   return is;
 }
@@ -304,9 +317,8 @@ heddle_status onednn_propose(const onednn *self, const heddle_pregion *region, u
       onednn_post post;
       if (next == UINT64_MAX || taken[next] != 0) break;
       const heddle_pnode *follower = region_node(region, next);
-      if (follower->op == NULL || (follower->domain != NULL && follower->domain[0] != '\0') ||
-          follower->n_outputs != 1 || follower->n_inputs < 1 || node_output(region, follower, 0) == NULL ||
-          !onednn_read_post(region, follower, on, &post))
+      if (follower->op == NULL || follower->n_outputs != 1 || follower->n_inputs < 1 ||
+          node_output(region, follower, 0) == NULL || !onednn_read_post(region, follower, on, &post))
         break;
       picks[count++] = (uint32_t)next;
     }

@@ -3,6 +3,7 @@
 Needs HEDDLE_BUILD (the build folder); errors become HeddleError with the library's own words.
 """
 import ctypes as c
+import json
 import os
 
 import numpy as np
@@ -27,7 +28,7 @@ class ModelOptions(c.Structure):
                 ("n_place", c.c_size_t), ("keep", c.POINTER(c.c_char_p)), ("n_keep", c.c_size_t),
                 ("flags", c.c_uint32), ("max_streams", c.c_uint32), ("max_programs", c.c_uint32),
                 ("reserved", c.c_uint32), ("library", c.c_void_p), ("model_name", c.c_char_p),
-                ("upload_timeout_ns", c.c_uint64)]
+                ("upload_timeout_ns", c.c_uint64), ("optimize", c.c_char_p)]
 
 
 class Value(c.Structure):
@@ -315,11 +316,13 @@ def unpack(library, name=None):
 
 
 class Model:
-    def __init__(self, ctx, graph, params=None, devices=None, place=(), keep=(), flags=0, max_streams=0, library=None):
+    def __init__(self, ctx, graph, params=None, devices=None, place=(), keep=(), flags=0, max_streams=0, library=None,
+                 optimize=None):
         rules = (c.c_char_p * max(1, len(place)))(*[r.encode() for r in place])
         kept = (c.c_char_p * max(1, len(keep)))(*[k.encode() for k in keep])
         options = ModelOptions(c.sizeof(ModelOptions), devices.encode() if devices else None, rules, len(place), kept,
-                               len(keep), flags, max_streams, 0, 0, library.p if library else None, None)
+                               len(keep), flags, max_streams, 0, 0, library.p if library else None, None, 0,
+                               optimize.encode() if optimize is not None else None)
         self.p = _out("heddle_model_create", ctx.p, graph.p, params.p if params else None, c.byref(options))
 
     @classmethod
@@ -334,8 +337,6 @@ class Model:
         return model
 
     def explain_json(self):
-        import json
-        text = c.c_char_p()
         p = c.c_void_p()
         call("heddle_model_explain", self.p, c.c_int(1), None, None, c.c_size_t(0), c.byref(p))
         text = c.cast(p, c.c_char_p).value.decode()
@@ -370,6 +371,20 @@ class Executor:
 
     def outputs(self):
         return [self.output(i) for i in range(LIB.heddle_executor_output_count(self.p))]
+
+    def explain_json(self):
+        p = c.c_void_p()
+        call("heddle_executor_explain", self.p, c.c_int(1), c.byref(p))
+        text = c.cast(p, c.c_char_p).value.decode()
+        LIB.heddle_free(p)
+        return json.loads(text)
+
+    def run_to(self, node, output=0):
+        t = _out("heddle_executor_run_to", self.p, node.encode(), c.c_uint32(output))
+        try:
+            return numpy_of(t)
+        finally:
+            LIB.heddle_tensor_release(t)
 
     def close(self):
         LIB.heddle_executor_release(self.p)

@@ -49,7 +49,7 @@ def check(label, graph, outputs, values, bounds, numpy32):
     assert worst <= 4 * max(allowed, 4 * UNIT), f"{label}: error {worst}, numpy in float32 has {allowed}"
 
 
-def run_case(ctx, graph, params, inputs, placement, flags=0, max_streams=0, runs=1):
+def run_case(ctx, graph, params, inputs, placement, flags=0, max_streams=0, runs=1, optimize=None):
     devices = []
     for d in placement.values():
         if d not in devices:
@@ -59,7 +59,7 @@ def run_case(ctx, graph, params, inputs, placement, flags=0, max_streams=0, runs
     made = []
     try:
         rules = [f"{name}={device}" for name, device in placement.items()]
-        m = capi.Model(ctx, g, p, ",".join(devices), rules, flags=flags, max_streams=max_streams)
+        m = capi.Model(ctx, g, p, ",".join(devices), rules, flags=flags, max_streams=max_streams, optimize=optimize)
         made.append(m)
         ex = capi.Executor(m)
         made.insert(0, ex)
