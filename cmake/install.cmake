@@ -5,7 +5,7 @@ set(package_dir "${CMAKE_INSTALL_LIBDIR}/cmake/heddle")
 set(shared_dir "${CMAKE_INSTALL_DATADIR}/heddle")
 
 install(TARGETS heddle EXPORT heddle-targets LIBRARY)
-install(TARGETS heddle_tvm LIBRARY)
+install(TARGETS heddle_tvm heddle_ops LIBRARY)
 install(EXPORT heddle-targets NAMESPACE heddle:: DESTINATION "${package_dir}")
 if(EXISTS "${PROJECT_SOURCE_DIR}/include/heddle")
   install(DIRECTORY include/heddle DESTINATION "${CMAKE_INSTALL_INCLUDEDIR}" FILES_MATCHING PATTERN "*.h")

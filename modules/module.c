@@ -1,15 +1,15 @@
 /* modules/module.c: the public calls about compiled libraries. The loaders are in libheddle_tvm.so beside libheddle,
  * opened when the first library is; nothing else of a process ever loads it. */
-#define _GNU_SOURCE /* dladdr */
+#define _GNU_SOURCE /* realpath */
 #include "modules/module.h"
 
 #include <dlfcn.h>
 #include <errno.h>
 #include <stdlib.h>
 #include <string.h>
-#include <unistd.h>
 
 #include "core/alloc.h"
+#include "core/beside.h"
 #include "core/elf.h"
 #include "core/error.h"
 #include "core/pool.h"
@@ -19,51 +19,17 @@
 static const heddle__tvm_host host = {heddle__alloc, heddle__grow,     heddle__alloc_aligned,
                                       heddle__free,  heddle__pool_run, heddle__pool_threads};
 
-/* DIR/libheddle_tvm.so or DIR/../lib/libheddle_tvm.so, where DIR holds this code; freed with heddle__free. */
-static char *loader_path(void) {
-  Dl_info info;
-  if (dladdr((const void *)(uintptr_t)&heddle_module_load, &info) == 0 || info.dli_fname == NULL) return NULL;
-  char *real = realpath(info.dli_fname[0] == '/' ? info.dli_fname : "/proc/self/exe", NULL);
-  char *slash = real != NULL ? strrchr(real, '/') : NULL;
-  char *path = NULL;
-  for (int i = 0; i < 2 && slash != NULL && path == NULL; i++) {
-    path = heddle__format(i == 0 ? "%.*s/libheddle_tvm.so.0" : "%.*s/../lib/libheddle_tvm.so.0", (int)(slash - real),
-                          real);
-    if (path == NULL || access(path, R_OK) == 0) break;
-    heddle__free(path);
-    path = NULL;
-  }
-  free(real);
-  return path;
-}
-
 static heddle_status open_loaders(const heddle__tvm_table **out, heddle_error *err) {
-  char *path = loader_path();
-  if (path == NULL)
-    return heddle__fail(err, HEDDLE_EUNSUPPORTED,
-                        "compiled libraries need libheddle_tvm.so.0, which is not beside libheddle: install it there");
-  heddle_status s = heddle__elf_check(path, err);
-  Dl_info own; /* the loaders stay for ever, so this code has to, which they call */
-  if (dladdr((const void *)(uintptr_t)&open_loaders, &own) != 0 && own.dli_fname != NULL)
-    (void)dlopen(own.dli_fname, RTLD_NOW | RTLD_NOLOAD | RTLD_NODELETE);
+  heddle__tvm_entry_fn entry = NULL;
   /* Global, since compiled libraries import functions of it by plain name. */
-  void *loaders = s == HEDDLE_OK ? dlopen(path, RTLD_NOW | RTLD_GLOBAL | RTLD_NODELETE) : NULL;
-  if (s == HEDDLE_OK && loaders == NULL) {
-    const char *words = dlerror();
-    s = heddle__fail(err, HEDDLE_EABI, "it could not be loaded: %s", words != NULL ? words : "no reason given");
-  }
-  if (s == HEDDLE_OK) {
-    heddle__tvm_entry_fn entry = NULL;
-    void *symbol = dlsym(loaders, "heddle_tvm_entry");
-    memcpy(&entry, &symbol, sizeof entry);
-    *out = entry != NULL ? entry(&host) : NULL;
-    if (*out == NULL || strcmp((*out)->version, heddle_version()) != 0)
-      s = heddle__fail(err, HEDDLE_EABI, "it is of version %s, libheddle of %s", *out != NULL ? (*out)->version : "?",
-                       heddle_version());
-  }
-  if (s != HEDDLE_OK) heddle__prefix(err, s, "%s: ", path);
-  heddle__free(path);
-  return s;
+  void *symbol =
+      heddle__beside("libheddle_tvm.so.0", RTLD_GLOBAL, "heddle_tvm_entry", "compiled libraries need", err);
+  if (symbol == NULL) return err != NULL ? (heddle_status)err->status : HEDDLE_EUNSUPPORTED;
+  memcpy(&entry, &symbol, sizeof entry);
+  *out = entry(&host);
+  if (*out != NULL && strcmp((*out)->version, heddle_version()) == 0) return HEDDLE_OK;
+  return heddle__fail(err, HEDDLE_EABI, "libheddle_tvm.so.0 is of version %s, libheddle of %s",
+                      *out != NULL ? (*out)->version : "?", heddle_version());
 }
 
 heddle_status heddle_module_load(heddle_context *ctx, const char *path, heddle_module **out, heddle_error *err) {

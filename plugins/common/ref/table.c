@@ -1,6 +1,6 @@
 /* The table of operators: one line each. The opsets and dtypes here are what list tells people and what refusals
  * name; the plans check the dtypes themselves. */
-#include "ref_op.h"
+#include "more.h"
 
 #include "plugins/common/expr.h"
 
@@ -180,5 +180,6 @@ heddle_status ref_list(heddle_list_fn list, void *sink, heddle_error *err) {
                            dtypes[entry->dtypes], err);
     if (s != HEDDLE_OK) return s;
   }
-  return HEDDLE_OK;
+  const ref_more *more = ref_more_find();
+  return more != NULL ? more->list(list, sink, err) : HEDDLE_OK;
 }
