@@ -22,8 +22,7 @@ static const heddle__tvm_host host = {heddle__alloc, heddle__grow,     heddle__a
 static heddle_status open_loaders(const heddle__tvm_table **out, heddle_error *err) {
   heddle__tvm_entry_fn entry = NULL;
   /* Global, since compiled libraries import functions of it by plain name. */
-  void *symbol =
-      heddle__beside("libheddle_tvm.so.0", RTLD_GLOBAL, "heddle_tvm_entry", "compiled libraries need", err);
+  void *symbol = heddle__beside("libheddle_tvm.so.0", RTLD_GLOBAL, "heddle_tvm_entry", "compiled libraries need", err);
   if (symbol == NULL) return err != NULL ? (heddle_status)err->status : HEDDLE_EUNSUPPORTED;
   memcpy(&entry, &symbol, sizeof entry);
   *out = entry(&host);

@@ -52,7 +52,7 @@ X(r_thresholded, x > p[0] ? x : 0)
 X(r_hard_sigmoid, fmin(1, fmax(0, p[0] * x + p[1])))
 X(r_hard_swish, x *fmin(1, fmax(0, x / 6 + 0.5)))
 X(r_swish, x / (1 + exp(-p[0] * x)))
-X(r_shrink, x < -p[1] ? x + p[0] : x > p[1] ? x - p[0] : 0)
+X(r_shrink, x<-p[1] ? x + p[0] : x> p[1] ? x - p[0] : 0)
 X(r_gelu, 0.5 * x * (1 + erf(x * 0.70710678118654752)))
 X(r_gelu_tanh, 0.5 * x * (1 + tanh(0.79788456080286536 * (x + 0.044715 * x * x * x))))
 X(r_is_nan, x != x)
@@ -67,6 +67,7 @@ X(r_pow, pow(x, y))
 X(r_min, x < y || x != x ? x : y)
 X(r_max, x > y || x != x ? x : y)
 X(r_fmod, fmod(x, y))
+X(r_mod, y == 0 ? (double)NAN : isinf(y) && isfinite(x) ? (x != 0 && (x < 0) != (y < 0) ? y : x) : x - y * floor(x / y))
 X(r_prelu, x < 0 ? x * y : x)
 X(r_swiglu, x / (1 + exp(-p[0] * x)) * y)
 X(r_and, x != 0 && y != 0)
@@ -101,7 +102,8 @@ W(w_and, x &y)
 W(w_or, x | y)
 W(w_xor, x ^ y)
 W(w_shift_left, U(y) > 63 ? 0 : (int64_t)(U(x) << U(y)))
-W(w_shift_right, U(y) > 63 ? 0 : (int64_t)(U(x) >> U(y)))
+W(w_shift_right, U(y) > 63 ? (x < 0 ? -1 : 0) : x < 0 ? ~(int64_t)(U(~x) >> U(y)) : (int64_t)(U(x) >> U(y)))
+W(u_shift_right, U(y) > 63 ? 0 : (int64_t)(U(x) >> U(y)))
 W(w_equal, x == y)
 W(w_less, x < y)
 W(w_less_equal, x <= y)
@@ -181,7 +183,7 @@ static const more_lane lanes[] = {
     {"Pow", r_pow, w_pow, w_pow, 0, 0, 0, 0},
     {"Min", r_min, w_min, u_min, 0, 0, 0, 0},
     {"Max", r_max, w_max, u_max, 0, 0, 0, 0},
-    {"Mod", NULL, w_mod, u_mod, 0, 0, 0, 0},
+    {"Mod", r_mod, w_mod, u_mod, 0, 0, 0, 0},
     {"Mod fmod", r_fmod, w_fmod, u_mod, 0, 0, 0, 0},
     {"PRelu", r_prelu, w_prelu, w_prelu, 0, 0, 0, 0},
     {"SwiGLU", r_swiglu, NULL, NULL, 0, 0, 1, 0},
@@ -191,8 +193,8 @@ static const more_lane lanes[] = {
     {"BitwiseAnd", NULL, w_and, w_and, 0, 0, 0, 0},
     {"BitwiseOr", NULL, w_or, w_or, 0, 0, 0, 0},
     {"BitwiseXor", NULL, w_xor, w_xor, 0, 0, 0, 0},
-    {"BitShift LEFT", NULL, NULL, w_shift_left, 0, 0, 0, 0},
-    {"BitShift RIGHT", NULL, NULL, w_shift_right, 0, 0, 0, 0},
+    {"BitShift LEFT", NULL, w_shift_left, w_shift_left, 0, 0, 0, 0},
+    {"BitShift RIGHT", NULL, w_shift_right, u_shift_right, 0, 0, 0, 0},
     {"Equal", r_equal, w_equal, w_equal, 1, 1, 0, 0},
     {"Less", r_less, w_less, u_less, 0, 1, 0, 0},
     {"LessOrEqual", r_less_equal, w_less_equal, u_less_equal, 0, 1, 0, 0},

@@ -110,7 +110,8 @@ static void run_matmul_integer(const more_op *m, const more_args *a, int64_t fir
 
 static void bytes_only(more_plan *p, uint32_t k) {
   const int type = p->m->in[k].type;
-  if (more_has(p, k) && type != REF_TYPE_I8 && type != REF_TYPE_U8) more_refuse(p, "operand %u must be int8 or uint8", k);
+  if (more_has(p, k) && type != REF_TYPE_I8 && type != REF_TYPE_U8)
+    more_refuse(p, "operand %u must be int8 or uint8", k);
 }
 
 void more_setup_matmul_integer(more_plan *p) {
@@ -345,8 +346,7 @@ void more_setup_einsum(more_plan *p) {
   for (int64_t l = 0; l < e.count; l++) {
     m->i[EINSUM_SIZES + l] = e.size[l];
     work *= (double)e.size[l];
-    for (uint32_t k = 0; k < m->n_in; k++)
-      m->in[8 + 2 * k + (l >= MORE_DIMS)].shape[l % MORE_DIMS] = e.stride[k][l];
+    for (uint32_t k = 0; k < m->n_in; k++) m->in[8 + 2 * k + (l >= MORE_DIMS)].shape[l % MORE_DIMS] = e.stride[k][l];
   }
   more_result(p, 0, m->in[0].type, (int32_t)n_out, shape);
   more_work(p, run_einsum, m->out[0].count, work * m->n_in);

@@ -160,8 +160,8 @@ int64_t more_ints(more_plan *p, const char *name, int64_t *out, int64_t cap) {
   uint64_t count = 0;
   if (!more_ok(p) || attr_find(p->n->node, name) == NULL) return -1;
   take(p, attr_ints(p->n->node, name, &list, &count, p->err));
-  if (count > (uint64_t)cap) more_refuse(p, "%s has %llu numbers; up to %lld are taken", name,
-                                         (unsigned long long)count, (long long)cap);
+  if (count > (uint64_t)cap)
+    more_refuse(p, "%s has %llu numbers; up to %lld are taken", name, (unsigned long long)count, (long long)cap);
   if (!more_ok(p)) return -1;
   for (uint64_t i = 0; i < count; i++) out[i] = list[i];
   return (int64_t)count;

@@ -120,9 +120,9 @@ const void *more_operand_bytes(more_plan *p, uint32_t k); /* NULL and a refusal 
 bool more_has(const more_plan *p, uint32_t k);
 bool more_wants(const more_plan *p, uint32_t k); /* result k */
 void more_rank(more_plan *p, uint32_t k, int32_t least, int32_t most);
-void more_real(more_plan *p, uint32_t k);              /* floating-point */
-void more_number(more_plan *p, uint32_t k);            /* anything but bool */
-void more_whole(more_plan *p, uint32_t k);             /* integers */
+void more_real(more_plan *p, uint32_t k);                  /* floating-point */
+void more_number(more_plan *p, uint32_t k);                /* anything but bool */
+void more_whole(more_plan *p, uint32_t k);                 /* integers */
 void more_same_type(more_plan *p, uint32_t a, uint32_t b); /* where b is there */
 void more_same_shape(more_plan *p, uint32_t a, uint32_t b);
 void more_shape_is(more_plan *p, uint32_t k, int32_t ndim, const int64_t *shape); /* where k is there */
@@ -152,11 +152,15 @@ static inline int64_t more_get_int(const more_value *v, const void *p, int64_t i
 
 /* clang-format off */
 #define MORE_SETUPS(X) \
-  X(arg) X(binary) X(bit_cast) X(cast) X(cast_like) X(center_crop_pad) X(clip) X(compress) X(cumulate)  \
-  X(depth_to_space) X(dequantize) X(det) X(dropout) X(dynamic_quantize) X(einsum) X(eye_like)  \
-  X(gather_elements) X(gather_nd) X(gemm) X(hardmax) X(matmul) X(matmul_integer) X(non_zero) X(one_hot)  \
-  X(pad) X(qlinear_matmul) X(quantize) X(range) X(reduce) X(reverse_sequence) X(scatter_elements)  \
-  X(scatter_nd) X(size) X(softmax) X(space_to_depth) X(tensor_scatter) X(trilu) X(unary) X(unique) X(where)
+  X(affine_grid) X(arg) X(attention) X(binary) X(bit_cast) X(cast) X(cast_like) X(causal_conv)  \
+  X(center_crop_pad) X(clip) X(col2im) X(compress) X(conv) X(conv_integer) X(cumulate) X(deform_conv)  \
+  X(depth_to_space) X(dequantize) X(det) X(dft) X(dropout) X(dynamic_quantize) X(einsum) X(eye_like)  \
+  X(gather_elements) X(gather_nd) X(gemm) X(global_lp_pool) X(grid_sample) X(group_norm) X(gru) X(hardmax)  \
+  X(linear_attention) X(lp_norm) X(lstm) X(matmul) X(matmul_integer) X(max_unpool) X(mean_variance) X(mel)  \
+  X(nll) X(non_max_suppression) X(non_zero) X(normalize) X(one_hot) X(pad) X(pool) X(qlinear_conv)  \
+  X(qlinear_matmul) X(quantize) X(range) X(reduce) X(reverse_sequence) X(rnn) X(roi_align) X(rotary)  \
+  X(scatter_elements) X(scatter_nd) X(sce) X(size) X(softmax) X(space_to_depth) X(stft) X(tensor_scatter)  \
+  X(top_k) X(trilu) X(unary) X(unique) X(where) X(window)
 /* clang-format on */
 #define MORE_DECLARE(name) void more_setup_##name(more_plan *p);
 MORE_SETUPS(MORE_DECLARE)

@@ -106,7 +106,9 @@ void more_store(int type, void *p, int64_t i, double x) {
   case REF_TYPE_F32: ((float *)p)[i] = (float)x; break;
   case REF_TYPE_F64: ((double *)p)[i] = x; break;
   case REF_TYPE_BOOL: ((uint8_t *)p)[i] = x != 0; break;
-  case REF_TYPE_U64: ((uint64_t *)p)[i] = x >= 0x1p64 ? UINT64_MAX : x >= 0x1p63 ? (uint64_t)x : (uint64_t)cut(x); break;
+  case REF_TYPE_U64:
+    ((uint64_t *)p)[i] = x >= 0x1p64 ? UINT64_MAX : x >= 0x1p63 ? (uint64_t)x : (uint64_t)cut(x);
+    break;
   case MORE_TYPE_F16: ((uint16_t *)p)[i] = to_half(x); break;
   case MORE_TYPE_BF16: ((uint16_t *)p)[i] = to_bfloat(x); break;
   default: more_store_int(type, p, i, cut(x)); break;

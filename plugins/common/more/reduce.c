@@ -77,8 +77,8 @@ static void run_reduce(const more_op *m, const more_args *a, int64_t first, int6
   }
 }
 
-static const char *const names[] = {"ReduceSum", "ReduceMean", "ReduceProd", "ReduceMax", "ReduceMin", "ReduceL1",
-                                    "ReduceL2", "ReduceLogSum", "ReduceLogSumExp", "ReduceSumSquare"};
+static const char *const names[] = {"ReduceSum", "ReduceMean", "ReduceProd",   "ReduceMax",       "ReduceMin",
+                                    "ReduceL1",  "ReduceL2",   "ReduceLogSum", "ReduceLogSumExp", "ReduceSumSquare"};
 
 void more_setup_reduce(more_plan *p) {
   more_op *m = p->m;
@@ -227,4 +227,55 @@ void more_setup_arg(more_plan *p) {
   if (p->m->i[N] == 0) more_refuse(p, "there is nothing to choose from");
   more_result(p, 0, REF_TYPE_I64, ndim, shape);
   more_work(p, run_arg, p->m->out[0].count, (double)x->count);
+}
+
+/* ---------------------------------------------------------------- TopK */
+
+/* Element i of a row comes before element j: greater (or less), and of equals the first. */
+static bool before(const more_op *m, const void *x, int64_t base, int64_t i, int64_t j) {
+  const more_value *v = &m->in[0];
+  const int64_t inner = m->i[INNER];
+  if (more_type_is_whole(v->type)) {
+    const int64_t p = more_get_int(v, x, base + i * inner), q = more_get_int(v, x, base + j * inner);
+    const bool less = more_type_is_unsigned(v->type) ? (uint64_t)p < (uint64_t)q : p < q;
+    return p == q ? i < j : less != (m->i[REVERSE] != 0);
+  }
+  const double p = more_get(v, x, base + i * inner), q = more_get(v, x, base + j * inner);
+  return p == q ? i < j : m->i[REVERSE] != 0 ? p > q : p < q;
+}
+
+static void run_top_k(const more_op *m, const more_args *a, int64_t first, int64_t last) {
+  const more_value *x = &m->in[0];
+  const int64_t n = m->i[N], inner = m->i[INNER], k = m->i[PRODUCT];
+  for (int64_t r = first; r < last; r++) {
+    const int64_t base = r / inner * inner * n + r % inner, to = r / inner * inner * k + r % inner;
+    for (int64_t j = 0; j < n; j++) { /* its place is how many come before it */
+      int64_t rank = 0;
+      for (int64_t other = 0; other < n && rank < k; other++) rank += other != j && before(m, a->in[0], base, other, j);
+      if (rank >= k) continue;
+      if (a->out[0] != NULL)
+        memcpy((char *)a->out[0] + (size_t)(to + rank * inner) * x->size,
+               (const char *)a->in[0] + (size_t)(base + j * inner) * x->size, x->size);
+      if (a->out[1] != NULL) ((int64_t *)a->out[1])[to + rank * inner] = j;
+    }
+  }
+}
+
+void more_setup_top_k(more_plan *p) {
+  const more_value *x = &p->m->in[0];
+  int64_t shape[MORE_DIMS], k;
+  const int64_t axis = more_axis(p, more_int(p, "axis", -1), x->ndim);
+  more_number(p, 0);
+  along(p, axis);
+  p->m->i[REVERSE] = more_int(p, "largest", 1) != 0;
+  more_int(p, "sorted", 1);
+  if (more_operand_ints(p, 1, &k, 1) != 1) more_refuse(p, "operand 1 must be one int64");
+  if (!more_ok(p)) return;
+  if (k < 0 || k > p->m->i[N])
+    more_refuse(p, "it has %lld elements and is asked for %lld", (long long)p->m->i[N], (long long)k);
+  memcpy(shape, x->shape, sizeof shape);
+  shape[axis] = p->m->i[PRODUCT] = k;
+  more_result(p, 0, x->type, x->ndim, shape);
+  more_result(p, 1, REF_TYPE_I64, x->ndim, shape);
+  more_work(p, run_top_k, p->m->i[N] > 0 ? x->count / p->m->i[N] : 1, (double)x->count * (double)p->m->i[N]);
 }

@@ -186,7 +186,8 @@ void more_setup_scatter_nd(more_plan *p) {
 static void run_tensor_scatter(const more_op *m, const more_args *a, int64_t first, int64_t last) {
   const more_value *x = &m->in[0], *update = &m->in[1];
   const int64_t n = m->i[N], from_n = m->i[FROM_N], inner = m->i[INNER];
-  const int64_t outer = n > 0 && inner > 0 ? x->count / n / inner : 0, per_batch = x->shape[0] > 0 ? outer / x->shape[0] : 0;
+  const int64_t outer = n > 0 && inner > 0 ? x->count / n / inner : 0,
+                per_batch = x->shape[0] > 0 ? outer / x->shape[0] : 0;
   (void)first, (void)last;
   copy_all(m, a);
   for (int64_t o = 0; o < outer && update->count > 0; o++) {
@@ -233,8 +234,8 @@ static void run_compress(const more_op *m, const more_args *a, int64_t first, in
   for (int64_t o = 0; o < m->out[0].count / kept / inner; o++) {
     for (int64_t j = 0, to = 0; j < n && j < conditions && to < kept; j++) {
       if (more_get_int(&m->in[1], a->in[1], j) == 0) continue;
-      memcpy((char *)a->out[0] + (size_t)(o * kept + to++) * bytes, (const char *)a->in[0] + (size_t)(o * n + j) * bytes,
-             bytes);
+      memcpy((char *)a->out[0] + (size_t)(o * kept + to++) * bytes,
+             (const char *)a->in[0] + (size_t)(o * n + j) * bytes, bytes);
     }
   }
 }

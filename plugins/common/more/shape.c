@@ -89,7 +89,8 @@ static void run_range(const more_op *m, const more_args *a, int64_t first, int64
 void more_setup_range(more_plan *p) {
   more_same_type(p, 0, 1);
   more_same_type(p, 0, 2);
-  more_real(p, 0);
+  more_number(p, 0);
+  more_int(p, "stash_type", 1);
   const double start = more_operand_number(p, 0, 0), limit = more_operand_number(p, 1, 0);
   const double count = ceil((limit - start) / more_operand_number(p, 2, 1));
   if (!(count < 0x1p40)) more_refuse(p, "it would have more than 2^40 elements");
@@ -115,7 +116,8 @@ void more_setup_depth_to_space(more_plan *p) {
   const int64_t b = more_int(p, "blocksize", 0), crd = more_choice(p, "mode", "DCR", "DCR CRD");
   const int64_t *x = m->in[0].shape;
   more_rank(p, 0, 4, 4);
-  if (more_ok(p) && (b < 1 || b > 1 << 20 || x[1] % (b * b) != 0)) more_refuse(p, "blocksize does not divide its channels");
+  if (more_ok(p) && (b < 1 || b > 1 << 20 || x[1] % (b * b) != 0))
+    more_refuse(p, "blocksize does not divide its channels");
   if (!more_ok(p)) return;
   const int64_t c = x[1] / (b * b), plane = x[2] * x[3];
   const int64_t shape[] = {x[0], c, x[2] * b, x[3] * b};
@@ -271,7 +273,8 @@ static void run_upsample(const more_op *m, const more_args *a, int64_t first, in
         if (m->i[A] != 0) weight *= high ? part : 1 - part;
         at += (high && low + 1 < x->shape[d] ? low + 1 : low) * step;
       }
-      if (m->i[A] == 0) memcpy((char *)a->out[0] + (size_t)i * y->size, (const char *)a->in[0] + (size_t)at * y->size, y->size);
+      if (m->i[A] == 0)
+        memcpy((char *)a->out[0] + (size_t)i * y->size, (const char *)a->in[0] + (size_t)at * y->size, y->size);
       else sum += weight * more_get(x, a->in[0], at);
     }
     if (m->i[A] != 0) more_put(y, a->out[0], i, sum);
