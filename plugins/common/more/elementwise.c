@@ -1,5 +1,5 @@
-/* Operators that give a number for each number, after broadcasting: of all types, on double, or on int64 for integers. A
- * function per operator, called for each element. */
+/* Operators that give a number for each number, after broadcasting: of all types, on double, or on int64 for
+ * integers. A function per operator, called for each element. */
 #include "elementwise.h"
 
 #include <math.h>

@@ -1,5 +1,5 @@
-/* Nodes of float16 and bfloat16 that ref/ takes in float32: operands are widened into scratch memory, the kernel of ref/
- * runs there, and results are rounded once. */
+/* Nodes of float16 and bfloat16 that ref/ takes in float32: operands are widened into scratch memory, the kernel of
+ * ref/ runs there, and results are rounded once. */
 #include "more.h"
 
 enum { VALUES = 24, ALIGN = 64 };

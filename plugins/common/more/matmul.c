@@ -7,8 +7,8 @@
 
 enum { ROWS, COLS, DEPTH, BATCHES };
 
-/* The first two operands (left, right) as matrices, with batches that broadcast. Rows and columns that a vector lacks are
- * left out of the shape. */
+/* The first two operands (left, right) as matrices, with batches that broadcast. Rows and columns that a vector lacks
+ * are left out of the shape. */
 static void matrices(more_plan *p, uint32_t left, uint32_t right, int type) {
   more_op *m = p->m;
   const more_value *a = &m->in[left], *b = &m->in[right];

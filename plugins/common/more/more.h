@@ -1,11 +1,11 @@
-/* What the files of more/ share: the operators that are rare, or of types that the kernels of ref/ do not take, as plain C
- * in a library of its own, libheddle_ref_more.so, which ref.c opens when its own table does not have a node; and, in
- * libheddle_ops.so, as the definitions that a graph is checked with and shapes are inferred by.
+/* What the files of more/ share: the operators that are rare, or of types that the kernels of ref/ do not take, as
+ * plain C in a library of its own, libheddle_ref_more.so, which ref.c opens when its own table does not have a node;
+ * and, in libheddle_ops.so, as the definitions that a graph is checked with and shapes are inferred by.
  *
- * An operator is a setup and a kernel. The setup reads the node's operands and attributes, says what dtypes and shapes
- * come out, and fills a more_op; it serves inference and planning alike, so that they cannot disagree. Kernels work on
- * row-major operands through numbers (double or int64), allocate nothing, and reach no byte outside of their operands
- * whatever these hold. To add an operator: write both in a file of its family, and add one line to table.c. */
+ * An operator is a setup and a kernel. The setup reads the node's operands and attributes, says what dtypes and
+ * shapes come out, and fills a more_op; it serves inference and planning alike, so that they cannot disagree. Kernels
+ * work on row-major operands through numbers (double or int64), allocate nothing, and reach no byte outside of their
+ * operands whatever these hold. To add an operator: write both in a file of its family, and add one line to table.c. */
 #ifndef HEDDLE_PLUGINS_COMMON_MORE_MORE_H
 #define HEDDLE_PLUGINS_COMMON_MORE_MORE_H
 
@@ -85,8 +85,8 @@ static inline bool more_ok(const more_plan *p) {
   return p->status == HEDDLE_OK;
 }
 
-/* Fills m of a node by the table's lines for its operator: HEDDLE_EUNSUPPORTED where there are none (known false) or the
- * setup refuses. n: out may be NULL, when results are to be inferred; then m->out has them. */
+/* Fills m of a node by the table's lines for its operator: HEDDLE_EUNSUPPORTED where there are none (known false) or
+ * the setup refuses. n: out may be NULL, when results are to be inferred; then m->out has them. */
 heddle_status more_plan_node(const ref_node *n, more_op *m, int32_t *needs, bool *known, heddle_error *err);
 
 /* more_entry of an operator in an opset (0: any) that graphs take from here; NULL. */

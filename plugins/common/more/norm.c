@@ -1,5 +1,5 @@
-/* Normalizations of any shape and floating-point type: Layer, RMS, Group, MeanVariance and Lp; and the losses, which end
- * in a mean. */
+/* Normalizations of any shape and floating-point type: Layer, RMS, Group, MeanVariance and Lp; and the losses, which
+ * end in a mean. */
 #include "more.h"
 
 #include <math.h>

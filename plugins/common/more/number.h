@@ -1,5 +1,5 @@
-/* Elements of any of ONNX's number types as double or int64: what the kernels of more/ compute with. float32 and smaller
- * are exact in double, so a result is rounded once. */
+/* Elements of any of ONNX's number types as double or int64: what the kernels of more/ compute with. float32 and
+ * smaller are exact in double, so a result is rounded once. */
 #ifndef HEDDLE_PLUGINS_COMMON_MORE_NUMBER_H
 #define HEDDLE_PLUGINS_COMMON_MORE_NUMBER_H
 
@@ -28,8 +28,8 @@ static inline bool more_type_is_unsigned(int type) {
 double more_load(int type, const void *p, int64_t i);
 int64_t more_load_int(int type, const void *p, int64_t i);
 
-/* Into element i of p. Integers take store's number cut towards zero and wrapped, where it fits int64 or uint64, else the
- * nearest end; store_int wraps. */
+/* Into element i of p. Integers take store's number cut towards zero and wrapped, where it fits int64 or uint64, else
+ * the nearest end; store_int wraps. */
 void more_store(int type, void *p, int64_t i, double x);
 void more_store_int(int type, void *p, int64_t i, int64_t x);
 

@@ -1,5 +1,5 @@
-/* The table of operators: a line each, first those whose definition graphs take from here, then kernels for operators of
- * libheddle's own table, of types that ref/ does not take. */
+/* The table of operators: a line each, first those whose definition graphs take from here, then kernels for operators
+ * of libheddle's own table, of types that ref/ does not take. */
 #include "more.h"
 
 #define REAL "float32,float64,float16,bfloat16"
@@ -10,7 +10,8 @@
 #define F32 "float32"
 #define ANY REF_MANY
 
-/* name, opsets, operands and results from and to, operands whose bytes are needed, of graphs, attributes, types, setup */
+/* name, opsets, operands and results from and to, operands whose bytes are needed, of graphs, attributes, types,
+ * setup */
 const more_entry more_table[] = {
     {"Acos", 13, 28, 1, 1, 1, 1, 0, 1, "", REAL, more_setup_unary},
     {"Acosh", 13, 28, 1, 1, 1, 1, 0, 1, "", REAL, more_setup_unary},

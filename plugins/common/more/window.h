@@ -29,8 +29,8 @@ static inline int64_t window_places(const more_op *m) {
   return more_count(m->i + W_OUT, 0, m->i[W_SPATIAL]);
 }
 
-/* The element of the spatial input at tap of place; -1 outside. padded, which may be NULL: whether it is at least in the
- * pads. */
+/* The element of the spatial input at tap of place; -1 outside. padded, which may be NULL: whether it is at least in
+ * the pads. */
 int64_t window_at(const more_op *m, int64_t place, int64_t tap, bool *padded);
 
 #endif
