@@ -17,7 +17,7 @@ if os.environ.get("HEDDLE_SANITIZE"):
     pytest.skip("the library is built with a sanitizer, whose run time a plain program lacks", allow_module_level=True)
 
 HEADERS = sorted(p.name for p in (SOURCE / "include" / "heddle").glob("*.h"))
-OURS = sorted(p.stem.removeprefix("libheddle_plugin_") for p in (BUILD / "lib/heddle/plugins").glob("*.so"))
+OURS = sorted(p.stem.removeprefix("libheddle_plugin_") for p in (BUILD / "lib/heddle/plugins").glob("libheddle_plugin_*.so"))
 
 
 def call(*words, cwd=None, **env):

@@ -184,7 +184,7 @@ static void run_rotary(const more_op *m, const more_args *a, int64_t first, int6
     const int64_t t = m->i[DEEP] ? u % n : u / heads % n, b = u / heads / n;
     int64_t row = b * n + t;
     if (a->in[3] != NULL) row = more_get_int(&m->in[3], a->in[3], row);
-    const bool known = row >= 0 && row * half < m->in[1].count;
+    const bool known = row >= 0 && half > 0 && row < m->in[1].count / half;
     for (int64_t e = 0; e < width; e++) {
       const int64_t at = u * width + e;
       double y = more_get(x, a->in[0], at);

@@ -1,4 +1,4 @@
-/* From one type to another: Cast, CastLike, BitCast, quantizing and back; and operators that copy. */
+/* From one type to another: Cast, CastLike, BitCast, quantizing and back. */
 #include "more.h"
 
 #include <math.h>
@@ -46,28 +46,6 @@ void more_setup_bit_cast(more_plan *p) {
   if (to == REF_TYPE_NONE || more_type_bytes(to) != x->size) more_refuse(p, "it takes a type of the same size");
   more_result(p, 0, to, x->ndim, x->shape);
   more_work(p, run_copy, x->count, 0);
-}
-
-void more_setup_identity(more_plan *p) {
-  more_result_like(p, 0, 0);
-  more_work(p, run_copy, p->m->in[0].count, 0);
-}
-
-/* Dropout where the chance to drop is 0 or nothing is trained: a copy, and a mask of true. */
-static void run_dropout(const more_op *m, const more_args *a, int64_t first, int64_t last) {
-  run_copy(m, a, first, last);
-  if (a->out[1] != NULL) memset((char *)a->out[1] + first, 1, (size_t)(last - first));
-}
-
-void more_setup_dropout(more_plan *p) {
-  const more_value *x = &p->m->in[0];
-  more_int(p, "seed", 0);
-  const double training = more_has(p, 2) ? more_operand_number(p, 2, 0) : 0;
-  if (training != 0 && more_operand_number(p, 1, 0.5) != 0)
-    more_refuse(p, "training_mode drops elements at random, which is not done here");
-  more_result_like(p, 0, 0);
-  more_result(p, 1, REF_TYPE_BOOL, x->ndim, x->shape);
-  more_work(p, run_dropout, x->count, 0);
 }
 
 /* ---------------------------------------------------------------- quantizing */

@@ -217,10 +217,10 @@ void more_setup_col2im(more_plan *p) {
                      (padded >= 0 && padded != 2 * n)))
     more_refuse(p, "its lists have different lengths");
   for (int64_t d = 0; d < n && more_ok(p); d++) {
-    const int64_t list[] = {i[W_IN + d],       i[W_KERNEL + d], i[W_STRIDE + d],
-                            i[W_DILATION + d], pads[d] + 1,     pads[n + d] + 1};
+    const int64_t list[] = {i[W_IN + d], i[W_KERNEL + d], i[W_STRIDE + d], i[W_DILATION + d], pads[d], pads[n + d]};
     for (int k = 0; k < 6; k++)
-      if (list[k] < 1 || list[k] > INT32_MAX) more_refuse(p, "one of its sizes is %lld", (long long)list[k]);
+      if (list[k] < (k < 4) || list[k] > INT32_MAX) more_refuse(p, "one of its sizes is %lld", (long long)list[k]);
+    if (!more_ok(p)) return;
     const int64_t room = i[W_IN + d] + pads[d] + pads[n + d] - (i[W_KERNEL + d] - 1) * i[W_DILATION + d] - 1;
     if (room < 0) more_refuse(p, "its blocks are larger than the image");
     if (!more_ok(p)) return;
@@ -229,6 +229,7 @@ void more_setup_col2im(more_plan *p) {
     i[W_OUT + d] = room / i[W_STRIDE + d] + 1;
     shape[2 + d] = i[W_IN + d];
   }
+  more_window_fits(p);
   if (!more_ok(p)) return;
   const int64_t taps = window_taps(m), places = window_places(m);
   if (x->shape[1] % taps != 0 || x->shape[2] != places)

@@ -57,7 +57,6 @@ X(r_gelu, 0.5 * x * (1 + erf(x * 0.70710678118654752)))
 X(r_gelu_tanh, 0.5 * x * (1 + tanh(0.79788456080286536 * (x + 0.044715 * x * x * x))))
 X(r_is_nan, x != x)
 X(r_is_inf, isinf(x) && (x < 0 ? p[0] != 0 : p[1] != 0))
-X(r_not, x == 0)
 
 X(r_add, x + y)
 X(r_sub, x - y)
@@ -70,9 +69,6 @@ X(r_fmod, fmod(x, y))
 X(r_mod, y == 0 ? (double)NAN : isinf(y) && isfinite(x) ? (x != 0 && (x < 0) != (y < 0) ? y : x) : x - y * floor(x / y))
 X(r_prelu, x < 0 ? x * y : x)
 X(r_swiglu, x / (1 + exp(-p[0] * x)) * y)
-X(r_and, x != 0 && y != 0)
-X(r_or, x != 0 || y != 0)
-X(r_xor, (x != 0) != (y != 0))
 X(r_equal, x == y)
 X(r_less, x < y)
 X(r_less_equal, x <= y)
@@ -172,7 +168,6 @@ static const more_lane lanes[] = {
     {"Gelu tanh", r_gelu_tanh, NULL, NULL, 0, 0, 0, 0},
     {"IsNaN", r_is_nan, NULL, NULL, 0, 1, 0, 0},
     {"IsInf", r_is_inf, NULL, NULL, 0, 1, 1, 1},
-    {"Not", r_not, NULL, NULL, 1, 1, 0, 0},
     {"BitwiseNot", NULL, w_not, w_not, 0, 0, 0, 0},
     {"Add", r_add, w_add, w_add, 0, 0, 0, 0},
     {"Sum", r_add, w_add, w_add, 0, 0, 0, 0},
@@ -187,9 +182,6 @@ static const more_lane lanes[] = {
     {"Mod fmod", r_fmod, w_fmod, u_mod, 0, 0, 0, 0},
     {"PRelu", r_prelu, w_prelu, w_prelu, 0, 0, 0, 0},
     {"SwiGLU", r_swiglu, NULL, NULL, 0, 0, 1, 0},
-    {"And", r_and, NULL, NULL, 1, 1, 0, 0},
-    {"Or", r_or, NULL, NULL, 1, 1, 0, 0},
-    {"Xor", r_xor, NULL, NULL, 1, 1, 0, 0},
     {"BitwiseAnd", NULL, w_and, w_and, 0, 0, 0, 0},
     {"BitwiseOr", NULL, w_or, w_or, 0, 0, 0, 0},
     {"BitwiseXor", NULL, w_xor, w_xor, 0, 0, 0, 0},
@@ -319,25 +311,4 @@ void more_setup_clip(more_plan *p) {
   }
   more_result_like(p, 0, 0);
   more_work(p, run_clip, p->m->out[0].count, (double)p->m->out[0].count);
-}
-
-static void run_where(const more_op *m, const more_args *a, int64_t first, int64_t last) {
-  const size_t size = m->out[0].size;
-  for (int64_t i = first; i < last; i++) {
-    const uint32_t k = more_get_int(&m->in[0], a->in[0], more_at(&m->in[0], &m->out[0], i)) != 0 ? 1 : 2;
-    memcpy((char *)a->out[0] + (size_t)i * size,
-           (const char *)a->in[k] + (size_t)more_at(&m->in[k], &m->out[0], i) * size, size);
-  }
-}
-
-void more_setup_where(more_plan *p) {
-  int64_t shape[MORE_DIMS];
-  int32_t ndim = p->m->in[0].ndim;
-  memcpy(shape, p->m->in[0].shape, sizeof shape);
-  if (p->m->in[0].type != REF_TYPE_BOOL) more_refuse(p, "operand 0 must be bool");
-  more_same_type(p, 1, 2);
-  more_broadcast(p, shape, &ndim, 1);
-  more_broadcast(p, shape, &ndim, 2);
-  more_result(p, 0, p->m->in[1].type, ndim, shape);
-  more_work(p, run_where, p->m->out[0].count, (double)p->m->out[0].count);
 }

@@ -367,6 +367,11 @@ static heddle_status plan(const heddle_pregion *region, ref_node *n, ref_op *op,
   const bool other = n->node == NULL || n->node->op == NULL || n->out == NULL ||
                      (n->node->domain != NULL && n->node->domain[0] != '\0');
   if (other || region->n_outputs == 0) return HEDDLE_EUNSUPPORTED; /* ref/ has said why */
+  /* Of a type that ref/ takes, or would: its own words say more. */
+  const int type = n->in[0] != NULL ? more_type_of(n->in[0]->dtype) : REF_TYPE_NONE;
+  const bool words = more_graph_entry(n->node->op, n->node->opset) != NULL || type >= MORE_TYPE_F16 ||
+                     type == REF_TYPE_F64 || type == REF_TYPE_U64;
+  if (!words) err = NULL;
   heddle_status s = more_plan_node(n, &m, NULL, &known, err);
   if (s != HEDDLE_OK) return more_plan_half(region, n, op, out_entry, known ? NULL : err);
   memset(op, 0, sizeof *op);
@@ -380,14 +385,32 @@ static heddle_status plan(const heddle_pregion *region, ref_node *n, ref_op *op,
   return HEDDLE_OK;
 }
 
+static bool ref_has(const char *op) {
+  for (uint32_t i = 0; i < ref_table_count; i++)
+    if (strcmp(ref_table[i].op, op) == 0 && ref_table[i].since != REF_OWN) return true;
+  return false;
+}
+
+/* Each operator once, from its first line's opset to its last one's. */
 static heddle_status list(heddle_list_fn to, void *sink, heddle_error *err) {
   heddle_status s = HEDDLE_OK;
   for (uint32_t i = 0; i < more_table_count && s == HEDDLE_OK; i++) {
-    const more_entry *e = &more_table[i];
-    if (e->graph) s = to(sink, "", e->op, e->since, e->last, e->dtypes, err);
+    const more_entry *e = &more_table[i], *last = e;
+    if (!e->graph || ref_has(e->op) || (i > 0 && strcmp(e[-1].op, e->op) == 0)) continue;
+    while (last + 1 < more_table + more_table_count && strcmp(last[1].op, e->op) == 0) last++;
+    s = to(sink, "", e->op, e->since, last->last, e->dtypes, err);
   }
   return s;
 }
 
+/* What ref/ moves as bytes it moves of any type; what it takes as float32 it takes as halves too, through half.c. */
+static const char *types(const char *op, const char *of_ref) {
+  if (strncmp(of_ref, "any", 3) == 0) return of_ref;
+  for (uint32_t i = 0; i < more_table_count; i++)
+    if (strcmp(more_table[i].op, op) == 0) return more_table[i].dtypes;
+  return strcmp(of_ref, "float32") == 0 ? "float32,float16,bfloat16" : of_ref;
+}
+
 HEDDLE_PLUGIN_EXPORT extern const ref_more heddle_ref_more;
-const ref_more heddle_ref_more = {.revision = REF_MORE_REVISION, .op_size = sizeof(ref_op), .plan = plan, .list = list};
+const ref_more heddle_ref_more = {
+    .revision = REF_MORE_REVISION, .op_size = sizeof(ref_op), .plan = plan, .list = list, .types = types};

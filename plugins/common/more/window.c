@@ -49,6 +49,17 @@ void more_window(more_plan *p, const int64_t *kernel) {
     i[W_PAD + d] = pads[d];
     i[W_END + d] = pads[n + d];
   }
+  more_window_fits(p);
+}
+
+void more_window_fits(more_plan *p) {
+  double taps = 1, places = 1, plane = 1;
+  for (int64_t d = 0; d < p->m->i[W_SPATIAL] && more_ok(p); d++) {
+    taps *= (double)p->m->i[W_KERNEL + d];
+    places *= (double)p->m->i[W_OUT + d];
+    plane *= (double)p->m->i[W_IN + d];
+  }
+  if (taps > 0x1p40 || places > 0x1p50 || plane > 0x1p50) more_refuse(p, "its window or its images are too large");
 }
 
 int64_t window_at(const more_op *m, int64_t place, int64_t tap, bool *padded) {

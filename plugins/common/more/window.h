@@ -21,6 +21,9 @@ enum {
  * sizes, NULL where kernel_shape is required. */
 void more_window(more_plan *p, const int64_t *kernel);
 
+/* Refuses a window or a spatial result of so many elements that their numbers do not fit. */
+void more_window_fits(more_plan *p);
+
 /* Elements of the window, and of the spatial result. */
 static inline int64_t window_taps(const more_op *m) {
   return more_count(m->i + W_KERNEL, 0, m->i[W_SPATIAL]);
