@@ -229,10 +229,12 @@ static heddle_status by_kernel(heddle__plan *plan, const fold *f, heddle__known 
   for (uint32_t i = 0; i < f->node->n_inputs; i++)
     if (f->in[i] != NULL && f->in[i]->data == NULL && f->in[i]->bytes != 0) return HEDDLE_OK;
   const heddle__ops_table *ops = f->node->n_outputs == 1 ? heddle__ops() : NULL;
-  if (ops == NULL || out->bytes > MAX_BYTES) return HEDDLE_OK;
+  if (ops == NULL || out->bytes == 0 || out->bytes > MAX_BYTES) return HEDDLE_OK;
   char *data = heddle__plan_alloc(plan, 1, out->bytes);
   if (data == NULL) return heddle__no_memory(err, "a folded shape");
-  if (ops->compute(f->g, f->node, f->in, out, data)) out->data = data;
+  heddle_status s = ops->compute(f->g, f->node, f->in, out, data);
+  if (s == HEDDLE_ENOMEM) return heddle__no_memory(err, "a folded shape");
+  if (s == HEDDLE_OK) out->data = data;
   return HEDDLE_OK;
 }
 

@@ -13,9 +13,10 @@ typedef struct heddle__ops_table {
   const heddle__schema *(*find)(const char *op, uint32_t opset);
 
   /* The bytes of the one output of a node, whose dtype and shape are in out, from inputs that are all known, on the
-   * calling thread; false where no kernel does it. data: out->bytes, to be filled. Any thread. */
-  bool (*compute)(const heddle_graph *g, const heddle__node *node, const heddle__known *const *inputs,
-                  const heddle__known *out, void *data);
+   * calling thread. data: out->bytes, to be filled. HEDDLE_EUNSUPPORTED where no kernel does it, HEDDLE_ENOMEM; without
+   * words. Any thread. */
+  heddle_status (*compute)(const heddle_graph *g, const heddle__node *node, const heddle__known *const *inputs,
+                           const heddle__known *out, void *data);
 } heddle__ops_table;
 
 /* What libheddle_ops.so exports, as heddle_ops_entry. */

@@ -9,7 +9,7 @@
 #include "graph/words.h"
 #include "plugins/common/more/more.h"
 
-enum { LINES = 256, VALUES = MORE_IN + MORE_OUT };
+enum { LINES = 256, VALUES = MORE_IN + MORE_OUT, SCRATCH_ALIGN = 64 };
 
 /* A node as a region: its inputs, then its outputs. */
 typedef struct lone {
@@ -128,22 +128,24 @@ static void host_free(void *ctx, void *p) {
   free(p);
 }
 
-static bool compute(const heddle_graph *g, const heddle__node *node, const heddle__known *const *inputs,
-                    const heddle__known *out, void *data) {
+static heddle_status compute(const heddle_graph *g, const heddle__node *node, const heddle__known *const *inputs,
+                             const heddle__known *out, void *data) {
   const heddle_host host = {.struct_size = sizeof host, .alloc = host_alloc, .free = host_free};
   lone l;
   ref_op *op = NULL;
-  void *in[MORE_IN] = {NULL};
-  if (node->n_outputs != 1 || !make_region(g, node, inputs, out, &l)) return false;
+  void *in[MORE_IN] = {NULL}, *scratch = NULL;
+  if (node->n_outputs != 1 || !make_region(g, node, inputs, out, &l)) return HEDDLE_EUNSUPPORTED;
   for (uint32_t k = 0; k < l.region.n_inputs; k++) in[k] = (void *)(uintptr_t)inputs[l.distinct[k]]->data;
-  const uint64_t scratch_bytes = ref_query(&l.region, NULL) == HEDDLE_OK ? ref_workspace(&l.region) : UINT64_MAX;
-  if (scratch_bytes > UINT32_MAX || ref_prepare(&host, &l.region, &op, NULL) != HEDDLE_OK) return false;
-  void *scratch = scratch_bytes > 0 ? host_alloc(NULL, scratch_bytes, 64) : NULL;
-  const bool ready = scratch_bytes == 0 || scratch != NULL;
-  if (ready) ref_run(op, in, &data, scratch);
+  heddle_status s = ref_query(&l.region, NULL);
+  if (s != HEDDLE_OK) return s;
+  const uint64_t bytes = ref_workspace(&l.region);
+  if (bytes > UINT32_MAX) return HEDDLE_EUNSUPPORTED;
+  if (bytes > 0) scratch = host_alloc(NULL, bytes, SCRATCH_ALIGN);
+  s = bytes > 0 && scratch == NULL ? HEDDLE_ENOMEM : ref_prepare(&host, &l.region, &op, NULL);
+  if (s == HEDDLE_OK) ref_run(op, in, &data, scratch);
   free(scratch);
   ref_free(op);
-  return ready;
+  return s;
 }
 
 /* ---------------------------------------------------------------- the entry */

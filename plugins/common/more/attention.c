@@ -26,7 +26,8 @@ static double cached(const more_op *m, const more_args *a, uint32_t k, int64_t b
 static double bias(const more_op *m, const more_args *a, int64_t b, int64_t h, int64_t t, int64_t j) {
   const int64_t total = m->i[PAST] + m->i[KV_LEN], *i = m->i;
   const bool padded = m->n_in > 6 && a->in[6] != NULL;
-  const int64_t valid = padded ? more_get_int(&m->in[6], a->in[6], b) : total;
+  int64_t valid = padded ? more_get_int(&m->in[6], a->in[6], b) : total;
+  valid = valid < 0 ? 0 : valid > total ? total : valid;
   const int64_t at = t + (padded ? valid - i[Q_LEN] : i[PAST]);
   double x = 0;
   if (j >= valid || (i[CAUSAL] && j > at) || (i[LEFT] >= 0 && at - j > i[LEFT]) || (i[RIGHT] >= 0 && j - at > i[RIGHT]))
@@ -135,6 +136,8 @@ void more_setup_attention(more_plan *p) {
   i[V_SIZE] = v[3];
   i[PAST] = more_has(p, 4) ? m->in[4].shape[2] : 0;
   const int64_t total = i[PAST] + i[KV_LEN];
+  if ((double)q[1] * (double)v[3] > 0x1p40 || total > (int64_t)1 << 40) more_refuse(p, "its heads are too large");
+  if (!more_ok(p)) return;
   const int64_t past_k[] = {q[0], k[1], i[PAST], q[3]}, past_v[] = {q[0], k[1], i[PAST], v[3]};
   const int64_t now_k[] = {q[0], k[1], total, q[3]}, now_v[] = {q[0], k[1], total, v[3]};
   const int64_t flat[] = {q[0], q[2], q[1] * v[3]}, deep[] = {q[0], q[1], q[2], v[3]},
@@ -296,7 +299,8 @@ void more_setup_linear_attention(more_plan *p) {
   }
   more_same_type(p, 0, 1);
   more_same_type(p, 0, 2);
-  if (i[L_Q] < 1 || i[L_KV] < 1 || i[L_Q] % i[L_KV] != 0) more_refuse(p, "its heads do not fit each other");
+  if (i[L_Q] < 1 || i[L_KV] < 1 || i[L_Q] > 1 << 20 || i[L_Q] % i[L_KV] != 0)
+    more_refuse(p, "its heads do not fit each other");
   if (more_has(p, 4) != (i[L_GATED] != 0) || more_has(p, 5) != (i[L_DELTA] != 0))
     more_refuse(p, "its decay or beta does not fit update_rule");
   if (!more_ok(p)) return;

@@ -92,7 +92,7 @@ static void scales(more_plan *p) {
   const int64_t axis = more_int(p, "axis", 1), block = more_int(p, "block_size", 0);
   more_real(p, 1);
   more_same_shape(p, 1, 2);
-  if (block < 0) more_refuse(p, "block_size is negative");
+  if (block < 0 || block > INT32_MAX) more_refuse(p, "block_size is %lld", (long long)block);
   if (s->count == 1 && s->ndim <= 1) return;
   m->i[AXIS] = more_axis(p, axis, x->ndim);
   if (!more_ok(p)) return;

@@ -208,6 +208,7 @@ void more_setup_roi_align(more_plan *p) {
   more_rank(p, 0, 4, 4);
   if (m->in[2].type != REF_TYPE_I64) more_refuse(p, "operand 2 must be int64");
   if (!more_ok(p)) return;
+  if (x->shape[2] == 0 || x->shape[3] == 0) more_refuse(p, "its images are empty");
   if (rois->ndim != 2 || rois->shape[1] != 4) more_refuse(p, "operand 1 must be [boxes, 4]");
   more_shape_is(p, 2, 1, rois->shape);
   if (m->i[HEIGHT] < 1 || m->i[WIDTH] < 1 || m->i[RATIO] < 0 || m->i[RATIO] > 4096)

@@ -252,6 +252,10 @@ static bool take_operand(more_plan *p, uint32_t k) {
   to->size = more_type_bytes(type);
   to->ndim = v->ndim;
   for (int32_t d = 0; d < v->ndim; d++) to->shape[d] = v->shape[d];
+  double count = 1; /* also of an empty tensor, so that no product of its dimensions is too large */
+  for (int32_t d = 0; d < to->ndim; d++) count *= (double)(to->shape[d] > 0 ? to->shape[d] : 1);
+  if (count > 0x1p59) more_refuse(p, "operand %u has dimensions whose product is too large", k);
+  if (!more_ok(p)) return false;
   to->count = more_count(to->shape, 0, to->ndim);
   p->data[k] = v->data;
   return true;
@@ -347,7 +351,7 @@ static void run(const ref_op *op, void *const *inputs, void *const *outputs, voi
   for (uint32_t k = 0; k < m->n_in; k++) a.in[k] = m->in[k].slot != UINT32_MAX ? inputs[m->in[k].slot] : NULL;
   for (uint32_t k = 0; k < m->n_out; k++) a.out[k] = m->out[k].slot != UINT32_MAX ? outputs[m->out[k].slot] : NULL;
   for (uint32_t k = 0; k < m->n_out; k++) {
-    if (a.out[k] == NULL) continue; /* not wanted, or empty */
+    if (a.out[k] == NULL || m->out[k].count == 0) continue; /* not wanted, or empty */
     m->run(m, &a, (int64_t)first, (int64_t)last);
     return;
   }

@@ -122,6 +122,12 @@ void more_setup_max_unpool(more_plan *p) {
       (padded >= 0 && padded != 2 * n))
     more_refuse(p, "kernel_shape, strides and pads must have numbers for each spatial dimension");
   memcpy(shape, x->shape, sizeof shape);
+  for (int64_t d = 0; d < n && more_ok(p); d++) {
+    const int64_t list[] = {kernel[d], strides[d], pads[d], pads[n + d]};
+    for (int k = 0; k < 4; k++)
+      if (list[k] < (k < 2) || list[k] > INT32_MAX || x->shape[2 + d] > INT32_MAX)
+        more_refuse(p, "a size is out of range");
+  }
   for (int64_t d = 0; d < n && more_ok(p); d++)
     shape[2 + d] = (x->shape[2 + d] - 1) * strides[d] - pads[d] - pads[n + d] + kernel[d];
   memcpy(m->i + 8, shape, sizeof shape);

@@ -116,7 +116,7 @@ void more_setup_depth_to_space(more_plan *p) {
   const int64_t b = more_int(p, "blocksize", 0), crd = more_choice(p, "mode", "DCR", "DCR CRD");
   const int64_t *x = m->in[0].shape;
   more_rank(p, 0, 4, 4);
-  if (more_ok(p) && (b < 1 || b > 1 << 20 || x[1] % (b * b) != 0))
+  if (more_ok(p) && (b < 1 || b > 1 << 20 || x[1] % (b * b) != 0 || x[2] > INT32_MAX || x[3] > INT32_MAX))
     more_refuse(p, "blocksize does not divide its channels");
   if (!more_ok(p)) return;
   const int64_t c = x[1] / (b * b), plane = x[2] * x[3];
@@ -136,7 +136,7 @@ void more_setup_space_to_depth(more_plan *p) {
   const int64_t *x = m->in[0].shape;
   const int64_t crd = more_choice(p, "mode", "DCR", "DCR CRD");
   more_rank(p, 0, 4, 4);
-  if (more_ok(p) && (b < 1 || b > 1 << 20 || x[2] % b != 0 || x[3] % b != 0))
+  if (more_ok(p) && (b < 1 || b > 1 << 20 || x[1] > INT32_MAX || x[2] % b != 0 || x[3] % b != 0))
     more_refuse(p, "blocksize does not divide its height and width");
   if (!more_ok(p)) return;
   const int64_t shape[] = {x[0], x[1] * b * b, x[2] / b, x[3] / b};
@@ -228,6 +228,7 @@ void more_setup_pad(more_plan *p) {
     if (!more_ok(p)) return;
     if (pads[i] > INT32_MAX || pads[i] < INT32_MIN || pads[count + i] > INT32_MAX || pads[count + i] < INT32_MIN)
       more_refuse(p, "a pad is not of 32 bits");
+    if (!more_ok(p)) return;
     m->i[BEFORE + d] = pads[i];
     shape[d] = x->shape[d] + pads[i] + pads[count + i];
   }
@@ -248,6 +249,7 @@ void more_setup_center_crop_pad(more_plan *p) {
   for (int64_t i = 0; i < count && more_ok(p); i++) {
     const int64_t d = more_axis(p, axes[i], x->ndim), have = x->shape[d];
     if (sizes[i] < 0) more_refuse(p, "a size is negative");
+    if (!more_ok(p)) return;
     shape[d] = sizes[i];
     m->i[BEFORE + d] = sizes[i] > have ? (sizes[i] - have) / 2 : -((have - sizes[i]) / 2);
   }
