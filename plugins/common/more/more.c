@@ -362,6 +362,17 @@ static void fill(const ref_node *n, ref_op *op) {
   more_plan_node(n, ref_tail(op), NULL, &known, NULL);
 }
 
+/* Gelu, which came with opset 20, is in ref/ as an operator of domain "heddle". */
+static bool plan_as_own(const heddle_pregion *region, ref_node *n, ref_op *op, const ref_entry **out_entry) {
+  heddle_pregion own = *region;
+  heddle_pnode node = *n->node;
+  ref_node other;
+  if (strcmp(node.op, "Gelu") != 0 || node.opset < 20) return false;
+  node.domain = "heddle";
+  own.nodes = (heddle_parray){&node, 1, sizeof node};
+  return ref_plan_region(&own, &other, op, out_entry, NULL) == HEDDLE_OK; /* its fill does not look at the domain */
+}
+
 static heddle_status plan(const heddle_pregion *region, ref_node *n, ref_op *op, const ref_entry **out_entry,
                           heddle_error *err) {
   static const ref_entry entry = {.fill = fill};
@@ -371,6 +382,7 @@ static heddle_status plan(const heddle_pregion *region, ref_node *n, ref_op *op,
   const bool other = n->node == NULL || n->node->op == NULL || n->out == NULL ||
                      (n->node->domain != NULL && n->node->domain[0] != '\0');
   if (other || region->n_outputs == 0) return HEDDLE_EUNSUPPORTED; /* ref/ has said why */
+  if (plan_as_own(region, n, op, out_entry)) return HEDDLE_OK;
   /* Of a type that ref/ takes, or would: its own words say more. */
   const int type = n->in[0] != NULL ? more_type_of(n->in[0]->dtype) : REF_TYPE_NONE;
   const bool words = more_graph_entry(n->node->op, n->node->opset) != NULL || type >= MORE_TYPE_F16 ||
