@@ -160,6 +160,8 @@ def with_axes_attribute(model, inputs):
         return None
     if len(node.input) > 1 and (len(inputs) < 2 or inputs[1].size == 0):
         return None
+    if model.graph.input[0].type.tensor_type.elem_type == onnx.TensorProto.BOOL:
+        return None
     keep = [onnx.helper.make_attribute(a.name, onnx.helper.get_attribute_value(a)) for a in node.attribute]
     if len(node.input) > 1:
         keep.append(onnx.helper.make_attribute("axes", [int(x) for x in inputs[1]]))

@@ -78,6 +78,8 @@ def cases(part=0, parts=1):
         used = {n.op_type for n in model.graph.node}
         if not used or used - onnx_cases.OPERATORS:
             continue
+        if "_expanded" in name and max(o.version for o in model.opset_import) > 18:
+            continue  # the functions of later opsets in parts: cpu runs them, and device code takes long to compile
         try:
             onnx_cases.plain(model, list(inputs) + list(outputs))
         except onnx_cases.LeftOut:

@@ -22,6 +22,7 @@ MAY_INCLUDE = {
     "core": {"heddle"},
     "modules": {"heddle", "core"},
     "graph": {"heddle", "core"},
+    "operators": {"heddle", "core", "graph", "plugins"},
     "executor": {"heddle", "core", "graph", "modules"},
     "frontends": {"heddle", "core", "graph"},
     "bindings": {"heddle"},

@@ -1,4 +1,4 @@
-/* graph/ops/ops.c: libheddle_ops.so: the operators of plugins/common/more as graphs see them. A node becomes a region
+/* operators/ops.c: libheddle_ops.so: the operators of plugins/common/more as graphs see them. A node becomes a region
  * of its own, and the setup that a plugin plans with says what comes out; so the two cannot disagree. */
 #include "graph/ops.h"
 
