@@ -88,6 +88,30 @@ def test_large_ones_are_split_and_right(ctx, op, of_numpy):
     np.testing.assert_allclose(got, of_numpy(x.astype(np.float64)).astype(np.float32), rtol=1e-6)
 
 
+def test_attention_of_many_heads_is_split_and_right(ctx):
+    rng = np.random.default_rng(8)
+    q, k, v = (rng.standard_normal(s).astype(np.float32) for s in ((2, 8, 40, 32), (2, 4, 50, 32), (2, 4, 50, 24)))
+    pk, pv = rng.standard_normal((2, 4, 10, 32)).astype(np.float32), rng.standard_normal((2, 4, 10, 24)).astype(np.float32)
+    y, keys, values = run(ctx, [("Attention", {"is_causal": 1}, ["q", "k", "v", "", "pk", "pv"], ["y", "keys", "values"])],
+                          {"q": q, "k": k, "v": v, "pk": pk, "pv": pv}, ["y", "keys", "values"])
+    np.testing.assert_array_equal(keys, np.concatenate((pk, k), 2))
+    np.testing.assert_array_equal(values, np.concatenate((pv, v), 2))
+    wide = np.repeat(keys.astype(np.float64), 2, 1)
+    scores = q.astype(np.float64) @ wide.transpose(0, 1, 3, 2) / np.sqrt(32)
+    scores[:, :, np.arange(60)[None, :] > np.arange(40)[:, None] + 10] = -np.inf
+    weights = np.exp(scores - scores.max(-1, keepdims=True))
+    want = weights / weights.sum(-1, keepdims=True) @ np.repeat(values.astype(np.float64), 2, 1)
+    np.testing.assert_allclose(y, want, rtol=1e-5, atol=1e-6)
+
+
+def test_a_global_pool_is_a_norm(ctx):
+    x = np.random.default_rng(9).standard_normal((2, 3, 4, 5)).astype(np.float32)
+    for p in 1, 2, 3:
+        got, = run(ctx, [("GlobalLpPool", {"p": p}, ["x"], ["y"])], {"x": x}, ["y"])
+        want = (np.abs(x.astype(np.float64)) ** p).sum((2, 3), keepdims=True) ** (1 / p)
+        np.testing.assert_allclose(got, want, rtol=1e-6)
+
+
 @pytest.mark.parametrize("dtype, unit", [(np.float16, 2.0**-11), (ml_dtypes.bfloat16, 2.0**-8)])
 def test_halves_are_rounded_once(ctx, dtype, unit):
     rng = np.random.default_rng(5)

@@ -46,52 +46,61 @@ static double bias(const more_op *m, const more_args *a, int64_t b, int64_t h, i
   return x + more_get(mask, a->in[3], where);
 }
 
-/* One row of scores, in scratch memory; the steps round as the operands' type does. */
-static void run_attention(const more_op *m, const more_args *a, int64_t first, int64_t last) {
-  const int64_t *i = m->i, total = i[PAST] + i[KV_LEN], rows = i[BATCH] * i[Q_HEADS] * i[Q_LEN];
+/* Row t of head h: its scores are in scratch memory. The steps round as the operands' type does. */
+static void attend(const more_op *m, const more_args *a, int64_t b, int64_t h, int64_t t, double *query,
+                   double *score) {
+  const int64_t *i = m->i, total = i[PAST] + i[KV_LEN], kv = h / (i[Q_HEADS] / i[KV_HEADS]);
+  const int64_t row = (b * i[Q_HEADS] + h) * i[Q_LEN] + t;
   const int type = m->in[0].type, inner = i[PRECISION] != 0 ? (int)i[PRECISION] : type;
-  double *score = a->scratch;
-  (void)first, (void)last;
-  for (int64_t u = 0; u < rows; u++) {
-    const int64_t t = u % i[Q_LEN], h = u / i[Q_LEN] % i[Q_HEADS], b = u / i[Q_LEN] / i[Q_HEADS];
-    const int64_t kv = h / (i[Q_HEADS] / i[KV_HEADS]);
-    double most = -(double)INFINITY, greatest_bias = -(double)INFINITY, sum = 0;
-    for (int64_t j = 0; j < total; j++) {
-      double x = 0;
-      for (int64_t e = 0; e < i[SIZE]; e++)
-        x += more_round_to(type, of_head(m, a->in[0], 0, b, h, t, e, i[Q_HEADS], i[Q_LEN], i[SIZE]) * m->f[SCALE]) *
-             more_round_to(type, cached(m, a, 1, b, kv, j, e) * m->f[SCALE]);
-      x = more_round_to(type, x);
-      if (a->out[3] != NULL && i[MODE] == 0) more_put(&m->out[3], a->out[3], u * total + j, x);
-      if (m->f[SOFTCAP] > 0) x = m->f[SOFTCAP] * tanh(x / m->f[SOFTCAP]);
-      if (a->out[3] != NULL && i[MODE] == 1) more_put(&m->out[3], a->out[3], u * total + j, x);
-      const double add = bias(m, a, b, h, t, j);
-      greatest_bias = fmax(greatest_bias, add);
-      score[j] = more_round_to(type, x + add);
-      if (a->out[3] != NULL && i[MODE] == 2) more_put(&m->out[3], a->out[3], u * total + j, score[j]);
-      most = fmax(most, score[j]);
-    }
-    const bool masked = isinf(greatest_bias) && greatest_bias < 0; /* no key at all: a row of zeros */
-    for (int64_t j = 0; j < total; j++) {
-      score[j] = masked ? 0 : more_round_to(inner, exp(score[j] - most));
-      sum += score[j];
-    }
-    for (int64_t j = 0; j < total; j++) {
-      score[j] = masked ? 0 : more_round_to(type, score[j] / sum);
-      if (a->out[3] != NULL && i[MODE] == 3) more_put(&m->out[3], a->out[3], u * total + j, score[j]);
-    }
-    for (int64_t e = 0; e < i[V_SIZE] && a->out[0] != NULL; e++) {
-      double y = 0;
-      for (int64_t j = 0; j < total; j++) y += score[j] != 0 ? score[j] * cached(m, a, 2, b, kv, j, e) : 0;
-      const int64_t at = i[FLAT] ? ((b * i[Q_LEN] + t) * i[Q_HEADS] + h) * i[V_SIZE] + e : u * i[V_SIZE] + e;
-      more_put(&m->out[0], a->out[0], at, y);
-    }
+  double most = -(double)INFINITY, greatest_bias = -(double)INFINITY, sum = 0;
+  for (int64_t e = 0; e < i[SIZE]; e++) {
+    const double x = of_head(m, a->in[0], 0, b, h, t, e, i[Q_HEADS], i[Q_LEN], i[SIZE]);
+    query[e] = more_round_to(type, x * m->f[SCALE]);
   }
-  for (uint32_t k = 1; k < 3; k++) { /* the keys and values that there are now */
-    const int64_t size = k == 1 ? i[SIZE] : i[V_SIZE];
-    for (int64_t u = 0; a->out[k] != NULL && u < i[BATCH] * i[KV_HEADS] * total * size; u++) {
-      const int64_t e = u % size, t = u / size % total, h = u / size / total;
-      more_put(&m->out[k], a->out[k], u, cached(m, a, k, h / i[KV_HEADS], h % i[KV_HEADS], t, e));
+  for (int64_t j = 0; j < total; j++) {
+    double x = 0;
+    for (int64_t e = 0; e < i[SIZE]; e++)
+      x += query[e] * more_round_to(type, cached(m, a, 1, b, kv, j, e) * m->f[SCALE]);
+    x = more_round_to(type, x);
+    if (a->out[3] != NULL && i[MODE] == 0) more_put(&m->out[3], a->out[3], row * total + j, x);
+    if (m->f[SOFTCAP] > 0) x = m->f[SOFTCAP] * tanh(x / m->f[SOFTCAP]);
+    if (a->out[3] != NULL && i[MODE] == 1) more_put(&m->out[3], a->out[3], row * total + j, x);
+    const double add = bias(m, a, b, h, t, j);
+    greatest_bias = fmax(greatest_bias, add);
+    score[j] = more_round_to(type, x + add);
+    if (a->out[3] != NULL && i[MODE] == 2) more_put(&m->out[3], a->out[3], row * total + j, score[j]);
+    most = fmax(most, score[j]);
+  }
+  const bool masked = isinf(greatest_bias) && greatest_bias < 0; /* no key at all: a row of zeros */
+  for (int64_t j = 0; j < total; j++) {
+    score[j] = masked ? 0 : more_round_to(inner, exp(score[j] - most));
+    sum += score[j];
+  }
+  for (int64_t j = 0; j < total; j++) {
+    score[j] = masked ? 0 : more_round_to(type, score[j] / sum);
+    if (a->out[3] != NULL && i[MODE] == 3) more_put(&m->out[3], a->out[3], row * total + j, score[j]);
+  }
+  for (int64_t e = 0; e < i[V_SIZE] && a->out[0] != NULL; e++) {
+    double y = 0;
+    for (int64_t j = 0; j < total; j++) y += score[j] != 0 ? score[j] * cached(m, a, 2, b, kv, j, e) : 0;
+    const int64_t at = i[FLAT] ? ((b * i[Q_LEN] + t) * i[Q_HEADS] + h) * i[V_SIZE] + e : row * i[V_SIZE] + e;
+    more_put(&m->out[0], a->out[0], at, y);
+  }
+}
+
+/* A unit is a head of an image, and has scratch memory of its own; the first of those that share keys and values writes
+ * the keys and values that there are now. */
+static void run_attention(const more_op *m, const more_args *a, int64_t first, int64_t last) {
+  const int64_t *i = m->i, total = i[PAST] + i[KV_LEN], share = i[Q_HEADS] / i[KV_HEADS];
+  for (int64_t u = first; u < last; u++) {
+    const int64_t h = u % i[Q_HEADS], b = u / i[Q_HEADS], kv = h / share;
+    double *query = (double *)a->scratch + u * (i[SIZE] + total);
+    for (int64_t t = 0; t < i[Q_LEN]; t++) attend(m, a, b, h, t, query, query + i[SIZE]);
+    for (uint32_t k = 1; k < 3 && h % share == 0; k++) {
+      const int64_t size = k == 1 ? i[SIZE] : i[V_SIZE];
+      for (int64_t j = 0; a->out[k] != NULL && j < total * size; j++)
+        more_put(&m->out[k], a->out[k], (b * i[KV_HEADS] + kv) * total * size + j,
+                 cached(m, a, k, b, kv, j / size, j % size));
     }
   }
 }
@@ -121,7 +130,8 @@ void more_setup_attention(more_plan *p) {
   heads_of(p, 1, more_int(p, "kv_num_heads", 0), k);
   heads_of(p, 2, more_int(p, "kv_num_heads", 0), v);
   if (!more_ok(p)) return;
-  if (k[0] != q[0] || v[0] != q[0] || k[3] != q[3] || v[1] != k[1] || v[2] != k[2] || k[1] < 1 || q[1] % k[1] != 0)
+  if (k[0] != q[0] || v[0] != q[0] || k[3] != q[3] || v[1] != k[1] || v[2] != k[2] || k[1] < 1 || q[1] < 1 ||
+      q[1] % k[1] != 0)
     more_refuse(p, "its queries, keys and values do not fit each other");
   if (more_has(p, 4) != more_has(p, 5)) more_refuse(p, "operands 4 and 5 come together");
   if (more_has(p, 4) && (m->in[4].ndim != 4 || m->in[5].ndim != 4))
@@ -171,8 +181,8 @@ void more_setup_attention(more_plan *p) {
   more_result(p, 1, m->in[1].type, 4, now_k);
   more_result(p, 2, m->in[2].type, 4, now_v);
   more_result(p, 3, m->in[0].type, 4, scores);
-  more_scratch(p, (double)total * sizeof(double));
-  more_work(p, run_attention, 1, (double)(q[0] * q[1] * q[2]) * (double)total * (double)(q[3] + v[3]));
+  more_scratch(p, (double)(q[0] * q[1]) * ((double)q[3] + (double)total) * sizeof(double));
+  more_work(p, run_attention, q[0] * q[1], (double)(q[0] * q[1] * q[2]) * (double)total * (double)(q[3] + v[3]));
 }
 
 /* ---------------------------------------------------------------- RotaryEmbedding */

@@ -1,4 +1,4 @@
-/* Operators on images and boxes: GridSample, AffineGrid, RoiAlign, MaxRoiPool, NonMaxSuppression. */
+/* Operators on images and boxes: GridSample, AffineGrid, RoiAlign, NonMaxSuppression. */
 #include "more.h"
 
 #include <math.h>

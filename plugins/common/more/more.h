@@ -36,7 +36,7 @@ typedef struct more_args {
   void *scratch;
 } more_args;
 
-/* Units [first, last) of the op's. Parts may run at the same time; only an op of one unit has scratch memory. */
+/* Units [first, last) of the op's. Parts may run at the same time, with the same scratch memory. */
 typedef void (*more_kernel)(const more_op *m, const more_args *a, int64_t first, int64_t last);
 
 struct more_op {
@@ -98,7 +98,7 @@ heddle_status more_plan_half(const heddle_pregion *region, ref_node *n, ref_op *
 
 /* The kernel and its work. units: how many parts there are at most; steps: see ref_set_work. */
 void more_work(more_plan *p, more_kernel run, int64_t units, double steps);
-void more_scratch(more_plan *p, double bytes); /* of an op of one unit */
+void more_scratch(more_plan *p, double bytes); /* for all units together */
 
 /* Attributes; with a fallback. ints, floats: at most cap; returns how many, -1 where absent. */
 int64_t more_int(more_plan *p, const char *name, int64_t absent);

@@ -1,4 +1,4 @@
-/* Pools of any type: AveragePool, LpPool, MaxPool with its indices; MaxUnpool, GlobalLpPool, MaxRoiPool. */
+/* Pools of any type: AveragePool, LpPool, MaxPool with its indices; MaxUnpool, GlobalLpPool. */
 #include "window.h"
 
 #include <math.h>

@@ -1,5 +1,5 @@
 /* Operators that move elements or make them from where they are: Trilu, OneHot, EyeLike, Range, Size, DepthToSpace,
- * SpaceToDepth, ReverseSequence, CenterCropPad, Pad, Upsample. */
+ * SpaceToDepth, ReverseSequence, CenterCropPad, Pad. */
 #include "more.h"
 
 #include <math.h>
@@ -255,49 +255,4 @@ void more_setup_center_crop_pad(more_plan *p) {
   }
   more_result(p, 0, x->type, x->ndim, shape);
   more_work(p, run_pad, m->out[0].count, (double)m->out[0].count);
-}
-
-/* ---------------------------------------------------------------- Upsample */
-
-static void run_upsample(const more_op *m, const more_args *a, int64_t first, int64_t last) {
-  const more_value *x = &m->in[0], *y = &m->out[0];
-  for (int64_t i = first; i < last; i++) {
-    double sum = 0;
-    for (int corner = 0; corner < 1 << (m->i[A] != 0 ? x->ndim : 0); corner++) {
-      int64_t at = 0, rest = i, step = 1;
-      double weight = 1;
-      for (int32_t d = y->ndim; d-- > 0; rest /= y->shape[d], step *= x->shape[d]) {
-        const double place = (double)(rest % y->shape[d]) / m->f[d];
-        int64_t low = (int64_t)place;
-        if (low >= x->shape[d]) low = x->shape[d] - 1;
-        const double part = place - (double)low;
-        const bool high = (corner >> d & 1) != 0;
-        if (m->i[A] != 0) weight *= high ? part : 1 - part;
-        at += (high && low + 1 < x->shape[d] ? low + 1 : low) * step;
-      }
-      if (m->i[A] == 0)
-        memcpy((char *)a->out[0] + (size_t)i * y->size, (const char *)a->in[0] + (size_t)at * y->size, y->size);
-      else sum += weight * more_get(x, a->in[0], at);
-    }
-    if (m->i[A] != 0) more_put(y, a->out[0], i, sum);
-  }
-}
-
-void more_setup_upsample(more_plan *p) {
-  more_op *m = p->m;
-  const more_value *x = &m->in[0], *scales = &m->in[1];
-  int64_t shape[MORE_DIMS];
-  m->i[A] = more_choice(p, "mode", "nearest", "nearest linear bilinear");
-  if (scales->count != x->ndim) more_refuse(p, "it has not one scale for each dimension");
-  more_real(p, 1);
-  const void *bytes = more_operand_bytes(p, 1);
-  for (int32_t d = 0; d < x->ndim && more_ok(p); d++) {
-    m->f[d] = more_get(scales, bytes, d);
-    const double size = floor((double)x->shape[d] * m->f[d]);
-    if (!(m->f[d] > 0) || !(size < 0x1p40)) more_refuse(p, "scale %d is out of range", d);
-    else shape[d] = (int64_t)size;
-    if (x->shape[d] == 0) more_refuse(p, "dimension %d is empty", d);
-  }
-  more_result(p, 0, x->type, x->ndim, shape);
-  more_work(p, run_upsample, m->out[0].count, (double)m->out[0].count);
 }
