@@ -178,6 +178,21 @@ int64_t more_floats(more_plan *p, const char *name, double *out, int64_t cap) {
   return (int64_t)attr->count;
 }
 
+const void *more_keep(more_plan *p, int k, const char *name, uint32_t kind) {
+  more_op *m = p->m;
+  const heddle_pattr *attr = attr_find(p->n->node, name);
+  if (!more_ok(p)) return NULL;
+  if (attr != NULL && attr->count > 0 && attr->kind != kind) {
+    more_refuse(p, "%s is not a list of %s", name, kind == HEDDLE_ATTR_INTS ? "integers" : "numbers");
+    return NULL;
+  }
+  m->kept[k] = name;
+  m->kept_at[k] = m->kept_all;
+  m->kept_count[k] = attr != NULL ? attr->count : 0;
+  m->kept_all += m->kept_count[k];
+  return attr != NULL ? attr->data : NULL;
+}
+
 int64_t more_choice(more_plan *p, const char *name, const char *absent, const char *words) {
   const char *text = more_string(p, name, absent);
   const size_t length = strlen(text);
@@ -359,7 +374,13 @@ static void run(const ref_op *op, void *const *inputs, void *const *outputs, voi
 
 static void fill(const ref_node *n, ref_op *op) {
   bool known;
-  more_plan_node(n, ref_tail(op), NULL, &known, NULL);
+  more_op *m = ref_tail(op);
+  more_plan_node(n, m, NULL, &known, NULL);
+  for (int k = 0; k < MORE_KEPT; k++) {
+    const heddle_pattr *attr = m->kept_count[k] > 0 ? attr_find(n->node, m->kept[k]) : NULL;
+    if (attr != NULL)
+      memcpy((int64_t *)(void *)(m + 1) + m->kept_at[k], attr->data, m->kept_count[k] * sizeof(int64_t));
+  }
 }
 
 /* Gelu, which came with opset 20, is in ref/ as an operator of domain "heddle". */
@@ -395,7 +416,7 @@ static heddle_status plan(const heddle_pregion *region, ref_node *n, ref_op *op,
   for (uint32_t k = 0; k < m.n_in; k++) bytes += (double)m.in[k].count * m.in[k].size;
   for (uint32_t k = 0; k < m.n_out; k++) bytes += (double)m.out[k].count * m.out[k].size;
   ref_set_work(op, run, (uint64_t)m.units, 20 * m.steps, 10 * bytes);
-  op->tail_bytes = sizeof m;
+  op->tail_bytes = sizeof m + m.kept_all * sizeof(int64_t);
   op->workspace_bytes = m.scratch_bytes;
   *out_entry = &entry;
   return HEDDLE_OK;

@@ -13,7 +13,7 @@
 #include "plugins/common/ref/more.h"
 #include "plugins/common/ref/ref_op.h"
 
-enum { MORE_DIMS = 8, MORE_IN = 16, MORE_OUT = 4, MORE_INTS = 40, MORE_FLOATS = 16 };
+enum { MORE_DIMS = 8, MORE_IN = 16, MORE_OUT = 4, MORE_INTS = 40, MORE_FLOATS = 16, MORE_KEPT = 4 };
 
 /* An operand or a result. */
 typedef struct more_value {
@@ -49,7 +49,15 @@ struct more_op {
   more_value in[MORE_IN], out[MORE_OUT];
   int64_t i[MORE_INTS]; /* what the setup leaves for the kernel */
   double f[MORE_FLOATS];
+  /* Attributes of any length, which lie behind the op: names, and where each begins and how many numbers it has. */
+  const char *kept[MORE_KEPT];
+  uint64_t kept_at[MORE_KEPT], kept_count[MORE_KEPT], kept_all;
 };
+
+/* The numbers, int64_t or double, of kept attribute k. For kernels only. */
+static inline const void *more_kept(const more_op *m, int k) {
+  return (const int64_t *)(const void *)(m + 1) + m->kept_at[k];
+}
 
 /* What a setup sees. The first thing that is wrong stays in status, and everything after it does nothing. */
 typedef struct more_plan {
@@ -106,6 +114,8 @@ double more_float(more_plan *p, const char *name, double absent);
 const char *more_string(more_plan *p, const char *name, const char *absent);
 int64_t more_ints(more_plan *p, const char *name, int64_t *out, int64_t cap);
 int64_t more_floats(more_plan *p, const char *name, double *out, int64_t cap);
+/* Keeps a list of integers or of floats as attribute k, for the kernel; absent: of no numbers. */
+const void *more_keep(more_plan *p, int k, const char *name, uint32_t kind);
 /* Which of the words, between spaces, a string attribute is; refuses others. */
 int64_t more_choice(more_plan *p, const char *name, const char *absent, const char *words);
 /* An axis in [-rank, rank), or up to rank itself, made positive. */
@@ -159,8 +169,8 @@ static inline int64_t more_get_int(const more_value *v, const void *p, int64_t i
   X(lp_norm) X(lstm) X(matmul) X(matmul_integer) X(max_unpool) X(mean_variance) X(mel) X(nll)  \
   X(non_max_suppression) X(non_zero) X(normalize) X(one_hot) X(pad) X(pool) X(qlinear_conv) X(qlinear_matmul)  \
   X(quantize) X(range) X(reduce) X(reverse_sequence) X(rnn) X(roi_align) X(rotary) X(scatter_elements)  \
-  X(scatter_nd) X(sce) X(size) X(softmax) X(space_to_depth) X(stft) X(tensor_scatter) X(top_k) X(trilu)  \
-  X(unary) X(unique) X(window)
+  X(scatter_nd) X(sce) X(size) X(softmax) X(space_to_depth) X(stft) X(tensor_scatter) X(tfidf) X(top_k)  \
+  X(trilu) X(unary) X(unique) X(window)
 /* clang-format on */
 #define MORE_DECLARE(name) void more_setup_##name(more_plan *p);
 MORE_SETUPS(MORE_DECLARE)

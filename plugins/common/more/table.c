@@ -1,5 +1,5 @@
-/* The table of operators: a line each, first those whose definition graphs take from here, then kernels for operators of
- * libheddle's own table, of types that ref/ does not take. */
+/* The table of operators: a line each, first those whose definition graphs take from here, then kernels for operators
+ * of libheddle's own table, of types that ref/ does not take. */
 #include "more.h"
 
 #define REAL "float32,float64,float16,bfloat16"
@@ -8,9 +8,11 @@
 #define ALL NUMBERS ",bool"
 #define BYTES "int8,uint8"
 #define F32 "float32"
+#define INTS "int32,int64"
 #define ANY REF_MANY
 
-/* name, opsets, operands and results from and to, operands whose bytes are needed, of graphs, attributes, types, setup */
+/* name, opsets, operands and results from and to, operands whose bytes are needed, of graphs, attributes, types, setup
+ */
 const more_entry more_table[] = {
     {"Acos", 13, 28, 1, 1, 1, 1, 0, 1, "", REAL, more_setup_unary},
     {"Acosh", 13, 28, 1, 1, 1, 1, 0, 1, "", REAL, more_setup_unary},
@@ -174,6 +176,10 @@ const more_entry more_table[] = {
     {"Swish", 24, 28, 1, 1, 1, 1, 0, 1, "alpha:float", REAL, more_setup_unary},
     {"Tan", 13, 28, 1, 1, 1, 1, 0, 1, "", REAL, more_setup_unary},
     {"TensorScatter", 24, 28, 2, 3, 1, 1, 0, 1, "axis:int,mode:string", ALL, more_setup_tensor_scatter},
+    {"TfIdfVectorizer", 13, 28, 1, 1, 1, 1, 0, 1,
+     "max_gram_length:int,max_skip_count:int,min_gram_length:int,mode:string,ngram_counts:ints,ngram_indexes:ints,pool_"
+     "int64s:ints,weights:floats",
+     INTS, more_setup_tfidf},
     {"ThresholdedRelu", 13, 28, 1, 1, 1, 1, 0, 1, "alpha:float", REAL, more_setup_unary},
     {"Trilu", 14, 28, 1, 2, 1, 1, 0, 1, "upper:int", ALL, more_setup_trilu},
     {"Unique", 13, 28, 1, 1, 1, 4, 1, 1, "axis:int,sorted:int", ALL, more_setup_unique},
