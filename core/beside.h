@@ -1,12 +1,16 @@
-/* core/beside.h: libraries of libheddle's own that lie beside it and are opened when they are needed. */
+/* core/beside.h: the libraries that lie beside libheddle and are opened when they are first needed: they and libheddle
+ * are of one build and exchange one table each. */
 #ifndef HEDDLE_CORE_BESIDE_H
 #define HEDDLE_CORE_BESIDE_H
 
 #include "heddle/status.h"
 
-/* The address of symbol in file ("libheddle_tvm.so.0"), which is opened if it is not: from libheddle's own folder, or from
- * ../lib beside a program that it is linked into. It stays open, and so does libheddle. NULL with words; what: who needs
- * it ("compiled libraries need"). mode: RTLD_LOCAL or RTLD_GLOBAL. Any thread. */
-void *heddle__beside(const char *file, int mode, const char *symbol, const char *what, heddle_error *err);
+/* Opens NAME (such as "libheddle_tvm.so.0") from libheddle's own folder, or from ../lib seen from it, and gives what its
+ * function ENTRY answers to host: a table that begins with its version (const char *), which must be libheddle's. The
+ * library stays for ever, and libheddle with it. flags are dlopen's (RTLD_GLOBAL or 0). ENTRY is a function of one
+ * argument, host, whose result is such a table or NULL. what begins the sentence about a
+ * library that is not there. HEDDLE_EUNSUPPORTED, HEDDLE_EABI. Any thread; opening again is cheap. */
+heddle_status heddle__open_beside(const char *name, const char *what, const char *entry, int flags, const void *host,
+                                  const void **table, heddle_error *err);
 
 #endif

@@ -19,10 +19,8 @@ typedef struct heddle__ops_table {
                            const heddle__known *out, void *data);
 } heddle__ops_table;
 
-/* What libheddle_ops.so exports, as heddle_ops_entry. */
-typedef const heddle__ops_table *(*heddle__ops_entry_fn)(void);
-
-/* NULL where the library is not there or of another version. Any thread. */
+/* What libheddle_ops.so gives, by heddle_ops_entry(NULL); NULL where the library is not there or of another version. Any
+ * thread. */
 const heddle__ops_table *heddle__ops(void);
 
 #endif

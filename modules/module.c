@@ -1,6 +1,6 @@
 /* modules/module.c: the public calls about compiled libraries. The loaders are in libheddle_tvm.so beside libheddle,
- * opened when the first library is; nothing else of a process ever loads it. */
-#define _GNU_SOURCE /* realpath */
+ * opened when the first library is. */
+#define _XOPEN_SOURCE 700 /* realpath */
 #include "modules/module.h"
 
 #include <dlfcn.h>
@@ -19,16 +19,13 @@
 static const heddle__tvm_host host = {heddle__alloc, heddle__grow,     heddle__alloc_aligned,
                                       heddle__free,  heddle__pool_run, heddle__pool_threads};
 
+/* Global, since compiled libraries import functions of it by plain name. */
 static heddle_status open_loaders(const heddle__tvm_table **out, heddle_error *err) {
-  heddle__tvm_entry_fn entry = NULL;
-  /* Global, since compiled libraries import functions of it by plain name. */
-  void *symbol = heddle__beside("libheddle_tvm.so.0", RTLD_GLOBAL, "heddle_tvm_entry", "compiled libraries need", err);
-  if (symbol == NULL) return err != NULL ? (heddle_status)err->status : HEDDLE_EUNSUPPORTED;
-  memcpy(&entry, &symbol, sizeof entry);
-  *out = entry(&host);
-  if (*out != NULL && strcmp((*out)->version, heddle_version()) == 0) return HEDDLE_OK;
-  return heddle__fail(err, HEDDLE_EABI, "libheddle_tvm.so.0 is of version %s, libheddle of %s",
-                      *out != NULL ? (*out)->version : "?", heddle_version());
+  const void *table = NULL;
+  heddle_status s = heddle__open_beside("libheddle_tvm.so.0", "compiled libraries need", "heddle_tvm_entry",
+                                        RTLD_GLOBAL, &host, &table, err);
+  *out = table;
+  return s;
 }
 
 heddle_status heddle_module_load(heddle_context *ctx, const char *path, heddle_module **out, heddle_error *err) {

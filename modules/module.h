@@ -37,7 +37,8 @@ typedef struct heddle__tvm_caller {
 typedef heddle_status (*heddle__row_fn)(heddle_plaunch *const *launches, uint32_t *at, uint32_t n,
                                         atomic_uint *attention, heddle_error *err);
 
-/* What libheddle_tvm.so gives, by heddle_tvm_entry. */
+/* What libheddle_tvm.so gives, by heddle_tvm_entry (core/beside.h), to a heddle__tvm_host; the first that enters is
+ * kept. */
 typedef struct heddle__tvm_table {
   const char *version;
 
@@ -76,9 +77,6 @@ typedef struct heddle__tvm_table {
   heddle_status (*model)(const heddle__tvm_library *library, const char *name, const char **graph, size_t *graph_bytes,
                          void **params, size_t *params_bytes, heddle_error *err);
 } heddle__tvm_table;
-
-/* The one symbol that libheddle looks up. The first host that enters is kept. NULL where memory is out. */
-typedef const heddle__tvm_table *(*heddle__tvm_entry_fn)(const heddle__tvm_host *host);
 
 struct heddle_module {
   atomic_uint references;

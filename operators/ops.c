@@ -150,10 +150,11 @@ static heddle_status compute(const heddle_graph *g, const heddle__node *node, co
 
 /* ---------------------------------------------------------------- the entry */
 
-HEDDLE_PLUGIN_EXPORT const heddle__ops_table *heddle_ops_entry(void);
+HEDDLE_PLUGIN_EXPORT const void *heddle_ops_entry(const void *host);
 
-const heddle__ops_table *heddle_ops_entry(void) {
+const void *heddle_ops_entry(const void *host) {
   static const heddle__ops_table table = {.version = HEDDLE_VERSION, .find = find, .compute = compute};
   static pthread_once_t once = PTHREAD_ONCE_INIT;
+  (void)host; /* it needs nothing of libheddle's */
   return pthread_once(&once, make_schemas) == 0 && more_table_count <= LINES ? &table : NULL;
 }

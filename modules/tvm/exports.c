@@ -8,7 +8,7 @@
 #define EXPORT __attribute__((visibility("default")))
 
 bool heddle__tvm_enter(const heddle__tvm_host *given);
-EXPORT const heddle__tvm_table *heddle_tvm_entry(const heddle__tvm_host *given);
+EXPORT const void *heddle_tvm_entry(const void *given);
 
 /* ---- the table */
 
@@ -83,7 +83,7 @@ static const heddle__tvm_table table = {
     .model = heddle__library_model,
 };
 
-const heddle__tvm_table *heddle_tvm_entry(const heddle__tvm_host *given) {
+const void *heddle_tvm_entry(const void *given) {
   return heddle__tvm_enter(given) ? &table : NULL;
 }
 
