@@ -1,4 +1,4 @@
-/* core/tensor.c: tensors: made, wrapped, counted, asked about; and the sizes and names of dtypes.
+/* core/tensor.c: tensors: made, wrapped, counted, asked about; and the sizes of dtypes. Names are in names.c.
  * Moving their bytes is in tensor_copy.c. */
 #include "core/tensor.h"
 
@@ -12,41 +12,6 @@
 
 uint32_t heddle__dtype_bytes(heddle_dtype dtype) {
   return ((uint32_t)dtype.bits * dtype.lanes + 7) / 8;
-}
-
-void heddle__dtype_name(heddle_dtype dtype, char out[32]) {
-  static const char *const names[] = {"int", "uint", "float", "handle", "bfloat", "complex"};
-  char lanes[8] = "";
-  if (dtype.lanes != 1) snprintf(lanes, sizeof lanes, "x%u", (unsigned)dtype.lanes);
-  if (dtype.code == HEDDLE_DTYPE_BOOL && dtype.bits == 8) {
-    snprintf(out, 32, "bool%s", lanes);
-  } else if (dtype.code < sizeof names / sizeof names[0] && dtype.bits != 0) {
-    snprintf(out, 32, "%s%u%s", names[dtype.code], (unsigned)dtype.bits, lanes);
-  } else if (dtype.code == 10 && dtype.bits == 8) {
-    snprintf(out, 32, "e4m3_float8%s", lanes);
-  } else if (dtype.code == 12 && dtype.bits == 8) {
-    snprintf(out, 32, "e5m2_float8%s", lanes);
-  } else {
-    snprintf(out, 32, "dtype(%u,%u,%u)", (unsigned)dtype.code, (unsigned)dtype.bits, (unsigned)dtype.lanes);
-  }
-}
-
-void heddle__shape_name(const int64_t *shape, uint32_t ndim, char *out, size_t size) {
-  size_t used = 0;
-  out[used++] = '[';
-  for (uint32_t i = 0; i < ndim; i++) {
-    char one[32];
-    int n = snprintf(one, sizeof one, "%s%lld", i > 0 ? ", " : "", (long long)shape[i]);
-    if (used + (size_t)n + 5 >= size) { /* room for this one, "...", "]" and the end */
-      memcpy(out + used, "...", 3);
-      used += 3;
-      break;
-    }
-    memcpy(out + used, one, (size_t)n);
-    used += (size_t)n;
-  }
-  out[used++] = ']';
-  out[used] = '\0';
 }
 
 heddle_status heddle__shape_bytes(heddle_dtype dtype, uint32_t ndim, const int64_t *shape, uint64_t *count,

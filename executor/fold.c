@@ -6,8 +6,10 @@
 
 #include "core/error.h"
 #include "graph/infer.h"
+#include "graph/ops.h"
 
 #define MAX_ELEMENTS 4096
+#define MAX_BYTES (1 << 20)
 
 typedef struct fold {
   const heddle_graph *g;
@@ -222,20 +224,36 @@ static bool element(fold *f, int64_t i, int64_t n_out, heddle__number *out) {
   return elementwise(f, out);
 }
 
+/* By a kernel of libheddle_ops.so, for what is not done here. */
+static heddle_status by_kernel(heddle__plan *plan, const fold *f, heddle__known *out, heddle_error *err) {
+  for (uint32_t i = 0; i < f->node->n_inputs; i++)
+    if (f->in[i] != NULL && f->in[i]->data == NULL && f->in[i]->bytes != 0) return HEDDLE_OK;
+  const heddle__ops_table *ops = f->node->n_outputs == 1 ? heddle__ops() : NULL;
+  if (ops == NULL || out->bytes == 0 || out->bytes > MAX_BYTES) return HEDDLE_OK;
+  char *data = heddle__plan_alloc(plan, 1, out->bytes);
+  if (data == NULL) return heddle__no_memory(err, "a folded shape");
+  heddle_status s = ops->compute(f->g, f->node, f->in, out, data);
+  if (s == HEDDLE_ENOMEM) return heddle__no_memory(err, "a folded shape");
+  if (s == HEDDLE_OK) out->data = data;
+  return HEDDLE_OK;
+}
+
 heddle_status heddle__fold(heddle__plan *plan, const heddle__node *node, const heddle__known *const *inputs,
                            uint32_t output, heddle__known *out, heddle_error *err) {
   fold f = {.g = plan->req.graph, .node = node, .in = inputs, .out = out, .output = output};
   heddle__number first = {false, 0, 0};
-  if (node->domain[0] != '\0' || !is_known_type(out->dtype)) return HEDDLE_OK;
+  if (node->domain[0] != '\0') return HEDDLE_OK;
+  if (!is_known_type(out->dtype)) return by_kernel(plan, &f, out, err);
   int64_t n = (int64_t)(out->bytes / (out->dtype.bits / 8));
   if (n == 0 || n > MAX_ELEMENTS) return HEDDLE_OK;
   bool shape = strcmp(node->op, "Shape") == 0;
   for (uint32_t i = 0; i < node->n_inputs && !shape; i++) {
     const heddle__known *k = inputs[i];
     bool empty = k != NULL && k->bytes == 0;
-    if (k != NULL && (!is_known_type(k->dtype) || (k->data == NULL && !empty))) return HEDDLE_OK;
+    if (k != NULL && k->data == NULL && !empty) return HEDDLE_OK;
+    if (k != NULL && !is_known_type(k->dtype)) return by_kernel(plan, &f, out, err);
   }
-  if (!element(&f, 0, n, &first)) return HEDDLE_OK; /* an operator that is not folded, before memory is taken */
+  if (!element(&f, 0, n, &first)) return by_kernel(plan, &f, out, err);
   char *data = heddle__plan_alloc(plan, 1, out->bytes);
   if (data == NULL) return heddle__no_memory(err, "a folded shape");
   for (int64_t i = 0; i < n; i++) {

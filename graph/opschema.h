@@ -7,7 +7,7 @@
 
 /* The opsets of domain "" whose operators the table holds. */
 #define HEDDLE__OPSET_FIRST 13
-#define HEDDLE__OPSET_LAST 18
+#define HEDDLE__OPSET_LAST 28
 
 /* A value during inference: dtype and shape with all dimensions known; data where its bytes are known on the host. */
 typedef struct heddle__known {

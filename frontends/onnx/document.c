@@ -269,9 +269,10 @@ heddle_status heddle__onnx_document(heddle__onnx_reader *r, json_t **graph, hedd
     s = heddle__onnx_no_memory(r);
   if (s == HEDDLE_OK) s = write_all(&w); /* an array that is NULL takes nothing, which is noticed there */
   if (s == HEDDLE_OK && r->n_problems == 0) {
-    *graph = json_pack("{s{si sI} sO sO sO s{s[sO] s[sO]} sO}", "heddle", "version", 1, "opset", (json_int_t)r->target,
-                       "nodes", w.nodes, "arg_nodes", w.args, "heads", w.heads, "attrs", "dltype", "list_str", w.dtypes,
-                       "shape", "list_shape", w.shapes, "node_row_ptr", w.row_ptr);
+    *graph =
+        json_pack("{s{si sI ss} sO sO sO s{s[sO] s[sO]} sO}", "heddle", "version", 1, "opset", (json_int_t)r->target,
+                  "optimize", "on", "nodes", w.nodes, "arg_nodes", w.args, "heads", w.heads, "attrs", "dltype",
+                  "list_str", w.dtypes, "shape", "list_shape", w.shapes, "node_row_ptr", w.row_ptr);
     if (*graph == NULL) s = heddle__onnx_no_memory(r);
   }
   json_decref(w.nodes);

@@ -63,6 +63,12 @@ def call(name, *args):
         raise HeddleError(status, error.text.decode(errors="replace"))
 
 
+def dtype_of(array):
+    if array.dtype.name == "bfloat16":
+        return DType(4, 16, 1)
+    return DType(CODES[array.dtype.kind], array.itemsize * 8, 1)
+
+
 def _out(name, *args):
     p = c.c_void_p()
     call(name, *args, c.byref(p))
@@ -83,7 +89,7 @@ def tensor(array):
     """A tensor that wraps a numpy array; the array is kept alive by the caller."""
     shape = (c.c_int64 * max(1, array.ndim))(*array.shape)
     strides = (c.c_int64 * max(1, array.ndim))(*[s // array.itemsize for s in array.strides])
-    dtype = DType(CODES[array.dtype.kind], array.itemsize * 8, 1)
+    dtype = dtype_of(array)
     return _out("heddle_tensor_wrap", c.c_void_p(array.ctypes.data), dtype, shape, c.c_uint32(array.ndim), strides,
                 None, None)
 
@@ -114,8 +120,12 @@ def from_device(t, like):
 
 def numpy_of(t):
     dtype = LIB.heddle_tensor_dtype(t)
-    kind = {v: k for k, v in CODES.items()}[dtype.code]
-    kind = np.dtype("bool") if kind == "b" else np.dtype(f"{kind}{dtype.bits // 8}")
+    kind = {v: k for k, v in CODES.items()}.get(dtype.code)
+    if kind is None:
+        import ml_dtypes
+        kind = np.dtype(ml_dtypes.bfloat16)
+    else:
+        kind = np.dtype("bool") if kind == "b" else np.dtype(f"{kind}{dtype.bits // 8}")
     ndim = LIB.heddle_tensor_ndim(t)
     shape = (c.c_int64 * ndim).from_address(LIB.heddle_tensor_shape(t)) if ndim else []
     raw = (c.c_char * LIB.heddle_tensor_bytes(t)).from_address(LIB.heddle_tensor_data(t)) if LIB.heddle_tensor_bytes(

@@ -1,10 +1,11 @@
 """ONNX's own node cases as graphs of ours: what of the installed onnx package fits the operators and opsets of Heddle.
 
-A case is restated: its tensors become inputs, the `value` of a Constant becomes a parameter, and a model of a later
-opset is taken at opset 18 where ONNX's own checker accepts it there (most later versions only add types).
+A case is restated: its tensors become inputs, the `value` of a Constant becomes a parameter, and a model of an opset
+before 13 is taken at opset 13 where ONNX's own checker accepts it there.
 """
 import warnings
 
+import ml_dtypes
 import numpy as np
 import onnx
 from onnx import numpy_helper
@@ -14,8 +15,9 @@ warnings.filterwarnings("ignore")
 DTYPES = {np.dtype(t): n for t, n in (
     ("float32", "float32"), ("float64", "float64"), ("int8", "int8"), ("int16", "int16"), ("int32", "int32"),
     ("int64", "int64"), ("uint8", "uint8"), ("uint16", "uint16"), ("uint32", "uint32"), ("uint64", "uint64"),
-    ("bool", "bool"), ("float16", "float16"))}
+    ("bool", "bool"), ("float16", "float16"), (ml_dtypes.bfloat16, "bfloat16"))}
 
+# Those of libheddle's own table, which every device with kernels of its own is asked for.
 OPERATORS = set("""Abs Add And ArgMax ArgMin AveragePool BatchNormalization Cast Clip Concat Constant ConstantOfShape
 Conv ConvTranspose Div Dropout Elu Equal Erf Exp Expand Flatten Gather Gemm GlobalAveragePool GlobalMaxPool Greater
 GreaterOrEqual HardSigmoid HardSwish Identity InstanceNormalization LRN LayerNormalization LeakyRelu Less LessOrEqual
@@ -38,16 +40,20 @@ def load():
 
 
 def restated(model):
-    """The model and its opset in 13..18."""
+    """The model and its opset, 13 or later."""
     domains = {o.domain: o.version for o in model.opset_import}
     if set(domains) - {"", "ai.onnx"}:
         raise LeftOut("another domain")
+    if model.functions:
+        raise LeftOut("functions of its own")
     opset = domains.get("", domains.get("ai.onnx", 0))
+    if opset >= 13:
+        return model, opset
     copy = onnx.ModelProto()
     copy.CopyFrom(model)
     copy.ir_version = 8
     del copy.opset_import[:]
-    opset = min(18, max(13, opset))
+    opset = 13
     copy.opset_import.append(onnx.helper.make_opsetid("", opset))
     try:
         onnx.checker.check_model(copy, full_check=False)
@@ -55,6 +61,19 @@ def restated(model):
     except Exception as e:  # the checker's own classes differ from version to version
         raise LeftOut(f"not a model of opset {opset}: {str(e).splitlines()[0][:90]}") from None
     return copy, opset
+
+
+def plain(model, arrays):
+    """Whether a case has tensors of number types and bool only; LeftOut where not."""
+    for v in list(model.graph.input) + list(model.graph.output) + list(model.graph.value_info):
+        if v.type.WhichOneof("value") != "tensor_type":
+            raise LeftOut("values that are not tensors")
+        dtype = onnx.helper.tensor_dtype_to_np_dtype(v.type.tensor_type.elem_type)
+        if dtype not in DTYPES:
+            raise LeftOut(f"a tensor of {'string' if dtype == np.dtype(object) else dtype}")
+    for array in arrays:
+        if not hasattr(array, "dtype") and not np.isscalar(array):
+            raise LeftOut("values that are not tensors")
 
 
 def attribute(a):
@@ -69,6 +88,10 @@ def attribute(a):
         return list(a.ints)
     if a.type == kind.FLOATS:
         return [number(x) for x in a.floats]
+    if a.type == kind.STRINGS:
+        return [x.decode() for x in a.strings]
+    if a.type in (kind.GRAPH, kind.GRAPHS):
+        raise LeftOut("a graph inside of a node")
     raise LeftOut(f"attribute {a.name} of a kind that graphs do not have")
 
 
@@ -114,8 +137,6 @@ def graph(model, opset, shapes):
         params[t.name] = numpy_helper.to_array(t)
         add_null(t.name, params[t.name])
     for i, n in enumerate(model.graph.node):
-        if n.op_type not in OPERATORS:
-            raise LeftOut(f"operator {n.op_type}")
         if n.op_type == "Constant" and n.attribute[0].name in ("value", "sparse_value", "value_string"):
             if n.attribute[0].name != "value":
                 raise LeftOut("a constant that is not a tensor")
@@ -138,6 +159,8 @@ def with_axes_attribute(model, inputs):
     if any(a.name == "noop_with_empty_axes" for a in node.attribute):
         return None
     if len(node.input) > 1 and (len(inputs) < 2 or inputs[1].size == 0):
+        return None
+    if model.graph.input[0].type.tensor_type.elem_type == onnx.TensorProto.BOOL:
         return None
     keep = [onnx.helper.make_attribute(a.name, onnx.helper.get_attribute_value(a)) for a in node.attribute]
     if len(node.input) > 1:

@@ -1,5 +1,7 @@
 """Runs ONNX's node cases on a device, with all of their tensors as inputs, so that shape operands that are inputs are met
 too. What is left out is printed with the reason; HEDDLE_ONNX_CASE picks cases by a part of their name.
+
+onnx_passed.txt has the names of the cases that passed on cpu once; HEDDLE_ONNX_RECORD=1 adds those that pass now.
 """
 import collections
 import json
@@ -12,6 +14,11 @@ import onnx_cases
 from reference import io
 
 EUNSUPPORTED = 7
+RECORD = os.path.join(os.path.dirname(os.path.abspath(__file__)), "onnx_passed.txt")
+
+
+# Two units in the last place of the narrow types: ONNX's reference rounds after each step of an operator, we at the end.
+UNIT = {"float16": 2.0**-9, "bfloat16": 2.0**-6}
 
 
 def compare(got, want, rtol, atol):
@@ -21,12 +28,29 @@ def compare(got, want, rtol, atol):
         w = np.asarray(w)
         if g.dtype != w.dtype or g.shape != w.shape:
             return f"output {i} is {g.dtype}{list(g.shape)}, expected {w.dtype}{list(w.shape)}"
-        if w.dtype.kind == "f":
-            if not np.allclose(g, w, rtol=max(rtol, 1e-3), atol=max(atol, 1e-5), equal_nan=True):
+        if w.dtype.kind == "f" or w.dtype.name == "bfloat16":
+            unit = UNIT.get(w.dtype.name, 0)
+            g, w = (x.astype(np.float64) for x in (g, w))
+            if not np.allclose(g, w, rtol=max(rtol, 1e-3, unit), atol=max(atol, 1e-5, unit / 16), equal_nan=True):
                 return f"output {i} differs by up to {np.nanmax(np.abs(g - w))}"
         elif not np.array_equal(g, w):
             return f"output {i} differs"
     return None
+
+
+def outcome(ctx, device, model, inputs, outputs, rtol, atol):
+    """None where a case passes, (reason, False) where it is left out, (what is wrong, True) where it fails."""
+    try:
+        onnx_cases.plain(model, list(inputs) + list(outputs))
+        model, opset = onnx_cases.restated(model)
+        problem = compare(run(ctx, device, model, opset, inputs), outputs, rtol, atol)
+        return (problem, True) if problem is not None else None
+    except onnx_cases.LeftOut as e:
+        return str(e), False
+    except capi.HeddleError as e:
+        if e.status == EUNSUPPORTED:
+            return "refused: " + str(e).split(": ", 1)[1], False
+        return str(e), True
 
 
 def run(ctx, device, model, opset, inputs):
@@ -54,7 +78,11 @@ def cases(part=0, parts=1):
         used = {n.op_type for n in model.graph.node}
         if not used or used - onnx_cases.OPERATORS:
             continue
-        if any(not isinstance(x, np.ndarray) and not np.isscalar(x) for x in list(inputs) + list(outputs)):
+        if "_expanded" in name and max(o.version for o in model.opset_import) > 18:
+            continue  # the functions of later opsets in parts: cpu runs them, and device code takes long to compile
+        try:
+            onnx_cases.plain(model, list(inputs) + list(outputs))
+        except onnx_cases.LeftOut:
             continue
         if zlib.crc32(model.graph.node[0].op_type.encode()) % parts != part:
             continue
@@ -65,30 +93,20 @@ def cases(part=0, parts=1):
 
 
 def check(device, floor, part=0, parts=1, **settings):
-    """Every case whose operators Heddle has passes or is refused, and at least floor of them pass."""
+    """Every case whose operators libheddle has itself passes or is refused, and at least floor of them pass."""
     only = os.environ.get("HEDDLE_ONNX_CASE")
     ctx = capi.Context(**settings)
     passed, failed, left_out = 0, [], collections.Counter()
-    for name, model, inputs, outputs, rtol, atol in cases(part, parts):
+    for name, *case in cases(part, parts):
         if only and only not in name:
             continue
-        try:
-            if name == "test_wrap_pad":
-                raise onnx_cases.LeftOut("the mode wrap is of opset 19")
-            model, opset = onnx_cases.restated(model)
-            problem = compare(run(ctx, device, model, opset, inputs), outputs, rtol, atol)
-        except onnx_cases.LeftOut as e:
-            left_out[str(e)] += 1
-            continue
-        except capi.HeddleError as e:
-            if e.status == EUNSUPPORTED:
-                left_out["refused: " + str(e).split(": ", 1)[1][-110:]] += 1
-                continue
-            problem = str(e)
+        problem = outcome(ctx, device, *case)
         if problem is None:
             passed += 1
+        elif problem[1]:
+            failed.append(f"{name}: {problem[0]}")
         else:
-            failed.append(f"{name}: {problem}")
+            left_out[problem[0][-110:]] += 1
     ctx.close()
     print(f"\n{device}: {passed} passed, {len(failed)} failed, {sum(left_out.values())} left out")
     for text, count in left_out.most_common():
@@ -97,3 +115,36 @@ def check(device, floor, part=0, parts=1, **settings):
         print(f"  failed  {text}")
     assert not failed
     assert only or passed >= floor, f"{passed} cases pass on {device}, and {floor} did"
+
+
+def check_all(device, floor, every=1, **settings):
+    """Every case of the package, or every n-th: those that passed once pass, at least floor pass, none gives something
+    else than is expected; the others are refused or left out, each with its reason."""
+    only = os.environ.get("HEDDLE_ONNX_CASE")
+    with open(RECORD) as f:
+        recorded = set(f.read().split())
+    ctx = capi.Context(**settings)
+    passed, wrong, left_out, lost = set(), [], [], []
+    for i, (name, *case) in enumerate(onnx_cases.load()):
+        if (only and only not in name) or i % every != 0:
+            continue
+        problem = outcome(ctx, device, *case)
+        if problem is None:
+            passed.add(name)
+        elif problem[1]:
+            wrong.append(f"{name}: {problem[0]}")
+        else:
+            left_out.append(f"{name}: {problem[0]}")
+        if problem is not None and name in recorded:
+            lost.append(f"{name}: {problem[0]}")
+    ctx.close()
+    print(f"\n{device}: {len(passed)} passed, {len(wrong)} failed, {len(left_out)} left out")
+    for word, lines in ("left out", left_out), ("failed", wrong):
+        for line in lines:
+            print(f"  {word}  {line}")
+    if os.environ.get("HEDDLE_ONNX_RECORD") == "1":
+        with open(RECORD, "w") as f:
+            f.write("\n".join(sorted(recorded | passed)) + "\n")
+    assert not lost, f"cases that passed once: {lost}"
+    assert not wrong
+    assert only or len(passed) >= floor, f"{len(passed)} cases pass on {device}, and {floor} did"

@@ -21,7 +21,7 @@ if os.environ.get("HEDDLE_SANITIZE"):
     pytest.skip("the library is built with a sanitizer, whose run time a plain program lacks", allow_module_level=True)
 
 HEADERS = sorted(str(p.relative_to(SOURCE / "include")) for p in (SOURCE / "include").rglob("*.h"))
-OURS = sorted(p.stem.removeprefix("libheddle_plugin_") for p in (BUILD / "lib/heddle/plugins").glob("*.so"))
+OURS = sorted(p.stem.removeprefix("libheddle_plugin_") for p in (BUILD / "lib/heddle/plugins").glob("libheddle_plugin_*.so"))
 
 
 def call(*words, cwd=None, **env):
@@ -67,6 +67,22 @@ def test_the_moved_prefix_finds_its_plugins(prefix):
     digits = SOURCE / "examples" / "digits"
     out = call(prefix / "bin" / "heddle", "run", digits / "digits.json", "--random", "--device", "cpu,sim:0")
     assert out != ""
+
+
+def test_rare_operators_are_found_beside_the_rest(prefix, tmp_path):
+    """What a graph knows of Cos is in one library, and its kernel in another; both are in the prefix."""
+    graph = {"heddle": {"version": 1, "opset": 17}, "arg_nodes": [0], "heads": [[1, 0, 0]], "node_row_ptr": [0, 1, 2],
+             "nodes": [{"op": "null", "name": "x", "inputs": []}, {"op": "Cos", "name": "y", "inputs": [[0, 0, 0]]}],
+             "attrs": {"dltype": ["list_str", ["float32", None]], "shape": ["list_shape", [[3], None]]}}
+    (tmp_path / "cos.json").write_text(json.dumps(graph))
+    for device in "cpu", "sim:0":
+        assert "output 0" in call(prefix / "bin" / "heddle", "run", tmp_path / "cos.json", "--random", "--device", device)
+    lost = one(prefix, "libheddle_ops.so.0")
+    lost.rename(tmp_path / "elsewhere")
+    words = [prefix / "bin" / "heddle", "run", tmp_path / "cos.json", "--random"]
+    done = subprocess.run([str(w) for w in words], capture_output=True, text=True, timeout=60, env=environment())
+    (tmp_path / "elsewhere").rename(lost)
+    assert done.returncode == 1 and "Cos" in done.stderr and "libheddle_ops.so.0 is not beside" in done.stderr
 
 
 @pytest.mark.skipif(not (BUILD / "lib/heddle/plugins/libdnnl.so.3").exists(), reason="built without oneDNN")

@@ -34,10 +34,12 @@ def params_blob(params):
     out.append(struct.pack("<Q", len(names)))
     for value in params.values():
         value = np.asarray(value)
-        data = value.astype(value.dtype.newbyteorder("<")).tobytes("C")
+        little = value.dtype if value.dtype.name == "bfloat16" else value.dtype.newbyteorder("<")
+        data = value.astype(little).tobytes("C")
         bits = 8 * value.dtype.itemsize
         out.append(struct.pack("<QQii", ARRAY_MAGIC, 0, 1, 0))
-        out.append(struct.pack("<iBBH", value.ndim, CODES[value.dtype.kind], bits, 1))
+        code = 4 if value.dtype.name == "bfloat16" else CODES[value.dtype.kind]
+        out.append(struct.pack("<iBBH", value.ndim, code, bits, 1))
         out.append(struct.pack(f"<{value.ndim + 1}q", *value.shape, len(data)) + data)
     return b"".join(out)
 

@@ -22,6 +22,7 @@ MAY_INCLUDE = {
     "core": {"heddle"},
     "modules": {"heddle", "core"},
     "graph": {"heddle", "core"},
+    "operators": {"heddle", "core", "graph", "plugins"},
     "optimize": {"heddle", "core", "graph"},
     "executor": {"heddle", "core", "graph", "modules", "optimize"},
     "frontends": {"heddle", "core", "graph"},

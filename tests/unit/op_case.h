@@ -14,6 +14,7 @@ enum { OP_VALUES = 8, OP_ATTRS = 8, OP_DIMS = 8 };
 #define I32 ((heddle_dtype){HEDDLE_DTYPE_INT, 32, 1})
 #define I64 ((heddle_dtype){HEDDLE_DTYPE_INT, 64, 1})
 #define U8 ((heddle_dtype){HEDDLE_DTYPE_UINT, 8, 1})
+#define U1 ((heddle_dtype){HEDDLE_DTYPE_BOOL, 8, 1})
 
 typedef struct op_value {
   heddle_pvalue v;

@@ -231,7 +231,7 @@ static void refuses_malformed_graphs_of_our_own(void **state) {
   static const change all[] = {
       {"\"version\":1", "\"version\":2", HEDDLE_EUNSUPPORTED, "version 2"},
       {"\"version\":1", "\"version\":\"1\"", HEDDLE_EFORMAT, "version"},
-      {"\"opset\":17", "\"opset\":19", HEDDLE_EUNSUPPORTED, "opset 19"},
+      {"\"opset\":17", "\"opset\":29", HEDDLE_EUNSUPPORTED, "opset 29"},
       {"\"opset\":17", "\"opset\":12", HEDDLE_EUNSUPPORTED, "opset 12"},
       {"{\"version\":1,\"opset\":17}", "[]", HEDDLE_EFORMAT, "\"heddle\""},
       {"\"Relu\"", "\"ReLU\"", HEDDLE_EUNSUPPORTED, "3 'y' (ReLU)"},

@@ -323,7 +323,7 @@ static heddle_status take_listed(void *sink, const char *domain, const char *op,
   (void)err;
   const bool own = strcmp(domain, "heddle") == 0;
   assert_true(own || domain[0] == '\0');
-  assert_true(own ? first == 1 && last == 1 : first >= 13 && first <= 17 && last == 18);
+  assert_true(own ? first == 1 && last == 1 : first >= 13 && first <= last && last <= 28);
   assert_true(dtypes[0] != '\0');
   l->count++;
   if (strcmp(op, "Conv") == 0) l->has_conv = true;
@@ -336,7 +336,8 @@ static void lists_its_operators(void **state) {
   (void)state;
   fake_device_open(&d, "cpu");
   assert_int_equal(d.plugin->op->list(d.self, 0, take_listed, &l, &d.err), HEDDLE_OK);
-  assert_true(l.count == 76 && l.has_conv);
+  assert_true(l.has_conv);
+  assert_int_equal(l.count, 176);
   fake_device_close(&d);
 }
 

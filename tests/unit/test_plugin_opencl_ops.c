@@ -528,7 +528,7 @@ static heddle_status count_operator(void *sink, const char *domain, const char *
   (void)err;
   const bool own = strcmp(domain, "heddle") == 0;
   assert_true((own || domain[0] == '\0') && op[0] != '\0' && dtypes[0] != '\0');
-  assert_true(own ? first == 1 && last == 1 : first == 13 && last == 18);
+  assert_true(own ? first == 1 && last == 1 : first == 13 && last == 28);
   ++*(int *)sink;
   return HEDDLE_OK;
 }

@@ -246,9 +246,9 @@ static void refuses_in_words(void **state) {
   op_case_free(&c);
 
   op_case_init(&c, "MatMul");
-  op_input(&c, I32, SHAPE(2, 3, 4));
-  op_input(&c, I32, SHAPE(2, 4, 6));
-  op_output(&c, I32, SHAPE(2, 3, 6));
+  op_input(&c, U1, SHAPE(2, 3, 4));
+  op_input(&c, U1, SHAPE(2, 4, 6));
+  op_output(&c, U1, SHAPE(2, 3, 6));
   op_expect_refused(&d, &c, "takes float32");
   op_case_free(&c);
 

@@ -9,7 +9,7 @@
 #include "plugins/common/ref/ref_op.h"
 #include "plugins/common/region.h"
 
-enum { K_OPSET_FIRST = 13, K_OPSET_LAST = 18 };
+enum { K_OPSET_FIRST = 13, K_OPSET_LAST = 28 };
 
 typedef struct k_entry k_entry;
 

@@ -1,6 +1,6 @@
 /* The calls of ref.h: finds a region's node in the table, checks what all operators have in common, and lets the
  * operator's plan fill the op. Running is one call of the kernel that the plan chose. */
-#include "ref_op.h"
+#include "more.h"
 
 #include "plugins/common/chain.h"
 
@@ -195,13 +195,22 @@ void ref_set_work(ref_op *op, ref_kernel kernel, uint64_t units, double steps, d
   op->parts = parts < 2 ? 1 : (uint32_t)parts;
 }
 
+/* From the own table, else from the library of further operators. */
+static heddle_status plan_any(const heddle_pregion *region, ref_node *n, ref_op *op, const ref_entry **out_entry,
+                              heddle_error *err) {
+  heddle_status s = ref_plan_region(region, n, op, out_entry, err);
+  if (s != HEDDLE_EUNSUPPORTED || region->nodes.count != 1) return s;
+  const ref_more *more = ref_more_find();
+  return more != NULL ? more->plan(region, n, op, out_entry, err) : s;
+}
+
 /* ---------------------------------------------------------------- the calls of ref.h */
 
 heddle_status ref_query(const heddle_pregion *region, heddle_error *err) {
   ref_node n;
   ref_op op;
   const ref_entry *entry;
-  return ref_plan_region(region, &n, &op, &entry, err);
+  return plan_any(region, &n, &op, &entry, err);
 }
 
 void ref_input_flags(const heddle_pregion *region, uint32_t *flags) {
@@ -209,7 +218,7 @@ void ref_input_flags(const heddle_pregion *region, uint32_t *flags) {
   ref_op op;
   const ref_entry *entry;
   for (uint32_t i = 0; i < region->n_inputs; i++) flags[i] = 0;
-  if (ref_plan_region(region, &n, &op, &entry, NULL) != HEDDLE_OK) return;
+  if (plan_any(region, &n, &op, &entry, NULL) != HEDDLE_OK) return;
   if (region->nodes.count > 1) {
     heddle_chain chain;
     if (heddle_chain_read(region, &chain, NULL) == HEDDLE_OK) heddle_chain_flags(region, &chain, flags);
@@ -231,7 +240,7 @@ uint64_t ref_in_place(const heddle_pregion *region, int32_t *pairs, uint64_t cap
   ref_op op;
   const ref_entry *entry;
   uint64_t count = 0;
-  if (ref_plan_region(region, &n, &op, &entry, NULL) != HEDDLE_OK) return 0;
+  if (plan_any(region, &n, &op, &entry, NULL) != HEDDLE_OK) return 0;
   for (uint32_t k = 0; k < REF_OPERANDS && count < cap; k++) {
     bool twice = false;
     if ((op.in_place >> k & 1) == 0) continue;
@@ -245,22 +254,24 @@ uint64_t ref_in_place(const heddle_pregion *region, int32_t *pairs, uint64_t cap
 }
 
 uint64_t ref_workspace(const heddle_pregion *region) {
-  (void)region; /* every kernel here gets by with its stack */
-  return 0;
+  ref_node n;
+  ref_op op;
+  const ref_entry *entry;
+  return plan_any(region, &n, &op, &entry, NULL) == HEDDLE_OK ? op.workspace_bytes : 0;
 }
 
 double ref_cost_ns(const heddle_pregion *region) {
   ref_node n;
   ref_op op;
   const ref_entry *entry;
-  return ref_plan_region(region, &n, &op, &entry, NULL) == HEDDLE_OK ? op.cost_ns : 0;
+  return plan_any(region, &n, &op, &entry, NULL) == HEDDLE_OK ? op.cost_ns : 0;
 }
 
 heddle_status ref_prepare(const heddle_host *host, const heddle_pregion *region, ref_op **out, heddle_error *err) {
   ref_node n;
   ref_op planned;
   const ref_entry *entry = NULL;
-  heddle_status s = ref_plan_region(region, &n, &planned, &entry, err);
+  heddle_status s = plan_any(region, &n, &planned, &entry, err);
   if (s != HEDDLE_OK) return s;
   ref_op *op = host->alloc(host->ctx, sizeof *op + planned.tail_bytes, _Alignof(ref_op));
   if (op == NULL) {

@@ -187,6 +187,7 @@ struct ref_op {
   uint32_t absorbed; /* bit k: operand k is not read when running */
   uint32_t reserved;
   double cost_ns;
+  uint64_t workspace_bytes;
   uint64_t tail_bytes; /* what the plan wants behind the op, for fill */
   const heddle_host *host;
 };
@@ -211,7 +212,7 @@ typedef struct ref_entry {
 /* Names of attributes, each between spaces. */
 const char *ref_attrs(const ref_entry *entry);
 
-enum { REF_OPSET_FIRST = 13, REF_OPSET_LAST = 18, REF_OWN = 1, REF_MANY = 255 };
+enum { REF_OPSET_FIRST = 13, REF_OPSET_LAST = 28, REF_OWN = 1, REF_MANY = 255 };
 
 extern const ref_entry ref_table[];
 extern const uint32_t ref_table_count;

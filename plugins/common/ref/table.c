@@ -1,6 +1,6 @@
 /* The table of operators: one line each. The opsets and dtypes here are what list tells people and what refusals
  * name; the plans check the dtypes themselves. */
-#include "ref_op.h"
+#include "more.h"
 
 #include "plugins/common/expr.h"
 
@@ -173,12 +173,15 @@ const char *ref_attrs(const ref_entry *entry) {
 }
 
 heddle_status ref_list(heddle_list_fn list, void *sink, heddle_error *err) {
+  const ref_more *more = ref_more_find();
   for (uint32_t i = 0; i < ref_table_count; i++) {
     const ref_entry *entry = &ref_table[i];
     const bool own = entry->since == REF_OWN;
-    heddle_status s = list(sink, own ? "heddle" : "", entry->op, entry->since, own ? REF_OWN : REF_OPSET_LAST,
-                           dtypes[entry->dtypes], err);
+    const char *types = dtypes[entry->dtypes];
+    if (more != NULL && !own) types = more->types(entry->op, types);
+    heddle_status s =
+        list(sink, own ? "heddle" : "", entry->op, entry->since, own ? REF_OWN : REF_OPSET_LAST, types, err);
     if (s != HEDDLE_OK) return s;
   }
-  return HEDDLE_OK;
+  return more != NULL ? more->list(list, sink, err) : HEDDLE_OK;
 }

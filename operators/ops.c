@@ -1,0 +1,160 @@
+/* operators/ops.c: libheddle_ops.so: the operators of plugins/common/more as graphs see them. A node becomes a region
+ * of its own, and the setup that a plugin plans with says what comes out; so the two cannot disagree. */
+#include "graph/ops.h"
+
+#include <pthread.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "graph/words.h"
+#include "plugins/common/more/more.h"
+
+enum { LINES = 256, VALUES = MORE_IN + MORE_OUT, SCRATCH_ALIGN = 64 };
+
+/* A node as a region: its inputs, then its outputs. */
+typedef struct lone {
+  heddle_pregion region;
+  heddle_pnode node;
+  heddle_pvalue values[VALUES];
+  int32_t inputs[MORE_IN], outputs[MORE_OUT]; /* of the node */
+  int32_t distinct[MORE_IN];                  /* of the region */
+} lone;
+
+static void fill_value(heddle_pvalue *v, const heddle__known *k) {
+  *v = (heddle_pvalue){.struct_size = sizeof *v,
+                       .dtype = k->dtype,
+                       .shape = k->shape,
+                       .data = k->data,
+                       .data_bytes = k->data != NULL ? k->bytes : 0,
+                       .ndim = (int32_t)k->ndim};
+}
+
+/* outputs: NULL where they are to be found. False where there are too many. */
+static bool make_region(const heddle_graph *g, const heddle__node *node, const heddle__known *const *inputs,
+                        const heddle__known *outputs, lone *l) {
+  if (node->n_inputs > MORE_IN || node->n_outputs > MORE_OUT) return false;
+  memset(l, 0, sizeof *l);
+  for (uint32_t k = 0; k < node->n_inputs; k++) {
+    l->inputs[k] = inputs[k] != NULL ? (int32_t)k : -1;
+    if (inputs[k] == NULL) continue;
+    fill_value(&l->values[k], inputs[k]);
+    l->distinct[l->region.n_inputs++] = (int32_t)k;
+  }
+  for (uint32_t k = 0; k < node->n_outputs; k++) {
+    l->outputs[k] = (int32_t)(node->n_inputs + k);
+    if (outputs != NULL) fill_value(&l->values[node->n_inputs + k], &outputs[k]);
+  }
+  l->node = (heddle_pnode){.struct_size = sizeof l->node,
+                           .opset = g->opset,
+                           .domain = node->domain,
+                           .op = node->op,
+                           .name = node->name,
+                           .attrs = {node->attrs, node->n_attrs, sizeof *node->attrs},
+                           .inputs = l->inputs,
+                           .outputs = l->outputs,
+                           .n_inputs = node->n_inputs,
+                           .n_outputs = node->n_outputs};
+  l->region.struct_size = sizeof l->region;
+  l->region.nodes = (heddle_parray){&l->node, 1, sizeof l->node};
+  l->region.values = (heddle_parray){l->values, node->n_inputs + node->n_outputs, sizeof l->values[0]};
+  l->region.inputs = l->distinct;
+  l->region.outputs = l->outputs;
+  l->region.n_outputs = node->n_outputs;
+  return true;
+}
+
+static heddle_status infer(const heddle_graph *g, const heddle__node *node, const heddle__known *const *inputs,
+                           heddle__known *outputs, int32_t *needs, heddle_error *err) {
+  lone l;
+  more_op m;
+  bool known;
+  int32_t wanted = -1;
+  heddle_error words;
+  if (!make_region(g, node, inputs, NULL, &l))
+    return heddle__node_fail(g, node, err, HEDDLE_EUNSUPPORTED, "it has more than %d inputs or %d outputs", MORE_IN,
+                             MORE_OUT);
+  ref_node n = {.region = &l.region, .node = &l.node};
+  for (uint32_t k = 0; k < REF_OPERANDS; k++) n.in[k] = node_input(&l.region, &l.node, k);
+  const heddle_status s = more_plan_node(&n, &m, &wanted, &known, &words);
+  if (s != HEDDLE_OK) {
+    const char *text = strstr(words.text, "): "); /* the node is named by node_fail */
+    if (needs != NULL) *needs = wanted;
+    return heddle__node_fail(g, node, err, wanted >= 0 ? HEDDLE_EUNSUPPORTED : HEDDLE_EFORMAT, "%s",
+                             text != NULL ? text + 3 : words.text);
+  }
+  for (uint32_t k = 0; k < node->n_outputs; k++) {
+    outputs[k].dtype = more_dtype(m.out[k].type);
+    outputs[k].ndim = (uint32_t)m.out[k].ndim;
+    memcpy(outputs[k].shape, m.out[k].shape, sizeof m.out[k].shape);
+    outputs[k].data = NULL;
+  }
+  return HEDDLE_OK;
+}
+
+/* ---------------------------------------------------------------- schemas */
+
+/* Made from the table of plugins/common/more when the library is entered. */
+static heddle__schema schemas[LINES];
+
+static void make_schemas(void) {
+  for (uint32_t i = 0; i < more_table_count && i < LINES; i++) {
+    const more_entry *e = &more_table[i];
+    schemas[i] = (heddle__schema){.opset_first = e->since,
+                                  .opset_last = e->last,
+                                  .min_inputs = e->min_inputs,
+                                  .max_inputs = e->max_inputs == REF_MANY ? HEDDLE__VARIADIC : e->max_inputs,
+                                  .min_outputs = e->min_outputs,
+                                  .max_outputs = e->max_outputs,
+                                  .shape_inputs = e->shape_inputs,
+                                  .attrs = e->attrs,
+                                  .infer = infer};
+  }
+}
+
+static const heddle__schema *find(const char *op, uint32_t opset) {
+  const more_entry *e = more_graph_entry(op, opset);
+  return e != NULL ? &schemas[e - more_table] : NULL;
+}
+
+/* ---------------------------------------------------------------- computing */
+
+static void *host_alloc(void *ctx, uint64_t bytes, uint64_t align) {
+  (void)ctx;
+  return aligned_alloc(align, (bytes + align - 1) / align * align);
+}
+
+static void host_free(void *ctx, void *p) {
+  (void)ctx;
+  free(p);
+}
+
+static heddle_status compute(const heddle_graph *g, const heddle__node *node, const heddle__known *const *inputs,
+                             const heddle__known *out, void *data) {
+  const heddle_host host = {.struct_size = sizeof host, .alloc = host_alloc, .free = host_free};
+  lone l;
+  ref_op *op = NULL;
+  void *in[MORE_IN] = {NULL}, *scratch = NULL;
+  if (node->n_outputs != 1 || !make_region(g, node, inputs, out, &l)) return HEDDLE_EUNSUPPORTED;
+  for (uint32_t k = 0; k < l.region.n_inputs; k++) in[k] = (void *)(uintptr_t)inputs[l.distinct[k]]->data;
+  heddle_status s = ref_query(&l.region, NULL);
+  if (s != HEDDLE_OK) return s;
+  const uint64_t bytes = ref_workspace(&l.region);
+  if (bytes > UINT32_MAX) return HEDDLE_EUNSUPPORTED;
+  if (bytes > 0) scratch = host_alloc(NULL, bytes, SCRATCH_ALIGN);
+  s = bytes > 0 && scratch == NULL ? HEDDLE_ENOMEM : ref_prepare(&host, &l.region, &op, NULL);
+  if (s == HEDDLE_OK) ref_run(op, in, &data, scratch);
+  free(scratch);
+  ref_free(op);
+  return s;
+}
+
+/* ---------------------------------------------------------------- the entry */
+
+HEDDLE_PLUGIN_EXPORT const void *heddle_ops_entry(const void *host);
+
+const void *heddle_ops_entry(const void *host) {
+  static const heddle__ops_table table = {.version = HEDDLE_VERSION, .find = find, .compute = compute};
+  static pthread_once_t once = PTHREAD_ONCE_INIT;
+  (void)host; /* it needs nothing of libheddle's */
+  return pthread_once(&once, make_schemas) == 0 && more_table_count <= LINES ? &table : NULL;
+}

@@ -1,0 +1,315 @@
+/* Operators on images and boxes: GridSample, AffineGrid, RoiAlign, NonMaxSuppression. */
+#include "more.h"
+
+#include <math.h>
+
+/* ---------------------------------------------------------------- GridSample */
+
+enum { LINEAR, NEAREST, CUBIC };
+enum { ZEROS, BORDER, REFLECTION };
+enum { MODE, PADDING, CORNERS, SPATIAL = 3, PLANE = 4 };
+
+static double reflected(double x, double least, double most) {
+  const double range = most - least;
+  if (range <= 0) return least;
+  double d = fmod(fabs(x - least), 2 * range);
+  if (d > range) d = 2 * range - d;
+  return least + d;
+}
+
+/* The index of a tap; -1: it is 0. */
+static int64_t tap(const more_op *m, double x, int64_t n) {
+  if (m->i[PADDING] == BORDER) x = x < 0 ? 0 : x > (double)(n - 1) ? (double)(n - 1) : x;
+  if (m->i[PADDING] == REFLECTION)
+    x = m->i[CORNERS] ? reflected(x, 0, (double)(n - 1)) : reflected(x, -0.5, (double)n - 0.5);
+  if (!(x > -1 && x < (double)n)) return -1;
+  return (int64_t)x;
+}
+
+static int taps(const more_op *m, double x, int64_t n, int64_t at[4], double weight[4]) {
+  const double a = -0.75, low = floor(x), t = x - low, u = 1 - t;
+  if (m->i[MODE] == NEAREST) {
+    at[0] = tap(m, x, n);
+    weight[0] = 1;
+    return 1;
+  }
+  if (m->i[MODE] == LINEAR) {
+    at[0] = tap(m, low, n);
+    at[1] = tap(m, low + 1, n);
+    weight[0] = u;
+    weight[1] = t;
+    return 2;
+  }
+  for (int k = 0; k < 4; k++) at[k] = tap(m, low + k - 1, n);
+  weight[0] = ((a * (t + 1) - 5 * a) * (t + 1) + 8 * a) * (t + 1) - 4 * a;
+  weight[1] = ((a + 2) * t - (a + 3)) * t * t + 1;
+  weight[2] = ((a + 2) * u - (a + 3)) * u * u + 1;
+  weight[3] = ((a * (u + 1) - 5 * a) * (u + 1) + 8 * a) * (u + 1) - 4 * a;
+  return 4;
+}
+
+static void run_grid(const more_op *m, const more_args *a, int64_t first, int64_t last) {
+  const int64_t n = m->i[SPATIAL], *shape = m->in[0].shape, places = m->in[1].count / n / shape[0], channels = shape[1];
+  for (int64_t u = first; u < last; u++) {
+    const int64_t place = u % places, image = u / places / channels, base = u / places * m->i[PLANE];
+    int64_t at[3][4] = {{0}};
+    double weight[3][4] = {{1}, {1}, {1}}, sum = 0;
+    int count[3] = {1, 1, 1};
+    for (int64_t d = 0; d < n; d++) {
+      const int64_t size = shape[2 + d];
+      const double g = more_get(&m->in[1], a->in[1], (image * places + place) * n + (n - 1 - d));
+      const double least = m->i[CORNERS] ? 0 : -0.5, most = (double)size - (m->i[CORNERS] ? 1 : 0.5);
+      double x = m->i[CORNERS] ? (g + 1) / 2 * (double)(size - 1) : ((g + 1) * (double)size - 1) / 2;
+      if (!(fabs(x) < 0x1p40)) x = m->i[PADDING] == ZEROS ? -2 : 0; /* NaN, and what is far off */
+      if (m->i[MODE] == NEAREST) x = nearbyint(x);
+      if ((x < least || x > most) && m->i[PADDING] == BORDER)
+        x = x < 0 ? 0 : x > (double)(size - 1) ? (double)(size - 1) : x;
+      if ((x < least || x > most) && m->i[PADDING] == REFLECTION) x = reflected(x, least, most);
+      count[d] = taps(m, x, size, at[d], weight[d]);
+    }
+    for (int i = 0; i < count[0]; i++) {
+      for (int j = 0; j < count[1]; j++) {
+        for (int k = 0; k < count[2]; k++) {
+          const int64_t p[3] = {at[0][i], at[1][j], at[2][k]};
+          int64_t where = 0;
+          for (int64_t d = 0; d < n; d++) where = where < 0 || p[d] < 0 ? -1 : where * shape[2 + d] + p[d];
+          if (where >= 0)
+            sum += weight[0][i] * weight[1][j] * weight[2][k] * more_get(&m->in[0], a->in[0], base + where);
+        }
+      }
+    }
+    more_put(&m->out[0], a->out[0], u, sum);
+  }
+}
+
+void more_setup_grid_sample(more_plan *p) {
+  more_op *m = p->m;
+  const more_value *x = &m->in[0], *grid = &m->in[1];
+  int64_t shape[MORE_DIMS];
+  const int64_t mode = p->n->node->opset < 20 ? more_choice(p, "mode", "bilinear", "bilinear nearest bicubic")
+                                              : more_choice(p, "mode", "linear", "linear nearest cubic");
+  m->i[MODE] = mode;
+  m->i[PADDING] = more_choice(p, "padding_mode", "zeros", "zeros border reflection");
+  m->i[CORNERS] = more_int(p, "align_corners", 0);
+  more_number(p, 0);
+  more_real(p, 1);
+  more_rank(p, 0, 3, 5);
+  if (grid->ndim != x->ndim) more_refuse(p, "its operands must have as many dimensions");
+  if (!more_ok(p)) return;
+  m->i[SPATIAL] = x->ndim - 2;
+  m->i[PLANE] = more_count(x->shape, 2, x->ndim);
+  if (grid->shape[0] != x->shape[0] || grid->shape[grid->ndim - 1] != m->i[SPATIAL] || m->i[PLANE] == 0)
+    more_refuse(p, "operand 1 must be [N, places..., %lld]", (long long)m->i[SPATIAL]);
+  shape[0] = x->shape[0];
+  shape[1] = x->shape[1];
+  for (int32_t d = 2; d < x->ndim; d++) shape[d] = grid->shape[d - 1];
+  more_result(p, 0, x->type, x->ndim, shape);
+  more_work(p, run_grid, m->out[0].count, 30 * (double)m->out[0].count);
+}
+
+/* ---------------------------------------------------------------- AffineGrid */
+
+static void run_affine(const more_op *m, const more_args *a, int64_t first, int64_t last) {
+  const int64_t n = m->i[SPATIAL], *shape = m->out[0].shape, places = more_count(shape, 1, n + 1);
+  for (int64_t u = first; u < last; u++) { /* a place of an image */
+    double at[4] = {0};
+    int64_t rest = u % places;
+    for (int64_t d = n; d-- > 0; rest /= shape[1 + d]) {
+      const double i = (double)(rest % shape[1 + d]), size = (double)shape[1 + d];
+      at[n - 1 - d] = m->i[CORNERS] ? -1 + 2 * i / (size - 1) : -1 + (2 * i + 1) / size;
+    }
+    at[n] = 1;
+    for (int64_t r = 0; r < n; r++) {
+      double sum = 0;
+      for (int64_t c = 0; c <= n; c++) sum += at[c] * more_get(&m->in[0], a->in[0], (u / places * n + r) * (n + 1) + c);
+      more_put(&m->out[0], a->out[0], u * n + r, sum);
+    }
+  }
+}
+
+void more_setup_affine_grid(more_plan *p) {
+  more_op *m = p->m;
+  int64_t size[5], shape[MORE_DIMS];
+  const int64_t count = more_operand_ints(p, 1, size, 5), n = m->i[SPATIAL] = count - 2;
+  m->i[CORNERS] = more_int(p, "align_corners", 0);
+  more_real(p, 0);
+  if (n < 2 || n > 3) more_refuse(p, "operand 1 must have 4 or 5 sizes");
+  if (!more_ok(p)) return;
+  const int64_t theta[] = {size[0], n, n + 1};
+  more_shape_is(p, 0, 3, theta);
+  shape[0] = size[0];
+  for (int64_t d = 0; d < n; d++) shape[1 + d] = size[2 + d];
+  shape[n + 1] = n;
+  more_result(p, 0, m->in[0].type, (int32_t)n + 2, shape);
+  more_work(p, run_affine, m->out[0].count / n, 20 * (double)m->out[0].count);
+}
+
+/* ---------------------------------------------------------------- RoiAlign */
+
+enum { HEIGHT, WIDTH, RATIO, MAXIMA, HALF_PIXEL };
+
+/* Four weighted elements round (y, x); maxima: the greatest of them. */
+static double around(const more_op *m, const void *in, int64_t base, double y, double x) {
+  const int64_t rows = m->in[0].shape[2], cols = m->in[0].shape[3];
+  if (!(y >= -1 && y <= (double)rows && x >= -1 && x <= (double)cols)) return 0;
+  y = y < 0 ? 0 : y > (double)(rows - 1) ? (double)(rows - 1) : y;
+  x = x < 0 ? 0 : x > (double)(cols - 1) ? (double)(cols - 1) : x;
+  const int64_t top = (int64_t)y, left = (int64_t)x;
+  const int64_t down = top + 1 < rows ? top + 1 : top, right = left + 1 < cols ? left + 1 : left;
+  const double v = y - (double)top, h = x - (double)left;
+  const double part[4] = {(1 - v) * (1 - h) * more_get(&m->in[0], in, base + top * cols + left),
+                          (1 - v) * h * more_get(&m->in[0], in, base + top * cols + right),
+                          v * (1 - h) * more_get(&m->in[0], in, base + down * cols + left),
+                          v * h * more_get(&m->in[0], in, base + down * cols + right)};
+  if (!m->i[MAXIMA]) return part[0] + part[1] + part[2] + part[3];
+  return fmax(fmax(part[0], part[1]), fmax(part[2], part[3]));
+}
+
+static int64_t samples(const more_op *m, double bin) {
+  if (m->i[RATIO] > 0) return m->i[RATIO];
+  return bin > 0 ? (bin < 4096 ? (int64_t)ceil(bin) : 4096) : 0;
+}
+
+static void run_roi(const more_op *m, const more_args *a, int64_t first, int64_t last) {
+  const int64_t channels = m->in[0].shape[1], plane = m->in[0].shape[2] * m->in[0].shape[3],
+                bins = m->i[HEIGHT] * m->i[WIDTH];
+  for (int64_t u = first; u < last; u++) {
+    const int64_t roi = u / bins / channels, c = u / bins % channels, ph = u % bins / m->i[WIDTH], pw = u % m->i[WIDTH];
+    const int64_t image = more_get_int(&m->in[2], a->in[2], roi);
+    double edge[4], sum = 0;
+    for (int k = 0; k < 4; k++)
+      edge[k] = more_get(&m->in[1], a->in[1], roi * 4 + k) * m->f[0] - (m->i[HALF_PIXEL] ? 0.5 : 0);
+    double width = edge[2] - edge[0], height = edge[3] - edge[1];
+    if (!m->i[HALF_PIXEL]) width = fmax(width, 1), height = fmax(height, 1);
+    height /= (double)m->i[HEIGHT];
+    width /= (double)m->i[WIDTH];
+    const int64_t ny = samples(m, height), nx = samples(m, width);
+    for (int64_t i = 0; i < ny * nx && image >= 0 && image < m->in[0].shape[0]; i++) {
+      const double y = edge[1] + ((double)ph + ((double)(i / nx) + 0.5) / (double)ny) * height;
+      const double x = edge[0] + ((double)pw + ((double)(i % nx) + 0.5) / (double)nx) * width;
+      const double v = around(m, a->in[0], (image * channels + c) * plane, y, x);
+      sum = !m->i[MAXIMA] ? sum + v : i == 0 || v > sum ? v : sum;
+    }
+    more_put(&m->out[0], a->out[0], u, m->i[MAXIMA] || ny * nx < 1 ? sum : sum / (double)(ny * nx));
+  }
+}
+
+void more_setup_roi_align(more_plan *p) {
+  more_op *m = p->m;
+  const more_value *x = &m->in[0], *rois = &m->in[1];
+  m->i[HEIGHT] = more_int(p, "output_height", 1);
+  m->i[WIDTH] = more_int(p, "output_width", 1);
+  m->i[RATIO] = more_int(p, "sampling_ratio", 0);
+  m->i[MAXIMA] = more_choice(p, "mode", "avg", "avg max");
+  m->i[HALF_PIXEL] = more_choice(p, "coordinate_transformation_mode", "half_pixel", "output_half_pixel half_pixel");
+  m->f[0] = more_float(p, "spatial_scale", 1);
+  more_real(p, 0);
+  more_same_type(p, 0, 1);
+  more_rank(p, 0, 4, 4);
+  if (m->in[2].type != REF_TYPE_I64) more_refuse(p, "operand 2 must be int64");
+  if (!more_ok(p)) return;
+  if (x->shape[2] == 0 || x->shape[3] == 0) more_refuse(p, "its images are empty");
+  if (rois->ndim != 2 || rois->shape[1] != 4) more_refuse(p, "operand 1 must be [boxes, 4]");
+  more_shape_is(p, 2, 1, rois->shape);
+  if (m->i[HEIGHT] < 1 || m->i[WIDTH] < 1 || m->i[RATIO] < 0 || m->i[RATIO] > 4096)
+    more_refuse(p, "a size is out of range");
+  const int64_t shape[] = {rois->shape[0], x->shape[1], m->i[HEIGHT], m->i[WIDTH]};
+  more_result(p, 0, x->type, 4, shape);
+  more_work(p, run_roi, m->out[0].count, 100 * (double)m->out[0].count);
+}
+
+/* ---------------------------------------------------------------- NonMaxSuppression */
+
+enum { MOST = 4096, CENTERS = 0, FOUND = 1 };
+
+static void corners(const more_op *m, const void *boxes, int64_t at, double out[4]) {
+  double b[4];
+  for (int k = 0; k < 4; k++) b[k] = more_get(&m->in[0], boxes, at * 4 + k);
+  for (int k = 0; k < 2; k++) { /* along y, along x */
+    out[k] = m->i[CENTERS] ? b[1 - k] - b[3 - k] / 2 : fmin(b[k], b[k + 2]);
+    out[k + 2] = m->i[CENTERS] ? b[1 - k] + b[3 - k] / 2 : fmax(b[k], b[k + 2]);
+  }
+}
+
+/* How much of the union of two boxes they share. */
+static double shared(const more_op *m, const void *boxes, int64_t p, int64_t q) {
+  double a[4], b[4];
+  corners(m, boxes, p, a);
+  corners(m, boxes, q, b);
+  const double h = fmin(a[2], b[2]) - fmax(a[0], b[0]), w = fmin(a[3], b[3]) - fmax(a[1], b[1]);
+  const double one = (a[2] - a[0]) * (a[3] - a[1]), other = (b[2] - b[0]) * (b[3] - b[1]);
+  if (!(h > 0 && w > 0 && one > 0 && other > 0)) return 0;
+  return h * w / (one + other - h * w);
+}
+
+static double setting(const more_op *m, const void *const *in, uint32_t k, double absent) {
+  return k < m->n_in && in[k] != NULL ? more_get(&m->in[k], in[k], 0) : absent;
+}
+
+/* Greedily by score, of equal ones the first: writes rows to out, which may be NULL, at most cap; returns how many. */
+static int64_t choose(const more_op *m, const void *const *in, int64_t *out, int64_t cap) {
+  const int64_t boxes = m->in[0].shape[1], classes = m->in[1].shape[1];
+  const double most = setting(m, in, 2, 0), overlap = setting(m, in, 3, 0),
+               least = setting(m, in, 4, -(double)INFINITY);
+  const bool limited = m->n_in > 4 && in[4] != NULL;
+  int32_t taken[MOST];
+  int64_t found = 0;
+  for (int64_t u = 0; u < m->in[0].shape[0] * classes; u++) {
+    int64_t n = 0, last = -1;
+    double score = (double)INFINITY;
+    for (;;) { /* the next box after the last in order of score */
+      int64_t next = -1;
+      for (int64_t b = 0; b < boxes; b++) {
+        const double s = more_get(&m->in[1], in[1], u * boxes + b);
+        if ((limited && !(s > least)) || s > score || (s == score && b <= last)) continue;
+        if (next < 0 || s > more_get(&m->in[1], in[1], u * boxes + next)) next = b;
+      }
+      if (next < 0 || !((double)n < most)) break;
+      score = more_get(&m->in[1], in[1], u * boxes + next);
+      last = next;
+      bool keep = score == score;
+      for (int64_t k = 0; k < n && keep; k++)
+        keep = !(shared(m, in[0], u / classes * boxes + next, u / classes * boxes + taken[k]) > overlap);
+      if (score != score) break;
+      if (!keep) continue;
+      if (n < MOST) taken[n++] = (int32_t)next;
+      if (out != NULL && found < cap) {
+        out[3 * found] = u / classes;
+        out[3 * found + 1] = u % classes;
+        out[3 * found + 2] = next;
+      }
+      found++;
+    }
+  }
+  return found;
+}
+
+static void run_nms(const more_op *m, const more_args *a, int64_t first, int64_t last) {
+  (void)first, (void)last;
+  choose(m, a->in, a->out[0], m->i[FOUND]);
+}
+
+void more_setup_non_max_suppression(more_plan *p) {
+  more_op *m = p->m;
+  m->i[CENTERS] = more_int(p, "center_point_box", 0);
+  more_real(p, 0);
+  more_real(p, 1);
+  more_rank(p, 0, 3, 3);
+  more_rank(p, 1, 3, 3);
+  if (!more_ok(p)) return;
+  const int64_t *boxes = m->in[0].shape, *scores = m->in[1].shape;
+  if (boxes[2] != 4 || scores[0] != boxes[0] || scores[2] != boxes[1])
+    more_refuse(p, "its boxes and scores do not fit each other");
+  if (boxes[1] > MOST) more_refuse(p, "it takes up to %d boxes", MOST);
+  for (uint32_t k = 2; k < m->n_in; k++)
+    if (more_has(p, k) && m->in[k].count != 1) more_refuse(p, "operand %u must be one number", k);
+  const void *in[MORE_IN] = {NULL};
+  for (uint32_t k = 0; k < m->n_in && more_ok(p); k++)
+    if (more_has(p, k)) in[k] = more_operand_bytes(p, k);
+  if (!more_ok(p)) return;
+  const int64_t found = m->in[0].count > 0 && m->in[1].count > 0 ? choose(m, in, NULL, 0) : 0;
+  m->i[FOUND] = found;
+  const int64_t shape[] = {found, 3};
+  more_result(p, 0, REF_TYPE_I64, 2, shape);
+  more_work(p, run_nms, 1, (double)m->in[1].count * (double)found);
+}

@@ -1,0 +1,262 @@
+/* Normalizations of any shape and floating-point type: Layer, RMS, Group, MeanVariance and Lp; and the losses, which
+ * end in a mean. */
+#include "more.h"
+
+#include <math.h>
+
+/* ---------------------------------------------------------------- over the last dimensions */
+
+enum { N, MEAN, KEPT };
+
+/* LayerNormalization and RMSNormalization: scale and bias broadcast to operand 0. */
+static void run_rows(const more_op *m, const more_args *a, int64_t first, int64_t last) {
+  const more_value *x = &m->in[0];
+  const int64_t n = m->i[N];
+  for (int64_t r = first; r < last; r++) {
+    double mean = 0, square = 0;
+    for (int64_t j = 0; j < n && m->i[MEAN]; j++) mean += more_get(x, a->in[0], r * n + j);
+    mean /= (double)n;
+    for (int64_t j = 0; j < n; j++) {
+      const double d = more_get(x, a->in[0], r * n + j) - mean;
+      square += d * d;
+    }
+    const double inverse = 1 / sqrt(square / (double)n + m->f[0]);
+    for (int64_t j = 0; j < n && a->out[0] != NULL; j++) {
+      const int64_t i = r * n + j;
+      double y = more_round_to(x->type, (more_get(x, a->in[0], i) - mean) * inverse);
+      y *= more_get(&m->in[1], a->in[1], more_at(&m->in[1], x, i));
+      if (a->in[2] != NULL) y += more_get(&m->in[2], a->in[2], more_at(&m->in[2], x, i));
+      more_put(&m->out[0], a->out[0], i, y);
+    }
+    if (a->out[1] != NULL) more_put(&m->out[1], a->out[1], r, mean);
+    if (a->out[2] != NULL) more_put(&m->out[2], a->out[2], r, inverse);
+  }
+}
+
+static void fits(more_plan *p, uint32_t k) {
+  int64_t shape[MORE_DIMS];
+  int32_t ndim = p->m->in[0].ndim;
+  if (!more_has(p, k) || !more_ok(p)) return;
+  memcpy(shape, p->m->in[0].shape, sizeof shape);
+  if (more_broadcast(p, shape, &ndim, k) &&
+      (ndim != p->m->in[0].ndim || memcmp(shape, p->m->in[0].shape, (size_t)ndim * sizeof *shape) != 0))
+    more_refuse(p, "operand %u does not broadcast to operand 0", k);
+}
+
+void more_setup_normalize(more_plan *p) {
+  more_op *m = p->m;
+  const more_value *x = &m->in[0];
+  int64_t shape[MORE_DIMS];
+  const int64_t axis = more_axis(p, more_int(p, "axis", -1), x->ndim), stash = more_int(p, "stash_type", 1);
+  m->f[0] = more_float(p, "epsilon", 1e-5);
+  m->i[MEAN] = strcmp(p->entry->op, "LayerNormalization") == 0;
+  more_real(p, 0);
+  more_real(p, 1);
+  fits(p, 1);
+  fits(p, 2);
+  if (!more_ok(p)) return;
+  m->i[N] = more_count(x->shape, axis, x->ndim);
+  if (m->i[N] == 0) more_refuse(p, "there is nothing to normalize over");
+  for (int32_t d = 0; d < x->ndim; d++) shape[d] = d < axis ? x->shape[d] : 1;
+  more_result(p, 0, m->i[MEAN] ? x->type : m->in[1].type, x->ndim, x->shape);
+  more_result(p, 1, more_type_of_onnx(stash), x->ndim, shape);
+  more_result(p, 2, more_type_of_onnx(stash), x->ndim, shape);
+  if (more_ok(p)) more_work(p, run_rows, x->count / m->i[N], 4 * (double)x->count);
+}
+
+/* ---------------------------------------------------------------- GroupNormalization */
+
+enum { GROUPS, PER_GROUP, PLANE, BY_GROUP };
+
+static void run_groups(const more_op *m, const more_args *a, int64_t first, int64_t last) {
+  const more_value *x = &m->in[0];
+  const int64_t plane = m->i[PLANE], n = m->i[PER_GROUP] * plane;
+  for (int64_t u = first; u < last; u++) {
+    const int64_t group = u % m->i[GROUPS];
+    double mean = 0, square = 0;
+    for (int64_t j = 0; j < n; j++) mean += more_get(x, a->in[0], u * n + j);
+    mean /= (double)n;
+    for (int64_t j = 0; j < n; j++) {
+      const double d = more_get(x, a->in[0], u * n + j) - mean;
+      square += d * d;
+    }
+    const double inverse = 1 / sqrt(square / (double)n + m->f[0]);
+    for (int64_t j = 0; j < n; j++) {
+      const int64_t c = m->i[BY_GROUP] ? group : group * m->i[PER_GROUP] + j / plane;
+      const double y = (more_get(x, a->in[0], u * n + j) - mean) * inverse * more_get(&m->in[1], a->in[1], c);
+      more_put(&m->out[0], a->out[0], u * n + j, y + more_get(&m->in[2], a->in[2], c));
+    }
+  }
+}
+
+void more_setup_group_norm(more_plan *p) {
+  more_op *m = p->m;
+  const more_value *x = &m->in[0];
+  more_rank(p, 0, 2, MORE_DIMS);
+  more_real(p, 0);
+  more_same_type(p, 0, 1);
+  more_same_type(p, 0, 2);
+  m->i[GROUPS] = more_int(p, "num_groups", 0);
+  m->i[BY_GROUP] = p->n->node->opset < 21; /* scale and bias had one number a group */
+  m->f[0] = more_float(p, "epsilon", 1e-5);
+  more_int(p, "stash_type", 1);
+  if (more_ok(p) && (m->i[GROUPS] < 1 || x->shape[1] % m->i[GROUPS] != 0))
+    more_refuse(p, "num_groups does not divide its channels");
+  if (!more_ok(p)) return;
+  m->i[PER_GROUP] = x->shape[1] / m->i[GROUPS];
+  m->i[PLANE] = more_count(x->shape, 2, x->ndim);
+  more_shape_is(p, 1, 1, m->i[BY_GROUP] ? &m->i[GROUPS] : &x->shape[1]);
+  more_shape_is(p, 2, 1, m->i[BY_GROUP] ? &m->i[GROUPS] : &x->shape[1]);
+  more_result_like(p, 0, 0);
+  more_work(p, run_groups, x->shape[0] * m->i[GROUPS], 4 * (double)x->count);
+}
+
+/* ---------------------------------------------------------------- MeanVarianceNormalization */
+
+enum { SIZES = 8, STRIDES = 16, KEPT_SIZES = 24, KEPT_STRIDES = 32, REDUCED = 3, KEPT_DIMS };
+
+static int64_t place(const int64_t *sizes, const int64_t *strides, int64_t n, int64_t i) {
+  int64_t at = 0;
+  for (int64_t d = n; d-- > 0; i /= sizes[d]) at += i % sizes[d] * strides[d];
+  return at;
+}
+
+static void run_mean_variance(const more_op *m, const more_args *a, int64_t first, int64_t last) {
+  const more_value *x = &m->in[0];
+  const int64_t n = m->i[N];
+  for (int64_t u = first; u < last; u++) {
+    const int64_t base = place(m->i + KEPT_SIZES, m->i + KEPT_STRIDES, m->i[KEPT_DIMS], u);
+    double sum = 0, square = 0;
+    for (int pass = 0; pass < 3; pass++) {
+      for (int64_t j = 0; j < n; j++) {
+        const int64_t at = base + place(m->i + SIZES, m->i + STRIDES, m->i[REDUCED], j);
+        const double y = more_get(x, a->in[0], at);
+        if (pass == 0) sum += y / (double)n;
+        else if (pass == 1) square += (y - sum) * (y - sum) / (double)n;
+        else more_put(x, a->out[0], at, (y - sum) / (sqrt(square) + 1e-9));
+      }
+    }
+  }
+}
+
+void more_setup_mean_variance(more_plan *p) {
+  more_op *m = p->m;
+  const more_value *x = &m->in[0];
+  int64_t axes[MORE_DIMS] = {0, 2, 3}, stride = 1, count = more_ints(p, "axes", axes, MORE_DIMS);
+  bool reduced[MORE_DIMS] = {false};
+  if (count < 0) count = 3;
+  more_real(p, 0);
+  for (int64_t i = 0; i < count; i++) reduced[more_axis(p, axes[i], x->ndim)] = more_ok(p);
+  if (!more_ok(p)) return;
+  m->i[N] = 1;
+  for (int32_t d = x->ndim; d-- > 0; stride *= x->shape[d]) {
+    const int64_t k = reduced[d] ? m->i[REDUCED]++ : m->i[KEPT_DIMS]++;
+    m->i[(reduced[d] ? SIZES : KEPT_SIZES) + k] = x->shape[d];
+    m->i[(reduced[d] ? STRIDES : KEPT_STRIDES) + k] = stride;
+    if (reduced[d]) m->i[N] *= x->shape[d];
+  }
+  more_result_like(p, 0, 0);
+  more_work(p, run_mean_variance, m->i[N] > 0 ? x->count / m->i[N] : 1, 6 * (double)x->count);
+}
+
+/* ---------------------------------------------------------------- LpNormalization */
+
+static void run_lp(const more_op *m, const more_args *a, int64_t first, int64_t last) {
+  const more_value *x = &m->in[0];
+  const int64_t n = m->i[0], inner = m->i[1];
+  for (int64_t r = first; r < last; r++) {
+    const int64_t base = r / inner * inner * n + r % inner;
+    double sum = 0;
+    for (int64_t j = 0; j < n; j++) {
+      const double y = more_get(x, a->in[0], base + j * inner);
+      sum += m->i[2] == 1 ? fabs(y) : y * y;
+    }
+    if (m->i[2] != 1) sum = sqrt(sum);
+    for (int64_t j = 0; j < n; j++) {
+      const double y = more_get(x, a->in[0], base + j * inner);
+      more_put(x, a->out[0], base + j * inner, sum != 0 ? y / sum : 0);
+    }
+  }
+}
+
+void more_setup_lp_norm(more_plan *p) {
+  const more_value *x = &p->m->in[0];
+  const int64_t axis = more_axis(p, more_int(p, "axis", -1), x->ndim);
+  p->m->i[2] = more_int(p, "p", 2);
+  if (p->m->i[2] != 1 && p->m->i[2] != 2) more_refuse(p, "p is neither 1 nor 2");
+  more_real(p, 0);
+  if (!more_ok(p)) return;
+  p->m->i[0] = x->shape[axis];
+  p->m->i[1] = more_count(x->shape, axis + 1, x->ndim);
+  more_result_like(p, 0, 0);
+  more_work(p, run_lp, p->m->i[0] > 0 ? x->count / p->m->i[0] : 1, 2 * (double)x->count);
+}
+
+/* ---------------------------------------------------------------- losses */
+
+enum { CLASSES, INNER, REDUCTION, IGNORES, IGNORED, CROSS_ENTROPY };
+enum { NONE, MEAN_OF, SUM };
+
+/* The logarithm of the softmax over the classes, at element base + c * inner. */
+static double shifted(const more_op *m, const void *x, int64_t base, double *most) {
+  double sum = 0;
+  *most = -(double)INFINITY;
+  for (int64_t c = 0; c < m->i[CLASSES]; c++) *most = fmax(*most, more_get(&m->in[0], x, base + c * m->i[INNER]));
+  for (int64_t c = 0; c < m->i[CLASSES]; c++) sum += exp(more_get(&m->in[0], x, base + c * m->i[INNER]) - *most);
+  return log(sum);
+}
+
+static void run_loss(const more_op *m, const more_args *a, int64_t first, int64_t last) {
+  const int64_t classes = m->i[CLASSES], inner = m->i[INNER];
+  double total = 0, weights = 0;
+  (void)first, (void)last;
+  for (int64_t i = 0; i < m->in[1].count; i++) {
+    const int64_t base = i / inner * inner * classes + i % inner, label = more_get_int(&m->in[1], a->in[1], i);
+    double most = 0, log_sum = 0, loss = 0, weight = 0;
+    if (m->i[CROSS_ENTROPY]) log_sum = shifted(m, a->in[0], base, &most);
+    for (int64_t c = 0; c < classes && a->out[1] != NULL; c++)
+      more_put(&m->out[1], a->out[1], base + c * inner,
+               more_get(&m->in[0], a->in[0], base + c * inner) - most - log_sum);
+    const bool ignored = m->i[IGNORES] && label == m->i[IGNORED];
+    if (!ignored && label >= 0 && label < classes) {
+      weight = a->in[2] != NULL ? more_get(&m->in[2], a->in[2], label) : 1;
+      loss = weight * (most + log_sum - more_get(&m->in[0], a->in[0], base + label * inner));
+    }
+    total += loss;
+    weights += weight;
+    if (m->i[REDUCTION] == NONE && a->out[0] != NULL) more_put(&m->out[0], a->out[0], i, loss);
+  }
+  if (m->i[REDUCTION] != NONE && a->out[0] != NULL)
+    more_put(&m->out[0], a->out[0], 0, m->i[REDUCTION] == MEAN_OF ? total / weights : total);
+}
+
+static void loss(more_plan *p) {
+  more_op *m = p->m;
+  const more_value *x = &m->in[0], *labels = &m->in[1];
+  int64_t shape[MORE_DIMS];
+  more_rank(p, 0, 2, MORE_DIMS);
+  more_real(p, 0);
+  more_same_type(p, 0, 2);
+  if (labels->type != REF_TYPE_I32 && labels->type != REF_TYPE_I64) more_refuse(p, "operand 1 must be int32 or int64");
+  m->i[REDUCTION] = more_choice(p, "reduction", "mean", "none mean sum");
+  m->i[IGNORES] = attr_find(p->n->node, "ignore_index") != NULL;
+  m->i[IGNORED] = more_int(p, "ignore_index", 0);
+  if (!more_ok(p)) return;
+  m->i[CLASSES] = x->shape[1];
+  m->i[INNER] = more_count(x->shape, 2, x->ndim);
+  for (int32_t d = 0; d < x->ndim - 1; d++) shape[d] = x->shape[d == 0 ? 0 : d + 1];
+  more_shape_is(p, 1, x->ndim - 1, shape);
+  more_shape_is(p, 2, 1, &x->shape[1]);
+  more_result(p, 0, x->type, m->i[REDUCTION] == NONE ? x->ndim - 1 : 0, shape);
+  more_result(p, 1, x->type, x->ndim, x->shape);
+  more_work(p, run_loss, 1, 10 * (double)x->count);
+}
+
+void more_setup_nll(more_plan *p) {
+  loss(p);
+}
+
+void more_setup_sce(more_plan *p) {
+  p->m->i[CROSS_ENTROPY] = 1;
+  loss(p);
+}

@@ -1,0 +1,140 @@
+/* Pools of any type: AveragePool, LpPool, MaxPool with its indices; MaxUnpool, GlobalLpPool. */
+#include "window.h"
+
+#include <math.h>
+
+enum { WHAT = W_OWN, POWER, COUNT_PADS, COLUMNS };
+enum { AVERAGE, LP, MAXIMUM };
+
+/* The index of a spatial element where the first dimension varies fastest. */
+static int64_t column_major(const more_op *m, int64_t at) {
+  int64_t out = 0, place[REF_SPATIAL];
+  for (int64_t d = m->i[W_SPATIAL]; d-- > 0; at /= m->i[W_IN + d]) place[d] = at % m->i[W_IN + d];
+  for (int64_t d = m->i[W_SPATIAL]; d-- > 0;) out = out * m->i[W_IN + d] + place[d];
+  return out;
+}
+
+static void run_pool(const more_op *m, const more_args *a, int64_t first, int64_t last) {
+  const int64_t taps = window_taps(m), places = window_places(m), plane = more_count(m->i + W_IN, 0, m->i[W_SPATIAL]);
+  const more_value *x = &m->in[0];
+  const double power = (double)m->i[POWER];
+  for (int64_t u = first; u < last; u++) {
+    const int64_t base = u / places * plane;
+    double sum = 0;
+    int64_t count = 0, best = -1;
+    for (int64_t t = 0; t < taps; t++) {
+      bool padded;
+      const int64_t at = window_at(m, u % places, t, &padded);
+      count += at >= 0 || (padded && m->i[COUNT_PADS] != 0);
+      if (at < 0) continue;
+      const double y = more_get(x, a->in[0], base + at);
+      if (m->i[WHAT] == MAXIMUM && (best < 0 || y > sum || y != y)) {
+        sum = y;
+        best = at;
+      } else if (m->i[WHAT] != MAXIMUM) {
+        sum += m->i[WHAT] == LP ? pow(fabs(y), power) : y;
+      }
+    }
+    if (m->i[WHAT] == AVERAGE) sum = count > 0 ? sum / (double)count : 0;
+    if (m->i[WHAT] == LP) sum = pow(sum, 1 / power);
+    if (m->i[WHAT] == MAXIMUM && best < 0) sum = more_lowest(x->type);
+    if (a->out[0] != NULL) more_put(&m->out[0], a->out[0], u, sum);
+    if (a->out[1] != NULL)
+      ((int64_t *)a->out[1])[u] = base + (best < 0 ? 0 : m->i[COLUMNS] != 0 ? column_major(m, best) : best);
+  }
+}
+
+void more_setup_pool(more_plan *p) {
+  more_op *m = p->m;
+  int64_t shape[MORE_DIMS];
+  m->i[WHAT] = strcmp(p->entry->op, "AveragePool") == 0 ? AVERAGE : strcmp(p->entry->op, "LpPool") == 0 ? LP : MAXIMUM;
+  m->i[POWER] = more_int(p, "p", 2);
+  m->i[COUNT_PADS] = more_int(p, "count_include_pad", 0);
+  m->i[COLUMNS] = more_int(p, "storage_order", 0);
+  more_number(p, 0);
+  if (m->i[WHAT] != MAXIMUM) more_real(p, 0);
+  if (m->i[POWER] < 1) more_refuse(p, "p is %lld", (long long)m->i[POWER]);
+  more_window(p, NULL);
+  if (!more_ok(p)) return;
+  shape[0] = m->in[0].shape[0];
+  shape[1] = m->in[0].shape[1];
+  memcpy(shape + 2, m->i + W_OUT, (size_t)m->i[W_SPATIAL] * sizeof *shape);
+  more_result(p, 0, m->in[0].type, m->in[0].ndim, shape);
+  more_result(p, 1, REF_TYPE_I64, m->in[0].ndim, shape);
+  more_work(p, run_pool, m->out[0].count, (double)m->out[0].count * (double)window_taps(m) * 4);
+}
+
+/* ---------------------------------------------------------------- GlobalLpPool, MaxUnpool */
+
+static void run_global(const more_op *m, const more_args *a, int64_t first, int64_t last) {
+  const int64_t n = m->i[1];
+  for (int64_t u = first; u < last; u++) {
+    double sum = 0;
+    for (int64_t j = 0; j < n; j++) sum += pow(fabs(more_get(&m->in[0], a->in[0], u * n + j)), (double)m->i[0]);
+    more_put(&m->out[0], a->out[0], u, pow(sum, 1 / (double)m->i[0]));
+  }
+}
+
+void more_setup_global_lp_pool(more_plan *p) {
+  const more_value *x = &p->m->in[0];
+  int64_t shape[MORE_DIMS];
+  p->m->i[0] = more_int(p, "p", 2);
+  if (p->m->i[0] < 1) more_refuse(p, "p is %lld", (long long)p->m->i[0]);
+  more_real(p, 0);
+  more_rank(p, 0, 3, MORE_DIMS);
+  if (!more_ok(p)) return;
+  p->m->i[1] = more_count(x->shape, 2, x->ndim);
+  for (int32_t d = 0; d < x->ndim; d++) shape[d] = d < 2 ? x->shape[d] : 1;
+  more_result(p, 0, x->type, x->ndim, shape);
+  more_work(p, run_global, p->m->out[0].count, 20 * (double)x->count);
+}
+
+/* Indices are those of the tensor that the attributes make; a larger output_shape has it in its first corner. */
+static void run_unpool(const more_op *m, const more_args *a, int64_t first, int64_t last) {
+  const more_value *x = &m->in[0], *y = &m->out[0];
+  (void)first, (void)last;
+  memset(a->out[0], 0, (size_t)y->count * y->size);
+  for (int64_t i = 0; i < x->count; i++) {
+    int64_t index = more_get_int(&m->in[1], a->in[1], i), at = 0, step = 1;
+    if (index < 0) continue;
+    for (int32_t d = y->ndim; d-- > 0; step *= y->shape[d]) {
+      const int64_t place = index % m->i[8 + d];
+      index /= m->i[8 + d];
+      if (place >= y->shape[d]) at = -1;
+      if (at >= 0) at += place * step;
+    }
+    if (at >= 0 && index == 0)
+      memcpy((char *)a->out[0] + (size_t)at * y->size, (const char *)a->in[0] + (size_t)i * y->size, y->size);
+  }
+}
+
+void more_setup_max_unpool(more_plan *p) {
+  more_op *m = p->m;
+  const more_value *x = &m->in[0];
+  int64_t kernel[REF_SPATIAL], strides[REF_SPATIAL] = {1, 1, 1}, pads[2 * REF_SPATIAL] = {0}, shape[MORE_DIMS];
+  more_rank(p, 0, 3, 2 + REF_SPATIAL);
+  more_real(p, 0);
+  more_same_shape(p, 0, 1);
+  if (m->in[1].type != REF_TYPE_I64) more_refuse(p, "operand 1 must be int64");
+  const int64_t n = x->ndim - 2, given = more_ints(p, "strides", strides, REF_SPATIAL);
+  const int64_t padded = more_ints(p, "pads", pads, 2 * REF_SPATIAL);
+  if (more_ints(p, "kernel_shape", kernel, REF_SPATIAL) != n || (given >= 0 && given != n) ||
+      (padded >= 0 && padded != 2 * n))
+    more_refuse(p, "kernel_shape, strides and pads must have numbers for each spatial dimension");
+  memcpy(shape, x->shape, sizeof shape);
+  for (int64_t d = 0; d < n && more_ok(p); d++) {
+    const int64_t list[] = {kernel[d], strides[d], pads[d], pads[n + d]};
+    for (int k = 0; k < 4; k++)
+      if (list[k] < (k < 2) || list[k] > INT32_MAX || x->shape[2 + d] > INT32_MAX)
+        more_refuse(p, "a size is out of range");
+  }
+  for (int64_t d = 0; d < n && more_ok(p); d++)
+    shape[2 + d] = (x->shape[2 + d] - 1) * strides[d] - pads[d] - pads[n + d] + kernel[d];
+  memcpy(m->i + 8, shape, sizeof shape);
+  for (int32_t d = 0; d < x->ndim && more_ok(p); d++)
+    if (shape[d] < 1) more_refuse(p, "dimension %d of its result would be %lld", d, (long long)shape[d]);
+  if (more_has(p, 2) && more_operand_ints(p, 2, shape, MORE_DIMS) != x->ndim)
+    more_refuse(p, "operand 2 must have a size for each dimension");
+  more_result(p, 0, x->type, x->ndim, shape);
+  more_work(p, run_unpool, 1, 0);
+}

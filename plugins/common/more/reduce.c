@@ -1,0 +1,281 @@
+/* Operators along dimensions: the reductions, cumulative sums and products, ArgMax and ArgMin, Hardmax. */
+#include "more.h"
+
+#include <math.h>
+
+enum { SUM, MEAN, PROD, MAX, MIN, L1, L2, LOG_SUM, LOG_SUM_EXP, SUM_SQUARE };
+
+/* m->i: what is done, how many elements make one, how many dimensions are reduced, and then sizes and strides of these
+ * from 10 on; kept ones from 24. */
+enum { WHAT, PER, REDUCED, KEPT, SIZES = 8, STRIDES = 16, KEPT_SIZES = 24, KEPT_STRIDES = 32 };
+
+static int64_t place(const int64_t *sizes, const int64_t *strides, int64_t n, int64_t i) {
+  int64_t at = 0;
+  for (int64_t d = n; d-- > 0; i /= sizes[d]) at += i % sizes[d] * strides[d];
+  return at;
+}
+
+static double real_of(const more_op *m, const void *in, int64_t base) {
+  const int64_t what = m->i[WHAT], n = m->i[PER];
+  const int type = m->in[0].type;
+  double x = what == PROD ? 1 : what == MAX ? more_lowest(type) : what == MIN ? more_highest(type) : 0, shift = 0;
+  if (what == LOG_SUM_EXP) {
+    shift = -(double)INFINITY;
+    for (int64_t j = 0; j < n; j++) {
+      const double y = more_get(&m->in[0], in, base + place(m->i + SIZES, m->i + STRIDES, m->i[REDUCED], j));
+      shift = y > shift ? y : shift;
+    }
+    if (isinf(shift)) shift = 0;
+  }
+  for (int64_t j = 0; j < n; j++) {
+    const double y = more_get(&m->in[0], in, base + place(m->i + SIZES, m->i + STRIDES, m->i[REDUCED], j));
+    switch (what) {
+    case PROD: x *= y; break;
+    case MAX: x = y > x || y != y ? y : x; break;
+    case MIN: x = y < x || y != y ? y : x; break;
+    case L1: x += fabs(y); break;
+    case L2:
+    case SUM_SQUARE: x += y * y; break;
+    case LOG_SUM_EXP: x += exp(y - shift); break;
+    default: x += y; break;
+    }
+  }
+  if (what == MEAN) x /= (double)n;
+  if (what == L2) x = sqrt(x);
+  if (what == LOG_SUM || what == LOG_SUM_EXP) x = log(x) + shift;
+  return x;
+}
+
+/* Sums of integers wrap; the others go through real_of where they are exact. */
+static int64_t whole_of(const more_op *m, const void *in, int64_t base) {
+  const int64_t what = m->i[WHAT], n = m->i[PER];
+  const bool no_sign = more_type_is_unsigned(m->in[0].type);
+  uint64_t x = what == PROD;
+  for (int64_t j = 0; j < n; j++) {
+    const int64_t y = more_get_int(&m->in[0], in, base + place(m->i + SIZES, m->i + STRIDES, m->i[REDUCED], j));
+    const bool less = no_sign ? (uint64_t)y < x : y < (int64_t)x;
+    switch (what) {
+    case PROD: x *= (uint64_t)y; break;
+    case MAX: x = j == 0 || !less ? (uint64_t)y : x; break;
+    case MIN: x = j == 0 || less ? (uint64_t)y : x; break;
+    case L1: x += y < 0 && !no_sign ? 0 - (uint64_t)y : (uint64_t)y; break;
+    case SUM_SQUARE: x += (uint64_t)y * (uint64_t)y; break;
+    default: x += (uint64_t)y; break;
+    }
+  }
+  return (int64_t)x;
+}
+
+static void run_reduce(const more_op *m, const more_args *a, int64_t first, int64_t last) {
+  const int64_t what = m->i[WHAT];
+  const bool whole = !more_type_is_real(m->in[0].type) && m->i[PER] > 0 && what != MEAN && what != L2 &&
+                     what != LOG_SUM && what != LOG_SUM_EXP;
+  for (int64_t i = first; i < last; i++) {
+    const int64_t base = place(m->i + KEPT_SIZES, m->i + KEPT_STRIDES, m->i[KEPT], i);
+    if (whole) more_store_int(m->out[0].type, a->out[0], i, whole_of(m, a->in[0], base));
+    else more_put(&m->out[0], a->out[0], i, real_of(m, a->in[0], base));
+  }
+}
+
+static const char *const names[] = {"ReduceSum", "ReduceMean", "ReduceProd",   "ReduceMax",       "ReduceMin",
+                                    "ReduceL1",  "ReduceL2",   "ReduceLogSum", "ReduceLogSumExp", "ReduceSumSquare"};
+
+void more_setup_reduce(more_plan *p) {
+  more_op *m = p->m;
+  const more_value *x = &m->in[0];
+  int64_t axes[MORE_DIMS], shape[MORE_DIMS], stride = 1;
+  bool reduced[MORE_DIMS] = {false};
+  int32_t ndim = 0;
+  const int64_t keep = more_int(p, "keepdims", 1), nothing = more_int(p, "noop_with_empty_axes", 0);
+  int64_t count = more_ints(p, "axes", axes, MORE_DIMS);
+  if (more_has(p, 1)) count = more_operand_ints(p, 1, axes, MORE_DIMS);
+  for (m->i[WHAT] = 0; strcmp(names[m->i[WHAT]], p->entry->op) != 0;) m->i[WHAT]++;
+  if (x->type == REF_TYPE_BOOL && m->i[WHAT] != MAX && m->i[WHAT] != MIN) more_refuse(p, "it takes no bool");
+  for (int64_t i = 0; i < count; i++) reduced[more_axis(p, axes[i], x->ndim)] = more_ok(p);
+  for (int32_t d = 0; count <= 0 && nothing == 0 && d < x->ndim; d++) reduced[d] = true;
+  if (!more_ok(p)) return;
+  m->i[PER] = 1;
+  for (int32_t d = 0; d < x->ndim; d++) {
+    if (reduced[d]) m->i[SIZES + m->i[REDUCED]++] = x->shape[d];
+    else m->i[KEPT_SIZES + m->i[KEPT]++] = x->shape[d];
+    if (reduced[d]) m->i[PER] *= x->shape[d];
+    if (!reduced[d] || keep != 0) shape[ndim++] = reduced[d] ? 1 : x->shape[d];
+  }
+  int64_t r = m->i[REDUCED], k = m->i[KEPT];
+  for (int32_t d = x->ndim; d-- > 0; stride *= x->shape[d]) {
+    if (reduced[d]) m->i[STRIDES + --r] = stride;
+    else m->i[KEPT_STRIDES + --k] = stride;
+  }
+  more_result(p, 0, x->type, ndim, shape);
+  more_work(p, run_reduce, m->out[0].count, (double)x->count);
+}
+
+/* ---------------------------------------------------------------- along one axis */
+
+enum { N, INNER, REVERSE, EXCLUSIVE, PRODUCT };
+
+static void along(more_plan *p, int64_t axis) {
+  const more_value *x = &p->m->in[0];
+  axis = more_axis(p, axis, x->ndim);
+  if (!more_ok(p)) return;
+  p->m->i[N] = x->shape[axis];
+  p->m->i[INNER] = more_count(x->shape, axis + 1, x->ndim);
+}
+
+static void run_cumulate(const more_op *m, const more_args *a, int64_t first, int64_t last) {
+  const more_value *x = &m->in[0];
+  const int64_t n = m->i[N], inner = m->i[INNER], count = n > 0 ? x->count / n : 0;
+  const bool real = more_type_is_real(x->type), product = m->i[PRODUCT] != 0;
+  (void)first, (void)last;
+  for (int64_t r = 0; r < count; r++) {
+    const int64_t base = r / inner * inner * n + r % inner;
+    double sum = product;
+    uint64_t whole = product;
+    for (int64_t j = 0; j < n; j++) {
+      const int64_t at = base + (m->i[REVERSE] ? n - 1 - j : j) * inner;
+      const double y = real ? more_get(x, a->in[0], at) : 0;
+      const uint64_t w = real ? 0 : (uint64_t)more_get_int(x, a->in[0], at);
+      const double before = sum;
+      const uint64_t whole_before = whole;
+      sum = product ? sum * y : sum + y;
+      whole = product ? whole * w : whole + w;
+      if (real) more_put(x, a->out[0], at, m->i[EXCLUSIVE] ? before : sum);
+      else more_store_int(x->type, a->out[0], at, (int64_t)(m->i[EXCLUSIVE] ? whole_before : whole));
+    }
+  }
+}
+
+void more_setup_cumulate(more_plan *p) {
+  more_number(p, 0);
+  p->m->i[REVERSE] = more_int(p, "reverse", 0);
+  p->m->i[EXCLUSIVE] = more_int(p, "exclusive", 0);
+  p->m->i[PRODUCT] = strcmp(p->entry->op, "CumProd") == 0;
+  more_result_like(p, 0, 0);
+  if (p->m->in[1].count != 1 || !more_type_is_whole(p->m->in[1].type)) more_refuse(p, "operand 1 must be one integer");
+  along(p, (int64_t)more_operand_number(p, 1, 0));
+  more_work(p, run_cumulate, 1, (double)p->m->in[0].count);
+}
+
+static void run_hardmax(const more_op *m, const more_args *a, int64_t first, int64_t last) {
+  const more_value *x = &m->in[0];
+  const int64_t n = m->i[N], inner = m->i[INNER];
+  for (int64_t r = first; r < last && n > 0; r++) {
+    const int64_t base = r / inner * inner * n + r % inner;
+    int64_t best = 0;
+    for (int64_t j = 1; j < n; j++)
+      if (more_get(x, a->in[0], base + j * inner) > more_get(x, a->in[0], base + best * inner)) best = j;
+    for (int64_t j = 0; j < n; j++) more_put(x, a->out[0], base + j * inner, j == best);
+  }
+}
+
+void more_setup_hardmax(more_plan *p) {
+  more_real(p, 0);
+  along(p, more_int(p, "axis", -1));
+  more_result_like(p, 0, 0);
+  more_work(p, run_hardmax, p->m->i[N] > 0 ? p->m->in[0].count / p->m->i[N] : 1, (double)p->m->in[0].count);
+}
+
+/* Also Softmax and LogSoftmax of float64. */
+static void run_softmax(const more_op *m, const more_args *a, int64_t first, int64_t last) {
+  const more_value *x = &m->in[0];
+  const int64_t n = m->i[N], inner = m->i[INNER];
+  for (int64_t r = first; r < last; r++) {
+    const int64_t base = r / inner * inner * n + r % inner;
+    double most = -(double)INFINITY, sum = 0;
+    for (int64_t j = 0; j < n; j++) most = fmax(most, more_get(x, a->in[0], base + j * inner));
+    for (int64_t j = 0; j < n; j++) sum += exp(more_get(x, a->in[0], base + j * inner) - most);
+    for (int64_t j = 0; j < n; j++) {
+      const double y = more_get(x, a->in[0], base + j * inner) - most;
+      more_put(x, a->out[0], base + j * inner, m->i[PRODUCT] ? y - log(sum) : exp(y) / sum);
+    }
+  }
+}
+
+void more_setup_softmax(more_plan *p) {
+  more_real(p, 0);
+  along(p, more_int(p, "axis", -1));
+  p->m->i[PRODUCT] = strcmp(p->entry->op, "LogSoftmax") == 0;
+  more_result_like(p, 0, 0);
+  more_work(p, run_softmax, p->m->i[N] > 0 ? p->m->in[0].count / p->m->i[N] : 1, 10 * (double)p->m->in[0].count);
+}
+
+static void run_arg(const more_op *m, const more_args *a, int64_t first, int64_t last) {
+  const more_value *x = &m->in[0];
+  const int64_t n = m->i[N], inner = m->i[INNER];
+  for (int64_t r = first; r < last; r++) {
+    const int64_t base = r / inner * inner * n + r % inner;
+    int64_t best = 0;
+    for (int64_t j = 1; j < n; j++) {
+      const double y = more_get(x, a->in[0], base + j * inner), b = more_get(x, a->in[0], base + best * inner);
+      if ((m->i[PRODUCT] ? y > b : y < b) || (y == b && m->i[REVERSE])) best = j;
+    }
+    ((int64_t *)a->out[0])[r] = best;
+  }
+}
+
+void more_setup_arg(more_plan *p) {
+  const more_value *x = &p->m->in[0];
+  int64_t shape[MORE_DIMS], axis = more_axis(p, more_int(p, "axis", 0), x->ndim);
+  int32_t ndim = 0;
+  const int64_t keep = more_int(p, "keepdims", 1);
+  more_number(p, 0);
+  along(p, axis);
+  p->m->i[REVERSE] = more_int(p, "select_last_index", 0);
+  p->m->i[PRODUCT] = strcmp(p->entry->op, "ArgMax") == 0;
+  for (int32_t d = 0; d < x->ndim; d++)
+    if (d != axis || keep != 0) shape[ndim++] = d == axis ? 1 : x->shape[d];
+  if (p->m->i[N] == 0) more_refuse(p, "there is nothing to choose from");
+  more_result(p, 0, REF_TYPE_I64, ndim, shape);
+  more_work(p, run_arg, p->m->out[0].count, (double)x->count);
+}
+
+/* ---------------------------------------------------------------- TopK */
+
+/* Element i of a row comes before element j: greater (or less), and of equals the first. */
+static bool before(const more_op *m, const void *x, int64_t base, int64_t i, int64_t j) {
+  const more_value *v = &m->in[0];
+  const int64_t inner = m->i[INNER];
+  if (more_type_is_whole(v->type)) {
+    const int64_t p = more_get_int(v, x, base + i * inner), q = more_get_int(v, x, base + j * inner);
+    const bool less = more_type_is_unsigned(v->type) ? (uint64_t)p < (uint64_t)q : p < q;
+    return p == q ? i < j : less != (m->i[REVERSE] != 0);
+  }
+  const double p = more_get(v, x, base + i * inner), q = more_get(v, x, base + j * inner);
+  return p == q ? i < j : m->i[REVERSE] != 0 ? p > q : p < q;
+}
+
+static void run_top_k(const more_op *m, const more_args *a, int64_t first, int64_t last) {
+  const more_value *x = &m->in[0];
+  const int64_t n = m->i[N], inner = m->i[INNER], k = m->i[PRODUCT];
+  for (int64_t r = first; r < last; r++) {
+    const int64_t base = r / inner * inner * n + r % inner, to = r / inner * inner * k + r % inner;
+    for (int64_t j = 0; j < n; j++) { /* its place is how many come before it */
+      int64_t rank = 0;
+      for (int64_t other = 0; other < n && rank < k; other++) rank += other != j && before(m, a->in[0], base, other, j);
+      if (rank >= k) continue;
+      if (a->out[0] != NULL)
+        memcpy((char *)a->out[0] + (size_t)(to + rank * inner) * x->size,
+               (const char *)a->in[0] + (size_t)(base + j * inner) * x->size, x->size);
+      if (a->out[1] != NULL) ((int64_t *)a->out[1])[to + rank * inner] = j;
+    }
+  }
+}
+
+void more_setup_top_k(more_plan *p) {
+  const more_value *x = &p->m->in[0];
+  int64_t shape[MORE_DIMS], k;
+  const int64_t axis = more_axis(p, more_int(p, "axis", -1), x->ndim);
+  more_number(p, 0);
+  along(p, axis);
+  p->m->i[REVERSE] = more_int(p, "largest", 1) != 0;
+  more_int(p, "sorted", 1);
+  if (more_operand_ints(p, 1, &k, 1) != 1) more_refuse(p, "operand 1 must be one int64");
+  if (!more_ok(p)) return;
+  if (k < 0 || k > p->m->i[N])
+    more_refuse(p, "it has %lld elements and is asked for %lld", (long long)p->m->i[N], (long long)k);
+  memcpy(shape, x->shape, sizeof shape);
+  shape[axis] = p->m->i[PRODUCT] = k;
+  more_result(p, 0, x->type, x->ndim, shape);
+  more_result(p, 1, REF_TYPE_I64, x->ndim, shape);
+  more_work(p, run_top_k, p->m->i[N] > 0 ? x->count / p->m->i[N] : 1, (double)x->count * (double)p->m->i[N]);
+}
