@@ -32,11 +32,12 @@ heddle_status heddle__onnx_load(const char *path, const heddle_read_limits *grap
   heddle_status s =
       heddle__open_beside("libheddle_onnx.so.0", "ONNX models need", "heddle_onnx_entry", 0, &host, &table, err);
   if (s == HEDDLE_OK)
-    s = ((const heddle__onnx_table *)table)->read(path, &of_graph, of_params.max_bytes, &root, &p, err);
+    s = ((const heddle__onnx_table *)table)
+            ->read(path, &of_graph, of_params.max_bytes, &root, params != NULL ? &p : NULL, err);
   if (s == HEDDLE_OK) s = heddle__graph_from_json(root, path, of_graph.max_nodes, &g, err);
   if (s == HEDDLE_OK && graph != NULL) *graph = heddle_graph_retain(g);
-  if (s == HEDDLE_OK && params != NULL) *params = heddle_params_retain(p);
   heddle_graph_release(g);
-  heddle_params_release(p);
+  if (s == HEDDLE_OK && params != NULL) *params = p;
+  else heddle_params_release(p);
   return s;
 }

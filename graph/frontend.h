@@ -35,7 +35,8 @@ typedef struct heddle__onnx_host {
 typedef struct heddle__onnx_table {
   const char *version;
 
-  /* A model as a document of graph JSON, with one reference, and its parameters. The limits are filled in. */
+  /* A model as a document of graph JSON, with one reference, and its parameters; params NULL: they are not wanted. The
+   * limits are filled in. */
   heddle_status (*read)(const char *path, const heddle_read_limits *graph_limits, uint64_t max_bytes, json_t **graph,
                         heddle_params **params, heddle_error *err);
 } heddle__onnx_table;

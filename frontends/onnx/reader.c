@@ -233,11 +233,12 @@ static heddle_status read_model(heddle__onnx_reader *r, const unsigned char *thi
 }
 
 static heddle_status parse(const heddle__onnx_host *host, const unsigned char *data, uint64_t bytes, const char *name,
-                           heddle__onnx_maps *maps, bool has_folder, const heddle_read_limits *limits, json_t **graph,
+                           heddle__onnx_maps *maps, bool only_looks, const heddle_read_limits *limits, json_t **graph,
                            heddle_params **params, heddle_error *err) {
   heddle__onnx_reader r = {.host = host,
                            .name = name,
-                           .has_folder = has_folder,
+                           .has_folder = maps != NULL,
+                           .only_looks = only_looks,
                            .maps = maps,
                            .file = data,
                            .left_to_inline = limits->max_nodes / 8,
@@ -283,15 +284,18 @@ heddle_status heddle__onnx_read(const heddle__onnx_host *host, const char *path,
                                 uint64_t max_bytes, json_t **graph, heddle_params **params, heddle_error *err) {
   const unsigned char *data = NULL;
   uint64_t bytes = 0;
+  heddle_params *made = NULL;
   heddle__onnx_maps *maps = heddle__onnx_maps_new(max_bytes);
   if (maps == NULL) return heddle__no_memory(err, "a model");
   heddle_status s = heddle__onnx_map(maps, path, &data, &bytes, err);
-  if (s == HEDDLE_OK) s = parse(host, data, bytes, path, maps, true, limits, graph, params, err);
-  if (s == HEDDLE_OK && *params != NULL) {
-    (*params)->maps = maps; /* the tensors' bytes are in there */
-    (*params)->unmap = heddle__onnx_maps_free;
+  if (s == HEDDLE_OK) s = parse(host, data, bytes, path, maps, params == NULL, limits, graph, &made, err);
+  if (s == HEDDLE_OK && made != NULL) {
+    made->maps = maps; /* the tensors' bytes are in there */
+    made->unmap = heddle__onnx_maps_free;
   } else {
     heddle__onnx_maps_free(maps);
   }
+  if (params != NULL) *params = made;
+  else host->params_release(made);
   return s;
 }

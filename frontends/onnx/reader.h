@@ -20,6 +20,7 @@ typedef struct heddle__onnx_reader {
   const heddle__onnx_host *host;
   const char *name; /* the file's, for errors; weights outside of it lie in its folder */
   bool has_folder;  /* false: weights outside of the bytes are refused */
+  bool only_looks;  /* the parameters are of no use, so their bytes are not copied */
   heddle__onnx_maps *maps;
   const unsigned char *file; /* what heddle__onnx_raw counts in */
   heddle__onnx_arena arena;
@@ -47,7 +48,7 @@ typedef struct heddle__onnx_reader {
   unsigned n_problems, n_listed;
 } heddle__onnx_reader;
 
-/* The whole: file must stay until params are released, whose maps are r's. Both have one reference. */
+/* The whole. Both have one reference; params NULL: only the graph is wanted. */
 heddle_status heddle__onnx_read(const heddle__onnx_host *host, const char *path, const heddle_read_limits *limits,
                                 uint64_t max_bytes, json_t **graph, heddle_params **params, heddle_error *err);
 

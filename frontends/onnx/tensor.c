@@ -14,6 +14,7 @@
 
 #define SMALL 4096    /* bytes up to which a copy is cheaper than a page that stays */
 #define LARGE 1000000 /* bytes from which a page that stays is worth a call */
+#define PIECE (UINT64_C(16) << 20)
 
 static heddle_status bad(heddle__onnx_reader *r, const Onnx__TensorProto *t, const char *format, ...)
     __attribute__((format(printf, 3, 4)));
@@ -70,18 +71,23 @@ static heddle_status external_bytes(heddle__onnx_reader *r, const Onnx__TensorPr
   return HEDDLE_OK;
 }
 
-/* Mapped, or copied where that is better. */
+/* Mapped, or copied where that is better: in pieces, so that no more than one of them is in memory twice. */
 static heddle_status take_bytes(heddle__onnx_reader *r, const unsigned char *from, struct heddle__param *out) {
   heddle__constant *v = &out->value;
-  if (v->bytes > SMALL && (uintptr_t)from % (v->dtype.bits / 8) == 0) {
+  bool is_aligned = (uintptr_t)from % (v->dtype.bits / 8) == 0;
+  if ((v->bytes > SMALL && is_aligned) || (r->only_looks && from != NULL)) {
     v->data = (void *)(uintptr_t)from; /* nobody writes to a constant */
     out->is_mapped = true;
     return HEDDLE_OK;
   }
   v->data = heddle__alloc_aligned((size_t)v->bytes, 64);
   if (v->data == NULL) return heddle__onnx_no_memory(r);
-  if (v->bytes > 0 && from != NULL) memcpy(v->data, from, (size_t)v->bytes); /* NULL: of an empty file */
-  if (v->bytes > LARGE && r->maps != NULL) heddle__onnx_forget(from, v->bytes);
+  for (uint64_t done = 0; done < v->bytes && from != NULL;) { /* NULL: of an empty file */
+    uint64_t n = v->bytes - done < PIECE ? v->bytes - done : PIECE;
+    memcpy((char *)v->data + done, from + done, (size_t)n);
+    if (v->bytes > LARGE && r->maps != NULL) heddle__onnx_forget(from + done, n);
+    done += n;
+  }
   return HEDDLE_OK;
 }
 
