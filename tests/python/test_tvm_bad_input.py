@@ -3,6 +3,7 @@ device; nothing stays behind: after each failure a good library loads and runs.
 labels: ctypes
 timeout: 300
 """
+import ctypes
 import json
 import struct
 
@@ -251,6 +252,50 @@ def test_functions_that_fail(ctx, fine, tmp_path):
     for name, words in (("says", "the third wheel is flat"), ("silent", "no words"), ("lengthy", "wwww"), ("null", "")):
         refused(ctx, fine, ["node 'node' on cpu:0", name, "lib.so", words],
                 lambda: run(ctx, graph_of(name), library, {"x": X}))
+    library.close()
+
+
+class ModuleInfo(ctypes.Structure):
+    _fields_ = [("struct_size", ctypes.c_size_t), ("path", ctypes.c_char_p), ("abi", ctypes.c_char_p),
+                ("n_functions", ctypes.c_uint32), ("n_imports", ctypes.c_uint32), ("scratch_bytes", ctypes.c_uint64)]
+
+
+LEAVES = """static int leaves(int task, Group *group, void *data) {
+  void *mine = TVMBackendAllocWorkspace(1, 0, 300000, 2, 32);
+  TVMAPISetLastError("the loop gives up");
+  return mine != NULL ? -1 : 0;
+}"""
+
+
+def test_functions_that_fail_and_keep_scratch_memory(ctx, fine, tmp_path):
+    """Compiled code returns at once when something in it fails. Its scratch memory is free for the next run, of a node and
+    of a call, whatever thread it was on."""
+    hold = "void *p = TVMBackendAllocWorkspace(1, 0, 1000000, 2, 32); if (p == NULL) return -1;"
+    functions = [legacy.kernel("loop", F, hold + "return TVMBackendParallelLaunch(leaves, y, 0);", static=LEAVES),
+                 legacy.kernel("alone", F, hold + "void *q = TVMBackendAllocWorkspace(1, 0, 50, 2, 32); "
+                               "TVMBackendFreeWorkspace(1, 0, p); return q != NULL ? -1 : 0;"),
+                 legacy.kernel("null", F, "int code; TVMValue r; return TVMFuncCall(NULL, NULL, NULL, 0, &r, &code);")]
+    library = capi.Library(ctx, legacy.library(tmp_path / "lib.so", "v0.14", functions))
+
+    def most():
+        info = ModuleInfo(ctypes.sizeof(ModuleInfo))
+        capi.call("heddle_module_get_info", library.p, ctypes.byref(info))
+        return info.scratch_bytes
+
+    def fail(name, times):
+        x, y = capi.aligned(X), capi.aligned(np.zeros(8, np.float32))
+        for _ in range(times):
+            with pytest.raises(capi.HeddleError):
+                library.call(name, x, y)
+            with pytest.raises(capi.HeddleError):
+                run(ctx, graph_of(name), library, {"x": X})
+
+    for name in ("loop", "alone"):
+        fail(name, 2)
+        before = most()
+        fail(name, 30)
+        assert most() == before > 0
+    refused(ctx, fine, ["null", "no function"], lambda: run(ctx, graph_of("null"), library, {"x": X}))
     library.close()
 
 
