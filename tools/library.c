@@ -47,6 +47,9 @@ void library_print(const heddle_module *library, bool all) {
   heddle_import_info m;
   if (library == NULL || heddle_module_get_info(library, &info, NULL) != HEDDLE_OK) return;
   printf("library    %s: %s, %" PRIu32 " functions\n", info.path, info.abi, info.n_functions);
+  if (strcmp(info.abi, "unknown") == 0)
+    printf("note       nothing in it says that TVM compiled it%s\n",
+           info.n_functions > 0 ? "; its functions are called as those of v0.3 to v0.20" : "");
   for (uint32_t i = 0; i < rows_shown(info.n_functions, all); i++)
     printf("function   %s\n", heddle_module_function(library, i));
   rows_left_out(info.n_functions, all);

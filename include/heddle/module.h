@@ -38,7 +38,8 @@ HEDDLE_API void heddle_module_release(heddle_module *m); /* takes NULL */
 typedef struct heddle_module_info {
   size_t struct_size;
   const char *path;
-  const char *abi;        /* how its functions are called: "packed" (v0.3 to v0.20), "tvm-ffi v0.21", "tvm-ffi" */
+  const char *abi;        /* how its functions are called: "packed" (v0.3 to v0.20), "tvm-ffi v0.21", "tvm-ffi";
+                           * "unknown": as "packed", but nothing in it says that TVM compiled it */
   uint32_t n_functions;   /* that it exports */
   uint32_t n_imports;     /* modules that it carries: device code and the like */
   uint64_t scratch_bytes; /* scratch memory of compiled code, of all libraries and threads, at most so far */

@@ -128,6 +128,7 @@ static heddle_status run(const heddle__tvm_caller *caller, struct heddle__lane *
   heddle__tvm_thread *self = heddle__tvm_self();
   heddle__pool *before = self->pool;
   struct heddle__lane *lane_before = self->lane;
+  const void *mark = heddle__tvm_scratch_mark(self);
   heddle_status s;
   int rc;
   self->pool = caller->pool;
@@ -152,6 +153,7 @@ static heddle_status run(const heddle__tvm_caller *caller, struct heddle__lane *
   }
   if (rc != 0) s = heddle__tvm_failed(name, l->path, err);
   if (rc != 0 && lane != NULL) heddle__lane_reset(lane);
+  if (rc != 0) heddle__tvm_scratch_back(self, mark);
   self->pool = before;
   self->lane = lane_before;
   return s;

@@ -17,7 +17,7 @@ EXPORT const void *heddle_tvm_entry(const void *given);
 static void info(const heddle__tvm_library *l, heddle_module_info *out) {
   static const char *const eras[] = {"packed", "tvm-ffi v0.21", "tvm-ffi"};
   out->path = l->path;
-  out->abi = eras[l->era];
+  out->abi = l->is_foreign ? "unknown" : eras[l->era];
   out->n_functions = l->n_functions;
   out->n_imports = l->n_imports;
   out->scratch_bytes = heddle__tvm_scratch_most();

@@ -22,6 +22,7 @@ static bool begins(const char *text, const char *with) {
 
 typedef struct signs {
   bool packed, ffi, ffi21; /* functions of v0.3 to v0.20; names of v0.22 and later; names of v0.21 */
+  bool any;                /* a name that only TVM gives */
   const char *prefix;
 } signs;
 
@@ -34,9 +35,10 @@ static void look(void *user, const heddle__symbol *s) {
            strcmp(own, "__tvm_ffi_library_bin") == 0)
     seen->ffi21 = true;
   else if (s->is_function && own[0] != '_') seen->packed = true;
+  if (begins(own, "__tvm_") || begins(own, "__TVM")) seen->any = true;
 }
 
-heddle_status heddle__library_era(const heddle__tvm_library *l, heddle__era *out, heddle_error *err) {
+heddle_status heddle__library_era(heddle__tvm_library *l, heddle_error *err) {
   signs seen = {.prefix = l->symbols.prefix};
   l->symbols.t->each(l->symbols.self, look, &seen);
   if (l->handle == NULL && !seen.packed && !seen.ffi && !seen.ffi21) { /* nothing has the prefix */
@@ -44,7 +46,8 @@ heddle_status heddle__library_era(const heddle__tvm_library *l, heddle__era *out
     seen.prefix = any.prefix;
     any.t->each(any.self, look, &seen);
   }
-  *out = seen.ffi ? HEDDLE__ERA_FFI : seen.ffi21 ? HEDDLE__ERA_FFI21 : HEDDLE__ERA_PACKED;
+  l->era = seen.ffi ? HEDDLE__ERA_FFI : seen.ffi21 ? HEDDLE__ERA_FFI21 : HEDDLE__ERA_PACKED;
+  l->is_foreign = l->handle != NULL && !seen.any && !heddle__image_imports(&l->image, "TVM");
   if (l->handle == NULL && seen.ffi && (seen.packed || seen.ffi21))
     return heddle__fail(err, HEDDLE_EUNSUPPORTED,
                         "objects of TVM before v0.22 and of later versions have registered themselves under one "
@@ -158,6 +161,7 @@ heddle_status heddle__library_lacks(const heddle__tvm_library *l, const char *na
     if (used + n + 3 > sizeof list) break;
     used += (size_t)sprintf(list + used, "%s%s", said == 0 ? "" : ", ", l->functions[said]);
   }
-  return heddle__fail(err, HEDDLE_ENOTFOUND, "%s has no function '%.200s'; it has %u%s%s%s", l->path, name,
-                      (unsigned)l->n_functions, said > 0 ? ": " : "", list, said < l->n_functions ? ", ..." : "");
+  return heddle__fail(err, HEDDLE_ENOTFOUND, "%s has no function '%.200s'; it has %u%s%s%s%s", l->path, name,
+                      (unsigned)l->n_functions, said > 0 ? ": " : "", list, said < l->n_functions ? ", ..." : "",
+                      l->is_foreign ? "; nothing in it says that TVM compiled it" : "");
 }

@@ -65,17 +65,18 @@ static bool look(const Elf64_Phdr *p, uint64_t at, heddle__symbol *out) {
   return true;
 }
 
-/* A symbol that the library defines as function or data, if it lies where such may lie. */
+/* A symbol that the library defines as function or data, if it lies where such may lie. One without a type, as
+ * assembly text may leave it, is what its place can be. */
 static bool describe(const heddle__image *image, const Elf64_Sym *s, heddle__symbol *out) {
   int type = ELF64_ST_TYPE(s->st_info);
   size_t i = 0;
-  if (s->st_shndx == SHN_UNDEF || (type != STT_FUNC && type != STT_OBJECT)) return false;
+  if (s->st_shndx == SHN_UNDEF || (type != STT_FUNC && type != STT_OBJECT && type != STT_NOTYPE)) return false;
   *out = (heddle__symbol){.name = image->strings + s->st_name,
                           .address = image->base + s->st_value,
                           .is_weak = ELF64_ST_BIND(s->st_info) == STB_WEAK};
   while (i < image->n_segments && !look(&image->segments[i], s->st_value, out)) i++;
   if (i == image->n_segments || (type == STT_FUNC && !out->is_function)) return false;
-  out->is_function = type == STT_FUNC;
+  if (type != STT_NOTYPE) out->is_function = type == STT_FUNC;
   if (s->st_size != 0 && s->st_size < out->room) out->room = (size_t)s->st_size;
   return true;
 }
@@ -113,6 +114,14 @@ enum { OF_CALL = R_AARCH64_JUMP_SLOT, OF_TABLE = R_AARCH64_GLOB_DAT, OF_DATA = R
 #else
 #error "imports are known for x86-64 and aarch64"
 #endif
+
+bool heddle__image_imports(const heddle__image *image, const char *head) {
+  for (size_t i = 0; i < image->count; i++)
+    if (image->symbols[i].st_shndx == SHN_UNDEF &&
+        strncmp(image->strings + image->symbols[i].st_name, head, strlen(head)) == 0)
+      return true;
+  return false;
+}
 
 /* Whether the loader has made a place read-only when it was done; the last page in part stays writable. */
 static bool is_locked(const heddle__image *image, uint64_t at, size_t page) {

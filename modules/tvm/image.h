@@ -24,6 +24,9 @@ bool heddle__image_of(void *handle, heddle__image *out);
 /* The names that it defines. The image must stay where it is. */
 heddle__symbols heddle__image_symbols(const heddle__image *image);
 
+/* Whether it imports a name that begins so. */
+bool heddle__image_imports(const heddle__image *image, const char *head);
+
 /* Makes all that the library imports by a name point to address, wherever the loader of the system found that name: one
  * process may have several that offer it. No code of the library may run meanwhile. False: its memory could not be made
  * writable. */

@@ -93,7 +93,7 @@ static heddle_status read_blob(heddle__tvm_library *l, heddle_error *err) {
 
 heddle_status heddle__library_set_up(heddle__tvm_library *l, heddle_error *err) {
   static const char *const contexts[] = {"__tvm_module_ctx", "__tvm_ffi_library_ctx", "__tvm_ffi__library_ctx"};
-  heddle_status s = heddle__library_era(l, &l->era, err);
+  heddle_status s = heddle__library_era(l, err);
   if (s == HEDDLE_OK && !heddle__tensors_init(&l->tensors)) s = heddle__no_memory(err, "a compiled library");
   if (s == HEDDLE_OK) s = heddle__library_list(l, err);
   if (s == HEDDLE_OK) s = read_blob(l, err);

@@ -28,6 +28,7 @@ struct heddle__tvm_library {
   heddle__symbols symbols; /* of the image, or of what was registered */
   uint64_t changes;        /* of a system library: up to when it has seen what was registered */
   heddle__era era;
+  bool is_foreign;        /* a file in which nothing is TVM's: kernels of C source, or no such library at all */
   atomic_bool is_v22;     /* of HEDDLE__ERA_FFI: bool is (1, 1); learnt from its functions (bool22.c) */
   const char **functions; /* names as graphs have them, sorted; in the symbols' own strings */
   uint32_t n_functions;
@@ -54,8 +55,8 @@ heddle_status heddle__library_constants(heddle__tvm_library *library, heddle_err
 /* HEDDLE_ENOTFOUND with the nearest of what there is. */
 heddle_status heddle__library_lacks(const heddle__tvm_library *library, const char *name, heddle_error *err);
 
-/* functions.c: the generation by the names of symbols, and the list of functions made anew. */
-heddle_status heddle__library_era(const heddle__tvm_library *library, heddle__era *out, heddle_error *err);
+/* functions.c: the generation by the names of symbols (era, is_foreign), and the list of functions made anew. */
+heddle_status heddle__library_era(heddle__tvm_library *library, heddle_error *err);
 heddle_status heddle__library_list(heddle__tvm_library *library, heddle_error *err);
 
 /* library.c: reads what there is of a library whose symbols are known; clear ends that, also of what failed half-way, but

@@ -287,6 +287,7 @@ heddle_status heddle__tvm_row(heddle_plaunch *const *launches, uint32_t *at, uin
   struct heddle__lane *lane_before = self->lane; /* of a function that called whoever runs this */
   const heddle_pop *op = launches[*at]->op;
   heddle_plaunch *const *p = launches + *at, *const *end = launches + n;
+  const void *mark = heddle__tvm_scratch_mark(self);
   int rc = 0;
   self->pool = op->caller->pool;
   self->lane = NULL;
@@ -300,17 +301,21 @@ heddle_status heddle__tvm_row(heddle_plaunch *const *launches, uint32_t *at, uin
   self->pool = before;
   self->lane = lane_before;
   *at = (uint32_t)(p - launches);
-  return rc == 0 ? HEDDLE_OK : failed(*p, err);
+  if (rc == 0) return HEDDLE_OK;
+  heddle__tvm_scratch_back(self, mark);
+  return failed(*p, err);
 }
 
 static heddle_status run(heddle_plaunch *launch, heddle_error *err) {
   heddle__tvm_thread *self = heddle__tvm_self();
   heddle__pool *before = self->pool;
   struct heddle__lane *lane_before = self->lane;
+  const void *mark = heddle__tvm_scratch_mark(self);
   self->pool = launch->op->caller->pool;
   self->lane = launch->op->caller->device != NULL ? *lane_of(launch) : NULL;
   int rc = is_packed(launch->op) ? call_packed(launch) : call_ffi(launch);
   if (rc != 0 && self->lane != NULL) heddle__lane_reset(self->lane);
+  if (rc != 0) heddle__tvm_scratch_back(self, mark);
   self->pool = before;
   self->lane = lane_before;
   return rc == 0 ? HEDDLE_OK : failed(launch, err);

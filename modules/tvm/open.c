@@ -110,11 +110,14 @@ static heddle_status map_library(const char *path, void **out, heddle_error *err
   }
   if (*out != NULL) return HEDDLE_OK;
   if (words == NULL) words = "no reason given";
-  return heddle__fail(err, HEDDLE_EABI, "it could not be loaded: %s%s", words,
-                      wants_objects(path)
-                          ? " (it was made for TVM's own C++ library, which is not here: compile the model "
-                            "without the external code generator that made it)"
-                          : "");
+  const char *advice = "";
+  if (wants_objects(path))
+    advice = " (it was made for TVM's own C++ library, which is not here: compile the model without the external code "
+             "generator that made it)";
+  else if (strncmp(words, "libtvm", 6) == 0)
+    advice = " (it was linked to TVM's own runtime, which is not here: link it again without that; what it takes from "
+             "TVM's C runtime is in libheddle_tvm)";
+  return heddle__fail(err, HEDDLE_EABI, "it could not be loaded: %s%s", words, advice);
 }
 
 static heddle__tvm_library *make(const char *path, void *handle, heddle_error *err) {

@@ -24,10 +24,12 @@ static void run_task(void *arg, uint32_t i, uint32_t n) {
   heddle__tvm_thread *self = heddle__tvm_self();
   heddle__pool *before = self->pool;
   heddle__group group = {g, (int32_t)n};
+  const void *mark = heddle__tvm_scratch_mark(self);
   self->pool = g->pool;
   int rc = g->lambda((int)i, &group, g->data);
   self->pool = before;
   if (rc == 0) return;
+  heddle__tvm_scratch_back(self, mark);
   pthread_mutex_lock(&g->lock);
   if (g->failed < 0) {
     g->failed = (int)i;

@@ -56,6 +56,10 @@ void heddle__tvm_keep_block(int kind, void *block); /* takes over what heddle__a
 void *heddle__tvm_alloc_workspace(int device_type, int device_id, uint64_t bytes, int code_hint, int bits_hint);
 int heddle__tvm_free_workspace(int device_type, int device_id, void *p);
 uint64_t heddle__tvm_scratch_most(void); /* bytes of all threads, at most so far */
+/* How far this thread's stack on the host is used; and back to there, after a function that failed: compiled code returns
+ * at once then, and gives nothing back. */
+void *heddle__tvm_scratch_mark(const heddle__tvm_thread *self);
+void heddle__tvm_scratch_back(heddle__tvm_thread *self, const void *mark);
 int heddle__tvm_parallel_launch(heddle__lambda lambda, void *data, int num_task);
 int heddle__tvm_parallel_barrier(int task, heddle__group *group);
 void heddle__tvm_set_last_error(const char *words);

@@ -111,16 +111,27 @@ void *heddle__tvm_alloc_workspace(int device_type, int device_id, uint64_t bytes
   return (char *)h + ALIGN;
 }
 
+static void drop_last(heddle__scratch *s) {
+  s->tops[s->last->chunk] = s->last->top;
+  s->current = s->last->chunk;
+  s->last = s->last->below;
+}
+
 int heddle__tvm_free_workspace(int device_type, int device_id, void *p) {
   heddle__scratch *s = heddle__tvm_self()->scratch;
   (void)device_id;
   if (device_type != HEDDLE_DEVICE_CPU) return heddle__lane_free(p);
   if (p == NULL || s == NULL) return 0;
   ((header *)(void *)((char *)p - ALIGN))->free = true;
-  while (s->last != NULL && s->last->free) {
-    s->tops[s->last->chunk] = s->last->top;
-    s->current = s->last->chunk;
-    s->last = s->last->below;
-  }
+  while (s->last != NULL && s->last->free) drop_last(s);
   return 0;
+}
+
+void *heddle__tvm_scratch_mark(const heddle__tvm_thread *self) {
+  return self->scratch != NULL ? self->scratch->last : NULL;
+}
+
+void heddle__tvm_scratch_back(heddle__tvm_thread *self, const void *mark) {
+  heddle__scratch *s = self->scratch;
+  while (s != NULL && s->last != NULL && s->last != mark) drop_last(s);
 }

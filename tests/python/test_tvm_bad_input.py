@@ -3,6 +3,7 @@ device; nothing stays behind: after each failure a good library loads and runs.
 labels: ctypes
 timeout: 300
 """
+import ctypes
 import json
 import struct
 
@@ -17,7 +18,7 @@ import capi  # noqa: E402
 from fixtures import tvm_legacy as legacy  # noqa: E402
 from fixtures.tvm_legacy import operators  # noqa: E402
 from test_tvm_legacy import DATA, MLP, VARIANTS  # noqa: E402
-from tool_case import failing  # noqa: E402
+from tool_case import failing, good  # noqa: E402
 from tvm_graph import Call, tvm_graph  # noqa: E402
 
 pytestmark = pytest.mark.skipif(legacy.compiler() is None, reason="there is no C compiler to write libraries with")
@@ -186,7 +187,49 @@ def test_libraries_of_others(ctx, fine, tmp_path):
         refused(ctx, fine, [name, "'twice'"], lambda: library.call("twice"))
         library.close()
         refused(ctx, fine, [name, "no model"], lambda: capi.Model.load(ctx, path, devices="cpu"))
+        assert said(path) == "packed"
     assert "no model" in failing(1, "run", tmp_path / "plain.so", "--device", "cpu")
+
+
+def said(path):
+    return json.loads(good("info", path, "--json"))["library"]["abi"]
+
+
+def test_libraries_with_nothing_of_tvm(ctx, fine, tmp_path):
+    """Its functions may be kernels all the same (C source without checks): heddle info says so, and who misses a function is
+    told. Of a graph without functions TVM's own library is such a one."""
+    other = legacy.compile_c(tmp_path / "other.so", "double cosine(double x) { return x; }", ["-shared"])
+    library = capi.Library(ctx, other)
+    refused(ctx, fine, ["other.so", "'twice'", "cosine", "nothing in it says that TVM compiled it"],
+            lambda: run(ctx, graph_of("twice"), library, {"x": X}))
+    library.close()
+    assert said(other) == "unknown"
+    assert "nothing in it says that TVM compiled it" in good("info", other)
+    kernel = legacy.compile_c(tmp_path / "kernel.so", """typedef struct { float *data; } tensor;
+int twice(tensor **args, int *codes, int n) {
+  for (int i = 0; i < 8; i++) args[1]->data[i] = args[0]->data[i] * 2;
+  return 0;
+}""", ["-shared"])
+    library = capi.Library(ctx, kernel)
+    np.testing.assert_array_equal(run(ctx, graph_of("twice"), library, {"x": X})[0], X * 2)
+    library.close()
+    plain = legacy.compile_c(tmp_path / "plain.so", "int TVMBackendGetFuncFromEnv(void *, const char *, void **);\n"
+                             "int f(void) { void *p; return TVMBackendGetFuncFromEnv(0, \"\", &p); }", ["-shared"])
+    assert said(plain) == "packed"
+    empty, x = legacy.compile_c(tmp_path / "empty.so", "", ["-shared"]), np.load(DATA / "identity" / "input_x.npy")
+    library = capi.Library(ctx, empty)
+    np.testing.assert_array_equal(run(ctx, (DATA / "identity" / "graph.json").read_text(), library, {"x": x})[0], x)
+    library.close()
+    assert said(empty) == "unknown" and "are called" not in good("info", empty)
+
+
+def test_a_library_that_needs_tvms_runtime(ctx, fine, tmp_path):
+    """A system library that was linked to it, say: by name, with what to do."""
+    there = legacy.compile_c(tmp_path / "libtvm_runtime.so", "", ["-shared", "-Wl,-soname,libtvm_runtime.so"])
+    path = legacy.library(tmp_path / "linked.so", "v0.14", [GOOD],
+                          link=["-Wl,--no-as-needed", f"-L{tmp_path}", "-ltvm_runtime"])
+    there.unlink()
+    refused(ctx, fine, ["linked.so", "libtvm_runtime.so", "link it again"], lambda: capi.Library(ctx, path))
 
 
 def test_a_blob_of_another_generation(ctx, fine, tmp_path):
@@ -209,6 +252,50 @@ def test_functions_that_fail(ctx, fine, tmp_path):
     for name, words in (("says", "the third wheel is flat"), ("silent", "no words"), ("lengthy", "wwww"), ("null", "")):
         refused(ctx, fine, ["node 'node' on cpu:0", name, "lib.so", words],
                 lambda: run(ctx, graph_of(name), library, {"x": X}))
+    library.close()
+
+
+class ModuleInfo(ctypes.Structure):
+    _fields_ = [("struct_size", ctypes.c_size_t), ("path", ctypes.c_char_p), ("abi", ctypes.c_char_p),
+                ("n_functions", ctypes.c_uint32), ("n_imports", ctypes.c_uint32), ("scratch_bytes", ctypes.c_uint64)]
+
+
+LEAVES = """static int leaves(int task, Group *group, void *data) {
+  void *mine = TVMBackendAllocWorkspace(1, 0, 300000, 2, 32);
+  TVMAPISetLastError("the loop gives up");
+  return mine != NULL ? -1 : 0;
+}"""
+
+
+def test_functions_that_fail_and_keep_scratch_memory(ctx, fine, tmp_path):
+    """Compiled code returns at once when something in it fails. Its scratch memory is free for the next run, of a node and
+    of a call, whatever thread it was on."""
+    hold = "void *p = TVMBackendAllocWorkspace(1, 0, 1000000, 2, 32); if (p == NULL) return -1;"
+    functions = [legacy.kernel("loop", F, hold + "return TVMBackendParallelLaunch(leaves, y, 0);", static=LEAVES),
+                 legacy.kernel("alone", F, hold + "void *q = TVMBackendAllocWorkspace(1, 0, 50, 2, 32); "
+                               "TVMBackendFreeWorkspace(1, 0, p); return q != NULL ? -1 : 0;"),
+                 legacy.kernel("null", F, "int code; TVMValue r; return TVMFuncCall(NULL, NULL, NULL, 0, &r, &code);")]
+    library = capi.Library(ctx, legacy.library(tmp_path / "lib.so", "v0.14", functions))
+
+    def most():
+        info = ModuleInfo(ctypes.sizeof(ModuleInfo))
+        capi.call("heddle_module_get_info", library.p, ctypes.byref(info))
+        return info.scratch_bytes
+
+    def fail(name, times):
+        x, y = capi.aligned(X), capi.aligned(np.zeros(8, np.float32))
+        for _ in range(times):
+            with pytest.raises(capi.HeddleError):
+                library.call(name, x, y)
+            with pytest.raises(capi.HeddleError):
+                run(ctx, graph_of(name), library, {"x": X})
+
+    for name in ("loop", "alone"):
+        fail(name, 2)
+        before = most()
+        fail(name, 30)
+        assert most() == before > 0
+    refused(ctx, fine, ["null", "no function"], lambda: run(ctx, graph_of("null"), library, {"x": X}))
     library.close()
 
 

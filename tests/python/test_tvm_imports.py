@@ -145,3 +145,16 @@ FUNCTION(ext_0) { TVMValue *v = args_; return ext_0_(v[0].v_handle, v[1].v_handl
     with pytest.raises(capi.HeddleError, match="c.so: .*undefined symbol: dnnl_conv2d") as caught:
         capi.Library(ctx, path)
     assert "C++" not in str(caught.value)
+
+
+@pytest.mark.parametrize("kind", ["@notype", "@object"])
+def test_a_blob_at_an_odd_address(ctx, tmp_path, kind):
+    """As other tools than compilers write it: maybe without type and size, and behind a byte of something else."""
+    data = legacy.blob([model("v0.14", "default", "one"), legacy.LIB], [[1], []])
+    path = tmp_path / "lib.so"
+    (tmp_path / "blob").write_bytes(data)
+    text = (f'.section .rodata.blob,\\"a\\",@progbits\\n.byte 7\\n.global __tvm_dev_mblob\\n'
+            f'.type __tvm_dev_mblob, {kind}\\n__tvm_dev_mblob: .incbin \\"{tmp_path / "blob"}\\"\\n.text')
+    library = capi.Library(ctx, legacy.library(path, "v0.14", [times("one", 1)], more=f'__asm__("{text}");'))
+    np.testing.assert_array_equal(run(ctx, library, "default"), X)
+    library.close()
