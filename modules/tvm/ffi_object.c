@@ -50,8 +50,7 @@ heddle_function *heddle__handle_function(void *handle) {
   if (((heddle_function *)handle)->mark == HEDDLE__FUNCTION_MARK) return handle;
   own *o = ours(handle, false);
   if (o == NULL) o = ours(handle, true);
-  if (o == NULL) return handle; /* the handle that code was given by name */
-  return o->code == PACKED_FUNCTION ? o->held.p : NULL;
+  return o != NULL && o->code == PACKED_FUNCTION ? o->held.p : NULL;
 }
 
 static int32_t call_new(void *self, const heddle__any *args, int32_t n, heddle__any *result) {
