@@ -210,7 +210,7 @@ HEDDLE__METHOD(heddle__executor_run_from_inputs) {
       !heddle__args_int(&a, 1, 0, INT32_MAX, &number))
     return -1;
   if (n % 2 != 0) return heddle__refuse(a.method, "after the device there are pairs of a name and an array");
-  heddle_device *to = heddle__executor_device(o->ctx, (int32_t)type, (int32_t)number);
+  heddle_device *to = heddle__numbered_device(o->ctx, (int32_t)type, (int32_t)number);
   if (to == NULL) return heddle__refuse(a.method, "%s", heddle__tvm_self()->error);
   for (int32_t i = 2; i < n; i += 2) /* before the first is set */
     if (heddle__executor_input(o, &a, i, false) < 0) return -1;
