@@ -23,6 +23,7 @@ int heddle__word_to_value(const heddle__word *args, const int32_t *codes, int32_
   heddle__word w = args[i];
   *owned = NULL;
   *out = (heddle_value){.kind = HEDDLE_VALUE_NONE};
+  if (codes[i] != PACKED_NDARRAY && heddle__word_is_null(w, codes[i])) return 0;
   switch (codes[i]) {
   case PACKED_NULL: break;
   case PACKED_TENSOR:
@@ -31,7 +32,6 @@ int heddle__word_to_value(const heddle__word *args, const int32_t *codes, int32_
     *out = (heddle_value){.kind = HEDDLE_VALUE_TENSOR, .of.t = *owned};
     break;
   case PACKED_BYTES:
-    if (w.p == NULL) break;
     *out = (heddle_value){
         .kind = HEDDLE_VALUE_BYTES, .of.data = ((heddle__bytes *)w.p)->data, .bytes = ((heddle__bytes *)w.p)->size};
     break;
@@ -121,6 +121,7 @@ int heddle__result_to_value(heddle__word w, int32_t code, heddle_value *out) {
   const heddle__bytes *bytes = w.p;
   heddle__array *a = w.p;
   *out = (heddle_value){.kind = HEDDLE_VALUE_NONE};
+  if (heddle__word_is_null(w, code)) code = PACKED_NULL;
   switch (code) {
   case PACKED_NULL: break;
   case PACKED_INT:

@@ -5,6 +5,11 @@
 #include "heddle/function.h"
 #include "modules/tvm/object.h"
 
+/* A value of a kind that is a pointer, which is NULL: it crosses as "none". Not a DLTensor, which callers refuse. */
+static inline bool heddle__word_is_null(heddle__word w, int32_t code) {
+  return w.p == NULL && code >= PACKED_MODULE && code <= PACKED_NDARRAY;
+}
+
 /* Argument i as a value. *owned: a tensor that was made for it, or NULL; released when the value is done with. -1 with
  * words that name the argument by its number. */
 int heddle__word_to_value(const heddle__word *args, const int32_t *codes, int32_t i, heddle_value *out,

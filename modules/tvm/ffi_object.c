@@ -138,6 +138,7 @@ bool heddle__word_to_any(heddle__word word, int32_t code, bool era21, heddle__an
   enum { UINT = 1 };
   int32_t type = ANY_NONE;
   *any = (heddle__any){.type = ANY_NONE};
+  if (heddle__word_is_null(word, code)) return true;
   switch (code) {
   case PACKED_NULL: return true;
   case PACKED_INT:
