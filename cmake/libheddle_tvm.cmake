@@ -9,7 +9,7 @@ add_library(heddle::heddle_tvm ALIAS heddle_tvm)
 target_compile_definitions(heddle_tvm PRIVATE HEDDLE_VERSION="${PROJECT_VERSION}")
 target_link_libraries(heddle_tvm PRIVATE heddle Threads::Threads ${CMAKE_DL_LIBS})
 target_link_options(heddle_tvm PRIVATE "LINKER:--version-script=${PROJECT_SOURCE_DIR}/modules/libheddle_tvm.map"
-  LINKER:--as-needed LINKER:--gc-sections)
+  LINKER:--as-needed LINKER:--gc-sections LINKER:-z,nodelete) # threads that used it run its code when they end
 if(NOT HEDDLE_SANITIZE)
   target_link_options(heddle_tvm PRIVATE LINKER:-z,defs)
 endif()

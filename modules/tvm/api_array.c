@@ -126,7 +126,10 @@ int TVMArrayCopyToBytes(TVMArrayHandle handle, void *data, size_t nbytes) {
 /* The copy is complete on return, so that it comes in any stream's order. */
 static int copy(const char *caller, void *from, void *to) {
   heddle_error err = {0};
-  heddle_tensor *src = tensor_of(from), *dst = src != NULL ? tensor_of(to) : NULL;
+  const heddle__word words[2] = {{.p = from}, {.p = to}};
+  const int32_t codes[2] = {PACKED_TENSOR, PACKED_TENSOR};
+  heddle_tensor *src = heddle__argument_tensor(words, codes, 0);
+  heddle_tensor *dst = src != NULL ? heddle__argument_tensor(words, codes, 1) : NULL;
   int rc = dst != NULL ? 0 : -1;
   if (rc == 0 && heddle__api_copy(dst, src, &err) != HEDDLE_OK) rc = say(caller, &err);
   heddle_tensor_release(src);

@@ -28,12 +28,10 @@ static bool is(const heddle_device *dev, int32_t type, int32_t number) {
 }
 
 /* Two plugins may have devices of one type: those in the user's list come first. */
-heddle_device *heddle__api_device(int32_t type, int32_t number) {
+heddle_device *heddle__numbered_device(heddle_context *ctx, int32_t type, int32_t number) {
   enum { MOST = 64 };
   heddle_device *chosen[MOST];
   size_t n_chosen = 0;
-  heddle_context *ctx = heddle__api_context();
-  if (ctx == NULL) return NULL;
   if (heddle_context_select(ctx, NULL, chosen, MOST, &n_chosen, NULL, NULL) != HEDDLE_OK) n_chosen = 0;
   for (size_t i = 0; i < n_chosen && i < MOST; i++)
     if (is(chosen[i], type, number)) return chosen[i];
@@ -51,4 +49,9 @@ heddle_device *heddle__api_device(int32_t type, int32_t number) {
            used > 0 ? list : "none");
   heddle__tvm_say(NULL, words);
   return NULL;
+}
+
+heddle_device *heddle__api_device(int32_t type, int32_t number) {
+  heddle_context *ctx = heddle__api_context();
+  return ctx != NULL ? heddle__numbered_device(ctx, type, number) : NULL;
 }

@@ -113,6 +113,8 @@ int TVMDeviceAllocDataSpaceWithScope(DLDevice dev, int ndim, const int64_t *shap
   if (mem_scope != NULL && mem_scope[0] != '\0' && strcmp(mem_scope, "global") != 0)
     return heddle__api_refuse("device memory of scope '%.100s' is not here; plain memory has the scope 'global'",
                               mem_scope);
+  if (ndim < 0 || (ndim > 0 && shape == NULL))
+    return heddle__api_refuse("device memory: the shape is not there, with %d dimensions", ndim);
   for (int i = 0; i < ndim; i++)
     if (shape[i] < 0 || __builtin_mul_overflow(bytes, (uint64_t)shape[i], &bytes))
       return heddle__api_refuse("device memory: dimension %d is %lld, which is not possible", i, (long long)shape[i]);

@@ -100,6 +100,17 @@ int TVMFuncCreateFromCFunc(TVMPackedCFunc func, void *resource_handle, TVMPacked
   return *out != NULL ? 0 : heddle__api_refuse("out of memory: a function");
 }
 
+/* What a value of that code names is what it is said to be; else false with words. */
+static bool is_own(const char *caller, heddle__word w, int32_t code) {
+  if (code == PACKED_MODULE) return heddle__api_module(caller, w.p) != NULL;
+  if (code == PACKED_FUNCTION) return heddle__api_function(caller, w.p) != NULL;
+  if (code != PACKED_NDARRAY) return true;
+  heddle__array *a = w.p != NULL ? heddle__array_find(w.p) : NULL;
+  if (a == NULL) heddle__api_refuse("%s: the handle is %s", caller, w.p == NULL ? "NULL" : "no array");
+  heddle__array_release(a);
+  return a != NULL;
+}
+
 /* Strings and bytes are copied; of modules, functions and arrays the result holds a reference of its own. */
 int TVMCFuncSetReturn(TVMRetValueHandle ret, TVMValue *value, int *type_code, int num_ret) {
   result *to = ret;
@@ -115,6 +126,7 @@ int TVMCFuncSetReturn(TVMRetValueHandle ret, TVMValue *value, int *type_code, in
     if (value->v_handle != NULL) return -1;
     return heddle__api_refuse("TVMCFuncSetReturn: a value of code %d is NULL", *type_code);
   }
+  if (!is_own("TVMCFuncSetReturn", word, *type_code)) return -1;
   heddle__result_retain(word, *type_code);
   heddle__result_drop(*to->word, *to->code);
   *to->word = word;
@@ -128,6 +140,7 @@ int TVMCbArgToReturn(TVMValue *value, int *code) {
   if (*code == PACKED_STRING || *code == PACKED_BYTES)
     return heddle__api_refuse("TVMCbArgToReturn: strings and bytes are not counted; copy them");
   memcpy(&word, value, sizeof word);
+  if (!is_own("TVMCbArgToReturn", word, *code)) return -1;
   heddle__result_retain(word, *code);
   return 0;
 }

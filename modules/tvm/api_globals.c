@@ -4,13 +4,7 @@
 
 #include "core/device.h"
 #include "modules/tvm/api.h"
-
-static int give_module(heddle_object *o, heddle__word *ret, int32_t *ret_code) {
-  ret->p = o;
-  if (o == NULL) return -1;
-  *ret_code = PACKED_MODULE;
-  return 0;
-}
+#include "modules/tvm/args.h"
 
 static int give_library(heddle_status s, heddle_module *m, const heddle_error *err, heddle__word *ret,
                         int32_t *ret_code) {
@@ -20,7 +14,7 @@ static int give_library(heddle_status s, heddle_module *m, const heddle_error *e
   }
   heddle_object *o = heddle__library_object(m);
   heddle_module_release(m);
-  return give_module(o, ret, ret_code);
+  return heddle__give_object(o, ret, ret_code);
 }
 
 /* (path, format): a shared library, whatever the format is called. */
@@ -41,8 +35,8 @@ int heddle__tvm_load_file(void *self, const heddle__word *args, const int32_t *c
   (void)self;
   if (n < 1 || n > 2 || codes[0] != PACKED_STRING || (n == 2 && codes[1] != PACKED_STRING && codes[1] != PACKED_NULL))
     return heddle__api_refuse("runtime.ModuleLoadFromFile takes a path and a format");
-  return give_module(heddle__api_load(args[0].s, n == 2 && codes[1] == PACKED_STRING ? args[1].s : NULL), ret,
-                     ret_code);
+  return heddle__give_object(heddle__api_load(args[0].s, n == 2 && codes[1] == PACKED_STRING ? args[1].s : NULL), ret,
+                             ret_code);
 }
 
 /* (), or with the prefix that the objects were compiled with. */
@@ -58,13 +52,6 @@ int heddle__tvm_system_lib(void *self, const heddle__word *args, const int32_t *
   const char *prefix = n == 1 && codes[0] == PACKED_STRING ? args[0].s : "";
   heddle_status s = heddle_module_system(ctx, prefix, &m, &err);
   return give_library(s, m, &err, ret, ret_code);
-}
-
-static int give_text(const char *text, heddle__word *ret, int32_t *ret_code) {
-  ret->s = heddle__tvm_keep(text, strlen(text));
-  if (ret->s == NULL) return -1;
-  *ret_code = PACKED_STRING;
-  return 0;
 }
 
 static bool ints(const int32_t *codes, int32_t from, int32_t to) {
@@ -90,8 +77,8 @@ int heddle__tvm_device_attr(void *self, const heddle__word *args, const int32_t 
   *ret_code = PACKED_NULL;
   if (dev == NULL) return -1;
   switch (args[2].i) {
-  case NAME: return give_text(dev->desc.name, ret, ret_code);
-  case DRIVER: return give_text(dev->desc.driver, ret, ret_code);
+  case NAME: return heddle__give_text(dev->desc.name, strlen(dev->desc.name), ret, ret_code);
+  case DRIVER: return heddle__give_text(dev->desc.driver, strlen(dev->desc.driver), ret, ret_code);
   case UNITS: ret->i = dev->desc.compute_units; break;
   case MEMORY: ret->i = (int64_t)dev->desc.memory_bytes; break;
   default: return 0;

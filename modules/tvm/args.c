@@ -87,6 +87,16 @@ bool heddle__args_object(const heddle__args *a, int32_t i, heddle_object **out) 
   return true;
 }
 
+heddle_tensor *heddle__args_tensor(const heddle__args *a, int32_t i) {
+  if (i >= a->n) {
+    unlike(a, i, "an array");
+    return NULL;
+  }
+  heddle_tensor *t = heddle__argument_tensor(a->args, a->codes, i);
+  if (t == NULL) heddle__refuse(a->method, "%s", heddle__tvm_self()->error);
+  return t;
+}
+
 bool heddle__args_devices(const heddle__args *a, int32_t i, int32_t (*out)[2], uint32_t *n) {
   *n = 0;
   if (i >= a->n) return unlike(a, i, "a device, or its type and number");

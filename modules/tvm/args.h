@@ -29,6 +29,9 @@ bool heddle__args_name(const heddle__args *a, int32_t i, const char **out);     
 bool heddle__args_text(const heddle__args *a, int32_t i, const char **out, size_t *bytes); /* string or bytes */
 bool heddle__args_object(const heddle__args *a, int32_t i, heddle_object **out);           /* borrowed; NULL for null */
 
+/* A tensor, with a reference: heddle__argument_tensor, whose words come after the method's name. NULL with words. */
+heddle_tensor *heddle__args_tensor(const heddle__args *a, int32_t i);
+
 /* Devices from position i on: values of devices, or pairs of type and number. out: room for n entries. */
 bool heddle__args_devices(const heddle__args *a, int32_t i, int32_t (*out)[2], uint32_t *n);
 

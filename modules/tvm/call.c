@@ -63,7 +63,10 @@ static heddle_status take(const heddle__tvm_library *l, const heddle_value *v, u
   case HEDDLE_VALUE_INT:
   case HEDDLE_VALUE_BOOL: any->v.i = v->of.i; break;
   case HEDDLE_VALUE_FLOAT: any->v.f = v->of.f; break;
-  case HEDDLE_VALUE_STRING: any->v.s = v->of.s; break;
+  case HEDDLE_VALUE_STRING:
+    any->v.s = v->of.s;
+    if (v->of.s == NULL) any->type = ANY_NONE, *code = PACKED_NULL;
+    break;
   case HEDDLE_VALUE_POINTER: any->v.p = (void *)(uintptr_t)v->of.data; break;
   case HEDDLE_VALUE_BYTES:
     a->bytes = (heddle__bytes){v->of.data, (size_t)v->bytes};
@@ -96,6 +99,7 @@ static heddle_status give_text(const char *text, size_t n, heddle_value *out, he
 
 /* Owns: what the word carries is the result's, but for strings and bytes, which are copied. */
 static heddle_status give_word(heddle__word w, int32_t code, heddle_value *out, heddle_error *err) {
+  if (heddle__word_is_null(w, code)) code = PACKED_NULL;
   if (code == PACKED_STRING) return give_text(w.s, strlen(w.s), out, err);
   if (code == PACKED_BYTES &&
       (w.p = heddle__tvm_keep_bytes(((heddle__bytes *)w.p)->data, ((heddle__bytes *)w.p)->size)) == NULL)

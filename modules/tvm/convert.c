@@ -23,6 +23,7 @@ int heddle__word_to_value(const heddle__word *args, const int32_t *codes, int32_
   heddle__word w = args[i];
   *owned = NULL;
   *out = (heddle_value){.kind = HEDDLE_VALUE_NONE};
+  if (codes[i] != PACKED_NDARRAY && heddle__word_is_null(w, codes[i])) return 0;
   switch (codes[i]) {
   case PACKED_NULL: break;
   case PACKED_TENSOR:
@@ -31,7 +32,6 @@ int heddle__word_to_value(const heddle__word *args, const int32_t *codes, int32_
     *out = (heddle_value){.kind = HEDDLE_VALUE_TENSOR, .of.t = *owned};
     break;
   case PACKED_BYTES:
-    if (w.p == NULL) break;
     *out = (heddle_value){
         .kind = HEDDLE_VALUE_BYTES, .of.data = ((heddle__bytes *)w.p)->data, .bytes = ((heddle__bytes *)w.p)->size};
     break;
@@ -121,6 +121,7 @@ int heddle__result_to_value(heddle__word w, int32_t code, heddle_value *out) {
   const heddle__bytes *bytes = w.p;
   heddle__array *a = w.p;
   *out = (heddle_value){.kind = HEDDLE_VALUE_NONE};
+  if (heddle__word_is_null(w, code)) code = PACKED_NULL;
   switch (code) {
   case PACKED_NULL: break;
   case PACKED_INT:
@@ -169,12 +170,12 @@ void heddle__value_drop(const heddle_value *v) {
   else if (v->kind == HEDDLE_VALUE_TENSOR) heddle_tensor_release(v->of.t);
 }
 
-/* ---- calls of a library */
+/* ---- calls with values */
 
 enum { FEW = 16 };
 
-int heddle__values_call(heddle_module *m, const char *name, const heddle__word *args, const int32_t *codes, int32_t n,
-                        heddle__word *ret, int32_t *ret_code) {
+int heddle__callback_call(heddle_callback call, void *self, const heddle__word *args, const int32_t *codes, int32_t n,
+                          heddle__word *ret, int32_t *ret_code) {
   heddle_value few[FEW], *values = few, result = {0};
   heddle_tensor *few_tensors[FEW], **tensors = few_tensors;
   heddle_error err = {0};
@@ -190,10 +191,12 @@ int heddle__values_call(heddle_module *m, const char *name, const heddle__word *
     if (rc == 0) done++;
   }
   if (rc == 0) {
-    heddle_status s = heddle__lane_wait(&err); /* the function has a stream of its own */
-    if (s == HEDDLE_OK) s = heddle_module_call(m, name, values, n > 0 ? (uint32_t)n : 0, &result, &err);
+    heddle_status s = heddle__lane_wait(&err);
+    if (s == HEDDLE_OK) s = call(self, values, (uint32_t)done, &result, &err);
     if (s == HEDDLE_OK) rc = heddle__result_to_word(&result, ret, ret_code);
     else {
+      err.status = s;
+      if (err.text[0] == '\0') heddle__fail(&err, s, "a function of the application failed, and left no words");
       heddle__tvm_say_error(NULL, &err);
       rc = -1;
     }
@@ -204,4 +207,21 @@ int heddle__values_call(heddle_module *m, const char *name, const heddle__word *
     heddle__free((void *)tensors);
   }
   return rc;
+}
+
+typedef struct by_name {
+  heddle_module *m;
+  const char *name;
+} by_name;
+
+static heddle_status call_library(void *self, const heddle_value *args, uint32_t n, heddle_value *result,
+                                  heddle_error *err) {
+  const by_name *f = self;
+  return heddle_module_call(f->m, f->name, args, n, result, err);
+}
+
+int heddle__values_call(heddle_module *m, const char *name, const heddle__word *args, const int32_t *codes, int32_t n,
+                        heddle__word *ret, int32_t *ret_code) {
+  by_name f = {m, name}; /* it has a stream of its own */
+  return heddle__callback_call(call_library, &f, args, codes, n, ret, ret_code);
 }

@@ -2,7 +2,13 @@
 #ifndef HEDDLE_MODULES_TVM_CONVERT_H
 #define HEDDLE_MODULES_TVM_CONVERT_H
 
+#include "heddle/function.h"
 #include "modules/tvm/object.h"
+
+/* A value of a kind that is a pointer, which is NULL: it crosses as "none". Not a DLTensor, which callers refuse. */
+static inline bool heddle__word_is_null(heddle__word w, int32_t code) {
+  return w.p == NULL && code >= PACKED_MODULE && code <= PACKED_NDARRAY;
+}
 
 /* Argument i as a value. *owned: a tensor that was made for it, or NULL; released when the value is done with. -1 with
  * words that name the argument by its number. */
@@ -22,6 +28,10 @@ int heddle__result_to_value(heddle__word word, int32_t code, heddle_value *out);
 void heddle__result_retain(heddle__word word, int32_t code);
 void heddle__result_drop(heddle__word word, int32_t code);
 void heddle__value_drop(const heddle_value *v);
+
+/* A function of the application, called with words: what was launched before is done when it runs. As heddle__tvm_fn. */
+int heddle__callback_call(heddle_callback call, void *self, const heddle__word *args, const int32_t *codes, int32_t n,
+                          heddle__word *ret, int32_t *ret_code);
 
 /* A function of a library by name, called with words: waits for what it launches. As heddle__tvm_fn. */
 int heddle__values_call(heddle_module *m, const char *name, const heddle__word *args, const int32_t *codes, int32_t n,

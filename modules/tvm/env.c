@@ -36,11 +36,10 @@ int heddle__tvm_lookup(void *library, const char *name, void **out) {
 
 int heddle__tvm_call_packed(void *f, heddle__word *args, int32_t *codes, int32_t n, heddle__word *ret,
                             int32_t *ret_code) {
-  if (f == NULL) {
-    heddle__tvm_say(NULL, "it calls what is no function");
-    return -1;
-  }
-  return heddle__function_call(f, args, codes, n, ret, ret_code);
+  if (f != NULL && ((const heddle_function *)f)->mark == HEDDLE__FUNCTION_MARK)
+    return heddle__function_call(f, args, codes, n, ret, ret_code);
+  heddle__tvm_say(NULL, "it calls what is no function");
+  return -1;
 }
 
 static int call_ffi(void *handle, const heddle__any *args, int32_t n, heddle__any *result, bool era21) {

@@ -79,8 +79,7 @@ HEDDLE__METHOD(heddle__params_save) {
   bool good = names != NULL && values != NULL;
   if (!good) heddle__refuse(a.method, "out of memory");
   for (int32_t i = 0; i < n / 2 && good; i++)
-    good = heddle__args_name(&a, 2 * i, &names[i]) &&
-           (values[i] = heddle__argument_tensor(args, codes, 2 * i + 1)) != NULL;
+    good = heddle__args_name(&a, 2 * i, &names[i]) && (values[i] = heddle__args_tensor(&a, 2 * i + 1)) != NULL;
   int rc = -1;
   if (good) {
     heddle_params *params = NULL;

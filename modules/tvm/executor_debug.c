@@ -36,7 +36,7 @@ HEDDLE__METHOD(heddle__executor_debug_get_output) {
   int64_t number = -1;
   heddle_error err = {0};
   if (!heddle__args_count(&a, 1, 2) || !node_of(o, &a, numbered, &name, &number)) return -1;
-  heddle_tensor *to = n == 2 ? heddle__argument_tensor(args, codes, 1) : NULL;
+  heddle_tensor *to = n == 2 ? heddle__args_tensor(&a, 1) : NULL;
   if (n == 2 && to == NULL) return -1;
   heddle_tensor *value = run_to(o, &a, name, 0);
   if (n == 1 && value != NULL) return heddle__give_tensor(value, ret, ret_code);

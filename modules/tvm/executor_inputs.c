@@ -34,7 +34,7 @@ HEDDLE__METHOD(heddle__executor_set_input) {
   (void)ret, (void)ret_code;
   if (!heddle__args_count(&a, 2, 2)) return -1;
   int32_t i = heddle__executor_input(o, &a, 0, false);
-  heddle_tensor *value = i >= 0 ? heddle__argument_tensor(args, codes, 1) : NULL;
+  heddle_tensor *value = i >= 0 ? heddle__args_tensor(&a, 1) : NULL;
   if (value == NULL) return -1;
   heddle_error err = {0};
   heddle_status s = heddle__executor_set(o, (uint32_t)i, value, &err);
@@ -48,7 +48,7 @@ HEDDLE__METHOD(heddle__executor_set_input_zero_copy) {
   (void)ret, (void)ret_code;
   if (!heddle__args_count(&a, 2, 2)) return -1;
   int32_t i = heddle__executor_input(o, &a, 0, false);
-  heddle_tensor *value = i >= 0 ? heddle__argument_tensor(args, codes, 1) : NULL, *bound = NULL, *device = NULL;
+  heddle_tensor *value = i >= 0 ? heddle__args_tensor(&a, 1) : NULL, *bound = NULL, *device = NULL;
   if (value == NULL) return -1;
   heddle_error err = {0};
   heddle_status s = HEDDLE_OK;
@@ -108,7 +108,7 @@ HEDDLE__METHOD(heddle__executor_get_input) {
   heddle_error err = {0};
   heddle_status s = HEDDLE_OK;
   if (n == 2) {
-    heddle_tensor *to = heddle__argument_tensor(args, codes, 1);
+    heddle_tensor *to = heddle__args_tensor(&a, 1);
     if (to == NULL) return -1;
     s = read_back(o, (uint32_t)i, to, &err);
     heddle_tensor_release(to);

@@ -82,29 +82,11 @@ heddle__runner *heddle__executor_of(heddle_object *o) {
 
 /* ---- creation */
 
-heddle_device *heddle__executor_device(heddle_context *ctx, int32_t type, int32_t number) {
-  char list[500] = "";
-  size_t used = 0;
-  for (size_t i = 0; i < heddle_context_device_count(ctx); i++) {
-    heddle_device *dev = heddle_context_device(ctx, i);
-    heddle_device_info info = {.struct_size = sizeof info};
-    if (heddle_device_get_info(dev, &info, NULL) != HEDDLE_OK) continue;
-    if (info.type == type && number >= 0 && info.index == (uint32_t)number) return dev;
-    int more = snprintf(list + used, sizeof list - used, "%s%s is (%d, %u)", used > 0 ? ", " : "", info.name,
-                        (int)info.type, (unsigned)info.index);
-    if (more > 0 && (size_t)more < sizeof list - used) used += (size_t)more;
-    else list[used] = '\0';
-  }
-  heddle__refuse(NULL, "there is no device %d of DLPack's type %d; there is: %s", (int)number, (int)type,
-                 used > 0 ? list : "none");
-  return NULL;
-}
-
 /* The names of devices as a list, each once. */
 static bool list_devices(heddle__runner *o, const int32_t (*devices)[2], uint32_t n) {
   size_t used = 0;
   for (uint32_t i = 0; i < n; i++) {
-    heddle_device *dev = heddle__executor_device(o->ctx, devices[i][0], devices[i][1]);
+    heddle_device *dev = heddle__numbered_device(o->ctx, devices[i][0], devices[i][1]);
     if (dev == NULL) return false;
     bool again = false;
     for (uint32_t k = 0; k < i; k++)

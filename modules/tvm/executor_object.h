@@ -41,9 +41,6 @@ heddle_object *heddle__executor_make(heddle_graph *graph, heddle_module *library
 /* Makes model and executor anew, with these parameters as constants; inputs that were set stay set. */
 heddle_status heddle__executor_remake(heddle__runner *o, heddle_params *params, heddle_error *err);
 
-/* The device of a type of DLPack's and a number within its kind, in the context of the library; NULL with words. */
-heddle_device *heddle__executor_device(heddle_context *ctx, int32_t type, int32_t number);
-
 /* The object that a method is called on. */
 static inline heddle__runner *heddle__executor_self(void *self) {
   return self;

@@ -58,7 +58,7 @@ HEDDLE__METHOD(heddle__executor_set_output_zero_copy) {
   (void)ret, (void)ret_code;
   if (!heddle__args_count(&a, 2, 2)) return -1;
   int32_t i = heddle__executor_output(o, &a, 0);
-  heddle_tensor *value = i >= 0 ? heddle__argument_tensor(args, codes, 1) : NULL, *bound = NULL, *device = NULL;
+  heddle_tensor *value = i >= 0 ? heddle__args_tensor(&a, 1) : NULL, *bound = NULL, *device = NULL;
   if (value == NULL) return -1;
   heddle_error err = {0};
   heddle_status s = HEDDLE_OK;
@@ -109,7 +109,7 @@ HEDDLE__METHOD(heddle__executor_get_output) {
   heddle_error err = {0};
   heddle_status s = HEDDLE_OK;
   if (n == 2) {
-    heddle_tensor *to = heddle__argument_tensor(args, codes, 1);
+    heddle_tensor *to = heddle__args_tensor(&a, 1);
     if (to == NULL) return -1;
     s = heddle_executor_get_output(o->ex, (uint32_t)i, to, &err);
     heddle_tensor_release(to);
@@ -210,14 +210,14 @@ HEDDLE__METHOD(heddle__executor_run_from_inputs) {
       !heddle__args_int(&a, 1, 0, INT32_MAX, &number))
     return -1;
   if (n % 2 != 0) return heddle__refuse(a.method, "after the device there are pairs of a name and an array");
-  heddle_device *to = heddle__executor_device(o->ctx, (int32_t)type, (int32_t)number);
-  if (to == NULL) return -1;
+  heddle_device *to = heddle__numbered_device(o->ctx, (int32_t)type, (int32_t)number);
+  if (to == NULL) return heddle__refuse(a.method, "%s", heddle__tvm_self()->error);
   for (int32_t i = 2; i < n; i += 2) /* before the first is set */
     if (heddle__executor_input(o, &a, i, false) < 0) return -1;
   heddle_error err = {0};
   heddle_status s = HEDDLE_OK;
   for (int32_t i = 2; i < n && s == HEDDLE_OK; i += 2) {
-    heddle_tensor *value = heddle__argument_tensor(args, codes, i + 1);
+    heddle_tensor *value = heddle__args_tensor(&a, i + 1);
     if (value == NULL) return -1;
     s = heddle__executor_set(o, (uint32_t)heddle__executor_input(o, &a, i, false), value, &err);
     heddle_tensor_release(value);

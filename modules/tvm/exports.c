@@ -139,7 +139,11 @@ int TVMBackendParallelBarrier(int task, heddle__group *group) {
 }
 
 int TVMBackendRegisterSystemLibSymbol(const char *name, void *address) {
-  return heddle__system_register(name, address);
+  int rc = heddle__system_register(name, address);
+  if (rc != 0)
+    heddle__tvm_say(NULL, name == NULL || address == NULL ? "a symbol of the program: the name or the address is NULL"
+                                                          : "out of memory: a symbol of the program");
+  return rc;
 }
 
 /* Several threads may come at once; one of them runs f, and the library's handle says that it did. */

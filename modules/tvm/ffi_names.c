@@ -5,16 +5,19 @@
 
 #include <string.h>
 
+#include "modules/tvm/ffi_object.h"
 #include "modules/tvm/library.h"
 #include "modules/tvm/syslib.h"
 
 enum { FUNCTION_OBJECT = 68 };
 
-/* Their functions are objects, with a type where ours have the address of code. */
+/* Their functions are objects of that type, and none of ours. */
 static int call(void *f, heddle__any *args, int32_t n, heddle__any *result) {
   int (*next)(void *, heddle__any *, int32_t, heddle__any *) = NULL;
   void *symbol = NULL;
-  if (((const heddle__object *)f)->type == FUNCTION_OBJECT) symbol = heddle__of_tvm_ffi("TVMFFIFunctionCall");
+  bool is_theirs = f != NULL && heddle__handle_function(f) == NULL;
+  if (is_theirs && ((const heddle__object *)f)->type == FUNCTION_OBJECT)
+    symbol = heddle__of_tvm_ffi("TVMFFIFunctionCall");
   if (symbol == NULL) return heddle__tvm_call_ffi(f, args, n, result);
   memcpy(&next, &symbol, sizeof next);
   return next(f, args, n, result);

@@ -50,8 +50,7 @@ heddle_function *heddle__handle_function(void *handle) {
   if (((heddle_function *)handle)->mark == HEDDLE__FUNCTION_MARK) return handle;
   own *o = ours(handle, false);
   if (o == NULL) o = ours(handle, true);
-  if (o == NULL) return handle; /* the handle that code was given by name */
-  return o->code == PACKED_FUNCTION ? o->held.p : NULL;
+  return o != NULL && o->code == PACKED_FUNCTION ? o->held.p : NULL;
 }
 
 static int32_t call_new(void *self, const heddle__any *args, int32_t n, heddle__any *result) {
@@ -139,6 +138,7 @@ bool heddle__word_to_any(heddle__word word, int32_t code, bool era21, heddle__an
   enum { UINT = 1 };
   int32_t type = ANY_NONE;
   *any = (heddle__any){.type = ANY_NONE};
+  if (heddle__word_is_null(word, code)) return true;
   switch (code) {
   case PACKED_NULL: return true;
   case PACKED_INT:

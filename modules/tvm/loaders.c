@@ -9,6 +9,7 @@
 #include "core/alloc.h"
 #include "core/error.h"
 #include "core/tensor.h"
+#include "modules/tvm/convert.h"
 #include "modules/tvm/launch.h"
 
 /* One registration. Never freed: open libraries hold what it made. */
@@ -204,29 +205,13 @@ static bool see(const heddle__dltensor *t, heddle_tensor *out) {
   return true;
 }
 
-static bool take(heddle__word word, int32_t code, heddle_tensor *tensor, heddle_value *out) {
-  *out = (heddle_value){.kind = HEDDLE_VALUE_NONE};
-  switch (code) {
-  case PACKED_NULL: return true;
-  case PACKED_INT: out->kind = HEDDLE_VALUE_INT; break;
-  case PACKED_BOOL: out->kind = HEDDLE_VALUE_BOOL; break;
-  case PACKED_FLOAT: out->kind = HEDDLE_VALUE_FLOAT; break;
-  case PACKED_HANDLE: out->kind = HEDDLE_VALUE_POINTER; break;
-  case PACKED_STRING: out->kind = HEDDLE_VALUE_STRING; break;
-  case PACKED_BYTES:
-    out->kind = HEDDLE_VALUE_BYTES;
-    out->of.data = ((const heddle__bytes *)word.p)->data;
-    out->bytes = ((const heddle__bytes *)word.p)->size;
-    return true;
-  case PACKED_TENSOR:
-  case PACKED_NDARRAY:
-    out->kind = HEDDLE_VALUE_TENSOR;
-    out->of.t = tensor;
-    return word.p != NULL && see(word.p, tensor);
-  default: return false;
-  }
-  out->of.i = word.i; /* all members of both unions are 8 bytes */
-  return true;
+/* A tensor is seen where it is; nothing is allocated for the others. */
+static bool take(const heddle__word *args, const int32_t *codes, int32_t i, heddle_tensor *tensor, heddle_value *out) {
+  heddle_tensor *none;
+  if (codes[i] != PACKED_TENSOR && codes[i] != PACKED_NDARRAY)
+    return heddle__word_to_value(args, codes, i, out, &none) == 0;
+  *out = (heddle_value){.kind = HEDDLE_VALUE_TENSOR, .of.t = tensor};
+  return args[i].p != NULL && see(args[i].p, tensor);
 }
 
 static bool give(const heddle_value *v, heddle__word *ret, int32_t *code) {
@@ -264,7 +249,7 @@ static int call(void *self, const heddle__word *args, const int32_t *codes, int3
     tensors = heddle__alloc((size_t)n, sizeof *tensors);
     good = values != NULL && tensors != NULL;
   }
-  for (int32_t i = 0; i < n && good; i++) good = take(args[i], codes[i], &tensors[i], &values[i]);
+  for (int32_t i = 0; i < n && good; i++) good = take(args, codes, i, &tensors[i], &values[i]);
   int rc = good ? 0 : refuse(f, "is called with an argument that it cannot be given");
   if (good) {
     heddle_status s = heddle__loaded_call((heddle_function *)(uintptr_t)&f->head, values, (uint32_t)n, &result, &why);

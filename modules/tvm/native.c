@@ -7,7 +7,6 @@
 #include "core/alloc.h"
 #include "core/error.h"
 #include "modules/tvm/convert.h"
-#include "modules/tvm/launch.h"
 
 enum { FEW = 16 };
 
@@ -29,37 +28,7 @@ static int no_memory(const char *what) {
 static int call(void *self, const heddle__word *args, const int32_t *codes, int32_t n, heddle__word *ret,
                 int32_t *ret_code) {
   const callback *c = self;
-  heddle_value few[FEW], *values = few, result = {0};
-  heddle_tensor *few_tensors[FEW], **tensors = few_tensors;
-  int32_t done = 0;
-  int rc = 0;
-  if (n > FEW) {
-    values = heddle__alloc((size_t)n, sizeof *values);
-    tensors = heddle__alloc((size_t)n, sizeof(heddle_tensor *));
-    if (values == NULL || tensors == NULL) rc = no_memory("the arguments of a call");
-  }
-  while (done < n && rc == 0) {
-    rc = heddle__word_to_value(args, codes, done, &values[done], &tensors[done]);
-    if (rc == 0) done++;
-  }
-  if (rc == 0) {
-    heddle_error err = {0};
-    heddle_status s = heddle__lane_wait(&err); /* what was launched before is done when it runs */
-    if (s == HEDDLE_OK) s = c->call(c->self, values, (uint32_t)n, &result, &err);
-    if (s == HEDDLE_OK) rc = heddle__result_to_word(&result, ret, ret_code);
-    else {
-      err.status = s;
-      if (err.text[0] == '\0') heddle__fail(&err, s, "a function of the application failed, and left no words");
-      heddle__tvm_say_error(NULL, &err);
-      rc = -1;
-    }
-  }
-  for (int32_t i = 0; i < done; i++) heddle_tensor_release(tensors[i]);
-  if (n > FEW) {
-    heddle__free(values);
-    heddle__free((void *)tensors);
-  }
-  return rc;
+  return heddle__callback_call(c->call, c->self, args, codes, n, ret, ret_code);
 }
 
 static void finish(void *self) {

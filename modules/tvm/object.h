@@ -68,8 +68,9 @@ heddle_tensor *heddle__argument_tensor(const heddle__word *args, const int32_t *
  * kept for ever. NULL with words. Any thread. */
 heddle_context *heddle__api_context(void);
 
-/* The device of a type of DLPack's and a number within its kind (TVM's cpu(0), opencl(1)); NULL with words that list what
- * there is. */
+/* The device of a type of DLPack's and a number within its kind (TVM's cpu(0), opencl(1)), of a context or of that one;
+ * NULL with words that list what there is. */
+heddle_device *heddle__numbered_device(heddle_context *ctx, int32_t type, int32_t number);
 heddle_device *heddle__api_device(int32_t type, int32_t number);
 
 /* A library, or whatever a loader makes of the file, as a module; format "" or NULL: from the name. NULL with words. */

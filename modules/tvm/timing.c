@@ -86,11 +86,13 @@ static void measured(void *user, int64_t repeat, int64_t number, uint64_t ns) {
 /* Once without a clock, then as it was asked for: the seconds of each measurement, as bytes of doubles. */
 static HEDDLE__METHOD(evaluate) {
   const evaluator *of = self;
-  evaluation e = {of, args, codes, n, heddle__alloc((size_t)of->timing.repeat, sizeof(double))};
-  int rc = e.seconds != NULL ? call_once(&e) : heddle__refuse("time evaluator", "out of memory");
+  double *seconds = heddle__alloc((size_t)of->timing.repeat, sizeof *seconds);
+  if (seconds == NULL) return heddle__refuse("time evaluator", "out of memory");
+  evaluation e = {of, args, codes, n, seconds};
+  int rc = call_once(&e);
   if (rc == 0) rc = heddle__timing_run(&of->timing, measure, measured, &e);
-  if (rc == 0) rc = heddle__give_bytes(e.seconds, (size_t)of->timing.repeat * sizeof(double), ret, ret_code);
-  heddle__free(e.seconds);
+  if (rc == 0) rc = heddle__give_bytes(seconds, (size_t)of->timing.repeat * sizeof *seconds, ret, ret_code);
+  heddle__free(seconds);
   return rc;
 }
 

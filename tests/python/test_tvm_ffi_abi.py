@@ -196,3 +196,28 @@ def test_functions_by_name(ctx, tmp_path):
     with pytest.raises(capi.HeddleError, match="tvm.contrib.sort.no_such"):
         library.call("top", x, values, indices)
     library.close()
+
+
+FOREIGN = """
+static int answer(void *self, const Any *args, int32_t n, Any *result) { result->type = 1; result->v.i = 42; return 0; }
+static void keep(void *self, int flags) {}
+/* A function as an object of another maker's, which only that maker can call. */
+static struct { uint64_t counts; int32_t type; uint32_t pad; void (*deleter)(void *, int); void *call, *cpp; } theirs = {
+  1ull << 32 | 1, 68, 0, keep, (void *)answer};
+FUNCTION(__tvm_ffi_foreign) { return __TVMFFIFunctionCall(&theirs, (Any *)args, n, result); }
+FUNCTION(__tvm_ffi_nothing) { return __TVMFFIFunctionCall(NULL, (Any *)args, n, result); }
+"""
+
+
+@pytest.mark.parametrize("plain", [False, True], ids=["pointers", "plain names"])
+def test_calls_of_what_is_no_function(ctx, tmp_path, plain):
+    path = compiled(tmp_path / "lib.so", FOREIGN)
+    if plain:
+        path = compiled(tmp_path / "plain.so", FOREIGN.replace("__TVMFFIFunctionCall", "TVMFFIFunctionCall").replace(
+            "FUNCTION(__tvm_ffi_foreign)", "int TVMFFIFunctionCall(void *, Any *, int32_t, Any *);\n"
+            "FUNCTION(__tvm_ffi_foreign)"))
+    library = capi.Library(ctx, path)
+    for name in ("foreign", "nothing"):
+        with pytest.raises(capi.HeddleError, match=f"'{name}' of .*it calls what is no function"):
+            library.call(name)
+    library.close()

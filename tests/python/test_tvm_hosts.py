@@ -71,3 +71,47 @@ def test_a_host_of_its_own(tmp_path, plain):
     assert done.returncode == 0, (done.stdout, done.stderr)
     assert float(lines[0]) == pytest.approx(math.e * math.tanh(1), rel=1e-6)
     assert "grow: expected a float" in lines[1]
+
+
+CLOSES = r"""
+#include <dlfcn.h>
+#include <pthread.h>
+#include <semaphore.h>
+#include <stdio.h>
+#include <tvm/runtime/c_runtime_api.h>
+static sem_t used, closed;
+static void *library;
+static int count;
+static void *use(void *arg) {
+  const char **names;
+  __typeof__(&TVMFuncListGlobalNames) list = (__typeof__(&TVMFuncListGlobalNames))dlsym(library, "TVMFuncListGlobalNames");
+  if (list == NULL || list(&count, &names) != 0) count = -1;
+  sem_post(&used);
+  sem_wait(&closed);
+  return arg;
+}
+int main(int argc, char **argv) {
+  pthread_t thread;
+  sem_init(&used, 0, 0);
+  sem_init(&closed, 0, 0);
+  if ((library = dlopen(argv[1], RTLD_NOW | RTLD_LOCAL)) == NULL) return printf("%s\n", dlerror()), 1;
+  pthread_create(&thread, NULL, use, NULL);
+  sem_wait(&used);
+  dlclose(library);
+  sem_post(&closed);
+  pthread_join(thread, NULL); /* what it keeps of the library's is given back now */
+  printf("%d names\n", count);
+  return argc != 2 || count < 10;
+}
+"""
+
+
+def test_a_host_that_closes_the_library_before_its_threads_end(tmp_path):
+    (tmp_path / "host.c").write_text(CLOSES)
+    sanitizers = os.environ.get("HEDDLE_SANITIZE", "")
+    flags = ["-fsanitize=" + sanitizers] if sanitizers else []
+    subprocess.run([legacy.compiler(), "-w", *flags, "-I", str(SOURCE / "include"), "-I", str(SOURCE / "modules/include"),
+                    "-o", str(tmp_path / "host"), str(tmp_path / "host.c"), "-ldl", "-lpthread"], check=True, timeout=120)
+    done = subprocess.run([str(tmp_path / "host"), str(BUILD / "lib" / "libheddle_tvm.so")], text=True,
+                          capture_output=True, timeout=60, env=environment())
+    assert done.returncode == 0 and "names" in done.stdout, (done.returncode, done.stdout, done.stderr)

@@ -8,6 +8,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include <tvm/runtime/c_backend_api.h>
 #include <tvm/runtime/c_runtime_api.h>
 
 #include "cases.h"
@@ -185,6 +186,47 @@ static void arrays_of_their_own(void **state) {
   in_threads(with_arrays);
 }
 
+/* ---- what is not there */
+
+/* Returns its argument as it came, made its own before where its resource says so. */
+static int same(TVMValue *args, int *codes, int n, TVMRetValueHandle ret, void *resource) {
+  if (n != 1 || (resource != NULL && TVMCbArgToReturn(args, codes) != 0)) return -1;
+  return TVMCFuncSetReturn(ret, args, codes, 1);
+}
+
+static void said(int rc, const char *words) {
+  assert_int_equal(rc, -1);
+  if (strstr(TVMGetLastError(), words) == NULL) fail_msg("'%s' is not in '%s'", words, TVMGetLastError());
+}
+
+static void handles_that_are_none(void **state) {
+  (void)state;
+  static const int kinds[] = {kTVMModuleHandle, kTVMPackedFuncHandle, kTVMNDArrayHandle};
+  static const char *const names[] = {"no module", "no function", "no array"};
+  uint64_t other[8] = {0};
+  const int64_t n = 8;
+  const DLDevice cpu = {kDLCPU, 0};
+  const DLDataType byte = {kDLUInt, 8, 1};
+  TVMArrayHandle a = NULL;
+  void *space = NULL;
+  for (int i = 0; i < 6; i++) {
+    TVMFunctionHandle f = function(same, i % 2);
+    TVMValue value = {.v_handle = NULL}, ret;
+    int code = kinds[i / 2], ret_code;
+    said(TVMFuncCall(f, &value, &code, 1, &ret, &ret_code), "NULL");
+    value.v_handle = other;
+    said(TVMFuncCall(f, &value, &code, 1, &ret, &ret_code), names[i / 2]);
+    TVMFuncFree(f);
+  }
+  said(TVMDeviceAllocDataSpaceWithScope(cpu, 1, NULL, byte, NULL, &space), "shape");
+  said(TVMDeviceAllocDataSpaceWithScope(cpu, -1, &n, byte, NULL, &space), "shape");
+  assert_int_equal(TVMArrayAlloc(&n, 1, kDLFloat, 32, 1, kDLCPU, 0, &a), 0);
+  said(TVMArrayCopyFromTo(NULL, a, NULL), "argument 0");
+  said(TVMArrayCopyFromTo(a, NULL, NULL), "argument 1");
+  TVMArrayFree(a);
+  said(TVMBackendRegisterSystemLibSymbol(NULL, &space), "the name or the address is NULL");
+}
+
 /* ---- memory */
 
 /* Returns a string of as many letters as its first argument says. */
@@ -282,4 +324,5 @@ static void memory_that_is_out(void **state) {
   TVMFuncFree(f);
 }
 
-CASES(CASE(functions_by_name), CASE(callbacks_from_parallel_loops), CASE(arrays_of_their_own), CASE(memory_that_is_out))
+CASES(CASE(functions_by_name), CASE(callbacks_from_parallel_loops), CASE(arrays_of_their_own),
+      CASE(handles_that_are_none), CASE(memory_that_is_out))

@@ -89,6 +89,33 @@ static heddle_context *context(void) {
   return ctx;
 }
 
+static void values_that_are_null(void **state) {
+  (void)state;
+  record r = {.n = 0};
+  heddle_error err = {0};
+  heddle_value got;
+  heddle_context *ctx = context();
+  heddle_object *o = library(ctx);
+  heddle_function *f = function(&r), *forward = of(o, "forward");
+  const heddle_value args[] = {text(NULL), {.kind = HEDDLE_VALUE_MODULE}, {.kind = HEDDLE_VALUE_FUNCTION}};
+  assert_int_equal(heddle_function_register("test.seen", f, 0, &err), HEDDLE_OK);
+  for (int way = 0; way < 3; way++)
+    for (int k = 0; k < 3; k++) { /* what is NULL arrives as none, and is given back as none */
+      r.result = args[k];
+      heddle_status s = way < 2 ? heddle_function_call(way == 0 ? f : forward, args, 3, &got, &err)
+                                : heddle_module_call(heddle_object_library(o), "forward", args, 3, &got, &err);
+      if (s != HEDDLE_OK) fail_msg("%d: %s", way, err.text);
+      for (uint32_t i = 0; i < 3; i++)
+        if (r.values[i].kind != HEDDLE_VALUE_NONE) fail_msg("%d: argument %u is of kind %d", way, i, r.values[i].kind);
+      assert_int_equal(got.kind, HEDDLE_VALUE_NONE);
+    }
+  (void)heddle_function_remove("test.seen", NULL);
+  heddle_function_release(forward);
+  heddle_function_release(f);
+  heddle_object_release(o);
+  heddle_context_release(ctx);
+}
+
 /* Directly, through compiled code that was given the function's name, and through code that was given the function. */
 static void every_kind_of_value(void **state) {
   (void)state;
@@ -360,5 +387,5 @@ static void memory_that_is_out(void **state) {
   heddle_context_release(ctx);
 }
 
-CASES(CASE(every_kind_of_value), CASE(failures), CASE(names_and_modules), CASE(calls_from_several_threads),
-      CASE(memory_that_is_out))
+CASES(CASE(every_kind_of_value), CASE(values_that_are_null), CASE(failures), CASE(names_and_modules),
+      CASE(calls_from_several_threads), CASE(memory_that_is_out))
