@@ -152,20 +152,27 @@ static heddle_status inputs_of(writer *w, const Onnx__NodeProto *node, json_t **
   return list != NULL ? HEDDLE_OK : heddle__onnx_no_memory(w->r);
 }
 
+/* How many a node has without absent ones at the end. */
+static size_t outputs_of(const Onnx__NodeProto *node) {
+  size_t n = node->n_output;
+  while (n > 0 && node->output[n - 1][0] == '\0') n--;
+  return n;
+}
+
 static heddle_status add_operator(writer *w, const Onnx__NodeProto *node) {
   json_t *inputs = NULL;
   char shown[44];
   const heddle__schema *schema =
       w->r->host->schema(node->domain, node->op_type, node->domain[0] == '\0' ? w->r->target : 0);
-  size_t n_outputs = node->n_output;
-  while (n_outputs > 0 && node->output[n_outputs - 1][0] == '\0') n_outputs--;
+  size_t n_outputs = outputs_of(node);
   if (n_outputs == 0) return HEDDLE_OK; /* nobody can use it */
   if (n_outputs > MAX_OUTPUTS)
     return heddle__onnx_fail(w->r, HEDDLE_ELIMIT, "node '%s' has %zu outputs",
                              heddle__onnx_show(heddle__onnx_node_name(node), shown), n_outputs);
   if (heddle__onnx_has_graph(node)) heddle__onnx_problem(w->r, node, "it runs a graph of its own");
   else if (schema == NULL)
-    heddle__onnx_problem(w->r, node, "the operator is not known in opset %u", (unsigned)w->r->target);
+    heddle__onnx_problem(w->r, node, "the operator is not known in opset %u%s", (unsigned)w->r->target,
+                         w->r->host->ops() == NULL ? " (libheddle_ops.so.0 is not beside libheddle)" : "");
   heddle_status s = inputs_of(w, node, &inputs);
   json_t *attrs = s == HEDDLE_OK ? heddle__onnx_attrs(w->r, node) : NULL;
   const char *name = attrs != NULL ? heddle__onnx_new_name(w->r, w->names, heddle__onnx_node_name(node)) : NULL;
@@ -221,7 +228,7 @@ static heddle_status add_head(writer *w, const Onnx__ValueInfoProto *v) {
   return HEDDLE_OK;
 }
 
-/* Names of inputs and outputs are kept for them. */
+/* Names of inputs and outputs are kept for them: only a node of one output has its name, several are NAME:0, NAME:1. */
 static heddle_status reserve_names(writer *w) {
   const heddle__onnx_reader *r = w->r;
   for (size_t i = 0; i < r->n_nodes; i++)
@@ -231,7 +238,8 @@ static heddle_status reserve_names(writer *w) {
     const char *name = r->graph->output[i]->name;
     const json_t *maker = json_object_get(w->makers, name);
     const Onnx__NodeProto *node = maker != NULL ? r->nodes[json_integer_value(maker)] : NULL;
-    bool is_own = node != NULL && strcmp(node->output[0], name) == 0 && strcmp(heddle__onnx_node_name(node), name) == 0;
+    bool is_own = node != NULL && outputs_of(node) == 1 && strcmp(node->output[0], name) == 0 &&
+                  strcmp(heddle__onnx_node_name(node), name) == 0;
     if (!is_own) MUST(json_object_set_new(w->names, name, json_true()));
   }
   return HEDDLE_OK;

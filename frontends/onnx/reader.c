@@ -108,9 +108,9 @@ static heddle_status check_versions(heddle__onnx_reader *r, const Onnx__ModelPro
       return heddle__onnx_fail(r, HEDDLE_EFORMAT, "it is of opset %lld and of opset %lld", (long long)r->opset,
                                (long long)m->opset_import[i]->version);
     r->opset = m->opset_import[i]->version;
-    if (r->opset < HEDDLE__ONNX_OPSET_FIRST || r->opset > HEDDLE__ONNX_OPSET_LAST)
+    if (r->opset < HEDDLE__ONNX_OPSET_FIRST || r->opset > r->host->opset_last)
       return heddle__onnx_fail(r, HEDDLE_EUNSUPPORTED, "it is of opset %lld; this library reads %d to %d",
-                               (long long)r->opset, HEDDLE__ONNX_OPSET_FIRST, HEDDLE__ONNX_OPSET_LAST);
+                               (long long)r->opset, HEDDLE__ONNX_OPSET_FIRST, (int)r->host->opset_last);
   }
   for (size_t i = 0; r->opset == 0 && i < m->graph->n_node; i++) {
     const char *domain = m->graph->node[i]->domain;
@@ -120,7 +120,6 @@ static heddle_status check_versions(heddle__onnx_reader *r, const Onnx__ModelPro
   if (r->opset == 0) r->opset = r->host->opset_last; /* all its operators are of other domains */
   r->target = (uint32_t)r->opset;
   if (r->target < r->host->opset_first) r->target = r->host->opset_first;
-  if (r->target > r->host->opset_last) r->target = r->host->opset_last;
   return HEDDLE_OK;
 }
 

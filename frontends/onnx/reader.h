@@ -10,9 +10,8 @@
 #include "frontends/onnx/maps.h"
 #include "graph/frontend.h"
 
-/* The versions of ONNX that are read: of its default operators, and of the file format. */
+/* The versions of ONNX that are read: of its default operators, to the last that graphs have, and of the file format. */
 #define HEDDLE__ONNX_OPSET_FIRST 7
-#define HEDDLE__ONNX_OPSET_LAST 28
 #define HEDDLE__ONNX_IR_FIRST 3
 #define HEDDLE__ONNX_IR_LAST 14
 

@@ -17,6 +17,7 @@ static const struct row {
     {"Constant", 0, heddle__upgrade_constant},
     {"ConstantOfShape", 0, heddle__upgrade_constant_of_shape},
     {"Dropout", 12, heddle__upgrade_dropout},
+    {"Gelu", 0, heddle__upgrade_gelu},
     {"Hardmax", 13, heddle__upgrade_softmax},
     {"LogSoftmax", 13, heddle__upgrade_softmax},
     {"Mean", 0, heddle__upgrade_sum},
@@ -43,7 +44,6 @@ heddle_status heddle__onnx_upgrade_node(heddle__onnx_reader *r, Onnx__NodeProto 
   for (size_t i = 0; is_default && s == HEDDLE_OK && !is_done && i < sizeof rows / sizeof rows[0]; i++)
     if (strcmp(rows[i].op, node->op_type) == 0 && (rows[i].since == 0 || r->opset < rows[i].since))
       s = rows[i].upgrade(r, node, &is_done);
-  if (s == HEDDLE_OK && !is_done && is_default && r->opset > r->target) s = heddle__upgrade_newer(r, node, &is_done);
   if (s == HEDDLE_OK && !is_done) s = heddle__onnx_add_node(r, node);
   return s;
 }

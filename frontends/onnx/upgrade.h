@@ -1,6 +1,6 @@
-/* frontends/onnx/upgrade.h: what the upgrades share. An upgrade takes a node of an older opset, or of a newer one than
- * graphs may have, and gives nodes of the graph's opset that compute the same: by changing the node in place, and by
- * adding nodes before or after it. Its source is the list of versions of the operator in ONNX's specification. */
+/* frontends/onnx/upgrade.h: what the upgrades share. An upgrade takes a node of an older opset, or one that
+ * runs better in parts, and gives nodes of the graph's opset that compute the same: by changing the node in place, and
+ * by adding nodes before or after it. Its source is the list of versions of the operator in ONNX's specification. */
 #ifndef HEDDLE_ONNX_UPGRADE_H
 #define HEDDLE_ONNX_UPGRADE_H
 
@@ -30,10 +30,9 @@ HEDDLE__UPGRADE(heddle__upgrade_constant);
 HEDDLE__UPGRADE(heddle__upgrade_constant_of_shape);
 HEDDLE__UPGRADE(heddle__upgrade_dropout);
 HEDDLE__UPGRADE(heddle__upgrade_scatter);
-/* upgrade_parts.c: operators as others, where graphs do not have them */
+/* upgrade_parts.c: operators as others that more plugins have, and faster */
 HEDDLE__UPGRADE(heddle__upgrade_sum); /* Sum, Mean */
-/* upgrade_newer.c: forms of opsets after those of graphs, where the meaning is the same */
-HEDDLE__UPGRADE(heddle__upgrade_newer);
+HEDDLE__UPGRADE(heddle__upgrade_gelu);
 
 /* ---- attributes */
 

@@ -11,6 +11,7 @@ import shutil
 import subprocess
 
 import numpy as np
+import onnx
 import pytest
 
 from fixtures import tvm_legacy as legacy
@@ -77,12 +78,18 @@ def test_rare_operators_are_found_beside_the_rest(prefix, tmp_path):
     (tmp_path / "cos.json").write_text(json.dumps(graph))
     for device in "cpu", "sim:0":
         assert "output 0" in call(prefix / "bin" / "heddle", "run", tmp_path / "cos.json", "--random", "--device", device)
+    x, y = (onnx.helper.make_tensor_value_info(name, onnx.TensorProto.FLOAT, [3]) for name in "xy")
+    cos = onnx.helper.make_graph([onnx.helper.make_node("Cos", ["x"], ["y"])], "cos", [x], [y])
+    onnx.save(onnx.helper.make_model(cos, opset_imports=[onnx.helper.make_opsetid("", 17)], ir_version=8), tmp_path / "cos.onnx")
     lost = one(prefix, "libheddle_ops.so.0")
     lost.rename(tmp_path / "elsewhere")
-    words = [prefix / "bin" / "heddle", "run", tmp_path / "cos.json", "--random"]
-    done = subprocess.run([str(w) for w in words], capture_output=True, text=True, timeout=60, env=environment())
+    files = ["cos.json"] + ["cos.onnx"] * len(list(prefix.rglob("libheddle_onnx.so.0")))
+    words = [[prefix / "bin" / "heddle", "run", tmp_path / name, "--random"] for name in files]
+    done = [subprocess.run(w, capture_output=True, text=True, timeout=60, env=environment()) for w in words]
     (tmp_path / "elsewhere").rename(lost)
-    assert done.returncode == 1 and "Cos" in done.stderr and "libheddle_ops.so.0 is not beside" in done.stderr
+    for one_run in done:
+        assert one_run.returncode == 1 and "Cos" in one_run.stderr
+        assert "libheddle_ops.so.0 is not beside" in one_run.stderr
 
 
 @pytest.mark.skipif(not (BUILD / "lib/heddle/plugins/libdnnl.so.3").exists(), reason="built without oneDNN")

@@ -13,6 +13,9 @@ import onnx_cases
 import onnx_files
 import onnx_nodes
 
+# So many cases pass; fewer is a step back.
+FLOOR = 1545
+
 # A case that is not run is refused with one of these; anything else is a failure.
 REFUSALS = {
     "an operator that graphs do not have": "not known in opset",
@@ -80,7 +83,7 @@ def test_node_cases(tmp_path):
     print(f"{passed} passed, by opset {dict(sorted(opsets.items(), key=str))}; refused {dict(refused)}")
     assert not wrong, "\n".join(wrong)
     if not os.environ.get("HEDDLE_ONNX_CASE"):
-        assert passed >= 625 and len(opsets) >= 15
+        assert passed >= FLOOR and len(opsets) >= 15
 
 
 def test_shapes_come_and_go(tmp_path):

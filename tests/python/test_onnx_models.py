@@ -307,6 +307,26 @@ def test_names(tmp_path):
     files.same(files.run(tmp_path / "model.onnx", {"x": x}), [np.maximum(x[:1], 0), -np.maximum(x[1:], 0), x])
 
 
+def test_outputs_of_a_node_with_several_keep_their_names(tmp_path):
+    """The node has no name of its own, or that of its first output."""
+    for name in (None, "left"):
+        nodes = [helper.make_node("Split", ["x"], ["left", "right"], name=name, axis=0, num_outputs=2)]
+        path = files.save(tmp_path, files.model(nodes, {"x": (np.float32, (2, 1))}, ["left", "right"], opset=18))
+        lines = good("run", path, *files.DEVICE, *files.words_for(tmp_path, {"x": np.float32([[1], [2]])})).splitlines()
+        assert [line.split()[:3] for line in lines if line.startswith("output")] == [["output", "0", "left"],
+                                                                                    ["output", "1", "right"]]
+
+
+@pytest.mark.parametrize("number", [TensorProto.FLOAT16, TensorProto.BFLOAT16])
+def test_halves_are_printed(tmp_path, number):
+    """Exact in both types, but for the smallest number that float16 has."""
+    want = [1, -2.5, 65280, 2.0 ** -24, float("inf"), float("-inf"), 0, 0.15625]
+    path = files.save(tmp_path, files.model([helper.make_node("Cast", ["x"], ["y"], to=number)], {"x": (np.float32, (8,))}, {
+        "y": (helper.tensor_dtype_to_np_dtype(number), (8,))}, opset=13))
+    out = good("run", path, *files.DEVICE, *files.words_for(tmp_path, {"x": np.float32(want)})).splitlines()
+    assert [float(v) for v in out[-1].split()] == [float(f"{v:.6g}") for v in want]
+
+
 def test_an_input_with_a_value_of_its_own(tmp_path):
     """Models of the first formats list their weights among the inputs; a value that is given takes its place."""
     w, x = np.array([1, 2, 3], np.float32), np.array([4, 5, 6], np.float32)
