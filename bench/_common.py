@@ -11,11 +11,16 @@ import statistics
 import subprocess
 
 
+def parser(description):
+    """The options of every benchmark, for one that adds its own."""
+    made = argparse.ArgumentParser(description=description)
+    made.add_argument("--build", required=True, help="a release build")
+    made.add_argument("--rounds", type=int, default=21)
+    return made
+
+
 def arguments(description):
-    parser = argparse.ArgumentParser(description=description)
-    parser.add_argument("--build", required=True, help="a release build")
-    parser.add_argument("--rounds", type=int, default=21)
-    return parser.parse_args()
+    return parser(description).parse_args()
 
 
 def interval(a, b, draws=2000, seed=1):
