@@ -1,7 +1,7 @@
 """Models that TVM v0.14 wrote, with its own results: each as graph, library and parameters and as one file, for v0.4 to
 v0.18, on cpu and on OpenCL. The libraries are written here (fixtures/tvm_legacy); graphs whose weights are too large
 to keep get others, and numpy says what is right.
-labels: ctypes
+labels: ctypes slow
 timeout: 600
 """
 import json
