@@ -9,6 +9,17 @@
 #include "core/error.h"
 #include "modules/tvm/launch.h"
 
+/* Handles of all kinds begin with their mark. */
+static bool has_mark(heddle__word w, uint64_t mark, int32_t i, const char *what) {
+  char words[80];
+  uint64_t found;
+  memcpy(&found, w.p, sizeof found);
+  if (found == mark) return true;
+  snprintf(words, sizeof words, "argument %d: the handle is no %s", (int)i, what);
+  heddle__tvm_say(NULL, words);
+  return false;
+}
+
 static int refuse(int32_t i, const char *what, int32_t number) {
   char words[160];
   snprintf(words, sizeof words, "argument %d: a value of %s %d is not known", (int)i, what, (int)number);
@@ -35,8 +46,14 @@ int heddle__word_to_value(const heddle__word *args, const int32_t *codes, int32_
     *out = (heddle_value){
         .kind = HEDDLE_VALUE_BYTES, .of.data = ((heddle__bytes *)w.p)->data, .bytes = ((heddle__bytes *)w.p)->size};
     break;
-  case PACKED_MODULE: *out = (heddle_value){.kind = HEDDLE_VALUE_MODULE, .of.module = w.p}; break;
-  case PACKED_FUNCTION: *out = (heddle_value){.kind = HEDDLE_VALUE_FUNCTION, .of.function = w.p}; break;
+  case PACKED_MODULE:
+    if (!has_mark(w, HEDDLE__OBJECT_MARK, i, "module")) return -1;
+    *out = (heddle_value){.kind = HEDDLE_VALUE_MODULE, .of.module = w.p};
+    break;
+  case PACKED_FUNCTION:
+    if (!has_mark(w, HEDDLE__FUNCTION_MARK, i, "function")) return -1;
+    *out = (heddle_value){.kind = HEDDLE_VALUE_FUNCTION, .of.function = w.p};
+    break;
   default: return heddle__result_to_value(w, codes[i], out) == 0 ? 0 : refuse(i, "code", codes[i]);
   }
   return 0;

@@ -232,7 +232,8 @@ def imports(library):
 
 class Loader:
     """A loader of modules of a kind, of Python functions: load(kind, data) -> (module, used), call(module, function,
-    values) -> a number, a string or None; values are numpy views, numbers and strings. A module is an object with
+    values) -> a number, a string or None; values are numpy views, numbers and strings; devices and dtypes are
+    the number of their bytes. A module is an object with
     names() and find(name) -> function or None. What goes wrong is raised as HeddleError(status, text)."""
 
     LOAD = c.CFUNCTYPE(c.c_int32, c.c_void_p, c.c_char_p, c.c_void_p, c.c_uint64, c.POINTER(c.c_uint64),
@@ -289,7 +290,8 @@ class Loader:
                 kind = {v: k for k, v in CODES.items()}[dtype.code]
                 kind = np.dtype("bool" if kind == "b" else f"{kind}{dtype.bits // 8}")
                 return np.frombuffer(raw, kind).reshape(list(shape))
-            return v.of.s if v.kind == 4 else {0: None, 1: v.of.i, 2: v.of.f, 3: bool(v.of.i)}[v.kind]
+            return v.of.s if v.kind == 4 else {0: None, 1: v.of.i, 2: v.of.f, 3: bool(v.of.i), 10: v.of.i,
+                                                          11: v.of.i}[v.kind]
 
         def work():
             assert result.contents.kind == 0

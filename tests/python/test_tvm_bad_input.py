@@ -398,3 +398,13 @@ def test_variants_of_parameters(ctx, mlp, name, late):
     np.testing.assert_allclose(executor.output(0), expected(), rtol=1e-4, atol=1e-6)
     for p in reversed(held):
         p.close()
+
+
+def test_a_kernel_that_calls_nothing(tmp_path):
+    """A handle that is NULL, or none of a function."""
+    lib = legacy.library(tmp_path / "lib.so", "v0.14", [
+        f"FUNCTION({name}) {{ static long odd[8]; return TVMFuncCall({handle}, args_, codes, 0, out_ret, out_code); }}"
+        for name, handle in (("nothing", "0"), ("odd", "odd"))])
+    for name in ("nothing", "odd"):
+        words = failing(1, "bench", lib, "--func", name)
+        assert f"'{name}'" in words and "it calls what is no function" in words

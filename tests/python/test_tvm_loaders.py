@@ -154,6 +154,24 @@ def test_called_by_code_as_nodes_and_by_name(ctx, loader, tmp_path, era):
     assert loader.released == before + 1
 
 
+def test_devices_dtypes_and_null_of_compiled_code(ctx, tmp_path):
+    seen = []
+    values = capi.Loader("values", lambda kind, data: (Acme(data), 16 + data[0]), lambda m, f, v: seen.append(v) or 5)
+    code = """FUNCTION(sends) {
+  static void *f; TVMValue v[5]; int c[5] = {0, 6, 5, 11, 0};
+  if (f == NULL && TVMBackendGetFuncFromEnv(__tvm_module_ctx, "f", &f) != 0) return -1;
+  v[0].v_int64 = 7; v[1].v_int64 = 4 | 1LL << 32; v[2].v_int64 = 2 | 32 << 8 | 1 << 16; v[3].v_handle = 0;
+  if (TVMFuncCall(f, v, c, 4, &v[4], &c[4]) != 0) return -1;
+  return c[4] == 0 && v[4].v_int64 == 5 ? 0 : -1;
+}"""
+    records = [legacy.LIB, legacy.string("values") + body("f", 2.0)]
+    library = capi.Library(ctx, legacy.library(tmp_path / "a.so", "v0.14", [code], data=legacy.blob(records, [[1], []])))
+    library.call("sends")
+    assert [list(v) for v in seen] == [[7, 4 | 1 << 32, 2 | 32 << 8 | 1 << 16, None]]
+    library.close()
+    assert values.released == 1
+
+
 def test_several_modules_in_the_order_of_imports(ctx, loader, tmp_path):
     """The host's own come first, though they are behind others in the file."""
     data = legacy.blob([acme("root", 5.0), legacy.LIB, acme("ext_0", 7.0), acme("ext_0", 2.0)], [[1, 2], [3], [], []])

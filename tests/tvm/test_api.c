@@ -218,6 +218,18 @@ static void handles_that_are_none(void **state) {
     said(TVMFuncCall(f, &value, &code, 1, &ret, &ret_code), names[i / 2]);
     TVMFuncFree(f);
   }
+  TVMModuleHandle library = NULL;
+  TVMFunctionHandle apply = NULL;
+  TVMValue value = {.v_handle = other}, ret;
+  int ret_code;
+  assert_int_equal(TVMModLoadFromFile(LIBRARY, "", &library), 0);
+  assert_int_equal(TVMModGetFunction(library, "apply", 0, &apply), 0);
+  for (int i = 0; i < 2; i++) { /* as an argument of compiled code */
+    int code = kinds[i];
+    said(TVMFuncCall(apply, &value, &code, 1, &ret, &ret_code), names[i]);
+  }
+  TVMFuncFree(apply);
+  TVMModFree(library);
   said(TVMDeviceAllocDataSpaceWithScope(cpu, 1, NULL, byte, NULL, &space), "shape");
   said(TVMDeviceAllocDataSpaceWithScope(cpu, -1, &n, byte, NULL, &space), "shape");
   assert_int_equal(TVMArrayAlloc(&n, 1, kDLFloat, 32, 1, kDLCPU, 0, &a), 0);
