@@ -35,10 +35,10 @@ const char *heddle_status_text(heddle_status status) {
   }
 }
 
-/* A vendor's text may have several lines; an error has one. */
+/* A vendor's text may have several lines, and a name in a file what a terminal obeys; an error is one line of words. */
 static void one_line(char *text) {
   for (; *text != '\0'; text++)
-    if (*text == '\n' || *text == '\r' || *text == '\t') *text = ' ';
+    if ((unsigned char)*text < ' ') *text = ' ';
 }
 
 heddle_status heddle__fail(heddle_error *err, heddle_status status, const char *format, ...) {

@@ -18,9 +18,10 @@ typedef enum heddle__era {
 
 struct heddle__tvm_library {
   struct heddle__tvm_library *next; /* open.c, with the next three: guarded by its lock */
-  unsigned users;
-  bool is_whole; /* it was set up without an error */
-  bool is_busy;  /* owner sets it up or ends it */
+  unsigned users;                   /* 0: of a file that others have open too, and that waits to be opened again */
+  bool is_whole;                    /* it was set up without an error */
+  bool is_busy;                     /* owner sets it up or ends it */
+  bool is_shut;                     /* handle is closed already */
   pthread_t owner;
   void *handle; /* of dlopen; NULL: a system library */
   char *path;

@@ -44,9 +44,23 @@ static void end(heddle__tvm_library *l) {
   heddle__tvm_library **link = &all;
   while (*link != l) link = &(*link)->next;
   *link = l->next;
-  if (l->handle != NULL) dlclose(l->handle);
+  if (l->handle != NULL && !l->is_shut) dlclose(l->handle);
   free_library(l);
   pthread_cond_broadcast(&changed);
+}
+
+/* Whether a library that nobody uses stays: its code keeps handles of kernels in its own memory, and others in this process
+ * have the file open too, so that memory is what the next user of the file gets. Where modules of the application's are
+ * to be ended before their bytes go, nobody can tell. Locked. */
+static bool stays(heddle__tvm_library *l) {
+  if (!l->is_whole || l->handle == NULL || l->n_kernels == 0) return false;
+  for (uint32_t i = 0; i < l->blob.n_modules; i++)
+    if (l->blob.modules[i].loaded != NULL) return false;
+  (void)dlclose(l->handle);
+  void *again = dlopen(l->path, RTLD_NOW | RTLD_LOCAL | RTLD_NOLOAD);
+  l->is_shut = again != l->handle;
+  if (again != NULL && l->is_shut) dlclose(again);
+  return !l->is_shut;
 }
 
 /* Sets a library up that this thread has entered; one that cannot be is ended. Locked, but not while it works. */
@@ -180,7 +194,7 @@ bool heddle__library_is_open(const void *pointer) {
 void heddle__library_close(heddle__tvm_library *l) {
   if (l == NULL) return;
   pthread_mutex_lock(&lock);
-  if (--l->users == 0) end(l);
+  if (--l->users == 0 && !stays(l)) end(l);
   pthread_mutex_unlock(&lock);
 }
 

@@ -4,6 +4,8 @@ what is refused.
 labels: ctypes
 timeout: 400
 """
+import _ctypes
+import ctypes
 import importlib.util
 import json
 import os
@@ -290,6 +292,31 @@ def test_mixed_models(ctx, tmp_path, name, era):
         np.testing.assert_allclose(got[0], outputs[0], rtol=1e-4, atol=1e-5)
     refused(ctx, [on_opencl, "plugin 'opencl'", "cpu:0"], graph, inputs, library, place=[f"{on_opencl}=cpu"])
     library.close()
+
+
+@needs_compiler
+def test_a_library_that_others_have_open_too(ctx, tmp_path):
+    """Its code keeps handles of kernels in its own memory, which closing does not unmap then; and once nobody has it, it
+    begins anew."""
+    graph, params, inputs, outputs = model_files("hetero_shared_input")
+    host, kernels, others = MODELS["hetero_shared_input"]
+    path = legacy.library(tmp_path / "lib.so", "v0.14", [host, *others],
+                          data=whole("v0.14", [opencl_module("v0.14", kernels)]))
+
+    def again(times):
+        for _ in range(times):
+            library = capi.Library(ctx, path)
+            got = run(ctx, graph, inputs, library, params)
+            np.testing.assert_allclose(got[0], outputs[0], rtol=1e-4, atol=1e-5)
+            library.close()
+            used = [ctypes.create_string_buffer(b"\xab" * n) for n in range(8, 2000, 8)]  # what was freed is used for more
+            assert len(used) == 249
+
+    other = ctypes.CDLL(str(path))
+    again(3)
+    _ctypes.dlclose(other._handle)
+    again(2)
+    assert str(path) not in pathlib.Path("/proc/self/maps").read_text()
 
 
 @needs_compiler
