@@ -1,5 +1,6 @@
 /* Reference kernels: every operator in plain C, on row-major host memory, for one-node regions of ONNX's own domain,
- * opsets 13 to 18, and of domain "heddle", and for the chains of several nodes that plugins/common/chain.h reads. A plugin compiles these files into itself; nothing here knows a device.
+ * opsets 13 to 28, and of domain "heddle", and for the chains of several nodes that plugins/common/chain.h reads. A
+ * plugin compiles these files into itself; nothing here knows a device.
  *
  * Layout tokens are not looked at: whoever calls has the operands row-major. Results do not depend on how the work is
  * split, on the number of threads, or on where operands lie. Operands are aligned to their element. */
