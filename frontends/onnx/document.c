@@ -171,8 +171,9 @@ static heddle_status add_operator(writer *w, const Onnx__NodeProto *node) {
                              heddle__onnx_show(heddle__onnx_node_name(node), shown), n_outputs);
   if (heddle__onnx_has_graph(node)) heddle__onnx_problem(w->r, node, "it runs a graph of its own");
   else if (schema == NULL)
-    heddle__onnx_problem(w->r, node, "the operator is not known in opset %u%s", (unsigned)w->r->target,
-                         w->r->host->ops() == NULL ? " (libheddle_ops.so.0 is not beside libheddle)" : "");
+    heddle__onnx_problem(
+        w->r, node, "the operator is not known in opset %u%s", (unsigned)w->r->target,
+        w->r->host->ops() == NULL ? " (libheddle_ops.so.0 is not beside libheddle, or not of its version)" : "");
   heddle_status s = inputs_of(w, node, &inputs);
   json_t *attrs = s == HEDDLE_OK ? heddle__onnx_attrs(w->r, node) : NULL;
   const char *name = attrs != NULL ? heddle__onnx_new_name(w->r, w->names, heddle__onnx_node_name(node)) : NULL;
