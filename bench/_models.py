@@ -91,7 +91,8 @@ def mobilenet(path):
         return net.node("Clip", [y, low, high], y[1])
 
     y = conv6(net.input, 32, 3, 2)
-    for width, stride in [(64, 1), (128, 2), (128, 1), (256, 2), (256, 1), (512, 2), *[(512, 1)] * 5, (1024, 2), (1024, 1)]:
+    steps = [(64, 1), (128, 2), (128, 1), (256, 2), (256, 1), (512, 2), *[(512, 1)] * 5, (1024, 2), (1024, 1)]
+    for width, stride in steps:
         y = conv6(y, y[1][1], 3, stride, groups=y[1][1])
         y = conv6(y, width, 1)
     y = net.classes(y)

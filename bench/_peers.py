@@ -1,4 +1,4 @@
-"""ONNX Runtime and OpenVINO on the CPU in float32, as their users drive them from Python with inputs and outputs in place.
+"""ONNX Runtime and OpenVINO on the CPU in float32, driven from Python as their users do, inputs and outputs in place.
 
 As a program, PEER FILE THREADS: loads that model, runs it once and ends."""
 import importlib

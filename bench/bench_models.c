@@ -135,11 +135,12 @@ int main(int argc, char **argv) {
     return 2;
   }
   while (fgets(line, sizeof line, stdin) != NULL) {
-    double answer;
+    double answer = 0;
     if (sscanf(line, "%15s %1023s %d %d", what, path, &threads, &runs) != 4 || threads < 1 || runs < 1)
       fail("a line that is no order", line);
     if (strcmp(what, "peak") == 0) answer = hand_peak(threads);
     else if (strcmp(what, "output") == 0) answer = write_output(find(models, path, threads));
+    else if (strcmp(what, "run") != 0) fail("a line that is no order", line);
     else answer = timed(find(models, path, threads), runs);
     printf("%.3f\n", answer);
     fflush(stdout);

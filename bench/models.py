@@ -1,9 +1,9 @@
-"""models: five ONNX networks in float32 on Heddle's cpu, against the faster of ONNX Runtime and OpenVINO, and their start.
+"""Models: five ONNX networks in float32 on cpu, against the faster of ONNX Runtime and OpenVINO; start and memory too.
 
-Each network on 1 and 2 threads, all sides interleaved in one run, after their outputs were compared with ONNX Runtime's;
-Heddle from C with optimisations on, the peers from Python. Then fresh processes, from their start to the first result:
-cold (the model's file is not in memory, caches are empty) and warm, with the cost of an empty Python process taken off
-the peers, and the most memory that they held.
+Each network on 1 and 2 threads, all sides interleaved in one run, after their outputs were compared with those of ONNX
+Runtime; Heddle from C with optimisations on, the peers from Python. Then fresh processes, from their start to the first
+result: cold (the model's file is not in memory, caches are empty) and warm, with the cost of an empty Python process
+taken off the peers, and the most memory that they held.
 """
 import os
 import statistics
@@ -121,9 +121,9 @@ def starts(report, args, paths, peers):
                         spent, held = process([*start, paths[name], "1"], cache)
                         found[who][how].append(spent if who == "heddle" else max(spent - empty, 1))
                     found[who]["memory"].append(held if who == "heddle" else max(held - memory, 1))
-        for what, choose, unit, scale in (("cold", max, "ms", 1e-6), ("warm", min, "ms", 1e-6), ("memory", min, "MB", 1e-6)):
+        for what, choose, unit in (("cold", max, "ms"), ("warm", min, "ms"), ("memory", min, "MB")):
             peer = choose(peers, key=lambda p, w=what: middle(found[p][w]))
-            report.ratio(f"{name}_{what}", found["heddle"][what], found[peer][what], LIMIT, unit, scale)
+            report.ratio(f"{name}_{what}", found["heddle"][what], found[peer][what], LIMIT, unit, 1e-6)
             report.figures[f"{name}_{what}"]["peer"] = peer
 
 
