@@ -63,7 +63,7 @@ def present():
             importlib.import_module(name)
             here.append(name)
         except ImportError as error:
-            print(f"{name} is left out: {error} (scripts/setup installs it where the package registry has it)")
+            print(f"{name} is left out: {error} (scripts/bench installs it where the package registry has it)")
     return here
 
 
