@@ -6,7 +6,7 @@ set(shared_dir "${CMAKE_INSTALL_DATADIR}/heddle")
 
 install(TARGETS heddle EXPORT heddle-targets LIBRARY)
 install(TARGETS heddle_tvm EXPORT heddle-targets LIBRARY)
-install(TARGETS heddle_tvm_ffi heddle_optimize heddle_ops LIBRARY)
+install(TARGETS heddle_tvm_ffi heddle_ops LIBRARY)
 install(EXPORT heddle-targets NAMESPACE heddle:: DESTINATION "${package_dir}")
 if(EXISTS "${PROJECT_SOURCE_DIR}/include/heddle")
   install(DIRECTORY include/heddle DESTINATION "${CMAKE_INSTALL_INCLUDEDIR}" FILES_MATCHING PATTERN "*.h")

@@ -1,6 +1,5 @@
 # libheddle_onnx.so: the reader of ONNX models (frontends/onnx), on protobuf-c. Its schema is onnx.proto of Debian's
-# libonnx-dev or of the Python package onnx, turned into C here. It takes memory from libheddle through a table, so of
-# core/ it holds core/error.c only.
+# libonnx-dev or of the Python package onnx, turned into C here.
 set(HEDDLE_ONNX AUTO CACHE STRING "Build the reader of ONNX models: AUTO, ON or OFF")
 set_property(CACHE HEDDLE_ONNX PROPERTY STRINGS AUTO ON OFF)
 set(HEDDLE_ONNX_BUILT OFF)
@@ -44,15 +43,5 @@ target_include_directories(heddle_onnx_reader SYSTEM PUBLIC "${onnx_made}")
 target_compile_definitions(heddle_onnx_reader PRIVATE HEDDLE_VERSION="${PROJECT_VERSION}")
 target_link_libraries(heddle_onnx_reader PUBLIC PkgConfig::PROTOBUF_C PkgConfig::JANSSON)
 
-add_library(heddle_onnx SHARED frontends/onnx/host.c core/error.c)
-target_include_directories(heddle_onnx PRIVATE include ${PROJECT_SOURCE_DIR})
-target_compile_definitions(heddle_onnx PRIVATE HEDDLE_VERSION="${PROJECT_VERSION}")
+heddle_beside_library(heddle_onnx frontends/onnx/libheddle_onnx.map frontends/onnx/host.c)
 target_link_libraries(heddle_onnx PRIVATE heddle_onnx_reader)
-target_link_options(heddle_onnx PRIVATE LINKER:--as-needed LINKER:--gc-sections
-  "LINKER:--version-script=${PROJECT_SOURCE_DIR}/frontends/onnx/libheddle_onnx.map")
-if(NOT HEDDLE_SANITIZE)
-  target_link_options(heddle_onnx PRIVATE LINKER:-z,defs)
-endif()
-set_target_properties(heddle_onnx PROPERTIES LINKER_LANGUAGE C VERSION ${PROJECT_VERSION} SOVERSION 0 INSTALL_RPATH ""
-  LINK_DEPENDS "${PROJECT_SOURCE_DIR}/frontends/onnx/libheddle_onnx.map")
-install(TARGETS heddle_onnx LIBRARY)

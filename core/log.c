@@ -29,14 +29,18 @@ void heddle__log_line(const heddle__log *log, int32_t level, const char *compone
   fprintf(stderr, "heddle %s: %s: %s\n", levels[level], component, text);
 }
 
-void heddle__logf(const heddle__log *log, int32_t level, const char *component, const char *format, ...) {
+void heddle__vlogf(const heddle__log *log, int32_t level, const char *component, const char *format, va_list args) {
   if (!heddle__log_on(log, level)) return;
   char text[2048];
-  va_list args;
-  va_start(args, format);
   if (vsnprintf(text, sizeof text, format, args) < 0) text[0] = '\0';
-  va_end(args);
   for (char *p = text; *p != '\0'; p++)
     if (*p == '\n' || *p == '\r') *p = ' ';
   heddle__log_line(log, level, component, text);
+}
+
+void heddle__logf(const heddle__log *log, int32_t level, const char *component, const char *format, ...) {
+  va_list args;
+  va_start(args, format);
+  heddle__vlogf(log, level, component, format, args);
+  va_end(args);
 }

@@ -2,6 +2,7 @@
 #ifndef HEDDLE_CORE_LOG_H
 #define HEDDLE_CORE_LOG_H
 
+#include <stdarg.h>
 #include <stdbool.h>
 
 #include "heddle/device.h"
@@ -17,6 +18,8 @@ static inline bool heddle__log_on(const heddle__log *log, int32_t level) {
 }
 void heddle__logf(const heddle__log *log, int32_t level, const char *component, const char *format, ...)
     __attribute__((format(printf, 4, 5)));
+void heddle__vlogf(const heddle__log *log, int32_t level, const char *component, const char *format, va_list args)
+    __attribute__((format(printf, 4, 0)));
 
 /* The same for a text that is ready. NULLs are taken. */
 void heddle__log_line(const heddle__log *log, int32_t level, const char *component, const char *text);

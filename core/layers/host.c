@@ -1,7 +1,6 @@
 /* core/layers/host.c: the entry of libheddle_layers.so, and libheddle's functions behind the names that core/ has,
  * through the table that the entry got. Of core/, only core/error.c is compiled into this library: it keeps no state. */
 #include <stdarg.h>
-#include <stdio.h>
 
 #include "core/alloc.h"
 #include "core/layers/call.h"
@@ -84,15 +83,10 @@ void heddle__fence_fail(heddle_pfence fence, heddle_status status, const char *t
 }
 
 void heddle__logf(const heddle__log *log, int32_t level, const char *component, const char *format, ...) {
-  if (!heddle__log_on(log, level)) return;
-  char text[2048];
   va_list args;
   va_start(args, format);
-  if (vsnprintf(text, sizeof text, format, args) < 0) text[0] = '\0';
+  host()->vlogf(log, level, component, format, args);
   va_end(args);
-  for (char *p = text; *p != '\0'; p++)
-    if (*p == '\n' || *p == '\r') *p = ' ';
-  host()->log_line(log, level, component, text);
 }
 
 static const heddle__layers_table table = {HEDDLE_VERSION, heddle__layers_wrap};

@@ -35,7 +35,7 @@ typedef struct heddle__layers_host {
   bool (*config_is_off)(const char *value);
   heddle_status (*context_number)(heddle_context *ctx, const char *key, int64_t fallback, int64_t min, int64_t max,
                                   int64_t *out, heddle_error *err);
-  void (*log_line)(const heddle__log *log, int32_t level, const char *component, const char *text);
+  void (*vlogf)(const heddle__log *log, int32_t level, const char *component, const char *format, va_list args);
   uint64_t (*now_ns)(void);
   heddle_status (*thread_start)(pthread_t *out, void *(*run)(void *), void *arg, const char *what, heddle_error *err);
   heddle_status (*waker_init)(heddle__waker *w, heddle_error *err);
