@@ -98,3 +98,12 @@ def test_missing_things_fail_it(folder):
     assert done.returncode == 1 and "labels.npy" in done.stderr
     done = call(PROGRAM, FOLDER, folder, HEDDLE_PLUGINS="off", **NO_DRIVER)
     assert done.returncode == 1 and "cpu" in done.stderr
+
+
+@pytest.mark.skipif(shutil.which("ninja") is None or not (BUILD / "build.ninja").exists(), reason="not built by ninja")
+def test_the_tool_is_built_with_all_that_libheddle_opens():
+    """The demo builds the tool and no more; what stands beside libheddle has to come with it."""
+    done = call("ninja", "-C", BUILD, "-t", "inputs", "bin/heddle")
+    beside = {str(p.relative_to(BUILD)) for p in [*(BUILD / "lib").glob("libheddle_*.so"),
+                                                  *(BUILD / "lib/heddle/plugins").glob("libheddle_[!p]*.so")]}
+    assert {"lib/libheddle_tvm.so", "lib/libheddle_ops.so"} <= beside <= set(done.stdout.split())
