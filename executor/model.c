@@ -171,12 +171,13 @@ heddle_status heddle_model_create(heddle_context *ctx, const heddle_graph *graph
   if (m == NULL) return heddle__no_memory(err, "a model");
   atomic_init(&m->references, 1);
   m->ctx = heddle_context_retain(ctx);
-  m->graph = heddle_graph_retain((heddle_graph *)graph);
+  m->graph = o.n_dims > 0 ? NULL : heddle_graph_retain((heddle_graph *)graph);
+  if (o.n_dims > 0) s = heddle_graph_bind(graph, o.dims, o.n_dims, &m->graph, err);
   if (params != NULL) m->params = heddle_params_retain((heddle_params *)params);
   m->has_lock = pthread_mutex_init(&m->lock, NULL) == 0;
   m->feeds = heddle__alloc(graph->n_args, sizeof *m->feeds);
-  s = m->has_lock && m->feeds != NULL ? HEDDLE_OK : heddle__no_memory(err, "a model");
-  if (s == HEDDLE_OK) s = heddle__shape_feeds(graph, m->feeds, err);
+  if (!m->has_lock || m->feeds == NULL) s = heddle__no_memory(err, "a model");
+  if (s == HEDDLE_OK) s = heddle__shape_feeds(m->graph, m->feeds, err);
   if (s == HEDDLE_OK) s = take_params(m, err);
   if (s == HEDDLE_OK) s = take_options(m, &o, err);
   if (s == HEDDLE_OK && o.library != NULL) s = heddle__foreign_init(m, o.library, err);

@@ -85,21 +85,6 @@ static void warn_of_idle_rules(const session *s) {
   }
 }
 
-/* With --dim, the graph is changed before it becomes a model. */
-static heddle_status load_model(session *s, const heddle_model_options *mo, heddle_error *err) {
-  const options *o = s->o;
-  heddle_graph *graph = NULL;
-  heddle_params *params = NULL;
-  char path[PATH_ROOM];
-  if (o->dims.count == 0) return heddle_model_load(s->ctx, o->model, o->params, mo, &s->model, err);
-  heddle_status r = load_graph_of(o, &graph, err);
-  if (r == HEDDLE_OK) r = load_params_of(o, &params, path, err);
-  if (r == HEDDLE_OK) r = heddle_model_create(s->ctx, graph, params, mo, &s->model, err);
-  heddle_params_release(params);
-  heddle_graph_release(graph);
-  return r;
-}
-
 /* Whether a graph calls functions of a compiled library. */
 static bool calls_functions(const heddle_graph *g) {
   for (uint32_t i = 0; i < heddle_graph_node_count(g); i++) {
@@ -145,8 +130,11 @@ int session_model(session *s, const char *command, const options *o) {
   mo.library = s->library;
   mo.optimize = o->optimize;
   mo.model_name = o->model_name;
-  heddle_status r = load_model(s, &mo, &err);
-  if (r == HEDDLE_ENOTFOUND && is_library && o->model_name == NULL) return complain_of_library(s, &err);
+  mo.dims = o->dims.data;
+  mo.n_dims = o->dims.count;
+  heddle_status r = heddle_model_load(s->ctx, o->model, o->params, &mo, &s->model, &err);
+  if (r == HEDDLE_ENOTFOUND && is_library && o->model_name == NULL && mo.n_dims == 0)
+    return complain_of_library(s, &err);
   if (r != HEDDLE_OK) return fail(command, &err);
   warn_of_idle_rules(s);
   return load_values(s);

@@ -3,6 +3,7 @@
 #include <string.h>
 
 #include "frontends/onnx/upgrade.h"
+#include "frontends/onnx/wire.h"
 
 enum { MAX_DEPTH = 16 };
 
@@ -106,7 +107,25 @@ static heddle_status copy_names(call *c, char ***names, size_t n) {
   return HEDDLE_OK;
 }
 
-/* An attribute that refers to one of the caller's is that one under its own name, or left out where there is none. */
+/* The function's own value for an attribute that the caller leaves out; *out is NULL where it has none. */
+static heddle_status find_default(call *c, const char *name, const Onnx__AttributeProto **out) {
+  const ProtobufCMessage *f = &c->function->base;
+  ProtobufCAllocator allocator = heddle__onnx_allocator(&c->r->arena);
+  *out = NULL;
+  for (unsigned i = 0; i < f->n_unknown_fields && *out == NULL; i++) {
+    const ProtobufCMessageUnknownField *field = &f->unknown_fields[i];
+    if (field->tag != HEDDLE__ONNX_DEFAULTS || field->len < HEDDLE__ONNX_LENGTH_BYTES) continue;
+    const Onnx__AttributeProto *a = onnx__attribute_proto__unpack(&allocator, field->len - HEDDLE__ONNX_LENGTH_BYTES,
+                                                                  field->data + HEDDLE__ONNX_LENGTH_BYTES);
+    if (a == NULL && c->r->arena.is_out) return heddle__onnx_no_memory(c->r);
+    if (a == NULL) return heddle__onnx_fail(c->r, HEDDLE_EFORMAT, "an attribute of a function is malformed");
+    if (strcmp(a->name, name) == 0) *out = a;
+  }
+  return HEDDLE_OK;
+}
+
+/* An attribute that refers to one of the caller's is that one under its own name, or the function's value for it, or
+ * left out where there is none. */
 static heddle_status copy_attributes(call *c, Onnx__NodeProto *node) {
   Onnx__AttributeProto **list = heddle__onnx_take(&c->r->arena, node->n_attribute * sizeof *list);
   size_t n = 0;
@@ -117,6 +136,10 @@ static heddle_status copy_attributes(call *c, Onnx__NodeProto *node) {
     const Onnx__AttributeProto *given = refers[0] != '\0' ? heddle__onnx_attr(c->node, refers) : a;
     Onnx__AttributeProto *copy = heddle__onnx_take(&c->r->arena, sizeof *copy);
     if (copy == NULL) return heddle__onnx_no_memory(c->r);
+    if (given == NULL) {
+      heddle_status s = find_default(c, refers, &given);
+      if (s != HEDDLE_OK) return s;
+    }
     if (given == NULL) continue;
     *copy = *given;
     copy->name = a->name;

@@ -12,7 +12,7 @@
 #include "core/error.h"
 
 enum { VARINT = 0, FIXED64 = 1, BYTES = 2, FIXED32 = 5 };
-enum { LENGTH_BYTES = 5, RAW_DATA = 9, DEFAULTS = 11 };
+enum { LENGTH_BYTES = HEDDLE__ONNX_LENGTH_BYTES, RAW_DATA = 9, DEFAULTS = 11 };
 
 typedef struct walk {
   const char *name;
@@ -76,22 +76,28 @@ static bool is_comment(const ProtobufCFieldDescriptor *field) {
 static heddle_status copy_message(walk *w, const ProtobufCMessageDescriptor *type, const unsigned char *at,
                                   const unsigned char *end, uint32_t depth);
 
+/* A message in a field; tag stands before its length. */
+static heddle_status copy_nested(walk *w, const ProtobufCMessageDescriptor *type, const void *tag, size_t tag_bytes,
+                                 const unsigned char *at, const unsigned char *end, uint32_t depth) {
+  heddle_status s = put(w, tag, tag_bytes);
+  size_t place = w->used;
+  if (s == HEDDLE_OK) s = put_length(w, 0);
+  if (s == HEDDLE_OK) s = copy_message(w, type, at, end, depth + 1);
+  if (s != HEDDLE_OK) return s;
+  size_t all = w->used;
+  w->used = place;
+  s = put_length(w, all - place - LENGTH_BYTES);
+  w->used = all;
+  return s;
+}
+
 /* A field of bytes: a message, a string, or plain. tag is what stands before its length. */
 static heddle_status copy_bytes(walk *w, const ProtobufCMessageDescriptor *type, const ProtobufCFieldDescriptor *field,
                                 const unsigned char *tag, size_t tag_bytes, const unsigned char *at, uint64_t length,
                                 uint32_t depth) {
+  if (field->type == PROTOBUF_C_TYPE_MESSAGE)
+    return copy_nested(w, field->descriptor, tag, tag_bytes, at, at + length, depth);
   heddle_status s = put(w, tag, tag_bytes);
-  if (s == HEDDLE_OK && field->type == PROTOBUF_C_TYPE_MESSAGE) {
-    size_t place = w->used;
-    s = put_length(w, 0);
-    if (s == HEDDLE_OK) s = copy_message(w, field->descriptor, at, at + length, depth + 1);
-    if (s != HEDDLE_OK) return s;
-    size_t all = w->used;
-    w->used = place;
-    s = put_length(w, all - place - LENGTH_BYTES);
-    w->used = all;
-    return s;
-  }
   if (s == HEDDLE_OK && type == &onnx__tensor_proto__descriptor && field->id == RAW_DATA) {
     heddle__onnx_raw raw = {(uint64_t)(at - w->data), length};
     s = put_length(w, sizeof raw);
@@ -114,11 +120,9 @@ static heddle_status copy_field(walk *w, const ProtobufCMessageDescriptor *type,
     return bad(w, start, "expected the number of a field");
   size_t tag_bytes = (size_t)(*at - start);
   const ProtobufCFieldDescriptor *field = protobuf_c_message_descriptor_get_field(type, (unsigned)(tag >> 3));
-  bool keep = field != NULL && !is_comment(field);
-  if (type == &onnx__function_proto__descriptor && tag >> 3 == DEFAULTS) /* not in all schemas */
-    return heddle__fail(w->err, HEDDLE_EUNSUPPORTED,
-                        "%s: a function of the model has attributes with values of its own, which is not supported",
-                        w->name);
+  bool is_default = type == &onnx__function_proto__descriptor && tag >> 3 == DEFAULTS;
+  bool keep = (field != NULL && !is_comment(field)) || is_default;
+  if (is_default && (tag & 7) != BYTES) return bad(w, start, "expected an attribute");
   switch (tag & 7) {
   case VARINT:
     if (!take_varint(at, end, &value)) return bad(w, start, "a number that is cut short");
@@ -139,6 +143,11 @@ static heddle_status copy_field(walk *w, const ProtobufCMessageDescriptor *type,
       return bad(w, start, words);
     }
     *at += value;
+    if (is_default) {
+      static const unsigned char kept[] = {(HEDDLE__ONNX_DEFAULTS << 3 & 127) | 128 | BYTES,
+                                           HEDDLE__ONNX_DEFAULTS >> 4};
+      return copy_nested(w, &onnx__attribute_proto__descriptor, kept, sizeof kept, *at - value, *at, depth);
+    }
     return keep ? copy_bytes(w, type, field, start, tag_bytes, *at - value, value, depth) : HEDDLE_OK;
   default: return bad(w, start, "expected a field of a known kind");
   }

@@ -9,6 +9,10 @@ typedef struct heddle__onnx_raw {
   uint64_t offset, bytes;
 } heddle__onnx_raw;
 
+/* Attributes of a function with values of their own are a field that not all schemas have. The thin copy has them in
+ * this one, which none has: unknown fields of protobuf-c, each a length of so many bytes and an AttributeProto. */
+enum { HEDDLE__ONNX_DEFAULTS = 1000, HEDDLE__ONNX_LENGTH_BYTES = 5 };
+
 /* Checks a serialised ModelProto as far as its frame goes: lengths that fit what holds them, nesting of at most
  * max_depth, at most max_nodes nodes, no zero byte in a string. Makes a thin copy of at most max_bytes that protobuf-c
  * can take without recursing deeper: without comments and unknown fields, and with a heddle__onnx_raw for each

@@ -33,6 +33,12 @@ HEDDLE_API heddle_status heddle_graph_parse(const char *text, size_t bytes, cons
 HEDDLE_API heddle_graph *heddle_graph_retain(heddle_graph *g);
 HEDDLE_API void heddle_graph_release(heddle_graph *g); /* takes NULL */
 
+/* A graph with numbers for the names of its dimensions: n rules "NAME=NUMBER", each for all places where the name
+ * stands. *out has one reference; g stays as it is. HEDDLE_ENOTFOUND, listing the names that there are; HEDDLE_EINVAL
+ * for what is no rule; HEDDLE_EFORMAT where the graph contradicts the numbers. Any thread. */
+HEDDLE_API heddle_status heddle_graph_bind(const heddle_graph *g, const char *const *dims, size_t n, heddle_graph **out,
+                                           heddle_error *err);
+
 /* Writes the graph as JSON that the reader takes back, unchanged in meaning. text: *out is freed with heddle_free. */
 HEDDLE_API heddle_status heddle_graph_text(const heddle_graph *g, char **out, size_t *bytes, heddle_error *err);
 HEDDLE_API heddle_status heddle_graph_save(const heddle_graph *g, const char *path, heddle_error *err);

@@ -37,6 +37,9 @@ typedef struct heddle_model_options {
                                  limit.upload_seconds says, else 60 seconds */
   const char *optimize; /* which optimisations rewrite the graph before it is placed (docs/optimize.md): "off", "on", or
                            names with ',' between; NULL: as the setting optimize says, else as the graph asks */
+  const char *const *dims; /* rules "NAME=NUMBER" for dimensions that the graph names, as heddle_graph_bind takes them:
+                              shapes that are known early are planned early, and optimised */
+  size_t n_dims;
 } heddle_model_options;
 
 /* Makes a model: checks the graph, takes the params' tensors as constants (names that are no inputs are skipped and

@@ -170,7 +170,7 @@ def test_batch_has_a_name(tmp_path, name):
     assert json.loads(good("bench", path, "--device", "cpu", "--dim=batch=1", "--json", "--repeat", 1, "--number", 1))
     assert "'x'" in failing(1, "run", path, "--device", "cpu", "--dim", "batch=3", *words)
     text = failing(1, "run", path, "--device", "cpu", "--dim", "bath=3", *words)
-    assert "--dim bath=3" in text and "batch" in text
+    assert "'bath=3'" in text and "names of dimensions: batch" in text
     assert "NAME=NUMBER" in failing(1, "run", path, "--device", "cpu", "--dim", "batch=many", *words)
     assert "shape is not known" in failing(1, "run", path, "--device", "cpu", "--random")
 
@@ -403,6 +403,30 @@ def test_functions(tmp_path):
     good("convert", path, "-o", tmp_path / "c.json")
     names = [n["name"] for n in io.read_graph(tmp_path / "c.json")["nodes"]]
     assert len(set(names)) == len(names) and {"one/first/leaky", "two/second/mul", "one/add", "two/add"} <= set(names)
+
+
+def test_functions_with_values_of_their_own(tmp_path):
+    """The caller's attribute counts, then the function's own value, also through another function; then the operator's."""
+    def own(name, value):
+        return helper.make_attribute(name, value)
+
+    leaky = refers(helper.make_node("LeakyRelu", ["a"], ["b"], name="leaky"), "alpha", "slope")
+    inner = helper.make_function("mine", "Inner", ["a"], ["b"], [leaky], [helper.make_opsetid("", 17)], [],
+                                 [own("other", 7), own("slope", 0.5)])
+    outer = helper.make_function("mine", "Outer", ["p"], ["q", "r"], [
+        refers(calls("Inner", ["p"], ["q"], "given"), "slope", "steep"), calls("Inner", ["p"], ["r"], "left")],
+        [helper.make_opsetid("", 17), helper.make_opsetid("mine", 1)], [], [own("steep", 0.125)])
+    nodes = [calls("Outer", ["x"], ["a", "b"], "one"), calls("Outer", ["x"], ["c", "d"], "two", steep=2.0),
+             calls("Inner", ["x"], ["e"], "three", slope=-1.0)]
+    x = np.array([[-4.0, 3.0]], np.float32)
+    path = files.save(tmp_path, with_functions([inner, outer], nodes, {"x": x}, list("abcde")))
+    files.same(files.run(path, {"x": x}), [np.array([[-4 * s, 3]], np.float32) for s in (0.125, 0.5, 2, 0.5, -1)])
+
+    damaged = bytearray(path.read_bytes())
+    at = damaged.index(b"steep\x15") + 5  # the attribute's number becomes a field that runs past its end
+    damaged[at] = 0x12
+    (tmp_path / "damaged.onnx").write_bytes(damaged)
+    assert "damaged" in failing(1, "info", tmp_path / "damaged.onnx")
 
 
 def test_functions_that_never_end(tmp_path):
