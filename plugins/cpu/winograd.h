@@ -8,8 +8,8 @@
 #include "onednn.h"
 
 enum {
-  WINOGRAD_LANES = 16,  /* channels of a block: floats of a vector */
-  WINOGRAD_GROUP = 32,  /* result channels that are multiplied together; the last group may be a block */
+  WINOGRAD_LANES = 16,    /* channels of a block: floats of a vector */
+  WINOGRAD_GROUP = 32,    /* result channels that are multiplied together; the last group may be a block */
   WINOGRAD_MOST_TILE = 8, /* positions along an input tile */
   WINOGRAD_POSTS = 6,
   WINOGRAD_KINDS = 4

@@ -153,8 +153,7 @@ static dnnl_status_t name_args(const onednn *self, const onednn_chain *chain, on
   dnnl_status_t s = token_in_form(self, chain->node.in[0], form, &in);
   if (s == dnnl_success) s = token_in_form(self, chain->out, form, &plan->output);
   if (s == dnnl_success) s = onednn_plan_input_as(plan, node->inputs[0], DNNL_ARG_SRC, in);
-  if (s == dnnl_success)
-    s = onednn_plan_input_as(plan, node->inputs[1], DNNL_ARG_WEIGHTS, winograd_token(&p->kind));
+  if (s == dnnl_success) s = onednn_plan_input_as(plan, node->inputs[1], DNNL_ARG_WEIGHTS, winograd_token(&p->kind));
   if (s == dnnl_success && p->has_bias) s = onednn_plan_input_as(plan, node->inputs[2], DNNL_ARG_BIAS, 0);
   if (s == dnnl_success) s = onednn_plan_output_as(plan, chain->region->outputs[0], DNNL_ARG_DST, plan->output);
   if (s == dnnl_success) s = onednn_plan_posts(plan, chain);
@@ -189,7 +188,8 @@ cpu_operand winograd_operand(const winograd_plan *p, uint32_t slot, bool output)
     return (cpu_operand){points * (uint64_t)(p->in_blocks * p->out_blocks * WINOGRAD_LANES * WINOGRAD_LANES) *
                              sizeof(float),
                          CPU_ALIGNMENT};
-  if (!output && slot == p->src) return (cpu_operand){(uint64_t)(p->images * p->in_image) * sizeof(float), CPU_ALIGNMENT};
+  if (!output && slot == p->src)
+    return (cpu_operand){(uint64_t)(p->images * p->in_image) * sizeof(float), CPU_ALIGNMENT};
   if (!output && p->has_bias && slot == p->bias)
     return (cpu_operand){(uint64_t)p->out_channels * sizeof(float), sizeof(float)};
   return (cpu_operand){result, CPU_ALIGNMENT};

@@ -47,18 +47,20 @@ INLINE void multiply(const float *v, int64_t step, int64_t blocks, const float *
 }
 
 #define ROWS(n) \
-  static AVX512 void multiply_##n(const float *v, int64_t step, int64_t blocks, const float *w, float *out, bool two) { \
+  static AVX512 void multiply_##n(const float *v, int64_t step, int64_t blocks, const float *w, float *out, \
+                                  bool two) { \
     if (two) multiply(v, step, blocks, w, out, n, true); \
     else multiply(v, step, blocks, w, out, n, false); \
   }
-ROWS(1) ROWS(2) ROWS(3) ROWS(4) ROWS(5) ROWS(6) ROWS(7) ROWS(8) ROWS(9) ROWS(10) ROWS(11) ROWS(12) ROWS(13) ROWS(14)
+ROWS(1)
+ROWS(2) ROWS(3) ROWS(4) ROWS(5) ROWS(6) ROWS(7) ROWS(8) ROWS(9) ROWS(10) ROWS(11) ROWS(12) ROWS(13) ROWS(14)
 
-typedef void (*multiply_fn)(const float *v, int64_t step, int64_t blocks, const float *w, float *out, bool two);
+    typedef void (*multiply_fn)(const float *v, int64_t step, int64_t blocks, const float *w, float *out, bool two);
 
 void winograd_product(const float *v, int64_t tiles, int64_t blocks, const float *weights, int64_t lanes, float *out) {
-  static const multiply_fn by_rows[MOST_ROWS + 1] = {
-      NULL,        multiply_1,  multiply_2,  multiply_3,  multiply_4,  multiply_5,  multiply_6, multiply_7,
-      multiply_8,  multiply_9,  multiply_10, multiply_11, multiply_12, multiply_13, multiply_14};
+  static const multiply_fn by_rows[MOST_ROWS + 1] = {NULL,        multiply_1,  multiply_2,  multiply_3,  multiply_4,
+                                                     multiply_5,  multiply_6,  multiply_7,  multiply_8,  multiply_9,
+                                                     multiply_10, multiply_11, multiply_12, multiply_13, multiply_14};
   const int64_t passes = (tiles + MOST_ROWS - 1) / MOST_ROWS;
   for (int64_t i = 0; i < passes; i++) {
     const int64_t from = tiles * i / passes, to = tiles * (i + 1) / passes;

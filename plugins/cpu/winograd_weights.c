@@ -96,7 +96,8 @@ void winograd_pack(const heddle_pvalue *tensor, const winograd_kind *kind, float
     const int64_t left = out_blocks * WINOGRAD_LANES - first, lanes = left < WINOGRAD_GROUP ? left : WINOGRAD_GROUP;
     float *to = dst + first * padded * points + (o - first);
     for (int64_t c = 0; c < padded; c++, to += lanes) {
-      if (o < out && c < in) transform(kind, g, (const char *)tensor->data + (size_t)(o * in + c) * each, to, padded * lanes);
+      if (o < out && c < in)
+        transform(kind, g, (const char *)tensor->data + (size_t)(o * in + c) * each, to, padded * lanes);
       else
         for (int64_t p = 0; p < points; p++) to[p * padded * lanes] = 0;
     }
