@@ -114,6 +114,28 @@ static void say_counts(const heddle__plan *plan, heddle__sheet *sheet) {
 
 /* ---- sections */
 
+/* A layout by the short name that its plugin has for it, else by its token. */
+static void say_layout(const heddle__plan *plan, uint32_t device, heddle_layout layout, heddle__sheet *sheet) {
+  const heddle_device *dev = plan->devices[device].dev;
+  char name[64] = "";
+  bool named = layout != 0 && dev->t->has_layout && dev->t->layout.describe != NULL &&
+               dev->t->layout.describe(dev->instance, dev->index, layout, name, sizeof name, NULL) == HEDDLE_OK;
+  name[sizeof name - 1] = '\0';
+  if (layout == 0) heddle__say(sheet, "plain");
+  else if (named && name[0] != '\0') heddle__say(sheet, "%s", name);
+  else heddle__say(sheet, "0x%" PRIx64, (uint64_t)layout);
+}
+
+/* The constants that a region's first node's row names: those that are packed in another layout. */
+static void say_packed(const heddle__plan *plan, const heddle__region *r, heddle__sheet *sheet) {
+  for (uint32_t i = 0; i < r->n_inputs; i++) {
+    const heddle__value *v = &plan->values[r->inputs[i]];
+    if (v->kind != HEDDLE__VALUE_CONSTANT || v->layout == 0) continue;
+    heddle__say(sheet, "; %s as ", plan->req.graph->nodes[plan->req.graph->args[v->arg]].name);
+    say_layout(plan, r->device, v->layout, sheet);
+  }
+}
+
 static heddle_status say_nodes(const heddle__plan *plan, heddle__sheet *sheet, heddle_error *err) {
   const heddle_graph *g = plan->req.graph;
   uint32_t *region_of = heddle__alloc((size_t)plan->n_placed + plan->n_regions + 1, sizeof *region_of);
@@ -141,6 +163,8 @@ static heddle_status say_nodes(const heddle__plan *plan, heddle__sheet *sheet, h
     else if (r == HEDDLE__NONE) heddle__say(&why, "; known before the run");
     else if (stream == HEDDLE__NONE) heddle__say(&why, "; not run: nothing needs it");
     else if (plan->regions[r].n_nodes > 1) heddle__say(&why, "; one step with %s", plan->regions[r].label);
+    if (r != HEDDLE__NONE && plan->regions[r].n_nodes > 0 && plan->regions[r].nodes[0] == i)
+      say_packed(plan, &plan->regions[r], &why);
     if (why.failed) sheet->failed = true;
     else cell(&t, why.text);
     heddle__free(why.text);
@@ -149,18 +173,6 @@ static heddle_status say_nodes(const heddle__plan *plan, heddle__sheet *sheet, h
   heddle__say(sheet, "\n");
   heddle__free(region_of);
   return HEDDLE_OK;
-}
-
-/* A layout by the short name that its plugin has for it, else by its token. */
-static void say_layout(const heddle__plan *plan, uint32_t device, heddle_layout layout, heddle__sheet *sheet) {
-  const heddle_device *dev = plan->devices[device].dev;
-  char name[64] = "";
-  bool named = layout != 0 && dev->t->has_layout && dev->t->layout.describe != NULL &&
-               dev->t->layout.describe(dev->instance, dev->index, layout, name, sizeof name, NULL) == HEDDLE_OK;
-  name[sizeof name - 1] = '\0';
-  if (layout == 0) heddle__say(sheet, "plain");
-  else if (named && name[0] != '\0') heddle__say(sheet, "%s", name);
-  else heddle__say(sheet, "0x%" PRIx64, (uint64_t)layout);
 }
 
 static void say_reorders(const heddle__plan *plan, heddle__sheet *sheet) {

@@ -26,16 +26,18 @@ static heddle_status read_mode(const heddle_host *host, int *mode, bool *on, hed
 }
 
 heddle_status onednn_open(const heddle_host *host, onednn **out, heddle_error *err) {
-  int mode;
+  int mode, winograd;
   bool on;
   *out = NULL;
   heddle_status s = read_mode(host, &mode, &on, err);
+  if (s == HEDDLE_OK) s = winograd_read_mode(host, &winograd, err);
   if (s != HEDDLE_OK || !on) return s;
   onednn *self = host->alloc(host->ctx, sizeof *self, _Alignof(onednn));
   if (self == NULL) return p_fail(err, HEDDLE_ENOMEM, 0, "cpu: no memory for oneDNN's state");
   memset(self, 0, sizeof *self);
   self->host = host;
   self->mode = mode;
+  self->winograd = winograd;
   s = onednn_threads_init(self, err);
   if (s == HEDDLE_OK) s = onednn_fail(dnnl_engine_create(&self->engine, dnnl_cpu, 0), "making the engine", err);
   if (s == HEDDLE_OK) s = onednn_layout_init(self, err);

@@ -5,6 +5,7 @@
 #define HEDDLE_PLUGINS_CPU_ONEDNN_INTERNAL_H
 
 #include "onednn.h"
+#include "winograd.h"
 
 #include "plugins/common/ref/ref_op.h"
 
@@ -20,6 +21,7 @@ enum {
 };
 
 enum { ONEDNN_AUTO, ONEDNN_ALWAYS };
+enum { WINOGRAD_AUTO, WINOGRAD_OFF, WINOGRAD_ALWAYS };
 
 /* A format tag with more than one dimension's order in it. */
 typedef struct onednn_tag {
@@ -34,7 +36,7 @@ typedef struct onednn_tag {
 struct onednn {
   const heddle_host *host;
   dnnl_engine_t engine;
-  int mode;
+  int mode, winograd;
   int (*omp_get)(void);
   void (*omp_set)(int);
   uint32_t n_tags;
@@ -146,7 +148,7 @@ typedef struct onednn_part {
   uint64_t offsets[ONEDNN_ARGS];
 } onednn_part;
 
-/* pd is the whole; with parts, kinds are what is run in its place. */
+/* pd is the whole; with parts, kinds are what is run in its place. by_winograd: pd is NULL, winograd says all. */
 typedef struct onednn_plan {
   const onednn *self;
   const heddle_pregion *region;
@@ -160,6 +162,8 @@ typedef struct onednn_plan {
   double cost_ns;
   dnnl_primitive_desc_t kinds[ONEDNN_KINDS];
   onednn_part parts[ONEDNN_PARTS];
+  bool by_winograd;
+  winograd_plan winograd;
 } onednn_plan;
 
 /* Adds a region value as an argument, in the layout that the primitive descriptor has for it. */
@@ -169,6 +173,10 @@ dnnl_status_t onednn_plan_output(onednn_plan *plan, int32_t value, int arg);
 /* The same for operands that are only taken row-major, whatever oneDNN sees them as. */
 dnnl_status_t onednn_plan_plain_input(onednn_plan *plan, int32_t value, int arg);
 dnnl_status_t onednn_plan_plain_output(onednn_plan *plan, int32_t value, int arg);
+
+/* The same in a layout of the caller's choice. */
+dnnl_status_t onednn_plan_input_as(onednn_plan *plan, int32_t value, int arg, heddle_layout layout);
+dnnl_status_t onednn_plan_output_as(onednn_plan *plan, int32_t value, int arg, heddle_layout layout);
 
 /* The other operands of the chain's post-operations; the result has its argument already. */
 dnnl_status_t onednn_plan_posts(onednn_plan *plan, const onednn_chain *chain);
@@ -214,5 +222,16 @@ dnnl_status_t onednn_build_binary(const onednn *self, const onednn_chain *chain,
 dnnl_status_t onednn_build_batch_norm(const onednn *self, const onednn_chain *chain, onednn_form form,
                                       onednn_plan *plan);
 dnnl_status_t onednn_build_concat(const onednn *self, const onednn_chain *chain, onednn_form form, onednn_plan *plan);
+
+/* ---- winograd_plan.c ---- */
+
+/* The setting "winograd": auto, off, or always (whatever the cost says); HEDDLE_EINVAL for another word. */
+heddle_status winograd_read_mode(const heddle_host *host, int *mode, heddle_error *err);
+
+/* An onednn_build of Conv, for forms of blocks and channels last. */
+dnnl_status_t winograd_build(const onednn *self, const onednn_chain *chain, onednn_form form, onednn_plan *plan);
+
+/* What bind must find behind an operand that the plan takes. */
+cpu_operand winograd_operand(const winograd_plan *p, uint32_t slot, bool output);
 
 #endif

@@ -246,6 +246,7 @@ static heddle_status check(heddle_pinstance *self, uint32_t index, const onednn 
 static heddle_status measure(const onednn *self, const heddle_pvalue *tensor, uint64_t *bytes, heddle_error *err) {
   dnnl_memory_desc_t md = NULL;
   char shape[SHAPE_NAME_BYTES];
+  if (winograd_weight_bytes(tensor, tensor->layout, bytes)) return HEDDLE_OK;
   if (tensor->layout == 0) {
     if (value_bytes(tensor, bytes)) return HEDDLE_OK;
   } else if (onednn_from_token(self, tensor, tensor->layout, &md) == dnnl_success) {
@@ -294,6 +295,7 @@ static heddle_status layout_pack(heddle_pinstance *instance, uint32_t index, con
                                  uint64_t dst_bytes, heddle_error *err) {
   const onednn *self = NULL;
   const onednn_tag *tag;
+  const winograd_kind *kind;
   onednn_view view;
   uint64_t bytes = 0, plain_bytes = 0;
   heddle_status s = check(instance, index, &self, err);
@@ -305,6 +307,10 @@ static heddle_status layout_pack(heddle_pinstance *instance, uint32_t index, con
                   (unsigned long long)tensor->data_bytes, (unsigned long long)dst_bytes, (unsigned long long)bytes);
   if (tensor->layout == 0) {
     if (bytes > 0) memcpy(dst, tensor->data, bytes);
+    return HEDDLE_OK;
+  }
+  if (winograd_is_token(tensor->layout, &kind)) {
+    winograd_pack(tensor, kind, dst);
     return HEDDLE_OK;
   }
   /* A blob of parameters may lie at any address; oneDNN reads whole floats. */
@@ -333,7 +339,12 @@ static heddle_status layout_describe(heddle_pinstance *instance, uint32_t index,
                                      uint64_t bytes, heddle_error *err) {
   const onednn *self = NULL;
   heddle_status s = check(instance, index, &self, err);
+  const winograd_kind *kind;
   if (s != HEDDLE_OK) return s;
+  if (winograd_is_token(layout, &kind)) {
+    if (bytes != 0) snprintf(buf, bytes, "winograd:%dx%d", (int)kind->m, (int)kind->r);
+    return HEDDLE_OK;
+  }
   const onednn_tag *tag = (layout & TOKEN) != 0 ? find_hash(self, (uint32_t)layout, 0) : NULL;
   const unsigned groups = (unsigned)(layout >> GROUPS_AT & MOST_GROUPS);
   char more[32] = "";

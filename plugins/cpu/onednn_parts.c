@@ -85,6 +85,10 @@ static uint64_t scratch_of(const_dnnl_primitive_desc_t pd) {
 }
 
 uint64_t onednn_plan_workspace(const onednn_plan *plan, uint64_t *each) {
+  if (plan->by_winograd) {
+    if (each != NULL) *each = 0;
+    return winograd_workspace(&plan->winograd);
+  }
   uint64_t most = plan->n_parts == 0 ? scratch_of(plan->pd) : 0;
   for (uint32_t i = 0; i < plan->n_kinds; i++) {
     const uint64_t bytes = scratch_of(plan->kinds[i]);

@@ -59,7 +59,7 @@ static dnnl_status_t add_arg(onednn_plan *plan, int arg, int64_t slot, bool outp
 }
 
 /* One value cannot be wanted in two layouts. */
-static dnnl_status_t add_input(onednn_plan *plan, int32_t value, int arg, heddle_layout layout) {
+dnnl_status_t onednn_plan_input_as(onednn_plan *plan, int32_t value, int arg, heddle_layout layout) {
   const int64_t slot = region_input_slot(plan->region, value);
   if (slot < 0 || slot >= ONEDNN_INPUTS) return dnnl_unimplemented;
   for (uint32_t i = 0; i < plan->n_args; i++)
@@ -76,11 +76,11 @@ dnnl_status_t onednn_plan_input(onednn_plan *plan, int32_t value, int arg, const
   if (md == NULL) return dnnl_unimplemented;
   if (view == NULL && !onednn_view_of(region_value(plan->region, value), 0, false, &own)) return dnnl_unimplemented;
   if (!onednn_token_of(plan->self, view != NULL ? view : &own, md, &layout)) return dnnl_unimplemented;
-  return add_input(plan, value, arg, layout);
+  return onednn_plan_input_as(plan, value, arg, layout);
 }
 
 dnnl_status_t onednn_plan_plain_input(onednn_plan *plan, int32_t value, int arg) {
-  return add_input(plan, value, arg, 0);
+  return onednn_plan_input_as(plan, value, arg, 0);
 }
 
 dnnl_status_t onednn_plan_output(onednn_plan *plan, int32_t value, int arg) {
@@ -91,8 +91,8 @@ dnnl_status_t onednn_plan_output(onednn_plan *plan, int32_t value, int arg) {
   return add_arg(plan, arg, region_output_slot(plan->region, value), true);
 }
 
-dnnl_status_t onednn_plan_plain_output(onednn_plan *plan, int32_t value, int arg) {
-  plan->output = 0;
+dnnl_status_t onednn_plan_output_as(onednn_plan *plan, int32_t value, int arg, heddle_layout layout) {
+  plan->output = layout;
   return add_arg(plan, arg, region_output_slot(plan->region, value), true);
 }
 
@@ -101,9 +101,13 @@ dnnl_status_t onednn_plan_posts(onednn_plan *plan, const onednn_chain *chain) {
   for (uint32_t i = 0; i < chain->n_posts && s == dnnl_success; i++) {
     const onednn_post *post = &chain->posts[i];
     const int arg = DNNL_ARG_ATTR_MULTIPLE_POST_OP((int)i) | DNNL_ARG_SRC_1;
-    if (post->value >= 0) s = add_input(plan, post->value, arg, post->full ? plan->output : 0);
+    if (post->value >= 0) s = onednn_plan_input_as(plan, post->value, arg, post->full ? plan->output : 0);
   }
   return s;
+}
+
+dnnl_status_t onednn_plan_plain_output(onednn_plan *plan, int32_t value, int arg) {
+  return onednn_plan_output_as(plan, value, arg, 0);
 }
 
 /* Constants that no argument takes are read from the region: bounds of Clip. */
@@ -120,17 +124,22 @@ static bool absorb_rest(onednn_plan *plan) {
 
 /* ---------------------------------------------------------------- the walk over forms */
 
+/* The walk's steps: Winograd in the forms that it has, then the family's own forms. */
+static const onednn_form winograd_forms[] = {ONEDNN_FORM_BLOCKED, ONEDNN_FORM_CHANNELS_LAST};
+enum { WINOGRAD_STEPS = 2, STEPS = WINOGRAD_STEPS + ONEDNN_FORMS };
+
 /* A walk: the plans of a region in order; next gives false at the end. */
 typedef struct walk {
   const onednn *self;
   onednn_chain chain;
   onednn_build build;
   uint32_t parts;
-  int form;
+  int step;
   uint32_t made;
-  heddle_layout seen[ONEDNN_FORMS][ONEDNN_INPUTS + 1];
+  heddle_layout seen[STEPS][ONEDNN_INPUTS + 1];
   onednn_plan plan;
   dnnl_status_t status;
+  bool by_winograd; /* one of those made is */
 } walk;
 
 /* How many parts work of so many nanoseconds (on one thread) is worth: two a thread, so that one which is held up, on a
@@ -173,8 +182,15 @@ static bool is_new(walk *w) {
 
 static bool is_slow(const walk *w) {
   const char *name = "";
+  if (w->plan.by_winograd) return false;
   dnnl_primitive_desc_query(w->plan.pd, dnnl_query_impl_info_str, 0, (void *)&name);
   return w->self->mode != ONEDNN_ALWAYS && strstr(name, "ref") != NULL;
+}
+
+static dnnl_status_t build(walk *w) {
+  if (w->step < WINOGRAD_STEPS) return winograd_build(w->self, &w->chain, winograd_forms[w->step], &w->plan);
+  if (w->self->winograd == WINOGRAD_ALWAYS && w->made > 0 && w->by_winograd) return dnnl_unimplemented;
+  return w->build(w->self, &w->chain, (onednn_form)(w->step - WINOGRAD_STEPS), &w->plan);
 }
 
 /* The plan belongs to the walk until it is dropped; status is set where memory is out. */
@@ -182,15 +198,16 @@ static bool walk_next(walk *w) {
   bool found = false;
   const int before = onednn_threads_enter(w->self);
   drop(&w->plan);
-  for (; w->form < ONEDNN_FORMS && !found && w->status == dnnl_success; w->form++) {
+  for (; w->step < STEPS && !found && w->status == dnnl_success; w->step++) {
     w->plan = (onednn_plan){.self = w->self, .region = w->chain.region, .wanted_parts = w->parts};
-    dnnl_status_t s = w->build(w->self, &w->chain, (onednn_form)w->form, &w->plan);
+    dnnl_status_t s = build(w);
     if (s == dnnl_out_of_memory) w->status = s;
     found = s == dnnl_success && !is_slow(w) && absorb_rest(&w->plan) && is_new(w);
     if (!found) drop(&w->plan);
   }
   onednn_threads_leave(w->self, before);
   w->made += found;
+  w->by_winograd = w->by_winograd || (found && w->plan.by_winograd);
   return found;
 }
 
@@ -270,7 +287,8 @@ heddle_status onednn_query(const onednn *self, const heddle_pregion *region, hed
   while (s == HEDDLE_OK && walk_next(&w)) s = offer_plan(&w.plan, offer, sink, err);
   drop(&w.plan);
   *made = w.made;
-  *only = w.made > 0 && (self->mode == ONEDNN_ALWAYS || region->nodes.count > 1);
+  *only = w.made > 0 && (self->mode == ONEDNN_ALWAYS || region->nodes.count > 1 ||
+                         (self->winograd == WINOGRAD_ALWAYS && w.by_winograd));
   return s != HEDDLE_OK ? s : onednn_fail(w.status, "asking for a primitive", err);
 }
 

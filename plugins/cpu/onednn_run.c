@@ -12,6 +12,8 @@ struct onednn_op {
   dnnl_primitive_t primitives[ONEDNN_KINDS];
   uint64_t workspace, workspace_each;
   uint32_t n_args, n_kinds, n_parts, reserved;
+  bool by_winograd; /* then no primitives are made, and the members above are not used but self and workspace */
+  winograd_plan winograd;
   onednn_arg args[ONEDNN_ARGS];
   onednn_part parts[];
 };
@@ -26,6 +28,7 @@ typedef struct launch_part {
 
 struct onednn_launch {
   const onednn_op *op;
+  winograd_launch *winograd; /* then there are no parts */
   launch_part parts[];
 };
 
@@ -61,7 +64,9 @@ heddle_status onednn_op_make(onednn *self, const onednn_plan *plan, cpu_operand 
   memcpy(op->args, plan->args, sizeof op->args);
   memcpy(op->parts, plan->parts, plan->n_parts * sizeof *op->parts);
   op->workspace = onednn_plan_workspace(plan, &op->workspace_each);
-  dnnl_status_t s = make_primitives(op, plan);
+  op->by_winograd = plan->by_winograd;
+  op->winograd = plan->winograd;
+  dnnl_status_t s = op->by_winograd ? dnnl_success : make_primitives(op, plan);
   if (s != dnnl_success) {
     onednn_op_free(op);
     return onednn_fail(s, "making a primitive", err);
@@ -71,7 +76,8 @@ heddle_status onednn_op_make(onednn *self, const onednn_plan *plan, cpu_operand 
     const onednn_arg *a = &op->args[i];
     const heddle_layout layout = a->output ? plan->output : plan->inputs[a->slot];
     operands[a->slot + (a->output ? region->n_inputs : 0)] =
-        (cpu_operand){arg_bytes(op->pd, a->arg), layout != 0 ? CPU_ALIGNMENT : sizeof(float)};
+        op->by_winograd ? winograd_operand(&op->winograd, a->slot, a->output)
+                        : (cpu_operand){arg_bytes(op->pd, a->arg), layout != 0 ? CPU_ALIGNMENT : sizeof(float)};
   }
   *out = op;
   return HEDDLE_OK;
@@ -127,6 +133,12 @@ heddle_status onednn_bind(onednn_op *op, void *const *inputs, void *const *outpu
   if (launch == NULL) return p_fail(err, HEDDLE_ENOMEM, 0, "cpu: no memory for a launch");
   memset(launch, 0, bytes);
   launch->op = op;
+  if (op->by_winograd) {
+    heddle_status h = winograd_bind(host, &op->winograd, inputs, outputs, workspace, &launch->winograd, err);
+    if (h == HEDDLE_OK) *out = launch;
+    else host->free(host->ctx, launch);
+    return h;
+  }
   for (uint32_t i = 0; i < op->n_parts && s == dnnl_success; i++)
     s = bind_part(op, i, inputs, outputs, workspace, &launch->parts[i]);
   if (s != dnnl_success) {
@@ -140,6 +152,7 @@ heddle_status onednn_bind(onednn_op *op, void *const *inputs, void *const *outpu
 void onednn_launch_free(onednn_launch *launch) {
   if (launch == NULL) return;
   const heddle_host *host = launch->op->self->host;
+  winograd_launch_free(launch->winograd);
   for (uint32_t i = 0; i < launch->op->n_parts; i++) {
     launch_part *part = &launch->parts[i];
     for (int k = 0; k < part->n_args; k++) dnnl_memory_destroy(part->args[k].memory);
@@ -164,6 +177,10 @@ static void run_parts(void *arg, uint32_t i, uint32_t n) {
 heddle_status onednn_run(onednn_launch *launch, heddle_error *err) {
   const heddle_host *host = launch->op->self->host;
   const uint32_t parts = launch->op->n_parts;
+  if (launch->winograd != NULL) {
+    winograd_run(launch->winograd);
+    return HEDDLE_OK;
+  }
   if (parts > 1) host->run_parallel(host->ctx, parts, 0, run_parts, launch, NULL);
   else run_parts(launch, 0, 1);
   for (uint32_t i = 0; i < parts; i++)

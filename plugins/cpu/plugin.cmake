@@ -26,6 +26,11 @@ list(FILTER cold_sources EXCLUDE REGEX "/(copy|ops|stream)\\.c$") # what a run g
 set_source_files_properties(${kernels} ${cold_sources} PROPERTIES COMPILE_OPTIONS
   "$<$<CONFIG:Release>:${heddle_small_code};${kernel_code}>")
 
+# Winograd's loops are written for registers; their speed is the compiler's full effort's.
+set(winograd_sources ${sources})
+list(FILTER winograd_sources INCLUDE REGEX "/winograd_(input|product|output|weights)\\.c$")
+set_source_files_properties(${winograd_sources} PROPERTIES COMPILE_OPTIONS "$<$<CONFIG:Release>:-O2;${kernel_code}>")
+
 # oneDNN 3.x, which scripts/setup puts into the Python environment; other versions have another API, and some
 # distributions ship 2.x. The library is copied beside the plugin, in the build tree and by the install, so that the
 # environment may go.
@@ -63,5 +68,5 @@ if(HEDDLE_ONEDNN_BUILT)
   set(plugin_rpath "$ORIGIN")
   install(FILES "${onednn_copy}" DESTINATION "${CMAKE_INSTALL_LIBDIR}/heddle/plugins")
 else()
-  list(FILTER sources EXCLUDE REGEX "/onednn_[a-z]+\\.c$")
+  list(FILTER sources EXCLUDE REGEX "/(onednn|winograd)_[a-z]+\\.c$")
 endif()

@@ -129,7 +129,7 @@ def heddle(ctx, model, x):
 
 SETTINGS = [dict(cpu__onednn="auto", threads=1), dict(cpu__onednn="auto", threads=3),
             dict(cpu__onednn="always", threads=2), dict(cpu__onednn="always", threads=4, cpu__fuse=0),
-            dict(cpu__onednn="off", threads=2)]
+            dict(cpu__winograd="always", threads=2), dict(cpu__onednn="off", threads=2)]
 
 
 @pytest.mark.parametrize("first", range(0, 60, 12))

@@ -1,0 +1,196 @@
+/* Which convolutions go through Winograd, with what tiles, cut how, and at what estimated time. */
+#include "cpu.h"
+#include "onednn_internal.h"
+
+#include "plugins/common/setting.h"
+
+heddle_status winograd_read_mode(const heddle_host *host, int *mode, heddle_error *err) {
+  char word[32] = "auto";
+  *mode = WINOGRAD_AUTO;
+  if (host->config(host->ctx, "winograd", word, sizeof word) < 0 || strcmp(word, "auto") == 0) return HEDDLE_OK;
+  *mode = p_is_off(word) ? WINOGRAD_OFF : WINOGRAD_ALWAYS;
+  if (*mode == WINOGRAD_OFF || strcmp(word, "always") == 0) return HEDDLE_OK;
+  return p_fail(err, HEDDLE_EINVAL, 0, "the setting cpu.winograd is auto, always or off, not '%s'", word);
+}
+
+/* ---------------------------------------------------------------- what fits */
+
+static bool read_window(const onednn_chain *chain, const winograd_kind *kind, winograd_plan *out) {
+  const ref_conv *c = &chain->op.u.conv;
+  const ref_window *w = &c->window;
+  const int y = REF_SPATIAL - 2, x = REF_SPATIAL - 1;
+  for (int d = y; d <= x; d++)
+    if (w->kernel[d] != kind->r || w->stride[d] != 1 || w->dilation[d] != 1) return false;
+  *out = (winograd_plan){
+      .kind = *kind,
+      .images = c->images,
+      .height = w->in[y],
+      .width = w->in[x],
+      .out_height = w->out[y],
+      .out_width = w->out[x],
+      .top = w->pad[y],
+      .left = w->pad[x],
+      .in_blocks = (c->in_channels + WINOGRAD_LANES - 1) / WINOGRAD_LANES,
+      .out_channels = c->out_channels,
+      .out_blocks = (c->out_channels + WINOGRAD_LANES - 1) / WINOGRAD_LANES,
+      .tiles_y = (w->out[y] + kind->m - 1) / kind->m,
+      .tiles_x = (w->out[x] + kind->m - 1) / kind->m,
+      .has_bias = chain->node.in[2] != NULL,
+  };
+  out->groups = (out->out_blocks + 1) / 2;
+  return true;
+}
+
+static void set_strides(winograd_plan *p, int64_t in_channels, bool last) {
+  const int64_t lanes = WINOGRAD_LANES;
+  p->in_pixel = last ? in_channels : lanes;
+  p->out_pixel = last ? p->out_channels : lanes;
+  p->in_row = p->in_pixel * p->width;
+  p->out_row = p->out_pixel * p->out_width;
+  p->in_block = last ? lanes : p->in_row * p->height;
+  p->out_block = last ? lanes : p->out_row * p->out_height;
+  p->in_image = p->in_blocks * lanes * p->height * p->width;
+  p->out_image = p->out_blocks * lanes * p->out_height * p->out_width;
+}
+
+/* Channels that fill a block up are 0 and have to stay so. */
+static bool read_posts(const onednn_chain *chain, winograd_plan *out) {
+  const bool padded = out->out_channels % WINOGRAD_LANES != 0;
+  for (uint32_t i = 0; i < chain->n_posts; i++) {
+    const onednn_post *post = &chain->posts[i];
+    winograd_post *to = &out->posts[out->n_posts++];
+    *to = (winograd_post){.alpha = post->alpha, .beta = post->beta};
+    if (post->alg == dnnl_eltwise_relu) to->kind = WINOGRAD_RELU;
+    else if (post->alg == dnnl_eltwise_clip && (!padded || (post->alpha <= 0 && post->beta >= 0)))
+      to->kind = WINOGRAD_CLIP;
+    else if (post->alg == dnnl_binary_add && post->full) to->kind = WINOGRAD_ADD;
+    else return false;
+    if (to->kind == WINOGRAD_ADD) to->slot = (uint32_t)region_input_slot(chain->region, post->value);
+  }
+  return true;
+}
+
+/* ---------------------------------------------------------------- how it is cut, and what it takes */
+
+#define KIB 1024
+
+/* Transformed inputs of a chunk, at most: of rows of tiles, and where it is shared by groups of channels. */
+#define CHUNK_BYTES (320 * KIB)
+#define SHARED_BYTES (2048 * KIB)
+
+/* Weights of more than this are not read by each part anew. */
+#define WEIGHT_BYTES (768 * KIB)
+
+static uint64_t rounded(int64_t floats) {
+  return ((uint64_t)floats * sizeof(float) + CPU_ALIGNMENT - 1) / CPU_ALIGNMENT * CPU_ALIGNMENT;
+}
+
+/* From one position to the next lie whole lines and one more, so that those of a tile do not meet in few cache sets. */
+static int64_t step_of(int64_t floats) {
+  return floats + WINOGRAD_LANES;
+}
+
+static void cut(winograd_plan *p, uint32_t wanted) {
+  const int64_t points = p->kind.tile * p->kind.tile, rows = p->images * p->tiles_y;
+  const int64_t channels = p->in_blocks * WINOGRAD_LANES;
+  const int64_t row_bytes = points * channels * p->tiles_x * (int64_t)sizeof(float);
+  const int64_t weight_bytes = points * channels * p->out_blocks * WINOGRAD_LANES * (int64_t)sizeof(float);
+  const int64_t lanes = p->out_blocks > 1 ? WINOGRAD_GROUP : WINOGRAD_LANES;
+  p->by_groups = weight_bytes > WEIGHT_BYTES && rows * row_bytes <= SHARED_BYTES;
+  const int64_t most = p->by_groups ? p->groups : rows;
+  p->parts = wanted < most ? wanted : (uint32_t)most;
+  p->chunk_rows = p->by_groups ? rows : CHUNK_BYTES / row_bytes;
+  const int64_t of_part = (rows + p->parts - 1) / p->parts;
+  if (!p->by_groups && p->chunk_rows > of_part) p->chunk_rows = of_part;
+  if (p->chunk_rows < 1) p->chunk_rows = 1;
+  p->v_point = step_of(p->chunk_rows * p->tiles_x * channels);
+  p->m_point = step_of(p->chunk_rows * p->tiles_x * lanes);
+  p->shared_bytes = p->by_groups ? rounded(points * p->v_point) : 0;
+  p->part_bytes = rounded(points * p->m_point) + (p->by_groups ? 0 : rounded(points * p->v_point));
+}
+
+/* Nanoseconds on one thread. */
+static double cost_of(const winograd_plan *p) {
+  const double points = p->kind.tile * p->kind.tile;
+  const double tiles = (double)(p->images * p->tiles_y * p->tiles_x);
+  const double products = points * tiles * (double)(p->in_blocks * p->out_blocks) * WINOGRAD_LANES;
+  return 1000 + 0.3 * products + 1.7 * points * tiles * (double)(p->in_blocks + p->out_blocks);
+}
+
+/* The cheapest kind for the kernel; false where there is none. */
+static bool choose(const onednn_chain *chain, winograd_plan *out, double *cost) {
+  bool found = false;
+  for (int i = 0; i < WINOGRAD_KINDS; i++) {
+    winograd_plan p;
+    if (!read_window(chain, winograd_kind_at(i), &p)) continue;
+    const double mine = cost_of(&p);
+    if (found && mine >= *cost) continue;
+    found = true;
+    *cost = mine;
+    *out = p;
+  }
+  return found;
+}
+
+/* ---------------------------------------------------------------- the offer */
+
+static dnnl_status_t token_in_form(const onednn *self, const heddle_pvalue *value, onednn_form form,
+                                   heddle_layout *out) {
+  dnnl_memory_desc_t md = NULL;
+  onednn_view view;
+  dnnl_status_t s = onednn_in_form(self, value, form, &md);
+  if (s == dnnl_success && (!onednn_view_of(value, 0, false, &view) || !onednn_token_of(self, &view, md, out)))
+    s = dnnl_unimplemented;
+  if (md != NULL) dnnl_memory_desc_destroy(md);
+  return s;
+}
+
+/* Operands by name; the plan's slots are theirs. */
+static dnnl_status_t name_args(const onednn *self, const onednn_chain *chain, onednn_form form, onednn_plan *plan) {
+  const heddle_pnode *node = chain->node.node;
+  winograd_plan *p = &plan->winograd;
+  heddle_layout in = 0;
+  dnnl_status_t s = token_in_form(self, chain->node.in[0], form, &in);
+  if (s == dnnl_success) s = token_in_form(self, chain->out, form, &plan->output);
+  if (s == dnnl_success) s = onednn_plan_input_as(plan, node->inputs[0], DNNL_ARG_SRC, in);
+  if (s == dnnl_success) s = onednn_plan_input_as(plan, node->inputs[1], DNNL_ARG_WEIGHTS, winograd_token(&p->kind));
+  if (s == dnnl_success && p->has_bias) s = onednn_plan_input_as(plan, node->inputs[2], DNNL_ARG_BIAS, 0);
+  if (s == dnnl_success) s = onednn_plan_output_as(plan, chain->region->outputs[0], DNNL_ARG_DST, plan->output);
+  if (s == dnnl_success) s = onednn_plan_posts(plan, chain);
+  p->src = (uint32_t)region_input_slot(plan->region, node->inputs[0]);
+  p->weights = (uint32_t)region_input_slot(plan->region, node->inputs[1]);
+  p->bias = p->has_bias ? (uint32_t)region_input_slot(plan->region, node->inputs[2]) : 0;
+  return s;
+}
+
+dnnl_status_t winograd_build(const onednn *self, const onednn_chain *chain, onednn_form form, onednn_plan *plan) {
+  const ref_conv *c = &chain->op.u.conv;
+  winograd_plan *p = &plan->winograd;
+  uint64_t bytes;
+  if (self->winograd == WINOGRAD_OFF || self->block != WINOGRAD_LANES || strcmp(chain->node.node->op, "Conv") != 0 ||
+      chain->node.in[0]->ndim != 4 || c->groups != 1 || chain->node.in[1]->data == NULL ||
+      !choose(chain, p, &plan->cost_ns) ||
+      !winograd_weight_bytes(chain->node.in[1], winograd_token(&p->kind), &bytes) || !read_posts(chain, p))
+    return dnnl_unimplemented;
+  const bool last = form == ONEDNN_FORM_CHANNELS_LAST;
+  if (last && (c->in_channels % WINOGRAD_LANES != 0 || c->out_channels % WINOGRAD_LANES != 0))
+    return dnnl_unimplemented;
+  plan->by_winograd = true;
+  set_strides(p, c->in_channels, last);
+  cut(p, plan->wanted_parts);
+  return name_args(self, chain, form, plan);
+}
+
+cpu_operand winograd_operand(const winograd_plan *p, uint32_t slot, bool output) {
+  const uint64_t result = (uint64_t)(p->images * p->out_image) * sizeof(float);
+  const uint64_t points = (uint64_t)(p->kind.tile * p->kind.tile);
+  if (!output && slot == p->weights)
+    return (cpu_operand){points * (uint64_t)(p->in_blocks * p->out_blocks * WINOGRAD_LANES * WINOGRAD_LANES) *
+                             sizeof(float),
+                         CPU_ALIGNMENT};
+  if (!output && slot == p->src)
+    return (cpu_operand){(uint64_t)(p->images * p->in_image) * sizeof(float), CPU_ALIGNMENT};
+  if (!output && p->has_bias && slot == p->bias)
+    return (cpu_operand){(uint64_t)p->out_channels * sizeof(float), sizeof(float)};
+  return (cpu_operand){result, CPU_ALIGNMENT};
+}
