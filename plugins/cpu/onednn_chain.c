@@ -254,14 +254,7 @@ static uint64_t only_user(const heddle_pregion *region, int32_t value, uint64_t 
   return user;
 }
 
-/* Writes the region that the host would ask about, of the nodes picked; false where it has too many operands. */
-typedef struct picked {
-  heddle_pregion region;
-  heddle_pnode nodes[ONEDNN_NODES];
-  int32_t inputs[ONEDNN_INPUTS], output;
-} picked;
-
-static bool gather(const heddle_pregion *region, const uint32_t *picks, uint32_t count, picked *out) {
+bool onednn_pick(const heddle_pregion *region, const uint32_t *picks, uint32_t count, onednn_picked *out) {
   out->region = *region;
   out->region.struct_size = sizeof out->region;
   out->region.nodes = (heddle_parray){out->nodes, count, sizeof out->nodes[0]};
@@ -272,10 +265,12 @@ static bool gather(const heddle_pregion *region, const uint32_t *picks, uint32_t
   for (uint32_t i = 0; i < count; i++) {
     const heddle_pnode *node = region_node(region, picks[i]);
     memcpy(&out->nodes[i], node, sizeof *node < node->struct_size ? sizeof *node : node->struct_size);
-    if (node->n_outputs != 1) return false;
+    if (node->n_outputs < 1) return false;
     for (uint32_t k = 0; k < node->n_inputs; k++) {
       bool known = node->inputs[k] < 0;
-      for (uint32_t j = 0; j < i; j++) known = known || out->nodes[j].outputs[0] == node->inputs[k];
+      for (uint32_t j = 0; j < i; j++)
+        for (uint32_t o = 0; o < out->nodes[j].n_outputs; o++)
+          known = known || out->nodes[j].outputs[o] == node->inputs[k];
       for (uint32_t j = 0; j < out->region.n_inputs; j++) known = known || out->inputs[j] == node->inputs[k];
       if (known) continue;
       if (out->region.n_inputs == ONEDNN_INPUTS) return false;
@@ -291,14 +286,13 @@ static heddle_status no_offer(void *sink, const heddle_poffer *offer, heddle_err
   return HEDDLE_OK;
 }
 
-/* Would query take it? */
-static heddle_status taken_whole(const onednn *self, const heddle_pregion *region, const uint32_t *picks,
+heddle_status onednn_takes_picks(const onednn *self, const heddle_pregion *region, const uint32_t *picks,
                                  uint32_t count, bool *out, heddle_error *err) {
-  picked p;
+  onednn_picked p;
   uint32_t made = 0;
   bool only;
   *out = false;
-  if (!gather(region, picks, count, &p)) return HEDDLE_OK;
+  if (!onednn_pick(region, picks, count, &p)) return HEDDLE_OK;
   heddle_status s = onednn_query(self, &p.region, no_offer, NULL, &made, &only, err);
   *out = made > 0;
   return s;
@@ -306,6 +300,8 @@ static heddle_status taken_whole(const onednn *self, const heddle_pregion *regio
 
 heddle_status onednn_propose(const onednn *self, const heddle_pregion *region, unsigned char *taken,
                              heddle_propose_fn propose, void *sink, heddle_error *err) {
+  heddle_status attention = onednn_propose_attention(self, region, taken, propose, sink, err);
+  if (attention != HEDDLE_OK) return attention;
   for (uint64_t i = 0; self != NULL && i < region->nodes.count; i++) {
     const heddle_pnode *node = region_node(region, i);
     uint32_t picks[ONEDNN_NODES] = {(uint32_t)i}, count = 1;
@@ -323,7 +319,7 @@ heddle_status onednn_propose(const onednn *self, const heddle_pregion *region, u
       picks[count++] = (uint32_t)next;
     }
     for (; count > 1 && !whole; count -= !whole) {
-      heddle_status s = taken_whole(self, region, picks, count, &whole, err);
+      heddle_status s = onednn_takes_picks(self, region, picks, count, &whole, err);
       if (s != HEDDLE_OK) return s;
     }
     if (!whole) continue;

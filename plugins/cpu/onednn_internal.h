@@ -131,6 +131,22 @@ bool onednn_chain_read(const heddle_pregion *region, onednn_chain *out);
 dnnl_status_t onednn_chain_attr(const onednn_chain *chain, const_dnnl_memory_desc_t dst, dnnl_primitive_attr_t *out);
 bool onednn_chain_has_full(const onednn_chain *chain);
 
+/* Some nodes of a region as the region that the host would ask about; values keep their numbers. */
+enum { ONEDNN_PICKS = 24 };
+typedef struct onednn_picked {
+  heddle_pregion region;
+  heddle_pnode nodes[ONEDNN_PICKS];
+  int32_t inputs[ONEDNN_INPUTS], output;
+} onednn_picked;
+
+/* picks: at most ONEDNN_PICKS, ascending; the first result of the last is the region's only one. False where there are
+ * too many operands. */
+bool onednn_pick(const heddle_pregion *region, const uint32_t *picks, uint32_t count, onednn_picked *out);
+
+/* Would onednn_query make an offer for them? */
+heddle_status onednn_takes_picks(const onednn *self, const heddle_pregion *region, const uint32_t *picks,
+                                 uint32_t count, bool *out, heddle_error *err);
+
 /* Reads an elementwise node as a post-operation on its operand `on`. */
 bool onednn_read_post(const heddle_pregion *region, const heddle_pnode *node, int32_t on, onednn_post *out);
 
@@ -211,6 +227,15 @@ dnnl_status_t onednn_cut_posts(const onednn_plan *plan, const onednn_chain *chai
 /* Nanoseconds on one thread, from the work in products and what the implementation is called. */
 double onednn_product_cost(const_dnnl_primitive_desc_t pd, double products, bool grouped);
 
+/* How many parts work of so many nanoseconds on one thread is worth. */
+uint32_t onednn_parts_for(const onednn *self, double work_ns);
+
+/* ---- onednn_seek.c ---- */
+
+/* As onednn_propose, for attention; called before it. */
+heddle_status onednn_propose_attention(const onednn *self, const heddle_pregion *region, unsigned char *taken,
+                                       heddle_propose_fn propose, void *sink, heddle_error *err);
+
 /* One a family: fills pd, args and cost. dnnl_unimplemented where the form does not fit. */
 typedef dnnl_status_t (*onednn_build)(const onednn *self, const onednn_chain *chain, onednn_form form,
                                       onednn_plan *plan);
@@ -220,6 +245,8 @@ dnnl_status_t onednn_build_pool(const onednn *self, const onednn_chain *chain, o
 dnnl_status_t onednn_build_eltwise(const onednn *self, const onednn_chain *chain, onednn_form form, onednn_plan *plan);
 dnnl_status_t onednn_build_binary(const onednn *self, const onednn_chain *chain, onednn_form form, onednn_plan *plan);
 dnnl_status_t onednn_build_batch_norm(const onednn *self, const onednn_chain *chain, onednn_form form,
+                                      onednn_plan *plan);
+dnnl_status_t onednn_build_layer_norm(const onednn *self, const onednn_chain *chain, onednn_form form,
                                       onednn_plan *plan);
 dnnl_status_t onednn_build_concat(const onednn *self, const onednn_chain *chain, onednn_form form, onednn_plan *plan);
 

@@ -1,7 +1,7 @@
 /* Offers: a plan for each form of a region that works, those with equal layouts once. query and prepare go through the
  * same walk, so that offer number n is the same plan in both. */
 #include "cpu.h"
-#include "onednn_run.h"
+#include "onednn_special.h"
 
 /* Estimates in nanoseconds that weigh offers against each other and against the reference kernels'. */
 #define CALL_NS 600.0
@@ -21,6 +21,7 @@ static const struct {
     {"GlobalMaxPool", onednn_build_pool},
     {"BatchNormalization", onednn_build_batch_norm},
     {"Concat", onednn_build_concat},
+    {"LayerNormalization", onednn_build_layer_norm},
     {"Relu", onednn_build_eltwise},
     {"LeakyRelu", onednn_build_eltwise},
     {"Elu", onednn_build_eltwise},
@@ -144,7 +145,7 @@ typedef struct walk {
 
 /* How many parts work of so many nanoseconds (on one thread) is worth: two a thread, so that one which is held up, on a
  * core that is busy with something else, leaves the rest to the others. */
-static uint32_t parts_for(const onednn *self, double work_ns) {
+uint32_t onednn_parts_for(const onednn *self, double work_ns) {
   const uint32_t threads = self->host->parallelism(self->host->ctx);
   const double most = work_ns / PART_NS;
   uint32_t parts = threads < 2 ? 1 : 2 * threads;
@@ -160,7 +161,7 @@ static bool walk_start(const onednn *self, const heddle_pregion *region, walk *w
     if (strcmp(families[i].op, node->op) == 0) w->build = families[i].build;
   if (w->build == NULL || !onednn_chain_read(region, &w->chain)) return false;
   if (self->mode == ONEDNN_AUTO && w->chain.op.cost_ns < SMALL_NS) return false;
-  w->parts = parts_for(self, w->chain.op.cost_ns * 0.2);
+  w->parts = onednn_parts_for(self, w->chain.op.cost_ns * 0.2);
   return true;
 }
 
@@ -283,7 +284,8 @@ heddle_status onednn_query(const onednn *self, const heddle_pregion *region, hed
     *only = true;
     return s;
   }
-  if (!walk_start(self, region, &w)) return HEDDLE_OK;
+  s = onednn_query_special(self, region, offer, sink, made, only, err);
+  if (s != HEDDLE_OK || *made > 0 || !walk_start(self, region, &w)) return s;
   while (s == HEDDLE_OK && walk_next(&w)) s = offer_plan(&w.plan, offer, sink, err);
   drop(&w.plan);
   *made = w.made;
@@ -296,6 +298,7 @@ heddle_status onednn_prepare(onednn *self, const heddle_pregion *region, uint32_
                              onednn_op **out, uint32_t *made, heddle_error *err) {
   walk w;
   heddle_status s = HEDDLE_OK;
+  onednn_special *special = NULL;
   bool found = false;
   *out = NULL;
   *made = 0;
@@ -307,7 +310,11 @@ heddle_status onednn_prepare(onednn *self, const heddle_pregion *region, uint32_
     *made = 1;
     return s;
   }
-  if (!walk_start(self, region, &w)) return HEDDLE_OK;
+  s = onednn_prepare_special(self, region, operands, &special, err);
+  *made = special != NULL;
+  if (special != NULL && offer == 0) return onednn_op_hold(self, special, out, err);
+  if (special != NULL) special->free(special);
+  if (s != HEDDLE_OK || special != NULL || !walk_start(self, region, &w)) return s;
   while (!found && walk_next(&w)) found = w.made == offer + 1;
   *made = w.made;
   if (w.status != dnnl_success) s = onednn_fail(w.status, "asking for a primitive", err);

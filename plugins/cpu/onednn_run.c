@@ -2,11 +2,12 @@
  * addresses that bind was given, so that running it is one call a part; oneDNN itself allocates a little in that call.
  * Parts run on the core's pool, each on one thread. */
 #include "cpu.h"
-#include "onednn_run.h"
+#include "onednn_special.h"
 
 /* n_kinds is 1 at least; a region that is not cut has one part. */
 struct onednn_op {
   onednn *self;
+  onednn_special *special;  /* where there is one, the rest is not used */
   dnnl_primitive_desc_t pd; /* the whole's: what operands need */
   dnnl_primitive_desc_t kinds[ONEDNN_KINDS];
   dnnl_primitive_t primitives[ONEDNN_KINDS];
@@ -29,6 +30,7 @@ typedef struct launch_part {
 struct onednn_launch {
   const onednn_op *op;
   winograd_launch *winograd; /* then there are no parts */
+  onednn_special_launch *special; /* likewise */
   launch_part parts[];
 };
 
@@ -83,8 +85,23 @@ heddle_status onednn_op_make(onednn *self, const onednn_plan *plan, cpu_operand 
   return HEDDLE_OK;
 }
 
+heddle_status onednn_op_hold(onednn *self, onednn_special *special, onednn_op **out, heddle_error *err) {
+  onednn_op *op = self->host->alloc(self->host->ctx, sizeof *op, _Alignof(onednn_op));
+  if (op == NULL) {
+    special->free(special);
+    return p_fail(err, HEDDLE_ENOMEM, 0, "cpu: no memory for an operator");
+  }
+  memset(op, 0, sizeof *op);
+  op->self = self;
+  op->special = special;
+  op->workspace = special->workspace;
+  *out = op;
+  return HEDDLE_OK;
+}
+
 void onednn_op_free(onednn_op *op) {
   if (op == NULL) return;
+  if (op->special != NULL) op->special->free(op->special);
   for (uint32_t i = 0; i < op->n_kinds; i++) {
     if (op->primitives[i] != NULL) dnnl_primitive_destroy(op->primitives[i]);
     if (op->kinds[i] != NULL) dnnl_primitive_desc_destroy(op->kinds[i]);
@@ -139,6 +156,12 @@ heddle_status onednn_bind(onednn_op *op, void *const *inputs, void *const *outpu
     else host->free(host->ctx, launch);
     return h;
   }
+  if (op->special != NULL) {
+    heddle_status bound = op->special->bind(op->special, inputs, outputs, workspace, &launch->special, err);
+    if (bound != HEDDLE_OK) onednn_launch_free(launch);
+    else *out = launch;
+    return bound;
+  }
   for (uint32_t i = 0; i < op->n_parts && s == dnnl_success; i++)
     s = bind_part(op, i, inputs, outputs, workspace, &launch->parts[i]);
   if (s != dnnl_success) {
@@ -153,6 +176,7 @@ void onednn_launch_free(onednn_launch *launch) {
   if (launch == NULL) return;
   const heddle_host *host = launch->op->self->host;
   winograd_launch_free(launch->winograd);
+  if (launch->special != NULL) launch->special->free(launch->special);
   for (uint32_t i = 0; i < launch->op->n_parts; i++) {
     launch_part *part = &launch->parts[i];
     for (int k = 0; k < part->n_args; k++) dnnl_memory_destroy(part->args[k].memory);
@@ -175,6 +199,7 @@ static void run_parts(void *arg, uint32_t i, uint32_t n) {
 }
 
 heddle_status onednn_run(onednn_launch *launch, heddle_error *err) {
+  if (launch->special != NULL) return launch->special->run(launch->special, err);
   const heddle_host *host = launch->op->self->host;
   const uint32_t parts = launch->op->n_parts;
   if (launch->winograd != NULL) {

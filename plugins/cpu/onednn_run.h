@@ -11,4 +11,8 @@ uint64_t onednn_plan_workspace(const onednn_plan *plan, uint64_t *each);
 heddle_status onednn_op_make(onednn *self, const onednn_plan *plan, cpu_operand *operands, onednn_op **out,
                              heddle_error *err);
 
+/* Makes an op of a special one (onednn_special.h), which it takes over, also where it fails. */
+typedef struct onednn_special onednn_special;
+heddle_status onednn_op_hold(onednn *self, onednn_special *special, onednn_op **out, heddle_error *err);
+
 #endif

@@ -1,0 +1,35 @@
+/* Attention as one region: softmax(Q K' * scale + mask) V, with Q, K, V and the result read and written where they lie,
+ * so that the Transposes around it move nothing. onednn_attention.c reads regions, onednn_heads.c computes them. */
+#ifndef HEDDLE_PLUGINS_CPU_ONEDNN_ATTENTION_H
+#define HEDDLE_PLUGINS_CPU_ONEDNN_ATTENTION_H
+
+#include "onednn_special.h"
+
+enum { ATTENTION_DIMS = 4, ATTENTION_NODES = 24 };
+
+/* An operand as a stack of matrices: [batch, head, row, column]; what is repeated along batch or head has 1 there. In
+ * elements of float32. */
+typedef struct attention_view {
+  uint32_t slot; /* region input; of the result: output */
+  uint32_t reserved;
+  int64_t offset;
+  int64_t dims[ATTENTION_DIMS], strides[ATTENTION_DIMS];
+} attention_view;
+
+/* A region as it is computed. k is [batch, head, column of Q, row of V]. */
+typedef struct attention {
+  attention_view q, k, v, out;
+  int64_t batch, heads, rows, keys; /* of the scores */
+  int64_t mask_strides[ATTENTION_DIMS];
+  uint32_t mask; /* region input; UINT32_MAX: none */
+  float scale;
+  uint32_t flags[ONEDNN_INPUTS]; /* of the region's inputs: HEDDLE_INPUT_ABSORBED */
+} attention;
+
+/* False where the region is no attention. Pure. */
+bool attention_read(const heddle_pregion *region, attention *out);
+
+/* Is the node one that attention_read may meet between an operand and where it comes from? */
+bool attention_is_view(const heddle_pregion *region, const heddle_pnode *node);
+
+#endif

@@ -1,0 +1,15 @@
+/* Softmax of rows with the vectors of this CPU: what attention computes between its products, and the operator itself.
+ * The kernels are made of onednn_rows_lanes.h, once for each vector size. */
+#ifndef HEDDLE_PLUGINS_CPU_ONEDNN_ROWS_H
+#define HEDDLE_PLUGINS_CPU_ONEDNN_ROWS_H
+
+#include <stdint.h>
+
+/* out = softmax(in * scale + mask) of n elements, n >= 1; in may be out; mask NULL: none. A NaN in a row, or a greatest
+ * element that is infinite, makes the whole row NaN, as the plain kernel does. */
+typedef void (*onednn_softmax_row)(float *out, const float *in, const float *mask, float scale, int64_t n);
+
+/* NULL where the CPU has neither AVX-512 nor AVX2. */
+onednn_softmax_row onednn_find_softmax(void);
+
+#endif

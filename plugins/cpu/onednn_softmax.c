@@ -1,0 +1,113 @@
+/* Softmax along the last axis, as the operator: rows with the vectorised kernel, in parts of rows. */
+#include "cpu.h"
+#include "onednn_rows.h"
+#include "onednn_special.h"
+
+typedef struct softmax_op {
+  onednn_special special;
+  onednn *self;
+  onednn_softmax_row row;
+  int64_t n, rows;
+  uint32_t parts, reserved;
+} softmax_op;
+
+typedef struct softmax_launch {
+  onednn_special_launch special;
+  const softmax_op *op;
+  const float *in;
+  float *out;
+} softmax_launch;
+
+static double cost_of(const softmax_op *op) {
+  return 300 + 0.6 * (double)op->n * (double)op->rows;
+}
+
+/* What the plain kernel takes, along the last axis. Short rows are not worth a vector. */
+static bool read(const onednn *self, const heddle_pregion *region, softmax_op *op) {
+  enum { SHORT = 8 };
+  const heddle_pnode *node = region_node(region, 0);
+  const ref_entry *entry;
+  ref_node n;
+  ref_op plain;
+  uint64_t count = 0;
+  if (region->nodes.count != 1 || node == NULL || node->op == NULL || strcmp(node->op, "Softmax") != 0 ||
+      ref_plan_region(region, &n, &plain, &entry, NULL) != HEDDLE_OK || !value_count(n.out, &count) || count == 0 ||
+      plain.u.softmax.inner != 1 || plain.u.softmax.n < SHORT || region->n_outputs != 1)
+    return false;
+  *op = (softmax_op){.row = onednn_find_softmax(), .n = plain.u.softmax.n};
+  op->rows = (int64_t)count / op->n;
+  op->parts = onednn_parts_for(self, cost_of(op));
+  if (op->parts > op->rows) op->parts = (uint32_t)op->rows;
+  return op->row != NULL;
+}
+
+heddle_status softmax_query(const onednn *self, const heddle_pregion *region, heddle_offer_fn offer, void *sink,
+                            uint32_t *made, bool *only, heddle_error *err) {
+  softmax_op op;
+  static const int32_t pair[] = {0, 0};
+  if (!read(self, region, &op)) return HEDDLE_OK;
+  const heddle_poffer answer = {
+      .struct_size = sizeof answer, .in_place = pair, .n_in_place = 1, .cost_ns = cost_of(&op)};
+  heddle_status s = offer(sink, &answer, err);
+  *made = s == HEDDLE_OK;
+  *only = self->mode == ONEDNN_ALWAYS;
+  return s;
+}
+
+/* ---------------------------------------------------------------- operators */
+
+static void free_op(onednn_special *special) {
+  softmax_op *op = (softmax_op *)special;
+  op->self->host->free(op->self->host->ctx, op);
+}
+
+static void free_launch(onednn_special_launch *special) {
+  softmax_launch *launch = (softmax_launch *)special;
+  const heddle_host *host = launch->op->self->host;
+  host->free(host->ctx, launch);
+}
+
+static void run_part(void *arg, uint32_t i, uint32_t n) {
+  const softmax_launch *launch = arg;
+  const softmax_op *op = launch->op;
+  const int64_t end = op->rows * (i + 1) / n;
+  for (int64_t r = op->rows * i / n; r < end; r++)
+    op->row(launch->out + r * op->n, launch->in + r * op->n, NULL, 1, op->n);
+}
+
+static heddle_status run(onednn_special_launch *special, heddle_error *err) {
+  softmax_launch *launch = (softmax_launch *)special;
+  const heddle_host *host = launch->op->self->host;
+  (void)err;
+  if (launch->op->parts > 1) host->run_parallel(host->ctx, launch->op->parts, 0, run_part, launch, NULL);
+  else run_part(launch, 0, 1);
+  return HEDDLE_OK;
+}
+
+static heddle_status bind(onednn_special *special, void *const *inputs, void *const *outputs, void *workspace,
+                          onednn_special_launch **out, heddle_error *err) {
+  softmax_op *op = (softmax_op *)special;
+  const heddle_host *host = op->self->host;
+  (void)workspace;
+  softmax_launch *launch = host->alloc(host->ctx, sizeof *launch, _Alignof(softmax_launch));
+  if (launch == NULL) return p_fail(err, HEDDLE_ENOMEM, 0, "cpu: no memory for a launch");
+  *launch =
+      (softmax_launch){.special = {.free = free_launch, .run = run}, .op = op, .in = inputs[0], .out = outputs[0]};
+  *out = &launch->special;
+  return HEDDLE_OK;
+}
+
+heddle_status softmax_prepare(onednn *self, const heddle_pregion *region, cpu_operand *operands, onednn_special **out,
+                              heddle_error *err) {
+  softmax_op read_op;
+  if (!read(self, region, &read_op)) return HEDDLE_OK;
+  softmax_op *op = self->host->alloc(self->host->ctx, sizeof *op, _Alignof(softmax_op));
+  if (op == NULL) return p_fail(err, HEDDLE_ENOMEM, 0, "cpu: no memory for an operator");
+  *op = read_op;
+  op->special = (onednn_special){.free = free_op, .bind = bind};
+  op->self = self;
+  const uint64_t bytes = (uint64_t)(op->n * op->rows) * sizeof(float);
+  operands[0] = operands[1] = (cpu_operand){bytes, sizeof(float)};
+  *out = &op->special;
+  return HEDDLE_OK;
+}

@@ -1,0 +1,39 @@
+/* Regions that are computed by more than one primitive, or by none: attention, and Softmax. They are asked before the
+ * walk over plans, make one offer, and are prepared as what onednn_op only holds. */
+#ifndef HEDDLE_PLUGINS_CPU_ONEDNN_SPECIAL_H
+#define HEDDLE_PLUGINS_CPU_ONEDNN_SPECIAL_H
+
+#include "onednn_run.h"
+
+/* The first member of a prepared region's struct, and of its launch's. bind as onednn_bind; free frees the whole. */
+typedef struct onednn_special_launch onednn_special_launch;
+struct onednn_special {
+  uint64_t workspace;
+  void (*free)(onednn_special *op);
+  heddle_status (*bind)(onednn_special *op, void *const *inputs, void *const *outputs, void *workspace,
+                        onednn_special_launch **out, heddle_error *err);
+};
+struct onednn_special_launch {
+  void (*free)(onednn_special_launch *launch);
+  heddle_status (*run)(onednn_special_launch *launch, heddle_error *err);
+};
+
+/* The offer for a region that is one: *made is 1, else 0; only as of onednn_query. */
+heddle_status onednn_query_special(const onednn *self, const heddle_pregion *region, heddle_offer_fn offer, void *sink,
+                                   uint32_t *made, bool *only, heddle_error *err);
+
+/* Prepares offer 0 of a region that is one; *out stays NULL where it is none. operands as of onednn_prepare. */
+heddle_status onednn_prepare_special(onednn *self, const heddle_pregion *region, cpu_operand *operands,
+                                     onednn_special **out, heddle_error *err);
+
+/* Each kind's own of the two. */
+heddle_status attention_query(const onednn *self, const heddle_pregion *region, heddle_offer_fn offer, void *sink,
+                              uint32_t *made, bool *only, heddle_error *err);
+heddle_status attention_prepare(onednn *self, const heddle_pregion *region, cpu_operand *operands, onednn_special **out,
+                                heddle_error *err);
+heddle_status softmax_query(const onednn *self, const heddle_pregion *region, heddle_offer_fn offer, void *sink,
+                            uint32_t *made, bool *only, heddle_error *err);
+heddle_status softmax_prepare(onednn *self, const heddle_pregion *region, cpu_operand *operands, onednn_special **out,
+                              heddle_error *err);
+
+#endif
