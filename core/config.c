@@ -2,6 +2,7 @@
  * The environment and the file are copied when the context is created; the file's reader is core/config_file.c. */
 #define _GNU_SOURCE /* secure_getenv, sched_getaffinity */
 #include <sched.h>
+#include <stdatomic.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -18,7 +19,10 @@ enum { FROM_CALL, FROM_VARIABLE, FROM_FILE, FROM_DEFAULT, SOURCES };
 struct heddle__config {
   heddle__entries from[SOURCES]; /* keys of variables are the variables' names */
   heddle__entries keys;          /* of what there is a value of, each once; values are empty */
-  char *path;                    /* of the file, or NULL */
+  heddle__entry *late;           /* defaults that came when the keys were listed; never moved */
+  size_t most_late;
+  atomic_size_t n_late;
+  char *path; /* of the file, or NULL */
 };
 
 heddle_status heddle__entries_add(heddle__entries *list, const char *key, size_t key_length, const char *value,
@@ -105,11 +109,22 @@ bool heddle__config_cache_dir(heddle__config *c, const char *plugin) {
   if (folder == NULL || folder[0] != '/') folder = secure_getenv("HOME"), below = "/.cache";
   if (folder == NULL || folder[0] != '/') return false;
   char *key = heddle__format("%s.cache_dir", plugin), *value = heddle__format("%s%s/heddle/%s", folder, below, plugin);
-  bool added = key != NULL && value != NULL &&
-               heddle__entries_add(&c->from[FROM_DEFAULT], key, strlen(key), value, NULL) == HEDDLE_OK;
-  heddle__free(key);
-  heddle__free(value);
-  return added;
+  size_t n = atomic_load(&c->n_late);
+  if (key == NULL || value == NULL || n == c->most_late) {
+    heddle__free(key);
+    heddle__free(value);
+    return false;
+  }
+  c->late[n] = (heddle__entry){key, value};
+  atomic_store_explicit(&c->n_late, n + 1, memory_order_release);
+  return true;
+}
+
+heddle_status heddle__config_reserve(heddle__config *c, size_t count, heddle_error *err) {
+  c->late = heddle__alloc(count, sizeof *c->late);
+  if (c->late == NULL) return heddle__no_memory(err, "the configuration");
+  c->most_late = count;
+  return HEDDLE_OK;
 }
 
 /* The file that was named, else the user's, else the system's; *path stays NULL where there is none. */
@@ -166,6 +181,11 @@ void heddle__config_release(heddle__config *c) {
   if (c == NULL) return;
   for (int from = 0; from < SOURCES; from++) entries_free(&c->from[from]);
   entries_free(&c->keys);
+  for (size_t i = 0; i < atomic_load(&c->n_late); i++) {
+    heddle__free(c->late[i].key);
+    heddle__free(c->late[i].value);
+  }
+  heddle__free(c->late);
   heddle__free(c->path);
   heddle__free(c);
 }
@@ -195,6 +215,8 @@ bool heddle__config_get(const heddle__config *c, const char *key, const char **v
   }
   if (found == NULL && (found = find(&c->from[FROM_FILE], key)) != NULL) from = c->path;
   if (found == NULL && (found = find(&c->from[FROM_DEFAULT], key)) != NULL) from = "default";
+  for (size_t i = atomic_load_explicit(&c->n_late, memory_order_acquire); found == NULL && i-- > 0;)
+    if (strcmp(c->late[i].key, key) == 0) found = c->late[i].value, from = "default";
   if (found == NULL) return false;
   *value = found;
   if (origin != NULL) *origin = from;
@@ -274,7 +296,9 @@ heddle_status heddle__config_list(heddle__config *c, heddle__config_known known,
 }
 
 const char *heddle__config_key(const heddle__config *c, size_t i) {
-  return i < c->keys.count ? c->keys.data[i].key : NULL;
+  if (i < c->keys.count) return c->keys.data[i].key;
+  i -= c->keys.count;
+  return i < atomic_load_explicit(&c->n_late, memory_order_acquire) ? c->late[i].key : NULL;
 }
 
 void heddle__config_warn(const heddle__config *c, heddle__config_known known, void *user, const heddle__log *log) {

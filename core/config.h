@@ -1,5 +1,6 @@
 /* core/config.h: settings by dotted key, each with where it came from: the call, a variable, the file, a default.
- * A configuration is read once, when its context is created, and immutable from then on: any thread. */
+ * A configuration is read once, when its context is created, and immutable from then on, but for the defaults that
+ * plugins ask for: any thread. */
 #ifndef HEDDLE_CORE_CONFIG_H
 #define HEDDLE_CORE_CONFIG_H
 
@@ -18,10 +19,13 @@ void heddle__config_release(heddle__config *config); /* takes NULL */
 /* The value that wins, and its origin; both borrowed. false where there is none. origin may be NULL. */
 bool heddle__config_get(const heddle__config *config, const char *key, const char **value, const char **origin);
 
-/* Gives a plugin's setting cache_dir its default, the plugin's own folder in the user's cache folder; false where the
- * user has none or memory is out. Only while the context is being created, for plugins that ask for it: this is the one
- * default that they cannot make themselves, since they read no environment. */
-bool heddle__config_cache_dir(heddle__config *config, const char *plugin);
+/* Gives the setting NAME.cache_dir its default, a folder of that name in the user's cache folder; false where the
+ * user has none, or memory or what was reserved is out. One thread at a time, others may read: for plugins that ask for
+ * it while they are loaded, since this is the one default that they cannot make themselves: they read no environment. */
+bool heddle__config_cache_dir(heddle__config *config, const char *name);
+
+/* Makes room for so many of these; once, before the first. */
+heddle_status heddle__config_reserve(heddle__config *config, size_t count, heddle_error *err);
 
 /* Calls each with (rest of the key after prefix, value) for every key under prefix ("sim.1."), once a key. */
 typedef heddle_status (*heddle__config_fn)(void *user, const char *rest, const char *value, heddle_error *err);

@@ -5,6 +5,7 @@
 #include "core/alloc.h"
 #include "core/error.h"
 #include "core/registry.h"
+#include "core/thread.h"
 
 /* Contexts that cannot be freed: work on a device of theirs never ended, or they were inherited through fork. They stay
  * reachable, so that what still runs finds its memory. */
@@ -22,10 +23,13 @@ static void destroy(heddle_context *ctx) {
     return;
   }
   bool hung = atomic_load(&ctx->left_over);
-  for (size_t i = 0; i < ctx->n_devices && !hung; i++) {
-    heddle__device_release(ctx->devices[i]);
-    ctx->devices[i] = NULL;
-    hung = atomic_load(&ctx->left_over); /* closing it may have shown so */
+  for (size_t i = 0; i < ctx->plugins.count && !hung; i++) {
+    heddle__plugin *p = ctx->plugins.data[i];
+    for (uint32_t k = 0; k < p->n_devices && !hung; k++) {
+      heddle__device_release(p->devices[k]);
+      p->devices[k] = NULL;
+      hung = atomic_load(&ctx->left_over); /* closing it may have shown so */
+    }
   }
   if (hung) {
     heddle__logf(&ctx->log, HEDDLE_LOG_WARN, "context", "a device has work that does not end: its memory is kept");
@@ -39,13 +43,17 @@ static void destroy(heddle_context *ctx) {
   heddle__pool_release(ctx->pool);
   heddle__trace_release(ctx->trace);
   heddle__config_release(ctx->config);
+  if (ctx->has_lock) {
+    pthread_cond_destroy(&ctx->cond);
+    pthread_mutex_destroy(&ctx->lock);
+  }
   heddle__free(ctx);
 }
 
 static bool is_plugin(void *user, const char *word, size_t n) {
   const heddle_context *ctx = user;
   for (size_t i = 0; i < ctx->plugins.count; i++)
-    if (strlen(ctx->plugins.data[i]->name) == n && memcmp(ctx->plugins.data[i]->name, word, n) == 0) return true;
+    if (heddle__may_be(ctx->plugins.data[i], word, n)) return true;
   return false;
 }
 
@@ -63,9 +71,11 @@ static heddle_status start(heddle_context *ctx, const heddle_setting *settings, 
   s = heddle__context_number(ctx, "threads", 1, 0, 4096, &threads, err);
   if (s == HEDDLE_OK) s = heddle__pool_create(threads > 0 ? (uint32_t)threads : 1, &ctx->pool, err);
   if (s == HEDDLE_OK) s = heddle__trace_create(&ctx->trace, err);
+  if (s == HEDDLE_OK) s = heddle__cond_init(&ctx->lock, &ctx->cond, err);
+  ctx->has_lock = s == HEDDLE_OK;
   if (s == HEDDLE_OK) s = heddle__discover(ctx, err);
-  for (size_t i = 0; s == HEDDLE_OK && i < ctx->plugins.count; i++) s = heddle__plugin_load(ctx->plugins.data[i], err);
-  if (s == HEDDLE_OK) s = heddle__defaults_init(ctx, err);
+  if (s == HEDDLE_OK) s = heddle__config_reserve(ctx->config, ctx->plugins.count, err);
+  if (s == HEDDLE_OK) s = heddle__want_first(ctx, err);
   if (s == HEDDLE_OK) s = heddle__config_list(ctx->config, is_plugin, ctx, err);
   if (s == HEDDLE_OK) heddle__config_warn(ctx->config, is_plugin, ctx, &ctx->log);
   return s;
@@ -137,6 +147,13 @@ heddle_status heddle__context_number(heddle_context *ctx, const char *key, int64
 
 /* ---- what the API tells */
 
+/* For those that list everything and give no error: what memory's lack keeps from being loaded is tried again later. */
+static void all(heddle_context *ctx) {
+  heddle_error why;
+  if (heddle__want(ctx, NULL, 0, &why) != HEDDLE_OK)
+    heddle__logf(&ctx->log, HEDDLE_LOG_ERROR, "context", "not all plugins could be loaded: %s", why.text);
+}
+
 heddle_status heddle_context_setting(heddle_context *ctx, const char *key, const char **value, const char **origin,
                                      heddle_error *err) {
   if (ctx == NULL || key == NULL || value == NULL)
@@ -144,11 +161,16 @@ heddle_status heddle_context_setting(heddle_context *ctx, const char *key, const
   heddle_status s = heddle__check_fork(err);
   if (s != HEDDLE_OK) return s;
   if (heddle__config_get(ctx->config, key, value, origin)) return HEDDLE_OK;
+  const char *dot = strchr(key, '.'); /* the one default that a plugin's loading makes */
+  if (dot != NULL && strcmp(dot, ".cache_dir") == 0) s = heddle__want(ctx, key, (size_t)(dot - key), err);
+  if (s != HEDDLE_OK || heddle__config_get(ctx->config, key, value, origin)) return s;
   return heddle__fail(err, HEDDLE_ENOTFOUND, "nobody set '%.200s', and it has no default", key);
 }
 
 const char *heddle_context_setting_key(heddle_context *ctx, size_t i) {
-  return ctx != NULL ? heddle__config_key(ctx->config, i) : NULL;
+  if (ctx == NULL) return NULL;
+  all(ctx);
+  return heddle__config_key(ctx->config, i);
 }
 
 heddle_status heddle__info_give(void *out, const void *answer, size_t bytes, heddle_error *err) {
@@ -171,6 +193,8 @@ heddle_status heddle_context_plugin(heddle_context *ctx, size_t i, heddle_plugin
   heddle_status s = heddle__check_fork(err);
   if (s != HEDDLE_OK) return s;
   if (i >= ctx->plugins.count) return heddle__fail(err, HEDDLE_EINVAL, "plugin %zu of %zu", i, ctx->plugins.count);
+  s = heddle__want(ctx, NULL, 0, err);
+  if (s != HEDDLE_OK) return s;
   const heddle__plugin *p = ctx->plugins.data[i];
   heddle_plugin_info info = {.name = p->name, .path = p->path, .found_by = p->found_by};
   info.reason = p->reason != NULL ? p->reason : "";
@@ -183,11 +207,13 @@ heddle_status heddle_context_plugin(heddle_context *ctx, size_t i, heddle_plugin
 }
 
 size_t heddle_context_device_count(heddle_context *ctx) {
-  return ctx != NULL ? ctx->n_devices : 0;
+  if (ctx == NULL) return 0;
+  all(ctx);
+  return ctx->n_devices;
 }
 
 heddle_device *heddle_context_device(heddle_context *ctx, size_t i) {
-  return ctx != NULL && i < ctx->n_devices ? ctx->devices[i] : NULL;
+  return i < heddle_context_device_count(ctx) ? ctx->devices[i] : NULL;
 }
 
 const char *heddle_device_name(heddle_device *dev) {
@@ -200,6 +226,7 @@ heddle_status heddle_device_get_info(heddle_device *dev, heddle_device_info *out
   if (s != HEDDLE_OK) return s;
   const heddle_pdevice_desc *d = &dev->desc;
   heddle_device_info info = {.name = dev->name, .plugin = dev->plugin->name, .product = d->name, .driver = d->driver};
+  all(dev->ctx);
   info.reason = dev->reason;
   info.caps = d->caps;
   info.memory_bytes = d->memory_bytes;

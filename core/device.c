@@ -243,12 +243,9 @@ void heddle__device_fault(heddle_device *dev, int32_t api_code, const char *text
 void heddle__device_fault_by_cookie(heddle__plugin *plugin, uint64_t cookie, int32_t api_code, const char *text) {
   uint32_t index = (uint32_t)cookie;
   if (index >= plugin->n_devices) return;
-  for (size_t i = 0; i < plugin->ctx->n_devices; i++) {
-    heddle_device *dev = plugin->ctx->devices[i];
-    if (dev->plugin != plugin || dev->index != index) continue;
-    gate *g = dev->lock;
-    if (atomic_load(&g->opening) == (unsigned)(cookie >> 32)) heddle__device_fault(dev, api_code, text);
-  }
+  heddle_device *dev = plugin->devices[index];
+  gate *g = dev->lock;
+  if (atomic_load(&g->opening) == (unsigned)(cookie >> 32)) heddle__device_fault(dev, api_code, text);
 }
 
 heddle_status heddle__device_settle(heddle_device *dev, heddle_pstream *stream, uint64_t timeout_ns, bool *quiet,

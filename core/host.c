@@ -49,7 +49,7 @@ static int64_t host_config(void *ctx, const char *key, char *buf, uint64_t bytes
   strcat(full, ".");
   strcat(full, key);
   if (!heddle__config_get(plugin->ctx->config, full, &value, NULL)) {
-    /* Without an instance, the plugin is being loaded: nothing else reads the configuration then. */
+    /* Without an instance, the plugin is being loaded, and one is at a time. */
     if (plugin->instance != NULL || strcmp(key, "cache_dir") != 0 ||
         !heddle__config_cache_dir(plugin->ctx->config, plugin->name) ||
         !heddle__config_get(plugin->ctx->config, full, &value, NULL))

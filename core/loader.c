@@ -52,9 +52,9 @@ static heddle_status negotiate(heddle__plugin *p, const heddle_plugin *theirs, h
     return heddle__fail(err, HEDDLE_EABI, "its name is no lower-case word of at most %zu letters, digits and '_'",
                         sizeof p->name - 1);
   memcpy(p->name, theirs->name, strlen(theirs->name) + 1);
-  for (size_t i = 0; i < p->ctx->plugins.count && p->ctx->plugins.data[i] != p; i++) {
+  for (size_t i = 0; i < p->ctx->plugins.count; i++) {
     const heddle__plugin *other = p->ctx->plugins.data[i];
-    if (other->reason == NULL && strcmp(other->name, p->name) == 0)
+    if (atomic_load(&other->seen) && other->reason == NULL && strcmp(other->name, p->name) == 0)
       return heddle__fail(err, HEDDLE_EABI, "a plugin '%s' was found first: %s", p->name, other->path);
   }
   if (!heddle__table_take(&p->root, sizeof p->root, theirs, sizeof theirs->struct_size))
@@ -69,16 +69,16 @@ static heddle_status negotiate(heddle__plugin *p, const heddle_plugin *theirs, h
   return s == HEDDLE_OK ? s : heddle__prefix(err, s, "plugin %s: ", p->name);
 }
 
-/* Until its table says what it is called, a plugin's settings are those of the name in its file's name. */
-static void name_after_file(heddle__plugin *p) {
+void heddle__file_name(const heddle__plugin *p, char *out) {
   static const char prefix[] = "libheddle_plugin_", suffix[] = ".so";
   const char *slash = strrchr(p->path, '/'), *file = slash != NULL ? slash + 1 : p->path;
+  out[0] = '\0';
   if (strncmp(file, prefix, sizeof prefix - 1) != 0) return;
   file += sizeof prefix - 1;
   size_t n = strlen(file), end = sizeof suffix - 1;
   if (n <= end || n - end >= sizeof p->name || strcmp(file + n - end, suffix) != 0) return;
-  memcpy(p->name, file, n - end);
-  p->name[n - end] = '\0';
+  memcpy(out, file, n - end);
+  out[n - end] = '\0';
 }
 
 /* The plugin's root table; NULL with why. The library stays for the life of the process. */
@@ -99,7 +99,7 @@ static const heddle_plugin *enter(heddle__plugin *p, heddle_error *err) {
   memcpy(&entry, &symbol, sizeof entry); /* POSIX promises that this works */
   heddle_error words = {0, 0, ""};
   heddle__host_init(&p->host, p);
-  name_after_file(p);
+  heddle__file_name(p, p->name); /* until its table says what it is called: the settings are those of that name */
   const heddle_plugin *root = entry(&p->host, &words);
   p->name[0] = '\0';
   words.text[sizeof words.text - 1] = '\0';
@@ -114,24 +114,16 @@ static heddle_status list_devices(heddle__plugin *p, heddle_error *why) {
   if (s != HEDDLE_OK) return s;
   if (count > MAX_DEVICES)
     return heddle__fail(why, HEDDLE_EABI, "it reports %u devices, over %d", (unsigned)count, MAX_DEVICES);
-  heddle_context *ctx = p->ctx;
-  heddle_device **grown = heddle__grow(ctx->devices, ctx->n_devices, ctx->n_devices + count, sizeof *grown);
-  if (grown == NULL) return heddle__no_memory(why, "the list of devices");
-  ctx->devices = grown;
+  p->devices = heddle__alloc(count, sizeof(heddle_device *));
+  if (p->devices == NULL) return heddle__no_memory(why, "the list of devices");
   for (uint32_t i = 0; i < count; i++) {
     heddle_device *dev = NULL;
     s = heddle__device_create(p, i, &dev, why);
     if (s != HEDDLE_OK) break;
-    dev->ordinal = (uint32_t)ctx->n_devices;
-    ctx->devices[ctx->n_devices++] = dev;
-    p->n_devices++;
+    p->devices[p->n_devices++] = dev;
   }
-  if (s != HEDDLE_OK) { /* a plugin is used with all of its devices or not at all: indices are positions */
-    for (; p->n_devices > 0; p->n_devices--) {
-      heddle__device_release(ctx->devices[--ctx->n_devices]);
-      ctx->devices[ctx->n_devices] = NULL;
-    }
-  }
+  /* A plugin is used with all of its devices or not at all: indices are positions. */
+  while (s != HEDDLE_OK && p->n_devices > 0) heddle__device_release(p->devices[--p->n_devices]);
   return s;
 }
 
@@ -141,6 +133,16 @@ static heddle_status give_up(heddle__plugin *p, heddle_status s, const heddle_er
   if (s == HEDDLE_ENOMEM) return heddle__fail(err, s, "%s: %.900s", p->path, text);
   if (p->name[0] == '\0' || strncmp(text, "plugin ", 7) == 0) return heddle__plugin_refuse(p, err, "%s", text);
   return heddle__plugin_refuse(p, err, "plugin %s: %.900s", p->name, text);
+}
+
+/* Ends an instance without devices; the plugin can be loaded again. */
+static void take_back(heddle__plugin *p) {
+  p->root.close_instance(p->instance);
+  p->instance = NULL;
+  heddle__layers_release(p->layers);
+  p->layers = NULL;
+  heddle__free(p->devices);
+  p->devices = NULL;
 }
 
 heddle_status heddle__plugin_load(heddle__plugin *p, heddle_error *err) {
@@ -158,15 +160,17 @@ heddle_status heddle__plugin_load(heddle__plugin *p, heddle_error *err) {
     return give_up(p, s, &why, err);
   }
   s = heddle__layers_create(p, err);
-  if (s != HEDDLE_OK) return s;
+  if (s != HEDDLE_OK) {
+    take_back(p);
+    return s;
+  }
   s = list_devices(p, &why);
   if (s == HEDDLE_OK) {
     heddle__logf(&p->ctx->log, HEDDLE_LOG_INFO, "loader", "uses %s: plugin %s, ABI %u.%u, %u devices (%s)", p->path,
                  p->name, p->root.abi_major, p->root.abi_minor, (unsigned)p->n_devices, p->found_by);
     return HEDDLE_OK;
   }
-  p->root.close_instance(p->instance);
-  p->instance = NULL;
+  take_back(p);
   return give_up(p, s, &why, err);
 }
 
@@ -174,6 +178,7 @@ void heddle__plugin_close(heddle__plugin *p) {
   if (p == NULL) return;
   if (p->instance != NULL) p->root.close_instance(p->instance);
   heddle__layers_release(p->layers);
+  heddle__free(p->devices);
   heddle__free(p->reason);
   heddle__free(p->path);
   heddle__free(p);

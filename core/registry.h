@@ -1,8 +1,10 @@
 /* core/registry.h: what a context consists of: plugins, each used or refused with its reason, and their devices.
- * Filled while the context is created and read-only from then on, but for what core/device.c and core/trace.c guard. */
+ * The candidates are found while the context is created; core/wanted.c fills a plugin when it is asked for, and what it
+ * has filled is read-only from then on, but for what core/device.c and core/trace.c guard. */
 #ifndef HEDDLE_CORE_REGISTRY_H
 #define HEDDLE_CORE_REGISTRY_H
 
+#include <pthread.h>
 #include <sys/types.h>
 
 #include "core/config.h"
@@ -16,6 +18,7 @@ typedef struct heddle__plugin {
   heddle_context *ctx;
   char *path;
   const char *found_by; /* static, or borrowed from the configuration */
+  atomic_bool seen;     /* it was loaded or refused: what follows is final */
   char *reason;         /* why it is not used; NULL where it is */
   char name[64];        /* "" before it is known */
   dev_t dev;            /* which file it is, by whatever path; 0, 0 where there is none */
@@ -26,6 +29,7 @@ typedef struct heddle__plugin {
   struct heddle__layers *layers;
   heddle_host host; /* of this instance; host.ctx is this struct */
   heddle_pinstance *instance;
+  heddle_device **devices;
   uint32_t n_devices;
 } heddle__plugin;
 
@@ -43,9 +47,16 @@ struct heddle_context {
   heddle__pool *pool;
   struct heddle__trace *trace; /* always there; open or not */
   heddle__plugins plugins;
-  heddle_device **devices; /* all of them, plugin by plugin */
+  /* Of core/wanted.c: one thread loads at a time, without the lock, while others wait. */
+  pthread_mutex_t lock;
+  pthread_cond_t cond;
+  bool has_lock, busy;
+  pthread_t loader;        /* while busy */
+  atomic_bool told;        /* which plugins are not loaded was said */
+  atomic_bool complete;    /* all plugins were seen: what follows is there, and final */
+  heddle_device **devices; /* all of them, plugin by plugin; borrowed from the plugins */
   size_t n_devices;
-  heddle_device **defaults; /* the default list, best first; borrowed from devices */
+  heddle_device **defaults; /* the default list, best first; borrowed too */
   size_t n_defaults;
   heddle_context *next_parked;
 };
@@ -57,7 +68,20 @@ heddle_status heddle__discover(heddle_context *ctx, heddle_error *err);
  * heddle__free; NULL where it is not known. */
 char *heddle__own_folder(void);
 
-/* core/loader.c: opens the candidate, negotiates, takes its tables, starts an instance and lists its devices. Returns
+/* core/wanted.c: loads what was not loaded yet of the candidates whose devices may be called word, all of them where that is
+ * NULL; then devices and defaults are there too. A plugin that is refused is no failure. Any thread; blocks while it or
+ * another thread loads. Called from within a plugin's loading (by the application's log function), it does nothing. */
+heddle_status heddle__want(heddle_context *ctx, const char *word, size_t length, heddle_error *err);
+/* Loads what cannot wait: files whose names do not say what their devices are called, and plugins behind layers. */
+heddle_status heddle__want_first(heddle_context *ctx, heddle_error *err);
+/* Says once in the log which plugins are left alone, and why. */
+void heddle__want_tell(heddle_context *ctx);
+/* Whether the devices of a candidate may be called word: by its name, or by its file's before it is loaded. */
+bool heddle__may_be(const heddle__plugin *plugin, const char *word, size_t length);
+
+/* core/loader.c: the name that a plugin's file gives it, "" where it has another form; 64 bytes. */
+void heddle__file_name(const heddle__plugin *plugin, char *out);
+/* Opens the candidate, negotiates, takes its tables, starts an instance and lists its devices. Returns
  * HEDDLE_OK also where the plugin was refused, which sets reason; a failure is one of the host's own memory. */
 heddle_status heddle__plugin_load(heddle__plugin *plugin, heddle_error *err);
 void heddle__plugin_close(heddle__plugin *plugin); /* ends its instance and frees the struct; takes NULL */

@@ -30,7 +30,7 @@ static int rank(const heddle_device *d) {
 static int by_rank(const void *a, const void *b) {
   const heddle_device *x = *(heddle_device *const *)a, *y = *(heddle_device *const *)b;
   if (rank(x) != rank(y)) return rank(x) - rank(y);
-  return x->ordinal < y->ordinal ? -1 : x->ordinal > y->ordinal;
+  return x->ordinal < y->ordinal ? -1 : x->ordinal > y->ordinal; /* as they were found */
 }
 
 static bool same_physical(const heddle_pdevice_desc *a, const heddle_pdevice_desc *b) {
@@ -48,15 +48,27 @@ static bool is_again(const heddle_device *a, const heddle_device *b) {
 }
 
 heddle_status heddle__defaults_init(heddle_context *ctx, heddle_error *err) {
-  heddle_device **sorted = heddle__alloc(ctx->n_devices, sizeof *sorted);
-  ctx->defaults = heddle__alloc(ctx->n_devices, sizeof *ctx->defaults);
-  if (sorted == NULL || ctx->defaults == NULL) {
+  size_t n = 0;
+  for (size_t i = 0; i < ctx->plugins.count; i++) n += ctx->plugins.data[i]->n_devices;
+  heddle_device **devices = heddle__alloc(n, sizeof *devices), **sorted = heddle__alloc(n, sizeof *sorted);
+  heddle_device **defaults = heddle__alloc(n, sizeof *defaults);
+  if (devices == NULL || sorted == NULL || defaults == NULL) {
+    heddle__free(devices);
     heddle__free(sorted);
+    heddle__free(defaults);
     return heddle__no_memory(err, "the list of devices");
   }
-  if (ctx->n_devices > 0) memcpy(sorted, ctx->devices, ctx->n_devices * sizeof *sorted);
-  qsort(sorted, ctx->n_devices, sizeof *sorted, by_rank);
-  for (size_t i = 0; i < ctx->n_devices; i++) {
+  ctx->devices = devices;
+  ctx->defaults = defaults;
+  for (size_t i = 0; i < ctx->plugins.count; i++)
+    for (uint32_t k = 0; k < ctx->plugins.data[i]->n_devices; k++) {
+      heddle_device *d = ctx->plugins.data[i]->devices[k];
+      d->ordinal = (uint32_t)ctx->n_devices;
+      sorted[ctx->n_devices] = ctx->devices[ctx->n_devices] = d;
+      ctx->n_devices++;
+    }
+  qsort(sorted, n, sizeof *sorted, by_rank);
+  for (size_t i = 0; i < n; i++) {
     heddle_device *d = sorted[i];
     const heddle_device *same = NULL;
     for (size_t k = 0; k < ctx->n_defaults && same == NULL; k++)
@@ -106,9 +118,10 @@ static void say_what_there_is(words *w, const heddle_context *ctx) {
   else if (ctx->plugins.count == 0) say(w, "; no plugin was found, and HEDDLE_PLUGIN_PATH can add folders");
 }
 
-static heddle_status not_there(const heddle_context *ctx, const char *name, size_t n, const char *origin,
-                               heddle_error *err) {
+static heddle_status not_there(heddle_context *ctx, const char *name, size_t n, const char *origin, heddle_error *err) {
   words w = {"", 0};
+  heddle_status s = heddle__want(ctx, NULL, 0, err);
+  if (s != HEDDLE_OK) return s;
   say(&w, "no device '%.*s'", n < 100 ? (int)n : 100, name);
   if (origin != NULL) say(&w, " (%s)", origin);
   say(&w, ": ");
@@ -119,8 +132,7 @@ static heddle_status not_there(const heddle_context *ctx, const char *name, size
 /* ---- names */
 
 /* "sim" is "sim:0". Fills *out with NULL where there is none; HEDDLE_EINVAL where it is no name at all. */
-static heddle_status find(const heddle_context *ctx, const char *name, size_t n, heddle_device **out,
-                          heddle_error *err) {
+static heddle_status find(heddle_context *ctx, const char *name, size_t n, heddle_device **out, heddle_error *err) {
   size_t word = 0, index = 0;
   *out = NULL;
   while (word < n && name[word] != ':') word++;
@@ -135,9 +147,14 @@ static heddle_status find(const heddle_context *ctx, const char *name, size_t n,
   if (!good)
     return heddle__fail(err, HEDDLE_EINVAL, "'%.*s' is no device; devices are named like \"cpu\" or \"sim:1\"",
                         n < 100 ? (int)n : 100, name);
-  for (size_t i = 0; i < ctx->n_devices; i++) {
-    heddle_device *d = ctx->devices[i];
-    if (d->index == index && strlen(d->plugin->name) == word && memcmp(d->plugin->name, name, word) == 0) *out = d;
+  for (int turn = 0; turn < 2 && *out == NULL; turn++) { /* a file may be called otherwise than its devices are */
+    heddle_status s = heddle__want(ctx, turn == 0 ? name : NULL, word, err);
+    if (s != HEDDLE_OK) return s;
+    for (size_t i = 0; i < ctx->plugins.count; i++) {
+      const heddle__plugin *p = ctx->plugins.data[i];
+      if (!atomic_load(&p->seen) || p->reason != NULL || index >= p->n_devices) continue;
+      if (strlen(p->name) == word && memcmp(p->name, name, word) == 0) *out = p->devices[index];
+    }
   }
   return HEDDLE_OK;
 }
@@ -161,14 +178,14 @@ typedef struct result {
   heddle_device **out;
   size_t cap;
   size_t n;
-  bool *taken; /* by ordinal */
+  heddle_device **taken; /* n of them */
 } result;
 
 static void append(result *r, heddle_device *d) {
-  if (r->taken[d->ordinal]) return; /* named twice is named once */
-  r->taken[d->ordinal] = true;
+  for (size_t i = 0; i < r->n; i++)
+    if (r->taken[i] == d) return; /* named twice is named once */
   if (r->n < r->cap) r->out[r->n] = d;
-  r->n++;
+  r->taken[r->n++] = d;
 }
 
 static heddle_status select_list(heddle_context *ctx, const char *list, const char *origin, result *r,
@@ -200,7 +217,14 @@ heddle_status heddle_context_select(heddle_context *ctx, const char *list, heddl
   if (list == NULL && !heddle__config_get(ctx->config, "devices", &list, &from)) from = "default";
   if (list != NULL && heddle__config_is_off(list))
     return heddle__fail(err, HEDDLE_ENODEV, "devices are switched off: the list is '%s' (%s)", list, from);
-  result r = {out, cap, 0, heddle__alloc(ctx->n_devices, sizeof(bool))};
+  size_t most = 1;
+  for (const char *p = list; p != NULL && *p != '\0'; p++) most += *p == ',';
+  if (list == NULL) {
+    s = heddle__want(ctx, NULL, 0, err);
+    if (s != HEDDLE_OK) return s;
+    most = ctx->n_defaults;
+  }
+  result r = {out, cap, 0, heddle__alloc(most, sizeof(heddle_device *))};
   if (r.taken == NULL) return heddle__no_memory(err, "a list of devices");
   if (list != NULL) s = select_list(ctx, list, from, &r, err);
   else
@@ -209,11 +233,14 @@ heddle_status heddle_context_select(heddle_context *ctx, const char *list, heddl
   if (s != HEDDLE_OK) return s;
   if (r.n == 0) {
     words w = {"", 0};
+    s = heddle__want(ctx, NULL, 0, err);
+    if (s != HEDDLE_OK) return s;
     if (list != NULL) say(&w, "none of the devices '%.200s' (%s) is there: ", list, from);
     else say(&w, "no device is used by default: ");
     say_what_there_is(&w, ctx);
     return heddle__fail(err, HEDDLE_ENODEV, "%s", w.text);
   }
+  heddle__want_tell(ctx);
   *n = r.n;
   if (origin != NULL) *origin = from;
   return HEDDLE_OK;

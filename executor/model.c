@@ -54,11 +54,13 @@ heddle_status heddle__model_find(const heddle_graph *g, const char *text, heddle
 /* ---- creation */
 
 static heddle_status take_devices(heddle_model *m, const char *list, heddle_error *err) {
-  size_t n = 0, cap = heddle_context_device_count(m->ctx);
+  size_t n = 0, cap = 0;
+  heddle_status s = heddle_context_select(m->ctx, list, NULL, 0, &cap, &m->devices_from, err);
+  if (s != HEDDLE_OK) return s;
   m->devices = heddle__alloc(cap, sizeof *m->devices);
   m->opened = heddle__alloc(cap, sizeof *m->opened);
   if (m->devices == NULL || m->opened == NULL) return heddle__no_memory(err, "a model's devices");
-  heddle_status s = heddle_context_select(m->ctx, list, m->devices, cap, &n, &m->devices_from, err);
+  s = heddle_context_select(m->ctx, list, m->devices, cap, &n, NULL, err);
   if (s != HEDDLE_OK) return s;
   if (n == 0) return heddle__fail(err, HEDDLE_ENODEV, "%s: there is no device to run on", m->graph->source);
   m->n_devices = (uint32_t)(n < cap ? n : cap);

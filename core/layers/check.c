@@ -7,10 +7,8 @@
 #include "core/layers/call.h"
 
 static const heddle_device *device_of(const heddle__call *c, const heddle__wrap *device) {
-  const heddle_context *ctx = c->layers->plugin->ctx;
-  for (size_t i = 0; i < ctx->n_devices; i++)
-    if (ctx->devices[i]->plugin == c->layers->plugin && ctx->devices[i]->index == device->index) return ctx->devices[i];
-  return NULL;
+  const heddle__plugin *p = c->layers->plugin;
+  return device->index < p->n_devices ? p->devices[device->index] : NULL;
 }
 
 static heddle_status check_range(heddle__call *c, const heddle__range *r) {

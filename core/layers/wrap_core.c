@@ -312,9 +312,8 @@ static bool same_domain(heddle__call *c, const W *event, const W *stream) {
   if (c->status != HEDDLE_OK || !c->layers->checks || event->device == stream->device) return true;
   const heddle__plugin *p = c->layers->plugin;
   uint64_t domain[2] = {0, 1};
-  for (size_t i = 0; i < p->ctx->n_devices; i++) {
-    const heddle_device *d = p->ctx->devices[i];
-    if (d->plugin != p) continue;
+  for (uint32_t i = 0; i < p->n_devices; i++) {
+    const heddle_device *d = p->devices[i];
     if (d->index == event->device->index) domain[0] = d->desc.event_domain;
     if (d->index == stream->device->index) domain[1] = d->desc.event_domain;
   }

@@ -11,6 +11,7 @@ static heddle__plugin *plugin(heddle_context *ctx, const char *name, const char 
   p->reason = reason != NULL ? heddle__strdup(reason) : NULL;
   ctx->plugins.data = heddle__grow(ctx->plugins.data, ctx->plugins.count, ctx->plugins.count + 1, sizeof(void *));
   ctx->plugins.data[ctx->plugins.count++] = p;
+  atomic_store(&p->seen, true);
   return p;
 }
 
@@ -27,15 +28,14 @@ static heddle_device *device(heddle__plugin *p, uint64_t caps, uint8_t uuid, uin
   d->ctx = ctx;
   d->plugin = p;
   d->desc.type = type_of(p->name);
-  d->index = p->n_devices++;
-  d->ordinal = (uint32_t)ctx->n_devices;
+  d->index = p->n_devices;
   d->desc.caps = caps;
   d->desc.uuid[3] = uuid;
   d->desc.pci_domain = d->desc.pci_device = d->desc.pci_function = bus == UINT32_MAX ? UINT32_MAX : 0;
   d->desc.pci_bus = bus;
   snprintf(d->name, sizeof d->name, "%s:%u", p->name, (unsigned)d->index);
-  ctx->devices = heddle__grow(ctx->devices, ctx->n_devices, ctx->n_devices + 1, sizeof(void *));
-  return ctx->devices[ctx->n_devices++] = d;
+  p->devices = heddle__grow(p->devices, p->n_devices, p->n_devices + 1, sizeof(void *));
+  return p->devices[p->n_devices++] = d;
 }
 
 static heddle_context *context(void) {
@@ -44,13 +44,16 @@ static heddle_context *context(void) {
   const heddle_setting none[] = {{"plugins", "off"}};
   assert_int_equal(heddle_context_create(none, 1, NULL, NULL, &ctx, &err), HEDDLE_OK);
   heddle__free(ctx->defaults);
-  ctx->defaults = NULL;
+  heddle__free(ctx->devices);
+  ctx->defaults = ctx->devices = NULL;
   return ctx;
 }
 
 static void finish(heddle_context *ctx) {
-  for (size_t i = 0; i < ctx->n_devices; i++) heddle__free(ctx->devices[i]);
-  ctx->n_devices = 0;
+  for (size_t i = 0; i < ctx->plugins.count; i++) {
+    heddle__plugin *p = ctx->plugins.data[i];
+    while (p->n_devices > 0) heddle__free(p->devices[--p->n_devices]);
+  }
   heddle_context_release(ctx);
   assert_int_equal(heddle__alloc_live(), 0);
 }
