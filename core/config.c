@@ -3,6 +3,7 @@
 #define _GNU_SOURCE /* secure_getenv, sched_getaffinity */
 #include <sched.h>
 #include <stdatomic.h>
+#define _GNU_SOURCE /* secure_getenv */
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -10,6 +11,7 @@
 #include "core/alloc.h"
 #include "core/config_file.h"
 #include "core/error.h"
+#include "core/thread.h"
 
 extern char **environ;
 
@@ -96,11 +98,10 @@ static heddle_status read_variables(heddle__config *c, heddle_error *err) {
 }
 
 static heddle_status read_defaults(heddle__config *c, heddle_error *err) {
-  cpu_set_t cores;
   char threads[16];
-  int n = sched_getaffinity(0, sizeof cores, &cores) == 0 ? CPU_COUNT(&cores) : 1;
-  snprintf(threads, sizeof threads, "%d", n < 1 ? 1 : n);
+  snprintf(threads, sizeof threads, "%u", heddle__cores());
   heddle_status s = heddle__entries_add(&c->from[FROM_DEFAULT], "threads", 7, threads, err);
+  if (s == HEDDLE_OK) s = heddle__entries_add(&c->from[FROM_DEFAULT], "spin_us", 7, "100", err);
   return s == HEDDLE_OK ? heddle__entries_add(&c->from[FROM_DEFAULT], "log", 3, "warn", err) : s;
 }
 
@@ -252,8 +253,8 @@ heddle_status heddle__config_each(const heddle__config *c, const char *prefix, h
 }
 
 /* Words that keys begin with, beside the plugins' names; those with a dot have keys under them. */
-static const char *const words[] = {"devices", "plugins",  "plugin_path", "log",   "threads",
-                                    "layers",  "optimize", "fault.",      "limit."};
+static const char *const words[] = {"devices", "plugins", "plugin_path", "log",    "threads",
+                                    "spin_us", "layers",  "optimize",    "fault.", "limit."};
 
 static bool is_word(const char *key, size_t n, bool dotted) {
   for (size_t k = 0; k < sizeof words / sizeof words[0]; k++) {

@@ -59,7 +59,7 @@ static bool is_plugin(void *user, const char *word, size_t n) {
 
 static heddle_status start(heddle_context *ctx, const heddle_setting *settings, size_t n, heddle_error *err) {
   const char *value = "warn", *origin = "default";
-  int64_t threads = 1;
+  int64_t threads = 1, spin_us = 0;
   heddle_status s = heddle__config_create(settings, n, &ctx->config, err);
   if (s != HEDDLE_OK) return s;
   heddle__config_get(ctx->config, "log", &value, &origin);
@@ -69,7 +69,10 @@ static heddle_status start(heddle_context *ctx, const heddle_setting *settings, 
                         "trace",
                         value, origin);
   s = heddle__context_number(ctx, "threads", 1, 0, 4096, &threads, err);
-  if (s == HEDDLE_OK) s = heddle__pool_create(threads > 0 ? (uint32_t)threads : 1, &ctx->pool, err);
+  if (s == HEDDLE_OK) s = heddle__context_number(ctx, "spin_us", 0, 0, 1000, &spin_us, err);
+  if (threads > heddle__cores()) spin_us = 0; /* one that waits would hold up one that works */
+  if (s == HEDDLE_OK)
+    s = heddle__pool_create(threads > 0 ? (uint32_t)threads : 1, (uint64_t)spin_us * 1000, &ctx->pool, err);
   if (s == HEDDLE_OK) s = heddle__trace_create(&ctx->trace, err);
   if (s == HEDDLE_OK) s = heddle__cond_init(&ctx->lock, &ctx->cond, err);
   ctx->has_lock = s == HEDDLE_OK;

@@ -1,5 +1,7 @@
-/* core/thread.c: starts threads that block all signals; the monotonic clock.
+/* core/thread.c: starts threads that block all signals; the monotonic clock; how many cores there are.
  * What the threads do lives with their owners. */
+#define _GNU_SOURCE /* sched_getaffinity */
+#include <sched.h>
 #include <signal.h>
 #include <string.h>
 #include <time.h>
@@ -40,4 +42,10 @@ uint64_t heddle__now_ns(void) {
   struct timespec t;
   clock_gettime(CLOCK_MONOTONIC, &t);
   return (uint64_t)t.tv_sec * 1000000000u + (uint64_t)t.tv_nsec;
+}
+
+uint32_t heddle__cores(void) {
+  cpu_set_t cores;
+  const int n = sched_getaffinity(0, sizeof cores, &cores) == 0 ? CPU_COUNT(&cores) : 1;
+  return n < 1 ? 1 : (uint32_t)n;
 }

@@ -14,4 +14,7 @@ heddle_status heddle__thread_start(pthread_t *out, void *(*run)(void *), void *a
 /* A condition on the monotonic clock, and its lock; finish both with the pthread calls. */
 heddle_status heddle__cond_init(pthread_mutex_t *lock, pthread_cond_t *cond, heddle_error *err);
 
+/* How many cores this process may use; at least 1. */
+uint32_t heddle__cores(void);
+
 #endif

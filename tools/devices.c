@@ -14,7 +14,7 @@ static const option known[] = {
     OPTION_END};
 
 /* Named even where nobody set them. */
-static const char *const keys[] = {"devices", "plugins", "plugin_path", "config", "log", "threads"};
+static const char *const keys[] = {"devices", "plugins", "plugin_path", "config", "log", "threads", "spin_us"};
 enum { N_KEYS = sizeof keys / sizeof keys[0] };
 
 /* The i-th setting: those above, then what else is set; NULL past the end. *other is where to go on. */

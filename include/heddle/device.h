@@ -14,8 +14,8 @@ typedef struct heddle_context heddle_context;
 typedef struct heddle_device heddle_device;
 
 /* A setting by key, as it stands in the configuration file with dots between levels: "devices", "plugins",
- * "plugin_path", "log", "threads", "limit.graph_bytes", "limit.params_bytes", "layers", "sim.delay_us". The variable of a key is HEDDLE_ and the key in
- * capitals with '_' for '.'. */
+ * "plugin_path", "log", "threads", "spin_us", "limit.graph_bytes", "limit.params_bytes", "layers", "sim.delay_us". The
+ * variable of a key is HEDDLE_ and the key in capitals with '_' for '.'. */
 typedef struct heddle_setting {
   const char *key;
   const char *value;

@@ -8,6 +8,8 @@
 #include "core/context.h"
 #include "core/thread.h"
 
+enum { SPIN_NS = 50000 };
+
 typedef struct job {
   atomic_uint ran[64];
   atomic_uint arrived;
@@ -24,7 +26,7 @@ static void mark(void *arg, uint32_t i, uint32_t n) {
 static void every_task_runs_once(void **state) {
   (void)state;
   heddle__pool *pool;
-  assert_int_equal(heddle__pool_create(4, &pool, NULL), HEDDLE_OK);
+  assert_int_equal(heddle__pool_create(4, SPIN_NS, &pool, NULL), HEDDLE_OK);
   for (uint32_t n = 0; n <= 64; n++) {
     job j = {.pool = pool};
     uint32_t granted = 99;
@@ -63,7 +65,7 @@ static void gangs_of_two_callers_do_not_mix(void **state) {
   heddle__pool *pool;
   pthread_t other;
   void *bad;
-  assert_int_equal(heddle__pool_create(4, &pool, NULL), HEDDLE_OK);
+  assert_int_equal(heddle__pool_create(4, SPIN_NS, &pool, NULL), HEDDLE_OK);
   assert_int_equal(heddle__thread_start(&other, gangs, pool, "test", NULL), HEDDLE_OK);
   assert_null(gangs(pool));
   pthread_join(other, &bad);
@@ -86,7 +88,7 @@ static void nest(void *arg, uint32_t i, uint32_t n) {
 static void a_nested_call_runs_alone(void **state) {
   (void)state;
   heddle__pool *pool;
-  assert_int_equal(heddle__pool_create(3, &pool, NULL), HEDDLE_OK);
+  assert_int_equal(heddle__pool_create(3, SPIN_NS, &pool, NULL), HEDDLE_OK);
   job j = {.pool = pool};
   heddle__pool_run(pool, 10, 0, nest, &j, NULL);
   assert_int_equal(atomic_load(&j.nested_n), 20);
@@ -96,7 +98,7 @@ static void a_nested_call_runs_alone(void **state) {
 static void one_thread_is_enough(void **state) {
   (void)state;
   heddle__pool *pool;
-  assert_int_equal(heddle__pool_create(1, &pool, NULL), HEDDLE_OK);
+  assert_int_equal(heddle__pool_create(1, SPIN_NS, &pool, NULL), HEDDLE_OK);
   job j = {.pool = pool};
   uint32_t granted = 0;
   heddle__pool_run(pool, 8, HEDDLE_PARALLEL_CONCURRENT, meet, &j, &granted);
@@ -119,7 +121,7 @@ static void workers_block_signals(void **state) {
   (void)state;
   heddle__pool *pool;
   sigset_t mask;
-  assert_int_equal(heddle__pool_create(2, &pool, NULL), HEDDLE_OK);
+  assert_int_equal(heddle__pool_create(2, SPIN_NS, &pool, NULL), HEDDLE_OK);
   job j = {.pool = pool};
   heddle__pool_run(pool, 2, HEDDLE_PARALLEL_CONCURRENT, look_at_mask, &j, NULL);
   /* One of the two ran here, with signals open; index 0 or 1. */
