@@ -43,12 +43,19 @@ static const struct {
 
 /* ---------------------------------------------------------------- filling a plan */
 
+static dnnl_data_type_t type_of(const_dnnl_primitive_desc_t pd, int arg) {
+  const_dnnl_memory_desc_t md = dnnl_primitive_desc_query_md(pd, dnnl_query_exec_arg_md, arg);
+  dnnl_data_type_t type = dnnl_data_type_undef;
+  return md == NULL || dnnl_memory_desc_query(md, dnnl_query_data_type, &type) != dnnl_success ? dnnl_f32 : type;
+}
+
 double onednn_product_cost(const_dnnl_primitive_desc_t pd, double products, bool grouped) {
   const char *name = "";
   dnnl_primitive_desc_query(pd, dnnl_query_impl_info_str, 0, (void *)&name);
   double each = 0.02;
   if (strstr(name, "ref") != NULL) each = 2; /* several times slower than ours */
   else if (strstr(name, "gemm") != NULL) each = grouped ? 0.8 : 0.035;
+  if (type_of(pd, DNNL_ARG_SRC) == dnnl_bf16) each /= 2;
   return CALL_NS + products * each;
 }
 
@@ -80,7 +87,7 @@ dnnl_status_t onednn_plan_input(onednn_plan *plan, int32_t value, int arg, const
 }
 
 dnnl_status_t onednn_plan_plain_input(onednn_plan *plan, int32_t value, int arg) {
-  return add_input(plan, value, arg, 0);
+  return add_input(plan, value, arg, onednn_plain_layout(type_of(plan->pd, arg)));
 }
 
 dnnl_status_t onednn_plan_output(onednn_plan *plan, int32_t value, int arg) {
@@ -92,7 +99,7 @@ dnnl_status_t onednn_plan_output(onednn_plan *plan, int32_t value, int arg) {
 }
 
 dnnl_status_t onednn_plan_plain_output(onednn_plan *plan, int32_t value, int arg) {
-  plan->output = 0;
+  plan->output = onednn_plain_layout(type_of(plan->pd, arg));
   return add_arg(plan, arg, region_output_slot(plan->region, value), true);
 }
 
@@ -120,15 +127,17 @@ static bool absorb_rest(onednn_plan *plan) {
 
 /* ---------------------------------------------------------------- the walk over forms */
 
-/* A walk: the plans of a region in order; next gives false at the end. */
+/* A walk: the plans of a region in order; next gives false at the end. Where reduced precision is allowed, forms in
+ * bfloat16 come first, then those with a float32 result, then float32's: for a product only where there is no other. */
 typedef struct walk {
   const onednn *self;
   onednn_chain chain;
   onednn_build build;
   uint32_t parts;
+  bool fast;
   int form;
   uint32_t made;
-  heddle_layout seen[ONEDNN_FORMS][ONEDNN_INPUTS + 1];
+  heddle_layout seen[3 * ONEDNN_FORMS][ONEDNN_INPUTS + 1];
   onednn_plan plan;
   dnnl_status_t status;
 } walk;
@@ -147,6 +156,7 @@ static bool walk_start(const onednn *self, const heddle_pregion *region, walk *w
   const heddle_pnode *node = region_node(region, 0);
   *w = (walk){.self = self};
   if (self == NULL || node == NULL || node->op == NULL) return false;
+  w->fast = self->bf16 && (region->flags & HEDDLE_REGION_FAST) != 0;
   for (size_t i = 0; i < sizeof families / sizeof families[0]; i++)
     if (strcmp(families[i].op, node->op) == 0) w->build = families[i].build;
   if (w->build == NULL || !onednn_chain_read(region, &w->chain)) return false;
@@ -177,14 +187,24 @@ static bool is_slow(const walk *w) {
   return w->self->mode != ONEDNN_ALWAYS && strstr(name, "ref") != NULL;
 }
 
+/* The form at a position; ONEDNN_FORMS behind the last. */
+static onednn_form form_at(const walk *w, int at) {
+  const int kind = at / ONEDNN_FORMS, base = at % ONEDNN_FORMS;
+  if (!w->fast) return (onednn_form)at;
+  if (kind == 2 && w->made > 0 && onednn_is_product(w->chain.node.node)) return ONEDNN_FORMS;
+  return kind > 2 ? ONEDNN_FORMS
+                  : (onednn_form)(base | (kind < 2 ? ONEDNN_FORM_BF16 : 0) | (kind == 1 ? ONEDNN_FORM_WIDE : 0));
+}
+
 /* The plan belongs to the walk until it is dropped; status is set where memory is out. */
 static bool walk_next(walk *w) {
   bool found = false;
   const int before = onednn_threads_enter(w->self);
   drop(&w->plan);
-  for (; w->form < ONEDNN_FORMS && !found && w->status == dnnl_success; w->form++) {
+  for (onednn_form form; !found && w->status == dnnl_success; w->form++) {
+    if ((form = form_at(w, w->form)) == ONEDNN_FORMS) break;
     w->plan = (onednn_plan){.self = w->self, .region = w->chain.region, .wanted_parts = w->parts};
-    dnnl_status_t s = w->build(w->self, &w->chain, (onednn_form)w->form, &w->plan);
+    dnnl_status_t s = w->build(w->self, &w->chain, form, &w->plan);
     if (s == dnnl_out_of_memory) w->status = s;
     found = s == dnnl_success && !is_slow(w) && absorb_rest(&w->plan) && is_new(w);
     if (!found) drop(&w->plan);
@@ -221,6 +241,7 @@ static dnnl_status_t side_of(const onednn *self, const heddle_pvalue *mine, cons
   onednn_view view;
   if (mine->layout != 0) return onednn_from_token(self, mine, mine->layout, out);
   if (other->layout == 0 || !onednn_view_from_token(self, mine, other->layout, &view)) return dnnl_invalid_arguments;
+  if (view.type == dnnl_bf16) view.type = dnnl_f32;
   return onednn_plain(&view, out);
 }
 
