@@ -1,4 +1,4 @@
-"""ONNX Runtime and OpenVINO on the CPU in float32, driven from Python as their users do, inputs and outputs in place.
+"""ONNX Runtime and OpenVINO on the CPU, driven from Python as their users do, inputs and outputs in place.
 
 As a program, PEER FILE THREADS: loads that model, runs it once and ends."""
 import importlib
@@ -11,7 +11,7 @@ import numpy as np
 class Onnxruntime:
     name = "onnxruntime"
 
-    def __init__(self, path, threads):
+    def __init__(self, path, threads, _precision="strict"):
         import onnxruntime
         options = onnxruntime.SessionOptions()
         options.intra_op_num_threads, options.inter_op_num_threads = threads, 1
@@ -35,11 +35,13 @@ class Onnxruntime:
 class Openvino:
     name = "openvino"
 
-    def __init__(self, path, threads):
+    def __init__(self, path, threads, precision="strict"):
         import openvino
-        # Without the hint of float32 this CPU's default is bfloat16.
-        settings = {"PERFORMANCE_HINT": "LATENCY", "INFERENCE_NUM_THREADS": threads, "INFERENCE_PRECISION_HINT": "f32"}
+        settings = {"PERFORMANCE_HINT": "LATENCY", "INFERENCE_NUM_THREADS": threads}
+        if precision == "strict":  # its default is bfloat16 on CPUs that have it
+            settings["INFERENCE_PRECISION_HINT"] = "f32"
         compiled = openvino.Core().compile_model(path, "CPU", settings)
+        self.precision = compiled.get_property("INFERENCE_PRECISION_HINT").get_type_name()
         data = np.fromfile(f"{path}.input", np.float32).reshape(list(compiled.input(0).shape))
         self.request = compiled.create_infer_request()
         self.request.set_input_tensor(openvino.Tensor(data, shared_memory=False))

@@ -2,6 +2,7 @@
  * The three formats are in explain_text.c, explain_json.c and explain_dot.c. */
 #include "executor/explain.h"
 
+#include <inttypes.h>
 #include <stdarg.h>
 #include <stdio.h>
 #include <string.h>
@@ -97,6 +98,18 @@ static const char *instance_name(const heddle__plan *plan, uint32_t instance) {
 static const char *instance_device(const heddle__plan *plan, uint32_t instance) {
   if (instance >= plan->n_instances) return "?";
   return heddle__explain_device(plan, plan->spaces[plan->instances[instance].space].device);
+}
+
+void heddle__explain_layout(const heddle__plan *plan, uint32_t device, heddle_layout layout,
+                            char name[HEDDLE__LAYOUT_NAME]) {
+  const heddle_device *dev = plan->devices[device].dev;
+  snprintf(name, HEDDLE__LAYOUT_NAME, "plain");
+  if (layout == 0) return;
+  if (!dev->t->has_layout || dev->t->layout.describe == NULL ||
+      dev->t->layout.describe(dev->instance, dev->index, layout, name, HEDDLE__LAYOUT_NAME, NULL) != HEDDLE_OK)
+    name[0] = '\0';
+  name[HEDDLE__LAYOUT_NAME - 1] = '\0';
+  if (name[0] == '\0') snprintf(name, HEDDLE__LAYOUT_NAME, "0x%" PRIx64, (uint64_t)layout);
 }
 
 void heddle__explain_label(const heddle__plan *plan, const heddle__step *step, heddle__sheet *sheet) {

@@ -35,6 +35,11 @@ const char *heddle__explain_step(heddle__step_kind kind);
 const char *heddle__explain_memory(uint32_t kind); /* HEDDLE_MEMORY_* */
 const char *heddle__explain_stream(uint32_t kind); /* HEDDLE_STREAM_* */
 
+/* The short name of a layout ("plain", the plugin's own name, else the token) into name. */
+enum { HEDDLE__LAYOUT_NAME = 64 };
+void heddle__explain_layout(const heddle__plan *plan, uint32_t device, heddle_layout layout,
+                            char name[HEDDLE__LAYOUT_NAME]);
+
 /* What a step does, in a few words ("conv1 Conv", "x to sim:0"): for a person, and unique only with its number. */
 void heddle__explain_label(const heddle__plan *plan, const heddle__step *step, heddle__sheet *sheet);
 

@@ -65,15 +65,27 @@ static json_t *numbers_of(const uint32_t *data, uint32_t n, bool *lost) {
   return list;
 }
 
+static json_t *layouts_of(const heddle__plan *plan, uint32_t device, const uint32_t *values, uint32_t n, bool *lost) {
+  json_t *list = json_array();
+  for (uint32_t i = 0; i < n; i++) {
+    char name[HEDDLE__LAYOUT_NAME];
+    heddle__explain_layout(plan, device, plan->values[values[i]].layout, name);
+    add(list, words(name), lost);
+  }
+  return list;
+}
+
 static json_t *regions_of(const heddle__plan *plan, bool *lost) {
   static const char *const kinds[] = {"op", "view", "reorder"};
   json_t *list = json_array();
   for (uint32_t i = 0; i < plan->n_regions; i++) {
     const heddle__region *r = &plan->regions[i];
     add(list,
-        json_pack("{sI ss so sI so so so}", "id", (json_int_t)i, "kind", kinds[r->kind], "label", words(r->label),
+        json_pack("{sI ss so sI so so so so so}", "id", (json_int_t)i, "kind", kinds[r->kind], "label", words(r->label),
                   "device", (json_int_t)r->device, "nodes", numbers_of(r->nodes, r->n_nodes, lost), "inputs",
-                  numbers_of(r->inputs, r->n_inputs, lost), "outputs", numbers_of(r->outputs, r->n_outputs, lost)),
+                  numbers_of(r->inputs, r->n_inputs, lost), "outputs", numbers_of(r->outputs, r->n_outputs, lost),
+                  "reads", layouts_of(plan, r->device, r->inputs, r->n_inputs, lost), "writes",
+                  layouts_of(plan, r->device, r->outputs, r->n_outputs, lost)),
         lost);
   }
   return list;

@@ -114,25 +114,21 @@ static void say_counts(const heddle__plan *plan, heddle__sheet *sheet) {
 
 /* ---- sections */
 
-/* A layout by the short name that its plugin has for it, else by its token. */
-static void say_layout(const heddle__plan *plan, uint32_t device, heddle_layout layout, heddle__sheet *sheet) {
-  const heddle_device *dev = plan->devices[device].dev;
-  char name[64] = "";
-  bool named = layout != 0 && dev->t->has_layout && dev->t->layout.describe != NULL &&
-               dev->t->layout.describe(dev->instance, dev->index, layout, name, sizeof name, NULL) == HEDDLE_OK;
-  name[sizeof name - 1] = '\0';
-  if (layout == 0) heddle__say(sheet, "plain");
-  else if (named && name[0] != '\0') heddle__say(sheet, "%s", name);
-  else heddle__say(sheet, "0x%" PRIx64, (uint64_t)layout);
-}
-
-/* The constants that a region's first node's row names: those that are packed in another layout. */
-static void say_packed(const heddle__plan *plan, const heddle__region *r, heddle__sheet *sheet) {
+/* Of a region that reads or writes layouts of its plugin's: those of its first input and first output, and the constants
+ * that are packed in another layout. */
+static void say_layouts(const heddle__plan *plan, const heddle__region *r, heddle__sheet *sheet) {
+  char before[HEDDLE__LAYOUT_NAME], after[HEDDLE__LAYOUT_NAME];
+  const heddle_layout from = r->n_inputs > 0 ? plan->values[r->inputs[0]].layout : 0;
+  const heddle_layout to = r->n_outputs > 0 ? plan->values[r->outputs[0]].layout : 0;
+  if (r->kind != HEDDLE__REGION_OP) return;
+  heddle__explain_layout(plan, r->device, from, before);
+  heddle__explain_layout(plan, r->device, to, after);
+  if (from != 0 || to != 0) heddle__say(sheet, "; %s to %s", before, after);
   for (uint32_t i = 0; i < r->n_inputs; i++) {
     const heddle__value *v = &plan->values[r->inputs[i]];
     if (v->kind != HEDDLE__VALUE_CONSTANT || v->layout == 0) continue;
-    heddle__say(sheet, "; %s as ", plan->req.graph->nodes[plan->req.graph->args[v->arg]].name);
-    say_layout(plan, r->device, v->layout, sheet);
+    heddle__explain_layout(plan, r->device, v->layout, before);
+    heddle__say(sheet, "; %s as %s", plan->req.graph->nodes[plan->req.graph->args[v->arg]].name, before);
   }
 }
 
@@ -164,7 +160,7 @@ static heddle_status say_nodes(const heddle__plan *plan, heddle__sheet *sheet, h
     else if (stream == HEDDLE__NONE) heddle__say(&why, "; not run: nothing needs it");
     else if (plan->regions[r].n_nodes > 1) heddle__say(&why, "; one step with %s", plan->regions[r].label);
     if (r != HEDDLE__NONE && plan->regions[r].n_nodes > 0 && plan->regions[r].nodes[0] == i)
-      say_packed(plan, &plan->regions[r], &why);
+      say_layouts(plan, &plan->regions[r], &why);
     if (why.failed) sheet->failed = true;
     else cell(&t, why.text);
     heddle__free(why.text);
@@ -184,11 +180,11 @@ static void say_reorders(const heddle__plan *plan, heddle__sheet *sheet) {
     const heddle__region *r = &plan->regions[i];
     if (r->kind != HEDDLE__REGION_REORDER) continue;
     const heddle__value *from = &plan->values[r->inputs[0]], *to = &plan->values[r->outputs[0]];
-    heddle__say(sheet, "  %s on %s: ", from->name, heddle__explain_device(plan, r->device));
-    say_layout(plan, r->device, from->layout, sheet);
-    heddle__say(sheet, " to ");
-    say_layout(plan, r->device, to->layout, sheet);
-    heddle__say(sheet, ", %" PRIu64 " bytes\n", to->size);
+    char before[HEDDLE__LAYOUT_NAME], after[HEDDLE__LAYOUT_NAME];
+    heddle__explain_layout(plan, r->device, from->layout, before);
+    heddle__explain_layout(plan, r->device, to->layout, after);
+    heddle__say(sheet, "  %s on %s: %s to %s, %" PRIu64 " bytes\n", from->name, heddle__explain_device(plan, r->device),
+                before, after, to->size);
   }
   heddle__say(sheet, "\n");
 }
@@ -251,6 +247,7 @@ static void say_memory(const heddle__plan *plan, heddle__sheet *sheet) {
 heddle_status heddle__explain_text(const heddle__plan *plan, heddle__sheet *sheet, heddle_error *err) {
   heddle__say(sheet, "plan      %s\n", plan->req.graph->source);
   say_devices(plan, sheet);
+  if (plan->req.fast) heddle__say(sheet, "precision fast: float32 may be computed in fewer bits\n");
   say_counts(plan, sheet);
   heddle_status s = say_nodes(plan, sheet, err);
   if (s != HEDDLE_OK) return s;

@@ -132,6 +132,21 @@ static heddle_status take_timeout(heddle_model *m, const heddle_model_options *o
   return s;
 }
 
+/* Leaves the flag FAST where reduced precision is allowed: by the options, else by the setting. */
+static heddle_status take_precision(heddle_model *m, heddle_error *err) {
+  const char *word = NULL, *origin = NULL;
+  if ((m->flags & HEDDLE_MODEL_FAST) != 0 && (m->flags & HEDDLE_MODEL_STRICT) != 0)
+    return heddle__fail(err, HEDDLE_EINVAL, "the model's options ask for HEDDLE_MODEL_FAST and HEDDLE_MODEL_STRICT");
+  if ((m->flags & (HEDDLE_MODEL_FAST | HEDDLE_MODEL_STRICT)) != 0) return HEDDLE_OK;
+  (void)heddle_context_setting(m->ctx, "precision", &word, &origin, NULL);
+  if (word == NULL || strcmp(word, "strict") == 0) return HEDDLE_OK;
+  if (strcmp(word, "fast") != 0)
+    return heddle__fail(err, HEDDLE_EINVAL, "the setting precision is strict or fast, not '%s' (from %s)", word,
+                        origin);
+  m->flags |= HEDDLE_MODEL_FAST;
+  return HEDDLE_OK;
+}
+
 static heddle_status take_options(heddle_model *m, const heddle_model_options *o, heddle_error *err) {
   if ((o->n_place > 0 && o->place == NULL) || (o->n_keep > 0 && o->keep == NULL))
     return heddle__fail(err, HEDDLE_EINVAL, "the model's options count rules or kept nodes and give none");
@@ -139,7 +154,7 @@ static heddle_status take_options(heddle_model *m, const heddle_model_options *o
     return heddle__fail(err, HEDDLE_EINVAL, "the model's options ask for %u streams a device; there can be %u",
                         (unsigned)o->max_streams, (unsigned)MAX_STREAMS);
   const uint32_t known = HEDDLE_MODEL_NO_CAPTURE | HEDDLE_MODEL_IGNORE_ANNOTATIONS | HEDDLE_MODEL_NO_REUSE |
-                         HEDDLE_MODEL_SLOTS | HEDDLE_MODEL_FAST;
+                         HEDDLE_MODEL_SLOTS | HEDDLE_MODEL_FAST | HEDDLE_MODEL_STRICT;
   if ((o->flags & ~known) != 0)
     return heddle__fail(err, HEDDLE_EINVAL, "the model's options have flags 0x%x, which this library does not know",
                         (unsigned)(o->flags & ~known));
@@ -149,7 +164,8 @@ static heddle_status take_options(heddle_model *m, const heddle_model_options *o
   m->rules = heddle__alloc(o->n_place, sizeof *m->rules);
   m->keep = heddle__alloc(o->n_keep, sizeof *m->keep);
   if (m->rules == NULL || m->keep == NULL) return heddle__no_memory(err, "a model's options");
-  heddle_status s = take_timeout(m, o, err);
+  heddle_status s = take_precision(m, err);
+  if (s == HEDDLE_OK) s = take_timeout(m, o, err);
   if (s == HEDDLE_OK) s = take_devices(m, o->devices, err);
   for (size_t i = 0; i < o->n_place && s == HEDDLE_OK; i++) s = take_rule(m, o->place[i], err);
   for (size_t i = 0; i < o->n_keep && s == HEDDLE_OK; i++) {

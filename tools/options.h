@@ -31,6 +31,7 @@ typedef struct options {
   const char *timer;
   const char *output;
   const char *optimize;
+  const char *precision;
   words place;      /* PATTERN=DEVICE */
   words inputs;     /* NAME=FILE.npy */
   words settings;   /* KEY=VALUE */
@@ -84,6 +85,11 @@ extern const command devices_command, info_command, plan_command, run_command, b
   { \
     "optimize", OPTION_TEXT, "LIST", offsetof(options, optimize), \
         "on, off, or which optimisations rewrite the graph, such as fold,cse or -gemm" \
+  }
+#define OPTION_PRECISION \
+  { \
+    "precision", OPTION_TEXT, "WORD", offsetof(options, precision), \
+        "strict: float32 is float32; fast: it may be computed in bfloat16 where the device does that faster" \
   }
 #define OPTION_INPUT \
   { "input", OPTION_PAIRS, "NAME=FILE.npy", offsetof(options, inputs), "the value of an input" }

@@ -119,6 +119,14 @@ int session_model(session *s, const char *command, const options *o) {
   if (status != DONE) return status;
   heddle_model_options mo = {
       .struct_size = sizeof mo, .devices = o->devices, .place = o->place.data, .n_place = o->place.count};
+  if (o->precision != NULL) {
+    const bool fast = strcmp(o->precision, "fast") == 0;
+    if (!fast && strcmp(o->precision, "strict") != 0) {
+      fprintf(stderr, "heddle %s: --precision is strict or fast, not '%s'\n", command, o->precision);
+      return WRONG_WORDS;
+    }
+    mo.flags = fast ? HEDDLE_MODEL_FAST : HEDDLE_MODEL_STRICT;
+  }
   if (o->timeout > 0) mo.upload_timeout_ns = session_timeout(s);
   heddle_error err = {0};
   bool is_library = library_is(o->model);

@@ -17,7 +17,8 @@ typedef struct heddle_model heddle_model;
 #define HEDDLE_MODEL_IGNORE_ANNOTATIONS UINT32_C(2) /* of the graph's nodes */
 #define HEDDLE_MODEL_NO_REUSE UINT32_C(4)           /* each value has memory of its own */
 #define HEDDLE_MODEL_SLOTS UINT32_C(8)              /* one buffer a value instead of an arena */
-#define HEDDLE_MODEL_FAST UINT32_C(16)              /* reduced precision is allowed */
+#define HEDDLE_MODEL_FAST UINT32_C(16)              /* float32 may be computed in bfloat16 or the like */
+#define HEDDLE_MODEL_STRICT UINT32_C(32)            /* float32 is float32, whatever the setting precision says */
 
 /* Zeroed members mean their default; struct_size is sizeof. Everything is copied. */
 typedef struct heddle_model_options {

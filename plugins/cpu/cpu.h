@@ -14,6 +14,7 @@
 struct heddle_pinstance {
   const heddle_host *host;
   struct onednn *onednn; /* NULL: built without it, or switched off */
+  atomic_flag told;      /* that reduced precision was asked for, which is not to be had here */
   bool fuse;             /* setting: chains of elementwise nodes, and a product with what follows it, become one */
 };
 

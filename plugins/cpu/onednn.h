@@ -26,6 +26,9 @@ void onednn_close(onednn *self);
 /* Adds its version to a description; nothing where self is NULL. */
 void onednn_describe(const onednn *self, char *text, uint64_t bytes);
 
+/* Is there anything that it would do in bfloat16 on this CPU? self may be NULL. */
+bool onednn_is_fast(const onednn *self);
+
 /* Hands over the offers that oneDNN makes for a region, best first, and says how many. only: where there is one, the
  * reference kernels need not be offered beside it. Pure. */
 heddle_status onednn_query(const onednn *self, const heddle_pregion *region, heddle_offer_fn offer, void *sink,
@@ -65,6 +68,11 @@ static inline void onednn_close(onednn *self) {
 
 static inline void onednn_describe(const onednn *self, char *text, uint64_t bytes) {
   (void)self, (void)text, (void)bytes;
+}
+
+static inline bool onednn_is_fast(const onednn *self) {
+  (void)self;
+  return false;
 }
 
 static inline heddle_status onednn_query(const onednn *self, const heddle_pregion *region, heddle_offer_fn offer,

@@ -1,5 +1,5 @@
 /* What stands between convolutions and must not break their layouts: elementwise operators, BatchNormalization, Concat.
- * Row-major they are the reference kernels' own, but where everything is asked to go through oneDNN. */
+ * Row-major in float32 they are the reference kernels' own, but where everything is asked to go through oneDNN. */
 #include "onednn_internal.h"
 
 #define CALL_NS 600.0
@@ -7,7 +7,8 @@
 
 /* The form's layout is one that this operator is offered in. */
 static bool wanted(const onednn *self, const onednn_chain *chain, onednn_form form) {
-  return chain->n_posts == 0 && form != ONEDNN_FORM_ANY && (form != ONEDNN_FORM_PLAIN || self->mode == ONEDNN_ALWAYS);
+  return chain->n_posts == 0 && onednn_base(form) != ONEDNN_FORM_ANY && (form & ONEDNN_FORM_WIDE) == 0 &&
+         (form != ONEDNN_FORM_PLAIN || self->mode == ONEDNN_ALWAYS);
 }
 
 static double cost_of(const onednn_chain *chain, int operands) {

@@ -231,7 +231,7 @@ bool onednn_chain_read(const heddle_pregion *region, onednn_chain *out) {
 
 /* ---------------------------------------------------------------- proposals */
 
-static bool is_head(const heddle_pnode *node) {
+bool onednn_is_product(const heddle_pnode *node) {
   static const char *const heads[] = {"Conv", "ConvTranspose", "MatMul", "Gemm"};
   bool is = false;
   if (node->op == NULL || !is_of(node, "")) return false;
@@ -306,7 +306,7 @@ heddle_status onednn_propose(const onednn *self, const heddle_pregion *region, u
     const heddle_pnode *node = region_node(region, i);
     uint32_t picks[ONEDNN_NODES] = {(uint32_t)i}, count = 1;
     bool whole = false;
-    if (taken[i] != 0 || !is_head(node) || node->n_outputs != 1) continue;
+    if (taken[i] != 0 || !onednn_is_product(node) || node->n_outputs != 1) continue;
     while (count < ONEDNN_NODES) {
       const int32_t on = region_node(region, picks[count - 1])->outputs[0];
       const uint64_t next = only_user(region, on, picks[count - 1] + 1);

@@ -182,13 +182,14 @@ dnnl_status_t onednn_build_conv(const onednn *self, const onednn_chain *chain, o
   if (c->groups > UINT32_MAX || !onednn_view_of(chain->node.in[1], groups, u.transposed, &u.weights) ||
       !read_window(chain, &u))
     return dnnl_unimplemented;
+  u.weights.type = onednn_form_type(form);
   dnnl_status_t s = onednn_in_form(self, chain->node.in[0], form, &src);
-  if (s == dnnl_success) s = onednn_in_form(self, chain->out, form, &dst);
+  if (s == dnnl_success) s = onednn_in_form(self, chain->out, onednn_form_out(form), &dst);
   if (s == dnnl_success) s = onednn_any(&u.weights, &weights);
   if (s == dnnl_success && chain->node.in[2] != NULL) {
     s = onednn_view_of(chain->node.in[2], 0, false, &of_bias) ? onednn_plain(&of_bias, &bias) : dnnl_unimplemented;
   }
-  if (s == dnnl_success && form == ONEDNN_FORM_ANY && onednn_chain_has_full(chain))
+  if (s == dnnl_success && onednn_base(form) == ONEDNN_FORM_ANY && onednn_chain_has_full(chain))
     s = settle(self, chain, &u, weights, bias, &src, &dst);
   if (s == dnnl_success) s = create(self, chain, &u, src, weights, bias, dst, &plan->pd);
   if (s == dnnl_success) s = name_args(chain, &u, plan);

@@ -57,5 +57,10 @@ void onednn_describe(const onednn *self, char *text, uint64_t bytes) {
   const dnnl_version_t *v = dnnl_version();
   const size_t used = strlen(text);
   if (self != NULL && used < bytes)
-    snprintf(text + used, bytes - used, ", oneDNN %d.%d.%d", v->major, v->minor, v->patch);
+    snprintf(text + used, bytes - used, ", oneDNN %d.%d.%d%s", v->major, v->minor, v->patch,
+             self->bf16 ? ", bfloat16" : "");
+}
+
+bool onednn_is_fast(const onednn *self) {
+  return self != NULL && self->bf16;
 }

@@ -42,6 +42,7 @@ struct onednn {
   uint32_t n_tags;
   uint32_t block; /* channels of a block of activations: 16 or 8 */
   onednn_tag *tags;
+  bool bf16; /* the CPU multiplies bfloat16 */
 };
 
 /* dnnl_success, or the error in Heddle's words: what was asked of oneDNN. */
@@ -58,14 +59,30 @@ void onednn_threads_leave(const onednn *self, int before);
 
 /* ---- onednn_layout.c ---- */
 
-/* The activations' layouts. ANY lets oneDNN choose. */
+/* The activations' layouts. ANY lets oneDNN choose. With BF16 they are held, and computed with, in bfloat16; with WIDE
+ * too, the result is float32. */
 typedef enum onednn_form {
   ONEDNN_FORM_ANY,
   ONEDNN_FORM_BLOCKED,
   ONEDNN_FORM_CHANNELS_LAST,
   ONEDNN_FORM_PLAIN,
-  ONEDNN_FORMS
+  ONEDNN_FORMS,
+  ONEDNN_FORM_BF16 = 8,
+  ONEDNN_FORM_WIDE = 16
 } onednn_form;
+
+/* A form without its precision; the type of the activations that go in; the form of those that come out. */
+static inline onednn_form onednn_base(onednn_form form) {
+  return (onednn_form)(form & ONEDNN_FORM_PLAIN);
+}
+
+static inline dnnl_data_type_t onednn_form_type(onednn_form form) {
+  return (form & ONEDNN_FORM_BF16) != 0 ? dnnl_bf16 : dnnl_f32;
+}
+
+static inline onednn_form onednn_form_out(onednn_form form) {
+  return (form & ONEDNN_FORM_WIDE) != 0 ? onednn_base(form) : form;
+}
 
 heddle_status onednn_layout_init(onednn *self, heddle_error *err);
 void onednn_layout_finish(onednn *self);
@@ -76,6 +93,7 @@ typedef struct onednn_view {
   int ndims;
   uint32_t groups;
   bool swapped;
+  dnnl_data_type_t type;     /* of elements; undefined stands for float32 */
   dnnl_dims_t dims, strides; /* strides of the row-major tensor */
 } onednn_view;
 
@@ -91,6 +109,9 @@ dnnl_status_t onednn_from_token(const onednn *self, const heddle_pvalue *tensor,
 /* How a token's tensor is seen; false for a token that is not ours or does not fit. */
 bool onednn_view_from_token(const onednn *self, const heddle_pvalue *tensor, heddle_layout token, onednn_view *out);
 
+/* The token of what is row-major. */
+heddle_layout onednn_plain_layout(dnnl_data_type_t type);
+
 /* Activations of a form; dnnl_unimplemented where it has none for so many dimensions. */
 dnnl_status_t onednn_in_form(const onednn *self, const heddle_pvalue *tensor, onednn_form form,
                              dnnl_memory_desc_t *out);
@@ -98,8 +119,8 @@ dnnl_status_t onednn_in_form(const onednn *self, const heddle_pvalue *tensor, on
 /* The token of a descriptor; false where it has none. */
 bool onednn_token_of(const onednn *self, const onednn_view *view, const_dnnl_memory_desc_t md, heddle_layout *out);
 
-/* Positions [from, from + count) along one dimension of a tensor in a layout: their descriptor, and where they begin in
- * bytes. dnnl_unimplemented where they do not lie in one piece. */
+/* Positions [from, from + count) along one dimension of a tensor in a layout (0: row-major, of the view's type): their
+ * descriptor, and where they begin in bytes. dnnl_unimplemented where they do not lie in one piece. */
 dnnl_status_t onednn_slice(const onednn *self, const onednn_view *view, heddle_layout layout, int dim, int64_t from,
                            int64_t count, dnnl_memory_desc_t *out, uint64_t *offset);
 
@@ -147,6 +168,9 @@ bool onednn_pick(const heddle_pregion *region, const uint32_t *picks, uint32_t c
 heddle_status onednn_takes_picks(const onednn *self, const heddle_pregion *region, const uint32_t *picks,
                                  uint32_t count, bool *out, heddle_error *err);
 
+/* Conv, ConvTranspose, MatMul, Gemm: what begins a chain of several nodes. */
+bool onednn_is_product(const heddle_pnode *node);
+
 /* Reads an elementwise node as a post-operation on its operand `on`. */
 bool onednn_read_post(const heddle_pregion *region, const heddle_pnode *node, int32_t on, onednn_post *out);
 
@@ -186,7 +210,7 @@ typedef struct onednn_plan {
 dnnl_status_t onednn_plan_input(onednn_plan *plan, int32_t value, int arg, const onednn_view *view);
 dnnl_status_t onednn_plan_output(onednn_plan *plan, int32_t value, int arg);
 
-/* The same for operands that are only taken row-major, whatever oneDNN sees them as. */
+/* The same for operands that are only taken row-major, whatever oneDNN sees them as; of the type that it sees. */
 dnnl_status_t onednn_plan_plain_input(onednn_plan *plan, int32_t value, int arg);
 dnnl_status_t onednn_plan_plain_output(onednn_plan *plan, int32_t value, int arg);
 

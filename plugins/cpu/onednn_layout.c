@@ -1,6 +1,7 @@
 /* Layouts as tokens. A token is made of the name that oneDNN's documentation gives a format ("aBcd16b"), so it is the
- * same in every process and on every version: bit 63 is set, bit 62 tells swapped, bits 32 to 55 the groups, and the
- * lower half is a hash of the name (FNV-1a, 32 bits). Formats without such a name are not offered. */
+ * same in every process and on every version: bit 63 is set, bit 62 tells swapped, bit 61 that the elements are
+ * bfloat16 for float32, bits 32 to 55 the groups, and the lower half is a hash of the name (FNV-1a, 32 bits), 0 for
+ * row-major bfloat16. Formats without such a name are not offered. */
 #include "cpu.h"
 #include "onednn_internal.h"
 
@@ -9,9 +10,11 @@
 
 #define TOKEN (UINT64_C(1) << 63)
 #define SWAPPED (UINT64_C(1) << 62)
+#define BF16 (UINT64_C(1) << 61)
 #define GROUPS_AT 32
 #define MOST_GROUPS ((UINT64_C(1) << 24) - 1)
-#define KNOWN_BITS (TOKEN | SWAPPED | (MOST_GROUPS << GROUPS_AT) | UINT32_MAX)
+#define PLAIN_BF16 (TOKEN | BF16)
+#define KNOWN_BITS (TOKEN | SWAPPED | BF16 | (MOST_GROUPS << GROUPS_AT) | UINT32_MAX)
 
 /* ---------------------------------------------------------------- names */
 
@@ -43,7 +46,9 @@ heddle_status onednn_layout_init(onednn *self, heddle_error *err) {
   if (self->tags == NULL) return p_fail(err, HEDDLE_ENOMEM, 0, "cpu: no memory for the names of layouts");
   for (int tag = dnnl_format_tag_any + 1; tag < dnnl_format_tag_last; tag++)
     if (read_name((dnnl_format_tag_t)tag, &self->tags[self->n_tags])) self->n_tags++;
-  self->block = (dnnl_get_effective_cpu_isa() & dnnl_cpu_isa_avx512_core) == dnnl_cpu_isa_avx512_core ? 16 : 8;
+  const unsigned isa = (unsigned)dnnl_get_effective_cpu_isa();
+  self->block = (isa & dnnl_cpu_isa_avx512_core) == dnnl_cpu_isa_avx512_core ? 16 : 8;
+  self->bf16 = (isa & dnnl_cpu_isa_avx512_core_bf16) == dnnl_cpu_isa_avx512_core_bf16;
   return HEDDLE_OK;
 }
 
@@ -85,23 +90,37 @@ bool onednn_view_of(const heddle_pvalue *tensor, uint32_t groups, bool swapped, 
   return true;
 }
 
+static dnnl_data_type_t view_type(const onednn_view *view) {
+  return view->type != dnnl_data_type_undef ? view->type : dnnl_f32;
+}
+
 dnnl_status_t onednn_plain(const onednn_view *view, dnnl_memory_desc_t *out) {
-  return dnnl_memory_desc_create_with_strides(out, view->ndims, view->dims, dnnl_f32, view->strides);
+  return dnnl_memory_desc_create_with_strides(out, view->ndims, view->dims, view_type(view), view->strides);
+}
+
+static dnnl_status_t in_tag(const onednn_view *view, dnnl_format_tag_t tag, dnnl_memory_desc_t *out) {
+  return dnnl_memory_desc_create_with_tag(out, view->ndims, view->dims, view_type(view), tag);
 }
 
 dnnl_status_t onednn_any(const onednn_view *view, dnnl_memory_desc_t *out) {
-  return dnnl_memory_desc_create_with_tag(out, view->ndims, view->dims, dnnl_f32, dnnl_format_tag_any);
+  return in_tag(view, dnnl_format_tag_any, out);
 }
 
-/* The view that a token is about, and its format; false for a token that is not ours or does not fit the tensor. */
+heddle_layout onednn_plain_layout(dnnl_data_type_t type) {
+  return type == dnnl_bf16 ? PLAIN_BF16 : 0;
+}
+
+/* The view that a token is about, and its format, NULL for row-major; false for a token that is not ours or does not fit
+ * the tensor. */
 static bool read_token(const onednn *self, const heddle_pvalue *tensor, heddle_layout token, onednn_view *view,
                        const onednn_tag **tag) {
   const uint32_t groups = (uint32_t)(token >> GROUPS_AT & MOST_GROUPS);
   if ((token & TOKEN) == 0 || (token & ~KNOWN_BITS) != 0 || !dtype_is(tensor->dtype, HEDDLE_DTYPE_FLOAT, 32))
     return false;
   if (!onednn_view_of(tensor, groups, (token & SWAPPED) != 0, view)) return false;
-  *tag = find_hash(self, (uint32_t)token, view->ndims);
-  return *tag != NULL;
+  if ((token & BF16) != 0) view->type = dnnl_bf16;
+  *tag = token == PLAIN_BF16 ? NULL : find_hash(self, (uint32_t)token, view->ndims);
+  return *tag != NULL || token == PLAIN_BF16;
 }
 
 bool onednn_view_from_token(const onednn *self, const heddle_pvalue *tensor, heddle_layout token, onednn_view *out) {
@@ -114,7 +133,7 @@ dnnl_status_t onednn_from_token(const onednn *self, const heddle_pvalue *tensor,
   onednn_view view;
   const onednn_tag *tag;
   if (!read_token(self, tensor, token, &view, &tag)) return dnnl_invalid_arguments;
-  return dnnl_memory_desc_create_with_tag(out, view.ndims, view.dims, dnnl_f32, tag->tag);
+  return tag == NULL ? onednn_plain(&view, out) : in_tag(&view, tag->tag, out);
 }
 
 static dnnl_format_tag_t form_tag(const onednn *self, int ndims, onednn_form form) {
@@ -129,11 +148,12 @@ dnnl_status_t onednn_in_form(const onednn *self, const heddle_pvalue *tensor, on
                              dnnl_memory_desc_t *out) {
   onednn_view view;
   if (!onednn_view_of(tensor, 0, false, &view)) return dnnl_unimplemented;
+  if (onednn_form_type(form) == dnnl_bf16) view.type = dnnl_bf16;
+  form = onednn_base(form);
   if (form == ONEDNN_FORM_PLAIN) return onednn_plain(&view, out);
   if (form == ONEDNN_FORM_ANY) return onednn_any(&view, out);
   const dnnl_format_tag_t tag = form_tag(self, view.ndims, form);
-  if (tag == dnnl_format_tag_undef) return dnnl_unimplemented;
-  return dnnl_memory_desc_create_with_tag(out, view.ndims, view.dims, dnnl_f32, tag);
+  return tag == dnnl_format_tag_undef ? dnnl_unimplemented : in_tag(&view, tag, out);
 }
 
 /* ---------------------------------------------------------------- from a descriptor to a token */
@@ -141,7 +161,7 @@ dnnl_status_t onednn_in_form(const onednn *self, const heddle_pvalue *tensor, on
 /* Is md what the tag makes of the view? */
 static bool is_tag(const onednn_view *view, const_dnnl_memory_desc_t md, dnnl_format_tag_t tag) {
   dnnl_memory_desc_t made = NULL;
-  if (dnnl_memory_desc_create_with_tag(&made, view->ndims, view->dims, dnnl_f32, tag) != dnnl_success) return false;
+  if (in_tag(view, tag, &made) != dnnl_success) return false;
   bool same = dnnl_memory_desc_equal(made, md) != 0;
   dnnl_memory_desc_destroy(made);
   return same;
@@ -163,16 +183,20 @@ static void spell_blocks(const_dnnl_memory_desc_t md, char *out, size_t bytes) {
 }
 
 static heddle_layout make_token(const onednn_view *view, uint32_t hash) {
-  return TOKEN | (view->swapped ? SWAPPED : 0) | (heddle_layout)view->groups << GROUPS_AT | hash;
+  return TOKEN | (view->swapped ? SWAPPED : 0) | (view->type == dnnl_bf16 ? BF16 : 0) |
+         (heddle_layout)view->groups << GROUPS_AT | hash;
 }
 
-bool onednn_token_of(const onednn *self, const onednn_view *view, const_dnnl_memory_desc_t md, heddle_layout *out) {
+bool onednn_token_of(const onednn *self, const onednn_view *given, const_dnnl_memory_desc_t md, heddle_layout *out) {
   dnnl_memory_desc_t plain = NULL;
+  onednn_view typed = *given;
+  const onednn_view *view = &typed;
   char blocks[64];
+  if (dnnl_memory_desc_query(md, dnnl_query_data_type, &typed.type) != dnnl_success) return false;
   if (onednn_plain(view, &plain) != dnnl_success) return false;
   bool same = dnnl_memory_desc_equal(plain, md) != 0;
   dnnl_memory_desc_destroy(plain);
-  *out = 0;
+  *out = onednn_plain_layout(view->type);
   if (same) return true;
   if (view->groups > MOST_GROUPS) return false;
   /* Where dimensions of 1 make several names fit, activations keep those that every operator offers. */
@@ -216,22 +240,23 @@ dnnl_status_t onednn_slice(const onednn *self, const onednn_view *view, heddle_l
   onednn_view part = *view;
   dnnl_memory_desc_t before = NULL;
   part.dims[dim] = count;
+  part.type = (layout & BF16) != 0 ? dnnl_bf16 : view_type(view);
   *offset = 0;
-  if (layout == 0) {
-    *offset = (uint64_t)(from * view->strides[dim]) * sizeof(float);
+  if (layout == 0 || layout == PLAIN_BF16) {
+    *offset = (uint64_t)(from * view->strides[dim]) * dnnl_data_type_size(part.type);
     return onednn_plain(&part, out);
   }
   const onednn_tag *tag = find_hash(self, (uint32_t)layout, view->ndims);
   if (tag == NULL || !sliceable(view, tag, dim, from)) return dnnl_unimplemented;
   if (from > 0) {
     part.dims[dim] = from;
-    dnnl_status_t s = dnnl_memory_desc_create_with_tag(&before, part.ndims, part.dims, dnnl_f32, tag->tag);
+    dnnl_status_t s = in_tag(&part, tag->tag, &before);
     if (s != dnnl_success) return s;
     *offset = dnnl_memory_desc_get_size(before);
     dnnl_memory_desc_destroy(before);
     part.dims[dim] = count;
   }
-  return dnnl_memory_desc_create_with_tag(out, part.ndims, part.dims, dnnl_f32, tag->tag);
+  return in_tag(&part, tag->tag, out);
 }
 
 /* ---------------------------------------------------------------- the table of layouts */
@@ -323,6 +348,7 @@ static heddle_status layout_pack(heddle_pinstance *instance, uint32_t index, con
   }
   dnnl_memory_desc_t from = NULL, to = NULL;
   read_token(self, tensor, tensor->layout, &view, &tag); /* measure has read it */
+  if (view.type == dnnl_bf16) view.type = dnnl_f32;
   dnnl_status_t d = onednn_plain(&view, &from);
   if (d == dnnl_success) d = onednn_from_token(self, tensor, tensor->layout, &to);
   if (d == dnnl_success) {
@@ -347,12 +373,14 @@ static heddle_status layout_describe(heddle_pinstance *instance, uint32_t index,
   }
   const onednn_tag *tag = (layout & TOKEN) != 0 ? find_hash(self, (uint32_t)layout, 0) : NULL;
   const unsigned groups = (unsigned)(layout >> GROUPS_AT & MOST_GROUPS);
+  const bool plain = layout == 0 || layout == PLAIN_BF16;
   char more[32] = "";
-  if (layout != 0 && (tag == NULL || (layout & ~KNOWN_BITS) != 0))
+  if (!plain && (tag == NULL || (layout & ~KNOWN_BITS) != 0))
     return p_fail(err, HEDDLE_EINVAL, 0, "cpu:0: there is no layout 0x%llx", (unsigned long long)layout);
   if (groups != 0) snprintf(more, sizeof more, ":g%u", groups);
   if (bytes != 0)
-    snprintf(buf, bytes, "%s%s%s", layout == 0 ? "plain" : tag->name, more, (layout & SWAPPED) != 0 ? ":t" : "");
+    snprintf(buf, bytes, "%s%s%s%s", plain ? "plain" : tag->name, more, (layout & SWAPPED) != 0 ? ":t" : "",
+             (layout & BF16) != 0 ? ":bf16" : "");
   return HEDDLE_OK;
 }
 

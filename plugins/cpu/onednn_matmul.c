@@ -23,7 +23,7 @@ static void tidy(onednn_view *v) {
   if (v->dims[c] == 1 && v->strides[r] == 1) v->strides[c] = v->dims[r];
 }
 
-static bool read(const onednn_chain *chain, setup *u) {
+static bool read(const onednn_chain *chain, onednn_form form, setup *u) {
   const ref_matmul *m = &chain->op.u.matmul;
   const bool gemm = strcmp(chain->node.node->op, "Gemm") == 0;
   const heddle_pvalue *b = chain->node.in[1], *c = chain->node.in[2];
@@ -45,6 +45,8 @@ static bool read(const onednn_chain *chain, setup *u) {
   tidy(&u->a);
   u->packed = batch == 0 && b->ndim == 2 && b->data != NULL;
   if (u->packed && !onednn_view_of(b, 0, gemm && m->b_col != 1, &u->b)) return false;
+  u->a.type = u->b.type = onednn_form_type(form);
+  u->out.type = onednn_form_type(onednn_form_out(form));
   if (u->packed && (u->b.dims[0] != m->k || u->b.dims[1] != m->n)) return false;
   if (!u->packed) tidy(&u->b);
   u->bias = gemm && c != NULL;
@@ -106,7 +108,7 @@ dnnl_status_t onednn_build_matmul(const onednn *self, const onednn_chain *chain,
   dnnl_memory_desc_t a = NULL, b = NULL, c = NULL, out = NULL;
   dnnl_primitive_attr_t attr = NULL;
   setup u = {.packed = false};
-  if (form != ONEDNN_FORM_PLAIN || !read(chain, &u)) return dnnl_unimplemented;
+  if (onednn_base(form) != ONEDNN_FORM_PLAIN || !read(chain, form, &u)) return dnnl_unimplemented;
   dnnl_status_t s = onednn_plain(&u.a, &a);
   if (s == dnnl_success) s = u.packed ? onednn_any(&u.b, &b) : onednn_plain(&u.b, &b);
   if (s == dnnl_success && u.bias) s = onednn_plain(&u.c, &c);

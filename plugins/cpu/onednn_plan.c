@@ -44,12 +44,19 @@ static const struct {
 
 /* ---------------------------------------------------------------- filling a plan */
 
+static dnnl_data_type_t type_of(const_dnnl_primitive_desc_t pd, int arg) {
+  const_dnnl_memory_desc_t md = dnnl_primitive_desc_query_md(pd, dnnl_query_exec_arg_md, arg);
+  dnnl_data_type_t type = dnnl_data_type_undef;
+  return md == NULL || dnnl_memory_desc_query(md, dnnl_query_data_type, &type) != dnnl_success ? dnnl_f32 : type;
+}
+
 double onednn_product_cost(const_dnnl_primitive_desc_t pd, double products, bool grouped) {
   const char *name = "";
   dnnl_primitive_desc_query(pd, dnnl_query_impl_info_str, 0, (void *)&name);
   double each = 0.02;
   if (strstr(name, "ref") != NULL) each = 2; /* several times slower than ours */
   else if (strstr(name, "gemm") != NULL) each = grouped ? 0.8 : 0.035;
+  if (type_of(pd, DNNL_ARG_SRC) == dnnl_bf16) each /= 2;
   return CALL_NS + products * each;
 }
 
@@ -81,7 +88,7 @@ dnnl_status_t onednn_plan_input(onednn_plan *plan, int32_t value, int arg, const
 }
 
 dnnl_status_t onednn_plan_plain_input(onednn_plan *plan, int32_t value, int arg) {
-  return onednn_plan_input_as(plan, value, arg, 0);
+  return onednn_plan_input_as(plan, value, arg, onednn_plain_layout(type_of(plan->pd, arg)));
 }
 
 dnnl_status_t onednn_plan_output(onednn_plan *plan, int32_t value, int arg) {
@@ -108,7 +115,7 @@ dnnl_status_t onednn_plan_posts(onednn_plan *plan, const onednn_chain *chain) {
 }
 
 dnnl_status_t onednn_plan_plain_output(onednn_plan *plan, int32_t value, int arg) {
-  return onednn_plan_output_as(plan, value, arg, 0);
+  return onednn_plan_output_as(plan, value, arg, onednn_plain_layout(type_of(plan->pd, arg)));
 }
 
 /* Constants that no argument takes are read from the region: bounds of Clip. */
@@ -127,14 +134,16 @@ static bool absorb_rest(onednn_plan *plan) {
 
 /* The walk's steps: Winograd in the forms that it has, then the family's own forms. */
 static const onednn_form winograd_forms[] = {ONEDNN_FORM_BLOCKED, ONEDNN_FORM_CHANNELS_LAST};
-enum { WINOGRAD_STEPS = 2, STEPS = WINOGRAD_STEPS + ONEDNN_FORMS };
+enum { WINOGRAD_STEPS = 2, STEPS = WINOGRAD_STEPS + 3 * ONEDNN_FORMS };
 
-/* A walk: the plans of a region in order; next gives false at the end. */
+/* A walk: the plans of a region in order; next gives false at the end. Where reduced precision is allowed, forms in
+ * bfloat16 come first, then those with a float32 result, then float32's: for a product only where there is no other. */
 typedef struct walk {
   const onednn *self;
   onednn_chain chain;
   onednn_build build;
   uint32_t parts;
+  bool fast;
   int step;
   uint32_t made;
   heddle_layout seen[STEPS][ONEDNN_INPUTS + 1];
@@ -157,6 +166,7 @@ static bool walk_start(const onednn *self, const heddle_pregion *region, walk *w
   const heddle_pnode *node = region_node(region, 0);
   *w = (walk){.self = self};
   if (self == NULL || node == NULL || node->op == NULL) return false;
+  w->fast = self->bf16 && (region->flags & HEDDLE_REGION_FAST) != 0;
   for (size_t i = 0; i < sizeof families / sizeof families[0]; i++)
     if (strcmp(families[i].op, node->op) == 0) w->build = families[i].build;
   if (w->build == NULL || !onednn_chain_read(region, &w->chain)) return false;
@@ -188,10 +198,24 @@ static bool is_slow(const walk *w) {
   return w->self->mode != ONEDNN_ALWAYS && strstr(name, "ref") != NULL;
 }
 
+/* The family's form at a position; ONEDNN_FORMS behind the last. */
+static onednn_form form_at(const walk *w, int at) {
+  const int kind = at / ONEDNN_FORMS, base = at % ONEDNN_FORMS;
+  if (!w->fast) return (onednn_form)at;
+  if (kind == 2 && w->made > 0 && onednn_is_product(w->chain.node.node)) return ONEDNN_FORMS;
+  return kind > 2 ? ONEDNN_FORMS
+                  : (onednn_form)(base | (kind < 2 ? ONEDNN_FORM_BF16 : 0) | (kind == 1 ? ONEDNN_FORM_WIDE : 0));
+}
+
+static bool is_over(const walk *w) {
+  return w->step >= WINOGRAD_STEPS && form_at(w, w->step - WINOGRAD_STEPS) == ONEDNN_FORMS;
+}
+
 static dnnl_status_t build(walk *w) {
+  if (w->step < WINOGRAD_STEPS && w->fast) return dnnl_unimplemented; /* products of bfloat16 take less */
   if (w->step < WINOGRAD_STEPS) return winograd_build(w->self, &w->chain, winograd_forms[w->step], &w->plan);
   if (w->self->winograd == WINOGRAD_ALWAYS && w->made > 0 && w->by_winograd) return dnnl_unimplemented;
-  return w->build(w->self, &w->chain, (onednn_form)(w->step - WINOGRAD_STEPS), &w->plan);
+  return w->build(w->self, &w->chain, form_at(w, w->step - WINOGRAD_STEPS), &w->plan);
 }
 
 /* The plan belongs to the walk until it is dropped; status is set where memory is out. */
@@ -199,7 +223,7 @@ static bool walk_next(walk *w) {
   bool found = false;
   const int before = onednn_threads_enter(w->self);
   drop(&w->plan);
-  for (; w->step < STEPS && !found && w->status == dnnl_success; w->step++) {
+  for (; !found && w->status == dnnl_success && !is_over(w); w->step++) {
     w->plan = (onednn_plan){.self = w->self, .region = w->chain.region, .wanted_parts = w->parts};
     dnnl_status_t s = build(w);
     if (s == dnnl_out_of_memory) w->status = s;
@@ -239,6 +263,7 @@ static dnnl_status_t side_of(const onednn *self, const heddle_pvalue *mine, cons
   onednn_view view;
   if (mine->layout != 0) return onednn_from_token(self, mine, mine->layout, out);
   if (other->layout == 0 || !onednn_view_from_token(self, mine, other->layout, &view)) return dnnl_invalid_arguments;
+  if (view.type == dnnl_bf16) view.type = dnnl_f32;
   return onednn_plain(&view, out);
 }
 

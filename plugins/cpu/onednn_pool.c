@@ -43,7 +43,9 @@ dnnl_status_t onednn_build_pool(const onednn *self, const onednn_chain *chain, o
   dnnl_primitive_attr_t attr = NULL;
   setup u = {.alg = dnnl_alg_kind_undef};
   uint64_t bytes = 0;
-  if (form == ONEDNN_FORM_ANY || !read(chain, &u) || !value_bytes(x, &bytes)) return dnnl_unimplemented;
+  if (onednn_base(form) == ONEDNN_FORM_ANY || (form & ONEDNN_FORM_WIDE) != 0 || !read(chain, &u) ||
+      !value_bytes(x, &bytes))
+    return dnnl_unimplemented;
   dnnl_status_t s = onednn_in_form(self, x, form, &src);
   if (s == dnnl_success) s = onednn_in_form(self, chain->out, form, &dst);
   if (s == dnnl_success) s = onednn_chain_attr(chain, dst, &attr);

@@ -90,12 +90,22 @@ static heddle_status offer_ref(heddle_pinstance *self, const heddle_pregion *reg
   return s;
 }
 
+/* Once an instance: a log line is no part of the answer. */
+static void tell_strict(heddle_pinstance *self) {
+  const heddle_host *host = self->host;
+  if (!atomic_flag_test_and_set_explicit(&self->told, memory_order_relaxed))
+    host->log(
+        host->ctx, HEDDLE_LOG_WARN, "cpu",
+        "precision fast: everything stays float32, since the CPU (or oneDNN, where it is built in) has no bfloat16");
+}
+
 /* The reference kernels come last. Where they cannot, oneDNN's offers are still good. */
 static heddle_status op_query(heddle_pinstance *self, uint32_t index, const heddle_pregion *region,
                               heddle_offer_fn offer, void *sink, heddle_error *err) {
   uint32_t made = 0;
   bool only = false;
   if (index != 0) return p_fail(err, HEDDLE_ENODEV, 0, "cpu:%u: there is one cpu device, cpu:0", index);
+  if ((region->flags & HEDDLE_REGION_FAST) != 0 && !onednn_is_fast(self->onednn)) tell_strict(self);
   heddle_status s = onednn_query(self->onednn, region, offer, sink, &made, &only, err);
   if (s != HEDDLE_OK || only) return s;
   s = offer_ref(self, region, offer, sink, err);

@@ -24,6 +24,7 @@ static heddle_status open_instance(const heddle_host *host, heddle_pinstance **o
   heddle_pinstance *instance = self;
   instance->host = host;
   instance->fuse = fuse;
+  atomic_flag_clear(&instance->told);
   s = onednn_open(host, &instance->onednn, err);
   if (s == HEDDLE_OK) *out = instance;
   else close_instance(instance);

@@ -339,11 +339,11 @@ class Model:
         self.p = _out("heddle_model_create", ctx.p, graph.p, params.p if params else None, c.byref(options))
 
     @classmethod
-    def load(cls, ctx, path, params=None, devices=None, place=()):
+    def load(cls, ctx, path, params=None, devices=None, place=(), flags=0):
         """From files: a graph, or a library that holds a model."""
         rules = (c.c_char_p * max(1, len(place)))(*[r.encode() for r in place])
         options = ModelOptions(struct_size=c.sizeof(ModelOptions), devices=devices.encode() if devices else None, place=rules,
-                               n_place=len(place))
+                               n_place=len(place), flags=flags)
         model = cls.__new__(cls)
         model.p = _out("heddle_model_load", ctx.p, str(path).encode(), str(params).encode() if params else None,
                        c.byref(options))

@@ -2,7 +2,7 @@
  * without oneDNN. */
 #include "op_case.h"
 
-enum { OFFERS = 8 };
+enum { OFFERS = 16 };
 
 /* What a query offered. */
 typedef struct offers {
@@ -35,6 +35,13 @@ static bool open_device(fake_device *d, const char *setting) {
     if (!open_device(d, setting)) skip(); \
   } while (0)
 
+/* A layout that holds float32 in bfloat16. */
+static bool is_bf16(fake_device *d, heddle_layout layout) {
+  char name[64];
+  assert_int_equal(d->plugin->layout->describe(d->self, 0, layout, name, sizeof name, &d->err), HEDDLE_OK);
+  return strstr(name, ":bf16") != NULL;
+}
+
 /* A value in a layout: bytes of its own. */
 typedef struct packed {
   void *bytes;
@@ -51,7 +58,7 @@ static packed make_packed(fake_device *d, op_case *c, int32_t value, heddle_layo
   v.data = c->data[value];
   v.data_bytes = count * sizeof(float);
   assert_int_equal(d->plugin->layout->bytes(d->self, 0, &v, &p.size, &align, &d->err), HEDDLE_OK);
-  assert_true(align > 0 && align <= 64 && p.size >= v.data_bytes);
+  assert_true(align > 0 && align <= 64 && p.size >= v.data_bytes / (is_bf16(d, layout) ? 2 : 1));
   p.bytes = aligned_alloc(64, (p.size + 63) / 64 * 64);
   assert_non_null(p.bytes);
   memset(p.bytes, 0xff, p.size);
@@ -151,12 +158,14 @@ static double conv_at(const op_case *c, const shape_of_conv *s, int n, int o, in
   return sum;
 }
 
-/* Every offer of the convolution, on so many threads. Gives how many offers had a layout that is not plain. */
-static uint32_t check_conv(fake_device *d, const shape_of_conv *s, uint32_t threads) {
+/* Every offer of the convolution, on so many threads, with flags of the region. Gives how many offers had a layout that
+ * is not plain, or, with FAST, how many read bfloat16. */
+static uint32_t check_conv_as(fake_device *d, const shape_of_conv *s, uint32_t threads, uint32_t flags) {
   op_case c;
   offers o = {.n_inputs = 3};
-  uint32_t blocked = 0;
+  uint32_t found = 0;
   make_conv(&c, s, true);
+  c.region.flags = flags;
   d->host.threads = threads;
   if (d->plugin->op->query(d->self, 0, &c.region, take, &o, &d->err) != HEDDLE_OK) fail_msg("%s", d->err.text);
   const int out = (int)c.shapes[3][2];
@@ -187,9 +196,11 @@ static uint32_t check_conv(fake_device *d, const shape_of_conv *s, uint32_t thre
       const int x = (int)at % out, y = (int)at / out % out, ch = (int)at / out / out % s->o,
                 n = (int)at / out / out / s->o;
       const double want = conv_at(&c, s, n, ch, y, x, &magnitude);
-      op_close(want, got[at], magnitude, 4 + s->k * s->k * s->c / s->groups / 8.0, "conv", at);
+      const double rounding = is_bf16(d, o.in[k][0]) ? 3 * 0x1p15 : 0; /* of two operands and the result, 2^-9 each */
+      op_close(want, got[at], magnitude, rounding + 4 + s->k * s->k * s->c / s->groups / 8.0, "conv", at);
     }
-    blocked += o.in[k][0] != 0 || o.out[k] != 0;
+    found += (flags & HEDDLE_REGION_FAST) != 0 ? is_bf16(d, o.in[k][0]) : o.in[k][0] != 0 || o.out[k] != 0;
+    assert_true((flags & HEDDLE_REGION_FAST) != 0 || (!is_bf16(d, o.in[k][0]) && !is_bf16(d, o.in[k][1])));
     for (int i = 0; i < 3; i++) {
       drop_packed(d, &in[i]);
       c.values[i].v.layout = 0;
@@ -202,7 +213,11 @@ static uint32_t check_conv(fake_device *d, const shape_of_conv *s, uint32_t thre
   free(again);
   op_case_free(&c);
   d->host.threads = 1;
-  return blocked;
+  return found;
+}
+
+static uint32_t check_conv(fake_device *d, const shape_of_conv *s, uint32_t threads) {
+  return check_conv_as(d, s, threads, 0);
 }
 
 static void convolves_in_every_layout(void **state) {
@@ -219,6 +234,23 @@ static void convolves_in_every_layout(void **state) {
     check_conv(&d, &shapes[i], 3);
   }
   assert_true(blocked > 0);
+  fake_device_close(&d);
+}
+
+/* In bfloat16, with results of both kinds, where the CPU has it; else in float32. */
+static void convolves_fast_where_that_is_allowed(void **state) {
+  static const shape_of_conv shapes[] = {
+      {1, 64, 64, 28, 3, 1, 1, 1, 1}, {1, 3, 32, 33, 3, 1, 2, 1, 1}, {1, 64, 64, 20, 3, 64, 1, 1, 1}};
+  fake_device d;
+  heddle_pdevice_desc desc = {.struct_size = sizeof desc};
+  (void)state;
+  OPEN_OR_SKIP(&d, "auto");
+  assert_int_equal(d.plugin->device_describe(d.self, 0, &desc, &d.err), HEDDLE_OK);
+  for (size_t i = 0; i < sizeof shapes / sizeof shapes[0]; i++)
+    for (uint32_t threads = 1; threads < 4; threads += 2) {
+      const uint32_t found = check_conv_as(&d, &shapes[i], threads, HEDDLE_REGION_FAST);
+      assert_true(strstr(desc.driver, "bfloat16") != NULL ? found >= 2 : found == 0);
+    }
   fake_device_close(&d);
 }
 
@@ -359,6 +391,6 @@ static void memory_may_run_out(void **state) {
   }
 }
 
-CASES(CASE(convolves_in_every_layout), CASE(uses_the_host_s_threads), CASE(leaves_openmp_as_it_was),
-      CASE(packs_as_its_names_say), CASE(refuses_foreign_tokens), CASE(small_ones_are_left_alone),
-      CASE(memory_may_run_out))
+CASES(CASE(convolves_in_every_layout), CASE(convolves_fast_where_that_is_allowed), CASE(uses_the_host_s_threads),
+      CASE(leaves_openmp_as_it_was), CASE(packs_as_its_names_say), CASE(refuses_foreign_tokens),
+      CASE(small_ones_are_left_alone), CASE(memory_may_run_out))
