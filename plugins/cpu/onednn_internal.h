@@ -74,6 +74,7 @@ typedef struct onednn_view {
   int ndims;
   uint32_t groups;
   bool swapped;
+  dnnl_data_type_t type;     /* of elements; undefined stands for float32 */
   dnnl_dims_t dims, strides; /* strides of the row-major tensor */
 } onednn_view;
 

@@ -59,10 +59,22 @@ static const onednn_tag *find_hash(const onednn *self, uint32_t hash, int ndims)
 
 /* ---------------------------------------------------------------- views and descriptors */
 
+/* Types that have layouts: float32, and bytes. Undefined for others. */
+static dnnl_data_type_t type_of(heddle_dtype dtype) {
+  if (dtype_is(dtype, HEDDLE_DTYPE_FLOAT, 32)) return dnnl_f32;
+  if (dtype_is(dtype, HEDDLE_DTYPE_INT, 8)) return dnnl_s8;
+  return dtype_is(dtype, HEDDLE_DTYPE_UINT, 8) ? dnnl_u8 : dnnl_data_type_undef;
+}
+
+static dnnl_data_type_t view_type(const onednn_view *view) {
+  return view->type != dnnl_data_type_undef ? view->type : dnnl_f32;
+}
+
 bool onednn_view_of(const heddle_pvalue *tensor, uint32_t groups, bool swapped, onednn_view *out) {
   const int more = groups != 0;
   int64_t stride = 1;
-  *out = (onednn_view){.ndims = tensor->ndim + more, .groups = groups, .swapped = swapped};
+  *out =
+      (onednn_view){.ndims = tensor->ndim + more, .groups = groups, .swapped = swapped, .type = type_of(tensor->dtype)};
   if (out->ndims < 1 || out->ndims > DNNL_MAX_NDIMS || out->ndims < (swapped ? 2 : 1) + more) return false;
   if (more && (tensor->shape[0] % groups != 0)) return false;
   for (int i = 0; i < tensor->ndim; i++) out->dims[i + more] = tensor->shape[i];
@@ -86,18 +98,18 @@ bool onednn_view_of(const heddle_pvalue *tensor, uint32_t groups, bool swapped, 
 }
 
 dnnl_status_t onednn_plain(const onednn_view *view, dnnl_memory_desc_t *out) {
-  return dnnl_memory_desc_create_with_strides(out, view->ndims, view->dims, dnnl_f32, view->strides);
+  return dnnl_memory_desc_create_with_strides(out, view->ndims, view->dims, view_type(view), view->strides);
 }
 
 dnnl_status_t onednn_any(const onednn_view *view, dnnl_memory_desc_t *out) {
-  return dnnl_memory_desc_create_with_tag(out, view->ndims, view->dims, dnnl_f32, dnnl_format_tag_any);
+  return dnnl_memory_desc_create_with_tag(out, view->ndims, view->dims, view_type(view), dnnl_format_tag_any);
 }
 
 /* The view that a token is about, and its format; false for a token that is not ours or does not fit the tensor. */
 static bool read_token(const onednn *self, const heddle_pvalue *tensor, heddle_layout token, onednn_view *view,
                        const onednn_tag **tag) {
   const uint32_t groups = (uint32_t)(token >> GROUPS_AT & MOST_GROUPS);
-  if ((token & TOKEN) == 0 || (token & ~KNOWN_BITS) != 0 || !dtype_is(tensor->dtype, HEDDLE_DTYPE_FLOAT, 32))
+  if ((token & TOKEN) == 0 || (token & ~KNOWN_BITS) != 0 || type_of(tensor->dtype) == dnnl_data_type_undef)
     return false;
   if (!onednn_view_of(tensor, groups, (token & SWAPPED) != 0, view)) return false;
   *tag = find_hash(self, (uint32_t)token, view->ndims);
@@ -114,7 +126,7 @@ dnnl_status_t onednn_from_token(const onednn *self, const heddle_pvalue *tensor,
   onednn_view view;
   const onednn_tag *tag;
   if (!read_token(self, tensor, token, &view, &tag)) return dnnl_invalid_arguments;
-  return dnnl_memory_desc_create_with_tag(out, view.ndims, view.dims, dnnl_f32, tag->tag);
+  return dnnl_memory_desc_create_with_tag(out, view.ndims, view.dims, view_type(&view), tag->tag);
 }
 
 static dnnl_format_tag_t form_tag(const onednn *self, int ndims, onednn_form form) {
@@ -133,7 +145,7 @@ dnnl_status_t onednn_in_form(const onednn *self, const heddle_pvalue *tensor, on
   if (form == ONEDNN_FORM_ANY) return onednn_any(&view, out);
   const dnnl_format_tag_t tag = form_tag(self, view.ndims, form);
   if (tag == dnnl_format_tag_undef) return dnnl_unimplemented;
-  return dnnl_memory_desc_create_with_tag(out, view.ndims, view.dims, dnnl_f32, tag);
+  return dnnl_memory_desc_create_with_tag(out, view.ndims, view.dims, view_type(&view), tag);
 }
 
 /* ---------------------------------------------------------------- from a descriptor to a token */
@@ -141,7 +153,8 @@ dnnl_status_t onednn_in_form(const onednn *self, const heddle_pvalue *tensor, on
 /* Is md what the tag makes of the view? */
 static bool is_tag(const onednn_view *view, const_dnnl_memory_desc_t md, dnnl_format_tag_t tag) {
   dnnl_memory_desc_t made = NULL;
-  if (dnnl_memory_desc_create_with_tag(&made, view->ndims, view->dims, dnnl_f32, tag) != dnnl_success) return false;
+  if (dnnl_memory_desc_create_with_tag(&made, view->ndims, view->dims, view_type(view), tag) != dnnl_success)
+    return false;
   bool same = dnnl_memory_desc_equal(made, md) != 0;
   dnnl_memory_desc_destroy(made);
   return same;

@@ -1,6 +1,7 @@
 /* Offers: a plan for each form of a region that works, those with equal layouts once. query and prepare go through the
  * same walk, so that offer number n is the same plan in both. */
 #include "cpu.h"
+#include "onednn_int8.h"
 #include "onednn_run.h"
 
 /* Estimates in nanoseconds that weigh offers against each other and against the reference kernels'. */
@@ -266,7 +267,9 @@ heddle_status onednn_query(const onednn *self, const heddle_pregion *region, hed
     *only = true;
     return s;
   }
-  if (!walk_start(self, region, &w)) return HEDDLE_OK;
+  s = onednn_int8_query(self, region, offer, sink, made, err);
+  *only = *made > 0 && (self->mode == ONEDNN_ALWAYS || region->nodes.count > 1);
+  if (s != HEDDLE_OK || *made > 0 || !walk_start(self, region, &w)) return s;
   while (s == HEDDLE_OK && walk_next(&w)) s = offer_plan(&w.plan, offer, sink, err);
   drop(&w.plan);
   *made = w.made;
@@ -289,7 +292,8 @@ heddle_status onednn_prepare(onednn *self, const heddle_pregion *region, uint32_
     *made = 1;
     return s;
   }
-  if (!walk_start(self, region, &w)) return HEDDLE_OK;
+  s = onednn_op_make_int8(self, region, offer, operands, out, made, err);
+  if (s != HEDDLE_OK || *made > 0 || !walk_start(self, region, &w)) return s;
   while (!found && walk_next(&w)) found = w.made == offer + 1;
   *made = w.made;
   if (w.status != dnnl_success) s = onednn_fail(w.status, "asking for a primitive", err);

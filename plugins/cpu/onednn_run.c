@@ -2,11 +2,13 @@
  * addresses that bind was given, so that running it is one call a part; oneDNN itself allocates a little in that call.
  * Parts run on the core's pool, each on one thread. */
 #include "cpu.h"
+#include "onednn_int8.h"
 #include "onednn_run.h"
 
-/* n_kinds is 1 at least; a region that is not cut has one part. */
+/* n_kinds is 1 at least; a region that is not cut has one part. int8: a quantised region, which is all that there is. */
 struct onednn_op {
   onednn *self;
+  onednn_int8 *int8;
   dnnl_primitive_desc_t pd; /* the whole's: what operands need */
   dnnl_primitive_desc_t kinds[ONEDNN_KINDS];
   dnnl_primitive_t primitives[ONEDNN_KINDS];
@@ -26,6 +28,7 @@ typedef struct launch_part {
 
 struct onednn_launch {
   const onednn_op *op;
+  onednn_int8_launch *int8;
   launch_part parts[];
 };
 
@@ -77,8 +80,27 @@ heddle_status onednn_op_make(onednn *self, const onednn_plan *plan, cpu_operand 
   return HEDDLE_OK;
 }
 
+heddle_status onednn_op_make_int8(onednn *self, const heddle_pregion *region, uint32_t offer, cpu_operand *operands,
+                                  onednn_op **out, uint32_t *made, heddle_error *err) {
+  onednn_int8 *int8 = NULL;
+  heddle_status s = onednn_int8_prepare(self, region, offer, operands, &int8, made, err);
+  if (s != HEDDLE_OK || int8 == NULL) return s;
+  onednn_op *op = self->host->alloc(self->host->ctx, sizeof *op, _Alignof(onednn_op));
+  if (op == NULL) {
+    onednn_int8_free(int8);
+    return p_fail(err, HEDDLE_ENOMEM, 0, "cpu: no memory for an operator");
+  }
+  memset(op, 0, sizeof *op);
+  op->self = self;
+  op->int8 = int8;
+  op->workspace = onednn_int8_workspace(int8);
+  *out = op;
+  return HEDDLE_OK;
+}
+
 void onednn_op_free(onednn_op *op) {
   if (op == NULL) return;
+  onednn_int8_free(op->int8);
   for (uint32_t i = 0; i < op->n_kinds; i++) {
     if (op->primitives[i] != NULL) dnnl_primitive_destroy(op->primitives[i]);
     if (op->kinds[i] != NULL) dnnl_primitive_desc_destroy(op->kinds[i]);
@@ -127,6 +149,12 @@ heddle_status onednn_bind(onednn_op *op, void *const *inputs, void *const *outpu
   if (launch == NULL) return p_fail(err, HEDDLE_ENOMEM, 0, "cpu: no memory for a launch");
   memset(launch, 0, bytes);
   launch->op = op;
+  if (op->int8 != NULL) {
+    heddle_status i = onednn_int8_bind(op->int8, inputs, outputs, workspace, &launch->int8, err);
+    if (i == HEDDLE_OK) *out = launch;
+    else onednn_launch_free(launch);
+    return i;
+  }
   for (uint32_t i = 0; i < op->n_parts && s == dnnl_success; i++)
     s = bind_part(op, i, inputs, outputs, workspace, &launch->parts[i]);
   if (s != dnnl_success) {
@@ -140,6 +168,7 @@ heddle_status onednn_bind(onednn_op *op, void *const *inputs, void *const *outpu
 void onednn_launch_free(onednn_launch *launch) {
   if (launch == NULL) return;
   const heddle_host *host = launch->op->self->host;
+  onednn_int8_launch_free(launch->int8);
   for (uint32_t i = 0; i < launch->op->n_parts; i++) {
     launch_part *part = &launch->parts[i];
     for (int k = 0; k < part->n_args; k++) dnnl_memory_destroy(part->args[k].memory);
@@ -164,6 +193,7 @@ static void run_parts(void *arg, uint32_t i, uint32_t n) {
 heddle_status onednn_run(onednn_launch *launch, heddle_error *err) {
   const heddle_host *host = launch->op->self->host;
   const uint32_t parts = launch->op->n_parts;
+  if (launch->int8 != NULL) return onednn_int8_run(launch->int8, err);
   if (parts > 1) host->run_parallel(host->ctx, parts, 0, run_parts, launch, NULL);
   else run_parts(launch, 0, 1);
   for (uint32_t i = 0; i < parts; i++)

@@ -11,4 +11,8 @@ uint64_t onednn_plan_workspace(const onednn_plan *plan, uint64_t *each);
 heddle_status onednn_op_make(onednn *self, const onednn_plan *plan, cpu_operand *operands, onednn_op **out,
                              heddle_error *err);
 
+/* The same for a quantised region (onednn_int8.h); *out stays NULL and *made 0 where it is none. */
+heddle_status onednn_op_make_int8(onednn *self, const heddle_pregion *region, uint32_t offer, cpu_operand *operands,
+                                  onednn_op **out, uint32_t *made, heddle_error *err);
+
 #endif
