@@ -330,11 +330,13 @@ static heddle_status bind(onednn_special *special, void *const *inputs, void *co
   return HEDDLE_OK;
 }
 
-heddle_status attention_prepare(onednn *self, const heddle_pregion *region, cpu_operand *operands, onednn_special **out,
-                                heddle_error *err) {
+heddle_status attention_prepare(onednn *self, const heddle_pregion *region, uint32_t offer, cpu_operand *operands,
+                                onednn_special **out, uint32_t *made, heddle_error *err) {
   heads h;
   attention_op *op = NULL;
   dnnl_status_t d = plan(self, region, &h);
+  *made = d == dnnl_success;
+  if (offer > 0 && d == dnnl_success) d = dnnl_unimplemented;
   const int before = onednn_threads_enter(self);
   for (uint32_t i = 0; i < h.n_kinds && d == dnnl_success; i++)
     for (int p = 0; p < 2 && d == dnnl_success; p++)

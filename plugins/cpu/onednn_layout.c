@@ -64,10 +64,18 @@ static const onednn_tag *find_hash(const onednn *self, uint32_t hash, int ndims)
 
 /* ---------------------------------------------------------------- views and descriptors */
 
+/* Types that have layouts: float32, and bytes. Undefined for others. */
+static dnnl_data_type_t type_of(heddle_dtype dtype) {
+  if (dtype_is(dtype, HEDDLE_DTYPE_FLOAT, 32)) return dnnl_f32;
+  if (dtype_is(dtype, HEDDLE_DTYPE_INT, 8)) return dnnl_s8;
+  return dtype_is(dtype, HEDDLE_DTYPE_UINT, 8) ? dnnl_u8 : dnnl_data_type_undef;
+}
+
 bool onednn_view_of(const heddle_pvalue *tensor, uint32_t groups, bool swapped, onednn_view *out) {
   const int more = groups != 0;
   int64_t stride = 1;
-  *out = (onednn_view){.ndims = tensor->ndim + more, .groups = groups, .swapped = swapped};
+  *out =
+      (onednn_view){.ndims = tensor->ndim + more, .groups = groups, .swapped = swapped, .type = type_of(tensor->dtype)};
   if (out->ndims < 1 || out->ndims > DNNL_MAX_NDIMS || out->ndims < (swapped ? 2 : 1) + more) return false;
   if (more && (tensor->shape[0] % groups != 0)) return false;
   for (int i = 0; i < tensor->ndim; i++) out->dims[i + more] = tensor->shape[i];
@@ -115,7 +123,7 @@ heddle_layout onednn_plain_layout(dnnl_data_type_t type) {
 static bool read_token(const onednn *self, const heddle_pvalue *tensor, heddle_layout token, onednn_view *view,
                        const onednn_tag **tag) {
   const uint32_t groups = (uint32_t)(token >> GROUPS_AT & MOST_GROUPS);
-  if ((token & TOKEN) == 0 || (token & ~KNOWN_BITS) != 0 || !dtype_is(tensor->dtype, HEDDLE_DTYPE_FLOAT, 32))
+  if ((token & TOKEN) == 0 || (token & ~KNOWN_BITS) != 0 || type_of(tensor->dtype) == dnnl_data_type_undef)
     return false;
   if (!onednn_view_of(tensor, groups, (token & SWAPPED) != 0, view)) return false;
   if ((token & BF16) != 0) view->type = dnnl_bf16;

@@ -335,11 +335,9 @@ heddle_status onednn_prepare(onednn *self, const heddle_pregion *region, uint32_
     *made = 1;
     return s;
   }
-  s = onednn_prepare_special(self, region, operands, &special, err);
-  *made = special != NULL;
-  if (special != NULL && offer == 0) return onednn_op_hold(self, special, out, err);
-  if (special != NULL) special->free(special);
-  if (s != HEDDLE_OK || special != NULL || !walk_start(self, region, &w)) return s;
+  s = onednn_prepare_special(self, region, offer, operands, &special, made, err);
+  if (special != NULL) return onednn_op_hold(self, special, out, err);
+  if (s != HEDDLE_OK || *made > 0 || !walk_start(self, region, &w)) return s;
   while (!found && walk_next(&w)) found = w.made == offer + 1;
   *made = w.made;
   if (w.status != dnnl_success) s = onednn_fail(w.status, "asking for a primitive", err);

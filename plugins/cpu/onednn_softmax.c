@@ -97,10 +97,12 @@ static heddle_status bind(onednn_special *special, void *const *inputs, void *co
   return HEDDLE_OK;
 }
 
-heddle_status softmax_prepare(onednn *self, const heddle_pregion *region, cpu_operand *operands, onednn_special **out,
-                              heddle_error *err) {
+heddle_status softmax_prepare(onednn *self, const heddle_pregion *region, uint32_t offer, cpu_operand *operands,
+                              onednn_special **out, uint32_t *made, heddle_error *err) {
   softmax_op read_op;
   if (!read(self, region, &read_op)) return HEDDLE_OK;
+  *made = 1;
+  if (offer > 0) return HEDDLE_OK;
   softmax_op *op = self->host->alloc(self->host->ctx, sizeof *op, _Alignof(softmax_op));
   if (op == NULL) return p_fail(err, HEDDLE_ENOMEM, 0, "cpu: no memory for an operator");
   *op = read_op;

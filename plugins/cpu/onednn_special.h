@@ -1,5 +1,5 @@
-/* Regions that are computed by more than one primitive, or by none: attention, and Softmax. They are asked before the
- * walk over plans, make one offer, and are prepared as what onednn_op only holds. */
+/* Regions that are computed by more than one primitive, or by none: attention, Softmax, quantised products and sums.
+ * They are asked before the walk over plans, and are prepared as what onednn_op only holds. */
 #ifndef HEDDLE_PLUGINS_CPU_ONEDNN_SPECIAL_H
 #define HEDDLE_PLUGINS_CPU_ONEDNN_SPECIAL_H
 
@@ -18,22 +18,27 @@ struct onednn_special_launch {
   heddle_status (*run)(onednn_special_launch *launch, heddle_error *err);
 };
 
-/* The offer for a region that is one: *made is 1, else 0; only as of onednn_query. */
+/* The offers for a region that is one: *made is their number, else 0; only as of onednn_query. */
 heddle_status onednn_query_special(const onednn *self, const heddle_pregion *region, heddle_offer_fn offer, void *sink,
                                    uint32_t *made, bool *only, heddle_error *err);
 
-/* Prepares offer 0 of a region that is one; *out stays NULL where it is none. operands as of onednn_prepare. */
-heddle_status onednn_prepare_special(onednn *self, const heddle_pregion *region, cpu_operand *operands,
-                                     onednn_special **out, heddle_error *err);
+/* Prepares an offer of a region that is one; *made as above, and *out stays NULL where there are not as many. operands as
+ * of onednn_prepare. */
+heddle_status onednn_prepare_special(onednn *self, const heddle_pregion *region, uint32_t offer, cpu_operand *operands,
+                                     onednn_special **out, uint32_t *made, heddle_error *err);
 
 /* Each kind's own of the two. */
 heddle_status attention_query(const onednn *self, const heddle_pregion *region, heddle_offer_fn offer, void *sink,
                               uint32_t *made, bool *only, heddle_error *err);
-heddle_status attention_prepare(onednn *self, const heddle_pregion *region, cpu_operand *operands, onednn_special **out,
-                                heddle_error *err);
+heddle_status attention_prepare(onednn *self, const heddle_pregion *region, uint32_t offer, cpu_operand *operands,
+                                onednn_special **out, uint32_t *made, heddle_error *err);
 heddle_status softmax_query(const onednn *self, const heddle_pregion *region, heddle_offer_fn offer, void *sink,
                             uint32_t *made, bool *only, heddle_error *err);
-heddle_status softmax_prepare(onednn *self, const heddle_pregion *region, cpu_operand *operands, onednn_special **out,
-                              heddle_error *err);
+heddle_status softmax_prepare(onednn *self, const heddle_pregion *region, uint32_t offer, cpu_operand *operands,
+                              onednn_special **out, uint32_t *made, heddle_error *err);
+heddle_status onednn_int8_query(const onednn *self, const heddle_pregion *region, heddle_offer_fn offer, void *sink,
+                                uint32_t *made, bool *only, heddle_error *err);
+heddle_status onednn_int8_prepare(onednn *self, const heddle_pregion *region, uint32_t offer, cpu_operand *operands,
+                                  onednn_special **out, uint32_t *made, heddle_error *err);
 
 #endif

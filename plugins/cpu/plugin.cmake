@@ -22,7 +22,11 @@ list(FILTER warm_kernels INCLUDE REGEX "/ref/lanes_float\\.c$")
 set_property(SOURCE ${warm_kernels} APPEND PROPERTY COMPILE_OPTIONS "$<$<CONFIG:Release>:-falign-loops=32>")
 set_source_files_properties(${sources} PROPERTIES COMPILE_OPTIONS "$<$<CONFIG:Release>:${kernel_code}>")
 set(cold_sources ${sources})
-list(FILTER cold_sources EXCLUDE REGEX "/(copy|ops|stream)\\.c$") # what a run goes through
+list(FILTER cold_sources EXCLUDE REGEX "/(copy|ops|stream|onednn_int8_lanes)\\.c$") # what a run goes through
+set(int8_lanes ${sources})
+list(FILTER int8_lanes INCLUDE REGEX "/onednn_int8_lanes\\.c$") # loops for the widest vectors that there are
+set_property(SOURCE ${int8_lanes} APPEND PROPERTY COMPILE_OPTIONS
+  "$<$<CONFIG:Release>:-O3>" "$<$<AND:$<CONFIG:Release>,$<C_COMPILER_ID:GNU>>:-mprefer-vector-width=512>")
 set_source_files_properties(${kernels} ${cold_sources} PROPERTIES COMPILE_OPTIONS
   "$<$<CONFIG:Release>:${heddle_small_code};${kernel_code}>")
 
@@ -68,5 +72,5 @@ if(HEDDLE_ONEDNN_BUILT)
   set(plugin_rpath "$ORIGIN")
   install(FILES "${onednn_copy}" DESTINATION "${CMAKE_INSTALL_LIBDIR}/heddle/plugins")
 else()
-  list(FILTER sources EXCLUDE REGEX "/(onednn|winograd)_[a-z]+\\.c$")
+  list(FILTER sources EXCLUDE REGEX "/(onednn|winograd)_[a-z0-9_]+\\.c$")
 endif()

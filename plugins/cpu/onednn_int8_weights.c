@@ -1,0 +1,159 @@
+/* The constants of a quantised product as the run wants them: weights as int8, and for each channel what is added to its
+ * sum. Where the window leaves the input, the input's zero point is not among the products, so that what is added
+ * depends on the place: on which taps lie inside, along each dimension. */
+#include "onednn_int8.h"
+
+static int32_t zero_of(const int8_product *p, int64_t channel) {
+  if (p->w_zero == NULL) return 0;
+  uint64_t count = 0;
+  value_count(p->w_zero, &count);
+  return int8_byte(p->w_zero, count == 1 ? 0 : (uint64_t)channel);
+}
+
+/* Weight of tap t of input channel k of its group. */
+static int32_t weight(const int8_product *p, int64_t c, int64_t k, int64_t t) {
+  const int64_t at = p->matmul ? k * p->out_channels + c : (c * (p->in_channels / p->groups) + k) * p->taps + t;
+  return int8_byte(p->w, (uint64_t)at);
+}
+
+bool int8_keeps_zero(const int8_product *p, int32_t *shift) {
+  const int64_t depth = p->in_channels / p->groups;
+  bool some = false;
+  *shift = p->w->dtype.code == HEDDLE_DTYPE_UINT ? 128 : 0;
+  for (int64_t c = 0; c < p->out_channels; c++) {
+    const int32_t zero = zero_of(p, c);
+    if (zero == *shift) continue; /* what is taken off anyway */
+    for (int64_t k = 0; k < depth && !some; k++)
+      for (int64_t t = 0; t < p->taps; t++) {
+        const int32_t w = weight(p, c, k, t) - zero;
+        some = some || w < -128 || w > 127;
+      }
+  }
+  return some;
+}
+
+int64_t int8_classes(const int8_product *p, int dim, uint16_t *classes) {
+  int64_t count = 0, was_first = -1, was_last = -1;
+  for (int64_t i = 0; i < p->window.out[dim]; i++) {
+    int64_t first, last;
+    ref_window_taps(&p->window, dim, i, i, &first, &last);
+    if (i == 0 || first != was_first || last != was_last) count++;
+    was_first = first;
+    was_last = last;
+    if (classes != NULL) classes[i] = (uint16_t)(count - 1);
+  }
+  return count;
+}
+
+/* ---------------------------------------------------------------- sums of weights */
+
+typedef struct reach {
+  int64_t first, last;
+} reach;
+
+/* The taps inside, of each class along a dimension. */
+static void reaches(const int8_product *p, int dim, const uint16_t *classes, reach *out) {
+  for (int64_t i = 0; i < p->window.out[dim]; i++) {
+    reach *r = &out[classes[i]];
+    ref_window_taps(&p->window, dim, i, i, &r->first, &r->last);
+  }
+}
+
+static void fill_sums(const int8_product *p, int8_weights *w, const reach *rows, const reach *cols, int32_t *taps) {
+  const int64_t depth = p->in_channels / p->groups, width = p->window.kernel[2];
+  for (int64_t c = 0; c < p->out_channels; c++) {
+    const int32_t zero = zero_of(p, c);
+    for (int64_t t = 0; t < p->taps; t++) {
+      taps[t] = 0;
+      for (int64_t k = 0; k < depth; k++) taps[t] += weight(p, c, k, t) - zero;
+    }
+    for (int64_t r = 0; r < w->rows; r++)
+      for (int64_t q = 0; q < w->cols; q++) {
+        int32_t sum = 0;
+        for (int64_t i = rows[r].first; i < rows[r].last; i++)
+          for (int64_t j = cols[q].first; j < cols[q].last; j++) sum += taps[i * width + j];
+        w->sums[(r * w->cols + q) * p->out_channels + c] = sum;
+      }
+  }
+}
+
+void int8_weights_add(const int8_weights *w, int32_t x_zero, int32_t *add) {
+  for (int64_t i = 0; i < w->rows * w->cols; i++)
+    for (int64_t c = 0; c < w->channels; c++) {
+      const uint32_t less = w->sums != NULL ? (uint32_t)x_zero * (uint32_t)w->sums[i * w->channels + c] : 0;
+      add[i * w->channels + c] = (int32_t)((uint32_t)w->bias[c] - less);
+    }
+}
+
+/* ---------------------------------------------------------------- making them */
+
+static void *get(int8_weights *w, int64_t count, size_t size, heddle_status *s) {
+  const size_t bytes = (size_t)(count > 0 ? count : 1) * size;
+  void *p = *s == HEDDLE_OK ? w->host->alloc(w->host->ctx, bytes, 64) : NULL;
+  if (p != NULL) memset(p, 0, bytes);
+  else if (*s == HEDDLE_OK) *s = HEDDLE_ENOMEM;
+  return p;
+}
+
+static void fill_channels(const int8_product *p, int8_weights *w, int32_t shift) {
+  const int64_t depth = p->in_channels / p->groups;
+  int8_t *to = w->bytes;
+  for (int64_t c = 0; c < p->out_channels; c++) {
+    const int32_t off = w->ones ? shift : zero_of(p, c);
+    w->bias[c] = p->bias != NULL ? ((const int32_t *)p->bias->data)[c] : 0;
+    if (w->ones) w->w_zero[c] = zero_of(p, c) - shift;
+    if (p->rounds) w->scale[c] = *p->x_scale * p->w_scale[p->scales == 1 ? 0 : c] / *p->y_scale;
+    for (int64_t k = 0; k < depth; k++)
+      for (int64_t t = 0; t < p->taps; t++) {
+        const int64_t at = p->matmul ? k * p->out_channels + c : (c * depth + k) * p->taps + t;
+        to[at] = (int8_t)(weight(p, c, k, t) - off);
+      }
+  }
+}
+
+heddle_status int8_weights_make(const heddle_host *host, const int8_product *p, int8_weights *out, heddle_error *err) {
+  const int64_t channels = p->out_channels;
+  const bool later = p->x_zero_value >= 0;
+  heddle_status s = HEDDLE_OK;
+  int32_t shift;
+  *out = (int8_weights){.host = host, .rows = 1, .cols = 1, .channels = channels, .ready = !later};
+  out->ones = int8_keeps_zero(p, &shift);
+  out->x_zero = !later && p->x_zero != NULL ? int8_byte(p->x_zero, 0) : 0;
+  const bool sums = later || out->x_zero != 0;
+  out->row_class = get(out, p->window.out[1], sizeof *out->row_class, &s);
+  out->col_class = get(out, p->window.out[2], sizeof *out->col_class, &s);
+  if (sums && s == HEDDLE_OK) {
+    out->rows = int8_classes(p, 1, out->row_class);
+    out->cols = int8_classes(p, 2, out->col_class);
+    out->sums = get(out, out->rows * out->cols * channels, sizeof *out->sums, &s);
+  }
+  out->bytes = get(out, channels * (p->in_channels / p->groups) * p->taps, 1, &s);
+  out->bias = get(out, channels, sizeof *out->bias, &s);
+  if (out->ones) out->w_zero = get(out, channels, sizeof *out->w_zero, &s);
+  if (p->rounds) out->scale = get(out, channels, sizeof *out->scale, &s);
+  if (!later) out->add = get(out, out->rows * out->cols * channels, sizeof *out->add, &s);
+  reach *rows = get(out, out->rows, sizeof *rows, &s), *cols = get(out, out->cols, sizeof *cols, &s);
+  int32_t *taps = get(out, p->taps, sizeof *taps, &s);
+  if (s == HEDDLE_OK) {
+    fill_channels(p, out, shift);
+    if (sums) {
+      reaches(p, 1, out->row_class, rows);
+      reaches(p, 2, out->col_class, cols);
+      fill_sums(p, out, rows, cols, taps);
+    }
+    if (!later) int8_weights_add(out, out->x_zero, out->add);
+  }
+  host->free(host->ctx, taps);
+  host->free(host->ctx, cols);
+  host->free(host->ctx, rows);
+  if (s == HEDDLE_OK) return s;
+  int8_weights_free(out);
+  return p_fail(err, s, 0, "cpu:0: no memory for the weights of a quantised product");
+}
+
+void int8_weights_free(int8_weights *w) {
+  if (w->host == NULL) return;
+  void *const all[] = {w->row_class, w->col_class, w->add, w->sums, w->bias, w->w_zero, w->scale, w->bytes};
+  for (size_t i = 0; i < sizeof all / sizeof all[0]; i++) w->host->free(w->host->ctx, all[i]);
+  w->host = NULL;
+}

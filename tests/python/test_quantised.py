@@ -1,0 +1,132 @@
+"""Quantised operators on cpu, exactly: sums as integers, and results rounded half to even after one float32 product, by
+numpy; with oneDNN and without, on several threads.
+
+labels: slow ctypes
+timeout: 600
+"""
+import capi
+import numpy as np
+import pytest
+from optimize_case import Net, Run
+
+SETTINGS = [dict(threads=1), dict(threads=3), dict(cpu__onednn="off", threads=2)]
+BYTES = (np.uint8, np.int8)
+
+
+@pytest.fixture(scope="module")
+def contexts():
+    made = [capi.Context(**s) for s in SETTINGS]
+    yield made
+    for ctx in made:
+        ctx.close()
+
+
+def some(rng, dtype, *shape):
+    low, high = np.iinfo(dtype).min, np.iinfo(dtype).max
+    return rng.integers(low, high, shape, dtype, endpoint=True)
+
+
+def conv_sums(x, w, pads, strides, dilations, groups):
+    """Of [N, C, H, W] and [M, C / groups, h, w] in int64; what is outside counts as 0."""
+    (top, left, bottom, right), (kh, kw) = pads, w.shape[2:]
+    x = np.pad(x, [(0, 0), (0, 0), (top, bottom), (left, right)])
+    high = (x.shape[2] - (kh - 1) * dilations[0] - 1) // strides[0] + 1
+    wide = (x.shape[3] - (kw - 1) * dilations[1] - 1) // strides[1] + 1
+    each_in, each_out = x.shape[1] // groups, w.shape[0] // groups
+    y = np.zeros((x.shape[0], w.shape[0], high, wide), np.int64)
+    for g in range(groups):
+        for i in range(kh):
+            for j in range(kw):
+                part = x[:, g * each_in:(g + 1) * each_in, i * dilations[0]:, j * dilations[1]:]
+                part = part[:, :, :(high - 1) * strides[0] + 1:strides[0], :(wide - 1) * strides[1] + 1:strides[1]]
+                y[:, g * each_out:(g + 1) * each_out] += np.einsum(
+                    "nchw,mc->nmhw", part, w[g * each_out:(g + 1) * each_out, :, i, j])
+    return y
+
+
+def rounded(sums, x_scale, w_scale, y_scale, y_zero):
+    scale = np.float32(x_scale) * np.asarray(w_scale, np.float32) / np.float32(y_scale)
+    limits = np.iinfo(y_zero.dtype)
+    return np.clip(np.rint(sums.astype(np.float32) * scale) + y_zero, limits.min, limits.max).astype(y_zero.dtype)
+
+
+def zero_point(rng, dtype, how, *shape):
+    if how == 0:
+        return np.zeros(shape, dtype)
+    return np.full(shape, 128 if dtype == np.uint8 else 0, dtype) if how == 1 else some(rng, dtype, *shape)
+
+
+def check(contexts, net, heads, feed, want, label):
+    plans = []
+    for settings, ctx in zip(SETTINGS, contexts):
+        run = Run(ctx, net, heads, feed, optimize="off")
+        for got, w in zip(run.outputs, want):
+            assert got.dtype == w.dtype and got.shape == w.shape
+            assert np.array_equal(got, w), f"{label}, {settings}: {np.sum(got != w)} of {w.size} differ"
+        plans.append(run.plan)
+    return plans
+
+
+# ---- products, one node each
+
+
+@pytest.mark.parametrize("seed", range(40))
+def test_conv(contexts, seed):
+    rng = np.random.default_rng(seed)
+    net, integer = Net(), seed % 4 == 3
+    groups = int(rng.choice([1, 1, 1, 2, 8]))
+    depth, each = (1, int(rng.integers(1, 3))) if groups == 8 else (int(rng.integers(1, 40)), int(rng.integers(1, 80)))
+    kernel, strides, dilations = rng.integers(1, 4, 2), rng.integers(1, 3, 2), rng.integers(1, 3, 2)
+    pads = [int(rng.integers(0, k)) for k in (*kernel, *kernel)]
+    x_type, w_type, y_type = (BYTES[i] for i in rng.integers(0, 2, 3))
+    x = some(rng, x_type, int(rng.integers(1, 3)), groups * depth, *rng.integers(7, 30, 2))
+    w = some(rng, w_type, groups * each, depth, *kernel)
+    channels = bool(rng.integers(0, 2))
+    x_zero, w_zero = zero_point(rng, x_type, seed % 3), zero_point(
+        rng, w_type, int(rng.integers(0, 3)) if groups == 1 else 1, *([w.shape[0]] if channels else []))
+    attrs = dict(pads=pads, strides=strides.tolist(), dilations=dilations.tolist(), group=groups)
+    sums = conv_sums(x.astype(np.int64) - x_zero, w.astype(np.int64) - w_zero.reshape(-1, 1, 1, 1), pads, strides,
+                     dilations, groups)
+    net.x("x", *x.shape, dtype=x.dtype.name)
+    if integer:
+        net.op("ConvInteger", "x", net.w("w", w), net.w("xz", x_zero), net.w("wz", w_zero), name="y", **attrs)
+        want = sums.astype(np.int32)
+    else:
+        bias = rng.integers(-5000, 5000, w.shape[0]).astype(np.int32)
+        w_scale = rng.uniform(0.001, 0.1, [w.shape[0]] if channels else []).astype(np.float32)
+        y_zero = some(rng, y_type)
+        x_scale, y_scale = np.float32(0.02), np.float32(rng.uniform(0.001, 0.5) * np.sqrt(w[0].size))
+        net.op("QLinearConv", "x", net.w("xs", x_scale), net.w("xz", x_zero), net.w("w", w), net.w("ws", w_scale),
+               net.w("wz", w_zero), net.w("ys", y_scale), net.w("yz", y_zero), net.w("b", bias), name="y", **attrs)
+        want = rounded(sums + bias.reshape(-1, 1, 1), x_scale, w_scale.reshape(-1, 1, 1), y_scale, y_zero)
+    check(contexts, net, ["y"], {"x": x}, [want], f"seed {seed}")
+
+
+@pytest.mark.parametrize("seed", range(40))
+def test_matmul(contexts, seed):
+    rng = np.random.default_rng(seed)
+    net, integer = Net(), seed % 2 == 1
+    x_type, w_type, y_type = (BYTES[i] for i in rng.integers(0, 2, 3))
+    before = [int(n) for n in rng.integers(1, 5, int(rng.integers(0, 3)))]
+    k, n, rows = int(rng.integers(1, 300)), int(rng.integers(1, 600)), int(rng.choice([1, 2, 7, 64, 129]))
+    x, w = some(rng, x_type, *before, rows, k), some(rng, w_type, k, n)
+    x_zero = some(rng, x_type)
+    w_zero = zero_point(rng, w_type, int(rng.integers(0, 3)), *([n] if rng.integers(0, 2) else []))
+    sums = np.matmul(x.astype(np.int64) - x_zero, w.astype(np.int64) - w_zero)
+    net.x("x", *x.shape, dtype=x.dtype.name)
+    feed = {"x": x}
+    if integer:
+        if seed % 4 == 1:
+            feed["xz"] = x_zero
+            net.x("xz", dtype=x_zero.dtype.name)
+        else:
+            net.w("xz", x_zero)
+        net.op("MatMulInteger", "x", net.w("w", w), "xz", net.w("wz", w_zero), name="y")
+        want = sums.astype(np.int32)
+    else:
+        w_scale = rng.uniform(0.001, 0.1, [n] if w_zero.ndim else []).astype(np.float32)
+        y_zero, y_scale = some(rng, y_type), np.float32(rng.uniform(0.1, 2) * np.sqrt(k))
+        net.op("QLinearMatMul", "x", net.w("xs", np.float32(0.03)), net.w("xz", x_zero), net.w("w", w),
+               net.w("ws", w_scale), net.w("wz", w_zero), net.w("ys", y_scale), net.w("yz", y_zero), name="y")
+        want = rounded(sums, 0.03, w_scale, y_scale, y_zero)
+    check(contexts, net, ["y"], feed, [want], f"seed {seed}")
