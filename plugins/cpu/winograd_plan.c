@@ -109,12 +109,20 @@ static void cut(winograd_plan *p, uint32_t wanted) {
   p->part_bytes = rounded(points * p->m_point) + (p->by_groups ? 0 : rounded(points * p->v_point));
 }
 
-/* Nanoseconds on one thread. */
+/* Nanoseconds on one thread: a product of 16 channels, a vector of a tile on its way in or out, a byte of weights from
+ * memory (docs/decisions.md). */
+#define PRODUCT_NS 0.29
+#define VECTOR_NS 1.8
+#define WEIGHT_NS 0.04
+
 static double cost_of(const winograd_plan *p) {
   const double points = p->kind.tile * p->kind.tile;
   const double tiles = (double)(p->images * p->tiles_y * p->tiles_x);
-  const double products = points * tiles * (double)(p->in_blocks * p->out_blocks) * WINOGRAD_LANES;
-  return 1000 + 0.3 * products + 1.7 * points * tiles * (double)(p->in_blocks + p->out_blocks);
+  const double pairs = (double)(p->in_blocks * p->out_blocks) * WINOGRAD_LANES;
+  const double products = PRODUCT_NS * points * tiles * pairs;
+  const double weights = WEIGHT_NS * points * pairs * WINOGRAD_LANES * sizeof(float);
+  return 1000 + (products > weights ? products : weights) +
+         VECTOR_NS * points * tiles * (double)(p->in_blocks + p->out_blocks);
 }
 
 /* The cheapest kind for the kernel; false where there is none. */
