@@ -31,7 +31,7 @@ heddle_layout winograd_token(const winograd_kind *kind);
 bool winograd_is_token(heddle_layout token, const winograd_kind **kind);
 bool winograd_weight_bytes(const heddle_pvalue *tensor, heddle_layout token, uint64_t *bytes);
 
-/* Transforms row-major weights, in double; dst has the bytes that winograd_weight_bytes gave. */
+/* Transforms row-major weights, in double; dst has the bytes that winograd_weight_bytes gave. Needs AVX-512. */
 void winograd_pack(const heddle_pvalue *tensor, const winograd_kind *kind, float *dst);
 
 /* ---- a convolution, planned ---- */
