@@ -279,7 +279,7 @@ static heddle_status check(heddle_pinstance *self, uint32_t index, const onednn 
 static heddle_status measure(const onednn *self, const heddle_pvalue *tensor, uint64_t *bytes, heddle_error *err) {
   dnnl_memory_desc_t md = NULL;
   char shape[SHAPE_NAME_BYTES];
-  if (winograd_weight_bytes(tensor, tensor->layout, bytes)) return HEDDLE_OK;
+  if (self->block == WINOGRAD_LANES && winograd_weight_bytes(tensor, tensor->layout, bytes)) return HEDDLE_OK;
   if (tensor->layout == 0) {
     if (value_bytes(tensor, bytes)) return HEDDLE_OK;
   } else if (onednn_from_token(self, tensor, tensor->layout, &md) == dnnl_success) {

@@ -31,7 +31,7 @@ heddle_layout winograd_token(const winograd_kind *kind);
 bool winograd_is_token(heddle_layout token, const winograd_kind **kind);
 bool winograd_weight_bytes(const heddle_pvalue *tensor, heddle_layout token, uint64_t *bytes);
 
-/* Transforms row-major weights, in double; dst has the bytes that winograd_weight_bytes gave. */
+/* Transforms row-major weights, in double; dst has the bytes that winograd_weight_bytes gave. Needs AVX-512. */
 void winograd_pack(const heddle_pvalue *tensor, const winograd_kind *kind, float *dst);
 
 /* ---- a convolution, planned ---- */
@@ -45,8 +45,8 @@ typedef struct winograd_post {
   uint32_t slot;
 } winograd_post;
 
-/* Strides are in floats. A chunk is so many rows of tiles: their transformed inputs are kept together. Parts are rows of
- * tiles, each with its own chunk; or groups of result channels, which share one chunk of the whole. */
+/* Strides are in floats. A unit of work is unit_rows rows of tiles (through all images); or, by_groups, a group of result
+ * channels, for which unit_rows are all rows. */
 typedef struct winograd_plan {
   winograd_kind kind;
   int64_t images, height, width, out_height, out_width, top, left;
@@ -54,10 +54,10 @@ typedef struct winograd_plan {
   int64_t tiles_y, tiles_x;
   int64_t in_image, in_block, in_row, in_pixel;
   int64_t out_image, out_block, out_row, out_pixel;
-  int64_t chunk_rows;
+  int64_t units, unit_rows;
   int64_t v_point, m_point; /* from one position of the tile to the next in transformed inputs, and in products */
-  uint64_t shared_bytes, part_bytes;
-  uint32_t parts, n_posts, src, weights, bias, dst; /* operands: slots of the region */
+  uint64_t task_bytes;
+  uint32_t tasks, n_posts, src, weights, bias, dst; /* operands: slots of the region */
   bool by_groups, has_bias;
   winograd_post posts[WINOGRAD_POSTS];
 } winograd_plan;
@@ -79,7 +79,7 @@ void winograd_run(winograd_launch *launch);
 /* ---- what a run is made of; they need AVX-512 ---- */
 
 /* winograd_input.c: transforms rows [from, from + rows) of tiles (counted through all images) of one block of channels
- * into v, which is that of the chunk's first tile. */
+ * into v, which is that of the unit's first tile. */
 void winograd_input(const winograd_plan *plan, const float *src, int64_t from, int64_t rows, int64_t block, float *v);
 
 /* winograd_product.c: products of `tiles` tiles (V of one position: block after block of tiles x 16) with weights of one

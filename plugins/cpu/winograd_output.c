@@ -14,35 +14,47 @@ INLINE __m512 times(float by, __m512 a, __m512 plus) {
   return _mm512_fmadd_ps(_mm512_set1_ps(by), a, plus);
 }
 
-/* Every step-th vector of p to every by-th of y. */
-INLINE void along_4(const __m512 *p, int step, __m512 *y, int by) {
-  y[0] = _mm512_add_ps(p[0], _mm512_add_ps(p[step], p[2 * step]));
-  y[by] = _mm512_add_ps(p[3 * step], _mm512_sub_ps(p[step], p[2 * step]));
+INLINE __m512 get(const float *from) {
+  return _mm512_loadu_ps(from);
 }
 
-INLINE void along_6(int m, const __m512 *p, int step, __m512 *y, int by) {
+INLINE void put(float *to, __m512 a) {
+  _mm512_storeu_ps(to, a);
+}
+
+/* From vectors that are step floats apart to ones that are by floats apart. */
+INLINE void along_4(const float *p, int64_t step, float *y, int64_t by) {
+  const __m512 p1 = get(p + step), p2 = get(p + 2 * step);
+  put(y, _mm512_add_ps(get(p), _mm512_add_ps(p1, p2)));
+  put(y + by, _mm512_add_ps(get(p + 3 * step), _mm512_sub_ps(p1, p2)));
+}
+
+INLINE void along_6(int m, const float *p, int64_t step, float *y, int64_t by) {
   const float a = 0.75f, b = 1.5f;
-  const __m512 sum_a = _mm512_add_ps(p[step], p[2 * step]), odd_a = _mm512_sub_ps(p[step], p[2 * step]);
-  const __m512 sum_b = _mm512_add_ps(p[3 * step], p[4 * step]), odd_b = _mm512_sub_ps(p[3 * step], p[4 * step]);
-  const __m512 last = p[5 * step], none = _mm512_setzero_ps();
-  y[0] = _mm512_add_ps(p[0], _mm512_add_ps(sum_a, sum_b));
-  y[by] = times(a, odd_a, times(b, odd_b, m == 2 ? last : none));
+  const __m512 p1 = get(p + step), p2 = get(p + 2 * step), p3 = get(p + 3 * step), p4 = get(p + 4 * step);
+  const __m512 sum_a = _mm512_add_ps(p1, p2), odd_a = _mm512_sub_ps(p1, p2);
+  const __m512 sum_b = _mm512_add_ps(p3, p4), odd_b = _mm512_sub_ps(p3, p4);
+  const __m512 last = get(p + 5 * step), none = _mm512_setzero_ps();
+  put(y, _mm512_add_ps(get(p), _mm512_add_ps(sum_a, sum_b)));
+  put(y + by, times(a, odd_a, times(b, odd_b, m == 2 ? last : none)));
   if (m == 2) return;
-  y[2 * by] = times(a * a, sum_a, times(b * b, sum_b, none));
-  y[3 * by] = times(a * a * a, odd_a, times(b * b * b, odd_b, last));
+  put(y + 2 * by, times(a * a, sum_a, times(b * b, sum_b, none)));
+  put(y + 3 * by, times(a * a * a, odd_a, times(b * b * b, odd_b, last)));
 }
 
-INLINE void along_8(const __m512 *p, int step, __m512 *y, int by) {
-  const __m512 sum_a = _mm512_add_ps(p[step], p[2 * step]), odd_a = _mm512_sub_ps(p[step], p[2 * step]);
-  const __m512 sum_b = _mm512_add_ps(p[3 * step], p[4 * step]), odd_b = _mm512_sub_ps(p[3 * step], p[4 * step]);
-  const __m512 sum_c = _mm512_add_ps(p[5 * step], p[6 * step]), odd_c = _mm512_sub_ps(p[5 * step], p[6 * step]);
-  y[0] = _mm512_add_ps(_mm512_add_ps(p[0], sum_a), _mm512_add_ps(sum_b, sum_c));
-  y[by] = times(0.5f, odd_a, times(2.0f, odd_c, odd_b));
-  y[2 * by] = times(0.25f, sum_a, times(4.0f, sum_c, sum_b));
-  y[3 * by] = times(0.125f, odd_a, times(8.0f, odd_c, _mm512_add_ps(odd_b, p[7 * step])));
+INLINE void along_8(const float *p, int64_t step, float *y, int64_t by) {
+  const __m512 p1 = get(p + step), p2 = get(p + 2 * step), p3 = get(p + 3 * step), p4 = get(p + 4 * step);
+  const __m512 p5 = get(p + 5 * step), p6 = get(p + 6 * step);
+  const __m512 sum_a = _mm512_add_ps(p1, p2), odd_a = _mm512_sub_ps(p1, p2);
+  const __m512 sum_b = _mm512_add_ps(p3, p4), odd_b = _mm512_sub_ps(p3, p4);
+  const __m512 sum_c = _mm512_add_ps(p5, p6), odd_c = _mm512_sub_ps(p5, p6);
+  put(y, _mm512_add_ps(_mm512_add_ps(get(p), sum_a), _mm512_add_ps(sum_b, sum_c)));
+  put(y + by, times(0.5f, odd_a, times(2.0f, odd_c, odd_b)));
+  put(y + 2 * by, times(0.25f, sum_a, times(4.0f, sum_c, sum_b)));
+  put(y + 3 * by, times(0.125f, odd_a, times(8.0f, odd_c, _mm512_add_ps(odd_b, get(p + 7 * step)))));
 }
 
-INLINE void along(int tile, int m, const __m512 *p, int step, __m512 *y, int by) {
+INLINE void along(int tile, int m, const float *p, int64_t step, float *y, int64_t by) {
   if (tile == 4) along_4(p, step, y, by);
   else if (tile == 6) along_6(m, p, step, y, by);
   else along_8(p, step, y, by);
@@ -69,22 +81,21 @@ INLINE __m512 finish(const winograd_plan *plan, const float *const *adds, int64_
 /* tile and m are constants where this is called. */
 INLINE void rows_of(const winograd_plan *plan, const float *p, int64_t lanes, int64_t from, int64_t rows, __m512 bias,
                     const float *const *adds, float *dst, int64_t offset, const int tile, const int m) {
-  __m512 in[WINOGRAD_MOST_TILE], t[MOST * WINOGRAD_MOST_TILE], y[MOST];
+  enum { LANES = WINOGRAD_LANES };
+  _Alignas(64) float t[MOST * WINOGRAD_MOST_TILE * LANES], y[MOST * LANES];
   for (int64_t row = from; row < from + rows; row++) {
     const int64_t top = row % plan->tiles_y * m, image = row / plan->tiles_y * plan->out_image + offset;
     const int64_t high = plan->out_height - top < m ? plan->out_height - top : m;
     for (int64_t tx = 0; tx < plan->tiles_x; tx++, p += lanes) {
       const int64_t left = tx * m, wide = plan->out_width - left < m ? plan->out_width - left : m;
-      for (int j = 0; j < tile; j++) {
-        for (int i = 0; i < tile; i++) in[i] = _mm512_loadu_ps(p + (i * tile + j) * plan->m_point);
-        along(tile, m, in, 1, t + j, tile);
-      }
+      for (int j = 0; j < tile; j++)
+        along(tile, m, p + j * plan->m_point, tile * plan->m_point, t + j * LANES, tile * LANES);
       for (int i = 0; i < high; i++) {
-        along(tile, m, t + i * tile, 1, y, 1);
+        along(tile, m, t + i * tile * LANES, LANES, y, LANES);
         const int64_t at = image + (top + i) * plan->out_row + left * plan->out_pixel;
         for (int j = 0; j < wide; j++) {
           const int64_t pixel = at + j * plan->out_pixel;
-          _mm512_storeu_ps(dst + pixel, finish(plan, adds, pixel, _mm512_add_ps(y[j], bias)));
+          put(dst + pixel, finish(plan, adds, pixel, _mm512_add_ps(get(y + j * LANES), bias)));
         }
       }
     }

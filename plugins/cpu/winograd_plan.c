@@ -74,11 +74,11 @@ static bool read_posts(const onednn_chain *chain, winograd_plan *out) {
 
 #define KIB 1024
 
-/* Transformed inputs of a chunk, at most: of rows of tiles, and where it is shared by groups of channels. */
-#define CHUNK_BYTES (320 * KIB)
-#define SHARED_BYTES (2048 * KIB)
+/* Transformed inputs of a unit: of rows of tiles, at most; and of all rows, for groups of result channels. */
+#define ROWS_BYTES (320 * KIB)
+#define ALL_BYTES (2048 * KIB)
 
-/* Weights of more than this are not read by each part anew. */
+/* Weights of more than this are not read anew for each unit. */
 #define WEIGHT_BYTES (768 * KIB)
 
 static uint64_t rounded(int64_t floats) {
@@ -90,31 +90,39 @@ static int64_t step_of(int64_t floats) {
   return floats + WINOGRAD_LANES;
 }
 
-static void cut(winograd_plan *p, uint32_t wanted) {
+static void cut(winograd_plan *p, uint32_t threads) {
   const int64_t points = p->kind.tile * p->kind.tile, rows = p->images * p->tiles_y;
   const int64_t channels = p->in_blocks * WINOGRAD_LANES;
   const int64_t row_bytes = points * channels * p->tiles_x * (int64_t)sizeof(float);
   const int64_t weight_bytes = points * channels * p->out_blocks * WINOGRAD_LANES * (int64_t)sizeof(float);
   const int64_t lanes = p->out_blocks > 1 ? WINOGRAD_GROUP : WINOGRAD_LANES;
-  p->by_groups = weight_bytes > WEIGHT_BYTES && rows * row_bytes <= SHARED_BYTES;
-  const int64_t most = p->by_groups ? p->groups : rows;
-  p->parts = wanted < most ? wanted : (uint32_t)most;
-  p->chunk_rows = p->by_groups ? rows : CHUNK_BYTES / row_bytes;
-  const int64_t of_part = (rows + p->parts - 1) / p->parts;
-  if (!p->by_groups && p->chunk_rows > of_part) p->chunk_rows = of_part;
-  if (p->chunk_rows < 1) p->chunk_rows = 1;
-  p->v_point = step_of(p->chunk_rows * p->tiles_x * channels);
-  p->m_point = step_of(p->chunk_rows * p->tiles_x * lanes);
-  p->shared_bytes = p->by_groups ? rounded(points * p->v_point) : 0;
-  p->part_bytes = rounded(points * p->m_point) + (p->by_groups ? 0 : rounded(points * p->v_point));
+  p->by_groups = weight_bytes > WEIGHT_BYTES && rows * row_bytes <= ALL_BYTES;
+  p->unit_rows = p->by_groups ? rows : ROWS_BYTES / row_bytes;
+  const int64_t even = (rows + 2 * threads - 1) / (2 * threads); /* two units a thread at least */
+  if (!p->by_groups && threads > 1 && p->unit_rows > even) p->unit_rows = even;
+  if (p->unit_rows > rows) p->unit_rows = rows;
+  if (p->unit_rows < 1) p->unit_rows = 1;
+  p->units = p->by_groups ? p->groups : (rows + p->unit_rows - 1) / p->unit_rows;
+  p->tasks = threads < p->units ? threads : (uint32_t)p->units;
+  p->v_point = step_of(p->unit_rows * p->tiles_x * channels);
+  p->m_point = step_of(p->unit_rows * p->tiles_x * lanes);
+  p->task_bytes = rounded(points * (p->v_point + p->m_point));
 }
 
-/* Nanoseconds on one thread. */
+/* Nanoseconds on one thread: a product of 16 channels, a vector of a tile on its way in or out, a byte of weights from
+ * memory (docs/decisions.md). */
+#define PRODUCT_NS 0.29
+#define VECTOR_NS 1.8
+#define WEIGHT_NS 0.04
+
 static double cost_of(const winograd_plan *p) {
   const double points = p->kind.tile * p->kind.tile;
   const double tiles = (double)(p->images * p->tiles_y * p->tiles_x);
-  const double products = points * tiles * (double)(p->in_blocks * p->out_blocks) * WINOGRAD_LANES;
-  return 1000 + 0.3 * products + 1.7 * points * tiles * (double)(p->in_blocks + p->out_blocks);
+  const double pairs = (double)(p->in_blocks * p->out_blocks) * WINOGRAD_LANES;
+  const double products = PRODUCT_NS * points * tiles * pairs;
+  const double weights = WEIGHT_NS * points * pairs * WINOGRAD_LANES * sizeof(float);
+  return 1000 + (products > weights ? products : weights) +
+         VECTOR_NS * points * tiles * (double)(p->in_blocks + p->out_blocks);
 }
 
 /* The cheapest kind for the kernel; false where there is none. */
@@ -177,7 +185,8 @@ dnnl_status_t winograd_build(const onednn *self, const onednn_chain *chain, oned
     return dnnl_unimplemented;
   plan->by_winograd = true;
   set_strides(p, c->in_channels, last);
-  cut(p, plan->wanted_parts);
+  const uint32_t threads = self->host->parallelism(self->host->ctx);
+  cut(p, threads < plan->wanted_parts ? threads : plan->wanted_parts);
   return name_args(self, chain, form, plan);
 }
 

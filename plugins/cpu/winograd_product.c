@@ -1,5 +1,5 @@
 /* Products in Winograd's domain: for each position of the tile, tiles x channels times channels x result channels. Up to
- * 14 tiles by 32 channels stay in registers while all input channels go by. */
+ * 14 tiles by 32 channels stay in registers while all input channels go by. docs/decisions.md compares with oneDNN's. */
 #include "winograd.h"
 
 #include <immintrin.h>
@@ -12,29 +12,30 @@ enum { MOST_ROWS = 14 };
 /* X for each row that the registers have. */
 #define EACH_ROW(X) X(0) X(1) X(2) X(3) X(4) X(5) X(6) X(7) X(8) X(9) X(10) X(11) X(12) X(13)
 
+/* step: from one block of v to the next. */
+typedef struct operands {
+  const float *v, *weights;
+  float *out;
+  int64_t step, blocks;
+} operands;
+
 /* rows and two are constants wherever this is called, so that what they leave out is not compiled. */
-INLINE void multiply(const float *v, int64_t step, int64_t blocks, const float *w, float *out, const int rows,
-                     const bool two) {
+INLINE void multiply(const operands *o, const int rows, const bool two) {
+  const float *v = o->v, *w = o->weights;
+  float *out = o->out;
 #define DECLARE(i) __m512 a##i = _mm512_setzero_ps(), b##i = _mm512_setzero_ps();
   EACH_ROW(DECLARE)
-  for (int64_t c = 0; c < blocks; c++, v += step) {
-    for (int k = 0; k < WINOGRAD_LANES; k += 2) {
+  for (int64_t c = 0; c < o->blocks; c++, v += o->step) {
+    for (int k = 0; k < WINOGRAD_LANES; k++) {
+      const __m512 w0 = _mm512_loadu_ps(w), w1 = two ? _mm512_loadu_ps(w + WINOGRAD_LANES) : w0;
 #define STEP(i) \
   if (rows > i) { \
-    const __m512 x = _mm512_set1_ps(at[i * WINOGRAD_LANES]); \
+    const __m512 x = _mm512_set1_ps(v[i * WINOGRAD_LANES + k]); \
     a##i = _mm512_fmadd_ps(x, w0, a##i); \
     if (two) b##i = _mm512_fmadd_ps(x, w1, b##i); \
   }
-#define CHANNEL(offset) \
-  { \
-    const float *at = v + k + offset; \
-    const __m512 w0 = _mm512_loadu_ps(w); \
-    const __m512 w1 = two ? _mm512_loadu_ps(w + WINOGRAD_LANES) : w0; \
-    EACH_ROW(STEP) \
-    w += two ? WINOGRAD_GROUP : WINOGRAD_LANES; \
-  }
-      CHANNEL(0)
-      CHANNEL(1)
+      EACH_ROW(STEP)
+      w += two ? WINOGRAD_GROUP : WINOGRAD_LANES;
     }
   }
 #define KEEP(i) \
@@ -47,24 +48,39 @@ INLINE void multiply(const float *v, int64_t step, int64_t blocks, const float *
 }
 
 #define ROWS(n) \
-  static AVX512 void multiply_##n(const float *v, int64_t step, int64_t blocks, const float *w, float *out, \
-                                  bool two) { \
-    if (two) multiply(v, step, blocks, w, out, n, true); \
-    else multiply(v, step, blocks, w, out, n, false); \
+  static AVX512 void multiply_##n(const operands *o, bool two) { \
+    if (two) multiply(o, n, true); \
+    else multiply(o, n, false); \
   }
 ROWS(1)
-ROWS(2) ROWS(3) ROWS(4) ROWS(5) ROWS(6) ROWS(7) ROWS(8) ROWS(9) ROWS(10) ROWS(11) ROWS(12) ROWS(13) ROWS(14)
-
-    typedef void (*multiply_fn)(const float *v, int64_t step, int64_t blocks, const float *w, float *out, bool two);
+ROWS(2)
+ROWS(3)
+ROWS(4)
+ROWS(5)
+ROWS(6)
+ROWS(7)
+ROWS(8)
+ROWS(9)
+ROWS(10)
+ROWS(11)
+ROWS(12)
+ROWS(13)
+ROWS(14)
 
 void winograd_product(const float *v, int64_t tiles, int64_t blocks, const float *weights, int64_t lanes, float *out) {
-  static const multiply_fn by_rows[MOST_ROWS + 1] = {NULL,        multiply_1,  multiply_2,  multiply_3,  multiply_4,
-                                                     multiply_5,  multiply_6,  multiply_7,  multiply_8,  multiply_9,
-                                                     multiply_10, multiply_11, multiply_12, multiply_13, multiply_14};
+  static void (*const by_rows[MOST_ROWS + 1])(const operands *, bool) = {
+      NULL,       multiply_1, multiply_2,  multiply_3,  multiply_4,  multiply_5,  multiply_6, multiply_7,
+      multiply_8, multiply_9, multiply_10, multiply_11, multiply_12, multiply_13, multiply_14};
   const int64_t passes = (tiles + MOST_ROWS - 1) / MOST_ROWS;
   for (int64_t i = 0; i < passes; i++) {
     const int64_t from = tiles * i / passes, to = tiles * (i + 1) / passes;
-    by_rows[to - from](v + from * WINOGRAD_LANES, tiles * WINOGRAD_LANES, blocks, weights, out + from * lanes,
-                       lanes == WINOGRAD_GROUP);
+    const operands o = {
+        .v = v + from * WINOGRAD_LANES,
+        .weights = weights,
+        .out = out + from * lanes,
+        .step = tiles * WINOGRAD_LANES,
+        .blocks = blocks,
+    };
+    by_rows[to - from](&o, lanes == WINOGRAD_GROUP);
   }
 }

@@ -1,8 +1,11 @@
-/* Launches of convolutions through Winograd. Parts are rows of tiles, which each thread takes through all steps chunk by
- * chunk so that they stay in its cache; or, where weights are most of the data, groups of result channels, so that each
- * weight is read by one thread: then the inputs are transformed by all before. */
+/* Launches of convolutions through Winograd. The work comes in units: rows of tiles, which go through all steps together so
+ * that they stay in a core's cache; or, where weights are most of the data, groups of result channels, so that each weight
+ * is read once. Tasks on the pool take the next unit when they are free; each has scratch memory of its own, and
+ * transforms the inputs that it needs itself: another core's would take longer to fetch. */
 #include "cpu.h"
 #include "winograd.h"
+
+#include <stdatomic.h>
 
 struct winograd_launch {
   const heddle_host *host;
@@ -11,10 +14,11 @@ struct winograd_launch {
   float *dst;
   const float *adds[WINOGRAD_POSTS];
   char *workspace;
+  _Atomic(int64_t) next; /* unit of the run */
 };
 
 uint64_t winograd_workspace(const winograd_plan *plan) {
-  return plan->shared_bytes + plan->parts * plan->part_bytes;
+  return plan->tasks * plan->task_bytes;
 }
 
 heddle_status winograd_bind(const heddle_host *host, const winograd_plan *plan, void *const *inputs,
@@ -40,75 +44,52 @@ void winograd_launch_free(winograd_launch *launch) {
   if (launch != NULL) launch->host->free(launch->host->ctx, launch);
 }
 
-/* ---------------------------------------------------------------- steps of a part */
+/* ---------------------------------------------------------------- steps */
 
-static void transform(const winograd_launch *launch, int64_t from, int64_t rows, int64_t block, int64_t end, float *v) {
+static void transform(const winograd_launch *launch, int64_t from, int64_t rows, float *v) {
   const int64_t tiles = rows * launch->plan->tiles_x;
-  for (; block < end; block++)
+  for (int64_t block = 0; block < launch->plan->in_blocks; block++)
     winograd_input(launch->plan, launch->src, from, rows, block, v + block * tiles * WINOGRAD_LANES);
 }
 
-static void multiply(const winograd_launch *launch, int64_t from, int64_t rows, int64_t group, int64_t end,
-                     const float *v, float *m) {
+static void multiply(const winograd_launch *launch, int64_t from, int64_t rows, int64_t group, const float *v,
+                     float *m) {
   const winograd_plan *plan = launch->plan;
   const int64_t points = plan->kind.tile * plan->kind.tile, tiles = rows * plan->tiles_x;
   const int64_t channels = plan->in_blocks * WINOGRAD_LANES;
-  for (; group < end; group++) {
-    const int64_t first = group * WINOGRAD_GROUP, left = plan->out_blocks * WINOGRAD_LANES - first;
-    const int64_t lanes = left < WINOGRAD_GROUP ? left : WINOGRAD_GROUP;
-    const float *weights = launch->weights + first * channels * points;
-    for (int64_t p = 0; p < points; p++)
-      winograd_product(v + p * plan->v_point, tiles, plan->in_blocks, weights + p * channels * lanes, lanes,
-                       m + p * plan->m_point);
-    winograd_output(plan, m, from, rows, group, launch->bias, launch->adds, launch->dst);
+  const int64_t first = group * WINOGRAD_GROUP, left = plan->out_blocks * WINOGRAD_LANES - first;
+  const int64_t lanes = left < WINOGRAD_GROUP ? left : WINOGRAD_GROUP;
+  const float *weights = launch->weights + first * channels * points;
+  for (int64_t p = 0; p < points; p++)
+    winograd_product(v + p * plan->v_point, tiles, plan->in_blocks, weights + p * channels * lanes, lanes,
+                     m + p * plan->m_point);
+  winograd_output(plan, m, from, rows, group, launch->bias, launch->adds, launch->dst);
+}
+
+/* ---------------------------------------------------------------- tasks */
+
+static void run_task(void *arg, uint32_t i, uint32_t n) {
+  winograd_launch *launch = arg;
+  const winograd_plan *plan = launch->plan;
+  const int64_t all = plan->images * plan->tiles_y, points = plan->kind.tile * plan->kind.tile;
+  float *v = (float *)(void *)(launch->workspace + i * plan->task_bytes), *m = v + points * plan->v_point;
+  bool ready = false;
+  (void)n;
+  for (;;) {
+    const int64_t unit = atomic_fetch_add_explicit(&launch->next, 1, memory_order_relaxed);
+    if (unit >= plan->units) return;
+    const int64_t from = plan->by_groups ? 0 : unit * plan->unit_rows, left = all - from;
+    const int64_t rows = left < plan->unit_rows ? left : plan->unit_rows;
+    if (!ready) transform(launch, from, rows, v);
+    ready = plan->by_groups;
+    for (int64_t g = ready ? unit : 0; g < (ready ? unit + 1 : plan->groups); g++)
+      multiply(launch, from, rows, g, v, m);
   }
-}
-
-static float *scratch_of(const winograd_launch *launch, uint32_t part) {
-  return (float *)(void *)(launch->workspace + launch->plan->shared_bytes + part * launch->plan->part_bytes);
-}
-
-/* ---------------------------------------------------------------- parts: i, i + n, ... of a call */
-
-static void run_rows(void *arg, uint32_t i, uint32_t n) {
-  const winograd_launch *launch = arg;
-  const winograd_plan *plan = launch->plan;
-  const int64_t all = plan->images * plan->tiles_y;
-  for (uint32_t part = i; part < plan->parts; part += n) {
-    const int64_t end = all * (part + 1) / plan->parts;
-    float *v = scratch_of(launch, part), *m = v + plan->kind.tile * plan->kind.tile * plan->v_point;
-    for (int64_t from = all * part / plan->parts; from < end; from += plan->chunk_rows) {
-      const int64_t rows = end - from < plan->chunk_rows ? end - from : plan->chunk_rows;
-      transform(launch, from, rows, 0, plan->in_blocks, v);
-      multiply(launch, from, rows, 0, plan->groups, v, m);
-    }
-  }
-}
-
-static void run_blocks(void *arg, uint32_t i, uint32_t n) {
-  const winograd_launch *launch = arg;
-  const winograd_plan *plan = launch->plan;
-  for (uint32_t part = i; part < plan->parts; part += n)
-    transform(launch, 0, plan->images * plan->tiles_y, plan->in_blocks * part / plan->parts,
-              plan->in_blocks * (part + 1) / plan->parts, (float *)(void *)launch->workspace);
-}
-
-static void run_groups(void *arg, uint32_t i, uint32_t n) {
-  const winograd_launch *launch = arg;
-  const winograd_plan *plan = launch->plan;
-  for (uint32_t part = i; part < plan->parts; part += n)
-    multiply(launch, 0, plan->images * plan->tiles_y, plan->groups * part / plan->parts,
-             plan->groups * (part + 1) / plan->parts, (const float *)(const void *)launch->workspace,
-             scratch_of(launch, part));
-}
-
-static void run_all(winograd_launch *launch, heddle_task_fn task) {
-  const heddle_host *host = launch->host;
-  if (launch->plan->parts > 1) host->run_parallel(host->ctx, launch->plan->parts, 0, task, launch, NULL);
-  else task(launch, 0, 1);
 }
 
 void winograd_run(winograd_launch *launch) {
-  if (launch->plan->by_groups) run_all(launch, run_blocks);
-  run_all(launch, launch->plan->by_groups ? run_groups : run_rows);
+  const heddle_host *host = launch->host;
+  atomic_store_explicit(&launch->next, 0, memory_order_relaxed);
+  if (launch->plan->tasks > 1) host->run_parallel(host->ctx, launch->plan->tasks, 0, run_task, launch, NULL);
+  else run_task(launch, 0, 1);
 }

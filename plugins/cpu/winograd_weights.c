@@ -6,6 +6,8 @@
 
 #include "plugins/common/region.h"
 
+#include <immintrin.h>
+
 /* As layouts of oneDNN's formats have bit 63 alone of the two. */
 #define TOKEN (UINT64_C(3) << 60)
 
@@ -64,42 +66,66 @@ static void read_matrix(const winograd_kind *kind, double g[WINOGRAD_MOST_TILE][
   for (int k = 0; k < kind->r; k++) g[n][k] = k == kind->r - 1;
 }
 
-/* One result channel's kernel for one input channel: to[position * step]. */
-static void transform(const winograd_kind *kind, double g[WINOGRAD_MOST_TILE][MOST_KERNEL], const char *from, float *to,
-                      int64_t step) {
-  double rows[WINOGRAD_MOST_TILE][MOST_KERNEL];
-  float w[MOST_KERNEL * MOST_KERNEL];
+/* Kernels of 16 result channels for one input channel, tap by tap, to the positions of the tile, step floats apart. */
+static __attribute__((target("avx512f"))) void transform(const winograd_kind *kind,
+                                                         double g[WINOGRAD_MOST_TILE][MOST_KERNEL],
+                                                         float taps[][WINOGRAD_LANES], float *to, int64_t step) {
+  __m512d rows[WINOGRAD_MOST_TILE][MOST_KERNEL][2];
   const int r = kind->r, tile = kind->tile;
-  memcpy(w, from, (size_t)(r * r) * sizeof *w); /* parameters may lie at any address */
   for (int i = 0; i < tile; i++)
-    for (int x = 0; x < r; x++) {
-      rows[i][x] = 0;
-      for (int y = 0; y < r; y++) rows[i][x] += g[i][y] * (double)w[y * r + x];
-    }
+    for (int x = 0; x < r; x++)
+      for (int half = 0; half < 2; half++) {
+        __m512d sum = _mm512_setzero_pd();
+        for (int y = 0; y < r; y++)
+          sum = _mm512_fmadd_pd(_mm512_set1_pd(g[i][y]),
+                                _mm512_cvtps_pd(_mm256_loadu_ps(taps[y * r + x] + half * WINOGRAD_LANES / 2)), sum);
+        rows[i][x][half] = sum;
+      }
   for (int i = 0; i < tile; i++)
-    for (int j = 0; j < tile; j++) {
-      double sum = 0;
-      for (int x = 0; x < r; x++) sum += rows[i][x] * g[j][x];
-      to[(i * tile + j) * step] = (float)sum;
+    for (int j = 0; j < tile; j++, to += step) {
+      __m512d low = _mm512_setzero_pd(), high = _mm512_setzero_pd();
+      for (int x = 0; x < r; x++) {
+        low = _mm512_fmadd_pd(_mm512_set1_pd(g[j][x]), rows[i][x][0], low);
+        high = _mm512_fmadd_pd(_mm512_set1_pd(g[j][x]), rows[i][x][1], high);
+      }
+      _mm256_storeu_ps(to, _mm512_cvtpd_ps(low));
+      _mm256_storeu_ps(to + WINOGRAD_LANES / 2, _mm512_cvtpd_ps(high));
     }
 }
 
+/* Tap by tap, those of 16 result channels for one input channel; 0 where there is none of either. */
+static void gather(const heddle_pvalue *tensor, int64_t block, int64_t c, float taps[][WINOGRAD_LANES]) {
+  const int64_t out = tensor->shape[0], in = tensor->shape[1], each = tensor->shape[2] * tensor->shape[3];
+  float w[MOST_KERNEL * MOST_KERNEL];
+  for (int64_t i = 0; i < WINOGRAD_LANES; i++) {
+    const int64_t o = block * WINOGRAD_LANES + i;
+    const size_t at = (size_t)((o * in + c) * each) * sizeof *w;
+    if (o < out && c < in) memcpy(w, (const char *)tensor->data + at, (size_t)each * sizeof *w); /* at any address */
+    else memset(w, 0, sizeof w);
+    for (int64_t k = 0; k < each; k++) taps[k][i] = w[k];
+  }
+}
+
+/* A few input channels at a time, so that each position's come in a row: they are as far from each other as lines of one
+ * cache set. */
 void winograd_pack(const heddle_pvalue *tensor, const winograd_kind *kind, float *dst) {
+  enum { FEW = 4 };
   double g[WINOGRAD_MOST_TILE][MOST_KERNEL];
-  const int64_t out = tensor->shape[0], in = tensor->shape[1];
-  const int64_t out_blocks = blocks_of(out), padded = blocks_of(in) * WINOGRAD_LANES;
+  float taps[MOST_KERNEL * MOST_KERNEL][WINOGRAD_LANES];
+  _Alignas(64) float few[WINOGRAD_MOST_TILE * WINOGRAD_MOST_TILE * FEW * WINOGRAD_GROUP];
+  const int64_t out_blocks = blocks_of(tensor->shape[0]), padded = blocks_of(tensor->shape[1]) * WINOGRAD_LANES;
   const int64_t points = kind->tile * kind->tile;
-  const size_t each = (size_t)(kind->r * kind->r) * sizeof(float);
   read_matrix(kind, g);
-  for (int64_t o = 0; o < out_blocks * WINOGRAD_LANES; o++) {
-    const int64_t group = o / WINOGRAD_GROUP, first = group * WINOGRAD_GROUP;
-    const int64_t left = out_blocks * WINOGRAD_LANES - first, lanes = left < WINOGRAD_GROUP ? left : WINOGRAD_GROUP;
-    float *to = dst + first * padded * points + (o - first);
-    for (int64_t c = 0; c < padded; c++, to += lanes) {
-      if (o < out && c < in)
-        transform(kind, g, (const char *)tensor->data + (size_t)(o * in + c) * each, to, padded * lanes);
-      else
-        for (int64_t p = 0; p < points; p++) to[p * padded * lanes] = 0;
+  for (int64_t first = 0; first < out_blocks; first += 2) {
+    const int64_t blocks = out_blocks - first < 2 ? 1 : 2, lanes = blocks * WINOGRAD_LANES;
+    float *to = dst + first * WINOGRAD_LANES * padded * points;
+    for (int64_t c = 0; c < padded; c += FEW, to += FEW * lanes) {
+      for (int64_t i = 0; i < FEW * blocks; i++) {
+        gather(tensor, first + i % blocks, c + i / blocks, taps);
+        transform(kind, g, taps, few + i * WINOGRAD_LANES, FEW * lanes);
+      }
+      for (int64_t p = 0; p < points; p++)
+        memcpy(to + p * padded * lanes, few + p * FEW * lanes, (size_t)(FEW * lanes) * sizeof *few);
     }
   }
 }
