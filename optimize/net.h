@@ -189,5 +189,6 @@ bool opt_pass_conv(opt_net *net);
 bool opt_pass_gemm(opt_net *net);
 bool opt_pass_activation(opt_net *net);
 bool opt_pass_layer_norm(opt_net *net);
+bool opt_pass_attention(opt_net *net);
 
 #endif

@@ -9,9 +9,16 @@ static const struct {
   const char *name;
   bool (*run)(opt_net *net);
 } passes[] = {
-    {"dead", opt_pass_dead}, {"identity", opt_pass_identity},     {"cse", opt_pass_cse},
-    {"fold", opt_pass_fold}, {"reshapes", opt_pass_reshapes},     {"transposes", opt_pass_transposes},
-    {"conv", opt_pass_conv}, {"activation", opt_pass_activation}, {"layer_norm", opt_pass_layer_norm},
+    {"dead", opt_pass_dead},
+    {"identity", opt_pass_identity},
+    {"cse", opt_pass_cse},
+    {"fold", opt_pass_fold},
+    {"attention", opt_pass_attention},
+    {"reshapes", opt_pass_reshapes},
+    {"transposes", opt_pass_transposes},
+    {"conv", opt_pass_conv},
+    {"activation", opt_pass_activation},
+    {"layer_norm", opt_pass_layer_norm},
     {"gemm", opt_pass_gemm},
 };
 
