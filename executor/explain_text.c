@@ -163,6 +163,14 @@ static void say_layout(const heddle__plan *plan, uint32_t device, heddle_layout 
   else heddle__say(sheet, "0x%" PRIx64, (uint64_t)layout);
 }
 
+static uint32_t users_of(const heddle__plan *plan, uint32_t value) {
+  uint32_t n = 0;
+  for (uint32_t i = 0; i < plan->n_regions; i++)
+    for (uint32_t k = 0; k < plan->regions[i].n_inputs; k++) n += plan->regions[i].inputs[k] == value;
+  for (uint32_t i = 0; i < plan->n_outputs; i++) n += plan->outputs[i].value == value;
+  return n;
+}
+
 static void say_reorders(const heddle__plan *plan, heddle__sheet *sheet) {
   uint32_t n = 0;
   for (uint32_t i = 0; i < plan->n_regions; i++) n += plan->regions[i].kind == HEDDLE__REGION_REORDER;
@@ -176,7 +184,8 @@ static void say_reorders(const heddle__plan *plan, heddle__sheet *sheet) {
     say_layout(plan, r->device, from->layout, sheet);
     heddle__say(sheet, " to ");
     say_layout(plan, r->device, to->layout, sheet);
-    heddle__say(sheet, ", %" PRIu64 " bytes\n", to->size);
+    const uint32_t users = users_of(plan, r->outputs[0]);
+    heddle__say(sheet, ", %" PRIu64 " bytes, for %" PRIu32 " use%s\n", to->size, users, users == 1 ? "" : "s");
   }
   heddle__say(sheet, "\n");
 }
