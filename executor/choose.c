@@ -1,6 +1,6 @@
 /* executor/choose.c: takes one offer for each region, part of the pass layout. A Reorder is made once for all who want a
  * value in a layout, so it is paid once, and offers are chosen together: first along the graph (dynamic programming, a
- * value's cost shared by its users), then by moves of one region, or of all users of a value, that lower the sum. */
+ * value's cost shared by its users), then by moves that lower the sum: of one region, with what follows around it. */
 #include "executor/choose.h"
 
 #include "core/alloc.h"
