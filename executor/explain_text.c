@@ -171,6 +171,14 @@ static heddle_status say_nodes(const heddle__plan *plan, heddle__sheet *sheet, h
   return HEDDLE_OK;
 }
 
+static uint32_t users_of(const heddle__plan *plan, uint32_t value) {
+  uint32_t n = 0;
+  for (uint32_t i = 0; i < plan->n_regions; i++)
+    for (uint32_t k = 0; k < plan->regions[i].n_inputs; k++) n += plan->regions[i].inputs[k] == value;
+  for (uint32_t i = 0; i < plan->n_outputs; i++) n += plan->outputs[i].value == value;
+  return n;
+}
+
 static void say_reorders(const heddle__plan *plan, heddle__sheet *sheet) {
   uint32_t n = 0;
   for (uint32_t i = 0; i < plan->n_regions; i++) n += plan->regions[i].kind == HEDDLE__REGION_REORDER;
@@ -181,10 +189,11 @@ static void say_reorders(const heddle__plan *plan, heddle__sheet *sheet) {
     if (r->kind != HEDDLE__REGION_REORDER) continue;
     const heddle__value *from = &plan->values[r->inputs[0]], *to = &plan->values[r->outputs[0]];
     char before[HEDDLE__LAYOUT_NAME], after[HEDDLE__LAYOUT_NAME];
+    const uint32_t users = users_of(plan, r->outputs[0]);
     heddle__explain_layout(plan, r->device, from->layout, before);
     heddle__explain_layout(plan, r->device, to->layout, after);
-    heddle__say(sheet, "  %s on %s: %s to %s, %" PRIu64 " bytes\n", from->name, heddle__explain_device(plan, r->device),
-                before, after, to->size);
+    heddle__say(sheet, "  %s on %s: %s to %s, %" PRIu64 " bytes, for %" PRIu32 " use%s\n", from->name,
+                heddle__explain_device(plan, r->device), before, after, to->size, users, users == 1 ? "" : "s");
   }
   heddle__say(sheet, "\n");
 }

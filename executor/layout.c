@@ -1,15 +1,12 @@
-/* executor/layout.c: the pass that takes one of the offers for each region and puts a Reorder wherever a value is wanted
- * in another layout than it has: once per (value, device, layout), on the device whose plugin owns the layout.
- * Edges between devices carry layout 0, and so do outputs and views; a constant is packed before the first run. */
+/* executor/layout.c: the pass that puts a Reorder wherever a value is wanted in another layout than it has, by the offers
+ * that choose.c takes: once per (value, device, layout), on the device whose plugin owns the layout. Edges between
+ * devices carry layout 0, and so do outputs and views; a constant is packed before the first run. */
 #include <string.h>
 
 #include "core/alloc.h"
 #include "core/error.h"
 #include "executor/ask.h"
-
-/* Estimates, in nanoseconds: what a Reorder costs to start, and per byte moved. They only weigh offers. */
-#define REORDER_NS 2000.0
-#define REORDER_NS_PER_BYTE 0.2
+#include "executor/choose.h"
 
 /* A value in another layout, or elsewhere: a list per value. */
 typedef struct variant {
@@ -172,20 +169,6 @@ static heddle_status want(builder *b, uint32_t value, heddle_layout layout, uint
   return HEDDLE_OK;
 }
 
-/* What an offer would cost where the values now are. */
-static double weigh(const builder *b, const heddle__region *r, const heddle__offer *o) {
-  double cost = o->cost_ns;
-  for (uint32_t i = 0; i < r->n_inputs; i++) {
-    const heddle__value *v = &b->plan->values[r->inputs[i]];
-    heddle_layout layout = o->input_layouts[i];
-    if (v->kind == HEDDLE__VALUE_CONSTANT || (o->input_flags[i] & HEDDLE_INPUT_ABSORBED)) continue;
-    if (v->layout == layout && (layout == 0 || producer_device(b, r->inputs[i]) == r->device)) continue;
-    if (find_variant(b, r->inputs[i], layout, r->device) != HEDDLE__NONE) continue;
-    cost += REORDER_NS + REORDER_NS_PER_BYTE * (double)v->known.bytes;
-  }
-  return cost;
-}
-
 static heddle_status lay_out(builder *b, const heddle__region *old, heddle_error *err) {
   heddle__plan *plan = b->plan;
   heddle__region r = *old;
@@ -195,14 +178,6 @@ static heddle_status lay_out(builder *b, const heddle__region *old, heddle_error
     if (s != HEDDLE_OK) return s;
     plan->values[r.outputs[0]].same_as = plan->values[r.inputs[0]].same_as;
   } else {
-    double best = 0;
-    for (uint32_t i = 0; i < r.n_offers; i++) {
-      double cost = weigh(b, &r, &r.offers[i]);
-      if (i == 0 || cost < best) {
-        best = cost;
-        r.offer = i;
-      }
-    }
     const heddle__offer *o = &r.offers[r.offer];
     heddle_pvalue *values = (heddle_pvalue *)(uintptr_t)r.ask->values.data;
     for (uint32_t i = 0; s == HEDDLE_OK && i < r.n_inputs; i++) {
@@ -254,7 +229,7 @@ heddle_status heddle__pass_layout(heddle__plan *plan, heddle_error *err) {
   b.variants = heddle__plan_alloc(plan, plan->n_values, sizeof *b.variants);
   b.regions = heddle__plan_alloc(plan, plan->n_regions, sizeof *b.regions);
   if (b.variants == NULL || b.regions == NULL) return heddle__no_memory(err, "layouts");
-  heddle_status s = HEDDLE_OK;
+  heddle_status s = heddle__choose_offers(plan, err);
   for (uint32_t i = 0; s == HEDDLE_OK && i < plan->n_regions; i++) s = lay_out(&b, &plan->regions[i], err);
   if (s == HEDDLE_OK) s = lay_out_outputs(&b, err);
   if (s != HEDDLE_OK) return s;

@@ -106,7 +106,7 @@ dnnl_status_t onednn_build_concat(const onednn *self, const onednn_chain *chain,
   for (int k = 0; k < n && s == dnnl_success; k++)
     s = onednn_plan_input(plan, node->inputs[k], DNNL_ARG_MULTIPLE_SRC + k, NULL);
   if (s == dnnl_success) s = onednn_plan_output(plan, chain->region->outputs[0], DNNL_ARG_DST);
-  plan->cost_ns = cost_of(chain, 1);
+  plan->cost_ns = cost_of(chain, form == ONEDNN_FORM_CHANNELS_LAST ? 5 : 1); /* a piece a pixel */
   if (attr != NULL) dnnl_primitive_attr_destroy(attr);
   if (dst != NULL) dnnl_memory_desc_destroy(dst);
   for (int k = 0; k < n; k++)

@@ -195,6 +195,19 @@ static heddle_layout make_token(const onednn_view *view, uint32_t hash) {
          (heddle_layout)view->groups << GROUPS_AT | hash;
 }
 
+/* Images of one pixel lie row-major in every form, where no block is filled up. */
+static bool is_plain_too(const onednn *self, const onednn_view *view, const_dnnl_memory_desc_t md) {
+  if (view->groups != 0 || view->swapped || view->ndims < 3) return false;
+  for (int i = 2; i < view->ndims; i++)
+    if (view->dims[i] != 1) return false;
+  for (int form = ONEDNN_FORM_BLOCKED; form <= ONEDNN_FORM_CHANNELS_LAST; form++) {
+    const dnnl_format_tag_t tag = form_tag(self, view->ndims, (onednn_form)form);
+    if (tag == dnnl_format_tag_undef || !is_tag(view, md, tag)) continue;
+    return form == ONEDNN_FORM_CHANNELS_LAST || view->dims[1] % self->block == 0;
+  }
+  return false;
+}
+
 bool onednn_token_of(const onednn *self, const onednn_view *given, const_dnnl_memory_desc_t md, heddle_layout *out) {
   dnnl_memory_desc_t plain = NULL;
   onednn_view typed = *given;
@@ -207,6 +220,7 @@ bool onednn_token_of(const onednn *self, const onednn_view *given, const_dnnl_me
   *out = onednn_plain_layout(view->type);
   if (same) return true;
   if (view->groups > MOST_GROUPS) return false;
+  if (is_plain_too(self, view, md)) return true;
   /* Where dimensions of 1 make several names fit, activations keep those that every operator offers. */
   for (int form = ONEDNN_FORM_BLOCKED; view->groups == 0 && form <= ONEDNN_FORM_CHANNELS_LAST; form++) {
     const dnnl_format_tag_t tag = form_tag(self, view->ndims, (onednn_form)form);

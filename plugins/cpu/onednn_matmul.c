@@ -102,6 +102,15 @@ static dnnl_status_t cut(onednn_plan *plan, const onednn_chain *chain, const set
   return onednn_cut_plan(plan, chain, u, cut_matmul, 1, u->out.dims[1], COLUMNS);
 }
 
+/* The right matrix as oneDNN likes it; for one row and a matrix that comes from memory each time, in narrower panels,
+ * which are read a third faster (measured: its own choice is right for what stays in the cache). */
+static dnnl_status_t describe_packed(const onednn *self, const setup *u, dnnl_memory_desc_t *out) {
+  const int64_t FROM_MEMORY = 1 << 19; /* elements */
+  if (self->block == 16 && u->a.dims[0] == 1 && u->b.dims[0] * u->b.dims[1] >= FROM_MEMORY)
+    return dnnl_memory_desc_create_with_tag(out, 2, u->b.dims, dnnl_f32, dnnl_BA16a32b);
+  return onednn_any(&u->b, out);
+}
+
 dnnl_status_t onednn_build_matmul(const onednn *self, const onednn_chain *chain, onednn_form form, onednn_plan *plan) {
   const heddle_pnode *node = chain->node.node;
   const ref_matmul *m = &chain->op.u.matmul;
@@ -110,7 +119,7 @@ dnnl_status_t onednn_build_matmul(const onednn *self, const onednn_chain *chain,
   setup u = {.packed = false};
   if (onednn_base(form) != ONEDNN_FORM_PLAIN || !read(chain, form, &u)) return dnnl_unimplemented;
   dnnl_status_t s = onednn_plain(&u.a, &a);
-  if (s == dnnl_success) s = u.packed ? onednn_any(&u.b, &b) : onednn_plain(&u.b, &b);
+  if (s == dnnl_success) s = u.packed ? describe_packed(self, &u, &b) : onednn_plain(&u.b, &b);
   if (s == dnnl_success && u.bias) s = onednn_plain(&u.c, &c);
   if (s == dnnl_success) s = onednn_plain(&u.out, &out);
   if (s == dnnl_success) s = onednn_chain_attr(chain, out, &attr);

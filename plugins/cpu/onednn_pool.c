@@ -42,9 +42,9 @@ dnnl_status_t onednn_build_pool(const onednn *self, const onednn_chain *chain, o
   dnnl_memory_desc_t src = NULL, dst = NULL;
   dnnl_primitive_attr_t attr = NULL;
   setup u = {.alg = dnnl_alg_kind_undef};
-  uint64_t bytes = 0;
+  uint64_t results = 0;
   if (onednn_base(form) == ONEDNN_FORM_ANY || (form & ONEDNN_FORM_WIDE) != 0 || !read(chain, &u) ||
-      !value_bytes(x, &bytes))
+      !value_count(chain->out, &results))
     return dnnl_unimplemented;
   dnnl_status_t s = onednn_in_form(self, x, form, &src);
   if (s == dnnl_success) s = onednn_in_form(self, chain->out, form, &dst);
@@ -54,7 +54,9 @@ dnnl_status_t onednn_build_pool(const onednn *self, const onednn_chain *chain, o
                                                    u.strides, u.kernel, u.dilations, u.before, u.after, attr);
   if (s == dnnl_success) s = onednn_plan_input(plan, chain->node.node->inputs[0], DNNL_ARG_SRC, NULL);
   if (s == dnnl_success) s = onednn_plan_output(plan, chain->region->outputs[0], DNNL_ARG_DST);
-  plan->cost_ns = 600 + 0.05 * (double)bytes * (form == ONEDNN_FORM_PLAIN ? 2 : 1);
+  double taps = (double)results;
+  for (int i = 0; i < x->ndim - 2; i++) taps *= (double)u.kernel[i];
+  plan->cost_ns = 600 + 0.03 * taps * (form == ONEDNN_FORM_PLAIN ? 2.5 : 1);
   if (attr != NULL) dnnl_primitive_attr_destroy(attr);
   if (dst != NULL) dnnl_memory_desc_destroy(dst);
   if (src != NULL) dnnl_memory_desc_destroy(src);

@@ -107,7 +107,7 @@ class Net:
         return self.rng.standard_normal(self.shape).astype(np.float32)
 
 
-def heddle(ctx, model, x):
+def heddle(ctx, model, x, plans=None):
     graph, params = onnx_cases.graph(model, 17, {"x": x})
     made = []
     try:
@@ -116,6 +116,8 @@ def heddle(ctx, model, x):
         made.append(capi.Model(ctx, made[0], made[1], devices="cpu"))
         made.append(capi.Executor(made[2]))
         made[3].set_input("x", x)
+        if plans is not None:
+            plans.append(made[3].explain_json())
         runs = []
         for _ in range(2):
             made[3].run()
@@ -153,6 +155,39 @@ def test_networks(first):
     finally:
         for ctx in [*contexts, again]:
             ctx.close()
+
+
+def classifier(rng):
+    """A 1x1 convolution, the mean of each channel, and one row times 8 MB of weights."""
+    weights = {"c": (rng.standard_normal((2048, 32, 1, 1)) / 6).astype(np.float32),
+               "w": (rng.standard_normal((1000, 2048)) / 45).astype(np.float32),
+               "b": rng.standard_normal(1000).astype(np.float32)}
+    nodes = [helper.make_node("Conv", ["x", "c"], ["y"], name="conv"),
+             helper.make_node("GlobalAveragePool", ["y"], ["p"], name="pool"),
+             helper.make_node("Flatten", ["p"], ["f"], name="flatten"),
+             helper.make_node("Gemm", ["f", "w", "b"], ["out"], name="gemm", transB=1)]
+    graph = helper.make_graph(nodes, "net", [helper.make_tensor_value_info("x", TensorProto.FLOAT, (1, 32, 14, 14))],
+                              [helper.make_tensor_value_info("out", TensorProto.FLOAT, None)],
+                              [numpy_helper.from_array(v, k) for k, v in weights.items()])
+    return helper.make_model(graph, opset_imports=[helper.make_opsetid("", 17)], ir_version=8), weights
+
+
+@pytest.mark.parametrize("threads", [1, 2])
+def test_one_row_times_a_large_matrix(threads):
+    rng = np.random.default_rng(5)
+    model, w = classifier(rng)
+    x = rng.standard_normal((1, 32, 14, 14)).astype(np.float32)
+    want = x[0].astype(np.float64).mean((1, 2)) @ w["c"][:, :, 0, 0].T.astype(np.float64) @ w["w"].T + w["b"]
+    ctx = capi.Context(threads=threads)
+    try:
+        plans = []
+        got = heddle(ctx, model, x, plans)[0]
+        # What the pool writes, one pixel a channel, is row-major as it is.
+        behind = [r["label"] for r in plans[0]["regions"] if r["kind"] == "reorder" and "pool" in r["label"]]
+        assert behind == []
+        assert np.max(np.abs(got[0] - want)) < 1e-5 * np.max(np.abs(want))
+    finally:
+        ctx.close()
 
 
 @pytest.mark.skipif(not os.path.exists(os.path.join(os.environ["HEDDLE_BUILD"], "lib/heddle/plugins/libdnnl.so.3")),

@@ -80,12 +80,17 @@ static void gemm_f32(const ref_op *op, void *const *inputs, void *const *outputs
 static void set_work(ref_op *op, ref_kernel kernel, uint64_t results) {
   const ref_matmul *m = &op->u.matmul;
   uint64_t units = 0;
+  double fetched = 0; /* elements of the right matrix, once a panel: a column at a time they cost as ten products */
   if (results > 0) {
     uint64_t across = ((uint64_t)m->n + CONTRACT_PANEL - 1) / CONTRACT_PANEL;
     uint64_t down = ((uint64_t)m->m + CONTRACT_PANEL - 1) / CONTRACT_PANEL;
-    units = results / (uint64_t)m->m / (uint64_t)m->n * across * down;
+    uint64_t stack = results / (uint64_t)m->m / (uint64_t)m->n;
+    uint64_t columns = ((uint64_t)m->n + CONTRACT_WIDTH - 1) / CONTRACT_WIDTH * CONTRACT_WIDTH;
+    units = stack * across * down;
+    fetched = (double)(stack * down) * (double)columns * (double)m->k;
   }
-  ref_set_work(op, kernel, units, (double)results * (double)m->k, 4.0 * (double)results);
+  const double steps = (double)results * (double)m->k + fetched * (m->b_col == 1 ? 1 : 10);
+  ref_set_work(op, kernel, units, steps, 4.0 * (double)results);
 }
 
 /* ---------------------------------------------------------------- MatMul */
