@@ -52,6 +52,7 @@ dnnl_status_t onednn_build_pool(const onednn *self, const onednn_chain *chain, o
                                                    u.strides, u.kernel, u.dilations, u.before, u.after, attr);
   if (s == dnnl_success) s = onednn_plan_input(plan, chain->node.node->inputs[0], DNNL_ARG_SRC, NULL);
   if (s == dnnl_success) s = onednn_plan_output(plan, chain->region->outputs[0], DNNL_ARG_DST);
+  if (s == dnnl_success) s = onednn_cut_same(plan, chain);
   plan->cost_ns = 600 + 0.05 * (double)bytes * (form == ONEDNN_FORM_PLAIN ? 2 : 1);
   if (attr != NULL) dnnl_primitive_attr_destroy(attr);
   if (dst != NULL) dnnl_memory_desc_destroy(dst);
