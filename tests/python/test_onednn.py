@@ -166,7 +166,8 @@ def test_stacks_of_matrices(left, right, other):
     x, y, z = (rng.uniform(0.5, 1.5, shape).astype(np.float32) for shape in (left, right, other))
     out = x.astype(np.float64) @ y
     graph = helper.make_graph(
-        [helper.make_node("MatMul", ["x", "y"], ["p"], name="product"), helper.make_node("Div", ["p", "z"], ["q"], name="d")],
+        [helper.make_node("MatMul", ["x", "y"], ["p"], name="product"),
+         helper.make_node("Div", ["p", "z"], ["q"], name="quotient")],
         "stack", [helper.make_tensor_value_info("x", TensorProto.FLOAT, left)],
         [helper.make_tensor_value_info("q", TensorProto.FLOAT, None)],
         [numpy_helper.from_array(y, "y"), numpy_helper.from_array(z, "z")])
