@@ -3,7 +3,6 @@
  * tasks must all run at once, waits for its turn. A job is handed over with atomics while the workers look out for it,
  * as they do for a short time behind each job; the lock is only for those who sleep. Who looks out offers its core to
  * others every microsecond, so that it holds up nobody who has work. */
-#define _GNU_SOURCE /* sched_getcpu */
 #include <pthread.h>
 #include <sched.h>
 #include <stdatomic.h>
@@ -44,7 +43,6 @@ struct heddle__pool {
   void *arg;
   uint32_t n;
   bool gang;
-  atomic_int cpu; /* that the owner opened the job on */
   char before_word[LINE];
   _Atomic(uint64_t) word;
   char before_next[LINE];
@@ -87,8 +85,7 @@ static bool stops(heddle__pool *pool) {
   return (atomic_load(&pool->word) & STOP) != 0;
 }
 
-/* A ticket, waited for; false when the pool ends. On its owner's core a worker does not look out: it sleeps, so that the
- * system may wake it on a core that is free. A worker counts itself as a sleeper before it looks for the last
+/* A ticket, waited for; false when the pool ends. A worker counts itself as a sleeper before it looks for the last
  * time, and an owner looks for sleepers when the job is open: one of the two sees the other. */
 static bool await_ticket(heddle__pool *pool) {
   bool mine = enter(pool);
@@ -99,7 +96,6 @@ static bool await_ticket(heddle__pool *pool) {
         relax();
         mine = enter(pool);
       }
-      if (!mine && sched_getcpu() == atomic_load_explicit(&pool->cpu, memory_order_relaxed)) break;
       if (!mine) sched_yield();
     } while (!mine && !stops(pool) && heddle__now_ns() < end);
   }
@@ -266,7 +262,6 @@ void heddle__pool_run(heddle__pool *pool, uint32_t n, uint32_t flags, heddle_tas
   pool->arg = arg;
   pool->n = n;
   pool->gang = gang;
-  atomic_store_explicit(&pool->cpu, sched_getcpu(), memory_order_relaxed);
   open_job(pool, helpers);
   work(pool, task, arg, n, gang);
   close_job(pool, gang, began);
