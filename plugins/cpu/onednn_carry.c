@@ -31,6 +31,7 @@ dnnl_status_t onednn_build_eltwise(const onednn *self, const onednn_chain *chain
                                                    how.alpha, how.beta, attr);
   if (s == dnnl_success) s = onednn_plan_input(plan, node->inputs[0], DNNL_ARG_SRC, NULL);
   if (s == dnnl_success) s = onednn_plan_output(plan, chain->region->outputs[0], DNNL_ARG_DST);
+  if (s == dnnl_success) s = onednn_cut_same(plan, chain);
   plan->cost_ns = cost_of(chain, 1);
   if (attr != NULL) dnnl_primitive_attr_destroy(attr);
   if (md != NULL) dnnl_memory_desc_destroy(md);
@@ -55,6 +56,7 @@ dnnl_status_t onednn_build_binary(const onednn *self, const onednn_chain *chain,
   if (s == dnnl_success) s = onednn_plan_input(plan, node->inputs[0], DNNL_ARG_SRC_0, NULL);
   if (s == dnnl_success) s = onednn_plan_input(plan, node->inputs[1], DNNL_ARG_SRC_1, NULL);
   if (s == dnnl_success) s = onednn_plan_output(plan, chain->region->outputs[0], DNNL_ARG_DST);
+  if (s == dnnl_success) s = onednn_cut_same(plan, chain);
   plan->cost_ns = cost_of(chain, 2);
   if (attr != NULL) dnnl_primitive_attr_destroy(attr);
   if (second != NULL) dnnl_memory_desc_destroy(second);
@@ -106,6 +108,7 @@ dnnl_status_t onednn_build_concat(const onednn *self, const onednn_chain *chain,
   for (int k = 0; k < n && s == dnnl_success; k++)
     s = onednn_plan_input(plan, node->inputs[k], DNNL_ARG_MULTIPLE_SRC + k, NULL);
   if (s == dnnl_success) s = onednn_plan_output(plan, chain->region->outputs[0], DNNL_ARG_DST);
+  if (s == dnnl_success) s = onednn_cut_same(plan, chain);
   plan->cost_ns = cost_of(chain, form == ONEDNN_FORM_CHANNELS_LAST ? 5 : 1); /* a piece a pixel */
   if (attr != NULL) dnnl_primitive_attr_destroy(attr);
   if (dst != NULL) dnnl_memory_desc_destroy(dst);

@@ -122,7 +122,10 @@ static dnnl_status_t cut_conv(const onednn_plan *plan, const onednn_chain *chain
   signature[2] = u.before[0];
   signature[3] = u.after[0];
   dnnl_status_t s = onednn_slice(self, &w->src, w->in, src_dim, first, count, &src, &in_at);
-  if (s == dnnl_success)
+  if (s == dnnl_success && of_weights == weights_view->dims[0]) /* the very descriptor: not all names of it are known */
+    s = dnnl_memory_desc_clone(&weights,
+                               dnnl_primitive_desc_query_md(plan->pd, dnnl_query_exec_arg_md, DNNL_ARG_WEIGHTS));
+  else if (s == dnnl_success)
     s = onednn_slice(self, weights_view, w->weights, 0, from_weights, of_weights, &weights, &weights_at);
   if (s == dnnl_success && chain->node.in[2] != NULL)
     s = onednn_slice(self, &w->bias, 0, 0, from_channel, channels, &bias, &bias_at);
@@ -140,8 +143,21 @@ static dnnl_status_t cut_conv(const onednn_plan *plan, const onednn_chain *chain
   return s;
 }
 
-/* By images, else by channels (whole groups; blocks of 64, which weights come in at most), else by rows: each where the
- * layouts have what belongs together in one piece. */
+/* Tries pieces of 64 channels (which weights come in at most), 32 and 16, whole groups each: first those that give all
+ * threads the same or make many parts, then any. */
+static dnnl_status_t cut_channels(onednn_plan *plan, const onednn_chain *chain, const whole *w, int64_t each) {
+  const int64_t channels = w->dst.dims[1], threads = plan->threads;
+  dnnl_status_t s = dnnl_success;
+  for (int even = 1; even >= 0; even--)
+    for (int64_t size = 64; size >= 16 && s == dnnl_success && plan->n_parts == 0; size /= 2) {
+      const int64_t granule = size % each == 0 ? size : size * each, units = (channels + granule - 1) / granule;
+      if (units >= 2 && (even == 0 || units % threads == 0 || units >= 4 * threads))
+        s = onednn_cut_plan(plan, chain, w, cut_conv, 1, channels, granule);
+    }
+  return s;
+}
+
+/* By images, else by channels, else by rows: each where the layouts have what belongs together in one piece. */
 static dnnl_status_t cut(onednn_plan *plan, const onednn_chain *chain, const setup *u) {
   whole w = {.u = u};
   if (u->transposed || !onednn_view_of(chain->node.in[0], 0, false, &w.src) ||
@@ -155,8 +171,7 @@ static dnnl_status_t cut(onednn_plan *plan, const onednn_chain *chain, const set
   const int64_t each = u->weights.groups > 0 ? w.dst.dims[1] / u->weights.groups : 1;
   dnnl_status_t s = dnnl_success;
   if (w.dst.dims[0] > 1) s = onednn_cut_plan(plan, chain, &w, cut_conv, 0, w.dst.dims[0], 1);
-  if (s == dnnl_success && plan->n_parts == 0)
-    s = onednn_cut_plan(plan, chain, &w, cut_conv, 1, w.dst.dims[1], 64 % each == 0 ? 64 : 64 * each);
+  if (s == dnnl_success && plan->n_parts == 0) s = cut_channels(plan, chain, &w, each);
   if (s == dnnl_success && plan->n_parts == 0) s = onednn_cut_plan(plan, chain, &w, cut_conv, 2, w.dst.dims[2], 1);
   return s;
 }

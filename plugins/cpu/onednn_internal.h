@@ -195,6 +195,7 @@ typedef struct onednn_plan {
   dnnl_primitive_desc_t pd;
   uint32_t n_args;
   uint32_t wanted_parts; /* how many are worth having */
+  uint32_t threads;      /* that run them at most */
   uint32_t n_parts, n_kinds;
   onednn_arg args[ONEDNN_ARGS];
   heddle_layout inputs[ONEDNN_INPUTS], output;
@@ -236,8 +237,8 @@ typedef dnnl_status_t (*onednn_cut)(const onednn_plan *plan, const onednn_chain 
                                     const onednn_range *range, int64_t signature[ONEDNN_SIGNATURE],
                                     uint64_t offsets[ONEDNN_ARGS], dnnl_primitive_desc_t *pd);
 
-/* Cuts the plan into parts of about size / wanted_parts positions, multiples of granule but the last. Leaves the plan
- * whole where that does not work: only memory that is out is an error. */
+/* Cuts the plan into parts of about size / wanted_parts positions, multiples of granule but the last; larger ones come
+ * first. Leaves the plan whole where that does not work: only memory that is out is an error. */
 dnnl_status_t onednn_cut_plan(onednn_plan *plan, const onednn_chain *chain, const void *setup, onednn_cut cut, int dim,
                               int64_t size, int64_t granule);
 
@@ -247,6 +248,13 @@ void onednn_set_offset(const onednn_plan *plan, int arg, uint64_t offset, uint64
 /* Sets the offsets of the chain's other operands for a range of the result, of which dst is the whole's descriptor. */
 dnnl_status_t onednn_cut_posts(const onednn_plan *plan, const onednn_chain *chain, const onednn_range *range,
                                uint64_t dst_offset, uint64_t offsets[ONEDNN_ARGS]);
+
+/* ---- onednn_cut.c ---- */
+
+/* Cuts a plan without post-operations whose results each come from the same place of all operands, or from a window:
+ * pool, Concat (not along its axis), Reorder, elementwise. chain is that of the plan; a Reorder has none. As
+ * onednn_cut_plan. */
+dnnl_status_t onednn_cut_same(onednn_plan *plan, const onednn_chain *chain);
 
 /* Nanoseconds on one thread, from the work in products and what the implementation is called. */
 double onednn_product_cost(const_dnnl_primitive_desc_t pd, double products, bool grouped);

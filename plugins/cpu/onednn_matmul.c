@@ -66,6 +66,7 @@ static dnnl_status_t cut_matmul(const onednn_plan *plan, const onednn_chain *cha
   const onednn *self = plan->self;
   const bool rows = range->dim == 0;
   const int64_t slot = region_input_slot(plan->region, chain->node.node->inputs[1]);
+  onednn_view result = u->out;
   dnnl_memory_desc_t a = NULL, b = NULL, c = NULL, out = NULL;
   dnnl_primitive_attr_t attr = NULL;
   uint64_t a_at = 0, b_at = 0, c_at = 0, out_at = 0;
@@ -78,7 +79,8 @@ static dnnl_status_t cut_matmul(const onednn_plan *plan, const onednn_chain *cha
                      rows ? u->b.dims[1] : range->count, &b, &b_at);
   if (s == dnnl_success && u->bias)
     s = onednn_slice(self, &u->c, 0, 1, rows ? 0 : range->from, rows ? u->c.dims[1] : range->count, &c, &c_at);
-  if (s == dnnl_success) s = onednn_slice(self, &u->out, 0, range->dim, range->from, range->count, &out, &out_at);
+  if (u->out.dims[0] == 1) result.strides[0] = range->count; /* of columns of a single row */
+  if (s == dnnl_success) s = onednn_slice(self, &result, 0, range->dim, range->from, range->count, &out, &out_at);
   if (s == dnnl_success && pd != NULL) s = onednn_chain_attr(chain, out, &attr);
   if (s == dnnl_success && pd != NULL) s = dnnl_matmul_primitive_desc_create(pd, self->engine, a, b, c, out, attr);
   if (s == dnnl_success) s = onednn_cut_posts(plan, chain, range, out_at, offsets);
@@ -94,10 +96,43 @@ static dnnl_status_t cut_matmul(const onednn_plan *plan, const onednn_chain *cha
   return s;
 }
 
-/* By rows where there are many, else by columns. A stack of matrices is left whole. */
+/* A part is a row of matrices of a stack; an operand without them is repeated. */
+static dnnl_status_t cut_stack(const onednn_plan *plan, const onednn_chain *chain, const void *setup_of_whole,
+                               const onednn_range *range, int64_t signature[ONEDNN_SIGNATURE],
+                               uint64_t offsets[ONEDNN_ARGS], dnnl_primitive_desc_t *pd) {
+  const setup *u = setup_of_whole;
+  const onednn_view *views[] = {&u->a, &u->b, &u->out};
+  static const int args[] = {DNNL_ARG_SRC, DNNL_ARG_WEIGHTS, DNNL_ARG_DST};
+  dnnl_memory_desc_t mds[3] = {NULL};
+  dnnl_primitive_attr_t attr = NULL;
+  uint64_t at[3] = {0};
+  dnnl_status_t s = dnnl_success;
+  signature[0] = range->count;
+  signature[1] = signature[2] = signature[3] = 0;
+  for (int i = 0; i < 3 && s == dnnl_success; i++) {
+    const bool repeated = views[i]->dims[range->dim] == 1;
+    s = onednn_slice(plan->self, views[i], 0, range->dim, repeated ? 0 : range->from, repeated ? 1 : range->count,
+                     &mds[i], &at[i]);
+  }
+  if (s == dnnl_success && pd != NULL) s = onednn_chain_attr(chain, mds[2], &attr);
+  if (s == dnnl_success && pd != NULL)
+    s = dnnl_matmul_primitive_desc_create(pd, plan->self->engine, mds[0], mds[1], NULL, mds[2], attr);
+  if (s == dnnl_success) s = onednn_cut_posts(plan, chain, range, at[2], offsets);
+  for (int i = 0; i < 3; i++) onednn_set_offset(plan, args[i], at[i], offsets);
+  if (attr != NULL) dnnl_primitive_attr_destroy(attr);
+  for (int i = 0; i < 3; i++)
+    if (mds[i] != NULL) dnnl_memory_desc_destroy(mds[i]);
+  return s;
+}
+
+/* By matrices of a stack, by rows where there are many, else by columns. */
 static dnnl_status_t cut(onednn_plan *plan, const onednn_chain *chain, const setup *u) {
   enum { MANY_ROWS = 64, ROWS = 8, COLUMNS = 64 };
-  if (u->out.ndims != 2) return dnnl_success;
+  if (u->out.ndims != 2) {
+    int dim = 0;
+    while (dim < u->out.ndims - 3 && u->out.dims[dim] == 1) dim++;
+    return u->bias ? dnnl_success : onednn_cut_plan(plan, chain, u, cut_stack, dim, u->out.dims[dim], 1);
+  }
   if (u->out.dims[0] >= MANY_ROWS) return onednn_cut_plan(plan, chain, u, cut_matmul, 0, u->out.dims[0], ROWS);
   return onednn_cut_plan(plan, chain, u, cut_matmul, 1, u->out.dims[1], COLUMNS);
 }

@@ -68,7 +68,8 @@ dnnl_status_t onednn_cut_plan(onednn_plan *plan, const onednn_chain *chain, cons
   dnnl_status_t s = dnnl_success;
   if (parts < 2) return dnnl_success;
   for (int64_t i = 0; i < parts && s == dnnl_success; i++) {
-    const int64_t from = units * i / parts * granule, to = units * (i + 1) / parts * granule;
+    const int64_t less = units / parts, more = units % parts;
+    const int64_t from = (i * less + (i < more ? i : more)) * granule, to = from + (less + (i < more)) * granule;
     const onednn_range range = {dim, from, (to < size ? to : size) - from};
     s = add_part(plan, chain, setup, cut, &range, signatures);
   }

@@ -37,8 +37,9 @@ static const struct {
     {"Div", onednn_build_binary},
 };
 
-/* The smallest part, in nanoseconds of work: waking a thread that sleeps takes some ten microseconds. */
-#define PART_NS 30000.0
+/* The smallest part, in nanoseconds of work: handing one to a thread that looks out for it takes one or two
+ * microseconds. Where it sleeps, the calling thread has done the part before the other one is awake. */
+#define PART_NS 5000.0
 
 /* Work below which the reference kernels are faster, in the nanoseconds that they estimate. */
 #define SMALL_NS 300.0
@@ -155,14 +156,27 @@ typedef struct walk {
   bool by_winograd; /* one of those made is */
 } walk;
 
-/* How many parts work of so many nanoseconds (on one thread) is worth: two a thread, so that one which is held up, on a
- * core that is busy with something else, leaves the rest to the others. */
+/* How many parts work of so many nanoseconds (on one thread) is worth: one or two a thread, so that one which is held
+ * up, on a core that is busy with something else, leaves the rest to the others. */
 uint32_t onednn_parts_for(const onednn *self, double work_ns) {
   const uint32_t threads = self->host->parallelism(self->host->ctx);
   const double most = work_ns / PART_NS;
   uint32_t parts = threads < 2 ? 1 : 2 * threads;
   if (parts > ONEDNN_PARTS) parts = ONEDNN_PARTS;
-  return most < 2 ? 1 : most < parts ? (uint32_t)most : parts;
+  if (most < parts) parts = most < 2 ? 1 : (uint32_t)most;
+  return parts > threads && parts < 2 * threads ? threads : parts;
+}
+
+/* Nanoseconds that a region's work takes on one thread, at the best: as the reference kernels count it, or to read its
+ * constants, where there is little to compute with each. */
+static double work_of(const onednn_chain *chain) {
+  const double work = chain->op.cost_ns * 0.2;
+  double reading = 0;
+  for (uint32_t i = 0; i < chain->region->n_inputs; i++) {
+    const heddle_pvalue *value = region_value(chain->region, chain->region->inputs[i]);
+    if (value->data != NULL) reading += (double)value->data_bytes * 0.012;
+  }
+  return work > reading ? work : reading;
 }
 
 static bool walk_start(const onednn *self, const heddle_pregion *region, walk *w) {
@@ -174,7 +188,7 @@ static bool walk_start(const onednn *self, const heddle_pregion *region, walk *w
     if (strcmp(families[i].op, node->op) == 0) w->build = families[i].build;
   if (w->build == NULL || !onednn_chain_read(region, &w->chain)) return false;
   if (self->mode == ONEDNN_AUTO && w->chain.op.cost_ns < SMALL_NS) return false;
-  w->parts = onednn_parts_for(self, w->chain.op.cost_ns * 0.2);
+  w->parts = onednn_parts_for(self, work_of(&w->chain));
   return true;
 }
 
@@ -227,7 +241,10 @@ static bool walk_next(walk *w) {
   const int before = onednn_threads_enter(w->self);
   drop(&w->plan);
   for (; !found && w->status == dnnl_success && !is_over(w); w->step++) {
-    w->plan = (onednn_plan){.self = w->self, .region = w->chain.region, .wanted_parts = w->parts};
+    w->plan = (onednn_plan){.self = w->self,
+                            .region = w->chain.region,
+                            .wanted_parts = w->parts,
+                            .threads = w->self->host->parallelism(w->self->host->ctx)};
     dnnl_status_t s = build(w);
     if (s == dnnl_out_of_memory) w->status = s;
     found = s == dnnl_success && !is_slow(w) && absorb_rest(&w->plan) && is_new(w);
@@ -275,7 +292,7 @@ static dnnl_status_t plan_reorder(const onednn *self, const heddle_pregion *regi
   dnnl_memory_desc_t src = NULL, dst = NULL;
   dnnl_primitive_attr_t attr = NULL;
   uint64_t bytes = 0;
-  *plan = (onednn_plan){.self = self, .region = region};
+  *plan = (onednn_plan){.self = self, .region = region, .threads = self->host->parallelism(self->host->ctx)};
   if (from == NULL || to == NULL || !shape_equal(from, to) || !value_bytes(from, &bytes)) return dnnl_invalid_arguments;
   plan->cost_ns = CALL_NS + 2 * NS_PER_BYTE * (double)bytes;
   plan->inputs[0] = from->layout;
@@ -286,9 +303,11 @@ static dnnl_status_t plan_reorder(const onednn *self, const heddle_pregion *regi
   if (s == dnnl_success) s = dnnl_primitive_attr_create(&attr);
   if (s == dnnl_success) s = dnnl_primitive_attr_set_scratchpad_mode(attr, dnnl_scratchpad_mode_user);
   if (s == dnnl_success) s = dnnl_reorder_primitive_desc_create(&plan->pd, src, self->engine, dst, self->engine, attr);
-  onednn_threads_leave(self, before);
   if (s == dnnl_success) s = add_arg(plan, DNNL_ARG_FROM, 0, false);
   if (s == dnnl_success) s = add_arg(plan, DNNL_ARG_TO, 0, true);
+  plan->wanted_parts = onednn_parts_for(self, plan->cost_ns);
+  if (s == dnnl_success) s = onednn_cut_same(plan, NULL);
+  onednn_threads_leave(self, before);
   if (attr != NULL) dnnl_primitive_attr_destroy(attr);
   if (dst != NULL) dnnl_memory_desc_destroy(dst);
   if (src != NULL) dnnl_memory_desc_destroy(src);

@@ -54,6 +54,7 @@ dnnl_status_t onednn_build_pool(const onednn *self, const onednn_chain *chain, o
                                                    u.strides, u.kernel, u.dilations, u.before, u.after, attr);
   if (s == dnnl_success) s = onednn_plan_input(plan, chain->node.node->inputs[0], DNNL_ARG_SRC, NULL);
   if (s == dnnl_success) s = onednn_plan_output(plan, chain->region->outputs[0], DNNL_ARG_DST);
+  if (s == dnnl_success) s = onednn_cut_same(plan, chain);
   double taps = (double)results;
   for (int i = 0; i < x->ndim - 2; i++) taps *= (double)u.kernel[i];
   plan->cost_ns = 600 + 0.03 * taps * (form == ONEDNN_FORM_PLAIN ? 2.5 : 1);

@@ -190,6 +190,32 @@ def test_one_row_times_a_large_matrix(threads):
         ctx.close()
 
 
+STACKS = [((2, 3, 64, 48), (2, 3, 48, 80), (1,)), ((5, 70, 40), (1, 40, 96), (5, 1, 96)), ((1, 7, 64, 64), (64, 64), ()),
+          ((3, 1, 50, 64), (1, 4, 64, 60), (3, 4, 50, 60))]
+
+
+@pytest.mark.parametrize("left,right,other", STACKS)
+def test_stacks_of_matrices(left, right, other):
+    """Batches that are cut for threads, with an operand that is repeated along them and one on the way out."""
+    rng = np.random.default_rng(5)
+    x, y, z = (rng.uniform(0.5, 1.5, shape).astype(np.float32) for shape in (left, right, other))
+    out = x.astype(np.float64) @ y
+    graph = helper.make_graph(
+        [helper.make_node("MatMul", ["x", "y"], ["p"], name="product"),
+         helper.make_node("Div", ["p", "z"], ["q"], name="quotient")],
+        "stack", [helper.make_tensor_value_info("x", TensorProto.FLOAT, left)],
+        [helper.make_tensor_value_info("q", TensorProto.FLOAT, None)],
+        [numpy_helper.from_array(y, "y"), numpy_helper.from_array(z, "z")])
+    model = helper.make_model(graph, opset_imports=[helper.make_opsetid("", 17)], ir_version=8)
+    for settings in SETTINGS:
+        ctx = capi.Context(**settings)
+        try:
+            got = heddle(ctx, model, x)[0]
+        finally:
+            ctx.close()
+        np.testing.assert_allclose(got, out / z, rtol=2e-5, err_msg=str(settings))
+
+
 @pytest.mark.skipif(not os.path.exists(os.path.join(os.environ["HEDDLE_BUILD"], "lib/heddle/plugins/libdnnl.so.3")),
                     reason="built without oneDNN")
 def test_a_wrong_word_is_refused():

@@ -133,6 +133,9 @@ static void bad_settings(void **state) {
   const heddle_setting threads[] = {{"plugins", "off"}, {"threads", "many"}};
   assert_int_equal(heddle_context_create(threads, 2, NULL, NULL, &ctx, &err), HEDDLE_EINVAL);
   assert_non_null(strstr(err.text, "threads"));
+  const heddle_setting spin[] = {{"plugins", "off"}, {"spin_us", "1000000"}};
+  assert_int_equal(heddle_context_create(spin, 2, NULL, NULL, &ctx, &err), HEDDLE_EINVAL);
+  assert_non_null(strstr(err.text, "spin_us"));
   assert_int_equal(heddle__alloc_live(), 0);
 }
 

@@ -182,7 +182,7 @@ heddle_status ref_plan_region(const heddle_pregion *region, ref_node *n, ref_op 
 }
 
 /* The largest piece of work that is not worth a second thread, and the most parts that an op is cut into. */
-#define PART_NS 40000.0
+#define PART_NS 6000.0
 #define MOST_PARTS 256.0
 
 void ref_set_work(ref_op *op, ref_kernel kernel, uint64_t units, double steps, double bytes) {
