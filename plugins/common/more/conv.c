@@ -42,8 +42,9 @@ static void run_qlinear(const more_op *m, const more_args *a, int64_t first, int
   const double least = more_lowest(m->out[0].type), most = more_highest(m->out[0].type);
   for (int64_t u = first; u < last; u++) {
     const int64_t c = u / places % channels;
-    const double scale = number(m, a, 1, 0, 1) * number(m, a, 4, c, 1) / number(m, a, 6, 0, 1);
-    const double y = nearbyint((product(m, a, u) + number(m, a, 8, c, 0)) * scale) + number(m, a, 7, 0, 0);
+    const double sum = product(m, a, u) + number(m, a, 8, c, 0);
+    const double scaled = more_rescale(m, 1, sum, number(m, a, 1, 0, 1), number(m, a, 4, c, 1), number(m, a, 6, 0, 1));
+    const double y = nearbyint(scaled) + number(m, a, 7, 0, 0);
     more_put(&m->out[0], a->out[0], u, y < least ? least : y > most ? most : y);
   }
 }

@@ -135,8 +135,9 @@ static void run_qlinear(const more_op *m, const more_args *a, int64_t first, int
       for (int64_t k = 0; k < depth; k++)
         sum += (more_get_int(&m->in[0], a->in[0], at + k) - az) *
                (more_get_int(&m->in[3], a->in[3], bt + k * cols + c) - bz);
-      const double scale = point(m, a, 1, u % rows, 1) * point(m, a, 4, c, 1) / point(m, a, 6, u % rows, 1);
-      const double x = nearbyint((double)sum * scale) + point(m, a, 7, u % rows, 0);
+      const double scaled = more_rescale(m, 1, (double)sum, point(m, a, 1, u % rows, 1), point(m, a, 4, c, 1),
+                                         point(m, a, 6, u % rows, 1));
+      const double x = nearbyint(scaled) + point(m, a, 7, u % rows, 0);
       more_put(&m->out[0], a->out[0], u * cols + c, x < least ? least : x > most ? most : x);
     }
   }
