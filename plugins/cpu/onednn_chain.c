@@ -1,6 +1,6 @@
 /* Chains: a head and the elementwise operators behind it that oneDNN computes on the way out. Each node is read through
  * the plan of its reference kernel, so that both refuse the same things. */
-#include "onednn_internal.h"
+#include "onednn_int8.h"
 
 #include <math.h>
 
@@ -306,6 +306,8 @@ static heddle_status taken_whole(const onednn *self, const heddle_pregion *regio
 
 heddle_status onednn_propose(const onednn *self, const heddle_pregion *region, unsigned char *taken,
                              heddle_propose_fn propose, void *sink, heddle_error *err) {
+  heddle_status quantised = onednn_int8_propose(self, region, taken, propose, sink, err);
+  if (quantised != HEDDLE_OK) return quantised;
   for (uint64_t i = 0; self != NULL && i < region->nodes.count; i++) {
     const heddle_pnode *node = region_node(region, i);
     uint32_t picks[ONEDNN_NODES] = {(uint32_t)i}, count = 1;

@@ -136,7 +136,10 @@ int8_block int8_plan_block(const int8_plan *plan, int64_t i);
 typedef struct onednn_int8 onednn_int8;               /* prepared; immutable */
 typedef struct onednn_int8_launch onednn_int8_launch; /* one thread at a time */
 
-/* The one offer for a region that is read; made is 0 for others. */
+/* Whether this processor's sums of products of bytes are exact; self may be NULL. */
+bool onednn_int8_able(const onednn *self);
+
+/* The offers for a region that is read; made is 0 for others. */
 heddle_status onednn_int8_query(const onednn *self, const heddle_pregion *region, heddle_offer_fn offer, void *sink,
                                 uint32_t *made, heddle_error *err);
 heddle_status onednn_int8_prepare(onednn *self, const heddle_pregion *region, uint32_t offer, cpu_operand *operands,
@@ -148,7 +151,8 @@ heddle_status onednn_int8_bind(const onednn_int8 *op, void *const *inputs, void 
 void onednn_int8_launch_free(onednn_int8_launch *launch);
 heddle_status onednn_int8_run(onednn_int8_launch *launch, heddle_error *err);
 
-/* Proposes the sums. As onednn_propose. */
+/* ---- onednn_int8_propose.c: proposes the sums, as onednn_propose */
+
 heddle_status onednn_int8_propose(const onednn *self, const heddle_pregion *region, unsigned char *taken,
                                   heddle_propose_fn propose, void *sink, heddle_error *err);
 

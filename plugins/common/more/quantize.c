@@ -170,7 +170,9 @@ static void scales(more_plan *p) {
   const more_value *x = &m->in[0], *s = &m->in[1];
   const int64_t axis = more_int(p, "axis", 1), block = more_int(p, "block_size", 0);
   more_real(p, 1);
-  more_same_shape(p, 1, 2);
+  const more_value *z = more_has(p, 2) ? &p->m->in[2] : s;
+  if (s->count != 1 || z->count != 1 || s->ndim > 1 || z->ndim > 1) /* [] and [1] go together in exporters' files */
+    more_same_shape(p, 1, 2);
   if (block < 0 || block > INT32_MAX) more_refuse(p, "block_size is %lld", (long long)block);
   if (s->count == 1 && s->ndim <= 1) return;
   m->i[AXIS] = more_axis(p, axis, x->ndim);
