@@ -78,10 +78,32 @@ INSIDE void limits_any(const float *restrict x, int64_t n, float limits[2]) {
   limits[1] = most[0];
 }
 
+INSIDE int32_t dot_int8_any(const int16_t *restrict a, const int8_t *restrict b, int64_t n) {
+  int32_t sum = 0;
+  for (int64_t i = 0; i < n; i++) sum += a[i] * b[i];
+  return sum;
+}
+
+INSIDE int32_t dot_uint8_any(const int16_t *restrict a, const uint8_t *restrict b, int64_t n) {
+  int32_t sum = 0;
+  for (int64_t i = 0; i < n; i++) sum += a[i] * b[i];
+  return sum;
+}
+
+INSIDE void row_int8_any(int32_t *restrict acc, int32_t x, const int8_t *restrict row, int64_t n) {
+  for (int64_t i = 0; i < n; i++) acc[i] += x * row[i];
+}
+
+INSIDE void row_uint8_any(int32_t *restrict acc, int32_t x, const uint8_t *restrict row, int64_t n) {
+  for (int64_t i = 0; i < n; i++) acc[i] += x * row[i];
+}
+
 typedef struct loops {
   void (*quantize)(const float *x, uint8_t *y, int64_t n, float scale, int32_t zero, int32_t flip);
   void (*dequantize)(const uint8_t *x, float *y, int64_t n, float scale, int32_t zero, int32_t flip);
   void (*limits)(const float *x, int64_t n, float limits[2]);
+  int32_t (*dot)(int type, const int16_t *a, const void *b, int64_t n);
+  void (*row)(int type, int32_t *acc, int32_t x, const void *row, int64_t n);
 } loops;
 
 #define MAKE(name, target) \
@@ -95,7 +117,14 @@ typedef struct loops {
   target static void limits_##name(const float *x, int64_t n, float limits[2]) { \
     limits_any(x, n, limits); \
   } \
-  static const loops name = {quantize_##name, dequantize_##name, limits_##name};
+  target static int32_t dot_##name(int type, const int16_t *a, const void *b, int64_t n) { \
+    return type == REF_TYPE_I8 ? dot_int8_any(a, b, n) : dot_uint8_any(a, b, n); \
+  } \
+  target static void row_##name(int type, int32_t *acc, int32_t x, const void *row, int64_t n) { \
+    if (type == REF_TYPE_I8) row_int8_any(acc, x, row, n); \
+    else row_uint8_any(acc, x, row, n); \
+  } \
+  static const loops name = {quantize_##name, dequantize_##name, limits_##name, dot_##name, row_##name};
 MAKE(plain, )
 MAKE(narrow, NARROW)
 
@@ -252,4 +281,12 @@ void more_setup_dynamic_quantize(more_plan *p) {
 double more_rescale(const more_op *m, uint32_t k, double sum, double x, double w, double y) {
   if (m->in[k].type != REF_TYPE_F32) return sum * (x * w / y);
   return (double)((float)sum * ((float)x * (float)w / (float)y));
+}
+
+int32_t more_dot(int type, const int16_t *a, const void *b, int64_t n) {
+  return loops_here()->dot(type, a, b, n);
+}
+
+void more_add_row(int type, int32_t *acc, int32_t x, const void *row, int64_t n) {
+  loops_here()->row(type, acc, x, row, n);
 }
