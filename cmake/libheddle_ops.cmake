@@ -6,6 +6,8 @@ add_library(heddle_operators OBJECT ${operator_sources})
 target_include_directories(heddle_operators PRIVATE include ${PROJECT_SOURCE_DIR})
 target_compile_definitions(heddle_operators PRIVATE HEDDLE_REF_MORE_HERE) # ref/more.c: in this very library
 target_compile_options(heddle_operators PRIVATE -fno-math-errno)
+set_property(SOURCE "${CMAKE_CURRENT_SOURCE_DIR}/plugins/common/more/quantize.c" APPEND PROPERTY COMPILE_OPTIONS
+  "$<$<CONFIG:Release>:-O3;-fno-trapping-math>") # loops that are to become vectors
 
 add_library(heddle_ref_more MODULE $<TARGET_OBJECTS:heddle_operators>)
 set_target_properties(heddle_ref_more PROPERTIES

@@ -187,6 +187,7 @@ bool opt_pass_reshapes(opt_net *net);
 bool opt_pass_transposes(opt_net *net);
 bool opt_pass_conv(opt_net *net);
 bool opt_pass_gemm(opt_net *net);
+bool opt_pass_quantized(opt_net *net);
 bool opt_pass_activation(opt_net *net);
 bool opt_pass_layer_norm(opt_net *net);
 bool opt_pass_attention(opt_net *net);

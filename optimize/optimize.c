@@ -12,6 +12,7 @@ static const struct {
     {"dead", opt_pass_dead},
     {"identity", opt_pass_identity},
     {"cse", opt_pass_cse},
+    {"quantized", opt_pass_quantized}, /* before fold, which would make floats of quantised weights */
     {"fold", opt_pass_fold},
     {"attention", opt_pass_attention},
     {"reshapes", opt_pass_reshapes},
@@ -27,7 +28,7 @@ enum { N_PASSES = sizeof passes / sizeof passes[0], ALL = (1 << N_PASSES) - 1, M
 /* ---- the wish */
 
 static heddle_status unknown(const char *word, size_t length, heddle_error *err) {
-  char list[200];
+  char list[240];
   size_t used = 0;
   for (size_t i = 0; i < N_PASSES; i++)
     used += (size_t)snprintf(list + used, sizeof list - used, ", %s", passes[i].name);

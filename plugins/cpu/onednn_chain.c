@@ -1,6 +1,6 @@
 /* Chains: a head and the elementwise operators behind it that oneDNN computes on the way out. Each node is read through
  * the plan of its reference kernel, so that both refuse the same things. */
-#include "onednn_internal.h"
+#include "onednn_int8.h"
 
 #include <math.h>
 
@@ -300,8 +300,9 @@ heddle_status onednn_takes_picks(const onednn *self, const heddle_pregion *regio
 
 heddle_status onednn_propose(const onednn *self, const heddle_pregion *region, unsigned char *taken,
                              heddle_propose_fn propose, void *sink, heddle_error *err) {
-  heddle_status attention = onednn_propose_attention(self, region, taken, propose, sink, err);
-  if (attention != HEDDLE_OK) return attention;
+  heddle_status s = onednn_propose_attention(self, region, taken, propose, sink, err);
+  if (s == HEDDLE_OK) s = onednn_int8_propose(self, region, taken, propose, sink, err);
+  if (s != HEDDLE_OK) return s;
   for (uint64_t i = 0; self != NULL && i < region->nodes.count; i++) {
     const heddle_pnode *node = region_node(region, i);
     uint32_t picks[ONEDNN_NODES] = {(uint32_t)i}, count = 1;
@@ -319,11 +320,11 @@ heddle_status onednn_propose(const onednn *self, const heddle_pregion *region, u
       picks[count++] = (uint32_t)next;
     }
     for (; count > 1 && !whole; count -= !whole) {
-      heddle_status s = onednn_takes_picks(self, region, picks, count, &whole, err);
+      s = onednn_takes_picks(self, region, picks, count, &whole, err);
       if (s != HEDDLE_OK) return s;
     }
     if (!whole) continue;
-    heddle_status s = propose(sink, picks, count, err);
+    s = propose(sink, picks, count, err);
     if (s != HEDDLE_OK) return s;
     for (uint32_t k = 0; k < count; k++) taken[picks[k]] = 1;
   }

@@ -56,14 +56,14 @@ typedef struct onednn_int8_launch {
 } onednn_int8_launch;
 
 /* Only with instructions for products of bytes are oneDNN's sums exact: older ones saturate on the way. */
-static bool able(const onednn *self) {
+bool onednn_int8_able(const onednn *self) {
   const dnnl_cpu_isa_t isa = dnnl_get_effective_cpu_isa();
   return self != NULL && ((isa & dnnl_cpu_isa_avx512_core_vnni) == dnnl_cpu_isa_avx512_core_vnni ||
                           (isa & dnnl_cpu_isa_avx2_vnni) == dnnl_cpu_isa_avx2_vnni);
 }
 
 static bool read_region(const onednn *self, const heddle_pregion *region, reading *out) {
-  if (!able(self)) return false;
+  if (!onednn_int8_able(self)) return false;
   out->what = INT8_PRODUCT;
   if (int8_read_product(region, &out->u.product)) return true;
   out->what = INT8_POOL;

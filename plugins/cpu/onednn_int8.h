@@ -133,7 +133,11 @@ int8_block int8_plan_block(const int8_plan *plan, int64_t i);
 
 /* ---- onednn_int8.c; its offers are those of a special region */
 
-/* Proposes the sums. As onednn_propose. */
+/* Whether this processor's sums of products of bytes are exact; self may be NULL. */
+bool onednn_int8_able(const onednn *self);
+
+/* ---- onednn_int8_propose.c: proposes the sums, as onednn_propose */
+
 heddle_status onednn_int8_propose(const onednn *self, const heddle_pregion *region, unsigned char *taken,
                                   heddle_propose_fn propose, void *sink, heddle_error *err);
 

@@ -62,8 +62,13 @@ static bool read_conv(int8_product *p) {
   p->in_channels = x->shape[1];
   p->out_channels = w->shape[0];
   p->taps = p->window.kernel[1] * p->window.kernel[2];
+  if (p->taps == 1 && p->window.in[1] * p->window.in[2] == 1 && p->window.out[1] * p->window.out[2] == 1 &&
+      p->window.pad[1] + p->window.pad[2] == 0) { /* images of one place are rows of one */
+    p->window.in[1] = p->window.out[1] = p->images;
+    p->window.stride[1] = p->images = 1;
+  }
   return p->in_channels % p->groups == 0 && p->out_channels % p->groups == 0 && w->shape[1] > 0 &&
-         w->shape[1] == p->in_channels / p->groups && p->y->shape[0] == p->images &&
+         w->shape[1] == p->in_channels / p->groups && p->y->shape[0] == x->shape[0] &&
          p->y->shape[1] == p->out_channels && p->window.kernel[1] * p->window.kernel[2] <= MOST_PRODUCTS;
 }
 
@@ -193,8 +198,9 @@ bool int8_read_sum(const heddle_pregion *region, int8_sum *out) {
   if ((n != 4 && n != 5) || region->n_outputs != 1 || region->n_inputs > ONEDNN_INPUTS || !is_op(add, "Add"))
     return false;
   for (uint64_t k = 0; k < 2; k++) {
-    const heddle_pnode *node = region_node(region, k);
-    const heddle_pvalue *x = node_input(region, node, 0);
+    const heddle_pnode *first = region_node(region, 0), *node = region_node(region, 1);
+    if (is_op(first, "DequantizeLinear") && first->outputs[0] == add->inputs[k]) node = first;
+    const heddle_pvalue *x = node != NULL ? node_input(region, node, 0) : NULL;
     if (!is_op(node, "DequantizeLinear") || !read_quantum(region, node, x, &out->scale[k], &out->zero[k])) return false;
     if (add->inputs[k] != node->outputs[0] || !is_float(node_output(region, node, 0))) return false;
     out->values[k] = node->inputs[0];

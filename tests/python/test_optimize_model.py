@@ -53,7 +53,7 @@ def test_the_call_then_the_setting_then_the_graph():
 
 def test_a_name_that_is_none(ctx):
     net, y = conv_net()
-    with pytest.raises(capi.HeddleError, match="no optimisation 'conf'; there are on, off, dead, identity, cse, fold"):
+    with pytest.raises(capi.HeddleError, match="no optimisation 'conf'; there are on, off, dead, identity, cse, quantized, fold"):
         Run(ctx, net, [y], net.values(), "gemm,conf")
     for wish in ("", ",", "-", "On"):
         with pytest.raises(capi.HeddleError, match="no optimisation"):

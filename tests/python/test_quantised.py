@@ -130,3 +130,50 @@ def test_matmul(contexts, seed):
                net.w("ws", w_scale), net.w("wz", w_zero), net.w("ys", y_scale), net.w("yz", y_zero), name="y")
         want = rounded(sums, 0.03, w_scale, y_scale, y_zero)
     check(contexts, net, ["y"], feed, [want], f"seed {seed}")
+
+
+# ---- to bytes and back
+
+
+def quantised(x, scale, zero):
+    limits = np.iinfo(zero.dtype)
+    q = np.rint(x / scale).astype(np.float64) + zero
+    return np.nan_to_num(np.clip(q, limits.min, limits.max), nan=0).astype(zero.dtype)
+
+
+@pytest.mark.parametrize("dtype", BYTES)
+@pytest.mark.parametrize("axis", [None, 0, 1, 2])
+def test_to_bytes_and_back(contexts, dtype, axis):
+    rng = np.random.default_rng(axis)
+    shape, net = (3, 5, 4099), Net()
+    sizes = [] if axis is None else [shape[axis]]
+    scale = rng.uniform(0.01, 0.1, sizes).astype(np.float32)
+    zero = some(rng, dtype, *sizes)
+    x = rng.uniform(-20, 20, shape).astype(np.float32)
+    x[0, 0, :6] = np.inf, -np.inf, np.nan, 1e30, -1e30, -0.0
+    along = [1, 1, 1]
+    if axis is not None:
+        along[axis] = -1
+    s, z = scale.reshape(along), zero.reshape(along)
+    x[:, :, 100:200] = (np.arange(100) - 50 + 0.5) * s[:, :, :1]  # halves, for even
+    q = some(rng, dtype, *shape)
+    attrs = {} if axis is None else {"axis": axis}
+    net.x("x", *shape), net.x("q", *shape, dtype=q.dtype.name)
+    net.w("s", scale), net.w("z", zero)
+    net.op("QuantizeLinear", "x", "s", "z", name="to", **attrs)
+    net.op("DequantizeLinear", "q", "s", "z", name="from", **attrs)
+    with np.errstate(invalid="ignore"):
+        want = [quantised(x, s, z), (q.astype(np.int32) - z).astype(np.float32) * s]
+    check(contexts, net, ["to", "from"], {"x": x, "q": q}, want, f"{dtype}, axis {axis}")
+
+
+@pytest.mark.parametrize("low, high", [(-3, 5), (0.5, 2), (-7, -1), (0, 0)])
+def test_dynamic(contexts, low, high):
+    net, x = Net(), np.random.default_rng(3).uniform(low, high, (7, 40001)).astype(np.float32)
+    net.x("x", *x.shape)
+    net.op("DynamicQuantizeLinear", "x", name="q", outputs=3)
+    least, most = min(x.min(), np.float32(0)), max(x.max(), np.float32(0))
+    scale = (most - least) / np.float32(255)
+    zero = np.uint8(np.rint(-least / scale) if scale else 0)
+    q = quantised(x, scale, zero) if scale else np.zeros_like(x, np.uint8)
+    check(contexts, net, ["q:0", "q:1", "q:2"], {"x": x}, [q, scale, zero], f"{low} to {high}")

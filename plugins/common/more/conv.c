@@ -37,15 +37,61 @@ static void run_conv(const more_op *m, const more_args *a, int64_t first, int64_
              product(m, a, u) + number(m, a, m->i[X_POINT] < 0 ? 2 : -1, u / places % channels, 0));
 }
 
+/* A sum as the result has it: int32, or rounded to bytes. */
+static void put_sum(const more_op *m, const more_args *a, int64_t at, int64_t c, double sum) {
+  if (m->out[0].type == REF_TYPE_I32) {
+    more_put(&m->out[0], a->out[0], at, sum);
+    return;
+  }
+  const double least = more_lowest(m->out[0].type), most = more_highest(m->out[0].type);
+  const double scaled = more_rescale(m, 1, sum + number(m, a, 8, c, 0), number(m, a, 1, 0, 1), number(m, a, 4, c, 1),
+                                     number(m, a, 6, 0, 1));
+  const double y = nearbyint(scaled) + number(m, a, 7, 0, 0);
+  more_put(&m->out[0], a->out[0], at, y < least ? least : y > most ? most : y);
+}
+
 static void run_qlinear(const more_op *m, const more_args *a, int64_t first, int64_t last) {
   const int64_t places = window_places(m), channels = m->out[0].shape[1];
-  const double least = more_lowest(m->out[0].type), most = more_highest(m->out[0].type);
+  for (int64_t u = first; u < last; u++) put_sum(m, a, u, u / places % channels, product(m, a, u));
+}
+
+/* What a patch of the input may have for its sums to be made of a copy. */
+enum { MOST_PATCH = 4608, MOST_TAPS = 128 };
+
+/* Of bytes. A unit is a place of an image: what the window has there is copied, then multiplied for each channel. */
+static void run_bytes(const more_op *m, const more_args *a, int64_t first, int64_t last) {
+  const int64_t taps = window_taps(m), places = window_places(m), plane = more_count(m->i + W_IN, 0, m->i[W_SPATIAL]);
+  const int64_t per = m->i[IN_PER_GROUP], channels = m->out[0].shape[1], w = m->i[WEIGHTS], depth = per * taps;
+  const int64_t xz = (int64_t)number(m, a, m->i[X_POINT], 0, 0);
+  int16_t patch[MOST_PATCH];
+  int64_t at[MOST_TAPS];
   for (int64_t u = first; u < last; u++) {
-    const int64_t c = u / places % channels;
-    const double scale = number(m, a, 1, 0, 1) * number(m, a, 4, c, 1) / number(m, a, 6, 0, 1);
-    const double y = nearbyint((product(m, a, u) + number(m, a, 8, c, 0)) * scale) + number(m, a, 7, 0, 0);
-    more_put(&m->out[0], a->out[0], u, y < least ? least : y > most ? most : y);
+    const int64_t image = u / places, place = u % places;
+    for (int64_t t = 0; t < taps; t++) at[t] = window_at(m, place, t, NULL);
+    for (int64_t c = 0, group = -1, all = 0; c < channels; c++) {
+      if (c / m->i[OUT_PER_GROUP] != group) {
+        group = c / m->i[OUT_PER_GROUP];
+        all = 0;
+        for (int64_t k = 0; k < depth; k++) {
+          const int64_t base = ((image * m->i[GROUPS] + group) * per + k / taps) * plane, tap = at[k % taps];
+          patch[k] = (int16_t)(tap < 0 ? 0 : more_get_int(&m->in[0], a->in[0], base + tap) - xz);
+          all += patch[k];
+        }
+      }
+      const int64_t sum = more_dot(m->in[w].type, patch, (const char *)a->in[w] + c * depth, depth);
+      put_sum(m, a, (image * channels + c) * places + place, c,
+              (double)(sum - (int64_t)number(m, a, m->i[W_POINT], c, 0) * all));
+    }
   }
+}
+
+/* Once a node of bytes is read: the faster kernel, where its sums allow that. */
+static void take_bytes(more_plan *p) {
+  const more_op *m = p->m;
+  if (!more_ok(p)) return;
+  const int64_t taps = window_taps(m), depth = taps * m->i[IN_PER_GROUP];
+  if (taps > MOST_TAPS || depth > MOST_PATCH || m->out[0].shape[1] == 0) return;
+  more_work(p, run_bytes, m->out[0].count / m->out[0].shape[1], 0.1 * m->steps);
 }
 
 /* Weights are operand w. */
@@ -105,6 +151,7 @@ void more_setup_conv_integer(more_plan *p) {
   convolution(p, 1, REF_TYPE_I32, run_conv);
   per_channel(p, 2, true);
   per_channel(p, 3, false);
+  take_bytes(p);
 }
 
 void more_setup_qlinear_conv(more_plan *p) {
@@ -123,6 +170,7 @@ void more_setup_qlinear_conv(more_plan *p) {
   for (uint32_t k = 1; k < 8; k++)
     if (k != 3) per_channel(p, k, k != 4 && k != 5);
   if (more_ok(p)) more_shape_is(p, 8, 1, &p->m->out[0].shape[1]);
+  take_bytes(p);
 }
 
 /* ---------------------------------------------------------------- DeformConv */

@@ -70,8 +70,10 @@ static void run_matmul(const more_op *m, const more_args *a, int64_t first, int6
 
 static void matmul_work(more_plan *p, more_kernel run) {
   const more_op *m = p->m;
+  const bool bytes = m->in[0].size == 1 && run != run_matmul; /* these have loops of vectors */
   if (!more_ok(p)) return;
-  more_work(p, run, m->i[COLS] > 0 ? m->out[0].count / m->i[COLS] : 1, (double)m->out[0].count * (double)m->i[DEPTH]);
+  more_work(p, run, m->i[COLS] > 0 ? m->out[0].count / m->i[COLS] : 1,
+            (double)m->out[0].count * (double)m->i[DEPTH] * (bytes ? 0.1 : 1));
 }
 
 void more_setup_matmul(more_plan *p) {
@@ -93,19 +95,37 @@ static double point(const more_op *m, const more_args *a, uint32_t k, int64_t i,
   return more_get(&m->in[k], a->in[k], m->in[k].count == 1 ? 0 : i % m->in[k].count);
 }
 
-static void run_matmul_integer(const more_op *m, const more_args *a, int64_t first, int64_t last) {
+enum { TILE = 256 };
+
+/* Columns [c0, c0 + n) of row u of a product of bytes, of operand 0 with operand b and their zero points. */
+static void sums_of_bytes(const more_op *m, const more_args *a, uint32_t b, uint32_t b_zero, int64_t u, int64_t c0,
+                          int64_t n, int64_t *out) {
   const int64_t rows = m->i[ROWS], cols = m->i[COLS], depth = m->i[DEPTH];
-  for (int64_t u = first; u < last; u++) {
-    const int64_t at = batch_at(m, &m->in[0], u / rows) + u % rows * depth, bt = batch_at(m, &m->in[1], u / rows);
-    for (int64_t c = 0; c < cols; c++) {
-      const int64_t az = (int64_t)point(m, a, 2, u % rows, 0), bz = (int64_t)point(m, a, 3, c, 0);
-      int64_t sum = 0;
-      for (int64_t k = 0; k < depth; k++)
-        sum += (more_get_int(&m->in[0], a->in[0], at + k) - az) *
-               (more_get_int(&m->in[1], a->in[1], bt + k * cols + c) - bz);
-      more_store_int(REF_TYPE_I32, a->out[0], u * cols + c, sum);
-    }
+  const int64_t at = batch_at(m, &m->in[0], u / rows) + u % rows * depth, bt = batch_at(m, &m->in[b], u / rows);
+  const int64_t az = (int64_t)point(m, a, 2, u % rows, 0);
+  int64_t all = 0;
+  int32_t acc[TILE] = {0};
+  memset(out, 0, (size_t)n * sizeof *out);
+  for (int64_t k = 0; k < depth; k++) {
+    const int64_t x = more_get_int(&m->in[0], a->in[0], at + k) - az;
+    all += x;
+    more_add_row(m->in[b].type, acc, (int32_t)x, (const char *)a->in[b] + bt + k * cols + c0, n);
+    if ((k + 1) % MORE_PRODUCTS != 0 && k + 1 < depth) continue;
+    for (int64_t i = 0; i < n; i++) out[i] += acc[i];
+    memset(acc, 0, sizeof acc);
   }
+  for (int64_t i = 0; i < n; i++) out[i] -= all * (int64_t)point(m, a, b_zero, c0 + i, 0);
+}
+
+static void run_matmul_integer(const more_op *m, const more_args *a, int64_t first, int64_t last) {
+  const int64_t cols = m->i[COLS];
+  int64_t sums[TILE];
+  for (int64_t u = first; u < last; u++)
+    for (int64_t c = 0; c < cols; c += TILE) {
+      const int64_t n = cols - c < TILE ? cols - c : TILE;
+      sums_of_bytes(m, a, 1, 3, u, c, n, sums);
+      for (int64_t i = 0; i < n; i++) more_store_int(REF_TYPE_I32, a->out[0], u * cols + c + i, sums[i]);
+    }
 }
 
 static void bytes_only(more_plan *p, uint32_t k) {
@@ -125,21 +145,21 @@ void more_setup_matmul_integer(more_plan *p) {
 
 /* a, its scale and zero point, b, its, and those of the result. */
 static void run_qlinear(const more_op *m, const more_args *a, int64_t first, int64_t last) {
-  const int64_t rows = m->i[ROWS], cols = m->i[COLS], depth = m->i[DEPTH];
+  const int64_t rows = m->i[ROWS], cols = m->i[COLS];
   const double least = more_lowest(m->out[0].type), most = more_highest(m->out[0].type);
-  for (int64_t u = first; u < last; u++) {
-    const int64_t at = batch_at(m, &m->in[0], u / rows) + u % rows * depth, bt = batch_at(m, &m->in[3], u / rows);
-    for (int64_t c = 0; c < cols; c++) {
-      const int64_t az = (int64_t)point(m, a, 2, u % rows, 0), bz = (int64_t)point(m, a, 5, c, 0);
-      int64_t sum = 0;
-      for (int64_t k = 0; k < depth; k++)
-        sum += (more_get_int(&m->in[0], a->in[0], at + k) - az) *
-               (more_get_int(&m->in[3], a->in[3], bt + k * cols + c) - bz);
-      const double scale = point(m, a, 1, u % rows, 1) * point(m, a, 4, c, 1) / point(m, a, 6, u % rows, 1);
-      const double x = nearbyint((double)sum * scale) + point(m, a, 7, u % rows, 0);
-      more_put(&m->out[0], a->out[0], u * cols + c, x < least ? least : x > most ? most : x);
+  int64_t sums[TILE];
+  for (int64_t u = first; u < last; u++)
+    for (int64_t at = 0; at < cols; at += TILE) {
+      const int64_t n = cols - at < TILE ? cols - at : TILE;
+      sums_of_bytes(m, a, 3, 5, u, at, n, sums);
+      for (int64_t i = 0; i < n; i++) {
+        const int64_t c = at + i;
+        const double scaled = more_rescale(m, 1, (double)sums[i], point(m, a, 1, u % rows, 1), point(m, a, 4, c, 1),
+                                           point(m, a, 6, u % rows, 1));
+        const double x = nearbyint(scaled) + point(m, a, 7, u % rows, 0);
+        more_put(&m->out[0], a->out[0], u * cols + c, x < least ? least : x > most ? most : x);
+      }
     }
-  }
 }
 
 void more_setup_qlinear_matmul(more_plan *p) {

@@ -19,6 +19,11 @@ void more_work(more_plan *p, more_kernel run, int64_t units, double steps) {
   p->m->steps = steps;
 }
 
+void more_loop(more_plan *p, more_kernel run, int64_t units, double steps) {
+  more_work(p, run, units, steps);
+  p->m->loops = true;
+}
+
 void more_scratch(more_plan *p, double bytes) {
   if (bytes > 0x1p40) more_refuse(p, "it needs more than 2^40 bytes of scratch memory");
   else p->m->scratch_bytes = (uint64_t)bytes;
@@ -415,7 +420,8 @@ static heddle_status plan(const heddle_pregion *region, ref_node *n, ref_op *op,
   for (uint32_t k = 0; k < REF_OPERANDS; k++) op->slot[k] = m.in[k].slot;
   for (uint32_t k = 0; k < m.n_in; k++) bytes += (double)m.in[k].count * m.in[k].size;
   for (uint32_t k = 0; k < m.n_out; k++) bytes += (double)m.out[k].count * m.out[k].size;
-  ref_set_work(op, run, (uint64_t)m.units, 20 * m.steps, 10 * bytes);
+  if (m.loops) ref_set_work(op, run, (uint64_t)m.units, m.steps, bytes);
+  else ref_set_work(op, run, (uint64_t)m.units, 20 * m.steps, 10 * bytes);
   op->tail_bytes = sizeof m + m.kept_all * sizeof(int64_t);
   op->workspace_bytes = m.scratch_bytes;
   *out_entry = &entry;

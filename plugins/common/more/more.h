@@ -45,6 +45,7 @@ struct more_op {
   int64_t units;
   uint64_t scratch_bytes;
   double steps; /* for the cost: as long as a product each */
+  bool loops;   /* see more_loop */
   uint32_t n_in, n_out;
   more_value in[MORE_IN], out[MORE_OUT];
   int64_t i[MORE_INTS]; /* what the setup leaves for the kernel */
@@ -106,6 +107,8 @@ heddle_status more_plan_half(const heddle_pregion *region, ref_node *n, ref_op *
 
 /* The kernel and its work. units: how many parts there are at most; steps: see ref_set_work. */
 void more_work(more_plan *p, more_kernel run, int64_t units, double steps);
+/* The same of a kernel whose loops are as fast as those of ref/: steps and bytes cost what they do there. */
+void more_loop(more_plan *p, more_kernel run, int64_t units, double steps);
 void more_scratch(more_plan *p, double bytes); /* for all units together */
 
 /* Attributes; with a fallback. ints, floats: at most cap; returns how many, -1 where absent. */
@@ -143,6 +146,15 @@ void more_result_like(more_plan *p, uint32_t k, uint32_t operand);
 
 /* Shapes of operands broadcast; false (and a refusal) where they do not. */
 bool more_broadcast(more_plan *p, int64_t *shape, int32_t *ndim, uint32_t operand);
+
+/* quantize.c: a sum of products times x * w / y, the scales of operands and result: as ONNX Runtime does it, each step
+ * rounded as float32, where operand k, the first scale, is of that type. */
+/* Sums of at most MORE_PRODUCTS products of numbers in [-255, 255], which int32 holds: of a with n int8 or uint8; and
+ * acc[i] += x * row[i]. */
+enum { MORE_PRODUCTS = 32768 };
+int32_t more_dot(int type, const int16_t *a, const void *b, int64_t n);
+void more_add_row(int type, int32_t *acc, int32_t x, const void *row, int64_t n);
+double more_rescale(const more_op *m, uint32_t k, double sum, double x, double w, double y);
 
 /* The offset, in elements of v, of element i of a tensor of that shape that v is broadcast to. */
 int64_t more_at(const more_value *v, const more_value *out, int64_t i);

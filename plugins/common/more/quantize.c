@@ -1,0 +1,292 @@
+/* QuantizeLinear, DequantizeLinear and DynamicQuantizeLinear, and how the other quantised operators round. Between float32
+ * and bytes there are loops that the compiler makes vectors of, on x86-64 also for AVX2; all other types go number by
+ * number. */
+#include "more.h"
+
+#include <math.h>
+
+enum { AXIS, BLOCK, PER, INNER, PRECISION };
+
+/* Which scale element i has. */
+static int64_t scale_of(const more_op *m, int64_t i) {
+  const more_value *x = &m->in[0], *scale = &m->in[1];
+  if (scale->count == 1) return 0;
+  const int64_t axis = m->i[AXIS], inner = m->i[INNER], n = x->shape[axis];
+  const int64_t at = i / inner % n;
+  if (m->i[BLOCK] == 0) return at;
+  return (i / inner / n * scale->shape[axis] + at / m->i[BLOCK]) * inner + i % inner;
+}
+
+static double saturated(double x, int type) {
+  const double least = more_lowest(type), most = more_highest(type);
+  return x != x ? 0 : x < least ? least : x > most ? most : x;
+}
+
+/* ---------------------------------------------------------------- between float32 and bytes */
+
+#if defined(__GNUC__) && defined(__x86_64__)
+#define NARROW __attribute__((target("avx2")))
+#else
+#define NARROW
+#endif
+#define INSIDE static inline __attribute__((always_inline))
+
+/* 1.5 * 2^23: what a float of less than 2^22 is added to keeps no fraction, half going to even. */
+#define MAGIC 12582912.0f
+#define MAGIC_BITS 0x4B400000
+
+/* flip is 128 for int8, and zero has 128 added: as bytes go from 0 to 255. NaN gives 0, as saturated says. */
+INSIDE uint8_t quantum(float x, float scale, int32_t zero, int32_t flip) {
+  const float least = (float)-zero, most = (float)(255 - zero), q = x / scale;
+  float r = q < least ? least : q;
+  int32_t bits;
+  r = r > most ? most : r;
+  r += MAGIC;
+  memcpy(&bits, &r, sizeof bits);
+  return (uint8_t)((q != q ? flip : bits - MAGIC_BITS + zero) ^ flip);
+}
+
+INSIDE void quantize_any(const float *restrict x, uint8_t *restrict y, int64_t n, float scale, int32_t zero,
+                         int32_t flip) {
+  for (int64_t i = 0; i < n; i++) y[i] = quantum(x[i], scale, zero, flip);
+}
+
+INSIDE void dequantize_any(const uint8_t *restrict x, float *restrict y, int64_t n, float scale, int32_t zero,
+                           int32_t flip) {
+  for (int64_t i = 0; i < n; i++) y[i] = (float)((x[i] ^ flip) - zero) * scale;
+}
+
+/* limits: the least and the greatest number, and 0 among them. */
+INSIDE void limits_any(const float *restrict x, int64_t n, float limits[2]) {
+  enum { LANES = 16 };
+  float least[LANES] = {0}, most[LANES] = {0};
+  int64_t i = 0;
+  for (; i + LANES <= n; i += LANES)
+    for (int k = 0; k < LANES; k++) {
+      least[k] = x[i + k] < least[k] ? x[i + k] : least[k];
+      most[k] = x[i + k] > most[k] ? x[i + k] : most[k];
+    }
+  for (; i < n; i++) {
+    least[0] = x[i] < least[0] ? x[i] : least[0];
+    most[0] = x[i] > most[0] ? x[i] : most[0];
+  }
+  for (int k = 1; k < LANES; k++) {
+    least[0] = least[k] < least[0] ? least[k] : least[0];
+    most[0] = most[k] > most[0] ? most[k] : most[0];
+  }
+  limits[0] = least[0];
+  limits[1] = most[0];
+}
+
+INSIDE int32_t dot_int8_any(const int16_t *restrict a, const int8_t *restrict b, int64_t n) {
+  int32_t sum = 0;
+  for (int64_t i = 0; i < n; i++) sum += a[i] * b[i];
+  return sum;
+}
+
+INSIDE int32_t dot_uint8_any(const int16_t *restrict a, const uint8_t *restrict b, int64_t n) {
+  int32_t sum = 0;
+  for (int64_t i = 0; i < n; i++) sum += a[i] * b[i];
+  return sum;
+}
+
+INSIDE void row_int8_any(int32_t *restrict acc, int32_t x, const int8_t *restrict row, int64_t n) {
+  for (int64_t i = 0; i < n; i++) acc[i] += x * row[i];
+}
+
+INSIDE void row_uint8_any(int32_t *restrict acc, int32_t x, const uint8_t *restrict row, int64_t n) {
+  for (int64_t i = 0; i < n; i++) acc[i] += x * row[i];
+}
+
+typedef struct loops {
+  void (*quantize)(const float *x, uint8_t *y, int64_t n, float scale, int32_t zero, int32_t flip);
+  void (*dequantize)(const uint8_t *x, float *y, int64_t n, float scale, int32_t zero, int32_t flip);
+  void (*limits)(const float *x, int64_t n, float limits[2]);
+  int32_t (*dot)(int type, const int16_t *a, const void *b, int64_t n);
+  void (*row)(int type, int32_t *acc, int32_t x, const void *row, int64_t n);
+} loops;
+
+#define MAKE(name, target) \
+  target static void quantize_##name(const float *x, uint8_t *y, int64_t n, float scale, int32_t zero, int32_t flip) { \
+    quantize_any(x, y, n, scale, zero, flip); \
+  } \
+  target static void dequantize_##name(const uint8_t *x, float *y, int64_t n, float scale, int32_t zero, \
+                                       int32_t flip) { \
+    dequantize_any(x, y, n, scale, zero, flip); \
+  } \
+  target static void limits_##name(const float *x, int64_t n, float limits[2]) { \
+    limits_any(x, n, limits); \
+  } \
+  target static int32_t dot_##name(int type, const int16_t *a, const void *b, int64_t n) { \
+    return type == REF_TYPE_I8 ? dot_int8_any(a, b, n) : dot_uint8_any(a, b, n); \
+  } \
+  target static void row_##name(int type, int32_t *acc, int32_t x, const void *row, int64_t n) { \
+    if (type == REF_TYPE_I8) row_int8_any(acc, x, row, n); \
+    else row_uint8_any(acc, x, row, n); \
+  } \
+  static const loops name = {quantize_##name, dequantize_##name, limits_##name, dot_##name, row_##name};
+MAKE(plain, )
+MAKE(narrow, NARROW)
+
+static const loops *loops_here(void) {
+#if defined(__GNUC__) && defined(__x86_64__)
+  if (!__builtin_cpu_supports("avx2")) return &plain;
+#endif
+  return &narrow;
+}
+
+static bool is_byte(int type) {
+  return type == REF_TYPE_I8 || type == REF_TYPE_U8;
+}
+
+/* Elements from i on with one scale, up to last. */
+static int64_t run_from(const more_op *m, int64_t i, int64_t last) {
+  const int64_t inner = m->i[INNER], end = m->in[1].count == 1 ? last : (i / inner + 1) * inner;
+  return (end < last ? end : last) - i;
+}
+
+/* Scale and zero point of element i, for bytes of a type. */
+static float quantum_at(const more_op *m, const more_args *a, int64_t i, int type, int32_t *zero, int32_t *flip) {
+  const int64_t s = scale_of(m, i);
+  *flip = type == REF_TYPE_I8 ? 128 : 0;
+  *zero = (a->in[2] != NULL ? (int32_t)more_get_int(&m->in[2], a->in[2], s) : 0) + *flip;
+  return ((const float *)a->in[1])[s];
+}
+
+static void run_quantize_bytes(const more_op *m, const more_args *a, int64_t first, int64_t last) {
+  const loops *l = loops_here();
+  for (int64_t i = first, n; i < last; i += n) {
+    int32_t zero, flip;
+    const float scale = quantum_at(m, a, i, m->out[0].type, &zero, &flip);
+    n = run_from(m, i, last);
+    l->quantize((const float *)a->in[0] + i, (uint8_t *)a->out[0] + i, n, scale, zero, flip);
+  }
+}
+
+static void run_dequantize_bytes(const more_op *m, const more_args *a, int64_t first, int64_t last) {
+  const loops *l = loops_here();
+  for (int64_t i = first, n; i < last; i += n) {
+    int32_t zero, flip;
+    const float scale = quantum_at(m, a, i, m->in[0].type, &zero, &flip);
+    n = run_from(m, i, last);
+    l->dequantize((const uint8_t *)a->in[0] + i, (float *)a->out[0] + i, n, scale, zero, flip);
+  }
+}
+
+/* ---------------------------------------------------------------- QuantizeLinear and DequantizeLinear */
+
+static void run_quantize(const more_op *m, const more_args *a, int64_t first, int64_t last) {
+  for (int64_t i = first; i < last; i++) {
+    const int64_t s = scale_of(m, i);
+    const double zero = a->in[2] != NULL ? more_get(&m->in[2], a->in[2], s) : 0;
+    double x = more_get(&m->in[0], a->in[0], i) / more_get(&m->in[1], a->in[1], s);
+    x = more_round_to((int)m->i[PRECISION], x);
+    more_put(&m->out[0], a->out[0], i, saturated(nearbyint(x) + zero, m->out[0].type));
+  }
+}
+
+static void run_dequantize(const more_op *m, const more_args *a, int64_t first, int64_t last) {
+  for (int64_t i = first; i < last; i++) {
+    const int64_t s = scale_of(m, i);
+    const double zero = a->in[2] != NULL ? more_get(&m->in[2], a->in[2], s) : 0;
+    more_put(&m->out[0], a->out[0], i, (more_get(&m->in[0], a->in[0], i) - zero) * more_get(&m->in[1], a->in[1], s));
+  }
+}
+
+/* One scale; one for each place of an axis; or one for each block along it. */
+static void scales(more_plan *p) {
+  more_op *m = p->m;
+  const more_value *x = &m->in[0], *s = &m->in[1];
+  const int64_t axis = more_int(p, "axis", 1), block = more_int(p, "block_size", 0);
+  more_real(p, 1);
+  const more_value *z = more_has(p, 2) ? &p->m->in[2] : s;
+  if (s->count != 1 || z->count != 1 || s->ndim > 1 || z->ndim > 1) /* [] and [1] go together in exporters' files */
+    more_same_shape(p, 1, 2);
+  if (block < 0 || block > INT32_MAX) more_refuse(p, "block_size is %lld", (long long)block);
+  if (s->count == 1 && s->ndim <= 1) return;
+  m->i[AXIS] = more_axis(p, axis, x->ndim);
+  if (!more_ok(p)) return;
+  m->i[BLOCK] = block;
+  m->i[INNER] = more_count(x->shape, m->i[AXIS] + 1, x->ndim);
+  if (block == 0) {
+    more_shape_is(p, 1, 1, &x->shape[m->i[AXIS]]);
+    return;
+  }
+  int64_t shape[MORE_DIMS];
+  memcpy(shape, x->shape, sizeof shape);
+  shape[m->i[AXIS]] = (x->shape[m->i[AXIS]] + block - 1) / block;
+  more_shape_is(p, 1, x->ndim, shape);
+}
+
+void more_setup_quantize(more_plan *p) {
+  const more_value *x = &p->m->in[0];
+  const int64_t named = more_int(p, "output_dtype", 0), precision = more_int(p, "precision", 0);
+  int to = more_has(p, 2) ? p->m->in[2].type : named != 0 ? more_type_of_onnx(named) : REF_TYPE_U8;
+  more_int(p, "saturate", 1);
+  scales(p);
+  p->m->i[PRECISION] = precision != 0 ? more_type_of_onnx(precision) : p->m->in[1].type;
+  if (!more_type_is_real((int)p->m->i[PRECISION]) || p->m->i[PRECISION] == REF_TYPE_NONE)
+    more_refuse(p, "precision is not a floating-point type");
+  if (!more_type_is_whole(to)) more_refuse(p, "it quantizes to integers of whole bytes only");
+  more_result(p, 0, to, x->ndim, x->shape);
+  const bool bytes = x->type == REF_TYPE_F32 && p->m->in[1].type == REF_TYPE_F32 && is_byte(to) &&
+                     p->m->i[PRECISION] == REF_TYPE_F32 && p->m->i[BLOCK] == 0;
+  if (bytes) more_loop(p, run_quantize_bytes, x->count, 4 * (double)x->count);
+  else more_work(p, run_quantize, x->count, 2 * (double)x->count);
+}
+
+void more_setup_dequantize(more_plan *p) {
+  const more_value *x = &p->m->in[0];
+  const int64_t named = more_int(p, "output_dtype", 0);
+  const int to = named != 0 ? more_type_of_onnx(named) : p->m->in[1].type;
+  scales(p);
+  more_whole(p, 0);
+  more_same_type(p, 0, 2);
+  if (!more_type_is_real(to) || to == REF_TYPE_NONE) more_refuse(p, "output_dtype is not a floating-point type");
+  more_result(p, 0, to, x->ndim, x->shape);
+  const bool bytes = is_byte(x->type) && p->m->in[1].type == REF_TYPE_F32 && to == REF_TYPE_F32 && p->m->i[BLOCK] == 0;
+  if (bytes) more_loop(p, run_dequantize_bytes, x->count, 2 * (double)x->count);
+  else more_work(p, run_dequantize, x->count, (double)x->count);
+}
+
+/* ---------------------------------------------------------------- DynamicQuantizeLinear */
+
+/* Each part looks for the limits by itself: that takes less than waiting for the others. */
+static void run_dynamic(const more_op *m, const more_args *a, int64_t first, int64_t last) {
+  const loops *l = loops_here();
+  float limits[2];
+  if (last > m->in[0].count) last = m->in[0].count; /* the one unit of an empty tensor */
+  l->limits(a->in[0], m->in[0].count, limits);
+  const float scale = (limits[1] - limits[0]) / 255;
+  const double zero = scale != 0 ? saturated(nearbyint((double)((0 - limits[0]) / scale)), REF_TYPE_U8) : 0;
+  if (a->out[0] != NULL && scale == 0) memset((uint8_t *)a->out[0] + first, 0, (size_t)(last - first));
+  else if (a->out[0] != NULL)
+    l->quantize((const float *)a->in[0] + first, (uint8_t *)a->out[0] + first, last - first, scale, (int32_t)zero, 0);
+  if (first > 0) return;
+  if (a->out[1] != NULL) more_put(&m->out[1], a->out[1], 0, (double)scale);
+  if (a->out[2] != NULL) more_put(&m->out[2], a->out[2], 0, zero);
+}
+
+void more_setup_dynamic_quantize(more_plan *p) {
+  const more_value *x = &p->m->in[0];
+  if (x->type != REF_TYPE_F32) more_refuse(p, "it takes float32");
+  more_result(p, 0, REF_TYPE_U8, x->ndim, x->shape);
+  more_result(p, 1, REF_TYPE_F32, 0, NULL);
+  more_result(p, 2, REF_TYPE_U8, 0, NULL);
+  more_loop(p, run_dynamic, x->count, 6 * (double)x->count);
+}
+
+/* ---------------------------------------------------------------- products */
+
+double more_rescale(const more_op *m, uint32_t k, double sum, double x, double w, double y) {
+  if (m->in[k].type != REF_TYPE_F32) return sum * (x * w / y);
+  return (double)((float)sum * ((float)x * (float)w / (float)y));
+}
+
+int32_t more_dot(int type, const int16_t *a, const void *b, int64_t n) {
+  return loops_here()->dot(type, a, b, n);
+}
+
+void more_add_row(int type, int32_t *acc, int32_t x, const void *row, int64_t n) {
+  loops_here()->row(type, acc, x, row, n);
+}

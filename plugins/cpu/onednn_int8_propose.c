@@ -1,0 +1,95 @@
+/* Which nodes a quantised sum is made of: two DequantizeLinear, their Add, maybe a Relu, and the QuantizeLinear that alone
+ * sees the result. */
+#include "onednn_int8.h"
+
+enum { SUM_NODES = 5, SUM_INPUTS = 9 };
+
+/* The one node that makes a value which one other uses and nobody outside; UINT64_MAX where it is otherwise. */
+static uint64_t inner_maker(const heddle_pregion *region, int32_t value, uint64_t before, const char *op) {
+  uint64_t maker = UINT64_MAX, users = 0;
+  if (value < 0 || region_output_slot(region, value) >= 0) return UINT64_MAX;
+  for (uint64_t i = 0; i < region->nodes.count; i++) {
+    const heddle_pnode *node = region_node(region, i);
+    for (uint32_t k = 0; k < node->n_inputs; k++) users += node->inputs[k] == value;
+    if (i < before && node->n_outputs == 1 && node->outputs[0] == value && node->op != NULL &&
+        strcmp(node->op, op) == 0)
+      maker = i;
+  }
+  return users == 1 ? maker : UINT64_MAX;
+}
+
+/* The region that the host would ask about. */
+typedef struct picked {
+  heddle_pregion region;
+  heddle_pnode nodes[SUM_NODES];
+  int32_t inputs[SUM_INPUTS], output;
+} picked;
+
+static bool gather(const heddle_pregion *region, const uint32_t *picks, uint32_t count, picked *out) {
+  out->region = *region;
+  out->region.struct_size = sizeof out->region;
+  out->region.nodes = (heddle_parray){out->nodes, count, sizeof out->nodes[0]};
+  out->region.inputs = out->inputs;
+  out->region.outputs = &out->output;
+  out->region.n_inputs = 0;
+  out->region.n_outputs = 1;
+  for (uint32_t i = 0; i < count; i++) {
+    const heddle_pnode *node = region_node(region, picks[i]);
+    memcpy(&out->nodes[i], node, sizeof *node < node->struct_size ? sizeof *node : node->struct_size);
+    for (uint32_t k = 0; k < node->n_inputs; k++) {
+      bool known = node->inputs[k] < 0;
+      for (uint32_t j = 0; j < i; j++) known = known || out->nodes[j].outputs[0] == node->inputs[k];
+      for (uint32_t j = 0; j < out->region.n_inputs; j++) known = known || out->inputs[j] == node->inputs[k];
+      if (known) continue;
+      if (out->region.n_inputs == SUM_INPUTS) return false;
+      out->inputs[out->region.n_inputs++] = node->inputs[k];
+    }
+    out->output = node->outputs[0];
+  }
+  return true;
+}
+
+/* The nodes of a sum that ends with QuantizeLinear i, in their order; how many, or 0. */
+static uint32_t find_sum(const heddle_pregion *region, uint64_t i, uint32_t picks[SUM_NODES]) {
+  const heddle_pnode *last = region_node(region, i);
+  uint64_t on = inner_maker(region, last->inputs[0], i, "Relu"), found[SUM_NODES];
+  uint32_t count = 0;
+  found[count++] = i;
+  if (on != UINT64_MAX) found[count++] = on;
+  const heddle_pnode *above = on != UINT64_MAX ? region_node(region, on) : last;
+  const uint64_t add = above->n_inputs > 0 ? inner_maker(region, above->inputs[0], i, "Add") : UINT64_MAX;
+  if (add == UINT64_MAX || region_node(region, add)->n_inputs != 2) return 0;
+  found[count++] = add;
+  for (int k = 1; k >= 0; k--) {
+    const uint64_t from = inner_maker(region, region_node(region, add)->inputs[k], add, "DequantizeLinear");
+    if (from == UINT64_MAX) return 0;
+    found[count++] = from;
+  }
+  if (found[count - 1] > found[count - 2]) { /* the order in which they stand */
+    const uint64_t other = found[count - 1];
+    found[count - 1] = found[count - 2];
+    found[count - 2] = other;
+  }
+  for (uint32_t k = 0; k < count; k++) picks[k] = (uint32_t)found[count - 1 - k];
+  return count;
+}
+
+heddle_status onednn_int8_propose(const onednn *self, const heddle_pregion *region, unsigned char *taken,
+                                  heddle_propose_fn propose, void *sink, heddle_error *err) {
+  for (uint64_t i = 0; onednn_int8_able(self) && i < region->nodes.count; i++) {
+    const heddle_pnode *node = region_node(region, i);
+    uint32_t picks[SUM_NODES];
+    bool free = true;
+    picked p;
+    int8_sum sum;
+    if (node->op == NULL || strcmp(node->op, "QuantizeLinear") != 0 || node->n_inputs < 2 || node->n_outputs != 1)
+      continue;
+    const uint32_t count = find_sum(region, i, picks);
+    for (uint32_t k = 0; k < count; k++) free = free && taken[picks[k]] == 0;
+    if (count == 0 || !free || !gather(region, picks, count, &p) || !int8_read_sum(&p.region, &sum)) continue;
+    heddle_status s = propose(sink, picks, count, err);
+    if (s != HEDDLE_OK) return s;
+    for (uint32_t k = 0; k < count; k++) taken[picks[k]] = 1;
+  }
+  return HEDDLE_OK;
+}
