@@ -35,6 +35,11 @@ static void free_node(heddle__node *node) {
     heddle__free((void *)(uintptr_t)node->attrs[i].name);
     heddle__free((void *)(uintptr_t)node->attrs[i].data);
   }
+  for (uint32_t i = 0; i < node->n_inner; i++) {
+    heddle__free(node->inner[i].name);
+    heddle_graph_release(node->inner[i].graph);
+  }
+  heddle__free(node->inner);
   heddle__free(node->attrs);
   heddle__free(node->name);
   heddle__free(node->op);
@@ -139,6 +144,12 @@ heddle_status heddle__graph_find(const heddle_graph *g, const char *name, uint32
     used += (size_t)snprintf(list + used, sizeof list - used, "%s%u", i > first ? ", " : "", g->names[i].node);
   return heddle__fail(err, HEDDLE_EINVAL, "%s: %u nodes are named '%s': %s%s; say which by number", g->source,
                       end - first, shown, list, i < end ? ", ..." : "");
+}
+
+bool heddle__graph_has_inner(const heddle_graph *g) {
+  for (uint32_t i = 0; i < g->n_nodes; i++)
+    if (g->nodes[i].n_inner > 0) return true;
+  return false;
 }
 
 /* ---------------------------------------------------------------- the public questions */
