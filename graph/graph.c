@@ -175,6 +175,12 @@ heddle_status heddle_graph_node(const heddle_graph *g, uint32_t node, heddle_nod
   return heddle__info_give(out, &info, sizeof info, err);
 }
 
+const heddle_graph *heddle_graph_inner(const heddle_graph *g, uint32_t node, uint32_t i, const char **name) {
+  if (node >= g->n_nodes || i >= g->nodes[node].n_inner) return NULL;
+  if (name != NULL) *name = g->nodes[node].inner[i].name;
+  return g->nodes[node].inner[i].graph;
+}
+
 _Static_assert(sizeof(heddle__entry) == 2 * sizeof(uint32_t), "entries are pairs of numbers");
 
 heddle_status heddle_graph_find_node(const heddle_graph *g, const char *name, uint32_t *out, heddle_error *err) {
