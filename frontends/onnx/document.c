@@ -300,8 +300,6 @@ static json_t *pack(const writer *w) {
 /* An input of a node's graph: its dtype where the model says it; its shape may be another in each iteration. */
 static heddle_status add_inner_input(writer *w, const char *name, const Onnx__ValueInfoProto *v, bool keeps_shape) {
   json_t *dtype = NULL, *shape = NULL;
-  heddle_dtype as;
-  const char *word = NULL;
   if (v != NULL && v->type != NULL && v->type->value_case != ONNX__TYPE_PROTO__VALUE__NOT_SET) {
     heddle_status s = heddle__onnx_describe(w->r, v, "input", &dtype, &shape);
     if (!keeps_shape || json_array_size(shape) > 1) {
@@ -313,8 +311,6 @@ static heddle_status add_inner_input(writer *w, const char *name, const Onnx__Va
       json_decref(shape);
       return s;
     }
-  } else if (v == NULL && heddle__onnx_dtype_of(heddle__onnx_known_of(w->r, name).type, &as, &word)) {
-    dtype = json_string(word);
   }
   return add_null(w, name, dtype, shape);
 }
