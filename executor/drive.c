@@ -50,7 +50,8 @@ void heddle__drive_begin(heddle__drive *d, heddle__bound *b, struct heddle__prof
   d->bound = b;
   d->profile = profile;
   d->words.text[0] = '\0';
-  heddle__run_reset(b);
+  if (b != NULL) heddle__run_reset(b);
+  else d->course->reset(d->course_self);
   atomic_store_explicit(&d->run, atomic_load_explicit(&d->run, memory_order_relaxed) + 1, memory_order_relaxed);
   atomic_store_explicit(&d->attention, 0, memory_order_relaxed);
   atomic_store(&d->pending, 1);
@@ -103,7 +104,9 @@ static void deliver(heddle__drive *d, uint64_t run, heddle_status status) {
 static heddle_status end_run(heddle__drive *d, heddle_status status, heddle_error *err) {
   char hung[160];
   bool drained = true;
-  if (status == HEDDLE_OK) {
+  if (d->bound == NULL) {
+    drained = status == HEDDLE_OK || d->course->drain(d->course_self, hung, sizeof hung);
+  } else if (status == HEDDLE_OK) {
     heddle__run_finish(d->bound);
   } else {
     drained = heddle__run_drain(d->bound, DRAIN_NS, hung, sizeof hung);
@@ -128,10 +131,11 @@ static heddle__run_end drive(heddle__drive *d, uint64_t deadline_ns, bool own, h
                              heddle_error *err) {
   heddle__helm helm = {&d->waker, &d->attention, own ? heed_own : heed_caller, d, deadline_ns, d->profile};
   heddle_status s = HEDDLE_OK;
-  heddle__run_end end = heddle__run_drive(d->bound, &helm, &s, &d->words);
+  heddle__run_end end = d->bound != NULL ? heddle__run_drive(d->bound, &helm, &s, &d->words)
+                                         : d->course->drive(d->course_self, &helm, &s, &d->words);
   if (end == HEDDLE__RUN_LATE) {
-    char what[320];
-    heddle__run_say(d->bound, what, sizeof what);
+    char what[320] = "it is in stages";
+    if (d->bound != NULL) heddle__run_say(d->bound, what, sizeof what);
     heddle__fail(err, HEDDLE_ETIMEOUT,
                  "the run has not ended within its time (%s); it is still pending: wait again, "
                  "or cancel it",

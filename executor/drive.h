@@ -20,6 +20,14 @@ typedef struct heddle__waiter {
  * NULL. Gives the run's status, which it may change together with the words. */
 typedef heddle_status (*heddle__ended_fn)(void *user, heddle_status status, const char *hung, heddle_error *words);
 
+/* What is carried through a run in place of a bound program: a model in stages (executor/stages.h). Each function is the
+ * namesake of one of run.h. */
+typedef struct heddle__course {
+  void (*reset)(void *self);
+  heddle__run_end (*drive)(void *self, const heddle__helm *helm, heddle_status *status, heddle_error *err);
+  bool (*drain)(void *self, char *what, size_t size);
+} heddle__course;
+
 typedef struct heddle__drive {
   heddle__waker waker;    /* what completions wake */
   atomic_int pending;     /* 1 between start and end of a run */
@@ -39,7 +47,9 @@ typedef struct heddle__drive {
   bool has_thread, quit;
   pthread_t thread;
   /* the driver's */
-  heddle__bound *bound;            /* of the pending run */
+  heddle__bound *bound;         /* of the pending run; NULL: course carries it */
+  const heddle__course *course; /* NULL in most executors */
+  void *course_self;
   struct heddle__profile *profile; /* of the pending run, or NULL */
   heddle_error words;              /* what plugins write to */
   heddle__ended_fn ended;

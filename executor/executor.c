@@ -7,7 +7,7 @@
 #include "core/error.h"
 #include "core/trace.h"
 #include "executor/explain.h"
-#include "executor/state.h"
+#include "executor/stages.h"
 
 /* Puts the graph's file before words that do not begin with it; gives s. */
 static HEDDLE__COLD heddle_status name_file(const heddle_model *m, heddle_status s, heddle_error *err) {
@@ -19,7 +19,12 @@ static HEDDLE__COLD heddle_status name_file(const heddle_model *m, heddle_status
 /* ---- the end of a run, told by its driver */
 
 static heddle_status copy_out(heddle_executor *ex, heddle_error *err) {
-  for (uint32_t i = 0; i < ex->n_results; i++) {
+  for (uint32_t i = 0; ex->staged != NULL && i < ex->n_results; i++) {
+    if (ex->results[i].lent == NULL) continue;
+    heddle_status s = heddle_tensor_copy(ex->results[i].lent, heddle__staged_result(ex, i), err);
+    if (s != HEDDLE_OK) return heddle__prefix(err, s, "output '%s': ", ex->results[i].name);
+  }
+  for (uint32_t i = 0; ex->staged == NULL && i < ex->n_results; i++) {
     heddle__port *port = heddle__bound_output_port(ex->bound, i);
     if (port == NULL || port->lent == NULL) continue;
     const heddle__memory *m = ex->bound->memory[port->alloc];
@@ -33,7 +38,10 @@ static heddle_status copy_out(heddle_executor *ex, heddle_error *err) {
 static heddle_status ended(void *user, heddle_status status, const char *hung, heddle_error *words) {
   heddle_executor *ex = user;
   const heddle__bound *b = ex->drive.bound;
-  if (status == HEDDLE_OK) {
+  if (status == HEDDLE_OK && ex->staged != NULL) {
+    status = copy_out(ex, words);
+    atomic_fetch_add_explicit(&ex->runs, 1, memory_order_relaxed);
+  } else if (status == HEDDLE_OK) {
     if (b == ex->bound) {
       bool lends = false;
       for (uint32_t i = 0; i < b->n_outputs; i++) lends = lends || b->outputs[i].lent != NULL;
@@ -91,6 +99,7 @@ static HEDDLE__COLD void destroy(heddle_executor *ex) {
     heddle__drive_wait(&ex->drive, HEDDLE_FOREVER, NULL);
   }
   heddle__drive_stop(&ex->drive);
+  heddle__staged_free(ex);
   heddle__profile_release(ex->profile);
   bool quiet = atomic_load(&ex->dead) == HEDDLE_OK || ex->bound == NULL || heddle__bound_quiet(ex->bound, 0);
   if (quiet) heddle__bound_free(ex->bound, true);
@@ -127,12 +136,13 @@ HEDDLE__COLD heddle_status heddle_executor_create(heddle_model *m, heddle_execut
   ex->unset = HEDDLE__NONE;
   ex->args = heddle__alloc(ex->n_args, sizeof *ex->args);
   s = ex->args != NULL ? name_results(ex, err) : heddle__no_memory(err, "inputs");
+  if (s == HEDDLE_OK && m->stages != NULL) s = heddle__staged_make(ex, err);
   heddle__wish wish = {NULL, NULL, NULL};
   uint32_t lacks = HEDDLE__NONE;
   if (s == HEDDLE_OK) s = heddle__executor_wish(ex, &wish, err);
   if (s == HEDDLE_OK) s = heddle__order_lacks(m, &wish, &lacks, err);
   heddle__wish_free(&wish);
-  if (s == HEDDLE_OK && lacks == HEDDLE__NONE) s = heddle__executor_prepare(ex, err);
+  if (s == HEDDLE_OK && ex->staged == NULL && lacks == HEDDLE__NONE) s = heddle__executor_prepare(ex, err);
   if (s != HEDDLE_OK) {
     name_file(m, s, err);
     destroy(ex);
@@ -188,10 +198,11 @@ static heddle_status take_profile(heddle_executor *ex, heddle_error *err) {
   return s;
 }
 
-/* Makes a run pending. The checks are a few loads where nothing changed since the last run. */
-static heddle_status begin(heddle_executor *ex, bool timed, heddle_error *err) {
+/* The checks are a few loads where nothing changed since the last run. */
+heddle_status heddle__executor_begin(heddle_executor *ex, bool timed, heddle_error *err) {
   heddle_status s = heddle__executor_check(ex, err);
   if (s != HEDDLE_OK) return s;
+  if (ex->staged != NULL) return heddle__staged_begin(ex, timed, err);
   if (ex->lent_shapes) heddle__executor_reread(ex);
   if (ex->stale || ex->bound == NULL || ex->bound->stale) s = heddle__executor_prepare(ex, err);
   if (s != HEDDLE_OK) return name_file(ex->model, s, err);
@@ -218,7 +229,7 @@ static uint64_t deadline_of(uint64_t timeout_ns) {
 
 heddle_status heddle_executor_run(heddle_executor *ex, uint64_t timeout_ns, heddle_error *err) {
   uint64_t deadline = deadline_of(timeout_ns);
-  heddle_status s = begin(ex, false, err);
+  heddle_status s = heddle__executor_begin(ex, false, err);
   if (s != HEDDLE_OK) return s;
   s = heddle__drive_wait(&ex->drive, deadline, err);
   if (s == HEDDLE_ETIMEOUT && heddle__drive_pending(&ex->drive))
@@ -227,7 +238,7 @@ heddle_status heddle_executor_run(heddle_executor *ex, uint64_t timeout_ns, hedd
 }
 
 heddle_status heddle_executor_start(heddle_executor *ex, heddle_error *err) {
-  heddle_status s = begin(ex, false, err);
+  heddle_status s = heddle__executor_begin(ex, false, err);
   if (s != HEDDLE_OK) return s;
   s = heddle__drive_leave(&ex->drive, err);
   if (s == HEDDLE_OK) return s;
@@ -257,7 +268,7 @@ HEDDLE__COLD heddle_status heddle_executor_profile(heddle_executor *ex, const he
   if (out == NULL || n == NULL) return heddle__fail(err, HEDDLE_EINVAL, "there is no place for the profile");
   *out = NULL;
   *n = 0;
-  heddle_status s = begin(ex, true, err);
+  heddle_status s = heddle__executor_begin(ex, true, err);
   if (s == HEDDLE_OK) s = name_file(ex->model, heddle__drive_wait(&ex->drive, HEDDLE_FOREVER, err), err);
   return s == HEDDLE_OK ? heddle__profile_finish(ex->profile, ex->bound, out, n, err) : s;
 }
@@ -306,6 +317,7 @@ HEDDLE__COLD heddle_status heddle_executor_run_to(heddle_executor *ex, const cha
   if (target.index >= g->nodes[target.node].n_outputs)
     return heddle__fail(err, HEDDLE_ENOTFOUND, "%s: node '%s' has %u outputs; there is no output %u", g->source,
                         g->nodes[target.node].name, (unsigned)g->nodes[target.node].n_outputs, (unsigned)target.index);
+  if (ex->staged != NULL) return name_file(ex->model, heddle__staged_run_to(ex, &target, out, err), err);
   heddle__wish wish;
   heddle__program *program = NULL;
   uint32_t lacks = HEDDLE__NONE;
@@ -382,7 +394,13 @@ HEDDLE__COLD heddle_status heddle_executor_output_info(heddle_executor *ex, uint
   heddle__keep k =
       i < g->n_heads ? (heddle__keep){g->heads[i].node, g->heads[i].index} : ex->model->keep[i - g->n_heads];
   type_info(&g->types[g->nodes[k.node].first_entry + k.index], r->shape, &info);
-  if ((ex->bound == NULL || ex->stale) && !heddle__drive_pending(&ex->drive))
+  const heddle_tensor *staged = ex->staged != NULL ? heddle__staged_result(ex, i) : NULL;
+  if (staged != NULL) {
+    info.dtype = staged->dtype;
+    info.ndim = staged->ndim;
+    memcpy(r->shape, staged->shape, staged->ndim * sizeof r->shape[0]);
+  }
+  if (ex->staged == NULL && (ex->bound == NULL || ex->stale) && !heddle__drive_pending(&ex->drive))
     heddle__executor_prepare(ex, NULL); /* where inputs are missing, the file's words stand */
   if (ex->bound != NULL) {
     const heddle__known *known = heddle__bound_output(ex->bound, i);
@@ -405,6 +423,7 @@ HEDDLE__COLD heddle_status heddle_executor_get_stats(heddle_executor *ex, heddle
                                .replays = atomic_load(&ex->replays)};
   if (ex->bound != NULL) all.device_bytes = ex->bound->own_bytes;
   if (atomic_load(&ex->dead) != HEDDLE_OK) all.orphan_bytes = all.device_bytes;
+  if (ex->staged != NULL) heddle__staged_stats(ex, &all);
   size_t size = out->struct_size;
   memcpy(out, &all, size < sizeof all ? size : sizeof all);
   out->struct_size = size;
@@ -416,6 +435,7 @@ HEDDLE__COLD heddle_status heddle_executor_explain(heddle_executor *ex, heddle_e
   if (out == NULL) return heddle__fail(err, HEDDLE_EINVAL, "there is no place for the text: out is NULL");
   *out = NULL;
   heddle_status s = heddle__executor_check(ex, err);
+  if (s == HEDDLE_OK && ex->staged != NULL) return heddle__stages_explain(ex->model, ex, format, out, err);
   if (s == HEDDLE_OK && (ex->stale || ex->bound == NULL)) s = heddle__executor_prepare(ex, err);
   return s == HEDDLE_OK ? heddle__explain(ex->bound->program->plan, format, out, err) : s;
 }

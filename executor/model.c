@@ -10,6 +10,7 @@
 #include "executor/foreign.h"
 #include "executor/optimize.h"
 #include "executor/program.h"
+#include "executor/stages.h"
 
 enum { DEFAULT_PROGRAMS = 8, MAX_STREAMS = 64, DEFAULT_UPLOAD_SECONDS = 60, MOST_UPLOAD_SECONDS = 1000000 };
 #define ORPHAN_WAIT_NS UINT64_C(2000000000)
@@ -199,7 +200,8 @@ heddle_status heddle_model_create(heddle_context *ctx, const heddle_graph *graph
   if (s == HEDDLE_OK) s = take_params(m, err);
   if (s == HEDDLE_OK) s = take_options(m, &o, err);
   if (s == HEDDLE_OK && o.library != NULL) s = heddle__foreign_init(m, o.library, err);
-  if (s == HEDDLE_OK) s = heddle__optimize(m, o.optimize, err);
+  if (s == HEDDLE_OK && heddle__graph_has_inner(graph)) s = heddle__stages_make(m, o.optimize, err);
+  else if (s == HEDDLE_OK) s = heddle__optimize(m, o.optimize, err);
   if (s != HEDDLE_OK) {
     heddle_model_release(m);
     return s;
@@ -227,6 +229,7 @@ void heddle_model_release(heddle_model *m) {
     heddle__program_release(m->programs);
     m->programs = next;
   }
+  heddle__stages_free(m);
   heddle__foreign_finish(m);
   heddle__optimize_finish(m);
   for (uint32_t i = 0; i < m->n_opened; i++) heddle__device_close(m->opened[i]);
@@ -396,6 +399,7 @@ heddle_status heddle_model_explain(heddle_model *m, heddle_explain_format format
   *out = NULL;
   heddle_status s = heddle__check_fork(err);
   if (s != HEDDLE_OK) return s;
+  if (m->stages != NULL) return heddle__stages_explain(m, NULL, format, out, err);
   const heddle_tensor **values = heddle__alloc(m->graph->n_args, sizeof *values);
   bool *late = heddle__alloc(m->graph->n_args, sizeof *late);
   heddle__order *order = NULL;

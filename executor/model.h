@@ -31,8 +31,10 @@ struct heddle_model {
   uint32_t max_streams;
   uint32_t max_programs;
   uint64_t upload_timeout_ns;
-  const heddle__optimize_table *optimizer; /* NULL: the graph is as it was given */
-  heddle__optimized *optimized;            /* NULL: and so it is where nothing was to be done */
+  const heddle__optimize_table *optimizer;     /* NULL: the graph is as it was given */
+  const struct heddle__control_table *control; /* with stages */
+  struct heddle__stages *stages;               /* NULL: one program runs all of it. stages.h */
+  heddle__optimized *optimized;                /* NULL: and so it is where nothing was to be done */
   bool has_lock;
   pthread_mutex_t lock;             /* guards what follows; a leaf: no plugin is called with it held */
   struct heddle__program *programs; /* last used first */

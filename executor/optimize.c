@@ -35,10 +35,15 @@ static const heddle__optimize_host host = {heddle__alloc,
                                            heddle_tensor_bytes,
                                            heddle_tensor_release};
 
-heddle_status heddle__optimize(heddle_model *m, const char *wish, heddle_error *err) {
+const char *heddle__optimize_wish(const heddle_model *m, const char *wish) {
   if (wish == NULL) (void)heddle_context_setting(m->ctx, "optimize", &wish, NULL, NULL);
   const json_t *own = json_object_get(json_object_get(m->graph->raw, "heddle"), "optimize");
   if (wish == NULL) wish = json_is_true(own) ? "on" : json_string_value(own);
+  return wish;
+}
+
+heddle_status heddle__optimize(heddle_model *m, const char *wish, heddle_error *err) {
+  wish = heddle__optimize_wish(m, wish);
   if (wish == NULL || heddle__config_is_off(wish)) return HEDDLE_OK;
   const void *table = NULL;
   heddle_status s = heddle__open_beside("libheddle_optimize.so.0", "optimisations need", "heddle_optimize_entry", 0,

@@ -8,6 +8,8 @@
 /* Fills m->optimized as the wish says; NULL: the setting optimize, else the graph's own, else off. The last step of a
  * model's creation. HEDDLE_EINVAL for a wish that names no optimisation. */
 heddle_status heddle__optimize(heddle_model *m, const char *wish, heddle_error *err);
+/* The wish that heddle__optimize follows; borrowed, NULL: none. */
+const char *heddle__optimize_wish(const heddle_model *m, const char *wish);
 void heddle__optimize_finish(heddle_model *m);
 
 /* The plan of an order. Where the optimised graph cannot be planned, the given one is, and the log says why. */

@@ -6,7 +6,7 @@
 
 #include "core/alloc.h"
 #include "core/error.h"
-#include "executor/state.h"
+#include "executor/stages.h"
 
 /* ---- finding */
 
@@ -69,7 +69,7 @@ static heddle_status overwrite(heddle_executor *ex, uint32_t i, const heddle_ten
     if (s != HEDDLE_OK) return s;
   }
   heddle__bound *b = ex->bound;
-  for (uint32_t k = 0; k < b->n_inputs; k++) {
+  for (uint32_t k = 0; b != NULL && k < b->n_inputs; k++) {
     const heddle__port *port = &b->inputs[k];
     if (port->io != i) continue;
     const heddle__instance *inst = &b->program->plan->instances[port->instance];
@@ -104,10 +104,9 @@ heddle_status heddle__executor_set(heddle_executor *ex, uint32_t i, heddle_tenso
   heddle__arg *arg = &ex->args[i];
   heddle_status s = heddle__model_fits(ex->model, i, t->dtype, t->ndim, t->shape, err);
   if (s != HEDDLE_OK) return s;
-  bool planned = planned_as(ex, i, t);
-  if (how == HEDDLE__COPY && planned && !ex->stale && arg->value != NULL && !arg->lent && has_slot(ex, i) &&
-      same_form(arg->value, t))
-    return overwrite(ex, i, t, err);
+  bool planned = planned_as(ex, i, t), is_own = how == HEDDLE__COPY && arg->value != NULL && !arg->lent;
+  bool has_place = ex->staged != NULL || (planned && !ex->stale && has_slot(ex, i));
+  if (is_own && has_place && same_form(arg->value, t)) return overwrite(ex, i, t, err);
 
   /* The value changes hands; where it has a slot now, fill makes that the value, so that the tensor serves for now. */
   bool fill_now = planned && !ex->stale && has_slot(ex, i);
@@ -275,9 +274,10 @@ heddle_status heddle_executor_get_input(heddle_executor *ex, uint32_t i, heddle_
 static heddle_status read_output(heddle_executor *ex, uint32_t i, const heddle__port **port, heddle_error *err) {
   heddle_status s = check_output(ex, i, err);
   if (s != HEDDLE_OK) return s;
-  if (ex->bound == NULL || !atomic_load(&ex->has_outputs))
+  if ((ex->bound == NULL && ex->staged == NULL) || !atomic_load(&ex->has_outputs))
     return heddle__fail(err, HEDDLE_EINVAL, "output '%s': there is no finished run to read it from",
                         ex->results[i].name);
+  if (ex->staged != NULL) return HEDDLE_OK;
   *port = heddle__bound_output_port(ex->bound, i);
   return *port != NULL ? HEDDLE_OK : heddle__fail(err, HEDDLE_EINTERNAL, "output %u has no memory", (unsigned)i);
 }
@@ -288,6 +288,10 @@ heddle_status heddle_executor_get_output(heddle_executor *ex, uint32_t i, heddle
   if (s != HEDDLE_OK) return s;
   const char *name = ex->results[i].name;
   if (dst == NULL) return heddle__fail(err, HEDDLE_EINVAL, "output '%s': the tensor is NULL", name);
+  if (ex->staged != NULL) {
+    s = heddle_tensor_copy(dst, heddle__staged_result(ex, i), err);
+    return s == HEDDLE_OK ? s : heddle__prefix(err, s, "output '%s': ", name);
+  }
   const heddle__known *known = heddle__bound_output(ex->bound, i);
   const heddle__memory *m = ex->bound->memory[port->alloc];
   heddle_tensor *src = NULL;
@@ -304,8 +308,8 @@ heddle_status heddle_executor_view_output(heddle_executor *ex, uint32_t i, heddl
   const heddle__port *port = NULL;
   heddle_status s = read_output(ex, i, &port, err);
   if (s != HEDDLE_OK) return s;
-  if (ex->results[i].lent != NULL) {
-    *out = heddle_tensor_retain(ex->results[i].lent);
+  if (ex->results[i].lent != NULL || ex->staged != NULL) {
+    *out = heddle_tensor_retain(ex->results[i].lent != NULL ? ex->results[i].lent : heddle__staged_result(ex, i));
     return HEDDLE_OK;
   }
   const heddle__known *known = heddle__bound_output(ex->bound, i);

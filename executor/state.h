@@ -32,6 +32,7 @@ struct heddle_executor {
   bool copies_in;       /* some input's lent memory is copied before each run */
   bool lent_shapes;     /* some input's lent memory decides shapes: it is read again before each run */
   uint32_t unset;       /* an input that the program needs and nobody set; HEDDLE__NONE: none */
+  struct heddle__staged *staged; /* of a model in stages; then bound stays NULL */
   heddle__drive drive;
   heddle__profile *profile; /* of bound; made when first needed */
   bool tracing;             /* the pending run is timed for the context's trace */
@@ -58,6 +59,9 @@ heddle_status heddle__executor_copy_in(heddle_executor *ex, heddle__bound *b, he
 /* The wish for the present inputs; values and late are arrays that the caller frees with heddle__free. */
 heddle_status heddle__executor_wish(heddle_executor *ex, heddle__wish *out, heddle_error *err);
 void heddle__wish_free(heddle__wish *wish);
+
+/* Makes a run pending; timed: with a profile. */
+heddle_status heddle__executor_begin(heddle_executor *ex, bool timed, heddle_error *err);
 
 /* Which input of a bound program was never set; HEDDLE__NONE: none. HEDDLE_EINVAL in words. */
 uint32_t heddle__executor_unset(const heddle_executor *ex, const heddle__bound *b);

@@ -35,6 +35,11 @@ static void free_node(heddle__node *node) {
     heddle__free((void *)(uintptr_t)node->attrs[i].name);
     heddle__free((void *)(uintptr_t)node->attrs[i].data);
   }
+  for (uint32_t i = 0; i < node->n_inner; i++) {
+    heddle__free(node->inner[i].name);
+    heddle_graph_release(node->inner[i].graph);
+  }
+  heddle__free(node->inner);
   heddle__free(node->attrs);
   heddle__free(node->name);
   heddle__free(node->op);
@@ -141,6 +146,12 @@ heddle_status heddle__graph_find(const heddle_graph *g, const char *name, uint32
                       end - first, shown, list, i < end ? ", ..." : "");
 }
 
+bool heddle__graph_has_inner(const heddle_graph *g) {
+  for (uint32_t i = 0; i < g->n_nodes; i++)
+    if (g->nodes[i].n_inner > 0) return true;
+  return false;
+}
+
 /* ---------------------------------------------------------------- the public questions */
 
 uint32_t heddle_graph_node_count(const heddle_graph *g) {
@@ -162,6 +173,12 @@ heddle_status heddle_graph_node(const heddle_graph *g, uint32_t node, heddle_nod
                            .device_type =
                                g->device_index != NULL && n->n_outputs > 0 ? g->device_index[n->first_entry] : 0};
   return heddle__info_give(out, &info, sizeof info, err);
+}
+
+const heddle_graph *heddle_graph_inner(const heddle_graph *g, uint32_t node, uint32_t i, const char **name) {
+  if (node >= g->n_nodes || i >= g->nodes[node].n_inner) return NULL;
+  if (name != NULL) *name = g->nodes[node].inner[i].name;
+  return g->nodes[node].inner[i].graph;
 }
 
 _Static_assert(sizeof(heddle__entry) == 2 * sizeof(uint32_t), "entries are pairs of numbers");

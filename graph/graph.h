@@ -54,6 +54,11 @@ typedef struct heddle__node {
   uint32_t first_entry; /* entry id of output 0 */
   heddle_pattr *attrs;  /* of an operator, owned: names, data */
   uint32_t n_attrs;
+  struct heddle__inner { /* attributes that are graphs: of If, Loop and Scan; owned */
+    char *name;
+    heddle_graph *graph; /* is_inner; its args are what the operator gives it, and then what it takes from outside */
+  } * inner;
+  uint32_t n_inner;
   char *device;   /* annotation, or NULL */
   int64_t stream; /* annotation, or -1 */
   /* tvm_op */
@@ -77,6 +82,7 @@ struct heddle_graph {
   atomic_uint references;
   char *source;   /* file name or what the caller called it, for errors */
   bool is_heddle; /* the "heddle" object was there */
+  bool is_inner;  /* an attribute of a node: dtypes and shapes of its args need not be known */
   uint32_t opset; /* of domain ""; 0 in TVM's graphs */
   heddle__node *nodes;
   uint32_t n_nodes;
@@ -116,6 +122,9 @@ struct heddle_params {
   void *maps; /* files whose bytes items share; unmap lets go of them */
   void (*unmap)(void *maps);
 };
+
+/* Whether some node of the graph runs a graph of its own. */
+bool heddle__graph_has_inner(const heddle_graph *g);
 
 /* Params without items, with one reference; NULL where memory is out. */
 heddle_params *heddle__params_new(const char *source, heddle_error *err);

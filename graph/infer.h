@@ -25,6 +25,8 @@ HEDDLE__INFER_FN(heddle__infer_fused);  /* FusedElementwise: float32, broadcasti
 HEDDLE__INFER_FN(heddle__infer_relu);
 HEDDLE__INFER_FN(heddle__infer_softmax);
 HEDDLE__INFER_FN(heddle__infer_cast);
+/* control.c */
+HEDDLE__INFER_FN(heddle__infer_control); /* If, Loop, Scan: what comes out is known when they have run */
 /* infer_matmul.c */
 HEDDLE__INFER_FN(heddle__infer_matmul);
 HEDDLE__INFER_FN(heddle__infer_gemm);

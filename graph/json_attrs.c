@@ -89,13 +89,40 @@ static taken take_value(const json_t *value, heddle_pattr *out) {
   return take_numbers(value, out);
 }
 
+/* A graph within the graph: of the same dialect and opset. */
+static heddle_status read_inner(heddle__reader *r, heddle__node *node, const char *name, json_t *value) {
+  char shown[64], words[64], attr[64];
+  heddle__show(node->name, shown);
+  heddle__show(name, attr);
+  if (!json_is_object(value))
+    return heddle__node_fail(r->g, node, r->err, HEDDLE_EFORMAT,
+                             "attribute '%s': expected the object of a graph, found %s", attr,
+                             heddle__json_words(value, words));
+  struct heddle__inner *more = heddle__grow(node->inner, node->n_inner, node->n_inner + 1, sizeof *more);
+  if (more == NULL) return heddle__no_memory(r->err, "an attribute of a node");
+  node->inner = more;
+  struct heddle__inner *inner = &more[node->n_inner];
+  *inner = (struct heddle__inner){heddle__strdup(name), NULL};
+  if (inner->name == NULL) return heddle__no_memory(r->err, "an attribute of a node");
+  node->n_inner++; /* from here on the graph's release frees it */
+  heddle_status s = heddle__graph_from_inner(json_incref(value), r->g, r->max_nodes, &inner->graph, r->err);
+  if (s == HEDDLE_OK) return s;
+  char place[200];
+  snprintf(place, sizeof place, "%s: ", r->name); /* it stands before the words; once is enough */
+  size_t n = strlen(place);
+  if (r->err != NULL && strncmp(r->err->text, place, n) == 0)
+    memmove(r->err->text, r->err->text + n, strlen(r->err->text + n) + 1);
+  return heddle__prefix(r->err, s, "%s: node '%.60s' (%s): %s: ", r->name, shown, node->op, attr);
+}
+
 static heddle_status read_attr(heddle__reader *r, heddle__node *node, const heddle__schema *schema, const char *name,
-                               const json_t *value) {
+                               json_t *value) {
   char words[64], shown[64];
   uint32_t kind = heddle__schema_attr(schema, name);
   if (kind == 0)
     return heddle__node_fail(r->g, node, r->err, HEDDLE_EFORMAT, "it has no attribute '%s'; expected %s%s",
                              heddle__show(name, shown), schema->attrs[0] != '\0' ? "one of " : "none", schema->attrs);
+  if (kind == HEDDLE__ATTR_GRAPH) return read_inner(r, node, name, value);
   heddle_pattr *attr = &node->attrs[node->n_attrs];
   *attr = (heddle_pattr){.struct_size = sizeof *attr, .kind = kind};
   attr->name = heddle__strdup(name);

@@ -44,6 +44,10 @@ static heddle_status read_dialect(heddle__reader *r) {
   if (!heddle__json_int(opset, 1, INT32_MAX, &n))
     return heddle__reader_fail(r, HEDDLE_EFORMAT, "\"heddle\".opset: expected a positive integer, found %s",
                                heddle__json_words(opset, words));
+  if (r->g->is_inner && r->g->opset != (uint32_t)n)
+    return heddle__reader_fail(r, HEDDLE_EFORMAT,
+                               "\"heddle\".opset: a graph within a graph is of its opset, %u, found %lld", r->g->opset,
+                               (long long)n);
   r->g->is_heddle = true;
   r->g->opset = (uint32_t)n;
   return HEDDLE_OK;
@@ -171,8 +175,8 @@ static void forget_what_was_read(json_t *root) {
   for (size_t i = 0; i < sizeof columns / sizeof columns[0]; i++) json_object_del(attrs, columns[i]);
 }
 
-heddle_status heddle__graph_from_json(json_t *root, const char *name, uint32_t max_nodes, heddle_graph **out,
-                                      heddle_error *err) {
+static heddle_status from_json(json_t *root, const char *name, const heddle_graph *outer, uint32_t max_nodes,
+                               heddle_graph **out, heddle_error *err) {
   heddle_status s;
   heddle_graph *g = heddle__graph_new(name, err);
   if (g == NULL) {
@@ -180,6 +184,11 @@ heddle_status heddle__graph_from_json(json_t *root, const char *name, uint32_t m
     return HEDDLE_ENOMEM;
   }
   g->raw = root;
+  g->is_inner = outer != NULL;
+  if (outer != NULL) {
+    g->is_heddle = outer->is_heddle;
+    g->opset = outer->opset;
+  }
   heddle__reader r = {.g = g, .name = g->source, .max_nodes = max_nodes, .root = root, .err = err};
   if (!json_is_object(root)) {
     char words[64];
@@ -195,6 +204,16 @@ heddle_status heddle__graph_from_json(json_t *root, const char *name, uint32_t m
   forget_what_was_read(root);
   *out = g;
   return HEDDLE_OK;
+}
+
+heddle_status heddle__graph_from_json(json_t *root, const char *name, uint32_t max_nodes, heddle_graph **out,
+                                      heddle_error *err) {
+  return from_json(root, name, NULL, max_nodes, out, err);
+}
+
+heddle_status heddle__graph_from_inner(json_t *root, const heddle_graph *outer, uint32_t max_nodes, heddle_graph **out,
+                                       heddle_error *err) {
+  return from_json(root, outer->source, outer, max_nodes, out, err);
 }
 
 heddle_status heddle_graph_parse(const char *text, size_t bytes, const char *name, const heddle_read_limits *limits,

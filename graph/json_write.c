@@ -77,6 +77,8 @@ static void write_tvm_attrs(text *out, const heddle__node *node, const json_t *r
   heddle__out_text(out, "}");
 }
 
+static void write_graph(text *out, const heddle_graph *g);
+
 static void write_node_attrs(text *out, const heddle__node *node, size_t *count) {
   const json_t *raw = json_object_get(node->raw, "attrs");
   size_t attrs = 0;
@@ -88,12 +90,16 @@ static void write_node_attrs(text *out, const heddle__node *node, size_t *count)
   } else if (node->kind == HEDDLE__NODE_TVM) {
     heddle__out_key(out, "attrs", count);
     write_tvm_attrs(out, node, raw);
-  } else if (node->n_attrs > 0) {
+  } else if (node->n_attrs + node->n_inner > 0) {
     heddle__out_key(out, "attrs", count);
     heddle__out_text(out, "{");
     for (uint32_t i = 0; i < node->n_attrs; i++) {
       heddle__out_key(out, node->attrs[i].name, &attrs);
       write_attr(out, &node->attrs[i]);
+    }
+    for (uint32_t i = 0; i < node->n_inner; i++) {
+      heddle__out_key(out, node->inner[i].name, &attrs);
+      write_graph(out, node->inner[i].graph);
     }
     heddle__out_text(out, "}");
   }
@@ -236,7 +242,7 @@ static void write_graph(text *out, const heddle_graph *g) {
   static const char *const skip[] = {"heddle", "nodes", "arg_nodes", "heads", "attrs", "node_row_ptr", NULL};
   size_t count = 0;
   heddle__out_text(out, "{\n ");
-  if (g->is_heddle) write_dialect(out, g);
+  if (g->is_heddle && !g->is_inner) write_dialect(out, g);
   heddle__out_text(out, "\"nodes\": [");
   for (uint32_t i = 0; i < g->n_nodes; i++) {
     heddle__out_text(out, i > 0 ? ",\n  " : "\n  ");
@@ -253,7 +259,7 @@ static void write_graph(text *out, const heddle_graph *g) {
   heddle__out_text(out, ",\n ");
   heddle__out_members(out, g->raw, skip, &count);
   if (count == 0 && !out->failed) out->used = before;
-  heddle__out_text(out, "\n}\n");
+  heddle__out_text(out, g->is_inner ? "\n}" : "\n}\n");
 }
 
 heddle_status heddle_graph_text(const heddle_graph *g, char **out, size_t *bytes, heddle_error *err) {

@@ -56,6 +56,7 @@ static const heddle__schema table[] = {
     {false, "HardSigmoid", 13, 28, 1, 1, 1, 1, 0, false, "alpha:float,beta:float", heddle__infer_float},
     {false, "HardSwish", 14, 28, 1, 1, 1, 1, 0, false, "", heddle__infer_float},
     {false, "Identity", 13, 28, 1, 1, 1, 1, 0, true, "", heddle__infer_same},
+    {false, "If", 13, 28, 1, ANY, 1, ANY, 0, false, "else_branch:graph,then_branch:graph", heddle__infer_control},
     {false, "InstanceNormalization", 13, 28, 3, 3, 1, 1, 0, false, "epsilon:float", heddle__infer_instance_norm},
     {false, "LayerNormalization", 17, 28, 2, 3, 1, 3, 0, false, "axis:int,epsilon:float,stash_type:int",
      heddle__infer_layer_norm},
@@ -64,6 +65,7 @@ static const heddle__schema table[] = {
     {false, "LessOrEqual", 13, 28, 2, 2, 1, 1, 0, false, "", heddle__infer_compare},
     {false, "Log", 13, 28, 1, 1, 1, 1, 0, false, "", heddle__infer_float},
     {false, "LogSoftmax", 13, 28, 1, 1, 1, 1, 0, false, "axis:int", heddle__infer_softmax},
+    {false, "Loop", 13, 28, 0, ANY, 1, ANY, 0, false, "body:graph,captured:int", heddle__infer_control},
     {false, "LRN", 13, 28, 1, 1, 1, 1, 0, false, "alpha:float,beta:float,bias:float,size:int", heddle__infer_lrn},
     {false, "MatMul", 13, 28, 2, 2, 1, 1, 0, false, "", heddle__infer_matmul},
     {false, "Max", 13, 28, 1, ANY, 1, 1, 0, false, "", heddle__infer_arithmetic},
@@ -93,6 +95,10 @@ static const heddle__schema table[] = {
     {false, "Resize", 13, 17, 1, 4, 1, 1, 14, false, RESIZE, heddle__infer_resize},
     {false, "Resize", 18, 28, 1, 4, 1, 1, 14, false, RESIZE ",antialias:int,axes:ints,keep_aspect_ratio_policy:string",
      heddle__infer_resize},
+    {false, "Scan", 13, 28, 1, ANY, 1, ANY, 0, false,
+     "body:graph,captured:int,num_scan_inputs:int,scan_input_axes:ints,scan_input_directions:ints,"
+     "scan_output_axes:ints,scan_output_directions:ints",
+     heddle__infer_control},
     {false, "Shape", 13, 14, 1, 1, 1, 1, HEDDLE__SHAPES_ONLY, false, "", heddle__infer_shape},
     {false, "Shape", 15, 28, 1, 1, 1, 1, HEDDLE__SHAPES_ONLY, false, "end:int,start:int", heddle__infer_shape},
     {false, "Sigmoid", 13, 28, 1, 1, 1, 1, 0, false, "", heddle__infer_float},
@@ -148,7 +154,7 @@ void heddle__schema_names(uint32_t opset, char *out, size_t size) {
 }
 
 uint32_t heddle__schema_attr(const heddle__schema *schema, const char *name) {
-  static const char *const kinds[] = {"int", "float", "string", "ints", "floats", "strings"};
+  static const char *const kinds[] = {"int", "float", "string", "ints", "floats", "strings", "graph"};
   size_t length = strcspn(name, ":,");
   if (name[length] != '\0') return 0; /* it would match more than a name */
   for (const char *at = schema->attrs; *at != '\0'; at += strcspn(at, ","), at += *at == ',') {
@@ -177,7 +183,7 @@ heddle_status heddle__schema_check(const heddle__schema *schema, const heddle_gr
     s = check_count(g, node, "outputs", node->n_outputs, schema->min_outputs, schema->max_outputs, err);
   if (s != HEDDLE_OK) return s;
   for (uint32_t i = 0; i < node->n_inputs; i++)
-    if (node->inputs[i].node == HEDDLE__ABSENT && (i < schema->min_inputs || schema->max_inputs == ANY))
+    if (node->inputs[i].node == HEDDLE__ABSENT && !heddle__is_control(node) && (i < schema->min_inputs || schema->max_inputs == ANY))
       return heddle__node_fail(g, node, err, HEDDLE_EFORMAT, "input %u is absent, and may not be", i);
   for (uint32_t i = 0; i < node->n_attrs; i++) {
     uint32_t kind = heddle__schema_attr(schema, node->attrs[i].name);

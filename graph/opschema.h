@@ -27,6 +27,9 @@ typedef heddle_status (*heddle__infer_fn)(const heddle_graph *g, const heddle__n
 
 #define HEDDLE__VARIADIC UINT8_MAX
 
+/* The kind of an attribute that is a graph; the others are HEDDLE_ATTR_*, of the ABI, which such nodes never cross. */
+#define HEDDLE__ATTR_GRAPH 7
+
 /* In shape_inputs: the output's bytes follow from the inputs' shapes alone (Shape). */
 #define HEDDLE__SHAPES_ONLY 0x80
 
@@ -69,5 +72,22 @@ void heddle__dtype_text(heddle_dtype dtype, char out[32]);
 
 /* Whether values of a graph may have the dtype: HEDDLE_EUNSUPPORTED in words for int4, handles and the like. */
 heddle_status heddle__dtype_usable(heddle_dtype dtype, heddle_error *err);
+
+/* control.c: an operator that runs graphs: If, Loop or Scan. */
+bool heddle__is_control(const heddle__node *node);
+
+/* How many inputs a Loop or Scan has for its body beside what it does itself: states (kept from one iteration to the
+ * next), for Scan scanned ones, and captured ones, which are the last; and how many of its body's outputs are collected.
+ * Of an If all inputs but the first are captured. */
+typedef struct heddle__control {
+  uint32_t own; /* inputs before the states: If 1, Loop 2, Scan 0 */
+  uint32_t n_states, n_scanned, n_captured;
+  uint32_t n_collected;
+} heddle__control;
+heddle__control heddle__control_of(const heddle__node *node);
+const heddle_graph *heddle__inner(const heddle__node *node, const char *name); /* NULL: it has none of that name */
+
+/* Whether the node has its graphs, with as many inputs and outputs as it needs them to have. HEDDLE_EFORMAT. */
+heddle_status heddle__control_check(const heddle_graph *g, const heddle__node *node, heddle_error *err);
 
 #endif

@@ -23,6 +23,10 @@ heddle_status heddle__json_parse(const char *text, size_t bytes, const char *nam
 heddle_status heddle__graph_from_json(json_t *root, const char *name, uint32_t max_nodes, heddle_graph **out,
                                       heddle_error *err);
 
+/* The same for a graph that is an attribute of a node of outer, whose name and opset it gets. */
+heddle_status heddle__graph_from_inner(json_t *root, const heddle_graph *outer, uint32_t max_nodes, heddle_graph **out,
+                                       heddle_error *err);
+
 /* Fails with "FILE: " before the words. */
 heddle_status heddle__reader_fail(heddle__reader *r, heddle_status status, const char *format, ...)
     __attribute__((format(printf, 3, 4)));

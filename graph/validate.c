@@ -103,6 +103,7 @@ static heddle_status check_operators(const heddle_graph *g, heddle_error *err) {
     const heddle__node *node = &g->nodes[i];
     if (node->kind != HEDDLE__NODE_OP) continue;
     heddle_status s = heddle__schema_check(heddle__schema_find(node->domain, node->op, g->opset), g, node, err);
+    if (s == HEDDLE_OK && heddle__is_control(node)) s = heddle__control_check(g, node, err);
     if (s != HEDDLE_OK) return s;
   }
   return HEDDLE_OK;
@@ -154,7 +155,8 @@ static heddle_status check_entries(const heddle_graph *g, heddle_error *err) {
       uint64_t bytes;
       bool known;
       const heddle__type *type = &g->types[node->first_entry + k];
-      if (node->kind != HEDDLE__NODE_OP && (!type->has_dtype || !type->has_shape))
+      bool may_lack = node->kind == HEDDLE__NODE_OP || (g->is_inner && node->kind == HEDDLE__NODE_NULL);
+      if (!may_lack && (!type->has_dtype || !type->has_shape))
         s = heddle__node_fail(g, node, err, HEDDLE_EFORMAT,
                               "attrs.%s has null for its entry %u; only outputs of "
                               "operators may go without",

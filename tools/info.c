@@ -105,16 +105,20 @@ static const char *what_it_runs(const heddle_node_info *node) {
 }
 
 /* The i-th node, where it is no input. */
-static bool node_of(const facts *f, uint32_t i, heddle_node_info *out) {
+static bool node_of(const heddle_graph *g, uint32_t i, heddle_node_info *out) {
   *out = (heddle_node_info){.struct_size = sizeof *out};
-  return heddle_graph_node(f->graph, i, out, NULL) == HEDDLE_OK && strcmp(out->op, "null") != 0;
+  return heddle_graph_node(g, i, out, NULL) == HEDDLE_OK && strcmp(out->op, "null") != 0;
 }
 
-static heddle_status count_nodes(facts *f) {
-  for (uint32_t i = 0; i < heddle_graph_node_count(f->graph); i++) {
+/* Of a graph, and of those that its nodes run. */
+static heddle_status count_nodes_of(facts *f, const heddle_graph *g) {
+  for (uint32_t i = 0; i < heddle_graph_node_count(g); i++) {
     heddle_node_info node;
     char scratch[24];
-    if (!node_of(f, i, &node)) continue;
+    const heddle_graph *inner;
+    for (uint32_t k = 0; (inner = heddle_graph_inner(g, i, k, NULL)) != NULL; k++)
+      if (count_nodes_of(f, inner) != HEDDLE_OK) return HEDDLE_ENOMEM;
+    if (!node_of(g, i, &node)) continue;
     f->n_nodes++;
     const char *device = wanted(&node, scratch);
     if (!count(&f->ops, &f->n_ops, node.domain, what_it_runs(&node)) ||
@@ -125,6 +129,11 @@ static heddle_status count_nodes(facts *f) {
         !count(&f->missing, &f->n_missing, "", node.func_name))
       return HEDDLE_ENOMEM;
   }
+  return HEDDLE_OK;
+}
+
+static heddle_status count_nodes(facts *f) {
+  if (count_nodes_of(f, f->graph) != HEDDLE_OK) return HEDDLE_ENOMEM;
   if (f->n_ops > 0) qsort(f->ops, f->n_ops, sizeof *f->ops, by_count);
   if (f->n_devices > 0) qsort(f->devices, f->n_devices, sizeof *f->devices, by_count);
   return HEDDLE_OK;
@@ -204,7 +213,7 @@ static json_t *nodes_list(const facts *f) {
   for (uint32_t i = 0; i < heddle_graph_node_count(f->graph); i++) {
     heddle_node_info node;
     char scratch[24];
-    if (!node_of(f, i, &node)) continue;
+    if (!node_of(f->graph, i, &node)) continue;
     const char *device = wanted(&node, scratch);
     json_array_append_new(list,
                           json_pack("{so so so}", "name", json_words(node.name), "op", json_words(what_it_runs(&node)),
@@ -256,7 +265,7 @@ static void print_nodes(const options *o, const facts *f) {
   for (uint32_t i = 0; i < heddle_graph_node_count(f->graph) && shown < rows_shown(f->n_nodes, o->all); i++) {
     heddle_node_info node;
     char scratch[24];
-    if (!node_of(f, i, &node)) continue;
+    if (!node_of(f->graph, i, &node)) continue;
     const char *runs = what_it_runs(&node), *device = wanted(&node, scratch);
     printf("node       %s", node.name);
     if (strcmp(runs, node.name) != 0) printf("  %s", runs);

@@ -68,18 +68,26 @@ static int load_values(session *s) {
   return DONE;
 }
 
+/* Whether the pattern is the name of a node of the graph, or of the graphs that its nodes run. */
+static bool names_node(const heddle_graph *g, const char *pattern) {
+  for (uint32_t k = 0; k < heddle_graph_node_count(g); k++) {
+    heddle_node_info node = {.struct_size = sizeof node};
+    if (heddle_graph_node(g, k, &node, NULL) != HEDDLE_OK) return true;
+    if (strcmp(node.op, "null") != 0 && fnmatch(pattern, node.name, 0) == 0) return true;
+    const heddle_graph *inner;
+    for (uint32_t i = 0; (inner = heddle_graph_inner(g, k, i, NULL)) != NULL; i++)
+      if (names_node(inner, pattern)) return true;
+  }
+  return false;
+}
+
 /* A rule with a slip in it would leave its nodes where they are, so it is said. */
 static void warn_of_idle_rules(const session *s) {
   const heddle_graph *g = heddle_model_graph(s->model);
   for (size_t i = 0; i < s->o->place.count; i++) {
     const char *device;
     char *pattern = before_equals(s->o->place.data[i], &device);
-    bool matches = pattern == NULL;
-    for (uint32_t k = 0; !matches && k < heddle_graph_node_count(g); k++) {
-      heddle_node_info node = {.struct_size = sizeof node};
-      matches = heddle_graph_node(g, k, &node, NULL) != HEDDLE_OK ||
-                (strcmp(node.op, "null") != 0 && fnmatch(pattern, node.name, 0) == 0);
-    }
+    bool matches = pattern == NULL || names_node(g, pattern);
     if (!matches) fprintf(stderr, "heddle %s: --place %s: no node has such a name\n", s->command, s->o->place.data[i]);
     free(pattern);
   }

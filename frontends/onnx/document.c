@@ -7,15 +7,19 @@
 #include "core/error.h"
 #include "frontends/onnx/tensor.h"
 #include "frontends/onnx/types.h"
+#include "frontends/onnx/upgrade.h"
 
 enum { MAX_OUTPUTS = 65535 };
 
 typedef struct writer {
   heddle__onnx_reader *r;
+  Onnx__NodeProto **list; /* the nodes that are written */
+  size_t n_list;
+  const Onnx__GraphProto *graph; /* whose they are */
   json_t *nodes, *args, *heads, *row_ptr, *dtypes, *shapes;
   json_t *names;   /* of nodes */
   json_t *entries; /* name of a value: node * 65536 + output */
-  json_t *makers;  /* name of a value: position in r->nodes of the node that makes it */
+  json_t *makers;  /* name of a value: position in list of the node that makes it */
   bool *is_used;   /* per tensor */
   json_int_t n_entries;
   heddle_params *params;
@@ -159,6 +163,8 @@ static size_t outputs_of(const Onnx__NodeProto *node) {
   return n;
 }
 
+static heddle_status add_graphs(writer *w, const Onnx__NodeProto *node, json_t *attrs);
+
 static heddle_status add_operator(writer *w, const Onnx__NodeProto *node) {
   json_t *inputs = NULL;
   char shown[44];
@@ -169,14 +175,17 @@ static heddle_status add_operator(writer *w, const Onnx__NodeProto *node) {
   if (n_outputs > MAX_OUTPUTS)
     return heddle__onnx_fail(w->r, HEDDLE_ELIMIT, "node '%s' has %zu outputs",
                              heddle__onnx_show(heddle__onnx_node_name(node), shown), n_outputs);
-  if (heddle__onnx_has_graph(node)) heddle__onnx_problem(w->r, node, "it runs a graph of its own");
+  const bool is_control = heddle__onnx_is_control(node);
+  if (heddle__onnx_has_graph(node) && !is_control) heddle__onnx_problem(w->r, node, "it runs a graph of its own");
   else if (schema == NULL)
     heddle__onnx_problem(
         w->r, node, "the operator is not known in opset %u%s", (unsigned)w->r->target,
         w->r->host->ops() == NULL ? " (libheddle_ops.so.0 is not beside libheddle, or not of its version)" : "");
   heddle_status s = inputs_of(w, node, &inputs);
   json_t *attrs = s == HEDDLE_OK ? heddle__onnx_attrs(w->r, node) : NULL;
-  const char *name = attrs != NULL ? heddle__onnx_new_name(w->r, w->names, heddle__onnx_node_name(node)) : NULL;
+  if (attrs != NULL && is_control) s = add_graphs(w, node, attrs);
+  const char *name =
+      attrs != NULL && s == HEDDLE_OK ? heddle__onnx_new_name(w->r, w->names, heddle__onnx_node_name(node)) : NULL;
   json_t *object = NULL;
   if (name != NULL)
     object = json_pack("{ss ss sO sO}", "op", node->op_type, "name", name, "attrs", attrs, "inputs", inputs);
@@ -231,14 +240,13 @@ static heddle_status add_head(writer *w, const Onnx__ValueInfoProto *v) {
 
 /* Names of inputs and outputs are kept for them: only a node of one output has its name, several are NAME:0, NAME:1. */
 static heddle_status reserve_names(writer *w) {
-  const heddle__onnx_reader *r = w->r;
-  for (size_t i = 0; i < r->n_nodes; i++)
-    for (size_t k = 0; k < r->nodes[i]->n_output; k++)
-      MUST(json_object_set_new(w->makers, r->nodes[i]->output[k], json_integer((json_int_t)i)));
-  for (size_t i = 0; i < r->graph->n_output; i++) {
-    const char *name = r->graph->output[i]->name;
+  for (size_t i = 0; i < w->n_list; i++)
+    for (size_t k = 0; k < w->list[i]->n_output; k++)
+      MUST(json_object_set_new(w->makers, w->list[i]->output[k], json_integer((json_int_t)i)));
+  for (size_t i = 0; i < w->graph->n_output; i++) {
+    const char *name = w->graph->output[i]->name;
     const json_t *maker = json_object_get(w->makers, name);
-    const Onnx__NodeProto *node = maker != NULL ? r->nodes[json_integer_value(maker)] : NULL;
+    const Onnx__NodeProto *node = maker != NULL ? w->list[json_integer_value(maker)] : NULL;
     bool is_own = node != NULL && outputs_of(node) == 1 && strcmp(node->output[0], name) == 0 &&
                   strcmp(heddle__onnx_node_name(node), name) == 0;
     if (!is_own) MUST(json_object_set_new(w->names, name, json_true()));
@@ -251,25 +259,116 @@ static heddle_status write_all(writer *w) {
   MUST(json_array_append_new(w->row_ptr, json_integer(0)));
   heddle_status s = reserve_names(w);
   if (s == HEDDLE_OK) s = add_inputs(w);
-  for (size_t i = 0; i < r->n_nodes && s == HEDDLE_OK; i++) s = add_operator(w, r->nodes[i]);
+  for (size_t i = 0; i < w->n_list && s == HEDDLE_OK; i++) s = add_operator(w, w->list[i]);
   if (r->n_problems > 0) return s; /* heads may be of what was left out */
   for (size_t i = 0; i < r->graph->n_output && s == HEDDLE_OK; i++) s = add_head(w, r->graph->output[i]);
   return s;
 }
 
+/* ---- the whole */
+
+static void open_writer(writer *w) {
+  w->nodes = json_array();
+  w->args = json_array();
+  w->heads = json_array();
+  w->row_ptr = json_array();
+  w->dtypes = json_array();
+  w->shapes = json_array();
+  w->names = json_object();
+  w->entries = json_object();
+  w->makers = json_object();
+}
+
+static void close_writer(writer *w) {
+  json_decref(w->nodes);
+  json_decref(w->args);
+  json_decref(w->heads);
+  json_decref(w->row_ptr);
+  json_decref(w->dtypes);
+  json_decref(w->shapes);
+  json_decref(w->names);
+  json_decref(w->entries);
+  json_decref(w->makers);
+}
+
+/* The members of a document that an inner one has too; NULL where memory is out. */
+static json_t *pack(const writer *w) {
+  return json_pack("{sO sO sO s{s[sO] s[sO]} sO}", "nodes", w->nodes, "arg_nodes", w->args, "heads", w->heads, "attrs",
+                   "dltype", "list_str", w->dtypes, "shape", "list_shape", w->shapes, "node_row_ptr", w->row_ptr);
+}
+
+/* An input of a node's graph: its dtype where the model says it; its shape may be another in each iteration. */
+static heddle_status add_inner_input(writer *w, const char *name, const Onnx__ValueInfoProto *v, bool keeps_shape) {
+  json_t *dtype = NULL, *shape = NULL;
+  if (v != NULL && v->type != NULL && v->type->value_case != ONNX__TYPE_PROTO__VALUE__NOT_SET) {
+    heddle_status s = heddle__onnx_describe(w->r, v, "input", &dtype, &shape);
+    if (!keeps_shape || json_array_size(shape) > 1) {
+      json_decref(shape);
+      shape = NULL;
+    }
+    if (s != HEDDLE_OK) {
+      json_decref(dtype);
+      json_decref(shape);
+      return s;
+    }
+  }
+  return add_null(w, name, dtype, shape);
+}
+
+static heddle_status write_inner(writer *w, const Onnx__NodeProto *node) {
+  const size_t captured = strcmp(node->op_type, "If") == 0 ? node->n_input - (node->n_input > 0 ? 1 : 0)
+                                                           : (size_t)heddle__onnx_attr_int(node, "captured", 0);
+  char shown[44];
+  MUST(json_array_append_new(w->row_ptr, json_integer(0)));
+  heddle_status s = HEDDLE_OK;
+  for (size_t i = 0; i < w->graph->n_input && s == HEDDLE_OK; i++)
+    s = add_inner_input(w, w->graph->input[i]->name, w->graph->input[i], i < 2 && node->op_type[0] == 'L');
+  for (size_t i = node->n_input - captured; i < node->n_input && s == HEDDLE_OK; i++)
+    s = add_inner_input(w, node->input[i], NULL, false);
+  for (size_t i = 0; i < w->n_list && s == HEDDLE_OK; i++) s = add_operator(w, w->list[i]);
+  if (w->r->n_problems > 0) return s;
+  for (size_t i = 0; i < w->graph->n_output && s == HEDDLE_OK; i++) {
+    const json_t *entry = json_object_get(w->entries, w->graph->output[i]->name);
+    if (entry == NULL)
+      return heddle__onnx_fail(w->r, HEDDLE_EFORMAT, "nothing makes output '%s' of a graph of node '%s'",
+                               heddle__onnx_show(w->graph->output[i]->name, shown), heddle__onnx_node_name(node));
+    MUST(json_array_append_new(w->heads, entry_of(json_integer_value(entry))));
+  }
+  return s;
+}
+
+/* The graphs of a node to its attributes. */
+static heddle_status add_graphs(writer *outer, const Onnx__NodeProto *node, json_t *attrs) {
+  heddle_status s = HEDDLE_OK;
+  for (size_t i = 0; i < node->n_attribute && s == HEDDLE_OK; i++) {
+    const Onnx__GraphProto *g = node->attribute[i]->g;
+    if (g == NULL) continue;
+    writer w = {.r = outer->r, .list = g->node, .n_list = g->n_node, .graph = g};
+    open_writer(&w);
+    if (w.names == NULL || w.entries == NULL || w.makers == NULL) s = heddle__onnx_no_memory(w.r);
+    for (size_t k = 0; k < w.n_list && s == HEDDLE_OK; k++)
+      for (size_t o = 0; o < w.list[k]->n_output && s == HEDDLE_OK; o++)
+        if (json_object_set_new(w.makers, w.list[k]->output[o], json_integer((json_int_t)k)) != 0)
+          s = heddle__onnx_no_memory(w.r);
+    if (s == HEDDLE_OK) s = write_inner(&w, node);
+    if (s == HEDDLE_OK && w.r->n_problems == 0) {
+      json_t *document = pack(&w);
+      if (document == NULL || json_object_set_new(attrs, node->attribute[i]->name, document) != 0)
+        s = heddle__onnx_no_memory(w.r);
+    }
+    close_writer(&w);
+  }
+  return s;
+}
+
 heddle_status heddle__onnx_document(heddle__onnx_reader *r, json_t **graph, heddle_params **params) {
   writer w = {.r = r,
-              .nodes = json_array(),
-              .args = json_array(),
-              .heads = json_array(),
-              .row_ptr = json_array(),
-              .dtypes = json_array(),
-              .shapes = json_array(),
-              .names = json_object(),
-              .entries = json_object(),
-              .makers = json_object(),
+              .list = r->nodes,
+              .n_list = r->n_nodes,
+              .graph = r->graph,
               .is_used = heddle__onnx_take(&r->arena, r->n_tensors + 1),
               .params = r->host->params_new(r->name, r->err)};
+  open_writer(&w);
   *params = w.params;
   heddle_status s = w.params != NULL ? HEDDLE_OK : HEDDLE_ENOMEM;
   if (s == HEDDLE_OK) w.params->items = heddle__alloc(r->n_tensors, sizeof *w.params->items);
@@ -278,20 +377,12 @@ heddle_status heddle__onnx_document(heddle__onnx_reader *r, json_t **graph, hedd
     s = heddle__onnx_no_memory(r);
   if (s == HEDDLE_OK) s = write_all(&w); /* an array that is NULL takes nothing, which is noticed there */
   if (s == HEDDLE_OK && r->n_problems == 0) {
-    *graph =
-        json_pack("{s{si sI ss} sO sO sO s{s[sO] s[sO]} sO}", "heddle", "version", 1, "opset", (json_int_t)r->target,
-                  "optimize", "on", "nodes", w.nodes, "arg_nodes", w.args, "heads", w.heads, "attrs", "dltype",
-                  "list_str", w.dtypes, "shape", "list_shape", w.shapes, "node_row_ptr", w.row_ptr);
-    if (*graph == NULL) s = heddle__onnx_no_memory(r);
+    *graph = pack(&w);
+    if (*graph == NULL || json_object_set_new(*graph, "heddle",
+                                              json_pack("{si sI ss}", "version", 1, "opset", (json_int_t)r->target,
+                                                        "optimize", "on")) != 0)
+      s = heddle__onnx_no_memory(r);
   }
-  json_decref(w.nodes);
-  json_decref(w.args);
-  json_decref(w.heads);
-  json_decref(w.row_ptr);
-  json_decref(w.dtypes);
-  json_decref(w.shapes);
-  json_decref(w.names);
-  json_decref(w.entries);
-  json_decref(w.makers);
+  close_writer(&w);
   return s;
 }

@@ -174,6 +174,13 @@ heddle_status heddle__onnx_inline(heddle__onnx_reader *r, const Onnx__NodeProto 
     json_decref(c.values);
     return HEDDLE_OK;
   }
+  for (size_t i = 0; i < function->n_node; i++) {
+    if (!heddle__onnx_has_graph(function->node[i])) continue;
+    heddle__onnx_problem(r, node, "the function that it calls has a node that runs a graph (%s)",
+                         function->node[i]->op_type);
+    json_decref(c.values);
+    return HEDDLE_OK;
+  }
   Onnx__NodeProto **copies = heddle__onnx_take(&r->arena, function->n_node * sizeof *copies);
   heddle_status s = c.values != NULL && copies != NULL ? bind_ends(&c) : heddle__onnx_no_memory(r);
   if (s == HEDDLE_OK && function->n_node > r->left_to_inline)

@@ -68,6 +68,8 @@ static heddle_status check_text(heddle__onnx_reader *r, char **text, const char 
   return HEDDLE_OK;
 }
 
+static heddle_status check_inner(heddle__onnx_reader *r, Onnx__GraphProto *g);
+
 static heddle_status check_node(heddle__onnx_reader *r, Onnx__NodeProto *node) {
   heddle_status s = check_text(r, &node->name, "the name of a node");
   if (s == HEDDLE_OK) s = check_text(r, &node->op_type, "the operator of a node");
@@ -81,6 +83,8 @@ static heddle_status check_node(heddle__onnx_reader *r, Onnx__NodeProto *node) {
     s = check_text(r, &node->output[i], "an output of a node");
   for (size_t i = 0; i < node->n_attribute && s == HEDDLE_OK; i++)
     s = check_text(r, &node->attribute[i]->name, "the name of an attribute");
+  for (size_t i = 0; i < node->n_attribute && s == HEDDLE_OK; i++)
+    if (node->attribute[i]->g != NULL) s = check_inner(r, node->attribute[i]->g);
   if (s == HEDDLE_OK && strcmp(node->domain, "ai.onnx") == 0) node->domain[0] = '\0';
   return s;
 }
@@ -92,6 +96,16 @@ static heddle_status check_values(heddle__onnx_reader *r, Onnx__ValueInfoProto *
     if (s == HEDDLE_OK && values[i]->name[0] == '\0')
       s = heddle__onnx_fail(r, HEDDLE_EFORMAT, "%s %zu has no name", what, i);
   }
+  return s;
+}
+
+/* The graph of a node: nesting was held to its limit before. */
+static heddle_status check_inner(heddle__onnx_reader *r, Onnx__GraphProto *g) {
+  heddle_status s = check_values(r, g->input, g->n_input, "input");
+  if (s == HEDDLE_OK) s = check_values(r, g->output, g->n_output, "output");
+  for (size_t i = 0; i < g->n_initializer && s == HEDDLE_OK; i++)
+    s = check_text(r, &g->initializer[i]->name, "the name of a tensor");
+  for (size_t i = 0; i < g->n_node && s == HEDDLE_OK; i++) s = check_node(r, g->node[i]);
   return s;
 }
 
@@ -170,10 +184,14 @@ heddle_status heddle__onnx_note_inputs(heddle__onnx_reader *r, const Onnx__NodeP
   return s;
 }
 
-static heddle_status note_uses(heddle__onnx_reader *r) {
-  const Onnx__GraphProto *g = r->graph;
+static heddle_status note_uses(heddle__onnx_reader *r, const Onnx__GraphProto *g) {
   heddle_status s = HEDDLE_OK;
-  for (size_t i = 0; i < g->n_node && s == HEDDLE_OK; i++) s = heddle__onnx_note_inputs(r, g->node[i]);
+  for (size_t i = 0; i < g->n_node && s == HEDDLE_OK; i++) {
+    const Onnx__NodeProto *node = g->node[i];
+    s = heddle__onnx_note_inputs(r, node);
+    for (size_t k = 0; k < node->n_attribute && s == HEDDLE_OK; k++)
+      if (node->attribute[k]->g != NULL) s = note_uses(r, node->attribute[k]->g);
+  }
   for (size_t i = 0; i < g->n_output && s == HEDDLE_OK; i++) s = note_use(r, g->output[i]->name);
   return s;
 }
@@ -208,7 +226,7 @@ static heddle_status check_graph(heddle__onnx_reader *r) {
   for (size_t i = 0; i < g->n_sparse_initializer && s == HEDDLE_OK; i++)
     heddle__onnx_problem(r, NULL, "initialiser %zu is a sparse tensor", i);
   if (s == HEDDLE_OK) s = take_names(r);
-  if (s == HEDDLE_OK) s = note_uses(r);
+  if (s == HEDDLE_OK) s = note_uses(r, g);
   if (s == HEDDLE_OK) s = heddle__onnx_learn(r);
   return s;
 }

@@ -36,11 +36,12 @@ typedef struct heddle__onnx_reader {
   uint32_t left_to_inline;     /* nodes of functions: a file of a few bytes may ask for any number */
   Onnx__TensorProto **tensors; /* initialisers, and the constants that upgrades made */
   size_t n_tensors, max_tensors;
-  json_t *tensor_at; /* name to position */
-  json_t *types;     /* name of a value to what is known of it, types.h */
-  json_t *taken;     /* names of values */
-  json_t *used;      /* names of values that a node or an output takes */
-  json_t *functions; /* "DOMAIN NAME" of the model's functions to their positions */
+  json_t *tensor_at;                      /* name to position */
+  json_t *types;                          /* name of a value to what is known of it, types.h */
+  json_t *taken;                          /* names of values */
+  json_t *used;                           /* names of values that a node or an output takes */
+  const struct heddle__onnx_scope *scope; /* of the graph of a node that is being read; inner.c. NULL: of none */
+  json_t *functions;                      /* "DOMAIN NAME" of the model's functions to their positions */
 
   char problems[800]; /* what is not supported, all of it as far as there is room */
   size_t problems_used;
@@ -112,6 +113,11 @@ heddle_status heddle__onnx_document(heddle__onnx_reader *r, json_t **graph, hedd
 
 /* Whether one of a node's attributes is a graph: If, Loop, Scan. */
 bool heddle__onnx_has_graph(const Onnx__NodeProto *node);
+
+/* inner.c: whether it is an If, Loop or Scan; and such a node to r->nodes, with graphs that are upgraded too and take
+ * nothing from outside but the node's last inputs, as many as its attribute "captured" says, of an If all but the first. */
+bool heddle__onnx_is_control(const Onnx__NodeProto *node);
+heddle_status heddle__onnx_control(heddle__onnx_reader *r, Onnx__NodeProto *node, unsigned depth);
 
 /* attrs.c: a node's attributes as a JSON object; NULL where memory is out. Attributes that cannot be written are noted
  * as problems. */

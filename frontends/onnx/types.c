@@ -70,7 +70,7 @@ heddle_status heddle__onnx_note(heddle__onnx_reader *r, const char *name, int32_
   return heddle__onnx_no_memory(r);
 }
 
-static heddle_status learn_value(heddle__onnx_reader *r, const Onnx__ValueInfoProto *v) {
+heddle_status heddle__onnx_learn_value(heddle__onnx_reader *r, const Onnx__ValueInfoProto *v) {
   if (v->name == NULL || v->type == NULL || v->type->value_case != ONNX__TYPE_PROTO__VALUE_TENSOR_TYPE)
     return HEDDLE_OK;
   const Onnx__TypeProto__Tensor *t = v->type->tensor_type;
@@ -81,9 +81,9 @@ static heddle_status learn_value(heddle__onnx_reader *r, const Onnx__ValueInfoPr
 heddle_status heddle__onnx_learn(heddle__onnx_reader *r) {
   const Onnx__GraphProto *g = r->graph;
   heddle_status s = HEDDLE_OK;
-  for (size_t i = 0; i < g->n_input && s == HEDDLE_OK; i++) s = learn_value(r, g->input[i]);
-  for (size_t i = 0; i < g->n_output && s == HEDDLE_OK; i++) s = learn_value(r, g->output[i]);
-  for (size_t i = 0; i < g->n_value_info && s == HEDDLE_OK; i++) s = learn_value(r, g->value_info[i]);
+  for (size_t i = 0; i < g->n_input && s == HEDDLE_OK; i++) s = heddle__onnx_learn_value(r, g->input[i]);
+  for (size_t i = 0; i < g->n_output && s == HEDDLE_OK; i++) s = heddle__onnx_learn_value(r, g->output[i]);
+  for (size_t i = 0; i < g->n_value_info && s == HEDDLE_OK; i++) s = heddle__onnx_learn_value(r, g->value_info[i]);
   for (size_t i = 0; i < r->n_tensors && s == HEDDLE_OK; i++) {
     const Onnx__TensorProto *t = r->tensors[i];
     s = heddle__onnx_note(r, t->name, t->data_type, t->n_dims < 255 ? (int32_t)t->n_dims : -1);

@@ -38,6 +38,8 @@ heddle__onnx_known heddle__onnx_known_of(const heddle__onnx_reader *r, const cha
 /* Takes over what the model says of its values and tensors. */
 heddle_status heddle__onnx_learn(heddle__onnx_reader *r);
 
+heddle_status heddle__onnx_learn_value(heddle__onnx_reader *r, const Onnx__ValueInfoProto *value);
+
 /* Notes of the outputs of a node what follows from its operator, where nothing is known. */
 heddle_status heddle__onnx_learn_node(heddle__onnx_reader *r, const Onnx__NodeProto *node);
 heddle_status heddle__onnx_note(heddle__onnx_reader *r, const char *name, int32_t type, int32_t rank);

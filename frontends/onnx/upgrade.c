@@ -38,6 +38,7 @@ static const struct row {
 heddle_status heddle__onnx_upgrade_node(heddle__onnx_reader *r, Onnx__NodeProto *node, unsigned depth) {
   const Onnx__FunctionProto *function = heddle__onnx_function(r, node);
   if (function != NULL) return heddle__onnx_inline(r, node, function, depth + 1);
+  if (heddle__onnx_is_control(node)) return heddle__onnx_control(r, node, depth);
   heddle_status s = heddle__onnx_learn_node(r, node);
   bool is_done = false;
   bool is_default = node->domain[0] == '\0';

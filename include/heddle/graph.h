@@ -62,6 +62,9 @@ typedef struct heddle_node_info {
 HEDDLE_API uint32_t heddle_graph_node_count(const heddle_graph *g);
 HEDDLE_API heddle_status heddle_graph_node(const heddle_graph *g, uint32_t node, heddle_node_info *out,
                                            heddle_error *err);
+/* The i-th graph that a node runs (If, Loop, Scan), and the attribute's name, which may be NULL; borrowed. NULL: there is
+ * none. */
+HEDDLE_API const heddle_graph *heddle_graph_inner(const heddle_graph *g, uint32_t node, uint32_t i, const char **name);
 /* By name: HEDDLE_ENOTFOUND; HEDDLE_EINVAL with the node ids where several nodes share the name. */
 HEDDLE_API heddle_status heddle_graph_find_node(const heddle_graph *g, const char *name, uint32_t *out,
                                                 heddle_error *err);

@@ -95,6 +95,12 @@ def attribute(a):
     raise LeftOut(f"attribute {a.name} of a kind that graphs do not have")
 
 
+def has_graphs(model):
+    """Whether all that stands between a case and its being run is that nodes run graphs."""
+    kinds = [a.type for n in model.graph.node for a in n.attribute]
+    return onnx.AttributeProto.GRAPH in kinds and onnx.AttributeProto.GRAPHS not in kinds
+
+
 def number(x):
     x = float(x)
     return x if np.isfinite(x) else "nan" if np.isnan(x) else "inf" if x > 0 else "-inf"

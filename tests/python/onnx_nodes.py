@@ -6,10 +6,12 @@ onnx_passed.txt has the names of the cases that passed on cpu once; HEDDLE_ONNX_
 import collections
 import json
 import os
+import tempfile
 import zlib
 
 import capi
 import numpy as np
+import onnx
 import onnx_cases
 from reference import io
 
@@ -42,6 +44,9 @@ def outcome(ctx, device, model, inputs, outputs, rtol, atol):
     """None where a case passes, (reason, False) where it is left out, (what is wrong, True) where it fails."""
     try:
         onnx_cases.plain(model, list(inputs) + list(outputs))
+        if onnx_cases.has_graphs(model):
+            problem = compare(run_file(ctx, device, model, inputs), outputs, rtol, atol)
+            return (problem, True) if problem is not None else None
         model, opset = onnx_cases.restated(model)
         problem = compare(run(ctx, device, model, opset, inputs), outputs, rtol, atol)
         return (problem, True) if problem is not None else None
@@ -51,6 +56,25 @@ def outcome(ctx, device, model, inputs, outputs, rtol, atol):
         if e.status == EUNSUPPORTED:
             return "refused: " + str(e).split(": ", 1)[1], False
         return str(e), True
+
+
+def run_file(ctx, device, model, inputs):
+    """As an .onnx file: cases whose nodes run graphs, which graph() of onnx_cases does not write."""
+    m = e = None
+    with tempfile.TemporaryDirectory() as folder:
+        path = os.path.join(folder, "case.onnx")
+        onnx.save(model, path)
+        try:
+            m = capi.Model.load(ctx, path, devices=device)
+            e = capi.Executor(m)
+            for v, x in zip(model.graph.input, inputs):
+                e.set_input(v.name, np.asarray(x))
+            e.run()
+            return e.outputs()
+        finally:
+            for x in (e, m):
+                if x is not None:
+                    x.close()
 
 
 def run(ctx, device, model, opset, inputs):

@@ -152,14 +152,14 @@ def test_all_that_is_not_supported_is_listed(tmp_path):
     """Operators, types, graphs within nodes: one error, with the names of all."""
     inner = helper.make_graph([helper.make_node("Identity", ["x"], ["z"])], "inner", [],
                               [helper.make_tensor_value_info("z", 1, [2])])
-    made = [helper.make_node("If", ["c"], ["i"], name="choice", then_branch=inner, else_branch=inner),
+    made = [helper.make_node("Choose", ["c"], ["i"], name="choice", first=inner, second=inner),
             helper.make_node("Frobnicate", ["i"], ["f"], name="frob"),
             helper.make_node("Special", ["f"], ["s"], name="special", domain="com.example"),
             helper.make_node("Add", ["s", "w"], ["y"], name="add"), helper.make_node("Add", ["t", "y"], ["z"], name="more")]
     proto = files.model(made, {"x": (np.float32, (2,)), "c": (np.bool_, ())}, ["z"], {"w": np.zeros(2, np.complex64)})
     proto.graph.input.append(helper.make_tensor_value_info("t", TensorProto.STRING, [2]))
     proto.graph.input.append(helper.make_tensor_sequence_value_info("q", TensorProto.FLOAT, None))
-    refused(files.save(tmp_path, proto, "bad"), "'choice' (If)", "graph of its own", "'frob' (Frobnicate)", "'special'",
+    refused(files.save(tmp_path, proto, "bad"), "'choice' (Choose)", "graph of its own", "'frob' (Frobnicate)", "'special'",
             "com.example: Special", "'w' is of COMPLEX64", "'t' is of STRING", "'q' is no tensor")
 
 

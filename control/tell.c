@@ -1,0 +1,126 @@
+/* control/tell.c: what may be asked of a model in stages between runs: its plans, one value, and what was counted. */
+#include <string.h>
+
+#include "control/stages.h"
+#include "control/table.h"
+#include "core/error.h"
+
+/* ---- plans */
+
+typedef struct teller {
+  char *text;
+  heddle_status status;
+  heddle_explain_format format;
+  uint32_t n;
+} teller;
+
+static void add(teller *t, const char *before, const char *words) {
+  if (t->text == NULL) return;
+  char *more = ctl_host()->format("%s%s%s", t->text, before, words);
+  ctl_host()->free(t->text);
+  t->text = more;
+}
+
+/* The plan of one model; what names it. */
+static void tell(teller *t, heddle_model *m, heddle_executor *ex, const char *what) {
+  char *plan = NULL;
+  heddle_error why = {0};
+  heddle_status s = ex != NULL ? ctl_host()->explain(ex, t->format, &plan, &why)
+                               : ctl_host()->model_explain(m, t->format, NULL, NULL, 0, &plan, &why);
+  if (t->format == HEDDLE_EXPLAIN_JSON) {
+    char *head = ctl_host()->format("%s\n {\"stage\": \"%s\", \"plan\": ", t->n > 0 ? "," : "", what);
+    if (head != NULL) add(t, head, s == HEDDLE_OK ? plan : "null");
+    add(t, "}", "");
+    ctl_host()->free(head);
+  } else {
+    char *head = ctl_host()->format(t->format == HEDDLE_EXPLAIN_DOT ? "%s// %s%s\n" : "%s%s%s\n", t->n > 0 ? "\n" : "",
+                                    what, s == HEDDLE_OK ? "" : ": planned when a run reaches it");
+    if (head != NULL) add(t, head, s == HEDDLE_OK ? plan : "");
+    ctl_host()->free(head);
+  }
+  if (s == HEDDLE_ENOMEM) t->status = s;
+  t->n++;
+  ctl_host()->free(plan);
+}
+
+/* A name as it may stand in JSON: plain characters. */
+static void plain_name(const char *name, char out[64]) {
+  size_t i = 0;
+  for (; name[i] != '\0' && i < 60; i++) {
+    const unsigned char c = (unsigned char)name[i];
+    out[i] = (char)(c < 32 || c > 126 || c == '"' || c == '\\' ? '?' : c);
+  }
+  out[i] = '\0';
+}
+
+heddle_status ctl_explain(const heddle__stages *all, heddle__staged *st, heddle_explain_format format, char **out,
+                          heddle_error *err) {
+  static const char *const branches[2] = {"then_branch", "else_branch"};
+  const bool json = format == HEDDLE_EXPLAIN_JSON;
+  teller t = {.text = ctl_host()->format("%s", json ? "{\"stages\": [" : ""), .status = HEDDLE_OK, .format = format};
+  for (uint32_t i = 0; i < all->n_list; i++) {
+    const ctl_stage *stage = &all->list[i];
+    for (uint32_t k = 0; k < 2; k++) {
+      char *what = NULL, name[64];
+      if (stage->models[k] == NULL) continue;
+      if (stage->node != NULL) plain_name(stage->node->name, name);
+      if (stage->node == NULL) what = ctl_host()->format("stage %u", (unsigned)i + 1);
+      else
+        what = ctl_host()->format("stage %u: %s of node '%s' (%s)", (unsigned)i + 1,
+                                  stage->kind == CTL_IF ? branches[k] : "body", name, stage->node->op);
+      if (what != NULL) tell(&t, stage->models[k], st != NULL ? st->runs[i].units[k].ex : NULL, what);
+      else t.status = HEDDLE_ENOMEM;
+      ctl_host()->free(what);
+    }
+  }
+  if (json) add(&t, "\n]}", "\n");
+  if (t.text == NULL || t.status != HEDDLE_OK) {
+    ctl_host()->free(t.text);
+    return heddle__no_memory(err, "a plan's text");
+  }
+  *out = t.text;
+  return HEDDLE_OK;
+}
+
+/* ---- one value */
+
+static heddle_status copy_of(heddle_tensor *t, heddle_tensor **out, heddle_error *err) {
+  heddle_status s = ctl_host()->tensor_create(NULL, t->dtype, t->shape, t->ndim, out, err);
+  return s == HEDDLE_OK ? ctl_host()->tensor_copy(*out, t, err) : s;
+}
+
+heddle_status ctl_value(heddle__staged *st, const heddle__keep *target, heddle_tensor **out, heddle_error *err) {
+  const heddle__stages *all = st->stages;
+  const heddle_graph *g = all->model->graph;
+  const heddle__node *n = &g->nodes[target->node];
+  uint32_t slot = all->slot_of[n->first_entry + target->index], stage = all->stage_of[target->node];
+  if (slot != HEDDLE__NONE && st->values[slot] != NULL) return copy_of(st->values[slot], out, err);
+  if (stage == HEDDLE__NONE || all->list[stage].node != NULL)
+    return heddle__fail(
+        err, HEDDLE_EUNSUPPORTED,
+        "%s: no output of the model needs node '%s', and a model with If, Loop or Scan computes nothing "
+        "else; keep the node when the model is made",
+        g->source, n->name);
+  uint32_t at =
+      st->runs[stage].units[0].ex->n_args; /* the stage's nodes stand after its inputs, in the graph's order */
+  for (uint32_t i = 0; i < target->node; i++) at += all->stage_of[i] == stage;
+  char number[16];
+  snprintf(number, sizeof number, "#%u", (unsigned)at);
+  return ctl_host()->run_to(st->runs[stage].units[0].ex, number, target->index, out, err);
+}
+
+/* ---- what was counted */
+
+void ctl_stats(heddle__staged *st, heddle_executor_stats *all) {
+  for (uint32_t i = 0; i < st->stages->n_list; i++)
+    for (uint32_t k = 0; k < 2; k++) {
+      heddle_executor_stats one = {.struct_size = sizeof one};
+      heddle_executor *ex = st->runs[i].units[k].ex;
+      if (ex == NULL || ctl_host()->stats(ex, &one, NULL) != HEDDLE_OK) continue;
+      all->bytes_copied += one.bytes_copied;
+      all->copies += one.copies;
+      all->device_bytes += one.device_bytes;
+      all->orphan_bytes += one.orphan_bytes;
+      all->replays += one.replays;
+    }
+}

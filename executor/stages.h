@@ -1,0 +1,34 @@
+/* executor/stages.h: models that one program cannot run, since nodes of theirs run graphs (If, Loop, Scan): they are cut
+ * into stages, each a model of its own. What is done with stages is in control/, a library of its own, which is opened
+ * for such models; here is what the model and the executor ask of it. */
+#ifndef HEDDLE_EXECUTOR_STAGES_H
+#define HEDDLE_EXECUTOR_STAGES_H
+
+#include "executor/state.h"
+
+/* Cuts the model's graph; optimize is the caller's wish for all stages. A last step of the model's creation. */
+heddle_status heddle__stages_make(heddle_model *m, const char *optimize, heddle_error *err);
+void heddle__stages_free(heddle_model *m); /* a model without stages too */
+
+/* The plans of all stages that are planned, one after another; ex: those of an executor, NULL: those of the model. */
+heddle_status heddle__stages_explain(heddle_model *m, heddle_executor *ex, heddle_explain_format format, char **out,
+                                     heddle_error *err);
+
+/* An executor's state of its stages. */
+heddle_status heddle__staged_make(heddle_executor *ex, heddle_error *err);
+void heddle__staged_free(heddle_executor *ex); /* an executor without stages too */
+
+/* What heddle__executor_begin does for such an executor. */
+heddle_status heddle__staged_begin(heddle_executor *ex, bool timed, heddle_error *err);
+
+/* An output of the last run; borrowed, NULL before the first. */
+heddle_tensor *heddle__staged_result(heddle_executor *ex, uint32_t i);
+
+/* Runs, and copies one value. */
+heddle_status heddle__staged_run_to(heddle_executor *ex, const heddle__keep *target, heddle_tensor **out,
+                                    heddle_error *err);
+
+/* Adds what the executors of the stages count. */
+void heddle__staged_stats(heddle_executor *ex, heddle_executor_stats *all);
+
+#endif
