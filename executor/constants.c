@@ -21,6 +21,7 @@ typedef struct upload {
   const heddle__plan *plan;
   heddle_pstream **streams; /* per plan device */
   uint64_t granule;
+  heddle_params *params; /* the model's, or NULL */
 } upload;
 
 static heddle_status stream_of(upload *u, uint32_t device, heddle_pstream **out, heddle_error *err) {
@@ -70,16 +71,23 @@ static heddle_status fill_device(upload *u, const heddle__instance *inst, heddle
 static heddle_status fill(upload *u, const heddle__instance *inst, heddle__packed *p, heddle_error *err) {
   const heddle__value *v = &u->plan->values[inst->value];
   heddle_status s;
-  if (heddle__device_inline(p->dev) && v->layout == 0 && v->known.bytes == inst->bytes) {
+  bool can_read = (uintptr_t)v->known.data % (v->known.dtype.bits >= 16 ? v->known.dtype.bits / 8u : 1u) == 0;
+  if (heddle__device_inline(p->dev) && v->layout == 0 && v->known.bytes == inst->bytes && can_read) {
     /* The constant's own bytes, where their address serves; nobody writes to a constant. */
     s = heddle__memory_import(p->dev, (void *)v->known.data, inst->bytes, inst->align, NULL, &p->memory, err);
     if (s != HEDDLE_EUNSUPPORTED) return s;
   }
   s = heddle__memory_create(p->dev, p->kind, inst->bytes, inst->align, u->granule, &p->memory, err);
   if (s != HEDDLE_OK || inst->bytes == 0) return s;
-  if (p->memory->host == NULL) return fill_device(u, inst, p->memory, err);
-  s = pack(u->plan, inst, p->memory->host, err);
-  return s == HEDDLE_OK ? heddle__memory_flush(p->memory, 0, inst->bytes, err) : s;
+  if (p->memory->host == NULL) {
+    s = fill_device(u, inst, p->memory, err);
+  } else {
+    s = pack(u->plan, inst, p->memory->host, err);
+    if (s == HEDDLE_OK) s = heddle__memory_flush(p->memory, 0, inst->bytes, err);
+  }
+  if (s == HEDDLE_OK && u->params != NULL && u->params->forget != NULL)
+    u->params->forget(u->params->maps, v->known.data, v->known.bytes);
+  return s;
 }
 
 static void destroy(heddle__packed *p) {
@@ -129,7 +137,7 @@ static heddle_status sync_all(upload *u, uint64_t timeout_ns, heddle_error *err)
 
 heddle_status heddle__constants_acquire(heddle_model *m, const heddle__plan *plan, heddle__packed **out,
                                         heddle_error *err) {
-  upload u = {plan, heddle__alloc(plan->n_devices, sizeof *u.streams), heddle__plan_granule(plan)};
+  upload u = {plan, heddle__alloc(plan->n_devices, sizeof *u.streams), heddle__plan_granule(plan), m->params};
   if (u.streams == NULL) return heddle__no_memory(err, "uploads");
   heddle_status s = HEDDLE_OK;
   for (uint32_t i = 0; i < plan->n_allocs && s == HEDDLE_OK; i++) {

@@ -130,6 +130,15 @@ heddle_status heddle__onnx_map_beside(heddle__onnx_maps *maps, const char *model
   return s;
 }
 
+void heddle__onnx_maps_forget(void *maps, const void *data, uint64_t bytes) {
+  const heddle__onnx_maps *m = maps;
+  for (size_t i = 0; i < m->n; i++) {
+    uintptr_t start = (uintptr_t)m->maps[i].data, at = (uintptr_t)data;
+    if (m->maps[i].data == NULL || at < start || at - start > m->maps[i].bytes) continue;
+    if (bytes <= m->maps[i].bytes - (at - start)) heddle__onnx_forget(data, bytes);
+  }
+}
+
 void heddle__onnx_forget(const unsigned char *data, uint64_t bytes) {
   uintptr_t page = (uintptr_t)sysconf(_SC_PAGESIZE), start = ((uintptr_t)data + page - 1) / page * page;
   uintptr_t end = ((uintptr_t)data + bytes) / page * page;

@@ -22,6 +22,9 @@ heddle_status heddle__onnx_map(heddle__onnx_maps *maps, const char *path, const 
 heddle_status heddle__onnx_map_beside(heddle__onnx_maps *maps, const char *model, const char *location,
                                       const unsigned char **data, uint64_t *bytes, heddle_error *err);
 
+/* The same for bytes that may lie in none of the maps: then nothing is done. */
+void heddle__onnx_maps_forget(void *maps, const void *data, uint64_t bytes);
+
 /* Bytes of a map that have been copied: their pages need not stay in memory. They may be read again. */
 void heddle__onnx_forget(const unsigned char *data, uint64_t bytes);
 
