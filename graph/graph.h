@@ -102,6 +102,14 @@ static inline uint32_t heddle__entry_id(const heddle_graph *g, heddle__entry e) 
   return g->nodes[e.node].first_entry + e.index;
 }
 
+#define HEDDLE__UNALIGNED_BYTES (UINT64_C(256) << 10)
+
+/* Bytes of a file, and what tells the file from any other and from what it was before a change. No padding. */
+typedef struct heddle__file_place {
+  uint64_t device, inode, size, offset, bytes;
+  int64_t changed[4]; /* seconds and nanoseconds, of its bytes and of its entry */
+} heddle__file_place;
+
 /* A set of named constants: what a params blob holds. Large ones that are mapped (HEDDLE__UNALIGNED_BYTES) may lie at any
  * address, as they do in the file: who reads numbers of them copies. */
 struct heddle_params {
@@ -119,9 +127,10 @@ struct heddle_params {
   /* Bytes that need not stay in memory, since what was made of them will be used: nothing is done unless they lie in
    * maps. They may be read again. NULL where there are no maps. */
   void (*forget)(void *maps, const void *data, uint64_t bytes);
+  /* Where bytes lie; false where in none of the maps, or in a file that was changed so lately that it may have been
+   * changed again without a trace. NULL where there are no maps. */
+  bool (*where)(void *maps, const void *data, uint64_t bytes, heddle__file_place *out);
 };
-
-#define HEDDLE__UNALIGNED_BYTES (UINT64_C(256) << 10)
 
 /* Whether an element of a constant can be read where it lies. */
 static inline bool heddle__constant_aligned(const heddle__constant *c) {
