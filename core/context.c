@@ -77,7 +77,9 @@ static heddle_status start(heddle_context *ctx, const heddle_setting *settings, 
   if (s == HEDDLE_OK) s = heddle__cond_init(&ctx->lock, &ctx->cond, err);
   ctx->has_lock = s == HEDDLE_OK;
   if (s == HEDDLE_OK) s = heddle__discover(ctx, err);
-  if (s == HEDDLE_OK) s = heddle__config_reserve(ctx->config, ctx->plugins.count, err);
+  if (s == HEDDLE_OK) s = heddle__config_reserve(ctx->config, ctx->plugins.count + 1, err);
+  if (s == HEDDLE_OK && !heddle__config_get(ctx->config, "weights.cache_dir", &value, NULL))
+    (void)heddle__config_cache_dir(ctx->config, "weights"); /* without a home there is none */
   if (s == HEDDLE_OK) s = heddle__want_first(ctx, err);
   if (s == HEDDLE_OK) s = heddle__config_list(ctx->config, is_plugin, ctx, err);
   if (s == HEDDLE_OK) heddle__config_warn(ctx->config, is_plugin, ctx, &ctx->log);

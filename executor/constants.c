@@ -6,6 +6,7 @@
 #include "core/error.h"
 #include "executor/constants.h"
 #include "executor/model.h"
+#include "executor/weights.h"
 
 uint64_t heddle__plan_granule(const heddle__plan *plan) {
   uint64_t most = 1;
@@ -21,6 +22,8 @@ typedef struct upload {
   const heddle__plan *plan;
   heddle_pstream **streams; /* per plan device */
   uint64_t granule;
+  heddle_params *params;    /* the model's, or NULL */
+  heddle__weights *weights; /* or NULL */
 } upload;
 
 static heddle_status stream_of(upload *u, uint32_t device, heddle_pstream **out, heddle_error *err) {
@@ -67,19 +70,42 @@ static heddle_status fill_device(upload *u, const heddle__instance *inst, heddle
   return s;
 }
 
-static heddle_status fill(upload *u, const heddle__instance *inst, heddle__packed *p, heddle_error *err) {
+/* The packed bytes in the file of weights, by whom they are used from then on. */
+static heddle_status fill_file(upload *u, const heddle__instance *inst, heddle__packed *p, void *at, uint64_t bytes,
+                               bool filled, heddle_error *err) {
+  heddle_status s = filled ? HEDDLE_OK : pack(u->plan, inst, at, err);
+  if (s != HEDDLE_OK) return s;
+  return heddle__memory_import(p->dev, at, bytes, inst->align, heddle__weights_tensor(u->weights), &p->memory, err);
+}
+
+static heddle_status fill(upload *u, uint32_t alloc, const heddle__instance *inst, heddle__packed *p,
+                          heddle_error *err) {
   const heddle__value *v = &u->plan->values[inst->value];
   heddle_status s;
-  if (heddle__device_inline(p->dev) && v->layout == 0 && v->known.bytes == inst->bytes) {
+  bool can_read = (uintptr_t)v->known.data % (v->known.dtype.bits >= 16 ? v->known.dtype.bits / 8u : 1u) == 0;
+  if (heddle__device_inline(p->dev) && v->layout == 0 && v->known.bytes == inst->bytes && can_read) {
     /* The constant's own bytes, where their address serves; nobody writes to a constant. */
     s = heddle__memory_import(p->dev, (void *)v->known.data, inst->bytes, inst->align, NULL, &p->memory, err);
     if (s != HEDDLE_EUNSUPPORTED) return s;
   }
-  s = heddle__memory_create(p->dev, p->kind, inst->bytes, inst->align, u->granule, &p->memory, err);
-  if (s != HEDDLE_OK || inst->bytes == 0) return s;
-  if (p->memory->host == NULL) return fill_device(u, inst, p->memory, err);
-  s = pack(u->plan, inst, p->memory->host, err);
-  return s == HEDDLE_OK ? heddle__memory_flush(p->memory, 0, inst->bytes, err) : s;
+  uint64_t bytes;
+  bool filled;
+  void *at = heddle__weights_at(u->weights, alloc, &bytes, &filled);
+  if (at != NULL) {
+    s = fill_file(u, inst, p, at, bytes, filled, err);
+  } else {
+    s = heddle__memory_create(p->dev, p->kind, inst->bytes, inst->align, u->granule, &p->memory, err);
+    if (s != HEDDLE_OK || inst->bytes == 0) return s;
+    if (p->memory->host == NULL) {
+      s = fill_device(u, inst, p->memory, err);
+    } else {
+      s = pack(u->plan, inst, p->memory->host, err);
+      if (s == HEDDLE_OK) s = heddle__memory_flush(p->memory, 0, inst->bytes, err);
+    }
+  }
+  if (s == HEDDLE_OK && u->params != NULL && u->params->forget != NULL)
+    u->params->forget(u->params->maps, v->known.data, v->known.bytes);
+  return s;
 }
 
 static void destroy(heddle__packed *p) {
@@ -129,9 +155,13 @@ static heddle_status sync_all(upload *u, uint64_t timeout_ns, heddle_error *err)
 
 heddle_status heddle__constants_acquire(heddle_model *m, const heddle__plan *plan, heddle__packed **out,
                                         heddle_error *err) {
-  upload u = {plan, heddle__alloc(plan->n_devices, sizeof *u.streams), heddle__plan_granule(plan)};
+  upload u = {plan, heddle__alloc(plan->n_devices, sizeof *u.streams), heddle__plan_granule(plan), m->params, NULL};
   if (u.streams == NULL) return heddle__no_memory(err, "uploads");
   heddle_status s = HEDDLE_OK;
+  pthread_mutex_lock(&m->lock);
+  bool is_first = m->packed == NULL; /* later programs find most of what they want in the model */
+  pthread_mutex_unlock(&m->lock);
+  if (is_first) u.weights = heddle__weights_open(m, plan);
   for (uint32_t i = 0; i < plan->n_allocs && s == HEDDLE_OK; i++) {
     if (plan->allocs[i].kind != HEDDLE__ALLOC_CONSTANT) continue;
     const heddle__instance *inst = &plan->instances[plan->allocs[i].instance];
@@ -154,7 +184,7 @@ heddle_status heddle__constants_acquire(heddle_model *m, const heddle__plan *pla
       }
       *p = wanted;
       heddle_error why = {0};
-      s = fill(&u, inst, p, &why);
+      s = fill(&u, i, inst, p, &why);
       if (s != HEDDLE_OK) {
         if (s == HEDDLE_EDEVICE) heddle__device_fault(p->dev, why.api_code, why.text);
         if (err != NULL) *err = why;
@@ -166,6 +196,7 @@ heddle_status heddle__constants_acquire(heddle_model *m, const heddle__plan *pla
   heddle_status done = sync_all(&u, m->upload_timeout_ns, s == HEDDLE_OK ? err : NULL);
   if (s == HEDDLE_OK) s = done;
   heddle__free(u.streams);
+  heddle__weights_close(u.weights, s == HEDDLE_OK);
   if (s != HEDDLE_OK) return s;
 
   for (uint32_t i = 0; i < plan->n_allocs; i++) {

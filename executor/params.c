@@ -43,9 +43,9 @@ static heddle_status tensor_of(heddle_executor *other, uint32_t arg, heddle_tens
   if (c == NULL)
     return heddle__fail(err, HEDDLE_EINVAL, "the other executor has no value for '%s'; set it there first",
                         heddle__model_arg(other->model, arg)->name);
-  heddle_status s =
-      heddle__tensor_wrap_const(c->data, c->dtype, c->shape, c->ndim, NULL, drop_model, other->model, out, err);
-  if (s == HEDDLE_OK) heddle_model_retain(other->model);
+  bool shares = false;
+  heddle_status s = heddle__constant_tensor(c, drop_model, other->model, &shares, out, err);
+  if (shares) heddle_model_retain(other->model);
   return s;
 }
 

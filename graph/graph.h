@@ -108,7 +108,16 @@ static inline uint32_t heddle__entry_id(const heddle_graph *g, heddle__entry e) 
   return g->nodes[e.node].first_entry + e.index;
 }
 
-/* A set of named constants: what a params blob holds. */
+#define HEDDLE__UNALIGNED_BYTES (UINT64_C(256) << 10)
+
+/* Bytes of a file, and what tells the file from any other and from what it was before a change. No padding. */
+typedef struct heddle__file_place {
+  uint64_t device, inode, size, offset, bytes;
+  int64_t changed[4]; /* seconds and nanoseconds, of its bytes and of its entry */
+} heddle__file_place;
+
+/* A set of named constants: what a params blob holds. Large ones that are mapped (HEDDLE__UNALIGNED_BYTES) may lie at any
+ * address, as they do in the file: who reads numbers of them copies. */
 struct heddle_params {
   atomic_uint references;
   char *source;
@@ -121,10 +130,26 @@ struct heddle_params {
   uint32_t count;
   void *maps; /* files whose bytes items share; unmap lets go of them */
   void (*unmap)(void *maps);
+  /* Bytes that need not stay in memory, since what was made of them will be used: nothing is done unless they lie in
+   * maps. They may be read again. NULL where there are no maps. */
+  void (*forget)(void *maps, const void *data, uint64_t bytes);
+  /* Where bytes lie; false where in none of the maps, or in a file that was changed so lately that it may have been
+   * changed again without a trace. NULL where there are no maps. */
+  bool (*where)(void *maps, const void *data, uint64_t bytes, heddle__file_place *out);
 };
 
 /* Whether some node of the graph runs a graph of its own. */
 bool heddle__graph_has_inner(const heddle_graph *g);
+
+/* Whether an element of a constant can be read where it lies. */
+static inline bool heddle__constant_aligned(const heddle__constant *c) {
+  return c->dtype.bits < 16 || (uintptr_t)c->data % (c->dtype.bits / 8) == 0;
+}
+
+/* A constant as a tensor that cannot be written to: its own bytes, and then *shares is true and release(user) is called
+ * at the tensor's end; or a copy, where they are not aligned. */
+heddle_status heddle__constant_tensor(const heddle__constant *c, heddle_release_fn release, void *user, bool *shares,
+                                      heddle_tensor **out, heddle_error *err);
 
 /* Params without items, with one reference; NULL where memory is out. */
 heddle_params *heddle__params_new(const char *source, heddle_error *err);

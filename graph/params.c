@@ -291,14 +291,29 @@ static void drop_params(void *user) {
   heddle_params_release(user);
 }
 
+heddle_status heddle__constant_tensor(const heddle__constant *c, heddle_release_fn release, void *user, bool *shares,
+                                      heddle_tensor **out, heddle_error *err) {
+  heddle_status s;
+  *shares = false;
+  if (heddle__constant_aligned(c)) {
+    s = heddle__tensor_wrap_const(c->data, c->dtype, c->shape, c->ndim, NULL, release, user, out, err);
+    *shares = s == HEDDLE_OK;
+  } else {
+    s = heddle_tensor_create(NULL, c->dtype, c->shape, c->ndim, out, err);
+    if (s == HEDDLE_OK) memcpy((*out)->data, c->data, (size_t)c->bytes);
+  }
+  return s;
+}
+
 heddle_status heddle_params_tensor(const heddle_params *p, uint32_t i, heddle_tensor **out, heddle_error *err) {
   *out = NULL;
   if (i >= p->count)
     return heddle__fail(err, HEDDLE_ENOTFOUND, "%s: parameter %u: there are %u", p->source, i, p->count);
   const heddle__constant *v = &p->items[i].value;
   heddle_params *held = (heddle_params *)(uintptr_t)p; /* counting does not change what it holds */
-  heddle_status s = heddle__tensor_wrap_const(v->data, v->dtype, v->shape, v->ndim, NULL, drop_params, held, out, err);
-  if (s == HEDDLE_OK) heddle_params_retain(held);
+  bool shares = false;
+  heddle_status s = heddle__constant_tensor(v, drop_params, held, &shares, out, err);
+  if (shares) heddle_params_retain(held);
   return s;
 }
 

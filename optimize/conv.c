@@ -47,10 +47,12 @@ static bool read_arithmetic(opt_net *net, const opt_node *n, const opt_value *x,
   const bool first = opt_in(n, 0) == x;
   const opt_value *other = opt_in(n, first ? 1 : 0);
   if ((!first && (sub || div)) || !is_per_channel(other, rank, channels)) return false;
-  const float *numbers = opt_bytes(net, other);
+  const char *numbers = opt_bytes(net, other);
   const bool one = opt_elements(other) == 1;
   for (int64_t c = 0; c < channels; c++) {
-    const double a = (double)numbers[one ? 0 : c];
+    float number;
+    memcpy(&number, numbers + (one ? 0 : (size_t)c) * sizeof number, sizeof number);
+    const double a = (double)number;
     out->scale[c] = mul ? a : div ? 1 / a : 1;
     out->shift[c] = add ? a : sub ? -a : 0;
     if (!isfinite(out->scale[c])) return false;
@@ -63,7 +65,8 @@ static bool fold(opt_net *net, opt_node *n, opt_node *conv, const affine *a) {
   opt_value *w = opt_in(conv, 1), *b = opt_in(conv, 2), *in[3] = {opt_in(conv, 0)};
   const int64_t channels = w->shape[0];
   const uint64_t each = opt_elements(w) / (uint64_t)channels;
-  const float *weights = opt_bytes(net, w), *bias = b != NULL ? opt_bytes(net, b) : NULL;
+  const char *weights = opt_bytes(net, w);
+  const float *bias = b != NULL ? opt_bytes(net, b) : NULL;
   bool scales = false;
   void *bytes;
   for (int64_t c = 0; c < channels; c++) scales = scales || a->scale[c] != 1;
@@ -73,7 +76,11 @@ static bool fold(opt_net *net, opt_node *n, opt_node *conv, const affine *a) {
     if (in[1] == NULL) return false;
     float *to = bytes;
     for (int64_t c = 0; c < channels; c++)
-      for (uint64_t i = 0; i < each; i++) *to++ = (float)((double)*weights++ * a->scale[c]);
+      for (uint64_t i = 0; i < each; i++, weights += sizeof *to) {
+        memcpy(to, weights, sizeof *to);
+        *to = (float)((double)*to * a->scale[c]);
+        to++;
+      }
   }
   in[2] = opt_constant(net, opt_format(net, "%s:bias", n->name), w->dtype, &channels, 1, &bytes);
   if (in[2] == NULL) return false;

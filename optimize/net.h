@@ -145,7 +145,8 @@ bool opt_is_inner(const opt_value *v);
 
 bool opt_same_home(const opt_node *a, const opt_node *b);
 
-/* The bytes of a constant; NULL where it is none. From here on the rewriting is built on them. */
+/* The bytes of a constant, those of large ones at any address; NULL where it is none. From here on the rewriting is built
+ * on them. */
 const void *opt_bytes(opt_net *net, const opt_value *v);
 
 /* A constant of one float32, float64, int32 or int64. */

@@ -9,6 +9,7 @@
 #include <string.h>
 #include <sys/mman.h>
 #include <sys/stat.h>
+#include <time.h>
 #include <unistd.h>
 
 #include "core/alloc.h"
@@ -19,6 +20,8 @@ typedef struct map {
   ino_t file;
   void *data;
   size_t bytes;
+  struct timespec content, entry; /* changed */
+  bool is_settled;
 } map;
 
 struct heddle__onnx_maps {
@@ -42,6 +45,12 @@ void heddle__onnx_maps_free(void *maps) {
   heddle__free(m);
 }
 
+/* Clocks of file systems are as coarse as two seconds: a file younger than that may be written to again in the same tick. */
+static bool is_settled(const struct stat *info) {
+  const time_t now = time(NULL);
+  return info->st_mtim.tv_sec + 2 < now && info->st_ctim.tv_sec + 2 < now;
+}
+
 static heddle_status map_file(heddle__onnx_maps *m, int fd, const char *path, const map **out, heddle_error *err) {
   struct stat info;
   if (fstat(fd, &info) != 0) return heddle__fail(err, HEDDLE_EIO, "%s: %s", path, strerror(errno));
@@ -60,7 +69,7 @@ static heddle_status map_file(heddle__onnx_maps *m, int fd, const char *path, co
   if (grown == NULL) return heddle__no_memory(err, "the files of a model");
   m->maps = grown;
   map *new = &grown[m->n];
-  *new = (map){info.st_dev, info.st_ino, NULL, (size_t)bytes};
+  *new = (map){info.st_dev, info.st_ino, NULL, (size_t)bytes, info.st_mtim, info.st_ctim, is_settled(&info)};
   if (bytes > 0) {
     new->data = mmap(NULL, new->bytes, PROT_READ, MAP_PRIVATE, fd, 0);
     if (new->data == MAP_FAILED)
@@ -128,6 +137,32 @@ heddle_status heddle__onnx_map_beside(heddle__onnx_maps *maps, const char *model
   free(path);
   free(folder);
   return s;
+}
+
+/* The map that bytes are of, or NULL. */
+static const map *find_map(const heddle__onnx_maps *m, const void *data, uint64_t bytes, uint64_t *offset) {
+  for (size_t i = 0; i < m->n; i++) {
+    uintptr_t start = (uintptr_t)m->maps[i].data, at = (uintptr_t)data;
+    if (m->maps[i].data == NULL || at < start || at - start > m->maps[i].bytes) continue;
+    *offset = at - start;
+    if (bytes <= m->maps[i].bytes - (at - start)) return &m->maps[i];
+  }
+  return NULL;
+}
+
+void heddle__onnx_maps_forget(void *maps, const void *data, uint64_t bytes) {
+  uint64_t offset;
+  if (find_map(maps, data, bytes, &offset) != NULL) heddle__onnx_forget(data, bytes);
+}
+
+bool heddle__onnx_maps_where(void *maps, const void *data, uint64_t bytes, heddle__file_place *out) {
+  uint64_t offset = 0;
+  const map *m = find_map(maps, data, bytes, &offset);
+  if (m == NULL || !m->is_settled) return false;
+  *out = (heddle__file_place){m->device, m->file,
+                              m->bytes,  offset,
+                              bytes,     {m->content.tv_sec, m->content.tv_nsec, m->entry.tv_sec, m->entry.tv_nsec}};
+  return true;
 }
 
 void heddle__onnx_forget(const unsigned char *data, uint64_t bytes) {

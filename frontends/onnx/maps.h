@@ -4,7 +4,7 @@
 
 #include <stdint.h>
 
-#include "heddle/status.h"
+#include "graph/graph.h"
 
 /* The files of one model. */
 typedef struct heddle__onnx_maps heddle__onnx_maps;
@@ -21,6 +21,12 @@ heddle_status heddle__onnx_map(heddle__onnx_maps *maps, const char *path, const 
  * or leads out of the folder, by ".." or by a symbolic link. */
 heddle_status heddle__onnx_map_beside(heddle__onnx_maps *maps, const char *model, const char *location,
                                       const unsigned char **data, uint64_t *bytes, heddle_error *err);
+
+/* The same for bytes that may lie in none of the maps: then nothing is done. */
+void heddle__onnx_maps_forget(void *maps, const void *data, uint64_t bytes);
+
+/* See heddle_params.where. */
+bool heddle__onnx_maps_where(void *maps, const void *data, uint64_t bytes, heddle__file_place *out);
 
 /* Bytes of a map that have been copied: their pages need not stay in memory. They may be read again. */
 void heddle__onnx_forget(const unsigned char *data, uint64_t bytes);

@@ -309,6 +309,9 @@ heddle_status heddle__onnx_read(const heddle__onnx_host *host, const char *path,
   if (s == HEDDLE_OK && made != NULL) {
     made->maps = maps; /* the tensors' bytes are in there */
     made->unmap = heddle__onnx_maps_free;
+    made->forget = heddle__onnx_maps_forget;
+    made->where = heddle__onnx_maps_where;
+    heddle__onnx_forget(data, bytes); /* what was looked at for the graph's sake */
   } else {
     heddle__onnx_maps_free(maps);
   }

@@ -71,11 +71,14 @@ static heddle_status external_bytes(heddle__onnx_reader *r, const Onnx__TensorPr
   return HEDDLE_OK;
 }
 
-/* Mapped, or copied where that is better: in pieces, so that no more than one of them is in memory twice. */
+/* Mapped, or copied where that is better. Files that exporters write align nothing, so that most weights lie at odd
+ * addresses: large ones stay there too, since they are packed before they are used. Others are copied in pieces, so that no
+ * more than one of them is in memory twice. */
 static heddle_status take_bytes(heddle__onnx_reader *r, const unsigned char *from, struct heddle__param *out) {
   heddle__constant *v = &out->value;
   bool is_aligned = (uintptr_t)from % (v->dtype.bits / 8) == 0;
-  if ((v->bytes > SMALL && is_aligned) || (r->only_looks && from != NULL)) {
+  bool is_weights = v->bytes > HEDDLE__UNALIGNED_BYTES && v->ndim > 1;
+  if (from != NULL && (r->only_looks || is_weights || (v->bytes > SMALL && is_aligned))) {
     v->data = (void *)(uintptr_t)from; /* nobody writes to a constant */
     out->is_mapped = true;
     return HEDDLE_OK;

@@ -25,7 +25,8 @@ typedef struct heddle_setting {
 typedef void (*heddle_log_fn)(void *user, int32_t level, const char *component, const char *text);
 
 /* Creates a context: reads the configuration (settings of the call, then variables, then the file, then defaults),
- * finds and loads plugins and lists their devices. Opens none. A plugin that cannot be used is not an error: it is
+ * and finds plugins. A plugin is loaded when its devices are asked for by name, all of them by the calls that list what
+ * there is and by the default devices; no device is opened by that. A plugin that cannot be used is not an error: it is
  * listed with its reason. log may be NULL: lines of level warn and above, or as the setting "log" says, go to stderr.
  * *out has one reference. May block in drivers. Any thread. HEDDLE_EINVAL for a malformed setting, HEDDLE_EFORMAT for
  * a malformed configuration file, naming file and line, HEDDLE_EFORK in a process that was forked from one that had

@@ -440,3 +440,32 @@ def test_functions_that_never_end(tmp_path):
     other = function("Old", ["a"], ["b"], [helper.make_node("Relu", ["a"], ["b"])], opset=9)
     proto = with_functions([other], [calls("Old", ["x"], ["y"], "old")], {"x": (np.float32, (2,))}, ["y"])
     assert "another opset" in failing(1, "info", files.save(tmp_path, proto))
+
+
+# ---- where weights lie
+
+
+@pytest.mark.parametrize("shift", range(4))
+@pytest.mark.parametrize("words", [(), ("--set", "cpu.onednn=off"), ("--set", "optimize=off")])
+def test_large_weights_at_odd_addresses(tmp_path, shift, words):
+    """Weights that stay where they are in the file, at each distance from a multiple of four: in a product, a sum, a
+    convolution with other weights after its normalisation, and as they are converted."""
+    rng = np.random.default_rng(shift)
+    tensors = {"a" * (shift + 1): rng.standard_normal((300, 512)), "sum": rng.standard_normal((300, 512)),
+               "conv": rng.standard_normal((128, 64, 3, 3)) / 24}
+    tensors.update({name: rng.random(128) + 0.5 for name in ("scale", "shift", "mean", "variance")})
+    tensors = {name: array.astype(np.float32) for name, array in tensors.items()}
+    nodes = [helper.make_node("MatMul", ["x", "a" * (shift + 1)], ["y"]), helper.make_node("Add", ["sum", "y"], ["z"]),
+             helper.make_node("Conv", ["image", "conv"], ["c"], pads=[1] * 4),
+             helper.make_node("BatchNormalization", ["c", "scale", "shift", "mean", "variance"], ["n"])]
+    inputs = {"x": rng.standard_normal((300, 300)).astype(np.float32),
+              "image": rng.standard_normal((1, 64, 9, 9)).astype(np.float32)}
+    proto = files.model(nodes, inputs, ["z", "n"], tensors)
+    path = files.save(tmp_path, proto)
+    raw = path.read_bytes()
+    odd = [raw.index(array.tobytes()) % 4 for array in tensors.values() if array.nbytes > 1 << 18]
+    assert len(odd) == 3
+    want = files.expected(proto, inputs)
+    files.same(files.run(path, inputs, *words), want, rtol=1e-4, atol=1e-4)
+    good("convert", path, "-o", tmp_path / "converted.json")
+    files.same(files.run(tmp_path / "converted.json", inputs, *words), want, rtol=1e-4, atol=1e-4)

@@ -1,0 +1,263 @@
+/* executor/weights_file.c: files of packed weights on the disk. The head has the key, the sizes, a hash of what follows,
+ * and what the file's time of change was set to: one that was changed since, or that is from before the machine was last
+ * started (its pages may never have reached the disk), is read through and compared with that hash before it is used. */
+
+#include "executor/weights_file.h"
+
+#include <dirent.h>
+#include <errno.h>
+#include <fcntl.h>
+#include <stdio.h>
+#include <string.h>
+#include <sys/mman.h>
+#include <sys/stat.h>
+#include <time.h>
+#include <unistd.h>
+
+#include "core/alloc.h"
+
+#define MAGIC "HDLWGT1\n"
+#define PREFIX "weights-"
+#define SUFFIX ".bin"
+#define STALE_SECONDS 3600 /* after which a file in the making has no maker any more */
+
+enum { HEAD_BYTES = 4096 };
+
+typedef struct head {
+  char magic[8];
+  heddle__digest key;
+  uint64_t bytes;
+  heddle__digest content, boot;
+  int64_t seconds, nanoseconds; /* the time of change that the file was given */
+  heddle__digest self;          /* of what stands before it */
+} head;
+
+void heddle__digest_add(heddle__digest *d, const void *data, uint64_t bytes) {
+  static const uint64_t by[4] = {UINT64_C(0x9e3779b97f4a7c15), UINT64_C(0xc2b2ae3d27d4eb4f),
+                                 UINT64_C(0x165667b19e3779f9), UINT64_C(0xd6e8feb86659fd93)};
+  uint64_t lane[4] = {d->word[0] ^ by[2], d->word[1] ^ by[3], d->word[0] + by[1], d->word[1] + by[0] + bytes};
+  const unsigned char *at = data;
+  for (uint64_t left = bytes; left > 0;) {
+    uint64_t words[4] = {0};
+    size_t n = left < sizeof words ? (size_t)left : sizeof words;
+    memcpy(words, at, n);
+    for (int i = 0; i < 4; i++) {
+      uint64_t x = lane[i] ^ words[i];
+      lane[i] = (x << 29 | x >> 35) * by[i];
+    }
+    at += n;
+    left -= n;
+  }
+  for (int i = 0; i < 8; i++) {
+    uint64_t x = lane[i % 4] ^ lane[(i + 1) % 4] >> 31;
+    lane[i % 4] = (x << 23 | x >> 41) * by[i % 4];
+  }
+  d->word[0] = lane[0] ^ lane[2];
+  d->word[1] = lane[1] ^ lane[3];
+}
+
+static bool same(const heddle__digest *a, const heddle__digest *b) {
+  return a->word[0] == b->word[0] && a->word[1] == b->word[1];
+}
+
+/* Tells one running of the machine from another; zero where the system does not. */
+static heddle__digest boot_of(void) {
+  heddle__digest d = {{0, 0}};
+  char text[64];
+  int fd = open("/proc/sys/kernel/random/boot_id", O_RDONLY | O_CLOEXEC);
+  ssize_t n = fd >= 0 ? read(fd, text, sizeof text) : 0;
+  if (fd >= 0) close(fd);
+  if (n > 0) heddle__digest_add(&d, text, (uint64_t)n);
+  return d;
+}
+
+static void seal(head *h) {
+  h->self = (heddle__digest){{0, 0}};
+  heddle__digest_add(&h->self, h, offsetof(head, self));
+}
+
+/* ---- the folder */
+
+/* Says why nothing is kept. */
+static bool refuse(const heddle__weights_file *f, const char *what, int code) {
+  heddle__logf(f->log, f->folder_given ? HEDDLE_LOG_WARN : HEDDLE_LOG_INFO, "weights",
+               "packed weights are not kept: %s: %s%s%s; weights.cache_dir can name a folder of yours, or be off",
+               f->folder, what, code != 0 ? ": " : "", code != 0 ? strerror(code) : "");
+  return false;
+}
+
+/* Makes what is missing of the path, for this user alone. */
+static int make_folder(const char *path) {
+  char *copy = heddle__strdup(path);
+  int code = copy != NULL ? 0 : ENOMEM;
+  for (char *p = copy; code == 0 && p != NULL; p = *p == '\0' ? NULL : p) {
+    p += strspn(p, "/");
+    p += strcspn(p, "/");
+    char end = *p;
+    *p = '\0';
+    if (mkdir(copy, 0700) != 0 && errno != EEXIST && access(copy, F_OK) != 0) code = errno;
+    *p = end;
+  }
+  heddle__free(copy);
+  return code;
+}
+
+/* What is read there becomes part of a computation: nobody else may write to it. */
+static bool folder_is_ours(const heddle__weights_file *f, bool *is_there) {
+  struct stat info;
+  *is_there = stat(f->folder, &info) == 0;
+  return *is_there && S_ISDIR(info.st_mode) && info.st_uid == geteuid() && (info.st_mode & S_IWOTH) == 0;
+}
+
+/* ---- finding */
+
+/* Checks what the head says; mapped at h. */
+static bool is_good(const heddle__weights_file *f, int fd, const struct stat *info, const head *h) {
+  head now = *h;
+  heddle__digest boot = boot_of(), content = {{0, 0}};
+  seal(&now);
+  if (memcmp(h->magic, MAGIC, sizeof h->magic) != 0 || !same(&h->self, &now.self) || !same(&h->key, &f->key) ||
+      h->bytes != f->bytes)
+    return false;
+  bool as_it_was = same(&h->boot, &boot) && (boot.word[0] | boot.word[1]) != 0 && info->st_mtim.tv_sec == h->seconds &&
+                   info->st_mtim.tv_nsec == h->nanoseconds;
+  if (as_it_was) return true;
+  heddle__digest_add(&content, f->data, f->bytes);
+  if (!same(&content, &h->content)) return false;
+  now.boot = boot; /* next time it need not be read through */
+  seal(&now);
+  const struct timespec times[2] = {{.tv_nsec = UTIME_NOW}, {.tv_sec = h->seconds, .tv_nsec = h->nanoseconds}};
+  int again = open(f->path, O_WRONLY | O_CLOEXEC | O_NOFOLLOW);
+  struct stat its;
+  if (again >= 0 && fstat(again, &its) == 0 && its.st_ino == info->st_ino && its.st_dev == info->st_dev &&
+      pwrite(again, &now, sizeof now, 0) == (ssize_t)sizeof now)
+    (void)futimens(again, times);
+  if (again >= 0) close(again);
+  (void)fd;
+  return true;
+}
+
+bool heddle__weights_file_find(heddle__weights_file *f) {
+  bool is_there;
+  f->fd = -1;
+  f->path = heddle__format("%s/" PREFIX "%016llx%016llx" SUFFIX, f->folder, (unsigned long long)f->key.word[0],
+                           (unsigned long long)f->key.word[1]);
+  if (f->path == NULL || !folder_is_ours(f, &is_there)) return false;
+  int fd = open(f->path, O_RDONLY | O_CLOEXEC | O_NOFOLLOW | O_NONBLOCK | O_NOCTTY);
+  if (fd < 0) return false;
+  struct stat info;
+  const uint64_t whole = f->bytes + HEAD_BYTES;
+  bool good =
+      fstat(fd, &info) == 0 && S_ISREG(info.st_mode) && info.st_uid == geteuid() && (uint64_t)info.st_size == whole;
+  if (good) {
+    f->map = mmap(NULL, (size_t)whole, PROT_READ, MAP_SHARED, fd, 0);
+    good = f->map != MAP_FAILED;
+    if (!good) f->map = NULL;
+  }
+  if (good) {
+    f->data = (char *)f->map + HEAD_BYTES;
+    good = is_good(f, fd, &info, f->map);
+  }
+  if (good) {
+    const struct timespec used[2] = {{.tv_nsec = UTIME_NOW}, {.tv_nsec = UTIME_OMIT}};
+    (void)futimens(fd, used);
+  } else {
+    if (f->map != NULL) munmap(f->map, (size_t)whole);
+    f->map = f->data = NULL;
+    heddle__logf(f->log, HEDDLE_LOG_WARN, "weights", "%s is damaged, and is made anew", f->path);
+  }
+  close(fd);
+  return good;
+}
+
+/* ---- making */
+
+bool heddle__weights_file_make(heddle__weights_file *f) {
+  bool is_there, ours;
+  const uint64_t whole = f->bytes + HEAD_BYTES;
+  if (f->path == NULL || whole > f->limit || whole > SIZE_MAX / 2) return false;
+  int code = make_folder(f->folder);
+  if (code != 0) return refuse(f, "it could not be made", code);
+  ours = folder_is_ours(f, &is_there);
+  if (!ours) return refuse(f, "it is no folder, another user's, or everybody may write to it", 0);
+  f->aside = heddle__format("%s.%ld-%llx", f->path, (long)getpid(), (unsigned long long)heddle__now_ns());
+  if (f->aside == NULL) return false;
+  f->fd = open(f->aside, O_RDWR | O_CREAT | O_EXCL | O_CLOEXEC | O_NOFOLLOW, 0600);
+  if (f->fd < 0) return refuse(f, "no file can be made there", errno);
+  code = posix_fallocate(f->fd, 0, (off_t)whole); /* so that no page is missing when it is written to */
+  if (code != 0) return refuse(f, "there is no room for it", code);
+  f->map = mmap(NULL, (size_t)whole, PROT_READ | PROT_WRITE, MAP_SHARED, f->fd, 0);
+  if (f->map == MAP_FAILED) {
+    f->map = NULL;
+    return refuse(f, "it cannot be mapped", errno);
+  }
+  f->data = (char *)f->map + HEAD_BYTES;
+  return true;
+}
+
+/* Removes what was used least lately until the folder is within its limit, and files whose makers are gone. */
+static void tidy(const heddle__weights_file *f) {
+  for (int turn = 0; turn < 1000; turn++) {
+    struct stat info, oldest = {.st_size = 0};
+    char name[256] = "";
+    uint64_t total = 0;
+    DIR *dir = opendir(f->folder);
+    if (dir == NULL) return;
+    for (struct dirent *e; (e = readdir(dir)) != NULL;) {
+      const char *end = strstr(e->d_name, SUFFIX);
+      if (strncmp(e->d_name, PREFIX, sizeof PREFIX - 1) != 0 || end == NULL || strlen(e->d_name) >= sizeof name)
+        continue;
+      if (fstatat(dirfd(dir), e->d_name, &info, AT_SYMLINK_NOFOLLOW) != 0 || !S_ISREG(info.st_mode)) continue;
+      bool in_making = end[sizeof SUFFIX - 1] != '\0';
+      if (in_making && info.st_mtim.tv_sec + STALE_SECONDS < time(NULL)) (void)unlinkat(dirfd(dir), e->d_name, 0);
+      if (in_making) continue;
+      total += (uint64_t)info.st_size;
+      bool is_own = strcmp(e->d_name, strrchr(f->path, '/') + 1) == 0;
+      bool older = name[0] == '\0' || info.st_atim.tv_sec < oldest.st_atim.tv_sec ||
+                   (info.st_atim.tv_sec == oldest.st_atim.tv_sec && info.st_atim.tv_nsec < oldest.st_atim.tv_nsec);
+      if (is_own || !older) continue;
+      oldest = info;
+      strcpy(name, e->d_name);
+    }
+    bool over = total > f->limit && name[0] != '\0' && unlinkat(dirfd(dir), name, 0) == 0;
+    closedir(dir);
+    if (!over) return;
+    heddle__logf(f->log, HEDDLE_LOG_INFO, "weights", "%s/%s was removed: the limit is %llu bytes", f->folder, name,
+                 (unsigned long long)f->limit);
+  }
+}
+
+void heddle__weights_file_keep(heddle__weights_file *f) {
+  head h = {.key = f->key, .bytes = f->bytes, .boot = boot_of()};
+  struct timespec now;
+  memcpy(h.magic, MAGIC, sizeof h.magic);
+  heddle__digest_add(&h.content, f->data, f->bytes);
+  clock_gettime(CLOCK_REALTIME, &now);
+  h.seconds = now.tv_sec;
+  h.nanoseconds = now.tv_nsec;
+  seal(&h);
+  memcpy(f->map, &h, sizeof h);
+  const struct timespec times[2] = {now, now};
+  bool good = mprotect(f->map, (size_t)(f->bytes + HEAD_BYTES), PROT_READ) == 0 && futimens(f->fd, times) == 0 &&
+              rename(f->aside, f->path) == 0;
+  if (!good) {
+    refuse(f, "a file there could not be finished", errno);
+    return;
+  }
+  heddle__free(f->aside);
+  f->aside = NULL;
+  heddle__logf(f->log, HEDDLE_LOG_INFO, "weights", "%llu bytes of packed weights are kept in %s",
+               (unsigned long long)f->bytes, f->path);
+  tidy(f);
+}
+
+void heddle__weights_file_end(heddle__weights_file *f) {
+  if (f->aside != NULL && f->fd >= 0) (void)unlink(f->aside);
+  if (f->fd >= 0) close(f->fd);
+  heddle__free(f->aside);
+  heddle__free(f->path);
+}
+
+void heddle__weights_file_unmap(void *map, uint64_t bytes) {
+  munmap(map, (size_t)(bytes + HEAD_BYTES));
+}

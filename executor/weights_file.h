@@ -1,0 +1,43 @@
+/* executor/weights_file.h: one file of the cache of packed weights: found, checked and mapped, or made aside and renamed.
+ * What is wrong with a file makes it as good as absent; no failure here is one of the caller's. */
+#ifndef HEDDLE_EXECUTOR_WEIGHTS_FILE_H
+#define HEDDLE_EXECUTOR_WEIGHTS_FILE_H
+
+#include <stdbool.h>
+
+#include "core/context.h"
+
+/* A hash of two words. */
+typedef struct heddle__digest {
+  uint64_t word[2];
+} heddle__digest;
+
+/* Mixes bytes into a digest that begins as {{0, 0}}: for what comes from a user's own disk, no defence against who can
+ * write there. About as fast as memory. */
+void heddle__digest_add(heddle__digest *d, const void *data, uint64_t bytes);
+
+typedef struct heddle__weights_file {
+  heddle__log *log;
+  const char *folder; /* absolute; borrowed */
+  bool folder_given;  /* by the user: then it is a warning that it cannot be used */
+  heddle__digest key;
+  uint64_t bytes; /* of what follows the head */
+  uint64_t limit; /* for the folder */
+  void *map;      /* the whole file, head first */
+  void *data;     /* behind the head, on a page */
+  int fd;         /* while it is in the making, else -1 */
+  char *path, *aside;
+} heddle__weights_file;
+
+/* Maps the file of that key, with map and data set; false where there is none, or not a good one. */
+bool heddle__weights_file_find(heddle__weights_file *f);
+/* Makes room for one that can be written to at data; false, said in the log, where that cannot be. */
+bool heddle__weights_file_make(heddle__weights_file *f);
+/* Gives it its head and its name, and removes what was not used for longest where the folder is over the limit. It can
+ * only be read from then on. */
+void heddle__weights_file_keep(heddle__weights_file *f);
+/* Drops one in the making, and frees what f holds but for the map. */
+void heddle__weights_file_end(heddle__weights_file *f);
+void heddle__weights_file_unmap(void *map, uint64_t bytes);
+
+#endif
