@@ -256,6 +256,12 @@ static bool walk_next(walk *w) {
   return found;
 }
 
+/* How many threads share the work of a plan: a layout in which it cannot be cut is the slower one. */
+static double at_once(const onednn_plan *plan) {
+  const uint32_t threads = plan->self->host->parallelism(plan->self->host->ctx);
+  return plan->n_parts < 2 ? 1 : plan->n_parts < threads ? plan->n_parts : threads;
+}
+
 static heddle_status offer_plan(const onednn_plan *plan, heddle_offer_fn offer, void *sink, heddle_error *err) {
   const heddle_poffer answer = {
       .struct_size = sizeof answer,
@@ -264,7 +270,7 @@ static heddle_status offer_plan(const onednn_plan *plan, heddle_offer_fn offer, 
       .input_flags = plan->flags,
       .workspace_bytes = onednn_plan_workspace(plan, NULL),
       .workspace_align = CPU_ALIGNMENT,
-      .cost_ns = plan->cost_ns,
+      .cost_ns = plan->cost_ns / at_once(plan),
   };
   return offer(sink, &answer, err);
 }
