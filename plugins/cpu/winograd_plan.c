@@ -78,6 +78,9 @@ static bool read_posts(const onednn_chain *chain, winograd_plan *out) {
 #define ROWS_BYTES (320 * KIB)
 #define ALL_BYTES (2048 * KIB)
 
+/* The most scratch memory of a thread: a row of tiles of a wider image is left to oneDNN. */
+#define TASK_BYTES ((uint64_t)16384 * KIB)
+
 /* Weights of more than this are not read anew for each unit. */
 #define WEIGHT_BYTES (768 * KIB)
 
@@ -190,6 +193,7 @@ dnnl_status_t winograd_build(const onednn *self, const onednn_chain *chain, oned
   set_strides(p, c->in_channels, last);
   const uint32_t threads = self->host->parallelism(self->host->ctx);
   cut(p, threads < plan->wanted_parts ? threads : plan->wanted_parts);
+  if (p->task_bytes > TASK_BYTES) return dnnl_unimplemented;
   return name_args(self, chain, form, plan);
 }
 
