@@ -2,7 +2,7 @@
  * it is built in, oneDNN. Here are the entry, the instance and the root table; each other table is in the file of its
  * name.
  *
- * Settings: fuse (0: every node is a step of its own), onednn (onednn_engine.c). */
+ * Settings: fuse (0: every node is a step of its own), onednn (onednn_engine.c), winograd (winograd_plan.c). */
 #include "cpu.h"
 #include "onednn.h"
 

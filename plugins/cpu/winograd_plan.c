@@ -78,8 +78,14 @@ static bool read_posts(const onednn_chain *chain, winograd_plan *out) {
 #define ROWS_BYTES (320 * KIB)
 #define ALL_BYTES (2048 * KIB)
 
+/* The most scratch memory of a thread: a row of tiles of a wider image is left to oneDNN. */
+#define TASK_BYTES ((uint64_t)16384 * KIB)
+
 /* Weights of more than this are not read anew for each unit. */
 #define WEIGHT_BYTES (768 * KIB)
+
+/* Units a thread, where it is one of several: then the last to finish is not late. */
+#define UNITS 4
 
 static uint64_t rounded(int64_t floats) {
   return ((uint64_t)floats * sizeof(float) + CPU_ALIGNMENT - 1) / CPU_ALIGNMENT * CPU_ALIGNMENT;
@@ -98,8 +104,8 @@ static void cut(winograd_plan *p, uint32_t threads) {
   const int64_t lanes = p->out_blocks > 1 ? WINOGRAD_GROUP : WINOGRAD_LANES;
   p->by_groups = weight_bytes > WEIGHT_BYTES && rows * row_bytes <= ALL_BYTES;
   p->unit_rows = p->by_groups ? rows : ROWS_BYTES / row_bytes;
-  const int64_t even = (rows + 2 * threads - 1) / (2 * threads); /* two units a thread at least */
-  if (!p->by_groups && threads > 1 && p->unit_rows > even) p->unit_rows = even;
+  const int64_t few = rows / (UNITS * threads);
+  if (!p->by_groups && threads > 1 && p->unit_rows > few) p->unit_rows = few;
   if (p->unit_rows > rows) p->unit_rows = rows;
   if (p->unit_rows < 1) p->unit_rows = 1;
   p->units = p->by_groups ? p->groups : (rows + p->unit_rows - 1) / p->unit_rows;
@@ -187,6 +193,7 @@ dnnl_status_t winograd_build(const onednn *self, const onednn_chain *chain, oned
   set_strides(p, c->in_channels, last);
   const uint32_t threads = self->host->parallelism(self->host->ctx);
   cut(p, threads < plan->wanted_parts ? threads : plan->wanted_parts);
+  if (p->task_bytes > TASK_BYTES) return dnnl_unimplemented;
   return name_args(self, chain, form, plan);
 }
 

@@ -8,7 +8,7 @@
 
 #include <immintrin.h>
 
-/* As layouts of oneDNN's formats have bit 63 alone of the two. */
+/* Bits that tokens of oneDNN's formats never have. Other points, or another order, would be another token. */
 #define TOKEN (UINT64_C(3) << 60)
 
 static const winograd_kind kinds[WINOGRAD_KINDS] = {{2, 3, 4}, {4, 3, 6}, {2, 5, 6}, {4, 5, 8}};

@@ -182,12 +182,12 @@ def test_a_nan_stays_in_its_tile(always):
     assert np.max(np.abs(got[..., 16:] - want[..., 16:])) < 1e-5 * np.max(want)
 
 
-def plan(tmp_path, winograd, channels=64, size=28, r=3, stride=1, group=1):
+def plan(tmp_path, winograd, channels=64, size=28, width=28, r=3, stride=1, group=1):
     rng = np.random.default_rng(5)
     w = numpy_helper.from_array(rng.standard_normal((channels, channels // group, r, r)).astype(np.float32), "kernel")
     node = helper.make_node("Conv", ["x", "kernel"], ["y"], name="conv", pads=[r // 2] * 4, strides=[stride] * 2,
                             group=group)
-    value = [helper.make_tensor_value_info(name, TensorProto.FLOAT, [1, channels, size, size] if name == "x" else None)
+    value = [helper.make_tensor_value_info(name, TensorProto.FLOAT, [1, channels, size, width] if name == "x" else None)
              for name in "xy"]
     model = helper.make_model(helper.make_graph([node], "net", value[:1], value[1:], [w]),
                               opset_imports=[helper.make_opsetid("", 17)], ir_version=8)
@@ -201,6 +201,7 @@ def test_the_plan_shows_it(tmp_path):
     assert "kernel as winograd:4x3" in plan(tmp_path, "auto").out
     assert "kernel as winograd:4x5" in plan(tmp_path, "auto", r=5).out
     assert "winograd" not in plan(tmp_path, "off").out
+    assert "winograd" not in plan(tmp_path, "always", size=4, width=200000).out
     assert "winograd" not in plan(tmp_path, "always", stride=2).out
     assert "winograd" not in plan(tmp_path, "always", group=4).out
     assert "winograd" not in plan(tmp_path, "auto", channels=3).out
