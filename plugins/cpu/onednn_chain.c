@@ -239,8 +239,7 @@ static bool is_head(const heddle_pnode *node) {
   return is;
 }
 
-/* The one node that uses a value nobody outside uses; UINT64_MAX where there are more or none. */
-static uint64_t only_user(const heddle_pregion *region, int32_t value, uint64_t from) {
+uint64_t onednn_only_user(const heddle_pregion *region, int32_t value, uint64_t from) {
   uint64_t user = UINT64_MAX;
   if (region_output_slot(region, value) >= 0) return UINT64_MAX;
   for (uint64_t i = from; i < region->nodes.count; i++) {
@@ -254,14 +253,7 @@ static uint64_t only_user(const heddle_pregion *region, int32_t value, uint64_t 
   return user;
 }
 
-/* Writes the region that the host would ask about, of the nodes picked; false where it has too many operands. */
-typedef struct picked {
-  heddle_pregion region;
-  heddle_pnode nodes[ONEDNN_NODES];
-  int32_t inputs[ONEDNN_INPUTS], output;
-} picked;
-
-static bool gather(const heddle_pregion *region, const uint32_t *picks, uint32_t count, picked *out) {
+bool onednn_pick(const heddle_pregion *region, const uint32_t *picks, uint32_t count, onednn_picked *out) {
   out->region = *region;
   out->region.struct_size = sizeof out->region;
   out->region.nodes = (heddle_parray){out->nodes, count, sizeof out->nodes[0]};
@@ -272,10 +264,12 @@ static bool gather(const heddle_pregion *region, const uint32_t *picks, uint32_t
   for (uint32_t i = 0; i < count; i++) {
     const heddle_pnode *node = region_node(region, picks[i]);
     memcpy(&out->nodes[i], node, sizeof *node < node->struct_size ? sizeof *node : node->struct_size);
-    if (node->n_outputs != 1) return false;
+    if (node->n_outputs < 1) return false;
     for (uint32_t k = 0; k < node->n_inputs; k++) {
       bool known = node->inputs[k] < 0;
-      for (uint32_t j = 0; j < i; j++) known = known || out->nodes[j].outputs[0] == node->inputs[k];
+      for (uint32_t j = 0; j < i; j++)
+        for (uint32_t o = 0; o < out->nodes[j].n_outputs; o++)
+          known = known || out->nodes[j].outputs[o] == node->inputs[k];
       for (uint32_t j = 0; j < out->region.n_inputs; j++) known = known || out->inputs[j] == node->inputs[k];
       if (known) continue;
       if (out->region.n_inputs == ONEDNN_INPUTS) return false;
@@ -294,11 +288,11 @@ static heddle_status no_offer(void *sink, const heddle_poffer *offer, heddle_err
 /* Would query take it? */
 static heddle_status taken_whole(const onednn *self, const heddle_pregion *region, const uint32_t *picks,
                                  uint32_t count, bool *out, heddle_error *err) {
-  picked p;
+  onednn_picked p;
   uint32_t made = 0;
   bool only;
   *out = false;
-  if (!gather(region, picks, count, &p)) return HEDDLE_OK;
+  if (!onednn_pick(region, picks, count, &p)) return HEDDLE_OK;
   heddle_status s = onednn_query(self, &p.region, no_offer, NULL, &made, &only, err);
   *out = made > 0;
   return s;
@@ -313,7 +307,7 @@ heddle_status onednn_propose(const onednn *self, const heddle_pregion *region, u
     if (taken[i] != 0 || !is_head(node) || node->n_outputs != 1) continue;
     while (count < ONEDNN_NODES) {
       const int32_t on = region_node(region, picks[count - 1])->outputs[0];
-      const uint64_t next = only_user(region, on, picks[count - 1] + 1);
+      const uint64_t next = onednn_only_user(region, on, picks[count - 1] + 1);
       onednn_post post;
       if (next == UINT64_MAX || taken[next] != 0) break;
       const heddle_pnode *follower = region_node(region, next);

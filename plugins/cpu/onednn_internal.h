@@ -129,8 +129,23 @@ bool onednn_chain_read(const heddle_pregion *region, onednn_chain *out);
 dnnl_status_t onednn_chain_attr(const onednn_chain *chain, const_dnnl_memory_desc_t dst, dnnl_primitive_attr_t *out);
 bool onednn_chain_has_full(const onednn_chain *chain);
 
+/* Some nodes of a region as the region that the host would ask about; values keep their numbers. */
+enum { ONEDNN_PICKS = 24 };
+typedef struct onednn_picked {
+  heddle_pregion region;
+  heddle_pnode nodes[ONEDNN_PICKS];
+  int32_t inputs[ONEDNN_INPUTS], output;
+} onednn_picked;
+
+/* picks: at most ONEDNN_PICKS, ascending; the first result of the last is the region's only one. False where there are
+ * too many operands. */
+bool onednn_pick(const heddle_pregion *region, const uint32_t *picks, uint32_t count, onednn_picked *out);
+
 /* Reads an elementwise node as a post-operation on its operand `on`. */
 bool onednn_read_post(const heddle_pregion *region, const heddle_pnode *node, int32_t on, onednn_post *out);
+
+/* The one node, from number `from` on, that uses a value nobody outside uses; UINT64_MAX where there are more or none. */
+uint64_t onednn_only_user(const heddle_pregion *region, int32_t value, uint64_t from);
 
 /* ---- plans ---- */
 
