@@ -100,9 +100,9 @@ static heddle_status op_query(heddle_pinstance *self, uint32_t index, const hedd
   uint32_t made = 0;
   bool only = false;
   if (index != 0) return p_fail(err, HEDDLE_ENODEV, 0, "cpu:%u: there is one cpu device, cpu:0", index);
-  if (onednn_join_is(region)) return onednn_join_query(self->onednn, region, offer, sink, err);
   heddle_status s = onednn_query(self->onednn, region, offer, sink, &made, &only, err);
   if (s != HEDDLE_OK || only) return s;
+  if (onednn_join_is(region)) return onednn_join_query(self->onednn, region, offer, sink, err);
   s = offer_ref(self, region, offer, sink, err);
   return s == HEDDLE_EUNSUPPORTED && made > 0 ? HEDDLE_OK : s;
 }
