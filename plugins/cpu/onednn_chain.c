@@ -239,8 +239,7 @@ bool onednn_is_product(const heddle_pnode *node) {
   return is;
 }
 
-/* The one node that uses a value nobody outside uses; UINT64_MAX where there are more or none. */
-static uint64_t only_user(const heddle_pregion *region, int32_t value, uint64_t from) {
+uint64_t onednn_only_user(const heddle_pregion *region, int32_t value, uint64_t from) {
   uint64_t user = UINT64_MAX;
   if (region_output_slot(region, value) >= 0) return UINT64_MAX;
   for (uint64_t i = from; i < region->nodes.count; i++) {
@@ -310,7 +309,7 @@ heddle_status onednn_propose(const onednn *self, const heddle_pregion *region, u
     if (taken[i] != 0 || !onednn_is_product(node) || node->n_outputs != 1) continue;
     while (count < ONEDNN_NODES) {
       const int32_t on = region_node(region, picks[count - 1])->outputs[0];
-      const uint64_t next = only_user(region, on, picks[count - 1] + 1);
+      const uint64_t next = onednn_only_user(region, on, picks[count - 1] + 1);
       onednn_post post;
       if (next == UINT64_MAX || taken[next] != 0) break;
       const heddle_pnode *follower = region_node(region, next);

@@ -2,15 +2,16 @@
  * and the op to its kernel, so that run is one indirect call; an op with enough work is cut into parts for the host's
  * threads. */
 #include "cpu.h"
-#include "onednn.h"
+#include "onednn_join.h"
 
 #include "plugins/common/ref/ref.h"
 #include "plugins/common/region.h"
 
-/* Immutable. Either onednn or ref is there. operands: the inputs, then the outputs. */
+/* Immutable. One of onednn, join and ref is there. operands: the inputs, then the outputs. */
 struct heddle_pop {
   heddle_pdevice *dev;
   onednn_op *onednn;
+  onednn_join *join;
   ref_op *ref;
   uint64_t workspace_bytes;
   uint32_t n_inputs, n_outputs;
@@ -25,7 +26,8 @@ struct heddle_plaunch {
   void *workspace;
   uint64_t units;
   uint32_t parts, reserved;
-  onednn_launch *onednn; /* NULL: kernel and ref */
+  onednn_launch *onednn; /* NULL, with join too: kernel and ref */
+  onednn_join_launch *join;
   heddle_pdevice *dev;
   void *addresses[];
 };
@@ -35,6 +37,7 @@ static void launch_free(heddle_plaunch *launch) {
   heddle_pdevice *dev = launch->dev;
   cpu_count(&dev->live_objects, -1);
   onednn_launch_free(launch->onednn);
+  onednn_join_launch_free(launch->join);
   dev->host->free(dev->host->ctx, launch);
 }
 
@@ -43,6 +46,7 @@ static void op_free(heddle_pop *op) {
   heddle_pdevice *dev = op->dev;
   cpu_count(&dev->live_objects, -1);
   onednn_op_free(op->onednn);
+  onednn_join_free(op->join);
   ref_free(op->ref);
   dev->host->free(dev->host->ctx, op);
 }
@@ -108,6 +112,7 @@ static heddle_status op_query(heddle_pinstance *self, uint32_t index, const hedd
   if ((region->flags & HEDDLE_REGION_FAST) != 0 && !onednn_is_fast(self->onednn)) tell_strict(self);
   heddle_status s = onednn_query(self->onednn, region, offer, sink, &made, &only, err);
   if (s != HEDDLE_OK || only) return s;
+  if (onednn_join_is(region)) return onednn_join_query(self->onednn, region, offer, sink, err);
   s = offer_ref(self, region, offer, sink, err);
   return s == HEDDLE_EUNSUPPORTED && made > 0 ? HEDDLE_OK : s;
 }
@@ -146,11 +151,27 @@ static heddle_status prepare_ref(heddle_pop *op, const heddle_pregion *region, h
   return HEDDLE_OK;
 }
 
+/* By whoever made offer number `offer`: oneDNN's come first. */
+static heddle_status prepare_offer(heddle_pop *op, const heddle_pregion *region, uint32_t offer, heddle_error *err) {
+  onednn *self = op->dev->onednn;
+  uint32_t made = 0;
+  heddle_status s;
+  if (onednn_join_is(region) && offer == 0) {
+    s = onednn_join_prepare(self, region, op->operands, &op->join, err);
+    if (s == HEDDLE_OK) op->workspace_bytes = onednn_join_workspace(op->join);
+    return s;
+  }
+  s = onednn_prepare(self, region, offer, op->operands, &op->onednn, &made, err);
+  if (s == HEDDLE_OK && op->onednn != NULL) op->workspace_bytes = onednn_workspace(op->onednn);
+  else if (s == HEDDLE_OK && offer == made) s = prepare_ref(op, region, err);
+  else if (s == HEDDLE_OK) s = p_fail(err, HEDDLE_EINVAL, 0, "cpu:0: offer %u was not made", offer);
+  return s;
+}
+
 static heddle_status op_prepare(heddle_pdevice *dev, const heddle_pregion *region, uint32_t offer, heddle_pop **out,
                                 heddle_error *err) {
   const heddle_host *host = dev->host;
   const uint64_t count = (uint64_t)region->n_inputs + region->n_outputs;
-  uint32_t made = 0;
   void *memory = NULL;
   heddle_status s = cpu_new(host, sizeof(heddle_pop) + count * sizeof(cpu_operand), "an operator", &memory, err);
   if (s != HEDDLE_OK) return s;
@@ -159,14 +180,7 @@ static heddle_status op_prepare(heddle_pdevice *dev, const heddle_pregion *regio
   op->dev = dev;
   op->n_inputs = region->n_inputs;
   op->n_outputs = region->n_outputs;
-  s = onednn_prepare(dev->onednn, region, offer, op->operands, &op->onednn, &made, err);
-  if (s == HEDDLE_OK && op->onednn != NULL) {
-    op->workspace_bytes = onednn_workspace(op->onednn);
-  } else if (s == HEDDLE_OK && offer == made) {
-    s = prepare_ref(op, region, err);
-  } else if (s == HEDDLE_OK) {
-    s = p_fail(err, HEDDLE_EINVAL, 0, "cpu:0: offer %u was not made", offer);
-  }
+  s = prepare_offer(op, region, offer, err);
   if (s != HEDDLE_OK) {
     onednn_op_free(op->onednn);
     ref_free(op->ref);
@@ -233,7 +247,9 @@ static heddle_status op_bind(heddle_pop *op, heddle_pstream *stream, const heddl
   launch->inputs = launch->addresses;
   launch->outputs = launch->addresses + op->n_inputs;
   s = resolve_all(op, operands, launch, err);
-  if (s == HEDDLE_OK && op->onednn != NULL) {
+  if (s == HEDDLE_OK && op->join != NULL) {
+    s = onednn_join_bind(op->join, launch->inputs, launch->outputs, launch->workspace, &launch->join, err);
+  } else if (s == HEDDLE_OK && op->onednn != NULL) {
     s = onednn_bind(op->onednn, launch->inputs, launch->outputs, launch->workspace, &launch->onednn, err);
   } else if (s == HEDDLE_OK) {
     const uint32_t threads = host->parallelism(host->ctx);
@@ -258,6 +274,7 @@ static void run_part(void *arg, uint32_t i, uint32_t n) {
 
 static heddle_status op_run(heddle_plaunch *launch, heddle_error *err) {
   if (launch->onednn != NULL) return onednn_run(launch->onednn, err);
+  if (launch->join != NULL) return onednn_join_run(launch->join, err);
   if (launch->parts > 1) {
     const heddle_host *host = launch->dev->host;
     host->run_parallel(host->ctx, launch->parts, 0, run_part, launch, NULL);
