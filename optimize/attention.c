@@ -121,6 +121,7 @@ static bool split_last(opt_net *net, opt_node *n, opt_value *x, int64_t size) {
   opt_value *to = integers(net, n, "shape", shape, x->ndim + 1, false);
   if (to == NULL || !opt_become(net, n, "", "Reshape", (opt_value *const[]){x, to}, 2, NULL, 0)) return false;
   n->n_outputs = 1;
+  n->outputs[0].known = false; /* until types are asked for again */
   return true;
 }
 
@@ -256,6 +257,7 @@ static bool turn_reshape(opt_net *net, opt_node *r) {
       }
   opt_value *to = integers(net, t, "shape", shape, rank, false);
   const heddle_pattr attr = opt_attr_ints(net, "perm", turned, rank);
+  y->known = false;
   if (to == NULL || !opt_become(net, t, "", "Reshape", (opt_value *const[]){x, to}, 2, NULL, 0) ||
       !opt_become(net, r, "", "Transpose", &y, 1, &attr, 1))
     return false;
@@ -303,15 +305,19 @@ static bool try_softmax(opt_net *net, opt_node *n) {
   return join_scales(net, &s);
 }
 
+/* Each attention is changed once before types are asked for again, however many there are. */
 bool opt_pass_attention(opt_net *net) {
   bool changed = false;
-  for (uint32_t i = 0; i < net->n_nodes && !net->failed; i++) {
-    opt_node *n = &net->nodes[i];
-    while (n->live && opt_is(n, "Softmax") && !net->failed && !net->wrong && try_softmax(net, n)) {
-      changed = true;
-      opt_count(net);
-      opt_types(net);
+  for (bool again = true; again && !net->failed && !net->wrong;) {
+    again = false;
+    for (uint32_t i = 0; i < net->n_nodes && !net->failed; i++) {
+      opt_node *n = &net->nodes[i];
+      if (n->live && opt_is(n, "Softmax")) again = try_softmax(net, n) || again;
     }
+    if (!again) break;
+    changed = true;
+    opt_count(net);
+    opt_types(net);
   }
   return changed;
 }

@@ -63,9 +63,11 @@ static double cost_of(const attention *a) {
 /* Whole batches where they are small, else rows of one; as many tiles as parts are worth having, where there are rows
  * enough. */
 static void cut(const onednn *self, heads *h) {
-  enum { FEW_ROWS = 16 };
+  enum { FEW_ROWS = 16, MANY_ROWS = 64 };
   const attention *a = &h->a;
-  const int64_t wanted = onednn_parts_for(self, cost_of(a));
+  const int64_t threads = self->host->parallelism(self->host->ctx);
+  int64_t wanted = onednn_parts_for(self, cost_of(a));
+  if (wanted > threads && a->batch * a->rows / wanted < MANY_ROWS) wanted = threads; /* each part packs K and V */
   const int64_t row_bytes = a->heads * a->keys * (int64_t)sizeof(float);
   h->batch = least(a->batch, TILE_BYTES / row_bytes / a->rows);
   h->batch = least(h->batch, (a->batch + wanted - 1) / wanted);

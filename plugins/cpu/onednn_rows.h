@@ -12,4 +12,10 @@ typedef void (*onednn_softmax_row)(float *out, const float *in, const float *mas
 /* NULL where the CPU has neither AVX-512 nor AVX2. */
 onednn_softmax_row onednn_find_softmax(void);
 
+/* out = gelu(in), with the error function, of n elements within 3e-7 of the larger of it and 1e-3; out may be in. */
+typedef void (*onednn_gelu_lanes)(float *out, const float *in, int64_t n);
+
+/* NULL where the CPU has no AVX-512. */
+onednn_gelu_lanes onednn_find_gelu(void);
+
 #endif

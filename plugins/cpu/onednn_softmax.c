@@ -1,4 +1,4 @@
-/* Softmax along the last axis, as the operator: rows with the vectorised kernel, in parts of rows. */
+/* Softmax along the last axis, and Gelu, as operators of their own, with the vectorised kernels, in parts of rows. */
 #include "cpu.h"
 #include "onednn_rows.h"
 #include "onednn_special.h"
@@ -6,8 +6,10 @@
 typedef struct softmax_op {
   onednn_special special;
   onednn *self;
-  onednn_softmax_row row;
+  onednn_softmax_row row; /* NULL: Gelu, whose rows are as long as is convenient */
+  onednn_gelu_lanes lanes;
   int64_t n, rows;
+  int64_t rest; /* elements behind the rows, of Gelu */
   uint32_t parts, reserved;
 } softmax_op;
 
@@ -19,26 +21,38 @@ typedef struct softmax_launch {
 } softmax_launch;
 
 static double cost_of(const softmax_op *op) {
-  return 300 + 0.6 * (double)op->n * (double)op->rows;
+  return 300 + (op->row != NULL ? 0.6 : 0.3) * (double)op->n * (double)op->rows;
 }
 
-/* What the plain kernel takes, along the last axis. Short rows are not worth a vector. */
+/* What the plain kernels take: Softmax along the last axis, unless rows are too short to be worth a vector, and Gelu with
+ * the error function. */
 static bool read(const onednn *self, const heddle_pregion *region, softmax_op *op) {
-  enum { SHORT = 8 };
+  enum { SHORT = 8, SOME = 1024 };
   const heddle_pnode *node = region_node(region, 0);
+  const char *how = "none";
   const ref_entry *entry;
   ref_node n;
   ref_op plain;
   uint64_t count = 0;
-  if (region->nodes.count != 1 || node == NULL || node->op == NULL || strcmp(node->op, "Softmax") != 0 ||
-      ref_plan_region(region, &n, &plain, &entry, NULL) != HEDDLE_OK || !value_count(n.out, &count) || count == 0 ||
-      plain.u.softmax.inner != 1 || plain.u.softmax.n < SHORT || region->n_outputs != 1)
+  if (region->nodes.count != 1 || node == NULL || node->op == NULL || region->n_outputs != 1) return false;
+  const bool softmax = strcmp(node->op, "Softmax") == 0;
+  if ((!softmax && strcmp(node->op, "Gelu") != 0) || ref_plan_region(region, &n, &plain, &entry, NULL) != HEDDLE_OK ||
+      !dtype_is(n.out->dtype, HEDDLE_DTYPE_FLOAT, 32) || !value_count(n.out, &count) || count == 0)
     return false;
-  *op = (softmax_op){.row = onednn_find_softmax(), .n = plain.u.softmax.n};
-  op->rows = (int64_t)count / op->n;
+  *op = (softmax_op){.n = SOME, .rows = (int64_t)count / SOME};
+  if (softmax) {
+    if (plain.u.softmax.inner != 1 || plain.u.softmax.n < SHORT) return false;
+    *op =
+        (softmax_op){.row = onednn_find_softmax(), .n = plain.u.softmax.n, .rows = (int64_t)count / plain.u.softmax.n};
+  } else {
+    if (attr_string(node, "approximate", how, &how, NULL) != HEDDLE_OK || strcmp(how, "none") != 0 || count < SOME)
+      return false;
+    op->lanes = onednn_find_gelu();
+    op->rest = (int64_t)count % SOME;
+  }
   op->parts = onednn_parts_for(self, cost_of(op));
   if (op->parts > op->rows) op->parts = (uint32_t)op->rows;
-  return op->row != NULL;
+  return op->row != NULL || op->lanes != NULL;
 }
 
 heddle_status softmax_query(const onednn *self, const heddle_pregion *region, heddle_offer_fn offer, void *sink,
@@ -70,9 +84,12 @@ static void free_launch(onednn_special_launch *special) {
 static void run_part(void *arg, uint32_t i, uint32_t n) {
   const softmax_launch *launch = arg;
   const softmax_op *op = launch->op;
-  const int64_t end = op->rows * (i + 1) / n;
-  for (int64_t r = op->rows * i / n; r < end; r++)
+  const int64_t from = op->rows * i / n, end = op->rows * (i + 1) / n;
+  for (int64_t r = from; op->row != NULL && r < end; r++)
     op->row(launch->out + r * op->n, launch->in + r * op->n, NULL, 1, op->n);
+  if (op->lanes != NULL)
+    op->lanes(launch->out + from * op->n, launch->in + from * op->n,
+              (end - from) * op->n + (i + 1 == n ? op->rest : 0));
 }
 
 static heddle_status run(onednn_special_launch *special, heddle_error *err) {
@@ -108,7 +125,7 @@ heddle_status softmax_prepare(onednn *self, const heddle_pregion *region, uint32
   *op = read_op;
   op->special = (onednn_special){.free = free_op, .bind = bind};
   op->self = self;
-  const uint64_t bytes = (uint64_t)(op->n * op->rows) * sizeof(float);
+  const uint64_t bytes = (uint64_t)(op->n * op->rows + op->rest) * sizeof(float);
   operands[0] = operands[1] = (cpu_operand){bytes, sizeof(float)};
   *out = &op->special;
   return HEDDLE_OK;

@@ -8,8 +8,8 @@
 
 #include <immintrin.h>
 
-/* Bits that tokens of oneDNN's formats never have. Other points, or another order, would be another token. */
-#define TOKEN (UINT64_C(3) << 60)
+/* A bit that tokens of oneDNN's formats never have. Other points, or another order, would be another token. */
+#define TOKEN (UINT64_C(1) << 60)
 
 static const winograd_kind kinds[WINOGRAD_KINDS] = {{2, 3, 4}, {4, 3, 6}, {2, 5, 6}, {4, 5, 8}};
 

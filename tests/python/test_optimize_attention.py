@@ -288,3 +288,21 @@ def test_layer_norm_alone(ctx, axis, shape, bias):
     inner = shape[axis:]
     operands = [n.weights("scale", *inner)] + ([n.weights("bias", *inner)] if bias else [])
     check(ctx, n, [n.op("LayerNormalization", n.x("x", *shape), *operands, axis=axis, epsilon=1e-6)], rtol=2e-6)
+
+
+@pytest.mark.parametrize("shape", [(1, 4100), (70, 4100), (3, 5, 1030), (1000,), (1024,)])
+def test_gelu_alone(ctx, shape):
+    """Large enough to be cut for two threads, and with a rest behind whole vectors."""
+    n = Net()
+    y = optimize_case.erf_form(n, n.x("x", *shape), 2)
+    r, _ = check(ctx, n, [y], rtol=1e-6)
+    assert r.ops() == ["Gelu"]
+    values = {"x": np.linspace(-12, 12, math.prod(shape), dtype=np.float32).reshape(shape)}
+    want = n.reference([y], values)[0]
+    values["x"].reshape(-1)[-4:] = np.nan, np.inf, -0.0, 1e30
+    want.reshape(-1)[-4:] = np.nan, np.inf, 0, values["x"].reshape(-1)[-1]
+    got = Run(ctx, n, [y], values).outputs[0]
+    assert (np.isnan(got) == np.isnan(want)).all()
+    finite = np.isfinite(want)
+    assert (np.abs(got - want)[finite] <= 5e-7 * (1 + np.abs(values["x"][finite]))).all()
+    assert list(got.reshape(-1)[-3:]) == [np.inf, 0, want.reshape(-1)[-1]]
