@@ -39,6 +39,9 @@ static const struct {
  * microseconds. Where it sleeps, the calling thread has done the part before the other one is awake. */
 #define PART_NS 5000.0
 
+/* What a part takes at least for there to be two a thread. */
+#define LONG_PART_NS 400000.0
+
 /* Work below which the reference kernels are faster, in the nanoseconds that they estimate. */
 #define SMALL_NS 300.0
 
@@ -134,15 +137,15 @@ typedef struct walk {
   dnnl_status_t status;
 } walk;
 
-/* How many parts work of so many nanoseconds (on one thread) is worth: one or two a thread, so that one which is held
- * up, on a core that is busy with something else, leaves the rest to the others. */
+/* How many parts work of so many nanoseconds (on one thread) is worth: one a thread, since each reads all of an operand,
+ * but two where they stay long, so that a thread which is held up, on a core that is busy with something else, leaves
+ * more to the others. */
 static uint32_t parts_for(const onednn *self, double work_ns) {
   const uint32_t threads = self->host->parallelism(self->host->ctx);
-  const double most = work_ns / PART_NS;
-  uint32_t parts = threads < 2 ? 1 : 2 * threads;
+  uint32_t parts = work_ns < 2 * LONG_PART_NS * threads ? threads : 2 * threads;
   if (parts > ONEDNN_PARTS) parts = ONEDNN_PARTS;
-  if (most < parts) parts = most < 2 ? 1 : (uint32_t)most;
-  return parts > threads && parts < 2 * threads ? threads : parts;
+  if (work_ns < parts * PART_NS) parts = (uint32_t)(work_ns / PART_NS);
+  return threads < 2 || parts < 2 ? 1 : parts;
 }
 
 /* Nanoseconds that a region's work takes on one thread, at the best: as the reference kernels count it, or to read its
