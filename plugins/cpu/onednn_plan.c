@@ -214,6 +214,12 @@ static bool walk_next(walk *w) {
   return found;
 }
 
+/* What the plan is expected to take on all threads: that of a thread with the most parts. */
+static double time_of(const onednn_plan *plan) {
+  const uint32_t turns = plan->n_parts == 0 ? 1 : (plan->n_parts + plan->threads - 1) / plan->threads;
+  return plan->n_parts == 0 ? plan->cost_ns : CALL_NS + plan->cost_ns * turns / plan->n_parts;
+}
+
 static heddle_status offer_plan(const onednn_plan *plan, heddle_offer_fn offer, void *sink, heddle_error *err) {
   const heddle_poffer answer = {
       .struct_size = sizeof answer,
@@ -222,7 +228,7 @@ static heddle_status offer_plan(const onednn_plan *plan, heddle_offer_fn offer, 
       .input_flags = plan->flags,
       .workspace_bytes = onednn_plan_workspace(plan, NULL),
       .workspace_align = CPU_ALIGNMENT,
-      .cost_ns = plan->cost_ns,
+      .cost_ns = time_of(plan),
   };
   return offer(sink, &answer, err);
 }
