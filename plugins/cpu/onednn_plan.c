@@ -3,6 +3,8 @@
 #include "cpu.h"
 #include "onednn_special.h"
 
+#include <math.h>
+
 /* Estimates in nanoseconds that weigh offers against each other and against the reference kernels'. Those of products
  * are measured, on a CPU with AVX-512, a class of implementations each; others' ratios to each other are much the same. */
 #define CALL_NS 600.0
@@ -40,6 +42,9 @@ static const struct {
 /* The smallest part, in nanoseconds of work: handing one to a thread that looks out for it takes one or two
  * microseconds. Where it sleeps, the calling thread has done the part before the other one is awake. */
 #define PART_NS 5000.0
+
+/* What a part takes at least for there to be two a thread. */
+#define LONG_PART_NS 400000.0
 
 /* Work below which the reference kernels are faster, in the nanoseconds that they estimate. */
 #define SMALL_NS 300.0
@@ -156,15 +161,15 @@ typedef struct walk {
   bool by_winograd; /* one of those made is */
 } walk;
 
-/* How many parts work of so many nanoseconds (on one thread) is worth: one or two a thread, so that one which is held
- * up, on a core that is busy with something else, leaves the rest to the others. */
+/* How many parts work of so many nanoseconds (on one thread) is worth: one a thread, since each reads all of an operand,
+ * but two where they stay long, so that a thread which is held up, on a core that is busy with something else, leaves
+ * more to the others. */
 uint32_t onednn_parts_for(const onednn *self, double work_ns) {
   const uint32_t threads = self->host->parallelism(self->host->ctx);
-  const double most = work_ns / PART_NS;
-  uint32_t parts = threads < 2 ? 1 : 2 * threads;
+  uint32_t parts = work_ns < 2 * LONG_PART_NS * threads ? threads : 2 * threads;
   if (parts > ONEDNN_PARTS) parts = ONEDNN_PARTS;
-  if (most < parts) parts = most < 2 ? 1 : (uint32_t)most;
-  return parts > threads && parts < 2 * threads ? threads : parts;
+  if (work_ns < parts * PART_NS) parts = (uint32_t)(work_ns / PART_NS);
+  return threads < 2 || parts < 2 ? 1 : parts;
 }
 
 /* Nanoseconds that a region's work takes on one thread, at the best: as the reference kernels count it, or to read its
@@ -256,10 +261,11 @@ static bool walk_next(walk *w) {
   return found;
 }
 
-/* How many threads share the work of a plan: a layout in which it cannot be cut is the slower one. */
-static double at_once(const onednn_plan *plan) {
-  const uint32_t threads = plan->self->host->parallelism(plan->self->host->ctx);
-  return plan->n_parts < 2 ? 1 : plan->n_parts < threads ? plan->n_parts : threads;
+/* What the plan is expected to take on all threads: that of a thread with the most parts. */
+static double time_of(const onednn_plan *plan) {
+  const double parts = plan->by_winograd ? (double)plan->winograd.units : (double)plan->n_parts;
+  const double at_once = plan->by_winograd ? (double)plan->winograd.tasks : (double)plan->threads;
+  return parts < 2 || at_once < 2 ? plan->cost_ns : CALL_NS + plan->cost_ns * ceil(parts / at_once) / parts;
 }
 
 static heddle_status offer_plan(const onednn_plan *plan, heddle_offer_fn offer, void *sink, heddle_error *err) {
@@ -270,7 +276,7 @@ static heddle_status offer_plan(const onednn_plan *plan, heddle_offer_fn offer, 
       .input_flags = plan->flags,
       .workspace_bytes = onednn_plan_workspace(plan, NULL),
       .workspace_align = CPU_ALIGNMENT,
-      .cost_ns = plan->cost_ns / at_once(plan),
+      .cost_ns = time_of(plan),
   };
   return offer(sink, &answer, err);
 }

@@ -87,7 +87,7 @@ static heddle_status offer_ref(heddle_pinstance *self, const heddle_pregion *reg
       .n_in_place = ref_in_place(region, pairs, PAIRS),
       .workspace_bytes = ref_workspace(region),
       .workspace_align = CPU_ALIGNMENT,
-      .cost_ns = ref_cost_ns(region),
+      .cost_ns = ref_cost_ns(region, host->parallelism(host->ctx)),
   };
   s = offer(sink, &answer, err);
   if (flags != few) host->free(host->ctx, flags);

@@ -147,7 +147,7 @@ heddle_status sim_plan_init(heddle_pinstance *self, const heddle_pregion *region
     if (status == HEDDLE_OK && plan->n_nodes > 1) status = sim_region_connected(host, region, err);
     for (uint32_t i = 0; i < plan->n_nodes && status == HEDDLE_OK; i++) {
       status = ref_query(&plan->subs[i].region, err);
-      plan->cost_ns += ref_cost_ns(&plan->subs[i].region);
+      plan->cost_ns += ref_cost_ns(&plan->subs[i].region, 1);
     }
     if (status == HEDDLE_OK) status = find_absorbed(host, region, plan, err);
     if (status == HEDDLE_OK && plan->n_nodes == 1)

@@ -9,6 +9,7 @@ typedef struct offers {
   uint32_t count, n_inputs;
   heddle_layout in[OFFERS][OP_VALUES], out[OFFERS];
   uint64_t workspace[OFFERS];
+  double cost[OFFERS];
 } offers;
 
 static heddle_status take(void *sink, const heddle_poffer *offer, heddle_error *err) {
@@ -18,6 +19,7 @@ static heddle_status take(void *sink, const heddle_poffer *offer, heddle_error *
   for (uint32_t i = 0; i < o->n_inputs; i++)
     o->in[o->count][i] = offer->input_layouts != NULL ? offer->input_layouts[i] : 0;
   o->out[o->count] = offer->output_layouts != NULL ? offer->output_layouts[0] : 0;
+  o->cost[o->count] = offer->cost_ns;
   o->workspace[o->count++] = offer->workspace_bytes;
   return HEDDLE_OK;
 }
@@ -363,6 +365,39 @@ static void small_ones_are_left_alone(void **state) {
   fake_device_close(&d);
 }
 
+/* Sixteen channels are one block, which cannot be cut; rows of channels that come last can. */
+static void costs_count_the_threads(void **state) {
+  const shape_of_conv few = {1, 64, 16, 56, 3, 1, 1, 1, 1};
+  fake_device d;
+  op_case c;
+  offers o[2] = {{.n_inputs = 3}, {.n_inputs = 3}};
+  bool last = false, blocked = false;
+  (void)state;
+  OPEN_OR_SKIP(&d, "auto");
+  make_conv(&c, &few, true);
+  for (uint32_t k = 0; k < 2; k++) {
+    d.host.threads = k + 1;
+    assert_int_equal(d.plugin->op->query(d.self, 0, &c.region, take, &o[k], &d.err), HEDDLE_OK);
+  }
+  assert_int_equal(o[0].count, o[1].count);
+  for (uint32_t i = 0; i < o[0].count; i++) {
+    char name[64];
+    assert_int_equal(d.plugin->layout->describe(d.self, 0, o[0].out[i], name, sizeof name, &d.err), HEDDLE_OK);
+    const double ratio = o[1].cost[i] / o[0].cost[i];
+    if (strcmp(name, "acdb") == 0) {
+      last = true;
+      assert_true(ratio > 0.45 && ratio < 0.6);
+    } else if (name[0] == 'a' && name[1] == 'B') {
+      blocked = true;
+      assert_true(ratio > 0.99 && ratio < 1.01);
+    }
+  }
+  d.host.threads = 1;
+  op_case_free(&c);
+  fake_device_close(&d);
+  if (!last || !blocked) skip();
+}
+
 /* Fails each allocation of the host's in turn. */
 static void memory_may_run_out(void **state) {
   const shape_of_conv s = {1, 16, 16, 9, 3, 1, 1, 1, 1};
@@ -393,4 +428,4 @@ static void memory_may_run_out(void **state) {
 
 CASES(CASE(convolves_in_every_layout), CASE(convolves_fast_where_that_is_allowed), CASE(uses_the_host_s_threads),
       CASE(leaves_openmp_as_it_was), CASE(packs_as_its_names_say), CASE(refuses_foreign_tokens),
-      CASE(small_ones_are_left_alone), CASE(memory_may_run_out))
+      CASE(small_ones_are_left_alone), CASE(costs_count_the_threads), CASE(memory_may_run_out))

@@ -260,11 +260,13 @@ uint64_t ref_workspace(const heddle_pregion *region) {
   return plan_any(region, &n, &op, &entry, NULL) == HEDDLE_OK ? op.workspace_bytes : 0;
 }
 
-double ref_cost_ns(const heddle_pregion *region) {
+double ref_cost_ns(const heddle_pregion *region, uint32_t threads) {
   ref_node n;
   ref_op op;
   const ref_entry *entry;
-  return plan_any(region, &n, &op, &entry, NULL) == HEDDLE_OK ? op.cost_ns : 0;
+  if (plan_any(region, &n, &op, &entry, NULL) != HEDDLE_OK) return 0;
+  const uint32_t parts = op.parts < threads ? op.parts : threads;
+  return parts < 2 ? op.cost_ns : op.cost_ns / parts;
 }
 
 heddle_status ref_prepare(const heddle_host *host, const heddle_pregion *region, ref_op **out, heddle_error *err) {

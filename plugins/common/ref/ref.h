@@ -32,8 +32,8 @@ uint64_t ref_in_place(const heddle_pregion *region, int32_t *pairs, uint64_t cap
 /* Bytes of scratch memory that run needs. Pure. */
 uint64_t ref_workspace(const heddle_pregion *region);
 
-/* Estimated time on one core; 0 for a region that ref_query refuses. Pure. */
-double ref_cost_ns(const heddle_pregion *region);
+/* Estimated time on so many threads; 0 for a region that ref_query refuses. Pure. */
+double ref_cost_ns(const heddle_pregion *region, uint32_t threads);
 
 /* Makes an op from a region that ref_query takes; memory through host->alloc, which must outlive the op. The op is
  * immutable, for any thread, and keeps nothing of the region. */
