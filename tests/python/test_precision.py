@@ -153,6 +153,40 @@ def test_networks_stay_near_float32(tmp_path, threads, onednn):
         ctx.close()
 
 
+@pytest.mark.parametrize("threads", [1, 2])
+@pytest.mark.parametrize("rows", [48, 130])
+def test_attention_stays_near_float32(tmp_path, rows, threads):
+    """As exporters write it; a plugin may take it as one region. A row of NaN stays one."""
+    heads, size = 4, 24
+    width = heads * size
+    shapes = {"split": [1, rows, heads, size], "join": [1, rows, width]}
+    nodes = []
+    for name in "qkv":
+        perm = [0, 2, 3, 1] if name == "k" else [0, 2, 1, 3]
+        nodes += [("MatMul", f"x w{name}", f"m{name}", {}), ("Add", f"m{name} b{name}", f"a{name}", {}),
+                  ("Reshape", f"a{name} split", f"r{name}", {}), ("Transpose", f"r{name}", name, {"perm": perm})]
+    nodes += [("MatMul", "q k", "qk", {}), ("Div", "qk root", "scaled", {}), ("Softmax", "scaled", "p", {"axis": -1}),
+              ("MatMul", "p v", "pv", {}), ("Transpose", "pv", "t", {"perm": [0, 2, 1, 3]}),
+              ("Reshape", "t join", "joined", {}), ("MatMul", "joined wo", "o", {}), ("Add", "o x", "y", {})]
+    case = Case((1, rows, width), nodes, (1, rows, width), **{f"w{n}": (width, width) for n in "qkvo"},
+                **{f"b{n}": (width,) for n in "qkv"})
+    case.constants.update({k: np.array(v, np.int64) for k, v in shapes.items()}, root=np.float32(size**0.5))
+    path = str(tmp_path / "attention.onnx")
+    onnx.save(case.model(case.constants), path)
+    ctx = capi.Context(threads=threads)
+    try:
+        (exact,) = onnxruntime.InferenceSession(path, providers=["CPUExecutionProvider"]).run(None, {"x": case.x})
+        (fast,), _ = run(ctx, path, {"x": case.x}, flags=FAST)
+        error = np.abs(fast - exact).max() / np.abs(exact).max()
+        assert error < 0.02, f"differs by {error} of the largest"
+        assert not HAS or error > 1e-4, "that is no bfloat16"
+        case.x[0, 5, 7] = np.nan
+        (fast,), _ = run(ctx, path, {"x": case.x}, flags=FAST)
+        assert np.isnan(fast).all(), "a NaN in a key reaches all rows"
+    finally:
+        ctx.close()
+
+
 def test_who_says_how_precise(ctx, tmp_path):
     """The call's flags win over the setting; without either it is strict."""
     case = CASES["conv"]
