@@ -30,7 +30,7 @@ struct onednn_int8 {
   dnnl_memory_t packed[INT8_GROUPS];
   void *packed_bytes[INT8_GROUPS];
   uint64_t workspace;
-  uint32_t tasks, slots[2], zero_slot; /* UINT32_MAX: none */
+  uint32_t tasks, slots[2], zero_slot, times_slot, plus_slot; /* UINT32_MAX: none */
   bool x_signed, y_signed;
   int64_t count, channels, images; /* of a sum: elements; of a pool */
   int8_mix mix;
@@ -50,6 +50,8 @@ struct onednn_int8_launch {
   const char *in[2];
   char *out;
   const void *zero;
+  const float *times, *plus; /* of a real product */
+  float *factors;            /* one a channel, where times is one number */
   int32_t *table;
   task tasks[];
 };
@@ -114,7 +116,7 @@ static void take_input(const heddle_pregion *region, answer *a, int32_t value, h
 }
 
 static uint64_t workspace_of(const int8_plan *plan) {
-  return plan->table_bytes + plan->each * plan->tasks;
+  return plan->table_bytes + plan->times_bytes + plan->each * plan->tasks;
 }
 
 /* Offers of a region: a sum has one row-major and one channels last, everything else one. plan: made for a product. */
@@ -133,7 +135,9 @@ static dnnl_status_t answer_of(const onednn *self, const heddle_pregion *region,
     onednn_threads_leave(self, before);
     if (s != dnnl_success) return s;
     take_input(region, a, p->x_value, plan->in);
-    if (p->x_zero_value >= 0) take_input(region, a, p->x_zero_value, 0);
+    const int32_t more[] = {p->x_zero_value, p->times_value, p->plus_value};
+    for (int k = 0; k < 3; k++)
+      if (more[k] >= 0) take_input(region, a, more[k], 0);
     a->out = plan->out;
     a->workspace = workspace_of(plan);
     a->cost_ns = plan->cost_ns;
@@ -289,7 +293,7 @@ static uint32_t slot_of(const heddle_pregion *region, int32_t value) {
 static heddle_status fill(onednn_int8 *op, const heddle_pregion *region, const answer *a, heddle_error *err) {
   const heddle_pvalue *y = region_value(region, region->outputs[0]);
   reading *r = &op->read;
-  op->slots[0] = op->slots[1] = op->zero_slot = UINT32_MAX;
+  op->slots[0] = op->slots[1] = op->zero_slot = op->times_slot = op->plus_slot = UINT32_MAX;
   op->workspace = a->workspace;
   op->y_signed = y->dtype.code == HEDDLE_DTYPE_INT;
   op->tasks = parts_for(op->self, a->cost_ns);
@@ -298,6 +302,8 @@ static heddle_status fill(onednn_int8 *op, const heddle_pregion *region, const a
     op->tasks = op->plan.tasks;
     op->slots[0] = slot_of(region, r->u.product.x_value);
     op->zero_slot = slot_of(region, r->u.product.x_zero_value);
+    op->times_slot = slot_of(region, r->u.product.times_value);
+    op->plus_slot = slot_of(region, r->u.product.plus_value);
     op->x_signed = r->u.product.x->dtype.code == HEDDLE_DTYPE_INT;
     return prepare_product(op, &r->u.product, err);
   }
@@ -396,6 +402,8 @@ static dnnl_status_t bind_product(onednn_int8_launch *launch, char *workspace) {
   dnnl_status_t s = dnnl_success;
   launch->table = op->plan.table_bytes > 0 ? (int32_t *)(void *)workspace : op->weights.add;
   workspace += op->plan.table_bytes;
+  launch->factors = op->plan.times_bytes > 0 ? (float *)(void *)workspace : NULL;
+  workspace += op->plan.times_bytes;
   for (uint32_t i = 0; i < op->tasks && s == dnnl_success; i++, workspace += op->plan.each) {
     task *t = &launch->tasks[i];
     t->acc = (int32_t *)(void *)workspace;
@@ -415,6 +423,8 @@ heddle_status onednn_int8_bind(const onednn_int8 *op, void *const *inputs, void 
   memset(launch, 0, bytes);
   launch->op = op;
   for (int k = 0; k < 2; k++) launch->in[k] = op->slots[k] != UINT32_MAX ? inputs[op->slots[k]] : NULL;
+  launch->times = op->times_slot != UINT32_MAX ? inputs[op->times_slot] : NULL;
+  launch->plus = op->plus_slot != UINT32_MAX ? inputs[op->plus_slot] : NULL;
   launch->zero = op->zero_slot != UINT32_MAX ? inputs[op->zero_slot] : NULL;
   launch->out = outputs[0];
   dnnl_status_t d = op->read.what == INT8_PRODUCT ? bind_product(launch, workspace) : dnnl_success;
@@ -451,7 +461,10 @@ static void finish_block(const onednn_int8_launch *launch, const task *t, const 
   const int8_kind *kind = &op->plan.kinds[block->kind];
   const int64_t cols = p->window.out[2], rows = p->window.out[1], first = block->first_channel;
   const bool scatter = !p->rounds && !p->matmul;
-  const int8_round r = {.scale = w->scale != NULL ? w->scale + first : NULL,
+  const float *scale = p->real && p->times_one ? launch->factors : p->real ? launch->times : w->scale;
+  const int8_round r = {.scale = scale != NULL ? scale + first : NULL,
+                        .bias = launch->plus != NULL ? launch->plus + first : NULL,
+                        .real = p->real,
                         .w_zero = w->w_zero != NULL ? w->w_zero + first : NULL,
                         .least = (float)(p->y_least - p->y_zero),
                         .most = (float)(p->y_most - p->y_zero),
@@ -553,6 +566,8 @@ heddle_status onednn_int8_run(onednn_int8_launch *launch, heddle_error *err) {
     const int32_t zero = op->x_signed ? *(const int8_t *)launch->zero : *(const uint8_t *)launch->zero;
     int8_weights_add(&op->weights, zero, launch->table);
   }
+  for (int64_t c = 0; launch->factors != NULL && c < op->read.u.product.out_channels; c++)
+    launch->factors[c] = *launch->times;
   if (op->tasks > 1) host->run_parallel(host->ctx, op->tasks, 0, run_part, launch, NULL);
   else run_part(launch, 0, 1);
   for (uint32_t i = 0; i < op->tasks; i++)

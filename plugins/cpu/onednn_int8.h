@@ -8,14 +8,17 @@
 
 enum { INT8_TASKS = 64, INT8_KINDS = 8, INT8_GROUPS = 32 };
 
-/* A product as its node says it. A matrix product has one image with m rows of one column, k and n channels. The last
+/* A product as its node says it. MatMulInteger may have a Cast to float32 behind it, a Mul with one number or one for each
+ * channel (which may come with the run) and an Add of one for each channel: then real is set, and the result is float32. A matrix product has one image with m rows of one column, k and n channels. The last
  * two spatial dimensions are 1 and 2 of the window. */
 typedef struct int8_product {
   const heddle_pregion *region;
   const heddle_pnode *node;
-  bool matmul, rounds; /* rounds: the result is in bytes, else int32 */
+  bool matmul, rounds, real; /* rounds: the result is in bytes, else int32 */
   const heddle_pvalue *x, *w, *y, *x_zero, *w_zero, *bias;
   int32_t x_value, x_zero_value;                     /* x_zero_value: where it is only known in the run; else -1 */
+  int32_t times_value, plus_value;                   /* of real; -1: none */
+  bool times_one;                                    /* one number for all channels */
   int64_t images, groups, in_channels, out_channels; /* channels of all groups */
   int64_t taps;                                      /* of the window */
   ref_window window;
@@ -51,12 +54,13 @@ int32_t int8_byte(const heddle_pvalue *value, uint64_t i);
 /* ---- onednn_int8_lanes.c: the loops over elements, for this processor */
 
 /* How sums become results: byte = sat(round((sum + add - w_zero * ones) * scale) + zero), where ones is the sum behind the
- * channels. Without scale the int32 itself is the result. Steps from one place to the next in elements. */
+ * channels. Without scale the int32 itself is the result; with real it is float32(sum) * scale + bias. Steps from one place to the next in elements. */
 typedef struct int8_round {
-  const float *scale;
-  const int32_t *w_zero; /* NULL: there is no sum of ones */
-  float least, most;     /* of the result, without its zero point */
-  int32_t zero, reserved;
+  const float *scale, *bias; /* bias: of real, or NULL */
+  const int32_t *w_zero;     /* NULL: there is no sum of ones */
+  float least, most;         /* of the result, without its zero point */
+  int32_t zero;
+  bool real;
   int64_t channels, acc_step, out_step;
 } int8_round;
 
@@ -117,6 +121,7 @@ typedef struct int8_plan {
   heddle_layout in, out;
   uint64_t acc_bytes, each; /* of a task: sums, and all */
   uint64_t table_bytes;     /* for classes whose numbers come with the run */
+  uint64_t times_bytes;     /* for the one factor of real, once a channel */
   double cost_ns;
   int8_kind kinds[INT8_KINDS];
 } int8_plan;
@@ -151,7 +156,7 @@ heddle_status onednn_int8_bind(const onednn_int8 *op, void *const *inputs, void 
 void onednn_int8_launch_free(onednn_int8_launch *launch);
 heddle_status onednn_int8_run(onednn_int8_launch *launch, heddle_error *err);
 
-/* ---- onednn_int8_propose.c: proposes the sums, as onednn_propose */
+/* ---- onednn_int8_propose.c: proposes sums, and what is behind MatMulInteger, as onednn_propose */
 
 heddle_status onednn_int8_propose(const onednn *self, const heddle_pregion *region, unsigned char *taken,
                                   heddle_propose_fn propose, void *sink, heddle_error *err);

@@ -65,8 +65,23 @@ INSIDE void keep_sums_ones(const int8_round *r, const int32_t *restrict acc, con
       out[c] = plus(plus(acc[c], add[c]), -times(r->w_zero[c], acc[r->channels]));
 }
 
+INSIDE void real_numbers(const int8_round *r, const int32_t *restrict acc, const int32_t *restrict add,
+                         float *restrict out, int64_t places) {
+  const float *restrict scale = r->scale, *restrict bias = r->bias;
+  for (; places > 0; places--, acc += r->acc_step, out += r->out_step) {
+    if (r->w_zero != NULL)
+      for (int64_t c = 0; c < r->channels; c++)
+        out[c] = (float)plus(plus(acc[c], add[c]), -times(r->w_zero[c], acc[r->channels])) * scale[c];
+    else
+      for (int64_t c = 0; c < r->channels; c++) out[c] = (float)plus(acc[c], add[c]) * scale[c];
+    if (bias == NULL) continue;
+    for (int64_t c = 0; c < r->channels; c++) out[c] += bias[c];
+  }
+}
+
 INSIDE void round_any(const int8_round *r, const int32_t *acc, const int32_t *add, void *out, int64_t places) {
-  if (r->scale != NULL && r->w_zero == NULL) round_bytes(r, acc, add, out, places);
+  if (r->real) real_numbers(r, acc, add, out, places);
+  else if (r->scale != NULL && r->w_zero == NULL) round_bytes(r, acc, add, out, places);
   else if (r->scale != NULL) round_bytes_ones(r, acc, add, out, places);
   else if (r->w_zero == NULL) keep_sums(r, acc, add, out, places);
   else keep_sums_ones(r, acc, add, out, places);

@@ -123,11 +123,52 @@ static int32_t index_of(const int8_product *p, int8_t k) {
   return k >= 0 && (uint32_t)k < p->node->n_inputs ? p->node->inputs[k] : -1;
 }
 
+static bool is_op(const heddle_pnode *node, const char *op) {
+  return node != NULL && node->op != NULL && strcmp(node->op, op) == 0 &&
+         (node->domain == NULL || node->domain[0] == '\0') && node->n_outputs == 1 && node->opset >= REF_OPSET_FIRST &&
+         node->opset <= REF_OPSET_LAST;
+}
+
+/* The other operand of node `at`, an operator of two, which takes `on`; -1. Its last dimension alone may be more than 1,
+ * and is that of the product's result. */
+static int32_t other_operand(const int8_product *p, uint64_t at, const char *op, int32_t on, uint64_t *count) {
+  const heddle_pnode *node = region_node(p->region, at);
+  if (!is_op(node, op) || node->n_inputs != 2 || (node->inputs[0] == on) == (node->inputs[1] == on)) return -1;
+  const int32_t other = node->inputs[node->inputs[0] == on ? 1 : 0];
+  const heddle_pvalue *v = region_value(p->region, other);
+  if (!is_float(v) || region_input_slot(p->region, other) < 0 || v->ndim > p->y->ndim) return -1;
+  *count = count_of(v);
+  const bool row = v->ndim > 0 && v->shape[v->ndim - 1] == p->out_channels && *count == (uint64_t)p->out_channels;
+  return *count == 1 || row ? other : -1;
+}
+
+/* Cast, Mul and maybe Add behind a MatMulInteger. */
+static bool read_real(int8_product *p) {
+  const uint64_t n = p->region->nodes.count;
+  const heddle_pnode *cast = region_node(p->region, 1);
+  int64_t to = 0;
+  uint64_t count = 0;
+  if (!p->matmul || p->rounds || n > 4 || !is_op(cast, "Cast") || cast->inputs[0] != p->node->outputs[0] ||
+      attr_int(cast, "to", 0, &to, NULL) != HEDDLE_OK || to != 1)
+    return false;
+  p->times_value = other_operand(p, 2, "Mul", cast->outputs[0], &count);
+  if (p->times_value < 0) return false;
+  p->times_one = count == 1;
+  if (n == 4) {
+    p->plus_value = other_operand(p, 3, "Add", region_node(p->region, 2)->outputs[0], &count);
+    if (p->plus_value < 0 || count != (uint64_t)p->out_channels) return false;
+  }
+  p->real = true;
+  const int32_t last = region_node(p->region, n - 1)->outputs[0];
+  const heddle_pvalue *y = region_value(p->region, last);
+  return y != NULL && region_output_slot(p->region, last) == 0 && is_float(y) && shape_equal(p->y, y);
+}
+
 bool int8_read_product(const heddle_pregion *region, int8_product *p) {
   const heddle_pnode *node = region_node(region, 0);
   size_t i = 0;
-  *p = (int8_product){.region = region, .node = node, .x_zero_value = -1};
-  if (region->nodes.count != 1 || node == NULL || node->op == NULL ||
+  *p = (int8_product){.region = region, .node = node, .x_zero_value = -1, .times_value = -1, .plus_value = -1};
+  if (region->nodes.count == 2 || node == NULL || node->op == NULL ||
       (node->domain != NULL && node->domain[0] != '\0') || region->n_outputs != 1 || region->n_inputs > ONEDNN_INPUTS ||
       node->n_outputs != 1 || node->opset < REF_OPSET_FIRST || node->opset > REF_OPSET_LAST)
     return false;
@@ -150,7 +191,9 @@ bool int8_read_product(const heddle_pregion *region, int8_product *p) {
   if (p->x_zero != NULL && p->x_zero->data == NULL) p->x_zero_value = index_of(p, products[i].x_zero);
   for (uint32_t k = 1; k < node->n_inputs; k++) /* a value in two places is another matter */
     if (node->inputs[k] >= 0 && node->inputs[k] == p->x_value) return false;
-  if (!p->rounds) return dtype_is(p->y->dtype, HEDDLE_DTYPE_INT, 32);
+  if (!p->rounds && !dtype_is(p->y->dtype, HEDDLE_DTYPE_INT, 32)) return false;
+  if (region->nodes.count > 1) return read_real(p);
+  if (!p->rounds) return true;
   int64_t one;
   const heddle_pvalue *y_zero = operand(p, products[i].y_zero);
   if (!int8_is_byte(p->y) || !read_scales(operand(p, products[i].x_scale), 1, &p->x_scale, &one) ||
@@ -169,12 +212,6 @@ bool int8_read_product(const heddle_pregion *region, int8_product *p) {
 }
 
 /* ---------------------------------------------------------------- sums */
-
-static bool is_op(const heddle_pnode *node, const char *op) {
-  return node != NULL && node->op != NULL && strcmp(node->op, op) == 0 &&
-         (node->domain == NULL || node->domain[0] == '\0') && node->n_outputs == 1 && node->opset >= REF_OPSET_FIRST &&
-         node->opset <= REF_OPSET_LAST;
-}
 
 /* A scale and a zero point for a whole tensor of bytes. */
 static bool read_quantum(const heddle_pregion *region, const heddle_pnode *node, const heddle_pvalue *bytes,
