@@ -5,9 +5,10 @@
 #define CALL_NS 600.0
 #define NS_PER_BYTE 0.02
 
-/* The form's layout is one that this operator is offered in. */
+/* The form's layout is one that this operator is offered in; Gelu in all, since oneDNN's is several times as fast. */
 static bool wanted(const onednn *self, const onednn_chain *chain, onednn_form form) {
-  return chain->n_posts == 0 && form != ONEDNN_FORM_ANY && (form != ONEDNN_FORM_PLAIN || self->mode == ONEDNN_ALWAYS);
+  const bool plain = self->mode == ONEDNN_ALWAYS || strcmp(chain->node.node->op, "Gelu") == 0;
+  return chain->n_posts == 0 && form != ONEDNN_FORM_ANY && (form != ONEDNN_FORM_PLAIN || plain);
 }
 
 static double cost_of(const onednn_chain *chain, int operands) {
