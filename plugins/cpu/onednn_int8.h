@@ -6,6 +6,7 @@
 
 #include "onednn_internal.h"
 
+enum { INT8_STEPS = 10 }; /* nodes of a function of bytes */
 enum { INT8_TASKS = 64, INT8_KINDS = 8, INT8_GROUPS = 32 };
 
 /* A product as its node says it. MatMulInteger may have a Cast to float32 behind it, a Mul with one number or one for each
@@ -27,14 +28,21 @@ typedef struct int8_product {
   int32_t y_zero, y_least, y_most;
 } int8_product;
 
-/* The sum of two dequantised tensors, quantised again; scale and zero of a, b and the result. */
+/* The sum, or the product, of two dequantised tensors, quantised again; scale and zero of a, b and the result. */
 typedef struct int8_sum {
   int32_t values[2];
   const heddle_pvalue *a, *b, *y;
   float scale[3];
   int32_t zero[3];
-  bool relu;
+  bool relu, times; /* times: their product */
 } int8_sum;
+
+/* A function of each byte. */
+typedef struct int8_table {
+  const heddle_pregion *region;
+  int32_t value, reserved;
+  const heddle_pvalue *x, *y;
+} int8_table;
 
 /* MaxPool of bytes. */
 typedef struct int8_pool {
@@ -50,6 +58,21 @@ bool int8_read_sum(const heddle_pregion *region, int8_sum *out);
 bool int8_read_pool(const heddle_pregion *region, int8_pool *out);
 bool int8_is_byte(const heddle_pvalue *value); /* int8 or uint8 */
 int32_t int8_byte(const heddle_pvalue *value, uint64_t i);
+bool int8_is_op(const heddle_pnode *node, const char *op); /* of ONNX's own, with one result */
+
+/* The constant scale and zero point of a QuantizeLinear or DequantizeLinear for a whole tensor of bytes. */
+bool int8_read_quantum(const heddle_pregion *region, const heddle_pnode *node, const heddle_pvalue *bytes, float *scale,
+                       int32_t *zero);
+
+/* ---- onednn_int8_table.c */
+
+bool int8_read_table(const heddle_pregion *region, int8_table *out);
+
+/* Computes it; HEDDLE_EUNSUPPORTED where the plain kernels lack an operator. */
+heddle_status int8_table_make(const heddle_host *host, const int8_table *t, uint8_t table[256], heddle_error *err);
+
+/* Whether a node is a function of one value, *on, and constants. */
+bool int8_is_function(const heddle_pregion *region, const heddle_pnode *node, int32_t *on);
 
 /* ---- onednn_int8_lanes.c: the loops over elements, for this processor */
 
@@ -68,11 +91,13 @@ typedef struct int8_round {
 typedef struct int8_mix {
   float scale[3], least, most, floor; /* floor: 0 for Relu */
   int32_t zero[3], flip[2];
+  bool times;
 } int8_mix;
 
 typedef struct int8_lanes {
   void (*round)(const int8_round *r, const int32_t *acc, const int32_t *add, void *out, int64_t places);
   void (*mix)(const int8_mix *m, const uint8_t *a, const uint8_t *b, uint8_t *out, int64_t n);
+  void (*look)(const uint8_t *table, const uint8_t *in, uint8_t *out, int64_t n);
   void (*most)(uint8_t *out, const uint8_t *in, uint8_t flip, int64_t n); /* out = max(out, in) */
 } int8_lanes;
 
@@ -136,7 +161,7 @@ dnnl_status_t int8_plan_make(const onednn *self, const int8_product *p, uint32_t
 void int8_plan_drop(int8_plan *plan);
 int8_block int8_plan_block(const int8_plan *plan, int64_t i);
 
-/* ---- onednn_int8.c: offers, as onednn.h has them for all regions */
+/* ---- onednn_int8.c, onednn_int8_run.c: offers, ops and launches, as onednn.h has them for all regions */
 
 typedef struct onednn_int8 onednn_int8;               /* prepared; immutable */
 typedef struct onednn_int8_launch onednn_int8_launch; /* one thread at a time */

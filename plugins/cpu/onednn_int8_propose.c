@@ -1,8 +1,8 @@
-/* Which nodes belong together. A quantised sum: two DequantizeLinear, their Add, maybe a Relu, and the QuantizeLinear that
+/* Which nodes belong together. A quantised sum: two DequantizeLinear, their Add or Mul, maybe a Relu, and the QuantizeLinear that
  * alone sees the result. What makes floats of a MatMulInteger: Cast, Mul, and maybe an Add. */
 #include "onednn_int8.h"
 
-enum { SUM_NODES = 5, SUM_INPUTS = 9 };
+enum { SUM_NODES = INT8_STEPS, SUM_INPUTS = ONEDNN_INPUTS };
 
 /* The one node that makes a value which one other uses and nobody outside; UINT64_MAX where it is otherwise. */
 static uint64_t inner_maker(const heddle_pregion *region, int32_t value, uint64_t before, const char *op) {
@@ -57,7 +57,8 @@ static uint32_t find_sum(const heddle_pregion *region, uint64_t i, uint32_t pick
   found[count++] = i;
   if (on != UINT64_MAX) found[count++] = on;
   const heddle_pnode *above = on != UINT64_MAX ? region_node(region, on) : last;
-  const uint64_t add = above->n_inputs > 0 ? inner_maker(region, above->inputs[0], i, "Add") : UINT64_MAX;
+  uint64_t add = above->n_inputs > 0 ? inner_maker(region, above->inputs[0], i, "Add") : UINT64_MAX;
+  if (add == UINT64_MAX && above->n_inputs > 0) add = inner_maker(region, above->inputs[0], i, "Mul");
   if (add == UINT64_MAX || region_node(region, add)->n_inputs != 2) return 0;
   found[count++] = add;
   for (int k = 1; k >= 0; k--) {
@@ -72,6 +73,32 @@ static uint32_t find_sum(const heddle_pregion *region, uint64_t i, uint32_t pick
   }
   for (uint32_t k = 0; k < count; k++) picks[k] = (uint32_t)found[count - 1 - k];
   return count;
+}
+
+/* The nodes of a function of bytes that ends with QuantizeLinear i, in their order; how many, or 0. */
+static uint32_t find_table(const heddle_pregion *region, uint64_t i, uint32_t picks[SUM_NODES]) {
+  uint32_t found[SUM_NODES], count = 0;
+  int32_t on = region_node(region, i)->inputs[0];
+  found[count++] = (uint32_t)i;
+  while (count < SUM_NODES) {
+    int32_t before = -1;
+    uint64_t maker = inner_maker(region, on, i, "DequantizeLinear");
+    if (maker != UINT64_MAX) {
+      found[count++] = (uint32_t)maker;
+      for (uint32_t k = 0; k < count; k++) picks[k] = found[count - 1 - k];
+      return count;
+    }
+    for (uint64_t k = 0; k < i && maker == UINT64_MAX; k++) {
+      const heddle_pnode *node = region_node(region, k);
+      if (node->n_outputs == 1 && node->outputs[0] == on && int8_is_function(region, node, &before) &&
+          inner_maker(region, on, i, node->op) == k)
+        maker = k;
+    }
+    if (maker == UINT64_MAX) return 0;
+    found[count++] = (uint32_t)maker;
+    on = before;
+  }
+  return 0;
 }
 
 /* The one node of an operator that uses a value which nobody else does; UINT64_MAX. */
@@ -114,11 +141,16 @@ static uint32_t find(const heddle_pregion *region, uint64_t i, const unsigned ch
   picked p;
   int8_sum sum;
   int8_product product;
+  int8_table table;
   if (node->op == NULL || node->n_outputs != 1 || node->n_inputs < 2) return 0;
   if (strcmp(node->op, "QuantizeLinear") == 0) {
-    const uint32_t count = find_sum(region, i, picks);
-    return is_free(taken, picks, count) && gather(region, picks, count, &p) && int8_read_sum(&p.region, &sum) ? count
-                                                                                                              : 0;
+    uint32_t count = find_sum(region, i, picks);
+    if (is_free(taken, picks, count) && gather(region, picks, count, &p) && int8_read_sum(&p.region, &sum))
+      return count;
+    count = find_table(region, i, picks);
+    return is_free(taken, picks, count) && gather(region, picks, count, &p) && int8_read_table(&p.region, &table)
+               ? count
+               : 0;
   }
   if (strcmp(node->op, "MatMulInteger") != 0) return 0;
   for (uint32_t count = find_real(region, i, picks); count >= 3; count--)

@@ -123,7 +123,7 @@ static int32_t index_of(const int8_product *p, int8_t k) {
   return k >= 0 && (uint32_t)k < p->node->n_inputs ? p->node->inputs[k] : -1;
 }
 
-static bool is_op(const heddle_pnode *node, const char *op) {
+bool int8_is_op(const heddle_pnode *node, const char *op) {
   return node != NULL && node->op != NULL && strcmp(node->op, op) == 0 &&
          (node->domain == NULL || node->domain[0] == '\0') && node->n_outputs == 1 && node->opset >= REF_OPSET_FIRST &&
          node->opset <= REF_OPSET_LAST;
@@ -133,7 +133,7 @@ static bool is_op(const heddle_pnode *node, const char *op) {
  * and is that of the product's result. */
 static int32_t other_operand(const int8_product *p, uint64_t at, const char *op, int32_t on, uint64_t *count) {
   const heddle_pnode *node = region_node(p->region, at);
-  if (!is_op(node, op) || node->n_inputs != 2 || (node->inputs[0] == on) == (node->inputs[1] == on)) return -1;
+  if (!int8_is_op(node, op) || node->n_inputs != 2 || (node->inputs[0] == on) == (node->inputs[1] == on)) return -1;
   const int32_t other = node->inputs[node->inputs[0] == on ? 1 : 0];
   const heddle_pvalue *v = region_value(p->region, other);
   if (!is_float(v) || region_input_slot(p->region, other) < 0 || v->ndim > p->y->ndim) return -1;
@@ -148,7 +148,7 @@ static bool read_real(int8_product *p) {
   const heddle_pnode *cast = region_node(p->region, 1);
   int64_t to = 0;
   uint64_t count = 0;
-  if (!p->matmul || p->rounds || n > 4 || !is_op(cast, "Cast") || cast->inputs[0] != p->node->outputs[0] ||
+  if (!p->matmul || p->rounds || n > 4 || !int8_is_op(cast, "Cast") || cast->inputs[0] != p->node->outputs[0] ||
       attr_int(cast, "to", 0, &to, NULL) != HEDDLE_OK || to != 1)
     return false;
   p->times_value = other_operand(p, 2, "Mul", cast->outputs[0], &count);
@@ -214,8 +214,8 @@ bool int8_read_product(const heddle_pregion *region, int8_product *p) {
 /* ---------------------------------------------------------------- sums */
 
 /* A scale and a zero point for a whole tensor of bytes. */
-static bool read_quantum(const heddle_pregion *region, const heddle_pnode *node, const heddle_pvalue *bytes,
-                         float *scale, int32_t *zero) {
+bool int8_read_quantum(const heddle_pregion *region, const heddle_pnode *node, const heddle_pvalue *bytes, float *scale,
+                       int32_t *zero) {
   const heddle_pvalue *s = node_input(region, node, 1), *z = node_input(region, node, 2);
   const float *scales;
   int64_t count, named = 0, precision = 0;
@@ -232,13 +232,15 @@ bool int8_read_sum(const heddle_pregion *region, int8_sum *out) {
   const heddle_pnode *add = region_node(region, 2);
   const uint64_t n = region->nodes.count;
   *out = (int8_sum){.relu = n == 5};
-  if ((n != 4 && n != 5) || region->n_outputs != 1 || region->n_inputs > ONEDNN_INPUTS || !is_op(add, "Add"))
-    return false;
+  if ((n != 4 && n != 5) || region->n_outputs != 1 || region->n_inputs > ONEDNN_INPUTS) return false;
+  out->times = int8_is_op(add, "Mul");
+  if (!out->times && !int8_is_op(add, "Add")) return false;
   for (uint64_t k = 0; k < 2; k++) {
     const heddle_pnode *first = region_node(region, 0), *node = region_node(region, 1);
-    if (is_op(first, "DequantizeLinear") && first->outputs[0] == add->inputs[k]) node = first;
+    if (int8_is_op(first, "DequantizeLinear") && first->outputs[0] == add->inputs[k]) node = first;
     const heddle_pvalue *x = node != NULL ? node_input(region, node, 0) : NULL;
-    if (!is_op(node, "DequantizeLinear") || !read_quantum(region, node, x, &out->scale[k], &out->zero[k])) return false;
+    if (!int8_is_op(node, "DequantizeLinear") || !int8_read_quantum(region, node, x, &out->scale[k], &out->zero[k]))
+      return false;
     if (add->inputs[k] != node->outputs[0] || !is_float(node_output(region, node, 0))) return false;
     out->values[k] = node->inputs[0];
     if (k == 0) out->a = x;
@@ -247,13 +249,13 @@ bool int8_read_sum(const heddle_pregion *region, int8_sum *out) {
   int32_t on = add->outputs[0];
   if (out->relu) {
     const heddle_pnode *relu = region_node(region, 3);
-    if (!is_op(relu, "Relu") || relu->inputs[0] != on) return false;
+    if (!int8_is_op(relu, "Relu") || relu->inputs[0] != on) return false;
     on = relu->outputs[0];
   }
   const heddle_pnode *last = region_node(region, n - 1);
-  if (!is_op(last, "QuantizeLinear") || last->inputs[0] != on) return false;
+  if (!int8_is_op(last, "QuantizeLinear") || last->inputs[0] != on) return false;
   out->y = node_output(region, last, 0);
-  return out->y != NULL && read_quantum(region, last, out->y, &out->scale[2], &out->zero[2]) &&
+  return out->y != NULL && int8_read_quantum(region, last, out->y, &out->scale[2], &out->zero[2]) &&
          region_output_slot(region, last->outputs[0]) == 0 && shape_equal(out->a, out->b) &&
          shape_equal(out->a, out->y) && count_of(out->y) > 0;
 }
@@ -262,7 +264,7 @@ bool int8_read_sum(const heddle_pregion *region, int8_sum *out) {
 
 bool int8_read_pool(const heddle_pregion *region, int8_pool *out) {
   const heddle_pnode *node = region_node(region, 0);
-  if (region->nodes.count != 1 || region->n_outputs != 1 || !is_op(node, "MaxPool")) return false;
+  if (region->nodes.count != 1 || region->n_outputs != 1 || !int8_is_op(node, "MaxPool")) return false;
   *out = (int8_pool){.x = node_input(region, node, 0), .y = node_output(region, node, 0), .value = node->inputs[0]};
   const ref_node as_pool = {.region = region, .node = node, .in = {out->x}, .out = out->y};
   return int8_is_byte(out->x) && out->y != NULL && dtype_equal(out->x->dtype, out->y->dtype) && out->x->ndim >= 3 &&

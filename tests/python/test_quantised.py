@@ -224,3 +224,44 @@ def test_sums(contexts, seed):
         y, want = net.op("Relu", y), np.maximum(want, 0)
     y = net.op("QuantizeLinear", y, "s2", "z2", name="y")
     check(contexts, net, [y], feed, [quantised(want, scales[2], zeros[2])], f"seed {seed}")
+
+
+STEPS = {  # of floats, with float32 constants
+    "Relu": lambda x: np.maximum(x, 0), "Neg": lambda x: -x, "Abs": np.abs, "Add": lambda x: x + np.float32(0.7),
+    "Mul": lambda x: x * np.float32(1.3), "Div": lambda x: x / np.float32(1.7), "Sub": lambda x: x - np.float32(0.2),
+    "Sigmoid": lambda x: 1 / (1 + np.exp(-x.astype(np.float64))), "Tanh": lambda x: np.tanh(x.astype(np.float64))}
+NUMBERS = {"Add": 0.7, "Mul": 1.3, "Div": 1.7, "Sub": 0.2}
+
+
+@pytest.mark.parametrize("seed", range(24))
+def test_functions_of_bytes(contexts, seed):
+    """Operators of one operand between DequantizeLinear and QuantizeLinear, and the product of two tensors."""
+    rng = np.random.default_rng(seed)
+    net, shape = Net(), (2, int(rng.integers(1, 300)), 7, 5)[:int(rng.integers(2, 5))]
+    types = [BYTES[i] for i in rng.integers(0, 2, 3)]
+    scales, zeros = rng.uniform(0.01, 0.03, 3).astype(np.float32), [some(rng, t) for t in types]
+    feed = {"a": some(rng, types[0], *shape), "b": some(rng, types[1], *shape)}
+    for i in range(3):
+        net.w(f"s{i}", scales[i]), net.w(f"z{i}", zeros[i])
+    values = []
+    for i, (name, q) in enumerate(feed.items()):
+        net.x(name, *shape, dtype=q.dtype.name)
+        values.append((net.op("DequantizeLinear", name, f"s{i}", f"z{i}"),
+                       (q.astype(np.int32) - zeros[i]).astype(np.float32) * scales[i]))
+    if seed % 6 == 0:
+        y, want = net.op("Mul", values[0][0], values[1][0]), values[0][1] * values[1][1]
+    else:
+        del feed["b"]
+        y, want = values[0]
+        for step in rng.choice(list(STEPS), int(rng.integers(0, 5))):
+            step = str(step)
+            more = [net.w(f"c{step}", np.float32(NUMBERS[step]))] if step in NUMBERS else []
+            y, want = net.op(step, y, *more), STEPS[step](want).astype(np.float32)
+    y = net.op("QuantizeLinear", y, "s2", "z2", name="y")
+    if seed % 6:
+        net.nulls.pop("b"), net.nodes.pop(1)
+    want = quantised(want, scales[2], zeros[2])
+    for settings, ctx in zip(SETTINGS, contexts):
+        got = Run(ctx, net, [y], feed, optimize="off").outputs[0]
+        apart = np.abs(got.astype(int) - want)  # sigmoid and tanh are numpy's in float64 here: beside a half
+        assert apart.max() <= (1 if seed % 6 else 0) and np.count_nonzero(apart) <= want.size / 50, settings
