@@ -72,7 +72,8 @@ static uint64_t workspace_of(const int8_plan *plan) {
   return plan->table_bytes + plan->times_bytes + plan->each * plan->tasks;
 }
 
-/* Offers of a region: sums and tables have one row-major and one channels last, everything else one. plan: made for a product. */
+/* Offers of a region: sums and tables have one row-major and one channels last, everything else one. plan: made for a
+ * product. */
 static dnnl_status_t answer_of(const onednn *self, const heddle_pregion *region, const reading *r, uint32_t number,
                                int8_plan *plan, answer *a) {
   bool found = true;

@@ -1,17 +1,19 @@
-/* Quantised regions: products of bytes with constant weights (QLinearConv, QLinearMatMul, ConvInteger, MatMulInteger), the
- * sum of two quantised tensors, and MaxPool of bytes. oneDNN makes the sums of products in int32, which are exact; zero
- * points, bias and rounding are done here, as the operators define them, while a block of sums is in the cache. */
+/* Quantised regions: products of bytes with constant weights (QLinearConv, QLinearMatMul, ConvInteger, MatMulInteger), sums
+ * of two quantised tensors, functions of a byte, and MaxPool of bytes. oneDNN makes the sums of products in int32, which
+ * are exact; zero points, bias and rounding are done here, as the operators define them, while a block of sums is in the
+ * cache. */
 #ifndef HEDDLE_PLUGINS_CPU_ONEDNN_INT8_H
 #define HEDDLE_PLUGINS_CPU_ONEDNN_INT8_H
 
 #include "onednn_internal.h"
 
-enum { INT8_STEPS = 10 }; /* nodes of a function of bytes */
+enum { INT8_STEPS = 10 /* nodes of a function of bytes */ };
 enum { INT8_TASKS = 64, INT8_KINDS = 8, INT8_GROUPS = 32 };
 
-/* A product as its node says it. MatMulInteger may have a Cast to float32 behind it, a Mul with one number or one for each
- * channel (which may come with the run) and an Add of one for each channel: then real is set, and the result is float32. A matrix product has one image with m rows of one column, k and n channels. The last
- * two spatial dimensions are 1 and 2 of the window. */
+/* A product as its node says it. A matrix product has one image with m rows of one column, k and n channels; the spatial
+ * dimensions are 1 and 2 of the window. MatMulInteger may have a Cast to float32 behind it, a Mul with one number or one
+ * for each channel (which may come with the run) and an Add of one for each channel: then real is set, and the result is
+ * float32. */
 typedef struct int8_product {
   const heddle_pregion *region;
   const heddle_pnode *node;
@@ -77,7 +79,8 @@ bool int8_is_function(const heddle_pregion *region, const heddle_pnode *node, in
 /* ---- onednn_int8_lanes.c: the loops over elements, for this processor */
 
 /* How sums become results: byte = sat(round((sum + add - w_zero * ones) * scale) + zero), where ones is the sum behind the
- * channels. Without scale the int32 itself is the result; with real it is float32(sum) * scale + bias. Steps from one place to the next in elements. */
+ * channels. Without scale the int32 itself is the result; with real it is float32(sum) * scale + bias. Steps from one
+ * place to the next in elements. */
 typedef struct int8_round {
   const float *scale, *bias; /* bias: of real, or NULL */
   const int32_t *w_zero;     /* NULL: there is no sum of ones */

@@ -1,5 +1,6 @@
-/* Which nodes belong together. A quantised sum: two DequantizeLinear, their Add or Mul, maybe a Relu, and the QuantizeLinear that
- * alone sees the result. What makes floats of a MatMulInteger: Cast, Mul, and maybe an Add. */
+/* Which nodes belong together. A quantised sum: two DequantizeLinear, their Add or Mul, maybe a Relu, and the QuantizeLinear
+ * that alone sees the result. A function of a byte, between those two. What makes floats of a MatMulInteger: Cast, Mul,
+ * and maybe an Add. */
 #include "onednn_int8.h"
 
 enum { SUM_NODES = INT8_STEPS, SUM_INPUTS = ONEDNN_INPUTS };
