@@ -1,59 +1,11 @@
-/* Quantised regions as the plugin offers, prepares and runs them. An op keeps what it has of its constants, packed, so
- * that they are absorbed. A launch has memory objects of oneDNN for each task and kind of block. */
-#include "onednn_int8.h"
-
+/* Quantised regions as the plugin offers and prepares them. An op keeps what it has of its constants, packed, so that they
+ * are absorbed. */
 #include "cpu.h"
+#include "onednn_int8_op.h"
 
 #include <math.h>
 
 #define PART_NS 30000.0
-
-typedef enum int8_what { INT8_PRODUCT, INT8_SUM, INT8_POOL } int8_what;
-
-/* A region as it was read. */
-typedef struct reading {
-  int8_what what;
-  union {
-    int8_product product;
-    int8_sum sum;
-    int8_pool pool;
-  } u;
-} reading;
-
-typedef struct onednn_int8 {
-  onednn_special special;
-  const onednn *self;
-  const int8_lanes *lanes;
-  reading read;   /* without what points into the region */
-  int8_plan plan; /* of a product; its primitive descriptors are the op's */
-  int8_weights weights;
-  dnnl_primitive_t primitives[INT8_KINDS];
-  dnnl_memory_t packed[INT8_GROUPS];
-  void *packed_bytes[INT8_GROUPS];
-  uint32_t tasks, slots[2], zero_slot; /* UINT32_MAX: none */
-  bool x_signed, y_signed;
-  int64_t count, channels, images; /* of a sum: elements; of a pool */
-  int8_mix mix;
-} onednn_int8;
-
-/* Of a task: the arguments of each kind. */
-typedef struct task {
-  dnnl_stream_t stream;
-  dnnl_memory_t src[INT8_KINDS], dst[INT8_KINDS], scratch[INT8_KINDS];
-  dnnl_status_t status;
-  uint32_t reserved;
-  int32_t *acc;
-} task;
-
-typedef struct onednn_int8_launch {
-  onednn_special_launch special;
-  const onednn_int8 *op;
-  const char *in[2];
-  char *out;
-  const void *zero;
-  int32_t *table;
-  task tasks[];
-} onednn_int8_launch;
 
 /* Only with instructions for products of bytes are oneDNN's sums exact: older ones saturate on the way. */
 bool onednn_int8_able(const onednn *self) {
@@ -69,7 +21,9 @@ static bool read_region(const onednn *self, const heddle_pregion *region, readin
   out->what = INT8_POOL;
   if (int8_read_pool(region, &out->u.pool)) return true;
   out->what = INT8_SUM;
-  return int8_read_sum(region, &out->u.sum);
+  if (int8_read_sum(region, &out->u.sum)) return true;
+  out->what = INT8_TABLE;
+  return int8_read_table(region, &out->u.table);
 }
 
 static uint32_t parts_for(const onednn *self, double work_ns) {
@@ -115,16 +69,17 @@ static void take_input(const heddle_pregion *region, answer *a, int32_t value, h
 }
 
 static uint64_t workspace_of(const int8_plan *plan) {
-  return plan->table_bytes + plan->each * plan->tasks;
+  return plan->table_bytes + plan->times_bytes + plan->each * plan->tasks;
 }
 
-/* Offers of a region: a sum has one row-major and one channels last, everything else one. plan: made for a product. */
+/* Offers of a region: sums and tables have one row-major and one channels last, everything else one. plan: made for a
+ * product. */
 static dnnl_status_t answer_of(const onednn *self, const heddle_pregion *region, const reading *r, uint32_t number,
                                int8_plan *plan, answer *a) {
   bool found = true;
   *a = (answer){.cost_ns = 600};
   *plan = (int8_plan){.self = self};
-  if (number > (r->what == INT8_SUM)) return dnnl_unimplemented;
+  if (number > (r->what == INT8_SUM || r->what == INT8_TABLE)) return dnnl_unimplemented;
   for (uint32_t i = 0; i < region->n_inputs; i++) a->flags[i] = HEDDLE_INPUT_ABSORBED;
   if (r->what == INT8_PRODUCT) {
     const int8_product *p = &r->u.product;
@@ -134,7 +89,9 @@ static dnnl_status_t answer_of(const onednn *self, const heddle_pregion *region,
     onednn_threads_leave(self, before);
     if (s != dnnl_success) return s;
     take_input(region, a, p->x_value, plan->in);
-    if (p->x_zero_value >= 0) take_input(region, a, p->x_zero_value, 0);
+    const int32_t more[] = {p->x_zero_value, p->times_value, p->plus_value};
+    for (int k = 0; k < 3; k++)
+      if (more[k] >= 0) take_input(region, a, more[k], 0);
     a->out = plan->out;
     a->workspace = workspace_of(plan);
     a->cost_ns = plan->cost_ns;
@@ -144,11 +101,14 @@ static dnnl_status_t answer_of(const onednn *self, const heddle_pregion *region,
     if (found) a->out = last_token(self, r->u.pool.y, &found);
     a->cost_ns += elements(r->u.pool.y) * (double)(w->kernel[1] * w->kernel[2]) * 0.04;
   } else {
-    const int8_sum *u = &r->u.sum;
-    if (number == 1 && u->y->ndim >= 3 && u->y->ndim <= 5) a->out = last_token(self, u->y, &found);
+    const heddle_pvalue *y = r->what == INT8_SUM ? r->u.sum.y : r->u.table.y;
+    uint8_t table[256];
+    if (number == 1 && y->ndim >= 3 && y->ndim <= 5) a->out = last_token(self, y, &found);
     if (number == 1 && a->out == 0) found = false;
-    for (int k = 0; k < 2; k++) take_input(region, a, u->values[k], a->out);
-    a->cost_ns += elements(u->y) * 0.1;
+    for (int k = 0; r->what == INT8_SUM && k < 2; k++) take_input(region, a, r->u.sum.values[k], a->out);
+    if (r->what == INT8_TABLE) take_input(region, a, r->u.table.value, a->out);
+    if (r->what == INT8_TABLE && int8_table_make(self->host, &r->u.table, table, NULL) != HEDDLE_OK) found = false;
+    a->cost_ns += elements(y) * (r->what == INT8_SUM ? 0.1 : 0.5);
   }
   if (!found) return dnnl_unimplemented;
   for (uint32_t i = 0; i < region->n_inputs; i++) /* what is absorbed has to be known */
@@ -275,6 +235,7 @@ static void prepare_sum(onednn_int8 *op, const int8_sum *u) {
     op->mix.zero[k] = u->zero[k] + op->mix.flip[k];
   }
   memcpy(op->mix.scale, u->scale, sizeof op->mix.scale);
+  op->mix.times = u->times;
   op->mix.zero[2] = u->zero[2];
   op->mix.least = (float)((op->y_signed ? -128 : 0) - u->zero[2]);
   op->mix.most = op->mix.least + 255;
@@ -290,7 +251,7 @@ static uint32_t slot_of(const heddle_pregion *region, int32_t value) {
 static heddle_status fill(onednn_int8 *op, const heddle_pregion *region, const answer *a, heddle_error *err) {
   const heddle_pvalue *y = region_value(region, region->outputs[0]);
   reading *r = &op->read;
-  op->slots[0] = op->slots[1] = op->zero_slot = UINT32_MAX;
+  op->slots[0] = op->slots[1] = op->zero_slot = op->times_slot = op->plus_slot = UINT32_MAX;
   op->special.workspace = a->workspace;
   op->y_signed = y->dtype.code == HEDDLE_DTYPE_INT;
   op->tasks = parts_for(op->self, a->cost_ns);
@@ -299,6 +260,8 @@ static heddle_status fill(onednn_int8 *op, const heddle_pregion *region, const a
     op->tasks = op->plan.tasks;
     op->slots[0] = slot_of(region, r->u.product.x_value);
     op->zero_slot = slot_of(region, r->u.product.x_zero_value);
+    op->times_slot = slot_of(region, r->u.product.times_value);
+    op->plus_slot = slot_of(region, r->u.product.plus_value);
     op->x_signed = r->u.product.x->dtype.code == HEDDLE_DTYPE_INT;
     return prepare_product(op, &r->u.product, err);
   }
@@ -307,201 +270,33 @@ static heddle_status fill(onednn_int8 *op, const heddle_pregion *region, const a
     prepare_sum(op, &r->u.sum);
     return HEDDLE_OK;
   }
+  if (r->what == INT8_TABLE) {
+    op->slots[0] = slot_of(region, r->u.table.value);
+    op->count = (int64_t)elements(y);
+    return int8_table_make(op->self->host, &r->u.table, op->table, err);
+  }
   op->slots[0] = slot_of(region, r->u.pool.value);
   op->images = r->u.pool.y->shape[0];
   op->channels = r->u.pool.y->shape[1];
   return HEDDLE_OK;
 }
 
-/* ---------------------------------------------------------------- running */
-
-/* Sums to results: runs of places in a row that have the same numbers to add. */
-static void finish_block(const onednn_int8_launch *launch, const task *t, const int8_block *block) {
-  const onednn_int8 *op = launch->op;
-  const int8_weights *w = &op->weights;
-  const int8_product *p = &op->read.u.product;
-  const int8_kind *kind = &op->plan.kinds[block->kind];
-  const int64_t cols = p->window.out[2], rows = p->window.out[1], first = block->first_channel;
-  const bool scatter = !p->rounds && !p->matmul;
-  const int8_round r = {.scale = w->scale != NULL ? w->scale + first : NULL,
-                        .w_zero = w->w_zero != NULL ? w->w_zero + first : NULL,
-                        .least = (float)(p->y_least - p->y_zero),
-                        .most = (float)(p->y_most - p->y_zero),
-                        .zero = p->y_zero,
-                        .channels = kind->channels,
-                        .acc_step = kind->channels + w->ones,
-                        .out_step = scatter ? kind->channels + w->ones : p->out_channels};
-  int32_t *acc = t->acc;
-  for (int64_t i = 0; i < kind->rows; i++) {
-    const int64_t row = block->row + i, at = (block->image * rows + row) * cols;
-    for (int64_t col = 0, run; col < cols; col += run, acc += run * r.acc_step) {
-      const int64_t place = w->row_class[row] * w->cols + w->col_class[col];
-      for (run = 1; col + run < cols && w->col_class[col + run] == w->col_class[col];) run++;
-      const int32_t *add = launch->table + place * p->out_channels + first;
-      char *out = launch->out + ((at + col) * p->out_channels + first) * (p->rounds ? 1 : 4);
-      op->lanes->round(&r, acc, add, scatter ? (void *)acc : (void *)out, run);
-      if (!scatter) continue;
-      int32_t *to = (int32_t *)(void *)launch->out;
-      for (int64_t c = 0; c < kind->channels; c++)
-        for (int64_t k = 0; k < run; k++)
-          to[((block->image * p->out_channels + first + c) * rows + row) * cols + col + k] = acc[k * r.acc_step + c];
-    }
+/* What points into the region is not to outlive it. */
+static void forget_region(reading *r) {
+  if (r->what == INT8_PRODUCT) {
+    int8_product *p = &r->u.product;
+    p->region = NULL;
+    p->node = NULL;
+    p->x = p->w = p->y = p->x_zero = p->w_zero = p->bias = NULL;
+    p->x_scale = p->w_scale = p->y_scale = NULL;
+  } else if (r->what == INT8_SUM) {
+    r->u.sum.a = r->u.sum.b = r->u.sum.y = NULL;
+  } else if (r->what == INT8_POOL) {
+    r->u.pool.x = r->u.pool.y = NULL;
+  } else {
+    r->u.table = (int8_table){.region = NULL};
   }
 }
-
-static dnnl_status_t run_block(onednn_int8_launch *launch, task *t, int64_t number) {
-  const onednn_int8 *op = launch->op;
-  const int8_product *p = &op->read.u.product;
-  const int8_block block = int8_plan_block(&op->plan, number);
-  const int64_t row_bytes = p->window.in[2] * p->in_channels;
-  const char *src = launch->in[0] + (block.image * p->window.in[1] + block.in_row) * row_bytes;
-  dnnl_status_t s = dnnl_memory_set_data_handle(t->src[block.kind], (void *)(uintptr_t)src);
-  const dnnl_exec_arg_t args[] = {{DNNL_ARG_SRC, t->src[block.kind]},
-                                  {DNNL_ARG_WEIGHTS, op->packed[block.group]},
-                                  {DNNL_ARG_DST, t->dst[block.kind]},
-                                  {DNNL_ARG_SCRATCHPAD, t->scratch[block.kind]}};
-  if (s == dnnl_success)
-    s = dnnl_primitive_execute(op->primitives[block.kind], t->stream, t->scratch[block.kind] != NULL ? 4 : 3, args);
-  if (s == dnnl_success) s = dnnl_stream_wait(t->stream);
-  if (s == dnnl_success) finish_block(launch, t, &block);
-  return s;
-}
-
-static void run_product(onednn_int8_launch *launch, uint32_t i, uint32_t n) {
-  const onednn_int8 *op = launch->op;
-  const int before = onednn_threads_enter(op->self);
-  for (uint32_t k = i; k < op->tasks; k += n) {
-    task *t = &launch->tasks[k];
-    const int64_t first = op->plan.blocks * k / op->tasks, last = op->plan.blocks * (k + 1) / op->tasks;
-    t->status = dnnl_success;
-    for (int64_t b = first; b < last && t->status == dnnl_success; b++) t->status = run_block(launch, t, b);
-  }
-  onednn_threads_leave(op->self, before);
-}
-
-static void run_sum(const onednn_int8_launch *launch, uint32_t i, uint32_t n) {
-  const onednn_int8 *op = launch->op;
-  const int64_t first = op->count * i / n, last = op->count * (i + 1) / n;
-  op->lanes->mix(&op->mix, (const uint8_t *)launch->in[0] + first, (const uint8_t *)launch->in[1] + first,
-                 (uint8_t *)launch->out + first, last - first);
-}
-
-/* Rows of the result of all images; channels lie side by side. */
-static void run_pool(const onednn_int8_launch *launch, uint32_t part, uint32_t parts) {
-  const onednn_int8 *op = launch->op;
-  const ref_window *w = &op->read.u.pool.window;
-  const int64_t rows = op->images * w->out[1], channels = op->channels;
-  const uint8_t flip = op->y_signed ? 128 : 0;
-  for (int64_t r = rows * part / parts; r < rows * (part + 1) / parts; r++) {
-    const uint8_t *image = (const uint8_t *)launch->in[0] + r / w->out[1] * w->in[1] * w->in[2] * channels;
-    int64_t i0, i1, j0, j1;
-    ref_window_taps(w, 1, r % w->out[1], r % w->out[1], &i0, &i1);
-    for (int64_t col = 0; col < w->out[2]; col++) {
-      uint8_t *out = (uint8_t *)launch->out + (r * w->out[2] + col) * channels;
-      ref_window_taps(w, 2, col, col, &j0, &j1);
-      memset(out, flip, (size_t)channels);
-      for (int64_t i = i0; i < i1; i++)
-        for (int64_t j = j0; j < j1; j++) {
-          const int64_t y = r % w->out[1] * w->stride[1] + i * w->dilation[1] - w->pad[1];
-          const int64_t x = col * w->stride[2] + j * w->dilation[2] - w->pad[2];
-          op->lanes->most(out, image + (y * w->in[2] + x) * channels, flip, channels);
-        }
-    }
-  }
-}
-
-static void run_part(void *arg, uint32_t i, uint32_t n) {
-  onednn_int8_launch *launch = arg;
-  const int8_what what = launch->op->read.what;
-  if (what == INT8_PRODUCT) run_product(launch, i, n);
-  else if (what == INT8_SUM) run_sum(launch, i, n);
-  else run_pool(launch, i, n);
-}
-
-static heddle_status run(onednn_special_launch *special, heddle_error *err) {
-  onednn_int8_launch *launch = (onednn_int8_launch *)special;
-  const onednn_int8 *op = launch->op;
-  const heddle_host *host = op->self->host;
-  if (launch->zero != NULL) {
-    const int32_t zero = op->x_signed ? *(const int8_t *)launch->zero : *(const uint8_t *)launch->zero;
-    int8_weights_add(&op->weights, zero, launch->table);
-  }
-  if (op->tasks > 1) host->run_parallel(host->ctx, op->tasks, 0, run_part, launch, NULL);
-  else run_part(launch, 0, 1);
-  for (uint32_t i = 0; i < op->tasks; i++)
-    if (launch->tasks[i].status != dnnl_success)
-      return onednn_fail(launch->tasks[i].status, "running a primitive", err);
-  return HEDDLE_OK;
-}
-
-/* ---------------------------------------------------------------- launches */
-
-static dnnl_status_t bind_kind(const onednn_int8 *op, task *t, uint32_t k, char *scratch) {
-  const_dnnl_primitive_desc_t pd = op->plan.kinds[k].pd;
-  const_dnnl_memory_desc_t wants = dnnl_primitive_desc_query_md(pd, dnnl_query_scratchpad_md, 0);
-  dnnl_status_t s = dnnl_memory_create(&t->src[k], dnnl_primitive_desc_query_md(pd, dnnl_query_src_md, 0),
-                                       op->self->engine, DNNL_MEMORY_NONE);
-  if (s == dnnl_success)
-    s = dnnl_memory_create(&t->dst[k], dnnl_primitive_desc_query_md(pd, dnnl_query_dst_md, 0), op->self->engine,
-                           t->acc);
-  if (s == dnnl_success && wants != NULL && dnnl_memory_desc_get_size(wants) > 0)
-    s = dnnl_memory_create(&t->scratch[k], wants, op->self->engine, scratch);
-  return s;
-}
-
-static dnnl_status_t bind_product(onednn_int8_launch *launch, char *workspace) {
-  const onednn_int8 *op = launch->op;
-  dnnl_status_t s = dnnl_success;
-  launch->table = op->plan.table_bytes > 0 ? (int32_t *)(void *)workspace : op->weights.add;
-  workspace += op->plan.table_bytes;
-  for (uint32_t i = 0; i < op->tasks && s == dnnl_success; i++, workspace += op->plan.each) {
-    task *t = &launch->tasks[i];
-    t->acc = (int32_t *)(void *)workspace;
-    s = dnnl_stream_create(&t->stream, op->self->engine, dnnl_stream_default_flags);
-    for (uint32_t k = 0; k < op->plan.n_kinds && s == dnnl_success; k++)
-      s = bind_kind(op, t, k, workspace + op->plan.acc_bytes);
-  }
-  return s;
-}
-
-static void free_launch(onednn_special_launch *special) {
-  onednn_int8_launch *launch = (onednn_int8_launch *)special;
-  const onednn_int8 *op = launch->op;
-  for (uint32_t i = 0; i < op->tasks; i++) {
-    task *t = &launch->tasks[i];
-    for (uint32_t k = 0; k < INT8_KINDS; k++) {
-      dnnl_memory_t all[] = {t->src[k], t->dst[k], t->scratch[k]};
-      for (int m = 0; m < 3; m++)
-        if (all[m] != NULL) dnnl_memory_destroy(all[m]);
-    }
-    if (t->stream != NULL) dnnl_stream_destroy(t->stream);
-  }
-  op->self->host->free(op->self->host->ctx, launch);
-}
-
-static heddle_status bind(onednn_special *special, void *const *inputs, void *const *outputs, void *workspace,
-                          onednn_special_launch **out, heddle_error *err) {
-  const onednn_int8 *op = (const onednn_int8 *)special;
-  const heddle_host *host = op->self->host;
-  const size_t bytes = sizeof(onednn_int8_launch) + op->tasks * sizeof(task);
-  onednn_int8_launch *launch = host->alloc(host->ctx, bytes, _Alignof(onednn_int8_launch));
-  if (launch == NULL) return p_fail(err, HEDDLE_ENOMEM, 0, "cpu: no memory for a launch");
-  memset(launch, 0, bytes);
-  launch->special = (onednn_special_launch){.free = free_launch, .run = run};
-  launch->op = op;
-  for (int k = 0; k < 2; k++) launch->in[k] = op->slots[k] != UINT32_MAX ? inputs[op->slots[k]] : NULL;
-  launch->zero = op->zero_slot != UINT32_MAX ? inputs[op->zero_slot] : NULL;
-  launch->out = outputs[0];
-  dnnl_status_t d = op->read.what == INT8_PRODUCT ? bind_product(launch, workspace) : dnnl_success;
-  if (d != dnnl_success) {
-    free_launch(&launch->special);
-    return onednn_fail(d, "binding operands", err);
-  }
-  *out = &launch->special;
-  return HEDDLE_OK;
-}
-
-/* ---------------------------------------------------------------- preparing */
 
 static void free_op(onednn_special *special) {
   onednn_int8 *op = (onednn_int8 *)special;
@@ -540,12 +335,13 @@ heddle_status onednn_int8_prepare(onednn *self, const heddle_pregion *region, ui
     return p_fail(err, HEDDLE_ENOMEM, 0, "cpu: no memory for an operator");
   }
   memset(op, 0, sizeof *op);
-  op->special = (onednn_special){.free = free_op, .bind = bind};
+  op->special = (onednn_special){.free = free_op, .bind = onednn_int8_bind};
   op->self = self;
   op->lanes = int8_lanes_here();
   op->read = r;
   op->plan = plan;
   heddle_status s = fill(op, region, &a, err);
+  forget_region(&op->read);
   if (s != HEDDLE_OK) {
     free_op(&op->special);
     return s;

@@ -1,21 +1,27 @@
-/* Quantised regions: products of bytes with constant weights (QLinearConv, QLinearMatMul, ConvInteger, MatMulInteger), the
- * sum of two quantised tensors, and MaxPool of bytes. oneDNN makes the sums of products in int32, which are exact; zero
- * points, bias and rounding are done here, as the operators define them, while a block of sums is in the cache. */
+/* Quantised regions: products of bytes with constant weights (QLinearConv, QLinearMatMul, ConvInteger, MatMulInteger), sums
+ * of two quantised tensors, functions of a byte, and MaxPool of bytes. oneDNN makes the sums of products in int32, which
+ * are exact; zero points, bias and rounding are done here, as the operators define them, while a block of sums is in the
+ * cache. */
 #ifndef HEDDLE_PLUGINS_CPU_ONEDNN_INT8_H
 #define HEDDLE_PLUGINS_CPU_ONEDNN_INT8_H
 
 #include "onednn_special.h"
 
+enum { INT8_STEPS = 10 /* nodes of a function of bytes */ };
 enum { INT8_TASKS = 64, INT8_KINDS = 8, INT8_GROUPS = 32 };
 
-/* A product as its node says it. A matrix product has one image with m rows of one column, k and n channels. The last
- * two spatial dimensions are 1 and 2 of the window. */
+/* A product as its node says it. A matrix product has one image with m rows of one column, k and n channels; the spatial
+ * dimensions are 1 and 2 of the window. MatMulInteger may have a Cast to float32 behind it, a Mul with one number or one
+ * for each channel (which may come with the run) and an Add of one for each channel: then real is set, and the result is
+ * float32. */
 typedef struct int8_product {
   const heddle_pregion *region;
   const heddle_pnode *node;
-  bool matmul, rounds; /* rounds: the result is in bytes, else int32 */
+  bool matmul, rounds, real; /* rounds: the result is in bytes, else int32 */
   const heddle_pvalue *x, *w, *y, *x_zero, *w_zero, *bias;
   int32_t x_value, x_zero_value;                     /* x_zero_value: where it is only known in the run; else -1 */
+  int32_t times_value, plus_value;                   /* of real; -1: none */
+  bool times_one;                                    /* one number for all channels */
   int64_t images, groups, in_channels, out_channels; /* channels of all groups */
   int64_t taps;                                      /* of the window */
   ref_window window;
@@ -24,14 +30,21 @@ typedef struct int8_product {
   int32_t y_zero, y_least, y_most;
 } int8_product;
 
-/* The sum of two dequantised tensors, quantised again; scale and zero of a, b and the result. */
+/* The sum, or the product, of two dequantised tensors, quantised again; scale and zero of a, b and the result. */
 typedef struct int8_sum {
   int32_t values[2];
   const heddle_pvalue *a, *b, *y;
   float scale[3];
   int32_t zero[3];
-  bool relu;
+  bool relu, times; /* times: their product */
 } int8_sum;
+
+/* A function of each byte. */
+typedef struct int8_table {
+  const heddle_pregion *region;
+  int32_t value, reserved;
+  const heddle_pvalue *x, *y;
+} int8_table;
 
 /* MaxPool of bytes. */
 typedef struct int8_pool {
@@ -47,16 +60,33 @@ bool int8_read_sum(const heddle_pregion *region, int8_sum *out);
 bool int8_read_pool(const heddle_pregion *region, int8_pool *out);
 bool int8_is_byte(const heddle_pvalue *value); /* int8 or uint8 */
 int32_t int8_byte(const heddle_pvalue *value, uint64_t i);
+bool int8_is_op(const heddle_pnode *node, const char *op); /* of ONNX's own, with one result */
+
+/* The constant scale and zero point of a QuantizeLinear or DequantizeLinear for a whole tensor of bytes. */
+bool int8_read_quantum(const heddle_pregion *region, const heddle_pnode *node, const heddle_pvalue *bytes, float *scale,
+                       int32_t *zero);
+
+/* ---- onednn_int8_table.c */
+
+bool int8_read_table(const heddle_pregion *region, int8_table *out);
+
+/* Computes it; HEDDLE_EUNSUPPORTED where the plain kernels lack an operator. */
+heddle_status int8_table_make(const heddle_host *host, const int8_table *t, uint8_t table[256], heddle_error *err);
+
+/* Whether a node is a function of one value, *on, and constants. */
+bool int8_is_function(const heddle_pregion *region, const heddle_pnode *node, int32_t *on);
 
 /* ---- onednn_int8_lanes.c: the loops over elements, for this processor */
 
 /* How sums become results: byte = sat(round((sum + add - w_zero * ones) * scale) + zero), where ones is the sum behind the
- * channels. Without scale the int32 itself is the result. Steps from one place to the next in elements. */
+ * channels. Without scale the int32 itself is the result; with real it is float32(sum) * scale + bias. Steps from one
+ * place to the next in elements. */
 typedef struct int8_round {
-  const float *scale;
-  const int32_t *w_zero; /* NULL: there is no sum of ones */
-  float least, most;     /* of the result, without its zero point */
-  int32_t zero, reserved;
+  const float *scale, *bias; /* bias: of real, or NULL */
+  const int32_t *w_zero;     /* NULL: there is no sum of ones */
+  float least, most;         /* of the result, without its zero point */
+  int32_t zero;
+  bool real;
   int64_t channels, acc_step, out_step;
 } int8_round;
 
@@ -64,11 +94,13 @@ typedef struct int8_round {
 typedef struct int8_mix {
   float scale[3], least, most, floor; /* floor: 0 for Relu */
   int32_t zero[3], flip[2];
+  bool times;
 } int8_mix;
 
 typedef struct int8_lanes {
   void (*round)(const int8_round *r, const int32_t *acc, const int32_t *add, void *out, int64_t places);
   void (*mix)(const int8_mix *m, const uint8_t *a, const uint8_t *b, uint8_t *out, int64_t n);
+  void (*look)(const uint8_t *table, const uint8_t *in, uint8_t *out, int64_t n);
   void (*most)(uint8_t *out, const uint8_t *in, uint8_t flip, int64_t n); /* out = max(out, in) */
 } int8_lanes;
 
@@ -117,6 +149,7 @@ typedef struct int8_plan {
   heddle_layout in, out;
   uint64_t acc_bytes, each; /* of a task: sums, and all */
   uint64_t table_bytes;     /* for classes whose numbers come with the run */
+  uint64_t times_bytes;     /* for the one factor of real, once a channel */
   double cost_ns;
   int8_kind kinds[INT8_KINDS];
 } int8_plan;
@@ -131,12 +164,12 @@ dnnl_status_t int8_plan_make(const onednn *self, const int8_product *p, uint32_t
 void int8_plan_drop(int8_plan *plan);
 int8_block int8_plan_block(const int8_plan *plan, int64_t i);
 
-/* ---- onednn_int8.c; its offers are those of a special region */
+/* ---- onednn_int8.c: its offers are those of a special region */
 
 /* Whether this processor's sums of products of bytes are exact; self may be NULL. */
 bool onednn_int8_able(const onednn *self);
 
-/* ---- onednn_int8_propose.c: proposes the sums, as onednn_propose */
+/* ---- onednn_int8_propose.c: proposes sums, and what is behind MatMulInteger, as onednn_propose */
 
 heddle_status onednn_int8_propose(const onednn *self, const heddle_pregion *region, unsigned char *taken,
                                   heddle_propose_fn propose, void *sink, heddle_error *err);

@@ -208,6 +208,7 @@ dnnl_status_t int8_plan_make(const onednn *self, const int8_product *p, uint32_t
   const int64_t classes = int8_classes(p, 1, NULL) * int8_classes(p, 2, NULL);
   if (classes > MOST_TABLE / p->out_channels) return dnnl_unimplemented;
   if (p->x_zero_value >= 0) plan->table_bytes = padded((uint64_t)(classes * p->out_channels) * sizeof(int32_t));
+  if (p->real && p->times_one) plan->times_bytes = padded((uint64_t)p->out_channels * sizeof(float));
   dnnl_status_t s = p->matmul ? dnnl_success : token_for(self, p->x, &plan->in);
   if (s == dnnl_success && p->rounds && !p->matmul) s = token_for(self, p->y, &plan->out);
   if (s != dnnl_success) return s;

@@ -123,11 +123,52 @@ static int32_t index_of(const int8_product *p, int8_t k) {
   return k >= 0 && (uint32_t)k < p->node->n_inputs ? p->node->inputs[k] : -1;
 }
 
+bool int8_is_op(const heddle_pnode *node, const char *op) {
+  return node != NULL && node->op != NULL && strcmp(node->op, op) == 0 &&
+         (node->domain == NULL || node->domain[0] == '\0') && node->n_outputs == 1 && node->opset >= REF_OPSET_FIRST &&
+         node->opset <= REF_OPSET_LAST;
+}
+
+/* The other operand of node `at`, an operator of two, which takes `on`; -1. Its last dimension alone may be more than 1,
+ * and is that of the product's result. */
+static int32_t other_operand(const int8_product *p, uint64_t at, const char *op, int32_t on, uint64_t *count) {
+  const heddle_pnode *node = region_node(p->region, at);
+  if (!int8_is_op(node, op) || node->n_inputs != 2 || (node->inputs[0] == on) == (node->inputs[1] == on)) return -1;
+  const int32_t other = node->inputs[node->inputs[0] == on ? 1 : 0];
+  const heddle_pvalue *v = region_value(p->region, other);
+  if (!is_float(v) || region_input_slot(p->region, other) < 0 || v->ndim > p->y->ndim) return -1;
+  *count = count_of(v);
+  const bool row = v->ndim > 0 && v->shape[v->ndim - 1] == p->out_channels && *count == (uint64_t)p->out_channels;
+  return *count == 1 || row ? other : -1;
+}
+
+/* Cast, Mul and maybe Add behind a MatMulInteger. */
+static bool read_real(int8_product *p) {
+  const uint64_t n = p->region->nodes.count;
+  const heddle_pnode *cast = region_node(p->region, 1);
+  int64_t to = 0;
+  uint64_t count = 0;
+  if (!p->matmul || p->rounds || n > 4 || !int8_is_op(cast, "Cast") || cast->inputs[0] != p->node->outputs[0] ||
+      attr_int(cast, "to", 0, &to, NULL) != HEDDLE_OK || to != 1)
+    return false;
+  p->times_value = other_operand(p, 2, "Mul", cast->outputs[0], &count);
+  if (p->times_value < 0) return false;
+  p->times_one = count == 1;
+  if (n == 4) {
+    p->plus_value = other_operand(p, 3, "Add", region_node(p->region, 2)->outputs[0], &count);
+    if (p->plus_value < 0 || count != (uint64_t)p->out_channels) return false;
+  }
+  p->real = true;
+  const int32_t last = region_node(p->region, n - 1)->outputs[0];
+  const heddle_pvalue *y = region_value(p->region, last);
+  return y != NULL && region_output_slot(p->region, last) == 0 && is_float(y) && shape_equal(p->y, y);
+}
+
 bool int8_read_product(const heddle_pregion *region, int8_product *p) {
   const heddle_pnode *node = region_node(region, 0);
   size_t i = 0;
-  *p = (int8_product){.region = region, .node = node, .x_zero_value = -1};
-  if (region->nodes.count != 1 || node == NULL || node->op == NULL ||
+  *p = (int8_product){.region = region, .node = node, .x_zero_value = -1, .times_value = -1, .plus_value = -1};
+  if (region->nodes.count == 2 || node == NULL || node->op == NULL ||
       (node->domain != NULL && node->domain[0] != '\0') || region->n_outputs != 1 || region->n_inputs > ONEDNN_INPUTS ||
       node->n_outputs != 1 || node->opset < REF_OPSET_FIRST || node->opset > REF_OPSET_LAST)
     return false;
@@ -150,7 +191,9 @@ bool int8_read_product(const heddle_pregion *region, int8_product *p) {
   if (p->x_zero != NULL && p->x_zero->data == NULL) p->x_zero_value = index_of(p, products[i].x_zero);
   for (uint32_t k = 1; k < node->n_inputs; k++) /* a value in two places is another matter */
     if (node->inputs[k] >= 0 && node->inputs[k] == p->x_value) return false;
-  if (!p->rounds) return dtype_is(p->y->dtype, HEDDLE_DTYPE_INT, 32);
+  if (!p->rounds && !dtype_is(p->y->dtype, HEDDLE_DTYPE_INT, 32)) return false;
+  if (region->nodes.count > 1) return read_real(p);
+  if (!p->rounds) return true;
   int64_t one;
   const heddle_pvalue *y_zero = operand(p, products[i].y_zero);
   if (!int8_is_byte(p->y) || !read_scales(operand(p, products[i].x_scale), 1, &p->x_scale, &one) ||
@@ -170,15 +213,9 @@ bool int8_read_product(const heddle_pregion *region, int8_product *p) {
 
 /* ---------------------------------------------------------------- sums */
 
-static bool is_op(const heddle_pnode *node, const char *op) {
-  return node != NULL && node->op != NULL && strcmp(node->op, op) == 0 &&
-         (node->domain == NULL || node->domain[0] == '\0') && node->n_outputs == 1 && node->opset >= REF_OPSET_FIRST &&
-         node->opset <= REF_OPSET_LAST;
-}
-
 /* A scale and a zero point for a whole tensor of bytes. */
-static bool read_quantum(const heddle_pregion *region, const heddle_pnode *node, const heddle_pvalue *bytes,
-                         float *scale, int32_t *zero) {
+bool int8_read_quantum(const heddle_pregion *region, const heddle_pnode *node, const heddle_pvalue *bytes, float *scale,
+                       int32_t *zero) {
   const heddle_pvalue *s = node_input(region, node, 1), *z = node_input(region, node, 2);
   const float *scales;
   int64_t count, named = 0, precision = 0;
@@ -195,13 +232,15 @@ bool int8_read_sum(const heddle_pregion *region, int8_sum *out) {
   const heddle_pnode *add = region_node(region, 2);
   const uint64_t n = region->nodes.count;
   *out = (int8_sum){.relu = n == 5};
-  if ((n != 4 && n != 5) || region->n_outputs != 1 || region->n_inputs > ONEDNN_INPUTS || !is_op(add, "Add"))
-    return false;
+  if ((n != 4 && n != 5) || region->n_outputs != 1 || region->n_inputs > ONEDNN_INPUTS) return false;
+  out->times = int8_is_op(add, "Mul");
+  if (!out->times && !int8_is_op(add, "Add")) return false;
   for (uint64_t k = 0; k < 2; k++) {
     const heddle_pnode *first = region_node(region, 0), *node = region_node(region, 1);
-    if (is_op(first, "DequantizeLinear") && first->outputs[0] == add->inputs[k]) node = first;
+    if (int8_is_op(first, "DequantizeLinear") && first->outputs[0] == add->inputs[k]) node = first;
     const heddle_pvalue *x = node != NULL ? node_input(region, node, 0) : NULL;
-    if (!is_op(node, "DequantizeLinear") || !read_quantum(region, node, x, &out->scale[k], &out->zero[k])) return false;
+    if (!int8_is_op(node, "DequantizeLinear") || !int8_read_quantum(region, node, x, &out->scale[k], &out->zero[k]))
+      return false;
     if (add->inputs[k] != node->outputs[0] || !is_float(node_output(region, node, 0))) return false;
     out->values[k] = node->inputs[0];
     if (k == 0) out->a = x;
@@ -210,13 +249,13 @@ bool int8_read_sum(const heddle_pregion *region, int8_sum *out) {
   int32_t on = add->outputs[0];
   if (out->relu) {
     const heddle_pnode *relu = region_node(region, 3);
-    if (!is_op(relu, "Relu") || relu->inputs[0] != on) return false;
+    if (!int8_is_op(relu, "Relu") || relu->inputs[0] != on) return false;
     on = relu->outputs[0];
   }
   const heddle_pnode *last = region_node(region, n - 1);
-  if (!is_op(last, "QuantizeLinear") || last->inputs[0] != on) return false;
+  if (!int8_is_op(last, "QuantizeLinear") || last->inputs[0] != on) return false;
   out->y = node_output(region, last, 0);
-  return out->y != NULL && read_quantum(region, last, out->y, &out->scale[2], &out->zero[2]) &&
+  return out->y != NULL && int8_read_quantum(region, last, out->y, &out->scale[2], &out->zero[2]) &&
          region_output_slot(region, last->outputs[0]) == 0 && shape_equal(out->a, out->b) &&
          shape_equal(out->a, out->y) && count_of(out->y) > 0;
 }
@@ -225,7 +264,7 @@ bool int8_read_sum(const heddle_pregion *region, int8_sum *out) {
 
 bool int8_read_pool(const heddle_pregion *region, int8_pool *out) {
   const heddle_pnode *node = region_node(region, 0);
-  if (region->nodes.count != 1 || region->n_outputs != 1 || !is_op(node, "MaxPool")) return false;
+  if (region->nodes.count != 1 || region->n_outputs != 1 || !int8_is_op(node, "MaxPool")) return false;
   *out = (int8_pool){.x = node_input(region, node, 0), .y = node_output(region, node, 0), .value = node->inputs[0]};
   const ref_node as_pool = {.region = region, .node = node, .in = {out->x}, .out = out->y};
   return int8_is_byte(out->x) && out->y != NULL && dtype_equal(out->x->dtype, out->y->dtype) && out->x->ndim >= 3 &&

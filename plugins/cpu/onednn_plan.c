@@ -33,6 +33,7 @@ static const struct {
     {"HardSigmoid", onednn_build_eltwise},
     {"HardSwish", onednn_build_eltwise},
     {"Clip", onednn_build_eltwise},
+    {"Gelu", onednn_build_eltwise},
     {"Add", onednn_build_binary},
     {"Mul", onednn_build_binary},
     {"Sub", onednn_build_binary},

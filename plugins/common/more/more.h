@@ -147,14 +147,15 @@ void more_result_like(more_plan *p, uint32_t k, uint32_t operand);
 /* Shapes of operands broadcast; false (and a refusal) where they do not. */
 bool more_broadcast(more_plan *p, int64_t *shape, int32_t *ndim, uint32_t operand);
 
-/* quantize.c: a sum of products times x * w / y, the scales of operands and result: as ONNX Runtime does it, each step
+/* ---- quantize.c. A sum of products times x * w / y, the scales of operands and result: as ONNX Runtime does it, each step
  * rounded as float32, where operand k, the first scale, is of that type. */
+double more_rescale(const more_op *m, uint32_t k, double sum, double x, double w, double y);
+
 /* Sums of at most MORE_PRODUCTS products of numbers in [-255, 255], which int32 holds: of a with n int8 or uint8; and
  * acc[i] += x * row[i]. */
 enum { MORE_PRODUCTS = 32768 };
 int32_t more_dot(int type, const int16_t *a, const void *b, int64_t n);
 void more_add_row(int type, int32_t *acc, int32_t x, const void *row, int64_t n);
-double more_rescale(const more_op *m, uint32_t k, double sum, double x, double w, double y);
 
 /* The offset, in elements of v, of element i of a tensor of that shape that v is broadcast to. */
 int64_t more_at(const more_value *v, const more_value *out, int64_t i);
