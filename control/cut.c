@@ -1,5 +1,5 @@
 /* control/cut.c: cuts a graph into stages: a node that runs graphs is a stage of its own, and what can run between two
- * such nodes is one. Stages run in the order of their levels; a node's level is the least that its inputs allow. */
+ * such nodes is one; what waits for a value that decides a shape is in a later one. Stages run in the order of their levels; a node's level is the least that its inputs allow. */
 #include <string.h>
 
 #include "control/stages.h"
@@ -13,6 +13,7 @@ typedef struct cutter {
   heddle__stages *s;
   uint32_t *level;     /* per node: even for plain ones, odd for control nodes */
   bool *needed;        /* per node */
+  unsigned char *cuts; /* per node: HEDDLE__CUT_* */
   heddle__entry *from; /* scratch: entries that a stage takes or gives */
   heddle__entry *to;
 } cutter;
@@ -46,7 +47,8 @@ static uint32_t set_levels(cutter *c) {
       if (from == HEDDLE__ABSENT || is_null(c, from)) continue;
       uint32_t least = c->level[from];
       if (is_control(c, i)) least += least % 2 == 0 ? 1 : 2;
-      else least += least % 2;
+      else if (least % 2 == 1) least++;
+      else if ((c->cuts[from] & HEDDLE__CUT_AFTER) != 0 || (c->cuts[i] & HEDDLE__CUT_BEFORE) != 0) least += 2;
       if (level < least) level = least;
     }
     c->level[i] = level;
@@ -210,14 +212,19 @@ heddle_status ctl_make(heddle_model *m, const char *optimize, heddle__stages **o
               .s = s,
               .level = h->alloc(g->n_nodes, sizeof *c.level),
               .needed = h->alloc(g->n_nodes, sizeof *c.needed),
+              .cuts = h->alloc(g->n_nodes, 1),
               .from = h->alloc(most, sizeof *c.from),
               .to = h->alloc(most, sizeof *c.to)};
   heddle_status status = HEDDLE_OK;
   if (s->slot_of == NULL || s->stage_of == NULL || c.level == NULL || c.needed == NULL || c.from == NULL ||
-      c.to == NULL)
+      c.to == NULL || c.cuts == NULL)
     status = heddle__no_memory(err, "stages");
   if (status == HEDDLE_OK) {
+    bool any = false;
     mark_needed(&c);
+    status = h->graph_cuts(g, m->constants, c.cuts, &any, err);
+  }
+  if (status == HEDDLE_OK) {
     status = number_stages(&c, err);
   }
   if (status == HEDDLE_OK) status = number_slots(&c, err);
@@ -225,6 +232,7 @@ heddle_status ctl_make(heddle_model *m, const char *optimize, heddle__stages **o
     status = s->list[i].node != NULL ? make_control(&c, &s->list[i], err) : make_plain(&c, i, err);
   h->free(c.level);
   h->free(c.needed);
+  h->free(c.cuts);
   h->free(c.from);
   h->free(c.to);
   if (status == HEDDLE_OK) *out = s;
