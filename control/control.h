@@ -1,10 +1,10 @@
 /* control/control.h: what crosses between libheddle and libheddle_control.so, which runs models in stages: those whose
- * nodes run graphs of their own. Both are of one version, so the structs here may change; the library keeps no state but
+ * nodes run graphs of their own, or whose shapes only a run gives. Both are of one version, so the structs here may change; the library keeps no state but
  * the pointer to its host. */
 #ifndef HEDDLE_CONTROL_CONTROL_H
 #define HEDDLE_CONTROL_CONTROL_H
 
-#include "executor/state.h"
+#include "executor/stages.h"
 
 /* What the library uses of libheddle's. */
 typedef struct heddle__control_host {
@@ -18,6 +18,8 @@ typedef struct heddle__control_host {
   int32_t (*graph_arg)(const heddle_graph *g, const char *name);
   heddle_graph *(*graph_retain)(heddle_graph *g);
   void (*graph_release)(heddle_graph *g);
+  heddle_status (*graph_cuts)(const heddle_graph *g, const heddle__constant *const *constants, unsigned char *cuts,
+                              bool *any, heddle_error *err);
   heddle__control (*control_of)(const heddle__node *node);
   const heddle_graph *(*inner)(const heddle__node *node, const char *name);
   bool (*is_control)(const heddle__node *node);

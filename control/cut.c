@@ -1,5 +1,5 @@
 /* control/cut.c: cuts a graph into stages: a node that runs graphs is a stage of its own, and what can run between two
- * such nodes is one. Stages run in the order of their levels; a node's level is the least that its inputs allow. */
+ * such nodes is one; what waits for a value that decides a shape is in a later one. Stages run in the order of their levels; a node's level is the least that its inputs allow. */
 #include <string.h>
 
 #include "control/stages.h"
@@ -13,8 +13,13 @@ typedef struct cutter {
   heddle__stages *s;
   uint32_t *level;     /* per node: even for plain ones, odd for control nodes */
   bool *needed;        /* per node */
+  unsigned char *cuts; /* per node: HEDDLE__CUT_* */
   heddle__entry *from; /* scratch: entries that a stage takes or gives */
   heddle__entry *to;
+  uint32_t *seen;  /* scratch, per entry: the last stage, from 1, that takes it */
+  uint32_t *place; /* scratch of ctl_part_make */
+  uint32_t *order; /* nodes, stage by stage */
+  uint32_t *first; /* per stage: where its nodes begin in order; and their end */
 } cutter;
 
 static bool is_control(const cutter *c, uint32_t node) {
@@ -46,7 +51,8 @@ static uint32_t set_levels(cutter *c) {
       if (from == HEDDLE__ABSENT || is_null(c, from)) continue;
       uint32_t least = c->level[from];
       if (is_control(c, i)) least += least % 2 == 0 ? 1 : 2;
-      else least += least % 2;
+      else if (least % 2 == 1) least++;
+      else if ((c->cuts[from] & HEDDLE__CUT_AFTER) != 0 || (c->cuts[i] & HEDDLE__CUT_BEFORE) != 0) least += 2;
       if (level < least) level = least;
     }
     c->level[i] = level;
@@ -130,30 +136,47 @@ static heddle_status keep_ends(const cutter *c, ctl_stage *stage, const heddle__
   return stage->inputs != NULL && stage->outputs != NULL ? HEDDLE_OK : heddle__no_memory(err, "a stage");
 }
 
+/* c->order and c->first: so that each stage looks at its own nodes only. */
+static heddle_status sort_nodes(cutter *c, heddle_error *err) {
+  const heddle__stages *s = c->s;
+  c->order = ctl_host()->alloc(c->g->n_nodes, sizeof *c->order);
+  c->first = ctl_host()->alloc((size_t)s->n_list + 2, sizeof *c->first);
+  if (c->order == NULL || c->first == NULL) return heddle__no_memory(err, "stages");
+  for (uint32_t i = 0; i < c->g->n_nodes; i++)
+    if (s->stage_of[i] != HEDDLE__NONE) c->first[s->stage_of[i] + 2]++;
+  for (uint32_t i = 0; i < s->n_list; i++) c->first[i + 2] += c->first[i + 1];
+  for (uint32_t i = 0; i < c->g->n_nodes; i++) /* first[stage + 1] moves from the stage's begin to its end */
+    if (s->stage_of[i] != HEDDLE__NONE) c->order[c->first[s->stage_of[i] + 1]++] = i;
+  return HEDDLE_OK;
+}
+
 static heddle_status make_plain(cutter *c, uint32_t at, heddle_error *err) {
   const heddle_graph *g = c->g;
   ctl_stage *stage = &c->s->list[at];
-  uint32_t n_from = 0, n_to = 0;
-  heddle_graph *part = NULL;
-  bool *seen = ctl_host()->alloc(g->n_entries, sizeof *seen);
-  if (seen == NULL) return heddle__no_memory(err, "a stage");
-  for (uint32_t i = 0; i < g->n_nodes; i++) {
-    const heddle__node *n = &g->nodes[i];
-    if (c->s->stage_of[i] != at) continue;
+  ctl_part part = {.graph = g,
+                   .nodes = c->order + c->first[at],
+                   .from = c->from,
+                   .to = c->to,
+                   .place = c->place,
+                   .n_nodes = c->first[at + 1] - c->first[at]};
+  heddle_graph *made = NULL;
+  for (uint32_t i = 0; i < part.n_nodes; i++) {
+    const heddle__node *n = &g->nodes[part.nodes[i]];
     for (uint32_t k = 0; k < n->n_inputs; k++) {
       heddle__entry e = n->inputs[k];
-      if (e.node == HEDDLE__ABSENT || c->s->stage_of[e.node] == at || seen[heddle__entry_id(g, e)]) continue;
-      seen[heddle__entry_id(g, e)] = true;
-      c->from[n_from++] = e;
+      if (e.node == HEDDLE__ABSENT || c->s->stage_of[e.node] == at) continue;
+      uint32_t *seen = &c->seen[heddle__entry_id(g, e)];
+      if (*seen == at + 1) continue;
+      *seen = at + 1;
+      c->from[part.n_from++] = e;
     }
     for (uint32_t k = 0; k < n->n_outputs; k++)
-      if (c->s->slot_of[n->first_entry + k] != HEDDLE__NONE) c->to[n_to++] = (heddle__entry){i, k};
+      if (c->s->slot_of[n->first_entry + k] != HEDDLE__NONE) c->to[part.n_to++] = (heddle__entry){part.nodes[i], k};
   }
-  ctl_host()->free(seen);
-  heddle_status s = keep_ends(c, stage, c->from, n_from, c->to, n_to, err);
-  if (s == HEDDLE_OK) s = ctl_part(g, c->s->stage_of, at, c->from, n_from, c->to, n_to, &part, err);
-  if (s == HEDDLE_OK) s = ctl_model(c->m, part, 0, c->from, n_from, c->optimize, &stage->models[0], err);
-  ctl_host()->graph_release(part);
+  heddle_status s = keep_ends(c, stage, c->from, part.n_from, c->to, part.n_to, err);
+  if (s == HEDDLE_OK) s = ctl_part_make(&part, &made, err);
+  if (s == HEDDLE_OK) s = ctl_model(c->m, made, 0, c->from, part.n_from, c->optimize, &stage->models[0], err);
+  ctl_host()->graph_release(made);
   return s;
 }
 
@@ -210,23 +233,36 @@ heddle_status ctl_make(heddle_model *m, const char *optimize, heddle__stages **o
               .s = s,
               .level = h->alloc(g->n_nodes, sizeof *c.level),
               .needed = h->alloc(g->n_nodes, sizeof *c.needed),
+              .cuts = h->alloc(g->n_nodes, 1),
               .from = h->alloc(most, sizeof *c.from),
-              .to = h->alloc(most, sizeof *c.to)};
+              .to = h->alloc(most, sizeof *c.to),
+              .seen = h->alloc(most, sizeof *c.seen),
+              .place = h->alloc(most + g->n_nodes, sizeof *c.place)};
   heddle_status status = HEDDLE_OK;
   if (s->slot_of == NULL || s->stage_of == NULL || c.level == NULL || c.needed == NULL || c.from == NULL ||
-      c.to == NULL)
+      c.to == NULL || c.cuts == NULL || c.seen == NULL || c.place == NULL)
     status = heddle__no_memory(err, "stages");
   if (status == HEDDLE_OK) {
+    bool any = false;
     mark_needed(&c);
+    status = h->graph_cuts(g, m->constants, c.cuts, &any, err);
+  }
+  if (status == HEDDLE_OK) {
     status = number_stages(&c, err);
   }
   if (status == HEDDLE_OK) status = number_slots(&c, err);
+  if (status == HEDDLE_OK) status = sort_nodes(&c, err);
   for (uint32_t i = 0; i < s->n_list && status == HEDDLE_OK; i++)
     status = s->list[i].node != NULL ? make_control(&c, &s->list[i], err) : make_plain(&c, i, err);
   h->free(c.level);
   h->free(c.needed);
+  h->free(c.cuts);
   h->free(c.from);
   h->free(c.to);
+  h->free(c.seen);
+  h->free(c.place);
+  h->free(c.order);
+  h->free(c.first);
   if (status == HEDDLE_OK) *out = s;
   else ctl_free(s);
   return status;

@@ -91,49 +91,41 @@ static bool add_node(heddle_graph *part, const heddle_graph *g, const heddle__no
   return true;
 }
 
-/* entry_of: per entry of g its number in the part; behind them, per node of g its number there. */
-static bool fill(heddle_graph *part, const heddle_graph *g, const uint32_t *stage_of, uint32_t stage,
-                 const heddle__entry *from, uint32_t n_from, const heddle__entry *to, uint32_t n_to,
-                 uint32_t *entry_of) {
-  for (uint32_t i = 0; i < n_from; i++) {
-    entry_of[heddle__entry_id(g, from[i])] = part->n_entries;
-    if (!add_arg(part, g, from[i])) return false;
+/* place: per entry of the whole graph its number in the part; behind them, per node its number there. */
+static bool fill(heddle_graph *out, const ctl_part *p) {
+  const heddle_graph *g = p->graph;
+  for (uint32_t i = 0; i < p->n_from; i++) {
+    p->place[heddle__entry_id(g, p->from[i])] = out->n_entries;
+    if (!add_arg(out, g, p->from[i])) return false;
   }
-  for (uint32_t i = 0; i < g->n_nodes; i++) {
-    if (stage_of[i] != stage) continue;
-    entry_of[g->n_entries + i] = part->n_nodes;
-    for (uint32_t k = 0; k < g->nodes[i].n_outputs; k++) entry_of[g->nodes[i].first_entry + k] = part->n_entries + k;
-    if (!add_node(part, g, &g->nodes[i], entry_of)) return false;
+  for (uint32_t i = 0; i < p->n_nodes; i++) {
+    const heddle__node *n = &g->nodes[p->nodes[i]];
+    p->place[g->n_entries + p->nodes[i]] = out->n_nodes;
+    for (uint32_t k = 0; k < n->n_outputs; k++) p->place[n->first_entry + k] = out->n_entries + k;
+    if (!add_node(out, g, n, p->place)) return false;
   }
-  for (uint32_t i = 0; i < n_to; i++)
-    part->heads[part->n_heads++] = (heddle__entry){entry_of[g->n_entries + to[i].node], to[i].index};
+  for (uint32_t i = 0; i < p->n_to; i++)
+    out->heads[out->n_heads++] = (heddle__entry){p->place[g->n_entries + p->to[i].node], p->to[i].index};
   return true;
 }
 
-heddle_status ctl_part(const heddle_graph *g, const uint32_t *stage_of, uint32_t stage, const heddle__entry *from,
-                       uint32_t n_from, const heddle__entry *to, uint32_t n_to, heddle_graph **out, heddle_error *err) {
+heddle_status ctl_part_make(const ctl_part *p, heddle_graph **out, heddle_error *err) {
   const heddle__control_host *h = ctl_host();
-  size_t n_nodes = n_from, n_entries = n_from;
+  const heddle_graph *g = p->graph;
+  size_t n_entries = p->n_from;
   *out = NULL;
-  for (uint32_t i = 0; i < g->n_nodes; i++) {
-    if (stage_of[i] != stage) continue;
-    n_nodes++;
-    n_entries += g->nodes[i].n_outputs;
-  }
+  for (uint32_t i = 0; i < p->n_nodes; i++) n_entries += g->nodes[p->nodes[i]].n_outputs;
   heddle_graph *part = h->graph_new(g->source, err);
   if (part == NULL) return HEDDLE_ENOMEM;
   part->is_heddle = g->is_heddle;
   part->is_inner = true;
   part->opset = g->opset;
   part->base = h->graph_retain((heddle_graph *)(uintptr_t)g);
-  part->nodes = h->alloc(n_nodes, sizeof *part->nodes);
+  part->nodes = h->alloc((size_t)p->n_from + p->n_nodes, sizeof *part->nodes);
   part->types = h->alloc(n_entries, sizeof *part->types);
-  part->args = h->alloc(n_from, sizeof *part->args);
-  part->heads = h->alloc(n_to, sizeof *part->heads);
-  uint32_t *entry_of = h->alloc((size_t)g->n_entries + g->n_nodes, sizeof *entry_of);
-  bool done = part->nodes != NULL && part->types != NULL && part->args != NULL && part->heads != NULL &&
-              entry_of != NULL && fill(part, g, stage_of, stage, from, n_from, to, n_to, entry_of);
-  h->free(entry_of);
+  part->args = h->alloc(p->n_from, sizeof *part->args);
+  part->heads = h->alloc(p->n_to, sizeof *part->heads);
+  bool done = part->nodes != NULL && part->types != NULL && part->args != NULL && part->heads != NULL && fill(part, p);
   heddle_status s = done ? h->graph_index(part, err) : heddle__no_memory(err, "a stage of a graph");
   if (s == HEDDLE_OK) *out = part;
   else h->graph_release(part);

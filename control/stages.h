@@ -36,10 +36,16 @@ struct heddle__stages {
   uint32_t n_list, n_slots, n_results;
 };
 
-/* part.c: the graph of some nodes: those of graph that belong to a stage. Its args are the entries from, its outputs the
- * entries to. */
-heddle_status ctl_part(const heddle_graph *graph, const uint32_t *stage_of, uint32_t stage, const heddle__entry *from,
-                       uint32_t n_from, const heddle__entry *to, uint32_t n_to, heddle_graph **out, heddle_error *err);
+/* part.c: the graph of n_nodes nodes, given by their numbers in graph, upwards. Its args are the entries from, its outputs
+ * the entries to. place is scratch of a number per entry and node of graph, of any content. */
+typedef struct ctl_part {
+  const heddle_graph *graph;
+  const uint32_t *nodes;
+  const heddle__entry *from, *to;
+  uint32_t *place;
+  uint32_t n_nodes, n_from, n_to;
+} ctl_part;
+heddle_status ctl_part_make(const ctl_part *part, heddle_graph **out, heddle_error *err);
 
 /* A model of a graph with the devices and options of m. Its arg i is the value from[i] of m's graph (from NULL: given by
  * n_from of them, after the first args of its own): where that is a constant, it is one here. */

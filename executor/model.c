@@ -200,7 +200,10 @@ heddle_status heddle_model_create(heddle_context *ctx, const heddle_graph *graph
   if (s == HEDDLE_OK) s = take_params(m, err);
   if (s == HEDDLE_OK) s = take_options(m, &o, err);
   if (s == HEDDLE_OK && o.library != NULL) s = heddle__foreign_init(m, o.library, err);
-  if (s == HEDDLE_OK && heddle__graph_has_inner(graph)) s = heddle__stages_make(m, o.optimize, err);
+  bool in_stages = heddle__graph_has_inner(graph);
+  if (s == HEDDLE_OK && !in_stages && graph->is_heddle)
+    s = heddle__graph_cuts(graph, m->constants, NULL, &in_stages, err);
+  if (s == HEDDLE_OK && in_stages) s = heddle__stages_make(m, o.optimize, err);
   else if (s == HEDDLE_OK) s = heddle__optimize(m, o.optimize, err);
   if (s != HEDDLE_OK) {
     heddle_model_release(m);

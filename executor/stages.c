@@ -36,6 +36,7 @@ static const heddle__control_host host = {heddle__alloc,
                                           heddle__graph_arg,
                                           heddle_graph_retain,
                                           heddle_graph_release,
+                                          heddle__graph_cuts,
                                           heddle__control_of,
                                           heddle__inner,
                                           heddle__is_control,
@@ -70,7 +71,7 @@ static const heddle__control_host host = {heddle__alloc,
 
 heddle_status heddle__stages_make(heddle_model *m, const char *optimize, heddle_error *err) {
   const void *table = NULL;
-  heddle_status s = heddle__open_beside("libheddle_control.so.0", "If, Loop and Scan need", "heddle_control_entry", 0,
+  heddle_status s = heddle__open_beside("libheddle_control.so.0", "models in stages need", "heddle_control_entry", 0,
                                         &host, &table, err);
   if (s != HEDDLE_OK) return heddle__prefix(err, s, "%s: ", m->graph->source);
   m->control = table;
@@ -103,10 +104,11 @@ void heddle__staged_free(heddle_executor *ex) {
 heddle_status heddle__staged_begin(heddle_executor *ex, bool timed, heddle_error *err) {
   uint32_t unset = HEDDLE__NONE;
   if (timed)
-    return heddle__fail(err, HEDDLE_EUNSUPPORTED,
-                        "%s: a model with If, Loop or Scan runs in stages, whose steps a profile cannot list; a trace "
-                        "can (heddle_trace_begin, --trace)",
-                        ex->model->graph->source);
+    return heddle__fail(
+        err, HEDDLE_EUNSUPPORTED,
+        "%s: this model runs in stages (it has If, Loop or Scan, or shapes that only a run gives), whose "
+        "steps a profile cannot list; a trace can (heddle_trace_begin, --trace)",
+        ex->model->graph->source);
   heddle_status s = ex->model->control->check(ex->staged, &unset, err);
   if (s != HEDDLE_OK) return s;
   if (unset != HEDDLE__NONE) return heddle__executor_say_unset(ex, unset, err);

@@ -1,10 +1,20 @@
-/* executor/stages.h: models that one program cannot run, since nodes of theirs run graphs (If, Loop, Scan): they are cut
- * into stages, each a model of its own. What is done with stages is in control/, a library of its own, which is opened
+/* executor/stages.h: models that one program cannot run, since nodes of theirs run graphs (If, Loop, Scan), or since
+ * shapes in them are values that only the run gives: they are cut into stages, each a model of its own. What is done with stages is in control/, a library of its own, which is opened
  * for such models; here is what the model and the executor ask of it. */
 #ifndef HEDDLE_EXECUTOR_STAGES_H
 #define HEDDLE_EXECUTOR_STAGES_H
 
 #include "executor/state.h"
+
+/* A node whose output's shape is a value that only the run gives is in a later stage than what makes the value; where it
+ * is the data itself that decides (NonZero), what follows is in a later one still, so that only the node is planned anew
+ * for each value. */
+#define HEDDLE__CUT_BEFORE 1
+#define HEDDLE__CUT_AFTER 2
+
+/* Which nodes those are, per node of the graph, unless cuts is NULL; constants: per arg. *any: there are some. */
+heddle_status heddle__graph_cuts(const heddle_graph *g, const heddle__constant *const *constants, unsigned char *cuts,
+                                 bool *any, heddle_error *err);
 
 /* Cuts the model's graph; optimize is the caller's wish for all stages. A last step of the model's creation. */
 heddle_status heddle__stages_make(heddle_model *m, const char *optimize, heddle_error *err);

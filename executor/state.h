@@ -27,11 +27,11 @@ struct heddle_executor {
   heddle__arg *args;
   heddle__result *results;
   uint32_t n_args, n_results;
-  heddle__bound *bound; /* NULL until planned */
-  bool stale;           /* plan and bind again before the next run */
-  bool copies_in;       /* some input's lent memory is copied before each run */
-  bool lent_shapes;     /* some input's lent memory decides shapes: it is read again before each run */
-  uint32_t unset;       /* an input that the program needs and nobody set; HEDDLE__NONE: none */
+  heddle__bound *bound;          /* NULL until planned */
+  bool stale;                    /* plan and bind again before the next run */
+  bool copies_in;                /* some input's lent memory is copied before each run */
+  bool lent_shapes;              /* some input's lent memory decides shapes: it is read again before each run */
+  uint32_t unset;                /* an input that the program needs and nobody set; HEDDLE__NONE: none */
   struct heddle__staged *staged; /* of a model in stages; then bound stays NULL */
   heddle__drive drive;
   heddle__profile *profile; /* of bound; made when first needed */

@@ -134,6 +134,10 @@ const heddle__schema *heddle__schema_find(const char *domain, const char *op, ui
   return more != NULL ? more->find(op, opset) : NULL;
 }
 
+bool heddle__schema_is_own(const heddle__schema *schema) {
+  return schema >= table && schema < table + TABLE_SIZE;
+}
+
 bool heddle__node_is_view(const heddle_graph *g, const heddle__node *n) {
   if (n->kind == HEDDLE__NODE_NULL) return false;
   if (n->kind == HEDDLE__NODE_TVM) return strcmp(n->func_name, "__nop") == 0 || strcmp(n->func_name, "__copy") == 0;
@@ -183,7 +187,8 @@ heddle_status heddle__schema_check(const heddle__schema *schema, const heddle_gr
     s = check_count(g, node, "outputs", node->n_outputs, schema->min_outputs, schema->max_outputs, err);
   if (s != HEDDLE_OK) return s;
   for (uint32_t i = 0; i < node->n_inputs; i++)
-    if (node->inputs[i].node == HEDDLE__ABSENT && !heddle__is_control(node) && (i < schema->min_inputs || schema->max_inputs == ANY))
+    if (node->inputs[i].node == HEDDLE__ABSENT && !heddle__is_control(node) &&
+        (i < schema->min_inputs || schema->max_inputs == ANY))
       return heddle__node_fail(g, node, err, HEDDLE_EFORMAT, "input %u is absent, and may not be", i);
   for (uint32_t i = 0; i < node->n_attrs; i++) {
     uint32_t kind = heddle__schema_attr(schema, node->attrs[i].name);

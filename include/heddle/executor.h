@@ -115,7 +115,8 @@ typedef struct heddle_profile_entry {
   uint64_t end_ns;
 } heddle_profile_entry;
 
-/* Runs once with each step timed (a little slower: no capture) and gives the steps in order of start. */
+/* Runs once with each step timed (a little slower: no capture) and gives the steps in order of start.
+ * HEDDLE_EUNSUPPORTED where the model runs in stages (docs/graph-json.md); a trace has the steps of those. */
 HEDDLE_API heddle_status heddle_executor_profile(heddle_executor *ex, const heddle_profile_entry **out, size_t *n,
                                                  heddle_error *err);
 

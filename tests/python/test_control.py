@@ -201,6 +201,47 @@ def test_plan_and_info(tmp_path):
     assert "Loop" in good("info", path)
 
 
+def test_a_trace_has_the_steps_and_a_profile_is_refused(tmp_path):
+    path = files.save(tmp_path, nested())
+    words = files.words_for(tmp_path, {"m": np.asarray(I(2)), "x": np.ones((2, 2), F)})
+    good("run", path, "--device", "cpu", *words, "--trace", tmp_path / "trace.json")
+    names = [e.get("name", "") for e in json.loads((tmp_path / "trace.json").read_text())["traceEvents"]]
+    assert sum("n_v_out" in name for name in names) == 6, sorted(set(names))
+    assert "--trace" in failing(1, "run", path, "--device", "cpu", *words, "--profile")
+
+
+# ---- shapes that only a run gives
+
+def test_data_that_decides_how_much_comes_out(tmp_path):
+    nodes = [node("MatMul", "x w", "m"), node("Greater", "m zero", "g"), node("NonZero", "g", "where"),
+             node("Transpose", "where", "places", perm=[1, 0]), node("GatherND", "m places", "picked"),
+             node("Exp", "picked", "e"), node("ReduceSum", "e", "y", keepdims=0), node("Shape", "picked", "n")]
+    proto = files.model(nodes, {"x": (F, (40, 3))}, {"y": (F, None), "picked": (F, None), "n": (I, None)},
+                        {"w": RNG.standard_normal((3, 200)).astype(F), "zero": F(0.5)})
+    check(tmp_path, proto, {"x": RNG.standard_normal((40, 3)).astype(F)}, {"x": -np.ones((40, 3), F)},
+          devices=("cpu", "cpu,sim"))
+
+
+def test_a_shape_that_is_computed(tmp_path):
+    """From the place of a maximum: the length of a Range, the shape of an Expand, the ends of a Slice."""
+    nodes = [node("Softmax", "x", "s"), node("ArgMax", "s", "best", axis=0, keepdims=1), node("Add", "best one", "k"),
+             node("Squeeze", "k axes", "limit"), node("Range", "zero limit unit", "r"), node("Expand", "half k", "e"),
+             node("Slice", "s first k", "part"), node("ReduceSum", "part", "y", keepdims=0), node("Cast", "r", "f", to=1),
+             node("Mul", "f e", "z")]
+    proto = files.model(nodes, {"x": (F, (9,))}, {"y": (F, None), "z": (F, None)},
+                        {"one": np.array([1]), "axes": np.array([0]), "zero": I(0), "unit": I(1), "half": np.array([0.5], F),
+                         "first": np.array([0])})
+    check(tmp_path, proto, *[{"x": np.roll(np.arange(9, dtype=F), i)} for i in (0, 3, 5, 3)], devices=("cpu", "sim"))
+
+
+def test_a_shape_that_is_computed_in_a_body(tmp_path):
+    body = graph("body", [node("Identity", "c", "go"), node("ArgMax", "a", "best", axis=0, keepdims=1),
+                          node("Add", "best one", "k"), node("Slice", "a first k", "b")],
+                 [("i", I, ()), ("c", B, ()), "a"], [("go", B), "b"], {"one": np.array([1]), "first": np.array([0])})
+    proto = files.model([loop("m,,x", "y", body)], {"m": (I, ()), "x": (F, (6,))}, ["y"])
+    check(tmp_path, proto, {"m": I(2), "x": F([1, 4, 2, 5, 0, 3])}, {"m": I(3), "x": F([5, 4, 3, 2, 1, 0])})
+
+
 # ---- what is wrong
 
 def test_an_endless_loop_ends_in_time(tmp_path):
