@@ -4,6 +4,7 @@
 
 #include <stddef.h>
 #include <string.h>
+#include <sys/stat.h>
 
 #include "core/registry.h"
 #include "executor/weights/file.h"
@@ -77,6 +78,20 @@ static void add_source(heddle__digest *d, const heddle_params *params, const hed
   heddle__digest_add(d, in_file ? (const void *)&place : k->data, in_file ? sizeof place : k->bytes);
 }
 
+/* Who packs: the device as it tells of itself, and its plugin's file, since a plugin that is built anew may pack otherwise
+ * under the name of the same version. */
+static void add_packer(heddle__digest *d, const heddle_device *dev) {
+  struct stat file;
+  add_text(d, dev->name);
+  add_text(d, dev->plugin->root.build != NULL ? dev->plugin->root.build : "");
+  add_text(d, dev->desc.name);
+  add_text(d, dev->desc.driver);
+  if (stat(dev->plugin->path, &file) != 0) return;
+  add_number(d, (uint64_t)file.st_size);
+  add_number(d, (uint64_t)file.st_mtim.tv_sec);
+  add_number(d, (uint64_t)file.st_mtim.tv_nsec);
+}
+
 static heddle__digest key_of(const weights *w, const heddle_model *m, const heddle__plan *plan) {
   heddle__digest d = {{0, 0}};
   const heddle_device *last = NULL;
@@ -86,13 +101,8 @@ static heddle__digest key_of(const weights *w, const heddle_model *m, const hedd
     const heddle__instance *inst = &plan->instances[plan->allocs[i].instance];
     const heddle__value *v = &plan->values[inst->value];
     const heddle_device *dev = device_of(plan, inst);
-    if (dev != last) {
-      add_text(&d, dev->name);
-      add_text(&d, dev->plugin->root.build != NULL ? dev->plugin->root.build : "");
-      add_text(&d, dev->desc.name);
-      add_text(&d, dev->desc.driver);
-      last = dev;
-    }
+    if (dev != last) add_packer(&d, dev);
+    last = dev;
     add_number(&d, v->layout);
     add_number(&d, inst->bytes);
     add_number(&d, inst->align);
