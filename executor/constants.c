@@ -72,10 +72,10 @@ static heddle_status fill_device(upload *u, const heddle__instance *inst, heddle
 
 /* The packed bytes in the file of weights, by whom they are used from then on. */
 static heddle_status fill_file(upload *u, const heddle__instance *inst, heddle__packed *p, void *at, uint64_t bytes,
-                               bool filled, heddle_error *err) {
-  heddle_status s = filled ? HEDDLE_OK : pack(u->plan, inst, at, err);
+                               heddle_error *err) {
+  heddle_status s = u->weights->filled ? HEDDLE_OK : pack(u->plan, inst, at, err);
   if (s != HEDDLE_OK) return s;
-  return heddle__memory_import(p->dev, at, bytes, inst->align, heddle__weights_tensor(u->weights), &p->memory, err);
+  return heddle__memory_import(p->dev, at, bytes, inst->align, u->weights->tensor, &p->memory, err);
 }
 
 static heddle_status fill(upload *u, uint32_t alloc, const heddle__instance *inst, heddle__packed *p,
@@ -88,11 +88,10 @@ static heddle_status fill(upload *u, uint32_t alloc, const heddle__instance *ins
     s = heddle__memory_import(p->dev, (void *)v->known.data, inst->bytes, inst->align, NULL, &p->memory, err);
     if (s != HEDDLE_EUNSUPPORTED) return s;
   }
-  uint64_t bytes;
-  bool filled;
-  void *at = heddle__weights_at(u->weights, alloc, &bytes, &filled);
+  uint64_t bytes = 0;
+  void *at = u->weights != NULL ? u->weights->t->at(u->weights, alloc, &bytes) : NULL;
   if (at != NULL) {
-    s = fill_file(u, inst, p, at, bytes, filled, err);
+    s = fill_file(u, inst, p, at, bytes, err);
   } else {
     s = heddle__memory_create(p->dev, p->kind, inst->bytes, inst->align, u->granule, &p->memory, err);
     if (s != HEDDLE_OK || inst->bytes == 0) return s;
@@ -196,7 +195,7 @@ heddle_status heddle__constants_acquire(heddle_model *m, const heddle__plan *pla
   heddle_status done = sync_all(&u, m->upload_timeout_ns, s == HEDDLE_OK ? err : NULL);
   if (s == HEDDLE_OK) s = done;
   heddle__free(u.streams);
-  heddle__weights_close(u.weights, s == HEDDLE_OK);
+  if (u.weights != NULL) u.weights->t->close(u.weights, s == HEDDLE_OK);
   if (s != HEDDLE_OK) return s;
 
   for (uint32_t i = 0; i < plan->n_allocs; i++) {

@@ -1,20 +1,20 @@
-/* executor/weights_file.c: files of packed weights on the disk. The head has the key, the sizes, a hash of what follows,
+/* executor/weights/file.c: files of packed weights on the disk. The head has the key, the sizes, a hash of what follows,
  * and what the file's time of change was set to: one that was changed since, or that is from before the machine was last
  * started (its pages may never have reached the disk), is read through and compared with that hash before it is used. */
 
-#include "executor/weights_file.h"
+#include "executor/weights/file.h"
 
 #include <dirent.h>
 #include <errno.h>
 #include <fcntl.h>
+#include <stdarg.h>
+#include <stddef.h>
 #include <stdio.h>
 #include <string.h>
 #include <sys/mman.h>
 #include <sys/stat.h>
 #include <time.h>
 #include <unistd.h>
-
-#include "core/alloc.h"
 
 #define MAGIC "HDLWGT1\n"
 #define PREFIX "weights-"
@@ -56,6 +56,27 @@ void heddle__digest_add(heddle__digest *d, const void *data, uint64_t bytes) {
   d->word[1] = lane[1] ^ lane[3];
 }
 
+void heddle__weights_say(const heddle__weights_file *f, int32_t level, const char *format, ...) {
+  va_list args;
+  va_start(args, format);
+  f->host->vlogf(f->log, level, "weights", format, args);
+  va_end(args);
+}
+
+/* From the host's alloc; NULL where memory is out. */
+static char *format_path(const heddle__weights_file *f, const char *format, ...) __attribute__((format(printf, 2, 3)));
+static char *format_path(const heddle__weights_file *f, const char *format, ...) {
+  va_list args, again;
+  va_start(args, format);
+  va_copy(again, args);
+  int n = vsnprintf(NULL, 0, format, args);
+  char *text = n >= 0 ? f->host->alloc((size_t)n + 1, 1) : NULL;
+  if (text != NULL) vsnprintf(text, (size_t)n + 1, format, again);
+  va_end(again);
+  va_end(args);
+  return text;
+}
+
 static bool same(const heddle__digest *a, const heddle__digest *b) {
   return a->word[0] == b->word[0] && a->word[1] == b->word[1];
 }
@@ -80,15 +101,16 @@ static void seal(head *h) {
 
 /* Says why nothing is kept. */
 static bool refuse(const heddle__weights_file *f, const char *what, int code) {
-  heddle__logf(f->log, f->folder_given ? HEDDLE_LOG_WARN : HEDDLE_LOG_INFO, "weights",
-               "packed weights are not kept: %s: %s%s%s; weights.cache_dir can name a folder of yours, or be off",
-               f->folder, what, code != 0 ? ": " : "", code != 0 ? strerror(code) : "");
+  heddle__weights_say(
+      f, f->folder_given ? HEDDLE_LOG_WARN : HEDDLE_LOG_INFO,
+      "packed weights are not kept: %s: %s%s%s; weights.cache_dir can name a folder of yours, or be off", f->folder,
+      what, code != 0 ? ": " : "", code != 0 ? strerror(code) : "");
   return false;
 }
 
 /* Makes what is missing of the path, for this user alone. */
-static int make_folder(const char *path) {
-  char *copy = heddle__strdup(path);
+static int make_folder(const heddle__weights_file *f) {
+  char *copy = format_path(f, "%s", f->folder);
   int code = copy != NULL ? 0 : ENOMEM;
   for (char *p = copy; code == 0 && p != NULL; p = *p == '\0' ? NULL : p) {
     p += strspn(p, "/");
@@ -98,7 +120,7 @@ static int make_folder(const char *path) {
     if (mkdir(copy, 0700) != 0 && errno != EEXIST && access(copy, F_OK) != 0) code = errno;
     *p = end;
   }
-  heddle__free(copy);
+  f->host->free(copy);
   return code;
 }
 
@@ -140,8 +162,8 @@ static bool is_good(const heddle__weights_file *f, int fd, const struct stat *in
 bool heddle__weights_file_find(heddle__weights_file *f) {
   bool is_there;
   f->fd = -1;
-  f->path = heddle__format("%s/" PREFIX "%016llx%016llx" SUFFIX, f->folder, (unsigned long long)f->key.word[0],
-                           (unsigned long long)f->key.word[1]);
+  f->path = format_path(f, "%s/" PREFIX "%016llx%016llx" SUFFIX, f->folder, (unsigned long long)f->key.word[0],
+                        (unsigned long long)f->key.word[1]);
   if (f->path == NULL || !folder_is_ours(f, &is_there)) return false;
   int fd = open(f->path, O_RDONLY | O_CLOEXEC | O_NOFOLLOW | O_NONBLOCK | O_NOCTTY);
   if (fd < 0) return false;
@@ -164,7 +186,7 @@ bool heddle__weights_file_find(heddle__weights_file *f) {
   } else {
     if (f->map != NULL) munmap(f->map, (size_t)whole);
     f->map = f->data = NULL;
-    heddle__logf(f->log, HEDDLE_LOG_WARN, "weights", "%s is damaged, and is made anew", f->path);
+    heddle__weights_say(f, HEDDLE_LOG_WARN, "%s is damaged, and is made anew", f->path);
   }
   close(fd);
   return good;
@@ -176,11 +198,11 @@ bool heddle__weights_file_make(heddle__weights_file *f) {
   bool is_there, ours;
   const uint64_t whole = f->bytes + HEAD_BYTES;
   if (f->path == NULL || whole > f->limit || whole > SIZE_MAX / 2) return false;
-  int code = make_folder(f->folder);
+  int code = make_folder(f);
   if (code != 0) return refuse(f, "it could not be made", code);
   ours = folder_is_ours(f, &is_there);
   if (!ours) return refuse(f, "it is no folder, another user's, or everybody may write to it", 0);
-  f->aside = heddle__format("%s.%ld-%llx", f->path, (long)getpid(), (unsigned long long)heddle__now_ns());
+  f->aside = format_path(f, "%s.%ld-%llx", f->path, (long)getpid(), (unsigned long long)f->host->now_ns());
   if (f->aside == NULL) return false;
   f->fd = open(f->aside, O_RDWR | O_CREAT | O_EXCL | O_CLOEXEC | O_NOFOLLOW, 0600);
   if (f->fd < 0) return refuse(f, "no file can be made there", errno);
@@ -222,8 +244,8 @@ static void tidy(const heddle__weights_file *f) {
     bool over = total > f->limit && name[0] != '\0' && unlinkat(dirfd(dir), name, 0) == 0;
     closedir(dir);
     if (!over) return;
-    heddle__logf(f->log, HEDDLE_LOG_INFO, "weights", "%s/%s was removed: the limit is %llu bytes", f->folder, name,
-                 (unsigned long long)f->limit);
+    heddle__weights_say(f, HEDDLE_LOG_INFO, "%s/%s was removed: the limit is %llu bytes", f->folder, name,
+                        (unsigned long long)f->limit);
   }
 }
 
@@ -244,18 +266,18 @@ void heddle__weights_file_keep(heddle__weights_file *f) {
     refuse(f, "a file there could not be finished", errno);
     return;
   }
-  heddle__free(f->aside);
+  f->host->free(f->aside);
   f->aside = NULL;
-  heddle__logf(f->log, HEDDLE_LOG_INFO, "weights", "%llu bytes of packed weights are kept in %s",
-               (unsigned long long)f->bytes, f->path);
+  heddle__weights_say(f, HEDDLE_LOG_INFO, "%llu bytes of packed weights are kept in %s", (unsigned long long)f->bytes,
+                      f->path);
   tidy(f);
 }
 
 void heddle__weights_file_end(heddle__weights_file *f) {
   if (f->aside != NULL && f->fd >= 0) (void)unlink(f->aside);
   if (f->fd >= 0) close(f->fd);
-  heddle__free(f->aside);
-  heddle__free(f->path);
+  f->host->free(f->aside);
+  f->host->free(f->path);
 }
 
 void heddle__weights_file_unmap(void *map, uint64_t bytes) {

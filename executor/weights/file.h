@@ -1,11 +1,9 @@
-/* executor/weights_file.h: one file of the cache of packed weights: found, checked and mapped, or made aside and renamed.
+/* executor/weights/file.h: one file of the cache of packed weights: found, checked and mapped, or made aside and renamed.
  * What is wrong with a file makes it as good as absent; no failure here is one of the caller's. */
 #ifndef HEDDLE_EXECUTOR_WEIGHTS_FILE_H
 #define HEDDLE_EXECUTOR_WEIGHTS_FILE_H
 
-#include <stdbool.h>
-
-#include "core/context.h"
+#include "executor/weights.h"
 
 /* A hash of two words. */
 typedef struct heddle__digest {
@@ -17,7 +15,8 @@ typedef struct heddle__digest {
 void heddle__digest_add(heddle__digest *d, const void *data, uint64_t bytes);
 
 typedef struct heddle__weights_file {
-  heddle__log *log;
+  const heddle__weights_host *host;
+  const heddle__log *log;
   const char *folder; /* absolute; borrowed */
   bool folder_given;  /* by the user: then it is a warning that it cannot be used */
   heddle__digest key;
@@ -28,6 +27,10 @@ typedef struct heddle__weights_file {
   int fd;         /* while it is in the making, else -1 */
   char *path, *aside;
 } heddle__weights_file;
+
+/* A line of the log. */
+void heddle__weights_say(const heddle__weights_file *f, int32_t level, const char *format, ...)
+    __attribute__((format(printf, 3, 4)));
 
 /* Maps the file of that key, with map and data set; false where there is none, or not a good one. */
 bool heddle__weights_file_find(heddle__weights_file *f);
