@@ -56,15 +56,26 @@ static void run_qlinear(const more_op *m, const more_args *a, int64_t first, int
 }
 
 /* What a patch of the input may have for its sums to be made of a copy. */
-enum { MOST_PATCH = 4608, MOST_TAPS = 128 };
+enum { MOST_PATCH = 4608, MOST_TAPS = 128, MOST_CHANNELS = 2048 };
 
 /* Of bytes. A unit is a place of an image: what the window has there is copied, then multiplied for each channel. */
 static void run_bytes(const more_op *m, const more_args *a, int64_t first, int64_t last) {
   const int64_t taps = window_taps(m), places = window_places(m), plane = more_count(m->i + W_IN, 0, m->i[W_SPATIAL]);
   const int64_t per = m->i[IN_PER_GROUP], channels = m->out[0].shape[1], w = m->i[WEIGHTS], depth = per * taps;
   const int64_t xz = (int64_t)number(m, a, m->i[X_POINT], 0, 0);
+  const bool rounds = m->out[0].type != REF_TYPE_I32 && m->in[1].type == REF_TYPE_F32;
+  const double least = more_lowest(m->out[0].type), most = more_highest(m->out[0].type);
+  const double yz = rounds ? number(m, a, 7, 0, 0) : 0;
   int16_t patch[MOST_PATCH];
+  int32_t w_zero[MOST_CHANNELS], bias[MOST_CHANNELS];
+  float scale[MOST_CHANNELS]; /* as more_rescale has it */
   int64_t at[MOST_TAPS];
+  for (int64_t c = 0; c < channels; c++) {
+    w_zero[c] = (int32_t)number(m, a, m->i[W_POINT], c, 0);
+    if (!rounds) continue;
+    bias[c] = (int32_t)number(m, a, 8, c, 0);
+    scale[c] = (float)number(m, a, 1, 0, 1) * (float)number(m, a, 4, c, 1) / (float)number(m, a, 6, 0, 1);
+  }
   for (int64_t u = first; u < last; u++) {
     const int64_t image = u / places, place = u % places;
     for (int64_t t = 0; t < taps; t++) at[t] = window_at(m, place, t, NULL);
@@ -78,9 +89,14 @@ static void run_bytes(const more_op *m, const more_args *a, int64_t first, int64
           all += patch[k];
         }
       }
-      const int64_t sum = more_dot(m->in[w].type, patch, (const char *)a->in[w] + c * depth, depth);
-      put_sum(m, a, (image * channels + c) * places + place, c,
-              (double)(sum - (int64_t)number(m, a, m->i[W_POINT], c, 0) * all));
+      const int64_t to = (image * channels + c) * places + place;
+      const int64_t sum = more_dot(m->in[w].type, patch, (const char *)a->in[w] + c * depth, depth) - w_zero[c] * all;
+      if (!rounds) {
+        put_sum(m, a, to, c, (double)sum);
+        continue;
+      }
+      const double y = (double)nearbyintf((float)(sum + bias[c]) * scale[c]) + yz;
+      more_put(&m->out[0], a->out[0], to, y < least ? least : y > most ? most : y);
     }
   }
 }
@@ -90,8 +106,9 @@ static void take_bytes(more_plan *p) {
   const more_op *m = p->m;
   if (!more_ok(p)) return;
   const int64_t taps = window_taps(m), depth = taps * m->i[IN_PER_GROUP];
-  if (taps > MOST_TAPS || depth > MOST_PATCH || m->out[0].shape[1] == 0) return;
-  more_work(p, run_bytes, m->out[0].count / m->out[0].shape[1], 0.1 * m->steps);
+  const int64_t channels = m->out[0].shape[1];
+  if (taps > MOST_TAPS || depth > MOST_PATCH || channels == 0 || channels > MOST_CHANNELS) return;
+  more_work(p, run_bytes, m->out[0].count / channels, 0.1 * m->steps);
 }
 
 /* Weights are operand w. */
