@@ -20,6 +20,7 @@ typedef struct heads {
   attention a;
   int64_t batch, rows; /* of a tile */
   uint32_t across, tiles, parts, n_kinds;
+  bool fast;                           /* Q, K and V are bfloat16, and scores become it */
   uint64_t score_bytes, scratch_bytes; /* of a part */
   kind kinds[KINDS];
 } heads;
@@ -37,14 +38,14 @@ enum { Q, K, V, OUT, SCORES, SCRATCH, MEMORIES };
 typedef struct part {
   dnnl_stream_t stream;
   dnnl_memory_t memory[KINDS][2][MEMORIES];
-  float *scores;
+  float *scores; /* in bfloat16 behind the Softmax, where the operator is fast */
   dnnl_status_t status;
 } part;
 
 typedef struct attention_launch {
   onednn_special_launch special;
   const attention_op *op;
-  float *q, *k, *v, *out;
+  char *q, *k, *v, *out;
   const float *mask;
   part parts[];
 } attention_launch;
@@ -88,8 +89,9 @@ static void cut(const onednn *self, heads *h) {
 
 /* ---------------------------------------------------------------- primitives */
 
-static dnnl_status_t describe(const attention_view *v, int64_t batch, int64_t rows, dnnl_memory_desc_t *out) {
-  onednn_view view = {.ndims = ATTENTION_DIMS};
+static dnnl_status_t describe(const attention_view *v, int64_t batch, int64_t rows, bool fast,
+                              dnnl_memory_desc_t *out) {
+  onednn_view view = {.ndims = ATTENTION_DIMS, .type = fast ? dnnl_bf16 : dnnl_f32};
   memcpy(view.dims, v->dims, sizeof v->dims);
   memcpy(view.strides, v->strides, sizeof v->strides);
   if (view.dims[0] != 1) view.dims[0] = batch;
@@ -112,23 +114,25 @@ static dnnl_status_t make_kind(const onednn *self, heads *h, kind *k) {
   const attention *a = &h->a;
   const attention_view scores = {.dims = {a->batch, a->heads, a->rows, a->keys},
                                  .strides = {a->heads * k->rows * a->keys, k->rows * a->keys, a->keys, 1}};
-  dnnl_memory_desc_t q = NULL, key = NULL, v = NULL, out = NULL, s = NULL;
+  dnnl_memory_desc_t q = NULL, key = NULL, v = NULL, out = NULL, s = NULL, w = NULL;
   dnnl_primitive_attr_t attr = NULL;
-  dnnl_status_t d = describe(&a->q, k->batch, k->rows, &q);
-  if (d == dnnl_success) d = describe(&a->k, k->batch, 0, &key);
-  if (d == dnnl_success) d = describe(&a->v, k->batch, 0, &v);
-  if (d == dnnl_success) d = describe(&a->out, k->batch, k->rows, &out);
-  if (d == dnnl_success) d = describe(&scores, k->batch, k->rows, &s);
+  dnnl_status_t d = describe(&a->q, k->batch, k->rows, h->fast, &q);
+  if (d == dnnl_success) d = describe(&a->k, k->batch, 0, h->fast, &key);
+  if (d == dnnl_success) d = describe(&a->v, k->batch, 0, h->fast, &v);
+  if (d == dnnl_success) d = describe(&a->out, k->batch, k->rows, false, &out);
+  if (d == dnnl_success) d = describe(&scores, k->batch, k->rows, false, &s);
+  if (d == dnnl_success) d = describe(&scores, k->batch, k->rows, h->fast, &w);
   if (d == dnnl_success) d = dnnl_primitive_attr_create(&attr);
   if (d == dnnl_success) d = dnnl_primitive_attr_set_scratchpad_mode(attr, dnnl_scratchpad_mode_user);
   if (d == dnnl_success) d = dnnl_matmul_primitive_desc_create(&k->pd[0], self->engine, q, key, NULL, s, attr);
-  if (d == dnnl_success) d = dnnl_matmul_primitive_desc_create(&k->pd[1], self->engine, s, v, NULL, out, attr);
+  if (d == dnnl_success) d = dnnl_matmul_primitive_desc_create(&k->pd[1], self->engine, w, v, NULL, out, attr);
   for (int i = 0; i < 2 && d == dnnl_success; i++) {
     const uint64_t bytes = bytes_of(k->pd[i], DNNL_ARG_SCRATCHPAD);
     if (!is_fast(k->pd[i])) d = dnnl_unimplemented;
     if (bytes > h->scratch_bytes) h->scratch_bytes = (bytes + CPU_ALIGNMENT - 1) / CPU_ALIGNMENT * CPU_ALIGNMENT;
   }
   if (attr != NULL) dnnl_primitive_attr_destroy(attr);
+  if (w != NULL) dnnl_memory_desc_destroy(w);
   if (s != NULL) dnnl_memory_desc_destroy(s);
   if (out != NULL) dnnl_memory_desc_destroy(out);
   if (v != NULL) dnnl_memory_desc_destroy(v);
@@ -148,7 +152,7 @@ static void drop(heads *h) {
 /* dnnl_unimplemented where the region is no attention, or no fast one. What was made is to be dropped in any case. */
 static dnnl_status_t plan(const onednn *self, const heddle_pregion *region, heads *h) {
   dnnl_status_t s = dnnl_success;
-  *h = (heads){.n_kinds = 0};
+  *h = (heads){.fast = self->bf16 && (region->flags & HEDDLE_REGION_FAST) != 0};
   if (onednn_find_softmax() == NULL || !attention_read(region, &h->a)) return dnnl_unimplemented;
   cut(self, h);
   const int before = onednn_threads_enter(self);
@@ -175,8 +179,11 @@ heddle_status attention_query(const onednn *self, const heddle_pregion *region, 
   const dnnl_status_t d = plan(self, region, &h);
   heddle_status s = d == dnnl_out_of_memory ? onednn_fail(d, "asking for attention", err) : HEDDLE_OK;
   if (d == dnnl_success) {
+    heddle_layout layouts[ONEDNN_INPUTS] = {0};
+    if (h.fast) layouts[h.a.q.slot] = layouts[h.a.k.slot] = layouts[h.a.v.slot] = onednn_plain_layout(dnnl_bf16);
     const heddle_poffer answer = {
         .struct_size = sizeof answer,
+        .input_layouts = layouts,
         .input_flags = h.a.flags,
         .workspace_bytes = workspace_of(&h),
         .workspace_align = CPU_ALIGNMENT,
@@ -236,9 +243,10 @@ static dnnl_status_t bind_part(const attention_op *op, char *workspace, part *p)
   return s;
 }
 
-static dnnl_status_t set(dnnl_memory_t memory, const attention_view *v, float *base, int64_t batch, int64_t row) {
+static dnnl_status_t set(dnnl_memory_t memory, const attention_view *v, char *base, size_t size, int64_t batch,
+                         int64_t row) {
   const int64_t at = v->offset + (v->dims[0] != 1 ? batch * v->strides[0] : 0) + row * v->strides[2];
-  return dnnl_memory_set_data_handle(memory, base + at);
+  return dnnl_memory_set_data_handle(memory, base + at * (int64_t)size);
 }
 
 static dnnl_status_t execute(const kind *k, int product, const part *p, const dnnl_memory_t *m) {
@@ -255,13 +263,15 @@ static void soften(const attention_launch *launch, const kind *k, float *scores,
   const attention_op *op = launch->op;
   const attention *a = &op->h.a;
   const float *mask = NULL;
+  uint16_t *narrow = (uint16_t *)(void *)scores; /* never ahead of what is still to be read */
   for (int64_t b = 0; b < k->batch; b++)
     for (int64_t h = 0; h < a->heads; h++)
-      for (int64_t r = 0; r < k->rows; r++, scores += a->keys) {
+      for (int64_t r = 0; r < k->rows; r++, scores += a->keys, narrow += a->keys) {
         if (launch->mask != NULL)
           mask =
               launch->mask + (batch + b) * a->mask_strides[0] + h * a->mask_strides[1] + (row + r) * a->mask_strides[2];
         op->softmax(scores, scores, mask, a->scale, a->keys);
+        if (op->h.fast) onednn_narrow(narrow, scores, a->keys);
       }
 }
 
@@ -272,10 +282,11 @@ static dnnl_status_t run_tile(const attention_launch *launch, part *p, uint32_t 
   const uint32_t i = a->batch - batch < h->batch || a->rows - row < h->rows ? 1 : 0;
   const kind *k = &h->kinds[i];
   dnnl_memory_t(*m)[MEMORIES] = p->memory[i];
-  dnnl_status_t s = set(m[0][Q], &a->q, launch->q, batch, row);
-  if (s == dnnl_success) s = set(m[0][K], &a->k, launch->k, batch, 0);
-  if (s == dnnl_success) s = set(m[1][V], &a->v, launch->v, batch, 0);
-  if (s == dnnl_success) s = set(m[1][OUT], &a->out, launch->out, batch, row);
+  const size_t size = h->fast ? sizeof(uint16_t) : sizeof(float);
+  dnnl_status_t s = set(m[0][Q], &a->q, launch->q, size, batch, row);
+  if (s == dnnl_success) s = set(m[0][K], &a->k, launch->k, size, batch, 0);
+  if (s == dnnl_success) s = set(m[1][V], &a->v, launch->v, size, batch, 0);
+  if (s == dnnl_success) s = set(m[1][OUT], &a->out, launch->out, sizeof(float), batch, row);
   if (s == dnnl_success) s = execute(k, 0, p, m[0]);
   if (s != dnnl_success) return s;
   soften(launch, k, p->scores, batch, row);
@@ -360,6 +371,7 @@ heddle_status attention_prepare(onednn *self, const heddle_pregion *region, uint
     if (in && h.a.flags[i] != 0) continue;
     value_bytes(region_value(region, in ? region->inputs[i] : region->outputs[0]), &operands[i].bytes);
     operands[i].align = sizeof(float);
+    if (in && h.fast && (i == h.a.q.slot || i == h.a.k.slot || i == h.a.v.slot)) operands[i].bytes /= 2;
   }
   *out = &op->special;
   return HEDDLE_OK;

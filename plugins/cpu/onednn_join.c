@@ -132,12 +132,14 @@ static heddle_layout layout_of(const onednn *self, const heddle_pregion *region,
   onednn_view view;
   heddle_layout layout = 0;
   int64_t axis = 0;
+  const bool several = self->host->parallelism(self->host->ctx) > 1;
   if (out == NULL || out->ndim < 3 || out->shape[0] != 1 || !dtype_is(out->dtype, HEDDLE_DTYPE_FLOAT, 32) ||
       attr_int(concat, "axis", 0, &axis, NULL) != HEDDLE_OK || (axis != 1 && axis != 1 - out->ndim))
     return 0;
   for (uint32_t k = 0; k < concat->n_inputs; k++) {
     const heddle_pvalue *in = node_input(region, concat, k);
     if (in == NULL || in->ndim != out->ndim || in->shape[1] % self->block != 0) return 0;
+    if (several && in->shape[1] < 2 * (int64_t)self->block) return 0; /* one block cannot be cut for threads */
     for (uint32_t i = 0; i < k; i++)
       if (concat->inputs[i] == concat->inputs[k]) return 0;
   }

@@ -88,6 +88,15 @@ TARGET static inline vec NAME(scale)(vec p, vec n) {
 
 #include "onednn_rows_lanes.h"
 
+__attribute__((target("avx512f,avx512bw,avx512vl,avx512bf16"))) void onednn_narrow(uint16_t *out, const float *in,
+                                                                                   int64_t n) {
+  for (int64_t i = 0; i < n; i += 16) {
+    const __mmask16 which = n - i < 16 ? (__mmask16)((1u << (n - i)) - 1) : (__mmask16)0xffff;
+    const __m512 wide = _mm512_maskz_loadu_ps(which, in + i);
+    _mm256_mask_storeu_epi16(out + i, which, (__m256i)_mm512_cvtneps_pbh(wide));
+  }
+}
+
 onednn_softmax_row onednn_find_softmax(void) {
   if (__builtin_cpu_supports("avx512f") && __builtin_cpu_supports("avx512dq")) return softmax_512;
   if (__builtin_cpu_supports("avx2") && __builtin_cpu_supports("fma")) return softmax_256;

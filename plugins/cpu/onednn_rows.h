@@ -9,6 +9,10 @@
  * element that is infinite, makes the whole row NaN, as the plain kernel does. */
 typedef void (*onednn_softmax_row)(float *out, const float *in, const float *mask, float scale, int64_t n);
 
+/* n floats in bfloat16, to the nearest, ties to even. out may begin where in does, or before it. Only on CPUs with
+ * AVX512_BF16. */
+void onednn_narrow(uint16_t *out, const float *in, int64_t n);
+
 /* NULL where the CPU has neither AVX-512 nor AVX2. */
 onednn_softmax_row onednn_find_softmax(void);
 
