@@ -13,8 +13,6 @@ struct onednn_op {
   dnnl_primitive_t primitives[ONEDNN_KINDS];
   uint64_t workspace, workspace_each;
   uint32_t n_args, n_kinds, n_parts, reserved;
-  bool by_winograd; /* then no primitives are made, and the members above are not used but self and workspace */
-  winograd_plan winograd;
   onednn_arg args[ONEDNN_ARGS];
   onednn_part parts[];
 };
@@ -29,7 +27,6 @@ typedef struct launch_part {
 
 struct onednn_launch {
   const onednn_op *op;
-  winograd_launch *winograd; /* then there are no parts */
   onednn_special_launch *special; /* likewise */
   launch_part parts[];
 };
@@ -66,20 +63,19 @@ heddle_status onednn_op_make(onednn *self, const onednn_plan *plan, cpu_operand 
   memcpy(op->args, plan->args, sizeof op->args);
   memcpy(op->parts, plan->parts, plan->n_parts * sizeof *op->parts);
   op->workspace = onednn_plan_workspace(plan, &op->workspace_each);
-  op->by_winograd = plan->by_winograd;
-  op->winograd = plan->winograd;
-  dnnl_status_t s = op->by_winograd ? dnnl_success : make_primitives(op, plan);
-  if (s != dnnl_success) {
+  heddle_status s = plan->by_winograd ? winograd_hold(self->host, &plan->winograd, &op->special, err)
+                                      : onednn_fail(make_primitives(op, plan), "making a primitive", err);
+  if (s != HEDDLE_OK) {
     onednn_op_free(op);
-    return onednn_fail(s, "making a primitive", err);
+    return s;
   }
   for (uint32_t i = 0; i < region->n_inputs + region->n_outputs; i++) operands[i] = (cpu_operand){0, 1};
   for (uint32_t i = 0; i < op->n_args; i++) {
     const onednn_arg *a = &op->args[i];
     const heddle_layout layout = a->output ? plan->output : plan->inputs[a->slot];
     operands[a->slot + (a->output ? region->n_inputs : 0)] =
-        op->by_winograd ? winograd_operand(&op->winograd, a->slot, a->output)
-                        : (cpu_operand){arg_bytes(op->pd, a->arg), layout != 0 ? CPU_ALIGNMENT : sizeof(float)};
+        plan->by_winograd ? winograd_operand(&plan->winograd, a->slot, a->output)
+                          : (cpu_operand){arg_bytes(op->pd, a->arg), layout != 0 ? CPU_ALIGNMENT : sizeof(float)};
   }
   *out = op;
   return HEDDLE_OK;
@@ -150,12 +146,6 @@ heddle_status onednn_bind(onednn_op *op, void *const *inputs, void *const *outpu
   if (launch == NULL) return p_fail(err, HEDDLE_ENOMEM, 0, "cpu: no memory for a launch");
   memset(launch, 0, bytes);
   launch->op = op;
-  if (op->by_winograd) {
-    heddle_status h = winograd_bind(host, &op->winograd, inputs, outputs, workspace, &launch->winograd, err);
-    if (h == HEDDLE_OK) *out = launch;
-    else host->free(host->ctx, launch);
-    return h;
-  }
   if (op->special != NULL) {
     heddle_status bound = op->special->bind(op->special, inputs, outputs, workspace, &launch->special, err);
     if (bound != HEDDLE_OK) onednn_launch_free(launch);
@@ -175,7 +165,6 @@ heddle_status onednn_bind(onednn_op *op, void *const *inputs, void *const *outpu
 void onednn_launch_free(onednn_launch *launch) {
   if (launch == NULL) return;
   const heddle_host *host = launch->op->self->host;
-  winograd_launch_free(launch->winograd);
   if (launch->special != NULL) launch->special->free(launch->special);
   for (uint32_t i = 0; i < launch->op->n_parts; i++) {
     launch_part *part = &launch->parts[i];
@@ -202,10 +191,6 @@ heddle_status onednn_run(onednn_launch *launch, heddle_error *err) {
   if (launch->special != NULL) return launch->special->run(launch->special, err);
   const heddle_host *host = launch->op->self->host;
   const uint32_t parts = launch->op->n_parts;
-  if (launch->winograd != NULL) {
-    winograd_run(launch->winograd);
-    return HEDDLE_OK;
-  }
   if (parts > 1) host->run_parallel(host->ctx, parts, 0, run_parts, launch, NULL);
   else run_parts(launch, 0, 1);
   for (uint32_t i = 0; i < parts; i++)

@@ -66,15 +66,10 @@ uint64_t winograd_workspace(const winograd_plan *plan);
 
 /* ---- winograd_run.c ---- */
 
-typedef struct winograd_launch winograd_launch;
-
-/* addresses as of onednn_bind. The plan outlives the launch. */
-heddle_status winograd_bind(const heddle_host *host, const winograd_plan *plan, void *const *inputs,
-                            void *const *outputs, void *workspace, winograd_launch **out, heddle_error *err);
-void winograd_launch_free(winograd_launch *launch);
-
-/* Cannot fail. One thread at a time. */
-void winograd_run(winograd_launch *launch);
+/* The planned convolution as an operator (onednn_special.h). */
+typedef struct onednn_special onednn_special;
+heddle_status winograd_hold(const heddle_host *host, const winograd_plan *plan, onednn_special **out,
+                            heddle_error *err);
 
 /* ---- what a run is made of; they need AVX-512 ---- */
 

@@ -3,11 +3,19 @@
  * is read once. Tasks on the pool take the next unit when they are free; each has scratch memory of its own, and
  * transforms the inputs that it needs itself: another core's would take longer to fetch. */
 #include "cpu.h"
+#include "onednn_special.h"
 #include "winograd.h"
 
 #include <stdatomic.h>
 
-struct winograd_launch {
+typedef struct winograd_op {
+  onednn_special special;
+  const heddle_host *host;
+  winograd_plan plan;
+} winograd_op;
+
+typedef struct winograd_launch {
+  onednn_special_launch special;
   const heddle_host *host;
   const winograd_plan *plan;
   const float *src, *weights, *bias;
@@ -15,33 +23,10 @@ struct winograd_launch {
   const float *adds[WINOGRAD_POSTS];
   char *workspace;
   _Atomic(int64_t) next; /* unit of the run */
-};
+} winograd_launch;
 
 uint64_t winograd_workspace(const winograd_plan *plan) {
   return plan->tasks * plan->task_bytes;
-}
-
-heddle_status winograd_bind(const heddle_host *host, const winograd_plan *plan, void *const *inputs,
-                            void *const *outputs, void *workspace, winograd_launch **out, heddle_error *err) {
-  winograd_launch *launch = host->alloc(host->ctx, sizeof *launch, _Alignof(winograd_launch));
-  if (launch == NULL) return p_fail(err, HEDDLE_ENOMEM, 0, "cpu: no memory for a launch");
-  *launch = (winograd_launch){
-      .host = host,
-      .plan = plan,
-      .src = inputs[plan->src],
-      .weights = inputs[plan->weights],
-      .bias = plan->has_bias ? inputs[plan->bias] : NULL,
-      .dst = outputs[plan->dst],
-      .workspace = workspace,
-  };
-  for (uint32_t i = 0; i < plan->n_posts; i++)
-    if (plan->posts[i].kind == WINOGRAD_ADD) launch->adds[i] = inputs[plan->posts[i].slot];
-  *out = launch;
-  return HEDDLE_OK;
-}
-
-void winograd_launch_free(winograd_launch *launch) {
-  if (launch != NULL) launch->host->free(launch->host->ctx, launch);
 }
 
 /* ---------------------------------------------------------------- steps */
@@ -87,9 +72,57 @@ static void run_task(void *arg, uint32_t i, uint32_t n) {
   }
 }
 
-void winograd_run(winograd_launch *launch) {
+static heddle_status run(onednn_special_launch *special, heddle_error *err) {
+  winograd_launch *launch = (winograd_launch *)special;
   const heddle_host *host = launch->host;
+  (void)err;
   atomic_store_explicit(&launch->next, 0, memory_order_relaxed);
   if (launch->plan->tasks > 1) host->run_parallel(host->ctx, launch->plan->tasks, 0, run_task, launch, NULL);
   else run_task(launch, 0, 1);
+  return HEDDLE_OK;
+}
+
+/* ---------------------------------------------------------------- operators and launches */
+
+static void free_launch(onednn_special_launch *special) {
+  const heddle_host *host = ((winograd_launch *)special)->host;
+  host->free(host->ctx, special);
+}
+
+static heddle_status bind(onednn_special *special, void *const *inputs, void *const *outputs, void *workspace,
+                          onednn_special_launch **out, heddle_error *err) {
+  const winograd_op *op = (const winograd_op *)special;
+  const winograd_plan *plan = &op->plan;
+  const heddle_host *host = op->host;
+  winograd_launch *launch = host->alloc(host->ctx, sizeof *launch, _Alignof(winograd_launch));
+  if (launch == NULL) return p_fail(err, HEDDLE_ENOMEM, 0, "cpu: no memory for a launch");
+  *launch = (winograd_launch){
+      .special = {.free = free_launch, .run = run},
+      .host = host,
+      .plan = plan,
+      .src = inputs[plan->src],
+      .weights = inputs[plan->weights],
+      .bias = plan->has_bias ? inputs[plan->bias] : NULL,
+      .dst = outputs[plan->dst],
+      .workspace = workspace,
+  };
+  for (uint32_t i = 0; i < plan->n_posts; i++)
+    if (plan->posts[i].kind == WINOGRAD_ADD) launch->adds[i] = inputs[plan->posts[i].slot];
+  *out = &launch->special;
+  return HEDDLE_OK;
+}
+
+static void free_op(onednn_special *special) {
+  const heddle_host *host = ((winograd_op *)special)->host;
+  host->free(host->ctx, special);
+}
+
+heddle_status winograd_hold(const heddle_host *host, const winograd_plan *plan, onednn_special **out,
+                            heddle_error *err) {
+  winograd_op *op = host->alloc(host->ctx, sizeof *op, _Alignof(winograd_op));
+  if (op == NULL) return p_fail(err, HEDDLE_ENOMEM, 0, "cpu: no memory for an operator");
+  *op = (winograd_op){
+      .special = {.workspace = winograd_workspace(plan), .free = free_op, .bind = bind}, .host = host, .plan = *plan};
+  *out = &op->special;
+  return HEDDLE_OK;
 }

@@ -2,6 +2,8 @@
  * device's failure leaves behind. */
 #include "cases.h"
 
+#include <time.h>
+
 #include "core/alloc.h"
 #include "core/device.h"
 #include "core/tensor.h"
@@ -103,6 +105,13 @@ static void gives_host_memory_for_an_inline_device(void **state) {
   heddle_context_release(context);
 }
 
+/* A device's own thread may still hold a block for a moment. */
+static bool settles(size_t live) {
+  for (int i = 0; i < 2000 && heddle__alloc_live() != live; i++)
+    nanosleep(&(struct timespec){.tv_nsec = 1000000}, NULL);
+  return heddle__alloc_live() == live;
+}
+
 static void survives_failed_allocations(void **state) {
   (void)state;
   heddle_device *dev = find("sim:0");
@@ -118,14 +127,14 @@ static void survives_failed_allocations(void **state) {
     heddle__alloc_fail_at(0);
     assert_true((s == HEDDLE_OK) == (other != NULL));
     heddle_tensor_release(other);
-    assert_int_equal(heddle__alloc_live(), live);
+    assert_true(settles(live));
   }
   heddle_tensor *big = NULL;
   s = heddle_tensor_create(dev, INT32, huge, 1, &big, &err);
   assert_true(s == HEDDLE_ENOMEM || s == HEDDLE_ELIMIT);
   assert_non_null(strstr(err.text, on("sim:0")));
   assert_null(big);
-  assert_int_equal(heddle__alloc_live(), live);
+  assert_true(settles(live));
   heddle_tensor_release(t);
   heddle_context_release(context);
 }
