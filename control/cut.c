@@ -1,5 +1,6 @@
 /* control/cut.c: cuts a graph into stages: a node that runs graphs is a stage of its own, and what can run between two
- * such nodes is one; what waits for a value that decides a shape is in a later one. Stages run in the order of their levels; a node's level is the least that its inputs allow. */
+ * such nodes is one; what waits for a value that decides a shape is in a later one. Stages run in the order of their
+ * levels; a node's level is the least that its inputs allow. */
 #include <string.h>
 
 #include "control/stages.h"

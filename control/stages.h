@@ -4,7 +4,7 @@
 #ifndef HEDDLE_CONTROL_STAGES_H
 #define HEDDLE_CONTROL_STAGES_H
 
-#include "control/control.h"
+#include "executor/control.h"
 
 extern _Atomic(const heddle__control_host *) ctl_host_table;
 

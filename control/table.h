@@ -2,7 +2,7 @@
 #ifndef HEDDLE_CONTROL_TABLE_H
 #define HEDDLE_CONTROL_TABLE_H
 
-#include "control/control.h"
+#include "executor/control.h"
 
 /* cut.c */
 heddle_status ctl_make(heddle_model *m, const char *optimize, heddle__stages **out, heddle_error *err);

@@ -1,4 +1,4 @@
-/* core/wanted.c: loads plugins when their devices are asked for: drivers cost memory and time (OpenCL's 60 MB), so that
+/* core/wanted.c: loads plugins when their devices are asked for: drivers cost memory and time (one of them 60 MB), so that
  * who runs on cpu alone loads nothing else. Who lists what there is, or takes the default devices, loads all. */
 #include <string.h>
 

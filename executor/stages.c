@@ -3,7 +3,7 @@
 
 #include <string.h>
 
-#include "control/control.h"
+#include "executor/control.h"
 #include "core/alloc.h"
 #include "core/beside.h"
 #include "core/config.h"

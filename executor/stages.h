@@ -1,6 +1,7 @@
 /* executor/stages.h: models that one program cannot run, since nodes of theirs run graphs (If, Loop, Scan), or since
- * shapes in them are values that only the run gives: they are cut into stages, each a model of its own. What is done with stages is in control/, a library of its own, which is opened
- * for such models; here is what the model and the executor ask of it. */
+ * shapes in them are values that only the run gives: they are cut into stages, each a model of its own. What is done
+ * with stages is in control/, a library of its own, which is opened for such models; here is what the model and the
+ * executor ask of it. */
 #ifndef HEDDLE_EXECUTOR_STAGES_H
 #define HEDDLE_EXECUTOR_STAGES_H
 

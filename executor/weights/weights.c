@@ -1,5 +1,6 @@
-/* executor/weights/weights.c: the entry of libheddle_weights.so, and which file of packed weights a plan needs: it is named after the model's files (not their bytes,
- * whose reading would cost what is to be saved), what is packed of them and how, and who packs. */
+/* executor/weights/weights.c: the entry of libheddle_weights.so, and which file of packed weights a plan needs: it is
+ * named after the model's files (not their bytes, whose reading would cost what is to be saved), what is packed of them
+ * and how, and who packs. */
 #include "executor/weights.h"
 
 #include <stddef.h>

@@ -95,8 +95,8 @@ void heddle__onnx_trim_outputs(const heddle__onnx_reader *r, Onnx__NodeProto *no
 /* A node's inputs are values that are used. */
 heddle_status heddle__onnx_note_inputs(heddle__onnx_reader *r, const Onnx__NodeProto *node);
 
-/* functions.c: makes function i of the model known; the one that a node calls, or NULL; and the function's nodes to r->nodes, in its place,
- * upgraded. depth counts functions within functions. */
+/* functions.c: makes function i of the model known; the one that a node calls, or NULL; and the function's nodes to
+ * r->nodes, in its place, upgraded. depth counts functions within functions. */
 heddle_status heddle__onnx_add_function(heddle__onnx_reader *r, const Onnx__FunctionProto *function, size_t i);
 const Onnx__FunctionProto *heddle__onnx_function(heddle__onnx_reader *r, const Onnx__NodeProto *node);
 heddle_status heddle__onnx_inline(heddle__onnx_reader *r, const Onnx__NodeProto *node,

@@ -1,4 +1,5 @@
-/* modules/tvm/api_array.c: TVM's C API, arrays: memory on the host or on a device, bytes in and out, DLPack. Copies block. */
+/* modules/tvm/api_array.c: TVM's C API, arrays: memory on the host or on a device, bytes in and out, DLPack. Copies
+ * block. */
 #include <string.h>
 
 #include "core/device.h"

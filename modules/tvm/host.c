@@ -1,5 +1,6 @@
 /* modules/tvm/host.c: the few inner functions of libheddle's that the loaders use, through the table that the entry got
- * or that libheddle gives, and the state of a thread. Of core/, only core/error.c is compiled into this library: it keeps no state. */
+ * or that libheddle gives, and the state of a thread. Of core/, only core/error.c is compiled into this library: it
+ * keeps no state. */
 #include <string.h>
 
 #include "core/alloc.h"

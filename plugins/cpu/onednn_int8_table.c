@@ -1,5 +1,6 @@
-/* A function of a byte: DequantizeLinear, operators of one operand (or of one and a constant number), QuantizeLinear. Its 256
- * results are computed by the plain kernels when the region is prepared, so that they are theirs bit for bit. */
+/* A function of a byte: DequantizeLinear, operators of one operand (or of one and a constant number),
+ * QuantizeLinear. Its 256 results are computed by the plain kernels when the region is prepared, so that they are
+ * theirs bit for bit. */
 #include "onednn_int8.h"
 
 enum { NUMBERS = 256, TABLE_INPUTS = 4 };

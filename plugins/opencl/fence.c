@@ -1,5 +1,5 @@
-/* Fences: a signal is a callback on the event of the last command or a marker, which only records and wakes. Waits on the device are not offered: user
- * events, which they would need, hang several drivers when they are never set. */
+/* Fences: a signal is a callback on the event of the last command or a marker, which only records and wakes. Waits on
+ * the device are not offered: user events, which they would need, hang several drivers when they are never set. */
 #include "opencl.h"
 
 static ocl_signal *take(heddle_pstream *stream, heddle_error *err) {

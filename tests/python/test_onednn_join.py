@@ -64,18 +64,19 @@ class Branches:
         return helper.make_model(graph, opset_imports=[helper.make_opsetid("", 17)], ir_version=8)
 
 
-BLOCKS = [(16, 1, "Relu"), (32, 3, "Relu"), (48, 5, "Sigmoid"), (16, 1, "pool")]
+BLOCKS = [(32, 1, "Relu"), (32, 3, "Relu"), (48, 5, "Sigmoid"), (32, 1, "pool")]
 CASES = {
     "blocks": (Branches(BLOCKS), True),
-    "clip": (Branches([(16, 1, "Clip"), (64, 3, "none")]), True),
-    "residual": (Branches([(32, 3, "Add"), (16, 1, "Relu")]), True),
+    "clip": (Branches([(32, 1, "Clip"), (64, 3, "none")]), True),
+    "residual": (Branches([(32, 3, "Add"), (32, 1, "Relu")]), True),
     "last_axis_but_two": (Branches(BLOCKS, axis=-3), True),
     "one_dimension": (Branches(BLOCKS, ndim=3), True),
-    "odd_channels": (Branches([(16, 1, "Relu"), (20, 3, "Relu")]), False),
+    "odd_channels": (Branches([(32, 1, "Relu"), (20, 3, "Relu")]), False),
     "two_images": (Branches(BLOCKS, images=2), False),
-    "rows": (Branches([(16, 1, "Relu"), (16, 3, "Relu")], axis=2), False),
-    "seen_outside": (Branches([(16, 1, "seen"), (16, 3, "Relu")]), False),
-    "nine": (Branches([(16, 1, "Relu")] * 9), False),
+    "rows": (Branches([(32, 1, "Relu"), (32, 3, "Relu")], axis=2), False),
+    "seen_outside": (Branches([(32, 1, "seen"), (32, 3, "Relu")]), False),
+    "single_blocks": (Branches([(16, 1, "Relu"), (16, 3, "Relu")]), None),  # cannot be cut for threads
+    "nine": (Branches([(32, 1, "Relu")] * 9), False),
 }
 
 
@@ -101,4 +102,5 @@ def test_branches(name, settings):
     for g, w in zip(got, want):
         assert g.shape == w.shape and np.max(np.abs(g - w)) < 2e-5 * np.max(np.abs(w))
     on = BUILT_IN and settings.get("cpu__onednn") != "off" and settings.get("cpu__fuse") != 0
-    assert joined(plans[0]) == (wanted and on)
+    if wanted is not None or settings["threads"] == 1:
+        assert joined(plans[0]) == (wanted is not False and on)

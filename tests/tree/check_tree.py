@@ -25,6 +25,7 @@ MAY_INCLUDE = {
     "operators": {"heddle", "core", "graph", "plugins"},
     "optimize": {"heddle", "core", "graph"},
     "executor": {"heddle", "core", "graph", "modules", "optimize"},
+    "control": {"heddle", "core", "graph", "executor"},
     "frontends": {"heddle", "core", "graph"},
     "bindings": {"heddle"},
     "tools": {"heddle"},

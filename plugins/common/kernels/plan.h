@@ -1,6 +1,6 @@
-/* From a region of one node, or a chain of elementwise ones, to launches of the kernels in this folder: which text, built with which options, how many
- * work-groups, which parameters and operands. Nothing here knows a device's API; a plugin builds the text, and launches
- * what the plan says. Row-major operands only. */
+/* From a region of one node, or a chain of elementwise ones, to launches of the kernels in this folder: which text,
+ * built with which options, how many work-groups, which parameters and operands. Nothing here knows a device's API; a
+ * plugin builds the text, and launches what the plan says. Row-major operands only. */
 #ifndef HEDDLE_PLUGINS_COMMON_KERNELS_PLAN_H
 #define HEDDLE_PLUGINS_COMMON_KERNELS_PLAN_H
 

@@ -1,8 +1,8 @@
-/* control/control.h: what crosses between libheddle and libheddle_control.so, which runs models in stages: those whose
- * nodes run graphs of their own, or whose shapes only a run gives. Both are of one version, so the structs here may change; the library keeps no state but
- * the pointer to its host. */
-#ifndef HEDDLE_CONTROL_CONTROL_H
-#define HEDDLE_CONTROL_CONTROL_H
+/* executor/control.h: what crosses between libheddle and libheddle_control.so, which runs models in stages: those whose
+ * nodes run graphs of their own, or whose shapes only a run gives. Both are of one version, so the structs here may
+ * change; the library keeps no state but the pointer to its host. */
+#ifndef HEDDLE_EXECUTOR_CONTROL_H
+#define HEDDLE_EXECUTOR_CONTROL_H
 
 #include "executor/stages.h"
 
