@@ -147,7 +147,8 @@ static const onednn_form winograd_forms[] = {ONEDNN_FORM_BLOCKED, ONEDNN_FORM_CH
 enum { WINOGRAD_STEPS = 2, STEPS = WINOGRAD_STEPS + 3 * ONEDNN_FORMS };
 
 /* A walk: the plans of a region in order; next gives false at the end. Where reduced precision is allowed, forms in
- * bfloat16 come first, then those with a float32 result, then float32's: for a product only where there is no other. */
+ * bfloat16 come first, then those with a float32 result, then float32's: for a product only where there is no other but
+ * Winograd's, which may take less than bfloat16's. */
 typedef struct walk {
   const onednn *self;
   onednn_chain chain;
@@ -159,7 +160,7 @@ typedef struct walk {
   heddle_layout seen[STEPS][ONEDNN_INPUTS + 1];
   onednn_plan plan;
   dnnl_status_t status;
-  bool by_winograd; /* one of those made is */
+  bool by_winograd, by_bf16; /* one of those made is */
 } walk;
 
 /* How many parts work of so many nanoseconds (on one thread) is worth: one a thread, since each reads all of an operand,
@@ -225,7 +226,7 @@ static bool is_slow(const walk *w) {
 static onednn_form form_at(const walk *w, int at) {
   const int kind = at / ONEDNN_FORMS, base = at % ONEDNN_FORMS;
   if (!w->fast) return (onednn_form)at;
-  if (kind == 2 && w->made > 0 && onednn_is_product(w->chain.node.node)) return ONEDNN_FORMS;
+  if (kind == 2 && w->by_bf16 && onednn_is_product(w->chain.node.node)) return ONEDNN_FORMS;
   return kind > 2 ? ONEDNN_FORMS
                   : (onednn_form)(base | (kind < 2 ? ONEDNN_FORM_BF16 : 0) | (kind == 1 ? ONEDNN_FORM_WIDE : 0));
 }
@@ -235,7 +236,6 @@ static bool is_over(const walk *w) {
 }
 
 static dnnl_status_t build(walk *w) {
-  if (w->step < WINOGRAD_STEPS && w->fast) return dnnl_unimplemented; /* products of bfloat16 take less */
   if (w->step < WINOGRAD_STEPS) return winograd_build(w->self, &w->chain, winograd_forms[w->step], &w->plan);
   if (w->self->winograd == WINOGRAD_ALWAYS && w->made > 0 && w->by_winograd) return dnnl_unimplemented;
   return w->build(w->self, &w->chain, form_at(w, w->step - WINOGRAD_STEPS), &w->plan);
@@ -259,6 +259,7 @@ static bool walk_next(walk *w) {
   onednn_threads_leave(w->self, before);
   w->made += found;
   w->by_winograd = w->by_winograd || (found && w->plan.by_winograd);
+  w->by_bf16 = w->by_bf16 || (found && w->fast && !w->plan.by_winograd);
   return found;
 }
 
