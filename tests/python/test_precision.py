@@ -215,7 +215,7 @@ def test_who_says_how_precise(ctx, tmp_path):
 @pytest.fixture
 def files(tmp_path):
     """A model, its input, and where outputs go."""
-    case = CASES["residual"]
+    case = CASES["conv_1x1"]
     onnx.save(case.model(case.constants), tmp_path / "case.onnx")
     np.save(tmp_path / "x.npy", case.x)
     return tmp_path
