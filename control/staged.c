@@ -25,7 +25,42 @@ heddle_status ctl_lend_all(heddle__staged *st, ctl_unit *u, uint32_t first, cons
 static heddle_status take_constant(heddle__staged *st, uint32_t slot, heddle_error *err) {
   if (slot == HEDDLE__NONE || !is_settled(st, slot) || st->values[slot] != NULL) return HEDDLE_OK;
   const heddle__constant *c = st->owner->model->constants[slot];
+  if (!heddle__constant_aligned(c)) {
+    heddle_status s = ctl_host()->tensor_create(NULL, c->dtype, c->shape, c->ndim, &st->values[slot], err);
+    if (s == HEDDLE_OK) memcpy(st->values[slot]->data, c->data, (size_t)c->bytes);
+    return s;
+  }
   return ctl_host()->tensor_wrap(c->data, c->dtype, c->shape, c->ndim, NULL, NULL, NULL, &st->values[slot], err);
+}
+
+/* An input's dimension d has a name: those of the same name before it are the same number. */
+static heddle_status check_symbol(const heddle__staged *st, uint32_t i, uint32_t d, heddle_error *err) {
+  const heddle_graph *g = st->stages->model->graph;
+  const heddle__type *a = &g->types[g->nodes[g->args[i]].first_entry];
+  for (uint32_t j = 0; j <= i; j++) {
+    const heddle__type *b = &g->types[g->nodes[g->args[j]].first_entry];
+    const heddle_tensor *y = st->values[j];
+    for (uint32_t e = 0; y != NULL && b->has_shape && e < b->ndim && e < y->ndim; e++)
+      if (b->dims[e].symbol != NULL && strcmp(a->dims[d].symbol, b->dims[e].symbol) == 0 &&
+          st->values[i]->shape[d] != y->shape[e])
+        return heddle__fail(err, HEDDLE_EINVAL, "%s: dimension '%s' is %lld in input '%s' and %lld in input '%s'",
+                            g->source, a->dims[d].symbol, (long long)y->shape[e], g->nodes[g->args[j]].name,
+                            (long long)st->values[i]->shape[d], g->nodes[g->args[i]].name);
+  }
+  return HEDDLE_OK;
+}
+
+/* Each stage looks at its own inputs alone. */
+static heddle_status check_symbols(const heddle__staged *st, heddle_error *err) {
+  const heddle_graph *g = st->stages->model->graph;
+  heddle_status s = HEDDLE_OK;
+  for (uint32_t i = 0; i < g->n_args && s == HEDDLE_OK; i++) {
+    const heddle__type *a = &g->types[g->nodes[g->args[i]].first_entry];
+    const heddle_tensor *x = st->values[i];
+    for (uint32_t d = 0; x != NULL && a->has_shape && d < a->ndim && d < x->ndim && s == HEDDLE_OK; d++)
+      if (a->dims[d].symbol != NULL) s = check_symbol(st, i, d, err);
+  }
+  return s;
 }
 
 heddle_status ctl_check(heddle__staged *st, uint32_t *arg, heddle_error *err) {
@@ -35,6 +70,7 @@ heddle_status ctl_check(heddle__staged *st, uint32_t *arg, heddle_error *err) {
   *arg = HEDDLE__NONE;
   for (uint32_t i = 0; i < ex->n_args; i++)
     if (ex->args[i].value != NULL) ctl_put(&st->values[i], ex->args[i].value);
+  s = check_symbols(st, err);
   for (uint32_t i = 0; i < all->n_list && s == HEDDLE_OK; i++) {
     const ctl_stage *stage = &all->list[i];
     for (uint32_t k = 0; k < stage->n_inputs && s == HEDDLE_OK; k++) {

@@ -29,13 +29,15 @@ static void tell(teller *t, heddle_model *m, heddle_executor *ex, const char *wh
                                : ctl_host()->model_explain(m, t->format, NULL, NULL, 0, &plan, &why);
   if (t->format == HEDDLE_EXPLAIN_JSON) {
     char *head = ctl_host()->format("%s\n {\"stage\": \"%s\", \"plan\": ", t->n > 0 ? "," : "", what);
-    if (head != NULL) add(t, head, s == HEDDLE_OK ? plan : "null");
+    if (head == NULL) t->status = HEDDLE_ENOMEM;
+    else add(t, head, s == HEDDLE_OK ? plan : "null");
     add(t, "}", "");
     ctl_host()->free(head);
   } else {
     char *head = ctl_host()->format(t->format == HEDDLE_EXPLAIN_DOT ? "%s// %s%s\n" : "%s%s%s\n", t->n > 0 ? "\n" : "",
                                     what, s == HEDDLE_OK ? "" : ": planned when a run reaches it");
-    if (head != NULL) add(t, head, s == HEDDLE_OK ? plan : "");
+    if (head == NULL) t->status = HEDDLE_ENOMEM;
+    else add(t, head, s == HEDDLE_OK ? plan : "");
     ctl_host()->free(head);
   }
   if (s == HEDDLE_ENOMEM) t->status = s;
@@ -86,7 +88,12 @@ heddle_status ctl_explain(const heddle__stages *all, heddle__staged *st, heddle_
 
 static heddle_status copy_of(heddle_tensor *t, heddle_tensor **out, heddle_error *err) {
   heddle_status s = ctl_host()->tensor_create(NULL, t->dtype, t->shape, t->ndim, out, err);
-  return s == HEDDLE_OK ? ctl_host()->tensor_copy(*out, t, err) : s;
+  if (s == HEDDLE_OK) s = ctl_host()->tensor_copy(*out, t, err);
+  if (s != HEDDLE_OK) {
+    ctl_host()->tensor_release(*out);
+    *out = NULL;
+  }
+  return s;
 }
 
 heddle_status ctl_value(heddle__staged *st, const heddle__keep *target, heddle_tensor **out, heddle_error *err) {

@@ -17,9 +17,9 @@ void ctl_put(heddle_tensor **place, heddle_tensor *t) {
 heddle_status ctl_unit_make(heddle_model *m, ctl_unit *u, heddle_error *err) {
   const heddle__control_host *h = ctl_host();
   if (u->ex != NULL) return HEDDLE_OK;
-  if (u->bound == NULL) {
-    u->bound = h->alloc(m->graph->n_args, sizeof *u->bound);
-    u->views = h->alloc(m->graph->n_heads, sizeof *u->views);
+  if (u->bound == NULL || u->views == NULL) {
+    if (u->bound == NULL) u->bound = h->alloc(m->graph->n_args, sizeof *u->bound);
+    if (u->views == NULL) u->views = h->alloc(m->graph->n_heads, sizeof *u->views);
     if (u->bound == NULL || u->views == NULL) return heddle__no_memory(err, "a stage");
     u->n_in = m->graph->n_args;
     u->n_out = m->graph->n_heads;
@@ -40,7 +40,11 @@ heddle_status ctl_copy(ctl_unit *u, uint32_t i, const heddle_tensor *t, heddle_e
 }
 
 heddle_status ctl_lend(ctl_unit *u, uint32_t i, heddle_tensor *t, heddle_error *err) {
-  if (t->dev != NULL) return ctl_copy(u, i, t, err); /* it may decide shapes, for which the host has to read it */
+  if (t->dev != NULL) { /* it may decide shapes, for which the host has to read it */
+    heddle_status copied = ctl_copy(u, i, t, err);
+    if (copied == HEDDLE_OK) ctl_put(&u->bound[i], NULL);
+    return copied;
+  }
   if (u->bound[i] == t) return HEDDLE_OK;
   heddle_status s = ctl_host()->bind_input(u->ex, i, t, err);
   if (s == HEDDLE_OK) ctl_put(&u->bound[i], t);

@@ -159,6 +159,7 @@ heddle_status heddle__constants_acquire(heddle_model *m, const heddle__plan *pla
   heddle_status s = HEDDLE_OK;
   pthread_mutex_lock(&m->lock);
   bool is_first = m->packed == NULL; /* later programs find most of what they want in the model */
+  bool is_whole = true;              /* everything has been written to the file, if there is one */
   pthread_mutex_unlock(&m->lock);
   if (is_first) u.weights = heddle__weights_open(m, plan);
   for (uint32_t i = 0; i < plan->n_allocs && s == HEDDLE_OK; i++) {
@@ -175,6 +176,7 @@ heddle_status heddle__constants_acquire(heddle_model *m, const heddle__plan *pla
     heddle__packed *p = find(m, &wanted);
     if (p != NULL) p->users++;
     pthread_mutex_unlock(&m->lock);
+    if (p != NULL) is_whole = false; /* another thread's, so it lies elsewhere */
     if (p == NULL) {
       p = heddle__alloc(1, sizeof *p); /* users 0: not yet the model's */
       if (p == NULL) {
@@ -195,7 +197,7 @@ heddle_status heddle__constants_acquire(heddle_model *m, const heddle__plan *pla
   heddle_status done = sync_all(&u, m->upload_timeout_ns, s == HEDDLE_OK ? err : NULL);
   if (s == HEDDLE_OK) s = done;
   heddle__free(u.streams);
-  if (u.weights != NULL) u.weights->t->close(u.weights, s == HEDDLE_OK);
+  if (u.weights != NULL) u.weights->t->close(u.weights, s == HEDDLE_OK && is_whole);
   if (s != HEDDLE_OK) return s;
 
   for (uint32_t i = 0; i < plan->n_allocs; i++) {

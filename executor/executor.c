@@ -394,7 +394,8 @@ HEDDLE__COLD heddle_status heddle_executor_output_info(heddle_executor *ex, uint
   heddle__keep k =
       i < g->n_heads ? (heddle__keep){g->heads[i].node, g->heads[i].index} : ex->model->keep[i - g->n_heads];
   type_info(&g->types[g->nodes[k.node].first_entry + k.index], r->shape, &info);
-  const heddle_tensor *staged = ex->staged != NULL ? heddle__staged_result(ex, i) : NULL;
+  const bool whole = ex->staged != NULL && !heddle__drive_pending(&ex->drive) && atomic_load(&ex->has_outputs);
+  const heddle_tensor *staged = whole ? heddle__staged_result(ex, i) : NULL;
   if (staged != NULL) {
     info.dtype = staged->dtype;
     info.ndim = staged->ndim;
@@ -417,6 +418,8 @@ HEDDLE__COLD heddle_status heddle_executor_get_stats(heddle_executor *ex, heddle
   if (ex == NULL || out == NULL) return heddle__fail(err, HEDDLE_EINVAL, "numbers need an executor and a place");
   heddle_status s = heddle__check_fork(err);
   if (s != HEDDLE_OK) return s;
+  if (ex->staged != NULL && heddle__drive_pending(&ex->drive)) /* it makes and drops what is counted */
+    return heddle__fail(err, HEDDLE_EBUSY, "a run is pending; wait for it, or cancel it");
   heddle_executor_stats all = {.runs = atomic_load(&ex->runs),
                                .bytes_copied = atomic_load(&ex->bytes_copied),
                                .copies = atomic_load(&ex->copies),

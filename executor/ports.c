@@ -187,7 +187,7 @@ static bool overlaps(const heddle_tensor *t, const void *at, uint64_t bytes) {
 }
 
 /* The output other than `except` whose memory the tensor overlaps: what was lent, or a slot that the caller viewed. */
-static const char *overlapped_output(const heddle_executor *ex, const heddle_tensor *t, uint32_t except) {
+static const char *overlapped_output(heddle_executor *ex, const heddle_tensor *t, uint32_t except) {
   for (uint32_t k = 0; k < ex->n_results; k++) {
     const heddle_tensor *lent = ex->results[k].lent;
     if (k != except && lent != NULL && overlaps(t, lent->data, lent->bytes)) return ex->results[k].name;
@@ -196,6 +196,10 @@ static const char *overlapped_output(const heddle_executor *ex, const heddle_ten
     const heddle__port *port = &ex->bound->outputs[k];
     const heddle__memory *m = ex->bound->memory[port->alloc];
     if (port->io != except && m->lender == NULL && overlaps(t, m->host, m->bytes)) return ex->results[port->io].name;
+  }
+  for (uint32_t k = 0; ex->staged != NULL && atomic_load(&ex->has_outputs) && k < ex->n_results; k++) {
+    const heddle_tensor *own = heddle__staged_result(ex, k);
+    if (k != except && own != NULL && overlaps(t, own->data, own->bytes)) return ex->results[k].name;
   }
   return NULL;
 }
@@ -250,7 +254,7 @@ heddle_status heddle_executor_bind_output(heddle_executor *ex, uint32_t i, heddl
     return s;
   }
   heddle_tensor_release(before);
-  if (ex->bound != NULL) atomic_store(&ex->has_outputs, false);
+  if (ex->bound != NULL || ex->staged != NULL) atomic_store(&ex->has_outputs, false);
   return HEDDLE_OK;
 }
 

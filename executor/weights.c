@@ -13,7 +13,8 @@ bool heddle__weights_holds(const heddle__plan *plan, uint32_t alloc) {
   const heddle__instance *inst = &plan->instances[plan->allocs[alloc].instance];
   const heddle_device *dev = plan->devices[plan->spaces[inst->space].device].dev;
   return plan->values[inst->value].layout != 0 && inst->bytes > 0 && inst->align <= MOST_ALIGN &&
-         heddle__device_inline(dev) && dev->desc.import_alignment - 1 < MOST_IMPORT_ALIGN;
+         (inst->align & (inst->align - 1)) == 0 && heddle__device_inline(dev) &&
+         dev->desc.import_alignment - 1 < MOST_IMPORT_ALIGN;
 }
 
 static const heddle__weights_host host = {heddle__alloc,         heddle__free,           heddle__vlogf,

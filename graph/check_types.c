@@ -99,11 +99,11 @@ static heddle_status infer_node(walk *w, const heddle__node *node, heddle_error 
   }
   s = HEDDLE_OK;
   for (uint32_t k = 0; k < node->n_outputs && s == HEDDLE_OK; k++) {
-    heddle__known *value = &outputs[k];
     if (!ready) {
       s = from_file(w, node->first_entry + k, err);
       continue;
     }
+    heddle__known *value = &outputs[k]; /* ready: there are no more than fit */
     s = heddle__tensor_bytes(value->dtype, value->ndim, value->shape, &value->bytes, err);
     if (s != HEDDLE_OK)
       return heddle__prefix(err, s, "%s: node %u: output %u: ", w->g->source, (unsigned)(node - w->g->nodes), k);

@@ -11,7 +11,9 @@
 #include <stddef.h>
 #include <stdio.h>
 #include <string.h>
+#include <sys/file.h>
 #include <sys/mman.h>
+#include <sys/resource.h>
 #include <sys/stat.h>
 #include <time.h>
 #include <unistd.h>
@@ -19,7 +21,6 @@
 #define MAGIC "HDLWGT1\n"
 #define PREFIX "weights-"
 #define SUFFIX ".bin"
-#define STALE_SECONDS 3600 /* after which a file in the making has no maker any more */
 
 enum { HEAD_BYTES = 4096 };
 
@@ -194,27 +195,12 @@ bool heddle__weights_file_find(heddle__weights_file *f) {
 
 /* ---- making */
 
-bool heddle__weights_file_make(heddle__weights_file *f) {
-  bool is_there, ours;
-  const uint64_t whole = f->bytes + HEAD_BYTES;
-  if (f->path == NULL || whole > f->limit || whole > SIZE_MAX / 2) return false;
-  int code = make_folder(f);
-  if (code != 0) return refuse(f, "it could not be made", code);
-  ours = folder_is_ours(f, &is_there);
-  if (!ours) return refuse(f, "it is no folder, another user's, or everybody may write to it", 0);
-  f->aside = format_path(f, "%s.%ld-%llx", f->path, (long)getpid(), (unsigned long long)f->host->now_ns());
-  if (f->aside == NULL) return false;
-  f->fd = open(f->aside, O_RDWR | O_CREAT | O_EXCL | O_CLOEXEC | O_NOFOLLOW, 0600);
-  if (f->fd < 0) return refuse(f, "no file can be made there", errno);
-  code = posix_fallocate(f->fd, 0, (off_t)whole); /* so that no page is missing when it is written to */
-  if (code != 0) return refuse(f, "there is no room for it", code);
-  f->map = mmap(NULL, (size_t)whole, PROT_READ | PROT_WRITE, MAP_SHARED, f->fd, 0);
-  if (f->map == MAP_FAILED) {
-    f->map = NULL;
-    return refuse(f, "it cannot be mapped", errno);
-  }
-  f->data = (char *)f->map + HEAD_BYTES;
-  return true;
+/* Who makes a file holds a lock on it, which goes with the process. */
+static void remove_abandoned(int folder, const char *name) {
+  int fd = openat(folder, name, O_RDONLY | O_CLOEXEC | O_NOFOLLOW | O_NONBLOCK);
+  if (fd < 0) return;
+  if (flock(fd, LOCK_EX | LOCK_NB) == 0) (void)unlinkat(folder, name, 0);
+  close(fd);
 }
 
 /* Removes what was used least lately until the folder is within its limit, and files whose makers are gone. */
@@ -231,7 +217,7 @@ static void tidy(const heddle__weights_file *f) {
         continue;
       if (fstatat(dirfd(dir), e->d_name, &info, AT_SYMLINK_NOFOLLOW) != 0 || !S_ISREG(info.st_mode)) continue;
       bool in_making = end[sizeof SUFFIX - 1] != '\0';
-      if (in_making && info.st_mtim.tv_sec + STALE_SECONDS < time(NULL)) (void)unlinkat(dirfd(dir), e->d_name, 0);
+      if (in_making) remove_abandoned(dirfd(dir), e->d_name);
       if (in_making) continue;
       total += (uint64_t)info.st_size;
       bool is_own = strcmp(e->d_name, strrchr(f->path, '/') + 1) == 0;
@@ -247,6 +233,34 @@ static void tidy(const heddle__weights_file *f) {
     heddle__weights_say(f, HEDDLE_LOG_INFO, "%s/%s was removed: the limit is %llu bytes", f->folder, name,
                         (unsigned long long)f->limit);
   }
+}
+
+bool heddle__weights_file_make(heddle__weights_file *f) {
+  bool is_there, ours;
+  const uint64_t whole = f->bytes + HEAD_BYTES;
+  struct rlimit most; /* beyond it a signal would end the process */
+  if (f->path == NULL || whole > f->limit || whole > SIZE_MAX / 2) return false;
+  if (getrlimit(RLIMIT_FSIZE, &most) == 0 && most.rlim_cur != RLIM_INFINITY && whole > most.rlim_cur) return false;
+  int code = make_folder(f);
+  if (code != 0) return refuse(f, "it could not be made", code);
+  ours = folder_is_ours(f, &is_there);
+  if (!ours) return refuse(f, "it is no folder, another user's, or everybody may write to it", 0);
+  f->aside = format_path(f, "%s.%ld-%llx", f->path, (long)getpid(), (unsigned long long)f->host->now_ns());
+  if (f->aside == NULL) return false;
+  tidy(f);
+  f->fd = open(f->aside, O_RDWR | O_CREAT | O_EXCL | O_CLOEXEC | O_NOFOLLOW, 0600);
+  if (f->fd < 0) return refuse(f, "no file can be made there", errno);
+  (void)flock(f->fd, LOCK_EX | LOCK_NB);
+  code = EINTR; /* so that no page is missing when it is written to */
+  for (int turn = 0; turn < 100 && code == EINTR; turn++) code = posix_fallocate(f->fd, 0, (off_t)whole);
+  if (code != 0) return refuse(f, "there is no room for it", code);
+  f->map = mmap(NULL, (size_t)whole, PROT_READ | PROT_WRITE, MAP_SHARED, f->fd, 0);
+  if (f->map == MAP_FAILED) {
+    f->map = NULL;
+    return refuse(f, "it cannot be mapped", errno);
+  }
+  f->data = (char *)f->map + HEAD_BYTES;
+  return true;
 }
 
 void heddle__weights_file_keep(heddle__weights_file *f) {

@@ -45,9 +45,12 @@ void heddle__onnx_maps_free(void *maps) {
   heddle__free(m);
 }
 
-/* Clocks of file systems are as coarse as two seconds: a file younger than that may be written to again in the same tick. */
+/* Clocks of file systems are as coarse as two seconds: a file younger than that may be written to again in the same tick.
+ * Images (squashfs, erofs, iso9660) have one time for both, in whole seconds, and two of them may have the same. */
 static bool is_settled(const struct stat *info) {
   const time_t now = time(NULL);
+  const struct timespec *bytes = &info->st_mtim, *entry = &info->st_ctim;
+  if (bytes->tv_sec == entry->tv_sec && bytes->tv_nsec == 0 && entry->tv_nsec == 0) return false;
   return info->st_mtim.tv_sec + 2 < now && info->st_ctim.tv_sec + 2 < now;
 }
 

@@ -103,8 +103,11 @@ static heddle_status check_values(heddle__onnx_reader *r, Onnx__ValueInfoProto *
 static heddle_status check_inner(heddle__onnx_reader *r, Onnx__GraphProto *g) {
   heddle_status s = check_values(r, g->input, g->n_input, "input");
   if (s == HEDDLE_OK) s = check_values(r, g->output, g->n_output, "output");
-  for (size_t i = 0; i < g->n_initializer && s == HEDDLE_OK; i++)
+  for (size_t i = 0; i < g->n_initializer && s == HEDDLE_OK; i++) {
     s = check_text(r, &g->initializer[i]->name, "the name of a tensor");
+    if (s == HEDDLE_OK && g->initializer[i]->name[0] == '\0')
+      s = heddle__onnx_fail(r, HEDDLE_EFORMAT, "initialiser %zu of a node's graph has no name", i);
+  }
   for (size_t i = 0; i < g->n_node && s == HEDDLE_OK; i++) s = check_node(r, g->node[i]);
   return s;
 }

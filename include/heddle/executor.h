@@ -120,7 +120,7 @@ typedef struct heddle_profile_entry {
 HEDDLE_API heddle_status heddle_executor_profile(heddle_executor *ex, const heddle_profile_entry **out, size_t *n,
                                                  heddle_error *err);
 
-/* Numbers since the executor was made. */
+/* Numbers since the executor was made. HEDDLE_EBUSY while a run of a model in stages (If, Loop, Scan) is pending. */
 typedef struct heddle_executor_stats {
   size_t struct_size;
   uint64_t runs;

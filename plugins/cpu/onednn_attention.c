@@ -355,7 +355,8 @@ bool attention_read(const heddle_pregion *region, attention *out) {
     reader r = {.region = region};
     bool all = is_product(region, region_node(region, at)) && read_from(&r, at, out);
     for (uint64_t i = 0; i < count; i++) all = all && r.seen[i];
-    if (all && out->batch * out->heads * out->rows * out->keys > 0) return read_flags(region, out);
+    if (all && out->batch * out->heads * out->rows * out->keys > 0 && out->q.dims[3] > 0 && out->v.dims[3] > 0)
+      return read_flags(region, out);
   }
   return false;
 }

@@ -154,6 +154,8 @@ static dnnl_status_t plan(const onednn *self, const heddle_pregion *region, head
   dnnl_status_t s = dnnl_success;
   *h = (heads){.fast = self->bf16 && (region->flags & HEDDLE_REGION_FAST) != 0};
   if (onednn_find_softmax() == NULL || !attention_read(region, &h->a)) return dnnl_unimplemented;
+  if (h->a.mask == h->a.q.slot || h->a.mask == h->a.k.slot || h->a.mask == h->a.v.slot)
+    h->fast = false; /* read as floats */
   cut(self, h);
   const int before = onednn_threads_enter(self);
   for (int i = 0; i < KINDS && s == dnnl_success; i++) {
@@ -349,6 +351,7 @@ heddle_status attention_prepare(onednn *self, const heddle_pregion *region, uint
   attention_op *op = NULL;
   dnnl_status_t d = plan(self, region, &h);
   *made = d == dnnl_success;
+  if (d != dnnl_success && d != dnnl_out_of_memory) d = dnnl_unimplemented; /* as query has it */
   if (offer > 0 && d == dnnl_success) d = dnnl_unimplemented;
   const int before = onednn_threads_enter(self);
   for (uint32_t i = 0; i < h.n_kinds && d == dnnl_success; i++)

@@ -6,6 +6,7 @@
 #include <math.h>
 
 #define PART_NS 30000.0
+#define CALL_NS 600.0
 
 /* Only with instructions for products of bytes are oneDNN's sums exact: older ones saturate on the way. */
 bool onednn_int8_able(const onednn *self) {
@@ -77,7 +78,7 @@ static uint64_t workspace_of(const int8_plan *plan) {
 static dnnl_status_t answer_of(const onednn *self, const heddle_pregion *region, const reading *r, uint32_t number,
                                int8_plan *plan, answer *a) {
   bool found = true;
-  *a = (answer){.cost_ns = 600};
+  *a = (answer){.cost_ns = CALL_NS};
   *plan = (int8_plan){.self = self};
   if (number > (r->what == INT8_SUM || r->what == INT8_TABLE)) return dnnl_unimplemented;
   for (uint32_t i = 0; i < region->n_inputs; i++) a->flags[i] = HEDDLE_INPUT_ABSORBED;
@@ -127,13 +128,16 @@ heddle_status onednn_int8_query(const onednn *self, const heddle_pregion *region
     int8_plan_drop(&plan);
     if (d == dnnl_out_of_memory) return onednn_fail(d, "asking for a primitive", err);
     if (d != dnnl_success) continue;
+    const uint32_t threads = self->host->parallelism(self->host->ctx);
+    const uint32_t tasks = r.what == INT8_PRODUCT ? plan.tasks : parts_for(self, a.cost_ns);
+    const uint32_t at_once = tasks < threads ? tasks : threads;
     const heddle_poffer as = {.struct_size = sizeof as,
                               .input_layouts = a.in,
                               .output_layouts = &a.out,
                               .input_flags = a.flags,
                               .workspace_bytes = a.workspace,
                               .workspace_align = CPU_ALIGNMENT,
-                              .cost_ns = a.cost_ns};
+                              .cost_ns = at_once > 1 ? CALL_NS + (a.cost_ns - CALL_NS) / at_once : a.cost_ns};
     heddle_status s = offer(sink, &as, err);
     if (s != HEDDLE_OK) return s;
     ++*made;

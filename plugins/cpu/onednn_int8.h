@@ -126,6 +126,9 @@ typedef struct int8_weights {
 
 /* Whether a zero point of the weights stays, and what is taken off each of them to be int8. */
 bool int8_keeps_zero(const int8_product *p, int32_t *shift);
+
+/* The greatest magnitude that a sum of products may have. */
+int64_t int8_most_sum(const int8_product *p);
 heddle_status int8_weights_make(const heddle_host *host, const int8_product *p, int8_weights *out, heddle_error *err);
 void int8_weights_free(int8_weights *w);
 void int8_weights_add(const int8_weights *w, int32_t x_zero, int32_t *add);
@@ -150,6 +153,7 @@ typedef struct int8_plan {
   uint64_t acc_bytes, each; /* of a task: sums, and all */
   uint64_t table_bytes;     /* for classes whose numbers come with the run */
   uint64_t times_bytes;     /* for the one factor of real, once a channel */
+  int64_t most_sum;
   double cost_ns;
   int8_kind kinds[INT8_KINDS];
 } int8_plan;

@@ -52,14 +52,15 @@ INSIDE void round_bytes_ones(const int8_round *r, const int32_t *restrict acc, c
     }
 }
 
-INSIDE void keep_sums(const int8_round *r, const int32_t *restrict acc, const int32_t *restrict add,
-                      int32_t *restrict out, int64_t places) {
+/* acc and out may be the same. */
+INSIDE void keep_sums(const int8_round *r, const int32_t *acc, const int32_t *restrict add, int32_t *out,
+                      int64_t places) {
   for (; places > 0; places--, acc += r->acc_step, out += r->out_step)
     for (int64_t c = 0; c < r->channels; c++) out[c] = plus(acc[c], add[c]);
 }
 
-INSIDE void keep_sums_ones(const int8_round *r, const int32_t *restrict acc, const int32_t *restrict add,
-                           int32_t *restrict out, int64_t places) {
+INSIDE void keep_sums_ones(const int8_round *r, const int32_t *acc, const int32_t *restrict add, int32_t *out,
+                           int64_t places) {
   for (; places > 0; places--, acc += r->acc_step, out += r->out_step)
     for (int64_t c = 0; c < r->channels; c++)
       out[c] = plus(plus(acc[c], add[c]), -times(r->w_zero[c], acc[r->channels]));

@@ -118,6 +118,14 @@ static dnnl_status_t create(const int8_plan *plan, int8_kind *kind, const_dnnl_m
   return s;
 }
 
+/* Most of oneDNN's kernels for bytes take the sum through float32 on its way to int32, which is exact up to 2^24. */
+static bool is_exact(const int8_plan *plan, const_dnnl_primitive_desc_t pd) {
+  const char *name = "";
+  dnnl_primitive_desc_query(pd, dnnl_query_impl_info_str, 0, (void *)&name);
+  return plan->most_sum <= INT64_C(1) << 24 ||
+         (plan->p->x->dtype.code == HEDDLE_DTYPE_UINT && strncmp(name, "brg", 3) == 0);
+}
+
 /* oneDNN's plain loops are slower than anything. */
 static bool is_plain(const_dnnl_primitive_desc_t pd) {
   const char *name = "";
@@ -140,6 +148,7 @@ static dnnl_status_t add_kind(int8_plan *plan, const int8_kind *like) {
   dnnl_status_t s = create(plan, kind, chosen);
   if (s != dnnl_success) return s;
   plan->n_kinds++;
+  if (!is_exact(plan, kind->pd)) return dnnl_unimplemented;
   if (is_plain(kind->pd) && plan->self->mode != ONEDNN_ALWAYS) return dnnl_unimplemented;
   const_dnnl_memory_desc_t scratch = dnnl_primitive_desc_query_md(kind->pd, dnnl_query_scratchpad_md, 0);
   const uint64_t sums = (uint64_t)(kind->rows * p->window.out[2] * (kind->channels + plan->ones)) * sizeof(int32_t);
@@ -212,6 +221,7 @@ dnnl_status_t int8_plan_make(const onednn *self, const int8_product *p, uint32_t
   dnnl_status_t s = p->matmul ? dnnl_success : token_for(self, p->x, &plan->in);
   if (s == dnnl_success && p->rounds && !p->matmul) s = token_for(self, p->y, &plan->out);
   if (s != dnnl_success) return s;
+  plan->most_sum = int8_most_sum(p);
   cut(plan, parts);
   s = make_kinds(plan);
   if (s != dnnl_success && s != dnnl_out_of_memory && (plan->rows_each < p->window.out[1] || plan->groups > 1)) {

@@ -62,7 +62,7 @@ static bool read_conv(int8_product *p) {
   p->in_channels = x->shape[1];
   p->out_channels = w->shape[0];
   p->taps = p->window.kernel[1] * p->window.kernel[2];
-  if (p->taps == 1 && p->window.in[1] * p->window.in[2] == 1 && p->window.out[1] * p->window.out[2] == 1 &&
+  if (p->rounds && p->taps == 1 && p->window.in[1] * p->window.in[2] == 1 && p->window.out[1] * p->window.out[2] == 1 &&
       p->window.pad[1] + p->window.pad[2] == 0) { /* images of one place are rows of one */
     p->window.in[1] = p->window.out[1] = p->images;
     p->window.stride[1] = p->images = 1;

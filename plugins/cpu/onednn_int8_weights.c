@@ -16,6 +16,27 @@ static int32_t weight(const int8_product *p, int64_t c, int64_t k, int64_t t) {
   return int8_byte(p->w, (uint64_t)at);
 }
 
+int64_t int8_most_sum(const int8_product *p) {
+  const int64_t depth = p->in_channels / p->groups;
+  const bool is_signed = p->x->dtype.code == HEDDLE_DTYPE_INT;
+  int32_t shift;
+  const bool keeps = int8_keeps_zero(p, &shift);
+  int64_t most = 0;
+  for (int64_t c = 0; c < p->out_channels; c++) {
+    const int32_t off = keeps ? shift : zero_of(p, c);
+    int64_t up = 0, down = 0;
+    for (int64_t k = 0; k < depth; k++)
+      for (int64_t t = 0; t < p->taps; t++) {
+        const int32_t w = weight(p, c, k, t) - off;
+        if (w > 0) up += w;
+        else down -= w;
+      }
+    const int64_t sum = is_signed ? 128 * (up + down) : 255 * (up > down ? up : down);
+    if (sum > most) most = sum;
+  }
+  return most;
+}
+
 bool int8_keeps_zero(const int8_product *p, int32_t *shift) {
   const int64_t depth = p->in_channels / p->groups;
   bool some = false;

@@ -141,7 +141,7 @@ static dnnl_status_t cut(onednn_plan *plan, const onednn_chain *chain, const set
  * which are read a third faster (measured: its own choice is right for what stays in the cache). */
 static dnnl_status_t describe_packed(const onednn *self, const setup *u, dnnl_memory_desc_t *out) {
   const int64_t FROM_MEMORY = 1 << 19; /* elements */
-  if (self->block == 16 && u->a.dims[0] == 1 && u->b.dims[0] * u->b.dims[1] >= FROM_MEMORY)
+  if (u->b.type == dnnl_f32 && self->block == 16 && u->a.dims[0] == 1 && u->b.dims[0] * u->b.dims[1] >= FROM_MEMORY)
     return dnnl_memory_desc_create_with_tag(out, 2, u->b.dims, dnnl_f32, dnnl_BA16a32b);
   return onednn_any(&u->b, out);
 }

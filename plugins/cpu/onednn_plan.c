@@ -336,6 +336,8 @@ heddle_status onednn_query(const onednn *self, const heddle_pregion *region, hed
   heddle_status s = HEDDLE_OK;
   *made = 0;
   *only = false;
+  s = onednn_query_special(self, region, offer, sink, made, only, err);
+  if (s != HEDDLE_OK || *made > 0) return s;
   if (self != NULL && is_reorder(region)) {
     onednn_plan plan;
     s = onednn_fail(plan_reorder(self, region, &plan), "a Reorder", err);
@@ -345,8 +347,7 @@ heddle_status onednn_query(const onednn *self, const heddle_pregion *region, hed
     *only = true;
     return s;
   }
-  s = onednn_query_special(self, region, offer, sink, made, only, err);
-  if (s != HEDDLE_OK || *made > 0 || !walk_start(self, region, &w)) return s;
+  if (!walk_start(self, region, &w)) return HEDDLE_OK;
   while (s == HEDDLE_OK && walk_next(&w)) s = offer_plan(&w.plan, offer, sink, err);
   drop(&w.plan);
   *made = w.made;
@@ -363,6 +364,9 @@ heddle_status onednn_prepare(onednn *self, const heddle_pregion *region, uint32_
   bool found = false;
   *out = NULL;
   *made = 0;
+  s = onednn_prepare_special(self, region, offer, operands, &special, made, err);
+  if (special != NULL) return onednn_op_hold(self, special, out, err);
+  if (s != HEDDLE_OK || *made > 0) return s;
   if (self != NULL && is_reorder(region)) {
     onednn_plan plan;
     s = onednn_fail(plan_reorder(self, region, &plan), "a Reorder", err);
@@ -371,9 +375,7 @@ heddle_status onednn_prepare(onednn *self, const heddle_pregion *region, uint32_
     *made = 1;
     return s;
   }
-  s = onednn_prepare_special(self, region, offer, operands, &special, made, err);
-  if (special != NULL) return onednn_op_hold(self, special, out, err);
-  if (s != HEDDLE_OK || *made > 0 || !walk_start(self, region, &w)) return s;
+  if (!walk_start(self, region, &w)) return HEDDLE_OK;
   while (!found && walk_next(&w)) found = w.made == offer + 1;
   *made = w.made;
   if (w.status != dnnl_success) s = onednn_fail(w.status, "asking for a primitive", err);

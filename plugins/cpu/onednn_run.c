@@ -76,6 +76,7 @@ heddle_status onednn_op_make(onednn *self, const onednn_plan *plan, cpu_operand 
     operands[a->slot + (a->output ? region->n_inputs : 0)] =
         plan->by_winograd ? winograd_operand(&plan->winograd, a->slot, a->output)
                           : (cpu_operand){arg_bytes(op->pd, a->arg), layout != 0 ? CPU_ALIGNMENT : sizeof(float)};
+    if (layout == 0) operands[a->slot + (a->output ? region->n_inputs : 0)].align = sizeof(float);
   }
   *out = op;
   return HEDDLE_OK;

@@ -3,6 +3,8 @@
 #include "onednn_rows.h"
 #include "onednn_special.h"
 
+#define CALL_NS 300.0
+
 typedef struct softmax_op {
   onednn_special special;
   onednn *self;
@@ -21,7 +23,7 @@ typedef struct softmax_launch {
 } softmax_launch;
 
 static double cost_of(const softmax_op *op) {
-  return 300 + (op->row != NULL ? 0.6 : 0.3) * (double)op->n * (double)op->rows;
+  return CALL_NS + (op->row != NULL ? 0.6 : 0.3) * (double)op->n * (double)op->rows;
 }
 
 /* What the plain kernels take: Softmax along the last axis, unless rows are too short to be worth a vector, and Gelu with
@@ -60,8 +62,13 @@ heddle_status softmax_query(const onednn *self, const heddle_pregion *region, he
   softmax_op op;
   static const int32_t pair[] = {0, 0};
   if (!read(self, region, &op)) return HEDDLE_OK;
+  const uint32_t threads = self->host->parallelism(self->host->ctx), at_once = op.parts < threads ? op.parts : threads;
   const heddle_poffer answer = {
-      .struct_size = sizeof answer, .in_place = pair, .n_in_place = 1, .cost_ns = cost_of(&op)};
+      .struct_size = sizeof answer,
+      .in_place = pair,
+      .n_in_place = 1,
+      .cost_ns = at_once > 1 ? CALL_NS + (cost_of(&op) - CALL_NS) / at_once : cost_of(&op),
+  };
   heddle_status s = offer(sink, &answer, err);
   *made = s == HEDDLE_OK;
   *only = self->mode == ONEDNN_ALWAYS;

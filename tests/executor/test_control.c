@@ -242,6 +242,33 @@ static void values_are_kept_asked_for_and_bound(void **state) {
   tear_down(&t);
 }
 
+/* Results lie in memory that the next run writes, and what is bound has no value before one. */
+static void results_of_stages_are_the_executor_s(void **state) {
+  (void)state;
+  parts t;
+  set_up(&t);
+  heddle_executor *ex = executor_of(&t, NULL, 0);
+  heddle_tensor *history = NULL, *mine = NULL, *none = NULL;
+  heddle_io_info info = {.struct_size = sizeof info};
+  OK(heddle_tensor_create(NULL, HEDDLE_FLOAT32, (const int64_t[]){3}, 1, &mine, &err));
+  OK(give(ex, &t, 2, &err));
+  OK(heddle_executor_run(ex, HEDDLE_FOREVER, &err));
+  OK(heddle_executor_view_output(ex, 1, &history, &err));
+  assert_int_equal(heddle_executor_bind_output(ex, 0, history, &err), HEDDLE_EINVAL);
+  assert_int_equal(heddle_executor_bind_input(ex, 0, history, &err), HEDDLE_EINVAL);
+  OK(heddle_executor_bind_output(ex, 0, mine, &err));
+  assert_int_equal(heddle_executor_view_output(ex, 0, &none, &err), HEDDLE_EINVAL);
+  OK(heddle_executor_output_info(ex, 1, &info, &err));
+  OK(heddle_executor_run(ex, HEDDLE_FOREVER, &err));
+  OK(heddle_executor_output_info(ex, 1, &info, &err));
+  assert_int_equal(info.ndim, 2);
+  assert_int_equal(info.shape[0], 2);
+  heddle_tensor_release(history);
+  heddle_tensor_release(mine);
+  heddle_executor_release(ex);
+  tear_down(&t);
+}
+
 /* What was read is written, read again, and written the same. */
 static void graphs_within_graphs_are_written(void **state) {
   (void)state;
@@ -283,5 +310,6 @@ static void graphs_of_a_wrong_form_are_refused(void **state) {
 }
 
 CASES(CASE(every_allocation_may_fail), CASE(same_shapes_allocate_nothing), CASE(a_run_is_left_and_cancelled),
-      CASE(threads_share_a_model), CASE(values_are_kept_asked_for_and_bound), CASE(graphs_within_graphs_are_written),
+      CASE(threads_share_a_model), CASE(values_are_kept_asked_for_and_bound),
+      CASE(results_of_stages_are_the_executor_s), CASE(graphs_within_graphs_are_written),
       CASE(graphs_of_a_wrong_form_are_refused))

@@ -67,6 +67,35 @@ def check(contexts, net, heads, feed, want, label):
 # ---- products, one node each
 
 
+@pytest.mark.parametrize("x_dtype, w_dtype", [(a, b) for a in BYTES for b in BYTES])
+def test_sums_that_float32_does_not_hold(contexts, x_dtype, w_dtype):
+    """An odd sum over 2^24, as a matrix product and as a convolution."""
+    k, (x_most, w_most) = 2048, (np.iinfo(d).max for d in (x_dtype, w_dtype))
+    x, w = np.full((3, k), x_most, x_dtype), np.full((k, 32), w_most, w_dtype)
+    w[5] -= 1
+    want = x.astype(np.int64) @ w.astype(np.int64)
+    assert np.all(want % 2 == 1) and np.all(want > 2**24)
+    net = Net()
+    net.x("x", *x.shape, dtype=x.dtype.name)
+    net.op("MatMulInteger", "x", net.w("w", w), name="y")
+    check(contexts, net, ["y"], {"x": x}, [want.astype(np.int32)], "matrix")
+    x, w = np.full((1, k, 2, 3), x_most, x_dtype), np.ascontiguousarray(w.T[:, :, None, None])
+    net = Net()
+    net.x("x", *x.shape, dtype=x.dtype.name)
+    net.op("ConvInteger", "x", net.w("w", w), name="y")
+    check(contexts, net, ["y"], {"x": x}, [np.full((1, 32, 2, 3), want[0, 0], np.int32)], "convolution")
+
+
+def test_images_of_one_place(contexts):
+    rng = np.random.default_rng(3)
+    x, w = some(rng, np.uint8, 5, 16, 1, 1), some(rng, np.int8, 24, 16, 1, 1)
+    net = Net()
+    net.x("x", *x.shape, dtype=x.dtype.name)
+    net.op("ConvInteger", "x", net.w("w", w), name="y")
+    check(contexts, net, ["y"], {"x": x}, [conv_sums(x.astype(np.int64), w.astype(np.int64), [0] * 4, [1, 1], [1, 1], 1)
+                                           .astype(np.int32)], "one place")
+
+
 @pytest.mark.parametrize("seed", range(40))
 def test_conv(contexts, seed):
     rng = np.random.default_rng(seed)

@@ -3,7 +3,9 @@ cut and foreign files, folders that cannot be used, a model that was changed, ma
 
 timeout: 600
 """
+import fcntl
 import os
+import resource
 import subprocess
 import time
 
@@ -102,6 +104,27 @@ def test_a_damaged_file_is_made_anew(place, how):
     np.testing.assert_array_equal(got, want)
     assert entry.read_bytes()[4096:] == kept[4096:]
     assert "are those in" in run(*place)[1]
+
+
+def test_what_nobody_makes_any_more_is_removed(place):
+    """A maker holds a lock; a process that was killed holds none."""
+    place[1].mkdir(mode=0o700)
+    left, held = (place[1] / f"weights-0123456789abcdef0123456789abcdef.bin.{i}-1" for i in range(2))
+    left.write_bytes(bytes(5000))
+    with open(held, "wb") as maker:
+        fcntl.flock(maker, fcntl.LOCK_EX)
+        run(*place)
+        assert held.exists() and not left.exists() and len(entries(place[1])) == 1
+    assert "are those in" in run(*place)[1]
+
+
+def test_a_limit_of_file_sizes_is_kept_to(place):
+    """Beyond it the system would end the process."""
+    resource.setrlimit(resource.RLIMIT_FSIZE, (100000, resource.RLIM_INFINITY))
+    try:
+        assert run(*place)[1] == "" and not entries(place[1])
+    finally:
+        resource.setrlimit(resource.RLIMIT_FSIZE, (resource.RLIM_INFINITY, resource.RLIM_INFINITY))
 
 
 def test_one_that_was_touched_is_compared_and_taken(place):

@@ -169,6 +169,17 @@ def test_what_is_fused_behind(always, channels):
     assert np.max(np.abs(got - seen[-1][1])) < 2e-6 * np.max(np.abs(seen[-1][1]))
 
 
+def test_a_kernel_that_is_no_constant_of_the_model(always):
+    """Known when the plan is made, as the Identity of one is: it is packed in the run."""
+    net = Net(np.random.default_rng(6), (1, 64, 28, 28))
+    y, weights, bias = net.conv("x", 64, 64, 3, [1, 1, 1, 1])
+    conv = net.nodes.pop()
+    conv.input[1] = net.node("Identity", [conv.input[1]])
+    net.nodes.append(conv)
+    got, = net.run(always, [y])
+    assert np.all(np.abs(got - direct(net.x, weights, bias, [1, 1, 1, 1])) <= allowed(net.x, weights, bias, [1, 1, 1, 1]))
+
+
 def test_a_nan_stays_in_its_tile(always):
     """What is not finite spreads to the results of the tiles that see it, and no further; Relu keeps a NaN."""
     net = Net(np.random.default_rng(1), (1, 16, 24, 24))

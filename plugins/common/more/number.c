@@ -70,13 +70,22 @@ static uint16_t to_bfloat(double value) {
   return (uint16_t)(bits >> 16);
 }
 
+/* An element of `bytes` bytes at any address: large constants of a mapped file lie as they lie. */
+static uint64_t bits_at(const void *p, int64_t i, size_t bytes) {
+  uint64_t bits = 0;
+  memcpy(&bits, (const char *)p + (size_t)i * bytes, bytes); /* little-endian */
+  return bits;
+}
+
 double more_load(int type, const void *p, int64_t i) {
+  float single;
+  double real;
   switch (type) {
-  case REF_TYPE_F32: return (double)((const float *)p)[i];
-  case REF_TYPE_F64: return ((const double *)p)[i];
-  case REF_TYPE_U64: return (double)((const uint64_t *)p)[i];
-  case MORE_TYPE_F16: return from_half(((const uint16_t *)p)[i]);
-  case MORE_TYPE_BF16: return from_bfloat(((const uint16_t *)p)[i]);
+  case REF_TYPE_F32: memcpy(&single, (const char *)p + (size_t)i * sizeof single, sizeof single); return (double)single;
+  case REF_TYPE_F64: memcpy(&real, (const char *)p + (size_t)i * sizeof real, sizeof real); return real;
+  case REF_TYPE_U64: return (double)bits_at(p, i, 8);
+  case MORE_TYPE_F16: return from_half((uint16_t)bits_at(p, i, 2));
+  case MORE_TYPE_BF16: return from_bfloat((uint16_t)bits_at(p, i, 2));
   default: return (double)more_load_int(type, p, i);
   }
 }
@@ -89,13 +98,13 @@ static int64_t cut(double x) {
 int64_t more_load_int(int type, const void *p, int64_t i) {
   switch (type) {
   case REF_TYPE_I8: return ((const int8_t *)p)[i];
-  case REF_TYPE_I16: return ((const int16_t *)p)[i];
-  case REF_TYPE_I32: return ((const int32_t *)p)[i];
-  case REF_TYPE_I64: return ((const int64_t *)p)[i];
+  case REF_TYPE_I16: return (int16_t)bits_at(p, i, 2);
+  case REF_TYPE_I32: return (int32_t)bits_at(p, i, 4);
+  case REF_TYPE_I64: return (int64_t)bits_at(p, i, 8);
   case REF_TYPE_U8: return ((const uint8_t *)p)[i];
-  case REF_TYPE_U16: return ((const uint16_t *)p)[i];
-  case REF_TYPE_U32: return ((const uint32_t *)p)[i];
-  case REF_TYPE_U64: return (int64_t)((const uint64_t *)p)[i];
+  case REF_TYPE_U16: return (uint16_t)bits_at(p, i, 2);
+  case REF_TYPE_U32: return (uint32_t)bits_at(p, i, 4);
+  case REF_TYPE_U64: return (int64_t)bits_at(p, i, 8);
   case REF_TYPE_BOOL: return ((const uint8_t *)p)[i] != 0;
   default: return cut(more_load(type, p, i));
   }
