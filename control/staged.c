@@ -27,7 +27,7 @@ static heddle_status take_constant(heddle__staged *st, uint32_t slot, heddle_err
   const heddle__constant *c = st->owner->model->constants[slot];
   if (!heddle__constant_aligned(c)) {
     heddle_status s = ctl_host()->tensor_create(NULL, c->dtype, c->shape, c->ndim, &st->values[slot], err);
-    if (s == HEDDLE_OK) memcpy(st->values[slot]->data, c->data, (size_t)c->bytes);
+    if (s == HEDDLE_OK && c->bytes > 0) memcpy(st->values[slot]->data, c->data, (size_t)c->bytes);
     return s;
   }
   return ctl_host()->tensor_wrap(c->data, c->dtype, c->shape, c->ndim, NULL, NULL, NULL, &st->values[slot], err);

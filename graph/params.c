@@ -300,7 +300,7 @@ heddle_status heddle__constant_tensor(const heddle__constant *c, heddle_release_
     *shares = s == HEDDLE_OK;
   } else {
     s = heddle_tensor_create(NULL, c->dtype, c->shape, c->ndim, out, err);
-    if (s == HEDDLE_OK) memcpy((*out)->data, c->data, (size_t)c->bytes);
+    if (s == HEDDLE_OK && c->bytes > 0) memcpy((*out)->data, c->data, (size_t)c->bytes);
   }
   return s;
 }

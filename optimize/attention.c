@@ -276,8 +276,8 @@ static bool turn_operand(opt_net *net, opt_value *v) {
     const opt_value *x = opt_in(n, 0);
     if (opt_is(n, "Reshape")) {
       opt_node *before = x != NULL ? x->maker : NULL;
-      if (opt_is(before, "Split") && turn_split(net, before)) return true;
-      if (opt_is(before, "Slice") && opt_is_inner(x) && turn_slice(net, before)) return true;
+      if (before != NULL && opt_is(before, "Split") && turn_split(net, before)) return true;
+      if (before != NULL && opt_is(before, "Slice") && opt_is_inner(x) && turn_slice(net, before)) return true;
       if (turn_reshape(net, n)) return true;
     }
     if (opt_is(n, "Squeeze") && turn_squeeze(net, n)) return true;

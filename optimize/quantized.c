@@ -184,6 +184,7 @@ static bool make_bias(opt_net *net, const product *p, opt_value **out) {
   if (b == NULL) return true;
   const int32_t *whole = p->db != NULL ? opt_bytes(net, opt_in(p->db, 0)) : NULL;
   const float *real = p->db == NULL ? opt_bytes(net, b) : NULL;
+  if (whole == NULL && real == NULL) return false;
   made = opt_constant(net, opt_format(net, "%s:bias", p->n->name), (heddle_dtype){HEDDLE_DTYPE_INT, 32, 1},
                       &p->channels, 1, &bytes);
   if (made == NULL) return false;

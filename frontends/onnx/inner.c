@@ -92,7 +92,8 @@ static heddle_status copy_names(heddle__onnx_reader *r, char ***names, size_t n)
 static heddle_status copy_nodes(heddle__onnx_reader *r, const Onnx__NodeProto *node, const Onnx__GraphProto *g,
                                 Onnx__GraphProto *made, unsigned depth) {
   Onnx__NodeProto **copies = heddle__onnx_take(&r->arena, g->n_node * sizeof *copies);
-  heddle_status s = copies != NULL ? HEDDLE_OK : heddle__onnx_no_memory(r);
+  if (copies == NULL) return heddle__onnx_no_memory(r);
+  heddle_status s = HEDDLE_OK;
   for (size_t i = 0; i < g->n_node && s == HEDDLE_OK; i++)
     for (size_t k = 0; k < g->node[i]->n_output && s == HEDDLE_OK; k++) {
       const char *name = NULL;
@@ -213,10 +214,10 @@ static heddle_status learn_outputs(heddle__onnx_reader *r, const Onnx__NodeProto
 }
 
 heddle_status heddle__onnx_control(heddle__onnx_reader *r, Onnx__NodeProto *node, unsigned depth) {
+  Onnx__AttributeProto **list = heddle__onnx_take(&r->arena, node->n_attribute * sizeof *list);
+  if (list == NULL) return heddle__onnx_no_memory(r);
   captures c = {.r = r, .seen = json_object()};
   heddle_status s = c.seen != NULL ? HEDDLE_OK : heddle__onnx_no_memory(r);
-  Onnx__AttributeProto **list = heddle__onnx_take(&r->arena, node->n_attribute * sizeof *list);
-  if (s == HEDDLE_OK && list == NULL) s = heddle__onnx_no_memory(r);
   if (strcmp(node->op_type, "Scan") == 0 && r->opset < 9)
     heddle__onnx_problem(r, node, "Scan of opset 8, with a batch, is not supported; of opset 9 and later it is");
   for (size_t i = 0; i < node->n_attribute && s == HEDDLE_OK; i++) {
