@@ -3,7 +3,8 @@
  * and maybe an Add. */
 #include "onednn_int8.h"
 
-enum { SUM_NODES = INT8_STEPS, SUM_INPUTS = ONEDNN_INPUTS };
+enum { SUM_NODES = INT8_STEPS };
+_Static_assert((int)SUM_NODES <= (int)ONEDNN_PICKS, "onednn_pick takes that many");
 
 /* The one node that makes a value which one other uses and nobody outside; UINT64_MAX where it is otherwise. */
 static uint64_t inner_maker(const heddle_pregion *region, int32_t value, uint64_t before, const char *op) {
@@ -17,37 +18,6 @@ static uint64_t inner_maker(const heddle_pregion *region, int32_t value, uint64_
       maker = i;
   }
   return users == 1 ? maker : UINT64_MAX;
-}
-
-/* The region that the host would ask about. */
-typedef struct picked {
-  heddle_pregion region;
-  heddle_pnode nodes[SUM_NODES];
-  int32_t inputs[SUM_INPUTS], output;
-} picked;
-
-static bool gather(const heddle_pregion *region, const uint32_t *picks, uint32_t count, picked *out) {
-  out->region = *region;
-  out->region.struct_size = sizeof out->region;
-  out->region.nodes = (heddle_parray){out->nodes, count, sizeof out->nodes[0]};
-  out->region.inputs = out->inputs;
-  out->region.outputs = &out->output;
-  out->region.n_inputs = 0;
-  out->region.n_outputs = 1;
-  for (uint32_t i = 0; i < count; i++) {
-    const heddle_pnode *node = region_node(region, picks[i]);
-    memcpy(&out->nodes[i], node, sizeof *node < node->struct_size ? sizeof *node : node->struct_size);
-    for (uint32_t k = 0; k < node->n_inputs; k++) {
-      bool known = node->inputs[k] < 0;
-      for (uint32_t j = 0; j < i; j++) known = known || out->nodes[j].outputs[0] == node->inputs[k];
-      for (uint32_t j = 0; j < out->region.n_inputs; j++) known = known || out->inputs[j] == node->inputs[k];
-      if (known) continue;
-      if (out->region.n_inputs == SUM_INPUTS) return false;
-      out->inputs[out->region.n_inputs++] = node->inputs[k];
-    }
-    out->output = node->outputs[0];
-  }
-  return true;
 }
 
 /* The nodes of a sum that ends with QuantizeLinear i, in their order; how many, or 0. */
@@ -139,23 +109,23 @@ static bool is_free(const unsigned char *taken, const uint32_t *picks, uint32_t 
 /* The nodes from i on that are read as a region, if there are any. */
 static uint32_t find(const heddle_pregion *region, uint64_t i, const unsigned char *taken, uint32_t picks[SUM_NODES]) {
   const heddle_pnode *node = region_node(region, i);
-  picked p;
+  onednn_picked p;
   int8_sum sum;
   int8_product product;
   int8_table table;
   if (node->op == NULL || node->n_outputs != 1 || node->n_inputs < 2) return 0;
   if (strcmp(node->op, "QuantizeLinear") == 0) {
     uint32_t count = find_sum(region, i, picks);
-    if (is_free(taken, picks, count) && gather(region, picks, count, &p) && int8_read_sum(&p.region, &sum))
+    if (is_free(taken, picks, count) && onednn_pick(region, picks, count, &p) && int8_read_sum(&p.region, &sum))
       return count;
     count = find_table(region, i, picks);
-    return is_free(taken, picks, count) && gather(region, picks, count, &p) && int8_read_table(&p.region, &table)
+    return is_free(taken, picks, count) && onednn_pick(region, picks, count, &p) && int8_read_table(&p.region, &table)
                ? count
                : 0;
   }
   if (strcmp(node->op, "MatMulInteger") != 0) return 0;
   for (uint32_t count = find_real(region, i, picks); count >= 3; count--)
-    if (is_free(taken, picks, count) && gather(region, picks, count, &p) && int8_read_product(&p.region, &product))
+    if (is_free(taken, picks, count) && onednn_pick(region, picks, count, &p) && int8_read_product(&p.region, &product))
       return count;
   return 0;
 }

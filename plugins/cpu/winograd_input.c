@@ -2,23 +2,7 @@
  * product of (x - point) over all points but point i. Points come in pairs of one magnitude, so that rows of a pair
  * differ in the sign of their odd half only. Coefficients are exact in float32. */
 #include "winograd.h"
-
-#include <immintrin.h>
-
-#define AVX512 __attribute__((target("avx512f")))
-#define INLINE static inline __attribute__((always_inline, target("avx512f")))
-
-INLINE __m512 times(float by, __m512 a, __m512 plus) {
-  return _mm512_fmadd_ps(_mm512_set1_ps(by), a, plus);
-}
-
-INLINE __m512 get(const float *from) {
-  return _mm512_loadu_ps(from);
-}
-
-INLINE void put(float *to, __m512 a) {
-  _mm512_storeu_ps(to, a);
-}
+#include "winograd_lanes.h"
 
 /* From vectors that are step floats apart to ones that are by floats apart. The points are 1. */
 INLINE void along_4(const float *d, int64_t step, float *t, int64_t by) {

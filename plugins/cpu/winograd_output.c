@@ -1,26 +1,10 @@
 /* Products of a group of result channels back from Winograd's domain, 16 channels at a time: A^T m A, where A^T has the
  * powers of the points, then bias and what the chain computes on the result. */
 #include "winograd.h"
-
-#include <immintrin.h>
-
-#define AVX512 __attribute__((target("avx512f")))
-#define INLINE static inline __attribute__((always_inline, target("avx512f")))
+#include "winograd_lanes.h"
 
 /* The most results of a tile, along one direction. */
 enum { MOST = 4 };
-
-INLINE __m512 times(float by, __m512 a, __m512 plus) {
-  return _mm512_fmadd_ps(_mm512_set1_ps(by), a, plus);
-}
-
-INLINE __m512 get(const float *from) {
-  return _mm512_loadu_ps(from);
-}
-
-INLINE void put(float *to, __m512 a) {
-  _mm512_storeu_ps(to, a);
-}
 
 /* From vectors that are step floats apart to ones that are by floats apart. */
 INLINE void along_4(const float *p, int64_t step, float *y, int64_t by) {
