@@ -28,7 +28,7 @@ typedef struct digits {
 typedef struct trial {
   const char *name, *devices;
   const char *place[2]; /* patterns of nodes that go elsewhere than to the first device */
-  int opencl;           /* needs an OpenCL device */
+  int opencl, vulkan;   /* needs such a device */
   float *outputs;       /* n rows of CLASSES */
   double seconds;       /* an image: set input, run, read output */
 } trial;
@@ -159,19 +159,29 @@ static const trial all_trials[] = {
     {.name = "cpu + sim x 2", .devices = "cpu,sim:0,sim:1", .place = {"wide*=sim:0", "fine*=sim:1"}},
     {.name = "cpu alone", .devices = "cpu"},
     {.name = "opencl alone", .devices = "opencl:0", .opencl = 1},
-    {.name = "sim alone", .devices = "sim:0"}};
+    {.name = "sim alone", .devices = "sim:0"},
+    {.name = "vulkan alone", .devices = "vulkan:0", .vulkan = 1},
+    {.name = "cpu + opencl + vulkan",
+     .devices = "cpu,opencl:0,vulkan:0",
+     .place = {"wide*=opencl:0", "fine*=vulkan:0"},
+     .opencl = 1,
+     .vulkan = 1}};
 
 enum { TRIALS = sizeof all_trials / sizeof all_trials[0] };
 
 static int check(digits *d, const char *out_dir) {
   trial trials[TRIALS];
   char path[1024];
+  heddle_device *vulkan = NULL;
   int n = 0, good = 1, opencl;
   snprintf(path, sizeof path, "%s/trace.json", out_dir);
   print_devices(d);
   opencl = has_opencl(d);
+  heddle_context_find_device(d->ctx, "vulkan:0", &vulkan, NULL);
   for (int i = 0; i < TRIALS; i++) {
-    if (!all_trials[i].opencl || opencl) trials[n++] = all_trials[i];
+    if (all_trials[i].opencl && !opencl) continue;
+    if (all_trials[i].vulkan && vulkan == NULL) continue;
+    trials[n++] = all_trials[i];
   }
   for (int i = 0; i < n; i++) {
     if (run(d, &trials[i], i == 0 ? path : NULL) != HEDDLE_OK) {
@@ -189,7 +199,7 @@ static int check(digits *d, const char *out_dir) {
     double far = difference(d, trials[i].outputs, heddle_tensor_data(d->expected));
     double from_first = difference(d, trials[i].outputs, trials[0].outputs);
     int same = far <= MAX_DIFFERENCE && from_first <= MAX_DIFFERENCE;
-    printf("  %-20s %8.2g apart, %8.1f us an image  %s\n", trials[i].name, far, trials[i].seconds * 1e6,
+    printf("  %-21s %8.2g apart, %8.1f us an image  %s\n", trials[i].name, far, trials[i].seconds * 1e6,
            same ? "same" : "DIFFERENT");
     good = good && same;
   }

@@ -6,6 +6,7 @@ import re
 import shutil
 import subprocess
 
+import lavapipe
 import numpy as np
 import pytest
 from pocl import ENV, PLUGIN, need
@@ -15,7 +16,7 @@ PROGRAM = BUILD / "examples" / "digits"
 FOLDER = SOURCE / "examples" / "digits"
 
 
-NO_DRIVER = {"OCL_ICD_VENDORS": "/nonexistent"}
+NO_DRIVER = {"OCL_ICD_VENDORS": "/nonexistent", "VK_DRIVER_FILES": "/nonexistent", "VK_ICD_FILENAMES": "/nonexistent"}
 
 
 def call(*words, **env):
@@ -46,7 +47,8 @@ def demo(env, *trials):
 
 def test_demo():
     need()
-    text, traced, picture = demo(ENV, "cpu + opencl", "cpu + sim", "cpu + opencl + sim", "cpu + sim x 2", "cpu alone",
+    vulkan = ["vulkan alone", "cpu + opencl + vulkan"] if lavapipe.there() else []
+    text, traced, picture = demo({**ENV, **lavapipe.ENV}, *vulkan, "cpu + opencl", "cpu + sim", "cpu + opencl + sim", "cpu + sim x 2", "cpu alone",
                                  "opencl alone", "sim alone")
     assert "nodes     23 on cpu:0, 5 on opencl:0" in text and "no OpenCL" not in text
     assert traced == {"host", "cpu:0", "opencl:0"} and "opencl:0" in picture
