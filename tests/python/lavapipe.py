@@ -1,32 +1,29 @@
-"""Two lavapipe devices for a test: Vulkan's loader is given Mesa's manifest and a copy of it under another name, which it
-takes for a second driver. ENV for programs that are started; in_process() for libheddle in Python, before anything of
-Vulkan is loaded; need() skips where there are no two such devices."""
+"""Two Vulkan devices for a test: lavapipe, whose manifest is there twice. ENV for programs that are started; in_process()
+for libheddle in Python, before anything of Vulkan is loaded; need() skips where there are no two such devices."""
 
 import glob
 import os
-import pathlib
 import shutil
 import tempfile
 
 import pytest
 from tool_case import BUILD, DIGITS, heddle
 
-FOLDER = tempfile.TemporaryDirectory(prefix="heddle-lavapipe-")
+FOLDER = tempfile.TemporaryDirectory(prefix="heddle-vulkan-")
 PLUGIN = BUILD / "lib" / "heddle" / "plugins" / "libheddle_plugin_vulkan.so"
 
 
-def manifests():
-    """Mesa's manifest for this machine and its copy; nothing where Mesa is not installed."""
-    found = sorted(glob.glob("/usr/share/vulkan/icd.d/lvp_icd*.json"))
+def environment():
+    """What makes the loader find lavapipe twice; nothing where its manifest is not where loaders look."""
+    roots = os.environ.get("XDG_DATA_DIRS", "/usr/local/share:/usr/share").split(":") + ["/etc"]
+    found = [p for r in roots for p in glob.glob(os.path.join(r, "vulkan", "icd.d", "lvp_icd*.json"))]
     if not found:
-        return []
-    copy = pathlib.Path(FOLDER.name) / "lvp_again.json"
-    shutil.copyfile(found[0], copy)
-    return [found[0], str(copy)]
+        return {}
+    second = shutil.copy(found[0], os.path.join(FOLDER.name, "second.json"))
+    return {"VK_DRIVER_FILES": f"{found[0]}:{second}", "VK_ICD_FILENAMES": f"{found[0]}:{second}"}
 
 
-ENV = {"VK_DRIVER_FILES": ":".join(manifests()) or "/none", "VK_ICD_FILENAMES": ":".join(manifests()) or "/none",
-       "XDG_RUNTIME_DIR": FOLDER.name}
+ENV = environment()
 
 
 def in_process():
