@@ -1,10 +1,8 @@
-# The variants of shaders that the plugin holds. Included by plugin.cmake: adds to sources, or sets plugin_missing.
+# The variants of shaders that the plugin holds. Included by plugin.cmake, which has found HEDDLE_GLSLC; adds to sources.
 #
 # Each family has a file shaders/variants_NAME.cmake, in which a variant is a line: vlk_shader with its name, which
 # vlk_pick_code finds, its file in shaders/, and definitions.
 include("${CMAKE_CURRENT_SOURCE_DIR}/cmake/embed_spirv.cmake")
-find_program(HEDDLE_GLSLC glslc DOC "The compiler of shaders, of shaderc")
-mark_as_advanced(HEDDLE_GLSLC)
 set(shader_folder "${CMAKE_CURRENT_SOURCE_DIR}/plugins/vulkan/shaders")
 set(shader_variants "")
 
@@ -18,12 +16,7 @@ file(GLOB shader_lists CONFIGURE_DEPENDS "${shader_folder}/variants_*.cmake")
 foreach(shader_list IN LISTS shader_lists)
   include("${shader_list}")
 endforeach()
-
-if(HEDDLE_GLSLC)
-  set(shader_codes "${PROJECT_BINARY_DIR}/vulkan_shaders.c")
-  heddle_embed_spirv("${shader_codes}" "${HEDDLE_GLSLC}" "${shader_folder}" ${shader_variants})
-  file(GLOB shader_sources CONFIGURE_DEPENDS "${shader_folder}/*.c")
-  list(APPEND sources ${shader_sources} "${shader_codes}")
-else()
-  set(plugin_missing "there is no compiler of shaders (glslc)")
-endif()
+set(shader_codes "${PROJECT_BINARY_DIR}/vulkan_shaders.c")
+heddle_embed_spirv("${shader_codes}" "${HEDDLE_GLSLC}" "${shader_folder}" ${shader_variants})
+file(GLOB shader_sources CONFIGURE_DEPENDS "${shader_folder}/*.c")
+list(APPEND sources ${shader_sources} "${shader_codes}")
