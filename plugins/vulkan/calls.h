@@ -14,8 +14,9 @@
 /* X(name): of an instance of Vulkan 1.1. */
 #define VLK_INSTANCE_CALLS(X) \
   X(DestroyInstance) \
-  X(EnumeratePhysicalDevices) X(GetPhysicalDeviceProperties2) X(GetPhysicalDeviceFeatures2) \
-      X(GetPhysicalDeviceProperties) X(GetPhysicalDeviceMemoryProperties2) X(GetPhysicalDeviceQueueFamilyProperties) \
+  X(EnumeratePhysicalDevices) \
+  X(GetPhysicalDeviceProperties2) X(GetPhysicalDeviceFeatures2) X(GetPhysicalDeviceProperties) \
+      X(GetPhysicalDeviceMemoryProperties2) X(GetPhysicalDeviceQueueFamilyProperties) \
           X(EnumerateDeviceExtensionProperties) X(CreateDevice) X(GetDeviceProcAddr)
 
 /* X(name): NULL where the instance has no such extension. */
@@ -25,8 +26,9 @@
 /* X(name): of a device of Vulkan 1.1. */
 #define VLK_DEVICE_CALLS(X) \
   X(DestroyDevice) \
-  X(GetDeviceQueue) X(QueueSubmit) X(AllocateMemory) X(FreeMemory) X(MapMemory) X(UnmapMemory) \
-      X(FlushMappedMemoryRanges) X(InvalidateMappedMemoryRanges) X(CreateBuffer) X(DestroyBuffer) X(BindBufferMemory) \
+  X(GetDeviceQueue) \
+  X(QueueSubmit) X(AllocateMemory) X(FreeMemory) X(MapMemory) X(UnmapMemory) X(FlushMappedMemoryRanges) \
+      X(InvalidateMappedMemoryRanges) X(CreateBuffer) X(DestroyBuffer) X(BindBufferMemory) \
           X(GetBufferMemoryRequirements) X(CreateFence) X(DestroyFence) X(ResetFences) X(WaitForFences) \
               X(CreateSemaphore) X(DestroySemaphore) X(CreateCommandPool) X(DestroyCommandPool) \
                   X(AllocateCommandBuffers) X(FreeCommandBuffers) X(BeginCommandBuffer) X(EndCommandBuffer) \
@@ -44,9 +46,9 @@
 /* X(name, second): of Vulkan 1.2 or an extension, where the function has the second name; NULL where there is neither. */
 #define VLK_DEVICE_EXTRAS(X) \
   X(WaitSemaphores, WaitSemaphoresKHR) \
-  X(GetSemaphoreCounterValue, GetSemaphoreCounterValueKHR) X(ResetQueryPool, ResetQueryPoolEXT) \
-      X(GetMemoryHostPointerPropertiesEXT, GetMemoryHostPointerPropertiesEXT) \
-          X(GetCalibratedTimestampsEXT, GetCalibratedTimestampsEXT)
+  X(GetSemaphoreCounterValue, GetSemaphoreCounterValueKHR) \
+  X(ResetQueryPool, ResetQueryPoolEXT) X(GetMemoryHostPointerPropertiesEXT, GetMemoryHostPointerPropertiesEXT) \
+      X(GetCalibratedTimestampsEXT, GetCalibratedTimestampsEXT)
 
 #define VLK_POINTER(name) PFN_vk##name name;
 #define VLK_POINTER_EXTRA(name, second) PFN_vk##name name;

@@ -12,6 +12,11 @@ macro(vlk_shader name source)
   list(APPEND shader_variants "${name} ${source} ${shader_options}")
 endmacro()
 
+# vlk_template(NAME SOURCE): not optimised, so that all functions and their names stay.
+macro(vlk_template name source)
+  list(APPEND shader_variants "${name} ${source} --target-env=vulkan1.1 -O0")
+endmacro()
+
 file(GLOB shader_lists CONFIGURE_DEPENDS "${shader_folder}/variants_*.cmake")
 foreach(shader_list IN LISTS shader_lists)
   include("${shader_list}")

@@ -47,7 +47,7 @@ typedef struct vlk_info {
   bool integrated;            /* shares the host's memory, or is_cpu */
   bool unified;               /* HEDDLE_MEMORY_UNIFIED is there */
   bool noncoherent;           /* PINNED memory needs flush and invalidate */
-  bool timeline, host_reset, calibrates, imports, portability;
+  bool timeline, host_reset, calibrates, imports;
   bool fp16, int8, int16, int64, float64; /* arithmetic in shaders */
   bool storage16, storage8;               /* such elements in storage buffers */
   bool scalar_layout;                     /* scalarBlockLayout */
@@ -61,12 +61,13 @@ struct heddle_pinstance {
   vlk_calls vk;
   vlk_info *devices;
   uint32_t n_devices;
-  uint32_t max_streams; /* setting; 0: not given */
-  bool timeline;        /* setting: timeline semaphores where a device has them */
-  bool unified;         /* setting: shared memory where a device has it */
-  bool validate;        /* setting: the validation layer */
-  bool fuse;            /* setting: chains of elementwise nodes become one */
-  char *cache_dir;      /* setting, absolute; NULL: no pipeline cache on disk */
+  uint32_t max_streams;    /* setting; 0: not given */
+  bool timeline;           /* setting: timeline semaphores where a device has them */
+  bool unified;            /* setting: shared memory where a device has it */
+  bool validate;           /* setting: the validation layer */
+  bool fuse;               /* setting: chains of elementwise nodes become one */
+  char *cache_dir;         /* setting, absolute; NULL: no pipeline cache on disk */
+  atomic_bool left_behind; /* a device was, with work that hangs: the instance stays */
 };
 
 /* A setting of the instance into buf; false where it is not given. */
@@ -109,7 +110,8 @@ struct heddle_pdevice {
   vlk_block *blocks;
   vlk_ops *ops;
   heddle_error fault;
-  struct heddle_pstream *service; /* for calibrating without the extension; build_lock */
+  pthread_mutex_t service_lock;   /* guards service; the driver is called with it held */
+  struct heddle_pstream *service; /* the plugin's own, for uploads and clocks; made at its first use */
   atomic_int_least64_t live_buffers, live_bytes, live_objects;
   atomic_uint next_queue;
 };
@@ -138,8 +140,10 @@ struct heddle_pbuffer {
   heddle_pdevice *dev;
   VkBuffer buffer; /* VK_NULL_HANDLE: no bytes */
   uint64_t base, bytes;
-  char *host;       /* address of the range on the host; NULL where it has none */
-  vlk_block *block; /* that the range is in */
+  uint64_t room;               /* bytes that it takes of the block; of a view 0 */
+  char *host;                  /* address of the range on the host; NULL where it has none */
+  vlk_block *block;            /* that the range is in */
+  struct heddle_pbuffer *next; /* in the block, by rising base; memory_lock */
   uint32_t kind;
   bool view;
 };
@@ -147,6 +151,15 @@ struct heddle_pbuffer {
 /* Checks that bytes [offset, offset + bytes) lie in buffer. */
 heddle_status vlk_range(heddle_pdevice *dev, const heddle_pbuffer *buffer, uint64_t offset, uint64_t bytes,
                         const char *what, heddle_error *err);
+
+/* Finds room for a buffer's bytes in a block, or makes a block; sets buffer, base, room, host and block. give lets the
+ * room go, and the block with its last buffer. import makes a block of the caller's memory. Any thread. */
+VkResult vlk_block_take(heddle_pdevice *dev, uint64_t align, heddle_pbuffer *buffer);
+VkResult vlk_block_import(heddle_pdevice *dev, void *pointer, heddle_pbuffer *buffer);
+void vlk_block_give(heddle_pbuffer *buffer);
+
+/* Flushes (to_device) or invalidates a range of a mapped buffer, widened to the device's granule. */
+VkResult vlk_block_sync(const heddle_pbuffer *buffer, uint64_t offset, uint64_t bytes, bool to_device);
 
 /* A buffer for the plugin's own use (parameters, tables, staging): as memory.alloc, but not counted as live. */
 heddle_status vlk_buffer_make(heddle_pdevice *dev, uint32_t kind, uint64_t bytes, heddle_pbuffer **out,

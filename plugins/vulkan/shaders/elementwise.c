@@ -135,8 +135,14 @@ static heddle_status make_move(const vlk_info *info, const k_step *step, uint32_
   return s;
 }
 
+enum {
+#define NUMBER(number, word) OP_##word = number,
+  VLK_OPS_1(NUMBER) VLK_OPS_2(NUMBER) VLK_OPS_3(NUMBER)
+#undef NUMBER
+};
+
 static bool gives_truth(int32_t op) {
-  return op == 18 || (op >= 44 && op <= 52);
+  return op == OP_NOT || (op >= OP_EQUAL && op <= OP_XOR);
 }
 
 heddle_status vlk_elementwise(const heddle_host *host, const vlk_info *info, const k_step *step, vlk_shader *out,
