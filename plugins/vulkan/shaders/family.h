@@ -21,4 +21,7 @@ const vlk_type *vlk_type_of(const k_step *step, const char *key);
 heddle_status vlk_want_words(const struct vlk_info *info, uint32_t bytes, heddle_error *err);
 heddle_status vlk_want_type(const struct vlk_info *info, const vlk_type *type, heddle_error *err);
 
+/* Do subgroups of the device's compute shaders add up by themselves? */
+bool vlk_adds_subgroups(const struct vlk_info *info);
+
 #endif

@@ -1,0 +1,202 @@
+/* The family of contract.cl: matrix products and convolutions. On a GPU in tiles through shared memory, as the plan cuts
+ * them; on the host's cores in blocks of registers, which are cut here. */
+#include "plugins/vulkan/vulkan.h"
+
+#include "family.h"
+
+enum {
+  LANES = 8,       /* items of a group of block.comp, and of direct.comp's lines */
+  ITEMS = K_GROUP, /* ... of the other shaders */
+  BATCH_DIMS = 5,  /* as contract.glsl has them */
+  FEW_GROUPS = 8,  /* fewer leave cores idle: then blocks are smaller */
+  LONGEST_SPAN = 8,
+  LONGEST_REACH = 40 /* elements of a line that an item of direct.comp holds */
+};
+
+static int64_t pieces(int64_t n, int64_t size) {
+  return n / size + (n % size != 0);
+}
+
+static const char *with_c(const k_step *step) {
+  char word[VLK_OPTION_BYTES];
+  return vlk_option(step, "HAS_C", word) ? "_c" : "";
+}
+
+static bool has(const k_step *step, const char *key) {
+  char word[VLK_OPTION_BYTES];
+  return vlk_option(step, key, word);
+}
+
+/* How results are cut: rows and columns of an item's block, and what tiles_m, tiles_n and all groups become of it. */
+typedef struct cut {
+  int64_t rows, width, tiles_m, tiles_n, total;
+} cut;
+
+static cut cut_blocks(int64_t m, int64_t n, int64_t batches, int64_t rows, int64_t width) {
+  cut c = {.rows = rows, .width = width, .tiles_m = pieces(m, rows), .tiles_n = pieces(n, LANES * width)};
+  c.total = c.tiles_m * c.tiles_n * batches;
+  return c;
+}
+
+/* Large blocks, where there are rows for them and enough groups. */
+static cut choose_blocks(int64_t m, int64_t n, int64_t batches, int64_t rows, int64_t width) {
+  while (rows > 1 && rows / 2 >= m) rows /= 2;
+  cut c = cut_blocks(m, n, batches, rows, width);
+  while (c.rows > 4 && c.total < FEW_GROUPS) c = cut_blocks(m, n, batches, c.rows / 2, width);
+  return c;
+}
+
+/* ---------------------------------------------------------------- matrix products */
+
+/* Batch dimensions, joined where A and B are walked in one stride each. */
+typedef struct batches {
+  int64_t dims, dim[K_DIMS], a[K_DIMS], b[K_DIMS], all;
+} batches;
+
+static batches join_batches(const k_matmul *p) {
+  batches j = {.all = 1};
+  for (int64_t d = 0; d < p->batch_dims; d++) {
+    const int64_t size = p->batch_dim[d], last = j.dims - 1;
+    j.all *= size;
+    if (size == 1) continue;
+    if (j.dims > 0 && j.a[last] == p->batch_a[d] * size && j.b[last] == p->batch_b[d] * size) {
+      j.dim[last] *= size;
+      j.a[last] = p->batch_a[d];
+      j.b[last] = p->batch_b[d];
+      continue;
+    }
+    j.dim[j.dims] = size;
+    j.a[j.dims] = p->batch_a[d];
+    j.b[j.dims++] = p->batch_b[d];
+  }
+  return j;
+}
+
+/* Does every place at which fours of B are read begin at a multiple of four? */
+static bool by_fours(const vlk_info *info, const k_matmul *p, const batches *j, bool down, int64_t width) {
+  bool are = info->alignment % 16 == 0 && (down ? p->b_col % 4 == 0 && p->k >= 4 : p->b_row % 4 == 0);
+  if (!down) are = are && p->b_col == 1 && p->n % 4 == 0 && p->n >= width && width % 4 == 0;
+  for (int64_t d = 0; d < j->dims; d++) are = are && j->b[d] % 4 == 0;
+  return are;
+}
+
+static void put_matmul(vlk_shader *out, const k_matmul *p, const batches *j, int64_t tiles_m, int64_t tiles_n) {
+  vlk_param(out, p->m);
+  vlk_param(out, p->n);
+  vlk_param(out, p->k);
+  vlk_param(out, tiles_m);
+  vlk_param(out, tiles_n);
+  vlk_param(out, (int64_t)out->groups);
+  vlk_param(out, p->a_row);
+  vlk_param(out, p->a_col);
+  vlk_param(out, p->b_row);
+  vlk_param(out, p->b_col);
+  vlk_param(out, p->c_row);
+  vlk_param(out, p->c_col);
+  vlk_param_float(out, p->alpha);
+  vlk_param_float(out, p->beta);
+  vlk_param(out, j->dims);
+  vlk_params(out, j->dim, BATCH_DIMS);
+  vlk_params(out, j->a, BATCH_DIMS);
+  vlk_params(out, j->b, BATCH_DIMS);
+}
+
+static heddle_status make_product(const vlk_info *info, const k_step *step, vlk_shader *out, heddle_error *err) {
+  const k_matmul *p = &step->params.matmul;
+  const batches j = join_batches(p);
+  const bool down = p->b_col != 1 && p->b_row == 1;
+  heddle_status s = HEDDLE_OK;
+  if (j.dims > BATCH_DIMS)
+    return p_fail(err, HEDDLE_EUNSUPPORTED, 0, "more than %d batch dimensions that cannot be joined", BATCH_DIMS);
+  if (info->is_cpu) {
+    const int64_t width = down ? (p->m == 1 ? 1 : 4) : (p->n > 4 * LANES ? 8 : 4);
+    const cut c = choose_blocks(p->m, p->n, j.all, 8, width);
+    s = vlk_pick_code(out, err, "block%s", with_c(step));
+    vlk_spec(out, (uint32_t)c.rows);
+    vlk_spec(out, (uint32_t)c.width);
+    vlk_spec(out, by_fours(info, p, &j, down, c.width));
+    vlk_spec(out, down);
+    out->groups = (uint64_t)c.total;
+    put_matmul(out, p, &j, c.tiles_m, c.tiles_n);
+    return s;
+  }
+  if (strcmp(step->name, "contract") == 0) {
+    s = vlk_pick_code(out, err, "tile_%d%s", vlk_option_int(step, "EACH", 4), with_c(step));
+    vlk_spec(out, has(step, "A_DOWN"));
+    vlk_spec(out, down);
+  } else {
+    const bool alone = strcmp(step->name, "thin_down") == 0;
+    s = vlk_pick_code(out, err, "%s%s%s", step->name, alone && vlk_adds_subgroups(info) ? "_subgroups" : "",
+                      with_c(step));
+  }
+  put_matmul(out, p, &j, p->tiles_m, p->tiles_n);
+  return s;
+}
+
+/* ---------------------------------------------------------------- convolutions */
+
+static void put_conv(vlk_shader *out, const k_conv *p, int64_t tiles_m, int64_t tiles_n) {
+  vlk_param(out, p->m);
+  vlk_param(out, p->n);
+  vlk_param(out, p->k);
+  vlk_param(out, tiles_m);
+  vlk_param(out, tiles_n);
+  vlk_param(out, (int64_t)out->groups);
+  vlk_param(out, p->groups);
+  vlk_param(out, p->in_channels);
+  vlk_param(out, p->taps);
+  vlk_params(out, p->in, K_SPATIAL);
+  vlk_params(out, p->out, K_SPATIAL);
+  vlk_params(out, p->window, K_SPATIAL);
+  vlk_params(out, p->stride, K_SPATIAL);
+  vlk_params(out, p->dilation, K_SPATIAL);
+  vlk_params(out, p->pad, K_SPATIAL);
+}
+
+/* Lines are cut into spans of the same length, and planes into groups. */
+static heddle_status make_direct(const vlk_info *info, const k_step *step, vlk_shader *out, heddle_error *err) {
+  const k_conv *p = &step->params.conv;
+  const int64_t planes = p->count / p->tiles_n / (p->out[0] * p->out[1]);
+  const int64_t span = pieces(p->out[2], pieces(p->out[2], LONGEST_SPAN));
+  const bool transposed = has(step, "TRANSPOSED");
+  const bool by_line = info->is_cpu && !transposed && p->dilation[2] == 1 && p->stride[2] < LONGEST_REACH &&
+                       (span - 1) * p->stride[2] + p->window[2] <= LONGEST_REACH;
+  heddle_status s = vlk_pick_code(out, err, "%s%s%s", by_line ? "direct_line" : "direct",
+                                  transposed ? "_transposed" : "", with_c(step));
+  vlk_spec(out, by_line ? (uint32_t)span : 1);
+  if (by_line) {
+    vlk_spec(out, (uint32_t)p->window[2]);
+    vlk_spec(out, (uint32_t)p->stride[2]);
+  }
+  const int64_t spans = by_line ? pieces(p->out[2], span) : p->out[2];
+  const int64_t share = pieces(spans * p->out[0] * p->out[1], by_line ? LANES : ITEMS);
+  out->groups = (uint64_t)(planes * share);
+  put_conv(out, p, share, spans);
+  return s;
+}
+
+static heddle_status make_conv(const vlk_info *info, const k_step *step, vlk_shader *out, heddle_error *err) {
+  const k_conv *p = &step->params.conv;
+  const char *transposed = has(step, "TRANSPOSED") ? "_transposed" : "";
+  if (strcmp(step->name, "direct") == 0) return make_direct(info, step, out, err);
+  if (!info->is_cpu) {
+    heddle_status s =
+        vlk_pick_code(out, err, "tile_conv%s_%d%s", transposed, vlk_option_int(step, "EACH", 4), with_c(step));
+    vlk_spec(out, 0);
+    put_conv(out, p, p->tiles_m, p->tiles_n);
+    return s;
+  }
+  const cut c = choose_blocks(p->m, p->n, (int64_t)step->groups / (p->tiles_m * p->tiles_n), 16, 4);
+  heddle_status s = vlk_pick_code(out, err, "block_conv%s%s", transposed, with_c(step));
+  vlk_spec(out, (uint32_t)c.rows);
+  vlk_spec(out, (uint32_t)c.width);
+  out->groups = (uint64_t)c.total;
+  put_conv(out, p, c.tiles_m, c.tiles_n);
+  return s;
+}
+
+heddle_status vlk_contract(const heddle_host *host, const vlk_info *info, const k_step *step, vlk_shader *out,
+                           heddle_error *err) {
+  (void)host;
+  return step->is_product ? make_product(info, step, out, err) : make_conv(info, step, out, err);
+}
