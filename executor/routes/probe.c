@@ -7,6 +7,7 @@
 #include "executor/routes/routes.h"
 
 #define TIMEOUT_NS UINT64_C(5000000000)
+#define SETTLE_NS UINT64_C(100000000)
 enum {
   ROUNDS = 5,        /* of which the median counts */
   SMALL = 4096,      /* what the latency is taken on */
@@ -78,20 +79,24 @@ static heddle_status make_way(way *w, heddle_error *err) {
   return s == HEDDLE_OK ? make_buffers(w, err) : s;
 }
 
-/* What may still run is waited for. Where that fails, host memory that it may touch is left to it. */
+/* False: it did not end, and its plugin knows that it has to keep what it may touch. */
+static bool end_stream(way *w, heddle_device *dev, heddle_pstream *stream) {
+  bool quiet = true;
+  if (stream == NULL) return true;
+  (void)w->host->settle(dev, stream, SETTLE_NS, &quiet, NULL);
+  if (!quiet) (void)dev->t->device.idle(dev->handle, 0, NULL);
+  dev->t->stream.close(stream);
+  return quiet;
+}
+
 static void end_way(way *w) {
-  bool quiet_out = true, quiet_in = true;
-  if (w->out != NULL) {
-    (void)w->host->settle(w->from, w->out, TIMEOUT_NS, &quiet_out, NULL);
-    w->from->t->stream.close(w->out);
-  }
-  if (w->in != NULL) {
-    (void)w->host->settle(w->to, w->in, TIMEOUT_NS, &quiet_in, NULL);
-    w->to->t->stream.close(w->in);
-  }
+  bool quiet = end_stream(w, w->from, w->out);
+  quiet = end_stream(w, w->to, w->in) && quiet;
   if (w->imported) w->to->t->memory.free(w->to->handle, w->page);
-  for (int i = 0; i < 4; i++)
-    if (quiet_out && quiet_in) w->host->memory_release(w->memory[i]);
+  for (int i = 0; i < 4; i++) {
+    if (w->memory[i] != NULL) w->memory[i]->keep_block = !quiet;
+    w->host->memory_release(w->memory[i]);
+  }
 }
 
 /* ---- moving */
