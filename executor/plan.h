@@ -13,6 +13,7 @@
 #define HEDDLE_EXECUTOR_PLAN_H
 
 #include "core/context.h"
+#include "executor/route_costs.h"
 #include "graph/opschema.h"
 #include "modules/module.h"
 #include "optimize/optimize.h"
@@ -261,22 +262,14 @@ typedef struct heddle__allocation {
   uint64_t align;
 } heddle__allocation;
 
-/* How a value gets from one device to another; chosen once a pair. */
-typedef enum heddle__route {
-  HEDDLE__ROUTE_SAME,   /* no copy */
-  HEDDLE__ROUTE_DIRECT, /* between an inline device and another: one copy */
-  HEDDLE__ROUTE_SHARED, /* a page that both use: none */
-  HEDDLE__ROUTE_PEER,   /* one copy between two devices of a plugin */
-  HEDDLE__ROUTE_STAGED, /* over a hop buffer on the host: two copies */
-  HEDDLE__ROUTE_STAGED2 /* over two hop buffers: two copies and one of the host's */
-} heddle__route;
-
-/* A crossing, for people: value, from, to, route, steps. */
+/* How a value gets from one device to another, for people, and for the self-test of routes. */
 typedef struct heddle__crossing {
   uint32_t value;
-  uint32_t from, to; /* devices */
+  uint32_t from, to; /* devices; HEDDLE__NONE: the host */
+  uint32_t page;     /* SHARED: the device whose memory it lies in; else HEDDLE__NONE */
   heddle__route route;
-  uint64_t bytes;
+  heddle__route_cost cost;
+  uint64_t bytes; /* that are copied in one of its steps; 0 where none is */
 } heddle__crossing;
 
 /* An output of the plan: the graph's heads, then the kept values. */

@@ -202,7 +202,18 @@ static heddle_status memory_import(heddle_pdevice *dev, void *pointer, uint64_t 
     return p_fail(err, HEDDLE_EINVAL, 0,
                   "sim:%u: import of %llu host bytes: address and size must be multiples of %llu", dev->index,
                   (unsigned long long)bytes, (unsigned long long)align);
-  return sim_memory_enter(dev, SIM_KIND_IMPORT, pointer, pointer, bytes, NULL, NULL, out, err);
+  if (dev->settings.import_unified == SIM_LIE) { /* memory of its own, which is the caller's in name only */
+    const heddle_pmemory_desc desc = {.kind = HEDDLE_MEMORY_DEVICE, .bytes = bytes};
+    sim_block *block = NULL;
+    status = sim_memory_reserve(dev, bytes, err);
+    if (status == HEDDLE_OK) status = block_new(dev, &desc, &block, err);
+    if (status != HEDDLE_OK) return status;
+    status = sim_memory_enter(dev, HEDDLE_MEMORY_UNIFIED, block->bytes, block->bytes, bytes, block, NULL, out, err);
+    if (status != HEDDLE_OK) sim_block_destroy(dev->host, &block->retired);
+    return status;
+  }
+  const uint32_t kind = dev->settings.import_unified == SIM_ON ? HEDDLE_MEMORY_UNIFIED : SIM_KIND_IMPORT;
+  return sim_memory_enter(dev, kind, pointer, pointer, bytes, NULL, NULL, out, err);
 }
 
 /* ---- mappings ---- */
