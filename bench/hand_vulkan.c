@@ -119,10 +119,8 @@ static const int ways[3][2] = {{1, 2}, {2, 3}, {3, 2}};
 
 static void make_sets(VkDescriptorSetLayout layout, const VkBuffer buffers[BUFFERS], VkDescriptorSet sets[3]) {
   const VkDescriptorPoolSize size = {VK_DESCRIPTOR_TYPE_STORAGE_BUFFER, 9};
-  const VkDescriptorPoolCreateInfo pools = {.sType = VK_STRUCTURE_TYPE_DESCRIPTOR_POOL_CREATE_INFO,
-                                            .maxSets = 3,
-                                            .poolSizeCount = 1,
-                                            .pPoolSizes = &size};
+  const VkDescriptorPoolCreateInfo pools = {
+      .sType = VK_STRUCTURE_TYPE_DESCRIPTOR_POOL_CREATE_INFO, .maxSets = 3, .poolSizeCount = 1, .pPoolSizes = &size};
   VkDescriptorPool pool;
   check(vkCreateDescriptorPool(device, &pools, NULL, &pool), "vkCreateDescriptorPool");
   for (int i = 0; i < 3; i++) {
