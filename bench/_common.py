@@ -59,13 +59,15 @@ class Report:
 
 
 class Server:
-    """A benchmark program that measures when it is told to: one line in, one line of numbers out."""
+    """A benchmark program that measures when it is told to: one line in, one line of numbers out. Variables are
+    those of its environment that differ from ours."""
 
-    def __init__(self, build, name, *args):
+    def __init__(self, build, name, *args, **variables):
         path = os.path.join(build, "bin", name)
         if not os.path.exists(path):
             path = os.path.join(build, "bench", name)
-        self.process = subprocess.Popen([path, *args], stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True)
+        self.process = subprocess.Popen([path, *args], stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True,
+                                        env={**os.environ, **variables})
 
     def ask(self, *words):
         self.process.stdin.write(" ".join(str(w) for w in words) + "\n")

@@ -1,4 +1,5 @@
-/* bench/bench_models.c: ONNX models on the plugin cpu, when told to on standard input. Of the lines
+/* bench/bench_models.c: ONNX models on the plugin cpu, or on the devices of its only argument, when told to on standard
+ * input. Of the lines
  *   run FILE THREADS RUNS       nanoseconds of a run, the mean over RUNS; a run that is not timed goes before
  *   output FILE THREADS RUNS    writes the first output's bytes to FILE.output, and answers how many they are
  *   peak - THREADS RUNS         float32 operations a second that the CPU can do (hand_peak.h), 0 where not known
@@ -21,6 +22,8 @@ typedef struct entry {
   heddle_context *ctx;
   heddle_executor *ex;
 } entry;
+
+static const char *devices = "cpu";
 
 static void check(heddle_status s, const heddle_error *err) {
   if (s == HEDDLE_OK) return;
@@ -75,7 +78,7 @@ static void open_model(entry *e, const char *path, int threads) {
   snprintf(count, sizeof count, "%d", threads);
   e->threads = threads;
   const heddle_setting one = {"threads", count};
-  heddle_model_options options = {.struct_size = sizeof options, .devices = "cpu", .optimize = "on"};
+  heddle_model_options options = {.struct_size = sizeof options, .devices = devices, .optimize = "on"};
   check(heddle_context_create(&one, 1, NULL, NULL, &e->ctx, &err), &err);
   check(heddle_model_load(e->ctx, path, NULL, &options, &m, &err), &err);
   check(heddle_executor_create(m, &e->ex, &err), &err);
@@ -130,10 +133,11 @@ int main(int argc, char **argv) {
     close_model(&one);
     return 0;
   }
-  if (argc != 1) {
-    fprintf(stderr, "usage: bench_models [FILE THREADS]\n");
+  if (argc > 2) {
+    fprintf(stderr, "usage: bench_models [DEVICES | FILE THREADS]\n");
     return 2;
   }
+  if (argc == 2) devices = argv[1];
   while (fgets(line, sizeof line, stdin) != NULL) {
     double answer = 0;
     if (sscanf(line, "%15s %1023s %d %d", what, path, &threads, &runs) != 4 || threads < 1 || runs < 1)

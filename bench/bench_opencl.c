@@ -10,7 +10,7 @@
 #ifdef HEDDLE_BENCH_OPENCL
 #include <CL/cl.h>
 
-#include "heddle/heddle.h"
+#include "hand_chain.h"
 
 enum { NODES = 1000, WIDTH = 1024, GROUP = 64 };
 
@@ -32,51 +32,6 @@ static double now_ns(void) {
   return (double)t.tv_sec * 1e9 + (double)t.tv_nsec;
 }
 
-/* ---- Heddle */
-
-/* Inputs x and y; node i is Add(previous, x). */
-static char *graph_text(void) {
-  char *text = malloc(4096 + (size_t)NODES * 200), *p = text;
-  if (text == NULL) exit(1);
-  p += sprintf(p, "{\"heddle\":{\"version\":1,\"opset\":17},\"nodes\":[{\"op\":\"null\",\"name\":\"x\",\"inputs\":[]},"
-                  "{\"op\":\"null\",\"name\":\"y\",\"inputs\":[]}");
-  for (int i = 0; i < NODES; i++)
-    p += sprintf(p, ",{\"op\":\"Add\",\"name\":\"n%d\",\"inputs\":[[%d,0,0],[0,0,0]]}", i, i + 1);
-  p += sprintf(p, "],\"arg_nodes\":[0,1],\"heads\":[[%d,0,0]],\"node_row_ptr\":[0", NODES + 1);
-  for (int i = 1; i <= NODES + 2; i++) p += sprintf(p, ",%d", i);
-  p += sprintf(p, "],\"attrs\":{\"dltype\":[\"list_str\",[\"float32\",\"float32\"");
-  for (int i = 0; i < NODES; i++) p += sprintf(p, ",null");
-  p += sprintf(p, "]],\"shape\":[\"list_shape\",[[%d],[%d]", WIDTH, WIDTH);
-  for (int i = 0; i < NODES; i++) p += sprintf(p, ",null");
-  sprintf(p, "]]}}");
-  return text;
-}
-
-static heddle_executor *make(heddle_context *ctx) {
-  static float values[WIDTH];
-  heddle_error err;
-  heddle_graph *g;
-  heddle_model *m;
-  heddle_executor *ex;
-  char *text = graph_text();
-  check(heddle_graph_parse(text, strlen(text), "bench", NULL, &g, &err), &err);
-  free(text);
-  heddle_model_options options = {.struct_size = sizeof options, .devices = "opencl:0"};
-  check(heddle_model_create(ctx, g, NULL, &options, &m, &err), &err);
-  check(heddle_executor_create(m, &ex, &err), &err);
-  const int64_t shape[1] = {WIDTH};
-  for (int i = 0; i < WIDTH; i++) values[i] = 1e-3f;
-  for (uint32_t i = 0; i < 2; i++) {
-    heddle_tensor *t;
-    check(heddle_tensor_wrap(values, HEDDLE_FLOAT32, shape, 1, NULL, NULL, NULL, &t, &err), &err);
-    check(heddle_executor_set_input(ex, i, t, &err), &err);
-    heddle_tensor_release(t);
-  }
-  heddle_model_release(m);
-  heddle_graph_release(g);
-  return ex;
-}
-
 /* ---- by hand */
 
 typedef struct hand {
@@ -94,7 +49,7 @@ static void hand_init(hand *h) {
   cl_device_id device;
   cl_int code;
   const cl_int n = WIDTH;
-  for (int i = 0; i < WIDTH; i++) values[i] = 1e-3f;
+  for (int i = 0; i < WIDTH; i++) values[i] = HAND_CHAIN_VALUE;
   cl_check(clGetPlatformIDs(1, &platform, NULL), "clGetPlatformIDs");
   cl_check(clGetDeviceIDs(platform, CL_DEVICE_TYPE_ALL, 1, &device, NULL), "clGetDeviceIDs");
   cl_context ctx = clCreateContext(NULL, 1, &device, NULL, NULL, &code);
@@ -135,7 +90,8 @@ int main(void) {
   hand_init(&h);
   heddle_setting settings[] = {{"opencl.fuse", "0"}}; /* a step a node is what is measured */
   check(heddle_context_create(settings, 1, NULL, NULL, &ctx, &err), &err);
-  heddle_executor *ex = make(ctx);
+  static const char *const devices[2] = {"opencl:0", "opencl:0"};
+  heddle_executor *ex = hand_chain(ctx, NODES, WIDTH, devices);
   while (fgets(line, sizeof line, stdin) != NULL && sscanf(line, "%63s %d", name, &runs) == 2 && runs > 0) {
     const double start = now_ns();
     for (int i = 0; i < runs; i++) {

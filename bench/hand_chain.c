@@ -36,16 +36,18 @@ heddle_executor *hand_chain(heddle_context *ctx, size_t n, int64_t elements, con
   heddle_model *m;
   heddle_executor *ex;
   char list[128], *text = graph_text(n, elements, devices);
-  check(heddle_graph_parse(text, strlen(text), "crossing", NULL, &g, &err), &err);
+  check(heddle_graph_parse(text, strlen(text), "chain", NULL, &g, &err), &err);
   free(text);
-  snprintf(list, sizeof list, "%s,%s", devices[0], devices[1]);
+  const int is_one = strcmp(devices[0], devices[1]) == 0;
+  snprintf(list, sizeof list, "%s%s%s", devices[0], is_one ? "" : ",", is_one ? "" : devices[1]);
   heddle_model_options options = {.struct_size = sizeof options, .devices = list};
   check(heddle_model_create(ctx, g, NULL, &options, &m, &err), &err);
   check(heddle_executor_create(m, &ex, &err), &err);
   for (uint32_t i = 0; i < 2; i++) {
     heddle_tensor *t;
     check(heddle_tensor_create(NULL, HEDDLE_FLOAT32, &elements, 1, &t, &err), &err);
-    memset(heddle_tensor_data(t), 0, (size_t)heddle_tensor_bytes(t));
+    float *data = heddle_tensor_data(t);
+    for (int64_t k = 0; k < elements; k++) data[k] = HAND_CHAIN_VALUE;
     check(heddle_executor_set_input(ex, i, t, &err), &err);
     heddle_tensor_release(t);
   }

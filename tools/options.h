@@ -10,6 +10,8 @@
 /* Exit statuses of the tool. */
 enum { DONE = 0, FAILED = 1, WRONG_WORDS = 2 };
 
+#define NO_NUMBER UINT64_MAX
+
 /* Words given several times, in order; borrowed from argv. */
 typedef struct words {
   const char **data;
@@ -26,6 +28,7 @@ typedef struct options {
   const char *svg;
   const char *output_dir;
   const char *trace;
+  const char *profile_json;
   const char *debug_dir;
   const char *func;
   const char *timer;
@@ -38,7 +41,8 @@ typedef struct options {
   words dims;       /* NAME=NUMBER */
   uint64_t threads; /* 0: as configured */
   uint64_t repeat, number, zero_limit, repeats_to_cooldown;
-  double timeout; /* seconds; 0: none */
+  uint64_t profile_runs; /* NO_NUMBER: not given */
+  double timeout;        /* seconds; 0: none */
   double min_repeat_ms, cooldown_ms;
   bool json, all, profile, random, end_to_end, help;
 } options;

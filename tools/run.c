@@ -8,6 +8,7 @@
 #include <string.h>
 #include <sys/stat.h>
 
+#include "profile.h"
 #include "session.h"
 #include "text.h"
 
@@ -27,7 +28,10 @@ static const option known[] = {
     {"threads", OPTION_COUNT, "N", offsetof(options, threads), "threads for devices that compute on the host"},
     {"timeout", OPTION_NUMBER, "S", offsetof(options, timeout),
      "gives up when a run, or bringing the constants to devices, takes S seconds"},
-    {"profile", OPTION_FLAG, NULL, offsetof(options, profile), "runs once more with each step timed, and prints that"},
+    {"profile", OPTION_FLAG, NULL, offsetof(options, profile),
+     "runs more often with each step timed; prints steps, operators and the critical path"},
+    {"profile-json", OPTION_TEXT, "FILE.json", offsetof(options, profile_json), "the same, written as one JSON object"},
+    {"profile-runs", OPTION_COUNT, "N", offsetof(options, profile_runs), "how often, 5 by default"},
     {"trace", OPTION_TEXT, "FILE.json", offsetof(options, trace),
      "runs once more, and writes a trace for a browser's trace viewer"},
     {"debug-dir", OPTION_TEXT, "DIR", offsetof(options, debug_dir), "writes output K of each node as NAME_K.npy there"},
@@ -174,24 +178,6 @@ static int keep_nodes(session *s) {
 
 /* ---- times */
 
-static int print_profile(session *s) {
-  const heddle_profile_entry *e = NULL;
-  size_t n = 0;
-  heddle_error err = {0};
-  if (heddle_executor_profile(s->ex, &e, &n, &err) != HEDDLE_OK) return fail("run", &err);
-  uint64_t first = UINT64_MAX, last = 0;
-  for (size_t i = 0; i < n; i++) {
-    if (e[i].start_ns < first) first = e[i].start_ns;
-    if (e[i].end_ns > last) last = e[i].end_ns;
-  }
-  printf("\n%-28s  %-18s  %-8s  %6s  %12s  %12s\n", "step", "operator", "device", "stream", "start us", "takes us");
-  for (size_t i = 0; i < n; i++)
-    printf("%-28s  %-18s  %-8s  %6" PRIu32 "  %12.1f  %12.1f\n", e[i].name, e[i].op, e[i].device, e[i].stream,
-           (double)(e[i].start_ns - first) / 1e3, (double)(e[i].end_ns - e[i].start_ns) / 1e3);
-  if (n > 0) printf("%zu steps in %.1f us\n", n, (double)(last - first) / 1e3);
-  return DONE;
-}
-
 static int run_once(session *s) {
   heddle_error err = {0};
   heddle_status r = heddle_executor_run(s->ex, session_timeout(s), &err);
@@ -209,6 +195,16 @@ static int trace_once(session *s) {
   return DONE;
 }
 
+static int profile_it(session *s) {
+  const options *o = s->o;
+  profile p;
+  int status = profile_take(s, o->profile_runs != NO_NUMBER ? o->profile_runs : PROFILE_RUNS, &p);
+  if (status == DONE && o->profile) profile_print(&p);
+  if (status == DONE && o->profile_json != NULL) status = profile_save(&p, o->model, o->profile_json);
+  profile_finish(&p);
+  return status;
+}
+
 static int run_it(session *s) {
   const options *o = s->o;
   int status = session_executor(s, o->random);
@@ -220,14 +216,27 @@ static int run_it(session *s) {
   if (status == DONE) status = run_once(s);
   for (uint32_t i = 0; status == DONE && i < heddle_executor_output_count(s->ex); i++) status = print_output(s, i);
   if (status == DONE && o->trace != NULL) status = trace_once(s);
-  if (status == DONE && o->profile) status = print_profile(s);
+  if (status == DONE && (o->profile || o->profile_json != NULL)) status = profile_it(s);
   if (status == DONE && o->debug_dir != NULL) status = keep_nodes(s);
   return status;
 }
 
+static int wrong_words(const options *o) {
+  const char *why = NULL;
+  if (o->profile_runs == NO_NUMBER) return DONE;
+  if (o->profile_runs < 1 || o->profile_runs > PROFILE_MOST_RUNS) why = "--profile-runs is at least 1 and at most 1000";
+  else if (!o->profile && o->profile_json == NULL)
+    why = "--profile-runs is of --profile or --profile-json; give one too";
+  if (why == NULL) return DONE;
+  fprintf(stderr, "heddle run: %s\n", why);
+  return WRONG_WORDS;
+}
+
 static int run(const options *o) {
   session s = {0};
-  int status = o->output_dir != NULL ? make_folder(o->output_dir) : DONE;
+  int status = wrong_words(o);
+  if (status != DONE) return status;
+  status = o->output_dir != NULL ? make_folder(o->output_dir) : DONE;
   if (status == DONE && o->debug_dir != NULL) status = make_folder(o->debug_dir);
   if (status == DONE) status = session_model(&s, "run", o);
   if (status == DONE) status = run_it(&s);

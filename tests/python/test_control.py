@@ -207,7 +207,9 @@ def test_a_trace_has_the_steps_and_a_profile_is_refused(tmp_path):
     good("run", path, "--device", "cpu", *words, "--trace", tmp_path / "trace.json")
     names = [e.get("name", "") for e in json.loads((tmp_path / "trace.json").read_text())["traceEvents"]]
     assert sum("n_v_out" in name for name in names) == 6, sorted(set(names))
-    assert "--trace" in failing(1, "run", path, "--device", "cpu", *words, "--profile")
+    for more in (("--profile",), ("--profile-json", tmp_path / "profile.json")):
+        assert "--trace" in failing(1, "run", path, "--device", "cpu", *words, *more)
+    assert not (tmp_path / "profile.json").exists()
 
 
 # ---- shapes that only a run gives

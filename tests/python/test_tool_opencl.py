@@ -43,7 +43,8 @@ def test_devices():
 def test_run(words, image, tmp_path):
     out = good("run", DIGITS, *words, *image, "--output-dir", tmp_path, "--profile", **ENV)
     assert np.abs(np.load(tmp_path / "output_0.npy") - np.load(DIGITS.parent / "expected.npy")[7:8]).max() < 1e-4
-    rows = [line.split() for line in out.splitlines() if re.search(r" (cpu|opencl|sim):\d ", line)]
+    table = out.split("takes us\n")[1].split("\n\n")[0]  # of steps; those of operators and of the path come after it
+    rows = [line.split() for line in table.splitlines() if re.search(r" (cpu|opencl|sim):\d ", line)]
     assert any(r[2].startswith("opencl:0") for r in rows), out
     assert all(float(r[-1]) >= 0 and float(r[-2]) >= 0 for r in rows), out
     starts = [float(r[-2]) for r in rows]
