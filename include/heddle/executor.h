@@ -3,8 +3,8 @@
  *
  * An executor of a model whose option in_flight is N has up to N runs in flight. Each has memory and streams of its own
  * for all but the constants, so that it overlaps with the others. They are told in the order of their starts: a run is
- * pending from start until wait has given its end (with N = 1 until its end; nobody need wait). One more is HEDDLE_EBUSY.
- * What is set and bound is for the run that is started next, and needs that fewer than N are pending. */
+ * pending from start until wait has given its end (with N = 1 until its end; nobody need wait). What is set and bound
+ * is for the run that is started next, and needs that fewer than N are pending. */
 #ifndef HEDDLE_EXECUTOR_H
 #define HEDDLE_EXECUTOR_H
 
@@ -85,10 +85,10 @@ HEDDLE_API heddle_status heddle_executor_load_params(heddle_executor *ex, const 
 HEDDLE_API heddle_status heddle_executor_share_params(heddle_executor *ex, heddle_executor *other,
                                                       const heddle_params *names, heddle_error *err);
 
-/* Runs once, where no run is pending, and waits, at most timeout_ns. HEDDLE_ETIMEOUT leaves the run pending: wait again, or cancel; but where poll
- * then says that none is, it had to be planned, and a constant did not reach its device in time. An input that
- * was never set is HEDDLE_EINVAL with its name. HEDDLE_EBUSY while a run is pending, with runs in flight too. A device that fails gives an error
- * with device and node; the executor can be used again, on devices that are not lost. */
+/* Runs once and waits, at most timeout_ns. HEDDLE_ETIMEOUT leaves the run pending: wait again, or cancel; but where
+ * poll then says that none is, it had to be planned, and a constant did not reach its device in time. An input that was
+ * never set is HEDDLE_EINVAL with its name. HEDDLE_EBUSY while a run is pending, with runs in flight too. A device that
+ * fails gives an error with device and node; the executor can be used again, on devices that are not lost. */
 HEDDLE_API heddle_status heddle_executor_run(heddle_executor *ex, uint64_t timeout_ns, heddle_error *err);
 
 /* Starts a run and returns; a thread of the executor drives it unless somebody waits. HEDDLE_EBUSY while N runs are
@@ -103,16 +103,16 @@ HEDDLE_API heddle_status heddle_executor_cancel(heddle_executor *ex, heddle_erro
 HEDDLE_API heddle_status heddle_executor_poll(heddle_executor *ex);
 
 /* The i-th output of the last run, with runs in flight of the last that wait has given. get copies to a tensor of the
- * same dtype and shape; view gives a tensor that shares the executor's memory and holds a reference to it: its content is
- * valid until the next run starts. HEDDLE_EBUSY while N runs are pending. */
+ * same dtype and shape; view gives a tensor that shares the executor's memory and holds a reference to it: its content
+ * is valid until the next run starts. HEDDLE_EBUSY while N runs are pending. */
 HEDDLE_API heddle_status heddle_executor_get_output(heddle_executor *ex, uint32_t i, heddle_tensor *dst,
                                                     heddle_error *err);
 HEDDLE_API heddle_status heddle_executor_view_output(heddle_executor *ex, uint32_t i, heddle_tensor **out,
                                                      heddle_error *err);
 
 /* Runs the graph up to a node with the present inputs and gives a copy of one of its outputs, under a program that
- * keeps that value. HEDDLE_EBUSY while a run is pending. The node is given by name; an ambiguous name is an error that lists the nodes' ids; "#12" is node
- * 12. */
+ * keeps that value. HEDDLE_EBUSY while a run is pending. The node is given by name; an ambiguous name is an error that
+ * lists the nodes' ids; "#12" is node 12. */
 HEDDLE_API heddle_status heddle_executor_run_to(heddle_executor *ex, const char *node, uint32_t output,
                                                 heddle_tensor **out, heddle_error *err);
 
@@ -129,11 +129,13 @@ typedef struct heddle_profile_entry {
 } heddle_profile_entry;
 
 /* Runs once with each step timed (a little slower: no capture) and gives the steps in order of start. HEDDLE_EBUSY
- * while a run is pending. HEDDLE_EUNSUPPORTED where the model runs in stages (docs/graph-json.md); a trace has the steps of those. */
+ * while a run is pending. HEDDLE_EUNSUPPORTED where the model runs in stages (docs/graph-json.md); a trace has the
+ * steps of those. */
 HEDDLE_API heddle_status heddle_executor_profile(heddle_executor *ex, const heddle_profile_entry **out, size_t *n,
                                                  heddle_error *err);
 
-/* Numbers since the executor was made; runs counts those that ended well. HEDDLE_EBUSY while a run of a model in stages (If, Loop, Scan) is pending. */
+/* Numbers since the executor was made; runs counts those that ended well. HEDDLE_EBUSY while a run of a model in stages
+ * (If, Loop, Scan) is pending. */
 typedef struct heddle_executor_stats {
   size_t struct_size;
   uint64_t runs;
