@@ -207,6 +207,7 @@ heddle_status ctl_model(const heddle_model *m, const heddle_graph *graph, uint32
                                         .flags = m->flags,
                                         .max_streams = m->max_streams,
                                         .max_programs = m->max_programs,
+                                        .in_flight = m->in_flight,
                                         .library = m->library,
                                         .upload_timeout_ns = m->upload_timeout_ns,
                                         .optimize = optimize};

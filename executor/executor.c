@@ -7,6 +7,7 @@
 #include "core/error.h"
 #include "core/trace.h"
 #include "executor/explain.h"
+#include "executor/flight.h"
 #include "executor/stages.h"
 
 /* Puts the graph's file before words that do not begin with it; gives s. */
@@ -117,12 +118,8 @@ static HEDDLE__COLD void destroy(heddle_executor *ex) {
   heddle__free(ex);
 }
 
-HEDDLE__COLD heddle_status heddle_executor_create(heddle_model *m, heddle_executor **out, heddle_error *err) {
-  if (out == NULL) return heddle__fail(err, HEDDLE_EINVAL, "there is no place for the executor: out is NULL");
-  *out = NULL;
-  if (m == NULL) return heddle__fail(err, HEDDLE_EINVAL, "an executor needs a model");
-  heddle_status s = heddle__check_fork(err);
-  if (s != HEDDLE_OK) return s;
+HEDDLE__COLD heddle_status heddle__executor_single(heddle_model *m, heddle_executor **out, heddle_error *err) {
+  heddle_status s = HEDDLE_OK;
   heddle_executor *ex = heddle__alloc(1, sizeof *ex);
   if (ex == NULL) return heddle__no_memory(err, "an executor");
   s = heddle__drive_init(&ex->drive, ended, ex, err);
@@ -152,6 +149,15 @@ HEDDLE__COLD heddle_status heddle_executor_create(heddle_model *m, heddle_execut
   return HEDDLE_OK;
 }
 
+HEDDLE__COLD heddle_status heddle_executor_create(heddle_model *m, heddle_executor **out, heddle_error *err) {
+  if (out == NULL) return heddle__fail(err, HEDDLE_EINVAL, "there is no place for the executor: out is NULL");
+  *out = NULL;
+  if (m == NULL) return heddle__fail(err, HEDDLE_EINVAL, "an executor needs a model");
+  heddle_status s = heddle__check_fork(err);
+  if (s != HEDDLE_OK) return s;
+  return m->in_flight > 1 ? heddle__flight_make(m, out, err) : heddle__executor_single(m, out, err);
+}
+
 heddle_executor *heddle_executor_retain(heddle_executor *ex) {
   atomic_fetch_add_explicit(&ex->references, 1, memory_order_relaxed);
   return ex;
@@ -160,7 +166,8 @@ heddle_executor *heddle_executor_retain(heddle_executor *ex) {
 void heddle_executor_release(heddle_executor *ex) {
   if (ex == NULL || atomic_fetch_sub_explicit(&ex->references, 1, memory_order_acq_rel) != 1) return;
   if (heddle__check_fork(NULL) != HEDDLE_OK) return; /* devices and thread are the parent's */
-  destroy(ex);
+  if (ex->flight != NULL) heddle__flight_free(ex);
+  else destroy(ex);
 }
 
 /* ---- checks */
@@ -229,36 +236,54 @@ static uint64_t deadline_of(uint64_t timeout_ns) {
 
 heddle_status heddle_executor_run(heddle_executor *ex, uint64_t timeout_ns, heddle_error *err) {
   uint64_t deadline = deadline_of(timeout_ns);
-  heddle_status s = heddle__executor_begin(ex, false, err);
+  heddle__flight *flight = ex != NULL ? ex->flight : NULL;
+  heddle_status s = heddle__lane_for(&ex, HEDDLE__LANE_ALONE, err);
+  if (s == HEDDLE_OK) s = heddle__executor_begin(ex, false, err);
   if (s != HEDDLE_OK) return s;
+  uint64_t run = heddle__flight_begun(flight);
   s = heddle__drive_wait(&ex->drive, deadline, err);
-  if (s == HEDDLE_ETIMEOUT && heddle__drive_pending(&ex->drive))
+  if (s != HEDDLE_ETIMEOUT) heddle__flight_over(flight, run);
+  else if (heddle__drive_pending(&ex->drive))
     heddle__drive_leave(&ex->drive, NULL); /* it goes on while nobody waits, where a thread can be had */
   return name_file(ex->model, s, err);
 }
 
 heddle_status heddle_executor_start(heddle_executor *ex, heddle_error *err) {
-  heddle_status s = heddle__executor_begin(ex, false, err);
+  heddle__flight *flight = ex != NULL ? ex->flight : NULL;
+  heddle_status s = heddle__lane_for(&ex, HEDDLE__LANE_START, err);
+  if (s == HEDDLE_OK) s = heddle__executor_begin(ex, false, err);
   if (s != HEDDLE_OK) return s;
   s = heddle__drive_leave(&ex->drive, err);
-  if (s == HEDDLE_OK) return s;
-  heddle__drive_cancel(&ex->drive); /* nothing was submitted */
+  if (s == HEDDLE_OK) heddle__flight_begun(flight);
+  else heddle__drive_cancel(&ex->drive); /* nothing was submitted */
   return s;
 }
 
 heddle_status heddle_executor_wait(heddle_executor *ex, uint64_t timeout_ns, heddle_error *err) {
   heddle_status s = ex != NULL ? heddle__check_fork(err) : heddle__fail(err, HEDDLE_EINVAL, "the executor is NULL");
-  return s == HEDDLE_OK ? name_file(ex->model, heddle__drive_wait(&ex->drive, deadline_of(timeout_ns), err), err) : s;
+  if (s != HEDDLE_OK) return s;
+  uint64_t deadline = deadline_of(timeout_ns);
+  s = ex->flight != NULL ? heddle__flight_wait(ex->flight, deadline, err)
+                         : heddle__drive_wait(&ex->drive, deadline, err);
+  return name_file(ex->model, s, err);
 }
 
 heddle_status heddle_executor_cancel(heddle_executor *ex, heddle_error *err) {
   heddle_status s = check_alive(ex, err);
+  if (s == HEDDLE_OK && ex->flight != NULL) {
+    for (uint32_t i = 0; i < ex->flight->n; i++) {
+      heddle_status one = heddle_executor_cancel(ex->flight->lanes[i].ex, err);
+      if (one != HEDDLE_OK) s = one;
+    }
+    return s;
+  }
   if (s == HEDDLE_OK) heddle__drive_cancel(&ex->drive);
   return s;
 }
 
 heddle_status heddle_executor_poll(heddle_executor *ex) {
-  heddle_status s = check_alive(ex, NULL);
+  heddle_status s = heddle__lane_for(&ex, HEDDLE__LANE_OLDEST, NULL);
+  if (s == HEDDLE_OK) s = check_alive(ex, NULL);
   if (s != HEDDLE_OK) return s;
   return heddle__drive_pending(&ex->drive) ? HEDDLE_EBUSY : HEDDLE_OK;
 }
@@ -268,8 +293,13 @@ HEDDLE__COLD heddle_status heddle_executor_profile(heddle_executor *ex, const he
   if (out == NULL || n == NULL) return heddle__fail(err, HEDDLE_EINVAL, "there is no place for the profile");
   *out = NULL;
   *n = 0;
-  heddle_status s = heddle__executor_begin(ex, true, err);
-  if (s == HEDDLE_OK) s = name_file(ex->model, heddle__drive_wait(&ex->drive, HEDDLE_FOREVER, err), err);
+  heddle__flight *flight = ex != NULL ? ex->flight : NULL;
+  heddle_status s = heddle__lane_for(&ex, HEDDLE__LANE_ALONE, err);
+  if (s == HEDDLE_OK) s = heddle__executor_begin(ex, true, err);
+  if (s != HEDDLE_OK) return s;
+  uint64_t run = heddle__flight_begun(flight);
+  s = name_file(ex->model, heddle__drive_wait(&ex->drive, HEDDLE_FOREVER, err), err);
+  heddle__flight_over(flight, run);
   return s == HEDDLE_OK ? heddle__profile_finish(ex->profile, ex->bound, out, n, err) : s;
 }
 
@@ -307,7 +337,8 @@ HEDDLE__COLD heddle_status heddle_executor_run_to(heddle_executor *ex, const cha
   if (out == NULL || node == NULL)
     return heddle__fail(err, HEDDLE_EINVAL, "a run up to a node needs the node's name and a place for the tensor");
   *out = NULL;
-  heddle_status s = heddle__executor_check(ex, err);
+  heddle_status s = heddle__lane_for(&ex, HEDDLE__LANE_ALONE, err);
+  if (s == HEDDLE_OK) s = heddle__executor_check(ex, err);
   if (s != HEDDLE_OK) return s;
   const heddle_graph *g = ex->model->graph;
   heddle__keep target = {0, 0};
@@ -359,6 +390,7 @@ static void type_info(const heddle__type *t, int64_t *shape, heddle_io_info *inf
 
 HEDDLE__COLD heddle_status heddle_executor_input_info(heddle_executor *ex, uint32_t i, heddle_io_info *out,
                                                       heddle_error *err) {
+  if (ex != NULL) ex = heddle__flight_setter(ex, i);
   heddle_status s = check_alive(ex, err);
   if (s != HEDDLE_OK) return s;
   if (out == NULL || i >= ex->n_args)
@@ -383,7 +415,8 @@ HEDDLE__COLD heddle_status heddle_executor_input_info(heddle_executor *ex, uint3
 
 HEDDLE__COLD heddle_status heddle_executor_output_info(heddle_executor *ex, uint32_t i, heddle_io_info *out,
                                                        heddle_error *err) {
-  heddle_status s = check_alive(ex, err);
+  heddle_status s = heddle__lane_for(&ex, HEDDLE__LANE_INFO, err);
+  if (s == HEDDLE_OK) s = check_alive(ex, err);
   if (s != HEDDLE_OK) return s;
   if (out == NULL || i >= ex->n_results)
     return heddle__fail(err, HEDDLE_ENOTFOUND, "there is no output %u, or no place for what is known of it",
@@ -413,20 +446,29 @@ HEDDLE__COLD heddle_status heddle_executor_output_info(heddle_executor *ex, uint
   return HEDDLE_OK;
 }
 
+/* Adds the numbers of an executor that is no shell. */
+static heddle_status add_stats(heddle_executor *ex, heddle_executor_stats *all, heddle_error *err) {
+  if (ex->staged != NULL && heddle__drive_pending(&ex->drive)) /* it makes and drops what is counted */
+    return heddle__fail(err, HEDDLE_EBUSY, "a run is pending; wait for it, or cancel it");
+  uint64_t bytes = ex->bound != NULL ? ex->bound->own_bytes : 0;
+  all->runs += atomic_load(&ex->runs);
+  all->bytes_copied += atomic_load(&ex->bytes_copied);
+  all->copies += atomic_load(&ex->copies);
+  all->replays += atomic_load(&ex->replays);
+  all->device_bytes += bytes;
+  if (atomic_load(&ex->dead) != HEDDLE_OK) all->orphan_bytes += bytes;
+  if (ex->staged != NULL) heddle__staged_stats(ex, all);
+  return HEDDLE_OK;
+}
+
 HEDDLE__COLD heddle_status heddle_executor_get_stats(heddle_executor *ex, heddle_executor_stats *out,
                                                      heddle_error *err) {
   if (ex == NULL || out == NULL) return heddle__fail(err, HEDDLE_EINVAL, "numbers need an executor and a place");
   heddle_status s = heddle__check_fork(err);
+  heddle_executor_stats all = {0};
+  heddle_executor *one = heddle__flight_setter(ex, HEDDLE__NONE);
+  for (uint32_t i = 0; s == HEDDLE_OK && (ex = heddle__flight_peer(one, i)) != NULL; i++) s = add_stats(ex, &all, err);
   if (s != HEDDLE_OK) return s;
-  if (ex->staged != NULL && heddle__drive_pending(&ex->drive)) /* it makes and drops what is counted */
-    return heddle__fail(err, HEDDLE_EBUSY, "a run is pending; wait for it, or cancel it");
-  heddle_executor_stats all = {.runs = atomic_load(&ex->runs),
-                               .bytes_copied = atomic_load(&ex->bytes_copied),
-                               .copies = atomic_load(&ex->copies),
-                               .replays = atomic_load(&ex->replays)};
-  if (ex->bound != NULL) all.device_bytes = ex->bound->own_bytes;
-  if (atomic_load(&ex->dead) != HEDDLE_OK) all.orphan_bytes = all.device_bytes;
-  if (ex->staged != NULL) heddle__staged_stats(ex, &all);
   size_t size = out->struct_size;
   memcpy(out, &all, size < sizeof all ? size : sizeof all);
   out->struct_size = size;
@@ -437,7 +479,8 @@ HEDDLE__COLD heddle_status heddle_executor_explain(heddle_executor *ex, heddle_e
                                                    heddle_error *err) {
   if (out == NULL) return heddle__fail(err, HEDDLE_EINVAL, "there is no place for the text: out is NULL");
   *out = NULL;
-  heddle_status s = heddle__executor_check(ex, err);
+  heddle_status s = heddle__lane_for(&ex, HEDDLE__LANE_START, err);
+  if (s == HEDDLE_OK) s = heddle__executor_check(ex, err);
   if (s == HEDDLE_OK && ex->staged != NULL) return heddle__stages_explain(ex->model, ex, format, out, err);
   if (s == HEDDLE_OK && (ex->stale || ex->bound == NULL)) s = heddle__executor_prepare(ex, err);
   return s == HEDDLE_OK ? heddle__explain(ex->bound->program->plan, format, out, err) : s;

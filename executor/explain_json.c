@@ -149,9 +149,10 @@ static json_t *allocations_of(const heddle__plan *plan, bool *lost) {
     char space[128];
     snprintf(space, sizeof space, "%s %s %s", heddle__explain_device(plan, s->device), kind, kinds[a->kind]);
     add(list,
-        json_pack("{sI so sI ss ss sb sb sI}", "id", (json_int_t)i, "space", words(space), "device",
+        json_pack("{sI so sI ss ss sb sb sI sI}", "id", (json_int_t)i, "space", words(space), "device",
                   (json_int_t)s->device, "kind", kind, "use", kinds[a->kind], "host_visible", (int)s->host_visible,
-                  "coherent", (int)s->coherent, "bytes", (json_int_t)a->bytes),
+                  "coherent", (int)s->coherent, "bytes", (json_int_t)a->bytes, "sets",
+                  (json_int_t)heddle__plan_sets(plan, i)),
         lost);
   }
   return list;
@@ -163,7 +164,8 @@ static json_t *memory_of(const heddle__plan *plan, bool *lost) {
     const heddle__space *s = &plan->spaces[i];
     json_int_t bytes[5] = {0};
     for (uint32_t k = 0; k < plan->n_allocs; k++)
-      if (plan->allocs[k].space == i) bytes[plan->allocs[k].kind] += (json_int_t)plan->allocs[k].bytes;
+      if (plan->allocs[k].space == i)
+        bytes[plan->allocs[k].kind] += (json_int_t)(plan->allocs[k].bytes * heddle__plan_sets(plan, k));
     add(list,
         json_pack("{sI ss sI sI sI sI}", "device", (json_int_t)s->device, "kind", heddle__explain_memory(s->kind),
                   "arena", bytes[HEDDLE__ALLOC_ARENA] + bytes[HEDDLE__ALLOC_SLOT], "constants",
@@ -265,14 +267,14 @@ static int take(const char *data, size_t bytes, void *sheet) {
 heddle_status heddle__explain_json(const heddle__plan *plan, heddle__sheet *sheet, heddle_error *err) {
   bool lost = false;
   const heddle__optimized *other = plan->req.optimized;
-  json_t *o = json_pack("{si so sI so so so so so so so so so so so so so so}", "format", 1, "graph",
-                        words(plan->req.graph->source), "in_flight", (json_int_t)plan->req.in_flight, "devices_from",
-                        words(plan->req.devices_from), "counts", counts_of(plan), "devices", devices_of(plan, &lost),
-                        "nodes", nodes_of(plan, &lost), "regions", regions_of(plan, &lost), "crossings",
-                        crossings_of(plan, &lost), "memory", memory_of(plan, &lost), "outputs", outputs_of(plan, &lost),
-                        "streams", streams_of(plan, &lost), "values", values_of(plan, &lost), "allocations",
-                        allocations_of(plan, &lost), "initial", initial_of(plan, &lost), "steps", steps_of(plan, &lost),
-                        "optimizations", other != NULL ? json_incref(other->changes) : json_array());
+  json_t *o = json_pack(
+      "{si so sI sI so so so so so so so so so so so so so so}", "format", 1, "graph", words(plan->req.graph->source),
+      "in_flight", (json_int_t)plan->req.in_flight, "stream_sets", (json_int_t)plan->req.in_flight, "devices_from",
+      words(plan->req.devices_from), "counts", counts_of(plan), "devices", devices_of(plan, &lost), "nodes",
+      nodes_of(plan, &lost), "regions", regions_of(plan, &lost), "crossings", crossings_of(plan, &lost), "memory",
+      memory_of(plan, &lost), "outputs", outputs_of(plan, &lost), "streams", streams_of(plan, &lost), "values",
+      values_of(plan, &lost), "allocations", allocations_of(plan, &lost), "initial", initial_of(plan, &lost), "steps",
+      steps_of(plan, &lost), "optimizations", other != NULL ? json_incref(other->changes) : json_array());
   bool written = !lost && o != NULL && json_dump_callback(o, take, sheet, JSON_COMPACT) == 0;
   json_decref(o);
   if (written) heddle__say(sheet, "\n");

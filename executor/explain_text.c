@@ -247,7 +247,7 @@ static void say_memory(const heddle__plan *plan, heddle__sheet *sheet) {
   for (uint32_t i = 0; i < plan->n_spaces; i++) {
     uint64_t bytes[5] = {0};
     for (uint32_t k = 0; k < plan->n_allocs; k++)
-      if (plan->allocs[k].space == i) bytes[plan->allocs[k].kind] += plan->allocs[k].bytes;
+      if (plan->allocs[k].space == i) bytes[plan->allocs[k].kind] += plan->allocs[k].bytes * heddle__plan_sets(plan, k);
     cell(&t, heddle__explain_device(plan, plan->spaces[i].device));
     cell(&t, heddle__explain_memory(plan->spaces[i].kind));
     cell_number(&t, bytes[HEDDLE__ALLOC_ARENA] + bytes[HEDDLE__ALLOC_SLOT]);
@@ -261,6 +261,9 @@ static void say_memory(const heddle__plan *plan, heddle__sheet *sheet) {
 heddle_status heddle__explain_text(const heddle__plan *plan, heddle__sheet *sheet, heddle_error *err) {
   heddle__say(sheet, "plan      %s\n", plan->req.graph->source);
   say_devices(plan, sheet);
+  if (plan->req.in_flight > 1)
+    heddle__say(sheet, "in flight %" PRIu32 " runs, each in memory of its own but for the constants\n",
+                plan->req.in_flight);
   if (plan->req.fast) heddle__say(sheet, "precision fast: float32 may be computed in fewer bits\n");
   say_counts(plan, sheet);
   heddle_status s = say_nodes(plan, sheet, err);

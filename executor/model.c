@@ -12,7 +12,13 @@
 #include "executor/program.h"
 #include "executor/stages.h"
 
-enum { DEFAULT_PROGRAMS = 8, MAX_STREAMS = 64, DEFAULT_UPLOAD_SECONDS = 60, MOST_UPLOAD_SECONDS = 1000000 };
+enum {
+  DEFAULT_PROGRAMS = 8,
+  MAX_STREAMS = 64,
+  MAX_IN_FLIGHT = 64,
+  DEFAULT_UPLOAD_SECONDS = 60,
+  MOST_UPLOAD_SECONDS = 1000000
+};
 #define ORPHAN_WAIT_NS UINT64_C(2000000000)
 
 /* ---- finding values */
@@ -154,6 +160,9 @@ static heddle_status take_options(heddle_model *m, const heddle_model_options *o
   if (o->max_streams > MAX_STREAMS)
     return heddle__fail(err, HEDDLE_EINVAL, "the model's options ask for %u streams a device; there can be %u",
                         (unsigned)o->max_streams, (unsigned)MAX_STREAMS);
+  if (o->in_flight > MAX_IN_FLIGHT)
+    return heddle__fail(err, HEDDLE_EINVAL, "the model's options ask for %u runs in flight; there can be %u",
+                        (unsigned)o->in_flight, (unsigned)MAX_IN_FLIGHT);
   const uint32_t known = HEDDLE_MODEL_NO_CAPTURE | HEDDLE_MODEL_IGNORE_ANNOTATIONS | HEDDLE_MODEL_NO_REUSE |
                          HEDDLE_MODEL_SLOTS | HEDDLE_MODEL_FAST | HEDDLE_MODEL_STRICT;
   if ((o->flags & ~known) != 0)
@@ -161,6 +170,7 @@ static heddle_status take_options(heddle_model *m, const heddle_model_options *o
                         (unsigned)(o->flags & ~known));
   m->flags = o->flags;
   m->max_streams = o->max_streams;
+  m->in_flight = o->in_flight != 0 ? o->in_flight : 1;
   m->max_programs = o->max_programs != 0 ? o->max_programs : DEFAULT_PROGRAMS;
   m->rules = heddle__alloc(o->n_place, sizeof *m->rules);
   m->keep = heddle__alloc(o->n_keep, sizeof *m->keep);

@@ -30,6 +30,7 @@ struct heddle_model {
   uint32_t flags;
   uint32_t max_streams;
   uint32_t max_programs;
+  uint32_t in_flight; /* at least 1 */
   uint64_t upload_timeout_ns;
   const heddle__optimize_table *optimizer;     /* NULL: the graph is as it was given */
   const struct heddle__control_table *control; /* with stages */

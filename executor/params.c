@@ -3,10 +3,11 @@
 #include <string.h>
 
 #include "core/error.h"
-#include "executor/state.h"
+#include "executor/flight.h"
 
 heddle_status heddle_executor_load_params(heddle_executor *ex, const heddle_params *params, heddle_error *err) {
-  heddle_status s = heddle__executor_check(ex, err);
+  heddle_status s = heddle__lane_for(&ex, HEDDLE__LANE_SET, err);
+  if (s == HEDDLE_OK) s = heddle__executor_check(ex, err);
   if (s != HEDDLE_OK) return s;
   if (params == NULL) return heddle__fail(err, HEDDLE_EINVAL, "there are no params: NULL was given");
   for (uint32_t i = 0; i < params->count; i++) { /* all or none are set */
@@ -24,6 +25,7 @@ heddle_status heddle_executor_load_params(heddle_executor *ex, const heddle_para
     heddle_tensor_release(t);
     if (s != HEDDLE_OK) return heddle__prefix(err, s, "%s: ", params->source);
     ex->args[arg].is_param = true;
+    heddle__flight_note(ex, (uint32_t)arg);
   }
   return HEDDLE_OK;
 }
@@ -51,7 +53,8 @@ static heddle_status tensor_of(heddle_executor *other, uint32_t arg, heddle_tens
 
 heddle_status heddle_executor_share_params(heddle_executor *ex, heddle_executor *other, const heddle_params *names,
                                            heddle_error *err) {
-  heddle_status s = heddle__executor_check(ex, err);
+  heddle_status s = heddle__lane_for(&ex, HEDDLE__LANE_SET, err);
+  if (s == HEDDLE_OK) s = heddle__executor_check(ex, err);
   if (s != HEDDLE_OK) return s;
   if (other == NULL || names == NULL)
     return heddle__fail(err, HEDDLE_EINVAL, "sharing params takes another executor and a blob with their names");
@@ -62,14 +65,16 @@ heddle_status heddle_executor_share_params(heddle_executor *ex, heddle_executor 
       int32_t theirs = heddle__graph_arg(other->model->graph, name);
       if (mine < 0 || theirs < 0) continue;
       heddle_tensor *t = NULL;
-      s = tensor_of(other, (uint32_t)theirs, &t, err);
+      s = tensor_of(heddle__flight_setter(other, (uint32_t)theirs), (uint32_t)theirs, &t, err);
       if (s == HEDDLE_OK) s = heddle__executor_check_read(ex, (uint32_t)mine, t, err);
       if (s == HEDDLE_OK && turn == 0)
         s = heddle__model_fits(ex->model, (uint32_t)mine, t->dtype, t->ndim, t->shape, err);
       else if (s == HEDDLE_OK) s = heddle__executor_set(ex, (uint32_t)mine, t, HEDDLE__LEND, err);
       heddle_tensor_release(t);
       if (s != HEDDLE_OK) return heddle__prefix(err, s, "param '%s': ", name);
-      if (turn == 1) ex->args[mine].is_param = true;
+      if (turn == 0) continue;
+      ex->args[mine].is_param = true;
+      heddle__flight_note(ex, (uint32_t)mine);
     }
   return HEDDLE_OK;
 }

@@ -61,7 +61,7 @@ typedef struct heddle__request {
   uint32_t n_rules;
   uint32_t n_keep;
   uint32_t max_streams; /* compute streams a device; 0: as the device says, at most 2 */
-  uint32_t in_flight;   /* 1 */
+  uint32_t in_flight;   /* runs at the same time, each in memory and on streams of its own; at least 1 */
   bool ignore_annotations;
   bool no_capture;
   bool no_reuse; /* storage gives every value bytes of its own (debugging) */
@@ -309,6 +309,11 @@ typedef struct heddle__plan {
 /* Who prepares, binds, runs and frees the operators of a region. */
 static inline const heddle_op_table *heddle__region_ops(const heddle__plan *plan, const heddle__region *r) {
   return r->foreign != NULL ? r->foreign->op : &plan->devices[r->device].dev->t->op;
+}
+
+/* How often an allocation is there: once for each run in flight, but for constants, which all runs share. */
+static inline uint32_t heddle__plan_sets(const heddle__plan *plan, uint32_t alloc) {
+  return plan->allocs[alloc].kind == HEDDLE__ALLOC_CONSTANT ? 1 : plan->req.in_flight;
 }
 
 /* Zeroed memory of the plan's arena; NULL when memory is out. */

@@ -6,22 +6,26 @@
 
 #include "core/alloc.h"
 #include "core/error.h"
+#include "executor/flight.h"
 #include "executor/stages.h"
 
 /* ---- finding */
 
-static heddle_status check_input(heddle_executor *ex, uint32_t i, heddle_error *err) {
-  heddle_status s = heddle__executor_check(ex, err);
-  if (s != HEDDLE_OK || i < ex->n_args) return s;
-  return heddle__fail(err, HEDDLE_ENOTFOUND, "%s: there is no input %u; there are %u", ex->model->graph->source,
-                      (unsigned)i, (unsigned)ex->n_args);
+/* Both put the lane that is meant in the place of *ex. */
+static heddle_status find_input(heddle_executor **ex, heddle__lane_use use, uint32_t i, heddle_error *err) {
+  heddle_status s = heddle__lane_for(ex, use, err);
+  if (s == HEDDLE_OK) s = heddle__executor_check(*ex, err);
+  if (s != HEDDLE_OK || i < (*ex)->n_args) return s;
+  return heddle__fail(err, HEDDLE_ENOTFOUND, "%s: there is no input %u; there are %u", (*ex)->model->graph->source,
+                      (unsigned)i, (unsigned)(*ex)->n_args);
 }
 
-static heddle_status check_output(heddle_executor *ex, uint32_t i, heddle_error *err) {
-  heddle_status s = heddle__executor_check(ex, err);
-  if (s != HEDDLE_OK || i < ex->n_results) return s;
-  return heddle__fail(err, HEDDLE_ENOTFOUND, "%s: there is no output %u; there are %u", ex->model->graph->source,
-                      (unsigned)i, (unsigned)ex->n_results);
+static heddle_status find_output(heddle_executor **ex, heddle__lane_use use, uint32_t i, heddle_error *err) {
+  heddle_status s = heddle__lane_for(ex, use, err);
+  if (s == HEDDLE_OK) s = heddle__executor_check(*ex, err);
+  if (s != HEDDLE_OK || i < (*ex)->n_results) return s;
+  return heddle__fail(err, HEDDLE_ENOTFOUND, "%s: there is no output %u; there are %u", (*ex)->model->graph->source,
+                      (unsigned)i, (unsigned)(*ex)->n_results);
 }
 
 int32_t heddle_executor_input_index(const heddle_executor *ex, const char *name) {
@@ -34,6 +38,7 @@ int32_t heddle_executor_output_index(const heddle_executor *ex, const char *name
   if (ex == NULL || name == NULL) return -1;
   const heddle_graph *g = ex->model->graph;
   int32_t found = -1;
+  ex = heddle__flight_setter(ex, HEDDLE__NONE); /* which lane does not matter */
   for (uint32_t i = 0; i < ex->n_results; i++) {
     if (strcmp(ex->results[i].name, name) != 0) continue;
     if (found >= 0 && g->heads[i].node != g->heads[found].node) return -1; /* two nodes share the name */
@@ -143,17 +148,20 @@ void heddle__executor_reread(heddle_executor *ex) {
 
 heddle_status heddle_executor_set_input(heddle_executor *ex, uint32_t i, const heddle_tensor *value,
                                         heddle_error *err) {
-  heddle_status s = check_input(ex, i, err);
+  heddle_status s = find_input(&ex, HEDDLE__LANE_SET, i, err);
   if (s != HEDDLE_OK) return s;
   if (value == NULL)
     return heddle__fail(err, HEDDLE_EINVAL, "input '%s': the tensor is NULL", heddle__model_arg(ex->model, i)->name);
   ex->args[i].is_param = false;
-  return heddle__executor_set(ex, i, (heddle_tensor *)value, HEDDLE__COPY, err);
+  s = heddle__executor_set(ex, i, (heddle_tensor *)value, HEDDLE__COPY, err);
+  if (s == HEDDLE_OK) heddle__flight_note(ex, i);
+  return s;
 }
 
 heddle_status heddle_executor_set_input_by_name(heddle_executor *ex, const char *name, const heddle_tensor *value,
                                                 heddle_error *err) {
-  heddle_status s = heddle__executor_check(ex, err);
+  heddle_status s = heddle__lane_for(&ex, HEDDLE__LANE_SET, err);
+  if (s == HEDDLE_OK) s = heddle__executor_check(ex, err);
   if (s != HEDDLE_OK) return s;
   int32_t i = heddle_executor_input_index(ex, name);
   if (i < 0) return heddle__model_no_input(ex->model, name != NULL ? name : "(null)", err);
@@ -186,8 +194,9 @@ static bool overlaps(const heddle_tensor *t, const void *at, uint64_t bytes) {
   return x < y + bytes && y < x + t->bytes;
 }
 
-/* The output other than `except` whose memory the tensor overlaps: what was lent, or a slot that the caller viewed. */
-static const char *overlapped_output(heddle_executor *ex, const heddle_tensor *t, uint32_t except) {
+/* The output other than `except` of one executor whose memory the tensor overlaps: what was lent, or a slot that the
+ * caller viewed. */
+static const char *overlapped_in(heddle_executor *ex, const heddle_tensor *t, uint32_t except) {
   for (uint32_t k = 0; k < ex->n_results; k++) {
     const heddle_tensor *lent = ex->results[k].lent;
     if (k != except && lent != NULL && overlaps(t, lent->data, lent->bytes)) return ex->results[k].name;
@@ -197,10 +206,30 @@ static const char *overlapped_output(heddle_executor *ex, const heddle_tensor *t
     const heddle__memory *m = ex->bound->memory[port->alloc];
     if (port->io != except && m->lender == NULL && overlaps(t, m->host, m->bytes)) return ex->results[port->io].name;
   }
-  for (uint32_t k = 0; ex->staged != NULL && atomic_load(&ex->has_outputs) && k < ex->n_results; k++) {
+  bool has_results = ex->staged != NULL && !heddle__drive_pending(&ex->drive) && atomic_load(&ex->has_outputs);
+  for (uint32_t k = 0; has_results && k < ex->n_results; k++) {
     const heddle_tensor *own = heddle__staged_result(ex, k);
     if (k != except && own != NULL && overlaps(t, own->data, own->bytes)) return ex->results[k].name;
   }
+  return NULL;
+}
+
+/* The same of all lanes, of which only that of ex is to be given the tensor. */
+static const char *overlapped_output(heddle_executor *ex, const heddle_tensor *t, uint32_t except) {
+  const char *found = NULL;
+  heddle_executor *one;
+  for (uint32_t i = 0; found == NULL && (one = heddle__flight_peer(ex, i)) != NULL; i++)
+    found = overlapped_in(one, t, one == ex ? except : HEDDLE__NONE);
+  return found;
+}
+
+/* The input to which memory is bound that the tensor overlaps, in any lane. */
+static const char *overlapped_input(heddle_executor *ex, const heddle_tensor *t) {
+  heddle_executor *one;
+  for (uint32_t i = 0; (one = heddle__flight_peer(ex, i)) != NULL; i++)
+    for (uint32_t k = 0; k < one->n_args; k++)
+      if (one->args[k].lent && overlaps(t, one->args[k].value->data, one->args[k].value->bytes))
+        return heddle__model_arg(ex->model, k)->name;
   return NULL;
 }
 
@@ -214,7 +243,7 @@ heddle_status heddle__executor_check_read(heddle_executor *ex, uint32_t i, const
 }
 
 heddle_status heddle_executor_bind_input(heddle_executor *ex, uint32_t i, heddle_tensor *value, heddle_error *err) {
-  heddle_status s = check_input(ex, i, err);
+  heddle_status s = find_input(&ex, HEDDLE__LANE_SET, i, err);
   if (s != HEDDLE_OK) return s;
   const char *name = heddle__model_arg(ex->model, i)->name;
   if (value == NULL) return heddle__fail(err, HEDDLE_EINVAL, "input '%s': the tensor is NULL", name);
@@ -226,12 +255,14 @@ heddle_status heddle_executor_bind_input(heddle_executor *ex, uint32_t i, heddle
   s = heddle__executor_check_read(ex, i, value, err);
   if (s != HEDDLE_OK) return s;
   s = heddle__executor_set(ex, i, value, HEDDLE__LEND, err);
-  if (s == HEDDLE_OK) ex->args[i].is_param = false;
-  return s;
+  if (s != HEDDLE_OK) return s;
+  ex->args[i].is_param = false;
+  heddle__flight_note(ex, i);
+  return HEDDLE_OK;
 }
 
 heddle_status heddle_executor_bind_output(heddle_executor *ex, uint32_t i, heddle_tensor *value, heddle_error *err) {
-  heddle_status s = check_output(ex, i, err);
+  heddle_status s = find_output(&ex, HEDDLE__LANE_SET, i, err);
   if (s != HEDDLE_OK) return s;
   heddle__result *r = &ex->results[i];
   if (value != NULL) s = check_lent(value, "output", r->name, true, err);
@@ -240,10 +271,10 @@ heddle_status heddle_executor_bind_output(heddle_executor *ex, uint32_t i, heddl
   if (other != NULL)
     return heddle__fail(err, HEDDLE_EINVAL, "output '%s': the tensor overlaps the memory of output '%s'", r->name,
                         other);
-  for (uint32_t k = 0; k < ex->n_args && value != NULL; k++)
-    if (ex->args[k].lent && overlaps(value, ex->args[k].value->data, ex->args[k].value->bytes))
-      return heddle__fail(err, HEDDLE_EINVAL, "output '%s': the tensor overlaps the one bound to input '%s'", r->name,
-                          heddle__model_arg(ex->model, k)->name);
+  other = value != NULL ? overlapped_input(ex, value) : NULL;
+  if (other != NULL)
+    return heddle__fail(err, HEDDLE_EINVAL, "output '%s': the tensor overlaps the one bound to input '%s'", r->name,
+                        other);
   heddle_tensor *before = r->lent;
   r->lent = value != NULL ? heddle_tensor_retain(value) : NULL;
   if (ex->bound != NULL && !ex->stale) s = heddle__executor_lend(ex, ex->bound, i, err);
@@ -263,7 +294,7 @@ heddle_status heddle_executor_bind_output(heddle_executor *ex, uint32_t i, heddl
 heddle_status heddle_executor_get_input(heddle_executor *ex, uint32_t i, heddle_tensor **out, heddle_error *err) {
   if (out == NULL) return heddle__fail(err, HEDDLE_EINVAL, "there is no place for the tensor: out is NULL");
   *out = NULL;
-  heddle_status s = check_input(ex, i, err);
+  heddle_status s = find_input(&ex, HEDDLE__LANE_START, i, err);
   if (s != HEDDLE_OK) return s;
   const heddle__arg *arg = &ex->args[i];
   if (arg->value != NULL) return copy_of(arg->value, out, err);
@@ -274,10 +305,11 @@ heddle_status heddle_executor_get_input(heddle_executor *ex, uint32_t i, heddle_
   return s;
 }
 
-/* The memory of an output of the last run. */
-static heddle_status read_output(heddle_executor *ex, uint32_t i, const heddle__port **port, heddle_error *err) {
-  heddle_status s = check_output(ex, i, err);
+/* The memory of an output of the last run, in whose lane it is. */
+static heddle_status read_output(heddle_executor **in, uint32_t i, const heddle__port **port, heddle_error *err) {
+  heddle_status s = find_output(in, HEDDLE__LANE_SHOWN, i, err);
   if (s != HEDDLE_OK) return s;
+  heddle_executor *ex = *in;
   if ((ex->bound == NULL && ex->staged == NULL) || !atomic_load(&ex->has_outputs))
     return heddle__fail(err, HEDDLE_EINVAL, "output '%s': there is no finished run to read it from",
                         ex->results[i].name);
@@ -288,7 +320,7 @@ static heddle_status read_output(heddle_executor *ex, uint32_t i, const heddle__
 
 heddle_status heddle_executor_get_output(heddle_executor *ex, uint32_t i, heddle_tensor *dst, heddle_error *err) {
   const heddle__port *port = NULL;
-  heddle_status s = read_output(ex, i, &port, err);
+  heddle_status s = read_output(&ex, i, &port, err);
   if (s != HEDDLE_OK) return s;
   const char *name = ex->results[i].name;
   if (dst == NULL) return heddle__fail(err, HEDDLE_EINVAL, "output '%s': the tensor is NULL", name);
@@ -310,7 +342,7 @@ heddle_status heddle_executor_view_output(heddle_executor *ex, uint32_t i, heddl
   if (out == NULL) return heddle__fail(err, HEDDLE_EINVAL, "there is no place for the tensor: out is NULL");
   *out = NULL;
   const heddle__port *port = NULL;
-  heddle_status s = read_output(ex, i, &port, err);
+  heddle_status s = read_output(&ex, i, &port, err);
   if (s != HEDDLE_OK) return s;
   if (ex->results[i].lent != NULL || ex->staged != NULL) {
     *out = heddle_tensor_retain(ex->results[i].lent != NULL ? ex->results[i].lent : heddle__staged_result(ex, i));

@@ -26,6 +26,7 @@
 typedef struct walk {
   const heddle__proof *proof;
   heddle__shadow shadow;
+  uint32_t n_streams;  /* of all sets, one after another */
   uint32_t *clocks;    /* n_streams rows: the last tick of each stream that the row's stream comes after */
   uint32_t *kept;      /* rows like them, of steps that are still to be waited for */
   uint32_t *finish;    /* the last tick of each stream in run 0 */
@@ -49,6 +50,19 @@ static unsigned run_of(const walk *w, uint32_t tick) {
   return (tick - 1) / w->proof->n_steps;
 }
 
+static uint32_t stream_of(const walk *w, uint32_t stream) {
+  return stream % w->proof->n_streams;
+}
+
+static bool is_host(const walk *w, uint32_t stream) {
+  return w->proof->stream_is_host[stream_of(w, stream)];
+}
+
+/* Which of so many sets the present run uses. */
+static uint32_t set_of(const walk *w, uint32_t sets) {
+  return sets > 1 ? w->run % sets : 0;
+}
+
 static const char *verb(const heddle__proof_access *access) {
   static const char *const verbs[] = {"reads", "writes", "releases", "acquires"};
   return verbs[access->mode];
@@ -56,8 +70,9 @@ static const char *verb(const heddle__proof_access *access) {
 
 /* "bytes 0 to 64 of allocation 3", of the span at rank. */
 static const char *place(const walk *w, const heddle__proof_access *access, uint32_t rank, char *words, size_t n) {
-  snprintf(words, n, "bytes %" PRIu64 " to %" PRIu64 " of allocation %u", w->shadow.offsets[rank],
-           w->shadow.offsets[w->shadow.spans[rank].end], access->alloc);
+  const uint32_t n_ranks = w->shadow.n_ranks;
+  snprintf(words, n, "bytes %" PRIu64 " to %" PRIu64 " of allocation %u", w->shadow.offsets[rank % n_ranks],
+           w->shadow.offsets[w->shadow.spans[rank].end % n_ranks], access->alloc);
   return words;
 }
 
@@ -67,20 +82,21 @@ static heddle_status unordered(const walk *w, const heddle__proof_access *access
   return heddle__fail(w->err, HEDDLE_EPLAN,
                       "step %u (run %u, stream %u) %s %s, and nothing orders it after step %u (run %u, stream %u), "
                       "which %s them",
-                      w->step, w->run, w->stream, verb(access), place(w, access, rank, where, sizeof where),
-                      step_of(w, tick), run_of(w, tick), stream, did);
+                      w->step, w->run, stream_of(w, w->stream), verb(access),
+                      place(w, access, rank, where, sizeof where), step_of(w, tick), run_of(w, tick),
+                      stream_of(w, stream), did);
 }
 
 static heddle_status invisible(const walk *w, const heddle__proof_access *access, uint32_t rank,
                                const heddle__span *span) {
   char where[96];
-  bool host = w->proof->stream_is_host[w->stream];
+  bool host = is_host(w, w->stream);
   return heddle__fail(w->err, HEDDLE_EPLAN,
                       "step %u (run %u, stream %u%s) %s %s, which are not coherent and which step %u (run %u, stream "
                       "%u%s) wrote: it needs %s between the two, ordered after one and before the other",
-                      w->step, w->run, w->stream, host ? ", host" : "", verb(access),
+                      w->step, w->run, stream_of(w, w->stream), host ? ", host" : "", verb(access),
                       place(w, access, rank, where, sizeof where), step_of(w, span->write_tick),
-                      run_of(w, span->write_tick), span->write_stream, host ? "" : ", host",
+                      run_of(w, span->write_tick), stream_of(w, span->write_stream), host ? "" : ", host",
                       host ? "an acquire" : "a release");
 }
 
@@ -94,13 +110,15 @@ static heddle_status wrong_content(const walk *w, const heddle__proof_access *ac
   if (span->value == HEDDLE__NO_VALUE)
     snprintf(holds, sizeof holds, "%s", span->write_tick != 0 ? "a workspace" : "nothing yet");
   else if (span->value == access->value && span->run == w->run)
-    snprintf(holds, sizeof holds, "it with its first byte at %" PRIu64, w->shadow.offsets[span->base]);
+    snprintf(holds, sizeof holds, "it with its first byte at %" PRIu64,
+             w->shadow.offsets[span->base % w->shadow.n_ranks]);
   else if (span->run == HEDDLE__INITIAL)
-    snprintf(holds, sizeof holds, "initial value %u from byte %" PRIu64, span->value, w->shadow.offsets[span->base]);
+    snprintf(holds, sizeof holds, "initial value %u from byte %" PRIu64, span->value,
+             w->shadow.offsets[span->base % w->shadow.n_ranks]);
   else snprintf(holds, sizeof holds, "value %u of run %u", span->value, span->run);
   return heddle__fail(w->err, HEDDLE_EPLAN,
                       "step %u (run %u, stream %u) reads value %u from byte %" PRIu64 ", but %s hold %s%s", w->step,
-                      w->run, w->stream, access->value, access->offset, where, holds, writer);
+                      w->run, stream_of(w, w->stream), access->value, access->offset, where, holds, writer);
 }
 
 /* ---- One access ---- */
@@ -115,9 +133,8 @@ static bool is_this_step(const walk *w, uint32_t tick) {
 
 /* The other side wrote span last: has it been released or acquired, in time for this step? */
 static bool is_visible(const walk *w, const heddle__proof_access *access, const heddle__span *span) {
-  const heddle__proof *proof = w->proof;
-  if (span->write_tick == 0 || proof->allocs[access->alloc].coherent) return true;
-  if (proof->stream_is_host[span->write_stream] == proof->stream_is_host[w->stream]) return true;
+  if (span->write_tick == 0 || w->proof->allocs[access->alloc].coherent) return true;
+  if (is_host(w, span->write_stream) == is_host(w, w->stream)) return true;
   for (uint32_t at = span->syncs; at != HEDDLE__NO_MARK; at = w->shadow.marks[at].next) {
     const heddle__mark *sync = &w->shadow.marks[at];
     if (comes_before(w, sync->stream, sync->tick) && !is_this_step(w, sync->tick)) return true;
@@ -142,7 +159,7 @@ static bool note_read(walk *w, heddle__span *span, bool valued) {
 /* Of the releases (of what the host wrote) and acquires (of what a device wrote), one that comes after another adds
  * nothing to it. */
 static bool note_sync(walk *w, heddle__span *span, heddle__access_mode mode) {
-  bool host_wrote = w->proof->stream_is_host[span->write_stream];
+  bool host_wrote = is_host(w, span->write_stream);
   if (span->write_tick == 0 || host_wrote != (mode == HEDDLE__RELEASE)) return true;
   for (uint32_t at = span->syncs; at != HEDDLE__NO_MARK; at = w->shadow.marks[at].next)
     if (comes_before(w, w->shadow.marks[at].stream, w->shadow.marks[at].tick)) return true;
@@ -197,32 +214,39 @@ static heddle_status walk_write(walk *w, const heddle__proof_access *access, hed
 /* ---- Steps and runs ---- */
 
 static void join(walk *w, const uint32_t *other) {
-  for (uint32_t s = 0; s < w->proof->n_streams; s++)
+  for (uint32_t s = 0; s < w->n_streams; s++)
     if (w->clock[s] < other[s]) w->clock[s] = other[s];
 }
 
 static uint32_t *kept_row(const walk *w, uint32_t step) {
-  return w->kept + (size_t)w->row[step] * w->proof->n_streams;
+  return w->kept + (size_t)w->row[step] * w->n_streams;
+}
+
+static heddle_status walk_access(walk *w, const heddle__proof_access *access, heddle__ranks range) {
+  uint32_t base = set_of(w, w->proof->allocs[access->alloc].sets) * w->shadow.n_ranks;
+  range.first += base;
+  range.end += base;
+  return access->mode == HEDDLE__WRITE ? walk_write(w, access, range) : walk_read(w, access, range);
 }
 
 static heddle_status walk_step(walk *w, const heddle__ranks *ranges) {
   const heddle__proof_step *step = &w->proof->steps[w->step];
-  w->stream = step->stream;
-  w->clock = w->clocks + (size_t)w->stream * w->proof->n_streams;
+  uint32_t base = set_of(w, w->proof->stream_sets) * w->proof->n_streams;
+  w->stream = base + step->stream;
+  w->clock = w->clocks + (size_t)w->stream * w->n_streams;
   for (uint32_t i = 0; i < step->n_waits; i++) {
-    uint32_t other = step->waits[i], stream = w->proof->steps[other].stream;
+    uint32_t other = step->waits[i], stream = base + w->proof->steps[other].stream;
     const uint32_t *clock = kept_row(w, other);
     if (!comes_before(w, stream, clock[stream])) join(w, clock);
   }
   w->clock[w->stream] = w->tick;
   heddle_status s = HEDDLE_OK;
-  for (uint32_t i = 0; i < step->n_accesses && s == HEDDLE_OK; i++)
-    if (step->accesses[i].mode != HEDDLE__WRITE) s = walk_read(w, &step->accesses[i], ranges[i]);
-  for (uint32_t i = 0; i < step->n_accesses && s == HEDDLE_OK; i++)
-    if (step->accesses[i].mode == HEDDLE__WRITE) s = walk_write(w, &step->accesses[i], ranges[i]);
+  for (int writes = 0; writes < 2; writes++)
+    for (uint32_t i = 0; i < step->n_accesses && s == HEDDLE_OK; i++)
+      if ((step->accesses[i].mode == HEDDLE__WRITE) == (writes != 0)) s = walk_access(w, &step->accesses[i], ranges[i]);
   if (w->last_wait[w->step] != 0) {
     uint32_t *row = kept_row(w, w->step);
-    for (uint32_t t = 0; t < w->proof->n_streams; t++) row[t] = w->clock[t];
+    for (uint32_t t = 0; t < w->n_streams; t++) row[t] = w->clock[t];
   }
   return s;
 }
@@ -238,10 +262,10 @@ static heddle_status walk_runs(walk *w) {
       ranges += proof->steps[w->step].n_accesses;
     }
     if (w->run == 0)
-      for (uint32_t t = 0; t < proof->n_streams; t++) w->finish[t] = w->clocks[(size_t)t * proof->n_streams + t];
+      for (uint32_t t = 0; t < w->n_streams; t++) w->finish[t] = w->clocks[(size_t)t * w->n_streams + t];
     if (w->run + 1 == proof->in_flight) /* the next run starts when run 0 has wholly finished */
-      for (uint32_t t = 0; t < proof->n_streams; t++) {
-        w->clock = w->clocks + (size_t)t * proof->n_streams;
+      for (uint32_t t = 0; t < w->n_streams; t++) {
+        w->clock = w->clocks + (size_t)t * w->n_streams;
         join(w, w->finish);
       }
   }
@@ -338,7 +362,8 @@ static bool assign_rows(walk *w) {
 
 heddle_status heddle__prove(const heddle__proof *proof, uint32_t *faulty, heddle_error *err) {
   walk w = {.proof = proof, .err = err};
-  size_t n_streams = proof->n_streams;
+  uint32_t stream_sets = proof->stream_sets <= proof->in_flight ? proof->stream_sets : proof->in_flight + 1;
+  size_t n_streams = w.n_streams = proof->n_streams * (stream_sets > 1 ? stream_sets : 1);
   w.last_wait = heddle__alloc(proof->n_steps, sizeof *w.last_wait);
   w.row = heddle__alloc(proof->n_steps, sizeof *w.row);
   w.finish = heddle__alloc(n_streams, sizeof *w.finish);

@@ -37,10 +37,11 @@ typedef struct heddle__proof_step {
 typedef struct heddle__proof_alloc {
   uint64_t bytes;
   bool coherent; /* host and device see each other's writes without RELEASE and ACQUIRE */
+  uint32_t sets; /* how many there are of it: run r has number r modulo sets. 0 and 1: one, for all runs */
 } heddle__proof_alloc;
 
-/* What lies in memory before the first run and is never lost: constants, and inputs, which the caller writes between
- * runs. Visible to all. */
+/* What lies in memory, in each of its sets, before the first run and is never lost: constants, and inputs, which the
+ * caller writes between runs that use the set. Visible to all. */
 typedef struct heddle__proof_initial {
   uint32_t alloc;
   uint32_t value;
@@ -49,8 +50,8 @@ typedef struct heddle__proof_initial {
 } heddle__proof_initial;
 
 /* Steps are in an order in which they could run: each after its waits. One run is all steps, once. Run r starts when
- * run r - in_flight has wholly finished; streams keep their order across runs. in_flight + 1 runs are covered. The
- * last step is the finish of the run: it reads the outputs. A value that a run computes is another one in each run; an
+ * run r - in_flight has wholly finished; a stream keeps its order across the runs that use it. in_flight + 1 runs are
+ * covered. The last step is the finish of the run: it reads the outputs. A value that a run computes is another one in each run; an
  * initial value is the same in all. */
 typedef struct heddle__proof {
   uint32_t n_streams;
@@ -59,6 +60,7 @@ typedef struct heddle__proof {
   uint32_t n_initial;
   uint32_t n_steps;
   uint32_t in_flight;         /* at least 1 */
+  uint32_t stream_sets;       /* of all streams, as those of an allocation */
   const bool *stream_is_host; /* runs on the driving thread; its accesses are the host's, others are the device's */
   const heddle__proof_alloc *allocs;
   const heddle__proof_initial *initial;

@@ -19,7 +19,8 @@ static heddle_status describe(heddle__plan *plan, heddle__proof *proof, heddle_e
   if (!steps || !allocs || !initial || !is_host) return heddle__no_memory(err, "a proof");
   for (uint32_t i = 0; i < plan->n_streams; i++) is_host[i] = plan->streams[i].is_host;
   for (uint32_t i = 0; i < plan->n_allocs; i++) {
-    allocs[i] = (heddle__proof_alloc){plan->allocs[i].bytes, plan->spaces[plan->allocs[i].space].coherent};
+    allocs[i] = (heddle__proof_alloc){plan->allocs[i].bytes, plan->spaces[plan->allocs[i].space].coherent,
+                                      heddle__plan_sets(plan, i)};
   }
   for (uint32_t i = 0; i < plan->n_instances; i++) {
     const heddle__instance *x = &plan->instances[i];
@@ -45,6 +46,7 @@ static heddle_status describe(heddle__plan *plan, heddle__proof *proof, heddle_e
   proof->n_values = plan->n_values;
   proof->n_steps = plan->n_steps;
   proof->in_flight = plan->req.in_flight;
+  proof->stream_sets = plan->req.in_flight; /* a lane has its own */
   proof->stream_is_host = is_host;
   proof->allocs = allocs;
   proof->initial = initial;

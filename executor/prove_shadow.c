@@ -64,12 +64,20 @@ static uint32_t collect(const heddle__proof *proof, end_point *points) {
   return n;
 }
 
+/* The most sets of an allocation; no more than runs are walked. */
+static uint32_t count_sets(const heddle__proof *proof) {
+  uint32_t most = 1;
+  for (uint32_t i = 0; i < proof->n_allocs; i++)
+    if (proof->allocs[i].sets > most) most = proof->allocs[i].sets;
+  return most <= proof->in_flight ? most : proof->in_flight + 1;
+}
+
 static bool number_ends(heddle__shadow *shadow, const heddle__proof *proof, uint32_t n_ranges) {
   end_point *points = heddle__alloc((size_t)n_ranges * 2, sizeof *points);
   end_point *spare = heddle__alloc((size_t)n_ranges * 2, sizeof *spare);
   shadow->initial = heddle__alloc(n_ranges, sizeof *shadow->initial);
   shadow->offsets = heddle__alloc((size_t)n_ranges * 2, sizeof *shadow->offsets);
-  shadow->spans = heddle__alloc((size_t)n_ranges * 2, sizeof *shadow->spans);
+  shadow->spans = heddle__alloc((size_t)n_ranges * 2 * shadow->n_sets, sizeof *shadow->spans);
   bool ok =
       points != NULL && spare != NULL && shadow->initial != NULL && shadow->offsets != NULL && shadow->spans != NULL;
   if (ok) {
@@ -87,6 +95,8 @@ static bool number_ends(heddle__shadow *shadow, const heddle__proof *proof, uint
       else ranks->end = n_ranks - 1;
     }
     shadow->n_ranks = n_ranks;
+    for (uint32_t i = n_ranks; i < n_ranks * shadow->n_sets; i++)
+      shadow->spans[i].end = shadow->spans[i - n_ranks].end + n_ranks;
   }
   heddle__free(points);
   heddle__free(spare);
@@ -96,7 +106,7 @@ static bool number_ends(heddle__shadow *shadow, const heddle__proof *proof, uint
 /* ---- The bits of span starts ---- */
 
 static bool init_starts(heddle__shadow *shadow) {
-  uint64_t bits = shadow->n_ranks;
+  uint64_t bits = (uint64_t)shadow->n_ranks * shadow->n_sets;
   do {
     uint64_t words = bits / 64 + 1;
     shadow->starts[shadow->n_levels] = heddle__alloc(words, sizeof(uint64_t));
@@ -226,20 +236,22 @@ heddle__span *heddle__shadow_replace(heddle__shadow *shadow, heddle__ranks range
 heddle_status heddle__shadow_init(heddle__shadow *shadow, const heddle__proof *proof, uint32_t n_accesses,
                                   heddle_error *err) {
   const char *what = "the proof of a plan";
-  *shadow = (heddle__shadow){.free_mark = HEDDLE__NO_MARK};
+  *shadow = (heddle__shadow){.free_mark = HEDDLE__NO_MARK, .n_sets = count_sets(proof)};
   uint64_t n_ranges = (uint64_t)proof->n_initial + n_accesses;
-  if (n_ranges > UINT32_MAX / 2) return heddle__no_memory(err, what);
+  if (n_ranges > UINT32_MAX / 2 / shadow->n_sets) return heddle__no_memory(err, what);
   if (!number_ends(shadow, proof, (uint32_t)n_ranges) || !init_starts(shadow)) return heddle__no_memory(err, what);
-  for (uint32_t at = 0; at < shadow->n_ranks; at = shadow->spans[at].end + 1) {
+  for (uint32_t at = 0; at < shadow->n_ranks * shadow->n_sets; at = shadow->spans[at].end + 1) {
     set_start(shadow, at);
     heddle__ranks all = {at, shadow->spans[at].end};
     shadow->spans[at].readers = shadow->spans[at].syncs = HEDDLE__NO_MARK;
     heddle__shadow_replace(shadow, all, HEDDLE__NO_VALUE, HEDDLE__INITIAL);
   }
-  for (uint32_t i = 0; i < proof->n_initial; i++) {
-    if (shadow->initial[i].first == shadow->initial[i].end) continue;
-    if (!heddle__shadow_cut(shadow, shadow->initial[i])) return heddle__no_memory(err, what);
-    heddle__shadow_replace(shadow, shadow->initial[i], proof->initial[i].value, HEDDLE__INITIAL);
+  for (uint32_t k = 0; k < shadow->n_sets * proof->n_initial; k++) {
+    uint32_t i = k % proof->n_initial, base = k / proof->n_initial * shadow->n_ranks;
+    const heddle__ranks range = {shadow->initial[i].first + base, shadow->initial[i].end + base};
+    if (range.first == range.end) continue;
+    if (!heddle__shadow_cut(shadow, range)) return heddle__no_memory(err, what);
+    heddle__shadow_replace(shadow, range, proof->initial[i].value, HEDDLE__INITIAL);
   }
   return HEDDLE_OK;
 }

@@ -17,7 +17,8 @@ typedef struct heddle__mark {
 } heddle__mark;
 
 /* Bytes from one rank (the index of the span) to another. A rank numbers the distinct ends of the ranges of a plan,
- * allocation by allocation, so equal ranks are equal bytes of equal allocations. */
+ * allocation by allocation, so equal ranks are equal bytes of equal allocations. All of that is there n_sets times, one
+ * after another, of which an allocation uses as many as it has sets. */
 typedef struct heddle__span {
   uint32_t end;
   uint32_t write_stream;
@@ -39,7 +40,8 @@ typedef struct heddle__shadow {
   heddle__ranks *initial;  /* one for each of proof->initial */
   heddle__ranks *accesses; /* one an access, in the order of the steps */
   uint64_t *offsets;       /* by rank, within its allocation */
-  uint32_t n_ranks;
+  uint32_t n_ranks;        /* of one set */
+  uint32_t n_sets;
   heddle__span *spans; /* by rank; those whose bit is set are spans, and they cover all ranks */
   uint64_t *starts[6]; /* bits of the ranks where spans start; a bit of level n + 1 is a word of level n not zero */
   uint32_t n_levels;

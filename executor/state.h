@@ -24,6 +24,8 @@ typedef struct heddle__result {
 struct heddle_executor {
   atomic_uint references;
   heddle_model *model;
+  struct heddle__flight *flight;  /* of one with several runs in flight; then nothing below is used but the counts */
+  struct heddle__flight *lane_of; /* NULL: this is no lane */
   heddle__arg *args;
   heddle__result *results;
   uint32_t n_args, n_results;
@@ -45,6 +47,9 @@ struct heddle_executor {
 
 /* HEDDLE_EINVAL for NULL, HEDDLE_EFORK, what made the executor dead, HEDDLE_EBUSY while a run is pending. */
 heddle_status heddle__executor_check(heddle_executor *ex, heddle_error *err);
+
+/* One that is no shell, whatever the model says of runs in flight. */
+heddle_status heddle__executor_single(heddle_model *m, heddle_executor **out, heddle_error *err);
 
 /* rebind.c: plans, binds and fills where something changed; then the executor can run, unless an input is unset. */
 heddle_status heddle__executor_prepare(heddle_executor *ex, heddle_error *err);

@@ -39,6 +39,7 @@ static const option known[] = {
      "measurements in such a group; 1 by default"},
     {"end-to-end", OPTION_FLAG, NULL, offsetof(options, end_to_end),
      "times setting inputs and reading outputs too; always of the model's run, whatever --func says"},
+    OPTION_IN_FLIGHT("also times a stream of runs of which N are under way at any time"),
     {"timer", OPTION_TEXT, "CLOCK", offsetof(options, timer),
      "host: around the runs; device: by the devices' clocks, from first to last operator; CUDA, ROCm: device by "
      "default"},
@@ -58,8 +59,9 @@ typedef struct bench {
   heddle_tensor **inputs; /* end to end: a value for each input that is no parameter, else NULL */
   heddle_tensor **outputs;
   uint32_t n_inputs, n_outputs;
-  double *results; /* seconds a run, one a repeat */
+  double *results; /* seconds a run, one a repeat; then scratch, then those of a stream of runs, and scratch */
   uint64_t number; /* of runs in the last measurement */
+  uint64_t stream_number;
   uint64_t timeout_ns;
 } bench;
 
@@ -82,18 +84,52 @@ static void tell(void *ctx, uint64_t i, uint64_t n) {
   progress("measurement %" PRIu64 " of %" PRIu64, i + 1, n);
 }
 
+static heddle_status set_inputs(bench *b, heddle_error *err) {
+  heddle_status s = HEDDLE_OK;
+  for (uint32_t i = 0; b->inputs != NULL && i < b->n_inputs && s == HEDDLE_OK; i++)
+    if (b->inputs[i] != NULL) s = heddle_executor_set_input(b->s.ex, i, b->inputs[i], err);
+  return s;
+}
+
+static heddle_status get_outputs(bench *b, heddle_error *err) {
+  heddle_status s = HEDDLE_OK;
+  for (uint32_t i = 0; b->outputs != NULL && i < b->n_outputs && s == HEDDLE_OK; i++)
+    s = heddle_executor_get_output(b->s.ex, i, b->outputs[i], err);
+  return s;
+}
+
 static heddle_status once(void *ctx, heddle_error *err) {
   bench *b = ctx;
   if (b->is_call) return bench_call_once(&b->call, err);
-  heddle_executor *ex = b->s.ex;
+  heddle_status s = set_inputs(b, err);
+  if (s == HEDDLE_OK) s = heddle_executor_run(b->s.ex, b->timeout_ns, err);
+  return s == HEDDLE_OK ? get_outputs(b, err) : s;
+}
+
+static heddle_status start_one(bench *b, heddle_error *err) {
+  heddle_status s = set_inputs(b, err);
+  return s == HEDDLE_OK ? heddle_executor_start(b->s.ex, err) : s;
+}
+
+static heddle_status end_one(bench *b, heddle_error *err) {
+  heddle_status s = heddle_executor_wait(b->s.ex, b->timeout_ns, err);
+  return s == HEDDLE_OK ? get_outputs(b, err) : s;
+}
+
+/* The stream is full before the clock starts and when it stops: each run that ends meanwhile is followed by another. */
+static heddle_status time_stream(void *ctx, uint64_t number, uint64_t *ns, heddle_error *err) {
+  bench *b = ctx;
+  const uint64_t n = b->s.o->in_flight;
   heddle_status s = HEDDLE_OK;
-  if (b->inputs != NULL)
-    for (uint32_t i = 0; i < b->n_inputs && s == HEDDLE_OK; i++)
-      if (b->inputs[i] != NULL) s = heddle_executor_set_input(ex, i, b->inputs[i], err);
-  if (s == HEDDLE_OK) s = heddle_executor_run(ex, b->timeout_ns, err);
-  if (b->outputs != NULL)
-    for (uint32_t i = 0; i < b->n_outputs && s == HEDDLE_OK; i++)
-      s = heddle_executor_get_output(ex, i, b->outputs[i], err);
+  uint64_t start = 0;
+  for (uint64_t i = 0; i < n && s == HEDDLE_OK; i++) s = start_one(b, err);
+  for (uint64_t i = 0; i < n + number && s == HEDDLE_OK; i++) {
+    if (i == n) start = now_ns();
+    s = end_one(b, err);
+    if (s == HEDDLE_OK) s = start_one(b, err);
+  }
+  *ns = now_ns() - start;
+  for (uint64_t i = 0; i < n && s == HEDDLE_OK; i++) s = end_one(b, err);
   return s;
 }
 
@@ -208,19 +244,34 @@ static json_t *device_names(const bench *b) {
   return list;
 }
 
-static int report_json(const bench *b, const measure_summary *m) {
+static json_t *list_of(const double *results, uint64_t n) {
+  json_t *list = json_array();
+  for (uint64_t i = 0; i < n; i++) json_array_append_new(list, json_real(results[i]));
+  return list;
+}
+
+/* A stream of runs; null where there was none. */
+static json_t *stream_json(const bench *b, const measure_summary *m) {
   const options *o = b->s.o;
-  json_t *results = json_array();
+  if (o->in_flight == 1) return json_null();
+  return json_pack("{sf sf sf sf sf so sI}", "mean", m->mean, "median", m->median, "std", m->std, "min", m->min, "max",
+                   m->max, "results", list_of(b->results + 2 * o->repeat, o->repeat), "number",
+                   (json_int_t)b->stream_number);
+}
+
+static int report_json(const bench *b, const measure_summary *m, const measure_summary *stream) {
+  const options *o = b->s.o;
   uint64_t held, scratch;
   memory_of(b, &held, &scratch);
-  for (uint64_t i = 0; i < o->repeat; i++) json_array_append_new(results, json_real(b->results[i]));
   return print_json("bench",
-                    json_pack("{so so so sf sf sf sf sf so sI sI sb ss so sI sI}", "model", json_words(o->model),
+                    json_pack("{so so so sf sf sf sf sf so sI sI sb ss so sI sI sI so}", "model", json_words(o->model),
                               "func", json_words(b->is_call ? o->func : RUN), "devices", device_names(b), "mean",
                               m->mean, "median", m->median, "std", m->std, "min", m->min, "max", m->max, "results",
-                              results, "repeat", (json_int_t)o->repeat, "number", (json_int_t)b->number, "end_to_end",
-                              (int)o->end_to_end, "timer", b->by_device ? "device" : "host", "random_inputs",
-                              random_names(b), "memory_bytes", (json_int_t)held, "scratch_bytes", (json_int_t)scratch));
+                              list_of(b->results, o->repeat), "repeat", (json_int_t)o->repeat, "number",
+                              (json_int_t)b->number, "end_to_end", (int)o->end_to_end, "timer",
+                              b->by_device ? "device" : "host", "random_inputs", random_names(b), "memory_bytes",
+                              (json_int_t)held, "scratch_bytes", (json_int_t)scratch, "in_flight",
+                              (json_int_t)o->in_flight, "stream", stream_json(b, stream)));
 }
 
 static void report_memory(const bench *b) {
@@ -234,7 +285,12 @@ static void report_memory(const bench *b) {
   printf("\n");
 }
 
-static void report_text(const bench *b, const measure_summary *m) {
+static void print_summary(const measure_summary *m) {
+  printf("%12s%12s%12s%12s%12s\n", "mean", "median", "max", "min", "std");
+  printf("%12.4f%12.4f%12.4f%12.4f%12.4f\n", m->mean * 1e3, m->median * 1e3, m->max * 1e3, m->min * 1e3, m->std * 1e3);
+}
+
+static void report_text(const bench *b, const measure_summary *m, const measure_summary *stream) {
   const options *o = b->s.o;
   for (uint32_t i = 0; i < (b->is_call ? b->call.n_made_up : b->n_inputs); i++)
     if (made_up_name(b, i) != NULL) printf("input %s is made up\n", made_up_name(b, i));
@@ -244,8 +300,14 @@ static void report_text(const bench *b, const measure_summary *m) {
   else
     printf("%" PRIu64 " x %" PRIu64 " runs%s, milliseconds a run%s:\n", o->repeat, b->number,
            o->end_to_end ? " with inputs set and outputs read" : "", b->by_device ? " by the devices' clocks" : "");
-  printf("%12s%12s%12s%12s%12s\n", "mean", "median", "max", "min", "std");
-  printf("%12.4f%12.4f%12.4f%12.4f%12.4f\n", m->mean * 1e3, m->median * 1e3, m->max * 1e3, m->min * 1e3, m->std * 1e3);
+  print_summary(m);
+  if (o->in_flight > 1) {
+    printf("%" PRIu64 " x %" PRIu64 " runs of a stream with %" PRIu64
+           " in flight, milliseconds a run (%.1f runs a second):"
+           "\n",
+           o->repeat, b->stream_number, o->in_flight, stream->median > 0 ? 1 / stream->median : 0);
+    print_summary(stream);
+  }
   report_memory(b);
 }
 
@@ -270,16 +332,20 @@ static int bench_it(bench *b, const options *o) {
                              .zero_limit = o->zero_limit,
                              .cooldown_ms = o->cooldown_ms,
                              .repeats_to_cooldown = o->repeats_to_cooldown};
-  const measure_subject subject = {
+  measure_subject subject = {
       .ctx = b, .warm_up = once, .time = b->by_device ? time_by_device : time_by_host, .sleep = sleep_ms, .tell = tell};
-  b->results = calloc(o->repeat, 2 * sizeof *b->results);
+  b->results = calloc(o->repeat, 4 * sizeof *b->results);
   if (b->results == NULL) return fail_text("bench", "out of memory");
   heddle_status s = measure(&rule, &subject, b->results, &b->number, &err);
+  subject.time = time_stream;
+  double *stream_results = b->results + 2 * o->repeat;
+  if (s == HEDDLE_OK && o->in_flight > 1) s = measure(&rule, &subject, stream_results, &b->stream_number, &err);
   progress_end();
   if (s != HEDDLE_OK) return b->is_call ? fail("bench", &err) : session_run_failed(&b->s, s, &err);
   measure_summary m = measure_summarise(b->results, b->results + o->repeat, o->repeat);
-  if (o->json) return report_json(b, &m);
-  report_text(b, &m);
+  measure_summary stream = measure_summarise(stream_results, stream_results + o->repeat, o->repeat);
+  if (o->json) return report_json(b, &m, &stream);
+  report_text(b, &m, &stream);
   return DONE;
 }
 
@@ -293,6 +359,8 @@ static int wrong_words(const options *o, bool is_call) {
   bool by_device = o->timer != NULL && strcmp(o->timer, "device") == 0;
   if (by_device && o->end_to_end) why = "--end-to-end is timed by the host's clock; leave out --timer device";
   if (by_device && is_call) why = "calls of --func are timed by the host's clock; leave out --timer device";
+  if (by_device && o->in_flight > 1) why = "a stream of runs is timed by the host's clock; leave out --timer device";
+  if (is_call && o->in_flight > 1) why = "--in-flight is about runs of a model; leave it out with --func";
   if (is_call && (o->params != NULL || o->model_name != NULL || o->place.count > 0 || o->timeout > 0))
     why = "--params, --model, --place and --timeout are about runs of a model; leave them out with --func";
   if (why == NULL) return DONE;

@@ -40,6 +40,7 @@ typedef struct options {
   words settings;   /* KEY=VALUE */
   words dims;       /* NAME=NUMBER */
   uint64_t threads; /* 0: as configured */
+  uint64_t in_flight;
   uint64_t repeat, number, zero_limit, repeats_to_cooldown;
   uint64_t profile_runs; /* NO_NUMBER: not given */
   double timeout;        /* seconds; 0: none */
@@ -99,6 +100,8 @@ extern const command devices_command, info_command, plan_command, run_command, b
   { "input", OPTION_PAIRS, "NAME=FILE.npy", offsetof(options, inputs), "the value of an input" }
 #define OPTION_DIM \
   { "dim", OPTION_PAIRS, "NAME=NUMBER", offsetof(options, dims), "a number for a dimension that the model names" }
+#define OPTION_IN_FLIGHT(help) \
+  { "in-flight", OPTION_COUNT, "N", offsetof(options, in_flight), help }
 #define OPTION_HELP \
   { "help", OPTION_FLAG, NULL, offsetof(options, help), "prints this" }
 #define OPTION_END \

@@ -26,6 +26,7 @@ static const option known[] = {
     {"svg", OPTION_TEXT, "FILE", offsetof(options, svg), "draws the plan with Graphviz"},
     {"json", OPTION_FLAG, NULL, offsetof(options, json), "one JSON object: every access with its bytes and order"},
     {"all", OPTION_FLAG, NULL, offsetof(options, all), "every row of long tables"},
+    OPTION_IN_FLIGHT("plans for N runs at the same time, each in memory of its own but for the constants"),
     OPTION_SET,
     OPTION_HELP,
     OPTION_END};

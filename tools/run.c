@@ -25,6 +25,7 @@ static const option known[] = {
     {"random", OPTION_FLAG, NULL, offsetof(options, random),
      "makes up inputs that are not given; always the same ones"},
     {"output-dir", OPTION_TEXT, "DIR", offsetof(options, output_dir), "writes output_0.npy, output_1.npy, ... there"},
+    OPTION_IN_FLIGHT("runs N times at once with the same inputs, and checks that all give the same bits"),
     {"threads", OPTION_COUNT, "N", offsetof(options, threads), "threads for devices that compute on the host"},
     {"timeout", OPTION_NUMBER, "S", offsetof(options, timeout),
      "gives up when a run, or bringing the constants to devices, takes S seconds"},
@@ -178,8 +179,52 @@ static int keep_nodes(session *s) {
 
 /* ---- times */
 
+/* Whether an output of the run that was waited for last has the bytes of the first run's, which are kept in *first. */
+static int compare_output(session *s, uint32_t i, uint64_t run, heddle_tensor **first) {
+  heddle_error err = {0};
+  heddle_io_info info = {.struct_size = sizeof info};
+  heddle_tensor *now = NULL;
+  if (heddle_executor_view_output(s->ex, i, &now, &err) != HEDDLE_OK) return fail("run", &err);
+  int status = DONE;
+  if (*first == NULL) {
+    *first = now;
+    return DONE; /* each run in flight has memory of its own */
+  }
+  uint64_t bytes = heddle_tensor_bytes(now);
+  bool same = bytes == heddle_tensor_bytes(*first) &&
+              (bytes == 0 || memcmp(heddle_tensor_data(now), heddle_tensor_data(*first), (size_t)bytes) == 0);
+  if (!same && heddle_executor_output_info(s->ex, i, &info, &err) == HEDDLE_OK)
+    status = fail_text("run",
+                       "output '%s': run %" PRIu64 " in flight gave other bits than the first, of the same inputs (cpu "
+                       "and sim always repeat their bits; other devices may not)",
+                       info.name, run + 1);
+  heddle_tensor_release(now);
+  return status;
+}
+
+/* As many runs at once as the words say. */
+static int run_in_flight(session *s) {
+  heddle_error err = {0};
+  const uint64_t n = s->o->in_flight;
+  const uint32_t n_outputs = heddle_executor_output_count(s->ex);
+  heddle_tensor **first = calloc((size_t)n_outputs + 1, sizeof(heddle_tensor *));
+  if (first == NULL) return fail_text("run", "out of memory");
+  int status = DONE;
+  for (uint64_t k = 0; k < n && status == DONE; k++)
+    if (heddle_executor_start(s->ex, &err) != HEDDLE_OK) status = fail("run", &err);
+  for (uint64_t k = 0; k < n && status == DONE; k++) {
+    heddle_status r = heddle_executor_wait(s->ex, session_timeout(s), &err);
+    if (r != HEDDLE_OK) status = session_run_failed(s, r, &err);
+    for (uint32_t i = 0; i < n_outputs && status == DONE; i++) status = compare_output(s, i, k, &first[i]);
+  }
+  for (uint32_t i = 0; i < n_outputs; i++) heddle_tensor_release(first[i]);
+  free(first);
+  return status;
+}
+
 static int run_once(session *s) {
   heddle_error err = {0};
+  if (s->o->in_flight > 1) return run_in_flight(s);
   heddle_status r = heddle_executor_run(s->ex, session_timeout(s), &err);
   return r == HEDDLE_OK ? DONE : session_run_failed(s, r, &err);
 }
@@ -214,6 +259,7 @@ static int run_it(session *s) {
       printf("input %s is made up\n", info.name);
   }
   if (status == DONE) status = run_once(s);
+  if (status == DONE && o->in_flight > 1) printf("%" PRIu64 " runs in flight gave the same bits\n", o->in_flight);
   for (uint32_t i = 0; status == DONE && i < heddle_executor_output_count(s->ex); i++) status = print_output(s, i);
   if (status == DONE && o->trace != NULL) status = trace_once(s);
   if (status == DONE && (o->profile || o->profile_json != NULL)) status = profile_it(s);

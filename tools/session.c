@@ -11,6 +11,8 @@
 #include "model_file.h"
 #include "text.h"
 
+enum { MOST_IN_FLIGHT = 64 }; /* as heddle/model.h says */
+
 static int no_memory(const session *s) {
   return fail_text(s->command, "out of memory");
 }
@@ -135,6 +137,11 @@ int session_model(session *s, const char *command, const options *o) {
     }
     mo.flags = fast ? HEDDLE_MODEL_FAST : HEDDLE_MODEL_STRICT;
   }
+  if (o->in_flight == 0 || o->in_flight > MOST_IN_FLIGHT) {
+    fprintf(stderr, "heddle %s: --in-flight is a number from 1 to %d\n", command, (int)MOST_IN_FLIGHT);
+    return WRONG_WORDS;
+  }
+  mo.in_flight = (uint32_t)o->in_flight;
   if (o->timeout > 0) mo.upload_timeout_ns = session_timeout(s);
   heddle_error err = {0};
   bool is_library = library_is(o->model);

@@ -1,5 +1,10 @@
 /* heddle/executor.h: the mutable state of runs of a model: memory, streams, bindings.
- * One thread at a time per executor, unless a function says otherwise; many executors of one model may run at once. */
+ * One thread at a time per executor, unless a function says otherwise; many executors of one model may run at once.
+ *
+ * An executor of a model whose option in_flight is N has up to N runs in flight. Each has memory and streams of its own
+ * for all but the constants, so that it overlaps with the others. They are told in the order of their starts: a run is
+ * pending from start until wait has given its end (with N = 1 until its end; nobody need wait). What is set and bound
+ * is for the run that is started next, and needs that fewer than N are pending. */
 #ifndef HEDDLE_EXECUTOR_H
 #define HEDDLE_EXECUTOR_H
 
@@ -44,9 +49,10 @@ HEDDLE_API heddle_status heddle_executor_output_info(heddle_executor *ex, uint32
 HEDDLE_API int32_t heddle_executor_input_index(const heddle_executor *ex, const char *name);
 HEDDLE_API int32_t heddle_executor_output_index(const heddle_executor *ex, const char *name);
 
-/* Copies a tensor to an input; it stays set for all later runs. dtype must match; a new shape is planned before the
+/* Copies a tensor to an input; it stays set for all later runs (with runs in flight it is copied to the memory of
+ * each that does not get another value). dtype must match; a new shape is planned before the
  * next run (the program is cached), where the file's shape leaves it open. Setting a constant makes it an input of this
- * executor. HEDDLE_ENOTFOUND lists the inputs there are; HEDDLE_EBUSY while a run is pending. Blocks only for the
+ * executor. HEDDLE_ENOTFOUND lists the inputs there are; HEDDLE_EBUSY while N runs are pending. Blocks only for the
  * copy. */
 HEDDLE_API heddle_status heddle_executor_set_input(heddle_executor *ex, uint32_t i, const heddle_tensor *value,
                                                    heddle_error *err);
@@ -58,7 +64,10 @@ HEDDLE_API heddle_status heddle_executor_set_input_by_name(heddle_executor *ex, 
  * slots of inputs and outputs lie on the host: what cannot take a slot's place, and memory of a device, is copied by
  * each run (and may not be bound to an input that decides shapes).
  * Bindings that overlap one another are refused where one is written. An output that NULL is bound to goes to the
- * executor's own memory again. A run may keep values between nodes in an output's memory until it writes the output. */
+ * executor's own memory again. A run may keep values between nodes in an output's memory until it writes the output.
+ * With N runs in flight an input's binding is for all later runs, an output's for the next one and every N-th after it:
+ * bind N tensors, one before each of N starts. The bytes of an input are left alone while runs that read them are
+ * pending. */
 HEDDLE_API heddle_status heddle_executor_bind_input(heddle_executor *ex, uint32_t i, heddle_tensor *value,
                                                     heddle_error *err);
 HEDDLE_API heddle_status heddle_executor_bind_output(heddle_executor *ex, uint32_t i, heddle_tensor *value,
@@ -76,30 +85,34 @@ HEDDLE_API heddle_status heddle_executor_load_params(heddle_executor *ex, const 
 HEDDLE_API heddle_status heddle_executor_share_params(heddle_executor *ex, heddle_executor *other,
                                                       const heddle_params *names, heddle_error *err);
 
-/* Runs once and waits, at most timeout_ns. HEDDLE_ETIMEOUT leaves the run pending: wait again, or cancel; but where poll
- * then says that none is, it had to be planned, and a constant did not reach its device in time. An input that
- * was never set is HEDDLE_EINVAL with its name. HEDDLE_EBUSY while a run is pending. A device that fails gives an error
- * with device and node; the executor can be used again, on devices that are not lost. */
+/* Runs once and waits, at most timeout_ns. HEDDLE_ETIMEOUT leaves the run pending: wait again, or cancel; but where
+ * poll then says that none is, it had to be planned, and a constant did not reach its device in time. An input that was
+ * never set is HEDDLE_EINVAL with its name. HEDDLE_EBUSY while a run is pending, with runs in flight too. A device that
+ * fails gives an error with device and node; the executor can be used again, on devices that are not lost. */
 HEDDLE_API heddle_status heddle_executor_run(heddle_executor *ex, uint64_t timeout_ns, heddle_error *err);
 
-/* Starts a run and returns; one thread of the executor drives it unless somebody waits. wait may be called from any
- * thread, by several at once, and gives the run's result; cancel stops what is not yet submitted and makes the run end
- * with HEDDLE_ECANCELED. poll is HEDDLE_OK when no run is pending, else HEDDLE_EBUSY. */
+/* Starts a run and returns; a thread of the executor drives it unless somebody waits. HEDDLE_EBUSY while N runs are
+ * pending. wait is for the oldest pending run: it may be called from any thread, by several at once, who are all given
+ * that run's result, and makes its outputs those that are read; without one it gives the last result again. A run that
+ * fails leaves the others alone. cancel stops what is not yet submitted and makes all pending runs end with
+ * HEDDLE_ECANCELED; each is still waited for where there may be several. poll is HEDDLE_EBUSY where wait would wait,
+ * else HEDDLE_OK. */
 HEDDLE_API heddle_status heddle_executor_start(heddle_executor *ex, heddle_error *err);
 HEDDLE_API heddle_status heddle_executor_wait(heddle_executor *ex, uint64_t timeout_ns, heddle_error *err);
 HEDDLE_API heddle_status heddle_executor_cancel(heddle_executor *ex, heddle_error *err);
 HEDDLE_API heddle_status heddle_executor_poll(heddle_executor *ex);
 
-/* The i-th output of the last run. get copies to a tensor of the same dtype and shape; view gives a tensor that shares
- * the executor's memory and holds a reference to it: its content is valid until the next run starts. */
+/* The i-th output of the last run, with runs in flight of the last that wait has given. get copies to a tensor of the
+ * same dtype and shape; view gives a tensor that shares the executor's memory and holds a reference to it: its content
+ * is valid until the next run starts. HEDDLE_EBUSY while N runs are pending. */
 HEDDLE_API heddle_status heddle_executor_get_output(heddle_executor *ex, uint32_t i, heddle_tensor *dst,
                                                     heddle_error *err);
 HEDDLE_API heddle_status heddle_executor_view_output(heddle_executor *ex, uint32_t i, heddle_tensor **out,
                                                      heddle_error *err);
 
 /* Runs the graph up to a node with the present inputs and gives a copy of one of its outputs, under a program that
- * keeps that value. The node is given by name; an ambiguous name is an error that lists the nodes' ids; "#12" is node
- * 12. */
+ * keeps that value. HEDDLE_EBUSY while a run is pending. The node is given by name; an ambiguous name is an error that
+ * lists the nodes' ids; "#12" is node 12. */
 HEDDLE_API heddle_status heddle_executor_run_to(heddle_executor *ex, const char *node, uint32_t output,
                                                 heddle_tensor **out, heddle_error *err);
 
@@ -115,12 +128,14 @@ typedef struct heddle_profile_entry {
   uint64_t end_ns;
 } heddle_profile_entry;
 
-/* Runs once with each step timed (a little slower: no capture) and gives the steps in order of start.
- * HEDDLE_EUNSUPPORTED where the model runs in stages (docs/graph-json.md); a trace has the steps of those. */
+/* Runs once with each step timed (a little slower: no capture) and gives the steps in order of start. HEDDLE_EBUSY
+ * while a run is pending. HEDDLE_EUNSUPPORTED where the model runs in stages (docs/graph-json.md); a trace has the
+ * steps of those. */
 HEDDLE_API heddle_status heddle_executor_profile(heddle_executor *ex, const heddle_profile_entry **out, size_t *n,
                                                  heddle_error *err);
 
-/* Numbers since the executor was made. HEDDLE_EBUSY while a run of a model in stages (If, Loop, Scan) is pending. */
+/* Numbers since the executor was made; runs counts those that ended well. HEDDLE_EBUSY while a run of a model in stages
+ * (If, Loop, Scan) is pending. */
 typedef struct heddle_executor_stats {
   size_t struct_size;
   uint64_t runs;

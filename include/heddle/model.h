@@ -29,9 +29,9 @@ typedef struct heddle_model_options {
   const char *const *keep; /* nodes "NAME" or "NAME:OUTPUT" whose values stay readable after a run */
   size_t n_keep;
   uint32_t flags;
-  uint32_t max_streams;  /* compute streams a device; 0: the device's own wish, at most 2; 64 is the most */
-  uint32_t max_programs; /* kept in the cache; 0: 8 */
-  uint32_t reserved;
+  uint32_t max_streams;       /* compute streams a device; 0: the device's own wish, at most 2; 64 is the most */
+  uint32_t max_programs;      /* kept in the cache; 0: 8 */
+  uint32_t in_flight;         /* runs of an executor that may be pending at once (executor.h), at most 64; 0: 1 */
   heddle_module *library;     /* whose functions the graph's tvm_op nodes call; retained; NULL: none */
   const char *model_name;     /* heddle_model_load of a library that holds several models; NULL: its root */
   uint64_t upload_timeout_ns; /* for the constants of a program to reach their devices, all together; 0: as the setting

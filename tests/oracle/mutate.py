@@ -357,12 +357,36 @@ def more_runs(plan, rng):
     return True
 
 
+def one_buffer(plan, rng):
+    """Some memory is there once less, or once for all runs, though others have their own."""
+    found = [a for a in plan["allocations"] if a.get("sets", 1) > 1]
+    if not found:
+        return False
+    one = rng.choice(found)
+    one["sets"] = rng.choice([1, one["sets"] - 1])
+    return True
+
+
+def more_buffers(plan, rng):
+    """Some memory is there once more."""
+    one = rng.choice(plan["allocations"])
+    one["sets"] = one.get("sets", 1) + 1
+    return True
+
+
+def other_streams(plan, rng):
+    """Runs share streams, or have their own."""
+    old = plan.get("stream_sets", 1)
+    plan["stream_sets"] = rng.choice([1, 2, 3])
+    return plan["stream_sets"] != old
+
+
 # How often each kind is taken: harmless ones too, so that a checker that always refuses would be found out.
 KINDS = {
     drop_wait: 16, move_wait: 14, move_waiter: 8, add_wait: 3, drop_redundant_wait: 5, swap_in_stream: 9,
     swap_in_list: 3, move_stream: 5, overlap_ranges: 14, move_to_free_space: 5, shift_access: 5, drop_coherence: 4,
     remove_copy: 6, redirect_copy: 6, double_copy: 4, drop_sync: 7, misplace_sync: 4, change_sync: 6, overwrite: 6,
-    wrong_value: 3, more_runs: 5,
+    wrong_value: 3, more_runs: 5, one_buffer: 10, more_buffers: 3, other_streams: 5,
 }
 
 

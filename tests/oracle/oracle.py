@@ -5,6 +5,11 @@ accesses to each smallest piece of memory. It is slow and plain; executor/prove.
 READ, WRITE, RELEASE, ACQUIRE = "read", "write", "release", "acquire"
 
 
+def sets_of(thing, key="sets"):
+    """How many there are of an allocation, or of the streams: run r uses number r modulo that."""
+    return max(1, thing.get(key, 1))
+
+
 class Unrolled:
     """The steps of in_flight + 1 runs, and of each the set (bits of an int) of those that happen before it."""
 
@@ -17,16 +22,18 @@ class Unrolled:
         whole_run = (1 << self.n) - 1
         last_on = {}
         for run in range(self.runs):
+            stream_set = run % sets_of(plan, "stream_sets")
             for i, step in enumerate(self.steps):
+                stream = (step["stream"], stream_set)
                 direct = [run * self.n + w["step"] for w in step["waits"]]
-                if step["stream"] in last_on:
-                    direct.append(last_on[step["stream"]])
+                if stream in last_on:
+                    direct.append(last_on[stream])
                 set_before = 0
                 if run >= plan["in_flight"]:
                     set_before |= whole_run << (run - plan["in_flight"]) * self.n
                 for d in direct:
                     set_before |= self.before[d] | 1 << d
-                last_on[step["stream"]] = run * self.n + i
+                last_on[stream] = run * self.n + i
                 self.before.append(set_before)
 
     def ordered(self, a, b):
@@ -140,16 +147,18 @@ def faults(plan):
         return
     runs = Unrolled(plan)
     for alloc, properties in enumerate(plan["allocations"]):
-        mine = [(run * runs.n + i, a) for run in range(runs.runs) for i, s in enumerate(plan["steps"])
-                for a in s["accesses"] if a["alloc"] == alloc]
+        n_sets = sets_of(properties)
         initial_here = [i for i in plan["initial"] if i["alloc"] == alloc]
-        for piece in pieces(plan, alloc):
-            touching = [(n, a) for n, a in mine if covers(a, piece)]
-            initial = [i for i in initial_here if covers(i, piece)]
-            where = f"bytes {piece[0]} to {piece[1]} of allocation {alloc}"
-            yield from race_faults(runs, touching, where)
-            yield from sight_faults(plan, runs, touching, initial[-1] if initial else None, properties["coherent"],
-                                    where)
+        for chosen in range(min(n_sets, runs.runs)):
+            mine = [(run * runs.n + i, a) for run in range(chosen, runs.runs, n_sets)
+                    for i, s in enumerate(plan["steps"]) for a in s["accesses"] if a["alloc"] == alloc]
+            for piece in pieces(plan, alloc):
+                touching = [(n, a) for n, a in mine if covers(a, piece)]
+                initial = [i for i in initial_here if covers(i, piece)]
+                where = f"bytes {piece[0]} to {piece[1]} of allocation {alloc}"
+                yield from race_faults(runs, touching, where)
+                yield from sight_faults(plan, runs, touching, initial[-1] if initial else None,
+                                        properties["coherent"], where)
 
 
 def first_fault(plan):

@@ -1,6 +1,7 @@
 """Plans to judge: seeded random ones, valid by construction, and real ones from the tool.
 A random plan moves values between the host and a few devices over arenas that are reused, pinned and unified memory
-that may need a release and an acquire, with in-place steps, workspaces, and one to three runs in flight."""
+that may need a release and an acquire, with in-place steps, workspaces, and one to three runs in flight, which share
+memory and streams or have sets of their own."""
 
 import json
 import os
@@ -30,6 +31,7 @@ class Maker:
         self.last = {}  # stream: its last step
         self.places = []
         self.in_flight = rng.choice([1, 1, 2, 2, 3])
+        self.lanes = self.in_flight > 1 and rng.random() < 0.5  # each run has memory and streams of its own
 
     # The machine.
 
@@ -239,7 +241,7 @@ class Maker:
     def order_runs(self):
         """What run 0 and a later one in flight do to the same bytes is ordered by way of the driver: the finish waits
         for the first, the second for the start."""
-        after, before = unordered_between_runs(self.steps, self.in_flight)
+        after, before = (set(), set()) if self.lanes else unordered_between_runs(self.steps, self.in_flight)
         for i, earlier in sorted((i, True) for i in after) + sorted((i, False) for i in before):
             step, other = (self.steps[-1], i) if earlier else (self.steps[i], 0)
             if self.steps[other]["stream"] != step["stream"] and all(w["step"] != other for w in step["waits"]):
@@ -258,9 +260,12 @@ class Maker:
             self.forget()
         self.finish()
         self.order_runs()
+        constants = [part["constants"] for part in self.parts]
         for alloc in self.allocations:
             alloc["bytes"] += GRAIN * rng.randint(0, 8)
-        return {"format": 1, "in_flight": self.in_flight, "devices": self.devices, "streams": self.streams,
+            alloc["sets"] = self.in_flight if self.lanes and alloc["id"] not in constants else 1
+        return {"format": 1, "in_flight": self.in_flight, "stream_sets": self.in_flight if self.lanes else 1,
+                "devices": self.devices, "streams": self.streams,
                 "values": self.values, "allocations": self.allocations, "initial": self.initial, "steps": self.steps}
 
 

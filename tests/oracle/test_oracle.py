@@ -62,7 +62,7 @@ def test_random_plans_are_good(originals, prove):
 def test_random_plans_use_everything(originals):
     kinds = {s["kind"] for p in originals for s in p["steps"]}
     assert {"op", "h2d", "d2h", "peer", "host_copy", "release", "acquire", "finish"} <= kinds
-    assert {p["in_flight"] for p in originals} == {1, 2, 3}
+    assert {(p["in_flight"], p["stream_sets"]) for p in originals} == {(1, 1), (2, 1), (2, 2), (3, 1), (3, 3)}
     assert {a["mode"] for p in originals for s in p["steps"] for a in s["accesses"] if a["value"] == -1} == {
         "read", "write", "release", "acquire"}
     reused = sum(any(mutate.overlap(a, b) and a["value"] != b["value"] for i, (_, a) in enumerate(writes)
@@ -81,7 +81,7 @@ def test_they_agree_on_mutants(originals, prove):
     alone = collections.Counter((name, answer == "ok") for (name, _), answer in zip(made, answers))
     print(f"\n{labels[False]} refused, {labels[True]} ok; of one change alone (refused/ok):",
           ", ".join(f"{k.__name__} {alone[k.__name__, False]}/{alone[k.__name__, True]}" for k in mutate.KINDS))
-    for name in NAMED | {"swap_in_stream"}:
+    for name in NAMED | {"swap_in_stream", "one_buffer", "more_runs"}:
         assert alone[name, False] >= 10, f"{name} alone is hardly ever a fault"
 
 
@@ -102,6 +102,38 @@ def agree_on_real_plans(prove, first, n, *where):
 @pytest.mark.parametrize("first", range(0, 24, 8))
 def test_they_agree_on_real_plans(first, prove):
     agree_on_real_plans(prove, first, 8)
+
+
+@pytest.mark.parametrize("in_flight", [2, 3])
+def test_they_agree_on_plans_of_runs_in_flight(in_flight, prove):
+    agree_on_real_plans(prove, 40, 3, ("cpu", "sim:0", "sim:1"), ("--in-flight", str(in_flight)))
+
+
+@pytest.mark.parametrize("in_flight", [2, 4])
+def test_what_is_written_is_there_once_a_run(in_flight, prove):
+    """Both refuse a plan with one buffer too few of any memory that runs write, and no other."""
+    path, words = plans.tool()
+    if path is None:
+        pytest.skip(words)
+    pytest.importorskip("numpy")
+    made, outputs = [], 0
+    for name, plan in plans.real_plans(path, range(60, 63), more=("--in-flight", str(in_flight))):
+        assert plan["in_flight"] == plan["stream_sets"] == in_flight
+        for alloc in plan["allocations"]:
+            if alloc["use"] == "constant":
+                assert alloc["sets"] == 1
+                continue
+            assert alloc["sets"] == in_flight
+            written = any(a["alloc"] == alloc["id"] and a["bytes"] > 0 for _, a in mutate.accesses(plan, "write"))
+            fewer = json.loads(json.dumps(plan))
+            fewer["allocations"][alloc["id"]]["sets"] = in_flight - 1
+            made.append((f"{name}, {alloc['space']}", fewer, written))
+            outputs += alloc["use"] == "output"
+    assert outputs >= 6
+    some = [plan for _, plan, _ in made]
+    answers = prove(some)
+    assert list(disagreements([name for name, _, _ in made], some, answers)) == []
+    assert [name for (name, _, written), answer in zip(made, answers) if written != answer.startswith("refused")] == []
 
 
 @pytest.mark.parametrize("setting", ["opencl.unified=1", "opencl.unified=0"])

@@ -27,7 +27,7 @@ class ModelOptions(c.Structure):
     _fields_ = [("struct_size", c.c_size_t), ("devices", c.c_char_p), ("place", c.POINTER(c.c_char_p)),
                 ("n_place", c.c_size_t), ("keep", c.POINTER(c.c_char_p)), ("n_keep", c.c_size_t),
                 ("flags", c.c_uint32), ("max_streams", c.c_uint32), ("max_programs", c.c_uint32),
-                ("reserved", c.c_uint32), ("library", c.c_void_p), ("model_name", c.c_char_p),
+                ("in_flight", c.c_uint32), ("library", c.c_void_p), ("model_name", c.c_char_p),
                 ("upload_timeout_ns", c.c_uint64), ("optimize", c.c_char_p),
                 ("dims", c.POINTER(c.c_char_p)), ("n_dims", c.c_size_t)]
 

@@ -28,6 +28,11 @@ static uint64_t number(const json_t *object, const char *key) {
   return (uint64_t)json_integer_value(value);
 }
 
+/* How many sets there are of something: one where nothing is said of it. */
+static uint32_t sets_of(const json_t *object, const char *key) {
+  return json_object_get(object, key) != NULL ? (uint32_t)number(object, key) : 1;
+}
+
 static json_t *list(const json_t *object, const char *key) {
   json_t *value = json_object_get(object, key);
   if (!json_is_array(value)) {
@@ -69,6 +74,7 @@ static void read_places(plan *p, const json_t *root) {
   json_array_foreach(allocs, i, one) {
     p->allocs[i].bytes = number(one, "bytes");
     p->allocs[i].coherent = truth(one, "coherent");
+    p->allocs[i].sets = sets_of(one, "sets");
   }
   p->initial = room(json_array_size(initial), sizeof *p->initial);
   json_array_foreach(initial, i, one) {
@@ -121,6 +127,7 @@ static void prove_line(const json_t *root) {
                             .n_initial = (uint32_t)json_array_size(list(root, "initial")),
                             .n_steps = (uint32_t)json_array_size(list(root, "steps")),
                             .in_flight = (uint32_t)number(root, "in_flight"),
+                            .stream_sets = sets_of(root, "stream_sets"),
                             .stream_is_host = p.hosts,
                             .allocs = p.allocs,
                             .initial = p.initial,

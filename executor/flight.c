@@ -1,0 +1,175 @@
+/* executor/flight.c: which lane a call to an executor with several runs in flight is about, and how the values of inputs
+ * come from one lane to the next. What a run is, and what becomes of it, each lane knows by itself. */
+#include "executor/flight.h"
+
+#include "core/alloc.h"
+#include "core/error.h"
+
+/* ---- begin and end */
+
+static HEDDLE__COLD heddle_status make_lane(heddle_model *m, heddle__flight *f, uint32_t i, heddle_error *err) {
+  heddle__flight_lane *l = &f->lanes[i];
+  l->has = heddle__alloc(f->n_args, sizeof *l->has);
+  if (l->has == NULL) return heddle__no_memory(err, "the inputs of a lane");
+  heddle_status s = heddle__executor_single(m, &l->ex, err);
+  if (s == HEDDLE_OK) l->ex->lane_of = f;
+  return s;
+}
+
+HEDDLE__COLD heddle_status heddle__flight_make(heddle_model *m, heddle_executor **out, heddle_error *err) {
+  heddle_executor *ex = heddle__alloc(1, sizeof *ex);
+  heddle__flight *f = heddle__alloc(1, sizeof *f);
+  heddle_status s = ex != NULL && f != NULL ? HEDDLE_OK : heddle__no_memory(err, "an executor");
+  if (s != HEDDLE_OK) {
+    heddle__free(f);
+    heddle__free(ex);
+    return s;
+  }
+  atomic_init(&ex->references, 1);
+  ex->model = heddle_model_retain(m);
+  ex->flight = f;
+  ex->n_args = f->n_args = m->graph->n_args;
+  f->latest = heddle__alloc(f->n_args, sizeof *f->latest);
+  f->lanes = heddle__alloc(m->in_flight, sizeof *f->lanes);
+  if (f->latest == NULL || f->lanes == NULL) s = heddle__no_memory(err, "the lanes of an executor");
+  while (s == HEDDLE_OK && f->n < m->in_flight) s = make_lane(m, f, f->n++, err);
+  if (s != HEDDLE_OK) {
+    heddle__flight_free(ex);
+    return s;
+  }
+  ex->n_results = f->lanes[0].ex->n_results;
+  *out = ex;
+  return HEDDLE_OK;
+}
+
+HEDDLE__COLD void heddle__flight_free(heddle_executor *ex) {
+  heddle__flight *f = ex->flight;
+  for (uint32_t i = 0; i < f->n; i++)
+    if (f->lanes[i].ex != NULL) heddle__drive_cancel(&f->lanes[i].ex->drive);
+  for (uint32_t i = 0; i < f->n; i++) {
+    heddle_executor_release(f->lanes[i].ex);
+    heddle__free(f->lanes[i].has);
+  }
+  heddle__free(f->lanes);
+  heddle__free(f->latest);
+  heddle__free(f);
+  heddle_model_release(ex->model);
+  heddle__free(ex);
+}
+
+/* ---- inputs */
+
+heddle_executor *heddle__flight_setter(const heddle_executor *ex, uint32_t arg) {
+  const heddle__flight *f = ex->flight;
+  if (f == NULL) return (heddle_executor *)ex;
+  return f->lanes[arg < f->n_args ? f->latest[arg].lane : 0].ex;
+}
+
+heddle_executor *heddle__flight_peer(heddle_executor *lane, uint32_t i) {
+  const heddle__flight *f = lane->lane_of;
+  if (f == NULL) return i == 0 ? lane : NULL;
+  return i < f->n ? f->lanes[i].ex : NULL;
+}
+
+void heddle__flight_note(heddle_executor *lane, uint32_t arg) {
+  heddle__flight *f = lane->lane_of;
+  if (f == NULL) return;
+  uint32_t at = 0;
+  while (f->lanes[at].ex != lane) at++;
+  heddle__flight_lane *l = &f->lanes[at];
+  if (l->seen == f->settings) l->seen++;
+  l->has[arg] = ++f->settings;
+  f->latest[arg] = (heddle__setting){f->settings, at};
+}
+
+/* Gives a lane what was set in others since. Their runs, which may be pending, only read it. */
+static heddle_status bring_inputs(heddle__flight *f, heddle__flight_lane *l, heddle_error *err) {
+  for (uint32_t i = 0; l->seen != f->settings && i < f->n_args; i++) {
+    if (l->has[i] == f->latest[i].number) continue;
+    const heddle__arg *from = &f->lanes[f->latest[i].lane].ex->args[i];
+    heddle_status s = heddle__executor_set(l->ex, i, from->value, from->lent ? HEDDLE__LEND : HEDDLE__COPY, err);
+    if (s != HEDDLE_OK) return s;
+    l->ex->args[i].is_param = from->is_param;
+    l->has[i] = f->latest[i].number;
+  }
+  l->seen = f->settings;
+  return HEDDLE_OK;
+}
+
+/* ---- lanes */
+
+heddle_status heddle__flight_choose(heddle_executor **ex, heddle__lane_use use, heddle_error *err) {
+  heddle__flight *f = (*ex)->flight;
+  heddle_status s = heddle__check_fork(err);
+  if (s != HEDDLE_OK) return s;
+  for (uint32_t i = 0; i < f->n; i++)
+    if (atomic_load_explicit(&f->lanes[i].ex->dead, memory_order_acquire) != HEDDLE_OK) {
+      *ex = f->lanes[i].ex;
+      return HEDDLE_OK;
+    }
+  uint64_t ended = atomic_load(&f->ended), started = atomic_load(&f->started);
+  uint32_t pending = (uint32_t)(started - ended);
+  bool full = pending >= f->n;
+  heddle__flight_lane *l = &f->lanes[started % f->n];
+  switch (use) {
+  case HEDDLE__LANE_OLDEST: l = &f->lanes[ended % f->n]; break;
+  case HEDDLE__LANE_SHOWN:
+    if (full)
+      return heddle__fail(err, HEDDLE_EBUSY,
+                          "%u runs are pending, and the last of them has the memory of the outputs: read those before "
+                          "it is started",
+                          (unsigned)pending);
+    l = &f->lanes[(ended + f->n - 1) % f->n];
+    break;
+  case HEDDLE__LANE_INFO:
+    if (!full) (void)bring_inputs(f, l, NULL); /* where that fails, the start will say so */
+    break;
+  case HEDDLE__LANE_ALONE:
+  case HEDDLE__LANE_START:
+  case HEDDLE__LANE_SET:
+    if (use == HEDDLE__LANE_ALONE ? pending > 0 : full)
+      return heddle__fail(err, HEDDLE_EBUSY, "%u of %u runs in flight are pending; wait for %s", (unsigned)pending,
+                          (unsigned)f->n, use == HEDDLE__LANE_ALONE ? "them" : "one");
+    if (use != HEDDLE__LANE_SET) s = bring_inputs(f, l, err);
+    break;
+  }
+  if (s == HEDDLE_OK) *ex = l->ex;
+  return s;
+}
+
+/* ---- runs */
+
+uint64_t heddle__flight_begun(heddle__flight *f) {
+  if (f == NULL) return 0;
+  uint64_t run = atomic_load(&f->started);
+  atomic_store(&f->lanes[run % f->n].run, run);
+  atomic_store(&f->started, run + 1);
+  return run;
+}
+
+/* Whether it was this thread that told the end of the run first. */
+static bool is_first(heddle__flight *f, uint64_t run) {
+  unsigned long long expected = run;
+  return atomic_compare_exchange_strong(&f->ended, &expected, run + 1);
+}
+
+void heddle__flight_over(heddle__flight *f, uint64_t run) {
+  if (f != NULL) is_first(f, run);
+}
+
+heddle_status heddle__flight_wait(heddle__flight *f, uint64_t deadline_ns, heddle_error *err) {
+  for (;;) {
+    uint64_t ended = atomic_load(&f->ended);
+    bool none = ended == atomic_load(&f->started);
+    uint64_t run = none ? ended + f->n - 1 : ended; /* none: the lane of the one before */
+    heddle__flight_lane *l = &f->lanes[run % f->n];
+    heddle_status s = heddle__drive_wait(&l->ex->drive, deadline_ns, err);
+    if (none) return s;
+    if (s == HEDDLE_ETIMEOUT) {
+      if (heddle__drive_pending(&l->ex->drive)) return s;
+      s = heddle__drive_wait(&l->ex->drive, 0, err); /* it has ended since */
+    }
+    if (is_first(f, run) || atomic_load(&l->run) == run) return s;
+    /* Others have told of it, and have started another run in its lane meanwhile. */
+  }
+}
