@@ -209,7 +209,8 @@ heddle_status ctl_model(const heddle_model *m, const heddle_graph *graph, uint32
                                         .max_programs = m->max_programs,
                                         .library = m->library,
                                         .upload_timeout_ns = m->upload_timeout_ns,
-                                        .optimize = optimize};
+                                        .optimize = optimize,
+                                        .memory = m->limits_text};
   if (s == HEDDLE_OK) s = h->model_create(m->ctx, graph, params, &options, out, err);
   h->params_release(params);
   h->free((void *)(uintptr_t)rules);
