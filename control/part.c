@@ -210,7 +210,8 @@ heddle_status ctl_model(const heddle_model *m, const heddle_graph *graph, uint32
                                         .in_flight = m->in_flight,
                                         .library = m->library,
                                         .upload_timeout_ns = m->upload_timeout_ns,
-                                        .optimize = optimize};
+                                        .optimize = optimize,
+                                        .memory = m->limits_text};
   if (s == HEDDLE_OK) s = h->model_create(m->ctx, graph, params, &options, out, err);
   h->params_release(params);
   h->free((void *)(uintptr_t)rules);

@@ -243,6 +243,27 @@ static heddle_status backward(chooser *c, heddle_error *err) {
   return s;
 }
 
+/* ---------------------------------------------------------------- for memory */
+
+static bool is_plain(const heddle__region *r, uint32_t offer) {
+  const heddle__offer *o = &r->offers[offer];
+  bool plain = true;
+  for (uint32_t k = 0; k < r->n_inputs; k++) plain = plain && o->input_layouts[k] == 0;
+  for (uint32_t k = 0; k < r->n_outputs; k++) plain = plain && o->output_layouts[k] == 0;
+  return plain;
+}
+
+/* Of the offers in plain layouts the one with the smallest workspace; the first one where none is plain. */
+static void take_plain(heddle__region *r) {
+  const heddle__offer *best = NULL;
+  r->offer = 0;
+  for (uint32_t o = 0; o < r->n_offers; o++) {
+    if (!is_plain(r, o) || (best != NULL && r->offers[o].workspace_bytes >= best->workspace_bytes)) continue;
+    best = &r->offers[o];
+    r->offer = o;
+  }
+}
+
 /* ---------------------------------------------------------------- the whole */
 
 /* Constants are packed before the first run; heads and kept values are wanted plain. */
@@ -287,6 +308,10 @@ static heddle_status describe(chooser *c, heddle_error *err) {
 }
 
 heddle_status heddle__choose_offers(heddle__plan *plan, heddle_error *err) {
+  if (plan->req.plain) {
+    for (uint32_t i = 0; i < plan->n_regions; i++) take_plain(&plan->regions[i]);
+    return HEDDLE_OK;
+  }
   chooser c = {.plan = plan};
   c.values = heddle__alloc((size_t)plan->n_values + 1, sizeof *c.values);
   c.first_cost = heddle__alloc((size_t)plan->n_regions + 1, sizeof *c.first_cost);

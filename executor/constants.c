@@ -78,13 +78,20 @@ static heddle_status fill_file(upload *u, const heddle__instance *inst, heddle__
   return heddle__memory_import(p->dev, at, bytes, inst->align, u->weights->tensor, &p->memory, err);
 }
 
+bool heddle__constant_lent(const heddle__plan *plan, const heddle__instance *inst) {
+  const heddle__value *v = &plan->values[inst->value];
+  const heddle_device *dev = plan->devices[plan->spaces[inst->space].device].dev;
+  uint32_t element = v->known.dtype.bits >= 16 ? v->known.dtype.bits / 8u : 1u;
+  return heddle__device_inline(dev) && v->layout == 0 && v->known.bytes == inst->bytes &&
+         (uintptr_t)v->known.data % element == 0 &&
+         heddle__memory_importable(dev, v->known.data, inst->bytes, inst->align);
+}
+
 static heddle_status fill(upload *u, uint32_t alloc, const heddle__instance *inst, heddle__packed *p,
                           heddle_error *err) {
   const heddle__value *v = &u->plan->values[inst->value];
   heddle_status s;
-  bool can_read = (uintptr_t)v->known.data % (v->known.dtype.bits >= 16 ? v->known.dtype.bits / 8u : 1u) == 0;
-  if (heddle__device_inline(p->dev) && v->layout == 0 && v->known.bytes == inst->bytes && can_read) {
-    /* The constant's own bytes, where their address serves; nobody writes to a constant. */
+  if (heddle__constant_lent(u->plan, inst)) {
     s = heddle__memory_import(p->dev, (void *)v->known.data, inst->bytes, inst->align, NULL, &p->memory, err);
     if (s != HEDDLE_EUNSUPPORTED) return s;
   }

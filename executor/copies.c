@@ -68,12 +68,14 @@ static heddle_status place_result(heddle__copier *c, uint32_t value, uint32_t de
   return s;
 }
 
-/* Copies of a value to everyone who reads it, now that it is there. */
+/* Copies of a value to everyone who reads it, now that it is there; to a device that is short of memory later, when the
+ * first operator there reads it. */
 static heddle_status spread(heddle__copier *c, uint32_t value, heddle_error *err) {
   heddle__plan *plan = c->plan;
   heddle__holder *h = NULL;
   for (uint32_t d = 0; d < plan->n_devices; d++) {
     if (!c->consumer[(size_t)value * plan->n_devices + d]) continue;
+    if (plan->req.late && plan->req.limits[d] != 0 && heddle__find_usable(c, value, d) == NULL) continue;
     heddle_status s = heddle__reach_device(c, value, d, &h, err);
     if (s != HEDDLE_OK) return s;
     uint32_t owner = plan->spaces[plan->instances[h->instance].space].device;

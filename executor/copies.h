@@ -61,6 +61,8 @@ heddle_status heddle__add_copy(heddle__copier *c, heddle__step_kind kind, uint32
 /* routes.c: makes the value (of same_as) usable where it is wanted; copies once per value and device. */
 heddle_status heddle__reach_device(heddle__copier *c, uint32_t value, uint32_t device, heddle__holder **out,
                                    heddle_error *err);
+/* The instance that operators of the device can use as it is; NULL where there is none yet. */
+heddle__holder *heddle__find_usable(const heddle__copier *c, uint32_t value, uint32_t device);
 heddle_status heddle__reach_host(heddle__copier *c, uint32_t value, heddle__holder **out, heddle_error *err);
 /* src: where it lies for the route, or is copied from. */
 heddle_status heddle__add_crossing(heddle__copier *c, uint32_t value, uint32_t to, heddle__route route,

@@ -6,6 +6,7 @@
 #include <string.h>
 
 #include "core/error.h"
+#include "executor/budget.h"
 #include "executor/explain.h"
 
 /* Text as JSON; bytes that are no UTF-8 (of a rule, or a path) become '?'. */
@@ -176,6 +177,23 @@ static json_t *memory_of(const heddle__plan *plan, bool *lost) {
   return list;
 }
 
+/* What is taken of each device in all. */
+static json_t *taken_of(const heddle__plan *plan, bool *lost) {
+  json_t *list = json_array();
+  for (uint32_t i = 0; i < plan->n_devices; i++) {
+    uint64_t limit = plan->req.limits != NULL ? plan->req.limits[i] : 0;
+    add(list,
+        json_pack("{sI sI sI sI so so}", "id", (json_int_t)i, "device_bytes",
+                  (json_int_t)heddle__plan_bytes(plan, i, HEDDLE_MEMORY_DEVICE), "unified_bytes",
+                  (json_int_t)heddle__plan_bytes(plan, i, HEDDLE_MEMORY_UNIFIED), "pinned_bytes",
+                  (json_int_t)heddle__plan_bytes(plan, i, HEDDLE_MEMORY_PINNED), "limit",
+                  limit != 0 ? json_integer((json_int_t)limit) : json_null(), "limit_from",
+                  limit != 0 ? words(plan->req.limits_from) : json_null()),
+        lost);
+  }
+  return json_pack("{so so}", "devices", list, "fitted", plan->fitted != NULL ? words(plan->fitted) : json_null());
+}
+
 /* Where an instance lies, and what it means; mode NULL is left out. */
 static json_t *range(const heddle__instance *in, const char *mode, json_int_t value) {
   return json_pack("{sI sI sI ss* sI}", "alloc", or_none(in->alloc), "offset", (json_int_t)in->offset, "bytes",
@@ -267,14 +285,15 @@ static int take(const char *data, size_t bytes, void *sheet) {
 heddle_status heddle__explain_json(const heddle__plan *plan, heddle__sheet *sheet, heddle_error *err) {
   bool lost = false;
   const heddle__optimized *other = plan->req.optimized;
-  json_t *o = json_pack(
-      "{si so sI sI so so so so so so so so so so so so so so}", "format", 1, "graph", words(plan->req.graph->source),
-      "in_flight", (json_int_t)plan->req.in_flight, "stream_sets", (json_int_t)plan->req.in_flight, "devices_from",
-      words(plan->req.devices_from), "counts", counts_of(plan), "devices", devices_of(plan, &lost), "nodes",
-      nodes_of(plan, &lost), "regions", regions_of(plan, &lost), "crossings", crossings_of(plan, &lost), "memory",
-      memory_of(plan, &lost), "outputs", outputs_of(plan, &lost), "streams", streams_of(plan, &lost), "values",
-      values_of(plan, &lost), "allocations", allocations_of(plan, &lost), "initial", initial_of(plan, &lost), "steps",
-      steps_of(plan, &lost), "optimizations", other != NULL ? json_incref(other->changes) : json_array());
+  json_t *o = json_pack("{si so sI sI so so so so so so so so so so so so so so so}", "format", 1, "graph",
+                        words(plan->req.graph->source), "in_flight", (json_int_t)plan->req.in_flight, "stream_sets",
+                        (json_int_t)plan->req.in_flight, "devices_from", words(plan->req.devices_from), "counts",
+                        counts_of(plan), "devices", devices_of(plan, &lost), "nodes", nodes_of(plan, &lost), "regions",
+                        regions_of(plan, &lost), "crossings", crossings_of(plan, &lost), "memory",
+                        memory_of(plan, &lost), "taken", taken_of(plan, &lost), "outputs", outputs_of(plan, &lost),
+                        "streams", streams_of(plan, &lost), "values", values_of(plan, &lost), "allocations",
+                        allocations_of(plan, &lost), "initial", initial_of(plan, &lost), "steps", steps_of(plan, &lost),
+                        "optimizations", other != NULL ? json_incref(other->changes) : json_array());
   bool written = !lost && o != NULL && json_dump_callback(o, take, sheet, JSON_COMPACT) == 0;
   json_decref(o);
   if (written) heddle__say(sheet, "\n");

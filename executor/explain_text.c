@@ -6,6 +6,7 @@
 
 #include "core/alloc.h"
 #include "core/error.h"
+#include "executor/budget.h"
 #include "executor/explain.h"
 
 /* A table is put together in cells, so that its columns can be as wide as they need. */
@@ -258,6 +259,28 @@ static void say_memory(const heddle__plan *plan, heddle__sheet *sheet) {
   print_table(&t, sheet);
 }
 
+/* What is taken of each device in all, by kind. */
+static void say_taken(const heddle__plan *plan, heddle__sheet *sheet) {
+  uint32_t n = 0;
+  table t = {.columns = 5};
+  cell(&t, "taken of"), cell(&t, "device"), cell(&t, "unified"), cell(&t, "pinned"), cell(&t, "limit");
+  for (uint32_t d = 0; d < plan->n_devices; d++) {
+    uint64_t bytes[3], limit = plan->req.limits != NULL ? plan->req.limits[d] : 0;
+    for (uint32_t k = 0; k < 3; k++) bytes[k] = heddle__plan_bytes(plan, d, k);
+    if (bytes[0] + bytes[1] + bytes[2] + limit == 0) continue;
+    n++;
+    cell(&t, heddle__explain_device(plan, d));
+    cell_number(&t, bytes[HEDDLE_MEMORY_DEVICE]);
+    cell_number(&t, bytes[HEDDLE_MEMORY_UNIFIED]);
+    cell_number(&t, bytes[HEDDLE_MEMORY_PINNED]);
+    char text[96] = "none";
+    if (limit != 0) snprintf(text, sizeof text, "%" PRIu64 " (%.64s)", limit, plan->req.limits_from);
+    cell(&t, text);
+  }
+  heddle__say(sheet, "\nmemory taken (%" PRIu32 ")\n", n);
+  print_table(&t, sheet);
+}
+
 heddle_status heddle__explain_text(const heddle__plan *plan, heddle__sheet *sheet, heddle_error *err) {
   heddle__say(sheet, "plan      %s\n", plan->req.graph->source);
   say_devices(plan, sheet);
@@ -265,6 +288,7 @@ heddle_status heddle__explain_text(const heddle__plan *plan, heddle__sheet *shee
     heddle__say(sheet, "in flight %" PRIu32 " runs, each in memory of its own but for the constants\n",
                 plan->req.in_flight);
   if (plan->req.fast) heddle__say(sheet, "precision fast: float32 may be computed in fewer bits\n");
+  if (plan->fitted != NULL) heddle__say(sheet, "to fit    %s\n", plan->fitted);
   say_counts(plan, sheet);
   heddle_status s = say_nodes(plan, sheet, err);
   if (s != HEDDLE_OK) return s;
@@ -272,6 +296,7 @@ heddle_status heddle__explain_text(const heddle__plan *plan, heddle__sheet *shee
   say_crossings(plan, sheet);
   say_streams(plan, sheet);
   say_memory(plan, sheet);
+  say_taken(plan, sheet);
   if (plan->req.optimized != NULL) heddle__say(sheet, "%s", plan->req.optimized->text);
   return HEDDLE_OK;
 }

@@ -69,6 +69,15 @@ static heddle_status allocate_host(heddle__memory *m, uint64_t bytes, uint64_t a
   return s;
 }
 
+static uint64_t granule_of(const heddle_device *dev, uint64_t granule) {
+  return larger(larger(granule, HOST_ALIGN), dev->desc.import_alignment);
+}
+
+uint64_t heddle__memory_size(const heddle_device *dev, uint32_t kind, uint64_t bytes, uint64_t granule) {
+  if (!heddle__device_inline(dev) && kind == HEDDLE_MEMORY_DEVICE) return bytes;
+  return heddle__round_up(larger(bytes, 1), granule_of(dev, granule));
+}
+
 heddle_status heddle__memory_create(heddle_device *dev, uint32_t kind, uint64_t bytes, uint64_t align, uint64_t granule,
                                     heddle__memory **out, heddle_error *err) {
   *out = NULL;
@@ -77,12 +86,8 @@ heddle_status heddle__memory_create(heddle_device *dev, uint32_t kind, uint64_t 
   if (s != HEDDLE_OK) return s;
   heddle_error why = {0};
   bool on_host = heddle__device_inline(dev) || kind != HEDDLE_MEMORY_DEVICE;
-  align = larger(align, 1);
-  if (on_host) {
-    granule = larger(larger(granule, HOST_ALIGN), dev->desc.import_alignment);
-    align = larger(align, granule);
-    m->imported = heddle__round_up(larger(bytes, 1), granule);
-  }
+  align = larger(align, on_host ? granule_of(dev, granule) : 1);
+  m->imported = heddle__memory_size(dev, kind, bytes, granule);
   uint64_t most = larger(4096, dev->desc.alignment);
   if (m->imported > INT64_MAX) s = heddle__fail(&why, HEDDLE_ELIMIT, "that is more than any memory");
   else if (heddle__device_inline(dev) && dev->desc.import_alignment != 0)
@@ -99,6 +104,11 @@ heddle_status heddle__memory_create(heddle_device *dev, uint32_t kind, uint64_t 
   }
   *out = m;
   return HEDDLE_OK;
+}
+
+bool heddle__memory_importable(const heddle_device *dev, const void *host, uint64_t bytes, uint64_t align) {
+  uint64_t granule = dev->desc.import_alignment;
+  return granule != 0 && (uintptr_t)host % larger(align, granule) == 0 && bytes % granule == 0 && bytes != 0;
 }
 
 heddle_status heddle__memory_import(heddle_device *dev, void *host, uint64_t bytes, uint64_t align,

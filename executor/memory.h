@@ -22,6 +22,9 @@ typedef struct heddle__memory {
   struct heddle__memory *next_kept;
 } heddle__memory;
 
+/* What heddle__memory_create takes for so many bytes: host memory is rounded up, so that other devices can import it. */
+uint64_t heddle__memory_size(const heddle_device *dev, uint32_t kind, uint64_t bytes, uint64_t granule);
+
 /* New memory of a kind (HEDDLE_MEMORY_*). On an inline device it is always host memory; PINNED and UNIFIED is mapped.
  * granule is what the host range should be aligned and rounded to, so that other devices can import it. Any thread; may
  * block in the driver. */
@@ -33,6 +36,8 @@ heddle_status heddle__memory_create(heddle_device *dev, uint32_t kind, uint64_t 
  * memory outlives the piece. */
 heddle_status heddle__memory_import(heddle_device *dev, void *host, uint64_t bytes, uint64_t align,
                                     heddle_tensor *lender, heddle__memory **out, heddle_error *err);
+/* Whether the device could import it, as far as address and size go. */
+bool heddle__memory_importable(const heddle_device *dev, const void *host, uint64_t bytes, uint64_t align);
 
 heddle__memory *heddle__memory_retain(heddle__memory *m);
 void heddle__memory_release(heddle__memory *m); /* takes NULL; any thread */

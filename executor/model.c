@@ -6,6 +6,7 @@
 #include "core/alloc.h"
 #include "core/error.h"
 #include "executor/bind.h"
+#include "executor/budget.h"
 #include "executor/explain.h"
 #include "executor/foreign.h"
 #include "executor/optimize.h"
@@ -178,6 +179,7 @@ static heddle_status take_options(heddle_model *m, const heddle_model_options *o
   heddle_status s = take_precision(m, err);
   if (s == HEDDLE_OK) s = take_timeout(m, o, err);
   if (s == HEDDLE_OK) s = take_devices(m, o->devices, err);
+  if (s == HEDDLE_OK) s = heddle__budget_read(m, o->memory, err);
   for (size_t i = 0; i < o->n_place && s == HEDDLE_OK; i++) s = take_rule(m, o->place[i], err);
   for (size_t i = 0; i < o->n_keep && s == HEDDLE_OK; i++) {
     s = o->keep[i] != NULL ? heddle__model_find(m->graph, o->keep[i], &m->keep[i], err)
@@ -252,6 +254,8 @@ void heddle_model_release(heddle_model *m) {
   }
   heddle__free(m->rules);
   heddle__free(m->keep);
+  heddle__free(m->limits);
+  heddle__free(m->limits_text);
   heddle__free(m->devices);
   heddle__free(m->opened);
   heddle__free(m->constants);

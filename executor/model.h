@@ -32,6 +32,10 @@ struct heddle_model {
   uint32_t max_programs;
   uint32_t in_flight; /* at least 1 */
   uint64_t upload_timeout_ns;
+  const struct heddle__budget_table *budget;   /* with limits */
+  uint64_t *limits;                            /* NULL, or one per device; budget.h */
+  char *limits_text;                           /* as the call gave them; NULL: it gave none */
+  const char *limits_from;                     /* borrowed from the context */
   const heddle__optimize_table *optimizer;     /* NULL: the graph is as it was given */
   const struct heddle__control_table *control; /* with stages */
   struct heddle__stages *stages;               /* NULL: one program runs all of it. stages.h */

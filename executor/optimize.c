@@ -8,6 +8,7 @@
 #include "core/beside.h"
 #include "core/config.h"
 #include "core/error.h"
+#include "executor/budget.h"
 #include "graph/validate.h"
 
 static void log_line(heddle_context *ctx, int32_t level, const char *text) {
@@ -83,8 +84,8 @@ void heddle__optimize_order(heddle_model *m, const heddle__wish *wish, heddle__o
 
 heddle_status heddle__optimize_plan(heddle_model *m, heddle__order *o, heddle__plan **out, heddle_error *err) {
   heddle_error why = {0};
-  if (o->req.optimized == NULL) return heddle__plan_make(&o->req, out, err);
-  heddle_status s = heddle__plan_make(&o->req, out, &why);
+  if (o->req.optimized == NULL) return heddle__budget_plan(m, &o->req, out, err);
+  heddle_status s = heddle__budget_plan(m, &o->req, out, &why);
   if (s == HEDDLE_OK || s == HEDDLE_ENOMEM) {
     if (s != HEDDLE_OK && err != NULL) *err = why;
     return s;
@@ -92,7 +93,7 @@ heddle_status heddle__optimize_plan(heddle_model *m, heddle__order *o, heddle__p
   o->req.graph = m->graph;
   o->req.keep = m->keep;
   o->req.optimized = NULL;
-  s = heddle__plan_make(&o->req, out, err);
+  s = heddle__budget_plan(m, &o->req, out, err);
   if (s == HEDDLE_OK)
     heddle__logf(heddle__context_log(m->ctx), HEDDLE_LOG_WARN, "optimize", "%s: not optimised: %s", m->graph->source,
                  why.text);

@@ -57,6 +57,10 @@ typedef struct heddle__request {
   const heddle_module *library;       /* that tvm_op nodes call; NULL: none */
   const heddle__optimized *optimized; /* what graph was made by; NULL: it is as it was given */
   const heddle__foreign *foreigns;    /* with library: one per device; op NULL where its functions cannot run there */
+  const uint64_t *limits;  /* per device: bytes that it may take (budget.h), 0: any; NULL: no device has any */
+  const char *limits_from; /* the origin of the limits */
+  const uint32_t *rank;    /* per node: of two regions that could run, the lower goes first; NULL: as in the */
+                           /* file. Read by regions only: need not outlive the making of a plan */
   uint32_t n_devices;
   uint32_t n_rules;
   uint32_t n_keep;
@@ -67,6 +71,8 @@ typedef struct heddle__request {
   bool no_reuse; /* storage gives every value bytes of its own (debugging) */
   bool slots;    /* one buffer a value on every device, as for foreign code (testing) */
   bool fast;     /* reduced precision allowed */
+  bool late;     /* values are brought to devices with a limit when they are used there, not when they are made */
+  bool plain;    /* offers in plain layouts are taken, those with the smallest workspaces */
 } heddle__request;
 
 /* ---------------------------------------------------------------- devices and values: infer */
@@ -299,6 +305,8 @@ typedef struct heddle__plan {
   /* streams: n_steps rows of n_streams numbers: row s, column t says how many steps of stream t have finished before
    * step s starts (for its own stream: the steps before it). What storage reuses memory on. */
   const uint32_t *clock;
+
+  const char *fitted; /* what was done so that it keeps its limits (budget.h); NULL: nothing */
 
   uint32_t *local_of;       /* ask.c: scratch, a number per graph entry */
   uint64_t proposal_visits; /* regions: edges that were followed to check proposals; for tests and scripts/bench */

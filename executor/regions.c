@@ -7,16 +7,19 @@
 #include "executor/foreign.h"
 #include "executor/partition.h"
 
-/* Kahn's algorithm over the groups, the smallest first node first (a binary heap), so that the order is the file's
- * wherever it can be. order gets n_groups numbers; false when there is a cycle. */
+/* Kahn's algorithm over the groups, the smallest first node first (a binary heap), so that the order is the file's, or
+ * that of the request's rank, wherever it can be. order gets n_groups numbers; false when there is a cycle. */
 typedef struct heap {
   uint32_t *items;
   uint32_t count;
   const heddle__group *groups;
+  const uint32_t *rank; /* the request's */
 } heap;
 
 static bool before(const heap *h, uint32_t a, uint32_t b) {
-  return h->groups[a].nodes[0] < h->groups[b].nodes[0];
+  uint32_t x = h->groups[a].nodes[0], y = h->groups[b].nodes[0];
+  if (h->rank != NULL && h->rank[x] != h->rank[y]) return h->rank[x] < h->rank[y];
+  return x < y;
 }
 
 static void push(heap *h, uint32_t x) {
@@ -72,7 +75,7 @@ static heddle_status order_groups(const heddle__grouping *b, uint32_t *order, bo
     for (uint32_t i = 0; fill == 0 && i < n; i++) first[i + 2] += first[i + 1];
   }
   if (s == HEDDLE_OK) {
-    heap h = {items, 0, b->groups};
+    heap h = {items, 0, b->groups, plan->req.rank};
     uint32_t done = 0;
     for (uint32_t i = 0; i < n; i++) {
       if (waits[i] == 0) push(&h, i);

@@ -21,7 +21,7 @@ heddle_status heddle__add_crossing(heddle__copier *c, uint32_t value, uint32_t t
   return HEDDLE_OK;
 }
 
-static heddle__holder *find_usable(const heddle__copier *c, uint32_t value, uint32_t device) {
+heddle__holder *heddle__find_usable(const heddle__copier *c, uint32_t value, uint32_t device) {
   for (heddle__holder *h = c->holders[value]; h != NULL; h = h->next) {
     if (heddle__space_usable(c->plan, c->plan->instances[h->instance].space, device)) return h;
   }
@@ -163,12 +163,12 @@ heddle_status heddle__reach_device(heddle__copier *c, uint32_t value, uint32_t d
                                    heddle_error *err) {
   heddle__plan *plan = c->plan;
   const heddle__value *v = &plan->values[value];
-  *out = find_usable(c, value, device);
+  *out = heddle__find_usable(c, value, device);
   if (*out != NULL) return HEDDLE_OK;
   if (v->kind == HEDDLE__VALUE_CONSTANT || c->holders[value] == NULL) {
     heddle_status s = bring_in(c, value, device, err);
     if (s != HEDDLE_OK) return s;
-    *out = find_usable(c, value, device);
+    *out = heddle__find_usable(c, value, device);
     if (*out != NULL) return HEDDLE_OK;
   }
   return plan->devices[device].is_inline ? to_inline(c, value, device, out, err)

@@ -35,6 +35,7 @@ typedef struct options {
   const char *output;
   const char *optimize;
   const char *precision;
+  const char *memory;
   words place;      /* PATTERN=DEVICE */
   words inputs;     /* NAME=FILE.npy */
   words settings;   /* KEY=VALUE */
@@ -90,6 +91,11 @@ extern const command devices_command, info_command, plan_command, run_command, b
   { \
     "optimize", OPTION_TEXT, "LIST", offsetof(options, optimize), \
         "on, off, or which optimisations rewrite the graph, such as fold,cse or -gemm" \
+  }
+#define OPTION_MEMORY \
+  { \
+    "memory", OPTION_TEXT, "LIST", offsetof(options, memory), \
+        "limits on devices' memory, such as cuda:0=2GiB,sim:0=64MiB" \
   }
 #define OPTION_PRECISION \
   { \

@@ -17,6 +17,7 @@ static const option known[] = {
     OPTION_DEVICE,
     OPTION_PLACE,
     OPTION_OPTIMIZE,
+    OPTION_MEMORY,
     OPTION_PRECISION,
     OPTION_PARAMS,
     OPTION_LIB,

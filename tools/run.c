@@ -19,6 +19,7 @@ static const option known[] = {
     OPTION_DEVICE,
     OPTION_PLACE,
     OPTION_OPTIMIZE,
+    OPTION_MEMORY,
     OPTION_PRECISION,
     OPTION_INPUT,
     OPTION_DIM,

@@ -152,6 +152,7 @@ int session_model(session *s, const char *command, const options *o) {
   if (o->lib != NULL && heddle_module_load(s->ctx, o->lib, &s->library, &err) != HEDDLE_OK) return fail(command, &err);
   mo.library = s->library;
   mo.optimize = o->optimize;
+  mo.memory = o->memory;
   mo.model_name = o->model_name;
   mo.dims = o->dims.data;
   mo.n_dims = o->dims.count;

@@ -1,0 +1,65 @@
+/* executor/budget.c: counts what a plan takes of its devices, and opens libheddle_budget.so for models with limits. */
+#include "executor/budget.h"
+
+#include "core/alloc.h"
+#include "core/beside.h"
+#include "core/error.h"
+#include "core/registry.h"
+
+uint64_t heddle__plan_bytes(const heddle__plan *plan, uint32_t device, uint32_t kind) {
+  const heddle_device *dev = plan->devices[device].dev;
+  uint64_t granule = heddle__plan_granule(plan), sum = 0;
+  for (uint32_t i = 0; i < plan->n_allocs; i++) {
+    const heddle__allocation *a = &plan->allocs[i];
+    const heddle__space *space = &plan->spaces[a->space];
+    if (space->device != device || space->kind != kind) continue;
+    uint64_t bytes = a->bytes;
+    if (a->kind == HEDDLE__ALLOC_CONSTANT) {
+      if (heddle__constant_lent(plan, &plan->instances[a->instance])) continue;
+      bytes = plan->instances[a->instance].bytes;
+    }
+    sum += heddle__memory_size(dev, kind, bytes, granule);
+  }
+  return sum;
+}
+
+uint64_t heddle__plan_counted(const heddle__plan *plan, uint32_t device) {
+  return heddle__plan_bytes(plan, device, HEDDLE_MEMORY_DEVICE) +
+         heddle__plan_bytes(plan, device, HEDDLE_MEMORY_UNIFIED);
+}
+
+static const heddle__budget_host host = {
+    heddle__alloc,       heddle__grow,      heddle__free,      heddle__vlogf,        heddle_context_find_device,
+    heddle__config_each, heddle__plan_make, heddle__plan_free, heddle__plan_counted, heddle__plan_format};
+
+static heddle_status note(void *any, const char *rest, const char *value, heddle_error *err) {
+  (void)rest, (void)value, (void)err;
+  *(bool *)any = true;
+  return HEDDLE_OK;
+}
+
+heddle_status heddle__budget_read(heddle_model *m, const char *list, heddle_error *err) {
+  const char *from = "call";
+  const void *table = NULL;
+  bool strict = list != NULL, any = strict || heddle__config_get(m->ctx->config, "limit.memory", &list, &from);
+  heddle_status s = HEDDLE_OK;
+  if (!any) {
+    from = "limit.memory";
+    s = heddle__config_each(m->ctx->config, "limit.memory.", note, &any, err);
+  }
+  if (s != HEDDLE_OK || !any) return s;
+  s = heddle__open_beside("libheddle_budget.so.0", "limits on memory need", "heddle_budget_entry", 0, NULL, &table,
+                          err);
+  if (s != HEDDLE_OK) return heddle__prefix(err, s, "%s: ", m->graph->source);
+  m->limits = heddle__alloc(m->n_devices, sizeof *m->limits);
+  if (m->limits == NULL) return heddle__no_memory(err, "a model's limits");
+  m->budget = table;
+  m->limits_from = from;
+  if (strict && (m->limits_text = heddle__strdup(list)) == NULL) return heddle__no_memory(err, "a model's limits");
+  return m->budget->read(&host, m, list, from, strict, m->limits, err);
+}
+
+heddle_status heddle__budget_plan(const heddle_model *m, const heddle__request *request, heddle__plan **out,
+                                  heddle_error *err) {
+  return m->budget != NULL ? m->budget->plan(&host, request, out, err) : heddle__plan_make(request, out, err);
+}
