@@ -7,6 +7,7 @@
 #include "core/alloc.h"
 #include "core/error.h"
 #include "executor/explain.h"
+#include "executor/placer.h"
 
 /* A table is put together in cells, so that its columns can be as wide as they need. */
 #define MAX_COLUMNS 6
@@ -257,6 +258,7 @@ heddle_status heddle__explain_text(const heddle__plan *plan, heddle__sheet *shee
   heddle__say(sheet, "plan      %s\n", plan->req.graph->source);
   say_devices(plan, sheet);
   if (plan->req.fast) heddle__say(sheet, "precision fast: float32 may be computed in fewer bits\n");
+  if (plan->placing != NULL) heddle__say(sheet, "%s", plan->placing->text);
   say_counts(plan, sheet);
   heddle_status s = say_nodes(plan, sheet, err);
   if (s != HEDDLE_OK) return s;

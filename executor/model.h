@@ -31,6 +31,7 @@ struct heddle_model {
   uint32_t max_streams;
   uint32_t max_programs;
   uint64_t upload_timeout_ns;
+  struct heddle__placer *placer;               /* NULL: by rules, annotations and preference alone */
   const heddle__optimize_table *optimizer;     /* NULL: the graph is as it was given */
   const struct heddle__control_table *control; /* with stages */
   struct heddle__stages *stages;               /* NULL: one program runs all of it. stages.h */

@@ -243,6 +243,7 @@ heddle_status heddle__order_make(heddle_model *m, const heddle__wish *wish, hedd
                              .keep = m->keep,
                              .library = m->library,
                              .foreigns = m->foreigns,
+                             .placer = m->placer,
                              .n_devices = m->n_devices,
                              .devices_from = m->devices_from,
                              .n_rules = m->n_rules,

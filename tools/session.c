@@ -87,7 +87,7 @@ static void warn_of_idle_rules(const session *s) {
   for (size_t i = 0; i < s->o->place.count; i++) {
     const char *device;
     char *pattern = before_equals(s->o->place.data[i], &device);
-    bool matches = pattern == NULL || names_node(g, pattern);
+    bool matches = pattern == NULL || names_node(g, pattern); /* auto has no pattern */
     if (!matches) fprintf(stderr, "heddle %s: --place %s: no node has such a name\n", s->command, s->o->place.data[i]);
     free(pattern);
   }

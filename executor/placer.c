@@ -1,0 +1,43 @@
+/* executor/placer.c: opens libheddle_place.so for models that are placed automatically, and lends it what it needs. */
+#include "executor/placer.h"
+
+#include "core/alloc.h"
+#include "core/beside.h"
+#include "core/registry.h"
+
+static heddle_status hop(heddle_device *from, heddle_device *to, bool test, heddle__hop *out, heddle_error *err) {
+  (void)from;
+  (void)to;
+  (void)test;
+  (void)err;
+  *out = (heddle__hop){10000, 0.2, false};
+  return HEDDLE_OK;
+}
+
+static const heddle__placer_host host = {heddle__alloc,
+                                         heddle__free,
+                                         heddle__vlogf,
+                                         heddle__now_ns,
+                                         heddle__config_get,
+                                         heddle__config_each,
+                                         heddle__context_number,
+                                         heddle__plan_alloc,
+                                         heddle__plan_format,
+                                         heddle__place_ask,
+                                         heddle__group_nodes,
+                                         heddle__device_open,
+                                         heddle__device_close,
+                                         heddle__device_settle,
+                                         heddle__device_fault,
+                                         hop};
+
+heddle_status heddle__placer_open(heddle_context *ctx, heddle__placer **out, heddle_error *err) {
+  const void *table = NULL;
+  heddle_status s = heddle__open_beside("libheddle_place.so.0", "automatic placement needs", "heddle_place_entry", 0,
+                                        NULL, &table, err);
+  return s == HEDDLE_OK ? ((const heddle__placer_table *)table)->open(&host, ctx, out, err) : s;
+}
+
+void heddle__placer_close(heddle__placer *p) {
+  if (p != NULL) p->t->close(p);
+}
