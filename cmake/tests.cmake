@@ -9,7 +9,8 @@
 # "timeout: 600" (seconds). The label "serial" makes a test run alone; "slow" is left out of the sanitizer runs,
 # "threads" is what the ThreadSanitizer run takes, and a Python file with "ctypes" has libheddle in its own process, so
 # that AddressSanitizer must be there before Python is.
-set(test_environment "HEDDLE_BUILD=${PROJECT_BINARY_DIR}" "XDG_CACHE_HOME=${PROJECT_BINARY_DIR}/tests/cache")
+set(test_environment "HEDDLE_BUILD=${PROJECT_BINARY_DIR}" "XDG_CACHE_HOME=${PROJECT_BINARY_DIR}/tests/cache"
+  "HEDDLE_ROUTES_TEST=0")
 if(HEDDLE_SANITIZE)
   # use_sigaltstack=0: PoCL's compiler takes over the signal stack that AddressSanitizer gives to each thread and frees.
   list(APPEND test_environment "HEDDLE_SANITIZE=${HEDDLE_SANITIZE}"

@@ -43,6 +43,10 @@ static void destroy(heddle_context *ctx) {
   heddle__pool_release(ctx->pool);
   heddle__trace_release(ctx->trace);
   heddle__config_release(ctx->config);
+  for (void *note = atomic_load(&ctx->routes), *next; note != NULL; note = next) {
+    memcpy(&next, note, sizeof next);
+    heddle__free(note);
+  }
   if (ctx->has_lock) {
     pthread_cond_destroy(&ctx->cond);
     pthread_mutex_destroy(&ctx->lock);
@@ -56,6 +60,11 @@ static bool is_plugin(void *user, const char *word, size_t n) {
     if (heddle__may_be(ctx->plugins.data[i], word, n)) return true;
   return false;
 }
+
+/* What is kept in folders of the user's beside what plugins keep: its word, and the setting of its folder. */
+enum { N_CACHES = 3 };
+static const char *const caches[N_CACHES][2] = {
+    {"weights", "weights.cache_dir"}, {"routes", "routes.cache_dir"}, {"place", "place.cache_dir"}};
 
 static heddle_status start(heddle_context *ctx, const heddle_setting *settings, size_t n, heddle_error *err) {
   const char *value = "warn", *origin = "default";
@@ -77,9 +86,10 @@ static heddle_status start(heddle_context *ctx, const heddle_setting *settings, 
   if (s == HEDDLE_OK) s = heddle__cond_init(&ctx->lock, &ctx->cond, err);
   ctx->has_lock = s == HEDDLE_OK;
   if (s == HEDDLE_OK) s = heddle__discover(ctx, err);
-  if (s == HEDDLE_OK) s = heddle__config_reserve(ctx->config, ctx->plugins.count + 1, err);
-  if (s == HEDDLE_OK && !heddle__config_get(ctx->config, "weights.cache_dir", &value, NULL))
-    (void)heddle__config_cache_dir(ctx->config, "weights"); /* without a home there is none */
+  if (s == HEDDLE_OK) s = heddle__config_reserve(ctx->config, ctx->plugins.count + N_CACHES, err);
+  for (int i = 0; s == HEDDLE_OK && i < N_CACHES; i++)
+    if (!heddle__config_get(ctx->config, caches[i][1], &value, NULL))
+      (void)heddle__config_cache_dir(ctx->config, caches[i][0]); /* without a home there is none */
   if (s == HEDDLE_OK) s = heddle__want_first(ctx, err);
   if (s == HEDDLE_OK) s = heddle__config_list(ctx->config, is_plugin, ctx, err);
   if (s == HEDDLE_OK) heddle__config_warn(ctx->config, is_plugin, ctx, &ctx->log);

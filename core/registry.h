@@ -46,6 +46,7 @@ struct heddle_context {
   heddle__config *config;
   heddle__pool *pool;
   struct heddle__trace *trace; /* always there; open or not */
+  _Atomic(void *) routes;      /* executor/route_costs.h: a list of blocks, linked by their first words; only grows */
   heddle__plugins plugins;
   /* Of core/wanted.c: one thread loads at a time, without the lock, while others wait. */
   pthread_mutex_t lock;

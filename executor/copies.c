@@ -47,12 +47,9 @@ static heddle_status result_space(heddle__copier *c, uint32_t value, uint32_t de
     if (s != HEDDLE_OK || heddle__space_usable(plan, *out, device)) return s;
     return heddle__space_get(c, device, HEDDLE_MEMORY_DEVICE, true, out, err);
   }
-  bool host_reads = c->as_output[value] != HEDDLE__NONE;
-  for (uint32_t d = 0; d < plan->n_devices; d++) {
-    host_reads = host_reads || (plan->devices[d].is_inline && c->consumer[(size_t)value * plan->n_devices + d]);
-  }
-  bool shared = host_reads && heddle__is_unified(plan, device);
-  return heddle__space_get(c, device, shared ? HEDDLE_MEMORY_UNIFIED : HEDDLE_MEMORY_DEVICE, false, out, err);
+  uint32_t owner = heddle__page_owner(c, value, device);
+  return heddle__space_get(c, owner != HEDDLE__NONE ? owner : device,
+                           owner != HEDDLE__NONE ? HEDDLE_MEMORY_UNIFIED : HEDDLE_MEMORY_DEVICE, false, out, err);
 }
 
 static heddle_status place_result(heddle__copier *c, uint32_t value, uint32_t device, uint32_t *out,
@@ -85,7 +82,7 @@ static heddle_status spread(heddle__copier *c, uint32_t value, heddle_error *err
     bool crosses = v->kind == HEDDLE__VALUE_COMPUTED && plan->regions[v->region].device != d;
     if (crosses && (shares || (owner == d && h == c->holders[value] &&
                                plan->spaces[plan->instances[h->instance].space].kind == HEDDLE_MEMORY_UNIFIED))) {
-      s = heddle__add_crossing(c, value, d, HEDDLE__ROUTE_SHARED, err);
+      s = heddle__add_crossing(c, value, d, HEDDLE__ROUTE_SHARED, h, err);
       if (s != HEDDLE_OK) return s;
     }
   }
@@ -199,6 +196,17 @@ static heddle_status add_finish(heddle__copier *c, heddle_error *err) {
   return heddle__add_step(c, &x, accesses, plan->n_outputs, deps, plan->n_outputs, &step, err);
 }
 
+/* What earlier processes found out about the routes between devices that run something. */
+static heddle_status recall(heddle__plan *plan, heddle_error *err) {
+  heddle_device **used = heddle__plan_alloc(plan, plan->n_devices, sizeof *used);
+  uint32_t n = 0;
+  if (used == NULL) return heddle__no_memory(err, "copies");
+  for (uint32_t d = 0; d < plan->n_devices; d++)
+    if (plan->devices[d].used) used[n++] = plan->devices[d].dev;
+  heddle__routes_recall(used, n);
+  return HEDDLE_OK;
+}
+
 heddle_status heddle__pass_copies(heddle__plan *plan, heddle_error *err) {
   heddle__copier c = {.plan = plan, .host_align = 64};
   size_t pairs = (size_t)plan->n_values * plan->n_devices;
@@ -214,7 +222,7 @@ heddle_status heddle__pass_copies(heddle__plan *plan, heddle_error *err) {
     if (x->is_inline && x->dev->desc.alignment > c.host_align) c.host_align = x->dev->desc.alignment;
   }
   mark(&c);
-  heddle_status s = HEDDLE_OK;
+  heddle_status s = recall(plan, err);
   for (uint32_t i = 0; s == HEDDLE_OK && i < plan->n_values; i++) {
     const heddle__value *v = &plan->values[i];
     if (v->kind == HEDDLE__VALUE_INPUT && v->same_as == i && c.needed[i]) s = spread(&c, i, err);

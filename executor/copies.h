@@ -33,7 +33,11 @@ heddle_status heddle__space_get(heddle__copier *c, uint32_t device, uint32_t kin
 bool heddle__space_usable(const heddle__plan *plan, uint32_t space, uint32_t device);
 /* Can the space be the host side of the device's copies? */
 bool heddle__space_host_side(const heddle__plan *plan, uint32_t space, uint32_t device);
+/* Does the device have memory that it and the plan's host both compute in? */
 bool heddle__is_unified(const heddle__plan *plan, uint32_t device);
+/* The device in whose UNIFIED memory a value should lie, which writer (or the host, for NONE and inline devices) computes:
+ * the one whose page most of its readers can use; HEDDLE__NONE: no reader would gain by one. */
+uint32_t heddle__page_owner(const heddle__copier *c, uint32_t value, uint32_t writer);
 /* The first inline device, or HEDDLE__NONE. */
 uint32_t heddle__host_device(const heddle__plan *plan);
 /* Where the host side of a value should be, given who reads it: where the first device that is not inline can get at
@@ -58,7 +62,8 @@ heddle_status heddle__add_copy(heddle__copier *c, heddle__step_kind kind, uint32
 heddle_status heddle__reach_device(heddle__copier *c, uint32_t value, uint32_t device, heddle__holder **out,
                                    heddle_error *err);
 heddle_status heddle__reach_host(heddle__copier *c, uint32_t value, heddle__holder **out, heddle_error *err);
+/* src: where it lies for the route, or is copied from. */
 heddle_status heddle__add_crossing(heddle__copier *c, uint32_t value, uint32_t to, heddle__route route,
-                                   heddle_error *err);
+                                   const heddle__holder *src, heddle_error *err);
 
 #endif

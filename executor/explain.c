@@ -66,6 +66,10 @@ const char *heddle__explain_route(heddle__route route) {
   return "?";
 }
 
+uint64_t heddle__explain_time(const heddle__crossing *c) {
+  return (uint64_t)(c->cost.latency_ns + c->cost.ns_per_byte * (double)c->bytes + 0.5);
+}
+
 const char *heddle__explain_step(heddle__step_kind kind) {
   switch (kind) {
   case HEDDLE__STEP_OP: return "op";

@@ -31,6 +31,8 @@ heddle_status heddle__explain_dot(const heddle__plan *plan, heddle__sheet *sheet
 /* Words for numbers, the same in all three. device may be HEDDLE__NONE: "host". */
 const char *heddle__explain_device(const heddle__plan *plan, uint32_t device);
 const char *heddle__explain_route(heddle__route route);
+/* Nanoseconds that the plan expects of a crossing. */
+uint64_t heddle__explain_time(const heddle__crossing *crossing);
 const char *heddle__explain_step(heddle__step_kind kind);
 const char *heddle__explain_memory(uint32_t kind); /* HEDDLE_MEMORY_* */
 const char *heddle__explain_stream(uint32_t kind); /* HEDDLE_STREAM_* */

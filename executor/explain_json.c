@@ -129,8 +129,10 @@ static json_t *crossings_of(const heddle__plan *plan, bool *lost) {
   for (uint32_t i = 0; i < plan->n_crossings; i++) {
     const heddle__crossing *c = &plan->crossings[i];
     add(list,
-        json_pack("{sI sI sI ss sI}", "value", (json_int_t)c->value, "from", or_none(c->from), "to", or_none(c->to),
-                  "route", heddle__explain_route(c->route), "bytes", (json_int_t)c->bytes),
+        json_pack("{sI sI sI ss sI sI sb sI}", "value", (json_int_t)c->value, "from", or_none(c->from), "to",
+                  or_none(c->to), "route", heddle__explain_route(c->route), "bytes", (json_int_t)c->bytes,
+                  "estimated_ns", (json_int_t)heddle__explain_time(c), "measured", (int)c->cost.measured, "page",
+                  or_none(c->page)),
         lost);
   }
   return list;

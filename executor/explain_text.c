@@ -205,8 +205,8 @@ static void say_crossings(const heddle__plan *plan, heddle__sheet *sheet) {
     heddle__say(sheet, "  nothing\n\n");
     return;
   }
-  table t = {.columns = 5};
-  cell(&t, "value"), cell(&t, "from"), cell(&t, "to"), cell(&t, "bytes"), cell(&t, "route");
+  table t = {.columns = 6};
+  cell(&t, "value"), cell(&t, "from"), cell(&t, "to"), cell(&t, "bytes"), cell(&t, "route"), cell(&t, "time");
   for (uint32_t i = 0; i < plan->n_crossings; i++) {
     const heddle__crossing *c = &plan->crossings[i];
     cell(&t, plan->values[c->value].name);
@@ -214,6 +214,11 @@ static void say_crossings(const heddle__plan *plan, heddle__sheet *sheet) {
     cell(&t, heddle__explain_device(plan, c->to));
     cell_number(&t, c->bytes);
     cell(&t, heddle__explain_route(c->route));
+    char words[48];
+    const uint64_t tenths = (heddle__explain_time(c) + 50) / 100;
+    snprintf(words, sizeof words, "%" PRIu64 ".%u us, %s", tenths / 10, (unsigned)(tenths % 10),
+             c->cost.measured ? "measured" : "assumed");
+    cell(&t, words);
   }
   print_table(&t, sheet);
   heddle__say(sheet, "\n");

@@ -76,7 +76,8 @@ static heddle_status take_rule(heddle_model *m, const char *text, heddle_error *
     return HEDDLE_OK;
   }
   if (equals == NULL || equals == text || equals[1] == '\0')
-    return heddle__fail(err, HEDDLE_EINVAL, "placement rule '%s': expected PATTERN=DEVICE, such as 'conv*=cpu', or auto",
+    return heddle__fail(err, HEDDLE_EINVAL,
+                        "placement rule '%s': expected PATTERN=DEVICE, such as 'conv*=cpu', or auto",
                         text != NULL ? text : "(null)");
   heddle_device *dev = NULL;
   heddle_status s = heddle_context_find_device(m->ctx, equals + 1, &dev, err);

@@ -45,8 +45,8 @@ typedef struct heddle__placer_host {
   heddle_status (*settle)(heddle_device *dev, heddle_pstream *stream, uint64_t timeout_ns, bool *quiet,
                           heddle_error *err);
   void (*fault)(heddle_device *dev, int32_t api_code, const char *text);
-  /* The way that a value takes from one device to another, neither of them the same memory; test: the route is tested
-   * first where nobody has. HEDDLE_EDEVICE and the like where the test lost a device. */
+  /* The way that a value takes from one device to another, neither of them the same memory; NULL: the host, where no
+   * device is inline. test: the route is tested first where nobody has (heddle__route_test). */
   heddle_status (*hop)(heddle_device *from, heddle_device *to, bool test, heddle__hop *out, heddle_error *err);
 } heddle__placer_host;
 

@@ -13,6 +13,7 @@
 #define HEDDLE_EXECUTOR_PLAN_H
 
 #include "core/context.h"
+#include "executor/route_costs.h"
 #include "graph/opschema.h"
 #include "modules/module.h"
 #include "optimize/optimize.h"
@@ -56,7 +57,7 @@ typedef struct heddle__request {
   const heddle_module *library;       /* that tvm_op nodes call; NULL: none */
   const heddle__optimized *optimized; /* what graph was made by; NULL: it is as it was given */
   const heddle__foreign *foreigns;    /* with library: one per device; op NULL where its functions cannot run there */
-  struct heddle__placer *placer;      /* executor/placer.h: it places what nothing stronger places; NULL: preference does */
+  struct heddle__placer *placer; /* executor/placer.h: it places what nothing stronger places; NULL: preference does */
   uint32_t n_devices;
   uint32_t n_rules;
   uint32_t n_keep;
@@ -263,22 +264,14 @@ typedef struct heddle__allocation {
   uint64_t align;
 } heddle__allocation;
 
-/* How a value gets from one device to another; chosen once a pair. */
-typedef enum heddle__route {
-  HEDDLE__ROUTE_SAME,   /* no copy */
-  HEDDLE__ROUTE_DIRECT, /* between an inline device and another: one copy */
-  HEDDLE__ROUTE_SHARED, /* a page that both use: none */
-  HEDDLE__ROUTE_PEER,   /* one copy between two devices of a plugin */
-  HEDDLE__ROUTE_STAGED, /* over a hop buffer on the host: two copies */
-  HEDDLE__ROUTE_STAGED2 /* over two hop buffers: two copies and one of the host's */
-} heddle__route;
-
-/* A crossing, for people: value, from, to, route, steps. */
+/* How a value gets from one device to another, for people, and for the self-test of routes. */
 typedef struct heddle__crossing {
   uint32_t value;
-  uint32_t from, to; /* devices */
+  uint32_t from, to; /* devices; HEDDLE__NONE: the host */
+  uint32_t page;     /* SHARED: the device whose memory it lies in; else HEDDLE__NONE */
   heddle__route route;
-  uint64_t bytes;
+  heddle__route_cost cost;
+  uint64_t bytes; /* that are copied in one of its steps; 0 where none is */
 } heddle__crossing;
 
 /* An output of the plan: the graph's heads, then the kept values. */
@@ -293,7 +286,7 @@ typedef struct heddle__plan {
 
   heddle__plan_device *devices;
   heddle__value *values;
-  heddle__placed *placed; /* one per node */
+  heddle__placed *placed;                /* one per node */
   const struct heddle__placing *placing; /* place: what was predicted; NULL where no placer was asked */
   heddle__region *regions;
   heddle__space *spaces;

@@ -131,6 +131,39 @@ static heddle_status open_devices(heddle__program *p, heddle_error *err) {
   return HEDDLE_OK;
 }
 
+/* Tests the routes that the plan takes and nobody has tested; *again: one of them is wrong, and not taken any more. */
+static heddle_status test_routes(const heddle__plan *plan, bool *again, heddle_error *err) {
+  heddle_status s = HEDDLE_OK;
+  *again = false;
+  for (uint32_t i = 0; i < plan->n_crossings && s == HEDDLE_OK; i++) {
+    const heddle__crossing *c = &plan->crossings[i];
+    /* A page is tested between its owner and each of the two; other routes between the two. */
+    uint32_t ends[2][2] = {{c->from, c->to}, {HEDDLE__NONE, HEDDLE__NONE}};
+    if (c->page != HEDDLE__NONE) memcpy(ends, (uint32_t[2][2]){{c->page, c->from}, {c->page, c->to}}, sizeof ends);
+    for (int k = 0; k < 2 && s == HEDDLE_OK; k++) {
+      if (ends[k][0] == HEDDLE__NONE || ends[k][0] == ends[k][1]) continue;
+      heddle_device *from = plan->devices[ends[k][0]].dev, *to = plan->devices[ends[k][1]].dev;
+      s = heddle__route_test(from, to, c->route, err);
+      const heddle__route_note *note = heddle__route_find(from, to, c->route);
+      *again = *again || (note != NULL && note->cost.off);
+    }
+  }
+  return s;
+}
+
+/* Plans, and opens the plan's devices, until all routes of the plan are good. */
+static heddle_status plan_and_open(heddle__program *p, heddle__order *order, heddle_error *err) {
+  for (;;) {
+    bool again = false;
+    heddle_status s = heddle__optimize_plan(p->model, order, &p->plan, err);
+    if (s == HEDDLE_OK) s = open_devices(p, err);
+    if (s == HEDDLE_OK) s = test_routes(p->plan, &again, err);
+    if (s != HEDDLE_OK || !again) return s;
+    heddle__plan_free(p->plan);
+    p->plan = NULL;
+  }
+}
+
 /* The offer binds, so this is the plugin's fault, and the user's way out is to do without it. */
 static heddle_status complain(const heddle__program *p, const heddle__region *r, heddle_status s, heddle_error *err) {
   const char *dev = p->plan->devices[r->device].dev->name;
@@ -170,8 +203,7 @@ heddle_status heddle__program_make(heddle_model *m, heddle__order *order, heddle
   if (p == NULL) return heddle__no_memory(err, "a program");
   atomic_init(&p->references, 1);
   p->model = m;
-  heddle_status s = heddle__optimize_plan(m, order, &p->plan, err);
-  if (s == HEDDLE_OK) s = open_devices(p, err);
+  heddle_status s = plan_and_open(p, order, err);
   if (s == HEDDLE_OK) {
     p->ops = heddle__alloc(p->plan->n_regions, sizeof *p->ops);
     p->packed = heddle__alloc(p->plan->n_allocs, sizeof *p->packed);

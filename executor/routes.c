@@ -5,14 +5,19 @@
 #include "executor/grow.h"
 
 heddle_status heddle__add_crossing(heddle__copier *c, uint32_t value, uint32_t to, heddle__route route,
-                                   heddle_error *err) {
+                                   const heddle__holder *src, heddle_error *err) {
   heddle__plan *plan = c->plan;
   heddle_status s = HEDDLE__GROW(plan, plan->crossings, plan->n_crossings, c->cap_crossings, err);
   if (s != HEDDLE_OK) return s;
   const heddle__value *v = &plan->values[value];
+  bool shared = route == HEDDLE__ROUTE_SHARED;
+  uint32_t owner = plan->spaces[plan->instances[src->instance].space].device;
   uint32_t from = v->kind == HEDDLE__VALUE_COMPUTED ? plan->regions[v->region].device : HEDDLE__NONE;
+  if (route == HEDDLE__ROUTE_PEER) from = owner;
+  heddle__route_cost cost =
+      heddle__route_cost_of(from != HEDDLE__NONE ? plan->devices[from].dev : NULL, plan->devices[to].dev, route);
   plan->crossings[plan->n_crossings++] =
-      (heddle__crossing){value, from, to, route, route == HEDDLE__ROUTE_SHARED ? 0 : v->size};
+      (heddle__crossing){value, from, to, shared ? owner : HEDDLE__NONE, route, cost, shared ? 0 : v->size};
   return HEDDLE_OK;
 }
 
@@ -91,13 +96,10 @@ heddle_status heddle__reach_host(heddle__copier *c, uint32_t value, heddle__hold
 /* A holder on a device of the same plugin from which a direct copy is possible. */
 static heddle__holder *find_peer(const heddle__copier *c, uint32_t value, uint32_t device) {
   const heddle__plan *plan = c->plan;
-  const heddle_device *to = plan->devices[device].dev;
-  if (to->t->copy.peer == NULL || to->t->copy.can_peer == NULL) return NULL;
   for (heddle__holder *h = c->holders[value]; h != NULL; h = h->next) {
     const heddle__space *x = &plan->spaces[plan->instances[h->instance].space];
-    const heddle_device *from = plan->devices[x->device].dev;
-    if (x->kind == HEDDLE_MEMORY_PINNED || from->instance != to->instance || from == to) continue;
-    if (to->t->copy.can_peer(to->instance, to->index, from->index, NULL) == HEDDLE_OK) return h;
+    if (x->kind != HEDDLE_MEMORY_PINNED && heddle__route_peers(plan->devices[x->device].dev, plan->devices[device].dev))
+      return h;
   }
   return NULL;
 }
@@ -110,13 +112,13 @@ static heddle_status to_inline(heddle__copier *c, uint32_t value, uint32_t devic
   if (s != HEDDLE_OK) return s;
   if (heddle__space_usable(c->plan, c->plan->instances[src->instance].space, device)) {
     *out = src;
-    return heddle__add_crossing(c, value, device, HEDDLE__ROUTE_DIRECT, err);
+    return heddle__add_crossing(c, value, device, HEDDLE__ROUTE_DIRECT, src, err);
   }
   uint32_t space = HEDDLE__NONE, dst = HEDDLE__NONE;
   s = heddle__space_get(c, device, HEDDLE_MEMORY_DEVICE, true, &space, err);
   if (s == HEDDLE_OK) s = host_target(c, value, space, &dst, err);
   if (s == HEDDLE_OK) s = heddle__add_copy(c, HEDDLE__STEP_HOST_COPY, HEDDLE__NONE, src, dst, out, err);
-  return s == HEDDLE_OK ? heddle__add_crossing(c, value, device, HEDDLE__ROUTE_STAGED, err) : s;
+  return s == HEDDLE_OK ? heddle__add_crossing(c, value, device, HEDDLE__ROUTE_STAGED, src, err) : s;
 }
 
 /* What the host made, or was given, a device fetches from the host: a peer would have to fetch it first. */
@@ -138,7 +140,7 @@ static heddle_status to_accelerator(heddle__copier *c, uint32_t value, uint32_t 
   if (src != NULL) {
     s = heddle__add_instance(c, value, space, HEDDLE__ROLE_TEMP, HEDDLE__NONE, &dst, err);
     if (s == HEDDLE_OK) s = heddle__add_copy(c, HEDDLE__STEP_PEER, device, src, dst, out, err);
-    return s == HEDDLE_OK ? heddle__add_crossing(c, value, device, HEDDLE__ROUTE_PEER, err) : s;
+    return s == HEDDLE_OK ? heddle__add_crossing(c, value, device, HEDDLE__ROUTE_PEER, src, err) : s;
   }
   heddle__route route = find_host(c, value, device) != NULL ? HEDDLE__ROUTE_DIRECT : HEDDLE__ROUTE_STAGED;
   s = heddle__reach_host(c, value, &src, err);
@@ -154,7 +156,7 @@ static heddle_status to_accelerator(heddle__copier *c, uint32_t value, uint32_t 
   }
   s = heddle__add_instance(c, value, space, HEDDLE__ROLE_TEMP, HEDDLE__NONE, &dst, err);
   if (s == HEDDLE_OK) s = heddle__add_copy(c, HEDDLE__STEP_H2D, device, src, dst, out, err);
-  return s == HEDDLE_OK ? heddle__add_crossing(c, value, device, route, err) : s;
+  return s == HEDDLE_OK ? heddle__add_crossing(c, value, device, route, src, err) : s;
 }
 
 heddle_status heddle__reach_device(heddle__copier *c, uint32_t value, uint32_t device, heddle__holder **out,

@@ -4,10 +4,12 @@
 
 #include "core/alloc.h"
 #include "core/error.h"
+#include "executor/copies.h"
 #include "executor/storage_blocks.h"
 
 #define MAX_BYTES (UINT64_C(1) << 60) /* of a space: more is an error, and sums cannot overflow */
 #define MAX_PAIRS ((size_t)4 << 20)   /* conflicts that are kept as lists */
+#define MOST_GRANULE 4096             /* what sizes of imported memory are rounded up to, at most */
 
 typedef struct pair {
   uint32_t a, b;
@@ -31,7 +33,15 @@ void heddle__keyed_sort(heddle__keyed *items, size_t n) {
 
 uint64_t heddle__space_limit(const heddle__plan *plan, uint32_t space) {
   uint64_t limit = plan->devices[plan->spaces[space].device].dev->desc.max_buffer_bytes;
-  return limit == 0 ? UINT64_MAX : limit;
+  if (limit == 0) limit = UINT64_MAX;
+  for (uint32_t d = 0; d < plan->n_devices; d++) { /* who imports it, imports all of it, rounded up */
+    const heddle_pdevice_desc *user = &plan->devices[d].dev->desc;
+    bool imports = plan->spaces[space].kind == HEDDLE_MEMORY_UNIFIED && plan->spaces[space].device != d &&
+                   !plan->devices[d].is_inline && plan->devices[d].used && heddle__space_usable(plan, space, d);
+    uint64_t most = imports ? user->max_buffer_bytes / MOST_GRANULE * MOST_GRANULE : 0;
+    if (most != 0 && most < limit) limit = most;
+  }
+  return limit;
 }
 
 heddle_status heddle__instance_check(const heddle__plan *plan, uint32_t instance, heddle_error *err) {

@@ -176,6 +176,7 @@ void options_help(const command *c) {
   for (const option *o = c->known; o->name != NULL; o++) {
     char left[64];
     snprintf(left, sizeof left, "--%s%s%s", o->name, o->value != NULL ? " " : "", o->value != NULL ? o->value : "");
-    printf("  %-30s %s%s\n", left, o->help, o->kind == OPTION_PAIRS || o->kind == OPTION_RULES ? "; may be repeated" : "");
+    printf("  %-30s %s%s\n", left, o->help,
+           o->kind == OPTION_PAIRS || o->kind == OPTION_RULES ? "; may be repeated" : "");
   }
 }

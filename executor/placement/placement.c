@@ -67,7 +67,8 @@ static void take(const heddle__survey *s, const uint32_t *place) {
     heddle__placed *p = &plan->placed[i];
     if (p->device == HEDDLE__NONE || p->ask != NULL || !p->is_free) continue;
     const uint32_t source = g->nodes[i].inputs[0].node;
-    if (source != HEDDLE__ABSENT && plan->placed[source].device != HEDDLE__NONE) p->device = plan->placed[source].device;
+    if (source != HEDDLE__ABSENT && plan->placed[source].device != HEDDLE__NONE)
+      p->device = plan->placed[source].device;
   }
   for (uint32_t d = 0; d < plan->n_devices; d++) plan->devices[d].used = false;
   for (uint32_t i = 0; i < plan->n_placed; i++)

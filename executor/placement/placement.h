@@ -5,7 +5,11 @@
 #include "executor/placement/costs.h"
 #include "executor/placement/problem.h"
 
-typedef enum heddle__measuring { HEDDLE__MEASURE_NOTHING, HEDDLE__MEASURE_MISSING, HEDDLE__MEASURE_AGAIN } heddle__measuring;
+typedef enum heddle__measuring {
+  HEDDLE__MEASURE_NOTHING,
+  HEDDLE__MEASURE_MISSING,
+  HEDDLE__MEASURE_AGAIN
+} heddle__measuring;
 
 typedef struct heddle__place_room {
   heddle__placer shown; /* first */

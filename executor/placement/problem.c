@@ -62,10 +62,11 @@ static heddle_status add_devices(builder *b, heddle_error *err) {
   uint32_t *site = host->plan_alloc(s->plan, n, sizeof *site), *lane = host->plan_alloc(s->plan, n, sizeof *lane);
   heddle__link *links = host->plan_alloc(s->plan, (size_t)sites * sites, sizeof *links);
   if (site == NULL || lane == NULL || links == NULL) return heddle__no_memory(err, "a placement");
-  heddle_device *at[2];
+  heddle_device *inside = NULL, *at[2]; /* in the host's memory */
   for (uint32_t d = 0; d < n; d++) {
     const heddle__plan_device *x = &s->plan->devices[d];
     const bool on_host = x->is_inline || (!s->room->overlap && (x->dev->desc.caps & HEDDLE_CAP_HOST_CORES) != 0);
+    if (x->is_inline && inside == NULL) inside = x->dev;
     site[d] = x->is_inline ? 0 : d + 1;
     lane[d] = on_host ? 0 : d + 1;
   }
@@ -73,8 +74,8 @@ static heddle_status add_devices(builder *b, heddle_error *err) {
     for (uint32_t to = 0; to < sites; to++) {
       if (from == to || (from > 0 && site[from - 1] == 0) || (to > 0 && site[to - 1] == 0)) continue;
       heddle__hop hop = {0, 0, false};
-      at[0] = from > 0 ? s->plan->devices[from - 1].dev : NULL;
-      at[1] = to > 0 ? s->plan->devices[to - 1].dev : NULL;
+      at[0] = from > 0 ? s->plan->devices[from - 1].dev : inside;
+      at[1] = to > 0 ? s->plan->devices[to - 1].dev : inside;
       heddle_status r = host->hop(at[0], at[1], s->room->measuring != HEDDLE__MEASURE_NOTHING, &hop, err);
       if (r != HEDDLE_OK) return r;
       links[from * sites + to] = (heddle__link){hop.latency_ns, hop.ns_per_byte, hop.measured ? 0.1 : 0.5};
@@ -172,10 +173,8 @@ static heddle_status add_flows(builder *b, heddle_error *err) {
 }
 
 heddle_status heddle__survey_problem(const heddle__survey *s, heddle__problem *out, heddle_error *err) {
-  *out = (heddle__problem){.n_nodes = s->n_nodes,
-                           .n_devices = s->n_devices,
-                           .alloc = s->room->host->alloc,
-                           .free = s->room->host->free};
+  *out = (heddle__problem){
+      .n_nodes = s->n_nodes, .n_devices = s->n_devices, .alloc = s->room->host->alloc, .free = s->room->host->free};
   builder b = {.s = s, .p = out};
   heddle_status r = add_costs(&b, err);
   if (r == HEDDLE_OK) r = add_devices(&b, err);

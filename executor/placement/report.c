@@ -103,8 +103,8 @@ static json_t *nodes_of(const heddle__survey *s, const heddle__problem *p) {
       json_array_append_new(joint, number_or_null(in_group, in_group ? p->joint[at].ns : 0));
       json_array_append_new(group, in_group ? json_integer((json_int_t)s->group[at]) : json_null());
     }
-    json_array_append_new(list, json_pack("{sI so so so}", "id", (json_int_t)s->node[i], "ns", ns, "group", group,
-                                          "ns_in_group", joint));
+    json_array_append_new(
+        list, json_pack("{sI so so so}", "id", (json_int_t)s->node[i], "ns", ns, "group", group, "ns_in_group", joint));
   }
   return list;
 }

@@ -80,10 +80,11 @@ static heddle_status measure_all(heddle__place_room *room, heddle__survey *s, he
     if (opened[d]) room->host->close(s->plan->devices[d].dev);
   const uint32_t left = lacks(s);
   if (r == HEDDLE_OK && left > 0)
-    heddle__place_say(room->host, room->ctx, HEDDLE_LOG_WARN,
-                      "%u of %u times were not measured in the %llu s that place.seconds allows, and are estimated; the "
-                      "next plan goes on with them",
-                      (unsigned)left, (unsigned)all, (unsigned long long)(room->most_ns / 1000000000u));
+    heddle__place_say(
+        room->host, room->ctx, HEDDLE_LOG_WARN,
+        "%u of %u times were not measured in the %llu s that place.seconds allows, and are estimated; the "
+        "next plan goes on with them",
+        (unsigned)left, (unsigned)all, (unsigned long long)(room->most_ns / 1000000000u));
   return r;
 }
 

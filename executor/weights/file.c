@@ -33,30 +33,6 @@ typedef struct head {
   heddle__digest self;          /* of what stands before it */
 } head;
 
-void heddle__digest_add(heddle__digest *d, const void *data, uint64_t bytes) {
-  static const uint64_t by[4] = {UINT64_C(0x9e3779b97f4a7c15), UINT64_C(0xc2b2ae3d27d4eb4f),
-                                 UINT64_C(0x165667b19e3779f9), UINT64_C(0xd6e8feb86659fd93)};
-  uint64_t lane[4] = {d->word[0] ^ by[2], d->word[1] ^ by[3], d->word[0] + by[1], d->word[1] + by[0] + bytes};
-  const unsigned char *at = data;
-  for (uint64_t left = bytes; left > 0;) {
-    uint64_t words[4] = {0};
-    size_t n = left < sizeof words ? (size_t)left : sizeof words;
-    memcpy(words, at, n);
-    for (int i = 0; i < 4; i++) {
-      uint64_t x = lane[i] ^ words[i];
-      lane[i] = (x << 29 | x >> 35) * by[i];
-    }
-    at += n;
-    left -= n;
-  }
-  for (int i = 0; i < 8; i++) {
-    uint64_t x = lane[i % 4] ^ lane[(i + 1) % 4] >> 31;
-    lane[i % 4] = (x << 23 | x >> 41) * by[i % 4];
-  }
-  d->word[0] = lane[0] ^ lane[2];
-  d->word[1] = lane[1] ^ lane[3];
-}
-
 void heddle__weights_say(const heddle__weights_file *f, int32_t level, const char *format, ...) {
   va_list args;
   va_start(args, format);
@@ -76,10 +52,6 @@ static char *format_path(const heddle__weights_file *f, const char *format, ...)
   va_end(again);
   va_end(args);
   return text;
-}
-
-static bool same(const heddle__digest *a, const heddle__digest *b) {
-  return a->word[0] == b->word[0] && a->word[1] == b->word[1];
 }
 
 /* Tells one running of the machine from another; zero where the system does not. */
@@ -109,29 +81,6 @@ static bool refuse(const heddle__weights_file *f, const char *what, int code) {
   return false;
 }
 
-/* Makes what is missing of the path, for this user alone. */
-static int make_folder(const heddle__weights_file *f) {
-  char *copy = format_path(f, "%s", f->folder);
-  int code = copy != NULL ? 0 : ENOMEM;
-  for (char *p = copy; code == 0 && p != NULL; p = *p == '\0' ? NULL : p) {
-    p += strspn(p, "/");
-    p += strcspn(p, "/");
-    char end = *p;
-    *p = '\0';
-    if (mkdir(copy, 0700) != 0 && errno != EEXIST && access(copy, F_OK) != 0) code = errno;
-    *p = end;
-  }
-  f->host->free(copy);
-  return code;
-}
-
-/* What is read there becomes part of a computation: nobody else may write to it. */
-static bool folder_is_ours(const heddle__weights_file *f, bool *is_there) {
-  struct stat info;
-  *is_there = stat(f->folder, &info) == 0;
-  return *is_there && S_ISDIR(info.st_mode) && info.st_uid == geteuid() && (info.st_mode & S_IWOTH) == 0;
-}
-
 /* ---- finding */
 
 /* Checks what the head says; mapped at h. */
@@ -139,14 +88,14 @@ static bool is_good(const heddle__weights_file *f, int fd, const struct stat *in
   head now = *h;
   heddle__digest boot = boot_of(), content = {{0, 0}};
   seal(&now);
-  if (memcmp(h->magic, MAGIC, sizeof h->magic) != 0 || !same(&h->self, &now.self) || !same(&h->key, &f->key) ||
+  if (memcmp(h->magic, MAGIC, sizeof h->magic) != 0 || !heddle__digest_same(&h->self, &now.self) || !heddle__digest_same(&h->key, &f->key) ||
       h->bytes != f->bytes)
     return false;
-  bool as_it_was = same(&h->boot, &boot) && (boot.word[0] | boot.word[1]) != 0 && info->st_mtim.tv_sec == h->seconds &&
+  bool as_it_was = heddle__digest_same(&h->boot, &boot) && (boot.word[0] | boot.word[1]) != 0 && info->st_mtim.tv_sec == h->seconds &&
                    info->st_mtim.tv_nsec == h->nanoseconds;
   if (as_it_was) return true;
   heddle__digest_add(&content, f->data, f->bytes);
-  if (!same(&content, &h->content)) return false;
+  if (!heddle__digest_same(&content, &h->content)) return false;
   now.boot = boot; /* next time it need not be read through */
   seal(&now);
   const struct timespec times[2] = {{.tv_nsec = UTIME_NOW}, {.tv_sec = h->seconds, .tv_nsec = h->nanoseconds}};
@@ -161,11 +110,10 @@ static bool is_good(const heddle__weights_file *f, int fd, const struct stat *in
 }
 
 bool heddle__weights_file_find(heddle__weights_file *f) {
-  bool is_there;
   f->fd = -1;
   f->path = format_path(f, "%s/" PREFIX "%016llx%016llx" SUFFIX, f->folder, (unsigned long long)f->key.word[0],
                         (unsigned long long)f->key.word[1]);
-  if (f->path == NULL || !folder_is_ours(f, &is_there)) return false;
+  if (f->path == NULL || !heddle__cache_folder_is_ours(f->folder)) return false;
   int fd = open(f->path, O_RDONLY | O_CLOEXEC | O_NOFOLLOW | O_NONBLOCK | O_NOCTTY);
   if (fd < 0) return false;
   struct stat info;
@@ -236,15 +184,14 @@ static void tidy(const heddle__weights_file *f) {
 }
 
 bool heddle__weights_file_make(heddle__weights_file *f) {
-  bool is_there, ours;
   const uint64_t whole = f->bytes + HEAD_BYTES;
   struct rlimit most; /* beyond it a signal would end the process */
   if (f->path == NULL || whole > f->limit || whole > SIZE_MAX / 2) return false;
   if (getrlimit(RLIMIT_FSIZE, &most) == 0 && most.rlim_cur != RLIM_INFINITY && whole > most.rlim_cur) return false;
-  int code = make_folder(f);
+  int code = heddle__cache_folder_make(f->folder);
   if (code != 0) return refuse(f, "it could not be made", code);
-  ours = folder_is_ours(f, &is_there);
-  if (!ours) return refuse(f, "it is no folder, another user's, or everybody may write to it", 0);
+  if (!heddle__cache_folder_is_ours(f->folder))
+    return refuse(f, "it is no folder, another user's, or everybody may write to it", 0);
   f->aside = format_path(f, "%s.%ld-%llx", f->path, (long)getpid(), (unsigned long long)f->host->now_ns());
   if (f->aside == NULL) return false;
   tidy(f);

@@ -3,16 +3,8 @@
 #ifndef HEDDLE_EXECUTOR_WEIGHTS_FILE_H
 #define HEDDLE_EXECUTOR_WEIGHTS_FILE_H
 
+#include "core/cache_folder.h"
 #include "executor/weights.h"
-
-/* A hash of two words. */
-typedef struct heddle__digest {
-  uint64_t word[2];
-} heddle__digest;
-
-/* Mixes bytes into a digest that begins as {{0, 0}}: for what comes from a user's own disk, no defence against who can
- * write there. About as fast as memory. */
-void heddle__digest_add(heddle__digest *d, const void *data, uint64_t bytes);
 
 typedef struct heddle__weights_file {
   const heddle__weights_host *host;

@@ -63,10 +63,6 @@ static uint64_t lay_out(weights *w, const heddle__plan *plan) {
 
 /* ---- the key */
 
-static void add_text(heddle__digest *d, const char *text) {
-  heddle__digest_add(d, text, strlen(text) + 1);
-}
-
 static void add_number(heddle__digest *d, uint64_t n) {
   heddle__digest_add(d, &n, sizeof n);
 }
@@ -83,10 +79,10 @@ static void add_source(heddle__digest *d, const heddle_params *params, const hed
  * under the name of the same version. */
 static void add_packer(heddle__digest *d, const heddle_device *dev) {
   struct stat file;
-  add_text(d, dev->name);
-  add_text(d, dev->plugin->root.build != NULL ? dev->plugin->root.build : "");
-  add_text(d, dev->desc.name);
-  add_text(d, dev->desc.driver);
+  heddle__digest_text(d, dev->name);
+  heddle__digest_text(d, dev->plugin->root.build != NULL ? dev->plugin->root.build : "");
+  heddle__digest_text(d, dev->desc.name);
+  heddle__digest_text(d, dev->desc.driver);
   if (stat(dev->plugin->path, &file) != 0) return;
   add_number(d, (uint64_t)file.st_size);
   add_number(d, (uint64_t)file.st_mtim.tv_sec);
@@ -96,7 +92,7 @@ static void add_packer(heddle__digest *d, const heddle_device *dev) {
 static heddle__digest key_of(const weights *w, const heddle_model *m, const heddle__plan *plan) {
   heddle__digest d = {{0, 0}};
   const heddle_device *last = NULL;
-  add_text(&d, HEDDLE_VERSION);
+  heddle__digest_text(&d, HEDDLE_VERSION);
   for (uint32_t i = 0; i < plan->n_allocs; i++) {
     if (!w->places[i].is_there) continue;
     const heddle__instance *inst = &plan->instances[plan->allocs[i].instance];

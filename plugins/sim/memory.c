@@ -202,7 +202,8 @@ static heddle_status memory_import(heddle_pdevice *dev, void *pointer, uint64_t 
     return p_fail(err, HEDDLE_EINVAL, 0,
                   "sim:%u: import of %llu host bytes: address and size must be multiples of %llu", dev->index,
                   (unsigned long long)bytes, (unsigned long long)align);
-  return sim_memory_enter(dev, SIM_KIND_IMPORT, pointer, pointer, bytes, NULL, NULL, out, err);
+  const uint32_t kind = dev->settings.import_unified ? HEDDLE_MEMORY_UNIFIED : SIM_KIND_IMPORT;
+  return sim_memory_enter(dev, kind, pointer, pointer, bytes, NULL, NULL, out, err);
 }
 
 /* ---- mappings ---- */

@@ -38,6 +38,7 @@ static const setting all[] = {
     SWITCH(coherent, 1, false),
     SWITCH(unified, 0, false),
     SWITCH(import, 1, false),
+    SWITCH(import_unified, 0, false),
     SWITCH(views, 1, false),
     SWITCH(capture, 1, false),
     SWITCH(layouts, 1, false),

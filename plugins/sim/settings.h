@@ -75,6 +75,7 @@ typedef struct sim_settings {
   bool coherent;
   bool unified;
   bool import;
+  bool import_unified;
   bool views;
   bool capture;
   bool layouts;

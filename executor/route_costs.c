@@ -1,0 +1,154 @@
+/* executor/route_costs.c: the list of what is known of routes, and libheddle_routes.so, which is opened to read what other
+ * processes found and to test what nobody has. */
+#include "executor/route_costs.h"
+
+#include <string.h>
+
+#include "core/alloc.h"
+#include "core/beside.h"
+#include "core/error.h"
+#include "core/registry.h"
+#include "executor/memory.h"
+#include "executor/routes/routes.h"
+
+enum { HOST_ALIGN = 64, MOST_IMPORT_ALIGN = 4096 };
+
+/* Where nothing was measured. Some tens of microseconds to wake who waits, and 10 GB/s a copy. */
+static const heddle__route_cost defaults[] = {
+    [HEDDLE__ROUTE_SAME] = {0, 0, false, false},         [HEDDLE__ROUTE_DIRECT] = {20000, 0.1, false, false},
+    [HEDDLE__ROUTE_SHARED] = {10000, 0, false, false},   [HEDDLE__ROUTE_PEER] = {20000, 0.1, false, false},
+    [HEDDLE__ROUTE_STAGED] = {40000, 0.2, false, false}, [HEDDLE__ROUTE_STAGED2] = {50000, 0.3, false, false},
+};
+
+/* ---- the list */
+
+const heddle__route_note *heddle__route_find(const heddle_device *from, const heddle_device *to, heddle__route route) {
+  const heddle__route_note *n = atomic_load_explicit(&from->ctx->routes, memory_order_acquire);
+  while (n != NULL && (n->from != from || n->to != to || n->route != route)) n = n->next;
+  return n;
+}
+
+heddle_status heddle__route_add(const heddle_device *from, const heddle_device *to, heddle__route route,
+                                const heddle__route_cost *cost, heddle_error *err) {
+  heddle__route_note *n = heddle__alloc(1, sizeof *n);
+  if (n == NULL) return heddle__no_memory(err, "what is known of routes");
+  void *first = atomic_load(&from->ctx->routes);
+  *n = (heddle__route_note){NULL, from, to, route, *cost};
+  do n->next = first;
+  while (!atomic_compare_exchange_weak(&from->ctx->routes, &first, n));
+  return HEDDLE_OK;
+}
+
+static bool is_end(const heddle_device *known, const heddle_device *asked) {
+  return known == asked || (asked == NULL && heddle__device_inline(known));
+}
+
+heddle__route_cost heddle__route_cost_of(const heddle_device *from, const heddle_device *to, heddle__route route) {
+  const heddle_device *any = from != NULL ? from : to;
+  const heddle__route_note *n = any != NULL ? atomic_load_explicit(&any->ctx->routes, memory_order_acquire) : NULL;
+  for (; n != NULL && route != HEDDLE__ROUTE_SAME; n = n->next) {
+    if (n->route != route || (n->cost.off && route == HEDDLE__ROUTE_SHARED)) continue;
+    if (is_end(n->from, from) && is_end(n->to, to)) return n->cost;
+    if (route == HEDDLE__ROUTE_SHARED && is_end(n->from, to) && is_end(n->to, from)) return n->cost;
+  }
+  return defaults[route];
+}
+
+/* ---- which route */
+
+static bool is_off(const heddle_device *from, const heddle_device *to, heddle__route route) {
+  const heddle__route_note *n = heddle__route_find(from, to, route);
+  return n != NULL && n->cost.off;
+}
+
+bool heddle__route_shares(const heddle_device *owner, const heddle_device *user) {
+  const uint64_t import = user->desc.import_alignment, caps = owner->desc.caps;
+  if (heddle__device_inline(owner) || (caps & HEDDLE_CAP_UNIFIED) == 0 || import == 0 ||
+      is_off(owner, user, HEDDLE__ROUTE_SHARED))
+    return false;
+  if (heddle__device_inline(user)) return true;
+  const uint64_t aligns = (owner->desc.alignment - 1) & owner->desc.alignment; /* of both, powers of two */
+  return (user->desc.caps & HEDDLE_CAP_IMPORT_UNIFIED) != 0 && (caps & HEDDLE_CAP_NONCOHERENT) == 0 &&
+         user->t->memory.import_host != NULL && import <= MOST_IMPORT_ALIGN &&
+         (aligns | ((user->desc.alignment - 1) & user->desc.alignment)) == 0;
+}
+
+bool heddle__route_peers(const heddle_device *from, const heddle_device *to) {
+  return from != to && from->instance == to->instance && to->t->copy.peer != NULL && to->t->copy.can_peer != NULL &&
+         to->t->copy.can_peer(to->instance, to->index, from->index, NULL) == HEDDLE_OK &&
+         !is_off(from, to, HEDDLE__ROUTE_PEER);
+}
+
+bool heddle__route_fetches(const heddle_device *owner, const heddle_device *dev) {
+  const uint64_t import = dev->desc.import_alignment;
+  bool coherent = heddle__device_inline(owner) || (owner->desc.caps & HEDDLE_CAP_NONCOHERENT) == 0;
+  if (owner == dev) return true;
+  if (!heddle__device_inline(owner) && owner->instance == dev->instance &&
+      owner->desc.event_domain == dev->desc.event_domain)
+    return true;
+  /* A range of plain host memory or of another plugin's pinned memory, imported whole (arenas are page-aligned). */
+  return coherent && import != 0 && import <= MOST_IMPORT_ALIGN && dev->t->memory.import_host != NULL;
+}
+
+heddle__route heddle__route_expect(const heddle_device *from, const heddle_device *to) {
+  bool from_host = heddle__device_inline(from), to_host = heddle__device_inline(to);
+  if (from == to || (from_host && to_host)) return HEDDLE__ROUTE_SAME;
+  if (heddle__route_shares(from, to) || heddle__route_shares(to, from)) return HEDDLE__ROUTE_SHARED;
+  const heddle_device *host = from_host ? from : to;
+  if (from_host || to_host) return host->desc.import_alignment != 0 ? HEDDLE__ROUTE_DIRECT : HEDDLE__ROUTE_STAGED;
+  if (heddle__route_peers(from, to)) return HEDDLE__ROUTE_PEER;
+  return heddle__route_fetches(from, to) ? HEDDLE__ROUTE_STAGED : HEDDLE__ROUTE_STAGED2;
+}
+
+/* ---- the library */
+
+static const heddle__routes_host host = {
+    heddle__alloc,         heddle__free,          heddle__vlogf,        heddle__config_get,     heddle__config_each,
+    heddle__config_is_off, heddle__now_ns,        heddle__device_open,  heddle__device_close,   heddle__device_settle,
+    heddle__device_fault,  heddle__memory_create, heddle__memory_flush, heddle__memory_release, heddle__route_find,
+    heddle__route_cost_of, heddle__route_fetches, heddle__route_add};
+
+/* NULL where the tests are off, or the library is not there, which the log says. */
+static const heddle__routes_table *library(heddle_context *ctx, heddle_error *err) {
+  const char *test = "1", *origin;
+  const void *table = NULL;
+  heddle_error why;
+  if (heddle__config_get(ctx->config, "routes.test", &test, &origin)) {
+    if (heddle__config_is_off(test)) return NULL;
+    if (strcmp(test, "1") != 0 && strcmp(test, "on") != 0 && strcmp(test, "again") != 0) {
+      (void)heddle__fail(err, HEDDLE_EINVAL, "setting 'routes.test' is '%.40s' (%s); it can be 0, 1 or again", test,
+                         origin);
+      return NULL;
+    }
+  }
+  if (heddle__open_beside("libheddle_routes.so.0", "the self-test of routes needs", "heddle_routes_entry", 0, &host,
+                          &table, &why) == HEDDLE_OK)
+    return table;
+  heddle__logf(&ctx->log, HEDDLE_LOG_WARN, "routes", "routes are not tested: %s", why.text);
+  return NULL;
+}
+
+void heddle__routes_recall(heddle_device *const *devices, uint32_t n) {
+  const heddle__routes_table *t = NULL;
+  for (uint32_t i = 0; i < n; i++)
+    for (uint32_t k = 0; k < n; k++) {
+      bool is_pair =
+          devices[i] != devices[k] && !(heddle__device_inline(devices[i]) && heddle__device_inline(devices[k]));
+      if (!is_pair || heddle__route_find(devices[i], devices[k], HEDDLE__ROUTE_SAME) != NULL) continue;
+      if (t == NULL) t = library(devices[i]->ctx, NULL);
+      if (t == NULL) return;
+      t->recall(devices[i], devices[k]);
+      (void)heddle__route_add(devices[i], devices[k], HEDDLE__ROUTE_SAME, &defaults[HEDDLE__ROUTE_SAME], NULL);
+    }
+}
+
+heddle_status heddle__route_test(heddle_device *from, heddle_device *to, heddle__route route, heddle_error *err) {
+  const heddle__route_note *known = heddle__route_find(from, to, route);
+  heddle_error why = {0};
+  if (known != NULL && !known->cost.off) return HEDDLE_OK;
+  const heddle__routes_table *t = library(from->ctx, &why);
+  if (t != NULL) return t->test(from, to, route, err);
+  if (why.status != 0 && err != NULL) *err = why;
+  if (why.status != 0) return why.status;
+  return heddle__route_add(from, to, route, &defaults[route], err);
+}
