@@ -10,7 +10,9 @@ static heddle_status hop(heddle_device *from, heddle_device *to, bool test, hedd
   heddle_status s = HEDDLE_OK;
   if (from != NULL && to != NULL) {
     heddle__routes_recall((heddle_device *[]){from, to}, 2);
-    if (test) s = heddle__route_test(from, to, heddle__route_expect(from, to), err);
+    route = heddle__route_expect(from, to);
+    const bool back = route == HEDDLE__ROUTE_SHARED && !heddle__route_shares(from, to); /* the owner comes first */
+    if (test) s = heddle__route_test(back ? to : from, back ? from : to, route, err);
     route = heddle__route_expect(from, to); /* after the test it may be another */
   }
   const heddle__route_cost cost = heddle__route_cost_of(from, to, route);

@@ -12,7 +12,8 @@ typedef struct search {
   heddle__bench bench;
   heddle__found *out;
   uint32_t *trial, *simplest, *changed;
-  double *doubt_of; /* per source, scratch */
+  const heddle__cost **times; /* per node, scratch */
+  double *doubt_of;           /* per source, scratch */
   uint32_t n_sources;
   uint64_t most_visits;
 } search;
@@ -22,10 +23,6 @@ static void all_on(const heddle__problem *p, const uint32_t *prefer, uint32_t de
 }
 
 /* ---- by how much a gain may be wrong */
-
-static void doubt_cost(search *s, const heddle__cost *c) {
-  s->doubt_of[c->source] += c->margin; /* those of one source err together */
-}
 
 static double doubt_links(const search *s, const uint32_t *place) {
   const heddle__problem *p = s->p;
@@ -42,38 +39,39 @@ static double doubt_links(const search *s, const uint32_t *place) {
   return sum;
 }
 
-/* Of the difference between the simplest placement and this one: the margins of the nodes that differ and of the copies
- * that this one makes; what has a source of its own is independent. */
-static double doubt_between(search *s, const uint32_t *place) {
+/* Of the difference between two placements: the margins of the nodes whose times differ (by their device, or by what is
+ * left of their group), and of the copies that only one of them makes; what has a source of its own is independent, and
+ * what has the same one is wrong together. */
+static double doubt_between(search *s, const uint32_t *from, const uint32_t *to, bool with_links) {
   const heddle__problem *p = s->p;
-  double sum = 0;
   memset(s->doubt_of, 0, s->n_sources * sizeof *s->doubt_of);
-  (void)heddle__simulate(p, &s->bench, s->simplest, 1e300, NULL);
-  for (uint32_t i = 0; i < p->n_nodes; i++)
-    if (place[i] != s->simplest[i]) doubt_cost(s, heddle__cost_of(p, &s->bench, s->simplest, i));
-  (void)heddle__simulate(p, &s->bench, place, 1e300, NULL);
-  for (uint32_t i = 0; i < p->n_nodes; i++)
-    if (place[i] != s->simplest[i]) doubt_cost(s, heddle__cost_of(p, &s->bench, place, i));
-  sum = doubt_links(s, place);
+  (void)heddle__simulate(p, &s->bench, from, 1e300, NULL);
+  for (uint32_t i = 0; i < p->n_nodes; i++) s->times[i] = heddle__cost_of(p, &s->bench, from, i);
+  (void)heddle__simulate(p, &s->bench, to, 1e300, NULL);
+  double sum = with_links ? doubt_links(s, to) : 0;
+  for (uint32_t i = 0; i < p->n_nodes; i++) {
+    const heddle__cost *now = heddle__cost_of(p, &s->bench, to, i);
+    if (now == s->times[i]) continue;
+    s->doubt_of[now->source] += now->margin;
+    s->doubt_of[s->times[i]->source] += s->times[i]->margin;
+  }
   for (uint32_t i = 0; i < s->n_sources; i++) sum += s->doubt_of[i] * s->doubt_of[i];
   return sqrt(sum);
 }
 
-/* Takes back what gains no more than the times of that node may be wrong; all together lose no more than one of them. */
+/* Takes back what gains no more than the times that differ by it may be wrong; all together lose no more than one. */
 static void simplify(search *s, heddle__trial *t) {
   const heddle__problem *p = s->p;
   heddle__trial_measure(t);
   const double least = t->ns;
   for (uint32_t i = 0; i < p->n_nodes; i++) {
-    uint32_t device = t->place[i];
+    const uint32_t device = t->place[i];
     if (device == s->simplest[i]) continue;
-    const heddle__cost *a = &p->alone[(size_t)i * p->n_devices + device];
-    const heddle__cost *b = &p->alone[(size_t)i * p->n_devices + s->simplest[i]];
-    double work = 0, wrong = sqrt(a->margin * a->margin + b->margin * b->margin);
+    memcpy(s->changed, t->place, p->n_nodes * sizeof *s->changed);
     t->place[i] = s->simplest[i];
-    double ns = heddle__simulate(p, t->bench, t->place, 1e300, &work);
-    bool keeps = ns <= (least + wrong) * (1 + 1e-12);
-    if (keeps) t->ns = ns, t->work = work;
+    double work = 0, ns = heddle__simulate(p, t->bench, t->place, 1e300, &work);
+    const double wrong = ns > least ? doubt_between(s, s->changed, t->place, false) : 0;
+    if (ns <= (least + wrong) * (1 + 1e-12)) t->ns = ns, t->work = work;
     else t->place[i] = device;
   }
 }
@@ -86,7 +84,7 @@ static void consider(search *s, heddle__trial *t) {
   const double simplest = out->single[out->best];
   simplify(s, t);
   if (!heddle__less(t->ns, simplest)) return;
-  const double gain = simplest - t->ns, doubt = doubt_between(s, t->place);
+  const double gain = simplest - t->ns, doubt = doubt_between(s, s->simplest, t->place, true);
   const bool sure = gain > doubt, is_first = !heddle__less(out->ns, simplest);
   if (sure ? !heddle__less(t->ns, out->ns) : !is_first || gain <= out->gain) return;
   out->gain = gain;
@@ -179,13 +177,15 @@ bool heddle__search(const heddle__problem *p, const heddle__search_options *o, c
   s.trial = p->alloc(p->n_nodes, sizeof *s.trial);
   s.simplest = p->alloc(p->n_nodes, sizeof *s.simplest);
   s.changed = p->alloc(p->n_nodes, sizeof *s.changed);
+  s.times = p->alloc(p->n_nodes, sizeof *s.times);
   s.doubt_of = p->alloc(s.n_sources, sizeof *s.doubt_of);
   bool good = heddle__bench_start(&s.bench, p) && s.trial != NULL && s.simplest != NULL && s.changed != NULL &&
-              s.doubt_of != NULL && run(&s, o, prefer);
+              s.times != NULL && s.doubt_of != NULL && run(&s, o, prefer);
   heddle__bench_finish(&s.bench, p);
   p->free(s.trial);
   p->free(s.simplest);
   p->free(s.changed);
+  p->free(s.times);
   p->free(s.doubt_of);
   return good;
 }

@@ -294,6 +294,35 @@ static void groups_stay_together(void **s) {
   }
 }
 
+/* A group that seems slower whole than apart, by times that are not sure, is not taken apart for it. */
+static void groups_are_not_split_by_noise(void **s) {
+  (void)s;
+  static graph g;
+  uint32_t place[MOST];
+  double single[DEVICES];
+  for (int sure = 0; sure < 2; sure++) {
+    start(&g, 2);
+    connect(&g, 0);
+    g.p.joint = g.joint;
+    g.p.group = g.group;
+    g.p.members = g.members;
+    g.p.n_groups = 1;
+    g.members[0] = 2;
+    for (uint32_t i = 0; i < 2 * DEVICES; i++) {
+      g.can[i] = i % DEVICES < 2;
+      g.alone[i] = (heddle__cost){.ns = i % DEVICES == 0 ? 50 : 300, .margin = 1, .source = i};
+      g.joint[i] = (heddle__cost){.ns = 100, .margin = sure ? 1 : 80, .source = 100};
+      g.group[i] = i % DEVICES == 0 ? 0 : HEDDLE__NOWHERE;
+    }
+    g.alone[1 * DEVICES + 1].ns = 20;
+    heddle__found found = {.place = place, .single = single};
+    assert_true(heddle__search(&g.p, &(heddle__search_options){.most_whole = 6561}, g.prefer, &found));
+    assert_true(fabs(found.ns - (sure ? 70 : 200)) < 1e-6);
+    assert_int_equal(place[0], 0);
+    assert_int_equal(place[1], sure ? 1 : 0);
+  }
+}
+
 /* Two devices on one lane gain nothing by each other. */
 static void shared_lanes_are_one_worker(void **s) {
   (void)s;
@@ -332,5 +361,5 @@ static void large_graphs_end(void **s) {
 }
 
 CASES(CASE(small_graphs_get_the_best_there_is), CASE(improvement_alone_comes_near), CASE(no_flip_without_significance),
-      CASE(only_what_is_sure_moves), CASE(groups_stay_together), CASE(shared_lanes_are_one_worker),
-      CASE(large_graphs_end))
+      CASE(only_what_is_sure_moves), CASE(groups_stay_together), CASE(groups_are_not_split_by_noise),
+      CASE(shared_lanes_are_one_worker), CASE(large_graphs_end))
