@@ -62,8 +62,9 @@ static bool is_plugin(void *user, const char *word, size_t n) {
 }
 
 /* What is kept in folders of the user's beside what plugins keep: its word, and the setting of its folder. */
-enum { N_CACHES = 2 };
-static const char *const caches[N_CACHES][2] = {{"weights", "weights.cache_dir"}, {"routes", "routes.cache_dir"}};
+enum { N_CACHES = 3 };
+static const char *const caches[N_CACHES][2] = {
+    {"weights", "weights.cache_dir"}, {"routes", "routes.cache_dir"}, {"place", "place.cache_dir"}};
 
 static heddle_status start(heddle_context *ctx, const heddle_setting *settings, size_t n, heddle_error *err) {
   const char *value = "warn", *origin = "default";

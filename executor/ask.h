@@ -27,6 +27,10 @@ heddle_status heddle__ask_reorder(heddle__plan *plan, uint32_t value, heddle_lay
 heddle_status heddle__ask(heddle__plan *plan, uint32_t device, heddle__answer *answer, heddle_error *err);
 heddle_status heddle__ask_device(heddle__plan *plan, heddle_device *dev, heddle__answer *answer, heddle_error *err);
 
+/* place.c: builds the region of one node and asks plan device, or the library whose function the node calls. */
+heddle_status heddle__place_ask(heddle__plan *plan, uint32_t node, uint32_t device, heddle__answer *out,
+                                heddle_error *err);
+
 /* Asks, and where the answer is HEDDLE_ENEEDSOPEN opens the device and asks once more. Blocks where it opens. */
 heddle_status heddle__ask_open(heddle_device *dev, heddle_status (*ask)(void *ctx, heddle_error *err), void *ctx,
                                heddle_error *err);

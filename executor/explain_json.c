@@ -8,6 +8,7 @@
 #include "core/error.h"
 #include "executor/budget.h"
 #include "executor/explain.h"
+#include "executor/placer.h"
 
 /* Text as JSON; bytes that are no UTF-8 (of a rule, or a path) become '?'. */
 static json_t *words(const char *text) {
@@ -285,7 +286,7 @@ static int take(const char *data, size_t bytes, void *sheet) {
 heddle_status heddle__explain_json(const heddle__plan *plan, heddle__sheet *sheet, heddle_error *err) {
   bool lost = false;
   const heddle__optimized *other = plan->req.optimized;
-  json_t *o = json_pack("{si so sI sI so so so so so so so so so so so so so so so}", "format", 1, "graph",
+  json_t *o = json_pack("{si so sI sI so so so so so so so so so so so so so so so so}", "format", 1, "graph",
                         words(plan->req.graph->source), "in_flight", (json_int_t)plan->req.in_flight, "stream_sets",
                         (json_int_t)plan->req.in_flight, "devices_from", words(plan->req.devices_from), "counts",
                         counts_of(plan), "devices", devices_of(plan, &lost), "nodes", nodes_of(plan, &lost), "regions",
@@ -293,7 +294,8 @@ heddle_status heddle__explain_json(const heddle__plan *plan, heddle__sheet *shee
                         memory_of(plan, &lost), "taken", taken_of(plan, &lost), "outputs", outputs_of(plan, &lost),
                         "streams", streams_of(plan, &lost), "values", values_of(plan, &lost), "allocations",
                         allocations_of(plan, &lost), "initial", initial_of(plan, &lost), "steps", steps_of(plan, &lost),
-                        "optimizations", other != NULL ? json_incref(other->changes) : json_array());
+                        "optimizations", other != NULL ? json_incref(other->changes) : json_array(), "placement",
+                        plan->placing != NULL ? json_loads(plan->placing->json, 0, NULL) : json_null());
   bool written = !lost && o != NULL && json_dump_callback(o, take, sheet, JSON_COMPACT) == 0;
   json_decref(o);
   if (written) heddle__say(sheet, "\n");

@@ -8,6 +8,7 @@
 #include "core/error.h"
 #include "executor/budget.h"
 #include "executor/explain.h"
+#include "executor/placer.h"
 
 /* A table is put together in cells, so that its columns can be as wide as they need. */
 #define MAX_COLUMNS 6
@@ -289,6 +290,7 @@ heddle_status heddle__explain_text(const heddle__plan *plan, heddle__sheet *shee
                 plan->req.in_flight);
   if (plan->req.fast) heddle__say(sheet, "precision fast: float32 may be computed in fewer bits\n");
   if (plan->fitted != NULL) heddle__say(sheet, "to fit    %s\n", plan->fitted);
+  if (plan->placing != NULL) heddle__say(sheet, "%s", plan->placing->text);
   say_counts(plan, sheet);
   heddle_status s = say_nodes(plan, sheet, err);
   if (s != HEDDLE_OK) return s;

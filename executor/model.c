@@ -10,6 +10,7 @@
 #include "executor/explain.h"
 #include "executor/foreign.h"
 #include "executor/optimize.h"
+#include "executor/placer.h"
 #include "executor/program.h"
 #include "executor/stages.h"
 
@@ -77,8 +78,13 @@ static heddle_status take_devices(heddle_model *m, const char *list, heddle_erro
 
 static heddle_status take_rule(heddle_model *m, const char *text, heddle_error *err) {
   const char *equals = text != NULL ? strrchr(text, '=') : NULL;
+  if (text != NULL && strcmp(text, "auto") == 0) {
+    m->flags |= HEDDLE_MODEL_PLACE_AUTO;
+    return HEDDLE_OK;
+  }
   if (equals == NULL || equals == text || equals[1] == '\0')
-    return heddle__fail(err, HEDDLE_EINVAL, "placement rule '%s': expected PATTERN=DEVICE, such as 'conv*=cpu'",
+    return heddle__fail(err, HEDDLE_EINVAL,
+                        "placement rule '%s': expected PATTERN=DEVICE, such as 'conv*=cpu', or auto",
                         text != NULL ? text : "(null)");
   heddle_device *dev = NULL;
   heddle_status s = heddle_context_find_device(m->ctx, equals + 1, &dev, err);
@@ -155,6 +161,17 @@ static heddle_status take_precision(heddle_model *m, heddle_error *err) {
   return HEDDLE_OK;
 }
 
+/* After the rules, which may wish for it: opens what places automatically, also where the setting says so. */
+static heddle_status take_placer(heddle_model *m, heddle_error *err) {
+  const char *word = NULL, *origin = NULL;
+  (void)heddle_context_setting(m->ctx, "place", &word, &origin, NULL);
+  const bool is_auto = word != NULL && strcmp(word, "auto") == 0;
+  if (word != NULL && !is_auto && !heddle__config_is_off(word))
+    return heddle__fail(err, HEDDLE_EINVAL, "the setting place is auto or off, not '%s' (from %s)", word, origin);
+  if (!is_auto && (m->flags & HEDDLE_MODEL_PLACE_AUTO) == 0) return HEDDLE_OK;
+  return heddle__placer_open(m->ctx, &m->placer, err);
+}
+
 static heddle_status take_options(heddle_model *m, const heddle_model_options *o, heddle_error *err) {
   if ((o->n_place > 0 && o->place == NULL) || (o->n_keep > 0 && o->keep == NULL))
     return heddle__fail(err, HEDDLE_EINVAL, "the model's options count rules or kept nodes and give none");
@@ -165,7 +182,7 @@ static heddle_status take_options(heddle_model *m, const heddle_model_options *o
     return heddle__fail(err, HEDDLE_EINVAL, "the model's options ask for %u runs in flight; there can be %u",
                         (unsigned)o->in_flight, (unsigned)MAX_IN_FLIGHT);
   const uint32_t known = HEDDLE_MODEL_NO_CAPTURE | HEDDLE_MODEL_IGNORE_ANNOTATIONS | HEDDLE_MODEL_NO_REUSE |
-                         HEDDLE_MODEL_SLOTS | HEDDLE_MODEL_FAST | HEDDLE_MODEL_STRICT;
+                         HEDDLE_MODEL_SLOTS | HEDDLE_MODEL_FAST | HEDDLE_MODEL_STRICT | HEDDLE_MODEL_PLACE_AUTO;
   if ((o->flags & ~known) != 0)
     return heddle__fail(err, HEDDLE_EINVAL, "the model's options have flags 0x%x, which this library does not know",
                         (unsigned)(o->flags & ~known));
@@ -181,6 +198,7 @@ static heddle_status take_options(heddle_model *m, const heddle_model_options *o
   if (s == HEDDLE_OK) s = take_devices(m, o->devices, err);
   if (s == HEDDLE_OK) s = heddle__budget_read(m, o->memory, err);
   for (size_t i = 0; i < o->n_place && s == HEDDLE_OK; i++) s = take_rule(m, o->place[i], err);
+  if (s == HEDDLE_OK) s = take_placer(m, err);
   for (size_t i = 0; i < o->n_keep && s == HEDDLE_OK; i++) {
     s = o->keep[i] != NULL ? heddle__model_find(m->graph, o->keep[i], &m->keep[i], err)
                            : heddle__fail(err, HEDDLE_EINVAL, "a kept node has no name");
@@ -247,6 +265,7 @@ void heddle_model_release(heddle_model *m) {
   heddle__stages_free(m);
   heddle__foreign_finish(m);
   heddle__optimize_finish(m);
+  heddle__placer_close(m->placer);
   for (uint32_t i = 0; i < m->n_opened; i++) heddle__device_close(m->opened[i]);
   for (uint32_t i = 0; i < m->n_rules; i++) {
     heddle__free((char *)m->rules[i].pattern);

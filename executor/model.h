@@ -36,6 +36,7 @@ struct heddle_model {
   uint64_t *limits;                            /* NULL, or one per device; budget.h */
   char *limits_text;                           /* as the call gave them; NULL: it gave none */
   const char *limits_from;                     /* borrowed from the context */
+  struct heddle__placer *placer;               /* NULL: by rules, annotations and preference alone */
   const heddle__optimize_table *optimizer;     /* NULL: the graph is as it was given */
   const struct heddle__control_table *control; /* with stages */
   struct heddle__stages *stages;               /* NULL: one program runs all of it. stages.h */

@@ -20,6 +20,10 @@ typedef struct heddle__grouping {
   const uint32_t *users; /* per entry: heddle__count_users */
 } heddle__grouping;
 
+/* regions.c: each node of the plan as it is placed in a group of its own, and then heddle__partition. Fills *out, whose
+ * memory is the plan's. */
+heddle_status heddle__group_nodes(heddle__plan *plan, heddle__grouping *out, heddle_error *err);
+
 /* Lets the plugin of every device in use propose groups. Each group has one node before, and their numbers ascend with
  * their nodes; after it some may be empty. The groups stay acyclic: a proposal that is not connected, that a path leaves
  * and enters again, also by way of groups that were joined before, or that overlaps another is refused and logged. Adds

@@ -1,6 +1,6 @@
 /* executor/place.c: the pass that gives every node a device and says why.
- * Strongest first: the caller's rules, the graph's annotations, the order of preference among the devices that support
- * the node. Nodes that no device takes are reported all at once, with the list of devices that would serve them. */
+ * Strongest first: the caller's rules, the graph's annotations, a placer where the caller wishes one, the order of
+ * preference among the devices that support the node. Nodes that no device takes are reported all at once, with the list of devices that would serve them. */
 #include <fnmatch.h>
 #include <stdio.h>
 #include <string.h>
@@ -8,6 +8,7 @@
 #include "core/error.h"
 #include "executor/ask.h"
 #include "executor/foreign.h"
+#include "executor/placer.h"
 
 /* Words about nodes that found no device: as many as fit. */
 typedef struct complaint {
@@ -145,6 +146,12 @@ static heddle_status ask(heddle__plan *plan, const heddle__node *n, uint32_t dev
   return n->kind == HEDDLE__NODE_TVM ? heddle__foreign_ask(plan, n, device, a, err) : heddle__ask(plan, device, a, err);
 }
 
+heddle_status heddle__place_ask(heddle__plan *plan, uint32_t node, uint32_t device, heddle__answer *out,
+                                heddle_error *err) {
+  heddle_status s = heddle__ask_build(plan, &node, 1, NULL, out, err);
+  return s == HEDDLE_OK ? ask(plan, &plan->req.graph->nodes[node], device, out, err) : s;
+}
+
 static heddle_status place_node(heddle__plan *plan, uint32_t i, complaint *c, heddle_error *err) {
   const heddle_graph *g = plan->req.graph;
   const heddle__node *n = &g->nodes[i];
@@ -152,6 +159,7 @@ static heddle_status place_node(heddle__plan *plan, uint32_t i, complaint *c, he
   const char *cause = NULL;
   heddle_status s = wanted(plan, n, &device, &cause, err);
   if (s != HEDDLE_OK) return s;
+  plan->placed[i].is_free = device == HEDDLE__NONE;
 
   if (heddle__node_is_view(g, n)) {
     uint32_t source = n->inputs[0].node;
@@ -219,7 +227,8 @@ heddle_status heddle__pass_place(heddle__plan *plan, heddle_error *err) {
     heddle_status s = place_node(plan, i, &c, err);
     if (s != HEDDLE_OK) return s;
   }
-  if (c.nodes == 0) return HEDDLE_OK;
+  if (c.nodes == 0)
+    return plan->req.placer != NULL ? plan->req.placer->t->place(plan->req.placer, plan, err) : HEDDLE_OK;
   if (c.unsaid != 0) {
     return heddle__fail(err, c.status, "%s: no device runs %u node%s: %.800s; and %u more", g->source,
                         (unsigned)c.nodes, c.nodes == 1 ? "" : "s", c.text, (unsigned)c.unsaid);

@@ -57,10 +57,11 @@ typedef struct heddle__request {
   const heddle_module *library;       /* that tvm_op nodes call; NULL: none */
   const heddle__optimized *optimized; /* what graph was made by; NULL: it is as it was given */
   const heddle__foreign *foreigns;    /* with library: one per device; op NULL where its functions cannot run there */
-  const uint64_t *limits;  /* per device: bytes that it may take (budget.h), 0: any; NULL: no device has any */
-  const char *limits_from; /* the origin of the limits */
-  const uint32_t *rank;    /* per node: of two regions that could run, the lower goes first; NULL: as in the */
-                           /* file. Read by regions only: need not outlive the making of a plan */
+  const uint64_t *limits;        /* per device: bytes that it may take (budget.h), 0: any; NULL: no device has any */
+  const char *limits_from;       /* the origin of the limits */
+  const uint32_t *rank;          /* per node: of two regions that could run, the lower goes first; NULL: as in the */
+                                 /* file. Read by regions only: need not outlive the making of a plan */
+  struct heddle__placer *placer; /* executor/placer.h: it places what nothing stronger places; NULL: preference does */
   uint32_t n_devices;
   uint32_t n_rules;
   uint32_t n_keep;
@@ -112,7 +113,8 @@ struct heddle__offer;
 
 typedef struct heddle__placed {
   uint32_t device;              /* index into devices, or HEDDLE__NONE for null nodes and what is not used */
-  const char *cause;            /* "rule conv*=sim:0", "annotation", "follows x", "preference" */
+  bool is_free;                 /* no rule and no annotation speaks of it */
+  const char *cause;            /* "rule conv*=sim:0", "annotation", "follows x", "preference", "auto: ..." */
   heddle_pregion *ask;          /* what the device was asked about this node alone, and what it offered; NULL, 0 for */
   struct heddle__offer *offers; /* views */
   uint32_t n_offers;
@@ -290,7 +292,8 @@ typedef struct heddle__plan {
 
   heddle__plan_device *devices;
   heddle__value *values;
-  heddle__placed *placed; /* one per node */
+  heddle__placed *placed;                /* one per node */
+  const struct heddle__placing *placing; /* place: what was predicted; NULL where no placer was asked */
   heddle__region *regions;
   heddle__space *spaces;
   heddle__instance *instances;
@@ -329,7 +332,7 @@ void *heddle__plan_alloc(heddle__plan *plan, size_t count, size_t size);
 char *heddle__plan_format(heddle__plan *plan, const char *format, ...) __attribute__((format(printf, 2, 3)));
 
 /* Runs all passes. *out is freed with heddle__plan_free (takes NULL). Pure but for the logs: opens a device only where
- * a plugin answered HEDDLE_ENEEDSOPEN. Any thread. */
+ * a plugin answered HEDDLE_ENEEDSOPEN, or where a placer measures, which takes its time. Any thread. */
 heddle_status heddle__plan_make(const heddle__request *request, heddle__plan **out, heddle_error *err);
 void heddle__plan_free(heddle__plan *plan);
 

@@ -190,11 +190,16 @@ static void renumber(heddle__grouping *b) {
   b->n_groups = n;
 }
 
+heddle_status heddle__group_nodes(heddle__plan *plan, heddle__grouping *out, heddle_error *err) {
+  *out = (heddle__grouping){.plan = plan};
+  heddle_status s = make_groups(out, err);
+  return s == HEDDLE_OK ? heddle__partition(out, err) : s;
+}
+
 heddle_status heddle__pass_regions(heddle__plan *plan, heddle_error *err) {
   const heddle_graph *g = plan->req.graph;
-  heddle__grouping b = {.plan = plan};
-  heddle_status s = make_groups(&b, err);
-  if (s == HEDDLE_OK) s = heddle__partition(&b, err);
+  heddle__grouping b;
+  heddle_status s = heddle__group_nodes(plan, &b, err);
   if (s != HEDDLE_OK) return s;
   renumber(&b);
   bool acyclic = true;

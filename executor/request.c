@@ -245,6 +245,7 @@ heddle_status heddle__order_make(heddle_model *m, const heddle__wish *wish, hedd
                              .foreigns = m->foreigns,
                              .limits = m->limits,
                              .limits_from = m->limits_from,
+                             .placer = m->placer,
                              .n_devices = m->n_devices,
                              .devices_from = m->devices_from,
                              .n_rules = m->n_rules,

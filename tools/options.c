@@ -104,11 +104,14 @@ static int keep(const command *c, const option *o, const char *value, options *o
   case OPTION_NUMBER:
     if (read_number(value, member)) return DONE;
     return wrong(c, "--%s needs a number, not '%s'", o->name, value);
-  case OPTION_PAIRS: break;
+  case OPTION_PAIRS:
+  case OPTION_RULES: break;
   }
+  const bool is_auto = o->kind == OPTION_RULES && strcmp(value, "auto") == 0;
   const char *equals = strchr(value, '=');
-  if (equals == NULL || equals == value || equals[1] == '\0') {
-    fprintf(stderr, "heddle %s: --%s needs %s, not '%s'\n", c->name, o->name, o->value, value);
+  if (!is_auto && (equals == NULL || equals == value || equals[1] == '\0')) {
+    fprintf(stderr, "heddle %s: --%s needs %s%s, not '%s'\n", c->name, o->name, o->value,
+            o->kind == OPTION_RULES ? " or auto" : "", value);
     return WRONG_WORDS;
   }
   words *list = member;
@@ -174,6 +177,7 @@ void options_help(const command *c) {
   for (const option *o = c->known; o->name != NULL; o++) {
     char left[64];
     snprintf(left, sizeof left, "--%s%s%s", o->name, o->value != NULL ? " " : "", o->value != NULL ? o->value : "");
-    printf("  %-30s %s%s\n", left, o->help, o->kind == OPTION_PAIRS ? "; may be repeated" : "");
+    printf("  %-30s %s%s\n", left, o->help,
+           o->kind == OPTION_PAIRS || o->kind == OPTION_RULES ? "; may be repeated" : "");
   }
 }

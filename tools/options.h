@@ -36,7 +36,7 @@ typedef struct options {
   const char *optimize;
   const char *precision;
   const char *memory;
-  words place;      /* PATTERN=DEVICE */
+  words place;      /* PATTERN=DEVICE, or auto */
   words inputs;     /* NAME=FILE.npy */
   words settings;   /* KEY=VALUE */
   words dims;       /* NAME=NUMBER */
@@ -49,7 +49,14 @@ typedef struct options {
   bool json, all, profile, random, end_to_end, help;
 } options;
 
-typedef enum option_kind { OPTION_FLAG, OPTION_TEXT, OPTION_PAIRS, OPTION_COUNT, OPTION_NUMBER } option_kind;
+typedef enum option_kind {
+  OPTION_FLAG,
+  OPTION_TEXT,
+  OPTION_PAIRS,
+  OPTION_RULES, /* pairs, or auto */
+  OPTION_COUNT,
+  OPTION_NUMBER
+} option_kind;
 
 /* One option of a command. value is what --help calls its argument; offset is its member of options. */
 typedef struct option {
@@ -78,8 +85,8 @@ extern const command devices_command, info_command, plan_command, run_command, b
   { "device", OPTION_TEXT, "LIST", offsetof(options, devices), "devices in order of preference, such as cpu,sim:1" }
 #define OPTION_PLACE \
   { \
-    "place", OPTION_PAIRS, "PATTERN=DEVICE", offsetof(options, place), \
-        "nodes whose names match go there; the last rule that matches wins" \
+    "place", OPTION_RULES, "PATTERN=DEVICE", offsetof(options, place), \
+        "nodes whose names match go there, the last rule wins; auto: the others go where a run is shortest" \
   }
 #define OPTION_PARAMS \
   { "params", OPTION_TEXT, "FILE", offsetof(options, params), "parameters; MODEL's .params beside it by default" }

@@ -88,6 +88,7 @@ static void warn_of_idle_rules(const session *s) {
   const heddle_graph *g = heddle_model_graph(s->model);
   for (size_t i = 0; i < s->o->place.count; i++) {
     const char *device;
+    if (strcmp(s->o->place.data[i], "auto") == 0) continue;
     char *pattern = before_equals(s->o->place.data[i], &device);
     bool matches = pattern == NULL || names_node(g, pattern);
     if (!matches) fprintf(stderr, "heddle %s: --place %s: no node has such a name\n", s->command, s->o->place.data[i]);

@@ -19,12 +19,15 @@ typedef struct heddle_model heddle_model;
 #define HEDDLE_MODEL_SLOTS UINT32_C(8)              /* one buffer a value instead of an arena */
 #define HEDDLE_MODEL_FAST UINT32_C(16)              /* float32 may be computed in bfloat16 or the like */
 #define HEDDLE_MODEL_STRICT UINT32_C(32)            /* float32 is float32, whatever the setting precision says */
+#define HEDDLE_MODEL_PLACE_AUTO UINT32_C(64)        /* as the placement rule "auto" */
 
 /* Zeroed members mean their default; struct_size is sizeof. Everything is copied. */
 typedef struct heddle_model_options {
   size_t struct_size;
   const char *devices;      /* a list as heddle_context_select takes it; NULL: the context's */
-  const char *const *place; /* rules "PATTERN=DEVICE" (shell patterns on node names); a later one is stronger */
+  const char *const *place; /* rules "PATTERN=DEVICE" (shell patterns on node names); a later one is stronger. "auto":
+                               nodes that no rule and no annotation places go where a run is predicted to be shortest
+                               (docs/placement.md); the first plan then opens devices and measures on them */
   size_t n_place;
   const char *const *keep; /* nodes "NAME" or "NAME:OUTPUT" whose values stay readable after a run */
   size_t n_keep;

@@ -54,6 +54,10 @@ void sim_launch_execute(heddle_plaunch *l) {
   }
 }
 
+uint64_t sim_launch_busy_ns(const heddle_plaunch *l) {
+  return l->op->busy_us * 1000;
+}
+
 /* ---- binding ---- */
 
 /* Bytes of one slice, which must hold need; NULL where none are needed. */

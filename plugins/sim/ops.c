@@ -180,6 +180,8 @@ static heddle_status op_prepare(heddle_pdevice *dev, const heddle_pregion *regio
     op->n_outputs = plan.n_outputs;
     op->reorder = plan.reorder;
     op->bare = dev->settings.bare;
+    for (uint32_t i = 0; i < region->nodes.count; i++)
+      op->busy_us += sim_settings_busy_us(&dev->settings, region_node(region, i)->op);
     op->n_steps = plan.reorder ? 0 : plan.n_nodes;
     for (uint32_t i = 0; i < op->n_steps; i++)
       op->n_places += plan.subs[i].region.n_inputs + plan.subs[i].region.n_outputs;

@@ -107,6 +107,7 @@ struct heddle_pop {
   bool reorder;
   bool any_blocked;
   bool bare;
+  uint64_t busy_us; /* setting op_us, of all its nodes */
   uint64_t workspace_bytes;
   uint64_t scratch;      /* offset of the reference ops' own workspace */
   sim_operand *operands; /* inputs, then outputs */

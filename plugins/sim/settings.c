@@ -8,7 +8,7 @@
 #include <stddef.h>
 #include <string.h>
 
-enum { KIND_NUMBER, KIND_SWITCH, KIND_MODE, KIND_FAIL };
+enum { KIND_NUMBER, KIND_SWITCH, KIND_MODE, KIND_FAIL, KIND_SPEEDS };
 
 typedef struct setting {
   const char *key;
@@ -51,6 +51,7 @@ static const setting all[] = {
     SWITCH(event_domains, 0, false),
     SWITCH(external, 0, false),
     {"fail", KIND_FAIL, 0, 0, 0, 0, true},
+    {"op_us", KIND_SPEEDS, 0, 0, 0, 0, true},
 };
 enum { N_SETTINGS = sizeof all / sizeof all[0] };
 
@@ -133,6 +134,37 @@ static heddle_status read_rules(sim_settings *settings, const char *text, heddle
   }
 }
 
+/* "40", or "MatMul:400,Relu:20", or both: the number alone is of all others. */
+static heddle_status read_speeds(sim_settings *settings, const char *text, heddle_error *err) {
+  const char *p = text;
+  settings->n_speeds = 0;
+  while (settings->n_speeds < SIM_MAX_SPEEDS) {
+    sim_speed *speed = &settings->speeds[settings->n_speeds++];
+    const size_t n = strcspn(p, ":,");
+    *speed = (sim_speed){.us = 0};
+    if (p[n] == ':' && n > 0 && n < sizeof speed->op) {
+      memcpy(speed->op, p, n);
+      p += n + 1;
+    }
+    if (!read_number(&p, &speed->us) || speed->us > 1000000 || (*p != '\0' && *p != ',')) break;
+    if (*p++ == '\0') return HEDDLE_OK;
+  }
+  settings->n_speeds = 0;
+  return p_fail(err, HEDDLE_EINVAL, 0,
+                "setting 'op_us' of sim: '%s' is not a comma list of at most %d of OPERATOR:N or N, in microseconds up "
+                "to 1000000",
+                text, SIM_MAX_SPEEDS);
+}
+
+uint64_t sim_settings_busy_us(const sim_settings *settings, const char *op) {
+  uint64_t us = 0;
+  for (uint32_t i = 0; i < settings->n_speeds; i++) {
+    if (strcmp(settings->speeds[i].op, op) == 0) return settings->speeds[i].us;
+    if (settings->speeds[i].op[0] == '\0' && strcmp(op, "Reorder") != 0) us = settings->speeds[i].us;
+  }
+  return us;
+}
+
 static heddle_status apply(const setting *s, const char *text, sim_settings *settings, heddle_error *err) {
   char *member = (char *)settings + s->offset;
   const char *p = text;
@@ -161,6 +193,7 @@ static heddle_status apply(const setting *s, const char *text, sim_settings *set
                     s->min == SIM_OFF ? "off, " : "");
     memcpy(member, &mode, sizeof mode);
     return HEDDLE_OK;
+  case KIND_SPEEDS: return read_speeds(settings, text, err);
   default: return read_rules(settings, text, err);
   }
 }

@@ -9,6 +9,7 @@
 
 #define SIM_MAX_DEVICES 16
 #define SIM_MAX_RULES 16
+#define SIM_MAX_SPEEDS 16
 
 /* X(NAME, word): every kind of call that "fail" can name. */
 #define SIM_CALL_LIST(X) \
@@ -64,6 +65,12 @@ typedef struct sim_rule {
 /* What is there, is not, or is and does not tell the truth. */
 typedef enum sim_mode { SIM_OFF, SIM_ON, SIM_LIE } sim_mode;
 
+/* How long an operator keeps its device busy; of all others where op is "". */
+typedef struct sim_speed {
+  char op[40];
+  uint64_t us;
+} sim_speed;
+
 typedef struct sim_settings {
   uint64_t devices;
   uint64_t seed;
@@ -89,7 +96,9 @@ typedef struct sim_settings {
   bool event_domains;
   bool external;
   uint32_t n_rules;
+  uint32_t n_speeds;
   sim_rule rules[SIM_MAX_RULES];
+  sim_speed speeds[SIM_MAX_SPEEDS];
 } sim_settings;
 
 /* Reads all settings of a context. HEDDLE_EINVAL, naming key, value and what is expected, where one is wrong. */
@@ -98,6 +107,9 @@ heddle_status sim_settings_read(const heddle_host *host, sim_settings *out, hedd
 /* Applies the (key, value) pairs of an open. Those that belong to the instance (devices, peer, event_domains and what
  * device_describe reports) cannot be changed by one device: HEDDLE_EINVAL. */
 heddle_status sim_settings_override(sim_settings *settings, const heddle_pdevice_options *options, heddle_error *err);
+
+/* For how many microseconds an operator keeps the device busy, by the setting op_us. */
+uint64_t sim_settings_busy_us(const sim_settings *settings, const char *op);
 
 /* One switch, for the entry, which has no instance yet: its value, or fallback where it is unset or wrong. */
 bool sim_settings_switch(const heddle_host *host, const char *key, bool fallback);

@@ -127,6 +127,7 @@ struct heddle_pdevice {
   atomic_bool abandoned; /* closed with a thread that did not end: it may call nobody any more */
   atomic_bool detached;  /* a wait for this device ran out of time: memory is kept until idle succeeds */
   atomic_ullong executed;
+  atomic_ullong busy_until; /* by the host's clock: with op_us a device does one thing at a time */
   atomic_ullong live_buffers;
   atomic_ullong live_bytes;
   atomic_ullong live_objects;

@@ -149,7 +149,9 @@ void *sim_worker(void *stream);
 
 /* ---- what the worker calls ---- */
 
-void sim_launch_execute(heddle_plaunch *launch);                                     /* launch.c */
+void sim_launch_execute(heddle_plaunch *launch); /* launch.c */
+/* For how long a launch keeps its device busy. */
+uint64_t sim_launch_busy_ns(const heddle_plaunch *launch);
 void sim_kernel_execute(const sim_cmd *cmd);                                         /* module.c */
 void sim_mark_execute(const heddle_host *host, heddle_ptimer *timer, uint32_t slot); /* timing.c */
 const sim_cmd *sim_graph_commands(const heddle_pgraph *graph, uint64_t *count);      /* capture.c */

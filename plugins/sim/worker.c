@@ -70,6 +70,24 @@ static void delay(heddle_pstream *s) {
   }
 }
 
+/* An operator takes its time, which begins when the device has done what came before, on whatever stream. */
+static void occupy(heddle_pstream *s, heddle_plaunch *launch) {
+  heddle_pdevice *dev = s->dev;
+  const uint64_t busy = sim_launch_busy_ns(launch);
+  unsigned long long before = atomic_load(&dev->busy_until), until;
+  if (busy == 0) {
+    sim_launch_execute(launch);
+    return;
+  }
+  do {
+    const uint64_t now = dev->host->now_ns(dev->host->ctx);
+    until = (before > now ? before : now) + busy;
+  } while (!atomic_compare_exchange_weak(&dev->busy_until, &before, until));
+  sim_launch_execute(launch);
+  for (uint64_t now; !given_up(dev) && (now = dev->host->now_ns(dev->host->ctx)) < until;)
+    nap(until - now < POLL_NS ? until - now : POLL_NS);
+}
+
 /* The command that never completes: the stream stands still until its device is closed or lost. */
 static void hang(heddle_pstream *s, uint64_t position) {
   heddle_pdevice *dev = s->dev;
@@ -179,7 +197,7 @@ static void execute(heddle_pstream *s, const sim_cmd *cmd, uint64_t position) {
     else switch (cmd->kind) {
       case SIM_CMD_COPY: copy(cmd); break;
       case SIM_CMD_FILL: fill(cmd); break;
-      case SIM_CMD_LAUNCH: sim_launch_execute(cmd->u.launch); break;
+      case SIM_CMD_LAUNCH: occupy(s, cmd->u.launch); break;
       case SIM_CMD_KERNEL: sim_kernel_execute(cmd); break;
       case SIM_CMD_WAIT: wait_for_position(s, cmd, position); break;
       case SIM_CMD_FENCE_WAIT: wait_for_fence(s, cmd, position); break;

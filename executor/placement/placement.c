@@ -1,0 +1,136 @@
+/* executor/placement/placement.c: the entry of libheddle_place.so: settings, and the steps from a plan whose nodes have
+ * the devices of the order of preference to one whose nodes are where a run is predicted to be shortest. */
+#include "executor/placement/placement.h"
+
+#include <string.h>
+
+#include "core/error.h"
+#include "core/registry.h"
+
+enum { DEFAULT_SECONDS = 10, MOST_SECONDS = 3600, MOST_WHOLE = 6561 };
+
+/* ---- settings */
+
+static bool is_off(const char *word) {
+  return strcmp(word, "0") == 0 || strcmp(word, "off") == 0 || strcmp(word, "none") == 0;
+}
+
+static bool is_on(const char *word) {
+  return strcmp(word, "1") == 0 || strcmp(word, "on") == 0 || strcmp(word, "yes") == 0 || strcmp(word, "true") == 0;
+}
+
+static heddle_status wrong(const char *key, const char *value, const char *from, const char *what, heddle_error *err) {
+  return heddle__fail(err, HEDDLE_EINVAL, "the setting %s is %s, not '%.100s' (from %s)", key, what, value, from);
+}
+
+static heddle_status read_settings(heddle__place_room *room, heddle_error *err) {
+  const heddle__config *config = room->ctx->config;
+  const char *value, *from;
+  int64_t seconds = 0;
+  room->measuring = HEDDLE__MEASURE_MISSING;
+  if (room->host->setting(config, "place.measure", &value, &from)) {
+    if (is_off(value)) room->measuring = HEDDLE__MEASURE_NOTHING;
+    else if (strcmp(value, "again") == 0) room->measuring = HEDDLE__MEASURE_AGAIN;
+    else if (!is_on(value)) return wrong("place.measure", value, from, "1, 0 or again", err);
+  }
+  if (room->host->setting(config, "place.overlap", &value, &from)) {
+    room->overlap = is_on(value);
+    if (!room->overlap && !is_off(value) && strcmp(value, "no") != 0 && strcmp(value, "false") != 0)
+      return wrong("place.overlap", value, from, "1 or 0", err);
+  }
+  if (room->host->setting(config, "place.cache_dir", &value, &from) && !is_off(value)) {
+    if (value[0] != '/') return wrong("place.cache_dir", value, from, "an absolute path, or off", err);
+    room->costs.folder = value;
+    room->costs.folder_given = strcmp(from, "default") != 0;
+  }
+  room->costs.ignore_kept = room->measuring == HEDDLE__MEASURE_AGAIN;
+  heddle_status s = room->host->number(room->ctx, "place.seconds", DEFAULT_SECONDS, 1, MOST_SECONDS, &seconds, err);
+  room->most_ns = (uint64_t)seconds * UINT64_C(1000000000);
+  return s;
+}
+
+/* ---- placing */
+
+static void take(const heddle__survey *s, const uint32_t *place) {
+  heddle__plan *plan = s->plan;
+  const heddle_graph *g = plan->req.graph;
+  for (uint32_t i = 0; i < s->n_nodes; i++) {
+    heddle__placed *p = &plan->placed[s->node[i]];
+    const heddle__answer *a = &s->answers[(size_t)i * s->n_devices + place[i]];
+    p->device = place[i];
+    if (!p->is_free) continue;
+    p->ask = a->ask;
+    p->offers = a->offers;
+    p->n_offers = a->n_offers;
+  }
+  for (uint32_t i = 0; i < plan->n_placed; i++) { /* views follow what they are views of, in the order of the nodes */
+    heddle__placed *p = &plan->placed[i];
+    if (p->device == HEDDLE__NONE || p->ask != NULL || !p->is_free) continue;
+    const uint32_t source = g->nodes[i].inputs[0].node;
+    if (source != HEDDLE__ABSENT && plan->placed[source].device != HEDDLE__NONE)
+      p->device = plan->placed[source].device;
+  }
+  for (uint32_t d = 0; d < plan->n_devices; d++) plan->devices[d].used = false;
+  for (uint32_t i = 0; i < plan->n_placed; i++)
+    if (plan->placed[i].device != HEDDLE__NONE) plan->devices[plan->placed[i].device].used = true;
+}
+
+static heddle_status place(heddle__placer *placer, heddle__plan *plan, heddle_error *err) {
+  heddle__place_room *room = (heddle__place_room *)placer;
+  heddle__survey s;
+  heddle__problem problem;
+  if (plan->n_devices < 2) return HEDDLE_OK;
+  heddle_status r = heddle__survey_make(room, plan, &s, err);
+  if (r != HEDDLE_OK || s.n_free == 0) return r;
+  r = heddle__survey_times(room, &s, err);
+  if (r == HEDDLE_OK) r = heddle__survey_problem(&s, &problem, err);
+  if (r != HEDDLE_OK) return heddle__prefix(err, r, "%s: automatic placement: ", plan->req.graph->source);
+  heddle__found found = {.place = room->host->plan_alloc(plan, s.n_nodes, sizeof *found.place),
+                         .single = room->host->plan_alloc(plan, s.n_devices, sizeof *found.single)};
+  const heddle__search_options options = {.most_whole = MOST_WHOLE};
+  if (found.place == NULL || found.single == NULL || !heddle__search(&problem, &options, s.prefer, &found))
+    return heddle__no_memory(err, "the search for a placement");
+  take(&s, found.place);
+  return heddle__survey_report(&s, &problem, &found, err);
+}
+
+/* ---- the entry */
+
+static void end(heddle__placer *placer) {
+  heddle__place_room *room = (heddle__place_room *)placer;
+  heddle__costs_finish(&room->costs);
+  room->host->free(room);
+}
+
+static heddle_status begin(const heddle__placer_host *host, heddle_context *ctx, heddle__placer **out,
+                           heddle_error *err);
+
+static const heddle__placer_table table = {HEDDLE_VERSION, begin, end, place};
+
+static heddle_status begin(const heddle__placer_host *host, heddle_context *ctx, heddle__placer **out,
+                           heddle_error *err) {
+  *out = NULL;
+  heddle__place_room *room = host->alloc(1, sizeof *room);
+  if (room == NULL) return heddle__no_memory(err, "automatic placement");
+  room->shown.t = &table;
+  room->host = room->costs.host = host;
+  room->ctx = room->costs.ctx = ctx;
+  if (!heddle__costs_start(&room->costs)) {
+    host->free(room);
+    return heddle__no_memory(err, "automatic placement");
+  }
+  heddle_status s = read_settings(room, err);
+  if (s != HEDDLE_OK) {
+    end(&room->shown);
+    return s;
+  }
+  *out = &room->shown;
+  return HEDDLE_OK;
+}
+
+__attribute__((visibility("default"))) const void *heddle_place_entry(const void *given);
+
+const void *heddle_place_entry(const void *given) {
+  (void)given;
+  return &table;
+}
