@@ -137,7 +137,7 @@ static heddle_status prepare_step(heddle_pop *op, uint32_t i, char *image, uint6
     *used += (out->params_bytes + op->dev->info->alignment - 1) / op->dev->info->alignment * op->dev->info->alignment;
   }
   s = set_groups(op, shader.groups, out, err);
-  if (s == HEDDLE_OK) s = vlk_pipeline_get(op->dev, &shader, step->n_args, &out->pipeline, err);
+  if (s == HEDDLE_OK) s = vlk_pipeline_get(op->dev, &shader, &out->pipeline, err);
   vlk_shader_free(op->dev->host, &shader);
   return s;
 }

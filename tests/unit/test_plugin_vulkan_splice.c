@@ -1,5 +1,5 @@
-/* SPIR-V of chains: what vlk_splice makes of the built template is valid by spirv-val where that is installed, reads the
- * inputs it should, and damaged templates are refused without a byte beside them being read. */
+/* SPIR-V of chains: what vlk_splice makes of the built template is valid by spirv-val where that is installed, calls what
+ * it should, and damaged templates are refused without a byte beside them being read. */
 #include "fake_host.h"
 
 #include "plugins/common/expr.c"
@@ -76,7 +76,7 @@ static void spliced_chains_are_valid(void **state) {
   if (!has_tool) SKIP("spirv-val is not installed");
 }
 
-/* How often the body of the chain calls: a call an input, and a call a step. */
+/* How often the body of the chain calls: once a step; its inputs are its parameters. */
 static void chains_call_what_they_need(void **state) {
   fake_host fake;
   template t = read_built();
@@ -84,16 +84,18 @@ static void chains_call_what_they_need(void **state) {
   (void)state;
   fake_host_init(&fake);
   const expr e = parse("Mul(Add(x0, x1), Relu(x0))", 2);
-  uint32_t *made = NULL, calls = 0, bindings = 0;
+  uint32_t *made = NULL, calls = 0, function = 0;
   uint64_t bytes = 0;
   assert_int_equal(vlk_splice(&fake.table, t.words, t.bytes, &e, &made, &bytes, &err), HEDDLE_OK);
   module m = {.words = made, .count = bytes / 4};
   assert_true(read_template(&m));
   for (uint64_t at = m.f.body_at; at < m.f.end_at; at += made[at] >> 16)
     calls += (made[at] & 0xffff) == OP_FUNCTION_CALL;
-  bindings = made[m.f.binding_at];
-  assert_int_equal(calls, 2 + 3);
-  assert_int_equal(bindings, 3);
+  assert_int_equal(calls, 3);
+  function = made[m.f.body_at + 3]; /* of the first call: type, id, function, operands */
+  assert_int_equal(function, m.f.ops[EXPR_ADD]);
+  assert_int_equal(made[m.f.body_at + 4], m.f.inputs[0]);
+  assert_int_equal(made[m.f.body_at + 5], m.f.inputs[1]);
   fake.table.free(fake.table.ctx, made);
   free(t.words);
 }
