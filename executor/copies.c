@@ -82,6 +82,8 @@ static heddle_status spread(heddle__copier *c, uint32_t value, heddle_error *err
     bool shares = plan->spaces[plan->instances[h->instance].space].kind == HEDDLE_MEMORY_UNIFIED && owner != d;
     const heddle__value *v = &plan->values[value];
     bool crosses = v->kind == HEDDLE__VALUE_COMPUTED && plan->regions[v->region].device != d;
+    /* Of what the host gives, only what lies in a page of another device is worth a word. */
+    crosses = crosses || (v->kind == HEDDLE__VALUE_INPUT && shares && !plan->devices[d].is_inline);
     if (crosses && (shares || (owner == d && h == c->holders[value] &&
                                plan->spaces[plan->instances[h->instance].space].kind == HEDDLE_MEMORY_UNIFIED))) {
       s = heddle__add_crossing(c, value, d, HEDDLE__ROUTE_SHARED, h, err);

@@ -145,7 +145,8 @@ void heddle__routes_recall(heddle_device *const *devices, uint32_t n) {
 heddle_status heddle__route_test(heddle_device *from, heddle_device *to, heddle__route route, heddle_error *err) {
   const heddle__route_note *known = heddle__route_find(from, to, route);
   heddle_error why = {0};
-  if (known != NULL && !known->cost.off) return HEDDLE_OK;
+  bool spare = route == HEDDLE__ROUTE_SHARED || route == HEDDLE__ROUTE_PEER;
+  if (known != NULL && (spare || !known->cost.off)) return HEDDLE_OK;
   const heddle__routes_table *t = library(from->ctx, &why);
   if (t != NULL) return t->test(from, to, route, err);
   if (why.status != 0 && err != NULL) *err = why;

@@ -136,6 +136,17 @@ def test_what_is_written_is_there_once_a_run(in_flight, prove):
     assert [name for (name, _, written), answer in zip(made, answers) if written != answer.startswith("refused")] == []
 
 
+PAGES = ("--set", "sim.unified=1", "--set", "sim.import_unified=on")
+
+
+def test_they_agree_on_plans_with_pages_of_several_devices(prove):
+    agree_on_real_plans(prove, 32, 8, ("cpu", "sim:0", "sim:1", "sim:2"), PAGES)
+
+
+def test_they_agree_on_plans_with_pages_and_no_host(prove):
+    agree_on_real_plans(prove, 40, 4, ("sim:0", "sim:1"), PAGES)
+
+
 @pytest.mark.parametrize("setting", ["opencl.unified=1", "opencl.unified=0"])
 def test_they_agree_on_plans_with_opencl(setting, prove, monkeypatch):
     build = pathlib.Path(os.environ.get("HEDDLE_BUILD", "."))
@@ -144,4 +155,4 @@ def test_they_agree_on_plans_with_opencl(setting, prove, monkeypatch):
     monkeypatch.setenv("POCL_DEVICES", "pthread pthread")
     if "opencl:1" not in subprocess.run([build / "bin" / "heddle", "devices"], capture_output=True, text=True).stdout:
         pytest.skip("there are no two OpenCL devices")
-    agree_on_real_plans(prove, 24, 4, ("cpu", "opencl:0", "opencl:1", "sim:0"), ("--set", setting))
+    agree_on_real_plans(prove, 24, 4, ("cpu", "opencl:0", "opencl:1", "sim:0"), ("--set", setting, *PAGES))
