@@ -43,7 +43,7 @@ def test_each_run_has_its_own_values(mode):
     if any(d.startswith("opencl") for d in devices):
         pocl.need()
     ctx = capi.Context(**settings)
-    for seed in range(40 * mode, 40 * mode + 8):
+    for seed in range(40 * mode, 40 * mode + (8 if mode < 3 else 3)):
         graph, params, inputs = graphs.random_graph(seed)
         placement = placements.placements(graph, seed, devices)[0]
         g, p = capi.Graph(json.dumps(graph)), capi.Params(io.params_blob(params)) if params else None
@@ -80,7 +80,7 @@ def test_plan():
     assert one["steps"] == three["steps"]
     for a, b in zip(one["memory"], three["memory"]):
         assert a["constants"] == b["constants"]
-        assert [3 * a[key] for key in ("arena", "inputs", "outputs")] == [b[key] for key in ("arena", "inputs", "outputs")]
+        assert all(3 * a[key] == b[key] for key in ("arena", "inputs", "outputs"))
 
 
 def test_memory_is_what_the_plan_says():
@@ -104,7 +104,8 @@ def test_run(tmp_path):
 def test_a_run_that_fails():
     words = ("--random", "--in-flight", 3, "--set", "sim.fail=run:9:async")
     assert "sim:0" in failing(1, "run", DIGITS, *ON_BOTH, *words)
-    assert "seconds" in failing(1, "bench", DIGITS, *ON_BOTH, "--in-flight", 2, "--timeout", 0.2, "--set", "sim.hang=60")
+    hangs = ("--in-flight", 2, "--timeout", 0.2, "--set", "sim.hang=60")
+    assert "seconds" in failing(1, "bench", DIGITS, *ON_BOTH, *hangs)
 
 
 def test_bench():
