@@ -135,10 +135,9 @@ static void runs_are_told_in_order(void **state) {
   }
 }
 
-static void values_stay_from_run_to_run(void **state) {
-  (void)state;
+static void values_stay(const char *settings) {
   ride t;
-  set_up(&t, "", mixed, 3, 3);
+  set_up(&t, settings, mixed, 3, 3);
   give(&t, 2); /* before the first start, and never again */
   for (int i = 0; i < 3; i++) start(&t);
   for (int i = 0; i < 3; i++) end_with(&t, 2);
@@ -159,6 +158,15 @@ static void values_stay_from_run_to_run(void **state) {
   assert_true(data_of(x)[0] == 4);
   heddle_tensor_release(x);
   tear_down(&t);
+}
+
+static void values_stay_from_run_to_run(void **state) {
+  (void)state;
+  values_stay("");
+  if (!is_sim()) return;
+  values_stay("sim.coherent=0;sim.delay_us=50");
+  values_stay("sim.unified=1;sim.coherent=0");
+  values_stay("sim.import=0");
 }
 
 static void outputs_are_those_waited_for(void **state) {
