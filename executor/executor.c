@@ -62,7 +62,9 @@ static heddle_status ended(void *user, heddle_status status, const char *hung, h
     }
   }
   if (ex->tracing) {
-    heddle__span span = {"host", "runs", "run", ex->began_ns, heddle__now_ns(), NULL, 0};
+    char row[32] = "runs";
+    if (ex->lane > 0) snprintf(row, sizeof row, "runs %u", (unsigned)ex->lane + 1);
+    heddle__span span = {"host", row, "run", ex->began_ns, heddle__now_ns(), NULL, 0};
     heddle__trace_span(heddle__context_trace(ex->model->ctx), &span);
   }
   if (hung != NULL) {
@@ -200,7 +202,7 @@ static heddle_status check_devices(const heddle__bound *b, heddle_error *err) {
 }
 
 static heddle_status take_profile(heddle_executor *ex, heddle_error *err) {
-  heddle_status s = ex->profile == NULL ? heddle__profile_create(ex->bound, &ex->profile, err) : HEDDLE_OK;
+  heddle_status s = ex->profile == NULL ? heddle__profile_create(ex->bound, ex->lane, &ex->profile, err) : HEDDLE_OK;
   if (s == HEDDLE_OK) heddle__profile_begin(ex->profile);
   return s;
 }

@@ -12,8 +12,10 @@ static HEDDLE__COLD heddle_status make_lane(heddle_model *m, heddle__flight *f, 
   l->has = heddle__alloc(f->n_args, sizeof *l->has);
   if (l->has == NULL) return heddle__no_memory(err, "the inputs of a lane");
   heddle_status s = heddle__executor_single(m, &l->ex, err);
-  if (s == HEDDLE_OK) l->ex->lane_of = f;
-  return s;
+  if (s != HEDDLE_OK) return s;
+  l->ex->lane_of = f;
+  l->ex->lane = i;
+  return HEDDLE_OK;
 }
 
 HEDDLE__COLD heddle_status heddle__flight_make(heddle_model *m, heddle_executor **out, heddle_error *err) {
@@ -74,12 +76,10 @@ heddle_executor *heddle__flight_peer(heddle_executor *lane, uint32_t i) {
 void heddle__flight_note(heddle_executor *lane, uint32_t arg) {
   heddle__flight *f = lane->lane_of;
   if (f == NULL) return;
-  uint32_t at = 0;
-  while (f->lanes[at].ex != lane) at++;
-  heddle__flight_lane *l = &f->lanes[at];
+  heddle__flight_lane *l = &f->lanes[lane->lane];
   if (l->seen == f->settings) l->seen++;
   l->has[arg] = ++f->settings;
-  f->latest[arg] = (heddle__setting){f->settings, at};
+  f->latest[arg] = (heddle__setting){f->settings, lane->lane};
 }
 
 /* Gives a lane what was set in others since. Their runs, which may be pending, only read it. */

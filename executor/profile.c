@@ -30,8 +30,9 @@ typedef struct times {
 
 struct heddle__profile {
   heddle__program *program; /* a reference: entries point into its plan */
-  heddle_ptimer **timers;   /* per plan device; NULL where it has no clock or does not run here */
-  times *times;             /* per step */
+  uint32_t lane;
+  heddle_ptimer **timers; /* per plan device; NULL where it has no clock or does not run here */
+  times *times;           /* per step */
   heddle_profile_entry *entries;
   char **ops; /* per step: a joined name, owned, or NULL */
 };
@@ -42,12 +43,13 @@ static uint32_t device_of(const heddle__program *p, const heddle__line *line) {
   return HEDDLE__NONE;
 }
 
-heddle_status heddle__profile_create(heddle__bound *b, heddle__profile **out, heddle_error *err) {
+heddle_status heddle__profile_create(heddle__bound *b, uint32_t lane, heddle__profile **out, heddle_error *err) {
   *out = NULL;
   const heddle__plan *plan = b->program->plan;
   heddle__profile *p = heddle__alloc(1, sizeof *p);
   if (p == NULL) return heddle__no_memory(err, "a profile");
   p->program = heddle__program_retain(b->program);
+  p->lane = lane;
   p->timers = heddle__alloc(plan->n_devices, sizeof *p->timers);
   p->times = heddle__alloc(plan->n_steps, sizeof *p->times);
   p->entries = heddle__alloc(plan->n_steps, sizeof *p->entries);
@@ -180,12 +182,14 @@ static int by_start(const void *a, const void *b) {
 }
 
 /* Spans of one step: in a row of its stream, and for a device in one of the thread that put it there. */
-static void trace_step(heddle__trace *trace, const heddle__plan *plan, const heddle_profile_entry *e, const times *x) {
+static void trace_step(heddle__trace *trace, const heddle__profile *p, const heddle_profile_entry *e, const times *x) {
+  const heddle__plan *plan = p->program->plan;
   const heddle__step *st = &plan->steps[e->step];
   const heddle__plan_stream *stream = &plan->streams[e->stream];
   bool copy = st->src != HEDDLE__NONE && st->dst != HEDDLE__NONE;
   char row[64], thread[64], name[160], sent[170];
-  snprintf(row, sizeof row, "stream %u (%s)", (unsigned)e->stream, heddle__explain_stream(stream->kind));
+  snprintf(row, sizeof row, "stream %u (%s)", (unsigned)(e->stream + p->lane * plan->n_streams),
+           heddle__explain_stream(stream->kind));
   bool is_same = strcmp(e->op, e->name) == 0; /* TVM names nodes after their functions */
   snprintf(name, sizeof name, "%s%s%s", e->op, is_same ? "" : " ", is_same ? "" : e->name);
   heddle__span span = {e->device, row, name, e->start_ns, e->end_ns, NULL, 0};
@@ -228,7 +232,7 @@ heddle_status heddle__profile_finish(heddle__profile *p, heddle__bound *b, const
     const char *device = b->lines[st->stream].dev != NULL ? b->lines[st->stream].dev->name : "host";
     const times *x = &p->times[i];
     *e = (heddle_profile_entry){step_name(plan, st), op_name(p, i), device, st->stream, i, x->start, x->end};
-    if (heddle__trace_on(trace)) trace_step(trace, plan, e, x);
+    if (heddle__trace_on(trace)) trace_step(trace, p, e, x);
   }
   qsort(p->entries, count, sizeof *p->entries, by_start);
   *out = p->entries;

@@ -7,8 +7,9 @@
 
 typedef struct heddle__profile heddle__profile;
 
-/* For runs of one bound program; kept for later runs of the same. *out is freed before the bound program. Blocks. */
-heddle_status heddle__profile_create(heddle__bound *b, heddle__profile **out, heddle_error *err);
+/* For runs of one bound program; kept for later runs of the same. lane: which of the runs in flight they are, each of
+ * which has its own streams. *out is freed before the bound program. Blocks. */
+heddle_status heddle__profile_create(heddle__bound *b, uint32_t lane, heddle__profile **out, heddle_error *err);
 void heddle__profile_release(heddle__profile *p); /* takes NULL */
 
 /* Forgets what a run that failed has left. Before each run. */

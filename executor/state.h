@@ -26,6 +26,7 @@ struct heddle_executor {
   heddle_model *model;
   struct heddle__flight *flight;  /* of one with several runs in flight; then nothing below is used but the counts */
   struct heddle__flight *lane_of; /* NULL: this is no lane */
+  uint32_t lane;                  /* its number */
   heddle__arg *args;
   heddle__result *results;
   uint32_t n_args, n_results;

@@ -309,7 +309,43 @@ static void graphs_of_a_wrong_form_are_refused(void **state) {
   refused("\"heads\": [[2, 0]], \"node", "\"heads\": [[7, 0]], \"node", "node 'loop' (Loop): body: ");
 }
 
-CASES(CASE(every_allocation_may_fail), CASE(same_shapes_allocate_nothing), CASE(a_run_is_left_and_cancelled),
-      CASE(threads_share_a_model), CASE(values_are_kept_asked_for_and_bound),
+/* Each run in flight has stages of its own, and shapes of its own. */
+static void runs_in_flight(void **state) {
+  (void)state;
+  parts t;
+  set_up(&t);
+  heddle_model *m = NULL;
+  heddle_executor *ex = NULL;
+  const heddle_model_options o = {.struct_size = sizeof o, .devices = "cpu", .in_flight = 3};
+  OK(heddle_model_create(t.ctx, t.graph, t.params, &o, &m, &err));
+  OK(heddle_executor_create(m, &ex, &err));
+  int started = 0;
+  for (int i = 0; i < 12; i++) {
+    for (; started < 12 && started - i < 3; started++) {
+      OK(give(ex, &t, 1 + started % 5, &err));
+      OK(heddle_executor_start(ex, &err));
+    }
+    if (started - i == 3) FAILS(heddle_executor_start(ex, &err), HEDDLE_EBUSY);
+    OK(heddle_executor_wait(ex, HEDDLE_FOREVER, &err));
+    assert_true(is_right(ex, 1 + i % 5));
+  }
+  for (int i = 0; i < 3; i++) OK(heddle_executor_start(ex, &err)); /* with the last values */
+  OK(heddle_executor_wait(ex, HEDDLE_FOREVER, &err));
+  assert_true(is_right(ex, 2));
+  OK(heddle_executor_cancel(ex, &err));
+  for (int i = 0; i < 2; i++) {
+    heddle_status s = heddle_executor_wait(ex, HEDDLE_FOREVER, &err);
+    if (s == HEDDLE_OK) assert_true(is_right(ex, 2));
+    else assert_int_equal(s, HEDDLE_ECANCELED);
+  }
+  OK(heddle_executor_run(ex, HEDDLE_FOREVER, &err));
+  assert_true(is_right(ex, 2));
+  heddle_executor_release(ex);
+  heddle_model_release(m);
+  tear_down(&t);
+}
+
+CASES(CASE(every_allocation_may_fail), CASE(runs_in_flight), CASE(same_shapes_allocate_nothing),
+      CASE(a_run_is_left_and_cancelled), CASE(threads_share_a_model), CASE(values_are_kept_asked_for_and_bound),
       CASE(results_of_stages_are_the_executor_s), CASE(graphs_within_graphs_are_written),
       CASE(graphs_of_a_wrong_form_are_refused))

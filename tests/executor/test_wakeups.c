@@ -87,7 +87,7 @@ static void a_stopped_run_begins_anew(void **state) {
     atomic_uint attention = 1;
     int calls = 0;
     heddle__helm helm = {&ex->drive.waker, &attention, heed_later, &calls, HEDDLE_FOREVER, NULL};
-    if (timed) OK(heddle__profile_create(ex->bound, &helm.profile, &err));
+    if (timed) OK(heddle__profile_create(ex->bound, 0, &helm.profile, &err));
     heddle_status status = HEDDLE_OK;
     heddle__run_reset(ex->bound);
     assert_int_equal(heddle__run_drive(ex->bound, &helm, &status, &err), HEDDLE__RUN_STOPPED);

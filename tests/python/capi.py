@@ -335,11 +335,11 @@ def unpack(library, name=None):
 
 class Model:
     def __init__(self, ctx, graph, params=None, devices=None, place=(), keep=(), flags=0, max_streams=0, library=None,
-                 optimize=None, memory=None):
+                 optimize=None, memory=None, in_flight=0):
         rules = (c.c_char_p * max(1, len(place)))(*[r.encode() for r in place])
         kept = (c.c_char_p * max(1, len(keep)))(*[k.encode() for k in keep])
         options = ModelOptions(c.sizeof(ModelOptions), devices.encode() if devices else None, rules, len(place), kept,
-                               len(keep), flags, max_streams, 0, 0, library.p if library else None, None, 0,
+                               len(keep), flags, max_streams, 0, in_flight, library.p if library else None, None, 0,
                                optimize.encode() if optimize is not None else None,
                                memory=memory.encode() if memory is not None else None)
         self.p = _out("heddle_model_create", ctx.p, graph.p, params.p if params else None, c.byref(options))
@@ -380,6 +380,12 @@ class Executor:
 
     def run(self, timeout_ns=60_000_000_000):
         call("heddle_executor_run", self.p, c.c_uint64(timeout_ns))
+
+    def start(self):
+        call("heddle_executor_start", self.p)
+
+    def wait(self, timeout_ns=60_000_000_000):
+        call("heddle_executor_wait", self.p, c.c_uint64(timeout_ns))
 
     def output(self, i):
         t = _out("heddle_executor_view_output", self.p, c.c_uint32(i))
