@@ -21,10 +21,10 @@ def counted(plan):
             for d, t in zip(plan["devices"], plan["taken"]["devices"])}
 
 
-@pytest.mark.parametrize("part", [0.55, 0.8, 0.95])
-def test_limits(tmp_path, part):
+@pytest.mark.parametrize("part, fullest", [(0.6, True), (0.93, False)], ids=["one tight", "all a little"])
+def test_limits(tmp_path, part, fullest):
     fitted = refused = suggested = 0
-    for seed in range(900, 925):
+    for seed in range(900, 914):
         graph, params, inputs, values, bounds, numpy32 = random_graphs.expected(seed)
         placement = placements.placements(graph, seed, DEVICES)[seed % 4]
         devices = list(dict.fromkeys(placement.values()))
@@ -33,7 +33,8 @@ def test_limits(tmp_path, part):
         words = ["plan", tmp_path / "g.json", "--params", tmp_path / "g.params", "--device", ",".join(devices), "--json"]
         placed = [w for node, device in placement.items() for w in ("--place", f"{node}={device}")]
         free = counted(json.loads(good(*words, *placed)))
-        limits = {d: max(1, int(part * b)) for d, b in free.items() if b > 0}
+        limits = {d: max(1, int(part * b)) for d, b in free.items()
+                  if b > 0 and (not fullest or b == max(free.values()))}
         memory = ",".join(f"{d}={b}" for d, b in limits.items())
         done = heddle(*words, *placed, "--memory", memory)
         if done.status != 0:
@@ -59,7 +60,7 @@ def test_limits(tmp_path, part):
         ctx.close()
         random_graphs.check(f"seed {seed}", graph, outputs, values, bounds, numpy32)
     print(f"\n{part}: {fitted} fitted, {refused} refused, {suggested} of them with rules that work")
-    assert fitted + refused > 10 and (fitted > 0 or part < 0.6) and (suggested > 0 or part > 0.9)
+    assert fitted > 0 and suggested > 3
 
 
 def test_a_call_of_the_api(tmp_path):
