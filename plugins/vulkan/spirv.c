@@ -17,6 +17,10 @@ enum { /* instructions */
        OP_TYPE_FLOAT = 22,
        OP_TYPE_STRUCT = 30,
        OP_TYPE_POINTER = 32,
+       OP_CONSTANT = 43,
+       OP_COMPOSITE = 44,
+       OP_SPEC_CONSTANT = 50,
+       OP_SPEC_COMPOSITE = 51,
        OP_VARIABLE = 59,
        OP_DECORATE = 71,
        OP_MEMBER_DECORATE = 72
@@ -31,7 +35,7 @@ enum { BUILT_IN_GROUP_SIZE = 25 };
 typedef struct id {
   const uint32_t *made; /* the instruction that makes it, or NULL */
   uint32_t binding, set;
-  bool is_block, is_buffer_block, has_binding;
+  bool is_block, is_buffer_block, has_binding, is_group_size;
 } id;
 
 typedef struct reader {
@@ -73,7 +77,7 @@ static void note_made(reader *r, const uint32_t *at, uint32_t operand) {
   if (length_of(at) > operand && at[operand] < r->bound) r->ids[at[operand]].made = at;
 }
 
-static void note_decoration(reader *r, const uint32_t *at, vlk_interface *out) {
+static void note_decoration(reader *r, const uint32_t *at) {
   if (length_of(at) < 3 || at[1] >= r->bound) return;
   id *x = &r->ids[at[1]];
   uint32_t value = length_of(at) > 3 ? at[3] : 0;
@@ -85,9 +89,7 @@ static void note_decoration(reader *r, const uint32_t *at, vlk_interface *out) {
     x->has_binding = true;
     x->binding = value;
     break;
-  case IS_BUILT_IN:
-    if (value == BUILT_IN_GROUP_SIZE) out->local[0] = out->local[1] = out->local[2] = 0;
-    break;
+  case IS_BUILT_IN: x->is_group_size = value == BUILT_IN_GROUP_SIZE; break;
   default: break;
   }
 }
@@ -127,16 +129,34 @@ static heddle_status scan(reader *r, const char *entry, vlk_interface *out, hedd
     case OP_CAPABILITY:
       if (length_of(at) >= 2) note_capability(at[1], out);
       break;
-    case OP_DECORATE: note_decoration(r, at, out); break;
+    case OP_DECORATE: note_decoration(r, at); break;
     case OP_TYPE_INT:
     case OP_TYPE_FLOAT:
     case OP_TYPE_STRUCT:
     case OP_TYPE_POINTER: note_made(r, at, 1); break;
-    case OP_VARIABLE: note_made(r, at, 2); break;
+    case OP_VARIABLE:
+    case OP_CONSTANT:
+    case OP_SPEC_CONSTANT:
+    case OP_COMPOSITE:
+    case OP_SPEC_COMPOSITE: note_made(r, at, 2); break;
     default: break;
     }
   }
   return found ? HEDDLE_OK : p_fail(err, HEDDLE_ENOTFOUND, 0, "SPIR-V without an entry point '%.200s'", entry);
+}
+
+/* The number that an id is; 0: it is computed. Specialisation constants have their defaults. */
+static uint32_t constant(const reader *r, uint32_t number) {
+  const uint32_t *at = made_by(r, number, OP_CONSTANT, 4);
+  if (at == NULL) at = made_by(r, number, OP_SPEC_CONSTANT, 4);
+  return at != NULL ? at[3] : 0;
+}
+
+/* A constant of three numbers that is decorated so is stronger than the execution mode. */
+static void read_group_size(const reader *r, uint32_t number, vlk_interface *out) {
+  const uint32_t *at = made_by(r, number, OP_COMPOSITE, 6);
+  if (at == NULL) at = made_by(r, number, OP_SPEC_COMPOSITE, 6);
+  for (int d = 0; d < 3; d++) out->local[d] = at != NULL ? constant(r, at[3 + d]) : 0;
 }
 
 /* Where member k of a struct lies; UINT32_MAX where that is not said. */
@@ -196,8 +216,10 @@ heddle_status vlk_spirv_read(const heddle_host *host, const uint32_t *words, uin
   if (r.ids == NULL) return p_fail(err, HEDDLE_ENOMEM, 0, "no memory to read SPIR-V");
   memset(r.ids, 0, ((size_t)r.bound + 1) * sizeof *r.ids);
   heddle_status s = scan(&r, entry, out, err);
-  for (uint32_t i = 0; i < r.bound && s == HEDDLE_OK; i++)
+  for (uint32_t i = 0; i < r.bound && s == HEDDLE_OK; i++) {
+    if (r.ids[i].is_group_size) read_group_size(&r, i, out);
     if (made_by(&r, i, OP_VARIABLE, 4) != NULL) s = read_variable(&r, &r.ids[i], out, err);
+  }
   for (uint32_t i = 0; i < out->n_buffers && s == HEDDLE_OK; i++)
     if (out->uniform && out->buffers[i] == out->uniform_binding)
       s = p_fail(err, HEDDLE_EUNSUPPORTED, 0, "SPIR-V with two buffers at binding %u", out->uniform_binding);
