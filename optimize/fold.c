@@ -141,7 +141,8 @@ static heddle_status compute(opt_net *net, part *p, heddle_error *err) {
   const heddle_model_options options = {.struct_size = sizeof options,
                                         .devices = "cpu",
                                         .flags = HEDDLE_MODEL_IGNORE_ANNOTATIONS | HEDDLE_MODEL_STRICT,
-                                        .optimize = "off"};
+                                        .optimize = "off",
+                                        .memory = "off"};
   heddle_status s = HEDDLE_OK;
   s = opt_write_part(net, p->nodes, p->n_nodes, p->from, p->n_from, p->to, p->n_to, &graph, err);
   if (s == HEDDLE_OK && !lend(net, p, &params)) s = heddle__no_memory(err, "constants");

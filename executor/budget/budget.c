@@ -197,7 +197,7 @@ static heddle_status complain(const heddle__budget_host *host, const heddle__req
 static heddle_status budget_plan(const heddle__budget_host *host, const heddle__request *request, heddle__plan **out,
                                  heddle_error *err) {
   uint64_t over = 0;
-  heddle_status s = budget_fit(host, request, out, &over, err);
+  heddle_status s = budget_fit(host, request, true, out, &over, err);
   if (s != HEDDLE_OK || over == 0) return s;
   s = complain(host, request, *out, err);
   host->plan_free(*out);

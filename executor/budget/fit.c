@@ -10,7 +10,7 @@ static uint64_t excess_of(const heddle__budget_host *host, const heddle__plan *p
 }
 
 /* The ranks of all nodes in an order that is better than the plan's; NULL where none was found. */
-static heddle_status rank_of(const heddle__budget_host *host, const heddle__plan *plan, uint32_t **out,
+static heddle_status rank_of(const heddle__budget_host *host, const heddle__plan *plan, bool thorough, uint32_t **out,
                              heddle_error *err) {
   budget_net net;
   uint32_t *order = host->alloc((size_t)plan->n_steps + 1, sizeof *order);
@@ -18,7 +18,7 @@ static heddle_status rank_of(const heddle__budget_host *host, const heddle__plan
   bool better = false;
   heddle_status s = budget_net_init(&net, host, plan, err);
   if (s == HEDDLE_OK && (order == NULL || rank == NULL)) s = heddle__no_memory(err, "the search for a smaller plan");
-  if (s == HEDDLE_OK) s = budget_search(&net, order, &better, err);
+  if (s == HEDDLE_OK) s = budget_search(&net, thorough, order, &better, err);
   for (uint32_t i = 0; better && i < net.n_tasks; i++) {
     const heddle__region *r = &plan->regions[net.tasks[order[i]].region];
     for (uint32_t k = 0; k < r->n_nodes; k++) rank[r->nodes[k]] = i + 1;
@@ -61,12 +61,12 @@ static heddle_status make(const heddle__budget_host *host, const heddle__request
   return HEDDLE_OK;
 }
 
-static heddle_status try_way(const heddle__budget_host *host, heddle__request *req, size_t way, heddle__plan **best,
-                             uint64_t *over, heddle_error *err) {
+static heddle_status try_way(const heddle__budget_host *host, heddle__request *req, size_t way, bool thorough,
+                             heddle__plan **best, uint64_t *over, heddle_error *err) {
   heddle__plan *old = *best, *listed = NULL, *reordered = NULL;
   uint32_t *rank = NULL;
   heddle_status s = make(host, req, ways[way].listed, best, over, &listed, err);
-  if (s == HEDDLE_OK && *over > 0 && listed != NULL) s = rank_of(host, listed, &rank, err);
+  if (s == HEDDLE_OK && *over > 0 && listed != NULL) s = rank_of(host, listed, thorough, &rank, err);
   if (rank != NULL) {
     req->rank = rank;
     req->late = true;
@@ -80,8 +80,8 @@ static heddle_status try_way(const heddle__budget_host *host, heddle__request *r
   return s;
 }
 
-heddle_status budget_fit(const heddle__budget_host *host, const heddle__request *request, heddle__plan **out,
-                         uint64_t *over, heddle_error *err) {
+heddle_status budget_fit(const heddle__budget_host *host, const heddle__request *request, bool thorough,
+                         heddle__plan **out, uint64_t *over, heddle_error *err) {
   heddle__request req = *request;
   heddle_status s = HEDDLE_OK;
   *out = NULL;
@@ -91,12 +91,12 @@ heddle_status budget_fit(const heddle__budget_host *host, const heddle__request 
     req.late = ways[w].late;
     req.plain = ways[w].plain;
     if (ways[w].one_stream) req.max_streams = 1;
-    s = try_way(host, &req, w, out, over, err);
+    s = try_way(host, &req, w, thorough, out, over, err);
   }
   if (s != HEDDLE_OK) {
     host->plan_free(*out);
     *out = NULL;
-  } else if ((*out)->fitted != NULL) {
+  } else if (thorough && (*out)->fitted != NULL) {
     budget_log(host, &req.ctx->log, "%s: %s: %llu bytes over its limits", request->graph->source, (*out)->fitted,
                (unsigned long long)*over);
   }

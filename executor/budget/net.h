@@ -47,9 +47,9 @@ heddle_status budget_net_init(budget_net *net, const heddle__budget_host *host, 
 void budget_net_finish(budget_net *net);
 
 /* search.c: an order of the tasks whose most bytes at a time go over the rooms as little as the search finds; order gets
- * n_tasks numbers, and *better is false where it found none that is better than the plan's own. Reads no clock: the same
- * net gives the same order. */
-heddle_status budget_search(const budget_net *net, uint32_t *order, bool *better, heddle_error *err);
+ * n_tasks numbers, and *better is false where it found none that is better than the plan's own. thorough: looks longer
+ * for one that goes over none. Reads no clock: the same net gives the same order. */
+heddle_status budget_search(const budget_net *net, bool thorough, uint32_t *order, bool *better, heddle_error *err);
 
 /* suggest.c: rules that, added to the request's, make a plan fit, in words ("--place 'a=cpu'"): where moving a few nodes
  * does; over is the smallest plan that was found without them. What it suggests it has planned. words is empty where
@@ -58,8 +58,8 @@ heddle_status budget_suggest(const heddle__budget_host *host, const heddle__requ
                              char *words, size_t size, heddle_error *err);
 
 /* fit.c: the smallest plan of a request that is found; *over is by how many bytes it is over its limits. */
-heddle_status budget_fit(const heddle__budget_host *host, const heddle__request *request, heddle__plan **out,
-                         uint64_t *over, heddle_error *err);
+heddle_status budget_fit(const heddle__budget_host *host, const heddle__request *request, bool thorough,
+                         heddle__plan **out, uint64_t *over, heddle_error *err);
 
 /* peak.c: where a device's memory is fullest, in the order of the list of steps. */
 typedef struct budget_peak {

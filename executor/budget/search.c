@@ -8,11 +8,15 @@
 #include "executor/budget/net.h"
 
 enum {
-  MOST_STATES = 4096,   /* kept after a task */
   MOST_CELLS = 1 << 20, /* states times tasks */
-  MOST_TRIES = 8 << 20, /* tasks that are tried on states, in all */
-  LEAST_TRIES = 64      /* after a task */
+  LEAST_TRIES = 64      /* tasks that are tried on states, after a task */
 };
+
+/* Beams, a wider one only where the one before it did not reach the rooms. */
+static const struct {
+  uint32_t states; /* kept after a task */
+  uint32_t tries;  /* in all */
+} beams[] = {{16, 1 << 16}, {128, 1 << 18}, {2048, 1 << 20}};
 
 /* What a set of tasks has needed, and what it holds. */
 typedef struct cost {
@@ -45,6 +49,7 @@ typedef struct search {
   uint32_t cap_tries;
   uint32_t width, words;
   uint64_t *after, *during; /* per slot: scratch of try */
+  bool cut;                 /* some set was left out, so that there may be a better order */
 } search;
 
 static bool has(const uint64_t *done, uint32_t task) {
@@ -134,7 +139,11 @@ static uint32_t try_all(search *s, const row *from) {
   for (uint32_t k = 0; k < from->n; k++) {
     const uint64_t *done = from->done + (size_t)k * s->words;
     const uint32_t *ready = from->ready + (size_t)k * net->n_tasks;
-    for (uint32_t i = 0; i < from->n_ready[k] && n < s->cap_tries; i++) {
+    for (uint32_t i = 0; i < from->n_ready[k]; i++) {
+      if (n == s->cap_tries) {
+        s->cut = true;
+        return n;
+      }
       memcpy(s->after, from->live + (size_t)k * slots, slots * sizeof *s->after);
       run_task(net, done, ready[i], s->after, s->during);
       for (uint32_t x = 0; x < slots; x++)
@@ -152,6 +161,7 @@ static uint32_t choose(search *s, uint32_t n) {
   for (uint32_t i = 0; i < n; i++)
     if (i == 0 || s->tries[i].hash != s->tries[i - 1].hash) s->tries[kept++] = s->tries[i];
   qsort(s->tries, kept, sizeof *s->tries, by_cost);
+  s->cut = s->cut || kept > s->width;
   return kept < s->width ? kept : s->width;
 }
 
@@ -221,10 +231,10 @@ static cost listed(search *s) {
   return c;
 }
 
-/* trace holds the steps of every row, width of them a row. */
-static bool walk(search *s, step *trace, uint32_t *order) {
+/* trace holds the steps of every row, width of them a row. Gives the bytes over the rooms; UINT64_MAX where order is not
+ * filled. */
+static uint64_t walk(search *s, step *trace, uint32_t *order) {
   const budget_net *net = s->net;
-  cost own = listed(s);
   row *now = &s->rows[0], *next = &s->rows[1];
   now->n = 1;
   for (uint32_t t = 0; t < net->n_tasks; t++)
@@ -236,7 +246,7 @@ static bool walk(search *s, step *trace, uint32_t *order) {
     row *other = now;
     now = next;
     next = other;
-    if (now->n == 0) return false;
+    if (now->n == 0) return UINT64_MAX;
   }
   uint32_t at = 0;
   for (uint32_t level = net->n_tasks; level-- > 0;) {
@@ -244,30 +254,53 @@ static bool walk(search *s, step *trace, uint32_t *order) {
     order[level] = by->task;
     at = by->from;
   }
-  return now->last[0].cost.over < own.over;
+  return now->last[0].cost.over;
 }
 
-heddle_status budget_search(const budget_net *net, uint32_t *order, bool *better, heddle_error *err) {
+/* One beam; *best is lowered and order filled where it finds a better order. *whole: no order is better. */
+static heddle_status sweep(const budget_net *net, size_t beam, uint64_t *best, uint32_t *order, bool *whole,
+                           heddle_error *err) {
   const heddle__budget_host *h = net->host;
   search s = {.net = net, .words = net->n_tasks / 64 + 1};
-  *better = false;
-  if (net->n_tasks < 2 || net->n_tasks > MOST_CELLS / 4) return HEDDLE_OK;
-  uint32_t tries = MOST_TRIES / net->n_tasks;
+  uint32_t tries = beams[beam].tries / net->n_tasks;
   s.width = MOST_CELLS / net->n_tasks;
-  if (s.width > MOST_STATES) s.width = MOST_STATES;
-  s.cap_tries = tries < LEAST_TRIES ? LEAST_TRIES : tries < 16 * s.width ? tries : 16 * s.width;
+  if (s.width > beams[beam].states) s.width = beams[beam].states;
+  s.cap_tries = tries < LEAST_TRIES ? LEAST_TRIES : tries < 64 * s.width ? tries : 64 * s.width;
   if (s.width > s.cap_tries) s.width = s.cap_tries;
   s.tries = h->alloc(s.cap_tries, sizeof *s.tries);
   s.after = h->alloc((size_t)net->n_slots * 2, sizeof *s.after);
   s.during = s.after != NULL ? s.after + net->n_slots : NULL;
   step *trace = h->alloc((size_t)net->n_tasks * s.width, sizeof *trace);
+  uint32_t *found = h->alloc(net->n_tasks, sizeof *found);
   bool made = make_row(&s, &s.rows[0]);
-  made = make_row(&s, &s.rows[1]) && made && s.tries != NULL && s.after != NULL && trace != NULL;
-  if (made) *better = walk(&s, trace, order);
+  made = make_row(&s, &s.rows[1]) && made && s.tries != NULL && s.after != NULL && trace != NULL && found != NULL;
+  if (made) {
+    uint64_t own = listed(&s).over, over = walk(&s, trace, found);
+    if (own < *best) *best = own;
+    if (over < *best) {
+      *best = over;
+      memcpy(order, found, net->n_tasks * sizeof *order);
+    }
+    *whole = !s.cut;
+  }
   drop_row(&s, &s.rows[0]);
   drop_row(&s, &s.rows[1]);
   h->free(s.tries);
   h->free(s.after);
   h->free(trace);
+  h->free(found);
   return made ? HEDDLE_OK : heddle__no_memory(err, "the search for a smaller plan");
+}
+
+heddle_status budget_search(const budget_net *net, bool thorough, uint32_t *order, bool *better, heddle_error *err) {
+  uint64_t best = UINT64_MAX;
+  bool whole = false;
+  heddle_status s = HEDDLE_OK;
+  *better = false;
+  if (net->n_tasks < 2 || net->n_tasks > MOST_CELLS / 4) return HEDDLE_OK;
+  order[0] = order[1] = 0; /* no order */
+  for (size_t b = 0; s == HEDDLE_OK && best > 0 && !whole && b < (thorough ? sizeof beams / sizeof beams[0] : 1); b++)
+    s = sweep(net, b, &best, order, &whole, err);
+  *better = s == HEDDLE_OK && order[0] != order[1];
+  return s;
 }

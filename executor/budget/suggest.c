@@ -102,7 +102,7 @@ static bool fits(const heddle__budget_host *host, const heddle__request *request
   uint64_t over = 0;
   req.rules = m->rules;
   req.n_rules = m->n;
-  return budget_fit(host, &req, out, &over, &why) == HEDDLE_OK && over == 0;
+  return budget_fit(host, &req, false, out, &over, &why) == HEDDLE_OK && over == 0;
 }
 
 /* Takes back, one by one, what fits without. */

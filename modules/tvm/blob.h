@@ -37,6 +37,8 @@ typedef struct heddle__kernel {
   uint32_t n_tags;            /* launch parameters, repeated ones too */
   const unsigned char *types; /* 4 bytes an argument: code, bits, lanes; in the blob */
   const unsigned char *tags;  /* strings, each with its length before it; in the blob */
+  const unsigned char *words; /* of vulkan: its SPIR-V in the blob; NULL: its module has none for it */
+  uint64_t n_words;
 } heddle__kernel;
 
 /* Spans point into the blob. */

@@ -157,19 +157,40 @@ static heddle_status read_code(heddle__cursor *c, heddle__submodule *m) {
   return s;
 }
 
+/* A shader: flags, of which the words themselves tell as much, and SPIR-V. k, which may be NULL, is whose it is. */
+static heddle_status take_shader(heddle__cursor *c, heddle__kernel *k) {
+  uint64_t words = 0;
+  if (heddle__left(c) < 4) return heddle__blob_bad(c, "a shader's flags");
+  c->at += 4;
+  heddle_status s = heddle__take_count(c, 4, "a shader's words", &words);
+  if (s != HEDDLE_OK) return s;
+  if (k != NULL) {
+    k->words = c->at;
+    k->n_words = words;
+  }
+  c->at += 4 * words;
+  return s;
+}
+
+static heddle__kernel *kernel_of(const heddle__submodule *m, const heddle__span *name) {
+  for (uint32_t i = 0; i < m->n_kernels; i++)
+    if (strlen(m->kernels[i].name) == name->bytes && memcmp(m->kernels[i].name, name->data, (size_t)name->bytes) == 0)
+      return &m->kernels[i];
+  return NULL;
+}
+
 /* A count of pairs of kernel and shader. wrapped: the shader has a length before it (v0.24 and later). */
-static heddle_status pass_shaders(heddle__cursor *c, bool wrapped) {
-  uint64_t n = 0, words = 0;
-  heddle__span text;
+static heddle_status take_shaders(heddle__cursor *c, const heddle__submodule *m, bool wrapped) {
+  uint64_t n = 0, bytes = 0;
+  heddle__span name;
   heddle_status s = heddle__take_count(c, 16, "a list of shaders", &n);
   for (uint64_t i = 0; i < n && s == HEDDLE_OK; i++) {
-    s = heddle__take_string(c, "a shader's name", &text);
-    if (s == HEDDLE_OK && wrapped) s = heddle__take_string(c, "a shader", &text);
-    if (s != HEDDLE_OK || wrapped) continue;
-    if (heddle__left(c) < 4) return heddle__blob_bad(c, "a shader's flags");
-    c->at += 4;
-    s = heddle__take_count(c, 4, "a shader's words", &words);
-    if (s == HEDDLE_OK) c->at += 4 * words;
+    s = heddle__take_string(c, "a shader's name", &name);
+    if (s == HEDDLE_OK && wrapped) s = heddle__take_count(c, 1, "a shader", &bytes);
+    if (s != HEDDLE_OK) return s;
+    const unsigned char *begin = c->at;
+    s = take_shader(c, kernel_of(m, &name));
+    if (s == HEDDLE_OK && wrapped && (uint64_t)(c->at - begin) != bytes) s = heddle__blob_bad(c, "a shader's end");
   }
   return s;
 }
@@ -178,12 +199,25 @@ static heddle_status read_vulkan(heddle__cursor *c, heddle__submodule *m) {
   heddle_status s = heddle__take_name(c, "the format of a module's code", &m->format);
   if (s == HEDDLE_OK) s = read_kernels(c, m);
   m->code.data = c->at;
-  if (s == HEDDLE_OK) s = pass_shaders(c, false);
+  if (s == HEDDLE_OK) s = take_shaders(c, m, false);
   if (c->layout == HEDDLE__BLOB_FFI && (s == HEDDLE_EFORMAT || c->at != c->end)) { /* v0.24 and later */
+    for (uint32_t i = 0; i < m->n_kernels; i++) m->kernels[i].words = NULL;
     c->at = m->code.data;
-    s = pass_shaders(c, true);
+    s = take_shaders(c, m, true);
   }
   m->code.bytes = (uint64_t)(c->at - m->code.data);
+  return s;
+}
+
+/* A count of pairs of kernel and source. */
+static heddle_status pass_sources(heddle__cursor *c) {
+  uint64_t n = 0;
+  heddle__span text;
+  heddle_status s = heddle__take_count(c, 16, "a list of shaders", &n);
+  for (uint64_t i = 0; i < n && s == HEDDLE_OK; i++) {
+    s = heddle__take_string(c, "a shader's name", &text);
+    if (s == HEDDLE_OK) s = heddle__take_string(c, "a shader", &text);
+  }
   return s;
 }
 
@@ -198,7 +232,7 @@ static heddle_status read_metal(heddle__cursor *c, heddle__submodule *m) {
     s = heddle__take_name(c, "the format of a module's code", &m->format);
     if (s == HEDDLE_OK) s = read_kernels(c, m);
     m->code.data = c->at;
-    if (s == HEDDLE_OK) s = pass_shaders(c, true);
+    if (s == HEDDLE_OK) s = pass_sources(c);
     if (s == HEDDLE_EFORMAT || c->at != c->end) { /* one source, not one a kernel */
       c->at = m->code.data;
       return heddle__take_string(c, "a module's code", &m->code);
@@ -207,7 +241,7 @@ static heddle_status read_metal(heddle__cursor *c, heddle__submodule *m) {
     return s;
   }
   m->code.data = c->at;
-  if (s == HEDDLE_OK) s = pass_shaders(c, true);
+  if (s == HEDDLE_OK) s = pass_sources(c);
   m->code.bytes = (uint64_t)(c->at - m->code.data);
   if (s == HEDDLE_OK) s = read_kernels(c, m);
   return s == HEDDLE_OK ? heddle__take_name(c, "the format of a module's code", &m->format) : s;

@@ -88,7 +88,7 @@ static void read_types(heddle__kernel_handle *h) {
   }
 }
 
-/* ---- source */
+/* ---- code */
 
 /* OpenCL C since v0.8 has a line before each kernel that names it; what is behind it, up to the next such line, is
  * compiled by itself, since several parts may define the same helpers. Without such lines all is one program. */
@@ -99,6 +99,12 @@ static void find_code(heddle__kernel_handle *h, uint32_t first) {
   size_t n = strlen(h->kernel->name);
   h->unit = first;
   h->code = m->code;
+  if (strcmp(m->kind, "vulkan") == 0) { /* a module of its own for each */
+    h->unit = h->number;
+    h->code = (heddle__span){h->kernel->words, 4 * h->kernel->n_words};
+    if (h->kernel->words == NULL) h->wrong = "has no shader there";
+    return;
+  }
   if (strcmp(m->format, "cl") != 0) return;
   while (at < end && to == end) {
     size_t left = (size_t)(end - at);

@@ -65,6 +65,7 @@ void heddle__device_detach(heddle__tvm_caller *caller) {
 
 /* The names that plugins have for formats. */
 static const char *format_of(const heddle__submodule *m) {
+  if (strcmp(m->kind, "vulkan") == 0) return "spirv";
   return strcmp(m->kind, "opencl") == 0 && strcmp(m->format, "cl") == 0 ? "opencl-c" : m->format;
 }
 

@@ -176,3 +176,14 @@ heddle_status vlk_pipeline_get(heddle_pdevice *dev, const vlk_shader *shader, co
   pthread_mutex_unlock(&dev->build_lock);
   return s;
 }
+
+VkResult vlk_pipeline_make(heddle_pdevice *dev, const VkComputePipelineCreateInfo *how, VkPipeline *out) {
+  vlk_ops *ops = NULL;
+  pthread_mutex_lock(&dev->build_lock);
+  VkResult code = ops_of(dev, &ops, NULL) == HEDDLE_OK ? VK_SUCCESS : VK_ERROR_OUT_OF_HOST_MEMORY;
+  if (code == VK_SUCCESS) code = dev->vk.CreateComputePipelines(dev->device, ops->cache, 1, how, NULL, out);
+  if (code == VK_SUCCESS) ops->grown = true;
+  else *out = VK_NULL_HANDLE;
+  pthread_mutex_unlock(&dev->build_lock);
+  return code;
+}

@@ -22,6 +22,9 @@ typedef struct vlk_pipeline {
 heddle_status vlk_pipeline_get(heddle_pdevice *dev, const vlk_shader *shader, const vlk_pipeline **out,
                                heddle_error *err);
 
+/* A pipeline of its own for code from outside, through the driver's cache. Any thread. */
+VkResult vlk_pipeline_make(heddle_pdevice *dev, const VkComputePipelineCreateInfo *how, VkPipeline *out);
+
 /* A little buffer of the device's, for bindings that nothing reads. Any thread. */
 heddle_status vlk_nothing(heddle_pdevice *dev, const heddle_pbuffer **out, heddle_error *err);
 

@@ -156,6 +156,7 @@ static const heddle_plugin table = {
     .event = &vlk_event_table,
     .fence = &vlk_fence_table,
     .op = &vlk_op_table,
+    .module = &vlk_module_table,
     .capture = &vlk_capture_table,
     .timing = &vlk_timing_table,
 };

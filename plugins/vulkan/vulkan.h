@@ -200,6 +200,7 @@ extern const heddle_stream_table vlk_stream_table;
 extern const heddle_event_table vlk_event_table;
 extern const heddle_fence_table vlk_fence_table;
 extern const heddle_op_table vlk_op_table;
+extern const heddle_module_table vlk_module_table;
 extern const heddle_capture_table vlk_capture_table;
 extern const heddle_timing_table vlk_timing_table;
 

@@ -83,6 +83,9 @@ static void check_modules(const uint8_t *data, size_t size, const heddle__blob *
       if (blob->children[m->first_child + k] >= blob->n_modules) abort();
     for (uint32_t k = 0; k < m->n_kernels; k++)
       if (m->kernels[k].name == NULL) abort();
+    for (uint32_t k = 0; k < m->n_kernels; k++)
+      if (m->kernels[k].words != NULL)
+        check_span(data, size, (heddle__span){m->kernels[k].words, 4 * m->kernels[k].n_words});
     check_span(data, size, m->code);
     check_span(data, size, m->graph);
     check_span(data, size, m->names);

@@ -1,6 +1,8 @@
 """Memory that a plan says it takes against what devices then give, and plans within limits. timeout: 600"""
 import functools
 import json
+import re
+import shlex
 import subprocess
 
 import numpy as np
@@ -8,10 +10,10 @@ import pocl
 import pytest
 from oracle import oracle
 from reference import graphs, io, placements
-from tool_case import BUILD, TOOL, environment, failing, good, heddle
+from tool_case import BUILD, environment, failing, good
 
 LIVE = BUILD / "bin" / "live_bytes"
-KIB, MIB = 1 << 10, 1 << 20
+
 
 
 def taken(plan):
@@ -245,3 +247,114 @@ def test_the_best_order_is_found(tmp_path):
         assert oracle.first_fault(plan) is None
         improved += 1
     assert improved >= 5
+
+
+# What does not fit.
+
+REFUSAL = re.compile(r"(\S+) needs (\d+) bytes, (\d+) more than its limit of (\d+) \(from (\S+)\)")
+
+
+def rules_in(words):
+    """The words of the command line that a refusal suggests."""
+    return shlex.split(words.split("it fits with ")[1]) if "it fits with " in words else None
+
+
+def test_a_refusal_counts_names_and_suggests(tmp_path):
+    """Two large values of one node's neighbours do not fit; on the other device there is room."""
+    graph = fan(3)
+    model = write(tmp_path, graph)
+    devices = ["sim:0", "cpu:0"]
+    limit = WIDE - 4096
+    words = failing(1, "plan", model, "--device", ",".join(devices), "--memory", f"sim:0={limit}")
+    device, needs, more, said, origin = REFUSAL.search(words).groups()
+    assert (device, int(said), origin) == ("sim:0", limit, "call") and int(needs) - limit == int(more)
+    assert str(model) in words and "reordered for memory" in words
+    assert re.search(rf"'wide\d' {WIDE}\b", words)  # the largest, with its bytes
+    rules = rules_in(words)
+    assert rules and all(r == "--place" or re.fullmatch(r"\w+=cpu:0", r) for r in rules)
+    plan = planned(model, devices, "--memory", f"sim:0={limit}", *rules)
+    assert taken_counted(plan, "sim:0") <= limit
+    assert any(n["device"] == 0 for n in plan["nodes"])  # not all was moved
+    check_outputs(graph, run(tmp_path, model, graph, "--device", ",".join(devices), "--memory", f"sim:0={limit}", *rules))
+    assert REFUSAL.search(failing(1, "run", model, "--random", "--device", "sim:0", "--memory", f"sim:0={limit}"))
+    assert REFUSAL.search(failing(1, "bench", model, "--device", "sim:0", "--memory", f"sim:0={limit}"))
+
+
+def test_the_refused_bytes_are_those_of_the_smallest_plan(tmp_path):
+    """With a limit of what the refusal says is needed, it fits; with a byte less, it does not."""
+    model = write(tmp_path, fan(4))
+    needs = int(REFUSAL.search(failing(1, "plan", model, "--device", "sim:0", "--memory", "sim:0=1")).group(2))
+    plan = planned(model, ["sim:0"], "--memory", f"sim:0={needs}")
+    assert taken_counted(plan, "sim:0") == needs
+    failing(1, "plan", model, "--device", "sim:0", "--memory", f"sim:0={needs - 1}")
+
+
+def test_constants_count(tmp_path):
+    """A parameter alone is larger than the limit, whatever the order: it is named, and its node goes elsewhere."""
+    s = Sketch()
+    x, w, b = s.null("x", 4, SIDE), s.null("big", SIDE, SIDE), s.null("bias", SIDE)
+    graph = s.graph(s.node("Add", "small", s.node("MatMul", "heavy", x, w), b))
+    model = write(tmp_path, graph, {"big": np.ones((SIDE, SIDE), np.float32), "bias": np.ones(SIDE, np.float32)})
+    words = failing(1, "plan", model, "--device", "sim:0,sim:1", "--memory", "sim:0=100KiB", "--set", "sim.layouts=0")
+    assert f"'big' (constant) {SIDE * SIDE * 4}" in words
+    assert rules_in(words) == ["--place", "heavy=sim:1"]
+    planned(model, ["sim:0", "sim:1"], "--memory", "sim:0=100KiB", *rules_in(words))
+
+
+def test_a_name_that_is_a_pattern(tmp_path):
+    s = Sketch()
+    x, w = s.null("x", 4, SIDE), s.null("big", SIDE, SIDE)
+    graph = s.graph(s.node("MatMul", "a[0]*/?b", x, w))
+    model = write(tmp_path, graph, {"big": np.ones((SIDE, SIDE), np.float32)})
+    rules = rules_in(failing(1, "plan", model, "--device", "sim:0,cpu", "--memory", "sim:0=1KiB"))
+    planned(model, ["sim:0", "cpu"], "--memory", "sim:0=1KiB", *rules)
+
+
+# Where limits come from.
+
+
+def limit_of(plan, device="sim:0"):
+    id = next(d["id"] for d in plan["devices"] if d["name"] == device)
+    return plan["taken"]["devices"][id]["limit"], plan["taken"]["devices"][id]["limit_from"]
+
+
+def test_origins_and_units(tmp_path):
+    model = write(tmp_path, fan(2))
+    config = tmp_path / "config.json"
+    config.write_text(json.dumps({"limit": {"memory": {"sim:0": "3GiB", "sim:1": "1MiB"}}}))
+    two = ["sim:0", "cpu"]
+    assert limit_of(planned(model, two)) == (None, None)
+    assert limit_of(planned(model, two, HEDDLE_CONFIG=str(config)))[0] == 3 << 30
+    assert limit_of(planned(model, two, HEDDLE_LIMIT_MEMORY="sim:0=5MB,sim:2=1GB"))[0] == 5_000_000
+    assert limit_of(planned(model, two, "--set", "limit.memory=sim:0=7kib,sim:0=8000KiB"))[0] == 8000 << 10
+    call = planned(model, two, "--memory", "sim:0 = 2GiB, cpu=9TB", HEDDLE_LIMIT_MEMORY="sim:0=5MB")
+    assert limit_of(call) == (2 << 30, "call") and limit_of(call, "cpu:0")[0] == 9 * 10**12
+    assert limit_of(planned(model, two, "--memory", "off", HEDDLE_LIMIT_MEMORY="sim:0=5MB")) == (None, None)
+    assert limit_of(planned(model, two, "--memory", "sim:0=0,cpu=off")) == (None, None)
+    assert limit_of(planned(model, two, "--memory", "sim:0=12345678"))[0] == 12345678
+
+
+@pytest.mark.parametrize("text, says", [
+    ("sim:0", "expected DEVICE=BYTES"), ("=4", "expected DEVICE=BYTES"), ("sim:0=", "expected DEVICE=BYTES"),
+    ("sim:0=x", "sim:0=x"), ("sim:0=4QiB", "expected DEVICE=BYTES"), ("sim:0=4KiBs", "expected"),
+    ("sim:0=-4", "expected"), ("sim:0=1.5GiB", "expected"), ("sim:0=99999999999999999999", "expected"),
+    ("sim:0=9000000TiB", "expected"), ("sim:0=4bb", "expected"), ("sim:9=4", "no device 'sim:9'"),
+    ("sim:1=4", "sim:1 is not among the devices in use"), ("sim:0=4MB,,cpu", "cpu")])
+def test_a_wrong_limit_is_refused(tmp_path, text, says):
+    model = write(tmp_path, fan(2))
+    assert says in failing(1, "plan", model, "--device", "sim:0,cpu", "--memory", text)
+
+
+def test_the_text_tells_it(tmp_path):
+    model = write(tmp_path, fan(6))
+    limit = 3 * WIDE
+    text = good("plan", model, "--device", "sim:0,cpu", "--memory", f"sim:0={limit}")
+    assert "to fit    reordered for memory" in text
+    rows = text.split("memory taken (1)\n")[1].splitlines()
+    assert rows[0].split() == ["taken", "of", "device", "unified", "pinned", "limit"]
+    plan = planned(model, ["sim:0", "cpu"], "--memory", f"sim:0={limit}")
+    t = plan["taken"]["devices"][0]
+    assert rows[1].split() == ["sim:0", str(t["device_bytes"]), str(t["unified_bytes"]), str(t["pinned_bytes"]), str(limit),
+                               "(call)"]
+    again = good("plan", model, "--device", "sim:0,cpu", "--memory", f"sim:0={limit}", "--json")
+    assert json.loads(again) == plan  # the search depends on nothing but the graph
