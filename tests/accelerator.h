@@ -63,7 +63,8 @@ static inline const char *unified_key(void) {
 static inline bool settings_fit(const char *settings) {
   for (const char *p = settings; p != NULL && *p != '\0'; p = strchr(p, ';') != NULL ? strchr(p, ';') + 1 : NULL) {
     size_t n = strcspn(p, "=.;");
-    if (p[n] != '.' || strncmp(p, "fault.", 6) == 0 || strncmp(p, "limit.", 6) == 0) continue;
+    if (p[n] != '.' || strncmp(p, "fault.", 6) == 0 || strncmp(p, "limit.", 6) == 0 || strncmp(p, "place.", 6) == 0)
+      continue;
     if (n == strlen(accelerator) && strncmp(p, accelerator, n) == 0) continue;
     if (strncmp(p, "sim.delay_us=", 13) == 0 || strncmp(p, "sim.seed=", 9) == 0) continue;
     return false;

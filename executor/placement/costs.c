@@ -29,7 +29,7 @@ typedef struct heddle__cost_book {
   heddle__digest key;
   entry *entries;
   uint32_t count, room;
-  bool changed;
+  bool changed, damaged; /* damaged: the file, which was said */
 } book;
 
 void heddle__place_say(const heddle__placer_host *host, heddle_context *ctx, int32_t level, const char *format, ...) {
@@ -199,8 +199,9 @@ static void read_file(heddle__costs *c, book *b) {
   close(fd);
   const uint32_t before = b->count;
   if (text != NULL && (had != bytes || !read_text(c, b, text, bytes))) good = false, b->count = before;
-  if (!good)
+  if (!good && !b->damaged)
     heddle__place_say(c->host, c->ctx, HEDDLE_LOG_WARN, "%s is damaged, and its times are measured anew", path);
+  b->damaged = !good;
   c->host->free(text);
 }
 

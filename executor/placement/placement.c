@@ -12,7 +12,8 @@ enum { DEFAULT_SECONDS = 10, MOST_SECONDS = 3600, MOST_WHOLE = 6561 };
 /* ---- settings */
 
 static bool is_off(const char *word) {
-  return strcmp(word, "0") == 0 || strcmp(word, "off") == 0 || strcmp(word, "none") == 0;
+  return strcmp(word, "0") == 0 || strcmp(word, "off") == 0 || strcmp(word, "none") == 0 || strcmp(word, "no") == 0 ||
+         strcmp(word, "false") == 0;
 }
 
 static bool is_on(const char *word) {
@@ -21,6 +22,15 @@ static bool is_on(const char *word) {
 
 static heddle_status wrong(const char *key, const char *value, const char *from, const char *what, heddle_error *err) {
   return heddle__fail(err, HEDDLE_EINVAL, "the setting %s is %s, not '%.100s' (from %s)", key, what, value, from);
+}
+
+/* Leaves *out as it is where nobody set it. */
+static heddle_status read_switch(const heddle__place_room *room, const char *key, bool *out, heddle_error *err) {
+  const char *value, *from;
+  if (!room->host->setting(room->ctx->config, key, &value, &from)) return HEDDLE_OK;
+  *out = is_on(value);
+  if (*out || is_off(value)) return HEDDLE_OK;
+  return wrong(key, value, from, "1 or 0", err);
 }
 
 static heddle_status read_settings(heddle__place_room *room, heddle_error *err) {
@@ -33,18 +43,18 @@ static heddle_status read_settings(heddle__place_room *room, heddle_error *err) 
     else if (strcmp(value, "again") == 0) room->measuring = HEDDLE__MEASURE_AGAIN;
     else if (!is_on(value)) return wrong("place.measure", value, from, "1, 0 or again", err);
   }
-  if (room->host->setting(config, "place.overlap", &value, &from)) {
-    room->overlap = is_on(value);
-    if (!room->overlap && !is_off(value) && strcmp(value, "no") != 0 && strcmp(value, "false") != 0)
-      return wrong("place.overlap", value, from, "1 or 0", err);
-  }
+  bool sure = true;
+  heddle_status s = read_switch(room, "place.overlap", &room->overlap, err);
+  if (s == HEDDLE_OK) s = read_switch(room, "place.sure", &sure, err);
+  if (s != HEDDLE_OK) return s;
+  room->any_gain = !sure;
   if (room->host->setting(config, "place.cache_dir", &value, &from) && !is_off(value)) {
     if (value[0] != '/') return wrong("place.cache_dir", value, from, "an absolute path, or off", err);
     room->costs.folder = value;
     room->costs.folder_given = strcmp(from, "default") != 0;
   }
   room->costs.ignore_kept = room->measuring == HEDDLE__MEASURE_AGAIN;
-  heddle_status s = room->host->number(room->ctx, "place.seconds", DEFAULT_SECONDS, 1, MOST_SECONDS, &seconds, err);
+  s = room->host->number(room->ctx, "place.seconds", DEFAULT_SECONDS, 1, MOST_SECONDS, &seconds, err);
   room->most_ns = (uint64_t)seconds * UINT64_C(1000000000);
   return s;
 }
@@ -87,7 +97,7 @@ static heddle_status place(heddle__placer *placer, heddle__plan *plan, heddle_er
   if (r != HEDDLE_OK) return heddle__prefix(err, r, "%s: automatic placement: ", plan->req.graph->source);
   heddle__found found = {.place = room->host->plan_alloc(plan, s.n_nodes, sizeof *found.place),
                          .single = room->host->plan_alloc(plan, s.n_devices, sizeof *found.single)};
-  const heddle__search_options options = {.most_whole = MOST_WHOLE};
+  const heddle__search_options options = {.most_whole = MOST_WHOLE, .any_gain = room->any_gain};
   if (found.place == NULL || found.single == NULL || !heddle__search(&problem, &options, s.prefer, &found))
     return heddle__no_memory(err, "the search for a placement");
   take(&s, found.place);

@@ -18,6 +18,7 @@ typedef struct heddle__place_room {
   heddle__costs costs;
   heddle__measuring measuring;
   uint64_t most_ns; /* of measuring, in one plan */
+  bool any_gain;    /* the setting place.sure is 0 */
   bool overlap;     /* devices on the host's cores work at the same time */
 } heddle__place_room;
 

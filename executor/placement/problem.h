@@ -70,6 +70,7 @@ const heddle__cost *heddle__cost_of(const heddle__problem *p, const heddle__benc
 typedef struct heddle__search_options {
   uint64_t most_visits; /* the search ends where it has looked at so many nodes; 0: a default */
   uint64_t most_whole;  /* up to so many placements are simply all tried */
+  bool any_gain;        /* margins do not count: the best is taken however unsure it is */
 } heddle__search_options;
 
 typedef struct heddle__found {

@@ -11,11 +11,12 @@ typedef struct search {
   const heddle__problem *p;
   heddle__bench bench;
   heddle__found *out;
-  uint32_t *trial, *simplest, *changed;
+  uint32_t *trial, *raw, *simplest, *changed;
   const heddle__cost **times; /* per node, scratch */
   double *doubt_of;           /* per source, scratch */
   uint32_t n_sources;
   uint64_t most_visits;
+  bool any_gain;
 } search;
 
 static void all_on(const heddle__problem *p, const uint32_t *prefer, uint32_t device, uint32_t *place) {
@@ -44,6 +45,7 @@ static double doubt_links(const search *s, const uint32_t *place) {
  * what has the same one is wrong together. */
 static double doubt_between(search *s, const uint32_t *from, const uint32_t *to, bool with_links) {
   const heddle__problem *p = s->p;
+  if (s->any_gain) return 0;
   memset(s->doubt_of, 0, s->n_sources * sizeof *s->doubt_of);
   (void)heddle__simulate(p, &s->bench, from, 1e300, NULL);
   for (uint32_t i = 0; i < p->n_nodes; i++) s->times[i] = heddle__cost_of(p, &s->bench, from, i);
@@ -78,20 +80,31 @@ static void simplify(search *s, heddle__trial *t) {
 
 /* ---- candidates */
 
-/* Takes the trial's placement, simplified, where it is the best yet and sure enough to be better than the simplest. */
-static void consider(search *s, heddle__trial *t) {
+/* Takes a placement where it is the best yet, and sure enough to be better than the simplest; what is not sure is told as
+ * long as nothing was taken. */
+static bool weigh(search *s, const uint32_t *place, double ns) {
   heddle__found *out = s->out;
   const double simplest = out->single[out->best];
-  simplify(s, t);
-  if (!heddle__less(t->ns, simplest)) return;
-  const double gain = simplest - t->ns, doubt = doubt_between(s, s->simplest, t->place, true);
+  if (!heddle__less(ns, simplest)) return false;
+  const double gain = simplest - ns, doubt = doubt_between(s, s->simplest, place, true);
   const bool sure = gain > doubt, is_first = !heddle__less(out->ns, simplest);
-  if (sure ? !heddle__less(t->ns, out->ns) : !is_first || gain <= out->gain) return;
-  out->gain = gain;
-  out->doubt = doubt;
-  if (!sure) return;
-  memcpy(out->place, t->place, s->p->n_nodes * sizeof *out->place);
-  out->ns = t->ns;
+  if (sure ? heddle__less(ns, out->ns) : is_first && gain > out->gain) {
+    out->gain = gain;
+    out->doubt = doubt;
+  }
+  if (sure && heddle__less(ns, out->ns)) {
+    memcpy(out->place, place, s->p->n_nodes * sizeof *out->place);
+    out->ns = ns;
+  }
+  return sure;
+}
+
+/* Without what is not sure of it, else as it is. */
+static void consider(search *s, heddle__trial *t) {
+  const double ns = t->ns;
+  memcpy(s->raw, t->place, s->p->n_nodes * sizeof *s->raw);
+  simplify(s, t);
+  if (!weigh(s, t->place, t->ns)) (void)weigh(s, s->raw, ns);
 }
 
 /* Tries each placement there is. */
@@ -172,17 +185,22 @@ static bool run(search *s, const heddle__search_options *o, const uint32_t *pref
 
 bool heddle__search(const heddle__problem *p, const heddle__search_options *o, const uint32_t *prefer,
                     heddle__found *out) {
-  search s = {.p = p, .out = out, .most_visits = o->most_visits != 0 ? o->most_visits : DEFAULT_VISITS};
+  search s = {.p = p,
+              .out = out,
+              .any_gain = o->any_gain,
+              .most_visits = o->most_visits != 0 ? o->most_visits : DEFAULT_VISITS};
   s.n_sources = count_sources(p);
   s.trial = p->alloc(p->n_nodes, sizeof *s.trial);
+  s.raw = p->alloc(p->n_nodes, sizeof *s.raw);
   s.simplest = p->alloc(p->n_nodes, sizeof *s.simplest);
   s.changed = p->alloc(p->n_nodes, sizeof *s.changed);
   s.times = p->alloc(p->n_nodes, sizeof *s.times);
   s.doubt_of = p->alloc(s.n_sources, sizeof *s.doubt_of);
-  bool good = heddle__bench_start(&s.bench, p) && s.trial != NULL && s.simplest != NULL && s.changed != NULL &&
-              s.times != NULL && s.doubt_of != NULL && run(&s, o, prefer);
+  bool good = heddle__bench_start(&s.bench, p) && s.trial != NULL && s.raw != NULL && s.simplest != NULL &&
+              s.changed != NULL && s.times != NULL && s.doubt_of != NULL && run(&s, o, prefer);
   heddle__bench_finish(&s.bench, p);
   p->free(s.trial);
+  p->free(s.raw);
   p->free(s.simplest);
   p->free(s.changed);
   p->free(s.times);
