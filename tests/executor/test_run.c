@@ -325,7 +325,8 @@ static void failed_calls_name_node_and_device(void **state) {
     tear_down(&t);
     assert_int_equal(heddle__alloc_live(), 0);
   }
-  assert_true(seen >= 8);
+  /* vulkan records every row, and one that cannot be recorded is run step by step: then only the fence's failure shows. */
+  assert_true(seen >= (strcmp(accelerator, "vulkan") == 0 ? 2 : 8));
 }
 
 static void a_lost_device_stays_lost(void **state) {
