@@ -5,10 +5,11 @@
 #include "family.h"
 
 enum {
-  LANES = 8,       /* items of a group of block.comp, and of direct.comp's lines */
-  ITEMS = K_GROUP, /* ... of the other shaders */
-  BATCH_DIMS = 5,  /* as contract.glsl has them */
-  FEW_GROUPS = 8,  /* fewer leave cores idle: then blocks are smaller */
+  LANES = 8,           /* items of a group of block.comp, and of direct.comp's lines */
+  ITEMS = K_GROUP,     /* ... of the other shaders */
+  BATCH_DIMS = 5,      /* as contract.glsl has them */
+  FEW_GROUPS = 8,      /* fewer leave cores idle: then blocks are smaller */
+  MUCH_WORK = 4000000, /* products, for which large blocks are worth their building */
   LONGEST_SPAN = 8,
   LONGEST_REACH = 40 /* elements of a line that an item of direct.comp holds */
 };
@@ -38,12 +39,33 @@ static cut cut_blocks(int64_t m, int64_t n, int64_t batches, int64_t rows, int64
   return c;
 }
 
-/* Large blocks, where there are rows for them and enough groups. */
-static cut choose_blocks(int64_t m, int64_t n, int64_t batches, int64_t rows, int64_t width) {
+/* Large blocks where there is work for many of them, since it takes long to build their code; no more rows than there
+ * are, and not so many that few groups are left. */
+static cut choose_blocks(int64_t m, int64_t n, int64_t k, int64_t batches, int64_t width) {
+  const bool long_work = (double)m * (double)n * (double)k * (double)batches >= MUCH_WORK;
+  int64_t rows = long_work && m > 8 ? 16 : 8;
   while (rows > 1 && rows / 2 >= m) rows /= 2;
   cut c = cut_blocks(m, n, batches, rows, width);
-  while (c.rows > 4 && c.total < FEW_GROUPS) c = cut_blocks(m, n, batches, c.rows / 2, width);
+  if (c.rows > 8 && c.total < FEW_GROUPS) c = cut_blocks(m, n, batches, 8, width);
   return c;
+}
+
+/* Can items load for each other, in blocks of so many rows? */
+static const char *sharing(const vlk_info *info, const cut *c) {
+  const uint32_t wanted = VK_SUBGROUP_FEATURE_BASIC_BIT | VK_SUBGROUP_FEATURE_BALLOT_BIT;
+  const bool can = info->subgroup_size >= LANES && (info->subgroup_ops & wanted) == wanted;
+  return can && c->rows % LANES == 0 ? "_shared" : "";
+}
+
+/* The constants of block.comp. */
+static void put_block(vlk_shader *out, const cut *c, bool b_fours, bool b_down, bool a_fours, int64_t k) {
+  vlk_spec(out, (uint32_t)c->rows);
+  vlk_spec(out, (uint32_t)c->width);
+  vlk_spec(out, b_fours);
+  vlk_spec(out, b_down);
+  vlk_spec(out, a_fours);
+  vlk_spec(out, k % 4 != 0);
+  out->groups = (uint64_t)c->total;
 }
 
 /* ---------------------------------------------------------------- matrix products */
@@ -72,11 +94,17 @@ static batches join_batches(const k_matmul *p) {
   return j;
 }
 
-/* Does every place at which fours of B are read begin at a multiple of four? */
-static bool by_fours(const vlk_info *info, const k_matmul *p, const batches *j, bool down, int64_t width) {
-  bool are = info->alignment % 16 == 0 && (down ? p->b_col % 4 == 0 && p->k >= 4 : p->b_row % 4 == 0);
+/* Does every place at which fours of B are read begin at a multiple of four? Those go along k where it is down. */
+static bool b_by_fours(const vlk_info *info, const k_matmul *p, const batches *j, bool down, int64_t width) {
+  bool are = info->alignment % 16 == 0 && (down ? p->b_col % 4 == 0 && p->k % 4 == 0 : p->b_row % 4 == 0);
   if (!down) are = are && p->b_col == 1 && p->n % 4 == 0 && p->n >= width && width % 4 == 0;
   for (int64_t d = 0; d < j->dims; d++) are = are && j->b[d] % 4 == 0;
+  return are;
+}
+
+static bool a_by_fours(const vlk_info *info, const k_matmul *p, const batches *j) {
+  bool are = info->alignment % 16 == 0 && p->a_col == 1 && p->k % 4 == 0 && (p->m == 1 || p->a_row % 4 == 0);
+  for (int64_t d = 0; d < j->dims; d++) are = are && j->a[d] % 4 == 0;
   return are;
 }
 
@@ -109,14 +137,10 @@ static heddle_status make_product(const vlk_info *info, const k_step *step, vlk_
   if (j.dims > BATCH_DIMS)
     return p_fail(err, HEDDLE_EUNSUPPORTED, 0, "more than %d batch dimensions that cannot be joined", BATCH_DIMS);
   if (info->is_cpu) {
-    const int64_t width = down ? (p->m == 1 ? 1 : 4) : (p->n > 4 * LANES ? 8 : 4);
-    const cut c = choose_blocks(p->m, p->n, j.all, 8, width);
-    s = vlk_pick_code(out, err, "block%s", with_c(step));
-    vlk_spec(out, (uint32_t)c.rows);
-    vlk_spec(out, (uint32_t)c.width);
-    vlk_spec(out, by_fours(info, p, &j, down, c.width));
-    vlk_spec(out, down);
-    out->groups = (uint64_t)c.total;
+    const int64_t width = down ? (p->m == 1 && p->n <= 64 * LANES ? 1 : 4) : (p->n > 4 * LANES ? 8 : 4);
+    const cut c = choose_blocks(p->m, p->n, p->k, j.all, width);
+    s = vlk_pick_code(out, err, "block%s%s", sharing(info, &c), with_c(step));
+    put_block(out, &c, b_by_fours(info, p, &j, down, c.width), down, a_by_fours(info, p, &j), p->k);
     put_matmul(out, p, &j, c.tiles_m, c.tiles_n);
     return s;
   }
@@ -186,11 +210,10 @@ static heddle_status make_conv(const vlk_info *info, const k_step *step, vlk_sha
     put_conv(out, p, p->tiles_m, p->tiles_n);
     return s;
   }
-  const cut c = choose_blocks(p->m, p->n, (int64_t)step->groups / (p->tiles_m * p->tiles_n), 16, 4);
-  heddle_status s = vlk_pick_code(out, err, "block_conv%s%s", transposed, with_c(step));
-  vlk_spec(out, (uint32_t)c.rows);
-  vlk_spec(out, (uint32_t)c.width);
-  out->groups = (uint64_t)c.total;
+  const int64_t all = (int64_t)step->groups / (p->tiles_m * p->tiles_n);
+  const cut c = choose_blocks(p->m, p->n, p->k, all, 4);
+  heddle_status s = vlk_pick_code(out, err, "block_conv%s%s%s", transposed, sharing(info, &c), with_c(step));
+  put_block(out, &c, false, false, transposed[0] == '\0' && info->alignment % 16 == 0 && p->k % 4 == 0, p->k);
   put_conv(out, p, c.tiles_m, c.tiles_n);
   return s;
 }
