@@ -118,10 +118,10 @@ static heddle_status prepare_step(heddle_pop *op, uint32_t i, char *image, uint6
   heddle_status s = vlk_shader_of(op->dev->host, op->dev->info, step, &shader, err);
   if (s != HEDDLE_OK) return s;
   out->params_at = UINT64_MAX;
-  if (shader.n_params <= VLK_PUSH_WORDS) {
-    out->n_push = shader.n_params;
-    memcpy(out->push, shader.params, shader.n_params * sizeof(uint32_t));
-  } else {
+  /* A shader that has stored ones may have its first ones as push constants too, for another way through it. */
+  out->n_push = shader.n_params < VLK_PUSH_WORDS ? shader.n_params : VLK_PUSH_WORDS;
+  memcpy(out->push, shader.params, out->n_push * sizeof(uint32_t));
+  if (shader.n_params > VLK_PUSH_WORDS) {
     out->params_at = *used;
     out->params_bytes = shader.n_params * sizeof(uint32_t);
     memcpy(image + *used, shader.params, (size_t)out->params_bytes);

@@ -9,7 +9,7 @@ typedef struct vlk_step {
   const vlk_pipeline *pipeline;
   uint32_t groups[2];
   uint32_t n_push;    /* words */
-  uint64_t params_at; /* in constants; UINT64_MAX: the parameters are pushed */
+  uint64_t params_at; /* in constants; UINT64_MAX: all parameters are pushed */
   uint64_t params_bytes;
   uint32_t push[VLK_PUSH_WORDS];
 } vlk_step;

@@ -2,12 +2,13 @@
  * with which constants, with which parameters and how many groups. Pure: nothing here knows an open device.
  *
  * How a shader is launched. Descriptor set 0; binding 0 is a readonly storage buffer of the parameters, 32-bit words,
- * where these take more than VLK_PUSH_WORDS words, else they are push constants from offset 0 on (binding 0 then holds
- * something that no shader reads). Bindings 1, 2, ... are the operands in the order of k_step.args. Groups are counted
- * in x and y: group = gl_WorkGroupID.x + gl_WorkGroupID.y * gl_NumWorkGroups.x, and those past the end do nothing, so
- * the parameters hold the count. Indices are 32 bits: what needs more is refused.
+ * where these take more than VLK_PUSH_WORDS words (the first of them are push constants too), else they are push
+ * constants from offset 0 on (binding 0 then holds something that no shader reads). Bindings 1, 2, ... are the operands
+ * in the order of k_step.args. Groups are counted in x and y: group = gl_WorkGroupID.x + gl_WorkGroupID.y *
+ * gl_NumWorkGroups.x, and those past the end do nothing, so the parameters hold the count. Indices are 32 bits: what
+ * needs more is refused.
  *
- * A new shader is a file in shaders/, a line for each variant in shaders.cmake, and a family in shader.c's table. */
+ * A new shader is a file in shaders/, a line for each variant in shaders/variants_NAME.cmake, and a family in shader.c's table. */
 #ifndef HEDDLE_PLUGINS_VULKAN_SHADER_H
 #define HEDDLE_PLUGINS_VULKAN_SHADER_H
 

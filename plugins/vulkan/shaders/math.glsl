@@ -12,7 +12,7 @@ float k_scale(const float x, const int n) {
   return x * intBitsToFloat((half_n + 127) << 23) * intBitsToFloat((n - half_n + 127) << 23);
 }
 
-// 1 ulp. x = n ln 2 + r with |r| <= ln 2 / 2.
+// 2 ulp. x = n ln 2 + r with |r| <= ln 2 / 2.
 float k_exp(const float x) {
   if (k_is_nan(x)) return x;
   const float y = clamp(x, -104.0, 89.0);
@@ -28,7 +28,7 @@ float k_exp(const float x) {
   return k_scale(p * r * r + r + 1.0, int(n));
 }
 
-// 2 ulp: without the 1 where that would cancel.
+// 3 ulp: without the 1 where that would cancel.
 float k_expm1(const float x) {
   if (abs(x) > 0.35) return k_exp(x) - 1.0;
   float p = 1.99004309e-4;
@@ -95,7 +95,7 @@ float k_tanh(const float x) {
   return x < 0.0 ? -y : y;
 }
 
-// 2 ulp: x times a polynomial of x^2 up to 1; 1 - e^-q(x) beyond, q being fitted to the logarithm of 1 - erf.
+// 3 ulp: x times a polynomial of x^2 up to 1; 1 - e^-q(x) beyond, q being fitted to the logarithm of 1 - erf.
 float k_erf(const float x) {
   const float a = abs(x);
   if (k_is_nan(x)) return x;
