@@ -9,10 +9,14 @@ enum {
   ITEMS = K_GROUP,     /* ... of the other shaders */
   BATCH_DIMS = 5,      /* as contract.glsl has them */
   FEW_GROUPS = 8,      /* fewer leave cores idle: then blocks are smaller */
-  MUCH_WORK = 4000000, /* products, for which large blocks are worth their building */
+  LITTLE_WORK = 40000, /* products, for which code is not worth building that other sizes do not use */
+  MUCH_WORK = 4000000, /* ... for which large blocks are */
   LONGEST_SPAN = 8,
   LONGEST_REACH = 40 /* elements of a line that an item of direct.comp holds */
 };
+
+/* Turns of block.comp's loops over k products: fours, and chunks of 256. */
+#define BLOCK_TURNS(k) ((double)(k) / 4 + (double)(k) / 256 + 2)
 
 static int64_t pieces(int64_t n, int64_t size) {
   return n / size + (n % size != 0);
@@ -39,13 +43,13 @@ static cut cut_blocks(int64_t m, int64_t n, int64_t batches, int64_t rows, int64
   return c;
 }
 
-/* Large blocks where there is work for many of them, since it takes long to build their code; no more rows than there
- * are, and not so many that few groups are left. */
+/* Large blocks where there is work for many of them, since it takes long to build their code, and where no cores are left
+ * without; the same small ones for all that is small. */
 static cut choose_blocks(int64_t m, int64_t n, int64_t k, int64_t batches, int64_t width) {
-  const bool long_work = (double)m * (double)n * (double)k * (double)batches >= MUCH_WORK;
-  int64_t rows = long_work && m > 8 ? 16 : 8;
-  while (rows > 1 && rows / 2 >= m) rows /= 2;
-  cut c = cut_blocks(m, n, batches, rows, width);
+  const double work = (double)m * (double)n * (double)k * (double)batches;
+  if (m == 1) return cut_blocks(m, n, batches, 1, work < LITTLE_WORK ? 4 : width);
+  if (work < LITTLE_WORK || m <= 4) return cut_blocks(m, n, batches, 4, 4);
+  cut c = cut_blocks(m, n, batches, work >= MUCH_WORK && m > 8 ? 16 : 8, width);
   if (c.rows > 8 && c.total < FEW_GROUPS) c = cut_blocks(m, n, batches, 8, width);
   return c;
 }
@@ -57,14 +61,15 @@ static const char *sharing(const vlk_info *info, const cut *c) {
   return can && c->rows % LANES == 0 ? "_shared" : "";
 }
 
-/* The constants of block.comp. */
-static void put_block(vlk_shader *out, const cut *c, bool b_fours, bool b_down, bool a_fours, int64_t k) {
+/* The constants of block.comp; where there is little work they are those that serve any size. */
+static void put_block(vlk_shader *out, const cut *c, double work, bool b_fours, bool b_down, bool a_fours, int64_t k) {
+  const bool little = work < LITTLE_WORK;
   vlk_spec(out, (uint32_t)c->rows);
   vlk_spec(out, (uint32_t)c->width);
-  vlk_spec(out, b_fours);
-  vlk_spec(out, b_down);
-  vlk_spec(out, a_fours);
-  vlk_spec(out, k % 4 != 0);
+  vlk_spec(out, b_fours && !little);
+  vlk_spec(out, b_down && b_fours && !little);
+  vlk_spec(out, a_fours && !little);
+  vlk_spec(out, k % 4 != 0 || little);
   out->groups = (uint64_t)c->total;
 }
 
@@ -137,10 +142,13 @@ static heddle_status make_product(const vlk_info *info, const k_step *step, vlk_
   if (j.dims > BATCH_DIMS)
     return p_fail(err, HEDDLE_EUNSUPPORTED, 0, "more than %d batch dimensions that cannot be joined", BATCH_DIMS);
   if (info->is_cpu) {
+    s = vlk_want_turns(info, BLOCK_TURNS(p->k), err);
+    if (s != HEDDLE_OK) return s;
     const int64_t width = down ? (p->m == 1 && p->n <= 64 * LANES ? 1 : 4) : (p->n > 4 * LANES ? 8 : 4);
     const cut c = choose_blocks(p->m, p->n, p->k, j.all, width);
     s = vlk_pick_code(out, err, "block%s%s", sharing(info, &c), with_c(step));
-    put_block(out, &c, b_by_fours(info, p, &j, down, c.width), down, a_by_fours(info, p, &j), p->k);
+    const double work = (double)p->m * (double)p->n * (double)p->k * (double)j.all;
+    put_block(out, &c, work, b_by_fours(info, p, &j, down, c.width), down, a_by_fours(info, p, &j), p->k);
     put_matmul(out, p, &j, c.tiles_m, c.tiles_n);
     return s;
   }
@@ -177,14 +185,25 @@ static void put_conv(vlk_shader *out, const k_conv *p, int64_t tiles_m, int64_t 
   vlk_params(out, p->pad, K_SPATIAL);
 }
 
+/* Of the results of a step for the kernel direct. */
+static int64_t planes_of(const k_conv *p) {
+  return p->count / p->tiles_n / (p->out[0] * p->out[1]);
+}
+
+static double direct_turns(const k_conv *p) {
+  const double lines = (double)p->window[0] * ((double)p->window[1] * ((double)p->window[2] + 1) + 1);
+  return (double)p->in_channels * (lines + 1);
+}
+
 /* Lines are cut into spans of the same length, and planes into groups. */
 static heddle_status make_direct(const vlk_info *info, const k_step *step, vlk_shader *out, heddle_error *err) {
   const k_conv *p = &step->params.conv;
-  const int64_t planes = p->count / p->tiles_n / (p->out[0] * p->out[1]);
+  const int64_t planes = planes_of(p);
   const int64_t span = pieces(p->out[2], pieces(p->out[2], LONGEST_SPAN));
   const bool transposed = has(step, "TRANSPOSED");
   const bool by_line = info->is_cpu && !transposed && p->dilation[2] == 1 && p->stride[2] < LONGEST_REACH &&
-                       (span - 1) * p->stride[2] + p->window[2] <= LONGEST_REACH;
+                       (span - 1) * p->stride[2] + p->window[2] <= LONGEST_REACH &&
+                       (double)p->count * (double)p->k >= LITTLE_WORK;
   heddle_status s = vlk_pick_code(out, err, "%s%s%s", by_line ? "direct_line" : "direct",
                                   transposed ? "_transposed" : "", with_c(step));
   vlk_spec(out, by_line ? (uint32_t)span : 1);
@@ -202,7 +221,8 @@ static heddle_status make_direct(const vlk_info *info, const k_step *step, vlk_s
 static heddle_status make_conv(const vlk_info *info, const k_step *step, vlk_shader *out, heddle_error *err) {
   const k_conv *p = &step->params.conv;
   const char *transposed = has(step, "TRANSPOSED") ? "_transposed" : "";
-  if (strcmp(step->name, "direct") == 0) return make_direct(info, step, out, err);
+  const bool direct = strcmp(step->name, "direct") == 0;
+  if (direct && vlk_want_turns(info, direct_turns(p), NULL) == HEDDLE_OK) return make_direct(info, step, out, err);
   if (!info->is_cpu) {
     heddle_status s =
         vlk_pick_code(out, err, "tile_conv%s_%d%s", transposed, vlk_option_int(step, "EACH", 4), with_c(step));
@@ -210,10 +230,14 @@ static heddle_status make_conv(const vlk_info *info, const k_step *step, vlk_sha
     put_conv(out, p, p->tiles_m, p->tiles_n);
     return s;
   }
-  const int64_t all = (int64_t)step->groups / (p->tiles_m * p->tiles_n);
+  const int64_t all =
+      direct ? planes_of(p) / p->m : (int64_t)step->groups / (p->tiles_m * p->tiles_n); /* images times groups */
+  heddle_status s = vlk_want_turns(info, BLOCK_TURNS(p->k), err);
+  if (s != HEDDLE_OK) return s;
   const cut c = choose_blocks(p->m, p->n, p->k, all, 4);
-  heddle_status s = vlk_pick_code(out, err, "block_conv%s%s%s", transposed, sharing(info, &c), with_c(step));
-  put_block(out, &c, false, false, transposed[0] == '\0' && info->alignment % 16 == 0 && p->k % 4 == 0, p->k);
+  s = vlk_pick_code(out, err, "block_conv%s%s%s", transposed, sharing(info, &c), with_c(step));
+  const double work = (double)p->m * (double)p->n * (double)p->k * (double)all;
+  put_block(out, &c, work, false, false, transposed[0] == '\0' && info->alignment % 16 == 0 && p->k % 4 == 0, p->k);
   put_conv(out, p, c.tiles_m, c.tiles_n);
   return s;
 }

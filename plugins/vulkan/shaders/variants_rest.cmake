@@ -1,4 +1,5 @@
-# Products, convolutions, pools, softmax, reductions, normalisations, ArgMax, TopK and Resize.
+# Products, convolutions, pools, softmax, reductions, normalisations, ArgMax, TopK and Resize. Those with totals in unrolled
+# loops are not optimised here, but by the drivers: the optimiser forgets in copies of a loop what must stay exact.
 set(options_ "")
 set(options__c -DHAS_C)
 set(shared_ "")
@@ -41,12 +42,12 @@ set(mean__mean -DHAS_MEAN)
 set(less_ "")
 set(less__less -DHAS_LESS)
 foreach(who item group subgroups)
-  vlk_shader(rows_${who} rows.comp ${who_${who}})
-  vlk_shader(instance_${who} norm.comp -DHAS_BIAS ${who_${who}})
+  vlk_shader(rows_${who} rows.comp -O0 ${who_${who}})
+  vlk_shader(instance_${who} norm.comp -O0 -DHAS_BIAS ${who_${who}})
   foreach(bias "" _bias)
     foreach(mean "" _mean)
       foreach(less "" _less)
-        vlk_shader(layer_${who}${bias}${mean}${less} norm.comp -DLAYER ${who_${who}} ${bias_${bias}} ${mean_${mean}}
+        vlk_shader(layer_${who}${bias}${mean}${less} norm.comp -O0 -DLAYER ${who_${who}} ${bias_${bias}} ${mean_${mean}}
           ${less_${less}})
       endforeach()
     endforeach()
@@ -55,11 +56,12 @@ endforeach()
 
 set(type_number 0)
 foreach(type f32 i8 i16 i32 i64 u8 u16 u32) # as types.glsl counts them
-  vlk_shader(reduce_item_${type} reduce.comp -DTYPE=${type_number})
-  vlk_shader(reduce_group_${type} reduce.comp -DTYPE=${type_number} -DBY_GROUP)
+  vlk_shader(reduce_item_${type} reduce.comp -O0 -DTYPE=${type_number})
+  vlk_shader(reduce_group_${type} reduce.comp -O0 -DTYPE=${type_number} -DBY_GROUP)
   vlk_shader(arg_item_${type} along.comp -DTYPE=${type_number} -DARG)
   vlk_shader(arg_group_${type} along.comp -DTYPE=${type_number} -DARG -DBY_GROUP)
   vlk_shader(top_rank_${type} along.comp -DTYPE=${type_number} -DRANK)
+  vlk_shader(top_pick_${type} along.comp -DTYPE=${type_number} -DPICK)
   vlk_shader(top_heap_${type} along.comp -DTYPE=${type_number} -DHEAP)
   math(EXPR type_number "${type_number} + 1")
 endforeach()
