@@ -82,8 +82,9 @@ static heddle_status bind_step(const heddle_pop *op, uint32_t i, VkDescriptorBuf
   const k_step *step = &op->plan.steps[i];
   const vlk_step *made = &op->steps[i];
   dispatch *d = &launch->dispatches[launch->n_dispatches++];
-  VkDescriptorBufferInfo params = {op->nothing->buffer, op->nothing->base, op->nothing->bytes};
+  VkDescriptorBufferInfo nothing = {op->nothing->buffer, op->nothing->base, op->nothing->bytes}, params = nothing;
   VkWriteDescriptorSet writes[K_ARGS + 1];
+  const uint32_t n = made->pipeline->n_operands;
   const VkDescriptorSetAllocateInfo info = {.sType = VK_STRUCTURE_TYPE_DESCRIPTOR_SET_ALLOCATE_INFO,
                                             .descriptorPool = launch->pool,
                                             .descriptorSetCount = 1,
@@ -93,15 +94,19 @@ static heddle_status bind_step(const heddle_pop *op, uint32_t i, VkDescriptorBuf
   if (code != VK_SUCCESS) return vlk_check(dev, code, "bind a shader", err);
   if (made->params_at != UINT64_MAX)
     params = (VkDescriptorBufferInfo){op->constants->buffer, op->constants->base + made->params_at, made->params_bytes};
-  for (uint32_t k = 0; k <= step->n_args; k++) {
+  for (uint32_t k = 0; k <= n; k++) {
+    const VkDescriptorBufferInfo *operand = &nothing;
+    if (k == 0) operand = &params;
+    else if (k == n) operand = operand_of(op, operands, step->args[step->n_args - 1]);
+    else if (k < step->n_args) operand = operand_of(op, operands, step->args[k - 1]);
     writes[k] = (VkWriteDescriptorSet){.sType = VK_STRUCTURE_TYPE_WRITE_DESCRIPTOR_SET,
                                        .dstSet = d->set,
                                        .dstBinding = k,
                                        .descriptorCount = 1,
                                        .descriptorType = VK_DESCRIPTOR_TYPE_STORAGE_BUFFER,
-                                       .pBufferInfo = k == 0 ? &params : operand_of(op, operands, step->args[k - 1])};
+                                       .pBufferInfo = operand};
   }
-  dev->vk.UpdateDescriptorSets(dev->device, step->n_args + 1, writes, 0, NULL);
+  dev->vk.UpdateDescriptorSets(dev->device, n + 1, writes, 0, NULL);
   return HEDDLE_OK;
 }
 

@@ -11,11 +11,12 @@ static uint64_t features_of(const vlk_info *info) {
 
 /* ---------------------------------------------------------------- query */
 
-static heddle_status refused(const heddle_pregion *region, heddle_error *err) {
+/* Puts node and operator before why not. */
+static heddle_status refused(const heddle_pregion *region, heddle_status status, heddle_error *err) {
   const heddle_pnode *node = region_node(region, 0);
-  if (node != NULL && err != NULL)
+  if (node != NULL && status != HEDDLE_OK)
     p_prefix(err, "node '%.200s': %.100s: ", node->name != NULL ? node->name : "", node->op != NULL ? node->op : "");
-  return err != NULL ? err->status : HEDDLE_EUNSUPPORTED;
+  return status;
 }
 
 static uint64_t bytes_of(const k_plan *plan, const heddle_pregion *region, uint32_t arg) {
@@ -26,26 +27,34 @@ static uint64_t bytes_of(const k_plan *plan, const heddle_pregion *region, uint3
   return value != NULL && value_bytes(value, &bytes) ? bytes : 0;
 }
 
+/* A shader reaches so much of a buffer, and a descriptor so says. */
+static heddle_status check_reach(const vlk_info *info, const k_plan *plan, const heddle_pregion *region,
+                                 heddle_error *err) {
+  for (uint32_t i = 0; i < plan->n_steps; i++) {
+    const k_step *step = &plan->steps[i];
+    for (uint32_t k = 0; k < step->n_args && step->kind == K_STEP_KERNEL; k++) {
+      const uint64_t bytes = bytes_of(plan, region, step->args[k]);
+      if (bytes > info->max_storage_range)
+        return p_fail(err, HEDDLE_EUNSUPPORTED, 0,
+                      "an operand has %llu bytes, and a shader of this device reaches %llu; split it, or place the "
+                      "node elsewhere",
+                      (unsigned long long)bytes, (unsigned long long)info->max_storage_range);
+    }
+  }
+  return HEDDLE_OK;
+}
+
 /* Every step's shader is there, and reaches its operands. */
 static heddle_status check_steps(const heddle_host *host, const vlk_info *info, const k_plan *plan,
                                  const heddle_pregion *region, heddle_error *err) {
   heddle_status s = HEDDLE_OK;
   for (uint32_t i = 0; i < plan->n_steps && s == HEDDLE_OK; i++) {
-    const k_step *step = &plan->steps[i];
     vlk_shader shader;
-    if (step->kind != K_STEP_KERNEL) continue;
-    s = vlk_shader_of(host, info, step, &shader, err);
+    if (plan->steps[i].kind != K_STEP_KERNEL) continue;
+    s = vlk_shader_of(host, info, &plan->steps[i], &shader, err);
     if (s == HEDDLE_OK) vlk_shader_free(host, &shader);
-    for (uint32_t k = 0; k < step->n_args && s == HEDDLE_OK; k++) {
-      const uint64_t bytes = bytes_of(plan, region, step->args[k]);
-      if (bytes > info->max_storage_range)
-        s = p_fail(err, HEDDLE_EUNSUPPORTED, 0,
-                   "an operand has %llu bytes, and a shader of this device reaches %llu; split it, or place the node "
-                   "elsewhere",
-                   (unsigned long long)bytes, (unsigned long long)info->max_storage_range);
-    }
   }
-  return s == HEDDLE_OK ? s : refused(region, err);
+  return s == HEDDLE_OK ? check_reach(info, plan, region, err) : s;
 }
 
 static heddle_status op_query(heddle_pinstance *self, uint32_t index, const heddle_pregion *region,
@@ -56,7 +65,7 @@ static heddle_status op_query(heddle_pinstance *self, uint32_t index, const hedd
   const vlk_info *info = &self->devices[index];
   heddle_status s = k_plan_make(self->host, region, features_of(info), &plan, err);
   if (s != HEDDLE_OK) return s;
-  s = check_steps(self->host, info, &plan, region, err);
+  s = refused(region, check_steps(self->host, info, &plan, region, err), err);
   const heddle_poffer answer = {
       .struct_size = sizeof answer,
       .input_flags = plan.input_flags,
@@ -128,7 +137,7 @@ static heddle_status prepare_step(heddle_pop *op, uint32_t i, char *image, uint6
     *used += (out->params_bytes + op->dev->info->alignment - 1) / op->dev->info->alignment * op->dev->info->alignment;
   }
   s = set_groups(op, shader.groups, out, err);
-  if (s == HEDDLE_OK) s = vlk_pipeline_get(op->dev, &shader, step->n_args, &out->pipeline, err);
+  if (s == HEDDLE_OK) s = vlk_pipeline_get(op->dev, &shader, &out->pipeline, err);
   vlk_shader_free(op->dev->host, &shader);
   return s;
 }
@@ -172,7 +181,8 @@ static heddle_status op_prepare(heddle_pdevice *dev, const heddle_pregion *regio
   if (s == HEDDLE_OK) s = vlk_new(host, (count + 1) * sizeof(uint64_t), "an operator", &bytes, err);
   op->bytes = bytes;
   if (s == HEDDLE_OK) s = vlk_nothing(dev, &op->nothing, err);
-  if (s == HEDDLE_OK) s = prepare_steps(op, err);
+  if (s == HEDDLE_OK) s = refused(region, check_reach(dev->info, &op->plan, region, err), err);
+  if (s == HEDDLE_OK) s = refused(region, prepare_steps(op, err), err);
   if (s != HEDDLE_OK) {
     op_free(op);
     return s;

@@ -127,22 +127,23 @@ static heddle_status compile(heddle_pdevice *dev, vlk_ops *ops, const vlk_shader
   return vlk_check(dev, code, what, err);
 }
 
-static bool is_of(const kept *k, const vlk_shader *shader, uint32_t n_operands) {
-  return k->code == shader->code && k->made.n_operands == n_operands && k->n_specs == shader->n_specs &&
+static bool is_of(const kept *k, const vlk_shader *shader) {
+  return k->code == shader->code && k->made.n_operands == shader->n_operands && k->n_specs == shader->n_specs &&
          k->own_bytes == shader->made_bytes && memcmp(k->specs, shader->specs, sizeof k->specs) == 0 &&
          (shader->made == NULL || memcmp(k + 1, shader->made, (size_t)shader->made_bytes) == 0);
 }
 
 /* build_lock is held. */
-static heddle_status find_or_make(heddle_pdevice *dev, const vlk_shader *shader, uint32_t n, const vlk_pipeline **out,
+static heddle_status find_or_make(heddle_pdevice *dev, const vlk_shader *shader, const vlk_pipeline **out,
                                   heddle_error *err) {
+  const uint32_t n = shader->n_operands;
   vlk_ops *ops = NULL;
   void *memory = NULL;
   if (n > K_ARGS) return p_fail(err, HEDDLE_EINTERNAL, 0, "vulkan:%u: a shader of %u operands", dev->index, n);
   heddle_status s = ops_of(dev, &ops, err);
   if (s != HEDDLE_OK) return s;
   for (const kept *k = ops->first; k != NULL; k = k->next) {
-    if (!is_of(k, shader, n)) continue;
+    if (!is_of(k, shader)) continue;
     *out = &k->made;
     return HEDDLE_OK;
   }
@@ -168,10 +169,10 @@ static heddle_status find_or_make(heddle_pdevice *dev, const vlk_shader *shader,
   return HEDDLE_OK;
 }
 
-heddle_status vlk_pipeline_get(heddle_pdevice *dev, const vlk_shader *shader, uint32_t n_operands,
-                               const vlk_pipeline **out, heddle_error *err) {
+heddle_status vlk_pipeline_get(heddle_pdevice *dev, const vlk_shader *shader, const vlk_pipeline **out,
+                               heddle_error *err) {
   pthread_mutex_lock(&dev->build_lock);
-  heddle_status s = find_or_make(dev, shader, n_operands, out, err);
+  heddle_status s = find_or_make(dev, shader, out, err);
   pthread_mutex_unlock(&dev->build_lock);
   return s;
 }

@@ -1,4 +1,4 @@
-/* Pipelines, which operators of a device share: one for each shader, constants and number of operands, made when it is
+/* Pipelines, which operators of a device share: one for each shader and its constants, made when it is
  * first asked for and kept until the device is closed. */
 #ifndef HEDDLE_PLUGINS_VULKAN_PIPELINE_H
 #define HEDDLE_PLUGINS_VULKAN_PIPELINE_H
@@ -19,8 +19,8 @@ typedef struct vlk_pipeline {
 
 /* The pipeline of a shader; it belongs to the device. Compiles it where it is new, which may take long. A failure names
  * the shader. Any thread. */
-heddle_status vlk_pipeline_get(heddle_pdevice *dev, const vlk_shader *shader, uint32_t n_operands,
-                               const vlk_pipeline **out, heddle_error *err);
+heddle_status vlk_pipeline_get(heddle_pdevice *dev, const vlk_shader *shader, const vlk_pipeline **out,
+                               heddle_error *err);
 
 /* A little buffer of the device's, for bindings that nothing reads. Any thread. */
 heddle_status vlk_nothing(heddle_pdevice *dev, const heddle_pbuffer **out, heddle_error *err);

@@ -41,6 +41,7 @@ heddle_status vlk_shader_of(const heddle_host *host, const vlk_info *info, const
   vlk_family make = NULL;
   memset(out, 0, sizeof *out);
   out->groups = step->groups;
+  out->n_operands = step->n_args;
   for (size_t i = 0; i < sizeof families / sizeof families[0] && make == NULL; i++) {
     if (strcmp(families[i].text, step->text) == 0 &&
         (families[i].name == NULL || strcmp(families[i].name, step->name) == 0))

@@ -33,13 +33,14 @@ const vlk_code *vlk_code_find(const char *name);
 
 /* Specialisation constant i is specs[i], 32 bits of whatever type. made: SPIR-V that was made for this step, from
  * host->alloc, of made_bytes; NULL: the words of code. The parameters are pushed where there are VLK_PUSH_WORDS or
- * fewer. wide: a parameter did not fit. */
+ * fewer. n_operands: that the shader has, the step's by default; where it has more, those between the step's inputs and
+ * its result hold nothing. wide: a parameter did not fit. */
 typedef struct vlk_shader {
   const vlk_code *code;
   uint32_t *made;
   uint64_t made_bytes;
   uint64_t groups;
-  uint32_t n_specs, n_params;
+  uint32_t n_specs, n_params, n_operands;
   uint32_t specs[VLK_SPECS];
   uint32_t params[VLK_PARAM_WORDS];
   bool wide;

@@ -17,25 +17,24 @@ enum {
   OP_FUNCTION_PARAMETER = 55,
   OP_FUNCTION_END = 56,
   OP_FUNCTION_CALL = 57,
-  OP_DECORATE = 71,
   OP_LABEL = 248,
   OP_RETURN_VALUE = 254,
-  DECORATION_BINDING = 33,
 };
 
 enum {
   OPERANDS = 5, /* of an operator's function: a, b, c, alpha, beta */
-  INPUT_WORDS = 5,
   STEP_WORDS = 4 + OPERANDS,
   CONSTANT_WORDS = 4,
   RETURN_WORDS = 2,
 };
 
-/* What the walk finds: ids, 0 where there is none yet, and places in words. */
+/* What the walk finds: ids, 0 where there is none yet, and places in words. inputs: the chain's parameters, n_inputs of
+ * them so far; inside: the walk is in the chain's function. */
 typedef struct found {
   uint32_t ops[EXPR_OP_COUNT], inputs[EXPR_INPUTS];
-  uint32_t chain, result, type_float, index;
-  uint64_t functions_at, body_at, end_at, binding_at;
+  uint32_t chain, type_float, n_inputs;
+  bool inside;
+  uint64_t functions_at, body_at, end_at;
 } found;
 
 /* The module being written; its length was counted before. */
@@ -69,11 +68,6 @@ static bool is_name(const char *text, const char *name) {
 static void take_name(found *f, uint32_t id, const char *text) {
   char name[32];
   if (is_name(text, "chain")) f->chain = id;
-  if (is_name(text, "result")) f->result = id;
-  for (uint32_t k = 0; k < EXPR_INPUTS; k++) {
-    snprintf(name, sizeof name, "input_%u", k);
-    if (is_name(text, name)) f->inputs[k] = id;
-  }
   for (uint32_t op = 0; op < EXPR_OP_COUNT; op++) {
     snprintf(name, sizeof name, "f_%s", word_of(op));
     if (is_name(text, name)) f->ops[op] = id;
@@ -92,18 +86,16 @@ static void take(module *m, uint64_t at, uint32_t op, uint32_t count) {
     memcpy(text, w + 2, room);
     text[room] = '\0';
     take_name(f, w[1], text);
-  } else if (op == OP_DECORATE && count == 4 && w[1] == f->result && w[2] == DECORATION_BINDING) {
-    f->binding_at = at + 3;
   } else if (op == OP_TYPE_FLOAT && count >= 3 && w[2] == 32) {
     f->type_float = w[1];
   } else if (op == OP_FUNCTION && count == 5) {
     if (f->functions_at == 0) f->functions_at = at;
-    if (w[2] == f->chain) f->index = UINT32_MAX; /* inside it */
-  } else if (op == OP_FUNCTION_PARAMETER && count == 3 && f->index == UINT32_MAX) {
-    f->index = w[2];
-  } else if (op == OP_LABEL && f->index != 0 && f->index != UINT32_MAX && f->body_at == 0) {
+    f->inside = w[2] == f->chain;
+  } else if (op == OP_FUNCTION_PARAMETER && count == 3 && f->inside && f->n_inputs < EXPR_INPUTS) {
+    f->inputs[f->n_inputs++] = w[2];
+  } else if (op == OP_LABEL && f->inside && f->body_at == 0) {
     f->body_at = at + count;
-  } else if (op == OP_FUNCTION_END && f->body_at != 0 && f->end_at == 0) {
+  } else if (op == OP_FUNCTION_END && f->inside && f->end_at == 0) {
     f->end_at = at;
   }
 }
@@ -117,8 +109,8 @@ static bool read_template(module *m) {
     take(m, at, op, count);
     at += count;
   }
-  return f->chain != 0 && f->result != 0 && f->type_float != 0 && f->functions_at != 0 && f->body_at != 0 &&
-         f->end_at > f->body_at && f->binding_at != 0 && m->words[BOUND_AT] < UINT32_MAX / 2;
+  return f->chain != 0 && f->type_float != 0 && f->n_inputs == EXPR_INPUTS && f->body_at != 0 &&
+         f->end_at > f->body_at && m->words[BOUND_AT] < UINT32_MAX / 2;
 }
 
 /* ---------------------------------------------------------------- the chain */
@@ -142,33 +134,30 @@ static uint32_t put_constant(module *m, float number) {
   return m->bound++;
 }
 
-static uint32_t put_call(module *m, uint32_t function, const uint32_t *args, uint32_t n_args) {
-  put(m, (4 + n_args) << 16 | OP_FUNCTION_CALL);
+static uint32_t put_call(module *m, uint32_t function, const uint32_t args[OPERANDS]) {
+  put(m, STEP_WORDS << 16 | OP_FUNCTION_CALL);
   put(m, m->f.type_float);
   put(m, m->bound);
   put(m, function);
-  for (uint32_t k = 0; k < n_args; k++) put(m, args[k]);
+  for (uint32_t k = 0; k < OPERANDS; k++) put(m, args[k]);
   return m->bound++;
 }
 
 /* ids: of the expression's inputs, numbers and steps, as expr.h counts them; params of alpha and beta, a pair a step. */
 static void put_body(module *m, const expr *e, uint32_t *ids, const uint32_t *params, uint32_t zero) {
   uint32_t last = zero;
-  for (uint32_t k = 0; k < e->n_inputs; k++) ids[k] = put_call(m, m->f.inputs[k], &m->f.index, 1);
+  memcpy(ids, m->f.inputs, sizeof m->f.inputs);
   for (uint32_t i = 0; i < e->n_steps; i++) {
     const expr_step *step = &e->steps[i];
     uint32_t args[OPERANDS] = {zero, zero, zero, params[2 * i], params[2 * i + 1]};
     for (uint32_t k = 0; k < step->n_args; k++) args[k] = ids[step->args[k]];
-    last = ids[EXPR_OF_STEP + i] = put_call(m, m->f.ops[step->op], args, OPERANDS);
+    last = ids[EXPR_OF_STEP + i] = put_call(m, m->f.ops[step->op], args);
   }
   put(m, RETURN_WORDS << 16 | OP_RETURN_VALUE);
   put(m, last);
 }
 
 static bool has_all(const module *m, const expr *e) {
-  for (uint32_t k = 0; k < e->n_inputs; k++) {
-    if (m->f.inputs[k] == 0) return false;
-  }
   for (uint32_t i = 0; i < e->n_steps; i++) {
     if (m->f.ops[e->steps[i].op] == 0) return false;
   }
@@ -181,13 +170,12 @@ heddle_status vlk_splice(const heddle_host *host, const uint32_t *words, uint64_
   uint32_t ids[EXPR_REFS] = {0}, params[2 * EXPR_STEPS];
   if (!read_template(&m) || !has_all(&m, program))
     return p_fail(err, HEDDLE_EINTERNAL, 0, "the template of chains lacks a function");
-  const uint64_t most = m.count + (1 + EXPR_NUMBERS + 2 * EXPR_STEPS) * CONSTANT_WORDS + EXPR_INPUTS * INPUT_WORDS +
-                        EXPR_STEPS * STEP_WORDS + RETURN_WORDS;
+  const uint64_t most =
+      m.count + (1 + EXPR_NUMBERS + 2 * EXPR_STEPS) * CONSTANT_WORDS + EXPR_STEPS * STEP_WORDS + RETURN_WORDS;
   m.out = host->alloc(host->ctx, most * sizeof *words, _Alignof(uint32_t));
   if (m.out == NULL) return p_fail(err, HEDDLE_ENOMEM, 0, "no memory for the shader of a chain");
   m.bound = words[BOUND_AT];
   put_range(&m, 0, m.f.functions_at);
-  m.out[m.f.binding_at] = program->n_inputs + 1;
   const uint32_t zero = put_constant(&m, 0.0f);
   for (uint32_t i = 0; i < program->n_numbers; i++) ids[EXPR_OF_NUMBER + i] = put_constant(&m, program->numbers[i]);
   for (uint32_t i = 0; i < program->n_steps; i++) {

@@ -294,7 +294,8 @@ static void failed_calls_name_node_and_device(void **state) {
   static const char *const rules[] = {"op.run:3@sim:0",   "op.run:17@sim:0", "op.run:9@sim:1",
                                       "copy.h2d:1@sim:0", "copy.d2h:1",      "fence.signal:2@sim:0"};
   static const char *const modes[] = {"sim.capture=0", "sim.capture=0;sim.peer=off", "opencl.unified=0",
-                                      "opencl.unified=0;opencl.peer=0", "vulkan.unified=0"};
+                                      "opencl.unified=0;opencl.peer=0", "vulkan.unified=0",
+                                      "vulkan.unified=0;vulkan.timeline=0"};
   enum { MODES = sizeof modes / sizeof modes[0] };
   int seen = 0;
   for (size_t k = 0; k < sizeof rules / sizeof rules[0] * MODES; k++) {

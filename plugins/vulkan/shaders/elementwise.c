@@ -42,31 +42,99 @@ heddle_status vlk_want_type(const vlk_info *info, const vlk_type *type, heddle_e
 
 /* ---------------------------------------------------------------- places */
 
-/* What place.glsl reads; its one constant, WALK. */
-static heddle_status put_place(const k_step *step, uint32_t n, vlk_shader *out, heddle_error *err) {
-  const bool walk = strcmp(step->name, "walk") == 0;
-  if (!walk && strcmp(step->name, "flat") != 0 && strcmp(step->name, "same") != 0)
+/* Where elements lie, as place.glsl reads it; count is of items. */
+typedef struct place {
+  bool walk;
+  int64_t elements;
+  k_walk w; /* count, base: of a flat one too, base being its steps */
+} place;
+
+static heddle_status read_place(const k_step *step, uint32_t n, place *out, heddle_error *err) {
+  memset(out, 0, sizeof *out);
+  out->walk = strcmp(step->name, "walk") == 0;
+  if (!out->walk && strcmp(step->name, "flat") != 0 && strcmp(step->name, "same") != 0)
     return p_fail(err, HEDDLE_EINTERNAL, 0, "elementwise has no kernel '%s'", step->name);
-  vlk_spec(out, walk);
-  if (!walk) {
+  if (out->walk) {
+    out->w = step->params.walk;
+  } else {
     const k_flat *p = &step->params.flat;
-    vlk_param(out, p->count);
-    vlk_param_float(out, p->alpha);
-    vlk_param_float(out, p->beta);
-    for (uint32_t k = 0; k < n; k++) vlk_param(out, p->step[k]);
-    return HEDDLE_OK;
+    out->w.count = p->count;
+    out->w.alpha = p->alpha;
+    out->w.beta = p->beta;
+    for (uint32_t k = 0; k < n; k++) out->w.base[k] = p->step[k];
   }
-  const k_walk *p = &step->params.walk;
-  vlk_param(out, p->count);
-  vlk_param_float(out, p->alpha);
-  vlk_param_float(out, p->beta);
-  vlk_params(out, p->base, n);
-  vlk_param(out, p->dims);
-  vlk_params(out, p->dim, K_DIMS);
-  vlk_param(out, p->out_base);
-  vlk_params(out, p->out_step, K_DIMS);
-  for (uint32_t k = 0; k < n; k++) vlk_params(out, p->step[k], K_DIMS);
+  out->elements = out->w.count;
   return HEDDLE_OK;
+}
+
+/* The one constant is WALK. */
+static void put_place(const place *at, uint32_t n, vlk_shader *out) {
+  const k_walk *w = &at->w;
+  vlk_spec(out, at->walk);
+  vlk_param(out, w->count);
+  vlk_param(out, at->elements);
+  vlk_param_float(out, w->alpha);
+  vlk_param_float(out, w->beta);
+  vlk_params(out, w->base, n);
+  out->groups = ((uint64_t)w->count + K_GROUP - 1) / K_GROUP;
+  if (!at->walk) return;
+  vlk_param(out, w->dims);
+  vlk_params(out, w->dim, K_DIMS);
+  vlk_param(out, w->out_base);
+  vlk_params(out, w->out_step, K_DIMS);
+  for (uint32_t k = 0; k < n; k++) vlk_params(out, w->step[k], K_DIMS);
+}
+
+static heddle_status put_own_place(const k_step *step, uint32_t n, vlk_shader *out, heddle_error *err) {
+  place at;
+  heddle_status s = read_place(step, n, &at, err);
+  if (s == HEDDLE_OK) put_place(&at, n, out);
+  return s;
+}
+
+/* ---------------------------------------------------------------- fours */
+
+/* All of a row of places but the last is a multiple of four, so that fours of it begin at fours. */
+static bool in_fours(int64_t base, const int64_t *step, int64_t dims) {
+  if (base % 4 != 0) return false;
+  for (int64_t d = 0; d < dims - 1; d++) {
+    if (step[d] % 4 != 0) return false;
+  }
+  return true;
+}
+
+static void to_fours(int64_t *base, int64_t *step, int64_t dims) {
+  *base /= 4;
+  for (int64_t d = 0; d < dims - 1; d++) step[d] /= 4;
+}
+
+/* Makes items of four elements, where these lie together in the result, and in each operand together (a bit of wide) or
+ * all in one place. False, and nothing is changed, where they do not. */
+static bool make_fours(place *at, uint32_t n, uint32_t *wide) {
+  k_walk *w = &at->w;
+  const int64_t last = w->dims - 1;
+  *wide = 0;
+  for (uint32_t k = 0; k < n; k++) {
+    const int64_t step = at->walk ? w->step[k][last < 0 ? 0 : last] : w->base[k];
+    if (step == 1) *wide |= UINT32_C(1) << k;
+    else if (step != 0) return false;
+  }
+  if (!at->walk) {
+    w->count = (w->count + 3) / 4;
+    return true;
+  }
+  if (last < 0 || w->dim[last] % 4 != 0 || w->out_step[last] != 1 || !in_fours(w->out_base, w->out_step, w->dims))
+    return false;
+  for (uint32_t k = 0; k < n; k++) {
+    if ((*wide >> k & 1) != 0 && !in_fours(w->base[k], w->step[k], w->dims)) return false;
+  }
+  w->count /= 4;
+  w->dim[last] /= 4;
+  to_fours(&w->out_base, w->out_step, w->dims);
+  for (uint32_t k = 0; k < n; k++) {
+    if ((*wide >> k & 1) != 0) to_fours(&w->base[k], w->step[k], w->dims);
+  }
+  return true;
 }
 
 /* ---------------------------------------------------------------- operators */
@@ -102,7 +170,7 @@ static heddle_status make_cast(const vlk_info *info, const k_step *step, const c
   heddle_status s = vlk_want_type(info, from, err);
   if (s == HEDDLE_OK) s = vlk_want_type(info, to, err);
   if (s == HEDDLE_OK) s = vlk_pick_code(out, err, "cast_%s%u_%u", double_of(from, to), from->bytes, to->bytes);
-  if (s == HEDDLE_OK) s = put_place(step, 1, out, err);
+  if (s == HEDDLE_OK) s = put_own_place(step, 1, out, err);
   if (s != HEDDLE_OK) return s;
   vlk_spec(out, from->kind);
   vlk_spec(out, to->kind);
@@ -116,7 +184,7 @@ static heddle_status make_pow(const vlk_info *info, const k_step *step, vlk_shad
   if (s == HEDDLE_OK) s = vlk_want_type(info, exponent, err);
   if (s == HEDDLE_OK)
     s = vlk_pick_code(out, err, "pow_%s%u_%u", double_of(base, exponent), base->bytes, exponent->bytes);
-  if (s == HEDDLE_OK) s = put_place(step, 2, out, err);
+  if (s == HEDDLE_OK) s = put_own_place(step, 2, out, err);
   if (s != HEDDLE_OK) return s;
   vlk_spec(out, base->kind);
   vlk_spec(out, exponent->kind);
@@ -131,8 +199,16 @@ static heddle_status make_move(const vlk_info *info, const k_step *step, uint32_
   heddle_status s = vlk_want_words(info, type->bytes, err);
   if (s == HEDDLE_OK && n == 3) s = vlk_want_words(info, 1, err); /* the condition */
   if (s == HEDDLE_OK) s = vlk_pick_code(out, err, n == 1 ? "copy_%u" : "where_%u", type->bytes);
-  if (s == HEDDLE_OK) s = put_place(step, n, out, err);
-  return s;
+  place at;
+  uint32_t wide = 0;
+  if (s == HEDDLE_OK) s = read_place(step, n, &at, err);
+  if (s != HEDDLE_OK) return s;
+  const bool can = n == 1 && type->bytes == 4;
+  const bool four = can && make_fours(&at, n, &wide) && wide == 1;
+  if (can && !four) read_place(step, n, &at, NULL); /* one element that is repeated is read as such */
+  put_place(&at, n, out);
+  if (can) vlk_spec(out, four);
+  return HEDDLE_OK;
 }
 
 enum {
@@ -150,6 +226,8 @@ heddle_status vlk_elementwise(const heddle_host *host, const vlk_info *info, con
   char word[VLK_OPTION_BYTES];
   const uint32_t n = (uint32_t)vlk_option_int(step, "N_IN", 0);
   const vlk_type *type = vlk_type_of(step, "T0");
+  place at;
+  uint32_t wide = 0;
   (void)host;
   if (!vlk_option(step, "OP", word)) return p_fail(err, HEDDLE_EINTERNAL, 0, "a step names no operator");
   if (strncmp(word, "CAST", 4) == 0) return make_cast(info, step, word, out, err);
@@ -167,7 +245,13 @@ heddle_status vlk_elementwise(const heddle_host *host, const vlk_info *info, con
   } else if (s == HEDDLE_OK) {
     s = vlk_pick_code(out, err, "elementwise_%s_%u", type->name, n);
   }
-  if (s == HEDDLE_OK) s = put_place(step, n, out, err);
-  if (s == HEDDLE_OK) vlk_spec(out, (uint32_t)op);
-  return s;
+  if (s == HEDDLE_OK) s = read_place(step, n, &at, err);
+  if (s != HEDDLE_OK) return s;
+  const bool can = type->kind == VLK_REAL && !gives_truth(op), four = can && make_fours(&at, n, &wide);
+  put_place(&at, n, out);
+  vlk_spec(out, (uint32_t)op);
+  if (!can) return HEDDLE_OK;
+  vlk_spec(out, four);
+  vlk_spec(out, four ? wide : 0);
+  return HEDDLE_OK;
 }

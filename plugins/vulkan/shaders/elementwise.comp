@@ -1,11 +1,6 @@
-// One result from one to three elements, for every operator that computes in one type: same, flat and walk of
-// elementwise.cl. A variant defines N, and of what type the elements are:
-//
-//   S, R   in memory: of operands and of results
-//   FLOAT  float32; else integers: C in which is computed, U its unsigned type, in which integers wrap;
-//          LOAD(x) C from S; STORE(x) R from C; R8 where R is bool's byte and comparisons are stored
-//
-// which types.glsl has by the variant's TYPE.
+// One result from one to three elements, for every operator that computes in integers, compares, or has bools: same, flat
+// and walk of elementwise.cl. A variant defines N and TYPE, of which types.glsl makes S, C, U, R, LOAD and STORE; with
+// TRUTH the result is a bool.
 #version 450
 #extension GL_GOOGLE_include_directive : enable
 #include "common.glsl"
@@ -13,16 +8,12 @@
 #include "ops.glsl"
 #include "types.glsl"
 #include "place.glsl"
-#if TYPE == TYPE_F32
-#include "ops_float.glsl"
-#endif
 
 layout(constant_id = 1) const int OP = 0;
 
 #if N == 1
 OPERAND(1, S, x0);
 RESULT(2, R, y);
-#define OPERATORS VLK_OPS_1
 #elif N == 2
 OPERAND(1, S, x0);
 OPERAND(2, S, x1);
@@ -33,21 +24,6 @@ OPERAND(2, S, x1);
 OPERAND(3, S, x2);
 RESULT(4, R, y);
 #endif
-
-#ifdef TRUTH
-#define ANSWER bool
-#define NONE false
-#elif TYPE == TYPE_F32
-#define ANSWER float
-#define NONE 0.0
-#else
-#define ANSWER C
-#define NONE C(0)
-#endif
-
-#define FLOAT_CASE(word) \
-  case OP_##word: \
-    return f_##word(a, b, c, p.alpha, p.beta);
 
 #define CASE(word, value) \
   case OP_##word: \
@@ -73,44 +49,6 @@ bool answer(const C a, const C b, const C c) {
 #endif
   }
   return false;
-}
-
-#elif TYPE == TYPE_F32
-
-float answer(const float a, const float b, const float c) {
-  switch (OP) {
-#if N == 1
-    FLOAT_CASE(FABS)
-    FLOAT_CASE(FNEG)
-    FLOAT_CASE(RELU)
-    FLOAT_CASE(LEAKY_RELU)
-    FLOAT_CASE(ELU)
-    FLOAT_CASE(HARD_SIGMOID)
-    FLOAT_CASE(HARD_SWISH)
-    FLOAT_CASE(SIGMOID)
-    FLOAT_CASE(TANH)
-    FLOAT_CASE(EXP)
-    FLOAT_CASE(LOG)
-    FLOAT_CASE(SQRT)
-    FLOAT_CASE(ERF)
-    FLOAT_CASE(GELU)
-    FLOAT_CASE(GELU_TANH)
-#elif N == 2
-    FLOAT_CASE(ADD)
-    FLOAT_CASE(SUB)
-    FLOAT_CASE(MUL)
-    FLOAT_CASE(DIV)
-    FLOAT_CASE(POW)
-    FLOAT_CASE(MIN)
-    FLOAT_CASE(MAX)
-    FLOAT_CASE(PRELU)
-    FLOAT_CASE(CLIP_LOW)
-    FLOAT_CASE(CLIP_HIGH)
-#else
-    FLOAT_CASE(CLIP)
-#endif
-  }
-  return 0.0;
 }
 
 #else

@@ -80,7 +80,7 @@ float k_log(const float x) {
 // 2 ulp.
 float k_tanh(const float x) {
   const float a = abs(x);
-  if (k_is_nan(x)) return x;
+  if (k_is_nan(x) || a < 2e-4) return x; // and so zeros keep their sign
   if (a < 0.625) {
     const float z = x * x;
     float p = 2.27270508e-3;

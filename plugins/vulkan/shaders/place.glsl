@@ -1,8 +1,10 @@
 // Where an item's elements lie: the parameters k_flat or k_walk (plugins/common/kernels/params.h) for N operands, and the
-// walk. A variant defines N. With WALK a walk's, else base holds the steps 0 or 1 of k_flat.
+// walk. A variant defines N. With WALK a walk's, else base holds the steps 0 or 1 of k_flat. Where an item has four
+// elements, count is of items, and dimensions, steps and bases are of fours for what is read or written so; elements
+// counts the elements of k_flat.
 layout(constant_id = 0) const int WALK = 0;
 
-#define PLACE_HEAD int count; float alpha, beta; int base[N];
+#define PLACE_HEAD int count, elements; float alpha, beta; int base[N];
 #define PLACE_TAIL int dims, dim[K_DIMS], out_base, out_step[K_DIMS], step[N * K_DIMS];
 #if N == 1
 PUSHED { PLACE_HEAD PLACE_TAIL } p;
