@@ -94,7 +94,8 @@ void add_products() {
 void main() {
   if (k_group() >= uint(p.total)) return;
   const int tile = int(k_group()), lane = int(gl_LocalInvocationID.x), batch = tile / p.tiles_n / p.tiles_m;
-  const int i0 = tile / p.tiles_n % p.tiles_m * ROWS, j0 = (tile % p.tiles_n * GROUP + lane) * WIDTH;
+  // Neighbouring groups share columns of B, which stay in the cache.
+  const int i0 = tile % p.tiles_m * ROWS, j0 = (tile / p.tiles_m % p.tiles_n * GROUP + lane) * WIDTH;
 #ifndef SHARED_ROWS
   if (j0 >= p.n) return;
 #endif

@@ -12,7 +12,8 @@ enum {
   LITTLE_WORK = 40000, /* products, for which code is not worth building that other sizes do not use */
   MUCH_WORK = 4000000, /* ... for which large blocks are */
   LONGEST_SPAN = 8,
-  LONGEST_REACH = 40 /* elements of a line that an item of direct.comp holds */
+  TALLEST = 7,       /* lines of a window */
+  LONGEST_REACH = 40 /* elements of a line, or of a plane of weights, that an item of direct.comp holds */
 };
 
 /* Turns of block.comp's loops over k products: fours, and chunks of 256. */
@@ -195,26 +196,45 @@ static double direct_turns(const k_conv *p) {
   return (double)p->in_channels * (lines + 1);
 }
 
+/* Does an item hold what it reads of a line, and a window's plane of weights? */
+static bool lines_fit(const k_conv *p, int64_t span) {
+  return p->dilation[1] == 1 && p->dilation[2] == 1 && p->stride[2] < LONGEST_REACH && p->window[1] <= TALLEST &&
+         p->window[1] * p->window[2] <= LONGEST_REACH && (span - 1) * p->stride[2] + p->window[2] <= LONGEST_REACH;
+}
+
+static int64_t share_of(const k_conv *p, int64_t span, int64_t lines, int64_t items) {
+  return pieces(pieces(p->out[2], span) * p->out[0] * pieces(p->out[1], lines), items);
+}
+
+/* One line an item or two, whichever reads less of the input: two share what they read, but leave fewer items for a
+ * group. */
+static int64_t choose_lines(const k_conv *p, int64_t span) {
+  const int64_t one = share_of(p, span, 1, LANES) * p->window[1];
+  const int64_t two = share_of(p, span, 2, LANES) * (p->stride[1] + p->window[1]);
+  return p->stride[1] <= TALLEST && two < one ? 2 : 1;
+}
+
 /* Lines are cut into spans of the same length, and planes into groups. */
 static heddle_status make_direct(const vlk_info *info, const k_step *step, vlk_shader *out, heddle_error *err) {
   const k_conv *p = &step->params.conv;
-  const int64_t planes = planes_of(p);
-  const int64_t span = pieces(p->out[2], pieces(p->out[2], LONGEST_SPAN));
+  const int64_t long_span = pieces(p->out[2], pieces(p->out[2], LONGEST_SPAN));
   const bool transposed = has(step, "TRANSPOSED");
-  const bool by_line = info->is_cpu && !transposed && p->dilation[2] == 1 && p->stride[2] < LONGEST_REACH &&
-                       (span - 1) * p->stride[2] + p->window[2] <= LONGEST_REACH &&
-                       (double)p->count * (double)p->k >= LITTLE_WORK;
+  const bool by_line =
+      info->is_cpu && !transposed && lines_fit(p, long_span) && (double)p->count * (double)p->k >= LITTLE_WORK;
+  const int64_t span = by_line ? long_span : 1, lines = by_line ? choose_lines(p, span) : 1;
   heddle_status s = vlk_pick_code(out, err, "%s%s%s", by_line ? "direct_line" : "direct",
                                   transposed ? "_transposed" : "", with_c(step));
-  vlk_spec(out, by_line ? (uint32_t)span : 1);
+  vlk_spec(out, (uint32_t)span);
   if (by_line) {
     vlk_spec(out, (uint32_t)p->window[2]);
     vlk_spec(out, (uint32_t)p->stride[2]);
+    vlk_spec(out, (uint32_t)p->window[1]);
+    vlk_spec(out, (uint32_t)p->stride[1]);
+    vlk_spec(out, (uint32_t)lines);
   }
-  const int64_t spans = by_line ? pieces(p->out[2], span) : p->out[2];
-  const int64_t share = pieces(spans * p->out[0] * p->out[1], by_line ? LANES : ITEMS);
-  out->groups = (uint64_t)(planes * share);
-  put_conv(out, p, share, spans);
+  const int64_t share = share_of(p, span, lines, by_line ? LANES : ITEMS);
+  out->groups = (uint64_t)(planes_of(p) * share);
+  put_conv(out, p, share, pieces(p->out[2], span));
   return s;
 }
 

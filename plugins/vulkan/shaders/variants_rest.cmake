@@ -1,5 +1,6 @@
 # Products, convolutions, pools, softmax, reductions, normalisations, ArgMax, TopK and Resize. Those with totals in unrolled
-# loops are not optimised here, but by the drivers: the optimiser forgets in copies of a loop what must stay exact.
+# loops are not optimised here, but by the drivers: the optimiser forgets in copies of a loop what must stay exact. Blocks
+# are not either: lavapipe makes faster code of what stands in the source.
 set(options_ "")
 set(options__c -DHAS_C)
 set(shared_ "")
@@ -16,9 +17,9 @@ foreach(c "" _c)
   endforeach()
   foreach(shared "" _shared)
     set(options ${shared_${shared}} ${options_${c}})
-    vlk_shader(block${shared}${c} block.comp -DGROUP=8 ${options})
-    vlk_shader(block_conv${shared}${c} block.comp -DGROUP=8 -DCONV ${options})
-    vlk_shader(block_conv_transposed${shared}${c} block.comp -DGROUP=8 -DCONV -DTRANSPOSED ${options})
+    vlk_shader(block${shared}${c} block.comp -O0 -DGROUP=8 ${options})
+    vlk_shader(block_conv${shared}${c} block.comp -O0 -DGROUP=8 -DCONV ${options})
+    vlk_shader(block_conv_transposed${shared}${c} block.comp -O0 -DGROUP=8 -DCONV -DTRANSPOSED ${options})
   endforeach()
   vlk_shader(direct${c} direct.comp -DCONV ${options_${c}})
   vlk_shader(direct_transposed${c} direct.comp -DCONV -DTRANSPOSED ${options_${c}})
