@@ -103,6 +103,37 @@ static void top_k_is_sorted(void **state) {
   rig_close(&r);
 }
 
+/* Every element is a new best one, so that whoever keeps the best so far works as long as can be. */
+static void long_columns_of_rising_numbers(void **state) {
+  enum { N = 60000, K = 40 };
+  rig r;
+  op_case c;
+  (void)state;
+  rig_open(&r);
+  op_case_init(&c, "TopK");
+  float *x = op_input(&c, F32, SHAPE(2, 2, N));
+  *(int64_t *)op_input(&c, I64, SHAPE(1, 1)) = K;
+  op_constant(&c, 1);
+  float *values = op_output(&c, F32, SHAPE(2, 2, K));
+  int64_t *indices = op_output(&c, I64, SHAPE(2, 2, K));
+  for (int i = 0; i < 2 * N; i++) x[i] = (float)(i / 2); /* in pairs of equals, of which the first comes first */
+  run(&r, &c);
+  for (int i = 0; i < 2 * K; i++) {
+    const int rank = i % K, want = N - 2 - rank / 2 * 2 + rank % 2;
+    assert_int_equal(indices[i], want);
+    assert_true(values[i] == (float)((i / K * N + want) / 2));
+  }
+  op_case_free(&c);
+  op_case_init(&c, "ArgMax");
+  x = op_input(&c, F32, SHAPE(1, 1 << 20));
+  int64_t *at = op_output(&c, I64, SHAPE(1, 1));
+  for (int i = 0; i < 1 << 20; i++) x[i] = (float)i;
+  run(&r, &c);
+  assert_int_equal(at[0], (1 << 20) - 1);
+  op_case_free(&c);
+  rig_close(&r);
+}
+
 static void integers_are_ordered(void **state) {
   static const int64_t some[6] = {-3, INT64_MAX, 5, INT64_MIN, INT64_MAX - 1, 5}, order[6] = {1, 4, 2, 5, 0, 3};
   rig r;
@@ -175,7 +206,7 @@ static void max_pool_says_where(void **state) {
   rig_close(&r);
 }
 
-CASES(CASE(arg_finds_the_first_and_the_last), CASE(top_k_is_sorted), CASE(integers_are_ordered),
-      CASE(max_pool_says_where))
+CASES(CASE(arg_finds_the_first_and_the_last), CASE(top_k_is_sorted), CASE(long_columns_of_rising_numbers),
+      CASE(integers_are_ordered), CASE(max_pool_says_where))
 
 #endif

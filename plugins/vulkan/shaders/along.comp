@@ -1,5 +1,6 @@
 // ArgMax, ArgMin and TopK over columns, as in along.cl: ARG with BY_GROUP a group has a column, else an item; RANK: an item
-// has an element, whose place is the number of those before it; HEAP: an item has a column. NaN is greater than all
+// has an element, whose place is the number of those before it; HEAP: an item has a column; PICK: a group has a column, and
+// finds one result after the other. NaN is greater than all
 // numbers; of equals the one with the lower index comes first, or the last one where that is asked for: a strict order,
 // so that results do not depend on how the work is split. Indices go out in 64 bits, as pairs of words.
 #version 450
@@ -50,8 +51,10 @@ void main() {
   if (k_group() >= uint(p.columns)) return;
   const int item = int(gl_LocalInvocationID.x), base = column_start(int(k_group()), p.n);
   int best = item;
-  for (int i = item + GROUP; i < p.n; i += GROUP) {
-    if (before(base, i, best)) best = i;
+  for (int i = item; i < p.n; i += 4 * GROUP) {
+    [[unroll]] for (int b = 0; b < 4; b++) {
+      if (i + b * GROUP < p.n && before(base, i + b * GROUP, best)) best = i + b * GROUP;
+    }
   }
   room[item] = best;
   barrier();
@@ -90,6 +93,42 @@ void main() {
   indices[at] = uvec2(uint(i), 0u);
 }
 
+#elif defined(PICK)
+
+shared int room[GROUP];
+
+// Every item looks for the first of its share that comes behind the last result; -1: there is none.
+void main() {
+  if (k_group() >= uint(p.columns)) return;
+  const int item = int(gl_LocalInvocationID.x), base = column_start(int(k_group()), p.n);
+  const int to = column_start(int(k_group()), p.k);
+  int last = -1;
+  for (int found = 0; found < p.k; found++) {
+    int best = -1;
+    for (int i = item; i < p.n; i += 4 * GROUP) {
+      [[unroll]] for (int b = 0; b < 4; b++) {
+        const int at = min(i + b * GROUP, p.n - 1);
+        if ((last < 0 || (at != last && before(base, last, at))) && (best < 0 || before(base, at, best))) best = at;
+      }
+    }
+    room[item] = best;
+    barrier();
+    [[unroll]] for (int span = GROUP / 2; span > 0; span /= 2) {
+      if (item < span) {
+        const int here = room[item], there = room[item + span];
+        if (here < 0 || (there >= 0 && before(base, there, here))) room[item] = there;
+      }
+      barrier();
+    }
+    last = room[0];
+    barrier();
+    if (item == 0) {
+      values[to + found * p.inner] = x[base + last * p.inner];
+      indices[to + found * p.inner] = uvec2(uint(last), 0u);
+    }
+  }
+}
+
 #else
 
 // The index that the heap of the column has at a place.
@@ -100,8 +139,9 @@ void sift(const int base, const int to, const int start, const int count) {
   int at = start;
   for (;;) {
     int worst = at;
-    for (int child = 2 * at + 1; child <= 2 * at + 2 && child < count; child++) {
-      if (before(base, int(IN_HEAP(worst)), int(IN_HEAP(child)))) worst = child;
+    [[unroll]] for (int side = 1; side <= 2; side++) {
+      const int child = 2 * at + side;
+      if (child < count && before(base, int(IN_HEAP(worst)), int(IN_HEAP(child)))) worst = child;
     }
     if (worst == at) return;
     const uint other = IN_HEAP(at);

@@ -24,4 +24,8 @@ heddle_status vlk_want_type(const struct vlk_info *info, const vlk_type *type, h
 /* Do subgroups of the device's compute shaders add up by themselves? */
 bool vlk_adds_subgroups(const struct vlk_info *info);
 
+/* HEDDLE_EUNSUPPORTED in words where an item's loops take more turns, in all, than the device lets them: lavapipe ends
+ * every loop of an item after 65,535, and results would be wrong. */
+heddle_status vlk_want_turns(const struct vlk_info *info, double turns, heddle_error *err);
+
 #endif

@@ -104,24 +104,35 @@ void main() {
   if (row >= uint(p.rows)) return;
   const int n = p.n, start = int(row) * n;
   k_total sum = k_total(0.0, 0.0), squares = k_total(0.0, 0.0);
-  for (int i = WHO; i < n; i += EACH) k_total_add(sum, x[start + i]);
+  for (int i = WHO; i < n; i += BLOCK * EACH) {
+    [[unroll]] for (int b = 0; b < BLOCK; b++) {
+      if (i + b * EACH < n) k_total_add(sum, x[start + i + b * EACH]);
+    }
+  }
   const float middle = ALL_SUM(k_total_value(sum)) / float(n);
-  for (int i = WHO; i < n;) {
+  for (int i = WHO; i < n; i += BLOCK * EACH) {
     float part = 0.0;
-    for (int b = 0; b < BLOCK && i < n; b++, i += EACH) {
-      const float d = x[start + i] - middle;
+    [[unroll]] for (int b = 0; b < BLOCK; b++) {
+      const float d = i + b * EACH < n ? x[start + i + b * EACH] - middle : 0.0;
       part += d * d;
     }
     k_total_add(squares, part);
   }
   const float less = 1.0 / sqrt(ALL_SUM(k_total_value(squares)) / float(n) + p.epsilon);
-#ifdef LAYER
-  for (int i = WHO; i < n; i += EACH) y[start + i] = (x[start + i] - middle) * less * scale[i] + BIAS(i);
-#else
+#ifndef LAYER
   const int c = int(row) % p.channels;
   const float times = less * scale[c], plus = BIAS(c);
-  for (int i = WHO; i < n; i += EACH) y[start + i] = (x[start + i] - middle) * times + plus;
 #endif
+  for (int i = WHO; i < n; i += BLOCK * EACH) {
+    [[unroll]] for (int b = 0; b < BLOCK; b++) {
+      const int at = i + b * EACH;
+#ifdef LAYER
+      if (at < n) y[start + at] = (x[start + at] - middle) * less * scale[at] + BIAS(at);
+#else
+      if (at < n) y[start + at] = (x[start + at] - middle) * times + plus;
+#endif
+    }
+  }
 #ifdef HAS_MEAN
   if (WHO == 0) y_mean[row] = middle;
 #endif

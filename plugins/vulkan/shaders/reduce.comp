@@ -65,15 +65,21 @@ A share_of(const int base, const int who, const int each) {
       at += left % p.dim[d] * p.step[d];
       left /= p.dim[d];
     }
-    for (int i = x0; i < p.row; i += dx) {
-      const A v = A(LOAD(x[at + i * p.row_step]));
+    for (int i = x0; i < p.row; i += BLOCK * dx) {
+      [[unroll]] for (int b = 0; b < BLOCK; b++) {
+        if (i + b * dx < p.row) {
+          const A v = A(LOAD(x[at + (i + b * dx) * p.row_step]));
 #if TYPE == TYPE_F32
-      if (WHAT == R_SUM || WHAT == R_MEAN) {
-        k_total_add(total, v);
-        continue;
-      }
+          if (WHAT == R_SUM || WHAT == R_MEAN) {
+            k_total_add(total, v);
+          } else {
+            all = fold(all, v);
+          }
+#else
+          all = fold(all, v);
 #endif
-      all = fold(all, v);
+        }
+      }
     }
   }
 #if TYPE == TYPE_F32

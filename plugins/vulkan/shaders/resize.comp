@@ -7,8 +7,10 @@
 
 const int OUTSIDE = -2147483647 - 1;
 
+layout(constant_id = 0) const int DIMS = 1;
+
 STORED {
-  int count, dims, sums, in_[K_DIMS], out_[K_DIMS], taps[K_DIMS], at[K_DIMS];
+  int count, sums, in_[K_DIMS], out_[K_DIMS], taps[K_DIMS], at[K_DIMS];
   float outside;
 }
 p;
@@ -20,9 +22,9 @@ RESULT(3, float, y);
 void main() {
   if (k_item() >= uint(p.count)) return;
   const int id = int(k_item());
-  int rest = id, row[K_DIMS];
+  int rest = id, row[DIMS];
   bool outside = false;
-  for (int d = p.dims - 1; d >= 0; d--) {
+  [[unroll]] for (int d = DIMS - 1; d >= 0; d--) {
     const int place = rest % p.out_[d];
     rest /= p.out_[d];
     row[d] = p.taps[d] == 0 ? place : p.at[d] + place * (1 + p.taps[d]);
@@ -36,7 +38,7 @@ void main() {
   for (int t = 0; t < p.sums; t++) {
     int left = t, from = 0, step = 1;
     float weight = 1.0;
-    for (int d = p.dims - 1; d >= 0; d--) {
+    [[unroll]] for (int d = DIMS - 1; d >= 0; d--) {
       const int taps = p.taps[d], size = p.in_[d];
       int at = row[d];
       if (taps != 0) {

@@ -38,26 +38,31 @@ void main() {
   if (row >= uint(p.rows)) return;
   const int n = p.n, inner = p.inner, start = int(row) / inner * n * inner + int(row) % inner;
   float most = -K_INFINITY; // NaN is passed over: it comes out of the differences
-  for (int i = WHO; i < n; i += EACH) {
-    const float v = x[start + i * inner];
-    most = v > most ? v : most;
+  for (int i = WHO; i < n; i += BLOCK * EACH) {
+    [[unroll]] for (int b = 0; b < BLOCK; b++) {
+      const float v = x[start + min(i + b * EACH, n - 1) * inner];
+      most = v > most ? v : most;
+    }
   }
   most = ALL_MAX(most);
   k_total total = k_total(0.0, 0.0);
-  for (int i = WHO; i < n;) {
+  for (int i = WHO; i < n; i += BLOCK * EACH) {
     float part = 0.0;
-    for (int b = 0; b < BLOCK && i < n; b++, i += EACH) {
-      const float e = k_exp(x[start + i * inner] - most);
-      if (LOG == 0) y[start + i * inner] = e;
-      part += e;
+    [[unroll]] for (int b = 0; b < BLOCK; b++) {
+      const int at = i + b * EACH;
+      if (at < n) {
+        const float e = k_exp(x[start + at * inner] - most);
+        if (LOG == 0) y[start + at * inner] = e;
+        part += e;
+      }
     }
     k_total_add(total, part);
   }
-  const float sum = ALL_SUM(k_total_value(total));
-  if (LOG != 0) {
-    const float less = k_log(sum);
-    for (int i = WHO; i < n; i += EACH) y[start + i * inner] = x[start + i * inner] - most - less;
-  } else {
-    for (int i = WHO; i < n; i += EACH) y[start + i * inner] /= sum;
+  const float sum = ALL_SUM(k_total_value(total)), less = LOG != 0 ? k_log(sum) : 0.0;
+  for (int i = WHO; i < n; i += BLOCK * EACH) {
+    [[unroll]] for (int b = 0; b < BLOCK; b++) {
+      const int at = start + (i + b * EACH) * inner;
+      if (i + b * EACH < n) y[at] = LOG != 0 ? x[at] - most - less : y[at] / sum;
+    }
   }
 }

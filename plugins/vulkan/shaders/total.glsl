@@ -1,8 +1,9 @@
 // Sums that carry what rounding took from them (Kahan's), as in plugins/common/kernels/prelude.cl, and what the items of a
 // group hold together. A group's shared room is declared by who includes this, with ROOM items of type float or more.
 
-// Elements that are added apart before they go into a total.
-#define BLOCK 16
+// Elements that are added apart before they go into a total, and that a turn of a loop takes: lavapipe ends all loops of an
+// item after 65,535 turns in all.
+#define BLOCK 4
 
 struct k_total {
   float sum, rest;

@@ -16,7 +16,10 @@ static bool fits(const k_pool *p) {
 heddle_status vlk_pool(const heddle_host *host, const vlk_info *info, const k_step *step, vlk_shader *out,
                        heddle_error *err) {
   const k_pool *p = &step->params.pool;
-  (void)host, (void)info;
+  const double turns = (double)p->window[0] * ((double)p->window[1] * ((double)p->window[2] + 1) + 1);
+  (void)host;
+  heddle_status s = vlk_want_turns(info, turns, err);
+  if (s != HEDDLE_OK) return s;
   if (!fits(p)) return p_fail(err, HEDDLE_EUNSUPPORTED, 0, "a window reaches over more than its shaders count");
   vlk_spec(out, (uint32_t)vlk_option_int(step, "COLUMN_MAJOR", 0));
   vlk_param(out, p->count);
@@ -34,9 +37,11 @@ heddle_status vlk_pool(const heddle_host *host, const vlk_info *info, const k_st
 heddle_status vlk_resize(const heddle_host *host, const vlk_info *info, const k_step *step, vlk_shader *out,
                          heddle_error *err) {
   const k_resize *p = &step->params.resize;
-  (void)host, (void)info;
+  (void)host;
+  heddle_status s = vlk_want_turns(info, (double)p->sums, err);
+  if (s != HEDDLE_OK) return s;
+  vlk_spec(out, (uint32_t)p->dims);
   vlk_param(out, p->count);
-  vlk_param(out, p->dims);
   vlk_param(out, p->sums);
   vlk_params(out, p->in, K_DIMS);
   vlk_params(out, p->out, K_DIMS);
