@@ -90,8 +90,11 @@ static heddle_status spread(heddle__copier *c, uint32_t value, heddle_error *err
       if (s != HEDDLE_OK) return s;
     }
   }
-  if (c->as_output[value] != HEDDLE__NONE) return heddle__reach_host(c, value, &h, err);
-  return HEDDLE_OK;
+  const uint32_t steps = plan->n_steps;
+  if (c->as_output[value] == HEDDLE__NONE) return HEDDLE_OK;
+  heddle_status s = heddle__reach_host(c, value, &h, err);
+  if (s != HEDDLE_OK || plan->n_steps == steps) return s;
+  return heddle__add_crossing(c, value, HEDDLE__NONE, HEDDLE__ROUTE_DIRECT, c->holders[value], err);
 }
 
 static heddle_status add_operator(heddle__copier *c, uint32_t number, heddle_error *err) {

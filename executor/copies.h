@@ -64,7 +64,7 @@ heddle_status heddle__reach_device(heddle__copier *c, uint32_t value, uint32_t d
 /* The instance that operators of the device can use as it is; NULL where there is none yet. */
 heddle__holder *heddle__find_usable(const heddle__copier *c, uint32_t value, uint32_t device);
 heddle_status heddle__reach_host(heddle__copier *c, uint32_t value, heddle__holder **out, heddle_error *err);
-/* src: where it lies for the route, or is copied from. */
+/* to: a device, or HEDDLE__NONE for the host. src: where it lies for the route, or is copied from. */
 heddle_status heddle__add_crossing(heddle__copier *c, uint32_t value, uint32_t to, heddle__route route,
                                    const heddle__holder *src, heddle_error *err);
 

@@ -31,6 +31,7 @@ typedef struct way {
   heddle_pbuffer *page; /* the page or the last hop buffer as `to` has it */
   bool imported;        /* page is a handle of to's own */
   bool back;            /* SHARED: from `to` to `from` */
+  bool half;            /* SHARED: only until the page is written and that is known */
 } way;
 
 /* ---- making and ending */
@@ -105,14 +106,18 @@ static heddle_status finish(heddle_device *dev, heddle_pstream *stream, heddle_e
   return stream != NULL ? dev->t->stream.sync(stream, TIMEOUT_NS, err) : HEDDLE_OK;
 }
 
+/* What the host wrote, for the device; and what the device wrote, for the host. */
+static heddle_status show(heddle__memory *m, uint64_t at, uint64_t n, heddle_error *err) {
+  return m->coherent ? HEDDLE_OK : m->dev->t->memory.flush(m->dev->handle, m->buffer, at, n, err);
+}
+
 static heddle_status see(heddle__memory *m, uint64_t at, uint64_t n, heddle_error *err) {
   return m->coherent ? HEDDLE_OK : m->dev->t->memory.invalidate(m->dev->handle, m->buffer, at, n, err);
 }
 
-static heddle_status host_copy(way *w, heddle__memory *dst, heddle__memory *src, uint64_t at, uint64_t n,
-                               heddle_error *err) {
+static heddle_status host_copy(heddle__memory *dst, heddle__memory *src, uint64_t at, uint64_t n, heddle_error *err) {
   memcpy((char *)dst->host + at, (const char *)src->host + at, (size_t)n);
-  return w->host->flush(dst, at, n, err);
+  return show(dst, at, n, err);
 }
 
 /* Of a page: from the device that wrote to it, to the one that reads, each within its own memory. */
@@ -122,12 +127,13 @@ static heddle_status move_shared(way *w, uint64_t at, uint64_t n, heddle_error *
   if (!w->back) {
     s = w->from->t->copy.d2d(w->out, page->buffer, at, mine->buffer, at, n, err);
     if (s == HEDDLE_OK) s = finish(w->from, w->out, err);
-    if (s != HEDDLE_OK || w->to_host) return s == HEDDLE_OK ? see(page, at, n, err) : s;
+    if (s != HEDDLE_OK || w->half) return s;
+    if (w->to_host) return see(page, at, n, err);
     s = w->to->t->copy.d2d(w->in, theirs->buffer, at, w->page, at, n, err);
     return s == HEDDLE_OK ? finish(w->to, w->in, err) : s;
   }
   if (!w->to_host) s = w->to->t->copy.d2d(w->in, w->page, at, theirs->buffer, at, n, err);
-  if (s == HEDDLE_OK) s = w->to_host ? w->host->flush(page, at, n, err) : finish(w->to, w->in, err);
+  if (s == HEDDLE_OK) s = w->to_host ? show(page, at, n, err) : finish(w->to, w->in, err);
   if (s == HEDDLE_OK) s = w->from->t->copy.d2d(w->out, mine->buffer, at, page->buffer, at, n, err);
   return s == HEDDLE_OK ? finish(w->from, w->out, err) : s;
 }
@@ -136,13 +142,13 @@ static heddle_status move_staged(way *w, uint64_t at, uint64_t n, heddle_error *
   heddle__memory *page = w->memory[AT_PAGE], *last = page;
   heddle_status s;
   if (w->from_host) {
-    s = host_copy(w, page, w->memory[AT_FROM], at, n, err);
+    s = host_copy(page, w->memory[AT_FROM], at, n, err);
   } else {
     s = w->from->t->copy.d2h(w->out, page->buffer, at, w->memory[AT_FROM]->buffer, at, n, err);
     if (s == HEDDLE_OK) s = finish(w->from, w->out, err);
     last = w->to_host ? w->memory[AT_TO] : w->memory[AT_HOP];
     if (s == HEDDLE_OK && last != NULL) s = see(page, at, n, err);
-    if (s == HEDDLE_OK && last != NULL) s = host_copy(w, last, page, at, n, err);
+    if (s == HEDDLE_OK && last != NULL) s = host_copy(last, page, at, n, err);
   }
   if (s != HEDDLE_OK || w->to_host) return s;
   s = w->to->t->copy.h2d(w->in, w->memory[AT_TO]->buffer, at, w->page, at, n, err);
@@ -165,7 +171,7 @@ static heddle_status move(way *w, uint64_t at, uint64_t n, heddle_error *err) {
       if (s == HEDDLE_OK) s = finish(w->from, w->out, err);
       return s == HEDDLE_OK ? see(page, at, n, err) : s;
     }
-    s = w->host->flush(page, at, n, err);
+    s = show(page, at, n, err);
     if (s == HEDDLE_OK) s = w->to->t->copy.h2d(w->in, w->memory[AT_TO]->buffer, at, w->page, at, n, err);
     return s == HEDDLE_OK ? finish(w->to, w->in, err) : s;
   default: return move_staged(w, at, n, err);
@@ -187,7 +193,7 @@ static heddle_status put(way *w, bool source, const void *bytes, heddle_error *e
   heddle_pstream *stream = by_out ? w->out : w->in;
   if (stream == NULL || m == w->memory[AT_PAGE]) {
     memcpy(m->host, bytes, IMAGE);
-    return w->host->flush(m, 0, IMAGE, err);
+    return show(m, 0, IMAGE, err);
   }
   heddle_status s = dev->t->copy.write(stream, m->buffer, 0, bytes, IMAGE, err);
   return s == HEDDLE_OK ? finish(dev, stream, err) : s;
@@ -275,10 +281,11 @@ static heddle_status median(way *w, uint64_t n, double *out, heddle_error *err) 
   return HEDDLE_OK;
 }
 
-/* A page moves nothing: what is left is to tell the other side, which is what the smallest work takes. */
+/* A page moves nothing: what is left is to tell the other side, which is what the smallest work takes of who wrote. */
 static heddle_status measure(way *w, heddle__route_cost *cost, heddle_error *err) {
   bool shared = w->route == HEDDLE__ROUTE_SHARED;
   double small = 0, large = 0;
+  w->half = shared;
   heddle_status s = median(w, shared ? 4 : SMALL, &small, err);
   if (s == HEDDLE_OK && !shared) s = median(w, w->bytes, &large, err);
   if (s != HEDDLE_OK) return s;

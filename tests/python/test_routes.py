@@ -138,3 +138,27 @@ def test_opencl_shares_pages(image):
     # opencl does not import: the page is its own, whoever computes the value
     check_no_copies("cpu,opencl:0,sim:0", ["*=cpu", "wide*=opencl:0", "res*=sim:0"],
                     dict(sim__unified=1, sim__import_unified="on", sim__import_alignment=4096), image)
+
+
+def test_vulkan_shares_pages(image, tmp_path):
+    """cpu, PoCL and two lavapipe devices: the page is OpenCL's where it takes part, since Vulkan imports and OpenCL does not.
+    In programs of their own, so that no other test of this file has both drivers in its process."""
+    lavapipe = pytest.importorskip("lavapipe")
+    pocl.need()
+    env = {**pocl.ENV, **lavapipe.ENV}
+    lavapipe.need()
+    places = {"wide*": "opencl:0", "res.add": "vulkan:0", "res.relu": "vulkan:1", "wide1.relu": "vulkan:0",
+              "wide2.relu": "vulkan:1", "gain": "vulkan:0"}
+    words = ["--device", "cpu,opencl:0,vulkan:0,vulkan:1", "--place", "*=cpu"]
+    for pattern, device in places.items():
+        words += ["--place", f"{pattern}={device}"]
+    cache = tmp_path / "routes"
+    said = run(image, cache, *words, **env)
+    assert said and all("shared" in line and "tested in" in line for line in said), said
+    made = plan(*words, cache=cache, **env)
+    assert made["counts"]["copies"] == 0 and {c["route"] for c in made["crossings"]} == {"shared"}
+    names = [d["name"] for d in made["devices"]]
+    pairs = {(names[c["from"]], names[c["to"]]): names[c["page"]] for c in made["crossings"] if c["to"] >= 0}
+    assert pairs["opencl:0", "vulkan:0"] == pairs["vulkan:1", "opencl:0"] == "opencl:0"
+    assert pairs["vulkan:0", "vulkan:1"].startswith("vulkan")
+    assert all(c["measured"] for c in made["crossings"])
