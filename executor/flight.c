@@ -89,7 +89,6 @@ static heddle_status bring_inputs(heddle__flight *f, heddle__flight_lane *l, hed
     const heddle__arg *from = &f->lanes[f->latest[i].lane].ex->args[i];
     heddle_status s = heddle__executor_set(l->ex, i, from->value, from->lent ? HEDDLE__LEND : HEDDLE__COPY, err);
     if (s != HEDDLE_OK) return s;
-    l->ex->args[i].is_param = from->is_param;
     l->has[i] = f->latest[i].number;
   }
   l->seen = f->settings;
