@@ -9,7 +9,9 @@
  *
  *   CASES(CASE(reads_a_graph), CASE_LABELS(two_threads_share_a_model, "threads slow"), CASE_TWICE(runs_on_a_device))
  *
- * CASE_TWICE is on sim and, as NAME@opencl, on two devices of PoCL's; accelerator.h says how a case is written for that.
+ * CASE_TWICE is on sim and, as NAME@opencl, on two devices of PoCL's, and as NAME@vulkan on two of lavapipe's;
+ * accelerator.h says how a case is written for that. CASE_PEERS is for what needs copies from one device to another of the
+ * same plugin, which vulkan does not offer.
  */
 #ifndef HEDDLE_TESTS_CASES_H
 #define HEDDLE_TESTS_CASES_H
@@ -53,11 +55,20 @@ typedef struct test_case {
   { #name, name, labels, "sim" }
 #define CASE_OPENCL(name) \
   { #name "@opencl", name, "opencl", "opencl" }
+#define CASE_VULKAN(name) \
+  { #name "@vulkan", name, "vulkan", "vulkan" }
 #ifdef HEDDLE_TEST_OPENCL /* the plugin is part of the build */
-#define CASE_TWICE(name) CASE(name), CASE_OPENCL(name)
+#define CASES_OPENCL_TOO(name) , CASE_OPENCL(name)
 #else
-#define CASE_TWICE(name) CASE(name)
+#define CASES_OPENCL_TOO(name)
 #endif
+#ifdef HEDDLE_TEST_VULKAN
+#define CASES_VULKAN_TOO(name) , CASE_VULKAN(name)
+#else
+#define CASES_VULKAN_TOO(name)
+#endif
+#define CASE_TWICE(name) CASE(name) CASES_OPENCL_TOO(name) CASES_VULKAN_TOO(name)
+#define CASE_PEERS(name) CASE(name) CASES_OPENCL_TOO(name)
 #define CASES(...) \
   int main(int argc, char **argv) { \
     static const test_case all[] = {__VA_ARGS__}; \

@@ -227,6 +227,8 @@ typedef struct heddle_host {
 #define HEDDLE_CAP_NONCOHERENT (UINT64_C(1) << 3) /* mapped memory needs flush and invalidate */
 #define HEDDLE_CAP_WAIT_BEFORE_SIGNAL (UINT64_C(1) << 4) /* fence.wait may be submitted before the signal */
 #define HEDDLE_CAP_VIEWS (UINT64_C(1) << 5)              /* memory.view works on this device */
+#define HEDDLE_CAP_IMPORT_UNIFIED \
+  (UINT64_C(1) << 6) /* memory.import_host gives memory that operators compute in, as kind UNIFIED */
 
 /* What is known of a device without opening it. The host zeroes it and sets struct_size; the plugin fills what
  * HEDDLE_HAS says is there. */
@@ -332,7 +334,7 @@ typedef struct heddle_memory_table {
 
   /* Optional: makes a buffer of the caller's host memory, which stays his and outlives the buffer; address and size
    * keep import_alignment. Such a buffer is coherent on every device, HEDDLE_CAP_NONCOHERENT or not. It may be the host
-   * side of copies, and on inline devices an operand. Any thread. */
+   * side of copies, and an operand on inline devices and where HEDDLE_CAP_IMPORT_UNIFIED is set. Any thread. */
   heddle_status (*import_host)(heddle_pdevice *dev, void *pointer, uint64_t bytes, heddle_pbuffer **out,
                                heddle_error *err);
 

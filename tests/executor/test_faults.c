@@ -161,7 +161,7 @@ static unsigned on_device(const char *kind, const char *device, uint32_t flags, 
 
 static void scenario(const char *kind, uint32_t flags, const char *key, const char *value) {
   if (!is_sim()) {
-    key = "opencl.unified"; /* shared pages would leave no copies that could fail */
+    key = unified_key(); /* shared pages would leave no copies that could fail */
     value = "0";
   }
   unsigned failures = on_device(kind, "cpu:0", flags, key, value);
@@ -228,6 +228,6 @@ static void out_of_memory(void **state) {
 CASES(CASE_TWICE(opening_a_device), CASE_TWICE(creating_a_stream), CASE_TWICE(creating_an_event),
       CASE_TWICE(allocating), CASE_TWICE(allocating_slots), CASE_TWICE(mapping), CASE_TWICE(importing), CASE(viewing),
       CASE_TWICE(uploading_constants), CASE_TWICE(copying_to_a_device), CASE_TWICE(copying_from_a_device),
-      CASE_TWICE(copying_between_peers), CASE(flushing), CASE(invalidating), CASE_TWICE(recording_an_event),
+      CASE_PEERS(copying_between_peers), CASE(flushing), CASE(invalidating), CASE_TWICE(recording_an_event),
       CASE_TWICE(waiting_for_an_event), CASE_TWICE(signalling_a_fence), CASE_TWICE(asking), CASE_TWICE(preparing),
       CASE_TWICE(binding), CASE_TWICE(running), CASE_TWICE(out_of_memory))

@@ -1,0 +1,20 @@
+/* What vulkan_shim.c is told: a libvulkan that stands before the real one and lies where a test asks it to. */
+#ifndef HEDDLE_TESTS_UNIT_VULKAN_SHIM_H
+#define HEDDLE_TESTS_UNIT_VULKAN_SHIM_H
+
+#include <stdint.h>
+
+/* All 0: what the real one says. Set before the plugin is entered; lose and hang at any time when nothing is under way. */
+typedef struct vulkan_shim {
+  const char *loader; /* path of the real libvulkan */
+  int32_t families;   /* a family with three queues that compute and one that only copies, all of them the real queue */
+  int32_t discrete;   /* a GPU with memory of its own, whose mapped memory is not coherent */
+  int32_t no_clock;   /* the device's clock cannot be read by a call */
+  int32_t lose;       /* the next submission finds the device lost */
+  int32_t hang;       /* submissions are taken and never done */
+  int32_t submissions; /* counted here: that were handed over, */
+  int32_t copy_pools;  /* command pools of the family that only copies, */
+  int32_t flushes;     /* flushes and invalidates */
+} vulkan_shim;
+
+#endif
