@@ -40,7 +40,7 @@ heddle_status ocl_build(heddle_pdevice *dev, cl_program program, const char *opt
 
 /* Stores the binary of this device. A context of several devices gives one for each; PoCL 3.1 names all devices, and has
  * sizes and binaries of those alone that the program was built for, which is one. */
-static void store(heddle_pdevice *dev, ocl_cache_key key, cl_program program) {
+static void store(heddle_pdevice *dev, filecache_key key, cl_program program) {
   enum { MOST = 256 };
   const heddle_host *host = dev->host;
   cl_device_id devices[MOST];
@@ -54,21 +54,21 @@ static void store(heddle_pdevice *dev, ocl_cache_key key, cl_program program) {
     if (devices[i] == dev->info->id) which = i;
   }
   if (n_sizes == sizeof sizes[0]) which = 0;
-  if (which >= n_sizes / sizeof sizes[0] || sizes[which] == 0 || sizes[which] > OCL_CACHE_MOST) return;
+  if (which >= n_sizes / sizeof sizes[0] || sizes[which] == 0 || sizes[which] > FILECACHE_MOST) return;
   binaries[which] = host->alloc(host->ctx, sizes[which], 1);
   if (binaries[which] == NULL) return;
   if (clGetProgramInfo(program, CL_PROGRAM_BINARIES, sizeof binaries, binaries, NULL) == CL_SUCCESS)
-    ocl_cache_store(dev, key, binaries[which], sizes[which]);
+    filecache_store(&dev->self->cache, key, binaries[which], sizes[which]);
   host->free(host->ctx, binaries[which]);
 }
 
 /* NULL where there is no binary, or the driver refuses it. */
-static cl_program from_cache(heddle_pdevice *dev, ocl_cache_key key, const char *options) {
+static cl_program from_cache(heddle_pdevice *dev, filecache_key key, const char *options) {
   void *data = NULL;
   uint64_t bytes = 0;
   cl_int code = CL_SUCCESS, state = CL_SUCCESS;
   heddle_error ignored;
-  if (!ocl_cache_load(dev, key, &data, &bytes)) return NULL;
+  if (!filecache_load(&dev->self->cache, key, &data, &bytes)) return NULL;
   const unsigned char *binary = data;
   const size_t size = (size_t)bytes;
   cl_program program = clCreateProgramWithBinary(dev->context, 1, &dev->info->id, &size, &binary, &state, &code);
@@ -98,7 +98,7 @@ static heddle_status build_text(heddle_pdevice *dev, const char *name, const cha
            dev->info->rounded ? " -cl-fp32-correctly-rounded-divide-sqrt" : "", extra);
   snprintf(what, sizeof what, "build kernels '%s' with %s", name, extra);
 
-  ocl_cache_key key = {{0, 0}};
+  filecache_key key = {{0, 0}};
   if (dev->self->cache_dir != NULL || dev->self->source_dir != NULL)
     key = ocl_cache_key_of(dev, sources, lengths, 4, options);
   if (dev->self->source_dir != NULL) ocl_source_write(dev, key, sources, lengths, 4, options);

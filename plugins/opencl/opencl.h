@@ -3,6 +3,7 @@
 #ifndef HEDDLE_PLUGINS_OPENCL_OPENCL_H
 #define HEDDLE_PLUGINS_OPENCL_OPENCL_H
 
+#include "plugins/common/filecache.h"
 #include "plugins/common/kernels/plan.h"
 #include "plugins/common/perror.h"
 
@@ -52,7 +53,6 @@ typedef struct ocl_info {
   uint32_t captures_version; /* of the extension, as CL_MAKE_VERSION */
 } ocl_info;
 
-enum { OCL_CACHE_UNSEEN, OCL_CACHE_GOOD, OCL_CACHE_BAD };
 enum { OCL_CAPTURE_AUTO, OCL_CAPTURE_NEVER, OCL_CAPTURE_ALWAYS };
 
 struct heddle_pinstance {
@@ -66,10 +66,10 @@ struct heddle_pinstance {
   bool unified;         /* setting: shared memory where a device has it */
   uint32_t sub_units;   /* setting; 0: devices are not split */
   uint32_t capture;     /* setting: OCL_CAPTURE_* */
-  atomic_int cache;     /* OCL_CACHE_* */
   bool fuse;            /* setting: chains of elementwise nodes become one */
   bool gpu_kernels;     /* setting: kernels as on a GPU, on host cores too */
   char *cache_dir;      /* setting, absolute; NULL: no cache */
+  filecache cache;      /* of built programs, in cache_dir */
   ocl_blas *blas;       /* NULL: no CLBlast */
   char *source_dir;     /* where sources are written; NULL: nowhere */
 };
@@ -268,19 +268,12 @@ void ocl_programs_release(heddle_pdevice *dev);
 heddle_status ocl_build(heddle_pdevice *dev, cl_program program, const char *options, const char *what,
                         heddle_error *err);
 
-#define OCL_CACHE_MOST (UINT64_C(1) << 28) /* bytes of an entry */
-
-/* The persistent cache. load gives bytes from host->alloc, or false; what is there and wrong is as if it were not. */
-typedef struct ocl_cache_key {
-  uint64_t hash[2];
-} ocl_cache_key;
-ocl_cache_key ocl_cache_key_of(const heddle_pdevice *dev, const char *const *sources, const size_t *lengths, uint32_t n,
+/* What the persistent cache of built programs names one after. */
+filecache_key ocl_cache_key_of(const heddle_pdevice *dev, const char *const *sources, const size_t *lengths, uint32_t n,
                                const char *options);
-bool ocl_cache_load(heddle_pdevice *dev, ocl_cache_key key, void **out, uint64_t *bytes);
-void ocl_cache_store(heddle_pdevice *dev, ocl_cache_key key, const void *data, uint64_t bytes);
 
 /* Writes a program's source to source_dir, behind a line with its options. A failure is a warning. */
-void ocl_source_write(heddle_pdevice *dev, ocl_cache_key key, const char *const *sources, const size_t *lengths,
+void ocl_source_write(heddle_pdevice *dev, filecache_key key, const char *const *sources, const size_t *lengths,
                       uint32_t n, const char *options);
 
 /* ---------------------------------------------------------------- CLBlast (clblast.c) */

@@ -87,6 +87,8 @@ static heddle_status read_settings(heddle_pinstance *self, heddle_error *err) {
   if (s == HEDDLE_OK) s = heddle_chain_wanted(host, &self->fuse, err);
   if (s == HEDDLE_OK) s = read_capture(self, err);
   if (s == HEDDLE_OK) s = read_folder(host, "cache_dir", &self->cache_dir, err);
+  self->cache = (filecache){
+      .host = host, .folder = self->cache_dir, .plugin = "opencl", .suffix = "clbin", .things = "built programs"};
   if (s == HEDDLE_OK) s = read_folder(host, "source_dir", &self->source_dir, err);
   return s;
 }

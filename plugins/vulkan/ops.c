@@ -1,47 +1,205 @@
-/* Operators: none yet, so every region is refused in words. */
-#include "vulkan.h"
+/* Operators: regions through the plans of plugins/common/kernels, whose steps are shaders here (shader.h). query makes
+ * the plan and finds each step's shader, so that what cannot run is refused before; prepare compiles the pipelines and
+ * puts tables and parameters on the device. */
+#include "ops.h"
 
-static void launch_free(heddle_plaunch *launch) {
-  (void)launch;
+#include "plugins/common/region.h"
+
+static uint64_t features_of(const vlk_info *info) {
+  return (info->float64 && info->int64 ? K_HAS_F64 : 0) | (info->is_cpu ? K_HOST_CORES : 0);
 }
 
-static void op_free(heddle_pop *op) {
-  (void)op;
+/* ---------------------------------------------------------------- query */
+
+/* Puts node and operator before why not. */
+static heddle_status refused(const heddle_pregion *region, heddle_status status, heddle_error *err) {
+  const heddle_pnode *node = region_node(region, 0);
+  if (node != NULL && status != HEDDLE_OK)
+    p_prefix(err, "node '%.200s': %.100s: ", node->name != NULL ? node->name : "", node->op != NULL ? node->op : "");
+  return status;
+}
+
+static uint64_t bytes_of(const k_plan *plan, const heddle_pregion *region, uint32_t arg) {
+  uint64_t bytes = 0;
+  if (arg == K_TABLE) return plan->table_bytes;
+  const heddle_pvalue *value =
+      region_value(region, (arg & K_OUTPUT) != 0 ? region->outputs[arg & ~K_OUTPUT] : region->inputs[arg]);
+  return value != NULL && value_bytes(value, &bytes) ? bytes : 0;
+}
+
+/* A shader reaches so much of a buffer, and a descriptor so says. */
+static heddle_status check_reach(const vlk_info *info, const k_plan *plan, const heddle_pregion *region,
+                                 heddle_error *err) {
+  for (uint32_t i = 0; i < plan->n_steps; i++) {
+    const k_step *step = &plan->steps[i];
+    for (uint32_t k = 0; k < step->n_args && step->kind == K_STEP_KERNEL; k++) {
+      const uint64_t bytes = bytes_of(plan, region, step->args[k]);
+      if (bytes > info->max_storage_range)
+        return p_fail(err, HEDDLE_EUNSUPPORTED, 0,
+                      "an operand has %llu bytes, and a shader of this device reaches %llu; split it, or place the "
+                      "node elsewhere",
+                      (unsigned long long)bytes, (unsigned long long)info->max_storage_range);
+    }
+  }
+  return HEDDLE_OK;
+}
+
+/* Every step's shader is there, and reaches its operands. */
+static heddle_status check_steps(const heddle_host *host, const vlk_info *info, const k_plan *plan,
+                                 const heddle_pregion *region, heddle_error *err) {
+  heddle_status s = HEDDLE_OK;
+  for (uint32_t i = 0; i < plan->n_steps && s == HEDDLE_OK; i++) {
+    vlk_shader shader;
+    if (plan->steps[i].kind != K_STEP_KERNEL) continue;
+    s = vlk_shader_of(host, info, &plan->steps[i], &shader, err);
+    if (s == HEDDLE_OK) vlk_shader_free(host, &shader);
+  }
+  return s == HEDDLE_OK ? check_reach(info, plan, region, err) : s;
 }
 
 static heddle_status op_query(heddle_pinstance *self, uint32_t index, const heddle_pregion *region,
                               heddle_offer_fn offer, void *sink, heddle_error *err) {
-  (void)self, (void)region, (void)offer, (void)sink;
-  return p_fail(err, HEDDLE_EUNSUPPORTED, 0, "vulkan:%u has no operators", index);
+  k_plan plan;
+  if (index >= self->n_devices)
+    return p_fail(err, HEDDLE_ENODEV, 0, "vulkan:%u: there are %u devices", index, self->n_devices);
+  const vlk_info *info = &self->devices[index];
+  heddle_status s = k_plan_make(self->host, region, features_of(info), &plan, err);
+  if (s != HEDDLE_OK) return s;
+  s = refused(region, check_steps(self->host, info, &plan, region, err), err);
+  const heddle_poffer answer = {
+      .struct_size = sizeof answer,
+      .input_flags = plan.input_flags,
+      .in_place = plan.pairs,
+      .n_in_place = plan.n_pairs,
+      .workspace_align = info->alignment,
+      .cost_ns = 5000.0 * plan.n_steps + plan.work / (info->compute_units > 0 ? info->compute_units : 1),
+  };
+  if (s == HEDDLE_OK) s = offer(sink, &answer, err);
+  k_plan_free(&plan);
+  return s;
+}
+
+static heddle_status op_list(heddle_pinstance *self, uint32_t index, heddle_list_fn list, void *sink,
+                             heddle_error *err) {
+  (void)self, (void)index;
+  return k_plan_list(list, sink, err);
+}
+
+/* ---------------------------------------------------------------- prepare */
+
+static void op_free(heddle_pop *op) {
+  if (op == NULL) return;
+  heddle_pdevice *dev = op->dev;
+  const heddle_host *host = dev->host;
+  vlk_count(&dev->live_objects, -1);
+  k_plan_free(&op->plan);
+  if (op->constants != NULL) vlk_buffer_free(op->constants);
+  host->free(host->ctx, op->steps);
+  host->free(host->ctx, op->bytes);
+  host->free(host->ctx, op);
+}
+
+static void set_bytes(heddle_pop *op, const heddle_pregion *region) {
+  for (uint32_t i = 0; i < op->n_inputs + op->n_outputs; i++) {
+    const bool is_input = i < op->n_inputs;
+    const heddle_pvalue *value = region_value(region, is_input ? region->inputs[i] : region->outputs[i - op->n_inputs]);
+    if (value == NULL || (is_input && (op->plan.input_flags[i] & HEDDLE_INPUT_ABSORBED) != 0)) continue;
+    value_bytes(value, &op->bytes[i]);
+  }
+}
+
+/* Groups in x and y, each within 65535, with few left over. */
+static heddle_status set_groups(const heddle_pop *op, uint64_t groups, vlk_step *step, heddle_error *err) {
+  enum { MOST = 65535 };
+  const uint64_t lines = groups / MOST + (groups % MOST != 0);
+  if (lines > MOST) return p_fail(err, HEDDLE_EINTERNAL, 0, "vulkan:%u: a step has too many groups", op->dev->index);
+  step->groups[0] = (uint32_t)(lines > 0 ? groups / lines + (groups % lines != 0) : 0);
+  step->groups[1] = (uint32_t)lines;
+  return HEDDLE_OK;
+}
+
+/* image: the bytes of constants, growing; *used of them are taken. */
+static heddle_status prepare_step(heddle_pop *op, uint32_t i, char *image, uint64_t *used, heddle_error *err) {
+  const k_step *step = &op->plan.steps[i];
+  vlk_step *out = &op->steps[i];
+  vlk_shader shader;
+  if (step->kind != K_STEP_KERNEL) return HEDDLE_OK;
+  heddle_status s = vlk_shader_of(op->dev->host, op->dev->info, step, &shader, err);
+  if (s != HEDDLE_OK) return s;
+  out->params_at = UINT64_MAX;
+  /* A shader that has stored ones may have its first ones as push constants too, for another way through it. */
+  out->n_push = shader.n_params < VLK_PUSH_WORDS ? shader.n_params : VLK_PUSH_WORDS;
+  memcpy(out->push, shader.params, out->n_push * sizeof(uint32_t));
+  if (shader.n_params > VLK_PUSH_WORDS) {
+    out->params_at = *used;
+    out->params_bytes = shader.n_params * sizeof(uint32_t);
+    memcpy(image + *used, shader.params, (size_t)out->params_bytes);
+    *used += (out->params_bytes + op->dev->info->alignment - 1) / op->dev->info->alignment * op->dev->info->alignment;
+  }
+  s = set_groups(op, shader.groups, out, err);
+  if (s == HEDDLE_OK) s = vlk_pipeline_get(op->dev, &shader, &out->pipeline, err);
+  vlk_shader_free(op->dev->host, &shader);
+  return s;
+}
+
+static heddle_status prepare_steps(heddle_pop *op, heddle_error *err) {
+  heddle_pdevice *dev = op->dev;
+  const heddle_host *host = dev->host;
+  const uint64_t align = dev->info->alignment, word = sizeof(uint32_t);
+  const uint64_t each = (VLK_PARAM_WORDS * word + align - 1) / align * align;
+  uint64_t used = (op->plan.table_bytes + align - 1) / align * align;
+  void *image = NULL;
+  heddle_status s = vlk_new(host, used + op->plan.n_steps * each + 1, "an operator", &image, err);
+  if (s != HEDDLE_OK) return s;
+  if (op->plan.table != NULL) memcpy(image, op->plan.table, (size_t)op->plan.table_bytes);
+  for (uint32_t i = 0; i < op->plan.n_steps && s == HEDDLE_OK; i++) s = prepare_step(op, i, image, &used, err);
+  if (s == HEDDLE_OK && used > 0) {
+    s = vlk_buffer_make(dev, HEDDLE_MEMORY_DEVICE, used, &op->constants, err);
+    if (s == HEDDLE_OK) s = vlk_upload(dev, op->constants, image, used, err);
+  }
+  host->free(host->ctx, image);
+  return s;
 }
 
 static heddle_status op_prepare(heddle_pdevice *dev, const heddle_pregion *region, uint32_t offer, heddle_pop **out,
                                 heddle_error *err) {
-  (void)region, (void)offer, (void)out;
-  return p_fail(err, HEDDLE_EUNSUPPORTED, 0, "vulkan:%u has no operators", dev->index);
-}
-
-static heddle_status op_bind(heddle_pop *op, heddle_pstream *stream, const heddle_pbind *operands, heddle_plaunch **out,
-                             heddle_error *err) {
-  (void)op, (void)stream, (void)operands, (void)out;
-  return p_fail(err, HEDDLE_EINVAL, 0, "vulkan: bind of an operator that was never prepared");
-}
-
-static heddle_status op_run(heddle_plaunch *launch, heddle_error *err) {
-  (void)launch;
-  return p_fail(err, HEDDLE_EINVAL, 0, "vulkan: run of a launch that was never bound");
-}
-
-void vlk_ops_close(heddle_pdevice *dev) {
-  (void)dev;
+  const heddle_host *host = dev->host;
+  void *memory = NULL, *steps = NULL, *bytes = NULL;
+  if (offer != 0) return p_fail(err, HEDDLE_EINVAL, 0, "vulkan:%u: offer %u was not made", dev->index, offer);
+  heddle_status s = vlk_health(dev, err);
+  if (s == HEDDLE_OK) s = vlk_new(host, sizeof(heddle_pop), "an operator", &memory, err);
+  if (s != HEDDLE_OK) return s;
+  heddle_pop *op = memory;
+  op->dev = dev;
+  op->n_inputs = region->n_inputs;
+  op->n_outputs = region->n_outputs;
+  vlk_count(&dev->live_objects, 1);
+  s = k_plan_make(host, region, features_of(dev->info), &op->plan, err);
+  const uint64_t count = (uint64_t)region->n_inputs + region->n_outputs;
+  if (s == HEDDLE_OK) s = vlk_new(host, (op->plan.n_steps + 1) * sizeof(vlk_step), "an operator", &steps, err);
+  op->steps = steps;
+  if (s == HEDDLE_OK) s = vlk_new(host, (count + 1) * sizeof(uint64_t), "an operator", &bytes, err);
+  op->bytes = bytes;
+  if (s == HEDDLE_OK) s = vlk_nothing(dev, &op->nothing, err);
+  if (s == HEDDLE_OK) s = refused(region, check_reach(dev->info, &op->plan, region, err), err);
+  if (s == HEDDLE_OK) s = refused(region, prepare_steps(op, err), err);
+  if (s != HEDDLE_OK) {
+    op_free(op);
+    return s;
+  }
+  set_bytes(op, region);
+  *out = op;
+  return HEDDLE_OK;
 }
 
 const heddle_op_table vlk_op_table = {
     .struct_size = sizeof vlk_op_table,
-    .launch_free = launch_free,
+    .launch_free = vlk_launch_free,
     .op_free = op_free,
     .query = op_query,
     .prepare = op_prepare,
-    .bind = op_bind,
-    .run = op_run,
+    .bind = vlk_bind,
+    .run = vlk_run,
+    .partition = vlk_partition,
+    .list = op_list,
 };

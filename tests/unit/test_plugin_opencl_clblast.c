@@ -2,7 +2,8 @@
  * timeout: 600
  * Large products by CLBlast on PoCL, against double; what is handed over and what is not, by the plugin's own log. Slow,
  * because CLBlast compiles for some ten seconds the first time. Skipped where it is not installed. */
-#include "opencl_case.h"
+#define CASE_PLUGIN_OPENCL
+#include "device_case.h"
 
 #include <dlfcn.h>
 

@@ -227,7 +227,10 @@ heddle_status k_plan_make(const heddle_host *host, const heddle_pregion *region,
 void k_plan_free(k_plan *plan) {
   const heddle_host *host = plan->host;
   if (host == NULL) return;
-  for (uint32_t i = 0; i < plan->n_steps; i++) host->free(host->ctx, plan->steps[i].tail);
+  for (uint32_t i = 0; i < plan->n_steps; i++) {
+    host->free(host->ctx, plan->steps[i].tail);
+    host->free(host->ctx, plan->steps[i].chain);
+  }
   host->free(host->ctx, plan->steps);
   host->free(host->ctx, plan->input_flags);
   host->free(host->ctx, plan->table);

@@ -9,6 +9,8 @@
 
 #include <stdbool.h>
 
+struct heddle_chain; /* plugins/common/chain.h */
+
 enum { K_ARGS = K_INPUTS + 1, K_OPTIONS_BYTES = 160, K_PAIRS = 4 };
 
 /* Which operand: a region input, or with K_OUTPUT added a region output, or the plan's table. */
@@ -52,6 +54,7 @@ typedef struct k_step {
     k_fused fused;
   } params;
   uint64_t copy_bytes, copy_at, copy_from;
+  struct heddle_chain *chain; /* what tail computes, of the plan's memory, without its node and value; NULL: no tail */
 } k_step;
 
 typedef struct k_plan {

@@ -1,5 +1,6 @@
 /* FusedElementwise, and chains of several elementwise nodes: one kernel, whose text is written here from the expression
- * and comes behind elementwise.cl, so that it uses the same words for each operator. Shapes are parameters: one text
+ * and comes behind elementwise.cl, so that it uses the same words for each operator; the expression stands beside it, for
+ * devices whose programs are no text. Shapes are parameters: one text
  * serves all that read their inputs alike. */
 #include "plan_op.h"
 #include "plugins/common/chain.h"
@@ -119,6 +120,11 @@ heddle_status k_plan_fused(k_node *n, heddle_error *err) {
   step->tail = t.at;
   say_kernel(&t, &c);
   if (t.used == TEXT_BYTES - 1) return ref_refuse(&n->ref, err, "the text of its kernel is too long");
+  step->chain = plan->host->alloc(plan->host->ctx, sizeof c, _Alignof(heddle_chain));
+  if (step->chain == NULL) return p_fail(err, HEDDLE_ENOMEM, 0, "no memory to plan an operator");
+  *step->chain = c;
+  step->chain->node = NULL; /* the region's, which may go */
+  step->chain->out = NULL;
   set_params(step, &c);
   for (uint32_t k = 0; k < c.program.n_inputs; k++) {
     step->args[step->n_args++] = c.slot[k];

@@ -1,8 +1,15 @@
-/* One-node regions on the plugin opencl: a device with a stream, and a case of op_case.h run on it. */
-#ifndef HEDDLE_TESTS_UNIT_OPENCL_CASE_H
-#define HEDDLE_TESTS_UNIT_OPENCL_CASE_H
+/* One-node regions on a device of the plugin that the program names before it includes this, with CASE_PLUGIN_OPENCL or
+ * CASE_PLUGIN_VULKAN: a device with a stream, and a case of op_case.h run on it. */
+#ifndef HEDDLE_TESTS_UNIT_DEVICE_CASE_H
+#define HEDDLE_TESTS_UNIT_DEVICE_CASE_H
 
+#ifdef CASE_PLUGIN_VULKAN
+#include "vulkan_host.h"
+#define device_open vulkan_open
+#else
 #include "opencl_host.h"
+#define device_open opencl_open
+#endif
 #include "op_case.h"
 
 #define BOOL ((heddle_dtype){HEDDLE_DTYPE_BOOL, 8, 1})
@@ -13,7 +20,7 @@ typedef struct rig {
 } rig;
 
 static inline void rig_open(rig *r) {
-  opencl_open(&r->t, 1, NULL);
+  device_open(&r->t, 1, NULL);
   memset(&r->d, 0, sizeof r->d);
   r->d.plugin = r->t.p;
   r->d.self = r->t.self;

@@ -1,0 +1,198 @@
+/* Launches of operators: bind writes the descriptors of each step, so that run only records commands. */
+#include "ops.h"
+
+/* A step in its place. */
+typedef struct dispatch {
+  const vlk_step *step; /* NULL: a copy */
+  VkDescriptorSet set;
+  VkBuffer src, dst;
+  VkBufferCopy copy;
+} dispatch;
+
+/* What run reads comes first. pool: the descriptors; VK_NULL_HANDLE: nothing but copies. */
+struct heddle_plaunch {
+  heddle_pstream *stream;
+  heddle_pdevice *dev;
+  uint32_t n_dispatches, reserved;
+  dispatch *dispatches;
+  VkDescriptorPool pool;
+};
+
+void vlk_launch_free(heddle_plaunch *launch) {
+  if (launch == NULL) return;
+  heddle_pdevice *dev = launch->dev;
+  const heddle_host *host = dev->host;
+  vlk_count(&dev->live_objects, -1);
+  dev->vk.DestroyDescriptorPool(dev->device, launch->pool, NULL);
+  host->free(host->ctx, launch->dispatches);
+  host->free(host->ctx, launch);
+}
+
+/* ---------------------------------------------------------------- operands */
+
+static heddle_status check_slice(const heddle_pop *op, const heddle_pslice *slice, uint32_t i, heddle_error *err) {
+  heddle_pdevice *dev = op->dev;
+  const char *what = i < op->n_inputs ? "input of an operator" : "output of an operator";
+  if (slice->buffer == NULL || slice->bytes < op->bytes[i])
+    return p_fail(err, HEDDLE_EINVAL, 0, "vulkan:%u: %s needs %llu bytes and is given %llu", dev->index, what,
+                  (unsigned long long)op->bytes[i], slice->buffer != NULL ? (unsigned long long)slice->bytes : 0);
+  if (slice->buffer->dev != dev || slice->buffer->kind == HEDDLE_MEMORY_PINNED)
+    return p_fail(err, HEDDLE_EINVAL, 0, "vulkan:%u: %s must be memory of kind device or unified", dev->index, what);
+  if ((slice->buffer->base + slice->offset) % dev->info->alignment != 0)
+    return p_fail(err, HEDDLE_EINVAL, 0, "vulkan:%u: %s begins at %llu, no multiple of %llu", dev->index, what,
+                  (unsigned long long)slice->offset, (unsigned long long)dev->info->alignment);
+  return vlk_range(dev, slice->buffer, slice->offset, slice->bytes, what, err);
+}
+
+static heddle_status resolve(const heddle_pop *op, const heddle_pslice *slice, uint32_t i, VkDescriptorBufferInfo *out,
+                             heddle_error *err) {
+  *out = (VkDescriptorBufferInfo){op->nothing->buffer, op->nothing->base, op->nothing->bytes};
+  if (op->bytes[i] == 0) return HEDDLE_OK;
+  heddle_status s = check_slice(op, slice, i, err);
+  if (s != HEDDLE_OK) return s;
+  *out = (VkDescriptorBufferInfo){slice->buffer->buffer, slice->buffer->base + slice->offset, op->bytes[i]};
+  return HEDDLE_OK;
+}
+
+/* operands: the inputs, the outputs, the table. */
+static VkDescriptorBufferInfo *operand_of(const heddle_pop *op, VkDescriptorBufferInfo *operands, uint32_t arg) {
+  if (arg == K_TABLE) return &operands[op->n_inputs + op->n_outputs];
+  return &operands[(arg & K_OUTPUT) != 0 ? op->n_inputs + (arg & ~K_OUTPUT) : arg];
+}
+
+/* ---------------------------------------------------------------- bind */
+
+static heddle_status make_pool(const heddle_pop *op, heddle_plaunch *launch, heddle_error *err) {
+  VkDescriptorPoolSize size = {VK_DESCRIPTOR_TYPE_STORAGE_BUFFER, 0};
+  VkDescriptorPoolCreateInfo info = {
+      .sType = VK_STRUCTURE_TYPE_DESCRIPTOR_POOL_CREATE_INFO, .poolSizeCount = 1, .pPoolSizes = &size};
+  for (uint32_t i = 0; i < op->plan.n_steps; i++) {
+    if (op->steps[i].pipeline == NULL) continue;
+    info.maxSets++;
+    size.descriptorCount += op->steps[i].pipeline->n_operands + 1;
+  }
+  if (info.maxSets == 0) return HEDDLE_OK;
+  const VkResult code = op->dev->vk.CreateDescriptorPool(op->dev->device, &info, NULL, &launch->pool);
+  return vlk_check(op->dev, code, "make room for an operator's operands", err);
+}
+
+static heddle_status bind_step(const heddle_pop *op, uint32_t i, VkDescriptorBufferInfo *operands,
+                               heddle_plaunch *launch, heddle_error *err) {
+  heddle_pdevice *dev = op->dev;
+  const k_step *step = &op->plan.steps[i];
+  const vlk_step *made = &op->steps[i];
+  dispatch *d = &launch->dispatches[launch->n_dispatches++];
+  VkDescriptorBufferInfo nothing = {op->nothing->buffer, op->nothing->base, op->nothing->bytes}, params = nothing;
+  VkWriteDescriptorSet writes[K_ARGS + 1];
+  const uint32_t n = made->pipeline->n_operands;
+  const VkDescriptorSetAllocateInfo info = {.sType = VK_STRUCTURE_TYPE_DESCRIPTOR_SET_ALLOCATE_INFO,
+                                            .descriptorPool = launch->pool,
+                                            .descriptorSetCount = 1,
+                                            .pSetLayouts = &made->pipeline->set};
+  d->step = made;
+  const VkResult code = dev->vk.AllocateDescriptorSets(dev->device, &info, &d->set);
+  if (code != VK_SUCCESS) return vlk_check(dev, code, "bind a shader", err);
+  if (made->params_at != UINT64_MAX)
+    params = (VkDescriptorBufferInfo){op->constants->buffer, op->constants->base + made->params_at, made->params_bytes};
+  for (uint32_t k = 0; k <= n; k++) {
+    const VkDescriptorBufferInfo *operand = &nothing;
+    if (k == 0) operand = &params;
+    else if (k == n) operand = operand_of(op, operands, step->args[step->n_args - 1]);
+    else if (k < step->n_args) operand = operand_of(op, operands, step->args[k - 1]);
+    writes[k] = (VkWriteDescriptorSet){.sType = VK_STRUCTURE_TYPE_WRITE_DESCRIPTOR_SET,
+                                       .dstSet = d->set,
+                                       .dstBinding = k,
+                                       .descriptorCount = 1,
+                                       .descriptorType = VK_DESCRIPTOR_TYPE_STORAGE_BUFFER,
+                                       .pBufferInfo = operand};
+  }
+  dev->vk.UpdateDescriptorSets(dev->device, n + 1, writes, 0, NULL);
+  return HEDDLE_OK;
+}
+
+static void bind_copy(const heddle_pop *op, uint32_t i, VkDescriptorBufferInfo *operands, heddle_plaunch *launch) {
+  const k_step *step = &op->plan.steps[i];
+  const VkDescriptorBufferInfo *src = operand_of(op, operands, step->args[0]),
+                               *dst = operand_of(op, operands, step->args[1]);
+  dispatch *d = &launch->dispatches[launch->n_dispatches];
+  d->src = src->buffer;
+  d->dst = dst->buffer;
+  d->copy = (VkBufferCopy){src->offset + step->copy_from, dst->offset + step->copy_at, step->copy_bytes};
+  /* In place there is nothing to move. */
+  if (d->src != d->dst || d->copy.srcOffset != d->copy.dstOffset) launch->n_dispatches++;
+}
+
+static heddle_status bind_all(const heddle_pop *op, const heddle_pbind *slices, heddle_plaunch *launch,
+                              VkDescriptorBufferInfo *operands, heddle_error *err) {
+  heddle_status s = make_pool(op, launch, err);
+  for (uint32_t i = 0; i < op->n_inputs + op->n_outputs && s == HEDDLE_OK; i++) {
+    const heddle_pslice *slice = i < op->n_inputs ? &slices->inputs[i] : &slices->outputs[i - op->n_inputs];
+    s = resolve(op, slice, i, &operands[i], err);
+  }
+  if (op->plan.table != NULL)
+    operands[op->n_inputs + op->n_outputs] =
+        (VkDescriptorBufferInfo){op->constants->buffer, op->constants->base, op->plan.table_bytes};
+  for (uint32_t i = 0; i < op->plan.n_steps && s == HEDDLE_OK; i++) {
+    if (op->steps[i].pipeline != NULL) s = bind_step(op, i, operands, launch, err);
+    else bind_copy(op, i, operands, launch);
+  }
+  return s;
+}
+
+heddle_status vlk_bind(heddle_pop *op, heddle_pstream *stream, const heddle_pbind *slices, heddle_plaunch **out,
+                       heddle_error *err) {
+  heddle_pdevice *dev = op->dev;
+  const heddle_host *host = dev->host;
+  const uint64_t count = (uint64_t)op->n_inputs + op->n_outputs;
+  void *memory = NULL, *dispatches = NULL, *operands = NULL;
+  if (stream == NULL || vlk_stream_device(stream) != dev)
+    return p_fail(err, HEDDLE_EINVAL, 0, "vulkan:%u: an operator is bound to a stream of another device", dev->index);
+  if (slices->n_inputs != op->n_inputs || slices->n_outputs != op->n_outputs)
+    return p_fail(err, HEDDLE_EINVAL, 0, "vulkan:%u: an operator of %u inputs and %u outputs is given %u and %u",
+                  dev->index, op->n_inputs, op->n_outputs, slices->n_inputs, slices->n_outputs);
+  heddle_status s = vlk_health(dev, err);
+  if (s == HEDDLE_OK) s = vlk_new(host, sizeof(heddle_plaunch), "a launch", &memory, err);
+  if (s != HEDDLE_OK) return s;
+  heddle_plaunch *launch = memory;
+  launch->dev = dev;
+  launch->stream = stream;
+  vlk_count(&dev->live_objects, 1);
+  s = vlk_new(host, ((uint64_t)op->plan.n_steps + 1) * sizeof(dispatch), "a launch", &dispatches, err);
+  launch->dispatches = dispatches;
+  if (s == HEDDLE_OK) s = vlk_new(host, (count + 1) * sizeof(VkDescriptorBufferInfo), "a launch", &operands, err);
+  if (s == HEDDLE_OK) s = bind_all(op, slices, launch, operands, err);
+  host->free(host->ctx, operands);
+  if (s != HEDDLE_OK) {
+    vlk_launch_free(launch);
+    return s;
+  }
+  *out = launch;
+  return HEDDLE_OK;
+}
+
+/* ---------------------------------------------------------------- run */
+
+heddle_status vlk_run(heddle_plaunch *launch, heddle_error *err) {
+  const vlk_device_calls *vk = &launch->dev->vk;
+  VkCommandBuffer commands = VK_NULL_HANDLE;
+  if (launch->n_dispatches == 0) return HEDDLE_OK;
+  heddle_status s = vlk_stream_work(launch->stream, &commands, err);
+  if (s != HEDDLE_OK) return s;
+  for (uint32_t i = 0; i < launch->n_dispatches; i++) {
+    const dispatch *d = &launch->dispatches[i];
+    const vlk_step *step = d->step;
+    if (i > 0) vlk_barrier(launch->dev, commands);
+    if (step == NULL) {
+      vk->CmdCopyBuffer(commands, d->src, d->dst, 1, &d->copy);
+      continue;
+    }
+    vk->CmdBindPipeline(commands, VK_PIPELINE_BIND_POINT_COMPUTE, step->pipeline->pipeline);
+    vk->CmdBindDescriptorSets(commands, VK_PIPELINE_BIND_POINT_COMPUTE, step->pipeline->layout, 0, 1, &d->set, 0, NULL);
+    if (step->n_push > 0)
+      vk->CmdPushConstants(commands, step->pipeline->layout, VK_SHADER_STAGE_COMPUTE_BIT, 0,
+                           step->n_push * (uint32_t)sizeof(uint32_t), step->push);
+    vk->CmdDispatch(commands, step->groups[0], step->groups[1], 1);
+  }
+  vlk_stream_worked(launch->stream);
+  return HEDDLE_OK;
+}

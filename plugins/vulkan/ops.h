@@ -1,0 +1,37 @@
+/* Operators, between the files that make them: query and prepare in ops.c, launches in launch.c. */
+#ifndef HEDDLE_PLUGINS_VULKAN_OPS_H
+#define HEDDLE_PLUGINS_VULKAN_OPS_H
+
+#include "pipeline.h"
+
+/* A step of a plan as it is launched. pipeline NULL: a copy. */
+typedef struct vlk_step {
+  const vlk_pipeline *pipeline;
+  uint32_t groups[2];
+  uint32_t n_push;    /* words */
+  uint64_t params_at; /* in constants; UINT64_MAX: all parameters are pushed */
+  uint64_t params_bytes;
+  uint32_t push[VLK_PUSH_WORDS];
+} vlk_step;
+
+/* Immutable. constants: the plan's table, at 0, and the parameters that are too many to push; NULL: neither. bytes: what
+ * bind must find behind each operand, the inputs and then the outputs; 0: nothing. */
+struct heddle_pop {
+  heddle_pdevice *dev;
+  k_plan plan;
+  vlk_step *steps; /* one for each of the plan's */
+  heddle_pbuffer *constants;
+  const heddle_pbuffer *nothing;
+  uint64_t *bytes;
+  uint32_t n_inputs, n_outputs;
+};
+
+/* heddle_op_table's. */
+heddle_status vlk_partition(heddle_pinstance *self, uint32_t index, const heddle_pregion *region,
+                            heddle_propose_fn propose, void *sink, heddle_error *err);
+heddle_status vlk_bind(heddle_pop *op, heddle_pstream *stream, const heddle_pbind *slices, heddle_plaunch **out,
+                       heddle_error *err);
+heddle_status vlk_run(heddle_plaunch *launch, heddle_error *err);
+void vlk_launch_free(heddle_plaunch *launch);
+
+#endif

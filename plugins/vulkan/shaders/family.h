@@ -1,0 +1,24 @@
+/* What families of shaders share about types: the words of plans' options, and whether a device has them. */
+#ifndef HEDDLE_PLUGINS_VULKAN_SHADERS_FAMILY_H
+#define HEDDLE_PLUGINS_VULKAN_SHADERS_FAMILY_H
+
+#include "plugins/vulkan/shader.h"
+
+/* As convert.glsl has them. */
+enum { VLK_SIGNED = 0, VLK_UNSIGNED = 1, VLK_REAL = 2 };
+
+/* word: of the plan; name: of the variants that compute in it, NULL where none does. */
+typedef struct vlk_type {
+  const char *word, *name;
+  uint32_t bytes, kind;
+} vlk_type;
+
+/* The type that an option of a step names; NULL where there is none. */
+const vlk_type *vlk_type_of(const k_step *step, const char *key);
+
+/* HEDDLE_EUNSUPPORTED in words where the device does not store words of so many bytes, or does not compute in the type.
+ * A type of NULL is HEDDLE_EINTERNAL. */
+heddle_status vlk_want_words(const struct vlk_info *info, uint32_t bytes, heddle_error *err);
+heddle_status vlk_want_type(const struct vlk_info *info, const vlk_type *type, heddle_error *err);
+
+#endif

@@ -1,0 +1,57 @@
+"""FusedElementwise, Gelu and fused chains on a plugin's devices, against numpy in float64: the tests of
+test_fused_opencl.py and test_fused_vulkan.py."""
+
+import capi
+import fused
+import numpy as np
+
+
+def case(seed):
+    tree, values = fused.random_case(seed)
+    return tree, values, {f"x{k}": v for k, v in enumerate(values)}, tree.numbers([v.astype(np.float64) for v in values])
+
+
+def check_expressions(ctx, plugin):
+    for seed in range(2000, 2020):
+        tree, values, inputs, want = case(seed)
+        b, head = fused.as_node(tree, values)
+        (got,), _ = fused.run(ctx, b, [head], inputs, f"{plugin}:0")
+        fused.close(f"seed {seed}: {tree.text()}", got, want)
+
+
+def check_chains(ctx, plugin):
+    fewer = 0
+    for seed in range(2100, 2120):
+        tree, values, inputs, want = case(seed)
+        b, head = fused.as_nodes(tree, values)
+        (got,), plan = fused.run(ctx, b, [head], inputs, f"{plugin}:1", runs=2)
+        fused.close(f"seed {seed}: {tree.text()}", got, want)
+        fewer += any(len(r["nodes"]) > 1 for r in plan["regions"])
+    assert fewer > 10
+
+
+def check_switch_and_mixed_devices(ctx, plugin):
+    apart = capi.Context(**{f"{plugin}__fuse": 0, "cpu__fuse": 0})
+    device = f"{plugin}:0"
+    try:
+        for seed in range(2200, 2204):
+            tree, values, inputs, want = case(seed)
+            b, head = fused.as_nodes(tree, values)
+            (got,), plan = fused.run(apart, b, [head], inputs, device)
+            fused.close(f"seed {seed} apart", got, want)
+            assert all(len(r["nodes"]) == 1 for r in plan["regions"])
+            for i, n in enumerate(x for x in b.nodes if x["op"] != "null"):
+                n["device"] = ("cpu", device, device)[i // 2 % 3]
+            (got,), _ = fused.run(ctx, b, [head], inputs, f"cpu,{device}")
+            fused.close(f"seed {seed} mixed", got, want)
+    finally:
+        apart.close()
+
+
+def check_gelu(ctx, plugin):
+    x = np.linspace(-9, 9, 501).astype(np.float32)
+    for how in ("none", "tanh"):
+        b = fused.Builder()
+        y = b.add("Gelu", [b.null("x", x)], "heddle", approximate=how)
+        (got,), _ = fused.run(ctx, b, [y], {"x": x}, f"{plugin}:0")
+        fused.close(how, got, fused.gelu(x.astype(np.float64), how))

@@ -1,0 +1,5 @@
+/* labels: serial
+ * timeout: 300
+ * ArgMax, ArgMin, TopK and MaxPool with Indices on the plugin vulkan: cases_along.h. */
+#define CASE_PLUGIN_VULKAN
+#include "cases_along.h"

@@ -1,0 +1,5 @@
+/* labels: serial
+ * timeout: 300
+ * Operators that move data on the plugin vulkan: cases_moves.h. */
+#define CASE_PLUGIN_VULKAN
+#include "cases_moves.h"
