@@ -15,6 +15,14 @@ static const family families[] = {
     {"elementwise", NULL, vlk_elementwise},
     {"fill", NULL, vlk_fill},
     {"pick", NULL, vlk_pick},
+    {"contract", NULL, vlk_contract},
+    {"rows", NULL, vlk_rows},
+    {"reduce", NULL, vlk_reduce},
+    {"norm", NULL, vlk_norm},
+    {"along", NULL, vlk_along},
+    {"pool", NULL, vlk_pool},
+    {"pool_where", NULL, vlk_pool},
+    {"resize", NULL, vlk_resize},
 };
 
 extern const vlk_code vlk_codes[];

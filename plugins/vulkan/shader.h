@@ -69,6 +69,20 @@ heddle_status vlk_fill(const heddle_host *host, const struct vlk_info *info, con
                        heddle_error *err);
 heddle_status vlk_pick(const heddle_host *host, const struct vlk_info *info, const k_step *step, vlk_shader *out,
                        heddle_error *err);
+heddle_status vlk_contract(const heddle_host *host, const struct vlk_info *info, const k_step *step, vlk_shader *out,
+                           heddle_error *err);
+heddle_status vlk_rows(const heddle_host *host, const struct vlk_info *info, const k_step *step, vlk_shader *out,
+                       heddle_error *err);
+heddle_status vlk_reduce(const heddle_host *host, const struct vlk_info *info, const k_step *step, vlk_shader *out,
+                         heddle_error *err);
+heddle_status vlk_norm(const heddle_host *host, const struct vlk_info *info, const k_step *step, vlk_shader *out,
+                       heddle_error *err);
+heddle_status vlk_along(const heddle_host *host, const struct vlk_info *info, const k_step *step, vlk_shader *out,
+                        heddle_error *err);
+heddle_status vlk_pool(const heddle_host *host, const struct vlk_info *info, const k_step *step, vlk_shader *out,
+                       heddle_error *err);
+heddle_status vlk_resize(const heddle_host *host, const struct vlk_info *info, const k_step *step, vlk_shader *out,
+                         heddle_error *err);
 
 /* What a step's option says: vlk_option(step, "T0", word) of "... -DT0=float ..." is true and gives "float". */
 bool vlk_option(const k_step *step, const char *key, char word[VLK_OPTION_BYTES]);
