@@ -1,7 +1,7 @@
 /* bench/bench_vulkan.c: a chain of 1,000 Adds on the first Vulkan device, through the public API and by hand: one command
  * buffer that was recorded before (hand_vulkan.h).
  * Of the lines on standard input, "heddle RUNS" and "hand RUNS" are answered with the nanoseconds of one run, the mean
- * over RUNS, and "compare 1" with the largest difference of both results. Both run a plain kernel on 1,024 floats in groups of 64.
+ * over RUNS, and "compare 1" with the largest difference of both results. Both compute 1,024 floats.
  * Without Vulkan it ends with status 77. */
 #include <math.h>
 #include <stdio.h>

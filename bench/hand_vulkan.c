@@ -1,6 +1,6 @@
 /* bench/hand_vulkan.c: what a careful programmer writes on Vulkan for a chain: one command buffer recorded once, one
  * pipeline, a descriptor set for each of the three ways round, a memory barrier where a dispatch reads what the one
- * before it wrote, and one submission with a fence a run. Memory is host-visible, so that nothing is copied. */
+ * before it wrote, four elements an invocation, and one submission with a fence a run. Memory is host-visible, so that nothing is copied. */
 #include "hand_vulkan.h"
 
 #include <stdint.h>
@@ -9,7 +9,7 @@
 #include <string.h>
 #include <vulkan/vulkan.h>
 
-enum { GROUP = 64, BUFFERS = 4 }; /* x, y, and two that results alternate between */
+enum { GROUP = 256, EACH = 4, BUFFERS = 4 }; /* x, y, and two that results alternate between */
 
 static const uint32_t code[] =
 #include "hand_vulkan.spv.h"
@@ -176,7 +176,7 @@ void hand_vk_prepare(int nodes, int width, float value) {
                            &barrier, 0, NULL, 0, NULL);
     vkCmdBindDescriptorSets(commands, VK_PIPELINE_BIND_POINT_COMPUTE, layout, 0, 1, &sets[i == 0 ? 0 : 2 - i % 2], 0,
                             NULL);
-    vkCmdDispatch(commands, ((uint32_t)width + GROUP - 1) / GROUP, 1, 1);
+    vkCmdDispatch(commands, ((uint32_t)width / EACH + GROUP - 1) / GROUP, 1, 1);
   }
   const VkMemoryBarrier to_host = {.sType = VK_STRUCTURE_TYPE_MEMORY_BARRIER,
                                    .srcAccessMask = VK_ACCESS_SHADER_WRITE_BIT,

@@ -3,7 +3,7 @@
 #define BENCH_HAND_VULKAN_H
 
 /* Makes device, pipeline and buffers, and records one command buffer: `nodes` dispatches, each the previous result plus
- * x on vectors of `width` floats, with a barrier between them. The first previous result, y, and x hold `value`
+ * x on vectors of `width` floats, a multiple of 4, with a barrier between them. The first previous result, y, and x hold `value`
  * everywhere. Ends the program with words when something fails: with status 77 where there is no Vulkan device. */
 void hand_vk_prepare(int nodes, int width, float value);
 
