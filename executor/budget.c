@@ -13,12 +13,13 @@ uint64_t heddle__plan_bytes(const heddle__plan *plan, uint32_t device, uint32_t 
     const heddle__allocation *a = &plan->allocs[i];
     const heddle__space *space = &plan->spaces[a->space];
     if (space->device != device || space->kind != kind) continue;
-    uint64_t bytes = a->bytes;
+    uint64_t bytes = a->bytes, sets = plan->req.in_flight; /* all but constants is there for each run in flight */
     if (a->kind == HEDDLE__ALLOC_CONSTANT) {
       if (heddle__constant_lent(plan, &plan->instances[a->instance])) continue;
       bytes = plan->instances[a->instance].bytes;
+      sets = 1;
     }
-    sum += heddle__memory_size(dev, kind, bytes, granule);
+    sum += sets * heddle__memory_size(dev, kind, bytes, granule);
   }
   return sum;
 }

@@ -109,12 +109,12 @@ static void find_slots(maker *m) {
       const heddle__allocation *a = &plan->allocs[i];
       const heddle__space *space = &plan->spaces[a->space];
       bool moves = a->kind == HEDDLE__ALLOC_ARENA || a->kind == HEDDLE__ALLOC_SLOT;
-      if (moves && space->device == d && space->kind != HEDDLE_MEMORY_PINNED)
-        fixed -= a->bytes < fixed ? a->bytes : fixed;
+      uint64_t bytes = a->bytes * plan->req.in_flight;
+      if (moves && space->device == d && space->kind != HEDDLE_MEMORY_PINNED) fixed -= bytes < fixed ? bytes : fixed;
     }
     m->slot_of[d] = net->n_slots;
     net->device[net->n_slots] = d;
-    net->room[net->n_slots++] = limit > fixed ? limit - fixed : 0;
+    net->room[net->n_slots++] = limit > fixed ? (limit - fixed) / plan->req.in_flight : 0;
   }
 }
 

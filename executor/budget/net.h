@@ -38,7 +38,7 @@ typedef struct budget_net {
   uint32_t *lists;
   uint32_t n_tasks, n_values, n_slots, n_lists, cap_lists;
   uint32_t *device; /* per slot: of the plan */
-  uint64_t *room;   /* per slot: what the limit leaves beside constants, inputs and outputs */
+  uint64_t *room;   /* per slot: what the limit leaves each run in flight beside constants, inputs and outputs */
 } budget_net;
 
 /* Reads a finished plan. HEDDLE_ENOMEM leaves what budget_net_finish frees. */

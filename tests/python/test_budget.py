@@ -5,6 +5,7 @@ import re
 import shlex
 import subprocess
 
+import lavapipe
 import numpy as np
 import pocl
 import pytest
@@ -48,12 +49,12 @@ SETTINGS = [{}, {"sim.unified": "1"}, {"sim.coherent": "0", "sim.views": "0", "s
             {"sim.import": "0", "sim.peer": "off"}]
 
 
-def same_bytes(tmp_path, seeds, devices, settings, **env):
+def same_bytes(tmp_path, seeds, devices, settings, place=placements.placements, **env):
     crossed = 0
     for seed in seeds:
         graph, params, _ = graphs.random_graph(seed)
         model = write(tmp_path, graph, params)
-        for placed in placements.placements(graph, seed, devices)[:3]:
+        for placed in place(graph, seed, devices)[:3]:
             rules = [f"{node}={device}" for node, device in placed.items()]
             words = [w for rule in rules for w in ("--place", rule)]
             words += [w for k, v in settings.items() for w in ("--set", f"{k}={v}")]
@@ -78,6 +79,18 @@ def test_exact_on_opencl(tmp_path, unified):
     pocl.need()
     same_bytes(tmp_path, range(720, 723), ["cpu", "opencl:0", "sim:0", "opencl:1"], {"opencl.unified": unified},
                **pocl.ENV)
+
+
+def test_exact_on_vulkan(tmp_path):
+    """Nodes by which values move and meet are there; the others' operands cross."""
+    lavapipe.need()
+
+    def place(graph, seed, devices):
+        ops = {n["name"]: n["op"] for n in graph["nodes"]}
+        return [{node: device if ops[node] in ("Add", "Mul", "Relu", "Concat", "Reshape", "Flatten") else "sim:0"
+                 for node, device in placed.items()} for placed in placements.placements(graph, seed, devices)]
+
+    same_bytes(tmp_path, range(730, 733), ["cpu", "vulkan:0", "sim:0", "vulkan:1"], {}, place, **lavapipe.ENV)
 
 
 # Orders.
