@@ -30,6 +30,7 @@ typedef struct heddle__item {
   heddle__time time;
   double guess_ns; /* by the plugin; 0: it does not say */
   bool known;      /* measured, now or before */
+  bool fresh;      /* measured now, once */
   bool whole;      /* as a plan would have it; false: a node of a larger group, on its own */
   bool foreign;    /* of a compiled library: it is not run outside of a plan */
   bool refused;    /* offered, and then not prepared or run */

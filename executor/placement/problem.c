@@ -14,7 +14,8 @@ typedef struct builder {
 
 /* ---- costs */
 
-/* A node's part of its group's time, by what the nodes would take apart. */
+/* A node's part of its group's time, by what the nodes would take apart. The group takes no longer than they: where it
+ * was measured to, one of the measurements had bad luck, and no placement is to rest on that. */
 static double part_of(const heddle__survey *s, uint32_t node, uint32_t device) {
   const uint32_t group = s->group[(size_t)node * s->n_devices + device];
   double sum = 0;
@@ -23,7 +24,9 @@ static double part_of(const heddle__survey *s, uint32_t node, uint32_t device) {
     if (s->group[at] == group) sum += s->items[s->item[at]].time.ns;
   }
   const double mine = s->items[s->item[(size_t)node * s->n_devices + device]].time.ns;
-  return sum > 0 ? mine / sum : 1.0 / s->members[group];
+  const double whole = s->items[s->group_item[group]].time.ns;
+  if (sum <= 0) return 1.0 / s->members[group];
+  return mine / (whole > sum ? whole : sum);
 }
 
 static heddle_status add_costs(builder *b, heddle_error *err) {

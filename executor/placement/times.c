@@ -1,4 +1,5 @@
 /* executor/placement/times.c: the time of each region on each device: known, measured now, or estimated. */
+#include <math.h>
 #include <string.h>
 
 #include "core/error.h"
@@ -24,6 +25,12 @@ static bool is_wanted(const heddle__item *x, bool whole) {
   return !x->known && !x->foreign && !x->refused && x->whole == whole;
 }
 
+/* In which pass an item's turn is: first what a plan would have, then nodes of groups alone, then all that was measured a
+ * second time. */
+static bool is_turn(const heddle__item *x, int pass) {
+  return pass == 2 ? x->fresh && !x->refused : is_wanted(x, pass == 0);
+}
+
 /* How many a device lacks. */
 static uint32_t lacks(const heddle__survey *s) {
   uint32_t n = 0;
@@ -31,14 +38,26 @@ static uint32_t lacks(const heddle__survey *s) {
   return n;
 }
 
+/* Of two measurements at different times: what disturbs makes longer, so the shorter one counts, and their distance tells
+ * how far that may be off. */
+static heddle__time both(heddle__time a, heddle__time b) {
+  heddle__time x = a.ns <= b.ns ? a : b;
+  const double apart = fabs(a.ns - b.ns) / 2;
+  if (apart > x.margin) x.margin = apart;
+  return x;
+}
+
 static heddle_status measure(heddle__place_room *room, heddle__survey *s, heddle__item *x, uint64_t left_ns,
                              heddle_error *err) {
   heddle_device *dev = s->plan->devices[x->device].dev;
   heddle_error why = {0};
-  heddle_status r = heddle__measure(room->host, dev, x->answer, left_ns, &x->time, &why);
+  heddle__time time = {0, 0};
+  heddle_status r = heddle__measure(room->host, dev, x->answer, left_ns, &time, &why);
   if (r == HEDDLE_OK) {
+    x->time = x->fresh ? both(x->time, time) : time;
+    s->measured += !x->known;
+    x->fresh = !x->known;
     x->known = true;
-    s->measured++;
     heddle__costs_add(&room->costs, dev, &x->digest, &x->time, x->label);
     return HEDDLE_OK;
   }
@@ -46,7 +65,9 @@ static heddle_status measure(heddle__place_room *room, heddle__survey *s, heddle
     if (err != NULL) *err = why;
     return heddle__prefix(err, r, "%s: measuring %s: ", dev->name, x->label);
   }
-  x->refused = true;
+  x->refused = !x->known; /* a second measurement can be done without */
+  x->fresh = false;
+  if (x->known) return HEDDLE_OK;
   heddle__place_say(room->host, room->ctx, r == HEDDLE_ENOMEM || r == HEDDLE_ELIMIT ? HEDDLE_LOG_INFO : HEDDLE_LOG_WARN,
                     "%s could not be measured on %s, and its time is estimated: %s", x->label, dev->name, why.text);
   return HEDDLE_OK;
@@ -59,11 +80,11 @@ static heddle_status measure_all(heddle__place_room *room, heddle__survey *s, he
   const uint32_t all = lacks(s);
   bool opened[64] = {false};
   heddle_status r = HEDDLE_OK;
-  for (int pass = 0; pass < 2; pass++)
+  for (int pass = 0; pass < 3; pass++)
     for (uint32_t i = 0; i < s->n_items && r == HEDDLE_OK; i++) {
       heddle__item *x = &s->items[i];
       const uint64_t now = room->host->now_ns();
-      if (!is_wanted(x, pass == 0) || x->device >= 64) continue;
+      if (!is_turn(x, pass) || x->device >= 64) continue;
       if (now - start >= room->most_ns) break;
       if (!opened[x->device]) {
         r = room->host->open(s->plan->devices[x->device].dev, err);

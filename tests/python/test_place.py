@@ -10,7 +10,9 @@ import time
 import numpy as np
 import pocl
 import pytest
+from fixtures import tvm_legacy as legacy
 from tool_case import failing, good, heddle
+from tvm_graph import Call, tvm_graph
 
 SIZE = 16
 HOST = -1
@@ -200,13 +202,13 @@ def test_branches_go_to_two_devices(tmp_path):
         assert " us here, 2" in rows[name] and rows[name].rstrip().endswith(f" us on {other}")
     line = next(x for x in text.splitlines() if x.startswith("predicted "))
     numbers = [float(w) for w in line.replace(",", "").split() if w.replace(".", "").isdigit()]
-    assert 40000 <= numbers[0] < 60000 and all(80000 <= n < 110000 for n in numbers[1:3]) and len(numbers) == 3
+    assert 40000 <= numbers[0] < 60000 and all(80000 <= n < 120000 for n in numbers[1:3]) and len(numbers) == 3
     assert "on sim:0" in line and "on sim:1" in line
     good("run", path, *words, "--input", f"x={tmp_path / 'x.npy'}", "--output-dir", tmp_path)
     leaked = np.where(x > 0, x, x * np.float32(0.01) * np.float32(0.01))
     np.testing.assert_allclose(np.load(tmp_path / "output_0.npy"), leaked + leaked, rtol=1e-6)
     bench = json.loads(good("bench", path, *words, "--json", "--number", "1"))
-    assert 0.8 * numbers[0] < bench["min"] * 1e6 < 1.6 * numbers[0]
+    assert 40000 <= bench["min"] * 1e6 < 75000  # one device alone takes 80,100
 
 
 def test_the_same_cache_gives_the_same_plan(tmp_path):
@@ -301,6 +303,38 @@ def test_cpu_and_opencl_give_the_reference_s_results(tmp_path):
         np.testing.assert_allclose(np.load(tmp_path / "output_1.npy"), relu, rtol=1e-3, atol=1e-3)
         want = relu @ wide + 1 / (1 + np.exp(-wide))
         np.testing.assert_allclose(np.load(tmp_path / "output_0.npy"), want, rtol=1e-3, atol=1e-2)
+
+
+@pytest.mark.skipif(legacy.compiler() is None, reason="there is no C compiler to write libraries with")
+def test_functions_of_libraries_are_not_run_to_measure_them(tmp_path):
+    count = legacy.kernel(
+        "count", [("x", "float32", (4,)), ("y", "float32", (4,))],
+        f'FILE *f = fopen("{tmp_path}/calls", "a"); if (f == NULL) return -1;\n'
+        "fputc('c', f); fclose(f); for (int i = 0; i < 4; i++) y[i] = x[i] + 1;")
+    lib = legacy.library(tmp_path / "count.so", "v0.14", [count])
+    (tmp_path / "count.json").write_text(
+        tvm_graph({"x": ("float32", [4])}, [Call("count", ["x"], [("float32", [4])])], ["count"], device_index=False))
+    np.save(tmp_path / "x.npy", np.arange(4, dtype=np.float32))
+    words = ("--lib", lib, "--device", "sim:0,cpu", "--place", "auto", "--set", "place.cache_dir=off")
+    made = json.loads(good("plan", tmp_path / "count.json", "--json", *words))
+    assert devices_of(made) == {"count": "cpu:0"} and made["placement"]["estimated"] == 1
+    assert not (tmp_path / "calls").exists()
+    good("run", tmp_path / "count.json", *words, "--input", f"x={tmp_path / 'x.npy'}", "--output-dir", tmp_path)
+    assert (tmp_path / "calls").read_text() == "c"
+    np.testing.assert_array_equal(np.load(tmp_path / "output_0.npy"), [1, 2, 3, 4])
+
+
+def test_models_in_stages_are_placed_stage_by_stage(tmp_path):
+    """The rule goes with the model to its stages; a shape that depends on values ends the first one."""
+    path = write(tmp_path / "m.json", [("a", "LeakyRelu", ["x"], None), ("n", "NonZero", ["a"], None),
+                                       ("t", "Transpose", ["n"], None), ("b", "LeakyRelu", ["x"], None)], ["t", "b"])
+    x = np.where(np.arange(SIZE * SIZE) % 5, 0, 1).reshape(SIZE, SIZE).astype(np.float32)
+    np.save(tmp_path / "x.npy", x)
+    words = ("--device", "sim:0,cpu", "--place", "auto", "--set", f"place.cache_dir={tmp_path / 'cache'}")
+    stages = json.loads(good("plan", path, "--json", *words))["stages"]
+    assert any(n["cause"].startswith("auto: ") for s in stages if s["plan"] for n in s["plan"]["nodes"])
+    good("run", path, *words, "--input", f"x={tmp_path / 'x.npy'}", "--output-dir", tmp_path)
+    np.testing.assert_array_equal(np.load(tmp_path / "output_0.npy"), np.argwhere(x))
 
 
 # ---- the cache
