@@ -1,5 +1,6 @@
-/* executor/explain.h: a finished plan in words, as JSON, and as a picture for Graphviz.
- * What is written depends on the plan alone, so that equal plans give equal bytes. */
+/* executor/explain.h: a finished plan in words, as JSON, and as a picture for Graphviz. What is written depends on the plan
+ * alone, so that equal plans give equal bytes. The writing is done by libheddle_explain.so (executor/explain/), of
+ * libheddle's version, which is opened by whoever asks; this is also what crosses between the two. */
 #ifndef HEDDLE_EXECUTOR_EXPLAIN_H
 #define HEDDLE_EXECUTOR_EXPLAIN_H
 
@@ -7,49 +8,40 @@
 #include "heddle/model.h"
 
 /* Writes a plan that all passes have filled. *out is text, freed with heddle_free. HEDDLE_ENOMEM; HEDDLE_EINVAL for a
- * format that is none. Reads the plan only: any thread, does not block. */
+ * format that is none; HEDDLE_EUNSUPPORTED without the library. Reads the plan only: any thread. */
 heddle_status heddle__explain(const heddle__plan *plan, heddle_explain_format format, char **out, heddle_error *err);
 
-/* ---------------------------------------------------------------- between the files of explain */
+/* Words for numbers, the same wherever a plan or a run is told of. */
+static inline const char *heddle__explain_route(heddle__route route) {
+  switch (route) {
+  case HEDDLE__ROUTE_SAME: return "same";
+  case HEDDLE__ROUTE_DIRECT: return "direct";
+  case HEDDLE__ROUTE_SHARED: return "shared";
+  case HEDDLE__ROUTE_PEER: return "peer";
+  case HEDDLE__ROUTE_STAGED: return "staged";
+  case HEDDLE__ROUTE_STAGED2: return "staged twice";
+  }
+  return "?";
+}
 
-/* Text that grows. failed is set when memory is out, and then nothing more is added. */
-typedef struct heddle__sheet {
-  char *text;
-  size_t used;
-  size_t size;
-  bool failed;
-} heddle__sheet;
+static inline const char *heddle__explain_stream(uint32_t kind) { /* HEDDLE_STREAM_* */
+  return kind == HEDDLE_STREAM_COPY ? "copy" : "compute";
+}
 
-void heddle__say(heddle__sheet *sheet, const char *format, ...) __attribute__((format(printf, 2, 3)));
-void heddle__say_bytes(heddle__sheet *sheet, const char *text, size_t bytes);
+/* What the library uses of libheddle's. */
+typedef struct heddle__explain_host {
+  void *(*alloc)(size_t count, size_t size);
+  void *(*grow)(void *old, size_t old_count, size_t new_count, size_t size);
+  void (*free)(void *p);
+  void (*dtype_text)(heddle_dtype dtype, char out[32]);
+  uint64_t (*plan_bytes)(const heddle__plan *plan, uint32_t device, uint32_t kind); /* budget.h */
+} heddle__explain_host;
 
-/* One file each. On failure the sheet is failed, or the status says what else went wrong. */
-heddle_status heddle__explain_text(const heddle__plan *plan, heddle__sheet *sheet, heddle_error *err);
-heddle_status heddle__explain_json(const heddle__plan *plan, heddle__sheet *sheet, heddle_error *err);
-heddle_status heddle__explain_dot(const heddle__plan *plan, heddle__sheet *sheet, heddle_error *err);
-
-/* Words for numbers, the same in all three. device may be HEDDLE__NONE: "host". */
-const char *heddle__explain_device(const heddle__plan *plan, uint32_t device);
-const char *heddle__explain_route(heddle__route route);
-/* Nanoseconds that the plan expects of a crossing. */
-uint64_t heddle__explain_time(const heddle__crossing *crossing);
-const char *heddle__explain_step(heddle__step_kind kind);
-const char *heddle__explain_memory(uint32_t kind); /* HEDDLE_MEMORY_* */
-const char *heddle__explain_stream(uint32_t kind); /* HEDDLE_STREAM_* */
-
-/* The short name of a layout ("plain", the plugin's own name, else the token) into name. */
-enum { HEDDLE__LAYOUT_NAME = 64 };
-void heddle__explain_layout(const heddle__plan *plan, uint32_t device, heddle_layout layout,
-                            char name[HEDDLE__LAYOUT_NAME]);
-
-/* What a step does, in a few words ("conv1 Conv", "x to sim:0"): for a person, and unique only with its number. */
-void heddle__explain_label(const heddle__plan *plan, const heddle__step *step, heddle__sheet *sheet);
-
-/* The region that a node became part of, for all nodes of the graph (HEDDLE__NONE where none): region_of has one
- * member a node. stream_of gets one member a region: the stream of its step, or HEDDLE__NONE for a view. */
-void heddle__explain_regions(const heddle__plan *plan, uint32_t *region_of, uint32_t *stream_of);
-
-/* The crossing that brings a value (or what it is a view of) to a device; NULL where there is none. */
-const heddle__crossing *heddle__explain_crossing(const heddle__plan *plan, uint32_t value, uint32_t to);
+/* libheddle looks up heddle_explain_entry (core/beside.h), which takes nothing. */
+typedef struct heddle__explain_table {
+  const char *version; /* heddle_version() of the library */
+  heddle_status (*explain)(const heddle__explain_host *host, const heddle__plan *plan, heddle_explain_format format,
+                           char **out, heddle_error *err);
+} heddle__explain_table;
 
 #endif

@@ -16,7 +16,7 @@ static void kernel_free(heddle_pkernel *k) {
     k->oldest = next;
   }
   while (k->pools != NULL) {
-    vlk_pool *next = k->pools->next;
+    vlk_module_pool *next = k->pools->next;
     dev->vk.DestroyDescriptorPool(dev->device, k->pools->pool, NULL);
     dev->host->free(dev->host->ctx, k->pools);
     k->pools = next;

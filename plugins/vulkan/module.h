@@ -24,11 +24,11 @@ typedef struct vlk_operands {
   uint64_t value;         /* of that; UINT64_MAX: of a capture, for good */
 } vlk_operands;
 
-typedef struct vlk_pool {
-  struct vlk_pool *next;
+typedef struct vlk_module_pool {
+  struct vlk_module_pool *next;
   VkDescriptorPool pool;
   uint32_t left, reserved;
-} vlk_pool;
+} vlk_module_pool;
 
 struct heddle_pkernel {
   heddle_pkernel *next;
@@ -37,7 +37,7 @@ struct heddle_pkernel {
   VkPipeline pipeline;
   VkPipelineLayout layout;
   VkDescriptorSetLayout set;
-  vlk_pool *pools;
+  vlk_module_pool *pools;
   vlk_operands *oldest, *newest;
   char name[];
 };

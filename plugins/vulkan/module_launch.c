@@ -16,9 +16,9 @@ static heddle_status make_pool(heddle_pkernel *k, heddle_error *err) {
                                            .maxSets = POOL_SETS,
                                            .poolSizeCount = 2,
                                            .pPoolSizes = sizes};
-  heddle_status s = vlk_new(dev->host, sizeof(vlk_pool), "a kernel's operands", &memory, err);
+  heddle_status s = vlk_new(dev->host, sizeof(vlk_module_pool), "a kernel's operands", &memory, err);
   if (s != HEDDLE_OK) return s;
-  vlk_pool *p = memory;
+  vlk_module_pool *p = memory;
   s = vlk_check(dev, dev->vk.CreateDescriptorPool(dev->device, &info, NULL, &p->pool),
                 "make room for a kernel's operands", err);
   if (s != HEDDLE_OK) {

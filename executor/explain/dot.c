@@ -1,10 +1,9 @@
-/* executor/explain_dot.c: a plan as a picture for Graphviz: what runs, coloured by device, and the edges between; an
+/* executor/explain/dot.c: a plan as a picture for Graphviz: what runs, coloured by device, and the edges between; an
  * edge over which a value is copied carries its bytes and route. */
 #include <inttypes.h>
 
-#include "core/alloc.h"
 #include "core/error.h"
-#include "executor/explain.h"
+#include "executor/explain/sheet.h"
 
 /* Fill and line of the first eight devices, then again. */
 static const char *const colours[8][2] = {{"#dbe9f6", "#2166ac"}, {"#fde0c5", "#c4620c"}, {"#d9f0d3", "#1b7837"},
@@ -36,7 +35,7 @@ static void say_quoted(heddle__sheet *sheet, const char *text) {
 
 static void say_shape(heddle__sheet *sheet, const heddle__known *known) {
   char dtype[32];
-  heddle__dtype_text(known->dtype, dtype);
+  sheet->host->dtype_text(known->dtype, dtype);
   heddle__say(sheet, "%s [", dtype);
   for (uint32_t i = 0; i < known->ndim; i++) heddle__say(sheet, "%s%" PRId64, i == 0 ? "" : ", ", known->shape[i]);
   heddle__say(sheet, "]");
@@ -109,7 +108,7 @@ static void say_outputs(const heddle__plan *plan, heddle__sheet *sheet, bool *la
 }
 
 heddle_status heddle__explain_dot(const heddle__plan *plan, heddle__sheet *sheet, heddle_error *err) {
-  bool *labelled = heddle__alloc((size_t)plan->n_crossings + 1, sizeof *labelled);
+  bool *labelled = sheet->host->alloc((size_t)plan->n_crossings + 1, sizeof *labelled);
   if (labelled == NULL) return heddle__no_memory(err, "the picture of a plan");
   heddle__say(sheet, "digraph plan {\n  rankdir=TB;\n  labelloc=t;\n  fontname=\"sans-serif\";\n"
                      "  node [shape=box, style=filled, fontname=\"sans-serif\", fontsize=11];\n"
@@ -130,6 +129,6 @@ heddle_status heddle__explain_dot(const heddle__plan *plan, heddle__sheet *sheet
   }
   say_outputs(plan, sheet, labelled);
   heddle__say(sheet, "}\n");
-  heddle__free(labelled);
+  sheet->host->free(labelled);
   return HEDDLE_OK;
 }

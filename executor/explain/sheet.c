@@ -1,0 +1,163 @@
+/* executor/explain/sheet.c: the library's entry, the sheet that explanations are written on, and the words that all of
+ * them use. The three formats are in text.c, json.c and dot.c. */
+#include "executor/explain/sheet.h"
+
+#include <inttypes.h>
+#include <stdarg.h>
+#include <stdio.h>
+#include <string.h>
+
+#include "core/error.h"
+
+/* ---- the sheet */
+
+static bool make_room(heddle__sheet *sheet, size_t more) {
+  if (sheet->failed) return false;
+  if (sheet->size - sheet->used > more) return true;
+  size_t size = sheet->size == 0 ? 4096 : sheet->size;
+  while (size - sheet->used <= more && size < SIZE_MAX / 4) size *= 2;
+  char *text = size - sheet->used > more ? sheet->host->grow(sheet->text, sheet->size, size, 1) : NULL;
+  if (text == NULL) {
+    sheet->failed = true;
+    return false;
+  }
+  sheet->text = text;
+  sheet->size = size;
+  return true;
+}
+
+void heddle__say_bytes(heddle__sheet *sheet, const char *text, size_t bytes) {
+  if (!make_room(sheet, bytes)) return;
+  memcpy(sheet->text + sheet->used, text, bytes);
+  sheet->used += bytes;
+  sheet->text[sheet->used] = '\0';
+}
+
+void heddle__say(heddle__sheet *sheet, const char *format, ...) {
+  va_list args, again;
+  va_start(args, format);
+  va_copy(again, args);
+  int n = vsnprintf(NULL, 0, format, args);
+  va_end(args);
+  if (n < 0) sheet->failed = true;
+  if (n >= 0 && make_room(sheet, (size_t)n)) {
+    vsnprintf(sheet->text + sheet->used, sheet->size - sheet->used, format, again);
+    sheet->used += (size_t)n;
+  }
+  va_end(again);
+}
+
+/* ---- words */
+
+const char *heddle__explain_device(const heddle__plan *plan, uint32_t device) {
+  return device < plan->n_devices ? plan->devices[device].dev->name : "host";
+}
+
+uint64_t heddle__explain_time(const heddle__crossing *c) {
+  return (uint64_t)(c->cost.latency_ns + c->cost.ns_per_byte * (double)c->bytes + 0.5);
+}
+
+const char *heddle__explain_step(heddle__step_kind kind) {
+  switch (kind) {
+  case HEDDLE__STEP_OP: return "op";
+  case HEDDLE__STEP_H2D: return "h2d";
+  case HEDDLE__STEP_D2H: return "d2h";
+  case HEDDLE__STEP_D2D: return "d2d";
+  case HEDDLE__STEP_PEER: return "peer";
+  case HEDDLE__STEP_HOST_COPY: return "host_copy";
+  case HEDDLE__STEP_RELEASE: return "release";
+  case HEDDLE__STEP_ACQUIRE: return "acquire";
+  case HEDDLE__STEP_FINISH: return "finish";
+  }
+  return "?";
+}
+
+const char *heddle__explain_memory(uint32_t kind) {
+  return kind == HEDDLE_MEMORY_DEVICE ? "device" : kind == HEDDLE_MEMORY_PINNED ? "pinned" : "unified";
+}
+
+static const char *instance_name(const heddle__plan *plan, uint32_t instance) {
+  if (instance >= plan->n_instances) return "?";
+  uint32_t value = plan->instances[instance].value;
+  return value < plan->n_values ? plan->values[value].name : "workspace";
+}
+
+static const char *instance_device(const heddle__plan *plan, uint32_t instance) {
+  if (instance >= plan->n_instances) return "?";
+  return heddle__explain_device(plan, plan->spaces[plan->instances[instance].space].device);
+}
+
+void heddle__explain_layout(const heddle__plan *plan, uint32_t device, heddle_layout layout,
+                            char name[HEDDLE__LAYOUT_NAME]) {
+  const heddle_device *dev = plan->devices[device].dev;
+  snprintf(name, HEDDLE__LAYOUT_NAME, "plain");
+  if (layout == 0) return;
+  if (!dev->t->has_layout || dev->t->layout.describe == NULL ||
+      dev->t->layout.describe(dev->instance, dev->index, layout, name, HEDDLE__LAYOUT_NAME, NULL) != HEDDLE_OK)
+    name[0] = '\0';
+  name[HEDDLE__LAYOUT_NAME - 1] = '\0';
+  if (name[0] == '\0') snprintf(name, HEDDLE__LAYOUT_NAME, "0x%" PRIx64, (uint64_t)layout);
+}
+
+void heddle__explain_label(const heddle__plan *plan, const heddle__step *step, heddle__sheet *sheet) {
+  if (step->kind == HEDDLE__STEP_FINISH) {
+    heddle__say(sheet, "outputs");
+  } else if (step->kind == HEDDLE__STEP_OP) {
+    const heddle__region *r = &plan->regions[step->region];
+    heddle__say(sheet, "%s", r->label);
+    for (uint32_t i = 0; i < r->n_nodes; i++)
+      heddle__say(sheet, "%s%s", i == 0 ? " " : "+", plan->req.graph->nodes[r->nodes[i]].op);
+  } else {
+    heddle__say(sheet, "%s", instance_name(plan, step->src));
+    bool to_host = step->kind == HEDDLE__STEP_D2H || step->kind == HEDDLE__STEP_HOST_COPY;
+    if (step->dst != HEDDLE__NONE) heddle__say(sheet, " to %s", to_host ? "host" : instance_device(plan, step->dst));
+  }
+}
+
+void heddle__explain_regions(const heddle__plan *plan, uint32_t *region_of, uint32_t *stream_of) {
+  for (uint32_t i = 0; i < plan->n_placed; i++) region_of[i] = HEDDLE__NONE;
+  for (uint32_t i = 0; i < plan->n_regions; i++) {
+    stream_of[i] = HEDDLE__NONE;
+    for (uint32_t k = 0; k < plan->regions[i].n_nodes; k++) region_of[plan->regions[i].nodes[k]] = i;
+  }
+  for (uint32_t i = 0; i < plan->n_steps; i++)
+    if (plan->steps[i].kind == HEDDLE__STEP_OP) stream_of[plan->steps[i].region] = plan->steps[i].stream;
+}
+
+const heddle__crossing *heddle__explain_crossing(const heddle__plan *plan, uint32_t value, uint32_t to) {
+  for (uint32_t i = 0; i < plan->n_crossings; i++) {
+    const heddle__crossing *c = &plan->crossings[i];
+    if (c->to == to && plan->values[c->value].same_as == plan->values[value].same_as) return c;
+  }
+  return NULL;
+}
+
+/* ---- the whole */
+
+static heddle_status explain(const heddle__explain_host *host, const heddle__plan *plan, heddle_explain_format format,
+                             char **out, heddle_error *err) {
+  heddle__sheet sheet = {.host = host};
+  heddle_status s;
+  *out = NULL;
+  switch (format) {
+  case HEDDLE_EXPLAIN_TEXT: s = heddle__explain_text(plan, &sheet, err); break;
+  case HEDDLE_EXPLAIN_JSON: s = heddle__explain_json(plan, &sheet, err); break;
+  case HEDDLE_EXPLAIN_DOT: s = heddle__explain_dot(plan, &sheet, err); break;
+  default: s = heddle__fail(err, HEDDLE_EINVAL, "explain: %d is no format", (int)format);
+  }
+  if (s == HEDDLE_OK && (sheet.failed || sheet.text == NULL)) s = heddle__no_memory(err, "the explanation of a plan");
+  if (s != HEDDLE_OK) {
+    host->free(sheet.text);
+    return s;
+  }
+  *out = sheet.text;
+  return HEDDLE_OK;
+}
+
+const void *heddle_explain_entry(const void *host);
+
+__attribute__((visibility("default"))) const void *heddle_explain_entry(const void *host) {
+  static const heddle__explain_table table = {.version = HEDDLE_VERSION, .explain = explain};
+  (void)host;
+  return &table;
+}

@@ -1,0 +1,46 @@
+/* executor/explain/sheet.h: what the three formats of an explanation share: the sheet, and words. */
+#ifndef HEDDLE_EXECUTOR_EXPLAIN_SHEET_H
+#define HEDDLE_EXECUTOR_EXPLAIN_SHEET_H
+
+#include "executor/explain.h"
+
+/* Text that grows. failed is set when memory is out, and then nothing more is added. */
+typedef struct heddle__sheet {
+  const heddle__explain_host *host;
+  char *text;
+  size_t used;
+  size_t size;
+  bool failed;
+} heddle__sheet;
+
+void heddle__say(heddle__sheet *sheet, const char *format, ...) __attribute__((format(printf, 2, 3)));
+void heddle__say_bytes(heddle__sheet *sheet, const char *text, size_t bytes);
+
+/* One file each. On failure the sheet is failed, or the status says what else went wrong. */
+heddle_status heddle__explain_text(const heddle__plan *plan, heddle__sheet *sheet, heddle_error *err);
+heddle_status heddle__explain_json(const heddle__plan *plan, heddle__sheet *sheet, heddle_error *err);
+heddle_status heddle__explain_dot(const heddle__plan *plan, heddle__sheet *sheet, heddle_error *err);
+
+/* Words for numbers, the same in all three. device may be HEDDLE__NONE: "host". */
+const char *heddle__explain_device(const heddle__plan *plan, uint32_t device);
+/* Nanoseconds that the plan expects of a crossing. */
+uint64_t heddle__explain_time(const heddle__crossing *crossing);
+const char *heddle__explain_step(heddle__step_kind kind);
+const char *heddle__explain_memory(uint32_t kind); /* HEDDLE_MEMORY_* */
+
+/* The short name of a layout ("plain", the plugin's own name, else the token) into name. */
+enum { HEDDLE__LAYOUT_NAME = 64 };
+void heddle__explain_layout(const heddle__plan *plan, uint32_t device, heddle_layout layout,
+                            char name[HEDDLE__LAYOUT_NAME]);
+
+/* What a step does, in a few words ("conv1 Conv", "x to sim:0"): for a person, and unique only with its number. */
+void heddle__explain_label(const heddle__plan *plan, const heddle__step *step, heddle__sheet *sheet);
+
+/* The region that a node became part of, for all nodes of the graph (HEDDLE__NONE where none): region_of has one
+ * member a node. stream_of gets one member a region: the stream of its step, or HEDDLE__NONE for a view. */
+void heddle__explain_regions(const heddle__plan *plan, uint32_t *region_of, uint32_t *stream_of);
+
+/* The crossing that brings a value (or what it is a view of) to a device; NULL where there is none. */
+const heddle__crossing *heddle__explain_crossing(const heddle__plan *plan, uint32_t value, uint32_t to);
+
+#endif
