@@ -80,14 +80,19 @@ static heddle_status spread(heddle__copier *c, uint32_t value, heddle_error *err
     bool shares = plan->spaces[plan->instances[h->instance].space].kind == HEDDLE_MEMORY_UNIFIED && owner != d;
     const heddle__value *v = &plan->values[value];
     bool crosses = v->kind == HEDDLE__VALUE_COMPUTED && plan->regions[v->region].device != d;
+    /* Of what the host gives, only what lies in a page of another device is worth a word. */
+    crosses = crosses || (v->kind == HEDDLE__VALUE_INPUT && shares && !plan->devices[d].is_inline);
     if (crosses && (shares || (owner == d && h == c->holders[value] &&
                                plan->spaces[plan->instances[h->instance].space].kind == HEDDLE_MEMORY_UNIFIED))) {
       s = heddle__add_crossing(c, value, d, HEDDLE__ROUTE_SHARED, h, err);
       if (s != HEDDLE_OK) return s;
     }
   }
-  if (c->as_output[value] != HEDDLE__NONE) return heddle__reach_host(c, value, &h, err);
-  return HEDDLE_OK;
+  const uint32_t steps = plan->n_steps;
+  if (c->as_output[value] == HEDDLE__NONE) return HEDDLE_OK;
+  heddle_status s = heddle__reach_host(c, value, &h, err);
+  if (s != HEDDLE_OK || plan->n_steps == steps) return s;
+  return heddle__add_crossing(c, value, HEDDLE__NONE, HEDDLE__ROUTE_DIRECT, c->holders[value], err);
 }
 
 static heddle_status add_operator(heddle__copier *c, uint32_t number, heddle_error *err) {

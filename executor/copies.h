@@ -62,7 +62,7 @@ heddle_status heddle__add_copy(heddle__copier *c, heddle__step_kind kind, uint32
 heddle_status heddle__reach_device(heddle__copier *c, uint32_t value, uint32_t device, heddle__holder **out,
                                    heddle_error *err);
 heddle_status heddle__reach_host(heddle__copier *c, uint32_t value, heddle__holder **out, heddle_error *err);
-/* src: where it lies for the route, or is copied from. */
+/* to: a device, or HEDDLE__NONE for the host. src: where it lies for the route, or is copied from. */
 heddle_status heddle__add_crossing(heddle__copier *c, uint32_t value, uint32_t to, heddle__route route,
                                    const heddle__holder *src, heddle_error *err);
 

@@ -141,7 +141,7 @@ static heddle_status test_routes(const heddle__plan *plan, bool *again, heddle_e
     uint32_t ends[2][2] = {{c->from, c->to}, {HEDDLE__NONE, HEDDLE__NONE}};
     if (c->page != HEDDLE__NONE) memcpy(ends, (uint32_t[2][2]){{c->page, c->from}, {c->page, c->to}}, sizeof ends);
     for (int k = 0; k < 2 && s == HEDDLE_OK; k++) {
-      if (ends[k][0] == HEDDLE__NONE || ends[k][0] == ends[k][1]) continue;
+      if (ends[k][0] == HEDDLE__NONE || ends[k][1] == HEDDLE__NONE || ends[k][0] == ends[k][1]) continue;
       heddle_device *from = plan->devices[ends[k][0]].dev, *to = plan->devices[ends[k][1]].dev;
       s = heddle__route_test(from, to, c->route, err);
       const heddle__route_note *note = heddle__route_find(from, to, c->route);

@@ -14,8 +14,10 @@ heddle_status heddle__add_crossing(heddle__copier *c, uint32_t value, uint32_t t
   uint32_t owner = plan->spaces[plan->instances[src->instance].space].device;
   uint32_t from = v->kind == HEDDLE__VALUE_COMPUTED ? plan->regions[v->region].device : HEDDLE__NONE;
   if (route == HEDDLE__ROUTE_PEER) from = owner;
-  heddle__route_cost cost =
-      heddle__route_cost_of(from != HEDDLE__NONE ? plan->devices[from].dev : NULL, plan->devices[to].dev, route);
+  uint32_t with = shared && owner != from && owner != to ? owner : to; /* whose page it is has to be told, at least */
+  const heddle_device *a = from != HEDDLE__NONE ? plan->devices[from].dev : NULL;
+  const heddle_device *b = with != HEDDLE__NONE ? plan->devices[with].dev : NULL;
+  heddle__route_cost cost = heddle__route_cost_of(a, b, route);
   plan->crossings[plan->n_crossings++] =
       (heddle__crossing){value, from, to, shared ? owner : HEDDLE__NONE, route, cost, shared ? 0 : v->size};
   return HEDDLE_OK;

@@ -11,8 +11,9 @@
 #include <unistd.h>
 
 #include "heddle/heddle.h"
+#include "vulkan_drivers.h"
 
-/* The plugin whose devices stand for sim's: "sim" or "opencl". Set before the case begins. */
+/* The plugin whose devices stand for sim's: "sim", "opencl" or "vulkan". Set before the case begins. */
 static const char *accelerator = "sim";
 
 static inline bool is_sim(void) {
@@ -52,6 +53,11 @@ static inline const char *on(const char *text) {
   return found->text;
 }
 
+/* The accelerator's setting that lets values share pages with the host. */
+static inline const char *unified_key(void) {
+  return strcmp(accelerator, "vulkan") == 0 ? "vulkan.unified" : "opencl.unified";
+}
+
 /* Whether settings, "key=value;key=value", are for the accelerator: tempers of sim's are for sim alone, but for a delay,
  * which the fault layer gives any plugin; settings of another plugin's are for that one. */
 static inline bool settings_fit(const char *settings) {
@@ -74,6 +80,10 @@ static inline const char *accelerator_prepare(const char *build) {
   heddle_device *second = NULL;
   char path[1024];
   if (is_sim()) return NULL;
+  if (strcmp(accelerator, "vulkan") == 0) {
+    const char *lacks = vulkan_two_devices(build);
+    if (lacks != NULL) return lacks;
+  }
   setenv("POCL_DEVICES", "pthread pthread", 1);
   snprintf(path, sizeof path, "%s/tests/pocl-cache", build);
   setenv("POCL_CACHE_DIR", path, 1);

@@ -9,7 +9,8 @@
  *
  *   CASES(CASE(reads_a_graph), CASE_LABELS(two_threads_share_a_model, "threads slow"), CASE_TWICE(runs_on_a_device))
  *
- * CASE_TWICE is on sim and, as NAME@opencl, on two devices of PoCL's; accelerator.h says how a case is written for that.
+ * CASE_TWICE is on sim and, as NAME@opencl, on two devices of PoCL's, and as NAME@vulkan on two of lavapipe's;
+ * accelerator.h says how a case is written for that.
  */
 #ifndef HEDDLE_TESTS_CASES_H
 #define HEDDLE_TESTS_CASES_H
@@ -53,8 +54,14 @@ typedef struct test_case {
   { #name, name, labels, "sim" }
 #define CASE_OPENCL(name) \
   { #name "@opencl", name, "opencl", "opencl" }
-#ifdef HEDDLE_TEST_OPENCL /* the plugin is part of the build */
+#define CASE_VULKAN(name) \
+  { #name "@vulkan", name, "vulkan", "vulkan" }
+#if defined(HEDDLE_TEST_OPENCL) && defined(HEDDLE_TEST_VULKAN) /* the plugins that are part of the build */
+#define CASE_TWICE(name) CASE(name), CASE_OPENCL(name), CASE_VULKAN(name)
+#elif defined(HEDDLE_TEST_OPENCL)
 #define CASE_TWICE(name) CASE(name), CASE_OPENCL(name)
+#elif defined(HEDDLE_TEST_VULKAN)
+#define CASE_TWICE(name) CASE(name), CASE_VULKAN(name)
 #else
 #define CASE_TWICE(name) CASE(name)
 #endif

@@ -7,6 +7,7 @@
 #include "executor/routes/routes.h"
 
 #define TIMEOUT_NS UINT64_C(5000000000)
+#define SETTLE_NS UINT64_C(100000000)
 enum {
   ROUNDS = 5,        /* of which the median counts */
   SMALL = 4096,      /* what the latency is taken on */
@@ -30,6 +31,7 @@ typedef struct way {
   heddle_pbuffer *page; /* the page or the last hop buffer as `to` has it */
   bool imported;        /* page is a handle of to's own */
   bool back;            /* SHARED: from `to` to `from` */
+  bool half;            /* SHARED: only until the page is written and that is known */
 } way;
 
 /* ---- making and ending */
@@ -78,20 +80,24 @@ static heddle_status make_way(way *w, heddle_error *err) {
   return s == HEDDLE_OK ? make_buffers(w, err) : s;
 }
 
-/* What may still run is waited for. Where that fails, host memory that it may touch is left to it. */
+/* False: it did not end, and its plugin knows that it has to keep what it may touch. */
+static bool end_stream(way *w, heddle_device *dev, heddle_pstream *stream) {
+  bool quiet = true;
+  if (stream == NULL) return true;
+  (void)w->host->settle(dev, stream, SETTLE_NS, &quiet, NULL);
+  if (!quiet) (void)dev->t->device.idle(dev->handle, 0, NULL);
+  dev->t->stream.close(stream);
+  return quiet;
+}
+
 static void end_way(way *w) {
-  bool quiet_out = true, quiet_in = true;
-  if (w->out != NULL) {
-    (void)w->host->settle(w->from, w->out, TIMEOUT_NS, &quiet_out, NULL);
-    w->from->t->stream.close(w->out);
-  }
-  if (w->in != NULL) {
-    (void)w->host->settle(w->to, w->in, TIMEOUT_NS, &quiet_in, NULL);
-    w->to->t->stream.close(w->in);
-  }
+  bool quiet = end_stream(w, w->from, w->out);
+  quiet = end_stream(w, w->to, w->in) && quiet;
   if (w->imported) w->to->t->memory.free(w->to->handle, w->page);
-  for (int i = 0; i < 4; i++)
-    if (quiet_out && quiet_in) w->host->memory_release(w->memory[i]);
+  for (int i = 0; i < 4; i++) {
+    if (w->memory[i] != NULL) w->memory[i]->keep_block = !quiet;
+    w->host->memory_release(w->memory[i]);
+  }
 }
 
 /* ---- moving */
@@ -100,14 +106,18 @@ static heddle_status finish(heddle_device *dev, heddle_pstream *stream, heddle_e
   return stream != NULL ? dev->t->stream.sync(stream, TIMEOUT_NS, err) : HEDDLE_OK;
 }
 
+/* What the host wrote, for the device; and what the device wrote, for the host. */
+static heddle_status show(heddle__memory *m, uint64_t at, uint64_t n, heddle_error *err) {
+  return m->coherent ? HEDDLE_OK : m->dev->t->memory.flush(m->dev->handle, m->buffer, at, n, err);
+}
+
 static heddle_status see(heddle__memory *m, uint64_t at, uint64_t n, heddle_error *err) {
   return m->coherent ? HEDDLE_OK : m->dev->t->memory.invalidate(m->dev->handle, m->buffer, at, n, err);
 }
 
-static heddle_status host_copy(way *w, heddle__memory *dst, heddle__memory *src, uint64_t at, uint64_t n,
-                               heddle_error *err) {
+static heddle_status host_copy(heddle__memory *dst, heddle__memory *src, uint64_t at, uint64_t n, heddle_error *err) {
   memcpy((char *)dst->host + at, (const char *)src->host + at, (size_t)n);
-  return w->host->flush(dst, at, n, err);
+  return show(dst, at, n, err);
 }
 
 /* Of a page: from the device that wrote to it, to the one that reads, each within its own memory. */
@@ -117,12 +127,13 @@ static heddle_status move_shared(way *w, uint64_t at, uint64_t n, heddle_error *
   if (!w->back) {
     s = w->from->t->copy.d2d(w->out, page->buffer, at, mine->buffer, at, n, err);
     if (s == HEDDLE_OK) s = finish(w->from, w->out, err);
-    if (s != HEDDLE_OK || w->to_host) return s == HEDDLE_OK ? see(page, at, n, err) : s;
+    if (s != HEDDLE_OK || w->half) return s;
+    if (w->to_host) return see(page, at, n, err);
     s = w->to->t->copy.d2d(w->in, theirs->buffer, at, w->page, at, n, err);
     return s == HEDDLE_OK ? finish(w->to, w->in, err) : s;
   }
   if (!w->to_host) s = w->to->t->copy.d2d(w->in, w->page, at, theirs->buffer, at, n, err);
-  if (s == HEDDLE_OK) s = w->to_host ? w->host->flush(page, at, n, err) : finish(w->to, w->in, err);
+  if (s == HEDDLE_OK) s = w->to_host ? show(page, at, n, err) : finish(w->to, w->in, err);
   if (s == HEDDLE_OK) s = w->from->t->copy.d2d(w->out, mine->buffer, at, page->buffer, at, n, err);
   return s == HEDDLE_OK ? finish(w->from, w->out, err) : s;
 }
@@ -131,13 +142,13 @@ static heddle_status move_staged(way *w, uint64_t at, uint64_t n, heddle_error *
   heddle__memory *page = w->memory[AT_PAGE], *last = page;
   heddle_status s;
   if (w->from_host) {
-    s = host_copy(w, page, w->memory[AT_FROM], at, n, err);
+    s = host_copy(page, w->memory[AT_FROM], at, n, err);
   } else {
     s = w->from->t->copy.d2h(w->out, page->buffer, at, w->memory[AT_FROM]->buffer, at, n, err);
     if (s == HEDDLE_OK) s = finish(w->from, w->out, err);
     last = w->to_host ? w->memory[AT_TO] : w->memory[AT_HOP];
     if (s == HEDDLE_OK && last != NULL) s = see(page, at, n, err);
-    if (s == HEDDLE_OK && last != NULL) s = host_copy(w, last, page, at, n, err);
+    if (s == HEDDLE_OK && last != NULL) s = host_copy(last, page, at, n, err);
   }
   if (s != HEDDLE_OK || w->to_host) return s;
   s = w->to->t->copy.h2d(w->in, w->memory[AT_TO]->buffer, at, w->page, at, n, err);
@@ -160,7 +171,7 @@ static heddle_status move(way *w, uint64_t at, uint64_t n, heddle_error *err) {
       if (s == HEDDLE_OK) s = finish(w->from, w->out, err);
       return s == HEDDLE_OK ? see(page, at, n, err) : s;
     }
-    s = w->host->flush(page, at, n, err);
+    s = show(page, at, n, err);
     if (s == HEDDLE_OK) s = w->to->t->copy.h2d(w->in, w->memory[AT_TO]->buffer, at, w->page, at, n, err);
     return s == HEDDLE_OK ? finish(w->to, w->in, err) : s;
   default: return move_staged(w, at, n, err);
@@ -182,7 +193,7 @@ static heddle_status put(way *w, bool source, const void *bytes, heddle_error *e
   heddle_pstream *stream = by_out ? w->out : w->in;
   if (stream == NULL || m == w->memory[AT_PAGE]) {
     memcpy(m->host, bytes, IMAGE);
-    return w->host->flush(m, 0, IMAGE, err);
+    return show(m, 0, IMAGE, err);
   }
   heddle_status s = dev->t->copy.write(stream, m->buffer, 0, bytes, IMAGE, err);
   return s == HEDDLE_OK ? finish(dev, stream, err) : s;
@@ -270,10 +281,11 @@ static heddle_status median(way *w, uint64_t n, double *out, heddle_error *err) 
   return HEDDLE_OK;
 }
 
-/* A page moves nothing: what is left is to tell the other side, which is what the smallest work takes. */
+/* A page moves nothing: what is left is to tell the other side, which is what the smallest work takes of who wrote. */
 static heddle_status measure(way *w, heddle__route_cost *cost, heddle_error *err) {
   bool shared = w->route == HEDDLE__ROUTE_SHARED;
   double small = 0, large = 0;
+  w->half = shared;
   heddle_status s = median(w, shared ? 4 : SMALL, &small, err);
   if (s == HEDDLE_OK && !shared) s = median(w, w->bytes, &large, err);
   if (s != HEDDLE_OK) return s;

@@ -70,11 +70,15 @@ typedef struct place {
   char path[MOST_PATH];
 } place;
 
+static bool is_off(const char *folder) {
+  return strcmp(folder, "0") == 0 || strcmp(folder, "off") == 0 || strcmp(folder, "none") == 0;
+}
+
 static bool find_place(const heddle__routes_host *host, const heddle_device *from, const heddle_device *to,
                        place *out) {
   const char *origin;
-  if (!host->config_get(from->ctx->config, "routes.cache_dir", &out->folder, &origin) ||
-      host->config_is_off(out->folder) || strlen(out->folder) > MOST_PATH - 100)
+  if (!host->config_get(from->ctx->config, "routes.cache_dir", &out->folder, &origin) || is_off(out->folder) ||
+      strlen(out->folder) > MOST_PATH - 100)
     return false;
   out->given = strcmp(origin, "default") != 0;
   if (out->folder[0] != '/') {

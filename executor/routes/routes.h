@@ -17,7 +17,6 @@ typedef struct heddle__routes_host {
   bool (*config_get)(const heddle__config *config, const char *key, const char **value, const char **origin);
   heddle_status (*config_each)(const heddle__config *config, const char *prefix, heddle__config_fn each, void *user,
                                heddle_error *err);
-  bool (*config_is_off)(const char *value);
   uint64_t (*now_ns)(void);
   heddle_status (*device_open)(heddle_device *dev, heddle_error *err);
   void (*device_close)(heddle_device *dev);
@@ -26,7 +25,6 @@ typedef struct heddle__routes_host {
   void (*device_fault)(heddle_device *dev, int32_t api_code, const char *text);
   heddle_status (*memory_create)(heddle_device *dev, uint32_t kind, uint64_t bytes, uint64_t align, uint64_t granule,
                                  heddle__memory **out, heddle_error *err);
-  heddle_status (*flush)(heddle__memory *m, uint64_t offset, uint64_t bytes, heddle_error *err);
   void (*memory_release)(heddle__memory *m);
   const heddle__route_note *(*find)(const heddle_device *from, const heddle_device *to, heddle__route route);
   heddle__route_cost (*cost_of)(const heddle_device *from, const heddle_device *to, heddle__route route);

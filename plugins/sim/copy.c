@@ -33,6 +33,7 @@ static heddle_status copy_d2h(heddle_pstream *stream, heddle_pbuffer *host, uint
   status = sim_bytes(stream->dev, host, host_offset, bytes, SIM_HOST_SIDE, "host side of d2h", &to, err);
   if (status != HEDDLE_OK) return status;
   status = sim_bytes(stream->dev, src, src_offset, bytes, SIM_OPERAND, "source of d2h", &from, err);
+  if (stream->dev->settings.copy == SIM_LIE) cmd.flags |= SIM_FLAG_LIE;
   return status != HEDDLE_OK ? status : put(stream, &cmd, to, from, bytes, err);
 }
 
@@ -123,7 +124,7 @@ static heddle_status copy_can_peer(heddle_pinstance *self, uint32_t dst_index, u
   heddle_status status = sim_index_check(self, dst_index, err);
   if (status == HEDDLE_OK) status = sim_index_check(self, src_index, err);
   if (status != HEDDLE_OK) return status;
-  if (self->settings.peer == SIM_PEER_OFF) return sim_switched_off("a direct path between devices", "peer", err);
+  if (self->settings.peer == SIM_OFF) return sim_switched_off("a direct path between devices", "peer", err);
   return HEDDLE_OK;
 }
 
@@ -140,12 +141,12 @@ static heddle_status copy_peer(heddle_pstream *stream, heddle_pdevice *dst_dev, 
   if (dst_dev->self != self || src_dev->self != self || (stream->dev != dst_dev && stream->dev != src_dev))
     return p_fail(err, HEDDLE_EINVAL, 0, "sim:%u: peer copy on a stream that belongs to neither of the two devices",
                   stream->dev->index);
-  if (self->settings.peer == SIM_PEER_OFF) return sim_switched_off("a direct path between devices", "peer", err);
+  if (self->settings.peer == SIM_OFF) return sim_switched_off("a direct path between devices", "peer", err);
   status = sim_bytes(dst_dev, dst, dst_offset, bytes, SIM_OPERAND, "destination of peer copy", &to, err);
   if (status != HEDDLE_OK) return status;
   status = sim_bytes(src_dev, src, src_offset, bytes, SIM_OPERAND, "source of peer copy", &from, err);
   if (status != HEDDLE_OK) return status;
-  if (self->settings.peer == SIM_PEER_LIE) cmd.flags |= SIM_FLAG_LIE;
+  if (self->settings.peer == SIM_LIE) cmd.flags |= SIM_FLAG_LIE;
   return put(stream, &cmd, to, from, bytes, err);
 }
 

@@ -76,7 +76,7 @@ heddle_status sim_instance_describe(heddle_pinstance *self, uint32_t index, hedd
   d.caps = HEDDLE_CAP_HOST_CORES;
   if (s->views) d.caps |= HEDDLE_CAP_VIEWS;
   if (s->unified) d.caps |= HEDDLE_CAP_UNIFIED;
-  if (s->import && s->import_unified) d.caps |= HEDDLE_CAP_IMPORT_UNIFIED;
+  if (s->import && s->import_unified != SIM_OFF) d.caps |= HEDDLE_CAP_IMPORT_UNIFIED;
   if (!s->coherent) d.caps |= HEDDLE_CAP_NONCOHERENT;
   if (s->fence_wait && s->wait_before_signal) d.caps |= HEDDLE_CAP_WAIT_BEFORE_SIGNAL;
   d.memory_bytes = s->memory_bytes;

@@ -202,7 +202,17 @@ static heddle_status memory_import(heddle_pdevice *dev, void *pointer, uint64_t 
     return p_fail(err, HEDDLE_EINVAL, 0,
                   "sim:%u: import of %llu host bytes: address and size must be multiples of %llu", dev->index,
                   (unsigned long long)bytes, (unsigned long long)align);
-  const uint32_t kind = dev->settings.import_unified ? HEDDLE_MEMORY_UNIFIED : SIM_KIND_IMPORT;
+  if (dev->settings.import_unified == SIM_LIE) { /* operators compute in memory of its own; copies use the caller's */
+    const heddle_pmemory_desc desc = {.kind = HEDDLE_MEMORY_DEVICE, .bytes = bytes};
+    sim_block *block = NULL;
+    status = sim_memory_reserve(dev, bytes, err);
+    if (status == HEDDLE_OK) status = block_new(dev, &desc, &block, err);
+    if (status != HEDDLE_OK) return status;
+    status = sim_memory_enter(dev, HEDDLE_MEMORY_UNIFIED, block->bytes, pointer, bytes, block, NULL, out, err);
+    if (status != HEDDLE_OK) sim_block_destroy(dev->host, &block->retired);
+    return status;
+  }
+  const uint32_t kind = dev->settings.import_unified == SIM_ON ? HEDDLE_MEMORY_UNIFIED : SIM_KIND_IMPORT;
   return sim_memory_enter(dev, kind, pointer, pointer, bytes, NULL, NULL, out, err);
 }
 
@@ -281,7 +291,9 @@ heddle_status sim_bytes(heddle_pdevice *dev, heddle_pbuffer *handle, uint64_t of
   if (offset > b->size || bytes > b->size - offset)
     return p_fail(err, HEDDLE_EINVAL, 0, "sim:%u: %s: %llu bytes at %llu do not lie in a buffer of %llu", dev->index,
                   what, (unsigned long long)bytes, (unsigned long long)offset, (unsigned long long)b->size);
-  *out = b->bytes == NULL ? NULL : b->bytes + offset;
+  bool lies = use == SIM_HOST_SIDE && b->dev->settings.import_unified == SIM_LIE && b->block != NULL &&
+              b->block->shadow == NULL;
+  *out = b->bytes == NULL ? NULL : (lies ? b->host : b->bytes) + offset;
   return HEDDLE_OK;
 }
 

@@ -8,7 +8,7 @@
 #include <stddef.h>
 #include <string.h>
 
-enum { KIND_NUMBER, KIND_SWITCH, KIND_PEER, KIND_FAIL, KIND_SPEEDS };
+enum { KIND_NUMBER, KIND_SWITCH, KIND_MODE, KIND_FAIL, KIND_SPEEDS };
 
 typedef struct setting {
   const char *key;
@@ -34,11 +34,12 @@ static const setting all[] = {
     NUMBER(memory_bytes, 0, 0, UINT64_MAX, false),
     NUMBER(import_alignment, 64, 1, 65536, false),
     NUMBER(hang, 0, 0, UINT64_MAX, true),
-    {"peer", KIND_PEER, AT(peer), SIM_PEER_ON, 0, 0, false},
+    {"peer", KIND_MODE, AT(peer), SIM_ON, SIM_OFF, 0, false},
+    {"copy", KIND_MODE, AT(copy), SIM_ON, SIM_ON, 0, false},
+    {"import_unified", KIND_MODE, AT(import_unified), SIM_OFF, SIM_OFF, 0, false},
     SWITCH(coherent, 1, false),
     SWITCH(unified, 0, false),
     SWITCH(import, 1, false),
-    SWITCH(import_unified, 0, false),
     SWITCH(views, 1, false),
     SWITCH(capture, 1, false),
     SWITCH(layouts, 1, false),
@@ -169,6 +170,7 @@ static heddle_status apply(const setting *s, const char *text, sim_settings *set
   const char *p = text;
   uint64_t number;
   bool flag;
+  sim_mode mode;
   switch (s->kind) {
   case KIND_NUMBER:
     if (!read_number(&p, &number) || *p != '\0' || number < s->min || number > s->max) {
@@ -183,10 +185,13 @@ static heddle_status apply(const setting *s, const char *text, sim_settings *set
     }
     memcpy(member, &flag, sizeof flag);
     return HEDDLE_OK;
-  case KIND_PEER:
-    if (strcmp(text, "lie") == 0) settings->peer = SIM_PEER_LIE;
-    else if (p_switch(text, &flag)) settings->peer = flag ? SIM_PEER_ON : SIM_PEER_OFF;
-    else return p_fail(err, HEDDLE_EINVAL, 0, "setting 'peer' of sim: '%s' is none of on, off, lie", text);
+  case KIND_MODE:
+    if (strcmp(text, "lie") == 0) mode = SIM_LIE;
+    else if (p_switch(text, &flag) && (flag || s->min == SIM_OFF)) mode = flag ? SIM_ON : SIM_OFF;
+    else
+      return p_fail(err, HEDDLE_EINVAL, 0, "setting '%s' of sim: '%s' is none of on, %slie", s->key, text,
+                    s->min == SIM_OFF ? "off, " : "");
+    memcpy(member, &mode, sizeof mode);
     return HEDDLE_OK;
   case KIND_SPEEDS: return read_speeds(settings, text, err);
   default: return read_rules(settings, text, err);
@@ -217,7 +222,8 @@ heddle_status sim_settings_read(const heddle_host *host, sim_settings *out, hedd
     bool flag = s->fallback != 0;
     if (s->kind == KIND_NUMBER) memcpy((char *)out + s->offset, &number, sizeof number);
     if (s->kind == KIND_SWITCH) memcpy((char *)out + s->offset, &flag, sizeof flag);
-    if (s->kind == KIND_PEER) out->peer = SIM_PEER_ON;
+    const sim_mode mode = (sim_mode)s->fallback;
+    if (s->kind == KIND_MODE) memcpy((char *)out + s->offset, &mode, sizeof mode);
 
     int64_t length = host->config(host->ctx, s->key, text, sizeof text);
     if (length < 0) continue;

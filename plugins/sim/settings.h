@@ -68,7 +68,8 @@ typedef struct sim_speed {
   uint64_t us;
 } sim_speed;
 
-typedef enum sim_peer_mode { SIM_PEER_OFF, SIM_PEER_ON, SIM_PEER_LIE } sim_peer_mode;
+/* What is there, is not, or is and does not tell the truth. */
+typedef enum sim_mode { SIM_OFF, SIM_ON, SIM_LIE } sim_mode;
 
 typedef struct sim_settings {
   uint64_t devices;
@@ -78,11 +79,12 @@ typedef struct sim_settings {
   uint64_t memory_bytes;
   uint64_t import_alignment;
   uint64_t hang;
-  sim_peer_mode peer;
+  sim_mode peer;
+  sim_mode copy;
+  sim_mode import_unified;
   bool coherent;
   bool unified;
   bool import;
-  bool import_unified;
   bool views;
   bool capture;
   bool layouts;

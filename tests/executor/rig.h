@@ -32,9 +32,9 @@ static heddle_error err;
  * is another: there are fewer of those, so it is four times as long. Chains of elementwise nodes stay apart, since these
  * tests are about steps. */
 static inline heddle_context *context(const char *settings) {
-  heddle_setting all[20] = {{"cpu.fuse", "0"}, {"opencl.fuse", "0"}};
+  heddle_setting all[20] = {{"cpu.fuse", "0"}, {"opencl.fuse", "0"}, {"vulkan.fuse", "0"}};
   static char text[512], late[32];
-  size_t n = 2;
+  size_t n = 3;
   bool delayed = false, layers = false;
   if (!settings_fit(settings)) fail_msg("'%s' is not for %s", settings, accelerator);
   snprintf(text, sizeof text, "%s", settings);

@@ -15,7 +15,9 @@ static const char *const modes[] = {"threads=1",
                                     "sim.import=0",
                                     "opencl.unified=1",
                                     "opencl.unified=0",
-                                    "opencl.unified=0;layers=check"};
+                                    "opencl.unified=0;layers=check",
+                                    "vulkan.unified=1",
+                                    "vulkan.unified=0;layers=check"};
 
 enum { N_MODES = sizeof modes / sizeof modes[0] };
 

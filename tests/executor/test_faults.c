@@ -161,7 +161,7 @@ static unsigned on_device(const char *kind, const char *device, uint32_t flags, 
 
 static void scenario(const char *kind, uint32_t flags, const char *key, const char *value) {
   if (!is_sim()) {
-    key = "opencl.unified"; /* shared pages would leave no copies that could fail */
+    key = unified_key(); /* shared pages would leave no copies that could fail */
     value = "0";
   }
   unsigned failures = on_device(kind, "cpu:0", flags, key, value);

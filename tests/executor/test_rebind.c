@@ -64,7 +64,9 @@ static void addresses_change_under_recordings(void **state) {
                                       "opencl.unified=0",
                                       "opencl.unified=0;layers=check",
                                       "opencl.unified=0;opencl.peer=0",
-                                      "opencl.max_streams=1"};
+                                      "opencl.max_streams=1",
+                                      "vulkan.unified=0;layers=check",
+                                      "vulkan.timeline=0"};
   static const char *const devices[][7] = {{"sim:0", "sim:0", "sim:0", "sim:0", "sim:0", "sim:0", "sim:0"},
                                            {"cpu", "sim:0", "sim:0", "sim:1", "cpu", "sim:1", "sim:1"}};
   static _Alignas(4096) float memory[3][N], result[N];
@@ -146,12 +148,12 @@ static void expect_shape(rig *t, source from, int64_t rows, const int64_t *want)
 
 static void values_decide_shapes(void **state) {
   (void)state;
-  static const char *const modes[] = {"threads=1", "sim.unified=1", "sim.delay_us=30;sim.coherent=0",
-                                      "opencl.unified=0", "sim.delay_us=30"};
+  static const char *const modes[] = {"threads=1",        "sim.unified=1",    "sim.delay_us=30;sim.coherent=0",
+                                      "opencl.unified=0", "vulkan.unified=0", "sim.delay_us=30"};
   static const int64_t cases[][3] = {{2, 3, 4}, {2, 4, 3},  {2, 12, 1}, {4, 3, 8},  {4, 4, 6},
                                      {2, 3, 4}, {2, 2, -1}, {4, 2, -1}, {4, 1, 24}, {2, 6, 2}};
   static sketch s;
-  for (int i = 0; i < 5 * N_SOURCES; i++) {
+  for (int i = 0; i < 6 * N_SOURCES; i++) {
     source from = (source)(i % N_SOURCES);
     if (!settings_fit(modes[i / N_SOURCES])) continue;
     sketch_shapes(&s, from, i % 2 == 0 ? "sim:0" : "cpu");

@@ -294,12 +294,13 @@ static void failed_calls_name_node_and_device(void **state) {
   static const char *const rules[] = {"op.run:3@sim:0",   "op.run:17@sim:0", "op.run:9@sim:1",
                                       "copy.h2d:1@sim:0", "copy.d2h:1",      "fence.signal:2@sim:0"};
   static const char *const modes[] = {"sim.capture=0", "sim.capture=0;sim.peer=off", "opencl.unified=0",
-                                      "opencl.unified=0;opencl.peer=0"};
+                                      "opencl.unified=0;opencl.peer=0", "vulkan.unified=0"};
+  enum { MODES = sizeof modes / sizeof modes[0] };
   int seen = 0;
-  for (size_t k = 0; k < sizeof rules / sizeof rules[0] * 4; k++) {
-    if (!settings_fit(modes[k % 4])) continue;
+  for (size_t k = 0; k < sizeof rules / sizeof rules[0] * MODES; k++) {
+    if (!settings_fit(modes[k % MODES])) continue;
     char settings[160];
-    snprintf(settings, sizeof settings, "%s;layers=check,fault;fault.fail=%s", modes[k % 4], on(rules[k / 4]));
+    snprintf(settings, sizeof settings, "%s;layers=check,fault;fault.fail=%s", modes[k % MODES], on(rules[k / MODES]));
     ride t = {0};
     set_up(&t, settings, mixed, 7);
     int failed = 0;
@@ -312,7 +313,7 @@ static void failed_calls_name_node_and_device(void **state) {
       failed++;
       assert_int_equal(s, HEDDLE_EFAILED);
       SAYS(on("sim:"));
-      if (strstr(rules[k / 4], "op.run") != NULL) SAYS("'a"); /* of the node */
+      if (strstr(rules[k / MODES], "op.run") != NULL) SAYS("'a"); /* of the node */
     }
     if (failed > 1) fail_msg("%s failed %d times", settings, failed);
     OK(heddle_executor_run(t.ex, HEDDLE_FOREVER, &err));
@@ -377,8 +378,8 @@ static void *run_often(void *arg) {
 static void executors_of_one_model_in_four_threads(void **state) {
   (void)state;
   static const char *const settings[] = {"sim.delay_us=20", "sim.coherent=0;sim.capture=0", "sim.unified=1",
-                                         "opencl.unified=0"};
-  for (int k = 0; k < 4; k++) {
+                                         "opencl.unified=0", "vulkan.unified=0"};
+  for (int k = 0; k < 5; k++) {
     if (!settings_fit(settings[k])) continue;
     ride t;
     helper h[4];

@@ -104,6 +104,17 @@ def test_they_agree_on_real_plans(first, prove):
     agree_on_real_plans(prove, first, 8)
 
 
+PAGES = ("--set", "sim.unified=1", "--set", "sim.import_unified=on")
+
+
+def test_they_agree_on_plans_with_pages_of_several_devices(prove):
+    agree_on_real_plans(prove, 32, 8, ("cpu", "sim:0", "sim:1", "sim:2"), PAGES)
+
+
+def test_they_agree_on_plans_with_pages_and_no_host(prove):
+    agree_on_real_plans(prove, 40, 4, ("sim:0", "sim:1"), PAGES)
+
+
 @pytest.mark.parametrize("setting", ["opencl.unified=1", "opencl.unified=0"])
 def test_they_agree_on_plans_with_opencl(setting, prove, monkeypatch):
     build = pathlib.Path(os.environ.get("HEDDLE_BUILD", "."))
@@ -112,4 +123,4 @@ def test_they_agree_on_plans_with_opencl(setting, prove, monkeypatch):
     monkeypatch.setenv("POCL_DEVICES", "pthread pthread")
     if "opencl:1" not in subprocess.run([build / "bin" / "heddle", "devices"], capture_output=True, text=True).stdout:
         pytest.skip("there are no two OpenCL devices")
-    agree_on_real_plans(prove, 24, 4, ("cpu", "opencl:0", "opencl:1", "sim:0"), ("--set", setting))
+    agree_on_real_plans(prove, 24, 4, ("cpu", "opencl:0", "opencl:1", "sim:0"), ("--set", setting, *PAGES))

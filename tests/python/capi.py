@@ -19,6 +19,11 @@ class DType(c.Structure):
     _fields_ = [("code", c.c_uint8), ("bits", c.c_uint8), ("lanes", c.c_uint16)]
 
 
+class Stats(c.Structure):
+    _fields_ = [("struct_size", c.c_size_t)] + [(name, c.c_uint64) for name in (
+        "runs", "bytes_copied", "copies", "device_bytes", "orphan_bytes", "replays")]
+
+
 class Setting(c.Structure):
     _fields_ = [("key", c.c_char_p), ("value", c.c_char_p)]
 
@@ -381,6 +386,11 @@ class Executor:
             return numpy_of(t)
         finally:
             LIB.heddle_tensor_release(t)
+
+    def stats(self):
+        s = Stats(c.sizeof(Stats))
+        call("heddle_executor_get_stats", self.p, c.byref(s))
+        return s
 
     def outputs(self):
         return [self.output(i) for i in range(LIB.heddle_executor_output_count(self.p))]

@@ -41,14 +41,26 @@ def sweep(first, last, devices, settings, flags=0, max_streams=0):
     return crossed, edges, operators
 
 
+def test_seeds_with_tested_routes(tmp_path):
+    """With the self-test on, and with a cache of it that the second context reads."""
+    for _ in range(2):
+        sweep(1400, 1410, DEVICES, {"routes__test": 1, "routes__cache_dir": tmp_path, **PAGES})
+    assert len(list(tmp_path.iterdir())) > 10
+
+
 def test_seeds():
     crossed, edges, operators = sweep(1000, 1060, DEVICES, {"sim__delay_us": 0})
     assert operators == random_graphs.OPERATORS
     assert crossed >= 0.3 * edges
 
 
+PAGES = {"sim__unified": 1, "sim__import_unified": "on"}
+
 VARIANTS = [
     dict(opencl__unified=0),
+    dict(**PAGES),
+    dict(**PAGES, sim__delay_us=20),
+    dict(**PAGES, layers="check"),
     dict(opencl__unified=0, opencl__peer=0),
     dict(opencl__peer=0, flags=capi.SLOTS),
     dict(layers="check"),

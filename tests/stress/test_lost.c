@@ -112,7 +112,7 @@ static void a_failure_that_is_no_fault(void **state) {
     const heddle_setting settings[] = {{"log", "off"},
                                        {is_sim() ? "sim.fail" : "fault.fail", on(rules[i])},
                                        {"layers", is_sim() ? "" : "fault"},
-                                       {"opencl.unified", "0"}};
+                                       {unified_key(), "0"}};
     heddle_context *ctx = NULL;
     must(heddle_context_create(settings, is_sim() ? 2 : 4, NULL, NULL, &ctx, &err));
     job j = {0};
