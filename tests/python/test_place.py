@@ -211,6 +211,12 @@ def test_branches_go_to_two_devices(tmp_path):
     assert 40000 <= bench["min"] * 1e6 < 75000  # one device alone takes 80,100
 
 
+@pytest.mark.parametrize("speed", ["fast", "Relu", "Relu:", ":5", "5,,6", "2000000", ",".join(["1"] * 17)])
+def test_speeds_that_are_none_are_refused(tmp_path, speed):
+    said = failing(1, "plan", fork(tmp_path / "fork.json"), "--device", "sim:0", "--set", f"sim.op_us={speed}")
+    assert "setting 'op_us' of sim" in said and "OPERATOR:N" in said
+
+
 def test_the_same_cache_gives_the_same_plan(tmp_path):
     path, cache = fork(tmp_path / "fork.json"), tmp_path / "cache"
     first = plan(path, "sim:0,sim:1", cache, *SLOW)
