@@ -41,7 +41,7 @@ static void a_missing_layer_is_said_in_words(void **state) {
   assert_int_equal(atomic_load(&t.fake.live), 0);
 }
 
-/* A copy onto itself is against the rules of Vulkan, and of the caller. */
+/* A copy onto itself is against the rules of Vulkan, and of the caller. It is recorded only. */
 static void what_the_layer_says_is_an_error_of_the_log(void **state) {
   sim_test t;
   (void)state;
@@ -50,7 +50,6 @@ static void what_the_layer_says_is_an_error_of_the_log(void **state) {
   heddle_pstream *s = sim_stream(&t, t.dev[0]);
   heddle_pbuffer *b = sim_buf(&t, t.dev[0], HEDDLE_MEMORY_DEVICE, 1024);
   OK(&t, t.p->copy->d2d(s, b, 16, b, 0, 256, &t.err));
-  sim_sync(&t, s);
   assert_true(t.errors_logged > 0);
   t.p->memory->free(t.dev[0], b);
   t.p->stream->close(s);
