@@ -10,8 +10,8 @@
  *   CASES(CASE(reads_a_graph), CASE_LABELS(two_threads_share_a_model, "threads slow"), CASE_TWICE(runs_on_a_device))
  *
  * CASE_TWICE is on sim and, as NAME@opencl, on two devices of PoCL's, and as NAME@vulkan on two of lavapipe's;
- * accelerator.h says how a case is written for that. CASE_PEERS is for what needs copies from one device to another of the
- * same plugin, which vulkan does not offer.
+ * accelerator.h says how a case is written for that. CASE_PEERS is for what needs copies or events from one device to
+ * another of the same plugin, which vulkan does not offer.
  */
 #ifndef HEDDLE_TESTS_CASES_H
 #define HEDDLE_TESTS_CASES_H

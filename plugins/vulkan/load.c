@@ -1,5 +1,6 @@
 /* Opening libvulkan and making the instance, with the validation layer where the setting asks for it: each of its
  * messages is then an error in the host's log. */
+#include "pin.h"
 #include "vulkan.h"
 
 #include <dlfcn.h>
@@ -121,8 +122,11 @@ static heddle_status make_instance(heddle_pinstance *self, heddle_error *err) {
 }
 
 heddle_status vlk_load(heddle_pinstance *self, heddle_error *err) {
+  const uint32_t before = vlk_objects_loaded();
   heddle_status s = open_library(self, err);
-  return s == HEDDLE_OK ? make_instance(self, err) : s;
+  if (s == HEDDLE_OK) s = make_instance(self, err);
+  vlk_objects_keep(self->host, before);
+  return s;
 }
 
 void vlk_unload(heddle_pinstance *self) {
