@@ -1,7 +1,8 @@
 /* labels: serial
  * timeout: 300
  * What the vulkan plugin's shaders do with numbers that are no ordinary ones, against libm: infinities, NaN, numbers below
- * the normal range, negative bases; in shaders and in chains. And operands that are too large for a shader. */
+ * the normal range, negative bases; in shaders and in chains. And operands that are too large for a shader, or
+ * take too long a loop. */
 #define CASE_PLUGIN_VULKAN
 #include "device_case.h"
 
@@ -107,6 +108,19 @@ static void what_is_too_large_is_refused(void **state) {
   op_expect_refused(&r.d, &c, "4294967296 bytes, and a shader of this device reaches");
   c.shapes[0][0] = c.shapes[1][0] = INT64_C(1) << 31;
   op_expect_refused(&r.d, &c, "more elements than its shaders count");
+  op_case_free(&c);
+  op_case_init(&c, "MatMul"); /* lavapipe ends a loop after 65,535 turns */
+  op_input(&c, F32, SHAPE(2, 2, 4));
+  op_input(&c, F32, SHAPE(2, 4, 2));
+  op_output(&c, F32, SHAPE(2, 2, 2));
+  c.shapes[0][1] = c.shapes[1][0] = 400000;
+  op_expect_refused(&r.d, &c, "this device's driver stops at 65535");
+  op_case_free(&c);
+  op_case_init(&c, "Softmax");
+  op_input(&c, F32, SHAPE(2, 1, 4));
+  op_output(&c, F32, SHAPE(2, 1, 4));
+  c.shapes[0][1] = c.shapes[1][1] = 6000000;
+  op_expect_refused(&r.d, &c, "this device's driver stops at 65535");
   op_case_free(&c);
   op_case_init(&c, "Identity");
   op_input(&c, F32, SHAPE(1, 4));

@@ -254,7 +254,7 @@ static heddle_status make_conv(const vlk_info *info, const k_step *step, vlk_sha
       direct ? planes_of(p) / p->m : (int64_t)step->groups / (p->tiles_m * p->tiles_n); /* images times groups */
   heddle_status s = vlk_want_turns(info, BLOCK_TURNS(p->k), err);
   if (s != HEDDLE_OK) return s;
-  const cut c = choose_blocks(p->m, p->n, p->k, all, 4);
+  const cut c = choose_blocks(p->m, p->n, p->k, all, p->n <= 2 * LANES ? 2 : 4);
   s = vlk_pick_code(out, err, "block_conv%s%s%s", transposed, sharing(info, &c), with_c(step));
   const double work = (double)p->m * (double)p->n * (double)p->k * (double)all;
   put_block(out, &c, work, false, false, transposed[0] == '\0' && info->alignment % 16 == 0 && p->k % 4 == 0, p->k);
