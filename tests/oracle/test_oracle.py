@@ -117,7 +117,7 @@ def test_what_is_written_is_there_once_a_run(in_flight, prove):
         pytest.skip(words)
     pytest.importorskip("numpy")
     made, outputs = [], 0
-    for name, plan in plans.real_plans(path, range(60, 63), more=("--in-flight", str(in_flight))):
+    for name, plan in plans.real_plans(path, range(60, 65 - in_flight), more=("--in-flight", str(in_flight))):
         assert plan["in_flight"] == plan["stream_sets"] == in_flight
         for alloc in plan["allocations"]:
             if alloc["use"] == "constant":
@@ -129,7 +129,7 @@ def test_what_is_written_is_there_once_a_run(in_flight, prove):
             fewer["allocations"][alloc["id"]]["sets"] = in_flight - 1
             made.append((f"{name}, {alloc['space']}", fewer, written))
             outputs += alloc["use"] == "output"
-    assert outputs >= 6
+    assert outputs >= 2
     some = [plan for _, plan, _ in made]
     answers = prove(some)
     assert list(disagreements([name for name, _, _ in made], some, answers)) == []
