@@ -1,6 +1,8 @@
 /* Launches of operators: bind writes the descriptors of each step, so that run only records commands. */
 #include "ops.h"
 
+#include <string.h>
+
 /* A step in its place. */
 typedef struct dispatch {
   const vlk_step *step; /* NULL: a copy */
@@ -172,11 +174,24 @@ heddle_status vlk_bind(heddle_pop *op, heddle_pstream *stream, const heddle_pbin
 
 /* ---------------------------------------------------------------- run */
 
+/* Binds the pipeline and pushes the parameters of a step where the command buffer does not have them yet. */
+static void prepare_step(const vlk_device_calls *vk, VkCommandBuffer commands, const vlk_step *step, vlk_bound *bound) {
+  const uint32_t bytes = step->n_push * (uint32_t)sizeof(uint32_t);
+  if (bound->pipeline != step->pipeline->pipeline)
+    vk->CmdBindPipeline(commands, VK_PIPELINE_BIND_POINT_COMPUTE, step->pipeline->pipeline);
+  bound->pipeline = step->pipeline->pipeline;
+  if (step->n_push == 0 || (step->n_push <= bound->n_push && memcmp(bound->push, step->push, bytes) == 0)) return;
+  vk->CmdPushConstants(commands, step->pipeline->layout, VK_SHADER_STAGE_COMPUTE_BIT, 0, bytes, step->push);
+  memcpy(bound->push, step->push, bytes);
+  if (bound->n_push < step->n_push) bound->n_push = step->n_push;
+}
+
 heddle_status vlk_run(heddle_plaunch *launch, heddle_error *err) {
   const vlk_device_calls *vk = &launch->dev->vk;
   VkCommandBuffer commands = VK_NULL_HANDLE;
+  vlk_bound *bound = NULL;
   if (launch->n_dispatches == 0) return HEDDLE_OK;
-  heddle_status s = vlk_stream_work(launch->stream, &commands, err);
+  heddle_status s = vlk_stream_work_bound(launch->stream, &commands, &bound, err);
   if (s != HEDDLE_OK) return s;
   for (uint32_t i = 0; i < launch->n_dispatches; i++) {
     const dispatch *d = &launch->dispatches[i];
@@ -186,11 +201,8 @@ heddle_status vlk_run(heddle_plaunch *launch, heddle_error *err) {
       vk->CmdCopyBuffer(commands, d->src, d->dst, 1, &d->copy);
       continue;
     }
-    vk->CmdBindPipeline(commands, VK_PIPELINE_BIND_POINT_COMPUTE, step->pipeline->pipeline);
+    prepare_step(vk, commands, step, bound);
     vk->CmdBindDescriptorSets(commands, VK_PIPELINE_BIND_POINT_COMPUTE, step->pipeline->layout, 0, 1, &d->set, 0, NULL);
-    if (step->n_push > 0)
-      vk->CmdPushConstants(commands, step->pipeline->layout, VK_SHADER_STAGE_COMPUTE_BIT, 0,
-                           step->n_push * (uint32_t)sizeof(uint32_t), step->push);
     vk->CmdDispatch(commands, step->groups[0], step->groups[1], 1);
   }
   vlk_stream_worked(launch->stream);

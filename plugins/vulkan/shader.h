@@ -19,7 +19,7 @@
 
 struct vlk_info;
 
-enum { VLK_SPECS = 16, VLK_PARAM_WORDS = 96, VLK_PUSH_WORDS = 32, VLK_OPTION_BYTES = 32 };
+enum { VLK_SPECS = 16, VLK_PARAM_WORDS = 96, VLK_OPTION_BYTES = 32 };
 
 /* A variant: SPIR-V that the build made of shaders/ (shaders.cmake), by its name there. */
 typedef struct vlk_code {

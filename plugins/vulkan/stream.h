@@ -67,6 +67,7 @@ struct heddle_pstream {
   uint32_t n_batch, n_waits, pieces;
   VkSemaphore waits[VLK_WAITS];
   uint64_t wait_values[VLK_WAITS];
+  vlk_bound bound;        /* in open */
   heddle_pgraph *capture; /* what is being recorded, else NULL */
   heddle_pbuffer *stage;  /* staging memory, made at its first use */
   uint64_t staged[VLK_STAGES];
@@ -81,6 +82,7 @@ struct heddle_pgraph {
   heddle_pdevice *dev;
   VkCommandPool pool;
   VkCommandBuffer commands;
+  vlk_bound bound;
   uint64_t pieces;
   atomic_uint batches;        /* in which it stands and that were not handed over */
   struct heddle_pgraph *next; /* of those that were retired */

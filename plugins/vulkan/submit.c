@@ -78,6 +78,11 @@ static void give_slot(heddle_pstream *stream, vlk_slot *slot) {
   stream->spare = slot;
 }
 
+static void forget_bound(vlk_bound *bound) {
+  bound->pipeline = VK_NULL_HANDLE;
+  bound->n_push = 0;
+}
+
 static heddle_status open_slot(heddle_pstream *stream, heddle_error *err) {
   static const VkCommandBufferBeginInfo once = {.sType = VK_STRUCTURE_TYPE_COMMAND_BUFFER_BEGIN_INFO,
                                                 .flags = VK_COMMAND_BUFFER_USAGE_ONE_TIME_SUBMIT_BIT};
@@ -94,6 +99,7 @@ static heddle_status open_slot(heddle_pstream *stream, heddle_error *err) {
   vlk_stream_barrier(stream, slot->commands);
   stream->open = slot;
   stream->pieces = 0;
+  forget_bound(&stream->bound);
   return HEDDLE_OK;
 }
 
@@ -117,10 +123,13 @@ static heddle_status end_slot(heddle_pstream *stream, heddle_error *err) {
 
 /* ---------------------------------------------------------------- pieces of work */
 
-heddle_status vlk_stream_work(heddle_pstream *stream, VkCommandBuffer *out, heddle_error *err) {
+heddle_status vlk_stream_work_bound(heddle_pstream *stream, VkCommandBuffer *out, vlk_bound **bound,
+                                    heddle_error *err) {
   heddle_status s = vlk_health(stream->dev, err);
   if (s != HEDDLE_OK) return s;
+  *bound = &stream->bound;
   if (stream->capture != NULL) {
+    *bound = &stream->capture->bound;
     *out = stream->capture->commands;
     if (stream->capture->pieces > 0) vlk_stream_barrier(stream, *out);
     return HEDDLE_OK;
@@ -131,6 +140,13 @@ heddle_status vlk_stream_work(heddle_pstream *stream, VkCommandBuffer *out, hedd
   *out = stream->open->commands;
   if (stream->pieces > 0) vlk_stream_barrier(stream, *out);
   return HEDDLE_OK;
+}
+
+heddle_status vlk_stream_work(heddle_pstream *stream, VkCommandBuffer *out, heddle_error *err) {
+  vlk_bound *bound = NULL;
+  heddle_status s = vlk_stream_work_bound(stream, out, &bound, err);
+  if (s == HEDDLE_OK) forget_bound(bound);
+  return s;
 }
 
 void vlk_stream_worked(heddle_pstream *stream) {

@@ -177,6 +177,19 @@ heddle_status vlk_upload(heddle_pdevice *dev, heddle_pbuffer *buffer, const void
  * open one, begun where none is. A barrier orders the work after all that is before it. The stream's thread. */
 heddle_status vlk_stream_work(heddle_pstream *stream, VkCommandBuffer *out, heddle_error *err);
 
+/* What a command buffer has bound, of pipelines whose layouts have VLK_PUSH_WORDS words to push and nothing else: so that
+ * a row of like operators binds once. Words are those that were pushed, at most n_push of them. */
+enum { VLK_PUSH_WORDS = 32 };
+typedef struct vlk_bound {
+  VkPipeline pipeline; /* VK_NULL_HANDLE: none */
+  uint32_t n_push;
+  uint32_t push[VLK_PUSH_WORDS];
+} vlk_bound;
+
+/* As vlk_stream_work, for those who keep to such layouts: bound is what is bound there, and is kept up by the caller.
+ * After vlk_stream_work nothing is known to be bound, since its caller may bind whatever he likes. */
+heddle_status vlk_stream_work_bound(heddle_pstream *stream, VkCommandBuffer *out, vlk_bound **bound, heddle_error *err);
+
 /* Says that a piece of work was recorded. */
 void vlk_stream_worked(heddle_pstream *stream);
 

@@ -251,7 +251,7 @@ heddle_status vlk_elementwise(const heddle_host *host, const vlk_info *info, con
   put_place(&at, n, out);
   vlk_spec(out, (uint32_t)op);
   if (!can) return HEDDLE_OK;
-  vlk_spec(out, four);
+  vlk_spec(out, !four ? 0 : at.elements % 4 == 0 ? 2 : 1);
   vlk_spec(out, four ? wide : 0);
   return HEDDLE_OK;
 }

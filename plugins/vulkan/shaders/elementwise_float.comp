@@ -81,7 +81,10 @@ float answer(const float a, const float b, const float c) {
 void main() {
   int at[N], o;
   if (!k_place(k_item(), at, o)) return;
-  const int left = FOUR == 0 ? 1 : WALK != 0 ? 4 : p.elements - 4 * o;
+  if (FOUR != 0 && WALK == 0) {
+    [[unroll]] for (int k = 0; k < N; k++) at[k] = (WIDE >> k & 1u) != 0u ? o : 0;
+  }
+  const int left = FOUR == 0 ? 1 : WALK != 0 || FOUR == 2 ? 4 : p.elements - 4 * o;
   if (FOUR != 0 && left >= 4) {
     const vec4 a = ALL(0);
     vec4 b = vec4(0.0), c = vec4(0.0), z;
