@@ -154,6 +154,7 @@ heddle_status vlk_upload(heddle_pdevice *dev, heddle_pbuffer *buffer, const void
   if (dev->service == NULL) s = vlk_stream_make(dev, HEDDLE_STREAM_COMPUTE, &dev->service, err);
   if (s == HEDDLE_OK) s = copy_write(dev->service, buffer, 0, data, bytes, err);
   if (s == HEDDLE_OK) s = finish(dev->service, err);
+  if (s != HEDDLE_OK && dev->service != NULL) vlk_stream_drop_work(dev->service); /* the buffer may go now */
   pthread_mutex_unlock(&dev->service_lock);
   return s;
 }
