@@ -12,12 +12,12 @@ static void runs_are_told_in_order(void **state) {
     uint32_t started = 0, ended = 0;
     while (ended < 24) {
       while (started < 24 && started - ended < n) start_with(&t, (int)started++ % 4);
-      if (started - ended == n) {
+      if (started - ended == n && n > 1) { /* one alone may have ended by now, and is then not pending */
         FAILS(heddle_executor_start(t.ex, &err), HEDDLE_EBUSY);
-        if (n > 1) SAYS("runs in flight are pending; wait for one");
+        SAYS("runs in flight are pending; wait for one");
         FAILS(heddle_executor_set_input(t.ex, 0, t.x[0], &err), HEDDLE_EBUSY);
       }
-      FAILS(heddle_executor_run(t.ex, HEDDLE_FOREVER, &err), HEDDLE_EBUSY);
+      if (n > 1) FAILS(heddle_executor_run(t.ex, HEDDLE_FOREVER, &err), HEDDLE_EBUSY);
       end_with(&t, (int)ended++ % 4);
     }
     assert_int_equal(heddle_executor_poll(t.ex), HEDDLE_OK);
@@ -198,8 +198,12 @@ static void options_are_checked(void **state) {
   heddle_model_options o = {.struct_size = sizeof o, .devices = "cpu", .in_flight = 65};
   FAILS(heddle_model_create(t.ctx, t.graph, NULL, &o, &m, &err), HEDDLE_EINVAL);
   SAYS("65 runs in flight; there can be 64");
-  start_with(&t, 1);
-  FAILS(heddle_executor_start(t.ex, &err), HEDDLE_EBUSY);
+  char *text = NULL; /* of an executor for which nothing was asked */
+  give(&t, 1);
+  OK(heddle_executor_explain(t.ex, HEDDLE_EXPLAIN_JSON, &text, &err));
+  assert_non_null(strstr(text, "\"in_flight\":1,"));
+  heddle_free(text);
+  start(&t);
   end_with(&t, 1);
   tear_down(&t);
 }
