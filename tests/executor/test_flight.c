@@ -199,10 +199,11 @@ static void options_are_checked(void **state) {
   FAILS(heddle_model_create(t.ctx, t.graph, NULL, &o, &m, &err), HEDDLE_EINVAL);
   SAYS("65 runs in flight; there can be 64");
   char *text = NULL; /* of an executor for which nothing was asked */
+  give(&t, 1);
   OK(heddle_executor_explain(t.ex, HEDDLE_EXPLAIN_JSON, &text, &err));
   assert_non_null(strstr(text, "\"in_flight\":1,"));
   heddle_free(text);
-  start_with(&t, 1);
+  start(&t);
   end_with(&t, 1);
   tear_down(&t);
 }
