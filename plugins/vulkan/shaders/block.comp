@@ -1,8 +1,8 @@
 // Products for devices that compute on the host's cores, where items lie side by side in a vector of the processor and a
 // barrier costs more than what it saves: an item has ROWS x WIDTH results in registers, neighbours of it have those beside
 // them. Sums are made of fours of products, then of chunks of 256, so that rounding errors do not grow with k. tiles_m:
-// blocks of ROWS rows; tiles_n: groups along a row. With SHARED_ROWS, items load elements of A for each other, a row of eight each, which needs subgroups of GROUP or
-// more; there ROWS is a multiple of eight.
+// blocks of ROWS rows; tiles_n: groups along a row. With SHARED_ROWS, items load elements of A for each other, a row of
+// eight each, which needs subgroups of GROUP or more; there ROWS is a multiple of eight.
 #version 450
 #extension GL_GOOGLE_include_directive : enable
 #ifdef SHARED_ROWS

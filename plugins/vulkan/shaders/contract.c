@@ -24,13 +24,7 @@ static int64_t pieces(int64_t n, int64_t size) {
 }
 
 static const char *with_c(const k_step *step) {
-  char word[VLK_OPTION_BYTES];
-  return vlk_option(step, "HAS_C", word) ? "_c" : "";
-}
-
-static bool has(const k_step *step, const char *key) {
-  char word[VLK_OPTION_BYTES];
-  return vlk_option(step, key, word);
+  return vlk_has(step, "HAS_C") ? "_c" : "";
 }
 
 /* How results are cut: rows and columns of an item's block, and what tiles_m, tiles_n and all groups become of it. */
@@ -155,7 +149,7 @@ static heddle_status make_product(const vlk_info *info, const k_step *step, vlk_
   }
   if (strcmp(step->name, "contract") == 0) {
     s = vlk_pick_code(out, err, "tile_%d%s", vlk_option_int(step, "EACH", 4), with_c(step));
-    vlk_spec(out, has(step, "A_DOWN"));
+    vlk_spec(out, vlk_has(step, "A_DOWN"));
     vlk_spec(out, down);
   } else {
     const bool alone = strcmp(step->name, "thin_down") == 0;
@@ -218,7 +212,7 @@ static int64_t choose_lines(const k_conv *p, int64_t span) {
 static heddle_status make_direct(const vlk_info *info, const k_step *step, vlk_shader *out, heddle_error *err) {
   const k_conv *p = &step->params.conv;
   const int64_t long_span = pieces(p->out[2], pieces(p->out[2], LONGEST_SPAN));
-  const bool transposed = has(step, "TRANSPOSED");
+  const bool transposed = vlk_has(step, "TRANSPOSED");
   const bool by_line =
       info->is_cpu && !transposed && lines_fit(p, long_span) && (double)p->count * (double)p->k >= LITTLE_WORK;
   const int64_t span = by_line ? long_span : 1, lines = by_line ? choose_lines(p, span) : 1;
@@ -240,7 +234,7 @@ static heddle_status make_direct(const vlk_info *info, const k_step *step, vlk_s
 
 static heddle_status make_conv(const vlk_info *info, const k_step *step, vlk_shader *out, heddle_error *err) {
   const k_conv *p = &step->params.conv;
-  const char *transposed = has(step, "TRANSPOSED") ? "_transposed" : "";
+  const char *transposed = vlk_has(step, "TRANSPOSED") ? "_transposed" : "";
   const bool direct = strcmp(step->name, "direct") == 0;
   if (direct && vlk_want_turns(info, direct_turns(p), NULL) == HEDDLE_OK) return make_direct(info, step, out, err);
   if (!info->is_cpu) {

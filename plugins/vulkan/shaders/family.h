@@ -21,6 +21,12 @@ const vlk_type *vlk_type_of(const k_step *step, const char *key);
 heddle_status vlk_want_words(const struct vlk_info *info, uint32_t bytes, heddle_error *err);
 heddle_status vlk_want_type(const struct vlk_info *info, const vlk_type *type, heddle_error *err);
 
+/* Has the step the option? */
+static inline bool vlk_has(const k_step *step, const char *key) {
+  char word[VLK_OPTION_BYTES];
+  return vlk_option(step, key, word);
+}
+
 /* Do subgroups of the device's compute shaders add up by themselves? */
 bool vlk_adds_subgroups(const struct vlk_info *info);
 

@@ -33,18 +33,13 @@ static const char *who(const vlk_info *info, const k_step *step) {
   return !by_group(step) ? "_item" : vlk_adds_subgroups(info) ? "_subgroups" : "_group";
 }
 
-static bool has(const k_step *step, const char *key) {
-  char word[VLK_OPTION_BYTES];
-  return vlk_option(step, key, word);
-}
-
 heddle_status vlk_rows(const heddle_host *host, const vlk_info *info, const k_step *step, vlk_shader *out,
                        heddle_error *err) {
   const k_rows *p = &step->params.rows;
   (void)host;
   heddle_status s = vlk_want_turns(info, row_turns(step, p->n), err);
   if (s != HEDDLE_OK) return s;
-  vlk_spec(out, has(step, "LOG"));
+  vlk_spec(out, vlk_has(step, "LOG"));
   vlk_param(out, p->rows);
   vlk_param(out, p->n);
   vlk_param(out, p->inner);
@@ -66,7 +61,7 @@ heddle_status vlk_reduce(const heddle_host *host, const vlk_info *info, const k_
   const double shares = by_group(step) ? K_GROUP : 1, rows = (double)p->outer / (p->by_row ? 1 : shares) + 1;
   s = vlk_want_turns(info, rows * ((double)p->row / (TURN * (p->by_row ? shares : 1)) + (double)p->dims + 2), err);
   if (s != HEDDLE_OK) return s;
-  while (what < 4 && !has(step, words[what])) what++;
+  while (what < 4 && !vlk_has(step, words[what])) what++;
   vlk_spec(out, what);
   vlk_param(out, p->results);
   vlk_param(out, p->count);
@@ -103,9 +98,9 @@ heddle_status vlk_norm(const heddle_host *host, const vlk_info *info, const k_st
   vlk_param_float(out, p->beta);
   vlk_param_float(out, p->bias);
   if (!rows) return vlk_pick_code(out, err, "%s", step->name);
-  if (!has(step, "LAYER")) return vlk_pick_code(out, err, "instance%s", who(info, step));
-  return vlk_pick_code(out, err, "layer%s%s%s%s", who(info, step), has(step, "HAS_BIAS") ? "_bias" : "",
-                       has(step, "HAS_MEAN") ? "_mean" : "", has(step, "HAS_LESS") ? "_less" : "");
+  if (!vlk_has(step, "LAYER")) return vlk_pick_code(out, err, "instance%s", who(info, step));
+  return vlk_pick_code(out, err, "layer%s%s%s%s", who(info, step), vlk_has(step, "HAS_BIAS") ? "_bias" : "",
+                       vlk_has(step, "HAS_MEAN") ? "_mean" : "", vlk_has(step, "HAS_LESS") ? "_less" : "");
 }
 
 /* Turns of the loops of an item that keeps a heap, at worst; and of a group's where it picks. */

@@ -1,5 +1,4 @@
-// Sums that carry what rounding took from them (Kahan's), as in plugins/common/kernels/prelude.cl, and what the items of a
-// group hold together. A group's shared room is declared by who includes this, with ROOM items of type float or more.
+// Sums that carry what rounding took from them (Kahan's), as in plugins/common/kernels/prelude.cl.
 
 // Elements that are added apart before they go into a total, and that a turn of a loop takes: lavapipe ends all loops of an
 // item after 65,535 turns in all.
