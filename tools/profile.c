@@ -74,8 +74,7 @@ static int read_plan(profile *p, const json_t *plan) {
     t->stream = (uint32_t)number_of(step, "stream");
     t->is_host = json_is_true(json_object_get(json_array_get(streams, t->stream), "host"));
     t->waits = next;
-    json_array_foreach(json_object_get(step, "waits"), k,
-                       wait) if ((size_t)number_of(wait, "step") < i) *next++ =
+    json_array_foreach(json_object_get(step, "waits"), k, wait) if ((size_t)number_of(wait, "step") < i) *next++ =
         (path_wait){(uint32_t)number_of(wait, "step"), by_of(word_of(wait, "by"))};
     t->n_waits = (size_t)(next - t->waits);
     p->steps[i].bytes = bytes_moved(step);

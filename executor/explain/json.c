@@ -290,10 +290,11 @@ heddle_status heddle__explain_json(const heddle__plan *plan, heddle__sheet *shee
                         (json_int_t)plan->req.in_flight, "devices_from", words(plan->req.devices_from), "counts",
                         counts_of(plan), "devices", devices_of(plan, &lost), "nodes", nodes_of(plan, &lost), "regions",
                         regions_of(plan, &lost), "crossings", crossings_of(plan, &lost), "memory",
-                        memory_of(plan, &lost), "taken", taken_of(sheet->host, plan, &lost), "outputs", outputs_of(plan, &lost),
-                        "streams", streams_of(plan, &lost), "values", values_of(sheet->host, plan, &lost), "allocations",
-                        allocations_of(plan, &lost), "initial", initial_of(plan, &lost), "steps", steps_of(sheet->host, plan, &lost),
-                        "optimizations", other != NULL ? json_incref(other->changes) : json_array(), "placement",
+                        memory_of(plan, &lost), "taken", taken_of(sheet->host, plan, &lost), "outputs",
+                        outputs_of(plan, &lost), "streams", streams_of(plan, &lost), "values",
+                        values_of(sheet->host, plan, &lost), "allocations", allocations_of(plan, &lost), "initial",
+                        initial_of(plan, &lost), "steps", steps_of(sheet->host, plan, &lost), "optimizations",
+                        other != NULL ? json_incref(other->changes) : json_array(), "placement",
                         plan->placing != NULL ? json_loads(plan->placing->json, 0, NULL) : json_null());
   bool written = !lost && o != NULL && json_dump_callback(o, take, sheet, JSON_COMPACT) == 0;
   json_decref(o);

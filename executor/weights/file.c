@@ -88,11 +88,11 @@ static bool is_good(const heddle__weights_file *f, int fd, const struct stat *in
   head now = *h;
   heddle__digest boot = boot_of(), content = {{0, 0}};
   seal(&now);
-  if (memcmp(h->magic, MAGIC, sizeof h->magic) != 0 || !heddle__digest_same(&h->self, &now.self) || !heddle__digest_same(&h->key, &f->key) ||
-      h->bytes != f->bytes)
+  if (memcmp(h->magic, MAGIC, sizeof h->magic) != 0 || !heddle__digest_same(&h->self, &now.self) ||
+      !heddle__digest_same(&h->key, &f->key) || h->bytes != f->bytes)
     return false;
-  bool as_it_was = heddle__digest_same(&h->boot, &boot) && (boot.word[0] | boot.word[1]) != 0 && info->st_mtim.tv_sec == h->seconds &&
-                   info->st_mtim.tv_nsec == h->nanoseconds;
+  bool as_it_was = heddle__digest_same(&h->boot, &boot) && (boot.word[0] | boot.word[1]) != 0 &&
+                   info->st_mtim.tv_sec == h->seconds && info->st_mtim.tv_nsec == h->nanoseconds;
   if (as_it_was) return true;
   heddle__digest_add(&content, f->data, f->bytes);
   if (!heddle__digest_same(&content, &h->content)) return false;

@@ -15,9 +15,10 @@
 #define VLK_INSTANCE_CALLS(X) \
   X(DestroyInstance) \
   X(EnumeratePhysicalDevices) \
-  X(GetPhysicalDeviceProperties2) X(GetPhysicalDeviceFeatures2) X(GetPhysicalDeviceProperties) \
-      X(GetPhysicalDeviceMemoryProperties2) X(GetPhysicalDeviceQueueFamilyProperties) \
-          X(EnumerateDeviceExtensionProperties) X(CreateDevice) X(GetDeviceProcAddr)
+  X(GetPhysicalDeviceProperties2) \
+  X(GetPhysicalDeviceFeatures2) X(GetPhysicalDeviceProperties) X(GetPhysicalDeviceMemoryProperties2) \
+      X(GetPhysicalDeviceQueueFamilyProperties) X(EnumerateDeviceExtensionProperties) X(CreateDevice) \
+          X(GetDeviceProcAddr)
 
 /* X(name): NULL where the instance has no such extension. */
 #define VLK_INSTANCE_EXTRAS(X) \
@@ -27,7 +28,8 @@
 #define VLK_DEVICE_CALLS(X) \
   X(DestroyDevice) \
   X(GetDeviceQueue) \
-  X(QueueSubmit) X(AllocateMemory) X(FreeMemory) X(MapMemory) X(UnmapMemory) X(FlushMappedMemoryRanges) \
+  X(QueueSubmit) \
+  X(AllocateMemory) X(FreeMemory) X(MapMemory) X(UnmapMemory) X(FlushMappedMemoryRanges) \
       X(InvalidateMappedMemoryRanges) X(CreateBuffer) X(DestroyBuffer) X(BindBufferMemory) \
           X(GetBufferMemoryRequirements) X(CreateFence) X(DestroyFence) X(ResetFences) X(WaitForFences) \
               X(CreateSemaphore) X(DestroySemaphore) X(CreateCommandPool) X(DestroyCommandPool) \
@@ -47,7 +49,8 @@
 #define VLK_DEVICE_EXTRAS(X) \
   X(WaitSemaphores, WaitSemaphoresKHR) \
   X(GetSemaphoreCounterValue, GetSemaphoreCounterValueKHR) \
-  X(ResetQueryPool, ResetQueryPoolEXT) X(GetMemoryHostPointerPropertiesEXT, GetMemoryHostPointerPropertiesEXT) \
+  X(ResetQueryPool, ResetQueryPoolEXT) \
+  X(GetMemoryHostPointerPropertiesEXT, GetMemoryHostPointerPropertiesEXT) \
       X(GetCalibratedTimestampsEXT, GetCalibratedTimestampsEXT)
 
 #define VLK_POINTER(name) PFN_vk##name name;
