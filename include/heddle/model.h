@@ -44,9 +44,8 @@ typedef struct heddle_model_options {
   const char *const *dims; /* rules "NAME=NUMBER" for dimensions that the graph names, as heddle_graph_bind takes them:
                               shapes that are known early are planned early, and optimised */
   size_t n_dims;
-  const char
-      *memory; /* limits on what a device's memory may give, "sim:0=64MiB,opencl:0=2GiB" (docs/memory.md); NULL: as
-                         the setting limit.memory says, else none */
+  const char *memory; /* limits on what devices' memory may give, "sim:0=64MiB,opencl:0=2GiB" (docs/memory.md); NULL:
+                         as the setting limit.memory says, else none */
 } heddle_model_options;
 
 /* Makes a model: checks the graph, takes the params' tensors as constants (names that are no inputs are skipped and

@@ -11,14 +11,14 @@
   X(CreateInstance) \
   X(EnumerateInstanceVersion) X(EnumerateInstanceExtensionProperties) X(EnumerateInstanceLayerProperties)
 
+/* clang-format off */
 /* X(name): of an instance of Vulkan 1.1. */
 #define VLK_INSTANCE_CALLS(X) \
   X(DestroyInstance) \
   X(EnumeratePhysicalDevices) \
-  X(GetPhysicalDeviceProperties2) \
-  X(GetPhysicalDeviceFeatures2) X(GetPhysicalDeviceProperties) X(GetPhysicalDeviceMemoryProperties2) \
-      X(GetPhysicalDeviceQueueFamilyProperties) X(EnumerateDeviceExtensionProperties) X(CreateDevice) \
-          X(GetDeviceProcAddr)
+  X(GetPhysicalDeviceProperties2) X(GetPhysicalDeviceFeatures2) X(GetPhysicalDeviceProperties) \
+      X(GetPhysicalDeviceMemoryProperties2) X(GetPhysicalDeviceQueueFamilyProperties) \
+          X(EnumerateDeviceExtensionProperties) X(CreateDevice) X(GetDeviceProcAddr)
 
 /* X(name): NULL where the instance has no such extension. */
 #define VLK_INSTANCE_EXTRAS(X) \
@@ -28,8 +28,7 @@
 #define VLK_DEVICE_CALLS(X) \
   X(DestroyDevice) \
   X(GetDeviceQueue) \
-  X(QueueSubmit) \
-  X(AllocateMemory) X(FreeMemory) X(MapMemory) X(UnmapMemory) X(FlushMappedMemoryRanges) \
+  X(QueueSubmit) X(AllocateMemory) X(FreeMemory) X(MapMemory) X(UnmapMemory) X(FlushMappedMemoryRanges) \
       X(InvalidateMappedMemoryRanges) X(CreateBuffer) X(DestroyBuffer) X(BindBufferMemory) \
           X(GetBufferMemoryRequirements) X(CreateFence) X(DestroyFence) X(ResetFences) X(WaitForFences) \
               X(CreateSemaphore) X(DestroySemaphore) X(CreateCommandPool) X(DestroyCommandPool) \
@@ -49,9 +48,9 @@
 #define VLK_DEVICE_EXTRAS(X) \
   X(WaitSemaphores, WaitSemaphoresKHR) \
   X(GetSemaphoreCounterValue, GetSemaphoreCounterValueKHR) \
-  X(ResetQueryPool, ResetQueryPoolEXT) \
-  X(GetMemoryHostPointerPropertiesEXT, GetMemoryHostPointerPropertiesEXT) \
+  X(ResetQueryPool, ResetQueryPoolEXT) X(GetMemoryHostPointerPropertiesEXT, GetMemoryHostPointerPropertiesEXT) \
       X(GetCalibratedTimestampsEXT, GetCalibratedTimestampsEXT)
+/* clang-format on */
 
 #define VLK_POINTER(name) PFN_vk##name name;
 #define VLK_POINTER_EXTRA(name, second) PFN_vk##name name;

@@ -184,7 +184,8 @@ def test_it_is_the_best_of_all_placements(known, tmp_path, seed):
 
 # ---- two devices that take their time
 
-SLOW = ("--set", "place.overlap=1", "--set", "sim.op_us=20000,Add:100", "--set", "sim.1.op_us=20000,Add:100")
+SLOW = ("--set", "place.overlap=1", "--set", "place.sure=0", "--set", "sim.op_us=20000,Add:100", "--set",
+        "sim.1.op_us=20000,Add:100")
 
 
 def test_branches_go_to_two_devices(tmp_path):
