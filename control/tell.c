@@ -12,6 +12,7 @@ typedef struct teller {
   heddle_status status;
   heddle_explain_format format;
   uint32_t n;
+  heddle_error *err; /* of the status, but for HEDDLE_ENOMEM */
 } teller;
 
 static void add(teller *t, const char *before, const char *words) {
@@ -27,6 +28,12 @@ static void tell(teller *t, heddle_model *m, heddle_executor *ex, const char *wh
   heddle_error why = {0};
   heddle_status s = ex != NULL ? ctl_host()->explain(ex, t->format, &plan, &why)
                                : ctl_host()->model_explain(m, t->format, NULL, NULL, 0, &plan, &why);
+  if (s == HEDDLE_ELIMIT) { /* not for a run to tell: what is not known yet has another status */
+    t->status = s;
+    if (t->err != NULL) *t->err = why;
+    (void)heddle__prefix(t->err, s, "%s: ", what);
+    return;
+  }
   if (t->format == HEDDLE_EXPLAIN_JSON) {
     char *head = ctl_host()->format("%s\n {\"stage\": \"%s\", \"plan\": ", t->n > 0 ? "," : "", what);
     if (head == NULL) t->status = HEDDLE_ENOMEM;
@@ -59,10 +66,13 @@ heddle_status ctl_explain(const heddle__stages *all, heddle__staged *st, heddle_
                           heddle_error *err) {
   static const char *const branches[2] = {"then_branch", "else_branch"};
   const bool json = format == HEDDLE_EXPLAIN_JSON;
-  teller t = {.text = ctl_host()->format("%s", json ? "{\"stages\": [" : ""), .status = HEDDLE_OK, .format = format};
-  for (uint32_t i = 0; i < all->n_list; i++) {
+  teller t = {.text = ctl_host()->format("%s", json ? "{\"stages\": [" : ""),
+              .status = HEDDLE_OK,
+              .format = format,
+              .err = err};
+  for (uint32_t i = 0; i < all->n_list && t.status == HEDDLE_OK; i++) {
     const ctl_stage *stage = &all->list[i];
-    for (uint32_t k = 0; k < 2; k++) {
+    for (uint32_t k = 0; k < 2 && t.status == HEDDLE_OK; k++) {
       char *what = NULL, name[64];
       if (stage->models[k] == NULL) continue;
       if (stage->node != NULL) plain_name(stage->node->name, name);
@@ -78,6 +88,7 @@ heddle_status ctl_explain(const heddle__stages *all, heddle__staged *st, heddle_
   if (json) add(&t, "\n]}", "\n");
   if (t.text == NULL || t.status != HEDDLE_OK) {
     ctl_host()->free(t.text);
+    if (t.status == HEDDLE_ELIMIT) return t.status;
     return heddle__no_memory(err, "a plan's text");
   }
   *out = t.text;

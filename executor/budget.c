@@ -5,6 +5,7 @@
 #include "core/beside.h"
 #include "core/error.h"
 #include "core/registry.h"
+#include "executor/constants.h"
 
 uint64_t heddle__plan_bytes(const heddle__plan *plan, uint32_t device, uint32_t kind) {
   const heddle_device *dev = plan->devices[device].dev;
@@ -31,7 +32,8 @@ uint64_t heddle__plan_counted(const heddle__plan *plan, uint32_t device) {
 
 static const heddle__budget_host host = {
     heddle__alloc,       heddle__grow,      heddle__free,      heddle__vlogf,        heddle_context_find_device,
-    heddle__config_each, heddle__plan_make, heddle__plan_free, heddle__plan_counted, heddle__plan_format};
+    heddle__config_each, heddle__plan_make, heddle__plan_free, heddle__plan_counted, heddle__constant_lent,
+    heddle__plan_format};
 
 static heddle_status note(void *any, const char *rest, const char *value, heddle_error *err) {
   (void)rest, (void)value, (void)err;

@@ -26,6 +26,7 @@ typedef struct heddle__budget_host {
   heddle_status (*make)(const heddle__request *request, heddle__plan **out, heddle_error *err);
   void (*plan_free)(heddle__plan *plan);
   uint64_t (*counted)(const heddle__plan *plan, uint32_t device);
+  bool (*lent)(const heddle__plan *plan, const heddle__instance *constant);
   char *(*format)(heddle__plan *plan, const char *format, ...) __attribute__((format(printf, 2, 3)));
 } heddle__budget_host;
 

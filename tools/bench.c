@@ -362,8 +362,9 @@ static int wrong_words(const options *o, bool is_call) {
   if (by_device && is_call) why = "calls of --func are timed by the host's clock; leave out --timer device";
   if (by_device && o->in_flight > 1) why = "a stream of runs is timed by the host's clock; leave out --timer device";
   if (is_call && o->in_flight > 1) why = "--in-flight is about runs of a model; leave it out with --func";
-  if (is_call && (o->params != NULL || o->model_name != NULL || o->place.count > 0 || o->timeout > 0))
-    why = "--params, --model, --place and --timeout are about runs of a model; leave them out with --func";
+  if (is_call &&
+      (o->params != NULL || o->model_name != NULL || o->place.count > 0 || o->timeout > 0 || o->memory != NULL))
+    why = "--params, --model, --place, --memory and --timeout are about runs of a model; leave them out with --func";
   if (why == NULL) return DONE;
   fprintf(stderr, "heddle bench: %s\n", why);
   return WRONG_WORDS;

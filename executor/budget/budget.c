@@ -107,18 +107,21 @@ static heddle_status budget_read(const heddle__budget_host *host, const heddle_m
 typedef struct page {
   char text[900];
   size_t used;
+  size_t kept; /* for what is said last */
 } page;
 
-static void say(page *p, const char *format, ...) __attribute__((format(printf, 2, 3)));
+static bool say(page *p, const char *format, ...) __attribute__((format(printf, 2, 3)));
 
-/* What has no room is left out whole. */
-static void say(page *p, const char *format, ...) {
+/* What has no room is left out whole; false then. */
+static bool say(page *p, const char *format, ...) {
   va_list args;
   va_start(args, format);
   int n = vsnprintf(p->text + p->used, sizeof p->text - p->used, format, args);
   va_end(args);
-  if (n > 0 && (size_t)n < sizeof p->text - p->used) p->used += (size_t)n;
+  bool has_room = n >= 0 && (size_t)n < sizeof p->text - p->used && p->used + (size_t)n + p->kept < sizeof p->text;
+  if (has_room) p->used += (size_t)n;
   else p->text[p->used] = '\0';
+  return has_room;
 }
 
 /* Who makes an instance: a node, or for what no step makes its value. */
@@ -142,37 +145,44 @@ static const char *kind_of(const heddle__instance *it) {
   }
 }
 
-/* The largest that lie there at the peak. */
+/* The largest that lie there at the peak, as far as there is room. */
 static heddle_status say_peak(page *p, const heddle__budget_host *host, const heddle__plan *plan, uint32_t device,
                               heddle_error *err) {
-  enum { SHOWN = 6 };
+  enum { SHOWN = 6, MORE = 48 };
   budget_peak peak;
   heddle_status s = budget_peak_init(&peak, host, plan, device, err);
   if (s != HEDDLE_OK) return s;
   uint32_t left = 0, shown = 0;
   uint64_t bytes = 0;
+  p->kept += MORE;
   say(p, "; most there at its peak:");
   for (; shown < SHOWN; shown++) {
     uint32_t best = HEDDLE__NONE;
     for (uint32_t i = 0; i < plan->n_instances; i++)
       if (peak.live[i] && (best == HEDDLE__NONE || plan->instances[i].bytes > plan->instances[best].bytes)) best = i;
     if (best == HEDDLE__NONE) break;
+    if (!say(p, "%s '%.48s'%s %llu", shown > 0 ? "," : "", name_of(plan, best), kind_of(&plan->instances[best]),
+             (unsigned long long)plan->instances[best].bytes))
+      break;
     peak.live[best] = false;
-    say(p, "%s '%.48s'%s %llu", shown > 0 ? "," : "", name_of(plan, best), kind_of(&plan->instances[best]),
-        (unsigned long long)plan->instances[best].bytes);
   }
   for (uint32_t i = 0; i < plan->n_instances; i++) {
     left += peak.live[i];
     bytes += peak.live[i] ? plan->instances[i].bytes : 0;
   }
-  if (left > 0) say(p, ", and %u more with %llu", (unsigned)left, (unsigned long long)bytes);
+  p->kept -= MORE;
+  if (left > 0) say(p, "%s %u more with %llu", shown > 0 ? ", and" : "", (unsigned)left, (unsigned long long)bytes);
   host->free(peak.live);
   return HEDDLE_OK;
 }
 
 static heddle_status complain(const heddle__budget_host *host, const heddle__request *request, const heddle__plan *plan,
                               heddle_error *err) {
-  page p = {"", 0};
+  page p = {"", 0, 0};
+  char words[500];
+  heddle_status s = budget_suggest(host, request, plan, words, sizeof words, err);
+  if (s != HEDDLE_OK) return s;
+  p.kept = strlen(words) + 80;
   uint32_t worst = 0, n = 0;
   for (uint32_t d = 0; d < plan->n_devices; d++) {
     uint64_t over = budget_excess(host, plan, d), limit = plan->req.limits[d];
@@ -183,13 +193,11 @@ static heddle_status complain(const heddle__budget_host *host, const heddle__req
         (unsigned long long)limit, plan->req.limits_from);
   }
   if (plan->fitted != NULL) say(&p, ", although %s", plan->fitted);
-  heddle_status s = say_peak(&p, host, plan, worst, err);
+  s = say_peak(&p, host, plan, worst, err);
   if (s != HEDDLE_OK) return s;
-  char words[500];
-  s = budget_suggest(host, request, plan, words, sizeof words, err);
-  if (s != HEDDLE_OK) return s;
+  p.kept = 0;
   if (words[0] != '\0') say(&p, "; it fits with %s", words);
-  else if (plan->n_devices > 1) say(&p, "; moving a few nodes to another device does not make it fit");
+  else if (plan->n_devices > 1) say(&p, "; moving nodes to another device does not make it fit");
   else say(&p, "; list another device, to which nodes can be moved");
   return heddle__fail(err, HEDDLE_ELIMIT, "%s: %s", plan->req.graph->source, p.text);
 }

@@ -125,7 +125,8 @@ static void find_values(maker *m) {
     uint32_t device = plan->spaces[it->space].device;
     uint64_t align = plan->spaces[it->space].align > 0 ? plan->spaces[it->space].align : 1;
     m->value_of[i] = HEDDLE__NONE;
-    if (it->role != HEDDLE__ROLE_TEMP || m->slot_of[device] == HEDDLE__NONE || !budget_counts(plan, it, device))
+    if (it->role != HEDDLE__ROLE_TEMP || m->slot_of[device] == HEDDLE__NONE ||
+        !budget_counts(m->net->host, plan, it, device))
       continue;
     m->value_of[i] = m->net->n_values;
     m->net->values[m->net->n_values++] = (budget_value){

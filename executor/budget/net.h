@@ -52,7 +52,7 @@ void budget_net_finish(budget_net *net);
 heddle_status budget_search(const budget_net *net, bool thorough, uint32_t *order, bool *better, heddle_error *err);
 
 /* suggest.c: rules that, added to the request's, make a plan fit, in words ("--place 'a=cpu'"): where moving a few nodes
- * does; over is the smallest plan that was found without them. What it suggests it has planned. words is empty where
+ * does, or all of them; how many, where the words have no room for their names; over is the smallest plan that was found without them. What it suggests it has planned. words is empty where
  * nothing was found. */
 heddle_status budget_suggest(const heddle__budget_host *host, const heddle__request *request, const heddle__plan *over,
                              char *words, size_t size, heddle_error *err);
@@ -75,10 +75,12 @@ static inline uint64_t budget_excess(const heddle__budget_host *host, const hedd
   return bytes > limit ? bytes - limit : 0;
 }
 
-/* Whether an instance counts against the limit of a device. */
-static inline bool budget_counts(const heddle__plan *plan, const heddle__instance *it, uint32_t device) {
+/* Whether an instance counts against the limit of a device. A constant that is used where it lies does not. */
+static inline bool budget_counts(const heddle__budget_host *host, const heddle__plan *plan, const heddle__instance *it,
+                                 uint32_t device) {
   const heddle__space *space = &plan->spaces[it->space];
-  return space->device == device && space->kind != HEDDLE_MEMORY_PINNED;
+  return space->device == device && space->kind != HEDDLE_MEMORY_PINNED &&
+         (it->role != HEDDLE__ROLE_CONSTANT || !host->lent(plan, it));
 }
 
 static inline void budget_log(const heddle__budget_host *host, const heddle__log *log, const char *format, ...)

@@ -22,7 +22,7 @@ heddle_status budget_peak_init(budget_peak *peak, const heddle__budget_host *hos
   uint64_t *ends = change + plan->n_steps + 1; /* bytes that are over after a step */
   for (uint32_t i = 0; i < plan->n_instances; i++) {
     const heddle__instance *it = &plan->instances[i];
-    if (is_kept(it) || it->first_step == HEDDLE__NONE || !budget_counts(plan, it, device)) continue;
+    if (is_kept(it) || it->first_step == HEDDLE__NONE || !budget_counts(host, plan, it, device)) continue;
     change[it->first_step] += it->bytes;
     ends[it->last_step] += it->bytes;
   }
@@ -37,7 +37,7 @@ heddle_status budget_peak_init(budget_peak *peak, const heddle__budget_host *hos
   for (uint32_t i = 0; i < plan->n_instances; i++) {
     const heddle__instance *it = &plan->instances[i];
     bool there = it->first_step != HEDDLE__NONE && it->first_step <= peak->step && it->last_step >= peak->step;
-    peak->live[i] = budget_counts(plan, it, device) && (is_kept(it) || there);
+    peak->live[i] = budget_counts(host, plan, it, device) && (is_kept(it) || there);
   }
   host->free(change);
   return HEDDLE_OK;

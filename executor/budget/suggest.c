@@ -155,10 +155,20 @@ static bool try_device(const heddle__budget_host *host, const heddle__request *r
   return found;
 }
 
+/* Whether it fits with all nodes on one device. */
+static bool try_all(const heddle__budget_host *host, const heddle__request *request, uint32_t to, moves *m) {
+  heddle__plan *made = NULL;
+  m->rules[m->n++] = (heddle__rule){.pattern = "*", .text = "moved for memory", .device = to};
+  bool found = fits(host, request, m, &made);
+  m->n--;
+  host->plan_free(made);
+  return found;
+}
+
 heddle_status budget_suggest(const heddle__budget_host *host, const heddle__request *request, const heddle__plan *over,
                              char *words, size_t size, heddle_error *err) {
   moves m = {.n = request->n_rules, .own = request->n_rules};
-  uint32_t plans = 0;
+  uint32_t plans = 0, enough = 0, where = 0; /* a number of nodes and a device, where their names have no room */
   heddle_status s = HEDDLE_OK;
   words[0] = '\0';
   m.rules = host->alloc((size_t)m.own + MOST_MOVED, sizeof *m.rules);
@@ -168,10 +178,18 @@ heddle_status budget_suggest(const heddle__budget_host *host, const heddle__requ
     plans = 0;
     if (d != fullest(host, over) && try_device(host, request, over, d, &m, &plans, &s, err)) {
       spare(host, request, &m, &plans);
-      (void)say(&m, request, words, size);
+      if (!say(&m, request, words, size)) {
+        enough = m.n - m.own;
+        where = d;
+      }
     }
     move_back(host, &m);
   }
+  for (uint32_t d = 0; s == HEDDLE_OK && d < request->n_devices && words[0] == '\0'; d++)
+    if (d != fullest(host, over) && try_all(host, request, d, &m))
+      snprintf(words, size, "--place '*=%s'", request->devices[d]->name);
+  if (s == HEDDLE_OK && words[0] == '\0' && enough > 0)
+    snprintf(words, size, "%u nodes on %s, too many to name here", (unsigned)enough, request->devices[where]->name);
   host->free(m.rules);
   return s;
 }

@@ -314,6 +314,30 @@ def test_constants_count(tmp_path):
     planned(model, ["sim:0", "sim:1"], "--memory", "sim:0=100KiB", *rules_in(words))
 
 
+def test_what_lies_elsewhere_is_not_at_the_peak(tmp_path):
+    """A parameter that cpu uses where it lies takes nothing of the limit, so it is neither named nor a reason to move."""
+    s = Sketch()
+    x, w = s.null("x", 64, SIDE), s.null("big", SIDE)
+    graph = s.graph(s.node("Relu", "second", s.node("Add", "first", x, w)))
+    model = write(tmp_path, graph, {"big": np.ones(SIDE, np.float32)})
+    words = failing(1, "plan", model, "--device", "cpu", "--memory", "cpu=1KiB", "--set", "cpu.fuse=0")
+    assert "'first'" in words and "(constant)" not in words
+
+
+def test_all_nodes_are_moved_where_few_do_not_fit(tmp_path):
+    """More nodes than are moved one by one, and fewer whose names have no room in the error's words."""
+    for n, name in ((40, "n"), (10, "a_name_as_long_as_that_of_a_node_in_a_model_which_was_exported_")):
+        s = Sketch()
+        at = s.null("x", 4, SIDE)
+        for i in range(n):
+            at = s.node("Add" if i % 2 else "Mul", f"{name}{i}", at, s.null(f"w{i}", SIDE))
+        values = {f"w{i}": np.ones(SIDE, np.float32) for i in range(n)}
+        model = write(tmp_path, s.graph(at), values)
+        words = failing(1, "plan", model, "--device", "sim:0,sim:1", "--memory", "sim:0=64")
+        assert rules_in(words) == ["--place", "*=sim:1"], words
+        planned(model, ["sim:0", "sim:1"], "--memory", "sim:0=64", *rules_in(words))
+
+
 def test_a_name_that_is_a_pattern(tmp_path):
     s = Sketch()
     x, w = s.null("x", 4, SIDE), s.null("big", SIDE, SIDE)

@@ -309,3 +309,11 @@ def test_graphs_in_graphs_without_end(tmp_path):
     proto = files.model(inside, {"c": (B, ()), "x": (F, (2,))}, {"r": (F, None)})
     text = failing(1, "info", files.save(tmp_path, proto))
     assert "nested deeper than" in text
+
+
+def test_a_stage_that_does_not_fit_is_said(tmp_path):
+    """A stage over a limit is an error of the plan's, and not a stage that waits for a run."""
+    path = files.save(tmp_path, if_model())
+    text = failing(1, "plan", path, "--device", "cpu", "--memory", "cpu=16")
+    assert "stage 1: " in text and "more than its limit of 16" in text
+    assert "planned when a run reaches it" in good("plan", path, "--device", "cpu", "--memory", "cpu=1MiB")

@@ -214,6 +214,12 @@ def test_a_rule_that_matches_nothing_is_said():
     assert r.status == 0 and "--place wyde*=sim:0: no node has such a name" in r.err
 
 
+def test_automatic_placement_of_what_is_placed_is_said():
+    said = "--place auto: rules and the model's annotations place every node"
+    r = heddle("plan", DIGITS, *ON_BOTH, "--place", "auto")
+    assert r.status == 0 and said in r.err
+
+
 def test_plan_of_a_long_graph_is_cut(chain):
     path = chain()
     text, whole = good("plan", path), good("plan", path, "--all")

@@ -222,7 +222,8 @@ def test_calls_that_are_wrong(counting, words, hint):
 
 @pytest.mark.parametrize("words", [
     ["--timer", "sun"], ["--timer", "device", "--end-to-end"], ["--func", "count", "--timer", "device"],
-    ["--func", "count", "--place", "a=cpu"], ["--limit-zero-time-iterations", "0"], ["--repeats-to-cooldown", "0"]])
+    ["--func", "count", "--place", "a=cpu"], ["--func", "count", "--memory", "cpu=1MB"],
+    ["--limit-zero-time-iterations", "0"], ["--repeats-to-cooldown", "0"]])
 def test_words_of_bench_that_are_wrong(counting, words):
     _, graph, library, _ = counting
     assert words[0] in failing(2, "bench", graph, "--lib", library, *words)
