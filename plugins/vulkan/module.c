@@ -12,6 +12,7 @@ static void kernel_free(heddle_pkernel *k) {
   while (k->oldest != NULL) {
     vlk_operands *next = k->oldest->next;
     if (k->oldest->block != NULL) vlk_buffer_free(k->oldest->block);
+    vlk_capture_end_drop(dev, k->oldest->end);
     dev->host->free(dev->host->ctx, k->oldest);
     k->oldest = next;
   }

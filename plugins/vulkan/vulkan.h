@@ -65,6 +65,7 @@ struct heddle_pinstance {
   bool timeline;           /* setting: timeline semaphores where a device has them */
   bool unified;            /* setting: shared memory where a device has it */
   bool validate;           /* setting: the validation layer */
+  int validate_log;        /* setting: a file for its messages, open to append; -1: none */
   bool fuse;               /* setting: chains of elementwise nodes become one */
   char *cache_dir;         /* setting, absolute; NULL: no pipeline cache on disk */
   atomic_bool left_behind; /* a device was, with work that hangs: the instance stays */
