@@ -30,6 +30,7 @@ typedef struct vlk_info {
   uint32_t pci[4];
   uint64_t memory_bytes, max_buffer_bytes, alignment, import_alignment, atom;
   uint64_t max_storage_range; /* bytes of one storage buffer binding */
+  uint32_t max_bindings;      /* storage buffers that a shader has; at least 4 */
   uint32_t max_push_bytes;    /* of push constants; at least 128 */
   uint32_t max_groups[3];     /* of a dispatch; at least 65535 each */
   uint32_t max_group_items;   /* invocations of a group; at least 128 */
