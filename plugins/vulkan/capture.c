@@ -3,15 +3,35 @@
  * over while the one before is under way. */
 #include "stream.h"
 
+void vlk_capture_end_drop(const heddle_pdevice *dev, vlk_capture_end *end) {
+  if (end != NULL && atomic_fetch_sub(&end->holders, 1) == 1) dev->host->free(dev->host->ctx, end);
+}
+
+heddle_status vlk_capture_end_of(heddle_pstream *stream, vlk_capture_end **out, heddle_error *err) {
+  heddle_pgraph *graph = stream->capture;
+  void *memory = NULL;
+  if (graph->end == NULL) {
+    heddle_status s = vlk_new(stream->dev->host, sizeof **out, "a capture", &memory, err);
+    if (s != HEDDLE_OK) return s;
+    graph->end = memory;
+    atomic_store(&graph->end->holders, 1); /* the capture */
+  }
+  *out = graph->end;
+  atomic_fetch_add(&graph->end->holders, 1);
+  return HEDDLE_OK;
+}
+
 static void destroy(heddle_pgraph *graph) {
   heddle_pdevice *dev = graph->dev;
+  if (graph->end != NULL) atomic_store(&graph->end->came, true);
+  vlk_capture_end_drop(dev, graph->end);
   if (graph->pool != VK_NULL_HANDLE) dev->vk.DestroyCommandPool(dev->device, graph->pool, NULL);
   dev->host->free(dev->host->ctx, graph);
 }
 
+/* Those that stand in no batch are taken out before the streams are asked: what was handed over until then is seen. */
 void vlk_graphs_sweep(heddle_pdevice *dev) {
-  if (!vlk_quiet(dev)) return;
-  heddle_pgraph *freed = NULL;
+  heddle_pgraph *freed = NULL, **last = &freed;
   pthread_mutex_lock(&dev->lock);
   for (heddle_pgraph **link = &dev->retired; *link != NULL;) {
     heddle_pgraph *graph = *link;
@@ -20,10 +40,18 @@ void vlk_graphs_sweep(heddle_pdevice *dev) {
       continue;
     }
     *link = graph->next;
-    graph->next = freed;
-    freed = graph;
+    graph->next = NULL;
+    *last = graph;
+    last = &graph->next;
   }
   pthread_mutex_unlock(&dev->lock);
+  if (freed != NULL && !vlk_quiet(dev)) {
+    pthread_mutex_lock(&dev->lock);
+    *last = dev->retired;
+    dev->retired = freed;
+    pthread_mutex_unlock(&dev->lock);
+    return;
+  }
   while (freed != NULL) {
     heddle_pgraph *next = freed->next;
     destroy(freed);

@@ -115,6 +115,9 @@ static bool reads_clock(heddle_pinstance *self, const vlk_extensions *has, VkPhy
 
 static void see_limits(const VkPhysicalDeviceLimits *l, vlk_info *out) {
   out->max_storage_range = l->maxStorageBufferRange;
+  out->max_bindings = l->maxPerStageDescriptorStorageBuffers;
+  if (out->max_bindings > l->maxDescriptorSetStorageBuffers) out->max_bindings = l->maxDescriptorSetStorageBuffers;
+  if (out->max_bindings > l->maxPerStageResources) out->max_bindings = l->maxPerStageResources;
   out->max_push_bytes = l->maxPushConstantsSize;
   out->max_group_items = l->maxComputeWorkGroupInvocations;
   out->max_shared_bytes = l->maxComputeSharedMemorySize;

@@ -75,6 +75,7 @@ static heddle_status make_pool(const heddle_pop *op, heddle_plaunch *launch, hed
   }
   if (info.maxSets == 0) return HEDDLE_OK;
   const VkResult code = op->dev->vk.CreateDescriptorPool(op->dev->device, &info, NULL, &launch->pool);
+  if (code != VK_SUCCESS) launch->pool = VK_NULL_HANDLE;
   return vlk_check(op->dev, code, "make room for an operator's operands", err);
 }
 

@@ -5,6 +5,7 @@
 
 #include <dlfcn.h>
 #include <stdlib.h>
+#include <unistd.h>
 
 #define LAYER "VK_LAYER_KHRONOS_validation"
 
@@ -13,23 +14,30 @@
 static VKAPI_ATTR VkBool32 VKAPI_CALL message(VkDebugUtilsMessageSeverityFlagBitsEXT severity,
                                               VkDebugUtilsMessageTypeFlagsEXT types,
                                               const VkDebugUtilsMessengerCallbackDataEXT *data, void *user) {
-  const heddle_host *host = user;
-  char text[2048];
+  const heddle_pinstance *self = user;
+  char text[2048 + 1]; /* and the end of the line */
   (void)severity, (void)types;
-  snprintf(text, sizeof text, "validation: %s", data->pMessage != NULL ? data->pMessage : "a message without words");
+  snprintf(text, sizeof text - 1, "validation: %s",
+           data->pMessage != NULL ? data->pMessage : "a message without words");
   p_one_line(text);
-  host->log(host->ctx, HEDDLE_LOG_ERROR, "vulkan", text);
+  self->host->log(self->host->ctx, HEDDLE_LOG_ERROR, "vulkan", text);
+  if (self->validate_log < 0) return VK_FALSE;
+  const size_t length = strlen(text);
+  text[length] = '\n'; /* one write, so that lines of several processes stay whole */
+  if (write(self->validate_log, text, length + 1) < 0)
+    self->host->log(self->host->ctx, HEDDLE_LOG_ERROR, "vulkan",
+                    "the file of the setting validate_log cannot be written");
   return VK_FALSE;
 }
 
-static VkDebugUtilsMessengerCreateInfoEXT messenger_info(const heddle_host *host) {
+static VkDebugUtilsMessengerCreateInfoEXT messenger_info(heddle_pinstance *self) {
   return (VkDebugUtilsMessengerCreateInfoEXT){
       .sType = VK_STRUCTURE_TYPE_DEBUG_UTILS_MESSENGER_CREATE_INFO_EXT,
       .messageSeverity =
           VK_DEBUG_UTILS_MESSAGE_SEVERITY_WARNING_BIT_EXT | VK_DEBUG_UTILS_MESSAGE_SEVERITY_ERROR_BIT_EXT,
       .messageType = VK_DEBUG_UTILS_MESSAGE_TYPE_VALIDATION_BIT_EXT, /* the loader's own words are of type GENERAL */
       .pfnUserCallback = message,
-      .pUserData = (void *)(uintptr_t)host,
+      .pUserData = self,
   };
 }
 
@@ -84,7 +92,7 @@ static heddle_status make_instance(heddle_pinstance *self, heddle_error *err) {
   static const char *const extensions[] = {VK_EXT_DEBUG_UTILS_EXTENSION_NAME,
                                            VK_EXT_VALIDATION_FEATURES_EXTENSION_NAME};
   static const VkValidationFeatureEnableEXT enabled[] = {VK_VALIDATION_FEATURE_ENABLE_SYNCHRONIZATION_VALIDATION_EXT};
-  VkDebugUtilsMessengerCreateInfoEXT messenger = messenger_info(self->host);
+  VkDebugUtilsMessengerCreateInfoEXT messenger = messenger_info(self);
   const VkValidationFeaturesEXT features = {.sType = VK_STRUCTURE_TYPE_VALIDATION_FEATURES_EXT,
                                             .pNext = &messenger,
                                             .enabledValidationFeatureCount = 1,

@@ -12,6 +12,7 @@ static void kernel_free(heddle_pkernel *k) {
   while (k->oldest != NULL) {
     vlk_operands *next = k->oldest->next;
     if (k->oldest->block != NULL) vlk_buffer_free(k->oldest->block);
+    vlk_capture_end_drop(dev, k->oldest->end);
     dev->host->free(dev->host->ctx, k->oldest);
     k->oldest = next;
   }
@@ -106,6 +107,9 @@ static heddle_status check_face(const heddle_pdevice *dev, const vlk_interface *
       return p_fail(err, HEDDLE_ELIMIT, 0, "its groups are %u x %u x %u, and the device has groups of %u at most",
                     face->local[0], face->local[1], face->local[2], info->max_group_items);
   }
+  if (face->n_buffers > info->max_bindings)
+    return p_fail(err, HEDDLE_ELIMIT, 0, "it has %u buffers, and a kernel of the device %u at most", face->n_buffers,
+                  info->max_bindings);
   if (!face->uniform && face->block_bytes > info->max_push_bytes)
     return p_fail(err, HEDDLE_ELIMIT, 0, "its scalars take %u bytes, and the device has %u for push constants",
                   face->block_bytes, info->max_push_bytes);

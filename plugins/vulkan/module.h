@@ -21,7 +21,8 @@ typedef struct vlk_operands {
   VkDescriptorSet set;
   heddle_pbuffer *block;
   heddle_pstream *stream; /* whose work used it last */
-  uint64_t value;         /* of that; UINT64_MAX: of a capture, for good */
+  uint64_t value;         /* of that */
+  vlk_capture_end *end;   /* of the capture that uses it; NULL: none does */
 } vlk_operands;
 
 typedef struct vlk_module_pool {

@@ -55,25 +55,38 @@ static heddle_status make_operands(heddle_pkernel *k, vlk_operands **out, heddle
   return HEDDLE_OK;
 }
 
-/* Operands that nothing under way uses, out of the row: one of the oldest, or new ones. The module's lock is held. */
-static heddle_status take_operands(heddle_pkernel *k, vlk_operands **out, heddle_error *err) {
-  vlk_operands **link = &k->oldest, *before = NULL;
-  for (int i = 0; i < LOOK_AT && *link != NULL; i++, before = *link, link = &(*link)->next) {
-    vlk_operands *o = *link;
-    if (o->value == UINT64_MAX || vlk_reached(o->stream, o->value, NULL) != HEDDLE_OK) continue;
-    *link = o->next;
-    if (k->newest == o) k->newest = before;
-    *out = o;
-    return HEDDLE_OK;
-  }
-  return make_operands(k, out, err);
-}
-
 static void give_operands(heddle_pkernel *k, vlk_operands *o) {
   o->next = NULL;
   if (k->newest != NULL) k->newest->next = o;
   else k->oldest = o;
   k->newest = o;
+}
+
+/* Takes the oldest out of the row. */
+static vlk_operands *take_oldest(heddle_pkernel *k) {
+  vlk_operands *o = k->oldest;
+  k->oldest = o->next;
+  if (k->oldest == NULL) k->newest = NULL;
+  return o;
+}
+
+static bool in_capture(const heddle_pkernel *k, vlk_operands *o) {
+  if (o->end == NULL || !atomic_load(&o->end->came)) return o->end != NULL;
+  vlk_capture_end_drop(k->module->dev, o->end);
+  o->end = NULL;
+  return false;
+}
+
+/* Operands that neither work under way nor a capture uses: of the oldest, or new ones. Those that are in use go to the
+ * row's other end, so that all of it is looked at in turn. The module's lock is held. */
+static heddle_status take_operands(heddle_pkernel *k, vlk_operands **out, heddle_error *err) {
+  for (int i = 0; i < LOOK_AT && k->oldest != NULL; i++) {
+    vlk_operands *o = take_oldest(k);
+    *out = o;
+    if (!in_capture(k, o) && vlk_reached(o->stream, o->value, NULL) == HEDDLE_OK) return HEDDLE_OK;
+    give_operands(k, o);
+  }
+  return make_operands(k, out, err);
 }
 
 /* ---------------------------------------------------------------- launch */
@@ -200,8 +213,9 @@ heddle_status vlk_module_launch(heddle_pstream *stream, heddle_pkernel *k, const
   s = take_operands(k, &o, err);
   if (s == HEDDLE_OK) {
     s = write_operands(k, o, buffers, scalars, err);
+    if (s == HEDDLE_OK && stream->capture != NULL) s = vlk_capture_end_of(stream, &o->end, err);
     o->stream = stream;
-    o->value = stream->capture != NULL ? UINT64_MAX : atomic_load(&stream->submitted) + 1;
+    o->value = atomic_load(&stream->submitted) + (stream->capture != NULL ? 0 : 1);
     give_operands(k, o);
   }
   pthread_mutex_unlock(&k->module->lock);

@@ -94,9 +94,14 @@ static heddle_status layouts_of(heddle_pdevice *dev, vlk_ops *ops, uint32_t n, h
                                              .pushConstantRangeCount = 1,
                                              .pPushConstantRanges = &push};
   VkResult code = VK_SUCCESS;
-  if (l->set == VK_NULL_HANDLE) code = dev->vk.CreateDescriptorSetLayout(dev->device, &set, NULL, &l->set);
-  if (code == VK_SUCCESS && l->layout == VK_NULL_HANDLE)
+  if (l->set == VK_NULL_HANDLE) {
+    code = dev->vk.CreateDescriptorSetLayout(dev->device, &set, NULL, &l->set);
+    if (code != VK_SUCCESS) l->set = VK_NULL_HANDLE;
+  }
+  if (code == VK_SUCCESS && l->layout == VK_NULL_HANDLE) {
     code = dev->vk.CreatePipelineLayout(dev->device, &layout, NULL, &l->layout);
+    if (code != VK_SUCCESS) l->layout = VK_NULL_HANDLE;
+  }
   return vlk_check(dev, code, "make the layout of a shader's operands", err);
 }
 
@@ -119,6 +124,7 @@ static heddle_status compile(heddle_pdevice *dev, vlk_ops *ops, const vlk_shader
                                                 .pSpecializationInfo = &specs},
                                       .layout = out->layout};
   VkResult code = dev->vk.CreateShaderModule(dev->device, &code_info, NULL, &module);
+  if (code != VK_SUCCESS) module = VK_NULL_HANDLE;
   info.stage.module = module;
   if (code == VK_SUCCESS)
     code = dev->vk.CreateComputePipelines(dev->device, ops->cache, 1, &info, NULL, &out->pipeline);

@@ -10,7 +10,10 @@
 #include "plugins/common/pbuild.h"
 #include "plugins/common/setting.h"
 
+#include <errno.h>
+#include <fcntl.h>
 #include <stdlib.h>
+#include <unistd.h>
 
 heddle_status vlk_new(const heddle_host *host, uint64_t bytes, const char *what, void **out, heddle_error *err) {
   void *p = host->alloc(host->ctx, bytes, _Alignof(max_align_t));
@@ -38,8 +41,8 @@ static heddle_status read_number(const heddle_host *host, const char *key, uint3
   return HEDDLE_OK;
 }
 
-/* A folder; NULL where it is not given or off. */
-static heddle_status read_folder(const heddle_host *host, const char *key, char **out, heddle_error *err) {
+/* A path; NULL where it is not given or off. */
+static heddle_status read_path(const heddle_host *host, const char *key, char **out, heddle_error *err) {
   const int64_t length = host->config(host->ctx, key, NULL, 0);
   void *memory = NULL;
   if (length <= 0) return HEDDLE_OK;
@@ -52,6 +55,19 @@ static heddle_status read_folder(const heddle_host *host, const char *key, char 
     s = p_fail(err, HEDDLE_EINVAL, 0, "vulkan: setting %s: '%.200s' is no absolute path, and not off", key, text);
   if (!off && s == HEDDLE_OK) *out = text;
   else host->free(host->ctx, text);
+  return s;
+}
+
+/* A file that is opened to append to; -1 where it is not given or off. */
+static heddle_status open_log(const heddle_host *host, const char *key, int *out, heddle_error *err) {
+  char *path = NULL;
+  heddle_status s = read_path(host, key, &path, err);
+  *out = -1;
+  if (s != HEDDLE_OK || path == NULL) return s;
+  *out = open(path, O_WRONLY | O_APPEND | O_CREAT | O_CLOEXEC, 0666);
+  if (*out < 0)
+    s = p_fail(err, HEDDLE_EIO, errno, "vulkan: setting %s: '%.200s' cannot be opened: %s", key, path, strerror(errno));
+  host->free(host->ctx, path);
   return s;
 }
 
@@ -71,8 +87,9 @@ static heddle_status read_settings(heddle_pinstance *self, heddle_error *err) {
   if (s == HEDDLE_OK) s = read_switch(host, "timeline", true, &self->timeline, err);
   if (s == HEDDLE_OK) s = read_switch(host, "unified", true, &self->unified, err);
   if (s == HEDDLE_OK) s = read_switch(host, "validate", false, &self->validate, err);
+  if (s == HEDDLE_OK) s = open_log(host, "validate_log", &self->validate_log, err);
   if (s == HEDDLE_OK) s = heddle_chain_wanted(host, &self->fuse, err);
-  if (s == HEDDLE_OK) s = read_folder(host, "cache_dir", &self->cache_dir, err);
+  if (s == HEDDLE_OK) s = read_path(host, "cache_dir", &self->cache_dir, err);
   return s;
 }
 
@@ -80,6 +97,7 @@ static void close_instance(heddle_pinstance *self) {
   if (self == NULL || atomic_load(&self->left_behind)) return;
   const heddle_host *host = self->host;
   vlk_unload(self);
+  if (self->validate_log >= 0) close(self->validate_log);
   host->free(host->ctx, self->devices);
   host->free(host->ctx, self->cache_dir);
   host->free(host->ctx, self);
@@ -91,6 +109,7 @@ static heddle_status open_instance(const heddle_host *host, heddle_pinstance **o
   if (s != HEDDLE_OK) return s;
   heddle_pinstance *self = memory;
   self->host = host;
+  self->validate_log = -1;
   s = read_settings(self, err);
   if (s == HEDDLE_OK) {
     host->log(
@@ -163,7 +182,7 @@ static const heddle_plugin table = {
 
 const heddle_plugin *heddle_plugin_entry(const heddle_host *host, heddle_error *err) {
   if (host == NULL || host->abi_major != HEDDLE_ABI_MAJOR) {
-    p_fail(err, HEDDLE_EABI, 0, "plugin opencl is built for ABI %d, the host has %d", HEDDLE_ABI_MAJOR,
+    p_fail(err, HEDDLE_EABI, 0, "plugin vulkan is built for ABI %d, the host has %d", HEDDLE_ABI_MAJOR,
            host != NULL ? (int)host->abi_major : 0);
     return NULL;
   }

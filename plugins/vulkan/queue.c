@@ -15,12 +15,13 @@ enum { FIRST_ROOM = 64 };
 
 /* ---------------------------------------------------------------- the thread */
 
-/* Waits until a completion is there: HEDDLE_OK, HEDDLE_ETIMEOUT after a slice, or the device's fault. */
+/* Waits until a completion is there: HEDDLE_OK, HEDDLE_ETIMEOUT after a slice, or the device's fault. One that only tells
+ * stands behind the submission that it tells of: without timeline semaphores that was waited for already. */
 static heddle_status await(heddle_pdevice *dev, const vlk_completion *c, heddle_error *err) {
   VkResult code = VK_SUCCESS;
   if (c->done != VK_NULL_HANDLE) {
     code = dev->vk.WaitForFences(dev->device, 1, &c->done, VK_TRUE, SLICE_NS);
-  } else {
+  } else if (dev->timeline) {
     const VkSemaphoreWaitInfo how = {.sType = VK_STRUCTURE_TYPE_SEMAPHORE_WAIT_INFO,
                                      .semaphoreCount = 1,
                                      .pSemaphores = &c->stream->timeline,

@@ -54,6 +54,9 @@ heddle_status vlk_shader_of(const heddle_host *host, const vlk_info *info, const
   heddle_status s = make(host, info, step, out, err);
   if (s == HEDDLE_OK && out->wide)
     s = p_fail(err, HEDDLE_EUNSUPPORTED, 0, "a size or step of it is over 2147483647, more than its shaders count");
+  if (s == HEDDLE_OK && out->n_operands + 1 > info->max_bindings)
+    s = p_fail(err, HEDDLE_EUNSUPPORTED, 0, "its shader has %u buffers, and a shader of this device %u at most",
+               out->n_operands + 1, info->max_bindings);
   if (s == HEDDLE_OK && (out->n_specs > VLK_SPECS || out->n_params > VLK_PARAM_WORDS))
     s = p_fail(err, HEDDLE_EINTERNAL, 0, "shader '%s': %u constants and %u parameters", out->code->name, out->n_specs,
                out->n_params);

@@ -77,6 +77,12 @@ struct heddle_pstream {
   struct heddle_pstream *next;     /* of the device's; never taken out while it is open */
 };
 
+/* What outlives a capture, for those who keep things for it: that it can be replayed no more, and is not under way. */
+typedef struct vlk_capture_end {
+  atomic_uint holders;
+  atomic_bool came;
+} vlk_capture_end;
+
 /* A capture: one command buffer, recorded once. It may be under way more than once at a time. */
 struct heddle_pgraph {
   heddle_pdevice *dev;
@@ -84,6 +90,7 @@ struct heddle_pgraph {
   VkCommandBuffer commands;
   vlk_bound bound;
   uint64_t pieces;
+  vlk_capture_end *end;       /* NULL: nobody asked */
   atomic_uint batches;        /* in which it stands and that were not handed over */
   struct heddle_pgraph *next; /* of those that were retired */
 };
@@ -141,6 +148,9 @@ void vlk_stream_close(heddle_pstream *stream);
 void vlk_streams_destroy(heddle_pdevice *dev); /* all of them, at the end of a device */
 
 void vlk_graph_free(heddle_pgraph *graph);
+/* The end of the capture that is being recorded in a stream, for one more holder. */
+heddle_status vlk_capture_end_of(heddle_pstream *stream, vlk_capture_end **out, heddle_error *err);
+void vlk_capture_end_drop(const heddle_pdevice *dev, vlk_capture_end *end);
 void vlk_graphs_sweep(heddle_pdevice *dev); /* frees what was retired, where nothing runs */
 
 #endif

@@ -30,6 +30,7 @@ typedef struct vlk_info {
   uint32_t pci[4];
   uint64_t memory_bytes, max_buffer_bytes, alignment, import_alignment, atom;
   uint64_t max_storage_range; /* bytes of one storage buffer binding */
+  uint32_t max_bindings;      /* storage buffers that a shader has; at least 4 */
   uint32_t max_push_bytes;    /* of push constants; at least 128 */
   uint32_t max_groups[3];     /* of a dispatch; at least 65535 each */
   uint32_t max_group_items;   /* invocations of a group; at least 128 */
@@ -65,6 +66,7 @@ struct heddle_pinstance {
   bool timeline;           /* setting: timeline semaphores where a device has them */
   bool unified;            /* setting: shared memory where a device has it */
   bool validate;           /* setting: the validation layer */
+  int validate_log;        /* setting: a file for its messages, open to append; -1: none */
   bool fuse;               /* setting: chains of elementwise nodes become one */
   char *cache_dir;         /* setting, absolute; NULL: no pipeline cache on disk */
   atomic_bool left_behind; /* a device was, with work that hangs: the instance stays */

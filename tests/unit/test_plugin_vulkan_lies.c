@@ -5,6 +5,8 @@
 #include "vulkan_host.h"
 #include "vulkan_shim.h"
 
+#include "op_case.h"
+
 #ifndef HEDDLE_TEST_VULKAN_SHIM /* no loader was found, or the plugin is not built */
 #define HEDDLE_TEST_VULKAN_SHIM "/nonexistent"
 #define HEDDLE_TEST_VULKAN_LOADER "/nonexistent"
@@ -153,6 +155,37 @@ static void clocks_are_compared_by_a_submission(void **state) {
   sim_close(&t);
 }
 
+static heddle_status take_offer(void *sink, const heddle_poffer *offer, heddle_error *err) {
+  (void)offer, (void)err;
+  ++*(int *)sink;
+  return HEDDLE_OK;
+}
+
+/* A device may have four buffers a shader and no more: what needs more is refused before it is compiled. */
+static void shaders_keep_to_the_devices_buffers(void **state) {
+  static const heddle_dtype f32 = {2, 32, 1};
+  sim_test t;
+  op_case c;
+  int offers = 0;
+  (void)state;
+  vulkan_shim *shim = lie();
+  shim->few_buffers = 1;
+  vulkan_open(&t, 1, NULL);
+  op_case_init(&c, "Add");
+  for (int i = 0; i < 2; i++) op_input(&c, f32, SHAPE(1, 64));
+  op_output(&c, f32, SHAPE(1, 64));
+  OK(&t, t.p->op->query(t.self, 0, &c.region, take_offer, &offers, &t.err));
+  op_case_free(&c);
+  op_case_init(&c, "BatchNormalization");
+  op_input(&c, f32, SHAPE(3, 2, 3, 8));
+  for (int i = 0; i < 4; i++) op_input(&c, f32, SHAPE(1, 3));
+  op_output(&c, f32, SHAPE(3, 2, 3, 8));
+  FAILS(&t, HEDDLE_EUNSUPPORTED, "has 7 buffers", t.p->op->query(t.self, 0, &c.region, take_offer, &offers, &t.err));
+  op_case_free(&c);
+  assert_int_equal(offers, 1);
+  sim_close(&t);
+}
+
 /* All calls fail with the words of the first, whoever waits is told, and all can be freed. */
 static void a_lost_device_stays_lost(void **state) {
   sim_test t;
@@ -242,4 +275,5 @@ static void a_device_that_hangs_is_left_behind(void **state) {
 }
 
 CASES(CASE(queues_are_used_together), CASE(memory_that_is_not_coherent), CASE(clocks_are_compared_by_a_submission),
-      CASE(a_lost_device_stays_lost), CASE(a_lost_device_without_timelines), CASE(a_device_that_hangs_is_left_behind))
+      CASE(shaders_keep_to_the_devices_buffers), CASE(a_lost_device_stays_lost), CASE(a_lost_device_without_timelines),
+      CASE(a_device_that_hangs_is_left_behind))

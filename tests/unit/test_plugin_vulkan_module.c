@@ -105,6 +105,46 @@ static void a_kernel_is_launched_and_captured(void **state) {
   }
 }
 
+/* As when inputs are bound anew again and again: what captures took is free when they are, and those that stay do not hide
+ * what is free. */
+static void captures_give_back_what_they_took(void **state) {
+  enum { ROUNDS = 60, LAUNCHES = 6 };
+  static const char *const names[] = {"push", "uniform"};
+  (void)state;
+  for (size_t i = 0; i < sizeof names / sizeof names[0]; i++) {
+    sim_test t;
+    long live = 0;
+    vulkan_open(&t, 1, NULL);
+    kernel k = load(&t, names[i]);
+    heddle_pstream *s = sim_stream(&t, t.dev[0]);
+    heddle_pbuffer *x = sim_buf(&t, t.dev[0], HEDDLE_MEMORY_DEVICE, FLOATS);
+    heddle_pbuffer *y = sim_buf(&t, t.dev[0], HEDDLE_MEMORY_DEVICE, FLOATS);
+    heddle_pgraph *kept = NULL, *g = NULL;
+    sim_fill(&t, s, x, FLOATS, 0x3F800000);
+    for (int round = 0; round < ROUNDS; round++) {
+      heddle_pgraph **graph = round == 0 ? &kept : &g;
+      OK(&t, t.p->capture->begin(s, &t.err));
+      for (int n = 0; n < LAUNCHES; n++) OK(&t, launch(&t, s, k.kernel, x, y, 0, (float)(round + n), N));
+      OK(&t, t.p->capture->end(s, graph, &t.err));
+      OK(&t, t.p->capture->replay(*graph, s, &t.err));
+      OK(&t, t.p->capture->replay(kept, s, &t.err));
+      sim_sync(&t, s);
+      sim_expect(&t, s, y, N, 0x40A00000); /* 5: the last launch of the one that is kept */
+      for (int n = 0; n < LAUNCHES; n++) OK(&t, launch(&t, s, k.kernel, x, y, 0, (float)n, N));
+      sim_sync(&t, s);
+      if (round > 0) t.p->capture->free(g);
+      if (round == ROUNDS / 2) live = atomic_load(&t.fake.live);
+    }
+    assert_int_equal(atomic_load(&t.fake.live), live);
+    t.p->module->unload(k.module);
+    t.p->capture->free(kept);
+    t.p->memory->free(t.dev[0], x);
+    t.p->memory->free(t.dev[0], y);
+    t.p->stream->close(s);
+    vulkan_close(&t);
+  }
+}
+
 static void what_does_not_fit_is_refused(void **state) {
   static const uint32_t one[3] = {1, 1, 1}, none[3] = {1, 0, 1}, wide[3] = {32, 1, 1};
   static const uint32_t many[3] = {UINT32_MAX, 1, 1};
@@ -146,4 +186,5 @@ static void what_does_not_fit_is_refused(void **state) {
   vulkan_close(&t);
 }
 
-CASES(CASE(a_kernel_is_launched_and_captured), CASE(what_does_not_fit_is_refused))
+CASES(CASE(a_kernel_is_launched_and_captured), CASE(captures_give_back_what_they_took),
+      CASE(what_does_not_fit_is_refused))

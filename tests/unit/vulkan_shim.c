@@ -45,6 +45,7 @@ static VKAPI_ATTR void VKAPI_CALL families(VkPhysicalDevice id, uint32_t *n, VkQ
 static VKAPI_ATTR void VKAPI_CALL properties(VkPhysicalDevice id, VkPhysicalDeviceProperties2 *out) {
   INSTANCE_CALL(GetPhysicalDeviceProperties2)(id, out);
   if (shim->discrete) out->properties.deviceType = VK_PHYSICAL_DEVICE_TYPE_DISCRETE_GPU;
+  if (shim->few_buffers) out->properties.limits.maxPerStageDescriptorStorageBuffers = 4;
 }
 
 static VKAPI_ATTR void VKAPI_CALL memory(VkPhysicalDevice id, VkPhysicalDeviceMemoryProperties2 *out) {

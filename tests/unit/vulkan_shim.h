@@ -10,8 +10,9 @@ typedef struct vulkan_shim {
   int32_t families;   /* a family with three queues that compute and one that only copies, all of them the real queue */
   int32_t discrete;   /* a GPU with memory of its own, whose mapped memory is not coherent */
   int32_t no_clock;   /* the device's clock cannot be read by a call */
-  int32_t lose;       /* the next submission finds the device lost */
-  int32_t hang;       /* submissions are taken and never done */
+  int32_t few_buffers; /* a shader has as many as Vulkan promises: 4 */
+  int32_t lose;        /* the next submission finds the device lost */
+  int32_t hang;        /* submissions are taken and never done */
   int32_t submissions; /* counted here: that were handed over, */
   int32_t copy_pools;  /* command pools of the family that only copies, */
   int32_t flushes;     /* flushes and invalidates */
