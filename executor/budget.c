@@ -7,6 +7,8 @@
 #include "core/registry.h"
 #include "executor/constants.h"
 
+#define MOST (UINT64_MAX >> 3) /* more is not told apart, so that sums of these are numbers still */
+
 uint64_t heddle__plan_bytes(const heddle__plan *plan, uint32_t device, uint32_t kind) {
   const heddle_device *dev = plan->devices[device].dev;
   uint64_t granule = heddle__plan_granule(plan), sum = 0;
@@ -20,7 +22,9 @@ uint64_t heddle__plan_bytes(const heddle__plan *plan, uint32_t device, uint32_t 
       bytes = plan->instances[a->instance].bytes;
       sets = 1;
     }
-    sum += sets * heddle__memory_size(dev, kind, bytes, granule);
+    bytes = heddle__memory_size(dev, kind, bytes, granule);
+    if (bytes > (MOST - sum) / sets) return MOST;
+    sum += sets * bytes;
   }
   return sum;
 }

@@ -29,6 +29,8 @@ typedef struct heddle__cost_book {
   heddle__digest key;
   entry *entries;
   uint32_t count, room;
+  uint32_t
+      *index; /* of twice the room, a power of two: numbers of entries plus 1 by their digests, in the first free */
   bool changed, damaged; /* damaged: the file, which was said */
 } book;
 
@@ -48,6 +50,7 @@ void heddle__costs_finish(heddle__costs *c) {
     book *b = c->books;
     c->books = b->next;
     c->host->free(b->entries);
+    c->host->free(b->index);
     c->host->free(b);
   }
   pthread_mutex_destroy(&c->lock);
@@ -55,27 +58,53 @@ void heddle__costs_finish(heddle__costs *c) {
 
 /* ---- books */
 
+/* Where the index has the region, or a place for it. There is an index. */
+static uint32_t *place_of(const book *b, const heddle__digest *region) {
+  const uint32_t last = 2 * b->room - 1;
+  uint32_t i = (uint32_t)(region->word[0] ^ region->word[1] >> 32) & last;
+  while (b->index[i] != 0 && !heddle__digest_same(&b->entries[b->index[i] - 1].region, region)) i = (i + 1) & last;
+  return &b->index[i];
+}
+
 static entry *find(const book *b, const heddle__digest *region) {
-  for (uint32_t i = 0; i < b->count; i++)
-    if (heddle__digest_same(&b->entries[i].region, region)) return &b->entries[i];
-  return NULL;
+  const uint32_t number = b->room > 0 ? *place_of(b, region) : 0;
+  return number != 0 ? &b->entries[number - 1] : NULL;
+}
+
+/* All but the first ones are forgotten. */
+static void keep_first(book *b, uint32_t count) {
+  b->count = count;
+  if (b->room > 0) memset(b->index, 0, 2 * (size_t)b->room * sizeof *b->index);
+  for (uint32_t i = 0; i < count; i++) *place_of(b, &b->entries[i].region) = i + 1;
+}
+
+static bool grow(heddle__costs *c, book *b) {
+  const uint32_t room = b->room == 0 ? 64 : 2 * b->room;
+  entry *more = c->host->alloc(room, sizeof *more);
+  uint32_t *index = c->host->alloc(2 * (size_t)room, sizeof *index);
+  if (more == NULL || index == NULL) {
+    c->host->free(more);
+    c->host->free(index);
+    return false;
+  }
+  if (b->count > 0) memcpy(more, b->entries, b->count * sizeof *more);
+  c->host->free(b->entries);
+  c->host->free(b->index);
+  b->entries = more;
+  b->index = index;
+  b->room = room;
+  keep_first(b, b->count);
+  return true;
 }
 
 /* A new entry, or the one that is there; NULL where there is no room. */
 static entry *take(heddle__costs *c, book *b, const heddle__digest *region) {
   entry *e = find(b, region);
   if (e != NULL || b->count == MOST_ENTRIES) return e;
-  if (b->count == b->room) {
-    uint32_t room = b->room == 0 ? 64 : 2 * b->room;
-    entry *more = c->host->alloc(room, sizeof *more);
-    if (more == NULL) return NULL;
-    if (b->count > 0) memcpy(more, b->entries, b->count * sizeof *more);
-    c->host->free(b->entries);
-    b->entries = more;
-    b->room = room;
-  }
+  if (b->count == b->room && !grow(c, b)) return NULL;
   e = &b->entries[b->count++];
   e->region = *region;
+  *place_of(b, region) = b->count;
   return e;
 }
 
@@ -198,7 +227,10 @@ static void read_file(heddle__costs *c, book *b) {
     n = read(fd, text + had, bytes - had);
   close(fd);
   const uint32_t before = b->count;
-  if (text != NULL && (had != bytes || !read_text(c, b, text, bytes))) good = false, b->count = before;
+  if (text != NULL && (had != bytes || !read_text(c, b, text, bytes))) {
+    good = false;
+    keep_first(b, before);
+  }
   if (!good && !b->damaged)
     heddle__place_say(c->host, c->ctx, HEDDLE_LOG_WARN, "%s is damaged, and its times are measured anew", path);
   b->damaged = !good;

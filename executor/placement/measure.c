@@ -221,7 +221,9 @@ static heddle_status start(bench *b, const heddle_pregion *asked, heddle_error *
 static void finish(bench *b, uint32_t n) {
   const heddle__tables *t = b->dev->t;
   bool quiet = true;
-  if (b->hung) (void)b->host->settle(b->dev, b->stream, PATIENCE_NS, &quiet, NULL);
+  /* Where a call failed on the way, what was put on the stream before it may still touch the operands. */
+  if (b->stream != NULL) (void)b->host->settle(b->dev, b->stream, PATIENCE_NS, &quiet, NULL);
+  if (!quiet) (void)t->device.idle(b->dev->handle, 0, NULL); /* so its plugin knows that it has to keep them */
   if (b->launch != NULL) t->op.launch_free(b->launch);
   if (b->op != NULL) t->op.op_free(b->op);
   if (b->timer != NULL) t->timing.free(b->timer);

@@ -151,4 +151,25 @@ static void stages_keep_limits(void **state) {
   }
 }
 
-CASES(CASE(memory_that_is_out), CASE(threads_plan_at_once), CASE(stages_keep_limits))
+/* 2^58 bytes for each of 64 runs in flight are 2^64, which is not 0. */
+static void more_than_a_number_holds(void **state) {
+  (void)state;
+  static sketch s;
+  s = (sketch){0};
+  put_head(&s, NODE(&s, "Abs", "b", NULL,
+                    NODE(&s, "Abs", "a", NULL, put_input(&s, "x", "[268435456,268435456]", "\"float32\""))));
+  const heddle_model_options o = {
+      .struct_size = sizeof o, .devices = "sim:0", .memory = "sim:0=64MiB", .in_flight = 64, .optimize = "off"};
+  heddle_context *ctx = context("");
+  heddle_graph *g = graph_of(&s);
+  heddle_model *m = NULL;
+  char *text = NULL;
+  OK(heddle_model_create(ctx, g, NULL, &o, &m, &err));
+  FAILS(heddle_model_explain(m, HEDDLE_EXPLAIN_TEXT, NULL, NULL, 0, &text, &err), HEDDLE_ELIMIT);
+  SAYS("more than its limit of 67108864");
+  heddle_model_release(m);
+  heddle_graph_release(g);
+  heddle_context_release(ctx);
+}
+
+CASES(CASE(memory_that_is_out), CASE(threads_plan_at_once), CASE(stages_keep_limits), CASE(more_than_a_number_holds))

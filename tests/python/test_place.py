@@ -5,6 +5,7 @@ timeout: 600
 """
 import itertools
 import json
+import resource
 import time
 
 import numpy as np
@@ -361,6 +362,20 @@ def test_a_damaged_file_is_passed_over(tmp_path):
         assert r.status == 0 and f"{first} is damaged" in r.err and r.err.count("\n") == 1, r
         assert first.read_bytes().splitlines()[0] == whole.splitlines()[0]
         assert good(*words)  # written anew
+
+
+def test_a_large_file_is_read_at_once(tmp_path):
+    path, cache = fork(tmp_path / "fork.json"), tmp_path / "cache"
+    words = ("plan", path, "--device", "sim:0,sim:1", "--place", "auto", "--set", f"place.cache_dir={cache}")
+    good(*words)
+    for file in entries(cache):
+        lines = file.read_text().splitlines()[:-1]
+        lines += [f"{k * 0x9E3779B97F4A7C15F39CC0605CEDC834 % 2**128:032x} 1000 10 Relu" for k in range(40000 - len(lines))]
+        body = "\n".join(lines) + "\n"
+        file.write_text(body + f"end {checksum(body.encode()):016x}\n")
+    before = resource.getrusage(resource.RUSAGE_CHILDREN).ru_utime
+    assert "0 of operators measured now, 4 before" in good(*words)
+    assert resource.getrusage(resource.RUSAGE_CHILDREN).ru_utime - before < 4
 
 
 def test_measure_says_when(tmp_path):
