@@ -2,6 +2,7 @@
  * processes found and to test what nobody has. */
 #include "executor/route_costs.h"
 
+#include <stdatomic.h>
 #include <string.h>
 
 #include "core/alloc.h"
@@ -125,7 +126,9 @@ static const heddle__routes_table *library(heddle_context *ctx, heddle_error *er
   if (heddle__open_beside("libheddle_routes.so.0", "the self-test of routes needs", "heddle_routes_entry", 0, &host,
                           &table, &why) == HEDDLE_OK)
     return table;
-  heddle__logf(&ctx->log, HEDDLE_LOG_WARN, "routes", "routes are not tested: %s", why.text);
+  static _Atomic(const heddle_context *) told; /* the last one whose log has it: each pair of devices comes here */
+  if (atomic_exchange(&told, ctx) != ctx)
+    heddle__logf(&ctx->log, HEDDLE_LOG_WARN, "routes", "routes are not tested: %s", why.text);
   return NULL;
 }
 

@@ -2,6 +2,7 @@
  * is of these devices, drivers, plugins and settings of theirs, or it is another file; a damaged one is as good as none. */
 #include <errno.h>
 #include <fcntl.h>
+#include <stdatomic.h>
 #include <stddef.h>
 #include <stdio.h>
 #include <string.h>
@@ -70,6 +71,13 @@ typedef struct place {
   char path[MOST_PATH];
 } place;
 
+static _Atomic(const heddle_context *) told; /* the last one whose log has that nothing is kept */
+
+/* Each pair of devices would say the same. */
+static bool is_first(const heddle_device *dev) {
+  return atomic_exchange(&told, dev->ctx) != dev->ctx;
+}
+
 static bool is_off(const char *folder) {
   return strcmp(folder, "0") == 0 || strcmp(folder, "off") == 0 || strcmp(folder, "none") == 0;
 }
@@ -82,8 +90,9 @@ static bool find_place(const heddle__routes_host *host, const heddle_device *fro
     return false;
   out->given = strcmp(origin, "default") != 0;
   if (out->folder[0] != '/') {
-    heddle__routes_say(host, from, HEDDLE_LOG_WARN,
-                       "what tests of routes find is not kept: routes.cache_dir has to be an absolute path, or off");
+    if (is_first(from))
+      heddle__routes_say(host, from, HEDDLE_LOG_WARN,
+                         "what tests of routes find is not kept: routes.cache_dir has to be an absolute path, or off");
     return false;
   }
   out->key = (heddle__digest){{0, 0}};
@@ -137,6 +146,7 @@ bool heddle__route_record_read(const heddle__routes_host *host, const heddle_dev
 
 static void refuse(const heddle__routes_host *host, const heddle_device *dev, const place *p, const char *what,
                    int code) {
+  if (!is_first(dev)) return;
   heddle__routes_say(
       host, dev, p->given ? HEDDLE_LOG_WARN : HEDDLE_LOG_INFO,
       "what tests of routes find is not kept: %s: %s%s%s; routes.cache_dir can name a folder of yours, or "

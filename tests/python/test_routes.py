@@ -100,7 +100,15 @@ def test_the_library_may_be_missing(image, tmp_path):
     import subprocess
     r = subprocess.run([prefix / "bin" / "heddle", "run", DIGITS, "--params", PARAMS, "--input", f"image={image[0]}",
                         *SIMS, "--set", "routes.test=1"], capture_output=True, text=True, env=environment())
-    assert r.returncode == 0 and "libheddle_routes.so" in r.stderr, r
+    assert r.returncode == 0 and r.stderr.count("libheddle_routes.so") == 1, r
+
+
+def test_a_wrong_folder_is_said_once(image, tmp_path):
+    """However many pairs of devices there are."""
+    for folder in ("relative", "/dev/null/folder"):
+        r = heddle("run", DIGITS, "--params", PARAMS, "--input", f"image={image[0]}", *SIMS, "--set", "routes.test=1",
+                   "--set", f"routes.cache_dir={folder}")
+        assert r.status == 0 and r.err.count("is not kept") == 1, r
 
 
 def copied(devices, rules, settings, image):
