@@ -171,6 +171,7 @@ static uint32_t offset_of(const reader *r, uint32_t type, uint32_t k) {
 
 static heddle_status read_block(const reader *r, const uint32_t *type, vlk_interface *out, heddle_error *err) {
   if (out->block_bytes > 0) return p_fail(err, HEDDLE_EUNSUPPORTED, 0, "SPIR-V with scalars in two blocks");
+  if (length_of(type) < 3) return p_fail(err, HEDDLE_EUNSUPPORTED, 0, "SPIR-V with a block that holds nothing");
   for (uint32_t k = 0; k + 2 < length_of(type); k++) {
     const uint32_t *member = made_by(r, type[2 + k], OP_TYPE_INT, 3);
     if (member == NULL) member = made_by(r, type[2 + k], OP_TYPE_FLOAT, 3);

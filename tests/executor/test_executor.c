@@ -476,7 +476,8 @@ static void tells_what_there_is(void **state) {
   heddle_executor_stats stats = {.struct_size = sizeof stats};
   OK(heddle_executor_get_stats(t.ex, &stats, &err));
   assert_int_equal(stats.runs, 1);
-  assert_true(stats.copies > 0 && stats.bytes_copied >= stats.copies * 32 && stats.device_bytes > 0);
+  assert_true(stats.copies > 0 || !is_sim()); /* others may share pages, and copy nothing */
+  assert_true(stats.bytes_copied >= stats.copies * 32 && stats.device_bytes > 0);
   assert_int_equal(stats.orphan_bytes, 0);
   char *text = NULL;
   OK(heddle_executor_explain(t.ex, HEDDLE_EXPLAIN_JSON, &text, &err));

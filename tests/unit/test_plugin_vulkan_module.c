@@ -176,6 +176,24 @@ static void what_does_not_fit_is_refused(void **state) {
   FAILS(&t, HEDDLE_EINVAL, "not aligned", launch(&t, s, k.kernel, x, x, 4, 1, 1));
   FAILS(&t, HEDDLE_EINVAL, "kind device or unified", launch(&t, s, k.kernel, x, pin, 0, 1, 1));
   FAILS(&t, HEDDLE_EINVAL, "argument of a kernel", launch(&t, s, k.kernel, x, x, 2 * FLOATS, 1, 1));
+  /* A uniform buffer of no bytes: entry point, two decorations, struct, pointer, variable. */
+  static const uint32_t empty[] = {0x07230203, 0x10000,
+                                   0,          8,
+                                   0,          4 << 16 | 15,
+                                   5,          1,
+                                   'k',        4 << 16 | 71,
+                                   4,          34,
+                                   0,          4 << 16 | 71,
+                                   4,          33,
+                                   0,          2 << 16 | 30,
+                                   2,          4 << 16 | 32,
+                                   3,          2,
+                                   2,          4 << 16 | 59,
+                                   3,          4,
+                                   2};
+  OK(&t, m->load(t.dev[0], "spirv", empty, sizeof empty, &module, &t.err));
+  FAILS(&t, HEDDLE_EUNSUPPORTED, "holds nothing", m->kernel_get(module, "k", &kernel, &info, &t.err));
+  m->unload(module);
   OK(&t, launch(&t, s, k.kernel, x, x, 0, 1, 1));
   sim_sync(&t, s);
   m->unload(k.module);

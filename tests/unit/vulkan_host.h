@@ -6,14 +6,11 @@
 #include "fake_host.h"
 #include "vulkan_drivers.h"
 
-/* What the driver loses of its own: its compiler (LLVM) keeps what it built shaders with. */
+/* What the driver loses of its own: its compiler (LLVM) keeps what it built shaders with. Stacks stay those of the fast
+ * unwinder: the other one takes a lock that libgcc holds while it allocates for frames of code that LLVM has built. */
 __attribute__((visibility("default"), used)) const char *__lsan_default_suppressions(void);
 const char *__lsan_default_suppressions(void) {
   return "leak:libLLVM\nleak:libvulkan_lvp\nleak:libVkLayer_khronos_validation\n";
-}
-__attribute__((visibility("default"), used)) const char *__asan_default_options(void);
-const char *__asan_default_options(void) {
-  return "fast_unwind_on_malloc=0:malloc_context_size=8";
 }
 
 /* sim_host.h enters whatever this gives. */
