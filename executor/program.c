@@ -7,6 +7,7 @@
 
 #include "core/alloc.h"
 #include "core/error.h"
+#include "executor/copies.h"
 #include "executor/optimize.h"
 
 /* ---- segments */
@@ -134,15 +135,21 @@ static heddle_status open_devices(heddle__program *p, heddle_error *err) {
 /* Tests the routes that the plan takes and nobody has tested; *again: one of them is wrong, and not taken any more. */
 static heddle_status test_routes(const heddle__plan *plan, bool *again, heddle_error *err) {
   heddle_status s = HEDDLE_OK;
+  uint32_t host = heddle__host_device(plan);
+  if (host != HEDDLE__NONE && plan->devices[host].dev->desc.import_alignment == 0) host = HEDDLE__NONE;
   *again = false;
   for (uint32_t i = 0; i < plan->n_crossings && s == HEDDLE_OK; i++) {
     const heddle__crossing *c = &plan->crossings[i];
-    /* A page is tested between its owner and each of the two; other routes between the two. */
-    uint32_t ends[2][2] = {{c->from, c->to}, {HEDDLE__NONE, HEDDLE__NONE}};
-    if (c->page != HEDDLE__NONE) memcpy(ends, (uint32_t[2][2]){{c->page, c->from}, {c->page, c->to}}, sizeof ends);
+    /* A page is tested between its owner and each of the two; other routes between the two. An inline device stands for
+     * the host, from which inputs and to which outputs go; without one these are not tested. */
+    uint32_t a = c->from != HEDDLE__NONE ? c->from : host, b = c->to != HEDDLE__NONE ? c->to : host;
+    uint32_t ends[2][2] = {{a, b}, {HEDDLE__NONE, HEDDLE__NONE}};
+    if (c->page != HEDDLE__NONE) memcpy(ends, (uint32_t[2][2]){{c->page, a}, {c->page, b}}, sizeof ends);
     for (int k = 0; k < 2 && s == HEDDLE_OK; k++) {
       if (ends[k][0] == HEDDLE__NONE || ends[k][1] == HEDDLE__NONE || ends[k][0] == ends[k][1]) continue;
       heddle_device *from = plan->devices[ends[k][0]].dev, *to = plan->devices[ends[k][1]].dev;
+      if (heddle__device_inline(from) && heddle__device_inline(to)) continue;
+      heddle__routes_recall((heddle_device *[]){from, to}, 2);
       s = heddle__route_test(from, to, c->route, err);
       const heddle__route_note *note = heddle__route_find(from, to, c->route);
       *again = *again || (note != NULL && note->cost.off);

@@ -263,10 +263,25 @@ static void a_call_that_fails_is_its_words(void **state) {
   make_folder();
   run_with("sim.fail=d2h:1", "sim:0", "cpu", "sim:0", &log_of, &got);
   assert_int_equal(got.status, HEDDLE_EFAILED);
-  HAS(got.words, "the self-test of the route from sim:0 to cpu:0 (direct): sim:0: call 1 of 'd2h' failed");
+  HAS(got.words, "the self-test of the route from cpu:0 to sim:0 (direct): sim:0: call 1 of 'd2h' failed");
   run_with("sim.fail=peer:1@1:fault", "sim:0", "sim:1", "sim:0", &log_of, &got);
   assert_int_equal(got.status, HEDDLE_EDEVICE);
   assert_int_equal(each_file(NULL), 0); /* what went wrong once says nothing of the machine */
+  remove_folder();
+}
+
+static void ways_of_inputs_and_outputs_are_tested(void **state) {
+  (void)state;
+  make_folder();
+  run_with("sim.copy=lie", "cpu", "cpu", "sim:0", &log_of, &got); /* only the result goes back */
+  assert_int_equal(got.status, HEDDLE_EFAILED);
+  HAS(got.words, "the route from sim:0 to cpu:0 (direct) is wrong, and there is no other");
+  for (int again = 0; again < 2; again++) {
+    run_with("", "sim:0", "sim:0", "cpu", &log_of, &got);
+    assert_int_equal(got.status, HEDDLE_OK);
+    if (again == 0) HAS(log_of.text, "cpu:0 to sim:0, direct: ");
+    else LACKS(log_of.text, "tested in");
+  }
   remove_folder();
 }
 
@@ -339,6 +354,6 @@ static void a_page_is_no_larger_than_who_imports_it_takes(void **state) {
 
 CASES(CASE(a_peer_that_lies_is_found), CASE(what_is_off_is_off), CASE(what_is_damaged_is_tested_again),
       CASE(another_driver_is_tested_again), CASE(wrong_copies_are_an_error_in_words),
-      CASE(a_call_that_fails_is_its_words), CASE_LABELS(a_device_that_hangs_is_said, "slow"),
-      CASE(a_page_serves_all_who_can_import_it), CASE(a_page_that_is_none_is_not_used),
-      CASE(a_page_is_no_larger_than_who_imports_it_takes))
+      CASE(a_call_that_fails_is_its_words), CASE(ways_of_inputs_and_outputs_are_tested),
+      CASE_LABELS(a_device_that_hangs_is_said, "slow"), CASE(a_page_serves_all_who_can_import_it),
+      CASE(a_page_that_is_none_is_not_used), CASE(a_page_is_no_larger_than_who_imports_it_takes))
