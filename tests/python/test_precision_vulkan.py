@@ -1,5 +1,5 @@
 """Precision fast on lavapipe: weights of products and convolutions are float16 on the device, everything else is float32.
-labels: ctypes
+labels: slow ctypes
 timeout: 300
 """
 import lavapipe
@@ -42,7 +42,7 @@ def half(w):
 class Case:
     """One node: x goes in, w and b are constants; x_first: the node reads x before w. half: does w become float16?"""
 
-    def __init__(self, op, x, w, b=None, x_first=True, half=True, scale=1.0, opset=17, **attrs):
+    def __init__(self, op, x, w, b=None, x_first=True, half=True, scale=1.0, **attrs):
         rng = np.random.default_rng(len(w) + w[0])
         self.op, self.attrs, self.x_first, self.half = op, attrs, x_first, half
         self.x = rng.standard_normal(x).astype(np.float32)
@@ -76,6 +76,8 @@ CASES = {
     "matmul_little": Case("MatMul", (3, 5), (5, 7)),
     "matmul_stack": Case("MatMul", (3, 64, 96), (3, 96, 70)),
     "matmul_row": Case("MatMul", (1, 515), (515, 261)),
+    "matmul_wide_row": Case("MatMul", (1, 300), (300, 1024)),
+    "matmul_wide_odd_row": Case("MatMul", (1, 301), (301, 1031)),
     "matmul_column": Case("MatMul", (515, 1), (261, 515), x_first=False),
     "matmul_weights_first": Case("MatMul", (64, 130), (72, 64), x_first=False),
     "gemm": Case("Gemm", (33, 300), (300, 77), (77,), alpha=0.5, beta=2.0),
@@ -128,3 +130,19 @@ def test_weights_are_those_of_float16(ctx, tmp_path, name):
     assert np.abs(want - exact).max() > bound.max(), "the rounding is too small to be seen"
     assert np.abs(fast - exact).mean() > 2 * np.abs(fast - want).mean(), "those weights were not rounded"
     assert planned_all - planned >= case.w.nbytes, "the weights are in the plan's memory still"
+
+
+def test_weights_are_rounded_to_nearest_even(ctx, tmp_path):
+    """Each of them, by a product with the identity: ties, numbers that float16 holds in fewer digits, zeros."""
+    rng = np.random.default_rng(5)
+    bits = rng.integers(0, 0x7C00, 2048).astype(np.uint16).view(np.float16).astype(np.float32)
+    ties = (bits + np.nextafter(bits.astype(np.float16), np.float16(0)).astype(np.float32)) / 2
+    near = np.nextafter(ties, np.float32(np.inf))
+    w = np.concatenate([bits, ties, near, -near]).reshape(64, 128)
+    assert np.abs(w).max() <= 65504 and (np.abs(w) < 2.0**-14).any()
+    case = Case("MatMul", (64, 64), w.shape)
+    case.x, case.w = np.eye(64, dtype=np.float32), w
+    path = str(tmp_path / "case.onnx")
+    onnx.save(case.model(w), path)
+    np.testing.assert_array_equal(run(ctx, path, case.x, FAST)[0], half(w))
+    np.testing.assert_array_equal(run(ctx, path, case.x, STRICT)[0], w)

@@ -151,7 +151,9 @@ static heddle_status make_product(const vlk_info *info, const k_step *step, vlk_
   if (info->is_cpu) {
     s = vlk_want_turns(info, BLOCK_TURNS(p->k), err);
     if (s != HEDDLE_OK) return s;
-    const int64_t width = down ? (p->m == 1 && p->n <= 64 * LANES ? 1 : 4) : (p->n > 4 * LANES ? 8 : 4);
+    int64_t width = down ? (p->m == 1 && p->n <= 64 * LANES ? 1 : 4) : (p->n > 4 * LANES ? 8 : 4);
+    /* As many bytes of a row of B as of float32. */
+    if (!down && p->m == 1 && (out->halves & 2) != 0 && pieces(p->n, 16 * LANES) >= FEW_GROUPS) width = 16;
     const cut c = choose_blocks(p->m, p->n, p->k, j.all, width);
     s = vlk_pick_code(out, err, "block%s%s%s", sharing(info, &c), half_of(out), with_c(step));
     const double work = (double)p->m * (double)p->n * (double)p->k * (double)j.all;
