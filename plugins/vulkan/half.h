@@ -1,6 +1,6 @@
-/* Weights as float16: with precision fast, where a device has 16-bit elements in buffers, a product or a convolution keeps
- * its constant operand so, in a buffer of its own and half the bytes; the host keeps nothing of it on the device. Shaders
- * widen what they read, and compute in float32. */
+/* Weights as float16: with precision fast, where a device has 16-bit elements in buffers, a product or a convolution
+ * keeps its constant operand so, in a buffer of its own and half the bytes; the host puts nothing of it on the device.
+ * Shaders widen what they read, and compute in float32. */
 #ifndef HEDDLE_PLUGINS_VULKAN_HALF_H
 #define HEDDLE_PLUGINS_VULKAN_HALF_H
 
@@ -16,8 +16,8 @@ typedef struct vlk_half {
   int64_t input;
 } vlk_half;
 
-/* Which input of a region is kept so; the plan's flags call it absorbed then. Pure: it looks at the weights, since those
- * that float16 does not hold stay as they are. */
+/* Which input of a region is kept so; the plan's flags call it absorbed then. Pure: it looks at the weights, since
+ * those that float16 does not hold stay as they are. */
 vlk_half vlk_half_choose(const vlk_info *info, const heddle_pregion *region, k_plan *plan);
 
 /* Its bytes, rounded to nearest, half to even. */

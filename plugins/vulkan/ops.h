@@ -15,8 +15,8 @@ typedef struct vlk_step {
   uint32_t push[VLK_PUSH_WORDS];
 } vlk_step;
 
-/* Immutable. constants: the plan's table, at 0, the weights that are kept as float16, and the parameters that are too many
- * to push; NULL: none of them. bytes: what bind must find behind each operand, the inputs and then the outputs; 0:
+/* Immutable. constants: the plan's table, at 0, the weights that are kept as float16, and the parameters that are too
+ * many to push; NULL: none of them. bytes: what bind must find behind each operand, the inputs and then the outputs; 0:
  * nothing. */
 struct heddle_pop {
   heddle_pdevice *dev;

@@ -1,4 +1,4 @@
-"""Precision fast on lavapipe: weights of products and convolutions are float16 on the device, everything else is float32.
+"""Precision fast on lavapipe: weights of products and convolutions are float16 on the device, all else is float32.
 labels: slow ctypes
 timeout: 300
 """

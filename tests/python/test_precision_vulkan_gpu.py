@@ -1,5 +1,5 @@
-"""The same on a device that says it is a GPU: lavapipe behind the shim of the unit tests (tests/unit/vulkan_shim.h), for
-the shaders that GPUs get.
+"""The same on a device that says it is a GPU: lavapipe behind the shim of the unit tests (tests/unit/vulkan_shim.h),
+for the shaders that GPUs get.
 labels: slow ctypes
 timeout: 300
 """

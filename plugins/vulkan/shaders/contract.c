@@ -32,7 +32,7 @@ static const char *half_of(const vlk_shader *out) {
   return (out->halves & 1) != 0 ? "_half_a" : (out->halves & 2) != 0 ? "_half_b" : "";
 }
 
-/* Not direct.comp's steps, which have few weights, nor transposed ones; a convolution's weights are A, and a row's B. */
+/* Not direct.comp's steps, which have few weights, nor transposed ones. A convolution's weights are A, a row's B. */
 bool vlk_takes_half(const vlk_info *info, const k_step *step, uint32_t arg) {
   if (!info->storage16 || strcmp(step->text, "contract") != 0 || strcmp(step->name, "direct") == 0) return false;
   if (!step->is_product) return arg == 0 && !vlk_has(step, "TRANSPOSED");

@@ -1,6 +1,6 @@
 // What the shaders of products share: their parameters, batches, and where a convolution's window meets its input. Options
-// as in contract.cl: CONV gathers B from the patches of an input; TRANSPOSED with it: those of a ConvTranspose; HAS_C. Of
-// its own HALF_A, HALF_B: A, or B, lies in memory as float16. All is computed in float32.
+// as in contract.cl: CONV gathers B from the patches of an input; TRANSPOSED with it: those of a ConvTranspose; HAS_C.
+// Of its own HALF_A, HALF_B: A, or B, lies in memory as float16. All is computed in float32.
 #if defined(HALF_A) || defined(HALF_B)
 #extension GL_EXT_shader_16bit_storage : require
 #endif
