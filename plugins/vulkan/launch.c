@@ -135,6 +135,9 @@ static heddle_status bind_all(const heddle_pop *op, const heddle_pbind *slices, 
   if (op->plan.table != NULL)
     operands[op->n_inputs + op->n_outputs] =
         (VkDescriptorBufferInfo){op->constants->buffer, op->constants->base, op->plan.table_bytes};
+  if (op->half.input != VLK_NO_INPUT)
+    operands[op->half.input] =
+        (VkDescriptorBufferInfo){op->constants->buffer, op->constants->base + op->half.at, op->half.bytes};
   for (uint32_t i = 0; i < op->plan.n_steps && s == HEDDLE_OK; i++) {
     if (op->steps[i].pipeline != NULL) s = bind_step(op, i, operands, launch, err);
     else bind_copy(op, i, operands, launch);

@@ -9,6 +9,14 @@ static uint64_t features_of(const vlk_info *info) {
   return (info->float64 && info->int64 ? K_HAS_F64 : 0) | (info->is_cpu ? K_HOST_CORES : 0);
 }
 
+static heddle_status make_plan(const heddle_host *host, const vlk_info *info, const heddle_pregion *region,
+                               k_plan *plan, vlk_half *half, heddle_error *err) {
+  *half = (vlk_half){.input = VLK_NO_INPUT};
+  heddle_status s = k_plan_make(host, region, features_of(info), plan, err);
+  if (s == HEDDLE_OK) *half = vlk_half_choose(info, region, plan);
+  return s;
+}
+
 /* ---------------------------------------------------------------- query */
 
 /* Puts node and operator before why not. */
@@ -19,8 +27,9 @@ static heddle_status refused(const heddle_pregion *region, heddle_status status,
   return status;
 }
 
-static uint64_t bytes_of(const k_plan *plan, const heddle_pregion *region, uint32_t arg) {
+static uint64_t bytes_of(const k_plan *plan, const vlk_half *half, const heddle_pregion *region, uint32_t arg) {
   uint64_t bytes = 0;
+  if (arg == half->input) return half->bytes;
   if (arg == K_TABLE) return plan->table_bytes;
   const heddle_pvalue *value =
       region_value(region, (arg & K_OUTPUT) != 0 ? region->outputs[arg & ~K_OUTPUT] : region->inputs[arg]);
@@ -28,12 +37,12 @@ static uint64_t bytes_of(const k_plan *plan, const heddle_pregion *region, uint3
 }
 
 /* A shader reaches so much of a buffer, and a descriptor so says. */
-static heddle_status check_reach(const vlk_info *info, const k_plan *plan, const heddle_pregion *region,
-                                 heddle_error *err) {
+static heddle_status check_reach(const vlk_info *info, const k_plan *plan, const vlk_half *half,
+                                 const heddle_pregion *region, heddle_error *err) {
   for (uint32_t i = 0; i < plan->n_steps; i++) {
     const k_step *step = &plan->steps[i];
     for (uint32_t k = 0; k < step->n_args && step->kind == K_STEP_KERNEL; k++) {
-      const uint64_t bytes = bytes_of(plan, region, step->args[k]);
+      const uint64_t bytes = bytes_of(plan, half, region, step->args[k]);
       if (bytes > info->max_storage_range)
         return p_fail(err, HEDDLE_EUNSUPPORTED, 0,
                       "an operand has %llu bytes, and a shader of this device reaches %llu; split it, or place the "
@@ -46,26 +55,27 @@ static heddle_status check_reach(const vlk_info *info, const k_plan *plan, const
 
 /* Every step's shader is there, and reaches its operands. */
 static heddle_status check_steps(const heddle_host *host, const vlk_info *info, const k_plan *plan,
-                                 const heddle_pregion *region, heddle_error *err) {
+                                 const vlk_half *half, const heddle_pregion *region, heddle_error *err) {
   heddle_status s = HEDDLE_OK;
   for (uint32_t i = 0; i < plan->n_steps && s == HEDDLE_OK; i++) {
     vlk_shader shader;
     if (plan->steps[i].kind != K_STEP_KERNEL) continue;
-    s = vlk_shader_of(host, info, &plan->steps[i], &shader, err);
+    s = vlk_shader_of(host, info, &plan->steps[i], vlk_half_args(half, &plan->steps[i]), &shader, err);
     if (s == HEDDLE_OK) vlk_shader_free(host, &shader);
   }
-  return s == HEDDLE_OK ? check_reach(info, plan, region, err) : s;
+  return s == HEDDLE_OK ? check_reach(info, plan, half, region, err) : s;
 }
 
 static heddle_status op_query(heddle_pinstance *self, uint32_t index, const heddle_pregion *region,
                               heddle_offer_fn offer, void *sink, heddle_error *err) {
   k_plan plan;
+  vlk_half half;
   if (index >= self->n_devices)
     return p_fail(err, HEDDLE_ENODEV, 0, "vulkan:%u: there are %u devices", index, self->n_devices);
   const vlk_info *info = &self->devices[index];
-  heddle_status s = k_plan_make(self->host, region, features_of(info), &plan, err);
+  heddle_status s = make_plan(self->host, info, region, &plan, &half, err);
   if (s != HEDDLE_OK) return s;
-  s = refused(region, check_steps(self->host, info, &plan, region, err), err);
+  s = refused(region, check_steps(self->host, info, &plan, &half, region, err), err);
   const heddle_poffer answer = {
       .struct_size = sizeof answer,
       .input_flags = plan.input_flags,
@@ -124,7 +134,7 @@ static heddle_status prepare_step(heddle_pop *op, uint32_t i, char *image, uint6
   vlk_step *out = &op->steps[i];
   vlk_shader shader;
   if (step->kind != K_STEP_KERNEL) return HEDDLE_OK;
-  heddle_status s = vlk_shader_of(op->dev->host, op->dev->info, step, &shader, err);
+  heddle_status s = vlk_shader_of(op->dev->host, op->dev->info, step, vlk_half_args(&op->half, step), &shader, err);
   if (s != HEDDLE_OK) return s;
   out->params_at = UINT64_MAX;
   /* A shader that has stored ones may have its first ones as push constants too, for another way through it. */
@@ -142,16 +152,18 @@ static heddle_status prepare_step(heddle_pop *op, uint32_t i, char *image, uint6
   return s;
 }
 
-static heddle_status prepare_steps(heddle_pop *op, heddle_error *err) {
+static heddle_status prepare_steps(heddle_pop *op, const heddle_pregion *region, heddle_error *err) {
   heddle_pdevice *dev = op->dev;
   const heddle_host *host = dev->host;
   const uint64_t align = dev->info->alignment, word = sizeof(uint32_t);
   const uint64_t each = (VLK_PARAM_WORDS * word + align - 1) / align * align;
-  uint64_t used = (op->plan.table_bytes + align - 1) / align * align;
   void *image = NULL;
+  op->half.at = (op->plan.table_bytes + align - 1) / align * align;
+  uint64_t used = (op->half.at + op->half.bytes + align - 1) / align * align;
   heddle_status s = vlk_new(host, used + op->plan.n_steps * each + 1, "an operator", &image, err);
   if (s != HEDDLE_OK) return s;
   if (op->plan.table != NULL) memcpy(image, op->plan.table, (size_t)op->plan.table_bytes);
+  vlk_half_write(&op->half, region, (char *)image + op->half.at);
   for (uint32_t i = 0; i < op->plan.n_steps && s == HEDDLE_OK; i++) s = prepare_step(op, i, image, &used, err);
   if (s == HEDDLE_OK && used > 0) {
     s = vlk_buffer_make(dev, HEDDLE_MEMORY_DEVICE, used, &op->constants, err);
@@ -174,15 +186,15 @@ static heddle_status op_prepare(heddle_pdevice *dev, const heddle_pregion *regio
   op->n_inputs = region->n_inputs;
   op->n_outputs = region->n_outputs;
   vlk_count(&dev->live_objects, 1);
-  s = k_plan_make(host, region, features_of(dev->info), &op->plan, err);
+  s = make_plan(host, dev->info, region, &op->plan, &op->half, err);
   const uint64_t count = (uint64_t)region->n_inputs + region->n_outputs;
   if (s == HEDDLE_OK) s = vlk_new(host, (op->plan.n_steps + 1) * sizeof(vlk_step), "an operator", &steps, err);
   op->steps = steps;
   if (s == HEDDLE_OK) s = vlk_new(host, (count + 1) * sizeof(uint64_t), "an operator", &bytes, err);
   op->bytes = bytes;
   if (s == HEDDLE_OK) s = vlk_nothing(dev, &op->nothing, err);
-  if (s == HEDDLE_OK) s = refused(region, check_reach(dev->info, &op->plan, region, err), err);
-  if (s == HEDDLE_OK) s = refused(region, prepare_steps(op, err), err);
+  if (s == HEDDLE_OK) s = refused(region, check_reach(dev->info, &op->plan, &op->half, region, err), err);
+  if (s == HEDDLE_OK) s = refused(region, prepare_steps(op, region, err), err);
   if (s != HEDDLE_OK) {
     op_free(op);
     return s;

@@ -2,6 +2,7 @@
 #ifndef HEDDLE_PLUGINS_VULKAN_OPS_H
 #define HEDDLE_PLUGINS_VULKAN_OPS_H
 
+#include "half.h"
 #include "pipeline.h"
 
 /* A step of a plan as it is launched. pipeline NULL: a copy. */
@@ -14,11 +15,13 @@ typedef struct vlk_step {
   uint32_t push[VLK_PUSH_WORDS];
 } vlk_step;
 
-/* Immutable. constants: the plan's table, at 0, and the parameters that are too many to push; NULL: neither. bytes: what
- * bind must find behind each operand, the inputs and then the outputs; 0: nothing. */
+/* Immutable. constants: the plan's table, at 0, the weights that are kept as float16, and the parameters that are too
+ * many to push; NULL: none of them. bytes: what bind must find behind each operand, the inputs and then the outputs; 0:
+ * nothing. */
 struct heddle_pop {
   heddle_pdevice *dev;
   k_plan plan;
+  vlk_half half;
   vlk_step *steps; /* one for each of the plan's */
   heddle_pbuffer *constants;
   const heddle_pbuffer *nothing;

@@ -35,12 +35,13 @@ const vlk_code *vlk_code_find(const char *name) {
   return NULL;
 }
 
-heddle_status vlk_shader_of(const heddle_host *host, const vlk_info *info, const k_step *step, vlk_shader *out,
-                            heddle_error *err) {
+heddle_status vlk_shader_of(const heddle_host *host, const vlk_info *info, const k_step *step, uint32_t halves,
+                            vlk_shader *out, heddle_error *err) {
   char word[VLK_OPTION_BYTES];
   vlk_family make = NULL;
   memset(out, 0, sizeof *out);
   out->groups = step->groups;
+  out->halves = halves;
   out->n_operands = step->n_args;
   for (size_t i = 0; i < sizeof families / sizeof families[0] && make == NULL; i++) {
     if (strcmp(families[i].text, step->text) == 0 &&

@@ -34,13 +34,14 @@ const vlk_code *vlk_code_find(const char *name);
 /* Specialisation constant i is specs[i], 32 bits of whatever type. made: SPIR-V that was made for this step, from
  * host->alloc, of made_bytes; NULL: the words of code. The parameters are pushed where there are VLK_PUSH_WORDS or
  * fewer. n_operands: that the shader has, the step's by default; where it has more, those between the step's inputs and
- * its result hold nothing. wide: a parameter did not fit. */
+ * its result hold nothing. halves: bit k is set where argument k of the step is float16 in memory instead of float32;
+ * for the family to read. wide: a parameter did not fit. */
 typedef struct vlk_shader {
   const vlk_code *code;
   uint32_t *made;
   uint64_t made_bytes;
   uint64_t groups;
-  uint32_t n_specs, n_params, n_operands;
+  uint32_t n_specs, n_params, n_operands, halves;
   uint32_t specs[VLK_SPECS];
   uint32_t params[VLK_PARAM_WORDS];
   bool wide;
@@ -48,11 +49,15 @@ typedef struct vlk_shader {
 
 /* The shader of a step of kind K_STEP_KERNEL on a device that is as info says. HEDDLE_EUNSUPPORTED with why not, in words
  * that go behind the node's name: an index over 31 bits, a type that the device does not store, a range that is too
- * long. Does not allocate, but for chains, whose made is freed with vlk_shader_free; out holds nothing after an error.
- * Any thread. */
-heddle_status vlk_shader_of(const heddle_host *host, const struct vlk_info *info, const k_step *step, vlk_shader *out,
-                            heddle_error *err);
+ * long. halves: as in vlk_shader, none but arguments that may be so. Does not allocate, but for chains, whose made is
+ * freed with vlk_shader_free; out holds nothing after an error. Any thread. */
+heddle_status vlk_shader_of(const heddle_host *host, const struct vlk_info *info, const k_step *step, uint32_t halves,
+                            vlk_shader *out, heddle_error *err);
 void vlk_shader_free(const heddle_host *host, vlk_shader *shader);
+
+/* Has a step a shader for argument arg as float16? Products have, and convolutions in blocks or tiles for their
+ * weights. */
+bool vlk_takes_half(const struct vlk_info *info, const k_step *step, uint32_t arg);
 
 /* ---------------------------------------------------------------- for the families */
 

@@ -24,8 +24,8 @@ layout(constant_id = 3) const int B_DOWN = 0;
 layout(constant_id = 4) const int A_FOURS = 0;
 layout(constant_id = 5) const int TAIL = 0;
 
-layout(set = 0, binding = 1, std430) readonly buffer operand_a_fours { vec4 a_four[]; };
-layout(set = 0, binding = 2, std430) readonly buffer operand_b_fours { vec4 b_four[]; };
+layout(set = 0, binding = 1, std430) readonly buffer operand_a_fours { A_STORED_FOUR a_four[]; };
+layout(set = 0, binding = 2, std430) readonly buffer operand_b_fours { B_STORED_FOUR b_four[]; };
 
 #ifdef SHARED_ROWS
 const int OWN_ROWS = ROWS / 8;
@@ -47,12 +47,12 @@ int a_place(const int row, const int kk) {
 void load_a(const int start[OWN_ROWS], const int kk) {
   [[unroll]] for (int i = 0; i < OWN_ROWS; i++) {
     if (A_FOURS != 0) {
-      const vec4 four = a_four[(start[i] + kk) / 4];
+      const vec4 four = A_FOUR((start[i] + kk) / 4);
       [[unroll]] for (int d = 0; d < DEPTH; d++) own[i * DEPTH + d] = four[d];
     } else {
       [[unroll]] for (int d = 0; d < DEPTH; d++) {
         const bool inside = TAIL == 0 || kk + d < p.k;
-        const float value = a[start[i] + (inside ? a_place(0, kk + d) : 0)];
+        const float value = float(a[start[i] + (inside ? a_place(0, kk + d) : 0)]);
         own[i * DEPTH + d] = inside ? value : 0.0;
       }
     }
@@ -134,7 +134,7 @@ void main() {
 #else
       if (B_FOURS != 0 && B_DOWN != 0) {
         [[unroll]] for (int j = 0; j < WIDTH; j++) {
-          const vec4 four = b_four[(column_at[j] + kk) / 4];
+          const vec4 four = B_FOUR((column_at[j] + kk) / 4);
           [[unroll]] for (int d = 0; d < DEPTH; d++) other[d * WIDTH + j] = four[d];
         }
       } else {
@@ -143,12 +143,12 @@ void main() {
           const int at = inside ? (kk + d) * p.b_row : 0;
           if (B_FOURS != 0) {
             [[unroll]] for (int j = 0; j < WIDTH / 4; j++) {
-              const vec4 four = b_four[(b0 + at + first) / 4 + j];
+              const vec4 four = B_FOUR((b0 + at + first) / 4 + j);
               [[unroll]] for (int e = 0; e < 4; e++) other[d * WIDTH + j * 4 + e] = inside ? four[e] : 0.0;
             }
           } else {
             [[unroll]] for (int j = 0; j < WIDTH; j++) {
-              const float value = b[column_at[j] + at];
+              const float value = float(b[column_at[j] + at]);
               other[d * WIDTH + j] = inside ? value : 0.0;
             }
           }

@@ -27,6 +27,18 @@ static const char *with_c(const k_step *step) {
   return vlk_has(step, "HAS_C") ? "_c" : "";
 }
 
+/* One of the two at most is a weight. */
+static const char *half_of(const vlk_shader *out) {
+  return (out->halves & 1) != 0 ? "_half_a" : (out->halves & 2) != 0 ? "_half_b" : "";
+}
+
+/* Not direct.comp's steps, which have few weights, nor transposed ones. A convolution's weights are A, a row's B. */
+bool vlk_takes_half(const vlk_info *info, const k_step *step, uint32_t arg) {
+  if (!info->storage16 || strcmp(step->text, "contract") != 0 || strcmp(step->name, "direct") == 0) return false;
+  if (!step->is_product) return arg == 0 && !vlk_has(step, "TRANSPOSED");
+  return arg == 1 || (arg == 0 && (info->is_cpu || strcmp(step->name, "contract") == 0));
+}
+
 /* How results are cut: rows and columns of an item's block, and what tiles_m, tiles_n and all groups become of it. */
 typedef struct cut {
   int64_t rows, width, tiles_m, tiles_n, total;
@@ -139,22 +151,24 @@ static heddle_status make_product(const vlk_info *info, const k_step *step, vlk_
   if (info->is_cpu) {
     s = vlk_want_turns(info, BLOCK_TURNS(p->k), err);
     if (s != HEDDLE_OK) return s;
-    const int64_t width = down ? (p->m == 1 && p->n <= 64 * LANES ? 1 : 4) : (p->n > 4 * LANES ? 8 : 4);
+    int64_t width = down ? (p->m == 1 && p->n <= 64 * LANES ? 1 : 4) : (p->n > 4 * LANES ? 8 : 4);
+    /* As many bytes of a row of B as of float32. */
+    if (!down && p->m == 1 && (out->halves & 2) != 0 && pieces(p->n, 16 * LANES) >= FEW_GROUPS) width = 16;
     const cut c = choose_blocks(p->m, p->n, p->k, j.all, width);
-    s = vlk_pick_code(out, err, "block%s%s", sharing(info, &c), with_c(step));
+    s = vlk_pick_code(out, err, "block%s%s%s", sharing(info, &c), half_of(out), with_c(step));
     const double work = (double)p->m * (double)p->n * (double)p->k * (double)j.all;
     put_block(out, &c, work, b_by_fours(info, p, &j, down, c.width), down, a_by_fours(info, p, &j), p->k);
     put_matmul(out, p, &j, c.tiles_m, c.tiles_n);
     return s;
   }
   if (strcmp(step->name, "contract") == 0) {
-    s = vlk_pick_code(out, err, "tile_%d%s", vlk_option_int(step, "EACH", 4), with_c(step));
+    s = vlk_pick_code(out, err, "tile_%d%s%s", vlk_option_int(step, "EACH", 4), half_of(out), with_c(step));
     vlk_spec(out, vlk_has(step, "A_DOWN"));
     vlk_spec(out, down);
   } else {
     const bool alone = strcmp(step->name, "thin_down") == 0;
-    s = vlk_pick_code(out, err, "%s%s%s", step->name, alone && vlk_adds_subgroups(info) ? "_subgroups" : "",
-                      with_c(step));
+    s = vlk_pick_code(out, err, "%s%s%s%s", step->name, alone && vlk_adds_subgroups(info) ? "_subgroups" : "",
+                      half_of(out), with_c(step));
   }
   put_matmul(out, p, &j, p->tiles_m, p->tiles_n);
   return s;
@@ -238,8 +252,8 @@ static heddle_status make_conv(const vlk_info *info, const k_step *step, vlk_sha
   const bool direct = strcmp(step->name, "direct") == 0;
   if (direct && vlk_want_turns(info, direct_turns(p), NULL) == HEDDLE_OK) return make_direct(info, step, out, err);
   if (!info->is_cpu) {
-    heddle_status s =
-        vlk_pick_code(out, err, "tile_conv%s_%d%s", transposed, vlk_option_int(step, "EACH", 4), with_c(step));
+    heddle_status s = vlk_pick_code(out, err, "tile_conv%s_%d%s%s", transposed, vlk_option_int(step, "EACH", 4),
+                                    half_of(out), with_c(step));
     vlk_spec(out, 0);
     put_conv(out, p, p->tiles_m, p->tiles_n);
     return s;
@@ -249,7 +263,7 @@ static heddle_status make_conv(const vlk_info *info, const k_step *step, vlk_sha
   heddle_status s = vlk_want_turns(info, BLOCK_TURNS(p->k), err);
   if (s != HEDDLE_OK) return s;
   const cut c = choose_blocks(p->m, p->n, p->k, all, p->n <= 2 * LANES ? 2 : 4);
-  s = vlk_pick_code(out, err, "block_conv%s%s%s", transposed, sharing(info, &c), with_c(step));
+  s = vlk_pick_code(out, err, "block_conv%s%s%s%s", transposed, sharing(info, &c), half_of(out), with_c(step));
   const double work = (double)p->m * (double)p->n * (double)p->k * (double)all;
   put_block(out, &c, work, false, false, transposed[0] == '\0' && info->alignment % 16 == 0 && p->k % 4 == 0, p->k);
   put_conv(out, p, c.tiles_m, c.tiles_n);

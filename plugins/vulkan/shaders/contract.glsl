@@ -1,5 +1,27 @@
 // What the shaders of products share: their parameters, batches, and where a convolution's window meets its input. Options
 // as in contract.cl: CONV gathers B from the patches of an input; TRANSPOSED with it: those of a ConvTranspose; HAS_C.
+// Of its own HALF_A, HALF_B: A, or B, lies in memory as float16. All is computed in float32.
+#if defined(HALF_A) || defined(HALF_B)
+#extension GL_EXT_shader_16bit_storage : require
+#endif
+#ifdef HALF_A
+#define A_STORED float16_t
+#define A_STORED_FOUR f16vec4
+#define A_FOUR(at) vec4(a_four[at])
+#else
+#define A_STORED float
+#define A_STORED_FOUR vec4
+#define A_FOUR(at) a_four[at]
+#endif
+#ifdef HALF_B
+#define B_STORED float16_t
+#define B_STORED_FOUR f16vec4
+#define B_FOUR(at) vec4(b_four[at])
+#else
+#define B_STORED float
+#define B_STORED_FOUR vec4
+#define B_FOUR(at) b_four[at]
+#endif
 
 #ifdef CONV
 // tiles_m, tiles_n: what a group has, as each shader says; total: groups in all.
@@ -19,8 +41,8 @@ PUSHED {
 p;
 #endif
 
-OPERAND(1, float, a);
-OPERAND(2, float, b);
+OPERAND(1, A_STORED, a);
+OPERAND(2, B_STORED, b);
 #ifdef HAS_C
 OPERAND(3, float, c);
 RESULT(4, float, y);

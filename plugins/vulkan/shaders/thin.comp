@@ -22,7 +22,7 @@ void main() {
   b0 += column * p.b_col;
   for (int kk = item; kk < p.k;) {
     float part = 0.0;
-    for (int d = 0; d < BLOCK && kk < p.k; d++, kk += GROUP) part = fma(a[a0 + kk * p.a_col], b[b0 + kk], part);
+    for (int d = 0; d < BLOCK && kk < p.k; d++, kk += GROUP) part = fma(a[a0 + kk * p.a_col], float(b[b0 + kk]), part);
     sum += part;
   }
   sum = k_group_sum(sum);
@@ -35,7 +35,7 @@ void main() {
   for (int k0 = 0; k0 < p.k; k0 += BLOCK) {
     const int end = min(p.k, k0 + BLOCK);
     float part = 0.0;
-    for (int kk = k0; kk < end; kk++) part = fma(a[a0 + kk * p.a_col], b[b0 + kk * p.b_row], part);
+    for (int kk = k0; kk < end; kk++) part = fma(a[a0 + kk * p.a_col], float(b[b0 + kk * p.b_row]), part);
     sum += part;
   }
   y[batch * p.n + column] = finished(sum, batch, 0, column);

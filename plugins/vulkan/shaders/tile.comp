@@ -27,9 +27,9 @@ void load_a(const int item, const int a0, const int first, const int k0) {
     const int l = down ? item % TILE : item / DEPTH + i * (GROUP / DEPTH);
     const int row = first + l, kk = k0 + d;
 #ifdef CONV
-    tile_a[d * PITCH + l] = row < p.m && kk < p.k ? a[a0 + weight_at(row, kk)] : 0.0;
+    tile_a[d * PITCH + l] = row < p.m && kk < p.k ? float(a[a0 + weight_at(row, kk)]) : 0.0;
 #else
-    tile_a[d * PITCH + l] = row < p.m && kk < p.k ? a[a0 + row * p.a_row + kk * p.a_col] : 0.0;
+    tile_a[d * PITCH + l] = row < p.m && kk < p.k ? float(a[a0 + row * p.a_row + kk * p.a_col]) : 0.0;
 #endif
   }
 }
@@ -53,7 +53,7 @@ void load_b(const int item, const int b0, const int first, const int k0) {
     const int d = down ? item % DEPTH : item / TILE + i * (GROUP / TILE);
     const int l = down ? item / DEPTH + i * (GROUP / DEPTH) : item % TILE;
     const int column = first + l, kk = k0 + d;
-    tile_b[d * PITCH + l] = column < p.n && kk < p.k ? b[b0 + kk * p.b_row + column * p.b_col] : 0.0;
+    tile_b[d * PITCH + l] = column < p.n && kk < p.k ? float(b[b0 + kk * p.b_row + column * p.b_col]) : 0.0;
   }
 #endif
 }
