@@ -18,7 +18,7 @@ bool heddle__digest_same(const heddle__digest *a, const heddle__digest *b);
 /* Makes what is missing of an absolute path, for this user alone. 0, or errno's number. */
 int heddle__cache_folder_make(const char *path);
 
-/* Whether the folder is there, this user's, and nobody else may write to it: what is read there decides how Heddle
+/* Whether the folder is there, this user's, and not everybody may write to it: what is read there decides how Heddle
  * computes. */
 bool heddle__cache_folder_is_ours(const char *path);
 

@@ -47,6 +47,7 @@ struct heddle_context {
   heddle__pool *pool;
   struct heddle__trace *trace; /* always there; open or not */
   _Atomic(void *) routes;      /* executor/route_costs.h: a list of blocks, linked by their first words; only grows */
+  atomic_bool routes_untested, routes_unkept; /* executor/route_costs.c, executor/routes/record.c: it was said why */
   heddle__plugins plugins;
   /* Of core/wanted.c: one thread loads at a time, without the lock, while others wait. */
   pthread_mutex_t lock;

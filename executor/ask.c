@@ -218,7 +218,7 @@ static heddle_status take_offer(void *ctx, const heddle_poffer *theirs, heddle_e
   mine->n_in_place = o.in_place != NULL ? o.n_in_place : 0;
   mine->workspace_bytes = o.workspace_bytes;
   mine->workspace_align = o.workspace_align == 0 ? 1 : o.workspace_align;
-  mine->cost_ns = o.cost_ns > 0 ? o.cost_ns : 0;
+  mine->cost_ns = o.cost_ns > 0 && o.cost_ns <= 1e18 ? o.cost_ns : 0; /* what is no time is as if unknown */
   if (mine->input_layouts == NULL || mine->output_layouts == NULL || mine->input_flags == NULL ||
       mine->in_place == NULL) {
     return heddle__no_memory(err, "an offer");

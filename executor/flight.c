@@ -130,6 +130,8 @@ heddle_status heddle__flight_choose(heddle_executor **ex, heddle__lane_use use, 
       return heddle__fail(err, HEDDLE_EBUSY, "%u of %u runs in flight are pending; wait for %s", (unsigned)pending,
                           (unsigned)f->n, use == HEDDLE__LANE_ALONE ? "them" : "one");
     if (use != HEDDLE__LANE_SET) s = bring_inputs(f, l, err);
+    /* Before the run can end: whoever still waits for the lane's last run must not take this one's result for it. */
+    if (use != HEDDLE__LANE_SET) atomic_store(&l->run, started);
     break;
   }
   if (s == HEDDLE_OK) *ex = l->ex;
@@ -141,7 +143,6 @@ heddle_status heddle__flight_choose(heddle_executor **ex, heddle__lane_use use, 
 uint64_t heddle__flight_begun(heddle__flight *f) {
   if (f == NULL) return 0;
   uint64_t run = atomic_load(&f->started);
-  atomic_store(&f->lanes[run % f->n].run, run);
   atomic_store(&f->started, run + 1);
   return run;
 }

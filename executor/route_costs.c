@@ -117,7 +117,10 @@ static const heddle__routes_table *library(heddle_context *ctx, heddle_error *er
   heddle_error why;
   if (heddle__config_get(ctx->config, "routes.test", &test, &origin)) {
     if (heddle__config_is_off(test)) return NULL;
-    if (strcmp(test, "1") != 0 && strcmp(test, "on") != 0 && strcmp(test, "again") != 0) {
+    static const char *const words[] = {"1", "on", "yes", "true", "again"};
+    bool known = false;
+    for (size_t i = 0; i < sizeof words / sizeof words[0]; i++) known = known || strcmp(test, words[i]) == 0;
+    if (!known) {
       (void)heddle__fail(err, HEDDLE_EINVAL, "setting 'routes.test' is '%.40s' (%s); it can be 0, 1 or again", test,
                          origin);
       return NULL;
@@ -126,8 +129,7 @@ static const heddle__routes_table *library(heddle_context *ctx, heddle_error *er
   if (heddle__open_beside("libheddle_routes.so.0", "the self-test of routes needs", "heddle_routes_entry", 0, &host,
                           &table, &why) == HEDDLE_OK)
     return table;
-  static _Atomic(const heddle_context *) told; /* the last one whose log has it: each pair of devices comes here */
-  if (atomic_exchange(&told, ctx) != ctx)
+  if (!atomic_exchange(&ctx->routes_untested, true)) /* each pair of devices comes here */
     heddle__logf(&ctx->log, HEDDLE_LOG_WARN, "routes", "routes are not tested: %s", why.text);
   return NULL;
 }

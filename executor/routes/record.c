@@ -71,11 +71,9 @@ typedef struct place {
   char path[MOST_PATH];
 } place;
 
-static _Atomic(const heddle_context *) told; /* the last one whose log has that nothing is kept */
-
 /* Each pair of devices would say the same. */
 static bool is_first(const heddle_device *dev) {
-  return atomic_exchange(&told, dev->ctx) != dev->ctx;
+  return !atomic_exchange(&dev->ctx->routes_unkept, true);
 }
 
 static bool is_off(const char *folder) {
