@@ -455,7 +455,7 @@ static void tells_what_there_is(void **state) {
   bench t;
   const char *keep[] = {"b", "a:0"};
   heddle_model_options o = {.struct_size = sizeof o, .devices = on("cpu,sim:0,sim:1"), .keep = keep, .n_keep = 2};
-  set_up(&t, "threads=1;vulkan.unified=0", &o); /* with a page for all devices there would be no copies */
+  set_up(&t, "threads=1", &o);
   assert_int_equal(heddle_executor_input_count(t.ex), 2);
   assert_int_equal(heddle_executor_output_count(t.ex), 4);
   assert_int_equal(heddle_executor_input_index(t.ex, "w"), 1);
