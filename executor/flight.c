@@ -46,9 +46,9 @@ HEDDLE__COLD heddle_status heddle__flight_make(heddle_model *m, heddle_executor 
 
 HEDDLE__COLD void heddle__flight_free(heddle_executor *ex) {
   heddle__flight *f = ex->flight;
-  for (uint32_t i = 0; i < f->n; i++)
+  for (uint32_t i = 0; f->lanes != NULL && i < f->n; i++)
     if (f->lanes[i].ex != NULL) heddle__drive_cancel(&f->lanes[i].ex->drive);
-  for (uint32_t i = 0; i < f->n; i++) {
+  for (uint32_t i = 0; f->lanes != NULL && i < f->n; i++) {
     heddle_executor_release(f->lanes[i].ex);
     heddle__free(f->lanes[i].has);
   }

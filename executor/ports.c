@@ -13,6 +13,7 @@
 
 /* Both put the lane that is meant in the place of *ex. */
 static heddle_status find_input(heddle_executor **ex, heddle__lane_use use, uint32_t i, heddle_error *err) {
+  if (*ex == NULL) return heddle__fail(err, HEDDLE_EINVAL, "the executor is NULL");
   heddle_status s = heddle__lane_for(ex, use, err);
   if (s == HEDDLE_OK) s = heddle__executor_check(*ex, err);
   if (s != HEDDLE_OK || i < (*ex)->n_args) return s;
@@ -21,6 +22,7 @@ static heddle_status find_input(heddle_executor **ex, heddle__lane_use use, uint
 }
 
 static heddle_status find_output(heddle_executor **ex, heddle__lane_use use, uint32_t i, heddle_error *err) {
+  if (*ex == NULL) return heddle__fail(err, HEDDLE_EINVAL, "the executor is NULL");
   heddle_status s = heddle__lane_for(ex, use, err);
   if (s == HEDDLE_OK) s = heddle__executor_check(*ex, err);
   if (s != HEDDLE_OK || i < (*ex)->n_results) return s;

@@ -87,7 +87,7 @@ static bool grow(heddle__costs *c, book *b) {
     c->host->free(index);
     return false;
   }
-  if (b->count > 0) memcpy(more, b->entries, b->count * sizeof *more);
+  if (b->entries != NULL) memcpy(more, b->entries, b->count * sizeof *more);
   c->host->free(b->entries);
   c->host->free(b->index);
   b->entries = more;
@@ -101,7 +101,7 @@ static bool grow(heddle__costs *c, book *b) {
 static entry *take(heddle__costs *c, book *b, const heddle__digest *region) {
   entry *e = find(b, region);
   if (e != NULL || b->count == MOST_ENTRIES) return e;
-  if (b->count == b->room && !grow(c, b)) return NULL;
+  if ((b->count == b->room && !grow(c, b)) || b->entries == NULL) return NULL;
   e = &b->entries[b->count++];
   e->region = *region;
   *place_of(b, region) = b->count;

@@ -139,14 +139,14 @@ static heddle_status move_shared(way *w, uint64_t at, uint64_t n, heddle_error *
 }
 
 static heddle_status move_staged(way *w, uint64_t at, uint64_t n, heddle_error *err) {
-  heddle__memory *page = w->memory[AT_PAGE], *last = page;
+  heddle__memory *page = w->memory[AT_PAGE];
   heddle_status s;
   if (w->from_host) {
     s = host_copy(page, w->memory[AT_FROM], at, n, err);
   } else {
     s = w->from->t->copy.d2h(w->out, page->buffer, at, w->memory[AT_FROM]->buffer, at, n, err);
     if (s == HEDDLE_OK) s = finish(w->from, w->out, err);
-    last = w->to_host ? w->memory[AT_TO] : w->memory[AT_HOP];
+    heddle__memory *last = w->to_host ? w->memory[AT_TO] : w->memory[AT_HOP];
     if (s == HEDDLE_OK && last != NULL) s = see(page, at, n, err);
     if (s == HEDDLE_OK && last != NULL) s = host_copy(last, page, at, n, err);
   }
@@ -277,7 +277,8 @@ static heddle_status median(way *w, uint64_t n, double *out, heddle_error *err) 
     for (; k > 0 && times[k - 1] > time; k--) times[k] = times[k - 1];
     times[k] = time;
   }
-  *out = (double)times[ROUNDS / 2];
+  const uint64_t middle = times[ROUNDS / 2];
+  *out = (double)middle;
   return HEDDLE_OK;
 }
 
