@@ -1,4 +1,4 @@
-"""FusedElementwise, Gelu and fused chains on PoCL, against numpy in float64. labels: slow serial
+"""FusedElementwise, Gelu and fused chains on PoCL, against numpy in float64. labels: slow
 timeout: 900
 """
 import os

@@ -1,4 +1,4 @@
-"""FusedElementwise, Gelu and fused chains on lavapipe, against numpy in float64. labels: slow serial ctypes
+"""FusedElementwise, Gelu and fused chains on lavapipe, against numpy in float64. labels: slow ctypes
 timeout: 600
 """
 import os

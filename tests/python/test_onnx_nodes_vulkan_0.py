@@ -1,6 +1,6 @@
 """ONNX's node cases on vulkan:0, part 0 of 2.
 
-labels: slow serial ctypes
+labels: slow ctypes
 timeout: 600
 
 The number that pass may not fall below the floor. A case of an operator or type that the plugin does not list is refused,

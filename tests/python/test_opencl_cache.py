@@ -1,7 +1,6 @@
 """The cache of built OpenCL programs as a user meets it: where it is, what it refuses, damaged and foreign entries, two
 processes at once.
 
-labels: serial
 timeout: 600
 """
 

@@ -1,6 +1,6 @@
 """Random chains of mathematics over cpu, two PoCL devices and sim, against onnx.reference in float64.
 
-labels: slow serial ctypes
+labels: slow ctypes
 timeout: 1200
 
 Every graph has convolutions, pools, normalisations, reductions and softmaxes in a random order, with shortcuts between

@@ -1,6 +1,6 @@
 """Random graphs of the operators that move data, pick, order, compare and convert, over cpu, two PoCL devices and sim.
 
-labels: slow serial
+labels: slow
 timeout: 600
 
 Every result is exact, so it must be numpy's to the bit. Each seed runs with all nodes on opencl:0, and with a device drawn

@@ -1,4 +1,4 @@
-"""Random graphs over cpu, two PoCL devices and two sims. labels: slow serial timeout: 1800
+"""Random graphs over cpu, two PoCL devices and two sims. labels: slow timeout: 1800
 """
 import os
 

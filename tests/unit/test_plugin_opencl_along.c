@@ -1,5 +1,4 @@
-/* labels: serial
- * timeout: 300
+/* timeout: 300
  * ArgMax, ArgMin, TopK and MaxPool with Indices on the plugin opencl: cases_along.h. */
 #define CASE_PLUGIN_OPENCL
 #include "cases_along.h"

@@ -1,5 +1,4 @@
-/* labels: serial
- * timeout: 600
+/* timeout: 600
  * The operators on the plugin opencl: cases_ops.h. */
 #define CASE_PLUGIN_OPENCL
 #include "cases_ops.h"

@@ -1,5 +1,4 @@
-/* labels: serial
- * timeout: 300
+/* timeout: 300
  * Reductions and Softmax on the plugin opencl: cases_reduce.h. */
 #define CASE_PLUGIN_OPENCL
 #include "cases_reduce.h"

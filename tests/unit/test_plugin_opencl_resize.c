@@ -1,5 +1,4 @@
-/* labels: serial
- * timeout: 300
+/* timeout: 300
  * Resize on the plugin opencl: cases_resize.h. */
 #define CASE_PLUGIN_OPENCL
 #include "cases_resize.h"

@@ -1,5 +1,4 @@
-/* labels: serial
- * timeout: 400
+/* timeout: 400
  * Windows and matrix products on the plugin opencl: cases_windows.h. */
 #define CASE_PLUGIN_OPENCL
 #include "cases_windows.h"

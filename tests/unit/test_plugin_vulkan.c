@@ -1,4 +1,4 @@
-/* labels: serial vulkan
+/* labels: vulkan
  * timeout: 300
  * The vulkan plugin below its operators: devices, memory, copies, streams, events, fences, times, captures; with timeline
  * semaphores and without, with shared memory and without, all under the validation layer. */

@@ -1,4 +1,4 @@
-/* labels: serial vulkan
+/* labels: vulkan
  * timeout: 300
  * Of the vulkan plugin: fences behind work that was handed over before, captures that are freed under way, and the file in
  * which the validation layer's messages are kept. */

@@ -1,5 +1,4 @@
-/* labels: serial
- * timeout: 300
+/* timeout: 300
  * Weights that the vulkan plugin keeps as float16 (half.h): with precision fast only, where they fit, and in half their
  * bytes. tests/python/test_precision_vulkan.py has the numbers. */
 #define CASE_PLUGIN_VULKAN

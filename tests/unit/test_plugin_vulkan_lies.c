@@ -1,4 +1,4 @@
-/* labels: serial vulkan
+/* labels: vulkan
  * timeout: 300
  * The vulkan plugin on devices that lavapipe is not: several queues and one that only copies, memory of its own that is
  * mapped without being coherent, no clock to ask; and on one that is lost, or hangs. vulkan_shim.c makes it one. */

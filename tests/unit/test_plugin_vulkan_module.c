@@ -1,4 +1,4 @@
-/* labels: serial vulkan
+/* labels: vulkan
  * timeout: 300
  * The vulkan plugin's modules: SPIR-V from outside, launched again and again, beside itself and in captures, with scalars
  * as push constants and in a uniform buffer, all under the validation layer. */

@@ -1,5 +1,4 @@
-/* labels: serial
- * timeout: 300
+/* timeout: 300
  * Normalisations on the plugin vulkan: cases_norm.h. */
 #define CASE_PLUGIN_VULKAN
 #include "cases_norm.h"

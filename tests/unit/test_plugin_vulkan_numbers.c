@@ -1,5 +1,4 @@
-/* labels: serial
- * timeout: 300
+/* timeout: 300
  * What the vulkan plugin's shaders do with numbers that are no ordinary ones, against libm: infinities, NaN, numbers below
  * the normal range, negative bases; in shaders and in chains. And operands that are too large for a shader, or
  * take too long a loop. */
