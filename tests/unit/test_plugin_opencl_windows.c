@@ -1,4 +1,5 @@
-/* timeout: 400
+/* labels: slow
+ * timeout: 400
  * Windows and matrix products on the plugin opencl: cases_windows.h. */
 #define CASE_PLUGIN_OPENCL
 #include "cases_windows.h"
