@@ -3,6 +3,7 @@
 #ifndef HEDDLE_PLUGINS_VULKAN_SHADERS_OPS_H
 #define HEDDLE_PLUGINS_VULKAN_SHADERS_OPS_H
 
+/* clang-format off */
 /* Of one operand. */
 #define VLK_OPS_1(X) \
   X(0, COPY) \
@@ -22,5 +23,7 @@
 
 /* Of three. */
 #define VLK_OPS_3(X) X(64, CLIP) X(65, WHERE)
+
+/* clang-format on */
 
 #endif
