@@ -12,7 +12,7 @@ lavapipe.in_process()
 
 import capi  # noqa: E402
 import random_graphs  # noqa: E402
-from reference import placements  # noqa: E402
+from test_random_opencl import sweep  # noqa: E402
 
 DEVICES = ["cpu", "opencl:0", "opencl:1", "vulkan:0", "vulkan:1", "sim:0", "sim:1"]
 
@@ -22,28 +22,6 @@ def accelerators():
     """Skips all where devices are missing, with the library's own words."""
     lavapipe.need()
     pocl.need()
-
-
-def sweep(first, last, devices, settings, flags=0, max_streams=0):
-    """The shares of edges that cross, and what operators the graphs had. No message of the validation layers', where the
-    settings ask for them, is let through: the plugin makes them failures."""
-    ctx = capi.Context(**settings)
-    crossed = edges = 0
-    operators = set()
-    try:
-        for seed in range(first, last):
-            graph, params, inputs, values, bounds, numpy32 = random_graphs.expected(seed)
-            operators |= {n["op"] for n in graph["nodes"]} - {"null"}
-            for k, placement in enumerate(placements.placements(graph, seed, devices)):
-                if len(set(placement.values())) > 1:
-                    crossed += placements.crossing_fraction(graph, placement)
-                    edges += 1
-                outputs = random_graphs.run_case(ctx, graph, params, inputs, placement, flags, max_streams,
-                                                 runs=1 + seed % 2)
-                random_graphs.check(f"seed {seed} placement {k}", graph, outputs, values, bounds, numpy32)
-    finally:
-        ctx.close()
-    return crossed, edges, operators
 
 
 def test_seeds():
