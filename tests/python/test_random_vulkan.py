@@ -1,9 +1,6 @@
 """Random graphs over cpu, two PoCL devices, two lavapipe ones and two sims. labels: slow timeout: 1800
 """
-import os
-
 import lavapipe
-import numpy as np
 import pocl
 import pytest
 
@@ -12,7 +9,7 @@ lavapipe.in_process()
 
 import capi  # noqa: E402
 import random_graphs  # noqa: E402
-from test_random_opencl import sweep  # noqa: E402
+from test_random_opencl import check_digits, sweep  # noqa: E402
 
 DEVICES = ["cpu", "opencl:0", "opencl:1", "vulkan:0", "vulkan:1", "sim:0", "sim:1"]
 
@@ -61,25 +58,4 @@ def test_vulkan_alone():
 @pytest.mark.parametrize("where", ["vulkan:0", "vulkan:1", "cpu and vulkan:0", "opencl:0 and vulkan:0",
                                    "vulkan:0 and vulkan:1"])
 def test_digits(where):
-    """The demo's network against what onnx.reference gave, every 12th image."""
-    source = os.path.join(os.path.dirname(__file__), "..", "..", "examples", "digits")
-    with open(os.path.join(source, "digits.json")) as f:
-        text = f.read()
-    with open(os.path.join(source, "digits.params"), "rb") as f:
-        blob = f.read()
-    images = np.load(os.path.join(source, "images.npy"))
-    expected = np.load(os.path.join(source, "expected.npy"))
-    devices = where.split(" and ")
-    rules = ["*=" + devices[0]] + (["wide*=" + devices[-1], "mix*=" + devices[-1]] if len(devices) > 1 else [])
-    ctx = capi.Context()
-    graph, params = capi.Graph(text), capi.Params(blob)
-    model = capi.Model(ctx, graph, params, ",".join(devices), rules, flags=capi.IGNORE_ANNOTATIONS)
-    ex = capi.Executor(model)
-    try:
-        for i in range(0, len(images), 12):
-            ex.set_input("image", images[i:i + 1].astype(np.float32))
-            ex.run()
-            assert np.max(np.abs(ex.output(0) - expected[i])) < 1e-5, f"image {i}"
-    finally:
-        for x in (ex, model, params, graph, ctx):
-            x.close()
+    check_digits(where)
