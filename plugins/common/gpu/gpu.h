@@ -80,6 +80,10 @@ typedef struct gpu_vendor {
   /* The vendor's libraries of products and convolutions (gpu/library.h); NULL: it has none. */
   const struct gpu_library_vendor *library;
 
+  /* HEDDLE_OK where compile can make images for the arch of info, else HEDDLE_EUNSUPPORTED with why not and what to do:
+   * what query answers for every operator. Compiles nothing. NULL: where compiler_words says something. Any thread. */
+  heddle_status (*can_compile)(heddle_pinstance *self, const gpu_info *info, heddle_error *err);
+
   const char *needs; /* the oldest driver that has every call that must be there: "CUDA 11.0 (driver 450)" */
 } gpu_vendor;
 
