@@ -1,9 +1,8 @@
-/* NVRTC for the plugin cuda: where the library is looked for, for which architectures it compiles, and compiling itself.
+/* NVRTC for the plugin cuda: where the library is looked for, for which architectures it compiles, and compiling
+ * itself.
  *
  * Settings: nvrtc (the path of the library, or off). Source: NVIDIA's NVRTC reference. */
 #include "nvrtc.h"
-
-#include "plugins/common/setting.h"
 
 #include <dlfcn.h>
 
@@ -44,7 +43,6 @@ struct cuda_nvrtc {
 
 heddle_status cuda_nvrtc_new(heddle_pinstance *self, cuda_nvrtc **out, heddle_error *err) {
   const heddle_host *host = self->host;
-  char text[1024];
   void *memory = NULL;
   *out = NULL;
   heddle_status s = gpu_new(host, sizeof(cuda_nvrtc), "NVRTC", &memory, err);
@@ -55,14 +53,7 @@ heddle_status cuda_nvrtc_new(heddle_pinstance *self, cuda_nvrtc **out, heddle_er
     host->free(host->ctx, n);
     return p_fail(err, HEDDLE_ENOMEM, 0, "cuda: no lock for NVRTC");
   }
-  const int64_t length = host->config(host->ctx, "nvrtc", text, sizeof text);
-  if (length >= (int64_t)sizeof text) s = p_fail(err, HEDDLE_EINVAL, 0, "cuda: the setting nvrtc is no path: too long");
-  n->off = s == HEDDLE_OK && length >= 0 && p_is_off(text);
-  if (s == HEDDLE_OK && length > 0 && !n->off) {
-    n->path = host->alloc(host->ctx, (uint64_t)length + 1, 1);
-    if (n->path != NULL) memcpy(n->path, text, (size_t)length + 1);
-    else s = p_fail(err, HEDDLE_ENOMEM, 0, "cuda: no memory for the setting nvrtc");
-  }
+  s = gpu_setting_path(self, "nvrtc", &n->path, &n->off, err);
   if (s != HEDDLE_OK) {
     cuda_nvrtc_free(self, n);
     return s;
@@ -107,7 +98,8 @@ static const char *find_calls(void *library, calls *c) {
   return missing;
 }
 
-/* The driver reads images of its own major version and of older ones: a newer NVRTC is taken only where it was asked for. */
+/* The driver reads images of its own major version and of older ones: a newer NVRTC is taken only where it was asked
+ * for. */
 static bool try_library(cuda_nvrtc *n, const char *name, int driver_version) {
   const size_t used = strlen(n->why);
   char *more = n->why + used;

@@ -298,13 +298,13 @@ heddle_status gpu_program_get(heddle_pdevice *dev, const char *text, const char 
                               void **module, heddle_error *err);
 void gpu_programs_close(heddle_pdevice *dev); /* inside gpu_enter */
 
-/* Compiles a whole program of the user's or reads it from the cache: what a module of format "cuda" or "hip" is. image is
- * of host->alloc. Not inside gpu_enter. */
+/* Compiles a whole program of the user's or reads it from the cache: what a module of format "cuda" or "hip" is. image
+ * is of host->alloc. Not inside gpu_enter. */
 heddle_status gpu_image_get(heddle_pdevice *dev, const char *what, const char *source, void **image, uint64_t *bytes,
                             heddle_error *err);
 
-/* Gives an image to the driver. One that it refuses is HEDDLE_EFORMAT, or HEDDLE_EUNSUPPORTED where it is for other devices
- * or a newer driver, with the driver's log. Not inside gpu_enter. */
+/* Gives an image to the driver. One that it refuses is HEDDLE_EFORMAT, or HEDDLE_EUNSUPPORTED where it is for other
+ * devices or a newer driver, with the driver's log. Not inside gpu_enter. */
 heddle_status gpu_image_load(heddle_pdevice *dev, const char *what, const void *image, void **module,
                              heddle_error *err);
 

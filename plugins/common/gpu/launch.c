@@ -1,5 +1,5 @@
-/* Launches: bind lays out the arguments of each step of an operator for good, so that run only hands them to the driver,
- * a call for each step. */
+/* Launches: bind lays out the arguments of each step of an operator for good, so that run only hands them to the
+ * driver, a call for each step. */
 #include "ops.h"
 
 /* One step. args and operands are of the launch's memory. */
@@ -18,6 +18,7 @@ struct heddle_plaunch {
   heddle_pstream *stream;
   uint32_t n_dispatches;
   dispatch *dispatches;
+  gpu_address workspace;
   heddle_pdevice *dev;
   gpu_address *operands;
   void **args;
@@ -54,6 +55,19 @@ static heddle_status resolve(const heddle_pop *op, const heddle_pslice *slice, u
                   (unsigned long long)slice->offset, (unsigned long long)dev->info->alignment);
   *out = slice->buffer->address + slice->offset;
   return gpu_range(dev, slice->buffer, slice->offset, slice->bytes, what, err);
+}
+
+static heddle_status resolve_workspace(const heddle_pop *op, const heddle_pslice *slice, gpu_address *out,
+                                       heddle_error *err) {
+  heddle_pdevice *dev = op->dev;
+  if (op->workspace_bytes == 0) return HEDDLE_OK;
+  const bool here = slice->buffer != NULL && slice->buffer->dev == dev && slice->buffer->kind == HEDDLE_MEMORY_DEVICE;
+  if (!here || slice->bytes < op->workspace_bytes ||
+      (slice->buffer->address + slice->offset) % GPU_WORKSPACE_ALIGN != 0)
+    return p_fail(err, HEDDLE_EINVAL, 0, "%s:%u: the workspace of an operator is %llu bytes of device memory",
+                  dev->vendor->name, dev->index, (unsigned long long)op->workspace_bytes);
+  *out = slice->buffer->address + slice->offset;
+  return gpu_range(dev, slice->buffer, slice->offset, slice->bytes, "workspace of an operator", err);
 }
 
 /* all: the inputs, the outputs, the table. */
@@ -128,6 +142,7 @@ heddle_status gpu_op_bind(heddle_pop *op, heddle_pstream *stream, const heddle_p
   if (s == HEDDLE_OK) s = gpu_new(host, (n_args + steps + 1) * sizeof(void *), "a launch", &args, err);
   launch->args = args;
   if (s == HEDDLE_OK) s = gpu_new(host, (count + 1) * sizeof(gpu_address), "a launch", &all, err);
+  if (s == HEDDLE_OK) s = resolve_workspace(op, &slices->workspace, &launch->workspace, err);
   if (s == HEDDLE_OK) s = bind_all(op, slices, launch, all, err);
   host->free(host->ctx, all);
   if (s != HEDDLE_OK) {
@@ -152,7 +167,7 @@ heddle_status gpu_op_run(heddle_plaunch *launch, heddle_error *err) {
     if (d->function != NULL) {
       code = driver->launch(d->function, d->groups, 1, 1, K_GROUP, 1, 1, 0, stream->handle, d->args, NULL);
     } else if (d->by_library != NULL) {
-      s = launch->dev->vendor->library->run(d->by_library, stream, d->operands, err);
+      s = gpu_library_run(d->by_library, stream, d->operands, launch->workspace, err);
       if (s != HEDDLE_OK) {
         gpu_stream_leave(stream, &scope);
         return s;

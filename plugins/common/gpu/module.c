@@ -33,6 +33,7 @@ static void module_unload(heddle_pmodule *module) {
     module->kernels = next;
   }
   if (module->module != NULL && dev->vendor->enter(dev, &scope) == 0) {
+    gpu_spares_drop(dev); /* graphs may still name its kernels */
     (void)dev->driver->module_unload(module->module);
     dev->vendor->leave(dev, &scope);
   }

@@ -38,6 +38,17 @@ static heddle_status check_groups(const heddle_pinstance *self, const gpu_info *
   return HEDDLE_OK;
 }
 
+/* Steps run one after the other, so that they share what the library wants. */
+static uint64_t workspace_of(heddle_pinstance *self, uint32_t index, const heddle_pregion *region, const k_plan *plan) {
+  uint64_t most = 0;
+  for (uint32_t i = 0; i < plan->n_steps; i++) {
+    if (plan->steps[i].kind != K_STEP_KERNEL) continue;
+    const uint64_t bytes = gpu_library_workspace(self, index, region, &plan->steps[i]);
+    if (bytes > most) most = bytes;
+  }
+  return most;
+}
+
 static heddle_status op_query(heddle_pinstance *self, uint32_t index, const heddle_pregion *region,
                               heddle_offer_fn offer, void *sink, heddle_error *err) {
   k_plan plan;
@@ -48,12 +59,14 @@ static heddle_status op_query(heddle_pinstance *self, uint32_t index, const hedd
   if (s == HEDDLE_OK) s = k_plan_make(self->host, region, FEATURES, &plan, err);
   if (s != HEDDLE_OK) return s;
   s = check_groups(self, info, region, &plan, err);
+  const uint64_t workspace = s == HEDDLE_OK ? workspace_of(self, index, region, &plan) : 0;
   const heddle_poffer answer = {
       .struct_size = sizeof answer,
       .input_flags = plan.input_flags,
       .in_place = plan.pairs,
       .n_in_place = plan.n_pairs,
-      .workspace_align = info->alignment,
+      .workspace_bytes = workspace,
+      .workspace_align = info->alignment > GPU_WORKSPACE_ALIGN ? info->alignment : GPU_WORKSPACE_ALIGN,
       .cost_ns = 5000.0 * plan.n_steps + plan.work / (info->compute_units > 0 ? info->compute_units : 1),
   };
   if (s == HEDDLE_OK) s = offer(sink, &answer, err);
@@ -73,13 +86,7 @@ static void op_free(heddle_pop *op) {
   if (op == NULL) return;
   heddle_pdevice *dev = op->dev;
   const heddle_host *host = dev->host;
-  for (uint32_t i = 0; op->by_library != NULL && i < op->plan.n_steps; i++) {
-    gpu_scope scope;
-    if (op->by_library[i] == NULL) continue;
-    const bool entered = dev->vendor->enter(dev, &scope) == 0; /* freed on a lost device too */
-    dev->vendor->library->free(dev, op->by_library[i]);
-    if (entered) dev->vendor->leave(dev, &scope);
-  }
+  for (uint32_t i = 0; op->by_library != NULL && i < op->plan.n_steps; i++) gpu_library_free(op->by_library[i]);
   if (op->table != 0) gpu_block_put(dev, op->table);
   gpu_count(&dev->live_objects, -1);
   k_plan_free(&op->plan);
@@ -126,23 +133,15 @@ static heddle_status find_function(heddle_pdevice *dev, void *module, const char
   return gpu_check(dev, code, what, err);
 }
 
-static heddle_status prepare_step(heddle_pop *op, uint32_t i, bool fast, heddle_error *err) {
-  heddle_pdevice *dev = op->dev;
+static heddle_status prepare_step(heddle_pop *op, const heddle_pregion *region, uint32_t i, heddle_error *err) {
   const k_step *step = &op->plan.steps[i];
   void *module = NULL;
-  gpu_scope scope;
-  heddle_status s = HEDDLE_OK;
   if (step->kind != K_STEP_KERNEL) return HEDDLE_OK;
-  if (dev->vendor->library != NULL && dev->self->libraries != NULL) {
-    s = gpu_enter(dev, &scope, err);
-    if (s != HEDDLE_OK) return s;
-    s = dev->vendor->library->prepare(dev, step, fast, &op->by_library[i], err);
-    gpu_leave(dev, &scope);
-    if (s != HEDDLE_OK) op->by_library[i] = NULL;
-    if (s != HEDDLE_OK || op->by_library[i] != NULL) return s;
-  }
-  s = gpu_program_get(dev, step->text, step->tail, step->options, &module, err);
-  return s == HEDDLE_OK ? find_function(dev, module, step->name, &op->functions[i], err) : s;
+  heddle_status s = gpu_library_prepare(op->dev, region, step, &op->by_library[i], err);
+  if (s != HEDDLE_OK) op->by_library[i] = NULL;
+  if (s != HEDDLE_OK || op->by_library[i] != NULL) return s;
+  s = gpu_program_get(op->dev, step->text, step->tail, step->options, &module, err);
+  return s == HEDDLE_OK ? find_function(op->dev, module, step->name, &op->functions[i], err) : s;
 }
 
 static heddle_status op_prepare(heddle_pdevice *dev, const heddle_pregion *region, uint32_t offer, heddle_pop **out,
@@ -167,8 +166,8 @@ static heddle_status op_prepare(heddle_pdevice *dev, const heddle_pregion *regio
   op->by_library = by_library;
   if (s == HEDDLE_OK) s = gpu_new(host, (count + 1) * sizeof(uint64_t), "an operator", &bytes, err);
   op->bytes = bytes;
-  for (uint32_t i = 0; i < op->plan.n_steps && s == HEDDLE_OK; i++)
-    s = prepare_step(op, i, (region->flags & HEDDLE_REGION_FAST) != 0, err);
+  if (s == HEDDLE_OK) op->workspace_bytes = workspace_of(dev->self, dev->index, region, &op->plan);
+  for (uint32_t i = 0; i < op->plan.n_steps && s == HEDDLE_OK; i++) s = prepare_step(op, region, i, err);
   if (s == HEDDLE_OK && op->plan.table != NULL) s = make_table(op, err);
   if (s != HEDDLE_OK) {
     op_free(op);

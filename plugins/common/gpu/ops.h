@@ -12,6 +12,7 @@ struct heddle_pop {
   void **functions;              /* one per step; NULL for copies and what a library does; of the device's programs */
   gpu_library_step **by_library; /* one per step; NULL: not the library's */
   gpu_address table;             /* 0: the plan has none */
+  uint64_t workspace_bytes;      /* that bind must be given */
   uint64_t *bytes;
   uint32_t n_inputs, n_outputs;
 };
