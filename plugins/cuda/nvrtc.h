@@ -15,8 +15,8 @@ void cuda_nvrtc_free(heddle_pinstance *self, cuda_nvrtc *nvrtc);
 /* What cuda_nvrtc_new gave for this instance, which its own state keeps. Of context.c. */
 cuda_nvrtc *cuda_nvrtc_of(const heddle_pinstance *self);
 
-/* Members of gpu_vendor. An image is a cubin where NVRTC knows the device's architecture, else PTX of the newest that it
- * knows and that is older, which the driver finishes (said once in the log). Any thread. */
+/* Members of gpu_vendor. An image is a cubin where NVRTC knows the device's architecture, else PTX of the newest that
+ * it knows and that is older, which the driver finishes (said once in the log). Any thread. */
 heddle_status cuda_compile(heddle_pinstance *self, const gpu_info *info, const char *what, const char *source,
                            void **image, uint64_t *bytes, heddle_error *err);
 void cuda_compiler_words(heddle_pinstance *self, char *buf, size_t bytes);

@@ -65,6 +65,7 @@ typedef uint64_t gpu_address;
   X(event_create, GPU_MUST, "cuEventCreate", "hipEventCreateWithFlags", (void **out, unsigned flags)) \
   X(event_destroy, GPU_MUST, "cuEventDestroy_v2", "hipEventDestroy", (void *event)) \
   X(event_record, GPU_MUST, "cuEventRecord", "hipEventRecord", (void *event, void *stream)) \
+  X(event_record_flags, GPU_MAY, "cuEventRecordWithFlags", "", (void *event, void *stream, unsigned flags)) \
   X(event_query, GPU_MUST, "cuEventQuery", "hipEventQuery", (void *event)) \
   X(event_sync, GPU_MUST, "cuEventSynchronize", "hipEventSynchronize", (void *event)) \
   X(event_elapsed, GPU_MUST, "cuEventElapsedTime", "hipEventElapsedTime", (float *ms, void *from, void *to)) \
@@ -112,6 +113,7 @@ enum {
   GPU_CODE_NO_MEMORY = 2,
   GPU_STREAM_NON_BLOCKING = 1,
   GPU_EVENT_NO_TIMES = 2,
+  GPU_EVENT_EXTERNAL = 1, /* of event_record_flags: a node of a capture */
   GPU_HOST_PORTABLE = 1,
   GPU_HOST_MAPPED = 2,
   GPU_CAPTURE_THREAD_LOCAL = 1,

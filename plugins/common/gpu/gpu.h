@@ -254,6 +254,8 @@ void gpu_memory_release(heddle_pdevice *dev);
 
 /* ---------------------------------------------------------------- streams (stream.c) */
 
+/* A closed stream stays in dev->streams, and is used again once its work is done: whoever met it may go on looking at it.
+ * So the list only grows, at its head (dev->lock), until the device is closed. */
 struct heddle_pstream {
   heddle_pdevice *dev;
   void *handle;
@@ -263,7 +265,7 @@ struct heddle_pstream {
   bool capturing;         /* the stream's thread only */
   heddle_pgraph *capture; /* what is being recorded */
   struct heddle_pstream *next;
-  void *own; /* stream.c's and fence.c's further state */
+  struct gpu_stream_own *own; /* further state (gpu/stream.h) */
 };
 
 /* Health, and the device's context: before each piece of work. gpu_stream_leave after it. */
@@ -287,9 +289,19 @@ heddle_status gpu_stream_wait(heddle_pdevice *dev, void *handle, uint64_t timeou
  * device's that the caller may hold. Any thread. */
 void gpu_watch_fault(heddle_pdevice *dev, const heddle_error *fault);
 heddle_status gpu_watch_open(heddle_pdevice *dev, heddle_error *err); /* in device.open; starts no thread yet */
-void gpu_watch_close(heddle_pdevice *dev);                            /* in device.close, before the context goes */
 
-void gpu_spares_close(heddle_pdevice *dev); /* capture.c; inside gpu_enter */
+/* In device.close, before the context goes and after gpu_streams_idle succeeded (else the device is left behind): ends the
+ * thread, and destroys the device's streams and its clock. Not inside gpu_enter. */
+void gpu_watch_close(heddle_pdevice *dev);
+
+/* Waits for the work of all streams, closed ones too, and of dev->service: HEDDLE_OK, HEDDLE_ETIMEOUT, or HEDDLE_EDEVICE.
+ * Work that failed is finished too; its stream tells. For device.idle. Not inside gpu_enter. Any thread. */
+heddle_status gpu_streams_idle(heddle_pdevice *dev, uint64_t timeout_ns, heddle_error *err);
+
+/* Frees the graphs that are kept to be updated: before a module is unloaded, whose kernels they may still name. Inside
+ * gpu_enter. Any thread. */
+void gpu_spares_drop(heddle_pdevice *dev);
+void gpu_spares_close(heddle_pdevice *dev); /* the same, for good; inside gpu_enter, before programs are unloaded */
 
 /* ---------------------------------------------------------------- programs (compile.c) */
 
@@ -299,9 +311,15 @@ heddle_status gpu_program_get(heddle_pdevice *dev, const char *text, const char 
                               void **module, heddle_error *err);
 void gpu_programs_close(heddle_pdevice *dev); /* inside gpu_enter */
 
-/* Compiles a whole program of the user's or reads it from the cache: what a module of format "cuda" or "hip" is. */
+/* Compiles a whole program of the user's or reads it from the cache: what a module of format "cuda" or "hip" is. image
+ * is of host->alloc. Not inside gpu_enter. */
 heddle_status gpu_image_get(heddle_pdevice *dev, const char *what, const char *source, void **image, uint64_t *bytes,
                             heddle_error *err);
+
+/* Gives an image to the driver. One that it refuses is HEDDLE_EFORMAT, or HEDDLE_EUNSUPPORTED where it is for other
+ * devices or a newer driver, with the driver's log. Not inside gpu_enter. */
+heddle_status gpu_image_load(heddle_pdevice *dev, const char *what, const void *image, void **module,
+                             heddle_error *err);
 
 /* ---------------------------------------------------------------- tables */
 
