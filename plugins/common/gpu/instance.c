@@ -1,12 +1,11 @@
-/* The instance: its settings, which are read here and nowhere else (the vendor's own in vendor->open), the list of
- * devices, and what a device is.
+/* The instance: its settings (those of compilers and libraries are read by their files), the list of devices, and what a
+ * device is.
  *
  * Settings: driver (the driver's library, an absolute path; off: none is started), cache_dir (folder for compiled
  * programs; off: they are compiled in each process), source_dir (folder that their sources are written to; none: they
  * are not), unified (0: no shared memory), peer (0: no copies between devices), pools (0: blocks of our own in place of
- * the driver's pools), fuse (0: every node is a step of its own), capture (0: no graphs), max_streams, libraries (the
- * vendor's: 0 without, 1 not without, auto where they are), devices (which of the driver's, "1,0"; one that is there twice
- * is two devices, for tests that want two). */
+ * the driver's pools), fuse (0: every node is a step of its own), capture (0: no graphs), max_streams, devices (which of
+ * the driver's, "1,0"; one that is there twice is two devices, for tests that want two). */
 #include "gpu.h"
 #include "library.h"
 
@@ -90,16 +89,6 @@ static heddle_status read_driver(heddle_pinstance *self, heddle_error *err) {
   return s;
 }
 
-static heddle_status read_libraries(heddle_pinstance *self, heddle_error *err) {
-  char text[16];
-  bool on = false;
-  self->libraries_wanted = true;
-  if (!gpu_setting(self->host, "libraries", text, sizeof text) || strcmp(text, "auto") == 0) return HEDDLE_OK;
-  if (!p_switch(text, &on)) return wrong(self, "libraries", text, "none of auto, 0, 1", err);
-  self->libraries_wanted = self->libraries_insisted = on;
-  return HEDDLE_OK;
-}
-
 static heddle_status read_settings(heddle_pinstance *self, heddle_error *err) {
   heddle_status s = read_driver(self, err);
   if (s == HEDDLE_OK) s = read_number(self, "max_streams", 0, &self->max_streams, err);
@@ -108,7 +97,6 @@ static heddle_status read_settings(heddle_pinstance *self, heddle_error *err) {
   if (s == HEDDLE_OK) s = read_switch(self, "capture", true, &self->capture, err);
   if (s == HEDDLE_OK) s = read_switch(self, "pools", true, &self->pools, err);
   if (s == HEDDLE_OK) s = heddle_chain_wanted(self->host, &self->fuse, err);
-  if (s == HEDDLE_OK) s = read_libraries(self, err);
   if (s == HEDDLE_OK) s = gpu_setting_path(self, "cache_dir", &self->cache_dir, NULL, err);
   if (s == HEDDLE_OK) s = gpu_setting_path(self, "source_dir", &self->source_dir, NULL, err);
   self->cache = (filecache){.host = self->host,
@@ -238,7 +226,7 @@ heddle_status gpu_device_describe(heddle_pinstance *self, uint32_t index, heddle
 void gpu_close_instance(heddle_pinstance *self) {
   if (self == NULL) return;
   const heddle_host *host = self->host;
-  if (self->vendor->library != NULL && self->libraries != NULL) self->vendor->library->close(self);
+  gpu_library_close(self);
   self->vendor->close(self);
   pthread_mutex_destroy(&self->lock);
   host->free(host->ctx, self->devices);
@@ -271,7 +259,7 @@ heddle_status gpu_open_instance(const gpu_vendor *vendor, const heddle_host *hos
   }
   if (s == HEDDLE_OK) s = vendor->open(self, err);
   if (s == HEDDLE_OK) s = find_devices(self, err);
-  if (s == HEDDLE_OK && vendor->library != NULL && self->libraries_wanted) s = vendor->library->open(self, err);
+  if (s == HEDDLE_OK) s = gpu_library_open(self, err);
   if (s != HEDDLE_OK) gpu_close_instance(self);
   else *out = self;
   return s;
