@@ -110,6 +110,7 @@ typedef struct gpu_driver {
 
 /* Values that both drivers share. */
 enum {
+  GPU_CODE_NO_MEMORY = 2,
   GPU_STREAM_NON_BLOCKING = 1,
   GPU_EVENT_NO_TIMES = 2,
   GPU_EVENT_EXTERNAL = 1, /* of event_record_flags: a node of a capture */

@@ -119,15 +119,13 @@ struct heddle_pinstance {
   bool fuse;                /* chains of elementwise nodes become one */
   bool capture;             /* segments become graphs */
   bool pools;               /* stream-ordered allocation; else blocks of our own */
-  bool libraries_wanted;    /* the vendor's libraries (setting "libraries"): false for 0 */
-  bool libraries_insisted;  /* true for 1: without them there is no instance */
   char *cache_dir;          /* absolute; NULL: no cache */
   filecache cache;          /* of compiled programs */
   char *source_dir;         /* where sources are written; NULL: nowhere */
   char *driver_path;        /* NULL: vendor->libraries */
   gpu_libraries *libraries; /* library.c; NULL: none */
   void *own;                /* the vendor's */
-  pthread_mutex_t lock;     /* guards open; a leaf */
+  pthread_mutex_t lock;     /* guards open; the driver is called with it held */
   heddle_pdevice *open;     /* devices, by next */
 };
 
@@ -145,6 +143,15 @@ heddle_status gpu_driver_load(heddle_pinstance *self, heddle_error *err);
 
 /* Zeroed bookkeeping, or fails with what it was for. */
 heddle_status gpu_new(const heddle_host *host, uint64_t bytes, const char *what, void **out, heddle_error *err);
+
+/* Whether a device has memory that host and device share, and takes host memory that it did not allocate. */
+enum { GPU_PAGE = 4096 }; /* address and size of an import are multiples */
+static inline bool gpu_unified(const heddle_pinstance *self, const gpu_info *info) {
+  return self->unified && info->integrated && info->maps_host && self->driver.host_address != NULL;
+}
+static inline bool gpu_imports(const heddle_pinstance *self, const gpu_info *info) {
+  return info->registers_host && self->driver.host_register != NULL && self->driver.host_unregister != NULL;
+}
 
 /* Settings, for the vendor's own. text: the value as it is, false where it is not given. path: an absolute path of
  * host->alloc; NULL where it is not given or off (*off then true; off may be NULL). Any thread. */
@@ -236,7 +243,11 @@ void gpu_blocks_trim(heddle_pdevice *dev);
 uint64_t gpu_blocks_kept(heddle_pdevice *dev);
 void gpu_blocks_close(heddle_pdevice *dev); /* in device.close, inside gpu_enter */
 
-/* The buffers whose free came while the device hung go now, or never where it still hangs. Inside gpu_enter. */
+/* Whether the last wait for the device ended by its time limit and it is still not idle: freed memory is then kept until
+ * it is. device.c. Not inside gpu_enter. */
+bool gpu_hangs(heddle_pdevice *dev);
+
+/* The buffers whose free came while the device hung go now. Inside gpu_enter. */
 void gpu_memory_release(heddle_pdevice *dev);
 
 /* ---------------------------------------------------------------- streams (stream.c) */
