@@ -1,11 +1,18 @@
-/* One-node regions on a device of the plugin that the program names before it includes this, with CASE_PLUGIN_OPENCL or
- * CASE_PLUGIN_VULKAN: a device with a stream, and a case of op_case.h run on it. */
+/* One-node regions on a device of the plugin that the program names before it includes this, with CASE_PLUGIN_OPENCL,
+ * CASE_PLUGIN_VULKAN, CASE_PLUGIN_CUDA or CASE_PLUGIN_ROCM: a device with a stream, and a case of op_case.h run on
+ * it. */
 #ifndef HEDDLE_TESTS_UNIT_DEVICE_CASE_H
 #define HEDDLE_TESTS_UNIT_DEVICE_CASE_H
 
 #ifdef CASE_PLUGIN_VULKAN
 #include "vulkan_host.h"
 #define device_open vulkan_open
+#elif defined(CASE_PLUGIN_CUDA) || defined(CASE_PLUGIN_ROCM)
+#ifdef CASE_PLUGIN_ROCM
+#define GPU_PLUGIN "rocm"
+#endif
+#include "cuda_host.h"
+#define device_open cuda_open
 #else
 #include "opencl_host.h"
 #define device_open opencl_open

@@ -2,8 +2,6 @@
 #include "gpu.h"
 #include "library.h"
 
-#include <time.h>
-
 /* How long closing waits for work before it leaves a hung device behind. */
 #define CLOSE_NS UINT64_C(2000000000)
 
@@ -136,56 +134,25 @@ no_lock:
 
 /* ---------------------------------------------------------------- waiting and closing */
 
-/* 0 where all streams are done, or a code. A stream leaves the list before it goes, so with the lock held each that is
- * seen is there; the driver's answer comes at once. */
-static int query_streams(heddle_pdevice *dev) {
-  int code = dev->driver->stream_query(dev->service);
-  pthread_mutex_lock(&dev->lock);
-  for (heddle_pstream *x = dev->streams; x != NULL && code == 0; x = x->next)
-    code = dev->driver->stream_query(x->handle);
-  pthread_mutex_unlock(&dev->lock);
-  return code;
-}
-
-bool gpu_hangs(heddle_pdevice *dev) {
+/* Nothing of the device's touches memory any more. */
+static void settled(heddle_pdevice *dev) {
   gpu_scope scope;
-  if (!atomic_load_explicit(&dev->hung, memory_order_acquire)) return false;
-  if (gpu_health(dev, NULL) != HEDDLE_OK || dev->vendor->enter(dev, &scope) != 0) return false;
-  const bool hangs = dev->vendor->fate(query_streams(dev)) == GPU_NOT_READY;
-  if (!hangs) {
-    atomic_store_explicit(&dev->hung, false, memory_order_release);
-    gpu_memory_release(dev);
-  }
+  atomic_store_explicit(&dev->hung, false, memory_order_release);
+  if (dev->vendor->enter(dev, &scope) != 0) return;
+  gpu_memory_release(dev);
   gpu_leave(dev, &scope);
-  return hangs;
 }
 
 static heddle_status device_idle(heddle_pdevice *dev, uint64_t timeout_ns, heddle_error *err) {
-  const heddle_host *host = dev->host;
-  const uint64_t start = host->now_ns(host->ctx);
-  gpu_scope scope;
-  for (long nap = 20000;; nap = nap < 1000000 ? nap * 2 : nap) {
-    heddle_status s = gpu_health(dev, err);
-    if (s == HEDDLE_OK) s = gpu_enter(dev, &scope, err);
-    if (s != HEDDLE_OK) return s;
-    const int code = query_streams(dev);
-    const bool done = dev->vendor->fate(code) != GPU_NOT_READY;
-    if (done) {
-      atomic_store_explicit(&dev->hung, false, memory_order_release);
-      gpu_memory_release(dev);
-    }
-    gpu_leave(dev, &scope);
-    if (done) { /* work that failed is finished too; its stream tells */
-      s = gpu_check(dev, code, "wait for the device", err);
-      return s == HEDDLE_EDEVICE ? s : HEDDLE_OK;
-    }
-    if (timeout_ns != UINT64_MAX && host->now_ns(host->ctx) - start >= timeout_ns) {
-      atomic_store_explicit(&dev->hung, true, memory_order_release);
-      return p_fail(err, HEDDLE_ETIMEOUT, 0, "%s:%u: the device is not idle after %.3f s", dev->vendor->name,
-                    dev->index, (double)timeout_ns / 1e9);
-    }
-    nanosleep(&(struct timespec){0, nap}, NULL);
-  }
+  const heddle_status s = gpu_streams_idle(dev, timeout_ns, err);
+  if (s == HEDDLE_ETIMEOUT) atomic_store_explicit(&dev->hung, true, memory_order_release);
+  else settled(dev);
+  return s;
+}
+
+bool gpu_hangs(heddle_pdevice *dev) {
+  if (!atomic_load_explicit(&dev->hung, memory_order_acquire)) return false;
+  return device_idle(dev, 0, NULL) == HEDDLE_ETIMEOUT;
 }
 
 static void device_close(heddle_pdevice *dev) {
@@ -200,7 +167,7 @@ static void device_close(heddle_pdevice *dev) {
   }
   gpu_watch_close(dev);
   if (dev->vendor->enter(dev, &scope) == 0) {
-    if (dev->vendor->library != NULL) dev->vendor->library->device_close(dev);
+    gpu_library_device_close(dev);
     gpu_memory_release(dev);
     gpu_spares_close(dev);
     gpu_programs_close(dev);

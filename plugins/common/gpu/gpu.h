@@ -119,15 +119,13 @@ struct heddle_pinstance {
   bool fuse;                /* chains of elementwise nodes become one */
   bool capture;             /* segments become graphs */
   bool pools;               /* stream-ordered allocation; else blocks of our own */
-  bool libraries_wanted;    /* the vendor's libraries (setting "libraries"): false for 0 */
-  bool libraries_insisted;  /* true for 1: without them there is no instance */
   char *cache_dir;          /* absolute; NULL: no cache */
   filecache cache;          /* of compiled programs */
   char *source_dir;         /* where sources are written; NULL: nowhere */
   char *driver_path;        /* NULL: vendor->libraries */
   gpu_libraries *libraries; /* library.c; NULL: none */
   void *own;                /* the vendor's */
-  pthread_mutex_t lock;     /* guards open; a leaf */
+  pthread_mutex_t lock;     /* guards open; the driver is called with it held */
   heddle_pdevice *open;     /* devices, by next */
 };
 

@@ -62,11 +62,13 @@ typedef struct gpu_symbol {
   bool may;
 } gpu_symbol;
 
-/* What is asked for. weights: the host's bytes of each argument that is a constant, else NULL. */
+/* What is asked for. Of each argument that is an input, count: its elements; data: the host's bytes of a constant, else
+ * NULL. */
 typedef struct gpu_ask {
   const k_step *step;
   const float *data[K_ARGS];
-  bool fast;
+  uint64_t count[K_ARGS];
+  bool fast; /* the region allows reduced precision */
 } gpu_ask;
 
 /* Static and const. State is what a library has on a device: its handle. */
