@@ -29,6 +29,7 @@ static const gpu_vendor vendor = {
     .instantiate = cuda_instantiate,
     .compile = cuda_compile,
     .compiler_words = cuda_compiler_words,
+    .library = &cuda_libraries,
     .can_compile = cuda_can_compile,
     .needs = "CUDA 11.0 (driver 450)",
 };

@@ -202,7 +202,7 @@ heddle_status gpu_device_describe(heddle_pinstance *self, uint32_t index, heddle
   self->vendor->compiler_words(self, compiler, sizeof compiler);
   desc->type = self->vendor->device_type;
   memcpy(desc->name, info->name, sizeof desc->name);
-  snprintf(desc->driver, sizeof desc->driver, "%.63s, %.63s", info->driver,
+  snprintf(desc->driver, sizeof desc->driver, "%.63s, %.60s", info->driver,
            compiler[0] != '\0' ? compiler : "no compiler for operators");
   memcpy(desc->uuid, info->uuid, sizeof desc->uuid);
   desc->pci_domain = info->pci[0];
