@@ -4,7 +4,8 @@
  * Settings: driver (the driver's library, an absolute path; off: none is started), cache_dir (folder for compiled
  * programs; off: they are compiled in each process), source_dir (folder that their sources are written to; none: they
  * are not), unified (0: no shared memory), peer (0: no copies between devices), pools (0: blocks of our own in place of
- * the driver's pools), fuse (0: every node is a step of its own), capture (0: no graphs), max_streams. */
+ * the driver's pools), fuse (0: every node is a step of its own), capture (0: no graphs), max_streams, devices (which of
+ * the driver's, "1,0"; one that is there twice is two devices, for tests that want two). */
 #include "gpu.h"
 #include "library.h"
 
@@ -124,14 +125,34 @@ static void read_pci(const char *text, uint32_t *out) {
   memcpy(out, part, sizeof part);
 }
 
-static heddle_status describe(heddle_pinstance *self, uint32_t index, gpu_info *info, heddle_error *err) {
+/* The setting devices: numbers with commas between, each less than n. Without it all of them, in the driver's order. */
+static heddle_status choose_devices(heddle_pinstance *self, int *chosen, heddle_error *err) {
+  char text[256], *end = text;
+  const uint32_t n = self->n_devices;
+  for (uint32_t i = 0; i < n; i++) chosen[i] = (int)i;
+  if (!gpu_setting(self->host, "devices", text, sizeof text)) return HEDDLE_OK;
+  self->n_devices = 0;
+  for (const char *at = text; self->n_devices < MOST_DEVICES; at = end + 1) {
+    const unsigned long number = strtoul(at, &end, 10);
+    if (*at < '0' || *at > '9' || (*end != '\0' && *end != ','))
+      return wrong(self, "devices", text, "no list of numbers, such as 0,2", err);
+    if (number >= n)
+      return p_fail(err, HEDDLE_EINVAL, 0, "%s: setting devices: the driver has %u, and no number %lu",
+                    self->vendor->name, n, number);
+    chosen[self->n_devices++] = (int)number;
+    if (*end == '\0') return HEDDLE_OK;
+  }
+  return wrong(self, "devices", text, "too long", err);
+}
+
+static heddle_status describe(heddle_pinstance *self, uint32_t index, int number, gpu_info *info, heddle_error *err) {
   const gpu_vendor *v = self->vendor;
   const gpu_driver *d = &self->driver;
   char pci[64] = "", words[300];
   size_t bytes = 0;
   info->index = index;
   memset(info->pci, 0xff, sizeof info->pci);
-  int code = d->device_get(&info->device, (int)index);
+  int code = d->device_get(&info->device, number);
   if (code == 0) code = d->device_name(info->name, (int)sizeof info->name, info->device);
   if (code == 0) code = d->device_memory(&bytes, info->device);
   if (code != 0) {
@@ -156,10 +177,13 @@ static heddle_status describe(heddle_pinstance *self, uint32_t index, gpu_info *
 
 static heddle_status find_devices(heddle_pinstance *self, heddle_error *err) {
   void *memory = NULL;
+  int chosen[MOST_DEVICES];
   if (self->n_devices > MOST_DEVICES) self->n_devices = MOST_DEVICES;
-  heddle_status s = gpu_new(self->host, self->n_devices * sizeof(gpu_info), "devices", &memory, err);
+  heddle_status s = choose_devices(self, chosen, err);
+  if (s == HEDDLE_OK) s = gpu_new(self->host, self->n_devices * sizeof(gpu_info), "devices", &memory, err);
   self->devices = memory;
-  for (uint32_t i = 0; i < self->n_devices && s == HEDDLE_OK; i++) s = describe(self, i, &self->devices[i], err);
+  for (uint32_t i = 0; i < self->n_devices && s == HEDDLE_OK; i++)
+    s = describe(self, i, chosen[i], &self->devices[i], err);
   return s;
 }
 
