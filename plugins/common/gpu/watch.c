@@ -45,8 +45,7 @@ static void forget(gpu_stream_own *own, uint32_t i) {
   atomic_store_explicit(&own->n_waits, last, memory_order_release);
 }
 
-/* Fails what is behind a wait for a device that is lost. */
-static void heed_waits(heddle_pstream *stream) {
+void gpu_watch_heed(heddle_pstream *stream) {
   gpu_stream_own *own = stream->own;
   heddle_error why = {0};
   uint64_t from = UINT64_MAX;
@@ -76,7 +75,7 @@ static void look_at(heddle_pstream *stream) {
   gpu_stream_own *own = stream->own;
   heddle_error failed = {0};
   if (atomic_load(&own->armed) == 0) return;
-  heed_waits(stream);
+  gpu_watch_heed(stream);
   const uint64_t reached = atomic_load(&own->reached);
   if (own->polled != reached) { /* it gets on */
     own->polled = reached;
@@ -95,9 +94,19 @@ static void look(gpu_watch *w) {
   for (heddle_pstream *x = first; x != NULL; x = x->next) gpu_signals_fail(x, 0, &w->fault);
 }
 
+/* Else a question of this thread's would break a capture that the program records for itself in mode GLOBAL. */
+static void leave_captures_alone(const gpu_watch *w) {
+  int mode = GPU_CAPTURE_RELAXED;
+  gpu_scope scope;
+  if (w->dev->driver->thread_capture_mode == NULL || gpu_enter(w->dev, &scope, NULL) != HEDDLE_OK) return;
+  w->dev->driver->thread_capture_mode(&mode);
+  gpu_leave(w->dev, &scope);
+}
+
 static void *run(void *arg) {
   gpu_watch *w = arg;
   uint32_t quiet = 0;
+  leave_captures_alone(w);
   pthread_mutex_lock(&w->lock);
   while (!w->stop) {
     struct timespec until;
