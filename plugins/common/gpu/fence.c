@@ -55,6 +55,7 @@ static void reached(void *arg) {
   gpu_signal *x = arg;
   gpu_stream_own *own = x->stream->own;
   const heddle_host *host = x->stream->dev->host;
+  gpu_watch_heed(x->stream); /* a driver may let a stream go on that waited for a device that was lost */
   if (!move(x, GPU_SIGNAL_ARMED, GPU_SIGNAL_TAKEN)) {
     move(x, GPU_SIGNAL_FAILED, GPU_SIGNAL_FREE); /* told before */
     return;

@@ -82,6 +82,9 @@ void gpu_watch_end(heddle_pdevice *dev); /* of one that was begun. Any thread */
 /* The stream, of another device, waits for work of dev from here on: when dev is lost, its fences fail too. HEDDLE_ELIMIT
  * over GPU_WAITS. The stream's thread. */
 heddle_status gpu_watch_wait(heddle_pstream *stream, heddle_pdevice *on, heddle_error *err);
+
+/* Fails what is behind a wait for a device that is known to be lost. Any thread, the driver's too. */
+void gpu_watch_heed(heddle_pstream *stream);
 void gpu_watch_forget(heddle_pstream *stream); /* all that the stream waited for has come, or never matters */
 
 /* ---------------------------------------------------------------- capture.c */

@@ -45,8 +45,7 @@ static void forget(gpu_stream_own *own, uint32_t i) {
   atomic_store_explicit(&own->n_waits, last, memory_order_release);
 }
 
-/* Fails what is behind a wait for a device that is lost. */
-static void heed_waits(heddle_pstream *stream) {
+void gpu_watch_heed(heddle_pstream *stream) {
   gpu_stream_own *own = stream->own;
   heddle_error why = {0};
   uint64_t from = UINT64_MAX;
@@ -76,7 +75,7 @@ static void look_at(heddle_pstream *stream) {
   gpu_stream_own *own = stream->own;
   heddle_error failed = {0};
   if (atomic_load(&own->armed) == 0) return;
-  heed_waits(stream);
+  gpu_watch_heed(stream);
   const uint64_t reached = atomic_load(&own->reached);
   if (own->polled != reached) { /* it gets on */
     own->polled = reached;
