@@ -546,7 +546,7 @@ static void models_check_their_options(void **state) {
   assert_int_equal(heddle__alloc_live(), 0);
 }
 
-CASES(CASE_TWICE(runs_in_all_modes), CASE_TWICE(binds_in_all_modes), CASE_TWICE(late_params_in_all_modes),
-      CASE_TWICE(runs_to_every_node), CASE_TWICE(profiles_in_all_modes), CASE_TWICE(traces_a_run),
-      CASE_TWICE(shapes_change), CASE_TWICE(a_value_decides_the_shape), CASE_TWICE(refuses_what_does_not_fit),
+CASES(CASE_ALL(runs_in_all_modes), CASE_ALL(binds_in_all_modes), CASE_TWICE(late_params_in_all_modes),
+      CASE_TWICE(runs_to_every_node), CASE_ALL(profiles_in_all_modes), CASE_TWICE(traces_a_run),
+      CASE_ALL(shapes_change), CASE_TWICE(a_value_decides_the_shape), CASE_TWICE(refuses_what_does_not_fit),
       CASE_TWICE(tells_what_there_is), CASE_TWICE(models_check_their_options))

@@ -194,4 +194,4 @@ static void values_decide_shapes(void **state) {
   }
 }
 
-CASES(CASE_TWICE(addresses_change_under_recordings), CASE_TWICE(values_decide_shapes))
+CASES(CASE_ALL(addresses_change_under_recordings), CASE_ALL(values_decide_shapes))

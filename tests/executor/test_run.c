@@ -525,9 +525,9 @@ static void the_host_alone_can_be_stopped(void **state) {
   assert_int_equal(heddle__alloc_live(), 0);
 }
 
-CASES(CASE_TWICE(starts_and_waits), CASE_TWICE(many_wait_for_one_run), CASE_TWICE(cancels),
+CASES(CASE_ALL(starts_and_waits), CASE_TWICE(many_wait_for_one_run), CASE_TWICE(cancels),
       CASE_TWICE(a_timeout_leaves_the_run_pending), CASE_TWICE(a_release_ends_a_pending_run),
       CASE(a_completion_that_never_comes), CASE(a_release_of_a_hung_run_ends), CASE(failures_name_node_and_device),
-      CASE_TWICE(failed_calls_name_node_and_device), CASE(a_lost_device_stays_lost),
-      CASE_TWICE(executors_of_one_model_in_four_threads), CASE_TWICE(waits_and_cancels_from_anywhere),
+      CASE_ALL(failed_calls_name_node_and_device), CASE(a_lost_device_stays_lost),
+      CASE_ALL(executors_of_one_model_in_four_threads), CASE_TWICE(waits_and_cancels_from_anywhere),
       CASE(segments_are_replayed), CASE_TWICE(memory_runs_out_anywhere), CASE(the_host_alone_can_be_stopped))
