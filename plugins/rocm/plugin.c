@@ -91,6 +91,7 @@ static const gpu_vendor vendor = {
     .instantiate = rocm_instantiate,
     .compile = rocm_compile,
     .compiler_words = rocm_compiler_words,
+    .library = &rocm_libraries,
     .can_compile = rocm_can_compile,
     .needs = "ROCm 5.2",
     .library = &rocm_libraries,

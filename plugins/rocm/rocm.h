@@ -4,6 +4,7 @@
 #define HEDDLE_PLUGINS_ROCM_ROCM_H
 
 #include "plugins/common/gpu/gpu.h"
+#include "plugins/common/gpu/library.h"
 
 /* HIP's results that are told apart; the numbers are those of CUDA, and the same in HIP 5.2 to 6.3. */
 enum {
@@ -58,7 +59,8 @@ static inline rocm_own *rocm_of(const heddle_pinstance *self) {
   return self->own;
 }
 
-extern const char *const rocm_symbols[]; /* symbols.c */
+extern const char *const rocm_symbols[];        /* symbols.c */
+extern const gpu_library_vendor rocm_libraries; /* rocblas.c */
 
 /* describe.c, context.c, status.c, hiprtc.c: members of gpu_vendor. */
 heddle_status rocm_describe(heddle_pinstance *self, gpu_info *info, heddle_error *err);

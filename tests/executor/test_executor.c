@@ -20,7 +20,10 @@ static const char *const modes[] = {"threads=1",
                                     "opencl.unified=0;layers=check",
                                     "opencl.unified=0;opencl.peer=0;opencl.max_streams=1",
                                     "vulkan.unified=0;layers=check",
-                                    "vulkan.timeline=0;vulkan.max_streams=1"};
+                                    "vulkan.timeline=0;vulkan.max_streams=1",
+                                    "cuda.capture=0;layers=check",
+                                    "cuda.peer=0;cuda.max_streams=1;cuda.pools=0",
+                                    "rocm.peer=0;layers=check"};
 enum { N_MODES = sizeof modes / sizeof modes[0], ROWS = 2, COLUMNS = 4, COUNT = 8 };
 
 /* e = relu((x + w) * w) + (x + w) + x over three devices; heads e and c. */

@@ -69,7 +69,7 @@ static bool fits(const char *image, const char *device) {
   return true;
 }
 
-const eng_flavour eng_flavour_own = {.name = "hip", .arch = "gfx90a", .fits = fits};
+const eng_flavour eng_flavour_own = {.name = "hip", .arch = FAKE_HIP_ARCH, .fits = fits};
 
 /* ---------------------------------------------------------------- HIP */
 #pragma GCC visibility push(default)

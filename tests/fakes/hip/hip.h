@@ -15,6 +15,11 @@
 
 #include <stdint.h>
 
+/* Of devices, where FAKE_GPU_ARCH is not given. */
+#ifndef FAKE_HIP_ARCH
+#define FAKE_HIP_ARCH "gfx90a"
+#endif
+
 enum { FAKE_HIP_DEVICES = 16 };
 
 /* Makes the primary context of the thread's device current: first in every call that works on one. */
