@@ -256,6 +256,12 @@ static heddle_status state_of(heddle_pdevice *dev, int i, void **out, heddle_err
   return s;
 }
 
+static uint64_t result_bytes(const k_step *step) {
+  const k_conv *c = &step->params.conv;
+  if (step->is_product) return (uint64_t)step->params.matmul.count * sizeof(float);
+  return (uint64_t)(step->images * c->m * c->groups * c->n) * sizeof(float);
+}
+
 /* "16 products of 64 x 64 x 64 in bfloat16" */
 static void step_words(const k_step *step, char *buf, size_t bytes) {
   if (step->is_product) {
@@ -270,10 +276,41 @@ static void step_words(const k_step *step, char *buf, size_t bytes) {
   }
 }
 
+/* Runs a step once, in memory whose contents do not matter: what a library loads or compiles at its first call would not be
+ * allowed in a capture, and a call that fails is found out here. *fine is false, with why, where it does not work. */
+static heddle_status warm(heddle_pdevice *dev, gpu_library_step *step, const gpu_ask *ask, uint64_t workspace,
+                          bool *fine, char *why, size_t bytes, heddle_error *err) {
+  const k_step *plan = ask->step;
+  gpu_address all[K_ARGS + 1] = {0};
+  heddle_pstream stream = {.dev = dev, .handle = dev->service};
+  heddle_error own = {0};
+  gpu_scope scope;
+  heddle_status s = HEDDLE_OK;
+  for (uint32_t k = 0; k <= plan->n_args && s == HEDDLE_OK; k++) {
+    uint64_t need = k < plan->n_args ? ask->count[k] * sizeof(float) : workspace;
+    if (k + 1 == plan->n_args) need = result_bytes(plan);
+    if (need > 0) s = gpu_block_get(dev, need, &all[k], &own);
+    if (s != HEDDLE_OK) all[k] = 0;
+  }
+  const heddle_status entered = gpu_enter(dev, &scope, err);
+  if (entered == HEDDLE_OK) {
+    if (s == HEDDLE_OK) s = step->library->run(step, &stream, all, all[plan->n_args], &own);
+    gpu_leave(dev, &scope);
+  }
+  const heddle_status waited =
+      entered == HEDDLE_OK ? gpu_stream_wait(dev, dev->service, UINT64_MAX, err) : entered; /* what it began, it ends */
+  for (uint32_t k = 0; k <= plan->n_args; k++) {
+    if (all[k] != 0) gpu_block_put(dev, all[k]);
+  }
+  *fine = s == HEDDLE_OK;
+  if (!*fine) snprintf(why, bytes, "%s", own.text);
+  return waited;
+}
+
 heddle_status gpu_library_prepare(heddle_pdevice *dev, const heddle_pregion *region, const k_step *step,
                                   gpu_library_step **out, heddle_error *err) {
   heddle_pinstance *self = dev->self;
-  char what[160], why[192];
+  char what[160], why[192], refusal[256] = "";
   uint64_t bytes = 0;
   void *state = NULL;
   *out = NULL;
@@ -286,15 +323,24 @@ heddle_status gpu_library_prepare(heddle_pdevice *dev, const heddle_pregion *reg
   why[0] = '\0';
   s = library->prepare(dev, state, &ask, out, why, sizeof why, err);
   if (s != HEDDLE_OK) return s;
+  bool fine = *out != NULL;
+  if (fine) {
+    (*out)->dev = dev;
+    (*out)->library = library;
+    (*out)->state = state;
+    s = warm(dev, *out, &ask, bytes, &fine, refusal, sizeof refusal, err);
+    if (s != HEDDLE_OK || !fine) {
+      gpu_library_free(*out);
+      *out = NULL;
+    }
+    if (s != HEDDLE_OK) return s;
+  }
   step_words(step, what, sizeof what);
-  if (*out == NULL) {
+  if (!fine) {
     say(self, HEDDLE_LOG_INFO, "%s:%u: %s: a kernel does it; %s refuses: %s", dev->vendor->name, dev->index, what,
-        library->name, why);
+        library->name, refusal[0] != '\0' ? refusal : why);
     return HEDDLE_OK;
   }
-  (*out)->dev = dev;
-  (*out)->library = library;
-  (*out)->state = state;
   say(self, HEDDLE_LOG_INFO, "%s:%u: %s: %s does it%s%s", dev->vendor->name, dev->index, what, library->name,
       why[0] != '\0' ? ", " : "", why);
   return HEDDLE_OK;
