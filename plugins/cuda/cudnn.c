@@ -150,8 +150,9 @@ static int make_all(const dnn_calls *dnn, const shape *s, bool bias, int math, d
   return status;
 }
 
-/* The first of the heuristics' algorithms, best first, whose workspace is there and whose arithmetic is what was asked. */
-static int choose(dnn_state *state, dnn_step *step, int math, uint64_t most, bool *found) {
+/* The first of the heuristics' algorithms, best first, whose workspace is there. Those that would want another arithmetic than
+ * the descriptor has, tensor cores on float16, are passed over. */
+static int choose(dnn_state *state, dnn_step *step, uint64_t most, bool *found) {
   const dnn_calls *dnn = state->calls;
   dnn_choice choices[DNN_ALGORITHMS];
   int n = 0;
@@ -160,7 +161,8 @@ static int choose(dnn_state *state, dnn_step *step, int math, uint64_t most, boo
   int status = dnn->choose(state->handle, step->x, step->w, step->conv, step->y, DNN_ALGORITHMS, &n, choices);
   for (int i = 0; status == 0 && i < n && !*found; i++) {
     size_t bytes = 0;
-    if (choices[i].status != 0 || (math == DNN_FMA_MATH && choices[i].math != math)) continue;
+    if (choices[i].status != 0 || choices[i].math == DNN_TENSOR_MATH || choices[i].math == DNN_CONVERSION_MATH)
+      continue;
     if (dnn->workspace(state->handle, step->x, step->w, step->conv, step->y, choices[i].algo, &bytes) != 0) continue;
     *found = bytes <= most;
     step->algo = choices[i].algo;
@@ -205,7 +207,7 @@ static heddle_status prepare(heddle_pdevice *dev, void *memory, const gpu_ask *a
     return s;
   }
   int status = make_all(dnn, &dims, ask->step->n_args == 4, math, step);
-  if (status == 0) status = choose(state, step, math, most_workspace(&dims), &found);
+  if (status == 0) status = choose(state, step, most_workspace(&dims), &found);
   if (found) {
     snprintf(why, bytes, "algorithm %d%s", step->algo, round ? ", in TF32" : "");
     *out = &step->head;

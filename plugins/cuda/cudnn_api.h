@@ -13,6 +13,8 @@ enum {
   DNN_NCHW = 0,
   DNN_CROSS_CORRELATION = 1,
   DNN_DEFAULT_MATH = 0,
+  DNN_TENSOR_MATH = 1,
+  DNN_CONVERSION_MATH = 2,
   DNN_FMA_MATH = 3, /* from version 8 on */
   DNN_MOST_DIMS = 5,
   DNN_ALGORITHMS = 8

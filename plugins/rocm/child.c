@@ -1,5 +1,5 @@
-/* A run of a helper program whose input and output go through a pair of sockets. It is started with posix_spawn, which runs
- * nothing of this process in the child, so that drivers and threads that are there do not matter. */
+/* A run of a helper program whose input and output go through a pair of sockets. It is started with posix_spawn,
+ * which runs nothing of this process in the child, so that drivers and threads that are there do not matter. */
 #include "rocm.h"
 
 #include <errno.h>
@@ -29,8 +29,8 @@ static void shut(int *fd) {
   *fd = -1;
 }
 
-/* Two ends of a stream, both above standard error, so that neither is in the way of what the child gets, and both closed in
- * children that other threads start meanwhile. */
+/* Two ends of a stream, both above standard error, so that neither is in the way of what the child gets, and both
+ * closed in children that other threads start meanwhile. */
 static bool pair(int fds[2]) {
   int raw[2];
   if (socketpair(AF_UNIX, SOCK_STREAM, 0, raw) != 0) return false;
@@ -86,7 +86,7 @@ static bool make_room(rocm_child *child, uint64_t more, uint64_t *room) {
   uint64_t want = *room > 0 ? *room * 2 : 65536;
   while (want < child->output_bytes + more + 1) want *= 2;
   if (want > MOST_OUTPUT) return false;
-  char *bigger = host->alloc(host->ctx, want, 1);
+  char *bigger = host->alloc(host->ctx, want, 64);
   if (bigger == NULL) return false;
   if (child->output_bytes > 0) memcpy(bigger, child->output, child->output_bytes);
   host->free(host->ctx, child->output);
@@ -117,7 +117,7 @@ static bool take_complaint(rocm_child *child, int fd) {
 static heddle_status talk(rocm_child *child, int *stream, int *complaints, uint64_t deadline, heddle_error *err) {
   uint64_t sent = 0, room = 0;
   bool feeding = true;
-  if (!make_room(child, 0, &room)) return p_fail(err, HEDDLE_ENOMEM, 0, "rocm: no memory for what hiprtc gives");
+  if (!make_room(child, 0, &room)) return p_fail(err, HEDDLE_ENOMEM, 0, "no memory for what hiprtc gives");
   while (*stream >= 0) {
     const uint64_t now = now_ms();
     if (now >= deadline) {
@@ -138,8 +138,7 @@ static heddle_status talk(rocm_child *child, int *stream, int *complaints, uint6
       }
     }
     if ((fds[0].revents & (POLLIN | POLLHUP | POLLERR)) != 0) {
-      if (!make_room(child, 65536, &room))
-        return p_fail(err, HEDDLE_ENOMEM, 0, "rocm: no memory for what hiprtc gives");
+      if (!make_room(child, 65536, &room)) return p_fail(err, HEDDLE_ENOMEM, 0, "no memory for what hiprtc gives");
       const ssize_t got = recv(*stream, child->output + child->output_bytes, 65536, MSG_DONTWAIT);
       if (got > 0) child->output_bytes += (uint64_t)got;
       if (got == 0 || (got < 0 && errno != EAGAIN && errno != EINTR)) shut(stream);
@@ -196,7 +195,7 @@ heddle_status rocm_child_run(rocm_child *child, heddle_error *err) {
   } else {
     char words[96];
     if (strerror_r(code, words, sizeof words) != 0) snprintf(words, sizeof words, "errno %d", code);
-    s = p_fail(err, HEDDLE_EFAILED, code, "rocm: %.300s could not be started: %s", child->words[0], words);
+    s = p_fail(err, HEDDLE_EFAILED, code, "%.300s could not be started: %s", child->words[0], words);
   }
   shut(&stream[OURS]);
   shut(&complaints[OURS]);

@@ -1,5 +1,5 @@
-/* The current device of a thread, which is HIP's context, and the calls on two devices. HIP makes a device's context when
- * it is first used, and keeps it for as long as the process lives. */
+/* The current device of a thread, which is HIP's context, and the calls on two devices. HIP makes a device's context
+ * when it is first used, and keeps it for as long as the process lives. */
 #include "rocm.h"
 
 int rocm_context_get(heddle_pdevice *dev) {

@@ -1,6 +1,6 @@
-/* What a device is, from HIP's attributes, whose numbers are the same in HIP 5.2 to 6.3, and its architecture's name, which
- * only the struct of properties has. That struct changed with HIP 6, which gave the call for the new one a name of its own:
- * the plugin takes the name from where either has it, out of more room than both need. */
+/* What a device is, from HIP's attributes, whose numbers are the same in HIP 5.2 to 6.3, and its architecture's
+ * name, which only the struct of properties has. That struct changed with HIP 6, which gave the call for the new one
+ * a name of its own: the plugin takes the name from where either has it, out of more room than both need. */
 #include "rocm.h"
 
 /* hipDeviceAttribute_t. */
@@ -53,6 +53,8 @@ heddle_status rocm_describe(heddle_pinstance *self, gpu_info *info, heddle_error
   info->max_group = (uint32_t)attribute(self, info, ATTRIBUTE_GROUP, 256);
   info->max_shared = (uint32_t)attribute(self, info, ATTRIBUTE_SHARED, 65536);
   info->alignment = 256;
+  snprintf(info->driver, sizeof info->driver, "HIP %d.%d, %s", self->driver_version / 10000000,
+           self->driver_version / 100000 % 100, info->arch);
   info->major = 0;
   info->minor = 0;
   info->pools = attribute(self, info, ATTRIBUTE_POOLS, 0) > 0 && self->driver.alloc_async != NULL &&

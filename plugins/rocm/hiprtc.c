@@ -1,8 +1,8 @@
 /* HIP's compiler in a process of its own, heddle-hiprtc: it ends the process that it runs in when it is asked for an
  * architecture that it does not know, as hiprtc 5.2 does with gfx1100.
  *
- * Settings: hiprtc (the library that is the compiler; off: there is none), hiprtc_helper (path of heddle-hiprtc; else it is
- * looked for from the plugin's own place), hiprtc_seconds (how long a compilation may take). */
+ * Settings: hiprtc (the library that is the compiler; off: there is none), hiprtc_helper (path of heddle-hiprtc;
+ * else it is looked for from the plugin's own place), hiprtc_seconds (how long a compilation may take). */
 #define _GNU_SOURCE /* dladdr */
 #include "rocm.h"
 
@@ -85,8 +85,9 @@ void rocm_hiprtc_close(heddle_pinstance *self) {
 
 /* ---------------------------------------------------------------- the helper's words */
 
-/* Names of libraries that may be the compiler, best first, into room; out gets n of them. With HIP 6 it is a library of its
- * own beside HIP's; HIP 5 has it inside, too. A compiler of another version is not taken: HIP may not load its code. */
+/* Names of libraries that may be the compiler, best first, into room; out gets n of them. With HIP 6 it is a library
+ * of its own beside HIP's; HIP 5 has it inside, too. A compiler of another version is not taken: HIP may not load
+ * its code. */
 static uint32_t candidates(const heddle_pinstance *self, char room[2][PATH_BYTES], const char **out) {
   const rocm_own *own = rocm_of(self);
   const int major = self->driver_version / 10000000;
@@ -111,7 +112,8 @@ static uint32_t candidates(const heddle_pinstance *self, char room[2][PATH_BYTES
   return n;
 }
 
-/* An answer: its verdict ("code", "log", "missing", "version"), the compiler's words and the bytes that come with it. */
+/* An answer: its verdict ("code", "log", "missing", "version"), the compiler's words and the bytes that come with
+ * it. */
 typedef struct answer {
   char verdict[16], compiler[112];
   const char *bytes;
@@ -134,7 +136,8 @@ static bool read_answer(const rocm_child *child, answer *out) {
   return child->output_bytes - (uint64_t)(out->bytes - text) == out->count;
 }
 
-/* Runs the helper with "version", or "compile" with options and a source. child->output is the caller's to free. */
+/* Runs the helper with "version", or "compile" with options and a source. child->output is the caller's to free
+ * where it ran. */
 static heddle_status ask(heddle_pinstance *self, const char *verb, const char *const *options, const char *source,
                          rocm_child *child, heddle_error *err) {
   const rocm_own *own = rocm_of(self);
@@ -142,11 +145,11 @@ static heddle_status ask(heddle_pinstance *self, const char *verb, const char *c
   void *memory = NULL;
   uint32_t n = 0;
   if (!own->compiles)
-    return p_fail(err, HEDDLE_EUNSUPPORTED, 0, "rocm: the setting hiprtc is off: nothing is compiled");
+    return p_fail(err, HEDDLE_EUNSUPPORTED, 0, "hiprtc, which compiles the kernels, is switched off (setting hiprtc)");
   if (own->helper == NULL)
     return p_fail(
         err, HEDDLE_EUNSUPPORTED, 0,
-        "rocm: there is no heddle-hiprtc, which compiles kernels, where the plugin looks for it (libexec/heddle "
+        "there is no heddle-hiprtc, which compiles the kernels, where the plugin looks for it (libexec/heddle "
         "of its installation): install it there or name it by the setting hiprtc_helper");
   heddle_status s = gpu_new(self->host, (uint64_t)2 * PATH_BYTES, "names of libraries", &memory, err);
   if (s != HEDDLE_OK) return s;
@@ -169,65 +172,96 @@ static heddle_status ask(heddle_pinstance *self, const char *verb, const char *c
   return s;
 }
 
-/* The helper gave no answer: why. doing: "compiling WHAT for ARCH". */
-static heddle_status no_answer(const rocm_own *own, rocm_child *child, const char *doing, heddle_error *err) {
+/* The helper gave no answer: why. arch: what it was to compile for. */
+static heddle_status no_answer(const rocm_own *own, rocm_child *child, const char *arch, heddle_error *err) {
   p_one_line(child->complaint);
   const char *said = child->complaint[0] != '\0' ? ": " : "";
   if (child->late)
-    return p_fail(err, HEDDLE_ECOMPILE, 0, "rocm: hiprtc did not end within %u s (setting hiprtc_seconds), %s",
-                  own->limit_seconds, doing);
+    return p_fail(err, HEDDLE_ECOMPILE, 0, "hiprtc did not end within %u s (setting hiprtc_seconds)",
+                  own->limit_seconds);
   if (child->ended_by != 0)
-    return p_fail(err, HEDDLE_ECOMPILE, child->ended_by,
-                  "rocm: hiprtc crashed with signal %d (%s), %s: most likely this version of it does not know the "
-                  "architecture, and a newer ROCm does%s%s",
-                  child->ended_by, strsignal(child->ended_by), doing, said, child->complaint);
-  return p_fail(err, HEDDLE_ECOMPILE, child->status, "rocm: hiprtc ended without an answer (exit status %d), %s%s%s",
-                child->status, doing, said, child->complaint);
+    return p_fail(
+        err, HEDDLE_ECOMPILE, child->ended_by,
+        "hiprtc crashed with signal %d (%s): most likely this version of it does not know %s, and that of a newer "
+        "ROCm does%s%s",
+        child->ended_by, strsignal(child->ended_by), arch, said, child->complaint);
+  return p_fail(err, HEDDLE_ECOMPILE, child->status, "hiprtc ended without an answer (exit status %d)%s%s",
+                child->status, said, child->complaint);
+}
+
+static heddle_status no_compiler(const answer *got, heddle_error *err) {
+  return p_fail(err, HEDDLE_EUNSUPPORTED, 0,
+                "there is no hiprtc, which compiles the kernels; install it, or give its path as rocm.hiprtc "
+                "(HEDDLE_ROCM_HIPRTC): %.*s",
+                (int)(got->count < 1024 ? got->count : 1024), got->bytes);
 }
 
 /* ---------------------------------------------------------------- gpu_vendor */
 
+/* The image that the helper answered with; child->output then is the image. */
+static heddle_status take_image(heddle_pinstance *self, const gpu_info *info, rocm_child *child, uint64_t *bytes,
+                                heddle_error *err) {
+  answer got;
+  if (!read_answer(child, &got)) return no_answer(rocm_of(self), child, info->arch, err);
+  if (strcmp(got.verdict, "missing") == 0) return no_compiler(&got, err);
+  if (strcmp(got.verdict, "code") != 0 || got.count == 0)
+    return p_fail(err, HEDDLE_ECOMPILE, 0, "%s for %s: %.*s", got.compiler, info->arch,
+                  (int)(got.count < 4096 ? got.count : 4096), got.bytes);
+  memmove(child->output, got.bytes, got.count);
+  child->output[got.count] = '\0';
+  *bytes = got.count;
+  return HEDDLE_OK;
+}
+
 heddle_status rocm_compile(heddle_pinstance *self, const gpu_info *info, const char *what, const char *source,
                            void **image, uint64_t *bytes, heddle_error *err) {
-  char arch[sizeof info->arch + 24], doing[256];
+  char arch[sizeof info->arch + 24];
   const char *const options[] = {arch, "-ffp-contract=on", NULL};
-  rocm_child child;
-  answer got;
-  *image = NULL;
+  rocm_child child = {.output = NULL};
   snprintf(arch, sizeof arch, "--offload-arch=%s", info->arch);
-  snprintf(doing, sizeof doing, "compiling %.120s for %s", what, info->arch);
   heddle_status s = ask(self, "compile", options, source, &child, err);
-  if (s != HEDDLE_OK) return s;
-  if (!read_answer(&child, &got)) {
-    s = no_answer(rocm_of(self), &child, doing, err);
-  } else if (strcmp(got.verdict, "code") == 0 && got.count > 0) {
-    memmove(child.output, got.bytes, got.count);
+  if (s == HEDDLE_OK) s = take_image(self, info, &child, bytes, err);
+  if (s == HEDDLE_OK) {
     *image = child.output;
-    *bytes = got.count;
     return HEDDLE_OK;
-  } else if (strcmp(got.verdict, "missing") == 0) {
-    s = p_fail(err, HEDDLE_EUNSUPPORTED, 0, "rocm: there is no hiprtc, which compiles kernels: %.*s", (int)got.count,
-               got.bytes);
-  } else {
-    s = p_fail(err, HEDDLE_ECOMPILE, 0, "rocm: %s: %.*s", doing, (int)(got.count < 4096 ? got.count : 4096), got.bytes);
   }
   self->host->free(self->host->ctx, child.output);
+  p_prefix(err, "rocm:%u: %s: ", info->index, what);
   return s;
+}
+
+/* Asks the helper once. Inside own->lock. */
+static void ask_version(heddle_pinstance *self) {
+  rocm_own *own = rocm_of(self);
+  rocm_child child;
+  answer got;
+  heddle_error err;
+  if (own->asked) return;
+  own->asked = true;
+  err.text[0] = '\0';
+  if (ask(self, "version", NULL, NULL, &child, &err) == HEDDLE_OK) {
+    if (!read_answer(&child, &got)) no_answer(own, &child, "the device", &err);
+    else if (strcmp(got.verdict, "version") == 0) snprintf(own->words, sizeof own->words, "%s", got.compiler);
+    else no_compiler(&got, &err);
+    self->host->free(self->host->ctx, child.output);
+  }
+  snprintf(own->why, sizeof own->why, "%.399s", err.text);
 }
 
 void rocm_compiler_words(heddle_pinstance *self, char *buf, size_t bytes) {
   rocm_own *own = rocm_of(self);
   pthread_mutex_lock(&own->lock);
-  if (!own->asked) {
-    rocm_child child;
-    answer got;
-    own->asked = true;
-    if (ask(self, "version", NULL, NULL, &child, NULL) == HEDDLE_OK) {
-      if (read_answer(&child, &got) && strcmp(got.verdict, "version") == 0)
-        snprintf(own->words, sizeof own->words, "%s", got.compiler);
-      self->host->free(self->host->ctx, child.output);
-    }
-  }
+  ask_version(self);
   snprintf(buf, bytes, "%s", own->words);
   pthread_mutex_unlock(&own->lock);
+}
+
+heddle_status rocm_can_compile(heddle_pinstance *self, const gpu_info *info, heddle_error *err) {
+  rocm_own *own = rocm_of(self);
+  heddle_status s = HEDDLE_OK;
+  pthread_mutex_lock(&own->lock);
+  ask_version(self);
+  if (own->words[0] == '\0') s = p_fail(err, HEDDLE_EUNSUPPORTED, 0, "rocm:%u: %s", info->index, own->why);
+  pthread_mutex_unlock(&own->lock);
+  return s;
 }

@@ -1,5 +1,5 @@
-/* The rocm plugin: AMD's GPUs through HIP 5.2 to 6.x, which is opened at run time. It is the folder plugins/common/gpu over
- * HIP; here are the entry, the root table, and what HIP has under arguments of its own.
+/* The rocm plugin: AMD's GPUs through HIP 5.2 to 6.x, which is opened at run time. It is the folder
+ * plugins/common/gpu over HIP; here are the entry, the root table, and what HIP has under arguments of its own.
  *
  * Settings: those of plugins/common/gpu/instance.c, and of hiprtc.c. */
 #include "rocm.h"
@@ -40,7 +40,8 @@ static heddle_status find_calls(heddle_pinstance *self, rocm_own *own, heddle_er
       missing = "hipGetDeviceProperties";
   }
   if (missing == NULL) return HEDDLE_OK;
-  return p_fail(err, HEDDLE_ENODEV, 0, "rocm: HIP's library has no %s: it is older than HIP 5.2", missing);
+  return p_fail(err, HEDDLE_ENODEV, 0, "no HIP device: HIP's library has no %s: the driver is older than ROCm 5.2",
+                missing);
 }
 
 static heddle_status vendor_open(heddle_pinstance *self, heddle_error *err) {
@@ -90,6 +91,10 @@ static const gpu_vendor vendor = {
     .instantiate = rocm_instantiate,
     .compile = rocm_compile,
     .compiler_words = rocm_compiler_words,
+    .library = &rocm_libraries,
+    .can_compile = rocm_can_compile,
+    .needs = "ROCm 5.2",
+    .library = &rocm_libraries,
 };
 
 static heddle_status open_instance(const heddle_host *host, heddle_pinstance **out, heddle_error *err) {

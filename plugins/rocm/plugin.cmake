@@ -1,12 +1,6 @@
-# HIP, which is opened at run time: nothing of AMD's is needed to build. The folder plugins/common/gpu is compiled into it,
-# and the program heddle-hiprtc, in which its compiler runs, is built with it.
-set(plugin_kernels ON)
-file(GLOB gpu_sources CONFIGURE_DEPENDS "${CMAKE_CURRENT_SOURCE_DIR}/plugins/common/gpu/*.c")
-list(APPEND sources ${gpu_sources})
-if(NOT gpu_sources)
-  set(plugin_missing "plugins/common/gpu has no sources")
-endif()
-set(plugin_libraries ${CMAKE_DL_LIBS})
+# HIP, which is opened at run time: nothing of AMD's is needed to build. Most of it is plugins/common/gpu.
+# The program heddle-hiprtc, in which its compiler runs, is built with it.
+set(plugin_gpu ON)
 file(RELATIVE_PATH hiprtc_installed "${CMAKE_INSTALL_FULL_LIBDIR}/heddle/plugins"
   "${CMAKE_INSTALL_FULL_LIBEXECDIR}/heddle/heddle-hiprtc")
 set(plugin_definitions "HEDDLE_HIPRTC_INSTALLED=\"${hiprtc_installed}\"")

@@ -1,6 +1,7 @@
 /* Matrix products by rocBLAS. Its matrices lie by columns, so ours are the transposed ones, and the product is
  * B' x A' = (A x B)'. A handle has stream and workspace as its state, so a device's is guarded while a call is enqueued. */
 #include "rocblas_api.h"
+#include "rocm.h"
 
 #include "plugins/common/gpu/product.h"
 
@@ -163,5 +164,4 @@ static const gpu_library rocblas = {
     .run = run,
 };
 
-extern const gpu_library_vendor rocm_libraries; /* rocm.h */
 const gpu_library_vendor rocm_libraries = {{&rocblas}};

@@ -1,9 +1,10 @@
-/* The rocm plugin: HIP behind the folder plugins/common/gpu. Here is what its own files share: HIP's calls that CUDA has
- * with other arguments, the calls' results, and where hiprtc's helper is. */
+/* The rocm plugin: HIP behind the folder plugins/common/gpu. Here is what its own files share: HIP's calls that CUDA
+ * has with other arguments, the calls' results, and where hiprtc's helper is. */
 #ifndef HEDDLE_PLUGINS_ROCM_ROCM_H
 #define HEDDLE_PLUGINS_ROCM_ROCM_H
 
 #include "plugins/common/gpu/gpu.h"
+#include "plugins/common/gpu/library.h"
 
 /* HIP's results that are told apart; the numbers are those of CUDA, and the same in HIP 5.2 to 6.3. */
 enum {
@@ -49,15 +50,17 @@ typedef struct rocm_own {
   char *hiprtc;     /* the setting: a library; NULL: where it is found */
   uint32_t limit_seconds;
   pthread_mutex_t lock;
-  bool asked; /* words were asked for */
-  char words[128];
+  bool asked;      /* the helper was asked for the two that follow */
+  char words[128]; /* "hiprtc 9.0 (libamdhip64.so.5)"; empty: there is no compiler */
+  char why[400];   /* there is none */
 } rocm_own;
 
 static inline rocm_own *rocm_of(const heddle_pinstance *self) {
   return self->own;
 }
 
-extern const char *const rocm_symbols[]; /* symbols.c */
+extern const char *const rocm_symbols[];        /* symbols.c */
+extern const gpu_library_vendor rocm_libraries; /* rocblas.c */
 
 /* describe.c, context.c, status.c, hiprtc.c: members of gpu_vendor. */
 heddle_status rocm_describe(heddle_pinstance *self, gpu_info *info, heddle_error *err);
@@ -71,17 +74,20 @@ int rocm_peer_copy(heddle_pdevice *dst_dev, gpu_address dst, heddle_pdevice *src
 int rocm_instantiate(heddle_pinstance *self, void *graph, void **exec);
 void rocm_code_words(const heddle_pinstance *self, int code, char *buf, size_t bytes);
 gpu_fate rocm_fate(int code);
+
+extern const struct gpu_library_vendor rocm_libraries; /* rocblas.c */
 heddle_status rocm_compile(heddle_pinstance *self, const gpu_info *info, const char *what, const char *source,
                            void **image, uint64_t *bytes, heddle_error *err);
+heddle_status rocm_can_compile(heddle_pinstance *self, const gpu_info *info, heddle_error *err);
 void rocm_compiler_words(heddle_pinstance *self, char *buf, size_t bytes);
 
 /* Reads the settings of the compiler and finds the helper. In open. hiprtc.c. */
 heddle_status rocm_hiprtc_open(heddle_pinstance *self, heddle_error *err);
 void rocm_hiprtc_close(heddle_pinstance *self);
 
-/* One run of a helper program: input goes to its standard input, which is then closed; what it writes to its standard
- * output comes back in *output (of host->alloc, a zero behind it; NULL only on failure), the end of its standard error in
- * complaint. Any signal handling of the process stays as it is; nothing forks (posix_spawn). */
+/* One run of a helper program: input goes to its standard input, which is then closed; what it writes to its
+ * standard output comes back in *output (of host->alloc, a zero behind it; NULL only on failure), the end of its
+ * standard error in complaint. Any signal handling of the process stays as it is; nothing forks (posix_spawn). */
 typedef struct rocm_child {
   const heddle_host *host;
   const char *const *words; /* argv, NULL ends; words[0] is the program's path */
@@ -96,8 +102,8 @@ typedef struct rocm_child {
   bool late;    /* it was ended because its time was up */
 } rocm_child;
 
-/* HEDDLE_OK where the program ran, however it ended; HEDDLE_EFAILED where it could not be started, HEDDLE_ENOMEM. Blocks.
- * Any thread. child.c. */
+/* HEDDLE_OK where the program ran, however it ended; HEDDLE_EFAILED where it could not be started, HEDDLE_ENOMEM.
+ * Blocks. Any thread. child.c. */
 heddle_status rocm_child_run(rocm_child *child, heddle_error *err);
 
 #endif

@@ -1,11 +1,22 @@
 /* HIP's results: in words, and what each means for a device. */
 #include "rocm.h"
 
+#include <dlfcn.h>
+
+/* What HIP says of a code: by the instance's calls, or while it is being opened by a look-up. */
+static const char *say(const heddle_pinstance *self, const char *symbol, const char *(*known)(int), int code) {
+  const char *(*fn)(int) = known;
+  if (fn == NULL && self->driver.library != NULL) {
+    void *address = dlsym(self->driver.library, symbol);
+    memcpy(&fn, &address, sizeof fn);
+  }
+  return fn != NULL ? fn(code) : NULL;
+}
+
 void rocm_code_words(const heddle_pinstance *self, int code, char *buf, size_t bytes) {
   const rocm_own *own = rocm_of(self);
-  const char *name = NULL, *text = NULL;
-  if (own != NULL && own->calls.error_name != NULL) name = own->calls.error_name(code);
-  if (own != NULL && own->calls.error_string != NULL) text = own->calls.error_string(code);
+  const char *name = say(self, "hipGetErrorName", own != NULL ? own->calls.error_name : NULL, code);
+  const char *text = say(self, "hipGetErrorString", own != NULL ? own->calls.error_string : NULL, code);
   if (name == NULL) name = "HIP error";
   if (text != NULL && text[0] != '\0' && strcmp(name, text) != 0) snprintf(buf, bytes, "%s (%d): %s", name, code, text);
   else snprintf(buf, bytes, "%s (%d)", name, code);

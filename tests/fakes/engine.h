@@ -68,7 +68,8 @@ typedef void *eng_stream_handle;
 /* What a front says of its vendor; static and const. fits: whether an image made for one architecture runs on another. */
 typedef struct eng_flavour {
   const char *name; /* "cuda": in reports */
-  const char *arch; /* of devices, where FAKE_GPU_ARCH is not given: "sm_90" */
+  const char
+      *arch; /* of devices, where FAKE_GPU_ARCH is not given: "sm_90"; NULL: a compiler alone, without a report */
   bool (*fits)(const char *image_arch, const char *device_arch);
 } eng_flavour;
 extern const eng_flavour eng_flavour_own; /* defined once, by the front */

@@ -56,6 +56,7 @@ static inline void cuda_settings(sim_test *t) {
   const bool is_cuda = strcmp(GPU_PLUGIN, "cuda") == 0;
   cuda_default(t, "driver", getenv(is_cuda ? "HEDDLE_CUDA_DRIVER" : "HEDDLE_ROCM_DRIVER"));
   cuda_default(t, is_cuda ? "nvrtc" : "hiprtc", getenv(is_cuda ? "HEDDLE_CUDA_NVRTC" : "HEDDLE_ROCM_HIPRTC"));
+  cuda_default(t, "devices", getenv(is_cuda ? "HEDDLE_CUDA_DEVICES" : "HEDDLE_ROCM_DEVICES"));
   cuda_default(t, "libraries", "0");
 }
 

@@ -3,9 +3,9 @@
  *   heddle-hiprtc version LIBRARY... --             which hiprtc there is
  *   heddle-hiprtc compile LIBRARY... -- OPTION...   the program on standard input to a code object
  *
- * The first library that has a compiler is used. The answer on standard output is a line "heddle-hiprtc VERDICT COUNT
- * COMPILER" and COUNT bytes: of verdict code, the object; of log, why there is none; of missing, why there is no compiler;
- * of version, none. Exit status 0 with an answer, 2 for wrong words or a broken pipe. */
+ * The first library that has a compiler is used. The answer on standard output is a line "heddle-hiprtc VERDICT
+ * COUNT COMPILER" and COUNT bytes: of verdict code, the object; of log, why there is none; of missing, why there is
+ * no compiler; of version, none. Exit status 0 with an answer, 2 for wrong words or a broken pipe. */
 #define _POSIX_C_SOURCE 200809L
 #include <dlfcn.h>
 #include <stdarg.h>

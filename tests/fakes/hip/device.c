@@ -1,6 +1,8 @@
 /* HIP's double: devices, what they are, the device that a thread is at, and results in words. */
 #include "hip.h"
 
+#include "../fake_gpu.h"
+
 #include <pthread.h>
 #include <stddef.h>
 #include <stdio.h>
@@ -13,9 +15,29 @@ static _Thread_local int at;
 
 /* ---------------------------------------------------------------- for the other files */
 
+int fake_gpu_live(const char *kind);
+
+/* HIP has no call that ends a device's context. At the process's end those in which nothing is left go, so that the
+ * report shows what is left in the others. */
+static void at_exit(void) {
+  static const char *const kinds[] = {"allocations", "host", "streams", "events", "modules", "graphs", "execs"};
+  for (size_t i = 0; i < sizeof kinds / sizeof *kinds; i++) {
+    if (fake_gpu_live(kinds[i]) != 0) return;
+  }
+  for (int i = 0; i < FAKE_HIP_DEVICES; i++) {
+    if (contexts[i] != NULL) eng_primary_release(i);
+  }
+}
+
+static pthread_once_t once = PTHREAD_ONCE_INIT;
+static void watch_exit(void) {
+  atexit(at_exit);
+}
+
 int hip_context(int device, eng_context **out) {
   int code = ENG_OK;
   if (device < 0 || device >= eng_device_count() || device >= FAKE_HIP_DEVICES) return ENG_INVALID_DEVICE;
+  pthread_once(&once, watch_exit);
   pthread_mutex_lock(&lock);
   if (contexts[device] == NULL) code = eng_primary_retain(device, &contexts[device]);
   *out = contexts[device];
@@ -29,7 +51,8 @@ int hip_here(void) {
   return code != ENG_OK || eng_current() == ctx ? code : eng_current_set(ctx);
 }
 
-/* Code of gfx90a runs on gfx90a:sramecc+:xnack-; that of gfx90a:xnack- only where the device has that, or does not say. */
+/* Code of gfx90a runs on gfx90a:sramecc+:xnack-; that of gfx90a:xnack- only where the device has that, or does not
+ * say. */
 static bool fits(const char *image, const char *device) {
   const size_t base = strcspn(image, ":");
   if (base != strcspn(device, ":") || strncmp(image, device, base) != 0) return false;
@@ -46,7 +69,7 @@ static bool fits(const char *image, const char *device) {
   return true;
 }
 
-const eng_flavour eng_flavour_own = {.name = "hip", .arch = "gfx90a", .fits = fits};
+const eng_flavour eng_flavour_own = {.name = "hip", .arch = FAKE_HIP_ARCH, .fits = fits};
 
 /* ---------------------------------------------------------------- HIP */
 #pragma GCC visibility push(default)
@@ -195,8 +218,8 @@ hipError_t hipMemGetInfo(size_t *free_bytes, size_t *all_bytes) {
 
 /* ---------------------------------------------------------------- properties */
 
-/* The struct of the version whose headers are not here, as far as it matters: AMD's published layout, where the name of the
- * architecture lies between what stands before and behind it. The other version's is that of the headers. */
+/* The struct of the version whose headers are not here, as far as it matters: AMD's published layout, where the name
+ * of the architecture lies between what stands before and behind it. The other version's is that of the headers. */
 #if HIP_VERSION_MAJOR < 6
 typedef struct properties_6 {
   char name[256];

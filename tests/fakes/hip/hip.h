@@ -1,9 +1,9 @@
-/* The front of HIP's double: HIP's calls, with the prototypes of AMD's own headers, over an engine: that of the doubles
- * (../engine_*.c), or CUDA's driver (../hip_on_cuda). What HIP has and the engine has not is here: a device that a thread
- * is at in place of a context.
+/* The front of HIP's double: HIP's calls, with the prototypes of AMD's own headers, over an engine: that of the
+ * doubles (../engine_*.c), or CUDA's driver (../hip_on_cuda). What HIP has and the engine has not is here: a device
+ * that a thread is at in place of a context.
  *
- * Two libraries are built of it: HIP 6, and with FAKE_HIP_5 HIP 5.2, which has no hipLaunchHostFunc and no properties of
- * HIP 6, and whose hiprtc ends the process that asks for an architecture that it does not know. */
+ * Two libraries are built of it: HIP 6, and with FAKE_HIP_5 HIP 5.2, which has no hipLaunchHostFunc and no
+ * properties of HIP 6, and whose hiprtc ends the process that asks for an architecture that it does not know. */
 #ifndef HEDDLE_TESTS_FAKES_HIP_HIP_H
 #define HEDDLE_TESTS_FAKES_HIP_HIP_H
 
@@ -14,6 +14,11 @@
 #include "../engine.h"
 
 #include <stdint.h>
+
+/* Of devices, where FAKE_GPU_ARCH is not given. */
+#ifndef FAKE_HIP_ARCH
+#define FAKE_HIP_ARCH "gfx90a"
+#endif
 
 enum { FAKE_HIP_DEVICES = 16 };
 

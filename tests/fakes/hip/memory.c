@@ -43,6 +43,11 @@ hipError_t hipMemPoolSetAttribute(hipMemPool_t pool, hipMemPoolAttr attribute, v
   return (hipError_t)eng_pool_set((eng_pool *)(void *)pool, (int)attribute, value);
 }
 
+hipError_t hipMemPoolGetAttribute(hipMemPool_t pool, hipMemPoolAttr attribute, void *value) {
+  HIP_CALL_PLAIN("hipMemPoolGetAttribute");
+  return (hipError_t)eng_pool_get((eng_pool *)(void *)pool, (int)attribute, value);
+}
+
 hipError_t hipMemPoolTrimTo(hipMemPool_t pool, size_t keep_bytes) {
   HIP_CALL_PLAIN("hipMemPoolTrimTo");
   return (hipError_t)eng_pool_trim((eng_pool *)(void *)pool, keep_bytes);
