@@ -94,7 +94,6 @@ static const gpu_vendor vendor = {
     .library = &rocm_libraries,
     .can_compile = rocm_can_compile,
     .needs = "ROCm 5.2",
-    .library = &rocm_libraries,
 };
 
 static heddle_status open_instance(const heddle_host *host, heddle_pinstance **out, heddle_error *err) {
