@@ -90,6 +90,8 @@ typedef uint64_t gpu_address;
   X(graph_upload, GPU_MAY, "cuGraphUpload", "hipGraphUpload", (void *exec, void *stream)) \
   X(graph_launch, GPU_MAY, "cuGraphLaunch", "hipGraphLaunch", (void *exec, void *stream)) \
   X(exec_destroy, GPU_MAY, "cuGraphExecDestroy", "hipGraphExecDestroy", (void *exec)) \
+  X(thread_capture_mode, GPU_MAY, "cuThreadExchangeStreamCaptureMode", "hipThreadExchangeStreamCaptureMode", \
+    (int *mode)) \
   X(pool_get, GPU_MAY, "cuMemPoolGetAttribute", "hipMemPoolGetAttribute", (void *pool, int attribute, void *value))
 
 enum { GPU_MUST, GPU_MAY };
@@ -111,12 +113,14 @@ typedef struct gpu_driver {
 /* Values that both drivers share. */
 enum {
   GPU_CODE_NO_MEMORY = 2,
+  GPU_CODE_REGISTERED = 712, /* of host_register: the driver has the page already */
   GPU_STREAM_NON_BLOCKING = 1,
   GPU_EVENT_NO_TIMES = 2,
   GPU_EVENT_EXTERNAL = 1, /* of event_record_flags: a node of a capture */
   GPU_HOST_PORTABLE = 1,
   GPU_HOST_MAPPED = 2,
   GPU_CAPTURE_THREAD_LOCAL = 1,
+  GPU_CAPTURE_RELAXED = 2,
   GPU_POOL_RELEASE_THRESHOLD = 4, /* these three of 64 bits */
   GPU_POOL_RESERVED = 5,
   GPU_POOL_USED = 7

@@ -18,6 +18,7 @@ typedef struct gpu_info gpu_info;
 typedef struct gpu_program gpu_program;
 typedef struct gpu_libraries gpu_libraries;
 typedef struct gpu_blocks gpu_blocks;
+typedef struct gpu_import gpu_import;
 typedef struct gpu_watch gpu_watch;
 typedef struct gpu_spares gpu_spares;
 
@@ -125,8 +126,9 @@ struct heddle_pinstance {
   char *driver_path;        /* NULL: vendor->libraries */
   gpu_libraries *libraries; /* library.c; NULL: none */
   void *own;                /* the vendor's */
-  pthread_mutex_t lock;     /* guards open; the driver is called with it held */
+  pthread_mutex_t lock;     /* guards what follows; the driver is called with it held */
   heddle_pdevice *open;     /* devices, by next */
+  gpu_import *imports;      /* host memory that the driver was told of (import.c) */
 };
 
 /* The root table's calls, and its entry, for the vendor's plugin.c: open_instance is a static function there that calls
@@ -206,7 +208,7 @@ heddle_status gpu_check(heddle_pdevice *dev, int code, const char *what, heddle_
 /* HEDDLE_OK, or the sticky fault. */
 heddle_status gpu_health(heddle_pdevice *dev, heddle_error *err);
 
-/* ---------------------------------------------------------------- memory (memory.c, blocks.c) */
+/* ---------------------------------------------------------------- memory (memory.c, blocks.c, import.c) */
 
 enum { GPU_KIND_IMPORT = 3 }; /* beside HEDDLE_MEMORY_* */
 
@@ -221,7 +223,8 @@ struct heddle_pbuffer {
   uint32_t kind;
   bool view;
   gpu_address base;            /* what the driver gave, which address and host lie in: DEVICE */
-  void *host_base;             /* the others */
+  void *host_base;             /* PINNED and UNIFIED */
+  gpu_import *import;          /* imports */
   struct heddle_pbuffer *next; /* among those that a hung device may still touch */
 };
 
@@ -242,6 +245,10 @@ void gpu_blocks_put(heddle_pdevice *dev, gpu_address address);
 void gpu_blocks_trim(heddle_pdevice *dev);
 uint64_t gpu_blocks_kept(heddle_pdevice *dev);
 void gpu_blocks_close(heddle_pdevice *dev); /* in device.close, inside gpu_enter */
+
+/* Host memory of others, for copies of all devices; get is not inside gpu_enter, put is. Any thread. */
+heddle_status gpu_import_get(heddle_pdevice *dev, void *base, uint64_t bytes, gpu_import **out, heddle_error *err);
+void gpu_import_put(heddle_pdevice *dev, gpu_import *import);
 
 /* Whether the last wait for the device ended by its time limit and it is still not idle: freed memory is then kept until
  * it is. device.c. Not inside gpu_enter. */

@@ -95,8 +95,8 @@ static void drop(heddle_pbuffer *b) {
 /* The bytes of the allocation itself. Inside the context. */
 static void release(heddle_pbuffer *b) {
   const gpu_driver *d = b->dev->driver;
-  if (b->kind == GPU_KIND_IMPORT) {
-    if (b->host_base != NULL) d->host_unregister(b->host_base);
+  if (b->import != NULL) {
+    gpu_import_put(b->dev, b->import);
   } else if (b->host_base != NULL) {
     d->host_free(b->host_base);
   } else if (b->base != 0) {
@@ -133,7 +133,7 @@ static void memory_free(heddle_pdevice *dev, heddle_pbuffer *buffer) {
   if (buffer == NULL) return;
   heddle_pdevice *owner = buffer->dev;
   if (!buffer->view && buffer->kind != GPU_KIND_IMPORT) gpu_count(&owner->live_bytes, -(int64_t)buffer->bytes);
-  if (!buffer->view && (buffer->base != 0 || buffer->host_base != NULL)) {
+  if (buffer->base != 0 || buffer->host_base != NULL || buffer->import != NULL) {
     if (gpu_hangs(owner)) {
       keep(buffer);
       return;
@@ -239,11 +239,9 @@ static heddle_status memory_view(heddle_pdevice *dev, heddle_pbuffer *parent, ui
   return HEDDLE_OK;
 }
 
-/* Two imports of one page do not go together: the driver would forget both with the first. */
 static heddle_status import_host(heddle_pdevice *dev, void *pointer, uint64_t bytes, heddle_pbuffer **out,
                                  heddle_error *err) {
   heddle_pbuffer *b = NULL;
-  gpu_scope scope;
   if (!gpu_imports(dev->self, dev->info))
     return p_fail(err, HEDDLE_EUNSUPPORTED, 0, "%s:%u: this device takes no host memory of others", dev->vendor->name,
                   dev->index);
@@ -253,20 +251,12 @@ static heddle_status import_host(heddle_pdevice *dev, void *pointer, uint64_t by
   heddle_status s = gpu_health(dev, err);
   if (s == HEDDLE_OK) s = make(dev, GPU_KIND_IMPORT, bytes, &b, err);
   if (s != HEDDLE_OK) return s;
-  if (bytes > 0) {
-    s = gpu_enter(dev, &scope, err);
-    if (s == HEDDLE_OK) {
-      const int code = dev->driver->host_register(pointer, (size_t)bytes, GPU_HOST_PORTABLE);
-      gpu_leave(dev, &scope);
-      s = gpu_check(dev, code, "import host memory", err);
-    }
-  }
+  if (bytes > 0) s = gpu_import_get(dev, pointer, bytes, &b->import, err);
   if (s != HEDDLE_OK) {
     drop(b);
     return s;
   }
   b->host = pointer;
-  b->host_base = bytes > 0 ? pointer : NULL;
   *out = b;
   return HEDDLE_OK;
 }

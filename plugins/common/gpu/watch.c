@@ -94,9 +94,19 @@ static void look(gpu_watch *w) {
   for (heddle_pstream *x = first; x != NULL; x = x->next) gpu_signals_fail(x, 0, &w->fault);
 }
 
+/* Else a question of this thread's would break a capture that the program records for itself in mode GLOBAL. */
+static void leave_captures_alone(const gpu_watch *w) {
+  int mode = GPU_CAPTURE_RELAXED;
+  gpu_scope scope;
+  if (w->dev->driver->thread_capture_mode == NULL || gpu_enter(w->dev, &scope, NULL) != HEDDLE_OK) return;
+  w->dev->driver->thread_capture_mode(&mode);
+  gpu_leave(w->dev, &scope);
+}
+
 static void *run(void *arg) {
   gpu_watch *w = arg;
   uint32_t quiet = 0;
+  leave_captures_alone(w);
   pthread_mutex_lock(&w->lock);
   while (!w->stop) {
     struct timespec until;
