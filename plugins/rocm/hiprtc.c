@@ -1,12 +1,11 @@
 /* HIP's compiler in a process of its own, heddle-hiprtc: it ends the process that it runs in when it is asked for an
  * architecture that it does not know, as hiprtc 5.2 does with gfx1100.
  *
- * Settings: hiprtc (the library that is the compiler; off: there is none), hiprtc_helper (path of heddle-hiprtc;
- * else it is looked for from the plugin's own place), hiprtc_seconds (how long a compilation may take). */
+ * Settings: hiprtc (the path of the library that is the compiler; off: there is none), hiprtc_helper (that of
+ * heddle-hiprtc; else it is looked for from the plugin's own place), hiprtc_seconds (how long a compilation may take,
+ * 120 where it is not given). */
 #define _GNU_SOURCE /* dladdr */
 #include "rocm.h"
-
-#include "plugins/common/setting.h"
 
 #include <dlfcn.h>
 #include <stdlib.h>
@@ -18,19 +17,6 @@ enum { LIMIT_SECONDS = 120, PATH_BYTES = 4096, MOST_LIBRARIES = 4 };
 #define ANSWER "heddle-hiprtc "
 
 /* ---------------------------------------------------------------- settings */
-
-/* A setting's text; NULL where it is not given. */
-static heddle_status read_text(const heddle_host *host, const char *key, char **out, heddle_error *err) {
-  const int64_t length = host->config(host->ctx, key, NULL, 0);
-  void *memory = NULL;
-  *out = NULL;
-  if (length <= 0) return HEDDLE_OK;
-  heddle_status s = gpu_new(host, (uint64_t)length + 1, "a setting", &memory, err);
-  if (s != HEDDLE_OK) return s;
-  *out = memory;
-  host->config(host->ctx, key, *out, (uint64_t)length + 1);
-  return HEDDLE_OK;
-}
 
 static heddle_status read_limit(const heddle_host *host, uint32_t *out, heddle_error *err) {
   char text[32], *end = text;
@@ -65,14 +51,13 @@ static heddle_status find_helper(const heddle_host *host, char **out, heddle_err
 heddle_status rocm_hiprtc_open(heddle_pinstance *self, heddle_error *err) {
   const heddle_host *host = self->host;
   rocm_own *own = rocm_of(self);
+  bool off = false;
   heddle_status s = read_limit(host, &own->limit_seconds, err);
-  if (s == HEDDLE_OK) s = read_text(host, "hiprtc", &own->hiprtc, err);
-  if (s == HEDDLE_OK) s = read_text(host, "hiprtc_helper", &own->helper, err);
+  if (s == HEDDLE_OK) s = gpu_setting_path(self, "hiprtc", &own->hiprtc, &off, err);
+  if (s == HEDDLE_OK) s = gpu_setting_path(self, "hiprtc_helper", &own->helper, NULL, err);
   if (s != HEDDLE_OK) return s;
-  own->compiles = own->hiprtc == NULL || !p_is_off(own->hiprtc);
+  own->compiles = !off;
   if (own->helper == NULL) return find_helper(host, &own->helper, err);
-  if (own->helper[0] != '/')
-    return p_fail(err, HEDDLE_EINVAL, 0, "rocm: setting hiprtc_helper: '%.200s' is no absolute path", own->helper);
   if (access(own->helper, X_OK) == 0) return HEDDLE_OK;
   return p_fail(err, HEDDLE_EINVAL, 0, "rocm: setting hiprtc_helper: there is no program '%.200s'", own->helper);
 }

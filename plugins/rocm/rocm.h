@@ -74,6 +74,7 @@ int rocm_peer_copy(heddle_pdevice *dst_dev, gpu_address dst, heddle_pdevice *src
 int rocm_instantiate(heddle_pinstance *self, void *graph, void **exec);
 void rocm_code_words(const heddle_pinstance *self, int code, char *buf, size_t bytes);
 gpu_fate rocm_fate(int code);
+
 heddle_status rocm_compile(heddle_pinstance *self, const gpu_info *info, const char *what, const char *source,
                            void **image, uint64_t *bytes, heddle_error *err);
 heddle_status rocm_can_compile(heddle_pinstance *self, const gpu_info *info, heddle_error *err);

@@ -193,7 +193,7 @@ static heddle_status device_query(heddle_pdevice *dev, uint32_t key, int64_t *ou
   return HEDDLE_OK;
 }
 
-/* What the pool or our blocks keep of freed memory is free too. */
+/* What the pool or our blocks keep of freed memory is free too, once the frees have had their turn. */
 static heddle_status device_memory_now(heddle_pdevice *dev, uint64_t *free_bytes, uint64_t *total_bytes,
                                        heddle_error *err) {
   size_t free_now = 0, all = 0;
@@ -202,7 +202,8 @@ static heddle_status device_memory_now(heddle_pdevice *dev, uint64_t *free_bytes
   heddle_status s = gpu_health(dev, err);
   if (s == HEDDLE_OK) s = gpu_enter(dev, &scope, err);
   if (s != HEDDLE_OK) return s;
-  const int code = dev->driver->memory_now(&free_now, &all);
+  int code = dev->driver->stream_sync(dev->service);
+  if (code == 0) code = dev->driver->memory_now(&free_now, &all);
   if (code == 0 && dev->pool != NULL && dev->driver->pool_get != NULL) {
     if (dev->driver->pool_get(dev->pool, GPU_POOL_RESERVED, &reserved) != 0 ||
         dev->driver->pool_get(dev->pool, GPU_POOL_USED, &used) != 0 || used > reserved)
