@@ -99,9 +99,9 @@ def mobilenet(path):
     return net.save(path, net.node("Softmax", [y], y[1], axis=1))
 
 
-def resnet50(path):
+def resnet50(path, batch=1):
     """ResNet-50 with the stride on the 3x3 convolutions (v1.5), at 224."""
-    net = Net(2, (1, 3, 224, 224))
+    net = Net(2, (batch, 3, 224, 224))
     y = net.pool(net.relu(net.conv(net.input, 64, 7, 2)), 3, 2, 1)
     for stage, (width, blocks) in enumerate([(64, 3), (128, 4), (256, 6), (512, 3)]):
         for block in range(blocks):
@@ -113,26 +113,26 @@ def resnet50(path):
     return net.save(path, net.classes(y))
 
 
-def encoder(path, layers=6, width=384, heads=12, length=128):
+def encoder(path, batch=1, layers=6, width=384, heads=12, length=128):
     """A transformer's encoder: attention and Gelu in the parts that exporters write, four times as wide inside."""
-    net = Net(3, (1, length, width))
-    split = net.constant(np.array([1, length, heads, width // heads], np.int64))
-    join = net.constant(np.array([1, length, width], np.int64))
+    net = Net(3, (batch, length, width))
+    split = net.constant(np.array([batch, length, heads, width // heads], np.int64))
+    join = net.constant(np.array([batch, length, width], np.int64))
     root, root2, one, half = (net.constant(np.float32(v)) for v in ((width // heads)**0.5, 2**0.5, 1, 0.5))
     size = width // heads
 
     def apart(x, order):
-        y = net.node("Reshape", [net.linear(x, width), split], [1, length, heads, size])
+        y = net.node("Reshape", [net.linear(x, width), split], [batch, length, heads, size])
         return net.node("Transpose", [y], [y[1][i] for i in order], perm=order)
 
     y = net.norm(net.input)
     for _ in range(layers):
         q, k, v = apart(y, [0, 2, 1, 3]), apart(y, [0, 2, 3, 1]), apart(y, [0, 2, 1, 3])
-        a = net.matmul(q, k, [1, heads, length, length])
+        a = net.matmul(q, k, [batch, heads, length, length])
         a = net.node("Softmax", [net.node("Div", [a, root], a[1])], a[1], axis=-1)
-        a = net.matmul(a, v, [1, heads, length, size])
-        a = net.node("Transpose", [a], [1, length, heads, size], perm=[0, 2, 1, 3])
-        a = net.node("Reshape", [a, join], [1, length, width])
+        a = net.matmul(a, v, [batch, heads, length, size])
+        a = net.node("Transpose", [a], [batch, length, heads, size], perm=[0, 2, 1, 3])
+        a = net.node("Reshape", [a, join], [batch, length, width])
         y = net.norm(net.node("Add", [net.linear(a, width), y], y[1]))
         f = net.linear(y, 4 * width)
         g = f
@@ -167,9 +167,11 @@ NETS = {"mobilenet": (mobilenet, (1, 3, 224, 224), 5), "resnet50": (resnet50, (1
         "encoder": (encoder, (1, 128, 384), 2), "branches": (branches, (1, 64, 56, 56), 8), "mlp": (mlp, (1, 784), 400)}
 
 
-def make(name, path):
-    """Writes the network, and PATH.input beside it, the bytes of its input; gives the operations of a run."""
+def make(name, path, batch=1):
+    """Writes the network, and PATH.input beside it, the bytes of its input; gives the operations of a run. Another batch
+    than 1: of resnet50 and encoder."""
     writer, shape, _ = NETS[name]
-    operations = writer(path)
+    operations = writer(path) if batch == 1 else writer(path, batch)
+    shape = (batch, *shape[1:])
     np.random.default_rng(42).standard_normal(shape).astype(np.float32).tofile(f"{path}.input")
     return operations

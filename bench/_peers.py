@@ -11,12 +11,12 @@ import numpy as np
 class Onnxruntime:
     name = "onnxruntime"
 
-    def __init__(self, path, threads, _precision="strict"):
+    def __init__(self, path, threads, _precision="strict", providers=("CPUExecutionProvider",)):
         import onnxruntime
         options = onnxruntime.SessionOptions()
         options.intra_op_num_threads, options.inter_op_num_threads = threads, 1
         options.graph_optimization_level = onnxruntime.GraphOptimizationLevel.ORT_ENABLE_ALL
-        self.session = onnxruntime.InferenceSession(path, options, providers=["CPUExecutionProvider"])
+        self.session = onnxruntime.InferenceSession(path, options, providers=list(providers))
         self.binding = self.session.io_binding()
         into, out = self.session.get_inputs()[0], self.session.get_outputs()[0]
         data = np.fromfile(f"{path}.input", np.float32).reshape(into.shape)

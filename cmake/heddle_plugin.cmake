@@ -1,10 +1,11 @@
-# heddle_plugin(NAME SOURCES file... [COMMON] [KERNELS] [LIBRARIES lib...] [INCLUDES dir...] [DEFINITIONS def...]
+# heddle_plugin(NAME SOURCES file... [COMMON] [KERNELS] [GPU] [LIBRARIES lib...] [INCLUDES dir...] [DEFINITIONS def...]
 #   [NO_INSTALL])
 #
 # Builds libheddle_plugin_NAME.so as target heddle_plugin_NAME: a module that links nothing of Heddle, with hidden
 # symbols and heddle_plugin_entry as its one export, installed in lib/heddle/plugins. COMMON compiles the sources of
 # plugins/common (reference kernels, shape helpers) into it; they are included as "plugins/common/FILE.h". KERNELS does
-# that and adds plugins/common/kernels: the device kernels as texts, and the plans that launch them (kernels/plan.h).
+# that and adds plugins/common/kernels: the device kernels as texts, and the plans that launch them (kernels/plan.h). GPU
+# does that and adds plugins/common/gpu: a plugin over a driver like CUDA's, of which gpu/gpu.h says what is left to do.
 #
 # The same file serves Heddle's own build and an outside project's, after find_package(heddle).
 
@@ -19,7 +20,7 @@ endif()
 include("${CMAKE_CURRENT_LIST_DIR}/embed_kernel.cmake")
 
 function(heddle_plugin name)
-  cmake_parse_arguments(PARSE_ARGV 1 arg "COMMON;KERNELS;NO_INSTALL" "" "SOURCES;LIBRARIES;INCLUDES;DEFINITIONS")
+  cmake_parse_arguments(PARSE_ARGV 1 arg "COMMON;KERNELS;GPU;NO_INSTALL" "" "SOURCES;LIBRARIES;INCLUDES;DEFINITIONS")
   if(arg_UNPARSED_ARGUMENTS)
     message(FATAL_ERROR "heddle_plugin(${name}): unknown words: ${arg_UNPARSED_ARGUMENTS}")
   endif()
@@ -28,6 +29,10 @@ function(heddle_plugin name)
   endif()
   if(NOT name MATCHES "^[a-z][a-z0-9_]*$")
     message(FATAL_ERROR "heddle_plugin(${name}): a plugin's name is lower-case letters, digits and underscores")
+  endif()
+  if(arg_GPU)
+    set(arg_KERNELS ON)
+    list(APPEND arg_LIBRARIES ${CMAKE_DL_LIBS})
   endif()
   if(arg_COMMON OR arg_KERNELS)
     file(GLOB common CONFIGURE_DEPENDS
@@ -39,6 +44,10 @@ function(heddle_plugin name)
     file(GLOB texts CONFIGURE_DEPENDS "${kernels}/*.cl" "${kernels}/params.h")
     heddle_embed_kernels("${PROJECT_BINARY_DIR}/${name}_kernel_texts.c" ${texts})
     list(APPEND common ${plans} "${PROJECT_BINARY_DIR}/${name}_kernel_texts.c")
+  endif()
+  if(arg_GPU)
+    file(GLOB gpu CONFIGURE_DEPENDS "${HEDDLE_PLUGIN_ROOT}/plugins/common/gpu/*.c")
+    list(APPEND common ${gpu})
   endif()
 
   set(target heddle_plugin_${name})

@@ -2,8 +2,9 @@
 #
 # A folder may hold a plugin.cmake, which is read first. It may set plugin_missing to what the machine lacks (AUTO then
 # passes the plugin over, ON stops with that sentence), plugin_libraries, plugin_includes, plugin_definitions, and
-# plugin_common to ON where the plugin compiles plugins/common into itself, plugin_kernels to ON where the kernels too, and
-# plugin_rpath to where the loader looks for libraries that lie beside the plugin.
+# plugin_common to ON where the plugin compiles plugins/common into itself, plugin_kernels to ON where the kernels too,
+# plugin_gpu to ON where it is plugins/common/gpu over a driver, and plugin_rpath to where the loader looks for libraries
+# that lie beside the plugin.
 set(plugins_with_common cpu sim)
 set(HEDDLE_BUILT_PLUGINS "")
 file(GLOB folders CONFIGURE_DEPENDS LIST_DIRECTORIES true plugins/*)
@@ -32,6 +33,7 @@ foreach(folder IN LISTS folders)
   set(plugin_rpath "")
   set(plugin_common OFF)
   set(plugin_kernels OFF)
+  set(plugin_gpu OFF)
   if(name IN_LIST plugins_with_common)
     set(plugin_common ON)
   endif()
@@ -53,6 +55,9 @@ foreach(folder IN LISTS folders)
   endif()
   if(plugin_kernels)
     set(common KERNELS)
+  endif()
+  if(plugin_gpu)
+    set(common GPU)
   endif()
   heddle_plugin(${name} ${common}
     SOURCES ${sources}

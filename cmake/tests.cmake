@@ -1,8 +1,8 @@
 # Registers the tests with CTest.
 #
 #   tests/FOLDER/test_NAME.c             a cmocka program on tests/cases.h; one test a case, FOLDER/NAME/CASE, and
-#                                        FOLDER/NAME/CASE@opencl and @vulkan, with that label, for those that run there
-#                                        too
+#                                        FOLDER/NAME/CASE@opencl, @vulkan, @cuda and @rocm, with that label, for those
+#                                        that run there too
 #   tests/{python,oracle}/test_NAME.py   one test a file, FOLDER/NAME, by pytest
 #   tests/FOLDER/CMakeLists.txt          anything else
 #
@@ -30,12 +30,16 @@ function(heddle_c_test folder source)
   set(found "${PROJECT_BINARY_DIR}/tests/${target}_cases.cmake")
   set(wrapper "${PROJECT_BINARY_DIR}/tests/${target}.cmake")
 
+  string(REPLACE "," "$<COMMA>" sanitize "${HEDDLE_SANITIZE}") # "address,undefined"
   add_executable(${target} "${source}")
   target_include_directories(${target} PRIVATE "${PROJECT_SOURCE_DIR}/tests")
   target_compile_definitions(${target} PRIVATE
     HEDDLE_TEST_BUILD="${PROJECT_BINARY_DIR}" HEDDLE_TEST_SOURCE="${PROJECT_SOURCE_DIR}"
     $<$<IN_LIST:opencl,${HEDDLE_BUILT_PLUGINS}>:HEDDLE_TEST_OPENCL>
-    $<$<IN_LIST:vulkan,${HEDDLE_BUILT_PLUGINS}>:HEDDLE_TEST_VULKAN>)
+    $<$<IN_LIST:vulkan,${HEDDLE_BUILT_PLUGINS}>:HEDDLE_TEST_VULKAN>
+    # On their doubles, whose kernels PoCL runs: which ThreadSanitizer cannot look into.
+    $<$<AND:$<IN_LIST:cuda,${HEDDLE_BUILT_PLUGINS}>,$<NOT:$<STREQUAL:${sanitize},thread>>>:HEDDLE_TEST_CUDA>
+    $<$<AND:$<IN_LIST:rocm,${HEDDLE_BUILT_PLUGINS}>,$<NOT:$<STREQUAL:${sanitize},thread>>>:HEDDLE_TEST_ROCM>)
   target_link_libraries(${target} PRIVATE heddle_tvm_blob heddle_internal heddle_dlpack PkgConfig::CMOCKA ${ARGN})
   set_target_properties(${target} PROPERTIES RUNTIME_OUTPUT_DIRECTORY "${PROJECT_BINARY_DIR}/tests")
   add_custom_command(TARGET ${target} POST_BUILD

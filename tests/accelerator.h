@@ -11,13 +11,18 @@
 #include <unistd.h>
 
 #include "heddle/heddle.h"
+#include "gpu_doubles.h"
 #include "vulkan_drivers.h"
 
-/* The plugin whose devices stand for sim's: "sim", "opencl" or "vulkan". Set before the case begins. */
+/* The plugin whose devices stand for sim's: "sim", "opencl", "vulkan", "cuda" or "rocm". Set before the case begins. */
 static const char *accelerator = "sim";
 
 static inline bool is_sim(void) {
   return strcmp(accelerator, "sim") == 0;
+}
+
+static inline bool is_gpu(void) {
+  return strcmp(accelerator, "cuda") == 0 || strcmp(accelerator, "rocm") == 0;
 }
 
 /* A name, a list or a text with every "sim:" turned into the accelerator's. Lives as long as the process, each text once.
@@ -55,7 +60,9 @@ static inline const char *on(const char *text) {
 
 /* The accelerator's setting that lets values share pages with the host. */
 static inline const char *unified_key(void) {
-  return strcmp(accelerator, "vulkan") == 0 ? "vulkan.unified" : "opencl.unified";
+  static char key[32];
+  snprintf(key, sizeof key, "%s.unified", accelerator);
+  return key;
 }
 
 /* Whether settings, "key=value;key=value", are for the accelerator: tempers of sim's are for sim alone, but for a delay,
@@ -82,6 +89,10 @@ static inline const char *accelerator_prepare(const char *build) {
   if (is_sim()) return NULL;
   if (strcmp(accelerator, "vulkan") == 0) {
     const char *lacks = vulkan_two_devices(build);
+    if (lacks != NULL) return lacks;
+  }
+  if (is_gpu()) {
+    const char *lacks = gpu_prepare(build, accelerator);
     if (lacks != NULL) return lacks;
   }
   setenv("POCL_DEVICES", "pthread pthread", 1);

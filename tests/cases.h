@@ -9,9 +9,11 @@
  *
  *   CASES(CASE(reads_a_graph), CASE_LABELS(two_threads_share_a_model, "threads slow"), CASE_TWICE(runs_on_a_device))
  *
- * CASE_TWICE is on sim and, as NAME@opencl, on two devices of PoCL's, and as NAME@vulkan on two of lavapipe's;
- * accelerator.h says how a case is written for that. CASE_PEERS is for what needs copies or events from one device to
- * another of the same plugin, which vulkan does not offer.
+ * CASE_TWICE is on sim and, as NAME@opencl, on two devices of PoCL's, as NAME@vulkan on two of lavapipe's, and as
+ * NAME@cuda on two of the driver's double (tests/fakes); accelerator.h says how a case is written for that. CASE_PEERS
+ * is for what needs copies or events from one device to another of the same plugin, which vulkan does not offer.
+ * CASE_GPUS is CASE_PEERS on HIP's double too, as NAME@rocm: that plugin is cuda's code over another driver, so cases
+ * are chosen for it. CASE_ALL is CASE_TWICE with it.
  */
 #ifndef HEDDLE_TESTS_CASES_H
 #define HEDDLE_TESTS_CASES_H
@@ -57,6 +59,10 @@ typedef struct test_case {
   { #name "@opencl", name, "opencl", "opencl" }
 #define CASE_VULKAN(name) \
   { #name "@vulkan", name, "vulkan", "vulkan" }
+#define CASE_CUDA(name) \
+  { #name "@cuda", name, "cuda", "cuda" }
+#define CASE_ROCM(name) \
+  { #name "@rocm", name, "rocm", "rocm" }
 #ifdef HEDDLE_TEST_OPENCL /* the plugin is part of the build */
 #define CASES_OPENCL_TOO(name) , CASE_OPENCL(name)
 #else
@@ -67,8 +73,20 @@ typedef struct test_case {
 #else
 #define CASES_VULKAN_TOO(name)
 #endif
-#define CASE_TWICE(name) CASE(name) CASES_OPENCL_TOO(name) CASES_VULKAN_TOO(name)
-#define CASE_PEERS(name) CASE(name) CASES_OPENCL_TOO(name)
+#ifdef HEDDLE_TEST_CUDA
+#define CASES_CUDA_TOO(name) , CASE_CUDA(name)
+#else
+#define CASES_CUDA_TOO(name)
+#endif
+#ifdef HEDDLE_TEST_ROCM
+#define CASES_ROCM_TOO(name) , CASE_ROCM(name)
+#else
+#define CASES_ROCM_TOO(name)
+#endif
+#define CASE_TWICE(name) CASE(name) CASES_OPENCL_TOO(name) CASES_VULKAN_TOO(name) CASES_CUDA_TOO(name)
+#define CASE_PEERS(name) CASE(name) CASES_OPENCL_TOO(name) CASES_CUDA_TOO(name)
+#define CASE_ALL(name) CASE_TWICE(name) CASES_ROCM_TOO(name)
+#define CASE_GPUS(name) CASE_PEERS(name) CASES_ROCM_TOO(name)
 #define CASES(...) \
   int main(int argc, char **argv) { \
     static const test_case all[] = {__VA_ARGS__}; \

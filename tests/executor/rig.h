@@ -32,13 +32,14 @@ static heddle_error err;
  * is another: there are fewer of those, so it is four times as long. Chains of elementwise nodes stay apart, since these
  * tests are about steps. */
 static inline heddle_context *context(const char *settings) {
-  heddle_setting all[20] = {{"cpu.fuse", "0"}, {"opencl.fuse", "0"}, {"vulkan.fuse", "0"}};
+  heddle_setting all[22] = {
+      {"cpu.fuse", "0"}, {"opencl.fuse", "0"}, {"vulkan.fuse", "0"}, {"cuda.fuse", "0"}, {"rocm.fuse", "0"}};
   static char text[512], late[32];
-  size_t n = 3;
+  size_t n = 5;
   bool delayed = false, layers = false;
   if (!settings_fit(settings)) fail_msg("'%s' is not for %s", settings, accelerator);
   snprintf(text, sizeof text, "%s", settings);
-  for (char *p = strtok(text, ";"); p != NULL && n < 18; p = strtok(NULL, ";")) {
+  for (char *p = strtok(text, ";"); p != NULL && n < 20; p = strtok(NULL, ";")) {
     char *equals = strchr(p, '=');
     if (equals == NULL) fail_msg("'%s' is no setting", p);
     *equals = '\0';

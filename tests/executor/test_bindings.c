@@ -17,7 +17,8 @@ static const char *const modes[] = {"threads=1",
                                     "opencl.unified=0",
                                     "opencl.unified=0;layers=check",
                                     "vulkan.unified=1",
-                                    "vulkan.unified=0;layers=check"};
+                                    "vulkan.unified=0;layers=check",
+                                    "cuda.pools=0;layers=check"};
 
 enum { N_MODES = sizeof modes / sizeof modes[0] };
 

@@ -20,7 +20,10 @@ static const char *const modes[] = {"threads=1",
                                     "opencl.unified=0;layers=check",
                                     "opencl.unified=0;opencl.peer=0;opencl.max_streams=1",
                                     "vulkan.unified=0;layers=check",
-                                    "vulkan.timeline=0;vulkan.max_streams=1"};
+                                    "vulkan.timeline=0;vulkan.max_streams=1",
+                                    "cuda.capture=0;layers=check",
+                                    "cuda.peer=0;cuda.max_streams=1;cuda.pools=0",
+                                    "rocm.peer=0;layers=check"};
 enum { N_MODES = sizeof modes / sizeof modes[0], ROWS = 2, COLUMNS = 4, COUNT = 8 };
 
 /* e = relu((x + w) * w) + (x + w) + x over three devices; heads e and c. */
@@ -546,7 +549,7 @@ static void models_check_their_options(void **state) {
   assert_int_equal(heddle__alloc_live(), 0);
 }
 
-CASES(CASE_TWICE(runs_in_all_modes), CASE_TWICE(binds_in_all_modes), CASE_TWICE(late_params_in_all_modes),
-      CASE_TWICE(runs_to_every_node), CASE_TWICE(profiles_in_all_modes), CASE_TWICE(traces_a_run),
-      CASE_TWICE(shapes_change), CASE_TWICE(a_value_decides_the_shape), CASE_TWICE(refuses_what_does_not_fit),
+CASES(CASE_ALL(runs_in_all_modes), CASE_ALL(binds_in_all_modes), CASE_TWICE(late_params_in_all_modes),
+      CASE_TWICE(runs_to_every_node), CASE_ALL(profiles_in_all_modes), CASE_TWICE(traces_a_run),
+      CASE_ALL(shapes_change), CASE_TWICE(a_value_decides_the_shape), CASE_TWICE(refuses_what_does_not_fit),
       CASE_TWICE(tells_what_there_is), CASE_TWICE(models_check_their_options))

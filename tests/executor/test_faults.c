@@ -228,6 +228,6 @@ static void out_of_memory(void **state) {
 CASES(CASE_TWICE(opening_a_device), CASE_TWICE(creating_a_stream), CASE_PEERS(creating_an_event),
       CASE_TWICE(allocating), CASE_TWICE(allocating_slots), CASE_TWICE(mapping), CASE_TWICE(importing), CASE(viewing),
       CASE_TWICE(uploading_constants), CASE_TWICE(copying_to_a_device), CASE_TWICE(copying_from_a_device),
-      CASE_PEERS(copying_between_peers), CASE(flushing), CASE(invalidating), CASE_PEERS(recording_an_event),
-      CASE_PEERS(waiting_for_an_event), CASE_TWICE(signalling_a_fence), CASE_TWICE(asking), CASE_TWICE(preparing),
-      CASE_TWICE(binding), CASE_TWICE(running), CASE_TWICE(out_of_memory))
+      CASE_GPUS(copying_between_peers), CASE(flushing), CASE(invalidating), CASE_GPUS(recording_an_event),
+      CASE_GPUS(waiting_for_an_event), CASE_ALL(signalling_a_fence), CASE_TWICE(asking), CASE_TWICE(preparing),
+      CASE_TWICE(binding), CASE_ALL(running), CASE_ALL(out_of_memory))

@@ -245,7 +245,7 @@ static void memory_is_counted(void **state) {
   }
 }
 
-CASES(CASE_TWICE(runs_are_told_in_order), CASE_TWICE(values_stay_from_run_to_run),
+CASES(CASE_TWICE(runs_are_told_in_order), CASE_ALL(values_stay_from_run_to_run),
       CASE_TWICE(outputs_are_those_waited_for), CASE(memory_of_the_caller_takes_turns),
       CASE_TWICE(shapes_differ_in_flight), CASE(facts_and_other_runs), CASE(options_are_checked),
       CASE(memory_is_counted))

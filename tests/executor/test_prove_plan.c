@@ -28,7 +28,8 @@ static void every_wait_is_missed(void **state) {
                                       "sim.event_domains=1;sim.peer=off",
                                       "opencl.unified=0",
                                       "opencl.unified=0;opencl.peer=0",
-                                      "vulkan.unified=0"};
+                                      "vulkan.unified=0",
+                                      "cuda.peer=0"};
   const char *const lists[] = {on("cpu,sim:0,sim:1"), on("sim:0,sim:1")};
   int at_finish = 0;
   for (size_t k = 0; k < 2 * sizeof modes / sizeof modes[0]; k++) {

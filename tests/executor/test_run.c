@@ -297,7 +297,9 @@ static void failed_calls_name_node_and_device(void **state) {
                                       "copy.h2d:1@sim:0", "copy.d2h:1",      "fence.signal:2@sim:0"};
   static const char *const modes[] = {"sim.capture=0",    "sim.capture=0;sim.peer=off",
                                       "opencl.unified=0", "opencl.unified=0;opencl.peer=0",
-                                      "vulkan.unified=0", "vulkan.unified=0;vulkan.timeline=0"};
+                                      "vulkan.unified=0", "vulkan.unified=0;vulkan.timeline=0",
+                                      "cuda.capture=0",   "cuda.peer=0",
+                                      "rocm.capture=0",   "rocm.peer=0"};
   enum { MODES = sizeof modes / sizeof modes[0] };
   int seen = 0;
   for (size_t k = 0; k < sizeof rules / sizeof rules[0] * MODES; k++) {
@@ -381,9 +383,11 @@ static void *run_often(void *arg) {
 
 static void executors_of_one_model_in_four_threads(void **state) {
   (void)state;
-  static const char *const settings[] = {"sim.delay_us=20", "sim.coherent=0;sim.capture=0", "sim.unified=1",
-                                         "opencl.unified=0", "vulkan.unified=0"};
-  for (int k = 0; k < 5; k++) {
+  static const char *const settings[] = {"sim.delay_us=20",  "sim.coherent=0;sim.capture=0",
+                                         "sim.unified=1",    "opencl.unified=0",
+                                         "vulkan.unified=0", "cuda.pools=0",
+                                         "rocm.pools=0"};
+  for (size_t k = 0; k < sizeof settings / sizeof settings[0]; k++) {
     if (!settings_fit(settings[k])) continue;
     ride t;
     helper h[4];
@@ -525,9 +529,9 @@ static void the_host_alone_can_be_stopped(void **state) {
   assert_int_equal(heddle__alloc_live(), 0);
 }
 
-CASES(CASE_TWICE(starts_and_waits), CASE_TWICE(many_wait_for_one_run), CASE_TWICE(cancels),
+CASES(CASE_ALL(starts_and_waits), CASE_TWICE(many_wait_for_one_run), CASE_TWICE(cancels),
       CASE_TWICE(a_timeout_leaves_the_run_pending), CASE_TWICE(a_release_ends_a_pending_run),
       CASE(a_completion_that_never_comes), CASE(a_release_of_a_hung_run_ends), CASE(failures_name_node_and_device),
-      CASE_TWICE(failed_calls_name_node_and_device), CASE(a_lost_device_stays_lost),
-      CASE_TWICE(executors_of_one_model_in_four_threads), CASE_TWICE(waits_and_cancels_from_anywhere),
+      CASE_ALL(failed_calls_name_node_and_device), CASE(a_lost_device_stays_lost),
+      CASE_ALL(executors_of_one_model_in_four_threads), CASE_TWICE(waits_and_cancels_from_anywhere),
       CASE(segments_are_replayed), CASE_TWICE(memory_runs_out_anywhere), CASE(the_host_alone_can_be_stopped))

@@ -23,10 +23,8 @@ def test_the_light_models_are_there():
     assert len(LIGHT_MODELS) == 9
 
 
-@pytest.mark.parametrize("name", LIGHT_MODELS)
-def test_light(tmp_path, name):
-    """Opset 9, on the input that the package's expected outputs belong to. Weights are constants: most of the outputs are
-    0.001 throughout, so it is the networks below that tell one value from another."""
+def check_light(tmp_path, name, devices, **env):
+    """On the input that the package's expected outputs belong to."""
     path = LIGHT / f"{name}.onnx"
     proto = onnx.load(path)
     given = {t.name for t in proto.graph.initializer}
@@ -35,9 +33,16 @@ def test_light(tmp_path, name):
         if v.name not in given:
             shape = [d.dim_value for d in v.type.tensor_type.shape.dim]
             inputs[v.name] = (np.arange(np.prod(shape)) / np.prod(shape)).reshape(shape).astype(np.float32)
-    good("run", path, "--device", "cpu", *files.words_for(tmp_path, inputs), "--output-dir", tmp_path)
+    good("run", path, "--device", devices, *files.words_for(tmp_path, inputs), "--output-dir", tmp_path, **env)
     want = TensorProto.FromString((LIGHT / f"{name}_output_0.pb").read_bytes())
     files.same(files.outputs_of(tmp_path), [numpy_helper.to_array(want)], rtol=1e-3, atol=1e-7)
+
+
+@pytest.mark.parametrize("name", LIGHT_MODELS)
+def test_light(tmp_path, name):
+    """Opset 9. Weights are constants: most of the outputs are 0.001 throughout, so it is the networks below that tell one
+    value from another."""
+    check_light(tmp_path, name, "cpu")
 
 
 # ---- networks

@@ -7,13 +7,10 @@ timeout: 900
 import json
 
 import lavapipe
-import numpy as np
-import onnx
 import onnx_files as files
 import pocl
 import pytest
-from onnx import TensorProto, numpy_helper
-from test_onnx_models import LIGHT, LIGHT_MODELS, NETWORKS, made
+from test_onnx_models import LIGHT_MODELS, NETWORKS, check_light, made
 from tool_case import good
 
 ENV = {**pocl.ENV, **lavapipe.ENV}
@@ -58,14 +55,4 @@ def test_network(tmp_path, name, where):
 
 @pytest.mark.parametrize("name", LIGHT_MODELS)
 def test_light(tmp_path, name):
-    path = LIGHT / f"{name}.onnx"
-    proto = onnx.load(path)
-    given = {t.name for t in proto.graph.initializer}
-    inputs = {}
-    for v in proto.graph.input:
-        if v.name not in given:
-            shape = [d.dim_value for d in v.type.tensor_type.shape.dim]
-            inputs[v.name] = (np.arange(np.prod(shape)) / np.prod(shape)).reshape(shape).astype(np.float32)
-    good("run", path, "--device", "vulkan:0,cpu", *files.words_for(tmp_path, inputs), "--output-dir", tmp_path, **ENV)
-    want = TensorProto.FromString((LIGHT / f"{name}_output_0.pb").read_bytes())
-    files.same(files.outputs_of(tmp_path), [numpy_helper.to_array(want)], rtol=1e-3, atol=1e-7)
+    check_light(tmp_path, name, "vulkan:0,cpu", **ENV)

@@ -1,11 +1,18 @@
-/* One-node regions on a device of the plugin that the program names before it includes this, with CASE_PLUGIN_OPENCL or
- * CASE_PLUGIN_VULKAN: a device with a stream, and a case of op_case.h run on it. */
+/* One-node regions on a device of the plugin that the program names before it includes this, with CASE_PLUGIN_OPENCL,
+ * CASE_PLUGIN_VULKAN, CASE_PLUGIN_CUDA or CASE_PLUGIN_ROCM: a device with a stream, and a case of op_case.h run on
+ * it. */
 #ifndef HEDDLE_TESTS_UNIT_DEVICE_CASE_H
 #define HEDDLE_TESTS_UNIT_DEVICE_CASE_H
 
 #ifdef CASE_PLUGIN_VULKAN
 #include "vulkan_host.h"
 #define device_open vulkan_open
+#elif defined(CASE_PLUGIN_CUDA) || defined(CASE_PLUGIN_ROCM)
+#ifdef CASE_PLUGIN_ROCM
+#define GPU_PLUGIN "rocm"
+#endif
+#include "cuda_host.h"
+#define device_open cuda_open
 #else
 #include "opencl_host.h"
 #define device_open opencl_open
@@ -39,13 +46,36 @@ static inline uint64_t bytes_of(const op_case *c, int32_t v) {
   return bytes;
 }
 
+/* A launch's scratch memory, with a guard before and behind it, at the alignment that was offered and no better. */
+static inline heddle_pslice scratch_open(rig *r, const op_case *c, uint64_t *total) {
+  heddle_pslice slice = {NULL, 0, c->workspace_bytes};
+  if (slice.bytes == 0) return slice;
+  slice.offset = c->workspace_align > 64 ? c->workspace_align : 64;
+  *total = slice.offset + (slice.bytes + 3) / 4 * 4 + 64;
+  slice.buffer = sim_buf(&r->t, r->t.dev[0], HEDDLE_MEMORY_DEVICE, *total);
+  sim_fill(&r->t, r->d.stream, slice.buffer, *total, 0xEEEEEEEE);
+  return slice;
+}
+
+static inline void scratch_close(rig *r, const op_case *c, const heddle_pslice *slice, uint64_t total) {
+  uint8_t guard[64];
+  if (slice->bytes == 0) return;
+  for (int end = 0; end < 2; end++) {
+    const uint64_t at = end == 0 ? slice->offset - sizeof guard : total - sizeof guard;
+    OK(&r->t, r->t.p->copy->read(r->d.stream, guard, slice->buffer, at, sizeof guard, &r->t.err));
+    for (size_t k = 0; k < sizeof guard; k++)
+      if (guard[k] != 0xEE) fail_msg("%s wrote beside its workspace", c->node.op);
+  }
+  r->t.p->memory->free(r->t.dev[0], slice->buffer);
+}
+
 /* Runs the case on the device, every operand in an arena at its own offset, the bytes round the results checked. */
 static inline void run(rig *r, op_case *c) {
   sim_test *t = &r->t;
   heddle_pslice in[OP_VALUES] = {{0}}, out[OP_VALUES] = {{0}};
   heddle_pop *op = NULL;
   heddle_plaunch *launch = NULL;
-  uint64_t at = 512, total;
+  uint64_t at = 512, total, scratch_total = 0;
   uint64_t place[OP_VALUES];
   OK(t, t->p->op->query(t->self, 0, &c->region, op_take_offer, c, &t->err));
   for (uint64_t v = 0; v < c->region.values.count; v++) {
@@ -66,7 +96,8 @@ static inline void run(rig *r, op_case *c) {
   for (uint32_t i = 0; i < c->region.n_outputs; i++)
     if (bytes_of(c, c->outputs[i]) > 0)
       out[i] = (heddle_pslice){arena, place[c->outputs[i]], bytes_of(c, c->outputs[i])};
-  heddle_pbind bind = {sizeof bind, 0, in, out, c->region.n_inputs, c->region.n_outputs, {NULL, 0, 0}};
+  const heddle_pslice scratch = scratch_open(r, c, &scratch_total);
+  heddle_pbind bind = {sizeof bind, 0, in, out, c->region.n_inputs, c->region.n_outputs, scratch};
   OK(t, t->p->op->prepare(t->dev[0], &c->region, 0, &op, &t->err));
   OK(t, t->p->op->bind(op, r->d.stream, &bind, &launch, &t->err));
   OK(t, t->p->op->run(launch, &t->err));
@@ -80,6 +111,7 @@ static inline void run(rig *r, op_case *c) {
       if (all[place[v] - k] != 0xEE || all[place[v] + bytes + k - 1] != 0xEE) fail_msg("%s wrote beside", c->node.op);
   }
   free(all);
+  scratch_close(r, c, &scratch, scratch_total);
   t->p->op->launch_free(launch);
   t->p->op->op_free(op);
   t->p->memory->free(t->dev[0], arena);

@@ -40,6 +40,7 @@ typedef struct op_case {
   uint32_t flags[OP_VALUES];
   int32_t pairs[8];
   uint64_t n_pairs;
+  uint64_t workspace_bytes, workspace_align;
 } op_case;
 
 typedef struct op_shape {
@@ -146,6 +147,8 @@ static inline heddle_status op_take_offer(void *sink, const heddle_poffer *offer
   for (uint32_t i = 0; i < c->region.n_inputs; i++)
     c->flags[i] = offer->input_flags != NULL ? offer->input_flags[i] : 0;
   c->n_pairs = offer->n_in_place;
+  c->workspace_bytes = offer->workspace_bytes;
+  c->workspace_align = offer->workspace_align;
   memcpy(c->pairs, offer->in_place, 2 * offer->n_in_place * sizeof *c->pairs);
   return HEDDLE_OK;
 }

@@ -139,6 +139,6 @@ static void survives_failed_allocations(void **state) {
   heddle_context_release(context);
 }
 
-CASES(CASE_TWICE(copies_to_a_device_and_back), CASE_TWICE(copies_between_devices),
-      CASE_TWICE(takes_empty_and_single_elements), CASE(gives_host_memory_for_an_inline_device),
+CASES(CASE_TWICE(copies_to_a_device_and_back), CASE_ALL(copies_between_devices),
+      CASE_ALL(takes_empty_and_single_elements), CASE(gives_host_memory_for_an_inline_device),
       CASE_TWICE(survives_failed_allocations))

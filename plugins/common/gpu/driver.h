@@ -1,8 +1,8 @@
-/* The driver of a GPU as the plugins cuda and rocm share it: CUDA's driver API and HIP have the same calls under two names,
- * so each is declared once here, with the prototype that both have on this ABI (64-bit: an address is an integer or a
- * pointer of the same size, an enum an int), and looked up by the vendor's name. Nothing of the vendors' headers is
- * needed; a test compares this list with them where they are installed. Calls whose prototypes differ are the vendor's own
- * (gpu_vendor in gpu.h).
+/* The driver of a GPU as the plugins cuda and rocm share it: CUDA's driver API and HIP have the same calls under two
+ * names, so each is declared once here, with the prototype that both have on this ABI (64-bit: an address is an integer
+ * or a pointer of the same size, an enum an int), and looked up by the vendor's name. Nothing of the vendors' headers
+ * is needed; a test compares this list with them where they are installed. Calls whose prototypes differ are the
+ * vendor's own (gpu_vendor in gpu.h).
  *
  * Sources: NVIDIA's CUDA Driver API reference, AMD's HIP API reference. */
 #ifndef HEDDLE_PLUGINS_COMMON_GPU_DRIVER_H
@@ -14,8 +14,8 @@
 /* An address in a device's memory. */
 typedef uint64_t gpu_address;
 
-/* X(member, need, CUDA's symbol, HIP's symbol, arguments): all return int, 0 being success. need: GPU_MUST, without which
- * the driver is refused as too old, by the symbol's name; GPU_MAY, whose member is NULL where the driver has it not.
+/* X(member, need, CUDA's symbol, HIP's symbol, arguments): all return int, 0 being success. need: GPU_MUST, without
+ * which the driver is refused as too old, by the symbol's name; GPU_MAY, whose member is NULL where there is none.
  * Symbols are those of the versions whose prototype is written here. "" is a call that this vendor has not. */
 #define GPU_CALLS(X) \
   X(init, GPU_MUST, "cuInit", "hipInit", (unsigned flags)) \
@@ -65,6 +65,7 @@ typedef uint64_t gpu_address;
   X(event_create, GPU_MUST, "cuEventCreate", "hipEventCreateWithFlags", (void **out, unsigned flags)) \
   X(event_destroy, GPU_MUST, "cuEventDestroy_v2", "hipEventDestroy", (void *event)) \
   X(event_record, GPU_MUST, "cuEventRecord", "hipEventRecord", (void *event, void *stream)) \
+  X(event_record_flags, GPU_MAY, "cuEventRecordWithFlags", "", (void *event, void *stream, unsigned flags)) \
   X(event_query, GPU_MUST, "cuEventQuery", "hipEventQuery", (void *event)) \
   X(event_sync, GPU_MUST, "cuEventSynchronize", "hipEventSynchronize", (void *event)) \
   X(event_elapsed, GPU_MUST, "cuEventElapsedTime", "hipEventElapsedTime", (float *ms, void *from, void *to)) \
@@ -88,7 +89,10 @@ typedef uint64_t gpu_address;
     (void *exec, void *graph, void **error_node, int *result)) \
   X(graph_upload, GPU_MAY, "cuGraphUpload", "hipGraphUpload", (void *exec, void *stream)) \
   X(graph_launch, GPU_MAY, "cuGraphLaunch", "hipGraphLaunch", (void *exec, void *stream)) \
-  X(exec_destroy, GPU_MAY, "cuGraphExecDestroy", "hipGraphExecDestroy", (void *exec))
+  X(exec_destroy, GPU_MAY, "cuGraphExecDestroy", "hipGraphExecDestroy", (void *exec)) \
+  X(thread_capture_mode, GPU_MAY, "cuThreadExchangeStreamCaptureMode", "hipThreadExchangeStreamCaptureMode", \
+    (int *mode)) \
+  X(pool_get, GPU_MAY, "cuMemPoolGetAttribute", "hipMemPoolGetAttribute", (void *pool, int attribute, void *value))
 
 enum { GPU_MUST, GPU_MAY };
 
@@ -108,12 +112,18 @@ typedef struct gpu_driver {
 
 /* Values that both drivers share. */
 enum {
+  GPU_CODE_NO_MEMORY = 2,
+  GPU_CODE_REGISTERED = 712, /* of host_register: the driver has the page already */
   GPU_STREAM_NON_BLOCKING = 1,
   GPU_EVENT_NO_TIMES = 2,
+  GPU_EVENT_EXTERNAL = 1, /* of event_record_flags: a node of a capture */
   GPU_HOST_PORTABLE = 1,
   GPU_HOST_MAPPED = 2,
   GPU_CAPTURE_THREAD_LOCAL = 1,
-  GPU_POOL_RELEASE_THRESHOLD = 4
+  GPU_CAPTURE_RELAXED = 2,
+  GPU_POOL_RELEASE_THRESHOLD = 4, /* these three of 64 bits */
+  GPU_POOL_RESERVED = 5,
+  GPU_POOL_USED = 7
 };
 
 #endif

@@ -18,10 +18,11 @@ typedef struct gpu_info gpu_info;
 typedef struct gpu_program gpu_program;
 typedef struct gpu_libraries gpu_libraries;
 typedef struct gpu_blocks gpu_blocks;
+typedef struct gpu_import gpu_import;
 typedef struct gpu_watch gpu_watch;
 typedef struct gpu_spares gpu_spares;
 
-/* What a code of the driver means for us. NOT_READY: of the query calls. LOST: the device's context is gone, for good. */
+/* What a code of the driver means for us. NOT_READY: of the query calls. LOST: the device's context is gone. */
 typedef enum gpu_fate { GPU_FINE, GPU_NOT_READY, GPU_FAILED, GPU_NO_MEMORY, GPU_UNSUPPORTED, GPU_LOST } gpu_fate;
 
 /* What the thread had before gpu_enter. */
@@ -42,19 +43,22 @@ typedef struct gpu_vendor {
   const char *formats;        /* of modules: "cubin,ptx,fatbin,cuda" */
   uint32_t launch_limit_x;    /* of a grid */
 
-  /* The vendor's further symbols and settings, once per instance, after the driver's table is filled and init was called;
-   * kept in instance->own. close takes what open gave, NULL too. */
+  /* The vendor's further symbols and settings, once per instance, after the driver's table is filled and init was
+   * called; kept in instance->own. close takes what open gave, NULL too. */
   heddle_status (*open)(heddle_pinstance *self, heddle_error *err);
   void (*close)(heddle_pinstance *self);
 
-  /* "CUDA_ERROR_ILLEGAL_ADDRESS (700): an illegal memory access was encountered" into buf. Any thread. */
+  /* "CUDA_ERROR_ILLEGAL_ADDRESS (700): an illegal memory access was encountered" into buf; before open too, as soon as
+   * the driver's library is there. Any thread. */
   void (*code_words)(const heddle_pinstance *self, int code, char *buf, size_t bytes);
   gpu_fate (*fate)(int code);
 
-  /* Fills what gpu_info does not get from calls that both have: arch, warp, alignment, limits, abilities. No context. */
+  /* Fills what gpu_info does not get from calls that both have: arch, warp, alignment, limits, abilities; the driver's
+   * words too where its version is no CUDA version. No context. */
   heddle_status (*describe)(heddle_pinstance *self, gpu_info *info, heddle_error *err);
 
-  /* Makes and gives back the device's (primary) context; enter makes it the calling thread's, leave restores what was. */
+  /* Makes and gives back the device's (primary) context; enter makes it the calling thread's, leave restores what
+   * was. */
   int (*context_get)(heddle_pdevice *dev);
   void (*context_put)(heddle_pdevice *dev);
   int (*enter)(const heddle_pdevice *dev, gpu_scope *scope);
@@ -76,6 +80,12 @@ typedef struct gpu_vendor {
 
   /* The vendor's libraries of products and convolutions (gpu/library.h); NULL: it has none. */
   const struct gpu_library_vendor *library;
+
+  /* HEDDLE_OK where compile can make images for the arch of info, else HEDDLE_EUNSUPPORTED with why not and what to do:
+   * what query answers for every operator. Compiles nothing. NULL: where compiler_words says something. Any thread. */
+  heddle_status (*can_compile)(heddle_pinstance *self, const gpu_info *info, heddle_error *err);
+
+  const char *needs; /* the oldest driver that has every call that must be there: "CUDA 11.0 (driver 450)" */
 } gpu_vendor;
 
 /* ---------------------------------------------------------------- instance (instance.c) */
@@ -110,13 +120,15 @@ struct heddle_pinstance {
   bool fuse;                /* chains of elementwise nodes become one */
   bool capture;             /* segments become graphs */
   bool pools;               /* stream-ordered allocation; else blocks of our own */
-  bool libraries_wanted;    /* the vendor's libraries (setting "libraries") */
   char *cache_dir;          /* absolute; NULL: no cache */
   filecache cache;          /* of compiled programs */
   char *source_dir;         /* where sources are written; NULL: nowhere */
   char *driver_path;        /* NULL: vendor->libraries */
   gpu_libraries *libraries; /* library.c; NULL: none */
   void *own;                /* the vendor's */
+  pthread_mutex_t lock;     /* guards what follows; the driver is called with it held */
+  heddle_pdevice *open;     /* devices, by next */
+  gpu_import *imports;      /* host memory that the driver was told of (import.c) */
 };
 
 /* The root table's calls, and its entry, for the vendor's plugin.c: open_instance is a static function there that calls
@@ -127,12 +139,26 @@ void gpu_close_instance(heddle_pinstance *self);
 heddle_status gpu_device_count(heddle_pinstance *self, uint32_t *out, heddle_error *err);
 heddle_status gpu_device_describe(heddle_pinstance *self, uint32_t index, heddle_pdevice_desc *desc, heddle_error *err);
 
-/* Loads the driver and its symbols: HEDDLE_ENODEV in words where there is no library, no device, or a symbol that must be
- * there is missing (with its name, and that the driver is too old). driver.c. */
+/* Loads the driver and its symbols and starts it: HEDDLE_ENODEV in words where there is no library, no device, or a
+ * symbol that must be there is missing (with its name, and that the driver is too old). driver.c. */
 heddle_status gpu_driver_load(heddle_pinstance *self, heddle_error *err);
 
 /* Zeroed bookkeeping, or fails with what it was for. */
 heddle_status gpu_new(const heddle_host *host, uint64_t bytes, const char *what, void **out, heddle_error *err);
+
+/* Whether a device has memory that host and device share, and takes host memory that it did not allocate. */
+enum { GPU_PAGE = 4096 }; /* address and size of an import are multiples */
+static inline bool gpu_unified(const heddle_pinstance *self, const gpu_info *info) {
+  return self->unified && info->integrated && info->maps_host && self->driver.host_address != NULL;
+}
+static inline bool gpu_imports(const heddle_pinstance *self, const gpu_info *info) {
+  return info->registers_host && self->driver.host_register != NULL && self->driver.host_unregister != NULL;
+}
+
+/* Settings, for the vendor's own. text: the value as it is, false where it is not given. path: an absolute path of
+ * host->alloc; NULL where it is not given or off (*off then true; off may be NULL). Any thread. */
+bool gpu_setting(const heddle_host *host, const char *key, char *buf, uint64_t bytes);
+heddle_status gpu_setting_path(const heddle_pinstance *self, const char *key, char **out, bool *off, heddle_error *err);
 
 /* ---------------------------------------------------------------- device (device.c, status.c) */
 
@@ -157,32 +183,37 @@ struct heddle_pdevice {
   gpu_spares *spares;    /* graphs to be updated (capture.c) */
   void *library_state;   /* handles of the vendor's libraries on this device (library.c) */
   atomic_int_least64_t live_buffers, live_bytes, live_objects;
+  void *pool;           /* the driver's, of freed memory; NULL: blocks */
+  atomic_bool hung;     /* idle ended by its time limit: freed memory is kept until one has ended well */
+  heddle_pbuffer *kept; /* that memory; lock guards it */
+  struct heddle_pdevice *next;
 };
 
 static inline void gpu_count(atomic_int_least64_t *counter, int64_t by) {
   atomic_fetch_add_explicit(counter, by, memory_order_relaxed);
 }
 
-/* Makes the device's context current, or fails in words. Every call of the driver on a device stands between the two. */
+/* Makes the device's context current, or fails in words. Every call of the driver on a device stands between the two
+ * calls. */
 heddle_status gpu_enter(heddle_pdevice *dev, gpu_scope *scope, heddle_error *err);
 static inline void gpu_leave(heddle_pdevice *dev, const gpu_scope *scope) {
   dev->vendor->leave(dev, scope);
 }
 
-/* HEDDLE_OK for 0, else fills err with "cuda:0: WHAT: CUDA_ERROR_... (700): words" and a status that fits: HEDDLE_ENOMEM,
- * HEDDLE_EUNSUPPORTED, HEDDLE_EDEVICE or HEDDLE_EFAILED. A code that says that the device is lost makes its fault sticky,
- * fails its fences under way, and tells the host once. Any thread. */
+/* HEDDLE_OK for 0, else fills err with "cuda:0: WHAT: CUDA_ERROR_... (700): words" and a status that fits:
+ * HEDDLE_ENOMEM, HEDDLE_EUNSUPPORTED, HEDDLE_EDEVICE or HEDDLE_EFAILED; HEDDLE_EBUSY for "not ready". A code that says
+ * that the device is lost makes its fault sticky, fails its fences under way, and tells the host once. Any thread. */
 heddle_status gpu_check(heddle_pdevice *dev, int code, const char *what, heddle_error *err);
 
 /* HEDDLE_OK, or the sticky fault. */
 heddle_status gpu_health(heddle_pdevice *dev, heddle_error *err);
 
-/* ---------------------------------------------------------------- memory (memory.c, blocks.c) */
+/* ---------------------------------------------------------------- memory (memory.c, blocks.c, import.c) */
 
 enum { GPU_KIND_IMPORT = 3 }; /* beside HEDDLE_MEMORY_* */
 
-/* A range of memory. Immutable. address: what kernels and copies of the device use; 0 where they cannot. host: of PINNED,
- * UNIFIED and imports; NULL for DEVICE. */
+/* A range of memory. Immutable. address: what kernels and copies of the device use; 0 where they cannot. host: of
+ * PINNED, UNIFIED and imports; NULL for DEVICE. */
 struct heddle_pbuffer {
   heddle_pdevice *dev;
   gpu_address address;
@@ -191,21 +222,45 @@ struct heddle_pbuffer {
   uint64_t granted; /* bytes that the driver gave for it */
   uint32_t kind;
   bool view;
+  gpu_address base;            /* what the driver gave, which address and host lie in: DEVICE */
+  void *host_base;             /* PINNED and UNIFIED */
+  gpu_import *import;          /* imports */
+  struct heddle_pbuffer *next; /* among those that a hung device may still touch */
 };
 
 /* Checks that bytes [offset, offset + bytes) lie in buffer. */
 heddle_status gpu_range(heddle_pdevice *dev, const heddle_pbuffer *buffer, uint64_t offset, uint64_t bytes,
                         const char *what, heddle_error *err);
 
-/* Device memory of the plugin's own (tables, workspaces), counted in no live_bytes; any thread. */
+/* Device memory of the plugin's own (tables, workspaces), aligned to 256 and counted in no live_bytes. Put: nothing on
+ * the device uses it any more. Not inside a capture of this thread's. Any thread. */
 heddle_status gpu_block_get(heddle_pdevice *dev, uint64_t bytes, gpu_address *out, heddle_error *err);
 void gpu_block_put(heddle_pdevice *dev, gpu_address address);
 
-/* What a device keeps of freed memory is given back to the driver, at close and where memory is out. */
-void gpu_blocks_close(heddle_pdevice *dev);
+/* The blocks of a device that has no pools. get and put are inside gpu_enter: get gives a code of the driver's. trim
+ * gives what is kept of freed memory back to the driver, where memory is out; kept is how much that is. Any thread. */
+heddle_status gpu_blocks_open(heddle_pdevice *dev, heddle_error *err);
+int gpu_blocks_get(heddle_pdevice *dev, uint64_t bytes, gpu_address *out, uint64_t *granted);
+void gpu_blocks_put(heddle_pdevice *dev, gpu_address address);
+void gpu_blocks_trim(heddle_pdevice *dev);
+uint64_t gpu_blocks_kept(heddle_pdevice *dev);
+void gpu_blocks_close(heddle_pdevice *dev); /* in device.close, inside gpu_enter */
+
+/* Host memory of others, for copies of all devices; get is not inside gpu_enter, put is. Any thread. */
+heddle_status gpu_import_get(heddle_pdevice *dev, void *base, uint64_t bytes, gpu_import **out, heddle_error *err);
+void gpu_import_put(heddle_pdevice *dev, gpu_import *import);
+
+/* Whether the last wait for the device ended by its time limit and it is still not idle: freed memory is then kept until
+ * it is. device.c. Not inside gpu_enter. */
+bool gpu_hangs(heddle_pdevice *dev);
+
+/* The buffers whose free came while the device hung go now. Inside gpu_enter. */
+void gpu_memory_release(heddle_pdevice *dev);
 
 /* ---------------------------------------------------------------- streams (stream.c) */
 
+/* A closed stream stays in dev->streams, and is used again once its work is done: whoever met it may go on looking at it.
+ * So the list only grows, at its head (dev->lock), until the device is closed. */
 struct heddle_pstream {
   heddle_pdevice *dev;
   void *handle;
@@ -215,7 +270,7 @@ struct heddle_pstream {
   bool capturing;         /* the stream's thread only */
   heddle_pgraph *capture; /* what is being recorded */
   struct heddle_pstream *next;
-  void *own; /* stream.c's and fence.c's further state */
+  struct gpu_stream_own *own; /* further state (gpu/stream.h) */
 };
 
 /* Health, and the device's context: before each piece of work. gpu_stream_leave after it. */
@@ -231,17 +286,27 @@ heddle_status gpu_stream_enter_plain(heddle_pstream *stream, const char *what, g
 heddle_status gpu_stream_done(heddle_pstream *stream, const gpu_scope *scope, int code, const char *what,
                               heddle_error *err);
 
-/* Waits for a stream without a limit of the driver's: HEDDLE_OK, HEDDLE_ETIMEOUT, or the failure. Polls with growing naps
- * after a short spin. Not inside gpu_enter. */
+/* Waits for a stream without a limit of the driver's: HEDDLE_OK, HEDDLE_ETIMEOUT, or the failure. Polls with growing
+ * naps after a short spin. Not inside gpu_enter. */
 heddle_status gpu_stream_wait(heddle_pdevice *dev, void *handle, uint64_t timeout_ns, heddle_error *err);
 
 /* The device is lost: fences under way fail with its words (watch.c). Called by gpu_check, once; takes no lock of the
  * device's that the caller may hold. Any thread. */
 void gpu_watch_fault(heddle_pdevice *dev, const heddle_error *fault);
 heddle_status gpu_watch_open(heddle_pdevice *dev, heddle_error *err); /* in device.open; starts no thread yet */
-void gpu_watch_close(heddle_pdevice *dev);                            /* in device.close, before the context goes */
 
-void gpu_spares_close(heddle_pdevice *dev); /* capture.c; inside gpu_enter */
+/* In device.close, before the context goes and after gpu_streams_idle succeeded (else the device is left behind): ends the
+ * thread, and destroys the device's streams and its clock. Not inside gpu_enter. */
+void gpu_watch_close(heddle_pdevice *dev);
+
+/* Waits for the work of all streams, closed ones too, and of dev->service: HEDDLE_OK, HEDDLE_ETIMEOUT, or HEDDLE_EDEVICE.
+ * Work that failed is finished too; its stream tells. For device.idle. Not inside gpu_enter. Any thread. */
+heddle_status gpu_streams_idle(heddle_pdevice *dev, uint64_t timeout_ns, heddle_error *err);
+
+/* Frees the graphs that are kept to be updated: before a module is unloaded, whose kernels they may still name. Inside
+ * gpu_enter. Any thread. */
+void gpu_spares_drop(heddle_pdevice *dev);
+void gpu_spares_close(heddle_pdevice *dev); /* the same, for good; inside gpu_enter, before programs are unloaded */
 
 /* ---------------------------------------------------------------- programs (compile.c) */
 
@@ -251,9 +316,15 @@ heddle_status gpu_program_get(heddle_pdevice *dev, const char *text, const char 
                               void **module, heddle_error *err);
 void gpu_programs_close(heddle_pdevice *dev); /* inside gpu_enter */
 
-/* Compiles a whole program of the user's or reads it from the cache: what a module of format "cuda" or "hip" is. */
+/* Compiles a whole program of the user's or reads it from the cache: what a module of format "cuda" or "hip" is. image
+ * is of host->alloc. Not inside gpu_enter. */
 heddle_status gpu_image_get(heddle_pdevice *dev, const char *what, const char *source, void **image, uint64_t *bytes,
                             heddle_error *err);
+
+/* Gives an image to the driver. One that it refuses is HEDDLE_EFORMAT, or HEDDLE_EUNSUPPORTED where it is for other
+ * devices or a newer driver, with the driver's log. Not inside gpu_enter. */
+heddle_status gpu_image_load(heddle_pdevice *dev, const char *what, const void *image, void **module,
+                             heddle_error *err);
 
 /* ---------------------------------------------------------------- tables */
 

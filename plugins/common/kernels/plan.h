@@ -37,6 +37,8 @@ typedef struct k_step {
   char options[K_OPTIONS_BYTES];
   uint64_t groups;
   bool is_product; /* params.matmul with operands A, B, C where there are four, and the result: a library may do it */
+  bool is_conv;    /* params.conv, not transposed, with operands weights, input, bias where there are four, result */
+  int64_t images;  /* of a convolution */
   uint64_t params_bytes;
   union {
     k_flat flat;

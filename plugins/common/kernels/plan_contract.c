@@ -188,6 +188,8 @@ static heddle_status add_conv(k_node *n, const ref_conv *c, bool transposed, hed
   if (s != HEDDLE_OK) return s;
   step->params.conv = p;
   step->params_bytes = sizeof p;
+  step->is_conv = !transposed;
+  step->images = c->images;
   step->args[step->n_args++] = k_input(n, 1); /* A: the weights */
   step->args[step->n_args++] = k_input(n, 0);
   if (bias) step->args[step->n_args++] = k_input(n, 2);

@@ -1,0 +1,212 @@
+/* Programs: kernel texts are compiled here by the vendor's compiler, kept on disk by driver, compiler, architecture and
+ * source, loaded, and kept for as long as their device is open. With them goes what loads any image, with the driver's
+ * log. */
+#include "gpu.h"
+
+#include <fcntl.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+struct gpu_program {
+  gpu_program *next;
+  const char *text; /* static */
+  const char *tail; /* its own; empty: none */
+  char options[K_OPTIONS_BYTES];
+  void *module;
+};
+
+/* ---------------------------------------------------------------- images */
+
+heddle_status gpu_image_load(heddle_pdevice *dev, const char *what, const void *image, void **module,
+                             heddle_error *err) {
+  /* Both vendors number these alike. */
+  enum { ERROR_LOG = 5, ERROR_LOG_BYTES = 6, INVALID_IMAGE = 200, NO_BINARY = 209, INVALID_PTX = 218, NEWER_PTX = 222 };
+  const gpu_driver *driver = dev->driver;
+  char log[768] = "";
+  int options[2] = {ERROR_LOG, ERROR_LOG_BYTES};
+  void *values[2] = {log, (void *)(uintptr_t)(sizeof log - 1)}; /* a number in a pointer's place, as the call has it */
+  heddle_error own = {0};
+  gpu_scope scope;
+  if (err == NULL) err = &own;
+  heddle_status s = gpu_enter(dev, &scope, err);
+  if (s != HEDDLE_OK) return s;
+  const int code = driver->module_load_log != NULL ? driver->module_load_log(module, image, 2, options, values)
+                                                   : driver->module_load(module, image);
+  gpu_leave(dev, &scope);
+  s = gpu_check(dev, code, what, err);
+  if (s == HEDDLE_OK) return s;
+  *module = NULL;
+  if (code == INVALID_IMAGE || code == INVALID_PTX) s = HEDDLE_EFORMAT;
+  if (code == NO_BINARY || code == NEWER_PTX) s = HEDDLE_EUNSUPPORTED;
+  err->status = s;
+  if (log[0] != '\0') {
+    const size_t used = strlen(err->text);
+    snprintf(err->text + used, sizeof err->text - used, ": %s", log);
+    p_one_line(err->text);
+  }
+  return s;
+}
+
+/* An image depends on what reads it, what makes it, and what it is made of. */
+static filecache_key key_of(const heddle_pdevice *dev, const char *source) {
+  char compiler[128] = "";
+  filecache_key key = filecache_key_start();
+  dev->vendor->compiler_words(dev->self, compiler, sizeof compiler);
+  filecache_key_add(&key, dev->vendor->name, strlen(dev->vendor->name) + 1);
+  filecache_key_add(&key, dev->info->driver, strlen(dev->info->driver) + 1);
+  filecache_key_add(&key, dev->info->arch, strlen(dev->info->arch) + 1);
+  filecache_key_add(&key, compiler, strlen(compiler) + 1);
+  filecache_key_add(&key, source, strlen(source));
+  return filecache_key_end(key);
+}
+
+static void write_source(const heddle_pdevice *dev, filecache_key key, const char *source) {
+  const heddle_host *host = dev->host;
+  char *path = filecache_path(host, dev->self->source_dir, dev->vendor->name, key, "cu");
+  (void)mkdir(dev->self->source_dir, 0700);
+  const int file = path != NULL ? open(path, O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC, 0600) : -1;
+  bool good = file >= 0 && filecache_write(file, source, strlen(source));
+  if (file >= 0) good = close(file) == 0 && good;
+  if (!good)
+    host->log(host->ctx, HEDDLE_LOG_WARN, dev->vendor->name, "a program's source could not be written to source_dir");
+  host->free(host->ctx, path);
+}
+
+/* From the cache where that is wanted, and *cached says whether it was. */
+static heddle_status make_image(heddle_pdevice *dev, const char *what, const char *source, bool *cached, void **image,
+                                uint64_t *bytes, heddle_error *err) {
+  heddle_pinstance *self = dev->self;
+  const bool wanted = *cached;
+  filecache_key key = {{0, 0}};
+  *cached = false;
+  if (self->cache_dir != NULL || self->source_dir != NULL) key = key_of(dev, source);
+  if (self->source_dir != NULL) write_source(dev, key, source);
+  if (self->cache_dir != NULL && wanted && filecache_load(&self->cache, key, image, bytes)) {
+    *cached = true;
+    return HEDDLE_OK;
+  }
+  heddle_status s = dev->vendor->compile(self, dev->info, what, source, image, bytes, err);
+  if (s == HEDDLE_OK && self->cache_dir != NULL) filecache_store(&self->cache, key, *image, *bytes);
+  return s;
+}
+
+heddle_status gpu_image_get(heddle_pdevice *dev, const char *what, const char *source, void **image, uint64_t *bytes,
+                            heddle_error *err) {
+  bool cached = true;
+  return make_image(dev, what, source, &cached, image, bytes, err);
+}
+
+/* ---------------------------------------------------------------- sources */
+
+/* The options "-DNAME=VALUE ..." as lines "#define NAME VALUE": the compilers' own headers, which are read before, have
+ * names of the same spelling. at has room for 16 times the options; its end comes back. */
+static char *write_defines(char *at, const char *options) {
+  for (const char *o = options; *o != '\0';) {
+    const size_t length = strcspn(o, " ");
+    if (length > 2 && strncmp(o, "-D", 2) == 0) {
+      const char *equals = memchr(o, '=', length);
+      const size_t name = (equals != NULL ? (size_t)(equals - o) : length) - 2;
+      const char *value = equals != NULL ? equals + 1 : "1";
+      const size_t value_bytes = equals != NULL ? length - name - 3 : 1;
+      at += sprintf(at, "#define %.*s %.*s\n", (int)name, o + 2, (int)value_bytes, value);
+    }
+    o += length + (o[length] == ' ');
+  }
+  return at;
+}
+
+/* A whole program, of host->alloc. */
+static heddle_status make_source(heddle_pdevice *dev, const char *name, const char *tail, const char *options,
+                                 char **out, heddle_error *err) {
+  const k_text *parts[3] = {k_text_find("prelude"), k_text_find("params"), k_text_find(name)};
+  uint64_t bytes = strlen(tail) + 16 * strlen(options) + 16;
+  void *memory = NULL;
+  for (int i = 0; i < 3; i++) {
+    if (parts[i] == NULL)
+      return p_fail(err, HEDDLE_EINTERNAL, 0, "%s:%u: there is no kernel text '%s'", dev->vendor->name, dev->index,
+                    name);
+    bytes += parts[i]->bytes;
+  }
+  heddle_status s = gpu_new(dev->host, bytes, "a program's source", &memory, err);
+  if (s != HEDDLE_OK) return s;
+  char *at = write_defines(memory, options);
+  for (int i = 0; i < 3; i++) {
+    memcpy(at, parts[i]->text, (size_t)parts[i]->bytes);
+    at += parts[i]->bytes;
+  }
+  memcpy(at, tail, strlen(tail) + 1);
+  *out = memory;
+  return HEDDLE_OK;
+}
+
+static heddle_status build_text(heddle_pdevice *dev, const char *name, const char *tail, const char *options,
+                                void **module, heddle_error *err) {
+  const heddle_host *host = dev->host;
+  char what[K_OPTIONS_BYTES + 64];
+  char *source = NULL;
+  bool cached = true;
+  void *image = NULL;
+  uint64_t bytes = 0;
+  snprintf(what, sizeof what, "build kernels '%s' with %s", name, options);
+  heddle_status s = make_source(dev, name, tail, options, &source, err);
+  if (s != HEDDLE_OK) return s;
+  s = make_image(dev, what, source, &cached, &image, &bytes, err);
+  if (s == HEDDLE_OK) s = gpu_image_load(dev, what, image, module, err);
+  if (cached && (s == HEDDLE_EFORMAT || s == HEDDLE_EUNSUPPORTED)) {
+    host->log(host->ctx, HEDDLE_LOG_INFO, dev->vendor->name, "a cached program was refused by the driver; building it");
+    host->free(host->ctx, image);
+    image = NULL;
+    cached = false;
+    s = make_image(dev, what, source, &cached, &image, &bytes, err);
+    if (s == HEDDLE_OK) s = gpu_image_load(dev, what, image, module, err);
+  }
+  host->free(host->ctx, image);
+  host->free(host->ctx, source);
+  return s;
+}
+
+/* ---------------------------------------------------------------- kept programs */
+
+heddle_status gpu_program_get(heddle_pdevice *dev, const char *text, const char *tail, const char *options,
+                              void **module, heddle_error *err) {
+  const size_t tail_bytes = tail != NULL ? strlen(tail) + 1 : 1;
+  heddle_status s = gpu_health(dev, err);
+  void *memory = NULL;
+  if (s != HEDDLE_OK) return s;
+  pthread_mutex_lock(&dev->build_lock);
+  for (gpu_program *p = dev->programs; p != NULL; p = p->next) {
+    if (strcmp(p->text, text) != 0 || strcmp(p->tail, tail != NULL ? tail : "") != 0 ||
+        strcmp(p->options, options) != 0)
+      continue;
+    *module = p->module;
+    pthread_mutex_unlock(&dev->build_lock);
+    return HEDDLE_OK;
+  }
+  s = gpu_new(dev->host, sizeof(gpu_program) + tail_bytes, "a program", &memory, err);
+  if (s == HEDDLE_OK) {
+    gpu_program *p = memory;
+    if (tail != NULL) memcpy(p + 1, tail, tail_bytes);
+    p->tail = (const char *)(p + 1);
+    s = build_text(dev, text, p->tail, options, &p->module, err);
+    if (s == HEDDLE_OK) {
+      p->text = text;
+      snprintf(p->options, sizeof p->options, "%s", options);
+      p->next = dev->programs;
+      dev->programs = p;
+      *module = p->module;
+    } else {
+      dev->host->free(dev->host->ctx, p);
+    }
+  }
+  pthread_mutex_unlock(&dev->build_lock);
+  return s;
+}
+
+void gpu_programs_close(heddle_pdevice *dev) {
+  while (dev->programs != NULL) {
+    gpu_program *next = dev->programs->next;
+    (void)dev->driver->module_unload(dev->programs->module); /* of a lost device it cannot, and none is left */
+    dev->host->free(dev->host->ctx, dev->programs);
+    dev->programs = next;
+  }
+}

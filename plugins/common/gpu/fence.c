@@ -1,0 +1,145 @@
+/* Fences: a signal is a host function behind the work of its stream, which only records and wakes. After a fault the driver
+ * makes no such calls any more: then the watch fails the fence. Waits on the device are not offered: neither API can hold
+ * a stream back until the host says so without occupying the device (a kernel or a stream wait on memory that nobody
+ * writes would never end). */
+#include "plugins/common/gpu/stream.h"
+
+/* ---------------------------------------------------------------- slots */
+
+static bool move(gpu_signal *x, unsigned from, unsigned to) {
+  return atomic_compare_exchange_strong_explicit(&x->state, &from, to, memory_order_acq_rel, memory_order_relaxed);
+}
+
+/* The next slot of the ring, or a new one in front of it where that is still under way. The stream's thread. */
+static gpu_signal *take(heddle_pstream *stream, heddle_error *err) {
+  gpu_stream_own *own = stream->own;
+  void *memory = NULL;
+  gpu_signal *x = own->turn;
+  if (atomic_load_explicit(&x->state, memory_order_acquire) != GPU_SIGNAL_FREE) {
+    if (gpu_new(stream->dev->host, sizeof *x, "a signal", &memory, err) != HEDDLE_OK) return NULL;
+    x = memory;
+    x->stream = stream;
+    atomic_init(&x->next, own->turn);
+    atomic_store_explicit(&own->last->next, x, memory_order_release);
+  }
+  own->last = x;
+  own->turn = atomic_load_explicit(&x->next, memory_order_relaxed);
+  return x;
+}
+
+/* The slot's fence is told by whoever calls this. */
+static void disarmed(gpu_signal *x) {
+  atomic_fetch_sub(&x->stream->own->armed, 1);
+  gpu_watch_end(x->stream->dev);
+}
+
+void gpu_signals_fail(heddle_pstream *stream, uint64_t from, const heddle_error *failure) {
+  const heddle_host *host = stream->dev->host;
+  gpu_signal *first = &stream->own->slots[0], *x = first;
+  if (atomic_load(&stream->own->armed) == 0) return;
+  do {
+    if (atomic_load_explicit(&x->order, memory_order_acquire) >= from && move(x, GPU_SIGNAL_ARMED, GPU_SIGNAL_TAKEN)) {
+      const heddle_pfence fence = x->fence;
+      atomic_store_explicit(&x->state, GPU_SIGNAL_FAILED, memory_order_release);
+      host->fence_fail(host->ctx, fence, failure->status, failure->text);
+      disarmed(x);
+    }
+    x = atomic_load_explicit(&x->next, memory_order_acquire);
+  } while (x != first);
+}
+
+/* ---------------------------------------------------------------- the driver's calls */
+
+/* The stream got there. */
+static void reached(void *arg) {
+  gpu_signal *x = arg;
+  gpu_stream_own *own = x->stream->own;
+  const heddle_host *host = x->stream->dev->host;
+  gpu_watch_heed(x->stream); /* a driver may let a stream go on that waited for a device that was lost */
+  if (!move(x, GPU_SIGNAL_ARMED, GPU_SIGNAL_TAKEN)) {
+    move(x, GPU_SIGNAL_FAILED, GPU_SIGNAL_FREE); /* told before */
+    return;
+  }
+  atomic_store_explicit(&own->reached, atomic_load_explicit(&x->order, memory_order_relaxed), memory_order_release);
+  host->fence_signal(host->ctx, x->fence, x->value);
+  disarmed(x);
+  atomic_store_explicit(&x->state, GPU_SIGNAL_FREE, memory_order_release);
+}
+
+/* The same of the older call, which comes after a failure too. */
+static void reached_with(void *handle, int code, void *arg) {
+  gpu_signal *x = arg;
+  heddle_pstream *stream = x->stream;
+  heddle_error failed;
+  (void)handle;
+  if (code == 0) {
+    reached(x);
+    return;
+  }
+  gpu_check(stream->dev, code, "work before a fence failed", &failed);
+  gpu_stream_keep(stream, &failed);
+  gpu_signals_fail(stream, atomic_load_explicit(&x->order, memory_order_relaxed), &failed);
+  move(x, GPU_SIGNAL_FAILED, GPU_SIGNAL_FREE);
+}
+
+/* ---------------------------------------------------------------- the table */
+
+/* Puts the call into the stream; *told says that the fence has been failed meanwhile. */
+static heddle_status enqueue(heddle_pstream *stream, gpu_signal *x, const gpu_scope *scope, bool *told,
+                             heddle_error *err) {
+  const gpu_driver *driver = stream->dev->driver;
+  gpu_stream_own *own = stream->own;
+  atomic_store_explicit(&x->order, ++own->signals, memory_order_relaxed);
+  atomic_fetch_add(&own->armed, 1);
+  atomic_store_explicit(&x->state, GPU_SIGNAL_ARMED, memory_order_release);
+  const int code = driver->host_func != NULL ? driver->host_func(stream->handle, reached, x)
+                                             : driver->stream_callback(stream->handle, reached_with, x, 0);
+  const heddle_status s = gpu_stream_done(stream, scope, code, "signal a fence", err);
+  if (s == HEDDLE_OK) return s;
+  if (move(x, GPU_SIGNAL_ARMED, GPU_SIGNAL_TAKEN)) {
+    disarmed(x);
+    atomic_store_explicit(&x->state, GPU_SIGNAL_FREE, memory_order_release);
+  } else { /* there will be no call */
+    *told = true;
+    move(x, GPU_SIGNAL_FAILED, GPU_SIGNAL_FREE);
+  }
+  return s;
+}
+
+static heddle_status submit_signal(heddle_pstream *stream, heddle_pfence fence, uint64_t value, bool *told,
+                                   heddle_error *err) {
+  heddle_pdevice *dev = stream->dev;
+  gpu_scope scope;
+  heddle_status s = gpu_stream_kept(stream, err);
+  if (s != HEDDLE_OK) return s;
+  if (dev->driver->host_func == NULL && dev->driver->stream_callback == NULL)
+    return p_fail(err, HEDDLE_EUNSUPPORTED, 0, "%s:%u: the driver tells the host of no completions", dev->vendor->name,
+                  dev->index);
+  s = gpu_stream_enter_plain(stream, "signal of a fence", &scope, err);
+  if (s != HEDDLE_OK) return s;
+  gpu_signal *x = take(stream, err);
+  s = x != NULL ? gpu_watch_begin(dev, err) : HEDDLE_ENOMEM;
+  if (s == HEDDLE_OK) {
+    x->fence = fence;
+    x->value = value;
+    return enqueue(stream, x, &scope, told, err);
+  }
+  gpu_stream_leave(stream, &scope);
+  return s;
+}
+
+static heddle_status fence_signal(heddle_pstream *stream, heddle_pfence fence, uint64_t value, heddle_error *err) {
+  const heddle_host *host = stream->dev->host;
+  heddle_error own;
+  bool told = false;
+  if (err == NULL) err = &own;
+  const heddle_status s = submit_signal(stream, fence, value, &told, err);
+  if (s != HEDDLE_OK && !told) host->fence_fail(host->ctx, fence, s, err->text); /* whoever waits must hear of it */
+  return s;
+}
+
+const heddle_fence_table gpu_fence_table = {
+    .struct_size = sizeof gpu_fence_table,
+    .signal = fence_signal,
+    .wait = NULL,
+};

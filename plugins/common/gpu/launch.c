@@ -1,0 +1,180 @@
+/* Launches: bind lays out the arguments of each step of an operator for good, so that run only hands them to the
+ * driver, a call for each step. */
+#include "ops.h"
+
+/* One step. args and operands are of the launch's memory. */
+typedef struct dispatch {
+  void *function; /* NULL: a library's step, or a copy */
+  void **args;    /* the parameters, which the operator keeps, and then addresses */
+  unsigned groups;
+  gpu_library_step *by_library;
+  const gpu_address *operands; /* in the order of the step's */
+  gpu_address dst, src;
+  size_t bytes;
+} dispatch;
+
+/* What run reads comes first. */
+struct heddle_plaunch {
+  heddle_pstream *stream;
+  uint32_t n_dispatches;
+  dispatch *dispatches;
+  gpu_address workspace;
+  heddle_pdevice *dev;
+  gpu_address *operands;
+  void **args;
+};
+
+void gpu_launch_free(heddle_plaunch *launch) {
+  if (launch == NULL) return;
+  heddle_pdevice *dev = launch->dev;
+  const heddle_host *host = dev->host;
+  gpu_count(&dev->live_objects, -1);
+  host->free(host->ctx, launch->dispatches);
+  host->free(host->ctx, launch->operands);
+  host->free(host->ctx, launch->args);
+  host->free(host->ctx, launch);
+}
+
+/* ---------------------------------------------------------------- bind */
+
+static heddle_status resolve(const heddle_pop *op, const heddle_pslice *slice, uint32_t i, gpu_address *out,
+                             heddle_error *err) {
+  heddle_pdevice *dev = op->dev;
+  const char *name = dev->vendor->name;
+  const char *what = i < op->n_inputs ? "input of an operator" : "output of an operator";
+  *out = 0;
+  if (op->bytes[i] == 0) return HEDDLE_OK;
+  if (slice->buffer == NULL || slice->bytes < op->bytes[i])
+    return p_fail(err, HEDDLE_EINVAL, 0, "%s:%u: %s needs %llu bytes and is given %llu", name, dev->index, what,
+                  (unsigned long long)op->bytes[i], slice->buffer != NULL ? (unsigned long long)slice->bytes : 0);
+  if (slice->buffer->dev != dev || slice->buffer->address == 0 || slice->buffer->kind == HEDDLE_MEMORY_PINNED)
+    return p_fail(err, HEDDLE_EINVAL, 0, "%s:%u: %s must be memory of kind device or unified of this device", name,
+                  dev->index, what);
+  if (slice->offset % dev->info->alignment != 0)
+    return p_fail(err, HEDDLE_EINVAL, 0, "%s:%u: %s begins at %llu, no multiple of %llu", name, dev->index, what,
+                  (unsigned long long)slice->offset, (unsigned long long)dev->info->alignment);
+  *out = slice->buffer->address + slice->offset;
+  return gpu_range(dev, slice->buffer, slice->offset, slice->bytes, what, err);
+}
+
+static heddle_status resolve_workspace(const heddle_pop *op, const heddle_pslice *slice, gpu_address *out,
+                                       heddle_error *err) {
+  heddle_pdevice *dev = op->dev;
+  if (op->workspace_bytes == 0) return HEDDLE_OK;
+  const bool here = slice->buffer != NULL && slice->buffer->dev == dev && slice->buffer->kind == HEDDLE_MEMORY_DEVICE;
+  if (!here || slice->bytes < op->workspace_bytes ||
+      (slice->buffer->address + slice->offset) % GPU_WORKSPACE_ALIGN != 0)
+    return p_fail(err, HEDDLE_EINVAL, 0, "%s:%u: the workspace of an operator is %llu bytes of device memory",
+                  dev->vendor->name, dev->index, (unsigned long long)op->workspace_bytes);
+  *out = slice->buffer->address + slice->offset;
+  return gpu_range(dev, slice->buffer, slice->offset, slice->bytes, "workspace of an operator", err);
+}
+
+/* all: the inputs, the outputs, the table. */
+static gpu_address operand_of(const heddle_pop *op, const gpu_address *all, uint32_t arg) {
+  if (arg == K_TABLE) return all[op->n_inputs + op->n_outputs];
+  return all[(arg & K_OUTPUT) != 0 ? op->n_inputs + (arg & ~K_OUTPUT) : arg];
+}
+
+/* The step's own operands from operands on, and its arguments from args on. */
+static void bind_step(heddle_pop *op, uint32_t i, const gpu_address *all, heddle_plaunch *launch, gpu_address *operands,
+                      void **args) {
+  k_step *step = &op->plan.steps[i];
+  dispatch d = {.args = args, .operands = operands};
+  for (uint32_t k = 0; k < step->n_args; k++) operands[k] = operand_of(op, all, step->args[k]);
+  if (step->kind == K_STEP_KERNEL) {
+    d.function = op->functions[i];
+    d.by_library = op->by_library[i];
+    d.groups = (unsigned)step->groups; /* query has seen that it fits */
+    args[0] = &step->params;
+    for (uint32_t k = 0; k < step->n_args; k++) args[k + 1] = &operands[k];
+    if (d.groups == 0 && d.by_library == NULL) return;
+  } else {
+    d.src = operands[0] + step->copy_from;
+    d.dst = operands[1] + step->copy_at;
+    d.bytes = (size_t)step->copy_bytes;
+    if (d.src == d.dst || d.bytes == 0) return; /* in place there is nothing to move */
+  }
+  launch->dispatches[launch->n_dispatches++] = d;
+}
+
+static heddle_status bind_all(heddle_pop *op, const heddle_pbind *slices, heddle_plaunch *launch, gpu_address *all,
+                              heddle_error *err) {
+  heddle_status s = HEDDLE_OK;
+  uint64_t used = 0;
+  for (uint32_t i = 0; i < op->n_inputs + op->n_outputs && s == HEDDLE_OK; i++) {
+    const heddle_pslice *slice = i < op->n_inputs ? &slices->inputs[i] : &slices->outputs[i - op->n_inputs];
+    s = resolve(op, slice, i, &all[i], err);
+  }
+  all[op->n_inputs + op->n_outputs] = op->table;
+  for (uint32_t i = 0; i < op->plan.n_steps && s == HEDDLE_OK; i++) {
+    bind_step(op, i, all, launch, launch->operands + used, launch->args + used + i);
+    used += op->plan.steps[i].n_args;
+  }
+  return s;
+}
+
+heddle_status gpu_op_bind(heddle_pop *op, heddle_pstream *stream, const heddle_pbind *slices, heddle_plaunch **out,
+                          heddle_error *err) {
+  heddle_pdevice *dev = op->dev;
+  const heddle_host *host = dev->host;
+  const uint64_t count = (uint64_t)op->n_inputs + op->n_outputs, steps = op->plan.n_steps;
+  void *memory = NULL, *dispatches = NULL, *operands = NULL, *args = NULL, *all = NULL;
+  uint64_t n_args = 0;
+  if (stream == NULL || stream->dev != dev)
+    return p_fail(err, HEDDLE_EINVAL, 0, "%s:%u: an operator is bound to a stream of another device", dev->vendor->name,
+                  dev->index);
+  if (slices->n_inputs != op->n_inputs || slices->n_outputs != op->n_outputs)
+    return p_fail(err, HEDDLE_EINVAL, 0, "%s:%u: an operator of %u inputs and %u outputs is given %u and %u",
+                  dev->vendor->name, dev->index, op->n_inputs, op->n_outputs, slices->n_inputs, slices->n_outputs);
+  for (uint64_t i = 0; i < steps; i++) n_args += op->plan.steps[i].n_args;
+  heddle_status s = gpu_health(dev, err);
+  if (s == HEDDLE_OK) s = gpu_new(host, sizeof(heddle_plaunch), "a launch", &memory, err);
+  if (s != HEDDLE_OK) return s;
+  heddle_plaunch *launch = memory;
+  launch->dev = dev;
+  launch->stream = stream;
+  gpu_count(&dev->live_objects, 1);
+  s = gpu_new(host, (steps + 1) * sizeof(dispatch), "a launch", &dispatches, err);
+  launch->dispatches = dispatches;
+  if (s == HEDDLE_OK) s = gpu_new(host, (n_args + 1) * sizeof(gpu_address), "a launch", &operands, err);
+  launch->operands = operands;
+  if (s == HEDDLE_OK) s = gpu_new(host, (n_args + steps + 1) * sizeof(void *), "a launch", &args, err);
+  launch->args = args;
+  if (s == HEDDLE_OK) s = gpu_new(host, (count + 1) * sizeof(gpu_address), "a launch", &all, err);
+  if (s == HEDDLE_OK) s = resolve_workspace(op, &slices->workspace, &launch->workspace, err);
+  if (s == HEDDLE_OK) s = bind_all(op, slices, launch, all, err);
+  host->free(host->ctx, all);
+  if (s != HEDDLE_OK) {
+    gpu_launch_free(launch);
+    return s;
+  }
+  *out = launch;
+  return HEDDLE_OK;
+}
+
+/* ---------------------------------------------------------------- run */
+
+heddle_status gpu_op_run(heddle_plaunch *launch, heddle_error *err) {
+  heddle_pstream *stream = launch->stream;
+  const gpu_driver *driver = launch->dev->driver;
+  int code = 0;
+  gpu_scope scope;
+  heddle_status s = gpu_stream_enter(stream, &scope, err);
+  if (s != HEDDLE_OK) return s;
+  for (uint32_t i = 0; i < launch->n_dispatches && code == 0; i++) {
+    const dispatch *d = &launch->dispatches[i];
+    if (d->function != NULL) {
+      code = driver->launch(d->function, d->groups, 1, 1, K_GROUP, 1, 1, 0, stream->handle, d->args, NULL);
+    } else if (d->by_library != NULL) {
+      s = gpu_library_run(d->by_library, stream, d->operands, launch->workspace, err);
+      if (s != HEDDLE_OK) {
+        gpu_stream_leave(stream, &scope);
+        return s;
+      }
+    } else {
+      code = driver->copy_d2d(d->dst, d->src, d->bytes, stream->handle);
+    }
+  }
+  return gpu_stream_done(stream, &scope, code, "run an operator", err);
+}

@@ -1,0 +1,208 @@
+/* The calls of product.h. */
+#include "plugins/common/gpu/product.h"
+
+/* Fewer multiplications than this are left to the kernels: a library's call costs more than they take. Sides from which
+ * rounding the operands first pays. Both are stated, not measured. */
+#define LEAST_WORK (32.0 * 32.0 * 32.0)
+enum { LEAST_SIDE = 64 };
+
+/* ---------------------------------------------------------------- which products */
+
+/* rows x cols elements, row and col apart. A line of one element has no step of its own. */
+static bool set_matrix(int64_t row, int64_t col, int64_t rows, int64_t cols, gpu_matrix *out) {
+  const bool side_by_side = col == 1 || (cols == 1 && row != 1);
+  if (!side_by_side && row != 1 && rows != 1) return false;
+  out->across = !side_by_side;
+  out->ld = side_by_side ? row : col;
+  const int64_t line = side_by_side ? cols : rows, lines = side_by_side ? rows : cols;
+  if (lines == 1 && out->ld < line) out->ld = line;
+  return out->ld >= line;
+}
+
+/* Batches that lie at equal distances. */
+static bool set_batches(const k_matmul *p, gpu_product *out) {
+  out->count = 1;
+  for (int64_t d = p->batch_dims - 1; d >= 0; d--) {
+    if (p->batch_dim[d] == 1) continue;
+    if (out->count == 1) {
+      out->a.stride = p->batch_a[d];
+      out->b.stride = p->batch_b[d];
+    } else if (p->batch_a[d] != out->a.stride * out->count || p->batch_b[d] != out->b.stride * out->count) {
+      return false;
+    }
+    out->count *= p->batch_dim[d];
+  }
+  return true;
+}
+
+static gpu_third third_of(const k_step *step) {
+  const k_matmul *p = &step->params.matmul;
+  if (step->n_args != 4) return GPU_THIRD_NONE;
+  const bool rows = p->m == 1 || p->c_row == p->n, columns = p->n == 1 || p->c_col == 1;
+  return rows && columns ? GPU_THIRD_WHOLE : GPU_THIRD_SPREAD;
+}
+
+static gpu_rounding rounding_of(const gpu_ask *ask, gpu_rounding can) {
+  const k_matmul *p = &ask->step->params.matmul;
+  if (!ask->fast || can == GPU_EXACT) return GPU_EXACT;
+  const bool large = p->m >= LEAST_SIDE && p->n >= LEAST_SIDE && p->k >= LEAST_SIDE;
+  const bool constant = ask->data[0] != NULL || ask->data[1] != NULL;
+  return can == GPU_BFLOAT16 && large && constant ? GPU_BFLOAT16 : GPU_LIBRARY_ROUNDS;
+}
+
+bool gpu_product_of(const gpu_ask *ask, gpu_rounding can, gpu_product *out) {
+  const k_step *step = ask->step;
+  const k_matmul *p = &step->params.matmul;
+  if (!step->is_product || p->m < 1 || p->n < 1 || p->k < 1) return false;
+  *out = (gpu_product){.m = p->m, .n = p->n, .k = p->k, .alpha = p->alpha};
+  out->third = third_of(step);
+  out->beta = out->third == GPU_THIRD_NONE ? 0.0F : p->beta;
+  out->rounding = rounding_of(ask, can);
+  return set_matrix(p->a_row, p->a_col, p->m, p->k, &out->a) && set_matrix(p->b_row, p->b_col, p->k, p->n, &out->b) &&
+         set_batches(p, out) && (double)p->m * (double)p->n * (double)p->k * (double)out->count >= LEAST_WORK &&
+         p->m <= INT32_MAX && p->n <= INT32_MAX && p->k <= INT32_MAX && out->count <= INT32_MAX &&
+         out->a.ld <= INT32_MAX && out->b.ld <= INT32_MAX;
+}
+
+/* ---------------------------------------------------------------- workspace */
+
+static uint64_t aligned(uint64_t bytes) {
+  return (bytes + GPU_WORKSPACE_ALIGN - 1) / GPU_WORKSPACE_ALIGN * GPU_WORKSPACE_ALIGN;
+}
+
+/* Of elements in bfloat16, which are written in pairs. */
+static uint64_t half_bytes(uint64_t elements) {
+  return (elements + 1) / 2 * sizeof(uint32_t);
+}
+
+/* Where what is rounded in a run lies; the end of it all. */
+static uint64_t lay_out(const gpu_ask *ask, const gpu_product *p, uint64_t library_bytes, gpu_product_step *step) {
+  uint64_t end = aligned(library_bytes);
+  for (int i = 0; i < 2; i++) {
+    if (p->rounding != GPU_BFLOAT16 || ask->data[i] != NULL) continue;
+    if (step != NULL) {
+      step->elements[i] = ask->count[i];
+      step->at[i] = end;
+    }
+    end += aligned(half_bytes(ask->count[i]));
+  }
+  return end;
+}
+
+uint64_t gpu_product_workspace(const gpu_ask *ask, const gpu_product *p, uint64_t library_bytes) {
+  return lay_out(ask, p, library_bytes, NULL);
+}
+
+/* ---------------------------------------------------------------- bfloat16 */
+
+/* As half.cl does: to nearest, halves to even; NaN stays one. */
+static uint16_t rounded(float x) {
+  uint32_t bits;
+  memcpy(&bits, &x, sizeof bits);
+  if ((bits & 0x7fffffffU) > 0x7f800000U) return (uint16_t)(bits >> 16 | 0x40U);
+  return (uint16_t)((bits + 0x7fffU + (bits >> 16 & 1U)) >> 16);
+}
+
+/* A constant's copy on the device, in bfloat16. */
+static heddle_status put_constant(heddle_pdevice *dev, const float *data, uint64_t count, gpu_address *out,
+                                  heddle_error *err) {
+  const uint64_t bytes = half_bytes(count);
+  gpu_scope scope;
+  uint16_t *half = dev->host->alloc(dev->host->ctx, bytes, sizeof(uint32_t));
+  if (half == NULL) return p_fail(err, HEDDLE_ENOMEM, 0, "%s:%u: no memory for weights", dev->vendor->name, dev->index);
+  for (uint64_t i = 0; i < count; i++) half[i] = rounded(data[i]);
+  if (count % 2 != 0) half[count] = 0;
+  heddle_status s = gpu_block_get(dev, bytes, out, err);
+  if (s == HEDDLE_OK) s = gpu_enter(dev, &scope, err);
+  if (s == HEDDLE_OK) {
+    s = gpu_check(dev, dev->driver->copy_h2d(*out, half, bytes, dev->service), "write weights", err);
+    gpu_leave(dev, &scope);
+  }
+  if (s == HEDDLE_OK) s = gpu_stream_wait(dev, dev->service, UINT64_MAX, err);
+  dev->host->free(dev->host->ctx, half);
+  return s;
+}
+
+/* ---------------------------------------------------------------- a step */
+
+static heddle_status kernel_of(heddle_pdevice *dev, const char *text, const char *options, const char *name, void **out,
+                               heddle_error *err) {
+  gpu_scope scope;
+  void *module = NULL;
+  heddle_status s = gpu_program_get(dev, text, NULL, options, &module, err);
+  if (s == HEDDLE_OK) s = gpu_enter(dev, &scope, err);
+  if (s != HEDDLE_OK) return s;
+  s = gpu_check(dev, dev->driver->module_function(out, module, name), "find a kernel", err);
+  gpu_leave(dev, &scope);
+  return s;
+}
+
+heddle_status gpu_product_begin(heddle_pdevice *dev, const gpu_ask *ask, const gpu_product *p, uint64_t library_bytes,
+                                gpu_product_step *step, heddle_error *err) {
+  heddle_status s = HEDDLE_OK;
+  step->head.dev = dev;
+  step->p = *p;
+  step->params = ask->step->params.matmul;
+  step->n_args = ask->step->n_args;
+  step->library_bytes = library_bytes;
+  lay_out(ask, p, library_bytes, step);
+  if (p->third == GPU_THIRD_SPREAD) s = kernel_of(dev, "contract", ask->step->options, "spread", &step->spread, err);
+  if (s == HEDDLE_OK && p->rounding == GPU_BFLOAT16)
+    s = kernel_of(dev, "half", "-DIDX=long", "round_bfloat", &step->round, err);
+  for (int i = 0; i < 2 && s == HEDDLE_OK; i++) {
+    if (p->rounding == GPU_BFLOAT16 && ask->data[i] != NULL)
+      s = put_constant(dev, ask->data[i], ask->count[i], &step->constant[i], err);
+  }
+  return s;
+}
+
+void gpu_product_end(gpu_product_step *step) {
+  for (int i = 0; i < 2; i++) {
+    if (step->constant[i] != 0) gpu_block_put(step->head.dev, step->constant[i]);
+  }
+}
+
+/* ---------------------------------------------------------------- running */
+
+static heddle_status launch(heddle_pstream *stream, void *function, uint64_t items, void **args, const char *what,
+                            heddle_error *err) {
+  heddle_pdevice *dev = stream->dev;
+  const uint64_t groups = items / K_GROUP + (items % K_GROUP != 0);
+  if (groups > dev->vendor->launch_limit_x)
+    return p_fail(err, HEDDLE_EUNSUPPORTED, 0, "%s:%u: %s: %llu work-groups are more than a launch has",
+                  dev->vendor->name, dev->index, what, (unsigned long long)groups);
+  const int code = dev->driver->launch(function, (unsigned)groups, 1, 1, K_GROUP, 1, 1, 0, stream->handle, args, NULL);
+  return gpu_check(dev, code, what, err);
+}
+
+static heddle_status round_operand(const gpu_product_step *step, heddle_pstream *stream, gpu_address from,
+                                   gpu_address to, uint64_t elements, heddle_error *err) {
+  k_flat params = {.count = (int64_t)elements};
+  void *args[] = {&params, &from, &to};
+  return launch(stream, step->round, (elements + 1) / 2, args, "round an operand to bfloat16", err);
+}
+
+heddle_status gpu_product_run(const gpu_product_step *step, heddle_pstream *stream, const gpu_address *operands,
+                              gpu_address workspace, gpu_product_operands *out, heddle_error *err) {
+  gpu_address sides[2] = {operands[0], operands[1]};
+  heddle_status s = HEDDLE_OK;
+  out->out = operands[step->n_args - 1];
+  out->c = step->p.third == GPU_THIRD_WHOLE ? operands[2] : step->spread != NULL ? out->out : 0;
+  if (step->spread != NULL) {
+    k_matmul params = step->params;
+    gpu_address c = operands[2], to = out->out;
+    void *args[] = {&params, &c, &to};
+    s = launch(stream, step->spread, (uint64_t)step->params.count, args, "spread an operand", err);
+  }
+  for (int i = 0; i < 2 && s == HEDDLE_OK; i++) {
+    if (step->constant[i] != 0) {
+      sides[i] = step->constant[i];
+    } else if (step->elements[i] != 0) {
+      sides[i] = workspace + step->at[i];
+      s = round_operand(step, stream, operands[i], sides[i], step->elements[i], err);
+    }
+  }
+  out->a = sides[0];
+  out->b = sides[1];
+  return s;
+}

@@ -1,0 +1,54 @@
+/* The driver's codes as statuses with the driver's own words, and the sticky fault of a device. */
+#include "gpu.h"
+
+static heddle_status status_of(gpu_fate fate) {
+  switch (fate) {
+  case GPU_FINE: return HEDDLE_OK;
+  case GPU_NOT_READY: return HEDDLE_EBUSY;
+  case GPU_NO_MEMORY: return HEDDLE_ENOMEM;
+  case GPU_UNSUPPORTED: return HEDDLE_EUNSUPPORTED;
+  case GPU_LOST: return HEDDLE_EDEVICE;
+  case GPU_FAILED: break;
+  }
+  return HEDDLE_EFAILED;
+}
+
+/* Keeps the first fault. */
+static void set_fault(heddle_pdevice *dev, const heddle_error *fault) {
+  pthread_mutex_lock(&dev->lock);
+  const bool first = !atomic_load_explicit(&dev->faulted, memory_order_relaxed);
+  if (first) {
+    dev->fault = *fault;
+    atomic_store_explicit(&dev->faulted, true, memory_order_release);
+  }
+  pthread_mutex_unlock(&dev->lock);
+  if (!first) return;
+  gpu_watch_fault(dev, fault);
+  dev->host->device_fault(dev->host->ctx, dev->cookie, fault->api_code, fault->text);
+}
+
+heddle_status gpu_check(heddle_pdevice *dev, int code, const char *what, heddle_error *err) {
+  heddle_error own;
+  char words[400];
+  if (code == 0) return HEDDLE_OK;
+  if (err == NULL) err = &own;
+  const heddle_status s = status_of(dev->vendor->fate(code));
+  dev->vendor->code_words(dev->self, code, words, sizeof words);
+  p_fail(err, s, code, "%s:%u: %s: %s", dev->vendor->name, dev->index, what, words);
+  if (s == HEDDLE_EDEVICE) {
+    set_fault(dev, err);
+    return gpu_health(dev, err); /* the first one's words */
+  }
+  return s;
+}
+
+heddle_status gpu_health(heddle_pdevice *dev, heddle_error *err) {
+  if (!atomic_load_explicit(&dev->faulted, memory_order_acquire)) return HEDDLE_OK;
+  if (err != NULL) *err = dev->fault; /* written before faulted, and never again */
+  return HEDDLE_EDEVICE;
+}
+
+heddle_status gpu_enter(heddle_pdevice *dev, gpu_scope *scope, heddle_error *err) {
+  const int code = dev->vendor->enter(dev, scope);
+  return code == 0 ? HEDDLE_OK : gpu_check(dev, code, "make the context current", err);
+}

@@ -1,0 +1,86 @@
+/* The instance's own calls, and contexts: each device's primary one, which is made current for the length of a call and
+ * never longer, so that other users of CUDA in the process do not notice. */
+#include "cuda.h"
+
+#include <dlfcn.h>
+
+heddle_status cuda_open(heddle_pinstance *self, heddle_error *err) {
+  void *memory = NULL;
+  const char *missing = NULL;
+  heddle_status s = gpu_new(self->host, sizeof(cuda_own), "an instance", &memory, err);
+  if (s != HEDDLE_OK) return s;
+  cuda_own *own = self->own = memory;
+#define FIND(member, need, symbol, args) \
+  own->member = (int(*) args)(uintptr_t)dlsym(self->driver.library, symbol); \
+  if ((need) == GPU_MUST && own->member == NULL && missing == NULL) missing = symbol;
+  CUDA_CALLS(FIND)
+#undef FIND
+  if (missing != NULL)
+    return p_fail(err, HEDDLE_ENODEV, 0, "no CUDA device: the driver has no %s: it is older than %s", missing,
+                  self->vendor->needs);
+  return cuda_nvrtc_new(self, &own->nvrtc, err);
+}
+
+void cuda_close(heddle_pinstance *self) {
+  if (self->own == NULL) return;
+  cuda_nvrtc_free(self, cuda_of(self)->nvrtc);
+  self->host->free(self->host->ctx, self->own);
+  self->own = NULL;
+}
+
+cuda_nvrtc *cuda_nvrtc_of(const heddle_pinstance *self) {
+  return self->own != NULL ? cuda_of(self)->nvrtc : NULL;
+}
+
+/* ---------------------------------------------------------------- contexts */
+
+int cuda_context_get(heddle_pdevice *dev) {
+  return cuda_of(dev->self)->context_retain(&dev->context, dev->info->device);
+}
+
+void cuda_context_put(heddle_pdevice *dev) {
+  cuda_of(dev->self)->context_release(dev->info->device);
+  dev->context = NULL;
+}
+
+int cuda_enter(const heddle_pdevice *dev, gpu_scope *scope) {
+  scope->device = dev->info->device;
+  return cuda_of(dev->self)->context_push(dev->context);
+}
+
+void cuda_leave(const heddle_pdevice *dev, const gpu_scope *scope) {
+  void *popped = NULL;
+  (void)scope; /* the driver keeps a stack for each thread */
+  cuda_of(dev->self)->context_pop(&popped);
+}
+
+/* ---------------------------------------------------------------- peers and graphs */
+
+enum { ALREADY_ENABLED = 704, UNSUPPORTED = 801 };
+
+/* Memory of a pool is opened by the pool, all other by the context. */
+int cuda_peer_enable(heddle_pdevice *dev, heddle_pdevice *src) {
+  const cuda_own *own = cuda_of(dev->self);
+  if (own->peer_enable == NULL) return UNSUPPORTED;
+  int code = own->peer_enable(src->context, 0);
+  if (code == ALREADY_ENABLED) code = 0;
+  if (code == 0 && src->pool != NULL && own->pool_access != NULL) {
+    const cuda_access access = {.place = 1, .device = dev->info->device, .how = 3};
+    code = own->pool_access(src->pool, &access, 1);
+  }
+  return code;
+}
+
+int cuda_peer_copy(heddle_pdevice *dst_dev, gpu_address dst, heddle_pdevice *src_dev, gpu_address src, size_t bytes,
+                   void *stream) {
+  const cuda_own *own = cuda_of(dst_dev->self);
+  if (own->peer_copy == NULL) return UNSUPPORTED;
+  return own->peer_copy(dst, dst_dev->context, src, src_dev->context, bytes, stream);
+}
+
+int cuda_instantiate(heddle_pinstance *self, void *graph, void **exec) {
+  const cuda_own *own = cuda_of(self);
+  if (own->instantiate != NULL) return own->instantiate(exec, graph, 0);
+  if (own->instantiate_old != NULL) return own->instantiate_old(exec, graph, NULL, NULL, 0);
+  return UNSUPPORTED;
+}

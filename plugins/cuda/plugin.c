@@ -1,0 +1,71 @@
+/* The cuda plugin: NVIDIA's devices, through the driver's API. Here are the entry, what differs from AMD's (gpu_vendor),
+ * and the root table; everything else is in plugins/common/gpu, settings in its instance.c, and here: nvrtc (nvrtc.c),
+ * cublaslt and cudnn (the files of their names). */
+#include "cuda.h"
+
+#include "plugins/common/pbuild.h"
+
+static const char *const names[] = {"libcuda.so.1", "libcuda.so", NULL};
+
+static const gpu_vendor vendor = {
+    .name = "cuda",
+    .api = "CUDA",
+    .device_type = HEDDLE_DEVICE_CUDA,
+    .libraries = names,
+    .symbols = cuda_symbols,
+    .formats = "cubin,ptx,fatbin,cuda",
+    .launch_limit_x = 2147483647,
+    .open = cuda_open,
+    .close = cuda_close,
+    .code_words = cuda_code_words,
+    .fate = cuda_fate,
+    .describe = cuda_describe,
+    .context_get = cuda_context_get,
+    .context_put = cuda_context_put,
+    .enter = cuda_enter,
+    .leave = cuda_leave,
+    .peer_enable = cuda_peer_enable,
+    .peer_copy = cuda_peer_copy,
+    .instantiate = cuda_instantiate,
+    .compile = cuda_compile,
+    .compiler_words = cuda_compiler_words,
+    .library = &cuda_libraries,
+    .can_compile = cuda_can_compile,
+    .needs = "CUDA 11.0 (driver 450)",
+};
+
+static heddle_status open_instance(const heddle_host *host, heddle_pinstance **out, heddle_error *err) {
+  return gpu_open_instance(&vendor, host, out, err);
+}
+
+static const heddle_plugin table = {
+    .struct_size = sizeof table,
+    .abi_major = HEDDLE_ABI_MAJOR,
+    .abi_minor = HEDDLE_ABI_MINOR,
+    .features = P_FEATURES,
+    .build = P_BUILD,
+    .name = "cuda",
+    .close_instance = gpu_close_instance,
+    .open_instance = open_instance,
+    .device_count = gpu_device_count,
+    .device_describe = gpu_device_describe,
+    .device = &gpu_device_table,
+    .memory = &gpu_memory_table,
+    .copy = &gpu_copy_table,
+    .stream = &gpu_stream_table,
+    .event = &gpu_event_table,
+    .fence = &gpu_fence_table,
+    .op = &gpu_op_table,
+    .module = &gpu_module_table,
+    .capture = &gpu_capture_table,
+    .timing = &gpu_timing_table,
+};
+
+const heddle_plugin *heddle_plugin_entry(const heddle_host *host, heddle_error *err) {
+  if (host == NULL || host->abi_major != HEDDLE_ABI_MAJOR) {
+    p_fail(err, HEDDLE_EABI, 0, "plugin cuda is built for ABI %d, the host has %d", HEDDLE_ABI_MAJOR,
+           host != NULL ? (int)host->abi_major : 0);
+    return NULL;
+  }
+  return &table;
+}

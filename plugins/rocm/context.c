@@ -1,0 +1,41 @@
+/* The current device of a thread, which is HIP's context, and the calls on two devices. HIP makes a device's context
+ * when it is first used, and keeps it for as long as the process lives. */
+#include "rocm.h"
+
+int rocm_context_get(heddle_pdevice *dev) {
+  gpu_scope scope;
+  const int code = rocm_enter(dev, &scope);
+  if (code == ROCM_SUCCESS) rocm_leave(dev, &scope);
+  return code;
+}
+
+void rocm_context_put(heddle_pdevice *dev) {
+  (void)dev;
+}
+
+int rocm_enter(const heddle_pdevice *dev, gpu_scope *scope) {
+  const rocm_calls *calls = &rocm_of(dev->self)->calls;
+  const int code = calls->get_device(&scope->device);
+  if (code != ROCM_SUCCESS) return code;
+  return scope->device != dev->info->device ? calls->set_device(dev->info->device) : ROCM_SUCCESS;
+}
+
+void rocm_leave(const heddle_pdevice *dev, const gpu_scope *scope) {
+  if (scope->device != dev->info->device) rocm_of(dev->self)->calls.set_device(scope->device);
+}
+
+int rocm_peer_enable(heddle_pdevice *dev, heddle_pdevice *src) {
+  const int code = rocm_of(dev->self)->calls.enable_peer(src->info->device, 0);
+  return code == ROCM_PEER_ALREADY ? ROCM_SUCCESS : code;
+}
+
+int rocm_peer_copy(heddle_pdevice *dst_dev, gpu_address dst, heddle_pdevice *src_dev, gpu_address src, size_t bytes,
+                   void *stream) {
+  return rocm_of(dst_dev->self)->calls.copy_peer(dst, dst_dev->info->device, src, src_dev->info->device, bytes, stream);
+}
+
+int rocm_instantiate(heddle_pinstance *self, void *graph, void **exec) {
+  void *node = NULL;
+  char log[256] = "";
+  return rocm_of(self)->calls.instantiate(exec, graph, &node, log, sizeof log);
+}

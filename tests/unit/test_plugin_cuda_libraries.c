@@ -1,0 +1,193 @@
+/* timeout: 120
+ * Products by the double of cuBLASLt (cases_libraries.h), and convolutions by that of cuDNN. */
+#define CASE_PLUGIN_CUDA
+#define LIBRARY "cuBLASLt"
+#define LIBRARY_SETTINGS \
+  "cublaslt", HEDDLE_TEST_BUILD "/tests/fakes/cuda/libcublasLt.so.13", "cudnn", \
+      HEDDLE_TEST_BUILD "/tests/fakes/cuda/libcudnn.so.9"
+#define FAILING_CALL "cublasLtMatmul"
+#define CREATING_CALL "cublasLtCreate"
+#define FAST_OTHERWISE tf32
+#include "cases_libraries.h"
+
+/* ---------------------------------------------------------------- convolutions */
+
+typedef struct conv_case {
+  int dims;                        /* spatial */
+  int64_t images, groups, in, out; /* channels of all groups */
+  int64_t size[3], kernel[3], stride[3], dilation[3], before[3], after[3];
+  bool bias, taken;
+} conv_case;
+
+static int64_t positions(const conv_case *k, int d) {
+  if (d >= k->dims) return 1;
+  return (k->size[d] + k->before[d] + k->after[d] - (k->kernel[d] - 1) * k->dilation[d] - 1) / k->stride[d] + 1;
+}
+
+static int64_t or_one(const conv_case *k, const int64_t *list, int d) {
+  return d < k->dims ? list[d] : 1;
+}
+
+/* Result m of image n at a position, in double. */
+static double convolved(const conv_case *k, const float *x, const float *w, int64_t n, int64_t m, const int64_t *at,
+                        rounding as, double *size) {
+  const int64_t per_group = k->in / k->groups, first = m / (k->out / k->groups) * per_group;
+  const int64_t s[3] = {k->size[0], or_one(k, k->size, 1), or_one(k, k->size, 2)};
+  const int64_t t[3] = {k->kernel[0], or_one(k, k->kernel, 1), or_one(k, k->kernel, 2)};
+  double sum = 0;
+  *size = 0;
+  for (int64_t channel = 0; channel < per_group; channel++) {
+    for (int64_t tap = 0; tap < t[0] * t[1] * t[2]; tap++) {
+      const int64_t each[3] = {tap / t[2] / t[1], tap / t[2] % t[1], tap % t[2]};
+      int64_t place = n * k->in + first + channel;
+      bool inside = true;
+      for (int d = 0; d < 3; d++) {
+        const int64_t from = d < k->dims ? at[d] * k->stride[d] + each[d] * k->dilation[d] - k->before[d] : 0;
+        inside = inside && from >= 0 && from < s[d];
+        place = place * s[d] + from;
+      }
+      if (!inside) continue;
+      const double term = (double)as(x[place]) * (double)as(w[(m * per_group + channel) * t[0] * t[1] * t[2] + tap]);
+      sum += term;
+      *size += fabs(term);
+    }
+  }
+  return sum;
+}
+
+static op_shape shape_of(const conv_case *k, int64_t first, int64_t second, const int64_t *rest) {
+  op_shape s = {2 + k->dims, {first, second}};
+  for (int d = 0; d < k->dims; d++) s.dims[2 + d] = rest[d];
+  return s;
+}
+
+static void conv(library_rig *b, const conv_case *k, uint32_t flags, rounding as) {
+  op_case c;
+  int64_t pads[6], out[3];
+  const int taken = b->taken;
+  for (int d = 0; d < k->dims; d++) {
+    pads[d] = k->before[d];
+    pads[k->dims + d] = k->after[d];
+  }
+  for (int d = 0; d < 3; d++) out[d] = positions(k, d);
+  op_case_init(&c, "Conv");
+  const op_shape xs = shape_of(k, k->images, k->in, k->size), ws = shape_of(k, k->out, k->in / k->groups, k->kernel);
+  float *x = op_input(&c, F32, xs), *w = op_input(&c, F32, ws), *plus = NULL;
+  if (k->bias) op_fill(plus = op_input(&c, F32, SHAPE(1, k->out)), (size_t)k->out, 3);
+  float *y = op_output(&c, F32, shape_of(k, k->images, k->out, out));
+  op_fill(x, op_count(xs), 1);
+  op_fill(w, op_count(ws), 2);
+  op_attr_ints(&c, "kernel_shape", (uint64_t)k->dims, k->kernel);
+  op_attr_ints(&c, "strides", (uint64_t)k->dims, k->stride);
+  op_attr_ints(&c, "dilations", (uint64_t)k->dims, k->dilation);
+  op_attr_ints(&c, "pads", 2 * (uint64_t)k->dims, pads);
+  op_attr_int(&c, "group", k->groups);
+  c.region.flags = flags;
+  run(&b->r, &c);
+  assert_int_equal(b->taken - taken, k->taken);
+  if (k->taken) assert_non_null(strstr(b->last, "cuDNN does it"));
+  const int64_t n = out[0] * out[1] * out[2];
+  for (int64_t i = 0; i < k->images * k->out * n; i++) {
+    const int64_t at[3] = {i % n / out[2] / out[1], i % n / out[2] % out[1], i % out[2]}, m = i / n % k->out;
+    double size;
+    const double sum = convolved(k, x, w, i / n / k->out, m, at, as, &size);
+    op_close(sum + (plus != NULL ? (double)plus[m] : 0), (double)y[i], size + 1, 64, "Conv", (size_t)i);
+  }
+  op_case_free(&c);
+}
+
+/* Images, groups, channels; size, window, stride, dilation, pads before and after; bias; is it cuDNN's? */
+static const conv_case convs[] = {
+    {2, 2, 1, 8, 16, {9, 10}, {3, 3}, {1, 1}, {1, 1}, {1, 1}, {1, 1}, true, true},
+    {2, 1, 1, 16, 12, {13, 11}, {3, 5}, {2, 1}, {1, 1}, {0, 2}, {0, 2}, false, true},
+    {2, 1, 4, 32, 32, {10, 10}, {3, 3}, {1, 1}, {1, 1}, {1, 1}, {1, 1}, true, true},
+    {2, 1, 64, 64, 64, {9, 9}, {3, 3}, {1, 1}, {1, 1}, {1, 1}, {1, 1}, false, true}, /* by depth */
+    {2, 1, 1, 8, 12, {14, 14}, {3, 3}, {1, 1}, {2, 3}, {2, 3}, {2, 3}, false, true},
+    {1, 2, 1, 16, 24, {50}, {5}, {2}, {1}, {2}, {2}, true, true},
+    {3, 1, 1, 6, 8, {5, 6, 7}, {2, 3, 3}, {1, 1, 1}, {1, 1, 1}, {0, 1, 1}, {0, 1, 1}, true, true},
+    {2, 1, 1, 32, 12, {12, 12}, {2, 2}, {2, 2}, {1, 1}, {0, 0}, {1, 1}, false, true}, /* pads that reach nothing */
+    {2, 1, 1, 16, 12, {12, 12}, {3, 3}, {1, 1}, {1, 1}, {0, 0}, {1, 1}, false, false},
+    {2, 1, 1, 16, 12, {12, 12}, {3, 3}, {1, 1}, {1, 1}, {2, 2}, {0, 0}, true, false},
+    {2, 1, 1, 2, 3, {6, 6}, {3, 3}, {1, 1}, {1, 1}, {1, 1}, {1, 1}, true, false}, /* small */
+};
+
+static void convolutions_are_handed_over(void **state) {
+  library_rig b;
+  (void)state;
+  library_open(&b, NULL, NULL);
+  for (size_t i = 0; i < sizeof convs / sizeof convs[0]; i++) conv(&b, &convs[i], 0, exact);
+  assert_int_equal(b.refused, 0);
+  rig_close(&b.r);
+}
+
+static void fast_convolutions_are_rounded(void **state) {
+  library_rig b;
+  (void)state;
+  library_open(&b, NULL, NULL);
+  for (size_t i = 0; i < 3; i++) conv(&b, &convs[i], HEDDLE_REGION_FAST, tf32);
+  rig_close(&b.r);
+}
+
+/* Cards before Ampere have float16 alone on their tensor cores, whose range is not float32's. */
+static void older_cards_round_nothing(void **state) {
+  static const gemm_case g = {64, 64, 64, 0, 0, true, HEDDLE_REGION_FAST, exact};
+  library_rig b;
+  (void)state;
+  setenv("FAKE_GPU_ARCH", "sm_75", 1);
+  library_open(&b, NULL, NULL);
+  conv(&b, &convs[0], HEDDLE_REGION_FAST, exact);
+  gemm(&b.r, &g);
+  assert_int_equal(b.taken, 2);
+  rig_close(&b.r);
+}
+
+static void no_algorithm_is_no_error(void **state) {
+  static const gemm_case g = {64, 64, 64, 0, 3, false, 0, exact};
+  conv_case left = convs[0];
+  library_rig b;
+  (void)state;
+  setenv("FAKE_LIBRARY_REFUSE", "1", 1);
+  library_open(&b, NULL, NULL);
+  left.taken = false;
+  conv(&b, &left, 0, exact);
+  gemm(&b.r, &g);
+  assert_int_equal(b.taken, 0);
+  assert_int_equal(b.refused, 2);
+  rig_close(&b.r);
+}
+
+static void one_library_may_be_off(void **state) {
+  static const gemm_case g = {64, 64, 64, 0, 0, false, 0, exact};
+  library_rig b;
+  (void)state;
+  cuda_environment();
+  if (gpu_is_real()) SKIP("the library's double fits the driver's");
+  memset(&b, 0, sizeof b);
+  current = &b;
+  sim_enter(&b.r.t, "libraries", "auto", "cublaslt", "off", "cudnn",
+            HEDDLE_TEST_BUILD "/tests/fakes/cuda/libcudnn.so.9", NULL);
+  b.r.t.fake.table.log = count_lines;
+  cuda_open_devices(&b.r.t, 1);
+  b.r.d.stream = sim_stream(&b.r.t, b.r.t.dev[0]);
+  gemm(&b.r, &g);
+  assert_int_equal(b.taken, 0);
+  conv(&b, &convs[0], 0, exact);
+  assert_int_equal(b.taken, 1);
+  rig_close(&b.r);
+}
+
+static void a_path_that_is_none_is_said(void **state) {
+  sim_test t;
+  (void)state;
+  cuda_environment();
+  if (gpu_is_real()) SKIP("settings are tested on the double");
+  sim_enter(&t, "libraries", "auto", "cudnn", "/no/such/libcudnn.so", NULL);
+  cuda_settings(&t);
+  assert_int_equal(t.p->open_instance(&t.fake.table, &t.self, &t.err), HEDDLE_ENODEV);
+  assert_non_null(strstr(t.err.text, "cuDNN cannot be loaded, and the setting cudnn wants it"));
+  assert_non_null(strstr(t.err.text, "/no/such/libcudnn.so"));
+}
+
+CASES(LIBRARY_CASES, CASE(convolutions_are_handed_over), CASE(fast_convolutions_are_rounded),
+      CASE(older_cards_round_nothing), CASE(no_algorithm_is_no_error), CASE(one_library_may_be_off),
+      CASE(a_path_that_is_none_is_said))
