@@ -75,7 +75,6 @@ int rocm_instantiate(heddle_pinstance *self, void *graph, void **exec);
 void rocm_code_words(const heddle_pinstance *self, int code, char *buf, size_t bytes);
 gpu_fate rocm_fate(int code);
 
-extern const struct gpu_library_vendor rocm_libraries; /* rocblas.c */
 heddle_status rocm_compile(heddle_pinstance *self, const gpu_info *info, const char *what, const char *source,
                            void **image, uint64_t *bytes, heddle_error *err);
 heddle_status rocm_can_compile(heddle_pinstance *self, const gpu_info *info, heddle_error *err);
