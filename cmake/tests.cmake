@@ -30,6 +30,7 @@ function(heddle_c_test folder source)
   set(found "${PROJECT_BINARY_DIR}/tests/${target}_cases.cmake")
   set(wrapper "${PROJECT_BINARY_DIR}/tests/${target}.cmake")
 
+  string(REPLACE "," "$<COMMA>" sanitize "${HEDDLE_SANITIZE}") # "address,undefined"
   add_executable(${target} "${source}")
   target_include_directories(${target} PRIVATE "${PROJECT_SOURCE_DIR}/tests")
   target_compile_definitions(${target} PRIVATE
@@ -37,8 +38,8 @@ function(heddle_c_test folder source)
     $<$<IN_LIST:opencl,${HEDDLE_BUILT_PLUGINS}>:HEDDLE_TEST_OPENCL>
     $<$<IN_LIST:vulkan,${HEDDLE_BUILT_PLUGINS}>:HEDDLE_TEST_VULKAN>
     # On their doubles, whose kernels PoCL runs: which ThreadSanitizer cannot look into.
-    $<$<AND:$<IN_LIST:cuda,${HEDDLE_BUILT_PLUGINS}>,$<NOT:$<STREQUAL:${HEDDLE_SANITIZE},thread>>>:HEDDLE_TEST_CUDA>
-    $<$<AND:$<IN_LIST:rocm,${HEDDLE_BUILT_PLUGINS}>,$<NOT:$<STREQUAL:${HEDDLE_SANITIZE},thread>>>:HEDDLE_TEST_ROCM>)
+    $<$<AND:$<IN_LIST:cuda,${HEDDLE_BUILT_PLUGINS}>,$<NOT:$<STREQUAL:${sanitize},thread>>>:HEDDLE_TEST_CUDA>
+    $<$<AND:$<IN_LIST:rocm,${HEDDLE_BUILT_PLUGINS}>,$<NOT:$<STREQUAL:${sanitize},thread>>>:HEDDLE_TEST_ROCM>)
   target_link_libraries(${target} PRIVATE heddle_tvm_blob heddle_internal heddle_dlpack PkgConfig::CMOCKA ${ARGN})
   set_target_properties(${target} PROPERTIES RUNTIME_OUTPUT_DIRECTORY "${PROJECT_BINARY_DIR}/tests")
   add_custom_command(TARGET ${target} POST_BUILD

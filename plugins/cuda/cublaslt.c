@@ -6,10 +6,12 @@
 
 #include "plugins/common/gpu/product.h"
 
-/* Scratch memory that NVIDIA recommends: 32 MiB from Hopper on, 4 MiB before. */
+/* Scratch memory that NVIDIA recommends: 32 MiB from Hopper on, 4 MiB before. It is for sums of parts of K, so that a small
+ * result needs less. */
 #define WORKSPACE UINT64_C(0x400000)
 #define WORKSPACE_HOPPER UINT64_C(0x2000000)
-enum { HOPPER = 9 };
+#define LEAST_WORKSPACE UINT64_C(0x10000)
+enum { HOPPER = 9, PARTS = 16 };
 
 typedef struct lt_state {
   const lt_calls *calls;
@@ -29,8 +31,11 @@ static void version(const void *calls, char *buf, size_t bytes) {
   snprintf(buf, bytes, "%zu.%zu.%zu", number / 10000, number / 100 % 100, number % 100);
 }
 
-static uint64_t most_workspace(const gpu_info *info) {
-  return info->major >= HOPPER ? WORKSPACE_HOPPER : WORKSPACE;
+static uint64_t most_workspace(const gpu_info *info, const gpu_product *p) {
+  const uint64_t most = info->major >= HOPPER ? WORKSPACE_HOPPER : WORKSPACE;
+  const double parts = (double)PARTS * (double)sizeof(float) * (double)p->m * (double)p->n * (double)p->count;
+  if (parts >= (double)most) return most;
+  return parts < (double)LEAST_WORKSPACE ? LEAST_WORKSPACE : (uint64_t)parts;
 }
 
 static gpu_rounding can_round(const gpu_info *info) {
@@ -40,7 +45,7 @@ static gpu_rounding can_round(const gpu_info *info) {
 static bool takes(const gpu_info *info, const gpu_ask *ask, uint64_t *workspace) {
   gpu_product p;
   if (!gpu_product_of(ask, can_round(info), &p)) return false;
-  *workspace = gpu_product_workspace(ask, &p, most_workspace(info));
+  *workspace = gpu_product_workspace(ask, &p, most_workspace(info, &p));
   return true;
 }
 
@@ -151,7 +156,7 @@ static heddle_status prepare(heddle_pdevice *dev, void *memory, const gpu_ask *a
   lt_step *step = block;
   step->product.head.dev = dev;
   step->product.head.state = memory;
-  s = gpu_product_begin(dev, ask, &p, most_workspace(dev->info), &step->product, err);
+  s = gpu_product_begin(dev, ask, &p, most_workspace(dev->info, &p), &step->product, err);
   heddle_error ignored;
   const bool inside = gpu_enter(dev, &scope, s == HEDDLE_OK ? err : &ignored) == HEDDLE_OK;
   if (s == HEDDLE_OK && !inside) s = HEDDLE_EDEVICE;

@@ -252,8 +252,9 @@ void eng_memory_drop(eng_context *ctx) {
       i++;
       continue;
     }
-    eng_count_leak("a context of device %d is destroyed while %zu bytes of %s are allocated", ctx->device, a->bytes,
-                   a->area == ENG_AREA_DEVICE ? "it" : "host memory");
+    if (ctx->fault == ENG_OK) /* else nothing could be freed any more */
+      eng_count_leak("a context of device %d is destroyed while %zu bytes of %s are allocated", ctx->device, a->bytes,
+                     a->area == ENG_AREA_DEVICE ? "it" : "host memory");
     table_remove(a);
     give_back(a);
   }
@@ -301,10 +302,26 @@ int eng_pool_set(eng_pool *pool, int attribute, const void *value) {
   return eng_leave_with(code);
 }
 
+/* Bytes of a pool that are allocated. */
+static uint64_t pool_used(const eng_pool *pool) {
+  uint64_t bytes = 0;
+  for (size_t i = 0; i < count; i++) {
+    if (all[i]->pooled && &pools[all[i]->device] == pool) bytes += all[i]->charged;
+  }
+  return bytes;
+}
+
 int eng_pool_get(eng_pool *pool, int attribute, void *value) {
+  enum { RESERVED = 5, USED = 7 };
   const int on = 1; /* what may be reused in which order: all of it */
+  const bool bytes = attribute == RESERVED || attribute == USED;
   eng_enter();
-  const int code = pool_check(pool, attribute);
+  const int code = pool_check(pool, bytes ? 4 : attribute);
+  if (code == ENG_OK && bytes) {
+    const uint64_t now = pool_used(pool) + (attribute == RESERVED ? pool->cached : 0);
+    memcpy(value, &now, sizeof now);
+    return eng_leave_with(code);
+  }
   if (code == ENG_OK && attribute == 4) memcpy(value, &pool->threshold, sizeof pool->threshold);
   if (code == ENG_OK && attribute != 4) memcpy(value, &on, sizeof on);
   return eng_leave_with(code);

@@ -10,7 +10,7 @@ struct heddle_pgraph {
   void *exec;           /* NULL: nothing was recorded */
   size_t nodes;         /* of exec */
   heddle_pstream *last; /* in which exec was uploaded or launched last */
-  void *event;          /* of a spare: behind the last launch */
+  void *event;          /* of a spare that was still running: behind its last launch */
   heddle_error failed;  /* of a call that was recorded; status 0: none */
   heddle_pgraph *next;  /* of the spares */
 };
@@ -56,19 +56,24 @@ static heddle_status open_spares(heddle_pdevice *dev, heddle_error *err) {
   return HEDDLE_OK;
 }
 
-/* An event behind all that is in the stream where the graph was launched last; false: it is not kept. */
-static bool mark_end(heddle_pgraph *graph) {
+/* Whether the graph has run to its end, or an event was put behind it that says when; the lock ask of the stream where it
+ * was launched last is held. */
+static bool mark_locked(heddle_pgraph *graph) {
   const gpu_driver *driver = graph->dev->driver;
-  gpu_stream_own *own = graph->last->own;
-  int code = 1;
-  if (driver->event_create(&graph->event, GPU_EVENT_NO_TIMES) != 0) {
-    graph->event = NULL;
-    return false;
-  }
-  pthread_mutex_lock(&own->ask);
-  if (!own->recording) code = driver->event_record(graph->event, graph->last->handle);
-  pthread_mutex_unlock(&own->ask);
-  return code == 0;
+  if (graph->last->own->recording) return false;
+  const int code = driver->stream_query(graph->last->handle);
+  if (code == 0 || graph->dev->vendor->fate(code) != GPU_NOT_READY) return code == 0;
+  if (driver->event_create(&graph->event, GPU_EVENT_NO_TIMES) == 0)
+    return driver->event_record(graph->event, graph->last->handle) == 0;
+  graph->event = NULL;
+  return false;
+}
+
+static bool mark_end(heddle_pgraph *graph) {
+  pthread_mutex_lock(&graph->last->own->ask);
+  const bool marked = mark_locked(graph);
+  pthread_mutex_unlock(&graph->last->own->ask);
+  return marked;
 }
 
 static void keep(gpu_spares *spares, heddle_pgraph *graph) {
@@ -95,7 +100,8 @@ static heddle_pgraph *take(heddle_pdevice *dev, size_t nodes) {
   heddle_pgraph *found = NULL;
   pthread_mutex_lock(&spares->lock);
   for (heddle_pgraph **link = &spares->first; *link != NULL; link = &(*link)->next) {
-    if ((*link)->nodes != nodes || dev->driver->event_query((*link)->event) != 0) continue;
+    void *event = (*link)->event;
+    if ((*link)->nodes != nodes || (event != NULL && dev->driver->event_query(event) != 0)) continue;
     found = *link;
     *link = found->next;
     spares->n--;

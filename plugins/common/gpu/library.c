@@ -303,7 +303,7 @@ static heddle_status warm(heddle_pdevice *dev, gpu_library_step *step, const gpu
     if (all[k] != 0) gpu_block_put(dev, all[k]);
   }
   *fine = s == HEDDLE_OK;
-  if (!*fine) snprintf(why, bytes, "%s", own.text);
+  if (!*fine) snprintf(why, bytes, "%.200s", own.text);
   return waited;
 }
 
