@@ -1,12 +1,14 @@
-"""The kernels as CUDA C and as HIP: what the plugin builds for a GPU, by NVRTC and hiprtc where those are installed.
+"""The kernels as CUDA C and as HIP: what plans ask for, through the real NVRTC and hiprtc where those are installed.
 
 labels: slow
-timeout: 1200
+timeout: 600
 
-The plugin writes the source of each program that it plans (source_dir) for ONNX's node cases and a few random graphs,
-in the forms for GPUs (gpu_kernels). Options become lines in front of the source, since the compilers' own headers have
-short names of the same spelling. No kernel is run. Planning and each compiler have a process of their own: their copies
-of LLVM end a process that they share.
+Plans come from the plugin planned (tests/kernels), which writes down each program; no device is needed and no kernel is
+run. A program alone costs a compiler mostly its start, so that many go together into one source: each in a namespace, its
+options and its own macros as lines that are taken back behind it. Every program is compiled for one architecture of each
+vendor at least, and for all of them one of each text and those with long indices, as the plugins compile them. Whatever
+a compiler says is a failure. Each compiler has processes of its own: their copies of LLVM end a process that they share,
+and an architecture that hiprtc does not know ends it too.
 """
 import ctypes
 import glob
@@ -20,58 +22,82 @@ import tempfile
 import pytest
 
 HERE = os.path.dirname(os.path.abspath(__file__))
+KERNELS = os.path.join(HERE, "..", "..", "plugins", "common", "kernels")
 SKIPPED = 77
+BATCH = 12
 
 
-def child(*words):
+def child(*words, **more):
     """Runs this file; its standard output. A child that is to be skipped gives the reason."""
     path = os.pathsep.join([HERE, os.path.dirname(HERE)])
-    done = subprocess.run([sys.executable, os.path.abspath(__file__), *map(str, words)], text=True, timeout=1000,
-                          capture_output=True, env={**os.environ, "PYTHONPATH": path})
+    done = subprocess.run([sys.executable, os.path.abspath(__file__), *map(str, words)], text=True, timeout=500,
+                          capture_output=True, env={**os.environ, "PYTHONPATH": path, **more})
     if done.returncode == SKIPPED:
         pytest.skip(done.stdout.strip())
     assert done.returncode == 0, f"exit status {done.returncode}: {done.stdout[-2000:]}{done.stderr[-4000:]}"
     return done.stdout
 
 
-# ---------------------------------------------------------------- planning
-
 def leave(reason):
     print(reason)
     sys.exit(SKIPPED)
 
 
-def prepare(capi, io, ctx, graph, params):
-    """Plans and prepares; what the device does not take is passed over."""
-    g = capi.Graph(json.dumps(graph))
-    p = capi.Params(io.params_blob(params)) if params else None
-    made = []
-    try:
-        made.append(capi.Model(ctx, g, p, devices="opencl:0"))
-        made.insert(0, capi.Executor(made[0]))
-    except capi.HeddleError as e:
-        if e.status in (5, 6):  # no such device, no such name
-            leave(f"no OpenCL device: {e}")
-    finally:
-        for x in made + [p, g]:
-            if x is not None:
-                x.close()
+# ---------------------------------------------------------------- planning
+
+LARGER = [  # op, shapes, attributes: what asks for kernels that small shapes do not
+    ("MatMul", [[512, 512]] * 2, {}), ("Gemm", [[512, 512], [512, 512], [512]], {"transA": 1, "transB": 1}),
+    ("Conv", [[1, 64, 56, 56], [64, 64, 3, 3]], {"pads": [1, 1, 1, 1]}),
+    ("Conv", [[1, 64, 56, 56], [256, 64, 1, 1], [256]], {}), ("ReduceSum", [[8, 100000]], {"keepdims": 0}),
+    ("Softmax", [[4, 50000]], {"axis": 1})]
 
 
-def write(folder):
-    """Sources of all programs into folder."""
-    plugin = os.path.join(os.environ["HEDDLE_BUILD"], "lib", "heddle", "plugins", "libheddle_plugin_opencl.so")
+# Operators whose operands behind the first say what shape a result has: constants, so that plans are whole.
+SHAPED = {"Expand", "Pad", "ReduceMax", "ReduceMean", "ReduceMin", "ReduceProd", "ReduceSum", "Reshape", "Resize",
+          "Slice", "Split", "Squeeze", "Tile", "TopK", "Unsqueeze"}
+# What the vendors' libraries are helped with (plugins/common/gpu/product.c), and Range, which is folded here.
+OTHERS = [("half", "-DIDX=long", ""), ("fill", "-DIDX=int -DT=float -DU=float -DREAL=1", ""),
+          ("fill", "-DIDX=int -DT=int -DU=uint -DREAL=0", ""), ("fill", "-DIDX=int -DT=long -DU=ulong -DREAL=0", "")]
+
+
+def write():
+    """Every program that plans of random graphs, of ONNX's node cases and of larger ones ask for."""
+    plugin = os.path.join(os.environ["HEDDLE_BUILD"], "tests", "kernels", "libheddle_plugin_planned.so")
     if not os.path.exists(plugin):
-        leave("the plugin opencl is not built")
+        leave("the plugin cpu is not built")
+    os.environ["HEDDLE_PLUGIN_PATH"] = os.path.dirname(plugin)
     import capi
     import numpy as np
+    import onnx
     import onnx_cases
     import random_graphs
     from reference import io
-    ctx = capi.Context(opencl__gpu_kernels=1, opencl__source_dir=folder, log="off")
+    ctx = capi.Context(planned__onednn="off", log="off")
+
+    def plan(graph, params):
+        made = []
+        try:
+            made.append(capi.Graph(json.dumps(graph)))
+            given = capi.Params(io.params_blob(params)) if params else None
+            made += [given] if given else []
+            made.append(capi.Model(ctx, made[0], given, devices="planned:0"))
+            made.append(capi.Executor(made[-1]))
+        except capi.HeddleError as e:
+            if e.status != 7:  # no device runs a node, and words why
+                raise
+        finally:
+            for x in reversed(made):
+                x.close()
+
     for seed in range(1000, 1008):
         graph, params, *_ = random_graphs.expected(seed)
-        prepare(capi, io, ctx, graph, params)
+        plan(graph, params)
+    for op, shapes, attrs in LARGER:
+        arrays = {f"x{k}": np.zeros(shape, np.float32) for k, shape in enumerate(shapes)}
+        node = onnx.helper.make_node(op, list(arrays), ["y"], **attrs)
+        model = onnx.helper.make_model(onnx.helper.make_graph(
+            [node], op, [], [onnx.helper.make_tensor_value_info("y", onnx.TensorProto.FLOAT, None)]))
+        plan(*onnx_cases.graph(model, 17, arrays))
     for _, model, inputs, *_ in onnx_cases.load():
         used = {n.op_type for n in model.graph.node}
         if not used or used - onnx_cases.OPERATORS or not all(isinstance(x, np.ndarray) for x in inputs):
@@ -79,32 +105,78 @@ def write(folder):
         try:
             model, opset = onnx_cases.restated(model)
             named = {v.name: np.asarray(x) for v, x in zip(model.graph.input, inputs)}
-            prepare(capi, io, ctx, *onnx_cases.graph(model, opset, named))
-        except (onnx_cases.LeftOut, capi.HeddleError):
+            graph, params = onnx_cases.graph(model, opset, named)
+        except onnx_cases.LeftOut:
             continue
+        fixed = {x for n in model.graph.node if n.op_type in SHAPED for x in n.input[1:]}
+        plan(graph, params | {k: v for k, v in named.items() if k in fixed})
     ctx.close()
+
+
+# ---------------------------------------------------------------- programs
+
+def read(name):
+    with open(os.path.join(KERNELS, name)) as f:
+        return f.read()
+
+
+class Program:
+    def __init__(self, text, options, tail):
+        self.text, self.options, self.tail = text, options, tail
+        words = [o[2:].split("=", 1) for o in options.split()]
+        self.names = [w[0] for w in words]
+        self.lines = "".join(f"#define {w[0]} {w[1] if len(w) > 1 else 1}\n" for w in words)
+        self.code = read(text + ".cl") + tail
+
+    def __str__(self):
+        return f"{self.text}.cl with {self.options}" + (" and a tail" if self.tail else "")
+
+    def alone(self):
+        """As plugins/common/gpu/compile.c writes it."""
+        return self.lines + read("prelude.cl") + read("params.h") + self.code
+
+    def part(self, number):
+        """Among others."""
+        macros = self.names + re.findall(r"^[ \t]*#[ \t]*define[ \t]+(\w+)", self.code, re.MULTILINE)
+        return (f"{self.lines}namespace part{number} {{\n{self.code}\n}}\n" +
+                "".join(f"#undef {name}\n" for name in dict.fromkeys(macros)))
+
+
+def together(programs):
+    if len(programs) == 1:
+        return programs[0].alone()
+    return (read("prelude.cl") + "#undef KERNEL\n#define KERNEL __global__\n" + read("params.h") +
+            "".join(p.part(i) for i, p in enumerate(programs)))
 
 
 @pytest.fixture(scope="module")
 def programs():
-    """A folder of sources, and the kernels in them."""
+    """All programs, and those that stand for the others: of each text, and with long indices."""
+    found, kernels = {words: Program(*words) for words in OTHERS}, set()
     with tempfile.TemporaryDirectory(prefix="heddle-kernels-") as folder:
-        os.environ["POCL_DEVICES"] = "pthread pthread"
-        os.environ["POCL_CACHE_DIR"] = folder
-        sources, kernels = os.path.join(folder, "sources"), set()
-        child("write", sources)
-        paths = glob.glob(os.path.join(sources, "*.cl"))
-        for path in paths:
+        child("write", HEDDLE_PLANNED=folder)
+        for path in sorted(glob.glob(os.path.join(folder, "*.txt"))):
             with open(path) as f:
-                options, text = f.read().split("\n", 1)
-            words = [o[2:].split("=", 1) for o in options.split() if o.startswith("-D")]
-            with open(path, "w") as f:
-                f.write("".join(f"#define {' '.join(w)}\n" for w in words) + text)
-            kernels |= set(re.findall(r"KERNEL void (\w+)", text))
-        assert len(paths) > 30
-        assert {"contract", "direct", "thin", "softmax_group", "reduce_item", "norm_group", "average_pool",
-                "walk"} <= kernels
-        yield sources
+                text, options, kernel, tail = f.read().split("\n", 3)
+            found[text, options, tail] = Program(text, options, tail)
+            kernels.add(kernel)
+    assert len(found) > 150
+    assert {"contract", "direct", "thin", "softmax_group", "reduce_item", "average_pool", "walk",
+            "fused"} <= kernels
+    texts = {os.path.basename(p)[:-3] for p in glob.glob(os.path.join(KERNELS, "*.cl"))} - {"prelude"}
+    assert {p.text for p in found.values()} == texts
+    firsts = {}
+    for p in found.values():
+        firsts.setdefault((p.text, bool(p.tail)), p)
+    longs = [Program(p.text, p.options.replace("IDX=int", "IDX=long"), p.tail) for p in firsts.values()]
+    return list(found.values()), longs
+
+
+def sources(programs, arch, archs):
+    """Lists of programs to be compiled for arch: a share of all, and those that stand for the others alone."""
+    every, longs = programs
+    batches = [every[i:i + BATCH] for i in range(0, len(every), BATCH)]
+    return batches[archs.index(arch)::len(archs)] + [[p] for p in longs]
 
 
 # ---------------------------------------------------------------- compiling
@@ -119,56 +191,77 @@ class Compiler:
         return getattr(self.library, self.prefix + name)(*args)
 
     def build(self, text):
-        """None, or the compiler's log. Also where no code came of it."""
+        """Nothing, or what the compiler says. Also where no code came of it."""
         program = ctypes.c_void_p()
         assert self.call("CreateProgram", ctypes.byref(program), text.encode(), b"kernels.cu", 0, None, None) == 0
         try:
             words = (ctypes.c_char_p * 1)(f"--gpu-architecture={self.arch}".encode())
             failed = self.call("CompileProgram", program, 1, words)
             size = ctypes.c_size_t()
+            self.call("GetProgramLogSize", program, ctypes.byref(size))
+            log = ctypes.create_string_buffer(size.value + 1)
+            self.call("GetProgramLog", program, log)
             if failed:
-                self.call("GetProgramLogSize", program, ctypes.byref(size))
-                log = ctypes.create_string_buffer(size.value + 1)
-                self.call("GetProgramLog", program, log)
                 return log.value.decode(errors="replace") or f"status {failed}"
             assert self.call(self.code_size, program, ctypes.byref(size)) == 0
-            return None if size.value > 0 else "no code"
+            return log.value.decode(errors="replace").strip() if size.value > 0 else "no code"
         finally:
             self.call("DestroyProgram", ctypes.byref(program))
 
 
-def compile_all(prefix, arch, code_size, folder, *names):
-    """Prints what does not compile."""
-    library = None
+def open_library(names):
     for name in names:
         try:
-            library = ctypes.CDLL(name)
-            break
+            return ctypes.CDLL(name)
         except OSError:
             continue
+    return None
+
+
+def compile_all(prefix, arch, code_size, path, *names):
+    """Prints what a compiler says about each source of a file, by its number."""
+    library = open_library(names)
     if library is None or not hasattr(library, prefix + "CompileProgram"):
         leave(f"{prefix} is not installed")
     compiler = Compiler(library, prefix, arch, code_size)
-    for path in sorted(glob.glob(os.path.join(folder, "*.cl"))):
-        with open(path) as f:
-            text = f.read()
-        log = compiler.build(text)
-        if log is not None:
-            print(f"{os.path.basename(path)}: {text[:text.index('/*')]}{log[:2000]}")
+    with open(path) as f:
+        texts = json.load(f)
+    print(json.dumps([compiler.build(text) for text in texts]))
 
 
-@pytest.mark.parametrize("arch", ["sm_75", "sm_90"])
+def compiled(lists, *words):
+    """What a compiler says about lists of programs."""
+    with tempfile.NamedTemporaryFile("w", suffix=".json") as f:
+        json.dump([together(p) for p in lists], f)
+        f.flush()
+        return json.loads(child("compile", *words[:3], f.name, *words[3:]))
+
+
+def check(programs, arch, archs, prefix, code_size, *names):
+    lists = sources(programs, arch, archs)
+    said = compiled(lists, prefix, arch, code_size, *names)
+    wrong = [p for log, group in zip(said, lists) if log for p in group]
+    if not wrong:
+        return
+    alone = compiled([[p] for p in wrong], prefix, arch, code_size, *names)
+    named = "".join(f"{p}:\n{log[:2000]}\n" for p, log in zip(wrong, alone) if log)
+    pytest.fail(named or f"only together: {[log[:2000] for log in said if log]}")
+
+
+CUDA, HIP = ["sm_75", "sm_80", "sm_90", "sm_120"], ["gfx906", "gfx90a", "gfx1030"]
+
+
+@pytest.mark.parametrize("arch", CUDA)
 def test_cuda(programs, arch):
-    wrong = child("compile", "nvrtc", arch, "GetCUBINSize", programs, "libnvrtc.so", "libnvrtc.so.13", "libnvrtc.so.12",
-                  "libnvrtc.so.11.2")
-    assert not wrong, wrong[:8000]
+    """NVRTC of the toolkit, or of the Python package nvidia-cuda-nvrtc."""
+    wheels = glob.glob(os.path.join(sys.prefix, "lib", "python*", "site-packages", "nvidia", "*", "lib", "libnvrtc.so.*"))
+    check(programs, arch, CUDA, "nvrtc", "GetCUBINSize", "libnvrtc.so.13", "libnvrtc.so.12", "libnvrtc.so", *wheels)
 
 
-def test_hip(programs):
-    """gfx90a only: an architecture that hiprtc does not know ends the process."""
-    wrong = child("compile", "hiprtc", "gfx90a", "GetCodeSize", programs, "libhiprtc.so", "libhiprtc.so.6",
-                  "libamdhip64.so", "libamdhip64.so.6", "libamdhip64.so.5")
-    assert not wrong, wrong[:8000]
+@pytest.mark.parametrize("arch", HIP)
+def test_hip(programs, arch):
+    check(programs, arch, HIP, "hiprtc", "GetCodeSize", "libhiprtc.so", "libhiprtc.so.6", "libamdhip64.so",
+          "libamdhip64.so.6", "libamdhip64.so.5")
 
 
 if __name__ == "__main__":

@@ -54,14 +54,16 @@ static inline void gate_open(sim_test *t) {
 
 /* How often a driver's call was made, by its symbol, or another count of the double's; a skip without it. */
 static inline int gate_calls(const char *name) {
-  const char *driver = getenv("HEDDLE_CUDA_DRIVER");
+  const char *driver = gpu_counting_driver();
+  char own[64];
   void *library = driver != NULL ? dlopen(driver, RTLD_NOW | RTLD_NOLOAD) : NULL;
   void *symbol = library != NULL ? dlsym(library, "fake_gpu_calls") : NULL;
   int (*calls)(const char *name) = NULL;
   if (symbol == NULL) SKIP("the driver is no double, and counts nothing");
   memcpy(&calls, &symbol, sizeof calls);
   dlclose(library);
-  return calls(name);
+  gpu_name(name, strlen(name), own, sizeof own);
+  return calls(own);
 }
 
 #endif

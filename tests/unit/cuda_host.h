@@ -1,6 +1,7 @@
 /* The host of sim's tests for the plugins cuda and rocm: devices of the double of their driver (tests/fakes), or with
  * HEDDLE_TEST_GPU=real those that are there; else a skip with the reason. Kernels run on PoCL, so that nothing may fork
- * once a device is open. Define GPU_PLUGIN as "rocm" before for that plugin. */
+ * once a device is open. Define GPU_PLUGIN as "rocm" before for that plugin, and for it GPU_HIP as the folder of another
+ * double than HIP 6 ("rocm5"), or GPU_ON_CUDA for HIP on CUDA on the double of CUDA's driver. */
 #ifndef HEDDLE_TESTS_UNIT_CUDA_HOST_H
 #define HEDDLE_TESTS_UNIT_CUDA_HOST_H
 
@@ -12,6 +13,8 @@
 #ifndef GPU_PLUGIN
 #define GPU_PLUGIN "cuda"
 #endif
+
+#include "gpu_names.h"
 
 /* What PoCL's compiler loses of its own: as in opencl_host.h. */
 __attribute__((visibility("default"), used)) const char *__lsan_default_suppressions(void);
@@ -45,7 +48,19 @@ static inline void cuda_default(sim_test *t, const char *key, const char *value)
 static inline void cuda_environment(void) {
   if (access(HEDDLE_TEST_BUILD "/lib/heddle/plugins/libheddle_plugin_" GPU_PLUGIN ".so", F_OK) != 0)
     SKIP("the plugin " GPU_PLUGIN " is not built");
-  const char *lacks = gpu_prepare(HEDDLE_TEST_BUILD, GPU_PLUGIN);
+  const char *lacks = NULL;
+#ifdef GPU_ON_CUDA
+#define GPU_HIP "hip_on_cuda"
+  lacks = gpu_prepare(HEDDLE_TEST_BUILD, "cuda");
+#endif
+#ifdef GPU_HIP
+  if (access(HEDDLE_TEST_BUILD "/tests/fakes/" GPU_HIP "/libamdhip64.so", F_OK) != 0)
+    SKIP("HIP's doubles are not built");
+  setenv("HEDDLE_ROCM_DRIVER", HEDDLE_TEST_BUILD "/tests/fakes/" GPU_HIP "/libamdhip64.so", 0);
+  setenv("HEDDLE_ROCM_HIPRTC", HEDDLE_TEST_BUILD "/tests/fakes/" GPU_HIP "/libamdhip64.so", 0);
+#endif
+  if (lacks == NULL) lacks = gpu_prepare(HEDDLE_TEST_BUILD, GPU_PLUGIN);
+  gpu_name_failures();
   if (lacks != NULL) SKIP(lacks);
   setenv("POCL_DEVICES", "pthread", 1);
   setenv("POCL_CACHE_DIR", HEDDLE_TEST_BUILD "/tests/pocl-cache", 1);

@@ -286,7 +286,7 @@ static void a_lost_device_ends_a_capture(void **state) {
   before = record(&d.t, d.s, d.a[0], d.host, 1, 1);
   OK(&d.t, d.t.p->capture->begin(d.s, &d.t.err));
   OK(&d.t, d.t.p->copy->fill(bad, d.a[0], 0, BYTES, 1, &d.t.err)); /* not recorded: another stream */
-  d.t.p->fence->signal(bad, 1, 1, &d.t.err); /* it may know already */
+  d.t.p->fence->signal(bad, 1, 1, &d.t.err);                       /* it may know already */
   assert_int_equal(sim_wait(&d.t, 1, 1), HEDDLE_EDEVICE);
   FAILS(&d.t, HEDDLE_EDEVICE, "(700)", d.t.p->copy->fill(d.s, d.a[0], 0, BYTES, 1, &d.t.err));
   FAILS(&d.t, HEDDLE_EDEVICE, "(700)", d.t.p->capture->end(d.s, &g, &d.t.err));

@@ -215,7 +215,7 @@ static void memory_that_is_out(const char *pools) {
   heddle_pmemory_desc wish = {.struct_size = sizeof wish, .bytes = 41 * MIB};
   FAILS(&t, HEDDLE_ENOMEM, "allocate 42991616 bytes where ", t.p->memory->alloc(dev, &wish, &b, &t.err));
   assert_non_null(strstr(t.err.text, " of 67108864 are free"));
-  assert_non_null(strstr(t.err.text, "CUDA_ERROR_OUT_OF_MEMORY"));
+  assert_non_null(strstr(t.err.text, "(2)"));
   OK(&t, t.p->device->health(dev, &t.err));
 
   t.p->memory->free(dev, a);
@@ -275,7 +275,7 @@ static void values_cross_between_devices(void **state) {
     sim_sync(&t, s[by]);
     sim_expect(&t, s[1], b[1], BYTES / 4, word);
   }
-  FAILS(&t, HEDDLE_EINVAL, "belongs to cuda:1", t.p->copy->d2d(s[0], b[0], 0, b[1], 0, 4, &t.err));
+  FAILS(&t, HEDDLE_EINVAL, "belongs to " GPU_PLUGIN ":1", t.p->copy->d2d(s[0], b[0], 0, b[1], 0, 4, &t.err));
   for (int i = 0; i < 2; i++) {
     t.p->memory->free(t.dev[i], b[i]);
     t.p->stream->close(s[i]);

@@ -60,7 +60,7 @@
 /* By squaring where the exponent is a whole number. */
 DEVICE long k_power(long x, T1 y) {
   ulong result = 1, square = (ulong)x;
-  if (!(y >= (T1)0 && (float)y <= 2147483648.0f) || (T1)(long)y != y) {
+  if (!((float)y >= 0.0f && (float)y <= 2147483648.0f) || (T1)(long)y != y) {
     const float z = pow((float)x, (float)y);
     return K_WHOLE(z);
   }

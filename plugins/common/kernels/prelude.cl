@@ -28,7 +28,7 @@ typedef signed char schar;
 #define KERNEL extern "C" __global__
 #define GLOBAL
 #define LOCAL
-#define DEVICE static __device__ __forceinline__
+#define DEVICE __device__ __forceinline__ /* not static: what a program does not use is no warning then */
 #define LOCAL_ARRAY(type, name, count) __shared__ type name[count]
 #define BARRIER __syncthreads()
 #define K_ITEM ((int)threadIdx.x)

@@ -1,0 +1,4 @@
+/* timeout: 120
+ * Memory and copies of the rocm plugin on the double of HIP 6: the cases of cuda's. */
+#define GPU_PLUGIN "rocm"
+#include "test_plugin_cuda_memory.c"
