@@ -5,7 +5,7 @@
 
 #include <dlfcn.h>
 
-enum { NODES = 12, N = 256, RUNS = 8 };
+enum { NODES = 12, N = 1024, RUNS = 8 };
 
 /* What the double has counted, by a call of fake_gpu.h's. */
 static int told(const char *call, const char *what) {
@@ -31,7 +31,7 @@ static void chain(rig *t, heddle_context *ctx, const char *device) {
   static sketch s;
   memset(&s, 0, sizeof s);
   memset(t, 0, sizeof *t);
-  int x = put_input(&s, "x", "[256]", "\"float32\""), last = x;
+  int x = put_input(&s, "x", "[1024]", "\"float32\""), last = x;
   for (int i = 0; i < NODES; i++) {
     char name[16];
     snprintf(name, sizeof name, "n%d", i);
@@ -97,7 +97,7 @@ static void segments_are_graphs(void **state) {
 }
 
 static void graphs_follow_addresses(void **state) {
-  static _Alignas(4096) float memory[4][1024]; /* a page each */
+  static _Alignas(4096) float memory[4][N]; /* pages, which are imported */
   static const int64_t shape[] = {N};
   (void)state;
   prepare(NULL, NULL);

@@ -252,8 +252,9 @@ void eng_memory_drop(eng_context *ctx) {
       i++;
       continue;
     }
-    eng_count_leak("a context of device %d is destroyed while %zu bytes of %s are allocated", ctx->device, a->bytes,
-                   a->area == ENG_AREA_DEVICE ? "it" : "host memory");
+    if (ctx->fault == ENG_OK) /* else nothing could be freed any more */
+      eng_count_leak("a context of device %d is destroyed while %zu bytes of %s are allocated", ctx->device, a->bytes,
+                     a->area == ENG_AREA_DEVICE ? "it" : "host memory");
     table_remove(a);
     give_back(a);
   }
