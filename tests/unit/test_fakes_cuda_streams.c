@@ -102,7 +102,7 @@ static void only_pinned_copies_are_asynchronous(void **state) {
 static void memory_of_another_streams_order_is_not_there_yet(void **state) {
   (void)state;
   CUdeviceptr a;
-  fake_gate gate;
+  static fake_gate gate; /* the stream sees it after this case */
   fake_start(0);
   CUstream one = fake_stream(), two = fake_stream();
   fake_gate_put(&gate, one);
