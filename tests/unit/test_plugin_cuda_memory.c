@@ -293,6 +293,79 @@ static void peers_can_be_switched_off(void **state) {
   sim_close(&t);
 }
 
+/* ---------------------------------------------------------------- threads */
+
+enum { THREADS = 4, ROUNDS = 60, SHARED_BYTES = 16384 };
+static _Alignas(4096) uint8_t shared_page[SHARED_BYTES];
+
+typedef struct worker {
+  sim_test *t;
+  uint32_t seed;
+  heddle_error err;
+  bool right;
+} worker;
+
+/* What one thread has is nobody else's: what it writes there, it reads there. */
+static bool work(worker *w, heddle_pstream *s, uint32_t round) {
+  const heddle_plugin *p = w->t->p;
+  heddle_pdevice *dev = w->t->dev[0];
+  heddle_pbuffer *b[3] = {NULL}, *import = NULL;
+  uint32_t words[64];
+  uint64_t free_bytes = 0, all = 0;
+  bool right = true;
+  for (uint32_t i = 0; i < 3; i++) {
+    w->seed = w->seed * 1664525u + 1013904223u;
+    heddle_pmemory_desc wish = {.struct_size = sizeof wish, .bytes = 256 + (w->seed >> 16)};
+    if (p->memory->alloc(dev, &wish, &b[i], &w->err) != HEDDLE_OK) return false;
+    if (p->copy->fill(s, b[i], 0, 256, w->seed ^ round ^ i, &w->err) != HEDDLE_OK) return false;
+  }
+  if (p->memory->import_host(dev, shared_page, SHARED_BYTES, &import, &w->err) != HEDDLE_OK) return false;
+  if (p->device->memory_now(dev, &free_bytes, &all, &w->err) != HEDDLE_OK) return false;
+  for (uint32_t i = 0, seed = w->seed; i < 3; i++) {
+    if (p->copy->read(s, words, b[i], 0, 256, &w->err) != HEDDLE_OK) return false;
+    for (uint32_t k = 1; k < 64; k++) right = right && words[k] == words[0];
+    if (i == 2) right = right && words[0] == (seed ^ round ^ i);
+    p->memory->free(dev, b[i]);
+  }
+  p->memory->free(dev, import);
+  return right;
+}
+
+static void *worker_main(void *arg) {
+  worker *w = arg;
+  heddle_pstream *s = NULL;
+  w->right = w->t->p->stream->create(w->t->dev[0], HEDDLE_STREAM_COMPUTE, 0, &s, &w->err) == HEDDLE_OK;
+  for (uint32_t i = 0; i < ROUNDS && w->right; i++) w->right = work(w, s, i);
+  w->t->p->stream->close(s);
+  return NULL;
+}
+
+static void threads_share(const char *pools) {
+  sim_test t;
+  pthread_t threads[THREADS];
+  worker workers[THREADS] = {0};
+  cuda_open(&t, 1, "pools", pools, NULL);
+  for (uint32_t i = 0; i < THREADS; i++) {
+    workers[i] = (worker){.t = &t, .seed = 77 + i};
+    assert_int_equal(pthread_create(&threads[i], NULL, worker_main, &workers[i]), 0);
+  }
+  for (uint32_t i = 0; i < THREADS; i++) pthread_join(threads[i], NULL);
+  for (uint32_t i = 0; i < THREADS; i++)
+    if (!workers[i].right) fail_msg("thread %u: %s", i, workers[i].err.text);
+  sim_close(&t);
+  double_is_clean();
+}
+
+static void threads_share_a_pool(void **state) {
+  (void)state;
+  threads_share("1");
+}
+
+static void threads_share_blocks(void **state) {
+  (void)state;
+  threads_share("0");
+}
+
 /* ---------------------------------------------------------------- a stream that hangs */
 
 static void hold(void *arg) {
@@ -328,4 +401,5 @@ static void memory_stays_while_a_device_hangs(void **state) {
 CASES(CASE(memory_from_a_pool_keeps_its_rules), CASE(memory_from_blocks_keeps_its_rules),
       CASE(copies_keep_to_their_ranges), CASE(imports_keep_their_rules), CASE(blocks_are_used_again),
       CASE(memory_is_out_with_a_pool), CASE(memory_is_out_with_blocks), CASE(devices_without_pools_use_blocks),
-      CASE(values_cross_between_devices), CASE(peers_can_be_switched_off), CASE(memory_stays_while_a_device_hangs))
+      CASE(values_cross_between_devices), CASE(peers_can_be_switched_off), CASE(memory_stays_while_a_device_hangs),
+      CASE_LABELS(threads_share_a_pool, "threads"), CASE_LABELS(threads_share_blocks, "threads"))
