@@ -6,12 +6,10 @@
 
 #include "plugins/common/gpu/product.h"
 
-/* Scratch memory that NVIDIA recommends: 32 MiB from Hopper on, 4 MiB before. It is for sums of parts of K, so that a small
- * result needs less. */
+/* Scratch memory that NVIDIA recommends: 32 MiB from Hopper on, 4 MiB before. */
 #define WORKSPACE UINT64_C(0x400000)
 #define WORKSPACE_HOPPER UINT64_C(0x2000000)
-#define LEAST_WORKSPACE UINT64_C(0x10000)
-enum { HOPPER = 9, PARTS = 16 };
+enum { HOPPER = 9 };
 
 typedef struct lt_state {
   const lt_calls *calls;
@@ -32,10 +30,7 @@ static void version(const void *calls, char *buf, size_t bytes) {
 }
 
 static uint64_t most_workspace(const gpu_info *info, const gpu_product *p) {
-  const uint64_t most = info->major >= HOPPER ? WORKSPACE_HOPPER : WORKSPACE;
-  const double parts = (double)PARTS * (double)sizeof(float) * (double)p->m * (double)p->n * (double)p->count;
-  if (parts >= (double)most) return most;
-  return parts < (double)LEAST_WORKSPACE ? LEAST_WORKSPACE : (uint64_t)parts;
+  return gpu_product_scratch(p, info->major >= HOPPER ? WORKSPACE_HOPPER : WORKSPACE);
 }
 
 static gpu_rounding can_round(const gpu_info *info) {

@@ -40,7 +40,7 @@ static bool product_of(const gpu_info *info, const gpu_ask *ask, gpu_product *ou
 static bool takes(const gpu_info *info, const gpu_ask *ask, uint64_t *workspace) {
   gpu_product p;
   if (!product_of(info, ask, &p)) return false;
-  *workspace = gpu_product_workspace(ask, &p, WORKSPACE);
+  *workspace = gpu_product_workspace(ask, &p, gpu_product_scratch(&p, WORKSPACE));
   return true;
 }
 
@@ -90,7 +90,7 @@ static heddle_status prepare(heddle_pdevice *dev, void *memory, const gpu_ask *a
   gpu_product_step *step = block;
   step->head.dev = dev;
   step->head.state = memory;
-  s = gpu_product_begin(dev, ask, &p, WORKSPACE, step, err);
+  s = gpu_product_begin(dev, ask, &p, gpu_product_scratch(&p, WORKSPACE), step, err);
   if (s != HEDDLE_OK) {
     step_free(&step->head);
     return s;

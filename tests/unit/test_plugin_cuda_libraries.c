@@ -1,5 +1,6 @@
 /* timeout: 120
- * Products by the double of cuBLASLt (cases_libraries.h), and convolutions by that of cuDNN. */
+ * Products by the double of cuBLASLt (cases_libraries.h), convolutions by that of cuDNN, and products in bfloat16 by a kernel
+ * of ours where there is no library. */
 #define CASE_PLUGIN_CUDA
 #define LIBRARY "cuBLASLt"
 #define LIBRARY_SETTINGS \
@@ -156,23 +157,102 @@ static void no_algorithm_is_no_error(void **state) {
   rig_close(&b.r);
 }
 
+/* A device with cuDNN's double alone; more: a setting and its value, or NULL. */
+static void open_without_cublaslt(library_rig *b, const char *libraries, const char *key, const char *value) {
+  cuda_environment();
+  if (gpu_is_real()) SKIP("the library's double fits the driver's");
+  setenv("FAKE_GPU_ARCH", "sm_80", 0);
+  memset(b, 0, sizeof *b);
+  current = b;
+  sim_enter(&b->r.t, "libraries", libraries, "cublaslt", "off", "cudnn",
+            HEDDLE_TEST_BUILD "/tests/fakes/cuda/libcudnn.so.9", key, value, NULL);
+  b->r.t.fake.table.log = count_lines;
+  cuda_open_devices(&b->r.t, 1);
+  b->r.d.stream = sim_stream(&b->r.t, b->r.t.dev[0]);
+}
+
 static void one_library_may_be_off(void **state) {
   static const gemm_case g = {64, 64, 64, 0, 0, false, 0, exact};
   library_rig b;
   (void)state;
-  cuda_environment();
-  if (gpu_is_real()) SKIP("the library's double fits the driver's");
-  memset(&b, 0, sizeof b);
-  current = &b;
-  sim_enter(&b.r.t, "libraries", "auto", "cublaslt", "off", "cudnn",
-            HEDDLE_TEST_BUILD "/tests/fakes/cuda/libcudnn.so.9", NULL);
-  b.r.t.fake.table.log = count_lines;
-  cuda_open_devices(&b.r.t, 1);
-  b.r.d.stream = sim_stream(&b.r.t, b.r.t.dev[0]);
+  open_without_cublaslt(&b, "auto", NULL, NULL);
   gemm(&b.r, &g);
   assert_int_equal(b.taken, 0);
   conv(&b, &convs[0], 0, exact);
   assert_int_equal(b.taken, 1);
+  rig_close(&b.r);
+}
+
+static void all_may_be_off(void **state) {
+  conv_case kept = convs[0];
+  library_rig b;
+  (void)state;
+  open_without_cublaslt(&b, "0", NULL, NULL);
+  kept.taken = false;
+  conv(&b, &kept, 0, exact);
+  assert_int_equal(b.taken + b.refused, 0);
+  rig_close(&b.r);
+}
+
+/* ---------------------------------------------------------------- our own kernel on tensor cores */
+
+static void fast_products_have_a_kernel_of_their_own(void **state) {
+  static const int64_t sizes[][3] = {{64, 64, 64}, {65, 131, 70}, {129, 66, 97}};
+  library_rig b;
+  (void)state;
+  open_without_cublaslt(&b, "auto", NULL, NULL);
+  for (int i = 0; i < 3; i++) {
+    for (int trans = 0; trans < 4; trans++) {
+      const gemm_case g = {sizes[i][0], sizes[i][1],        sizes[i][2], trans, i + trans - (i + trans) / 5 * 5,
+                           true,        HEDDLE_REGION_FAST, bfloat};
+      gemm(&b.r, &g);
+      assert_non_null(strstr(b.last, "a kernel on tensor cores does it, in bfloat16"));
+    }
+  }
+  const gemm_case thin = {8, 101, 131, 0, 0, true, HEDDLE_REGION_FAST, exact};
+  gemm(&b.r, &thin);
+  const gemm_case strict = {65, 131, 70, 0, 0, true, 0, exact};
+  gemm(&b.r, &strict);
+  assert_int_equal(b.taken, 12);
+  rig_close(&b.r);
+}
+
+/* A weight common to all, and a batch of its own for each. */
+static void batches_have_it_too(void **state) {
+  enum { M = 66, N = 65, K = 70 };
+  library_rig b;
+  (void)state;
+  open_without_cublaslt(&b, "auto", NULL, NULL);
+  for (int own = 0; own < 2; own++) {
+    op_case c;
+    op_case_init(&c, "MatMul");
+    float *x = op_input(&c, F32, SHAPE(3, 3, M, K));
+    float *w = op_input(&c, F32, own != 0 ? SHAPE(3, 3, K, N) : SHAPE(2, K, N));
+    float *y = op_output(&c, F32, SHAPE(3, 3, M, N));
+    op_fill(x, 3 * M * K, 1);
+    op_fill(w, (size_t)(own != 0 ? 3 : 1) * K * N, 2);
+    op_constant(&c, 1);
+    c.values[1].v.data_bytes = sizeof(float) * (uint64_t)(own != 0 ? 3 : 1) * K * N;
+    c.region.flags = HEDDLE_REGION_FAST;
+    run(&b.r, &c);
+    for (int64_t i = 0; i < 3 * M * N; i++) {
+      double size;
+      const double sum = dot(x + i / N * K, w + (own != 0 ? i / (M * N) * K * N : 0) + i % N, K, 1, N, bfloat, &size);
+      op_close(sum, (double)y[i], size, 64, "MatMul", (size_t)i);
+    }
+    op_case_free(&c);
+  }
+  assert_int_equal(b.halves, 2);
+  rig_close(&b.r);
+}
+
+static void it_may_be_off(void **state) {
+  static const gemm_case g = {64, 64, 64, 0, 0, true, HEDDLE_REGION_FAST, exact};
+  library_rig b;
+  (void)state;
+  open_without_cublaslt(&b, "0", "tensor_cores", "off");
+  gemm(&b.r, &g);
+  assert_int_equal(b.taken, 0);
   rig_close(&b.r);
 }
 
@@ -190,4 +270,5 @@ static void a_path_that_is_none_is_said(void **state) {
 
 CASES(LIBRARY_CASES, CASE(convolutions_are_handed_over), CASE(fast_convolutions_are_rounded),
       CASE(older_cards_round_nothing), CASE(no_algorithm_is_no_error), CASE(one_library_may_be_off),
-      CASE(a_path_that_is_none_is_said))
+      CASE(all_may_be_off), CASE(fast_products_have_a_kernel_of_their_own), CASE(batches_have_it_too),
+      CASE(it_may_be_off), CASE(a_path_that_is_none_is_said))

@@ -81,6 +81,7 @@ static heddle_status open_one(heddle_pinstance *self, int i, bool insist, heddle
   const char *file = NULL;
   void *calls = NULL;
   if (o->off) return HEDDLE_OK;
+  if (library->files == NULL) return gpu_new(self->host, sizeof(void *), library->name, &o->calls, err);
   void *handle = open_file(library, o->path, &file, why, sizeof why);
   if (handle != NULL) {
     heddle_status s = gpu_new(self->host, library->calls_bytes, library->name, &calls, err);
@@ -133,8 +134,9 @@ static heddle_status read_settings(heddle_pinstance *self, bool automatic, bool 
     s = setting(self, library->setting, o->path, sizeof o->path, &given, err);
     o->off = s == HEDDLE_OK && given && (o->path[0] == '\0' || p_is_off(o->path));
     if (o->off) o->path[0] = '\0';
+    if (library->files == NULL) continue;
     if (o->path[0] == '\0' && automatic && self->driver_path != NULL) o->off = true;
-    if (!automatic && !wanted) o->off = true;
+    o->off = o->off || !wanted;
     *named = *named || (!o->off && o->path[0] != '\0');
   }
   return s;
@@ -151,14 +153,13 @@ heddle_status gpu_library_open(heddle_pinstance *self, heddle_error *err) {
   if (!automatic && !p_switch(text, &wanted))
     return p_fail(err, HEDDLE_EINVAL, 0, "%s: setting libraries: '%s' is none of 0, 1 and auto", self->vendor->name,
                   text);
-  if (!wanted) return HEDDLE_OK;
   s = gpu_new(self->host, sizeof(gpu_libraries), "libraries", &memory, err);
   if (s != HEDDLE_OK) return s;
   self->libraries = memory;
   pthread_mutex_init(&self->libraries->lock, NULL);
   s = read_settings(self, automatic, wanted, &named, err);
   /* Those that are named or insisted on must be there, so that a wrong path is told at once. */
-  if (s == HEDDLE_OK && (!automatic || named)) s = open_all(self, !automatic, err);
+  if (s == HEDDLE_OK && (!automatic || named)) s = open_all(self, !automatic && wanted, err);
   if (s != HEDDLE_OK) gpu_library_close(self);
   return s;
 }

@@ -22,6 +22,8 @@ typedef struct gpu_library_step {
   void *state; /* what the library has on this device */
 } gpu_library_step;
 
+extern const gpu_library gpu_tensor_cores; /* tensor.c: a kernel of ours, for the end of a list */
+
 /* ---------------------------------------------------------------- for the instance and devices (library.c) */
 
 /* Reads the settings of the vendor's libraries: "libraries" is 0, 1 or auto, and each library has one by its name, which
@@ -76,7 +78,7 @@ struct gpu_library {
   const char *name;         /* "cuBLASLt" */
   const char *what;         /* "matrix products" */
   const char *setting;      /* "cublaslt": a path, or off */
-  const char *const *files; /* names to dlopen, best first; NULL ends */
+  const char *const *files; /* names to dlopen, best first; NULL ends. NULL: it needs none, and is always there */
   const gpu_symbol *symbols;
   uint32_t n_symbols;
   uint64_t calls_bytes; /* of its table of calls */

@@ -4,7 +4,7 @@
 /* Fewer multiplications than this are left to the kernels: a library's call costs more than they take. Sides from which
  * rounding the operands first pays. Both are stated, not measured. */
 #define LEAST_WORK (32.0 * 32.0 * 32.0)
-enum { LEAST_SIDE = 64 };
+enum { LEAST_SIDE = 64, PARTS = 16, LEAST_SCRATCH = 0x10000 };
 
 /* ---------------------------------------------------------------- which products */
 
@@ -75,6 +75,12 @@ static uint64_t half_bytes(uint64_t elements) {
   return (elements + 1) / 2 * sizeof(uint32_t);
 }
 
+uint64_t gpu_product_scratch(const gpu_product *p, uint64_t most) {
+  const double parts = (double)PARTS * (double)sizeof(float) * (double)p->m * (double)p->n * (double)p->count;
+  if (parts >= (double)most) return most;
+  return parts < (double)LEAST_SCRATCH ? LEAST_SCRATCH : (uint64_t)parts;
+}
+
 /* Where what is rounded in a run lies; the end of it all. */
 static uint64_t lay_out(const gpu_ask *ask, const gpu_product *p, uint64_t library_bytes, gpu_product_step *step) {
   uint64_t end = aligned(library_bytes);
@@ -125,8 +131,8 @@ static heddle_status put_constant(heddle_pdevice *dev, const float *data, uint64
 
 /* ---------------------------------------------------------------- a step */
 
-static heddle_status kernel_of(heddle_pdevice *dev, const char *text, const char *options, const char *name, void **out,
-                               heddle_error *err) {
+heddle_status gpu_product_kernel(heddle_pdevice *dev, const char *text, const char *options, const char *name,
+                                 void **out, heddle_error *err) {
   gpu_scope scope;
   void *module = NULL;
   heddle_status s = gpu_program_get(dev, text, NULL, options, &module, err);
@@ -146,9 +152,10 @@ heddle_status gpu_product_begin(heddle_pdevice *dev, const gpu_ask *ask, const g
   step->n_args = ask->step->n_args;
   step->library_bytes = library_bytes;
   lay_out(ask, p, library_bytes, step);
-  if (p->third == GPU_THIRD_SPREAD) s = kernel_of(dev, "contract", ask->step->options, "spread", &step->spread, err);
+  if (p->third == GPU_THIRD_SPREAD)
+    s = gpu_product_kernel(dev, "contract", ask->step->options, "spread", &step->spread, err);
   if (s == HEDDLE_OK && p->rounding == GPU_BFLOAT16)
-    s = kernel_of(dev, "half", "-DIDX=long", "round_bfloat", &step->round, err);
+    s = gpu_product_kernel(dev, "half", "-DIDX=long", "round_bfloat", &step->round, err);
   for (int i = 0; i < 2 && s == HEDDLE_OK; i++) {
     if (p->rounding == GPU_BFLOAT16 && ask->data[i] != NULL)
       s = put_constant(dev, ask->data[i], ask->count[i], &step->constant[i], err);
@@ -164,22 +171,27 @@ void gpu_product_end(gpu_product_step *step) {
 
 /* ---------------------------------------------------------------- running */
 
-static heddle_status launch(heddle_pstream *stream, void *function, uint64_t items, void **args, const char *what,
-                            heddle_error *err) {
+heddle_status gpu_product_launch(heddle_pstream *stream, void *kernel, uint64_t groups, void **args, const char *what,
+                                 heddle_error *err) {
   heddle_pdevice *dev = stream->dev;
-  const uint64_t groups = items / K_GROUP + (items % K_GROUP != 0);
   if (groups > dev->vendor->launch_limit_x)
     return p_fail(err, HEDDLE_EUNSUPPORTED, 0, "%s:%u: %s: %llu work-groups are more than a launch has",
                   dev->vendor->name, dev->index, what, (unsigned long long)groups);
-  const int code = dev->driver->launch(function, (unsigned)groups, 1, 1, K_GROUP, 1, 1, 0, stream->handle, args, NULL);
-  return gpu_check(dev, code, what, err);
+  return gpu_check(dev,
+                   dev->driver->launch(kernel, (unsigned)groups, 1, 1, K_GROUP, 1, 1, 0, stream->handle, args, NULL),
+                   what, err);
+}
+
+static uint64_t groups_of(uint64_t items) {
+  return items / K_GROUP + (items % K_GROUP != 0);
 }
 
 static heddle_status round_operand(const gpu_product_step *step, heddle_pstream *stream, gpu_address from,
                                    gpu_address to, uint64_t elements, heddle_error *err) {
   k_flat params = {.count = (int64_t)elements};
   void *args[] = {&params, &from, &to};
-  return launch(stream, step->round, (elements + 1) / 2, args, "round an operand to bfloat16", err);
+  return gpu_product_launch(stream, step->round, groups_of((elements + 1) / 2), args, "round an operand to bfloat16",
+                            err);
 }
 
 heddle_status gpu_product_run(const gpu_product_step *step, heddle_pstream *stream, const gpu_address *operands,
@@ -192,7 +204,8 @@ heddle_status gpu_product_run(const gpu_product_step *step, heddle_pstream *stre
     k_matmul params = step->params;
     gpu_address c = operands[2], to = out->out;
     void *args[] = {&params, &c, &to};
-    s = launch(stream, step->spread, (uint64_t)step->params.count, args, "spread an operand", err);
+    s = gpu_product_launch(stream, step->spread, groups_of((uint64_t)step->params.count), args, "spread an operand",
+                           err);
   }
   for (int i = 0; i < 2 && s == HEDDLE_OK; i++) {
     if (step->constant[i] != 0) {

@@ -42,6 +42,9 @@ typedef struct gpu_product_step {
   uint64_t library_bytes;      /* at the beginning of the workspace */
 } gpu_product_step;
 
+/* Scratch memory that is of use for sums of parts of K: the most that a library may want, less for small results. Pure. */
+uint64_t gpu_product_scratch(const gpu_product *p, uint64_t most);
+
 /* The whole workspace, where the library wants up to library_bytes of it. Pure. */
 uint64_t gpu_product_workspace(const gpu_ask *ask, const gpu_product *p, uint64_t library_bytes);
 
@@ -50,6 +53,13 @@ uint64_t gpu_product_workspace(const gpu_ask *ask, const gpu_product *p, uint64_
 heddle_status gpu_product_begin(heddle_pdevice *dev, const gpu_ask *ask, const gpu_product *p, uint64_t library_bytes,
                                 gpu_product_step *step, heddle_error *err);
 void gpu_product_end(gpu_product_step *step);
+
+/* A kernel of a text, and its launch with groups work-groups: what steps do beside a library's call. The first is not inside
+ * gpu_enter, the second is. */
+heddle_status gpu_product_kernel(heddle_pdevice *dev, const char *text, const char *options, const char *name,
+                                 void **out, heddle_error *err);
+heddle_status gpu_product_launch(heddle_pstream *stream, void *kernel, uint64_t groups, void **args, const char *what,
+                                 heddle_error *err);
 
 /* Addresses for the library's call. c is out where C was spread, and 0 without C. */
 typedef struct gpu_product_operands {
