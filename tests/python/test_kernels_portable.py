@@ -55,9 +55,10 @@ LARGER = [  # op, shapes, attributes: what asks for kernels that small shapes do
 # Operators whose operands behind the first say what shape a result has: constants, so that plans are whole.
 SHAPED = {"Expand", "Pad", "ReduceMax", "ReduceMean", "ReduceMin", "ReduceProd", "ReduceSum", "Reshape", "Resize",
           "Slice", "Split", "Squeeze", "Tile", "TopK", "Unsqueeze"}
-# What the vendors' libraries are helped with (plugins/common/gpu/product.c), and Range, which is folded here.
+# What products in reduced precision need (plugins/common/gpu), and Range, which is folded here.
 OTHERS = [("half", "-DIDX=long", ""), ("fill", "-DIDX=int -DT=float -DU=float -DREAL=1", ""),
-          ("fill", "-DIDX=int -DT=int -DU=uint -DREAL=0", ""), ("fill", "-DIDX=int -DT=long -DU=ulong -DREAL=0", "")]
+          ("fill", "-DIDX=int -DT=int -DU=uint -DREAL=0", ""), ("fill", "-DIDX=int -DT=long -DU=ulong -DREAL=0", ""),
+          ("tensor", "-DIDX=int", ""), ("tensor", "-DIDX=int -DHAS_C", "")]
 
 
 def write():
