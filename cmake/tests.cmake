@@ -10,8 +10,14 @@
 # "timeout: 600" (seconds). The label "serial" makes a test run alone; "slow" is left out of the sanitizer runs,
 # "threads" is what the ThreadSanitizer run takes, and a Python file with "ctypes" has libheddle in its own process, so
 # that AddressSanitizer must be there before Python is.
+#
+# What PoCL's and Mesa's compilers made is kept in HEDDLE_DRIVER_CACHE: most of the time of those tests is theirs, and it
+# is the same for every build of ours, so the presets have one together.
+set(HEDDLE_DRIVER_CACHE "${PROJECT_BINARY_DIR}/tests/drivers" CACHE PATH "Where tests let OpenCL's and Vulkan's drivers cache")
+file(MAKE_DIRECTORY "${HEDDLE_DRIVER_CACHE}/pocl" "${HEDDLE_DRIVER_CACHE}/mesa")
 set(test_environment "HEDDLE_BUILD=${PROJECT_BINARY_DIR}" "XDG_CACHE_HOME=${PROJECT_BINARY_DIR}/tests/cache"
-  "HEDDLE_ROUTES_TEST=0")
+  "HEDDLE_ROUTES_TEST=0" "POCL_CACHE_DIR=${HEDDLE_DRIVER_CACHE}/pocl"
+  "MESA_SHADER_CACHE_DIR=${HEDDLE_DRIVER_CACHE}/mesa" "MESA_GLSL_CACHE_DIR=${HEDDLE_DRIVER_CACHE}/mesa")
 if(HEDDLE_SANITIZE)
   # use_sigaltstack=0: PoCL's compiler takes over the signal stack that AddressSanitizer gives to each thread and frees.
   list(APPEND test_environment "HEDDLE_SANITIZE=${HEDDLE_SANITIZE}"
