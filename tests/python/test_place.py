@@ -11,6 +11,7 @@ import numpy as np
 import pocl
 import pytest
 from fixtures import tvm_legacy as legacy
+from reference import sizes
 from tool_case import failing, good, heddle
 from tvm_graph import Call, tvm_graph
 
@@ -155,7 +156,7 @@ def known(tmp_path_factory):
 PLAIN = ("--set", "cpu.onednn=off", "--set", "cpu.fuse=0", "--set", "place.overlap=1", "--set", "place.sure=0")
 
 
-@pytest.mark.parametrize("seed", range(36))
+@pytest.mark.parametrize("seed", sizes.seeds(0, 36))
 def test_it_is_the_best_of_all_placements(known, tmp_path, seed):
     rng = np.random.default_rng(seed)
     nodes, heads = random_graph(rng, 2 + seed % 6)
