@@ -10,13 +10,21 @@
 # "timeout: 600" (seconds). The label "serial" makes a test run alone; "slow" is left out of the sanitizer runs,
 # "threads" is what the ThreadSanitizer run takes, and a Python file with "ctypes" has libheddle in its own process, so
 # that AddressSanitizer must be there before Python is.
+#
+# What PoCL's and Mesa's compilers made is kept in HEDDLE_DRIVER_CACHE: most of the time of those tests is theirs, and it
+# is the same for every build of ours, so the presets have one together.
+set(HEDDLE_DRIVER_CACHE "${PROJECT_BINARY_DIR}/tests/drivers" CACHE PATH "Where tests let OpenCL's and Vulkan's drivers cache")
+file(MAKE_DIRECTORY "${HEDDLE_DRIVER_CACHE}/pocl" "${HEDDLE_DRIVER_CACHE}/mesa")
 set(test_environment "HEDDLE_BUILD=${PROJECT_BINARY_DIR}" "XDG_CACHE_HOME=${PROJECT_BINARY_DIR}/tests/cache"
-  "HEDDLE_ROUTES_TEST=0")
+  "HEDDLE_ROUTES_TEST=0" "POCL_CACHE_DIR=${HEDDLE_DRIVER_CACHE}/pocl"
+  "MESA_SHADER_CACHE_DIR=${HEDDLE_DRIVER_CACHE}/mesa" "MESA_GLSL_CACHE_DIR=${HEDDLE_DRIVER_CACHE}/mesa")
 if(HEDDLE_SANITIZE)
   # use_sigaltstack=0: PoCL's compiler takes over the signal stack that AddressSanitizer gives to each thread and frees.
+  # quarantine_size_mb: what is freed comes back after 16 MB more, not after 256, which touch a new page for every array
+  # and make the Python tests take three times as long.
   list(APPEND test_environment "HEDDLE_SANITIZE=${HEDDLE_SANITIZE}"
     "UBSAN_OPTIONS=print_stacktrace=1" "TSAN_OPTIONS=halt_on_error=1:second_deadlock_stack=1"
-    "ASAN_OPTIONS=detect_stack_use_after_return=1:strict_string_checks=1:use_sigaltstack=0"
+    "ASAN_OPTIONS=detect_stack_use_after_return=1:strict_string_checks=1:use_sigaltstack=0:quarantine_size_mb=16"
     "LSAN_OPTIONS=suppressions=${PROJECT_SOURCE_DIR}/tests/lsan.supp:print_suppressions=0")
 endif()
 
@@ -76,7 +84,7 @@ set(in_python "")
 if(HEDDLE_SANITIZE MATCHES "address")
   execute_process(COMMAND "${CMAKE_C_COMPILER}" -print-file-name=libasan.so OUTPUT_VARIABLE asan_runtime
     OUTPUT_STRIP_TRAILING_WHITESPACE)
-  set(in_python ";LD_PRELOAD=${asan_runtime};ASAN_OPTIONS=detect_leaks=0:allocator_may_return_null=1:use_sigaltstack=0")
+  set(in_python ";LD_PRELOAD=${asan_runtime};ASAN_OPTIONS=detect_leaks=0:allocator_may_return_null=1:use_sigaltstack=0:quarantine_size_mb=16")
 endif()
 if(has_pytest EQUAL 0)
   file(GLOB python_tests CONFIGURE_DEPENDS tests/python/test_*.py tests/oracle/test_*.py)
@@ -99,7 +107,7 @@ if(has_pytest EQUAL 0)
       COMMAND "${HEDDLE_PYTHON}" -m pytest -q -p no:cacheprovider "${source}"
       WORKING_DIRECTORY "${PROJECT_SOURCE_DIR}")
     set_tests_properties(${folder}/${name} PROPERTIES TIMEOUT ${test_timeout} SKIP_RETURN_CODE 77
-      RUN_SERIAL ${serial} LABELS "${test_labels}"
+      RUN_SERIAL ${serial} LABELS "${test_labels}" COST 1 # before the C cases, which are short and fill the end
       ENVIRONMENT "${test_environment};PYTHONDONTWRITEBYTECODE=1;PYTHONPATH=${PROJECT_SOURCE_DIR}/tests${more}")
   endforeach()
 else()

@@ -1,4 +1,4 @@
-"""Two PoCL devices for a test, with a cache of their own: ENV for programs that are started; in_process() for libheddle
+"""Two PoCL devices for a test, with a cache of kernels that CTest names (else one of their own): ENV for programs that are started; in_process() for libheddle
 in Python, before anything of OpenCL is loaded; need() skips where there are no two such devices."""
 
 import os
@@ -7,8 +7,8 @@ import tempfile
 import pytest
 from tool_case import BUILD, DIGITS, heddle
 
-CACHE = tempfile.TemporaryDirectory(prefix="heddle-pocl-")
-ENV = {"POCL_DEVICES": "pthread pthread", "POCL_CACHE_DIR": CACHE.name}
+OWN = None if "POCL_CACHE_DIR" in os.environ else tempfile.TemporaryDirectory(prefix="heddle-pocl-")
+ENV = {"POCL_DEVICES": "pthread pthread", "POCL_CACHE_DIR": OWN.name if OWN else os.environ["POCL_CACHE_DIR"]}
 PLUGIN = BUILD / "lib" / "heddle" / "plugins" / "libheddle_plugin_opencl.so"
 
 

@@ -10,7 +10,7 @@ import numpy as np
 import pocl
 import pytest
 from oracle import oracle
-from reference import graphs, io, placements
+from reference import graphs, io, placements, sizes
 from tool_case import BUILD, environment, failing, good
 
 LIVE = BUILD / "bin" / "live_bytes"
@@ -67,11 +67,11 @@ def same_bytes(tmp_path, seeds, devices, settings, place=placements.placements, 
 
 @pytest.mark.parametrize("settings", SETTINGS, ids=lambda s: ",".join(f"{k}={v}" for k, v in s.items()) or "plain")
 def test_exact_on_sim_and_cpu(tmp_path, settings):
-    same_bytes(tmp_path, range(700, 704), ["cpu", "sim:0", "sim:1"], settings)
+    same_bytes(tmp_path, sizes.seeds(700, 704), ["cpu", "sim:0", "sim:1"], settings)
 
 
 def test_exact_on_cpu_alone(tmp_path):
-    same_bytes(tmp_path, range(710, 716), ["cpu"], {})
+    same_bytes(tmp_path, sizes.seeds(710, 716), ["cpu"], {})
 
 
 @pytest.mark.parametrize("unified", ["0", "1"])

@@ -2,14 +2,12 @@
 timeout: 900
 """
 import os
-import tempfile
 
 import numpy as np
+import pocl
 import pytest
 
-CACHE = tempfile.TemporaryDirectory(prefix="heddle-pocl-")
-os.environ["POCL_DEVICES"] = "pthread pthread"
-os.environ["POCL_CACHE_DIR"] = CACHE.name
+pocl.in_process()
 
 import capi  # noqa: E402
 import fused  # noqa: E402

@@ -18,11 +18,11 @@ MASK = (1 << 64) - 1
 
 @pytest.fixture(scope="module", autouse=True)
 def pocl(tmp_path_factory):
-    """Two PoCL devices with a cache of their own; a skip where there are none."""
+    """Two PoCL devices, whose own cache is CTest's; a skip where there are none."""
     if not (BUILD / "lib/heddle/plugins/libheddle_plugin_opencl.so").exists():
         pytest.skip("the plugin opencl is not built")
     os.environ["POCL_DEVICES"] = "pthread pthread"
-    os.environ["POCL_CACHE_DIR"] = str(tmp_path_factory.mktemp("pocl"))
+    os.environ.setdefault("POCL_CACHE_DIR", str(tmp_path_factory.mktemp("pocl")))
     if "opencl:0" not in heddle("devices", "--all").out:
         pytest.skip("there is no OpenCL device")
 

@@ -7,11 +7,10 @@ Every graph has convolutions, pools, normalisations, reductions and softmaxes in
 them; it runs on each device alone and with its nodes dealt out. Results agree to 1e-4 of the largest.
 """
 import os
-import tempfile
 
-CACHE = tempfile.TemporaryDirectory(prefix="heddle-pocl-")
-os.environ["POCL_DEVICES"] = "pthread pthread"
-os.environ["POCL_CACHE_DIR"] = CACHE.name
+import pocl
+
+pocl.in_process()
 
 import capi  # noqa: E402
 import numpy as np  # noqa: E402

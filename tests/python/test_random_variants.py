@@ -5,7 +5,7 @@ timeout: 900
 import capi
 import pytest
 import random_graphs
-from reference import placements
+from reference import placements, sizes
 
 VARIANTS = [
     dict(sim__coherent=0),
@@ -41,7 +41,7 @@ VARIANTS = [
 def test_variant(variant):
     settings = dict(variant)
     flags, streams = settings.pop("flags", 0), settings.pop("max_streams", 0)
-    for seed in range(900, 912):
+    for seed in sizes.seeds(900, 912):
         graph, params, inputs, values, bounds, numpy32 = random_graphs.expected(seed)
         ctx = capi.Context(**settings)
         try:
@@ -56,7 +56,7 @@ def test_without_a_host_device():
     """A plan that has no inline device at all."""
     ctx = capi.Context(sim__coherent=0)
     try:
-        for seed in range(920, 926):
+        for seed in sizes.seeds(920, 926):
             graph, params, inputs, values, bounds, numpy32 = random_graphs.expected(seed)
             for placement in placements.placements(graph, seed, ["sim:0", "sim:1"]):
                 outputs = random_graphs.run_case(ctx, graph, params, inputs, placement)
@@ -69,7 +69,7 @@ def test_one_device_gives_the_same_bits():
     """cpu without oneDNN and sim share their kernels, so placement decides nothing about the numbers; nor does a repeated run."""
     ctx = capi.Context(cpu__onednn="off")
     try:
-        for seed in range(930, 940):
+        for seed in sizes.seeds(930, 940):
             graph, params, inputs, *_ = random_graphs.expected(seed)
             names = [n["name"] for n in graph["nodes"] if n["op"] != "null"]
             made = [random_graphs.run_case(ctx, graph, params, inputs, {n: d for n in names}, runs=r)
