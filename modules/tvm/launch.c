@@ -66,6 +66,7 @@ void heddle__device_detach(heddle__tvm_caller *caller) {
 /* The names that plugins have for formats. */
 static const char *format_of(const heddle__submodule *m) {
   if (strcmp(m->kind, "vulkan") == 0) return "spirv";
+  if (strcmp(m->kind, "cuda") == 0 && strcmp(m->format, "cu") == 0) return "cuda"; /* source: no nvcc was there */
   return strcmp(m->kind, "opencl") == 0 && strcmp(m->format, "cl") == 0 ? "opencl-c" : m->format;
 }
 

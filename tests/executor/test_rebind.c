@@ -3,6 +3,8 @@
  */
 #include "executor/rig.h"
 
+#include <dlfcn.h>
+
 static void fill(float *at, int n, float first) {
   for (int i = 0; i < n; i++) at[i] = first + (float)(i % 64);
 }
@@ -97,6 +99,53 @@ static void addresses_change_under_recordings(void **state) {
     rig_end(&t);
   }
 }
+
+#ifdef HEDDLE_TEST_CUDA
+/* What the double of the driver counted of a call, by its symbol; -1: the driver is no double. */
+static int driver_calls(const char *name) {
+  const char *driver = getenv("HEDDLE_CUDA_DRIVER");
+  void *library = driver != NULL ? dlopen(driver, RTLD_NOW | RTLD_NOLOAD) : NULL;
+  void *symbol = library != NULL ? dlsym(library, "fake_gpu_calls") : NULL;
+  int (*calls)(const char *name) = NULL;
+  if (symbol == NULL) return -1;
+  memcpy(&calls, &symbol, sizeof calls);
+  dlclose(library);
+  return calls(name);
+}
+
+/* Where another address is bound in each run, graphs are updated to it: none is instantiated after the first run. */
+static void an_address_is_an_update_of_a_graph(void **state) {
+  (void)state;
+  static _Alignas(4096) float memory[3][N];
+  static sketch s;
+  int x = put_input(&s, "x", "[1024]", "\"float32\""), y = x, made = 0, updates = 0;
+  for (int k = 0; k < LENGTH; k++) {
+    char name[16];
+    snprintf(name, sizeof name, "a%d", k);
+    y = NODE(&s, "Add", name, "sim:0", y, x);
+  }
+  put_head(&s, y);
+  rig t;
+  make(&t, "threads=1", &s);
+  for (int run = 0; run < RUNS; run++) {
+    heddle_tensor *in = wrap(memory[run % 3]), *out = NULL;
+    fill(memory[run % 3], N, (float)run);
+    OK(heddle_executor_bind_input(t.ex, 0, in, &err));
+    OK(heddle_executor_run(t.ex, HEDDLE_FOREVER, &err));
+    OK(heddle_executor_view_output(t.ex, 0, &out, &err));
+    for (int i = 0; i < N; i++) assert_true(data_of(out)[i] == (float)(run + i % 64) * (LENGTH + 1));
+    heddle_tensor_release(out);
+    heddle_tensor_release(in);
+    if (run == 0) made = driver_calls("cuGraphInstantiateWithFlags"), updates = driver_calls("updates");
+  }
+  if (made >= 0) {
+    assert_true(made > 0);
+    assert_int_equal(driver_calls("cuGraphInstantiateWithFlags"), made);
+    assert_true(driver_calls("updates") - updates >= RUNS - 1);
+  }
+  rig_end(&t);
+}
+#endif
 
 /* ---- shapes by value */
 
@@ -197,4 +246,5 @@ static void values_decide_shapes(void **state) {
   }
 }
 
-CASES(CASE_ALL(addresses_change_under_recordings), CASE_ALL(values_decide_shapes))
+CASES(CASE_ALL(addresses_change_under_recordings),
+      CASE_ALL(values_decide_shapes) CASES_CUDA_TOO(an_address_is_an_update_of_a_graph))

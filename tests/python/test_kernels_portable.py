@@ -4,11 +4,11 @@ labels: slow
 timeout: 600
 
 Plans come from the plugin planned (tests/kernels), which writes down each program; no device is needed and no kernel is
-run. A program alone costs a compiler mostly its start, so that many go together into one source: each in a namespace, its
-options and its own macros as lines that are taken back behind it. Every program is compiled for one architecture of each
-vendor at least, and for all of them one of each text and those with long indices, as the plugins compile them. Whatever
-a compiler says is a failure. Each compiler has processes of its own: their copies of LLVM end a process that they share,
-and an architecture that hiprtc does not know ends it too.
+run. A program alone costs a compiler mostly its start, so that many go together into one source: each in a namespace,
+its options and its own macros as lines that are taken back behind it. Every program is compiled for one architecture of
+each vendor at least, and for all of them one of each text and those with long indices, as the plugins compile them.
+Whatever a compiler says is a failure. Each compiler has processes of its own: their copies of LLVM end a process that
+they share, and an architecture that hiprtc does not know ends it too.
 """
 import ctypes
 import glob
@@ -55,10 +55,10 @@ LARGER = [  # op, shapes, attributes: what asks for kernels that small shapes do
 # Operators whose operands behind the first say what shape a result has: constants, so that plans are whole.
 SHAPED = {"Expand", "Pad", "ReduceMax", "ReduceMean", "ReduceMin", "ReduceProd", "ReduceSum", "Reshape", "Resize",
           "Slice", "Split", "Squeeze", "Tile", "TopK", "Unsqueeze"}
-# What the vendors' libraries are helped with (plugins/common/gpu/product.c) or stood in for (tensor.c), and Range, which is folded here.
-OTHERS = [("half", "-DIDX=long", ""), ("tensor", "-DIDX=int", ""), ("tensor", "-DIDX=int -DHAS_C", ""),
-          ("fill", "-DIDX=int -DT=float -DU=float -DREAL=1", ""),
-          ("fill", "-DIDX=int -DT=int -DU=uint -DREAL=0", ""), ("fill", "-DIDX=int -DT=long -DU=ulong -DREAL=0", "")]
+# What products in reduced precision need (plugins/common/gpu), and Range, which is folded here.
+OTHERS = [("half", "-DIDX=long", ""), ("fill", "-DIDX=int -DT=float -DU=float -DREAL=1", ""),
+          ("fill", "-DIDX=int -DT=int -DU=uint -DREAL=0", ""), ("fill", "-DIDX=int -DT=long -DU=ulong -DREAL=0", ""),
+          ("tensor", "-DIDX=int", ""), ("tensor", "-DIDX=int -DHAS_C", "")]
 
 
 def write():
@@ -255,7 +255,7 @@ CUDA, HIP = ["sm_75", "sm_80", "sm_90", "sm_120"], ["gfx906", "gfx90a", "gfx1030
 @pytest.mark.parametrize("arch", CUDA)
 def test_cuda(programs, arch):
     """NVRTC of the toolkit, or of the Python package nvidia-cuda-nvrtc."""
-    wheels = glob.glob(os.path.join(sys.prefix, "lib", "python*", "site-packages", "nvidia", "*", "lib", "libnvrtc.so.*"))
+    wheels = glob.glob(os.path.join(sys.prefix, "lib/python*/site-packages/nvidia/*/lib/libnvrtc.so.*"))
     check(programs, arch, CUDA, "nvrtc", "GetCUBINSize", "libnvrtc.so.13", "libnvrtc.so.12", "libnvrtc.so", *wheels)
 
 

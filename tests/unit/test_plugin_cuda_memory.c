@@ -284,6 +284,61 @@ static void values_cross_between_devices(void **state) {
   double_is_clean();
 }
 
+/* Where the hardware has no way, the driver's copy goes through the host. */
+static void devices_without_a_path_copy_through_the_host(void **state) {
+  sim_test t;
+  heddle_pbuffer *b[2];
+  (void)state;
+  setenv("FAKE_GPU_PEERS", "0", 1);
+  cuda_open(&t, 2, NULL);
+  for (int i = 0; i < 2; i++) b[i] = sim_buf(&t, t.dev[i], HEDDLE_MEMORY_DEVICE, 4096);
+  heddle_pstream *s = sim_stream(&t, t.dev[0]);
+  sim_fill(&t, s, b[0], 4096, 21);
+  OK(&t, t.p->copy->peer(s, t.dev[1], b[1], 0, t.dev[0], b[0], 0, 4096, &t.err));
+  sim_fill(&t, s, b[0], 4096, 22);
+  OK(&t, t.p->copy->peer(s, t.dev[0], b[0], 0, t.dev[1], b[1], 0, 2048, &t.err));
+  sim_expect(&t, s, b[0], 512, 21);
+  if (!gpu_is_real()) assert_int_equal(double_calls("cuCtxEnablePeerAccess"), 0);
+  t.p->stream->close(s);
+  for (int i = 0; i < 2; i++) t.p->memory->free(t.dev[i], b[i]);
+  sim_close(&t);
+  double_is_clean();
+}
+
+/* A device that has the host's memory shares it, unless it is told not to. */
+static void integrated_devices_share_memory(void **state) {
+  sim_test t;
+  heddle_pbuffer *b = NULL;
+  heddle_pdevice_desc desc = {.struct_size = sizeof desc};
+  heddle_pmemory_desc wish = {.struct_size = sizeof wish, .kind = HEDDLE_MEMORY_UNIFIED, .bytes = 4096};
+  (void)state;
+  setenv("FAKE_GPU_INTEGRATED", "1", 1);
+  cuda_open(&t, 1, "unified", "0", NULL);
+  if (gpu_is_real()) {
+    sim_close(&t);
+    SKIP("the driver is no double");
+  }
+  OK(&t, t.p->device_describe(t.self, 0, &desc, &t.err));
+  assert_true((desc.caps & HEDDLE_CAP_UNIFIED) == 0);
+  FAILS(&t, HEDDLE_EUNSUPPORTED, "kind 2", t.p->memory->alloc(t.dev[0], &wish, &b, &t.err));
+  sim_close(&t);
+
+  cuda_open(&t, 1, NULL);
+  OK(&t, t.p->device_describe(t.self, 0, &desc, &t.err));
+  assert_true((desc.caps & HEDDLE_CAP_UNIFIED) != 0);
+  heddle_pstream *s = sim_stream(&t, t.dev[0]);
+  b = sim_buf(&t, t.dev[0], HEDDLE_MEMORY_UNIFIED, 4096);
+  const uint32_t *words = (const uint32_t *)(void *)sim_map(&t, t.dev[0], b);
+  sim_fill(&t, s, b, 4096, 77);
+  sim_sync(&t, s);
+  for (int i = 0; i < 1024; i++) assert_int_equal(words[i], 77);
+  t.p->memory->unmap(t.dev[0], b);
+  t.p->memory->free(t.dev[0], b);
+  t.p->stream->close(s);
+  sim_close(&t);
+  double_is_clean();
+}
+
 static void peers_can_be_switched_off(void **state) {
   sim_test t;
   (void)state;
@@ -291,6 +346,79 @@ static void peers_can_be_switched_off(void **state) {
   FAILS(&t, HEDDLE_EUNSUPPORTED, "setting peer", t.p->copy->can_peer(t.self, 0, 1, &t.err));
   assert_int_equal(double_calls("cuCtxEnablePeerAccess"), 0);
   sim_close(&t);
+}
+
+/* ---------------------------------------------------------------- threads */
+
+enum { THREADS = 4, ROUNDS = 60, SHARED_BYTES = 16384 };
+static _Alignas(4096) uint8_t shared_page[SHARED_BYTES];
+
+typedef struct worker {
+  sim_test *t;
+  uint32_t seed;
+  heddle_error err;
+  bool right;
+} worker;
+
+/* What one thread has is nobody else's: what it writes there, it reads there. */
+static bool work(worker *w, heddle_pstream *s, uint32_t round) {
+  const heddle_plugin *p = w->t->p;
+  heddle_pdevice *dev = w->t->dev[0];
+  heddle_pbuffer *b[3] = {NULL}, *import = NULL;
+  uint32_t words[64];
+  uint64_t free_bytes = 0, all = 0;
+  bool right = true;
+  for (uint32_t i = 0; i < 3; i++) {
+    w->seed = w->seed * 1664525u + 1013904223u;
+    heddle_pmemory_desc wish = {.struct_size = sizeof wish, .bytes = 256 + (w->seed >> 16)};
+    if (p->memory->alloc(dev, &wish, &b[i], &w->err) != HEDDLE_OK) return false;
+    if (p->copy->fill(s, b[i], 0, 256, w->seed ^ round ^ i, &w->err) != HEDDLE_OK) return false;
+  }
+  if (p->memory->import_host(dev, shared_page, SHARED_BYTES, &import, &w->err) != HEDDLE_OK) return false;
+  if (p->device->memory_now(dev, &free_bytes, &all, &w->err) != HEDDLE_OK) return false;
+  for (uint32_t i = 0, seed = w->seed; i < 3; i++) {
+    if (p->copy->read(s, words, b[i], 0, 256, &w->err) != HEDDLE_OK) return false;
+    for (uint32_t k = 1; k < 64; k++) right = right && words[k] == words[0];
+    if (i == 2) right = right && words[0] == (seed ^ round ^ i);
+    p->memory->free(dev, b[i]);
+  }
+  p->memory->free(dev, import);
+  return right;
+}
+
+static void *worker_main(void *arg) {
+  worker *w = arg;
+  heddle_pstream *s = NULL;
+  w->right = w->t->p->stream->create(w->t->dev[0], HEDDLE_STREAM_COMPUTE, 0, &s, &w->err) == HEDDLE_OK;
+  for (uint32_t i = 0; i < ROUNDS && w->right; i++) w->right = work(w, s, i);
+  w->t->p->stream->close(s);
+  return NULL;
+}
+
+static void threads_share(const char *pools) {
+  sim_test t;
+  pthread_t threads[THREADS];
+  worker workers[THREADS] = {0};
+  cuda_open(&t, 1, "pools", pools, NULL);
+  for (uint32_t i = 0; i < THREADS; i++) {
+    workers[i] = (worker){.t = &t, .seed = 77 + i};
+    assert_int_equal(pthread_create(&threads[i], NULL, worker_main, &workers[i]), 0);
+  }
+  for (uint32_t i = 0; i < THREADS; i++) pthread_join(threads[i], NULL);
+  for (uint32_t i = 0; i < THREADS; i++)
+    if (!workers[i].right) fail_msg("thread %u: %s", i, workers[i].err.text);
+  sim_close(&t);
+  double_is_clean();
+}
+
+static void threads_share_a_pool(void **state) {
+  (void)state;
+  threads_share("1");
+}
+
+static void threads_share_blocks(void **state) {
+  (void)state;
+  threads_share("0");
 }
 
 /* ---------------------------------------------------------------- a stream that hangs */
@@ -325,7 +453,38 @@ static void memory_stays_while_a_device_hangs(void **state) {
   double_is_clean();
 }
 
+/* Closing does not wait for ever, the instance stays for what may still come, and the other device goes on. */
+static void a_device_that_hangs_is_left_behind(void **state) {
+  static atomic_bool go;
+  sim_test t;
+  gpu_scope scope;
+  (void)state;
+  cuda_open(&t, 2, NULL);
+  heddle_pdevice *dev = t.dev[0];
+  heddle_pstream *s = sim_stream(&t, dev), *other = sim_stream(&t, t.dev[1]);
+  heddle_pbuffer *b = sim_buf(&t, t.dev[1], HEDDLE_MEMORY_DEVICE, 4096);
+  assert_int_equal(dev->vendor->enter(dev, &scope), 0);
+  assert_int_equal(dev->driver->host_func(s->handle, hold, &go), 0);
+  gpu_leave(dev, &scope);
+  t.p->stream->close(s);
+  const uint64_t before = t.fake.table.now_ns(&t);
+  t.p->device->close(dev);
+  assert_true(t.fake.table.now_ns(&t) - before < 10 * SECOND);
+  t.dev[0] = NULL;
+  sim_fill(&t, other, b, 4096, 3);
+  sim_expect(&t, other, b, 1024, 3);
+  t.p->stream->close(other);
+  t.p->memory->free(t.dev[1], b);
+  t.p->device->close(t.dev[1]);
+  t.p->close_instance(t.self);
+  assert_true(atomic_load(&t.fake.live) > 0);
+  atomic_store(&go, true);
+}
+
 CASES(CASE(memory_from_a_pool_keeps_its_rules), CASE(memory_from_blocks_keeps_its_rules),
       CASE(copies_keep_to_their_ranges), CASE(imports_keep_their_rules), CASE(blocks_are_used_again),
       CASE(memory_is_out_with_a_pool), CASE(memory_is_out_with_blocks), CASE(devices_without_pools_use_blocks),
-      CASE(values_cross_between_devices), CASE(peers_can_be_switched_off), CASE(memory_stays_while_a_device_hangs))
+      CASE(values_cross_between_devices), CASE(peers_can_be_switched_off),
+      CASE(devices_without_a_path_copy_through_the_host), CASE(integrated_devices_share_memory),
+      CASE(memory_stays_while_a_device_hangs), CASE_LABELS(a_device_that_hangs_is_left_behind, "slow"),
+      CASE_LABELS(threads_share_a_pool, "threads"), CASE_LABELS(threads_share_blocks, "threads"))
