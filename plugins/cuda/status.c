@@ -14,7 +14,6 @@ gpu_fate cuda_fate(int code) {
   case 217: /* peer access */
   case 801: return GPU_UNSUPPORTED;
   case 4:   /* the driver is shutting down */
-  case 46:  /* the device is another process's, or not there */
   case 214: /* memory errors that cannot be corrected */
   case 220: /* likewise of NVLink */
   case 226: /* likewise, of this context's work */

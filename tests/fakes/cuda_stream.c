@@ -89,6 +89,12 @@ CUresult cuEventRecord(CUevent event, CUstream stream) {
   return eng_event_record(event_of(event), stream);
 }
 
+CUresult cuEventRecordWithFlags(CUevent event, CUstream stream, unsigned flags) {
+  ENG_CALL("cuEventRecordWithFlags");
+  if (flags == 0) return eng_event_record(event_of(event), stream);
+  return flags == CU_EVENT_RECORD_EXTERNAL ? eng_event_record_node(event_of(event), stream) : CUDA_ERROR_INVALID_VALUE;
+}
+
 CUresult cuEventQuery(CUevent event) {
   ENG_CALL("cuEventQuery");
   return eng_event_query(event_of(event));

@@ -198,6 +198,8 @@ int eng_callback(eng_stream_handle stream, void (*fn)(void *stream, int code, vo
 int eng_event_create(eng_event **out, unsigned flags); /* flags 2: without times */
 int eng_event_destroy(eng_event *event);
 int eng_event_record(eng_event *event, eng_stream_handle stream);
+/* A node of the stream's capture that records the event, for those outside, whenever it runs. */
+int eng_event_record_node(eng_event *event, eng_stream_handle stream);
 int eng_event_query(eng_event *event);
 int eng_event_sync(eng_event *event);
 int eng_event_elapsed(float *ms, eng_event *from, eng_event *to);
@@ -209,7 +211,8 @@ typedef enum eng_node_kind {
   ENG_NODE_COPY,
   ENG_NODE_FILL,
   ENG_NODE_HOST,
-  ENG_NODE_EMPTY
+  ENG_NODE_EMPTY,
+  ENG_NODE_RECORD
 } eng_node_kind;
 enum { ENG_CAPTURE_GLOBAL, ENG_CAPTURE_THREAD, ENG_CAPTURE_RELAXED };
 

@@ -141,7 +141,8 @@ typedef enum eng_work_kind {
   ENG_WORK_COPY,
   ENG_WORK_FILL,
   ENG_WORK_HOST,
-  ENG_WORK_EMPTY, /* as eng_node_kind */
+  ENG_WORK_EMPTY,
+  ENG_WORK_RECORD, /* as eng_node_kind */
   ENG_WORK_CALLBACK,
   ENG_WORK_ALLOC,
   ENG_WORK_FREE,
@@ -177,11 +178,13 @@ typedef struct eng_work {
     void *arg, *stream;
   } host;
   uint64_t address; /* ALLOC, FREE */
+  eng_event *event; /* RECORD */
   struct eng_plan *plan;
 } eng_work;
 eng_work *eng_work_new(eng_work_kind kind);
 eng_work *eng_work_hold(eng_work *work);
 void eng_work_drop(eng_work *work);
+void eng_event_happen(eng_event *event); /* locked; it is recorded here and now */
 int eng_work_run(const eng_work *work, void **queue); /* not locked; on a stream's thread; a code that is sticky */
 void eng_queue_close(void *queue);                    /* PoCL's, of a stream's thread (engine_run.c) */
 

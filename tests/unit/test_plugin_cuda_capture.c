@@ -151,6 +151,23 @@ static void a_changed_address_is_an_update(void **state) {
   desk_close(&d);
 }
 
+/* A graph that was updated many times gives way to a new one. */
+static void updates_come_to_an_end(void **state) {
+  enum { RUNS = 200 };
+  desk d;
+  (void)state;
+  desk_open(&d);
+  for (uint32_t i = 0; i < RUNS; i++) {
+    heddle_pgraph *g = record(&d.t, d.s, d.a[i % BUFFERS], d.host, 1, i);
+    if (i % 50 == 49) expect(&d, g, d.a[i % BUFFERS], i);
+    sim_sync(&d.t, d.s);
+    d.t.p->capture->free(g);
+  }
+  assert_true(made() > 1 && made() < RUNS / 20);
+  assert_int_equal(gate_calls("updates"), RUNS - made());
+  desk_close(&d);
+}
+
 /* As many nodes, but others: the driver refuses, and the graph is made anew. */
 static void a_refused_update_is_made_anew(void **state) {
   desk d;
@@ -334,7 +351,8 @@ static void the_setting_decides(void **state) {
 }
 
 CASES(CASE_LABELS(a_capture_replays_its_row, "threads"), CASE_LABELS(a_changed_address_is_an_update, "threads"),
-      CASE(a_refused_update_is_made_anew), CASE_LABELS(a_running_graph_is_left_alone, "threads"),
-      CASE(few_graphs_are_kept), CASE(a_broken_capture_leaves_the_stream), CASE(what_the_driver_refuses_is_told),
-      CASE(kept_graphs_give_way), CASE_LABELS(a_lost_device_ends_a_capture, "threads"),
-      CASE(memory_runs_out_in_a_capture), CASE(the_setting_decides))
+      CASE(updates_come_to_an_end), CASE(a_refused_update_is_made_anew),
+      CASE_LABELS(a_running_graph_is_left_alone, "threads"), CASE(few_graphs_are_kept),
+      CASE(a_broken_capture_leaves_the_stream), CASE(what_the_driver_refuses_is_told), CASE(kept_graphs_give_way),
+      CASE_LABELS(a_lost_device_ends_a_capture, "threads"), CASE(memory_runs_out_in_a_capture),
+      CASE(the_setting_decides))

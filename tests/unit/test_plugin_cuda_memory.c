@@ -284,6 +284,61 @@ static void values_cross_between_devices(void **state) {
   double_is_clean();
 }
 
+/* Where the hardware has no way, the driver's copy goes through the host. */
+static void devices_without_a_path_copy_through_the_host(void **state) {
+  sim_test t;
+  heddle_pbuffer *b[2];
+  (void)state;
+  setenv("FAKE_GPU_PEERS", "0", 1);
+  cuda_open(&t, 2, NULL);
+  for (int i = 0; i < 2; i++) b[i] = sim_buf(&t, t.dev[i], HEDDLE_MEMORY_DEVICE, 4096);
+  heddle_pstream *s = sim_stream(&t, t.dev[0]);
+  sim_fill(&t, s, b[0], 4096, 21);
+  OK(&t, t.p->copy->peer(s, t.dev[1], b[1], 0, t.dev[0], b[0], 0, 4096, &t.err));
+  sim_fill(&t, s, b[0], 4096, 22);
+  OK(&t, t.p->copy->peer(s, t.dev[0], b[0], 0, t.dev[1], b[1], 0, 2048, &t.err));
+  sim_expect(&t, s, b[0], 512, 21);
+  if (!gpu_is_real()) assert_int_equal(double_calls("cuCtxEnablePeerAccess"), 0);
+  t.p->stream->close(s);
+  for (int i = 0; i < 2; i++) t.p->memory->free(t.dev[i], b[i]);
+  sim_close(&t);
+  double_is_clean();
+}
+
+/* A device that has the host's memory shares it, unless it is told not to. */
+static void integrated_devices_share_memory(void **state) {
+  sim_test t;
+  heddle_pbuffer *b = NULL;
+  heddle_pdevice_desc desc = {.struct_size = sizeof desc};
+  heddle_pmemory_desc wish = {.struct_size = sizeof wish, .kind = HEDDLE_MEMORY_UNIFIED, .bytes = 4096};
+  (void)state;
+  setenv("FAKE_GPU_INTEGRATED", "1", 1);
+  cuda_open(&t, 1, "unified", "0", NULL);
+  if (gpu_is_real()) {
+    sim_close(&t);
+    SKIP("the driver is no double");
+  }
+  OK(&t, t.p->device_describe(t.self, 0, &desc, &t.err));
+  assert_true((desc.caps & HEDDLE_CAP_UNIFIED) == 0);
+  FAILS(&t, HEDDLE_EUNSUPPORTED, "kind 2", t.p->memory->alloc(t.dev[0], &wish, &b, &t.err));
+  sim_close(&t);
+
+  cuda_open(&t, 1, NULL);
+  OK(&t, t.p->device_describe(t.self, 0, &desc, &t.err));
+  assert_true((desc.caps & HEDDLE_CAP_UNIFIED) != 0);
+  heddle_pstream *s = sim_stream(&t, t.dev[0]);
+  b = sim_buf(&t, t.dev[0], HEDDLE_MEMORY_UNIFIED, 4096);
+  const uint32_t *words = (const uint32_t *)(void *)sim_map(&t, t.dev[0], b);
+  sim_fill(&t, s, b, 4096, 77);
+  sim_sync(&t, s);
+  for (int i = 0; i < 1024; i++) assert_int_equal(words[i], 77);
+  t.p->memory->unmap(t.dev[0], b);
+  t.p->memory->free(t.dev[0], b);
+  t.p->stream->close(s);
+  sim_close(&t);
+  double_is_clean();
+}
+
 static void peers_can_be_switched_off(void **state) {
   sim_test t;
   (void)state;
@@ -401,5 +456,7 @@ static void memory_stays_while_a_device_hangs(void **state) {
 CASES(CASE(memory_from_a_pool_keeps_its_rules), CASE(memory_from_blocks_keeps_its_rules),
       CASE(copies_keep_to_their_ranges), CASE(imports_keep_their_rules), CASE(blocks_are_used_again),
       CASE(memory_is_out_with_a_pool), CASE(memory_is_out_with_blocks), CASE(devices_without_pools_use_blocks),
-      CASE(values_cross_between_devices), CASE(peers_can_be_switched_off), CASE(memory_stays_while_a_device_hangs),
-      CASE_LABELS(threads_share_a_pool, "threads"), CASE_LABELS(threads_share_blocks, "threads"))
+      CASE(values_cross_between_devices), CASE(peers_can_be_switched_off),
+      CASE(devices_without_a_path_copy_through_the_host), CASE(integrated_devices_share_memory),
+      CASE(memory_stays_while_a_device_hangs), CASE_LABELS(threads_share_a_pool, "threads"),
+      CASE_LABELS(threads_share_blocks, "threads"))

@@ -3,12 +3,16 @@
  * graph is updated to the new addresses, which takes the driver much less than to instantiate one anew. */
 #include "plugins/common/gpu/stream.h"
 
-enum { SPARES = 8 /* kept per device; each holds some of its memory */ };
+enum {
+  SPARES = 8,   /* kept per device; each holds some of its memory */
+  UPDATES = 64, /* of one graph: HIP takes new memory for arguments with each, until the graph is destroyed */
+};
 
 struct heddle_pgraph {
   heddle_pdevice *dev;
-  void *exec;           /* NULL: nothing was recorded */
-  size_t nodes;         /* of exec */
+  void *exec;   /* NULL: nothing was recorded */
+  size_t nodes; /* of exec */
+  uint32_t updates, reserved;
   heddle_pstream *last; /* in which exec was uploaded or launched last */
   void *event;          /* of a spare that was still running: behind its last launch */
   heddle_error failed;  /* of a call that was recorded; status 0: none */
@@ -143,8 +147,8 @@ static void graph_free(heddle_pgraph *graph) {
   heddle_pdevice *dev = graph->dev;
   gpu_count(&dev->live_objects, -1);
   const bool entered = gpu_enter(dev, &scope, NULL) == HEDDLE_OK;
-  const bool of_use = entered && graph->exec != NULL && dev->driver->graph_update != NULL && dev->spares != NULL &&
-                      !atomic_load(&dev->faulted);
+  const bool of_use = entered && graph->exec != NULL && graph->updates < UPDATES && dev->driver->graph_update != NULL &&
+                      dev->spares != NULL && !atomic_load(&dev->faulted);
   if (of_use && mark_end(graph)) keep(dev->spares, graph);
   else destroy(graph);
   if (entered) gpu_leave(dev, &scope);
@@ -238,6 +242,7 @@ static void update_spare(heddle_pdevice *dev, heddle_pgraph *graph, void *record
   if (spare == NULL) return;
   if (dev->driver->graph_update(spare->exec, recorded, &where, &result) == 0 && result == 0) {
     graph->exec = spare->exec;
+    graph->updates = spare->updates + 1;
     spare->exec = NULL;
     tell(dev, graph, "updated one that was freed", &dev->spares->updated);
   } else {

@@ -287,7 +287,7 @@ heddle_status gpu_stream_done(heddle_pstream *stream, const gpu_scope *scope, in
                               heddle_error *err);
 
 /* Waits for a stream without a limit of the driver's: HEDDLE_OK, HEDDLE_ETIMEOUT, or the failure. Polls with growing
- * naps after a short spin. Not inside gpu_enter. */
+ * naps after a short spin. Inside gpu_enter or not. */
 heddle_status gpu_stream_wait(heddle_pdevice *dev, void *handle, uint64_t timeout_ns, heddle_error *err);
 
 /* The device is lost: fences under way fail with its words (watch.c). Called by gpu_check, once; takes no lock of the

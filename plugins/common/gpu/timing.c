@@ -21,6 +21,7 @@ struct heddle_ptimer {
   struct gpu_mark {
     void *event;
     atomic_bool marked;
+    atomic_bool recorded; /* by a capture only: until a replay gets there the driver has no time for it */
   } marks[];
 };
 
@@ -166,7 +167,10 @@ static heddle_status times_mark(heddle_pstream *stream, heddle_ptimer *timer, ui
   void *event = timer->marks[slot].event;
   const int code = stream->capturing ? driver->event_record_flags(event, stream->handle, GPU_EVENT_EXTERNAL)
                                      : driver->event_record(event, stream->handle);
-  if (code == 0) atomic_store_explicit(&timer->marks[slot].marked, true, memory_order_relaxed);
+  if (code == 0) {
+    const bool before = atomic_exchange(&timer->marks[slot].marked, true);
+    atomic_store(&timer->marks[slot].recorded, stream->capturing && (!before || timer->marks[slot].recorded));
+  }
   return gpu_stream_done(stream, &scope, code, "mark a time", err);
 }
 
@@ -183,6 +187,9 @@ static heddle_status time_of(heddle_pdevice *dev, gpu_clock *clock, const heddle
     return p_fail(err, HEDDLE_EBUSY, code, "%s:%u: no stream has reached slot %u of the timer yet", dev->vendor->name,
                   dev->index, slot);
   if (code == 0) code = dev->driver->event_elapsed(&ms, clock->base, event);
+  if (code != 0 && dev->vendor->fate(code) == GPU_FAILED && atomic_load(&timer->marks[slot].recorded))
+    return p_fail(err, HEDDLE_EBUSY, code, "%s:%u: no replay has reached slot %u of the timer yet", dev->vendor->name,
+                  dev->index, slot);
   heddle_status s = gpu_check(dev, code, "read a time", err);
   if (s == HEDDLE_OK && ms > FAR_MS) { /* coarse: from a base that is nearer */
     s = now(dev, clock, &before, &after, &ns, err);
