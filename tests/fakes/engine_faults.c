@@ -87,6 +87,7 @@ static void read_settings(void) {
   n_fail = read_rules("FAKE_GPU_FAIL", fail_rules, ENG_UNKNOWN);
   n_fault = read_rules("FAKE_GPU_FAULT", fault_rules, ENG_ILLEGAL_ADDRESS);
   n_hang = read_rules("FAKE_GPU_HANG", hang_rules, 0);
+  settings.orders = n_fault + n_hang > 0;
   if (own != NULL) atexit(at_exit);
 }
 

@@ -120,7 +120,7 @@ static eng_plan *plan_of(const eng_graph *graph) {
   return NULL;
 }
 
-int eng_plan_run(const eng_plan *plan, void **queue) {
+int eng_plan_run(const eng_plan *plan, eng_queue *queue) {
   for (size_t i = 0; i < plan->count; i++) {
     const int code = eng_work_run(plan->works[i], queue);
     if (code != ENG_OK) return code;

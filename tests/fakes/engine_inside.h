@@ -40,6 +40,7 @@ typedef struct eng_settings {
   bool pools, kernels;
   int strict; /* 1: exit status 90 at the end where there was misuse */
   unsigned delay_us;
+  bool orders;                         /* something is ordered to go wrong: then work is done piece by piece */
   const char *kernel_library, *report; /* of the environment */
 } eng_settings;
 const eng_settings *eng_setting(void); /* read at the first use */
@@ -185,8 +186,15 @@ eng_work *eng_work_new(eng_work_kind kind);
 eng_work *eng_work_hold(eng_work *work);
 void eng_work_drop(eng_work *work);
 void eng_event_happen(eng_event *event); /* locked; it is recorded here and now */
-int eng_work_run(const eng_work *work, void **queue); /* not locked; on a stream's thread; a code that is sticky */
-void eng_queue_close(void *queue);                    /* PoCL's, of a stream's thread (engine_run.c) */
+/* PoCL's queue of a stream's thread, made when it is needed. pending: kernels are under way in it. */
+typedef struct eng_queue {
+  void *handle;
+  bool pending;
+} eng_queue;
+int eng_queue_finish(eng_queue *queue); /* waits for them (engine_run.c) */
+void eng_queue_close(eng_queue *queue);
+/* Not locked; on a stream's thread. A code that is sticky. Kernels may still be under way when it returns. */
+int eng_work_run(const eng_work *work, eng_queue *queue);
 
 typedef struct eng_op {
   struct eng_op *next;
@@ -263,7 +271,7 @@ eng_node *eng_graph_add(eng_graph *graph, eng_work *work, eng_node *const *deps,
 void eng_graph_free(eng_graph *graph);  /* locked */
 void eng_exec_free(eng_exec *exec);     /* locked */
 void eng_plan_drop(eng_plan *plan);     /* NULL passes; any thread, without the lock */
-int eng_plan_run(const eng_plan *plan, void **queue);
+int eng_plan_run(const eng_plan *plan, eng_queue *queue);
 void eng_event_free(eng_event *event); /* locked */
 int eng_event_join(eng_event *event,
                    eng_stream *stream); /* locked: stream waits for an event, in a capture of either */
@@ -299,7 +307,7 @@ void eng_program_free(void *program);
 int eng_program_codes(void *program, eng_code ***out, size_t *count, char *log, size_t log_bytes);
 /* NULL, or what is wrong with a pointer that a kernel is given. Locked. */
 const char *eng_kernel_wrong(const eng_work *work);
-int eng_kernel_run(eng_code *code, const eng_work *work, void **queue);
+int eng_kernel_run(eng_code *code, const eng_work *work, eng_queue *queue);
 void eng_kernel_free(void *kernel);
 
 #endif

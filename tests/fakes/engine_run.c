@@ -14,8 +14,10 @@
 #define CL_CALLS(X) \
   X(clGetPlatformIDs) \
   X(clGetPlatformInfo) \
-  X(clGetDeviceIDs) X(clCreateContext) X(clCreateCommandQueue) X(clReleaseCommandQueue) X(clCreateProgramWithSource) \
-      X(clBuildProgram) X(clGetProgramBuildInfo) X(clReleaseProgram) X(clCreateKernelsInProgram) X(clGetKernelInfo) \
+  X(clGetDeviceIDs) \
+  X(clCreateContext) \
+  X(clCreateCommandQueue) X(clReleaseCommandQueue) X(clCreateProgramWithSource) X(clBuildProgram) \
+      X(clGetProgramBuildInfo) X(clReleaseProgram) X(clCreateKernelsInProgram) X(clGetKernelInfo) \
           X(clGetKernelArgInfo) X(clReleaseKernel) X(clGetKernelWorkGroupInfo) X(clSetKernelArg) \
               X(clSetKernelArgSVMPointer) X(clEnqueueNDRangeKernel) X(clFinish)
 
@@ -182,10 +184,10 @@ static cl_int set_args(const eng_code *code, const char *args) {
   return failed;
 }
 
-static cl_int run_kernel(eng_code *code, const eng_work *work, void **queue) {
+static cl_int run_kernel(eng_code *code, const eng_work *work, eng_queue *queue) {
   size_t global[3], local[3];
   cl_int failed = CL_SUCCESS;
-  if (*queue == NULL) *queue = cl.clCreateCommandQueue(cl.context, cl.device, 0, &failed);
+  if (queue->handle == NULL) queue->handle = cl.clCreateCommandQueue(cl.context, cl.device, 0, &failed);
   if (failed != CL_SUCCESS) return failed;
   for (int d = 0; d < 3; d++) {
     local[d] = work->kernel.block[d];
@@ -195,13 +197,20 @@ static cl_int run_kernel(eng_code *code, const eng_work *work, void **queue) {
   pthread_mutex_lock(&code->lock);
   failed = set_args(code, work->kernel.args);
   if (failed == CL_SUCCESS)
-    failed = cl.clEnqueueNDRangeKernel(*queue, code->kernel, dims, NULL, global, local, 0, NULL, NULL);
+    failed = cl.clEnqueueNDRangeKernel(queue->handle, code->kernel, dims, NULL, global, local, 0, NULL, NULL);
   pthread_mutex_unlock(&code->lock);
-  return failed == CL_SUCCESS ? cl.clFinish(*queue) : failed;
+  queue->pending = queue->pending || failed == CL_SUCCESS;
+  return failed;
 }
 
-void eng_queue_close(void *queue) {
-  if (queue != NULL) cl.clReleaseCommandQueue(queue);
+int eng_queue_finish(eng_queue *queue) {
+  if (!queue->pending) return ENG_OK;
+  queue->pending = false;
+  return cl.clFinish(queue->handle) == CL_SUCCESS ? ENG_OK : ENG_LAUNCH_FAILED;
+}
+
+void eng_queue_close(eng_queue *queue) {
+  if (queue->handle != NULL) cl.clReleaseCommandQueue(queue->handle);
 }
 
 #else
@@ -225,11 +234,16 @@ void eng_kernel_free(void *kernel) {
   (void)kernel;
 }
 
-void eng_queue_close(void *queue) {
+int eng_queue_finish(eng_queue *queue) {
+  (void)queue;
+  return ENG_OK;
+}
+
+void eng_queue_close(eng_queue *queue) {
   (void)queue;
 }
 
-static int run_kernel(eng_code *code, const eng_work *work, void **queue) {
+static int run_kernel(eng_code *code, const eng_work *work, eng_queue *queue) {
   (void)code, (void)work, (void)queue;
   return -1;
 }
@@ -245,8 +259,11 @@ static int run_native(const eng_code *code, const eng_work *work) {
   return ENG_OK;
 }
 
-int eng_kernel_run(eng_code *code, const eng_work *work, void **queue) {
-  if (code->native != NULL) return run_native(code, work);
+int eng_kernel_run(eng_code *code, const eng_work *work, eng_queue *queue) {
+  if (code->native != NULL) {
+    const int before = eng_queue_finish(queue);
+    return before == ENG_OK ? run_native(code, work) : before;
+  }
   const int failed = run_kernel(code, work, queue);
   if (failed == 0) return ENG_OK;
   eng_misuse("PoCL does not run %s: code %d", code->name, failed);

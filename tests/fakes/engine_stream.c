@@ -34,9 +34,34 @@ static void stream_end(eng_stream *stream) {
   pthread_cond_broadcast(&eng_done);
 }
 
+/* The next piece of work is kernels, which PoCL's queue keeps in order by itself. */
+static bool kernels_follow(const eng_stream *stream) {
+  const eng_op *op = stream->head;
+  if (eng_setting()->orders || op == NULL || (op->work->kind != ENG_WORK_KERNEL && op->work->kind != ENG_WORK_PLAN))
+    return false;
+  for (size_t i = 0; i < op->n_waits; i++) {
+    if (!op->waits[i]->done) return false;
+  }
+  return true;
+}
+
+/* Says of operations that they are done. Locked. */
+static void complete(eng_op **batch) {
+  const uint64_t now = eng_now();
+  while (*batch != NULL) {
+    eng_op *op = *batch;
+    *batch = op->next;
+    op->fence->time = now;
+    op->fence->done = true;
+    op_free(op);
+  }
+  pthread_cond_broadcast(&eng_done);
+}
+
 static void *stream_main(void *arg) {
   eng_stream *stream = arg;
-  void *queue = NULL;
+  eng_queue queue = {NULL, false};
+  eng_op *batch = NULL; /* operations that have begun */
   unsigned seed = (unsigned)(uintptr_t)stream;
   eng_enter();
   while (!stream->closing || stream->head != NULL) {
@@ -51,18 +76,21 @@ static void *stream_main(void *arg) {
     for (size_t i = 0; i < op->n_waits; i++) eng_fence_await(op->waits[i]);
     eng_leave();
     if (op->work->kind != ENG_WORK_EMPTY) nap(eng_setting()->delay_us, &seed);
-    const int code = eng_work_run(op->work, &queue);
+    op->fence->code = eng_work_run(op->work, &queue);
+    op->next = batch;
+    batch = op;
     eng_enter();
-    op->fence->code = code;
-    op->fence->time = eng_now();
-    op->fence->done = true;
+    if (queue.pending && kernels_follow(stream)) continue;
+    eng_leave();
+    const int code = eng_queue_finish(&queue);
+    eng_enter();
+    if (code != ENG_OK) eng_context_fault(stream->o.ctx, code);
+    complete(&batch);
     stream->busy = false;
-    pthread_cond_broadcast(&eng_done);
-    op_free(op);
   }
   stream_end(stream);
   eng_leave();
-  eng_queue_close(queue);
+  eng_queue_close(&queue);
   return NULL;
 }
 

@@ -67,7 +67,9 @@ static int fault_of(const eng_work *w) {
   return ENG_ILLEGAL_ADDRESS;
 }
 
-int eng_work_run(const eng_work *w, void **queue) {
+int eng_work_run(const eng_work *w, eng_queue *queue) {
+  /* Kernels follow each other in PoCL's queue; all else is done here, behind them. */
+  if (w->kind != ENG_WORK_KERNEL && w->kind != ENG_WORK_PLAN) eng_queue_finish(queue);
   eng_enter();
   int code = fault_of(w);
   if (w->kind == ENG_WORK_ALLOC) eng_memory_ready(w->address);
