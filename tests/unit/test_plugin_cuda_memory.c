@@ -453,10 +453,38 @@ static void memory_stays_while_a_device_hangs(void **state) {
   double_is_clean();
 }
 
+/* Closing does not wait for ever, the instance stays for what may still come, and the other device goes on. */
+static void a_device_that_hangs_is_left_behind(void **state) {
+  static atomic_bool go;
+  sim_test t;
+  gpu_scope scope;
+  (void)state;
+  cuda_open(&t, 2, NULL);
+  heddle_pdevice *dev = t.dev[0];
+  heddle_pstream *s = sim_stream(&t, dev), *other = sim_stream(&t, t.dev[1]);
+  heddle_pbuffer *b = sim_buf(&t, t.dev[1], HEDDLE_MEMORY_DEVICE, 4096);
+  assert_int_equal(dev->vendor->enter(dev, &scope), 0);
+  assert_int_equal(dev->driver->host_func(s->handle, hold, &go), 0);
+  gpu_leave(dev, &scope);
+  t.p->stream->close(s);
+  const uint64_t before = t.fake.table.now_ns(&t);
+  t.p->device->close(dev);
+  assert_true(t.fake.table.now_ns(&t) - before < 10 * SECOND);
+  t.dev[0] = NULL;
+  sim_fill(&t, other, b, 4096, 3);
+  sim_expect(&t, other, b, 1024, 3);
+  t.p->stream->close(other);
+  t.p->memory->free(t.dev[1], b);
+  t.p->device->close(t.dev[1]);
+  t.p->close_instance(t.self);
+  assert_true(atomic_load(&t.fake.live) > 0);
+  atomic_store(&go, true);
+}
+
 CASES(CASE(memory_from_a_pool_keeps_its_rules), CASE(memory_from_blocks_keeps_its_rules),
       CASE(copies_keep_to_their_ranges), CASE(imports_keep_their_rules), CASE(blocks_are_used_again),
       CASE(memory_is_out_with_a_pool), CASE(memory_is_out_with_blocks), CASE(devices_without_pools_use_blocks),
       CASE(values_cross_between_devices), CASE(peers_can_be_switched_off),
       CASE(devices_without_a_path_copy_through_the_host), CASE(integrated_devices_share_memory),
-      CASE(memory_stays_while_a_device_hangs), CASE_LABELS(threads_share_a_pool, "threads"),
-      CASE_LABELS(threads_share_blocks, "threads"))
+      CASE(memory_stays_while_a_device_hangs), CASE_LABELS(a_device_that_hangs_is_left_behind, "slow"),
+      CASE_LABELS(threads_share_a_pool, "threads"), CASE_LABELS(threads_share_blocks, "threads"))

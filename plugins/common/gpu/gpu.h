@@ -126,6 +126,7 @@ struct heddle_pinstance {
   char *driver_path;        /* NULL: vendor->libraries */
   gpu_libraries *libraries; /* library.c; NULL: none */
   void *own;                /* the vendor's */
+  atomic_bool left_behind;  /* a device was, with work that hangs: the instance stays */
   pthread_mutex_t lock;     /* guards what follows; the driver is called with it held */
   heddle_pdevice *open;     /* devices, by next */
   gpu_import *imports;      /* host memory that the driver was told of (import.c) */

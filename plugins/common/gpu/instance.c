@@ -224,7 +224,7 @@ heddle_status gpu_device_describe(heddle_pinstance *self, uint32_t index, heddle
 /* ---------------------------------------------------------------- opening and closing */
 
 void gpu_close_instance(heddle_pinstance *self) {
-  if (self == NULL) return;
+  if (self == NULL || atomic_load(&self->left_behind)) return;
   const heddle_host *host = self->host;
   gpu_library_close(self);
   self->vendor->close(self);
