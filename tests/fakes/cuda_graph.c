@@ -14,6 +14,14 @@ CUresult cuStreamEndCapture(CUstream stream, CUgraph *out) {
   return code;
 }
 
+CUresult cuThreadExchangeStreamCaptureMode(CUstreamCaptureMode *mode) {
+  ENG_CALL("cuThreadExchangeStreamCaptureMode");
+  int exchanged = (int)*mode;
+  const int code = eng_capture_exchange(&exchanged);
+  *mode = (CUstreamCaptureMode)exchanged;
+  return code;
+}
+
 CUresult cuStreamIsCapturing(CUstream stream, CUstreamCaptureStatus *out) {
   ENG_CALL("cuStreamIsCapturing");
   int status = 0;
@@ -37,11 +45,10 @@ CUresult cuGraphGetNodes(CUgraph graph, CUgraphNode *nodes, size_t *count) {
 
 CUresult cuGraphNodeGetType(CUgraphNode node, CUgraphNodeType *out) {
   ENG_CALL("cuGraphNodeGetType");
-  static const CUgraphNodeType types[] = {[ENG_NODE_KERNEL] = CU_GRAPH_NODE_TYPE_KERNEL,
-                                          [ENG_NODE_COPY] = CU_GRAPH_NODE_TYPE_MEMCPY,
-                                          [ENG_NODE_FILL] = CU_GRAPH_NODE_TYPE_MEMSET,
-                                          [ENG_NODE_HOST] = CU_GRAPH_NODE_TYPE_HOST,
-                                          [ENG_NODE_EMPTY] = CU_GRAPH_NODE_TYPE_EMPTY};
+  static const CUgraphNodeType types[] = {
+      [ENG_NODE_KERNEL] = CU_GRAPH_NODE_TYPE_KERNEL, [ENG_NODE_COPY] = CU_GRAPH_NODE_TYPE_MEMCPY,
+      [ENG_NODE_FILL] = CU_GRAPH_NODE_TYPE_MEMSET,   [ENG_NODE_HOST] = CU_GRAPH_NODE_TYPE_HOST,
+      [ENG_NODE_EMPTY] = CU_GRAPH_NODE_TYPE_EMPTY,   [ENG_NODE_RECORD] = CU_GRAPH_NODE_TYPE_EVENT_RECORD};
   eng_node_kind kind = ENG_NODE_EMPTY;
   const int code = eng_node_kind_of((eng_node *)(void *)node, &kind);
   *out = types[kind];

@@ -89,6 +89,13 @@ CUresult cuEventRecord(CUevent event, CUstream stream) {
   return eng_event_record(event_of(event), stream);
 }
 
+CUresult cuEventRecordWithFlags(CUevent event, CUstream stream, unsigned flags) {
+  ENG_CALL("cuEventRecordWithFlags");
+  if ((flags & ~(unsigned)CU_EVENT_RECORD_EXTERNAL) != 0) return CUDA_ERROR_INVALID_VALUE;
+  if (flags == 0) return eng_event_record(event_of(event), stream);
+  return eng_event_record_external(event_of(event), stream);
+}
+
 CUresult cuEventQuery(CUevent event) {
   ENG_CALL("cuEventQuery");
   return eng_event_query(event_of(event));

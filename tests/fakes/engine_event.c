@@ -79,6 +79,30 @@ int eng_event_record(eng_event *event, eng_stream_handle handle) {
   return eng_leave_with(ENG_OK);
 }
 
+int eng_event_record_external(eng_event *event, eng_stream_handle handle) {
+  eng_stream *stream = NULL;
+  eng_enter();
+  int code = eng_stream_find(handle, &stream);
+  if (code == ENG_OK) code = eng_object_check(event, ENG_EVENT, "an event is recorded");
+  const bool captured = code == ENG_OK && stream->capture != NULL;
+  eng_leave();
+  if (code != ENG_OK || !captured) return code != ENG_OK ? code : eng_event_record(event, handle);
+  eng_work *work = eng_work_new(ENG_WORK_RECORD);
+  work->event = event;
+  return eng_put(handle, work, false);
+}
+
+void eng_event_reached(eng_event *event) {
+  if (!eng_object_is(event, ENG_EVENT)) {
+    eng_misuse("a graph records an event that is destroyed");
+    return;
+  }
+  forget(event);
+  event->fence = eng_fence_new();
+  event->fence->time = eng_now();
+  event->fence->done = true;
+}
+
 /* A stream that captures, or is drawn into a capture by the event. */
 static int join_capture(eng_event *event, eng_stream *stream) {
   eng_capture *capture = event->capture;
