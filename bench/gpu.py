@@ -35,7 +35,7 @@ def arguments():
     parser = common.parser(__doc__)
     parser.add_argument("--parts", default=",".join(PARTS), help="only these, with commas between")
     parser.add_argument("--folder", help="where the models are written and stay; a temporary folder without it")
-    parser.add_argument("--double", action="store_true", help="on the double of the driver, to see that all of it works")
+    parser.add_argument("--double", action="store_true", help="on the driver's double, to see that all of it works")
     args = parser.parse_args()
     args.parts = args.parts.split(",")
     unknown = [name for name in args.parts if name not in PARTS]
@@ -205,7 +205,7 @@ def main():
         print(f"cuda:0 is {device(args.build)}; load of the machine: {os.getloadavg()[0]:.1f}")
         if args.double:
             print("this is the double of the driver, on the host's cores: no figure here says anything about a GPU")
-        sizes, report = SIZES[args.double], common.Report()
+        sizes, report = SIZES[args.double], common.Report(judged=not args.double)
         program = common.Server(args.build, "bench_cuda", str(sizes["bytes"]), str(sizes["turns"]), "1024")
         peaks = {"strict": program.ask("peak", 1), "fast": program.ask("tensor_peak", 1)}
         if "chain" in args.parts:
