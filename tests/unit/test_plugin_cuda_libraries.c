@@ -256,6 +256,87 @@ static void it_may_be_off(void **state) {
   rig_close(&b.r);
 }
 
+/* ---------------------------------------------------------------- several threads */
+
+enum { WORKERS = 3, ROUNDS = 10 };
+
+typedef struct worker {
+  library_rig *b;
+  heddle_pop *op;
+  heddle_pstream *stream;
+  heddle_pbuffer *arena, *scratch;
+  const float *x, *w;
+  uint64_t scratch_bytes;
+  heddle_error err;
+  heddle_status status;
+} worker;
+
+/* Convolutions on a stream of the thread's own. */
+static void *work(void *arg) {
+  worker *k = arg;
+  const heddle_plugin *p = k->b->r.t.p;
+  const heddle_pslice in[2] = {{k->arena, 0, 16384}, {k->arena, 16384, 36864}}, out[1] = {{k->arena, 53248, 16384}};
+  const heddle_pbind bind = {sizeof bind, 0, in, out, 2, 1, {k->scratch, 0, k->scratch_bytes}};
+  heddle_plaunch *launch = NULL;
+  heddle_status s = p->copy->write(k->stream, k->arena, 0, k->x, 16384, &k->err);
+  if (s == HEDDLE_OK) s = p->copy->write(k->stream, k->arena, 16384, k->w, 36864, &k->err);
+  if (s == HEDDLE_OK) s = p->op->bind(k->op, k->stream, &bind, &launch, &k->err);
+  for (int i = 0; i < ROUNDS && s == HEDDLE_OK; i++) s = p->op->run(launch, &k->err);
+  if (s == HEDDLE_OK) s = p->stream->sync(k->stream, UINT64_MAX, &k->err);
+  p->op->launch_free(launch);
+  k->status = s;
+  return NULL;
+}
+
+/* cuDNN's handle has the stream as its state: no call may go to another thread's. */
+static void threads_have_their_own_streams(void **state) {
+  static float x[WORKERS][32 * 128], y[32 * 128], w[32 * 32 * 9];
+  static const conv_case shape = {2, 1, 1, 32, 32, {8, 16}, {3, 3}, {1, 1}, {1, 1}, {1, 1}, {1, 1}, false, true};
+  worker workers[WORKERS];
+  pthread_t threads[WORKERS];
+  library_rig b;
+  op_case c;
+  (void)state;
+  library_open(&b, NULL, NULL);
+  sim_test *t = &b.r.t;
+  op_case_init(&c, "Conv");
+  op_input(&c, F32, SHAPE(4, 1, 32, 8, 16));
+  op_input(&c, F32, SHAPE(4, 32, 32, 3, 3));
+  op_output(&c, F32, SHAPE(4, 1, 32, 8, 16));
+  op_attr_ints(&c, "pads", 4, (const int64_t[]){1, 1, 1, 1});
+  op_fill(w, 32 * 32 * 9, 7);
+  heddle_pop *op = NULL;
+  OK(t, t->p->op->query(t->self, 0, &c.region, op_take_offer, &c, &t->err));
+  OK(t, t->p->op->prepare(t->dev[0], &c.region, 0, &op, &t->err));
+  assert_int_equal(b.taken, 1);
+  for (uint32_t i = 0; i < WORKERS; i++) {
+    op_fill(x[i], 32 * 128, 20 + i);
+    workers[i] = (worker){.b = &b, .op = op, .stream = sim_stream(t, t->dev[0]), .x = x[i], .w = w};
+    workers[i].arena = sim_buf(t, t->dev[0], HEDDLE_MEMORY_DEVICE, 69632);
+    workers[i].scratch = sim_buf(t, t->dev[0], HEDDLE_MEMORY_DEVICE, c.workspace_bytes);
+    workers[i].scratch_bytes = c.workspace_bytes;
+  }
+  for (int i = 0; i < WORKERS; i++) assert_int_equal(pthread_create(&threads[i], NULL, work, &workers[i]), 0);
+  for (int i = 0; i < WORKERS; i++) assert_int_equal(pthread_join(threads[i], NULL), 0);
+  for (int i = 0; i < WORKERS; i++) {
+    worker *k = &workers[i];
+    if (k->status != HEDDLE_OK) fail_msg("%s", k->err.text);
+    OK(t, t->p->copy->read(k->stream, y, k->arena, 53248, sizeof y, &t->err));
+    for (int64_t at = 0; at < 32 * 128; at++) {
+      double size;
+      const double sum =
+          convolved(&shape, x[i], w, 0, at / 128, (const int64_t[]){at / 16 % 8, at % 16, 0}, exact, &size);
+      op_close(sum, (double)y[at], size, 8, "a thread's Conv", (size_t)at);
+    }
+    t->p->memory->free(t->dev[0], k->arena);
+    t->p->memory->free(t->dev[0], k->scratch);
+    t->p->stream->close(k->stream);
+  }
+  t->p->op->op_free(op);
+  op_case_free(&c);
+  rig_close(&b.r);
+}
+
 static void a_path_that_is_none_is_said(void **state) {
   sim_test t;
   (void)state;
@@ -269,6 +350,6 @@ static void a_path_that_is_none_is_said(void **state) {
 }
 
 CASES(LIBRARY_CASES, CASE(convolutions_are_handed_over), CASE(fast_convolutions_are_rounded),
-      CASE(older_cards_round_nothing), CASE(no_algorithm_is_no_error), CASE(one_library_may_be_off),
-      CASE(all_may_be_off), CASE(fast_products_have_a_kernel_of_their_own), CASE(batches_have_it_too),
-      CASE(it_may_be_off), CASE(a_path_that_is_none_is_said))
+      CASE(older_cards_round_nothing), CASE(no_algorithm_is_no_error), CASE(threads_have_their_own_streams),
+      CASE(one_library_may_be_off), CASE(all_may_be_off), CASE(fast_products_have_a_kernel_of_their_own),
+      CASE(batches_have_it_too), CASE(it_may_be_off), CASE(a_path_that_is_none_is_said))
