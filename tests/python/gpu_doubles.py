@@ -16,12 +16,12 @@ FAKES = BUILD / "tests" / "fakes"
 CUDA, NVRTC, HIP = FAKES / "cuda" / "libcuda.so.1", FAKES / "cuda" / "libnvrtc.so.13", FAKES / "rocm" / "libamdhip64.so"
 PLUGINS = BUILD / "lib" / "heddle" / "plugins"
 # Kernels that were compiled once stay for the next test; of PoCL's too, which the doubles run them with.
-CACHE, POCL_CACHE = BUILD / "tests" / "cache", BUILD / "tests" / "pocl-cache"
+CACHE, POCL_CACHE = BUILD / "tests" / "cache", os.environ.get("POCL_CACHE_DIR", str(BUILD / "tests" / "pocl-cache"))
 
 ENV = {"HEDDLE_TEST_GPU": "real"} if REAL else {
     "HEDDLE_CUDA_DRIVER": str(CUDA), "HEDDLE_CUDA_NVRTC": str(NVRTC), "HEDDLE_CUDA_LIBRARIES": "0",
     "HEDDLE_ROCM_DRIVER": str(HIP), "HEDDLE_ROCM_HIPRTC": str(HIP), "HEDDLE_ROCM_LIBRARIES": "0",
-    "XDG_CACHE_HOME": str(CACHE), "FAKE_GPU_STRICT": "1", "POCL_DEVICES": "pthread", "POCL_CACHE_DIR": str(POCL_CACHE)}
+    "XDG_CACHE_HOME": str(CACHE), "FAKE_GPU_STRICT": "1", "POCL_DEVICES": "pthread", "POCL_CACHE_DIR": POCL_CACHE}
 if REAL:  # what the caller chose, of which tool_case takes away the plugins' settings
     ENV.update((k, v) for k, v in os.environ.items() if k.startswith(("HEDDLE_CUDA_", "HEDDLE_ROCM_")))
 else:

@@ -286,9 +286,56 @@ static void opening_that_fails_leaves_nothing(void **state) {
   double_is_clean();
 }
 
+/* A whole life: instance, device, each kind of memory. HEDDLE_ENOMEM at the first allocation that fails. */
+static heddle_status live(sim_test *t) {
+  static _Alignas(4096) uint8_t page[4096];
+  heddle_pbuffer *b[4] = {NULL};
+  heddle_pmemory_desc wish = {.struct_size = sizeof wish, .bytes = 4096};
+  heddle_pdevice_options options = {.struct_size = sizeof options};
+  heddle_status s = t->p->open_instance(&t->fake.table, &t->self, &t->err);
+  if (s != HEDDLE_OK) return s;
+  s = t->p->device->open(t->self, 0, &options, &t->dev[0], &t->err);
+  if (s == HEDDLE_OK) {
+    s = t->p->memory->alloc(t->dev[0], &wish, &b[0], &t->err);
+    if (s == HEDDLE_OK) s = t->p->memory->view(t->dev[0], b[0], 256, 256, &b[1], &t->err);
+    wish.kind = HEDDLE_MEMORY_PINNED;
+    if (s == HEDDLE_OK) s = t->p->memory->alloc(t->dev[0], &wish, &b[2], &t->err);
+    if (s == HEDDLE_OK) s = t->p->memory->import_host(t->dev[0], page, sizeof page, &b[3], &t->err);
+    for (int i = 3; i >= 0; i--) t->p->memory->free(t->dev[0], b[i]);
+    t->p->device->close(t->dev[0]);
+  }
+  t->p->close_instance(t->self);
+  return s;
+}
+
+static void every_allocation_may_fail(void **state) {
+  static const char *const pools[] = {"1", "0"};
+  (void)state;
+  cuda_environment();
+  for (int i = 0; i < 2; i++) {
+    bool done = false;
+    int failures = 0;
+    for (long n = 1; n < 60 && !done; n++) {
+      sim_test t;
+      sim_enter(&t, "pools", pools[i], NULL);
+      cuda_settings(&t);
+      t.fake.fail_at = n;
+      const heddle_status s = live(&t);
+      done = atomic_load(&t.fake.calls) < n;
+      /* Memory of the device is asked for twice, so there the first failure may pass. */
+      if (s != HEDDLE_OK && (s != HEDDLE_ENOMEM || done))
+        fail_msg("allocation %ld, pools=%s: status %d: %s", n, pools[i], s, t.err.text);
+      failures += s == HEDDLE_ENOMEM;
+      assert_int_equal(atomic_load(&t.fake.live), 0);
+    }
+    assert_true(done && failures >= 6);
+  }
+  double_is_clean();
+}
+
 CASES(CASE(what_is_missing_is_said_in_words), CASE(an_old_driver_is_named_with_what_it_lacks),
       CASE(a_driver_without_a_device_says_so), CASE(a_driver_of_another_version_says_so),
       CASE(a_driver_without_its_module_says_so), CASE(an_older_driver_will_do), CASE(an_ancient_driver_is_refused),
       CASE(devices_are_described), CASE(the_compiler_is_part_of_the_description), CASE(contexts_are_left_as_they_were),
       CASE(a_device_may_be_open_twice), CASE(a_lost_device_stays_lost_and_alone),
-      CASE(opening_that_fails_leaves_nothing))
+      CASE(opening_that_fails_leaves_nothing), CASE(every_allocation_may_fail))

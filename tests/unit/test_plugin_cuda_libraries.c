@@ -256,6 +256,148 @@ static void it_may_be_off(void **state) {
   rig_close(&b.r);
 }
 
+/* ---------------------------------------------------------------- several threads */
+
+enum { WORKERS = 3, ROUNDS = 10 };
+
+typedef struct worker {
+  library_rig *b;
+  heddle_pop *op;
+  heddle_pstream *stream;
+  heddle_pbuffer *arena, *scratch;
+  const float *x, *w;
+  uint64_t scratch_bytes;
+  heddle_error err;
+  heddle_status status;
+} worker;
+
+/* Convolutions on a stream of the thread's own. */
+static void *work(void *arg) {
+  worker *k = arg;
+  const heddle_plugin *p = k->b->r.t.p;
+  const heddle_pslice in[2] = {{k->arena, 0, 16384}, {k->arena, 16384, 36864}}, out[1] = {{k->arena, 53248, 16384}};
+  const heddle_pbind bind = {sizeof bind, 0, in, out, 2, 1, {k->scratch, 0, k->scratch_bytes}};
+  heddle_plaunch *launch = NULL;
+  heddle_status s = p->copy->write(k->stream, k->arena, 0, k->x, 16384, &k->err);
+  if (s == HEDDLE_OK) s = p->copy->write(k->stream, k->arena, 16384, k->w, 36864, &k->err);
+  if (s == HEDDLE_OK) s = p->op->bind(k->op, k->stream, &bind, &launch, &k->err);
+  for (int i = 0; i < ROUNDS && s == HEDDLE_OK; i++) s = p->op->run(launch, &k->err);
+  if (s == HEDDLE_OK) s = p->stream->sync(k->stream, UINT64_MAX, &k->err);
+  p->op->launch_free(launch);
+  k->status = s;
+  return NULL;
+}
+
+/* cuDNN's handle has the stream as its state: no call may go to another thread's. */
+static void threads_have_their_own_streams(void **state) {
+  static float x[WORKERS][32 * 128], y[32 * 128], w[32 * 32 * 9];
+  static const conv_case shape = {2, 1, 1, 32, 32, {8, 16}, {3, 3}, {1, 1}, {1, 1}, {1, 1}, {1, 1}, false, true};
+  worker workers[WORKERS];
+  pthread_t threads[WORKERS];
+  library_rig b;
+  op_case c;
+  (void)state;
+  library_open(&b, NULL, NULL);
+  sim_test *t = &b.r.t;
+  op_case_init(&c, "Conv");
+  op_input(&c, F32, SHAPE(4, 1, 32, 8, 16));
+  op_input(&c, F32, SHAPE(4, 32, 32, 3, 3));
+  op_output(&c, F32, SHAPE(4, 1, 32, 8, 16));
+  op_attr_ints(&c, "pads", 4, (const int64_t[]){1, 1, 1, 1});
+  op_fill(w, 32 * 32 * 9, 7);
+  heddle_pop *op = NULL;
+  OK(t, t->p->op->query(t->self, 0, &c.region, op_take_offer, &c, &t->err));
+  OK(t, t->p->op->prepare(t->dev[0], &c.region, 0, &op, &t->err));
+  assert_int_equal(b.taken, 1);
+  for (uint32_t i = 0; i < WORKERS; i++) {
+    op_fill(x[i], 32 * 128, 20 + i);
+    workers[i] = (worker){.b = &b, .op = op, .stream = sim_stream(t, t->dev[0]), .x = x[i], .w = w};
+    workers[i].arena = sim_buf(t, t->dev[0], HEDDLE_MEMORY_DEVICE, 69632);
+    workers[i].scratch = sim_buf(t, t->dev[0], HEDDLE_MEMORY_DEVICE, c.workspace_bytes);
+    workers[i].scratch_bytes = c.workspace_bytes;
+  }
+  for (int i = 0; i < WORKERS; i++) assert_int_equal(pthread_create(&threads[i], NULL, work, &workers[i]), 0);
+  for (int i = 0; i < WORKERS; i++) assert_int_equal(pthread_join(threads[i], NULL), 0);
+  for (int i = 0; i < WORKERS; i++) {
+    worker *k = &workers[i];
+    if (k->status != HEDDLE_OK) fail_msg("%s", k->err.text);
+    OK(t, t->p->copy->read(k->stream, y, k->arena, 53248, sizeof y, &t->err));
+    for (int64_t at = 0; at < 32 * 128; at++) {
+      double size;
+      const double sum =
+          convolved(&shape, x[i], w, 0, at / 128, (const int64_t[]){at / 16 % 8, at % 16, 0}, exact, &size);
+      op_close(sum, (double)y[at], size, 8, "a thread's Conv", (size_t)at);
+    }
+    t->p->memory->free(t->dev[0], k->arena);
+    t->p->memory->free(t->dev[0], k->scratch);
+    t->p->stream->close(k->stream);
+  }
+  t->p->op->op_free(op);
+  op_case_free(&c);
+  rig_close(&b.r);
+}
+
+/* A launch of the case, with the n-th allocation from here on failing; what was made is given back. */
+static heddle_status launched(library_rig *b, op_case *c, long n) {
+  sim_test *t = &b->r.t;
+  heddle_pop *op = NULL;
+  heddle_plaunch *launch = NULL;
+  heddle_pslice slices[3];
+  t->fake.fail_at = atomic_load(&t->fake.calls) + n;
+  heddle_status s = t->p->op->query(t->self, 0, &c->region, op_take_offer, c, &t->err);
+  const long asked = t->fake.fail_at;
+  if (s == HEDDLE_OK) s = t->p->op->prepare(t->dev[0], &c->region, 0, &op, &t->err);
+  t->fake.fail_at = 0; /* the test's own buffers */
+  if (s != HEDDLE_OK) return s;
+  for (int32_t v = 0; v < 3; v++) {
+    const uint64_t bytes = bytes_of(c, v);
+    slices[v] = (heddle_pslice){sim_buf(t, t->dev[0], HEDDLE_MEMORY_DEVICE, bytes), 0, bytes};
+  }
+  const uint64_t most = c->workspace_bytes > 0 ? c->workspace_bytes : 4;
+  const heddle_pslice scratch = {sim_buf(t, t->dev[0], HEDDLE_MEMORY_DEVICE, most), 0, c->workspace_bytes};
+  const heddle_pbind bind = {sizeof bind, 0, slices, slices + 2, 2, 1, scratch};
+  if (asked > atomic_load(&t->fake.calls)) t->fake.fail_at = asked;
+  s = t->p->op->bind(op, b->r.d.stream, &bind, &launch, &t->err);
+  if (s == HEDDLE_OK) s = t->p->op->run(launch, &t->err);
+  t->fake.fail_at = 0;
+  if (s == HEDDLE_OK) s = t->p->stream->sync(b->r.d.stream, UINT64_MAX, &t->err);
+  t->p->op->launch_free(launch);
+  t->p->op->op_free(op);
+  for (int v = 0; v < 3; v++) t->p->memory->free(t->dev[0], slices[v].buffer);
+  t->p->memory->free(t->dev[0], scratch.buffer);
+  return s;
+}
+
+static void every_allocation_may_fail(void **state) {
+  library_rig b;
+  (void)state;
+  for (int is_conv = 0; is_conv < 2; is_conv++) {
+    int failures = 0;
+    bool done = false;
+    for (long n = 1; n < 60 && !done; n++) {
+      op_case c;
+      library_open(&b, NULL, NULL);
+      const long before = atomic_load(&b.r.t.fake.calls);
+      op_case_init(&c, is_conv ? "Conv" : "MatMul");
+      float *x = op_input(&c, F32, is_conv ? SHAPE(4, 1, 32, 8, 8) : SHAPE(2, 64, 64));
+      float *w = op_input(&c, F32, is_conv ? SHAPE(4, 32, 32, 3, 3) : SHAPE(2, 64, 64));
+      op_output(&c, F32, is_conv ? SHAPE(4, 1, 32, 6, 6) : SHAPE(2, 64, 64));
+      op_fill(x, op_count(is_conv ? SHAPE(4, 1, 32, 8, 8) : SHAPE(2, 64, 64)), 1);
+      op_fill(w, op_count(is_conv ? SHAPE(4, 32, 32, 3, 3) : SHAPE(2, 64, 64)), 2);
+      op_constant(&c, 1);
+      c.values[1].v.data_bytes = bytes_of(&c, 1);
+      c.region.flags = HEDDLE_REGION_FAST;
+      const heddle_status s = launched(&b, &c, n);
+      if (s != HEDDLE_OK && s != HEDDLE_ENOMEM) fail_msg("allocation %ld: status %d: %s", n, s, b.r.t.err.text);
+      failures += s == HEDDLE_ENOMEM;
+      done = atomic_load(&b.r.t.fake.calls) - before < n;
+      op_case_free(&c);
+      rig_close(&b.r); /* and nothing is left */
+    }
+    assert_true(done && failures >= 6);
+  }
+}
+
 static void a_path_that_is_none_is_said(void **state) {
   sim_test t;
   (void)state;
@@ -269,6 +411,7 @@ static void a_path_that_is_none_is_said(void **state) {
 }
 
 CASES(LIBRARY_CASES, CASE(convolutions_are_handed_over), CASE(fast_convolutions_are_rounded),
-      CASE(older_cards_round_nothing), CASE(no_algorithm_is_no_error), CASE(one_library_may_be_off),
-      CASE(all_may_be_off), CASE(fast_products_have_a_kernel_of_their_own), CASE(batches_have_it_too),
-      CASE(it_may_be_off), CASE(a_path_that_is_none_is_said))
+      CASE(older_cards_round_nothing), CASE(no_algorithm_is_no_error), CASE(threads_have_their_own_streams),
+      CASE(every_allocation_may_fail), CASE(one_library_may_be_off), CASE(all_may_be_off),
+      CASE(fast_products_have_a_kernel_of_their_own), CASE(batches_have_it_too), CASE(it_may_be_off),
+      CASE(a_path_that_is_none_is_said))
