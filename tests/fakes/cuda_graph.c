@@ -14,6 +14,14 @@ CUresult cuStreamEndCapture(CUstream stream, CUgraph *out) {
   return code;
 }
 
+CUresult cuThreadExchangeStreamCaptureMode(CUstreamCaptureMode *mode) {
+  ENG_CALL("cuThreadExchangeStreamCaptureMode");
+  int exchanged = (int)*mode;
+  const int code = eng_capture_exchange(&exchanged);
+  *mode = (CUstreamCaptureMode)exchanged;
+  return code;
+}
+
 CUresult cuStreamIsCapturing(CUstream stream, CUstreamCaptureStatus *out) {
   ENG_CALL("cuStreamIsCapturing");
   int status = 0;

@@ -80,6 +80,16 @@ CUresult cuMemPoolGetAttribute(CUmemoryPool pool, CUmemPool_attribute attribute,
   return eng_pool_get(pool_of(pool), (int)attribute, value);
 }
 
+CUresult cuMemPoolSetAccess(CUmemoryPool pool, const CUmemAccessDesc *list, size_t count) {
+  ENG_CALL("cuMemPoolSetAccess");
+  int code = ENG_OK;
+  for (size_t i = 0; i < count && code == ENG_OK; i++) {
+    if (list[i].location.type != CU_MEM_LOCATION_TYPE_DEVICE) return CUDA_ERROR_INVALID_VALUE;
+    code = eng_pool_access(pool_of(pool), list[i].location.id, list[i].flags == CU_MEM_ACCESS_FLAGS_PROT_READWRITE);
+  }
+  return code;
+}
+
 CUresult cuMemPoolTrimTo(CUmemoryPool pool, size_t keep_bytes) {
   ENG_CALL("cuMemPoolTrimTo");
   return eng_pool_trim(pool_of(pool), keep_bytes);

@@ -91,8 +91,9 @@ CUresult cuEventRecord(CUevent event, CUstream stream) {
 
 CUresult cuEventRecordWithFlags(CUevent event, CUstream stream, unsigned flags) {
   ENG_CALL("cuEventRecordWithFlags");
+  if ((flags & ~(unsigned)CU_EVENT_RECORD_EXTERNAL) != 0) return CUDA_ERROR_INVALID_VALUE;
   if (flags == 0) return eng_event_record(event_of(event), stream);
-  return flags == CU_EVENT_RECORD_EXTERNAL ? eng_event_record_node(event_of(event), stream) : CUDA_ERROR_INVALID_VALUE;
+  return eng_event_record_external(event_of(event), stream);
 }
 
 CUresult cuEventQuery(CUevent event) {

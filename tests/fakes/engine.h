@@ -148,6 +148,7 @@ int eng_memory_info(size_t *free_bytes, size_t *all_bytes);
 int eng_pool_default(int device, eng_pool **out);
 int eng_pool_set(eng_pool *pool, int attribute, const void *value); /* 4: the release threshold, uint64_t */
 int eng_pool_get(eng_pool *pool, int attribute, void *value);
+int eng_pool_access(eng_pool *pool, int device, bool open); /* whether device's kernels reach the pool's memory */
 int eng_pool_trim(eng_pool *pool, size_t keep_bytes);
 int eng_host_alloc(void **out, size_t bytes, unsigned flags);
 int eng_host_free(void *address);
@@ -198,8 +199,8 @@ int eng_callback(eng_stream_handle stream, void (*fn)(void *stream, int code, vo
 int eng_event_create(eng_event **out, unsigned flags); /* flags 2: without times */
 int eng_event_destroy(eng_event *event);
 int eng_event_record(eng_event *event, eng_stream_handle stream);
-/* A node of the stream's capture that records the event, for those outside, whenever it runs. */
-int eng_event_record_node(eng_event *event, eng_stream_handle stream);
+/* Also in a capture, whose graph then records it each time: it is no part of the capture. Outside one as above. */
+int eng_event_record_external(eng_event *event, eng_stream_handle stream);
 int eng_event_query(eng_event *event);
 int eng_event_sync(eng_event *event);
 int eng_event_elapsed(float *ms, eng_event *from, eng_event *to);
@@ -218,7 +219,8 @@ enum { ENG_CAPTURE_GLOBAL, ENG_CAPTURE_THREAD, ENG_CAPTURE_RELAXED };
 
 int eng_capture_begin(eng_stream_handle stream, int mode);
 int eng_capture_end(eng_stream_handle stream, eng_graph **out); /* *out is NULL where it fails */
-int eng_capture_status(eng_stream_handle stream, int *out);     /* 0 none, 1 active, 2 invalidated */
+int eng_capture_exchange(int *mode); /* what this thread may do beside captures, for what it might so far */
+int eng_capture_status(eng_stream_handle stream, int *out); /* 0 none, 1 active, 2 invalidated */
 int eng_graph_create(eng_graph **out);
 int eng_graph_nodes(eng_graph *graph, eng_node **nodes, size_t *count); /* as cuGraphGetNodes */
 int eng_graph_edges(eng_graph *graph, size_t *count);

@@ -2,7 +2,8 @@
  * call that no graph can hold breaks it. */
 #include "engine_inside.h"
 
-static eng_capture *captures; /* those under way */
+static eng_capture *captures;                          /* those under way */
+static _Thread_local int manners = ENG_CAPTURE_GLOBAL; /* of this thread, beside captures */
 
 void eng_capture_drop(eng_capture *capture) {
   if (capture != NULL && --capture->refs == 0) free(capture);
@@ -85,15 +86,24 @@ int eng_capture_break(eng_stream *stream, const char *what) {
 
 int eng_capture_unsafe(const char *what) {
   bool broken = false;
-  for (eng_capture *c = captures; c != NULL; c = c->next) {
+  for (eng_capture *c = captures; c != NULL && manners != ENG_CAPTURE_RELAXED; c = c->next) {
+    const bool foreign = !pthread_equal(c->thread, pthread_self());
     if (c->mode == ENG_CAPTURE_RELAXED) continue;
-    if (c->mode == ENG_CAPTURE_THREAD && !pthread_equal(c->thread, pthread_self())) continue;
+    if (foreign && (c->mode == ENG_CAPTURE_THREAD || manners == ENG_CAPTURE_THREAD)) continue;
     c->invalid = true;
     broken = true;
   }
   if (!broken) return ENG_OK;
   eng_misuse("%s, while a capture is under way that does not allow it", what);
   return ENG_CAPTURE_UNSUPPORTED;
+}
+
+int eng_capture_exchange(int *mode) {
+  const int before = manners;
+  if (*mode < ENG_CAPTURE_GLOBAL || *mode > ENG_CAPTURE_RELAXED) return ENG_INVALID_VALUE;
+  manners = *mode;
+  *mode = before;
+  return ENG_OK;
 }
 
 /* All nodes lead to what the first stream has last. */

@@ -79,27 +79,28 @@ int eng_event_record(eng_event *event, eng_stream_handle handle) {
   return eng_leave_with(ENG_OK);
 }
 
-int eng_event_record_node(eng_event *event, eng_stream_handle handle) {
+int eng_event_record_external(eng_event *event, eng_stream_handle handle) {
   eng_stream *stream = NULL;
   eng_enter();
   int code = eng_stream_find(handle, &stream);
-  if (code == ENG_OK) code = eng_object_check(event, ENG_EVENT, "an event is to be recorded by a node");
-  if (code == ENG_OK && (stream->capture == NULL || event->o.ctx != stream->o.ctx)) {
-    eng_misuse("an event is to be recorded by a node outside of a capture, or on another device");
-    code = ENG_INVALID_VALUE;
-  }
-  if (code != ENG_OK) return eng_leave_with(code);
+  if (code == ENG_OK) code = eng_object_check(event, ENG_EVENT, "an event is recorded");
+  const bool captured = code == ENG_OK && stream->capture != NULL;
+  eng_leave();
+  if (code != ENG_OK || !captured) return code != ENG_OK ? code : eng_event_record(event, handle);
   eng_work *work = eng_work_new(ENG_WORK_RECORD);
   work->event = event;
-  return eng_leave_with(eng_capture_add(stream, work));
+  return eng_put(handle, work, false);
 }
 
-void eng_event_happen(eng_event *event) {
-  if (eng_object_check(event, ENG_EVENT, "a node records an event") != ENG_OK) return;
+void eng_event_reached(eng_event *event) {
+  if (!eng_object_is(event, ENG_EVENT)) {
+    eng_misuse("a graph records an event that is destroyed");
+    return;
+  }
   forget(event);
   event->fence = eng_fence_new();
-  event->fence->done = true;
   event->fence->time = eng_now();
+  event->fence->done = true;
 }
 
 /* A stream that captures, or is drawn into a capture by the event. */

@@ -117,6 +117,7 @@ typedef struct eng_allocation {
 
 eng_allocation *eng_allocation_at(uint64_t address); /* locked; the one around it, or NULL */
 /* Whether [address, + bytes) may be used now by work of ctx, on its device's side: NULL, or what is wrong. Locked. */
+bool eng_pool_opened(int owner, int device); /* locked */
 const char *eng_memory_wrong(const eng_context *ctx, uint64_t address, size_t bytes, bool running);
 void eng_memory_ready(uint64_t base);   /* locked: the stream has reached the allocation */
 void eng_memory_release(uint64_t base); /* locked: the stream has reached the free */
@@ -185,7 +186,6 @@ typedef struct eng_work {
 eng_work *eng_work_new(eng_work_kind kind);
 eng_work *eng_work_hold(eng_work *work);
 void eng_work_drop(eng_work *work);
-void eng_event_happen(eng_event *event); /* locked; it is recorded here and now */
 /* PoCL's queue of a stream's thread, made when it is needed. pending: kernels are under way in it. */
 typedef struct eng_queue {
   void *handle;
@@ -272,7 +272,8 @@ void eng_graph_free(eng_graph *graph);  /* locked */
 void eng_exec_free(eng_exec *exec);     /* locked */
 void eng_plan_drop(eng_plan *plan);     /* NULL passes; any thread, without the lock */
 int eng_plan_run(const eng_plan *plan, eng_queue *queue);
-void eng_event_free(eng_event *event); /* locked */
+void eng_event_reached(eng_event *event); /* locked: a graph records it, unless it is gone */
+void eng_event_free(eng_event *event);    /* locked */
 int eng_event_join(eng_event *event,
                    eng_stream *stream); /* locked: stream waits for an event, in a capture of either */
 

@@ -14,7 +14,8 @@
 
 struct eng_pool {
   uint64_t threshold;
-  size_t cached; /* bytes that are free, and kept from the device */
+  size_t cached;   /* bytes that are free, and kept from the device */
+  uint32_t opened; /* bits: devices whose kernels reach it */
 };
 
 static eng_allocation **all; /* by address */
@@ -325,6 +326,19 @@ int eng_pool_get(eng_pool *pool, int attribute, void *value) {
   if (code == ENG_OK && attribute == 4) memcpy(value, &pool->threshold, sizeof pool->threshold);
   if (code == ENG_OK && attribute != 4) memcpy(value, &on, sizeof on);
   return eng_leave_with(code);
+}
+
+int eng_pool_access(eng_pool *pool, int device, bool open) {
+  eng_enter();
+  int code = pool_check(pool, 4);
+  if (code == ENG_OK && eng_device_get(device) == NULL) code = ENG_INVALID_DEVICE;
+  if (code == ENG_OK && pool != &pools[device] && !eng_device_peer(device, (int)(pool - pools))) code = ENG_NO_PEER;
+  if (code == ENG_OK) pool->opened = open ? pool->opened | 1u << device : pool->opened & ~(1u << device);
+  return eng_leave_with(code);
+}
+
+bool eng_pool_opened(int owner, int device) {
+  return (pools[owner].opened >> device & 1u) != 0;
 }
 
 int eng_pool_trim(eng_pool *pool, size_t keep_bytes) {

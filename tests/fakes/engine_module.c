@@ -296,7 +296,7 @@ const char *eng_kernel_wrong(const eng_work *work) {
     const char *wrong = eng_memory_wrong(work->ctx, address, 0, true);
     if (wrong != NULL) return wrong;
     if (a->area == ENG_AREA_DEVICE && a->device != work->ctx->device &&
-        (a->pooled || (work->ctx->peers >> a->device & 1u) == 0))
+        !(a->pooled ? eng_pool_opened(a->device, work->ctx->device) : (work->ctx->peers >> a->device & 1u) != 0))
       return "is of another device, which this one has no access to";
   }
   return NULL;

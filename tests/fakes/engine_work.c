@@ -73,8 +73,8 @@ int eng_work_run(const eng_work *w, eng_queue *queue) {
   eng_enter();
   int code = fault_of(w);
   if (w->kind == ENG_WORK_ALLOC) eng_memory_ready(w->address);
+  if (w->kind == ENG_WORK_RECORD && code == ENG_OK) eng_event_reached(w->event);
   if (w->kind == ENG_WORK_FREE) eng_memory_release(w->address);
-  if (w->kind == ENG_WORK_RECORD && code == ENG_OK) eng_event_happen(w->event);
   eng_leave();
   if (w->kind == ENG_WORK_CALLBACK) host(w, code);
   if (code != ENG_OK) return code;

@@ -297,7 +297,55 @@ static void a_capture_ends_on_its_thread(void **state) {
   assert_int_equal((uintptr_t)code, CUDA_ERROR_STREAM_CAPTURE_WRONG_THREAD);
 }
 
+static void a_thread_may_set_its_manners(void **state) {
+  (void)state;
+  board x = start();
+  CUgraph graph;
+  CUstreamCaptureMode mode = CU_STREAM_CAPTURE_MODE_RELAXED;
+  CUdeviceptr a;
+  CU(cuStreamBeginCapture(x.a, CU_STREAM_CAPTURE_MODE_GLOBAL));
+  CU(cuThreadExchangeStreamCaptureMode(&mode));
+  assert_int_equal(mode, CU_STREAM_CAPTURE_MODE_GLOBAL);
+  CU(cuMemAlloc(&a, 8));
+  CU(cuMemFree(a));
+  CU(cuThreadExchangeStreamCaptureMode(&mode));
+  assert_int_equal(mode, CU_STREAM_CAPTURE_MODE_RELAXED);
+  CU(cuStreamEndCapture(x.a, &graph));
+  CU(cuGraphDestroy(graph));
+  end(&x);
+}
+
 /* ---------------------------------------------------------------- graphs */
+
+/* An event that a graph records each time. */
+static void a_graph_takes_times(void **state) {
+  (void)state;
+  board x = start();
+  CUgraph graph;
+  CUgraphExec exec;
+  CUevent from, to;
+  fake_gate gate;
+  float ms = -1;
+  CU(cuEventCreate(&from, 0));
+  CU(cuEventCreate(&to, 0));
+  CU(cuStreamBeginCapture(x.a, CU_STREAM_CAPTURE_MODE_THREAD_LOCAL));
+  CU(cuEventRecordWithFlags(from, x.a, CU_EVENT_RECORD_EXTERNAL));
+  fake_gate_put(&gate, x.a);
+  CU(cuEventRecordWithFlags(to, x.a, CU_EVENT_RECORD_EXTERNAL));
+  CU(cuStreamEndCapture(x.a, &graph));
+  CU(cuGraphInstantiate(&exec, graph, 0));
+  CU(cuGraphLaunch(exec, x.a));
+  fake_nap(3000);
+  atomic_store(&gate.open, true);
+  CU(cuStreamSynchronize(x.a));
+  CU(cuEventElapsedTime(&ms, from, to));
+  assert_true(ms > 0.0f);
+  CU(cuEventDestroy(from));
+  CU(cuEventDestroy(to));
+  CU(cuGraphDestroy(graph));
+  CU(cuGraphExecDestroy(exec));
+  end(&x);
+}
 
 static CUgraph record(const board *x, unsigned word, bool copies) {
   CUgraph graph;
@@ -402,8 +450,8 @@ CASES(CASE(streams_keep_their_order_and_wait_for_events), CASE(the_default_strea
       CASE(only_pinned_copies_are_asynchronous), CASE(memory_of_another_streams_order_is_not_there_yet),
       CASE(a_host_function_may_not_call_the_driver), CASE(events_tell_times), CASE(a_capture_forks_and_joins),
       CASE(what_a_capture_cannot_hold_breaks_it), CASE(captures_are_kept_apart), CASE(a_capture_ends_on_its_thread),
-      CASE(an_exec_is_updated_by_a_graph_of_its_shape), CASE(an_exec_does_not_run_twice_at_a_time),
-      CASE(threads_share_a_device))
+      CASE(a_thread_may_set_its_manners), CASE(a_graph_takes_times), CASE(an_exec_is_updated_by_a_graph_of_its_shape),
+      CASE(an_exec_does_not_run_twice_at_a_time), CASE(threads_share_a_device))
 #else
 static void it_is_not_built(void **state) {
   (void)state;

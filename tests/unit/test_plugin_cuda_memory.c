@@ -456,11 +456,12 @@ static void memory_stays_while_a_device_hangs(void **state) {
 /* Closing does not wait for ever, the instance stays for what may still come, and the other device goes on. */
 static void a_device_that_hangs_is_left_behind(void **state) {
   static atomic_bool go;
+  static heddle_pdevice *dev; /* not lost to the leak checker */
   sim_test t;
   gpu_scope scope;
   (void)state;
   cuda_open(&t, 2, NULL);
-  heddle_pdevice *dev = t.dev[0];
+  dev = t.dev[0];
   heddle_pstream *s = sim_stream(&t, dev), *other = sim_stream(&t, t.dev[1]);
   heddle_pbuffer *b = sim_buf(&t, t.dev[1], HEDDLE_MEMORY_DEVICE, 4096);
   assert_int_equal(dev->vendor->enter(dev, &scope), 0);

@@ -145,13 +145,18 @@ static int wavefront(const eng_device *d) {
   return strncmp(d->arch, "gfx", 3) == 0 && strcspn(d->arch + 3, ":") >= 4 ? 32 : 64;
 }
 
+static int integrated(void) {
+  const char *setting = getenv("FAKE_GPU_INTEGRATED");
+  return setting != NULL && setting[0] == '1';
+}
+
 hipError_t hipDeviceGetAttribute(int *out, hipDeviceAttribute_t attribute, int device) {
   HIP_CALL_PLAIN("hipDeviceGetAttribute");
   const eng_device *d = eng_device_get(device);
   if (d == NULL) return hipErrorInvalidDevice;
   switch (attribute) {
   case hipDeviceAttributeCanMapHostMemory: *out = 1; break;
-  case hipDeviceAttributeIntegrated: *out = 0; break;
+  case hipDeviceAttributeIntegrated: *out = integrated(); break;
   case hipDeviceAttributeMaxThreadsPerBlock: *out = 1024; break;
   case hipDeviceAttributeMultiprocessorCount: *out = 4; break;
   case hipDeviceAttributeMaxSharedMemoryPerBlock: *out = 65536; break;
