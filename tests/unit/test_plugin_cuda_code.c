@@ -116,6 +116,32 @@ static void programs_are_kept_on_disk(void **state) {
   folder_look(&sources, "", true);
 }
 
+/* Puts other bytes into an entry of the same length, with the header that they ask for (plugins/common/filecache.c). */
+static void forge(const char *path) {
+  uint64_t header[5], hash = UINT64_C(0xcbf29ce484222325);
+  FILE *f = fopen(path, "r+");
+  assert_non_null(f);
+  assert_int_equal(fread(header, sizeof header, 1, f), 1);
+  for (uint64_t i = 0; i < header[3]; i++) hash = (hash ^ '?') * UINT64_C(0x100000001b3);
+  header[4] = hash;
+  rewind(f);
+  assert_int_equal(fwrite(header, sizeof header, 1, f), 1);
+  for (uint64_t i = 0; i < header[3]; i++) assert_int_equal(fputc('?', f), '?');
+  fclose(f);
+}
+
+static void what_the_driver_refuses_is_built_again(void **state) {
+  folder cache;
+  (void)state;
+  folder_make(&cache);
+  assert_int_equal(compiles_for(cache.path, NULL), 1);
+  folder_look(&cache, "", false);
+  forge(cache.entry);
+  assert_int_equal(compiles_for(cache.path, NULL), 1);
+  assert_int_equal(compiles_for(cache.path, NULL), 0);
+  folder_look(&cache, "", true);
+}
+
 static void another_architecture_is_another_program(void **state) {
   folder cache;
   (void)state;
@@ -153,6 +179,20 @@ static void a_device_that_nvrtc_is_too_new_for(void **state) {
   cuda_open(&t, 1, NULL);
   if (gpu_is_real()) SKIP("the driver is no double");
   FAILS(&t, HEDDLE_EUNSUPPORTED, "NVRTC 13.0 compiles for sm_75 and newer, and the device is sm_61", asked(&t, &c));
+  op_case_free(&c);
+  sim_close(&t);
+}
+
+static void a_grid_has_an_end(void **state) {
+  sim_test t;
+  op_case c;
+  (void)state;
+  relu(&c);
+  for (int v = 0; v < 2; v++) c.shapes[v][0] = INT64_C(1) << 40;
+  cuda_open(&t, 1, NULL);
+  FAILS(&t, HEDDLE_EUNSUPPORTED, "node 'n1': Relu: it needs a grid of 17179869184 blocks, and cuda:0 takes 2147483647",
+        asked(&t, &c));
+  for (int v = 0; v < 2; v++) c.shapes[v][0] = 64;
   op_case_free(&c);
   sim_close(&t);
 }
@@ -366,7 +406,8 @@ static void ptx_for_a_newer_device_says_so(void **state) {
   double_is_clean();
 }
 
-CASES(CASE(programs_are_kept_on_disk), CASE(another_architecture_is_another_program),
-      CASE(without_a_compiler_nothing_is_offered), CASE(a_device_that_nvrtc_is_too_new_for),
-      CASE(a_device_that_nvrtc_is_too_old_for), CASE(sources_are_compiled_and_launched), CASE(launches_are_captured),
-      CASE(what_is_no_image_is_refused), CASE(an_elf_file_is_measured), CASE(ptx_for_a_newer_device_says_so))
+CASES(CASE(programs_are_kept_on_disk), CASE(what_the_driver_refuses_is_built_again), CASE(a_grid_has_an_end),
+      CASE(another_architecture_is_another_program), CASE(without_a_compiler_nothing_is_offered),
+      CASE(a_device_that_nvrtc_is_too_new_for), CASE(a_device_that_nvrtc_is_too_old_for),
+      CASE(sources_are_compiled_and_launched), CASE(launches_are_captured), CASE(what_is_no_image_is_refused),
+      CASE(an_elf_file_is_measured), CASE(ptx_for_a_newer_device_says_so))
