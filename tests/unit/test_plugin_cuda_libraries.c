@@ -337,6 +337,67 @@ static void threads_have_their_own_streams(void **state) {
   rig_close(&b.r);
 }
 
+/* A launch of the case, with the n-th allocation from here on failing; what was made is given back. */
+static heddle_status launched(library_rig *b, op_case *c, long n) {
+  sim_test *t = &b->r.t;
+  heddle_pop *op = NULL;
+  heddle_plaunch *launch = NULL;
+  heddle_pslice slices[3];
+  t->fake.fail_at = atomic_load(&t->fake.calls) + n;
+  heddle_status s = t->p->op->query(t->self, 0, &c->region, op_take_offer, c, &t->err);
+  const long asked = t->fake.fail_at;
+  if (s == HEDDLE_OK) s = t->p->op->prepare(t->dev[0], &c->region, 0, &op, &t->err);
+  t->fake.fail_at = 0; /* the test's own buffers */
+  if (s != HEDDLE_OK) return s;
+  for (int32_t v = 0; v < 3; v++) {
+    const uint64_t bytes = bytes_of(c, v);
+    slices[v] = (heddle_pslice){sim_buf(t, t->dev[0], HEDDLE_MEMORY_DEVICE, bytes), 0, bytes};
+  }
+  const uint64_t most = c->workspace_bytes > 0 ? c->workspace_bytes : 4;
+  const heddle_pslice scratch = {sim_buf(t, t->dev[0], HEDDLE_MEMORY_DEVICE, most), 0, c->workspace_bytes};
+  const heddle_pbind bind = {sizeof bind, 0, slices, slices + 2, 2, 1, scratch};
+  if (asked > atomic_load(&t->fake.calls)) t->fake.fail_at = asked;
+  s = t->p->op->bind(op, b->r.d.stream, &bind, &launch, &t->err);
+  if (s == HEDDLE_OK) s = t->p->op->run(launch, &t->err);
+  t->fake.fail_at = 0;
+  if (s == HEDDLE_OK) s = t->p->stream->sync(b->r.d.stream, UINT64_MAX, &t->err);
+  t->p->op->launch_free(launch);
+  t->p->op->op_free(op);
+  for (int v = 0; v < 3; v++) t->p->memory->free(t->dev[0], slices[v].buffer);
+  t->p->memory->free(t->dev[0], scratch.buffer);
+  return s;
+}
+
+static void every_allocation_may_fail(void **state) {
+  library_rig b;
+  (void)state;
+  for (int is_conv = 0; is_conv < 2; is_conv++) {
+    int failures = 0;
+    bool done = false;
+    for (long n = 1; n < 60 && !done; n++) {
+      op_case c;
+      library_open(&b, NULL, NULL);
+      const long before = atomic_load(&b.r.t.fake.calls);
+      op_case_init(&c, is_conv ? "Conv" : "MatMul");
+      float *x = op_input(&c, F32, is_conv ? SHAPE(4, 1, 32, 8, 8) : SHAPE(2, 64, 64));
+      float *w = op_input(&c, F32, is_conv ? SHAPE(4, 32, 32, 3, 3) : SHAPE(2, 64, 64));
+      op_output(&c, F32, is_conv ? SHAPE(4, 1, 32, 6, 6) : SHAPE(2, 64, 64));
+      op_fill(x, op_count(is_conv ? SHAPE(4, 1, 32, 8, 8) : SHAPE(2, 64, 64)), 1);
+      op_fill(w, op_count(is_conv ? SHAPE(4, 32, 32, 3, 3) : SHAPE(2, 64, 64)), 2);
+      op_constant(&c, 1);
+      c.values[1].v.data_bytes = bytes_of(&c, 1);
+      c.region.flags = HEDDLE_REGION_FAST;
+      const heddle_status s = launched(&b, &c, n);
+      if (s != HEDDLE_OK && s != HEDDLE_ENOMEM) fail_msg("allocation %ld: status %d: %s", n, s, b.r.t.err.text);
+      failures += s == HEDDLE_ENOMEM;
+      done = atomic_load(&b.r.t.fake.calls) - before < n;
+      op_case_free(&c);
+      rig_close(&b.r); /* and nothing is left */
+    }
+    assert_true(done && failures >= 6);
+  }
+}
+
 static void a_path_that_is_none_is_said(void **state) {
   sim_test t;
   (void)state;
@@ -351,5 +412,6 @@ static void a_path_that_is_none_is_said(void **state) {
 
 CASES(LIBRARY_CASES, CASE(convolutions_are_handed_over), CASE(fast_convolutions_are_rounded),
       CASE(older_cards_round_nothing), CASE(no_algorithm_is_no_error), CASE(threads_have_their_own_streams),
-      CASE(one_library_may_be_off), CASE(all_may_be_off), CASE(fast_products_have_a_kernel_of_their_own),
-      CASE(batches_have_it_too), CASE(it_may_be_off), CASE(a_path_that_is_none_is_said))
+      CASE(every_allocation_may_fail), CASE(one_library_may_be_off), CASE(all_may_be_off),
+      CASE(fast_products_have_a_kernel_of_their_own), CASE(batches_have_it_too), CASE(it_may_be_off),
+      CASE(a_path_that_is_none_is_said))

@@ -160,7 +160,8 @@ static void device_close(heddle_pdevice *dev) {
   if (dev == NULL) return;
   const heddle_host *host = dev->host;
   part(dev);
-  if (device_idle(dev, CLOSE_NS, NULL) == HEDDLE_ETIMEOUT) { /* what may still write finds its memory */
+  if (device_idle(dev, CLOSE_NS, NULL) == HEDDLE_ETIMEOUT ||
+      !gpu_signals_over(dev, CLOSE_NS)) { /* what may still write finds its memory */
     atomic_store(&dev->self->left_behind, true);
     host->log(host->ctx, HEDDLE_LOG_WARN, dev->vendor->name,
               "a device is closed while its work hangs; it is left behind");

@@ -4,6 +4,8 @@
  * writes would never end). */
 #include "plugins/common/gpu/stream.h"
 
+#include <time.h>
+
 /* ---------------------------------------------------------------- slots */
 
 static bool move(gpu_signal *x, unsigned from, unsigned to) {
@@ -66,7 +68,7 @@ static void reached(void *arg) {
   atomic_store_explicit(&x->state, GPU_SIGNAL_FREE, memory_order_release);
 }
 
-/* The same of the older call, which comes after a failure too. */
+/* The same of the older call, which comes after a failure too, however late: the device is there until it was made. */
 static void reached_with(void *handle, int code, void *arg) {
   gpu_signal *x = arg;
   heddle_pstream *stream = x->stream;
@@ -74,12 +76,37 @@ static void reached_with(void *handle, int code, void *arg) {
   (void)handle;
   if (code == 0) {
     reached(x);
-    return;
+  } else {
+    gpu_check(stream->dev, code, "work before a fence failed", &failed);
+    gpu_stream_keep(stream, &failed);
+    gpu_signals_fail(stream, atomic_load_explicit(&x->order, memory_order_relaxed), &failed);
+    move(x, GPU_SIGNAL_FAILED, GPU_SIGNAL_FREE);
   }
-  gpu_check(stream->dev, code, "work before a fence failed", &failed);
-  gpu_stream_keep(stream, &failed);
-  gpu_signals_fail(stream, atomic_load_explicit(&x->order, memory_order_relaxed), &failed);
-  move(x, GPU_SIGNAL_FAILED, GPU_SIGNAL_FREE);
+  atomic_fetch_sub_explicit(&stream->own->calls, 1, memory_order_release);
+}
+
+bool gpu_signals_over(heddle_pdevice *dev, uint64_t limit_ns) {
+  const heddle_host *host = dev->host;
+  const uint64_t start = host->now_ns(host->ctx);
+  const struct timespec nap = {0, 200000};
+  for (heddle_pstream *s = gpu_streams_of(dev); s != NULL;) {
+    if (atomic_load_explicit(&s->own->calls, memory_order_acquire) == 0) {
+      s = s->next;
+    } else {
+      if (host->now_ns(host->ctx) - start > limit_ns) return false;
+      nanosleep(&nap, NULL);
+    }
+  }
+  return true;
+}
+
+static int call_back(heddle_pstream *stream, gpu_signal *x) {
+  const gpu_driver *driver = stream->dev->driver;
+  if (driver->host_func != NULL) return driver->host_func(stream->handle, reached, x);
+  atomic_fetch_add(&stream->own->calls, 1);
+  const int code = driver->stream_callback(stream->handle, reached_with, x, 0);
+  if (code != 0) atomic_fetch_sub(&stream->own->calls, 1);
+  return code;
 }
 
 /* ---------------------------------------------------------------- the table */
@@ -87,14 +114,11 @@ static void reached_with(void *handle, int code, void *arg) {
 /* Puts the call into the stream; *told says that the fence has been failed meanwhile. */
 static heddle_status enqueue(heddle_pstream *stream, gpu_signal *x, const gpu_scope *scope, bool *told,
                              heddle_error *err) {
-  const gpu_driver *driver = stream->dev->driver;
   gpu_stream_own *own = stream->own;
   atomic_store_explicit(&x->order, ++own->signals, memory_order_relaxed);
   atomic_fetch_add(&own->armed, 1);
   atomic_store_explicit(&x->state, GPU_SIGNAL_ARMED, memory_order_release);
-  const int code = driver->host_func != NULL ? driver->host_func(stream->handle, reached, x)
-                                             : driver->stream_callback(stream->handle, reached_with, x, 0);
-  const heddle_status s = gpu_stream_done(stream, scope, code, "signal a fence", err);
+  const heddle_status s = gpu_stream_done(stream, scope, call_back(stream, x), "signal a fence", err);
   if (s == HEDDLE_OK) return s;
   if (move(x, GPU_SIGNAL_ARMED, GPU_SIGNAL_TAKEN)) {
     disarmed(x);

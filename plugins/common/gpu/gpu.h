@@ -304,6 +304,10 @@ void gpu_watch_close(heddle_pdevice *dev);
  * Work that failed is finished too; its stream tells. For device.idle. Not inside gpu_enter. Any thread. */
 heddle_status gpu_streams_idle(heddle_pdevice *dev, uint64_t timeout_ns, heddle_error *err);
 
+/* Waits, so long at most, until no call of the driver's about a fence is to come: before the device's memory goes. Drivers
+ * without cuLaunchHostFunc make them after a fault too. False: some are. fence.c. Any thread. */
+bool gpu_signals_over(heddle_pdevice *dev, uint64_t limit_ns);
+
 /* Frees the graphs that are kept to be updated: before a module is unloaded, whose kernels they may still name. Inside
  * gpu_enter. Any thread. */
 void gpu_spares_drop(heddle_pdevice *dev);

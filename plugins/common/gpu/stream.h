@@ -44,6 +44,7 @@ typedef struct gpu_stream_own {
   uint64_t signals;              /* so far; the stream's thread */
   atomic_uint_least64_t reached; /* the number of the last that was */
   atomic_uint armed;             /* slots in that state */
+  atomic_uint calls;             /* that the driver will make even after a failure (stream_callback) */
   uint64_t polled;               /* reached, when the watch came by last; the watch's thread */
 
   gpu_wait waits[GPU_WAITS]; /* stream->lock */
