@@ -13,7 +13,7 @@ gpu_doubles.in_process()
 
 import onnx_nodes  # noqa: E402
 
-FLOOR, ALL = 100, 500
+FLOOR, ALL = 213, 500
 
 
 def test_nodes():

@@ -12,7 +12,7 @@ gpu_doubles.in_process()
 
 import onnx_nodes  # noqa: E402
 
-FLOOR = 40
+FLOOR = 46
 
 
 def test_nodes():
