@@ -67,6 +67,17 @@ def test_run(words, image, tmp_path):
     assert starts == sorted(starts) and "steps in" in out
 
 
+@pytest.mark.parametrize("variable, value", [("FAKE_GPU_DELAY", "300"), ("FAKE_GPU_INTEGRATED", "1"),
+                                             ("FAKE_GPU_PEERS", "0"), ("FAKE_GPU_POOLS", "0")])
+def test_run_on_other_devices(variable, value, image, tmp_path):
+    """Whose work begins late, that share the host's memory, that do not reach each other, that have no pools."""
+    report = tmp_path / "report.json"
+    good("run", DIGITS, *MIXED, *image, "--output-dir", tmp_path, **reporting(report, **{variable: value}))
+    assert np.abs(np.load(tmp_path / "output_0.npy") - np.load(DIGITS.parent / "expected.npy")[7:8]).max() < 1e-4
+    listed = {d["name"]: d for d in json.loads(good("devices", "--json", **{**ENV, variable: value}))["devices"]}
+    assert ("unified" in listed["cuda:0"]["caps"]) == (variable == "FAKE_GPU_INTEGRATED"), listed["cuda:0"]
+
+
 def test_nothing_is_left(image, tmp_path):
     """The driver's own counts after a run that is replayed as graphs."""
     report = tmp_path / "report.json"

@@ -226,6 +226,55 @@ static void a_device_that_nvrtc_is_too_old_for(void **state) {
   double_is_clean();
 }
 
+/* ---------------------------------------------------------------- memory */
+
+/* Each allocation of the host's fails once, until all go well: a status, and nothing is lost. */
+static void memory_that_is_out_is_a_status(void **state) {
+  sim_test t;
+  op_case c;
+  heddle_status s = HEDDLE_ENOMEM;
+  (void)state;
+  relu(&c);
+  cuda_open(&t, 1, NULL);
+  heddle_pstream *stream = sim_stream(&t, t.dev[0]);
+  heddle_pbuffer *x = sim_buf(&t, t.dev[0], HEDDLE_MEMORY_DEVICE, 512);
+  heddle_pslice in = {x, 0, 256}, out = {x, 256, 256};
+  const heddle_pbind bind = {sizeof bind, 0, &in, &out, 1, 1, {NULL, 0, 0}};
+  int failed = 0;
+  for (long at = 1; s != HEDDLE_OK && at < 100; at++) {
+    heddle_pop *op = NULL;
+    heddle_plaunch *launch = NULL;
+    heddle_pmodule *module = NULL;
+    const long live = atomic_load(&t.fake.live);
+    t.fake.fail_at = atomic_load(&t.fake.calls) + at;
+    s = asked(&t, &c);
+    if (s == HEDDLE_OK) s = t.p->op->prepare(t.dev[0], &c.region, 0, &op, &t.err);
+    if (s == HEDDLE_OK) s = t.p->op->bind(op, stream, &bind, &launch, &t.err);
+    if (s == HEDDLE_OK) s = t.p->module->load(t.dev[0], "ptx", "//", 2, &module, &t.err);
+    const bool here = atomic_load(&t.fake.calls) < t.fake.fail_at; /* it was not reached: the last round */
+    t.fake.fail_at = 0;
+    t.p->op->launch_free(launch);
+    t.p->op->op_free(op);
+    if (here) {
+      assert_int_equal(s, HEDDLE_EFORMAT); /* "//" is no program */
+      s = HEDDLE_OK;
+    } else if (s != HEDDLE_ENOMEM) {
+      fail_msg("allocation %ld: %d: %s", at, s, t.err.text);
+    } else {
+      failed++;
+      /* Programs stay with their device, from the round in which all was there for one. */
+      assert_true(atomic_load(&t.fake.live) <= live + 1);
+    }
+  }
+  assert_int_equal(s, HEDDLE_OK);
+  assert_true(failed > 10);
+  t.p->memory->free(t.dev[0], x);
+  t.p->stream->close(stream);
+  op_case_free(&c);
+  sim_close(&t);
+  double_is_clean();
+}
+
 /* ---------------------------------------------------------------- modules */
 
 /* CUDA C and OpenCL C at once: the double's compiler takes what is both. */
@@ -409,5 +458,5 @@ static void ptx_for_a_newer_device_says_so(void **state) {
 CASES(CASE(programs_are_kept_on_disk), CASE(what_the_driver_refuses_is_built_again), CASE(a_grid_has_an_end),
       CASE(another_architecture_is_another_program), CASE(without_a_compiler_nothing_is_offered),
       CASE(a_device_that_nvrtc_is_too_new_for), CASE(a_device_that_nvrtc_is_too_old_for),
-      CASE(sources_are_compiled_and_launched), CASE(launches_are_captured), CASE(what_is_no_image_is_refused),
-      CASE(an_elf_file_is_measured), CASE(ptx_for_a_newer_device_says_so))
+      CASE(memory_that_is_out_is_a_status), CASE(sources_are_compiled_and_launched), CASE(launches_are_captured),
+      CASE(what_is_no_image_is_refused), CASE(an_elf_file_is_measured), CASE(ptx_for_a_newer_device_says_so))
