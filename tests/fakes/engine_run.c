@@ -18,10 +18,19 @@
   X(clCreateContext) \
   X(clCreateCommandQueue) \
   X(clReleaseCommandQueue) \
-  X(clCreateProgramWithSource) X(clBuildProgram) X(clGetProgramBuildInfo) X(clReleaseProgram) \
-      X(clCreateKernelsInProgram) X(clGetKernelInfo) X(clGetKernelArgInfo) X(clReleaseKernel) \
-          X(clGetKernelWorkGroupInfo) X(clSetKernelArg) X(clSetKernelArgSVMPointer) X(clEnqueueNDRangeKernel) \
-              X(clFinish)
+  X(clCreateProgramWithSource) \
+  X(clBuildProgram) \
+  X(clGetProgramBuildInfo) \
+  X(clReleaseProgram) \
+  X(clCreateKernelsInProgram) \
+  X(clGetKernelInfo) \
+  X(clGetKernelArgInfo) \
+  X(clReleaseKernel) \
+  X(clGetKernelWorkGroupInfo) \
+  X(clSetKernelArg) \
+  X(clSetKernelArgSVMPointer) \
+  X(clEnqueueNDRangeKernel) \
+  X(clFinish)
 
 static struct {
 #define CL_MEMBER(name) __typeof__(name) *name;
