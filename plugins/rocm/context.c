@@ -25,8 +25,12 @@ void rocm_leave(const heddle_pdevice *dev, const gpu_scope *scope) {
 }
 
 int rocm_peer_enable(heddle_pdevice *dev, heddle_pdevice *src) {
-  const int code = rocm_of(dev->self)->calls.enable_peer(src->info->device, 0);
-  return code == ROCM_PEER_ALREADY ? ROCM_SUCCESS : code;
+  const rocm_calls *calls = &rocm_of(dev->self)->calls;
+  const int code = calls->enable_peer(src->info->device, 0);
+  if (code != ROCM_SUCCESS && code != ROCM_PEER_ALREADY) return code;
+  if (src->pool == NULL || calls->pool_access == NULL) return ROCM_SUCCESS;
+  const rocm_access access = {.place = 1, .device = dev->info->device, .how = 3}; /* a pool is opened for itself */
+  return calls->pool_access(src->pool, &access, 1);
 }
 
 int rocm_peer_copy(heddle_pdevice *dst_dev, gpu_address dst, heddle_pdevice *src_dev, gpu_address src, size_t bytes,

@@ -33,6 +33,7 @@ static heddle_status find_calls(heddle_pinstance *self, rocm_own *own, heddle_er
   for (size_t i = 0; i < sizeof calls / sizeof calls[0] && missing == NULL; i++) {
     if (!find(self->driver.library, calls[i].name, calls[i].member, sizeof c->get_device)) missing = calls[i].name;
   }
+  find(self->driver.library, "hipMemPoolSetAccess", &c->pool_access, sizeof c->pool_access);
   own->arch_at = 1160;
   if (!find(self->driver.library, "hipGetDevicePropertiesR0600", &c->properties, sizeof c->properties)) {
     own->arch_at = 396;

@@ -29,6 +29,13 @@ enum {
   ROCM_RUNTIME_OTHER = 1053
 };
 
+/* hipMemAccessDesc: who may reach a pool's memory. */
+typedef struct rocm_access {
+  int place; /* 1: a device */
+  int device;
+  int how; /* 3: read and write */
+} rocm_access;
+
 /* What HIP has and the table of both drivers has not. */
 typedef struct rocm_calls {
   int (*get_device)(int *out);
@@ -37,6 +44,7 @@ typedef struct rocm_calls {
   const char *(*error_string)(int code);
   int (*properties)(void *out, int device);
   int (*enable_peer)(int peer, unsigned flags);
+  int (*pool_access)(void *pool, const rocm_access *list, size_t count); /* NULL: HIP has it not */
   int (*copy_peer)(gpu_address dst, int dst_device, gpu_address src, int src_device, size_t bytes, void *stream);
   int (*instantiate)(void **exec, void *graph, void **error_node, char *log, size_t bytes);
 } rocm_calls;

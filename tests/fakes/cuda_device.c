@@ -27,6 +27,14 @@ CUresult cuDriverGetVersion(int *version) {
   return CUDA_SUCCESS;
 }
 
+/* NVIDIA's own libraries ask for tables that are described nowhere: NVRTC goes without, and crashes without this call. */
+CUresult cuGetExportTable(const void **out, const CUuuid *id) {
+  ENG_CALL_EARLY("cuGetExportTable");
+  (void)id;
+  if (out != NULL) *out = NULL;
+  return CUDA_ERROR_INVALID_VALUE;
+}
+
 /* ---------------------------------------------------------------- errors */
 
 static const struct {

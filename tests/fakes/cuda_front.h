@@ -1,5 +1,5 @@
-/* What the files of the double of CUDA's driver share: the real header, whose functions are what the library exports, and
- * the engine. A call under an old symbol is declared by the header only for __CUDA_API_VERSION_INTERNAL. */
+/* What the files of the double of CUDA's driver share: the real header, whose functions are what the library exports,
+ * and the engine. A call under an old symbol is declared by the header only for __CUDA_API_VERSION_INTERNAL. */
 #ifndef HEDDLE_TESTS_FAKES_CUDA_FRONT_H
 #define HEDDLE_TESTS_FAKES_CUDA_FRONT_H
 

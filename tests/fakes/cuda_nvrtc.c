@@ -1,5 +1,6 @@
-/* The double of NVRTC: compiles by PoCL to find errors, and gives out the source as an image that the double of the driver
- * builds again. It takes what is OpenCL C too. FAKE_GPU_NVRTC_ARCHS: the architectures that it knows, "75,80". */
+/* The double of NVRTC: compiles by PoCL to find errors, and gives out the source as an image that the double of the
+ * driver builds again. It takes what is OpenCL C too. FAKE_GPU_NVRTC_ARCHS: the architectures that it knows,
+ * "75,80". */
 #pragma GCC visibility push(default)
 #include <nvrtc.h>
 #pragma GCC visibility pop

@@ -1,5 +1,6 @@
-/* The engine under the doubles of GPU drivers: devices whose memory is the host's, streams that are threads, graphs, and
- * kernels that PoCL runs. The fronts (cuda_*.c, and HIP's) give it their vendor's names; it knows none of their headers.
+/* The engine under the doubles of GPU drivers: devices whose memory is the host's, streams that are threads, graphs,
+ * and kernels that PoCL runs. The fronts (cuda_*.c, and HIP's) give it their vendor's names; it knows none of their
+ * headers.
  *
  * Every function returns 0 or a code: the numbers of CUresult, which hipError_t shares. A handle is checked to be alive
  * before it is looked into. Misuse (a double free, a foreign handle, a copy past an allocation, a call that a capture
@@ -60,34 +61,35 @@ typedef struct eng_graph eng_graph;
 typedef struct eng_exec eng_exec;
 typedef struct eng_pool eng_pool;
 
-/* A stream is the handle that the program passes: NULL is the device's default stream, else what eng_stream_create gave. */
+/* A stream is the handle that the program passes: NULL is the device's default stream, else what eng_stream_create
+ * gave. */
 typedef void *eng_stream_handle;
 
 /* ---------------------------------------------------------------- calls (engine_faults.c) */
 
-/* What a front says of its vendor; static and const. fits: whether an image made for one architecture runs on another. */
+/* What a front says of its vendor; static and const. name: "cuda", in reports. arch: of devices, where FAKE_GPU_ARCH is
+ * not given, "sm_90"; NULL: a compiler alone, without a report. fits: whether an image made for one architecture runs
+ * on another. */
 typedef struct eng_flavour {
-  const char *name; /* "cuda": in reports */
-  const char
-      *arch; /* of devices, where FAKE_GPU_ARCH is not given: "sm_90"; NULL: a compiler alone, without a report */
+  const char *name, *arch;
   bool (*fits)(const char *image_arch, const char *device_arch);
 } eng_flavour;
 extern const eng_flavour eng_flavour_own; /* defined once, by the front */
 
-/* A call of the driver's, for counts and for FAKE_GPU_FAIL. */
+/* A call of the driver's, for counts and for FAKE_GPU_FAIL. next, known: the engine's. */
 typedef struct eng_call {
   const char *name;
   atomic_int count;
   struct eng_call *next;
-  int fail_at, fail_code; /* 0: never */
   bool known;
 } eng_call;
 
-/* First in each call of a driver: counts it, and returns from the caller what is to be failed. EXPR: before eng_init too. */
+/* First in each call of a driver: counts it, and returns from the caller what is to be failed. _EARLY: before
+ * eng_init too. */
 #define ENG_CALL(name) ENG_CALL_(name, true)
 #define ENG_CALL_EARLY(name) ENG_CALL_(name, false)
 #define ENG_CALL_(name, needs_init) \
-  static eng_call eng_call_here = {name, 0, NULL, 0, 0, false}; \
+  static eng_call eng_call_here = {name, 0, NULL, false}; \
   do { \
     const int eng_code_here = eng_call_enter(&eng_call_here, needs_init); \
     if (eng_code_here != ENG_OK) return eng_code_here; \
@@ -253,7 +255,8 @@ int eng_launch(eng_function *function, const unsigned grid[3], const unsigned bl
                eng_stream_handle stream, void **args, void **extra);
 
 /* Compiles a kernel source for an architecture, by PoCL, to find its errors. *image is 0-terminated text that carries
- * the source, the options and the architecture; bytes counts the 0. *log is "" or words. free() both. true: it compiled. */
+ * the source, the options and the architecture; bytes counts the 0. *log is "" or words. free() both. true: it
+ * compiled. */
 bool eng_compile(const char *source, const char *options, const char *arch, char **image, size_t *bytes, char **log);
 
 #endif

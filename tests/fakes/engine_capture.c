@@ -1,5 +1,5 @@
-/* Captures: what is put into a stream becomes nodes of a graph, events carry the capture to other streams and back, and a
- * call that no graph can hold breaks it. */
+/* Captures: what is put into a stream becomes nodes of a graph, events carry the capture to other streams and back, and
+ * a call that no graph can hold breaks it. */
 #include "engine_inside.h"
 
 static eng_capture *captures;                          /* those under way */

@@ -1,5 +1,5 @@
-/* Devices and contexts: a thread has a stack of current contexts, and a context that faulted answers every call with its
- * fault. A context that goes takes all with it that was left in it, and each of those is a leak. */
+/* Devices and contexts: a thread has a stack of current contexts, and a context that faulted answers every call with
+ * its fault. A context that goes takes all with it that was left in it, and each of those is a leak. */
 #include "engine_inside.h"
 
 #include <stdio.h>

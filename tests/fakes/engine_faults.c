@@ -1,5 +1,5 @@
-/* The settings FAKE_GPU_*, calls that are counted and made to fail, faults that are ordered, and misuse. What was seen is
- * reported in engine_report.c. */
+/* The settings FAKE_GPU_*, calls that are counted and made to fail, faults that are ordered, and misuse. What was seen
+ * is reported in engine_report.c. */
 #include "engine_inside.h"
 #include "engine_report.h"
 

@@ -1,5 +1,6 @@
 /* The kernels of PTX text and of cubin files: their names and the sizes of their parameters. Sources: NVIDIA's PTX ISA
- * reference (.entry, .param); for cubin the ELF format, and what cuobjdump prints of the section .nv.info of a kernel. */
+ * reference (.entry, .param); for cubin the ELF format, and what cuobjdump prints of the section .nv.info of a
+ * kernel. */
 #include "engine_foreign.h"
 
 #include <ctype.h>
@@ -115,13 +116,11 @@ int eng_ptx_codes(const char *image, const eng_device *device, eng_code ***codes
 /* ---------------------------------------------------------------- cubin */
 
 #define INFO ".nv.info."
-enum {
-  FORMAT_VALUE = 4,
-  KPARAM_INFO = 0x17
-}; /* an entry with bytes of its own; a parameter's number, place and size */
+/* An entry with bytes of its own; a parameter's number, place and size. */
+enum { FORMAT_VALUE = 4, KPARAM_INFO = 0x17 };
 
-/* Entries: format, attribute, 2 bytes of size or value, and for FORMAT_VALUE so many bytes. The parameters are listed from
- * the last one to the first. */
+/* Entries: format, attribute, 2 bytes of size or value, and for FORMAT_VALUE so many bytes. The parameters are listed
+ * from the last one to the first. */
 static bool add_info(eng_code *code, const unsigned char *at, size_t bytes) {
   unsigned sizes[256] = {0};
   size_t n = 0;

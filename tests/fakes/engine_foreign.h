@@ -1,5 +1,5 @@
-/* Images that the engine cannot run itself: PTX and the ELF files of GPUs. Their kernels' names and parameters are read,
- * and a C function of each name runs in its place. */
+/* Images that the engine cannot run itself: PTX and the ELF files of GPUs. Their kernels' names and parameters are
+ * read, and a C function of each name runs in its place. */
 #ifndef HEDDLE_TESTS_FAKES_ENGINE_FOREIGN_H
 #define HEDDLE_TESTS_FAKES_ENGINE_FOREIGN_H
 

@@ -1,5 +1,5 @@
-/* Graphs, and what is made of them to be run: an exec does its nodes one after the other, in the order in which they were
- * captured, never twice at a time. An update takes the parameters of a graph of the same shape. */
+/* Graphs, and what is made of them to be run: an exec does its nodes one after the other, in the order in which they
+ * were captured, never twice at a time. An update takes the parameters of a graph of the same shape. */
 #include "engine_inside.h"
 
 struct eng_exec {

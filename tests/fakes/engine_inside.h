@@ -220,8 +220,8 @@ typedef struct eng_stream {
 
 /* The stream of a handle: NULL is the current context's default stream. Locked. A fault of its context is its code. */
 int eng_stream_find(eng_stream_handle handle, eng_stream **out);
-/* Puts work, whose reference it takes, into a stream's order, behind waits (whose references it takes; free()d). Locked.
- * *out, where wanted, is held for the caller. */
+/* Puts work, whose reference it takes, into a stream's order, behind waits (whose references it takes; free()d).
+ * Locked. *out, where wanted, is held for the caller. */
 int eng_stream_put(eng_stream *stream, eng_work *work, eng_fence **waits, size_t n_waits, eng_fence **out);
 /* All of it for one piece of work: finds the stream, puts, and with wait waits; into the graph where it captures. */
 int eng_put(eng_stream_handle handle, eng_work *work, bool wait);
@@ -261,7 +261,8 @@ typedef struct eng_plan { /* what an exec runs: an immutable copy of a graph */
 
 int eng_capture_add(eng_stream *stream, eng_work *work);     /* locked; takes the reference */
 int eng_capture_break(eng_stream *stream, const char *what); /* locked: a call that it cannot hold; its code */
-/* A call that might wait behind a capture's back. Locked. 0, or ENG_CAPTURE_UNSUPPORTED, and the captures are broken. */
+/* A call that might wait behind a capture's back. Locked. 0, or ENG_CAPTURE_UNSUPPORTED, and the captures are
+ * broken. */
 int eng_capture_unsafe(const char *what);
 void eng_capture_drop(eng_capture *capture); /* locked; NULL passes */
 void eng_capture_forget(eng_stream *stream); /* locked: the stream goes */

@@ -1,5 +1,5 @@
-/* Memory: every allocation is known by its address, stands between guard bytes, is poisoned when it is made and when it is
- * freed, and is kept for a while then, so that writes after a free are seen. */
+/* Memory: every allocation is known by its address, stands between guard bytes, is poisoned when it is made and when it
+ * is freed, and is kept for a while then, so that writes after a free are seen. */
 #include "engine_inside.h"
 
 #include <stdio.h>

@@ -1,5 +1,5 @@
-/* Modules: an image of the double's own compiler, whose source PoCL builds; or PTX or a GPU's ELF, of which only the list
- * of kernels is read, and whose kernels are C functions of a library (FAKE_GPU_KERNELS). */
+/* Modules: an image of the double's own compiler, whose source PoCL builds; or PTX or a GPU's ELF, of which only the
+ * list of kernels is read, and whose kernels are C functions of a library (FAKE_GPU_KERNELS). */
 #include "engine_foreign.h"
 
 #include <stdio.h>

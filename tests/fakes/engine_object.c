@@ -1,5 +1,5 @@
-/* The registry of all that has a handle: what is alive is in it, so that a handle can be checked before it is looked into.
- * What is retired keeps its memory for a while, so that no new object has the address of an old one. */
+/* The registry of all that has a handle: what is alive is in it, so that a handle can be checked before it is looked
+ * into. What is retired keeps its memory for a while, so that no new object has the address of an old one. */
 #include "engine_inside.h"
 
 #define BUCKETS 4096

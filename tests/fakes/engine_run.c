@@ -1,5 +1,5 @@
-/* Kernels on PoCL, by libOpenCL: one context on its first device, a queue for each thread of a stream, and device memory
- * handed on by address. Without OpenCL's headers, or with FAKE_GPU_NO_KERNELS, there are no kernels. */
+/* Kernels on PoCL, by libOpenCL: one context on its first device, a queue for each thread of a stream, and device
+ * memory handed on by address. Without OpenCL's headers, or with FAKE_GPU_NO_KERNELS, there are no kernels. */
 #define CL_TARGET_OPENCL_VERSION 300
 #define CL_USE_DEPRECATED_OPENCL_1_2_APIS
 #include "engine_foreign.h"
@@ -17,10 +17,20 @@
   X(clGetDeviceIDs) \
   X(clCreateContext) \
   X(clCreateCommandQueue) \
-  X(clReleaseCommandQueue) X(clCreateProgramWithSource) X(clBuildProgram) X(clGetProgramBuildInfo) X(clReleaseProgram) \
-      X(clCreateKernelsInProgram) X(clGetKernelInfo) X(clGetKernelArgInfo) X(clReleaseKernel) \
-          X(clGetKernelWorkGroupInfo) X(clSetKernelArg) X(clSetKernelArgSVMPointer) X(clEnqueueNDRangeKernel) \
-              X(clFinish)
+  X(clReleaseCommandQueue) \
+  X(clCreateProgramWithSource) \
+  X(clBuildProgram) \
+  X(clGetProgramBuildInfo) \
+  X(clReleaseProgram) \
+  X(clCreateKernelsInProgram) \
+  X(clGetKernelInfo) \
+  X(clGetKernelArgInfo) \
+  X(clReleaseKernel) \
+  X(clGetKernelWorkGroupInfo) \
+  X(clSetKernelArg) \
+  X(clSetKernelArgSVMPointer) \
+  X(clEnqueueNDRangeKernel) \
+  X(clFinish)
 
 static struct {
 #define CL_MEMBER(name) __typeof__(name) *name;

@@ -5,8 +5,8 @@
 /* "fake_gpu_live": how many things are alive: "allocations", "host", "streams", "events", "modules", "graphs", "execs",
  * "contexts". -1: no such name. */
 typedef int (*fake_gpu_live_fn)(const char *kind);
-/* "fake_gpu_calls": how often a call was made, by its symbol ("cuMemAlloc_v2"); also "updates" (of graph execs that were
- * taken over) and "kernels" (that ran). */
+/* "fake_gpu_calls": how often a call was made, by its symbol ("cuMemAlloc_v2"); also "updates" (of graph execs that
+ * were taken over) and "kernels" (that ran). */
 typedef int (*fake_gpu_calls_fn)(const char *name);
 /* "fake_gpu_misuse": how much misuse was seen so far. */
 typedef int (*fake_gpu_misuse_fn)(void);

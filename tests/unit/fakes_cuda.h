@@ -1,5 +1,5 @@
-/* Tests of the double of CUDA's driver: plain programs on the driver API, linked with it. Without NVIDIA's headers there is
- * no double, and each case is skipped. */
+/* Tests of the double of CUDA's driver: plain programs on the driver API, linked with it. Without NVIDIA's headers
+ * there is no double, and each case is skipped. */
 #ifndef HEDDLE_TESTS_UNIT_FAKES_CUDA_H
 #define HEDDLE_TESTS_UNIT_FAKES_CUDA_H
 

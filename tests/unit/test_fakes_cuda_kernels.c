@@ -124,6 +124,48 @@ static void a_kernel_is_not_given_foreign_memory(void **state) {
   assert_int_equal(fake_gpu_misuse(), 1);
 }
 
+/* A kernel of device 1 reads memory of device 0, first from its pool, which is opened, then from elsewhere. */
+static void a_kernel_reaches_another_device_where_it_is_let_in(void **state) {
+  (void)state;
+  need_pocl();
+  CUcontext first = fake_start(0), second;
+  CUdeviceptr pooled, plain, out;
+  CUmemoryPool pool;
+  CUmodule module;
+  CUfunction f;
+  CUmemAccessDesc access = {.flags = CU_MEM_ACCESS_FLAGS_PROT_READWRITE};
+  float b = 0, word = 21;
+  const int64_t rows[3] = {1, 1, 1};
+  CU(cuMemAllocAsync(&pooled, 4, NULL));
+  CU(cuMemAlloc(&plain, 4));
+  CU(cuMemcpyHtoD(pooled, &word, 4));
+  CU(cuMemcpyHtoD(plain, &word, 4));
+  CU(cuDeviceGetDefaultMemPool(&pool, 0));
+  access.location.type = CU_MEM_LOCATION_TYPE_DEVICE;
+  access.location.id = 1;
+  CU(cuMemPoolSetAccess(pool, &access, 1));
+  CU(cuDevicePrimaryCtxRetain(&second, 1));
+  CU(cuCtxSetCurrent(second));
+  CU(cuMemAlloc(&out, 4));
+  char *image = image_of("sm_90");
+  CU(cuModuleLoadData(&module, image));
+  free(image);
+  CU(cuModuleGetFunction(&f, module, "add"));
+  void *args[] = {(void *)rows, &pooled, &b, &out};
+  CU(cuLaunchKernel(f, 1, 1, 1, 64, 1, 1, 0, NULL, args, NULL));
+  CU(cuMemcpyDtoH(&word, out, 4));
+  assert_true(word == 42);
+  CU(cuCtxEnablePeerAccess(first, 0));
+  args[1] = &plain;
+  CU(cuLaunchKernel(f, 1, 1, 1, 64, 1, 1, 0, NULL, args, NULL));
+  CU(cuCtxSynchronize());
+  assert_int_equal(fake_gpu_misuse(), 0);
+  CU(cuCtxDisablePeerAccess(first));
+  CU(cuLaunchKernel(f, 1, 1, 1, 64, 1, 1, 0, NULL, args, NULL));
+  assert_int_equal(cuCtxSynchronize(), CUDA_ERROR_ILLEGAL_ADDRESS);
+  assert_int_equal(fake_gpu_misuse(), 1);
+}
+
 static void a_compiler_says_what_is_wrong(void **state) {
   (void)state;
   need_pocl();
@@ -210,7 +252,8 @@ static void an_image_that_does_not_fit_is_refused(void **state) {
   fake_end(0);
 }
 
-CASES(CASE(a_kernel_runs), CASE(a_kernel_is_not_given_foreign_memory), CASE(a_compiler_says_what_is_wrong),
+CASES(CASE(a_kernel_runs), CASE(a_kernel_is_not_given_foreign_memory),
+      CASE(a_kernel_reaches_another_device_where_it_is_let_in), CASE(a_compiler_says_what_is_wrong),
       CASE(kernels_of_ptx_are_c_functions), CASE(an_image_that_does_not_fit_is_refused))
 #else
 static void it_is_not_built(void **state) {

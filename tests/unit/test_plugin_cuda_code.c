@@ -116,6 +116,32 @@ static void programs_are_kept_on_disk(void **state) {
   folder_look(&sources, "", true);
 }
 
+/* Puts other bytes into an entry of the same length, with the header that they ask for (plugins/common/filecache.c). */
+static void forge(const char *path) {
+  uint64_t header[5], hash = UINT64_C(0xcbf29ce484222325);
+  FILE *f = fopen(path, "r+");
+  assert_non_null(f);
+  assert_int_equal(fread(header, sizeof header, 1, f), 1);
+  for (uint64_t i = 0; i < header[3]; i++) hash = (hash ^ '?') * UINT64_C(0x100000001b3);
+  header[4] = hash;
+  rewind(f);
+  assert_int_equal(fwrite(header, sizeof header, 1, f), 1);
+  for (uint64_t i = 0; i < header[3]; i++) assert_int_equal(fputc('?', f), '?');
+  fclose(f);
+}
+
+static void what_the_driver_refuses_is_built_again(void **state) {
+  folder cache;
+  (void)state;
+  folder_make(&cache);
+  assert_int_equal(compiles_for(cache.path, NULL), 1);
+  folder_look(&cache, "", false);
+  forge(cache.entry);
+  assert_int_equal(compiles_for(cache.path, NULL), 1);
+  assert_int_equal(compiles_for(cache.path, NULL), 0);
+  folder_look(&cache, "", true);
+}
+
 static void another_architecture_is_another_program(void **state) {
   folder cache;
   (void)state;
@@ -157,6 +183,20 @@ static void a_device_that_nvrtc_is_too_new_for(void **state) {
   sim_close(&t);
 }
 
+static void a_grid_has_an_end(void **state) {
+  sim_test t;
+  op_case c;
+  (void)state;
+  relu(&c);
+  for (int v = 0; v < 2; v++) c.shapes[v][0] = INT64_C(1) << 40;
+  cuda_open(&t, 1, NULL);
+  FAILS(&t, HEDDLE_EUNSUPPORTED, "node 'n1': Relu: it needs a grid of 17179869184 blocks, and cuda:0 takes 2147483647",
+        asked(&t, &c));
+  for (int v = 0; v < 2; v++) c.shapes[v][0] = 64;
+  op_case_free(&c);
+  sim_close(&t);
+}
+
 static char said[512];
 
 static void listen(void *ctx, int32_t level, const char *component, const char *text) {
@@ -181,6 +221,55 @@ static void a_device_that_nvrtc_is_too_old_for(void **state) {
   OK(&t, prepared(&t, &c));
   assert_string_equal(said, "cuda:0: NVRTC 13.0 does not know sm_90: kernels are compiled to PTX for compute_80, and "
                             "the driver finishes them");
+  op_case_free(&c);
+  sim_close(&t);
+  double_is_clean();
+}
+
+/* ---------------------------------------------------------------- memory */
+
+/* Each allocation of the host's fails once, until all go well: a status, and nothing is lost. */
+static void memory_that_is_out_is_a_status(void **state) {
+  sim_test t;
+  op_case c;
+  heddle_status s = HEDDLE_ENOMEM;
+  (void)state;
+  relu(&c);
+  cuda_open(&t, 1, NULL);
+  heddle_pstream *stream = sim_stream(&t, t.dev[0]);
+  heddle_pbuffer *x = sim_buf(&t, t.dev[0], HEDDLE_MEMORY_DEVICE, 512);
+  heddle_pslice in = {x, 0, 256}, out = {x, 256, 256};
+  const heddle_pbind bind = {sizeof bind, 0, &in, &out, 1, 1, {NULL, 0, 0}};
+  int failed = 0;
+  for (long at = 1; s != HEDDLE_OK && at < 100; at++) {
+    heddle_pop *op = NULL;
+    heddle_plaunch *launch = NULL;
+    heddle_pmodule *module = NULL;
+    const long live = atomic_load(&t.fake.live);
+    t.fake.fail_at = atomic_load(&t.fake.calls) + at;
+    s = asked(&t, &c);
+    if (s == HEDDLE_OK) s = t.p->op->prepare(t.dev[0], &c.region, 0, &op, &t.err);
+    if (s == HEDDLE_OK) s = t.p->op->bind(op, stream, &bind, &launch, &t.err);
+    if (s == HEDDLE_OK) s = t.p->module->load(t.dev[0], "ptx", "//", 2, &module, &t.err);
+    const bool here = atomic_load(&t.fake.calls) < t.fake.fail_at; /* it was not reached: the last round */
+    t.fake.fail_at = 0;
+    t.p->op->launch_free(launch);
+    t.p->op->op_free(op);
+    if (here) {
+      assert_int_equal(s, HEDDLE_EFORMAT); /* "//" is no program */
+      s = HEDDLE_OK;
+    } else if (s != HEDDLE_ENOMEM) {
+      fail_msg("allocation %ld: %d: %s", at, s, t.err.text);
+    } else {
+      failed++;
+      /* Programs stay with their device, from the round in which all was there for one. */
+      assert_true(atomic_load(&t.fake.live) <= live + 1);
+    }
+  }
+  assert_int_equal(s, HEDDLE_OK);
+  assert_true(failed > 10);
+  t.p->memory->free(t.dev[0], x);
+  t.p->stream->close(stream);
   op_case_free(&c);
   sim_close(&t);
   double_is_clean();
@@ -366,7 +455,8 @@ static void ptx_for_a_newer_device_says_so(void **state) {
   double_is_clean();
 }
 
-CASES(CASE(programs_are_kept_on_disk), CASE(another_architecture_is_another_program),
-      CASE(without_a_compiler_nothing_is_offered), CASE(a_device_that_nvrtc_is_too_new_for),
-      CASE(a_device_that_nvrtc_is_too_old_for), CASE(sources_are_compiled_and_launched), CASE(launches_are_captured),
+CASES(CASE(programs_are_kept_on_disk), CASE(what_the_driver_refuses_is_built_again), CASE(a_grid_has_an_end),
+      CASE(another_architecture_is_another_program), CASE(without_a_compiler_nothing_is_offered),
+      CASE(a_device_that_nvrtc_is_too_new_for), CASE(a_device_that_nvrtc_is_too_old_for),
+      CASE(memory_that_is_out_is_a_status), CASE(sources_are_compiled_and_launched), CASE(launches_are_captured),
       CASE(what_is_no_image_is_refused), CASE(an_elf_file_is_measured), CASE(ptx_for_a_newer_device_says_so))

@@ -3,6 +3,8 @@
  * log. */
 #include "gpu.h"
 
+#include "plugins/common/gpu/image.h"
+
 #include <fcntl.h>
 #include <sys/stat.h>
 #include <unistd.h>
@@ -72,6 +74,21 @@ static void write_source(const heddle_pdevice *dev, filecache_key key, const cha
   host->free(host->ctx, path);
 }
 
+/* An entry as the driver gets it: with zeros behind. False: memory is out, and there is no entry. */
+static bool load_entry(heddle_pinstance *self, filecache_key key, void **image, uint64_t *bytes) {
+  const heddle_host *host = self->host;
+  void *entry = NULL;
+  if (!filecache_load(&self->cache, key, &entry, bytes)) return false;
+  char *copy = host->alloc(host->ctx, *bytes + GPU_IMAGE_PAD, 64);
+  if (copy != NULL) {
+    memcpy(copy, entry, (size_t)*bytes);
+    memset(copy + *bytes, 0, GPU_IMAGE_PAD);
+  }
+  host->free(host->ctx, entry);
+  *image = copy;
+  return copy != NULL;
+}
+
 /* From the cache where that is wanted, and *cached says whether it was. */
 static heddle_status make_image(heddle_pdevice *dev, const char *what, const char *source, bool *cached, void **image,
                                 uint64_t *bytes, heddle_error *err) {
@@ -81,7 +98,7 @@ static heddle_status make_image(heddle_pdevice *dev, const char *what, const cha
   *cached = false;
   if (self->cache_dir != NULL || self->source_dir != NULL) key = key_of(dev, source);
   if (self->source_dir != NULL) write_source(dev, key, source);
-  if (self->cache_dir != NULL && wanted && filecache_load(&self->cache, key, image, bytes)) {
+  if (self->cache_dir != NULL && wanted && load_entry(self, key, image, bytes)) {
     *cached = true;
     return HEDDLE_OK;
   }

@@ -7,6 +7,10 @@
 #include <stddef.h>
 #include <stdint.h>
 
+/* Zeros that stand behind an image's bytes: texts end with one, and a driver looks at the first words of whatever it
+ * is. */
+enum { GPU_IMAGE_PAD = 64 };
+
 /* Is format one of a comma list? */
 bool gpu_image_has_format(const char *list, const char *format);
 

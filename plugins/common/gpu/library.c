@@ -272,8 +272,8 @@ static void step_words(const k_step *step, char *buf, size_t bytes) {
   } else {
     const k_conv *p = &step->params.conv;
     snprintf(buf, bytes, "a convolution of %lld channels to %lld at %lld x %lld x %lld positions, %lld images",
-             (long long)(p->in_channels * p->groups), (long long)(p->m * p->groups), (long long)p->out[0],
-             (long long)p->out[1], (long long)p->out[2], (long long)step->images);
+             (long long)p->in_channels * (long long)p->groups, (long long)p->m * (long long)p->groups,
+             (long long)p->out[0], (long long)p->out[1], (long long)p->out[2], (long long)step->images);
   }
 }
 

@@ -72,13 +72,12 @@ static heddle_status load_bytes(heddle_pdevice *dev, const char *format, const v
   if (!gpu_image_is_whole(format, data, bytes, why, sizeof why))
     return p_fail(err, HEDDLE_EFORMAT, 0, "%s:%u: a module of %llu bytes is no %.20s: %s", dev->vendor->name,
                   dev->index, (unsigned long long)bytes, format, why);
-  /* Texts end with a zero, and code begins at a boundary. */
-  char *copy = bytes < UINT64_MAX - 1 ? host->alloc(host->ctx, bytes + 1, 64) : NULL;
+  char *copy = bytes < UINT64_MAX - GPU_IMAGE_PAD ? host->alloc(host->ctx, bytes + GPU_IMAGE_PAD, 64) : NULL;
   if (copy == NULL)
     return p_fail(err, HEDDLE_ENOMEM, 0, "%s:%u: no memory for a module of %llu bytes", dev->vendor->name, dev->index,
                   (unsigned long long)bytes);
   memcpy(copy, data, (size_t)bytes);
-  copy[bytes] = '\0';
+  memset(copy + bytes, 0, GPU_IMAGE_PAD);
   heddle_status s = gpu_image_is_source(format) ? load_source(dev, format, copy, module, err)
                                                 : gpu_image_load(dev, "load a module", copy, module, err);
   host->free(host->ctx, copy);

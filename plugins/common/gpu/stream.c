@@ -191,25 +191,33 @@ void gpu_streams_destroy(heddle_pdevice *dev) {
   }
 }
 
+/* Takes a closed stream of that priority, or leaves it. */
+static bool claim(heddle_pstream *stream, int priority) {
+  gpu_stream_own *own = stream->own;
+  pthread_mutex_lock(&stream->dev->lock);
+  const bool mine = own->closed && own->priority == priority && atomic_load(&own->armed) == 0;
+  if (mine) own->closed = false;
+  pthread_mutex_unlock(&stream->dev->lock);
+  return mine;
+}
+
+static void give_up(heddle_pstream *stream) {
+  pthread_mutex_lock(&stream->dev->lock);
+  stream->own->closed = true;
+  pthread_mutex_unlock(&stream->dev->lock);
+}
+
 /* A closed stream of that priority whose work is done, without failure; NULL: none. */
 static heddle_pstream *take_closed(heddle_pdevice *dev, int priority) {
-  heddle_pstream *x = NULL;
-  pthread_mutex_lock(&dev->lock);
-  for (x = dev->streams; x != NULL; x = x->next) {
-    if (!x->own->closed || x->own->priority != priority || atomic_load(&x->own->armed) > 0) continue;
-    x->own->closed = false;
-    break;
+  for (heddle_pstream *x = gpu_streams_of(dev); x != NULL; x = x->next) {
+    if (!claim(x, priority)) continue;
+    if (gpu_stream_ask(x, NULL) == HEDDLE_OK) {
+      kept_failure(x, true, NULL);
+      gpu_watch_forget(x);
+      return x;
+    }
+    give_up(x);
   }
-  pthread_mutex_unlock(&dev->lock);
-  if (x == NULL) return NULL;
-  if (gpu_stream_ask(x, NULL) == HEDDLE_OK) {
-    kept_failure(x, true, NULL);
-    gpu_watch_forget(x);
-    return x;
-  }
-  pthread_mutex_lock(&dev->lock);
-  x->own->closed = true;
-  pthread_mutex_unlock(&dev->lock);
   return NULL;
 }
 
@@ -294,9 +302,7 @@ static void stream_close(heddle_pstream *stream) {
     if (entered) gpu_leave(dev, &scope);
   }
   gpu_count(&dev->live_objects, -1);
-  pthread_mutex_lock(&dev->lock);
-  stream->own->closed = true; /* what is in it goes on; device.idle waits for it */
-  pthread_mutex_unlock(&dev->lock);
+  give_up(stream); /* what is in it goes on; device.idle waits for it */
 }
 
 /* ---------------------------------------------------------------- using */

@@ -16,6 +16,14 @@ hipError_t hipStreamBeginCapture(hipStream_t stream, hipStreamCaptureMode mode) 
   return (hipError_t)eng_capture_begin(stream, (int)mode);
 }
 
+hipError_t hipThreadExchangeStreamCaptureMode(hipStreamCaptureMode *mode) {
+  HIP_CALL_PLAIN("hipThreadExchangeStreamCaptureMode");
+  int number = (int)*mode;
+  const int code = eng_capture_exchange(&number);
+  *mode = (hipStreamCaptureMode)number;
+  return (hipError_t)code;
+}
+
 hipError_t hipStreamEndCapture(hipStream_t stream, hipGraph_t *out) {
   eng_graph *graph = NULL;
   HIP_CALL("hipStreamEndCapture");

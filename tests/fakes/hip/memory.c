@@ -48,6 +48,17 @@ hipError_t hipMemPoolGetAttribute(hipMemPool_t pool, hipMemPoolAttr attribute, v
   return (hipError_t)eng_pool_get((eng_pool *)(void *)pool, (int)attribute, value);
 }
 
+hipError_t hipMemPoolSetAccess(hipMemPool_t pool, const hipMemAccessDesc *list, size_t count) {
+  HIP_CALL_PLAIN("hipMemPoolSetAccess");
+  for (size_t i = 0; i < count; i++) {
+    if (list[i].location.type != hipMemLocationTypeDevice) return hipErrorInvalidValue;
+    const int code =
+        eng_pool_access((eng_pool *)(void *)pool, list[i].location.id, list[i].flags != hipMemAccessFlagsProtNone);
+    if (code != ENG_OK) return (hipError_t)code;
+  }
+  return hipSuccess;
+}
+
 hipError_t hipMemPoolTrimTo(hipMemPool_t pool, size_t keep_bytes) {
   HIP_CALL_PLAIN("hipMemPoolTrimTo");
   return (hipError_t)eng_pool_trim((eng_pool *)(void *)pool, keep_bytes);

@@ -5,25 +5,31 @@
 
 #include "plugins/common/gpu/driver.h"
 
-/* X(member, symbol, arguments): what both plugins' table has not. */
+/* CUmemAccessDesc. */
+typedef struct cuda_access {
+  int place, device, how;
+} cuda_access;
+
+/* X(member, need, symbol, arguments): what both plugins' table has not. */
 #define CUDA_MORE(X) \
-  X(retain, "cuDevicePrimaryCtxRetain", (void **out, int device)) \
-  X(release, "cuDevicePrimaryCtxRelease_v2", (int device)) \
-  X(get_current, "cuCtxGetCurrent", (void **out)) \
-  X(set_current, "cuCtxSetCurrent", (void *ctx)) \
-  X(sync, "cuCtxSynchronize", (void)) \
-  X(enable_peer, "cuCtxEnablePeerAccess", (void *peer, unsigned flags)) \
-  X(disable_peer, "cuCtxDisablePeerAccess", (void *peer)) \
-  X(copy_any, "cuMemcpyAsync", (gpu_address dst, gpu_address src, size_t bytes, void *stream)) \
-  X(copy_peer, "cuMemcpyPeerAsync", \
+  X(retain, GPU_MUST, "cuDevicePrimaryCtxRetain", (void **out, int device)) \
+  X(release, GPU_MUST, "cuDevicePrimaryCtxRelease_v2", (int device)) \
+  X(get_current, GPU_MUST, "cuCtxGetCurrent", (void **out)) \
+  X(set_current, GPU_MUST, "cuCtxSetCurrent", (void *ctx)) \
+  X(sync, GPU_MUST, "cuCtxSynchronize", (void)) \
+  X(enable_peer, GPU_MUST, "cuCtxEnablePeerAccess", (void *peer, unsigned flags)) \
+  X(disable_peer, GPU_MUST, "cuCtxDisablePeerAccess", (void *peer)) \
+  X(copy_any, GPU_MUST, "cuMemcpyAsync", (gpu_address dst, gpu_address src, size_t bytes, void *stream)) \
+  X(copy_peer, GPU_MUST, "cuMemcpyPeerAsync", \
     (gpu_address dst, void *dst_ctx, gpu_address src, void *src_ctx, size_t bytes, void *stream)) \
-  X(fill8, "cuMemsetD8Async", (gpu_address dst, unsigned char word, size_t words, void *stream)) \
-  X(fill16, "cuMemsetD16Async", (gpu_address dst, unsigned short word, size_t words, void *stream)) \
-  X(instantiate, "cuGraphInstantiateWithFlags", (void **out, void *graph, unsigned long long flags))
+  X(fill8, GPU_MUST, "cuMemsetD8Async", (gpu_address dst, unsigned char word, size_t words, void *stream)) \
+  X(fill16, GPU_MUST, "cuMemsetD16Async", (gpu_address dst, unsigned short word, size_t words, void *stream)) \
+  X(pool_access, GPU_MAY, "cuMemPoolSetAccess", (void *pool, const cuda_access *list, size_t count)) \
+  X(instantiate, GPU_MUST, "cuGraphInstantiateWithFlags", (void **out, void *graph, unsigned long long flags))
 
 typedef struct cuda_calls {
   gpu_driver d;
-#define CUDA_MEMBER(member, symbol, args) int(*member) args;
+#define CUDA_MEMBER(member, need, symbol, args) int(*member) args;
   CUDA_MORE(CUDA_MEMBER)
 #undef CUDA_MEMBER
 } cuda_calls;

@@ -153,6 +153,13 @@ int eng_pool_get(eng_pool *pool, int attribute, void *value) {
   return CUDA_MAY(pool_get, (pool, attribute, value));
 }
 
+int eng_pool_access(eng_pool *pool, int device, bool open) {
+  if (eng_device_get(device) == NULL) return ENG_INVALID_DEVICE;
+  const cuda_access access = {.place = 1, .device = devices[device].ordinal, .how = open ? 3 : 0};
+  if (cuda_get() == NULL || cuda_get()->pool_access == NULL) return ENG_NOT_SUPPORTED;
+  return cuda_get()->pool_access(pool, &access, 1);
+}
+
 int eng_pool_trim(eng_pool *pool, size_t keep_bytes) {
   return CUDA_MAY(pool_trim, (pool, keep_bytes));
 }

@@ -12,6 +12,10 @@ int eng_capture_begin(eng_stream_handle stream, int mode) {
   return CUDA_MAY(capture_begin, (stream, mode));
 }
 
+int eng_capture_exchange(int *mode) {
+  return CUDA_MAY(thread_capture_mode, (mode));
+}
+
 int eng_capture_end(eng_stream_handle stream, eng_graph **out) {
   void *graph = NULL;
   const int code = CUDA_MAY(capture_end, (stream, &graph));

@@ -30,7 +30,7 @@ static void load(void) {
 #define FIND_SHARED(member, need, cuda, hip, args) good &= find(library, cuda, (need) == GPU_MUST, &calls.d.member);
   GPU_CALLS(FIND_SHARED)
 #undef FIND_SHARED
-#define FIND_MORE(member, symbol, args) good &= find(library, symbol, 1, &calls.member);
+#define FIND_MORE(member, need, symbol, args) good &= find(library, symbol, (need) == GPU_MUST, &calls.member);
   CUDA_MORE(FIND_MORE)
 #undef FIND_MORE
 }
