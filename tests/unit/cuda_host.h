@@ -60,7 +60,10 @@ static inline bool cuda_orders(void) {
 static inline void cuda_environment(void) {
   if (access(HEDDLE_TEST_BUILD "/lib/heddle/plugins/libheddle_plugin_" GPU_PLUGIN ".so", F_OK) != 0)
     SKIP("the plugin " GPU_PLUGIN " is not built");
+  static const char *const orders[] = {"FAKE_GPU_FAIL", "FAKE_GPU_FAULT", "FAKE_GPU_HANG"};
   const char *lacks = NULL;
+  for (size_t i = 0; i < sizeof orders / sizeof orders[0]; i++) /* what the case asks of a double */
+    if (gpu_is_real() && getenv(orders[i]) != NULL) SKIP("the driver is no double");
 #ifdef GPU_ON_CUDA
 #define GPU_HIP "hip_on_cuda"
   lacks = gpu_prepare(HEDDLE_TEST_BUILD, "cuda");
