@@ -172,6 +172,24 @@ static void imports_keep_their_rules(void **state) {
   double_is_clean();
 }
 
+/* Pages that cannot be written, or more than may be locked: the host copies them instead, which it does where an import is
+ * not supported, and the device is as ever. */
+static void what_cannot_be_registered_is_copied(void **state) {
+  static _Alignas(4096) uint8_t own[4096];
+  sim_test t;
+  heddle_pbuffer *b = NULL;
+  (void)state;
+  setenv("FAKE_GPU_FAIL", "cuMemHostRegister:1:1,cuMemHostRegister:2:2,cuMemHostRegister:3:304", 1);
+  cuda_open(&t, 1, NULL);
+  FAILS(&t, HEDDLE_EUNSUPPORTED, "(1)", t.p->memory->import_host(t.dev[0], own, 4096, &b, &t.err));
+  FAILS(&t, HEDDLE_EUNSUPPORTED, "(2)", t.p->memory->import_host(t.dev[0], own, 4096, &b, &t.err));
+  FAILS(&t, HEDDLE_EUNSUPPORTED, "(304)", t.p->memory->import_host(t.dev[0], own, 4096, &b, &t.err));
+  OK(&t, t.p->memory->import_host(t.dev[0], own, 4096, &b, &t.err));
+  t.p->memory->free(t.dev[0], b);
+  sim_close(&t);
+  double_is_clean();
+}
+
 /* What was freed is used again for what fits within an eighth, without a call of the driver's. */
 static void blocks_are_used_again(void **state) {
   sim_test t;
@@ -483,9 +501,9 @@ static void a_device_that_hangs_is_left_behind(void **state) {
 }
 
 CASES(CASE(memory_from_a_pool_keeps_its_rules), CASE(memory_from_blocks_keeps_its_rules),
-      CASE(copies_keep_to_their_ranges), CASE(imports_keep_their_rules), CASE(blocks_are_used_again),
-      CASE(memory_is_out_with_a_pool), CASE(memory_is_out_with_blocks), CASE(devices_without_pools_use_blocks),
-      CASE(values_cross_between_devices), CASE(peers_can_be_switched_off),
+      CASE(copies_keep_to_their_ranges), CASE(imports_keep_their_rules), CASE(what_cannot_be_registered_is_copied),
+      CASE(blocks_are_used_again), CASE(memory_is_out_with_a_pool), CASE(memory_is_out_with_blocks),
+      CASE(devices_without_pools_use_blocks), CASE(values_cross_between_devices), CASE(peers_can_be_switched_off),
       CASE(devices_without_a_path_copy_through_the_host), CASE(integrated_devices_share_memory),
       CASE(memory_stays_while_a_device_hangs), CASE_LABELS(a_device_that_hangs_is_left_behind, "slow"),
       CASE_LABELS(threads_share_a_pool, "threads"), CASE_LABELS(threads_share_blocks, "threads"))

@@ -144,7 +144,7 @@ static heddle_status copy_peer(heddle_pstream *stream, heddle_pdevice *dst_dev, 
     code = dev->vendor->peer_copy(dst_dev, dst->address + dst_offset, src_dev, src->address + src_offset, (size_t)bytes,
                                   stream->handle);
   }
-  return gpu_stream_done(stream, &scope, code, "copy between devices", err);
+  return gpu_stream_done_with(stream, &scope, dst_dev != dev ? dst_dev : src_dev, code, "copy between devices", err);
 }
 
 const heddle_copy_table gpu_copy_table = {

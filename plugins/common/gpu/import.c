@@ -20,6 +20,13 @@ static gpu_import *find(const heddle_pinstance *self, const char *base, uint64_t
   return NULL;
 }
 
+/* Pages that cannot be written, those of some files and other drivers, more than the user may lock: what the driver does not
+ * take can be copied, and is then. */
+static heddle_status refused(heddle_error *err) {
+  if (err != NULL) err->status = HEDDLE_EUNSUPPORTED;
+  return HEDDLE_EUNSUPPORTED;
+}
+
 static heddle_status add(heddle_pdevice *dev, char *base, uint64_t bytes, gpu_import **out, heddle_error *err) {
   void *memory = NULL;
   gpu_scope scope;
@@ -31,6 +38,7 @@ static heddle_status add(heddle_pdevice *dev, char *base, uint64_t bytes, gpu_im
     code = dev->driver->host_register(base, (size_t)bytes, GPU_HOST_PORTABLE);
     gpu_leave(dev, &scope);
     if (code != GPU_CODE_REGISTERED) s = gpu_check(dev, code, "import host memory", err);
+    if (s == HEDDLE_EFAILED || s == HEDDLE_ENOMEM) s = refused(err);
   }
   if (s != HEDDLE_OK) {
     dev->host->free(dev->host->ctx, memory);
