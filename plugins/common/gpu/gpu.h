@@ -252,6 +252,10 @@ void gpu_blocks_close(heddle_pdevice *dev); /* in device.close, inside gpu_enter
 heddle_status gpu_import_get(heddle_pdevice *dev, void *base, uint64_t bytes, gpu_import **out, heddle_error *err);
 void gpu_import_put(heddle_pdevice *dev, gpu_import *import);
 
+/* How many of these bytes of any host memory one copy may have: the driver refuses a range of which it was told a part.
+ * Any thread. */
+uint64_t gpu_import_run(heddle_pinstance *self, const void *address, uint64_t bytes);
+
 /* Whether the last wait for the device ended by its time limit and it is still not idle: freed memory is then kept until
  * it is. device.c. Not inside gpu_enter. */
 bool gpu_hangs(heddle_pdevice *dev);
