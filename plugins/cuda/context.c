@@ -43,14 +43,21 @@ void cuda_context_put(heddle_pdevice *dev) {
   dev->context = NULL;
 }
 
+/* A program that captures in mode GLOBAL, as frameworks do, forbids allocations and questions to every thread of the process
+ * whose manners are not RELAXED, and such a call breaks its capture. */
 int cuda_enter(const heddle_pdevice *dev, gpu_scope *scope) {
+  const gpu_driver *d = dev->driver;
   scope->device = dev->info->device;
-  return cuda_of(dev->self)->context_push(dev->context);
+  const int code = cuda_of(dev->self)->context_push(dev->context);
+  scope->manners = GPU_CAPTURE_RELAXED;
+  if (code != 0 || d->thread_capture_mode == NULL || d->thread_capture_mode(&scope->manners) != 0) scope->manners = -1;
+  return code;
 }
 
 void cuda_leave(const heddle_pdevice *dev, const gpu_scope *scope) {
-  void *popped = NULL;
-  (void)scope; /* the driver keeps a stack for each thread */
+  void *popped = NULL; /* the driver keeps a stack for each thread */
+  int manners = scope->manners;
+  if (manners >= 0) dev->driver->thread_capture_mode(&manners);
   cuda_of(dev->self)->context_pop(&popped);
 }
 

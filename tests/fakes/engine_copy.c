@@ -18,6 +18,7 @@ static int side_check(const eng_context *ctx, const void *p, size_t bytes, bool 
   if (device) wrong = eng_memory_wrong(ctx, (uint64_t)(uintptr_t)p, bytes, false);
   else if (a != NULL && a->area == ENG_AREA_DEVICE) wrong = "is a device's memory, and the host's is asked for";
   else if (a != NULL && a->area == ENG_AREA_HOST) wrong = eng_memory_wrong(ctx, (uint64_t)(uintptr_t)p, bytes, false);
+  else if (bytes > 0 && eng_allocation_at((uint64_t)(uintptr_t)p + bytes - 1) != a) wrong = "is registered in part";
   if (wrong == NULL) return ENG_OK;
   eng_misuse("a copy's %s, %zu bytes at %p: it %s", what, bytes, p, wrong);
   return ENG_INVALID_VALUE;

@@ -172,6 +172,55 @@ static void imports_keep_their_rules(void **state) {
   double_is_clean();
 }
 
+/* A copy of which a part was imported, and an import of which a part is one already. */
+static void imports_in_part(void **state) {
+  enum { PAGE = 4096, BYTES = 6 * PAGE };
+  static _Alignas(4096) uint8_t own[BYTES];
+  sim_test t;
+  heddle_pbuffer *b = NULL, *other = NULL;
+  (void)state;
+  cuda_open(&t, 1, NULL);
+  heddle_pdevice *dev = t.dev[0];
+  heddle_pstream *s = sim_stream(&t, dev);
+  heddle_pbuffer *a = sim_buf(&t, dev, HEDDLE_MEMORY_DEVICE, BYTES);
+  for (int i = 0; i < BYTES; i++) own[i] = (uint8_t)(i * 11 + i / PAGE);
+  OK(&t, t.p->memory->import_host(dev, own + PAGE, 2 * PAGE, &b, &t.err));
+  OK(&t, t.p->memory->import_host(dev, own + 4 * PAGE, PAGE, &other, &t.err));
+  OK(&t, t.p->copy->write(s, a, 0, own, BYTES, &t.err));
+  memset(own + 5, 0, BYTES - 5);
+  OK(&t, t.p->copy->read(s, own + 5, a, 5, BYTES - 5, &t.err));
+  OK(&t, t.p->copy->write(s, a, 0, own, 2 * PAGE + 9, &t.err));                      /* ends in what is imported */
+  OK(&t, t.p->copy->read(s, own + 2 * PAGE + 1, a, 2 * PAGE + 1, 2 * PAGE, &t.err)); /* begins in it */
+  for (int i = 0; i < BYTES; i++) assert_int_equal(own[i], (uint8_t)(i * 11 + i / PAGE));
+  t.p->memory->free(dev, other);
+  FAILS(&t, HEDDLE_EUNSUPPORTED, "(712)", t.p->memory->import_host(dev, own + 2 * PAGE, 2 * PAGE, &other, &t.err));
+  t.p->memory->free(dev, b);
+  OK(&t, t.p->memory->import_host(dev, own + 2 * PAGE, 2 * PAGE, &other, &t.err));
+  t.p->memory->free(dev, other);
+  t.p->memory->free(dev, a);
+  t.p->stream->close(s);
+  sim_close(&t);
+  double_is_clean();
+}
+
+/* Pages that cannot be written, or more than may be locked: the host copies them instead, which it does where an import is
+ * not supported, and the device is as ever. */
+static void what_cannot_be_registered_is_copied(void **state) {
+  static _Alignas(4096) uint8_t own[4096];
+  sim_test t;
+  heddle_pbuffer *b = NULL;
+  (void)state;
+  setenv("FAKE_GPU_FAIL", "cuMemHostRegister:1:1,cuMemHostRegister:2:2,cuMemHostRegister:3:304", 1);
+  cuda_open(&t, 1, NULL);
+  FAILS(&t, HEDDLE_EUNSUPPORTED, "(1)", t.p->memory->import_host(t.dev[0], own, 4096, &b, &t.err));
+  FAILS(&t, HEDDLE_EUNSUPPORTED, "(2)", t.p->memory->import_host(t.dev[0], own, 4096, &b, &t.err));
+  FAILS(&t, HEDDLE_EUNSUPPORTED, "(304)", t.p->memory->import_host(t.dev[0], own, 4096, &b, &t.err));
+  OK(&t, t.p->memory->import_host(t.dev[0], own, 4096, &b, &t.err));
+  t.p->memory->free(t.dev[0], b);
+  sim_close(&t);
+  double_is_clean();
+}
+
 /* What was freed is used again for what fits within an eighth, without a call of the driver's. */
 static void blocks_are_used_again(void **state) {
   sim_test t;
@@ -483,9 +532,10 @@ static void a_device_that_hangs_is_left_behind(void **state) {
 }
 
 CASES(CASE(memory_from_a_pool_keeps_its_rules), CASE(memory_from_blocks_keeps_its_rules),
-      CASE(copies_keep_to_their_ranges), CASE(imports_keep_their_rules), CASE(blocks_are_used_again),
-      CASE(memory_is_out_with_a_pool), CASE(memory_is_out_with_blocks), CASE(devices_without_pools_use_blocks),
-      CASE(values_cross_between_devices), CASE(peers_can_be_switched_off),
-      CASE(devices_without_a_path_copy_through_the_host), CASE(integrated_devices_share_memory),
-      CASE(memory_stays_while_a_device_hangs), CASE_LABELS(a_device_that_hangs_is_left_behind, "slow"),
-      CASE_LABELS(threads_share_a_pool, "threads"), CASE_LABELS(threads_share_blocks, "threads"))
+      CASE(copies_keep_to_their_ranges), CASE(imports_keep_their_rules), CASE(imports_in_part),
+      CASE(what_cannot_be_registered_is_copied), CASE(blocks_are_used_again), CASE(memory_is_out_with_a_pool),
+      CASE(memory_is_out_with_blocks), CASE(devices_without_pools_use_blocks), CASE(values_cross_between_devices),
+      CASE(peers_can_be_switched_off), CASE(devices_without_a_path_copy_through_the_host),
+      CASE(integrated_devices_share_memory), CASE(memory_stays_while_a_device_hangs),
+      CASE_LABELS(a_device_that_hangs_is_left_behind, "slow"), CASE_LABELS(threads_share_a_pool, "threads"),
+      CASE_LABELS(threads_share_blocks, "threads"))

@@ -68,8 +68,12 @@ static heddle_status copy_write(heddle_pstream *stream, heddle_pbuffer *dst, uin
   heddle_status s = object(dev, dst, dst_offset, bytes, "write", err);
   if (s == HEDDLE_OK) s = gpu_stream_enter_plain(stream, "write", &scope, err);
   if (s != HEDDLE_OK) return s;
-  const int code =
-      bytes == 0 ? 0 : dev->driver->copy_h2d(dst->address + dst_offset, src, (size_t)bytes, stream->handle);
+  int code = 0;
+  for (uint64_t at = 0, n = 0; at < bytes && code == 0; at += n) {
+    const char *from = (const char *)src + at;
+    n = gpu_import_run(dev->self, from, bytes - at);
+    code = dev->driver->copy_h2d(dst->address + dst_offset + at, from, (size_t)n, stream->handle);
+  }
   s = gpu_stream_done(stream, &scope, code, "write", err);
   return s == HEDDLE_OK && bytes > 0 ? gpu_stream_wait(dev, stream->handle, UINT64_MAX, err) : s;
 }
@@ -81,8 +85,12 @@ static heddle_status copy_read(heddle_pstream *stream, void *dst, heddle_pbuffer
   heddle_status s = object(dev, src, src_offset, bytes, "read", err);
   if (s == HEDDLE_OK) s = gpu_stream_enter_plain(stream, "read", &scope, err);
   if (s != HEDDLE_OK) return s;
-  const int code =
-      bytes == 0 ? 0 : dev->driver->copy_d2h(dst, src->address + src_offset, (size_t)bytes, stream->handle);
+  int code = 0;
+  for (uint64_t at = 0, n = 0; at < bytes && code == 0; at += n) {
+    char *to = (char *)dst + at;
+    n = gpu_import_run(dev->self, to, bytes - at);
+    code = dev->driver->copy_d2h(to, src->address + src_offset + at, (size_t)n, stream->handle);
+  }
   s = gpu_stream_done(stream, &scope, code, "read", err);
   return s == HEDDLE_OK && bytes > 0 ? gpu_stream_wait(dev, stream->handle, UINT64_MAX, err) : s;
 }
@@ -144,7 +152,7 @@ static heddle_status copy_peer(heddle_pstream *stream, heddle_pdevice *dst_dev, 
     code = dev->vendor->peer_copy(dst_dev, dst->address + dst_offset, src_dev, src->address + src_offset, (size_t)bytes,
                                   stream->handle);
   }
-  return gpu_stream_done(stream, &scope, code, "copy between devices", err);
+  return gpu_stream_done_with(stream, &scope, dst_dev != dev ? dst_dev : src_dev, code, "copy between devices", err);
 }
 
 const heddle_copy_table gpu_copy_table = {

@@ -173,6 +173,7 @@ static void device_close(heddle_pdevice *dev) {
     gpu_memory_release(dev);
     gpu_spares_close(dev);
     gpu_programs_close(dev);
+    gpu_memory_trim(dev); /* a pool outlives the device's context */
     gpu_blocks_close(dev);
     dev->driver->stream_destroy(dev->service);
     gpu_leave(dev, &scope);

@@ -112,18 +112,20 @@ static heddle_status failure_before(heddle_pstream *stream, heddle_pevent *event
 static heddle_status event_wait(heddle_pstream *stream, heddle_pevent *event, heddle_error *err) {
   heddle_pdevice *dev = stream->dev;
   gpu_scope scope;
+  heddle_pdevice *at = dev;
   int code = 0;
   heddle_status s = same_instance(stream, event, err);
   if (s == HEDDLE_OK) s = gpu_stream_enter_plain(stream, "wait for an event", &scope, err);
   if (s != HEDDLE_OK) return s;
   pthread_mutex_lock(&event->lock);
   if (event->stream != NULL && event->stream != stream) { /* else never recorded, or in order anyway */
+    at = event->at;
     s = failure_before(stream, event, err);
     if (s == HEDDLE_OK && event->at != dev) s = gpu_watch_wait(stream, event->at, err);
     if (s == HEDDLE_OK) code = dev->driver->stream_wait(stream->handle, event->handle, 0);
   }
   pthread_mutex_unlock(&event->lock);
-  if (s == HEDDLE_OK) return gpu_stream_done(stream, &scope, code, "wait for an event", err);
+  if (s == HEDDLE_OK) return gpu_stream_done_with(stream, &scope, at, code, "wait for an event", err);
   gpu_stream_leave(stream, &scope);
   return s;
 }

@@ -28,6 +28,7 @@ typedef enum gpu_fate { GPU_FINE, GPU_NOT_READY, GPU_FAILED, GPU_NO_MEMORY, GPU_
 /* What the thread had before gpu_enter. */
 typedef struct gpu_scope {
   int device;
+  int manners; /* towards captures, as the driver counts them; -1: left as they were */
 } gpu_scope;
 
 /* ---------------------------------------------------------------- vendor (plugins/cuda, plugins/rocm) */
@@ -251,12 +252,20 @@ void gpu_blocks_close(heddle_pdevice *dev); /* in device.close, inside gpu_enter
 heddle_status gpu_import_get(heddle_pdevice *dev, void *base, uint64_t bytes, gpu_import **out, heddle_error *err);
 void gpu_import_put(heddle_pdevice *dev, gpu_import *import);
 
+/* How many of these bytes of any host memory one copy may have: the driver refuses a range of which it was told a part.
+ * Any thread. */
+uint64_t gpu_import_run(heddle_pinstance *self, const void *address, uint64_t bytes);
+
 /* Whether the last wait for the device ended by its time limit and it is still not idle: freed memory is then kept until
  * it is. device.c. Not inside gpu_enter. */
 bool gpu_hangs(heddle_pdevice *dev);
 
 /* The buffers whose free came while the device hung go now. Inside gpu_enter. */
 void gpu_memory_release(heddle_pdevice *dev);
+
+/* Gives what is kept of freed memory back to the system. A pool gives what was freed in a stream only after the host has
+ * waited for that. Inside gpu_enter. */
+void gpu_memory_trim(heddle_pdevice *dev);
 
 /* ---------------------------------------------------------------- streams (stream.c) */
 
@@ -286,6 +295,11 @@ heddle_status gpu_stream_enter_plain(heddle_pstream *stream, const char *what, g
 /* Ends a piece of work: leaves the context; a code that is not 0 is worded and kept for the next sync. */
 heddle_status gpu_stream_done(heddle_pstream *stream, const gpu_scope *scope, int code, const char *what,
                               heddle_error *err);
+
+/* The same of a call on two devices: a code that says that one is lost does not say which, so both are asked. Where it is
+ * the other one this device goes on. */
+heddle_status gpu_stream_done_with(heddle_pstream *stream, const gpu_scope *scope, heddle_pdevice *other, int code,
+                                   const char *what, heddle_error *err);
 
 /* Waits for a stream without a limit of the driver's: HEDDLE_OK, HEDDLE_ETIMEOUT, or the failure. Polls with growing
  * naps after a short spin. Inside gpu_enter or not. */

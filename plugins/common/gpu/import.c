@@ -20,6 +20,33 @@ static gpu_import *find(const heddle_pinstance *self, const char *base, uint64_t
   return NULL;
 }
 
+/* Whether some of these bytes, and not all, lie in a range: what the driver refuses is not what it has, then. */
+static bool overlaps(const heddle_pinstance *self, const char *base, uint64_t bytes) {
+  for (const gpu_import *x = self->imports; x != NULL; x = x->next) {
+    if (base < x->base + x->bytes && x->base < base + bytes) return true;
+  }
+  return false;
+}
+
+uint64_t gpu_import_run(heddle_pinstance *self, const void *address, uint64_t bytes) {
+  const uintptr_t at = (uintptr_t)address;
+  pthread_mutex_lock(&self->lock);
+  for (const gpu_import *x = self->imports; x != NULL; x = x->next) {
+    const uintptr_t first = (uintptr_t)x->base, end = first + x->bytes;
+    const uintptr_t edge = at < first ? first : end;
+    if (edge > at && edge - at < bytes) bytes = edge - at;
+  }
+  pthread_mutex_unlock(&self->lock);
+  return bytes;
+}
+
+/* Pages that cannot be written, those of some files and other drivers, more than the user may lock: what the driver does not
+ * take can be copied, and is then. */
+static heddle_status refused(heddle_error *err) {
+  if (err != NULL) err->status = HEDDLE_EUNSUPPORTED;
+  return HEDDLE_EUNSUPPORTED;
+}
+
 static heddle_status add(heddle_pdevice *dev, char *base, uint64_t bytes, gpu_import **out, heddle_error *err) {
   void *memory = NULL;
   gpu_scope scope;
@@ -30,7 +57,9 @@ static heddle_status add(heddle_pdevice *dev, char *base, uint64_t bytes, gpu_im
   if (s == HEDDLE_OK) {
     code = dev->driver->host_register(base, (size_t)bytes, GPU_HOST_PORTABLE);
     gpu_leave(dev, &scope);
-    if (code != GPU_CODE_REGISTERED) s = gpu_check(dev, code, "import host memory", err);
+    if (code != GPU_CODE_REGISTERED || overlaps(dev->self, base, bytes))
+      s = gpu_check(dev, code, "import host memory", err);
+    if (s == HEDDLE_EFAILED || s == HEDDLE_ENOMEM) s = refused(err);
   }
   if (s != HEDDLE_OK) {
     dev->host->free(dev->host->ctx, memory);

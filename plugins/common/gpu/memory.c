@@ -28,12 +28,17 @@ static int get_once(heddle_pdevice *dev, uint64_t bytes, gpu_address *out, uint6
   return code;
 }
 
+void gpu_memory_trim(heddle_pdevice *dev) {
+  const gpu_driver *d = dev->driver;
+  if (dev->pool == NULL) gpu_blocks_trim(dev);
+  else if (d->pool_trim != NULL && d->stream_sync(dev->service) == 0) d->pool_trim(dev->pool, 0);
+}
+
 /* Where memory is out, what is kept is given back, and one more try made. */
 static int get_device(heddle_pdevice *dev, uint64_t bytes, gpu_address *out, uint64_t *granted) {
   int code = get_once(dev, bytes, out, granted);
   if (dev->vendor->fate(code) != GPU_NO_MEMORY) return code;
-  if (dev->pool == NULL) gpu_blocks_trim(dev);
-  else if (dev->driver->pool_trim != NULL) dev->driver->pool_trim(dev->pool, 0);
+  gpu_memory_trim(dev);
   return get_once(dev, bytes, out, granted);
 }
 

@@ -66,6 +66,33 @@ heddle_status gpu_stream_done(heddle_pstream *stream, const gpu_scope *scope, in
   return s;
 }
 
+/* Asks the driver, and notes a fault that it tells of. */
+static bool is_lost(heddle_pdevice *dev) {
+  gpu_scope scope;
+  if (gpu_health(dev, NULL) != HEDDLE_OK || gpu_enter(dev, &scope, NULL) != HEDDLE_OK) return true;
+  const int code = dev->driver->stream_query(dev->service);
+  gpu_leave(dev, &scope);
+  if (dev->vendor->fate(code) != GPU_LOST) return false;
+  gpu_check(dev, code, "the device is lost", NULL);
+  return true;
+}
+
+heddle_status gpu_stream_done_with(heddle_pstream *stream, const gpu_scope *scope, heddle_pdevice *other, int code,
+                                   const char *what, heddle_error *err) {
+  heddle_pdevice *dev = stream->dev;
+  heddle_error why;
+  if (dev->vendor->fate(code) != GPU_LOST || other == dev || is_lost(dev) || !is_lost(other) ||
+      gpu_health(other, &why) == HEDDLE_OK)
+    return gpu_stream_done(stream, scope, code, what, err);
+  gpu_leave(dev, scope);
+  why.status = HEDDLE_EFAILED; /* this device is not lost */
+  p_prefix(&why, "%s:%u: %s: ", dev->vendor->name, dev->index, what);
+  if (stream->capturing) gpu_capture_broken(stream->capture, &why);
+  else gpu_stream_keep(stream, &why);
+  if (err != NULL) *err = why;
+  return why.status;
+}
+
 /* ---------------------------------------------------------------- asking and waiting */
 
 static heddle_status ask(heddle_pdevice *dev, void *handle, heddle_error *err) {

@@ -97,10 +97,7 @@ static void look(gpu_watch *w) {
 /* Else a question of this thread's would break a capture that the program records for itself in mode GLOBAL. */
 static void leave_captures_alone(const gpu_watch *w) {
   int mode = GPU_CAPTURE_RELAXED;
-  gpu_scope scope;
-  if (w->dev->driver->thread_capture_mode == NULL || gpu_enter(w->dev, &scope, NULL) != HEDDLE_OK) return;
-  w->dev->driver->thread_capture_mode(&mode);
-  gpu_leave(w->dev, &scope);
+  if (w->dev->driver->thread_capture_mode != NULL) w->dev->driver->thread_capture_mode(&mode);
 }
 
 static void *run(void *arg) {
