@@ -97,11 +97,31 @@ static bool is_bundle(const unsigned char *data, uint64_t bytes, char *why, size
   return good;
 }
 
+/* A bundle that is compressed: magic word, version, method, and from version 2 on the size of it all. */
+static bool is_packed(const unsigned char *data, uint64_t bytes, char *why, size_t why_bytes) {
+  uint16_t version = 0;
+  uint32_t narrow = 0;
+  uint64_t size = UINT64_MAX;
+  if (bytes >= 16) memcpy(&version, data + 4, sizeof version);
+  if (version == 2) {
+    memcpy(&narrow, data + 8, sizeof narrow);
+    size = narrow;
+  } else if (version > 2) {
+    memcpy(&size, data + 8, sizeof size);
+  }
+  if (version == 1) snprintf(why, why_bytes, "it is a compressed bundle that does not say how long it is");
+  else if (size < 16 || size > bytes) snprintf(why, why_bytes, "it is a compressed bundle that is cut off or damaged");
+  else return true;
+  return false;
+}
+
 bool gpu_image_is_whole(const char *format, const void *data, uint64_t bytes, char *why, size_t why_bytes) {
   static const char bundle[] = "__CLANG_OFFLOAD_BUNDLE__";
   if (strcmp(format, "ptx") == 0 || gpu_image_is_source(format)) return is_text(data, bytes, why, why_bytes);
   if (strcmp(format, "fatbin") == 0) return is_fatbin(data, bytes, why, why_bytes);
   if (strcmp(format, "hsaco") == 0 && bytes >= sizeof bundle - 1 && memcmp(data, bundle, sizeof bundle - 1) == 0)
     return is_bundle(data, bytes, why, why_bytes);
+  if (strcmp(format, "hsaco") == 0 && bytes >= 4 && memcmp(data, "CCOB", 4) == 0)
+    return is_packed(data, bytes, why, why_bytes);
   return is_elf(data, bytes, why, why_bytes);
 }
