@@ -12,6 +12,7 @@ enum {
   COMPUTE_MODE = 20,
   MAJOR = 75,
   MINOR = 76,
+  SHARED_BYTES_OPT_IN = 97, /* that a kernel may have which was asked to (cuFuncSetAttribute) */
   REGISTERS_HOST = 99,
   POOLS = 115
 };
@@ -33,7 +34,8 @@ heddle_status cuda_describe(heddle_pinstance *self, gpu_info *info, heddle_error
   info->warp = get(self, info, WARP, 32);
   info->compute_units = get(self, info, UNITS, 1);
   info->max_group = get(self, info, MAX_THREADS, 1024);
-  info->max_shared = get(self, info, SHARED_BYTES, 48 << 10);
+  info->max_shared = get(self, info, SHARED_BYTES_OPT_IN, 0);
+  if (info->max_shared == 0) info->max_shared = get(self, info, SHARED_BYTES, 48 << 10);
   info->alignment = 256;
   info->integrated = get(self, info, INTEGRATED, 0) != 0;
   info->maps_host = get(self, info, MAPS_HOST, 0) != 0;

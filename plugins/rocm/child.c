@@ -33,7 +33,7 @@ static void shut(int *fd) {
  * closed in children that other threads start meanwhile. */
 static bool pair(int fds[2]) {
   int raw[2];
-  if (socketpair(AF_UNIX, SOCK_STREAM, 0, raw) != 0) return false;
+  if (socketpair(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0, raw) != 0) return false;
   for (int i = 0; i < 2; i++) {
     fds[i] = fcntl(raw[i], F_DUPFD_CLOEXEC, 3);
     close(raw[i]);

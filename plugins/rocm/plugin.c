@@ -68,7 +68,8 @@ static void vendor_close(heddle_pinstance *self) {
   self->own = NULL;
 }
 
-static const char *const libraries[] = {"libamdhip64.so.6", "libamdhip64.so.5", "libamdhip64.so", NULL};
+static const char *const libraries[] = {"libamdhip64.so.6", "libamdhip64.so.5", "libamdhip64.so.7", "libamdhip64.so",
+                                        NULL};
 
 static const gpu_vendor vendor = {
     .name = "rocm",

@@ -48,7 +48,11 @@ static bool takes(const gpu_info *info, const gpu_ask *ask, uint64_t *workspace)
 
 static heddle_status device_open(heddle_pdevice *dev, const void *calls, void **out, heddle_error *err) {
   const rocblas_calls *roc = calls;
-  void *memory = NULL;
+  void *memory = NULL, *create = NULL;
+  char why[256];
+  memcpy(&create, &roc->create, sizeof create);
+  if (!rocm_tensile_has(create, dev->info->arch, why, sizeof why))
+    return p_fail(err, HEDDLE_EUNSUPPORTED, 0, "%s", why);
   heddle_status s = gpu_new(dev->host, sizeof(roc_state), "rocBLAS", &memory, err);
   if (s != HEDDLE_OK) return s;
   roc_state *state = memory;
@@ -139,7 +143,9 @@ static heddle_status run(gpu_library_step *head, heddle_pstream *stream, const g
 
 /* ---------------------------------------------------------------- the library */
 
-static const char *const files[] = {"librocblas.so.4", "librocblas.so.3", "librocblas.so.0", "librocblas.so", NULL};
+/* In the order of HIP's (plugin.c), so that of two installations side by side both are of the same. */
+static const char *const files[] = {"librocblas.so.4", "librocblas.so.3", "librocblas.so.0",
+                                    "librocblas.so.5", "librocblas.so",   NULL};
 
 static const gpu_symbol symbols[] = {
 #define ROCBLAS_SYMBOL(member, symbol, may, result, args) {symbol, offsetof(rocblas_calls, member), may},

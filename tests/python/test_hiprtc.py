@@ -4,6 +4,8 @@ timeout: 300"""
 
 import glob
 import os
+import pathlib
+import re
 import shutil
 import struct
 import subprocess
@@ -13,6 +15,7 @@ import pytest
 from gpu_doubles import ENV, HIP, REAL
 from tool_case import BUILD, DIGITS, failing, heddle
 
+KERNELS = pathlib.Path(__file__).parents[2] / "plugins" / "common" / "kernels"
 HELPER = BUILD / "libexec" / "heddle" / "heddle-hiprtc"
 FOLDERS = ["/usr/lib/x86_64-linux-gnu", "/usr/lib64", "/opt/rocm/lib", "/opt/rocm/lib64"]
 KERNEL = """
@@ -61,6 +64,18 @@ def test_compiles(arch):
     assert code[:5] == b"\x7fELF\x02" and struct.unpack_from("<H", code, 18) == (224,)  # EM_AMDGPU
     assert struct.unpack_from("<I", code, 48)[0] & 0xff == MACHINES[arch]
     assert b"sums.kd" in code
+
+
+@pytest.mark.parametrize("arch", MACHINES)
+def test_large_tiles_stay_in_registers(arch):
+    """Kernels say that groups have 64 items: for 1024, which hiprtc takes else, an item has 64 registers, and a tile more."""
+    path, _ = installed()
+    parts = [(KERNELS / name).read_text() for name in ("prelude.cl", "params.h", "contract.cl")]
+    verdict, _, code = ask("compile", path, "--", f"--offload-arch={arch}", "-ffp-contract=on",
+                           source="#define IDX int\n#define EACH 8\n" + "".join(parts))
+    assert verdict == "code", code
+    counts = [code[m.end()] for m in re.finditer(rb"\.vgpr_spill_count", code)]  # in MessagePack 0 is a byte of 0
+    assert counts and not any(counts)
 
 
 def test_a_wrong_program_gives_the_log():

@@ -5,6 +5,8 @@
 
 #include "device_case.h"
 
+#include <time.h>
+
 typedef struct library_rig {
   rig r;
   int taken, refused, halves; /* products that the log says are the library's, that it refused, that are bfloat16 */
@@ -229,36 +231,73 @@ static void a_library_that_does_not_work_is_left(void **state) {
   rig_close(&b.r);
 }
 
+/* One product of 64 x 64 x 64 that is bound to memory. */
+typedef struct bound {
+  op_case c;
+  heddle_pop *op;
+  heddle_plaunch *launch;
+  heddle_pslice scratch;
+  heddle_pbuffer *arena;
+  uint64_t total;
+} bound;
+
+static inline void bound_open(library_rig *b, bound *o) {
+  sim_test *t = &b->r.t;
+  op_case *c = &o->c;
+  op_case_init(c, "MatMul");
+  op_fill(op_input(c, F32, SHAPE(2, 64, 64)), 64 * 64, 1);
+  op_fill(op_input(c, F32, SHAPE(2, 64, 64)), 64 * 64, 2);
+  op_output(c, F32, SHAPE(2, 64, 64));
+  OK(t, t->p->op->query(t->self, 0, &c->region, op_take_offer, c, &t->err));
+  o->scratch = scratch_open(&b->r, c, &o->total);
+  o->arena = sim_buf(t, t->dev[0], HEDDLE_MEMORY_DEVICE, 3 * 16384);
+  const heddle_pslice in[2] = {{o->arena, 0, 16384}, {o->arena, 16384, 16384}}, out[1] = {{o->arena, 32768, 16384}};
+  const heddle_pbind bind = {sizeof bind, 0, in, out, 2, 1, o->scratch};
+  OK(t, t->p->op->prepare(t->dev[0], &c->region, 0, &o->op, &t->err));
+  OK(t, t->p->op->bind(o->op, b->r.d.stream, &bind, &o->launch, &t->err));
+}
+
+static inline void bound_close(library_rig *b, bound *o, bool lost) {
+  sim_test *t = &b->r.t;
+  if (!lost) scratch_close(&b->r, &o->c, &o->scratch, o->total);
+  else if (o->scratch.buffer != NULL) t->p->memory->free(t->dev[0], o->scratch.buffer);
+  t->p->op->launch_free(o->launch);
+  t->p->op->op_free(o->op);
+  t->p->memory->free(t->dev[0], o->arena);
+  op_case_free(&o->c);
+}
+
 /* A failing run says who failed where, and the device stays usable. */
 static void what_fails_in_a_run_is_said(void **state) {
   library_rig b;
-  op_case c;
+  bound o;
   (void)state;
   setenv("FAKE_LIBRARY_FAIL", FAILING_CALL ":2", 1);
   library_open(&b, NULL, NULL);
-  op_case_init(&c, "MatMul");
-  op_fill(op_input(&c, F32, SHAPE(2, 64, 64)), 64 * 64, 1);
-  op_fill(op_input(&c, F32, SHAPE(2, 64, 64)), 64 * 64, 2);
-  op_output(&c, F32, SHAPE(2, 64, 64));
+  bound_open(&b, &o);
   sim_test *t = &b.r.t;
-  heddle_pop *op = NULL;
-  heddle_plaunch *launch = NULL;
-  uint64_t total = 0;
-  OK(t, t->p->op->query(t->self, 0, &c.region, op_take_offer, &c, &t->err));
-  heddle_pslice scratch = scratch_open(&b.r, &c, &total);
-  heddle_pbuffer *arena = sim_buf(t, t->dev[0], HEDDLE_MEMORY_DEVICE, 3 * 16384);
-  const heddle_pslice in[2] = {{arena, 0, 16384}, {arena, 16384, 16384}}, out[1] = {{arena, 32768, 16384}};
-  const heddle_pbind bind = {sizeof bind, 0, in, out, 2, 1, scratch};
-  OK(t, t->p->op->prepare(t->dev[0], &c.region, 0, &op, &t->err));
-  OK(t, t->p->op->bind(op, b.r.d.stream, &bind, &launch, &t->err));
-  assert_int_equal(t->p->op->run(launch, &t->err), HEDDLE_EFAILED);
+  assert_int_equal(t->p->op->run(o.launch, &t->err), HEDDLE_EFAILED);
   assert_non_null(strstr(t->err.text, GPU_PLUGIN ":0: " FAILING_CALL));
-  OK(t, t->p->op->run(launch, &t->err));
-  scratch_close(&b.r, &c, &scratch, total);
-  t->p->op->launch_free(launch);
-  t->p->op->op_free(op);
-  t->p->memory->free(t->dev[0], arena);
-  op_case_free(&c);
+  OK(t, t->p->op->run(o.launch, &t->err));
+  bound_close(&b, &o, false);
+  rig_close(&b.r);
+}
+
+/* A fault of the work before is not the library's that meets it. */
+static void a_fault_is_the_drivers(void **state) {
+  const struct timespec nap = {0, 200000000};
+  library_rig b;
+  bound o;
+  (void)state;
+  setenv("FAKE_GPU_FAULT", "host:2", 1);
+  library_open(&b, NULL, NULL);
+  bound_open(&b, &o); /* runs it once */
+  sim_test *t = &b.r.t;
+  OK(t, t->p->op->run(o.launch, &t->err));
+  nanosleep(&nap, NULL);
+  assert_int_equal(t->p->op->run(o.launch, &t->err), HEDDLE_EDEVICE);
+  assert_int_equal(t->err.api_code, 700);
+  bound_close(&b, &o, true);
   rig_close(&b.r);
 }
 
@@ -329,7 +368,7 @@ static void a_wrong_word_is_refused(void **state) {
 #define LIBRARY_CASES \
   CASE(products_are_handed_over), CASE(batches_are_handed_over_where_they_lie_evenly), \
       CASE(fast_products_are_rounded), CASE(what_fails_in_prepare_is_the_kernels), \
-      CASE(a_library_that_does_not_work_is_left), CASE(what_fails_in_a_run_is_said), \
+      CASE(a_library_that_does_not_work_is_left), CASE(what_fails_in_a_run_is_said), CASE(a_fault_is_the_drivers), \
       CASE(replays_have_the_library_in_them), CASE(a_wrong_word_is_refused)
 
 #endif

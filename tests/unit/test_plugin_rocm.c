@@ -325,8 +325,34 @@ static void large_texts_go_both_ways(void **state) {
   sim_close(&t);
 }
 
-CASES(CASE(hip_6_is_described), CASE(hip_5_is_described), CASE(an_unknown_struct_of_properties_is_refused),
-      CASE(no_device_is_said_in_words), CASE(an_old_driver_is_named_with_what_it_lacks), CASE(the_current_device_stays),
+/* Newer compilers of AMD's compress their bundles; the header of one says how long it is, from its version 2 on. */
+static void compressed_bundles_are_measured(void **state) {
+  static const struct {
+    unsigned char bytes[32];
+    const char *words;
+  } list[] = {
+      {{'C', 'C', 'O', 'B', 2, 0, 1, 0, 32}, "hipError"}, /* whole: HIP gets it, whose double refuses it */
+      {{'C', 'C', 'O', 'B', 3, 0, 1, 0, 32}, "hipError"},
+      {{'C', 'C', 'O', 'B', 2, 0, 1, 0, 33}, "cut off"},
+      {{'C', 'C', 'O', 'B', 3, 0, 1, 0, 32, 0, 0, 0, 1}, "cut off"},
+      {{'C', 'C', 'O', 'B', 1, 0, 1, 0, 32}, "does not say how long"},
+  };
+  sim_test t;
+  heddle_pmodule *m = NULL;
+  (void)state;
+  rocm_enter(&t, NULL);
+  cuda_open_devices(&t, 1);
+  for (size_t i = 0; i < sizeof list / sizeof list[0]; i++) {
+    FAILS(&t, HEDDLE_EFORMAT, list[i].words,
+          t.p->module->load(t.dev[0], "hsaco", list[i].bytes, sizeof list[i].bytes, &m, &t.err));
+  }
+  FAILS(&t, HEDDLE_EFORMAT, "cut off", t.p->module->load(t.dev[0], "hsaco", list[0].bytes, 8, &m, &t.err));
+  sim_close(&t);
+}
+
+CASES(CASE(compressed_bundles_are_measured), CASE(hip_6_is_described), CASE(hip_5_is_described),
+      CASE(an_unknown_struct_of_properties_is_refused), CASE(no_device_is_said_in_words),
+      CASE(an_old_driver_is_named_with_what_it_lacks), CASE(the_current_device_stays),
       CASE(sources_are_compiled_by_the_helper_and_run), CASE(sources_run_on_hip_5_too),
       CASE(the_compiler_is_found_by_the_driver), CASE(a_wrong_source_gives_the_log),
       CASE(a_compiler_that_crashes_is_an_error), CASE(an_unknown_architecture_is_an_error),

@@ -167,9 +167,12 @@ static void device_close(heddle_pdevice *dev) {
               "a device is closed while its work hangs; it is left behind");
     return;
   }
+  if (dev->vendor->enter(dev, &scope) == 0) {
+    gpu_library_device_close(dev); /* before the streams that their handles still have */
+    gpu_leave(dev, &scope);
+  }
   gpu_watch_close(dev);
   if (dev->vendor->enter(dev, &scope) == 0) {
-    gpu_library_device_close(dev);
     gpu_memory_release(dev);
     gpu_spares_close(dev);
     gpu_programs_close(dev);

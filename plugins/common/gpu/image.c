@@ -37,6 +37,14 @@ static bool fits(uint64_t first, uint64_t count, uint64_t each, uint64_t bytes) 
   return first <= bytes && (count == 0 || each <= (bytes - first) / count);
 }
 
+/* What has a size and no bytes in the file: in objects of NVIDIA's that are yet to be linked also memory of these types
+ * (.nv.global, .nv.local, .nv.shared). */
+static bool is_empty(const Elf64_Ehdr *h, uint32_t type) {
+  enum { MACHINE_CUDA = 190, CUDA_GLOBAL = 0x70000007, CUDA_LOCAL = 0x70000009, CUDA_SHARED = 0x7000000a };
+  if (type == SHT_NOBITS || type == SHT_NULL) return true;
+  return h->e_machine == MACHINE_CUDA && (type == CUDA_GLOBAL || type == CUDA_LOCAL || type == CUDA_SHARED);
+}
+
 static bool is_elf(const void *data, uint64_t bytes, char *why, size_t why_bytes) {
   Elf64_Ehdr h;
   if (bytes < sizeof h || memcmp(data, ELFMAG, SELFMAG) != 0) {
@@ -50,8 +58,7 @@ static bool is_elf(const void *data, uint64_t bytes, char *why, size_t why_bytes
   for (uint32_t i = 0; good && i < h.e_shnum; i++) {
     Elf64_Shdr section;
     memcpy(&section, (const char *)data + h.e_shoff + (uint64_t)i * h.e_shentsize, sizeof section);
-    if (section.sh_type != SHT_NOBITS && section.sh_type != SHT_NULL)
-      good = fits(section.sh_offset, 1, section.sh_size, bytes);
+    if (!is_empty(&h, section.sh_type)) good = fits(section.sh_offset, 1, section.sh_size, bytes);
   }
   if (!good) snprintf(why, why_bytes, "it is an ELF file that is cut off or damaged");
   return good;
@@ -90,11 +97,31 @@ static bool is_bundle(const unsigned char *data, uint64_t bytes, char *why, size
   return good;
 }
 
+/* A bundle that is compressed: magic word, version, method, and from version 2 on the size of it all. */
+static bool is_packed(const unsigned char *data, uint64_t bytes, char *why, size_t why_bytes) {
+  uint16_t version = 0;
+  uint32_t narrow = 0;
+  uint64_t size = UINT64_MAX;
+  if (bytes >= 16) memcpy(&version, data + 4, sizeof version);
+  if (version == 2) {
+    memcpy(&narrow, data + 8, sizeof narrow);
+    size = narrow;
+  } else if (version > 2) {
+    memcpy(&size, data + 8, sizeof size);
+  }
+  if (version == 1) snprintf(why, why_bytes, "it is a compressed bundle that does not say how long it is");
+  else if (size < 16 || size > bytes) snprintf(why, why_bytes, "it is a compressed bundle that is cut off or damaged");
+  else return true;
+  return false;
+}
+
 bool gpu_image_is_whole(const char *format, const void *data, uint64_t bytes, char *why, size_t why_bytes) {
   static const char bundle[] = "__CLANG_OFFLOAD_BUNDLE__";
   if (strcmp(format, "ptx") == 0 || gpu_image_is_source(format)) return is_text(data, bytes, why, why_bytes);
   if (strcmp(format, "fatbin") == 0) return is_fatbin(data, bytes, why, why_bytes);
   if (strcmp(format, "hsaco") == 0 && bytes >= sizeof bundle - 1 && memcmp(data, bundle, sizeof bundle - 1) == 0)
     return is_bundle(data, bytes, why, why_bytes);
+  if (strcmp(format, "hsaco") == 0 && bytes >= 4 && memcmp(data, "CCOB", 4) == 0)
+    return is_packed(data, bytes, why, why_bytes);
   return is_elf(data, bytes, why, why_bytes);
 }

@@ -155,6 +155,15 @@ heddle_status gpu_op_bind(heddle_pop *op, heddle_pstream *stream, const heddle_p
 
 /* ---------------------------------------------------------------- run */
 
+/* A library that failed has words of its own, also where it only met a fault of work before it: the driver knows. A capture
+ * must not be asked. */
+static heddle_status ask_driver(heddle_pstream *stream, heddle_status s, heddle_error *err) {
+  heddle_pdevice *dev = stream->dev;
+  if (stream->capturing || s == HEDDLE_EDEVICE) return s;
+  const int code = dev->driver->stream_query(stream->handle);
+  return dev->vendor->fate(code) == GPU_LOST ? gpu_check(dev, code, "run an operator", err) : s;
+}
+
 heddle_status gpu_op_run(heddle_plaunch *launch, heddle_error *err) {
   heddle_pstream *stream = launch->stream;
   const gpu_driver *driver = launch->dev->driver;
@@ -169,6 +178,7 @@ heddle_status gpu_op_run(heddle_plaunch *launch, heddle_error *err) {
     } else if (d->by_library != NULL) {
       s = gpu_library_run(d->by_library, stream, d->operands, launch->workspace, err);
       if (s != HEDDLE_OK) {
+        s = ask_driver(stream, s, err);
         gpu_stream_leave(stream, &scope);
         return s;
       }

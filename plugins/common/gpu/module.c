@@ -5,12 +5,13 @@
 
 #include "plugins/common/gpu/image.h"
 
-enum { MOST_ARGUMENTS = 512 }; /* CUDA's parameters had 4 KiB in all for long */
+enum { MOST_ARGUMENTS = 512 };   /* CUDA's parameters had 4 KiB in all for long */
+enum { MAX_DYNAMIC_SHARED = 8 }; /* an attribute of a kernel */
 
 struct heddle_pmodule {
   heddle_pdevice *dev;
   void *module;
-  pthread_mutex_t lock; /* guards kernels; the driver is called with it held */
+  pthread_mutex_t lock; /* guards kernels and their shared_set; the driver is called with it held */
   heddle_pkernel *kernels;
 };
 
@@ -19,7 +20,7 @@ struct heddle_pkernel {
   heddle_pmodule *module;
   void *function;
   uint32_t max_threads;
-  atomic_uint shared_set; /* bytes of dynamic shared memory that were asked for */
+  uint32_t shared_set; /* the most dynamic shared memory that a launch may have, in bytes, until more is asked for */
   char name[];
 };
 
@@ -107,11 +108,12 @@ static heddle_status module_load(heddle_pdevice *dev, const char *format, const 
 
 static heddle_status make_kernel(heddle_pmodule *module, const char *name, heddle_pkernel **out, heddle_error *err) {
   enum { MAX_THREADS = 0, NOT_FOUND = 500 }; /* an attribute and a code that both vendors number alike */
+  enum { FREELY = 48 * 1024 };
   heddle_pdevice *dev = module->dev;
   const size_t length = strlen(name);
   void *memory = NULL, *function = NULL;
   char what[128];
-  int most = 0;
+  int most = 0, shared = FREELY;
   gpu_scope scope;
   heddle_status s = gpu_enter(dev, &scope, err);
   if (s != HEDDLE_OK) return s;
@@ -119,6 +121,9 @@ static heddle_status make_kernel(heddle_pmodule *module, const char *name, heddl
   if (code == 0 &&
       (dev->driver->function_attribute == NULL || dev->driver->function_attribute(&most, MAX_THREADS, function) != 0))
     most = 0;
+  if (code == 0 && (dev->driver->function_attribute == NULL ||
+                    dev->driver->function_attribute(&shared, MAX_DYNAMIC_SHARED, function) != 0 || shared < 0))
+    shared = FREELY;
   gpu_leave(dev, &scope);
   snprintf(what, sizeof what, "kernel '%.80s' of a module", name);
   s = gpu_check(dev, code, what, err);
@@ -133,6 +138,7 @@ static heddle_status make_kernel(heddle_pmodule *module, const char *name, heddl
   kernel->module = module;
   kernel->function = function;
   kernel->max_threads = most > 0 ? (uint32_t)most : 0;
+  kernel->shared_set = (uint32_t)shared;
   memcpy(kernel->name, name, length + 1);
   *out = kernel;
   return HEDDLE_OK;
@@ -207,12 +213,16 @@ static heddle_status check_sizes(heddle_pdevice *dev, const heddle_pkernel *kern
   return HEDDLE_OK;
 }
 
-/* CUDA gives a kernel more than this only where it was asked before. */
+/* CUDA gives a kernel more than its attribute says, 48 KiB less what it has of its own, only where it was asked before. */
 static int allow_shared(heddle_pdevice *dev, heddle_pkernel *kernel, uint32_t bytes) {
-  enum { FREELY = 48 * 1024, MAX_DYNAMIC_SHARED = 8 };
-  if (bytes <= FREELY || dev->driver->function_set == NULL || atomic_load(&kernel->shared_set) >= bytes) return 0;
-  const int code = dev->driver->function_set(kernel->function, MAX_DYNAMIC_SHARED, (int)bytes);
-  if (code == 0) atomic_store(&kernel->shared_set, bytes);
+  int code = 0;
+  if (bytes == 0 || dev->driver->function_set == NULL) return 0;
+  pthread_mutex_lock(&kernel->module->lock); /* two launches at a time: the larger number stays */
+  if (kernel->shared_set < bytes) {
+    code = dev->driver->function_set(kernel->function, MAX_DYNAMIC_SHARED, (int)bytes);
+    if (code == 0) kernel->shared_set = bytes;
+  }
+  pthread_mutex_unlock(&kernel->module->lock);
   return code;
 }
 

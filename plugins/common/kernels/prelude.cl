@@ -25,7 +25,8 @@ typedef signed char schar;
 #pragma OPENCL EXTENSION cl_khr_fp64 : enable
 #endif
 #else
-#define KERNEL extern "C" __global__
+/* The bounds give an item the registers that 64 may have: for AMD it is else compiled for 1024, and tiles spill. */
+#define KERNEL extern "C" __global__ __launch_bounds__(K_GROUP)
 #define GLOBAL
 #define LOCAL
 #define DEVICE __device__ __forceinline__ /* not static: what a program does not use is no warning then */
