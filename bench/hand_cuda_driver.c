@@ -11,14 +11,23 @@ hand_cuda_calls cu;
 static hand_nvrtc_calls nvrtc;
 static int device;
 
-static void *open_one(const char *variable, const char *const *names) {
+/* Of a compiler the newest whose major version is not above most; 0: any. */
+static void *open_one(const char *variable, const char *const *names, int most) {
   const char *given = getenv(variable);
   void *library = NULL;
   if (given != NULL && given[0] != '\0') library = dlopen(given, RTLD_NOW | RTLD_LOCAL);
   else
-    for (; library == NULL && *names != NULL; names++) library = dlopen(*names, RTLD_NOW | RTLD_LOCAL);
+    for (; library == NULL && *names != NULL; names++) {
+      int (*version)(int *major, int *minor) = NULL;
+      int major = 0, minor = 0;
+      library = dlopen(*names, RTLD_NOW | RTLD_LOCAL);
+      void *found = library != NULL && most > 0 ? dlsym(library, "nvrtcVersion") : NULL;
+      memcpy(&version, &found, sizeof found);
+      if (version != NULL && version(&major, &minor) == 0 && major > most) library = NULL; /* no code for this driver */
+    }
   if (library != NULL) return library;
-  fprintf(stderr, "hand_cuda: %s\n", dlerror());
+  const char *why = dlerror();
+  fprintf(stderr, "hand_cuda: %s\n", why != NULL ? why : "every NVRTC that is there is newer than the driver's CUDA");
   exit(77);
 }
 
@@ -47,16 +56,19 @@ int hand_cu_attribute(int attribute) {
 
 void hand_cuda_load(void) {
   static const char *const drivers[] = {"libcuda.so.1", "libcuda.so", NULL};
-  static const char *const compilers[] = {"libnvrtc.so.13", "libnvrtc.so.12", "libnvrtc.so.11.2", "libnvrtc.so", NULL};
-  void *library = open_one("HEDDLE_CUDA_DRIVER", drivers), *context;
+  static const char *const compilers[] = {
+      "libnvrtc.so.13", "libnvrtc.so.12", "libnvrtc.so.11.2", "libnvrtc.so", "/usr/local/cuda/lib64/libnvrtc.so", NULL};
+  void *library = open_one("HEDDLE_CUDA_DRIVER", drivers, 0), *context;
+  int version = 0;
 #define FILL(member, symbol, args) fill(library, &cu.member, symbol);
   HAND_CUDA_CALLS(FILL)
 #undef FILL
-  library = open_one("HEDDLE_CUDA_NVRTC", compilers);
+  hand_cu(cu.init(0), "cuInit");
+  hand_cu(cu.driver_version(&version), "cuDriverGetVersion");
+  library = open_one("HEDDLE_CUDA_NVRTC", compilers, version / 1000);
 #define FILL(member, symbol, args) fill(library, &nvrtc.member, symbol);
   HAND_NVRTC_CALLS(FILL)
 #undef FILL
-  hand_cu(cu.init(0), "cuInit");
   hand_cu(cu.device_get(&device, 0), "cuDeviceGet");
   hand_cu(cu.context_retain(&context, device), "cuDevicePrimaryCtxRetain");
   hand_cu(cu.context_set(context), "cuCtxSetCurrent");
