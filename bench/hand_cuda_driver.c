@@ -1,5 +1,6 @@
 /* bench/hand_cuda_driver.c: the driver and its compiler, looked for where the plugin looks for them; one device, its
  * primary context, memory, streams and kernels, each with words when it fails. */
+#define _GNU_SOURCE /* dladdr */
 #include "hand_cuda_driver.h"
 
 #include <dlfcn.h>
@@ -10,6 +11,22 @@
 hand_cuda_calls cu;
 static hand_nvrtc_calls nvrtc;
 static int device;
+
+/* What NVRTC opens by its name alone when it compiles: from beside it, where the loader does not find it. */
+static void open_builtins(void *library) {
+  int (*version)(int *major, int *minor) = NULL;
+  int major = 0, minor = 0;
+  char path[1200];
+  Dl_info own;
+  void *found = dlsym(library, "nvrtcVersion");
+  memcpy(&version, &found, sizeof found);
+  if (version == NULL || version(&major, &minor) != 0 || dladdr(found, &own) == 0) return;
+  const char *slash = strrchr(own.dli_fname, '/');
+  if (slash == NULL || slash - own.dli_fname > 1100) return;
+  snprintf(path, sizeof path, "%.*s/libnvrtc-builtins.so.%d.%d", (int)(slash - own.dli_fname), own.dli_fname, major,
+           minor);
+  (void)dlopen(path, RTLD_NOW | RTLD_LOCAL);
+}
 
 /* Of a compiler the newest whose major version is not above most; 0: any. */
 static void *open_one(const char *variable, const char *const *names, int most) {
@@ -66,6 +83,7 @@ void hand_cuda_load(void) {
   hand_cu(cu.init(0), "cuInit");
   hand_cu(cu.driver_version(&version), "cuDriverGetVersion");
   library = open_one("HEDDLE_CUDA_NVRTC", compilers, version / 1000);
+  open_builtins(library);
 #define FILL(member, symbol, args) fill(library, &nvrtc.member, symbol);
   HAND_NVRTC_CALLS(FILL)
 #undef FILL
