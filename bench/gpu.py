@@ -8,11 +8,14 @@ which is what it does by default. The share of the device's peak is that of floa
 --double runs all of it on the double of the driver (tests/fakes), on the host's cores and small: the figures then say
 nothing, but the programs are seen to work.
 """
+import glob
 import json
 import os
+import re
 import statistics
 import subprocess
 import sys
+import sysconfig
 import tempfile
 import time
 
@@ -54,13 +57,33 @@ def use_double(build, folder):
                       POCL_DEVICES="pthread", POCL_CACHE_DIR=folder, XDG_CACHE_HOME=folder)
 
 
+def wheels_compiler(driver):
+    """NVRTC of a Python package for a machine without a toolkit, of the driver's version of CUDA or an older one."""
+    version = re.match(r"CUDA (\d+)\.", driver)
+    found = {}
+    for folder in sysconfig.get_path("purelib"), sysconfig.get_path("platlib"):
+        for path in glob.glob(os.path.join(folder, "nvidia", "*", "lib", "libnvrtc.so.1[0-9]")):
+            found[int(path.rsplit(".", 1)[1])] = path
+    fitting = [major for major in found if version and major <= int(version[1])]
+    return found[max(fitting)] if fitting else None
+
+
 def device(build):
-    """What the driver calls cuda:0; ends in words where there is none."""
+    """What the driver calls cuda:0; ends in words where there is none. HEDDLE_CUDA_NVRTC is set where NVRTC is found only
+    so."""
     tool = os.path.join(build, "bin", "heddle")
     done = subprocess.run([tool, "devices", "--json"], stdout=subprocess.PIPE, text=True, check=True)
     for found in json.loads(done.stdout)["devices"]:
-        if found["name"] == "cuda:0":
-            return f"{found['product']} ({found['driver']})" if found.get("driver") else found["product"]
+        if found["name"] != "cuda:0":
+            continue
+        driver = found.get("driver") or ""
+        if "no compiler" in driver and not os.environ.get("HEDDLE_CUDA_NVRTC"):
+            compiler = wheels_compiler(driver)
+            if compiler is None:
+                raise SystemExit(f"there is a GPU, and no NVRTC for it ({driver}): install CUDA's toolkit of that version")
+            os.environ["HEDDLE_CUDA_NVRTC"] = compiler
+            return device(build)
+        return f"{found['product']} ({driver})" if driver else found["product"]
     done = subprocess.run([tool, "devices", "--all"], stdout=subprocess.PIPE, text=True, check=True)
     why = [line.strip() for line in done.stdout.splitlines() if "cuda" in line.lower()] or ["the plugin is not built"]
     raise SystemExit("there is no GPU that the plugin cuda can use, so nothing is measured:\n  " + "\n  ".join(why) +

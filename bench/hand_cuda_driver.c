@@ -1,5 +1,6 @@
 /* bench/hand_cuda_driver.c: the driver and its compiler, looked for where the plugin looks for them; one device, its
  * primary context, memory, streams and kernels, each with words when it fails. */
+#define _GNU_SOURCE /* dladdr */
 #include "hand_cuda_driver.h"
 
 #include <dlfcn.h>
@@ -11,14 +12,39 @@ hand_cuda_calls cu;
 static hand_nvrtc_calls nvrtc;
 static int device;
 
-static void *open_one(const char *variable, const char *const *names) {
+/* What NVRTC opens by its name alone when it compiles: from beside it, where the loader does not find it. */
+static void open_builtins(void *library) {
+  int (*version)(int *major, int *minor) = NULL;
+  int major = 0, minor = 0;
+  char path[1200];
+  Dl_info own;
+  void *found = dlsym(library, "nvrtcVersion");
+  memcpy(&version, &found, sizeof found);
+  if (version == NULL || version(&major, &minor) != 0 || dladdr(found, &own) == 0) return;
+  const char *slash = strrchr(own.dli_fname, '/');
+  if (slash == NULL || slash - own.dli_fname > 1100) return;
+  snprintf(path, sizeof path, "%.*s/libnvrtc-builtins.so.%d.%d", (int)(slash - own.dli_fname), own.dli_fname, major,
+           minor);
+  (void)dlopen(path, RTLD_NOW | RTLD_LOCAL);
+}
+
+/* Of a compiler the newest whose major version is not above most; 0: any. */
+static void *open_one(const char *variable, const char *const *names, int most) {
   const char *given = getenv(variable);
   void *library = NULL;
   if (given != NULL && given[0] != '\0') library = dlopen(given, RTLD_NOW | RTLD_LOCAL);
   else
-    for (; library == NULL && *names != NULL; names++) library = dlopen(*names, RTLD_NOW | RTLD_LOCAL);
+    for (; library == NULL && *names != NULL; names++) {
+      int (*version)(int *major, int *minor) = NULL;
+      int major = 0, minor = 0;
+      library = dlopen(*names, RTLD_NOW | RTLD_LOCAL);
+      void *found = library != NULL && most > 0 ? dlsym(library, "nvrtcVersion") : NULL;
+      memcpy(&version, &found, sizeof found);
+      if (version != NULL && version(&major, &minor) == 0 && major > most) library = NULL; /* no code for this driver */
+    }
   if (library != NULL) return library;
-  fprintf(stderr, "hand_cuda: %s\n", dlerror());
+  const char *why = dlerror();
+  fprintf(stderr, "hand_cuda: %s\n", why != NULL ? why : "every NVRTC that is there is newer than the driver's CUDA");
   exit(77);
 }
 
@@ -47,16 +73,20 @@ int hand_cu_attribute(int attribute) {
 
 void hand_cuda_load(void) {
   static const char *const drivers[] = {"libcuda.so.1", "libcuda.so", NULL};
-  static const char *const compilers[] = {"libnvrtc.so.13", "libnvrtc.so.12", "libnvrtc.so.11.2", "libnvrtc.so", NULL};
-  void *library = open_one("HEDDLE_CUDA_DRIVER", drivers), *context;
+  static const char *const compilers[] = {
+      "libnvrtc.so.13", "libnvrtc.so.12", "libnvrtc.so.11.2", "libnvrtc.so", "/usr/local/cuda/lib64/libnvrtc.so", NULL};
+  void *library = open_one("HEDDLE_CUDA_DRIVER", drivers, 0), *context;
+  int version = 0;
 #define FILL(member, symbol, args) fill(library, &cu.member, symbol);
   HAND_CUDA_CALLS(FILL)
 #undef FILL
-  library = open_one("HEDDLE_CUDA_NVRTC", compilers);
+  hand_cu(cu.init(0), "cuInit");
+  hand_cu(cu.driver_version(&version), "cuDriverGetVersion");
+  library = open_one("HEDDLE_CUDA_NVRTC", compilers, version / 1000);
+  open_builtins(library);
 #define FILL(member, symbol, args) fill(library, &nvrtc.member, symbol);
   HAND_NVRTC_CALLS(FILL)
 #undef FILL
-  hand_cu(cu.init(0), "cuInit");
   hand_cu(cu.device_get(&device, 0), "cuDeviceGet");
   hand_cu(cu.context_retain(&context, device), "cuDevicePrimaryCtxRetain");
   hand_cu(cu.context_set(context), "cuCtxSetCurrent");

@@ -11,6 +11,7 @@ typedef uint64_t cuda_address;
 
 #define HAND_CUDA_CALLS(X) \
   X(init, "cuInit", (unsigned flags)) \
+  X(driver_version, "cuDriverGetVersion", (int *out)) \
   X(device_get, "cuDeviceGet", (int *out, int ordinal)) \
   X(device_attribute, "cuDeviceGetAttribute", (int *out, int attribute, int device)) \
   X(context_retain, "cuDevicePrimaryCtxRetain", (void **out, int device)) \

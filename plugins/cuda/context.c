@@ -4,6 +4,8 @@
 
 #include <dlfcn.h>
 
+enum { OLDEST = 11000 }; /* what a driver says of CUDA 11.0; one from before may have every call, and no NVRTC for it */
+
 heddle_status cuda_open(heddle_pinstance *self, heddle_error *err) {
   void *memory = NULL;
   const char *missing = NULL;
@@ -15,6 +17,9 @@ heddle_status cuda_open(heddle_pinstance *self, heddle_error *err) {
   if ((need) == GPU_MUST && own->member == NULL && missing == NULL) missing = symbol;
   CUDA_CALLS(FIND)
 #undef FIND
+  if (self->driver_version < OLDEST)
+    return p_fail(err, HEDDLE_ENODEV, 0, "no CUDA device: the driver is of CUDA %d.%d, older than %s",
+                  self->driver_version / 1000, self->driver_version % 1000 / 10, self->vendor->needs);
   if (missing != NULL)
     return p_fail(err, HEDDLE_ENODEV, 0, "no CUDA device: the driver has no %s: it is older than %s", missing,
                   self->vendor->needs);

@@ -2,6 +2,7 @@
  * itself.
  *
  * Settings: nvrtc (the path of the library, or off). Source: NVIDIA's NVRTC reference. */
+#define _GNU_SOURCE /* dladdr */
 #include "nvrtc.h"
 
 #include <dlfcn.h>
@@ -98,6 +99,22 @@ static const char *find_calls(void *library, calls *c) {
   return missing;
 }
 
+/* NVRTC opens a second library by its name alone when it compiles, which the loader finds only in its own folders: where
+ * NVRTC was found elsewhere (a Python package, a toolkit that the loader was not told of) that one is opened from beside
+ * it, and stays open. */
+static void open_builtins(const cuda_nvrtc *n) {
+  char path[4096];
+  void *address = NULL;
+  Dl_info own;
+  memcpy(&address, &n->c.version, sizeof address);
+  if (dladdr(address, &own) == 0 || own.dli_fname == NULL) return;
+  const char *slash = strrchr(own.dli_fname, '/');
+  if (slash == NULL) return;
+  const int length = snprintf(path, sizeof path, "%.*s/libnvrtc-builtins.so.%d.%d", (int)(slash - own.dli_fname),
+                              own.dli_fname, n->version[0], n->version[1]);
+  if (length > 0 && length < (int)sizeof path) (void)dlopen(path, RTLD_NOW | RTLD_LOCAL);
+}
+
 /* The driver reads images of its own major version and of older ones: a newer NVRTC is taken only where it was asked
  * for. */
 static bool try_library(cuda_nvrtc *n, const char *name, int driver_version) {
@@ -122,6 +139,7 @@ static bool try_library(cuda_nvrtc *n, const char *name, int driver_version) {
     snprintf(more, room, "; %s does not tell its architectures", name);
   } else {
     n->n_archs = count;
+    open_builtins(n);
     snprintf(n->words, sizeof n->words, "NVRTC %d.%d", n->version[0], n->version[1]);
     return true; /* and stays open: programs of other instances may be under way in it */
   }

@@ -28,6 +28,8 @@ def image(form, arch):
     found = glob.glob(os.path.join(ROOT, ".venv/lib/python*/site-packages/nvidia/*/lib/libnvrtc.so.*"))
     if not found:
         pytest.skip("the real NVRTC is not installed")
+    for builtins in glob.glob(os.path.join(os.path.dirname(found[0]), "libnvrtc-builtins.so.*")):
+        ctypes.CDLL(builtins)  # NVRTC opens them by their name alone
     nvrtc, program, size = ctypes.CDLL(found[0]), ctypes.c_void_p(), ctypes.c_size_t()
     assert nvrtc.nvrtcCreateProgram(ctypes.byref(program), SOURCE, b"scale.cu", 0, None, None) == 0
     options = (ctypes.c_char_p * 1)(f"--gpu-architecture={arch}".encode())

@@ -78,6 +78,11 @@ def test_old_driver(image, tmp_path):
     others_work("cuda", image, tmp_path, **env)
 
 
+def test_an_old_driver_that_has_every_call():
+    """No NVRTC that would do makes code for it."""
+    assert "the driver is of CUDA 10.2, older than CUDA 11.0" in why_not("cuda", FAKE_GPU_VERSION="10020")
+
+
 def test_a_driver_without_what_is_newer(image, tmp_path):
     """No pools, no updates of graphs: done without."""
     r = run("cuda", image, tmp_path, HEDDLE_CUDA_DRIVER=str(CUDA.parents[1] / "cuda-old" / "libcuda.so.1"))
@@ -103,6 +108,13 @@ def test_no_device(plugin):
                                           ("-1", "no list of numbers")])
 def test_numbers_of_devices(value, words):
     assert words in why_not("cuda", HEDDLE_CUDA_DEVICES=value)
+
+
+def test_a_word_that_a_setting_cannot_have():
+    """Also of a setting of the libraries' that names no file."""
+    for key in ("TENSOR_CORES", "LIBRARIES", "CAPTURE"):
+        words = why_not("cuda", **{f"HEDDLE_CUDA_{key}": "perhaps"})
+        assert key.lower() in words and "'perhaps'" in words, words
 
 
 def test_one_device_twice(image, tmp_path):

@@ -213,7 +213,10 @@ class Compiler:
 def open_library(names):
     for name in names:
         try:
-            return ctypes.CDLL(name)
+            library = ctypes.CDLL(name)
+            for builtins in glob.glob(os.path.join(os.path.dirname(name) or "/nowhere", "libnvrtc-builtins.so.*")):
+                ctypes.CDLL(builtins)  # NVRTC opens them by their name alone
+            return library
         except OSError:
             continue
     return None

@@ -6,12 +6,13 @@ timeout: 120
 """
 import glob
 import os
+import subprocess
 import sys
 
 import pytest
 
 import gpu_doubles
-from tool_case import DIGITS, failing
+from tool_case import DIGITS, TOOL, environment, failing
 
 HEADER = 40  # of an entry of the cache: what it is, its key, its size and a hash
 
@@ -45,6 +46,22 @@ def test_code_for_the_device(nvrtc, tmp_path, arch):
     assert "run an operator" in text and "cuda:0" in text, text
     made = codes(tmp_path)
     assert len(made) > 3 and all(code.startswith(b"\x7fELF") for code in made)
+
+
+LOADER = "/lib64/ld-linux-x86-64.so.2"
+
+
+@pytest.mark.skipif(not os.path.exists(LOADER), reason="the loader is elsewhere")
+@pytest.mark.skipif("address" in os.environ.get("HEDDLE_SANITIZE", ""), reason="AddressSanitizer wants to be started itself")
+def test_its_builtins_are_found_beside_it(nvrtc, tmp_path):
+    """NVRTC opens libnvrtc-builtins by its name, which the loader, here without its list of folders, does not know."""
+    env = environment(**{**gpu_doubles.ENV, "HEDDLE_CUDA_NVRTC": nvrtc, "FAKE_GPU_STRICT": "0"})
+    env.pop("LD_LIBRARY_PATH", None)
+    words = [LOADER, "--inhibit-cache", TOOL, "run", DIGITS, "--random", "--device", "cuda:0", "--place", "*=cuda:0", "--set",
+             f"cuda.cache_dir={tmp_path}"]
+    done = subprocess.run(list(map(str, words)), capture_output=True, text=True, timeout=100, env=env)
+    assert "run an operator" in done.stderr, done.stderr
+    assert len(codes(tmp_path)) > 3
 
 
 def test_ptx_for_an_older_one(nvrtc, tmp_path):

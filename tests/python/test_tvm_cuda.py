@@ -84,8 +84,10 @@ def functions():
 
 
 COMPILE = """
-import ctypes, sys
+import ctypes, glob, os, sys
 library, arch, what, path = sys.argv[1:]
+for builtins in glob.glob(os.path.join(os.path.dirname(library) or "/nowhere", "libnvrtc-builtins.so.*")):
+    ctypes.CDLL(builtins)  # it opens them by their name alone
 nvrtc, program, size = ctypes.CDLL(library), ctypes.c_void_p(), ctypes.c_size_t()
 assert nvrtc.nvrtcCreateProgram(ctypes.byref(program), sys.stdin.buffer.read(), b"tvm.cu", 0, None, None) == 0
 assert nvrtc.nvrtcCompileProgram(program, 1, (ctypes.c_char_p * 1)(b"-arch=" + arch.encode())) == 0

@@ -134,7 +134,13 @@ static heddle_status read_settings(heddle_pinstance *self, bool automatic, bool 
     s = setting(self, library->setting, o->path, sizeof o->path, &given, err);
     o->off = s == HEDDLE_OK && given && (o->path[0] == '\0' || p_is_off(o->path));
     if (o->off) o->path[0] = '\0';
-    if (library->files == NULL) continue;
+    if (library->files == NULL) { /* of ours: a switch */
+      bool on = true;
+      if (s == HEDDLE_OK && o->path[0] != '\0' && !p_switch(o->path, &on))
+        s = p_fail(err, HEDDLE_EINVAL, 0, "%s: setting %s: '%.200s' is neither 0 nor 1", self->vendor->name,
+                   library->setting, o->path);
+      continue;
+    }
     if (o->path[0] == '\0' && automatic && self->driver_path != NULL) o->off = true;
     o->off = o->off || !wanted;
     *named = *named || (!o->off && o->path[0] != '\0');
