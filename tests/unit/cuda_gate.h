@@ -15,6 +15,7 @@ static int gate_told[SIM_TEST_FENCES]; /* how often a fence was signalled or fai
 static inline void gate_tell(heddle_pfence fence) {
   pthread_mutex_lock(&gate_lock);
   gate_told[fence]++;
+  if (fence == GATE_FENCE) pthread_cond_broadcast(&gate_change);
   while (fence == GATE_FENCE && gate_is_shut) pthread_cond_wait(&gate_change, &gate_lock);
   pthread_mutex_unlock(&gate_lock);
 }
@@ -42,6 +43,13 @@ static inline void gate_shut(sim_test *t, heddle_pstream *stream) {
   gate_is_shut = true;
   pthread_mutex_unlock(&gate_lock);
   t->p->fence->signal(stream, GATE_FENCE, ++value, NULL);
+}
+
+/* Returns when a stream stands at the gate: a fault before that would take the gate away with all later work. */
+static inline void gate_await(void) {
+  pthread_mutex_lock(&gate_lock);
+  while (gate_told[GATE_FENCE] == 0) pthread_cond_wait(&gate_change, &gate_lock);
+  pthread_mutex_unlock(&gate_lock);
 }
 
 static inline void gate_open(sim_test *t) {

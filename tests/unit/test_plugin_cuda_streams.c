@@ -331,6 +331,7 @@ static void a_lost_device_reaches_who_waits_for_it(void **state) {
   OK(&t, t.p->fence->signal(free_one, 1, 1, &t.err)); /* this wait is passed */
   assert_int_equal(sim_wait(&t, 1, 1), HEDDLE_OK);
   gate_shut(&t, a);
+  gate_await();
   OK(&t, t.p->event->record(e, a, &t.err));
   OK(&t, t.p->fence->signal(far, 2, 1, &t.err));
   OK(&t, t.p->event->wait(far, e, &t.err));

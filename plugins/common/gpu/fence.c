@@ -35,12 +35,24 @@ static void disarmed(gpu_signal *x) {
   gpu_watch_end(x->stream->dev);
 }
 
-void gpu_signals_fail(heddle_pstream *stream, uint64_t from, const heddle_error *failure) {
+uint64_t gpu_signals_last(heddle_pstream *stream) {
+  gpu_signal *first = &stream->own->slots[0], *x = first;
+  uint64_t last = 0;
+  do {
+    const uint64_t order = atomic_load_explicit(&x->order, memory_order_acquire);
+    if (order > last && atomic_load_explicit(&x->state, memory_order_acquire) == GPU_SIGNAL_ARMED) last = order;
+    x = atomic_load_explicit(&x->next, memory_order_acquire);
+  } while (x != first);
+  return last;
+}
+
+void gpu_signals_fail(heddle_pstream *stream, uint64_t from, uint64_t last, const heddle_error *failure) {
   const heddle_host *host = stream->dev->host;
   gpu_signal *first = &stream->own->slots[0], *x = first;
   if (atomic_load(&stream->own->armed) == 0) return;
   do {
-    if (atomic_load_explicit(&x->order, memory_order_acquire) >= from && move(x, GPU_SIGNAL_ARMED, GPU_SIGNAL_TAKEN)) {
+    const uint64_t order = atomic_load_explicit(&x->order, memory_order_acquire);
+    if (order >= from && order <= last && move(x, GPU_SIGNAL_ARMED, GPU_SIGNAL_TAKEN)) {
       const heddle_pfence fence = x->fence;
       atomic_store_explicit(&x->state, GPU_SIGNAL_FAILED, memory_order_release);
       host->fence_fail(host->ctx, fence, failure->status, failure->text);
@@ -77,9 +89,10 @@ static void reached_with(void *handle, int code, void *arg) {
   if (code == 0) {
     reached(x);
   } else {
+    const uint64_t last = gpu_signals_last(stream);
     gpu_check(stream->dev, code, "work before a fence failed", &failed);
     gpu_stream_keep(stream, &failed);
-    gpu_signals_fail(stream, atomic_load_explicit(&x->order, memory_order_relaxed), &failed);
+    gpu_signals_fail(stream, atomic_load_explicit(&x->order, memory_order_relaxed), last, &failed);
     move(x, GPU_SIGNAL_FAILED, GPU_SIGNAL_FREE);
   }
   atomic_fetch_sub_explicit(&stream->own->calls, 1, memory_order_release);

@@ -71,8 +71,12 @@ void gpu_streams_destroy(heddle_pdevice *dev); /* inside gpu_enter, when no othe
 
 /* ---------------------------------------------------------------- fence.c */
 
-/* Fails the fences under way in the stream from that number on: 0 is all. Any thread. */
-void gpu_signals_fail(heddle_pstream *stream, uint64_t from, const heddle_error *failure);
+/* The largest number of the fences under way in the stream, 0 where there is none. To be asked before a failure is kept:
+ * what the stream is given after it was reported is no longer part of it. Any thread. */
+uint64_t gpu_signals_last(heddle_pstream *stream);
+
+/* Fails the fences under way in the stream whose numbers are in [from, last]; UINT64_MAX is all from there on. Any thread. */
+void gpu_signals_fail(heddle_pstream *stream, uint64_t from, uint64_t last, const heddle_error *failure);
 
 /* ---------------------------------------------------------------- watch.c */
 

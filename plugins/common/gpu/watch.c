@@ -67,8 +67,9 @@ void gpu_watch_heed(heddle_pstream *stream) {
   if (why.status == HEDDLE_OK) return;
   why.status = HEDDLE_EFAILED; /* this device is not lost */
   p_prefix(&why, "%s:%u waited for an event whose work failed: ", stream->dev->vendor->name, stream->dev->index);
+  const uint64_t last = gpu_signals_last(stream);
   gpu_stream_keep(stream, &why);
-  gpu_signals_fail(stream, from, &why);
+  gpu_signals_fail(stream, from, last, &why);
 }
 
 static void look_at(heddle_pstream *stream) {
@@ -83,15 +84,16 @@ static void look_at(heddle_pstream *stream) {
   }
   const heddle_status s = gpu_stream_ask(stream, &failed);
   if (s == HEDDLE_OK || s == HEDDLE_EBUSY || s == HEDDLE_EDEVICE) return; /* EDEVICE: look comes to that */
+  const uint64_t last = gpu_signals_last(stream);
   gpu_stream_keep(stream, &failed);
-  gpu_signals_fail(stream, 0, &failed);
+  gpu_signals_fail(stream, 0, last, &failed);
 }
 
 static void look(gpu_watch *w) {
   heddle_pstream *first = gpu_streams_of(w->dev);
   for (heddle_pstream *x = first; x != NULL && !atomic_load(&w->lost); x = x->next) look_at(x);
   if (!atomic_load_explicit(&w->lost, memory_order_acquire)) return;
-  for (heddle_pstream *x = first; x != NULL; x = x->next) gpu_signals_fail(x, 0, &w->fault);
+  for (heddle_pstream *x = first; x != NULL; x = x->next) gpu_signals_fail(x, 0, UINT64_MAX, &w->fault);
 }
 
 /* Else a question of this thread's would break a capture that the program records for itself in mode GLOBAL. */
@@ -181,7 +183,7 @@ void gpu_watch_fault(heddle_pdevice *dev, const heddle_error *fault) {
   }
   pthread_mutex_unlock(&w->lock);
   if (!first) return;
-  for (heddle_pstream *x = gpu_streams_of(dev); x != NULL; x = x->next) gpu_signals_fail(x, 0, fault);
+  for (heddle_pstream *x = gpu_streams_of(dev); x != NULL; x = x->next) gpu_signals_fail(x, 0, UINT64_MAX, fault);
 }
 
 /* ---------------------------------------------------------------- waits for other devices */
