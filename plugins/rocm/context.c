@@ -13,14 +13,23 @@ void rocm_context_put(heddle_pdevice *dev) {
   (void)dev;
 }
 
+/* A program that captures in mode GLOBAL forbids allocations and questions to every thread of the process whose manners
+ * are not RELAXED, and such a call breaks its capture. */
 int rocm_enter(const heddle_pdevice *dev, gpu_scope *scope) {
   const rocm_calls *calls = &rocm_of(dev->self)->calls;
-  const int code = calls->get_device(&scope->device);
-  if (code != ROCM_SUCCESS) return code;
-  return scope->device != dev->info->device ? calls->set_device(dev->info->device) : ROCM_SUCCESS;
+  const gpu_driver *d = &dev->self->driver;
+  int code = calls->get_device(&scope->device);
+  scope->manners = -1;
+  if (code == ROCM_SUCCESS && scope->device != dev->info->device) code = calls->set_device(dev->info->device);
+  if (code != ROCM_SUCCESS || d->thread_capture_mode == NULL) return code;
+  scope->manners = GPU_CAPTURE_RELAXED;
+  if (d->thread_capture_mode(&scope->manners) != ROCM_SUCCESS) scope->manners = -1;
+  return code;
 }
 
 void rocm_leave(const heddle_pdevice *dev, const gpu_scope *scope) {
+  int manners = scope->manners;
+  if (manners >= 0) dev->self->driver.thread_capture_mode(&manners);
   if (scope->device != dev->info->device) rocm_of(dev->self)->calls.set_device(scope->device);
 }
 

@@ -70,6 +70,19 @@ def test_no_driver(plugin, image, tmp_path):
     assert "driver is off" in why_not(plugin, **{GPU[plugin]["driver"]: "off"})
 
 
+@pytest.mark.parametrize("plugin", PLUGINS)
+def test_one_of_two_is_not_described(plugin, image, tmp_path):
+    """The other one is used, as the first, and the log says what is missing."""
+    call = {"cuda": "cuDeviceGetName", "rocm": "hipDeviceGetName"}[plugin]
+    env = {"FAKE_GPU_FAIL": f"{call}:1:999", "HEDDLE_LOG": "warn"}
+    r = heddle("devices", **{**ENV, **env})
+    assert re.findall(rf"^{plugin}:\d", r.out, re.M) == [f"{plugin}:0"], r.out
+    assert "a device is left out" in r.err and "(999)" in r.err, r.err
+    assert run(plugin, image, tmp_path, **env).status == 0 and is_right(tmp_path)
+    r = heddle("devices", "--all", **{**ENV, "FAKE_GPU_FAIL": f"{call}:1+:999"})
+    assert re.search(r"not used: .*does not describe the device.*\(999\)", r.out), r.out
+
+
 def test_old_driver(image, tmp_path):
     """A symbol is missing that every driver has that will do."""
     env = {"HEDDLE_CUDA_DRIVER": str(CUDA.parents[1] / "cuda-ancient" / "libcuda.so.1")}

@@ -175,6 +175,14 @@ static heddle_status describe(heddle_pinstance *self, uint32_t index, int number
   return s;
 }
 
+/* A device that the driver does not describe: the others are used without it. */
+static void leave_out(heddle_pinstance *self, gpu_info *info, const heddle_error *why) {
+  char text[1100];
+  snprintf(text, sizeof text, "a device is left out: %s", why->text);
+  self->host->log(self->host->ctx, HEDDLE_LOG_WARN, self->vendor->name, text);
+  memset(info, 0, sizeof *info);
+}
+
 static heddle_status find_devices(heddle_pinstance *self, heddle_error *err) {
   void *memory = NULL;
   int chosen[MOST_DEVICES];
@@ -182,8 +190,15 @@ static heddle_status find_devices(heddle_pinstance *self, heddle_error *err) {
   heddle_status s = choose_devices(self, chosen, err);
   if (s == HEDDLE_OK) s = gpu_new(self->host, self->n_devices * sizeof(gpu_info), "devices", &memory, err);
   self->devices = memory;
-  for (uint32_t i = 0; i < self->n_devices && s == HEDDLE_OK; i++)
-    s = describe(self, i, chosen[i], &self->devices[i], err);
+  const uint32_t there = self->n_devices;
+  self->n_devices = 0;
+  for (uint32_t i = 0; i < there && self->devices != NULL; i++) {
+    const heddle_status one = describe(self, self->n_devices, chosen[i], &self->devices[self->n_devices], err);
+    if (one == HEDDLE_OK) self->n_devices++;
+    else leave_out(self, &self->devices[self->n_devices], err);
+    if (one != HEDDLE_OK && s == HEDDLE_OK) s = one;
+  }
+  if (self->n_devices > 0) s = HEDDLE_OK;
   return s;
 }
 
