@@ -19,7 +19,7 @@ foreach(line IN LISTS lines)
   list(POP_FRONT words case)
   set(labels ${test_labels} ${words})
   set(environment "${ENVIRONMENT}")
-  if(case MATCHES "@(opencl|vulkan)$") # LeakSanitizer dies of PoCL's threads; the same case on sim has it
+  if(case MATCHES "@(opencl|vulkan|cuda|rocm)$") # LeakSanitizer dies of PoCL's threads; the same case on sim has it
     string(REPLACE "ASAN_OPTIONS=" "ASAN_OPTIONS=detect_leaks=0:" environment "${environment}")
   endif()
   set(serial OFF)

@@ -174,7 +174,8 @@ static heddle_status take_shader(heddle__cursor *c, heddle__kernel *k) {
 
 static heddle__kernel *kernel_of(const heddle__submodule *m, const heddle__span *name) {
   for (uint32_t i = 0; i < m->n_kernels; i++)
-    if (strlen(m->kernels[i].name) == name->bytes && memcmp(m->kernels[i].name, name->data, (size_t)name->bytes) == 0)
+    if (strlen(m->kernels[i].name) == name->bytes &&
+        (name->bytes == 0 || memcmp(m->kernels[i].name, name->data, (size_t)name->bytes) == 0))
       return &m->kernels[i];
   return NULL;
 }

@@ -66,7 +66,7 @@ static uint64_t place_of(const heddle__submodule *m, heddle__span name) {
   const unsigned char *at = m->names.data + 8;
   for (uint64_t i = 0; i < m->n_arrays; i++) {
     heddle__span own = string(&at);
-    if (own.bytes == name.bytes && memcmp(own.data, name.data, (size_t)name.bytes) == 0) return i;
+    if (own.bytes == name.bytes && (own.bytes == 0 || memcmp(own.data, name.data, (size_t)name.bytes) == 0)) return i;
   }
   return m->n_arrays;
 }
