@@ -199,8 +199,9 @@ static heddle_status take_shaders(heddle__cursor *c, const heddle__submodule *m,
 static heddle_status read_vulkan(heddle__cursor *c, heddle__submodule *m) {
   heddle_status s = heddle__take_name(c, "the format of a module's code", &m->format);
   if (s == HEDDLE_OK) s = read_kernels(c, m);
+  if (s != HEDDLE_OK) return s;
   m->code.data = c->at;
-  if (s == HEDDLE_OK) s = take_shaders(c, m, false);
+  s = take_shaders(c, m, false);
   if (c->layout == HEDDLE__BLOB_FFI && (s == HEDDLE_EFORMAT || c->at != c->end)) { /* v0.24 and later */
     for (uint32_t i = 0; i < m->n_kernels; i++) m->kernels[i].words = NULL;
     c->at = m->code.data;
