@@ -3,7 +3,7 @@
  * cublaslt and cudnn (the files of their names). */
 #include "cuda.h"
 
-#include "plugins/common/pbuild.h"
+#include "plugins/common/gpu/entry.h"
 
 static const char *const names[] = {"libcuda.so.1", "libcuda.so", NULL};
 
@@ -38,34 +38,8 @@ static heddle_status open_instance(const heddle_host *host, heddle_pinstance **o
   return gpu_open_instance(&vendor, host, out, err);
 }
 
-static const heddle_plugin table = {
-    .struct_size = sizeof table,
-    .abi_major = HEDDLE_ABI_MAJOR,
-    .abi_minor = HEDDLE_ABI_MINOR,
-    .features = P_FEATURES,
-    .build = P_BUILD,
-    .name = "cuda",
-    .close_instance = gpu_close_instance,
-    .open_instance = open_instance,
-    .device_count = gpu_device_count,
-    .device_describe = gpu_device_describe,
-    .device = &gpu_device_table,
-    .memory = &gpu_memory_table,
-    .copy = &gpu_copy_table,
-    .stream = &gpu_stream_table,
-    .event = &gpu_event_table,
-    .fence = &gpu_fence_table,
-    .op = &gpu_op_table,
-    .module = &gpu_module_table,
-    .capture = &gpu_capture_table,
-    .timing = &gpu_timing_table,
-};
+static const heddle_plugin table = GPU_PLUGIN("cuda", open_instance);
 
 const heddle_plugin *heddle_plugin_entry(const heddle_host *host, heddle_error *err) {
-  if (host == NULL || host->abi_major != HEDDLE_ABI_MAJOR) {
-    p_fail(err, HEDDLE_EABI, 0, "plugin cuda is built for ABI %d, the host has %d", HEDDLE_ABI_MAJOR,
-           host != NULL ? (int)host->abi_major : 0);
-    return NULL;
-  }
-  return &table;
+  return gpu_plugin_entry(&table, host, err);
 }

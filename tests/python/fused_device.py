@@ -55,3 +55,17 @@ def check_gelu(ctx, plugin):
         y = b.add("Gelu", [b.null("x", x)], "heddle", approximate=how)
         (got,), _ = fused.run(ctx, b, [y], {"x": x}, f"{plugin}:0")
         fused.close(how, got, fused.gelu(x.astype(np.float64), how))
+
+
+def check_programs_are_cached(plugin, folder):
+    """A second context finds the generated programs in the folder, and adds none."""
+    tree, values, inputs, want = case(2003)
+    for _ in range(2):
+        c = capi.Context(**{f"{plugin}__cache_dir": folder})
+        try:
+            b, head = fused.as_node(tree, values)
+            (got,), _ = fused.run(c, b, [head], inputs, f"{plugin}:0")
+            fused.close("cached", got, want)
+        finally:
+            c.close()
+        assert len(list(folder.iterdir())) == 1
