@@ -130,8 +130,9 @@ static bool forward(fault *f, relay *r, uint64_t now, uint64_t *next_ns) {
 
 static void *relay_thread(void *arg) {
   fault *f = arg;
-  while (!atomic_load(&f->stop)) {
-    unsigned seen = atomic_load(&f->waker.epoch);
+  for (;;) {
+    unsigned seen = atomic_load(&f->waker.epoch); /* before stop: the wake-up of the end is after it */
+    if (atomic_load(&f->stop)) break;
     uint64_t now = heddle__now_ns(), next_ns = UINT64_MAX;
     relay *done = NULL;
     pthread_mutex_lock(&f->lock);
