@@ -118,11 +118,27 @@ static void cases_run_current(void **state) {
   cases_current->run(state);
 }
 
-static int cases_run_here(const test_case *one) {
+/* A case that is for no accelerator meets no driver: each that is installed would be started wherever all plugins are asked
+ * for, which takes time and brings their threads. A program with one in its name asks for it by itself. */
+static void cases_leave_drivers(const char *program) {
+  static const char *const drivers[] = {"opencl", "vulkan", "cuda", "rocm", "fakes"};
+  for (size_t i = 0; i < sizeof drivers / sizeof drivers[0]; i++)
+    if (strstr(program, drivers[i]) != NULL) return;
+  if (getenv("HEDDLE_PLUGIN_PATH") != NULL) return;
+  setenv("HEDDLE_PLUGINS",
+         HEDDLE_TEST_BUILD "/lib/heddle/plugins/libheddle_plugin_cpu.so:" HEDDLE_TEST_BUILD
+                           "/lib/heddle/plugins/libheddle_plugin_null.so:" HEDDLE_TEST_BUILD
+                           "/lib/heddle/plugins/libheddle_plugin_sim.so",
+         0);
+}
+
+static int cases_run_here(const test_case *one, const char *program) {
   const struct CMUnitTest test = {one->name, cases_run_current, NULL, NULL, NULL};
   for (size_t i = 0; i < sizeof cases_signals / sizeof cases_signals[0]; i++)
     sigaction(cases_signals[i], NULL, &cases_actions[i]);
   cases_current = one;
+  if (strcmp(one->accelerator, "sim") == 0) cases_leave_drivers(program);
+  setenv("HEDDLE_PLUGIN_PATH", HEDDLE_TEST_BUILD "/lib/heddle/plugins", 0);
   int failed = _cmocka_run_group_tests(one->name, &test, 1, NULL, NULL);
   if (failed != 0) return 1;
   return cases_was_skipped ? CASES_SKIPPED : 0;
@@ -145,7 +161,6 @@ static int cases_main(int argc, char **argv, const test_case *all, size_t count)
   /* The test program is not in a prefix, so the plugins are not beside it; and a user's own configuration is not
    * part of a test. */
   setenv("HEDDLE_BUILD", HEDDLE_TEST_BUILD, 0);
-  setenv("HEDDLE_PLUGIN_PATH", HEDDLE_TEST_BUILD "/lib/heddle/plugins", 0);
   setenv("XDG_CONFIG_HOME", HEDDLE_TEST_BUILD "/tests/no-config", 1);
   setenv("HEDDLE_ROUTES_TEST", "0", 0); /* calls are counted and timed here; the tests of the self-test ask for it */
 
@@ -156,7 +171,7 @@ static int cases_main(int argc, char **argv, const test_case *all, size_t count)
   }
   if (argc == 2) {
     for (size_t i = 0; i < count; i++)
-      if (strcmp(all[i].name, argv[1]) == 0) return cases_run_here(&all[i]);
+      if (strcmp(all[i].name, argv[1]) == 0) return cases_run_here(&all[i], argv[0]);
     fprintf(stderr, "no case '%s'; --list prints those there are\n", argv[1]);
     return 2;
   }

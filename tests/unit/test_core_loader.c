@@ -200,6 +200,7 @@ static void one_plugin_by_two_names_is_one(void **state) {
 static void folders_are_searched_in_order(void **state) {
   (void)state;
   const heddle_setting settings[] = {{"log", "off"}};
+  unsetenv("HEDDLE_PLUGINS");
   setenv("HEDDLE_PLUGIN_PATH", HEDDLE_TEST_BUILD "/tests/plugins:/nowhere", 1);
   assert_int_equal(heddle_context_create(settings, 1, NULL, NULL, &ctx, &err), HEDDLE_OK);
   const char *before = "";
