@@ -143,7 +143,23 @@ bool heddle__weights_file_find(heddle__weights_file *f) {
 
 /* ---- making */
 
-/* Who makes a file holds a lock on it, which goes with the process. */
+/* Who makes a file holds a lock on it, which goes with the process. Before it has it, somebody else's tidying may take the
+ * file for an abandoned one and remove it: then it is made again. -1 with errno. */
+static int make_aside(const char *path) {
+  struct stat info;
+  int fd = -1;
+  for (int turn = 0; turn < 100; turn++) {
+    fd = open(path, O_RDWR | O_CREAT | O_EXCL | O_CLOEXEC | O_NOFOLLOW, 0600);
+    if (fd < 0) break;
+    while (flock(fd, LOCK_EX) != 0 && errno == EINTR) continue; /* without locks nobody removes it either */
+    if (fstat(fd, &info) == 0 && info.st_nlink > 0) break;
+    close(fd);
+    fd = -1;
+    errno = EBUSY;
+  }
+  return fd;
+}
+
 static void remove_abandoned(int folder, const char *name) {
   int fd = openat(folder, name, O_RDONLY | O_CLOEXEC | O_NOFOLLOW | O_NONBLOCK);
   if (fd < 0) return;
@@ -195,9 +211,8 @@ bool heddle__weights_file_make(heddle__weights_file *f) {
   f->aside = format_path(f, "%s.%ld-%llx", f->path, (long)getpid(), (unsigned long long)f->host->now_ns());
   if (f->aside == NULL) return false;
   tidy(f);
-  f->fd = open(f->aside, O_RDWR | O_CREAT | O_EXCL | O_CLOEXEC | O_NOFOLLOW, 0600);
+  f->fd = make_aside(f->aside);
   if (f->fd < 0) return refuse(f, "no file can be made there", errno);
-  (void)flock(f->fd, LOCK_EX | LOCK_NB);
   code = EINTR; /* so that no page is missing when it is written to */
   for (int turn = 0; turn < 100 && code == EINTR; turn++) code = posix_fallocate(f->fd, 0, (off_t)whole);
   if (code != 0) return refuse(f, "there is no room for it", code);
