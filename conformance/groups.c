@@ -6,6 +6,7 @@ const kit_group *const check_groups[] = {
     &kit_load, &kit_root, &kit_device,
 
     /* memory, streams and what runs in them */
+    &kit_memory, &kit_copy, &kit_streams, &kit_events, &kit_fences,
 
     /* operators and modules */
 
