@@ -3,7 +3,9 @@
 
 const kit_group *const check_groups[] = {
     /* the file and its tables */
-    &kit_load, &kit_root, &kit_device,
+    &kit_load,
+    &kit_root,
+    &kit_device,
 
     /* memory, streams and what runs in them */
     &kit_memory, &kit_copy, &kit_streams, &kit_events, &kit_fences, &kit_capture, &kit_timing, &kit_external,
@@ -12,6 +14,8 @@ const kit_group *const check_groups[] = {
     /* operators and modules */
 
     /* failures and the process */
+    &kit_errors,
+    &kit_process,
 };
 
 const size_t n_check_groups = sizeof check_groups / sizeof check_groups[0];
