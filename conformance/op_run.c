@@ -168,7 +168,9 @@ static void look_results(launch *l, const op_want *want) {
     if (layout != 0) {
       plain = malloc((size_t)o->bytes + 1);
       if (plain == NULL) kit_fail(l->k, "the kit has no memory for %s", l->words);
-      op_unpack(l->k, l->dev, l->stream, o, layout, l->out[i].in->buffer, l->out[i].offset, plain);
+      if (!op_unpack(l->k, l->dev, l->stream, o, layout, l->out[i].in->buffer, l->out[i].offset, plain))
+        kit_fail(l->k, "%s: query refuses the Reorder of a result's layout to row-major: %.300s", l->words,
+                 l->k->err.text);
       got = plain;
     }
     const uint64_t e = op_check(ready->c, result, want, got);
@@ -251,10 +253,11 @@ void op_launch(kit *k, heddle_pdevice *dev, heddle_pstream *stream, const op_rea
   l->ready = ready;
   words_of(l, how, pair);
   const heddle_pregion *r = &ready->r.region;
+  const bool fast = (ready->c->flags & HEDDLE_REGION_FAST) != 0;
   for (uint32_t i = 0; i < r->n_inputs; i++)
-    in[i] = op_layout_bytes(k, &ready->c->in[ready->r.from[i]], ready->offer->in_layouts[i]);
+    in[i] = op_layout_bytes(k, &ready->c->in[ready->r.from[i]], ready->offer->in_layouts[i], fast);
   for (uint32_t i = 0; i < r->n_outputs; i++)
-    out[i] = op_layout_bytes(k, &ready->c->out[ready->r.to[i]], ready->offer->out_layouts[i]);
+    out[i] = op_layout_bytes(k, &ready->c->out[ready->r.to[i]], ready->offer->out_layouts[i], fast);
   collect(l, in, out, all, &n);
   lay_out(l, how, pair, all, n);
   fill_inputs(l);
