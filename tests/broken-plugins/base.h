@@ -35,9 +35,9 @@ struct heddle_pdevice {
 
 struct heddle_pbuffer {
   char *bytes;
+  void *block; /* of the host; NULL: a view */
   uint64_t size;
   uint32_t kind;
-  bool view;
 };
 
 /* What an event recorded: a place in a stream. */

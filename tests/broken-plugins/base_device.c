@@ -113,11 +113,11 @@ heddle_status base_device_health(heddle_pdevice *dev, heddle_error *err) {
 
 /* ---- memory ---- */
 
-static heddle_status new_buffer(heddle_pdevice *dev, uint32_t kind, char *bytes, uint64_t size, bool view,
+static heddle_status new_buffer(heddle_pdevice *dev, uint32_t kind, char *bytes, uint64_t size, void *block,
                                 heddle_pbuffer **out, heddle_error *err) {
   heddle_pbuffer *buffer = base_zeroed(dev->host, sizeof *buffer);
   if (buffer == NULL) return p_fail(err, HEDDLE_ENOMEM, 0, "device %u: no memory for a buffer's handle", dev->index);
-  *buffer = (heddle_pbuffer){.bytes = bytes, .size = size, .kind = kind, .view = view};
+  *buffer = (heddle_pbuffer){.bytes = bytes, .size = size, .kind = kind, .block = block};
   atomic_fetch_add(&dev->live_buffers, 1);
   *out = buffer;
   return HEDDLE_OK;
@@ -126,9 +126,9 @@ static heddle_status new_buffer(heddle_pdevice *dev, uint32_t kind, char *bytes,
 void base_memory_free(heddle_pdevice *dev, heddle_pbuffer *buffer) {
   if (buffer == NULL) return;
   atomic_fetch_sub(&dev->live_buffers, 1);
-  if (!buffer->view) {
+  if (buffer->block != NULL) {
     atomic_fetch_sub(&dev->live_bytes, (int64_t)buffer->size);
-    dev->host->free(dev->host->ctx, buffer->bytes);
+    dev->host->free(dev->host->ctx, buffer->block);
   }
   dev->host->free(dev->host->ctx, buffer);
 }
@@ -154,7 +154,7 @@ heddle_status base_memory_alloc(heddle_pdevice *dev, const heddle_pmemory_desc *
   if (bytes == NULL)
     status = p_fail(err, HEDDLE_ENOMEM, 0, "device %u: no memory for a buffer of %llu bytes", dev->index,
                     (unsigned long long)desc->bytes);
-  else status = new_buffer(dev, desc->kind, bytes, desc->bytes, false, out, err);
+  else status = new_buffer(dev, desc->kind, bytes, desc->bytes, bytes, out, err);
   if (status == HEDDLE_OK) return HEDDLE_OK;
   dev->host->free(dev->host->ctx, bytes);
   atomic_fetch_sub(&dev->live_bytes, (int64_t)desc->bytes);
@@ -172,11 +172,12 @@ heddle_status base_memory_view(heddle_pdevice *dev, heddle_pbuffer *parent, uint
                                heddle_pbuffer **out, heddle_error *err) {
   heddle_status status = base_range(parent, offset, bytes, err);
   if (status != HEDDLE_OK) return status;
-  if (parent->view) return p_fail(err, HEDDLE_EINVAL, 0, "device %u: a view of a view is not taken", dev->index);
+  if (parent->block == NULL)
+    return p_fail(err, HEDDLE_EINVAL, 0, "device %u: a view of a view is not taken", dev->index);
   if (offset % BASE_ALIGNMENT != 0)
     return p_fail(err, HEDDLE_EINVAL, 0, "device %u: a view from %llu on; offsets are multiples of %llu", dev->index,
                   (unsigned long long)offset, (unsigned long long)BASE_ALIGNMENT);
-  return new_buffer(dev, parent->kind, parent->bytes + offset, bytes, true, out, err);
+  return new_buffer(dev, parent->kind, parent->bytes + offset, bytes, NULL, out, err);
 }
 
 heddle_status base_memory_map(heddle_pdevice *dev, heddle_pbuffer *buffer, void **out, heddle_error *err) {
