@@ -9,3 +9,13 @@ target_link_libraries(heddle_check PRIVATE PkgConfig::JANSSON Threads::Threads $
 set_target_properties(heddle_check PROPERTIES OUTPUT_NAME heddle-check INSTALL_RPATH ""
   RUNTIME_OUTPUT_DIRECTORY "${PROJECT_BINARY_DIR}/libexec/heddle")
 install(TARGETS heddle_check RUNTIME DESTINATION "${CMAKE_INSTALL_LIBEXECDIR}/heddle")
+
+if(TARGET heddle_tool) # where the tool finds it, from its own folder
+  file(RELATIVE_PATH check_installed "${CMAKE_INSTALL_FULL_BINDIR}" "${CMAKE_INSTALL_FULL_LIBEXECDIR}/heddle/heddle-check")
+  if(NOT check_installed STREQUAL "../libexec/heddle/heddle-check") # the build tree has it in the same place
+    get_filename_component(check_folder "${PROJECT_BINARY_DIR}/bin/${check_installed}" DIRECTORY)
+    set_target_properties(heddle_check PROPERTIES RUNTIME_OUTPUT_DIRECTORY "${check_folder}")
+  endif()
+  target_compile_definitions(heddle_tool PRIVATE HEDDLE_CHECK_INSTALLED="${check_installed}")
+  add_dependencies(heddle_tool heddle_check)
+endif()

@@ -3,13 +3,17 @@
 
 const kit_group *const check_groups[] = {
     /* the file and its tables */
-    &kit_load, &kit_root, &kit_device,
+    &kit_load,
+    &kit_root,
+    &kit_device,
 
     /* memory, streams and what runs in them */
 
     /* operators and modules */
 
     /* failures and the process */
+    &kit_errors,
+    &kit_process,
 };
 
 const size_t n_check_groups = sizeof check_groups / sizeof check_groups[0];

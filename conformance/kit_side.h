@@ -40,6 +40,7 @@ typedef struct kit_heap {
   kit_block *live, *freed, *freed_last; /* freed ones wait a while: what writes to them is seen */
   uint64_t count, n_freed, bytes_freed;
   uint64_t fail_after; /* the number of calls until one fails; 0: none does */
+  bool failed;         /* one has since fail_after was set */
 } kit_heap;
 
 enum { KIT_FENCES = 4096 };
@@ -101,6 +102,8 @@ void kit_heap_check(kit *k);
 bool kit_heap_init(kit_heap *h);
 void *kit_heap_alloc(kit *k, uint64_t bytes, uint64_t align);
 void kit_heap_free(kit *k, void *p);
+/* Whether an allocation was refused since kit_host_fail_alloc. */
+bool kit_host_failed(kit *k);
 
 bool kit_fences_init(kit_timelines *f);
 void kit_fences_signal(kit *k, heddle_pfence fence, uint64_t value);
