@@ -46,7 +46,7 @@ typedef struct options {
   uint64_t profile_runs; /* NO_NUMBER: not given */
   double timeout;        /* seconds; 0: none */
   double min_repeat_ms, cooldown_ms;
-  bool json, all, profile, random, end_to_end, help;
+  bool json, all, retry, profile, random, end_to_end, help;
 } options;
 
 typedef enum option_kind {
