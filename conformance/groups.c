@@ -1,0 +1,15 @@
+/* conformance/groups.c: the groups of cases, in the order of the report. */
+#include "conformance/check.h"
+
+const kit_group *const check_groups[] = {
+    /* the file and its tables */
+    &kit_load, &kit_root, &kit_device,
+
+    /* memory, streams and what runs in them */
+
+    /* operators and modules */
+
+    /* failures and the process */
+};
+
+const size_t n_check_groups = sizeof check_groups / sizeof check_groups[0];

@@ -1,0 +1,13 @@
+/* Calls a function of libheddle, which no other host has.
+ * caught by: ?
+ * says: ? */
+#include "base.h"
+
+extern const char *heddle_version(void);
+
+static void version(void) {
+  if (heddle_version()[0] == '\0') base_sleep_ms(1);
+}
+
+#define BASE_ENTRY version
+#include "tables.h"

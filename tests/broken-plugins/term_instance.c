@@ -1,0 +1,14 @@
+/* Ends the process with SIGTERM when an instance is opened.
+ * caught by: ?
+ * says: ? */
+#include "base.h"
+
+#include <signal.h>
+
+static heddle_status open_instance(const heddle_host *host, heddle_pinstance **out, heddle_error *err) {
+  raise(SIGTERM);
+  return base_open_instance(host, out, err);
+}
+
+#define base_open_instance open_instance
+#include "tables.h"
