@@ -158,9 +158,10 @@ static void print_more(const heddle_device_info *info) {
   for (size_t i = 0; i < sizeof caps / sizeof caps[0]; i++)
     if (info->caps & caps[i].bit) printf("%s%s", comma, caps[i].word);
   printf("\n            ");
-  for (int i = 0; i < HEDDLE_ABILITIES; i++) printf("%s %s, ", abilities[i], found[found_of(info, i)]);
-  if (info->abilities_from[0] != '\0') printf("from %s\n", info->abilities_from);
-  else printf("since heddle check-plugin has not been run\n");
+  bool tried = info->abilities_from[0] != '\0';
+  for (int i = 0; i < HEDDLE_ABILITIES; i++)
+    printf("%s%s%s%s", i > 0 ? ", " : "", abilities[i], tried ? " " : "", tried ? found[found_of(info, i)] : "");
+  printf(tried ? ", from %s\n" : ": not tried by heddle check-plugin%s\n", info->abilities_from);
 }
 
 static void print_devices(heddle_context *ctx, bool all) {
