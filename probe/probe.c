@@ -94,7 +94,7 @@ static heddle_status try_it(heddle__plugin *p, const json_t *before, heddle_erro
   if (s != HEDDLE_OK) return s;
   heddle__probe_say(p, HEDDLE_LOG_INFO, "tries %s in a process of its own", p->path);
   heddle__trial_run(p, (uint32_t)limit, &t);
-  remember(p, t.verdict, t.words);
+  if (t.verdict != TRIAL_SLOW) remember(p, t.verdict, t.words);
   if (t.verdict == TRIAL_GOOD) {
     for (size_t i = 0; i < json_array_size(before) && json_array_size(t.drivers) < MOST_NOTES; i++)
       json_array_append(t.drivers, json_array_get(before, i));
@@ -103,6 +103,8 @@ static heddle_status try_it(heddle__plugin *p, const json_t *before, heddle_erro
   } else if (t.verdict == TRIAL_BAD) {
     heddle__record_write(p, "quarantined", t.words, t.drivers, t.files);
     s = quarantine(p, t.words, err);
+  } else if (t.verdict == TRIAL_SLOW) {
+    s = heddle__probe_core->refuse(p, err, "it could not be tried: %s; the next process tries it again", t.words);
   } else {
     heddle__probe_say(p, HEDDLE_LOG_WARN, "%s is loaded without having been tried: %s", p->path, t.words);
   }

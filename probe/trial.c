@@ -203,7 +203,7 @@ static void read_answer(const child *c, uint32_t limit_ms, heddle__trial *out) {
   if (out->verdict == TRIAL_BAD && strcmp(step, "its start") == 0) {
     char words[sizeof out->words];
     memcpy(words, out->words, sizeof words);
-    out->verdict = TRIAL_NONE;
+    out->verdict = c->late ? TRIAL_SLOW : TRIAL_NONE;
     snprintf(out->words, sizeof out->words, "heddle-probe %.280s", words);
   }
 }
