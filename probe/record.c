@@ -2,6 +2,7 @@
  * for that file (size and time), that version of Heddle, and the drivers that were installed: the libraries that the try
  * loaded, and what the system tells of drivers without loading one. */
 #include <fcntl.h>
+#include <pthread.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -35,9 +36,12 @@ json_t *heddle__record_file(const char *path) {
   return json_pack("[s, I, I]", path, (json_int_t)info.st_size, (json_int_t)time_of(&info));
 }
 
-/* A number that changes where a driver of the system is installed, removed or replaced, as far as that can be known
+static char system_words[40];
+static pthread_once_t system_once = PTHREAD_ONCE_INIT;
+
+/* Once a process. A number that changes where a driver of the system is installed, removed or replaced, as far as that can be known
  * without opening one: kernel modules that tell their version, and the folders of loaders. */
-static void system_text(char out[40]) {
+static void look_at_system(void) {
   static const char *const versions[] = {"/proc/driver/nvidia/version", "/sys/module/amdgpu/version"};
   static const char *const folders[] = {"/etc/OpenCL/vendors", "/etc/vulkan/icd.d", "/usr/share/vulkan/icd.d"};
   heddle__digest d = {{0, 0}};
@@ -53,7 +57,13 @@ static void system_text(char out[40]) {
     int64_t time = stat(folders[i], &info) == 0 ? time_of(&info) : 0;
     heddle__digest_add(&d, &time, sizeof time);
   }
-  snprintf(out, 40, "%016llx%016llx", (unsigned long long)d.word[0], (unsigned long long)d.word[1]);
+  snprintf(system_words, sizeof system_words, "%016llx%016llx", (unsigned long long)d.word[0],
+           (unsigned long long)d.word[1]);
+}
+
+static const char *system_text(void) {
+  pthread_once(&system_once, look_at_system);
+  return system_words;
 }
 
 static bool is_text(const json_t *root, const char *key, const char *text) {
@@ -80,7 +90,7 @@ static bool are_there(const json_t *files) {
 
 json_t *heddle__record_read(const heddle__plugin *p) {
   const char *folder = folder_of(p);
-  char path[4096], name[NAME_BYTES], system[40], *text;
+  char path[4096], name[NAME_BYTES], *text;
   size_t bytes;
   if (folder == NULL || !heddle__cache_folder_is_ours(folder)) return NULL;
   name_of(p, name);
@@ -89,10 +99,9 @@ json_t *heddle__record_read(const heddle__plugin *p) {
   if (heddle__file_read(path, true, MOST_BYTES, &text, &bytes, NULL) != HEDDLE_OK) return NULL;
   json_t *root = json_loadb(text, bytes, JSON_REJECT_DUPLICATES, NULL);
   free(text);
-  system_text(system);
   if (is_number(root, "format", FORMAT) && is_text(root, "heddle", heddle_version()) &&
       is_text(root, "path", p->real) && is_number(root, "size", p->size) && is_number(root, "mtime_ns", p->mtime_ns) &&
-      is_text(root, "system", system) && json_string_value(json_object_get(root, "state")) != NULL &&
+      is_text(root, "system", system_text()) && json_string_value(json_object_get(root, "state")) != NULL &&
       are_there(json_object_get(root, "files")))
     return root;
   json_decref(root);
@@ -102,13 +111,12 @@ json_t *heddle__record_read(const heddle__plugin *p) {
 void heddle__record_write(const heddle__plugin *p, const char *state, const char *reason, json_t *drivers,
                           json_t *files) {
   const char *folder = folder_of(p);
-  char name[NAME_BYTES], system[40];
+  char name[NAME_BYTES];
   heddle_error err = {0, 0, ""};
   name_of(p, name);
-  system_text(system);
   json_t *root = json_pack("{s:i s:s s:s s:I s:I s:s s:s s:s s:O* s:O*}", "format", FORMAT, "heddle", heddle_version(),
                            "path", p->real, "size", (json_int_t)p->size, "mtime_ns", (json_int_t)p->mtime_ns, "state",
-                           state, "reason", reason, "system", system, "drivers", drivers, "files", files);
+                           state, "reason", reason, "system", system_text(), "drivers", drivers, "files", files);
   char *text = root != NULL ? json_dumps(root, JSON_COMPACT) : NULL;
   heddle_status s = HEDDLE_OK;
   if (folder == NULL) s = heddle__fail(&err, HEDDLE_EIO, "there is no folder (setting probe.cache_dir)");
