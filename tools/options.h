@@ -49,6 +49,7 @@ typedef struct options {
   double timeout;        /* seconds; 0: none */
   double min_repeat_ms, cooldown_ms;
   bool json, all, profile, random, end_to_end, quick, list, no_store, help;
+  bool json, all, retry, profile, random, end_to_end, help;
 } options;
 
 typedef enum option_kind {

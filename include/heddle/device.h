@@ -59,7 +59,8 @@ typedef struct heddle_plugin_info {
   uint32_t abi_major;
   uint32_t abi_minor;
   uint32_t device_count;
-  uint32_t used; /* 1 or 0 */
+  uint32_t used;        /* 1 or 0 */
+  const char *manifest; /* the file that describes it; "" where the library was found itself */
 } heddle_plugin_info;
 
 HEDDLE_API size_t heddle_context_plugin_count(heddle_context *ctx);
@@ -82,6 +83,12 @@ HEDDLE_API heddle_status heddle_context_find_device(heddle_context *ctx, const c
 HEDDLE_API heddle_status heddle_context_select(heddle_context *ctx, const char *list, heddle_device **out, size_t cap,
                                                size_t *n, const char **origin, heddle_error *err);
 
+/* What heddle check-plugin found out about a device with its present driver: positions in heddle_device_info.abilities,
+ * and what stands there. What was never tried is used as the plugin says, but for waits on the device; what failed is not
+ * used. */
+enum { HEDDLE_ABILITY_FENCE_WAIT = 0, HEDDLE_ABILITY_PEER, HEDDLE_ABILITY_IMPORT_HOST, HEDDLE_ABILITIES };
+enum { HEDDLE_ABILITY_UNTRIED = 0, HEDDLE_ABILITY_WORKS, HEDDLE_ABILITY_FAILS };
+
 /* What is known of a device. Strings are borrowed from the device. */
 typedef struct heddle_device_info {
   size_t struct_size;
@@ -99,7 +106,10 @@ typedef struct heddle_device_info {
   int32_t type;    /* DLPack's device type */
   uint32_t index;  /* within its plugin */
   uint32_t compute_units;
-  uint32_t is_default; /* 1: in the default list */
+  uint32_t is_default;                  /* 1: in the default list */
+  uint32_t abilities[HEDDLE_ABILITIES]; /* HEDDLE_ABILITY_* by position */
+  uint32_t reserved;
+  const char *abilities_from; /* the file that says so; "" where there is none */
 } heddle_device_info;
 
 HEDDLE_API heddle_status heddle_device_get_info(heddle_device *dev, heddle_device_info *out, heddle_error *err);
