@@ -211,7 +211,8 @@ heddle_status ctl_model(const heddle_model *m, const heddle_graph *graph, uint32
                                         .library = m->library,
                                         .upload_timeout_ns = m->upload_timeout_ns,
                                         .optimize = optimize,
-                                        .memory = m->limits_text};
+                                        .memory = m->limits_text,
+                                        .on_failure = m->on_failure != NULL ? m->on_failure : "error"};
   if (s == HEDDLE_OK) s = h->model_create(m->ctx, graph, params, &options, out, err);
   h->params_release(params);
   h->free((void *)(uintptr_t)rules);

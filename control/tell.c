@@ -140,5 +140,7 @@ void ctl_stats(heddle__staged *st, heddle_executor_stats *all) {
       all->device_bytes += one.device_bytes;
       all->orphan_bytes += one.orphan_bytes;
       all->replays += one.replays;
+      all->retries += one.retries;
+      all->failovers += one.failovers;
     }
 }

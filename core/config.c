@@ -256,6 +256,7 @@ heddle_status heddle__config_each(const heddle__config *c, const char *prefix, h
 static const char *const words[] = {"devices",  "plugins",   "plugin_path", "log",   "threads", "spin_us",
                                     "layers",   "precision", "optimize",    "place", "fault.",  "limit.",
                                     "weights.", "routes.",   "place.",      "probe", "probe.",  "plugin_trust"};
+                                    "weights.", "routes.",   "place.",      "run."};
 
 static bool is_word(const char *key, size_t n, bool dotted) {
   for (size_t k = 0; k < sizeof words / sizeof words[0]; k++) {

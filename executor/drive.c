@@ -11,8 +11,6 @@
 #include "core/error.h"
 #include "core/thread.h"
 
-#define DRAIN_NS UINT64_C(2000000000)
-
 heddle_status heddle__drive_init(heddle__drive *d, heddle__ended_fn ended, void *user, heddle_error *err) {
   heddle_status s = heddle__waker_init(&d->waker, err);
   if (s != HEDDLE_OK) return s;
@@ -105,11 +103,11 @@ static heddle_status end_run(heddle__drive *d, heddle_status status, heddle_erro
   char hung[160];
   bool drained = true;
   if (d->bound == NULL) {
-    drained = status == HEDDLE_OK || d->course->drain(d->course_self, hung, sizeof hung);
+    drained = status == HEDDLE_OK || d->course == NULL || d->course->drain(d->course_self, hung, sizeof hung);
   } else if (status == HEDDLE_OK) {
     heddle__run_finish(d->bound);
   } else {
-    drained = heddle__run_drain(d->bound, DRAIN_NS, hung, sizeof hung);
+    drained = heddle__run_drain(d->bound, HEDDLE__DRAIN_NS, hung, sizeof hung);
     if (drained) heddle__bound_renew_fences(d->bound, &d->waker);
   }
   status = d->ended(d->user, status, drained ? NULL : hung, &d->words);
@@ -129,10 +127,15 @@ static heddle_status end_run(heddle__drive *d, heddle_status status, heddle_erro
 /* With the helm held: drives on. RUN_DONE also means that the run failed: status says. */
 static heddle__run_end drive(heddle__drive *d, uint64_t deadline_ns, bool own, heddle_status *status,
                              heddle_error *err) {
-  heddle__helm helm = {&d->waker, &d->attention, own ? heed_own : heed_caller, d, deadline_ns, d->profile};
   heddle_status s = HEDDLE_OK;
-  heddle__run_end end = d->bound != NULL ? heddle__run_drive(d->bound, &helm, &s, &d->words)
-                                         : d->course->drive(d->course_self, &helm, &s, &d->words);
+  heddle__run_end end;
+  do {
+    heddle__helm helm = {&d->waker, &d->attention, own ? heed_own : heed_caller, d, deadline_ns, d->profile};
+    end = d->bound != NULL ? heddle__run_drive(d->bound, &helm, &s, &d->words)
+                           : d->course->drive(d->course_self, &helm, &s, &d->words);
+    if (end != HEDDLE__RUN_FAILED || d->again == NULL) break;
+    s = d->again(d->user, s, &d->words);
+  } while (s == HEDDLE_OK);
   if (end == HEDDLE__RUN_LATE) {
     char what[320] = "it is in stages";
     if (d->bound != NULL) heddle__run_say(d->bound, what, sizeof what);

@@ -7,6 +7,8 @@
 
 #include "executor/run.h"
 
+#define HEDDLE__DRAIN_NS UINT64_C(2000000000) /* for what a failed run left on devices to end */
+
 /* Somebody in wait; on his stack, in the list of the drive. */
 typedef struct heddle__waiter {
   struct heddle__waiter *next;
@@ -19,6 +21,10 @@ typedef struct heddle__waiter {
 /* Told of the end of a run by its driver, before anybody else: hung is where a stream did not drain after a failure, or
  * NULL. Gives the run's status, which it may change together with the words. */
 typedef heddle_status (*heddle__ended_fn)(void *user, heddle_status status, const char *hung, heddle_error *words);
+
+/* Asked by its driver when a run has failed: HEDDLE_OK where it shall begin again, with what is bound and profile then;
+ * else its end, with the words. What was bound may be gone: then bound is NULL. */
+typedef heddle_status (*heddle__again_fn)(void *user, heddle_status status, heddle_error *words);
 
 /* What is carried through a run in place of a bound program: a model in stages (executor/stages.h). Each function is the
  * namesake of one of run.h. */
@@ -53,6 +59,7 @@ typedef struct heddle__drive {
   struct heddle__profile *profile; /* of the pending run, or NULL */
   heddle_error words;              /* what plugins write to */
   heddle__ended_fn ended;
+  heddle__again_fn again; /* NULL: a run that failed has ended */
   void *user;
 } heddle__drive;
 

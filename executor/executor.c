@@ -9,6 +9,7 @@
 #include "executor/explain.h"
 #include "executor/flight.h"
 #include "executor/stages.h"
+#include "executor/survive.h"
 
 /* Puts the graph's file before words that do not begin with it; gives s. */
 static HEDDLE__COLD heddle_status name_file(const heddle_model *m, heddle_status s, heddle_error *err) {
@@ -106,7 +107,7 @@ static HEDDLE__COLD void destroy(heddle_executor *ex) {
   heddle__profile_release(ex->profile);
   bool quiet = atomic_load(&ex->dead) == HEDDLE_OK || ex->bound == NULL || heddle__bound_quiet(ex->bound, 0);
   if (quiet) heddle__bound_free(ex->bound, true);
-  else heddle__model_keep_orphan(ex->model, ex->bound);
+  else heddle__model_keep_orphan(ex->active, ex->bound);
   heddle__drive_finish(&ex->drive);
   for (uint32_t i = 0; ex->args != NULL && i < ex->n_args; i++) heddle_tensor_release(ex->args[i].value);
   for (uint32_t i = 0; ex->results != NULL && i < ex->n_results; i++) {
@@ -115,9 +116,32 @@ static HEDDLE__COLD void destroy(heddle_executor *ex) {
   }
   heddle__free(ex->args);
   heddle__free(ex->results);
-  heddle__model_retry_orphans(ex->model);
+  heddle__model_retry_orphans(ex->active);
+  atomic_fetch_sub(&ex->active->users, 1);
   heddle_model_release(ex->model);
   heddle__free(ex);
+}
+
+static heddle_status take_profile(heddle_executor *ex, heddle_error *err) {
+  heddle_status s = ex->profile == NULL ? heddle__profile_create(ex->bound, ex->lane, &ex->profile, err) : HEDDLE_OK;
+  if (s == HEDDLE_OK) heddle__profile_begin(ex->profile);
+  return s;
+}
+
+/* A run has failed under a policy: what the policy says, and the run from its inputs. */
+static HEDDLE__COLD heddle_status again(void *user, heddle_status status, heddle_error *words) {
+  heddle_executor *ex = user;
+  heddle__drive *d = &ex->drive;
+  char hung[160];
+  if (d->bound != ex->bound) return status; /* run_to has its own */
+  bool quiet = heddle__run_drain(d->bound, HEDDLE__DRAIN_NS, hung, sizeof hung);
+  if (quiet) heddle__bound_renew_fences(d->bound, &d->waker);
+  status = heddle__survive(ex, status, quiet, words);
+  d->bound = ex->bound;
+  if (status == HEDDLE_OK && d->profile != NULL) status = take_profile(ex, words);
+  d->profile = d->profile != NULL ? ex->profile : NULL;
+  if (status == HEDDLE_OK) heddle__run_reset(d->bound);
+  return status;
 }
 
 HEDDLE__COLD heddle_status heddle__executor_single(heddle_model *m, heddle_executor **out, heddle_error *err) {
@@ -130,7 +154,9 @@ HEDDLE__COLD heddle_status heddle__executor_single(heddle_model *m, heddle_execu
     return s;
   }
   atomic_init(&ex->references, 1);
-  ex->model = heddle_model_retain(m);
+  ex->model = ex->active = heddle_model_retain(m);
+  atomic_fetch_add(&m->users, 1);
+  if (m->on_failure != NULL && m->stages == NULL) ex->drive.again = again;
   ex->n_args = m->graph->n_args;
   ex->unset = HEDDLE__NONE;
   ex->args = heddle__alloc(ex->n_args, sizeof *ex->args);
@@ -201,14 +227,10 @@ static heddle_status check_devices(const heddle__bound *b, heddle_error *err) {
   return HEDDLE_OK;
 }
 
-static heddle_status take_profile(heddle_executor *ex, heddle_error *err) {
-  heddle_status s = ex->profile == NULL ? heddle__profile_create(ex->bound, ex->lane, &ex->profile, err) : HEDDLE_OK;
-  if (s == HEDDLE_OK) heddle__profile_begin(ex->profile);
-  return s;
-}
-
 /* The checks are a few loads where nothing changed since the last run. */
 heddle_status heddle__executor_begin(heddle_executor *ex, bool timed, heddle_error *err) {
+  heddle_error words;
+  if (err == NULL) err = &words;
   heddle_status s = heddle__executor_check(ex, err);
   if (s != HEDDLE_OK) return s;
   if (ex->staged != NULL) return heddle__staged_begin(ex, timed, err);
@@ -218,6 +240,8 @@ heddle_status heddle__executor_begin(heddle_executor *ex, bool timed, heddle_err
   if (ex->unset != HEDDLE__NONE) return heddle__executor_say_unset(ex, ex->unset, err);
   s = check_devices(ex->bound, err);
   if (s == HEDDLE_OK && ex->copies_in) s = heddle__executor_copy_in(ex, ex->bound, err);
+  ex->tries = 0;
+  if (s != HEDDLE_OK) s = heddle__survive(ex, s, true, err);
   if (s != HEDDLE_OK) return s;
   ex->tracing = heddle__trace_on(heddle__context_trace(ex->model->ctx)) && !timed;
   if (timed || ex->tracing) {
@@ -334,6 +358,24 @@ static heddle_status run_once(heddle_executor *ex, heddle__program *program, hed
   return s;
 }
 
+/* Plans the graph up to a node, and runs that. */
+static heddle_status run_up_to(heddle_executor *ex, const heddle__keep *target, heddle_tensor **out,
+                               heddle_error *err) {
+  heddle__wish wish;
+  heddle__program *program = NULL;
+  uint32_t lacks = HEDDLE__NONE;
+  heddle_status s = heddle__executor_wish(ex, &wish, err);
+  if (s != HEDDLE_OK) return s;
+  wish.target = target;
+  s = heddle__order_lacks(ex->model, &wish, &lacks, err);
+  if (s == HEDDLE_OK && lacks != HEDDLE__NONE) s = heddle__executor_say_unset(ex, lacks, err);
+  if (s == HEDDLE_OK) s = heddle__model_program(ex->active, &wish, &program, err);
+  heddle__wish_free(&wish);
+  if (s == HEDDLE_OK) s = run_once(ex, program, out, err);
+  heddle__program_release(program);
+  return s;
+}
+
 HEDDLE__COLD heddle_status heddle_executor_run_to(heddle_executor *ex, const char *node, uint32_t output,
                                                   heddle_tensor **out, heddle_error *err) {
   if (out == NULL || node == NULL)
@@ -351,18 +393,11 @@ HEDDLE__COLD heddle_status heddle_executor_run_to(heddle_executor *ex, const cha
     return heddle__fail(err, HEDDLE_ENOTFOUND, "%s: node '%s' has %u outputs; there is no output %u", g->source,
                         g->nodes[target.node].name, (unsigned)g->nodes[target.node].n_outputs, (unsigned)target.index);
   if (ex->staged != NULL) return name_file(ex->model, heddle__staged_run_to(ex, &target, out, err), err);
-  heddle__wish wish;
-  heddle__program *program = NULL;
-  uint32_t lacks = HEDDLE__NONE;
-  s = heddle__executor_wish(ex, &wish, err);
-  if (s != HEDDLE_OK) return s;
-  wish.target = &target;
-  s = heddle__order_lacks(ex->model, &wish, &lacks, err);
-  if (s == HEDDLE_OK && lacks != HEDDLE__NONE) s = heddle__executor_say_unset(ex, lacks, err);
-  if (s == HEDDLE_OK) s = heddle__model_program(ex->model, &wish, &program, err);
-  heddle__wish_free(&wish);
-  if (s == HEDDLE_OK) s = run_once(ex, program, out, err);
-  heddle__program_release(program);
+  heddle_error words;
+  if (err == NULL) err = &words;
+  ex->tries = 0;
+  do s = run_up_to(ex, &target, out, err);
+  while (s != HEDDLE_OK && atomic_load(&ex->dead) == HEDDLE_OK && heddle__survive(ex, s, true, err) == HEDDLE_OK);
   return name_file(ex->model, s, err);
 }
 
@@ -405,12 +440,14 @@ HEDDLE__COLD heddle_status heddle_executor_input_info(heddle_executor *ex, uint3
                          .ndim = UINT32_MAX,
                          .is_param = (c != NULL && !arg->late) || arg->is_param};
   type_info(&ex->model->graph->types[heddle__model_arg(ex->model, i)->first_entry], arg->shape, &info);
+  pthread_mutex_lock(&ex->drive.lock);
   const heddle_tensor *t = arg->value;
   if (t != NULL || c != NULL) {
     info.dtype = t != NULL ? t->dtype : c->dtype;
     info.ndim = t != NULL ? t->ndim : c->ndim;
     memcpy(arg->shape, t != NULL ? t->shape : c->shape, info.ndim * sizeof arg->shape[0]);
   }
+  pthread_mutex_unlock(&ex->drive.lock);
   give_info(out, &info);
   return HEDDLE_OK;
 }
@@ -438,12 +475,14 @@ HEDDLE__COLD heddle_status heddle_executor_output_info(heddle_executor *ex, uint
   }
   if (ex->staged == NULL && (ex->bound == NULL || ex->stale) && !heddle__drive_pending(&ex->drive))
     heddle__executor_prepare(ex, NULL); /* where inputs are missing, the file's words stand */
+  pthread_mutex_lock(&ex->drive.lock);  /* a pending run may change what is bound, where a device fails */
   if (ex->bound != NULL) {
     const heddle__known *known = heddle__bound_output(ex->bound, i);
     info.dtype = known->dtype;
     info.ndim = known->ndim;
     memcpy(r->shape, known->shape, known->ndim * sizeof r->shape[0]);
   }
+  pthread_mutex_unlock(&ex->drive.lock);
   give_info(out, &info);
   return HEDDLE_OK;
 }
@@ -452,11 +491,15 @@ HEDDLE__COLD heddle_status heddle_executor_output_info(heddle_executor *ex, uint
 static heddle_status add_stats(heddle_executor *ex, heddle_executor_stats *all, heddle_error *err) {
   if (ex->staged != NULL && heddle__drive_pending(&ex->drive)) /* it makes and drops what is counted */
     return heddle__fail(err, HEDDLE_EBUSY, "a run is pending; wait for it, or cancel it");
+  pthread_mutex_lock(&ex->drive.lock);
   uint64_t bytes = ex->bound != NULL ? ex->bound->own_bytes : 0;
+  pthread_mutex_unlock(&ex->drive.lock);
   all->runs += atomic_load(&ex->runs);
   all->bytes_copied += atomic_load(&ex->bytes_copied);
   all->copies += atomic_load(&ex->copies);
   all->replays += atomic_load(&ex->replays);
+  all->retries += atomic_load(&ex->retries);
+  all->failovers += atomic_load(&ex->failovers);
   all->device_bytes += bytes;
   if (atomic_load(&ex->dead) != HEDDLE_OK) all->orphan_bytes += bytes;
   if (ex->staged != NULL) heddle__staged_stats(ex, all);

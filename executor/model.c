@@ -13,6 +13,7 @@
 #include "executor/placer.h"
 #include "executor/program.h"
 #include "executor/stages.h"
+#include "executor/survive.h"
 
 enum {
   DEFAULT_PROGRAMS = 8,
@@ -197,6 +198,9 @@ static heddle_status take_options(heddle_model *m, const heddle_model_options *o
   if (s == HEDDLE_OK) s = take_timeout(m, o, err);
   if (s == HEDDLE_OK) s = take_devices(m, o->devices, err);
   if (s == HEDDLE_OK) s = heddle__budget_read(m, o->memory, err);
+  if (s == HEDDLE_OK) s = heddle__survive_read(m, o->on_failure, err);
+  if (m->on_failure != NULL && o->optimize != NULL && (m->wish = heddle__strdup(o->optimize)) == NULL)
+    s = heddle__no_memory(err, "a model's options");
   for (size_t i = 0; i < o->n_place && s == HEDDLE_OK; i++) s = take_rule(m, o->place[i], err);
   if (s == HEDDLE_OK) s = take_placer(m, err);
   for (size_t i = 0; i < o->n_keep && s == HEDDLE_OK; i++) {
@@ -257,6 +261,11 @@ void heddle_model_release(heddle_model *m) {
     heddle__bound_free(m->orphans, quiet);
     m->orphans = next;
   }
+  while (m->spares != NULL) {
+    heddle_model *next = m->spares->next_spare;
+    heddle_model_release(m->spares);
+    m->spares = next;
+  }
   while (m->programs != NULL) {
     heddle__program *next = m->programs->next;
     heddle__program_release(m->programs);
@@ -275,6 +284,8 @@ void heddle_model_release(heddle_model *m) {
   heddle__free(m->keep);
   heddle__free(m->limits);
   heddle__free(m->limits_text);
+  heddle__free(m->on_failure);
+  heddle__free(m->wish);
   heddle__free(m->devices);
   heddle__free(m->opened);
   heddle__free(m->constants);
@@ -313,11 +324,13 @@ static bool is_open(const heddle_model *m, const heddle_device *dev) {
 }
 
 heddle_status heddle__model_open(heddle_model *m, heddle_device *dev, heddle_error *err) {
+  heddle_status s =
+      heddle__device_check(dev, err); /* first: one that was lost may be closed and opened anew meanwhile */
+  if (s != HEDDLE_OK) return s;
   pthread_mutex_lock(&m->lock);
   bool open = is_open(m, dev);
   pthread_mutex_unlock(&m->lock);
-  heddle_status s = heddle__device_check(dev, err);
-  if (s != HEDDLE_OK || open) return s;
+  if (open) return HEDDLE_OK;
   s = heddle__device_open(dev, err);
   if (s != HEDDLE_OK) return s;
   pthread_mutex_lock(&m->lock);
@@ -443,7 +456,9 @@ heddle_status heddle_model_explain(heddle_model *m, heddle_explain_format format
   if (values == NULL || late == NULL) s = heddle__no_memory(err, "a plan's inputs");
   if (s == HEDDLE_OK) s = take_values(m, names, tensors, n, values, late, err);
   if (s == HEDDLE_OK) s = heddle__order_make(m, &(heddle__wish){values, late, NULL}, &order, err);
+  atomic_fetch_add(&m->users, 1);
   if (s == HEDDLE_OK) s = heddle__optimize_plan(m, order, &plan, err);
+  atomic_fetch_sub(&m->users, 1);
   if (s == HEDDLE_OK) s = heddle__explain(plan, format, out, err);
   heddle__plan_free(plan);
   heddle__order_free(order);

@@ -41,6 +41,12 @@ struct heddle_model {
   const struct heddle__control_table *control; /* with stages */
   struct heddle__stages *stages;               /* NULL: one program runs all of it. stages.h */
   heddle__optimized *optimized;                /* NULL: and so it is where nothing was to be done */
+  char *on_failure;                            /* the policy on failed runs (survive.h); NULL: they are errors */
+  char *wish;                                  /* with a policy: what the call said of optimisations, or NULL */
+  uint32_t retries;                            /* 0: the policy is failover */
+  bool is_spare, is_small;                     /* made to run without lost devices; to take less memory */
+  struct heddle_model *next_spare;             /* in the list of the model that it takes the place of */
+  atomic_uint users;                           /* executors that run it, and plans in the making */
   bool has_lock;
   pthread_mutex_t lock;             /* guards what follows; a leaf: no plugin is called with it held */
   struct heddle__program *programs; /* last used first */
@@ -48,6 +54,7 @@ struct heddle_model {
   heddle__packed *packed;
   heddle_device **opened; /* each once, until the model ends */
   uint32_t n_opened;
+  struct heddle_model *spares; /* models that take the place of this one, for executors whose devices failed */
 };
 
 /* What a program is to be made for: by position in graph->args. */

@@ -78,6 +78,7 @@ static heddle_status wanted_type(heddle__plan *plan, const heddle__node *n, int3
     *cause = heddle__plan_format(plan, "device type %d", (int)type);
     return *cause != NULL ? HEDDLE_OK : heddle__no_memory(err, "a placement");
   }
+  if (plan->req.is_spare) return HEDDLE_OK;
   char list[256];
   list_devices(plan, list, sizeof list);
   const char *plugin = plugin_of(type);
@@ -106,7 +107,7 @@ static heddle_status wanted(heddle__plan *plan, const heddle__node *n, uint32_t 
   }
   *device = find_device(plan, n->device);
   *cause = "annotation";
-  if (*device != HEDDLE__NONE) return HEDDLE_OK;
+  if (*device != HEDDLE__NONE || plan->req.is_spare) return HEDDLE_OK;
   char list[256];
   list_devices(plan, list, sizeof list);
   return heddle__fail(err, HEDDLE_ENODEV,

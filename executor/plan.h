@@ -59,6 +59,7 @@ typedef struct heddle__request {
   const heddle__foreign *foreigns;    /* with library: one per device; op NULL where its functions cannot run there */
   const uint64_t *limits;        /* per device: bytes that it may take (budget.h), 0: any; NULL: no device has any */
   const char *limits_from;       /* the origin of the limits */
+  const char *on_failure;        /* the policy on failed runs; NULL: they are errors */
   const uint32_t *rank;          /* per node: of two regions that could run, the lower goes first; NULL: as in the */
                                  /* file. Read by regions only: need not outlive the making of a plan */
   struct heddle__placer *placer; /* executor/placer.h: it places what nothing stronger places; NULL: preference does */
@@ -68,6 +69,7 @@ typedef struct heddle__request {
   uint32_t max_streams; /* compute streams a device; 0: as the device says, at most 2 */
   uint32_t in_flight;   /* runs at the same time, each in memory and on streams of its own; at least 1 */
   bool ignore_annotations;
+  bool is_spare; /* the graph's annotations may name devices that were lost since: those nodes go by preference */
   bool no_capture;
   bool no_reuse; /* storage gives every value bytes of its own (debugging) */
   bool slots;    /* one buffer a value on every device, as for foreign code (testing) */

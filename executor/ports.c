@@ -203,11 +203,15 @@ static const char *overlapped_in(heddle_executor *ex, const heddle_tensor *t, ui
     const heddle_tensor *lent = ex->results[k].lent;
     if (k != except && lent != NULL && overlaps(t, lent->data, lent->bytes)) return ex->results[k].name;
   }
+  uint32_t found = HEDDLE__NONE;
+  pthread_mutex_lock(&ex->drive.lock); /* another lane's pending run may change what is bound, where a device fails */
   for (uint32_t k = 0; ex->bound != NULL && k < ex->bound->n_outputs; k++) {
     const heddle__port *port = &ex->bound->outputs[k];
     const heddle__memory *m = ex->bound->memory[port->alloc];
-    if (port->io != except && m->lender == NULL && overlaps(t, m->host, m->bytes)) return ex->results[port->io].name;
+    if (port->io != except && m->lender == NULL && overlaps(t, m->host, m->bytes)) found = port->io;
   }
+  pthread_mutex_unlock(&ex->drive.lock);
+  if (found != HEDDLE__NONE) return ex->results[found].name;
   bool has_results = ex->staged != NULL && !heddle__drive_pending(&ex->drive) && atomic_load(&ex->has_outputs);
   for (uint32_t k = 0; has_results && k < ex->n_results; k++) {
     const heddle_tensor *own = heddle__staged_result(ex, k);

@@ -4,7 +4,7 @@
 
 #include "core/alloc.h"
 #include "core/error.h"
-#include "executor/state.h"
+#include "executor/survive.h"
 
 /* ---- wishes */
 
@@ -126,13 +126,14 @@ static heddle_status fill_copied(heddle_executor *ex, heddle__bound *b, heddle__
 
 heddle_status heddle__executor_fill(heddle_executor *ex, heddle__bound *b, uint32_t which, bool keep,
                                     heddle_error *err) {
+  bool own = keep && !heddle__drive_pending(&ex->drive); /* a pending run's values stay, which lanes read */
   for (uint32_t i = 0; i < b->n_inputs; i++) {
     heddle__port *port = &b->inputs[i];
     heddle__arg *arg = &ex->args[port->io];
     if (arg->value == NULL || (which != HEDDLE__NONE && which != port->io)) continue;
     bool first = true; /* only the first slot of an input may become its value */
     for (uint32_t k = 0; k < i; k++) first = first && b->inputs[k].io != port->io;
-    heddle_status s = arg->lent && keep ? fill_lent(ex, b, port, err) : fill_copied(ex, b, port, keep && first, err);
+    heddle_status s = arg->lent && keep ? fill_lent(ex, b, port, err) : fill_copied(ex, b, port, own && first, err);
     if (s != HEDDLE_OK) return heddle__prefix(err, s, "input '%s': ", heddle__model_arg(ex->model, port->io)->name);
   }
   return HEDDLE_OK;
@@ -220,6 +221,13 @@ heddle_status heddle__executor_lend(heddle_executor *ex, heddle__bound *b, uint3
 
 /* ---- the whole */
 
+/* The lock is for a run that a failed device made pending still: others may ask for shapes meanwhile. */
+static void put_bound(heddle_executor *ex, heddle__bound *b) {
+  pthread_mutex_lock(&ex->drive.lock);
+  ex->bound = b;
+  pthread_mutex_unlock(&ex->drive.lock);
+}
+
 static void drop_bound(heddle_executor *ex) {
   heddle__profile_release(ex->profile);
   ex->profile = NULL;
@@ -229,6 +237,14 @@ static void drop_bound(heddle_executor *ex) {
 }
 
 heddle_status heddle__executor_prepare(heddle_executor *ex, heddle_error *err) {
+  heddle_error words;
+  if (err == NULL) err = &words;
+  ex->tries = 0;
+  heddle_status s = heddle__executor_plan(ex, err);
+  return s == HEDDLE_OK ? s : heddle__survive(ex, s, true, err);
+}
+
+heddle_status heddle__executor_plan(heddle_executor *ex, heddle_error *err) {
   heddle_status s = HEDDLE_OK;
   if (ex->staged != NULL) return s; /* stages are planned when a run reaches them */
   if (ex->stale || ex->bound == NULL) {
@@ -239,17 +255,22 @@ heddle_status heddle__executor_prepare(heddle_executor *ex, heddle_error *err) {
     s = heddle__executor_wish(ex, &wish, err);
     if (s == HEDDLE_OK) s = heddle__order_lacks(ex->model, &wish, &lacks, err);
     if (s == HEDDLE_OK && lacks != HEDDLE__NONE) s = heddle__executor_say_unset(ex, lacks, err);
-    if (s == HEDDLE_OK) s = heddle__model_program(ex->model, &wish, &program, err);
+    if (s == HEDDLE_OK) s = heddle__model_program(ex->active, &wish, &program, err);
     heddle__wish_free(&wish);
     if (s != HEDDLE_OK) return s;
-    if (ex->bound == NULL || ex->bound->program != program) {
+    heddle__bound *b = ex->bound;
+    if (b == NULL || b->program != program) {
       drop_bound(ex);
-      s = heddle__bound_make(program, &ex->drive.waker, &ex->bound, err);
+      s = heddle__bound_make(program, &ex->drive.waker, &b, err);
     }
     heddle__program_release(program);
-    if (s == HEDDLE_OK) s = heddle__executor_fill(ex, ex->bound, HEDDLE__NONE, true, err);
-    if (s == HEDDLE_OK) s = heddle__executor_lend(ex, ex->bound, HEDDLE__NONE, err);
-    if (s != HEDDLE_OK) return s;
+    if (s == HEDDLE_OK) s = heddle__executor_fill(ex, b, HEDDLE__NONE, true, err);
+    if (s == HEDDLE_OK) s = heddle__executor_lend(ex, b, HEDDLE__NONE, err);
+    if (s != HEDDLE_OK) {
+      if (b != ex->bound) heddle__bound_free(b, true);
+      return s;
+    }
+    put_bound(ex, b);
     ex->stale = false;
   }
   if (ex->bound->stale) s = heddle__bound_refresh(ex->bound, err);

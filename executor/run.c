@@ -81,6 +81,7 @@ static HEDDLE__COLD heddle__run_end failed(trip *t, uint32_t step, heddle_device
   char what[256];
   heddle__program_say(t->b->program, step, what, sizeof what);
   if (status == HEDDLE_EDEVICE) note_lost(t->b, dev, t->err);
+  t->b->culprit = dev;
   t->status = heddle__prefix(t->err, status, "%s: ", what);
   return HEDDLE__RUN_FAILED;
 }
@@ -217,6 +218,7 @@ static bool is_ready(trip *t, const heddle__line *line) {
     heddle__program_say(p, g->step, what, sizeof what);
     s = heddle__fence_error(from->fence, t->err);
     if (s == HEDDLE_EDEVICE) heddle__device_fault(from->dev, t->err->api_code, t->err->text);
+    t->b->culprit = from->dev;
     t->status = heddle__prefix(t->err, s, "%s, or work before it: ", what);
     return false;
   }
@@ -240,6 +242,7 @@ static void poll_streams(trip *t, uint32_t *dry) {
     }
     if (s == HEDDLE_OK) continue;
     if (s == HEDDLE_EDEVICE) heddle__device_fault(l->dev, t->err->api_code, t->err->text);
+    t->b->culprit = l->dev;
     t->status = heddle__prefix(t->err, s, "%s, stream %u: ", l->dev->name, (unsigned)i);
   }
   if (t->status != HEDDLE_OK || ++*dry < DRY_POLLS) return;

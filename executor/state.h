@@ -24,6 +24,7 @@ typedef struct heddle__result {
 struct heddle_executor {
   atomic_uint references;
   heddle_model *model;
+  heddle_model *active;           /* whose programs it runs: model, or one of its spares after a device failed */
   struct heddle__flight *flight;  /* of one with several runs in flight; then nothing below is used but the counts */
   struct heddle__flight *lane_of; /* NULL: this is no lane */
   uint32_t lane;                  /* its number */
@@ -31,6 +32,7 @@ struct heddle_executor {
   heddle__result *results;
   uint32_t n_args, n_results;
   heddle__bound *bound;          /* NULL until planned */
+  uint32_t tries;                /* what was done about failures of the present run; survive.h */
   bool stale;                    /* plan and bind again before the next run */
   bool copies_in;                /* some input's lent memory is copied before each run */
   bool lent_shapes;              /* some input's lent memory decides shapes: it is read again before each run */
@@ -43,7 +45,7 @@ struct heddle_executor {
   heddle_error dead_words;  /* written before dead */
   atomic_int dead;          /* HEDDLE_OK, or what every call answers */
   atomic_bool has_outputs;
-  atomic_ullong runs, copies, bytes_copied, replays;
+  atomic_ullong runs, copies, bytes_copied, replays, retries, failovers;
 };
 
 /* HEDDLE_EINVAL for NULL, HEDDLE_EFORK, what made the executor dead, HEDDLE_EBUSY while a run is pending. */
@@ -54,6 +56,9 @@ heddle_status heddle__executor_single(heddle_model *m, heddle_executor **out, he
 
 /* rebind.c: plans, binds and fills where something changed; then the executor can run, unless an input is unset. */
 heddle_status heddle__executor_prepare(heddle_executor *ex, heddle_error *err);
+
+/* The same once, whatever the policy on failures says; with a run pending by its driver alone. */
+heddle_status heddle__executor_plan(heddle_executor *ex, heddle_error *err);
 
 /* Brings the value of an input, or of all (HEDDLE__NONE), to its slots; keep: the slot becomes the value. */
 heddle_status heddle__executor_fill(heddle_executor *ex, heddle__bound *b, uint32_t arg, bool keep, heddle_error *err);

@@ -37,6 +37,7 @@ typedef struct options {
   const char *precision;
   const char *memory;
   const char *unsupported, *expected, *format, *store;
+  const char *on_failure;
   words place;      /* PATTERN=DEVICE, or auto */
   words inputs;     /* NAME=FILE.npy */
   words settings;   /* KEY=VALUE */
@@ -111,6 +112,11 @@ extern const command check_plugin_command;
   { \
     "memory", OPTION_TEXT, "LIST", offsetof(options, memory), \
         "limits on devices' memory, such as cuda:0=2GiB,sim:0=64MiB" \
+  }
+#define OPTION_ON_FAILURE \
+  { \
+    "on-failure", OPTION_TEXT, "WORD", offsetof(options, on_failure), \
+        "what becomes of a run that a device failed: error, retry, retry:N or failover" \
   }
 #define OPTION_PRECISION \
   { \

@@ -18,6 +18,7 @@ static const option known[] = {
     OPTION_PLACE,
     OPTION_OPTIMIZE,
     OPTION_MEMORY,
+    OPTION_ON_FAILURE,
     OPTION_PRECISION,
     OPTION_PARAMS,
     OPTION_LIB,

@@ -20,6 +20,7 @@ static const option known[] = {
     OPTION_PLACE,
     OPTION_OPTIMIZE,
     OPTION_MEMORY,
+    OPTION_ON_FAILURE,
     OPTION_PRECISION,
     OPTION_INPUT,
     OPTION_DIM,
@@ -251,6 +252,13 @@ static int profile_it(session *s) {
   return status;
 }
 
+/* What a policy on failed runs did; the log has the devices and their words. */
+static void say_survived(const session *s) {
+  heddle_executor_stats stats = {.struct_size = sizeof stats};
+  if (heddle_executor_get_stats(s->ex, &stats, NULL) != HEDDLE_OK || stats.retries + stats.failovers == 0) return;
+  printf("survived: %" PRIu64 " tries as it was, %" PRIu64 " new plans\n", stats.retries, stats.failovers);
+}
+
 static int run_it(session *s) {
   const options *o = s->o;
   int status = session_executor(s, o->random);
@@ -260,6 +268,7 @@ static int run_it(session *s) {
       printf("input %s is made up\n", info.name);
   }
   if (status == DONE) status = run_once(s);
+  if (status == DONE) say_survived(s);
   if (status == DONE && o->in_flight > 1) printf("%" PRIu64 " runs in flight gave the same bits\n", o->in_flight);
   for (uint32_t i = 0; status == DONE && i < heddle_executor_output_count(s->ex); i++) status = print_output(s, i);
   if (status == DONE && o->trace != NULL) status = trace_once(s);

@@ -187,6 +187,7 @@ int session_model(session *s, const char *command, const options *o) {
   mo.library = s->library;
   mo.optimize = o->optimize;
   mo.memory = o->memory;
+  mo.on_failure = o->on_failure;
   mo.model_name = o->model_name;
   mo.dims = o->dims.data;
   mo.n_dims = o->dims.count;

@@ -64,8 +64,9 @@ static void say_devices(const heddle__plan *plan, heddle__sheet *sheet) {
   heddle__say(sheet, "devices   ");
   for (uint32_t i = 0; i < plan->n_devices; i++)
     heddle__say(sheet, "%s%s", i == 0 ? "" : ", ", heddle__explain_device(plan, i));
-  heddle__say(sheet, "   (list from: %s)\nnodes     ",
-              plan->req.devices_from != NULL ? plan->req.devices_from : "call");
+  heddle__say(sheet, "   (list from: %s)\n", plan->req.devices_from != NULL ? plan->req.devices_from : "call");
+  if (plan->req.on_failure != NULL) heddle__say(sheet, "on failure %s\n", plan->req.on_failure);
+  heddle__say(sheet, "nodes     ");
   bool first = true;
   for (uint32_t d = 0; d < plan->n_devices; d++) {
     uint32_t n = 0;

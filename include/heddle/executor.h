@@ -88,7 +88,8 @@ HEDDLE_API heddle_status heddle_executor_share_params(heddle_executor *ex, heddl
 /* Runs once and waits, at most timeout_ns. HEDDLE_ETIMEOUT leaves the run pending: wait again, or cancel; but where
  * poll then says that none is, it had to be planned, and a constant did not reach its device in time. An input that was
  * never set is HEDDLE_EINVAL with its name. HEDDLE_EBUSY while a run is pending, with runs in flight too. A device that
- * fails gives an error with device and node; the executor can be used again, on devices that are not lost. */
+ * fails gives an error with device and node; the executor can be used again, on devices that are not lost. Where the
+ * model's on_failure says so, it is tried again first, here and in start, wait and profile, within the same time. */
 HEDDLE_API heddle_status heddle_executor_run(heddle_executor *ex, uint64_t timeout_ns, heddle_error *err);
 
 /* Starts a run and returns; a thread of the executor drives it unless somebody waits. HEDDLE_EBUSY while N runs are
@@ -144,6 +145,8 @@ typedef struct heddle_executor_stats {
   uint64_t device_bytes; /* memory held by this executor, all devices */
   uint64_t orphan_bytes; /* of hung streams, kept */
   uint64_t replays;      /* segments replayed from a capture */
+  uint64_t retries;      /* runs (and plans) that failed and were tried again as they were, by the model's on_failure */
+  uint64_t failovers;    /* those that were planned again, on other devices or with less memory */
 } heddle_executor_stats;
 HEDDLE_API heddle_status heddle_executor_get_stats(heddle_executor *ex, heddle_executor_stats *out, heddle_error *err);
 

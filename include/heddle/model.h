@@ -46,6 +46,9 @@ typedef struct heddle_model_options {
   size_t n_dims;
   const char *memory; /* limits on what devices' memory may give, "sim:0=64MiB,opencl:0=2GiB" (docs/memory.md); NULL:
                          as the setting limit.memory says, else none */
+  const char
+      *on_failure; /* what becomes of a run that a device failed (docs/failures.md): "error", "retry", "retry:N" or
+                             "failover"; NULL: as the setting run.on_failure says, else "error" */
 } heddle_model_options;
 
 /* Makes a model: checks the graph, takes the params' tensors as constants (names that are no inputs are skipped and

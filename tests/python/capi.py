@@ -21,7 +21,7 @@ class DType(c.Structure):
 
 class Stats(c.Structure):
     _fields_ = [("struct_size", c.c_size_t)] + [(name, c.c_uint64) for name in (
-        "runs", "bytes_copied", "copies", "device_bytes", "orphan_bytes", "replays")]
+        "runs", "bytes_copied", "copies", "device_bytes", "orphan_bytes", "replays", "retries", "failovers")]
 
 
 class Setting(c.Structure):
@@ -34,7 +34,8 @@ class ModelOptions(c.Structure):
                 ("flags", c.c_uint32), ("max_streams", c.c_uint32), ("max_programs", c.c_uint32),
                 ("in_flight", c.c_uint32), ("library", c.c_void_p), ("model_name", c.c_char_p),
                 ("upload_timeout_ns", c.c_uint64), ("optimize", c.c_char_p),
-                ("dims", c.POINTER(c.c_char_p)), ("n_dims", c.c_size_t), ("memory", c.c_char_p)]
+                ("dims", c.POINTER(c.c_char_p)), ("n_dims", c.c_size_t), ("memory", c.c_char_p),
+                ("on_failure", c.c_char_p)]
 
 
 class Value(c.Structure):
@@ -335,13 +336,14 @@ def unpack(library, name=None):
 
 class Model:
     def __init__(self, ctx, graph, params=None, devices=None, place=(), keep=(), flags=0, max_streams=0, library=None,
-                 optimize=None, memory=None, in_flight=0):
+                 optimize=None, memory=None, in_flight=0, on_failure=None):
         rules = (c.c_char_p * max(1, len(place)))(*[r.encode() for r in place])
         kept = (c.c_char_p * max(1, len(keep)))(*[k.encode() for k in keep])
         options = ModelOptions(c.sizeof(ModelOptions), devices.encode() if devices else None, rules, len(place), kept,
                                len(keep), flags, max_streams, 0, in_flight, library.p if library else None, None, 0,
                                optimize.encode() if optimize is not None else None,
-                               memory=memory.encode() if memory is not None else None)
+                               memory=memory.encode() if memory is not None else None,
+                               on_failure=on_failure.encode() if on_failure is not None else None)
         self.p = _out("heddle_model_create", ctx.p, graph.p, params.p if params else None, c.byref(options))
 
     @classmethod

@@ -1,0 +1,152 @@
+/* executor/survive/spare.c: models that take a model's place for executors whose devices failed: of the same graph and
+ * parameters, with fewer devices, or with the same and less memory. The model keeps them, for all of its executors. */
+#include <stdio.h>
+#include <string.h>
+
+#include "executor/survive/survive.h"
+
+/* What a spare is to be like. */
+typedef struct want {
+  heddle_device **devices;
+  uint32_t n;
+  bool small;
+  uint64_t room; /* small: bytes of the device without that are free; 0: nobody knows */
+  heddle_device *without;
+} want;
+
+static bool is_like(const heddle_model *m, const want *w) {
+  return !w->small && !m->is_small && m->n_devices == w->n &&
+         memcmp(m->devices, w->devices, w->n * sizeof *w->devices) == 0;
+}
+
+/* Appends to a text of the host's: "a" to "x,y" makes "x,y,a". false: memory is out. */
+static bool append(const scene *c, char **list, const char *item) {
+  char *more = item == NULL    ? NULL
+               : *list == NULL ? c->host->format("%s", item)
+                               : c->host->format("%s,%s", *list, item);
+  c->host->free(*list);
+  *list = more;
+  return more != NULL;
+}
+
+/* The limit on a device in the place that it had in the model's list; 0: none. */
+static uint64_t limit_of(const heddle_model *m, const heddle_device *dev) {
+  for (uint32_t i = 0; m->limits != NULL && i < m->n_devices; i++)
+    if (m->devices[i] == dev) return m->limits[i];
+  return 0;
+}
+
+static bool fill_lists(const scene *c, const want *w, char **devices, char **limits) {
+  for (uint32_t i = 0; i < w->n; i++) {
+    uint64_t most = limit_of(c->ex->model, w->devices[i]);
+    if (w->small && w->devices[i] == w->without && w->room > 0 && (most == 0 || w->room < most)) most = w->room;
+    if (!append(c, devices, w->devices[i]->name)) return false;
+    if (most == 0) continue;
+    char *item = c->host->format("%s=%llu", w->devices[i]->name, (unsigned long long)most);
+    bool done = append(c, limits, item);
+    c->host->free(item);
+    if (!done) return false;
+  }
+  return true;
+}
+
+/* The rules whose devices are left. */
+static size_t take_rules(const heddle_model *root, const want *w, const char **rules) {
+  size_t n = 0;
+  for (uint32_t i = 0; i < root->n_rules; i++)
+    for (uint32_t k = 0; k < w->n; k++)
+      if (w->devices[k] == root->devices[root->rules[i].device]) rules[n++] = root->rules[i].text;
+  return n;
+}
+
+static heddle_status make(scene *c, const want *w, heddle_model **out) {
+  const heddle__survive_host *h = c->host;
+  heddle_model *root = c->ex->model;
+  char *devices = NULL, *limits = NULL;
+  const char **rules = h->alloc(root->n_rules, sizeof *rules);
+  char **keep = h->alloc(root->n_keep, sizeof *keep);
+  bool room = rules != NULL && keep != NULL && fill_lists(c, w, &devices, &limits);
+  for (uint32_t i = 0; i < root->n_keep && room; i++) {
+    keep[i] = h->format("#%u:%u", (unsigned)root->keep[i].node, (unsigned)root->keep[i].index);
+    room = keep[i] != NULL;
+  }
+  heddle_status s = HEDDLE_ENOMEM;
+  if (room) {
+    const heddle_model_options options = {.struct_size = sizeof options,
+                                          .devices = devices,
+                                          .place = rules,
+                                          .n_place = take_rules(root, w, rules),
+                                          .keep = (const char *const *)keep,
+                                          .n_keep = root->n_keep,
+                                          .flags = root->flags &
+                                                   ~(w->small ? HEDDLE_MODEL_NO_REUSE | HEDDLE_MODEL_SLOTS : 0),
+                                          .max_streams = w->small ? 1 : root->max_streams,
+                                          .max_programs = root->max_programs,
+                                          .in_flight = root->in_flight,
+                                          .library = root->library,
+                                          .upload_timeout_ns = root->upload_timeout_ns,
+                                          .optimize = root->wish,
+                                          .memory = limits != NULL ? limits : "off",
+                                          .on_failure = root->on_failure};
+    s = h->model_create(root->ctx, root->graph, root->params, &options, out, c->words);
+  } else {
+    snprintf(c->words->text, sizeof c->words->text, "out of memory");
+  }
+  for (uint32_t i = 0; keep != NULL && i < root->n_keep; i++) h->free(keep[i]);
+  h->free(keep);
+  h->free((void *)(uintptr_t)rules);
+  h->free(limits);
+  h->free(devices);
+  if (s != HEDDLE_OK) return s;
+  (*out)->is_spare = true;
+  (*out)->is_small = w->small;
+  return HEDDLE_OK;
+}
+
+/* The spare of the model that is as it is wanted; NULL: there is none. */
+static heddle_model *find(heddle_model *root, const want *w) {
+  pthread_mutex_lock(&root->lock);
+  heddle_model *m = root->spares;
+  while (m != NULL && !is_like(m, w)) m = m->next_spare;
+  pthread_mutex_unlock(&root->lock);
+  return m;
+}
+
+static bool move(scene *c, const want *w) {
+  heddle_executor *ex = c->ex;
+  heddle_model *root = ex->model, *from = ex->active, *m = find(root, w);
+  if (m == NULL) {
+    if (make(c, w, &m) != HEDDLE_OK) return survive_no(c, "%.350s", c->words->text);
+    pthread_mutex_lock(&root->lock); /* another thread may have made one too: then there are two */
+    m->next_spare = root->spares;
+    root->spares = m;
+    pthread_mutex_unlock(&root->lock);
+  }
+  atomic_fetch_sub(&from->users, 1);
+  atomic_fetch_add(&m->users, 1);
+  ex->active = m;
+  return true;
+}
+
+bool survive_move(scene *c, heddle_device *without, bool small) {
+  heddle_model *m = c->ex->active;
+  want w = {.small = small, .without = without};
+  w.devices = c->host->alloc(m->n_devices, sizeof *w.devices);
+  if (w.devices == NULL) return survive_no(c, "out of memory");
+  for (uint32_t i = 0; i < m->n_devices; i++)
+    if (small || (m->devices[i] != without && !survive_lost(m->devices[i]))) w.devices[w.n++] = m->devices[i];
+  bool moved = w.n > 0;
+  if (!moved) survive_no(c, "no other device is left in the model's list");
+  if (moved) {
+    survive_detach(c);
+    survive_forget(c, m);
+    uint64_t free_now = 0, total = 0;
+    heddle_error ignored;
+    if (small && without->handle != NULL && without->t->device.memory_now != NULL &&
+        without->t->device.memory_now(without->handle, &free_now, &total, &ignored) == HEDDLE_OK)
+      w.room = free_now;
+    moved = move(c, &w);
+  }
+  c->host->free(w.devices);
+  return moved;
+}

@@ -1,0 +1,40 @@
+/* executor/survive/survive.h: the files of libheddle_survive.so as they see each other: one failure, and what is done about
+ * it, step by step. Nothing here is kept between two failures but what the executor and its model hold. */
+#ifndef HEDDLE_EXECUTOR_SURVIVE_SURVIVE_H
+#define HEDDLE_EXECUTOR_SURVIVE_SURVIVE_H
+
+#include "executor/survive.h"
+
+/* The failure that is looked at. */
+typedef struct scene {
+  const heddle__survive_host *host;
+  heddle_executor *ex;
+  heddle_status status;   /* of the last failure: at first the run's, then that of what was done about it */
+  bool quiet;             /* nothing of the run is on a device any more */
+  heddle_device *culprit; /* where it failed; NULL: nobody knows */
+  heddle_error *words;    /* of the last failure */
+  char why[400];          /* why nothing more can be done */
+} scene;
+
+/* Says why nothing more can be done; false. */
+bool survive_no(scene *c, const char *format, ...) __attribute__((format(printf, 2, 3)));
+
+/* A line of the log, a warning. */
+void survive_tell(const scene *c, const char *format, ...) __attribute__((format(printf, 2, 3)));
+
+/* Whether a device of the model is lost; which input or output lies in memory of it, or NULL. */
+bool survive_lost(const heddle_device *dev);
+const char *survive_lies_on(const scene *c, const heddle_device *dev);
+
+/* clear.c: takes from the executor what it is bound to, and frees programs of its model that nobody uses. */
+void survive_detach(scene *c);
+void survive_forget(scene *c, heddle_model *m);
+
+/* clear.c: opens the lost devices of the model anew, which nobody else may use. false: why says so. */
+bool survive_reopen(scene *c);
+
+/* spare.c: lets the executor run a model of the devices that are left: of all but the lost ones and without; small: with the
+ * same devices and less memory. false: why says so. */
+bool survive_move(scene *c, heddle_device *without, bool small);
+
+#endif
