@@ -64,7 +64,6 @@ static heddle_status device_open(heddle_pinstance *self, uint32_t index, const h
                   (unsigned long long)self->dram_bytes);
   }
   dev->machine->dram_bytes = self->dram_bytes;
-  dev->host_ns = host->now_ns(host->ctx);
   const int code = start_thread(dev);
   if (code != 0) {
     free_device(dev);

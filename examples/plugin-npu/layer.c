@@ -76,7 +76,7 @@ static heddle_status read_ints(const heddle_pnode *node, const char *name, int32
   if (s != HEDDLE_OK) return s;
   for (uint64_t i = 0; i < n; i++) out[i] = absent;
   if (count == 0) return HEDDLE_OK;
-  if (count != n) return refuse(node, err, "takes windows over two dimensions");
+  if (count != n) return refuse(node, err, "takes windows over one or two dimensions, with a number for each");
   for (uint64_t i = 0; i < n; i++) {
     if (list[i] < (absent == 0 ? 0 : 1) || list[i] > 4096) return refuse(node, err, "takes windows up to 4096 wide");
     out[i] = (int32_t)list[i];
@@ -84,26 +84,45 @@ static heddle_status read_ints(const heddle_pnode *node, const char *name, int32
   return HEDDLE_OK;
 }
 
+/* Rows and columns of an image; a row alone is an image of one row. */
+static int read_image(const heddle_pvalue *v, int32_t *rows, int32_t *columns) {
+  if (v->ndim != 3 && v->ndim != 4) return 0;
+  *rows = v->ndim == 4 ? (int32_t)v->shape[2] : 1;
+  *columns = (int32_t)v->shape[v->ndim - 1];
+  return 1;
+}
+
+/* One attribute for rows and columns; in an image of one row it has the columns' alone. */
+static heddle_status read_pair(const npu_layer *l, const char *name, int32_t dims, int32_t absent, int32_t *row,
+                               int32_t *column, heddle_error *err) {
+  int32_t two[2] = {absent, absent};
+  const heddle_status s = read_ints(l->node, name, absent, two, (uint64_t)dims, err);
+  *row = dims == 2 ? two[0] : absent;
+  *column = dims == 2 ? two[1] : two[0];
+  return s;
+}
+
 /* Strides, dilations and pads; the result's shape must follow from them. */
 static heddle_status read_window(npu_layer *l, const heddle_pvalue *y, heddle_error *err) {
   const char *pad;
-  int32_t two[2] = {1, 1}, four[4] = {0};
-  heddle_status s = read_ints(l->node, "strides", 1, two, 2, err);
-  l->sy = two[0], l->sx = two[1];
-  if (s == HEDDLE_OK) s = read_ints(l->node, "dilations", 1, two, 2, err);
-  l->dy = two[0], l->dx = two[1];
-  if (s == HEDDLE_OK) s = read_ints(l->node, "pads", 0, four, 4, err);
-  l->top = four[0], l->left = four[1];
+  const int32_t dims = y->ndim - 2;
+  int32_t pads[4] = {0};
+  if (!read_image(y, &l->oh, &l->ow)) return refuse(l->node, err, "takes windows over one or two dimensions");
+  heddle_status s = read_pair(l, "strides", dims, 1, &l->sy, &l->sx, err);
+  if (s == HEDDLE_OK) s = read_pair(l, "dilations", dims, 1, &l->dy, &l->dx, err);
+  if (s == HEDDLE_OK) s = read_ints(l->node, "pads", 0, pads, 2 * (uint64_t)dims, err);
   if (s == HEDDLE_OK) s = attr_string(l->node, "auto_pad", "NOTSET", &pad, err);
   if (s != HEDDLE_OK) return s;
-  if (strcmp(pad, "VALID") == 0) l->top = l->left = four[2] = four[3] = 0;
+  if (strcmp(pad, "VALID") == 0) memset(pads, 0, sizeof pads);
   else if (strcmp(pad, "NOTSET") != 0) return refuse(l->node, err, "takes pads as numbers (auto_pad NOTSET or VALID)");
-  const int64_t high = (int64_t)l->h + l->top + four[2] - (int64_t)(l->kh - 1) * l->dy - 1;
-  const int64_t wide = (int64_t)l->w + l->left + four[3] - (int64_t)(l->kw - 1) * l->dx - 1;
-  if (high < 0 || wide < 0 || y->ndim != 4 || y->shape[0] != l->n || y->shape[1] != l->m ||
-      y->shape[2] != high / l->sy + 1 || y->shape[3] != wide / l->sx + 1)
+  const int32_t bottom = dims == 2 ? pads[2] : 0, right = pads[2 * dims - 1];
+  l->top = dims == 2 ? pads[0] : 0;
+  l->left = dims == 2 ? pads[1] : pads[0];
+  const int64_t high = (int64_t)l->h + l->top + bottom - (int64_t)(l->kh - 1) * l->dy - 1;
+  const int64_t wide = (int64_t)l->w + l->left + right - (int64_t)(l->kw - 1) * l->dx - 1;
+  if (high < 0 || wide < 0 || y->shape[0] != l->n || y->shape[1] != l->m || l->oh != high / l->sy + 1 ||
+      l->ow != wide / l->sx + 1)
     return refuse(l->node, err, "expects a result whose shape follows from the window");
-  l->oh = (int32_t)y->shape[2], l->ow = (int32_t)y->shape[3];
   return HEDDLE_OK;
 }
 
@@ -177,16 +196,16 @@ static heddle_status read_conv(const heddle_pregion *region, npu_layer *l, heddl
   const heddle_pvalue *w = node_input(region, l->node, 3), *x = node_input(region, l->node, 0);
   const heddle_pvalue *y = node_output(region, l->node, 0);
   int64_t group;
-  int32_t two[2] = {-1, -1};
-  if (x->ndim != 4 || !is_bytes(w) || w->ndim != 4 || !dims_ok(w))
-    return refuse(l->node, err, "convolves images of two dimensions");
-  l->n = (int32_t)x->shape[0], l->c = (int32_t)x->shape[1], l->h = (int32_t)x->shape[2], l->w = (int32_t)x->shape[3];
-  l->m = (int32_t)w->shape[0], l->kh = (int32_t)w->shape[2], l->kw = (int32_t)w->shape[3];
+  int32_t kh, kw;
+  if (!read_image(x, &l->h, &l->w) || !is_bytes(w) || w->ndim != x->ndim || y->ndim != x->ndim || !dims_ok(w) ||
+      !read_image(w, &l->kh, &l->kw))
+    return refuse(l->node, err, "convolves images of one or two dimensions");
+  l->n = (int32_t)x->shape[0], l->c = (int32_t)x->shape[1], l->m = (int32_t)w->shape[0];
   heddle_status s = attr_int(l->node, "group", 1, &group, err);
-  if (s == HEDDLE_OK) s = read_ints(l->node, "kernel_shape", -1, two, 2, err);
+  if (s == HEDDLE_OK) s = read_pair(l, "kernel_shape", x->ndim - 2, -1, &kh, &kw, err);
   if (s != HEDDLE_OK) return s;
   if (group != 1 || w->shape[1] != l->c) return refuse(l->node, err, "has no groups");
-  if ((two[0] != -1 && (two[0] != l->kh || two[1] != l->kw)) || l->kh > 4096 || l->kw > 4096)
+  if ((kw != -1 && (kw != l->kw || (x->ndim == 4 && kh != l->kh))) || l->kh > 4096 || l->kw > 4096)
     return refuse(l->node, err, "expects kernel_shape to be that of the weights");
   l->bias = node_input(region, l->node, 8);
   if (l->bias != NULL && (!dtype_is(l->bias->dtype, HEDDLE_DTYPE_INT, 32) || !is_constant(l->bias, 4, l->m)))
@@ -212,17 +231,17 @@ static heddle_status read_matmul(const heddle_pregion *region, npu_layer *l, hed
 static heddle_status read_pool(const heddle_pregion *region, npu_layer *l, heddle_error *err) {
   const heddle_pvalue *x = node_input(region, l->node, 0), *y = node_output(region, l->node, 0);
   int64_t ceil_mode;
-  int32_t two[2] = {-1, -1};
-  if (x->ndim != 4 || !dtype_equal(x->dtype, y->dtype)) return refuse(l->node, err, "pools images of two dimensions");
+  int32_t kh;
+  if (!read_image(x, &l->h, &l->w) || y->ndim != x->ndim || !dtype_equal(x->dtype, y->dtype))
+    return refuse(l->node, err, "pools images of one or two dimensions");
   if (l->node->n_outputs > 1 && l->node->outputs[1] >= 0) return refuse(l->node, err, "has no indices of maxima");
   l->is_pool = 1;
   l->n = (int32_t)x->shape[0], l->c = l->m = (int32_t)x->shape[1];
-  l->h = (int32_t)x->shape[2], l->w = (int32_t)x->shape[3];
   heddle_status s = attr_int(l->node, "ceil_mode", 0, &ceil_mode, err);
-  if (s == HEDDLE_OK) s = read_ints(l->node, "kernel_shape", -1, two, 2, err);
+  if (s == HEDDLE_OK) s = read_pair(l, "kernel_shape", x->ndim - 2, -1, &kh, &l->kw, err);
   if (s != HEDDLE_OK) return s;
-  if (ceil_mode != 0 || two[0] < 1) return refuse(l->node, err, "takes pools with kernel_shape and without ceil_mode");
-  l->kh = two[0], l->kw = two[1];
+  if (ceil_mode != 0 || l->kw < 1) return refuse(l->node, err, "takes pools with kernel_shape and without ceil_mode");
+  l->kh = x->ndim == 4 ? kh : 1;
   return read_window(l, y, err);
 }
 

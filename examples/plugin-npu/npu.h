@@ -84,9 +84,10 @@ struct heddle_pdevice {
   uint64_t programs;
   atomic_bool lost; /* fault is written */
   heddle_error fault;
-  /* The device's clock: it runs with the host's, but stands still while a command is executed and then is forward by the
-   * cycles that this took. */
-  uint64_t clock_ns, host_ns;
+  /* The device's clock: the host's while there is nothing to do. From the first command of a row on it is forward by the
+   * cycles of each command alone, so that times are the machine's and not those of its simulation. */
+  bool idle;
+  uint64_t clock_ns;
   atomic_llong live_buffers, live_bytes, live_objects;
 };
 

@@ -14,7 +14,7 @@ struct timespec npu_deadline(uint64_t timeout_ns) {
 }
 
 uint64_t npu_clock(const heddle_pdevice *dev, uint64_t host_ns) {
-  return dev->running || host_ns < dev->host_ns ? dev->clock_ns : dev->clock_ns + (host_ns - dev->host_ns);
+  return dev->idle && host_ns > dev->clock_ns ? host_ns : dev->clock_ns;
 }
 
 void npu_stream_drop(heddle_pstream *stream) {
@@ -155,19 +155,20 @@ void *npu_thread(void *device) {
     heddle_pstream *s = pick(dev);
     if (s == NULL && dev->stop) break;
     if (s == NULL) {
+      dev->idle = true;
       pthread_cond_wait(&self->work, &self->lock);
       continue;
     }
     const npu_cmd cmd = s->ring[s->tail % s->room];
     const uint64_t now = npu_clock(dev, dev->host->now_ns(dev->host->ctx));
     dev->clock_ns = now;
+    dev->idle = false;
     dev->running = true;
     pthread_mutex_unlock(&self->lock);
     const uint64_t cycles = execute(dev, &cmd, now);
     pthread_mutex_lock(&self->lock);
     dev->running = false;
     dev->clock_ns = now + cycles * 1000 / NPU_MHZ;
-    dev->host_ns = dev->host->now_ns(dev->host->ctx);
     s->tail++;
     if (dev->streams == s && s->next != NULL) { /* the next stream's turn: this one goes behind the others */
       heddle_pstream **end = &dev->streams;

@@ -1,4 +1,4 @@
-/* Times: what a stream's work took in cycles of the machine, on a clock that follows the host's between commands. */
+/* Times: what a stream's work took in cycles of the machine, on a clock that is the host's whenever there is no work. */
 #include "npu.h"
 
 static void timing_free(heddle_ptimer *timer) {
