@@ -1,8 +1,10 @@
 # heddle_plugin(NAME SOURCES file... [COMMON] [KERNELS] [GPU] [LIBRARIES lib...] [INCLUDES dir...] [DEFINITIONS def...]
-#   [NO_INSTALL])
+#   [MANIFEST] [PRIORITY number] [NO_INSTALL])
 #
 # Builds libheddle_plugin_NAME.so as target heddle_plugin_NAME: a module that links nothing of Heddle, with hidden
-# symbols and heddle_plugin_entry as its one export, installed in lib/heddle/plugins. COMMON compiles the sources of
+# symbols and heddle_plugin_entry as its one export, installed in lib/heddle/plugins. Sources are C11 or C++17. MANIFEST
+# writes and installs NAME.json beside it, from which a host knows its name and ABI without opening it (docs/probing.md);
+# PRIORITY, an integer and 0 without it, is in the manifest: plugins with more come first. COMMON compiles the sources of
 # plugins/common (reference kernels, shape helpers) into it; they are included as "plugins/common/FILE.h". KERNELS does
 # that and adds plugins/common/kernels: the device kernels as texts, and the plans that launch them (kernels/plan.h). GPU
 # does that and adds plugins/common/gpu: a plugin over a driver like CUDA's, of which gpu/gpu.h says what is left to do.
@@ -20,7 +22,8 @@ endif()
 include("${CMAKE_CURRENT_LIST_DIR}/embed_kernel.cmake")
 
 function(heddle_plugin name)
-  cmake_parse_arguments(PARSE_ARGV 1 arg "COMMON;KERNELS;GPU;NO_INSTALL" "" "SOURCES;LIBRARIES;INCLUDES;DEFINITIONS")
+  cmake_parse_arguments(PARSE_ARGV 1 arg "COMMON;KERNELS;GPU;MANIFEST;NO_INSTALL" "PRIORITY"
+    "SOURCES;LIBRARIES;INCLUDES;DEFINITIONS")
   if(arg_UNPARSED_ARGUMENTS)
     message(FATAL_ERROR "heddle_plugin(${name}): unknown words: ${arg_UNPARSED_ARGUMENTS}")
   endif()
@@ -29,6 +32,13 @@ function(heddle_plugin name)
   endif()
   if(NOT name MATCHES "^[a-z][a-z0-9_]*$")
     message(FATAL_ERROR "heddle_plugin(${name}): a plugin's name is lower-case letters, digits and underscores")
+  endif()
+  if(DEFINED arg_PRIORITY AND NOT arg_MANIFEST)
+    message(FATAL_ERROR "heddle_plugin(${name}): PRIORITY is a member of the manifest; add MANIFEST")
+  elseif(DEFINED arg_PRIORITY AND NOT arg_PRIORITY MATCHES "^-?[0-9]+$")
+    message(FATAL_ERROR "heddle_plugin(${name}): PRIORITY is an integer, not '${arg_PRIORITY}'")
+  elseif(NOT DEFINED arg_PRIORITY)
+    set(arg_PRIORITY 0)
   endif()
   if(arg_GPU)
     set(arg_KERNELS ON)
@@ -51,6 +61,12 @@ function(heddle_plugin name)
     list(APPEND common ${gpu})
   endif()
 
+  if(NOT CMAKE_C_STANDARD)
+    set(CMAKE_C_STANDARD 11)
+  endif()
+  if(NOT CMAKE_CXX_STANDARD)
+    set(CMAKE_CXX_STANDARD 17)
+  endif()
   set(target heddle_plugin_${name})
   find_package(Threads REQUIRED)
   add_library(${target} MODULE ${arg_SOURCES} ${common})
@@ -59,7 +75,7 @@ function(heddle_plugin name)
   target_compile_definitions(${target} PRIVATE ${arg_DEFINITIONS})
   target_link_libraries(${target} PRIVATE ${arg_LIBRARIES} Threads::Threads m)
   target_link_options(${target} PRIVATE "LINKER:--version-script=${HEDDLE_PLUGIN_MAP}" "LINKER:--as-needed")
-  if(NOT "${CMAKE_C_FLAGS} ${HEDDLE_SANITIZE}" MATCHES "sanitize|address|undefined|thread")
+  if(NOT "${CMAKE_C_FLAGS} ${CMAKE_CXX_FLAGS} ${HEDDLE_SANITIZE}" MATCHES "sanitize|address|undefined|thread")
     target_link_options(${target} PRIVATE "LINKER:-z,defs")
   endif()
   set_target_properties(${target} PROPERTIES
@@ -67,14 +83,27 @@ function(heddle_plugin name)
     OUTPUT_NAME heddle_plugin_${name}
     SUFFIX .so
     C_VISIBILITY_PRESET hidden
+    CXX_VISIBILITY_PRESET hidden
+    VISIBILITY_INLINES_HIDDEN ON
     POSITION_INDEPENDENT_CODE ON
     INSTALL_RPATH ""
     LINK_DEPENDS "${HEDDLE_PLUGIN_MAP}"
     LIBRARY_OUTPUT_DIRECTORY "${PROJECT_BINARY_DIR}/lib/heddle/plugins")
+  if(arg_MANIFEST)
+    file(STRINGS "${HEDDLE_PLUGIN_INCLUDE}/heddle/plugin.h" abi REGEX "^#define HEDDLE_ABI_(MAJOR|MINOR) [0-9]+")
+    string(REGEX REPLACE ".*MAJOR ([0-9]+).*MINOR ([0-9]+).*" "\\1.\\2" abi "${abi}")
+    file(WRITE "${PROJECT_BINARY_DIR}/lib/heddle/plugins/${name}.json"
+      "{\"format\": 1, \"name\": \"${name}\", \"abi\": \"${abi}\", "
+      "\"library\": \"libheddle_plugin_${name}.so\", \"priority\": ${arg_PRIORITY}}\n")
+  endif()
   if(NOT arg_NO_INSTALL)
     if(NOT CMAKE_INSTALL_LIBDIR)
       set(CMAKE_INSTALL_LIBDIR lib)
     endif()
     install(TARGETS ${target} LIBRARY DESTINATION "${CMAKE_INSTALL_LIBDIR}/heddle/plugins")
+    if(arg_MANIFEST)
+      install(FILES "${PROJECT_BINARY_DIR}/lib/heddle/plugins/${name}.json"
+        DESTINATION "${CMAKE_INSTALL_LIBDIR}/heddle/plugins")
+    endif()
   endif()
 endfunction()

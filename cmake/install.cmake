@@ -20,6 +20,8 @@ if(EXISTS "${PROJECT_SOURCE_DIR}/plugins/common")
   install(DIRECTORY plugins/common DESTINATION "${shared_dir}/plugins"
     FILES_MATCHING PATTERN "*.c" PATTERN "*.h" PATTERN "*.cl" PATTERN "*.inc")
 endif()
+install(FILES plugins/null/plugin.c DESTINATION "${shared_dir}/plugins/null") # where docs/plugin-guide.md starts
+install(FILES plugins/plugin.map DESTINATION "${shared_dir}/plugins")
 
 configure_package_config_file(cmake/heddle-config.cmake.in "${PROJECT_BINARY_DIR}/heddle-config.cmake"
   INSTALL_DESTINATION "${package_dir}"

@@ -1,0 +1,190 @@
+/* The device's thread and the queues that it works off: one command of one stream at a time, the streams in turn. */
+#include "npu.h"
+
+#include <errno.h>
+#include <time.h>
+
+struct timespec npu_deadline(uint64_t timeout_ns) {
+  const uint64_t most = UINT64_C(4000000000) * 1000000000; /* past the year 2090 on any clock */
+  struct timespec now;
+  clock_gettime(CLOCK_MONOTONIC, &now);
+  const uint64_t start = (uint64_t)now.tv_sec * 1000000000 + (uint64_t)now.tv_nsec;
+  const uint64_t end = timeout_ns > most - start ? most : start + timeout_ns;
+  return (struct timespec){.tv_sec = (time_t)(end / 1000000000), .tv_nsec = (long)(end % 1000000000)};
+}
+
+uint64_t npu_clock(const heddle_pdevice *dev, uint64_t host_ns) {
+  return dev->idle && host_ns > dev->clock_ns ? host_ns : dev->clock_ns;
+}
+
+void npu_stream_drop(heddle_pstream *stream) {
+  if (stream == NULL || --stream->refs > 0) return;
+  const heddle_host *host = stream->self->host;
+  host->free(host->ctx, stream->ring);
+  host->free(host->ctx, stream);
+}
+
+/* ---------------------------------------------------------------- putting in */
+
+/* A larger ring, with the commands that are pending at its beginning. Called and left with the lock held, which is given
+ * up meanwhile; only the stream's own thread puts commands in. */
+static bool grow(heddle_pstream *stream) {
+  const heddle_host *host = stream->dev->host;
+  const uint64_t room = stream->room * 2;
+  pthread_mutex_unlock(&stream->dev->self->lock);
+  npu_cmd *ring = host->alloc(host->ctx, room * sizeof *ring, 64);
+  pthread_mutex_lock(&stream->dev->self->lock);
+  if (ring == NULL) return false;
+  for (uint64_t i = stream->tail; i != stream->head; i++) ring[i % room] = stream->ring[i % stream->room];
+  npu_cmd *old = stream->ring;
+  stream->ring = ring;
+  stream->room = room;
+  host->free(host->ctx, old); /* takes no lock of ours */
+  return true;
+}
+
+heddle_status npu_push(heddle_pstream *stream, const npu_cmd *cmd, uint64_t *position, heddle_error *err) {
+  heddle_pinstance *self = stream->dev->self;
+  heddle_status s = npu_check(stream->dev, err);
+  if (s != HEDDLE_OK) return s;
+  pthread_mutex_lock(&self->lock);
+  if (stream->head - stream->tail == stream->room && !grow(stream)) {
+    pthread_mutex_unlock(&self->lock);
+    return p_fail(err, HEDDLE_ENOMEM, 0, "npu:0: no memory for more than %llu pending commands",
+                  (unsigned long long)stream->room);
+  }
+  if (cmd->stream != NULL) cmd->stream->refs++;
+  stream->ring[stream->head++ % stream->room] = *cmd;
+  if (position != NULL) *position = stream->head;
+  pthread_cond_broadcast(&self->work);
+  pthread_mutex_unlock(&self->lock);
+  return HEDDLE_OK;
+}
+
+heddle_status npu_wait(heddle_pstream *stream, uint64_t position, uint64_t timeout_ns, heddle_error *err) {
+  heddle_pinstance *self = stream->dev->self;
+  const struct timespec until = npu_deadline(timeout_ns);
+  int code = 0;
+  pthread_mutex_lock(&self->lock);
+  while (stream->tail < position && code != ETIMEDOUT) code = pthread_cond_timedwait(&self->done, &self->lock, &until);
+  const bool late = stream->tail < position;
+  pthread_mutex_unlock(&self->lock);
+  if (late) return p_fail(err, HEDDLE_ETIMEOUT, 0, "npu:0: the work in the stream did not finish in time");
+  return npu_check(stream->dev, err);
+}
+
+/* ---------------------------------------------------------------- the thread */
+
+/* The next stream with a command that may start; waits are taken out as they are met. With the lock held. */
+static heddle_pstream *pick(heddle_pdevice *dev) {
+  for (heddle_pstream *s = dev->streams; s != NULL; s = s->next) {
+    while (s->tail != s->head) {
+      npu_cmd *cmd = &s->ring[s->tail % s->room];
+      if (cmd->kind != NPU_CMD_WAIT) return s;
+      if (cmd->stream->tail < cmd->value && !dev->stop && !atomic_load(&dev->lost)) break;
+      npu_stream_drop(cmd->stream);
+      s->tail++;
+      pthread_cond_broadcast(&dev->self->done);
+      pthread_cond_broadcast(&dev->self->work);
+    }
+  }
+  return NULL;
+}
+
+/* The program ended badly: the device is lost, with words, and the host hears of it once. */
+static void lose(heddle_pdevice *dev, npu_end end, uint64_t where) {
+  static const char *const why[] = {"done", "an address outside the memory", "an unknown instruction",
+                                    "every module waits for a token"};
+  p_fail(&dev->fault, HEDDLE_EDEVICE, (int32_t)end, "npu:0: device lost: instruction %llu of a program: %s",
+         (unsigned long long)where, why[end]);
+  atomic_store(&dev->lost, true);
+  dev->host->device_fault(dev->host->ctx, dev->cookie, (int32_t)end, dev->fault.text);
+}
+
+/* Executes a command without the lock; gives the cycles that it took. Nothing runs on a lost device, but fences hear. */
+static uint64_t execute(heddle_pdevice *dev, const npu_cmd *cmd, uint64_t now) {
+  const heddle_host *host = dev->host;
+  const bool lost = atomic_load(&dev->lost);
+  if (cmd->kind == NPU_CMD_SIGNAL) {
+    if (lost) host->fence_fail(host->ctx, cmd->fence, HEDDLE_EDEVICE, dev->fault.text);
+    else host->fence_signal(host->ctx, cmd->fence, cmd->value);
+  }
+  if (lost) return 0;
+  switch (cmd->kind) {
+  case NPU_CMD_COPY:
+    if (cmd->bytes > 0) memcpy(cmd->dst, cmd->src, cmd->bytes);
+    return npu_copy_cycles(cmd->bytes);
+  case NPU_CMD_FILL:
+    for (uint64_t i = 0; i < cmd->bytes; i += 4) {
+      const uint32_t word = (uint32_t)cmd->value;
+      memcpy(cmd->dst + i, &word, 4);
+    }
+    return npu_copy_cycles(cmd->bytes);
+  case NPU_CMD_RUN: {
+    uint64_t address, n, where = 0, before = dev->machine->cycles;
+    npu_launch_program(cmd->launch, &address, &n);
+    npu_end end = npu_machine_run(dev->machine, address, n, &where);
+    if (++dev->programs == dev->self->fault_at) end = NPU_BAD_ADDRESS;
+    if (end != NPU_DONE) lose(dev, end, where);
+    return dev->machine->cycles - before;
+  }
+  case NPU_CMD_MARK: atomic_store(&cmd->timer->ns[cmd->slot], now); return 0;
+  default: return 0;
+  }
+}
+
+/* Takes a stream that the host has closed, and that is empty, off the device. With the lock held. */
+static void drop_closed(heddle_pdevice *dev) {
+  for (heddle_pstream **link = &dev->streams; *link != NULL;) {
+    heddle_pstream *s = *link;
+    if (s->closed && s->tail == s->head) {
+      *link = s->next;
+      npu_stream_drop(s);
+    } else {
+      link = &s->next;
+    }
+  }
+}
+
+void *npu_thread(void *device) {
+  heddle_pdevice *dev = device;
+  heddle_pinstance *self = dev->self;
+  pthread_mutex_lock(&self->lock);
+  for (;;) {
+    drop_closed(dev);
+    heddle_pstream *s = pick(dev);
+    if (s == NULL && dev->stop) break;
+    if (s == NULL) {
+      dev->idle = true;
+      pthread_cond_wait(&self->work, &self->lock);
+      continue;
+    }
+    const npu_cmd cmd = s->ring[s->tail % s->room];
+    const uint64_t now = npu_clock(dev, dev->host->now_ns(dev->host->ctx));
+    dev->clock_ns = now;
+    dev->idle = false;
+    dev->running = true;
+    pthread_mutex_unlock(&self->lock);
+    const uint64_t cycles = execute(dev, &cmd, now);
+    pthread_mutex_lock(&self->lock);
+    dev->running = false;
+    dev->clock_ns = now + cycles * 1000 / NPU_MHZ;
+    s->tail++;
+    if (dev->streams == s && s->next != NULL) { /* the next stream's turn: this one goes behind the others */
+      heddle_pstream **end = &dev->streams;
+      dev->streams = s->next;
+      s->next = NULL;
+      while (*end != NULL) end = &(*end)->next;
+      *end = s;
+    }
+    pthread_cond_broadcast(&self->done);
+    pthread_cond_broadcast(&self->work);
+  }
+  while (dev->streams != NULL) { /* what the host forgot to close */
+    heddle_pstream *s = dev->streams;
+    dev->streams = s->next;
+    npu_stream_drop(s);
+  }
+  pthread_mutex_unlock(&self->lock);
+  return NULL;
+}
