@@ -36,6 +36,9 @@ typedef struct options {
   const char *optimize;
   const char *precision;
   const char *memory;
+  const char *a, *b; /* devices of the two sides of compare */
+  words place_a, place_b;
+  words settings_a, settings_b;
   words place;      /* PATTERN=DEVICE, or auto */
   words inputs;     /* NAME=FILE.npy */
   words settings;   /* KEY=VALUE */
@@ -47,6 +50,7 @@ typedef struct options {
   double timeout;        /* seconds; 0: none */
   double min_repeat_ms, cooldown_ms;
   bool json, all, profile, random, end_to_end, help;
+  bool ignore_annotations; /* of the model's nodes; no word of the command line, but what a command may want */
 } options;
 
 typedef enum option_kind {
@@ -76,7 +80,8 @@ typedef struct command {
   int (*run)(const options *o);
 } command;
 
-extern const command devices_command, info_command, plan_command, run_command, bench_command, convert_command;
+extern const command devices_command, info_command, plan_command, run_command, bench_command, compare_command,
+    convert_command;
 
 /* Options that several commands share. */
 #define OPTION_SET \
