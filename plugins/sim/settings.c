@@ -164,7 +164,8 @@ static heddle_status read_wrong(sim_settings *settings, const char *text, heddle
   settings->wrong_op[0] = '\0';
   settings->wrong_at = UINT64_MAX;
   if (text[0] == '\0' || strcmp(text, "off") == 0 || strcmp(text, "0") == 0) return HEDDLE_OK;
-  if (n == 0 || n >= sizeof settings->wrong_op || (skip(&p, ":") && !read_number(&p, &settings->wrong_at)) || *p != '\0')
+  if (n == 0 || n >= sizeof settings->wrong_op || (skip(&p, ":") && !read_number(&p, &settings->wrong_at)) ||
+      *p != '\0')
     return p_fail(err, HEDDLE_EINVAL, 0,
                   "setting 'wrong' of sim: '%s' is neither OPERATOR nor OPERATOR:K, K the number of an element", text);
   memcpy(settings->wrong_op, text, n);
