@@ -4,6 +4,7 @@ function(heddle_beside_library target map)
   add_library(${target} SHARED ${ARGN} core/error.c)
   target_include_directories(${target} PRIVATE include ${PROJECT_SOURCE_DIR})
   target_compile_definitions(${target} PRIVATE HEDDLE_VERSION="${PROJECT_VERSION}")
+  target_compile_options(${target} PRIVATE ${heddle_counted})
   target_link_options(${target} PRIVATE LINKER:--as-needed LINKER:--gc-sections
     "LINKER:--version-script=${PROJECT_SOURCE_DIR}/${map}")
   if(NOT HEDDLE_SANITIZE) # a sanitizer's run time is left for the program to bring

@@ -7,6 +7,7 @@ target_include_directories(heddle_tvm PRIVATE include ${PROJECT_SOURCE_DIR} modu
     "$<INSTALL_INTERFACE:${CMAKE_INSTALL_INCLUDEDIR}>")
 add_library(heddle::heddle_tvm ALIAS heddle_tvm)
 target_compile_definitions(heddle_tvm PRIVATE HEDDLE_VERSION="${PROJECT_VERSION}")
+target_compile_options(heddle_tvm PRIVATE ${heddle_counted})
 target_link_libraries(heddle_tvm PRIVATE heddle Threads::Threads ${CMAKE_DL_LIBS})
 target_link_options(heddle_tvm PRIVATE "LINKER:--version-script=${PROJECT_SOURCE_DIR}/modules/libheddle_tvm.map"
   LINKER:--as-needed LINKER:--gc-sections LINKER:-z,nodelete) # threads that used it run its code when they end
@@ -19,6 +20,7 @@ set_target_properties(heddle_tvm PROPERTIES LINKER_LANGUAGE C VERSION ${PROJECT_
 # libheddle_tvm_ffi.so: names of tvm-ffi, apart since a tvm_ffi that is loaded later would be bound to them.
 add_library(heddle_tvm_ffi SHARED modules/tvm_ffi/names.c)
 target_include_directories(heddle_tvm_ffi PRIVATE include ${PROJECT_SOURCE_DIR})
+target_compile_options(heddle_tvm_ffi PRIVATE ${heddle_counted})
 target_link_libraries(heddle_tvm_ffi PRIVATE heddle_tvm)
 target_link_options(heddle_tvm_ffi PRIVATE
   "LINKER:--version-script=${PROJECT_SOURCE_DIR}/modules/libheddle_tvm_ffi.map" LINKER:--as-needed)
@@ -28,6 +30,7 @@ set_target_properties(heddle_tvm_ffi PROPERTIES LINKER_LANGUAGE C VERSION ${PROJ
 # For the tests that look inside: the reader of what libraries carry, and of models and constants in that.
 add_library(heddle_tvm_blob STATIC modules/tvm/blob.c modules/tvm/blob_body.c modules/tvm/model.c modules/tvm/constants.c)
 target_include_directories(heddle_tvm_blob PUBLIC include ${PROJECT_SOURCE_DIR})
+target_compile_options(heddle_tvm_blob PRIVATE ${heddle_counted})
 
 # Compiled code calls functions of libm, and often does not name it: it finds ours, whatever the program itself has.
 target_link_libraries(heddle_tvm PRIVATE "-Wl,--push-state,--no-as-needed,-lm,--pop-state")

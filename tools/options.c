@@ -169,6 +169,10 @@ int options_parse(const command *c, int argc, char **argv, options *out) {
 
 void options_finish(options *o) {
   free(o->place.data);
+  free(o->place_a.data);
+  free(o->place_b.data);
+  free(o->settings_a.data);
+  free(o->settings_b.data);
   free(o->inputs.data);
   free(o->settings.data);
   free(o->dims.data);

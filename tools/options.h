@@ -38,6 +38,9 @@ typedef struct options {
   const char *memory;
   const char *unsupported, *expected, *format, *store;
   const char *on_failure;
+  const char *a, *b; /* devices of the two sides of compare */
+  words place_a, place_b;
+  words settings_a, settings_b;
   words place;      /* PATTERN=DEVICE, or auto */
   words inputs;     /* NAME=FILE.npy */
   words settings;   /* KEY=VALUE */
@@ -51,6 +54,8 @@ typedef struct options {
   double min_repeat_ms, cooldown_ms;
   bool json, all, profile, random, end_to_end, quick, list, no_store, help;
   bool json, all, retry, profile, random, end_to_end, help;
+  bool json, all, profile, random, end_to_end, help;
+  bool ignore_annotations; /* of the model's nodes; no word of the command line, but what a command may want */
 } options;
 
 typedef enum option_kind {
@@ -86,6 +91,8 @@ typedef struct command {
 
 extern const command devices_command, info_command, plan_command, run_command, bench_command, convert_command;
 extern const command check_plugin_command;
+extern const command devices_command, info_command, plan_command, run_command, bench_command, compare_command,
+    convert_command;
 
 /* Options that several commands share. */
 #define OPTION_SET \

@@ -2,12 +2,12 @@
  * write a trace, and keep the results of every node. */
 #include <errno.h>
 #include <inttypes.h>
-#include <math.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/stat.h>
 
+#include "numbers.h"
 #include "profile.h"
 #include "session.h"
 #include "text.h"
@@ -67,45 +67,18 @@ static int save(const heddle_tensor *t, const char *dir, const char *name, char 
 
 #define PRINTED 16
 
-/* A number of 16 bits, float16 or bfloat16. */
-static double number_of_half(const unsigned char *p, bool is_bfloat) {
-  uint16_t bits;
-  memcpy(&bits, p, sizeof bits);
-  double sign = bits >> 15 != 0 ? -1 : 1;
-  int width = is_bfloat ? 7 : 10, bias = is_bfloat ? 127 : 15, all = is_bfloat ? 255 : 31;
-  int exponent = bits >> width & all, fraction = bits & ((1 << width) - 1);
-  if (exponent == all) return fraction != 0 ? (double)NAN : sign * (double)INFINITY;
-  if (exponent == 0) return sign * ldexp(fraction, 1 - bias - width);
-  return sign * ldexp(fraction + (1 << width), exponent - bias - width);
-}
-
 /* The first elements of a tensor of floats or whole numbers of the host. */
 static void print_elements(const heddle_tensor *t) {
-  heddle_dtype d = heddle_tensor_dtype(t);
+  const heddle_dtype d = heddle_tensor_dtype(t);
   const unsigned char *data = heddle_tensor_data(t);
-  uint64_t width = d.bits / 8, n = width != 0 ? heddle_tensor_bytes(t) / width : 0;
-  bool is_half = width == 2 && (d.code == HEDDLE_DTYPE_FLOAT || d.code == HEDDLE_DTYPE_BFLOAT);
-  bool is_float = is_half || (d.code == HEDDLE_DTYPE_FLOAT && (width == 4 || width == 8));
-  bool is_whole = d.code == HEDDLE_DTYPE_INT || d.code == HEDDLE_DTYPE_UINT || d.code == HEDDLE_DTYPE_BOOL;
-  if (data == NULL || d.lanes != 1 || n == 0 || (!is_float && !is_whole) || !heddle_tensor_is_contiguous(t)) return;
+  const uint64_t width = d.bits / 8, n = numbers_count(t);
+  if (data == NULL || n == 0 || !numbers_known(d) || !heddle_tensor_is_contiguous(t)) return;
   printf("   ");
   for (uint64_t i = 0; i < n && i < PRINTED; i++) {
-    const unsigned char *p = data + i * width;
-    if (is_float) {
-      float single;
-      double wide;
-      if (is_half) wide = number_of_half(p, d.code == HEDDLE_DTYPE_BFLOAT);
-      else if (width == 8) memcpy(&wide, p, sizeof wide);
-      else {
-        memcpy(&single, p, sizeof single);
-        wide = (double)single;
-      }
-      printf(" %.6g", wide);
-      continue;
-    }
     uint64_t bits = 0;
-    memcpy(&bits, p, width);
-    if (d.code != HEDDLE_DTYPE_INT) printf(" %" PRIu64, bits);
+    memcpy(&bits, data + i * width, width);
+    if (numbers_are_floats(d)) printf(" %.6g", number_at(t, i));
+    else if (d.code != HEDDLE_DTYPE_INT) printf(" %" PRIu64, bits);
     else printf(" %" PRId64, (int64_t)(bits << (64 - d.bits)) >> (64 - d.bits));
   }
   printf("%s\n", n > PRINTED ? " ..." : "");

@@ -171,6 +171,8 @@ int session_model(session *s, const char *command, const options *o) {
     }
     mo.flags = fast ? HEDDLE_MODEL_FAST : HEDDLE_MODEL_STRICT;
   }
+  if (o->ignore_annotations) mo.flags |= HEDDLE_MODEL_IGNORE_ANNOTATIONS;
+  s->model_flags = mo.flags;
   if (o->in_flight == 0 || o->in_flight > MOST_IN_FLIGHT) {
     fprintf(stderr, "heddle %s: --in-flight is a number from 1 to %d\n", command, (int)MOST_IN_FLIGHT);
     return WRONG_WORDS;

@@ -18,6 +18,7 @@ typedef struct session {
   size_t n_values;
   bool *given; /* per input of the executor: it has a value */
   uint32_t n_random;
+  uint32_t model_flags; /* that the model was made with */
 } session;
 
 /* "NAME=REST" as a copy of NAME, freed by the caller, and a pointer to REST; NULL: memory is out. */

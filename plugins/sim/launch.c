@@ -46,6 +46,7 @@ void sim_launch_execute(heddle_plaunch *l) {
     const sim_step *step = &op->steps[i];
     void **values = l->values + step->first;
     ref_run(step->op, values, values + step->n_inputs, l->workspace == NULL ? NULL : l->workspace + op->scratch);
+    if (step->wrong.elements > 0) sim_wrong_apply(step, values[step->n_inputs]);
   }
   for (uint32_t k = op->n_inputs; op->any_blocked && k < op->n_inputs + op->n_outputs; k++) {
     const sim_operand *out = &op->operands[k];

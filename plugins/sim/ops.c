@@ -134,6 +134,7 @@ static heddle_status fill_steps(heddle_pop *op, const sim_plan *plan, const sim_
     step->n_outputs = sub->n_outputs;
     for (uint32_t k = 0; k < sub->n_inputs; k++) *next++ = places[sub->inputs[k]];
     for (uint32_t k = 0; k < sub->n_outputs; k++) *next++ = places[sub->outputs[k]];
+    sim_wrong_plant(&op->dev->settings, sub, step);
     status = ref_prepare(host, sub, &step->op, err);
   }
   return status;

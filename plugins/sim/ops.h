@@ -82,6 +82,14 @@ typedef struct sim_place {
 heddle_status sim_plan_places(const heddle_pregion *region, const sim_plan *plan, bool blocked, sim_place *places,
                               uint64_t *scratch, uint64_t *workspace_bytes, heddle_error *err);
 
+/* ---- wrong.c ---- */
+
+typedef struct sim_step sim_step;
+
+/* What the settings plant in a region of one node. */
+void sim_wrong_plant(const sim_settings *settings, const heddle_pregion *region, sim_step *step);
+void sim_wrong_apply(const sim_step *step, void *result);
+
 /* ---- ops.c and launch.c ---- */
 
 typedef struct sim_operand {
@@ -91,12 +99,20 @@ typedef struct sim_operand {
   bool absorbed;
 } sim_operand;
 
-typedef struct sim_step {
+/* A planted fault: one element of a step's first result comes out wrong (setting "wrong"). */
+typedef struct sim_wrong {
+  uint64_t elements; /* 0: nothing is planted */
+  uint64_t at;
+  heddle_dtype dtype;
+} sim_wrong;
+
+struct sim_step {
   ref_op *op;
+  sim_wrong wrong;
   uint32_t first; /* of its inputs among the op's places; its outputs follow */
   uint32_t n_inputs;
   uint32_t n_outputs;
-} sim_step;
+};
 
 struct heddle_pop {
   sim_retired retired; /* first */

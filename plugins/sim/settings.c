@@ -8,7 +8,7 @@
 #include <stddef.h>
 #include <string.h>
 
-enum { KIND_NUMBER, KIND_SWITCH, KIND_MODE, KIND_FAIL, KIND_SPEEDS };
+enum { KIND_NUMBER, KIND_SWITCH, KIND_MODE, KIND_FAIL, KIND_SPEEDS, KIND_WRONG };
 
 typedef struct setting {
   const char *key;
@@ -52,6 +52,7 @@ static const setting all[] = {
     SWITCH(external, 0, false),
     {"fail", KIND_FAIL, 0, 0, 0, 0, true},
     {"op_us", KIND_SPEEDS, 0, 0, 0, 0, true},
+    {"wrong", KIND_WRONG, 0, 0, 0, 0, true},
 };
 enum { N_SETTINGS = sizeof all / sizeof all[0] };
 
@@ -156,6 +157,22 @@ static heddle_status read_speeds(sim_settings *settings, const char *text, heddl
                 text, SIM_MAX_SPEEDS);
 }
 
+/* "MatMul", or "MatMul:5". */
+static heddle_status read_wrong(sim_settings *settings, const char *text, heddle_error *err) {
+  const size_t n = strcspn(text, ":");
+  const char *p = text + n;
+  settings->wrong_op[0] = '\0';
+  settings->wrong_at = UINT64_MAX;
+  if (text[0] == '\0' || strcmp(text, "off") == 0 || strcmp(text, "0") == 0) return HEDDLE_OK;
+  if (n == 0 || n >= sizeof settings->wrong_op || (skip(&p, ":") && !read_number(&p, &settings->wrong_at)) ||
+      *p != '\0')
+    return p_fail(err, HEDDLE_EINVAL, 0,
+                  "setting 'wrong' of sim: '%s' is neither OPERATOR nor OPERATOR:K, K the number of an element", text);
+  memcpy(settings->wrong_op, text, n);
+  settings->wrong_op[n] = '\0';
+  return HEDDLE_OK;
+}
+
 uint64_t sim_settings_busy_us(const sim_settings *settings, const char *op) {
   uint64_t us = 0;
   for (uint32_t i = 0; i < settings->n_speeds; i++) {
@@ -194,6 +211,7 @@ static heddle_status apply(const setting *s, const char *text, sim_settings *set
     memcpy(member, &mode, sizeof mode);
     return HEDDLE_OK;
   case KIND_SPEEDS: return read_speeds(settings, text, err);
+  case KIND_WRONG: return read_wrong(settings, text, err);
   default: return read_rules(settings, text, err);
   }
 }

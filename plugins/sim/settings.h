@@ -99,6 +99,8 @@ typedef struct sim_settings {
   uint32_t n_speeds;
   sim_rule rules[SIM_MAX_RULES];
   sim_speed speeds[SIM_MAX_SPEEDS];
+  char wrong_op[40]; /* the operator with a wrong result; "": none */
+  uint64_t wrong_at; /* which element; UINT64_MAX: the last */
 } sim_settings;
 
 /* Reads all settings of a context. HEDDLE_EINVAL, naming key, value and what is expected, where one is wrong. */

@@ -13,7 +13,7 @@ import numpy as np
 import pytest
 from tool_case import DIGITS, SOURCE, TOOL, environment, failing, good, heddle
 
-COMMANDS = ("devices", "info", "plan", "run", "bench")
+COMMANDS = ("devices", "info", "plan", "run", "bench", "compare")
 ON_BOTH = ("--device", "cpu,sim")
 PLAIN = {"HEDDLE_CPU_ONEDNN": "off"}  # the plan without the cpu's layouts, built with oneDNN or not
 

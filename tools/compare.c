@@ -1,0 +1,365 @@
+/* tools/compare.c: heddle compare: runs a model on two lists of devices and finds the first node whose result differs.
+ * Side b's values are made part by part; each node is then computed by side a from the inputs that b had, so that what
+ * came before is not blamed on it. Only values that are still needed are kept. */
+#include <inttypes.h>
+#include <math.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "compare_report.h"
+#include "numbers.h"
+#include "text.h"
+
+static const option known[] = {
+    {"a", OPTION_TEXT, "LIST", offsetof(options, a), "devices that are taken for right, such as cpu"},
+    {"b", OPTION_TEXT, "LIST", offsetof(options, b), "devices that are compared with them, such as opencl:0"},
+    {"place-a", OPTION_RULES, "PATTERN=DEVICE", offsetof(options, place_a), "placement of side a, as of heddle run"},
+    {"place-b", OPTION_RULES, "PATTERN=DEVICE", offsetof(options, place_b), "of side b"},
+    OPTION_PARAMS,
+    OPTION_LIB,
+    OPTION_MODEL_NAME,
+    OPTION_OPTIMIZE,
+    OPTION_MEMORY,
+    OPTION_PRECISION,
+    OPTION_INPUT,
+    OPTION_DIM,
+    {"random", OPTION_FLAG, NULL, offsetof(options, random),
+     "makes up inputs that are not given; always the same ones"},
+    {"output-dir", OPTION_TEXT, "DIR", offsetof(options, output_dir),
+     "where the node that differs is written; heddle-compare by default"},
+    {"all", OPTION_FLAG, NULL, offsetof(options, all), "goes on after the first difference, to the end"},
+    {"json", OPTION_FLAG, NULL, offsetof(options, json), "one JSON object"},
+    {"threads", OPTION_COUNT, "N", offsetof(options, threads), "threads for devices that compute on the host"},
+    {"timeout", OPTION_NUMBER, "S", offsetof(options, timeout), "gives up when a run takes S seconds"},
+    OPTION_SET,
+    {"set-a", OPTION_PAIRS, "KEY=VALUE", offsetof(options, settings_a), "a setting of side a alone"},
+    {"set-b", OPTION_PAIRS, "KEY=VALUE", offsetof(options, settings_b), "of side b alone"},
+    OPTION_HELP,
+    OPTION_END};
+
+enum { FEWEST = 8, MOST = 128 };                           /* nodes of a part */
+static const uint64_t little = 32 << 20, much = 256 << 20; /* bytes of a part's values: more nodes, fewer */
+
+typedef struct comparison {
+  const options *o;
+  options oa, ob;
+  session a, b;
+  whole w;
+  bool fast;
+  uint32_t compared, found;
+  json_t *differences;  /* with --json */
+  char *command;        /* of the first difference */
+  double *final_errors; /* of the outputs of the whole model: the largest error, and the largest element */
+  uint32_t n_outputs;
+  bool final_differs;
+} comparison;
+
+/* ---- two sides */
+
+static bool joined(const words *first, const words *second, words *out) {
+  out->count = first->count + second->count;
+  out->data = calloc(out->count + 1, sizeof *out->data);
+  if (out->data == NULL) return false;
+  for (size_t i = 0; i < out->count; i++)
+    out->data[i] = i < first->count ? first->data[i] : second->data[i - first->count];
+  return true;
+}
+
+static int side(session *s, options *mine, const options *o, const char *devices, const words *settings,
+                const words *place) {
+  *mine = *o;
+  mine->devices = devices;
+  mine->place = *place;
+  mine->ignore_annotations = true;
+  if (!joined(&o->settings, settings, &mine->settings)) return fail_text("compare", "out of memory");
+  int status = session_model(s, "compare", mine);
+  if (status == DONE) status = session_executor(s, o->random);
+  return status;
+}
+
+static int run_whole(session *s) {
+  heddle_error err = {0};
+  heddle_status r = heddle_executor_run(s->ex, session_timeout(s), &err);
+  return r == HEDDLE_OK ? DONE : session_run_failed(s, r, &err);
+}
+
+/* How far the outputs of the two runs lie apart, of the whole model as it runs otherwise (rewritten, fused). Errors of
+ * all nodes add up there, so only what no rounding makes of one is called a difference: more than 1 % of the largest
+ * element, 10 % in 16 bits; of whole numbers nothing is said, where a rounding may tip them. */
+static int compare_outputs(comparison *c) {
+  heddle_error err = {0};
+  c->n_outputs = heddle_executor_output_count(c->a.ex);
+  c->final_errors = calloc(2 * (size_t)c->n_outputs + 1, sizeof *c->final_errors);
+  if (c->final_errors == NULL) return fail_text("compare", "out of memory");
+  for (uint32_t i = 0; i < c->n_outputs; i++) {
+    heddle_tensor *x = NULL, *y = NULL;
+    if (heddle_executor_view_output(c->a.ex, i, &x, &err) != HEDDLE_OK ||
+        heddle_executor_view_output(c->b.ex, i, &y, &err) != HEDDLE_OK) {
+      heddle_tensor_release(x);
+      return fail("compare", &err);
+    }
+    const heddle_dtype d = heddle_tensor_dtype(x);
+    double *error = &c->final_errors[2 * i], *most = error + 1;
+    const bool floats = numbers_known(d) && numbers_are_floats(d);
+    if (heddle_tensor_bytes(x) != heddle_tensor_bytes(y)) *error = (double)INFINITY;
+    for (uint64_t k = 0; floats && *error - *error == 0 && k < numbers_count(x); k++) {
+      const double p = number_at(x, k), q = number_at(y, k);
+      if (isfinite(p) && fabs(p) > *most) *most = fabs(p);
+      if (p == q || (isnan(p) && isnan(q))) continue;
+      if (!(fabs(p - q) <= *error)) *error = isfinite(p - q) ? fabs(p - q) : (double)INFINITY;
+    }
+    c->final_differs = c->final_differs || (floats && *error > *most * (d.bits == 16 ? 0.1 : 0.01));
+    heddle_tensor_release(x);
+    heddle_tensor_release(y);
+  }
+  return DONE;
+}
+
+/* ---- the walk */
+
+/* The values of the inputs that a part's nodes read: of the model's own, from the executor, when they are first read. */
+static heddle_status fetch_inputs(comparison *c, uint32_t begin, uint32_t end, heddle_error *err) {
+  whole *w = &c->w;
+  for (uint32_t node = begin; node < end; node++) {
+    for (uint32_t k = 0; k < whole_operands(w, node); k++) {
+      const uint32_t entry = whole_operand(w, node, k);
+      if (entry == UINT32_MAX || w->values[entry] != NULL || !whole_is_input(w, w->owner[entry])) continue;
+      const int32_t at = heddle_executor_input_index(c->b.ex, whole_name(w, w->owner[entry]));
+      heddle_io_info info = {.struct_size = sizeof info};
+      heddle_status s = HEDDLE_EINVAL;
+      if (at >= 0) s = heddle_executor_input_info(c->b.ex, (uint32_t)at, &info, err);
+      if (s == HEDDLE_OK) s = heddle_executor_get_input(c->b.ex, (uint32_t)at, &w->values[entry], err);
+      if (s != HEDDLE_OK) return s;
+      w->constant[entry] = info.is_param;
+    }
+  }
+  return HEDDLE_OK;
+}
+
+/* What is constant goes on being constant through nodes that read nothing else. */
+static void spread_constants(whole *w, uint32_t node) {
+  bool constant = true;
+  for (uint32_t k = 0; constant && k < whole_operands(w, node); k++) {
+    const uint32_t entry = whole_operand(w, node, k);
+    constant = entry == UINT32_MAX || w->constant[entry];
+  }
+  for (uint32_t entry = w->first[node]; entry < w->first[node + 1]; entry++) w->constant[entry] = constant;
+}
+
+static void forget(whole *w, uint32_t end) {
+  for (uint32_t entry = 0; entry < w->first[end]; entry++) {
+    if (w->last_use[entry] >= end || w->values[entry] == NULL) continue;
+    heddle_tensor_release(w->values[entry]);
+    w->values[entry] = NULL;
+  }
+}
+
+static int found_difference(comparison *c, const part *alone, difference *d, heddle_tensor *const *expected) {
+  int status = DONE;
+  c->found++;
+  if (d->device_a[0] == '\0') snprintf(d->device_a, sizeof d->device_a, "%s", c->oa.devices);
+  if (d->device_b[0] == '\0') snprintf(d->device_b, sizeof d->device_b, "%s", c->ob.devices);
+  progress_end();
+  if (c->o->json) json_array_append_new(c->differences, difference_object(&c->w, alone, d));
+  else report_difference(&c->w, alone, d);
+  if (c->command == NULL)
+    status = report_replay(&c->a, &c->b, &c->w, alone, expected,
+                           c->o->output_dir != NULL ? c->o->output_dir : "heddle-compare", &c->command);
+  return status;
+}
+
+/* What b gives where the node is alone, and where that was. */
+static heddle_status try_alone(comparison *c, const part *alone, difference *d, heddle_error *err) {
+  const uint32_t n = part_outputs(&c->w, alone);
+  heddle_tensor **out = calloc((size_t)n + 1, sizeof(heddle_tensor *));
+  judgement j = {0};
+  if (out == NULL) return err->status = HEDDLE_ENOMEM;
+  heddle_status s = part_run(&c->b, &c->w, alone, out, d->device_b, err);
+  if (s == HEDDLE_OK) s = judge(&c->a, &c->w, alone, d->output, c->fast, d->expected, out[d->output], &j, err);
+  d->same_alone = j.differs;
+  for (uint32_t i = 0; i < n; i++) heddle_tensor_release(out[i]);
+  free(out);
+  return s;
+}
+
+static int compare_node(comparison *c, uint32_t node) {
+  whole *w = &c->w;
+  heddle_error err = {0};
+  part alone = {0};
+  char device[32] = "";
+  const uint32_t n = w->first[node + 1] - w->first[node];
+  heddle_tensor **expected = calloc((size_t)n + 1, sizeof(heddle_tensor *));
+  if (expected == NULL) return fail_text("compare", "out of memory");
+  int status = DONE;
+  heddle_status s = part_make(w, node, node + 1, &alone, &err);
+  if (s == HEDDLE_OK) s = part_run(&c->a, w, &alone, expected, device, &err);
+  for (uint32_t k = 0; k < n && s == HEDDLE_OK && status == DONE; k++) {
+    difference d = {.node = node, .output = k, .expected = expected[k], .got = w->values[w->first[node] + k]};
+    snprintf(d.device_a, sizeof d.device_a, "%s", device);
+    s = judge(&c->a, w, &alone, k, c->fast, expected[k], d.got, &d.judged, &err);
+    if (s != HEDDLE_OK || !d.judged.differs) continue;
+    s = try_alone(c, &alone, &d, &err);
+    if (s == HEDDLE_OK) status = found_difference(c, &alone, &d, expected);
+    if (!c->o->all) break;
+  }
+  c->compared++;
+  if (s != HEDDLE_OK) status = fail_text("compare", "node '%s' alone: %s", whole_name(w, node), err.text);
+  for (uint32_t k = 0; k < n; k++) heddle_tensor_release(expected[k]);
+  free(expected);
+  part_finish(&alone);
+  return status;
+}
+
+/* Side b's values of a part's nodes; *bytes is what they take. */
+static heddle_status values_of_part(comparison *c, uint32_t begin, uint32_t end, uint64_t *bytes, heddle_error *err) {
+  whole *w = &c->w;
+  part p = {0};
+  *bytes = 0;
+  heddle_status s = fetch_inputs(c, begin, end, err);
+  if (s == HEDDLE_OK) s = part_make(w, begin, end, &p, err);
+  const uint32_t n = s == HEDDLE_OK ? part_outputs(w, &p) : 0;
+  heddle_tensor **out = calloc((size_t)n + 1, sizeof(heddle_tensor *));
+  if (s == HEDDLE_OK && out == NULL) s = err->status = HEDDLE_ENOMEM;
+  if (s == HEDDLE_OK && n > 0) s = part_run(&c->b, w, &p, out, NULL, err);
+  for (uint32_t entry = w->first[begin], i = 0; s == HEDDLE_OK && entry < w->first[end]; entry++) {
+    if (whole_is_input(w, w->owner[entry])) continue;
+    w->values[entry] = out[i];
+    *bytes += heddle_tensor_bytes(out[i]);
+    out[i++] = NULL;
+  }
+  for (uint32_t i = 0; out != NULL && i < n; i++) heddle_tensor_release(out[i]);
+  free(out);
+  for (uint32_t node = begin; node < end; node++)
+    if (!whole_is_input(w, node)) spread_constants(w, node);
+  part_finish(&p);
+  return s;
+}
+
+static int walk(comparison *c) {
+  whole *w = &c->w;
+  uint32_t size = FEWEST;
+  for (uint32_t begin = 0; begin < w->n_nodes;) {
+    heddle_error err = {0};
+    const uint32_t end = w->n_nodes - begin < size ? w->n_nodes : begin + size;
+    uint64_t bytes;
+    progress("node %" PRIu32 " of %" PRIu32, begin + 1, w->n_nodes);
+    if (values_of_part(c, begin, end, &bytes, &err) != HEDDLE_OK)
+      return fail_text("compare", "nodes '%s' to '%s': %s", whole_name(w, begin), whole_name(w, end - 1), err.text);
+    for (uint32_t node = begin; node < end; node++) {
+      if (whole_is_input(w, node)) continue;
+      int status = compare_node(c, node);
+      if (status != DONE || (c->found > 0 && !c->o->all)) return status;
+    }
+    forget(w, end);
+    if (bytes < little && size < MOST) size *= 2;
+    if (bytes > much && size > 1) size /= 2;
+    begin = end;
+  }
+  progress_end();
+  return DONE;
+}
+
+/* ---- the result */
+
+static int finish_text(const comparison *c) {
+  for (uint32_t i = 0; i < c->n_outputs; i++) {
+    heddle_io_info info = {.struct_size = sizeof info};
+    if (heddle_executor_output_info(c->a.ex, i, &info, NULL) != HEDDLE_OK) continue;
+    printf("output %s of the whole model: at most %.3g apart, the largest element is %.3g\n", info.name,
+           c->final_errors[2 * i], c->final_errors[2 * i + 1]);
+  }
+  if (c->found > 0) {
+    printf("%s %" PRIu32 " of %" PRIu32 " nodes compared\n", c->found == 1 ? "1 difference;" : "differences;",
+           c->compared, c->w.rank[c->w.n_nodes]);
+    printf("written to %s; replay with\n  %s\n", c->o->output_dir != NULL ? c->o->output_dir : "heddle-compare",
+           c->command);
+    return FAILED;
+  }
+  if (c->final_differs) {
+    fail_text(
+        "compare",
+        "all %" PRIu32 " nodes agree one by one, but the model's outputs do not: what is wrong lies between the "
+        "nodes (how they are rewritten, fused, laid out or copied); --optimize off, and a setting at a time, tell "
+        "which",
+        c->compared);
+    return FAILED;
+  }
+  printf("equal: %" PRIu32 " nodes, each within its own error bound\n", c->compared);
+  return DONE;
+}
+
+static int finish_json(comparison *c) {
+  json_t *outputs = json_array();
+  for (uint32_t i = 0; i < c->n_outputs; i++) {
+    heddle_io_info info = {.struct_size = sizeof info};
+    const double error = c->final_errors[2 * i];
+    if (heddle_executor_output_info(c->a.ex, i, &info, NULL) != HEDDLE_OK) continue;
+    json_array_append_new(outputs, json_pack("{so so sf}", "name", json_words(info.name), "error",
+                                             error - error == 0 ? json_real(error) : json_string("inf"), "largest",
+                                             c->final_errors[2 * i + 1]));
+  }
+  const bool equal = c->found == 0 && !c->final_differs;
+  json_t *o = json_pack("{so ss ss sb sI sI so so}", "model", json_words(c->o->model), "a", c->o->a, "b", c->o->b,
+                        "equal", (int)equal, "nodes", (json_int_t)c->w.rank[c->w.n_nodes], "compared",
+                        (json_int_t)c->compared, "outputs", outputs, "differences", json_incref(c->differences));
+  json_object_set_new(o, "outputs_differ", json_boolean(c->final_differs));
+  json_object_set_new(o, "replay", c->command != NULL ? json_words(c->command) : json_null());
+  int status = print_json("compare", o);
+  return status == DONE && !equal ? FAILED : status;
+}
+
+/* Either side may compute float32 in less than that. */
+static bool is_fast(const session *s) {
+  const char *value = NULL;
+  if ((s->model_flags & (HEDDLE_MODEL_FAST | HEDDLE_MODEL_STRICT)) != 0)
+    return (s->model_flags & HEDDLE_MODEL_FAST) != 0;
+  return heddle_context_setting(s->ctx, "precision", &value, NULL, NULL) == HEDDLE_OK && strcmp(value, "fast") == 0;
+}
+
+static int compare_it(comparison *c) {
+  heddle_error err = {0};
+  const options *o = c->o;
+  int status = side(&c->a, &c->oa, o, o->a, &o->settings_a, &o->place_a);
+  if (status == DONE) status = side(&c->b, &c->ob, o, o->b, &o->settings_b, &o->place_b);
+  if (status == DONE) status = run_whole(&c->a);
+  if (status == DONE) status = run_whole(&c->b);
+  if (status == DONE) status = compare_outputs(c);
+  if (status != DONE) return status;
+  if (whole_read(heddle_model_graph(c->a.model), &c->w, &err) != HEDDLE_OK) return fail("compare", &err);
+  c->fast = is_fast(&c->a) || is_fast(&c->b);
+  c->differences = json_array();
+  status = walk(c);
+  if (status != DONE) return status;
+  return o->json ? finish_json(c) : finish_text(c);
+}
+
+static int compare(const options *o) {
+  if (o->a == NULL || o->b == NULL) {
+    fprintf(stderr, "heddle compare: which devices? --a LIST are taken for right, --b LIST are compared with them\n");
+    return WRONG_WORDS;
+  }
+  comparison c = {.o = o};
+  int status = compare_it(&c);
+  whole_finish(&c.w);
+  json_decref(c.differences);
+  free(c.command);
+  free(c.final_errors);
+  status = session_finish(&c.a, status);
+  status = session_finish(&c.b, status);
+  free(c.oa.settings.data);
+  free(c.ob.settings.data);
+  return status;
+}
+
+const command compare_command = {
+    "compare",
+    "runs a model on two lists of devices and finds the first node that differs",
+    "Runs a model on the devices of --a and of --b, and compares node by node: each is computed by a from the inputs "
+    "that\nb had, and may differ by its own rounding, no more. At the first difference it says where that is, and "
+    "writes "
+    "the\nnode alone with its inputs, which heddle run runs on any device. Exit status 1 says that there is a "
+    "difference.",
+    known,
+    true,
+    compare};

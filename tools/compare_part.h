@@ -1,0 +1,63 @@
+/* tools/compare_part.h: parts of a graph as graphs of their own: a row of nodes whose inputs are given as values, made,
+ * run on a device and written to files. A node alone is a part of one. */
+#ifndef HEDDLE_TOOLS_COMPARE_PART_H
+#define HEDDLE_TOOLS_COMPARE_PART_H
+
+#include <jansson.h>
+
+#include "session.h"
+
+/* The graph that is taken apart: its JSON, and for each output of each node (an entry, as node_row_ptr counts them) the
+ * value that the walk has of it. */
+typedef struct whole {
+  json_t *document;
+  json_t *nodes; /* borrowed from the document, as attrs is */
+  json_t *attrs;
+  uint32_t n_nodes, n_entries;
+  uint32_t *first;        /* entry of each node's first output; n_nodes + 1 members */
+  uint32_t *owner;        /* node of each entry */
+  uint32_t *rank;         /* how many nodes before each one are no inputs; n_nodes + 1 members */
+  uint32_t *entry_rank;   /* how many entries before each one are of such nodes; n_entries + 1 members */
+  heddle_tensor **values; /* NULL: not known yet, or not needed any more */
+  bool *constant;         /* the same in every run */
+  uint32_t *last_use;     /* the node that reads it last; 0: none */
+  bool calls_library;     /* has nodes that are compiled functions */
+} whole;
+
+heddle_status whole_read(const heddle_graph *g, whole *out, heddle_error *err);
+void whole_finish(whole *w);
+
+bool whole_is_input(const whole *w, uint32_t node);
+const char *whole_name(const whole *w, uint32_t node);
+/* The operator, or the compiled function. */
+const char *whole_op(const whole *w, uint32_t node);
+/* Operand k of a node as an entry; UINT32_MAX: it is absent. */
+uint32_t whole_operand(const whole *w, uint32_t node, uint32_t k);
+uint32_t whole_operands(const whole *w, uint32_t node);
+
+/* Nodes begin to end - 1 of the whole, inputs among them left out, as a graph. Its inputs are the entries that they take from elsewhere, named in0,
+ * in1, ...; its outputs are all outputs of its nodes. */
+typedef struct part {
+  uint32_t begin, end;
+  json_t *document;
+  uint32_t *inputs; /* entries; their values must be known */
+  uint32_t n_inputs;
+} part;
+
+/* How many outputs it has. */
+uint32_t part_outputs(const whole *w, const part *p);
+
+heddle_status part_make(const whole *w, uint32_t begin, uint32_t end, part *out, heddle_error *err);
+void part_finish(part *p);
+
+/* Runs a part on the devices of a session, with the values of the whole; constants among them are parameters. out has
+ * room for all its outputs. device, which may be NULL: where its first node ran, cut to 32 bytes. */
+heddle_status part_run(const session *s, const whole *w, const part *p, heddle_tensor **out, char *device,
+                       heddle_error *err);
+
+/* Writes a part as FOLDER/node.json, its constants beside it as node.params, its inputs as FOLDER/in0.npy, ... and the
+ * outputs that are given as FOLDER/expected_0.npy, ... */
+heddle_status part_save(const whole *w, const part *p, heddle_tensor *const *expected, const char *folder,
+                        heddle_error *err);
+
+#endif
