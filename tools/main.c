@@ -8,10 +8,8 @@
 #include "heddle/status.h"
 #include "options.h"
 
-static const command *const commands[] = {&devices_command, &info_command,    &plan_command,        &run_command,
-                                          &bench_command,   &convert_command, &check_plugin_command};
-static const command *const commands[] = {&devices_command, &info_command,    &plan_command,   &run_command,
-                                          &bench_command,   &compare_command, &convert_command};
+static const command *const commands[] = {&devices_command, &info_command,    &plan_command,    &run_command,
+                                          &bench_command,   &compare_command, &convert_command, &check_plugin_command};
 enum { N_COMMANDS = sizeof commands / sizeof commands[0] };
 
 static void usage(FILE *out) {

@@ -52,9 +52,7 @@ typedef struct options {
   uint64_t profile_runs; /* NO_NUMBER: not given */
   double timeout;        /* seconds; 0: none */
   double min_repeat_ms, cooldown_ms;
-  bool json, all, profile, random, end_to_end, quick, list, no_store, help;
-  bool json, all, retry, profile, random, end_to_end, help;
-  bool json, all, profile, random, end_to_end, help;
+  bool json, all, retry, profile, random, end_to_end, quick, list, no_store, help;
   bool ignore_annotations; /* of the model's nodes; no word of the command line, but what a command may want */
 } options;
 
@@ -89,10 +87,8 @@ typedef struct command {
   int (*run)(const options *o);
 } command;
 
-extern const command devices_command, info_command, plan_command, run_command, bench_command, convert_command;
-extern const command check_plugin_command;
 extern const command devices_command, info_command, plan_command, run_command, bench_command, compare_command,
-    convert_command;
+    convert_command, check_plugin_command;
 
 /* Options that several commands share. */
 #define OPTION_SET \
