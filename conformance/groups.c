@@ -10,7 +10,10 @@ const kit_group *const check_groups[] = {
     /* memory, streams and what runs in them */
 
     /* operators and modules */
-    &kit_query, &kit_numerics, &kit_layouts, &kit_modules,
+    &kit_query,
+    &kit_numerics,
+    &kit_layouts,
+    &kit_modules,
 
     /* failures and the process */
     &kit_errors,
