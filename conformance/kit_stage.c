@@ -105,9 +105,8 @@ bool kit_stage_entry(kit *k) {
 }
 
 bool kit_stage_instance(kit *k) {
-  if (k->root.open_instance == NULL || k->root.close_instance == NULL || k->root.device_count == NULL ||
-      k->root.device_describe == NULL)
-    return no(k, "the root table lacks one of open_instance, close_instance, device_count and device_describe");
+  const char *missing = kit_missing(k);
+  if (missing != NULL) return no(k, "%s is missing (load/functions)", missing);
   heddle_status s = k->root.open_instance(&k->host, &k->instance, &k->err);
   if (s != HEDDLE_OK) return said(k, "open_instance", s);
   if (k->instance == NULL) return no(k, "open_instance said yes and gave nothing");
@@ -125,8 +124,6 @@ bool kit_stage_instance(kit *k) {
 }
 
 bool kit_stage_device(kit *k) {
-  if (k->t.device.open == NULL || k->t.device.close == NULL)
-    return no(k, "the plugin has no device.open or no device.close");
   heddle_pdevice_options options = {.struct_size = sizeof options, .cookie = k->index + 1};
   heddle_status s = k->t.device.open(k->instance, k->index, &options, &k->dev, &k->err);
   if (s != HEDDLE_OK) return said(k, "device.open", s);

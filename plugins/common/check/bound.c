@@ -132,7 +132,7 @@ static const rule rules[] = {
     {"Relu", 0, 0, 0, EXACT},
     {"Reorder", 0, 0, 0, EXACT},
     {"Reshape", 0, 0, 0, EXACT},
-    {"Resize", 0, 0, 0, ESTIMATE},
+    {"Resize", 0, 0, 0, SUM},
     {"ReverseSequence", 0, 0, 0, EXACT},
     {"RoiAlign", 0, 0, 0, ESTIMATE},
     {"RotaryEmbedding", 0, 0, 0, ESTIMATE},
@@ -238,6 +238,11 @@ static double terms(const bound_node *n) {
     double n_all = 1;
     for (uint32_t k = 0; k < n->n_in; k++) n_all *= (double)count_of(&n->in[k]);
     return outs > 0 ? n_all / outs + n->n_in : 1;
+  }
+  if (strcmp(n->op, "Resize") == 0) { /* at most 4 points a dimension, whose weights are of coordinates in float32 */
+    double size = 1;
+    for (int32_t d = 0; a != NULL && d < a->ndim; d++) size = fmax(size, (double)a->shape[d]);
+    return 64 + 4 * size;
   }
   if (strcmp(n->op, "Sum") == 0 || strcmp(n->op, "Mean") == 0) return n->n_in + 1;
   if (strcmp(n->op, "LRN") == 0) return number(n, "size", 1) + 40;
