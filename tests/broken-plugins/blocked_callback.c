@@ -1,7 +1,7 @@
 /* Holds its lock while it calls fence_signal, and takes it in stream.query: who queries another stream from
  * inside the call waits for ever.
- * caught by: ?
- * says: ? */
+ * caught by: fences/host-inside
+ * says: stream.query */
 #include "base.h"
 
 static heddle_status run_locked(heddle_pstream *stream, base_task *task, heddle_error *err) {
