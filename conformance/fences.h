@@ -12,8 +12,6 @@ void kit_signal(kit *k, heddle_pstream *s, heddle_pfence fence, uint64_t value);
 /* Waits until the fence has reached value; fails the case where it has not within KIT_FENCE_MS, or has failed. */
 void kit_reached(kit *k, heddle_pfence fence, uint64_t value, const char *what);
 
-/* Opens the device over a host of the case's own, in a case of stage ENTRY; skips inline devices (fences_inside.c). */
-void kit_fences_open(kit *k, const heddle_host *host);
 void kit_fences_inside(kit *k);
 
 void kit_fences_wait_signalled(kit *k);

@@ -21,18 +21,6 @@ static void stay(void *ctx, heddle_pfence fence, uint64_t value) {
   k->host.fence_signal(ctx, fence, value);
 }
 
-void kit_fences_open(kit *k, const heddle_host *host) {
-  heddle_status status = k->root.open_instance(host, &k->instance, &k->err);
-  if (status == HEDDLE_ENODEV) kit_skip(k, "there is no device: %s", k->err.text);
-  kit_ok(k, status, "open_instance");
-  kit_ok(k, k->root.device_count(k->instance, &k->n_devices, &k->err), "device_count");
-  if (k->n_devices <= k->index) kit_skip(k, "there is no device %u", (unsigned)k->index);
-  k->desc.struct_size = sizeof k->desc;
-  kit_ok(k, k->root.device_describe(k->instance, k->index, &k->desc, &k->err), "device_describe");
-  if (kit_inline(k)) kit_skip(k, "the device is inline");
-  k->dev = kit_open(k, k->index);
-}
-
 typedef struct signalling {
   kit *k;
   heddle_pstream *stream;
@@ -66,7 +54,9 @@ void kit_fences_inside(kit *k) {
   heddle_host host = k->host;
   pthread_t thread;
   host.fence_signal = stay;
-  kit_fences_open(k, &host);
+  kit_close_all(k);
+  kit_ok(k, k->root.open_instance(&host, &k->instance, &k->err), "open_instance after all was closed");
+  k->dev = kit_open(k, k->index);
   heddle_pstream *stream = kit_stream(k, k->dev), *beside = kit_stream(k, k->dev);
   signalling s = {.k = k, .stream = stream, .fence = kit_fence(k)};
   if (pthread_create(&thread, NULL, signal_one, &s) != 0) kit_skip(k, "the kit itself has no thread");
