@@ -123,6 +123,19 @@ bool kit_stage_instance(kit *k) {
   return true;
 }
 
+/* A plugin that is being written, such as null: it refuses streams and memory alike. */
+static bool does_nothing(kit *k) {
+  const heddle_pmemory_desc desc = {.struct_size = sizeof desc, .kind = HEDDLE_MEMORY_DEVICE, .bytes = 64, .align = 1};
+  heddle_pbuffer *buffer = NULL;
+  heddle_pstream *stream = NULL;
+  bool nothing = k->t.stream.create(k->dev, HEDDLE_STREAM_COMPUTE, 0, &stream, &k->err) == HEDDLE_EUNSUPPORTED;
+  if (stream != NULL && !nothing) k->t.stream.close(stream);
+  if (!nothing) return false;
+  nothing = k->t.memory.alloc(k->dev, &desc, &buffer, &k->err) == HEDDLE_EUNSUPPORTED;
+  if (buffer != NULL && !nothing) k->t.memory.free(k->dev, buffer);
+  return nothing;
+}
+
 bool kit_stage_device(kit *k) {
   heddle_pdevice_options options = {.struct_size = sizeof options, .cookie = k->index + 1};
   heddle_status s = k->t.device.open(k->instance, k->index, &options, &k->dev, &k->err);
@@ -137,4 +150,6 @@ void kit_stages(kit *k, uint32_t stage) {
   if (there && stage >= KIT_STAGE_INSTANCE) there = kit_stage_instance(k);
   if (there && stage >= KIT_STAGE_DEVICE) there = kit_stage_device(k);
   if (!there) kit_say_and_end(KIT_SAYS_STAGE, k->err.text);
+  if (stage >= KIT_STAGE_DEVICE && does_nothing(k))
+    kit_skip(k, "the device has neither streams nor memory: \"%.800s\"", k->err.text);
 }
