@@ -1,5 +1,6 @@
 /* core/discover.c: finds candidate plugins in the documented order: beside libheddle, in the installed folder, where
- * plugin_path says; or only where plugins says. In a folder these are manifests, then libraries. A candidate that cannot be one gets its reason here; none is opened. */
+ * plugin_path says; or only where plugins says. In a folder these are manifests, then libraries. A candidate that cannot be
+ * one gets its reason here; none is opened. */
 #define _GNU_SOURCE /* dladdr */
 #include <dirent.h>
 #include <dlfcn.h>
@@ -162,10 +163,11 @@ static heddle_status add_list(heddle_context *ctx, const char *list, const char 
 char *heddle__own_folder(void) {
   Dl_info info;
   /* The path as the loader saw it may be relative to a current directory of long ago: only an absolute one counts. */
-  if (dladdr((const void *)(uintptr_t)&heddle__discover, &info) == 0 || info.dli_fname == NULL) return NULL;
+  if (dladdr((const void *)(uintptr_t)&heddle__discover, &info) == 0 || info.dli_fname == NULL)
+    return heddle__strdup("");
   char *real = realpath(info.dli_fname[0] == '/' ? info.dli_fname : "/proc/self/exe", NULL);
   char *slash = real != NULL ? strrchr(real, '/') : NULL;
-  char *folder = slash != NULL ? heddle__strndup(real, (size_t)(slash - real)) : NULL;
+  char *folder = heddle__strndup(real != NULL ? real : "", slash != NULL ? (size_t)(slash - real) : 0);
   free(real);
   return folder;
 }
@@ -178,7 +180,7 @@ static heddle_status find_all(heddle_context *ctx, heddle_error *err) {
     return heddle__config_is_off(value) ? HEDDLE_OK : add_list(ctx, value, origin, &seen, err);
 
   const char *own = ctx->folder;
-  for (size_t i = 0; i < 2 && s == HEDDLE_OK && own != NULL; i++) {
+  for (size_t i = 0; i < 2 && s == HEDDLE_OK && own[0] != '\0'; i++) {
     char *path = heddle__format(i == 0 ? "%s/heddle/plugins" : "%s/../lib/heddle/plugins", own);
     if (path == NULL) s = heddle__no_memory(err, "the list of plugins");
     else s = add_folder(ctx, path, "beside libheddle", false, &seen, err);
@@ -195,6 +197,7 @@ static heddle_status find_all(heddle_context *ctx, heddle_error *err) {
 
 heddle_status heddle__discover(heddle_context *ctx, heddle_error *err) {
   ctx->folder = heddle__own_folder();
+  if (ctx->folder == NULL) return heddle__no_memory(err, "the folder of libheddle");
   heddle_status s = find_all(ctx, err);
   heddle__plugin **list = ctx->plugins.data;
   for (size_t i = 1; i < ctx->plugins.count; i++) /* stable */

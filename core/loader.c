@@ -140,8 +140,6 @@ static heddle_status list_devices(heddle__plugin *p, heddle_error *why) {
     if (s != HEDDLE_OK) break;
     p->devices[p->n_devices++] = dev;
   }
-  /* A plugin is used with all of its devices or not at all: indices are positions. */
-  while (s != HEDDLE_OK && p->n_devices > 0) heddle__device_release(p->devices[--p->n_devices]);
   return s;
 }
 
@@ -153,8 +151,10 @@ static heddle_status give_up(heddle__plugin *p, heddle_status s, const heddle_er
   return heddle__plugin_refuse(p, err, "plugin %s: %.900s", p->name, text);
 }
 
-/* Ends an instance without devices; the plugin can be loaded again. */
+/* Ends an instance whose devices are not open; the plugin can be loaded again. It is used with all of its devices or not at
+ * all: indices are positions. */
 static void take_back(heddle__plugin *p) {
+  while (p->n_devices > 0) heddle__device_release(p->devices[--p->n_devices]);
   step(p, "close_instance");
   p->root.close_instance(p->instance);
   p->instance = NULL;
@@ -188,8 +188,8 @@ heddle_status heddle__plugin_load(heddle__plugin *p, heddle_error *err) {
     return s;
   }
   s = list_devices(p, &why);
+  if (s == HEDDLE_OK) s = heddle__probe_after(p, &why);
   if (s == HEDDLE_OK) {
-    heddle__probe_after(p);
     heddle__logf(&p->ctx->log, HEDDLE_LOG_INFO, "loader", "uses %s: plugin %s, ABI %u.%u, %u devices (%s)", p->path,
                  p->name, p->root.abi_major, p->root.abi_minor, (unsigned)p->n_devices, p->found_by);
     return HEDDLE_OK;

@@ -42,13 +42,25 @@ heddle_status heddle__probe_before(heddle__plugin *p, heddle_error *err) {
   return HEDDLE_OK;
 }
 
-void heddle__probe_after(heddle__plugin *p) {
+heddle_status heddle__probe_after(heddle__plugin *p, heddle_error *err) {
   const char *folder;
-  if (heddle__config_get(p->ctx->config, "probe.cache_dir", &folder, NULL) && folder[0] == '/')
+  heddle_error why = {0, 0, ""};
+  heddle__free(p->abilities); /* of a try that lacked memory */
+  p->abilities = NULL;
+  if (heddle__config_get(p->ctx->config, "probe.cache_dir", &folder, NULL) && folder[0] == '/') {
     p->abilities = heddle__format("%s/abilities-%016llx.json", folder, heddle__probe_number(p->real));
-  if (p->abilities != NULL && access(p->abilities, F_OK) != 0) {
-    heddle__free(p->abilities);
-    p->abilities = NULL;
+    if (p->abilities == NULL) return heddle__no_memory(err, "what is known of a plugin's devices");
+    if (access(p->abilities, F_OK) != 0) {
+      heddle__free(p->abilities);
+      p->abilities = NULL;
+    }
   }
-  if ((p->abilities != NULL || p->drivers != NULL) && library(p->ctx, NULL) != NULL) p->ctx->probe->after(p);
+  if (p->abilities == NULL && p->drivers == NULL) return HEDDLE_OK;
+  const heddle__probe_table *t = library(p->ctx, &why);
+  if (t != NULL) t->after(p);
+  else if (why.status == HEDDLE_ENOMEM) return heddle__fail(err, HEDDLE_ENOMEM, "%s", why.text);
+  else
+    heddle__logf(&p->ctx->log, HEDDLE_LOG_WARN, "probe", "what heddle check-plugin found of %s is not used: %s",
+                 p->path, why.text);
+  return HEDDLE_OK;
 }

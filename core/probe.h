@@ -29,8 +29,9 @@ heddle_status heddle__probe_manifest(heddle_context *ctx, const char *path, hedd
 /* Before a plugin is opened: refuses it where it took a process down. HEDDLE_OK also then. */
 heddle_status heddle__probe_before(heddle__plugin *plugin, heddle_error *err);
 
-/* Once its devices are listed: compares their drivers with what is kept, and takes from them what is known not to work. */
-void heddle__probe_after(heddle__plugin *plugin);
+/* Once its devices are listed: compares their drivers with what is kept, and takes from them what is known not to work.
+ * HEDDLE_ENOMEM. */
+heddle_status heddle__probe_after(heddle__plugin *plugin, heddle_error *err);
 
 /* ---- between libheddle and libheddle_probe.so (core/beside.h) */
 

@@ -21,7 +21,7 @@ static bool is_open(const struct stat *at, const struct stat *own) {
 
 heddle_status heddle__trust(const heddle_context *ctx, const char *real, heddle_error *err) {
   char path[PATH_MAX];
-  const char *value, *folder = ctx->folder != NULL ? ctx->folder : "/";
+  const char *value, *folder = ctx->folder;
   struct stat own, at;
   if (heddle__config_get(ctx->config, "plugin_trust", &value, NULL) && strcmp(value, "any") == 0) return HEDDLE_OK;
   memset(&own, 0, sizeof own);
@@ -32,7 +32,7 @@ heddle_status heddle__trust(const heddle_context *ctx, const char *real, heddle_
   for (;;) {
     /* Who can change a folder that holds libheddle can change libheddle. */
     bool above = strncmp(folder, path, n) == 0 && (n == 1 || folder[n] == '\0' || folder[n] == '/');
-    if (above) return HEDDLE_OK;
+    if (above || n == 1) return HEDDLE_OK;
     if (stat(path, &at) != 0) return heddle__fail(err, HEDDLE_EABI, "%s cannot be looked at (errno %d)", path, errno);
     const char *what = is_open(&at, &own) ? "can be written to by others: 'chmod go-w' it" : NULL;
     if (at.st_uid != 0 && at.st_uid != geteuid() && at.st_uid != own.st_uid)

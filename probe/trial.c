@@ -82,7 +82,7 @@ static heddle_status write_request(child *c, heddle_error *err) {
 
 static bool find_program(const heddle__plugin *p, char *path, size_t bytes) {
   static const char *const places[] = {"../libexec/heddle/heddle-probe", HEDDLE_PROBE_INSTALLED};
-  for (size_t i = 0; i < sizeof places / sizeof places[0] && p->ctx->folder != NULL; i++) {
+  for (size_t i = 0; i < sizeof places / sizeof places[0] && p->ctx->folder[0] != '\0'; i++) {
     int n = snprintf(path, bytes, "%s/%s", p->ctx->folder, places[i]);
     if (n > 0 && (size_t)n < bytes && access(path, X_OK) == 0) return true;
   }
