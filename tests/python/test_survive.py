@@ -7,6 +7,7 @@ import numpy as np
 import pytest
 from reference import io
 from survive_case import POLICIES, sweep, write_graphs
+from test_control import both, check, if_model
 from tool_case import DIGITS, failing, good, heddle
 
 QUICK = ("sim.fail=run:#@0:fault", "fault.fail=any:#@sim:0")
@@ -56,3 +57,16 @@ def test_the_tool(tmp_path):
     assert "on failure retry:3" in good("plan", DIGITS, "--device", "sim:0,sim:1,cpu", "--on-failure", "retry:3")
     assert json.loads(good("plan", DIGITS, "--device", "cpu,sim:0,sim:1", "--json"))["on_failure"] == "error"
     failing(2, "bench", DIGITS, "--device", "cpu,sim:0,sim:1", "--func", "f", "--on-failure", "retry")
+
+
+def test_stages(tmp_path):
+    """If: each stage goes on by itself, from its own inputs."""
+    inputs = both(np.linspace(-1, 1, 8, dtype=np.float32).reshape(2, 4))
+    for policy, fault in (("failover", "run:2@0:fault"), ("failover", "run:2@0:async:fault"), ("retry", "submit:2@0"),
+                          ("failover", "alloc:3@0"), ("failover", "open:2@0:fault")):
+        check(tmp_path, if_model(), *inputs, devices=("sim:0,cpu",),
+              more=("--set", f"sim.fail={fault}", "--set", "log=off", "--on-failure", policy))
+    words = [w for name in inputs[0] for w in ("--input", f"{name}={tmp_path / name}.npy")]
+    for name, value in inputs[0].items():
+        io.write_npy(tmp_path / f"{name}.npy", value)
+    failing(1, "run", tmp_path / "made.json", "--device", "sim:0,cpu", "--set", "sim.fail=run:2@0:fault", *words)
