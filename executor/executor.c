@@ -473,7 +473,7 @@ HEDDLE__COLD heddle_status heddle_executor_output_info(heddle_executor *ex, uint
     info.ndim = staged->ndim;
     memcpy(r->shape, staged->shape, staged->ndim * sizeof r->shape[0]);
   }
-  if (ex->staged == NULL && (ex->bound == NULL || ex->stale) && !heddle__drive_pending(&ex->drive))
+  if (ex->staged == NULL && !heddle__drive_pending(&ex->drive) && (ex->bound == NULL || ex->stale))
     heddle__executor_prepare(ex, NULL); /* where inputs are missing, the file's words stand */
   pthread_mutex_lock(&ex->drive.lock);  /* a pending run may change what is bound, where a device fails */
   if (ex->bound != NULL) {

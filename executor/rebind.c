@@ -231,8 +231,9 @@ static void put_bound(heddle_executor *ex, heddle__bound *b) {
 static void drop_bound(heddle_executor *ex) {
   heddle__profile_release(ex->profile);
   ex->profile = NULL;
-  heddle__bound_free(ex->bound, true); /* no run is pending, and none that hung was left: the executor were dead */
-  ex->bound = NULL;
+  heddle__bound *b = ex->bound;
+  put_bound(ex, NULL);
+  heddle__bound_free(b, true); /* no run is pending, and none that hung was left: the executor were dead */
   atomic_store(&ex->has_outputs, false);
 }
 

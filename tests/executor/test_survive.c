@@ -1,6 +1,6 @@
 /* tests/executor/test_survive.c: runs that a device failed, under each policy of a model: what the caller gets, what the
  * executor keeps, and what cannot be saved. Every call of a run and of a creation fails in tests/python/test_survive.py.
- * timeout: 60
+ * labels: threads timeout: 60
  */
 #include "executor/rig.h"
 
