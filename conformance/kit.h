@@ -129,6 +129,8 @@ uint32_t kit_strays(kit *k);
 
 /* What the host's functions have counted: blocks of host.alloc not yet freed, device_fault calls. */
 uint64_t kit_host_blocks(kit *k);
+/* Gives back the freed blocks that the kit keeps for a while, so that the size of the process is the plugin's doing. */
+void kit_host_settle(kit *k);
 uint32_t kit_faults(kit *k);
 /* Makes the n-th host.alloc from now fail; 0: none. */
 void kit_host_fail_alloc(kit *k, uint64_t n);
