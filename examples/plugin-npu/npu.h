@@ -111,6 +111,8 @@ heddle_status npu_finish(heddle_pstream *stream, uint64_t timeout_ns, heddle_err
 uint64_t npu_clock(const heddle_pdevice *dev, uint64_t host_ns);
 /* Gives one reference to a stream back. With the lock held. */
 void npu_stream_drop(heddle_pstream *stream);
+/* Takes streams that the host has closed, and that are empty, off the device. With the lock held. */
+void npu_drop_closed(heddle_pdevice *dev);
 /* Absolute monotonic time, timeout_ns from now. */
 struct timespec npu_deadline(uint64_t timeout_ns);
 void *npu_thread(void *device);

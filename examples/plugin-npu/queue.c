@@ -140,8 +140,7 @@ static uint64_t execute(heddle_pdevice *dev, const npu_cmd *cmd, uint64_t now) {
   }
 }
 
-/* Takes a stream that the host has closed, and that is empty, off the device. With the lock held. */
-static void drop_closed(heddle_pdevice *dev) {
+void npu_drop_closed(heddle_pdevice *dev) {
   for (heddle_pstream **link = &dev->streams; *link != NULL;) {
     heddle_pstream *s = *link;
     if (s->closed && s->tail == s->submitted) {
@@ -158,7 +157,7 @@ void *npu_thread(void *device) {
   heddle_pinstance *self = dev->self;
   pthread_mutex_lock(&self->lock);
   for (;;) {
-    drop_closed(dev);
+    npu_drop_closed(dev);
     heddle_pstream *s = pick(dev);
     if (s == NULL && dev->stop) break;
     if (s == NULL) {

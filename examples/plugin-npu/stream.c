@@ -2,13 +2,15 @@
  * after, whatever is recorded later. */
 #include "npu.h"
 
+/* A stream with work left is taken away by the device's thread, once it is empty. */
 static void stream_close(heddle_pstream *stream) {
   if (stream == NULL) return;
   heddle_pdevice *dev = stream->dev;
   atomic_fetch_sub(&dev->live_objects, 1);
   pthread_mutex_lock(&dev->self->lock);
   stream->submitted = stream->head;
-  stream->closed = true; /* the device's thread takes it away, once it is empty */
+  stream->closed = true;
+  npu_drop_closed(dev);
   pthread_cond_broadcast(&dev->self->work);
   pthread_mutex_unlock(&dev->self->lock);
 }
