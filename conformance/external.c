@@ -42,9 +42,9 @@ static void shared(kit *k) {
   kit_holds(k, s, second, 0, BYTES, 1, "an imported buffer after a write to the exported one");
   kit_put_pattern(k, s, second, 0, BYTES, 2);
   kit_holds(k, s, first, 0, BYTES, 2, "an exported buffer after a write to the imported one");
-  kit_free(k, k->dev, first);
-  kit_holds(k, s, second, 0, BYTES, 2, "an imported buffer after the exported one was freed");
   kit_free(k, k->dev, second);
+  kit_holds(k, s, first, 0, BYTES, 2, "an exported buffer after the imported one was freed");
+  kit_free(k, k->dev, first);
   k->t.stream.close(s);
 }
 

@@ -85,6 +85,11 @@ bool kit_stage_device(kit *k);
 /* All up to stage; where one fails the process ends, and the case is not run. */
 void kit_stages(kit *k, uint32_t stage);
 
+/* ---- kit_required.c */
+
+/* What the plugin must have and lacks ("memory.alloc"), NULL where it lacks nothing; from stage ENTRY on. */
+const char *kit_missing(const kit *k);
+
 /* ---- kit_calls.c */
 
 /* Puts a function of the kit's before each of root and tables, which notes the call in the page. */

@@ -10,7 +10,7 @@
 #include <string.h>
 #include <unistd.h>
 
-enum { EACH = 32, BYTES = 16384 };
+enum { EACH = 32, BYTES = 16384, WARM = 4 };
 
 /* ---- what the process has */
 
@@ -81,25 +81,20 @@ static void one_device(kit *k) {
 }
 
 static void one_instance(kit *k) {
-  heddle_status status = k->root.open_instance(&k->host, &k->instance, &k->err);
-  if (status == HEDDLE_ENODEV) kit_skip(k, "there is no device: %s", k->err.text);
-  kit_ok(k, status, "open_instance");
-  k->desc.struct_size = sizeof k->desc;
-  kit_ok(k, k->root.device_describe(k->instance, k->index, &k->desc, &k->err), "device_describe");
+  kit_ok(k, k->root.open_instance(&k->host, &k->instance, &k->err), "open_instance after all was closed");
   one_device(k);
   k->root.close_instance(k->instance);
   k->instance = NULL;
 }
 
-/* Fails where a number grew in each of four spans, by at least least in all. */
-static void flat(kit *k, const uint64_t at[5], uint64_t least, uint32_t rounds, const char *what) {
-  bool always = true;
-  for (uint32_t i = 0; i < 4; i++) always = always && at[i + 1] > at[i];
-  if (always && at[4] - at[0] >= least)
-    kit_fail(k,
-             "%s grow from round to round: %" PRIu64 ", %" PRIu64 ", %" PRIu64 ", %" PRIu64 ", %" PRIu64
-             ", each %" PRIu32 " rounds after the other",
-             what, at[0], at[1], at[2], at[3], at[4], rounds);
+/* Fails where a number grew by step and more in each of four spans: what fills a cache of a driver's slows down. */
+static void flat(kit *k, const uint64_t at[5], uint64_t step, const char *what, const char *span) {
+  for (uint32_t i = 0; i < 4; i++)
+    if (at[i + 1] < at[i] + step) return;
+  kit_fail(k,
+           "%s grow on and on: %" PRIu64 ", %" PRIu64 ", %" PRIu64 ", %" PRIu64 ", %" PRIu64 ", with %s between two "
+           "numbers",
+           what, at[0], at[1], at[2], at[3], at[4], span);
 }
 
 /* Ten rounds to warm up, then four times ten, counted after each ten. */
@@ -115,20 +110,22 @@ static void rounds(kit *k, void (*round)(kit *k)) {
     resident[i] = now.resident_kib;
     blocks[i] = kit_host_blocks(k);
   }
-  flat(k, blocks, 20, SPAN, "blocks of host.alloc");
-  flat(k, threads, 20, SPAN, "threads of the process");
-  flat(k, files, 20, SPAN, "open files of the process");
-  flat(k, maps, 20, SPAN, "mappings of the process");
-  flat(k, resident, 40 * 64, SPAN, "resident KiB of the process");
+  flat(k, blocks, SPAN / 2, "blocks of host.alloc", "10 rounds");
+  flat(k, threads, SPAN / 2, "threads of the process", "10 rounds");
+  flat(k, files, SPAN / 2, "open files of the process", "10 rounds");
+  flat(k, maps, SPAN / 2, "mappings of the process", "10 rounds");
+  flat(k, resident, SPAN * 64, "resident KiB of the process", "10 rounds");
   if (resident[4] > resident[0])
     kit_note(k, "resident memory grew by %" PRIu64 " KiB in 40 rounds", resident[4] - resident[0]);
 }
 
 static void devices(kit *k) {
+  kit_close(k, k->dev);
   rounds(k, one_device);
 }
 
 static void instances(kit *k) {
+  kit_close_all(k);
   rounds(k, one_instance);
 }
 
@@ -176,12 +173,13 @@ static numbers live(kit *k) {
                    kit_live(k, HEDDLE_QUERY_LIVE_OBJECTS)};
 }
 
-/* Makes and frees EACH of something, five times over: the plugin's counts come back, and the host's blocks do not grow
+/* Makes and frees EACH of something, nine times over: the plugin's counts come back, and the host's blocks do not grow
  * by one and more for each. */
 static void objects(kit *k, void (*batch)(kit *k, heddle_pstream *s), const char *what) {
   heddle_pstream *s = kit_stream(k, k->dev);
   uint64_t blocks[5], resident[5];
   numbers before = live(k);
+  for (uint32_t i = 0; i < WARM; i++) batch(k, s);
   for (uint32_t i = 0; i < 5; i++) {
     batch(k, s);
     kit_sync(k, s);
@@ -194,8 +192,8 @@ static void objects(kit *k, void (*batch)(kit *k, heddle_pstream *s), const char
     blocks[i] = kit_host_blocks(k);
     resident[i] = count(k).resident_kib;
   }
-  flat(k, blocks, 2 * EACH, EACH, "blocks of host.alloc");
-  flat(k, resident, 4 * EACH * 8, EACH, "resident KiB of the process");
+  flat(k, blocks, EACH / 2, "blocks of host.alloc", what);
+  flat(k, resident, EACH * (BYTES / 1024) * 3 / 4, "resident KiB of the process", what);
   k->t.stream.close(s);
 }
 
@@ -210,7 +208,7 @@ static void buffer_batch(kit *k, heddle_pstream *s) {
 }
 
 static void buffers(kit *k) {
-  objects(k, buffer_batch, "buffers");
+  objects(k, buffer_batch, "32 buffers");
 }
 
 static void page_batch(kit *k, heddle_pstream *s) {
@@ -224,7 +222,7 @@ static void page_batch(kit *k, heddle_pstream *s) {
 }
 
 static void pages(kit *k) {
-  objects(k, page_batch, "mapped buffers");
+  objects(k, page_batch, "32 mapped buffers");
 }
 
 static void view_batch(kit *k, heddle_pstream *s) {
@@ -239,7 +237,7 @@ static void view_batch(kit *k, heddle_pstream *s) {
 
 static void views(kit *k) {
   if ((k->desc.caps & HEDDLE_CAP_VIEWS) == 0 || k->t.memory.view == NULL) kit_skip(k, "the device has no views");
-  objects(k, view_batch, "views");
+  objects(k, view_batch, "32 views");
 }
 
 static void stream_batch(kit *k, heddle_pstream *s) {
@@ -256,7 +254,7 @@ static void stream_batch(kit *k, heddle_pstream *s) {
 }
 
 static void streams(kit *k) {
-  objects(k, stream_batch, "streams");
+  objects(k, stream_batch, "32 streams");
 }
 
 static void event_batch(kit *k, heddle_pstream *s) {
@@ -272,7 +270,7 @@ static void event_batch(kit *k, heddle_pstream *s) {
 }
 
 static void events(kit *k) {
-  objects(k, event_batch, "events");
+  objects(k, event_batch, "32 events");
 }
 
 static void signal_batch(kit *k, heddle_pstream *s) {
@@ -283,7 +281,7 @@ static void signal_batch(kit *k, heddle_pstream *s) {
 }
 
 static void signals(kit *k) {
-  objects(k, signal_batch, "signals");
+  objects(k, signal_batch, "32 signals");
 }
 
 static void copy_batch(kit *k, heddle_pstream *s) {
@@ -299,7 +297,7 @@ static void copy_batch(kit *k, heddle_pstream *s) {
 }
 
 static void copies(kit *k) {
-  objects(k, copy_batch, "writes and reads");
+  objects(k, copy_batch, "32 writes and reads");
 }
 
 static void graph_batch(kit *k, heddle_pstream *s) {
@@ -320,7 +318,7 @@ static void graph_batch(kit *k, heddle_pstream *s) {
 
 static void graphs(kit *k) {
   if (!k->t.has_capture) kit_skip(k, "the plugin has no captures");
-  objects(k, graph_batch, "captures");
+  objects(k, graph_batch, "32 captures");
 }
 
 static void timer_batch(kit *k, heddle_pstream *s) {
@@ -337,7 +335,7 @@ static void timer_batch(kit *k, heddle_pstream *s) {
 
 static void timers(kit *k) {
   if (!k->t.has_timing) kit_skip(k, "the plugin has no timing");
-  objects(k, timer_batch, "timers");
+  objects(k, timer_batch, "32 timers");
 }
 
 static void launch_batch(kit *k, heddle_pstream *s) {
@@ -358,7 +356,7 @@ static void launch_batch(kit *k, heddle_pstream *s) {
 
 static void launches(kit *k) {
   if (!k->t.has_op) kit_skip(k, "the plugin has no operators");
-  objects(k, launch_batch, "ops and launches");
+  objects(k, launch_batch, "32 ops and launches");
 }
 
 #define ON_DEVICE(name, promise, flags, run) \
@@ -378,6 +376,6 @@ KIT_GROUP(kit_leaks, "leaks",
           ON_DEVICE("timers", "timers leave nothing behind", 0, timers),
           ON_DEVICE("launches", "ops and launches leave nothing behind", 0, launches),
           {"leaks/devices", "opening and closing a device leaves no thread, file, mapping or memory behind",
-           KIT_STAGE_INSTANCE, KIT_LONG, 120, devices, NULL},
+           KIT_STAGE_DEVICE, KIT_LONG, 120, devices, NULL},
           {"leaks/instances", "opening and closing an instance leaves no thread, file, mapping or memory behind",
-           KIT_STAGE_ENTRY, KIT_LONG, 120, instances, NULL});
+           KIT_STAGE_DEVICE, KIT_LONG, 120, instances, NULL});

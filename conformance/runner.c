@@ -126,6 +126,10 @@ static check *find(const runner *r, const char *name, uint32_t index) {
   return NULL;
 }
 
+static bool needs(const check *c, uint32_t stage) {
+  return c->what->stage >= stage || (c->what->flags & KIT_OPENS) != 0;
+}
+
 /* Everything past the stage that the gate is for: on its device only where that is the device. */
 static void close_gate(runner *r, const check *gate, uint32_t stage) {
   char before[256];
@@ -133,7 +137,7 @@ static void close_gate(runner *r, const check *gate, uint32_t stage) {
            gate->outcome == CHECK_SKIP ? "does not apply" : "failed");
   for (size_t i = 0; i < r->list->count; i++) {
     check *c = &r->list->data[i];
-    if (c->outcome != CHECK_WAITING || c->what->stage < stage || !c->wanted) continue;
+    if (c->outcome != CHECK_WAITING || !c->wanted || !needs(c, stage)) continue;
     if (stage == KIT_STAGE_DEVICE && c->index != gate->index) continue;
     if (unsupported(c)) continue;
     c->outcome = CHECK_SKIP;
@@ -146,7 +150,7 @@ static bool run_gate(runner *r, const char *name, uint32_t index, uint32_t stage
   check *gate = find(r, name, index);
   bool needed = false;
   for (size_t i = 0; i < r->list->count; i++)
-    needed = needed || (r->list->data[i].wanted && r->list->data[i].what->stage >= stage);
+    needed = needed || (r->list->data[i].wanted && needs(&r->list->data[i], stage));
   if (gate == NULL || (!needed && !gate->wanted)) return true;
   if (gate->outcome == CHECK_WAITING) {
     progress(r, gate);

@@ -197,7 +197,9 @@ static void recorded(kit *k) {
   heddle_status status = k->t.capture.begin(s, &k->err);
   if (status == HEDDLE_EUNSUPPORTED) kit_skip(k, "the device has no captures: %s", k->err.text);
   kit_ok(k, status, "capture.begin");
-  mark(k, s, timer, 0);
+  status = k->t.timing.mark(s, timer, 0, &k->err);
+  if (status == HEDDLE_EUNSUPPORTED) kit_skip(k, "the device makes no marks in captures: %s", k->err.text);
+  kit_ok(k, status, "timing.mark in a capture");
   kit_fill(k, s, x, 0, BYTES, 1);
   mark(k, s, timer, 1);
   kit_ok(k, k->t.capture.end(s, &graph, &k->err), "capture.end");
