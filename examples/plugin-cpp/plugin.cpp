@@ -191,8 +191,9 @@ heddle_status find(const heddle_pregion *region, Found *out, heddle_error *err) 
   bool good = out->op != nullptr && node->opset >= 13 && node->opset <= 28 && node->n_inputs == out->op->n_inputs;
   const heddle_pvalue *y = value(node->outputs[0]);
   for (uint32_t k = 0; good && k < node->n_inputs; k++) {
-    const heddle_pvalue *x = value(node->inputs[k]);
-    good = x->dtype.code == HEDDLE_DTYPE_FLOAT && x->dtype.bits == 32 && x->dtype.lanes == 1 && x->ndim == y->ndim;
+    const heddle_pvalue *x = value(node->inputs[k] < 0 ? node->outputs[0] : node->inputs[k]);
+    good = node->inputs[k] >= 0 && x->dtype.code == HEDDLE_DTYPE_FLOAT && x->dtype.bits == 32 && x->dtype.lanes == 1 &&
+           x->ndim == y->ndim;
     for (int32_t i = 0; good && i < x->ndim; i++) good = x->shape[i] == y->shape[i];
     while (good && region->inputs[out->slot[k]] != node->inputs[k]) out->slot[k]++;
   }

@@ -59,15 +59,18 @@ static int32_t blocks_of(int32_t channels) {
 
 /* ---------------------------------------------------------------- constants */
 
-/* Weights as tiles [block of m][block of c][ky][kx][16 m][16 c], with zeros for channels that are not there. */
+/* Weights as tiles [block of m][block of c][ky][kx][16 m][16 c], with zeros for channels that are not there, or are not
+ * of the same group. */
 static bool pack_weights(writer *w, const npu_layer *l) {
   const int32_t bm = blocks_of(l->m), bc = blocks_of(l->c), window = l->kh * l->kw;
+  const int32_t inside = l->c / l->groups, results = l->m / l->groups; /* of a group */
   uint8_t *tiles = reserve(w->program, (uint64_t)bm * (uint64_t)bc * (uint64_t)window * 256, &w->weights);
   if (tiles == NULL) return false;
   for (int32_t m = 0; m < l->m; m++) {
-    for (int32_t c = 0; c < l->c; c++) {
+    for (int32_t i = 0; i < inside; i++) {
+      const int32_t c = m / results * inside + i;
       for (int32_t k = 0; k < window; k++) {
-        const int64_t from = l->is_matrix ? (int64_t)c * l->m + m : ((int64_t)m * l->c + c) * window + k;
+        const int64_t from = l->is_matrix ? (int64_t)c * l->m + m : ((int64_t)m * inside + i) * window + k;
         const int64_t tile = ((int64_t)(m / NPU_LANES) * bc + c / NPU_LANES) * window + k;
         tiles[(tile * NPU_LANES + m % NPU_LANES) * NPU_LANES + c % NPU_LANES] = (uint8_t)npu_byte_at(l->weight, from);
       }
@@ -79,7 +82,7 @@ static bool pack_weights(writer *w, const npu_layer *l) {
 /* Three vectors of int32 a block of results: the bias, which takes the operand's zero point out of the sum,
  * sum(w * (x - zero)) = sum(w * x) - zero * sum(w); the multiplier; the shift. */
 static bool pack_numbers(writer *w, const npu_layer *l) {
-  const int64_t terms = (int64_t)l->c * l->kh * l->kw;
+  const int64_t terms = (int64_t)l->c / l->groups * l->kh * l->kw;
   uint8_t *bytes = reserve(w->program, (uint64_t)blocks_of(l->m) * 3 * NPU_LANES * sizeof(int32_t), &w->numbers);
   if (bytes == NULL) return false;
   for (int32_t m = 0; m < l->m; m++) {
@@ -216,7 +219,11 @@ static void emit_conv_tile(writer *w, const npu_plan *plan, const npu_layer *l, 
   clear.u.loops = (npu_loops){.n = {t->th, t->tw, 1}, .acc = {t->tw, 1, 0}};
   if (w->tiles >= 2) clear.tokens = NPU_TAKE_NEXT; /* until the store before the last has read this half */
   emit(w, clear);
-  for (int32_t c = 0; c < blocks_of(l->c); c++) emit_products(w, plan, l, t, c, acc);
+  /* Only the blocks of channels that the groups of these results read. */
+  const int32_t results = l->m / l->groups, inside = l->c / l->groups;
+  const int32_t last = least((int64_t)(t->block + 1) * NPU_LANES, l->m) - 1;
+  const int32_t from = t->block * NPU_LANES / results * inside, to = (last / results + 1) * inside;
+  for (int32_t c = from / NPU_LANES; c < blocks_of(to); c++) emit_products(w, plan, l, t, c, acc);
   emit_requantise(w, l, t, acc);
   emit_store(w, plan, l, t, acc);
   w->tiles++;

@@ -10,7 +10,7 @@ static heddle_status copy(heddle_pstream *stream, heddle_pbuffer *dst, uint32_t 
   if (s == HEDDLE_OK) s = npu_bytes(stream->dev, src, src_kind, src_offset, bytes, what, &from, err);
   if (s != HEDDLE_OK) return s;
   cmd.src = from;
-  return npu_push(stream, &cmd, NULL, err);
+  return npu_push(stream, &cmd, err);
 }
 
 static heddle_status copy_h2d(heddle_pstream *stream, heddle_pbuffer *dst, uint64_t dst_offset, heddle_pbuffer *host,
@@ -34,21 +34,19 @@ static heddle_status copy_d2d(heddle_pstream *stream, heddle_pbuffer *dst, uint6
 static heddle_status copy_write(heddle_pstream *stream, heddle_pbuffer *dst, uint64_t dst_offset, const void *src,
                                 uint64_t bytes, heddle_error *err) {
   npu_cmd cmd = {.kind = NPU_CMD_COPY, .bytes = bytes, .src = src};
-  uint64_t position;
   heddle_status s = npu_bytes(stream->dev, dst, HEDDLE_MEMORY_DEVICE, dst_offset, bytes, "write", &cmd.dst, err);
-  if (s == HEDDLE_OK) s = npu_push(stream, &cmd, &position, err);
-  return s == HEDDLE_OK ? npu_wait(stream, position, UINT64_MAX, err) : s;
+  if (s == HEDDLE_OK) s = npu_push(stream, &cmd, err);
+  return s == HEDDLE_OK ? npu_finish(stream, UINT64_MAX, err) : s;
 }
 
 static heddle_status copy_read(heddle_pstream *stream, void *dst, heddle_pbuffer *src, uint64_t src_offset,
                                uint64_t bytes, heddle_error *err) {
   npu_cmd cmd = {.kind = NPU_CMD_COPY, .bytes = bytes, .dst = dst};
-  uint64_t position;
   uint8_t *from = NULL;
   heddle_status s = npu_bytes(stream->dev, src, HEDDLE_MEMORY_DEVICE, src_offset, bytes, "read", &from, err);
   cmd.src = from;
-  if (s == HEDDLE_OK) s = npu_push(stream, &cmd, &position, err);
-  return s == HEDDLE_OK ? npu_wait(stream, position, UINT64_MAX, err) : s;
+  if (s == HEDDLE_OK) s = npu_push(stream, &cmd, err);
+  return s == HEDDLE_OK ? npu_finish(stream, UINT64_MAX, err) : s;
 }
 
 static heddle_status copy_fill(heddle_pstream *stream, heddle_pbuffer *dst, uint64_t dst_offset, uint64_t bytes,
@@ -58,7 +56,7 @@ static heddle_status copy_fill(heddle_pstream *stream, heddle_pbuffer *dst, uint
     return p_fail(err, HEDDLE_EINVAL, 0, "npu:0: fill of %llu bytes at %llu: both must be multiples of 4",
                   (unsigned long long)bytes, (unsigned long long)dst_offset);
   heddle_status s = npu_bytes(stream->dev, dst, HEDDLE_MEMORY_DEVICE, dst_offset, bytes, "fill", &cmd.dst, err);
-  return s == HEDDLE_OK ? npu_push(stream, &cmd, NULL, err) : s;
+  return s == HEDDLE_OK ? npu_push(stream, &cmd, err) : s;
 }
 
 const heddle_copy_table npu_copy_table = {

@@ -84,7 +84,7 @@ static heddle_status device_query(heddle_pdevice *dev, uint32_t key, int64_t *ou
 
 static bool is_busy(const heddle_pdevice *dev) {
   for (const heddle_pstream *s = dev->streams; s != NULL; s = s->next)
-    if (s->tail != s->head) return true;
+    if (s->tail != s->submitted) return true;
   return dev->running;
 }
 

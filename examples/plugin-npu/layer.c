@@ -204,14 +204,16 @@ static heddle_status read_conv(const heddle_pregion *region, npu_layer *l, heddl
   heddle_status s = attr_int(l->node, "group", 1, &group, err);
   if (s == HEDDLE_OK) s = read_pair(l, "kernel_shape", x->ndim - 2, -1, &kh, &kw, err);
   if (s != HEDDLE_OK) return s;
-  if (group != 1 || w->shape[1] != l->c) return refuse(l->node, err, "has no groups");
+  if (group < 1 || group > l->m || l->m % group != 0 || w->shape[1] * group != l->c)
+    return refuse(l->node, err, "expects groups that fit the weights");
+  l->groups = (int32_t)group;
   if ((kw != -1 && (kw != l->kw || (x->ndim == 4 && kh != l->kh))) || l->kh > 4096 || l->kw > 4096)
     return refuse(l->node, err, "expects kernel_shape to be that of the weights");
   l->bias = node_input(region, l->node, 8);
   if (l->bias != NULL && (!dtype_is(l->bias->dtype, HEDDLE_DTYPE_INT, 32) || !is_constant(l->bias, 4, l->m)))
     return refuse(l->node, err, "takes a constant bias of int32");
   s = read_window(l, y, err);
-  if (s == HEDDLE_OK) s = read_product(region, l, count_of(w), (int64_t)l->c * l->kh * l->kw, err);
+  if (s == HEDDLE_OK) s = read_product(region, l, count_of(w), (int64_t)l->c / group * l->kh * l->kw, err);
   return s;
 }
 
@@ -221,7 +223,7 @@ static heddle_status read_matmul(const heddle_pregion *region, npu_layer *l, hed
   if (x->ndim < 1 || !is_bytes(w) || w->ndim != 2 || !dims_ok(w) || w->shape[0] != x->shape[x->ndim - 1])
     return refuse(l->node, err, "multiplies with a matrix of constants");
   l->is_matrix = 1;
-  l->n = l->h = l->oh = l->kh = l->kw = l->sy = l->sx = l->dy = l->dx = 1;
+  l->groups = l->n = l->h = l->oh = l->kh = l->kw = l->sy = l->sx = l->dy = l->dx = 1;
   l->c = (int32_t)w->shape[0], l->m = (int32_t)w->shape[1];
   l->w = l->ow = (int32_t)(count_of(x) / l->c);
   if (count_of(y) != (int64_t)l->w * l->m) return refuse(l->node, err, "expects a result of the shape of the product");
@@ -235,7 +237,7 @@ static heddle_status read_pool(const heddle_pregion *region, npu_layer *l, heddl
   if (!read_image(x, &l->h, &l->w) || y->ndim != x->ndim || !dtype_equal(x->dtype, y->dtype))
     return refuse(l->node, err, "pools images of one or two dimensions");
   if (l->node->n_outputs > 1 && l->node->outputs[1] >= 0) return refuse(l->node, err, "has no indices of maxima");
-  l->is_pool = 1;
+  l->is_pool = l->groups = 1;
   l->n = (int32_t)x->shape[0], l->c = l->m = (int32_t)x->shape[1];
   heddle_status s = attr_int(l->node, "ceil_mode", 0, &ceil_mode, err);
   if (s == HEDDLE_OK) s = read_pair(l, "kernel_shape", x->ndim - 2, -1, &kh, &l->kw, err);

@@ -26,6 +26,7 @@ typedef struct npu_layer {
   int flip_x, flip_w, flip_y; /* uint8 there: less 128 inside the machine */
   int32_t n, c, h, w;         /* operand; of a matrix n = h = 1 and w is its rows */
   int32_t m, oh, ow;          /* result */
+  int32_t groups;             /* of channels; 1 but in a convolution */
   int32_t kh, kw, sy, sx, dy, dx, top, left;
   int32_t zero_x, zero_y; /* as int8 inside the machine */
   const heddle_pvalue *weight, *bias, *scale_x, *scale_w, *scale_y;

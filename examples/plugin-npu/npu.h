@@ -37,13 +37,13 @@ typedef struct npu_cmd {
   heddle_ptimer *timer;
 } npu_cmd;
 
-/* Positions count commands: head those put in, tail those finished. Guarded by the instance's lock. */
+/* Positions count commands: head those put in, submitted those that the device may take, tail those finished. Guarded by the instance's lock. */
 struct heddle_pstream {
   heddle_pinstance *self; /* which outlives it; the device may not */
   heddle_pdevice *dev;
   heddle_pstream *next;
   npu_cmd *ring;
-  uint64_t room, head, tail;
+  uint64_t room, head, submitted, tail;
   uint64_t refs; /* the host's or the device's, one; each wait that names it, and each event */
   bool closed;   /* by the host: goes when it is empty */
 };
@@ -100,15 +100,19 @@ heddle_status npu_check(heddle_pdevice *dev, heddle_error *err);
 
 /* ---- queue.c ---- */
 
-/* Puts a command into a stream and wakes the device. It allocates only where more commands are pending than ever
- * before. *position (may be NULL) is behind the command. */
-heddle_status npu_push(heddle_pstream *stream, const npu_cmd *cmd, uint64_t *position, heddle_error *err);
-/* Waits until a stream is finished up to position, or the device is lost and idle, at most timeout_ns. */
-heddle_status npu_wait(heddle_pstream *stream, uint64_t position, uint64_t timeout_ns, heddle_error *err);
+/* Puts a command into a stream. It allocates only where more commands are pending than ever before. */
+heddle_status npu_push(heddle_pstream *stream, const npu_cmd *cmd, heddle_error *err);
+/* Hands what was put in to the device and wakes it. So a row of commands comes to it as one, and its clock, which is the
+ * host's again whenever it has nothing to do, does not run between them. */
+void npu_submit(heddle_pstream *stream);
+/* Submits, and waits until the stream is finished, at most timeout_ns; then says whether the device is lost. */
+heddle_status npu_finish(heddle_pstream *stream, uint64_t timeout_ns, heddle_error *err);
 /* Time on the device's clock. With the lock held. */
 uint64_t npu_clock(const heddle_pdevice *dev, uint64_t host_ns);
 /* Gives one reference to a stream back. With the lock held. */
 void npu_stream_drop(heddle_pstream *stream);
+/* Takes streams that the host has closed, and that are empty, off the device. With the lock held. */
+void npu_drop_closed(heddle_pdevice *dev);
 /* Absolute monotonic time, timeout_ns from now. */
 struct timespec npu_deadline(uint64_t timeout_ns);
 void *npu_thread(void *device);

@@ -199,7 +199,7 @@ static heddle_status op_bind(heddle_pop *op, heddle_pstream *stream, const heddl
 
 static heddle_status op_run(heddle_plaunch *launch, heddle_error *err) {
   const npu_cmd cmd = {.kind = NPU_CMD_RUN, .launch = launch};
-  return npu_push(launch->stream, &cmd, NULL, err);
+  return npu_push(launch->stream, &cmd, err);
 }
 
 const heddle_op_table npu_op_table = {

@@ -43,7 +43,7 @@ static bool grow(heddle_pstream *stream) {
   return true;
 }
 
-heddle_status npu_push(heddle_pstream *stream, const npu_cmd *cmd, uint64_t *position, heddle_error *err) {
+heddle_status npu_push(heddle_pstream *stream, const npu_cmd *cmd, heddle_error *err) {
   heddle_pinstance *self = stream->dev->self;
   heddle_status s = npu_check(stream->dev, err);
   if (s != HEDDLE_OK) return s;
@@ -55,17 +55,24 @@ heddle_status npu_push(heddle_pstream *stream, const npu_cmd *cmd, uint64_t *pos
   }
   if (cmd->stream != NULL) cmd->stream->refs++;
   stream->ring[stream->head++ % stream->room] = *cmd;
-  if (position != NULL) *position = stream->head;
-  pthread_cond_broadcast(&self->work);
   pthread_mutex_unlock(&self->lock);
   return HEDDLE_OK;
 }
 
-heddle_status npu_wait(heddle_pstream *stream, uint64_t position, uint64_t timeout_ns, heddle_error *err) {
-  heddle_pinstance *self = stream->dev->self;
+void npu_submit(heddle_pstream *stream) {
+  pthread_mutex_lock(&stream->self->lock);
+  stream->submitted = stream->head;
+  pthread_cond_broadcast(&stream->self->work);
+  pthread_mutex_unlock(&stream->self->lock);
+}
+
+heddle_status npu_finish(heddle_pstream *stream, uint64_t timeout_ns, heddle_error *err) {
+  heddle_pinstance *self = stream->self;
   const struct timespec until = npu_deadline(timeout_ns);
   int code = 0;
+  npu_submit(stream);
   pthread_mutex_lock(&self->lock);
+  const uint64_t position = stream->submitted;
   while (stream->tail < position && code != ETIMEDOUT) code = pthread_cond_timedwait(&self->done, &self->lock, &until);
   const bool late = stream->tail < position;
   pthread_mutex_unlock(&self->lock);
@@ -78,7 +85,7 @@ heddle_status npu_wait(heddle_pstream *stream, uint64_t position, uint64_t timeo
 /* The next stream with a command that may start; waits are taken out as they are met. With the lock held. */
 static heddle_pstream *pick(heddle_pdevice *dev) {
   for (heddle_pstream *s = dev->streams; s != NULL; s = s->next) {
-    while (s->tail != s->head) {
+    while (s->tail != s->submitted) {
       npu_cmd *cmd = &s->ring[s->tail % s->room];
       if (cmd->kind != NPU_CMD_WAIT) return s;
       if (cmd->stream->tail < cmd->value && !dev->stop && !atomic_load(&dev->lost)) break;
@@ -133,11 +140,10 @@ static uint64_t execute(heddle_pdevice *dev, const npu_cmd *cmd, uint64_t now) {
   }
 }
 
-/* Takes a stream that the host has closed, and that is empty, off the device. With the lock held. */
-static void drop_closed(heddle_pdevice *dev) {
+void npu_drop_closed(heddle_pdevice *dev) {
   for (heddle_pstream **link = &dev->streams; *link != NULL;) {
     heddle_pstream *s = *link;
-    if (s->closed && s->tail == s->head) {
+    if (s->closed && s->tail == s->submitted) {
       *link = s->next;
       npu_stream_drop(s);
     } else {
@@ -151,7 +157,7 @@ void *npu_thread(void *device) {
   heddle_pinstance *self = dev->self;
   pthread_mutex_lock(&self->lock);
   for (;;) {
-    drop_closed(dev);
+    npu_drop_closed(dev);
     heddle_pstream *s = pick(dev);
     if (s == NULL && dev->stop) break;
     if (s == NULL) {

@@ -2,12 +2,15 @@
  * after, whatever is recorded later. */
 #include "npu.h"
 
+/* A stream with work left is taken away by the device's thread, once it is empty. */
 static void stream_close(heddle_pstream *stream) {
   if (stream == NULL) return;
   heddle_pdevice *dev = stream->dev;
   atomic_fetch_sub(&dev->live_objects, 1);
   pthread_mutex_lock(&dev->self->lock);
-  stream->closed = true; /* the device's thread takes it away, once it is empty */
+  stream->submitted = stream->head;
+  stream->closed = true;
+  npu_drop_closed(dev);
   pthread_cond_broadcast(&dev->self->work);
   pthread_mutex_unlock(&dev->self->lock);
 }
@@ -37,21 +40,14 @@ static heddle_status stream_create(heddle_pdevice *dev, uint32_t kind, int32_t p
   return HEDDLE_OK;
 }
 
-/* Commands are the device's from the moment that they are put in. */
 static heddle_status stream_submit(heddle_pstream *stream, heddle_error *err) {
+  npu_submit(stream);
   return npu_check(stream->dev, err);
-}
-
-static heddle_status stream_sync(heddle_pstream *stream, uint64_t timeout_ns, heddle_error *err) {
-  pthread_mutex_lock(&stream->dev->self->lock);
-  const uint64_t head = stream->head;
-  pthread_mutex_unlock(&stream->dev->self->lock);
-  return npu_wait(stream, head, timeout_ns, err);
 }
 
 static heddle_status stream_query(heddle_pstream *stream, heddle_error *err) {
   pthread_mutex_lock(&stream->dev->self->lock);
-  const bool busy = stream->tail != stream->head;
+  const bool busy = stream->tail != stream->submitted;
   pthread_mutex_unlock(&stream->dev->self->lock);
   const heddle_status s = npu_check(stream->dev, err);
   if (s != HEDDLE_OK || !busy) return s;
@@ -63,7 +59,7 @@ const heddle_stream_table npu_stream_table = {
     .close = stream_close,
     .create = stream_create,
     .submit = stream_submit,
-    .sync = stream_sync,
+    .sync = npu_finish,
     .query = stream_query,
 };
 
@@ -109,7 +105,7 @@ static heddle_status event_wait(heddle_pstream *stream, heddle_pevent *event, he
   cmd.value = event->position;
   pthread_mutex_unlock(&stream->dev->self->lock);
   if (cmd.stream == NULL || cmd.stream == stream) return npu_check(stream->dev, err);
-  return npu_push(stream, &cmd, NULL, err);
+  return npu_push(stream, &cmd, err);
 }
 
 const heddle_event_table npu_event_table = {
@@ -127,8 +123,9 @@ static heddle_status fence_signal(heddle_pstream *stream, heddle_pfence fence, u
   const heddle_host *host = stream->dev->host;
   heddle_error own;
   if (err == NULL) err = &own;
-  const heddle_status s = npu_push(stream, &cmd, NULL, err);
+  const heddle_status s = npu_push(stream, &cmd, err);
   if (s != HEDDLE_OK) host->fence_fail(host->ctx, fence, s, err->text); /* whoever waits must hear of it */
+  npu_submit(stream);
   return s;
 }
 

@@ -23,11 +23,11 @@ static heddle_status timing_mark(heddle_pstream *stream, heddle_ptimer *timer, u
   const npu_cmd cmd = {.kind = NPU_CMD_MARK, .timer = timer, .slot = slot};
   if (slot >= timer->slots)
     return p_fail(err, HEDDLE_EINVAL, 0, "npu:0: slot %u of a timer with %u", slot, timer->slots);
-  return npu_push(stream, &cmd, NULL, err);
+  return npu_push(stream, &cmd, err);
 }
 
 static heddle_status timing_read(heddle_ptimer *timer, uint32_t first, uint32_t count, uint64_t *out_ns,
-                                heddle_error *err) {
+                                 heddle_error *err) {
   heddle_status s = npu_check(timer->dev, err);
   if (s != HEDDLE_OK) return s;
   if (first > timer->slots || count > timer->slots - first)

@@ -306,22 +306,6 @@ def test_a_program_of_tvm_s_api_by_find_package_runs(project, tmp_path):
     run_net(project / "tvm", tmp_path)
 
 
-def test_the_guide_s_project_builds(prefix, tmp_path):
-    """docs/plugin-guide.md's CMake lines, with a file for each source that they name."""
-    blocks = re.findall(r"^```cmake\n(.*?)^```$", (SOURCE / "docs" / "plugin-guide.md").read_text(), re.M | re.S)
-    (tmp_path / "CMakeLists.txt").write_text(blocks[0])
-    sources = re.findall(r"\b\w+\.c\b", blocks[0])
-    for name in sources:
-        (tmp_path / name).write_text("typedef int nothing;\n")
-    text = (SOURCE / "plugins" / "null" / "plugin.c").read_text()
-    (tmp_path / "plugin.c").write_text(text.replace('"null"', '"mine"'))
-    call("cmake", "-S", tmp_path, "-B", tmp_path / "build", f"-DCMAKE_PREFIX_PATH={prefix}")
-    call("cmake", "--build", tmp_path / "build")
-    folder = re.search(r"HEDDLE_PLUGIN_PATH=\$PWD(/\S+)", (SOURCE / "docs" / "plugin-guide.md").read_text())[1]
-    listed = devices(prefix, HEDDLE_PLUGIN_PATH=f"{tmp_path}{folder}")
-    assert any(p["used"] and p["name"] == "mine" for p in listed["plugins"])
-
-
 def test_onnx_models_are_read_from_the_moved_prefix(prefix, tmp_path):
     """The reader lies beside libheddle; without it, what is missing is said."""
     found = sorted(prefix.rglob("libheddle_onnx.so.0"))

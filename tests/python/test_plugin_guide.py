@@ -1,0 +1,55 @@
+"""docs/plugin-guide.md, done as it says: its files are written, its commands run in their order against an installation,
+outside the tree, and what it says they print is looked for in what they print.
+timeout: 900
+"""
+
+import os
+import re
+import shutil
+import subprocess
+
+import pytest
+from installed import exports, prefix
+from tool_case import BUILD, SOURCE, environment
+
+if os.environ.get("HEDDLE_SANITIZE"):
+    pytest.skip("the library is built with a sanitizer, whose run time a plain program lacks", allow_module_level=True)
+
+GUIDE = SOURCE / "docs" / "plugin-guide.md"
+BLOCK = re.compile(r"(?:^<!-- file: (\S+) -->\n)?^```(\w+)\n(.*?)^```$", re.M | re.S)
+
+
+def run(text, folder, home):
+    """One block of commands, in one shell, which stops at the first that fails."""
+    env = environment(PREFIX=str(home), PATH=f"{home / 'bin'}:{os.environ['PATH']}", CMAKE_BUILD_TYPE="Debug",
+                      PKG_CONFIG_PATH=str(next(home.rglob("heddle.pc")).parent), CFLAGS="-Werror",
+                      DIGITS=str(folder / "digits.json"), HEDDLE_PLUGIN_PATH=str(folder / "build/lib/heddle/plugins"))
+    done = subprocess.run(["sh", "-e", "-c", text], cwd=folder, env=env, capture_output=True, text=True, timeout=600,
+                          stdin=subprocess.DEVNULL)
+    assert done.returncode == 0, f"{text}\n{done.stdout}\n{done.stderr}"
+    return done.stdout
+
+
+def test_the_guide_does_what_it_says(tmp_path):
+    """Lines of a text block stand in the output of the commands before it, in that order."""
+    home, blocks, printed = prefix(), BLOCK.findall(GUIDE.read_text()), None
+    for name in ("digits.json", "digits.params"):
+        shutil.copy(SOURCE / "examples" / "digits" / name, tmp_path)
+    ran = 0
+    for name, language, text in blocks:
+        if language == "text":
+            at = 0
+            for line in text.splitlines():
+                assert line in printed[at:], f"{line!r} is not in\n{printed}"
+                at = printed.index(line, at) + len(line)
+        elif language == "sh":
+            printed = run(text, tmp_path, home)
+            ran += 1
+        else:
+            assert name, f"a block of {language} has no name of a file: {text[:60]}"
+            (tmp_path / name).write_text(text)
+    assert ran == 5
+    library = tmp_path / "build/lib/heddle/plugins/libheddle_plugin_mine.so"
+    assert exports(library) == exports(tmp_path / "plain/libheddle_plugin_mine.so") == ["heddle_plugin_entry"]
+    built = "".join(p.read_text() for p in (tmp_path / "build").rglob("flags.make")).replace(str(home), "")
+    assert built and str(SOURCE) not in built and str(BUILD) not in built
