@@ -41,6 +41,7 @@ add_library(heddle_onnx_reader STATIC ${onnx_sources} "${onnx_made}/onnx.pb-c.c"
 target_include_directories(heddle_onnx_reader PUBLIC include ${PROJECT_SOURCE_DIR})
 target_include_directories(heddle_onnx_reader SYSTEM PUBLIC "${onnx_made}")
 target_compile_definitions(heddle_onnx_reader PRIVATE HEDDLE_VERSION="${PROJECT_VERSION}")
+target_compile_options(heddle_onnx_reader PRIVATE ${heddle_counted})
 target_link_libraries(heddle_onnx_reader PUBLIC PkgConfig::PROTOBUF_C PkgConfig::JANSSON)
 
 heddle_beside_library(heddle_onnx frontends/onnx/libheddle_onnx.map frontends/onnx/host.c)

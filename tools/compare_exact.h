@@ -5,7 +5,8 @@
 #include "compare_part.h"
 
 /* Computes output k of a node with x[i] in the place of operand i, where that is a float; absent operands are passed
- * over. As much is computed in float64 as the operator takes. y has room for n elements; false where the cpu does not
+ * over. As much is computed in float64 as the operator takes, but
+ * magnitudes of float32, whose sums lose nothing, in that. y has room for n elements; false where the cpu does not
  * compute it, or not with as many elements. */
 bool exact_run(const session *s, const whole *w, uint32_t node, uint32_t k, const double *const *x, double *y,
                uint64_t n);

@@ -43,7 +43,10 @@ uint32_t whole_operands(const whole *w, uint32_t node) {
 }
 
 uint32_t whole_operand(const whole *w, uint32_t node, uint32_t k) {
-  const json_t *entry = json_array_get(json_object_get(json_array_get(w->nodes, node), "inputs"), k);
+  return whole_entry(w, json_array_get(json_object_get(json_array_get(w->nodes, node), "inputs"), k));
+}
+
+uint32_t whole_entry(const whole *w, const json_t *entry) {
   json_int_t from = json_integer_value(json_array_get(entry, 0));
   return from < 0 || from >= w->n_nodes ? UINT32_MAX : w->first[from] + number_at(entry, 1);
 }
@@ -86,6 +89,11 @@ heddle_status whole_read(const heddle_graph *g, whole *out, heddle_error *err) {
       uint32_t entry = whole_operand(out, i, k);
       if (entry != UINT32_MAX) out->last_use[entry] = i;
     }
+  }
+  const json_t *heads = json_object_get(out->document, "heads");
+  for (size_t k = 0; k < json_array_size(heads); k++) {
+    uint32_t entry = whole_entry(out, json_array_get(heads, k));
+    if (entry != UINT32_MAX) out->last_use[entry] = out->n_nodes;
   }
   return HEDDLE_OK;
 }

@@ -20,7 +20,7 @@ typedef struct whole {
   uint32_t *entry_rank;   /* how many entries before each one are of such nodes; n_entries + 1 members */
   heddle_tensor **values; /* NULL: not known yet, or not needed any more */
   bool *constant;         /* the same in every run */
-  uint32_t *last_use;     /* the node that reads it last; 0: none */
+  uint32_t *last_use;     /* the node that reads it last; 0: none; n_nodes: it is an output */
   bool calls_library;     /* has nodes that are compiled functions */
 } whole;
 
@@ -33,6 +33,8 @@ const char *whole_name(const whole *w, uint32_t node);
 const char *whole_op(const whole *w, uint32_t node);
 /* Operand k of a node as an entry; UINT32_MAX: it is absent. */
 uint32_t whole_operand(const whole *w, uint32_t node, uint32_t k);
+/* Of what stands for an entry in the JSON: [node, output]. */
+uint32_t whole_entry(const whole *w, const json_t *entry);
 uint32_t whole_operands(const whole *w, uint32_t node);
 
 /* Nodes begin to end - 1 of the whole, inputs among them left out, as a graph. Its inputs are the entries that they take from elsewhere, named in0,
