@@ -58,6 +58,10 @@ def check_include(root, path, target):
         if (root / target).exists() or (root / "include" / target).exists() or local:
             return "a plugin includes heddle/plugin.h, its own files and plugins/common only"
         return None
+    if top == "examples" and path.parts[1].startswith("plugin-"):  # a stranger's plugin, out of the tree
+        if local or target == "heddle/plugin.h" or target.startswith("plugins/common/"):
+            return None
+        return "a plugin includes heddle/plugin.h, its own files and plugins/common only"
     if top not in MAY_INCLUDE:
         return None
     if local and (root / path.parent / target).resolve().is_relative_to((root / top).resolve()):
