@@ -128,6 +128,15 @@ uint64_t kit_host_blocks(kit *k) {
   return count;
 }
 
+void kit_host_settle(kit *k) {
+  kit_heap *h = &k->side->heap;
+  bool whole = true;
+  pthread_mutex_lock(&h->lock);
+  while (h->freed != NULL) whole = drop_oldest(h) && whole;
+  pthread_mutex_unlock(&h->lock);
+  if (!whole) kit_fail(k, "a block from host.alloc was written to after host.free");
+}
+
 void kit_host_fail_alloc(kit *k, uint64_t n) {
   pthread_mutex_lock(&k->side->heap.lock);
   k->side->heap.fail_after = n;

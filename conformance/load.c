@@ -144,72 +144,26 @@ static void sizes(kit *k) {
 }
 
 static void functions(kit *k) {
-  const kit_tables *t = &k->t;
-#define TABLE(group) \
-  if (k->root.group == NULL) kit_fail(k, "the table " #group " is missing, and is required")
-#define NEED(group, function) \
-  if (t->group.function == NULL) kit_fail(k, "%s.%s is missing, and is required", #group, #function)
-#define ROOT(function) \
-  if (k->root.function == NULL) kit_fail(k, "%s is missing, and is required", #function)
-  ROOT(close_instance);
-  ROOT(open_instance);
-  ROOT(device_count);
-  ROOT(device_describe);
-  TABLE(device);
-  TABLE(memory);
-  TABLE(copy);
-  TABLE(stream);
-  NEED(device, close);
-  NEED(device, open);
-  NEED(device, query);
-  NEED(device, health);
-  NEED(device, idle);
-  NEED(memory, free);
-  NEED(memory, alloc);
-  NEED(copy, h2d);
-  NEED(copy, d2h);
-  NEED(copy, write);
-  NEED(copy, read);
-  NEED(copy, d2d);
-  NEED(copy, fill);
-  NEED(stream, close);
-  NEED(stream, create);
-  NEED(stream, submit);
-  NEED(stream, sync);
-  NEED(stream, query);
-  if ((t->copy.can_peer == NULL) != (t->copy.peer == NULL))
-    kit_fail(k, "copy.%s is missing: can_peer and peer come together", t->copy.peer == NULL ? "peer" : "can_peer");
-  if (!t->has_op && !t->has_module) kit_fail(k, "the table op is missing, and there is no module either");
-#define GROUP_OF(group, ...) \
-  if (t->has_##group) { \
-    __VA_ARGS__; \
-  }
-  GROUP_OF(event, NEED(event, free); NEED(event, create); NEED(event, record); NEED(event, wait))
-  GROUP_OF(op, NEED(op, launch_free); NEED(op, op_free); NEED(op, query); NEED(op, prepare); NEED(op, bind);
-           NEED(op, run))
-  GROUP_OF(layout, NEED(layout, bytes); NEED(layout, pack); NEED(layout, describe))
-  GROUP_OF(module, NEED(module, unload); NEED(module, formats); NEED(module, load); NEED(module, kernel_get);
-           NEED(module, launch))
-  GROUP_OF(capture, NEED(capture, free); NEED(capture, begin); NEED(capture, end); NEED(capture, replay))
-  GROUP_OF(timing, NEED(timing, free); NEED(timing, create); NEED(timing, mark); NEED(timing, read);
-           NEED(timing, calibrate))
-  GROUP_OF(external, NEED(external, export_memory); NEED(external, import_memory))
+  const char *missing = kit_missing(k);
+  if (missing != NULL) kit_fail(k, "%s is missing, and is required", missing);
 }
 
-KIT_GROUP(
-    kit_load, "load", {"load/file", "a plugin is a shared library for this machine", KIT_STAGE_FILE, 0, 0, file, NULL},
-    {"load/exports", "a plugin exports one symbol, heddle_plugin_entry, and needs none of Heddle's", KIT_STAGE_FILE, 0,
-     0, exports, NULL},
-    {"load/entry", "heddle_plugin_entry returns a table of the host's major version", KIT_STAGE_FILE, 0, 0, entry,
-     NULL},
-    {"load/quiet_entry", "the entry opens nothing: no driver, no file, no thread", KIT_STAGE_FILE, 0, 0, quiet, NULL},
-    {"load/other_major", "a plugin refuses a host whose abi_major is not its own, with the reason in err",
-     KIT_STAGE_ENTRY, 0, 0, other_major, NULL},
-    {"load/newer_minor", "minors are information and are never compared; what a newer host has more is passed over",
-     KIT_STAGE_ENTRY, 0, 0, newer_minor, NULL},
-    {"load/again", "what the entry returns is a static const table", KIT_STAGE_ENTRY, 0, 0, again, NULL},
-    {"load/name", "a name is lower-case letters, digits and '_', the first a letter", KIT_STAGE_ENTRY, 0, 0, name,
-     NULL},
-    {"load/sizes", "each table begins with struct_size, set with sizeof by the side that compiled it", KIT_STAGE_ENTRY,
-     0, 0, sizes, NULL},
-    {"load/functions", "required tables and functions are not NULL", KIT_STAGE_ENTRY, 0, 0, functions, NULL});
+KIT_GROUP(kit_load, "load",
+          {"load/file", "a plugin is a shared library for this machine", KIT_STAGE_FILE, 0, 0, file, NULL},
+          {"load/exports", "a plugin exports one symbol, heddle_plugin_entry, and needs none of Heddle's",
+           KIT_STAGE_FILE, 0, 0, exports, NULL},
+          {"load/entry", "heddle_plugin_entry returns a table of the host's major version", KIT_STAGE_FILE, 0, 0, entry,
+           NULL},
+          {"load/quiet_entry", "the entry opens nothing: no driver, no file, no thread", KIT_STAGE_FILE,
+           KIT_OPENS | KIT_REFUSES, 0, quiet, NULL},
+          {"load/other_major", "a plugin refuses a host whose abi_major is not its own, with the reason in err",
+           KIT_STAGE_ENTRY, 0, 0, other_major, NULL},
+          {"load/newer_minor",
+           "minors are information and are never compared; what a newer host has more is passed over", KIT_STAGE_ENTRY,
+           0, 0, newer_minor, NULL},
+          {"load/again", "what the entry returns is a static const table", KIT_STAGE_ENTRY, 0, 0, again, NULL},
+          {"load/name", "a name is lower-case letters, digits and '_', the first a letter", KIT_STAGE_ENTRY, 0, 0, name,
+           NULL},
+          {"load/sizes", "each table begins with struct_size, set with sizeof by the side that compiled it",
+           KIT_STAGE_ENTRY, 0, 0, sizes, NULL},
+          {"load/functions", "required tables and functions are not NULL", KIT_STAGE_ENTRY, 0, 0, functions, NULL});

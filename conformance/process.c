@@ -30,9 +30,11 @@ static void work(kit *k) {
 }
 
 static void compare(kit *k, const process_state *before, const char *when) {
+  static char last[512]; /* what stays is told once */
   char what[256] = "", note[512] = "";
   bool differs = process_state_differs(before, k->file, what, sizeof what, note, sizeof note);
-  if (note[0] != '\0') kit_note(k, "%s", note);
+  if (note[0] != '\0' && strcmp(note, last) != 0) kit_note(k, "%s", note);
+  snprintf(last, sizeof last, "%s", note);
   if (differs) kit_fail(k, "%s changed %s", when, what);
 }
 
@@ -142,6 +144,9 @@ static void elsewhere(kit *k) {
   on_thread(k, close_there);
 }
 
+/* Reachable when the process ends, as what a program leaves behind is. */
+static kit_busy *left_behind;
+
 /* Leaves a stream, a buffer and, where there can be some, unfinished work behind. */
 static void leave(kit *k, bool busy) {
   heddle_pstream *stream = NULL;
@@ -150,7 +155,7 @@ static void leave(kit *k, bool busy) {
   kit_ok(k, s, "stream.create");
   kit_buffer(k, k->dev, HEDDLE_MEMORY_DEVICE, 4096);
   if (!busy) return;
-  kit_busy_put(k, k->dev, stream);
+  left_behind = kit_busy_put(k, k->dev, stream);
   kit_ok(k, k->t.stream.submit(stream, &k->err), "stream.submit");
 }
 
@@ -179,15 +184,18 @@ static void end_elsewhere(kit *k) {
 
 KIT_GROUP(kit_process, "process",
           {"process/state", "a plugin changes no state of the process and none of the calling thread", KIT_STAGE_FILE,
-           0, 30, state, NULL},
-          {"process/output", "the standard output is the program's", KIT_STAGE_FILE, 0, 30, output, NULL},
-          {"process/descriptors", "what is opened is closed: descriptors", KIT_STAGE_INSTANCE, 0, 60, descriptors,
-           NULL},
-          {"process/threads", "what is started is ended: threads", KIT_STAGE_INSTANCE, 0, 60, threads, NULL},
+           KIT_OPENS | KIT_REFUSES, 30, state, NULL},
+          {"process/output", "the standard output is the program's", KIT_STAGE_FILE, KIT_OPENS | KIT_REFUSES, 30,
+           output, NULL},
+          {"process/descriptors", "what is opened is closed: descriptors", KIT_STAGE_INSTANCE, KIT_OPENS | KIT_REFUSES,
+           60, descriptors, NULL},
+          {"process/threads", "what is started is ended: threads", KIT_STAGE_INSTANCE, KIT_OPENS | KIT_REFUSES, 60,
+           threads, NULL},
           {"process/other_threads", "a device may be opened, used and closed by different threads", KIT_STAGE_INSTANCE,
-           0, 30, elsewhere, NULL},
-          {"process/exit", "a process may end with everything open", KIT_STAGE_DEVICE, KIT_LEAVES, 30, end_open, NULL},
-          {"process/exit_busy", "a process may end while a device is at work", KIT_STAGE_DEVICE, KIT_LEAVES, 30,
-           end_busy, NULL},
-          {"process/exit_elsewhere", "a process may end from any thread", KIT_STAGE_DEVICE, KIT_LEAVES, 30,
-           end_elsewhere, NULL});
+           KIT_OPENS | KIT_REFUSES, 30, elsewhere, NULL},
+          {"process/exit", "a process may end with everything open", KIT_STAGE_DEVICE, KIT_LEAVES | KIT_REFUSES, 30,
+           end_open, NULL},
+          {"process/exit_busy", "a process may end while a device is at work", KIT_STAGE_DEVICE,
+           KIT_LEAVES | KIT_REFUSES, 30, end_busy, NULL},
+          {"process/exit_elsewhere", "a process may end from any thread", KIT_STAGE_DEVICE, KIT_LEAVES | KIT_REFUSES,
+           30, end_elsewhere, NULL});

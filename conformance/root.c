@@ -4,6 +4,8 @@
 #include "conformance/kit_side.h"
 
 static void open_once(kit *k) {
+  const char *missing = kit_missing(k);
+  if (missing != NULL) kit_skip(k, "%s is missing (load/functions)", missing);
   if (kit_stage_instance(k)) return;
   if (k->instance == NULL && k->err.status == HEDDLE_ENODEV) kit_skip(k, "%s", k->err.text);
   if (k->instance != NULL && k->n_devices == 0) kit_skip(k, "%s", k->err.text);
@@ -173,21 +175,23 @@ static void caps(kit *k) {
     kit_fail(k, "HEDDLE_CAP_WAIT_BEFORE_SIGNAL is set, and fence.wait is missing");
 }
 
-KIT_GROUP(
-    kit_root, "root",
-    {"root/open", "open_instance starts the driver far enough to list devices, or fails with words", KIT_STAGE_ENTRY, 0,
-     30, open_once, NULL},
-    {"root/reopen", "an instance can be opened and closed again and again", KIT_STAGE_INSTANCE, 0, 30, reopen, NULL},
-    {"root/two_instances", "instances are independent of each other", KIT_STAGE_INSTANCE, 0, 30, two_at_once, NULL},
-    {"root/device_count", "how many devices there are is fixed for the instance", KIT_STAGE_INSTANCE, 0, 0, counts,
-     NULL},
-    {"root/struct_size", "the plugin fills what HEDDLE_HAS says is there, and nothing behind it", KIT_STAGE_INSTANCE, 0,
-     0, describe_size, NULL},
-    {"root/stable", "what device_describe says of a device is always the same", KIT_STAGE_INSTANCE, 0, 0, stable, NULL},
-    {"root/numbers", "alignments are powers of two, max_streams is at least 1", KIT_STAGE_INSTANCE, 0, 0, numbers,
-     NULL},
-    {"root/texts", "names are one line of UTF-8 with a terminator", KIT_STAGE_INSTANCE, 0, 0, texts, NULL},
-    {"root/uuids", "a uuid is all zero, or that of one physical device", KIT_STAGE_INSTANCE, 0, 0, uuids, NULL},
-    {"root/type", "a third party's device uses HEDDLE_DEVICE_EXT and its own plugin name", KIT_STAGE_INSTANCE, 0, 0,
-     type, NULL},
-    {"root/caps", "what a capability promises is there", KIT_STAGE_INSTANCE, 0, 0, caps, NULL});
+KIT_GROUP(kit_root, "root",
+          {"root/open", "open_instance starts the driver far enough to list devices, or fails with words",
+           KIT_STAGE_ENTRY, 0, 30, open_once, NULL},
+          {"root/reopen", "an instance can be opened and closed again and again", KIT_STAGE_INSTANCE, 0, 30, reopen,
+           NULL},
+          {"root/two_instances", "instances are independent of each other", KIT_STAGE_INSTANCE, KIT_OPENS | KIT_REFUSES,
+           30, two_at_once, NULL},
+          {"root/device_count", "how many devices there are is fixed for the instance", KIT_STAGE_INSTANCE, 0, 0,
+           counts, NULL},
+          {"root/struct_size", "the plugin fills what HEDDLE_HAS says is there, and nothing behind it",
+           KIT_STAGE_INSTANCE, 0, 0, describe_size, NULL},
+          {"root/stable", "what device_describe says of a device is always the same", KIT_STAGE_INSTANCE, 0, 0, stable,
+           NULL},
+          {"root/numbers", "alignments are powers of two, max_streams is at least 1", KIT_STAGE_INSTANCE, 0, 0, numbers,
+           NULL},
+          {"root/texts", "names are one line of UTF-8 with a terminator", KIT_STAGE_INSTANCE, 0, 0, texts, NULL},
+          {"root/uuids", "a uuid is all zero, or that of one physical device", KIT_STAGE_INSTANCE, 0, 0, uuids, NULL},
+          {"root/type", "a third party's device uses HEDDLE_DEVICE_EXT and its own plugin name", KIT_STAGE_INSTANCE, 0,
+           0, type, NULL},
+          {"root/caps", "what a capability promises is there", KIT_STAGE_INSTANCE, 0, 0, caps, NULL});
