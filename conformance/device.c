@@ -6,6 +6,16 @@
 
 static void open_once(kit *k) {
   if (!kit_stage_device(k)) kit_fail(k, "%s", k->err.text);
+  heddle_pmemory_desc desc = {.struct_size = sizeof desc, .kind = HEDDLE_MEMORY_DEVICE, .bytes = 64, .align = 1};
+  heddle_pbuffer *buffer = NULL;
+  heddle_pstream *stream = NULL;
+  heddle_status memory = k->t.memory.alloc(k->dev, &desc, &buffer, &k->err);
+  heddle_status streams = k->t.stream.create(k->dev, HEDDLE_STREAM_COMPUTE, 0, &stream, &k->err);
+  if (streams == HEDDLE_OK) k->t.stream.close(stream);
+  if (memory == HEDDLE_OK) kit_free(k, k->dev, buffer);
+  if (memory != HEDDLE_EUNSUPPORTED || streams != HEDDLE_EUNSUPPORTED) return; /* other cases say what is wrong */
+  kit_text(k, k->err.text, sizeof k->err.text, "the error text of stream.create");
+  kit_say(KIT_SAYS_REFUSES, k->err.text);
 }
 
 /* A device that refuses to make anything (as the template plugin's does) is open, but there is nothing to see. */
@@ -157,18 +167,18 @@ KIT_GROUP(kit_device, "device",
           {"device/open", "device.open opens every device that device_describe describes", KIT_STAGE_INSTANCE, 0, 30,
            open_once, NULL},
           {"device/reopen", "a device can be opened and closed again and again, and starts empty", KIT_STAGE_INSTANCE,
-           KIT_OPENS, 30, reopen, NULL},
+           KIT_OPENS | KIT_REFUSES, 30, reopen, NULL},
           {"device/second", "opening a device that is open gives a second, independent handle or HEDDLE_EBUSY",
-           KIT_STAGE_DEVICE, 0, 30, second, NULL},
-          {"device/both", "devices of one instance are open at the same time", KIT_STAGE_DEVICE, KIT_SECOND, 30, both,
-           NULL},
-          {"device/query", "device.query answers its keys, and HEDDLE_EUNSUPPORTED for others", KIT_STAGE_DEVICE, 0, 0,
-           query, NULL},
-          {"device/live", "device.query counts what is not yet freed", KIT_STAGE_DEVICE, 0, 0, live, NULL},
-          {"device/idle", "device.idle waits until all work has finished: without work it returns", KIT_STAGE_DEVICE, 0,
-           0, idle, NULL},
-          {"device/memory_now", "device.memory_now gives bytes free and in all", KIT_STAGE_DEVICE, 0, 0, memory_now,
-           NULL},
-          {"device/nulls", "functions that free or close take NULL", KIT_STAGE_DEVICE, 0, 0, nulls, NULL},
+           KIT_STAGE_DEVICE, KIT_REFUSES, 30, second, NULL},
+          {"device/both", "devices of one instance are open at the same time", KIT_STAGE_DEVICE,
+           KIT_SECOND | KIT_REFUSES, 30, both, NULL},
+          {"device/query", "device.query answers its keys, and HEDDLE_EUNSUPPORTED for others", KIT_STAGE_DEVICE,
+           KIT_REFUSES, 0, query, NULL},
+          {"device/live", "device.query counts what is not yet freed", KIT_STAGE_DEVICE, KIT_REFUSES, 0, live, NULL},
+          {"device/idle", "device.idle waits until all work has finished: without work it returns", KIT_STAGE_DEVICE,
+           KIT_REFUSES, 0, idle, NULL},
+          {"device/memory_now", "device.memory_now gives bytes free and in all", KIT_STAGE_DEVICE, KIT_REFUSES, 0,
+           memory_now, NULL},
+          {"device/nulls", "functions that free or close take NULL", KIT_STAGE_DEVICE, KIT_REFUSES, 0, nulls, NULL},
           {"device/options", "a newer host's options open the device; a setting that is refused is named",
-           KIT_STAGE_DEVICE, 0, 30, options, NULL});
+           KIT_STAGE_DEVICE, KIT_REFUSES, 30, options, NULL});

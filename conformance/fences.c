@@ -255,6 +255,8 @@ KIT_GROUP(
     ON_DEVICE("fence-gone", "a fence that the host has freed harms nothing", 0, gone),
     ON_DEVICE("stream-gone", "the signal of a stream that is closed over it still comes", 0, closed),
     ON_DEVICE("slow-host", "a host that is slow in fence_signal does not stop what else the device does", 0, slow_host),
+    ON_DEVICE("host-inside", "calls that do not block go on while a plugin is inside the host's fence_signal", 0,
+              kit_fences_inside),
     ON_DEVICE("wait-signalled", "a wait for a fence that is reached holds nothing back", 0, kit_fences_wait_signalled),
     ON_DEVICE("wait-streams", "later work starts when the fence of another stream's is reached", 0,
               kit_fences_wait_streams),

@@ -12,7 +12,10 @@ const kit_group *const check_groups[] = {
     &kit_health, &kit_threads, &kit_leaks,
 
     /* operators and modules */
-    &kit_query, &kit_numerics, &kit_layouts, &kit_modules,
+    &kit_query,
+    &kit_numerics,
+    &kit_layouts,
+    &kit_modules,
 
     /* failures and the process */
     &kit_errors,

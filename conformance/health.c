@@ -1,6 +1,6 @@
 /* The group "health": a device that works says so, idle means that nothing is being touched, and what was closed can be
  * opened again. */
-#include "conformance/tables.h"
+#include "conformance/health.h"
 
 #include <string.h>
 
@@ -151,4 +151,6 @@ KIT_GROUP(kit_health, "health", ON_DEVICE("live", "health is HEDDLE_OK of a devi
           ON_DEVICE("open-again", "a device that was closed is opened again", 0, open_again),
           ON_DEVICE("instance-again", "an instance that was closed is opened again", 0, instance_again),
           ON_DEVICE("open-twice", "a device opened twice is two handles, or HEDDLE_EBUSY", 0, open_twice),
-          ON_DEVICE("close-null", "close takes NULL", 0, closed_null));
+          ON_DEVICE("close-null", "close takes NULL", 0, closed_null),
+          ON_DEVICE("lost", "a lost device answers HEDDLE_EDEVICE with the first words until it is opened again", 0,
+                    kit_health_lost));

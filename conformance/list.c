@@ -65,6 +65,7 @@ bool check_list_make(const check_options *o, check_list *list) {
 void check_list_finish(check_list *list) {
   for (size_t i = 0; i < list->count; i++) {
     free(list->data[i].reason);
+    free(list->data[i].refuses);
     free(list->data[i].notes);
     free(list->data[i].output);
     free(list->data[i].excuse);

@@ -38,7 +38,6 @@ const op_line *op_line_at(uint32_t i);
 typedef struct op_operand {
   bool here, known, odd, follows; /* follows: its type is T */
   char type;                      /* a letter of the types above */
-  char layout_reserved[3];
   int32_t ndim;
   int64_t shape[OP_DIMS];
   double low, high;
@@ -141,6 +140,9 @@ void op_ready_free(kit *k, op_ready *ready);
 #define OP_ARENA UINT32_C(1)   /* all in one buffer, one after another; not of BARE offers */
 #define OP_SHIFTED UINT32_C(2) /* at offsets of three times the alignment; not of BARE offers */
 #define OP_TWICE UINT32_C(4)   /* run two times in a row */
+
+/* Waits for work that the device's driver may have to compile first: longer than kit_sync does. */
+void op_sync(kit *k, heddle_pstream *stream);
 
 /* Binds, runs, reads back: results of the case's values against want; guards around each operand and the workspace,
  * and operands that may not have changed. pair: which pair of the offer shares its bytes, -1: none. Layouts other than 0

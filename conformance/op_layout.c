@@ -73,7 +73,7 @@ bool op_reorder(kit *k, heddle_pdevice *dev, heddle_pstream *stream, const op_op
   }
   kit_ok(k, k->t.op.bind(op, stream, &operands, &launch, &k->err), "op.bind of Reorder");
   kit_ok(k, k->t.op.run(launch, &k->err), "op.run of Reorder");
-  kit_sync(k, stream);
+  op_sync(k, stream);
   k->t.op.launch_free(launch);
   k->t.op.op_free(op);
   if (scratch != NULL) kit_free(k, dev, scratch);

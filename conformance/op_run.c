@@ -213,6 +213,13 @@ static void look(launch *l, const op_want *want, place *const *all, uint32_t n) 
 
 /* ---------------------------------------------------------------- the calls */
 
+/* A driver may compile when the work gets to it, which takes its time on a machine that has other things to do. */
+#define SYNC_NS UINT64_C(60000000000)
+
+void op_sync(kit *k, heddle_pstream *stream) {
+  kit_ok(k, k->t.stream.sync(stream, SYNC_NS, &k->err), "stream.sync after op.run, with a limit of 60 s");
+}
+
 void op_prepare(kit *k, const op_case *c, const op_offers *offers, uint32_t offer, op_ready *out) {
   char text[512], what[600];
   memset(out, 0, sizeof *out);
@@ -270,7 +277,7 @@ void op_launch(kit *k, heddle_pdevice *dev, heddle_pstream *stream, const op_rea
   snprintf(what, sizeof what, "op.run of %s", l->words);
   for (int round = 0; round < ((how & OP_TWICE) != 0 && pair < 0 ? 2 : 1); round++) {
     kit_ok(k, k->t.op.run(made, &k->err), what);
-    kit_sync(k, stream);
+    op_sync(k, stream);
     look(l, want, all, n);
   }
   k->t.op.launch_free(made);

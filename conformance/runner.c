@@ -145,6 +145,17 @@ static void close_gate(runner *r, const check *gate, uint32_t stage) {
   }
 }
 
+/* A device that makes nothing has been checked when it has refused everything in words. */
+static void skip_refused(const runner *r, const check *gate) {
+  for (size_t i = 0; i < r->list->count; i++) {
+    check *c = &r->list->data[i];
+    if (c->outcome != CHECK_WAITING || !c->wanted || c->index != gate->index) continue;
+    if (!needs(c, KIT_STAGE_DEVICE) || (c->what->flags & KIT_REFUSES) != 0 || unsupported(c)) continue;
+    c->outcome = CHECK_SKIP;
+    set_reason(c, "the device makes neither streams nor memory: ", gate->refuses);
+  }
+}
+
 /* False where the gate is shut. */
 static bool run_gate(runner *r, const char *name, uint32_t index, uint32_t stage) {
   check *gate = find(r, name, index);
@@ -156,6 +167,7 @@ static bool run_gate(runner *r, const char *name, uint32_t index, uint32_t stage
     progress(r, gate);
     run_one(r, gate, false);
   }
+  if (gate->outcome == CHECK_PASS && gate->refuses != NULL) skip_refused(r, gate);
   if (gate->outcome == CHECK_PASS) return true;
   close_gate(r, gate, stage);
   return false;

@@ -195,6 +195,10 @@ static void hear(check_process *p, const char *line) {
   switch (line[0]) {
   case KIT_SAYS_BEGUN: p->begun = true; break;
   case KIT_SAYS_NOTE: ok = append(&p->c->notes, text); break;
+  case KIT_SAYS_REFUSES:
+    free(p->c->refuses);
+    p->c->refuses = strdup(text);
+    break;
   case KIT_SAYS_ABILITY: ok = grow_ability(p, text); break;
   case KIT_SAYS_DEVICE: ok = !p->survey || grow_device(p->list, text); break;
   case KIT_SAYS_WORD: ok = !p->survey || grow_word(p->list, text); break;

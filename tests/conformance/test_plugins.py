@@ -1,0 +1,15 @@
+"""The plugins of the tree pass the kit: null and sim all of it; of the others what takes no long (test_plugins_whole.py has
+the rest).
+timeout: 1800"""
+
+import pytest
+from check_case import check
+from check_plugins import plugin
+
+
+@pytest.mark.parametrize("name", ["null", "sim"])
+def test_whole(name, tmp_path):
+    file, env = plugin(name)
+    r = check(tmp_path, file, **env)
+    assert r.status == 0 and r.state("fail") == [], r
+    assert len(r.state("pass")) >= 20, r
