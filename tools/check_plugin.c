@@ -62,7 +62,7 @@ static int run(const options *o) {
   add_words(&l, "--only", &o->only);
   add_words(&l, "--set", &o->settings);
   add_text(&l, "--timeout", o->timeout > 0 ? seconds : NULL);
-  add_text(&l, "--jobs", o->jobs > 0 ? jobs : NULL);
+  add_text(&l, "--jobs", o->jobs != NO_NUMBER ? jobs : NULL);
   add_text(&l, "--unsupported", o->unsupported);
   add_text(&l, "--expected", o->expected);
   add_text(&l, "--format", o->format);
