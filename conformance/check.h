@@ -93,6 +93,8 @@ int check_find_library(check_options *o);
 
 /* Every case by the groups, the survey's words among them. False where memory is out. */
 bool check_list_make(const check_options *o, check_list *list);
+/* The first pattern of --only that is for no case, NULL where there is none. */
+const char *check_list_unmatched(const check_options *o, const check_list *list);
 /* Reads --unsupported and --expected into the list; says what is wrong. */
 int check_list_excuse(const check_options *o, check_list *list);
 void check_list_finish(check_list *list);

@@ -237,6 +237,11 @@ static int prepare(runner *r) {
     *places[i] = kept[i];
     places[i]->wanted = wanted;
   }
+  const char *none = list->n_devices > 0 ? check_list_unmatched(r->o, list) : NULL; /* else words are missing */
+  if (none != NULL) {
+    fprintf(stderr, "heddle check-plugin: there is no case '%s'; --list shows those there are\n", none);
+    return CHECK_WRONG_WORDS;
+  }
   return check_list_excuse(r->o, list);
 }
 
