@@ -51,7 +51,6 @@ typedef struct check {
   uint32_t index;
   bool wanted; /* false: run only because others need it, and reported only when it fails */
   check_outcome outcome;
-  bool stage_failed; /* a stage before the case failed */
   char *refuses;     /* why the device makes neither streams nor memory, as a template's does */
   char *reason;      /* of a failure or a skip */
   char *notes;       /* lines */
