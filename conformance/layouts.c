@@ -231,5 +231,5 @@ KIT_GROUP(kit_layouts, "layouts",
            KIT_STAGE_INSTANCE, 0, 120, packing, NULL},
           {"layouts/reorder", "Reorder brings a tensor to a layout and back unchanged", KIT_STAGE_DEVICE, 0, 120,
            reorder, NULL},
-          {"layouts/offers", "each offer gives the operator's results, not the first alone", KIT_STAGE_DEVICE, 0, 900,
+          {"layouts/offers", "each offer gives the operator's results, not the first alone", KIT_STAGE_DEVICE, 0, 300,
            offers, NULL});
