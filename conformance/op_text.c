@@ -179,10 +179,10 @@ static void read_attr(kit *k, op_case *c, char *word, char *rest) {
 
 static void set_value(op_operand *o, uint64_t i, double x) {
   const int type = op_number_type(o->type);
-  unsigned char place[8];
-  more_store(type, place, 0, x);
-  memcpy(o->raw + i * op_type_bytes(o->type), place, op_type_bytes(o->type));
-  o->x[i] = more_load(type, place, 0);
+  uint64_t place;
+  more_store(type, &place, 0, x);
+  memcpy(o->raw + i * op_type_bytes(o->type), &place, op_type_bytes(o->type));
+  o->x[i] = more_load(type, &place, 0);
 }
 
 static void fill(op_operand *o, uint32_t *state) {
