@@ -6,15 +6,16 @@
 
 static void open_once(kit *k) {
   if (!kit_stage_device(k)) kit_fail(k, "%s", k->err.text);
+  heddle_pstream *stream = NULL;
+  heddle_status s = k->t.stream.create(k->dev, HEDDLE_STREAM_COMPUTE, 0, &stream, &k->err);
+  if (s == HEDDLE_OK) k->t.stream.close(stream);
+  if (s != HEDDLE_EUNSUPPORTED) return; /* other cases say what is wrong */
   heddle_pmemory_desc desc = {.struct_size = sizeof desc, .kind = HEDDLE_MEMORY_DEVICE, .bytes = 64, .align = 1};
   heddle_pbuffer *buffer = NULL;
-  heddle_pstream *stream = NULL;
-  heddle_status memory = k->t.memory.alloc(k->dev, &desc, &buffer, &k->err);
-  heddle_status streams = k->t.stream.create(k->dev, HEDDLE_STREAM_COMPUTE, 0, &stream, &k->err);
-  if (streams == HEDDLE_OK) k->t.stream.close(stream);
-  if (memory == HEDDLE_OK) kit_free(k, k->dev, buffer);
-  if (memory != HEDDLE_EUNSUPPORTED || streams != HEDDLE_EUNSUPPORTED) return; /* other cases say what is wrong */
-  kit_text(k, k->err.text, sizeof k->err.text, "the error text of stream.create");
+  s = k->t.memory.alloc(k->dev, &desc, &buffer, &k->err);
+  if (s == HEDDLE_OK) kit_free(k, k->dev, buffer);
+  if (s != HEDDLE_EUNSUPPORTED) return;
+  kit_text(k, k->err.text, sizeof k->err.text, "the error text of memory.alloc");
   kit_say(KIT_SAYS_REFUSES, k->err.text);
 }
 

@@ -47,8 +47,9 @@ typedef struct kit {
   kit_side *side;
 } kit;
 
-/* How far the kit goes before it calls the case. What a stage before it meets that is wrong makes the case a skip with
- * that reason (the cases of the group "load" say which it was), so that one fault is reported once. */
+/* How far the kit goes before it calls the case. The cases load/entry, root/open and device/open are the gates of the
+ * stages: what is behind a gate that failed is not run, so that one fault is reported once. A stage that fails behind an
+ * open gate fails the case. */
 enum {
   KIT_STAGE_FILE,     /* nothing: the case opens the file itself */
   KIT_STAGE_ENTRY,    /* the entry has answered; tables are taken */
@@ -125,7 +126,7 @@ void kit_fence_free(kit *k, heddle_pfence fence);
 /* Waits until it has reached value (HEDDLE_OK), has failed (its status), or the time is over (HEDDLE_ETIMEOUT). */
 heddle_status kit_fence_wait(kit *k, heddle_pfence fence, uint64_t value, uint64_t timeout_ms);
 uint64_t kit_fence_value(kit *k, heddle_pfence fence);
-uint32_t kit_fence_signals(kit *k, heddle_pfence fence); /* how many fence_signal and fence_fail came for it */
+uint32_t kit_fence_signals(kit *k, heddle_pfence fence);  /* how many fence_signal and fence_fail came for it */
 const char *kit_fence_words(kit *k, heddle_pfence fence); /* of its failure, "" */
 void kit_fence_raise(kit *k, heddle_pfence fence, uint64_t value); /* as another device would */
 void kit_fence_break(kit *k, heddle_pfence fence, const char *words);
@@ -173,9 +174,9 @@ static inline bool kit_inline(const kit *k) {
 }
 
 /* ---- the groups, in the order of the report (groups.c lists them) */
-extern const kit_group kit_load, kit_root, kit_device, kit_errors, kit_process; /* owner: kit */
+extern const kit_group kit_load, kit_root, kit_device, kit_errors, kit_process;
 extern const kit_group kit_memory, kit_copy, kit_streams, kit_events, kit_fences, kit_capture, kit_timing, kit_external,
-    kit_health, kit_threads, kit_leaks; /* owner: kmem */
-extern const kit_group kit_query, kit_numerics, kit_layouts, kit_modules; /* owner: kops */
+    kit_health, kit_threads, kit_leaks;
+extern const kit_group kit_query, kit_numerics, kit_layouts, kit_modules;
 
 #endif

@@ -93,6 +93,15 @@ bool check_keep_ability(check_list *list, uint32_t index, const char *text) {
   return true;
 }
 
+const char *check_list_unmatched(const check_options *o, const check_list *list) {
+  for (size_t i = 0; i < o->only.count; i++) {
+    bool found = false;
+    for (size_t c = 0; c < list->count && !found; c++) found = matches(o->only.data[i], &list->data[c]);
+    if (!found) return o->only.data[i];
+  }
+  return NULL;
+}
+
 /* ---- lists of excuses */
 
 /* One line: a pattern of cases, blanks, and a reason. */

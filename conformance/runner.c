@@ -220,8 +220,8 @@ static int prepare(runner *r) {
     check survey = {.what = open->what, .group = open->group, .index = first, .name = "the survey"};
     run_one(r, &survey, true);
     if (survey.outcome != CHECK_PASS && !interrupted)
-      fprintf(stderr, "heddle check-plugin: what the plugin has could not be listed: %s\n",
-              survey.reason != NULL ? survey.reason : "out of memory");
+      fprintf(stderr, "heddle check-plugin: what the plugin has could not be listed: %s\n%s",
+              survey.reason != NULL ? survey.reason : "out of memory", survey.output != NULL ? survey.output : "");
     free(survey.reason);
     free(survey.notes);
     free(survey.output);
@@ -236,6 +236,11 @@ static int prepare(runner *r) {
     bool wanted = places[i]->wanted;
     *places[i] = kept[i];
     places[i]->wanted = wanted;
+  }
+  const char *none = list->n_devices > 0 ? check_list_unmatched(r->o, list) : NULL; /* else words are missing */
+  if (none != NULL) {
+    fprintf(stderr, "heddle check-plugin: there is no case '%s'; --list shows those there are\n", none);
+    return CHECK_WRONG_WORDS;
   }
   return check_list_excuse(r->o, list);
 }

@@ -130,8 +130,13 @@ static int keep(const command *c, const option *o, const char *value, options *o
 }
 
 int options_parse(const command *c, int argc, char **argv, options *out) {
-  *out = (options){
-      .in_flight = 1, .repeat = 5, .number = 5, .zero_limit = 100, .repeats_to_cooldown = 1, .profile_runs = NO_NUMBER, .jobs = NO_NUMBER};
+  *out = (options){.in_flight = 1,
+                   .jobs = NO_NUMBER,
+                   .repeat = 5,
+                   .number = 5,
+                   .zero_limit = 100,
+                   .repeats_to_cooldown = 1,
+                   .profile_runs = NO_NUMBER};
   bool only_names = false;
   for (int i = 0; i < argc; i++) {
     const char *word = argv[i];

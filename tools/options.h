@@ -47,7 +47,8 @@ typedef struct options {
   words dims;       /* NAME=NUMBER */
   words only;       /* patterns of cases */
   uint64_t threads; /* 0: as configured */
-  uint64_t in_flight, jobs;
+  uint64_t in_flight;
+  uint64_t jobs; /* NO_NUMBER: not given */
   uint64_t repeat, number, zero_limit, repeats_to_cooldown;
   uint64_t profile_runs; /* NO_NUMBER: not given */
   double timeout;        /* seconds; 0: none */
