@@ -89,7 +89,7 @@ static bool row(worker *w, heddle_pstream *s, uint32_t turns) {
   uint32_t words[2];
   if (x == NULL || y == NULL) return went_wrong(w, "memory.alloc");
   for (uint32_t i = 0; i < turns; i++) {
-    const uint32_t word = w->n << 24 | i;
+    const uint32_t word = (w->n * 50 + i + 1) % 256 * UINT32_C(0x01010101);
     if (k->t.copy.fill(s, x, 0, BYTES, word, &w->err) != HEDDLE_OK) return went_wrong(w, "copy.fill");
     if (k->t.copy.d2d(s, y, 0, x, 0, BYTES, &w->err) != HEDDLE_OK) return went_wrong(w, "copy.d2d");
     if (k->t.copy.fill(s, x, 0, BYTES, ~word, &w->err) != HEDDLE_OK) return went_wrong(w, "copy.fill");
