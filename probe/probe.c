@@ -109,6 +109,7 @@ static heddle_status try_it(heddle__plugin *p, const json_t *before, heddle_erro
     keep_drivers(p, t.drivers);
   } else if (t.verdict == TRIAL_BAD) {
     heddle__record_write(p, "quarantined", t.words, t.drivers, t.files);
+    heddle__probe_say(p, HEDDLE_LOG_WARN, "%s is quarantined: when it was tried it %s", p->path, t.words);
     s = quarantine(p, t.words, err);
   } else if (t.verdict == TRIAL_SLOW) {
     s = heddle__probe_core()->refuse(p, err, "it could not be tried: %s; the next process tries it again", t.words);
