@@ -51,7 +51,7 @@ typedef struct check {
   uint32_t index;
   bool wanted; /* false: run only because others need it, and reported only when it fails */
   check_outcome outcome;
-  bool stage_failed; /* a stage before the case failed */
+  char *refuses;     /* why the device makes neither streams nor memory, as a template's does */
   char *reason;      /* of a failure or a skip */
   char *notes;       /* lines */
   char *output;      /* what the process printed, where that helps */
@@ -93,6 +93,8 @@ int check_find_library(check_options *o);
 
 /* Every case by the groups, the survey's words among them. False where memory is out. */
 bool check_list_make(const check_options *o, check_list *list);
+/* The first pattern of --only that is for no case, NULL where there is none. */
+const char *check_list_unmatched(const check_options *o, const check_list *list);
 /* Reads --unsupported and --expected into the list; says what is wrong. */
 int check_list_excuse(const check_options *o, check_list *list);
 void check_list_finish(check_list *list);

@@ -161,7 +161,7 @@ static void fills(kit *k) {
       kit_pattern(expect, area, j);
       kit_put(k, s, dst.device, 0, expect, area);
       for (uint64_t at = to; at < to + sizes[i]; at += 4) memcpy(expect + at, &words[j], 4);
-      kit_fill(k, s, dst.device, to, sizes[i], words[j]);
+      kit_ok(k, k->t.copy.fill(s, dst.device, to, sizes[i], words[j], &k->err), "copy.fill");
       kit_get(k, s, dst.device, 0, got, area);
       for (uint64_t at = 0; at < area; at++)
         if (got[at] != expect[at])

@@ -108,10 +108,10 @@ static void own_stream(kit *k) {
 static void rerecorded(kit *k) {
   pair p = pair_new(k);
   heddle_pevent *back = event_new(k);
-  kit_busy *work = kit_busy_put(k, k->dev, p.a);
+  kit_busy *work = kit_busy_put(k, k->dev, p.a), *more = kit_busy_put(k, k->dev, p.b);
   kit_fill(k, p.a, p.x, 0, BYTES, 1);
   record(k, p.event, p.a);
-  wait(k, p.b, p.event);
+  wait(k, p.b, p.event); /* which B gets to when all the rest is submitted */
   kit_d2d(k, p.b, p.y, 0, p.x, 0, BYTES);
   record(k, back, p.b);
   wait(k, p.a, back);
@@ -122,6 +122,7 @@ static void rerecorded(kit *k) {
   kit_words(k, p.b, p.y, 0, BYTES, 1, "what a stream read after the first record of an event recorded twice");
   kit_words(k, p.a, p.x, 0, BYTES, 2, "what was written between the two records");
   kit_busy_free(k, work);
+  kit_busy_free(k, more);
   k->t.event.free(back);
   pair_free(k, &p);
 }

@@ -209,14 +209,8 @@ static void slow_host(kit *k) {
   heddle_pstream *all[N], *beside;
   heddle_pfence fences[N];
   host.fence_signal = slow_signal;
-  heddle_status status = k->root.open_instance(&host, &k->instance, &k->err);
-  if (status == HEDDLE_ENODEV) kit_skip(k, "there is no device: %s", k->err.text);
-  kit_ok(k, status, "open_instance");
-  kit_ok(k, k->root.device_count(k->instance, &k->n_devices, &k->err), "device_count");
-  if (k->n_devices <= k->index) kit_skip(k, "there is no device %" PRIu32, k->index);
-  k->desc.struct_size = sizeof k->desc;
-  kit_ok(k, k->root.device_describe(k->instance, k->index, &k->desc, &k->err), "device_describe");
-  if (kit_inline(k)) kit_skip(k, "the device is inline");
+  kit_close_all(k);
+  kit_ok(k, k->root.open_instance(&host, &k->instance, &k->err), "open_instance after all was closed");
   k->dev = kit_open(k, k->index);
   heddle_pbuffer *x = kit_buffer(k, k->dev, HEDDLE_MEMORY_DEVICE, 4096), *y;
   for (uint32_t i = 0; i < N; i++) all[i] = kit_stream(k, k->dev), fences[i] = kit_fence(k);
@@ -260,8 +254,9 @@ KIT_GROUP(
     ON_DEVICE("signal-streams", "many streams signal at once", 0, many_streams),
     ON_DEVICE("fence-gone", "a fence that the host has freed harms nothing", 0, gone),
     ON_DEVICE("stream-gone", "the signal of a stream that is closed over it still comes", 0, closed),
-    {"fences/slow-host", "a host that is slow in fence_signal does not stop what else the device does", KIT_STAGE_ENTRY,
-     0, 60, slow_host, NULL},
+    ON_DEVICE("slow-host", "a host that is slow in fence_signal does not stop what else the device does", 0, slow_host),
+    ON_DEVICE("host-inside", "calls that do not block go on while a plugin is inside the host's fence_signal", 0,
+              kit_fences_inside),
     ON_DEVICE("wait-signalled", "a wait for a fence that is reached holds nothing back", 0, kit_fences_wait_signalled),
     ON_DEVICE("wait-streams", "later work starts when the fence of another stream's is reached", 0,
               kit_fences_wait_streams),

@@ -12,6 +12,8 @@ void kit_signal(kit *k, heddle_pstream *s, heddle_pfence fence, uint64_t value);
 /* Waits until the fence has reached value; fails the case where it has not within KIT_FENCE_MS, or has failed. */
 void kit_reached(kit *k, heddle_pfence fence, uint64_t value, const char *what);
 
+void kit_fences_inside(kit *k);
+
 void kit_fences_wait_signalled(kit *k);
 void kit_fences_wait_streams(kit *k);
 void kit_fences_wait_ability(kit *k);

@@ -18,13 +18,13 @@ static void wait(kit *k, heddle_pstream *s, heddle_pfence fence, uint64_t value)
   kit_ok(k, status, "fence.wait");
 }
 
-/* Fails, and tells the core not to use fence.wait with this driver, unless the buffer holds the word. */
-static void trusted(kit *k, heddle_pstream *s, heddle_pbuffer *b, uint32_t word, const char *what) {
-  uint32_t first[2] = {0};
-  kit_get(k, s, b, 0, &first[0], 4);
-  kit_get(k, s, b, BYTES - 4, &first[1], 4);
-  if (first[0] != word || first[1] != word) kit_ability(k, "fence_wait", false);
-  kit_words(k, s, b, 0, BYTES, word, what);
+/* Fails, and tells the core not to use fence.wait with this driver, unless the buffer holds what kit_fill with n writes. */
+static void trusted(kit *k, heddle_pstream *s, heddle_pbuffer *b, uint32_t n, const char *what) {
+  uint8_t ends[2] = {0};
+  kit_get(k, s, b, 0, &ends[0], 1);
+  kit_get(k, s, b, BYTES - 1, &ends[1], 1);
+  if (ends[0] != (n & 255) || ends[1] != (n & 255)) kit_ability(k, "fence_wait", false);
+  kit_words(k, s, b, 0, BYTES, n, what);
 }
 
 void kit_fences_wait_signalled(kit *k) {

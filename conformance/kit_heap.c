@@ -44,6 +44,7 @@ void *kit_heap_alloc(kit *k, uint64_t bytes, uint64_t align) {
     kit_fail(k, "host.alloc was asked for an alignment of %llu, which is no power of two", (unsigned long long)align);
   pthread_mutex_lock(&h->lock);
   bool refused = h->fail_after > 0 && --h->fail_after == 0;
+  h->failed = h->failed || refused;
   pthread_mutex_unlock(&h->lock);
   if (refused || bytes > UINT64_C(1) << 40 || align > UINT64_C(1) << 30) return NULL;
   if (align < 16) align = 16;
@@ -127,8 +128,25 @@ uint64_t kit_host_blocks(kit *k) {
   return count;
 }
 
+void kit_host_settle(kit *k) {
+  kit_heap *h = &k->side->heap;
+  bool whole = true;
+  pthread_mutex_lock(&h->lock);
+  while (h->freed != NULL) whole = drop_oldest(h) && whole;
+  pthread_mutex_unlock(&h->lock);
+  if (!whole) kit_fail(k, "a block from host.alloc was written to after host.free");
+}
+
 void kit_host_fail_alloc(kit *k, uint64_t n) {
   pthread_mutex_lock(&k->side->heap.lock);
   k->side->heap.fail_after = n;
+  k->side->heap.failed = false;
   pthread_mutex_unlock(&k->side->heap.lock);
+}
+
+bool kit_host_failed(kit *k) {
+  pthread_mutex_lock(&k->side->heap.lock);
+  bool failed = k->side->heap.failed;
+  pthread_mutex_unlock(&k->side->heap.lock);
+  return failed;
 }

@@ -29,6 +29,7 @@ enum {
   KIT_SAYS_STAGE = 'X',   /* a stage before the case failed, and why */
   KIT_SAYS_NOTE = 'N',    /* a line for the report */
   KIT_SAYS_ABILITY = 'A', /* "fence_wait 1" */
+  KIT_SAYS_REFUSES = 'R', /* the device makes neither streams nor memory, and why: nothing is to be seen of it */
   KIT_SAYS_DEVICE = 'D',  /* in a survey: a device's driver, in the order of the indices */
   KIT_SAYS_WORD = 'W'     /* in a survey: a case's name, a space, and a word of it */
 };
@@ -40,6 +41,7 @@ typedef struct kit_heap {
   kit_block *live, *freed, *freed_last; /* freed ones wait a while: what writes to them is seen */
   uint64_t count, n_freed, bytes_freed;
   uint64_t fail_after; /* the number of calls until one fails; 0: none does */
+  bool failed;         /* one has since fail_after was set */
 } kit_heap;
 
 enum { KIT_FENCES = 4096 };
@@ -84,6 +86,11 @@ bool kit_stage_device(kit *k);
 /* All up to stage; where one fails the process ends, and the case is not run. */
 void kit_stages(kit *k, uint32_t stage);
 
+/* ---- kit_required.c */
+
+/* What the plugin must have and lacks ("memory.alloc"), NULL where it lacks nothing; from stage ENTRY on. */
+const char *kit_missing(const kit *k);
+
 /* ---- kit_calls.c */
 
 /* Puts a function of the kit's before each of root and tables, which notes the call in the page. */
@@ -101,6 +108,8 @@ void kit_heap_check(kit *k);
 bool kit_heap_init(kit_heap *h);
 void *kit_heap_alloc(kit *k, uint64_t bytes, uint64_t align);
 void kit_heap_free(kit *k, void *p);
+/* Whether an allocation was refused since kit_host_fail_alloc. */
+bool kit_host_failed(kit *k);
 
 bool kit_fences_init(kit_timelines *f);
 void kit_fences_signal(kit *k, heddle_pfence fence, uint64_t value);

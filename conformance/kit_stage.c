@@ -105,9 +105,8 @@ bool kit_stage_entry(kit *k) {
 }
 
 bool kit_stage_instance(kit *k) {
-  if (k->root.open_instance == NULL || k->root.close_instance == NULL || k->root.device_count == NULL ||
-      k->root.device_describe == NULL)
-    return no(k, "the root table lacks one of open_instance, close_instance, device_count and device_describe");
+  const char *missing = kit_missing(k);
+  if (missing != NULL) return no(k, "%s is missing (load/functions)", missing);
   heddle_status s = k->root.open_instance(&k->host, &k->instance, &k->err);
   if (s != HEDDLE_OK) return said(k, "open_instance", s);
   if (k->instance == NULL) return no(k, "open_instance said yes and gave nothing");
@@ -124,9 +123,20 @@ bool kit_stage_instance(kit *k) {
   return true;
 }
 
+/* A plugin that is being written, such as null: it refuses streams and memory alike. */
+static bool does_nothing(kit *k) {
+  const heddle_pmemory_desc desc = {.struct_size = sizeof desc, .kind = HEDDLE_MEMORY_DEVICE, .bytes = 64, .align = 1};
+  heddle_pbuffer *buffer = NULL;
+  heddle_pstream *stream = NULL;
+  bool nothing = k->t.stream.create(k->dev, HEDDLE_STREAM_COMPUTE, 0, &stream, &k->err) == HEDDLE_EUNSUPPORTED;
+  if (stream != NULL && !nothing) k->t.stream.close(stream);
+  if (!nothing) return false;
+  nothing = k->t.memory.alloc(k->dev, &desc, &buffer, &k->err) == HEDDLE_EUNSUPPORTED;
+  if (buffer != NULL && !nothing) k->t.memory.free(k->dev, buffer);
+  return nothing;
+}
+
 bool kit_stage_device(kit *k) {
-  if (k->t.device.open == NULL || k->t.device.close == NULL)
-    return no(k, "the plugin has no device.open or no device.close");
   heddle_pdevice_options options = {.struct_size = sizeof options, .cookie = k->index + 1};
   heddle_status s = k->t.device.open(k->instance, k->index, &options, &k->dev, &k->err);
   if (s != HEDDLE_OK) return said(k, "device.open", s);
@@ -140,4 +150,6 @@ void kit_stages(kit *k, uint32_t stage) {
   if (there && stage >= KIT_STAGE_INSTANCE) there = kit_stage_instance(k);
   if (there && stage >= KIT_STAGE_DEVICE) there = kit_stage_device(k);
   if (!there) kit_say_and_end(KIT_SAYS_STAGE, k->err.text);
+  if (stage >= KIT_STAGE_DEVICE && does_nothing(k))
+    kit_skip(k, "the device has neither streams nor memory: \"%.800s\"", k->err.text);
 }

@@ -65,6 +65,7 @@ bool check_list_make(const check_options *o, check_list *list) {
 void check_list_finish(check_list *list) {
   for (size_t i = 0; i < list->count; i++) {
     free(list->data[i].reason);
+    free(list->data[i].refuses);
     free(list->data[i].notes);
     free(list->data[i].output);
     free(list->data[i].excuse);
@@ -90,6 +91,15 @@ bool check_keep_ability(check_list *list, uint32_t index, const char *text) {
   list->abilities = grown;
   list->abilities[list->n_abilities++] = a;
   return true;
+}
+
+const char *check_list_unmatched(const check_options *o, const check_list *list) {
+  for (size_t i = 0; i < o->only.count; i++) {
+    bool found = false;
+    for (size_t c = 0; c < list->count && !found; c++) found = matches(o->only.data[i], &list->data[c]);
+    if (!found) return o->only.data[i];
+  }
+  return NULL;
 }
 
 /* ---- lists of excuses */

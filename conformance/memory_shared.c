@@ -32,8 +32,8 @@ void kit_memory_pinned(kit *k) {
 
 void kit_memory_host_writes(kit *k) {
   heddle_pstream *s = kit_stream(k, k->dev);
-  kit_pinned page = kit_pinned_new(k, k->dev, 4099);
-  heddle_pbuffer *device = kit_buffer(k, k->dev, HEDDLE_MEMORY_DEVICE, 4099);
+  kit_pinned page = kit_pinned_new(k, k->dev, 4096);
+  heddle_pbuffer *device = kit_buffer(k, k->dev, HEDDLE_MEMORY_DEVICE, 4096);
   for (uint32_t i = 1; i <= 8; i++) {
     kit_pattern(page.at, page.bytes, i);
     kit_pinned_flush(k, &page);
@@ -48,8 +48,8 @@ void kit_memory_host_writes(kit *k) {
 
 void kit_memory_host_reads(kit *k) {
   heddle_pstream *s = kit_stream(k, k->dev);
-  kit_pinned page = kit_pinned_new(k, k->dev, 4099);
-  heddle_pbuffer *device = kit_buffer(k, k->dev, HEDDLE_MEMORY_DEVICE, 4099);
+  kit_pinned page = kit_pinned_new(k, k->dev, 4096);
+  heddle_pbuffer *device = kit_buffer(k, k->dev, HEDDLE_MEMORY_DEVICE, 4096);
   for (uint32_t i = 1; i <= 8; i++) {
     kit_put_pattern(k, s, device, 0, page.bytes, i);
     kit_d2h(k, s, page.buffer, 0, device, 0, page.bytes);
@@ -164,9 +164,9 @@ void kit_memory_view_edges(kit *k) {
   kit_pattern(expect, all, 3);
   kit_put(k, s, parent, 0, expect, all);
   kit_put_pattern(k, s, other, 0, bytes, 4);
-  kit_fill(k, s, part, 4, 8, 0x01020304);
+  kit_fill(k, s, part, 4, 8, 0x77);
   kit_d2d(k, s, part, 16, other, 0, bytes - 16);
-  for (uint32_t i = 0; i < 2; i++) memcpy(expect + at + 4 + 4 * (uint64_t)i, &(uint32_t){0x01020304}, 4);
+  memset(expect + at + 4, 0x77, 8);
   kit_pattern(expect + at + 16, bytes - 16, 4);
   kit_get(k, s, parent, 0, got, all);
   for (uint64_t i = 0; i < all; i++)
@@ -202,9 +202,9 @@ void kit_memory_view_of_view(kit *k) {
   heddle_pbuffer *parent = kit_buffer(k, k->dev, HEDDLE_MEMORY_DEVICE, 4 * at), *part = view(k, parent, at, 2 * at);
   heddle_pbuffer *second = NULL;
   heddle_status status = k->t.memory.view(k->dev, part, at, at, &second, &k->err);
+  if (status != HEDDLE_OK) kit_fails(k, status, HEDDLE_EINVAL, HEDDLE_EUNSUPPORTED, "memory.view of a view");
   kit_put_pattern(k, s, parent, 2 * at, at, 9);
   if (status == HEDDLE_OK) kit_holds(k, s, second, 0, at, 9, "a view of a view, which the plugin gave");
-  else kit_fails(k, status, HEDDLE_EINVAL, HEDDLE_EUNSUPPORTED, "memory.view of a view");
   kit_free(k, k->dev, second);
   kit_free(k, k->dev, part);
   kit_free(k, k->dev, parent);

@@ -126,6 +126,10 @@ static check *find(const runner *r, const char *name, uint32_t index) {
   return NULL;
 }
 
+static bool needs(const check *c, uint32_t stage) {
+  return c->what->stage >= stage || (c->what->flags & KIT_OPENS) != 0;
+}
+
 /* Everything past the stage that the gate is for: on its device only where that is the device. */
 static void close_gate(runner *r, const check *gate, uint32_t stage) {
   char before[256];
@@ -133,11 +137,22 @@ static void close_gate(runner *r, const check *gate, uint32_t stage) {
            gate->outcome == CHECK_SKIP ? "does not apply" : "failed");
   for (size_t i = 0; i < r->list->count; i++) {
     check *c = &r->list->data[i];
-    if (c->outcome != CHECK_WAITING || c->what->stage < stage || !c->wanted) continue;
+    if (c->outcome != CHECK_WAITING || !c->wanted || !needs(c, stage)) continue;
     if (stage == KIT_STAGE_DEVICE && c->index != gate->index) continue;
     if (unsupported(c)) continue;
     c->outcome = CHECK_SKIP;
     set_reason(c, before, gate->reason != NULL ? gate->reason : "");
+  }
+}
+
+/* A device that makes nothing has been checked when it has refused everything in words. */
+static void skip_refused(const runner *r, const check *gate) {
+  for (size_t i = 0; i < r->list->count; i++) {
+    check *c = &r->list->data[i];
+    if (c->outcome != CHECK_WAITING || !c->wanted || c->index != gate->index) continue;
+    if (!needs(c, KIT_STAGE_DEVICE) || (c->what->flags & KIT_REFUSES) != 0 || unsupported(c)) continue;
+    c->outcome = CHECK_SKIP;
+    set_reason(c, "the device makes neither streams nor memory: ", gate->refuses);
   }
 }
 
@@ -146,12 +161,13 @@ static bool run_gate(runner *r, const char *name, uint32_t index, uint32_t stage
   check *gate = find(r, name, index);
   bool needed = false;
   for (size_t i = 0; i < r->list->count; i++)
-    needed = needed || (r->list->data[i].wanted && r->list->data[i].what->stage >= stage);
+    needed = needed || (r->list->data[i].wanted && needs(&r->list->data[i], stage));
   if (gate == NULL || (!needed && !gate->wanted)) return true;
   if (gate->outcome == CHECK_WAITING) {
     progress(r, gate);
     run_one(r, gate, false);
   }
+  if (gate->outcome == CHECK_PASS && gate->refuses != NULL) skip_refused(r, gate);
   if (gate->outcome == CHECK_PASS) return true;
   close_gate(r, gate, stage);
   return false;
@@ -204,8 +220,8 @@ static int prepare(runner *r) {
     check survey = {.what = open->what, .group = open->group, .index = first, .name = "the survey"};
     run_one(r, &survey, true);
     if (survey.outcome != CHECK_PASS && !interrupted)
-      fprintf(stderr, "heddle check-plugin: what the plugin has could not be listed: %s\n",
-              survey.reason != NULL ? survey.reason : "out of memory");
+      fprintf(stderr, "heddle check-plugin: what the plugin has could not be listed: %s\n%s",
+              survey.reason != NULL ? survey.reason : "out of memory", survey.output != NULL ? survey.output : "");
     free(survey.reason);
     free(survey.notes);
     free(survey.output);
@@ -220,6 +236,11 @@ static int prepare(runner *r) {
     bool wanted = places[i]->wanted;
     *places[i] = kept[i];
     places[i]->wanted = wanted;
+  }
+  const char *none = list->n_devices > 0 ? check_list_unmatched(r->o, list) : NULL; /* else words are missing */
+  if (none != NULL) {
+    fprintf(stderr, "heddle check-plugin: there is no case '%s'; --list shows those there are\n", none);
+    return CHECK_WRONG_WORDS;
   }
   return check_list_excuse(r->o, list);
 }

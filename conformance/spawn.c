@@ -195,6 +195,10 @@ static void hear(check_process *p, const char *line) {
   switch (line[0]) {
   case KIT_SAYS_BEGUN: p->begun = true; break;
   case KIT_SAYS_NOTE: ok = append(&p->c->notes, text); break;
+  case KIT_SAYS_REFUSES:
+    free(p->c->refuses);
+    p->c->refuses = strdup(text);
+    break;
   case KIT_SAYS_ABILITY: ok = grow_ability(p, text); break;
   case KIT_SAYS_DEVICE: ok = !p->survey || grow_device(p->list, text); break;
   case KIT_SAYS_WORD: ok = !p->survey || grow_word(p->list, text); break;
@@ -275,35 +279,36 @@ static void set_reason(check *c, const char *text) {
   c->reason = strdup(text);
 }
 
+/* A stage that the gates' processes have passed, and this one has not: the plugin is not the same each time. */
+static const char on_the_way[] = "before the case itself, where other processes came through: ";
+
 static void judge(check_process *p, int status) {
   check *c = p->c;
   char step[512], text[MOST_LINE + 600];
   const char *late = p->said == KIT_SAYS_PASS ? " after it had passed, while the process ended" : "";
+  const char *way = p->begun || p->said == KIT_SAYS_PASS ? "" : on_the_way;
   where(p, step, sizeof step);
   if (late[0] != '\0') step[0] = '\0';
   c->outcome = CHECK_FAIL;
   if (p->said == KIT_SAYS_FAIL || p->said == KIT_SAYS_SKIP || p->said == KIT_SAYS_STAGE) {
-    c->outcome = p->said == KIT_SAYS_FAIL ? CHECK_FAIL : CHECK_SKIP;
-    c->stage_failed = p->said == KIT_SAYS_STAGE;
-    set_reason(c, p->words);
+    snprintf(text, sizeof text, "%s%s", p->said == KIT_SAYS_STAGE ? on_the_way : "", p->words);
+    c->outcome = p->said == KIT_SAYS_SKIP ? CHECK_SKIP : CHECK_FAIL;
+    set_reason(c, text);
     return;
   }
   if (p->killed)
-    snprintf(text, sizeof text, "the process did not end within %g s%s%s", (double)p->limit_ms / 1000, step, late);
+    snprintf(text, sizeof text, "%sthe process did not end within %g s%s%s", way, (double)p->limit_ms / 1000, step,
+             late);
   else if (WIFSIGNALED(status))
-    snprintf(text, sizeof text, "the process died of signal %d (%s)%s%s", WTERMSIG(status), strsignal(WTERMSIG(status)),
-             step, late);
+    snprintf(text, sizeof text, "%sthe process died of signal %d (%s)%s%s", way, WTERMSIG(status),
+             strsignal(WTERMSIG(status)), step, late);
   else if (late[0] == '\0')
-    snprintf(text, sizeof text, "the process ended with status %d in the middle of the case%s", WEXITSTATUS(status),
-             step);
+    snprintf(text, sizeof text, "%sthe process ended with status %d in the middle of the case%s", way,
+             WEXITSTATUS(status), step);
   else if (WEXITSTATUS(status) != 0)
-    snprintf(text, sizeof text, "the process ended with status %d%s", WEXITSTATUS(status), late);
+    snprintf(text, sizeof text, "%sthe process ended with status %d%s", way, WEXITSTATUS(status), late);
   else c->outcome = CHECK_PASS;
   if (c->outcome == CHECK_PASS) return;
-  if (!p->begun) {
-    c->outcome = CHECK_SKIP;
-    c->stage_failed = true;
-  }
   set_reason(c, text);
 }
 

@@ -59,8 +59,12 @@ void kit_d2d(kit *k, heddle_pstream *s, heddle_pbuffer *dst, uint64_t to, heddle
   kit_ok(k, k->t.copy.d2d(s, dst, to, src, from, bytes, &k->err), "copy.d2d");
 }
 
-void kit_fill(kit *k, heddle_pstream *s, heddle_pbuffer *dst, uint64_t to, uint64_t bytes, uint32_t pattern) {
-  kit_ok(k, k->t.copy.fill(s, dst, to, bytes, pattern, &k->err), "copy.fill");
+static uint32_t repeated(uint32_t n) {
+  return (n & 255) * UINT32_C(0x01010101);
+}
+
+void kit_fill(kit *k, heddle_pstream *s, heddle_pbuffer *dst, uint64_t to, uint64_t bytes, uint32_t n) {
+  kit_ok(k, k->t.copy.fill(s, dst, to, bytes, repeated(n), &k->err), "copy.fill");
 }
 
 void kit_submit(kit *k, heddle_pstream *s) {
@@ -92,8 +96,9 @@ void kit_put_pattern(kit *k, heddle_pstream *s, heddle_pbuffer *buffer, uint64_t
   free(data);
 }
 
-void kit_words(kit *k, heddle_pstream *s, heddle_pbuffer *buffer, uint64_t offset, uint64_t bytes, uint32_t word,
+void kit_words(kit *k, heddle_pstream *s, heddle_pbuffer *buffer, uint64_t offset, uint64_t bytes, uint32_t n,
                const char *what) {
+  const uint32_t word = repeated(n);
   uint32_t *data = kit_room(k, bytes);
   kit_get(k, s, buffer, offset, data, bytes);
   for (uint64_t i = 0; i < bytes / 4; i++)

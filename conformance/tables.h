@@ -22,14 +22,15 @@ void kit_pinned_free(kit *k, kit_pinned *page);
 void kit_pinned_flush(kit *k, const kit_pinned *page);
 void kit_pinned_invalidate(kit *k, const kit_pinned *page);
 
-/* The six copies; a refusal fails the case. */
+/* Four of the copies; a refusal fails the case. kit_fill writes bytes: the lowest of n, so that no case but copy/fill
+ * depends on the order of a word's bytes. */
 void kit_h2d(kit *k, heddle_pstream *s, heddle_pbuffer *dst, uint64_t to, heddle_pbuffer *host, uint64_t from,
              uint64_t bytes);
 void kit_d2h(kit *k, heddle_pstream *s, heddle_pbuffer *host, uint64_t to, heddle_pbuffer *src, uint64_t from,
              uint64_t bytes);
 void kit_d2d(kit *k, heddle_pstream *s, heddle_pbuffer *dst, uint64_t to, heddle_pbuffer *src, uint64_t from,
              uint64_t bytes);
-void kit_fill(kit *k, heddle_pstream *s, heddle_pbuffer *dst, uint64_t to, uint64_t bytes, uint32_t pattern);
+void kit_fill(kit *k, heddle_pstream *s, heddle_pbuffer *dst, uint64_t to, uint64_t bytes, uint32_t n);
 void kit_submit(kit *k, heddle_pstream *s);
 
 /* Fails the case unless data[0..bytes) is kit_pattern of seed; what names the bytes in the text. */
@@ -39,8 +40,8 @@ void kit_holds(kit *k, heddle_pstream *s, heddle_pbuffer *buffer, uint64_t offse
                const char *what);
 /* Puts kit_pattern of seed into a device buffer. */
 void kit_put_pattern(kit *k, heddle_pstream *s, heddle_pbuffer *buffer, uint64_t offset, uint64_t bytes, uint32_t seed);
-/* Fails the case unless every word of a device buffer's range is the word. */
-void kit_words(kit *k, heddle_pstream *s, heddle_pbuffer *buffer, uint64_t offset, uint64_t bytes, uint32_t word,
+/* Fails the case unless the device buffer's range holds what kit_fill with n writes. */
+void kit_words(kit *k, heddle_pstream *s, heddle_pbuffer *buffer, uint64_t offset, uint64_t bytes, uint32_t n,
                const char *what);
 
 /* Memory of the case's own; the case fails where there is none. */

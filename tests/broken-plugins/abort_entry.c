@@ -1,6 +1,7 @@
 /* The entry gives up by abort.
  * caught by: load/entry
- * says: signal */
+ * and by: load process/state process/output
+ * says: died of signal 6 */
 #include "base.h"
 
 #include <stdlib.h>

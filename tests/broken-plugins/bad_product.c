@@ -1,6 +1,6 @@
 /* The name of the device is no UTF-8 and has no end.
- * caught by: ?
- * says: ? */
+ * caught by: root/texts
+ * says: name is not terminated */
 #include "base.h"
 
 static heddle_status describe(heddle_pinstance *self, uint32_t index, heddle_pdevice_desc *desc, heddle_error *err) {

@@ -1,14 +1,17 @@
 /* Holds its lock while it calls fence_signal, and takes it in stream.query: who queries another stream from
  * inside the call waits for ever.
- * caught by: ?
- * says: ? */
+ * caught by: fences/host-inside
+ * says: stream.query */
 #include "base.h"
 
 static heddle_status run_locked(heddle_pstream *stream, base_task *task, heddle_error *err) {
   const heddle_host *host = stream->dev->host;
   (void)err;
   pthread_mutex_lock(&stream->dev->self->lock);
-  host->fence_signal(host->ctx, task->fence, task->value);
+  if (stream->failure.status == HEDDLE_OK)
+    host->fence_signal(host->ctx, task->fence, task->value);
+  else
+    host->fence_fail(host->ctx, task->fence, stream->failure.status, stream->failure.text);
   pthread_mutex_unlock(&stream->dev->self->lock);
   return HEDDLE_OK;
 }

@@ -1,6 +1,6 @@
 /* Sets a variable of the environment.
- * caught by: ?
- * says: ? */
+ * caught by: process/state
+ * says: changed the variable BROKEN_PLUGIN */
 #include "base.h"
 
 #include <stdlib.h>

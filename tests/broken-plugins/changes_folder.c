@@ -1,6 +1,6 @@
 /* Changes the current directory.
- * caught by: ?
- * says: ? */
+ * caught by: process/state
+ * says: changed the current folder */
 #include "base.h"
 
 #include <unistd.h>

@@ -1,6 +1,6 @@
 /* Changes the locale.
- * caught by: ?
- * says: ? */
+ * caught by: process/state
+ * says: changed the locale */
 #include "base.h"
 
 #include <locale.h>

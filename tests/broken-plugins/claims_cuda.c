@@ -1,6 +1,6 @@
 /* Says that its device is one of CUDA's.
- * caught by: ?
- * says: ? */
+ * caught by: root/type
+ * says: that of the plugin 'cuda' */
 #include "base.h"
 
 static heddle_status describe(heddle_pinstance *self, uint32_t index, heddle_pdevice_desc *desc, heddle_error *err) {

@@ -1,6 +1,7 @@
 /* Says that nothing is alive, whatever is.
- * caught by: ?
- * says: ? */
+ * caught by: memory/counts
+ * and by: %/counts device/live
+ * says: LIVE_BUFFERS grew by 0 */
 #include "base.h"
 
 static heddle_status count(heddle_pdevice *dev, uint32_t key, int64_t *out, heddle_error *err) {

@@ -1,6 +1,7 @@
 /* Has left a function with atexit, which crashes.
- * caught by: ?
- * says: ? */
+ * caught by: root/open
+ * and by: all
+ * says: while the process ended */
 #include "base.h"
 
 #include <signal.h>

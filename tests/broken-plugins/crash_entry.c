@@ -1,6 +1,7 @@
 /* The entry crashes.
  * caught by: load/entry
- * says: signal */
+ * and by: load process/state process/output
+ * says: died of signal 11 */
 #include "base.h"
 
 #include <signal.h>

@@ -1,6 +1,7 @@
 /* Asking what a device is crashes.
- * caught by: load/describe
- * says: signal */
+ * caught by: root/open
+ * and by: process/state process/output
+ * says: died of signal 11 */
 #include "base.h"
 
 #include <signal.h>

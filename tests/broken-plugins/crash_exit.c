@@ -1,6 +1,7 @@
 /* Crashes when the process ends.
- * caught by: ?
- * says: ? */
+ * caught by: load/entry
+ * and by: all
+ * says: while the process ended */
 #include "base.h"
 
 #include <signal.h>

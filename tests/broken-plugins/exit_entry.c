@@ -1,6 +1,7 @@
 /* The entry ends the process, with the status of success.
  * caught by: load/entry
- * says: exit */
+ * and by: load process/state process/output
+ * says: ended with status 0 */
 #include "base.h"
 
 #include <stdlib.h>

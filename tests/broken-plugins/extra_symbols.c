@@ -1,6 +1,6 @@
 /* Exports a function beside the entry.
- * caught by: ?
- * says: ? */
+ * caught by: load/exports
+ * says: exports 'broken_extra' */
 #include "base.h"
 
 HEDDLE_PLUGIN_EXPORT int broken_extra(void);

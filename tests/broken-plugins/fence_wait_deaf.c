@@ -1,6 +1,7 @@
 /* A stream that waits for a fence goes on when the fence fails.
- * caught by: ?
- * says: ? */
+ * caught by: fences/failed
+ * and by: fences/f% events/failure
+ * says: HEDDLE_OK */
 #include "base.h"
 
 static heddle_status run_wait(heddle_pstream *stream, base_task *task, heddle_error *err) {

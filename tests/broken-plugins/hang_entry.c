@@ -1,6 +1,8 @@
 /* The entry never returns.
  * caught by: load/entry
- * says: time */
+ * and by: load process/state process/output
+ * limit: 2
+ * says: did not end */
 #include "base.h"
 
 static void hang(void) {

@@ -1,6 +1,8 @@
 /* Counting the devices never ends.
- * caught by: load/describe
- * says: time */
+ * caught by: root/open
+ * and by: process/state process/output
+ * limit: 2
+ * says: in root.device_count */
 #include "base.h"
 
 static heddle_status count(heddle_pinstance *self, uint32_t *out, heddle_error *err) {

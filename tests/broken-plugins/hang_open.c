@@ -1,6 +1,8 @@
 /* Opening a device never ends.
- * caught by: ?
- * says: ? */
+ * caught by: device/open
+ * and by: all
+ * limit: 2
+ * says: did not end within */
 #include "base.h"
 
 static heddle_status open_device(heddle_pinstance *self, uint32_t index, const heddle_pdevice_options *options,

@@ -1,6 +1,7 @@
 /* idle does not wait.
- * caught by: ?
- * says: ? */
+ * caught by: health/idle-done
+ * and by: health/close-worked streams/close-busy fences/held-%
+ * says: when device.idle said that all is done */
 #include "base.h"
 
 static heddle_status idle(heddle_pdevice *dev, uint64_t timeout_ns, heddle_error *err) {

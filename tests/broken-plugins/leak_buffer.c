@@ -1,6 +1,7 @@
 /* Freeing a view does nothing.
- * caught by: ?
- * says: ? */
+ * caught by: leaks/views
+ * and by: leaks
+ * says: LIVE_BUFFERS is off by */
 #include "base.h"
 
 static void free_most(heddle_pdevice *dev, heddle_pbuffer *buffer) {

@@ -1,6 +1,7 @@
 /* The third copy to the host says that the device is lost; what is asked after it works again.
- * caught by: ?
- * says: ? */
+ * caught by: health/lost
+ * and by: all
+ * says: lost */
 #include "base.h"
 
 static _Atomic unsigned copies;

@@ -1,6 +1,6 @@
 /* Pinned memory begins 8 bytes after where its alignment says.
- * caught by: ?
- * says: ? */
+ * caught by: memory/align
+ * says: memory.alloc was asked for alignment */
 #include "base.h"
 
 static heddle_status alloc_off(heddle_pdevice *dev, const heddle_pmemory_desc *desc, heddle_pbuffer **out,

@@ -1,6 +1,7 @@
 /* Calls a function of libheddle, which no other host has.
- * caught by: ?
- * says: ? */
+ * caught by: load/exports
+ * and by: load/file load/entry
+ * says: needs the symbol 'heddle_version' */
 #include "base.h"
 
 extern const char *heddle_version(void);

@@ -1,6 +1,7 @@
 /* A stream at work says that it has finished.
- * caught by: ?
- * says: ? */
+ * caught by: streams/query
+ * and by: fences/held-% fences/wait-host
+ * says: when stream.query said that all is done */
 #include "base.h"
 
 static heddle_status query(heddle_pstream *stream, heddle_error *err) {

@@ -1,6 +1,7 @@
 /* A fill happens at once, whatever the stream has before it.
- * caught by: ?
- * says: ? */
+ * caught by: copy/order
+ * and by: all
+ * says: the last fill of a row */
 #include "base.h"
 
 static heddle_status fill(heddle_pstream *stream, heddle_pbuffer *dst, uint64_t dst_offset, uint64_t bytes,

@@ -1,6 +1,7 @@
 /* Freeing nothing crashes.
- * caught by: ?
- * says: ? */
+ * caught by: memory/free-null
+ * and by: memory/view-of-view device/nulls
+ * says: died of signal 11 */
 #include "base.h"
 
 #include <signal.h>

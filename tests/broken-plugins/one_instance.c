@@ -1,6 +1,7 @@
 /* Opening a second instance gives the first, which then is closed twice.
- * caught by: ?
- * says: ? */
+ * caught by: root/two_instances
+ * and by: root/reopen errors process leaks/instances health/instance-again threads device
+ * says: two instances are the same pointer */
 #include "base.h"
 
 static heddle_pinstance *only;

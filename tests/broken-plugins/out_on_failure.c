@@ -1,6 +1,7 @@
 /* An allocation that fails leaves an address in its out-argument.
- * caught by: ?
- * says: ? */
+ * caught by: errors/outs
+ * and by: memory/limit memory/absurd errors
+ * says: out-argument */
 #include "base.h"
 
 static heddle_status alloc_garbage(heddle_pdevice *dev, const heddle_pmemory_desc *desc, heddle_pbuffer **out,

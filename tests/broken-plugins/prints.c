@@ -1,6 +1,6 @@
 /* Prints to the program's output.
- * caught by: ?
- * says: ? */
+ * caught by: process/output
+ * says: printed to the standard output */
 #include "base.h"
 
 #include <stdio.h>

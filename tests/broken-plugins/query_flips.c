@@ -1,6 +1,7 @@
 /* Every second question about an operator is answered with no.
- * caught by: ?
- * says: ? */
+ * caught by: query/pure
+ * and by: query numerics layouts
+ * says: query gives two answers */
 #include "base.h"
 
 static _Atomic unsigned asked;

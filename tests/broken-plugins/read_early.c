@@ -1,6 +1,7 @@
 /* read returns before the bytes are there.
- * caught by: ?
- * says: ? */
+ * caught by: copy/read-there
+ * and by: all
+ * says: had brought when it returned */
 #include "base.h"
 
 static heddle_status run_late(heddle_pstream *stream, base_task *task, heddle_error *err) {

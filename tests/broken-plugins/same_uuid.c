@@ -1,6 +1,6 @@
 /* Two devices have one UUID.
- * caught by: ?
- * says: ? */
+ * caught by: root/uuids
+ * says: have the same uuid */
 #include "base.h"
 
 static heddle_status describe(heddle_pinstance *self, uint32_t index, heddle_pdevice_desc *desc, heddle_error *err) {

@@ -1,6 +1,7 @@
 /* A fence is signalled when it is asked for, before the work in front of it.
- * caught by: ?
- * says: ? */
+ * caught by: fences/signal-after-work
+ * and by: fences threads/signals
+ * says: when the fence behind it was reached */
 #include "base.h"
 
 static heddle_status signal(heddle_pstream *stream, heddle_pfence fence, uint64_t value, heddle_error *err) {

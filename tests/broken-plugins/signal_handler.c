@@ -1,6 +1,6 @@
 /* Installs a signal handler.
- * caught by: ?
- * says: ? */
+ * caught by: process/state
+ * says: changed the handler of signal 10 */
 #include "base.h"
 
 #include <signal.h>

@@ -1,6 +1,7 @@
 /* A fence behind work that failed is signalled as if all were well.
- * caught by: ?
- * says: ? */
+ * caught by: fences/failed-signal
+ * and by: fences/fails-later
+ * says: behind failed work was signalled */
 #include "base.h"
 
 static heddle_status run_signal(heddle_pstream *stream, base_task *task, heddle_error *err) {

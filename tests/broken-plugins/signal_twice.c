@@ -1,6 +1,7 @@
 /* Each fence is signalled twice.
- * caught by: ?
- * says: ? */
+ * caught by: fences/signal-once
+ * and by: threads/signals
+ * says: the plugin called for a fence 2 times */
 #include "base.h"
 
 static heddle_status run_signal(heddle_pstream *stream, base_task *task, heddle_error *err) {

@@ -1,6 +1,7 @@
 /* A fence is raised one higher than was asked.
- * caught by: ?
- * says: ? */
+ * caught by: fences/signal-empty
+ * and by: fences threads/signals
+ * says: a fence signalled to 5 is at 6 */
 #include "base.h"
 
 static heddle_status run_signal(heddle_pstream *stream, base_task *task, heddle_error *err) {

@@ -1,6 +1,6 @@
 /* The entry refuses without words.
- * caught by: ?
- * says: ? */
+ * caught by: load/entry
+ * says: refused the kit */
 #include "base.h"
 
 #define BASE_OWN_ENTRY

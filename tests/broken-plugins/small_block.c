@@ -1,6 +1,7 @@
 /* An allocation over the limit gives less than was asked for.
- * caught by: ?
- * says: ? */
+ * caught by: memory/limit
+ * and by: memory/absurd errors
+ * says: where HEDDLE_ELIMIT is promised */
 #include "base.h"
 
 static heddle_status alloc_less(heddle_pdevice *dev, const heddle_pmemory_desc *desc, heddle_pbuffer **out,

@@ -1,6 +1,7 @@
 /* A fill takes its pattern for its size.
- * caught by: ?
- * says: ? */
+ * caught by: copy/fill
+ * and by: all
+ * says: copy.fill */
 #include "base.h"
 
 static heddle_status fill(heddle_pstream *stream, heddle_pbuffer *dst, uint64_t dst_offset, uint64_t bytes,

@@ -1,6 +1,7 @@
 /* A copy within the device takes the offsets of its two sides for one another.
- * caught by: ?
- * says: ? */
+ * caught by: copy/d2d
+ * and by: memory/view-edges copy/d2d-within
+ * says: of the destination is */
 #include "base.h"
 
 static heddle_status d2d(heddle_pstream *stream, heddle_pbuffer *dst, uint64_t dst_offset, heddle_pbuffer *src,

@@ -1,6 +1,7 @@
 /* Ends the process with SIGTERM when an instance is opened.
- * caught by: ?
- * says: ? */
+ * caught by: root/open
+ * and by: errors/no_memory_instance process/state process/output
+ * says: died of signal 15 */
 #include "base.h"
 
 #include <signal.h>

@@ -1,6 +1,7 @@
 /* The words of a failure are two lines.
- * caught by: ?
- * says: ? */
+ * caught by: errors/words
+ * and by: errors/no_memory_device
+ * says: has several lines */
 #include "base.h"
 
 static heddle_status open_device(heddle_pinstance *self, uint32_t index, const heddle_pdevice_options *options,

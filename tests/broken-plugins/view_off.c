@@ -1,6 +1,7 @@
 /* A view begins one byte late.
- * caught by: ?
- * says: ? */
+ * caught by: memory/view
+ * and by: memory/view-% leaks/views
+ * says: a view of bytes written to the parent */
 #include "base.h"
 
 static heddle_status view(heddle_pdevice *dev, heddle_pbuffer *parent, uint64_t offset, uint64_t bytes,

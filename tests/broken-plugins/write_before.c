@@ -1,6 +1,7 @@
 /* A fill begins a word too early, where the buffer has one.
- * caught by: ?
- * says: ? */
+ * caught by: copy/fill
+ * and by: all
+ * says: byte 0 is 0xff and should be */
 #include "base.h"
 
 static heddle_status fill(heddle_pstream *stream, heddle_pbuffer *dst, uint64_t dst_offset, uint64_t bytes,

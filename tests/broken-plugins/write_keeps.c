@@ -1,6 +1,7 @@
 /* write returns at once and reads the caller's memory later.
- * caught by: ?
- * says: ? */
+ * caught by: copy/write-reused
+ * and by: all
+ * says: from memory that the host then used again */
 #include "base.h"
 
 static heddle_status run_late(heddle_pstream *stream, base_task *task, heddle_error *err) {

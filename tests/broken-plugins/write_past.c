@@ -1,6 +1,7 @@
 /* A copy within the device moves one byte more than it was asked for, where the buffers have it.
- * caught by: ?
- * says: ? */
+ * caught by: copy/d2d
+ * and by: copy memory
+ * says: of the destination is */
 #include "base.h"
 
 static heddle_status d2d(heddle_pstream *stream, heddle_pbuffer *dst, uint64_t dst_offset, heddle_pbuffer *src,

@@ -16,7 +16,7 @@ def test_there_are_thirty():
 
 @pytest.mark.parametrize("plugin", PLUGINS, ids=lambda p: p.name)
 def test_caught(plugin, tmp_path):
-    r = check(tmp_path, plugin.library, "--only", plugin.caught)
+    r = check(tmp_path, plugin.library, "--only", plugin.caught, *plugin.words())
     assert r.status == 1, r
     case = r.cases[plugin.caught]
     assert case.state == "fail" and plugin.says in case.words, r
@@ -27,4 +27,4 @@ def test_sound_by_the_same_cases(tmp_path):
     words = [word for case in sorted({p.caught for p in PLUGINS}) for word in ("--only", case)]
     r = check(tmp_path, BUILD / "tests" / "broken-plugins" / "libheddle_plugin_sound.so", *words)
     assert r.status == 0 and r.state("fail") == [], r
-    assert set(r.state("pass")) == {p.caught for p in PLUGINS}, r
+    assert r.state("skip") == ["health/lost"], r  # which nothing but a setting or a broken device brings about

@@ -10,7 +10,7 @@ pytestmark = pytest.mark.skipif(SANITIZED, reason="what the broken plugins do, s
 
 @pytest.mark.parametrize("plugin", broken_plugins(), ids=lambda p: p.name)
 def test_no_others(plugin, tmp_path):
-    r = check(tmp_path, plugin.library)
+    r = check(tmp_path, plugin.library, *plugin.words())
     assert r.status == 1, r
     failed = r.state("fail")
     assert plugin.caught in failed, r
