@@ -4,6 +4,7 @@
 
 #include <pthread.h>
 #include <stdatomic.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -83,13 +84,11 @@ static void keep_drivers(heddle__plugin *p, const json_t *list) {
   for (size_t i = 0; i < json_array_size(list); i++) bytes += json_string_length(json_array_get(list, i)) + 1;
   heddle__probe_core()->free(p->drivers);
   p->drivers = heddle__probe_core()->alloc(bytes, 1);
-  char *at = p->drivers;
-  for (size_t i = 0; i < json_array_size(list) && at != NULL; i++) {
+  size_t used = 0;
+  for (size_t i = 0; i < json_array_size(list) && p->drivers != NULL; i++) {
     const char *text = json_string_value(json_array_get(list, i));
-    size_t n = text != NULL ? strlen(text) : 0;
-    if (n > 0) memcpy(at, text, n);
-    at += n;
-    *at++ = '\n';
+    int n = snprintf(p->drivers + used, bytes - used, "%s\n", text != NULL ? text : "");
+    if (n > 0) used += (size_t)n;
   }
 }
 
