@@ -11,5 +11,8 @@ target_link_libraries(heddle_probe_program PRIVATE heddle)
 file(RELATIVE_PATH libexec_to_lib "${CMAKE_INSTALL_FULL_LIBEXECDIR}/heddle" "${CMAKE_INSTALL_FULL_LIBDIR}")
 set_target_properties(heddle_probe_program PROPERTIES OUTPUT_NAME heddle-probe INSTALL_RPATH "$ORIGIN/${libexec_to_lib}"
   RUNTIME_OUTPUT_DIRECTORY "${PROJECT_BINARY_DIR}/libexec/heddle")
+if(libexec_to_lib STREQUAL "../../lib") # the same in both trees; CMake would pad it with an empty entry
+  set_property(TARGET heddle_probe_program PROPERTY BUILD_WITH_INSTALL_RPATH ON)
+endif()
 add_dependencies(heddle_probe heddle_probe_program)
 install(TARGETS heddle_probe_program RUNTIME DESTINATION "${CMAKE_INSTALL_LIBEXECDIR}/heddle")

@@ -66,7 +66,7 @@ void heddle__abilities_read(heddle__plugin *p) {
                       "%s does not count: it is of another file or driver, or cannot be read; run heddle check-plugin "
                       "again",
                       p->abilities);
-    heddle__probe_core->free(p->abilities);
+    heddle__probe_core()->free(p->abilities);
     p->abilities = NULL;
   }
   json_decref(root);

@@ -3,6 +3,8 @@
 #include "probe/probe.h"
 
 #include <pthread.h>
+#include <stdatomic.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -11,12 +13,17 @@
 
 enum { DEFAULT_LIMIT_MS = 20000, MOST_LIMIT_MS = 3600000, MOST_NOTES = 64 };
 
-const heddle__probe_host *heddle__probe_core;
+/* Set by everybody who opens the library, to the same. */
+static _Atomic(const heddle__probe_host *) core;
+
+const heddle__probe_host *heddle__probe_core(void) {
+  return atomic_load_explicit(&core, memory_order_acquire);
+}
 
 void heddle__probe_say(const heddle__plugin *plugin, int32_t level, const char *format, ...) {
   va_list args;
   va_start(args, format);
-  heddle__probe_core->vlogf(&plugin->ctx->log, level, "probe", format, args);
+  heddle__probe_core()->vlogf(&plugin->ctx->log, level, "probe", format, args);
   va_end(args);
 }
 
@@ -64,25 +71,24 @@ static void remember(const heddle__plugin *p, int verdict, const char *words) {
 /* ---- before a plugin is loaded */
 
 static heddle_status quarantine(heddle__plugin *p, const char *words, heddle_error *err) {
-  return heddle__probe_core->refuse(p, err,
-                                    "quarantined: when it was tried it %s; it is tried again once its file or a driver "
-                                    "has changed, or by 'heddle devices --retry'",
-                                    words);
+  return heddle__probe_core()->refuse(
+      p, err,
+      "quarantined: when it was tried it %s; it is tried again once its file or a driver "
+      "has changed, or by 'heddle devices --retry'",
+      words);
 }
 
 /* The drivers of a record as lines, for what follows loading. Without memory nothing is compared. */
 static void keep_drivers(heddle__plugin *p, const json_t *list) {
   size_t bytes = 1;
   for (size_t i = 0; i < json_array_size(list); i++) bytes += json_string_length(json_array_get(list, i)) + 1;
-  heddle__probe_core->free(p->drivers);
-  p->drivers = heddle__probe_core->alloc(bytes, 1);
-  char *at = p->drivers;
-  for (size_t i = 0; i < json_array_size(list) && at != NULL; i++) {
+  heddle__probe_core()->free(p->drivers);
+  p->drivers = heddle__probe_core()->alloc(bytes, 1);
+  size_t used = 0;
+  for (size_t i = 0; i < json_array_size(list) && p->drivers != NULL; i++) {
     const char *text = json_string_value(json_array_get(list, i));
-    size_t n = text != NULL ? strlen(text) : 0;
-    if (n > 0) memcpy(at, text, n);
-    at += n;
-    *at++ = '\n';
+    int n = snprintf(p->drivers + used, bytes - used, "%s\n", text != NULL ? text : "");
+    if (n > 0) used += (size_t)n;
   }
 }
 
@@ -90,7 +96,7 @@ static heddle_status try_it(heddle__plugin *p, const json_t *before, heddle_erro
   int64_t limit = DEFAULT_LIMIT_MS;
   heddle__trial t;
   heddle_status s =
-      heddle__probe_core->context_number(p->ctx, "probe.timeout_ms", limit, 1, MOST_LIMIT_MS, &limit, err);
+      heddle__probe_core()->context_number(p->ctx, "probe.timeout_ms", limit, 1, MOST_LIMIT_MS, &limit, err);
   if (s != HEDDLE_OK) return s;
   heddle__probe_say(p, HEDDLE_LOG_INFO, "tries %s in a process of its own", p->path);
   heddle__trial_run(p, (uint32_t)limit, &t);
@@ -102,9 +108,10 @@ static heddle_status try_it(heddle__plugin *p, const json_t *before, heddle_erro
     keep_drivers(p, t.drivers);
   } else if (t.verdict == TRIAL_BAD) {
     heddle__record_write(p, "quarantined", t.words, t.drivers, t.files);
+    heddle__probe_say(p, HEDDLE_LOG_WARN, "%s is quarantined: when it was tried it %s", p->path, t.words);
     s = quarantine(p, t.words, err);
   } else if (t.verdict == TRIAL_SLOW) {
-    s = heddle__probe_core->refuse(p, err, "it could not be tried: %s; the next process tries it again", t.words);
+    s = heddle__probe_core()->refuse(p, err, "it could not be tried: %s; the next process tries it again", t.words);
   } else {
     heddle__probe_say(p, HEDDLE_LOG_WARN, "%s is loaded without having been tried: %s", p->path, t.words);
   }
@@ -115,7 +122,7 @@ static heddle_status try_it(heddle__plugin *p, const json_t *before, heddle_erro
 
 static bool is_again(const heddle__plugin *p) {
   const char *value;
-  return heddle__probe_core->config_get(p->ctx->config, "probe.retry", &value, NULL) && strcmp(value, "0") != 0 &&
+  return heddle__probe_core()->config_get(p->ctx->config, "probe.retry", &value, NULL) && strcmp(value, "0") != 0 &&
          strcmp(value, "off") != 0;
 }
 
@@ -167,7 +174,7 @@ static void compare_drivers(heddle__plugin *p) {
 
 static void after(heddle__plugin *p) {
   if (p->drivers != NULL) compare_drivers(p);
-  heddle__probe_core->free(p->drivers);
+  heddle__probe_core()->free(p->drivers);
   p->drivers = NULL;
   if (p->abilities != NULL) heddle__abilities_read(p);
 }
@@ -176,6 +183,6 @@ __attribute__((visibility("default"))) const void *heddle_probe_entry(const void
 
 const void *heddle_probe_entry(const void *given) {
   static const heddle__probe_table table = {HEDDLE_VERSION, heddle__manifest_read, before, after};
-  heddle__probe_core = given;
+  atomic_store_explicit(&core, given, memory_order_release);
   return &table;
 }

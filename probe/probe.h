@@ -7,8 +7,8 @@
 
 #include "core/probe.h"
 
-/* What libheddle gives; set when the library is opened, and the same from then on. */
-extern const heddle__probe_host *heddle__probe_core;
+/* What libheddle gives. */
+const heddle__probe_host *heddle__probe_core(void);
 
 void heddle__probe_say(const heddle__plugin *plugin, int32_t level, const char *format, ...)
     __attribute__((format(printf, 3, 4)));

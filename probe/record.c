@@ -18,7 +18,7 @@ enum { FORMAT = 1, MOST_BYTES = 1 << 20, NAME_BYTES = 64 };
 
 static const char *folder_of(const heddle__plugin *p) {
   const char *folder;
-  bool there = heddle__probe_core->config_get(p->ctx->config, "probe.cache_dir", &folder, NULL) && folder[0] == '/';
+  bool there = heddle__probe_core()->config_get(p->ctx->config, "probe.cache_dir", &folder, NULL) && folder[0] == '/';
   return there ? folder : NULL;
 }
 

@@ -69,12 +69,13 @@ def test_a_plugin_that_takes_its_process_down_is_quarantined(tmp_path, name, wor
     assert not plugin["used"] and f"quarantined: when it was tried it {words}" in plugin["reason"], plugin
     assert "--retry" in plugin["reason"]
     assert f"not used: {broken(name)}: quarantined" in log and log.count(TRIED) == 1
+    assert f"warning: probe: {broken(name)} is quarantined: when it was tried it {words}" in log
     record = record_of(tmp_path)
     assert stat.S_IMODE(record.stat().st_mode) == 0o600
     kept = json.loads(record.read_text())
     assert kept["state"] == "quarantined" and kept["reason"] == words and kept["path"] == str(broken(name))
     again, log = only(tmp_path, broken(name))
-    assert again["reason"] == plugin["reason"] and TRIED not in log
+    assert again["reason"] == plugin["reason"] and TRIED not in log and "warning" not in log
 
 
 def test_a_model_runs_beside_plugins_that_crash(tmp_path):
