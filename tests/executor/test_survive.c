@@ -352,6 +352,66 @@ static void a_profile_is_of_the_run_that_ended(void **state) {
   end(&t);
 }
 
+/* relu(x + w) of any length, x of length n; w is a parameter of one element. */
+static void check_shape(heddle_executor *ex, int64_t n, float first, float w) {
+  heddle_tensor *x = floats(&n, 1, first, 1), *y = floats(&n, 1, -1, 0);
+  OK(heddle_executor_set_input(ex, 0, x, &err));
+  OK(heddle_executor_run(ex, 20000 * MS, &err));
+  OK(heddle_executor_get_output(ex, 0, y, &err));
+  for (int i = 0; i < n; i++) {
+    float sum = first + (float)i + w;
+    assert_true(data_of(y)[i] == (sum > 0 ? sum : 0));
+  }
+  heddle_tensor_release(x);
+  heddle_tensor_release(y);
+}
+
+static void other_shapes_and_parameters(void **state) {
+  (void)state;
+  rig t;
+  sketch s = {0};
+  static const int64_t one[1] = {1};
+  const char *name = "w";
+  heddle_tensor *w = floats(one, 1, 2.5f, 0);
+  heddle_params *params = NULL;
+  heddle_executor *other = NULL;
+  int x = put_input(&s, "x", "[\"n\"]", "\"float32\""), p = put_input(&s, "w", "[1]", "\"float32\"");
+  put_head(&s, NODE(&s, "Relu", "y", "sim:1", NODE(&s, "Add", "sum", "sim:0", x, p)));
+  OK(heddle_params_create(&name, &w, 1, &params, &err));
+  rig_make(&t, "sim.fail=run:5@0:fault", &s,
+           &(heddle_model_options){.struct_size = sizeof(heddle_model_options),
+                                   .devices = "sim:0,sim:1,cpu",
+                                   .flags = plain,
+                                   .on_failure = "failover"});
+  OK(heddle_executor_load_params(t.ex, params, &err));
+  OK(heddle_executor_create(t.model, &other, &err));
+  OK(heddle_executor_share_params(other, t.ex, params, &err));
+  for (int i = 0; i < 8; i++) {
+    check_shape(t.ex, 3 + 4 * (i % 3), (float)-i, 2.5f);
+    check_shape(other, 5, (float)-i, 2.5f);
+  }
+  assert_int_equal(stats_of(&t).failovers, 1);
+  heddle_executor_release(other);
+  heddle_params_release(params);
+  heddle_tensor_release(w);
+  end(&t);
+}
+
+/* Completions that never come are no failure: the time of the run is. */
+static void a_hang_is_not_survived(void **state) {
+  (void)state;
+  rig t;
+  make_plain(&t, "sim.hang=2", "failover", 1);
+  set_both(&t, -20);
+  FAILS(heddle_executor_run(t.ex, 100 * MS, &err), HEDDLE_ETIMEOUT);
+  assert_int_equal(heddle_executor_poll(t.ex), HEDDLE_EBUSY);
+  assert_int_equal(stats_of(&t).failovers, 0);
+  heddle_executor_release(t.ex);
+  heddle_model_release(t.model);
+  heddle_graph_release(t.graph);
+  heddle_context_release(t.ctx); /* what the hung work may touch is kept */
+}
+
 static void words_that_are_no_policy(void **state) {
   (void)state;
   static const char *const bad[] = {"again", "retry:0", "retry:", "retry:1001", "retry:9999999999", "retry:1x", ""};
@@ -382,4 +442,5 @@ CASES(CASE(without_a_policy_it_is_an_error), CASE(a_lost_device_is_left_out), CA
       CASE(retries_are_counted), CASE(others_keep_a_lost_device_open), CASE(memory_that_is_out),
       CASE(lost_by_another_executor), CASE(bound_memory_is_read_and_written_again), CASE(memory_of_the_lost_device),
       CASE(several_runs_in_flight), CASE(while_nobody_waits), CASE(a_run_up_to_a_node),
-      CASE(a_profile_is_of_the_run_that_ended), CASE(words_that_are_no_policy))
+      CASE(a_profile_is_of_the_run_that_ended), CASE(other_shapes_and_parameters), CASE(a_hang_is_not_survived),
+      CASE(words_that_are_no_policy))
