@@ -81,7 +81,7 @@ bool survive_reopen(scene *c) {
   if (copy_values(c) != HEDDLE_OK) return survive_no(c, "the inputs could not be kept: %.300s", c->words->text);
   survive_detach(c);
   survive_forget(c, m);
-  if (m->programs != NULL)
+  if (m->programs != NULL || m->orphans != NULL)
     return survive_no(c, "%s cannot be opened anew while others use the model", c->culprit->name);
   for (uint32_t i = 0; i < m->n_devices; i++) {
     heddle_device *dev = m->devices[i];

@@ -86,10 +86,13 @@ static bool failover(scene *c) {
   heddle_executor *ex = c->ex;
   bool lost = c->culprit != NULL && survive_lost(c->culprit);
   if (!lost && c->status == HEDDLE_EFAILED && ex->tries++ == 0) return same_again(c); /* the device can be used still */
+  for (uint32_t i = 0; i < ex->model->n_devices; i++) {
+    const heddle_device *dev = ex->model->devices[i];
+    const char *bound = survive_lost(dev) ? survive_lies_on(c, dev) : NULL;
+    if (bound != NULL) return survive_no(c, "'%.100s' is bound to memory of %s", bound, dev->name);
+  }
   if (c->culprit == NULL)
     return survive_no(c, c->status == HEDDLE_ENOMEM ? "it is no device's memory" : "no device of its list is to blame");
-  if (lost && survive_lies_on(c, c->culprit) != NULL)
-    return survive_no(c, "'%.100s' is bound to memory of %s", survive_lies_on(c, c->culprit), c->culprit->name);
   bool small = !lost && c->status == HEDDLE_ENOMEM && !ex->active->is_small;
   if (!survive_move(c, c->culprit, small)) return false;
   survive_tell(c, "%.600s (code %d): the model is planned again %s %s", c->words->text, (int)c->words->api_code,

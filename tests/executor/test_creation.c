@@ -1,6 +1,6 @@
 /* tests/executor/test_creation.c: making an executor on a device that does not do what it said: an operator that it cannot
  * prepare, and an upload that never ends. The error says what to do, and the context can be used afterwards.
- * timeout: 30
+ * timeout: 55
  */
 #include "executor/rig.h"
 

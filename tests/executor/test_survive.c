@@ -352,6 +352,152 @@ static void a_profile_is_of_the_run_that_ended(void **state) {
   end(&t);
 }
 
+/* relu(x + w) of any length, x of length n; w is a parameter of one element. */
+static void check_shape(heddle_executor *ex, int64_t n, float first, float w) {
+  heddle_tensor *x = floats(&n, 1, first, 1), *y = floats(&n, 1, -1, 0);
+  OK(heddle_executor_set_input(ex, 0, x, &err));
+  OK(heddle_executor_run(ex, 20000 * MS, &err));
+  OK(heddle_executor_get_output(ex, 0, y, &err));
+  for (int i = 0; i < n; i++) {
+    float sum = first + (float)i + w;
+    assert_true(data_of(y)[i] == (sum > 0 ? sum : 0));
+  }
+  heddle_tensor_release(x);
+  heddle_tensor_release(y);
+}
+
+static void other_shapes_and_parameters(void **state) {
+  (void)state;
+  rig t;
+  sketch s = {0};
+  static const int64_t one[1] = {1};
+  const char *name = "w";
+  heddle_tensor *w = floats(one, 1, 2.5f, 0);
+  heddle_params *params = NULL;
+  heddle_executor *other = NULL;
+  int x = put_input(&s, "x", "[\"n\"]", "\"float32\""), p = put_input(&s, "w", "[1]", "\"float32\"");
+  put_head(&s, NODE(&s, "Relu", "y", "sim:1", NODE(&s, "Add", "sum", "sim:0", x, p)));
+  OK(heddle_params_create(&name, &w, 1, &params, &err));
+  rig_make(&t, "sim.fail=run:5@0:fault", &s,
+           &(heddle_model_options){.struct_size = sizeof(heddle_model_options),
+                                   .devices = "sim:0,sim:1,cpu",
+                                   .flags = plain,
+                                   .on_failure = "failover"});
+  OK(heddle_executor_load_params(t.ex, params, &err));
+  OK(heddle_executor_create(t.model, &other, &err));
+  OK(heddle_executor_share_params(other, t.ex, params, &err));
+  for (int i = 0; i < 8; i++) {
+    check_shape(t.ex, 3 + 4 * (i % 3), (float)-i, 2.5f);
+    check_shape(other, 5, (float)-i, 2.5f);
+  }
+  assert_int_equal(stats_of(&t).failovers, 1);
+  heddle_executor_release(other);
+  heddle_params_release(params);
+  heddle_tensor_release(w);
+  end(&t);
+}
+
+/* Ten values of 64 KiB that are all kept do not fit; with memory reused they do, and the device is not given up. */
+static void a_plan_for_less_memory(void **state) {
+  (void)state;
+  rig t;
+  sketch s = {0};
+  static const int64_t wide[1] = {16384};
+  char *text = NULL, name[16];
+  int at = put_input(&s, "x", "[16384]", "\"float32\"");
+  for (int i = 0; i < 10; i++) {
+    snprintf(name, sizeof name, "n%d", i);
+    at = NODE(&s, i % 2 == 0 ? "Neg" : "Abs", name, NULL, at);
+  }
+  put_head(&s, at);
+  rig_make(&t, "sim.memory_bytes=420000", &s,
+           &(heddle_model_options){.struct_size = sizeof(heddle_model_options),
+                                   .devices = "sim:0,cpu",
+                                   .flags = plain | HEDDLE_MODEL_NO_REUSE,
+                                   .on_failure = "failover"});
+  heddle_tensor *x = floats(wide, 1, -100, 1), *y = floats(wide, 1, 0, 0);
+  OK(heddle_executor_set_input(t.ex, 0, x, &err));
+  OK(heddle_executor_run(t.ex, 20000 * MS, &err));
+  OK(heddle_executor_get_output(t.ex, 0, y, &err));
+  for (int i = 0; i < 16384; i++) assert_true(data_of(y)[i] == (i < 100 ? (float)(100 - i) : (float)(i - 100)));
+  assert_int_equal(stats_of(&t).failovers, 1);
+  OK(heddle_executor_explain(t.ex, HEDDLE_EXPLAIN_TEXT, &text, &err));
+  assert_non_null(strstr(text, "nodes     10 on sim:0"));
+  heddle_free(text);
+  heddle_tensor_release(x);
+  heddle_tensor_release(y);
+  end(&t);
+}
+
+/* A rule for a device that is out holds no longer, those for others do; kept values are kept. */
+static void rules_and_kept_values(void **state) {
+  (void)state;
+  rig t;
+  sketch s = {0};
+  const char *rules[] = {"sum=sim:0", "gate=cpu"}, *keep[] = {"gate"};
+  char *text = NULL;
+  draw(&s, NULL, NULL);
+  rig_make(&t, "sim.fail=run:2@0:fault", &s,
+           &(heddle_model_options){.struct_size = sizeof(heddle_model_options),
+                                   .devices = "sim:0,sim:1,cpu",
+                                   .place = rules,
+                                   .n_place = 2,
+                                   .keep = keep,
+                                   .n_keep = 1,
+                                   .flags = plain,
+                                   .on_failure = "failover"});
+  set_both(&t, -20);
+  for (int i = 0; i < 3; i++) OK(heddle_executor_run(t.ex, 20000 * MS, &err));
+  check_output(&t, -20);
+  assert_int_equal(stats_of(&t).failovers, 1);
+  heddle_tensor *gate = floats(shape, 1, 0, 0);
+  OK(heddle_executor_get_output(t.ex, (uint32_t)heddle_executor_output_index(t.ex, "gate"), gate, &err));
+  for (int i = 0; i < 64; i++) assert_true(data_of(gate)[i] == ((float)i * 1.5f > 60 ? (float)i * 1.5f - 60 : 0));
+  heddle_tensor_release(gate);
+  OK(heddle_executor_explain(t.ex, HEDDLE_EXPLAIN_TEXT, &text, &err));
+  assert_null(strstr(text, "rule sum"));
+  assert_non_null(strstr(text, "rule gate=cpu"));
+  heddle_free(text);
+  end(&t);
+}
+
+static void a_trace_has_a_span(void **state) {
+  (void)state;
+  rig t;
+  static char text[1 << 16];
+  char path[] = "/tmp/heddle-survive-XXXXXX";
+  int fd = mkstemp(path);
+  assert_true(fd >= 0);
+  close(fd);
+  make_plain(&t, "sim.fail=run:2@0:fault", "failover", 1);
+  set_both(&t, -20);
+  OK(heddle_trace_begin(t.ctx, &err));
+  for (int i = 0; i < 3; i++) OK(heddle_executor_run(t.ex, 20000 * MS, &err));
+  OK(heddle_trace_write(t.ctx, path, &err));
+  FILE *f = fopen(path, "r");
+  assert_non_null(f);
+  text[fread(text, 1, sizeof text - 1, f)] = '\0';
+  fclose(f);
+  unlink(path);
+  assert_non_null(strstr(text, "\"failover\""));
+  end(&t);
+}
+
+/* Completions that never come are no failure: the time of the run is. */
+static void a_hang_is_not_survived(void **state) {
+  (void)state;
+  rig t;
+  make_plain(&t, "sim.hang=2", "failover", 1);
+  set_both(&t, -20);
+  FAILS(heddle_executor_run(t.ex, 100 * MS, &err), HEDDLE_ETIMEOUT);
+  assert_int_equal(heddle_executor_poll(t.ex), HEDDLE_EBUSY);
+  assert_int_equal(stats_of(&t).failovers, 0);
+  heddle_executor_release(t.ex);
+  heddle_model_release(t.model);
+  heddle_graph_release(t.graph);
+  heddle_context_release(t.ctx); /* what the hung work may touch is kept */
+}
+
 static void words_that_are_no_policy(void **state) {
   (void)state;
   static const char *const bad[] = {"again", "retry:0", "retry:", "retry:1001", "retry:9999999999", "retry:1x", ""};
@@ -382,4 +528,6 @@ CASES(CASE(without_a_policy_it_is_an_error), CASE(a_lost_device_is_left_out), CA
       CASE(retries_are_counted), CASE(others_keep_a_lost_device_open), CASE(memory_that_is_out),
       CASE(lost_by_another_executor), CASE(bound_memory_is_read_and_written_again), CASE(memory_of_the_lost_device),
       CASE(several_runs_in_flight), CASE(while_nobody_waits), CASE(a_run_up_to_a_node),
-      CASE(a_profile_is_of_the_run_that_ended), CASE(words_that_are_no_policy))
+      CASE(a_profile_is_of_the_run_that_ended), CASE(other_shapes_and_parameters), CASE(a_plan_for_less_memory),
+      CASE(rules_and_kept_values), CASE(a_trace_has_a_span), CASE(a_hang_is_not_survived),
+      CASE(words_that_are_no_policy))
