@@ -59,20 +59,26 @@ static int32_t blocks_of(int32_t channels) {
 
 /* ---------------------------------------------------------------- constants */
 
-/* Weights as tiles [block of m][block of c][ky][kx][16 m][16 c], with zeros for channels that are not there, or are not
- * of the same group. */
+/* Weights as tiles [part][block of m][block of c][ky][kx][16 m][16 c], with zeros for channels that are not there, or are
+ * not of the same group. Part 1 is what part 0 left of weights that do not fit a byte. */
 static bool pack_weights(writer *w, const npu_layer *l) {
   const int32_t bm = blocks_of(l->m), bc = blocks_of(l->c), window = l->kh * l->kw;
   const int32_t inside = l->c / l->groups, results = l->m / l->groups; /* of a group */
-  uint8_t *tiles = reserve(w->program, (uint64_t)bm * (uint64_t)bc * (uint64_t)window * 256, &w->weights);
+  uint8_t *tiles =
+      reserve(w->program, (uint64_t)l->parts * (uint64_t)bm * (uint64_t)bc * (uint64_t)window * 256, &w->weights);
   if (tiles == NULL) return false;
   for (int32_t m = 0; m < l->m; m++) {
     for (int32_t i = 0; i < inside; i++) {
       const int32_t c = m / results * inside + i;
       for (int32_t k = 0; k < window; k++) {
         const int64_t from = l->is_matrix ? (int64_t)c * l->m + m : ((int64_t)m * inside + i) * window + k;
-        const int64_t tile = ((int64_t)(m / NPU_LANES) * bc + c / NPU_LANES) * window + k;
-        tiles[(tile * NPU_LANES + m % NPU_LANES) * NPU_LANES + c % NPU_LANES] = (uint8_t)npu_byte_at(l->weight, from);
+        int32_t rest = npu_weight_at(l, m, from);
+        for (int32_t part = 0; part < l->parts; part++) {
+          const int64_t block = (int64_t)part * bm + m / NPU_LANES, tile = (block * bc + c / NPU_LANES) * window + k;
+          const int32_t value = rest < -128 ? -128 : rest > 127 ? 127 : rest;
+          tiles[(tile * NPU_LANES + m % NPU_LANES) * NPU_LANES + c % NPU_LANES] = (uint8_t)value;
+          rest -= value;
+        }
       }
     }
   }
@@ -87,7 +93,7 @@ static bool pack_numbers(writer *w, const npu_layer *l) {
   if (bytes == NULL) return false;
   for (int32_t m = 0; m < l->m; m++) {
     int32_t number[3], sum = 0;
-    for (int64_t k = 0; k < terms; k++) sum += npu_byte_at(l->weight, l->is_matrix ? k * l->m + m : m * terms + k);
+    for (int64_t k = 0; k < terms; k++) sum += npu_weight_at(l, m, l->is_matrix ? k * l->m + m : m * terms + k);
     const int32_t bias = l->bias != NULL ? npu_int_at(l->bias, m) : 0;
     number[0] = (int32_t)((uint32_t)bias - (uint32_t)(l->zero_x * sum));
     npu_layer_scale(l, m, &number[1], &number[2]);
@@ -159,8 +165,9 @@ static void emit_store(writer *w, const npu_plan *plan, const npu_layer *l, cons
 
 /* ---------------------------------------------------------------- convolution */
 
-/* Loads the operand and the weights for input block c, and multiplies them into the tile. */
-static void emit_products(writer *w, const npu_plan *plan, const npu_layer *l, const tile *t, int32_t c, uint32_t acc) {
+/* Loads the operand and the weights for input block c (a part of them), and multiplies them into the tile. */
+static void emit_products(writer *w, const npu_plan *plan, const npu_layer *l, const tile *t, int32_t part, int32_t c,
+                          uint32_t acc) {
   const uint32_t half = (uint32_t)(w->loads % 2), window = (uint32_t)(l->kh * l->kw);
   npu_instr x = {.op = NPU_OP_LOAD_INPUT, .module = NPU_LOAD, .at = half * NPU_HALF_INPUT};
   if (w->loads >= 2) x.tokens = NPU_TAKE_NEXT; /* until the products before the last have read this half */
@@ -168,7 +175,8 @@ static void emit_products(writer *w, const npu_plan *plan, const npu_layer *l, c
   x.u.box = operand_box(plan, l, t, c, l->zero_x);
   emit(w, x);
   npu_instr k = {.op = NPU_OP_LOAD_WEIGHT, .module = NPU_LOAD, .tokens = NPU_GIVE_NEXT, .at = half * NPU_HALF_WEIGHT};
-  const uint64_t first = ((uint64_t)t->block * (uint64_t)blocks_of(l->c) + (uint64_t)c) * window;
+  const int32_t block = part * blocks_of(l->m) + t->block;
+  const uint64_t first = ((uint64_t)block * (uint64_t)blocks_of(l->c) + (uint64_t)c) * window;
   k.u.box =
       (npu_box){.base = w->weights + first * 256, .operand = NPU_OPERAND_CONSTANTS, .n_y = 1, .n_x = (int32_t)window};
   emit(w, k);
@@ -223,7 +231,8 @@ static void emit_conv_tile(writer *w, const npu_plan *plan, const npu_layer *l, 
   const int32_t results = l->m / l->groups, inside = l->c / l->groups;
   const int32_t last = least((int64_t)(t->block + 1) * NPU_LANES, l->m) - 1;
   const int32_t from = t->block * NPU_LANES / results * inside, to = (last / results + 1) * inside;
-  for (int32_t c = from / NPU_LANES; c < blocks_of(to); c++) emit_products(w, plan, l, t, c, acc);
+  for (int32_t part = 0; part < l->parts; part++)
+    for (int32_t c = from / NPU_LANES; c < blocks_of(to); c++) emit_products(w, plan, l, t, part, c, acc);
   emit_requantise(w, l, t, acc);
   emit_store(w, plan, l, t, acc);
   w->tiles++;

@@ -17,6 +17,7 @@
 #define NPU_START_CYCLES 8   /* from the queue to the first work of an instruction */
 #define NPU_MEMORY_CYCLES 24 /* from a request to DRAM to its first word */
 #define NPU_BUS_BYTES 16     /* of DRAM in a cycle, where they lie side by side */
+#define NPU_LINK_BYTES 64    /* between the host and DRAM in a cycle */
 
 /* The three modules run side by side, each its own instructions in order. They are ordered by tokens alone: a queue
  * of tokens leads from each to each of its neighbours (load - compute - store). */

@@ -34,6 +34,10 @@ int32_t npu_byte_at(const heddle_pvalue *v, int64_t k) {
   return is_unsigned(v) ? (int32_t)byte - 128 : (int8_t)byte;
 }
 
+int32_t npu_weight_at(const npu_layer *l, int32_t m, int64_t k) {
+  return npu_byte_at(l->weight, k) - npu_byte_at(l->zero_w, count_of(l->zero_w) == 1 ? 0 : m);
+}
+
 float npu_float_at(const heddle_pvalue *v, int64_t k) {
   float out;
   memcpy(&out, (const char *)v->data + (uint64_t)k * sizeof out, sizeof out); /* constants may lie at any address */
@@ -150,16 +154,11 @@ static heddle_status choose_tile(npu_layer *l, heddle_error *err) {
 
 /* ---------------------------------------------------------------- operators */
 
-/* Zero point k of a node, which must fit the type of the value that it is for; all of them are the same. */
-static int read_zero(const heddle_pvalue *zero, const heddle_pvalue *of, int64_t most, int32_t *out) {
+/* Is it a constant zero point for that value: one, or one a channel? */
+static int is_zero(const heddle_pvalue *zero, const heddle_pvalue *of, int64_t most) {
   const int64_t count = count_of(zero);
-  if (zero == NULL || !dtype_equal(zero->dtype, of->dtype) || (count != 1 && count != most) ||
-      !is_constant(zero, 1, count))
-    return 0;
-  *out = npu_byte_at(zero, 0);
-  for (int64_t i = 1; i < count; i++)
-    if (npu_byte_at(zero, i) != *out) return 0;
-  return 1;
+  return zero != NULL && dtype_equal(zero->dtype, of->dtype) && (count == 1 || count == most) &&
+         is_constant(zero, 1, count);
 }
 
 static int is_scale(const heddle_pvalue *v, int64_t most) {
@@ -172,7 +171,7 @@ static int is_scale(const heddle_pvalue *v, int64_t most) {
 static heddle_status read_product(const heddle_pregion *region, npu_layer *l, int64_t weights, int64_t sums,
                                   heddle_error *err) {
   const heddle_pvalue *x = node_input(region, l->node, 0), *y = node_output(region, l->node, 0);
-  int32_t zero_w, multiplier, shift;
+  int32_t multiplier, shift;
   l->weight = node_input(region, l->node, 3);
   l->scale_x = node_input(region, l->node, 1);
   l->scale_w = node_input(region, l->node, 4);
@@ -180,15 +179,20 @@ static heddle_status read_product(const heddle_pregion *region, npu_layer *l, in
   if (!is_constant(l->weight, 1, weights)) return refuse(l->node, err, "takes constant weights only");
   if (!is_scale(l->scale_x, 1) || !is_scale(l->scale_w, l->m) || !is_scale(l->scale_y, 1))
     return refuse(l->node, err, "takes constant scales of float32 only, one or one a channel of the weights");
-  if (!read_zero(node_input(region, l->node, 2), x, 1, &l->zero_x) ||
-      !read_zero(node_input(region, l->node, 5), l->weight, l->m, &zero_w) ||
-      !read_zero(node_input(region, l->node, 7), y, 1, &l->zero_y))
-    return refuse(l->node, err, "takes constant zero points only, one for all channels");
-  if (zero_w != 0) return refuse(l->node, err, "takes weights around 0 only (int8 and zero point 0, uint8 and 128)");
-  if (sums > 65536) return refuse(l->node, err, "adds up at most 65536 products in 32 bits");
+  const heddle_pvalue *zero_x = node_input(region, l->node, 2), *zero_y = node_input(region, l->node, 7);
+  l->zero_w = node_input(region, l->node, 5);
+  if (!is_zero(zero_x, x, 1) || !is_zero(l->zero_w, l->weight, l->m) || !is_zero(zero_y, y, 1))
+    return refuse(l->node, err, "takes constant zero points only, one or one a channel of the weights");
+  l->zero_x = npu_byte_at(zero_x, 0);
+  l->zero_y = npu_byte_at(zero_y, 0);
+  if (sums > 32768) return refuse(l->node, err, "adds up at most 32768 products in 32 bits");
   for (int32_t k = 0; k < l->m; k++)
     if (!npu_layer_scale(l, k, &multiplier, &shift)) return refuse(l->node, err, "takes positive scales only");
-  l->flip_w = is_unsigned(l->weight);
+  l->parts = 1;
+  for (int64_t k = 0; k < weights && l->parts == 1; k++) {
+    const int32_t v = npu_weight_at(l, (int32_t)(l->is_matrix ? k % l->m : k / sums), k);
+    if (v < -128 || v > 127) l->parts = 2;
+  }
   return HEDDLE_OK;
 }
 

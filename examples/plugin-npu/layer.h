@@ -20,16 +20,17 @@ enum {
 
 typedef struct npu_layer {
   const heddle_pnode *node;
-  int32_t x, y;               /* values of the region */
-  int is_pool;                /* else a convolution */
-  int is_matrix;              /* operand and result are [rows, channels], else [n, channels, rows, columns] */
-  int flip_x, flip_w, flip_y; /* uint8 there: less 128 inside the machine */
-  int32_t n, c, h, w;         /* operand; of a matrix n = h = 1 and w is its rows */
-  int32_t m, oh, ow;          /* result */
-  int32_t groups;             /* of channels; 1 but in a convolution */
+  int32_t x, y;       /* values of the region */
+  int is_pool;        /* else a convolution */
+  int is_matrix;      /* operand and result are [rows, channels], else [n, channels, rows, columns] */
+  int flip_x, flip_y; /* uint8 there: less 128 inside the machine */
+  int32_t n, c, h, w; /* operand; of a matrix n = h = 1 and w is its rows */
+  int32_t m, oh, ow;  /* result */
+  int32_t groups;     /* of channels; 1 but in a convolution */
+  int32_t parts;      /* 2 where weights less their zero points do not fit int8: each is then a sum of two */
   int32_t kh, kw, sy, sx, dy, dx, top, left;
   int32_t zero_x, zero_y; /* as int8 inside the machine */
-  const heddle_pvalue *weight, *bias, *scale_x, *scale_w, *scale_y;
+  const heddle_pvalue *weight, *zero_w, *bias, *scale_x, *scale_w, *scale_y;
   int32_t th, tw, rows, columns; /* of results in a tile, and of operands that it needs */
 } npu_layer;
 
@@ -42,6 +43,8 @@ int npu_layer_scale(const npu_layer *l, int32_t k, int32_t *multiplier, int32_t 
 
 /* Element k of a constant of int8 or uint8 as the machine has it; of float32; of int32. */
 int32_t npu_byte_at(const heddle_pvalue *v, int64_t k);
+/* Weight k, which is for output channel m, less its zero point: -255 to 255. */
+int32_t npu_weight_at(const npu_layer *l, int32_t m, int64_t k);
 float npu_float_at(const heddle_pvalue *v, int64_t k);
 int32_t npu_int_at(const heddle_pvalue *v, int64_t k);
 

@@ -292,5 +292,5 @@ npu_end npu_machine_run(npu_machine *m, uint64_t address, uint64_t n, uint64_t *
 }
 
 uint64_t npu_copy_cycles(uint64_t bytes) {
-  return NPU_START_CYCLES + NPU_MEMORY_CYCLES + bytes / NPU_BUS_BYTES;
+  return NPU_START_CYCLES + NPU_MEMORY_CYCLES + bytes / NPU_LINK_BYTES;
 }

@@ -152,6 +152,15 @@ void npu_drop_closed(heddle_pdevice *dev) {
   }
 }
 
+/* The machine takes as long as its cycles say: where the simulation was faster, the thread waits. */
+static void wait_for_clock(const heddle_pdevice *dev, uint64_t clock_ns) {
+  const uint64_t now = dev->host->now_ns(dev->host->ctx);
+  if (now >= clock_ns) return;
+  const uint64_t rest = clock_ns - now;
+  const struct timespec time = {.tv_sec = (time_t)(rest / 1000000000), .tv_nsec = (long)(rest % 1000000000)};
+  nanosleep(&time, NULL); /* the thread takes no signals */
+}
+
 void *npu_thread(void *device) {
   heddle_pdevice *dev = device;
   heddle_pinstance *self = dev->self;
@@ -171,10 +180,11 @@ void *npu_thread(void *device) {
     dev->idle = false;
     dev->running = true;
     pthread_mutex_unlock(&self->lock);
-    const uint64_t cycles = execute(dev, &cmd, now);
+    const uint64_t end = now + execute(dev, &cmd, now) * 1000 / NPU_MHZ;
+    wait_for_clock(dev, end);
     pthread_mutex_lock(&self->lock);
     dev->running = false;
-    dev->clock_ns = now + cycles * 1000 / NPU_MHZ;
+    dev->clock_ns = end;
     s->tail++;
     if (dev->streams == s && s->next != NULL) { /* the next stream's turn: this one goes behind the others */
       heddle_pstream **end = &dev->streams;

@@ -65,7 +65,7 @@ def project(source, folder, **flags):
 def tool(*words, plugins, cwd=None, status=0, **env):
     """The installed tool with the plugins of a folder; gives stdout, or stderr where it is to fail."""
     done = subprocess.run([str(prefix() / "bin" / "heddle"), *map(str, words)], capture_output=True, text=True, cwd=cwd,
-                          timeout=300, stdin=subprocess.DEVNULL,
+                          timeout=1500, stdin=subprocess.DEVNULL,
                           env=environment(HEDDLE_PLUGIN_PATH=str(plugins), **env))
     assert done.returncode == status, f"{words}\n{done.stdout}\n{done.stderr}"
     return done.stdout if status == 0 else done.stderr

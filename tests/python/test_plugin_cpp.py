@@ -68,6 +68,14 @@ def test_what_it_cannot_run_is_refused_by_name(plugins, tmp_path):
     assert "'Add0'" in words and "equal shapes" in words
 
 
+def test_the_conformance_kit_passes_it(plugins, tmp_path):
+    report = tool("check-plugin", plugins / "libheddle_plugin_cpp.so", "--no-store", "--timeout", "60", plugins=plugins,
+                  cwd=tmp_path)
+    assert " 0 failed" in report
+    for op in OPERATORS:
+        assert f"pass  numerics/run:{op}\n" in report, report
+
+
 def test_it_installs_with_its_manifest(plugins, tmp_path):
     subprocess.run(["cmake", "--install", str(plugins.parents[2]), "--prefix", str(tmp_path / "here")], check=True,
                    capture_output=True, timeout=60)
