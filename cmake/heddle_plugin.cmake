@@ -34,6 +34,7 @@ function(heddle_plugin name)
     set(arg_KERNELS ON)
     list(APPEND arg_LIBRARIES ${CMAKE_DL_LIBS})
   endif()
+  set(common "") # not the one of a caller
   if(arg_COMMON OR arg_KERNELS)
     file(GLOB common CONFIGURE_DEPENDS
       "${HEDDLE_PLUGIN_ROOT}/plugins/common/*.c" "${HEDDLE_PLUGIN_ROOT}/plugins/common/ref/*.c")

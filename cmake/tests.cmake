@@ -3,7 +3,7 @@
 #   tests/FOLDER/test_NAME.c             a cmocka program on tests/cases.h; one test a case, FOLDER/NAME/CASE, and
 #                                        FOLDER/NAME/CASE@opencl, @vulkan, @cuda and @rocm, with that label, for those
 #                                        that run there too
-#   tests/{python,oracle}/test_NAME.py   one test a file, FOLDER/NAME, by pytest
+#   tests/{python,oracle,conformance}/test_NAME.py   one test a file, FOLDER/NAME, by pytest
 #   tests/FOLDER/CMakeLists.txt          anything else
 #
 # Each test has its folder as a label. A source may add to that, in its first 20 lines, with "labels: slow threads" and
@@ -87,7 +87,7 @@ if(HEDDLE_SANITIZE MATCHES "address")
   set(in_python ";LD_PRELOAD=${asan_runtime};ASAN_OPTIONS=detect_leaks=0:allocator_may_return_null=1:use_sigaltstack=0:quarantine_size_mb=16")
 endif()
 if(has_pytest EQUAL 0)
-  file(GLOB python_tests CONFIGURE_DEPENDS tests/python/test_*.py tests/oracle/test_*.py)
+  file(GLOB python_tests CONFIGURE_DEPENDS tests/python/test_*.py tests/oracle/test_*.py tests/conformance/test_*.py)
   foreach(source IN LISTS python_tests)
     get_filename_component(folder "${source}" DIRECTORY)
     get_filename_component(folder "${folder}" NAME)

@@ -47,8 +47,9 @@ typedef struct kit {
   kit_side *side;
 } kit;
 
-/* How far the kit goes before it calls the case. What a stage before it meets that is wrong makes the case a skip with
- * that reason (the cases of the group "load" say which it was), so that one fault is reported once. */
+/* How far the kit goes before it calls the case. The cases load/entry, root/open and device/open are the gates of the
+ * stages: what is behind a gate that failed is not run, so that one fault is reported once. A stage that fails behind an
+ * open gate fails the case. */
 enum {
   KIT_STAGE_FILE,     /* nothing: the case opens the file itself */
   KIT_STAGE_ENTRY,    /* the entry has answered; tables are taken */
@@ -58,11 +59,15 @@ enum {
 
 /* kit_case.flags. NOT_INLINE: skipped on inline devices. LEAVES: the case leaves the device open and its objects alive
  * on purpose; the process ends by exit without closing anything. LONG: left out with --quick. SECOND: there must be two
- * devices. */
+ * devices. OPENS: the case opens a device itself, from whatever stage: it is not run where that is known to fail.
+ * REFUSES: the case is for devices too that make neither streams nor memory, as that of a template; others at stage DEVICE
+ * are skipped there. */
 #define KIT_NOT_INLINE UINT32_C(1)
 #define KIT_LEAVES UINT32_C(2)
 #define KIT_LONG UINT32_C(4)
 #define KIT_SECOND UINT32_C(8)
+#define KIT_OPENS UINT32_C(16)
+#define KIT_REFUSES UINT32_C(32)
 
 typedef struct kit_case {
   const char *name;    /* "memory/alignment": its group and what it checks */
@@ -121,7 +126,7 @@ void kit_fence_free(kit *k, heddle_pfence fence);
 /* Waits until it has reached value (HEDDLE_OK), has failed (its status), or the time is over (HEDDLE_ETIMEOUT). */
 heddle_status kit_fence_wait(kit *k, heddle_pfence fence, uint64_t value, uint64_t timeout_ms);
 uint64_t kit_fence_value(kit *k, heddle_pfence fence);
-uint32_t kit_fence_signals(kit *k, heddle_pfence fence); /* how many fence_signal and fence_fail came for it */
+uint32_t kit_fence_signals(kit *k, heddle_pfence fence);  /* how many fence_signal and fence_fail came for it */
 const char *kit_fence_words(kit *k, heddle_pfence fence); /* of its failure, "" */
 void kit_fence_raise(kit *k, heddle_pfence fence, uint64_t value); /* as another device would */
 void kit_fence_break(kit *k, heddle_pfence fence, const char *words);
@@ -129,6 +134,8 @@ uint32_t kit_strays(kit *k);
 
 /* What the host's functions have counted: blocks of host.alloc not yet freed, device_fault calls. */
 uint64_t kit_host_blocks(kit *k);
+/* Gives back the freed blocks that the kit keeps for a while, so that the size of the process is the plugin's doing. */
+void kit_host_settle(kit *k);
 uint32_t kit_faults(kit *k);
 /* Makes the n-th host.alloc from now fail; 0: none. */
 void kit_host_fail_alloc(kit *k, uint64_t n);
@@ -167,9 +174,9 @@ static inline bool kit_inline(const kit *k) {
 }
 
 /* ---- the groups, in the order of the report (groups.c lists them) */
-extern const kit_group kit_load, kit_root, kit_device, kit_errors, kit_process; /* owner: kit */
+extern const kit_group kit_load, kit_root, kit_device, kit_errors, kit_process;
 extern const kit_group kit_memory, kit_copy, kit_streams, kit_events, kit_fences, kit_capture, kit_timing, kit_external,
-    kit_health, kit_threads, kit_leaks; /* owner: kmem */
-extern const kit_group kit_query, kit_numerics, kit_layouts, kit_modules; /* owner: kops */
+    kit_health, kit_threads, kit_leaks;
+extern const kit_group kit_query, kit_numerics, kit_layouts, kit_modules;
 
 #endif

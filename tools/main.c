@@ -8,14 +8,14 @@
 #include "heddle/status.h"
 #include "options.h"
 
-static const command *const commands[] = {&devices_command, &info_command,    &plan_command,   &run_command,
-                                          &bench_command,   &compare_command, &convert_command};
+static const command *const commands[] = {&devices_command, &info_command,    &plan_command,    &run_command,
+                                          &bench_command,   &compare_command, &convert_command, &check_plugin_command};
 enum { N_COMMANDS = sizeof commands / sizeof commands[0] };
 
 static void usage(FILE *out) {
   fprintf(out, "heddle COMMAND [WORD]...\n\n");
-  for (int i = 0; i < N_COMMANDS; i++) fprintf(out, "  %-8s  %s\n", commands[i]->name, commands[i]->summary);
-  fprintf(out, "  %-8s  %s\n\n", "help", "what a command does and takes; so does heddle COMMAND --help");
+  for (int i = 0; i < N_COMMANDS; i++) fprintf(out, "  %-12s  %s\n", commands[i]->name, commands[i]->summary);
+  fprintf(out, "  %-12s  %s\n\n", "help", "what a command does and takes; so does heddle COMMAND --help");
   fprintf(out,
           "heddle --version prints the version. Exit status: 0 done, 1 the work failed, 2 the words were wrong.\n");
 }

@@ -90,6 +90,17 @@ static bool read_number(const char *text, double *out) {
   return true;
 }
 
+static int add(const command *c, const char *value, words *list) {
+  const char **grown = realloc(list->data, (list->count + 1) * sizeof *grown);
+  if (grown == NULL) {
+    fprintf(stderr, "heddle %s: out of memory\n", c->name);
+    return FAILED;
+  }
+  list->data = grown;
+  list->data[list->count++] = value;
+  return DONE;
+}
+
 static int keep(const command *c, const option *o, const char *value, options *out) {
   void *member = (char *)out + o->offset;
   switch (o->kind) {
@@ -104,6 +115,7 @@ static int keep(const command *c, const option *o, const char *value, options *o
   case OPTION_NUMBER:
     if (read_number(value, member)) return DONE;
     return wrong(c, "--%s needs a number, not '%s'", o->name, value);
+  case OPTION_WORDS: return add(c, value, member);
   case OPTION_PAIRS:
   case OPTION_RULES: break;
   }
@@ -114,20 +126,17 @@ static int keep(const command *c, const option *o, const char *value, options *o
             o->kind == OPTION_RULES ? " or auto" : "", value);
     return WRONG_WORDS;
   }
-  words *list = member;
-  const char **grown = realloc(list->data, (list->count + 1) * sizeof *grown);
-  if (grown == NULL) {
-    fprintf(stderr, "heddle %s: out of memory\n", c->name);
-    return FAILED;
-  }
-  list->data = grown;
-  list->data[list->count++] = value;
-  return DONE;
+  return add(c, value, member);
 }
 
 int options_parse(const command *c, int argc, char **argv, options *out) {
-  *out = (options){
-      .in_flight = 1, .repeat = 5, .number = 5, .zero_limit = 100, .repeats_to_cooldown = 1, .profile_runs = NO_NUMBER};
+  *out = (options){.in_flight = 1,
+                   .jobs = NO_NUMBER,
+                   .repeat = 5,
+                   .number = 5,
+                   .zero_limit = 100,
+                   .repeats_to_cooldown = 1,
+                   .profile_runs = NO_NUMBER};
   bool only_names = false;
   for (int i = 0; i < argc; i++) {
     const char *word = argv[i];
@@ -140,8 +149,8 @@ int options_parse(const command *c, int argc, char **argv, options *out) {
     if (only_names || strncmp(word, "--", 2) != 0) {
       if (!only_names && word[0] == '-' && word[1] != '\0')
         return wrong(c, "there is no option '%s'; options begin with --%s", word, "");
-      if (!c->takes_model) return wrong(c, "'%s' is one word too many%s", word, "");
-      if (out->model != NULL) return wrong(c, "'%s' is one word too many after the model '%s'", word, out->model);
+      if (c->takes == SUBJECT_NONE) return wrong(c, "'%s' is one word too many%s", word, "");
+      if (out->model != NULL) return wrong(c, "'%s' is one word too many after '%s'", word, out->model);
       out->model = word;
       continue;
     }
@@ -157,10 +166,10 @@ int options_parse(const command *c, int argc, char **argv, options *out) {
     int status = keep(c, o, value, out);
     if (status != DONE) return status;
   }
-  if (c->takes_model && out->model == NULL && !out->help)
-    return wrong(c, "which model? %s%s", "Name a graph's .json file, an .onnx file, or a library that holds a model",
-                 "");
-  return DONE;
+  if (c->takes == SUBJECT_NONE || out->model != NULL || out->help || out->list) return DONE;
+  return wrong(c, "which %s? Name %s", c->takes == SUBJECT_PLUGIN ? "plugin" : "model",
+               c->takes == SUBJECT_PLUGIN ? "a shared library or a manifest"
+                                          : "a graph's .json file, an .onnx file, or a library that holds a model");
 }
 
 void options_finish(options *o) {
@@ -172,16 +181,18 @@ void options_finish(options *o) {
   free(o->inputs.data);
   free(o->settings.data);
   free(o->dims.data);
+  free(o->only.data);
 }
 
 /* ---- help */
 
 void options_help(const command *c) {
-  printf("heddle %s%s [OPTION]...\n\n%s\n\n", c->name, c->takes_model ? " MODEL" : "", c->description);
+  static const char *const words[] = {"", " MODEL", " PLUGIN"};
+  printf("heddle %s%s [OPTION]...\n\n%s\n\n", c->name, words[c->takes], c->description);
   for (const option *o = c->known; o->name != NULL; o++) {
     char left[64];
     snprintf(left, sizeof left, "--%s%s%s", o->name, o->value != NULL ? " " : "", o->value != NULL ? o->value : "");
     printf("  %-30s %s%s\n", left, o->help,
-           o->kind == OPTION_PAIRS || o->kind == OPTION_RULES ? "; may be repeated" : "");
+           o->kind == OPTION_PAIRS || o->kind == OPTION_RULES || o->kind == OPTION_WORDS ? "; may be repeated" : "");
   }
 }

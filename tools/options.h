@@ -36,6 +36,7 @@ typedef struct options {
   const char *optimize;
   const char *precision;
   const char *memory;
+  const char *unsupported, *expected, *format, *store;
   const char *a, *b; /* devices of the two sides of compare */
   words place_a, place_b;
   words settings_a, settings_b;
@@ -43,19 +44,22 @@ typedef struct options {
   words inputs;     /* NAME=FILE.npy */
   words settings;   /* KEY=VALUE */
   words dims;       /* NAME=NUMBER */
+  words only;       /* patterns of cases */
   uint64_t threads; /* 0: as configured */
   uint64_t in_flight;
+  uint64_t jobs; /* NO_NUMBER: not given */
   uint64_t repeat, number, zero_limit, repeats_to_cooldown;
   uint64_t profile_runs; /* NO_NUMBER: not given */
   double timeout;        /* seconds; 0: none */
   double min_repeat_ms, cooldown_ms;
-  bool json, all, profile, random, end_to_end, help;
+  bool json, all, profile, random, end_to_end, quick, list, no_store, help;
   bool ignore_annotations; /* of the model's nodes; no word of the command line, but what a command may want */
 } options;
 
 typedef enum option_kind {
   OPTION_FLAG,
   OPTION_TEXT,
+  OPTION_WORDS, /* any text, several times */
   OPTION_PAIRS,
   OPTION_RULES, /* pairs, or auto */
   OPTION_COUNT,
@@ -71,17 +75,21 @@ typedef struct option {
   const char *help;
 } option;
 
+/* The word that a command takes besides its options. */
+typedef enum subject { SUBJECT_NONE = false, SUBJECT_MODEL = true, SUBJECT_PLUGIN } subject;
+
 typedef struct command {
   const char *name;
   const char *summary;     /* one line for the list of commands */
   const char *description; /* more, for its own help; may hold newlines */
   const option *known;     /* ends with a name of NULL */
-  bool takes_model;
+  subject takes;           /* or true, for a model */
   int (*run)(const options *o);
 } command;
 
 extern const command devices_command, info_command, plan_command, run_command, bench_command, compare_command,
     convert_command;
+extern const command check_plugin_command;
 
 /* Options that several commands share. */
 #define OPTION_SET \

@@ -328,6 +328,13 @@ static dnnl_status_t plan_reorder(const onednn *self, const heddle_pregion *regi
   return s;
 }
 
+/* Between layouts that oneDNN has no way between, or which are not its own: a refusal as any other. */
+static heddle_status refuse_reorder(const heddle_pregion *region, heddle_error *err) {
+  const heddle_pnode *node = region_node(region, 0);
+  return p_fail(err, HEDDLE_EUNSUPPORTED, 0, "node '%.200s': Reorder: there is no way between these layouts",
+                node->name != NULL ? node->name : "");
+}
+
 /* ---------------------------------------------------------------- the calls */
 
 heddle_status onednn_query(const onednn *self, const heddle_pregion *region, heddle_offer_fn offer, void *sink,
@@ -340,7 +347,9 @@ heddle_status onednn_query(const onednn *self, const heddle_pregion *region, hed
   if (s != HEDDLE_OK || *made > 0) return s;
   if (self != NULL && is_reorder(region)) {
     onednn_plan plan;
-    s = onednn_fail(plan_reorder(self, region, &plan), "a Reorder", err);
+    const dnnl_status_t status = plan_reorder(self, region, &plan);
+    if (status != dnnl_success && status != dnnl_out_of_memory) s = refuse_reorder(region, err);
+    else s = onednn_fail(status, "a Reorder", err);
     if (s == HEDDLE_OK) s = offer_plan(&plan, offer, sink, err);
     drop(&plan);
     *made = s == HEDDLE_OK;

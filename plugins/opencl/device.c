@@ -59,13 +59,15 @@ static heddle_status device_idle(heddle_pdevice *dev, uint64_t timeout_ns, heddl
     pthread_mutex_unlock(&dev->lock);
     if (next == NULL) break;
     last = next->number;
+    const uint64_t enqueued = atomic_load_explicit(&next->enqueued, memory_order_acquire);
     s = ocl_stream_mark(next, &mark, err);
     if (s == HEDDLE_OK) {
       const uint64_t used = host->now_ns(host->ctx) - start;
       const uint64_t left = timeout_ns == UINT64_MAX ? UINT64_MAX : used < timeout_ns ? timeout_ns - used : 0;
       heddle_error failed = {0};
       s = ocl_wait(dev, mark, left, &failed);
-      clReleaseEvent(mark);
+      if (s == HEDDLE_OK) ocl_stream_reached(next, mark, enqueued);
+      else clReleaseEvent(mark);
       if (s == HEDDLE_ETIMEOUT || s == HEDDLE_EDEVICE) {
         if (err != NULL) *err = failed;
       } else if (s != HEDDLE_OK) { /* work that failed is finished too; its stream tells */

@@ -204,6 +204,10 @@ void ocl_stream_failed(heddle_pstream *stream, const heddle_error *failure);
 /* A marker behind all work in the stream, which is handed to the device. The caller releases the event. Any thread. */
 heddle_status ocl_stream_mark(heddle_pstream *stream, cl_event *out, heddle_error *err);
 
+/* Keeps a marker that was reached, so that a query knows that the first enqueued pieces of work are done. Takes the mark
+ * over. Any thread. */
+void ocl_stream_reached(heddle_pstream *stream, cl_event mark, uint64_t enqueued);
+
 void ocl_stream_drop(heddle_pstream *stream); /* gives up one use */
 
 /* Waits until the event is reached: HEDDLE_OK, HEDDLE_ETIMEOUT, or the failure of the work before it. */

@@ -71,6 +71,18 @@ heddle_status ocl_stream_mark(heddle_pstream *stream, cl_event *out, heddle_erro
   return ocl_check(stream->dev, code, "mark a point in a stream", err);
 }
 
+void ocl_stream_reached(heddle_pstream *stream, cl_event mark, uint64_t enqueued) {
+  pthread_mutex_lock(&stream->lock);
+  const bool newer = enqueued >= stream->marked;
+  cl_event old = newer ? stream->mark : mark;
+  if (newer) {
+    stream->mark = mark;
+    stream->marked = enqueued;
+  }
+  pthread_mutex_unlock(&stream->lock);
+  if (old != NULL) clReleaseEvent(old);
+}
+
 /* ---------------------------------------------------------------- waiting */
 
 /* Shared by the thread that waits and the callback; the last one frees it. */
@@ -230,15 +242,6 @@ static heddle_status stream_create(heddle_pdevice *dev, uint32_t kind, int32_t p
   return HEDDLE_OK;
 }
 
-static void stream_close(heddle_pstream *stream) {
-  if (stream == NULL) return;
-  ocl_count(&stream->dev->live_objects, -1);
-  ocl_graph_free(stream->capture);
-  ocl_stream_forget_last(stream);
-  clFlush(stream->queue);
-  ocl_stream_drop(stream);
-}
-
 /* ---------------------------------------------------------------- using */
 
 static heddle_status stream_submit(heddle_pstream *stream, heddle_error *err) {
@@ -259,10 +262,12 @@ static heddle_status kept_failure(heddle_pstream *stream, bool forget, heddle_er
 static heddle_status stream_sync(heddle_pstream *stream, uint64_t timeout_ns, heddle_error *err) {
   cl_event mark = NULL;
   heddle_status s = ocl_stream_enter_plain(stream, "sync", err);
+  const uint64_t enqueued = atomic_load_explicit(&stream->enqueued, memory_order_relaxed);
   if (s == HEDDLE_OK) s = ocl_stream_mark(stream, &mark, err);
   if (s != HEDDLE_OK) return s;
   s = ocl_wait(stream->dev, mark, timeout_ns, err);
-  clReleaseEvent(mark);
+  if (s == HEDDLE_OK) ocl_stream_reached(stream, mark, enqueued);
+  else clReleaseEvent(mark);
   if (s == HEDDLE_ETIMEOUT || s == HEDDLE_EDEVICE) return s;
   const heddle_status kept = kept_failure(stream, true, err);
   return kept != HEDDLE_OK ? kept : s;
@@ -291,6 +296,33 @@ static heddle_status stream_query(heddle_pstream *stream, heddle_error *err) {
   if (s == HEDDLE_OK && mark != NULL) s = state_of(stream->dev, mark, err);
   if (mark != NULL) clReleaseEvent(mark);
   return s == HEDDLE_OK ? kept_failure(stream, false, err) : s;
+}
+
+static void CL_CALLBACK left_behind(cl_event event, cl_int state, void *user) {
+  heddle_pstream *stream = user;
+  heddle_pdevice *dev = stream->dev;
+  (void)event, (void)state;
+  ocl_stream_drop(stream);
+  atomic_fetch_sub(&dev->callbacks, 1);
+}
+
+/* Work that is not done keeps the stream among the device's, so that idle waits for it. */
+static void stream_close(heddle_pstream *stream) {
+  if (stream == NULL) return;
+  ocl_count(&stream->dev->live_objects, -1);
+  ocl_graph_free(stream->capture);
+  stream->capture = NULL;
+  ocl_stream_forget_last(stream);
+  clFlush(stream->queue);
+  if (stream_query(stream, NULL) == HEDDLE_EBUSY) {
+    atomic_fetch_add(&stream->dev->callbacks, 1);
+    ocl_count(&stream->users, 1);
+    if (clSetEventCallback(stream->mark, CL_COMPLETE, left_behind, stream) != CL_SUCCESS) {
+      ocl_count(&stream->users, -1);
+      atomic_fetch_sub(&stream->dev->callbacks, 1);
+    }
+  }
+  ocl_stream_drop(stream);
 }
 
 const heddle_stream_table ocl_stream_table = {

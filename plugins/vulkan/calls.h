@@ -31,7 +31,7 @@
   X(QueueSubmit) X(AllocateMemory) X(FreeMemory) X(MapMemory) X(UnmapMemory) X(FlushMappedMemoryRanges) \
       X(InvalidateMappedMemoryRanges) X(CreateBuffer) X(DestroyBuffer) X(BindBufferMemory) \
           X(GetBufferMemoryRequirements) X(CreateFence) X(DestroyFence) X(ResetFences) X(WaitForFences) \
-              X(CreateSemaphore) X(DestroySemaphore) X(CreateCommandPool) X(DestroyCommandPool) \
+              X(DeviceWaitIdle) X(CreateSemaphore) X(DestroySemaphore) X(CreateCommandPool) X(DestroyCommandPool) \
                   X(AllocateCommandBuffers) X(FreeCommandBuffers) X(BeginCommandBuffer) X(EndCommandBuffer) \
                       X(CmdBindPipeline) X(CmdBindDescriptorSets) X(CmdPushConstants) X(CmdDispatch) X(CmdCopyBuffer) \
                           X(CmdFillBuffer) X(CmdPipelineBarrier) X(CmdResetQueryPool) X(CmdWriteTimestamp) \

@@ -100,6 +100,9 @@ static void device_close(heddle_pdevice *dev) {
     host->log(host->ctx, HEDDLE_LOG_WARN, "vulkan", "a device is closed while its work hangs; it is left behind");
     return;
   }
+  /* A semaphore's value may be seen before the driver's thread is done with the submission that brought it, and Mesa's
+   * then still looks at the semaphores that the submission waited for. */
+  if (s == HEDDLE_OK) dev->vk.DeviceWaitIdle(dev->device);
   destroy(dev);
 }
 

@@ -132,7 +132,7 @@ static const rule rules[] = {
     {"Relu", 0, 0, 0, EXACT},
     {"Reorder", 0, 0, 0, EXACT},
     {"Reshape", 0, 0, 0, EXACT},
-    {"Resize", 0, 0, 0, ESTIMATE},
+    {"Resize", 0, 0, 0, SUM},
     {"ReverseSequence", 0, 0, 0, EXACT},
     {"RoiAlign", 0, 0, 0, ESTIMATE},
     {"RotaryEmbedding", 0, 0, 0, ESTIMATE},
@@ -238,6 +238,11 @@ static double terms(const bound_node *n) {
     double n_all = 1;
     for (uint32_t k = 0; k < n->n_in; k++) n_all *= (double)count_of(&n->in[k]);
     return outs > 0 ? n_all / outs + n->n_in : 1;
+  }
+  if (strcmp(n->op, "Resize") == 0) { /* at most 4 points a dimension, whose weights are of coordinates in float32 */
+    double size = 1;
+    for (int32_t d = 0; a != NULL && d < a->ndim; d++) size = fmax(size, (double)a->shape[d]);
+    return 64 + 4 * size;
   }
   if (strcmp(n->op, "Sum") == 0 || strcmp(n->op, "Mean") == 0) return n->n_in + 1;
   if (strcmp(n->op, "LRN") == 0) return number(n, "size", 1) + 40;
@@ -377,7 +382,7 @@ static bool softmax_rule(const bound_node *n, double u, double *err, bool log) {
 
 /* Rows of n->in[0] that are normalised together: contiguous, `row` elements each; scale and bias of element i of the
  * tensor are element (i / per) % count of theirs. */
-static bool norm_rule(const bound_node *n, double u, uint64_t count, double *err) {
+static bool norm_rule(const bound_node *n, double u, double step_u, uint64_t count, double *err) {
   const bound_tensor *x = operand(n, 0), *s = operand(n, 1), *b = operand(n, 2);
   const double e = number(n, "epsilon", 1e-5);
   uint64_t row = 1, per = 1;
@@ -416,21 +421,22 @@ static bool norm_rule(const bound_node *n, double u, uint64_t count, double *err
       const double bias = b != NULL ? fabs(b->x[j / per % biases]) : 0, length = batch ? 2 : (double)step + 4;
       const double wrong = batch ? 4 * u : 0.5 * gamma_of(length, u) * (square + mean * mean) / (var + e) + 4 * u;
       err[j] = scale * r * (u * fabs(x->x[j]) + gamma_of(length, u) * size + wrong * fabs(x->x[j] - mean)) +
-               4 * u * (fabs(n->out.x[j]) + bias);
+               (4 * u + 2 * step_u) * (fabs(n->out.x[j]) + bias);
     }
   }
   return true;
 }
 
-static bool attention_rule(const bound_node *n, double u, uint64_t count, double *err) {
+static bool attention_rule(const bound_node *n, double u, double step_u, uint64_t count, double *err) {
   const bound_tensor *q = operand(n, 0), *k = operand(n, 1), *v = operand(n, 2);
   if (q == NULL || k == NULL || v == NULL) return false;
   const double heads = q->ndim == 3 ? number(n, "q_num_heads", 1) : 1, d = (double)q->shape[q->ndim - 1] / heads;
   const double keys = (double)k->shape[k->ndim - 2] + (operand(n, 4) != NULL ? (double)n->in[4].shape[2] : 0);
   const double values = fmax(at_most(v), at_most(operand(n, 5)));
   const double score = number(n, "scale", 1 / sqrt(d)) * d * at_most(q) * fmax(at_most(k), at_most(operand(n, 4)));
-  const double t = gamma_of(d + 2, u) * fabs(score) + 4 * u * (fabs(score) + at_most(operand(n, 3)));
-  const double most = n->output == 0 ? values * (2 * t + gamma_of(keys + 20, u)) : t + gamma_of(keys + 20, u);
+  const double t = gamma_of(d + 2, u) * fabs(score) + 4 * (u + step_u) * (fabs(score) + at_most(operand(n, 3)));
+  const double most =
+      n->output == 0 ? values * (2 * t + gamma_of(keys + 20, u) + 4 * step_u) : t + gamma_of(keys + 20, u);
   for (uint64_t i = 0; i < count; i++) err[i] = most;
   return true;
 }
@@ -445,8 +451,8 @@ static bool map_rule(const bound_node *n, const rule *r, double u, uint64_t coun
   return true;
 }
 
-static bool positive_rule(const bound_node *n, double u, uint64_t count, double *err, bool log) {
-  const double g = gamma_of(terms(n) + 24, u);
+static bool positive_rule(const bound_node *n, double u, double step_u, uint64_t count, double *err, bool log) {
+  const double g = gamma_of(terms(n) + 24, u) + 2 * step_u;
   for (uint64_t i = 0; i < count; i++) err[i] = g * (log ? 1 + 2 * fabs(n->out.x[i]) : fabs(n->out.x[i]));
   return true;
 }
@@ -467,13 +473,15 @@ bool bound_of(const bound_node *n, double *err, const char **name) {
   const double own = n->fast ? 3 * 0x1p-9 : unit_of(n->out.type), u = n->fast && kind != SUM ? own
                                                                       : half                 ? 0x1p-24
                                                                                              : unit_of(n->out.type);
+  const double step_u = half && !n->fast ? own : 0;
   bool good = false;
   if (kind == MAP) good = map_rule(n, r, own, count, err);
   else if (kind == SUM) good = sum_rule(n, u, count, err);
-  else if (kind == POSITIVE || kind == LOG_POSITIVE) good = positive_rule(n, u, count, err, kind == LOG_POSITIVE);
+  else if (kind == POSITIVE || kind == LOG_POSITIVE)
+    good = positive_rule(n, u, step_u, count, err, kind == LOG_POSITIVE);
   else if (kind == SOFTMAX || kind == LOG_SOFTMAX) good = softmax_rule(n, u, err, kind == LOG_SOFTMAX);
-  else if (kind == NORM) good = norm_rule(n, u, count, err);
-  else if (kind == ATTENTION) good = attention_rule(n, u, count, err);
+  else if (kind == NORM) good = norm_rule(n, u, step_u, count, err);
+  else if (kind == ATTENTION) good = attention_rule(n, u, step_u, count, err);
   if (kind == ESTIMATE || (kind == NORM && !good)) good = estimate_rule(n, u, count, err);
   for (uint64_t i = 0; i < count; i++)
     err[i] += (n->fast ? 0x1p-8 : unit_of(n->out.type)) * fabs(n->out.x[i]) + least_of(n->out.type);

@@ -31,6 +31,9 @@
  *            bound, with (n + 32) u |y|. A backward stable calculation stays below it; the header says "estimate" to
  *            whoever reads a failure.
  *
+ * Norms, attention, and what is positive may round to the result's type between their steps, as ONNX's own definitions of
+ * LayerNormalization and Attention do: 2 u_y of each term more for the halves, 4 u_y for scores and for values.
+ *
  * To each of them u_y |y| is added for the rounding of the result to its type, and its least normal number. fast (see
  * HEDDLE_REGION_FAST) allows bfloat16 for operands and results: 3 2^-9 in place of each u, and 2^-8 of the result. */
 #ifndef HEDDLE_PLUGINS_COMMON_CHECK_BOUND_H

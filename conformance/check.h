@@ -1,0 +1,139 @@
+/* conformance/check.h: heddle-check as the parent of the cases: what was asked for, the list of checks with what came of
+ * each, and its parts. It never opens the plugin itself. */
+#ifndef HEDDLE_CONFORMANCE_CHECK_H
+#define HEDDLE_CONFORMANCE_CHECK_H
+
+#include <stddef.h>
+#include <stdio.h>
+
+#include "conformance/kit.h"
+
+/* Exit statuses, as of the tool. */
+enum { CHECK_DONE = 0, CHECK_FAILED = 1, CHECK_WRONG_WORDS = 2 };
+
+typedef struct check_words {
+  const char **data; /* of argv */
+  size_t count;
+} check_words;
+
+typedef struct check_options {
+  const char *file;   /* as given */
+  char library[4096]; /* the real path of the shared library */
+  uint32_t device;    /* UINT32_MAX: all */
+  check_words only;
+  check_words settings;
+  const char *unsupported, *expected, *format, *output, *store;
+  double seconds; /* time limit of a case that has none of its own */
+  uint32_t jobs;
+  bool quick, list, no_store;
+  /* In a child: */
+  const char *run; /* the case's own name, NULL in the parent */
+  const char *word;
+  bool survey;
+} check_options;
+
+typedef enum check_outcome {
+  CHECK_WAITING,
+  CHECK_RUNNING,
+  CHECK_PASS,
+  CHECK_FAIL,
+  CHECK_SKIP,
+  CHECK_FAIL_EXPECTED,
+  CHECK_PASS_UNEXPECTED
+} check_outcome;
+
+/* One case on one device. The texts are malloc's. */
+typedef struct check {
+  char name[192]; /* "op/run:Conv", with "@1" behind it for a device but the first of several */
+  const kit_group *group;
+  const kit_case *what;
+  char word[96];
+  uint32_t index;
+  bool wanted; /* false: run only because others need it, and reported only when it fails */
+  check_outcome outcome;
+  char *refuses;     /* why the device makes neither streams nor memory, as a template's does */
+  char *reason;      /* of a failure or a skip */
+  char *notes;       /* lines */
+  char *output;      /* what the process printed, where that helps */
+  char *excuse;      /* of the lists */
+  bool expected;     /* excuse is that of an expected failure */
+  double seconds;
+} check;
+
+/* What a case's process saw of an ability; index is the device's. */
+typedef struct check_ability {
+  uint32_t index;
+  char name[24];
+  bool works;
+} check_ability;
+
+typedef struct check_list {
+  check *data;
+  size_t count;
+  char (*drivers)[128]; /* of the devices, by the survey */
+  uint32_t n_devices;
+  char (*worded)[192]; /* "op/run Conv", by the survey */
+  size_t n_worded;
+  check_ability *abilities;
+  size_t n_abilities;
+} check_list;
+
+/* groups.c */
+extern const kit_group *const check_groups[];
+extern const size_t n_check_groups;
+
+/* words.c: reads argv; says what is wrong on stderr. */
+int check_read_words(int argc, char **argv, check_options *o);
+void check_words_finish(check_options *o);
+
+/* manifest.c: finds the library of o->file, which is one itself or a manifest that names one. Says what is wrong. */
+int check_find_library(check_options *o);
+
+/* list.c */
+
+/* Every case by the groups, the survey's words among them. False where memory is out. */
+bool check_list_make(const check_options *o, check_list *list);
+/* The first pattern of --only that is for no case, NULL where there is none. */
+const char *check_list_unmatched(const check_options *o, const check_list *list);
+/* Reads --unsupported and --expected into the list; says what is wrong. */
+int check_list_excuse(const check_options *o, check_list *list);
+void check_list_finish(check_list *list);
+bool check_keep_ability(check_list *list, uint32_t index, const char *text);
+
+/* child.c: a case's process, or the survey's. */
+int check_child(const check_options *o);
+
+/* spawn.c: a case's process seen from outside. */
+typedef struct check_process check_process;
+/* NULL where no process can be made, with why in reason (malloc's, may be NULL). kept is filled when it is over. */
+check_process *check_start(const check_options *o, check *c, bool survey, check_list *list, char **reason);
+/* Reads what has come; true when the process is over and c has its outcome. p is gone then. */
+bool check_poll(check_process *p);
+/* Sleeps until one of n has something to read, or ms have passed. */
+void check_wait(check_process *const *p, size_t n, int ms);
+/* Ends the process and what it started. */
+void check_kill(check_process *p);
+
+/* runner.c: runs them all; report_* hear of each in the order of the list. */
+int check_run(const check_options *o, check_list *list, FILE *out);
+/* Of a check that is over: whether it was asked for, or stands in the way of what was. */
+bool check_is_reported(const check *c);
+
+/* report_*.c: what is printed. begin and end come once, each once per check that is reported, in order. */
+typedef struct check_counts {
+  size_t passed, failed, skipped, expected, unexpected;
+} check_counts;
+typedef struct check_report {
+  const char *name;
+  void (*begin)(FILE *out, const check_options *o, const check_list *list);
+  void (*each)(FILE *out, const check *c, size_t number);
+  void (*end)(FILE *out, const check_options *o, const check_list *list, const check_counts *counts);
+} check_report;
+extern const check_report check_report_text, check_report_tap, check_report_junit;
+/* NULL for a name that is none. */
+const check_report *check_find_report(const char *name);
+
+/* store.c: keeps what was seen of abilities for the core. 0 or FAILED, with why on stderr. */
+int check_store(const check_options *o, const check_list *list);
+
+#endif

@@ -1,0 +1,128 @@
+/* conformance/kit_side.h: what the kit's own parts see of a case's process beyond kit.h: the way to the parent, the
+ * counters of the host that it plays, and its settings. Cases have no business here. */
+#ifndef HEDDLE_CONFORMANCE_KIT_SIDE_H
+#define HEDDLE_CONFORMANCE_KIT_SIDE_H
+
+#include <pthread.h>
+#include <stdatomic.h>
+#include <stddef.h>
+
+#include "conformance/kit.h"
+
+/* A case's process finds the pipe for its results and the page for its step at these descriptors. */
+enum { KIT_PIPE_FD = 3, KIT_PAGE_FD = 4 };
+
+/* Shared with the parent, which reads it when the process has died or hangs: the call of the plugin's that the case is
+ * in and the last one that it came back from (numbers of kit_call_name, 0: none), and what the case said of it. */
+typedef struct kit_page {
+  atomic_uint in;
+  atomic_uint last;
+  char what[248];
+} kit_page;
+
+/* One line to the parent: a letter and a text. */
+enum {
+  KIT_SAYS_BEGUN = 'B',   /* the stages are done, the case begins */
+  KIT_SAYS_PASS = 'P',    /* the case is done; the process ends by exit */
+  KIT_SAYS_FAIL = 'F',    /* and why */
+  KIT_SAYS_SKIP = 'S',    /* and why */
+  KIT_SAYS_STAGE = 'X',   /* a stage before the case failed, and why */
+  KIT_SAYS_NOTE = 'N',    /* a line for the report */
+  KIT_SAYS_ABILITY = 'A', /* "fence_wait 1" */
+  KIT_SAYS_REFUSES = 'R', /* the device makes neither streams nor memory, and why: nothing is to be seen of it */
+  KIT_SAYS_DEVICE = 'D',  /* in a survey: a device's driver, in the order of the indices */
+  KIT_SAYS_WORD = 'W'     /* in a survey: a case's name, a space, and a word of it */
+};
+
+typedef struct kit_block kit_block;
+
+typedef struct kit_heap {
+  pthread_mutex_t lock;
+  kit_block *live, *freed, *freed_last; /* freed ones wait a while: what writes to them is seen */
+  uint64_t count, n_freed, bytes_freed;
+  uint64_t fail_after; /* the number of calls until one fails; 0: none does */
+  bool failed;         /* one has since fail_after was set */
+} kit_heap;
+
+enum { KIT_FENCES = 4096 };
+
+typedef struct kit_timelines {
+  pthread_mutex_t lock;
+  pthread_cond_t changed;
+  struct kit_slot *slots; /* KIT_FENCES of them */
+  uint32_t used, strays;
+} kit_timelines;
+
+struct kit_side {
+  kit_page *page;
+  const kit_case *running;
+  const char *const *settings; /* KEY=VALUE, as given with --set */
+  uint32_t n_settings;
+  char settings_of[64]; /* the plugin whose settings host.config gives */
+  void *library;
+  heddle_plugin_entry_fn entry;
+  kit_heap heap;
+  kit_timelines fences;
+  atomic_uint faults;
+  atomic_uint log_lines;
+  char log_fault[200]; /* what was wrong with the first line of the log that was, "" */
+  pthread_mutex_t log_lock;
+};
+
+/* ---- kit_result.c */
+
+void kit_say(char letter, const char *text);
+KIT_NORETURN void kit_say_and_end(char letter, const char *text);
+/* Notes what the process is about to do, for a death without words. */
+void kit_step(kit *k, const char *what);
+
+/* ---- kit_stage.c */
+
+/* Each takes the kit one stage on; false with why in k->err where that does not work. */
+bool kit_stage_library(kit *k);
+bool kit_stage_entry(kit *k);
+bool kit_stage_instance(kit *k);
+bool kit_stage_device(kit *k);
+/* All up to stage; where one fails the process ends, and the case is not run. */
+void kit_stages(kit *k, uint32_t stage);
+
+/* ---- kit_required.c */
+
+/* What the plugin must have and lacks ("memory.alloc"), NULL where it lacks nothing; from stage ENTRY on. */
+const char *kit_missing(const kit *k);
+
+/* ---- kit_calls.c */
+
+/* Puts a function of the kit's before each of root and tables, which notes the call in the page. */
+void kit_calls_watch(kit *k);
+/* "memory.alloc", NULL for a number that is none. */
+const char *kit_call_name(unsigned call);
+unsigned kit_call_entry(void); /* the number of heddle_plugin_entry */
+
+/* ---- kit_host.c */
+
+bool kit_host_init(kit *k);
+/* Fails the case where a block or its guards were written to that should not have been. */
+void kit_heap_check(kit *k);
+
+bool kit_heap_init(kit_heap *h);
+void *kit_heap_alloc(kit *k, uint64_t bytes, uint64_t align);
+void kit_heap_free(kit *k, void *p);
+/* Whether an allocation was refused since kit_host_fail_alloc. */
+bool kit_host_failed(kit *k);
+
+bool kit_fences_init(kit_timelines *f);
+void kit_fences_signal(kit *k, heddle_pfence fence, uint64_t value);
+void kit_fences_fail(kit *k, heddle_pfence fence, heddle_status status, const char *text);
+heddle_status kit_fences_query(kit *k, heddle_pfence fence, uint64_t value);
+
+void kit_run_parallel(uint32_t n, uint32_t flags, heddle_task_fn task, void *arg, uint32_t *granted);
+uint32_t kit_parallelism(void);
+
+/* ---- kit_text.c */
+
+/* What is wrong with a text of the plugin's, NULL where nothing: not terminated within bytes, several lines, no UTF-8. */
+const char *kit_text_fault(const char *text, uint64_t bytes);
+const char *kit_status_name(heddle_status status);
+
+#endif

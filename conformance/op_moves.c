@@ -1,0 +1,65 @@
+/* Lines of the operators that move elements, or make them of shapes and of what is known before the run. */
+#include "op_case.h"
+
+#define N "fdhbasilASIL"
+#define ALL "fdhbasilASILB"
+
+/* clang-format off */
+static const op_line lines[] = {
+  {"CenterCropPad", "fl", "T[5,7] l=3,9 > T[3,9]", 18},
+  {"Col2Im", "fd", "T[1,8,12] l=4,5 l=2,2 > T[1,2,4,5]", 18},
+  {"Compress", ALL, "T[4,3] B=1,0,1,1 > T[3,3] ; axis=0", 13},
+  {"Concat", ALL, "T[2,3] T[2,5] > T[2,8] ; axis=1", 13}, {"Concat", "f", "T[2,3] T[4,3] T[1,3] > T[7,3] ; axis=0", 13},
+  {"Concat", "f", "T[2,0,3] T[2,2,3] > T[2,2,3] ; axis=-2", 13}, {"Concat", "f", "T[3,37] > T[3,37] ; axis=0", 13},
+  {"Concat", "fA", "T[3,1,33] T[3,1,33] T[3,2,33] T[3,1,33] > T[3,5,33] ; axis=1", 13},
+  {"Constant", "f", "> f[3] ; value_floats~~0.5,-1,2", 13}, {"Constant", "f", "> l[2] ; value_ints:3,-4", 13},
+  {"Constant", "f", "> f[] ; value_float~0.25", 13}, {"Constant", "f", "> l[] ; value_int=7", 13},
+  {"ConstantOfShape", "f", "l=2,3 > f[2,3]", 13}, {"ConstantOfShape", "f", "l=4 > l[4] ; value_int=-3 dtype=7", 13},
+  {"ConstantOfShape", "f", "l= > f[] ; value_float~1.5", 13}, {"ConstantOfShape", "f", "l=2,0 > f[2,0]", 13},
+  {"DepthToSpace", "fhA", "T[2,8,3,5] > T[2,2,6,10] ; blocksize=2", 13},
+  {"DepthToSpace", "f", "T[1,12,2,3] > T[1,3,4,6] ; blocksize=2 mode'CRD", 13},
+  {"Dropout", "fh", "T[3,37] > T[3,37]", 13}, {"Dropout", "f", "T[3,37] f#0.3 B#0 > T[3,37] B[3,37]", 13},
+  {"Expand", ALL, "T[3,1] l=2,3,4 > T[2,3,4]", 13}, {"Expand", "f", "T[] l=3,2 > T[3,2]", 13},
+  {"Expand", "f", "T[37] l=1 > T[37]", 13}, {"Expand", "f", "T[1,3] l=0,3 > T[0,3]", 13},
+  {"EyeLike", "fl", "T[4,6] > T[4,6] ; k=1", 13},
+  {"Flatten", ALL, "T[2,3,4] > T[2,12]", 13}, {"Flatten", "f", "T[2,3,4] > T[6,4] ; axis=2", 13},
+  {"Gather", ALL, "T[5,3] l[4]{0,4} > T[4,3]", 13}, {"Gather", "fA", "T[5,7,3] i[2,2]{-7,6} > T[5,2,2,3] ; axis=1", 13},
+  {"Gather", "f", "T[5,3] l[]{0,4} > T[3]", 13}, {"Gather", "f", "T[5,3] l[0] > T[0,3]", 13},
+  {"Gather", "f", "T[9,33] l[17]{0,8} > T[17,33]", 13},
+  {"GatherElements", ALL, "T[3,5] l[3,2]{0,4} > T[3,2] ; axis=1", 13},
+  {"GatherND", ALL, "T[4,5] l[3,2]{0,3} > T[3]", 13}, {"GatherND", "f", "T[2,4,5] l[2,1]{0,3} > T[2,5] ; batch_dims=1", 13},
+  {"Identity", ALL, "T[3,37] > T[3,37]", 13}, {"Identity", "f", "T[] > T[]", 13}, {"Identity", "fd", "T[9]? > T[9]", 13},
+  {"NonZero", "f", "f=0,1,0,2,3 > l[1,3]", 13},
+  {"OneHot", "fl", "l[5]{0,3} l#4 T=0,1 > T[5,4]", 13}, {"OneHot", "f", "l[2,3]{-4,3} l#4 T=-1,2 > T[2,4,3] ; axis=1", 13},
+  {"Pad", ALL, "T[2,3] l=0,1,2,0 > T[4,4]", 13}, {"Pad", "fl", "T[2,3] l=1,-1,0,2 T#2 > T[3,4]", 13},
+  {"Pad", "f", "T[3,4] l=1,2,2,1 > T[6,7] ; mode'reflect", 13}, {"Pad", "f", "T[3,4] l=1,2,2,1 > T[6,7] ; mode'edge", 13},
+  {"Pad", "f", "T[2,5,3] l=1,2 - l=1 > T[2,8,3]", 18}, {"Pad", "f", "T[3,4] l=1,2,2,1 > T[6,7] ; mode'wrap", 19},
+  {"Range", "fdsil", "T#1 T#9 T#2 > T[4]", 13}, {"Range", "f", "T#3 T#1 T#-0.5 > T[4]", 13},
+  {"Reshape", ALL, "T[3,4] l=2,6 > T[2,6]", 13}, {"Reshape", "f", "T[3,4] l=-1 > T[12]", 13},
+  {"Reshape", "f", "T[3,4] l=0,2,-1 > T[3,2,2]", 13}, {"Reshape", "f", "T[1] l= > T[]", 13},
+  {"Reshape", "f", "T[0,4] l=0,2 > T[0,2] ; allowzero=1", 14},
+  {"ReverseSequence", ALL, "T[4,3,2] l=1,4,2 > T[4,3,2]", 13},
+  {"ScatterElements", "flA", "T[4,1] l[4,1]{0,0} T[4,1] > T[4,1] ; axis=1", 13},
+  {"ScatterElements", "fdl", "T[3,5] l[3,5]{0,2} T[3,5] > T[3,5] ; reduction'add", 18},
+  {"ScatterND", "fl", "T[4,3] l[1,1]{0,3} T[1,3] > T[4,3]", 13},
+  {"ScatterND", "f", "T[4,3] l[5,1]{0,3} T[5,3] > T[4,3] ; reduction'max", 18},
+  {"Shape", ALL, "T[2,0,3] > l[3]", 13}, {"Shape", "f", "T[2,5,3] > l[2] ; start=1", 15}, {"Shape", "f", "T[] > l[0]", 13},
+  {"Size", ALL, "T[2,5] > l[]", 13},
+  {"Slice", ALL, "T[5,7] l=1,2 l=4,7 > T[3,5]", 13}, {"Slice", "f", "T[5,7] l=-1 l=-6 l=1 l=-2 > T[5,3]", 13},
+  {"Slice", "fA", "T[4,9,3] l=0,1 l=100,8 l=0,1 l=2,3 > T[2,3,3]", 13}, {"Slice", "f", "T[5,7] l=3 l=3 > T[0,7]", 13},
+  {"SpaceToDepth", "fA", "T[2,2,6,10] > T[2,8,3,5] ; blocksize=2", 13},
+  {"Split", ALL, "T[2,6] > T[2,3] T[2,3] ; axis=1", 13}, {"Split", "f", "T[7,3] l=2,5 > T[2,3] T[5,3]", 13},
+  {"Split", "f", "T[7,3] > T[3,3] T[3,3] T[1,3] ; num_outputs=3", 18}, {"Split", "f", "T[4,2] l=4,0 > T[4,2] T[0,2]", 13},
+  {"Squeeze", ALL, "T[1,3,1] l=0 > T[3,1]", 13}, {"Squeeze", "f", "T[1,3,1] > T[3]", 13},
+  {"TensorScatter", "f", "T[1,2,6,3] T[1,2,2,3] l=1 > T[1,2,6,3]", 24},
+  {"Tile", ALL, "T[2,3] l=2,2 > T[4,6]", 13}, {"Tile", "f", "T[3] l=0 > T[0]", 13}, {"Tile", "f", "T[2,1,3] l=1,4,1 > T[2,4,3]", 13},
+  {"Transpose", ALL, "T[5,7] > T[7,5]", 13}, {"Transpose", "f", "T[2,3,4,5] > T[2,4,5,3] ; perm:0,2,3,1", 13},
+  {"Transpose", "fhA", "T[33,65] > T[65,33] ; perm:1,0", 13}, {"Transpose", "f", "T[2,1,3] > T[1,3,2] ; perm:1,2,0", 13},
+  {"Transpose", "f", "T[] > T[]", 13}, {"Transpose", "f", "T[0,3] > T[3,0]", 13},
+  {"Trilu", ALL, "T[5,7] > T[5,7]", 14}, {"Trilu", "f", "T[2,5,5] l#-1 > T[2,5,5] ; upper=0", 14},
+  {"Unique", "fl", "T=2,1,2,3 > T[3] l[3] l[4] l[3]", 13},
+  {"Unsqueeze", ALL, "T[3] l=0,2 > T[1,3,1]", 13}, {"Unsqueeze", "f", "T[3,4] l=-1 > T[3,4,1]", 13},
+};
+/* clang-format on */
+
+const op_table op_moves = {lines, sizeof lines / sizeof lines[0]};

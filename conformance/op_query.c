@@ -1,0 +1,69 @@
+/* Asking a plugin about a region, and what an offer may say. */
+#include "op_case.h"
+
+#include <math.h>
+#include <stdio.h>
+#include <string.h>
+
+/* The size of the struct that a stranger compiled decides which members are there. */
+static void check_offer(op_offers *o, const heddle_poffer *p) {
+  const heddle_pregion *r = &o->region->region;
+  const char *what = NULL;
+  if ((p->flags & ~HEDDLE_OFFER_BARE) != 0) what = "its flags have a bit that is not BARE";
+  if (p->workspace_bytes > 0 && (p->workspace_align == 0 || (p->workspace_align & (p->workspace_align - 1)) != 0))
+    what = "its workspace_align is no power of two";
+  if (!(p->cost_ns >= 0) || isinf(p->cost_ns)) what = "its cost_ns is not a time";
+  if (p->n_in_place > 0 && p->in_place == NULL) what = "it has pairs in place and in_place is NULL";
+  for (uint64_t i = 0; i < p->n_in_place && p->in_place != NULL; i++) {
+    const int32_t in = p->in_place[2 * i], out = p->in_place[2 * i + 1];
+    if (in < 0 || out < 0 || (uint32_t)in >= r->n_inputs || (uint32_t)out >= r->n_outputs)
+      what = "a pair in place names an input or an output that is not there";
+  }
+  for (uint32_t i = 0; i < r->n_inputs && p->input_flags != NULL; i++) {
+    const heddle_pvalue *v = &o->region->values[r->inputs[i]];
+    if ((p->input_flags[i] & ~HEDDLE_INPUT_ABSORBED) != 0) what = "input_flags has a bit that is not ABSORBED";
+    else if (p->input_flags[i] != 0 && v->data == NULL && v->data_bytes == 0) {
+      uint64_t count = 1;
+      for (int32_t d = 0; d < v->ndim; d++) count *= (uint64_t)v->shape[d];
+      if (count > 0) what = "it absorbs an input whose bytes are not known";
+    }
+  }
+  if (what != NULL && o->wrong[0] == '\0') snprintf(o->wrong, sizeof o->wrong, "offer %u: %s", o->count, what);
+}
+
+static heddle_status take_offer(void *sink, const heddle_poffer *p, heddle_error *err) {
+  op_offers *o = sink;
+  const heddle_pregion *r = &o->region->region;
+  (void)err;
+  if (p->struct_size < offsetof(heddle_poffer, cost_ns)) {
+    snprintf(o->wrong, sizeof o->wrong, "offer %u: its struct_size is %u", o->count, p->struct_size);
+    return HEDDLE_OK;
+  }
+  check_offer(o, p);
+  if (o->count < OP_OFFERS && o->wrong[0] == '\0') {
+    op_offer *to = &o->all[o->count];
+    memset(to, 0, sizeof *to);
+    to->flags = p->flags;
+    to->workspace_bytes = p->workspace_bytes;
+    to->workspace_align = p->workspace_align > 0 ? p->workspace_align : 1;
+    to->n_in_place = p->n_in_place < 8 ? p->n_in_place : 8;
+    for (uint64_t i = 0; i < 2 * to->n_in_place; i++) to->in_place[i] = p->in_place[i];
+    for (uint32_t i = 0; i < r->n_inputs && p->input_flags != NULL; i++) to->in_flags[i] = p->input_flags[i];
+    for (uint32_t i = 0; i < r->n_inputs && p->input_layouts != NULL; i++) to->in_layouts[i] = p->input_layouts[i];
+    for (uint32_t i = 0; i < r->n_outputs && p->output_layouts != NULL; i++) to->out_layouts[i] = p->output_layouts[i];
+  }
+  o->count++;
+  return HEDDLE_OK;
+}
+
+heddle_status op_query(kit *k, const op_region *r, op_offers *out) {
+  memset(out, 0, offsetof(op_offers, all));
+  out->region = r;
+  memset(&k->err, 0, sizeof k->err);
+  const heddle_status s = k->t.op.query(k->instance, k->index, &r->region, take_offer, out, &k->err);
+  if (s == HEDDLE_OK && out->count == 0)
+    snprintf(out->wrong, sizeof out->wrong, "query returned HEDDLE_OK without an offer");
+  if (s != HEDDLE_OK && out->count > 0)
+    snprintf(out->wrong, sizeof out->wrong, "query made an offer and then failed with status %d", s);
+  return s;
+}

@@ -1,0 +1,290 @@
+/* Running a case's region on the device: operands in guarded memory, in the layouts of an offer, and every byte looked at
+ * afterwards. */
+#include "op_case.h"
+
+#include "op_layout.h"
+#include "plugins/common/more/number.h"
+
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+enum { GUARD = 256, MOST = OP_IN + OP_OUT + 1 };
+
+/* A piece of device memory and what the host believes to be in it. */
+typedef struct piece {
+  heddle_pbuffer *buffer;
+  unsigned char *image, *seen;
+  uint64_t bytes;
+} piece;
+
+/* Where an operand lies. */
+typedef struct place {
+  piece *in;
+  uint64_t offset, bytes;
+  bool written;
+} place;
+
+typedef struct launch {
+  kit *k;
+  heddle_pdevice *dev;
+  heddle_pstream *stream;
+  const op_ready *ready;
+  char words[OP_WORDS + 512];
+  piece pieces[MOST];
+  uint32_t n_pieces;
+  place in[OP_IN], out[OP_OUT], scratch;
+} launch;
+
+static uint64_t up(uint64_t x, uint64_t align) {
+  return (x + align - 1) / align * align;
+}
+
+static void words_of(launch *l, uint32_t how, int32_t pair) {
+  char text[512];
+  op_text(l->ready->c, text, sizeof text);
+  snprintf(l->words, sizeof l->words, "%s%s%s%s", text, (how & OP_ARENA) != 0 ? ", operands in one buffer" : "",
+           (how & OP_SHIFTED) != 0 ? ", operands at offsets" : "", pair >= 0 ? ", in place" : "");
+}
+
+static uint64_t alignment(const launch *l) {
+  const uint64_t a = l->k->desc.alignment > 0 ? l->k->desc.alignment : 1;
+  return a > l->ready->offer->workspace_align ? a : l->ready->offer->workspace_align;
+}
+
+/* ---------------------------------------------------------------- memory */
+
+static piece *new_piece(launch *l, uint64_t bytes) {
+  piece *p = &l->pieces[l->n_pieces++];
+  heddle_pmemory_desc desc = {.struct_size = sizeof desc, .kind = HEDDLE_MEMORY_DEVICE, .bytes = bytes};
+  const uint64_t most = l->k->desc.alignment > 4096 ? l->k->desc.alignment : 4096;
+  desc.align = alignment(l) < most ? alignment(l) : most;
+  p->bytes = bytes;
+  p->image = malloc((size_t)bytes + 1);
+  p->seen = malloc((size_t)bytes + 1);
+  if (p->image == NULL || p->seen == NULL)
+    kit_fail(l->k, "the kit has no memory for %llu bytes", (unsigned long long)bytes);
+  kit_pattern(p->image, bytes, l->n_pieces + 40);
+  kit_ok(l->k, l->k->t.memory.alloc(l->dev, &desc, &p->buffer, &l->k->err), "memory.alloc of an operand");
+  return p;
+}
+
+/* Operands that need bytes, in one order; NULL at the end. */
+static void collect(launch *l, const uint64_t *in, const uint64_t *out, place *all[MOST], uint32_t *n) {
+  const heddle_pregion *r = &l->ready->r.region;
+  *n = 0;
+  for (uint32_t i = 0; i < r->n_inputs; i++) {
+    l->in[i].bytes = (l->ready->offer->in_flags[i] & HEDDLE_INPUT_ABSORBED) != 0 ? 0 : in[i];
+    if (l->in[i].bytes > 0) all[(*n)++] = &l->in[i];
+  }
+  for (uint32_t i = 0; i < r->n_outputs; i++) {
+    l->out[i].bytes = out[i];
+    l->out[i].written = true;
+    if (out[i] > 0) all[(*n)++] = &l->out[i];
+  }
+  l->scratch.bytes = l->ready->offer->workspace_bytes;
+  l->scratch.written = true;
+  if (l->scratch.bytes > 0) all[(*n)++] = &l->scratch;
+}
+
+static void lay_out(launch *l, uint32_t how, int32_t pair, place *const *all, uint32_t n) {
+  const uint64_t a = alignment(l), guard = up(GUARD, 4);
+  const bool bare = (l->ready->offer->flags & HEDDLE_OFFER_BARE) != 0;
+  place *in = NULL, *out = NULL;
+  if (pair >= 0) {
+    in = &l->in[l->ready->offer->in_place[2 * pair]];
+    out = &l->out[l->ready->offer->in_place[2 * pair + 1]];
+  }
+  uint64_t at = a;
+  for (uint32_t i = 0; i < n; i++) {
+    place *p = all[i];
+    if (p == out && in->bytes > 0) continue;
+    uint64_t bytes = p == in && out->bytes > in->bytes ? out->bytes : p->bytes;
+    if ((how & OP_ARENA) != 0 && !bare) {
+      p->offset = at;
+      at = up(at + bytes + guard, a);
+      continue;
+    }
+    p->offset = (how & OP_SHIFTED) != 0 && !bare ? 3 * a : 0;
+    p->in = new_piece(l, up(p->offset + bytes + (bare ? 0 : guard), 4));
+  }
+  if ((how & OP_ARENA) != 0 && !bare) {
+    piece *one = new_piece(l, up(at, 4));
+    for (uint32_t i = 0; i < n; i++) all[i]->in = one;
+  }
+  if (out != NULL && in->bytes > 0) {
+    out->in = in->in;
+    out->offset = in->offset;
+    in->written = true;
+  }
+}
+
+static void fill_inputs(launch *l) {
+  const op_ready *ready = l->ready;
+  for (uint32_t i = 0; i < ready->r.region.n_inputs; i++) {
+    const op_operand *o = &ready->c->in[ready->r.from[i]];
+    const heddle_layout layout = ready->offer->in_layouts[i];
+    if (l->in[i].bytes == 0) continue;
+    unsigned char *to = l->in[i].in->image + l->in[i].offset;
+    if (layout == 0) memcpy(to, o->raw, o->bytes);
+    else op_pack(l->k, o, layout, to, l->in[i].bytes);
+  }
+  for (uint32_t i = 0; i < l->n_pieces; i++)
+    kit_put(l->k, l->stream, l->pieces[i].buffer, 0, l->pieces[i].image, l->pieces[i].bytes);
+}
+
+/* ---------------------------------------------------------------- looking */
+
+static void wrong_element(launch *l, uint32_t result, uint64_t e, const op_want *w, const unsigned char *got) {
+  const op_operand *o = &l->ready->c->out[result];
+  char at[128] = "";
+  uint64_t rest = e;
+  size_t used = 0;
+  for (int32_t d = 0; d < o->ndim; d++) {
+    uint64_t inner = 1;
+    for (int32_t j = d + 1; j < o->ndim; j++) inner *= (uint64_t)o->shape[j];
+    if (used < sizeof at)
+      used +=
+          (size_t)snprintf(at + used, sizeof at - used, "%s%llu", d > 0 ? "," : "", (unsigned long long)(rest / inner));
+    rest %= inner;
+  }
+  unsigned char bytes[8] = {0};
+  memcpy(bytes, got + e * op_type_bytes(o->type), op_type_bytes(o->type));
+  if (o->type == 'B' && bytes[0] > 1)
+    kit_fail(l->k, "%s: result %u[%s] is the byte %u; a bool is 0 or 1", l->words, result, at, bytes[0]);
+  kit_fail(l->k, "%s: result %u[%s] is %.9g, expected %.9g, at most %.3g away (bound: %s)", l->words, result, at,
+           more_load(op_number_type(o->type), bytes, 0), w[result].x[e], w[result].err[e], w[result].rule);
+}
+
+static void look_results(launch *l, const op_want *want) {
+  const op_ready *ready = l->ready;
+  for (uint32_t i = 0; i < ready->r.region.n_outputs; i++) {
+    const uint32_t result = ready->r.to[i];
+    const op_operand *o = &ready->c->out[result];
+    const heddle_layout layout = ready->offer->out_layouts[i];
+    if (l->out[i].bytes == 0) continue;
+    const unsigned char *got = l->out[i].in->seen + l->out[i].offset;
+    unsigned char *plain = NULL;
+    if (layout != 0) {
+      plain = malloc((size_t)o->bytes + 1);
+      if (plain == NULL) kit_fail(l->k, "the kit has no memory for %s", l->words);
+      if (!op_unpack(l->k, l->dev, l->stream, o, layout, l->out[i].in->buffer, l->out[i].offset, plain))
+        kit_fail(l->k, "%s: query refuses the Reorder of a result's layout to row-major: %.300s", l->words,
+                 l->k->err.text);
+      got = plain;
+    }
+    const uint64_t e = op_check(ready->c, result, want, got);
+    if (e < o->count) wrong_element(l, result, e, want, got);
+    free(plain);
+  }
+}
+
+/* Every byte that is of no result and no workspace is what it was. */
+static void look_guards(launch *l, place *const *all, uint32_t n) {
+  for (uint32_t p = 0; p < l->n_pieces; p++) {
+    const piece *at = &l->pieces[p];
+    for (uint64_t i = 0; i < at->bytes; i++) {
+      if (at->image[i] == at->seen[i]) continue;
+      bool may = false;
+      const char *what = "a byte that is of none of its operands";
+      for (uint32_t j = 0; j < n; j++) {
+        const place *o = all[j];
+        if (o->in != at || i < o->offset || i >= o->offset + o->bytes) continue;
+        if (o->written) may = true;
+        else what = "an operand that it may only read";
+      }
+      if (may) continue;
+      const place *near = NULL;
+      for (uint32_t j = 0; j < n; j++)
+        if (all[j]->in == at && all[j]->offset <= i && (near == NULL || all[j]->offset > near->offset)) near = all[j];
+      kit_fail(l->k, "%s: the launch wrote %s, %llu bytes behind the begin of a range of %llu", l->words, what,
+               (unsigned long long)(near != NULL ? i - near->offset : i),
+               (unsigned long long)(near != NULL ? near->bytes : 0));
+    }
+  }
+}
+
+static void look(launch *l, const op_want *want, place *const *all, uint32_t n) {
+  for (uint32_t i = 0; i < l->n_pieces; i++)
+    kit_get(l->k, l->stream, l->pieces[i].buffer, 0, l->pieces[i].seen, l->pieces[i].bytes);
+  look_guards(l, all, n);
+  look_results(l, want);
+}
+
+/* ---------------------------------------------------------------- the calls */
+
+/* A driver may compile when the work gets to it, which takes its time on a machine that has other things to do. */
+#define SYNC_NS UINT64_C(60000000000)
+
+void op_sync(kit *k, heddle_pstream *stream) {
+  kit_ok(k, k->t.stream.sync(stream, SYNC_NS, &k->err), "stream.sync after op.run, with a limit of 60 s");
+}
+
+void op_prepare(kit *k, const op_case *c, const op_offers *offers, uint32_t offer, op_ready *out) {
+  char text[512], what[600];
+  memset(out, 0, sizeof *out);
+  out->c = c;
+  out->offer = &offers->all[offer];
+  op_describe(c, '\0', &out->r);
+  for (uint32_t i = 0; i < out->r.region.n_inputs; i++) out->r.values[out->r.in[i]].layout = out->offer->in_layouts[i];
+  for (uint32_t i = 0; i < out->r.region.n_outputs; i++)
+    out->r.values[out->r.out[i]].layout = out->offer->out_layouts[i];
+  op_text(c, text, sizeof text);
+  snprintf(what, sizeof what, "op.prepare of offer %u, which query made, of %s", offer, text);
+  kit_ok(k, k->t.op.prepare(k->dev, &out->r.region, offer, &out->op, &k->err), what);
+  if (out->op == NULL) kit_fail(k, "%s returned HEDDLE_OK and left no op", what);
+}
+
+void op_ready_free(kit *k, op_ready *ready) {
+  k->t.op.op_free(ready->op);
+  ready->op = NULL;
+}
+
+static heddle_pslice slice_of(const place *p) {
+  if (p->bytes == 0) return (heddle_pslice){NULL, 0, 0};
+  return (heddle_pslice){p->in->buffer, p->offset, p->bytes};
+}
+
+void op_launch(kit *k, heddle_pdevice *dev, heddle_pstream *stream, const op_ready *ready, const op_want *want,
+               uint32_t how, int32_t pair) {
+  launch *l = calloc(1, sizeof *l);
+  uint64_t in[OP_IN] = {0}, out[OP_OUT] = {0};
+  place *all[MOST];
+  uint32_t n = 0;
+  heddle_pslice ins[OP_IN], outs[OP_OUT];
+  heddle_plaunch *made = NULL;
+  if (l == NULL) kit_fail(k, "the kit has no memory for a launch");
+  l->k = k;
+  l->dev = dev;
+  l->stream = stream;
+  l->ready = ready;
+  words_of(l, how, pair);
+  const heddle_pregion *r = &ready->r.region;
+  const bool fast = (ready->c->flags & HEDDLE_REGION_FAST) != 0;
+  for (uint32_t i = 0; i < r->n_inputs; i++)
+    in[i] = op_layout_bytes(k, &ready->c->in[ready->r.from[i]], ready->offer->in_layouts[i], fast);
+  for (uint32_t i = 0; i < r->n_outputs; i++)
+    out[i] = op_layout_bytes(k, &ready->c->out[ready->r.to[i]], ready->offer->out_layouts[i], fast);
+  collect(l, in, out, all, &n);
+  lay_out(l, how, pair, all, n);
+  fill_inputs(l);
+  for (uint32_t i = 0; i < r->n_inputs; i++) ins[i] = slice_of(&l->in[i]);
+  for (uint32_t i = 0; i < r->n_outputs; i++) outs[i] = slice_of(&l->out[i]);
+  const heddle_pbind operands = {sizeof operands, 0, ins, outs, r->n_inputs, r->n_outputs, slice_of(&l->scratch)};
+  char what[sizeof l->words + 32];
+  snprintf(what, sizeof what, "op.bind of %s", l->words);
+  kit_ok(k, k->t.op.bind(ready->op, stream, &operands, &made, &k->err), what);
+  snprintf(what, sizeof what, "op.run of %s", l->words);
+  for (int round = 0; round < ((how & OP_TWICE) != 0 && pair < 0 ? 2 : 1); round++) {
+    kit_ok(k, k->t.op.run(made, &k->err), what);
+    op_sync(k, stream);
+    look(l, want, all, n);
+  }
+  k->t.op.launch_free(made);
+  for (uint32_t i = 0; i < l->n_pieces; i++) {
+    k->t.memory.free(dev, l->pieces[i].buffer);
+    free(l->pieces[i].image);
+    free(l->pieces[i].seen);
+  }
+  free(l);
+}

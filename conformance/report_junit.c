@@ -1,0 +1,96 @@
+/* conformance/report_junit.c: the report in the XML that JUnit's readers take: a suite a plugin, a class a group. The
+ * counts stand at the front, so everything is written at the end. */
+#include <string.h>
+
+#include "conformance/check.h"
+#include "conformance/kit_side.h"
+
+/* Text for XML 1.0: the four characters that mean something, and those that it cannot have replaced. */
+static void escaped(FILE *out, const char *text) {
+  bool utf8 = true;
+  for (const char *p = text; *p != '\0' && utf8;) { /* by lines, as the check is for lines */
+    char line[512];
+    size_t n = strcspn(p, "\r\n\t\x1b");
+    while (n >= sizeof line || (n > 0 && n == sizeof line - 1)) n = sizeof line - 2;
+    while (n > 0 && ((unsigned char)p[n] & 0xc0) == 0x80) n--;
+    memcpy(line, p, n);
+    line[n] = '\0';
+    utf8 = kit_text_fault(line, sizeof line) == NULL;
+    p += n > 0 ? n : 1;
+  }
+  for (const char *p = text; *p != '\0'; p++) {
+    unsigned char c = (unsigned char)*p;
+    if (c == '<') fprintf(out, "&lt;");
+    else if (c == '>') fprintf(out, "&gt;");
+    else if (c == '&') fprintf(out, "&amp;");
+    else if (c == '"') fprintf(out, "&quot;");
+    else if (c == '\n') fprintf(out, "&#10;");
+    else if (c < 0x20 || c == 0x7f || (!utf8 && c >= 0x80)) fputc('?', out);
+    else fputc(c, out);
+  }
+}
+
+static void attribute(FILE *out, const char *name, const char *value) {
+  fprintf(out, " %s=\"", name);
+  escaped(out, value);
+  fputc('"', out);
+}
+
+static void begin(FILE *out, const check_options *o, const check_list *list) {
+  (void)out;
+  (void)o;
+  (void)list;
+}
+
+static void each(FILE *out, const check *c, size_t number) {
+  (void)out;
+  (void)c;
+  (void)number;
+}
+
+static void write_case(FILE *out, const check *c) {
+  const char *reason = c->reason != NULL ? c->reason : "";
+  fprintf(out, "    <testcase");
+  attribute(out, "classname", c->group->name);
+  attribute(out, "name", c->name);
+  fprintf(out, " time=\"%.3f\">\n", c->seconds);
+  if (c->outcome == CHECK_FAIL || c->outcome == CHECK_PASS_UNEXPECTED) {
+    fprintf(out, "      <failure");
+    attribute(out, "message", reason);
+    fprintf(out, ">promised: ");
+    escaped(out, c->what->promise);
+    fprintf(out, "</failure>\n");
+  }
+  if (c->outcome == CHECK_SKIP || c->outcome == CHECK_FAIL_EXPECTED) {
+    fprintf(out, "      <skipped");
+    attribute(out, "message", c->outcome == CHECK_SKIP || c->excuse == NULL ? reason : c->excuse);
+    fprintf(out, "/>\n");
+  }
+  if (c->notes != NULL) {
+    fprintf(out, "      <system-out>");
+    escaped(out, c->notes);
+    fprintf(out, "</system-out>\n");
+  }
+  if (c->output != NULL) {
+    fprintf(out, "      <system-err>");
+    escaped(out, c->output);
+    fprintf(out, "</system-err>\n");
+  }
+  fprintf(out, "    </testcase>\n");
+}
+
+static void end(FILE *out, const check_options *o, const check_list *list, const check_counts *n) {
+  size_t failed = n->failed + n->unexpected, skipped = n->skipped + n->expected;
+  fprintf(out, "<?xml version=\"1.0\" encoding=\"UTF-8\"?>\n<testsuites>\n  <testsuite");
+  attribute(out, "name", o->library);
+  fprintf(out, " tests=\"%zu\" failures=\"%zu\" errors=\"0\" skipped=\"%zu\">\n", n->passed + failed + skipped, failed,
+          skipped);
+  for (size_t i = 0; i < list->count; i++) {
+    const check *c = &list->data[i];
+    if (c->outcome == CHECK_WAITING || !check_is_reported(c)) continue;
+    write_case(out, c);
+  }
+  fprintf(out, "  </testsuite>\n</testsuites>\n");
+}
+
+const check_report check_report_junit = {"junit", begin, each, end};

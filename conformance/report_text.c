@@ -1,0 +1,64 @@
+/* conformance/report_text.c: the report for people: a line a case, what it was about where it failed, and the counts. */
+#include <string.h>
+
+#include "conformance/check.h"
+
+static const char *word_of(check_outcome outcome) {
+  switch (outcome) {
+  case CHECK_PASS: return "pass";
+  case CHECK_FAIL: return "FAIL";
+  case CHECK_SKIP: return "skip";
+  case CHECK_FAIL_EXPECTED: return "fail, as expected";
+  case CHECK_PASS_UNEXPECTED: return "PASS, not expected";
+  default: return "not run";
+  }
+}
+
+/* Lines of a text, each behind four blanks. */
+static void lines(FILE *out, const char *text) {
+  for (const char *p = text; *p != '\0';) {
+    size_t n = strcspn(p, "\n");
+    fprintf(out, "    %.*s\n", (int)n, p);
+    p += n + (p[n] == '\n');
+  }
+}
+
+static void begin(FILE *out, const check_options *o, const check_list *list) {
+  fprintf(out, "%s\n", o->library);
+  for (uint32_t i = 0; i < list->n_devices; i++)
+    fprintf(out, "device %u: %s\n", (unsigned)i, list->drivers[i][0] != '\0' ? list->drivers[i] : "(no driver's name)");
+}
+
+static void each(FILE *out, const check *c, size_t number) {
+  (void)number;
+  fprintf(out, "%-4s  %s", word_of(c->outcome), c->name);
+  if (c->outcome == CHECK_FAIL_EXPECTED && c->excuse != NULL) fprintf(out, ": %s", c->excuse);
+  else if (c->outcome != CHECK_PASS && c->reason != NULL) fprintf(out, ": %s", c->reason);
+  fprintf(out, "\n");
+  if (c->outcome == CHECK_FAIL) fprintf(out, "    promised: %s\n", c->what->promise);
+  if (c->notes != NULL) lines(out, c->notes);
+  if (c->outcome == CHECK_FAIL && c->output != NULL) {
+    fprintf(out, "    the process printed:\n");
+    lines(out, c->output);
+  }
+}
+
+static void end(FILE *out, const check_options *o, const check_list *list, const check_counts *n) {
+  (void)o;
+  fprintf(out, "%zu passed, %zu failed, %zu skipped", n->passed, n->failed, n->skipped);
+  if (n->expected > 0) fprintf(out, ", %zu failed as expected", n->expected);
+  if (n->unexpected > 0) fprintf(out, ", %zu passed that were expected to fail", n->unexpected);
+  fprintf(out, "\n");
+  for (size_t i = 0; i < list->n_abilities; i++)
+    fprintf(out, "device %u: %s %s\n", (unsigned)list->abilities[i].index, list->abilities[i].name,
+            list->abilities[i].works ? "works" : "does not work");
+}
+
+const check_report check_report_text = {"text", begin, each, end};
+
+const check_report *check_find_report(const char *name) {
+  static const check_report *const all[] = {&check_report_text, &check_report_tap, &check_report_junit};
+  for (size_t i = 0; i < sizeof all / sizeof all[0]; i++)
+    if (strcmp(all[i]->name, name) == 0) return all[i];
+  return NULL;
+}

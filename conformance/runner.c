@@ -1,0 +1,289 @@
+/* conformance/runner.c: runs the checks, several at a time, and reports them in order. Three gates come first, one for
+ * each stage: where one fails, what needs its stage is not run, so that a fault is reported once and a hang waited for
+ * once. */
+#include <signal.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "conformance/check.h"
+
+/* The case that goes through a stage itself, as its own work. */
+static const char *const gates[] = {"load/entry", "root/open", "device/open"};
+
+static volatile sig_atomic_t interrupted;
+
+static void on_signal(int number) {
+  interrupted = number;
+}
+
+typedef struct runner {
+  const check_options *o;
+  check_list *list;
+  FILE *out;
+  const check_report *report;
+  check_counts counts;
+  size_t next_reported, numbered;
+  bool terminal;
+} runner;
+
+/* ---- outcomes */
+
+static void set_reason(check *c, const char *before, const char *reason) {
+  size_t n = strlen(before) + strlen(reason) + 1;
+  char *text = malloc(n);
+  if (text != NULL) snprintf(text, n, "%s%s", before, reason);
+  free(c->reason);
+  c->reason = text;
+}
+
+/* What the lists make of an outcome. */
+static void excuse(check *c) {
+  if (c->excuse == NULL || !c->expected) return;
+  if (c->outcome == CHECK_FAIL) c->outcome = CHECK_FAIL_EXPECTED;
+  else if (c->outcome == CHECK_PASS) {
+    c->outcome = CHECK_PASS_UNEXPECTED;
+    set_reason(c, "it passed, and its failure is expected: ", c->excuse);
+  }
+}
+
+static bool is_gate(const check *c) {
+  for (size_t i = 0; i < sizeof gates / sizeof gates[0]; i++)
+    if (strcmp(c->what->name, gates[i]) == 0) return true;
+  return false;
+}
+
+bool check_is_reported(const check *c) {
+  return c->wanted || c->outcome == CHECK_FAIL || (is_gate(c) && c->outcome == CHECK_SKIP);
+}
+
+static void count(check_counts *n, const check *c) {
+  switch (c->outcome) {
+  case CHECK_PASS: n->passed++; break;
+  case CHECK_FAIL: n->failed++; break;
+  case CHECK_SKIP: n->skipped++; break;
+  case CHECK_FAIL_EXPECTED: n->expected++; break;
+  case CHECK_PASS_UNEXPECTED: n->unexpected++; break;
+  default: break;
+  }
+}
+
+/* Reports what is over, as far as nothing before it is still running. */
+static void flush_reports(runner *r) {
+  bool printed = false;
+  for (; r->next_reported < r->list->count; r->next_reported++) {
+    check *c = &r->list->data[r->next_reported];
+    if (c->outcome == CHECK_RUNNING || (c->outcome == CHECK_WAITING && c->wanted)) break;
+    if (c->outcome == CHECK_WAITING || !check_is_reported(c)) continue;
+    if (r->terminal && !printed) fprintf(stderr, "\r\033[K");
+    printed = true;
+    count(&r->counts, c);
+    r->report->each(r->out, c, ++r->numbered);
+  }
+  if (printed) fflush(r->out);
+}
+
+static void progress(const runner *r, const check *c) {
+  if (r->terminal)
+    fprintf(stderr, "\r\033[K%zu of %zu: %.50s", r->next_reported, r->list->count, c->name), fflush(stderr);
+}
+
+/* ---- running */
+
+static void not_started(check *c, char *reason) {
+  c->outcome = CHECK_FAIL;
+  set_reason(c, "the kit could not start a process: ", reason != NULL ? reason : "out of memory");
+  free(reason);
+}
+
+static bool unsupported(check *c) {
+  if (c->excuse == NULL || c->expected) return false;
+  c->outcome = CHECK_SKIP;
+  set_reason(c, "unsupported: ", c->excuse);
+  return true;
+}
+
+/* Runs one alone. */
+static void run_one(runner *r, check *c, bool survey) {
+  char *reason;
+  check_process *p = check_start(r->o, c, survey, r->list, &reason);
+  if (p == NULL) {
+    not_started(c, reason);
+    return;
+  }
+  while (!check_poll(p)) {
+    if (interrupted) {
+      check_kill(p);
+      return;
+    }
+    check_wait(&p, 1, 20);
+  }
+}
+
+static check *find(const runner *r, const char *name, uint32_t index) {
+  for (size_t i = 0; i < r->list->count; i++)
+    if (strcmp(r->list->data[i].what->name, name) == 0 && r->list->data[i].index == index) return &r->list->data[i];
+  return NULL;
+}
+
+static bool needs(const check *c, uint32_t stage) {
+  return c->what->stage >= stage || (c->what->flags & KIT_OPENS) != 0;
+}
+
+/* Everything past the stage that the gate is for: on its device only where that is the device. */
+static void close_gate(runner *r, const check *gate, uint32_t stage) {
+  char before[256];
+  snprintf(before, sizeof before, "not run, as %s %s: ", gate->name,
+           gate->outcome == CHECK_SKIP ? "does not apply" : "failed");
+  for (size_t i = 0; i < r->list->count; i++) {
+    check *c = &r->list->data[i];
+    if (c->outcome != CHECK_WAITING || !c->wanted || !needs(c, stage)) continue;
+    if (stage == KIT_STAGE_DEVICE && c->index != gate->index) continue;
+    if (unsupported(c)) continue;
+    c->outcome = CHECK_SKIP;
+    set_reason(c, before, gate->reason != NULL ? gate->reason : "");
+  }
+}
+
+/* A device that makes nothing has been checked when it has refused everything in words. */
+static void skip_refused(const runner *r, const check *gate) {
+  for (size_t i = 0; i < r->list->count; i++) {
+    check *c = &r->list->data[i];
+    if (c->outcome != CHECK_WAITING || !c->wanted || c->index != gate->index) continue;
+    if (!needs(c, KIT_STAGE_DEVICE) || (c->what->flags & KIT_REFUSES) != 0 || unsupported(c)) continue;
+    c->outcome = CHECK_SKIP;
+    set_reason(c, "the device makes neither streams nor memory: ", gate->refuses);
+  }
+}
+
+/* False where the gate is shut. */
+static bool run_gate(runner *r, const char *name, uint32_t index, uint32_t stage) {
+  check *gate = find(r, name, index);
+  bool needed = false;
+  for (size_t i = 0; i < r->list->count; i++)
+    needed = needed || (r->list->data[i].wanted && needs(&r->list->data[i], stage));
+  if (gate == NULL || (!needed && !gate->wanted)) return true;
+  if (gate->outcome == CHECK_WAITING) {
+    progress(r, gate);
+    run_one(r, gate, false);
+  }
+  if (gate->outcome == CHECK_PASS && gate->refuses != NULL) skip_refused(r, gate);
+  if (gate->outcome == CHECK_PASS) return true;
+  close_gate(r, gate, stage);
+  return false;
+}
+
+static void run_rest(runner *r) {
+  check_process *running[64] = {NULL};
+  check *of[64] = {NULL};
+  size_t next = 0, alive = 0, jobs = r->o->jobs;
+  while (!interrupted) {
+    for (size_t j = 0; j < jobs; j++) {
+      while (running[j] == NULL && next < r->list->count) {
+        check *c = &r->list->data[next++];
+        if (c->outcome != CHECK_WAITING || !c->wanted || unsupported(c)) continue;
+        char *reason;
+        progress(r, c);
+        running[j] = check_start(r->o, c, false, r->list, &reason);
+        if (running[j] == NULL) {
+          not_started(c, reason);
+          continue;
+        }
+        c->outcome = CHECK_RUNNING;
+        of[j] = c;
+        alive++;
+      }
+      if (running[j] != NULL && check_poll(running[j])) {
+        excuse(of[j]);
+        running[j] = NULL;
+        alive--;
+      }
+    }
+    flush_reports(r);
+    if (alive == 0 && next >= r->list->count) break;
+    check_wait(running, jobs, 20);
+  }
+  for (size_t j = 0; j < jobs; j++)
+    if (running[j] != NULL) check_kill(running[j]);
+}
+
+/* The first two gates and the survey, after which the whole list is known. */
+static int prepare(runner *r) {
+  check_list *list = r->list;
+  if (!check_list_make(r->o, list)) return CHECK_FAILED;
+  uint32_t first = r->o->device == UINT32_MAX ? 0 : r->o->device;
+  check *entry = find(r, gates[0], first), *open = find(r, gates[1], first);
+  run_one(r, entry, false);
+  if (entry->outcome == CHECK_PASS) run_one(r, open, false);
+  check kept[2] = {*entry, *open};
+  if (open->outcome == CHECK_PASS && !interrupted) {
+    check survey = {.what = open->what, .group = open->group, .index = first, .name = "the survey"};
+    run_one(r, &survey, true);
+    if (survey.outcome != CHECK_PASS && !interrupted)
+      fprintf(stderr, "heddle check-plugin: what the plugin has could not be listed: %s\n",
+              survey.reason != NULL ? survey.reason : "out of memory");
+    free(survey.reason);
+    free(survey.notes);
+    free(survey.output);
+    if (survey.outcome != CHECK_PASS) return CHECK_FAILED;
+  }
+  free(list->data);
+  list->data = NULL;
+  list->count = 0;
+  if (!check_list_make(r->o, list)) return CHECK_FAILED;
+  check *places[2] = {find(r, gates[0], first), find(r, gates[1], first)};
+  for (int i = 0; i < 2; i++) {
+    bool wanted = places[i]->wanted;
+    *places[i] = kept[i];
+    places[i]->wanted = wanted;
+  }
+  const char *none = list->n_devices > 0 ? check_list_unmatched(r->o, list) : NULL; /* else words are missing */
+  if (none != NULL) {
+    fprintf(stderr, "heddle check-plugin: there is no case '%s'; --list shows those there are\n", none);
+    return CHECK_WRONG_WORDS;
+  }
+  return check_list_excuse(r->o, list);
+}
+
+static void run_all(runner *r) {
+  check_list *list = r->list;
+  uint32_t first = r->o->device == UINT32_MAX ? 0 : r->o->device;
+  bool on = run_gate(r, gates[0], first, KIT_STAGE_ENTRY);
+  if (on && !interrupted) on = run_gate(r, gates[1], first, KIT_STAGE_INSTANCE);
+  for (size_t i = 0; on && i < list->count && !interrupted; i++)
+    if (strcmp(list->data[i].what->name, gates[2]) == 0) run_gate(r, gates[2], list->data[i].index, KIT_STAGE_DEVICE);
+  for (size_t i = 0; i < list->count; i++)
+    if (is_gate(&list->data[i])) excuse(&list->data[i]);
+  if (!interrupted) run_rest(r);
+}
+
+int check_run(const check_options *o, check_list *list, FILE *out) {
+  runner r = {.o = o, .list = list, .out = out, .report = check_find_report(o->format)};
+  r.terminal = isatty(STDERR_FILENO) == 1;
+  struct sigaction act = {.sa_handler = on_signal};
+  sigemptyset(&act.sa_mask);
+  sigaction(SIGINT, &act, NULL);
+  sigaction(SIGTERM, &act, NULL);
+  sigaction(SIGHUP, &act, NULL);
+  int status = prepare(&r);
+  if (status == CHECK_DONE) {
+    r.report->begin(out, o, list);
+    run_all(&r);
+  }
+  if (r.terminal) fprintf(stderr, "\r\033[K");
+  if (interrupted) {
+    fprintf(stderr, "heddle check-plugin: interrupted\n");
+    return CHECK_FAILED;
+  }
+  if (status != CHECK_DONE) return status;
+  flush_reports(&r);
+  r.report->end(out, o, list, &r.counts);
+  if (r.counts.passed + r.counts.failed + r.counts.skipped + r.counts.expected + r.counts.unexpected == 0) {
+    fprintf(stderr, "heddle check-plugin: no case is left to run; --list shows those there are\n");
+    return CHECK_WRONG_WORDS;
+  }
+  if (r.counts.failed > 0 || r.counts.unexpected > 0) return CHECK_FAILED;
+  /* A plugin without a device here has not been checked. */
+  const check *open = find(&r, gates[1], o->device == UINT32_MAX ? 0 : o->device);
+  return open->outcome == CHECK_SKIP ? CHECK_FAILED : CHECK_DONE;
+}

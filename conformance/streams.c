@@ -1,0 +1,221 @@
+/* The group "streams": order within a stream, and what sync, query, submit and close promise. Streams that stand still
+ * until the kit lets them go are in the group "fences". */
+#include "conformance/tables.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+enum { BYTES = 65536 };
+
+static void nothing(kit *k) {
+  heddle_pstream *s = kit_stream(k, k->dev);
+  kit_ok(k, k->t.stream.query(s, &k->err), "stream.query of a new stream");
+  kit_ok(k, k->t.stream.submit(s, &k->err), "stream.submit of a stream with no work");
+  kit_ok(k, k->t.stream.submit(s, &k->err), "stream.submit for the second time");
+  kit_ok(k, k->t.stream.sync(s, 0, &k->err), "stream.sync of a stream with no work, without time");
+  kit_ok(k, k->t.stream.sync(s, UINT64_MAX, &k->err), "stream.sync of a stream with no work, without limit");
+  kit_ok(k, k->t.stream.query(s, &k->err), "stream.query after sync");
+  k->t.stream.close(s);
+  k->t.stream.close(NULL);
+}
+
+/* A row in which every command undoes or needs the one before. */
+static void order(kit *k) {
+  heddle_pstream *s = kit_stream(k, k->dev);
+  heddle_pbuffer *a = kit_buffer(k, k->dev, HEDDLE_MEMORY_DEVICE, BYTES);
+  heddle_pbuffer *b = kit_buffer(k, k->dev, HEDDLE_MEMORY_DEVICE, BYTES);
+  for (uint32_t i = 0; i < 200; i++) {
+    kit_fill(k, s, a, 0, BYTES, i);
+    kit_d2d(k, s, b, 0, a, 0, BYTES);
+    kit_fill(k, s, a, 0, BYTES, ~i);
+    if (i % 7 == 0) kit_submit(k, s);
+  }
+  kit_sync(k, s);
+  kit_words(k, s, b, 0, BYTES, 199, "the last copy of a long row");
+  kit_words(k, s, a, 0, BYTES, ~UINT32_C(199), "the last fill of a long row");
+  kit_free(k, k->dev, a);
+  kit_free(k, k->dev, b);
+  k->t.stream.close(s);
+}
+
+/* Queries until the stream is quiet, and fails the case where it does not become so. */
+static void quiet(kit *k, heddle_pstream *s, const char *what) {
+  const uint64_t end = kit_now_ms() + 20000;
+  heddle_status status;
+  while ((status = k->t.stream.query(s, &k->err)) == HEDDLE_EBUSY) {
+    if (kit_now_ms() > end) kit_fail(k, "%s: stream.query says HEDDLE_EBUSY for 20 s after submit", what);
+    kit_sleep_ms(1);
+  }
+  kit_ok(k, status, what);
+}
+
+static void query(kit *k) {
+  heddle_pstream *s = kit_stream(k, k->dev);
+  kit_pinned page = kit_pinned_new(k, k->dev, BYTES);
+  heddle_pbuffer *a = kit_buffer(k, k->dev, HEDDLE_MEMORY_DEVICE, BYTES);
+  for (uint32_t i = 0; i < 4; i++) {
+    kit_put_pattern(k, s, a, 0, BYTES, i);
+    kit_busy *work = kit_busy_put(k, k->dev, s);
+    kit_d2h(k, s, page.buffer, 0, a, 0, BYTES);
+    kit_submit(k, s);
+    quiet(k, s, "stream.query of submitted work");
+    kit_pinned_invalidate(k, &page);
+    kit_same(k, page.at, BYTES, i, "what d2h had brought when stream.query said that all is done");
+    kit_sync(k, s);
+    kit_busy_free(k, work);
+  }
+  kit_free(k, k->dev, a);
+  kit_pinned_free(k, &page);
+  k->t.stream.close(s);
+}
+
+static void sync_done(kit *k) {
+  heddle_pstream *s = kit_stream(k, k->dev);
+  kit_pinned page = kit_pinned_new(k, k->dev, BYTES);
+  heddle_pbuffer *a = kit_buffer(k, k->dev, HEDDLE_MEMORY_DEVICE, BYTES);
+  for (uint32_t i = 0; i < 4; i++) {
+    kit_put_pattern(k, s, a, 0, BYTES, i);
+    kit_busy *work = kit_busy_put(k, k->dev, s);
+    kit_d2h(k, s, page.buffer, 0, a, 0, BYTES);
+    kit_sync(k, s); /* which submits */
+    kit_pinned_invalidate(k, &page);
+    kit_same(k, page.at, BYTES, i, "what d2h had brought when stream.sync returned");
+    kit_ok(k, k->t.stream.query(s, &k->err), "stream.query right after stream.sync");
+    kit_busy_free(k, work);
+  }
+  kit_free(k, k->dev, a);
+  kit_pinned_free(k, &page);
+  k->t.stream.close(s);
+}
+
+/* Short limits over work that takes a while: HEDDLE_ETIMEOUT until it is done, and the work is not disturbed. */
+static void sync_short(kit *k) {
+  heddle_pstream *s = kit_stream(k, k->dev);
+  heddle_pbuffer *a = kit_buffer(k, k->dev, HEDDLE_MEMORY_DEVICE, BYTES);
+  heddle_pbuffer *b = kit_buffer(k, k->dev, HEDDLE_MEMORY_DEVICE, BYTES);
+  const uint64_t end = kit_now_ms() + 20000;
+  uint32_t times = 0;
+  heddle_status status;
+  kit_put_pattern(k, s, a, 0, BYTES, 1);
+  kit_busy *work = kit_busy_put(k, k->dev, s);
+  kit_d2d(k, s, b, 0, a, 0, BYTES);
+  while ((status = k->t.stream.sync(s, times < 3 ? 0 : 1000000, &k->err)) != HEDDLE_OK) {
+    kit_fails(k, status, HEDDLE_ETIMEOUT, HEDDLE_ETIMEOUT, "stream.sync with a short limit, over busy work");
+    if (kit_now_ms() > end) kit_fail(k, "stream.sync says HEDDLE_ETIMEOUT for 20 s over work that should have ended");
+    times++;
+  }
+  kit_note(k, "%u limits passed before the work was done", times);
+  kit_holds(k, s, b, 0, BYTES, 1, "a copy over which limits had passed");
+  kit_busy_free(k, work);
+  kit_free(k, k->dev, a);
+  kit_free(k, k->dev, b);
+  k->t.stream.close(s);
+}
+
+/* The stream is closed over its work, which ends behind the host's back. */
+static void close_busy(kit *k) {
+  heddle_pstream *s = kit_stream(k, k->dev), *after;
+  kit_pinned page = kit_pinned_new(k, k->dev, BYTES);
+  heddle_pbuffer *a = kit_buffer(k, k->dev, HEDDLE_MEMORY_DEVICE, BYTES);
+  kit_put_pattern(k, s, a, 0, BYTES, 1);
+  kit_busy *work = kit_busy_put(k, k->dev, s);
+  kit_d2h(k, s, page.buffer, 0, a, 0, BYTES);
+  kit_submit(k, s);
+  k->t.stream.close(s);
+  after = kit_stream(k, k->dev); /* may be the same handle again */
+  kit_fill(k, after, a, 0, 0, 0);
+  kit_sync(k, after);
+  kit_ok(k, k->t.device.idle(k->dev, UINT64_C(20000000000), &k->err),
+         "device.idle after a stream was closed over work");
+  kit_pinned_invalidate(k, &page);
+  kit_same(k, page.at, BYTES, 1, "what d2h brought on a stream that was closed over it");
+  kit_busy_free(k, work);
+  kit_free(k, k->dev, a);
+  kit_pinned_free(k, &page);
+  k->t.stream.close(after);
+}
+
+static void many(kit *k) {
+  enum { N = 48 };
+  heddle_pstream *all[N];
+  heddle_pbuffer *b = kit_buffer(k, k->dev, HEDDLE_MEMORY_DEVICE, N * 4096);
+  for (uint32_t i = 0; i < N; i++) all[i] = kit_stream(k, k->dev);
+  for (uint32_t i = 0; i < N; i++)
+    for (uint32_t j = 0; j < i; j++)
+      if (all[i] == all[j]) kit_fail(k, "stream.create gave the same stream twice while both are open");
+  for (uint32_t round = 0; round < 3; round++)
+    for (uint32_t i = 0; i < N; i++) kit_fill(k, all[i], b, i * UINT64_C(4096), 4096, round * 100 + i);
+  for (uint32_t i = 0; i < N; i++) kit_sync(k, all[N - 1 - i]);
+  for (uint32_t i = 0; i < N; i++) {
+    kit_words(k, all[(i * 7) % N], b, i * UINT64_C(4096), 4096, 200 + i, "what one of 48 streams filled");
+    kit_sync(k, all[(i * 7) % N]);
+  }
+  for (uint32_t i = 0; i < N; i++) k->t.stream.close(all[i]);
+  kit_free(k, k->dev, b);
+}
+
+static void again(kit *k) {
+  heddle_pbuffer *b = kit_buffer(k, k->dev, HEDDLE_MEMORY_DEVICE, 4096);
+  for (uint32_t i = 0; i < 100; i++) {
+    heddle_pstream *s = kit_stream(k, k->dev);
+    kit_fill(k, s, b, 0, 4096, i);
+    kit_sync(k, s);
+    k->t.stream.close(s);
+  }
+  heddle_pstream *s = kit_stream(k, k->dev);
+  kit_words(k, s, b, 0, 4096, 99, "what the last of 100 streams filled");
+  k->t.stream.close(s);
+  kit_free(k, k->dev, b);
+}
+
+static void kinds(kit *k) {
+  static const int32_t priorities[] = {0, 1, -1, 1000, -1000, INT32_MAX, INT32_MIN};
+  heddle_pbuffer *b = kit_buffer(k, k->dev, HEDDLE_MEMORY_DEVICE, 4096);
+  for (uint32_t kind = HEDDLE_STREAM_COMPUTE; kind <= HEDDLE_STREAM_COPY; kind++)
+    for (uint32_t i = 0; i < sizeof priorities / sizeof priorities[0]; i++) {
+      heddle_pstream *s = NULL;
+      heddle_status status = k->t.stream.create(k->dev, kind, priorities[i], &s, &k->err);
+      if (status != HEDDLE_OK)
+        kit_fail(k, "stream.create of kind %u with priority %ld: %s", kind, (long)priorities[i], k->err.text);
+      kit_fill(k, s, b, 0, 4096, i + kind * 100);
+      kit_put_pattern(k, s, b, 1024, 2048, i);
+      kit_words(k, s, b, 0, 1024, i + kind * 100, "what a stream of another kind or priority filled");
+      kit_holds(k, s, b, 1024, 2048, i, "what a stream of another kind or priority wrote");
+      k->t.stream.close(s);
+    }
+  kit_free(k, k->dev, b);
+}
+
+static void counted(kit *k) {
+  int64_t before = kit_live(k, HEDDLE_QUERY_LIVE_OBJECTS);
+  heddle_pstream *a = kit_stream(k, k->dev), *b = kit_stream(k, k->dev);
+  int64_t more = kit_live(k, HEDDLE_QUERY_LIVE_OBJECTS) - before;
+  if (more != 2) kit_fail(k, "LIVE_OBJECTS grew by %lld with two streams", (long long)more);
+  k->t.stream.close(a);
+  k->t.stream.close(b);
+  more = kit_live(k, HEDDLE_QUERY_LIVE_OBJECTS) - before;
+  if (more != 0) kit_fail(k, "LIVE_OBJECTS is off by %lld after two streams were closed", (long long)more);
+}
+
+static void required(kit *k) {
+  const heddle_stream_table *t = &k->t.stream;
+  if (t->close == NULL || t->create == NULL || t->submit == NULL || t->sync == NULL || t->query == NULL)
+    kit_fail(k, "stream.close, create, submit, sync and query are required, and one is NULL");
+}
+
+#define ON_DEVICE(name, promise, flags, seconds, run) \
+  { "streams/" name, promise, KIT_STAGE_DEVICE, flags, seconds, run, NULL }
+
+KIT_GROUP(kit_streams, "streams",
+          {"streams/required", "all functions of the table are there", KIT_STAGE_ENTRY, 0, 0, required, NULL},
+          ON_DEVICE("empty", "a stream without work is done, and close takes NULL", 0, 0, nothing),
+          ON_DEVICE("order", "work in a stream runs in order", 0, 30, order),
+          ON_DEVICE("query", "query is HEDDLE_OK when submitted work has finished, not before", 0, 60, query),
+          ON_DEVICE("sync", "sync submits and waits for all work in the stream", 0, 60, sync_done),
+          ON_DEVICE("sync-short", "sync is HEDDLE_ETIMEOUT when its time is over, and harms no work", 0, 60,
+                    sync_short),
+          ON_DEVICE("close-busy", "a stream closed over its work lets it finish", 0, 60, close_busy),
+          ON_DEVICE("many", "48 streams at once", 0, 30, many),
+          ON_DEVICE("again", "100 streams one after the other", 0, 30, again),
+          ON_DEVICE("kinds", "each kind does all work, and priorities out of range are clamped", 0, 30, kinds),
+          ON_DEVICE("counts", "LIVE_OBJECTS follows create and close", 0, 0, counted));

@@ -1,0 +1,15 @@
+/* The words of a failure have no end.
+ * caught by: errors/words
+ * and by: errors/no_memory_device
+ * says: is not terminated */
+#include "base.h"
+
+static heddle_status open_device(heddle_pinstance *self, uint32_t index, const heddle_pdevice_options *options,
+                                 heddle_pdevice **out, heddle_error *err) {
+  heddle_status status = base_device_open(self, index, options, out, err);
+  if (status != HEDDLE_OK && err != NULL) memset(err->text, 'x', sizeof err->text);
+  return status;
+}
+
+#define base_device_open open_device
+#include "tables.h"

@@ -1,0 +1,8 @@
+/* There is no fence.signal, on a device that is not inline.
+ * caught by: root/caps
+ * and by: load/functions fences/required fences
+ * says: fence.signal is missing */
+#include "base.h"
+
+#define base_fence_signal NULL
+#include "tables.h"

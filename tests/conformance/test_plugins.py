@@ -1,0 +1,23 @@
+"""The plugins of the tree pass the kit: null and sim all of it; of the others what takes no long (test_plugins_whole.py has
+the rest).
+timeout: 1800"""
+
+import pytest
+from check_case import check
+from check_plugins import plugin
+
+
+@pytest.mark.parametrize("name", ["null", "sim"])
+def test_whole(name, tmp_path):
+    file, env = plugin(name)
+    r = check(tmp_path, file, **env)
+    assert r.status == 0 and r.state("fail") == [], r
+    assert len(r.state("pass")) >= 20, r
+
+
+@pytest.mark.parametrize("rule", ["d2h:3:fault", "alloc:6:fault", "d2d:2:async:fault", "sync:2:fault"])
+def test_sim_lost(rule, tmp_path):
+    """A device that is lost at work stays so, in the first words, as a setting of sim's makes it."""
+    file, env = plugin("sim")
+    r = check(tmp_path, file, "--only", "health/lost", "--set", f"sim.fail={rule}", **env)
+    assert r.status == 0 and r.state("pass") == ["health/lost"], r

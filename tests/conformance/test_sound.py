@@ -1,0 +1,17 @@
+"""The sound plugin, of which the broken ones are made, passes every case or has nothing for it, on both of its devices.
+timeout: 900"""
+
+from check_case import BUILD, check
+
+SOUND = BUILD / "tests" / "broken-plugins" / "libheddle_plugin_sound.so"
+
+
+def test_passes(tmp_path):
+    r = check(tmp_path, SOUND)
+    assert r.status == 0 and r.state("fail") == [], r
+    assert len(r.state("pass")) > 100, r
+    for case in r.state("skip"):  # what it lacks, and nothing that went wrong on the way
+        assert "not run" not in r.cases[case].words, (case, r.cases[case])
+    # The kit found that its waits for fences work, and says so to libheddle.
+    kept = list((tmp_path / "store").glob("abilities-*.json"))
+    assert len(kept) == 1 and '"fence_wait": true' in kept[0].read_text().replace('":true', '": true'), kept
