@@ -29,6 +29,9 @@ foreach(source IN LISTS targets)
     add_test(NAME fuzz/${name}/seeds COMMAND ${target} "${PROJECT_SOURCE_DIR}/tests/fuzz/data/${name}")
     set_tests_properties(fuzz/${name}/seeds PROPERTIES TIMEOUT 120 SKIP_RETURN_CODE 77 LABELS fuzz)
   endif()
+  if(name STREQUAL "manifest") # of a library beside libheddle
+    target_sources(${target} PRIVATE probe/manifest.c probe/file.c core/cache_folder.c)
+  endif()
   target_link_libraries(${target} PRIVATE ${more} heddle_tvm_blob heddle_internal heddle_dlpack)
   if(name STREQUAL "tvm_op") # plans for devices
     set(plugins "")

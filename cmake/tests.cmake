@@ -16,7 +16,7 @@
 set(HEDDLE_DRIVER_CACHE "${PROJECT_BINARY_DIR}/tests/drivers" CACHE PATH "Where tests let OpenCL's and Vulkan's drivers cache")
 file(MAKE_DIRECTORY "${HEDDLE_DRIVER_CACHE}/pocl" "${HEDDLE_DRIVER_CACHE}/mesa")
 set(test_environment "HEDDLE_BUILD=${PROJECT_BINARY_DIR}" "XDG_CACHE_HOME=${PROJECT_BINARY_DIR}/tests/cache"
-  "HEDDLE_ROUTES_TEST=0" "POCL_CACHE_DIR=${HEDDLE_DRIVER_CACHE}/pocl"
+  "HEDDLE_ROUTES_TEST=0" "HEDDLE_PROBE=off" "POCL_CACHE_DIR=${HEDDLE_DRIVER_CACHE}/pocl"
   "MESA_SHADER_CACHE_DIR=${HEDDLE_DRIVER_CACHE}/mesa" "MESA_GLSL_CACHE_DIR=${HEDDLE_DRIVER_CACHE}/mesa")
 if(HEDDLE_SANITIZE)
   # use_sigaltstack=0: PoCL's compiler takes over the signal stack that AddressSanitizer gives to each thread and frees.

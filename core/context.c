@@ -38,6 +38,7 @@ static void destroy(heddle_context *ctx) {
   }
   for (size_t i = 0; i < ctx->plugins.count; i++) heddle__plugin_close(ctx->plugins.data[i]);
   heddle__free(ctx->plugins.data);
+  heddle__free(ctx->folder);
   heddle__free(ctx->devices);
   heddle__free(ctx->defaults);
   heddle__pool_release(ctx->pool);
@@ -62,9 +63,11 @@ static bool is_plugin(void *user, const char *word, size_t n) {
 }
 
 /* What is kept in folders of the user's beside what plugins keep: its word, and the setting of its folder. */
-enum { N_CACHES = 3 };
-static const char *const caches[N_CACHES][2] = {
-    {"weights", "weights.cache_dir"}, {"routes", "routes.cache_dir"}, {"place", "place.cache_dir"}};
+enum { N_CACHES = 4 };
+static const char *const caches[N_CACHES][2] = {{"weights", "weights.cache_dir"},
+                                                {"routes", "routes.cache_dir"},
+                                                {"place", "place.cache_dir"},
+                                                {"probe", "probe.cache_dir"}};
 
 static heddle_status start(heddle_context *ctx, const heddle_setting *settings, size_t n, heddle_error *err) {
   const char *value = "warn", *origin = "default";
@@ -218,6 +221,7 @@ heddle_status heddle_context_plugin(heddle_context *ctx, size_t i, heddle_plugin
   info.abi_minor = p->root.abi_minor;
   info.device_count = p->n_devices;
   info.used = p->reason == NULL;
+  info.manifest = p->manifest != NULL ? p->manifest : "";
   return heddle__info_give(out, &info, sizeof info, err);
 }
 
@@ -253,5 +257,7 @@ heddle_status heddle_device_get_info(heddle_device *dev, heddle_device_info *out
   info.index = dev->index;
   info.compute_units = d->compute_units;
   info.is_default = dev->is_default;
+  memcpy(info.abilities, dev->abilities, sizeof info.abilities);
+  info.abilities_from = dev->plugin->abilities != NULL ? dev->plugin->abilities : "";
   return heddle__info_give(out, &info, sizeof info, err);
 }

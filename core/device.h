@@ -31,13 +31,14 @@ struct heddle__plugin; /* core/registry.h */
 struct heddle_device {
   heddle_context *ctx;
   struct heddle__plugin *plugin;
-  const heddle__tables *t;    /* of the plugin, or of the layers put before it */
-  heddle_pinstance *instance; /* what pure functions take as self */
-  heddle_pdevice *handle;     /* valid between heddle__device_open and _close */
-  uint32_t index;             /* within the plugin */
-  uint32_t ordinal;           /* within the context */
-  heddle_pdevice_desc desc;   /* checked: alignment >= 1, max_streams >= 1 */
-  char name[72];              /* "sim:0" */
+  const heddle__tables *t;              /* of the plugin, or of the layers put before it */
+  heddle_pinstance *instance;           /* what pure functions take as self */
+  heddle_pdevice *handle;               /* valid between heddle__device_open and _close */
+  uint32_t index;                       /* within the plugin */
+  uint32_t ordinal;                     /* within the context */
+  heddle_pdevice_desc desc;             /* checked: alignment >= 1, max_streams >= 1 */
+  char name[72];                        /* "sim:0" */
+  uint32_t abilities[HEDDLE_ABILITIES]; /* HEDDLE_ABILITY_*, as the public header has them */
   bool is_default;
   char reason[256]; /* why not default */
   /* the rest belongs to core/device.c */

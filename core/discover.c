@@ -1,5 +1,6 @@
 /* core/discover.c: finds candidate plugins in the documented order: beside libheddle, in the installed folder, where
- * plugin_path says; or only where plugins says. A candidate that cannot be one gets its reason here; none is opened. */
+ * plugin_path says; or only where plugins says. In a folder these are manifests, then libraries. A candidate that cannot be
+ * one gets its reason here; none is opened. */
 #define _GNU_SOURCE /* dladdr */
 #include <dirent.h>
 #include <dlfcn.h>
@@ -10,10 +11,12 @@
 
 #include "core/alloc.h"
 #include "core/error.h"
+#include "core/probe.h"
 #include "core/registry.h"
 
 #define FILE_PREFIX "libheddle_plugin_"
 #define FILE_SUFFIX ".so"
+#define MANIFEST_SUFFIX ".json"
 
 typedef struct folders {
   dev_t dev[64];
@@ -21,9 +24,37 @@ typedef struct folders {
   size_t count;
 } folders;
 
-/* Appends a candidate; reason may be NULL. path is copied. */
+static bool ends_with(const char *name, const char *suffix) {
+  size_t n = strlen(name), k = strlen(suffix);
+  return n > k && strcmp(name + n - k, suffix) == 0;
+}
+
+/* Of a candidate whose path is a manifest's, makes one of the library that it describes. */
+static heddle_status read_manifest(heddle__plugin *p, heddle_error *err) {
+  heddle__manifest m;
+  heddle_error why = {0, 0, ""};
+  char *real = realpath(p->path, NULL), *library = NULL;
+  heddle_status s =
+      real != NULL ? heddle__trust(p->ctx, real, &why) : HEDDLE_OK; /* what is not there says so when it is read */
+  free(real);
+  memset(&m, 0, sizeof m);
+  p->manifest = heddle__strdup(p->path);
+  if (p->manifest == NULL) return heddle__no_memory(err, "a plugin");
+  if (s == HEDDLE_OK) s = heddle__probe_manifest(p->ctx, p->path, &m, &library, &why);
+  memcpy(p->said, m.name, sizeof p->said);
+  p->priority = m.priority;
+  if (s == HEDDLE_ENOMEM) return heddle__fail(err, s, "%s: %s", p->path, why.text);
+  if (s != HEDDLE_OK) return heddle__plugin_refuse(p, err, "%s", why.text);
+  heddle__free(p->path);
+  p->path = heddle__strdup(library);
+  free(library);
+  return p->path != NULL ? HEDDLE_OK : heddle__no_memory(err, "a plugin");
+}
+
+/* Appends a candidate, a library or a manifest; reason may be NULL. path is copied. */
 static heddle_status add(heddle_context *ctx, const char *path, const char *found_by, const char *reason,
                          heddle_error *err) {
+  bool described = reason == NULL && ends_with(path, MANIFEST_SUFFIX);
   heddle__plugins *list = &ctx->plugins;
   heddle__plugin **grown = heddle__grow(list->data, list->count, list->count + 1, sizeof *grown);
   if (grown == NULL) return heddle__no_memory(err, "the list of plugins");
@@ -36,25 +67,38 @@ static heddle_status add(heddle_context *ctx, const char *path, const char *foun
   p->path = heddle__strdup(path);
   if (p->path == NULL) return heddle__no_memory(err, "a plugin");
   if (reason != NULL) return heddle__plugin_refuse(p, err, "%s", reason);
+  if (described) {
+    heddle_status s = read_manifest(p, err);
+    if (s != HEDDLE_OK || p->reason != NULL) return s;
+  }
   struct stat info;
-  if (stat(path, &info) != 0) return heddle__plugin_refuse(p, err, "there is no such file (errno %d)", errno);
+  if (stat(p->path, &info) != 0) return heddle__plugin_refuse(p, err, "there is no such file (errno %d)", errno);
   p->dev = info.st_dev;
   p->ino = info.st_ino;
   for (size_t i = 0; i + 1 < list->count; i++) {
     const heddle__plugin *other = list->data[i];
-    if (other->ino == p->ino && other->dev == p->dev && other->ino != 0)
-      return heddle__plugin_refuse(p, err, "it is the same file as %s", other->path);
+    if (other->ino != p->ino || other->dev != p->dev || other->ino == 0) continue;
+    if (other->manifest != NULL && p->manifest == NULL && strcmp(other->path, p->path) == 0) {
+      heddle__plugin_close(p); /* its manifest was there */
+      list->count--;
+      return HEDDLE_OK;
+    }
+    return heddle__plugin_refuse(p, err, "it is the same file as %s", other->path);
   }
   return HEDDLE_OK;
 }
 
+/* Manifests first, so that a library with one is what its manifest says. */
 static int by_name(const void *a, const void *b) {
-  return strcmp(*(char *const *)a, *(char *const *)b);
+  const char *x = *(char *const *)a, *y = *(char *const *)b;
+  int kind = ends_with(y, MANIFEST_SUFFIX) - ends_with(x, MANIFEST_SUFFIX);
+  return kind != 0 ? kind : strcmp(x, y);
 }
 
 static bool is_plugin_name(const char *name) {
-  size_t n = strlen(name), prefix = strlen(FILE_PREFIX), suffix = strlen(FILE_SUFFIX);
-  return n > prefix + suffix && strncmp(name, FILE_PREFIX, prefix) == 0 && strcmp(name + n - suffix, FILE_SUFFIX) == 0;
+  size_t prefix = strlen(FILE_PREFIX);
+  return ends_with(name, MANIFEST_SUFFIX) ||
+         (strncmp(name, FILE_PREFIX, prefix) == 0 && ends_with(name + prefix, FILE_SUFFIX));
 }
 
 /* The files of a folder in sorted order. named: the user asked for it, so that its absence is reported. */
@@ -119,34 +163,48 @@ static heddle_status add_list(heddle_context *ctx, const char *list, const char 
 char *heddle__own_folder(void) {
   Dl_info info;
   /* The path as the loader saw it may be relative to a current directory of long ago: only an absolute one counts. */
-  if (dladdr((const void *)(uintptr_t)&heddle__discover, &info) == 0 || info.dli_fname == NULL) return NULL;
+  if (dladdr((const void *)(uintptr_t)&heddle__discover, &info) == 0 || info.dli_fname == NULL)
+    return heddle__strdup("");
   char *real = realpath(info.dli_fname[0] == '/' ? info.dli_fname : "/proc/self/exe", NULL);
   char *slash = real != NULL ? strrchr(real, '/') : NULL;
-  char *folder = slash != NULL ? heddle__strndup(real, (size_t)(slash - real)) : NULL;
+  char *folder = heddle__strndup(real != NULL ? real : "", slash != NULL ? (size_t)(slash - real) : 0);
   free(real);
   return folder;
 }
 
-heddle_status heddle__discover(heddle_context *ctx, heddle_error *err) {
+static heddle_status find_all(heddle_context *ctx, heddle_error *err) {
+  heddle_status s = HEDDLE_OK;
   folders seen = {.count = 0};
   const char *value, *origin;
   if (heddle__config_get(ctx->config, "plugins", &value, &origin))
     return heddle__config_is_off(value) ? HEDDLE_OK : add_list(ctx, value, origin, &seen, err);
 
-  heddle_status s = HEDDLE_OK;
-  char *own = heddle__own_folder();
-  for (size_t i = 0; i < 2 && s == HEDDLE_OK && own != NULL; i++) {
+  const char *own = ctx->folder;
+  for (size_t i = 0; i < 2 && s == HEDDLE_OK && own[0] != '\0'; i++) {
     char *path = heddle__format(i == 0 ? "%s/heddle/plugins" : "%s/../lib/heddle/plugins", own);
     if (path == NULL) s = heddle__no_memory(err, "the list of plugins");
     else s = add_folder(ctx, path, "beside libheddle", false, &seen, err);
     heddle__free(path);
   }
-  heddle__free(own);
 #ifdef HEDDLE_INSTALLED_PLUGINS
   if (s == HEDDLE_OK) s = add_folder(ctx, HEDDLE_INSTALLED_PLUGINS, "the installed folder", false, &seen, err);
 #endif
   if (s == HEDDLE_OK && heddle__config_get(ctx->config, "plugin_path", &value, &origin) &&
       !heddle__config_is_off(value))
     s = add_list(ctx, value, origin, &seen, err);
+  return s;
+}
+
+heddle_status heddle__discover(heddle_context *ctx, heddle_error *err) {
+  ctx->folder = heddle__own_folder();
+  if (ctx->folder == NULL) return heddle__no_memory(err, "the folder of libheddle");
+  heddle_status s = find_all(ctx, err);
+  heddle__plugin **list = ctx->plugins.data;
+  for (size_t i = 1; i < ctx->plugins.count; i++) /* stable */
+    for (size_t k = i; k > 0 && list[k - 1]->priority < list[k]->priority; k--) {
+      heddle__plugin *first = list[k - 1];
+      list[k - 1] = list[k];
+      list[k] = first;
+    }
   return s;
 }

@@ -3,12 +3,14 @@
 #include <dlfcn.h>
 #include <stdarg.h>
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 
 #include "core/alloc.h"
 #include "core/elf.h"
 #include "core/error.h"
 #include "core/layers/layers.h"
+#include "core/probe.h"
 #include "core/registry.h"
 
 enum { MAX_DEVICES = 1024, FROZEN_BYTES = 32 };
@@ -52,6 +54,9 @@ static heddle_status negotiate(heddle__plugin *p, const heddle_plugin *theirs, h
     return heddle__fail(err, HEDDLE_EABI, "its name is no lower-case word of at most %zu letters, digits and '_'",
                         sizeof p->name - 1);
   memcpy(p->name, theirs->name, strlen(theirs->name) + 1);
+  if (p->manifest != NULL && strcmp(p->said, p->name) != 0)
+    return heddle__fail(err, HEDDLE_EABI, "it is plugin '%s', and its manifest %s says '%s'", p->name, p->manifest,
+                        p->said);
   for (size_t i = 0; i < p->ctx->plugins.count; i++) {
     const heddle__plugin *other = p->ctx->plugins.data[i];
     if (atomic_load(&other->seen) && other->reason == NULL && strcmp(other->name, p->name) == 0)
@@ -70,6 +75,10 @@ static heddle_status negotiate(heddle__plugin *p, const heddle_plugin *theirs, h
 }
 
 void heddle__file_name(const heddle__plugin *p, char *out) {
+  if (p->manifest != NULL) {
+    memcpy(out, p->said, sizeof p->said);
+    return;
+  }
   static const char prefix[] = "libheddle_plugin_", suffix[] = ".so";
   const char *slash = strrchr(p->path, '/'), *file = slash != NULL ? slash + 1 : p->path;
   out[0] = '\0';
@@ -81,10 +90,16 @@ void heddle__file_name(const heddle__plugin *p, char *out) {
   out[n - end] = '\0';
 }
 
+/* So that who tries a plugin knows how far it came (probe/helper). */
+static void step(const heddle__plugin *p, const char *call) {
+  heddle__logf(&p->ctx->log, HEDDLE_LOG_TRACE, "loader", "calls %s of %s", call, p->path);
+}
+
 /* The plugin's root table; NULL with why. The library stays for the life of the process. */
 static const heddle_plugin *enter(heddle__plugin *p, heddle_error *err) {
-  if (heddle__elf_check(p->path, err) != HEDDLE_OK) return NULL;
-  void *library = dlopen(p->path, RTLD_NOW | RTLD_LOCAL | RTLD_NODELETE);
+  if (heddle__elf_check(p->real, err) != HEDDLE_OK) return NULL;
+  step(p, "its constructors");
+  void *library = dlopen(p->real, RTLD_NOW | RTLD_LOCAL | RTLD_NODELETE);
   if (library == NULL) {
     const char *words = dlerror();
     heddle__fail(err, HEDDLE_EABI, "it could not be loaded: %s", words != NULL ? words : "no reason given");
@@ -100,6 +115,7 @@ static const heddle_plugin *enter(heddle__plugin *p, heddle_error *err) {
   heddle_error words = {0, 0, ""};
   heddle__host_init(&p->host, p);
   heddle__file_name(p, p->name); /* until its table says what it is called: the settings are those of that name */
+  step(p, "heddle_plugin_entry");
   const heddle_plugin *root = entry(&p->host, &words);
   p->name[0] = '\0';
   words.text[sizeof words.text - 1] = '\0';
@@ -110,10 +126,12 @@ static const heddle_plugin *enter(heddle__plugin *p, heddle_error *err) {
 
 static heddle_status list_devices(heddle__plugin *p, heddle_error *why) {
   uint32_t count = 0;
+  step(p, "device_count");
   heddle_status s = p->root.device_count(p->instance, &count, why);
   if (s != HEDDLE_OK) return s;
   if (count > MAX_DEVICES)
     return heddle__fail(why, HEDDLE_EABI, "it reports %u devices, over %d", (unsigned)count, MAX_DEVICES);
+  step(p, "device_describe");
   p->devices = heddle__alloc(count, sizeof(heddle_device *));
   if (p->devices == NULL) return heddle__no_memory(why, "the list of devices");
   for (uint32_t i = 0; i < count; i++) {
@@ -122,8 +140,6 @@ static heddle_status list_devices(heddle__plugin *p, heddle_error *why) {
     if (s != HEDDLE_OK) break;
     p->devices[p->n_devices++] = dev;
   }
-  /* A plugin is used with all of its devices or not at all: indices are positions. */
-  while (s != HEDDLE_OK && p->n_devices > 0) heddle__device_release(p->devices[--p->n_devices]);
   return s;
 }
 
@@ -135,8 +151,11 @@ static heddle_status give_up(heddle__plugin *p, heddle_status s, const heddle_er
   return heddle__plugin_refuse(p, err, "plugin %s: %.900s", p->name, text);
 }
 
-/* Ends an instance without devices; the plugin can be loaded again. */
+/* Ends an instance whose devices are not open; the plugin can be loaded again. It is used with all of its devices or not at
+ * all: indices are positions. */
 static void take_back(heddle__plugin *p) {
+  while (p->n_devices > 0) heddle__device_release(p->devices[--p->n_devices]);
+  step(p, "close_instance");
   p->root.close_instance(p->instance);
   p->instance = NULL;
   heddle__layers_release(p->layers);
@@ -148,10 +167,14 @@ static void take_back(heddle__plugin *p) {
 heddle_status heddle__plugin_load(heddle__plugin *p, heddle_error *err) {
   if (p->reason != NULL) return HEDDLE_OK;
   heddle_error why = {0, 0, ""};
+  heddle_status s = heddle__plugin_trust(p, err);
+  if (s == HEDDLE_OK && p->reason == NULL) s = heddle__probe_before(p, err);
+  if (s != HEDDLE_OK || p->reason != NULL) return s;
   const heddle_plugin *root = enter(p, &why);
-  heddle_status s = root == NULL ? HEDDLE_EABI : negotiate(p, root, &why);
+  s = root == NULL ? HEDDLE_EABI : negotiate(p, root, &why);
   if (s != HEDDLE_OK) return give_up(p, why.status, &why, err);
   p->use = &p->tables;
+  step(p, "open_instance");
   s = p->root.open_instance(&p->host, &p->instance, &why);
   if (s == HEDDLE_OK && p->instance == NULL)
     s = heddle__fail(&why, HEDDLE_EABI, "open_instance said yes and gave nothing");
@@ -165,6 +188,7 @@ heddle_status heddle__plugin_load(heddle__plugin *p, heddle_error *err) {
     return s;
   }
   s = list_devices(p, &why);
+  if (s == HEDDLE_OK) s = heddle__probe_after(p, &why);
   if (s == HEDDLE_OK) {
     heddle__logf(&p->ctx->log, HEDDLE_LOG_INFO, "loader", "uses %s: plugin %s, ABI %u.%u, %u devices (%s)", p->path,
                  p->name, p->root.abi_major, p->root.abi_minor, (unsigned)p->n_devices, p->found_by);
@@ -176,8 +200,13 @@ heddle_status heddle__plugin_load(heddle__plugin *p, heddle_error *err) {
 
 void heddle__plugin_close(heddle__plugin *p) {
   if (p == NULL) return;
+  if (p->instance != NULL) step(p, "close_instance");
   if (p->instance != NULL) p->root.close_instance(p->instance);
   heddle__layers_release(p->layers);
+  free(p->real);
+  heddle__free(p->drivers);
+  heddle__free(p->abilities);
+  heddle__free(p->manifest);
   heddle__free(p->devices);
   heddle__free(p->reason);
   heddle__free(p->path);

@@ -17,10 +17,18 @@ struct heddle__layers; /* core/layers/layers.h */
 typedef struct heddle__plugin {
   heddle_context *ctx;
   char *path;
+  char *manifest; /* the file that led to it and says its name; NULL where the library was found itself */
+  char *real;     /* path without links, once it is loaded: what is opened; malloc's */
+  int64_t size;   /* of that file, with its time: which file it is for what is kept about it */
+  int64_t mtime_ns;
+  char *drivers;        /* those that its first try found, a line each, until its devices are listed; or NULL */
+  char *abilities;      /* the file that says what its devices can do, where there is one that counts */
+  int32_t priority;     /* of its manifest; 0 */
   const char *found_by; /* static, or borrowed from the configuration */
   atomic_bool seen;     /* it was loaded or refused: what follows is final */
   char *reason;         /* why it is not used; NULL where it is */
   char name[64];        /* "" before it is known */
+  char said[64];        /* what its manifest says that it is */
   dev_t dev;            /* which file it is, by whatever path; 0, 0 where there is none */
   ino_t ino;
   heddle_plugin root; /* over a zeroed one, like tables */
@@ -48,6 +56,8 @@ struct heddle_context {
   struct heddle__trace *trace; /* always there; open or not */
   _Atomic(void *) routes;      /* executor/route_costs.h: a list of blocks, linked by their first words; only grows */
   atomic_bool routes_untested, routes_unkept; /* executor/route_costs.c, executor/routes/record.c: it was said why */
+  char *folder;                               /* of libheddle; "" where it is not known */
+  const struct heddle__probe_table *probe; /* core/probe.c: the table of libheddle_probe.so; NULL until it is needed */
   heddle__plugins plugins;
   /* Of core/wanted.c: one thread loads at a time, without the lock, while others wait. */
   pthread_mutex_t lock;
@@ -69,6 +79,12 @@ heddle_status heddle__discover(heddle_context *ctx, heddle_error *err);
 /* The folder of the file that holds this code: libheddle, or the program that it is linked into. Freed with
  * heddle__free; NULL where it is not known. */
 char *heddle__own_folder(void);
+
+/* core/trust.c: HEDDLE_EABI, with what to do, where others than root and this user may write to the file real (a path
+ * without links) or to a folder above it, and the setting plugin_trust does not allow it. plugin_trust fills real, size and
+ * mtime_ns of a candidate, and refuses it for that. */
+heddle_status heddle__trust(const heddle_context *ctx, const char *real, heddle_error *err);
+heddle_status heddle__plugin_trust(heddle__plugin *plugin, heddle_error *err);
 
 /* core/wanted.c: loads what was not loaded yet of the candidates whose devices may be called word, all of them where that is
  * NULL; then devices and defaults are there too. A plugin that is refused is no failure. Any thread; blocks while it or

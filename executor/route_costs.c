@@ -76,6 +76,10 @@ bool heddle__route_shares(const heddle_device *owner, const heddle_device *user)
 }
 
 bool heddle__route_peers(const heddle_device *from, const heddle_device *to) {
+  /* What heddle check-plugin saw fail is not used. */
+  if (from->abilities[HEDDLE_ABILITY_PEER] == HEDDLE_ABILITY_FAILS ||
+      to->abilities[HEDDLE_ABILITY_PEER] == HEDDLE_ABILITY_FAILS)
+    return false;
   return from != to && from->instance == to->instance && to->t->copy.peer != NULL && to->t->copy.can_peer != NULL &&
          to->t->copy.can_peer(to->instance, to->index, from->index, NULL) == HEDDLE_OK &&
          !is_off(from, to, HEDDLE__ROUTE_PEER);

@@ -8,6 +8,7 @@
 
 static const option known[] = {
     {"all", OPTION_FLAG, NULL, offsetof(options, all), "more of each device, every plugin file, every setting"},
+    {"retry", OPTION_FLAG, NULL, offsetof(options, retry), "tries plugins again that were quarantined"},
     {"json", OPTION_FLAG, NULL, offsetof(options, json), "one JSON object with all of it"},
     OPTION_SET,
     OPTION_HELP,
@@ -50,6 +51,7 @@ static heddle_device_info info_of(heddle_context *ctx, size_t i) {
                                 .product = "",
                                 .driver = "",
                                 .reason = "it cannot be described",
+                                .abilities_from = "",
                                 .pci = {UINT32_MAX, 0, 0, 0}};
   return info;
 }
@@ -72,6 +74,14 @@ static void pci_text(const heddle_device_info *info, char out[40]) {
            info->pci[3]);
 }
 
+/* By HEDDLE_ABILITY_*: where they stand, and what was found. */
+static const char *const abilities[HEDDLE_ABILITIES] = {"fence_wait", "peer", "import_host"};
+static const char *const found[] = {"not tried", "works", "does not work"};
+
+static uint32_t found_of(const heddle_device_info *info, int i) {
+  return info->abilities[i] <= HEDDLE_ABILITY_FAILS ? info->abilities[i] : HEDDLE_ABILITY_UNTRIED;
+}
+
 /* ---- JSON */
 
 static json_t *device_object(const heddle_device_info *info) {
@@ -90,11 +100,17 @@ static json_t *device_object(const heddle_device_info *info) {
   json_object_set_new(o, "uuid", has_uuid(info) ? json_string(text) : json_null());
   pci_text(info, text);
   json_object_set_new(o, "pci", info->pci[0] != UINT32_MAX ? json_string(text) : json_null());
+  json_t *tried = json_object();
+  for (int i = 0; i < HEDDLE_ABILITIES; i++)
+    json_object_set_new(tried, abilities[i], json_string(found[found_of(info, i)]));
+  json_object_set_new(tried, "from", info->abilities_from[0] != '\0' ? json_words(info->abilities_from) : json_null());
+  json_object_set_new(o, "abilities", tried);
   return o;
 }
 
 static json_t *plugin_object(const heddle_plugin_info *p) {
-  return json_pack("{so so so sb so so s[ii] si}", "name", json_words(p->name), "path", json_words(p->path), "found_by",
+  return json_pack("{so so so so sb so so s[ii] si}", "name", json_words(p->name), "path", json_words(p->path),
+                   "manifest", p->manifest[0] != '\0' ? json_words(p->manifest) : json_null(), "found_by",
                    json_words(p->found_by), "used", p->used != 0, "reason", json_words(p->reason), "build",
                    json_words(p->build), "abi", (int)p->abi_major, (int)p->abi_minor, "devices", (int)p->device_count);
 }
@@ -141,7 +157,11 @@ static void print_more(const heddle_device_info *info) {
   const char *comma = ", ";
   for (size_t i = 0; i < sizeof caps / sizeof caps[0]; i++)
     if (info->caps & caps[i].bit) printf("%s%s", comma, caps[i].word);
-  printf("\n");
+  printf("\n            ");
+  bool tried = info->abilities_from[0] != '\0';
+  for (int i = 0; i < HEDDLE_ABILITIES; i++)
+    printf("%s%s%s%s", i > 0 ? ", " : "", abilities[i], tried ? " " : "", tried ? found[found_of(info, i)] : "");
+  printf(tried ? ", from %s\n" : ": not tried by heddle check-plugin%s\n", info->abilities_from);
 }
 
 static void print_devices(heddle_context *ctx, bool all) {
@@ -165,6 +185,7 @@ static void print_plugins(heddle_context *ctx, bool all) {
     if (!all && !p.used) printf("not used: %s: %s\n", p.path, p.reason);
     if (!all) continue;
     printf("  %s\n    found: %s\n", p.path, p.found_by);
+    if (p.manifest[0] != '\0') printf("    manifest: %s\n", p.manifest);
     if (p.used)
       printf("    used: %s %s, ABI %" PRIu32 ".%" PRIu32 ", %" PRIu32 " device%s\n", p.name, p.build, p.abi_major,
              p.abi_minor, p.device_count, p.device_count == 1 ? "" : "s");

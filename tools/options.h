@@ -52,7 +52,7 @@ typedef struct options {
   uint64_t profile_runs; /* NO_NUMBER: not given */
   double timeout;        /* seconds; 0: none */
   double min_repeat_ms, cooldown_ms;
-  bool json, all, profile, random, end_to_end, quick, list, no_store, help;
+  bool json, all, retry, profile, random, end_to_end, quick, list, no_store, help;
   bool ignore_annotations; /* of the model's nodes; no word of the command line, but what a command may want */
 } options;
 

@@ -34,7 +34,7 @@ int session_context(session *s, const char *command, const options *o) {
   size_t n = 0;
   char threads[24];
   heddle_error err = {0};
-  heddle_setting *settings = calloc(o->settings.count + 1, sizeof *settings);
+  heddle_setting *settings = calloc(o->settings.count + 2, sizeof *settings);
   if (settings == NULL) return no_memory(s);
   int status = DONE;
   for (size_t i = 0; i < o->settings.count && status == DONE; i++) {
@@ -46,6 +46,7 @@ int session_context(session *s, const char *command, const options *o) {
     snprintf(threads, sizeof threads, "%llu", (unsigned long long)o->threads);
     settings[n++] = (heddle_setting){"threads", threads};
   }
+  if (o->retry) settings[n++] = (heddle_setting){"probe.retry", "1"};
   if (status == DONE && heddle_context_create(settings, n, NULL, NULL, &s->ctx, &err) != HEDDLE_OK)
     status = fail(command, &err);
   for (size_t i = 0; i < n_owned; i++) free((char *)settings[i].key);

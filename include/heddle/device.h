@@ -26,11 +26,13 @@ typedef void (*heddle_log_fn)(void *user, int32_t level, const char *component, 
 
 /* Creates a context: reads the configuration (settings of the call, then variables, then the file, then defaults),
  * and finds plugins. A plugin is loaded when its devices are asked for by name, all of them by the calls that list what
- * there is and by the default devices; no device is opened by that. A plugin that cannot be used is not an error: it is
+ * there is and by the default devices; no device is opened by that. Before it is first loaded it is tried in a process of
+ * its own, whose answer is kept (settings "probe", "probe.timeout_ms", "probe.cache_dir", "probe.retry"), and files that
+ * others may write to are refused ("plugin_trust"); docs/probing.md. A plugin that cannot be used is not an error: it is
  * listed with its reason. log may be NULL: lines of level warn and above, or as the setting "log" says, go to stderr.
- * *out has one reference. May block in drivers. Any thread. HEDDLE_EINVAL for a malformed setting, HEDDLE_EFORMAT for
- * a malformed configuration file, naming file and line, HEDDLE_EFORK in a process that was forked from one that had
- * opened a device. */
+ * *out has one reference. May block in drivers, and for as long as probe.timeout_ms says for each plugin that is tried. Any
+ * thread. HEDDLE_EINVAL for a malformed setting, HEDDLE_EFORMAT for a malformed configuration file, naming file and line,
+ * HEDDLE_EFORK in a process that was forked from one that had opened a device. */
 HEDDLE_API heddle_status heddle_context_create(const heddle_setting *settings, size_t n_settings, heddle_log_fn log,
                                                void *log_user, heddle_context **out, heddle_error *err);
 
@@ -59,7 +61,8 @@ typedef struct heddle_plugin_info {
   uint32_t abi_major;
   uint32_t abi_minor;
   uint32_t device_count;
-  uint32_t used; /* 1 or 0 */
+  uint32_t used;        /* 1 or 0 */
+  const char *manifest; /* the file that describes it; "" where the library was found itself */
 } heddle_plugin_info;
 
 HEDDLE_API size_t heddle_context_plugin_count(heddle_context *ctx);
@@ -82,6 +85,12 @@ HEDDLE_API heddle_status heddle_context_find_device(heddle_context *ctx, const c
 HEDDLE_API heddle_status heddle_context_select(heddle_context *ctx, const char *list, heddle_device **out, size_t cap,
                                                size_t *n, const char **origin, heddle_error *err);
 
+/* What heddle check-plugin found out about a device with its present driver: positions in heddle_device_info.abilities,
+ * and what stands there. What was never tried is used as the plugin says, but for waits on the device; what failed is not
+ * used. */
+enum { HEDDLE_ABILITY_FENCE_WAIT = 0, HEDDLE_ABILITY_PEER, HEDDLE_ABILITY_IMPORT_HOST, HEDDLE_ABILITIES };
+enum { HEDDLE_ABILITY_UNTRIED = 0, HEDDLE_ABILITY_WORKS, HEDDLE_ABILITY_FAILS };
+
 /* What is known of a device. Strings are borrowed from the device. */
 typedef struct heddle_device_info {
   size_t struct_size;
@@ -99,7 +108,10 @@ typedef struct heddle_device_info {
   int32_t type;    /* DLPack's device type */
   uint32_t index;  /* within its plugin */
   uint32_t compute_units;
-  uint32_t is_default; /* 1: in the default list */
+  uint32_t is_default;                  /* 1: in the default list */
+  uint32_t abilities[HEDDLE_ABILITIES]; /* HEDDLE_ABILITY_* by position */
+  uint32_t reserved;
+  const char *abilities_from; /* the file that says so; "" where there is none */
 } heddle_device_info;
 
 HEDDLE_API heddle_status heddle_device_get_info(heddle_device *dev, heddle_device_info *out, heddle_error *err);

@@ -11,9 +11,9 @@ DIGITS = SOURCE / "examples" / "digits" / "digits.json"
 
 
 def environment(**more):
-    """The caller's, without any setting of Heddle's; routes are tested where a test asks for it."""
+    """The caller's, without any setting of Heddle's; routes and plugins are tried where a test asks for it."""
     env = {k: v for k, v in os.environ.items() if not k.startswith("HEDDLE_")}
-    return {**env, "HEDDLE_CONFIG": "off", "HEDDLE_ROUTES_TEST": "0", **more}
+    return {**env, "HEDDLE_CONFIG": "off", "HEDDLE_ROUTES_TEST": "0", "HEDDLE_PROBE": "off", **more}
 
 
 class Result:

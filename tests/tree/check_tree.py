@@ -25,6 +25,7 @@ MAY_INCLUDE = {
     "modules": {"heddle", "core"},
     "graph": {"heddle", "core"},
     "operators": {"heddle", "core", "graph", "plugins"},
+    "probe": {"heddle", "core"},
     "optimize": {"heddle", "core", "graph"},
     "executor": {"heddle", "core", "graph", "modules", "optimize"},
     "control": {"heddle", "core", "graph", "executor"},

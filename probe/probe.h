@@ -1,0 +1,53 @@
+/* probe/probe.h: what the files of libheddle_probe.so share: a plugin's try in a process of its own (trial.c), the record
+ * that is kept of it (record.c), and what heddle check-plugin found (abilities.c). */
+#ifndef HEDDLE_PROBE_PROBE_H
+#define HEDDLE_PROBE_PROBE_H
+
+#include <jansson.h>
+
+#include "core/probe.h"
+
+/* What libheddle gives. */
+const heddle__probe_host *heddle__probe_core(void);
+
+void heddle__probe_say(const heddle__plugin *plugin, int32_t level, const char *format, ...)
+    __attribute__((format(printf, 3, 4)));
+
+/* ---- trial.c */
+
+enum { TRIAL_GOOD, TRIAL_BAD, TRIAL_SLOW, TRIAL_NONE };
+
+/* How a try ended. GOOD: the process came to its end, whether the plugin found devices or not. BAD: it did not; words say
+ * how and where. SLOW: the time was over before the plugin was touched, so that this says nothing of it. NONE: nothing
+ * could be tried; words say why. */
+typedef struct heddle__trial {
+  int verdict;
+  char words[320];
+  json_t *drivers; /* strings; of GOOD */
+  json_t *files;   /* [path, size, mtime_ns] of what it loaded beside itself, as far as it came */
+} heddle__trial;
+
+/* Starts heddle-probe for the plugin, and gives it limit_ms. The members of out that are JSON are the caller's. Any thread;
+ * blocks. */
+void heddle__trial_run(const heddle__plugin *plugin, uint32_t limit_ms, heddle__trial *out);
+
+/* ---- record.c */
+
+/* The record of the plugin that is kept, where it is of this file and of the drivers that are installed; else NULL. Its
+ * member "state" is "ok", "quarantined" (with "reason") or "stale" (it is to be tried again, and its drivers are
+ * remembered). The caller drops it. */
+json_t *heddle__record_read(const heddle__plugin *plugin);
+
+/* Keeps a record. What keeps it from that is said in the log. */
+void heddle__record_write(const heddle__plugin *plugin, const char *state, const char *reason, json_t *drivers,
+                          json_t *files);
+
+/* A file's size and time as [path, size, mtime_ns]; NULL where it is not there or memory is out. */
+json_t *heddle__record_file(const char *path);
+
+/* ---- abilities.c */
+
+/* Takes over what plugin->abilities says, or drops that. */
+void heddle__abilities_read(heddle__plugin *plugin);
+
+#endif
