@@ -91,6 +91,13 @@ def test_equal(zoo):
     assert text.splitlines()[-1] == f"equal: {got['nodes']} nodes, each within its own error bound"
 
 
+def test_equal_on_vulkan(zoo):
+    """Kernels that round otherwise than the cpu's stay within their bounds."""
+    lavapipe.need()
+    got = compare(0, *zoo, "--a", "cpu", "--b", "vulkan:0,cpu", **lavapipe.ENV)
+    assert got["equal"] and got["compared"] == got["nodes"] and max(o["error"] for o in got["outputs"]) > 0
+
+
 @pytest.mark.parametrize("where", [pocl, lavapipe], ids=["opencl", "vulkan"])
 def test_digits_on_other_devices(where):
     where.need()

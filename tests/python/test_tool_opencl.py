@@ -87,6 +87,11 @@ def test_bench_of_a_function_on_a_device(tmp_path):
     assert told["devices"] == ["opencl:1"] and told["func"] == "twice" and told["min"] > 0
     assert "device_type" in failing(1, *words, **ENV)
     assert "plugin 'opencl'" in failing(1, *words, "--device", "sim:0", **ENV)
+    checked = (*words, "--device", "opencl:1", "--set", "layers=check,fault", "--repeat", "2")
+    assert len(json.loads(good(*checked, **ENV))["results"]) == 2
+    for call in ("load", "kernel_get", "launch"):
+        said = failing(1, *checked, "--set", f"fault.fail=module.{call}:1", **ENV)
+        assert "made to fail by fault.fail" in said and f"module.{call}" in said
 
 
 def test_what_is_missing_is_said():

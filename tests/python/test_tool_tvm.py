@@ -262,3 +262,16 @@ def test_a_device_that_is_not_in_use(tmp_path):
     assert "type 4 (device_index; plugin 'opencl' has those)" in error and "cpu:0" in error
     error = failing(1, "run", tmp_path / "g.json", "--lib", path, "--device", "sim", "--random")
     assert "plugin 'cpu' has those" in error and "sim:0" in error
+
+
+def test_many_operands(tmp_path):
+    """A hundred calls have more operands than the table that shares them begins with."""
+    kernel = legacy.kernel("more", [("x", F32, (4,)), ("y", F32, (4,))], "for (int i = 0; i < 4; i++) y[i] = x[i] + 1;")
+    path = legacy.library(tmp_path / "lib.so", "v0.14", [kernel])
+    calls = [Call("more", ["x" if k == 0 else f"c{k - 1}"], [(F32, [4])], name=f"c{k}") for k in range(100)]
+    (tmp_path / "g.json").write_text(tvm_graph({"x": (F32, [4])}, calls, [c.name for c in calls]))
+    np.save(tmp_path / "x.npy", np.arange(4, dtype=F32))
+    good("run", tmp_path / "g.json", "--lib", path, "--input", f"x={tmp_path}/x.npy", "--device", "cpu",
+         "--output-dir", tmp_path)
+    for k in range(100):
+        assert np.array_equal(np.load(tmp_path / f"output_{k}.npy"), np.arange(k + 1, k + 5, dtype=F32))
