@@ -90,8 +90,6 @@ typedef struct command {
 
 extern const command devices_command, info_command, plan_command, run_command, bench_command, compare_command,
     convert_command, check_plugin_command;
-    convert_command;
-extern const command check_plugin_command;
 
 /* Options that several commands share. */
 #define OPTION_SET \
