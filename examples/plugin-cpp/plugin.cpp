@@ -286,8 +286,8 @@ constexpr heddle_stream_table stream_table = {sizeof stream_table, release<heddl
 constexpr heddle_op_table op_table = {sizeof op_table, release<heddle_plaunch>, release<heddle_pop>, op_query, op_prepare,
     op_bind, op_run, nullptr, op_list};
 constexpr heddle_plugin root = {sizeof root, HEDDLE_ABI_MAJOR, HEDDLE_ABI_MINOR, P_FEATURES, P_BUILD, "cpp",
-    close<heddle_pinstance>, open_instance, device_count, device_describe, &device_table, &memory_table, &copy_table, &stream_table,
-    nullptr, nullptr, &op_table, nullptr, nullptr, nullptr, nullptr, nullptr};
+    close<heddle_pinstance>, open_instance, device_count, device_describe, &device_table, &memory_table, &copy_table,
+    &stream_table, nullptr, nullptr, &op_table, nullptr, nullptr, nullptr, nullptr, nullptr};
 // clang-format on
 
 } // namespace

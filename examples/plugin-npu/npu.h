@@ -37,7 +37,8 @@ typedef struct npu_cmd {
   heddle_ptimer *timer;
 } npu_cmd;
 
-/* Positions count commands: head those put in, submitted those that the device may take, tail those finished. Guarded by the instance's lock. */
+/* Positions count commands: head those put in, submitted those that the device may take, tail those finished. Guarded by
+ * the instance's lock. */
 struct heddle_pstream {
   heddle_pinstance *self; /* which outlives it; the device may not */
   heddle_pdevice *dev;

@@ -51,7 +51,8 @@ class Writer:
     def bias(self, name, b, scale):
         q = self.constant(f"{name}.q", np.rint(b / scale).astype(np.int32))
         zero = self.constant(f"{name}.zero", np.zeros(len(b), np.int32))
-        self.node("DequantizeLinear", [q, self.constant(f"{name}.scale", scale.astype(np.float32)), zero], f"{name}.dq", axis=0)
+        steps_of = self.constant(f"{name}.scale", scale.astype(np.float32))
+        self.node("DequantizeLinear", [q, steps_of, zero], f"{name}.dq", axis=0)
         return f"{name}.dq"
 
 
@@ -93,7 +94,8 @@ def quantise(graph, params, images, layers, batch):
             bias = w.bias(nodes[ids[2]]["name"], params[nodes[ids[2]]["name"]], scale * quantum[x][0])
             made[i] = w.node(op, [x, weight, bias], name, **attrs)
         else:
-            inputs = [made[j] if made[j] is not None else w.constant(nodes[j]["name"], params[nodes[j]["name"]]) for j in ids]
+            names = [nodes[j]["name"] for j in ids]
+            inputs = [made[j] if made[j] is not None else w.constant(n, params[n]) for j, n in zip(ids, names)]
             made[i] = w.node(op, inputs, name, **attrs)
             if op == "MaxPool" and inputs[0] in quantum:  # the same steps: it can compare bytes
                 quantum[f"{name}.y.dq"] = quantum[inputs[0]]

@@ -1,6 +1,6 @@
 """examples/plugin-cpp, a plugin in C++, built outside the tree against an installation: listed, and each of its operators
 against numpy.
-timeout: 600
+timeout: 900
 """
 
 import json
@@ -32,7 +32,8 @@ def graph(nodes, shapes):
     """A graph of operators on inputs x0, x1, ...: nodes are (operator, numbers of inputs or nodes before)."""
     names = [f"x{i}" for i in range(len(shapes))] + [f"{op}{k}" for k, (op, _) in enumerate(nodes)]
     listed = [{"op": "null", "name": n, "inputs": []} for n in names[:len(shapes)]]
-    listed += [{"op": op, "name": n, "inputs": [[i, 0, 0] for i in ins]} for n, (op, ins) in zip(names[len(shapes):], nodes)]
+    for name, (op, ins) in zip(names[len(shapes):], nodes):
+        listed.append({"op": op, "name": name, "inputs": [[i, 0, 0] for i in ins]})
     rest = [None] * len(nodes)
     return {"heddle": {"version": 1, "opset": 17}, "nodes": listed, "arg_nodes": list(range(len(shapes))),
             "heads": [[i, 0, 0] for i in range(len(shapes), len(names))], "node_row_ptr": list(range(len(names) + 1)),
@@ -59,7 +60,8 @@ def test_its_operators_are_numpy_s(plugins, tmp_path, layers):
     tool("run", "g.json", "--device", "cpp", "--input", "x0=x0.npy", "--input", "x1=x1.npy", "--output-dir", ".",
          plugins=plugins, cwd=tmp_path, HEDDLE_LAYERS=layers)
     for k, (op, ins) in enumerate(nodes):
-        np.testing.assert_array_equal(np.load(tmp_path / f"output_{k}.npy"), OPERATORS[op](*[x[i] for i in ins]), err_msg=op)
+        wanted = OPERATORS[op](*[x[i] for i in ins])
+        np.testing.assert_array_equal(np.load(tmp_path / f"output_{k}.npy"), wanted, err_msg=op)
 
 
 def test_what_it_cannot_run_is_refused_by_name(plugins, tmp_path):
