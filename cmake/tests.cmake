@@ -8,6 +8,7 @@
 #
 # Each test has its folder as a label. A source may add to that, in its first 20 lines, with "labels: slow threads" and
 # "timeout: 600" (seconds). The label "serial" makes a test run alone; "slow" is left out of the sanitizer runs,
+# "soak" also of scripts/test (a label of minutes, for scripts/soak),
 # "threads" is what the ThreadSanitizer run takes, and a Python file with "ctypes" has libheddle in its own process, so
 # that AddressSanitizer must be there before Python is.
 #

@@ -1,5 +1,5 @@
 """All cases of the kit on each broken plugin: but for its own case, only those fail that its source names beside it.
-labels: slow
+labels: slow soak
 timeout: 3600"""
 
 import pytest

@@ -1,5 +1,5 @@
 """Every plugin of the tree passes all of the kit.
-labels: slow
+labels: slow soak
 timeout: 3600"""
 
 import pytest

@@ -1,6 +1,6 @@
 """Every call that sim makes fail, in the making and the runs of the digits net and of three random graphs, under each
 policy; scripts/soak runs this too.
-labels: slow
+labels: slow soak
 timeout: 7200"""
 import pytest
 from survive_case import FAULTS, POLICIES, sweep, write_graphs
