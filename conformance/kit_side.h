@@ -61,6 +61,7 @@ struct kit_side {
   char settings_of[64]; /* the plugin whose settings host.config gives */
   void *library;
   heddle_plugin_entry_fn entry;
+  kit_busy *left_behind; /* reachable when the process ends, as what a program leaves behind is */
   kit_heap heap;
   kit_timelines fences;
   atomic_uint faults;

@@ -37,7 +37,7 @@ static uint32_t find_layouts(kit *k, seen *all) {
   for (uint32_t i = 0; i < op_line_count(); i++) {
     for (int constant = 0; constant < 2; constant++) {
       const op_line *line = op_line_at(i);
-      if (op_ask(k, line, line->types[0], &c, &r, o, constant != 0) == HEDDLE_OK) {
+      if (op_ask(k, line, line->types[0], &c, &r, o, constant != 0 ? OP_KNOWN_EVEN : OP_RUN) == HEDDLE_OK) {
         for (uint32_t f = 0; f < o->count && f < OP_OFFERS; f++) {
           for (uint32_t j = 0; j < r.region.n_inputs; j++)
             note_layout(all, &n, o->all[f].in_layouts[j], &c.in[r.from[j]], false);
@@ -69,7 +69,7 @@ static void tensor_of(kit *k, const seen *s, op_case *c) {
     at += (size_t)snprintf(text + at, sizeof text - at, "%s%lld", d > 0 ? "," : "", (long long)s->shape[d]);
   snprintf(text + at, sizeof text - at, "] > -");
   line = (op_line){"Reorder", "f", text, 0};
-  op_read(k, c, &line, 'f', false, 3);
+  op_read(k, c, &line, 'f', OP_RUN, 3);
 }
 
 /* Sizes and words of each token; the same from a second instance. */
@@ -203,7 +203,7 @@ static void offers(kit *k) {
   for (uint32_t i = 0; i < op_line_count(); i++) {
     const op_line *line = op_line_at(i);
     for (int constant = 0; constant < 2; constant++) {
-      const heddle_status s = op_ask(k, line, line->types[0], &c, &r, o, constant != 0);
+      const heddle_status s = op_ask(k, line, line->types[0], &c, &r, o, constant != 0 ? OP_KNOWN_EVEN : OP_RUN);
       const bool more = s == HEDDLE_OK && o->wrong[0] == '\0' && o->count > 1;
       if (more && op_reference(k, &c, want)) {
         for (uint32_t f = 1; f < o->count && f < OP_OFFERS; f++, ran++) {

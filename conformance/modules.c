@@ -93,10 +93,8 @@ static void unknown(kit *k) {
 static void absent(kit *k) {
   static const struct {
     const char *format, *text;
-  } sources[] = {{"opencl", "__kernel void kit_one(__global float *x) { x[get_global_id(0)] = 1; }"},
-                 {"cl", "__kernel void kit_one(__global float *x) { x[get_global_id(0)] = 1; }"},
-                 {"cuda", "extern \"C\" __global__ void kit_one(float *x) { x[threadIdx.x] = 1; }"},
-                 {"hip", "extern \"C\" __global__ void kit_one(float *x) { x[threadIdx.x] = 1; }"}};
+  } sources[] = {{"opencl-c", "__kernel void kit_one(__global float *x) { x[get_global_id(0)] = 1; }"},
+                 {"ptx", ".version 6.0\n.target sm_50\n.address_size 64\n.visible .entry kit_one()\n{\nret;\n}\n"}};
   need_modules(k);
   char word[64];
   uint32_t loaded = 0;

@@ -37,10 +37,10 @@ static void end(run *n) {
 }
 
 /* Asks about the line, and gets the reference where query takes it; false: not to be run. */
-static bool taken(run *n, const op_line *line, char type, bool constant, uint32_t flags) {
+static bool taken(run *n, const op_line *line, char type, uint32_t known, uint32_t flags) {
   kit *k = n->k;
   char text[512];
-  op_read(k, &n->c, line, type, constant, 1);
+  op_read(k, &n->c, line, type, known, 1);
   n->c.flags = flags;
   op_describe(&n->c, '\0', &n->r);
   op_text(&n->c, text, sizeof text);
@@ -95,7 +95,7 @@ static void numbers(kit *k) {
   const op_line *line;
   for (uint32_t i = 0; (line = op_line_of(k, i)) != NULL; i++) {
     for (const char *t = line->types; *t != '\0'; t++) {
-      if (!taken(n, line, *t, false, 0)) continue;
+      if (!taken(n, line, *t, OP_RUN, 0)) continue;
       run_offer(n, 0, t == line->types);
       done(n);
     }
@@ -103,14 +103,15 @@ static void numbers(kit *k) {
   end(n);
 }
 
-/* All operands but the first known before the run, as weights and parameters are, at odd addresses. */
+/* All operands but the first known before the run, as weights and parameters are, at aligned and at odd addresses. */
 static void constants(kit *k) {
   run *n = begin(k);
   const op_line *line;
   for (uint32_t i = 0; (line = op_line_of(k, i)) != NULL; i++) {
-    const size_t most = strlen(line->types) > 1 ? 2 : 1;
+    static const uint32_t how[] = {OP_KNOWN_EVEN, OP_KNOWN_ODD, OP_KNOWN_ODD};
+    const size_t most = strlen(line->types) > 1 ? 3 : 2; /* the first type on both, the second at odd addresses */
     for (size_t t = 0; t < most; t++) {
-      if (!taken(n, line, line->types[t], true, 0)) continue;
+      if (!taken(n, line, line->types[t / 2], how[t], 0)) continue;
       if (n->c.n_in > 1) run_offer(n, 0, t == 0);
       done(n);
     }
@@ -149,7 +150,7 @@ static void fast(kit *k) {
   for (uint32_t i = 0; (line = op_line_of(k, i)) != NULL; i++) {
     if (line->types[0] != 'f') continue;
     for (int constant = 0; constant < 2; constant++) {
-      if (!taken(n, line, 'f', constant != 0, HEDDLE_REGION_FAST)) continue;
+      if (!taken(n, line, 'f', constant != 0 ? OP_KNOWN_EVEN : OP_RUN, HEDDLE_REGION_FAST)) continue;
       run_offer(n, 0, false);
       done(n);
     }
@@ -193,7 +194,7 @@ static void shared(kit *k) {
     pthread_t threads[THREADS];
     kit copies[THREADS];
     worker workers[THREADS];
-    if (!taken(n, &lines[i], 'f', false, 0)) continue;
+    if (!taken(n, &lines[i], 'f', OP_RUN, 0)) continue;
     op_prepare(k, &n->c, &n->offers, 0, &ready);
     for (int t = 0; t < THREADS; t++) {
       copies[t] = *k; /* each has an err of its own */
@@ -207,12 +208,13 @@ static void shared(kit *k) {
   end(n);
 }
 
+/* The limits are for drivers that compile each region when it is first met. */
 KIT_GROUP(kit_numerics, "numerics",
           {"numerics/run", "what query offers is prepared and run, with the operator's results and no byte beside them",
-           KIT_STAGE_DEVICE, 0, 240, numbers, op_words},
+           KIT_STAGE_DEVICE, 0, 300, numbers, op_words},
           {"numerics/constants", "operands that are known before the run give the same results as others",
-           KIT_STAGE_DEVICE, 0, 240, constants, constant_words},
+           KIT_STAGE_DEVICE, 0, 300, constants, constant_words},
           {"numerics/fast", "a region with HEDDLE_REGION_FAST keeps the precision of bfloat16", KIT_STAGE_DEVICE, 0,
            240, fast, fast_words},
-          {"numerics/threads", "an op is used by any thread, its launches by one each", KIT_STAGE_DEVICE, 0, 240,
+          {"numerics/threads", "an op is used by any thread, its launches by one each", KIT_STAGE_DEVICE, 0, 300,
            shared, NULL});

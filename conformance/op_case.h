@@ -43,7 +43,7 @@ typedef struct op_operand {
   double low, high;
   uint64_t count, bytes;
   double *x;          /* as numbers */
-  unsigned char *raw; /* as they lie, on an odd address */
+  unsigned char *raw; /* as they lie */
   unsigned char *block;
 } op_operand;
 
@@ -77,9 +77,11 @@ typedef struct op_region {
   uint32_t to[OP_OUT];  /* the result that region output i is */
 } op_region;
 
-/* Reads a line with T as type, and fills the operands with values of seed. Constant: the operands but the first are
- * known, as weights are. Fails the case where the kit's own line is wrong. op_free ends it. */
-void op_read(kit *k, op_case *c, const op_line *line, char type, bool constant, uint32_t seed);
+/* Reads a line with T as type, and fills the operands with values of seed. known: whether the operands but the first are
+ * known before the run, as weights are, and at which addresses. Fails the case where the kit's own line is wrong. op_free
+ * ends it. */
+enum { OP_RUN, OP_KNOWN_ODD, OP_KNOWN_EVEN };
+void op_read(kit *k, op_case *c, const op_line *line, char type, uint32_t known, uint32_t seed);
 void op_values(op_case *c, uint32_t seed); /* other values for the operands that are not known */
 void op_free(op_case *c);
 

@@ -9,8 +9,8 @@ void op_word(const op_line *line, char out[64]) {
   snprintf(out, 64, "%s%s", line->opset == 0 ? "heddle." : "", line->op);
 }
 
-heddle_status op_ask(kit *k, const op_line *line, char type, op_case *c, op_region *r, op_offers *o, bool constant) {
-  op_read(k, c, line, type, constant, 1);
+heddle_status op_ask(kit *k, const op_line *line, char type, op_case *c, op_region *r, op_offers *o, uint32_t known) {
+  op_read(k, c, line, type, known, 1);
   op_describe(c, '\0', r);
   return op_query(k, r, o);
 }
@@ -34,7 +34,7 @@ void op_words(kit *k, void (*each)(void *sink, const char *word), void *sink) {
   for (uint32_t i = 0; can && i < op_line_count(); i++) {
     const op_line *line = op_line_at(i);
     for (const char *t = line->types; *t != '\0' && !taken[i] && !given(taken, i); t++) {
-      const heddle_status s = op_ask(k, line, *t, &c, &r, o, false);
+      const heddle_status s = op_ask(k, line, *t, &c, &r, o, OP_RUN);
       op_free(&c);
       if (s != HEDDLE_OK && s != HEDDLE_ENEEDSOPEN) continue;
       taken[i] = true;
@@ -63,7 +63,7 @@ heddle_pdevice *op_open_if_needed(kit *k) {
   if (!k->t.has_op || k->t.op.query == NULL) kit_skip(k, "the plugin has no operators");
   o = malloc(sizeof *o);
   if (o == NULL) kit_fail(k, "the kit has no memory");
-  const heddle_status s = op_ask(k, &probe, 'f', &c, &r, o, false);
+  const heddle_status s = op_ask(k, &probe, 'f', &c, &r, o, OP_RUN);
   op_free(&c);
   free(o);
   return s == HEDDLE_ENEEDSOPEN && k->dev == NULL ? kit_open(k, k->index) : NULL;

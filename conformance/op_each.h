@@ -15,7 +15,7 @@ void op_words(kit *k, void (*each)(void *sink, const char *word), void *sink);
 const op_line *op_line_of(kit *k, uint32_t n);
 
 /* Asks about a line with T as type; the status of query. */
-heddle_status op_ask(kit *k, const op_line *line, char type, op_case *c, op_region *r, op_offers *o, bool constant);
+heddle_status op_ask(kit *k, const op_line *line, char type, op_case *c, op_region *r, op_offers *o, uint32_t known);
 
 /* Opens the device where query has answered that it needs that, or skips the case where there are no operators. */
 heddle_pdevice *op_open_if_needed(kit *k);

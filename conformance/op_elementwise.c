@@ -14,7 +14,7 @@
 #define ODD(op, opset) {op, "fd", "T[23]? > T[23]", opset}
 #define TWO(op, opset, types, a, b, to) \
   {op, types, "T[3,37]" a " T[3,37]" b " > " to "[3,37]", opset}, \
-  {op, types, "T[5,33]" a " T[33]" b " > " to "[5,33]", opset}, \
+  {op, "fiB", "T[5,33]" a " T[33]" b " > " to "[5,33]", opset}, \
   {op, "f", "T[3,2,7]" a " T[2,1]" b " > " to "[3,2,7]", opset}, \
   {op, "f", "T[2,1,5]" a " T[3,1]" b " > " to "[2,3,5]", opset}, \
   {op, "f", "T[]" a " T[4]" b " > " to "[4]", opset}, \
@@ -34,10 +34,10 @@ static const op_line lines[] = {
   {"BitShift", "ASIL", "T[3,7]{0,200} T[7]{0,5} > T[3,7] ; direction'RIGHT", 13},
   TWO("BitwiseAnd", 18, W, "", "", "T"), TWO("BitwiseOr", 18, W, "", "", "T"), TWO("BitwiseXor", 18, W, "", "", "T"),
   ONE("BitwiseNot", 18, W, ""),
-  {"Cast", ALL, "T[3,37] > f[3,37] ; to=1", 13}, {"Cast", ALL, "T[3,37] > l[3,37] ; to=7", 13},
-  {"Cast", ALL, "T[37] > B[37] ; to=9", 13}, {"Cast", ALL, "T[37] > h[37] ; to=10", 13},
-  {"Cast", ALL, "T[37] > d[37] ; to=11", 13}, {"Cast", "fdhbasilB", "T[37] > i[37] ; to=6", 13},
-  {"Cast", "fdhb", "T[37]{0,100} > A[37] ; to=2", 13}, {"Cast", ALL, "T[37] > b[37] ; to=16", 13},
+  {"Cast", ALL, "T[3,37] > f[3,37] ; to=1", 13}, {"Cast", "fdhlAB", "T[3,37] > l[3,37] ; to=7", 13},
+  {"Cast", "fli", "T[37] > B[37] ; to=9", 13}, {"Cast", "fdbl", "T[37] > h[37] ; to=10", 13},
+  {"Cast", "fhLi", "T[37] > d[37] ; to=11", 13}, {"Cast", "fdlsB", "T[37] > i[37] ; to=6", 13},
+  {"Cast", "fd", "T[37]{0,100} > A[37] ; to=2", 13}, {"Cast", "fhl", "T[37] > b[37] ; to=16", 13},
   {"Cast", "f", "T[] > i[] ; to=6", 13}, {"Cast", "f", "T[0,2] > l[0,2] ; to=7", 19},
   {"CastLike", "f", "f[3,37] l[2] > l[3,37]", 15}, {"CastLike", "f", "i[37] h[1] > h[37]", 15},
   ONE("Ceil", 13, F, ""), ONE("Celu", 13, F, ""), {"Celu", "f", "T[37] > T[37] ; alpha~0.5", 13},

@@ -171,10 +171,10 @@ uint64_t op_check(const op_case *c, uint32_t r, const op_want *want, const void 
   const op_operand *o = &c->out[r];
   const int32_t rounding = rounding_of(o->type);
   for (uint64_t e = 0; e < o->count; e++) {
-    unsigned char place[8] = {0};
-    memcpy(place, (const unsigned char *)got + e * op_type_bytes(o->type), op_type_bytes(o->type));
-    if (o->type == 'B' && place[0] > 1) return e;
-    if (!bound_holds(rounding, want[r].x[e], more_load(op_number_type(o->type), place, 0), want[r].err[e])) return e;
+    uint64_t place = 0;
+    memcpy(&place, (const unsigned char *)got + e * op_type_bytes(o->type), op_type_bytes(o->type));
+    if (o->type == 'B' && place > 1) return e;
+    if (!bound_holds(rounding, want[r].x[e], more_load(op_number_type(o->type), &place, 0), want[r].err[e])) return e;
   }
   return o->count;
 }

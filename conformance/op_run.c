@@ -148,12 +148,12 @@ static void wrong_element(launch *l, uint32_t result, uint64_t e, const op_want 
           (size_t)snprintf(at + used, sizeof at - used, "%s%llu", d > 0 ? "," : "", (unsigned long long)(rest / inner));
     rest %= inner;
   }
-  unsigned char bytes[8] = {0};
-  memcpy(bytes, got + e * op_type_bytes(o->type), op_type_bytes(o->type));
-  if (o->type == 'B' && bytes[0] > 1)
-    kit_fail(l->k, "%s: result %u[%s] is the byte %u; a bool is 0 or 1", l->words, result, at, bytes[0]);
+  uint64_t bytes = 0;
+  memcpy(&bytes, got + e * op_type_bytes(o->type), op_type_bytes(o->type));
+  if (o->type == 'B' && bytes > 1)
+    kit_fail(l->k, "%s: result %u[%s] is the byte %u; a bool is 0 or 1", l->words, result, at, (unsigned)bytes);
   kit_fail(l->k, "%s: result %u[%s] is %.9g, expected %.9g, at most %.3g away (bound: %s)", l->words, result, at,
-           more_load(op_number_type(o->type), bytes, 0), w[result].x[e], w[result].err[e], w[result].rule);
+           more_load(op_number_type(o->type), &bytes, 0), w[result].x[e], w[result].err[e], w[result].rule);
 }
 
 static void look_results(launch *l, const op_want *want) {

@@ -179,10 +179,10 @@ static void read_attr(kit *k, op_case *c, char *word, char *rest) {
 
 static void set_value(op_operand *o, uint64_t i, double x) {
   const int type = op_number_type(o->type);
-  unsigned char place[8];
-  more_store(type, place, 0, x);
-  memcpy(o->raw + i * op_type_bytes(o->type), place, op_type_bytes(o->type));
-  o->x[i] = more_load(type, place, 0);
+  uint64_t place;
+  more_store(type, &place, 0, x);
+  memcpy(o->raw + i * op_type_bytes(o->type), &place, op_type_bytes(o->type));
+  o->x[i] = more_load(type, &place, 0);
 }
 
 static void fill(op_operand *o, uint32_t *state) {
@@ -197,7 +197,7 @@ static void fill(op_operand *o, uint32_t *state) {
   }
 }
 
-static void make_values(op_operand *o, uint32_t *state) {
+static void make_values(op_operand *o, uint32_t *state, int shift) {
   const bool given = isnan(o->low);
   o->count = 1;
   for (int32_t d = 0; d < o->ndim; d++) o->count *= (uint64_t)o->shape[d];
@@ -205,12 +205,12 @@ static void make_values(op_operand *o, uint32_t *state) {
   if (o->x == NULL) o->x = malloc((o->count + 1) * sizeof *o->x);
   o->block = malloc(o->bytes + 16);
   if (o->x == NULL || o->block == NULL) return;
-  o->raw = o->block + 1;
+  o->raw = o->block + shift;
   if (!given) fill(o, state);
   for (uint64_t i = 0; given && i < o->count; i++) set_value(o, i, o->x[i]);
 }
 
-void op_read(kit *k, op_case *c, const op_line *line, char type, bool constant, uint32_t seed) {
+void op_read(kit *k, op_case *c, const op_line *line, char type, uint32_t known, uint32_t seed) {
   uint32_t state = seed * 2654435761U + 12345U;
   int part = 0; /* operands, results, attributes */
   memset(c, 0, sizeof *c);
@@ -233,8 +233,8 @@ void op_read(kit *k, op_case *c, const op_line *line, char type, bool constant, 
   }
   for (uint32_t i = 0; i < c->n_in; i++) {
     if (!c->in[i].here) continue;
-    if (constant && i > 0) c->in[i].known = true;
-    make_values(&c->in[i], &state);
+    if (known != OP_RUN && i > 0) c->in[i].known = true;
+    make_values(&c->in[i], &state, known == OP_KNOWN_EVEN ? 0 : 1);
     if (c->in[i].raw == NULL) kit_fail(k, "the kit has no memory for %s", line->text);
   }
   for (uint32_t i = 0; i < c->n_out; i++) {

@@ -144,9 +144,6 @@ static void elsewhere(kit *k) {
   on_thread(k, close_there);
 }
 
-/* Reachable when the process ends, as what a program leaves behind is. */
-static kit_busy *left_behind;
-
 /* Leaves a stream, a buffer and, where there can be some, unfinished work behind. */
 static void leave(kit *k, bool busy) {
   heddle_pstream *stream = NULL;
@@ -155,7 +152,7 @@ static void leave(kit *k, bool busy) {
   kit_ok(k, s, "stream.create");
   kit_buffer(k, k->dev, HEDDLE_MEMORY_DEVICE, 4096);
   if (!busy) return;
-  left_behind = kit_busy_put(k, k->dev, stream);
+  k->side->left_behind = kit_busy_put(k, k->dev, stream);
   kit_ok(k, k->t.stream.submit(stream, &k->err), "stream.submit");
 }
 

@@ -37,7 +37,7 @@ static void pure(kit *k) {
   heddle_pdevice *dev = op_open_if_needed(k);
   for (uint32_t i = 0; i < op_line_count(); i++) {
     const op_line *line = op_line_at(i);
-    const heddle_status s = op_ask(k, line, line->types[0], &a->c, &a->r, &a->first, false);
+    const heddle_status s = op_ask(k, line, line->types[0], &a->c, &a->r, &a->first, OP_RUN);
     const heddle_status again = op_query(k, &a->r, &a->second);
     op_text(&a->c, text, sizeof text);
     if (!same_answer(s, &a->first, again, &a->second))
@@ -60,7 +60,7 @@ static void well_formed(kit *k) {
     const op_line *line = op_line_at(i);
     for (const char *t = line->types; *t != '\0'; t++) {
       for (int constant = 0; constant < 2; constant++) {
-        taken += op_ask(k, line, *t, &a->c, &a->r, &a->first, constant != 0) == HEDDLE_OK;
+        taken += op_ask(k, line, *t, &a->c, &a->r, &a->first, constant != 0 ? OP_KNOWN_ODD : OP_RUN) == HEDDLE_OK;
         op_text(&a->c, text, sizeof text);
         if (a->first.wrong[0] != '\0') kit_fail(k, "%s: %s", text, a->first.wrong);
         op_free(&a->c);
@@ -79,7 +79,7 @@ static void words(kit *k) {
   for (uint32_t i = 0; i < op_line_count(); i++) {
     const op_line *line = op_line_at(i);
     for (const char *t = line->types; *t != '\0'; t++) {
-      const heddle_status s = op_ask(k, line, *t, &a->c, &a->r, &a->first, false);
+      const heddle_status s = op_ask(k, line, *t, &a->c, &a->r, &a->first, OP_RUN);
       op_text(&a->c, text, sizeof text);
       if (s != HEDDLE_OK && s != HEDDLE_EUNSUPPORTED)
         kit_fail(k, "%s: query returned status %d; it takes a region or refuses it with HEDDLE_EUNSUPPORTED", text, s);
@@ -113,7 +113,7 @@ static void impossible(kit *k) {
   static const int64_t huge[] = {INT64_C(1) << 30, INT64_C(1) << 29}, odd[] = {5, 7};
   asked *a = new_asked(k);
   heddle_pdevice *dev = op_open_if_needed(k);
-#define BEGIN(line) op_read(k, &a->c, &(line), 'f', false, 1), op_describe(&a->c, '\0', &a->r)
+#define BEGIN(line) op_read(k, &a->c, &(line), 'f', OP_RUN, 1), op_describe(&a->c, '\0', &a->r)
 #define END(what) refused(k, a, what), op_free(&a->c)
   BEGIN(none);
   END("an operator that nobody knows");
@@ -171,7 +171,7 @@ static void *ask_all(void *arg) {
   asked *a = new_asked(k);
   for (uint32_t i = 0; i < op_line_count() && w->wrong[0] == '\0'; i++) {
     const op_line *line = op_line_at(i);
-    const heddle_status s = op_ask(k, line, line->types[0], &a->c, &a->r, &a->first, true);
+    const heddle_status s = op_ask(k, line, line->types[0], &a->c, &a->r, &a->first, OP_KNOWN_ODD);
     const heddle_status again = op_query(k, &a->r, &a->second);
     char text[512];
     op_text(&a->c, text, sizeof text);
@@ -224,10 +224,10 @@ static heddle_status take_listed(void *sink, const char *domain, const char *op,
     if (line->opset != 0 && (line->opset < first || line->opset > last)) continue;
     lines++;
     for (const char *t = line->types; *t != '\0' && taken == 0; t++) {
-      taken += op_ask(k, line, *t, &l->a->c, &l->a->r, &l->a->first, false) == HEDDLE_OK;
+      taken += op_ask(k, line, *t, &l->a->c, &l->a->r, &l->a->first, OP_RUN) == HEDDLE_OK;
       op_free(&l->a->c);
       if (taken > 0) break;
-      taken += op_ask(k, line, *t, &l->a->c, &l->a->r, &l->a->first, true) == HEDDLE_OK;
+      taken += op_ask(k, line, *t, &l->a->c, &l->a->r, &l->a->first, OP_KNOWN_EVEN) == HEDDLE_OK;
       op_free(&l->a->c);
     }
   }

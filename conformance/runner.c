@@ -220,8 +220,8 @@ static int prepare(runner *r) {
     check survey = {.what = open->what, .group = open->group, .index = first, .name = "the survey"};
     run_one(r, &survey, true);
     if (survey.outcome != CHECK_PASS && !interrupted)
-      fprintf(stderr, "heddle check-plugin: what the plugin has could not be listed: %s\n",
-              survey.reason != NULL ? survey.reason : "out of memory");
+      fprintf(stderr, "heddle check-plugin: what the plugin has could not be listed: %s\n%s",
+              survey.reason != NULL ? survey.reason : "out of memory", survey.output != NULL ? survey.output : "");
     free(survey.reason);
     free(survey.notes);
     free(survey.output);

@@ -1,6 +1,6 @@
 /* There is no fence.signal, on a device that is not inline.
  * caught by: root/caps
- * and by: load/functions fences/required fences
+ * and by: load/functions fences threads/signals leaks
  * says: fence.signal is missing */
 #include "base.h"
 

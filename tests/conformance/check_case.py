@@ -38,7 +38,8 @@ class Check:
         return sorted(name for name, case in self.cases.items() if case.state == state)
 
     def __repr__(self):
-        return f"status {self.status}\n--- out\n{self.out}\n--- err\n{self.err}"
+        failed = "\n".join(f"{name}: {self.cases[name].words}" for name in self.state("fail"))
+        return f"status {self.status}\n--- failed\n{failed}\n--- out\n{self.out}\n--- err\n{self.err}"
 
 
 def read_junit(path):

@@ -22,5 +22,6 @@ def plugin(name):
         return file, {**pocl.ENV, "POCL_DEVICES": "pthread"}
     if name == "vulkan":
         lavapipe.need()
-        return file, lavapipe.ENV
+        one = lavapipe.ENV["VK_DRIVER_FILES"].split(":")[0]  # twice the same driver is twice the same UUID
+        return file, {"VK_DRIVER_FILES": one, "VK_ICD_FILENAMES": one}
     return file, {}

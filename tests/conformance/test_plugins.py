@@ -1,5 +1,4 @@
-"""The plugins of the tree pass the kit: null and sim all of it; of the others what takes no long (test_plugins_whole.py has
-the rest).
+"""The plugins of the tree pass the kit: null and sim all of it, the others a sample (test_plugins_whole.py has the rest).
 timeout: 1800"""
 
 import pytest
@@ -13,6 +12,17 @@ def test_whole(name, tmp_path):
     r = check(tmp_path, file, **env)
     assert r.status == 0 and r.state("fail") == [], r
     assert len(r.state("pass")) >= 20, r
+
+
+@pytest.mark.parametrize("name", ["cpu", "opencl", "vulkan", "cuda", "rocm"])
+def test_sample(name, tmp_path):
+    """What every plugin must have, and one case each of work, of operators and of the process's end."""
+    file, env = plugin(name)
+    groups = ("load", "root", "process/exit", "process/state", "health/idle-done", "fences/signal-once",
+              "numerics/run:Add")
+    r = check(tmp_path, file, *(word for group in groups for word in ("--only", group)), **env)
+    assert r.status == 0 and r.state("fail") == [], r
+    assert len(r.state("pass")) >= 20 and r.cases["numerics/run:Add"].state == "pass", r
 
 
 @pytest.mark.parametrize("rule", ["d2h:3:fault", "alloc:6:fault", "d2d:2:async:fault", "sync:2:fault"])

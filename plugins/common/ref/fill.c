@@ -122,8 +122,10 @@ void ref_fill_fill(const ref_node *n, ref_op *op) {
     else ref_cast(REF_TYPE_F64, &f->real[0], REF_TYPE_I64, &f->whole[0], 1);
     return;
   }
-  ref_cast(type, n->in[0]->data, REF_TYPE_F64, &f->real[0], 1);
-  ref_cast(type, n->in[2]->data, REF_TYPE_F64, &f->real[1], 1);
-  ref_cast(type, n->in[0]->data, REF_TYPE_I64, &f->whole[0], 1);
-  ref_cast(type, n->in[2]->data, REF_TYPE_I64, &f->whole[1], 1);
+  for (int i = 0; i < 2; i++) { /* start and step, which may lie at any address */
+    uint64_t number = 0;
+    memcpy(&number, n->in[2 * i]->data, ref_type_bytes(type));
+    ref_cast(type, &number, REF_TYPE_F64, &f->real[i], 1);
+    ref_cast(type, &number, REF_TYPE_I64, &f->whole[i], 1);
+  }
 }

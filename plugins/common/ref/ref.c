@@ -56,7 +56,10 @@ heddle_status ref_ints(const ref_node *n, uint32_t k, int64_t *out, uint32_t cap
   }
   if (have > 0 && v->data == NULL) return ref_refuse(n, err, "operand %u is not known before the run", k);
   for (uint64_t i = 0; i < have; i++) {
-    out[i] = wide ? ((const int64_t *)v->data)[i] : ((const int32_t *)v->data)[i];
+    int32_t narrow; /* constants lie at any address */
+    memcpy(&narrow, (const char *)v->data + i * (wide ? sizeof *out : sizeof narrow), sizeof narrow);
+    out[i] = narrow;
+    if (wide) memcpy(&out[i], (const char *)v->data + i * sizeof *out, sizeof *out);
   }
   *count = (uint32_t)have;
   return HEDDLE_OK;

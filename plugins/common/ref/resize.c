@@ -81,6 +81,12 @@ typedef struct request {
   double scale[REF_MAX_DIMS], roi[2][REF_MAX_DIMS];
 } request;
 
+static double number_at(const heddle_pvalue *constant, uint32_t i) { /* which may lie at any address */
+  float x;
+  memcpy(&x, (const char *)constant->data + i * sizeof x, sizeof x);
+  return (double)x;
+}
+
 static heddle_status read(const ref_node *n, request *q, heddle_error *err) {
   const heddle_pvalue *x = n->in[0], *roi = n->in[1], *scales = n->in[2], *y = n->out;
   const char *mode = "nearest", *policy = "stretch";
@@ -142,10 +148,10 @@ static heddle_status read(const ref_node *n, request *q, heddle_error *err) {
   for (int32_t d = 0; d < x->ndim; d++) q->scale[d] = q->roi[1][d] = 1;
   for (uint32_t i = 0; i < count; i++) {
     const int64_t d = axes[i];
-    if (scales != NULL) q->scale[d] = (double)((const float *)scales->data)[i];
+    if (scales != NULL) q->scale[d] = number_at(scales, i);
     else q->scale[d] = strcmp(policy, "stretch") != 0 ? same : (double)y->shape[d] / (double)x->shape[d];
     if (!(q->scale[d] > 0) && y->shape[d] > 0) return ref_refuse(n, err, "a scale is not above 0");
-    for (int k = 0; crops && k < 2; k++) q->roi[k][d] = (double)((const float *)roi->data)[(uint32_t)k * count + i];
+    for (int k = 0; crops && k < 2; k++) q->roi[k][d] = number_at(roi, (uint32_t)k * count + i);
   }
   return HEDDLE_OK;
 }
