@@ -51,12 +51,12 @@ typedef struct check {
   uint32_t index;
   bool wanted; /* false: run only because others need it, and reported only when it fails */
   check_outcome outcome;
-  char *refuses;     /* why the device makes neither streams nor memory, as a template's does */
-  char *reason;      /* of a failure or a skip */
-  char *notes;       /* lines */
-  char *output;      /* what the process printed, where that helps */
-  char *excuse;      /* of the lists */
-  bool expected;     /* excuse is that of an expected failure */
+  char *refuses; /* why the device makes neither streams nor memory, as a template's does */
+  char *reason;  /* of a failure or a skip */
+  char *notes;   /* lines */
+  char *output;  /* what the process printed, where that helps */
+  char *excuse;  /* of the lists */
+  bool expected; /* excuse is that of an expected failure */
   double seconds;
 } check;
 

@@ -8,8 +8,17 @@ const kit_group *const check_groups[] = {
     &kit_device,
 
     /* memory, streams and what runs in them */
-    &kit_memory, &kit_copy, &kit_streams, &kit_events, &kit_fences, &kit_capture, &kit_timing, &kit_external,
-    &kit_health, &kit_threads, &kit_leaks,
+    &kit_memory,
+    &kit_copy,
+    &kit_streams,
+    &kit_events,
+    &kit_fences,
+    &kit_capture,
+    &kit_timing,
+    &kit_external,
+    &kit_health,
+    &kit_threads,
+    &kit_leaks,
 
     /* operators and modules */
     &kit_query,
