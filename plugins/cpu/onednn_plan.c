@@ -186,11 +186,20 @@ static double work_of(const onednn_chain *chain) {
   return work > reading ? work : reading;
 }
 
+/* Layouts of bfloat16 are of tensors with dimensions; the product of two vectors has none. */
+static bool has_scalar(const heddle_pregion *region) {
+  for (uint32_t i = 0; i < region->n_outputs; i++) {
+    const heddle_pvalue *value = region_value(region, region->outputs[i]);
+    if (value != NULL && value->ndim == 0) return true;
+  }
+  return false;
+}
+
 static bool walk_start(const onednn *self, const heddle_pregion *region, walk *w) {
   const heddle_pnode *node = region_node(region, 0);
   *w = (walk){.self = self};
   if (self == NULL || node == NULL || node->op == NULL) return false;
-  w->fast = self->bf16 && (region->flags & HEDDLE_REGION_FAST) != 0;
+  w->fast = self->bf16 && (region->flags & HEDDLE_REGION_FAST) != 0 && !has_scalar(region);
   for (size_t i = 0; i < sizeof families / sizeof families[0]; i++)
     if (strcmp(families[i].op, node->op) == 0) w->build = families[i].build;
   if (w->build == NULL || !onednn_chain_read(region, &w->chain)) return false;
