@@ -8,10 +8,8 @@ static heddle_status run_locked(heddle_pstream *stream, base_task *task, heddle_
   const heddle_host *host = stream->dev->host;
   (void)err;
   pthread_mutex_lock(&stream->dev->self->lock);
-  if (stream->failure.status == HEDDLE_OK)
-    host->fence_signal(host->ctx, task->fence, task->value);
-  else
-    host->fence_fail(host->ctx, task->fence, stream->failure.status, stream->failure.text);
+  if (stream->failure.status == HEDDLE_OK) host->fence_signal(host->ctx, task->fence, task->value);
+  else host->fence_fail(host->ctx, task->fence, stream->failure.status, stream->failure.text);
   pthread_mutex_unlock(&stream->dev->self->lock);
   return HEDDLE_OK;
 }

@@ -1,5 +1,5 @@
 /* Ends the process with the status of success where memory is asked for.
- * caught by: device/open
+ * caught by: memory/sizes
  * and by: all
  * says: ended with status 0 in the middle of the case in memory.alloc */
 #include "base.h"
