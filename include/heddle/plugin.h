@@ -602,7 +602,8 @@ typedef struct heddle_op_table {
 
 /* Optional; needed by a plugin that offers layouts other than 0. All pure, on (instance, device index), any thread. A
  * plugin with layouts also takes the operator Reorder of domain "heddle": one input and one output of equal dtype and
- * shape, whose layouts in the region say from what to what. */
+ * shape, whose layouts in the region say from what to what. A layout that only operands have, such as that of transformed
+ * weights, may have no Reorder back to 0. */
 typedef struct heddle_layout_table {
   uint64_t struct_size;
 
@@ -711,7 +712,8 @@ typedef struct heddle_plugin {
    * Any thread. */
   heddle_status (*open_instance)(const heddle_host *host, heddle_pinstance **out, heddle_error *err);
 
-  /* How many devices there are; fixed for the instance. Any thread. */
+  /* How many devices there are; fixed for the instance. Any thread. A function that takes an index fails, with words,
+   * where there is no such device. */
   heddle_status (*device_count)(heddle_pinstance *self, uint32_t *out, heddle_error *err);
 
   /* What device index is. Makes no context. Any thread. */
