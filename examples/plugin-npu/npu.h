@@ -15,7 +15,7 @@
 
 struct heddle_pinstance {
   const heddle_host *host;
-  uint64_t dram_bytes; /* setting dram_mb, default 64 */
+  uint64_t dram_bytes; /* setting dram_mb, default 16 */
   uint64_t fault_at;   /* setting fault_at: the n-th program of a device ends in a bus error; 0: none */
   pthread_mutex_t lock;
   pthread_cond_t work; /* a command, or the end, for the threads of the devices */

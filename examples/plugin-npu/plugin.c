@@ -29,7 +29,7 @@ static void close_instance(heddle_pinstance *self) {
 }
 
 static heddle_status open_instance(const heddle_host *host, heddle_pinstance **out, heddle_error *err) {
-  uint64_t mb = 64, fault_at = 0;
+  uint64_t mb = 16, fault_at = 0;
   pthread_condattr_t monotonic;
   heddle_status s = number(host, "dram_mb", 1, 4096, &mb, err);
   if (s == HEDDLE_OK) s = number(host, "fault_at", 0, UINT32_MAX, &fault_at, err);
