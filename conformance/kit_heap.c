@@ -71,6 +71,7 @@ void *kit_heap_alloc(kit *k, uint64_t bytes, uint64_t align) {
 /* Gives the oldest of the freed blocks back; false where it was written to. The lock is held. */
 static bool drop_oldest(kit_heap *h) {
   kit_block *b = h->freed;
+  if (b == NULL) return true;
   bool whole = is(b->data, b->bytes, GONE);
   h->freed = b->next;
   if (h->freed == NULL) h->freed_last = NULL;

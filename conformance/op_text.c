@@ -202,7 +202,7 @@ static void make_values(op_operand *o, uint32_t *state, int shift) {
   o->count = 1;
   for (int32_t d = 0; d < o->ndim; d++) o->count *= (uint64_t)o->shape[d];
   o->bytes = o->count * op_type_bytes(o->type);
-  if (o->x == NULL) o->x = malloc((o->count + 1) * sizeof *o->x);
+  if (o->x == NULL) o->x = calloc(o->count + 1, sizeof *o->x);
   o->block = malloc(o->bytes + 16);
   if (o->x == NULL || o->block == NULL) return;
   o->raw = o->block + shift;

@@ -11,7 +11,7 @@ static void escaped(FILE *out, const char *text) {
   for (const char *p = text; *p != '\0' && utf8;) { /* by lines, as the check is for lines */
     char line[512];
     size_t n = strcspn(p, "\r\n\t\x1b");
-    while (n >= sizeof line || (n > 0 && n == sizeof line - 1)) n = sizeof line - 2;
+    if (n >= sizeof line - 1) n = sizeof line - 2;
     while (n > 0 && ((unsigned char)p[n] & 0xc0) == 0x80) n--;
     memcpy(line, p, n);
     line[n] = '\0';

@@ -233,6 +233,7 @@ static int prepare(runner *r) {
   if (!check_list_make(r->o, list)) return CHECK_FAILED;
   check *places[2] = {find(r, gates[0], first), find(r, gates[1], first)};
   for (int i = 0; i < 2; i++) {
+    if (places[i] == NULL) continue;
     bool wanted = places[i]->wanted;
     *places[i] = kept[i];
     places[i]->wanted = wanted;

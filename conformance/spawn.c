@@ -183,8 +183,7 @@ static bool append(char **text, const char *line) {
   size_t have = *text != NULL ? strlen(*text) : 0, more = strlen(line);
   char *grown = realloc(*text, have + more + 2);
   if (grown == NULL) return false;
-  memcpy(grown + have, line, more);
-  memcpy(grown + have + more, "\n", 2);
+  snprintf(grown + have, more + 2, "%s\n", line);
   *text = grown;
   return true;
 }

@@ -81,14 +81,13 @@ static int take(const char *name, const char *value, check_options *o) {
   return wrong("there is no option '--%s'", name);
 }
 
-static int flag(const char *name, check_options *o, bool *taken) {
-  *taken = true;
+static bool flag(const char *name, check_options *o) {
   if (strcmp(name, "quick") == 0) o->quick = true;
   else if (strcmp(name, "list") == 0) o->list = true;
   else if (strcmp(name, "no-store") == 0) o->no_store = true;
   else if (strcmp(name, "survey") == 0) o->survey = true;
-  else *taken = false;
-  return CHECK_DONE;
+  else return false;
+  return true;
 }
 
 int check_read_words(int argc, char **argv, check_options *o) {
@@ -98,7 +97,6 @@ int check_read_words(int argc, char **argv, check_options *o) {
   bool only_files = false;
   for (int i = 1; i < argc; i++) {
     const char *text = argv[i];
-    bool taken;
     if (!only_files && strcmp(text, "--") == 0) {
       only_files = true;
       continue;
@@ -108,8 +106,7 @@ int check_read_words(int argc, char **argv, check_options *o) {
       o->file = text;
       continue;
     }
-    int status = flag(text + 2, o, &taken);
-    if (taken) continue;
+    if (flag(text + 2, o)) continue;
     char name[32];
     size_t length = strcspn(text + 2, "=");
     if (length >= sizeof name) return wrong("there is no option '%s'", text);
@@ -117,7 +114,7 @@ int check_read_words(int argc, char **argv, check_options *o) {
     name[length] = '\0';
     const char *value = text[2 + length] == '=' ? text + 3 + length : i + 1 < argc ? argv[++i] : NULL;
     if (value == NULL) return wrong("'%s' needs a word after it", text);
-    status = take(name, value, o);
+    int status = take(name, value, o);
     if (status != CHECK_DONE) return status;
   }
   if (o->file == NULL && !o->list) return wrong("%s", "which plugin? Name a shared library or a manifest");
