@@ -1,5 +1,6 @@
 """docs/plugin-guide.md, done as it says: its files are written, its commands run in their order against an installation,
 outside the tree, and what it says they print is looked for in what they print.
+labels: slow
 timeout: 900
 """
 
