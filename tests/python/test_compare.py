@@ -174,6 +174,40 @@ def test_replay(zoo, op, tmp_path):
     assert np.abs(results[1] - expected).max() > got["differences"][0]["first"]["bound"]
 
 
+def replayed(line, folder):
+    good(*shlex.split(line)[1:], "--output-dir", folder)
+    return np.load(folder / "output_0.npy")
+
+
+def test_replay_where_it_ran(zoo, tmp_path):
+    """A rule, not the order of the list, had placed the node."""
+    got = compare(1, *zoo, "--a", "cpu", "--b", "cpu,sim", "--place-b", "matmul=sim", "--set-b", "sim.wrong=MatMul",
+                  "--output-dir", tmp_path)
+    assert got["differences"][0]["device_b"] == "sim:0"
+    assert not np.array_equal(replayed(got["replay"], tmp_path / "b"), np.load(tmp_path / "expected_0.npy"))
+
+
+def test_replay_of_a_node_that_runs_graphs(zoo, tmp_path):
+    got = compare(1, *zoo, "--a", "cpu", "--b", "cpu,sim", "--place-b", "add=sim", "--set-b", "sim.wrong=Add",
+                  "--output-dir", tmp_path)
+    assert got["differences"][0]["node"] == "if"
+    assert not np.array_equal(replayed(got["replay"], tmp_path / "b"), np.load(tmp_path / "expected_0.npy"))
+
+
+def test_replay_of_a_model_in_a_library(tmp_path):
+    """Its functions are those of the library that the model is in."""
+    if legacy.compiler() is None:
+        pytest.skip("there is no C compiler to write libraries with")
+    f32, operands = "float32", [("x", "float32", (4,)), ("y", "float32", (4,))]
+    twice = "static int calls; calls++; for (int i = 0; i < 4; i++) y[i] = 2 * x[i] + (i == 2 && calls == 3);"
+    graph = tvm_graph({"x": (f32, [4])}, [Call("twice", ["x"], [(f32, [4])])], ["twice"])
+    data = legacy.blob([legacy.factory(graph, {}, "default"), legacy.LIB], [[1], []])
+    path = legacy.library(tmp_path / "lib.so", "v0.14", [legacy.kernel("twice", operands, twice)], data=data)
+    got = compare(1, path, "--a", "cpu", "--b", "cpu", "--random", "--output-dir", tmp_path / "out")
+    assert got["differences"][0]["op"] == "twice"
+    assert np.array_equal(replayed(got["replay"], tmp_path / "b"), np.load(tmp_path / "out" / "expected_0.npy"))
+
+
 def test_digits_and_annotations(tmp_path):
     """The nodes' own wishes for devices are passed over; rules are not."""
     words = (DIGITS, "--random", "--a", "cpu", "--b", "sim,cpu", "--place-b", "*=cpu", "--place-b", "classes=sim")
