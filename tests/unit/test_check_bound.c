@@ -126,6 +126,25 @@ static void the_scale_of_quantised_values_may_round(void **state) {
   assert_false(bound_holds(BOUND_F32, scale, scale * (1 + 1e-5), e));
 }
 
+static bool cubic(void *ctx, const double *const *x, double *y) {
+  (void)ctx;
+  y[0] = -0.1 * x[0][0] + 0.6 * x[0][1] + 0.6 * x[0][2] - 0.1 * x[0][3];
+  return true;
+}
+
+static void negative_weights_of_an_interpolation_do_not_cancel_magnitudes(void **state) {
+  static const int64_t four[] = {4}, one[] = {1};
+  static const double values[] = {-6, 1, 1, 6}; /* of whose magnitudes the mean is 0 */
+  const bound_tensor in[] = {{values, four, 1, BOUND_F32}};
+  const double *x[] = {values};
+  double y, e;
+  (void)state;
+  cubic(NULL, x, &y);
+  const bound_node n = {.op = "Resize", .in = in, .n_in = 1, .out = {&y, one, 1, BOUND_F32}, .evaluate = cubic};
+  assert_true(bound_of(&n, &e, NULL));
+  assert_true(e > 6 * 0x1p-23 && e < 6 * 1e-3);
+}
+
 static void what_moves_is_exact(void **state) {
   static const int64_t shape[] = {3};
   const double x[] = {1, 2, 3};
@@ -216,6 +235,6 @@ static void unknown_operators_have_no_bound(void **state) {
 
 CASES(CASE(sums_are_within_in_any_order_and_wrong_ones_are_not),
       CASE(a_negative_factor_of_gemm_does_not_cancel_magnitudes), CASE(the_scale_of_quantised_values_may_round),
-      CASE(what_moves_is_exact), CASE(infinities_and_nan_have_their_places),
-      CASE(softmax_is_within_and_one_without_its_maximum_is_not),
+      CASE(negative_weights_of_an_interpolation_do_not_cancel_magnitudes), CASE(what_moves_is_exact),
+      CASE(infinities_and_nan_have_their_places), CASE(softmax_is_within_and_one_without_its_maximum_is_not),
       CASE(norms_may_be_of_two_sums_but_not_of_fewer_elements), CASE(unknown_operators_have_no_bound))
