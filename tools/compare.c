@@ -56,6 +56,7 @@ typedef struct comparison {
   uint32_t compared, found;
   json_t *differences; /* with --json */
   char *command;       /* of the first difference */
+  char *memory;        /* --memory as a setting, or NULL */
   output *outputs;
   uint32_t n_outputs;
   bool outputs_differ;
@@ -63,22 +64,33 @@ typedef struct comparison {
 
 /* ---- two sides */
 
-static bool joined(const words *first, const words *second, words *out) {
-  out->count = first->count + second->count;
-  out->data = calloc(out->count + 1, sizeof *out->data);
+/* extra may be NULL. */
+static bool joined(const char *extra, const words *first, const words *second, words *out) {
+  out->data = calloc(first->count + second->count + 1, sizeof *out->data);
   if (out->data == NULL) return false;
-  for (size_t i = 0; i < out->count; i++)
-    out->data[i] = i < first->count ? first->data[i] : second->data[i - first->count];
+  if (extra != NULL) out->data[out->count++] = extra;
+  for (size_t i = 0; i < first->count; i++) out->data[out->count++] = first->data[i];
+  for (size_t i = 0; i < second->count; i++) out->data[out->count++] = second->data[i];
   return true;
 }
 
-static int side(session *s, options *mine, const options *o, const char *devices, const words *settings,
-                const words *place) {
+/* --memory as a setting, which may name devices that only the other side has. */
+static char *memory_setting(const char *limits) {
+  const size_t n = limits != NULL ? strlen(limits) + sizeof "limit.memory=" : 0;
+  char *made = n > 0 ? malloc(n) : NULL;
+  if (made != NULL) snprintf(made, n, "limit.memory=%s", limits);
+  return made;
+}
+
+static int side(session *s, options *mine, const options *o, const char *limits, const char *devices,
+                const words *settings, const words *place) {
   *mine = *o;
   mine->devices = devices;
   mine->place = *place;
   mine->ignore_annotations = true;
-  if (!joined(&o->settings, settings, &mine->settings)) return fail_text("compare", "out of memory");
+  mine->memory = NULL;
+  mine->settings = (words){0};
+  if (!joined(limits, &o->settings, settings, &mine->settings)) return fail_text("compare", "out of memory");
   int status = session_model(s, "compare", mine);
   if (status == DONE) status = session_executor(s, o->random);
   return status;
@@ -352,8 +364,10 @@ static bool is_fast(const session *s) {
 static int compare_it(comparison *c) {
   heddle_error err = {0};
   const options *o = c->o;
-  int status = side(&c->a, &c->oa, o, o->a, &o->settings_a, &o->place_a);
-  if (status == DONE) status = side(&c->b, &c->ob, o, o->b, &o->settings_b, &o->place_b);
+  c->memory = memory_setting(o->memory);
+  if (o->memory != NULL && c->memory == NULL) return fail_text("compare", "out of memory");
+  int status = side(&c->a, &c->oa, o, c->memory, o->a, &o->settings_a, &o->place_a);
+  if (status == DONE) status = side(&c->b, &c->ob, o, c->memory, o->b, &o->settings_b, &o->place_b);
   if (status == DONE) status = run_whole(&c->a);
   if (status == DONE) status = run_whole(&c->b);
   if (status == DONE) status = compare_outputs(c);
@@ -381,6 +395,7 @@ static int compare(const options *o) {
   free(c.outputs);
   status = session_finish(&c.a, status);
   status = session_finish(&c.b, status);
+  free(c.memory);
   free(c.oa.settings.data);
   free(c.ob.settings.data);
   return status;

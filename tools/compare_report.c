@@ -200,7 +200,6 @@ static char *command_of(const replay_side *side, const whole *w, const part *p, 
     add_option(&l, " --input", path);
   }
   add_option(&l, " --lib", s->o->lib == NULL && w->calls_library && library_is(s->o->model) ? s->o->model : s->o->lib);
-  add_option(&l, " --memory", s->o->memory);
   add_option(&l, " --precision", s->o->precision);
   for (size_t i = 0; i < s->o->settings.count; i++) add_option(&l, " --set", s->o->settings.data[i]);
   if (l.good) return l.text;

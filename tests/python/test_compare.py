@@ -253,6 +253,13 @@ def test_between_the_nodes(tmp_path):
     assert got["outputs_differ"] and not got["equal"] and got["differences"] == [] and got["outputs"][0]["error"] > 0.1
 
 
+def test_memory(zoo):
+    """A limit may be of a device that only one side has."""
+    words = (*zoo, "--a", "cpu", "--b", "sim")
+    assert compare(0, *words, "--memory", "sim:0=64MiB")["equal"]
+    assert "more than its limit of 1024" in failing(1, "compare", *words, "--memory", "sim:0=1KiB")
+
+
 # ---- words
 
 def test_wrong_words(zoo, tmp_path):
