@@ -253,6 +253,25 @@ def test_between_the_nodes(tmp_path):
     assert got["outputs_differ"] and not got["equal"] and got["differences"] == [] and got["outputs"][0]["error"] > 0.1
 
 
+def test_between_the_nodes_of_a_quantised_model(tmp_path):
+    """Results of 8 bits count too: the planted fault is in the operator that the rewritten model alone has."""
+    nodes = [helper.make_node(op, ins, [out], name=out) for op, ins, out in (
+        ("DequantizeLinear", ["x", "one", "zero"], "xf"), ("DequantizeLinear", ["w", "one", "signed"], "wf"),
+        ("MatMul", ["xf", "wf"], "m"), ("QuantizeLinear", ["m", "one", "zero"], "y"))]
+    constants = {"one": np.float32(1), "zero": np.uint8(0), "signed": np.int8(0), "w": np.ones((4, 3), np.int8)}
+    graph = helper.make_graph(
+        nodes, "quantised", [helper.make_tensor_value_info("x", TensorProto.UINT8, [2, 4])],
+        [helper.make_tensor_value_info("y", TensorProto.UINT8, None)],
+        [numpy_helper.from_array(np.asarray(v), k) for k, v in constants.items()])
+    model = helper.make_model(graph, opset_imports=[helper.make_opsetid("", 18)], ir_version=9)
+    onnx.save(model, tmp_path / "q.onnx")
+    words = (tmp_path / "q.onnx", "--a", "cpu", "--b", "sim", "--random")
+    assert compare(0, *words)["outputs"][0]["error"] == 0
+    r = heddle("compare", *words, "--set-b", "sim.wrong=QLinearMatMul", "--json")
+    got = json.loads(r.out)
+    assert r.status == 1 and got["outputs_differ"] and got["outputs"][0]["error"] == 2, r
+
+
 def test_memory(zoo):
     """A limit may be of a device that only one side has."""
     words = (*zoo, "--a", "cpu", "--b", "sim")
