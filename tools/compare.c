@@ -56,6 +56,7 @@ typedef struct comparison {
   uint32_t compared, found;
   json_t *differences; /* with --json */
   char *command;       /* of the first difference */
+  char *memory;        /* --memory as a setting, or NULL */
   output *outputs;
   uint32_t n_outputs;
   bool outputs_differ;
@@ -63,22 +64,33 @@ typedef struct comparison {
 
 /* ---- two sides */
 
-static bool joined(const words *first, const words *second, words *out) {
-  out->count = first->count + second->count;
-  out->data = calloc(out->count + 1, sizeof *out->data);
+/* extra may be NULL. */
+static bool joined(const char *extra, const words *first, const words *second, words *out) {
+  out->data = calloc(first->count + second->count + 1, sizeof *out->data);
   if (out->data == NULL) return false;
-  for (size_t i = 0; i < out->count; i++)
-    out->data[i] = i < first->count ? first->data[i] : second->data[i - first->count];
+  if (extra != NULL) out->data[out->count++] = extra;
+  for (size_t i = 0; i < first->count; i++) out->data[out->count++] = first->data[i];
+  for (size_t i = 0; i < second->count; i++) out->data[out->count++] = second->data[i];
   return true;
 }
 
-static int side(session *s, options *mine, const options *o, const char *devices, const words *settings,
-                const words *place) {
+/* --memory as a setting, which may name devices that only the other side has. */
+static char *memory_setting(const char *limits) {
+  const size_t n = limits != NULL ? strlen(limits) + sizeof "limit.memory=" : 0;
+  char *made = n > 0 ? malloc(n) : NULL;
+  if (made != NULL) snprintf(made, n, "limit.memory=%s", limits);
+  return made;
+}
+
+static int side(session *s, options *mine, const options *o, const char *limits, const char *devices,
+                const words *settings, const words *place) {
   *mine = *o;
   mine->devices = devices;
   mine->place = *place;
   mine->ignore_annotations = true;
-  if (!joined(&o->settings, settings, &mine->settings)) return fail_text("compare", "out of memory");
+  mine->memory = NULL;
+  mine->settings = (words){0};
+  if (!joined(limits, &o->settings, settings, &mine->settings)) return fail_text("compare", "out of memory");
   int status = session_model(s, "compare", mine);
   if (status == DONE) status = session_executor(s, o->random);
   return status;
@@ -90,12 +102,11 @@ static int run_whole(session *s) {
   return r == HEDDLE_OK ? DONE : session_run_failed(s, r, &err);
 }
 
-/* The largest error between two tensors of floats, and the largest element of the first; other tensors: 0. */
+/* The largest error between two tensors of numbers, and the largest element of the first; other tensors: 0. */
 static double error_between(const heddle_tensor *x, const heddle_tensor *y, double *most) {
   double error = 0;
   *most = 0;
-  const heddle_dtype d = heddle_tensor_dtype(x);
-  if (!numbers_known(d) || !numbers_are_floats(d)) return 0;
+  if (!numbers_known(heddle_tensor_dtype(x))) return 0;
   if (heddle_tensor_bytes(x) != heddle_tensor_bytes(y)) return (double)INFINITY;
   for (uint64_t k = 0; k < numbers_count(x); k++) {
     const double p = number_at(x, k), q = number_at(y, k);
@@ -124,9 +135,16 @@ static int compare_outputs(comparison *c) {
   return DONE;
 }
 
+/* The part of the largest element that an output may be off; indices and truths may be any, since a rounding moves them. */
+static double share_of(heddle_dtype d) {
+  if (numbers_are_floats(d)) return d.bits == 16 ? 0.1 : 0.01;
+  const bool quantised = d.bits == 8 && (d.code == HEDDLE_DTYPE_INT || d.code == HEDDLE_DTYPE_UINT);
+  return quantised ? 0.1 : (double)INFINITY;
+}
+
 /* Errors of all nodes add up in the outputs, and a rounding that tips a step of a quantised model is not small. So an
- * error is called a difference where it is more than 1 % of the largest element (10 % in 16 bits), and more than four
- * times that of b's values from node to node, of which each is right. */
+ * error is called a difference where it is more than 1 % of the largest element (10 % in 16 bits, and of integers of 8),
+ * and more than four times that of b's values from node to node, of which each is right. */
 static void judge_outputs(comparison *c) {
   const json_t *heads = json_object_get(c->w.document, "heads");
   for (uint32_t i = 0; i < c->n_outputs; i++) {
@@ -134,8 +152,9 @@ static void judge_outputs(comparison *c) {
     const uint32_t entry = whole_entry(&c->w, json_array_get(heads, i));
     double most, drift = 0;
     if (entry != UINT32_MAX && c->w.values[entry] != NULL) drift = error_between(o->of_a, c->w.values[entry], &most);
-    const double part_of = heddle_tensor_dtype(o->of_a).bits == 16 ? 0.1 : 0.01;
-    c->outputs_differ = c->outputs_differ || (o->error > part_of * o->most && o->error > 4 * drift);
+    const double share = share_of(heddle_tensor_dtype(o->of_a));
+    const bool far = isfinite(share) && o->error > share * o->most;
+    c->outputs_differ = c->outputs_differ || (far && o->error > 4 * drift);
   }
 }
 
@@ -180,6 +199,7 @@ static void forget(whole *w, uint32_t end) {
 
 static int found_difference(comparison *c, const part *alone, difference *d, heddle_tensor *const *expected) {
   int status = DONE;
+  const bool knows_a = d->device_a[0] != '\0', knows_b = d->device_b[0] != '\0';
   c->found++;
   if (d->device_a[0] == '\0') snprintf(d->device_a, sizeof d->device_a, "%s", c->oa.devices);
   if (d->device_b[0] == '\0') snprintf(d->device_b, sizeof d->device_b, "%s", c->ob.devices);
@@ -187,7 +207,8 @@ static int found_difference(comparison *c, const part *alone, difference *d, hed
   if (c->o->json) json_array_append_new(c->differences, difference_object(&c->w, alone, d));
   else report_difference(&c->w, alone, d);
   if (c->command == NULL)
-    status = report_replay(&c->a, &c->b, &c->w, alone, expected,
+    status = report_replay(&(replay_side){&c->a, knows_a ? d->device_a : NULL},
+                           &(replay_side){&c->b, knows_b ? d->device_b : NULL}, &c->w, alone, expected,
                            c->o->output_dir != NULL ? c->o->output_dir : "heddle-compare", &c->command);
   return status;
 }
@@ -343,8 +364,10 @@ static bool is_fast(const session *s) {
 static int compare_it(comparison *c) {
   heddle_error err = {0};
   const options *o = c->o;
-  int status = side(&c->a, &c->oa, o, o->a, &o->settings_a, &o->place_a);
-  if (status == DONE) status = side(&c->b, &c->ob, o, o->b, &o->settings_b, &o->place_b);
+  c->memory = memory_setting(o->memory);
+  if (o->memory != NULL && c->memory == NULL) return fail_text("compare", "out of memory");
+  int status = side(&c->a, &c->oa, o, c->memory, o->a, &o->settings_a, &o->place_a);
+  if (status == DONE) status = side(&c->b, &c->ob, o, c->memory, o->b, &o->settings_b, &o->place_b);
   if (status == DONE) status = run_whole(&c->a);
   if (status == DONE) status = run_whole(&c->b);
   if (status == DONE) status = compare_outputs(c);
@@ -372,6 +395,7 @@ static int compare(const options *o) {
   free(c.outputs);
   status = session_finish(&c.a, status);
   status = session_finish(&c.b, status);
+  free(c.memory);
   free(c.oa.settings.data);
   free(c.ob.settings.data);
   return status;

@@ -7,6 +7,7 @@
 #include <string.h>
 #include <sys/stat.h>
 
+#include "library.h"
 #include "numbers.h"
 #include "text.h"
 
@@ -164,33 +165,43 @@ static void add_word(line *l, const char *word) {
   add(l, "'");
 }
 
+static void add_option(line *l, const char *option, const char *value) {
+  if (value == NULL) return;
+  add(l, option);
+  add_word(l, value);
+}
+
+/* Where the node ran, whatever the order of the list, a rule or a column device_index says; where that is not known (a
+ * node that runs graphs), the rules of the side. */
+static void add_place(line *l, const replay_side *side) {
+  const session *s = side->session;
+  char rule[40];
+  if (side->device != NULL) {
+    snprintf(rule, sizeof rule, "*=%s", side->device);
+    add_option(l, " --place", rule);
+    return;
+  }
+  for (size_t i = 0; i < s->o->place.count; i++) add_option(l, " --place", s->o->place.data[i]);
+}
+
 /* The command that runs the written node on the devices of a side. */
-static char *command_of(const session *s, const whole *w, const part *p, const char *folder) {
+static char *command_of(const replay_side *side, const whole *w, const part *p, const char *folder) {
+  const session *s = side->session;
   line l = {.good = true};
   char path[4300];
   add(&l, "heddle run");
   snprintf(path, sizeof path, "%s/node.json", folder);
   add_word(&l, path);
-  add(&l, " --device");
-  add_word(&l, s->o->devices);
+  add_option(&l, " --device", s->o->devices);
+  if (strchr(s->o->devices, ',') != NULL || w->calls_library || s->o->place.count > 0) add_place(&l, side);
   for (uint32_t i = 0; i < p->n_inputs; i++) {
     if (w->constant[p->inputs[i]]) continue;
     snprintf(path, sizeof path, "in%" PRIu32 "=%s/in%" PRIu32 ".npy", i, folder, i);
-    add(&l, " --input");
-    add_word(&l, path);
+    add_option(&l, " --input", path);
   }
-  if (s->o->lib != NULL) {
-    add(&l, " --lib");
-    add_word(&l, s->o->lib);
-  }
-  if (s->o->precision != NULL) {
-    add(&l, " --precision");
-    add_word(&l, s->o->precision);
-  }
-  for (size_t i = 0; i < s->o->settings.count; i++) {
-    add(&l, " --set");
-    add_word(&l, s->o->settings.data[i]);
-  }
+  add_option(&l, " --lib", s->o->lib == NULL && w->calls_library && library_is(s->o->model) ? s->o->model : s->o->lib);
+  add_option(&l, " --precision", s->o->precision);
+  for (size_t i = 0; i < s->o->settings.count; i++) add_option(&l, " --set", s->o->settings.data[i]);
   if (l.good) return l.text;
   free(l.text);
   return NULL;
@@ -209,8 +220,8 @@ static int write_commands(const char *folder, const char *a, const char *b) {
   return good ? DONE : fail_text("compare", "cannot write %s: %s", path, strerror(error));
 }
 
-int report_replay(const session *a, const session *b, const whole *w, const part *p, heddle_tensor *const *expected,
-                  const char *folder, char **command) {
+int report_replay(const replay_side *a, const replay_side *b, const whole *w, const part *p,
+                  heddle_tensor *const *expected, const char *folder, char **command) {
   heddle_error err = {0};
   struct stat info;
   *command = NULL;

@@ -17,9 +17,15 @@ typedef struct difference {
 void report_difference(const whole *w, const part *p, const difference *d);
 json_t *difference_object(const whole *w, const part *p, const difference *d);
 
+/* A side, and the device on which the node ran alone there; NULL: not known. */
+typedef struct replay_side {
+  const session *session;
+  const char *device;
+} replay_side;
+
 /* Writes the node alone, its inputs, what side a made of them and the command lines that show the difference again into
  * a folder, which is made. command gets the line of side b, freed by the caller. Gives an exit status. */
-int report_replay(const session *a, const session *b, const whole *w, const part *p, heddle_tensor *const *expected,
-                  const char *folder, char **command);
+int report_replay(const replay_side *a, const replay_side *b, const whole *w, const part *p,
+                  heddle_tensor *const *expected, const char *folder, char **command);
 
 #endif

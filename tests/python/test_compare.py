@@ -174,6 +174,40 @@ def test_replay(zoo, op, tmp_path):
     assert np.abs(results[1] - expected).max() > got["differences"][0]["first"]["bound"]
 
 
+def replayed(line, folder):
+    good(*shlex.split(line)[1:], "--output-dir", folder)
+    return np.load(folder / "output_0.npy")
+
+
+def test_replay_where_it_ran(zoo, tmp_path):
+    """A rule, not the order of the list, had placed the node."""
+    got = compare(1, *zoo, "--a", "cpu", "--b", "cpu,sim", "--place-b", "matmul=sim", "--set-b", "sim.wrong=MatMul",
+                  "--output-dir", tmp_path)
+    assert got["differences"][0]["device_b"] == "sim:0"
+    assert not np.array_equal(replayed(got["replay"], tmp_path / "b"), np.load(tmp_path / "expected_0.npy"))
+
+
+def test_replay_of_a_node_that_runs_graphs(zoo, tmp_path):
+    got = compare(1, *zoo, "--a", "cpu", "--b", "cpu,sim", "--place-b", "add=sim", "--set-b", "sim.wrong=Add",
+                  "--output-dir", tmp_path)
+    assert got["differences"][0]["node"] == "if"
+    assert not np.array_equal(replayed(got["replay"], tmp_path / "b"), np.load(tmp_path / "expected_0.npy"))
+
+
+def test_replay_of_a_model_in_a_library(tmp_path):
+    """Its functions are those of the library that the model is in."""
+    if legacy.compiler() is None:
+        pytest.skip("there is no C compiler to write libraries with")
+    f32, operands = "float32", [("x", "float32", (4,)), ("y", "float32", (4,))]
+    twice = "static int calls; calls++; for (int i = 0; i < 4; i++) y[i] = 2 * x[i] + (i == 2 && calls == 3);"
+    graph = tvm_graph({"x": (f32, [4])}, [Call("twice", ["x"], [(f32, [4])])], ["twice"])
+    data = legacy.blob([legacy.factory(graph, {}, "default"), legacy.LIB], [[1], []])
+    path = legacy.library(tmp_path / "lib.so", "v0.14", [legacy.kernel("twice", operands, twice)], data=data)
+    got = compare(1, path, "--a", "cpu", "--b", "cpu", "--random", "--output-dir", tmp_path / "out")
+    assert got["differences"][0]["op"] == "twice"
+    assert np.array_equal(replayed(got["replay"], tmp_path / "b"), np.load(tmp_path / "out" / "expected_0.npy"))
+
+
 def test_digits_and_annotations(tmp_path):
     """The nodes' own wishes for devices are passed over; rules are not."""
     words = (DIGITS, "--random", "--a", "cpu", "--b", "sim,cpu", "--place-b", "*=cpu", "--place-b", "classes=sim")
@@ -217,6 +251,32 @@ def test_between_the_nodes(tmp_path):
     r = heddle("compare", *words, *fault, "--json")
     got = json.loads(r.out)
     assert got["outputs_differ"] and not got["equal"] and got["differences"] == [] and got["outputs"][0]["error"] > 0.1
+
+
+def test_between_the_nodes_of_a_quantised_model(tmp_path):
+    """Results of 8 bits count too: the planted fault is in the operator that the rewritten model alone has."""
+    nodes = [helper.make_node(op, ins, [out], name=out) for op, ins, out in (
+        ("DequantizeLinear", ["x", "one", "zero"], "xf"), ("DequantizeLinear", ["w", "one", "signed"], "wf"),
+        ("MatMul", ["xf", "wf"], "m"), ("QuantizeLinear", ["m", "one", "zero"], "y"))]
+    constants = {"one": np.float32(1), "zero": np.uint8(0), "signed": np.int8(0), "w": np.ones((4, 3), np.int8)}
+    graph = helper.make_graph(
+        nodes, "quantised", [helper.make_tensor_value_info("x", TensorProto.UINT8, [2, 4])],
+        [helper.make_tensor_value_info("y", TensorProto.UINT8, None)],
+        [numpy_helper.from_array(np.asarray(v), k) for k, v in constants.items()])
+    model = helper.make_model(graph, opset_imports=[helper.make_opsetid("", 18)], ir_version=9)
+    onnx.save(model, tmp_path / "q.onnx")
+    words = (tmp_path / "q.onnx", "--a", "cpu", "--b", "sim", "--random")
+    assert compare(0, *words)["outputs"][0]["error"] == 0
+    r = heddle("compare", *words, "--set-b", "sim.wrong=QLinearMatMul", "--json")
+    got = json.loads(r.out)
+    assert r.status == 1 and got["outputs_differ"] and got["outputs"][0]["error"] == 2, r
+
+
+def test_memory(zoo):
+    """A limit may be of a device that only one side has."""
+    words = (*zoo, "--a", "cpu", "--b", "sim")
+    assert compare(0, *words, "--memory", "sim:0=64MiB")["equal"]
+    assert "more than its limit of 1024" in failing(1, "compare", *words, "--memory", "sim:0=1KiB")
 
 
 # ---- words

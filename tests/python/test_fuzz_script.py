@@ -27,7 +27,7 @@ def test_wrong_words(words):
 def test_seeds():
     """The ordinary tests run each target over its seeds, so a target without any is not run there at all."""
     readers = {"graph_json", "params", "npy", "onnx", "config", "elf", "tvm_blob", "weights_file", "route_record",
-               "place_record", "file_cache", "spirv", "expression"}
+               "place_record", "file_cache", "spirv", "expression", "manifest", "abilities", "probe_record"}
     assert readers <= set(TARGETS)
     for name in TARGETS:
         assert any((SOURCE / "tests" / "fuzz" / "data" / name).iterdir()), name

@@ -72,6 +72,79 @@ static void sums_are_within_in_any_order_and_wrong_ones_are_not(void **state) {
   assert_false(bound_of(&n, err, &rule));
 }
 
+/* y = c - a b of what nearly cancels: the magnitudes must not cancel too. */
+static double difference_of(const double *const *x, float *single) {
+  double sum = x[2][0];
+  *single = 0;
+  for (int k = 0; k < K; k++) sum -= x[0][k] * x[1][k], *single += (float)x[0][k] * (float)x[1][k];
+  *single = (float)x[2][0] - *single;
+  return sum;
+}
+
+static bool subtracted(void *ctx, const double *const *x, double *y) {
+  float single;
+  (void)ctx;
+  y[0] = difference_of(x, &single);
+  return true;
+}
+
+static void a_negative_factor_of_gemm_does_not_cancel_magnitudes(void **state) {
+  static const int64_t row[] = {1, K}, column[] = {K, 1}, one[] = {1, 1};
+  static const bound_attr alpha = {.name = "alpha", .number = -1};
+  double c = 0, y, e;
+  float single;
+  const bound_tensor in[] = {{a, row, 2, BOUND_F32}, {b, column, 2, BOUND_F32}, {&c, one, 2, BOUND_F32}};
+  const double *x[] = {a, b, &c};
+  (void)state;
+  for (int k = 0; k < K; k++) {
+    a[k] = 1 + fabs((double)next());
+    b[k] = 1 + fabs((double)next());
+    c += a[k] * b[k];
+  }
+  c = (double)(float)c;
+  y = difference_of(x, &single);
+  const bound_node n = {.op = "Gemm",
+                        .attrs = &alpha,
+                        .in = in,
+                        .n_attrs = 1,
+                        .n_in = 3,
+                        .out = {&y, one, 2, BOUND_F32},
+                        .evaluate = subtracted};
+  assert_true(bound_of(&n, &e, NULL));
+  assert_true(e > 0x1p-24 * c);
+  assert_true(bound_holds(BOUND_F32, y, (double)single, e));
+}
+
+static void the_scale_of_quantised_values_may_round(void **state) {
+  static const int64_t none[] = {1};
+  const double scale = 7812.5;
+  const bound_node n = {.op = "DynamicQuantizeLinear", .output = 1, .out = {&scale, none, 0, BOUND_F32}};
+  double e;
+  (void)state;
+  assert_true(bound_of(&n, &e, NULL));
+  assert_true(bound_holds(BOUND_F32, scale, (double)nextafterf((float)scale, 9000), e));
+  assert_false(bound_holds(BOUND_F32, scale, scale * (1 + 1e-5), e));
+}
+
+static bool cubic(void *ctx, const double *const *x, double *y) {
+  (void)ctx;
+  y[0] = -0.1 * x[0][0] + 0.6 * x[0][1] + 0.6 * x[0][2] - 0.1 * x[0][3];
+  return true;
+}
+
+static void negative_weights_of_an_interpolation_do_not_cancel_magnitudes(void **state) {
+  static const int64_t four[] = {4}, one[] = {1};
+  static const double values[] = {-6, 1, 1, 6}; /* of whose magnitudes the mean is 0 */
+  const bound_tensor in[] = {{values, four, 1, BOUND_F32}};
+  const double *x[] = {values};
+  double y, e;
+  (void)state;
+  cubic(NULL, x, &y);
+  const bound_node n = {.op = "Resize", .in = in, .n_in = 1, .out = {&y, one, 1, BOUND_F32}, .evaluate = cubic};
+  assert_true(bound_of(&n, &e, NULL));
+  assert_true(e > 6 * 0x1p-23 && e < 6 * 1e-3);
+}
+
 static void what_moves_is_exact(void **state) {
   static const int64_t shape[] = {3};
   const double x[] = {1, 2, 3};
@@ -160,6 +233,8 @@ static void unknown_operators_have_no_bound(void **state) {
   assert_false(bound_of(&n, e, NULL));
 }
 
-CASES(CASE(sums_are_within_in_any_order_and_wrong_ones_are_not), CASE(what_moves_is_exact),
+CASES(CASE(sums_are_within_in_any_order_and_wrong_ones_are_not),
+      CASE(a_negative_factor_of_gemm_does_not_cancel_magnitudes), CASE(the_scale_of_quantised_values_may_round),
+      CASE(negative_weights_of_an_interpolation_do_not_cancel_magnitudes), CASE(what_moves_is_exact),
       CASE(infinities_and_nan_have_their_places), CASE(softmax_is_within_and_one_without_its_maximum_is_not),
       CASE(norms_may_be_of_two_sums_but_not_of_fewer_elements), CASE(unknown_operators_have_no_bound))

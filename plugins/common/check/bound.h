@@ -13,8 +13,10 @@
  *            pow, erf 16; division 2.5; sqrt 3), added up where an operator is several of them.
  *  sum       sums of products and of elements. For n terms in any order |error| <= gamma(n) sum |a||b| (Higham, Accuracy
  *            and Stability of Numerical Algorithms, 2nd ed., section 3.1). The sum of magnitudes is the operator itself of
- *            the operands' magnitudes, which evaluate computes. A 2-D convolution of stride 1 with a kernel of 3 x 3 or
- *            5 x 5 may be computed by Winograd's filtering: 32 u max|x| sum |w| more (docs/cpu.md has the source).
+ *            the operands' magnitudes, which evaluate computes. Where factors of the operator's own are negative,
+ *            magnitudes would cancel: Gemm's operands get the sign too, and for a cubic Resize it is 3 max|x|. A 2-D
+ *            convolution of stride 1 with a kernel of 3 x 3 or 5 x 5 may be computed by Winograd's filtering:
+ *            32 u max|x| sum |w| more (docs/cpu.md has the source).
  *  positive  sums of terms that are all positive, and roots and logarithms of them: gamma(n + 24) |y|, for a logarithm
  *            gamma(n + 24) in absolute terms.
  *  softmax   with m the row's maximum, exp(x - m) is off by u |x - m| for the difference and by 3 ulp; the denominator is

@@ -1,0 +1,81 @@
+/* Any bytes as the record of a plugin's try: no crash, no leak; what counts has a state, and is read again after it was
+ * written anew, as happens where a driver has changed. */
+#include "probe/probe.h"
+
+#include <stdint.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "core/cache_folder.h"
+#include "core/registry.h"
+
+/* The file is the fuzzer's bytes, its folder anybody's, and Heddle and the system those of the seeds. */
+#define heddle__cache_folder_is_ours(folder) ((void)(folder), true)
+#define heddle_version() "0"
+#include "probe/record.c"
+
+int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
+
+static const char *input;
+static size_t input_bytes;
+static char *written;
+
+heddle_status heddle__file_read(const char *path, bool ours, size_t limit, char **text, size_t *bytes,
+                                heddle_error *err) {
+  (void)path, (void)err;
+  if (!ours || limit != MOST_BYTES) abort();
+  if (input_bytes > limit) return HEDDLE_ELIMIT;
+  *text = malloc(input_bytes + 1);
+  if (*text == NULL) return HEDDLE_ENOMEM;
+  memcpy(*text, input, input_bytes);
+  (*text)[input_bytes] = '\0';
+  *bytes = input_bytes;
+  return HEDDLE_OK;
+}
+
+heddle_status heddle__file_write(const char *folder, const char *name, const char *text, heddle_error *err) {
+  (void)folder, (void)name, (void)err;
+  free(written);
+  written = strdup(text);
+  if (written == NULL) abort();
+  return HEDDLE_OK;
+}
+
+void heddle__probe_say(const heddle__plugin *plugin, int32_t level, const char *format, ...) {
+  (void)plugin, (void)level, (void)format;
+}
+
+static bool setting(const heddle__config *config, const char *key, const char **value, const char **origin) {
+  (void)config, (void)key, (void)origin;
+  *value = "/f";
+  return true;
+}
+
+const heddle__probe_host *heddle__probe_core(void) {
+  static const heddle__probe_host host = {.config_get = setting};
+  return &host;
+}
+
+int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size) {
+  static char real[] = "/p.so";
+  static heddle_context ctx;
+  heddle__plugin p = {.ctx = &ctx, .path = real, .real = real, .size = 5, .mtime_ns = 7};
+  system_text();
+  strcpy(system_words, "s");
+  input = size > 0 ? (const char *)data : "";
+  input_bytes = size;
+  json_t *root = heddle__record_read(&p);
+  if (root == NULL) return 0;
+  if (json_string_value(json_object_get(root, "state")) == NULL) abort();
+  heddle__record_write(&p, "stale", "", json_object_get(root, "drivers"), json_object_get(root, "files"));
+  json_decref(root);
+  if (written == NULL) abort();
+  input = written;
+  input_bytes = strlen(written);
+  root = input_bytes <= MOST_BYTES ? heddle__record_read(&p) : NULL;
+  if (root == NULL && input_bytes <= MOST_BYTES) abort();
+  json_decref(root);
+  free(written);
+  written = NULL;
+  return 0;
+}
