@@ -117,6 +117,14 @@ static void settle(void) {
   close(null);
 }
 
+/* Whether that is the plugin that was asked for: a good answer about another one would be worse than none. */
+static int is_asked(const heddle_plugin_info *plugin) {
+  const char *path = "";
+  for (size_t i = 0; i < n_settings; i++)
+    if (strcmp(settings[i].key, "plugins") == 0) path = settings[i].value;
+  return strcmp(plugin->path, path) == 0 || strcmp(plugin->manifest, path) == 0;
+}
+
 static int try_plugin(void) {
   heddle_context *ctx = NULL;
   heddle_error err = {0, 0, ""};
@@ -124,6 +132,11 @@ static int try_plugin(void) {
   if (heddle_context_create(settings, n_settings, take_line, NULL, &ctx, &err) != HEDDLE_OK ||
       heddle_context_plugin(ctx, 0, &plugin, &err) != HEDDLE_OK) {
     say("failed", err.text, strlen(err.text));
+    heddle_context_release(ctx);
+    return 0;
+  }
+  if (!is_asked(&plugin)) {
+    say("failed", "it found another plugin", strlen("it found another plugin"));
     heddle_context_release(ctx);
     return 0;
   }

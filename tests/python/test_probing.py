@@ -163,6 +163,27 @@ def test_a_driver_that_was_not_met_is_tried_by_the_next_process(tmp_path):
     assert TRIED not in only(tmp_path, SIM)[1]
 
 
+@pytest.mark.parametrize("name", ["probe_driver_empty", "probe_driver_bytes"])
+def test_a_driver_text_that_cannot_be_kept_is_not_compared(tmp_path, name):
+    """One that is empty, and one that is no UTF-8: they are not new to each process."""
+    path = BUILD / "tests" / "plugins" / f"libheddle_plugin_{name}.so"
+    for turn in range(3):
+        plugin, log = only(tmp_path, path)
+        assert plugin["used"] and (TRIED in log) == (turn == 0) and "is new" not in log, (turn, log)
+
+
+def test_a_colon_in_a_path_hides_no_plugin(tmp_path):
+    """heddle-probe has to try this file, and not what stands before the colon."""
+    folder = tmp_path / "plug:ins"
+    folder.mkdir()
+    shutil.copyfile(broken("crash_entry"), folder / "libheddle_plugin_crash.so")
+    plugin, _ = only(tmp_path / "cache", folder / "libheddle_plugin_crash.so")
+    assert "crashed: signal 11" in plugin["reason"], plugin
+    shutil.copyfile(broken("crash_entry"), tmp_path / "libheddle_plugin_a:b.so")
+    plugin, _ = only(tmp_path / "cache", tmp_path)
+    assert "crashed: signal 11" in plugin["reason"], plugin
+
+
 def test_records_that_others_can_write_do_not_count(tmp_path):
     only(tmp_path, SIM)
     record_of(tmp_path).chmod(0o666)
