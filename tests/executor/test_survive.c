@@ -187,6 +187,20 @@ static void retries_are_counted(void **state) {
   end(&t);
 }
 
+/* A time limit is over between two tries, too; the run goes on with the next wait. */
+static void time_is_up_between_tries(void **state) {
+  (void)state;
+  rig t;
+  make_plain(&t, "layers=fault;fault.fail=op.run:1+@sim:0", "retry:1000", 1);
+  set_both(&t, -20);
+  FAILS(heddle_executor_run(t.ex, 1, &err), HEDDLE_ETIMEOUT);
+  assert_int_equal(heddle_executor_poll(t.ex), HEDDLE_EBUSY);
+  assert_true(stats_of(&t).retries < 1000);
+  FAILS(heddle_executor_wait(t.ex, HEDDLE_FOREVER, &err), HEDDLE_EFAILED);
+  SAYS("no retry: it was tried 1000 times more");
+  end(&t);
+}
+
 static void others_keep_a_lost_device_open(void **state) {
   (void)state;
   rig t;
@@ -525,9 +539,9 @@ static void words_that_are_no_policy(void **state) {
 
 CASES(CASE(without_a_policy_it_is_an_error), CASE(a_lost_device_is_left_out), CASE(one_device_after_the_other),
       CASE(no_device_is_left), CASE(a_failed_call_is_tried_again_first), CASE(a_retry_opens_the_device_anew),
-      CASE(retries_are_counted), CASE(others_keep_a_lost_device_open), CASE(memory_that_is_out),
-      CASE(lost_by_another_executor), CASE(bound_memory_is_read_and_written_again), CASE(memory_of_the_lost_device),
-      CASE(several_runs_in_flight), CASE(while_nobody_waits), CASE(a_run_up_to_a_node),
+      CASE(retries_are_counted), CASE(time_is_up_between_tries), CASE(others_keep_a_lost_device_open),
+      CASE(memory_that_is_out), CASE(lost_by_another_executor), CASE(bound_memory_is_read_and_written_again),
+      CASE(memory_of_the_lost_device), CASE(several_runs_in_flight), CASE(while_nobody_waits), CASE(a_run_up_to_a_node),
       CASE(a_profile_is_of_the_run_that_ended), CASE(other_shapes_and_parameters), CASE(a_plan_for_less_memory),
       CASE(rules_and_kept_values), CASE(a_trace_has_a_span), CASE(a_hang_is_not_survived),
       CASE(words_that_are_no_policy))
