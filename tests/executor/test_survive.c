@@ -233,6 +233,22 @@ static void memory_that_is_out(void **state) {
   end(&t);
 }
 
+/* One executor after the other whose memory is out: what their models need does not grow with their number. */
+static void many_without_memory(void **state) {
+  (void)state;
+  rig t;
+  uint64_t live = 0;
+  make_plain(&t, "log=error;layers=fault;fault.fail=memory.alloc:1+@sim:1", "failover", 1);
+  for (int i = 0; i < 20; i++) {
+    heddle_executor *other = NULL;
+    OK(heddle_executor_create(t.model, &other, &err));
+    heddle_executor_release(other);
+    if (i == 9) live = heddle__alloc_live();
+  }
+  assert_int_equal(heddle__alloc_live(), live);
+  end(&t);
+}
+
 /* An executor that was idle while another's run lost the device finds another plan when it is run. */
 static void lost_by_another_executor(void **state) {
   (void)state;
@@ -412,8 +428,7 @@ static void other_shapes_and_parameters(void **state) {
 }
 
 /* Ten values of 64 KiB that are all kept do not fit; with memory reused they do, and the device is not given up. */
-static void a_plan_for_less_memory(void **state) {
-  (void)state;
+static void with_memory_of(const char *settings, uint64_t failovers, const char *where) {
   rig t;
   sketch s = {0};
   static const int64_t wide[1] = {16384};
@@ -424,7 +439,7 @@ static void a_plan_for_less_memory(void **state) {
     at = NODE(&s, i % 2 == 0 ? "Neg" : "Abs", name, NULL, at);
   }
   put_head(&s, at);
-  rig_make(&t, "sim.memory_bytes=420000", &s,
+  rig_make(&t, settings, &s,
            &(heddle_model_options){.struct_size = sizeof(heddle_model_options),
                                    .devices = "sim:0,cpu",
                                    .flags = plain | HEDDLE_MODEL_NO_REUSE,
@@ -434,13 +449,19 @@ static void a_plan_for_less_memory(void **state) {
   OK(heddle_executor_run(t.ex, 20000 * MS, &err));
   OK(heddle_executor_get_output(t.ex, 0, y, &err));
   for (int i = 0; i < 16384; i++) assert_true(data_of(y)[i] == (i < 100 ? (float)(100 - i) : (float)(i - 100)));
-  assert_int_equal(stats_of(&t).failovers, 1);
+  assert_int_equal(stats_of(&t).failovers, failovers);
   OK(heddle_executor_explain(t.ex, HEDDLE_EXPLAIN_TEXT, &text, &err));
-  assert_non_null(strstr(text, "nodes     10 on sim:0"));
+  assert_non_null(strstr(text, where));
   heddle_free(text);
   heddle_tensor_release(x);
   heddle_tensor_release(y);
   end(&t);
+}
+
+static void a_plan_for_less_memory(void **state) {
+  (void)state;
+  with_memory_of("sim.memory_bytes=420000", 1, "nodes     10 on sim:0");
+  with_memory_of("sim.memory_bytes=1000", 2, "nodes     10 on cpu:0"); /* there is none so small: without the device */
 }
 
 /* A rule for a device that is out holds no longer, those for others do; kept values are kept. */
@@ -540,8 +561,8 @@ static void words_that_are_no_policy(void **state) {
 CASES(CASE(without_a_policy_it_is_an_error), CASE(a_lost_device_is_left_out), CASE(one_device_after_the_other),
       CASE(no_device_is_left), CASE(a_failed_call_is_tried_again_first), CASE(a_retry_opens_the_device_anew),
       CASE(retries_are_counted), CASE(time_is_up_between_tries), CASE(others_keep_a_lost_device_open),
-      CASE(memory_that_is_out), CASE(lost_by_another_executor), CASE(bound_memory_is_read_and_written_again),
-      CASE(memory_of_the_lost_device), CASE(several_runs_in_flight), CASE(while_nobody_waits), CASE(a_run_up_to_a_node),
-      CASE(a_profile_is_of_the_run_that_ended), CASE(other_shapes_and_parameters), CASE(a_plan_for_less_memory),
-      CASE(rules_and_kept_values), CASE(a_trace_has_a_span), CASE(a_hang_is_not_survived),
-      CASE(words_that_are_no_policy))
+      CASE(memory_that_is_out), CASE(many_without_memory), CASE(lost_by_another_executor),
+      CASE(bound_memory_is_read_and_written_again), CASE(memory_of_the_lost_device), CASE(several_runs_in_flight),
+      CASE(while_nobody_waits), CASE(a_run_up_to_a_node), CASE(a_profile_is_of_the_run_that_ended),
+      CASE(other_shapes_and_parameters), CASE(a_plan_for_less_memory), CASE(rules_and_kept_values),
+      CASE(a_trace_has_a_span), CASE(a_hang_is_not_survived), CASE(words_that_are_no_policy))
