@@ -16,11 +16,12 @@
 #include <unistd.h>
 
 #include "core/error.h"
+#include "probe/file.h"
 #include "probe/probe.h"
 
 extern char **environ;
 
-enum { MOST_ANSWER = 1 << 20, MOST_LIST = 200 };
+enum { MOST_ANSWER = 1 << 20, MOST_LIST = 200, MOST_DYING_MS = 5000 };
 
 typedef struct child {
   const heddle__plugin *plugin;
@@ -43,16 +44,9 @@ static uint64_t now_ms(void) {
 static heddle_status put(void *user, const char *key, const char *value, heddle_error *err) {
   const char *const words[] = {key, value};
   if (key[0] == '\0' || key[strspn(key, "abcdefghijklmnopqrstuvwxyz0123456789_.")] != '\0') return HEDDLE_OK;
-  for (int i = 0; i < 2; i++) {
-    const char *at = words[i];
-    for (size_t left = strlen(at) + 1; left > 0;) {
-      ssize_t n = write(*(int *)user, at, left);
-      if (n < 0 && errno == EINTR) continue;
-      if (n <= 0) return heddle__fail(err, HEDDLE_EIO, "the settings could not be handed over (errno %d)", errno);
-      at += n;
-      left -= (size_t)n;
-    }
-  }
+  for (int i = 0; i < 2; i++)
+    if (!heddle__file_put(*(int *)user, words[i], strlen(words[i]) + 1))
+      return heddle__fail(err, HEDDLE_EIO, "the settings could not be handed over (errno %d)", errno);
   return HEDDLE_OK;
 }
 
@@ -139,18 +133,20 @@ static void listen_to(child *c, uint64_t deadline) {
 }
 
 /* Its end, which is made where it does not come; and that of what it started. A program that collects all its children, or
- * has the system do it, may be first: then how it ended is not known. */
+ * has the system do it, may be first: then how it ended is not known. Nor is it where the process cannot be ended, since
+ * its driver does not come back from the kernel: it is left behind. */
 static void reap(child *c, uint64_t deadline) {
   siginfo_t info;
   memset(&info, 0, sizeof info);
   struct timespec nap = {0, 200000};
   for (;;) {
-    if (now_ms() >= deadline) c->late = true;
+    uint64_t now = now_ms();
+    if (now >= deadline) c->late = true;
     if (c->late) kill(-c->pid, SIGKILL);
-    int flags = c->late ? WEXITED | WNOWAIT : WEXITED | WNOWAIT | WNOHANG;
-    int code = waitid(P_PID, (id_t)c->pid, &info, flags);
+    int code = waitid(P_PID, (id_t)c->pid, &info, WEXITED | WNOWAIT | WNOHANG);
     if (code != 0 && errno != EINTR) return;
     if (code == 0 && info.si_pid == c->pid) break;
+    if (now >= deadline + MOST_DYING_MS) return;
     nanosleep(&nap, NULL);
     if (nap.tv_nsec < 10000000) nap.tv_nsec *= 2;
   }

@@ -200,6 +200,16 @@ def test_without_a_folder_each_process_tries(tmp_path):
         assert "quarantined" in plugin["reason"] and log.count(TRIED) == 1 and "is not kept" in log
 
 
+def test_a_limit_on_files_ends_no_program(tmp_path):
+    """Nothing can be handed over: that is said, and is not the signal SIGXFSZ."""
+    env = environment(HEDDLE_PROBE="on", HEDDLE_PROBE_CACHE_DIR=str(tmp_path), ASAN_OPTIONS=QUIET,
+                      HEDDLE_PLUGINS=str(SIM))
+    done = subprocess.run(["/bin/sh", "-c", 'ulimit -f 0; exec "$0" devices --json', TOOL], capture_output=True,
+                          text=True, env=env, timeout=300)
+    assert done.returncode == 0 and json.loads(done.stdout)["plugins"][0]["used"], done
+    assert "without having been tried: the settings could not be handed over (errno 27)" in done.stderr, done
+
+
 def test_one_process_tries_once(tmp_path):
     """Two contexts, and no folder that could be written to."""
     program = f"""
