@@ -3,6 +3,12 @@
  * break a rule. */
 #include "heddle/plugin.h"
 
+#ifdef PROBE_LOADS_AND
+#include <dlfcn.h>
+#include <signal.h>
+#include <stdlib.h>
+#include <unistd.h>
+#endif
 #include <string.h>
 
 #ifndef PROBE_DRIVER
@@ -492,6 +498,10 @@ static const heddle_plugin root = {
 };
 
 const heddle_plugin *heddle_plugin_entry(const heddle_host *host, heddle_error *err) {
+#ifdef PROBE_LOADS_AND
+  const char *driver = getenv("PROBE_LOADS");
+  if (driver != NULL && dlopen(driver, RTLD_NOW) != NULL) PROBE_LOADS_AND;
+#endif
   if (PROBE_REFUSES) {
     fail(err, HEDDLE_EABI, "the probe does not like this host");
     return NULL;

@@ -163,6 +163,22 @@ def test_a_driver_that_was_not_met_is_tried_by_the_next_process(tmp_path):
     assert TRIED not in only(tmp_path, SIM)[1]
 
 
+@pytest.mark.parametrize("name, words", [("crashes", "crashed: signal 11"), ("hangs", "did not answer within 2 s")])
+def test_a_driver_that_came_within_the_fatal_call_counts(tmp_path, name, words):
+    """Another one of it, and the plugin is tried again."""
+    plugin = BUILD / "tests" / "plugins" / f"libheddle_plugin_probe_driver_{name}.so"
+    driver = tmp_path / "driver.so"
+    shutil.copyfile(SIM, driver)
+    env = {"PROBE_LOADS": str(driver), "HEDDLE_PROBE_TIMEOUT_MS": "2000"}
+    found, log = only(tmp_path / "kept", plugin, **env)
+    assert words in found["reason"] and TRIED in log, (found, log)
+    found, log = only(tmp_path / "kept", plugin, **env)
+    assert words in found["reason"] and TRIED not in log, (found, log)
+    driver.unlink()
+    found, log = only(tmp_path / "kept", plugin, **env)
+    assert found["used"] and TRIED in log, (found, log)
+
+
 @pytest.mark.parametrize("name", ["probe_driver_empty", "probe_driver_bytes"])
 def test_a_driver_text_that_cannot_be_kept_is_not_compared(tmp_path, name):
     """One that is empty, and one that is no UTF-8: they are not new to each process."""
