@@ -201,6 +201,25 @@ static void time_is_up_between_tries(void **state) {
   end(&t);
 }
 
+/* Also where no thread waits: tries end with cancel, and with the executor's release. */
+static void cancelled_between_tries(void **state) {
+  (void)state;
+  const struct timespec nap = {0, 3000000};
+  for (int i = 0; i < 2; i++) {
+    rig t;
+    make_plain(&t, "log=off;layers=fault;fault.fail=op.run:1+@sim:0", "retry:1000", 1);
+    set_both(&t, -20);
+    OK(heddle_executor_start(t.ex, &err));
+    nanosleep(&nap, NULL);
+    if (i == 0) {
+      OK(heddle_executor_cancel(t.ex, &err));
+      FAILS(heddle_executor_wait(t.ex, 20000 * MS, &err), HEDDLE_ECANCELED);
+      assert_true(stats_of(&t).retries < 1000);
+    }
+    end(&t);
+  }
+}
+
 static void others_keep_a_lost_device_open(void **state) {
   (void)state;
   rig t;
@@ -560,9 +579,10 @@ static void words_that_are_no_policy(void **state) {
 
 CASES(CASE(without_a_policy_it_is_an_error), CASE(a_lost_device_is_left_out), CASE(one_device_after_the_other),
       CASE(no_device_is_left), CASE(a_failed_call_is_tried_again_first), CASE(a_retry_opens_the_device_anew),
-      CASE(retries_are_counted), CASE(time_is_up_between_tries), CASE(others_keep_a_lost_device_open),
-      CASE(memory_that_is_out), CASE(many_without_memory), CASE(lost_by_another_executor),
-      CASE(bound_memory_is_read_and_written_again), CASE(memory_of_the_lost_device), CASE(several_runs_in_flight),
-      CASE(while_nobody_waits), CASE(a_run_up_to_a_node), CASE(a_profile_is_of_the_run_that_ended),
-      CASE(other_shapes_and_parameters), CASE(a_plan_for_less_memory), CASE(rules_and_kept_values),
-      CASE(a_trace_has_a_span), CASE(a_hang_is_not_survived), CASE(words_that_are_no_policy))
+      CASE(retries_are_counted), CASE(time_is_up_between_tries), CASE(cancelled_between_tries),
+      CASE(others_keep_a_lost_device_open), CASE(memory_that_is_out), CASE(many_without_memory),
+      CASE(lost_by_another_executor), CASE(bound_memory_is_read_and_written_again), CASE(memory_of_the_lost_device),
+      CASE(several_runs_in_flight), CASE(while_nobody_waits), CASE(a_run_up_to_a_node),
+      CASE(a_profile_is_of_the_run_that_ended), CASE(other_shapes_and_parameters), CASE(a_plan_for_less_memory),
+      CASE(rules_and_kept_values), CASE(a_trace_has_a_span), CASE(a_hang_is_not_survived),
+      CASE(words_that_are_no_policy))
