@@ -184,6 +184,11 @@ static void add_text(json_t *list, const char *text) {
   if (json_array_size(list) < MOST_LIST) json_array_append_new(list, json_string(text));
 }
 
+/* Signals that others send: who stops all processes of a service or of a terminal, or the system without memory. */
+static bool is_from_others(int number) {
+  return number == SIGTERM || number == SIGINT || number == SIGHUP || number == SIGKILL;
+}
+
 static void read_answer(const child *c, uint32_t limit_ms, heddle__trial *out) {
   char step[80] = "its start";
   const char *failed = NULL;
@@ -217,6 +222,10 @@ static void read_answer(const child *c, uint32_t limit_ms, heddle__trial *out) {
     memcpy(words, out->words, sizeof words);
     out->verdict = c->late ? TRIAL_SLOW : TRIAL_NONE;
     snprintf(out->words, sizeof out->words, "heddle-probe %.280s", words);
+  } else if (out->verdict == TRIAL_BAD && !c->late && c->known && WIFSIGNALED(c->status) &&
+             is_from_others(WTERMSIG(c->status))) { /* that says nothing of the plugin, which may be sound */
+    out->verdict = TRIAL_SLOW;
+    snprintf(out->words, sizeof out->words, "heddle-probe was ended by signal %d in %s", WTERMSIG(c->status), step);
   }
 }
 

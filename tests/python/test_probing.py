@@ -179,6 +179,16 @@ def test_a_driver_that_came_within_the_fatal_call_counts(tmp_path, name, words):
     assert found["used"] and TRIED in log, (found, log)
 
 
+def test_who_ends_heddle_probe_quarantines_nothing(tmp_path):
+    """A service that is stopped takes its processes along, whatever the plugin is like; here the plugin does so."""
+    plugin = BUILD / "tests" / "plugins" / "libheddle_plugin_probe_driver_ended.so"
+    found, _ = only(tmp_path, plugin, PROBE_LOADS=str(SIM))
+    assert "it could not be tried: heddle-probe was ended by signal 15 in heddle_plugin_entry" in found["reason"], found
+    assert not list(tmp_path.iterdir())
+    found, log = only(tmp_path, plugin)
+    assert found["used"] and TRIED in log, (found, log)
+
+
 @pytest.mark.parametrize("name", ["probe_driver_empty", "probe_driver_bytes"])
 def test_a_driver_text_that_cannot_be_kept_is_not_compared(tmp_path, name):
     """One that is empty, and one that is no UTF-8: they are not new to each process."""
