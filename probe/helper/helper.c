@@ -58,7 +58,8 @@ static void say_files(void) {
   if (maps != NULL) fclose(maps);
 }
 
-/* The same where the plugin has crashed, since a driver may have come within the call: nothing but what may be called there. */
+/* The same where the plugin has crashed, since a driver may have come within the call: with nothing but what a signal's
+ * handler may call. */
 static void say_files_and_die(int number) {
   static char text[1 << 18];
   size_t used = 0;
