@@ -139,14 +139,15 @@ static heddle_status add_folder(heddle_context *ctx, const char *path, const cha
   return s;
 }
 
-/* A list of folders or files with ':' between. */
+/* A list of folders or files with ':' between; a list that is a file's path is that file, whatever its name:
+ * heddle-probe is told one plugin so. */
 static heddle_status add_list(heddle_context *ctx, const char *list, const char *found_by, folders *seen,
                               heddle_error *err) {
   heddle_status s = HEDDLE_OK;
   while (s == HEDDLE_OK && *list != '\0') {
-    size_t n = strcspn(list, ":");
+    struct stat info;
+    size_t n = list[0] == '/' && stat(list, &info) == 0 && !S_ISDIR(info.st_mode) ? strlen(list) : strcspn(list, ":");
     if (n > 0) {
-      struct stat info;
       char *path = heddle__strndup(list, n);
       if (path == NULL) s = heddle__no_memory(err, "the list of plugins");
       else if (path[0] != '/')

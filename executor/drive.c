@@ -135,7 +135,8 @@ static heddle__run_end drive(heddle__drive *d, uint64_t deadline_ns, bool own, h
                            : d->course->drive(d->course_self, &helm, &s, &d->words);
     if (end != HEDDLE__RUN_FAILED || d->again == NULL) break;
     s = d->again(d->user, s, &d->words);
-  } while (s == HEDDLE_OK);
+    if (s == HEDDLE_OK && deadline_ns != HEDDLE_FOREVER && heddle__now_ns() >= deadline_ns) end = HEDDLE__RUN_LATE;
+  } while (s == HEDDLE_OK && end != HEDDLE__RUN_LATE);
   if (end == HEDDLE__RUN_LATE) {
     char what[320] = "it is in stages";
     if (d->bound != NULL) heddle__run_say(d->bound, what, sizeof what);

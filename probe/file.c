@@ -1,10 +1,11 @@
 /* probe/file.c: reads small files whole, and writes them aside and renames them. */
-#define _GNU_SOURCE /* mkostemp */
+#define _GNU_SOURCE /* mkostemp, sigtimedwait */
 #include "probe/file.h"
 
 #include <errno.h>
 #include <fcntl.h>
 #include <limits.h>
+#include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -50,15 +51,30 @@ heddle_status heddle__file_read(const char *path, bool ours, size_t limit, char 
   return HEDDLE_OK;
 }
 
-static bool write_all(int fd, const char *text) {
-  for (size_t left = strlen(text); left > 0;) {
-    ssize_t put = write(fd, text, left);
+static bool put_all(int fd, const char *data, size_t bytes) {
+  while (bytes > 0) {
+    ssize_t put = write(fd, data, bytes);
     if (put < 0 && errno == EINTR) continue;
     if (put <= 0) return false;
-    text += put;
-    left -= (size_t)put;
+    data += put;
+    bytes -= (size_t)put;
   }
   return true;
+}
+
+bool heddle__file_put(int fd, const char *data, size_t bytes) {
+  const struct timespec now = {0, 0};
+  sigset_t size, before;
+  sigemptyset(&size);
+  sigaddset(&size, SIGXFSZ);
+  if (pthread_sigmask(SIG_BLOCK, &size, &before) != 0) return false;
+  bool good = put_all(fd, data, bytes);
+  int code = errno;
+  if (!good && code == EFBIG && sigismember(&before, SIGXFSZ) == 0)
+    while (sigtimedwait(&size, NULL, &now) < 0 && errno == EINTR) continue;
+  pthread_sigmask(SIG_SETMASK, &before, NULL);
+  errno = code;
+  return good;
 }
 
 heddle_status heddle__file_write(const char *folder, const char *name, const char *text, heddle_error *err) {
@@ -72,10 +88,14 @@ heddle_status heddle__file_write(const char *folder, const char *name, const cha
     return heddle__fail(err, HEDDLE_ELIMIT, "folder %s has too long a path", folder);
   int fd = mkostemp(aside, O_CLOEXEC); /* mode 0600 */
   if (fd < 0) return heddle__fail(err, HEDDLE_EIO, "no file can be made in %s (errno %d)", folder, errno);
-  bool good = write_all(fd, text);
-  good = close(fd) == 0 && good;
-  if (good && rename(aside, path) == 0) return HEDDLE_OK;
+  bool good = heddle__file_put(fd, text, strlen(text));
   code = errno;
+  if (close(fd) != 0 && good) {
+    good = false;
+    code = errno;
+  }
+  if (good && rename(aside, path) == 0) return HEDDLE_OK;
+  if (good) code = errno;
   (void)unlink(aside);
   return heddle__fail(err, HEDDLE_EIO, "%s could not be written (errno %d)", path, code);
 }

@@ -18,8 +18,8 @@ void heddle__probe_say(const heddle__plugin *plugin, int32_t level, const char *
 enum { TRIAL_GOOD, TRIAL_BAD, TRIAL_SLOW, TRIAL_NONE };
 
 /* How a try ended. GOOD: the process came to its end, whether the plugin found devices or not. BAD: it did not; words say
- * how and where. SLOW: the time was over before the plugin was touched, so that this says nothing of it. NONE: nothing
- * could be tried; words say why. */
+ * how and where. SLOW: the time was over before the plugin was touched, or others ended the process, so that this says
+ * nothing of it. NONE: nothing could be tried; words say why. */
 typedef struct heddle__trial {
   int verdict;
   char words[320];

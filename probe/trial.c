@@ -16,11 +16,12 @@
 #include <unistd.h>
 
 #include "core/error.h"
+#include "probe/file.h"
 #include "probe/probe.h"
 
 extern char **environ;
 
-enum { MOST_ANSWER = 1 << 20, MOST_LIST = 200 };
+enum { MOST_ANSWER = 1 << 20, MOST_LIST = 200, MOST_DYING_MS = 5000 };
 
 typedef struct child {
   const heddle__plugin *plugin;
@@ -43,16 +44,9 @@ static uint64_t now_ms(void) {
 static heddle_status put(void *user, const char *key, const char *value, heddle_error *err) {
   const char *const words[] = {key, value};
   if (key[0] == '\0' || key[strspn(key, "abcdefghijklmnopqrstuvwxyz0123456789_.")] != '\0') return HEDDLE_OK;
-  for (int i = 0; i < 2; i++) {
-    const char *at = words[i];
-    for (size_t left = strlen(at) + 1; left > 0;) {
-      ssize_t n = write(*(int *)user, at, left);
-      if (n < 0 && errno == EINTR) continue;
-      if (n <= 0) return heddle__fail(err, HEDDLE_EIO, "the settings could not be handed over (errno %d)", errno);
-      at += n;
-      left -= (size_t)n;
-    }
-  }
+  for (int i = 0; i < 2; i++)
+    if (!heddle__file_put(*(int *)user, words[i], strlen(words[i]) + 1))
+      return heddle__fail(err, HEDDLE_EIO, "the settings could not be handed over (errno %d)", errno);
   return HEDDLE_OK;
 }
 
@@ -139,18 +133,20 @@ static void listen_to(child *c, uint64_t deadline) {
 }
 
 /* Its end, which is made where it does not come; and that of what it started. A program that collects all its children, or
- * has the system do it, may be first: then how it ended is not known. */
+ * has the system do it, may be first: then how it ended is not known. Nor is it where the process cannot be ended, since
+ * its driver does not come back from the kernel: it is left behind. */
 static void reap(child *c, uint64_t deadline) {
   siginfo_t info;
   memset(&info, 0, sizeof info);
   struct timespec nap = {0, 200000};
   for (;;) {
-    if (now_ms() >= deadline) c->late = true;
+    uint64_t now = now_ms();
+    if (now >= deadline) c->late = true;
     if (c->late) kill(-c->pid, SIGKILL);
-    int flags = c->late ? WEXITED | WNOWAIT : WEXITED | WNOWAIT | WNOHANG;
-    int code = waitid(P_PID, (id_t)c->pid, &info, flags);
+    int code = waitid(P_PID, (id_t)c->pid, &info, WEXITED | WNOWAIT | WNOHANG);
     if (code != 0 && errno != EINTR) return;
     if (code == 0 && info.si_pid == c->pid) break;
+    if (now >= deadline + MOST_DYING_MS) return;
     nanosleep(&nap, NULL);
     if (nap.tv_nsec < 10000000) nap.tv_nsec *= 2;
   }
@@ -163,13 +159,34 @@ static void reap(child *c, uint64_t deadline) {
 /* ---- what it said */
 
 static void add_file(json_t *list, const char *path) {
+  for (size_t i = 0; i < json_array_size(list); i++)
+    if (strcmp(json_string_value(json_array_get(json_array_get(list, i), 0)), path) == 0) return;
   if (json_array_size(list) < MOST_LIST) json_array_append_new(list, heddle__record_file(path));
+}
+
+/* The code that it has mapped, before it is killed: a driver may have come within the call that does not end. */
+static void add_mapped(const child *c, json_t *list) {
+  char line[4600], name[64];
+  snprintf(name, sizeof name, "/proc/%lld/maps", (long long)c->pid);
+  FILE *maps = fopen(name, "re");
+  while (maps != NULL && fgets(line, sizeof line, maps) != NULL) {
+    char *path = strchr(line, '/'), *rights = strchr(line, ' '), *end = strchr(line, '\n');
+    if (path == NULL || rights == NULL || end == NULL || rights > path || rights[3] != 'x') continue;
+    *end = '\0';
+    if (strcmp(path, c->plugin->real) != 0) add_file(list, path);
+  }
+  if (maps != NULL) fclose(maps);
 }
 
 static void add_text(json_t *list, const char *text) {
   for (size_t i = 0; i < json_array_size(list); i++)
     if (strcmp(json_string_value(json_array_get(list, i)), text) == 0) return;
   if (json_array_size(list) < MOST_LIST) json_array_append_new(list, json_string(text));
+}
+
+/* Signals that others send: who stops all processes of a service or of a terminal, or the system without memory. */
+static bool is_from_others(int number) {
+  return number == SIGTERM || number == SIGINT || number == SIGHUP || number == SIGKILL;
 }
 
 static void read_answer(const child *c, uint32_t limit_ms, heddle__trial *out) {
@@ -205,6 +222,10 @@ static void read_answer(const child *c, uint32_t limit_ms, heddle__trial *out) {
     memcpy(words, out->words, sizeof words);
     out->verdict = c->late ? TRIAL_SLOW : TRIAL_NONE;
     snprintf(out->words, sizeof out->words, "heddle-probe %.280s", words);
+  } else if (out->verdict == TRIAL_BAD && !c->late && c->known && WIFSIGNALED(c->status) &&
+             is_from_others(WTERMSIG(c->status))) { /* that says nothing of the plugin, which may be sound */
+    out->verdict = TRIAL_SLOW;
+    snprintf(out->words, sizeof out->words, "heddle-probe was ended by signal %d in %s", WTERMSIG(c->status), step);
   }
 }
 
@@ -234,6 +255,7 @@ static void run(child *c, uint32_t limit_ms, heddle__trial *out) {
   else {
     uint64_t deadline = now_ms() + limit_ms;
     listen_to(c, deadline);
+    if (c->late) add_mapped(c, out->files);
     reap(c, deadline);
     c->text[c->used] = '\0';
     read_answer(c, limit_ms, out);

@@ -14,11 +14,6 @@ typedef struct want {
   heddle_device *without;
 } want;
 
-static bool is_like(const heddle_model *m, const want *w) {
-  return !w->small && !m->is_small && m->n_devices == w->n &&
-         memcmp(m->devices, w->devices, w->n * sizeof *w->devices) == 0;
-}
-
 /* Appends to a text of the host's: "a" to "x,y" makes "x,y,a". false: memory is out. */
 static bool append(const scene *c, char **list, const char *item) {
   char *more = item == NULL    ? NULL
@@ -36,10 +31,23 @@ static uint64_t limit_of(const heddle_model *m, const heddle_device *dev) {
   return 0;
 }
 
+/* The limit that a device shall have; 0: none. */
+static uint64_t limit_for(const heddle_model *root, const want *w, const heddle_device *dev) {
+  uint64_t most = limit_of(root, dev);
+  return w->small && dev == w->without && w->room > 0 && (most == 0 || w->room < most) ? w->room : most;
+}
+
+/* One for less memory will do where its own limit is no higher: another one for each executor would take more of it. */
+static bool is_like(const heddle_model *root, const heddle_model *m, const want *w) {
+  if (w->small != m->is_small || m->n_devices != w->n || memcmp(m->devices, w->devices, w->n * sizeof *w->devices) != 0)
+    return false;
+  uint64_t most = w->small ? limit_for(root, w, w->without) : 0, own = w->small ? limit_of(m, w->without) : 0;
+  return most == 0 || (own != 0 && own <= most);
+}
+
 static bool fill_lists(const scene *c, const want *w, char **devices, char **limits) {
   for (uint32_t i = 0; i < w->n; i++) {
-    uint64_t most = limit_of(c->ex->model, w->devices[i]);
-    if (w->small && w->devices[i] == w->without && w->room > 0 && (most == 0 || w->room < most)) most = w->room;
+    uint64_t most = limit_for(c->ex->model, w, w->devices[i]);
     if (!append(c, devices, w->devices[i]->name)) return false;
     if (most == 0) continue;
     char *item = c->host->format("%s=%llu", w->devices[i]->name, (unsigned long long)most);
@@ -107,7 +115,7 @@ static heddle_status make(scene *c, const want *w, heddle_model **out) {
 static heddle_model *find(heddle_model *root, const want *w) {
   pthread_mutex_lock(&root->lock);
   heddle_model *m = root->spares;
-  while (m != NULL && !is_like(m, w)) m = m->next_spare;
+  while (m != NULL && !is_like(root, m, w)) m = m->next_spare;
   pthread_mutex_unlock(&root->lock);
   return m;
 }

@@ -129,6 +129,7 @@ static heddle_status survive(const heddle__survive_host *host, heddle_executor *
     c.quiet = true;
     c.status = resume(&c);
     if (c.status == HEDDLE_OK) break;
+    if (c.status == HEDDLE_ELIMIT && ex->active->is_small) c.status = HEDDLE_ENOMEM; /* what is free is not enough */
     if (is_survivable(c.status)) continue;
     survive_no(&c, "%.350s", words->text);
     break;

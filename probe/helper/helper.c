@@ -3,6 +3,7 @@
  * Standard input has the settings: keys and values, each with a zero behind it. What it finds goes to standard output, a
  * line each: "step WORDS" before each call into the plugin, "file PATH" for each library that came with it, "driver TEXT"
  * of each device, "failed WORDS" where the fault is not the plugin's, and "done" before the process ends. */
+#define _GNU_SOURCE /* sigaltstack */
 #include <dirent.h>
 #include <fcntl.h>
 #include <signal.h>
@@ -55,6 +56,38 @@ static void say_files(void) {
     if (started) say("file", path, strlen(path));
   }
   if (maps != NULL) fclose(maps);
+}
+
+/* The same where the plugin has crashed, since a driver may have come within the call: with nothing but what a signal's
+ * handler may call. */
+static void say_files_and_die(int number) {
+  static char text[1 << 18];
+  size_t used = 0;
+  int maps = open("/proc/self/maps", O_RDONLY | O_CLOEXEC);
+  for (ssize_t n = 1; maps >= 0 && n > 0 && used + 1 < sizeof text; used += n > 0 ? (size_t)n : 0)
+    n = read(maps, text + used, sizeof text - 1 - used);
+  text[used] = '\0';
+  for (char *line = text, *end; (end = strchr(line, '\n')) != NULL; line = end + 1) {
+    *end = '\0';
+    char *path = strchr(line, '/'), *rights = strchr(line, ' ');
+    if (path == NULL || rights == NULL || rights > path || rights[3] != 'x') continue;
+    size_t i = 0;
+    while (i < n_files && strcmp(files[i], path) != 0) i++;
+    if (i < n_files || write(answer, "file ", 5) != 5) continue;
+    *end = '\n';
+    if (write(answer, path, (size_t)(end + 1 - path)) < 0) break;
+  }
+  raise(number); /* as it was before: it ends the process */
+}
+
+static void watch(void) {
+  static const int numbers[] = {SIGSEGV, SIGBUS, SIGILL, SIGFPE, SIGABRT};
+  static char stack[1 << 16];
+  const stack_t own = {.ss_sp = stack, .ss_size = sizeof stack};
+  struct sigaction how = {.sa_handler = say_files_and_die, .sa_flags = (int)SA_RESETHAND | SA_NODEFER | SA_ONSTACK};
+  sigemptyset(&how.sa_mask);
+  if (sigaltstack(&own, NULL) != 0) return;
+  for (size_t i = 0; i < sizeof numbers / sizeof numbers[0]; i++) sigaction(numbers[i], &how, NULL);
 }
 
 /* "calls WHAT of PATH", which the loader says before each call. */
@@ -117,6 +150,14 @@ static void settle(void) {
   close(null);
 }
 
+/* Whether that is the plugin that was asked for: a good answer about another one would be worse than none. */
+static int is_asked(const heddle_plugin_info *plugin) {
+  const char *path = "";
+  for (size_t i = 0; i < n_settings; i++)
+    if (strcmp(settings[i].key, "plugins") == 0) path = settings[i].value;
+  return strcmp(plugin->path, path) == 0 || strcmp(plugin->manifest, path) == 0;
+}
+
 static int try_plugin(void) {
   heddle_context *ctx = NULL;
   heddle_error err = {0, 0, ""};
@@ -124,6 +165,11 @@ static int try_plugin(void) {
   if (heddle_context_create(settings, n_settings, take_line, NULL, &ctx, &err) != HEDDLE_OK ||
       heddle_context_plugin(ctx, 0, &plugin, &err) != HEDDLE_OK) {
     say("failed", err.text, strlen(err.text));
+    heddle_context_release(ctx);
+    return 0;
+  }
+  if (!is_asked(&plugin)) {
+    say("failed", "it found another plugin", strlen("it found another plugin"));
     heddle_context_release(ctx);
     return 0;
   }
@@ -146,6 +192,7 @@ int main(void) {
   }
   settle();
   say_files();
+  watch();
   started = 1;
   return try_plugin();
 }

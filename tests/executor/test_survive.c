@@ -187,6 +187,39 @@ static void retries_are_counted(void **state) {
   end(&t);
 }
 
+/* A time limit is over between two tries, too; the run goes on with the next wait. */
+static void time_is_up_between_tries(void **state) {
+  (void)state;
+  rig t;
+  make_plain(&t, "layers=fault;fault.fail=op.run:1+@sim:0", "retry:1000", 1);
+  set_both(&t, -20);
+  FAILS(heddle_executor_run(t.ex, 1, &err), HEDDLE_ETIMEOUT);
+  assert_int_equal(heddle_executor_poll(t.ex), HEDDLE_EBUSY);
+  assert_true(stats_of(&t).retries < 1000);
+  FAILS(heddle_executor_wait(t.ex, HEDDLE_FOREVER, &err), HEDDLE_EFAILED);
+  SAYS("no retry: it was tried 1000 times more");
+  end(&t);
+}
+
+/* Also where no thread waits: tries end with cancel, and with the executor's release. */
+static void cancelled_between_tries(void **state) {
+  (void)state;
+  const struct timespec nap = {0, 3000000};
+  for (int i = 0; i < 2; i++) {
+    rig t;
+    make_plain(&t, "log=off;layers=fault;fault.fail=op.run:1+@sim:0", "retry:1000", 1);
+    set_both(&t, -20);
+    OK(heddle_executor_start(t.ex, &err));
+    nanosleep(&nap, NULL);
+    if (i == 0) {
+      OK(heddle_executor_cancel(t.ex, &err));
+      FAILS(heddle_executor_wait(t.ex, 20000 * MS, &err), HEDDLE_ECANCELED);
+      assert_true(stats_of(&t).retries < 1000);
+    }
+    end(&t);
+  }
+}
+
 static void others_keep_a_lost_device_open(void **state) {
   (void)state;
   rig t;
@@ -216,6 +249,22 @@ static void memory_that_is_out(void **state) {
   OK(heddle_executor_run(t.ex, 20000 * MS, &err));
   check_output(&t, -20);
   assert_int_equal(stats_of(&t).failovers, 2);
+  end(&t);
+}
+
+/* One executor after the other whose memory is out: what their models need does not grow with their number. */
+static void many_without_memory(void **state) {
+  (void)state;
+  rig t;
+  uint64_t live = 0;
+  make_plain(&t, "log=error;layers=fault;fault.fail=memory.alloc:1+@sim:1", "failover", 1);
+  for (int i = 0; i < 20; i++) {
+    heddle_executor *other = NULL;
+    OK(heddle_executor_create(t.model, &other, &err));
+    heddle_executor_release(other);
+    if (i == 9) live = heddle__alloc_live();
+  }
+  assert_int_equal(heddle__alloc_live(), live);
   end(&t);
 }
 
@@ -398,8 +447,7 @@ static void other_shapes_and_parameters(void **state) {
 }
 
 /* Ten values of 64 KiB that are all kept do not fit; with memory reused they do, and the device is not given up. */
-static void a_plan_for_less_memory(void **state) {
-  (void)state;
+static void with_memory_of(const char *settings, uint64_t failovers, const char *where) {
   rig t;
   sketch s = {0};
   static const int64_t wide[1] = {16384};
@@ -410,7 +458,7 @@ static void a_plan_for_less_memory(void **state) {
     at = NODE(&s, i % 2 == 0 ? "Neg" : "Abs", name, NULL, at);
   }
   put_head(&s, at);
-  rig_make(&t, "sim.memory_bytes=420000", &s,
+  rig_make(&t, settings, &s,
            &(heddle_model_options){.struct_size = sizeof(heddle_model_options),
                                    .devices = "sim:0,cpu",
                                    .flags = plain | HEDDLE_MODEL_NO_REUSE,
@@ -420,13 +468,19 @@ static void a_plan_for_less_memory(void **state) {
   OK(heddle_executor_run(t.ex, 20000 * MS, &err));
   OK(heddle_executor_get_output(t.ex, 0, y, &err));
   for (int i = 0; i < 16384; i++) assert_true(data_of(y)[i] == (i < 100 ? (float)(100 - i) : (float)(i - 100)));
-  assert_int_equal(stats_of(&t).failovers, 1);
+  assert_int_equal(stats_of(&t).failovers, failovers);
   OK(heddle_executor_explain(t.ex, HEDDLE_EXPLAIN_TEXT, &text, &err));
-  assert_non_null(strstr(text, "nodes     10 on sim:0"));
+  assert_non_null(strstr(text, where));
   heddle_free(text);
   heddle_tensor_release(x);
   heddle_tensor_release(y);
   end(&t);
+}
+
+static void a_plan_for_less_memory(void **state) {
+  (void)state;
+  with_memory_of("sim.memory_bytes=420000", 1, "nodes     10 on sim:0");
+  with_memory_of("sim.memory_bytes=1000", 2, "nodes     10 on cpu:0"); /* there is none so small: without the device */
 }
 
 /* A rule for a device that is out holds no longer, those for others do; kept values are kept. */
@@ -525,7 +579,8 @@ static void words_that_are_no_policy(void **state) {
 
 CASES(CASE(without_a_policy_it_is_an_error), CASE(a_lost_device_is_left_out), CASE(one_device_after_the_other),
       CASE(no_device_is_left), CASE(a_failed_call_is_tried_again_first), CASE(a_retry_opens_the_device_anew),
-      CASE(retries_are_counted), CASE(others_keep_a_lost_device_open), CASE(memory_that_is_out),
+      CASE(retries_are_counted), CASE(time_is_up_between_tries), CASE(cancelled_between_tries),
+      CASE(others_keep_a_lost_device_open), CASE(memory_that_is_out), CASE(many_without_memory),
       CASE(lost_by_another_executor), CASE(bound_memory_is_read_and_written_again), CASE(memory_of_the_lost_device),
       CASE(several_runs_in_flight), CASE(while_nobody_waits), CASE(a_run_up_to_a_node),
       CASE(a_profile_is_of_the_run_that_ended), CASE(other_shapes_and_parameters), CASE(a_plan_for_less_memory),

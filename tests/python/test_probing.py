@@ -163,6 +163,53 @@ def test_a_driver_that_was_not_met_is_tried_by_the_next_process(tmp_path):
     assert TRIED not in only(tmp_path, SIM)[1]
 
 
+@pytest.mark.parametrize("name, words", [("crashes", "crashed: signal 11"), ("hangs", "did not answer within 2 s")])
+def test_a_driver_that_came_within_the_fatal_call_counts(tmp_path, name, words):
+    """Another one of it, and the plugin is tried again."""
+    plugin = BUILD / "tests" / "plugins" / f"libheddle_plugin_probe_driver_{name}.so"
+    driver = tmp_path / "driver.so"
+    shutil.copyfile(SIM, driver)
+    env = {"PROBE_LOADS": str(driver), "HEDDLE_PROBE_TIMEOUT_MS": "2000"}
+    found, log = only(tmp_path / "kept", plugin, **env)
+    assert words in found["reason"] and TRIED in log, (found, log)
+    found, log = only(tmp_path / "kept", plugin, **env)
+    assert words in found["reason"] and TRIED not in log, (found, log)
+    driver.unlink()
+    found, log = only(tmp_path / "kept", plugin, **env)
+    assert found["used"] and TRIED in log, (found, log)
+
+
+def test_who_ends_heddle_probe_quarantines_nothing(tmp_path):
+    """A service that is stopped takes its processes along, whatever the plugin is like; here the plugin does so."""
+    plugin = BUILD / "tests" / "plugins" / "libheddle_plugin_probe_driver_ended.so"
+    found, _ = only(tmp_path, plugin, PROBE_LOADS=str(SIM))
+    assert "it could not be tried: heddle-probe was ended by signal 15 in heddle_plugin_entry" in found["reason"], found
+    assert not list(tmp_path.iterdir())
+    found, log = only(tmp_path, plugin)
+    assert found["used"] and TRIED in log, (found, log)
+
+
+@pytest.mark.parametrize("name", ["probe_driver_empty", "probe_driver_bytes"])
+def test_a_driver_text_that_cannot_be_kept_is_not_compared(tmp_path, name):
+    """One that is empty, and one that is no UTF-8: they are not new to each process."""
+    path = BUILD / "tests" / "plugins" / f"libheddle_plugin_{name}.so"
+    for turn in range(3):
+        plugin, log = only(tmp_path, path)
+        assert plugin["used"] and (TRIED in log) == (turn == 0) and "is new" not in log, (turn, log)
+
+
+def test_a_colon_in_a_path_hides_no_plugin(tmp_path):
+    """heddle-probe has to try this file, and not what stands before the colon."""
+    folder = tmp_path / "plug:ins"
+    folder.mkdir()
+    shutil.copyfile(broken("crash_entry"), folder / "libheddle_plugin_crash.so")
+    plugin, _ = only(tmp_path / "cache", folder / "libheddle_plugin_crash.so")
+    assert "crashed: signal 11" in plugin["reason"], plugin
+    shutil.copyfile(broken("crash_entry"), tmp_path / "libheddle_plugin_a:b.so")
+    plugin, _ = only(tmp_path / "cache", tmp_path)
+    assert "crashed: signal 11" in plugin["reason"], plugin
+
+
 def test_records_that_others_can_write_do_not_count(tmp_path):
     only(tmp_path, SIM)
     record_of(tmp_path).chmod(0o666)
@@ -177,6 +224,16 @@ def test_without_a_folder_each_process_tries(tmp_path):
     for _ in range(2):
         plugin, log = only(tmp_path, broken("crash_entry"), HEDDLE_PROBE_CACHE_DIR="/proc/heddle-nothing")
         assert "quarantined" in plugin["reason"] and log.count(TRIED) == 1 and "is not kept" in log
+
+
+def test_a_limit_on_files_ends_no_program(tmp_path):
+    """Nothing can be handed over: that is said, and is not the signal SIGXFSZ."""
+    env = environment(HEDDLE_PROBE="on", HEDDLE_PROBE_CACHE_DIR=str(tmp_path), ASAN_OPTIONS=QUIET,
+                      HEDDLE_PLUGINS=str(SIM))
+    done = subprocess.run(["/bin/sh", "-c", 'ulimit -f 0; exec "$0" devices --json', TOOL], capture_output=True,
+                          text=True, env=env, timeout=300)
+    assert done.returncode == 0 and json.loads(done.stdout)["plugins"][0]["used"], done
+    assert "without having been tried: the settings could not be handed over (errno 27)" in done.stderr, done
 
 
 def test_one_process_tries_once(tmp_path):
