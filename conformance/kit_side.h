@@ -58,6 +58,7 @@ struct kit_side {
   const kit_case *running;
   const char *const *settings; /* KEY=VALUE, as given with --set */
   uint32_t n_settings;
+  double patience;      /* the time limit asked for, over the default one */
   char settings_of[64]; /* the plugin whose settings host.config gives */
   void *library;
   heddle_plugin_entry_fn entry;
@@ -124,6 +125,8 @@ uint32_t kit_parallelism(void);
 
 /* What is wrong with a text of the plugin's, NULL where nothing: not terminated within bytes, several lines, no UTF-8. */
 const char *kit_text_fault(const char *text, uint64_t bytes);
+/* Bytes of the character at text, 0 where it is none or one that no report can hold (a control character). */
+uint64_t kit_text_printable(const char *text, const char *end);
 const char *kit_status_name(heddle_status status);
 
 #endif
