@@ -38,7 +38,7 @@ static heddle_status call_read(kit *k, used *u) {
 }
 
 static heddle_status call_sync(kit *k, used *u) {
-  return k->t.stream.sync(u->stream, UINT64_C(10000000000), &k->err);
+  return k->t.stream.sync(u->stream, kit_patience_ms(k, 10000) * 1000000, &k->err);
 }
 
 static const struct {
@@ -94,7 +94,7 @@ void kit_health_lost(kit *k) {
         kit_fail(k, "%s after the device was lost says \"%.300s\"; the first words were \"%.300s\"", calls[i].name,
                  k->err.text, first);
     }
-    status = k->t.device.idle(k->dev, UINT64_C(10000000000), &k->err);
+    status = k->t.device.idle(k->dev, kit_patience_ms(k, 10000) * 1000000, &k->err);
     if (status != HEDDLE_EDEVICE)
       kit_fail(k, "device.idle of a lost device answers %d, not HEDDLE_EDEVICE", (int)status);
   }

@@ -141,6 +141,8 @@ uint32_t kit_faults(kit *k);
 void kit_host_fail_alloc(kit *k, uint64_t n);
 
 uint64_t kit_now_ms(void);
+/* How long a case waits for what must come within ms: in proportion to the time limit that was asked for (--timeout). */
+uint64_t kit_patience_ms(const kit *k, uint64_t ms);
 void kit_sleep_ms(uint64_t ms);
 
 /* ---- what most cases need (kit_device.c). All fail the case where the plugin fails. */
@@ -151,7 +153,7 @@ void kit_close(kit *k, heddle_pdevice *dev);
 void kit_close_all(kit *k);
 
 heddle_pstream *kit_stream(kit *k, heddle_pdevice *dev);
-void kit_sync(kit *k, heddle_pstream *stream); /* at most 10 s */
+void kit_sync(kit *k, heddle_pstream *stream); /* at most 10 s, in proportion to --timeout */
 heddle_pbuffer *kit_buffer(kit *k, heddle_pdevice *dev, uint32_t kind, uint64_t bytes);
 void *kit_map(kit *k, heddle_pdevice *dev, heddle_pbuffer *buffer);
 void kit_free(kit *k, heddle_pdevice *dev, heddle_pbuffer *buffer);

@@ -15,6 +15,10 @@ uint64_t kit_now_ms(void) {
   return (uint64_t)now.tv_sec * 1000 + (uint64_t)now.tv_nsec / 1000000;
 }
 
+uint64_t kit_patience_ms(const kit *k, uint64_t ms) {
+  return (uint64_t)((double)ms * k->side->patience);
+}
+
 void kit_sleep_ms(uint64_t ms) {
   struct timespec left = {(time_t)(ms / 1000), (long)(ms % 1000) * 1000000};
   while (nanosleep(&left, &left) != 0) continue;

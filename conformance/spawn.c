@@ -18,7 +18,7 @@
 
 extern char **environ;
 
-enum { MOST_OUTPUT = 16384, MOST_LINE = 4096, MOST_WORDS = 64 };
+enum { MOST_OUTPUT = 16384, MOST_LINE = 4096, MOST_WORDS = 64, MOST_READS = 64 };
 
 struct check_process {
   check *c;
@@ -57,9 +57,10 @@ static void finish(check_process *p) {
 
 /* The child has the pipe, the page, its output and nothing else of ours: all are close-on-exec. */
 static int spawn(const check_options *o, check_process *p, int results, int output, int page) {
-  char *argv[MOST_WORDS + 8], run[224], word[112], index[32];
+  char *argv[MOST_WORDS + 8], run[224], word[112], index[32], limit[48];
   size_t n = 0;
   static char self[] = "/proc/self/exe", name[] = "heddle-check", survey[] = "--survey", set[] = "--set", end[] = "--";
+  snprintf(limit, sizeof limit, "--timeout=%.17g", o->seconds);
   if (o->settings.count * 2 > MOST_WORDS - 8) return E2BIG;
   argv[n++] = name;
   snprintf(run, sizeof run, "--case=%s", p->survey ? "" : p->c->what->name);
@@ -68,6 +69,7 @@ static int spawn(const check_options *o, check_process *p, int results, int outp
   argv[n++] = run;
   argv[n++] = word;
   argv[n++] = index;
+  argv[n++] = limit;
   if (p->survey) argv[n++] = survey;
   for (size_t i = 0; i < o->settings.count; i++) {
     argv[n++] = set;
@@ -140,8 +142,8 @@ check_process *check_start(const check_options *o, check *c, bool survey, check_
   void *shared = status == 0 ? mmap(NULL, sizeof(kit_page), PROT_READ, MAP_SHARED, page, 0) : MAP_FAILED;
   if (shared != MAP_FAILED) p->page = shared;
   else if (status == 0) status = errno;
-  double scale = o->seconds / 10;
-  p->limit_ms = (uint64_t)((c->what->seconds != 0 ? c->what->seconds : 10) * scale * 1000);
+  double scale = o->seconds / CHECK_SECONDS;
+  p->limit_ms = (uint64_t)((c->what->seconds != 0 ? c->what->seconds : CHECK_SECONDS) * scale * 1000);
   p->started_ms = now_ms();
   if (status == 0) status = spawn(o, p, results, output, page);
   if (results >= 0) close(results);
@@ -221,7 +223,7 @@ static void hear(check_process *p, const char *line) {
 
 /* True while there may be more. */
 static bool read_results(check_process *p) {
-  char bytes[1024];
+  char bytes[4096];
   ssize_t n = read(p->results, bytes, sizeof bytes);
   if (n < 0) return errno == EINTR;
   if (n == 0) {
@@ -255,6 +257,13 @@ static bool read_output(check_process *p) {
   p->n_text += kept;
   p->lost += (size_t)n - kept;
   return true;
+}
+
+/* Reads what is there, but no more at a time than a pipe holds: whoever never stops printing is not listened to for ever,
+ * and what a process has left behind is read to its end. */
+static void read_all(check_process *p) {
+  for (int i = 0; i < MOST_READS && p->results >= 0 && read_results(p); i++) continue;
+  for (int i = 0; i < MOST_READS && p->output >= 0 && read_output(p); i++) continue;
 }
 
 /* ---- its end */
@@ -314,8 +323,7 @@ static void judge(check_process *p, int status) {
 
 bool check_poll(check_process *p) {
   int status;
-  while (p->results >= 0 && read_results(p)) continue;
-  while (p->output >= 0 && read_output(p)) continue;
+  read_all(p);
   pid_t ended = waitpid(p->pid, &status, WNOHANG);
   if (ended == 0) {
     if (!p->killed && now_ms() - p->started_ms > p->limit_ms) {
@@ -330,8 +338,7 @@ bool check_poll(check_process *p) {
     status = 0;
   }
   kill(-p->pid, SIGKILL); /* what it started and left behind */
-  while (p->results >= 0 && read_results(p)) continue;
-  while (p->output >= 0 && read_output(p)) continue;
+  read_all(p);
   check *c = p->c;
   judge(p, status);
   c->seconds = (double)(now_ms() - p->started_ms) / 1000;
