@@ -108,8 +108,10 @@ KIT_NORETURN void kit_skip(kit *k, const char *format, ...) KIT_PRINTF;
 /* A line for the report beside the result; the case goes on. */
 void kit_note(kit *k, const char *format, ...) KIT_PRINTF;
 /* Keeps an ability of the device for the core: name is "fence_wait", "peer" or "import_host", works what was seen.
- * Written with the results (docs/conformance.md) unless the case fails for another reason. */
+ * Written with the results (docs/conformance.md). A case that fails has seen nothing work. */
 void kit_ability(kit *k, const char *name, bool works);
+/* From here on the case uses an ability: whatever it then fails of, a crash and a hang included, the core does without. */
+void kit_trial(kit *k, const char *name);
 
 /* Fails unless status is HEDDLE_OK; what is the call ("memory.alloc of 64 bytes"). The text is k->err's. */
 void kit_ok(kit *k, heddle_status status, const char *what);

@@ -29,6 +29,7 @@ enum {
   KIT_SAYS_STAGE = 'X',   /* a stage before the case failed, and why */
   KIT_SAYS_NOTE = 'N',    /* a line for the report */
   KIT_SAYS_ABILITY = 'A', /* "fence_wait 1" */
+  KIT_SAYS_TRIAL = 'T',   /* "fence_wait 0": what counts where the case fails */
   KIT_SAYS_REFUSES = 'R', /* the device makes neither streams nor memory, and why: nothing is to be seen of it */
   KIT_SAYS_DEVICE = 'D',  /* in a survey: a device's driver, in the order of the indices */
   KIT_SAYS_WORD = 'W'     /* in a survey: a case's name, a space, and a word of it */

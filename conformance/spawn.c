@@ -34,9 +34,8 @@ struct check_process {
   size_t n_line;
   char text[MOST_OUTPUT + 1];
   size_t n_text, lost;
-  check_ability *abilities; /* of this case: kept unless it fails */
   size_t n_abilities;
-  char (*ability_texts)[64];
+  char (*abilities)[64]; /* lines of this case, with their letter */
 };
 
 static uint64_t now_ms(void) {
@@ -51,7 +50,7 @@ static void finish(check_process *p) {
   if (p->results >= 0) close(p->results);
   if (p->output >= 0) close(p->output);
   if (p->page != NULL) munmap(p->page, sizeof *p->page);
-  free(p->ability_texts);
+  free(p->abilities);
   free(p);
 }
 
@@ -173,12 +172,24 @@ static bool grow_word(check_list *list, const char *text) {
   return true;
 }
 
-static bool grow_ability(check_process *p, const char *text) {
-  char(*grown)[64] = realloc(p->ability_texts, (p->n_abilities + 1) * sizeof *grown);
+static bool grow_ability(check_process *p, const char *line) {
+  for (size_t i = 0; i < p->n_abilities; i++)
+    if (strcmp(p->abilities[i], line) == 0) return true;
+  char(*grown)[64] = realloc(p->abilities, (p->n_abilities + 1) * sizeof *grown);
   if (grown == NULL) return false;
-  p->ability_texts = grown;
-  snprintf(grown[p->n_abilities++], sizeof *grown, "%s", text);
+  p->abilities = grown;
+  snprintf(grown[p->n_abilities++], sizeof *grown, "%s", line);
   return true;
+}
+
+/* What was seen counts, but of a case that failed only what was seen, or tried, and did not work. */
+static void keep_abilities(const check_process *p) {
+  bool failed = p->c->outcome == CHECK_FAIL;
+  for (size_t i = 0; i < p->n_abilities; i++) {
+    const char *line = p->abilities[i];
+    bool works = line[strlen(line) - 1] != '0';
+    if (failed ? !works : line[0] == KIT_SAYS_ABILITY) check_keep_ability(p->list, p->c->index, line + 2);
+  }
 }
 
 static bool append(char **text, const char *line) {
@@ -201,7 +212,8 @@ static void hear(check_process *p, const char *line) {
     free(p->c->refuses);
     p->c->refuses = strdup(text);
     break;
-  case KIT_SAYS_ABILITY: ok = grow_ability(p, text); break;
+  case KIT_SAYS_ABILITY:
+  case KIT_SAYS_TRIAL: ok = text[0] == '\0' || grow_ability(p, line); break;
   case KIT_SAYS_DEVICE: ok = !p->survey || grow_device(p->list, text); break;
   case KIT_SAYS_WORD: ok = !p->survey || grow_word(p->list, text); break;
   case KIT_SAYS_PASS:
@@ -351,8 +363,7 @@ bool check_poll(check_process *p) {
     snprintf(cut, sizeof cut, "(and %zu bytes more)", p->lost);
     if (p->lost > 0) append(&c->output, cut);
   }
-  if (c->outcome == CHECK_PASS || c->outcome == CHECK_SKIP)
-    for (size_t i = 0; i < p->n_abilities; i++) check_keep_ability(p->list, c->index, p->ability_texts[i]);
+  keep_abilities(p);
   finish(p);
   return true;
 }

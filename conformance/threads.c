@@ -244,7 +244,7 @@ static bool signal_work(worker *w) {
   for (uint32_t i = 1; i <= 100; i++) {
     if (k->t.copy.fill(w->stream, x, 0, BYTES, i, &w->err) != HEDDLE_OK) return went_wrong(w, "copy.fill");
     if (k->t.fence.signal(w->stream, fence, i, &w->err) != HEDDLE_OK) return went_wrong(w, "fence.signal");
-    heddle_status status = kit_fence_wait(w->k, fence, i, 30000);
+    heddle_status status = kit_fence_wait(w->k, fence, i, kit_patience_ms(w->k, 30000));
     if (status != HEDDLE_OK) {
       snprintf(w->err.text, sizeof w->err.text, "status %d for value %" PRIu32, (int)status, i);
       return went_wrong(w, "a fence waited for by its own thread");
