@@ -81,6 +81,11 @@ void kit_health_lost(kit *k) {
     if (status != HEDDLE_EDEVICE)
       kit_fail(k, "%s said that the device is lost, and device.health answers %d: it is lost until it is opened again",
                lost, (int)status);
+    if (kit_faults(k) > 1)
+      kit_fail(k, "host.device_fault was called %u times for one loss of the device", (unsigned)kit_faults(k));
+    if (kit_faults(k) == 1 && kit_fault_cookie(k) != k->index + 1)
+      kit_fail(k, "host.device_fault was called with the cookie %llu, and the device was opened with %u",
+               (unsigned long long)kit_fault_cookie(k), (unsigned)k->index + 1);
     k->err.text[sizeof k->err.text - 1] = '\0';
     memcpy(first, k->err.text, sizeof first);
     for (uint32_t i = 0; i < N_CALLS; i++) {

@@ -139,6 +139,7 @@ uint64_t kit_host_blocks(kit *k);
 /* Gives back the freed blocks that the kit keeps for a while, so that the size of the process is the plugin's doing. */
 void kit_host_settle(kit *k);
 uint32_t kit_faults(kit *k);
+uint64_t kit_fault_cookie(kit *k); /* of the last device_fault */
 /* Makes the n-th host.alloc from now fail; 0: none. */
 void kit_host_fail_alloc(kit *k, uint64_t n);
 

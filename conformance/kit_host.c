@@ -115,8 +115,8 @@ static heddle_status host_fence_query(void *ctx, heddle_pfence fence, uint64_t v
 
 static void host_device_fault(void *ctx, uint64_t cookie, int32_t api_code, const char *text) {
   kit *k = ctx;
-  (void)cookie;
   (void)api_code;
+  atomic_store(&k->side->fault_cookie, cookie);
   atomic_fetch_add(&k->side->faults, 1);
   kit_text(k, text, sizeof k->err.text, "the text of host.device_fault");
 }
@@ -144,6 +144,10 @@ static void host_run_parallel(void *ctx, uint32_t n, uint32_t flags, heddle_task
 static uint32_t host_parallelism(void *ctx) {
   (void)ctx;
   return kit_parallelism();
+}
+
+uint64_t kit_fault_cookie(kit *k) {
+  return atomic_load(&k->side->fault_cookie);
 }
 
 uint32_t kit_faults(kit *k) {
