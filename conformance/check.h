@@ -11,6 +11,8 @@
 /* Exit statuses, as of the tool. */
 enum { CHECK_DONE = 0, CHECK_FAILED = 1, CHECK_WRONG_WORDS = 2 };
 
+enum { CHECK_SECONDS = 10 }; /* time limit of a case, by default */
+
 typedef struct check_words {
   const char **data; /* of argv */
   size_t count;

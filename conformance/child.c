@@ -33,6 +33,7 @@ static bool prepare(const check_options *o, kit *k) {
   the_side.page = page;
   the_side.settings = o->settings.data;
   the_side.n_settings = (uint32_t)o->settings.count;
+  the_side.patience = o->seconds / CHECK_SECONDS;
   return kit_host_init(k);
 }
 

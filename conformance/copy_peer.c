@@ -27,8 +27,11 @@ static heddle_pdevice *partner(kit *k) {
   for (uint32_t step = 1; step < k->n_devices; step++) {
     uint32_t other = (k->index + step) % k->n_devices;
     if (k->t.copy.can_peer(k->instance, k->index, other, &k->err) == HEDDLE_OK &&
-        k->t.copy.can_peer(k->instance, other, k->index, &k->err) == HEDDLE_OK)
-      return kit_open(k, other);
+        k->t.copy.can_peer(k->instance, other, k->index, &k->err) == HEDDLE_OK) {
+      heddle_pdevice *dev = kit_open(k, other);
+      kit_trial(k, "peer");
+      return dev;
+    }
   }
   kit_skip(k, "no two devices have a direct path: %s", k->err.text);
 }

@@ -238,14 +238,14 @@ static void failing(kit *k) {
     kit_submit(k, p.a);
     status = k->t.event.wait(p.b, p.event, &k->err);
   }
-  if (status == HEDDLE_OK) status = k->t.stream.sync(p.b, UINT64_C(20000000000), &k->err);
+  if (status == HEDDLE_OK) status = k->t.stream.sync(p.b, kit_patience_ms(k, 20000) * 1000000, &k->err);
   if (status == HEDDLE_OK) kit_fail(k, "a stream that waited for an event behind failed work did not fail");
   kit_fails(k, status, status, status, "a stream that waited for an event behind failed work");
   if (status == HEDDLE_ETIMEOUT) kit_fail(k, "a stream that waited for an event behind failed work never ended");
   kit_fill(k, third, p.x, 0, BYTES, 3);
   kit_sync(k, third);
   kit_words(k, third, p.x, 0, BYTES, 3, "work of a stream that has nothing to do with the one that failed");
-  (void)k->t.stream.sync(p.a, UINT64_C(20000000000), &k->err);
+  (void)k->t.stream.sync(p.a, kit_patience_ms(k, 20000) * 1000000, &k->err);
   k->t.stream.close(third);
   pair_free(k, &p);
 }

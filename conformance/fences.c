@@ -15,8 +15,8 @@ void kit_reached(kit *k, heddle_pfence fence, uint64_t value, const char *what) 
   heddle_status status = kit_fence_wait(k, fence, value, KIT_FENCE_MS);
   if (status == HEDDLE_OK) return;
   if (status == HEDDLE_ETIMEOUT)
-    kit_fail(k, "%s: the fence was not signalled to %" PRIu64 " within %u s; it is at %" PRIu64, what, value,
-             (unsigned)(KIT_FENCE_MS / 1000), kit_fence_value(k, fence));
+    kit_fail(k, "%s: the fence was not signalled to %" PRIu64 " within %g s; it is at %" PRIu64, what, value,
+             (double)KIT_FENCE_MS / 1000, kit_fence_value(k, fence));
   kit_fail(k, "%s: the fence has failed: %s", what, kit_fence_words(k, fence));
 }
 

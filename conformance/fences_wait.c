@@ -13,6 +13,7 @@ enum { BYTES = 65536 };
 /* fence.wait; skips where there is none. */
 static void wait(kit *k, heddle_pstream *s, heddle_pfence fence, uint64_t value) {
   if (k->t.fence.wait == NULL) kit_skip(k, "the plugin has no fence.wait");
+  kit_trial(k, "fence_wait");
   heddle_status status = k->t.fence.wait(s, fence, value, &k->err);
   if (status == HEDDLE_EUNSUPPORTED) kit_skip(k, "the device does not wait for fences: %s", k->err.text);
   kit_ok(k, status, "fence.wait");

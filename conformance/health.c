@@ -5,7 +5,7 @@
 #include <string.h>
 
 enum { BYTES = 65536 };
-#define LONG_NS UINT64_C(20000000000)
+#define LONG_NS (kit_patience_ms(k, 20000) * 1000000)
 
 static void live(kit *k) {
   heddle_pstream *s = kit_stream(k, k->dev);

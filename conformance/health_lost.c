@@ -38,7 +38,7 @@ static heddle_status call_read(kit *k, used *u) {
 }
 
 static heddle_status call_sync(kit *k, used *u) {
-  return k->t.stream.sync(u->stream, UINT64_C(10000000000), &k->err);
+  return k->t.stream.sync(u->stream, kit_patience_ms(k, 10000) * 1000000, &k->err);
 }
 
 static const struct {
@@ -81,6 +81,11 @@ void kit_health_lost(kit *k) {
     if (status != HEDDLE_EDEVICE)
       kit_fail(k, "%s said that the device is lost, and device.health answers %d: it is lost until it is opened again",
                lost, (int)status);
+    if (kit_faults(k) > 1)
+      kit_fail(k, "host.device_fault was called %u times for one loss of the device", (unsigned)kit_faults(k));
+    if (kit_faults(k) == 1 && kit_fault_cookie(k) != k->index + 1)
+      kit_fail(k, "host.device_fault was called with the cookie %llu, and the device was opened with %u",
+               (unsigned long long)kit_fault_cookie(k), (unsigned)k->index + 1);
     k->err.text[sizeof k->err.text - 1] = '\0';
     memcpy(first, k->err.text, sizeof first);
     for (uint32_t i = 0; i < N_CALLS; i++) {
@@ -94,7 +99,7 @@ void kit_health_lost(kit *k) {
         kit_fail(k, "%s after the device was lost says \"%.300s\"; the first words were \"%.300s\"", calls[i].name,
                  k->err.text, first);
     }
-    status = k->t.device.idle(k->dev, UINT64_C(10000000000), &k->err);
+    status = k->t.device.idle(k->dev, kit_patience_ms(k, 10000) * 1000000, &k->err);
     if (status != HEDDLE_EDEVICE)
       kit_fail(k, "device.idle of a lost device answers %d, not HEDDLE_EDEVICE", (int)status);
   }

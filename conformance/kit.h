@@ -108,8 +108,10 @@ KIT_NORETURN void kit_skip(kit *k, const char *format, ...) KIT_PRINTF;
 /* A line for the report beside the result; the case goes on. */
 void kit_note(kit *k, const char *format, ...) KIT_PRINTF;
 /* Keeps an ability of the device for the core: name is "fence_wait", "peer" or "import_host", works what was seen.
- * Written with the results (docs/conformance.md) unless the case fails for another reason. */
+ * Written with the results (docs/conformance.md). A case that fails has seen nothing work. */
 void kit_ability(kit *k, const char *name, bool works);
+/* From here on the case uses an ability: whatever it then fails of, a crash and a hang included, the core does without. */
+void kit_trial(kit *k, const char *name);
 
 /* Fails unless status is HEDDLE_OK; what is the call ("memory.alloc of 64 bytes"). The text is k->err's. */
 void kit_ok(kit *k, heddle_status status, const char *what);
@@ -137,10 +139,13 @@ uint64_t kit_host_blocks(kit *k);
 /* Gives back the freed blocks that the kit keeps for a while, so that the size of the process is the plugin's doing. */
 void kit_host_settle(kit *k);
 uint32_t kit_faults(kit *k);
+uint64_t kit_fault_cookie(kit *k); /* of the last device_fault */
 /* Makes the n-th host.alloc from now fail; 0: none. */
 void kit_host_fail_alloc(kit *k, uint64_t n);
 
 uint64_t kit_now_ms(void);
+/* How long a case waits for what must come within ms: in proportion to the time limit that was asked for (--timeout). */
+uint64_t kit_patience_ms(const kit *k, uint64_t ms);
 void kit_sleep_ms(uint64_t ms);
 
 /* ---- what most cases need (kit_device.c). All fail the case where the plugin fails. */
@@ -151,7 +156,7 @@ void kit_close(kit *k, heddle_pdevice *dev);
 void kit_close_all(kit *k);
 
 heddle_pstream *kit_stream(kit *k, heddle_pdevice *dev);
-void kit_sync(kit *k, heddle_pstream *stream); /* at most 10 s */
+void kit_sync(kit *k, heddle_pstream *stream); /* at most 10 s, in proportion to --timeout */
 heddle_pbuffer *kit_buffer(kit *k, heddle_pdevice *dev, uint32_t kind, uint64_t bytes);
 void *kit_map(kit *k, heddle_pdevice *dev, heddle_pbuffer *buffer);
 void kit_free(kit *k, heddle_pdevice *dev, heddle_pbuffer *buffer);

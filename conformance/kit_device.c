@@ -1,11 +1,12 @@
 /* conformance/kit_device.c: what most cases need of a device: opening, streams, buffers, bytes there and back, and work
  * that takes a while. What fails here fails the case with the call's words. */
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
 #include "conformance/kit_side.h"
 
-#define SYNC_NS (UINT64_C(10) * 1000000000)
+enum { SYNC_MS = 10000 };
 
 heddle_pdevice *kit_open(kit *k, uint32_t index) {
   heddle_pdevice_options options = {.struct_size = sizeof options, .cookie = index + 1};
@@ -34,7 +35,11 @@ heddle_pstream *kit_stream(kit *k, heddle_pdevice *dev) {
 }
 
 void kit_sync(kit *k, heddle_pstream *stream) {
-  kit_ok(k, k->t.stream.sync(stream, SYNC_NS, &k->err), "stream.sync with a limit of 10 s");
+  const uint64_t ms = kit_patience_ms(k, SYNC_MS);
+  heddle_status status = k->t.stream.sync(stream, ms * 1000000, &k->err);
+  char what[64] = "stream.sync";
+  if (status != HEDDLE_OK) snprintf(what, sizeof what, "stream.sync with a limit of %g s", (double)ms / 1000);
+  kit_ok(k, status, what);
 }
 
 heddle_pbuffer *kit_buffer(kit *k, heddle_pdevice *dev, uint32_t kind, uint64_t bytes) {

@@ -15,6 +15,10 @@ uint64_t kit_now_ms(void) {
   return (uint64_t)now.tv_sec * 1000 + (uint64_t)now.tv_nsec / 1000000;
 }
 
+uint64_t kit_patience_ms(const kit *k, uint64_t ms) {
+  return (uint64_t)((double)ms * k->side->patience);
+}
+
 void kit_sleep_ms(uint64_t ms) {
   struct timespec left = {(time_t)(ms / 1000), (long)(ms % 1000) * 1000000};
   while (nanosleep(&left, &left) != 0) continue;
@@ -111,8 +115,8 @@ static heddle_status host_fence_query(void *ctx, heddle_pfence fence, uint64_t v
 
 static void host_device_fault(void *ctx, uint64_t cookie, int32_t api_code, const char *text) {
   kit *k = ctx;
-  (void)cookie;
   (void)api_code;
+  atomic_store(&k->side->fault_cookie, cookie);
   atomic_fetch_add(&k->side->faults, 1);
   kit_text(k, text, sizeof k->err.text, "the text of host.device_fault");
 }
@@ -140,6 +144,10 @@ static void host_run_parallel(void *ctx, uint32_t n, uint32_t flags, heddle_task
 static uint32_t host_parallelism(void *ctx) {
   (void)ctx;
   return kit_parallelism();
+}
+
+uint64_t kit_fault_cookie(kit *k) {
+  return atomic_load(&k->side->fault_cookie);
 }
 
 uint32_t kit_faults(kit *k) {

@@ -73,6 +73,13 @@ void kit_ability(kit *k, const char *name, bool works) {
   kit_say(KIT_SAYS_ABILITY, text);
 }
 
+void kit_trial(kit *k, const char *name) {
+  char text[64];
+  (void)k;
+  snprintf(text, sizeof text, "%.40s 0", name);
+  kit_say(KIT_SAYS_TRIAL, text);
+}
+
 void kit_ok(kit *k, heddle_status status, const char *what) {
   kit_step(k, what);
   if (status == HEDDLE_OK) return;

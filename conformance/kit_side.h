@@ -29,6 +29,7 @@ enum {
   KIT_SAYS_STAGE = 'X',   /* a stage before the case failed, and why */
   KIT_SAYS_NOTE = 'N',    /* a line for the report */
   KIT_SAYS_ABILITY = 'A', /* "fence_wait 1" */
+  KIT_SAYS_TRIAL = 'T',   /* "fence_wait 0": what counts where the case fails */
   KIT_SAYS_REFUSES = 'R', /* the device makes neither streams nor memory, and why: nothing is to be seen of it */
   KIT_SAYS_DEVICE = 'D',  /* in a survey: a device's driver, in the order of the indices */
   KIT_SAYS_WORD = 'W'     /* in a survey: a case's name, a space, and a word of it */
@@ -58,6 +59,7 @@ struct kit_side {
   const kit_case *running;
   const char *const *settings; /* KEY=VALUE, as given with --set */
   uint32_t n_settings;
+  double patience;      /* the time limit asked for, over the default one */
   char settings_of[64]; /* the plugin whose settings host.config gives */
   void *library;
   heddle_plugin_entry_fn entry;
@@ -65,6 +67,7 @@ struct kit_side {
   kit_heap heap;
   kit_timelines fences;
   atomic_uint faults;
+  _Atomic uint64_t fault_cookie; /* of the last one */
   atomic_uint log_lines;
   char log_fault[200]; /* what was wrong with the first line of the log that was, "" */
   pthread_mutex_t log_lock;
@@ -124,6 +127,8 @@ uint32_t kit_parallelism(void);
 
 /* What is wrong with a text of the plugin's, NULL where nothing: not terminated within bytes, several lines, no UTF-8. */
 const char *kit_text_fault(const char *text, uint64_t bytes);
+/* Bytes of the character at text, 0 where it is none or one that no report can hold (a control character). */
+uint64_t kit_text_printable(const char *text, const char *end);
 const char *kit_status_name(heddle_status status);
 
 #endif

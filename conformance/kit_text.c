@@ -27,6 +27,15 @@ static uint64_t character(const unsigned char *p, uint64_t left) {
   return more + 1;
 }
 
+uint64_t kit_text_printable(const char *text, const char *end) {
+  const unsigned char *p = (const unsigned char *)text;
+  uint64_t n = text < end ? character(p, (uint64_t)(end - text)) : 0;
+  if (n == 1 && (p[0] < 0x20 || p[0] == 0x7f)) return 0;
+  if (n == 2 && p[0] == 0xc2 && p[1] < 0xa0) return 0;                  /* U+0080 to U+009F */
+  if (n == 3 && p[0] == 0xef && p[1] == 0xbf && p[2] >= 0xbe) return 0; /* U+FFFE and U+FFFF */
+  return n;
+}
+
 const char *kit_text_fault(const char *text, uint64_t bytes) {
   if (text == NULL) return "is NULL";
   const void *end = memchr(text, '\0', bytes);

@@ -67,7 +67,7 @@ static void some_work(kit *k, heddle_pdevice *dev) {
     kit_ok(k, k->t.event.create(dev, &event, &k->err), "event.create");
     kit_ok(k, k->t.event.record(event, s, &k->err), "event.record");
     kit_ok(k, k->t.fence.signal(s, fence, 1, &k->err), "fence.signal");
-    if (kit_fence_wait(k, fence, 1, 20000) != HEDDLE_OK) kit_fail(k, "a fence was not signalled");
+    if (kit_fence_wait(k, fence, 1, kit_patience_ms(k, 20000)) != HEDDLE_OK) kit_fail(k, "a fence was not signalled");
     kit_sync(k, s);
     k->t.event.free(event);
     kit_fence_free(k, fence);
@@ -278,7 +278,7 @@ static void events(kit *k) {
 static void signal_batch(kit *k, heddle_pstream *s) {
   heddle_pfence fence = kit_fence(k);
   for (uint32_t i = 1; i <= EACH; i++) kit_ok(k, k->t.fence.signal(s, fence, i, &k->err), "fence.signal");
-  if (kit_fence_wait(k, fence, EACH, 20000) != HEDDLE_OK) kit_fail(k, "a fence was not signalled");
+  if (kit_fence_wait(k, fence, EACH, kit_patience_ms(k, 20000)) != HEDDLE_OK) kit_fail(k, "a fence was not signalled");
   kit_fence_free(k, fence);
 }
 

@@ -231,6 +231,7 @@ import m = {0 };
   m.at += (align - (uintptr_t)m.block % align) % align + m.guard;
   kit_pattern(m.at - m.guard, m.guard, 70);
   kit_pattern(m.at + m.bytes, m.guard, 71);
+  kit_trial(k, "import_host");
   heddle_status status = k->t.memory.import_host(k->dev, m.at, m.bytes, &m.buffer, &k->err);
   if (status == HEDDLE_EUNSUPPORTED) kit_skip(k, "the device imports no host memory: %s", k->err.text);
   kit_ok(k, status, "memory.import_host at import_alignment");

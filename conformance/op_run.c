@@ -214,10 +214,10 @@ static void look(launch *l, const op_want *want, place *const *all, uint32_t n) 
 /* ---------------------------------------------------------------- the calls */
 
 /* A driver may compile when the work gets to it, which takes its time on a machine that has other things to do. */
-#define SYNC_NS UINT64_C(60000000000)
+enum { SYNC_MS = 60000 };
 
 void op_sync(kit *k, heddle_pstream *stream) {
-  kit_ok(k, k->t.stream.sync(stream, SYNC_NS, &k->err), "stream.sync after op.run, with a limit of 60 s");
+  kit_ok(k, k->t.stream.sync(stream, kit_patience_ms(k, SYNC_MS) * 1000000, &k->err), "stream.sync after op.run");
 }
 
 void op_prepare(kit *k, const op_case *c, const op_offers *offers, uint32_t offer, op_ready *out) {

@@ -103,7 +103,7 @@ static void threads(kit *k) {
     /* A thread that has ended is in /proc for a moment longer. */
     for (int wait = 0; wait < 200; wait++) {
       now = proc_threads();
-      if (round <= 3 || now <= before) break;
+      if (round < 7 || now <= before) break;
       kit_sleep_ms(10);
     }
     if (round == 3) before = now;

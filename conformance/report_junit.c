@@ -16,17 +16,17 @@ static void escaped(FILE *out, const char *text) {
     memcpy(line, p, n);
     line[n] = '\0';
     utf8 = kit_text_fault(line, sizeof line) == NULL;
+  const char *end = text + strlen(text);
+  for (const char *p = text; p < end;) {
+    uint64_t n = kit_text_printable(p, end);
+    if (*p == '<') fprintf(out, "&lt;");
+    else if (*p == '>') fprintf(out, "&gt;");
+    else if (*p == '&') fprintf(out, "&amp;");
+    else if (*p == '"') fprintf(out, "&quot;");
+    else if (*p == '\n') fprintf(out, "&#10;");
+    else if (n == 0) fputc('?', out);
+    else fwrite(p, 1, (size_t)n, out);
     p += n > 0 ? n : 1;
-  }
-  for (const char *p = text; *p != '\0'; p++) {
-    unsigned char c = (unsigned char)*p;
-    if (c == '<') fprintf(out, "&lt;");
-    else if (c == '>') fprintf(out, "&gt;");
-    else if (c == '&') fprintf(out, "&amp;");
-    else if (c == '"') fprintf(out, "&quot;");
-    else if (c == '\n') fprintf(out, "&#10;");
-    else if (c < 0x20 || c == 0x7f || (!utf8 && c >= 0x80)) fputc('?', out);
-    else fputc(c, out);
   }
 }
 

@@ -3,6 +3,7 @@
 #include <string.h>
 
 #include "conformance/check.h"
+#include "conformance/kit_side.h"
 
 static void begin(FILE *out, const check_options *o, const check_list *list) {
   (void)o;
@@ -12,21 +13,29 @@ static void begin(FILE *out, const check_options *o, const check_list *list) {
 
 /* Within a line, # begins a directive and \ escapes. */
 static void words(FILE *out, const char *text) {
-  for (const char *p = text; *p != '\0'; p++) {
+  const char *end = text + strlen(text);
+  for (const char *p = text; p < end;) {
+    uint64_t n = kit_text_printable(p, end);
     if (*p == '#' || *p == '\\') fputc('\\', out);
-    fputc((unsigned char)*p < 0x20 ? ' ' : *p, out);
+    if (n == 0) fputc((unsigned char)*p < 0x20 ? ' ' : '?', out);
+    else fwrite(p, 1, (size_t)n, out);
+    p += n > 0 ? n : 1;
   }
 }
 
 /* A YAML string in double quotes, on one line. */
 static void quoted(FILE *out, const char *name, const char *text) {
+  const char *end = text + strlen(text);
   fprintf(out, "  %s: \"", name);
-  for (const char *p = text; *p != '\0'; p++) {
+  for (const char *p = text; p < end;) {
+    uint64_t n = kit_text_printable(p, end);
     unsigned char c = (unsigned char)*p;
     if (c == '"' || c == '\\') fprintf(out, "\\%c", c);
     else if (c == '\n') fprintf(out, "\\n");
     else if (c < 0x20 || c == 0x7f) fprintf(out, "\\x%02x", c);
-    else fputc(c, out);
+    else if (n == 0) fputc('?', out);
+    else fwrite(p, 1, (size_t)n, out);
+    p += n > 0 ? n : 1;
   }
   fprintf(out, "\"\n");
 }

@@ -2,6 +2,7 @@
 #include <string.h>
 
 #include "conformance/check.h"
+#include "conformance/kit_side.h"
 
 static const char *word_of(check_outcome outcome) {
   switch (outcome) {
@@ -14,26 +15,47 @@ static const char *word_of(check_outcome outcome) {
   }
 }
 
+/* What a terminal would obey or cannot show is replaced. */
+static void words(FILE *out, const char *text, size_t bytes) {
+  const char *end = text + bytes;
+  for (const char *p = text; p < end;) {
+    uint64_t n = kit_text_printable(p, end);
+    if (n == 0) fputc(*p == '\t' ? '\t' : '?', out);
+    else fwrite(p, 1, (size_t)n, out);
+    p += n > 0 ? n : 1;
+  }
+}
+
+static void sentence(FILE *out, const char *text) {
+  fprintf(out, ": ");
+  words(out, text, strlen(text));
+}
+
 /* Lines of a text, each behind four blanks. */
 static void lines(FILE *out, const char *text) {
   for (const char *p = text; *p != '\0';) {
     size_t n = strcspn(p, "\n");
-    fprintf(out, "    %.*s\n", (int)n, p);
+    fprintf(out, "    ");
+    words(out, p, n);
+    fprintf(out, "\n");
     p += n + (p[n] == '\n');
   }
 }
 
 static void begin(FILE *out, const check_options *o, const check_list *list) {
   fprintf(out, "%s\n", o->library);
-  for (uint32_t i = 0; i < list->n_devices; i++)
-    fprintf(out, "device %u: %s\n", (unsigned)i, list->drivers[i][0] != '\0' ? list->drivers[i] : "(no driver's name)");
+  for (uint32_t i = 0; i < list->n_devices; i++) {
+    fprintf(out, "device %u", (unsigned)i);
+    sentence(out, list->drivers[i][0] != '\0' ? list->drivers[i] : "(no driver's name)");
+    fprintf(out, "\n");
+  }
 }
 
 static void each(FILE *out, const check *c, size_t number) {
   (void)number;
   fprintf(out, "%-4s  %s", word_of(c->outcome), c->name);
-  if (c->outcome == CHECK_FAIL_EXPECTED && c->excuse != NULL) fprintf(out, ": %s", c->excuse);
-  else if (c->outcome != CHECK_PASS && c->reason != NULL) fprintf(out, ": %s", c->reason);
+  if (c->outcome == CHECK_FAIL_EXPECTED && c->excuse != NULL) sentence(out, c->excuse);
+  else if (c->outcome != CHECK_PASS && c->reason != NULL) sentence(out, c->reason);
   fprintf(out, "\n");
   if (c->outcome == CHECK_FAIL) fprintf(out, "    promised: %s\n", c->what->promise);
   if (c->notes != NULL) lines(out, c->notes);

@@ -18,7 +18,7 @@
 
 extern char **environ;
 
-enum { MOST_OUTPUT = 16384, MOST_LINE = 4096, MOST_WORDS = 64 };
+enum { MOST_OUTPUT = 16384, MOST_LINE = 4096, MOST_WORDS = 64, MOST_READS = 64 };
 
 struct check_process {
   check *c;
@@ -34,9 +34,8 @@ struct check_process {
   size_t n_line;
   char text[MOST_OUTPUT + 1];
   size_t n_text, lost;
-  check_ability *abilities; /* of this case: kept unless it fails */
   size_t n_abilities;
-  char (*ability_texts)[64];
+  char (*abilities)[64]; /* lines of this case, with their letter */
 };
 
 static uint64_t now_ms(void) {
@@ -51,15 +50,16 @@ static void finish(check_process *p) {
   if (p->results >= 0) close(p->results);
   if (p->output >= 0) close(p->output);
   if (p->page != NULL) munmap(p->page, sizeof *p->page);
-  free(p->ability_texts);
+  free(p->abilities);
   free(p);
 }
 
 /* The child has the pipe, the page, its output and nothing else of ours: all are close-on-exec. */
 static int spawn(const check_options *o, check_process *p, int results, int output, int page) {
-  char *argv[MOST_WORDS + 8], run[224], word[112], index[32];
+  char *argv[MOST_WORDS + 8], run[224], word[112], index[32], limit[48];
   size_t n = 0;
   static char self[] = "/proc/self/exe", name[] = "heddle-check", survey[] = "--survey", set[] = "--set", end[] = "--";
+  snprintf(limit, sizeof limit, "--timeout=%.17g", o->seconds);
   if (o->settings.count * 2 > MOST_WORDS - 8) return E2BIG;
   argv[n++] = name;
   snprintf(run, sizeof run, "--case=%s", p->survey ? "" : p->c->what->name);
@@ -68,6 +68,7 @@ static int spawn(const check_options *o, check_process *p, int results, int outp
   argv[n++] = run;
   argv[n++] = word;
   argv[n++] = index;
+  argv[n++] = limit;
   if (p->survey) argv[n++] = survey;
   for (size_t i = 0; i < o->settings.count; i++) {
     argv[n++] = set;
@@ -140,8 +141,8 @@ check_process *check_start(const check_options *o, check *c, bool survey, check_
   void *shared = status == 0 ? mmap(NULL, sizeof(kit_page), PROT_READ, MAP_SHARED, page, 0) : MAP_FAILED;
   if (shared != MAP_FAILED) p->page = shared;
   else if (status == 0) status = errno;
-  double scale = o->seconds / 10;
-  p->limit_ms = (uint64_t)((c->what->seconds != 0 ? c->what->seconds : 10) * scale * 1000);
+  double scale = o->seconds / CHECK_SECONDS;
+  p->limit_ms = (uint64_t)((c->what->seconds != 0 ? c->what->seconds : CHECK_SECONDS) * scale * 1000);
   p->started_ms = now_ms();
   if (status == 0) status = spawn(o, p, results, output, page);
   if (results >= 0) close(results);
@@ -171,12 +172,24 @@ static bool grow_word(check_list *list, const char *text) {
   return true;
 }
 
-static bool grow_ability(check_process *p, const char *text) {
-  char(*grown)[64] = realloc(p->ability_texts, (p->n_abilities + 1) * sizeof *grown);
+static bool grow_ability(check_process *p, const char *line) {
+  for (size_t i = 0; i < p->n_abilities; i++)
+    if (strcmp(p->abilities[i], line) == 0) return true;
+  char(*grown)[64] = realloc(p->abilities, (p->n_abilities + 1) * sizeof *grown);
   if (grown == NULL) return false;
-  p->ability_texts = grown;
-  snprintf(grown[p->n_abilities++], sizeof *grown, "%s", text);
+  p->abilities = grown;
+  snprintf(grown[p->n_abilities++], sizeof *grown, "%s", line);
   return true;
+}
+
+/* What was seen counts, but of a case that failed only what was seen, or tried, and did not work. */
+static void keep_abilities(const check_process *p) {
+  bool failed = p->c->outcome == CHECK_FAIL;
+  for (size_t i = 0; i < p->n_abilities; i++) {
+    const char *line = p->abilities[i];
+    bool works = line[strlen(line) - 1] != '0';
+    if (failed ? !works : line[0] == KIT_SAYS_ABILITY) check_keep_ability(p->list, p->c->index, line + 2);
+  }
 }
 
 static bool append(char **text, const char *line) {
@@ -198,7 +211,8 @@ static void hear(check_process *p, const char *line) {
     free(p->c->refuses);
     p->c->refuses = strdup(text);
     break;
-  case KIT_SAYS_ABILITY: ok = grow_ability(p, text); break;
+  case KIT_SAYS_ABILITY:
+  case KIT_SAYS_TRIAL: ok = text[0] == '\0' || grow_ability(p, line); break;
   case KIT_SAYS_DEVICE: ok = !p->survey || grow_device(p->list, text); break;
   case KIT_SAYS_WORD: ok = !p->survey || grow_word(p->list, text); break;
   case KIT_SAYS_PASS:
@@ -220,7 +234,7 @@ static void hear(check_process *p, const char *line) {
 
 /* True while there may be more. */
 static bool read_results(check_process *p) {
-  char bytes[1024];
+  char bytes[4096];
   ssize_t n = read(p->results, bytes, sizeof bytes);
   if (n < 0) return errno == EINTR;
   if (n == 0) {
@@ -254,6 +268,13 @@ static bool read_output(check_process *p) {
   p->n_text += kept;
   p->lost += (size_t)n - kept;
   return true;
+}
+
+/* Reads what is there, but no more at a time than a pipe holds: whoever never stops printing is not listened to for ever,
+ * and what a process has left behind is read to its end. */
+static void read_all(check_process *p) {
+  for (int i = 0; i < MOST_READS && p->results >= 0 && read_results(p); i++) continue;
+  for (int i = 0; i < MOST_READS && p->output >= 0 && read_output(p); i++) continue;
 }
 
 /* ---- its end */
@@ -313,8 +334,7 @@ static void judge(check_process *p, int status) {
 
 bool check_poll(check_process *p) {
   int status;
-  while (p->results >= 0 && read_results(p)) continue;
-  while (p->output >= 0 && read_output(p)) continue;
+  read_all(p);
   pid_t ended = waitpid(p->pid, &status, WNOHANG);
   if (ended == 0) {
     if (!p->killed && now_ms() - p->started_ms > p->limit_ms) {
@@ -329,8 +349,7 @@ bool check_poll(check_process *p) {
     status = 0;
   }
   kill(-p->pid, SIGKILL); /* what it started and left behind */
-  while (p->results >= 0 && read_results(p)) continue;
-  while (p->output >= 0 && read_output(p)) continue;
+  read_all(p);
   check *c = p->c;
   judge(p, status);
   c->seconds = (double)(now_ms() - p->started_ms) / 1000;
@@ -343,8 +362,7 @@ bool check_poll(check_process *p) {
     snprintf(cut, sizeof cut, "(and %zu bytes more)", p->lost);
     if (p->lost > 0) append(&c->output, cut);
   }
-  if (c->outcome == CHECK_PASS || c->outcome == CHECK_SKIP)
-    for (size_t i = 0; i < p->n_abilities; i++) check_keep_ability(p->list, c->index, p->ability_texts[i]);
+  keep_abilities(p);
   finish(p);
   return true;
 }

@@ -123,6 +123,7 @@ bool kit_can_hold(const kit *k) {
 /* fence.wait; skips where the function is there and answers that the device cannot. */
 static void wait_or_skip(kit *k, heddle_pstream *s, heddle_pfence fence) {
   if (k->t.fence.wait == NULL) kit_skip(k, "the plugin has no fence.wait");
+  kit_trial(k, "fence_wait");
   heddle_status status = k->t.fence.wait(s, fence, 1, &k->err);
   if (status == HEDDLE_EUNSUPPORTED) kit_skip(k, "the device does not wait for fences: %s", k->err.text);
   kit_ok(k, status, "fence.wait");

@@ -100,7 +100,8 @@ static bool row(worker *w, heddle_pstream *s, uint32_t turns) {
       return went_wrong(w, "bytes of a stream that is used by one thread");
     }
   }
-  if (k->t.stream.sync(s, UINT64_C(30000000000), &w->err) != HEDDLE_OK) return went_wrong(w, "stream.sync");
+  if (k->t.stream.sync(s, kit_patience_ms(w->k, 30000) * 1000000, &w->err) != HEDDLE_OK)
+    return went_wrong(w, "stream.sync");
   k->t.memory.free(w->dev, x);
   k->t.memory.free(w->dev, y);
   return true;
@@ -243,13 +244,14 @@ static bool signal_work(worker *w) {
   for (uint32_t i = 1; i <= 100; i++) {
     if (k->t.copy.fill(w->stream, x, 0, BYTES, i, &w->err) != HEDDLE_OK) return went_wrong(w, "copy.fill");
     if (k->t.fence.signal(w->stream, fence, i, &w->err) != HEDDLE_OK) return went_wrong(w, "fence.signal");
-    heddle_status status = kit_fence_wait(w->k, fence, i, 30000);
+    heddle_status status = kit_fence_wait(w->k, fence, i, kit_patience_ms(w->k, 30000));
     if (status != HEDDLE_OK) {
       snprintf(w->err.text, sizeof w->err.text, "status %d for value %" PRIu32, (int)status, i);
       return went_wrong(w, "a fence waited for by its own thread");
     }
   }
-  if (k->t.stream.sync(w->stream, UINT64_C(30000000000), &w->err) != HEDDLE_OK) return went_wrong(w, "stream.sync");
+  if (k->t.stream.sync(w->stream, kit_patience_ms(w->k, 30000) * 1000000, &w->err) != HEDDLE_OK)
+    return went_wrong(w, "stream.sync");
   k->t.memory.free(w->dev, x);
   return true;
 }
@@ -310,7 +312,8 @@ static bool launch_work(worker *w) {
       }
     }
   }
-  if (k->t.stream.sync(s, UINT64_C(30000000000), &w->err) != HEDDLE_OK) return went_wrong(w, "stream.sync");
+  if (k->t.stream.sync(s, kit_patience_ms(w->k, 30000) * 1000000, &w->err) != HEDDLE_OK)
+    return went_wrong(w, "stream.sync");
   k->t.op.launch_free(launch);
   k->t.stream.close(s);
   k->t.memory.free(w->dev, x);

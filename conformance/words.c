@@ -8,7 +8,7 @@
 
 #include "conformance/check.h"
 
-enum { MOST_JOBS = 64, DEFAULT_JOBS = 4, DEFAULT_SECONDS = 10 };
+enum { MOST_JOBS = 64, DEFAULT_JOBS = 4 };
 
 static int wrong(const char *format, const char *word) {
   fprintf(stderr, "heddle check-plugin: ");
@@ -92,7 +92,7 @@ static bool flag(const char *name, check_options *o) {
 
 int check_read_words(int argc, char **argv, check_options *o) {
   long cores = sysconf(_SC_NPROCESSORS_ONLN);
-  *o = (check_options){.format = "text", .seconds = DEFAULT_SECONDS, .word = ""};
+  *o = (check_options){.format = "text", .seconds = CHECK_SECONDS, .word = ""};
   o->jobs = cores < 1 ? 1 : cores > DEFAULT_JOBS ? DEFAULT_JOBS : (uint32_t)cores;
   bool only_files = false;
   for (int i = 1; i < argc; i++) {

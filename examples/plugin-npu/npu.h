@@ -101,7 +101,8 @@ heddle_status npu_check(heddle_pdevice *dev, heddle_error *err);
 
 /* ---- queue.c ---- */
 
-/* Puts a command into a stream. It allocates only where more commands are pending than ever before. */
+/* Puts a command into a stream. It allocates only where more commands are pending than ever before. A reference to
+ * cmd->stream goes with it where that works. */
 heddle_status npu_push(heddle_pstream *stream, const npu_cmd *cmd, heddle_error *err);
 /* Hands what was put in to the device and wakes it. So a row of commands comes to it as one, and its clock, which is the
  * host's again whenever it has nothing to do, does not run between them. */

@@ -53,7 +53,6 @@ heddle_status npu_push(heddle_pstream *stream, const npu_cmd *cmd, heddle_error 
     return p_fail(err, HEDDLE_ENOMEM, 0, "npu:0: no memory for more than %llu pending commands",
                   (unsigned long long)stream->room);
   }
-  if (cmd->stream != NULL) cmd->stream->refs++;
   stream->ring[stream->head++ % stream->room] = *cmd;
   pthread_mutex_unlock(&self->lock);
   return HEDDLE_OK;

@@ -103,9 +103,15 @@ static heddle_status event_wait(heddle_pstream *stream, heddle_pevent *event, he
   pthread_mutex_lock(&stream->dev->self->lock);
   cmd.stream = event->stream;
   cmd.value = event->position;
+  if (cmd.stream != NULL) cmd.stream->refs++; /* the event may be recorded anew as soon as the lock is given up */
   pthread_mutex_unlock(&stream->dev->self->lock);
-  if (cmd.stream == NULL || cmd.stream == stream) return npu_check(stream->dev, err);
-  return npu_push(stream, &cmd, err);
+  const bool pushes = cmd.stream != NULL && cmd.stream != stream;
+  const heddle_status s = pushes ? npu_push(stream, &cmd, err) : npu_check(stream->dev, err);
+  if (pushes && s == HEDDLE_OK) return HEDDLE_OK; /* the command has the reference */
+  pthread_mutex_lock(&stream->dev->self->lock);
+  npu_stream_drop(cmd.stream);
+  pthread_mutex_unlock(&stream->dev->self->lock);
+  return s;
 }
 
 const heddle_event_table npu_event_table = {

@@ -1,6 +1,7 @@
 /* Holds its lock while it calls fence_signal, and takes it in stream.query: who queries another stream from
  * inside the call waits for ever.
  * caught by: fences/host-inside
+ * limit: 2
  * says: stream.query */
 #include "base.h"
 

@@ -1,6 +1,7 @@
 /* A fence is never signalled: its completion gets lost.
  * caught by: fences/signal-empty
- * and by: fences threads/signals leaks/signals
+ * and by: fences threads/signals leaks
+ * limit: 2
  * says: was not signalled to 5 */
 #include "base.h"
 

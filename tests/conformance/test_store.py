@@ -47,6 +47,23 @@ def test_kept(tmp_path, plugin):
                                   "import_host": True}]}
 
 
+def test_what_does_not_work_is_kept(tmp_path, plugin):
+    """A path between devices that brings wrong bytes fails its case, and libheddle is told to do without it."""
+    r = check(tmp_path, plugin, *CASES, "--set", "sim.peer=lie")
+    assert r.status == 1 and "copy/peer" in r.state("fail"), r
+    device = kept(tmp_path, plugin)[0]["devices"][0]
+    assert device["peer"] is False and device["import_host"] is True and device["fence_wait"] is True, device
+
+
+@pytest.mark.parametrize("name, ability", [("fence_wait_deaf", "fence_wait"), ("fence_wait_nothing", "fence_wait")])
+def test_what_fails_on_trial_is_kept(tmp_path, name, ability):
+    """So is one over which a case fails in any other way, be it a crash or a hang."""
+    file = shutil.copy(BUILD / "tests" / "broken-plugins" / f"libheddle_plugin_{name}.so", tmp_path)
+    r = check(tmp_path, file, "--only", "fences", "--timeout", 2)
+    assert r.status == 1, r
+    assert kept(tmp_path, file)[0]["devices"][0][ability] is False
+
+
 def test_what_was_found_before_stays(tmp_path, plugin):
     assert check(tmp_path, plugin, *CASES).status == 0
     assert check(tmp_path, plugin, "--only", "memory/import*").status == 0

@@ -117,10 +117,25 @@ def test_tap(tmp_path):
     assert re.search(r"^ok 1 - capture/two # SKIP \S", skipped, re.MULTILINE), skipped
 
 
+BAD_TEXT = FOLDER / "libheddle_plugin_bad_text.so"
+
+
 def test_junit_of_unspeakable_words(tmp_path):
     """What a plugin says is no reason for XML that nobody can read."""
-    r = check(tmp_path, FOLDER / "libheddle_plugin_bad_text.so", "--only", "errors/words")
+    r = check(tmp_path, BAD_TEXT, "--only", "errors/words")
     assert r.status == 1 and r.cases["errors/words"].state == "fail", r
+    report = (tmp_path / "libheddle_plugin_bad_text.xml").read_text(encoding="utf-8")
+    assert "?[31mred ?? ??? ?? gr\u00fcn" in report, report
+
+
+@pytest.mark.parametrize("form", ["tap", "text"])
+def test_unspeakable_words(tmp_path, form):
+    """Nor for a report that is no UTF-8, or that a terminal obeys."""
+    path = tmp_path / "report"
+    r = tool("check-plugin", BAD_TEXT, "--no-store", "--only", "errors/words", "--format", form, "--output", path)
+    report = path.read_text(encoding="utf-8")
+    assert r.returncode == 1 and "gr\u00fcn" in report, r
+    assert not re.search("[\x00-\x08\x0b-\x1f\x7f-\x9f\ufffe\uffff]", report), report
 
 
 def written(tmp_path, text):
@@ -143,6 +158,14 @@ def test_expected(tmp_path):
     # One that passes is an error, so that the list cannot rot.
     r = tool("check-plugin", SOUND, "--no-store", *CASES, "--expected", names)
     assert r.returncode == 1 and "load/name" in r.stdout and "expected to fail" in r.stdout, r
+
+
+def test_lists_where_no_device_is_found(tmp_path):
+    """A list that names cases of a device's words is no error where the plugin does not get as far as a device."""
+    names = written(tmp_path, "numerics/run:Conv  rounds otherwise\n")
+    for option in ("--expected", "--unsupported"):
+        r = check(tmp_path, FOLDER / "libheddle_plugin_silent_entry.so", option, names)
+        assert r.status == 1 and r.cases["load/entry"].state == "fail", r
 
 
 def test_lists_that_match_nothing(tmp_path):
