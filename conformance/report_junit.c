@@ -7,15 +7,6 @@
 
 /* Text for XML 1.0: the four characters that mean something, and those that it cannot have replaced. */
 static void escaped(FILE *out, const char *text) {
-  bool utf8 = true;
-  for (const char *p = text; *p != '\0' && utf8;) { /* by lines, as the check is for lines */
-    char line[512];
-    size_t n = strcspn(p, "\r\n\t\x1b");
-    if (n >= sizeof line - 1) n = sizeof line - 2;
-    while (n > 0 && ((unsigned char)p[n] & 0xc0) == 0x80) n--;
-    memcpy(line, p, n);
-    line[n] = '\0';
-    utf8 = kit_text_fault(line, sizeof line) == NULL;
   const char *end = text + strlen(text);
   for (const char *p = text; p < end;) {
     uint64_t n = kit_text_printable(p, end);

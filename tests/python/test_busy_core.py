@@ -1,6 +1,6 @@
 """With one of two cores kept busy by somebody else, a second thread must not make a node slower than it is alone.
 
-labels: slow serial
+labels: slow serial soak
 timeout: 300
 """
 import os
