@@ -196,7 +196,9 @@ static bool append(char **text, const char *line) {
   size_t have = *text != NULL ? strlen(*text) : 0, more = strlen(line);
   char *grown = realloc(*text, have + more + 2);
   if (grown == NULL) return false;
-  snprintf(grown + have, more + 2, "%s\n", line);
+  memcpy(grown + have, line, more + 1);
+  grown[have + more] = '\n';
+  grown[have + more + 1] = '\0';
   *text = grown;
   return true;
 }
