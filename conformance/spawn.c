@@ -173,12 +173,14 @@ static bool grow_word(check_list *list, const char *text) {
 }
 
 static bool grow_ability(check_process *p, const char *line) {
+  const size_t length = strlen(line);
+  if (length >= sizeof *p->abilities) return true; /* no ability has so long a name */
   for (size_t i = 0; i < p->n_abilities; i++)
     if (strcmp(p->abilities[i], line) == 0) return true;
   char(*grown)[64] = realloc(p->abilities, (p->n_abilities + 1) * sizeof *grown);
   if (grown == NULL) return false;
   p->abilities = grown;
-  snprintf(grown[p->n_abilities++], sizeof *grown, "%s", line);
+  memcpy(grown[p->n_abilities++], line, length + 1);
   return true;
 }
 
