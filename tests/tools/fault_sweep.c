@@ -11,6 +11,7 @@
 #include "core/context.h"
 #include "core/device.h"
 #include "heddle/heddle.h"
+#include "sweep_io.h"
 
 enum { MOST_SETTINGS = 16, MOST_DEVICES = 32 };
 #define RUN_NS UINT64_C(20000000000)
@@ -30,42 +31,6 @@ static void fail(const sweep *w, uint64_t n, const char *what, const char *words
 }
 
 /* ---- the work */
-
-static heddle_status set_inputs(heddle_executor *ex, heddle_error *err) {
-  heddle_status s = HEDDLE_OK;
-  for (uint32_t i = 0; i < heddle_executor_input_count(ex) && s == HEDDLE_OK; i++) {
-    heddle_io_info info = {.struct_size = sizeof info};
-    heddle_tensor *t = NULL;
-    s = heddle_executor_input_info(ex, i, &info, err);
-    if (s != HEDDLE_OK || info.is_param) continue;
-    s = heddle_tensor_create(NULL, info.dtype, info.shape, info.ndim, &t, err);
-    if (s != HEDDLE_OK) return s;
-    float *data = heddle_tensor_data(t);
-    for (uint64_t k = 0; k < heddle_tensor_bytes(t) / sizeof *data; k++) data[k] = (float)(k * 7 % 17) / 16;
-    s = heddle_executor_set_input(ex, i, t, err);
-    heddle_tensor_release(t);
-  }
-  return s;
-}
-
-/* Appends the outputs' bytes; *out may be NULL. */
-static heddle_status take_outputs(heddle_executor *ex, unsigned char **out, size_t *n, heddle_error *err) {
-  heddle_status s = HEDDLE_OK;
-  *n = 0;
-  for (uint32_t i = 0; i < heddle_executor_output_count(ex) && s == HEDDLE_OK; i++) {
-    heddle_tensor *t = NULL;
-    s = heddle_executor_view_output(ex, i, &t, err);
-    if (s != HEDDLE_OK) break;
-    size_t bytes = (size_t)heddle_tensor_bytes(t);
-    unsigned char *grown = realloc(*out, *n + bytes + 1);
-    if (grown == NULL) exit(1);
-    *out = grown;
-    memcpy(grown + *n, heddle_tensor_data(t), bytes);
-    *n += bytes;
-    heddle_tensor_release(t);
-  }
-  return s;
-}
 
 /* To the last device of the model and back. */
 static heddle_status carry(heddle_model *m, heddle_error *err) {

@@ -12,6 +12,7 @@
 #include "core/alloc.h"
 #include "core/device.h"
 #include "heddle/heddle.h"
+#include "sweep_io.h"
 
 enum { MOST_SETTINGS = 16, UNSEEN = 25 }; /* so many ks in a row that change nothing are the end */
 #define RUN_NS UINT64_C(60000000000)
@@ -35,41 +36,6 @@ static void fail(const sweep *w, uint64_t k, const char *what, const char *words
 }
 
 /* ---- the work */
-
-static heddle_status set_inputs(heddle_executor *ex, heddle_error *err) {
-  heddle_status s = HEDDLE_OK;
-  for (uint32_t i = 0; i < heddle_executor_input_count(ex) && s == HEDDLE_OK; i++) {
-    heddle_io_info info = {.struct_size = sizeof info};
-    heddle_tensor *t = NULL;
-    s = heddle_executor_input_info(ex, i, &info, err);
-    if (s != HEDDLE_OK || info.is_param) continue;
-    s = heddle_tensor_create(NULL, info.dtype, info.shape, info.ndim, &t, err);
-    if (s != HEDDLE_OK) return s;
-    float *data = heddle_tensor_data(t);
-    for (uint64_t e = 0; e < heddle_tensor_bytes(t) / sizeof *data; e++) data[e] = (float)(e * 7 % 17) / 16;
-    s = heddle_executor_set_input(ex, i, t, err);
-    heddle_tensor_release(t);
-  }
-  return s;
-}
-
-static heddle_status take_outputs(heddle_executor *ex, bytes *out, heddle_error *err) {
-  heddle_status s = HEDDLE_OK;
-  out->n = 0;
-  for (uint32_t i = 0; i < heddle_executor_output_count(ex) && s == HEDDLE_OK; i++) {
-    heddle_tensor *t = NULL;
-    s = heddle_executor_view_output(ex, i, &t, err);
-    if (s != HEDDLE_OK) break;
-    size_t more = (size_t)heddle_tensor_bytes(t);
-    unsigned char *grown = realloc(out->data, out->n + more + 1);
-    if (grown == NULL) exit(1);
-    out->data = grown;
-    memcpy(grown + out->n, heddle_tensor_data(t), more);
-    out->n += more;
-    heddle_tensor_release(t);
-  }
-  return s;
-}
 
 static void must_match(const sweep *w, uint64_t k, const bytes *out) {
   if (out->n != w->expected.n || memcmp(out->data, w->expected.data, out->n) != 0)
@@ -95,12 +61,12 @@ static heddle_status work(const sweep *w, uint64_t k, heddle_context *ctx, bool 
   if (s == HEDDLE_OK) s = set_inputs(ex, err);
   for (int i = 0; i < 2 && s == HEDDLE_OK; i++) {
     s = heddle_executor_run(ex, RUN_NS, err);
-    if (s == HEDDLE_OK) s = take_outputs(ex, &out, err);
+    if (s == HEDDLE_OK) s = take_outputs(ex, &out.data, &out.n, err);
     if (s == HEDDLE_OK && w->expected.data != NULL) must_match(w, k, &out);
   }
   if (s != HEDDLE_OK && ex != NULL && set_inputs(ex, &again) == HEDDLE_OK) {
     heddle_status next = heddle_executor_run(ex, RUN_NS, &again);
-    if (next == HEDDLE_OK) next = take_outputs(ex, &out, &again);
+    if (next == HEDDLE_OK) next = take_outputs(ex, &out.data, &out.n, &again);
     if (next == HEDDLE_OK) must_match(w, k, &out);
     else must_be_clean(w, k, next, &again);
   }
