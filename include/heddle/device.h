@@ -36,6 +36,11 @@ typedef void (*heddle_log_fn)(void *user, int32_t level, const char *component, 
 HEDDLE_API heddle_status heddle_context_create(const heddle_setting *settings, size_t n_settings, heddle_log_fn log,
                                                void *log_user, heddle_context **out, heddle_error *err);
 
+/* The context of the process: made, without settings of a call, when it is first asked for, and kept until the process
+ * ends. Modules and functions (heddle/function.h), TVM's C API and the bindings for other languages use it. *out has a
+ * reference of the caller's. Any thread. Fails as heddle_context_create does; the next call then tries again. */
+HEDDLE_API heddle_status heddle_context_process(heddle_context **out, heddle_error *err);
+
 /* Counts references. Models and executors hold one. The last release closes devices and instances; it waits for work
  * at most a few seconds. NULL is taken. Any thread. */
 HEDDLE_API heddle_context *heddle_context_retain(heddle_context *ctx);

@@ -1,26 +1,20 @@
-/* modules/tvm/api_context.c: the one context that TVM's C API runs in, and its devices by DLPack's type and number. */
-#include <pthread.h>
+/* modules/tvm/api_context.c: the context that TVM's C API runs in, the process's, and its devices by DLPack's type and number. */
 #include <stdio.h>
 #include <string.h>
 
 #include "core/device.h"
 #include "modules/tvm/object.h"
 
+/* Borrowed: the process keeps it. */
 heddle_context *heddle__api_context(void) {
-  static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER; /* guards ctx while it is made */
-  static _Atomic(heddle_context *) ctx;
-  heddle_context *now = atomic_load_explicit(&ctx, memory_order_acquire);
-  if (now != NULL) return now;
   heddle_error err = {0};
-  heddle_status s = HEDDLE_OK;
-  pthread_mutex_lock(&lock);
-  now = atomic_load_explicit(&ctx, memory_order_relaxed);
-  if (now == NULL) s = heddle_context_create(NULL, 0, NULL, NULL, &now, &err);
-  if (s == HEDDLE_OK) atomic_store_explicit(&ctx, now, memory_order_release);
-  pthread_mutex_unlock(&lock);
-  if (s == HEDDLE_OK) return now;
-  heddle__tvm_say_error("the devices of this process", &err);
-  return NULL;
+  heddle_context *ctx = NULL;
+  if (heddle_context_process(&ctx, &err) != HEDDLE_OK) {
+    heddle__tvm_say_error("the devices of this process", &err);
+    return NULL;
+  }
+  heddle_context_release(ctx);
+  return ctx;
 }
 
 static bool is(const heddle_device *dev, int32_t type, int32_t number) {
