@@ -43,9 +43,6 @@ typedef struct heddle_py_module {
   heddle_object *o;
 } heddle_py_module;
 
-/* A function as a slot of a type has it. */
-#define HEDDLE_PY_SLOT(function) ((void *)(uintptr_t)(function))
-
 /* A function of Python's three arguments as a method has it. */
 #define HEDDLE_PY_METHOD(function) ((PyCFunction)(void (*)(void))(function))
 
