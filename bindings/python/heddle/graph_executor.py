@@ -19,7 +19,8 @@ from typing import Any, Sequence
 
 import numpy as np
 
-from .runtime import BenchmarkResult, Device, Module, NDArray, empty, get_global_func, num_threads
+from .ndarray import Device, NDArray, empty
+from .runtime import BenchmarkResult, Module, get_global_func, num_threads
 from .runtime.profiling import Count, Report, report_of_run
 
 __all__ = ["GraphModule", "create", "get_device"]
