@@ -9,7 +9,7 @@ from typing import Any, Sequence
 import numpy as np
 
 from . import _core
-from .device import Device
+from .device import Device, device
 
 __all__ = ["NDArray", "Device", "array", "empty", "from_dlpack", "numpyasarray", "device", "cpu", "cuda", "gpu", "rocm",
            "opencl", "cl", "metal", "mtl", "vpi", "vulkan", "ext_dev", "hexagon", "webgpu"]
@@ -165,19 +165,6 @@ def from_dlpack(dltensor: Any) -> NDArray:
 
 
 # ---- devices
-
-
-def device(dev_type: Any, dev_id: int = 0) -> Device:
-    """The Device of a name such as "opencl", of a target such as "llvm -mcpu=native", or of DLPack's number of a type.
-
-    ValueError for a name that is none. Whether it is there, Device.exist says.
-    """
-    if isinstance(dev_type, str):
-        name = dev_type.split()[0] if dev_type.split() else ""
-        if name not in Device.STR2MASK:
-            raise ValueError(f"Unknown device type '{dev_type}'; there are {', '.join(sorted(Device.STR2MASK))}")
-        dev_type = Device.STR2MASK[name]
-    return Device(dev_type, dev_id)
 
 
 def cpu(dev_id: int = 0) -> Device:
