@@ -38,11 +38,14 @@ for t in threads:
     t.join()
 assert not failures, failures
 
-# an array of a parameter is its memory in all of them
+# an array of a parameter that was taken before is its memory in all of them
+owner = graph_executor.create(graph, lib, tvm.cpu())
+owner.load_params(blob)
+w2, b2 = owner.get_input("w2"), owner.get_input("b2")
 other = graph_executor.create(graph, lib, tvm.cpu())
 other.share_params(owner, blob)
-owner.get_input("b2").copyfrom(np.full(10, 0, "float32"))
-owner.get_input("w2").copyfrom(np.full((10, 12), 0, "float32"))
+w2.copyfrom(np.zeros((10, 12), "float32"))
+b2.copyfrom(np.zeros(10, "float32"))
 for m in (owner, other):
     m.run(data=x)
     tvm.testing.assert_allclose(m.get_output(0).numpy(), np.full((1, 10), 0.1, "float32"), rtol=1e-5)
