@@ -7,6 +7,7 @@ import struct
 from typing import Any, Callable, NoReturn
 
 from .. import _core, _functions
+from .._tvm_methods import adapt
 from ..benchmark import BenchmarkResult
 from ..errors import FileError, NotFoundError, UnsupportedError
 from .ndarray import Device, device
@@ -106,7 +107,7 @@ class Module(_Facts, _functions.Module):
         AttributeError, which is heddle.errors.NotFoundError too, where there is none.
         """
         try:
-            return self.function(name, bool(query_imports))
+            return adapt(self.kind, name, self.function(name, bool(query_imports)))
         except NotFoundError as error:
             raise MissingFunctionError(f"Module has no function '{name}': {error}") from None
 

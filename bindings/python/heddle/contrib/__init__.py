@@ -1,0 +1,1 @@
+"""Modules where TVM has them: `from heddle.contrib import graph_executor`."""

@@ -1,0 +1,1 @@
+"""Modules where TVM has them: `from heddle.contrib.debugger import debug_executor`."""
