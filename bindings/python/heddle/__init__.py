@@ -1,0 +1,1 @@
+"""Heddle: one model graph across several kinds of processor at once."""
