@@ -99,14 +99,12 @@ class Last:
         print(len(self.names()))
 import atexit, gc
 atexit.register(lambda: print("atexit", runtime.PackedFunc(lambda x: x + 1)(1)))
-sys.kept = [Last()]
-sys.kept.append(sys.kept)
+last = Last()
 """)
     assert code == 0, err
     lines = out.splitlines()
     assert lines[0] == "atexit 2"
-    if len(lines) > 1:  # where Python still ran __del__
-        assert lines[1].startswith("CanceledError a Python function is called while Python ends") and lines[2] == "24"
+    assert lines[1].startswith("CanceledError a Python function is called while Python ends") and int(lines[2]) > 0
     assert "Fatal" not in err and "Traceback" not in err, err
 
 
