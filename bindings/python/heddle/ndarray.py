@@ -118,7 +118,7 @@ class NDArray(_core.Tensor):
         return str(self.numpy())
 
 
-def _copy(source: _core.Tensor, target: _core.Tensor) -> NDArray:
+def _copy(source: _core.Tensor, target: _core.Tensor) -> Any:
     """TVM copies between arrays of one size whatever their shapes."""
     if source.shape == target.shape:
         target.copy_from(source)
@@ -138,7 +138,7 @@ def empty(shape: Sequence[int], dtype: Any = "float32", device: Device = Device(
         from .errors import UnsupportedError
         raise UnsupportedError(f"mem_scope '{mem_scope}': arrays are in global memory; textures are not supported")
     sizes = tuple(int(s) for s in shape)
-    return _core.empty(sizes, str(dtype) if isinstance(dtype, str) else dtype, (device.device_type, device.device_id))
+    return NDArray(_core.empty(sizes, dtype, (device.device_type, device.device_id)))
 
 
 def array(arr: Any, device: Device = Device(1, 0), mem_scope: str | None = None) -> NDArray:
@@ -154,14 +154,14 @@ def numpyasarray(np_data: np.ndarray) -> NDArray:
     """An NDArray over a contiguous numpy array's memory, which it holds."""
     if not np_data.flags["C_CONTIGUOUS"]:
         raise ValueError("the numpy array is not contiguous")
-    return _core.as_tensor(np_data)
+    return NDArray(np_data)
 
 
 def from_dlpack(dltensor: Any) -> NDArray:
     """The array of an object with __dlpack__, or of a DLPack capsule; memory is shared. AttributeError for any other."""
     if type(dltensor).__name__ != "PyCapsule" and not hasattr(dltensor, "__dlpack__"):
         raise AttributeError(f"a '{type(dltensor).__name__}' has no __dlpack__, and is no capsule")
-    return _core.from_dlpack(dltensor)
+    return NDArray(_core.from_dlpack(dltensor))
 
 
 # ---- devices
@@ -225,5 +225,3 @@ def webgpu(dev_id: int = 0) -> Device:
 
 cl = opencl
 mtl = metal
-
-_core.set_tensor_class(NDArray)

@@ -10,7 +10,7 @@ from .. import _core, _functions
 from .._tvm_methods import adapt
 from ..benchmark import BenchmarkResult
 from ..errors import FileError, NotFoundError, UnsupportedError
-from .ndarray import Device, device
+from .ndarray import Device, NDArray, device
 from .packed_func import PackedFunc
 
 
@@ -229,4 +229,4 @@ def enabled(target: str) -> bool:
         return False
 
 
-_functions.set_classes(PackedFunc, Module)
+_functions.set_classes(PackedFunc, Module, NDArray)

@@ -1,8 +1,6 @@
 /* bindings/python/src/functions/function.c: the type Function: a counted function that Python calls. */
 #include "functions.h"
 
-#include <string.h>
-
 enum { FEW = 8 };
 
 /* Where the arguments of a call are. */
@@ -89,9 +87,7 @@ static void dealloc(PyObject *self) {
     heddle_function_release(f);
     Py_END_ALLOW_THREADS;
   }
-  freefunc give_back;
-  void *slot = PyType_GetSlot(type, Py_tp_free);
-  memcpy(&give_back, &slot, sizeof slot);
+  freefunc give_back = HEDDLE_PY_FUNCTION(freefunc, PyType_GetSlot(type, Py_tp_free));
   give_back(self);
   Py_DECREF(type);
 }

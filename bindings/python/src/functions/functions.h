@@ -23,7 +23,7 @@ typedef struct heddle_py_state {
   const heddle_py_table *core;
   PyObject *module; /* borrowed: the state lives in it */
   PyTypeObject *function_type, *module_type;
-  PyObject *function_class, *module_class; /* of results: these types, or what set_classes got */
+  PyObject *function_class, *module_class, *array_class; /* of results: the types, or what set_classes got */
   PyObject *numpy_ndarray, *numpy_generic, *numpy_bool, *numpy_integer, *numpy_floating, *numpy_dtype;
   PyObject *c_void_p, *c_pointer, *c_cast;   /* of ctypes */
   PyObject *device_class;                    /* heddle.device.Device, when one was first needed */
@@ -59,6 +59,7 @@ int heddle_py_add_module(heddle_py_state *state);
 /* Objects of results; they take over the reference, also on failure. */
 PyObject *heddle_py_function_new(heddle_py_state *state, heddle_function *f);
 PyObject *heddle_py_module_new(heddle_py_state *state, heddle_object *o);
+PyObject *heddle_py_array_new(heddle_py_state *state, heddle_tensor *t);
 
 /* params.c: blobs of parameters: params_load(bytes) -> dict, params_save([(name, array)]) -> bytearray. */
 PyObject *heddle_py_params_load(PyObject *module, PyObject *arg);

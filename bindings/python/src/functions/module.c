@@ -2,8 +2,6 @@
  * the module's state. */
 #include "functions.h"
 
-#include <string.h>
-
 heddle_py_state *heddle_py_state_of(PyTypeObject *type) {
   for (; type != NULL; type = PyType_GetSlot(type, Py_tp_base)) {
     heddle_py_state *state = PyType_GetModuleState(type);
@@ -16,9 +14,7 @@ heddle_py_state *heddle_py_state_of(PyTypeObject *type) {
 }
 
 void *heddle_py_allocate(PyTypeObject *type, heddle_py_state *state) {
-  allocfunc allocate;
-  void *slot = PyType_GetSlot(type, Py_tp_alloc);
-  memcpy(&allocate, &slot, sizeof slot);
+  allocfunc allocate = HEDDLE_PY_FUNCTION(allocfunc, PyType_GetSlot(type, Py_tp_alloc));
   PyObject *o = allocate(type, 0);
   if (o != NULL) ((heddle_py_function *)(void *)o)->state = state;
   return o;
@@ -104,20 +100,20 @@ static PyObject *all_names(PyObject *module, PyObject *none) {
 
 static PyObject *set_classes(PyObject *module, PyObject *args) {
   heddle_py_state *state = PyModule_GetState(module);
-  PyObject *function, *module_class;
-  if (!PyArg_ParseTuple(args, "OO:set_classes", &function, &module_class)) return NULL;
-  bool good = PyType_Check(function) && PyType_Check(module_class) &&
-              PyType_IsSubtype((PyTypeObject *)(void *)function, state->function_type) &&
-              PyType_IsSubtype((PyTypeObject *)(void *)module_class, state->module_type);
-  if (!good) {
-    PyErr_SetString(PyExc_TypeError, "set_classes takes a subclass of Function and one of Module");
-    return NULL;
+  PyTypeObject *bases[] = {state->function_type, state->module_type, state->core->tensor_type};
+  PyObject **classes[] = {&state->function_class, &state->module_class, &state->array_class, &state->array_class},
+           *given[3];
+  if (!PyArg_ParseTuple(args, "OOO:set_classes", &given[0], &given[1], &given[2])) return NULL;
+  for (int i = 0; i < 3; i++)
+    if (!PyType_Check(given[i]) || !PyType_IsSubtype((PyTypeObject *)(void *)given[i], bases[i])) {
+      PyErr_SetString(PyExc_TypeError, "set_classes takes subclasses of Function, Module and Tensor");
+      return NULL;
+    }
+  for (int i = 0; i < 3; i++) {
+    PyObject *old = *classes[i];
+    *classes[i] = Py_NewRef(given[i]);
+    Py_DECREF(old);
   }
-  PyObject *old[] = {state->function_class, state->module_class};
-  state->function_class = Py_NewRef(function);
-  state->module_class = Py_NewRef(module_class);
-  Py_DECREF(old[0]);
-  Py_DECREF(old[1]);
   return Py_NewRef(Py_None);
 }
 
@@ -138,7 +134,7 @@ static PyMethodDef methods[] = {
     {"remove", remove_function, METH_O, "remove(name): NotFoundError where there is none."},
     {"names", all_names, METH_NOARGS, "names(): all names, in alphabetical order."},
     {"set_classes", set_classes, METH_VARARGS,
-     "set_classes(function, module): subclasses of Function and Module that results have from then on."},
+     "set_classes(function, module, array): subclasses of Function, Module and Tensor that results have from then on."},
     {"params_load", heddle_py_params_load, METH_O, "params_load(blob): the arrays of a blob of parameters, by name."},
     {"params_save", heddle_py_params_save, METH_O,
      "params_save([(name, array), ...]): the blob of parameters, in this order, a bytearray."},
@@ -201,14 +197,16 @@ static int execute(PyObject *module) {
   if (import_types(state) != 0 || heddle_py_add_function(state) != 0 || heddle_py_add_module(state) != 0) return -1;
   state->function_class = Py_NewRef((PyObject *)state->function_type);
   state->module_class = Py_NewRef((PyObject *)state->module_type);
+  state->array_class = Py_NewRef((PyObject *)state->core->tensor_type);
   return at_exit(module);
 }
 
 /* The objects that the state holds. */
 static PyObject **held(heddle_py_state *state, size_t i) {
-  PyObject **all[] = {&state->function_class, &state->module_class,  &state->numpy_ndarray,  &state->numpy_generic,
-                      &state->numpy_bool,     &state->numpy_integer, &state->numpy_floating, &state->numpy_dtype,
-                      &state->c_void_p,       &state->c_pointer,     &state->c_cast,         &state->device_class};
+  PyObject **all[] = {&state->function_class, &state->module_class, &state->array_class,   &state->numpy_ndarray,
+                      &state->numpy_generic,  &state->numpy_bool,   &state->numpy_integer, &state->numpy_floating,
+                      &state->numpy_dtype,    &state->c_void_p,     &state->c_pointer,     &state->c_cast,
+                      &state->device_class};
   return i < sizeof all / sizeof all[0] ? all[i] : NULL;
 }
 

@@ -110,9 +110,7 @@ static void dealloc(PyObject *self) {
   Py_BEGIN_ALLOW_THREADS;
   heddle_object_release(o);
   Py_END_ALLOW_THREADS;
-  freefunc give_back;
-  void *slot = PyType_GetSlot(type, Py_tp_free);
-  memcpy(&give_back, &slot, sizeof slot);
+  freefunc give_back = HEDDLE_PY_FUNCTION(freefunc, PyType_GetSlot(type, Py_tp_free));
   give_back(self);
   Py_DECREF(type);
 }

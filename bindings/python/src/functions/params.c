@@ -84,7 +84,7 @@ PyObject *heddle_py_params_load(PyObject *module, PyObject *blob) {
   for (uint32_t i = 0; dict != NULL && i < heddle_params_count(params); i++) {
     heddle_tensor *t = NULL;
     s = heddle_params_tensor(params, i, &t, &err);
-    PyObject *array = s == HEDDLE_OK ? state->core->tensor_new(t) : state->core->fail(s, &err, NULL);
+    PyObject *array = s == HEDDLE_OK ? heddle_py_array_new(state, t) : state->core->fail(s, &err, NULL);
     if (array == NULL || PyDict_SetItemString(dict, heddle_params_name(params, i), array) != 0) Py_CLEAR(dict);
     Py_XDECREF(array);
   }

@@ -238,6 +238,15 @@ static PyObject *device_object(heddle_py_state *state, int32_t type, int32_t num
   return PyObject_CallFunction(state->device_class, "ii", (int)type, (int)number);
 }
 
+PyObject *heddle_py_array_new(heddle_py_state *state, heddle_tensor *t) {
+  allocfunc allocate =
+      HEDDLE_PY_FUNCTION(allocfunc, PyType_GetSlot((PyTypeObject *)(void *)state->array_class, Py_tp_alloc));
+  PyObject *o = allocate((PyTypeObject *)(void *)state->array_class, 0);
+  if (o != NULL) ((heddle_py_tensor *)(void *)o)->t = t;
+  else heddle_tensor_release(t);
+  return o;
+}
+
 PyObject *heddle_py_from_value(heddle_py_state *state, const heddle_value *v, bool taken) {
   switch (v->kind) {
   case HEDDLE_VALUE_INT: return PyLong_FromLongLong(v->of.i);
@@ -248,7 +257,7 @@ PyObject *heddle_py_from_value(heddle_py_state *state, const heddle_value *v, bo
   case HEDDLE_VALUE_BYTES: return PyByteArray_FromStringAndSize(v->of.data, (Py_ssize_t)v->bytes);
   case HEDDLE_VALUE_TENSOR:
     if (v->of.t == NULL) break;
-    return state->core->tensor_new(taken ? v->of.t : heddle_tensor_retain(v->of.t));
+    return heddle_py_array_new(state, taken ? v->of.t : heddle_tensor_retain(v->of.t));
   case HEDDLE_VALUE_MODULE:
     if (v->of.module == NULL) break;
     return heddle_py_module_new(state, taken ? v->of.module : heddle_object_retain(v->of.module));
