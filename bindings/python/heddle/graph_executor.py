@@ -13,6 +13,7 @@ executors that share parameters may run in a thread each. All calls wait for the
 from __future__ import annotations
 
 import json
+import logging
 import math
 import operator
 from typing import Any, Sequence
@@ -25,6 +26,7 @@ from .runtime.profiling import Count, Report, report_of_run
 
 __all__ = ["GraphModule", "create", "get_device"]
 
+_log = logging.getLogger("heddle")
 _REMOTE = 128  # types from here on are devices of another machine in TVM
 
 
@@ -100,10 +102,8 @@ class GraphModule:
         if key is not None:
             index = self._index(key)
             self._set_input(index, self._array(index, value))
-        for name in self._by_size(params):
-            index = self._get_input_index(name)
-            if index >= 0:
-                self._set_input(index, self._array(index, params[name]))
+        for name, index in self._known_by_size(params):
+            self._set_input(index, self._array(index, params[name]))
 
     def set_input_zero_copy(self, key: int | str | None = None, value: Any = None, **params: Any) -> None:
         """As set_input, but runs read the caller's memory: what is written there, the next run sees.
@@ -114,10 +114,8 @@ class GraphModule:
         """
         if key is not None:
             self._set_input_zero_copy(self._index(key), _shared(value))
-        for name in self._by_size(params):
-            index = self._get_input_index(name)
-            if index >= 0:
-                self._set_input_zero_copy(index, _shared(params[name]))
+        for name, index in self._known_by_size(params):
+            self._set_input_zero_copy(index, _shared(params[name]))
 
     def set_output_zero_copy(self, key: int | str, value: Any) -> None:
         """Runs write an output (number, node's name, or NAME:INDEX) to the caller's memory; as set_input_zero_copy."""
@@ -241,8 +239,17 @@ class GraphModule:
             raise RuntimeError(f"Could not find '{key}' in graph's inputs")
         return index
 
-    def _by_size(self, values: dict[str, Any]) -> list[str]:
-        return sorted(values, key=lambda name: -math.prod(getattr(values[name], "shape", None) or np.shape(values[name])))
+    def _known_by_size(self, values: dict[str, Any]) -> list[tuple[str, int]]:
+        """(name, number) of those that are inputs, the largest first."""
+        found = [(name, self._get_input_index(name)) for name in values]
+        for name, index in found:
+            if index < 0:
+                _log.info("no input has the name '%s': its value is passed over", name)
+
+        def size(item: tuple[str, int]) -> int:
+            value = values[item[0]]
+            return math.prod(value.shape if hasattr(value, "shape") else np.shape(value))
+        return sorted((item for item in found if item[1] >= 0), key=size, reverse=True)
 
     def _array(self, index: int, value: Any) -> Any:
         """A value that an input takes: NDArrays and numpy arrays that fit as they are, all else converted."""

@@ -102,5 +102,25 @@ def write_files(folder):
     legacy.library(folder / "two.so", "v0.14", [*kernels, ANSWER], data=legacy.blob(
         [legacy.factory(graphs[0], {}, "model_a"), legacy.factory(graphs[1], {}, "model_b"), legacy.LIB],
         [[1, 2], [2], []]))
+    code = legacy.device_module("opencl", "cl", {"scale_kernel": ([(3, 64)], ["blockIdx.x"])},
+                                "// Function: scale_kernel\n__kernel void scale_kernel(__global float *x) {}\n")
+    legacy.library(folder / "kernels.so", "v0.14", [ADDONE], data=legacy.blob([legacy.LIB, code], [[1], []]))
     legacy.library(folder / "library.so", "v0.14", [ADDONE, ANSWER, APPLY], main="addone")
+    return folder
+
+
+def write_heterogeneous(folder, name="hetero_cpu_opencl"):
+    """hetero.so, .json, .params, hetero_input_*.npy, hetero_output.npy: what TVM v0.14 wrote for OpenCL and cpu."""
+    from fixtures.tvm_legacy.operators import blob, opencl_module
+    from test_tvm_legacy import model_files
+    from test_tvm_opencl import MODELS
+    folder = pathlib.Path(folder)
+    host, kernels, others = MODELS[name]
+    legacy.library(folder / "hetero.so", "v0.14", [host, *others], data=blob("v0.14", [opencl_module("v0.14", kernels)]))
+    graph, params, inputs, outputs = model_files(name)
+    (folder / "hetero.json").write_text(graph)
+    (folder / "hetero.params").write_bytes(params)
+    for key, value in inputs.items():
+        np.save(folder / f"hetero_input_{key}.npy", value)
+    np.save(folder / "hetero_output.npy", outputs[0])
     return folder

@@ -91,10 +91,9 @@ class Module(_Facts, _functions.Module):
 
     @property
     def type_key(self) -> str:
-        """The kind: "library", "GraphExecutorFactory", "GraphExecutor", "GraphExecutorDebug", ... TVM calls a library that
-        was just built "llvm" or "c", and one that was loaded "library", as here."""
-        kind = self.kind
-        return "GraphExecutorDebug" if kind == "GraphExecutor" and self.implements_function("execute_node") else kind
+        """The kind: "library", "GraphExecutorFactory", "GraphExecutor" (the debug executor, too), ... TVM calls a library
+        that was just built "llvm" or "c", and one that was loaded "library", as here."""
+        return self.kind
 
     @property
     def format(self) -> str:

@@ -176,7 +176,7 @@ class Report:
         if aggregate:
             groups: dict[tuple, list[dict[str, Metric]]] = {}
             for call in rows:
-                key = (call.get("Hash", call.get("Name")), call.get("Argument Shapes"), call.get("Device"))
+                key = (call.get("Hash") or call.get("Name"), call.get("Argument Shapes"), call.get("Device"))
                 groups.setdefault(key, []).append(call)
             rows = [_joined(group) for group in groups.values()]
         if sort:

@@ -33,6 +33,12 @@ out = tvm.nd.empty(expected.shape, "float32", dev)
 m.run()
 m.get_output(0, out)
 tvm.testing.assert_allclose(out.numpy(), expected, rtol=1e-4, atol=1e-5)
+m.set_input_zero_copy(name, on_device)  # its data is a handle, no address
+m.set_output_zero_copy(0, out)
+for factor in (0, 1):
+    on_device.copyfrom(value * factor)
+    m.run()
+    assert (abs(out.numpy() - expected).max() < 1e-4) == bool(factor)
 assert len(m.benchmark(dev, repeat=2, number=1, end_to_end=True, **{name: value}).results) == 2
 dev.sync()
 try:
