@@ -8,9 +8,10 @@
 
 #include "numpy_api.h"
 
-#define ROOM 8                    /* values of a call that need no heap */
-#define LEND_BYTES 65536          /* less is always copied */
-#define LEND_BYTES_A_NODE 8192    /* as long as a node takes to be bound, so many bytes are copied */
+#define ROOM 8                 /* values of a call that need no heap */
+#define MOST_DIMS 32           /* of a heddle_tensor */
+#define LEND_BYTES 65536       /* less is always copied */
+#define LEND_BYTES_A_NODE 8192 /* as long as a node takes to be bound, so many bytes are copied */
 #define COPY_WITHOUT_GIL 1048576
 
 /* A call in the making. */
@@ -153,7 +154,7 @@ static int set_input(call *c, uint32_t i) {
 /* ---- out */
 
 static PyObject *fresh(const port *p, const heddle_tensor *like) {
-  npy_intp shape[NPY_MAXDIMS_LEGACY_NUMPY];
+  npy_intp shape[MOST_DIMS];
   uint32_t ndim = heddle_tensor_ndim(like);
   memcpy(shape, heddle_tensor_shape(like), ndim * sizeof *shape);
   return PyArray_SimpleNew((int)ndim, shape, p->typenum);

@@ -150,22 +150,45 @@ heddle_context *heddle_py_context_of(PyObject *object) {
 
 /* ---------------------------------------------------------------- devices */
 
-static int find_by_number(heddle_context *ctx, int type, int number, heddle_device **out) {
-  if (type == HEDDLE_DEVICE_CPU && number == 0) return 0;
-  Py_BEGIN_ALLOW_THREADS;
-  size_t n = heddle_context_device_count(ctx);
-  for (size_t i = 0; i < n && *out == NULL; i++) {
-    heddle_device_info info = {.struct_size = sizeof info};
-    heddle_error err = {0};
-    heddle_device *dev = heddle_context_device(ctx, i);
-    if (heddle_device_get_info(dev, &info, &err) == HEDDLE_OK && info.type == type && info.index == (uint32_t)number)
-      *out = dev;
+/* The device of that type and number, borrowed, or NULL. A type's usual plugin is asked first: no other is loaded then. */
+static heddle_device *find_by_number(heddle_context *ctx, int type, int number) {
+  static const struct {
+    int type;
+    const char *plugin;
+  } usual[] = {{HEDDLE_DEVICE_CPU, "cpu"},
+               {HEDDLE_DEVICE_CUDA, "cuda"},
+               {HEDDLE_DEVICE_OPENCL, "opencl"},
+               {HEDDLE_DEVICE_VULKAN, "vulkan"},
+               {HEDDLE_DEVICE_ROCM, "rocm"}};
+  heddle_device_info info = {.struct_size = sizeof info};
+  heddle_error err = {0};
+  heddle_device *dev = NULL;
+  char name[32];
+  for (size_t i = 0; i < sizeof usual / sizeof usual[0]; i++) {
+    if (usual[i].type != type) continue;
+    snprintf(name, sizeof name, "%s:%d", usual[i].plugin, number);
+    if (heddle_context_find_device(ctx, name, &dev, &err) == HEDDLE_OK &&
+        heddle_device_get_info(dev, &info, &err) == HEDDLE_OK && info.type == type)
+      return dev;
   }
+  for (size_t i = 0, n = heddle_context_device_count(ctx); i < n; i++) {
+    dev = heddle_context_device(ctx, i);
+    if (heddle_device_get_info(dev, &info, &err) == HEDDLE_OK && info.type == type && info.index == (uint32_t)number)
+      return dev;
+  }
+  return NULL;
+}
+
+static int device_of_number(heddle_context *ctx, int type, int number, heddle_device **out) {
+  if (type == HEDDLE_DEVICE_CPU && number == 0) return 0;
+  heddle_device *found;
+  Py_BEGIN_ALLOW_THREADS;
+  found = number >= 0 ? find_by_number(ctx, type, number) : NULL;
   Py_END_ALLOW_THREADS;
-  if (*out != NULL) return 0;
+  *out = found;
+  if (found != NULL) return 0;
   heddle_py_fail_words(HEDDLE_ENODEV,
-                       "there is no device of DLPack's type %d with number %d; heddle.devices() lists what "
-                       "there is",
+                       "there is no device of DLPack's type %d with number %d; heddle.devices() lists what there is",
                        type, number);
   return -1;
 }
@@ -189,7 +212,7 @@ int heddle_py_device_of(heddle_context *ctx, PyObject *object, heddle_device **o
   }
   if (PyTuple_Check(object)) {
     if (!PyArg_ParseTuple(object, "ii;a device is a name, or (type, number)", &type, &number)) return -1;
-    return find_by_number(ctx, type, number, out);
+    return device_of_number(ctx, type, number, out);
   }
   PyObject *a = PyObject_GetAttrString(object, "device_type"), *b = PyObject_GetAttrString(object, "device_id");
   PyErr_Clear();
@@ -198,7 +221,7 @@ int heddle_py_device_of(heddle_context *ctx, PyObject *object, heddle_device **o
   int known = a != NULL && b != NULL && !PyErr_Occurred();
   Py_XDECREF(a);
   Py_XDECREF(b);
-  if (known) return find_by_number(ctx, type, number, out);
+  if (known) return device_of_number(ctx, type, number, out);
   PyErr_Clear();
   PyErr_Format(PyExc_TypeError, "%R is no device: give a name such as 'sim:0', (type, number), or a heddle.Device",
                object);
@@ -265,6 +288,19 @@ static PyObject *context_devices(PyObject *self, PyObject *none) {
   for (size_t i = 0; i < n && list != NULL; i++)
     if (append(list, device_dict(heddle_context_device(ctx, i))) < 0) Py_CLEAR(list);
   return list;
+}
+
+static PyObject *context_device(PyObject *self, PyObject *key) {
+  heddle_context *ctx = of(self);
+  heddle_device *dev = NULL;
+  if (ctx == NULL || heddle_py_device_of(ctx, key, &dev) < 0) return NULL;
+  if (dev == NULL) { /* the host's memory, which is that of cpu */
+    PyObject *name = PyUnicode_FromString("cpu");
+    int s = name != NULL ? heddle_py_device_of(ctx, name, &dev) : -1;
+    Py_XDECREF(name);
+    if (s < 0) return NULL;
+  }
+  return device_dict(dev);
 }
 
 static PyObject *context_plugins(PyObject *self, PyObject *none) {
@@ -398,6 +434,9 @@ static PyMethodDef methods[] = {
      "name,\n"
      "plugin, type (DLPack's), index, product, driver, reason (why it is not chosen by default), caps, memory_bytes,\n"
      "max_buffer_bytes, alignment, compute_units, uuid and pci (or None), default, abilities, health ('ok' or words)."},
+    {"device", context_device, METH_O,
+     "device(key) -> dict\n\nOne device, as devices() has it: by name, (DLPack type, number), or a heddle.Device.\n"
+     "NoDeviceError."},
     {"plugins", context_plugins, METH_NOARGS,
      "plugins() -> list[dict]\n\nAll candidates: name, path, used, reason (why not), found_by, build, abi, "
      "device_count,\n"

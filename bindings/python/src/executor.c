@@ -2,12 +2,12 @@
  * that is bound, and runs that are started and waited for. One thread at a time; cancel, wait and done from any. */
 #include "model.h"
 
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
 typedef struct py_executor {
-  PyObject_HEAD
-  heddle_executor *ex;
+  PyObject_HEAD heddle_executor *ex;
   heddle_py_model *model; /* a reference; for its file, and so that its context stays */
   bool is_busy;           /* a thread is in a call that is for one at a time */
 } py_executor;
@@ -22,7 +22,7 @@ PyObject *heddle_py_executor_new(heddle_py_model *model, heddle_model *m) {
   heddle_error err;
   heddle_status s;
   PyTypeObject *type = executor_type();
-  allocfunc alloc = (allocfunc)PyType_GetSlot(type, Py_tp_alloc);
+  allocfunc alloc = HEDDLE_PY_FUNCTION(allocfunc, PyType_GetSlot(type, Py_tp_alloc));
   py_executor *e = executor_of(alloc(type, 0));
   if (e != NULL) e->model = (heddle_py_model *)Py_NewRef((PyObject *)model);
   Py_BEGIN_ALLOW_THREADS;
@@ -39,6 +39,7 @@ PyObject *heddle_py_executor_new(heddle_py_model *model, heddle_model *m) {
 static void dealloc(PyObject *self) {
   py_executor *e = executor_of(self);
   PyTypeObject *type = Py_TYPE(self);
+  freefunc release = HEDDLE_PY_FUNCTION(freefunc, PyType_GetSlot(type, Py_tp_free));
   PyObject *kind, *value, *trace;
   PyErr_Fetch(&kind, &value, &trace);
   Py_BEGIN_ALLOW_THREADS; /* what is pending is cancelled and waited for */
@@ -47,7 +48,7 @@ static void dealloc(PyObject *self) {
   heddle_py_drop_let_go();
   Py_XDECREF((PyObject *)e->model);
   PyErr_Restore(kind, value, trace);
-  ((freefunc)PyType_GetSlot(type, Py_tp_free))(self);
+  release(self);
   Py_DECREF(type);
 }
 
@@ -126,8 +127,7 @@ static int find(const py_executor *e, PyObject *key, bool of_inputs, uint32_t *o
 static int info_of(const py_executor *e, uint32_t i, bool of_input, heddle_io_info *out) {
   heddle_error err;
   *out = (heddle_io_info){.struct_size = sizeof *out};
-  heddle_status s =
-      (of_input ? heddle_executor_input_info : heddle_executor_output_info)(e->ex, i, out, &err);
+  heddle_status s = (of_input ? heddle_executor_input_info : heddle_executor_output_info)(e->ex, i, out, &err);
   if (s == HEDDLE_OK) return 0;
   fail(e, s, &err);
   return -1;
@@ -481,7 +481,7 @@ static PyObject *get_model(PyObject *self, void *none) {
 }
 
 #define NAMED(name, function, doc) \
-  {name, (PyCFunction)(void (*)(void))(function), METH_VARARGS | METH_KEYWORDS, doc}
+  { name, (PyCFunction)(void (*)(void))(function), METH_VARARGS | METH_KEYWORDS, doc }
 
 static PyMethodDef methods[] = {
     {"input_info", input_info, METH_NOARGS, "(name, shape, dtype, is_param) of each input, parameters included."},
@@ -506,8 +506,7 @@ static PyMethodDef methods[] = {
     NAMED("wait", wait_for, "wait(timeout=None): waits for the oldest pending run, and raises what it failed with."),
     {"cancel", cancel, METH_NOARGS, "Ends what is pending with CanceledError; wait() for it."},
     {"done", done, METH_NOARGS, "Whether wait() would return at once."},
-    NAMED("run_to", run_to,
-          "run_to(node, output=0): runs up to a node, and gives a copy of one of its outputs."),
+    NAMED("run_to", run_to, "run_to(node, output=0): runs up to a node, and gives a copy of one of its outputs."),
     {"load_params", load_params, METH_O, "load_params(blob): sets every parameter of the blob that is an input."},
     {"share_params", share_params, METH_VARARGS,
      "share_params(other, blob): as load_params, with the tensors of another executor, which are not copied."},
@@ -522,26 +521,24 @@ static PyGetSetDef getters[] = {
     {NULL, NULL, NULL, NULL, NULL},
 };
 
-static PyType_Slot slots[] = {
-    {Py_tp_doc, (void *)"The mutable state of runs; one thread at a time. Model.executor() makes one."},
-    {Py_tp_dealloc, (void *)dealloc},
-    {Py_tp_methods, methods},
-    {Py_tp_getset, getters},
-    {0, NULL},
-};
-
-static PyType_Spec spec = {
-    .name = "heddle._core.Executor",
-    .basicsize = sizeof(py_executor),
-    .flags = Py_TPFLAGS_DEFAULT | Py_TPFLAGS_DISALLOW_INSTANTIATION,
-    .slots = slots,
-};
-
 static PyTypeObject *executor_type(void) {
   return heddle_py.executor_type;
 }
 
 int heddle_py_executor_init(PyObject *module) {
+  PyType_Slot slots[] = {
+      {Py_tp_doc, (void *)"The mutable state of runs; one thread at a time. Model.executor() makes one."},
+      {Py_tp_dealloc, HEDDLE_PY_SLOT(dealloc)},
+      {Py_tp_methods, methods},
+      {Py_tp_getset, getters},
+      {0, NULL},
+  };
+  PyType_Spec spec = {
+      .name = "heddle._core.Executor",
+      .basicsize = sizeof(py_executor),
+      .flags = Py_TPFLAGS_DEFAULT | Py_TPFLAGS_DISALLOW_INSTANTIATION,
+      .slots = slots,
+  };
   heddle_py.executor_type = heddle_py_add_type(module, &spec);
   return heddle_py.executor_type != NULL ? 0 : -1;
 }

@@ -23,8 +23,7 @@ static uint32_t pool_limit(unsigned int asked) {
 }
 
 /* Without the GIL. */
-static heddle_status load_text(heddle_context *ctx, const heddle_py_options *o, heddle_model **out,
-                               heddle_error *err) {
+static heddle_status load_text(heddle_context *ctx, const heddle_py_options *o, heddle_model **out, heddle_error *err) {
   heddle_graph *graph = NULL;
   heddle_params *params = NULL;
   heddle_status s = heddle_graph_parse(o->graph.data, o->graph.size, "graph", NULL, &graph, err);
@@ -102,6 +101,7 @@ static void close_model(heddle_py_model *model) {
 static void dealloc(PyObject *self) {
   heddle_py_model *model = model_of(self);
   PyTypeObject *type = Py_TYPE(self);
+  freefunc release = HEDDLE_PY_FUNCTION(freefunc, PyType_GetSlot(type, Py_tp_free));
   PyObject *kind, *value, *trace;
   PyErr_Fetch(&kind, &value, &trace);
   close_model(model); /* nobody is in a call: a call holds the model */
@@ -114,7 +114,7 @@ static void dealloc(PyObject *self) {
   Py_CLEAR(model->path);
   free(model->file);
   PyErr_Restore(kind, value, trace);
-  ((freefunc)PyType_GetSlot(type, Py_tp_free))(self);
+  release(self);
   Py_DECREF(type);
 }
 
@@ -327,12 +327,13 @@ static PyObject *executor(PyObject *self, PyObject *none) {
 }
 
 #define NAMED(name, function, doc) \
-  {name, (PyCFunction)(void (*)(void))(function), METH_VARARGS | METH_KEYWORDS, doc}
+  { name, (PyCFunction)(void (*)(void))(function), METH_VARARGS | METH_KEYWORDS, doc }
 
 static PyMethodDef methods[] = {
     NAMED("run", run,
           "run(inputs, timeout=None): runs with a mapping of names to values; a dict of arrays by the outputs' names."),
-    NAMED("explain", explain, "explain(format='text', inputs=None): where each node runs and why; 'text', 'json', 'dot'."),
+    NAMED("explain", explain,
+          "explain(format='text', inputs=None): where each node runs and why; 'text', 'json', 'dot'."),
     {"executor", executor, METH_NOARGS, "An executor of the caller's own, which is not one of the pool."},
     {"graph_json", graph_json, METH_NOARGS, "The graph as JSON."},
     {"trim", trim, METH_NOARGS, "Frees the executors that no call uses now, with their memory; tells how many."},
@@ -345,7 +346,8 @@ static PyGetSetDef getters[] = {
     {"devices", get_devices, NULL, "Names of the devices that it may use, in order of preference.", NULL},
     {"input_names", get_input_names, NULL, "Names of the inputs, without parameters, in order.", NULL},
     {"output_names", get_output_names, NULL, "Names of the outputs, in order.", NULL},
-    {"input_infos", get_input_infos, NULL, "(name, shape, dtype) of each input; names or None for open dimensions.", NULL},
+    {"input_infos", get_input_infos, NULL, "(name, shape, dtype) of each input; names or None for open dimensions.",
+     NULL},
     {"output_infos", get_output_infos, NULL, "(name, shape, dtype) of each output.", NULL},
     {"path", get_path, NULL, "The file, or None for a graph that was given as text.", NULL},
     {"context", get_context, NULL, "The context whose devices it uses.", NULL},
@@ -355,26 +357,24 @@ static PyGetSetDef getters[] = {
     {NULL, NULL, NULL, NULL, NULL},
 };
 
-static PyType_Slot slots[] = {
-    {Py_tp_doc, (void *)"A model and a bounded pool of its executors; any thread may call it."},
-    {Py_tp_new, (void *)PyType_GenericNew},
-    {Py_tp_init, (void *)init},
-    {Py_tp_dealloc, (void *)dealloc},
-    {Py_tp_call, (void *)heddle_py_model_call},
-    {Py_tp_methods, methods},
-    {Py_tp_getset, getters},
-    {0, NULL},
-};
-
-static PyType_Spec spec = {
-    .name = "heddle._core.Model",
-    .basicsize = sizeof(heddle_py_model),
-    .flags = Py_TPFLAGS_DEFAULT | Py_TPFLAGS_BASETYPE,
-    .slots = slots,
-};
-
 int heddle_py_model_init(PyObject *module) {
+  PyType_Slot slots[] = {
+      {Py_tp_doc, (void *)"A model and a bounded pool of its executors; any thread may call it."},
+      {Py_tp_new, HEDDLE_PY_SLOT(PyType_GenericNew)},
+      {Py_tp_init, HEDDLE_PY_SLOT(init)},
+      {Py_tp_dealloc, HEDDLE_PY_SLOT(dealloc)},
+      {Py_tp_call, HEDDLE_PY_SLOT(heddle_py_model_call)},
+      {Py_tp_methods, methods},
+      {Py_tp_getset, getters},
+      {0, NULL},
+  };
+  PyType_Spec spec = {
+      .name = "heddle._core.Model",
+      .basicsize = sizeof(heddle_py_model),
+      .flags = Py_TPFLAGS_DEFAULT | Py_TPFLAGS_BASETYPE,
+      .slots = slots,
+  };
   PyTypeObject *type = heddle_py_add_type(module, &spec);
-  Py_XDECREF(type);
+  Py_XDECREF((PyObject *)type);
   return type != NULL ? 0 : -1;
 }

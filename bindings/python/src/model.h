@@ -35,7 +35,7 @@ typedef struct slot {
   struct slot *next;
   slot_input *inputs;
   slot_output *outputs;
-  bool has_run;
+  bool has_run; /* its outputs have memory that stays bound, where they can */
 } slot;
 
 /* Somebody who waits for an executor, on his stack; in order of arrival. */
@@ -54,8 +54,7 @@ typedef struct pool {
 } pool;
 
 typedef struct heddle_py_model {
-  PyObject_HEAD
-  heddle_model *m; /* NULL: closed, or never made */
+  PyObject_HEAD heddle_model *m; /* NULL: closed, or never made */
   PyObject *context;
   PyObject *path; /* str; None for a graph given as text */
   char *file;     /* path for errors, or NULL */
@@ -118,7 +117,7 @@ uint32_t heddle_py_pool_trim(heddle_py_model *model);
 /* Learns the inputs and outputs from an executor that was never used. 0, or -1 with an exception. */
 int heddle_py_ports_learn(heddle_py_model *model, heddle_executor *ex);
 void heddle_py_ports_free(port *ports, uint32_t n);
-int heddle_py_ports_need(heddle_py_model *model); /* makes an executor where none was made: 0, or -1 */
+int heddle_py_ports_need(heddle_py_model *model);               /* makes an executor where none was made: 0, or -1 */
 PyObject *heddle_py_shape(const int64_t *shape, uint32_t ndim); /* a tuple, None in it for -1; None for UINT32_MAX */
 PyObject *heddle_py_names(const port *ports, uint32_t n);
 

@@ -58,10 +58,10 @@ static int path_of(PyObject *object, const char **out, PyObject **keep) {
 }
 
 static int parse(heddle_py_options *o, PyObject *args, PyObject *kwargs) {
-  static char *names[] = {"context",     "path",         "graph",     "params",           "library",  "model_name",
-                          "devices",     "place",        "keep",      "flags",            "max_streams",
-                          "max_programs", "in_flight",    "upload_timeout_ns", "optimize", "dims",     "memory",
-                          "on_failure",  "pool",         NULL};
+  static char *names[] = {
+      "context",  "path", "graph",  "params",      "library",      "model_name", "devices",
+      "place",    "keep", "flags",  "max_streams", "max_programs", "in_flight",  "upload_timeout_ns",
+      "optimize", "dims", "memory", "on_failure",  "pool",         NULL};
   PyObject *path = NULL, *graph = NULL, *params = NULL, *library = NULL, *place = NULL, *keep = NULL, *dims = NULL;
   unsigned long long upload_ns = 0;
   unsigned int flags = 0, streams = 0, programs = 0, in_flight = 0;

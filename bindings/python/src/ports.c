@@ -11,12 +11,12 @@ static int typenum_of(heddle_dtype dtype) {
     uint8_t code, bits;
     int typenum;
   } known[] = {
-      {HEDDLE_DTYPE_FLOAT, 32, NPY_FLOAT32},    {HEDDLE_DTYPE_FLOAT, 64, NPY_FLOAT64},
-      {HEDDLE_DTYPE_FLOAT, 16, NPY_FLOAT16},    {HEDDLE_DTYPE_INT, 64, NPY_INT64},
-      {HEDDLE_DTYPE_INT, 32, NPY_INT32},        {HEDDLE_DTYPE_INT, 16, NPY_INT16},
-      {HEDDLE_DTYPE_INT, 8, NPY_INT8},          {HEDDLE_DTYPE_UINT, 8, NPY_UINT8},
-      {HEDDLE_DTYPE_UINT, 16, NPY_UINT16},      {HEDDLE_DTYPE_UINT, 32, NPY_UINT32},
-      {HEDDLE_DTYPE_UINT, 64, NPY_UINT64},      {HEDDLE_DTYPE_BOOL, 8, NPY_BOOL},
+      {HEDDLE_DTYPE_FLOAT, 32, NPY_FLOAT32},     {HEDDLE_DTYPE_FLOAT, 64, NPY_FLOAT64},
+      {HEDDLE_DTYPE_FLOAT, 16, NPY_FLOAT16},     {HEDDLE_DTYPE_INT, 64, NPY_INT64},
+      {HEDDLE_DTYPE_INT, 32, NPY_INT32},         {HEDDLE_DTYPE_INT, 16, NPY_INT16},
+      {HEDDLE_DTYPE_INT, 8, NPY_INT8},           {HEDDLE_DTYPE_UINT, 8, NPY_UINT8},
+      {HEDDLE_DTYPE_UINT, 16, NPY_UINT16},       {HEDDLE_DTYPE_UINT, 32, NPY_UINT32},
+      {HEDDLE_DTYPE_UINT, 64, NPY_UINT64},       {HEDDLE_DTYPE_BOOL, 8, NPY_BOOL},
       {HEDDLE_DTYPE_COMPLEX, 64, NPY_COMPLEX64}, {HEDDLE_DTYPE_COMPLEX, 128, NPY_COMPLEX128},
   };
   for (size_t i = 0; dtype.lanes == 1 && i < sizeof known / sizeof known[0]; i++)
@@ -69,7 +69,7 @@ static PyObject *named_shape(const heddle_value_info *info) {
   PyObject *tuple = PyTuple_New(info->ndim);
   for (uint32_t i = 0; tuple != NULL && i < info->ndim; i++) {
     bool is_named = info->shape[i] < 0 && info->symbols != NULL && info->symbols[i] != NULL;
-    PyObject *size = is_named            ? PyUnicode_FromString(info->symbols[i])
+    PyObject *size = is_named             ? PyUnicode_FromString(info->symbols[i])
                      : info->shape[i] < 0 ? Py_NewRef(Py_None)
                                           : PyLong_FromLongLong(info->shape[i]);
     if (size == NULL) Py_CLEAR(tuple);
@@ -175,4 +175,3 @@ int32_t heddle_py_port_find(const port *ports, uint32_t n, PyObject *name) {
     if (PyUnicode_Compare(ports[i].name, name) == 0) return (int32_t)i;
   return -1;
 }
-

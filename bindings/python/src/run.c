@@ -6,8 +6,8 @@
 #include <string.h>
 #include <time.h>
 
-#define SLICE_NS UINT64_C(100000000)      /* how long a signal may have to wait */
-#define GIVE_UP_NS UINT64_C(2000000000)   /* how long a cancelled run may take to end */
+#define SLICE_NS UINT64_C(100000000)    /* how long a signal may have to wait */
+#define GIVE_UP_NS UINT64_C(2000000000) /* how long a cancelled run may take to end */
 
 int heddle_py_timeout(PyObject *seconds, uint64_t *out) {
   *out = HEDDLE_FOREVER;

@@ -66,17 +66,21 @@ void heddle_py_about_input(const heddle_py_model *model, PyObject *name) {
   PyObject *type, *value, *trace;
   PyErr_Fetch(&type, &value, &trace);
   PyErr_NormalizeException(&type, &value, &trace);
-  PyObject *code = value != NULL ? PyObject_GetAttrString(value, "code") : NULL;
-  PyObject *text = code != NULL ? PyObject_Str(value) : NULL;
+  if (trace != NULL) PyException_SetTraceback(value, trace);
+  PyObject *code = PyObject_GetAttrString(value, "code"); /* only a heddle.Error has one that is a number */
+  PyErr_Clear();
+  bool is_ours = code != NULL && PyLong_Check(code);
+  PyObject *text = is_ours || type == PyExc_TypeError ? PyObject_Str(value) : NULL;
   const char *words = text != NULL ? PyUnicode_AsUTF8AndSize(text, NULL) : NULL;
   const char *input = PyUnicode_AsUTF8AndSize(name, NULL);
   PyErr_Clear();
-  if (words == NULL || input == NULL) { /* none of ours: numpy's, or of the object itself */
+  if (words == NULL || input == NULL) { /* of the object itself */
     PyErr_Restore(type, value, trace);
   } else {
-    heddle_py_fail_input(model, (heddle_status)PyLong_AsLong(code), name, "input '%s': %s", input, words);
-    Py_XDECREF(type);
-    Py_XDECREF(value);
+    heddle_status status = is_ours ? (heddle_status)PyLong_AsLong(code) : HEDDLE_EINVAL;
+    heddle_py_fail_input(model, status, name, "input '%.200s': %s", input, words);
+    Py_DECREF(type);
+    Py_DECREF(value);
     Py_XDECREF(trace);
   }
   Py_XDECREF(text);
