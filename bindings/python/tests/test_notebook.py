@@ -42,7 +42,10 @@ def cells(tmp_path_factory):
             for output in cell.outputs:
                 assert output.output_type != "error"
                 assert output.get("name") != "stderr", output.text
-                data.update(output.get("data", {"text/plain": output.get("text", "")}))
+                if output.output_type == "stream":  # in any number of pieces
+                    data["text/plain"] = data.get("text/plain", "") + output.text
+                else:
+                    data.update(output.data)
             shown[cell.source] = data
     return shown
 
