@@ -7,6 +7,7 @@ import struct
 from typing import Any, Callable, NoReturn
 
 from .. import _core, _functions
+from .._tvm_methods import adapt
 from ..benchmark import BenchmarkResult
 from ..errors import FileError, NotFoundError, UnsupportedError
 from .ndarray import Device, NDArray, device
@@ -90,10 +91,9 @@ class Module(_Facts, _functions.Module):
 
     @property
     def type_key(self) -> str:
-        """The kind: "library", "GraphExecutorFactory", "GraphExecutor", "GraphExecutorDebug", ... TVM calls a library that
-        was just built "llvm" or "c", and one that was loaded "library", as here."""
-        kind = self.kind
-        return "GraphExecutorDebug" if kind == "GraphExecutor" and self.implements_function("execute_node") else kind
+        """The kind: "library", "GraphExecutorFactory", "GraphExecutor" (the debug executor, too), ... TVM calls a library
+        that was just built "llvm" or "c", and one that was loaded "library", as here."""
+        return self.kind
 
     @property
     def format(self) -> str:
@@ -106,7 +106,7 @@ class Module(_Facts, _functions.Module):
         AttributeError, which is heddle.errors.NotFoundError too, where there is none.
         """
         try:
-            return self.function(name, bool(query_imports))
+            return adapt(self.kind, name, self.function(name, bool(query_imports)))
         except NotFoundError as error:
             raise MissingFunctionError(f"Module has no function '{name}': {error}") from None
 
