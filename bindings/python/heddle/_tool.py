@@ -1,26 +1,26 @@
-"""The command-line tool of the wheel: the script "heddle" becomes the program that lies beside the package's libraries."""
+"""The command-line tool of the package: the script "heddle" becomes the program that lies beside the libraries."""
 
 import os
 import pathlib
 import sys
 
+from . import _core
+
 
 def path() -> str:
-    """Where the tool is: in the wheel, or in the build tree that the package was made in."""
-    here = pathlib.Path(__file__).resolve().parent
-    # PACKAGE/bin in a wheel; BUILD/python/heddle beside BUILD/bin in a build tree.
-    for folder in (here, pathlib.Path(__file__).parent.absolute().parents[1]):
+    """Where the tool is. FileNotFoundError where the package is not whole."""
+    here = pathlib.Path(_core.__file__).parent
+    for folder in here, here.parents[1]:  # in a wheel, and in a build tree, which has python/heddle beside bin
         tool = folder / "bin" / "heddle"
         if tool.is_file():
             return str(tool)
-    raise FileNotFoundError(f"the tool heddle is not in {here / 'bin'}; the package is not installed whole")
+    raise FileNotFoundError(f"the tool is not in {here / 'bin'}: the package heddle is not installed whole")
 
 
 def main() -> None:
     """Ends this program and goes on as the tool, with the same words, environment and open files."""
     try:
-        tool = path()
-        os.execv(tool, [sys.argv[0], *sys.argv[1:]])
+        os.execv(path(), ["heddle", *sys.argv[1:]])
     except OSError as error:
         sys.exit(f"heddle: {error}")
 

@@ -56,3 +56,7 @@ def test_names_that_it_uses_exist(page):
     text = (SOURCE / "docs" / f"{page}.md").read_text()
     names = set(re.findall(r"\bheddle\.([A-Za-z_]\w*)", text)) - {"h"}
     assert len(names) > 5 and not [n for n in names if not hasattr(heddle, n)]
+    for word, kind in ("model", heddle.Model), ("executor", heddle.model.Executor), ("tensor", heddle.Tensor), (
+            "errors", heddle.errors):
+        names = set(re.findall(rf"\b{word}\.([A-Za-z_]\w*)", text)) - {"onnx"}
+        assert not [n for n in names if not hasattr(kind, n)], (word, names)
