@@ -29,8 +29,13 @@ type Array struct {
 // Takes over the reference t.
 func wrapArray(t *C.heddle_tensor) *Array {
 	a := describeArray(t)
-	a.free = func() { C.heddle_tensor_release(t) }
+	size := a.bytes + handleBytes
+	a.free = func() {
+		C.heddle_tensor_release(t)
+		freed(size)
+	}
 	runtime.SetFinalizer(a, (*Array).Close)
+	allocated(size)
 	return a
 }
 

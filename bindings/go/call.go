@@ -82,7 +82,11 @@ func newCall(m *Model) (*Call, error) {
 	}
 	// No way back to the model: its finalizer is to run while executors lie in its pool.
 	c := &Call{e: e, about: m.about, deviceOK: true}
-	c.free = func() { C.hgo_exec_free(e) }
+	allocated(modelBytes)
+	c.free = func() {
+		C.hgo_exec_free(e)
+		freed(modelBytes)
+	}
 	if err := c.bindAll(words); err != nil {
 		c.Close()
 		return nil, err

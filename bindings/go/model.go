@@ -95,8 +95,10 @@ func makeModel(path string, list []Option, create modelMaker) (*Model, error) {
 	made.free = func() {
 		pool.close()
 		C.heddle_model_release(m)
+		freed(modelBytes)
 	}
 	runtime.SetFinalizer(made, (*Model).Close)
+	allocated(modelBytes)
 	return made, nil
 }
 
