@@ -1,0 +1,212 @@
+/* bindings/go/bridge.c: see bridge.h. The frames of calls under way and the last string that a Go function returned are
+ * the thread's, because Go runs a function that C calls on the thread that called it. */
+#include "bridge.h"
+
+#include "_cgo_export.h"
+
+/* A call from Go that is under way on this thread: where a Go function that fails in it leaves its error. */
+typedef struct frame {
+  struct frame *outer;
+  uintptr_t cause;
+} frame;
+
+static _Thread_local frame *current;
+static _Thread_local void *returned;
+
+static void enter(frame *f) {
+  f->outer = current;
+  f->cause = 0;
+  current = f;
+}
+
+static uintptr_t leave(const frame *f) {
+  current = f->outer;
+  return f->cause;
+}
+
+/* ---- functions of Go */
+
+static heddle_status call_go(void *self, const heddle_value *args, uint32_t n, heddle_value *result, heddle_error *err) {
+  heddle_error words = {0};
+  uintptr_t cause = 0;
+  heddle_status s = heddleGoCall((uintptr_t)self, (heddle_value *)(uintptr_t)args, n, result, &words, &cause);
+  free(returned);
+  returned = NULL;
+  if (s == HEDDLE_OK) {
+    if (result->kind == HEDDLE_VALUE_STRING) returned = (void *)(uintptr_t)result->of.s;
+    if (result->kind == HEDDLE_VALUE_BYTES) returned = (void *)(uintptr_t)result->of.data;
+    return HEDDLE_OK;
+  }
+  if (err != NULL) *err = words;
+  if (current == NULL) {
+    if (cause != 0) heddleGoDrop(cause);
+    return s;
+  }
+  if (current->cause != 0) heddleGoDrop(current->cause);
+  current->cause = cause;
+  return s;
+}
+
+static void drop_go(void *self) {
+  heddleGoDrop((uintptr_t)self);
+}
+
+heddle_status hgo_function(uintptr_t self, heddle_function **out, heddle_error *err) {
+  return heddle_function_create(call_go, (void *)self, drop_go, out, err);
+}
+
+/* ---- calls of functions */
+
+heddle_status hgo_call(heddle_function *f, const heddle_value *args, uint32_t n, hgo_result *out, heddle_error *err) {
+  frame here;
+  memset(out, 0, sizeof *out);
+  err->text[0] = '\0';
+  enter(&here);
+  heddle_status s = heddle_function_call(f, args, n, &out->value, err);
+  out->cause = leave(&here);
+  if (s != HEDDLE_OK) return s;
+  const void *from = NULL;
+  if (out->value.kind == HEDDLE_VALUE_STRING) {
+    from = out->value.of.s;
+    out->value.bytes = strlen(out->value.of.s);
+  } else if (out->value.kind == HEDDLE_VALUE_BYTES) {
+    from = out->value.of.data;
+  }
+  if (from == NULL || out->value.bytes == 0) return HEDDLE_OK;
+  out->text = malloc(out->value.bytes);
+  if (out->text == NULL) return HEDDLE_ENOMEM;
+  memcpy(out->text, from, out->value.bytes);
+  return HEDDLE_OK;
+}
+
+heddle_status hgo_names(char **out, size_t *n, heddle_error *err) {
+  const char *const *names;
+  size_t bytes = 0;
+  heddle_status s = heddle_function_names(&names, n, err);
+  if (s != HEDDLE_OK) return s;
+  for (size_t i = 0; i < *n; i++) bytes += strlen(names[i]) + 1;
+  char *p = *out = malloc(bytes + 1);
+  if (p == NULL) return HEDDLE_ENOMEM;
+  for (size_t i = 0; i < *n; i++) {
+    size_t length = strlen(names[i]) + 1;
+    memcpy(p, names[i], length);
+    p += length;
+  }
+  return HEDDLE_OK;
+}
+
+/* ---- runs */
+
+hgo_exec *hgo_exec_create(heddle_model *m, heddle_error *err, heddle_status *status) {
+  hgo_exec *e = calloc(1, sizeof *e);
+  *status = HEDDLE_ENOMEM;
+  if (e == NULL) return NULL;
+  *status = heddle_executor_create(m, &e->ex, err);
+  if (*status == HEDDLE_OK) {
+    e->n_outputs = heddle_executor_output_count(e->ex);
+    e->bound = calloc(e->n_outputs + 1, sizeof *e->bound);
+    if (e->bound != NULL) return e;
+    *status = HEDDLE_ENOMEM;
+  }
+  hgo_exec_free(e);
+  return NULL;
+}
+
+void hgo_exec_free(hgo_exec *e) {
+  if (e == NULL) return;
+  heddle_executor_release(e->ex);
+  free(e->bound);
+  free(e);
+}
+
+heddle_status hgo_run(hgo_exec *e, uint64_t timeout_ns) {
+  frame here;
+  enter(&here);
+  heddle_status s = heddle_executor_run(e->ex, timeout_ns, &e->err);
+  e->cause = leave(&here);
+  return s;
+}
+
+heddle_status hgo_wait(hgo_exec *e, uint64_t timeout_ns) {
+  frame here;
+  enter(&here);
+  heddle_status s = heddle_executor_wait(e->ex, timeout_ns, &e->err);
+  e->cause = leave(&here);
+  return s;
+}
+
+heddle_status hgo_outputs(hgo_exec *e, heddle_tensor **outs) {
+  heddle_status s = HEDDLE_OK;
+  uint32_t i;
+  for (i = 0; i < e->n_outputs && s == HEDDLE_OK; i++) {
+    heddle_tensor *view = NULL;
+    outs[i] = NULL;
+    if (e->bound[i] == NULL) s = heddle_executor_view_output(e->ex, i, &view, &e->err);
+    if (s == HEDDLE_OK) s = hgo_tensor_clone(view != NULL ? view : e->bound[i], &outs[i], &e->err);
+    heddle_tensor_release(view);
+  }
+  if (s == HEDDLE_OK) return s;
+  while (i-- > 0) {
+    heddle_tensor_release(outs[i]);
+    outs[i] = NULL;
+  }
+  return s;
+}
+
+heddle_status hgo_run_outputs(hgo_exec *e, heddle_tensor **outs) {
+  heddle_status s = hgo_run(e, HEDDLE_FOREVER);
+  return s == HEDDLE_OK ? hgo_outputs(e, outs) : s;
+}
+
+/* ---- tensors */
+
+heddle_status hgo_tensor(const void *data, heddle_dtype dtype, const int64_t *shape, uint32_t ndim, heddle_tensor **out,
+                         heddle_error *err) {
+  heddle_status s = heddle_tensor_create(NULL, dtype, shape, ndim, out, err);
+  if (s == HEDDLE_OK && data != NULL) memcpy(heddle_tensor_data(*out), data, heddle_tensor_bytes(*out));
+  return s;
+}
+
+static int is_plain(const heddle_tensor *t) {
+  return heddle_tensor_data(t) != NULL && heddle_tensor_is_contiguous(t);
+}
+
+heddle_status hgo_tensor_clone(const heddle_tensor *t, heddle_tensor **out, heddle_error *err) {
+  heddle_status s =
+      heddle_tensor_create(NULL, heddle_tensor_dtype(t), heddle_tensor_shape(t), heddle_tensor_ndim(t), out, err);
+  if (s != HEDDLE_OK) return s;
+  if (is_plain(t)) memcpy(heddle_tensor_data(*out), heddle_tensor_data(t), heddle_tensor_bytes(t));
+  else s = heddle_tensor_copy(*out, t, err);
+  if (s == HEDDLE_OK) return s;
+  heddle_tensor_release(*out);
+  *out = NULL;
+  return s;
+}
+
+heddle_status hgo_tensor_read(const heddle_tensor *t, void *data, heddle_error *err) {
+  if (is_plain(t)) {
+    memcpy(data, heddle_tensor_data(t), heddle_tensor_bytes(t));
+    return HEDDLE_OK;
+  }
+  heddle_tensor *copy;
+  heddle_status s = hgo_tensor_clone(t, &copy, err);
+  if (s == HEDDLE_OK) {
+    memcpy(data, heddle_tensor_data(copy), heddle_tensor_bytes(copy));
+    heddle_tensor_release(copy);
+  }
+  return s;
+}
+
+heddle_status hgo_tensor_write(heddle_tensor *t, const void *data, heddle_error *err) {
+  if (is_plain(t)) {
+    memcpy(heddle_tensor_data(t), data, heddle_tensor_bytes(t));
+    return HEDDLE_OK;
+  }
+  heddle_tensor *from;
+  heddle_status s = hgo_tensor(data, heddle_tensor_dtype(t), heddle_tensor_shape(t), heddle_tensor_ndim(t), &from, err);
+  if (s == HEDDLE_OK) {
+    s = heddle_tensor_copy(t, from, err);
+    heddle_tensor_release(from);
+  }
+  return s;
+}

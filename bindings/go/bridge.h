@@ -1,0 +1,61 @@
+/* bindings/go/bridge.h: calls of libheddle that must be one call from Go: what a thread keeps for its caller (strings of
+ * a result, the error of a Go function) is taken before the goroutine may go on elsewhere. */
+#ifndef HEDDLE_GO_BRIDGE_H
+#define HEDDLE_GO_BRIDGE_H
+
+#include <stdlib.h>
+#include <string.h>
+
+#include "heddle/function.h"
+#include "heddle/heddle.h"
+
+/* What a call of a function gave. text: memory of malloc with the bytes of a STRING or BYTES, of value.bytes bytes; the
+ * caller frees it. cause: a Go handle of the error of the last Go function that failed within the call, which the caller
+ * deletes; 0: there is none. */
+typedef struct hgo_result {
+  heddle_value value;
+  void *text;
+  uintptr_t cause;
+} hgo_result;
+
+heddle_status hgo_call(heddle_function *f, const heddle_value *args, uint32_t n, hgo_result *out, heddle_error *err);
+
+/* A function that calls Go; self is a Go handle, deleted with the function, and by the caller on failure. */
+heddle_status hgo_function(uintptr_t self, heddle_function **out, heddle_error *err);
+
+/* An executor as a call uses it, in C memory. cause is as above, of the last run or wait. */
+typedef struct hgo_exec {
+  heddle_executor *ex;
+  heddle_tensor **bound; /* per output: bound to the executor, or NULL */
+  uint32_t n_outputs;
+  uint32_t reserved;
+  uintptr_t cause;
+  heddle_error err;
+} hgo_exec;
+
+hgo_exec *hgo_exec_create(heddle_model *m, heddle_error *err, heddle_status *status);
+void hgo_exec_free(hgo_exec *e);
+heddle_status hgo_run(hgo_exec *e, uint64_t timeout_ns);
+heddle_status hgo_wait(hgo_exec *e, uint64_t timeout_ns);
+
+/* The outputs of the last run as new tensors of the host, for outs[n_outputs]; on failure there are none. */
+heddle_status hgo_outputs(hgo_exec *e, heddle_tensor **outs);
+
+/* Both in one. */
+heddle_status hgo_run_outputs(hgo_exec *e, heddle_tensor **outs);
+
+/* New memory of the host with bytes in it. data may be NULL: zeros. */
+heddle_status hgo_tensor(const void *data, heddle_dtype dtype, const int64_t *shape, uint32_t ndim, heddle_tensor **out,
+                         heddle_error *err);
+
+/* Bytes of a tensor to or from data, wherever the tensor is; bytes is its size. */
+heddle_status hgo_tensor_read(const heddle_tensor *t, void *data, heddle_error *err);
+heddle_status hgo_tensor_write(heddle_tensor *t, const void *data, heddle_error *err);
+
+/* A copy on the host, row-major. */
+heddle_status hgo_tensor_clone(const heddle_tensor *t, heddle_tensor **out, heddle_error *err);
+
+/* The names of all functions, one after the other with a zero behind each; *out is freed with free. */
+heddle_status hgo_names(char **out, size_t *n, heddle_error *err);
+
+#endif

@@ -1,0 +1,48 @@
+package heddle
+
+// Handles of the library that several goroutines use and one closes.
+
+import "sync/atomic"
+
+const closedBit = int64(1) << 40
+
+// ref counts the calls that use a handle. Close marks it; whoever is last lets go of it, so that nobody waits.
+type ref struct {
+	state atomic.Int64 // users, and closedBit
+	free  func()
+}
+
+// acquire begins a use, or gives ErrClosed. Each that gave nil is followed by release.
+func (r *ref) acquire() error {
+	for {
+		now := r.state.Load()
+		if now&closedBit != 0 {
+			return ErrClosed
+		}
+		if r.state.CompareAndSwap(now, now+1) {
+			return nil
+		}
+	}
+}
+
+func (r *ref) release() {
+	if r.state.Add(-1) == closedBit {
+		r.free()
+	}
+}
+
+// close marks it; only the first one does something.
+func (r *ref) close() {
+	for {
+		now := r.state.Load()
+		if now&closedBit != 0 {
+			return
+		}
+		if r.state.CompareAndSwap(now, now|closedBit) {
+			if now == 0 {
+				r.free()
+			}
+			return
+		}
+	}
+}

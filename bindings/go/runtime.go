@@ -1,0 +1,192 @@
+package heddle
+
+// The library's contexts: a configuration, its plugins and their devices.
+
+// #include "bridge.h"
+import "C"
+
+import (
+	"runtime"
+	"sync"
+	"unsafe"
+)
+
+// Runtime is a configuration, the plugins that it found and their devices: what the C API calls a context. Most programs
+// use the process's own, which Default gives and everything takes that is not told otherwise.
+type Runtime struct {
+	ref
+	c *C.heddle_context
+}
+
+// Settings are the keys of the configuration file, with dots between levels: {"devices": "vulkan:0,cpu", "threads": "4"}.
+type Settings map[string]string
+
+// DeviceInfo says what is known of a device.
+type DeviceInfo struct {
+	Name         string // "opencl:0"
+	Plugin       string
+	Product      string // the vendor's name
+	Driver       string
+	Reason       string // why it is not used by default; "" where it is
+	Device       Device
+	MemoryBytes  uint64
+	ComputeUnits uint32
+	IsDefault    bool
+}
+
+func wrapRuntime(c *C.heddle_context) *Runtime {
+	rt := &Runtime{c: c}
+	rt.free = func() { C.heddle_context_release(c) }
+	runtime.SetFinalizer(rt, (*Runtime).Close)
+	return rt
+}
+
+var process struct {
+	sync.Mutex
+	rt *Runtime
+}
+
+// Default gives the runtime of the process, made from environment and configuration file when it is first asked for. It
+// is the one of Module and Function too. Closing it has no effect.
+func Default() (*Runtime, error) {
+	process.Lock()
+	defer process.Unlock()
+	if process.rt != nil {
+		return process.rt, nil
+	}
+	err := newErr()
+	defer freeErr(err)
+	var c *C.heddle_context
+	if s := C.heddle_context_process(&c, err); s != C.HEDDLE_OK {
+		return nil, failure(s, err)
+	}
+	process.rt = &Runtime{c: c}
+	return process.rt, nil
+}
+
+// NewRuntime makes a runtime of its own; settings are stronger than environment and configuration file. It may try
+// plugins, and blocks meanwhile.
+func NewRuntime(settings Settings) (*Runtime, error) {
+	n := len(settings)
+	list := (*[1 << 20]C.heddle_setting)(C.calloc(C.size_t(n+1), C.size_t(unsafe.Sizeof(C.heddle_setting{}))))
+	if list == nil {
+		return nil, ErrNoMemory
+	}
+	defer C.free(unsafe.Pointer(list))
+	texts := cstrings{}
+	defer texts.free()
+	i := 0
+	for key, value := range settings {
+		list[i] = C.heddle_setting{key: texts.add(key), value: texts.add(value)}
+		i++
+	}
+	if texts.err != nil {
+		return nil, texts.err
+	}
+	err := newErr()
+	defer freeErr(err)
+	var c *C.heddle_context
+	if s := C.heddle_context_create(&list[0], C.size_t(n), nil, nil, &c, err); s != C.HEDDLE_OK {
+		return nil, failure(s, err)
+	}
+	return wrapRuntime(c), nil
+}
+
+// Close gives the runtime back; models and arrays of it go on to work.
+func (rt *Runtime) Close() {
+	if rt == nil || rt.free == nil {
+		return
+	}
+	runtime.SetFinalizer(rt, nil)
+	rt.close()
+}
+
+// Devices lists all devices of all plugins. Plugins are loaded for it, so it may block in their drivers.
+func (rt *Runtime) Devices() ([]DeviceInfo, error) {
+	if err := rt.acquire(); err != nil {
+		return nil, err
+	}
+	defer rt.release()
+	err := newErr()
+	defer freeErr(err)
+	n := C.heddle_context_device_count(rt.c)
+	all := make([]DeviceInfo, 0, int(n))
+	for i := C.size_t(0); i < n; i++ {
+		info, s := deviceInfo(C.heddle_context_device(rt.c, i), err)
+		if s != C.HEDDLE_OK {
+			return nil, failure(s, err)
+		}
+		all = append(all, info)
+	}
+	return all, nil
+}
+
+func deviceInfo(dev *C.heddle_device, err *C.heddle_error) (DeviceInfo, C.heddle_status) {
+	info := C.heddle_device_info{struct_size: C.size_t(unsafe.Sizeof(C.heddle_device_info{}))}
+	if s := C.heddle_device_get_info(dev, &info, err); s != C.HEDDLE_OK {
+		return DeviceInfo{}, s
+	}
+	return DeviceInfo{Name: C.GoString(info.name), Plugin: C.GoString(info.plugin), Product: C.GoString(info.product),
+		Driver: C.GoString(info.driver), Reason: C.GoString(info.reason),
+		Device:      Device{int32(info._type), int32(info.index)},
+		MemoryBytes: uint64(info.memory_bytes), ComputeUnits: uint32(info.compute_units),
+		IsDefault: info.is_default != 0}, C.HEDDLE_OK
+}
+
+// Devices lists the devices of the process's runtime.
+func Devices() ([]DeviceInfo, error) {
+	rt, err := Default()
+	if err != nil {
+		return nil, err
+	}
+	return rt.Devices()
+}
+
+// Setting gives a setting's value and where it came from; ErrNotFound where nobody set it and it has no default.
+func (rt *Runtime) Setting(key string) (value, origin string, err error) {
+	if err := rt.acquire(); err != nil {
+		return "", "", err
+	}
+	defer rt.release()
+	words := newErr()
+	defer freeErr(words)
+	texts := cstrings{}
+	defer texts.free()
+	var v, from *C.char
+	name := texts.add(key)
+	if texts.err != nil {
+		return "", "", texts.err
+	}
+	if s := C.heddle_context_setting(rt.c, name, &v, &from, words); s != C.HEDDLE_OK {
+		return "", "", failure(s, words)
+	}
+	return C.GoString(v), C.GoString(from), nil
+}
+
+// The device of a number among those of a type: of those that the runtime's list of devices names, else of all.
+func (rt *Runtime) device(d Device) (*C.heddle_device, error) {
+	err := newErr()
+	defer freeErr(err)
+	var list [64]*C.heddle_device
+	var n C.size_t
+	if s := C.heddle_context_select(rt.c, nil, &list[0], C.size_t(len(list)), &n, nil, err); s != C.HEDDLE_OK {
+		return nil, failure(s, err)
+	}
+	for i := 0; i < int(n) && i < len(list); i++ {
+		if info, s := deviceInfo(list[i], err); s == C.HEDDLE_OK && info.Device == d {
+			return list[i], nil
+		}
+	}
+	names := ""
+	for i := C.size_t(0); i < C.heddle_context_device_count(rt.c); i++ {
+		dev := C.heddle_context_device(rt.c, i)
+		info, s := deviceInfo(dev, err)
+		if s == C.HEDDLE_OK && info.Device == d {
+			return dev, nil
+		}
+		if s == C.HEDDLE_OK {
+			names += " " + info.Name
+		}
+	}
+	return nil, &Error{Status: ErrNoDevice, Message: "there is no device " + d.String() + "; there are:" + names}
+}
