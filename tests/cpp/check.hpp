@@ -67,6 +67,7 @@ inline int main(int argc, char **argv) {
   static const check::Register register_##name(#name, name); \
   static void name()
 #define CHECK(what) ((what) ? (void)0 : check::fail(__FILE__, __LINE__, #what))
+#define NOT_REACHED() check::fail(__FILE__, __LINE__, "nothing was thrown")
 #define EQUAL(a, b) check::equal(a, b, #a, __FILE__, __LINE__)
 #define CONTAINS(text, part) check::contains(text, part, __FILE__, __LINE__)
 // An expression that has to throw a heddle::Error of a status; gives the error.

@@ -73,7 +73,7 @@ CASE(exceptions_come_out_as_they_went_in) {
   const Function f = Function::of([](int n) -> int { throw Special(n); });
   try {
     f(5);
-    CHECK(!"nothing was thrown");
+    NOT_REACHED();
   } catch (const Special &e) {
     EQUAL(e.number, 5);
   }
@@ -86,7 +86,7 @@ CASE(exceptions_come_out_as_they_went_in) {
   const Function odd = Function::of([]() -> int { throw 5; });
   try {
     odd();
-    CHECK(!"nothing was thrown");
+    NOT_REACHED();
   } catch (int n) {
     EQUAL(n, 5);
   }
@@ -109,7 +109,7 @@ CASE(exceptions_come_out_as_they_went_in) {
   const Function passes = Function::of([&f](int n) { return f.try_call(n); });
   try {
     passes(11);
-    CHECK(!"nothing was thrown");
+    NOT_REACHED();
   } catch (const Special &e) {
     EQUAL(e.number, 11);
   }
@@ -196,7 +196,7 @@ CASE(a_closure_that_throws_within_compiled_code) {
   for (int round = 1; round < 100; round++) {
     try {
       apply(f, -round);
-      CHECK(!"nothing was thrown");
+      NOT_REACHED();
     } catch (const Special &e) {
       EQUAL(e.number, -round);
     }
@@ -206,7 +206,7 @@ CASE(a_closure_that_throws_within_compiled_code) {
   EQUAL(heddle::call(m, "forward", 1).as<int>(), 2);
   try {
     m.call("forward", -7);
-    CHECK(!"nothing was thrown");
+    NOT_REACHED();
   } catch (const Special &e) {
     EQUAL(e.number, -7);
   }
