@@ -16,7 +16,7 @@ LONGEST = 1000
 BOUNDS = "plugins/common/check/bound.h"  # of operators: one file of plain arrays, for the kit and for heddle compare
 VENDORS = re.compile(r"(?<![a-z])(cuda|opencl|vulkan|rocm|hip)(?![a-z])", re.IGNORECASE)
 INCLUDE = re.compile(r'^\s*#\s*include\s*"([^"]+)"')
-SOURCES = {".c", ".h", ".cc", ".cl", ".py", ".cmake"}
+SOURCES = {".c", ".h", ".cc", ".cpp", ".hpp", ".cl", ".py", ".cmake"}
 
 # What a folder may include with quotes, by the first part of the path; itself is always allowed.
 MAY_INCLUDE = {
@@ -83,7 +83,7 @@ def check_file(root, path):
     in_table = False
     for number, line in enumerate(lines, 1):
         found = INCLUDE.match(line)
-        if found and path.suffix in (".c", ".h", ".cc"):
+        if found and path.suffix in (".c", ".h", ".cc", ".cpp", ".hpp"):
             problem = check_include(root, path, found[1])
             if problem:
                 yield f'{path}:{number}: includes "{found[1]}": {problem}'

@@ -1,0 +1,258 @@
+// heddle/cpp/context.hpp: Context, a configuration with its plugins, and Device, one of its devices.
+// heddle/device.h has the contracts; what is said here is what C++ adds.
+#ifndef HEDDLE_CPP_CONTEXT_HPP
+#define HEDDLE_CPP_CONTEXT_HPP
+
+#include <functional>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "heddle/cpp/error.hpp"
+#include "heddle/executor.h" // trace
+
+namespace heddle {
+
+// Where the log goes: level, component, one line. Any thread; what it throws is dropped.
+using Log = std::function<void(std::int32_t level, const char *component, const char *text)>;
+
+// Keys and values, such as {{"devices", "cpu"}, {"sim.delay_us", "5"}}.
+using Settings = std::vector<std::pair<std::string, std::string>>;
+
+class Device;
+
+namespace detail {
+// A base before the one with the reference, so that it outlives it: the last reference may have last words.
+struct KeptLog {
+  std::shared_ptr<Log> log_;
+};
+} // namespace detail
+
+// A context. Copies are the same one. A log that was given lives as long as any copy, and as the devices, models and
+// executors that were made of one; keep a Context as long as other code uses what is made of it. Any thread.
+class Context : private detail::KeptLog,
+                public detail::Shared<Context, heddle_context, heddle_context_retain, heddle_context_release> {
+public:
+  Context() noexcept = default;
+  Context(const Context &) noexcept = default;
+  Context(Context &&) noexcept = default;
+  Context &operator=(Context other) noexcept {
+    std::swap(raw_, other.raw_);
+    log_.swap(other.log_);
+    return *this;
+  }
+  static constexpr const char *noun() noexcept {
+    return "context";
+  }
+
+  static Result<Context> try_create(const Settings &settings = {}, Log log = nullptr) {
+    std::vector<heddle_setting> list;
+    for (const auto &one : settings) list.push_back({one.first.c_str(), one.second.c_str()});
+    std::shared_ptr<Log> kept = log ? std::make_shared<Log>(std::move(log)) : nullptr;
+    heddle_context *out = nullptr;
+    Status s = detail::status_of([&](heddle_error *err) {
+      return heddle_context_create(list.data(), list.size(), kept ? write_log : nullptr, kept.get(), &out, err);
+    });
+    if (!s) return s.error();
+    Context made = adopt(out);
+    made.log_ = std::move(kept);
+    return made;
+  }
+
+  // The one that the process has without settings of a call; TVM's C API and other languages use it too.
+  static Result<Context> try_process() {
+    heddle_context *out = nullptr;
+    Status s = detail::status_of([&](heddle_error *err) { return heddle_context_process(&out, err); });
+    if (!s) return s.error();
+    return adopt(out);
+  }
+
+  // The value of a setting and where it came from; HEDDLE_ENOTFOUND. Borrowed from the context.
+  struct Setting {
+    const char *value;
+    const char *origin;
+  };
+  Result<Setting> try_setting(const std::string &key) const {
+    Setting out{};
+    Status s = with([&](heddle_context *c, heddle_error *err) {
+      return heddle_context_setting(c, key.c_str(), &out.value, &out.origin, err);
+    });
+    if (!s) return s.error();
+    return out;
+  }
+
+  // The keys of all settings that have a value.
+  std::vector<std::string> setting_keys() const {
+    std::vector<std::string> out;
+    for (std::size_t i = 0; raw_ != nullptr; i++) {
+      const char *key = heddle_context_setting_key(raw_, i);
+      if (key == nullptr) break;
+      out.emplace_back(key);
+    }
+    return out;
+  }
+
+  std::size_t plugin_count() const noexcept {
+    return raw_ != nullptr ? heddle_context_plugin_count(raw_) : 0;
+  }
+  Result<heddle_plugin_info> try_plugin(std::size_t i) const {
+    return filled<heddle_plugin_info>([&](heddle_context *c, heddle_plugin_info *out, heddle_error *err) {
+      return heddle_context_plugin(c, i, out, err);
+    });
+  }
+
+  inline std::vector<Device> devices() const;                                        // all of all plugins
+  inline Result<Device> try_device(const std::string &name) const;                   // "cpu", "sim:1"
+  inline Result<std::vector<Device>> try_select(const std::string &list = {}) const; // "": the setting, or the default
+
+  // From begin on spans of runs are collected; write gives them as Chrome trace JSON and ends that.
+  Status try_trace_begin() const {
+    return with([](heddle_context *c, heddle_error *err) { return heddle_trace_begin(c, err); });
+  }
+  Status try_trace_write(const std::string &path) const {
+    return with([&](heddle_context *c, heddle_error *err) { return heddle_trace_write(c, path.c_str(), err); },
+                path.c_str());
+  }
+
+#ifndef HEDDLE_CPP_NO_EXCEPTIONS
+  explicit Context(const Settings &settings, Log log = nullptr) : Context(create(settings, std::move(log))) {}
+  static Context create(const Settings &settings = {}, Log log = nullptr) {
+    return try_create(settings, std::move(log)).value();
+  }
+  static Context process() {
+    return try_process().value();
+  }
+  Setting setting(const std::string &key) const {
+    return try_setting(key).value();
+  }
+  heddle_plugin_info plugin(std::size_t i) const {
+    return try_plugin(i).value();
+  }
+  inline Device device(const std::string &name) const;
+  inline std::vector<Device> select(const std::string &list = {}) const;
+  void trace_begin() const {
+    try_trace_begin().value();
+  }
+  void trace_write(const std::string &path) const {
+    try_trace_write(path).value();
+  }
+#endif
+
+private:
+  friend class Model;
+
+  static void write_log(void *user, std::int32_t level, const char *component, const char *text) {
+#ifndef HEDDLE_CPP_NO_EXCEPTIONS
+    try {
+      (*static_cast<Log *>(user))(level, component, text);
+    } catch (...) {}
+#else
+    (*static_cast<Log *>(user))(level, component, text);
+#endif
+  }
+};
+
+// A device, and a reference to its context. Empty: the host.
+class Device {
+public:
+  Device() noexcept = default;
+  Device(Context context, heddle_device *raw) noexcept : context_(std::move(context)), raw_(raw) {}
+
+  heddle_device *get() const noexcept {
+    return raw_;
+  }
+  explicit operator bool() const noexcept {
+    return raw_ != nullptr;
+  }
+  const Context &context() const noexcept {
+    return context_;
+  }
+
+  // "sim:0"; "" of an empty one.
+  const char *name() const noexcept {
+    return raw_ != nullptr ? heddle_device_name(raw_) : "";
+  }
+
+  // What is known of it; strings are borrowed from the device.
+  Result<heddle_device_info> try_info() const {
+    heddle_device_info out = detail::sized<heddle_device_info>();
+    Status s = with([&](heddle_error *err) { return heddle_device_get_info(raw_, &out, err); });
+    if (!s) return s.error();
+    return out;
+  }
+
+  // Good, or HEDDLE_EDEVICE with the first words of a device that was lost since it was opened.
+  Status try_health() const {
+    return with([&](heddle_error *err) { return heddle_device_health(raw_, err); });
+  }
+
+  // Opens a lost device again; HEDDLE_EBUSY while an executor or a model uses it.
+  Status try_reopen() const {
+    return with([&](heddle_error *err) { return heddle_device_reopen(raw_, err); });
+  }
+
+#ifndef HEDDLE_CPP_NO_EXCEPTIONS
+  heddle_device_info info() const {
+    return try_info().value();
+  }
+  void health() const {
+    try_health().value();
+  }
+  void reopen() const {
+    try_reopen().value();
+  }
+#endif
+
+private:
+  template <class Call> Status with(Call &&call) const {
+    if (raw_ == nullptr) return Error(HEDDLE_EINVAL, "this device is empty: it stands for the host");
+    return detail::status_of(call);
+  }
+
+  Context context_;
+  heddle_device *raw_ = nullptr;
+};
+
+inline std::vector<Device> Context::devices() const {
+  std::vector<Device> out;
+  for (std::size_t i = 0, n = raw_ != nullptr ? heddle_context_device_count(raw_) : 0; i < n; i++)
+    out.emplace_back(*this, heddle_context_device(raw_, i));
+  return out;
+}
+
+inline Result<Device> Context::try_device(const std::string &name) const {
+  heddle_device *out = nullptr;
+  Status s = with(
+      [&](heddle_context *c, heddle_error *err) { return heddle_context_find_device(c, name.c_str(), &out, err); });
+  if (!s) return s.error();
+  return Device(*this, out);
+}
+
+inline Result<std::vector<Device>> Context::try_select(const std::string &list) const {
+  std::vector<heddle_device *> found(16);
+  std::size_t n = 0;
+  for (;;) {
+    Status s = with([&](heddle_context *c, heddle_error *err) {
+      return heddle_context_select(c, detail::or_null(list), found.data(), found.size(), &n, nullptr, err);
+    });
+    if (!s) return s.error();
+    if (n <= found.size()) break;
+    found.resize(n);
+  }
+  std::vector<Device> out;
+  for (std::size_t i = 0; i < n; i++) out.emplace_back(*this, found[i]);
+  return out;
+}
+
+#ifndef HEDDLE_CPP_NO_EXCEPTIONS
+inline Device Context::device(const std::string &name) const {
+  return try_device(name).value();
+}
+inline std::vector<Device> Context::select(const std::string &list) const {
+  return try_select(list).value();
+}
+#endif
+
+} // namespace heddle
+
+#endif

@@ -1,0 +1,372 @@
+// heddle/cpp/error.hpp: what a call that can fail gives: Result<T>, Status and Error; and the counted handle that the
+// classes of heddle.hpp are made of.
+//
+// Each function that can fail is there twice: try_NAME gives a Result, NAME gives the value and throws the Error. With
+// HEDDLE_CPP_NO_EXCEPTIONS defined (it defines itself under -fno-exceptions) only the first is there. All files of a
+// program choose the same.
+#ifndef HEDDLE_CPP_ERROR_HPP
+#define HEDDLE_CPP_ERROR_HPP
+
+#include <cstdint>
+#include <cstring>
+#include <exception>
+#include <memory>
+#include <string>
+#include <utility>
+#include <variant>
+
+#include "heddle/status.h"
+
+#if !defined(HEDDLE_CPP_NO_EXCEPTIONS) && !defined(__cpp_exceptions)
+#define HEDDLE_CPP_NO_EXCEPTIONS 1
+#endif
+
+namespace heddle {
+
+namespace detail {
+
+inline bool is_word(char c) {
+  return (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') || (c >= '0' && c <= '9') || c == '_';
+}
+
+inline bool is_digit(char c) {
+  return c >= '0' && c <= '9';
+}
+
+// The name in "node 'NAME'"; "" where there is none.
+inline std::string node_in(const std::string &text) {
+  for (std::size_t at = 0; (at = text.find("node '", at)) != std::string::npos; at++) {
+    const std::size_t start = at + 6, end = text.find('\'', start);
+    if (end == std::string::npos) return {};
+    if (at == 0 || !is_word(text[at - 1])) return text.substr(start, end - start);
+  }
+  return {};
+}
+
+// How long the device's name is that begins at p: "sim:0", or "cpu" where the words around it say that it is a device.
+// text is terminated, so that what lies behind its last character is no part of a name.
+inline std::size_t device_at(const std::string &text, std::size_t p) {
+  const char *at = text.c_str() + p;
+  std::size_t n = 0;
+  if (p > 0 && (is_word(text[p - 1]) || std::strchr("./-:%", text[p - 1]) != nullptr)) return 0;
+  if (!(*at >= 'a' && *at <= 'z')) return 0;
+  while (is_word(at[n])) n++;
+  if (at[n] == ':' && is_digit(at[n + 1])) {
+    n++;
+    while (is_digit(at[n])) n++;
+    return is_word(at[n]) || at[n] == '.' || (at[n] == ':' && is_digit(at[n + 1])) ? 0 : n;
+  }
+  if (n != 3 || std::strncmp(at, "cpu", 3) != 0) return 0;
+  const bool before =
+      (p >= 3 && text.compare(p - 3, 3, "on ") == 0) || (p >= 8 && text.compare(p - 8, 8, "device '") == 0);
+  return before || (at[3] == ':' && at[4] == ' ') ? 3 : 0;
+}
+
+// The first device that the words name; "" where there is none. What stands in quotes is a name of the caller's (of a
+// node, an input), unless the word device is before it.
+inline std::string device_in(const std::string &text) {
+  for (std::size_t p = 0; p < text.size(); p++) {
+    if (text[p] == '\'' && (p == 0 || !is_word(text[p - 1])) && (p < 7 || text.compare(p - 7, 7, "device ") != 0)) {
+      const std::size_t end = text.find('\'', p + 1);
+      if (end != std::string::npos) p = end;
+      continue;
+    }
+    const std::size_t n = device_at(text, p);
+    if (n > 0) return text.substr(p, n);
+  }
+  return {};
+}
+
+#ifndef HEDDLE_CPP_NO_EXCEPTIONS
+// An exception that left a function of the program, on its way through Heddle to the call that meets it again on the
+// same thread. The words are how it is recognised.
+struct Passing {
+  std::exception_ptr exception;
+  heddle_status status = HEDDLE_OK;
+  char words[100] = ""; // of the text, its begin
+};
+
+inline Passing &passing() noexcept {
+  static thread_local Passing one;
+  return one;
+}
+
+inline std::exception_ptr take_passing(heddle_status status, const char *text) noexcept {
+  Passing &p = passing();
+  std::exception_ptr found;
+  if (p.exception && p.status == status && std::strstr(text, p.words) != nullptr) found = p.exception;
+  p.exception = nullptr;
+  return found;
+}
+#endif
+
+} // namespace detail
+
+// Why a call failed. Copies share the words. An Error that holds none has the status HEDDLE_OK.
+class Error : public std::exception {
+public:
+  Error() noexcept = default;
+
+  // For functions of the program that fail on purpose: status and words reach the caller.
+  Error(heddle_status status, std::string text, std::string file = {}, std::int32_t api_code = 0)
+      : facts_(std::make_shared<const Facts>(Facts{status, api_code, std::move(text), std::move(file), nullptr})) {}
+
+  // Of a C call; file is the path that it was about, or NULL.
+  Error(heddle_status status, const heddle_error &err, const char *file)
+      : facts_(std::make_shared<const Facts>(Facts{status, err.api_code,
+                                                   err.text[0] != '\0' ? err.text : heddle_status_text(status),
+                                                   file != nullptr ? file : "", cause_of(status, err.text)})) {}
+
+  heddle_status status() const noexcept {
+    return facts_ ? facts_->status : HEDDLE_OK;
+  }
+
+  // "HEDDLE_EINVAL".
+  const char *status_name() const noexcept {
+    return heddle_status_name(status());
+  }
+
+  // The words: one line that names file, node or device and says what to do.
+  const char *what() const noexcept override {
+    return facts_ ? facts_->text.c_str() : "";
+  }
+
+  // The driver's own number, or 0.
+  std::int32_t api_code() const noexcept {
+    return facts_ ? facts_->api_code : 0;
+  }
+
+  // The node and the device that the words name ("conv1", "sim:0"), and the path that the call was about; "" for none.
+  std::string node() const {
+    return detail::node_in(what());
+  }
+  std::string device() const {
+    return detail::device_in(what());
+  }
+  std::string file() const {
+    return facts_ ? facts_->file : std::string();
+  }
+
+  // The exception that a function of the program threw on this thread in the middle of the call, or none.
+  std::exception_ptr cause() const noexcept {
+    return facts_ ? facts_->cause : nullptr;
+  }
+
+#ifndef HEDDLE_CPP_NO_EXCEPTIONS
+  // Throws the cause where there is one, else this.
+  [[noreturn]] void raise() const {
+    if (cause()) std::rethrow_exception(cause());
+    throw *this;
+  }
+#endif
+
+private:
+  struct Facts {
+    heddle_status status;
+    std::int32_t api_code;
+    std::string text, file;
+    std::exception_ptr cause;
+  };
+
+  static std::exception_ptr cause_of(heddle_status status, const char *text) noexcept {
+#ifndef HEDDLE_CPP_NO_EXCEPTIONS
+    return detail::take_passing(status, text);
+#else
+    (void)status, (void)text;
+    return nullptr;
+#endif
+  }
+
+  std::shared_ptr<const Facts> facts_;
+};
+
+// A value, or why there is none. Reading the value of a failed one with * or -> is a fault of the program, as with
+// std::optional; value() throws.
+template <class T> class [[nodiscard]] Result {
+public:
+  Result(T value) : of_(std::in_place_index<0>, std::move(value)) {}
+  Result(Error error) noexcept : of_(std::in_place_index<1>, std::move(error)) {}
+
+  bool ok() const noexcept {
+    return of_.index() == 0;
+  }
+  explicit operator bool() const noexcept {
+    return ok();
+  }
+  heddle_status status() const noexcept {
+    return ok() ? HEDDLE_OK : std::get_if<1>(&of_)->status();
+  }
+  Error error() const noexcept {
+    return ok() ? Error() : *std::get_if<1>(&of_);
+  }
+
+  T &operator*() &noexcept {
+    return *std::get_if<0>(&of_);
+  }
+  const T &operator*() const &noexcept {
+    return *std::get_if<0>(&of_);
+  }
+  T &&operator*() &&noexcept {
+    return std::move(*std::get_if<0>(&of_));
+  }
+  T *operator->() noexcept {
+    return std::get_if<0>(&of_);
+  }
+  const T *operator->() const noexcept {
+    return std::get_if<0>(&of_);
+  }
+  T value_or(T other) && {
+    return ok() ? std::move(**this) : std::move(other);
+  }
+
+#ifndef HEDDLE_CPP_NO_EXCEPTIONS
+  T value() && {
+    if (!ok()) std::get_if<1>(&of_)->raise();
+    return std::move(**this);
+  }
+  const T &value() const & {
+    if (!ok()) std::get_if<1>(&of_)->raise();
+    return **this;
+  }
+#endif
+
+private:
+  std::variant<T, Error> of_;
+};
+
+template <> class [[nodiscard]] Result<void> {
+public:
+  Result() noexcept = default;
+  Result(Error error) noexcept : error_(std::move(error)) {}
+
+  bool ok() const noexcept {
+    return error_.status() == HEDDLE_OK;
+  }
+  explicit operator bool() const noexcept {
+    return ok();
+  }
+  heddle_status status() const noexcept {
+    return error_.status();
+  }
+  Error error() const noexcept {
+    return error_;
+  }
+
+#ifndef HEDDLE_CPP_NO_EXCEPTIONS
+  void value() const {
+    if (!ok()) error_.raise();
+  }
+#endif
+
+private:
+  Error error_;
+};
+
+using Status = Result<void>;
+
+// The library's version, "0.1.0".
+inline const char *version() noexcept {
+  return heddle_version();
+}
+
+namespace detail {
+
+// Makes a C call: call(heddle_error *) gives a status. file is the path that it is about, or NULL.
+template <class Call> Status status_of(Call &&call, const char *file = nullptr) {
+  heddle_error err;
+  err.status = HEDDLE_OK;
+  err.api_code = 0;
+  err.text[0] = '\0';
+  const heddle_status status = call(&err);
+  if (status == HEDDLE_OK) return {};
+  return Error(status, err, file);
+}
+
+// A C struct that begins with its size.
+template <class T> T sized() noexcept {
+  T out{};
+  out.struct_size = sizeof out;
+  return out;
+}
+
+inline const char *or_null(const std::string &text) noexcept {
+  return text.empty() ? nullptr : text.c_str();
+}
+
+// A counted object of C's. A copy is another reference; what was moved from, and what was made by the default
+// constructor, is empty: it is false, its functions that can fail say so, its others give zeros.
+template <class Self, class Raw, Raw *(*Retain)(Raw *), void (*Release)(Raw *)> class Shared {
+public:
+  Shared() noexcept = default;
+  Shared(const Shared &other) noexcept : raw_(other.raw_ != nullptr ? Retain(other.raw_) : nullptr) {}
+  Shared(Shared &&other) noexcept : raw_(std::exchange(other.raw_, nullptr)) {}
+  Shared &operator=(Shared other) noexcept {
+    std::swap(raw_, other.raw_);
+    return *this;
+  }
+  ~Shared() {
+    if (raw_ != nullptr) Release(raw_);
+  }
+
+  // Takes over a reference that C code gave, or shares one.
+  static Self adopt(Raw *raw) noexcept {
+    Self made;
+    made.raw_ = raw;
+    return made;
+  }
+  static Self share(Raw *raw) noexcept {
+    return adopt(raw != nullptr ? Retain(raw) : nullptr);
+  }
+
+  // The C object, borrowed; for calls of the C API.
+  Raw *get() const noexcept {
+    return raw_;
+  }
+  explicit operator bool() const noexcept {
+    return raw_ != nullptr;
+  }
+
+  // Gives the reference up to C code; this is empty then.
+  Raw *detach() noexcept {
+    return std::exchange(raw_, nullptr);
+  }
+
+  void swap(Shared &other) noexcept {
+    std::swap(raw_, other.raw_);
+  }
+
+protected:
+  static Error empty() {
+    return Error(HEDDLE_EINVAL, std::string("this ") + Self::noun() + " is empty: it was moved from, or never set");
+  }
+
+  // call(raw, heddle_error *) on this object.
+  template <class Call> Status with(Call &&call, const char *file = nullptr) const {
+    if (raw_ == nullptr) return empty();
+    return status_of([&](heddle_error *err) { return call(raw_, err); }, file);
+  }
+
+  // The same, for a call that also makes an object of class Other: call(raw, Other's raw **, heddle_error *).
+  template <class Other, class OtherRaw, class Call>
+  Result<Other> made_with(Call &&call, const char *file = nullptr) const {
+    OtherRaw *out = nullptr;
+    Status s = with([&](Raw *raw, heddle_error *err) { return call(raw, &out, err); }, file);
+    if (!s) return s.error();
+    return Other::adopt(out);
+  }
+
+  // A struct with its size that call(raw, T *, heddle_error *) fills.
+  template <class T, class Call> Result<T> filled(Call &&call) const {
+    T out = sized<T>();
+    Status s = with([&](Raw *raw, heddle_error *err) { return call(raw, &out, err); });
+    if (!s) return s.error();
+    return out;
+  }
+
+  Raw *raw_ = nullptr;
+};
+
+} // namespace detail
+} // namespace heddle
+
+#endif

@@ -1,0 +1,340 @@
+// heddle/cpp/executor.hpp: Executor, the mutable state of runs of a model.
+// heddle/executor.h has the contracts. One thread at a time per executor, but for wait, cancel and poll; many executors of
+// one model may run at once.
+#ifndef HEDDLE_CPP_EXECUTOR_HPP
+#define HEDDLE_CPP_EXECUTOR_HPP
+
+#include <string>
+#include <vector>
+
+#include "heddle/cpp/model.hpp"
+#include "heddle/executor.h"
+
+namespace heddle {
+
+// How long to wait: any std::chrono duration, or for ever.
+class Timeout {
+public:
+  Timeout() noexcept = default;
+  template <class Rep, class Period>
+  Timeout(std::chrono::duration<Rep, Period> d) noexcept : ns_(detail::ns_of(d)) { // NOLINT: implicit
+  }
+  std::uint64_t ns() const noexcept {
+    return ns_;
+  }
+
+private:
+  std::uint64_t ns_ = HEDDLE_FOREVER;
+};
+
+// An input or an output, by number or by name.
+class Port {
+public:
+  template <class I, std::enable_if_t<std::is_integral_v<I>, int> = 0>
+  Port(I number) noexcept // NOLINT: implicit, as the others; what is no number of a port is none
+      : number_(number >= 0 && static_cast<std::uint64_t>(number) < UINT32_MAX ? static_cast<std::uint32_t>(number)
+                                                                               : UINT32_MAX) {}
+  Port(const char *name) noexcept : name_(name) {}
+  Port(const std::string &name) noexcept : name_(name.c_str()) {}
+  const char *name() const noexcept { // NULL: by number
+    return name_;
+  }
+  std::uint32_t number() const noexcept {
+    return number_;
+  }
+
+private:
+  const char *name_ = nullptr;
+  std::uint32_t number_ = 0;
+};
+
+// One step of a profiled run, in nanoseconds on the host's monotonic clock.
+struct ProfileEntry {
+  std::string name, op, device;
+  std::uint32_t stream, step;
+  std::uint64_t start_ns, end_ns;
+};
+
+class Executor : private detail::KeptLog,
+                 public detail::Shared<Executor, heddle_executor, heddle_executor_retain, heddle_executor_release> {
+public:
+  Executor() noexcept = default;
+  Executor(const Executor &) noexcept = default;
+  Executor(Executor &&) noexcept = default;
+  Executor &operator=(Executor other) noexcept {
+    std::swap(raw_, other.raw_);
+    log_.swap(other.log_);
+    return *this;
+  }
+  static constexpr const char *noun() noexcept {
+    return "executor";
+  }
+
+  // Opens the model's devices; holds the model.
+  static Result<Executor> try_create(const Model &model) {
+    Result<Executor> made = model.made_with<Executor, heddle_executor>(heddle_executor_create);
+    if (made) made->log_ = model.log_;
+    return made;
+  }
+
+  // ---- inputs and outputs: a Port is a number or a name
+
+  std::uint32_t input_count() const noexcept {
+    return raw_ != nullptr ? heddle_executor_input_count(raw_) : 0;
+  }
+  std::uint32_t output_count() const noexcept {
+    return raw_ != nullptr ? heddle_executor_output_count(raw_) : 0;
+  }
+  std::int32_t input_index(const std::string &name) const noexcept { // -1: none
+    return raw_ != nullptr ? heddle_executor_input_index(raw_, name.c_str()) : -1;
+  }
+  std::int32_t output_index(const std::string &name) const noexcept { // -1: none
+    return raw_ != nullptr ? heddle_executor_output_index(raw_, name.c_str()) : -1;
+  }
+
+  // Borrowed until the executor is used again.
+  Result<heddle_io_info> try_input_info(const Port &port) const {
+    return port_info(port, inputs(), heddle_executor_input_info);
+  }
+  Result<heddle_io_info> try_output_info(const Port &port) const {
+    return port_info(port, outputs(), heddle_executor_output_info);
+  }
+
+  // Copies a tensor to an input; it stays set.
+  Status try_set_input(const Port &port, const Tensor &value) const {
+    if (!value) return no_tensor("set_input");
+    if (port.name() != nullptr)
+      return with([&](heddle_executor *ex, heddle_error *err) {
+        return heddle_executor_set_input_by_name(ex, port.name(), value.get(), err);
+      });
+    return with([&](heddle_executor *ex, heddle_error *err) {
+      return heddle_executor_set_input(ex, port.number(), value.get(), err);
+    });
+  }
+
+  // Uses the tensor's memory itself from the next run on. An output that an empty one is bound to is the executor's again.
+  Status try_bind_input(const Port &port, const Tensor &value) const {
+    if (!value) return no_tensor("bind_input");
+    return at(port, inputs(), [&](heddle_executor *ex, std::uint32_t i, heddle_error *err) {
+      return heddle_executor_bind_input(ex, i, value.get(), err);
+    });
+  }
+  Status try_bind_output(const Port &port, const Tensor &value) const {
+    return at(port, outputs(), [&](heddle_executor *ex, std::uint32_t i, heddle_error *err) {
+      return heddle_executor_bind_output(ex, i, value.get(), err);
+    });
+  }
+
+  // A copy of an input.
+  Result<Tensor> try_get_input(const Port &port) const {
+    return tensor_at(port, inputs(), heddle_executor_get_input);
+  }
+
+  // An output of the last run. output: the executor's own memory, whose content is valid until the next run starts; with a
+  // type, its elements. get_output: a copy, to a tensor of the same dtype and shape.
+  Result<Tensor> try_output(const Port &port = 0) const {
+    return tensor_at(port, outputs(), heddle_executor_view_output);
+  }
+  template <class T> Result<View<T>> try_output(const Port &port = 0) const {
+    Result<Tensor> found = try_output(port);
+    if (!found) return found.error();
+    return found->template try_view<T>();
+  }
+  Status try_get_output(const Port &port, const Tensor &dst) const {
+    if (!dst) return no_tensor("get_output");
+    return at(port, outputs(), [&](heddle_executor *ex, std::uint32_t i, heddle_error *err) {
+      return heddle_executor_get_output(ex, i, dst.get(), err);
+    });
+  }
+
+  Status try_load_params(const Params &params) const {
+    return with(
+        [&](heddle_executor *ex, heddle_error *err) { return heddle_executor_load_params(ex, params.get(), err); });
+  }
+
+  // The other executor has to outlive this one's runs.
+  Status try_share_params(const Executor &other, const Params &names) const {
+    return with([&](heddle_executor *ex, heddle_error *err) {
+      return heddle_executor_share_params(ex, other.raw_, names.get(), err);
+    });
+  }
+
+  // ---- runs
+
+  // Runs once and waits. HEDDLE_ETIMEOUT leaves the run pending: wait again, or cancel.
+  Status try_run(Timeout timeout = {}) const {
+    return with([&](heddle_executor *ex, heddle_error *err) { return heddle_executor_run(ex, timeout.ns(), err); });
+  }
+
+  // Starts a run and returns; wait is for the oldest that is pending, from any thread.
+  Status try_start() const {
+    return with([](heddle_executor *ex, heddle_error *err) { return heddle_executor_start(ex, err); });
+  }
+  Status try_wait(Timeout timeout = {}) const {
+    return with([&](heddle_executor *ex, heddle_error *err) { return heddle_executor_wait(ex, timeout.ns(), err); });
+  }
+  Status try_cancel() const {
+    return with([](heddle_executor *ex, heddle_error *err) { return heddle_executor_cancel(ex, err); });
+  }
+
+  // Whether wait would return at once.
+  bool is_done() const noexcept {
+    return raw_ == nullptr || heddle_executor_poll(raw_) == HEDDLE_OK;
+  }
+
+  // ---- looking inside
+
+  // Runs up to a node with the present inputs and gives a copy of one of its outputs.
+  Result<Tensor> try_run_to(const std::string &node, std::uint32_t output = 0) const {
+    return made_with<Tensor, heddle_tensor>([&](heddle_executor *ex, heddle_tensor **out, heddle_error *err) {
+      return heddle_executor_run_to(ex, node.c_str(), output, out, err);
+    });
+  }
+
+  // Runs once with each step timed; steps in order of start.
+  Result<std::vector<ProfileEntry>> try_profile() const {
+    const heddle_profile_entry *found = nullptr;
+    std::size_t n = 0;
+    Status s =
+        with([&](heddle_executor *ex, heddle_error *err) { return heddle_executor_profile(ex, &found, &n, err); });
+    if (!s) return s.error();
+    std::vector<ProfileEntry> out;
+    for (std::size_t i = 0; i < n; i++)
+      out.push_back({found[i].name, found[i].op, found[i].device, found[i].stream, found[i].step, found[i].start_ns,
+                     found[i].end_ns});
+    return out;
+  }
+
+  Result<heddle_executor_stats> try_stats() const {
+    return filled<heddle_executor_stats>(heddle_executor_get_stats);
+  }
+
+  // The plan of its present program.
+  Result<std::string> try_explain(heddle_explain_format format = HEDDLE_EXPLAIN_TEXT) const {
+    char *out = nullptr;
+    Status s =
+        with([&](heddle_executor *ex, heddle_error *err) { return heddle_executor_explain(ex, format, &out, err); });
+    if (!s) return s.error();
+    return detail::taken(out);
+  }
+
+#ifndef HEDDLE_CPP_NO_EXCEPTIONS
+  explicit Executor(const Model &model) : Executor(try_create(model).value()) {}
+  heddle_io_info input_info(const Port &port) const {
+    return try_input_info(port).value();
+  }
+  heddle_io_info output_info(const Port &port) const {
+    return try_output_info(port).value();
+  }
+  void set_input(const Port &port, const Tensor &value) const {
+    try_set_input(port, value).value();
+  }
+  void bind_input(const Port &port, const Tensor &value) const {
+    try_bind_input(port, value).value();
+  }
+  void bind_output(const Port &port, const Tensor &value) const {
+    try_bind_output(port, value).value();
+  }
+  Tensor get_input(const Port &port) const {
+    return try_get_input(port).value();
+  }
+  Tensor output(const Port &port = 0) const {
+    return try_output(port).value();
+  }
+  template <class T> View<T> output(const Port &port = 0) const {
+    return try_output<T>(port).value();
+  }
+  void get_output(const Port &port, const Tensor &dst) const {
+    try_get_output(port, dst).value();
+  }
+  void load_params(const Params &params) const {
+    try_load_params(params).value();
+  }
+  void share_params(const Executor &other, const Params &names) const {
+    try_share_params(other, names).value();
+  }
+  void run(Timeout timeout = {}) const {
+    try_run(timeout).value();
+  }
+  void start() const {
+    try_start().value();
+  }
+  void wait(Timeout timeout = {}) const {
+    try_wait(timeout).value();
+  }
+  void cancel() const {
+    try_cancel().value();
+  }
+  Tensor run_to(const std::string &node, std::uint32_t output = 0) const {
+    return try_run_to(node, output).value();
+  }
+  std::vector<ProfileEntry> profile() const {
+    return try_profile().value();
+  }
+  heddle_executor_stats stats() const {
+    return try_stats().value();
+  }
+  std::string explain(heddle_explain_format format = HEDDLE_EXPLAIN_TEXT) const {
+    return try_explain(format).value();
+  }
+#endif
+
+private:
+  // The two sides of an executor.
+  struct Side {
+    const char *noun;
+    std::uint32_t (*count)(const heddle_executor *);
+    std::int32_t (*index)(const heddle_executor *, const char *);
+    heddle_status (*info)(heddle_executor *, std::uint32_t, heddle_io_info *, heddle_error *);
+  };
+  static Side inputs() noexcept {
+    return {"input", heddle_executor_input_count, heddle_executor_input_index, heddle_executor_input_info};
+  }
+  static Side outputs() noexcept {
+    return {"output", heddle_executor_output_count, heddle_executor_output_index, heddle_executor_output_info};
+  }
+
+  static Error no_tensor(const char *what) {
+    return Error(HEDDLE_EINVAL, std::string(what) + ": the tensor is empty");
+  }
+
+  Error no_port(const Port &port, const Side &side) const {
+    std::string text = std::string("there is no ") + side.noun + " '" + port.name() + "'; there are";
+    for (std::uint32_t i = 0, n = side.count(raw_); i < n; i++) {
+      heddle_io_info info = detail::sized<heddle_io_info>();
+      if (side.info(raw_, i, &info, nullptr) == HEDDLE_OK) text += std::string(i == 0 ? " " : ", ") + info.name;
+    }
+    return Error(HEDDLE_ENOTFOUND, std::move(text));
+  }
+
+  template <class Call> Status at(const Port &port, const Side &side, Call &&call) const {
+    if (raw_ == nullptr) return empty();
+    std::uint32_t i = port.number();
+    if (port.name() != nullptr) {
+      const std::int32_t found = side.index(raw_, port.name());
+      if (found < 0) return no_port(port, side);
+      i = static_cast<std::uint32_t>(found);
+    }
+    return with([&](heddle_executor *ex, heddle_error *err) { return call(ex, i, err); });
+  }
+
+  template <class Call> Result<Tensor> tensor_at(const Port &port, const Side &side, Call &&call) const {
+    heddle_tensor *out = nullptr;
+    Status s =
+        at(port, side, [&](heddle_executor *ex, std::uint32_t i, heddle_error *err) { return call(ex, i, &out, err); });
+    if (!s) return s.error();
+    return Tensor::adopt(out);
+  }
+
+  template <class Call> Result<heddle_io_info> port_info(const Port &port, const Side &side, Call &&call) const {
+    heddle_io_info out = detail::sized<heddle_io_info>();
+    Status s =
+        at(port, side, [&](heddle_executor *ex, std::uint32_t i, heddle_error *err) { return call(ex, i, &out, err); });
+    if (!s) return s.error();
+    return out;
+  }
+};
+
+} // namespace heddle
+
+#endif

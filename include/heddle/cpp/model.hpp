@@ -1,0 +1,162 @@
+// heddle/cpp/model.hpp: Model, a graph with its constants and the wish where it should run, and its options.
+// heddle/model.h has the contracts. A model is immutable and for any thread.
+#ifndef HEDDLE_CPP_MODEL_HPP
+#define HEDDLE_CPP_MODEL_HPP
+
+#include <chrono>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "heddle/cpp/module.hpp"
+#include "heddle/model.h"
+
+namespace heddle {
+
+namespace detail {
+// Nanoseconds; what is too long for them is for ever, what is negative is none.
+template <class Rep, class Period> std::uint64_t ns_of(std::chrono::duration<Rep, Period> d) noexcept {
+  const long double ns = std::chrono::duration<long double, std::nano>(d).count();
+  if (!(ns > 0)) return 0;
+  return ns >= 9.0e18L ? UINT64_MAX : static_cast<std::uint64_t>(ns);
+}
+} // namespace detail
+
+// How to run a model; what is left alone has its default. docs/cpp.md and heddle/model.h tell what each means.
+struct ModelOptions {
+  std::string devices = {};            // "vulkan:0,cpu"; "": the context's
+  std::vector<std::string> place = {}; // {"conv*=sim:0", "auto"}
+  std::vector<std::string> keep = {};  // values that stay readable: "NAME", "NAME:OUTPUT"
+  std::uint32_t flags = 0;             // HEDDLE_MODEL_*
+  std::uint32_t max_streams = 0;
+  std::uint32_t max_programs = 0;
+  std::uint32_t in_flight = 0;
+  Module library = {};         // whose functions the graph calls
+  std::string model_name = {}; // which of several that a library holds
+  std::chrono::nanoseconds upload_timeout = std::chrono::nanoseconds(0);
+  std::string optimize = {};          // "off", "on", names
+  std::vector<std::string> dims = {}; // {"batch=4"}
+  std::string memory = {};            // "sim:0=64MiB"
+  std::string on_failure = {};        // "error", "retry", "retry:N", "failover"
+};
+
+using NamedTensors = std::vector<std::pair<std::string, Tensor>>;
+
+class Model : private detail::KeptLog,
+              public detail::Shared<Model, heddle_model, heddle_model_retain, heddle_model_release> {
+public:
+  Model() noexcept = default;
+  Model(const Model &) noexcept = default;
+  Model(Model &&) noexcept = default;
+  Model &operator=(Model other) noexcept {
+    std::swap(raw_, other.raw_);
+    log_.swap(other.log_);
+    return *this;
+  }
+  static constexpr const char *noun() noexcept {
+    return "model";
+  }
+
+  // Of a graph's .json with its .params beside it, an .onnx file, or a library that holds a model; params: another file.
+  static Result<Model> try_load(const Context &context, const std::string &path, const ModelOptions &options = {},
+                                const std::string &params = {}) {
+    return make(context, options, path.c_str(),
+                [&](const heddle_model_options *o, heddle_model **out, heddle_error *err) {
+                  return heddle_model_load(context.get(), path.c_str(), detail::or_null(params), o, out, err);
+                });
+  }
+
+  // Of what is there already; both are shared, params may be empty.
+  static Result<Model> try_create(const Context &context, const Graph &graph, const Params &params = {},
+                                  const ModelOptions &options = {}) {
+    if (!graph) return Error(HEDDLE_EINVAL, "a model needs a graph: this one is empty");
+    return make(context, options, nullptr, [&](const heddle_model_options *o, heddle_model **out, heddle_error *err) {
+      return heddle_model_create(context.get(), graph.get(), params.get(), o, out, err);
+    });
+  }
+
+  Graph graph() const noexcept {
+    return raw_ != nullptr ? Graph::share(const_cast<heddle_graph *>(heddle_model_graph(raw_))) : Graph();
+  }
+  Module library() const noexcept {
+    return raw_ != nullptr ? Module::share(heddle_model_library(raw_)) : Module();
+  }
+
+  // The names of the devices that it may use, in order.
+  std::vector<std::string> devices() const {
+    std::vector<std::string> out;
+    for (std::size_t i = 0, n = raw_ != nullptr ? heddle_model_device_count(raw_) : 0; i < n; i++)
+      out.emplace_back(heddle_device_name(heddle_model_device(raw_, i)));
+    return out;
+  }
+
+  // Where each node would run and why, for inputs of the graph's shapes or those of the tensors named here.
+  Result<std::string> try_explain(heddle_explain_format format = HEDDLE_EXPLAIN_TEXT,
+                                  const NamedTensors &inputs = {}) const {
+    std::vector<const char *> names;
+    std::vector<heddle_tensor *> tensors;
+    for (const auto &one : inputs) {
+      if (!one.second) return Error(HEDDLE_EINVAL, "the tensor of input '" + one.first + "' is empty");
+      names.push_back(one.first.c_str());
+      tensors.push_back(one.second.get());
+    }
+    char *out = nullptr;
+    Status s = with([&](heddle_model *m, heddle_error *err) {
+      return heddle_model_explain(m, format, names.data(), tensors.data(), names.size(), &out, err);
+    });
+    if (!s) return s.error();
+    return detail::taken(out);
+  }
+
+#ifndef HEDDLE_CPP_NO_EXCEPTIONS
+  static Model load(const Context &context, const std::string &path, const ModelOptions &options = {},
+                    const std::string &params = {}) {
+    return try_load(context, path, options, params).value();
+  }
+  static Model create(const Context &context, const Graph &graph, const Params &params = {},
+                      const ModelOptions &options = {}) {
+    return try_create(context, graph, params, options).value();
+  }
+  std::string explain(heddle_explain_format format = HEDDLE_EXPLAIN_TEXT, const NamedTensors &inputs = {}) const {
+    return try_explain(format, inputs).value();
+  }
+#endif
+
+private:
+  friend class Executor;
+
+  template <class Call>
+  static Result<Model> make(const Context &context, const ModelOptions &options, const char *file, Call &&call) {
+    if (!context) return Error(HEDDLE_EINVAL, "a model needs a context: this one is empty");
+    const std::vector<const char *> place = detail::pointers(options.place), keep = detail::pointers(options.keep),
+                                    dims = detail::pointers(options.dims);
+    heddle_model_options o = detail::sized<heddle_model_options>();
+    o.devices = detail::or_null(options.devices);
+    o.place = place.data();
+    o.n_place = place.size();
+    o.keep = keep.data();
+    o.n_keep = keep.size();
+    o.flags = options.flags;
+    o.max_streams = options.max_streams;
+    o.max_programs = options.max_programs;
+    o.in_flight = options.in_flight;
+    o.library = options.library.get();
+    o.model_name = detail::or_null(options.model_name);
+    o.upload_timeout_ns = detail::ns_of(options.upload_timeout);
+    o.optimize = detail::or_null(options.optimize);
+    o.dims = dims.data();
+    o.n_dims = dims.size();
+    o.memory = detail::or_null(options.memory);
+    o.on_failure = detail::or_null(options.on_failure);
+    heddle_model *out = nullptr;
+    Status s = detail::status_of([&](heddle_error *err) { return call(&o, &out, err); }, file);
+    if (!s) return s.error();
+    Model made = adopt(out);
+    made.log_ = context.log_;
+    return made;
+  }
+};
+
+} // namespace heddle
+
+#endif

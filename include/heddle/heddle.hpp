@@ -1,0 +1,23 @@
+// heddle/heddle.hpp: Heddle for C++17 and newer: all of heddle/heddle.h as classes that own what they hold. Header-only.
+//
+//   Context, Device   devices and settings                 heddle/cpp/context.hpp
+//   Tensor, View<T>   arrays                               heddle/cpp/tensor.hpp
+//   Graph, Params     a model's parts as data              heddle/cpp/graph.hpp
+//   Module            compiled libraries                   heddle/cpp/module.hpp
+//   Model, Executor   a model, and its runs                heddle/cpp/model.hpp, heddle/cpp/executor.hpp
+//   Error, Result<T>  how calls fail, with and without exceptions   heddle/cpp/error.hpp
+//
+// Objects are references to C objects, counted: a copy is another reference, a move never fails. Functions as values and
+// the registry of functions are in heddle/function.hpp, which needs libheddle_tvm. docs/cpp.md has a first program.
+#ifndef HEDDLE_HEDDLE_HPP
+#define HEDDLE_HEDDLE_HPP
+
+#include "heddle/cpp/context.hpp"
+#include "heddle/cpp/error.hpp"
+#include "heddle/cpp/executor.hpp"
+#include "heddle/cpp/graph.hpp"
+#include "heddle/cpp/model.hpp"
+#include "heddle/cpp/module.hpp"
+#include "heddle/cpp/tensor.hpp"
+
+#endif
