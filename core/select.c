@@ -1,4 +1,4 @@
-/* core/select.c: which devices a list of names means, and which are used where nobody named any.
+/* core/select.c: which devices a list of names or DLPack's numbers mean, and which are used where nobody named any.
  * What is not there is an error that lists what there is, and why the rest is not. */
 #include <stdarg.h>
 #include <stdio.h>
@@ -244,4 +244,34 @@ heddle_status heddle_context_select(heddle_context *ctx, const char *list, heddl
   *n = r.n;
   if (origin != NULL) *origin = from;
   return HEDDLE_OK;
+}
+
+/* ---- numbers */
+
+static bool is(const heddle_device *dev, int32_t type, int32_t number) {
+  return dev->desc.type == type && number >= 0 && dev->index == (uint32_t)number;
+}
+
+heddle_status heddle_context_dlpack_device(heddle_context *ctx, int32_t type, int32_t number, heddle_device **out,
+                                           heddle_error *err) {
+  enum { MOST = 64 };
+  heddle_device *chosen[MOST];
+  size_t n = 0;
+  if (ctx == NULL || out == NULL) return heddle__fail(err, HEDDLE_EINVAL, "dlpack_device: context or out is NULL");
+  *out = NULL;
+  heddle_status s = heddle__check_fork(err);
+  if (s != HEDDLE_OK) return s;
+  if (heddle_context_select(ctx, NULL, chosen, MOST, &n, NULL, NULL) != HEDDLE_OK) n = 0;
+  for (size_t i = 0; i < n && i < MOST && *out == NULL; i++)
+    if (is(chosen[i], type, number)) *out = chosen[i];
+  if (*out == NULL) s = heddle__want(ctx, NULL, 0, err);
+  words w = {"", 0};
+  for (size_t i = 0; s == HEDDLE_OK && *out == NULL && i < ctx->n_devices; i++) {
+    heddle_device *d = ctx->devices[i];
+    if (is(d, type, number)) *out = d;
+    say(&w, "%s%s is (%d, %u)", i > 0 ? ", " : "", d->name, (int)d->desc.type, (unsigned)d->index);
+  }
+  if (*out != NULL || s != HEDDLE_OK) return s;
+  return heddle__fail(err, HEDDLE_ENODEV, "there is no device %d of DLPack's type %d; there is: %s", (int)number,
+                      (int)type, w.used > 0 ? w.text : "none");
 }
