@@ -248,8 +248,10 @@ heddle_status heddle_context_select(heddle_context *ctx, const char *list, heddl
 
 /* ---- numbers */
 
-static bool is(const heddle_device *dev, int32_t type, int32_t number) {
-  return dev->desc.type == type && number >= 0 && dev->index == (uint32_t)number;
+static heddle_device *numbered(heddle_device *const *list, size_t n, int32_t type, int32_t number) {
+  for (size_t i = 0; i < n; i++)
+    if (list[i]->desc.type == type && number >= 0 && list[i]->index == (uint32_t)number) return list[i];
+  return NULL;
 }
 
 heddle_status heddle_context_dlpack_device(heddle_context *ctx, int32_t type, int32_t number, heddle_device **out,
@@ -257,21 +259,19 @@ heddle_status heddle_context_dlpack_device(heddle_context *ctx, int32_t type, in
   enum { MOST = 64 };
   heddle_device *chosen[MOST];
   size_t n = 0;
-  if (ctx == NULL || out == NULL) return heddle__fail(err, HEDDLE_EINVAL, "dlpack_device: context or out is NULL");
+  if (ctx == NULL || out == NULL) return heddle__fail(err, HEDDLE_EINVAL, "context or out is NULL");
   *out = NULL;
   heddle_status s = heddle__check_fork(err);
   if (s != HEDDLE_OK) return s;
-  if (heddle_context_select(ctx, NULL, chosen, MOST, &n, NULL, NULL) != HEDDLE_OK) n = 0;
-  for (size_t i = 0; i < n && i < MOST && *out == NULL; i++)
-    if (is(chosen[i], type, number)) *out = chosen[i];
-  if (*out == NULL) s = heddle__want(ctx, NULL, 0, err);
+  if (heddle_context_select(ctx, NULL, chosen, MOST, &n, NULL, NULL) == HEDDLE_OK)
+    *out = numbered(chosen, n < MOST ? n : MOST, type, number);
+  if (*out != NULL) return HEDDLE_OK;
+  s = heddle__want(ctx, NULL, 0, err);
+  if (s != HEDDLE_OK) return s;
+  *out = numbered(ctx->devices, ctx->n_devices, type, number);
+  if (*out != NULL) return HEDDLE_OK;
   words w = {"", 0};
-  for (size_t i = 0; s == HEDDLE_OK && *out == NULL && i < ctx->n_devices; i++) {
-    heddle_device *d = ctx->devices[i];
-    if (is(d, type, number)) *out = d;
-    say(&w, "%s%s is (%d, %u)", i > 0 ? ", " : "", d->name, (int)d->desc.type, (unsigned)d->index);
-  }
-  if (*out != NULL || s != HEDDLE_OK) return s;
-  return heddle__fail(err, HEDDLE_ENODEV, "there is no device %d of DLPack's type %d; there is: %s", (int)number,
-                      (int)type, w.used > 0 ? w.text : "none");
+  say(&w, "there is no device %d of DLPack's type %d: ", (int)number, (int)type);
+  say_what_there_is(&w, ctx);
+  return heddle__fail(err, HEDDLE_ENODEV, "%s", w.text);
 }

@@ -7,7 +7,6 @@
 #include "core/alloc.h"
 #include "core/device.h"
 #include "core/error.h"
-#include "core/registry.h"
 
 #define HOST_ALIGN 256
 
@@ -187,17 +186,14 @@ heddle_status heddle__tensor_wrap_const(const void *data, heddle_dtype dtype, co
 }
 
 /* A buffer over memory of others on dev. On failure the device is as it was. */
-static heddle_status adopt(heddle_tensor *t, const heddle__adopted *f, heddle_error *err) {
-  heddle_device *dev = f->dev;
+static heddle_status adopt(heddle_tensor *t, const heddle__adopted *a, heddle_error *err) {
+  heddle_device *dev = a->dev;
+  if (dev->t->memory.adopt == NULL || heddle__device_inline(dev))
+    return heddle__fail(err, HEDDLE_EUNSUPPORTED, "memory of others is not taken; copy into a tensor of %s", dev->name);
   if (t->bytes == 0) return make_on_device(t, dev, err);
-  if (dev->t->memory.adopt == NULL)
-    return heddle__fail(err, HEDDLE_EUNSUPPORTED,
-                        "plugin '%s' takes no memory that others made; copy into a tensor of %s", dev->plugin->name,
-                        dev->name);
   heddle_status s = heddle__device_open(dev, err);
   if (s != HEDDLE_OK) return s;
-  s = heddle__device_check(dev, err);
-  if (s == HEDDLE_OK) s = dev->t->memory.adopt(dev->handle, f->handle, f->offset, t->bytes, &t->buffer, err);
+  s = dev->t->memory.adopt(dev->handle, a->handle, a->offset, t->bytes, &t->buffer, err);
   if (s != HEDDLE_OK) {
     heddle__device_close(dev);
     return s;
@@ -208,32 +204,27 @@ static heddle_status adopt(heddle_tensor *t, const heddle__adopted *f, heddle_er
   return HEDDLE_OK;
 }
 
-heddle_status heddle__tensor_adopt(const heddle__adopted *f, heddle_dtype dtype, const int64_t *shape, uint32_t ndim,
+heddle_status heddle__tensor_adopt(const heddle__adopted *a, heddle_dtype dtype, const int64_t *shape, uint32_t ndim,
                                    const int64_t *strides, heddle_release_fn release, void *user, heddle_tensor **out,
                                    heddle_error *err) {
   heddle_status s;
   heddle_tensor *t = make(dtype, shape, ndim, &s, err);
   if (t == NULL) return s;
   if (strides != NULL && !is_row_major(t, strides)) {
-    s = heddle__fail(err, HEDDLE_EUNSUPPORTED,
-                     "the tensor's strides leave gaps or are not row-major, which on %s cannot be taken: make it "
-                     "contiguous first",
-                     f->dev->name);
-  } else if (f->shared == NULL) {
-    s = adopt(t, f, err);
-  } else if (t->bytes > f->shared->bytes) {
-    s = heddle__fail(err, HEDDLE_EINVAL, "the tensor has %llu bytes, and the memory that it shares %llu",
-                     (unsigned long long)t->bytes, (unsigned long long)f->shared->bytes);
-  } else {
+    s = heddle__fail(err, HEDDLE_EUNSUPPORTED, "the tensor on %s is not contiguous, which it must be there",
+                     a->dev->name);
+  } else if (a->shared != NULL && t->bytes <= a->shared->bytes) {
     t->kind = HEDDLE__TENSOR_SHARED;
-    t->dev = f->dev;
-    t->buffer = f->shared->buffer;
+    t->dev = a->dev;
+    t->buffer = a->shared->buffer;
+  } else {
+    s = adopt(t, a, err);
   }
   if (s != HEDDLE_OK) {
     heddle__free(t);
     return s;
   }
-  t->read_only = f->read_only;
+  t->read_only = a->read_only;
   t->release = release;
   t->user = user;
   *out = t;

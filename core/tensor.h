@@ -64,7 +64,7 @@ heddle_status heddle__tensor_wrap_const(const void *data, heddle_dtype dtype, co
                                         heddle_tensor **out, heddle_error *err);
 
 /* Memory of a device that somebody else made, row-major (strides as of heddle_tensor_wrap), not copied: the buffer of
- * `shared`, a tensor of dev's, or, where that is NULL, `offset` bytes into what the vendor's handle names. release gives
+ * `shared`, a tensor of dev's, where that has the bytes, else `offset` bytes into what the vendor's handle names. release gives
  * the memory back; on failure it is not called. */
 typedef struct heddle__adopted {
   heddle_device *dev;
@@ -73,7 +73,7 @@ typedef struct heddle__adopted {
   uint64_t offset;
   bool read_only;
 } heddle__adopted;
-heddle_status heddle__tensor_adopt(const heddle__adopted *f, heddle_dtype dtype, const int64_t *shape, uint32_t ndim,
+heddle_status heddle__tensor_adopt(const heddle__adopted *a, heddle_dtype dtype, const int64_t *shape, uint32_t ndim,
                                    const int64_t *strides, heddle_release_fn release, void *user, heddle_tensor **out,
                                    heddle_error *err);
 

@@ -36,7 +36,7 @@ def test_arrays_without_elements_and_without_dimensions():
         assert x.numpy().shape == (0, 3) and y.numpy() == 2.5
     with pytest.raises(api.TVMError, match="dimension 1 is -2"):
         api.empty((2, -2))
-    with pytest.raises(api.TVMError, match="no device 7 of DLPack's type 1?2; there is: .*cpu:0 is .1, 0."):
+    with pytest.raises(api.TVMError, match="no device 7 of DLPack's type 1?2: there are .*cpu:0"):
         api.empty((2,), device=(2, 7))
     with pytest.raises(api.TVMError, match="2\\^63"):
         api.empty((1 << 40, 1 << 40))

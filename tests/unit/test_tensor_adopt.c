@@ -152,9 +152,14 @@ static void takes_no_elements(void **state) {
   ok(heddle_tensor_from_dlpack(m, &again, &err), &err);
   assert_int_equal(heddle_tensor_bytes(again), 0);
   heddle_tensor_release(again);
-  ok(heddle_tensor_from_dlpack_on(dev, &foreign, &again, &err), &err);
-  assert_int_equal(heddle_tensor_shape(again)[1], 3);
-  heddle_tensor_release(again);
+  heddle_status s = heddle_tensor_from_dlpack_on(dev, &foreign, &again, &err);
+  if (strcmp(dev->plugin->name, "vulkan") == 0) { /* which has no names for its memory */
+    assert_int_equal(s, HEDDLE_EUNSUPPORTED);
+  } else {
+    ok(s, &err);
+    assert_int_equal(heddle_tensor_shape(again)[1], 3);
+    heddle_tensor_release(again);
+  }
   heddle_tensor_release(t);
   nothing_is_left();
 }
@@ -251,15 +256,9 @@ static void refuses_what_it_cannot_take(void **state) {
   ok(heddle_context_find_device(context, on("sim:1"), &other, &err), &err);
   int64_t turned[1] = {2}, huge[1] = {INT64_C(1) << 40};
   float host[4] = {0};
-  static const char *const words[] = {"is (",
-                                      "name the device",
-                                      "contiguous",
-                                      "dimensions",
-                                      "several",
-                                      "2^63",
-                                      "DLPack's type 99",
-                                      "DLPack's type",
-                                      "is in memory of device type 1 (cpu)"};
+  static const char *const words[] = {"not on",           "name its own", "contiguous",
+                                      "dimensions",       "several",      "2^63",
+                                      "DLPack's type 99", "no device 77", "on device 0 of DLPack's type 1"};
   for (int i = 0; i < 9; i++) {
     heddle_device *at = dev;
     DLTensor *d = &f.m.dl_tensor;
@@ -324,7 +323,7 @@ static void finds_the_device_in_the_process(void **state) {
   ok(heddle_context_dlpack_device(ctx, kDLCPU, 0, &found, &err), &err);
   assert_string_equal(heddle_device_name(found), "cpu:0");
   assert_int_equal(heddle_context_dlpack_device(ctx, info.type, -1, &found, &err), HEDDLE_ENODEV);
-  assert_non_null(strstr(err.text, "cpu:0 is (1, 0)"));
+  assert_non_null(strstr(err.text, "cpu:0"));
   assert_null(found);
   assert_int_equal(heddle_context_dlpack_device(NULL, 1, 0, &found, &err), HEDDLE_EINVAL);
   heddle_tensor *t = numbers(dev, 3), *taken;
