@@ -173,23 +173,25 @@ heddle_status heddle_py_wrap_read_only(void *data, heddle_dtype dtype, const int
   return s;
 }
 
-/* Takes what a capsule has; it is renamed when its struct is ours, or was freed. dev: whose memory it is, or NULL. 0, or -1
- * with an exception. */
+/* Takes what a capsule has. It is renamed before the GIL is let go, so that no other thread takes it too, and gets its name
+ * back where its struct stays the producer's. dev: whose memory it is, or NULL. 0, or -1 with an exception. */
 static int take_capsule(PyObject *capsule, heddle_device *dev, heddle_tensor **out) {
   heddle_error err = {0};
   heddle_status s;
   if (PyCapsule_IsValid(capsule, versioned_name)) {
     struct DLManagedTensorVersioned *m = PyCapsule_GetPointer(capsule, versioned_name);
+    PyCapsule_SetName(capsule, versioned_used);
     Py_BEGIN_ALLOW_THREADS;
     s = heddle_tensor_from_dlpack_versioned_on(dev, m, out, &err);
     Py_END_ALLOW_THREADS;
-    if (s == HEDDLE_OK || s == HEDDLE_EABI) PyCapsule_SetName(capsule, versioned_used);
+    if (s != HEDDLE_OK && s != HEDDLE_EABI) PyCapsule_SetName(capsule, versioned_name); /* EABI: it was freed */
   } else if (PyCapsule_IsValid(capsule, legacy_name)) {
     struct DLManagedTensor *m = PyCapsule_GetPointer(capsule, legacy_name);
+    PyCapsule_SetName(capsule, legacy_used);
     Py_BEGIN_ALLOW_THREADS;
     s = heddle_tensor_from_dlpack_on(dev, m, out, &err);
     Py_END_ALLOW_THREADS;
-    if (s == HEDDLE_OK) PyCapsule_SetName(capsule, legacy_used);
+    if (s != HEDDLE_OK) PyCapsule_SetName(capsule, legacy_name);
   } else {
     const char *name = PyCapsule_GetName(capsule);
     heddle_py_fail_words(

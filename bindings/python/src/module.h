@@ -55,7 +55,7 @@ void heddle_py_let_go(void *token);
 void heddle_py_release_begin(void);
 void heddle_py_release_end(void);
 
-/* heddle_tensor_release between the two. Takes NULL. */
+/* heddle_tensor_release between the two; memory of a device is freed without the GIL meanwhile. Takes NULL. */
 void heddle_py_tensor_release(heddle_tensor *t);
 
 /* Drops what other threads let go of; cheap. The GIL is held. Worth a call after a run that was given arrays. */
