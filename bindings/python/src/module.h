@@ -108,6 +108,9 @@ PyObject *heddle_py_array_view(heddle_tensor *t, PyObject *owner, int plain);
 /* An array with memory of its own and the elements of t, wherever that is. */
 PyObject *heddle_py_array_copy(heddle_tensor *t);
 
+/* 1 for a numpy array. */
+int heddle_py_is_array(PyObject *object);
+
 /* A host tensor of an array, a buffer, a number or a nested sequence. unsafe: converts to dtype whatever is lost, as
  * assignment does. 0, or -1 with an exception. */
 int heddle_py_tensor_of_array(PyObject *object, const heddle_dtype *dtype, int unsafe, heddle_tensor **out);

@@ -104,6 +104,7 @@ static int convert(heddle_tensor *t, heddle_dtype dtype, int unsafe, heddle_tens
 static int tensor_of(PyObject *object, const heddle_dtype *dtype, int unsafe, heddle_tensor **out) {
   heddle_tensor *t = NULL;
   *out = NULL;
+  if (heddle_py_is_array(object)) return heddle_py_tensor_of_array(object, dtype, unsafe, out);
   if (heddle_py_is_tensor(object)) {
     t = heddle_tensor_retain(of(object));
   } else if (PyCapsule_CheckExact(object) ||
