@@ -190,7 +190,7 @@ static heddle_status take(heddle_device *dev, const dl_tensor *d, heddle_tensor 
   heddle_status s = check_packing(&dtype, padded, legacy, err);
   if (s != HEDDLE_OK) return s;
   if (is_host(d->device_type) && (dev == NULL || heddle__device_inline(dev))) {
-    char *data = d->data != NULL ? (char *)d->data + d->byte_offset : NULL;
+    void *data = d->data != NULL ? (void *)((uintptr_t)d->data + d->byte_offset) : NULL;
     s = heddle_tensor_wrap(data, dtype, d->shape, (uint32_t)d->ndim, d->strides, release, user, out, err);
     if (s == HEDDLE_OK) (*out)->read_only = read_only;
     return s;
