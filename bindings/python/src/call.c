@@ -99,7 +99,7 @@ static int give(call *c, uint32_t i, PyObject *object) {
 
 static bool is_like(const heddle_tensor *t, const source *s) {
   return t != NULL && heddle_tensor_ndim(t) == s->ndim &&
-         memcmp(heddle_tensor_shape(t), s->shape, s->ndim * sizeof *s->shape) == 0;
+         (s->ndim == 0 || memcmp(heddle_tensor_shape(t), s->shape, s->ndim * sizeof *s->shape) == 0);
 }
 
 /* The caller's own memory for the run that comes; whoever runs next binds something else first. */
