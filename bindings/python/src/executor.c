@@ -7,10 +7,13 @@
 #include <string.h>
 
 typedef struct py_executor {
-  PyObject_HEAD heddle_executor *ex;
+  PyObject_HEAD struct py_executor *next, *before; /* all there are; the GIL guards the list */
+  heddle_executor *ex;
   heddle_py_model *model; /* a reference; for its file, and so that its context stays */
   bool is_busy;           /* a thread is in a call that is for one at a time */
 } py_executor;
+
+static py_executor *first;
 
 static PyTypeObject *executor_type(void);
 
@@ -24,7 +27,12 @@ PyObject *heddle_py_executor_new(heddle_py_model *model, heddle_model *m) {
   PyTypeObject *type = executor_type();
   allocfunc alloc = HEDDLE_PY_FUNCTION(allocfunc, PyType_GetSlot(type, Py_tp_alloc));
   py_executor *e = executor_of(alloc(type, 0));
-  if (e != NULL) e->model = (heddle_py_model *)Py_NewRef((PyObject *)model);
+  if (e != NULL) {
+    e->model = (heddle_py_model *)Py_NewRef((PyObject *)model);
+    e->next = first;
+    if (first != NULL) first->before = e;
+    first = e;
+  }
   Py_BEGIN_ALLOW_THREADS;
   s = e != NULL ? heddle_executor_create(m, &e->ex, &err) : HEDDLE_ENOMEM;
   heddle_model_release(m);
@@ -42,6 +50,9 @@ static void dealloc(PyObject *self) {
   freefunc release = HEDDLE_PY_FUNCTION(freefunc, PyType_GetSlot(type, Py_tp_free));
   PyObject *kind, *value, *trace;
   PyErr_Fetch(&kind, &value, &trace);
+  if (e->next != NULL) e->next->before = e->before;
+  if (e->before != NULL) e->before->next = e->next;
+  else first = e->next;
   Py_BEGIN_ALLOW_THREADS; /* what is pending is cancelled and waited for */
   heddle_executor_release(e->ex);
   Py_END_ALLOW_THREADS;
@@ -50,6 +61,20 @@ static void dealloc(PyObject *self) {
   PyErr_Restore(kind, value, trace);
   release(self);
   Py_DECREF(type);
+}
+
+void heddle_py_executors_cancel(void) {
+  for (py_executor *e = first; e != NULL;) {
+    if (e->ex == NULL || heddle_executor_poll(e->ex) != HEDDLE_EBUSY) {
+      e = e->next;
+      continue;
+    }
+    Py_INCREF((PyObject *)e); /* the list may change meanwhile, but for this one */
+    heddle_py_cancel(e->ex);
+    py_executor *next = e->next;
+    Py_DECREF((PyObject *)e);
+    e = next;
+  }
 }
 
 static PyObject *fail(const py_executor *e, heddle_status s, const heddle_error *err) {

@@ -149,6 +149,9 @@ PyObject *heddle_py_model_run(PyObject *self, PyObject *inputs, uint64_t timeout
 /* An Executor of the model's, not of its pool; takes over the reference m, also on failure. */
 PyObject *heddle_py_executor_new(heddle_py_model *model, heddle_model *m);
 
+/* When the interpreter ends: cancels runs that were started and not waited for, and waits for their end for a moment. */
+void heddle_py_executors_cancel(void);
+
 /* ---- model.c */
 
 /* The text of a call that gave one, which is freed; else its exception, and NULL. */

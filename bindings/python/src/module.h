@@ -32,6 +32,7 @@ int heddle_py_dtype_init(PyObject *module);
 int heddle_py_context_init(PyObject *module);
 int heddle_py_tensor_init(PyObject *module);
 int heddle_py_dlpack_init(PyObject *module);
+int heddle_py_run_init(PyObject *module);
 int heddle_py_model_init(PyObject *module);
 int heddle_py_executor_init(PyObject *module);
 
