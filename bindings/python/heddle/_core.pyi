@@ -19,6 +19,8 @@ class Error(RuntimeError):
     device: str | None   # ... a device's name, such as "sim:0"
     file: str | None     # ... the path that the call was about
 
+def error_of(code: int, words: str) -> Error: ...   # what a call with that status and those words raises
+
 # ---- context.c
 class Context:
     """Settings, plugins and devices. Context() without settings is the process's one (heddle_context_process)."""

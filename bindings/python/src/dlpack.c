@@ -15,13 +15,17 @@ static const char versioned_name[] = "dltensor_versioned", versioned_used[] = "u
 static void free_legacy(PyObject *capsule) {
   if (!PyCapsule_IsValid(capsule, legacy_name)) return; /* taken */
   struct DLManagedTensor *m = PyCapsule_GetPointer(capsule, legacy_name);
+  heddle_py_release_begin();
   if (m->deleter != NULL) m->deleter(m);
+  heddle_py_release_end();
 }
 
 static void free_versioned(PyObject *capsule) {
   if (!PyCapsule_IsValid(capsule, versioned_name)) return;
   struct DLManagedTensorVersioned *m = PyCapsule_GetPointer(capsule, versioned_name);
+  heddle_py_release_begin();
   if (m->deleter != NULL) m->deleter(m);
+  heddle_py_release_end();
 }
 
 static PyObject *refuse(const heddle_error *err) {
@@ -122,7 +126,7 @@ int heddle_py_tensor_read_only(heddle_tensor *t) {
   heddle_error err = {0};
   if (heddle_tensor_device(t) != NULL || heddle_tensor_to_dlpack_versioned(t, &m, &err) != HEDDLE_OK) return 0;
   int read_only = (m->flags & HEDDLE_PY_DL_READ_ONLY) != 0;
-  m->deleter(m);
+  m->deleter(m); /* the caller has another reference */
   return read_only;
 }
 

@@ -106,20 +106,27 @@ static PyObject *error_class(heddle_status status) {
   return status > 0 && status < HEDDLE_STATUS_COUNT ? heddle_py.errors[status] : heddle_py.errors[0];
 }
 
-PyObject *heddle_py_fail(heddle_status status, const heddle_error *err, const char *file) {
+/* The exception of a status; NULL with another one. */
+static PyObject *error_of(heddle_status status, const heddle_error *err, const char *file) {
   const char *text = err != NULL && err->text[0] != '\0' ? err->text : heddle_status_text(status);
   PyObject *words = text_or_none(text, strlen(text));
   PyObject *error = words != NULL ? PyObject_CallFunctionObjArgs(error_class(status), words, NULL) : NULL;
   size_t node_n = 0, device_n = 0;
   const char *node = find_node(text, &node_n), *device = find_device(text, &device_n);
-  if (error != NULL && set(error, "status", PyUnicode_FromString(heddle_status_name(status))) == 0 &&
-      set(error, "code", PyLong_FromLong(status)) == 0 &&
-      set(error, "api_code", PyLong_FromLong(err != NULL ? err->api_code : 0)) == 0 &&
-      set(error, "message", Py_NewRef(words)) == 0 && set(error, "node", text_or_none(node, node_n)) == 0 &&
-      set(error, "device", text_or_none(device, device_n)) == 0 &&
-      set(error, "file", file != NULL ? PyUnicode_DecodeFSDefault(file) : Py_NewRef(Py_None)) == 0)
-    PyErr_SetObject((PyObject *)Py_TYPE(error), error);
+  int made = error != NULL && set(error, "status", PyUnicode_FromString(heddle_status_name(status))) == 0 &&
+             set(error, "code", PyLong_FromLong(status)) == 0 &&
+             set(error, "api_code", PyLong_FromLong(err != NULL ? err->api_code : 0)) == 0 &&
+             set(error, "message", Py_NewRef(words)) == 0 && set(error, "node", text_or_none(node, node_n)) == 0 &&
+             set(error, "device", text_or_none(device, device_n)) == 0 &&
+             set(error, "file", file != NULL ? PyUnicode_DecodeFSDefault(file) : Py_NewRef(Py_None)) == 0;
   Py_XDECREF(words);
+  if (!made) Py_CLEAR(error);
+  return error;
+}
+
+PyObject *heddle_py_fail(heddle_status status, const heddle_error *err, const char *file) {
+  PyObject *error = error_of(status, err, file);
+  if (error != NULL) PyErr_SetObject((PyObject *)Py_TYPE(error), error);
   Py_XDECREF(error);
   return NULL;
 }
@@ -131,6 +138,15 @@ PyObject *heddle_py_fail_words(heddle_status status, const char *format, ...) {
   vsnprintf(err.text, sizeof err.text, format, list);
   va_end(list);
   return heddle_py_fail(status, &err, NULL);
+}
+
+static PyObject *module_error_of(PyObject *module, PyObject *args) {
+  heddle_error err = {0};
+  const char *words;
+  (void)module;
+  if (!PyArg_ParseTuple(args, "is:error_of", &err.status, &words)) return NULL;
+  snprintf(err.text, sizeof err.text, "%s", words);
+  return error_of(err.status, &err, NULL);
 }
 
 /* ---------------------------------------------------------------- the classes */
@@ -167,7 +183,11 @@ static int add_base(PyObject *module) {
 }
 
 int heddle_py_error_init(PyObject *module) {
-  if (add_base(module) < 0) return -1;
+  static PyMethodDef functions[] = {{"error_of", module_error_of, METH_VARARGS,
+                                     "error_of(code, words) -> Error\n\nThe exception that a call of the C API with "
+                                     "that status and those words raises."},
+                                    {NULL, NULL, 0, NULL}};
+  if (add_base(module) < 0 || PyModule_AddFunctions(module, functions) < 0) return -1;
   for (size_t i = 0; i < sizeof classes / sizeof classes[0]; i++) {
     char name[64];
     snprintf(name, sizeof name, "heddle.errors.%s", classes[i].name);

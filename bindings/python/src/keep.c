@@ -18,7 +18,7 @@ static struct {
   int ending;   /* the interpreter began to end */
 } list = {.lock = PTHREAD_MUTEX_INITIALIZER};
 
-/* How deep this thread is in heddle_py_tensor_release, which holds the GIL when it ends, and what was let go of there. */
+/* How deep this thread is between release_begin and release_end, which has the GIL, and what was let go of there. */
 static _Thread_local int releasing;
 static _Thread_local token *mine;
 
@@ -73,13 +73,21 @@ void heddle_py_let_go(void *user) {
   pthread_mutex_unlock(&list.lock);
 }
 
-void heddle_py_tensor_release(heddle_tensor *t) {
+void heddle_py_release_begin(void) {
   releasing++;
-  heddle_tensor_release(t);
+}
+
+void heddle_py_release_end(void) {
   if (--releasing > 0 || mine == NULL) return;
   token *dropped = mine;
   mine = NULL;
   drop(dropped);
+}
+
+void heddle_py_tensor_release(heddle_tensor *t) {
+  heddle_py_release_begin();
+  heddle_tensor_release(t);
+  heddle_py_release_end();
 }
 
 int heddle_py_ending(void) {

@@ -46,12 +46,16 @@ PyObject *heddle_py_fail_words(heddle_status status, const char *format, ...) __
 /* ---- keep.c: Python objects whose memory a tensor is, which any thread may let go of */
 
 /* A token that holds a reference on object, for heddle_tensor_wrap's user, with heddle_py_let_go as the function; NULL
- * with an exception. The GIL is held here, and need not be in let_go: that drops the reference at once under
- * heddle_py_tensor_release, else as soon as the main thread runs Python code; after the interpreter began to end, never. */
+ * with an exception. The GIL is held here, and need not be in let_go: that drops the reference at once between
+ * heddle_py_release_begin and _end, else as soon as the main thread runs Python code; after the interpreter began to end, never. */
 void *heddle_py_hold(PyObject *object);
 void heddle_py_let_go(void *token);
 
-/* heddle_tensor_release with the GIL held. Takes NULL. */
+/* Round a call that may let go of objects: they are dropped at once, by release_end. The GIL is held at both. */
+void heddle_py_release_begin(void);
+void heddle_py_release_end(void);
+
+/* heddle_tensor_release between the two. Takes NULL. */
 void heddle_py_tensor_release(heddle_tensor *t);
 
 /* Drops what other threads let go of; cheap. The GIL is held. Worth a call after a run that was given arrays. */

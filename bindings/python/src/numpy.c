@@ -167,8 +167,11 @@ static int element_strides(PyArrayObject *array, int64_t *out) {
 static PyArrayObject *as_plain_array(PyArrayObject *array, int64_t *strides) {
   if (array != NULL && PyArray_ISBEHAVED_RO(array) && element_strides(array, strides) == 0) return array;
   if (array == NULL) return NULL;
-  PyArrayObject *plain = (PyArrayObject *)PyArray_FromArray(
-      array, NULL, NPY_ARRAY_C_CONTIGUOUS | NPY_ARRAY_ALIGNED | NPY_ARRAY_NOTSWAPPED | NPY_ARRAY_ENSURECOPY);
+  PyArray_Descr *native = PyArray_DescrNewByteorder(PyArray_DESCR(array), NPY_NATIVE);
+  PyArrayObject *plain = native != NULL
+                             ? (PyArrayObject *)PyArray_FromArray(
+                                   array, native, NPY_ARRAY_C_CONTIGUOUS | NPY_ARRAY_ALIGNED | NPY_ARRAY_ENSURECOPY)
+                             : NULL;
   Py_DECREF(array);
   if (plain != NULL) element_strides(plain, strides);
   return plain;
