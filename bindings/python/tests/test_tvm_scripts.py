@@ -4,13 +4,14 @@ timeout: 300
 """
 import os
 import pathlib
+import re
 import subprocess
 import sys
 
 import pytest
 
 import tvm_script
-from tvm_models import legacy, write_files, write_heterogeneous
+from tvm_models import ROOT, legacy, write_files, write_heterogeneous
 
 SCRIPTS = sorted((pathlib.Path(__file__).parent / "tvm_scripts").glob("*.py"))
 
@@ -28,6 +29,14 @@ def test_script(script, folder, monkeypatch, capsys):
     monkeypatch.setattr(sys, "argv", sys.argv)
     tvm_script.run(script, folder)
     assert capsys.readouterr().out.splitlines()[-1].startswith("ok")
+
+
+def test_the_command_in_the_docs_makes_the_same_change():
+    text = (ROOT / "docs" / "coming-from-tvm.md").read_text()
+    words, = re.findall(r"sed -i -E '([^']+)' deploy.py", text)
+    for script in SCRIPTS:
+        done = subprocess.run(["sed", "-E", words, str(script)], capture_output=True, text=True, check=True)
+        assert done.stdout == tvm_script.changed(script) and "import heddle as tvm" in done.stdout
 
 
 def test_heterogeneous(tmp_path):

@@ -34,4 +34,9 @@ for refused in (g.capture_cuda_graph, lambda: rpc.connect("localhost", 9090)):
         raise AssertionError("it was taken")
     except tvm.TVMError:
         pass
+try:
+    tvm.te
+    raise AssertionError("there is a compiler")
+except AttributeError as e:
+    assert "compiled with TVM" in str(e)
 print("ok")
