@@ -21,6 +21,38 @@ static bool enter(PyGILState_STATE *gil) {
   return is_open;
 }
 
+enum { LIVE, RELEASED, DROPPED };
+
+typedef struct callback {
+  heddle_py_state *state;
+  PyObject *module; /* keeps state */
+  PyObject *callable;
+  struct callback **link, *next; /* in the list of all */
+  atomic_int fate; /* when Python ends: the last reference went, or the callable; whoever is second frees */
+} callback;
+
+static callback *all; /* those whose callables are held; guarded by the GIL */
+
+static void hold(callback *c, heddle_py_state *state, PyObject *callable) {
+  c->state = state;
+  c->module = Py_NewRef(state->module);
+  c->callable = Py_NewRef(callable);
+  c->link = &all;
+  c->next = all;
+  if (all != NULL) all->link = &c->next;
+  all = c;
+}
+
+static void let_go(callback *c) {
+  PyObject *callable = c->callable, *module = c->module;
+  *c->link = c->next;
+  if (c->next != NULL) c->next->link = c->link;
+  c->callable = c->module = NULL;
+  Py_DECREF(callable); /* may run code that comes here */
+  Py_DECREF(module);
+}
+
+/* Nothing is called any more, so the callables go too: they may hold what has to be ended. */
 void heddle_py_close(void) {
   enum { WAIT_MS = 2000 };
   const struct timespec pause = {0, 1000000};
@@ -28,13 +60,12 @@ void heddle_py_close(void) {
   Py_BEGIN_ALLOW_THREADS;
   for (int i = 0; i < WAIT_MS && atomic_load(&entering) > 0; i++) nanosleep(&pause, NULL);
   Py_END_ALLOW_THREADS;
+  while (all != NULL) {
+    callback *c = all;
+    let_go(c);
+    if (atomic_exchange(&c->fate, DROPPED) == RELEASED) free(c);
+  }
 }
-
-typedef struct callback {
-  heddle_py_state *state;
-  PyObject *module; /* keeps state */
-  PyObject *callable;
-} callback;
 
 static PyObject *call_python(const callback *c, const heddle_value *args, uint32_t n_args) {
   PyObject *tuple = PyTuple_New((Py_ssize_t)n_args);
@@ -43,7 +74,9 @@ static PyObject *call_python(const callback *c, const heddle_value *args, uint32
     if (item != NULL) PyTuple_SetItem(tuple, (Py_ssize_t)i, item);
     else Py_CLEAR(tuple);
   }
-  PyObject *result = tuple != NULL ? PyObject_Call(c->callable, tuple, NULL) : NULL;
+  PyObject *callable = Py_NewRef(c->callable); /* the end may come meanwhile */
+  PyObject *result = tuple != NULL ? PyObject_Call(callable, tuple, NULL) : NULL;
+  Py_DECREF(callable);
   Py_XDECREF(tuple);
   return result;
 }
@@ -65,15 +98,16 @@ static heddle_status call(void *self, const heddle_value *args, uint32_t n_args,
   return s;
 }
 
-/* When Python has ended the callable is left alone: its memory is the process's. */
 static void release(void *self) {
   callback *c = self;
   PyGILState_STATE gil;
-  if (!enter(&gil)) return;
+  if (!enter(&gil)) {
+    if (atomic_exchange(&c->fate, RELEASED) == DROPPED) free(c);
+    return;
+  }
   PyObject *type, *value, *trace; /* of whoever lets go of the function */
   PyErr_Fetch(&type, &value, &trace);
-  Py_DECREF(c->callable);
-  Py_DECREF(c->module);
+  let_go(c);
   PyErr_Restore(type, value, trace);
   PyGILState_Release(gil);
   free(c);
@@ -86,17 +120,17 @@ heddle_function *heddle_py_callback(heddle_py_state *state, PyObject *callable) 
     PyErr_Format(PyExc_TypeError, "expected a callable, and it is a value of type '%S'", (PyObject *)Py_TYPE(callable));
     return NULL;
   }
-  callback *c = malloc(sizeof *c);
+  callback *c = calloc(1, sizeof *c);
   if (c == NULL) {
     PyErr_NoMemory();
     return NULL;
   }
-  *c = (callback){state, Py_NewRef(state->module), Py_NewRef(callable)};
   heddle_status s = heddle_function_create(call, c, release, &made, &err);
-  if (s == HEDDLE_OK) return made;
+  if (s == HEDDLE_OK) {
+    hold(c, state, callable);
+    return made;
+  }
   state->core->fail(s, &err, NULL);
-  Py_DECREF(c->module);
-  Py_DECREF(callable);
   free(c);
   return NULL;
 }

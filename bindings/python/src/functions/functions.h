@@ -93,7 +93,7 @@ PyObject *heddle_py_from_value(heddle_py_state *state, const heddle_value *v, bo
  * calls are errors. */
 heddle_function *heddle_py_callback(heddle_py_state *state, PyObject *callable);
 
-/* Called once, when Python ends (atexit): from here on nothing enters the interpreter. */
+/* Called when Python ends (atexit): from here on nothing enters the interpreter, and callables are let go. */
 void heddle_py_close(void);
 
 /* ---- exceptions on their way (raised.c) */
