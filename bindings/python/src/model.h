@@ -63,7 +63,8 @@ typedef struct heddle_py_model {
   PyObject *input_infos, *output_infos; /* tuples of (name, shape, dtype); of open dimensions the name, or None */
   uint32_t n_nodes;
   bool has_ports; /* inputs and outputs are known */
-  bool is_inline; /* all of its devices compute on the calling thread, in its memory */
+  bool lends;     /* runs may use memory of the caller's: all devices compute on the host, and no compiled library */
+  bool has_lanes; /* in_flight is more than 1: a bound output is for every N-th run only */
   bool is_closed;
   pool pool;
 } heddle_py_model;
@@ -148,6 +149,9 @@ PyObject *heddle_py_model_run(PyObject *self, PyObject *inputs, uint64_t timeout
 
 /* An Executor of the model's, not of its pool; takes over the reference m, also on failure. */
 PyObject *heddle_py_executor_new(heddle_py_model *model, heddle_model *m);
+
+/* When the interpreter ends: cancels runs that were started and not waited for, and waits for their end for a moment. */
+void heddle_py_executors_cancel(void);
 
 /* ---- model.c */
 

@@ -2,6 +2,7 @@
 timeout: 300
 """
 import gc
+import importlib.util
 import weakref
 
 import numpy as np
@@ -11,7 +12,7 @@ import calls_libraries as libraries
 import heddle.runtime as runtime
 from heddle.errors import Error
 
-pytest.importorskip("tvm")
+pytestmark = pytest.mark.skipif(importlib.util.find_spec("tvm") is None, reason="TVM is not installed")
 
 
 @pytest.fixture(scope="module")

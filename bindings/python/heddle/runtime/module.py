@@ -155,19 +155,21 @@ class Module(_Facts, _functions.Module):
 
     def time_evaluator(self, func_name: str, dev: Device, number: int = 10, repeat: int = 1, min_repeat_ms: int = 0,
                        limit_zero_time_iterations: int = 100, cooldown_interval_ms: int = 0,
-                       repeats_to_cooldown: int = 1, f_preproc: str = "") -> Callable[..., BenchmarkResult]:
+                       repeats_to_cooldown: int = 1, cache_flush_bytes: int = 0,
+                       f_preproc: str = "") -> Callable[..., BenchmarkResult]:
         """A function that calls the named one with its own arguments and gives a BenchmarkResult of `repeat` times.
 
         Each is the mean of `number` calls, or of more where they take less than min_repeat_ms in all; one untimed call comes
         first. Calls wait for what they launch, so the host's clock is right for all devices; dev is looked at by no one.
         A clock that shows 0 is read again at most limit_zero_time_iterations times. After each repeats_to_cooldown
         repeats but the last the thread sleeps for cooldown_interval_ms (TVM sleeps after the first one too).
+        cache_flush_bytes of memory are written before each repeat, so that the caches are cold.
         f_preproc names a registered function that is called with the arguments before each repeat, outside of the clock.
         """
         make = _functions.find("runtime.RPCTimeEvaluator")
         timed = make(self, func_name, int(dev.device_type), int(dev.device_id), int(number), int(repeat),
                      int(min_repeat_ms), int(limit_zero_time_iterations), int(cooldown_interval_ms),
-                     int(repeats_to_cooldown), 0, f_preproc)
+                     int(repeats_to_cooldown), int(cache_flush_bytes), f_preproc)
 
         def evaluator(*args: Any) -> BenchmarkResult:
             blob = timed(*args)

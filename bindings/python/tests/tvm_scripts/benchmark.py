@@ -40,6 +40,8 @@ assert prof_res.shape == (10,) and (prof_res > 0).all()
 assert ftimer().mean > 0
 ftimer = m.module.time_evaluator("run", dev, number=1, repeat=2, min_repeat_ms=2)
 assert len(ftimer().results) == 2
+ftimer = m.module.time_evaluator("run", dev, 1, 2, 0, 100, 0, 1, 1 << 20, "")
+assert len(ftimer().results) == 2
 
 # of a function of a library, with its arguments
 f = tvm.runtime.load_module(os.path.join(folder, "library.so"))
