@@ -91,9 +91,10 @@ def test_files_that_are_none(folder):
     with pytest.raises(Error, match="text.so") as caught:
         runtime.load_module(folder / "text.so")
     assert caught.value.file == str(folder / "text.so")
-    (folder / "x.tar").write_text("objects")
-    with pytest.raises(UnsupportedError, match="linked"):
-        runtime.load_module(folder / "x.tar")
+    for suffix, words in (("tar", "no tar archive"), ("o", "could not link it")):
+        (folder / f"x.{suffix}").write_text("objects")
+        with pytest.raises(Error, match=words):
+            runtime.load_module(folder / f"x.{suffix}")
 
 
 def test_a_loader_of_the_application(folder, library):
