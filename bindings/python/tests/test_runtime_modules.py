@@ -124,7 +124,7 @@ def test_a_model_inside(folder):
     factory.get_function("add", query_imports=True)(*args)
     np.testing.assert_array_equal(args[2].numpy(), expected)
     for executor, key in ((factory["default"](runtime.cpu(0)), "GraphExecutor"),
-                          (factory["debug_create"]("default", runtime.cpu(0)), "GraphExecutorDebug")):
+                          (factory["debug_create"]("default", runtime.cpu(0)), "GraphExecutor")):
         assert executor.type_key == key
         executor["set_input"]("x", np.full(4, 10, F32))
         executor["run"]()
