@@ -20,7 +20,8 @@ from typing import Any, Sequence
 
 import numpy as np
 
-from .ndarray import Device, NDArray, empty
+from .errors import NotFoundError, UnsupportedError
+from .ndarray import Device, NDArray, empty, from_dlpack
 from .runtime import BenchmarkResult, Module, get_global_func, num_threads
 from .runtime.profiling import Count, Report, report_of_run
 
@@ -95,8 +96,8 @@ class GraphModule:
         """Copies values to inputs: one by number or name, and any number by name, the largest first.
 
         value: an NDArray of the input's dtype and number of elements, or anything that numpy makes an array of: that has
-        the input's shape, and is converted to its dtype. A name that is none raises RuntimeError as key and is passed
-        over among params. ValueError: a shape is another; heddle.Error: an NDArray's dtype is another (TVM compares bytes
+        the input's shape, and is converted to its dtype. A name that is none raises NotFoundError (a RuntimeError) as key, and is
+        passed over among params. ValueError: a shape is another; heddle.Error: an NDArray's dtype is another (TVM compares bytes
         only).
         """
         if key is not None:
@@ -108,7 +109,7 @@ class GraphModule:
     def set_input_zero_copy(self, key: int | str | None = None, value: Any = None, **params: Any) -> None:
         """As set_input, but runs read the caller's memory: what is written there, the next run sees.
 
-        value: an NDArray, a numpy array or any object with DLPack's __dlpack__, of the input's dtype and shape. It is kept
+        value: an NDArray, a numpy array, an object with DLPack's __dlpack__ or a capsule of that, of the input's dtype and shape. It is kept
         until the input is set otherwise. TypeError: it has no memory to share. Memory that is less aligned than compiled
         code needs, or that is on a device, is copied from there by each run, where TVM fails.
         """
@@ -218,7 +219,7 @@ class GraphModule:
         """Sets inputs, runs once to warm up and once with a clock on each step, and gives a Report: time by operator and
         by device. collectors: None or empty; TVM's collectors of hardware counters are not there."""
         if collectors:
-            raise NotImplementedError("collectors: Heddle has none of TVM's collectors of hardware counters; give None")
+            raise UnsupportedError("collectors: Heddle has none of TVM's collectors of hardware counters; give None")
         if input_dict:
             self.set_input(**input_dict)
         return report_of_run(self.module["profile"](), self.module["get_graph_json"](),
@@ -236,7 +237,7 @@ class GraphModule:
             return operator.index(key)
         index = self._get_input_index(key)
         if index < 0:
-            raise RuntimeError(f"Could not find '{key}' in graph's inputs")
+            raise NotFoundError(f"Could not find '{key}' in graph's inputs")
         return index
 
     def _known_by_size(self, values: dict[str, Any]) -> list[tuple[str, int]]:
@@ -281,6 +282,8 @@ def _info(said: Any) -> tuple[dict[str, tuple[int, ...]], dict[str, str]]:
 
 
 def _shared(value: Any) -> Any:
+    if type(value).__name__ == "PyCapsule":
+        return from_dlpack(value)
     if isinstance(value, (NDArray, np.ndarray)) or hasattr(value, "__dlpack__"):
         return value
-    raise TypeError(f"zero copy takes an NDArray, a numpy array or an object with __dlpack__, not {type(value).__name__}")
+    raise TypeError(f"zero copy takes an NDArray, a numpy array or what has __dlpack__, not a '{type(value).__name__}'")

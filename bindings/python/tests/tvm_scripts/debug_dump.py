@@ -77,6 +77,12 @@ factory = tvm.runtime.load_module(os.path.join(folder, "model.so"))
 g = GraphModuleDebug(factory["debug_create"]("default", dev), [dev], factory["get_graph_json"](), None)
 g.run(data=x)
 tvm.testing.assert_allclose(g.get_output(0).numpy(), expected, rtol=1e-4, atol=1e-5)
+h = debug_executor.create(factory["get_graph_json"](), factory, dev)  # its parameters come with it
+h.set_input("data", x)
+h._run_per_layer()
+tvm.testing.assert_allclose(h.debug_datum.get_output_tensors()[name + "____topo-index:9____output-num:0"].numpy(), expected,
+                            rtol=1e-4, atol=1e-5)
+h.exit()
 own = g._dump_root
 assert os.path.isdir(own)
 g.exit()
