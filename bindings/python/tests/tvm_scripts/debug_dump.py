@@ -1,6 +1,7 @@
 """The debug executor: what it writes, and values and times of nodes."""
 import json
 import os
+import re
 import sys
 
 import numpy as np
@@ -55,6 +56,17 @@ assert len(times) == 10 and all(len(t) == 3 for t in times) and times[0] == [0, 
 one = m.run_individual_node(7, number=2, repeat=4)
 assert len(one.results) == 4 and one.mean > 0
 assert "tvmgen_default_fused_nn_softmax" in m.get_debug_result() and "Total_time" in m.get_debug_result()
+
+lines = [re.split(r"  [ ]*", line) for line in m.debug_datum.get_debug_result().split("\n")]
+assert lines[0] == ["Node Name", "Ops", "Time(us)", "Time(%)", "Shape", "Inputs", "Outputs", "Measurements(us)", ""]
+assert {line[1] for line in lines[2:5]} == {n["op"] for n in m.debug_datum.get_graph_nodes() if n["op"] != "param"}
+assert lines[5][0] == "Total_time" and abs(float(lines[5][2]) - sum(float(line[2]) for line in lines[2:5])) < 0.01
+assert m.run_individual_node(0, number=1).mean == 0
+try:
+    m.run_individual_node(10)
+    raise AssertionError("there is no node 10")
+except tvm.TVMError:
+    pass
 
 # a report
 report = m.profile(data=x)
