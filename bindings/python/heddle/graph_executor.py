@@ -16,11 +16,11 @@ import json
 import logging
 import math
 import operator
-from typing import Any, Sequence
+from typing import Any, Container, Sequence
 
 import numpy as np
 
-from .errors import NotFoundError, UnsupportedError
+from .errors import InvalidError, NotFoundError, UnsupportedError
 from .ndarray import Device, NDArray, empty, from_dlpack
 from .runtime import BenchmarkResult, Module, get_global_func, num_threads
 from .runtime.profiling import Count, Report, report_of_run
@@ -36,6 +36,7 @@ def create(graph_json_str: str, libmod: Module | None, device: Device | Sequence
 
     graph_json_str: the graph's JSON as text, not a path. libmod: the module with the graph's functions (None where it has
     none). device: one device, or a list: the first is preferred, and a graph for several devices needs all of them.
+    Values are copied between any two of them; in TVM one of both has to be the host.
 
     Raises ValueError for what is no device, heddle.Error where the graph is refused, a function is missing or a device is
     not there: graphs from elsewhere are checked before anything runs.
@@ -196,8 +197,9 @@ class GraphModule:
 
         min_repeat_ms: calls are added until a measurement takes that long, and stay added. limit_zero_time_iterations: at
         most so many measurements may read 0. cooldown_interval_ms: a pause between groups of repeats_to_cooldown
-        measurements. kwargs: inputs, set before the clock starts. end_to_end: instead of func_name, each call copies these
-        inputs in, runs, and copies all outputs to device.
+        measurements. kwargs: inputs, set before the clock starts; inputs that nobody has set are zeros from then on, since
+        only the time counts (a plain run refuses them). end_to_end: instead of func_name, each call copies these inputs in,
+        runs, and copies all outputs to device.
 
         Gives seconds: .mean, .median, .std, .min, .max, .results (one a measurement); str() is a table in milliseconds.
         TVM drops the pauses with end_to_end, and pauses after the first measurement whatever the groups.
@@ -206,12 +208,13 @@ class GraphModule:
                       limit_zero_time_iterations=limit_zero_time_iterations,
                       cooldown_interval_ms=math.ceil(cooldown_interval_ms), repeats_to_cooldown=repeats_to_cooldown)
         if not end_to_end:
-            if kwargs:
-                self.set_input(**kwargs)
+            self.set_input(**kwargs)
+            self._fill()
             return self.module.time_evaluator(func_name, device, **timing)()
         pairs: list[Any] = []
         for name in kwargs:
             pairs += [name, self._array(self._index(name), kwargs[name])]
+        self._fill(kwargs)
         timed = self.module.time_evaluator("run_from_inputs", device, **timing)
         return timed(device.device_type, device.device_id, *pairs)
 
@@ -230,6 +233,17 @@ class GraphModule:
         return self.module[key]
 
     # ---- inside
+
+    def _fill(self, but: Container[str] = ()) -> None:
+        """Gives memory, which is zeroed, to inputs that have no value; others are left as they are."""
+        shapes, dtypes = self.get_input_info()
+        for name in shapes:
+            if name in but:
+                continue
+            try:
+                self._get_input(name, empty(shapes[name], dtypes[name]))
+            except InvalidError:  # it was never set
+                self._get_input(name)
 
     def _index(self, key: int | str) -> int:
         """The number of an input that is asked for by number or name."""
