@@ -2,6 +2,7 @@
 timeout: 300
 """
 import gc
+import importlib.util
 import weakref
 
 import numpy as np
@@ -11,7 +12,7 @@ import calls_libraries as libraries
 import heddle.runtime as runtime
 from heddle.errors import Error
 
-pytest.importorskip("tvm")
+pytestmark = pytest.mark.skipif(importlib.util.find_spec("tvm") is None, reason="TVM is not installed")
 
 
 @pytest.fixture(scope="module")
@@ -79,6 +80,23 @@ def test_the_compiled_code_itself(library):
     np.testing.assert_allclose(y.numpy(), np.tanh(values * 2 + 1) - values, rtol=1e-5, atol=1e-6)
     with pytest.raises(Error, match="'chain' of .*calls.so"):
         library["chain"](y)
+
+
+@pytest.mark.parametrize("start", range(0, 64, 4))
+def test_numpy_arrays_of_any_alignment_and_strides(library, start):
+    raw = np.zeros(35 * 4 + 128, np.uint8)
+    at = -raw.ctypes.data % 64 + start
+    values = np.random.default_rng(start).normal(size=(5, 7)).astype("float32")
+    x, y = raw[at:at + 140].view("float32").reshape(5, 7), np.zeros((5, 14), "float32")
+    x[:] = values
+    x.flags.writeable = False
+    expected = np.tanh(values * 2 + 1) - values
+    library["chain"](x, y[:, ::2])
+    np.testing.assert_allclose(y[:, ::2], expected, rtol=1e-5, atol=1e-6)
+    assert (y[:, 1::2] == 0).all() and (x == values).all()
+    output = np.zeros((7, 5), "float32").T
+    library["chain"](x, output)
+    np.testing.assert_allclose(output, expected, rtol=1e-5, atol=1e-6)
 
 
 def test_params_of_tvm(folder):
