@@ -17,6 +17,7 @@ typedef struct heddle_py_objects {
   PyTypeObject *tensor_type; /* Tensor */
   PyTypeObject *result_type; /* what tensor_new makes: Tensor, or the subclass that was set */
   PyTypeObject *context_type;
+  PyTypeObject *executor_type;
   PyObject *device_class; /* NULL until set */
   PyObject *errors[HEDDLE_STATUS_COUNT];
 } heddle_py_objects;
@@ -31,6 +32,9 @@ int heddle_py_dtype_init(PyObject *module);
 int heddle_py_context_init(PyObject *module);
 int heddle_py_tensor_init(PyObject *module);
 int heddle_py_dlpack_init(PyObject *module);
+int heddle_py_run_init(PyObject *module);
+int heddle_py_model_init(PyObject *module);
+int heddle_py_executor_init(PyObject *module);
 
 /* ---- module.c */
 
