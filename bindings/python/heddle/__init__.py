@@ -23,13 +23,13 @@ __version__: str = _core.version
 
 # What is imported when it is first asked for: a name, and the module that has it (None: the name is the module).
 _LAZY: dict[str, str | None] = {
-    "Model": "model", "load": "model",
-    "aio": None, "errors": None, "graph_executor": None, "debug_executor": None, "model": None, "plan": None,
+    "Executor": "model", "Model": "model", "TensorInfo": "model", "load": "model", "loads": "model",
+    "aio": None, "benchmark": None, "errors": None, "graph_executor": None, "debug_executor": None, "model": None, "plan": None,
     "profile": None, "runtime": None,
 }
 
 __all__ = ["Context", "Device", "Error", "Model", "Tensor", "as_tensor", "device", "devices", "empty", "errors", "from_dlpack",
-           "load", "load_npy", "plugins", "save_npy"]
+           "load", "load_npy", "loads", "plugins", "save_npy"]
 
 
 def __getattr__(name: str) -> Any:
