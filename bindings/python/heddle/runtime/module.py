@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import struct
+import tempfile
 from typing import Any, Callable, NoReturn
 
 from .. import _core, _functions
@@ -181,12 +182,21 @@ class Module(_Facts, _functions.Module):
         return f"Module({self.type_key}, {self.address:x})"
 
 
+def _linked(name: str) -> str:
+    """The shared library beside objects, NAME.so, as TVM makes it."""
+    from ..contrib import cc, tar
+    with tempfile.TemporaryDirectory(prefix="heddle_") as folder:
+        cc.create_shared(name + ".so", tar.untar(name, folder) if name.endswith(".tar") else [name])
+    return name + ".so"
+
+
 def load_module(path: str | os.PathLike[str], fmt: str = "") -> Module:
     """The module of a file: a shared library that TVM v0.3 to v0.27 compiled, whose model (GraphExecutorFactory) is the
     module where it holds one; or what the function "runtime.module.loadfile_FORMAT" that is registered makes of it.
 
-    fmt "": the file's suffix. The library is code, and runs with the rights of this process. ValueError (which is an
-    OSError too) where there is no such file; UnsupportedError for objects that are not linked.
+    fmt "": the file's suffix. Objects (.o, or a .tar of them, as export_library writes) are linked first with the C compiler
+    of the machine, to a library beside them (lib.tar.so). The library is code, and runs with the rights of this process.
+    ValueError (which is an OSError too) where there is no such file; UnsupportedError where there is no compiler.
     """
     name = os.fspath(path)
     if not os.path.isfile(name):
@@ -194,7 +204,7 @@ def load_module(path: str | os.PathLike[str], fmt: str = "") -> Module:
         error.file = name
         raise error
     if name.endswith((".o", ".tar")) and not fmt:
-        raise UnsupportedError(f"{name}: objects are linked first: cc -shared -o lib.so OBJECTS, or export_library(\"lib.so\")")
+        name = _linked(name)
     return _functions.load_module(name, fmt)
 
 

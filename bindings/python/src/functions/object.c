@@ -16,7 +16,12 @@ static PyObject *function(PyObject *self, PyObject *args, PyObject *named) {
   if (!PyArg_ParseTupleAndKeywords(args, named, "s|p:function", names, &name, &imports)) return NULL;
   heddle_py_state *state = of(self)->state;
   heddle_status s = heddle_object_function(of(self)->o, name, imports, &f, &err);
-  return s == HEDDLE_OK ? heddle_py_function_new(state, f) : state->core->fail(s, &err, NULL);
+  if (s != HEDDLE_OK) return state->core->fail(s, &err, NULL);
+  PyObject *made = heddle_py_function_new(state, f);
+  if (made != NULL) /* an executor's own methods take arrays as they are */
+    ((heddle_py_function *)(void *)made)->is_compiled =
+        imports || strcmp(heddle_object_kind(of(self)->o), "library") == 0;
+  return made;
 }
 
 static PyObject *add_import(PyObject *self, PyObject *other) {
