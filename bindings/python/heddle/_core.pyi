@@ -83,13 +83,24 @@ class Model:
     def executor(self) -> "Executor": ...     # one of the caller's own, not of the pool
     def explain(self, format: str = "text", inputs: Mapping[str, Any] | None = None) -> str: ...  # "text", "json", "dot"
     def graph_json(self) -> str: ...
+    def trim(self) -> int: ...        # frees executors that no call uses; how many
+    def close(self) -> None: ...      # later calls: InvalidError
     devices: tuple[str, ...]
-    input_names: tuple[str, ...]      # without parameters
+    input_names: tuple[str, ...]      # without parameters; these and what follows make an executor the first time
     output_names: tuple[str, ...]
+    input_infos: tuple[tuple[str, tuple[int | str | None, ...] | None, str], ...]   # name, shape, dtype
+    output_infos: tuple[tuple[str, tuple[int | str | None, ...] | None, str], ...]
+    path: str | None
+    context: Context
+    closed: bool
+    pool: int                         # executors at most
+    executors: int                    # ... and now
 
 # ---- executor.c
 class Executor:
-    """One thread at a time; BusyError where another is in a call of it."""
+    """One thread at a time; BusyError where another is in a call of it. wait, cancel and done: any thread. What is bound,
+    and out, is an array, a Tensor or an object with __dlpack__ whose own memory can be used; else InvalidError."""
+    model: Model
     def input_info(self) -> list[tuple[str, tuple[int, ...] | None, str, bool]]: ...   # name, shape, dtype, is_param
     def output_info(self) -> list[tuple[str, tuple[int, ...] | None, str]]: ...
     def set_input(self, key: int | str, value: Any) -> None: ...

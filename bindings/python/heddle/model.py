@@ -271,6 +271,8 @@ def load(path: str | os.PathLike[str], params: str | os.PathLike[str] | None = N
     FormatError (a malformed file, with the place in it), UnsupportedError (operators that are not known, with their nodes),
     NoDeviceError, LimitError, InvalidError; file is the path.
     """
+    if isinstance(params, bytes):
+        raise TypeError("params is the path of a file; heddle.loads takes a graph's text and its parameters as bytes")
     options = _options(devices, library, name, place, keep, dims, optimize, precision, memory, on_failure, pool, in_flight,
                        max_streams, max_programs, upload_timeout, capture, annotations, reuse, slots)
     return Model(_core.Context() if context is None else context, os.fspath(path),
@@ -279,7 +281,8 @@ def load(path: str | os.PathLike[str], params: str | os.PathLike[str] | None = N
 
 def loads(graph: str | bytes, params: bytes | None = None, *, context: _core.Context | None = None,
           **options: Any) -> Model:
-    """Makes a model of a graph's JSON text. params: a blob as TVM's save_param_dict writes it. Options and errors are load's."""
+    """Makes a model of a graph's JSON text. params: a blob as TVM's save_param_dict writes it. Options and errors are load's,
+    without a file."""
     return Model(_core.Context() if context is None else context, graph=graph, params=params,
                  **_options(**{**_DEFAULTS, **options}))
 

@@ -27,7 +27,7 @@ typedef struct call {
 } call;
 
 static bool lends(const heddle_py_model *model, uint64_t bytes) {
-  return bytes >= LEND_BYTES && model->is_inline && bytes / LEND_BYTES_A_NODE > model->n_nodes;
+  return bytes >= LEND_BYTES && model->lends && bytes / LEND_BYTES_A_NODE > model->n_nodes;
 }
 
 static void copy(void *to, const void *from, uint64_t bytes) {
@@ -99,7 +99,7 @@ static int give(call *c, uint32_t i, PyObject *object) {
 
 static bool is_like(const heddle_tensor *t, const source *s) {
   return t != NULL && heddle_tensor_ndim(t) == s->ndim &&
-         memcmp(heddle_tensor_shape(t), s->shape, s->ndim * sizeof *s->shape) == 0;
+         (s->ndim == 0 || memcmp(heddle_tensor_shape(t), s->shape, s->ndim * sizeof *s->shape) == 0);
 }
 
 /* The caller's own memory for the run that comes; whoever runs next binds something else first. */
@@ -218,7 +218,7 @@ static int fetch(call *c, uint32_t i) {
 
 /* After the first run: memory that stays bound, for outputs of a shape that no call changes. */
 static void bind_stages(call *c) {
-  for (uint32_t i = 0; i < c->model->n_outputs; i++) {
+  for (uint32_t i = 0; i < c->model->n_outputs && !c->model->has_lanes; i++) {
     const port *p = &c->model->outputs[i];
     if (p->is_open || p->typenum < 0) continue;
     PyArrayObject *got = (PyArrayObject *)c->results[i];

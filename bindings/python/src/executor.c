@@ -6,6 +6,8 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "numpy_api.h"
+
 typedef struct py_executor {
   PyObject_HEAD struct py_executor *next, *before; /* all there are; the GIL guards the list */
   heddle_executor *ex;
@@ -194,6 +196,26 @@ static PyObject *output_info(PyObject *self, PyObject *none) {
 
 typedef heddle_status (*give_fn)(heddle_executor *ex, uint32_t i, heddle_tensor *t, heddle_error *err);
 
+/* The tensor of an object's own memory, not of a copy. 0, or -1 with an exception. */
+static int memory_of(PyObject *value, const char *what, heddle_tensor **out) {
+  bool is_array = PyArray_Check(value);
+  if (!is_array && !heddle_py_is_tensor(value) && !PyObject_HasAttrString(value, "__dlpack__")) {
+    heddle_py_fail_words(HEDDLE_EINVAL, "%s is a numpy array, a Tensor, or an object with __dlpack__", what);
+    return -1;
+  }
+  if (heddle_py_tensor_of(value, NULL, out) < 0) return -1;
+  bool is_copy =
+      is_array && heddle_tensor_bytes(*out) > 0 && heddle_tensor_data(*out) != PyArray_DATA((PyArrayObject *)value);
+  if (!is_copy) return 0;
+  heddle_py_tensor_release(*out);
+  *out = NULL;
+  heddle_py_fail_words(HEDDLE_EINVAL,
+                       "%s is an array whose memory cannot be used as it is: its elements are in another byte order, "
+                       "not aligned, or not a multiple of their size apart",
+                       what);
+  return -1;
+}
+
 static heddle_status set_copy(heddle_executor *ex, uint32_t i, heddle_tensor *t, heddle_error *err) {
   return heddle_executor_set_input(ex, i, t, err);
 }
@@ -213,7 +235,8 @@ static PyObject *give(py_executor *e, PyObject *args, PyObject *kwargs, give_fn 
   PyObject *name = PyUnicode_FromString(info.name);
   if (name == NULL) return leave(e, NULL);
   PyObject *result = NULL;
-  if (heddle_py_tensor_of(value, converts ? &info.dtype : NULL, &t) < 0) {
+  int failed = converts ? heddle_py_tensor_of(value, &info.dtype, &t) : memory_of(value, "what is bound", &t);
+  if (failed < 0) {
     heddle_py_about_input(e->model, name);
   } else {
     Py_BEGIN_ALLOW_THREADS;
@@ -262,7 +285,7 @@ static PyObject *bind_output(PyObject *self, PyObject *args, PyObject *kwargs) {
   if (!PyArg_ParseTupleAndKeywords(args, kwargs, "OO:bind_output", names, &key, &value)) return NULL;
   if (enter(e) < 0) return NULL;
   if (find(e, key, false, &i) < 0) return leave(e, NULL);
-  if (value != Py_None && heddle_py_tensor_of(value, NULL, &t) < 0) return leave(e, NULL);
+  if (value != Py_None && memory_of(value, "what is bound", &t) < 0) return leave(e, NULL);
   Py_BEGIN_ALLOW_THREADS;
   s = heddle_executor_bind_output(e->ex, i, t, &err);
   Py_END_ALLOW_THREADS;
@@ -276,7 +299,7 @@ static PyObject *read_output(py_executor *e, uint32_t i, PyObject *to) {
   heddle_status s;
   heddle_tensor *t = NULL, *copy = NULL;
   if (to != NULL && to != Py_None) {
-    if (heddle_py_tensor_of(to, NULL, &t) < 0) return NULL;
+    if (memory_of(to, "out", &t) < 0) return NULL;
     if (heddle_py_tensor_read_only(t)) {
       heddle_py_tensor_release(t);
       return heddle_py_fail_words(HEDDLE_EINVAL, "out is read-only, and an output is to be written there");
@@ -475,7 +498,9 @@ static PyObject *stats(PyObject *self, PyObject *none) {
   py_executor *e = executor_of(self);
   heddle_executor_stats t = {.struct_size = sizeof t};
   heddle_error err;
+  if (enter(e) < 0) return NULL;
   heddle_status s = heddle_executor_get_stats(e->ex, &t, &err);
+  leave(e, NULL);
   if (s != HEDDLE_OK) return fail(e, s, &err);
   return Py_BuildValue("{s:K,s:K,s:K,s:K,s:K,s:K,s:K,s:K}", "runs", (unsigned long long)t.runs, "bytes_copied",
                        (unsigned long long)t.bytes_copied, "copies", (unsigned long long)t.copies, "device_bytes",

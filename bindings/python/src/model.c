@@ -46,7 +46,8 @@ static heddle_status load(heddle_context *ctx, heddle_py_options *o, heddle_mode
   return s;
 }
 
-static bool is_inline(const heddle_model *m) {
+static bool may_lend(const heddle_model *m) {
+  if (heddle_model_library(m) != NULL) return false; /* it wants memory aligned as arrays of numpy are not */
   for (size_t i = 0; i < heddle_model_device_count(m); i++) {
     heddle_device_info info = {.struct_size = sizeof info};
     if (heddle_device_get_info(heddle_model_device(m, i), &info, NULL) != HEDDLE_OK) return false;
@@ -82,7 +83,8 @@ static int init(PyObject *self, PyObject *args, PyObject *kwargs) {
     model->path = file != NULL ? PyUnicode_DecodeFSDefault(file) : Py_NewRef(Py_None);
     model->file = file;
     model->n_nodes = heddle_graph_node_count(heddle_model_graph(m));
-    model->is_inline = is_inline(m);
+    model->lends = may_lend(m);
+    model->has_lanes = o.model.in_flight > 1;
   } else {
     heddle_model_release(m);
     free(file);

@@ -63,7 +63,8 @@ typedef struct heddle_py_model {
   PyObject *input_infos, *output_infos; /* tuples of (name, shape, dtype); of open dimensions the name, or None */
   uint32_t n_nodes;
   bool has_ports; /* inputs and outputs are known */
-  bool is_inline; /* all of its devices compute on the calling thread, in its memory */
+  bool lends;     /* runs may use memory of the caller's: all devices compute on the host, and no compiled library */
+  bool has_lanes; /* in_flight is more than 1: a bound output is for every N-th run only */
   bool is_closed;
   pool pool;
 } heddle_py_model;

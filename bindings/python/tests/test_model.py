@@ -301,3 +301,43 @@ def test_options_reach_the_model(folder):
         heddle.load(path, precision="quick")
     with pytest.raises(TypeError):
         heddle.loads("{}", no_such_option=1)
+
+
+def test_a_model_for_runs_in_flight_is_called_too(folder):
+    model = heddle.load(small.add(folder), devices="cpu", in_flight=3, pool=1)
+    for i in range(10):
+        np.testing.assert_array_equal(model(np.full(4, i, np.float32), np.ones(4, np.float32)), [i + 1] * 4)
+
+
+def test_a_model_with_a_branch(folder):
+    inner = [helper.make_graph([helper.make_node(op, ["x", "x"], [f"{op}_out"])], op, [], [helper.make_tensor_value_info(
+        f"{op}_out", TensorProto.FLOAT, (4,))]) for op in ("Add", "Sub")]
+    node = helper.make_node("If", ["choice"], ["y"], name="if", then_branch=inner[0], else_branch=inner[1])
+    path = small.save(folder, "branch", [node], [("choice", (), TensorProto.BOOL), ("x", (4,))], [("y", (4,))])
+    model = heddle.load(path, devices="cpu", pool=1)
+    x = np.ones(4, np.float32)
+    for choice in (True, False, True, True):
+        np.testing.assert_array_equal(model(np.array(choice), x), x + x if choice else x - x)
+
+
+def test_memory_that_cannot_be_bound_or_written(folder):
+    executor = heddle.load(small.add(folder), devices="cpu").executor()
+    executor.set_input("x", [1, 2, 3, 4])
+    executor.set_input("y", [0, 0, 0, 0])
+    executor.run()
+    read_only = np.zeros(4, np.float32)
+    read_only.flags.writeable = False
+    odd = np.zeros(4, np.dtype([("a", "f4"), ("b", "i1")]))["a"]
+    for value in ([0.0] * 4, np.zeros(4, ">f4"), odd, read_only):
+        before = np.array(value)
+        for call in (lambda v: executor.get_output(0, out=v), lambda v: executor.bind_output(0, v)):
+            with pytest.raises(heddle.errors.InvalidError):
+                call(value)
+        np.testing.assert_array_equal(before, value)
+    for value in ([0.0] * 4, np.zeros(4, ">f4"), odd, np.zeros(8, np.float32)[::2]):
+        with pytest.raises(heddle.errors.InvalidError) as told:
+            executor.bind_input("x", value)
+        assert told.value.node == "x"
+    strided = np.zeros(8, np.float32)
+    executor.get_output(0, out=strided[::2])
+    np.testing.assert_array_equal(strided[::2], [1, 2, 3, 4])
