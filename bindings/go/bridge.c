@@ -26,7 +26,8 @@ static uintptr_t leave(const frame *f) {
 
 /* ---- functions of Go */
 
-static heddle_status call_go(void *self, const heddle_value *args, uint32_t n, heddle_value *result, heddle_error *err) {
+static heddle_status call_go(void *self, const heddle_value *args, uint32_t n, heddle_value *result,
+                             heddle_error *err) {
   heddle_error words = {0};
   uintptr_t cause = 0;
   heddle_status s = heddleGoCall((uintptr_t)self, (heddle_value *)(uintptr_t)args, n, result, &words, &cause);
@@ -119,18 +120,10 @@ void hgo_exec_free(hgo_exec *e) {
   free(e);
 }
 
-heddle_status hgo_run(hgo_exec *e, uint64_t timeout_ns) {
+heddle_status hgo_run(hgo_exec *e) {
   frame here;
   enter(&here);
-  heddle_status s = heddle_executor_run(e->ex, timeout_ns, &e->err);
-  e->cause = leave(&here);
-  return s;
-}
-
-heddle_status hgo_wait(hgo_exec *e, uint64_t timeout_ns) {
-  frame here;
-  enter(&here);
-  heddle_status s = heddle_executor_wait(e->ex, timeout_ns, &e->err);
+  heddle_status s = heddle_executor_run(e->ex, HEDDLE_FOREVER, &e->err);
   e->cause = leave(&here);
   return s;
 }
@@ -154,7 +147,7 @@ heddle_status hgo_outputs(hgo_exec *e, heddle_tensor **outs) {
 }
 
 heddle_status hgo_run_outputs(hgo_exec *e, heddle_tensor **outs) {
-  heddle_status s = hgo_run(e, HEDDLE_FOREVER);
+  heddle_status s = hgo_run(e);
   return s == HEDDLE_OK ? hgo_outputs(e, outs) : s;
 }
 

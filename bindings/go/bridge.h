@@ -23,7 +23,7 @@ heddle_status hgo_call(heddle_function *f, const heddle_value *args, uint32_t n,
 /* A function that calls Go; self is a Go handle, deleted with the function, and by the caller on failure. */
 heddle_status hgo_function(uintptr_t self, heddle_function **out, heddle_error *err);
 
-/* An executor as a call uses it, in C memory. cause is as above, of the last run or wait. */
+/* An executor as a call uses it, in C memory. cause is as above, of the last run. */
 typedef struct hgo_exec {
   heddle_executor *ex;
   heddle_tensor **bound; /* per output: bound to the executor, or NULL */
@@ -35,8 +35,7 @@ typedef struct hgo_exec {
 
 hgo_exec *hgo_exec_create(heddle_model *m, heddle_error *err, heddle_status *status);
 void hgo_exec_free(hgo_exec *e);
-heddle_status hgo_run(hgo_exec *e, uint64_t timeout_ns);
-heddle_status hgo_wait(hgo_exec *e, uint64_t timeout_ns);
+heddle_status hgo_run(hgo_exec *e);
 
 /* The outputs of the last run as new tensors of the host, for outs[n_outputs]; on failure there are none. */
 heddle_status hgo_outputs(hgo_exec *e, heddle_tensor **outs);
