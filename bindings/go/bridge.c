@@ -106,7 +106,8 @@ hgo_exec *hgo_exec_create(heddle_model *m, heddle_error *err, heddle_status *sta
   if (*status == HEDDLE_OK) {
     e->n_outputs = heddle_executor_output_count(e->ex);
     e->bound = calloc(e->n_outputs + 1, sizeof *e->bound);
-    if (e->bound != NULL) return e;
+    e->outs = calloc(e->n_outputs + 1, sizeof *e->outs);
+    if (e->bound != NULL && e->outs != NULL) return e;
     *status = HEDDLE_ENOMEM;
   }
   hgo_exec_free(e);
@@ -117,6 +118,7 @@ void hgo_exec_free(hgo_exec *e) {
   if (e == NULL) return;
   heddle_executor_release(e->ex);
   free(e->bound);
+  free(e->outs);
   free(e);
 }
 
@@ -128,27 +130,23 @@ heddle_status hgo_run(hgo_exec *e) {
   return s;
 }
 
-heddle_status hgo_outputs(hgo_exec *e, heddle_tensor **outs) {
+heddle_status hgo_outputs(hgo_exec *e) {
   heddle_status s = HEDDLE_OK;
-  uint32_t i;
-  for (i = 0; i < e->n_outputs && s == HEDDLE_OK; i++) {
-    heddle_tensor *view = NULL;
-    outs[i] = NULL;
+  uint32_t made = 0;
+  for (uint32_t i = 0; i < e->n_outputs && s == HEDDLE_OK; i++) {
+    heddle_tensor *view = NULL, *copy = NULL;
     if (e->bound[i] == NULL) s = heddle_executor_view_output(e->ex, i, &view, &e->err);
-    if (s == HEDDLE_OK) s = hgo_tensor_clone(view != NULL ? view : e->bound[i], &outs[i], &e->err);
+    if (s == HEDDLE_OK) s = hgo_tensor_clone(view != NULL ? view : e->bound[i], &copy, &e->err);
     heddle_tensor_release(view);
+    if (s == HEDDLE_OK) hgo_describe(copy, &e->outs[made++]);
   }
-  if (s == HEDDLE_OK) return s;
-  while (i-- > 0) {
-    heddle_tensor_release(outs[i]);
-    outs[i] = NULL;
-  }
+  while (s != HEDDLE_OK && made > 0) heddle_tensor_release(e->outs[--made].t);
   return s;
 }
 
-heddle_status hgo_run_outputs(hgo_exec *e, heddle_tensor **outs) {
+heddle_status hgo_run_outputs(hgo_exec *e) {
   heddle_status s = hgo_run(e);
-  return s == HEDDLE_OK ? hgo_outputs(e, outs) : s;
+  return s == HEDDLE_OK ? hgo_outputs(e) : s;
 }
 
 /* ---- tensors */
@@ -158,6 +156,16 @@ heddle_status hgo_tensor(const void *data, heddle_dtype dtype, const int64_t *sh
   heddle_status s = heddle_tensor_create(NULL, dtype, shape, ndim, out, err);
   if (s == HEDDLE_OK && data != NULL) memcpy(heddle_tensor_data(*out), data, heddle_tensor_bytes(*out));
   return s;
+}
+
+void hgo_describe(heddle_tensor *t, hgo_array *out) {
+  out->t = t;
+  out->data = heddle_tensor_is_contiguous(t) ? heddle_tensor_data(t) : NULL;
+  out->shape = heddle_tensor_shape(t);
+  out->dev = heddle_tensor_device(t);
+  out->bytes = heddle_tensor_bytes(t);
+  out->ndim = heddle_tensor_ndim(t);
+  out->dtype = heddle_tensor_dtype(t);
 }
 
 static int is_plain(const heddle_tensor *t) {

@@ -552,28 +552,23 @@ func (c *Call) runOutputs(ctx context.Context) ([]*Array, error) {
 	if len(c.outputs) == 0 {
 		return nil, c.run(ctx)
 	}
-	made := make([]*C.heddle_tensor, len(c.outputs))
-	pointers := (**C.heddle_tensor)(C.calloc(C.size_t(len(made)), C.size_t(unsafe.Sizeof(uintptr(0)))))
-	if pointers == nil {
-		return nil, ErrNoMemory
-	}
-	defer C.free(unsafe.Pointer(pointers))
 	var s C.heddle_status
 	if ctx.Done() == nil {
-		s = C.hgo_run_outputs(c.e, pointers)
+		s = C.hgo_run_outputs(c.e)
 	} else {
 		if err := c.runUntil(ctx); err != nil {
 			return nil, err
 		}
-		s = C.hgo_outputs(c.e, pointers)
+		s = C.hgo_outputs(c.e)
 	}
 	if s != C.HEDDLE_OK {
 		return nil, c.failed(s)
 	}
 	c.forget()
+	made := unsafe.Slice(c.e.outs, len(c.outputs))
 	outputs := make([]*Array, len(made))
-	for i, t := range unsafe.Slice(pointers, len(made)) {
-		outputs[i] = wrapArray(t)
+	for i := range made {
+		outputs[i] = ownArray(&made[i])
 	}
 	return outputs, nil
 }

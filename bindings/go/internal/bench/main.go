@@ -1,6 +1,6 @@
 // Bench times a call of a model with one node from Go and from C, when told to on standard input. Each line "WAY CALLS"
 // gives one line: nanoseconds of one call, the mean over CALLS. Ways: c and call, input and output in memory that is
-// bound; c_copy and into, input and output copied; run, outputs as new arrays; invoke, a function of C.
+// bound; c_copy and into, input and output copied; c_new and run, outputs as new tensors; invoke, a function of C.
 package main
 
 /*
@@ -42,7 +42,7 @@ static double now_ns(void) {
   return (double)t.tv_sec * 1e9 + (double)t.tv_nsec;
 }
 
-// copy: as a program does that has its numbers elsewhere.
+// copy: as a program does that has its numbers elsewhere; 2: and that wants each output in a tensor of its own.
 static double run_c(bench *b, int calls, int copy, heddle_error *err) {
   float x[2] = {1, 2}, y = 0;
   double start = now_ns();
@@ -50,7 +50,16 @@ static double run_c(bench *b, int calls, int copy, heddle_error *err) {
     if (copy)
       for (int k = 0; k < 2; k++) memcpy(heddle_tensor_data(b->in[k]), &x[k], sizeof x[k]);
     if (heddle_executor_run(b->ex, HEDDLE_FOREVER, err) != HEDDLE_OK) return -1;
-    if (copy) memcpy(&y, heddle_tensor_data(b->out), sizeof y);
+    if (copy == 2) {
+      heddle_tensor *made;
+      int64_t shape[1] = {1};
+      if (heddle_tensor_create(NULL, HEDDLE_FLOAT32, shape, 1, &made, err) != HEDDLE_OK) return -1;
+      memcpy(heddle_tensor_data(made), heddle_tensor_data(b->out), sizeof y);
+      y = *(float *)heddle_tensor_data(made);
+      heddle_tensor_release(made);
+    } else if (copy) {
+      memcpy(&y, heddle_tensor_data(b->out), sizeof y);
+    }
   }
   double end = now_ns();
   return copy && y != 3 ? -1 : (end - start) / calls;
@@ -145,6 +154,7 @@ func main() {
 			return err
 		},
 	}
+	copies := map[string]int{"c": 0, "c_copy": 1, "c_new": 2}
 	var way string
 	var calls int
 	for {
@@ -154,16 +164,9 @@ func main() {
 		var ns float64
 		if one := ways[way]; one != nil {
 			ns = timed(calls, one)
-		} else if ns = float64(C.run_c(&b, C.int(calls), C.int(btoi(way == "c_copy")), &words)); ns < 0 {
+		} else if ns = float64(C.run_c(&b, C.int(calls), C.int(copies[way]), &words)); ns < 0 {
 			log.Fatal("the run in C: ", C.GoString(&words.text[0]))
 		}
 		fmt.Printf("%.3f\n", ns)
 	}
-}
-
-func btoi(b bool) int {
-	if b {
-		return 1
-	}
-	return 0
 }
