@@ -28,7 +28,14 @@ type Array struct {
 
 // Takes over the reference t.
 func wrapArray(t *C.heddle_tensor) *Array {
-	a := describeArray(t)
+	var d C.hgo_array
+	C.hgo_describe(t, &d)
+	return ownArray(&d)
+}
+
+// Takes over the reference in d.
+func ownArray(d *C.hgo_array) *Array {
+	a, t := describeArray(d), d.t
 	size := a.bytes + handleBytes
 	a.free = func() {
 		C.heddle_tensor_release(t)
@@ -39,22 +46,19 @@ func wrapArray(t *C.heddle_tensor) *Array {
 	return a
 }
 
-func describeArray(t *C.heddle_tensor) *Array {
-	n := int(C.heddle_tensor_ndim(t))
-	a := &Array{t: t, dtype: dtypeOf(C.heddle_tensor_dtype(t)), shape: make([]int64, n), count: 1,
-		bytes: int(C.heddle_tensor_bytes(t)), ctx: CPU(0)}
+func describeArray(d *C.hgo_array) *Array {
+	n := int(d.ndim)
+	a := &Array{t: d.t, data: d.data, dtype: dtypeOf(d.dtype), shape: make([]int64, n), count: 1, bytes: int(d.bytes),
+		ctx: CPU(0)}
 	if n > 0 {
-		for i, d := range unsafe.Slice(C.heddle_tensor_shape(t), n) {
-			a.shape[i] = int64(d)
-			a.count *= int(d)
+		for i, dim := range unsafe.Slice(d.shape, n) {
+			a.shape[i] = int64(dim)
+			a.count *= int(dim)
 		}
 	}
-	if C.heddle_tensor_is_contiguous(t) != 0 {
-		a.data = C.heddle_tensor_data(t)
-	}
-	if dev := C.heddle_tensor_device(t); dev != nil {
+	if d.dev != nil {
 		err := newErr()
-		if info, s := deviceInfo(dev, err); s == C.HEDDLE_OK {
+		if info, s := deviceInfo(d.dev, err); s == C.HEDDLE_OK {
 			a.ctx = info.Device
 		}
 		freeErr(err)

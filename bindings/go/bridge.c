@@ -26,7 +26,8 @@ static uintptr_t leave(const frame *f) {
 
 /* ---- functions of Go */
 
-static heddle_status call_go(void *self, const heddle_value *args, uint32_t n, heddle_value *result, heddle_error *err) {
+static heddle_status call_go(void *self, const heddle_value *args, uint32_t n, heddle_value *result,
+                             heddle_error *err) {
   heddle_error words = {0};
   uintptr_t cause = 0;
   heddle_status s = heddleGoCall((uintptr_t)self, (heddle_value *)(uintptr_t)args, n, result, &words, &cause);
@@ -105,7 +106,8 @@ hgo_exec *hgo_exec_create(heddle_model *m, heddle_error *err, heddle_status *sta
   if (*status == HEDDLE_OK) {
     e->n_outputs = heddle_executor_output_count(e->ex);
     e->bound = calloc(e->n_outputs + 1, sizeof *e->bound);
-    if (e->bound != NULL) return e;
+    e->outs = calloc(e->n_outputs + 1, sizeof *e->outs);
+    if (e->bound != NULL && e->outs != NULL) return e;
     *status = HEDDLE_ENOMEM;
   }
   hgo_exec_free(e);
@@ -116,46 +118,35 @@ void hgo_exec_free(hgo_exec *e) {
   if (e == NULL) return;
   heddle_executor_release(e->ex);
   free(e->bound);
+  free(e->outs);
   free(e);
 }
 
-heddle_status hgo_run(hgo_exec *e, uint64_t timeout_ns) {
+heddle_status hgo_run(hgo_exec *e) {
   frame here;
   enter(&here);
-  heddle_status s = heddle_executor_run(e->ex, timeout_ns, &e->err);
+  heddle_status s = heddle_executor_run(e->ex, HEDDLE_FOREVER, &e->err);
   e->cause = leave(&here);
   return s;
 }
 
-heddle_status hgo_wait(hgo_exec *e, uint64_t timeout_ns) {
-  frame here;
-  enter(&here);
-  heddle_status s = heddle_executor_wait(e->ex, timeout_ns, &e->err);
-  e->cause = leave(&here);
-  return s;
-}
-
-heddle_status hgo_outputs(hgo_exec *e, heddle_tensor **outs) {
+heddle_status hgo_outputs(hgo_exec *e) {
   heddle_status s = HEDDLE_OK;
-  uint32_t i;
-  for (i = 0; i < e->n_outputs && s == HEDDLE_OK; i++) {
-    heddle_tensor *view = NULL;
-    outs[i] = NULL;
+  uint32_t made = 0;
+  for (uint32_t i = 0; i < e->n_outputs && s == HEDDLE_OK; i++) {
+    heddle_tensor *view = NULL, *copy = NULL;
     if (e->bound[i] == NULL) s = heddle_executor_view_output(e->ex, i, &view, &e->err);
-    if (s == HEDDLE_OK) s = hgo_tensor_clone(view != NULL ? view : e->bound[i], &outs[i], &e->err);
+    if (s == HEDDLE_OK) s = hgo_tensor_clone(view != NULL ? view : e->bound[i], &copy, &e->err);
     heddle_tensor_release(view);
+    if (s == HEDDLE_OK) hgo_describe(copy, &e->outs[made++]);
   }
-  if (s == HEDDLE_OK) return s;
-  while (i-- > 0) {
-    heddle_tensor_release(outs[i]);
-    outs[i] = NULL;
-  }
+  while (s != HEDDLE_OK && made > 0) heddle_tensor_release(e->outs[--made].t);
   return s;
 }
 
-heddle_status hgo_run_outputs(hgo_exec *e, heddle_tensor **outs) {
-  heddle_status s = hgo_run(e, HEDDLE_FOREVER);
-  return s == HEDDLE_OK ? hgo_outputs(e, outs) : s;
+heddle_status hgo_run_outputs(hgo_exec *e) {
+  heddle_status s = hgo_run(e);
+  return s == HEDDLE_OK ? hgo_outputs(e) : s;
 }
 
 /* ---- tensors */
@@ -165,6 +156,16 @@ heddle_status hgo_tensor(const void *data, heddle_dtype dtype, const int64_t *sh
   heddle_status s = heddle_tensor_create(NULL, dtype, shape, ndim, out, err);
   if (s == HEDDLE_OK && data != NULL) memcpy(heddle_tensor_data(*out), data, heddle_tensor_bytes(*out));
   return s;
+}
+
+void hgo_describe(heddle_tensor *t, hgo_array *out) {
+  out->t = t;
+  out->data = heddle_tensor_is_contiguous(t) ? heddle_tensor_data(t) : NULL;
+  out->shape = heddle_tensor_shape(t);
+  out->dev = heddle_tensor_device(t);
+  out->bytes = heddle_tensor_bytes(t);
+  out->ndim = heddle_tensor_ndim(t);
+  out->dtype = heddle_tensor_dtype(t);
 }
 
 static int is_plain(const heddle_tensor *t) {

@@ -23,10 +23,24 @@ heddle_status hgo_call(heddle_function *f, const heddle_value *args, uint32_t n,
 /* A function that calls Go; self is a Go handle, deleted with the function, and by the caller on failure. */
 heddle_status hgo_function(uintptr_t self, heddle_function **out, heddle_error *err);
 
-/* An executor as a call uses it, in C memory. cause is as above, of the last run or wait. */
+/* A tensor with what Go asks of it; data is NULL where it is not row-major on the host. */
+typedef struct hgo_array {
+  heddle_tensor *t;
+  void *data;
+  const int64_t *shape;
+  heddle_device *dev;
+  uint64_t bytes;
+  uint32_t ndim;
+  heddle_dtype dtype;
+} hgo_array;
+
+void hgo_describe(heddle_tensor *t, hgo_array *out);
+
+/* An executor as a call uses it, in C memory. cause is as above, of the last run. */
 typedef struct hgo_exec {
   heddle_executor *ex;
   heddle_tensor **bound; /* per output: bound to the executor, or NULL */
+  hgo_array *outs;       /* per output: what hgo_outputs gave, whose references are the caller's */
   uint32_t n_outputs;
   uint32_t reserved;
   uintptr_t cause;
@@ -35,14 +49,13 @@ typedef struct hgo_exec {
 
 hgo_exec *hgo_exec_create(heddle_model *m, heddle_error *err, heddle_status *status);
 void hgo_exec_free(hgo_exec *e);
-heddle_status hgo_run(hgo_exec *e, uint64_t timeout_ns);
-heddle_status hgo_wait(hgo_exec *e, uint64_t timeout_ns);
+heddle_status hgo_run(hgo_exec *e);
 
-/* The outputs of the last run as new tensors of the host, for outs[n_outputs]; on failure there are none. */
-heddle_status hgo_outputs(hgo_exec *e, heddle_tensor **outs);
+/* The outputs of the last run as new tensors of the host, in outs; on failure there are none. */
+heddle_status hgo_outputs(hgo_exec *e);
 
 /* Both in one. */
-heddle_status hgo_run_outputs(hgo_exec *e, heddle_tensor **outs);
+heddle_status hgo_run_outputs(hgo_exec *e);
 
 /* New memory of the host with bytes in it. data may be NULL: zeros. */
 heddle_status hgo_tensor(const void *data, heddle_dtype dtype, const int64_t *shape, uint32_t ndim, heddle_tensor **out,

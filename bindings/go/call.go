@@ -469,7 +469,7 @@ func (c *Call) forget() {
 }
 
 func (c *Call) runPlain() error {
-	s := C.hgo_run(c.e, C.HEDDLE_FOREVER)
+	s := C.hgo_run(c.e)
 	if s != C.HEDDLE_OK {
 		return c.failed(s)
 	}
@@ -492,63 +492,58 @@ func canceled(words string, cause error) *Error {
 	return &Error{Status: status, Message: words + ": " + cause.Error(), cause: cause}
 }
 
-const (
-	waitSlice = 100 * time.Millisecond // between looks at a run that nothing can be cancelled of any more
-	patience  = 2 * time.Second        // with one that was cancelled
-)
+const patience = 2 * time.Second // with a run that was cancelled
 
-// Cancels the run when ctx is done, again and again until it has ended: the run may not have begun at the first time.
-func (c *Call) watch(ctx context.Context, ended <-chan struct{}, gone chan<- struct{}) {
-	defer close(gone)
-	select {
-	case <-ended:
-		return
-	case <-ctx.Done():
-	}
-	tick := time.NewTicker(time.Millisecond)
-	defer tick.Stop()
-	for {
-		C.heddle_executor_cancel(c.e.ex, nil)
-		select {
-		case <-ended:
-			return
-		case <-tick.C:
-		}
-	}
-}
-
+// The run has a goroutine of its own, so that one that never comes back can be left behind.
 func (c *Call) runUntil(ctx context.Context) error {
 	if err := ctx.Err(); err != nil {
 		return canceled("the run was not started", err)
 	}
-	ended, gone := make(chan struct{}), make(chan struct{})
-	go c.watch(ctx, ended, gone)
-	var since time.Time
-	s := C.hgo_run(c.e, C.uint64_t(waitSlice))
-	for s == C.HEDDLE_ETIMEOUT && C.heddle_executor_poll(c.e.ex) == C.HEDDLE_EBUSY {
-		if ctx.Err() != nil {
-			if since.IsZero() {
-				since = time.Now()
-			} else if time.Since(since) > patience {
-				c.left = true
-				break
-			}
-		}
-		c.forget()
-		s = C.hgo_wait(c.e, C.uint64_t(waitSlice))
+	if err := c.acquire(); err != nil {
+		return err
 	}
-	close(ended)
-	<-gone
+	ended := make(chan C.heddle_status, 1)
+	go func() {
+		defer c.release()
+		ended <- C.hgo_run(c.e)
+	}()
+	var s C.heddle_status
+	select {
+	case s = <-ended:
+	case <-ctx.Done():
+		if s = c.cancel(ended); c.left {
+			return canceled("the run was cancelled, and a device has not given it back", ctx.Err())
+		}
+	}
 	if s == C.HEDDLE_OK {
 		c.forget()
 		return nil
 	}
 	err := c.failed(s).(*Error)
-	if stop := ctx.Err(); stop != nil && (err.Status == ErrCanceled || c.left) {
+	if stop := ctx.Err(); stop != nil && err.Status == ErrCanceled {
 		err.Status, err.cause = canceled("", stop).Status, stop
 		err.Message += ": " + stop.Error()
 	}
 	return err
+}
+
+// Cancels until the run has ended, again and again because it may not have begun at the first time. Sets left where it
+// does not end.
+func (c *Call) cancel(ended <-chan C.heddle_status) C.heddle_status {
+	tick, over := time.NewTicker(time.Millisecond), time.NewTimer(patience)
+	defer tick.Stop()
+	defer over.Stop()
+	for {
+		C.heddle_executor_cancel(c.e.ex, nil)
+		select {
+		case s := <-ended:
+			return s
+		case <-over.C:
+			c.left = true
+			return C.HEDDLE_ECANCELED
+		case <-tick.C:
+		}
+	}
 }
 
 // ---- reading outputs
@@ -557,28 +552,23 @@ func (c *Call) runOutputs(ctx context.Context) ([]*Array, error) {
 	if len(c.outputs) == 0 {
 		return nil, c.run(ctx)
 	}
-	made := make([]*C.heddle_tensor, len(c.outputs))
-	pointers := (**C.heddle_tensor)(C.calloc(C.size_t(len(made)), C.size_t(unsafe.Sizeof(uintptr(0)))))
-	if pointers == nil {
-		return nil, ErrNoMemory
-	}
-	defer C.free(unsafe.Pointer(pointers))
 	var s C.heddle_status
 	if ctx.Done() == nil {
-		s = C.hgo_run_outputs(c.e, pointers)
+		s = C.hgo_run_outputs(c.e)
 	} else {
 		if err := c.runUntil(ctx); err != nil {
 			return nil, err
 		}
-		s = C.hgo_outputs(c.e, pointers)
+		s = C.hgo_outputs(c.e)
 	}
 	if s != C.HEDDLE_OK {
 		return nil, c.failed(s)
 	}
 	c.forget()
+	made := unsafe.Slice(c.e.outs, len(c.outputs))
 	outputs := make([]*Array, len(made))
-	for i, t := range unsafe.Slice(pointers, len(made)) {
-		outputs[i] = wrapArray(t)
+	for i := range made {
+		outputs[i] = ownArray(&made[i])
 	}
 	return outputs, nil
 }

@@ -50,7 +50,9 @@ func argumentValue(v *C.heddle_value) (value *Value, left func()) {
 		if t == nil {
 			return &Value{}, nil
 		}
-		a := describeArray(t)
+		var d C.hgo_array
+		C.hgo_describe(t, &d)
+		a := describeArray(&d)
 		unused := make(chan struct{})
 		a.loaned = true
 		a.free = func() { close(unused) }

@@ -5,6 +5,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"os"
 	"reflect"
 	"strings"
 	"sync"
@@ -240,6 +241,38 @@ func TestQueryImports(t *testing.T) {
 	ok[*Function](t)(other.GetFunction("scale", true))
 	if err := m.Import(other); !errors.Is(err, ErrInvalid) {
 		t.Fatalf("a circle: %v", err)
+	}
+}
+
+// A library that today's TVM compiled; the full run has it made.
+func TestALibraryOfTVM(t *testing.T) {
+	path := prepared(t, "cpu.so")
+	if _, err := os.Stat(path); err != nil {
+		t.Skip("prepare.py FOLDER tvm has not been run")
+	}
+	m := ok[*Module](t)(LoadModuleFromFile(path))
+	a, b := make([]float32, 16*32), make([]float32, 32*8)
+	for i := range a {
+		a[i] = float32(i%7) - 3
+	}
+	for i := range b {
+		b[i] = float32(i%5) - 2
+	}
+	want := make([]float32, 16*8)
+	for i := 0; i < 16; i++ {
+		for j := 0; j < 8; j++ {
+			for k := 0; k < 32; k++ {
+				want[i*8+j] += a[i*32+k] * b[k*8+j]
+			}
+		}
+	}
+	x, y := ok[*Array](t)(NewArray(a, 16, 32)), ok[*Array](t)(NewArray(b, 32, 8))
+	z := ok[*Array](t)(Empty([]int64{16, 8}))
+	ok[*Value](t)(ok[*Function](t)(m.GetFunction("matmul")).Invoke(x, y, z))
+	near(t, ok[[]float32](t)(Copy[float32](z)), want, 0)
+	wrong := ok[*Array](t)(Empty([]int64{16, 9}))
+	if _, err := ok[*Function](t)(m.GetFunction("matmul")).Invoke(x, y, wrong); !errors.Is(err, ErrFailed) {
+		t.Fatal(err)
 	}
 }
 

@@ -382,6 +382,26 @@ func TestCancel(t *testing.T) {
 	noError(t, <-first)
 }
 
+// The device's 60th command never completes; a run is left behind with its executor, and the next one has another.
+func TestARunThatNeverComesBack(t *testing.T) {
+	rt := ok[*Runtime](t)(NewRuntime(Settings{"sim.hang": "60", "devices": "sim:0"}))
+	defer rt.Close()
+	images, _ := digits(t)
+	m := ok[*Model](t)(Load(digitsFile("digits.json"), WithRuntime(rt), WithoutAnnotations(), WithPool(1)))
+	defer m.Close()
+	for i := 0; ; i++ {
+		ctx, end := context.WithTimeout(context.Background(), time.Second)
+		_, err := m.RunContext(ctx, images[0])
+		end()
+		if errors.Is(err, context.DeadlineExceeded) {
+			break
+		}
+		if noError(t, err); i == 100 {
+			t.Fatal("no run was left behind")
+		}
+	}
+}
+
 func TestRuntimes(t *testing.T) {
 	rt := ok[*Runtime](t)(NewRuntime(Settings{"devices": "sim:0", "threads": "1"}))
 	value, origin, err := rt.Setting("devices")

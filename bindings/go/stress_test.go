@@ -90,7 +90,7 @@ func TestMemoryOfRunsWithErrors(t *testing.T) {
 
 func TestMemoryOfModels(t *testing.T) {
 	images, _ := digits(t)
-	flat(t, rounds(2000, 150), func(i int) {
+	flat(t, rounds(2000, 50), func(i int) {
 		m, err := Load(digitsFile("digits.json"), WithDevices("cpu"), WithoutAnnotations(), WithPool(2))
 		noError(t, err)
 		ok[[]*Array](t)(m.Run(images[0]))
@@ -115,7 +115,7 @@ func TestMemoryThatIsNotClosed(t *testing.T) {
 			t.Fatalf("%d KiB at first, %d KiB after %d arrays of 4 MiB", before, now, i)
 		}
 	}
-	for i := 0; i < 100; i++ {
+	for i := 0; i < rounds(200, 40); i++ {
 		m, err := Load(digitsFile("digits.json"), WithDevices("cpu"), WithoutAnnotations())
 		noError(t, err)
 		ok[[]IOInfo](t)(m.Inputs())
