@@ -10,7 +10,7 @@ _heddle() {
     for candidate in = :; do [[ $COMP_WORDBREAKS == *"$candidate"* ]] && breaks+=$candidate; done
     current=${words[${#words[@]} - 1]}
     cut=""
-    [[ -n $breaks ]] && cut=${current%"${current##*[$breaks]}"}
+    [[ -n $breaks ]] && cut=${current%"${current##*["$breaks"]}"}
     while IFS= read -r candidate; do
         candidate=${candidate#"$cut"}
         [[ $candidate == *[=:,/] ]] && compopt -o nospace 2>/dev/null
