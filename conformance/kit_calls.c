@@ -27,6 +27,8 @@
   S(memory, flush, (DEV, BUFFER, uint64_t offset, uint64_t bytes, ERR), (dev, buffer, offset, bytes, err)) \
   S(memory, invalidate, (DEV, BUFFER, uint64_t offset, uint64_t bytes, ERR), (dev, buffer, offset, bytes, err)) \
   S(memory, native, (DEV, BUFFER, uint64_t * out, ERR), (dev, buffer, out, err)) \
+  S(memory, adopt, (DEV, uint64_t handle, uint64_t a, uint64_t bytes, heddle_pbuffer * *out, ERR), \
+    (dev, handle, a, bytes, out, err)) \
   S(copy, h2d, (STREAM, heddle_pbuffer * dst, uint64_t a, heddle_pbuffer * host, uint64_t b, uint64_t bytes, ERR), \
     (stream, dst, a, host, b, bytes, err)) \
   S(copy, d2h, (STREAM, heddle_pbuffer * host, uint64_t a, heddle_pbuffer * src, uint64_t b, uint64_t bytes, ERR), \

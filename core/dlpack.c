@@ -52,21 +52,11 @@ _Static_assert(sizeof(struct DLManagedTensorVersioned) == 80 &&
                    offsetof(struct DLManagedTensorVersioned, tensor) == 32,
                "DLManagedTensorVersioned");
 
-/* DLPack type names, for errors; host: 1 for memory that the host may read and write like its own. */
-static const struct device_type {
-  int32_t number;
-  int32_t host;
-  const char *name;
-} device_types[] = {
-    {1, 1, "cpu"},           {2, 0, "cuda"},    {3, 1, "cuda_host"}, {4, 0, "opencl"},     {7, 0, "vulkan"},
-    {8, 0, "metal"},         {9, 0, "vpi"},     {10, 0, "rocm"},     {11, 1, "rocm_host"}, {12, 0, "ext_dev"},
-    {13, 0, "cuda_managed"}, {14, 0, "oneapi"}, {15, 0, "webgpu"},   {16, 0, "hexagon"},   {17, 0, "maia"},
-};
-
-static const struct device_type *find_type(int32_t number) {
-  for (size_t i = 0; i < sizeof device_types / sizeof device_types[0]; i++)
-    if (device_types[i].number == number) return &device_types[i];
-  return NULL;
+/* DLPack's types of memory that the host may read and write like its own: its own, what two vendors have pinned, and
+ * what one of them moves to who touches it. */
+static bool is_host(int32_t type) {
+  enum { PINNED = 3, PINNED_TOO = 11, MANAGED = 13 };
+  return type == HEDDLE_DEVICE_CPU || type == PINNED || type == PINNED_TOO || type == MANAGED;
 }
 
 /* ---------------------------------------------------------------- out */
@@ -79,7 +69,10 @@ static heddle_status fill(heddle_tensor *t, dl_tensor *out, heddle_error *err) {
                      .shape = t->shape,
                      .strides = t->strides};
   if (t->dev == NULL) return HEDDLE_OK;
+  out->device_type = t->dev->desc.type;
+  out->device_id = (int32_t)t->dev->index;
   uint64_t native = 0;
+  if (t->count == 0) return HEDDLE_OK; /* the vendor may have no name for nothing */
   if (t->dev->t->memory.native == NULL)
     return heddle__fail(err, HEDDLE_EUNSUPPORTED,
                         "%s gives no native handle of its memory, which DLPack needs; copy "
@@ -87,9 +80,7 @@ static heddle_status fill(heddle_tensor *t, dl_tensor *out, heddle_error *err) {
                         t->dev->name);
   heddle_status s = t->dev->t->memory.native(t->dev->handle, t->buffer, &native, err);
   if (s != HEDDLE_OK) return heddle__prefix(err, s, "%s: native handle of a tensor's memory: ", t->dev->name);
-  out->data = t->count > 0 ? (void *)(uintptr_t)native : NULL;
-  out->device_type = t->dev->desc.type;
-  out->device_id = (int32_t)t->dev->index;
+  out->data = (void *)(uintptr_t)native;
   return HEDDLE_OK;
 }
 
@@ -105,15 +96,9 @@ static void drop_versioned(struct DLManagedTensorVersioned *self) {
 
 heddle_status heddle_tensor_to_dlpack(heddle_tensor *t, struct DLManagedTensor **out, heddle_error *err) {
   *out = NULL;
-  if (t->read_only)
+  if (t->read_only || t->dtype.bits % 8 != 0)
     return heddle__fail(err, HEDDLE_EUNSUPPORTED,
-                        "read-only memory needs DLPack's versioned form, which has a flag "
-                        "for it");
-  if (t->dtype.bits % 8 != 0)
-    return heddle__fail(err, HEDDLE_EUNSUPPORTED,
-                        "elements of %u bits, a byte each, need DLPack's versioned form, "
-                        "which has a flag for it",
-                        t->dtype.bits);
+                        "read-only memory and parts of a byte need DLPack's versioned form, which has flags for them");
   struct DLManagedTensor *m = heddle__alloc(1, sizeof *m);
   if (m == NULL) return heddle__no_memory(err, "a DLPack tensor");
   heddle_status s = fill(t, &m->tensor, err);
@@ -169,39 +154,64 @@ static heddle_status check_packing(heddle_dtype *dtype, bool padded, bool legacy
   if (dtype->bits % 8 == 0 || padded) return HEDDLE_OK;
   heddle__dtype_name(*dtype, name);
   return heddle__fail(err, HEDDLE_EUNSUPPORTED,
-                      "%s packs several elements into a byte; Heddle takes a byte or more an "
-                      "element: convert it first",
-                      name);
+                      "%s packs several elements into a byte: convert it to one of a byte or more", name);
 }
 
-static heddle_status take(const dl_tensor *d, bool read_only, bool padded, bool legacy, heddle_release_fn release,
-                          void *user, heddle_tensor **out, heddle_error *err) {
-  const struct device_type *type = find_type(d->device_type);
-  if (type == NULL || !type->host)
-    return heddle__fail(err, HEDDLE_EUNSUPPORTED,
-                        "the tensor is in memory of device type %d (%s), id %d; copy it to "
-                        "the host first, or create a tensor on Heddle's device and copy into that",
-                        d->device_type, type != NULL ? type->name : "unknown", d->device_id);
+/* The device whose memory it is: dev where the caller named one, else that of own, else the process's. */
+static heddle_status find_device(const dl_tensor *d, const heddle_tensor *own, heddle_device **dev, heddle_error *err) {
+  heddle_context *ctx;
+  if (*dev == NULL && own != NULL) *dev = own->dev;
+  if (*dev == NULL) {
+    heddle_status s = heddle_context_process(&ctx, err);
+    if (s != HEDDLE_OK) return s;
+    s = heddle_context_dlpack_device(ctx, d->device_type, d->device_id, dev, err);
+    heddle_context_release(ctx); /* the process keeps it */
+    return s;
+  }
+  if ((*dev)->desc.type == d->device_type && d->device_id == (int32_t)(*dev)->index) return HEDDLE_OK;
+  return heddle__fail(err, HEDDLE_EINVAL,
+                      "the tensor is on device %d of DLPack's type %d, not on %s: name its own, or copy it",
+                      d->device_id, d->device_type, (*dev)->name);
+}
+
+/* Is the struct what fill said of the tensor, so that the buffer serves as it is? */
+static bool untouched(const dl_tensor *d, heddle_tensor *own) {
+  dl_tensor again;
+  return fill(own, &again, NULL) == HEDDLE_OK && again.data == d->data && d->byte_offset == 0;
+}
+
+/* own: the tensor that the struct was made of where we made it, or NULL. */
+static heddle_status take(heddle_device *dev, const dl_tensor *d, heddle_tensor *own, bool read_only, bool padded,
+                          bool legacy, heddle_release_fn release, void *user, heddle_tensor **out, heddle_error *err) {
   if (d->ndim < 0 || d->ndim > HEDDLE__TENSOR_MAX_NDIM)
     return heddle__fail(err, HEDDLE_EINVAL, "the tensor has %d dimensions, expected 0 to %d", d->ndim,
                         HEDDLE__TENSOR_MAX_NDIM);
   heddle_dtype dtype = d->dtype;
   heddle_status s = check_packing(&dtype, padded, legacy, err);
   if (s != HEDDLE_OK) return s;
-  char *data = d->data != NULL ? (char *)d->data + d->byte_offset : NULL;
-  return read_only
-             ? heddle__tensor_wrap_const(data, dtype, d->shape, (uint32_t)d->ndim, d->strides, release, user, out, err)
-             : heddle_tensor_wrap(data, dtype, d->shape, (uint32_t)d->ndim, d->strides, release, user, out, err);
+  if (is_host(d->device_type) && (dev == NULL || heddle__device_inline(dev))) {
+    void *data = d->data != NULL ? (void *)((uintptr_t)d->data + d->byte_offset) : NULL;
+    s = heddle_tensor_wrap(data, dtype, d->shape, (uint32_t)d->ndim, d->strides, release, user, out, err);
+    if (s == HEDDLE_OK) (*out)->read_only = read_only;
+    return s;
+  }
+  heddle__adopted f = {dev, NULL, (uint64_t)(uintptr_t)d->data, d->byte_offset, read_only};
+  s = find_device(d, own, &f.dev, err);
+  if (s != HEDDLE_OK) return s;
+  if (own != NULL && own->dev == f.dev && untouched(d, own)) f.shared = own;
+  return heddle__tensor_adopt(&f, dtype, d->shape, (uint32_t)d->ndim, d->strides, release, user, out, err);
 }
 
-heddle_status heddle_tensor_from_dlpack(struct DLManagedTensor *m, heddle_tensor **out, heddle_error *err) {
+heddle_status heddle_tensor_from_dlpack_on(heddle_device *dev, struct DLManagedTensor *m, heddle_tensor **out,
+                                           heddle_error *err) {
   *out = NULL;
   if (m == NULL) return heddle__fail(err, HEDDLE_EINVAL, "the DLPack tensor is NULL");
-  return take(&m->tensor, false, false, true, release_legacy, m, out, err);
+  heddle_tensor *own = m->deleter == drop_legacy ? m->manager : NULL;
+  return take(dev, &m->tensor, own, false, false, true, release_legacy, m, out, err);
 }
 
-heddle_status heddle_tensor_from_dlpack_versioned(struct DLManagedTensorVersioned *m, heddle_tensor **out,
-                                                  heddle_error *err) {
+heddle_status heddle_tensor_from_dlpack_versioned_on(heddle_device *dev, struct DLManagedTensorVersioned *m,
+                                                     heddle_tensor **out, heddle_error *err) {
   *out = NULL;
   if (m == NULL) return heddle__fail(err, HEDDLE_EINVAL, "the DLPack tensor is NULL");
   if (m->major != VERSION_MAJOR) {
@@ -210,6 +220,16 @@ heddle_status heddle_tensor_from_dlpack_versioned(struct DLManagedTensorVersione
     return heddle__fail(err, HEDDLE_EABI, "the tensor is of DLPack %u.%u, expected %d.x; it has been given back", major,
                         minor, VERSION_MAJOR);
   }
-  return take(&m->tensor, (m->flags & FLAG_READ_ONLY) != 0, (m->flags & FLAG_PADDED) != 0, false, release_versioned, m,
-              out, err);
+  heddle_tensor *own = m->deleter == drop_versioned ? m->manager : NULL;
+  return take(dev, &m->tensor, own, (m->flags & FLAG_READ_ONLY) != 0, (m->flags & FLAG_PADDED) != 0, false,
+              release_versioned, m, out, err);
+}
+
+heddle_status heddle_tensor_from_dlpack(struct DLManagedTensor *m, heddle_tensor **out, heddle_error *err) {
+  return heddle_tensor_from_dlpack_on(NULL, m, out, err);
+}
+
+heddle_status heddle_tensor_from_dlpack_versioned(struct DLManagedTensorVersioned *m, heddle_tensor **out,
+                                                  heddle_error *err) {
+  return heddle_tensor_from_dlpack_versioned_on(NULL, m, out, err);
 }

@@ -1,4 +1,4 @@
-/* core/select.c: which devices a list of names means, and which are used where nobody named any.
+/* core/select.c: which devices a list of names or DLPack's numbers mean, and which are used where nobody named any.
  * What is not there is an error that lists what there is, and why the rest is not. */
 #include <stdarg.h>
 #include <stdio.h>
@@ -244,4 +244,34 @@ heddle_status heddle_context_select(heddle_context *ctx, const char *list, heddl
   *n = r.n;
   if (origin != NULL) *origin = from;
   return HEDDLE_OK;
+}
+
+/* ---- numbers */
+
+static heddle_device *numbered(heddle_device *const *list, size_t n, int32_t type, int32_t number) {
+  for (size_t i = 0; i < n; i++)
+    if (list[i]->desc.type == type && number >= 0 && list[i]->index == (uint32_t)number) return list[i];
+  return NULL;
+}
+
+heddle_status heddle_context_dlpack_device(heddle_context *ctx, int32_t type, int32_t number, heddle_device **out,
+                                           heddle_error *err) {
+  enum { MOST = 64 };
+  heddle_device *chosen[MOST];
+  size_t n = 0;
+  if (ctx == NULL || out == NULL) return heddle__fail(err, HEDDLE_EINVAL, "context or out is NULL");
+  *out = NULL;
+  heddle_status s = heddle__check_fork(err);
+  if (s != HEDDLE_OK) return s;
+  if (heddle_context_select(ctx, NULL, chosen, MOST, &n, NULL, NULL) == HEDDLE_OK)
+    *out = numbered(chosen, n < MOST ? n : MOST, type, number);
+  if (*out != NULL) return HEDDLE_OK;
+  s = heddle__want(ctx, NULL, 0, err);
+  if (s != HEDDLE_OK) return s;
+  *out = numbered(ctx->devices, ctx->n_devices, type, number);
+  if (*out != NULL) return HEDDLE_OK;
+  words w = {"", 0};
+  say(&w, "there is no device %d of DLPack's type %d: ", (int)number, (int)type);
+  say_what_there_is(&w, ctx);
+  return heddle__fail(err, HEDDLE_ENODEV, "%s", w.text);
 }

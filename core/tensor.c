@@ -52,12 +52,12 @@ static void row_major(const int64_t *shape, uint32_t ndim, int64_t *strides) {
   }
 }
 
-static bool is_row_major(const heddle_tensor *t) {
+static bool is_row_major(const heddle_tensor *t, const int64_t *strides) {
   if (t->count == 0) return true;
   int64_t step = 1;
   for (uint32_t i = t->ndim; i-- > 0;) {
     if (t->shape[i] == 1) continue;
-    if (t->strides[i] != step) return false;
+    if (strides[i] != step) return false;
     step *= t->shape[i];
   }
   return true;
@@ -152,7 +152,7 @@ static heddle_status wrap(void *data, heddle_dtype dtype, const int64_t *shape, 
   if (strides != NULL && ndim > 0) {
     memcpy(t->strides, strides, ndim * sizeof *strides);
     s = check_reach(t, err);
-    t->contiguous = is_row_major(t);
+    t->contiguous = is_row_major(t, t->strides);
   }
   if (s == HEDDLE_OK && data == NULL && t->count > 0)
     s = heddle__fail(err, HEDDLE_EINVAL, "data is NULL, with %llu elements", (unsigned long long)t->count);
@@ -185,6 +185,52 @@ heddle_status heddle__tensor_wrap_const(const void *data, heddle_dtype dtype, co
   return wrap(bytes.kept, dtype, shape, ndim, strides, true, release, user, out, err);
 }
 
+/* A buffer over memory of others on dev. On failure the device is as it was. */
+static heddle_status adopt(heddle_tensor *t, const heddle__adopted *a, heddle_error *err) {
+  heddle_device *dev = a->dev;
+  if (dev->t->memory.adopt == NULL || heddle__device_inline(dev))
+    return heddle__fail(err, HEDDLE_EUNSUPPORTED, "memory of others is not taken; copy into a tensor of %s", dev->name);
+  if (t->bytes == 0) return make_on_device(t, dev, err);
+  heddle_status s = heddle__device_open(dev, err);
+  if (s != HEDDLE_OK) return s;
+  s = dev->t->memory.adopt(dev->handle, a->handle, a->offset, t->bytes, &t->buffer, err);
+  if (s != HEDDLE_OK) {
+    heddle__device_close(dev);
+    return s;
+  }
+  t->kind = HEDDLE__TENSOR_DEVICE;
+  t->dev = dev;
+  heddle_context_retain(dev->ctx);
+  return HEDDLE_OK;
+}
+
+heddle_status heddle__tensor_adopt(const heddle__adopted *a, heddle_dtype dtype, const int64_t *shape, uint32_t ndim,
+                                   const int64_t *strides, heddle_release_fn release, void *user, heddle_tensor **out,
+                                   heddle_error *err) {
+  heddle_status s;
+  heddle_tensor *t = make(dtype, shape, ndim, &s, err);
+  if (t == NULL) return s;
+  if (strides != NULL && !is_row_major(t, strides)) {
+    s = heddle__fail(err, HEDDLE_EUNSUPPORTED, "the tensor on %s is not contiguous, which it must be there",
+                     a->dev->name);
+  } else if (a->shared != NULL && t->bytes <= a->shared->bytes) {
+    t->kind = HEDDLE__TENSOR_SHARED;
+    t->dev = a->dev;
+    t->buffer = a->shared->buffer;
+  } else {
+    s = adopt(t, a, err);
+  }
+  if (s != HEDDLE_OK) {
+    heddle__free(t);
+    return s;
+  }
+  t->read_only = a->read_only;
+  t->release = release;
+  t->user = user;
+  *out = t;
+  return HEDDLE_OK;
+}
+
 heddle_tensor *heddle_tensor_retain(heddle_tensor *t) {
   if (t != NULL) atomic_fetch_add_explicit(&t->references, 1, memory_order_relaxed);
   return t;
@@ -199,9 +245,8 @@ void heddle_tensor_release(heddle_tensor *t) {
     heddle_context_release(ctx);
   } else if (t->kind == HEDDLE__TENSOR_OWNED) {
     heddle__free(t->data);
-  } else if (t->release != NULL) {
-    t->release(t->user);
   }
+  if (t->release != NULL) t->release(t->user);
   heddle__free(t);
 }
 

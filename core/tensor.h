@@ -15,13 +15,15 @@
 typedef enum heddle__tensor_kind {
   HEDDLE__TENSOR_OWNED,   /* a block of ours, of heddle__alloc_aligned */
   HEDDLE__TENSOR_WRAPPED, /* somebody else's host memory; release(user) gives it back */
-  HEDDLE__TENSOR_DEVICE   /* buffer, of memory.alloc on dev, which this tensor opened */
+  HEDDLE__TENSOR_DEVICE,  /* buffer, of memory.alloc or adopt on dev, which this tensor opened; then release(user) */
+  HEDDLE__TENSOR_SHARED   /* buffer and dev of another tensor; release(user) gives that back */
 } heddle__tensor_kind;
 
 struct heddle_tensor {
   atomic_uint references;
   heddle__tensor_kind kind;
-  heddle_device *dev;     /* of a device that is not inline; NULL: host memory. The tensor holds dev->ctx */
+  heddle_device *dev;     /* of a device that is not inline; NULL: host memory. The tensor, or what it shares, holds
+                             dev->ctx */
   heddle_pbuffer *buffer; /* with dev: the whole buffer, elements from offset 0; else NULL */
   void *data;             /* element [0, ..., 0] in host memory; NULL with dev, and where there are no elements */
   heddle_dtype dtype;
@@ -60,6 +62,20 @@ heddle_status heddle__shape_bytes(heddle_dtype dtype, uint32_t ndim, const int64
 heddle_status heddle__tensor_wrap_const(const void *data, heddle_dtype dtype, const int64_t *shape, uint32_t ndim,
                                         const int64_t *strides, heddle_release_fn release, void *user,
                                         heddle_tensor **out, heddle_error *err);
+
+/* Memory of a device that somebody else made, row-major (strides as of heddle_tensor_wrap), not copied: the buffer of
+ * `shared`, a tensor of dev's, where that has the bytes, else `offset` bytes into what the vendor's handle names. release gives
+ * the memory back; on failure it is not called. */
+typedef struct heddle__adopted {
+  heddle_device *dev;
+  const heddle_tensor *shared;
+  uint64_t handle;
+  uint64_t offset;
+  bool read_only;
+} heddle__adopted;
+heddle_status heddle__tensor_adopt(const heddle__adopted *a, heddle_dtype dtype, const int64_t *shape, uint32_t ndim,
+                                   const int64_t *strides, heddle_release_fn release, void *user, heddle_tensor **out,
+                                   heddle_error *err);
 
 /* Sets the bytes of a tensor on a device (dev not NULL) to 0. Blocks. */
 heddle_status heddle__tensor_zero(heddle_tensor *t, heddle_error *err);

@@ -164,7 +164,7 @@ static heddle_status copy_through(heddle_tensor *dst, const heddle_tensor *src, 
 heddle_status heddle_tensor_copy(heddle_tensor *dst, const heddle_tensor *src, heddle_error *err) {
   heddle_status s = check_alike(dst, src, err);
   if (s == HEDDLE_OK) s = check_writable(dst, err);
-  if (s != HEDDLE_OK || dst == src || src->count == 0) return s;
+  if (s != HEDDLE_OK || dst == src || src->count == 0 || (dst->dev != NULL && dst->buffer == src->buffer)) return s;
   if (dst->dev != NULL && dst->dev == src->dev)
     return run_errand(dst->dev, &(errand){.dst = dst->buffer, .src = src->buffer, .bytes = dst->bytes}, err);
   if (src->dev != NULL && dst->dev == NULL && dst->contiguous) return heddle__tensor_read(src, dst->data, err);

@@ -164,6 +164,23 @@ static heddle_status memory_native(heddle_pdevice *dev, heddle_pbuffer *buffer, 
   return c.status;
 }
 
+#if HEDDLE_ABI_MINOR >= 1 /* tests/abi builds the layers with the header of 1.0 too */
+static heddle_status memory_adopt(heddle_pdevice *dev, uint64_t handle, uint64_t offset, uint64_t bytes,
+                                  heddle_pbuffer **out, heddle_error *err) {
+  BEGIN("memory.adopt", HEDDLE__ANY_THREAD);
+  W *d = heddle__unwrap(&c, dev, HEDDLE__DEVICE);
+  heddle_pbuffer *real = NULL;
+  if (c.status == HEDDLE_OK && bytes == 0) heddle__broken(&c, HEDDLE_EINTERNAL, "no bytes");
+  CALL(NEXT->memory.adopt(d->real, handle, offset, bytes, &real, err));
+  GIVE(HEDDLE__BUFFER, heddle_pbuffer, d, NULL, NEXT->memory.free(d->real, real));
+  if (w != NULL) {
+    w->bytes = bytes;
+    w->memory = HEDDLE_MEMORY_DEVICE;
+  }
+  return c.status;
+}
+#endif
+
 /* ---- copy */
 
 static heddle_status copy_h2d(heddle_pstream *stream, heddle_pbuffer *dst, uint64_t dst_offset, heddle_pbuffer *host,
@@ -371,6 +388,9 @@ void heddle__wrap_core_tables(struct heddle__layers *layers) {
   PUT(memory, flush);
   PUT(memory, invalidate);
   PUT(memory, native);
+#if HEDDLE_ABI_MINOR >= 1
+  PUT(memory, adopt);
+#endif
   PUT(copy, h2d);
   PUT(copy, d2h);
   PUT(copy, write);

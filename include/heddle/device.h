@@ -83,6 +83,12 @@ HEDDLE_API heddle_device *heddle_context_device(heddle_context *ctx, size_t i);
 HEDDLE_API heddle_status heddle_context_find_device(heddle_context *ctx, const char *name, heddle_device **out,
                                                     heddle_error *err);
 
+/* The device that DLPack, TVM and numpy's kin write as (type, number): of that DLPack type, the number-th of its plugin.
+ * Where two plugins have devices of one type, those of the setting "devices" come first. HEDDLE_ENODEV with what there is,
+ * each with its two numbers. Any thread. */
+HEDDLE_API heddle_status heddle_context_dlpack_device(heddle_context *ctx, int32_t type, int32_t number,
+                                                      heddle_device **out, heddle_error *err);
+
 /* Resolves a list such as "vulkan:0,cuda?,cpu" (order of preference; '?' marks what may be missing), or with NULL the
  * setting "devices", or without one the default: real accelerators first, one API for each physical device, then cpu.
  * Writes at most cap devices (borrowed) and the number that there are. origin, which may be NULL, gets where the list

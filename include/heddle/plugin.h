@@ -43,7 +43,7 @@ extern "C" {
 #endif
 
 #define HEDDLE_ABI_MAJOR 1
-#define HEDDLE_ABI_MINOR 0
+#define HEDDLE_ABI_MINOR 1
 
 /* True when the struct at p, of the given type, was compiled by a side that knew the member. */
 #define HEDDLE_HAS(type, p, member) ((p) != NULL && (p)->struct_size >= offsetof(type, member) + sizeof((p)->member))
@@ -354,6 +354,16 @@ typedef struct heddle_memory_table {
   /* Optional: the vendor's own handle of the buffer (a cl_mem, a device address), for DLPack and for foreign code. A
    * view's handle is its own. The plugin keeps ownership. Any thread. */
   heddle_status (*native)(heddle_pdevice *dev, heddle_pbuffer *buffer, uint64_t *out, heddle_error *err);
+
+  /* Since 1.1. Optional, with native: the way back. A buffer of kind DEVICE over bytes [offset, offset + bytes) of the
+   * memory on this device that a handle of native's sort names, whoever made it; bytes is at least 1. The memory stays
+   * its owner's, who keeps it until the buffer is freed, which frees no byte; a handle that counts references is
+   * retained meanwhile. It counts as a live buffer, and not in the live bytes. What was put into streams before that
+   * writes the memory has finished: no order is kept with work that the plugin does not know. HEDDLE_EINVAL where the
+   * handle is none of this device's, as far as the vendor can tell, or has not so many bytes; HEDDLE_EUNSUPPORTED where
+   * the range does not begin at a multiple that operators can use. Any thread. */
+  heddle_status (*adopt)(heddle_pdevice *dev, uint64_t handle, uint64_t offset, uint64_t bytes, heddle_pbuffer **out,
+                         heddle_error *err);
 } heddle_memory_table;
 
 /* ---------------------------------------------------------------- copies */

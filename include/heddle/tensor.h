@@ -49,17 +49,34 @@ HEDDLE_API int heddle_tensor_is_contiguous(const heddle_tensor *t);
 HEDDLE_API heddle_status heddle_tensor_copy(heddle_tensor *dst, const heddle_tensor *src, heddle_error *err);
 
 /* Gives a DLPack struct that holds one reference; its deleter drops it, from any thread. Strides are always written.
- * bool is (6, 8); read-only memory needs the versioned form. */
+ * bool is (6, 8); read-only memory needs the versioned form. A device's memory goes out as the vendor's handle of it (a
+ * cl_mem, an address; byte_offset 0), with the device's DLPack type and its number within the plugin; HEDDLE_EUNSUPPORTED
+ * where the plugin has no such handles. What Heddle was asked to write there is there: its calls are done on return, and a
+ * run is once it was waited for. */
 HEDDLE_API heddle_status heddle_tensor_to_dlpack(heddle_tensor *t, struct DLManagedTensor **out, heddle_error *err);
 HEDDLE_API heddle_status heddle_tensor_to_dlpack_versioned(heddle_tensor *t, struct DLManagedTensorVersioned **out,
                                                            heddle_error *err);
 
-/* Takes over a DLPack struct of host memory: on success its deleter runs when the last reference is gone, on failure
- * it stays the caller's. A versioned struct of another major is refused (HEDDLE_EABI) after its deleter was called, as
- * DLPack asks. Memory of other devices is refused with what to do. */
+/* Takes over a DLPack struct: on success its deleter runs when the last reference is gone, on the thread that dropped it;
+ * on failure it stays the caller's. A versioned struct of another major is refused (HEDDLE_EABI) after its deleter was
+ * called, as DLPack asks. Any thread.
+ * Host memory (cpu, cuda_host, rocm_host, and cuda_managed, which the host reads too) is used where it is, with any
+ * strides. So is a device's: what heddle_tensor_to_dlpack gave of a tensor on a device shares that one's memory; any other
+ * needs a plugin with memory.adopt (cuda, rocm, opencl, sim), is row-major without gaps, and begins, byte_offset
+ * included, at a multiple of heddle_device_info.alignment: HEDDLE_EUNSUPPORTED otherwise, with what to do. A cl_mem is of
+ * the OpenCL context that Heddle has the device open with. The bytes are there when the struct is handed over: the
+ * producer has waited for its own work, for Heddle knows nothing of its streams, and nobody writes them while a call of
+ * Heddle's reads them.
+ * Whose device: dev, which must have the struct's type and number; with dev NULL, and without _on, the tensor's own where
+ * Heddle made it, else the one of heddle_context_dlpack_device in the process's context. HEDDLE_ENODEV where there is no
+ * such device, HEDDLE_EDEVICE where it is lost. Host memory is taken with dev NULL or one that computes there (cpu). */
 HEDDLE_API heddle_status heddle_tensor_from_dlpack(struct DLManagedTensor *m, heddle_tensor **out, heddle_error *err);
 HEDDLE_API heddle_status heddle_tensor_from_dlpack_versioned(struct DLManagedTensorVersioned *m, heddle_tensor **out,
                                                              heddle_error *err);
+HEDDLE_API heddle_status heddle_tensor_from_dlpack_on(heddle_device *dev, struct DLManagedTensor *m,
+                                                      heddle_tensor **out, heddle_error *err);
+HEDDLE_API heddle_status heddle_tensor_from_dlpack_versioned_on(heddle_device *dev, struct DLManagedTensorVersioned *m,
+                                                                heddle_tensor **out, heddle_error *err);
 
 /* Reads and writes .npy files (format 1 to 3, little-endian, C or Fortran order in, C order out), the dtypes of
  * numpy; bfloat16 is written as uint16. HEDDLE_EIO, HEDDLE_EFORMAT naming the file. */

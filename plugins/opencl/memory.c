@@ -47,6 +47,9 @@ static void memory_free(heddle_pdevice *dev, heddle_pbuffer *buffer) {
   ocl_count(&owner->live_buffers, -1);
   if (buffer->view) {
     if (buffer->own != NULL) clReleaseMemObject(buffer->own);
+  } else if (buffer->adopted) {
+    clReleaseMemObject(buffer->own);
+    clReleaseMemObject(buffer->mem);
   } else if (buffer->kind != OCL_KIND_IMPORT) {
     ocl_count(&owner->live_bytes, -(int64_t)buffer->bytes);
     release_memory(buffer);
@@ -193,6 +196,75 @@ static heddle_status memory_native(heddle_pdevice *dev, heddle_pbuffer *buffer, 
   return HEDDLE_OK;
 }
 
+/* ---------------------------------------------------------------- memory of others */
+
+/* What a memory object is: its whole object (itself where it is no sub-buffer) and where it begins in that. */
+static heddle_status look_at(heddle_pdevice *dev, cl_mem object, cl_mem *whole, uint64_t *at, uint64_t *size,
+                             heddle_error *err) {
+  cl_context context = NULL;
+  cl_mem_object_type type = 0;
+  cl_mem parent = NULL;
+  size_t bytes = 0, start = 0;
+  cl_int code = clGetMemObjectInfo(object, CL_MEM_CONTEXT, sizeof context, &context, NULL);
+  if (code == CL_SUCCESS) code = clGetMemObjectInfo(object, CL_MEM_TYPE, sizeof type, &type, NULL);
+  if (code == CL_SUCCESS) code = clGetMemObjectInfo(object, CL_MEM_SIZE, sizeof bytes, &bytes, NULL);
+  if (code == CL_SUCCESS) code = clGetMemObjectInfo(object, CL_MEM_ASSOCIATED_MEMOBJECT, sizeof parent, &parent, NULL);
+  if (code == CL_SUCCESS && parent != NULL)
+    code = clGetMemObjectInfo(object, CL_MEM_OFFSET, sizeof start, &start, NULL);
+  if (code != CL_SUCCESS) return ocl_check(dev, code, "ask what a memory object of others is", err);
+  if (context != dev->context)
+    return p_fail(err, HEDDLE_EINVAL, 0,
+                  "opencl:%u: the memory object is of another OpenCL context, which this device cannot use: make it in "
+                  "the context of a tensor that Heddle made there (CL_MEM_CONTEXT), or copy it through the host",
+                  dev->index);
+  if (type != CL_MEM_OBJECT_BUFFER)
+    return p_fail(err, HEDDLE_EINVAL, 0, "opencl:%u: the memory object is an image, no buffer", dev->index);
+  *whole = parent != NULL ? parent : object;
+  *at = start;
+  *size = bytes;
+  return HEDDLE_OK;
+}
+
+static heddle_status memory_adopt(heddle_pdevice *dev, uint64_t handle, uint64_t offset, uint64_t bytes,
+                                  heddle_pbuffer **out, heddle_error *err) {
+  const cl_mem object = (cl_mem)(uintptr_t)handle;
+  cl_mem whole = NULL;
+  uint64_t at = 0, size = 0;
+  heddle_pbuffer *b = NULL;
+  cl_int code = CL_SUCCESS;
+  heddle_status s = ocl_health(dev, err);
+  if (s == HEDDLE_OK) s = look_at(dev, object, &whole, &at, &size, err);
+  if (s != HEDDLE_OK) return s;
+  if (offset > size || bytes > size - offset)
+    return p_fail(err, HEDDLE_EINVAL, 0, "opencl:%u: %llu bytes at %llu do not lie in a memory object of %llu",
+                  dev->index, (unsigned long long)bytes, (unsigned long long)offset, (unsigned long long)size);
+  if ((at + offset) % dev->info->alignment != 0)
+    return p_fail(err, HEDDLE_EUNSUPPORTED, 0,
+                  "opencl:%u: memory that begins %llu bytes into a memory object, and not at a multiple of %llu: copy "
+                  "it into one of its own",
+                  dev->index, (unsigned long long)(at + offset), (unsigned long long)dev->info->alignment);
+  s = make(dev, HEDDLE_MEMORY_DEVICE, bytes, &b, err);
+  if (s != HEDDLE_OK) return s;
+  if (offset == 0) {
+    code = clRetainMemObject(object);
+    b->own = object;
+  } else {
+    const cl_buffer_region region = {(size_t)(at + offset), (size_t)bytes};
+    b->own = clCreateSubBuffer(whole, 0, CL_BUFFER_CREATE_TYPE_REGION, &region, &code);
+  }
+  if (code == CL_SUCCESS && (code = clRetainMemObject(whole)) != CL_SUCCESS) clReleaseMemObject(b->own);
+  if (code != CL_SUCCESS) {
+    ocl_count(&dev->live_buffers, -1);
+    dev->host->free(dev->host->ctx, b);
+    return ocl_check(dev, code, "take a memory object of others", err);
+  }
+  b->adopted = true;
+  b->mem = whole;
+  b->base = at + offset;
+  *out = b;
+  return HEDDLE_OK;
+}
+
 const heddle_memory_table ocl_memory_table = {
     .struct_size = sizeof ocl_memory_table,
     .free = memory_free,
@@ -202,4 +274,5 @@ const heddle_memory_table ocl_memory_table = {
     .map = memory_map,
     .unmap = memory_unmap,
     .native = memory_native,
+    .adopt = memory_adopt,
 };

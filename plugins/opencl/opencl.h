@@ -142,6 +142,7 @@ struct heddle_pbuffer {
   void *mapped; /* what clEnqueueMapBuffer gave for a PINNED one */
   uint32_t kind;
   bool view;
+  bool adopted; /* a reference of ours on mem and one on own, which others made */
 };
 
 /* Checks that bytes [offset, offset + bytes) lie in buffer. */

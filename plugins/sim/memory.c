@@ -81,6 +81,7 @@ heddle_status sim_memory_enter(heddle_pdevice *dev, uint32_t kind, uint8_t *byte
   b->parent = parent;
   b->views = 0;
   b->freed = false;
+  b->adopted = false;
   atomic_fetch_add(&dev->live_buffers, 1);
   *out = sim_table_publish(dev->self, b);
   return HEDDLE_OK;
@@ -165,6 +166,21 @@ uint64_t sim_memory_forget(heddle_pdevice *dev) {
 
 /* ---- views and imports ---- */
 
+/* A range of a buffer as one more buffer, for which the first stays. */
+static heddle_status enter_part(heddle_pdevice *dev, sim_buffer *b, uint32_t kind, uint64_t offset, uint64_t bytes,
+                                heddle_pbuffer **out, heddle_error *err) {
+  uint8_t *at = b->bytes == NULL ? NULL : b->bytes + offset, *host = b->host == NULL ? NULL : b->host + offset;
+  pthread_mutex_lock(&dev->self->lock);
+  b->views++;
+  pthread_mutex_unlock(&dev->self->lock);
+  heddle_status status = sim_memory_enter(dev, kind, at, host, bytes, NULL, b, out, err);
+  if (status == HEDDLE_OK) return HEDDLE_OK;
+  pthread_mutex_lock(&dev->self->lock);
+  b->views--;
+  pthread_mutex_unlock(&dev->self->lock);
+  return status;
+}
+
 static heddle_status memory_view(heddle_pdevice *dev, heddle_pbuffer *parent, uint64_t offset, uint64_t bytes,
                                  heddle_pbuffer **out, heddle_error *err) {
   heddle_status status = sim_enter(dev, SIM_CALL_VIEW, err);
@@ -173,23 +189,15 @@ static heddle_status memory_view(heddle_pdevice *dev, heddle_pbuffer *parent, ui
   sim_buffer *b = sim_table_get(dev->self, parent);
   if (b == NULL || b->dev != dev)
     return p_fail(err, HEDDLE_EINVAL, 0, "sim:%u: view: the handle is no live buffer of this device", dev->index);
-  if (b->parent != NULL) return p_fail(err, HEDDLE_EINVAL, 0, "sim:%u: a view of a view was asked", dev->index);
+  if (b->parent != NULL && !b->adopted)
+    return p_fail(err, HEDDLE_EINVAL, 0, "sim:%u: a view of a view was asked", dev->index);
   if (offset % SIM_ALIGNMENT != 0 || offset > b->size || bytes > b->size - offset)
     return p_fail(err, HEDDLE_EINVAL, 0,
                   "sim:%u: view of bytes %llu to %llu of a buffer of %llu; it must lie inside, and begin at a "
                   "multiple of %d",
                   dev->index, (unsigned long long)offset, (unsigned long long)(offset + bytes),
                   (unsigned long long)b->size, SIM_ALIGNMENT);
-  uint8_t *at = b->bytes == NULL ? NULL : b->bytes + offset, *host = b->host == NULL ? NULL : b->host + offset;
-  pthread_mutex_lock(&dev->self->lock);
-  b->views++;
-  pthread_mutex_unlock(&dev->self->lock);
-  status = sim_memory_enter(dev, b->kind, at, host, bytes, NULL, b, out, err);
-  if (status == HEDDLE_OK) return HEDDLE_OK;
-  pthread_mutex_lock(&dev->self->lock);
-  b->views--;
-  pthread_mutex_unlock(&dev->self->lock);
-  return status;
+  return enter_part(dev, b, b->kind, offset, bytes, out, err);
 }
 
 static heddle_status memory_import(heddle_pdevice *dev, void *pointer, uint64_t bytes, heddle_pbuffer **out,
@@ -272,6 +280,30 @@ static heddle_status memory_native(heddle_pdevice *dev, heddle_pbuffer *handle, 
   return HEDDLE_OK;
 }
 
+/* A handle of native's is the buffer's own, so that one of a buffer that is gone is seen to be. */
+static heddle_status memory_adopt(heddle_pdevice *dev, uint64_t handle, uint64_t offset, uint64_t bytes,
+                                  heddle_pbuffer **out, heddle_error *err) {
+  heddle_status status = sim_enter(dev, SIM_CALL_IMPORT, err);
+  if (status != HEDDLE_OK) return status;
+  sim_buffer *b = sim_table_get(dev->self, (heddle_pbuffer *)(uintptr_t)handle);
+  if (b == NULL || b->dev != dev)
+    return p_fail(err, HEDDLE_EINVAL, 0, "sim:%u: adopt: the handle is no live buffer of this device", dev->index);
+  if (b->kind != HEDDLE_MEMORY_DEVICE && b->kind != HEDDLE_MEMORY_UNIFIED)
+    return p_fail(err, HEDDLE_EINVAL, 0, "sim:%u: adopt: %s memory; wanted is device memory", dev->index,
+                  kind_name(b->kind));
+  if (offset > b->size || bytes > b->size - offset)
+    return p_fail(err, HEDDLE_EINVAL, 0, "sim:%u: adopt: %llu bytes at %llu do not lie in a buffer of %llu", dev->index,
+                  (unsigned long long)bytes, (unsigned long long)offset, (unsigned long long)b->size);
+  if (offset % SIM_ALIGNMENT != 0)
+    return p_fail(err, HEDDLE_EUNSUPPORTED, 0,
+                  "sim:%u: memory that begins %llu bytes into a buffer, and not at a "
+                  "multiple of %d: copy it into a tensor of its own",
+                  dev->index, (unsigned long long)offset, SIM_ALIGNMENT);
+  status = enter_part(dev, b, HEDDLE_MEMORY_DEVICE, offset, bytes, out, err);
+  if (status == HEDDLE_OK) sim_table_get(dev->self, *out)->adopted = true;
+  return status;
+}
+
 /* ---- resolving ---- */
 
 heddle_status sim_bytes(heddle_pdevice *dev, heddle_pbuffer *handle, uint64_t offset, uint64_t bytes, sim_use use,
@@ -301,7 +333,7 @@ heddle_status sim_bytes(heddle_pdevice *dev, heddle_pbuffer *handle, uint64_t of
   { \
     .struct_size = sizeof(heddle_memory_table), .free = memory_free, .alloc = memory_alloc, .view = view_fn, \
     .import_host = import_fn, .map = memory_map, .unmap = memory_unmap, .flush = memory_flush, \
-    .invalidate = memory_invalidate, .native = memory_native \
+    .invalidate = memory_invalidate, .native = memory_native, .adopt = memory_adopt \
   }
 const heddle_memory_table sim_memory_tables[4] = {
     TABLE(NULL, NULL),

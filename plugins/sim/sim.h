@@ -70,9 +70,10 @@ typedef struct sim_buffer {
   uint8_t *host;  /* what the host sees, NULL where it cannot */
   uint64_t size;
   sim_block *block;          /* NULL in a view and in an import of the caller's */
-  struct sim_buffer *parent; /* of a view */
+  struct sim_buffer *parent; /* of a view, and of what was adopted */
   uint32_t views;            /* of a parent; guarded by the instance's lock */
   bool freed;                /* a parent that was freed before its views; likewise */
+  bool adopted;              /* its parent's memory, and itself no view */
 } sim_buffer;
 
 #define SIM_TABLE_CHUNK 256

@@ -47,6 +47,16 @@ CUresult cuMemGetAddressRange_v2(CUdeviceptr *base, size_t *bytes, CUdeviceptr a
   return CUDA_SUCCESS;
 }
 
+CUresult cuPointerGetAttribute(void *out, CUpointer_attribute attribute, CUdeviceptr address) {
+  ENG_CALL("cuPointerGetAttribute");
+  eng_place place;
+  const int code = eng_memory_find(address, &place);
+  if (code != ENG_OK || place.kind == 0 || attribute != CU_POINTER_ATTRIBUTE_DEVICE_ORDINAL)
+    return CUDA_ERROR_INVALID_VALUE;
+  *(int *)out = place.device;
+  return CUDA_SUCCESS;
+}
+
 /* ---------------------------------------------------------------- pools */
 
 static eng_pool *pool_of(CUmemoryPool pool) {

@@ -116,8 +116,8 @@ static void refuses_what_it_cannot_take(void **state) {
   int64_t wrong[2] = {-1, 2};
   for (int i = 0; i < 6; i++) {
     DLManagedTensor m = {plain(), &one, delete_legacy};
-    static const char *const words[] = {
-        "(cuda), id 3", "(unknown)", "dimensions", "dimension 0", "several elements into a byte", "without bytes"};
+    static const char *const words[] = {"no device 3 of DLPack's type 2", "type 99",      "dimensions", "dimension 0",
+                                        "several elements into a byte",   "without bytes"};
     if (i == 0) m.dl_tensor.device = (DLDevice){kDLCUDA, 3};
     if (i == 1) m.dl_tensor.device.device_type = (DLDeviceType)99;
     if (i == 2) m.dl_tensor.ndim = -1;

@@ -92,7 +92,9 @@ typedef uint64_t gpu_address;
   X(exec_destroy, GPU_MAY, "cuGraphExecDestroy", "hipGraphExecDestroy", (void *exec)) \
   X(thread_capture_mode, GPU_MAY, "cuThreadExchangeStreamCaptureMode", "hipThreadExchangeStreamCaptureMode", \
     (int *mode)) \
-  X(pool_get, GPU_MAY, "cuMemPoolGetAttribute", "hipMemPoolGetAttribute", (void *pool, int attribute, void *value))
+  X(pool_get, GPU_MAY, "cuMemPoolGetAttribute", "hipMemPoolGetAttribute", (void *pool, int attribute, void *value)) \
+  X(pointer_attribute, GPU_MAY, "cuPointerGetAttribute", "hipPointerGetAttribute", \
+    (void *out, int attribute, gpu_address address))
 
 enum { GPU_MUST, GPU_MAY };
 
@@ -112,6 +114,7 @@ typedef struct gpu_driver {
 
 /* Values that both drivers share. */
 enum {
+  GPU_CODE_WRONG = 1, /* an argument that is none, such as an address that the driver does not know */
   GPU_CODE_NO_MEMORY = 2,
   GPU_CODE_REGISTERED = 712, /* of host_register: the driver has the page already */
   GPU_STREAM_NON_BLOCKING = 1,
@@ -123,7 +126,8 @@ enum {
   GPU_CAPTURE_RELAXED = 2,
   GPU_POOL_RELEASE_THRESHOLD = 4, /* these three of 64 bits */
   GPU_POOL_RESERVED = 5,
-  GPU_POOL_USED = 7
+  GPU_POOL_USED = 7,
+  GPU_POINTER_DEVICE = 9 /* of pointer_attribute: the device's number */
 };
 
 #endif

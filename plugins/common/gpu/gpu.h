@@ -224,6 +224,7 @@ struct heddle_pbuffer {
   uint64_t granted; /* bytes that the driver gave for it */
   uint32_t kind;
   bool view;
+  bool adopted;                /* of others, who free it */
   gpu_address base;            /* what the driver gave, which address and host lie in: DEVICE */
   void *host_base;             /* PINNED and UNIFIED */
   gpu_import *import;          /* imports */

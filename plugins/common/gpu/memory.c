@@ -137,7 +137,8 @@ static void memory_free(heddle_pdevice *dev, heddle_pbuffer *buffer) {
   (void)dev;
   if (buffer == NULL) return;
   heddle_pdevice *owner = buffer->dev;
-  if (!buffer->view && buffer->kind != GPU_KIND_IMPORT) gpu_count(&owner->live_bytes, -(int64_t)buffer->bytes);
+  if (!buffer->view && !buffer->adopted && buffer->kind != GPU_KIND_IMPORT)
+    gpu_count(&owner->live_bytes, -(int64_t)buffer->bytes);
   if (buffer->base != 0 || buffer->host_base != NULL || buffer->import != NULL) {
     if (gpu_hangs(owner)) {
       keep(buffer);
@@ -288,6 +289,47 @@ static heddle_status memory_native(heddle_pdevice *dev, heddle_pbuffer *buffer, 
   return HEDDLE_OK;
 }
 
+/* ---------------------------------------------------------------- memory of others */
+
+/* The driver knows whose an address is; one too old to be asked is believed. */
+static heddle_status check_owner(heddle_pdevice *dev, gpu_address address, heddle_error *err) {
+  gpu_scope scope;
+  int device = dev->info->device;
+  if (dev->driver->pointer_attribute == NULL) return HEDDLE_OK;
+  heddle_status s = gpu_enter(dev, &scope, err);
+  if (s != HEDDLE_OK) return s;
+  const int code = dev->driver->pointer_attribute(&device, GPU_POINTER_DEVICE, address);
+  gpu_leave(dev, &scope);
+  if (code == GPU_CODE_WRONG)
+    return p_fail(err, HEDDLE_EINVAL, code, "%s:%u: address 0x%llx is no memory of the driver's", dev->vendor->name,
+                  dev->index, (unsigned long long)address);
+  if (code != 0) return gpu_check(dev, code, "ask whose memory an address is", err);
+  if (device != dev->info->device)
+    return p_fail(err, HEDDLE_EINVAL, 0, "%s:%u: address 0x%llx is memory of the driver's device %d", dev->vendor->name,
+                  dev->index, (unsigned long long)address, device);
+  return HEDDLE_OK;
+}
+
+static heddle_status memory_adopt(heddle_pdevice *dev, uint64_t handle, uint64_t offset, uint64_t bytes,
+                                  heddle_pbuffer **out, heddle_error *err) {
+  const gpu_address address = handle + offset;
+  if (handle == 0 || address < handle || bytes > UINT64_MAX - address)
+    return p_fail(err, HEDDLE_EINVAL, 0, "%s:%u: %llu bytes at %llu from 0x%llx are no memory of a device",
+                  dev->vendor->name, dev->index, (unsigned long long)bytes, (unsigned long long)offset,
+                  (unsigned long long)handle);
+  if (address % dev->info->alignment != 0)
+    return p_fail(err, HEDDLE_EUNSUPPORTED, 0,
+                  "%s:%u: memory at 0x%llx does not begin at a multiple of %llu: copy it into an allocation of its own",
+                  dev->vendor->name, dev->index, (unsigned long long)address, (unsigned long long)dev->info->alignment);
+  heddle_status s = gpu_health(dev, err);
+  if (s == HEDDLE_OK) s = check_owner(dev, address, err);
+  if (s == HEDDLE_OK) s = make(dev, HEDDLE_MEMORY_DEVICE, bytes, out, err);
+  if (s != HEDDLE_OK) return s;
+  (*out)->adopted = true;
+  (*out)->address = address;
+  return HEDDLE_OK;
+}
+
 const heddle_memory_table gpu_memory_table = {
     .struct_size = sizeof gpu_memory_table,
     .free = memory_free,
@@ -297,4 +339,5 @@ const heddle_memory_table gpu_memory_table = {
     .map = memory_map,
     .unmap = memory_unmap,
     .native = memory_native,
+    .adopt = memory_adopt,
 };

@@ -48,6 +48,16 @@ hipError_t hipMemPoolGetAttribute(hipMemPool_t pool, hipMemPoolAttr attribute, v
   return (hipError_t)eng_pool_get((eng_pool *)(void *)pool, (int)attribute, value);
 }
 
+hipError_t hipPointerGetAttribute(void *out, hipPointer_attribute attribute, hipDeviceptr_t address) {
+  HIP_CALL_PLAIN("hipPointerGetAttribute");
+  eng_place place;
+  const int code = eng_memory_find((uint64_t)(uintptr_t)address, &place);
+  if (code != ENG_OK || place.kind == 0 || attribute != HIP_POINTER_ATTRIBUTE_DEVICE_ORDINAL)
+    return hipErrorInvalidValue;
+  *(int *)out = place.device;
+  return hipSuccess;
+}
+
 hipError_t hipMemPoolSetAccess(hipMemPool_t pool, const hipMemAccessDesc *list, size_t count) {
   HIP_CALL_PLAIN("hipMemPoolSetAccess");
   for (size_t i = 0; i < count; i++) {

@@ -149,6 +149,16 @@ int eng_pool_set(eng_pool *pool, int attribute, const void *value) {
   return CUDA_MAY(pool_set, (pool, attribute, &copy));
 }
 
+/* The driver tells whose the address is, and nothing of what lies around it. */
+int eng_memory_find(uint64_t address, eng_place *out) {
+  int ordinal = 0;
+  *out = (eng_place){0};
+  const int code = CUDA_MAY(pointer_attribute, (&ordinal, GPU_POINTER_DEVICE, address));
+  for (int i = 0; code == ENG_OK && i < eng_device_count(); i++)
+    if (devices[i].ordinal == ordinal) *out = (eng_place){.kind = 2, .device = i};
+  return code;
+}
+
 int eng_pool_get(eng_pool *pool, int attribute, void *value) {
   return CUDA_MAY(pool_get, (pool, attribute, value));
 }
