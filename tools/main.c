@@ -6,15 +6,18 @@
 #include <string.h>
 
 #include "heddle/status.h"
+#include "completion.h"
+#include "manual.h"
 #include "options.h"
 
-static const command *const commands[] = {&devices_command, &info_command,    &plan_command,    &run_command,
-                                          &bench_command,   &compare_command, &convert_command, &check_plugin_command};
-enum { N_COMMANDS = sizeof commands / sizeof commands[0] };
+const command *const all_commands[] = {&devices_command, &info_command,         &plan_command,
+                                       &run_command,     &bench_command,        &compare_command,
+                                       &convert_command, &check_plugin_command, NULL};
+enum { N_COMMANDS = sizeof all_commands / sizeof all_commands[0] - 1 };
 
 static void usage(FILE *out) {
   fprintf(out, "heddle COMMAND [WORD]...\n\n");
-  for (int i = 0; i < N_COMMANDS; i++) fprintf(out, "  %-12s  %s\n", commands[i]->name, commands[i]->summary);
+  for (int i = 0; i < N_COMMANDS; i++) fprintf(out, "  %-12s  %s\n", all_commands[i]->name, all_commands[i]->summary);
   fprintf(out, "  %-12s  %s\n\n", "help", "what a command does and takes; so does heddle COMMAND --help");
   fprintf(out,
           "heddle --version prints the version. Exit status: 0 done, 1 the work failed, 2 the words were wrong.\n");
@@ -22,13 +25,13 @@ static void usage(FILE *out) {
 
 static const command *find(const char *name) {
   for (int i = 0; i < N_COMMANDS; i++)
-    if (strcmp(commands[i]->name, name) == 0) return commands[i];
+    if (strcmp(all_commands[i]->name, name) == 0) return all_commands[i];
   return NULL;
 }
 
 static int no_such(const char *name) {
   const char *names[N_COMMANDS + 1];
-  for (int i = 0; i < N_COMMANDS; i++) names[i] = commands[i]->name;
+  for (int i = 0; i < N_COMMANDS; i++) names[i] = all_commands[i]->name;
   names[N_COMMANDS] = "help";
   const char *near = nearest_word(name, names, N_COMMANDS + 1);
   fprintf(stderr, "heddle: there is no command '%s'", name);
@@ -64,6 +67,8 @@ static int run(int argc, char **argv) {
     printf("heddle %s\n", heddle_version());
     return DONE;
   }
+  if (strcmp(argv[1], "complete") == 0) return complete_words(argc - 2, argv + 2);
+  if (strcmp(argv[1], "man") == 0) return print_manual(argc - 2, argv + 2);
   const command *c = find(argv[1]);
   if (c == NULL) return no_such(argv[1]);
   options o;

@@ -88,6 +88,9 @@ typedef struct command {
   int (*run)(const options *o);
 } command;
 
+/* All of them, in the order of the help; the last is NULL. */
+extern const command *const all_commands[];
+
 extern const command devices_command, info_command, plan_command, run_command, bench_command, compare_command,
     convert_command, check_plugin_command;
 

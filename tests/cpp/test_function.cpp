@@ -1,7 +1,8 @@
 // Functions, values and modules of heddle/function.hpp, and calls through code that a compiler made: tests/tvm/calls.c is
 // a library as TVM v0.14 compiled it, whose forward(...) calls the function test.seen and whose apply(f, ...) calls f.
-// Also with a library of the TVM wheel's: test_function LIBRARY has those two functions from there.
+// Where TVM_LIBRARY names a library of the TVM wheel's (tests/python/test_cpp_tvm.py), also through that one's middle(x).
 #include <algorithm>
+#include <cstdlib>
 #include <memory>
 #include <stdexcept>
 #include <thread>
@@ -211,6 +212,36 @@ CASE(a_closure_that_throws_within_compiled_code) {
     EQUAL(e.number, -7);
   }
   heddle::remove_function("test.seen");
+}
+
+// middle(x) sets x[0] to 1, calls test.middle(x[3]) and sets x[1] to 2, of 4 numbers.
+CASE(a_closure_that_throws_within_a_library_of_the_wheel) {
+  const char *path = std::getenv("TVM_LIBRARY");
+  if (path == nullptr) return;
+  const Module m = Module::load(heddle::Context::process(), path);
+  const Tensor x = Tensor::create<float>({4});
+  THROWS(m.call("middle", x), HEDDLE_EFAILED); // nobody has test.middle
+  heddle::register_function("test.middle", Function::of([](double n) {
+                              if (n < 0) throw Special(static_cast<int>(n));
+                            }));
+  const heddle::View<float> seen = x.view<float>();
+  for (int round = 1; round < 50; round++) {
+    seen[0] = seen[1] = 0;
+    seen[3] = static_cast<float>(-round);
+    try {
+      m.call("middle", x);
+      NOT_REACHED();
+    } catch (const Special &e) {
+      EQUAL(e.number, -round);
+    }
+    EQUAL(seen[0], 1.0f); // it was in the middle
+    EQUAL(seen[1], 0.0f);
+    seen[3] = 5;
+    heddle::call(m, "middle", x);
+    EQUAL(seen[1], 2.0f);
+  }
+  heddle::remove_function("test.middle");
+  std::printf("through %s\n", path);
 }
 
 CASE(threads_call_and_throw_at_once) {

@@ -1,0 +1,11 @@
+# The manual page, which the tool prints from its own tables, and bash's completion, which asks the tool.
+if(TARGET heddle_tool)
+  if(runs_here)
+    set(manual "${PROJECT_BINARY_DIR}/share/man/man1/heddle.1")
+    file(MAKE_DIRECTORY "${PROJECT_BINARY_DIR}/share/man/man1")
+    add_custom_command(OUTPUT "${manual}" COMMAND heddle_tool man > "${manual}" DEPENDS heddle_tool VERBATIM)
+    add_custom_target(heddle_manual ALL DEPENDS "${manual}")
+    install(FILES "${manual}" DESTINATION "${CMAKE_INSTALL_MANDIR}/man1")
+  endif()
+  install(FILES tools/heddle.bash DESTINATION "${CMAKE_INSTALL_DATADIR}/bash-completion/completions" RENAME heddle)
+endif()
