@@ -15,7 +15,7 @@ from typing import Any, Sequence
 
 from .contrib.debugger.debug_result import DebugResult
 from .graph_executor import GraphModule, _text_of, get_device
-from .runtime import BenchmarkResult, Device, Module, NDArray, get_global_func
+from .runtime import BenchmarkResult, Device, Module, NDArray, get_global_func, save_param_dict
 
 __all__ = ["GraphModuleDebug", "create"]
 
@@ -33,12 +33,8 @@ def create(graph_json_str: str, libmod: Module | None, device: Device | Sequence
     devices, _, numbers = get_device(libmod, device)
     made = get_global_func("tvm.graph_executor_debug.create")
     gmod = GraphModuleDebug(made(_text_of(graph_json_str), libmod, *numbers), devices, graph_json_str, dump_root)
-    try:
-        params = libmod["get_graph_params"] if libmod is not None else None
-    except AttributeError:
-        params = None
-    if params is not None:
-        gmod._take_params(params())
+    if libmod is not None and libmod.implements_function("get_graph_params"):
+        gmod.load_params(save_param_dict(libmod["get_graph_params"]()))
     return gmod
 
 
@@ -136,9 +132,3 @@ class GraphModuleDebug(GraphModule):
             values += [self._get_node_output(i, k) for k in range(self.debug_datum.get_graph_node_output_num(node))]
         self.debug_datum.update_output_tensors(values)
         self._run()
-
-    def _take_params(self, params: Any) -> None:
-        if isinstance(params, (bytes, bytearray)):
-            self.load_params(params)
-        else:
-            self.set_input(**params)

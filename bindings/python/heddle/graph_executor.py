@@ -16,11 +16,12 @@ import json
 import logging
 import math
 import operator
-from typing import Any, Sequence
+from typing import Any, Container, Sequence
 
 import numpy as np
 
-from .ndarray import Device, NDArray, empty
+from .errors import InvalidError, NotFoundError, UnsupportedError
+from .ndarray import Device, NDArray, empty, from_dlpack
 from .runtime import BenchmarkResult, Module, get_global_func, num_threads
 from .runtime.profiling import Count, Report, report_of_run
 
@@ -35,6 +36,7 @@ def create(graph_json_str: str, libmod: Module | None, device: Device | Sequence
 
     graph_json_str: the graph's JSON as text, not a path. libmod: the module with the graph's functions (None where it has
     none). device: one device, or a list: the first is preferred, and a graph for several devices needs all of them.
+    Values are copied between any two of them; in TVM one of both has to be the host.
 
     Raises ValueError for what is no device, heddle.Error where the graph is refused, a function is missing or a device is
     not there: graphs from elsewhere are checked before anything runs.
@@ -95,8 +97,8 @@ class GraphModule:
         """Copies values to inputs: one by number or name, and any number by name, the largest first.
 
         value: an NDArray of the input's dtype and number of elements, or anything that numpy makes an array of: that has
-        the input's shape, and is converted to its dtype. A name that is none raises RuntimeError as key and is passed
-        over among params. ValueError: a shape is another; heddle.Error: an NDArray's dtype is another (TVM compares bytes
+        the input's shape, and is converted to its dtype. A name that is none raises NotFoundError (a RuntimeError) as key, and is
+        passed over among params. ValueError: a shape is another; heddle.Error: an NDArray's dtype is another (TVM compares bytes
         only).
         """
         if key is not None:
@@ -108,7 +110,7 @@ class GraphModule:
     def set_input_zero_copy(self, key: int | str | None = None, value: Any = None, **params: Any) -> None:
         """As set_input, but runs read the caller's memory: what is written there, the next run sees.
 
-        value: an NDArray, a numpy array or any object with DLPack's __dlpack__, of the input's dtype and shape. It is kept
+        value: an NDArray, a numpy array, an object with DLPack's __dlpack__ or a capsule of that, of the input's dtype and shape. It is kept
         until the input is set otherwise. TypeError: it has no memory to share. Memory that is less aligned than compiled
         code needs, or that is on a device, is copied from there by each run, where TVM fails.
         """
@@ -195,8 +197,9 @@ class GraphModule:
 
         min_repeat_ms: calls are added until a measurement takes that long, and stay added. limit_zero_time_iterations: at
         most so many measurements may read 0. cooldown_interval_ms: a pause between groups of repeats_to_cooldown
-        measurements. kwargs: inputs, set before the clock starts. end_to_end: instead of func_name, each call copies these
-        inputs in, runs, and copies all outputs to device.
+        measurements. kwargs: inputs, set before the clock starts; inputs that nobody has set are zeros from then on, since
+        only the time counts (a plain run refuses them). end_to_end: instead of func_name, each call copies these inputs in,
+        runs, and copies all outputs to device.
 
         Gives seconds: .mean, .median, .std, .min, .max, .results (one a measurement); str() is a table in milliseconds.
         TVM drops the pauses with end_to_end, and pauses after the first measurement whatever the groups.
@@ -205,12 +208,13 @@ class GraphModule:
                       limit_zero_time_iterations=limit_zero_time_iterations,
                       cooldown_interval_ms=math.ceil(cooldown_interval_ms), repeats_to_cooldown=repeats_to_cooldown)
         if not end_to_end:
-            if kwargs:
-                self.set_input(**kwargs)
+            self.set_input(**kwargs)
+            self._fill()
             return self.module.time_evaluator(func_name, device, **timing)()
         pairs: list[Any] = []
         for name in kwargs:
             pairs += [name, self._array(self._index(name), kwargs[name])]
+        self._fill(kwargs)
         timed = self.module.time_evaluator("run_from_inputs", device, **timing)
         return timed(device.device_type, device.device_id, *pairs)
 
@@ -218,7 +222,7 @@ class GraphModule:
         """Sets inputs, runs once to warm up and once with a clock on each step, and gives a Report: time by operator and
         by device. collectors: None or empty; TVM's collectors of hardware counters are not there."""
         if collectors:
-            raise NotImplementedError("collectors: Heddle has none of TVM's collectors of hardware counters; give None")
+            raise UnsupportedError("collectors: Heddle has none of TVM's collectors of hardware counters; give None")
         if input_dict:
             self.set_input(**input_dict)
         return report_of_run(self.module["profile"](), self.module["get_graph_json"](),
@@ -230,13 +234,24 @@ class GraphModule:
 
     # ---- inside
 
+    def _fill(self, but: Container[str] = ()) -> None:
+        """Gives memory, which is zeroed, to inputs that have no value; others are left as they are."""
+        shapes, dtypes = self.get_input_info()
+        for name in shapes:
+            if name in but:
+                continue
+            try:
+                self._get_input(name, empty(shapes[name], dtypes[name]))
+            except InvalidError:  # it was never set
+                self._get_input(name)
+
     def _index(self, key: int | str) -> int:
         """The number of an input that is asked for by number or name."""
         if not isinstance(key, str):
             return operator.index(key)
         index = self._get_input_index(key)
         if index < 0:
-            raise RuntimeError(f"Could not find '{key}' in graph's inputs")
+            raise NotFoundError(f"Could not find '{key}' in graph's inputs")
         return index
 
     def _known_by_size(self, values: dict[str, Any]) -> list[tuple[str, int]]:
@@ -281,6 +296,8 @@ def _info(said: Any) -> tuple[dict[str, tuple[int, ...]], dict[str, str]]:
 
 
 def _shared(value: Any) -> Any:
+    if type(value).__name__ == "PyCapsule":
+        return from_dlpack(value)
     if isinstance(value, (NDArray, np.ndarray)) or hasattr(value, "__dlpack__"):
         return value
-    raise TypeError(f"zero copy takes an NDArray, a numpy array or an object with __dlpack__, not {type(value).__name__}")
+    raise TypeError(f"zero copy takes an NDArray, a numpy array or what has __dlpack__, not a '{type(value).__name__}'")

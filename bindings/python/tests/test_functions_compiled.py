@@ -82,6 +82,23 @@ def test_the_compiled_code_itself(library):
         library["chain"](y)
 
 
+@pytest.mark.parametrize("start", range(0, 64, 4))
+def test_numpy_arrays_of_any_alignment_and_strides(library, start):
+    raw = np.zeros(35 * 4 + 128, np.uint8)
+    at = -raw.ctypes.data % 64 + start
+    values = np.random.default_rng(start).normal(size=(5, 7)).astype("float32")
+    x, y = raw[at:at + 140].view("float32").reshape(5, 7), np.zeros((5, 14), "float32")
+    x[:] = values
+    x.flags.writeable = False
+    expected = np.tanh(values * 2 + 1) - values
+    library["chain"](x, y[:, ::2])
+    np.testing.assert_allclose(y[:, ::2], expected, rtol=1e-5, atol=1e-6)
+    assert (y[:, 1::2] == 0).all() and (x == values).all()
+    output = np.zeros((7, 5), "float32").T
+    library["chain"](x, output)
+    np.testing.assert_allclose(output, expected, rtol=1e-5, atol=1e-6)
+
+
 def test_params_of_tvm(folder):
     """The blob that TVM wrote is read, and ours is the same bytes."""
     blob = (folder / "params.bin").read_bytes()

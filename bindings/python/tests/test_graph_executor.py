@@ -32,7 +32,8 @@ class Recorder:
     def __getitem__(self, name):
         def call(*args):
             self.calls.append((name, *args))
-            return {"get_input_index": lambda n: "abc".find(n), "get_graph_json": lambda: GRAPH}.get(
+            return {"get_input_index": lambda n: "abc".find(n), "get_graph_json": lambda: GRAPH,
+                    "get_input_info": lambda: {"shape": {"a": (2,), "b": (3, 4)}, "dtype": {"a": F32, "b": F32}}}.get(
                 name, lambda *_: None)(*args)
         return call
 
@@ -97,6 +98,7 @@ def test_benchmark_hands_all_options_on(recorded):
                    repeats_to_cooldown=4)
     assert module.timed == [("run", CPU, options)]
     assert [c[0] for c in module.of("set_input", "timed")] == ["set_input", "timed"]
+    assert [c[1] for c in module.of("get_input")] == ["a", "b"]
     module.calls.clear()
     g.benchmark(CPU, "ignored", 7, 3, 1.5, 20, True, 2, 4, b=np.zeros((3, 4)), a=np.ones(2, F32))
     assert module.timed[1] == ("run_from_inputs", CPU, options)
@@ -234,6 +236,22 @@ def test_pauses_are_made_with_end_to_end(model):
     start = time.monotonic()
     result = g.benchmark(CPU, repeat=4, number=1, end_to_end=True, cooldown_interval_ms=200, repeats_to_cooldown=2, **inputs)
     assert time.monotonic() - start >= 0.2 and len(result.results) == 4
+
+
+@needs_compiler
+def test_inputs_that_were_never_set(library):
+    """A run refuses them; a benchmark, where only the time counts, does not, and keeps what was set."""
+    graph, _, inputs, _ = model_files("dtype_float32")
+    for end_to_end in (False, True):
+        g = graph_executor.create(graph, library("dtype_float32"), CPU)
+        with pytest.raises(heddle.Error, match="never set"):
+            g.run()
+        first, *others = inputs
+        g.set_input(first, inputs[first])
+        assert len(g.benchmark(CPU, repeat=2, number=1, end_to_end=end_to_end).results) == 2
+        np.testing.assert_array_equal(g.get_input(first).numpy(), inputs[first])
+        for name in others:
+            assert not g.get_input(name).numpy().any()
 
 
 @needs_compiler

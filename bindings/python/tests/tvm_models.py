@@ -105,6 +105,7 @@ def write_files(folder):
     code = legacy.device_module("opencl", "cl", {"scale_kernel": ([(3, 64)], ["blockIdx.x"])},
                                 "// Function: scale_kernel\n__kernel void scale_kernel(__global float *x) {}\n")
     legacy.library(folder / "kernels.so", "v0.14", [ADDONE], data=legacy.blob([legacy.LIB, code], [[1], []]))
+    legacy.compile_c(folder / "lib0.o", f'#define ERA 14\n#include "era.h"\n{ADDONE}', ["-c"])
     legacy.library(folder / "library.so", "v0.14", [ADDONE, ANSWER, APPLY], main="addone")
     return folder
 

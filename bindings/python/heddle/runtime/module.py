@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import struct
+import tempfile
 from typing import Any, Callable, NoReturn
 
 from .. import _core, _functions
@@ -56,7 +57,7 @@ class DeviceCode(_Facts):
         self.type_key = info["kind"]
         self.format = info["format"]
         self.kernels = tuple(info["kernels"])
-        self._bytes, self._path = info["bytes"], path
+        self._code, self._path = info["code"], path
 
     def get_function(self, name: str, query_imports: bool = False) -> NoReturn:
         """AttributeError: the library's functions launch the kernels."""
@@ -71,8 +72,14 @@ class DeviceCode(_Facts):
         self.get_function(name)
 
     def get_source(self, fmt: str = "") -> str:
-        """A list of the kernels, a comment: the code itself goes to the device's driver only."""
-        lines = [f"// {self.type_key} ({self.format or 'binary'}), {self._bytes} bytes, of {self._path}"]
+        """The code, where it is text, as OpenCL's, CUDA's and PTX are; of other code a list of its kernels, as a comment."""
+        try:
+            text = self._code.decode()
+        except UnicodeDecodeError:
+            text = "\0"
+        if "\0" not in text:
+            return text
+        lines = [f"// {self.type_key} ({self.format or 'binary'}), {len(self._code)} bytes, of {self._path}"]
         return "\n".join(lines + [f"// kernel {name}" for name in self.kernels]) + "\n"
 
     def __repr__(self) -> str:
@@ -150,7 +157,7 @@ class Module(_Facts, _functions.Module):
         self.add_import(module)
 
     def get_source(self, fmt: str = "") -> str:
-        """UnsupportedError: a library holds machine code. Of device code (imported_modules) the kernels are listed."""
+        """UnsupportedError: a library holds machine code. Device code (imported_modules) has one."""
         raise UnsupportedError(f"a module of kind '{self.type_key}' has no source; imported_modules has the device code")
 
     def time_evaluator(self, func_name: str, dev: Device, number: int = 10, repeat: int = 1, min_repeat_ms: int = 0,
@@ -181,12 +188,21 @@ class Module(_Facts, _functions.Module):
         return f"Module({self.type_key}, {self.address:x})"
 
 
+def _linked(name: str) -> str:
+    """The shared library beside objects, NAME.so, as TVM makes it."""
+    from ..contrib import cc, tar
+    with tempfile.TemporaryDirectory(prefix="heddle_") as folder:
+        cc.create_shared(name + ".so", tar.untar(name, folder) if name.endswith(".tar") else [name])
+    return name + ".so"
+
+
 def load_module(path: str | os.PathLike[str], fmt: str = "") -> Module:
     """The module of a file: a shared library that TVM v0.3 to v0.27 compiled, whose model (GraphExecutorFactory) is the
     module where it holds one; or what the function "runtime.module.loadfile_FORMAT" that is registered makes of it.
 
-    fmt "": the file's suffix. The library is code, and runs with the rights of this process. ValueError (which is an
-    OSError too) where there is no such file; UnsupportedError for objects that are not linked.
+    fmt "": the file's suffix. Objects (.o, or a .tar of them, as export_library writes) are linked first with the C compiler
+    of the machine, to a library beside them (lib.tar.so). The library is code, and runs with the rights of this process.
+    ValueError (which is an OSError too) where there is no such file; UnsupportedError where there is no compiler.
     """
     name = os.fspath(path)
     if not os.path.isfile(name):
@@ -194,7 +210,7 @@ def load_module(path: str | os.PathLike[str], fmt: str = "") -> Module:
         error.file = name
         raise error
     if name.endswith((".o", ".tar")) and not fmt:
-        raise UnsupportedError(f"{name}: objects are linked first: cc -shared -o lib.so OBJECTS, or export_library(\"lib.so\")")
+        name = _linked(name)
     return _functions.load_module(name, fmt)
 
 

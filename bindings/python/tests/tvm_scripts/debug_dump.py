@@ -1,6 +1,7 @@
 """The debug executor: what it writes, and values and times of nodes."""
 import json
 import os
+import re
 import sys
 
 import numpy as np
@@ -56,6 +57,17 @@ one = m.run_individual_node(7, number=2, repeat=4)
 assert len(one.results) == 4 and one.mean > 0
 assert "tvmgen_default_fused_nn_softmax" in m.get_debug_result() and "Total_time" in m.get_debug_result()
 
+lines = [re.split(r"  [ ]*", line) for line in m.debug_datum.get_debug_result().split("\n")]
+assert lines[0] == ["Node Name", "Ops", "Time(us)", "Time(%)", "Shape", "Inputs", "Outputs", "Measurements(us)", ""]
+assert {line[1] for line in lines[2:5]} == {n["op"] for n in m.debug_datum.get_graph_nodes() if n["op"] != "param"}
+assert lines[5][0] == "Total_time" and abs(float(lines[5][2]) - sum(float(line[2]) for line in lines[2:5])) < 0.01
+assert m.run_individual_node(0, number=1).mean == 0
+try:
+    m.run_individual_node(10)
+    raise AssertionError("there is no node 10")
+except tvm.TVMError:
+    pass
+
 # a report
 report = m.profile(data=x)
 assert "tvmgen_default_fused_nn_softmax" in str(report) and "Total" in str(report) and "Hash" in str(report)
@@ -77,6 +89,12 @@ factory = tvm.runtime.load_module(os.path.join(folder, "model.so"))
 g = GraphModuleDebug(factory["debug_create"]("default", dev), [dev], factory["get_graph_json"](), None)
 g.run(data=x)
 tvm.testing.assert_allclose(g.get_output(0).numpy(), expected, rtol=1e-4, atol=1e-5)
+h = debug_executor.create(factory["get_graph_json"](), factory, dev)  # its parameters come with it
+h.set_input("data", x)
+h._run_per_layer()
+tvm.testing.assert_allclose(h.debug_datum.get_output_tensors()[name + "____topo-index:9____output-num:0"].numpy(), expected,
+                            rtol=1e-4, atol=1e-5)
+h.exit()
 own = g._dump_root
 assert os.path.isdir(own)
 g.exit()

@@ -38,6 +38,16 @@ assert len(bare.get_input_info()[0]) == 7
 bare.load_params(runtime.save_param_dict(params))
 assert list(bare.get_input_info()[0]) == ["data"]
 
+raw = lib["remove_params"]()["default"](dev)
+raw["set_input"]("data", tvm.nd.array(x))
+raw["load_params"](bytearray(runtime.save_param_dict(params)))
+raw["run"]()
+tvm.testing.assert_allclose(raw["get_output"](0).numpy(), expected, rtol=1e-4, atol=1e-5)
+dbg = lib["debug_create"]("default", dev)
+dbg["set_input"]("data", tvm.nd.array(x))
+dbg["run"]()
+tvm.testing.assert_allclose(dbg["get_output"](0).numpy(), expected, rtol=1e-4, atol=1e-5)
+
 # two models in one library, and a function beside them
 two = tvm.runtime.load_module(os.path.join(folder, "two.so"))
 assert two.type_key == "GraphExecutorFactory"

@@ -38,6 +38,15 @@ for t in threads:
     t.join()
 assert not failures, failures
 
+# the owner may go
+others = [graph_executor.create(graph, lib, tvm.cpu()) for _ in range(3)]
+for m in others:
+    m.share_params(owner, blob)
+del owner
+for m in others:
+    m.run(data=x)
+    tvm.testing.assert_allclose(m.get_output(0).numpy(), expected, rtol=1e-4, atol=1e-5)
+
 # an array of a parameter that was taken before is its memory in all of them
 owner = graph_executor.create(graph, lib, tvm.cpu())
 owner.load_params(blob)

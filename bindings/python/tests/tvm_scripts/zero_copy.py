@@ -31,6 +31,9 @@ tvm.testing.assert_allclose(m.get_output(0).numpy(), expected, rtol=1e-4, atol=1
 m.set_input_zero_copy(data=tvm.nd.from_dlpack(data.to_dlpack()), nope=data)
 m.run()
 tvm.testing.assert_allclose(out.numpy(), expected, rtol=1e-4, atol=1e-5)
+m.set_input_zero_copy("data", tvm.nd.array(x).to_dlpack())
+m.run()
+tvm.testing.assert_allclose(out.numpy(), expected, rtol=1e-4, atol=1e-5)
 for wrong in (tvm.nd.array(x[:, :4]), tvm.nd.array(x.astype("float64"))):
     try:
         m.set_input_zero_copy("data", wrong)

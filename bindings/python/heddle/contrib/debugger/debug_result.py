@@ -106,7 +106,7 @@ class DebugResult:
         head = ["Node Name", "Ops", "Time(us)", "Time(%)", "Shape", "Inputs", "Outputs", "Measurements(us)"]
         rows = [head, ["-" * len(title) for title in head], *rows]
         widths = [max(len(str(row[i])) for row in rows) for i in range(len(head))]
-        return "\n".join("  ".join(str(cell).ljust(w) for cell, w in zip(row, widths)) for row in rows)
+        return "\n".join("".join(str(cell).ljust(w + 2) for cell, w in zip(row, widths)) for row in rows)
 
     def display_debug_result(self, sort_by_time: bool = True) -> None:
         """Prints the table."""
