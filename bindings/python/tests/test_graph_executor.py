@@ -255,6 +255,19 @@ def test_inputs_that_were_never_set(library):
 
 
 @needs_compiler
+def test_a_node_that_fails_is_an_attribute_of_the_error(tmp_path):
+    bad = legacy.kernel("bad", [("x", F32, (4,)), ("y", F32, (4,))], 'CHECK(x[0] < 0, "no luck");\ny[0] = x[0] * 2;')
+    library = heddle.runtime.load_module(legacy.library(tmp_path / "bad.so", "v0.14", [bad]))
+    graph = tvm_graph({"x": (F32, [4])}, [Call("bad", ["x"], [(F32, [4])], "unlucky")], ["unlucky"])
+    g = graph_executor.create(graph, library, CPU)
+    with pytest.raises(heddle.Error, match="no luck") as caught:
+        g.run(x=np.ones(4))
+    assert caught.value.node == "unlucky" and caught.value.device == "cpu:0"
+    g.run(x=-np.ones(4))  # and goes on
+    assert g.get_output("unlucky").numpy()[0] == -2
+
+
+@needs_compiler
 def test_errors_say_what_and_where(model, library, tmp_path):
     g, inputs, _ = model("reshape_nop")
     with pytest.raises(heddle.Error, match="get_output"):
