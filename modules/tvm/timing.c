@@ -2,6 +2,7 @@
  * that times another one. */
 #include "modules/tvm/timing.h"
 
+#include <string.h>
 #include <time.h>
 
 #include "core/alloc.h"
@@ -54,6 +55,8 @@ int heddle__timing_run(const heddle__timing *t, heddle__measure_fn measure, hedd
 typedef struct evaluator {
   heddle_function *f, *before; /* before: NULL, or called with the arguments before each repeat */
   heddle__timing timing;
+  char *cold; /* written as a whole before each repeat, so that the caches hold nothing else; or NULL */
+  size_t cold_bytes;
 } evaluator;
 
 typedef struct evaluation {
@@ -78,7 +81,8 @@ static int call_once(const evaluation *e) {
 
 static int before(void *user) {
   const evaluation *e = user;
-  return call(e->of->before, e);
+  if (e->of->cold != NULL) memset(e->of->cold, e->of->cold[0] + 1, e->of->cold_bytes);
+  return e->of->before != NULL ? call(e->of->before, e) : 0;
 }
 
 static int measure(void *user, int64_t number, uint64_t *ns) {
@@ -109,10 +113,11 @@ static HEDDLE__METHOD(evaluate) {
 static void finish(void *self) {
   heddle__function_release(((evaluator *)self)->f);
   heddle__function_release(((evaluator *)self)->before);
+  heddle__free(((evaluator *)self)->cold);
   heddle__free(self);
 }
 
-/* (module or null, name, device type, number, the six of heddle__timing, bytes of cache to flush (0), the name of a
+/* (module or null, name, device type, number, the six of heddle__timing, bytes of cache to flush before each repeat, the name of a
  * function that is called with the arguments before each repeat, or ""): a function that calls the one of that name with
  * its own arguments. Functions wait for what they launch, so that the host's clock is right for all devices. */
 HEDDLE__METHOD(heddle__time_evaluator) {
@@ -120,7 +125,7 @@ HEDDLE__METHOD(heddle__time_evaluator) {
   heddle_object *module = NULL;
   heddle__timing timing;
   const char *name = NULL, *first_name = "";
-  int64_t ignored = 0;
+  int64_t ignored = 0, flushed = 0;
   (void)self;
   if (!heddle__args_count(&a, 4, 12) || !heddle__args_object(&a, 0, &module) || !heddle__args_name(&a, 1, &name) ||
       !heddle__args_int(&a, 2, 1, INT32_MAX, &ignored) || !heddle__args_int(&a, 3, 0, INT32_MAX, &ignored))
@@ -128,7 +133,7 @@ HEDDLE__METHOD(heddle__time_evaluator) {
   heddle__args first = a; /* what is behind the numbers is not theirs */
   if (first.n > 10) first.n = 10;
   if (!heddle__timing_args(&first, 4, &timing)) return -1;
-  if (n > 10 && !heddle__args_int(&a, 10, 0, 0, &ignored)) return -1; /* bytes of cache to flush */
+  if (n > 10 && !heddle__args_int(&a, 10, 0, INT32_MAX, &flushed)) return -1;
   if (n > 11 && !heddle__args_name(&a, 11, &first_name)) return -1;
   heddle_function *f = NULL, *prepares = first_name[0] != '\0' ? heddle__registry_find(first_name) : NULL;
   if (first_name[0] != '\0' && prepares == NULL)
@@ -144,15 +149,18 @@ HEDDLE__METHOD(heddle__time_evaluator) {
                                     name);
   }
   evaluator *e = heddle__alloc(1, sizeof *e);
-  heddle_function *made = e != NULL ? heddle__function_new(name, evaluate, e, finish) : NULL;
+  char *cold = flushed > 0 ? heddle__alloc((size_t)flushed, 1) : NULL;
+  bool room = e != NULL && (flushed == 0 || cold != NULL);
+  heddle_function *made = room ? heddle__function_new(name, evaluate, e, finish) : NULL;
   if (made == NULL) {
     heddle__function_release(f);
     heddle__function_release(prepares);
     heddle__free(e);
+    heddle__free(cold);
     return heddle__refuse(a.method, "out of memory");
   }
-  if (prepares != NULL) timing.before = before;
-  *e = (evaluator){f, prepares, timing};
+  if (prepares != NULL || cold != NULL) timing.before = before;
+  *e = (evaluator){f, prepares, timing, cold, (size_t)flushed};
   ret->p = made;
   *ret_code = PACKED_FUNCTION;
   return 0;

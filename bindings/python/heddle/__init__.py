@@ -33,7 +33,7 @@ __all__ = ["Context", "Device", "Error", "Model", "Tensor", "as_tensor", "device
 
 
 def __getattr__(name: str) -> Any:
-    if name.startswith("_"):
+    if name.startswith("__"):
         raise AttributeError(f"module 'heddle' has no attribute '{name}'")
     if name in _LAZY:
         where = _LAZY[name]

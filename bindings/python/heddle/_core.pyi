@@ -62,10 +62,10 @@ class Tensor:
 def empty(shape: Sequence[int], dtype: Any = "float32", device: tuple[int, int] | str | None = None,
           context: Context | None = None) -> Tensor: ...    # zeroed; device: (DLPack type, number) or a name such as "sim:0"
 def as_tensor(value: Any, dtype: Any = None) -> Tensor: ...  # shares memory where it can (core.h: tensor_of)
-def from_dlpack(value: Any) -> Tensor: ...                   # object with __dlpack__, or a capsule
+def from_dlpack(value: Any, device: Any = None, context: Context | None = None) -> Tensor: ...                   # object with __dlpack__, or a capsule
 def load_npy(path: str) -> Tensor: ...
 def save_npy(tensor: Tensor, path: str) -> None: ...
-def set_device_class(cls: type) -> None: ...   # heddle/device.py calls it with Device(device_type, device_id)
+def set_device_class(cls: type) -> None: ...   # heddle/device.py calls it with Device(device_type, device_id, name)
 def set_tensor_class(cls: type) -> None: ...   # a subclass of Tensor that results have from then on
 
 # ---- model.c

@@ -22,7 +22,9 @@ class Device:
 
     Device("cuda", 1), Device(2, 1) and Device("cuda:1") are the same. Making one finds nothing and opens nothing; `exist`
     says whether it is there. A name that is no type of DLPack's, such as "sim:1", is looked up among the devices of the
-    process's context: NoDeviceError. Devices are equal where type and number are, and can be keys.
+    process's context: NoDeviceError. Devices are equal where type and number are, and can be keys. Where several plugins
+    have devices of one type, as ext_dev, a type and a number are the first of them in the order of the setting "devices";
+    a Device that was made by name, or that a tensor gave, keeps that name (argument `name`).
     """
 
     kDLCPU = 1
@@ -60,8 +62,7 @@ class Device:
 
     __slots__ = ("device_type", "device_id", "_name")
 
-    def __init__(self, device_type: int | str, device_id: int = 0):
-        name = None
+    def __init__(self, device_type: int | str, device_id: int = 0, name: str | None = None):
         if isinstance(device_type, str):
             word, colon, number = device_type.partition(":")
             if colon and number.isdecimal() and device_id == 0:
@@ -90,7 +91,7 @@ class Device:
         return f"{self.MASK2STR.get(self.device_type, f'device{self.device_type}')}({self.device_id})"
 
     def __reduce__(self) -> Any:
-        return (Device, (self.device_type, self.device_id))
+        return (Device, (self.device_type, self.device_id, self._name))
 
     # ---- what is there
 

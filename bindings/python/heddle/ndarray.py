@@ -138,7 +138,8 @@ def empty(shape: Sequence[int], dtype: Any = "float32", device: Device = Device(
         from .errors import UnsupportedError
         raise UnsupportedError(f"mem_scope '{mem_scope}': arrays are in global memory; textures are not supported")
     sizes = tuple(int(s) for s in shape)
-    return NDArray(_core.empty(sizes, dtype, (device.device_type, device.device_id)))
+    where = getattr(device, "_name", None) or (device.device_type, device.device_id)
+    return NDArray(_core.empty(sizes, dtype, where))
 
 
 def array(arr: Any, device: Device = Device(1, 0), mem_scope: str | None = None) -> NDArray:

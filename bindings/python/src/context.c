@@ -150,46 +150,15 @@ heddle_context *heddle_py_context_of(PyObject *object) {
 
 /* ---------------------------------------------------------------- devices */
 
-/* The device of that type and number, borrowed, or NULL. A type's usual plugin is asked first: no other is loaded then. */
-static heddle_device *find_by_number(heddle_context *ctx, int type, int number) {
-  static const struct {
-    int type;
-    const char *plugin;
-  } usual[] = {{HEDDLE_DEVICE_CPU, "cpu"},
-               {HEDDLE_DEVICE_CUDA, "cuda"},
-               {HEDDLE_DEVICE_OPENCL, "opencl"},
-               {HEDDLE_DEVICE_VULKAN, "vulkan"},
-               {HEDDLE_DEVICE_ROCM, "rocm"}};
-  heddle_device_info info = {.struct_size = sizeof info};
-  heddle_error err = {0};
-  heddle_device *dev = NULL;
-  char name[32];
-  for (size_t i = 0; i < sizeof usual / sizeof usual[0]; i++) {
-    if (usual[i].type != type) continue;
-    snprintf(name, sizeof name, "%s:%d", usual[i].plugin, number);
-    if (heddle_context_find_device(ctx, name, &dev, &err) == HEDDLE_OK &&
-        heddle_device_get_info(dev, &info, &err) == HEDDLE_OK && info.type == type)
-      return dev;
-  }
-  for (size_t i = 0, n = heddle_context_device_count(ctx); i < n; i++) {
-    dev = heddle_context_device(ctx, i);
-    if (heddle_device_get_info(dev, &info, &err) == HEDDLE_OK && info.type == type && info.index == (uint32_t)number)
-      return dev;
-  }
-  return NULL;
-}
-
 static int device_of_number(heddle_context *ctx, int type, int number, heddle_device **out) {
+  heddle_error err = {0};
+  heddle_status s;
   if (type == HEDDLE_DEVICE_CPU && number == 0) return 0;
-  heddle_device *found;
   Py_BEGIN_ALLOW_THREADS;
-  found = number >= 0 ? find_by_number(ctx, type, number) : NULL;
+  s = heddle_context_dlpack_device(ctx, type, number, out, &err);
   Py_END_ALLOW_THREADS;
-  *out = found;
-  if (found != NULL) return 0;
-  heddle_py_fail_words(HEDDLE_ENODEV,
-                       "there is no device of DLPack's type %d with number %d; heddle.devices() lists what there is",
-                       type, number);
+  if (s == HEDDLE_OK) return 0;
+  heddle_py_fail(s, &err, NULL);
   return -1;
 }
 
@@ -214,7 +183,17 @@ int heddle_py_device_of(heddle_context *ctx, PyObject *object, heddle_device **o
     if (!PyArg_ParseTuple(object, "ii;a device is a name, or (type, number)", &type, &number)) return -1;
     return device_of_number(ctx, type, number, out);
   }
-  PyObject *a = PyObject_GetAttrString(object, "device_type"), *b = PyObject_GetAttrString(object, "device_id");
+  PyObject *name = PyObject_GetAttrString(object, "_name"); /* of a Device that was made by name */
+  PyErr_Clear();
+  if (name != NULL && PyUnicode_Check(name)) {
+    int found = heddle_py_device_of(ctx, name, out);
+    Py_DECREF(name);
+    return found;
+  }
+  Py_XDECREF(name);
+  PyObject *a = PyObject_GetAttrString(object, "device_type");
+  PyErr_Clear();
+  PyObject *b = PyObject_GetAttrString(object, "device_id");
   PyErr_Clear();
   type = a != NULL ? (int)PyLong_AsLong(a) : -1;
   number = b != NULL ? (int)PyLong_AsLong(b) : -1;

@@ -173,22 +173,25 @@ heddle_status heddle_py_wrap_read_only(void *data, heddle_dtype dtype, const int
   return s;
 }
 
-/* Takes what a capsule has; it is renamed when its struct is ours, or was freed. 0, or -1 with an exception. */
-static int take_capsule(PyObject *capsule, heddle_tensor **out) {
+/* Takes what a capsule has. It is renamed before the GIL is let go, so that no other thread takes it too, and gets its name
+ * back where its struct stays the producer's. dev: whose memory it is, or NULL. 0, or -1 with an exception. */
+static int take_capsule(PyObject *capsule, heddle_device *dev, heddle_tensor **out) {
   heddle_error err = {0};
   heddle_status s;
   if (PyCapsule_IsValid(capsule, versioned_name)) {
     struct DLManagedTensorVersioned *m = PyCapsule_GetPointer(capsule, versioned_name);
+    PyCapsule_SetName(capsule, versioned_used);
     Py_BEGIN_ALLOW_THREADS;
-    s = heddle_tensor_from_dlpack_versioned(m, out, &err);
+    s = heddle_tensor_from_dlpack_versioned_on(dev, m, out, &err);
     Py_END_ALLOW_THREADS;
-    if (s == HEDDLE_OK || s == HEDDLE_EABI) PyCapsule_SetName(capsule, versioned_used);
+    if (s != HEDDLE_OK && s != HEDDLE_EABI) PyCapsule_SetName(capsule, versioned_name); /* EABI: it was freed */
   } else if (PyCapsule_IsValid(capsule, legacy_name)) {
     struct DLManagedTensor *m = PyCapsule_GetPointer(capsule, legacy_name);
+    PyCapsule_SetName(capsule, legacy_used);
     Py_BEGIN_ALLOW_THREADS;
-    s = heddle_tensor_from_dlpack(m, out, &err);
+    s = heddle_tensor_from_dlpack_on(dev, m, out, &err);
     Py_END_ALLOW_THREADS;
-    if (s == HEDDLE_OK) PyCapsule_SetName(capsule, legacy_used);
+    if (s != HEDDLE_OK) PyCapsule_SetName(capsule, legacy_name);
   } else {
     const char *name = PyCapsule_GetName(capsule);
     heddle_py_fail_words(
@@ -221,32 +224,52 @@ static PyObject *ask(PyObject *object) {
   return NULL;
 }
 
-int heddle_py_tensor_of_dlpack(PyObject *object, heddle_tensor **out) {
+static int tensor_of_dlpack(PyObject *object, heddle_device *dev, heddle_tensor **out) {
   *out = NULL;
-  if (heddle_py_is_tensor(object)) {
+  if (heddle_py_is_tensor(object) && dev == NULL) {
     *out = heddle_tensor_retain(((heddle_py_tensor *)object)->t);
     return 0;
   }
   PyObject *capsule = PyCapsule_CheckExact(object) ? Py_NewRef(object) : ask(object);
   if (capsule == NULL) return -1;
-  int s = take_capsule(capsule, out);
+  int s = take_capsule(capsule, dev, out);
   Py_DECREF(capsule);
   return s;
 }
 
-static PyObject *from_dlpack(PyObject *module, PyObject *object) {
-  heddle_tensor *t = NULL;
-  (void)module;
-  if (!PyCapsule_CheckExact(object) && !PyObject_HasAttrString(object, "__dlpack__"))
-    return PyErr_Format(PyExc_TypeError, "%R has no __dlpack__ and is no capsule", Py_TYPE(object));
-  return heddle_py_tensor_of_dlpack(object, &t) == 0 ? heddle_py_tensor_new(t) : NULL;
+int heddle_py_tensor_of_dlpack(PyObject *object, heddle_tensor **out) {
+  return tensor_of_dlpack(object, NULL, out);
 }
 
+static PyObject *from_dlpack(PyObject *module, PyObject *args, PyObject *named) {
+  static char *words[] = {"value", "device", "context", NULL};
+  PyObject *value, *device = Py_None, *context = Py_None;
+  heddle_device *dev = NULL;
+  heddle_tensor *t = NULL;
+  (void)module;
+  if (!PyArg_ParseTupleAndKeywords(args, named, "O|OO:from_dlpack", words, &value, &device, &context)) return NULL;
+  if (!PyCapsule_CheckExact(value) && !PyObject_HasAttrString(value, "__dlpack__"))
+    return PyErr_Format(PyExc_TypeError, "%R has no __dlpack__ and is no capsule", Py_TYPE(value));
+  if (device != Py_None) {
+    heddle_context *ctx = heddle_py_context_of(context);
+    if (ctx == NULL || heddle_py_device_of(ctx, device, &dev) < 0) return NULL;
+  }
+  return tensor_of_dlpack(value, dev, &t) == 0 ? heddle_py_tensor_new(t) : NULL;
+}
+
+static const char from_dlpack_doc[] =
+    "from_dlpack(value, device=None, context=None) -> Tensor\n\nA tensor of an object with __dlpack__, or of a DLPack "
+    "capsule,\nthat shares its memory and keeps it. Memory of the host, with any strides, or of a device: row-major, "
+    "and\n"
+    "with all work on it done (as by torch.cuda.synchronize()), since Heddle knows nothing of the producer's streams.\n"
+    "device: whose memory it is, by name, (type, number) or Device; by default the process's context says. TypeError "
+    "for\n"
+    "what has no DLPack; NoDeviceError, UnsupportedError, InvalidError (also for a capsule that was taken before),\n"
+    "AbiError for a major that is not 1.";
+
 int heddle_py_dlpack_init(PyObject *module) {
-  static PyMethodDef functions[] = {{"from_dlpack", from_dlpack, METH_O,
-                                     "from_dlpack(value) -> Tensor\n\nA tensor of an object with __dlpack__, or of a "
-                                     "DLPack capsule, that shares its memory "
-                                     "and keeps it.\nHost memory, and memory of devices that Heddle knows."},
-                                    {NULL, NULL, 0, NULL}};
+  static PyMethodDef functions[] = {
+      {"from_dlpack", (PyCFunction)(void (*)(void))from_dlpack, METH_VARARGS | METH_KEYWORDS, from_dlpack_doc},
+      {NULL, NULL, 0, NULL}};
   return PyModule_AddFunctions(module, functions);
 }

@@ -85,8 +85,15 @@ void heddle_py_release_end(void) {
 }
 
 void heddle_py_tensor_release(heddle_tensor *t) {
+  if (t == NULL) return;
   heddle_py_release_begin();
-  heddle_tensor_release(t);
+  if (heddle_tensor_device(t) == NULL) {
+    heddle_tensor_release(t);
+  } else {
+    Py_BEGIN_ALLOW_THREADS; /* a driver may wait for work before it frees */
+    heddle_tensor_release(t);
+    Py_END_ALLOW_THREADS;
+  }
   heddle_py_release_end();
 }
 

@@ -59,7 +59,7 @@ void heddle_py_let_go(void *token);
 void heddle_py_release_begin(void);
 void heddle_py_release_end(void);
 
-/* heddle_tensor_release between the two. Takes NULL. */
+/* heddle_tensor_release between the two; memory of a device is freed without the GIL meanwhile. Takes NULL. */
 void heddle_py_tensor_release(heddle_tensor *t);
 
 /* Drops what other threads let go of; cheap. The GIL is held. Worth a call after a run that was given arrays. */
@@ -111,6 +111,9 @@ PyObject *heddle_py_array_view(heddle_tensor *t, PyObject *owner, int plain);
 
 /* An array with memory of its own and the elements of t, wherever that is. */
 PyObject *heddle_py_array_copy(heddle_tensor *t);
+
+/* 1 for a numpy array. */
+int heddle_py_is_array(PyObject *object);
 
 /* A host tensor of an array, a buffer, a number or a nested sequence. unsafe: converts to dtype whatever is lost, as
  * assignment does. 0, or -1 with an exception. */

@@ -224,6 +224,10 @@ static int wrap(PyArrayObject *array, heddle_dtype dtype, const int64_t *strides
   return -1;
 }
 
+int heddle_py_is_array(PyObject *object) {
+  return PyArray_Check(object);
+}
+
 int heddle_py_tensor_of_array(PyObject *object, const heddle_dtype *dtype, int unsafe, heddle_tensor **out) {
   *out = NULL;
   int64_t strides[MAX_ARRAY_NDIM];

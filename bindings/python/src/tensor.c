@@ -104,6 +104,7 @@ static int convert(heddle_tensor *t, heddle_dtype dtype, int unsafe, heddle_tens
 static int tensor_of(PyObject *object, const heddle_dtype *dtype, int unsafe, heddle_tensor **out) {
   heddle_tensor *t = NULL;
   *out = NULL;
+  if (heddle_py_is_array(object)) return heddle_py_tensor_of_array(object, dtype, unsafe, out);
   if (heddle_py_is_tensor(object)) {
     t = heddle_tensor_retain(of(object));
   } else if (PyCapsule_CheckExact(object) ||
@@ -204,7 +205,9 @@ static PyObject *get_device(PyObject *self, void *none) {
   (void)none;
   heddle_py_tensor_device(of(self), &type, &number);
   if (heddle_py.device_class == NULL) return Py_BuildValue("(ii)", type, number);
-  return PyObject_CallFunction(heddle_py.device_class, "ii", type, number);
+  heddle_device *dev = heddle_tensor_device(of(self));
+  return dev == NULL ? PyObject_CallFunction(heddle_py.device_class, "ii", type, number)
+                     : PyObject_CallFunction(heddle_py.device_class, "iis", type, number, heddle_device_name(dev));
 }
 
 static PyGetSetDef attributes[] = {
@@ -477,7 +480,7 @@ static PyMethodDef functions[] = {
     {"save_npy", save_npy, METH_VARARGS,
      "save_npy(tensor, path)\n\nWrites a .npy file of a tensor or an array; bfloat16 as uint16. Blocks; FileError."},
     {"set_device_class", set_device_class, METH_O,
-     "set_device_class(cls)\n\nWhat Tensor.device makes, of (type, number)."},
+     "set_device_class(cls)\n\nWhat Tensor.device makes, of (type, number), or of (type, number, name) on a device."},
     {"set_tensor_class", set_tensor_class, METH_O,
      "set_tensor_class(cls)\n\nThe subclass of Tensor that results have."},
     {NULL, NULL, 0, NULL}};

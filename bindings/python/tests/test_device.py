@@ -58,6 +58,15 @@ def test_what_is_there():
         Device(12, 99).name
 
 
+def test_a_device_by_name_keeps_it():
+    """null:0 and sim:0 are both DLPack's (12, 0)."""
+    for name in ("sim:0", "null:0"):
+        d = Device(name)
+        assert d.device_type == 12 and d.device_id == 0 and d.name == name and pickle.loads(pickle.dumps(d)).name == name
+    t = heddle.empty((2,), "float32", Device("sim:0"))
+    assert t.device_name == t.device.name == "sim:0" and heddle.empty((2,), "float32", t.device).device_name == "sim:0"
+
+
 def test_lists():
     names = [d["name"] for d in heddle.devices()]
     assert "cpu:0" in names and "sim:0" in names

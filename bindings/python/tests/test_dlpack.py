@@ -4,6 +4,7 @@ timeout: 200
 """
 import ctypes
 import gc
+import os
 import subprocess
 import sys
 import textwrap
@@ -11,6 +12,8 @@ import textwrap
 import numpy as np
 import pytest
 
+os.environ.setdefault("POCL_DEVICES", "pthread pthread")
+os.environ["HEDDLE_DEVICES"] = "sim:0,sim:1,cpu"  # which of the devices of DLPack's type 12 is number 0
 import heddle
 from heddle import errors
 
@@ -252,6 +255,52 @@ def test_a_tensor_of_a_device():
         capsule = t.__dlpack__(max_version=version)
         m = (Versioned if version else Legacy).from_address(API.PyCapsule_GetPointer(capsule, NAMES[version is not None]))
         assert (m.tensor.device_type, m.tensor.device_id) == (12, 1) and m.tensor.data
+
+
+@pytest.mark.parametrize("name", ["sim:1", "opencl:0"])
+def test_memory_of_a_device_is_shared(name):
+    if not heddle.Device(name).exist:
+        pytest.skip(f"there is no {name}")
+    t = heddle.empty((4, 8), "float32", name)
+    t.copy_from(np.arange(32).reshape(4, 8))
+    for version in (None, (1, 0)):
+        u = heddle.from_dlpack(t.__dlpack__(max_version=version))
+        assert u.device_name == name and u.shape == (4, 8) and u.dtype == "float32"
+        np.testing.assert_array_equal(u.numpy(), np.arange(32).reshape(4, 8))
+        u.copy_from(np.full((4, 8), 3))
+        assert (t.numpy() == 3).all()
+        t.copy_from(np.arange(32).reshape(4, 8))
+    del t
+    gc.collect()
+    np.testing.assert_array_equal(u.numpy(), np.arange(32).reshape(4, 8))
+
+
+@pytest.mark.parametrize("named", [{}, {"device": "sim:0"}, {"device": (12, 0)}, {"device": heddle.Device("sim:0")}])
+def test_foreign_memory_of_a_device(named):
+    """What a stranger made of sim's memory: its handle, with a deleter of its own."""
+    t = heddle.empty((2, 3), "float32", "sim:0")
+    t.copy_from([[0, 1, 2], [3, 4, 5]])
+    ours = t.__dlpack__()
+    p = Producer(False, device=(12, 0))
+    p.struct.tensor.data = Legacy.from_address(API.PyCapsule_GetPointer(ours, b"dltensor")).tensor.data
+    p.struct.tensor.byte_offset = 0
+    u = heddle.from_dlpack(p, **named)
+    assert u.device_name == "sim:0" and u.numpy().tolist() == [[0, 1, 2], [3, 4, 5]]
+    u.copy_from(np.ones((2, 3)))
+    assert t.numpy().sum() == 6 and p.freed == 0
+    del u
+    assert p.freed == 1
+
+
+def test_the_device_must_be_the_memorys():
+    t = heddle.empty((2, 3), "float32", "sim:0")
+    with pytest.raises(errors.InvalidError):
+        heddle.from_dlpack(t, device="sim:1")
+    with pytest.raises(errors.NoDeviceError):
+        heddle.from_dlpack(t, device="sim:44")
+    with pytest.raises(errors.NoDeviceError) as caught:
+        heddle.from_dlpack(Producer(True, device=(12, 33)))
+    assert "33" in str(caught.value)
 
 
 def test_a_consumer_outlives_tensor_and_context():

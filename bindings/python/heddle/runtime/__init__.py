@@ -5,7 +5,7 @@ is of the process's one context (heddle_context_process), whose devices HEDDLE_D
 """
 
 from .. import errors as _errors
-from . import container, module, ndarray, packed_func, params
+from . import container, module, ndarray, packed_func, params, profiling
 from .container import ShapeTuple, String
 from .datatype import DataType, DataTypeCode
 from .module import BenchmarkResult, Module, enabled, load_module, load_static_library, num_threads, system_lib
@@ -22,7 +22,7 @@ __all__ = [
     "BenchmarkResult", "DataType", "DataTypeCode", "Device", "Module", "NDArray", "PackedFunc", "ShapeTuple", "String",
     "TVMError", "cl", "container", "convert", "cpu", "cuda", "device", "enabled", "ext_dev", "get_global_func", "gpu",
     "hexagon", "list_global_func_names", "load_module", "load_param_dict", "load_param_dict_from_file",
-    "load_static_library", "metal", "module", "mtl", "nd", "ndarray", "num_threads", "opencl", "packed_func", "params",
+    "load_static_library", "metal", "module", "mtl", "nd", "ndarray", "num_threads", "opencl", "packed_func", "params", "profiling",
     "register_func", "remove_global_func", "rocm", "save_param_dict", "save_param_dict_to_file", "system_lib", "vpi",
     "vulkan", "webgpu",
 ]

@@ -4,9 +4,11 @@ from __future__ import annotations
 
 import os
 import struct
+import tempfile
 from typing import Any, Callable, NoReturn
 
 from .. import _core, _functions
+from .._tvm_methods import adapt
 from ..benchmark import BenchmarkResult
 from ..errors import FileError, NotFoundError, UnsupportedError
 from .ndarray import Device, NDArray, device
@@ -55,7 +57,7 @@ class DeviceCode(_Facts):
         self.type_key = info["kind"]
         self.format = info["format"]
         self.kernels = tuple(info["kernels"])
-        self._bytes, self._path = info["bytes"], path
+        self._code, self._path = info["code"], path
 
     def get_function(self, name: str, query_imports: bool = False) -> NoReturn:
         """AttributeError: the library's functions launch the kernels."""
@@ -70,8 +72,14 @@ class DeviceCode(_Facts):
         self.get_function(name)
 
     def get_source(self, fmt: str = "") -> str:
-        """A list of the kernels, a comment: the code itself goes to the device's driver only."""
-        lines = [f"// {self.type_key} ({self.format or 'binary'}), {self._bytes} bytes, of {self._path}"]
+        """The code, where it is text, as OpenCL's, CUDA's and PTX are; of other code a list of its kernels, as a comment."""
+        try:
+            text = self._code.decode()
+        except UnicodeDecodeError:
+            text = "\0"
+        if "\0" not in text:
+            return text
+        lines = [f"// {self.type_key} ({self.format or 'binary'}), {len(self._code)} bytes, of {self._path}"]
         return "\n".join(lines + [f"// kernel {name}" for name in self.kernels]) + "\n"
 
     def __repr__(self) -> str:
@@ -90,10 +98,9 @@ class Module(_Facts, _functions.Module):
 
     @property
     def type_key(self) -> str:
-        """The kind: "library", "GraphExecutorFactory", "GraphExecutor", "GraphExecutorDebug", ... TVM calls a library that
-        was just built "llvm" or "c", and one that was loaded "library", as here."""
-        kind = self.kind
-        return "GraphExecutorDebug" if kind == "GraphExecutor" and self.implements_function("execute_node") else kind
+        """The kind: "library", "GraphExecutorFactory", "GraphExecutor" (the debug executor, too), ... TVM calls a library
+        that was just built "llvm" or "c", and one that was loaded "library", as here."""
+        return self.kind
 
     @property
     def format(self) -> str:
@@ -106,7 +113,7 @@ class Module(_Facts, _functions.Module):
         AttributeError, which is heddle.errors.NotFoundError too, where there is none.
         """
         try:
-            return self.function(name, bool(query_imports))
+            return adapt(self.kind, name, self.function(name, bool(query_imports)))
         except NotFoundError as error:
             raise MissingFunctionError(f"Module has no function '{name}': {error}") from None
 
@@ -150,24 +157,26 @@ class Module(_Facts, _functions.Module):
         self.add_import(module)
 
     def get_source(self, fmt: str = "") -> str:
-        """UnsupportedError: a library holds machine code. Of device code (imported_modules) the kernels are listed."""
+        """UnsupportedError: a library holds machine code. Device code (imported_modules) has one."""
         raise UnsupportedError(f"a module of kind '{self.type_key}' has no source; imported_modules has the device code")
 
     def time_evaluator(self, func_name: str, dev: Device, number: int = 10, repeat: int = 1, min_repeat_ms: int = 0,
                        limit_zero_time_iterations: int = 100, cooldown_interval_ms: int = 0,
-                       repeats_to_cooldown: int = 1, f_preproc: str = "") -> Callable[..., BenchmarkResult]:
+                       repeats_to_cooldown: int = 1, cache_flush_bytes: int = 0,
+                       f_preproc: str = "") -> Callable[..., BenchmarkResult]:
         """A function that calls the named one with its own arguments and gives a BenchmarkResult of `repeat` times.
 
         Each is the mean of `number` calls, or of more where they take less than min_repeat_ms in all; one untimed call comes
         first. Calls wait for what they launch, so the host's clock is right for all devices; dev is looked at by no one.
         A clock that shows 0 is read again at most limit_zero_time_iterations times. After each repeats_to_cooldown
         repeats but the last the thread sleeps for cooldown_interval_ms (TVM sleeps after the first one too).
+        cache_flush_bytes of memory are written before each repeat, so that the caches are cold.
         f_preproc names a registered function that is called with the arguments before each repeat, outside of the clock.
         """
         make = _functions.find("runtime.RPCTimeEvaluator")
         timed = make(self, func_name, int(dev.device_type), int(dev.device_id), int(number), int(repeat),
                      int(min_repeat_ms), int(limit_zero_time_iterations), int(cooldown_interval_ms),
-                     int(repeats_to_cooldown), 0, f_preproc)
+                     int(repeats_to_cooldown), int(cache_flush_bytes), f_preproc)
 
         def evaluator(*args: Any) -> BenchmarkResult:
             blob = timed(*args)
@@ -179,12 +188,21 @@ class Module(_Facts, _functions.Module):
         return f"Module({self.type_key}, {self.address:x})"
 
 
+def _linked(name: str) -> str:
+    """The shared library beside objects, NAME.so, as TVM makes it."""
+    from ..contrib import cc, tar
+    with tempfile.TemporaryDirectory(prefix="heddle_") as folder:
+        cc.create_shared(name + ".so", tar.untar(name, folder) if name.endswith(".tar") else [name])
+    return name + ".so"
+
+
 def load_module(path: str | os.PathLike[str], fmt: str = "") -> Module:
     """The module of a file: a shared library that TVM v0.3 to v0.27 compiled, whose model (GraphExecutorFactory) is the
     module where it holds one; or what the function "runtime.module.loadfile_FORMAT" that is registered makes of it.
 
-    fmt "": the file's suffix. The library is code, and runs with the rights of this process. ValueError (which is an
-    OSError too) where there is no such file; UnsupportedError for objects that are not linked.
+    fmt "": the file's suffix. Objects (.o, or a .tar of them, as export_library writes) are linked first with the C compiler
+    of the machine, to a library beside them (lib.tar.so). The library is code, and runs with the rights of this process.
+    ValueError (which is an OSError too) where there is no such file; UnsupportedError where there is no compiler.
     """
     name = os.fspath(path)
     if not os.path.isfile(name):
@@ -192,7 +210,7 @@ def load_module(path: str | os.PathLike[str], fmt: str = "") -> Module:
         error.file = name
         raise error
     if name.endswith((".o", ".tar")) and not fmt:
-        raise UnsupportedError(f"{name}: objects are linked first: cc -shared -o lib.so OBJECTS, or export_library(\"lib.so\")")
+        name = _linked(name)
     return _functions.load_module(name, fmt)
 
 

@@ -13,8 +13,11 @@ class PackedFunc(_functions.Function):
 
     Arguments are None, bool, int (of 64 bits), float, str, bytes, arrays (NDArray, numpy, anything with __dlpack__ or a
     buffer), Device, numpy dtypes, Module, PackedFunc, any callable, and pointers of ctypes; results are the same, arrays as
-    NDArray, bytes as bytearray, dtypes as their names. A numpy array is passed without a copy where it is contiguous and
-    aligned to 64 bytes, as NDArrays are. TypeError for any other argument; a failure is heddle.errors.Error.
+    NDArray, bytes as bytearray, dtypes as their names. TypeError for any other argument; a failure is heddle.errors.Error.
+
+    Arrays are shared, and what a function writes is in them after the call. Compiled functions take compact arrays that
+    begin at a multiple of 64 bytes, as NDArrays do; a numpy array that does not is copied for the call, and back after it
+    where it may be written to.
 
     A callable that raises: whoever made the call from Python gets the same exception, through compiled code too. An array
     that compiled code passes to a callable may be a view of memory that ends with the call: copy (numpy()) what is to stay.

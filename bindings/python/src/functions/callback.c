@@ -9,32 +9,70 @@
 #include <time.h>
 
 /* A thread that waits for the GIL when Python ends is lost with all that its stack holds. So it says first that it is on
- * its way in, and the end waits for those. */
+ * its way in, and the end waits for those; for those that are in, which may stay for long, only a moment. */
 static atomic_bool closed;
-static atomic_uint entering;
+static atomic_uint entering, inside;
 
 static bool enter(PyGILState_STATE *gil) {
   atomic_fetch_add(&entering, 1);
   bool is_open = !atomic_load(&closed) && Py_IsInitialized();
   if (is_open) *gil = PyGILState_Ensure();
+  if (is_open) atomic_fetch_add(&inside, 1);
   atomic_fetch_sub(&entering, 1);
   return is_open;
 }
 
-void heddle_py_close(void) {
-  enum { WAIT_MS = 2000 };
-  const struct timespec pause = {0, 1000000};
-  atomic_store(&closed, true);
-  Py_BEGIN_ALLOW_THREADS;
-  for (int i = 0; i < WAIT_MS && atomic_load(&entering) > 0; i++) nanosleep(&pause, NULL);
-  Py_END_ALLOW_THREADS;
+static void leave(PyGILState_STATE gil) {
+  PyGILState_Release(gil);
+  atomic_fetch_sub(&inside, 1);
 }
+
+enum { LIVE, RELEASED, DROPPED };
 
 typedef struct callback {
   heddle_py_state *state;
   PyObject *module; /* keeps state */
   PyObject *callable;
+  struct callback **link, *next; /* in the list of all */
+  atomic_int fate; /* when Python ends: the last reference went, or the callable; whoever is second frees */
 } callback;
+
+static callback *all; /* those whose callables are held; guarded by the GIL */
+
+static void hold(callback *c, heddle_py_state *state, PyObject *callable) {
+  c->state = state;
+  c->module = Py_NewRef(state->module);
+  c->callable = Py_NewRef(callable);
+  c->link = &all;
+  c->next = all;
+  if (all != NULL) all->link = &c->next;
+  all = c;
+}
+
+static void let_go(callback *c) {
+  PyObject *callable = c->callable, *module = c->module;
+  *c->link = c->next;
+  if (c->next != NULL) c->next->link = c->link;
+  c->callable = c->module = NULL;
+  Py_DECREF(callable); /* may run code that comes here */
+  Py_DECREF(module);
+}
+
+/* Nothing is called any more, so the callables go too: they may hold what has to be ended. */
+void heddle_py_close(void) {
+  enum { WAIT_MS = 2000, MOMENT_MS = 300 };
+  const struct timespec pause = {0, 1000000};
+  atomic_store(&closed, true);
+  Py_BEGIN_ALLOW_THREADS;
+  for (int i = 0; i < WAIT_MS && (atomic_load(&entering) > 0 || (i < MOMENT_MS && atomic_load(&inside) > 0)); i++)
+    nanosleep(&pause, NULL);
+  Py_END_ALLOW_THREADS;
+  while (all != NULL) {
+    callback *c = all;
+    let_go(c);
+    if (atomic_exchange(&c->fate, DROPPED) == RELEASED) free(c);
+  }
+}
 
 static PyObject *call_python(const callback *c, const heddle_value *args, uint32_t n_args) {
   PyObject *tuple = PyTuple_New((Py_ssize_t)n_args);
@@ -43,7 +81,9 @@ static PyObject *call_python(const callback *c, const heddle_value *args, uint32
     if (item != NULL) PyTuple_SetItem(tuple, (Py_ssize_t)i, item);
     else Py_CLEAR(tuple);
   }
-  PyObject *result = tuple != NULL ? PyObject_Call(c->callable, tuple, NULL) : NULL;
+  PyObject *callable = Py_NewRef(c->callable); /* the end may come meanwhile */
+  PyObject *result = tuple != NULL ? PyObject_Call(callable, tuple, NULL) : NULL;
+  Py_DECREF(callable);
   Py_XDECREF(tuple);
   return result;
 }
@@ -61,21 +101,22 @@ static heddle_status call(void *self, const heddle_value *args, uint32_t n_args,
   PyObject *given = call_python(c, args, n_args);
   if (given == NULL || heddle_py_to_result(c->state, given, result) != 0) s = heddle_py_raised_keep(c->state, err);
   Py_XDECREF(given);
-  PyGILState_Release(gil);
+  leave(gil);
   return s;
 }
 
-/* When Python has ended the callable is left alone: its memory is the process's. */
 static void release(void *self) {
   callback *c = self;
   PyGILState_STATE gil;
-  if (!enter(&gil)) return;
+  if (!enter(&gil)) {
+    if (atomic_exchange(&c->fate, RELEASED) == DROPPED) free(c);
+    return;
+  }
   PyObject *type, *value, *trace; /* of whoever lets go of the function */
   PyErr_Fetch(&type, &value, &trace);
-  Py_DECREF(c->callable);
-  Py_DECREF(c->module);
+  let_go(c);
   PyErr_Restore(type, value, trace);
-  PyGILState_Release(gil);
+  leave(gil);
   free(c);
 }
 
@@ -86,17 +127,17 @@ heddle_function *heddle_py_callback(heddle_py_state *state, PyObject *callable) 
     PyErr_Format(PyExc_TypeError, "expected a callable, and it is a value of type '%S'", (PyObject *)Py_TYPE(callable));
     return NULL;
   }
-  callback *c = malloc(sizeof *c);
+  callback *c = calloc(1, sizeof *c);
   if (c == NULL) {
     PyErr_NoMemory();
     return NULL;
   }
-  *c = (callback){state, Py_NewRef(state->module), Py_NewRef(callable)};
   heddle_status s = heddle_function_create(call, c, release, &made, &err);
-  if (s == HEDDLE_OK) return made;
+  if (s == HEDDLE_OK) {
+    hold(c, state, callable);
+    return made;
+  }
   state->core->fail(s, &err, NULL);
-  Py_DECREF(c->module);
-  Py_DECREF(callable);
   free(c);
   return NULL;
 }

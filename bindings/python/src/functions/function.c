@@ -16,7 +16,7 @@ static void end(arguments *a) {
   if (a->own != a->few_own) PyMem_Free(a->own);
 }
 
-static int begin(heddle_py_state *state, arguments *a, PyObject *args) {
+static int begin(heddle_py_state *state, arguments *a, PyObject *args, bool is_compiled) {
   Py_ssize_t n = PyTuple_Size(args);
   a->n = 0;
   a->values = n > FEW ? PyMem_Calloc((size_t)n, sizeof *a->values) : a->few;
@@ -26,12 +26,17 @@ static int begin(heddle_py_state *state, arguments *a, PyObject *args) {
     end(a);
     return -1;
   }
-  for (; a->n < (uint32_t)n; a->n++)
-    if (heddle_py_to_value(state, PyTuple_GetItem(args, (Py_ssize_t)a->n), (int)a->n, &a->values[a->n],
-                           &a->own[a->n]) != 0) {
+  while (a->n < (uint32_t)n) {
+    uint32_t i = a->n;
+    PyObject *object = PyTuple_GetItem(args, (Py_ssize_t)i);
+    int rc = heddle_py_to_value(state, object, (int)i, &a->values[i], &a->own[i]);
+    if (rc == 0) a->n++;
+    if (rc == 0 && is_compiled) rc = heddle_py_align(state, object, &a->values[i], &a->own[i]);
+    if (rc != 0) {
       end(a);
       return -1;
     }
+  }
   return 0;
 }
 
@@ -48,7 +53,7 @@ static PyObject *call(PyObject *self, PyObject *args, PyObject *named) {
     PyErr_SetString(PyExc_TypeError, "a function takes arguments by position only");
     return NULL;
   }
-  if (begin(state, &a, args) != 0) return NULL;
+  if (begin(state, &a, args, o->is_compiled) != 0) return NULL;
   heddle_py_enter_call(state, thread);
   Py_BEGIN_ALLOW_THREADS;
   s = heddle_function_call(o->f, a.values, a.n, &result, &err);
@@ -56,6 +61,8 @@ static PyObject *call(PyObject *self, PyObject *args, PyObject *named) {
   /* strings and bytes are this thread's until its next ones: read before anything else runs */
   PyObject *given = s == HEDDLE_OK ? heddle_py_from_value(state, &result, true) : heddle_py_raise(state, s, &err, NULL);
   heddle_py_leave_call(state, thread);
+  for (uint32_t i = 0; i < a.n && given != NULL && o->is_compiled; i++)
+    if (heddle_py_align_finish(state, &a.own[i]) != 0) Py_CLEAR(given);
   end(&a);
   return given;
 }
@@ -70,9 +77,13 @@ static PyObject *new (PyTypeObject *type, PyObject *args, PyObject *named) {
   }
   heddle_py_function *o = heddle_py_allocate(type, state);
   if (o == NULL) return NULL;
-  if (PyObject_TypeCheck(callable, state->function_type))
-    o->f = heddle_function_retain(((heddle_py_function *)(void *)callable)->f);
-  else o->f = heddle_py_callback(state, callable);
+  if (PyObject_TypeCheck(callable, state->function_type)) {
+    const heddle_py_function *other = (const heddle_py_function *)(const void *)callable;
+    o->f = heddle_function_retain(other->f);
+    o->is_compiled = other->is_compiled;
+  } else {
+    o->f = heddle_py_callback(state, callable);
+  }
   if (o->f != NULL) return (PyObject *)o;
   Py_DECREF(o);
   return NULL;

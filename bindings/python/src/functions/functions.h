@@ -36,6 +36,7 @@ typedef struct heddle_py_state {
 typedef struct heddle_py_function {
   PyObject_HEAD heddle_py_state *state;
   heddle_function *f;
+  bool is_compiled; /* of a library, which wants compact arrays that are aligned to 64 bytes */
 } heddle_py_function;
 
 typedef struct heddle_py_module {
@@ -70,6 +71,8 @@ PyObject *heddle_py_params_save(PyObject *module, PyObject *arg);
 /* What an argument needed to become a value. Zeroed before use. */
 typedef struct heddle_py_owned {
   heddle_tensor *tensor;
+  heddle_tensor *original; /* align.c: what tensor is a copy of, or NULL */
+  bool is_output;          /* and is copied back to */
   heddle_function *function;
   Py_buffer bytes;
   bool has_bytes;
@@ -79,6 +82,11 @@ typedef struct heddle_py_owned {
  * or -1: a result. 0, or -1 with an exception; own is then empty. */
 int heddle_py_to_value(heddle_py_state *state, PyObject *object, int position, heddle_value *out, heddle_py_owned *own);
 void heddle_py_drop(heddle_py_owned *own);
+
+/* align.c: an argument that is a numpy array which compiled code would refuse, for its strides or its address, becomes an
+ * aligned copy; finish copies it back to where it may be written. 0, or -1 with an exception. */
+int heddle_py_align(heddle_py_state *state, PyObject *object, heddle_value *v, heddle_py_owned *own);
+int heddle_py_align_finish(heddle_py_state *state, heddle_py_owned *own);
 
 /* A value as the result of a callback: what it carries is the caller's, and strings and bytes live until this thread's
  * next one. 0, or -1 with an exception. */
@@ -93,7 +101,7 @@ PyObject *heddle_py_from_value(heddle_py_state *state, const heddle_value *v, bo
  * calls are errors. */
 heddle_function *heddle_py_callback(heddle_py_state *state, PyObject *callable);
 
-/* Called once, when Python ends (atexit): from here on nothing enters the interpreter. */
+/* Called when Python ends (atexit): from here on nothing enters the interpreter, and callables are let go. */
 void heddle_py_close(void);
 
 /* ---- exceptions on their way (raised.c) */

@@ -61,7 +61,10 @@ static PyObject *register_function(PyObject *module, PyObject *args, PyObject *n
   heddle_error err = {0};
   if (!PyArg_ParseTupleAndKeywords(args, named, "sO!|p:register", names, &name, state->function_type, &f, &replace))
     return NULL;
-  heddle_status s = heddle_function_register(name, ((heddle_py_function *)(void *)f)->f, replace, &err);
+  heddle_status s;
+  Py_BEGIN_ALLOW_THREADS; /* the former function may be the last user of a module */
+  s = heddle_function_register(name, ((heddle_py_function *)(void *)f)->f, replace, &err);
+  Py_END_ALLOW_THREADS;
   return s == HEDDLE_OK ? Py_NewRef(Py_None) : state->core->fail(s, &err, NULL);
 }
 
@@ -77,7 +80,10 @@ static PyObject *remove_function(PyObject *module, PyObject *arg) {
   const char *name = PyUnicode_AsUTF8AndSize(arg, NULL);
   heddle_error err = {0};
   if (name == NULL) return NULL;
-  heddle_status s = heddle_function_remove(name, &err);
+  heddle_status s;
+  Py_BEGIN_ALLOW_THREADS;
+  s = heddle_function_remove(name, &err);
+  Py_END_ALLOW_THREADS;
   return s == HEDDLE_OK ? Py_NewRef(Py_None) : state->core->fail(s, &err, NULL);
 }
 

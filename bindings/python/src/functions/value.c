@@ -6,6 +6,7 @@
 
 void heddle_py_drop(heddle_py_owned *own) {
   heddle_tensor_release(own->tensor);
+  heddle_tensor_release(own->original);
   if (own->has_bytes) PyBuffer_Release(&own->bytes);
   heddle_function_release(own->function); /* of a callable: ours, which waits for nothing */
   *own = (heddle_py_owned){0};
