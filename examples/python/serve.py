@@ -88,7 +88,7 @@ def main() -> None:
     words.add_argument("--devices", default="cpu,sim:0", help="where the network runs")
     args = words.parse_args()
     server = Server(("127.0.0.1", args.port), Handler)
-    with server, heddle.load(NETWORK, devices=args.devices) as server.model:
+    with heddle.load(NETWORK, devices=args.devices) as server.model, server:
         for number in signal.SIGTERM, signal.SIGINT:
             signal.signal(number, lambda *_: threading.Thread(target=server.shutdown).start())
         print(f"http://127.0.0.1:{server.server_port}/digits", flush=True)
