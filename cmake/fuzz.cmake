@@ -33,7 +33,7 @@ foreach(source IN LISTS targets)
     target_sources(${target} PRIVATE probe/manifest.c probe/file.c core/cache_folder.c)
   endif()
   target_link_libraries(${target} PRIVATE ${more} heddle_tvm_blob heddle_internal heddle_dlpack)
-  if(name STREQUAL "tvm_op") # plans for devices
+  if(name MATCHES "^(tvm_op|dlpack)$") # plans for devices, memory on one
     set(plugins "")
     foreach(plugin cpu sim)
       add_dependencies(${target} heddle_plugin_${plugin})

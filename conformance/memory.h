@@ -1,4 +1,5 @@
-/* The cases of the group "memory" that are not in memory.c: memory that two sides share (memory_shared.c). */
+/* The cases of the group "memory" that are not in memory.c: memory that two sides share (memory_shared.c),
+ * and memory by the vendor's handle (memory_adopt.c). */
 #ifndef HEDDLE_CONFORMANCE_MEMORY_H
 #define HEDDLE_CONFORMANCE_MEMORY_H
 
@@ -17,5 +18,8 @@ void kit_memory_view_of_view(kit *k);
 void kit_memory_import(kit *k);
 void kit_memory_import_guards(kit *k);
 void kit_memory_import_freed(kit *k);
+void kit_memory_adopt(kit *k);
+void kit_memory_adopt_part(kit *k);
+void kit_memory_adopt_freed(kit *k);
 
 #endif

@@ -12,8 +12,6 @@
 #define FLAG_READ_ONLY UINT64_C(1)
 #define FLAG_PADDED UINT64_C(4) /* sub-byte elements take a byte each */
 
-enum { CUDA_HOST = 3, ROCM_HOST = 11, CUDA_MANAGED = 13 };
-
 typedef struct dl_tensor {
   void *data;
   int32_t device_type;
@@ -54,9 +52,11 @@ _Static_assert(sizeof(struct DLManagedTensorVersioned) == 80 &&
                    offsetof(struct DLManagedTensorVersioned, tensor) == 32,
                "DLManagedTensorVersioned");
 
-/* DLPack's types of memory that the host may read and write like its own: managed memory moves to who touches it. */
+/* DLPack's types of memory that the host may read and write like its own: its own, what two vendors have pinned, and
+ * what one of them moves to who touches it. */
 static bool is_host(int32_t type) {
-  return type == HEDDLE_DEVICE_CPU || type == CUDA_HOST || type == ROCM_HOST || type == CUDA_MANAGED;
+  enum { PINNED = 3, PINNED_TOO = 11, MANAGED = 13 };
+  return type == HEDDLE_DEVICE_CPU || type == PINNED || type == PINNED_TOO || type == MANAGED;
 }
 
 /* ---------------------------------------------------------------- out */
@@ -190,7 +190,7 @@ static heddle_status take(heddle_device *dev, const dl_tensor *d, heddle_tensor 
   heddle_status s = check_packing(&dtype, padded, legacy, err);
   if (s != HEDDLE_OK) return s;
   if (is_host(d->device_type) && (dev == NULL || heddle__device_inline(dev))) {
-    char *data = d->data != NULL ? (char *)d->data + d->byte_offset : NULL;
+    void *data = d->data != NULL ? (void *)((uintptr_t)d->data + d->byte_offset) : NULL;
     s = heddle_tensor_wrap(data, dtype, d->shape, (uint32_t)d->ndim, d->strides, release, user, out, err);
     if (s == HEDDLE_OK) (*out)->read_only = read_only;
     return s;

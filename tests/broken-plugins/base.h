@@ -38,6 +38,7 @@ struct heddle_pbuffer {
   void *block; /* of the host; NULL: a view */
   uint64_t size;
   uint32_t kind;
+  bool adopted;
 };
 
 /* What an event recorded: a place in a stream. */
@@ -135,6 +136,9 @@ heddle_status base_memory_view(heddle_pdevice *dev, heddle_pbuffer *parent, uint
                                heddle_pbuffer **out, heddle_error *err);
 heddle_status base_memory_map(heddle_pdevice *dev, heddle_pbuffer *buffer, void **out, heddle_error *err);
 void base_memory_unmap(heddle_pdevice *dev, heddle_pbuffer *buffer);
+heddle_status base_memory_native(heddle_pdevice *dev, heddle_pbuffer *buffer, uint64_t *out, heddle_error *err);
+heddle_status base_memory_adopt(heddle_pdevice *dev, uint64_t handle, uint64_t offset, uint64_t bytes,
+                                heddle_pbuffer **out, heddle_error *err);
 
 heddle_status base_copy_h2d(heddle_pstream *stream, heddle_pbuffer *dst, uint64_t dst_offset, heddle_pbuffer *host,
                             uint64_t host_offset, uint64_t bytes, heddle_error *err);

@@ -172,12 +172,27 @@ heddle_status base_memory_view(heddle_pdevice *dev, heddle_pbuffer *parent, uint
                                heddle_pbuffer **out, heddle_error *err) {
   heddle_status status = base_range(parent, offset, bytes, err);
   if (status != HEDDLE_OK) return status;
-  if (parent->block == NULL)
+  if (parent->block == NULL && !parent->adopted)
     return p_fail(err, HEDDLE_EINVAL, 0, "device %u: a view of a view is not taken", dev->index);
   if (offset % BASE_ALIGNMENT != 0)
     return p_fail(err, HEDDLE_EINVAL, 0, "device %u: a view from %llu on; offsets are multiples of %llu", dev->index,
                   (unsigned long long)offset, (unsigned long long)BASE_ALIGNMENT);
   return new_buffer(dev, parent->kind, parent->bytes + offset, bytes, NULL, out, err);
+}
+
+heddle_status base_memory_native(heddle_pdevice *dev, heddle_pbuffer *buffer, uint64_t *out, heddle_error *err) {
+  (void)dev, (void)err;
+  *out = (uint64_t)(uintptr_t)buffer->bytes;
+  return HEDDLE_OK;
+}
+
+heddle_status base_memory_adopt(heddle_pdevice *dev, uint64_t handle, uint64_t offset, uint64_t bytes,
+                                heddle_pbuffer **out, heddle_error *err) {
+  if (handle == 0) return p_fail(err, HEDDLE_EINVAL, 0, "device %u: no memory has the handle 0", dev->index);
+  heddle_status status =
+      new_buffer(dev, HEDDLE_MEMORY_DEVICE, (char *)(uintptr_t)handle + offset, bytes, NULL, out, err);
+  if (status == HEDDLE_OK) (*out)->adopted = true;
+  return status;
 }
 
 heddle_status base_memory_map(heddle_pdevice *dev, heddle_pbuffer *buffer, void **out, heddle_error *err) {

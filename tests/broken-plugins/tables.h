@@ -33,6 +33,8 @@ static const heddle_memory_table memory_table = {
     .view = base_memory_view,
     .map = base_memory_map,
     .unmap = base_memory_unmap,
+    .native = base_memory_native,
+    .adopt = base_memory_adopt,
 };
 
 static const heddle_copy_table copy_table = {

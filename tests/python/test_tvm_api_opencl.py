@@ -3,6 +3,8 @@ functions of the application, and functions of the application that look at what
 labels: ctypes
 timeout: 300
 """
+import ctypes as c
+
 import numpy as np
 import pytest
 
@@ -63,6 +65,28 @@ def test_a_call_on_a_device(library, number):
                 triple(host, host)
         with api.empty((8,), device=(4, 1 - number)) as other, pytest.raises(api.TVMError, match="a function runs on one"):
             triple(a, other)
+
+
+def test_a_call_on_memory_of_others(library):
+    """A cl_mem that comes as DLPack from elsewhere is used where it is."""
+    class Managed(c.Structure):
+        _fields_ = [("t", api.DLTensor), ("manager", c.c_void_p), ("deleter", c.c_void_p)]
+
+    x = np.arange(8, dtype=np.float32)
+    m, p, dropped = c.POINTER(Managed)(), c.c_void_p(), []
+    with api.array(x, (4, 1)) as a, api.empty((8,), device=(4, 1)) as b, library["triple"] as triple:
+        api.must("TVMArrayToDLPack", a.p, c.byref(m))
+        deleter = c.CFUNCTYPE(None, c.c_void_p)(dropped.append)
+        own = Managed(m.contents.t, None, c.cast(deleter, c.c_void_p))
+        api.must("TVMArrayFromDLPack", c.byref(own), c.byref(p))
+        with api.Array(p) as taken:
+            triple(taken, b)
+            np.testing.assert_array_equal(b.numpy(), 3 * x)
+            triple(b, taken)
+            np.testing.assert_array_equal(a.numpy(), 9 * x)
+            assert not dropped
+        assert dropped == [c.addressof(own)]
+        api.LIB.TVMDLManagedTensorCallDeleter(m)
 
 
 def test_a_function_of_the_application_between_launches(library):

@@ -362,6 +362,29 @@ static void keeps_what_is_read_only(void **state) {
   nothing_is_left();
 }
 
+/* The check layer has handles of its own for what comes from adopt, and sees every call on them. */
+static void passes_through_the_layers(void **state) {
+  (void)state;
+  heddle_error err;
+  const heddle_setting layers[] = {{"layers", "check"}};
+  ok(heddle_context_create(layers, 1, NULL, NULL, &context, &err), &err);
+  heddle_device *dev = find("sim:0");
+  heddle_tensor *t = numbers(dev, 7), *more = numbers(dev, 80), *taken, *again;
+  foreign f;
+  make_foreign(&f, t);
+  ok(heddle_tensor_from_dlpack_on(dev, &f.m, &taken, &err), &err);
+  ok(heddle_tensor_from_dlpack(export(taken), &again, &err), &err);
+  ok(heddle_tensor_copy(again, more, &err), &err);
+  holds(t, 80);
+  heddle_tensor_release(taken);
+  heddle_tensor_release(again);
+  assert_int_equal(f.deleted, 1);
+  heddle_tensor_release(more);
+  heddle_tensor_release(t);
+  ok(heddle_device_health(dev, &err), &err);
+  nothing_is_left();
+}
+
 /* ---- threads */
 
 static void *drop(void *t) {
@@ -421,8 +444,8 @@ static void survives_failed_allocations(void **state) {
 CASES(CASE_ALL(shares_what_it_gave), CASE_ALL(shares_a_part_of_what_it_gave), CASE_TWICE(takes_no_elements),
       CASE_ALL(takes_memory_of_others), CASE_ALL(takes_a_part_of_memory_of_others),
       CASE_TWICE(refuses_what_it_cannot_take), CASE(refuses_memory_that_is_gone),
-      CASE_TWICE(finds_the_device_in_the_process), CASE(keeps_what_is_read_only), CASE_ALL(is_given_back_by_any_thread),
-      CASE(survives_failed_allocations))
+      CASE_TWICE(finds_the_device_in_the_process), CASE(keeps_what_is_read_only), CASE_ALL(passes_through_the_layers),
+      CASE_ALL(is_given_back_by_any_thread), CASE(survives_failed_allocations))
 #else
 static void needs_the_header(void **state) {
   (void)state;

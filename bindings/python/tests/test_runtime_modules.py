@@ -147,10 +147,14 @@ def test_device_code_inside(folder):
     library = runtime.load_module(legacy.library(folder / "device.so", "v0.14", [ADD], data=data))
     code, = library.imported_modules
     assert (code.type_key, code.format, code.kernels, code.imported_modules) == ("opencl", "cl", ("scale_kernel",), [])
-    assert "scale_kernel" in code.get_source() and repr(code).startswith("Module(opencl, ")
+    assert code.get_source() == source and repr(code).startswith("Module(opencl, ")
     assert not code.implements_function("scale_kernel")
     with pytest.raises(AttributeError, match="launched by"):
         code["scale_kernel"]
+    shader = legacy.device_module("vulkan", "vulkan", kernels, {"scale_kernel": [0x07230203, 0x10000]})
+    data = legacy.blob([legacy.LIB, shader], [[1], []])
+    code, = runtime.load_module(legacy.library(folder / "shader.so", "v0.14", [ADD], data=data)).imported_modules
+    assert code.get_source().splitlines()[-1] == "// kernel scale_kernel"
 
 
 def test_imports(folder, library):

@@ -57,7 +57,7 @@ class DeviceCode(_Facts):
         self.type_key = info["kind"]
         self.format = info["format"]
         self.kernels = tuple(info["kernels"])
-        self._bytes, self._path = info["bytes"], path
+        self._code, self._path = info["code"], path
 
     def get_function(self, name: str, query_imports: bool = False) -> NoReturn:
         """AttributeError: the library's functions launch the kernels."""
@@ -72,8 +72,14 @@ class DeviceCode(_Facts):
         self.get_function(name)
 
     def get_source(self, fmt: str = "") -> str:
-        """A list of the kernels, a comment: the code itself goes to the device's driver only."""
-        lines = [f"// {self.type_key} ({self.format or 'binary'}), {self._bytes} bytes, of {self._path}"]
+        """The code, where it is text, as OpenCL's, CUDA's and PTX are; of other code a list of its kernels, as a comment."""
+        try:
+            text = self._code.decode()
+        except UnicodeDecodeError:
+            text = "\0"
+        if "\0" not in text:
+            return text
+        lines = [f"// {self.type_key} ({self.format or 'binary'}), {len(self._code)} bytes, of {self._path}"]
         return "\n".join(lines + [f"// kernel {name}" for name in self.kernels]) + "\n"
 
     def __repr__(self) -> str:
@@ -151,7 +157,7 @@ class Module(_Facts, _functions.Module):
         self.add_import(module)
 
     def get_source(self, fmt: str = "") -> str:
-        """UnsupportedError: a library holds machine code. Of device code (imported_modules) the kernels are listed."""
+        """UnsupportedError: a library holds machine code. Device code (imported_modules) has one."""
         raise UnsupportedError(f"a module of kind '{self.type_key}' has no source; imported_modules has the device code")
 
     def time_evaluator(self, func_name: str, dev: Device, number: int = 10, repeat: int = 1, min_repeat_ms: int = 0,

@@ -70,9 +70,13 @@ static PyObject *code_module(const heddle_module *m, uint32_t i, const heddle_im
   for (uint32_t k = 0; kernels != NULL && (name = heddle_module_kernel(m, i, k)) != NULL; k++)
     kernels = append(kernels, PyUnicode_FromString(name));
   if (kernels == NULL) return NULL;
-  return Py_BuildValue("{s:s,s:s,s:K,s:N,s:O,s:s}", "kind", info->kind, "format", info->format, "bytes",
-                       (unsigned long long)info->bytes, "kernels", kernels, "is_model",
-                       info->is_model ? Py_True : Py_False, "name", info->name);
+  PyObject *code = PyBytes_FromStringAndSize(info->code, info->code != NULL ? (Py_ssize_t)info->bytes : 0);
+  if (code == NULL) {
+    Py_DECREF(kernels);
+    return NULL;
+  }
+  return Py_BuildValue("{s:s,s:s,s:N,s:N,s:O,s:s}", "kind", info->kind, "format", info->format, "code", code, "kernels",
+                       kernels, "is_model", info->is_model ? Py_True : Py_False, "name", info->name);
 }
 
 static PyObject *library(PyObject *self, PyObject *none) {
@@ -140,7 +144,7 @@ static PyMethodDef methods[] = {
     {"library", library, METH_NOARGS,
      "library(): of a compiled library a dict with path, functions (names) and modules: the code that it carries, "
      "dicts of "
-     "kind, format, bytes, kernels, is_model and name. None for a module of another kind."},
+     "kind, format, code (bytes), kernels, is_model and name. None for a module of another kind."},
     {NULL, NULL, 0, NULL}};
 
 static PyGetSetDef members[] = {
