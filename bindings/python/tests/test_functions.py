@@ -38,7 +38,7 @@ def packed(tmp_path_factory):
 
 # ---- values
 
-VALUES = [None, 0, -5, 2**63 - 1, -2**63, 1.5, float("inf"), "", "text", "ünïcödé", "a longer text than fits into eight bytes",
+VALUES = [None, 0, -5, 2**63 - 1, -2**63, 1.5, float("inf"), "", "text", "ünïcödé", "a text that is longer than eight bytes",
           np.int8(-3), np.uint16(9), np.float32(0.5), np.float64(2.25), True, False, np.bool_(True)]
 
 

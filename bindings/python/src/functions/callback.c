@@ -1,5 +1,5 @@
-/* bindings/python/src/functions/callback.c: Python callables as functions of Heddle's, called from threads of any kind; and
- * the end of the interpreter, after which such calls fail and nothing touches Python any more. */
+/* bindings/python/src/functions/callback.c: Python callables as functions of Heddle's, called from threads of any
+ * kind; and the end of the interpreter, after which such calls fail and nothing touches Python any more. */
 #include "functions.h"
 
 #include <stdatomic.h>
@@ -8,8 +8,8 @@
 #include <string.h>
 #include <time.h>
 
-/* A thread that waits for the GIL when Python ends is lost with all that its stack holds. So it says first that it is on
- * its way in, and the end waits for those; for those that are in, which may stay for long, only a moment. */
+/* A thread that waits for the GIL when Python ends is lost with all that its stack holds. So it says first that it is
+ * on its way in, and the end waits for those; for those that are in, which may stay for long, only a moment. */
 static atomic_bool closed;
 static atomic_uint entering, inside;
 
