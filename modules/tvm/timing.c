@@ -117,9 +117,10 @@ static void finish(void *self) {
   heddle__free(self);
 }
 
-/* (module or null, name, device type, number, the six of heddle__timing, bytes of cache to flush before each repeat, the name of a
- * function that is called with the arguments before each repeat, or ""): a function that calls the one of that name with
- * its own arguments. Functions wait for what they launch, so that the host's clock is right for all devices. */
+/* (module or null, name, device type, number, the six of heddle__timing, bytes of cache to flush before each repeat,
+ * the name of a function that is called with the arguments before each repeat, or ""): a function that calls the one
+ * of that name with its own arguments. Functions wait for what they launch, so that the host's clock is right for all
+ * devices. */
 HEDDLE__METHOD(heddle__time_evaluator) {
   heddle__args a = {"runtime.RPCTimeEvaluator", args, codes, n};
   heddle_object *module = NULL;

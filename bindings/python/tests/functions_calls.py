@@ -40,19 +40,44 @@ def one_round(apply, swallow, array, text):
         raise AssertionError("it did not fail")
 
 
+def one_round_of_objects(path, array):
+    """Modules, names, arrays and parameters, with errors."""
+    library = runtime.load_module(path)
+    assert library["apply"](lambda: 1) == 1 and library.imported_modules == [] and library.library()["modules"] == []
+    there = runtime.nd.array(np.arange(500))
+    there[:] = there.numpy() + 1
+    there.copyto(runtime.cpu(0)).copyfrom(np.zeros(500))
+    blob = runtime.save_param_dict({"a": array, "b": there})
+    assert runtime.load_param_dict(blob)["b"].numpy()[0] == 1
+    library.time_evaluator("apply", runtime.cpu(0), number=1)(lambda: None)
+    for bad in (lambda: library["nothing"], lambda: runtime.load_module("nothing.so"), lambda: there.copyfrom(np.zeros(3)),
+                lambda: runtime.load_param_dict(blob[:-1]), lambda: runtime.get_global_func("nothing"),
+                lambda: library.time_evaluator("apply", runtime.cpu(0))(3), lambda: runtime.nd.empty((2,), "nothing")):
+        try:
+            bad()
+        except (runtime.TVMError, ValueError, TypeError):
+            continue
+        raise AssertionError("it did not fail")
+
+
 def stays_flat(folder, rounds):
     """Bytes by which the process grew over that many rounds, after a warm-up of a fifth of them."""
-    library = runtime.load_module(libraries.packed(folder))
+    path = libraries.packed(folder)
+    library = runtime.load_module(path)
     apply, swallow = library["apply"], library["swallow"]
     array, text = runtime.nd.array(np.arange(2000.0)), "text" * 300
     runtime.register_func("test.flat", lambda *args: args[0], override=True)
-    for _ in range(max(rounds // 5, 20)):
-        one_round(apply, swallow, array, text)
-    gc.collect()
+
+    def some(n):
+        for i in range(n):
+            one_round(apply, swallow, array, text)
+            if i % 5 == 0:
+                one_round_of_objects(path, array)
+        gc.collect()
+
+    some(max(rounds // 5, 20))
     counts, objects, before = [sys.getrefcount(o) for o in (array, text, apply, None)], len(gc.get_objects()), resident()
-    for _ in range(rounds):
-        one_round(apply, swallow, array, text)
-    gc.collect()
+    some(rounds)
     after = [sys.getrefcount(o) for o in (array, text, apply, None)]
     assert [max(a - b, 0) for a, b in zip(after, counts)][:3] == [0, 0, 0]
     assert after[3] - counts[3] < 50 and len(gc.get_objects()) - objects < 50

@@ -3,6 +3,8 @@ timeout: 300
 """
 import ctypes
 import gc
+import pathlib
+import re
 import threading
 import weakref
 
@@ -36,7 +38,7 @@ def packed(tmp_path_factory):
 
 # ---- values
 
-VALUES = [None, 0, -5, 2**63 - 1, -2**63, 1.5, float("inf"), "", "text", "ünïcödé", "a longer text than fits into eight bytes",
+VALUES = [None, 0, -5, 2**63 - 1, -2**63, 1.5, float("inf"), "", "text", "ünïcödé", "a text that is longer than eight bytes",
           np.int8(-3), np.uint16(9), np.float32(0.5), np.float64(2.25), True, False, np.bool_(True)]
 
 
@@ -325,3 +327,18 @@ def test_the_gil_is_free_in_a_call(apply):
     thread.start()
     apply(lambda: meet.wait() and None)
     thread.join()
+
+
+# ---- the page
+
+def test_the_page(tmp_path, monkeypatch):
+    """docs/python-functions.md: its blocks run, from first to last."""
+    page = pathlib.Path(__file__).resolve().parents[3] / "docs/python-functions.md"
+    blocks = re.findall(r"^```python\n(.*?)^```$", page.read_text(encoding="utf-8"), re.M | re.S)
+    assert len(blocks) == 3
+    add = libraries.legacy.kernel("add", [(n, "float32", (4,)) for n in "abc"],
+                                  "for (int i = 0; i < 4; i++) c[i] = a[i] + b[i];")
+    libraries.legacy.library(tmp_path / "lib.so", "v0.14", [libraries.PACKED, add])
+    monkeypatch.chdir(tmp_path)
+    exec(compile("\n".join(blocks), str(page), "exec"), {})
+    runtime.remove_global_func("app.scale")

@@ -258,7 +258,13 @@ def test_the_plan_as_text_data_and_picture(folder, monkeypatch, tmp_path):
         bare.save(tmp_path / "none.svg")
 
 
-def test_the_plan_of_open_shapes(perceptron):
+def test_the_plan_of_open_shapes(folder, perceptron):
+    model = heddle.load(small.add(folder, ("n",), "unknown"), devices="cpu")
+    with pytest.raises(heddle.errors.InvalidError, match="input 'x' has no shape"):
+        str(model.plan)
+    model(np.ones(7, np.float32), np.ones(7, np.float32))
+    assert {"name": "sum", "op": "Add", "device": "cpu:0"}.items() <= model.plan.placement[0].items()
+    assert {tuple(value["shape"]) for value in model.plan.json["values"]} == {(7,)}
     plan = perceptron.plan_for(np.zeros((3, 8), np.float32))
     assert {row["name"] for row in plan.placement} >= {"softmax"}
 

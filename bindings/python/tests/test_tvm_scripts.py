@@ -2,6 +2,7 @@
 parameters as TVM writes them, with numpy's results.
 timeout: 300
 """
+import importlib
 import os
 import pathlib
 import re
@@ -50,3 +51,22 @@ def test_heterogeneous(tmp_path):
     done = subprocess.run([sys.executable, tvm_script.__file__, str(script), str(write_heterogeneous(tmp_path))],
                           capture_output=True, text=True, timeout=240, env=env)
     assert done.returncode == 0 and done.stdout.strip() == "ok", done.stdout + done.stderr
+
+
+def test_every_name_of_tvms_is_there():
+    import heddle
+    from heddle import _tvm_names
+    for name in _tvm_names.NAMES:
+        assert getattr(heddle, name) is not None
+    for name, words in (("tir", "compiled with TVM"), ("no_such_name", "no attribute 'no_such_name'")):
+        with pytest.raises(AttributeError, match=words):
+            getattr(heddle, name)
+    for module in ("contrib.graph_runtime", "contrib.util", "contrib.debugger.debug_runtime", "graph_runtime",
+                   "_ffi.registry", "_ffi.base", "_ffi.runtime_ctypes", "contrib.cuda_graph.cuda_graph_executor"):
+        found = importlib.import_module(f"heddle.{module}")
+        assert all(getattr(found, name) is not None for name in found.__all__)
+    with pytest.raises(AttributeError, match="TVM"):
+        heddle.relay.build
+    with pytest.raises(AttributeError, match="heddle.contrib"):
+        heddle.contrib.no_such_module
+    assert heddle.contrib.debugger.debug_executor.create is heddle.debug_executor.create

@@ -22,7 +22,8 @@ __all__ = [
     "BenchmarkResult", "DataType", "DataTypeCode", "Device", "Module", "NDArray", "PackedFunc", "ShapeTuple", "String",
     "TVMError", "cl", "container", "convert", "cpu", "cuda", "device", "enabled", "ext_dev", "get_global_func", "gpu",
     "hexagon", "list_global_func_names", "load_module", "load_param_dict", "load_param_dict_from_file",
-    "load_static_library", "metal", "module", "mtl", "nd", "ndarray", "num_threads", "opencl", "packed_func", "params", "profiling",
+    "load_static_library", "metal", "module", "mtl", "nd", "ndarray", "num_threads", "opencl", "packed_func", "params",
+    "profiling",
     "register_func", "remove_global_func", "rocm", "save_param_dict", "save_param_dict_to_file", "system_lib", "vpi",
     "vulkan", "webgpu",
 ]

@@ -61,8 +61,8 @@ class DeviceCode(_Facts):
 
     def get_function(self, name: str, query_imports: bool = False) -> NoReturn:
         """AttributeError: the library's functions launch the kernels."""
-        raise MissingFunctionError(f"Module has no function '{name}': code of kind '{self.type_key}' of {self._path} is launched by "
-                          "the library's functions")
+        raise MissingFunctionError(f"Module has no function '{name}': code of kind '{self.type_key}' of {self._path} is "
+                                   "launched by the library's functions")
 
     def implements_function(self, name: str, query_imports: bool = False) -> bool:
         """False: see get_function."""

@@ -1,5 +1,6 @@
-/* bindings/python/src/functions/align.c: numpy arrays for compiled functions, which take arrays that are compact and begin
- * at a multiple of 64 bytes, and refuse others: whether a numpy array does is chance, so it is copied where it does not. */
+/* bindings/python/src/functions/align.c: numpy arrays for compiled functions, which take arrays that are compact and
+ * begin at a multiple of 64 bytes, and refuse others: whether a numpy array does is chance, so it is copied where it
+ * does not. */
 #include "functions.h"
 
 enum { ALIGNMENT = 64 };

@@ -1,5 +1,5 @@
-/* bindings/python/src/functions/callback.c: Python callables as functions of Heddle's, called from threads of any kind; and
- * the end of the interpreter, after which such calls fail and nothing touches Python any more. */
+/* bindings/python/src/functions/callback.c: Python callables as functions of Heddle's, called from threads of any
+ * kind; and the end of the interpreter, after which such calls fail and nothing touches Python any more. */
 #include "functions.h"
 
 #include <stdatomic.h>
@@ -8,17 +8,23 @@
 #include <string.h>
 #include <time.h>
 
-/* A thread that waits for the GIL when Python ends is lost with all that its stack holds. So it says first that it is on
- * its way in, and the end waits for those. */
+/* A thread that waits for the GIL when Python ends is lost with all that its stack holds. So it says first that it is
+ * on its way in, and the end waits for those; for those that are in, which may stay for long, only a moment. */
 static atomic_bool closed;
-static atomic_uint entering;
+static atomic_uint entering, inside;
 
 static bool enter(PyGILState_STATE *gil) {
   atomic_fetch_add(&entering, 1);
   bool is_open = !atomic_load(&closed) && Py_IsInitialized();
   if (is_open) *gil = PyGILState_Ensure();
+  if (is_open) atomic_fetch_add(&inside, 1);
   atomic_fetch_sub(&entering, 1);
   return is_open;
+}
+
+static void leave(PyGILState_STATE gil) {
+  PyGILState_Release(gil);
+  atomic_fetch_sub(&inside, 1);
 }
 
 enum { LIVE, RELEASED, DROPPED };
@@ -54,11 +60,12 @@ static void let_go(callback *c) {
 
 /* Nothing is called any more, so the callables go too: they may hold what has to be ended. */
 void heddle_py_close(void) {
-  enum { WAIT_MS = 2000 };
+  enum { WAIT_MS = 2000, MOMENT_MS = 300 };
   const struct timespec pause = {0, 1000000};
   atomic_store(&closed, true);
   Py_BEGIN_ALLOW_THREADS;
-  for (int i = 0; i < WAIT_MS && atomic_load(&entering) > 0; i++) nanosleep(&pause, NULL);
+  for (int i = 0; i < WAIT_MS && (atomic_load(&entering) > 0 || (i < MOMENT_MS && atomic_load(&inside) > 0)); i++)
+    nanosleep(&pause, NULL);
   Py_END_ALLOW_THREADS;
   while (all != NULL) {
     callback *c = all;
@@ -94,7 +101,7 @@ static heddle_status call(void *self, const heddle_value *args, uint32_t n_args,
   PyObject *given = call_python(c, args, n_args);
   if (given == NULL || heddle_py_to_result(c->state, given, result) != 0) s = heddle_py_raised_keep(c->state, err);
   Py_XDECREF(given);
-  PyGILState_Release(gil);
+  leave(gil);
   return s;
 }
 
@@ -109,7 +116,7 @@ static void release(void *self) {
   PyErr_Fetch(&type, &value, &trace);
   let_go(c);
   PyErr_Restore(type, value, trace);
-  PyGILState_Release(gil);
+  leave(gil);
   free(c);
 }
 

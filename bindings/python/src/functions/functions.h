@@ -10,8 +10,8 @@
 
 #include "heddle/function.h"
 
-/* A call that Python made and that failed, on its way back through code that is not Python's: the exception, and the words
- * by which the error that arrives is known again. */
+/* A call that Python made and that failed, on its way back through code that is not Python's: the exception, and the
+ * words by which the error that arrives is known again. */
 typedef struct heddle_py_raised {
   PyObject *exception; /* NULL: there is none */
   char words[256];     /* the beginning of the error's words */
@@ -78,13 +78,13 @@ typedef struct heddle_py_owned {
   bool has_bytes;
 } heddle_py_owned;
 
-/* A value of a Python object; what it points to lives as long as own and the object. position: for words ("argument 2"),
- * or -1: a result. 0, or -1 with an exception; own is then empty. */
+/* A value of a Python object; what it points to lives as long as own and the object. position: for words ("argument
+ * 2"), or -1: a result. 0, or -1 with an exception; own is then empty. */
 int heddle_py_to_value(heddle_py_state *state, PyObject *object, int position, heddle_value *out, heddle_py_owned *own);
 void heddle_py_drop(heddle_py_owned *own);
 
-/* align.c: an argument that is a numpy array which compiled code would refuse, for its strides or its address, becomes an
- * aligned copy; finish copies it back to where it may be written. 0, or -1 with an exception. */
+/* align.c: an argument that is a numpy array which compiled code would refuse, for its strides or its address, becomes
+ * an aligned copy; finish copies it back to where it may be written. 0, or -1 with an exception. */
 int heddle_py_align(heddle_py_state *state, PyObject *object, heddle_value *v, heddle_py_owned *own);
 int heddle_py_align_finish(heddle_py_state *state, heddle_py_owned *own);
 
@@ -123,8 +123,8 @@ void heddle_py_leave_call(heddle_py_state *state, heddle_py_thread *thread);
 /* Takes the exception that is set, as the error of a callback. */
 heddle_status heddle_py_raised_keep(heddle_py_state *state, heddle_error *err);
 
-/* Sets the exception of a failed call: the one that a callback raised where the error's words end in its words, else one
- * of Heddle's. Gives NULL. */
+/* Sets the exception of a failed call: the one that a callback raised where the error's words end in its words, else
+ * one of Heddle's. Gives NULL. */
 PyObject *heddle_py_raise(heddle_py_state *state, heddle_status status, const heddle_error *err, const char *file);
 
 #endif

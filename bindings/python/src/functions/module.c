@@ -1,5 +1,5 @@
-/* bindings/python/src/functions/module.c: the extension module heddle._functions: functions by name, modules of files, and
- * the module's state. */
+/* bindings/python/src/functions/module.c: the extension module heddle._functions: functions by name, modules of files,
+ * and the module's state. */
 #include "functions.h"
 
 heddle_py_state *heddle_py_state_of(PyTypeObject *type) {

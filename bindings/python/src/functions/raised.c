@@ -1,6 +1,6 @@
-/* bindings/python/src/functions/raised.c: exceptions that leave a callback as an error's words and come back to Python as
- * the same object. An exception waits with the thread that raised it while a call of Python's is on that thread, else
- * (a thread that compiled code started) with the module; it is known again by its words at the error's end. */
+/* bindings/python/src/functions/raised.c: exceptions that leave a callback as an error's words and come back to Python
+ * as the same object. An exception waits with the thread that raised it while a call of Python's is on that thread,
+ * else (a thread that compiled code started) with the module; it is known again by its words at the error's end. */
 #include "functions.h"
 
 #include <pthread.h>
