@@ -39,6 +39,7 @@ class Context:
 # ---- tensor.c, dlpack.c, numpy.c
 class Tensor:
     """An array on the host or on a device. Attributes are TVM's NDArray's too: heddle.runtime.NDArray is this class."""
+    def __init__(self, value: Any, dtype: Any = None): ...   # as as_tensor
     shape: tuple[int, ...]
     dtype: str
     ndim: int

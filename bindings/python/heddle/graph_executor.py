@@ -268,13 +268,17 @@ class GraphModule:
 
     def _array(self, index: int, value: Any) -> Any:
         """A value that an input takes: NDArrays and numpy arrays that fit as they are, all else converted."""
-        if isinstance(value, NDArray):
+        if isinstance(value, NDArray) and value.dtype != "uint16":
             return value
         if self._known is None:
             self._known = _inputs_of(self.module["get_graph_json"]())
         if not 0 <= index < len(self._known):
             return value  # the module's function says what is wrong with the number
         shape, dtype = self._known[index]
+        if isinstance(value, NDArray):
+            if dtype != "bfloat16":
+                return value
+            value = value.numpy().reshape(shape)  # its bits
         if isinstance(value, np.ndarray) and value.shape == shape and str(value.dtype) == dtype:
             return value
         fits = empty(shape, dtype)

@@ -90,7 +90,8 @@ class Model(_core.Model):
 
     @property
     def plan(self) -> Plan:
-        """Where each node runs and why. InvalidError for a model with open shapes: see plan_for. A picture in a notebook."""
+        """Where each node runs and why; a picture in a notebook. Of a model with open shapes it is the plan of the last call, and
+        before the first it is InvalidError: see plan_for."""
         return Plan(self.explain)
 
     def plan_for(self, *inputs: Any, **named: Any) -> Plan:

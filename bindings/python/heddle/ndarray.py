@@ -3,6 +3,7 @@ heddle.nd and heddle.runtime.ndarray are this module."""
 
 from __future__ import annotations
 
+import contextlib
 import warnings
 from typing import Any, Sequence
 
@@ -17,12 +18,14 @@ __all__ = ["NDArray", "Device", "array", "empty", "from_dlpack", "numpyasarray",
 
 def _numpy_dtype(name: str, given: np.ndarray) -> np.dtype:
     """numpy's dtype of a name; where numpy has none, an unsigned integer of that size, if the values are such bits."""
-    try:
+    with contextlib.suppress(TypeError):
         return np.dtype(name)
-    except TypeError:
-        if given.dtype in (np.uint8, np.uint16):
-            return given.dtype
-        raise TypeError(f"numpy has no dtype {name}: install ml_dtypes, or give the bits as unsigned integers") from None
+    with contextlib.suppress(TypeError, ImportError):
+        import ml_dtypes  # noqa: F401  numpy has more names then
+        return np.dtype(name)
+    if given.dtype in (np.uint8, np.uint16):
+        return given.dtype
+    raise TypeError(f"numpy has no dtype {name}: install ml_dtypes, or give the bits as unsigned integers")
 
 
 class NDArray(_core.Tensor):
@@ -37,9 +40,11 @@ class NDArray(_core.Tensor):
     def numpy(self) -> np.ndarray:
         """A copy as a numpy array of the same shape and dtype, from a device too. Blocks.
 
-        bfloat16 and the like are dtypes of ml_dtypes where that is installed, else unsigned integers with the same bits.
+        bfloat16 comes as its bits, in uint16, as from TVM v0.14; float8 as dtypes of ml_dtypes where that is installed, else
+        as its bits too. np.asarray(x) gives ml_dtypes' bfloat16.
         """
-        return np.array(super().numpy())
+        values = np.array(super().numpy())
+        return values.view(np.uint16) if self.dtype == "bfloat16" else values
 
     def asnumpy(self) -> np.ndarray:
         """numpy() by its old name."""
@@ -48,7 +53,7 @@ class NDArray(_core.Tensor):
     def copyfrom(self, source_array: Any) -> "NDArray":
         """Copies the values of an array, or whatever np.array takes, here, and gives this array. Blocks.
 
-        They are converted to this array's dtype. ValueError where the shape is another one, TypeError for what is no array.
+        They are converted to this array's dtype; uint16 for an array of bfloat16 is its bits, as in TVM. ValueError where the shape is another one, TypeError for what is no array.
         """
         if isinstance(source_array, _core.Tensor):
             return _copy(source_array, self)
@@ -62,6 +67,8 @@ class NDArray(_core.Tensor):
         if source_array.shape != self.shape:
             raise ValueError(f"the array has shape {self.shape}, and the values have shape {source_array.shape}")
         wanted = _numpy_dtype(self.dtype, source_array)
+        if self.dtype == "bfloat16" and source_array.dtype == np.uint16:
+            source_array = np.ascontiguousarray(source_array).view(wanted)
         converted = np.ascontiguousarray(source_array, dtype=wanted).reshape(self.shape)
         super().copy_from(converted)
         return self

@@ -16,8 +16,7 @@
 
 /* A Tensor: one reference on t, which is never NULL. keep is an object whose memory t is, or NULL. */
 typedef struct heddle_py_tensor {
-  PyObject_HEAD
-  heddle_tensor *t;
+  PyObject_HEAD heddle_tensor *t;
   PyObject *keep;
 } heddle_py_tensor;
 

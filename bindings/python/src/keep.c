@@ -31,14 +31,6 @@ static void drop(token *t) {
   }
 }
 
-void *heddle_py_hold(PyObject *object) {
-  token *t = malloc(sizeof *t);
-  if (t == NULL) return PyErr_NoMemory();
-  t->object = Py_NewRef(object);
-  t->next = NULL;
-  return t;
-}
-
 void heddle_py_drop_let_go(void) {
   if (__atomic_load_n(&list.first, __ATOMIC_RELAXED) == NULL) return;
   pthread_mutex_lock(&list.lock);
@@ -46,6 +38,15 @@ void heddle_py_drop_let_go(void) {
   list.first = NULL;
   pthread_mutex_unlock(&list.lock);
   drop(t);
+}
+
+void *heddle_py_hold(PyObject *object) {
+  heddle_py_drop_let_go(); /* the main thread may be busy for long */
+  token *t = malloc(sizeof *t);
+  if (t == NULL) return PyErr_NoMemory();
+  t->object = Py_NewRef(object);
+  t->next = NULL;
+  return t;
 }
 
 static int drop_pending(void *none) {

@@ -46,13 +46,11 @@ static heddle_status load(heddle_context *ctx, heddle_py_options *o, heddle_mode
   return s;
 }
 
+/* By name: asking a device what it can do has all plugins loaded, other drivers too. */
 static bool may_lend(const heddle_model *m) {
   if (heddle_model_library(m) != NULL) return false; /* it wants memory aligned as arrays of numpy are not */
-  for (size_t i = 0; i < heddle_model_device_count(m); i++) {
-    heddle_device_info info = {.struct_size = sizeof info};
-    if (heddle_device_get_info(heddle_model_device(m, i), &info, NULL) != HEDDLE_OK) return false;
-    if ((info.caps & HEDDLE_CAP_INLINE) == 0) return false;
-  }
+  for (size_t i = 0; i < heddle_model_device_count(m); i++)
+    if (strncmp(heddle_device_name(heddle_model_device(m, i)), "cpu:", 4) != 0) return false;
   return true;
 }
 
@@ -203,6 +201,23 @@ static void given_free(given *g) {
   Py_XDECREF(g->items);
 }
 
+/* The plan of the last call's shapes, where a model's own are open; else, or where no call was made, fails. */
+static PyObject *explain_last(heddle_py_model *model, heddle_explain_format format, const heddle_error *before) {
+  heddle_error err = *before;
+  heddle_status s = before->status;
+  char *text = NULL;
+  slot *used = model->pool.idle; /* the one that was given back last */
+  if (used != NULL && used->has_run) {
+    used = heddle_py_pool_take(model);
+    if (used == NULL) return NULL;
+    Py_BEGIN_ALLOW_THREADS;
+    s = heddle_executor_explain(used->ex, format, &text, &err);
+    Py_END_ALLOW_THREADS;
+    heddle_py_pool_give(model, used, true);
+  }
+  return heddle_py_take_text(s, text, &err, model->file);
+}
+
 static PyObject *explain(PyObject *self, PyObject *args, PyObject *kwargs) {
   static char *names[] = {"format", "inputs", NULL};
   heddle_py_model *model = model_of(self);
@@ -225,7 +240,8 @@ static PyObject *explain(PyObject *self, PyObject *args, PyObject *kwargs) {
     s = heddle_model_explain(m, format, g.names, g.tensors, g.n, &text, &err);
     heddle_model_release(m);
     Py_END_ALLOW_THREADS;
-    result = heddle_py_take_text(s, text, &err, model->file);
+    if (s == HEDDLE_EINVAL && g.items == NULL) result = explain_last(model, format, &err);
+    else result = heddle_py_take_text(s, text, &err, model->file);
   }
   given_free(&g);
   return result;

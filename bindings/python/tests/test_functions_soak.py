@@ -1,5 +1,5 @@
 """References and memory over 100,000 calls with errors mixed in.
-labels: soak
+labels: slow soak
 timeout: 900
 """
 from functions_calls import stays_flat

@@ -1,5 +1,5 @@
 """Graph executors: references and memory stay as they were over 100,000 calls with errors mixed in.
-labels: soak
+labels: slow soak
 timeout: 900
 """
 import pytest

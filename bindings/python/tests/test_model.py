@@ -258,7 +258,13 @@ def test_the_plan_as_text_data_and_picture(folder, monkeypatch, tmp_path):
         bare.save(tmp_path / "none.svg")
 
 
-def test_the_plan_of_open_shapes(perceptron):
+def test_the_plan_of_open_shapes(folder, perceptron):
+    model = heddle.load(small.add(folder, ("n",), "unknown"), devices="cpu")
+    with pytest.raises(heddle.errors.InvalidError, match="input 'x' has no shape"):
+        str(model.plan)
+    model(np.ones(7, np.float32), np.ones(7, np.float32))
+    assert {"name": "sum", "op": "Add", "device": "cpu:0"}.items() <= model.plan.placement[0].items()
+    assert {tuple(value["shape"]) for value in model.plan.json["values"]} == {(7,)}
     plan = perceptron.plan_for(np.zeros((3, 8), np.float32))
     assert {row["name"] for row in plan.placement} >= {"softmax"}
 
@@ -341,3 +347,36 @@ def test_memory_that_cannot_be_bound_or_written(folder):
     strided = np.zeros(8, np.float32)
     executor.get_output(0, out=strided[::2])
     np.testing.assert_array_equal(strided[::2], [1, 2, 3, 4])
+
+
+def test_what_dlpack_consumers_hold_outlives_the_model(folder):
+    model = heddle.load(small.add(folder), devices="cpu")
+    executor = model.executor()
+    executor.set_input("x", np.arange(4))
+    executor.set_input("y", np.ones(4, np.float32))
+    executor.run()
+    held = np.from_dlpack(executor.view_output())
+    view = executor.view_output().numpy()
+    model.close()
+    del model, executor
+    [np.full(4, 9, np.float32) for _ in range(100)]
+    np.testing.assert_array_equal(held, [1, 2, 3, 4])
+    np.testing.assert_array_equal(view, [1, 2, 3, 4])
+
+
+def test_parameters_loaded_and_shared(folder):
+    from heddle.runtime import save_param_dict
+    model = heddle.load(small.add(folder), devices="cpu")
+    blob = bytes(save_param_dict({"y": np.full(4, 5, np.float32), "other": np.ones(2, np.float32)}))
+    first, second = model.executor(), model.executor()
+    first.load_params(blob)
+    second.share_params(first, blob)
+    assert [info[3] for info in second.input_info()] == [False, True]
+    for executor in (first, second):
+        executor.set_input("x", np.ones(4, np.float32))
+        executor.run()
+        np.testing.assert_array_equal(executor.get_output().numpy(), [6, 6, 6, 6])
+    with pytest.raises(heddle.errors.FormatError):
+        first.load_params(b"nothing")
+    with pytest.raises(TypeError):
+        first.share_params(model, blob)

@@ -87,7 +87,8 @@ def test_files(tmp_path, path):
     told = failure(errors.FileError, lambda: heddle.load(missing))
     assert isinstance(told, OSError) and told.file == missing and missing in str(told)
     bad = tmp_path / "bad.onnx"
-    content = open(path, "rb").read()
+    with open(path, "rb") as file:
+        content = file.read()
     for broken in (b"", content[:-7], b"\xff" * 64):
         bad.write_bytes(broken)
         told = failure(errors.Error, lambda: heddle.load(bad))

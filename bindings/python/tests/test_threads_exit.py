@@ -59,6 +59,29 @@ def test_one_object_in_many_threads():
     assert sys.getrefcount(x) == before
 
 
+def test_what_consumers_let_go_of_does_not_pile_up_behind_a_main_thread_that_waits():
+    class Mine(np.ndarray):
+        alive = 0
+
+        def __array_finalize__(self, other):
+            Mine.alive += 1
+
+        def __del__(self):
+            Mine.alive -= 1
+
+    most = []
+
+    def work():
+        for _ in range(500):
+            np.from_dlpack(heddle.as_tensor(np.zeros(4).view(Mine)))  # numpy drops it, through DLPack's deleter
+            most.append(Mine.alive)
+
+    worker = threading.Thread(target=work)
+    worker.start()
+    worker.join()
+    assert 0 < max(most) <= 3
+
+
 @pytest.mark.parametrize("work", [
     "t.copy_from(x)", "t.numpy()", "heddle.empty((64, 64), 'float32', 'sim:0', context)", "heddle.save_npy(x, path)",
     "heddle.load_npy(path)", "heddle.Context({'devices': 'cpu'}).devices()"])
