@@ -3,8 +3,8 @@
 
     curl -H 'Content-Type: application/json' -d '{"images": [[[0, 0, 5, ...], ...]]}' localhost:8000/digits
     curl --data-binary @images.npy localhost:8000/digits        # [n, 8, 8] or [n, 1, 8, 8], values 0 to 16
-The answer is {"digits": [n], "probabilities": [n][10]}; for what is wrong with a request, too many at once (503) and what
-fails in here (500) it is {"error": "..."}. GET /health says whether it works. SIGTERM lets requests that were begun end.
+The answer is {"digits": [n], "probabilities": [n][10]}, or {"error": "..."} for a bad request (400 to 413), too many at
+once (503) and what fails in here (500). GET /health says whether it works. SIGTERM lets what was begun end.
 """
 
 import argparse
@@ -13,6 +13,7 @@ import http.server
 import io
 import json
 import signal
+import socket
 import threading
 from pathlib import Path
 
@@ -21,27 +22,15 @@ import numpy as np
 
 NETWORK = Path(__file__).resolve().parents[1] / "digits" / "digits.json"
 NO_SUCH = 404, {"error": "there are POST /digits and GET /health"}
-MOST_BYTES = 1 << 20  # of a body
-MOST_REQUESTS = 64  # that are read or computed at once; the others are told to come again
+MOST_BYTES, MOST_REQUESTS = 1 << 20, 64  # of a body; that are read or computed at once
 
 
 class Refused(Exception):
     """HTTP's number, and why."""
 
 
-def images_of(body: bytes, kind: str) -> np.ndarray:  # float32 [n, 1, 8, 8]
-    try:
-        array = json.loads(body)["images"] if kind == "application/json" else np.lib.format.read_array(io.BytesIO(body))
-        images = np.array(array, dtype=np.float32)
-    except (ValueError, TypeError, KeyError, MemoryError, RecursionError, OverflowError) as error:
-        raise Refused(400, f'the body is neither .npy nor JSON as {{"images": [[8 rows of 8]]}}: {error!r}') from error
-    if images.ndim < 3 or images.shape[1:] not in ((8, 8), (1, 8, 8)) or not np.isfinite(images).all():
-        raise Refused(400, f"images are [n, 8, 8] or [n, 1, 8, 8], 0 to 16, and these are {list(images.shape)}")
-    return images.reshape(-1, 1, 8, 8)
-
-
 class Handler(http.server.BaseHTTPRequestHandler):
-    timeout = 20  # seconds for a client that sends nothing
+    timeout = 10  # seconds for a client that sends nothing
 
     def answer(self, status: int, value: dict) -> None:
         with contextlib.suppress(OSError):  # the client has gone
@@ -49,9 +38,11 @@ class Handler(http.server.BaseHTTPRequestHandler):
             self.send_header("Content-Type", "application/json")
             self.end_headers()
             self.wfile.write(json.dumps(value).encode())
+            self.connection.shutdown(socket.SHUT_WR)
+            self.rfile.read(MOST_BYTES)  # till the client ends: a close before that would take the answer from it
 
     def do_GET(self) -> None:
-        self.answer(*(200, {"status": "ok", "devices": self.server.model.devices}) if self.path == "/health" else NO_SUCH)
+        self.answer(*(200, {"devices": self.server.model.devices}) if self.path == "/health" else NO_SUCH)
 
     def do_POST(self) -> None:
         if self.path != "/digits":
@@ -64,6 +55,8 @@ class Handler(http.server.BaseHTTPRequestHandler):
             status, value = refused.args[0], {"error": refused.args[1]}
         except heddle.Error as error:
             status, value = 500, {"error": str(error)}
+        except OSError as error:
+            status, value = 408, {"error": f"the body did not come: {error}"}
         finally:
             self.server.free.release()
         return self.answer(status, value)
@@ -72,14 +65,20 @@ class Handler(http.server.BaseHTTPRequestHandler):
         length = self.headers.get("Content-Length", "")
         if not length.isdecimal() or len(length) > 9 or int(length) > MOST_BYTES:
             raise Refused(413, f"a body needs its Content-Length, which is at most {MOST_BYTES}")
-        body, kind = self.rfile.read(int(length)), self.headers.get_content_type()
-        rows = [self.server.model(image[None])[0] for image in images_of(body, kind)]
+        body, is_json = self.rfile.read(int(length)), self.headers.get_content_type() == "application/json"
+        try:
+            array = json.loads(body)["images"] if is_json else np.lib.format.read_array(io.BytesIO(body))
+            images = np.array(array, dtype=np.float32)
+        except (ValueError, TypeError, KeyError, MemoryError, RecursionError, OverflowError) as error:
+            raise Refused(400, f'the body is no .npy, nor JSON as {{"images": [[8 rows of 8]]}}: {error!r}') from error
+        if images.ndim < 3 or images.shape[1:] not in ((8, 8), (1, 8, 8)) or not np.isfinite(images).all():
+            raise Refused(400, f"images are [n, 8, 8] or [n, 1, 8, 8], 0 to 16, and these are {list(images.shape)}")
+        rows = [self.server.model(image)[0] for image in images.reshape(-1, 1, 1, 8, 8)]
         return {"digits": [int(row.argmax()) for row in rows], "probabilities": [row.tolist() for row in rows]}
 
 
 class Server(http.server.ThreadingHTTPServer):
-    daemon_threads = False  # its end waits for them
-    request_queue_size = 2 * MOST_REQUESTS
+    daemon_threads, request_queue_size = False, 2 * MOST_REQUESTS  # its end waits for the threads
     free = threading.Semaphore(MOST_REQUESTS)
 
 
@@ -88,7 +87,8 @@ def main() -> None:
     words.add_argument("--port", type=int, default=8000, help="0: any that is free")
     words.add_argument("--devices", default="cpu,sim:0", help="where the network runs")
     args = words.parse_args()
-    with Server(("127.0.0.1", args.port), Handler) as server, heddle.load(NETWORK, devices=args.devices) as server.model:
+    server = Server(("127.0.0.1", args.port), Handler)
+    with heddle.load(NETWORK, devices=args.devices) as server.model, server:
         for number in signal.SIGTERM, signal.SIGINT:
             signal.signal(number, lambda *_: threading.Thread(target=server.shutdown).start())
         print(f"http://127.0.0.1:{server.server_port}/digits", flush=True)

@@ -1,6 +1,7 @@
 """Devices: Device, which is a DLPack type and a number as in TVM, and lists of the devices and plugins that there are.
 
-Heddle's own name of a device is its plugin and a number, "sim:1"; Device("sim:1") finds it, and Device.name gives it.
+Heddle's own name of a device is its plugin and a number, "sim:1"; Device("sim:1") finds it, and Device.name gives it. As with
+TVM, heddle.device is the function of that name; `from heddle.device import ...` reaches this module.
 """
 
 from __future__ import annotations

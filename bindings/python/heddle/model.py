@@ -90,8 +90,8 @@ class Model(_core.Model):
 
     @property
     def plan(self) -> Plan:
-        """Where each node runs and why; a picture in a notebook. Of a model with open shapes it is the plan of the last call, and
-        before the first it is InvalidError: see plan_for."""
+        """Where each node runs and why; a picture in a notebook. Of a model with open shapes it is the plan of the last
+        call, and before the first it is InvalidError: see plan_for."""
         return Plan(self.explain)
 
     def plan_for(self, *inputs: Any, **named: Any) -> Plan:
@@ -282,8 +282,8 @@ def load(path: str | os.PathLike[str], params: str | os.PathLike[str] | None = N
 
 def loads(graph: str | bytes, params: bytes | None = None, *, context: _core.Context | None = None,
           **options: Any) -> Model:
-    """Makes a model of a graph's JSON text. params: a blob as TVM's save_param_dict writes it. Options and errors are load's,
-    without a file."""
+    """Makes a model of a graph's JSON text. params: a blob as TVM's save_param_dict writes it. Options and errors are
+    load's, without a file."""
     return Model(_core.Context() if context is None else context, graph=graph, params=params,
                  **_options(**{**_DEFAULTS, **options}))
 

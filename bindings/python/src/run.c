@@ -126,6 +126,9 @@ heddle_status heddle_py_run(heddle_executor *ex, bool start, uint64_t timeout_ns
     PyThreadState *thread = PyEval_SaveThread();
     s = start ? heddle_executor_run(ex, part, &err) : heddle_executor_wait(ex, part, &err);
     *is_over = s != HEDDLE_ETIMEOUT || heddle_executor_poll(ex) != HEDDLE_EBUSY;
+    /* Where it ended after its time and before the question, its result is there; else planning took too long. */
+    if (s == HEDDLE_ETIMEOUT && *is_over && (!start || strstr(err.text, "still pending") != NULL))
+      s = heddle_executor_wait(ex, 0, &err);
     PyEval_RestoreThread(thread);
     if (*is_over) break;
     start = false;

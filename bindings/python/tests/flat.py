@@ -15,6 +15,8 @@ def memory():
     """Bytes that the process has in memory now; 0 under a sanitizer, which keeps what was freed."""
     if os.environ.get("HEDDLE_SANITIZE"):
         return 0
+    gc.collect()
+    ctypes.CDLL(None).malloc_trim(0)
     with open("/proc/self/statm", encoding="ascii") as f:
         return int(f.read().split()[1]) * resource.getpagesize()
 
@@ -58,14 +60,11 @@ def rounds_leave_nothing(n, slack):
     watched = [x, read_only, device, heddle.Tensor, heddle.Device, np.dtype("float32"), errors.InvalidError, errors.NoDeviceError]
     for _ in range(200):
         one_round(x, read_only, device, "/nothing/here.npy")
-    gc.collect()
     before, counts, objects = memory(), [sys.getrefcount(w) for w in watched], len(gc.get_objects())
     for _ in range(n):
         one_round(x, read_only, device, "/nothing/here.npy")
-    gc.collect()
-    ctypes.CDLL(None).malloc_trim(0)
+    grown = memory() - before
     assert [sys.getrefcount(w) for w in watched] == counts
     assert abs(len(gc.get_objects()) - objects) < 50
-    grown = memory() - before
     assert grown <= slack, f"{n} rounds left {grown} bytes"
     return grown

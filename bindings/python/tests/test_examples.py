@@ -99,7 +99,7 @@ def check(answer, first, last):
 
 def test_health(service):
     status, value = service.ask("GET", "/health")
-    assert status == 200 and value["status"] == "ok" and "cpu:0" in value["devices"]
+    assert status == 200 and value["devices"] == ["cpu:0", "sim:0"]
 
 
 @pytest.mark.parametrize("shape", [(-1, 8, 8), (-1, 1, 8, 8)])
@@ -152,6 +152,11 @@ def test_other_paths_and_lengths(service):
     assert service.ask("POST", "/digits", Content_Length="-1")[0] == 413
     assert service.ask("POST", "/digits", Content_Length="9" * 5000)[0] == 413
     assert service.ask("POST", "/digits", Content_Length=str((1 << 20) + 1))[0] == 413
+
+
+def test_an_answer_comes_though_the_body_is_not_read(service):
+    """A server that closes while there is something to read takes its answer from the client."""
+    assert {service.ask("POST", "/other", bytes(900_000))[0] for _ in range(20)} == {404}
 
 
 def test_a_request_that_was_begun_is_answered_before_it_ends():

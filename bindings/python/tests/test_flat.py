@@ -9,4 +9,4 @@ from flat import rounds_leave_nothing
 
 
 def test_calls_leave_nothing_behind():
-    rounds_leave_nothing(300 if os.environ.get("HEDDLE_SANITIZE") else 5000, 2 << 20)
+    rounds_leave_nothing(300 if os.environ.get("HEDDLE_SANITIZE") else 5000, 128 << 10)
