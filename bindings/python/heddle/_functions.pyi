@@ -6,7 +6,7 @@ class Function:
     """A packed function. Arguments and result: None, bool, int, float, str, bytes, arrays (Tensor, numpy, buffers,
     __dlpack__), Device (anything with device_type and device_id), dtype (numpy dtype), Module, Function, any Python
     callable (made a function for the time it is held), ctypes pointers. The GIL is released meanwhile."""
-    def __init__(self, call: Callable[..., Any]): ...   # exceptions become errors; see `call_error`
+    def __init__(self, call: Callable[..., Any]): ...   # what it raises: see below
     def __call__(self, *args: Any) -> Any: ...
     address: int
 

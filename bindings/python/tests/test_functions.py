@@ -1,9 +1,11 @@
 """Functions: values both ways, names, closures through code of both generations, exceptions, threads.
 timeout: 300
 """
+import copy
 import ctypes
 import gc
 import pathlib
+import pickle
 import re
 import threading
 import weakref
@@ -115,6 +117,14 @@ def test_many_arguments():
         join(a=1)
     with pytest.raises(TypeError, match="callable"):
         runtime.PackedFunc(3)
+
+
+def test_objects_that_nobody_made(same, packed):
+    """There is no Module or PackedFunc without what it names."""
+    for make in (runtime.Module, runtime.PackedFunc, lambda: copy.copy(packed), lambda: pickle.dumps(same),
+                 lambda: object.__new__(runtime.Module), lambda: type("Own", (runtime.Module,), {})()):
+        with pytest.raises(TypeError):
+            make()
 
 
 # ---- closures
