@@ -305,6 +305,23 @@ static void refuses_memory_that_is_gone(void **state) {
   nothing_is_left();
 }
 
+static void refuses_memory_of_a_lost_device(void **state) {
+  (void)state;
+  heddle_error err;
+  heddle_device *dev = find("sim:0");
+  heddle_tensor *t = numbers(dev, 7), *taken;
+  foreign f;
+  make_foreign(&f, t);
+  heddle__device_fault(dev, 7, "it fell off the bus");
+  assert_int_equal(heddle_tensor_from_dlpack_on(dev, &f.m, &taken, &err), HEDDLE_EDEVICE);
+  assert_non_null(strstr(err.text, "it fell off the bus"));
+  assert_null(taken);
+  assert_int_equal(f.deleted, 0);
+  delete_foreign(&f.m);
+  heddle_tensor_release(t);
+  nothing_is_left();
+}
+
 /* Without a device's name the process's context is asked. */
 static void finds_the_device_in_the_process(void **state) {
   (void)state;
@@ -444,8 +461,9 @@ static void survives_failed_allocations(void **state) {
 CASES(CASE_ALL(shares_what_it_gave), CASE_ALL(shares_a_part_of_what_it_gave), CASE_TWICE(takes_no_elements),
       CASE_ALL(takes_memory_of_others), CASE_ALL(takes_a_part_of_memory_of_others),
       CASE_TWICE(refuses_what_it_cannot_take), CASE(refuses_memory_that_is_gone),
-      CASE_TWICE(finds_the_device_in_the_process), CASE(keeps_what_is_read_only), CASE_ALL(passes_through_the_layers),
-      CASE_ALL(is_given_back_by_any_thread), CASE(survives_failed_allocations))
+      CASE_TWICE(refuses_memory_of_a_lost_device), CASE_TWICE(finds_the_device_in_the_process),
+      CASE(keeps_what_is_read_only), CASE_ALL(passes_through_the_layers), CASE_ALL(is_given_back_by_any_thread),
+      CASE(survives_failed_allocations))
 #else
 static void needs_the_header(void **state) {
   (void)state;
