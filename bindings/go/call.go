@@ -83,7 +83,7 @@ func newCall(m *Model) (*Call, error) {
 	// No way back to the model: its finalizer is to run while executors lie in its pool.
 	c := &Call{e: e, about: m.about, deviceOK: true}
 	allocated(modelBytes)
-	c.free = func() {
+	c.free = func(unsafe.Pointer, int) {
 		C.hgo_exec_free(e)
 		freed(modelBytes)
 	}

@@ -55,7 +55,7 @@ func argumentValue(v *C.heddle_value) (value *Value, left func()) {
 		a := describeArray(&d)
 		unused := make(chan struct{})
 		a.loaned = true
-		a.free = func() { close(unused) }
+		a.free = func(unsafe.Pointer, int) { close(unused) }
 		return &Value{KindArray, a}, func() {
 			a.close()
 			<-unused
