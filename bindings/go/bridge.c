@@ -69,7 +69,7 @@ heddle_status hgo_call(heddle_function *f, const heddle_value *args, uint32_t n,
   const void *from = NULL;
   if (out->value.kind == HEDDLE_VALUE_STRING) {
     from = out->value.of.s;
-    out->value.bytes = strlen(out->value.of.s);
+    out->value.bytes = from != NULL ? strlen(out->value.of.s) : 0;
   } else if (out->value.kind == HEDDLE_VALUE_BYTES) {
     from = out->value.of.data;
   }

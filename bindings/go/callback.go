@@ -91,6 +91,7 @@ func heddleGoCall(self C.uintptr_t, args *C.heddle_value, n C.uint32_t, result *
 	if failed == nil {
 		return C.HEDDLE_OK
 	}
+	*result = C.heddle_value{}
 	s := statusOf(failed)
 	words := clipped(failed.Error(), len(err.text)-1)
 	if words == "" {

@@ -169,6 +169,33 @@ func TestCompiledCodeCallsAFunctionByName(t *testing.T) {
 	}
 }
 
+func TestThreadsOfCompiledCode(t *testing.T) {
+	parts := ok[*Function](t)(ok[*Module](t)(LoadModuleFromFile(prepared(t, "calls.so"))).GetFunction("parts"))
+	var mu sync.Mutex
+	seen, failing := map[int64]int{}, int64(-1)
+	noError(t, RegisterFunction(func(args ...*Value) (interface{}, error) {
+		mu.Lock()
+		defer mu.Unlock()
+		task := args[0].AsInt64()
+		if seen[task]++; task == failing {
+			return nil, fmt.Errorf("task %d: %w", task, errOurs)
+		}
+		return nil, nil
+	}, "go.part"))
+	for i := 1; i <= 20; i++ {
+		ok[*Value](t)(parts.Invoke())
+		for task, n := range seen {
+			if n != i || task >= int64(len(seen)) {
+				t.Fatalf("after %d calls the tasks were called %v times", i, seen)
+			}
+		}
+	}
+	failing = int64(len(seen)) - 1
+	if _, err := parts.Invoke(); err == nil || !strings.Contains(err.Error(), "an error of ours") {
+		t.Fatal(err)
+	}
+}
+
 func TestClosuresThereAndBack(t *testing.T) {
 	apply := ok[*Function](t)(ok[*Module](t)(LoadModuleFromFile(prepared(t, "calls.so"))).GetFunction("apply"))
 	adder := func(args ...*Value) (interface{}, error) {
