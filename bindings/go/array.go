@@ -19,6 +19,7 @@ type Array struct {
 	data   unsafe.Pointer // row-major on the host, or nil
 	dtype  DType
 	shape  []int64
+	few    [4]int64 // the shape, where it is no longer
 	count  int
 	bytes  int
 	ctx    Context
@@ -35,21 +36,25 @@ func wrapArray(t *C.heddle_tensor) *Array {
 
 // Takes over the reference in d.
 func ownArray(d *C.hgo_array) *Array {
-	a, t := describeArray(d), d.t
-	size := a.bytes + handleBytes
-	a.free = func() {
-		C.heddle_tensor_release(t)
-		freed(size)
-	}
+	a := describeArray(d)
+	a.free, a.p, a.n = freeTensor, unsafe.Pointer(d.t), a.bytes+handleBytes
 	runtime.SetFinalizer(a, (*Array).Close)
-	allocated(size)
+	allocated(a.n)
 	return a
+}
+
+func freeTensor(t unsafe.Pointer, size int) {
+	C.heddle_tensor_release((*C.heddle_tensor)(t))
+	freed(size)
 }
 
 func describeArray(d *C.hgo_array) *Array {
 	n := int(d.ndim)
-	a := &Array{t: d.t, data: d.data, dtype: dtypeOf(d.dtype), shape: make([]int64, n), count: 1, bytes: int(d.bytes),
-		ctx: CPU(0)}
+	a := &Array{t: d.t, data: d.data, dtype: dtypeOf(d.dtype), count: 1, bytes: int(d.bytes), ctx: CPU(0)}
+	if a.shape = a.few[:]; n > len(a.few) {
+		a.shape = make([]int64, n)
+	}
+	a.shape = a.shape[:n]
 	if n > 0 {
 		for i, dim := range unsafe.Slice(d.shape, n) {
 			a.shape[i] = int64(dim)

@@ -2,7 +2,7 @@
  * the thread's, because Go runs a function that C calls on the thread that called it. */
 #include "bridge.h"
 
-#include "_cgo_export.h"
+#include <_cgo_export.h>
 
 /* A call from Go that is under way on this thread: where a Go function that fails in it leaves its error. */
 typedef struct frame {
@@ -69,7 +69,7 @@ heddle_status hgo_call(heddle_function *f, const heddle_value *args, uint32_t n,
   const void *from = NULL;
   if (out->value.kind == HEDDLE_VALUE_STRING) {
     from = out->value.of.s;
-    out->value.bytes = strlen(out->value.of.s);
+    out->value.bytes = from != NULL ? strlen(out->value.of.s) : 0;
   } else if (out->value.kind == HEDDLE_VALUE_BYTES) {
     from = out->value.of.data;
   }

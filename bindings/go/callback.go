@@ -55,7 +55,7 @@ func argumentValue(v *C.heddle_value) (value *Value, left func()) {
 		a := describeArray(&d)
 		unused := make(chan struct{})
 		a.loaned = true
-		a.free = func() { close(unused) }
+		a.free = func(unsafe.Pointer, int) { close(unused) }
 		return &Value{KindArray, a}, func() {
 			a.close()
 			<-unused
@@ -91,6 +91,7 @@ func heddleGoCall(self C.uintptr_t, args *C.heddle_value, n C.uint32_t, result *
 	if failed == nil {
 		return C.HEDDLE_OK
 	}
+	*result = C.heddle_value{}
 	s := statusOf(failed)
 	words := clipped(failed.Error(), len(err.text)-1)
 	if words == "" {

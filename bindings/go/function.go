@@ -29,10 +29,12 @@ type Callback = func(args ...*Value) (interface{}, error)
 // Takes over the reference f.
 func wrapFunction(f *C.heddle_function) *Function {
 	made := &Function{f: f}
-	made.free = func() { C.heddle_function_release(f) }
+	made.free, made.p = freeFunction, unsafe.Pointer(f)
 	runtime.SetFinalizer(made, (*Function).Close)
 	return made
 }
+
+func freeFunction(f unsafe.Pointer, _ int) { C.heddle_function_release((*C.heddle_function)(f)) }
 
 // Close gives the function back once no call uses it.
 func (f *Function) Close() {

@@ -161,11 +161,38 @@ func TestAFailureThatWasHandledIsNotTheNextOnes(t *testing.T) {
 func TestCompiledCodeCallsAFunctionByName(t *testing.T) {
 	calls := ok[*Module](t)(LoadModuleFromFile(prepared(t, "calls.so"), "so"))
 	byName := ok[*Function](t)(calls.GetFunction("by_name"))
-	noError(t, RegisterFunction(func(args ...*Value) (interface{}, error) {
+	setFunction(t, "go.seen", func(args ...*Value) (interface{}, error) {
 		return fmt.Sprintf("%d %d %s %s", len(args), args[0].AsInt64(), args[1].AsStr(), args[2].AsBytes()), nil
-	}, "go.seen"))
+	})
 	if v := ok[*Value](t)(byName.Invoke(5, "five", []byte("bytes"))); v.AsStr() != "3 5 five bytes" {
 		t.Fatal(v.Interface())
+	}
+}
+
+func TestThreadsOfCompiledCode(t *testing.T) {
+	parts := ok[*Function](t)(ok[*Module](t)(LoadModuleFromFile(prepared(t, "calls.so"))).GetFunction("parts"))
+	var mu sync.Mutex
+	seen, failing := map[int64]int{}, int64(-1)
+	setFunction(t, "go.part", func(args ...*Value) (interface{}, error) {
+		mu.Lock()
+		defer mu.Unlock()
+		task := args[0].AsInt64()
+		if seen[task]++; task == failing {
+			return nil, fmt.Errorf("task %d: %w", task, errOurs)
+		}
+		return nil, nil
+	})
+	for i := 1; i <= 20; i++ {
+		ok[*Value](t)(parts.Invoke())
+		for task, n := range seen {
+			if n != i || task >= int64(len(seen)) {
+				t.Fatalf("after %d calls the tasks were called %v times", i, seen)
+			}
+		}
+	}
+	failing = int64(len(seen)) - 1
+	if _, err := parts.Invoke(); err == nil || !strings.Contains(err.Error(), "an error of ours") {
+		t.Fatal(err)
 	}
 }
 

@@ -92,7 +92,7 @@ func makeModel(path string, list []Option, create modelMaker) (*Model, error) {
 	made := &Model{m: m, about: about{file: path, devices: namesOfDevices(m)}}
 	made.pool = newPool(o.pool)
 	pool := made.pool
-	made.free = func() {
+	made.free = func(unsafe.Pointer, int) {
 		pool.close()
 		C.heddle_model_release(m)
 		freed(modelBytes)

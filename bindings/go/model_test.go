@@ -196,23 +196,9 @@ func TestAnImageModelOfALibrary(t *testing.T) {
 	near(t, ok[[]float32](t)(Copy[float32](ok[[]*Array](t)(m.Run(image))[0])), want, 1e-3)
 }
 
-var node Callback
-
-// Says what the node of node.json does. The function is registered once: compiled code keeps it.
-func setNode(t *testing.T, f Callback) {
-	t.Helper()
-	if node = f; registered {
-		return
-	}
-	registered = true
-	noError(t, RegisterFunction(func(args ...*Value) (interface{}, error) { return node(args...) }, "go.node"))
-}
-
-var registered bool
-
 func TestAGoFunctionAsANode(t *testing.T) {
 	failing := false
-	setNode(t, func(args ...*Value) (interface{}, error) {
+	setFunction(t, "go.node", func(args ...*Value) (interface{}, error) {
 		if failing {
 			return nil, errOurs
 		}
@@ -342,7 +328,7 @@ func TestOneCallInTwoGoroutines(t *testing.T) {
 func TestCancel(t *testing.T) {
 	started := make(chan struct{})
 	stop := make(chan struct{})
-	setNode(t, func(args ...*Value) (interface{}, error) {
+	setFunction(t, "go.node", func(args ...*Value) (interface{}, error) {
 		started <- struct{}{}
 		<-stop
 		return nil, nil

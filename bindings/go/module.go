@@ -5,7 +5,10 @@ package heddle
 // #include "bridge.h"
 import "C"
 
-import "runtime"
+import (
+	"runtime"
+	"unsafe"
+)
 
 // Module is something whose functions are found by name, most often a library that TVM compiled.
 type Module struct {
@@ -17,7 +20,7 @@ type Module struct {
 // Takes over the reference o.
 func wrapModule(o *C.heddle_object, file string) *Module {
 	m := &Module{o: o, file: file}
-	m.free = func() { C.heddle_object_release(o) }
+	m.free = func(unsafe.Pointer, int) { C.heddle_object_release(o) }
 	runtime.SetFinalizer(m, (*Module).Close)
 	return m
 }

@@ -22,7 +22,7 @@ from tvm_graph import Call, tvm_graph  # noqa: E402
 F32 = "float32"
 
 # by_name and node hand all that they get to the functions go.seen and go.node, and back what those return; apply calls its
-# first argument with the others.
+# first argument with the others; parts calls go.part from each task of a parallel loop, on threads that Go does not know.
 FORWARD = """
 FUNCTION(%s) {
   void *f;
@@ -36,6 +36,14 @@ FUNCTION(apply) {
   if (num_args < 1 || codes[0] != 10) { TVMAPISetLastError("apply: expected a function"); return -1; }
   return TVMFuncCall(args[0].v_handle, args + 1, codes + 1, num_args - 1, out_ret, out_code);
 }
+static int part(int task, Group *group, void *data) {
+  void *f;
+  TVMValue v[2]; int c[2] = {0, 0};
+  v[0].v_int64 = task;
+  if (TVMBackendGetFuncFromEnv(__tvm_module_ctx, "go.part", &f) != 0) return -1;
+  return TVMFuncCall(f, v, c, 1, &v[1], &c[1]);
+}
+FUNCTION(parts) { return TVMBackendParallelLaunch(part, 0, 0); }
 """
 ADD = legacy.kernel("add", [(n, F32, (4,)) for n in "abc"], "for (int i = 0; i < 4; i++) c[i] = a[i] + b[i];")
 SCALE = legacy.kernel("scale", [("x", F32, (4,)), ("y", F32, (4,))], "for (int i = 0; i < 4; i++) y[i] = x[i] * 3;")

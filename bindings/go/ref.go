@@ -2,14 +2,19 @@ package heddle
 
 // Handles of the library that several goroutines use and one closes.
 
-import "sync/atomic"
+import (
+	"sync/atomic"
+	"unsafe"
+)
 
 const closedBit = int64(1) << 40
 
 // ref counts the calls that use a handle. Close marks it; whoever is last lets go of it, so that nobody waits.
 type ref struct {
-	state atomic.Int64 // users, and closedBit
-	free  func()
+	state atomic.Int64                  // users, and closedBit
+	free  func(p unsafe.Pointer, n int) // given what is below; plain functions, so that a handle costs no closure
+	p     unsafe.Pointer
+	n     int
 }
 
 // acquire begins a use, or gives ErrClosed. Each that gave nil is followed by release.
@@ -27,7 +32,7 @@ func (r *ref) acquire() error {
 
 func (r *ref) release() {
 	if r.state.Add(-1) == closedBit {
-		r.free()
+		r.free(r.p, r.n)
 	}
 }
 
@@ -40,7 +45,7 @@ func (r *ref) close() {
 		}
 		if r.state.CompareAndSwap(now, now|closedBit) {
 			if now == 0 {
-				r.free()
+				r.free(r.p, r.n)
 			}
 			return
 		}

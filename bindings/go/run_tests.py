@@ -89,7 +89,7 @@ def check_server(runner):
     import numpy as np
     images, expected = np.load(DIGITS / "images.npy").reshape(-1, 64), np.load(DIGITS / "expected.npy")
     process = subprocess.Popen([runner.bin / "server", "-model", DIGITS / "digits.json", "-listen", "127.0.0.1:0",
-                                "-queue", "3"], env=runner.env, stdout=subprocess.PIPE, text=True)
+                                "-queue", "3", "-patience", "10m"], env=runner.env, stdout=subprocess.PIPE, text=True)
     try:
         host, port = process.stdout.readline().split()[-1].rsplit(":", 1)
 

@@ -36,7 +36,7 @@ type DeviceInfo struct {
 
 func wrapRuntime(c *C.heddle_context) *Runtime {
 	rt := &Runtime{c: c}
-	rt.free = func() { C.heddle_context_release(c) }
+	rt.free = func(unsafe.Pointer, int) { C.heddle_context_release(c) }
 	runtime.SetFinalizer(rt, (*Runtime).Close)
 	return rt
 }

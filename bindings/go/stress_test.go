@@ -252,7 +252,7 @@ func TestFunctionsAreCollected(t *testing.T) {
 	}
 	runtime.GC()
 	<-gone
-	noError(t, RegisterFunction(func(...*Value) (interface{}, error) { return "kept", nil }, "go.kept"))
+	noError(t, RegisterFunction(func(...*Value) (interface{}, error) { return "kept", nil }, "go.kept", true))
 	settled(t)
 	if v := ok[*Value](t)(ok[*Function](t)(GetGlobalFunction("go.kept")).Invoke()); v.AsStr() != "kept" {
 		t.Fatal(v)

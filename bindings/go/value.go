@@ -340,6 +340,12 @@ func plainValue(v *C.heddle_value, text unsafe.Pointer, bytes C.uint64_t) *Value
 func resultValue(r *C.hgo_result) *Value {
 	v := &r.value
 	switch v.kind {
+	case C.HEDDLE_VALUE_TENSOR, C.HEDDLE_VALUE_MODULE, C.HEDDLE_VALUE_FUNCTION:
+		if pointerOf(v) == nil {
+			return &Value{}
+		}
+	}
+	switch v.kind {
 	case C.HEDDLE_VALUE_TENSOR:
 		return &Value{KindArray, wrapArray((*C.heddle_tensor)(pointerOf(v)))}
 	case C.HEDDLE_VALUE_MODULE:

@@ -69,6 +69,7 @@ func main() {
 	listen := flag.String("listen", "localhost:8080", "address; port 0 takes a free one")
 	queue := flag.Int("queue", 64, "requests that may run or wait")
 	pool := flag.Int("pool", 2, "requests that run at once")
+	patience := flag.Duration("patience", 10*time.Second, "how long a client may take to send its request")
 	flag.Parse()
 	model, err := heddle.Load(*path, heddle.WithDevices("cpu"), heddle.WithoutAnnotations(), heddle.WithPool(*pool))
 	if err != nil {
@@ -81,13 +82,13 @@ func main() {
 	}
 	s := &server{model, make(chan struct{}, *queue)}
 	http.HandleFunc("/classify", s.classify)
-	web := &http.Server{ReadTimeout: 10 * time.Second}
+	web := &http.Server{ReadTimeout: *patience}
 	stop, cancel := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
 	defer cancel()
 	go web.Serve(listener)
 	fmt.Println("listening on", listener.Addr())
 	<-stop.Done()
-	end, over := context.WithTimeout(context.Background(), 10*time.Second)
+	end, over := context.WithTimeout(context.Background(), *patience)
 	defer over()
 	if err := web.Shutdown(end); err != nil {
 		log.Fatal(err)
