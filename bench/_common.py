@@ -5,6 +5,7 @@ decides, and both are printed.
 """
 import argparse
 import json
+import operator
 import os
 import random
 import statistics
@@ -23,12 +24,21 @@ def arguments(description):
     return parser(description).parse_args()
 
 
+def _bootstrap(a, b, combine, draws, seed):
+    rng = random.Random(seed)
+    drawn = sorted(combine(statistics.median(rng.choices(a, k=len(a))), statistics.median(rng.choices(b, k=len(b))))
+                   for _ in range(draws))
+    return drawn[int(0.025 * draws)], drawn[int(0.975 * draws)]
+
+
 def interval(a, b, draws=2000, seed=1):
     """The 95 % bootstrap interval of median(a) / median(b)."""
-    rng = random.Random(seed)
-    ratios = sorted(
-        statistics.median(rng.choices(a, k=len(a))) / statistics.median(rng.choices(b, k=len(b))) for _ in range(draws))
-    return ratios[int(0.025 * draws)], ratios[int(0.975 * draws)]
+    return _bootstrap(a, b, operator.truediv, draws, seed)
+
+
+def difference_interval(a, b, draws=2000, seed=1):
+    """The 95 % bootstrap interval of median(a) - median(b)."""
+    return _bootstrap(a, b, operator.sub, draws, seed)
 
 
 class Report:
@@ -52,6 +62,16 @@ class Report:
                               "unit": unit, "low": round(low, 4), "high": round(high, 4), "limit": limit}
         print(f"{name}: {statistics.median(ours) * scale:.4g} against {statistics.median(theirs) * scale:.4g} {unit}, "
               f"ratio {middle:.4f} [{low:.4f}, {high:.4f}], {self.verdict(name, limit, low <= limit)}")
+
+    def difference(self, name, ours, theirs, limit, unit="ns"):
+        """How much more ours is than theirs, of medians; the lower end of its interval decides."""
+        middle = statistics.median(ours) - statistics.median(theirs)
+        low, high = difference_interval(ours, theirs)
+        self.ratios[name] = round(middle, 4)
+        self.figures[name] = {"ours": statistics.median(ours), "theirs": statistics.median(theirs), "unit": unit,
+                              "low": round(low, 4), "high": round(high, 4), "limit": limit}
+        print(f"{name}: {statistics.median(ours):.4g} less {statistics.median(theirs):.4g} {unit}: {middle:.4g} "
+              f"[{low:.4g}, {high:.4g}], {self.verdict(name, limit, low <= limit)}")
 
     def number(self, name, value, limit, unit=""):
         self.ratios[name] = round(value, 4)

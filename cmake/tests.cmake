@@ -4,6 +4,8 @@
 #                                        FOLDER/NAME/CASE@opencl, @vulkan, @cuda and @rocm, with that label, for those
 #                                        that run there too
 #   tests/{python,oracle,conformance}/test_NAME.py   one test a file, FOLDER/NAME, by pytest
+#   bindings/python/tests/test_NAME.py   one test a file, bindings-python/NAME, by pytest, with the package of the build;
+#                                        label python, and libheddle is in their process as with "ctypes"
 #   tests/FOLDER/CMakeLists.txt          anything else
 #
 # Each test has its folder as a label. A source may add to that, in its first 20 lines, with "labels: slow threads" and
@@ -89,9 +91,18 @@ if(HEDDLE_SANITIZE MATCHES "address")
 endif()
 if(has_pytest EQUAL 0)
   file(GLOB python_tests CONFIGURE_DEPENDS tests/python/test_*.py tests/oracle/test_*.py tests/conformance/test_*.py)
+  if(HEDDLE_PYTHON_BUILT)
+    file(GLOB binding_tests CONFIGURE_DEPENDS bindings/python/tests/test_*.py)
+    list(APPEND python_tests ${binding_tests})
+  endif()
   foreach(source IN LISTS python_tests)
     get_filename_component(folder "${source}" DIRECTORY)
     get_filename_component(folder "${folder}" NAME)
+    set(path "${PROJECT_SOURCE_DIR}/tests")
+    if(source MATCHES "/bindings/python/tests/")
+      set(folder bindings-python)
+      set(path "${HEDDLE_PYTHON_PACKAGE}/..:${PROJECT_SOURCE_DIR}/bindings/python/tests:${path}")
+    endif()
     get_filename_component(name "${source}" NAME_WE)
     string(REGEX REPLACE "^test_" "" name "${name}")
     heddle_read_test_words("${source}" ${folder} 900)
@@ -100,6 +111,9 @@ if(has_pytest EQUAL 0)
       set(serial ON)
     endif()
     set(more "")
+    if(folder STREQUAL "bindings-python")
+      list(APPEND test_labels python ctypes)
+    endif()
     if("ctypes" IN_LIST test_labels)
       set(more "${in_python}")
     endif()
@@ -109,7 +123,7 @@ if(has_pytest EQUAL 0)
       WORKING_DIRECTORY "${PROJECT_SOURCE_DIR}")
     set_tests_properties(${folder}/${name} PROPERTIES TIMEOUT ${test_timeout} SKIP_RETURN_CODE 77
       RUN_SERIAL ${serial} LABELS "${test_labels}" COST 1 # before the C cases, which are short and fill the end
-      ENVIRONMENT "${test_environment};PYTHONDONTWRITEBYTECODE=1;PYTHONPATH=${PROJECT_SOURCE_DIR}/tests${more}")
+      ENVIRONMENT "${test_environment};PYTHONDONTWRITEBYTECODE=1;PYTHONPATH=${path}${more}")
   endforeach()
 else()
   message(WARNING "${HEDDLE_PYTHON} with pytest is not there, so the Python tests are left out; scripts/setup makes it.")

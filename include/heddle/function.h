@@ -67,6 +67,8 @@ HEDDLE_API heddle_status heddle_object_function(heddle_object *o, const char *na
 
 /* Adds an import, with a reference of its own; nobody else uses the module meanwhile. HEDDLE_EINVAL for a circle. */
 HEDDLE_API heddle_status heddle_object_import(heddle_object *o, heddle_object *of, heddle_error *err);
+/* A module that this one imports, by position; borrowed. NULL past the end. */
+HEDDLE_API heddle_object *heddle_object_imported(const heddle_object *o, uint32_t i);
 
 #ifdef __cplusplus
 }

@@ -59,6 +59,7 @@ typedef struct heddle_import_info {
   uint32_t n_kernels; /* or functions, of a module that the application's loader made */
   uint32_t is_model;  /* 1: a graph with its parameters */
   const char *name;   /* of a model: what heddle_model_options.model_name calls it; else "" */
+  const void *code;   /* bytes of it, as the library carries them: text or binary; not terminated */
 } heddle_import_info;
 
 HEDDLE_API heddle_status heddle_module_import(const heddle_module *m, uint32_t i, heddle_import_info *out,

@@ -18,13 +18,42 @@ static bool same_form(const heddle_tensor *a, const heddle_tensor *b) {
          memcmp(a->shape, b->shape, a->ndim * sizeof *a->shape) == 0;
 }
 
-heddle_status heddle__executor_set(heddle__runner *o, uint32_t i, heddle_tensor *value, heddle_error *err) {
+/* As TVM's, an array of the input's dtype and bytes is taken whatever its shape: the same memory in the graph's shape, to
+ * be released; NULL: value has another size, is not compact or not on the host, or needs nothing of the kind. */
+static heddle_tensor *in_graph_shape(heddle__runner *o, uint32_t i, heddle_tensor *value) {
+  heddle_value_info io = {.struct_size = sizeof io};
+  heddle_tensor *view = NULL;
+  int64_t count = 1, given = 1;
+  if (value->dev != NULL || !heddle_tensor_is_contiguous(value) ||
+      heddle_graph_input(o->graph, i, &io, NULL) != HEDDLE_OK || io.ndim == UINT32_MAX ||
+      memcmp(&io.dtype, &value->dtype, sizeof io.dtype) != 0 ||
+      (io.ndim == value->ndim && memcmp(io.shape, value->shape, io.ndim * sizeof *io.shape) == 0))
+    return NULL;
+  for (uint32_t k = 0; k < io.ndim; k++) {
+    if (io.shape[k] < 0) return NULL; /* not known from the file */
+    count *= io.shape[k];
+  }
+  for (uint32_t k = 0; k < value->ndim; k++) given *= value->shape[k];
+  if (count != given || heddle_tensor_wrap(heddle_tensor_data(value), io.dtype, io.shape, io.ndim, NULL, NULL, NULL,
+                                           &view, NULL) != HEDDLE_OK)
+    return NULL;
+  return view;
+}
+
+static heddle_status set_same(heddle__runner *o, uint32_t i, heddle_tensor *value, heddle_error *err) {
   heddle__slot *slot = &o->inputs[i];
   o->changed = true;
   if (slot->bound != NULL && !slot->lent && same_form(slot->bound, value))
     return heddle_tensor_copy(slot->bound, value, err);
   heddle_status s = heddle_executor_set_input(o->ex, i, value, err);
   if (s == HEDDLE_OK) forget(slot);
+  return s;
+}
+
+heddle_status heddle__executor_set(heddle__runner *o, uint32_t i, heddle_tensor *value, heddle_error *err) {
+  heddle_tensor *view = in_graph_shape(o, i, value);
+  heddle_status s = set_same(o, i, view != NULL ? view : value, err);
+  heddle_tensor_release(view);
   return s;
 }
 

@@ -53,6 +53,7 @@ static const heddle__method methods[] = {
     {"share_params", heddle__executor_share_params},
     {"run_from_inputs", heddle__executor_run_from_inputs},
     {"debug_get_output", heddle__executor_debug_get_output},
+    {"profile", heddle__executor_profile},
     {"get_graph_json", heddle__executor_get_graph_json},
     {"get_graph_params", heddle__executor_get_graph_params},
     {"start_capture", no_capture},
@@ -63,7 +64,6 @@ static const heddle__method methods[] = {
 static const heddle__method debug_methods[] = {
     {"execute_node", heddle__executor_execute_node},
     {"get_node_output", heddle__executor_get_node_output},
-    {"profile", heddle__executor_profile},
     {"run_individual", heddle__executor_run_individual},
     {"run_individual_node", heddle__executor_run_individual_node},
 };

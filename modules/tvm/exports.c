@@ -33,6 +33,7 @@ static bool import(const heddle__tvm_library *l, uint32_t i, heddle_import_info 
   out->kind = m->kind;
   out->format = m->format != NULL ? m->format : "";
   out->bytes = m->code.bytes;
+  out->code = m->code.data;
   out->n_kernels = m->n_kernels;
   out->is_model = m->graph.data != NULL;
   out->name = out->is_model && m->model_name != NULL ? m->model_name : "";

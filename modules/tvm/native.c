@@ -174,3 +174,7 @@ heddle_status heddle_object_import(heddle_object *o, heddle_object *of, heddle_e
   if (o == NULL || of == NULL) return heddle__fail(err, HEDDLE_EINVAL, "an import: a module is NULL");
   return heddle__object_add(o, of) ? HEDDLE_OK : heddle__tvm_words(HEDDLE_EINVAL, err);
 }
+
+heddle_object *heddle_object_imported(const heddle_object *o, uint32_t i) {
+  return o != NULL && i < o->n_imports ? o->imports[i] : NULL;
+}

@@ -2,6 +2,7 @@
  * that times another one. */
 #include "modules/tvm/timing.h"
 
+#include <string.h>
 #include <time.h>
 
 #include "core/alloc.h"
@@ -15,7 +16,7 @@ uint64_t heddle__timing_now(void) {
 
 bool heddle__timing_args(const heddle__args *a, int32_t i, heddle__timing *out) {
   enum { MOST = 100000000 };
-  *out = (heddle__timing){1, 1, 0, 100, 0, 1};
+  *out = (heddle__timing){1, 1, 0, 100, 0, 1, NULL};
   int64_t *const members[] = {&out->number,     &out->repeat,      &out->min_repeat_ms,
                               &out->limit_zero, &out->cooldown_ms, &out->repeats_to_cooldown};
   static const int64_t least[] = {1, 1, 0, 0, 0, 1};
@@ -27,6 +28,7 @@ bool heddle__timing_args(const heddle__args *a, int32_t i, heddle__timing *out) 
 int heddle__timing_run(const heddle__timing *t, heddle__measure_fn measure, heddle__measured_fn measured, void *user) {
   int64_t number = t->number, zeros = 0;
   for (int64_t r = 0; r < t->repeat; r++) {
+    if (t->before != NULL && t->before(user) != 0) return -1;
     for (;;) {
       uint64_t ns = 0;
       if (measure(user, number, &ns) != 0) return -1;
@@ -51,8 +53,10 @@ int heddle__timing_run(const heddle__timing *t, heddle__measure_fn measure, hedd
 /* ---- the time evaluator */
 
 typedef struct evaluator {
-  heddle_function *f;
+  heddle_function *f, *before; /* before: NULL, or called with the arguments before each repeat */
   heddle__timing timing;
+  char *cold; /* written as a whole before each repeat, so that the caches hold nothing else; or NULL */
+  size_t cold_bytes;
 } evaluator;
 
 typedef struct evaluation {
@@ -63,12 +67,22 @@ typedef struct evaluation {
   double *seconds;
 } evaluation;
 
-static int call_once(const evaluation *e) {
+static int call(heddle_function *f, const evaluation *e) {
   heddle__word ret = {0};
   int32_t code = PACKED_NULL;
-  int rc = heddle__function_call(e->of->f, e->args, e->codes, e->n, &ret, &code);
+  int rc = heddle__function_call(f, e->args, e->codes, e->n, &ret, &code);
   if (rc == 0) heddle__result_drop(ret, code);
   return rc;
+}
+
+static int call_once(const evaluation *e) {
+  return call(e->of->f, e);
+}
+
+static int before(void *user) {
+  const evaluation *e = user;
+  if (e->of->cold != NULL) memset(e->of->cold, e->of->cold[0] + 1, e->of->cold_bytes);
+  return e->of->before != NULL ? call(e->of->before, e) : 0;
 }
 
 static int measure(void *user, int64_t number, uint64_t *ns) {
@@ -98,18 +112,20 @@ static HEDDLE__METHOD(evaluate) {
 
 static void finish(void *self) {
   heddle__function_release(((evaluator *)self)->f);
+  heddle__function_release(((evaluator *)self)->before);
+  heddle__free(((evaluator *)self)->cold);
   heddle__free(self);
 }
 
-/* (module or null, name, device type, number, the six of heddle__timing, bytes of cache to flush (0), function to call
- * before ("")): a function that calls the one of that name with its own arguments. Functions wait for what they launch,
- * so that the host's clock is right for all devices. */
+/* (module or null, name, device type, number, the six of heddle__timing, bytes of cache to flush before each repeat, the name of a
+ * function that is called with the arguments before each repeat, or ""): a function that calls the one of that name with
+ * its own arguments. Functions wait for what they launch, so that the host's clock is right for all devices. */
 HEDDLE__METHOD(heddle__time_evaluator) {
   heddle__args a = {"runtime.RPCTimeEvaluator", args, codes, n};
   heddle_object *module = NULL;
   heddle__timing timing;
-  const char *name = NULL, *before = "";
-  int64_t ignored = 0;
+  const char *name = NULL, *first_name = "";
+  int64_t ignored = 0, flushed = 0;
   (void)self;
   if (!heddle__args_count(&a, 4, 12) || !heddle__args_object(&a, 0, &module) || !heddle__args_name(&a, 1, &name) ||
       !heddle__args_int(&a, 2, 1, INT32_MAX, &ignored) || !heddle__args_int(&a, 3, 0, INT32_MAX, &ignored))
@@ -117,23 +133,34 @@ HEDDLE__METHOD(heddle__time_evaluator) {
   heddle__args first = a; /* what is behind the numbers is not theirs */
   if (first.n > 10) first.n = 10;
   if (!heddle__timing_args(&first, 4, &timing)) return -1;
-  if (n > 10 && !heddle__args_int(&a, 10, 0, 0, &ignored)) return -1; /* bytes of cache to flush */
-  if (n > 11 && !heddle__args_name(&a, 11, &before)) return -1;
-  if (before[0] != '\0') return heddle__refuse(a.method, "a function before each call ('%.100s') is not run", before);
-  heddle_function *f = NULL;
-  if (module != NULL && heddle__object_find(module, name, true, &f) != 0) return -1;
+  if (n > 10 && !heddle__args_int(&a, 10, 0, INT32_MAX, &flushed)) return -1;
+  if (n > 11 && !heddle__args_name(&a, 11, &first_name)) return -1;
+  heddle_function *f = NULL, *prepares = first_name[0] != '\0' ? heddle__registry_find(first_name) : NULL;
+  if (first_name[0] != '\0' && prepares == NULL)
+    return heddle__refuse(a.method, "no function '%.200s' is registered, to be called before each repeat", first_name);
+  int rc = module != NULL ? heddle__object_find(module, name, true, &f) : 0;
   if (module == NULL) f = heddle__registry_find(name);
-  if (f == NULL)
-    return heddle__refuse(
-        a.method, module != NULL ? "the module has no function '%.200s'" : "no function '%.200s' is registered", name);
+  if (f == NULL) {
+    heddle__function_release(prepares);
+    return rc != 0 ? rc
+                   : heddle__refuse(a.method,
+                                    module != NULL ? "the module has no function '%.200s'"
+                                                   : "no function '%.200s' is registered",
+                                    name);
+  }
   evaluator *e = heddle__alloc(1, sizeof *e);
-  heddle_function *made = e != NULL ? heddle__function_new(name, evaluate, e, finish) : NULL;
+  char *cold = flushed > 0 ? heddle__alloc((size_t)flushed, 1) : NULL;
+  bool room = e != NULL && (flushed == 0 || cold != NULL);
+  heddle_function *made = room ? heddle__function_new(name, evaluate, e, finish) : NULL;
   if (made == NULL) {
     heddle__function_release(f);
+    heddle__function_release(prepares);
     heddle__free(e);
+    heddle__free(cold);
     return heddle__refuse(a.method, "out of memory");
   }
-  *e = (evaluator){f, timing};
+  if (prepares != NULL || cold != NULL) timing.before = before;
+  *e = (evaluator){f, prepares, timing, cold, (size_t)flushed};
   ret->p = made;
   *ret_code = PACKED_FUNCTION;
   return 0;

@@ -7,6 +7,7 @@
 
 typedef struct heddle__timing {
   int64_t number, repeat, min_repeat_ms, limit_zero, cooldown_ms, repeats_to_cooldown;
+  int (*before)(void *user); /* called before each repeat, outside of its time; -1 with words. NULL: nothing is */
 } heddle__timing;
 
 /* From position i on, in that order; what is not there is 1, 1, 0, 100, 0, 1. False with words. */

@@ -69,6 +69,18 @@ def test_plain_tensors_and_names(model):
         same([out], [e])
 
 
+def test_an_array_of_another_shape_with_as_many_elements(model):
+    ex, inputs, outputs = model("multi_output")
+    ex["set_input"]("x", inputs["x"] * 0)
+    ex["set_input"]("x", inputs["x"].reshape(2, 16))
+    ex["run"]()
+    same(outputs_of(ex), outputs)
+    assert ex["get_input"]("x").shape == inputs["x"].shape
+    ex["set_input"]("x", inputs["x"].reshape(-1))  # its memory was handed out
+    ex["run"]()
+    same(outputs_of(ex), outputs)
+
+
 def test_errors_of_calls(model, library):
     ex, inputs, _ = model("multi_output")
     x = inputs["x"]

@@ -269,7 +269,10 @@ static void names_and_modules(void **state) {
   if (heddle_object_load(LIBRARY, NULL, &o, &err) != HEDDLE_OK) fail_msg("%s", err.text);
   assert_int_equal(heddle_object_load(LIBRARY, "so", &imported, &err), HEDDLE_OK);
   assert_string_equal(heddle_object_kind(o), "library");
+  assert_null(heddle_object_imported(o, 0));
   assert_int_equal(heddle_object_import(o, imported, &err), HEDDLE_OK);
+  assert_ptr_equal(heddle_object_imported(o, 0), imported);
+  assert_null(heddle_object_imported(o, 1));
   assert_int_equal(heddle_object_import(imported, o, &err), HEDDLE_EINVAL);
   heddle_object_release(imported);
   assert_int_equal(heddle_object_load("no/such.thing", NULL, &o, &err), HEDDLE_EFAILED);

@@ -19,11 +19,14 @@ class Error(RuntimeError):
     device: str | None   # ... a device's name, such as "sim:0"
     file: str | None     # ... the path that the call was about
 
+def error_of(code: int, words: str) -> Error: ...   # what a call with that status and those words raises
+
 # ---- context.c
 class Context:
     """Settings, plugins and devices. Context() without settings is the process's one (heddle_context_process)."""
     def __init__(self, settings: Mapping[str, str] | None = None, log: Callable[[int, str, str], None] | None = None): ...
     def devices(self) -> list[dict[str, Any]]: ...  # name, type, index, product, driver, uuid, memory_bytes, ... health
+    def device(self, key: Any) -> dict[str, Any]: ...  # one of them, by name, (type, number) or Device; NoDeviceError
     def plugins(self) -> list[dict[str, Any]]: ...  # name, path, used, reason ...
     def select(self, devices: str | None = None) -> list[str]: ...
     def setting(self, key: str) -> tuple[str, str] | None: ...  # value, origin
@@ -59,10 +62,10 @@ class Tensor:
 def empty(shape: Sequence[int], dtype: Any = "float32", device: tuple[int, int] | str | None = None,
           context: Context | None = None) -> Tensor: ...    # zeroed; device: (DLPack type, number) or a name such as "sim:0"
 def as_tensor(value: Any, dtype: Any = None) -> Tensor: ...  # shares memory where it can (core.h: tensor_of)
-def from_dlpack(value: Any) -> Tensor: ...                   # object with __dlpack__, or a capsule
+def from_dlpack(value: Any, device: Any = None, context: Context | None = None) -> Tensor: ...                   # object with __dlpack__, or a capsule
 def load_npy(path: str) -> Tensor: ...
 def save_npy(tensor: Tensor, path: str) -> None: ...
-def set_device_class(cls: type) -> None: ...   # heddle/device.py calls it with Device(device_type, device_id)
+def set_device_class(cls: type) -> None: ...   # heddle/device.py calls it with Device(device_type, device_id, name)
 def set_tensor_class(cls: type) -> None: ...   # a subclass of Tensor that results have from then on
 
 # ---- model.c
@@ -80,13 +83,24 @@ class Model:
     def executor(self) -> "Executor": ...     # one of the caller's own, not of the pool
     def explain(self, format: str = "text", inputs: Mapping[str, Any] | None = None) -> str: ...  # "text", "json", "dot"
     def graph_json(self) -> str: ...
+    def trim(self) -> int: ...        # frees executors that no call uses; how many
+    def close(self) -> None: ...      # later calls: InvalidError
     devices: tuple[str, ...]
-    input_names: tuple[str, ...]      # without parameters
+    input_names: tuple[str, ...]      # without parameters; these and what follows make an executor the first time
     output_names: tuple[str, ...]
+    input_infos: tuple[tuple[str, tuple[int | str | None, ...] | None, str], ...]   # name, shape, dtype
+    output_infos: tuple[tuple[str, tuple[int | str | None, ...] | None, str], ...]
+    path: str | None
+    context: Context
+    closed: bool
+    pool: int                         # executors at most
+    executors: int                    # ... and now
 
 # ---- executor.c
 class Executor:
-    """One thread at a time; BusyError where another is in a call of it."""
+    """One thread at a time; BusyError where another is in a call of it. wait, cancel and done: any thread. What is bound,
+    and out, is an array, a Tensor or an object with __dlpack__ whose own memory can be used; else InvalidError."""
+    model: Model
     def input_info(self) -> list[tuple[str, tuple[int, ...] | None, str, bool]]: ...   # name, shape, dtype, is_param
     def output_info(self) -> list[tuple[str, tuple[int, ...] | None, str]]: ...
     def set_input(self, key: int | str, value: Any) -> None: ...

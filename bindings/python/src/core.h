@@ -10,6 +10,10 @@
 
 #include "heddle/heddle.h"
 
+/* A function as the value of a PyType_Slot, and a slot's value as a function: ISO C has no such cast, POSIX does. */
+#define HEDDLE_PY_SLOT(function) (__extension__(void *)(function))
+#define HEDDLE_PY_FUNCTION(type, slot) (__extension__(type)(slot))
+
 /* A Tensor: one reference on t, which is never NULL. keep is an object whose memory t is, or NULL. */
 typedef struct heddle_py_tensor {
   PyObject_HEAD

@@ -1,0 +1,21 @@
+"""TVM's names of exceptions (`tvm.error`) for Heddle's: what a runtime raises there is heddle.Error or one of its kinds here,
+and most are a ValueError, KeyError, NotImplementedError or OSError too.
+
+TVM raises its InternalError for any check that fails, so that here it is another name of heddle.Error.
+"""
+from __future__ import annotations
+
+from .errors import Error
+
+__all__ = ["InternalError", "RPCError", "RPCSessionTimeoutError", "TVMError"]
+
+TVMError = Error
+InternalError = Error
+
+
+class RPCError(Error):
+    """Never raised: Heddle runs on the devices of this machine. It is there for `except` clauses."""
+
+
+class RPCSessionTimeoutError(RPCError):
+    """Never raised, as RPCError."""

@@ -1,0 +1,97 @@
+"""`tvm.rpc` as far as one machine goes: a LocalSession. Heddle runs on the devices of this machine, so that what connects
+to another one raises UnsupportedError.
+"""
+from __future__ import annotations
+
+import os
+import pathlib
+import shutil
+import tempfile
+from typing import Any, NoReturn
+
+from . import runtime
+from .errors import UnsupportedError
+
+__all__ = ["LocalSession", "connect", "connect_tracker", "Server"]
+
+
+def _remote(name: str) -> NoReturn:
+    raise UnsupportedError(f"heddle.rpc.{name}: Heddle runs on the devices of this machine, not on those of others; "
+                           "heddle.rpc.LocalSession() has the methods of a session for this one")
+
+
+def connect(*args: Any, **kwargs: Any) -> NoReturn:
+    """Raises UnsupportedError: there are no remote sessions."""
+    _remote("connect")
+
+
+def connect_tracker(*args: Any, **kwargs: Any) -> NoReturn:
+    """Raises UnsupportedError: there are no remote sessions."""
+    _remote("connect_tracker")
+
+
+class Server:
+    """Raises UnsupportedError: there are no remote sessions."""
+
+    def __init__(self, *args: Any, **kwargs: Any):
+        _remote("Server")
+
+
+class LocalSession:
+    """A session whose devices are this machine's: files go into a folder of its own, which goes with the session."""
+
+    def __init__(self) -> None:
+        self._folder = tempfile.TemporaryDirectory(prefix="heddle_session_")
+
+    def _path(self, name: str | os.PathLike) -> pathlib.Path:
+        return pathlib.Path(self._folder.name) / pathlib.Path(name).name
+
+    def upload(self, data: str | os.PathLike | bytes | bytearray, target: str | None = None) -> None:
+        """Puts a file (its path), or bytes under the name target, into the session's folder."""
+        if isinstance(data, (bytes, bytearray)):
+            if not target:
+                raise ValueError("target: bytes need a name")
+            self._path(target).write_bytes(data)
+        else:
+            shutil.copyfile(data, self._path(target or data))
+
+    def download(self, path: str) -> bytearray:
+        """The bytes of a file of the session."""
+        return bytearray(self._path(path).read_bytes())
+
+    def remove(self, path: str) -> None:
+        """Removes a file of the session."""
+        self._path(path).unlink(missing_ok=True)
+
+    def load_module(self, path: str) -> runtime.Module:
+        """The module of a library that was uploaded."""
+        return runtime.load_module(str(self._path(path)))
+
+    def get_function(self, name: str) -> Any:
+        """A registered function."""
+        return runtime.get_global_func(name)
+
+    def device(self, dev_type: str | int, dev_id: int = 0) -> runtime.Device:
+        """A device by the name or number of its type."""
+        return runtime.device(dev_type, dev_id)
+
+    context = device
+
+    def cpu(self, dev_id: int = 0) -> runtime.Device:
+        return self.device("cpu", dev_id)
+
+    def cuda(self, dev_id: int = 0) -> runtime.Device:
+        return self.device("cuda", dev_id)
+
+    gpu = cuda
+
+    def cl(self, dev_id: int = 0) -> runtime.Device:
+        return self.device("opencl", dev_id)
+
+    opencl = cl
+
+    def vulkan(self, dev_id: int = 0) -> runtime.Device:
+        return self.device("vulkan", dev_id)
+
+    def rocm(self, dev_id: int = 0) -> runtime.Device:
+        return self.device("rocm", dev_id)

@@ -1,0 +1,72 @@
+"""Scripts as a user of TVM v0.14 has them, run with nothing but their import lines changed: on libraries, graphs and
+parameters as TVM writes them, with numpy's results.
+timeout: 300
+"""
+import importlib
+import os
+import pathlib
+import re
+import subprocess
+import sys
+
+import pytest
+
+import tvm_script
+from tvm_models import ROOT, legacy, write_files, write_heterogeneous
+
+SCRIPTS = sorted((pathlib.Path(__file__).parent / "tvm_scripts").glob("*.py"))
+
+pytestmark = [pytest.mark.skipif(legacy.compiler() is None, reason="there is no C compiler to write libraries with"),
+              pytest.mark.filterwarnings("ignore::DeprecationWarning")]
+
+
+@pytest.fixture(scope="module")
+def folder(tmp_path_factory):
+    return write_files(tmp_path_factory.mktemp("tvm"))
+
+
+@pytest.mark.parametrize("script", [s for s in SCRIPTS if s.stem != "heterogeneous"], ids=lambda s: s.stem)
+def test_script(script, folder, monkeypatch, capsys):
+    monkeypatch.setattr(sys, "argv", sys.argv)
+    tvm_script.run(script, folder)
+    assert capsys.readouterr().out.splitlines()[-1].startswith("ok")
+
+
+def test_the_command_in_the_docs_makes_the_same_change():
+    text = (ROOT / "docs" / "coming-from-tvm.md").read_text()
+    words, = re.findall(r"sed -i -E '([^']+)' deploy.py", text)
+    for script in SCRIPTS:
+        done = subprocess.run(["sed", "-E", words, str(script)], capture_output=True, text=True, check=True)
+        assert done.stdout == tvm_script.changed(script) and "import heddle as tvm" in done.stdout
+
+
+def test_heterogeneous(tmp_path):
+    """A program of its own, since OpenCL is to be PoCL's there."""
+    import pocl
+    pocl.need()
+    script = pathlib.Path(__file__).parent / "tvm_scripts" / "heterogeneous.py"
+    env = {**os.environ, **pocl.ENV}
+    if "ASAN_OPTIONS" in env:
+        env["ASAN_OPTIONS"] += ":detect_leaks=0"
+    done = subprocess.run([sys.executable, tvm_script.__file__, str(script), str(write_heterogeneous(tmp_path))],
+                          capture_output=True, text=True, timeout=240, env=env)
+    assert done.returncode == 0 and done.stdout.strip() == "ok", done.stdout + done.stderr
+
+
+def test_every_name_of_tvms_is_there():
+    import heddle
+    from heddle import _tvm_names
+    for name in _tvm_names.NAMES:
+        assert getattr(heddle, name) is not None
+    for name, words in (("tir", "compiled with TVM"), ("no_such_name", "no attribute 'no_such_name'")):
+        with pytest.raises(AttributeError, match=words):
+            getattr(heddle, name)
+    for module in ("contrib.graph_runtime", "contrib.util", "contrib.debugger.debug_runtime", "graph_runtime",
+                   "_ffi.registry", "_ffi.base", "_ffi.runtime_ctypes", "contrib.cuda_graph.cuda_graph_executor"):
+        found = importlib.import_module(f"heddle.{module}")
+        assert all(getattr(found, name) is not None for name in found.__all__)
+    with pytest.raises(AttributeError, match="TVM"):
+        heddle.relay.build
+    with pytest.raises(AttributeError, match="heddle.contrib"):
+        heddle.contrib.no_such_module
+    assert heddle.contrib.debugger.debug_executor.create is heddle.debug_executor.create
