@@ -182,6 +182,7 @@ CASE(objects) {
   CHECK(std::string(none.kind()).empty() && !none.library());
   THROWS(o.import(none), HEDDLE_EINVAL);
   THROWS(o.import(o), HEDDLE_EINVAL);
+  CHECK(o.imported().empty() && none.imported().empty());
   const Function module = Function::of([](const Object &x) { return std::string(x.kind()); });
   EQUAL(module(o).as<std::string>(), "library");
 }

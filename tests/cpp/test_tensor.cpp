@@ -182,6 +182,23 @@ CASE(through_dlpack) {
   unused->deleter(unused);
 }
 
+CASE(through_dlpack_on_a_device) {
+  const heddle::Context ctx = context();
+  const heddle::Device sim = ctx.device("sim:1");
+  Tensor there = Tensor::copy(std::vector<float>{1, 2, 3}, {3}).to(sim);
+  DLManagedTensor *m = there.to_dlpack();
+  EQUAL(m->dl_tensor.device.device_id, 1);
+  CHECK(ctx.dlpack_device(m->dl_tensor.device.device_type, 1).get() == sim.get());
+  THROWS(ctx.dlpack_device(m->dl_tensor.device.device_type, 99), HEDDLE_ENODEV);
+  there = Tensor();
+  CHECK(!Tensor::try_from_dlpack(m, ctx.device("sim:0"))); // which has other memory; the struct stays the caller's
+  Tensor back = Tensor::from_dlpack(m, sim);
+  EQUAL(back.to().view<float>()[2], 3.0f);
+  DLManagedTensorVersioned *v = back.to_dlpack_versioned();
+  back = Tensor::from_dlpack(v, sim);
+  EQUAL(back.to().view<float>()[0], 1.0f);
+}
+
 int main(int argc, char **argv) {
   return check::main(argc, argv);
 }

@@ -1,4 +1,5 @@
-"""examples/c and examples/cpp built against an installation: all by CMake with gcc, digits by pkg-config with clang.
+"""examples/cpp built against an installation by CMake, and examples/c by pkg-config; test_examples_cpp_crossed.py has the
+other way round.
 labels: slow
 timeout: 600
 """
@@ -16,21 +17,29 @@ if shutil.which("c++") is None:
     pytest.skip("there is no C++ compiler", allow_module_level=True)
 
 
-def test_cmake(deployed, tmp_path):  # noqa: F811
-    project(SOURCE / "examples" / "c", tmp_path / "c", C_FLAGS="-Wall -Werror")
-    check_digits(tmp_path / "c" / "build" / "examples" / "digits_c")
-    project(SOURCE / "examples" / "cpp", tmp_path / "cpp", CXX_FLAGS="-Wall -Werror")
-    check_digits(tmp_path / "cpp" / "build" / "examples" / "digits_cpp")
-    check_deploy(tmp_path / "cpp" / "build" / "examples" / "deploy_cpp", deployed)
+def by_cmake(language, tmp_path):
+    """Gives the folder of the programs."""
+    name = "CXX_FLAGS" if language == "cpp" else "C_FLAGS"
+    project(SOURCE / "examples" / language, tmp_path / language, **{name: "-Wall -Werror"})
+    check_digits(tmp_path / language / "build" / "examples" / f"digits_{language}")
+    return tmp_path / language / "build" / "examples"
 
 
-def test_pkg_config(tmp_path):
+def by_pkg_config(language, tmp_path):
     pc = next(prefix().rglob("heddle.pc"))
     flags = call("pkg-config", "--cflags", "--libs", "heddle", PKG_CONFIG_PATH=str(pc.parent)).split()
     library = next(w[2:] for w in flags if w.startswith("-L"))
-    for language, compilers, standard in (("c", ("clang", "gcc"), "c11"), ("cpp", ("clang++", "g++"), "c++17")):
-        compiler = next(c for c in compilers if shutil.which(c))
-        source = SOURCE / "examples" / language / f"digits.{language}"
-        call(compiler, f"-std={standard}", "-Wall", "-Wextra", "-Wpedantic", "-Werror", source, "-o", tmp_path / language,
-             *flags, f"-Wl,-rpath,{library}")
-        check_digits(tmp_path / language)
+    compilers, standard = {"c": (("clang", "gcc"), "c11"), "cpp": (("clang++", "g++"), "c++17")}[language]
+    compiler = next(c for c in compilers if shutil.which(c))
+    source = SOURCE / "examples" / language / f"digits.{language}"
+    call(compiler, f"-std={standard}", "-Wall", "-Wextra", "-Wpedantic", "-Werror", source, "-o", tmp_path / language, *flags,
+         f"-Wl,-rpath,{library}")
+    check_digits(tmp_path / language)
+
+
+def test_cmake_in_cpp(deployed, tmp_path):  # noqa: F811
+    check_deploy(by_cmake("cpp", tmp_path) / "deploy_cpp", deployed)
+
+
+def test_pkg_config_in_c(tmp_path):
+    by_pkg_config("c", tmp_path)

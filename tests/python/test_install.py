@@ -158,6 +158,23 @@ def test_headers_stand_alone(prefix, header, tmp_path):
          tmp_path / "unit.c")
 
 
+def test_headers_in_cpp(prefix, tmp_path):
+    """All of them, with exceptions and without."""
+    if shutil.which("c++") is None:
+        pytest.skip("there is no C++ compiler")
+    found = sorted(str(p.relative_to(prefix / "include")) for p in (prefix / "include").rglob("*.hpp"))
+    assert {"heddle/heddle.hpp", "heddle/function.hpp", "heddle/cpp/tensor.hpp"} <= set(found)
+    (tmp_path / "unit.cpp").write_text("".join(f"#include <{header}>\n" for header in found))
+    for more in ([], ["-fno-exceptions", "-fno-rtti"]):
+        call("c++", "-std=c++17", "-Wall", "-Wextra", "-Wpedantic", "-Werror", *more, "-fsyntax-only",
+             *flags(prefix, "--cflags"), tmp_path / "unit.cpp")
+
+
+def test_the_manual_and_the_completion(prefix):
+    assert ".TH HEDDLE 1" in (prefix / "share/man/man1/heddle.1").read_text()
+    assert "complete -o default" in (prefix / "share/bash-completion/completions/heddle").read_text()
+
+
 @pytest.mark.parametrize("example", ["first", "overlap"])
 def test_pkg_config_builds_the_examples(prefix, example, tmp_path):
     program = tmp_path / example

@@ -101,6 +101,9 @@ public:
     });
   }
 
+  // The device that DLPack writes as (type, number).
+  inline Result<Device> try_dlpack_device(std::int32_t type, std::int32_t number) const;
+
   inline std::vector<Device> devices() const;                                        // all of all plugins
   inline Result<Device> try_device(const std::string &name) const;                   // "cpu", "sim:1"
   inline Result<std::vector<Device>> try_select(const std::string &list = {}) const; // "": the setting, or the default
@@ -129,6 +132,7 @@ public:
     return try_plugin(i).value();
   }
   inline Device device(const std::string &name) const;
+  inline Device dlpack_device(std::int32_t type, std::int32_t number) const;
   inline std::vector<Device> select(const std::string &list = {}) const;
   void trace_begin() const {
     try_trace_begin().value();
@@ -228,6 +232,14 @@ inline Result<Device> Context::try_device(const std::string &name) const {
   return Device(*this, out);
 }
 
+inline Result<Device> Context::try_dlpack_device(std::int32_t type, std::int32_t number) const {
+  heddle_device *out = nullptr;
+  Status s = with(
+      [&](heddle_context *c, heddle_error *err) { return heddle_context_dlpack_device(c, type, number, &out, err); });
+  if (!s) return s.error();
+  return Device(*this, out);
+}
+
 inline Result<std::vector<Device>> Context::try_select(const std::string &list) const {
   std::vector<heddle_device *> found(16);
   std::size_t n = 0;
@@ -247,6 +259,9 @@ inline Result<std::vector<Device>> Context::try_select(const std::string &list) 
 #ifndef HEDDLE_CPP_NO_EXCEPTIONS
 inline Device Context::device(const std::string &name) const {
   return try_device(name).value();
+}
+inline Device Context::dlpack_device(std::int32_t type, std::int32_t number) const {
+  return try_dlpack_device(type, number).value();
 }
 inline std::vector<Device> Context::select(const std::string &list) const {
   return try_select(list).value();

@@ -86,7 +86,7 @@ struct Passing {
   char words[100] = ""; // of the text, its begin
 };
 
-inline Passing &passing() noexcept {
+HEDDLE_API inline Passing &passing() noexcept {
   static thread_local Passing one;
   return one;
 }
@@ -102,8 +102,9 @@ inline std::exception_ptr take_passing(heddle_status status, const char *text) n
 
 } // namespace detail
 
-// Why a call failed. Copies share the words. An Error that holds none has the status HEDDLE_OK.
-class Error : public std::exception {
+// Why a call failed. Copies share the words; an Error that holds none has the status HEDDLE_OK. Visible everywhere, so
+// that it can be caught in another library than the one that threw it.
+class HEDDLE_API Error : public std::exception {
 public:
   Error() noexcept = default;
 

@@ -101,13 +101,17 @@ public:
   }
 
   // Takes over a struct of DLPack's: on success its deleter runs when the last reference is gone, on failure it stays
-  // the caller's (but for a versioned one of another major: heddle/tensor.h).
-  static Result<Tensor> try_from_dlpack(DLManagedTensor *m) {
-    return make([&](heddle_tensor **out, heddle_error *err) { return heddle_tensor_from_dlpack(m, out, err); });
+  // the caller's (but for a versioned one of another major). Memory of a device is of `device`, or of the one that the
+  // process's context has for the struct's type and number.
+  static Result<Tensor> try_from_dlpack(DLManagedTensor *m, const Device &device = {}) {
+    return make([&](heddle_tensor **out, heddle_error *err) {
+      return heddle_tensor_from_dlpack_on(device.get(), m, out, err);
+    });
   }
-  static Result<Tensor> try_from_dlpack(DLManagedTensorVersioned *m) {
-    return make(
-        [&](heddle_tensor **out, heddle_error *err) { return heddle_tensor_from_dlpack_versioned(m, out, err); });
+  static Result<Tensor> try_from_dlpack(DLManagedTensorVersioned *m, const Device &device = {}) {
+    return make([&](heddle_tensor **out, heddle_error *err) {
+      return heddle_tensor_from_dlpack_versioned_on(device.get(), m, out, err);
+    });
   }
 
   // ---- facts
@@ -212,8 +216,8 @@ public:
   static Tensor load_npy(const std::string &path) {
     return try_load_npy(path).value();
   }
-  template <class M> static Tensor from_dlpack(M *m) {
-    return try_from_dlpack(m).value();
+  template <class M> static Tensor from_dlpack(M *m, const Device &device = {}) {
+    return try_from_dlpack(m, device).value();
   }
   template <class T> View<T> view() const;
   void copy_from(const Tensor &src) const {

@@ -121,6 +121,17 @@ public:
     return with([&](heddle_object *o, heddle_error *err) { return heddle_object_import(o, other.raw_, err); });
   }
 
+  // The modules that this one imports.
+  std::vector<Object> imported() const {
+    std::vector<Object> out;
+    for (std::uint32_t i = 0; raw_ != nullptr; i++) {
+      heddle_object *one = heddle_object_imported(raw_, i);
+      if (one == nullptr) break;
+      out.push_back(share(one));
+    }
+    return out;
+  }
+
   heddle_value argument() const noexcept {
     heddle_value v{};
     v.kind = raw_ != nullptr ? HEDDLE_VALUE_MODULE : HEDDLE_VALUE_NONE;
