@@ -4,9 +4,10 @@
 
 #include <stdlib.h>
 #include <time.h>
+#include <unistd.h>
 
 int heddle_py_pool_init(pool *p, uint32_t limit) {
-  *p = (pool){.limit = limit};
+  *p = (pool){.limit = limit, .process = getpid()};
   if (pthread_mutex_init(&p->lock, NULL) == 0) return 0;
   p->limit = 0; /* heddle_py_pool_free has nothing to destroy */
   heddle_py_fail_words(HEDDLE_ENOMEM, "a lock for the model's pool of executors");
@@ -106,6 +107,12 @@ static bool doze(pool *p, waiter *w) {
 /* 0 with *out, which is NULL for the right to make one; -1 with an exception. */
 static int wait_for(pool *p, slot **out) {
   waiter w = {.woken = PTHREAD_COND_INITIALIZER};
+  if (p->process != getpid()) { /* its threads are not here, and give nothing back */
+    heddle_py_fail_words(HEDDLE_EFORK,
+                         "the process was forked while all executors of the model were in use; load models "
+                         "in the child, or start it with the method 'spawn'");
+    return -1;
+  }
   enqueue(p, &w);
   for (bool is_served = false; !is_served;) {
     Py_BEGIN_ALLOW_THREADS;
@@ -153,6 +160,7 @@ slot *heddle_py_pool_take(heddle_py_model *model) {
     p->out++;
     return s;
   }
+  if (p->made == 0 && p->out == 0) p->process = getpid();
   if (p->out < p->limit) p->out++;
   else if (wait_for(p, &s) < 0) return NULL;
   if (s != NULL && !model->is_closed) return s;
