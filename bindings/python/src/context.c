@@ -35,7 +35,7 @@ static void write_log(void *user, int32_t level, const char *component, const ch
 
 /* {"devices": "sim:0"} as an array of settings whose strings belong to *kept. NULL with an exception. */
 static heddle_setting *settings_of(PyObject *mapping, size_t *n, PyObject **kept) {
-  PyObject *items = PyMapping_Items(mapping);
+  PyObject *items = heddle_py_items(mapping);
   heddle_setting *out = NULL;
   *kept = PyList_New(0);
   *n = 0;
@@ -48,10 +48,6 @@ static heddle_setting *settings_of(PyObject *mapping, size_t *n, PyObject **kept
   }
   for (Py_ssize_t i = 0; i < count; i++) {
     PyObject *key, *value, *pair = PyList_GetItem(items, i);
-    if (!PyTuple_Check(pair)) {
-      PyErr_SetString(PyExc_TypeError, "settings are a mapping of str to str");
-      goto failed;
-    }
     if (!PyArg_ParseTuple(pair, "UU;settings are str by str", &key, &value)) goto failed;
     PyObject *a = PyUnicode_AsUTF8String(key), *b = PyUnicode_AsUTF8String(value);
     int s = a == NULL || b == NULL || PyList_Append(*kept, a) < 0 || PyList_Append(*kept, b) < 0;

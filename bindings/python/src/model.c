@@ -183,7 +183,7 @@ typedef struct given {
 PyObject *heddle_py_items(PyObject *mapping) {
   PyObject *items = PyMapping_Items(mapping);
   if (items == NULL && PyErr_ExceptionMatches(PyExc_AttributeError))
-    PyErr_Format(PyExc_TypeError, "inputs are a mapping of names to values, not %R", Py_TYPE(mapping));
+    PyErr_Format(PyExc_TypeError, "a mapping of names to values is wanted, not %R", Py_TYPE(mapping));
   for (Py_ssize_t i = 0; items != NULL && i < PyList_Size(items); i++) {
     PyObject *item = PyList_GetItem(items, i);
     if (PyTuple_Check(item) && PyTuple_Size(item) == 2) continue;

@@ -158,9 +158,6 @@ void heddle_py_executors_forget(void); /* in a forked child: those that there ar
 
 /* ---- model.c */
 
-/* The items of a mapping, a list of pairs; NULL with an exception. */
-PyObject *heddle_py_items(PyObject *mapping);
-
 /* The text of a call that gave one, which is freed; else its exception, and NULL. */
 PyObject *heddle_py_take_text(heddle_status s, char *text, const heddle_error *err, const char *file);
 
