@@ -205,6 +205,23 @@ def test_a_model_of_text_and_a_path_object(folder, perceptron):
     assert heddle.load(Path(perceptron.path), devices="cpu").path == perceptron.path
 
 
+def test_blobs_of_parameters_are_taken_as_they_are_made(folder):
+    """save_param_dict gives a bytearray, as TVM's does."""
+    graph = heddle.load(small.add(folder), devices="cpu").graph_json()
+    made = heddle.runtime.save_param_dict({"y": np.full(4, 2, np.float32)})
+    for blob in (made, bytes(made), memoryview(made)):
+        model = heddle.loads(graph, blob, devices="cpu")
+        np.testing.assert_array_equal(model(np.ones(4, np.float32)), [3, 3, 3, 3])
+        one, other = model.executor(), model.executor()
+        one.load_params(blob)
+        other.share_params(one, blob)
+        np.testing.assert_array_equal(other.get_input("y").numpy(), [2, 2, 2, 2])
+    for call in (lambda: heddle.loads(graph, "w"), lambda: one.load_params("w"),
+                 lambda: other.share_params(one, "w")):
+        with pytest.raises(TypeError, match="bytes"):
+            call()
+
+
 def test_nodes_that_are_kept_are_outputs(folder):
     model = heddle.load(small.chain(folder, 3), devices="cpu", keep="n0", optimize=False)
     last, first = model(np.zeros(4, np.float32))
