@@ -4,7 +4,8 @@ import pathlib
 import sys
 
 import numpy as np
-import tvm
+import tvm  # the runtime
+import tvm as whole
 import tvm.testing
 from tvm.contrib.download import download_testdata
 import tvm.contrib.graph_executor as runtime
@@ -41,4 +42,5 @@ assert test_deploy() in range(10)
 assert [mark.args for mark in test_deploy.pytestmark + test_remote.pytestmark] == [(False,), (True,)]
 assert tvm.nd.empty((2,), "int").dtype == "int32" and tvm.DataType("float") == "float32"
 assert tvm.support.libinfo()["USE_PROFILER"] == "ON"
+assert whole is tvm
 print("ok")
