@@ -41,13 +41,14 @@ def main() -> NoReturn:
 
 def __getattr__(name: str) -> Callable[..., Any]:
     """requires_llvm, requires_cuda, ...: marks for pytest, that skip a test where such code does not run;
-    requires_gpu: where there is no other device than the host; requires_rpc skips: there are no remote sessions."""
+    requires_gpu: where there is no other device than the host; requires_rpc skips: there are no remote sessions;
+    uses_gpu skips nothing."""
     if name in _REQUIRES:
         lacking = not device_enabled(_REQUIRES[name])
     elif name == "requires_gpu":
         lacking = len(enabled_targets()) < 2
-    elif name == "requires_rpc":
-        lacking = True
+    elif name in ("requires_rpc", "uses_gpu"):
+        lacking = name == "requires_rpc"
     else:
         raise AttributeError(f"module 'heddle.testing' has no attribute '{name}'")
     import pytest

@@ -17,6 +17,7 @@ assert path == os.path.join(folder, "testdata", "data", "input.npy")
 x = np.load(path)
 
 
+@tvm.testing.uses_gpu
 @tvm.testing.requires_llvm
 def test_deploy():
     target, dev = tvm.testing.enabled_targets()[0]
@@ -39,7 +40,7 @@ def test_remote():
 
 
 assert test_deploy() in range(10)
-assert [mark.args for mark in test_deploy.pytestmark + test_remote.pytestmark] == [(False,), (True,)]
+assert [mark.args for mark in test_deploy.pytestmark + test_remote.pytestmark] == [(False,), (False,), (True,)]
 assert tvm.nd.empty((2,), "int").dtype == "int32" and tvm.DataType("float") == "float32"
 assert tvm.support.libinfo()["USE_PROFILER"] == "ON"
 assert whole is tvm
