@@ -15,6 +15,8 @@ expected = np.load(os.path.join(folder, "expected.npy"))
 remote = rpc.LocalSession()
 remote.upload(os.path.join(folder, "model.so"))
 rlib = remote.load_module("model.so")
+for kind in ("cl", "opencl", "cuda", "vulkan", "rocm", "metal", "ext_dev", "hexagon", "webgpu"):
+    assert getattr(remote, kind)(1) == getattr(tvm, kind)(1)
 m = graph_executor.GraphModule(rlib["default"](remote.cpu(0)))
 m.set_input("data", tvm.nd.array(x, remote.cpu(0)))
 m.run()
