@@ -283,7 +283,7 @@ def load(path: str | os.PathLike[str], params: str | os.PathLike[str] | None = N
     FormatError (a malformed file, with the place in it), UnsupportedError (operators that are not known, with their nodes),
     NoDeviceError, LimitError, InvalidError; file is the path.
     """
-    if isinstance(params, bytes):
+    if isinstance(params, (bytes, bytearray)):
         raise TypeError("params is the path of a file; heddle.loads takes a graph's text and its parameters as bytes")
     options = _options(devices, library, name, place, keep, dims, optimize, precision, memory, on_failure, pool, in_flight,
                        max_streams, max_programs, upload_timeout, capture, annotations, reuse, slots)
@@ -291,11 +291,12 @@ def load(path: str | os.PathLike[str], params: str | os.PathLike[str] | None = N
                  params=None if params is None else os.fspath(params), **options)
 
 
-def loads(graph: str | bytes, params: bytes | None = None, *, context: _core.Context | None = None,
-          **options: Any) -> Model:
+def loads(graph: str | bytes, params: bytes | bytearray | memoryview | None = None, *,
+          context: _core.Context | None = None, **options: Any) -> Model:
     """Makes a model of a graph's JSON text. params: a blob as TVM's save_param_dict writes it. Options and errors are
     load's, without a file."""
-    return Model(_core.Context() if context is None else context, graph=graph, params=params,
+    blob = memoryview(params).tobytes() if params is not None else None
+    return Model(_core.Context() if context is None else context, graph=graph, params=blob,
                  **_options(**{**_DEFAULTS, **options}))
 
 

@@ -189,6 +189,12 @@ static bool return_outputs(call *c) {
   return is_sound;
 }
 
+/* A run that did not end in time may still touch the callers' memory: it is never freed. */
+static void leave_lent(call *c) {
+  for (uint32_t i = 0; i < c->model->n_inputs; i++) c->sources[i].object = NULL;
+  for (uint32_t i = 0; i < c->model->n_outputs; i++) c->results[i] = NULL;
+}
+
 /* An output whose shape the run has told. */
 static PyObject *fetch_view(call *c, uint32_t i) {
   heddle_error err;
@@ -242,6 +248,7 @@ static int run(call *c, uint64_t timeout_ns) {
   bool is_over = true;
   heddle_status s = heddle_py_run(c->slot->ex, true, timeout_ns, model->file, &is_over);
   if (!is_over) is_over = heddle_py_cancel(c->slot->ex);
+  if (!is_over && model->lends) leave_lent(c);
   if (s != HEDDLE_OK) return is_over && s != HEDDLE_EDEVICE && s != HEDDLE_EINTERNAL ? -1 : -2;
   for (uint32_t i = 0; i < model->n_outputs; i++)
     if (fetch(c, i) < 0) return -1;
@@ -308,7 +315,7 @@ PyObject *heddle_py_model_call(PyObject *self, PyObject *args, PyObject *kwargs)
 PyObject *heddle_py_model_run(PyObject *self, PyObject *inputs, uint64_t timeout_ns) {
   heddle_py_model *model = (heddle_py_model *)self;
   if (!model->has_ports && heddle_py_ports_need(model) < 0) return NULL;
-  PyObject *items = PyMapping_Items(inputs);
+  PyObject *items = heddle_py_items(inputs);
   if (items == NULL) return NULL;
   call c;
   int failed = call_begin(&c, model);

@@ -35,7 +35,7 @@ static void write_log(void *user, int32_t level, const char *component, const ch
 
 /* {"devices": "sim:0"} as an array of settings whose strings belong to *kept. NULL with an exception. */
 static heddle_setting *settings_of(PyObject *mapping, size_t *n, PyObject **kept) {
-  PyObject *items = PyMapping_Items(mapping);
+  PyObject *items = heddle_py_items(mapping);
   heddle_setting *out = NULL;
   *kept = PyList_New(0);
   *n = 0;
@@ -111,9 +111,24 @@ static int context_init(PyObject *object, PyObject *args, PyObject *named) {
   return 0;
 }
 
+/* The function may know what has the Context, or the Context. */
+static int context_traverse(PyObject *object, visitproc visit, void *arg) {
+  const heddle_py_context *self = (const heddle_py_context *)object;
+  Py_VISIT(Py_TYPE(object));
+  if (self->log != NULL) Py_VISIT(self->log->function);
+  return 0;
+}
+
+static int context_clear(PyObject *object) {
+  heddle_py_context *self = (heddle_py_context *)object;
+  if (self->log != NULL) Py_CLEAR(self->log->function);
+  return 0;
+}
+
 static void context_dealloc(PyObject *object) {
   heddle_py_context *self = (heddle_py_context *)object;
   PyTypeObject *type = Py_TYPE(object);
+  PyObject_GC_UnTrack(object);
   heddle_context *ctx = self->ctx;
   Py_BEGIN_ALLOW_THREADS; /* the last release closes devices */
   heddle_context_release(ctx);
@@ -441,6 +456,8 @@ int heddle_py_context_init(PyObject *module) {
   static PyType_Slot slots[] = {
       {Py_tp_init, HEDDLE_PY_SLOT(context_init)},
       {Py_tp_dealloc, HEDDLE_PY_SLOT(context_dealloc)},
+      {Py_tp_traverse, HEDDLE_PY_SLOT(context_traverse)},
+      {Py_tp_clear, HEDDLE_PY_SLOT(context_clear)},
       {Py_tp_methods, methods},
       {Py_tp_doc,
        "Context(settings=None, log=None)\n\nSettings, plugins and devices. Without arguments it is the process's one, "
@@ -450,7 +467,7 @@ int heddle_py_context_init(PyObject *module) {
        "lives. Blocks while plugins are looked for. InvalidError, FormatError (a configuration file), ForkError."},
       {0, NULL}};
   static PyType_Spec spec = {"heddle._core.Context", sizeof(heddle_py_context), 0,
-                             Py_TPFLAGS_DEFAULT | Py_TPFLAGS_BASETYPE, slots};
+                             Py_TPFLAGS_DEFAULT | Py_TPFLAGS_BASETYPE | Py_TPFLAGS_HAVE_GC, slots};
   heddle_py.context_type = heddle_py_add_type(module, &spec);
   return heddle_py.context_type != NULL ? 0 : -1;
 }

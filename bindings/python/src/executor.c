@@ -28,16 +28,24 @@ PyObject *heddle_py_executor_new(heddle_py_model *model, heddle_model *m) {
   return NULL;
 }
 
+/* A cycle goes on through the model's attributes or its context, which clear it. */
+static int traverse(PyObject *self, visitproc visit, void *arg) {
+  Py_VISIT(Py_TYPE(self));
+  Py_VISIT((PyObject *)heddle_py_executor_of(self)->model);
+  return 0;
+}
+
 static void dealloc(PyObject *self) {
   heddle_py_executor *e = heddle_py_executor_of(self);
   PyTypeObject *type = Py_TYPE(self);
+  PyObject_GC_UnTrack(self);
   freefunc release = HEDDLE_PY_FUNCTION(freefunc, PyType_GetSlot(type, Py_tp_free));
   PyObject *kind, *value, *trace;
   PyErr_Fetch(&kind, &value, &trace);
   if (e->next != NULL) e->next->before = e->before;
   if (e->before != NULL) e->before->next = e->next;
-  else first = e->next;
-  Py_BEGIN_ALLOW_THREADS; /* what is pending is cancelled and waited for */
+  else if (first == e) first = e->next; /* else it was forgotten */
+  Py_BEGIN_ALLOW_THREADS;               /* what is pending is cancelled and waited for */
   heddle_executor_release(e->ex);
   Py_END_ALLOW_THREADS;
   heddle_py_drop_let_go();
@@ -58,6 +66,13 @@ void heddle_py_executors_cancel(void) {
     heddle_py_executor *next = e->next;
     Py_DECREF((PyObject *)e);
     e = next;
+  }
+}
+
+void heddle_py_executors_forget(void) {
+  for (heddle_py_executor *e = first; e != NULL; e = first) {
+    first = e->next;
+    e->next = e->before = NULL;
   }
 }
 
@@ -267,6 +282,7 @@ int heddle_py_executor_init(PyObject *module) {
   PyType_Slot slots[] = {
       {Py_tp_doc, (void *)"The mutable state of runs; one thread at a time. Model.executor() makes one."},
       {Py_tp_dealloc, HEDDLE_PY_SLOT(dealloc)},
+      {Py_tp_traverse, HEDDLE_PY_SLOT(traverse)},
       {Py_tp_methods, methods},
       {Py_tp_getset, getters},
       {0, NULL},
@@ -274,7 +290,7 @@ int heddle_py_executor_init(PyObject *module) {
   PyType_Spec spec = {
       .name = "heddle._core.Executor",
       .basicsize = sizeof(heddle_py_executor),
-      .flags = Py_TPFLAGS_DEFAULT | Py_TPFLAGS_DISALLOW_INSTANTIATION,
+      .flags = Py_TPFLAGS_DEFAULT | Py_TPFLAGS_HAVE_GC | Py_TPFLAGS_DISALLOW_INSTANTIATION,
       .slots = slots,
   };
   heddle_py.executor_type = heddle_py_add_type(module, &spec);

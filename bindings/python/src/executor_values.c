@@ -251,12 +251,12 @@ static heddle_params *params_of(heddle_py_executor *e, PyObject *blob) {
   heddle_error err;
   heddle_status s;
   heddle_params *params = NULL;
-  char *data = NULL;
-  Py_ssize_t size = 0;
-  if (PyBytes_AsStringAndSize(blob, &data, &size) < 0) return NULL;
+  Py_buffer view;
+  if (PyObject_GetBuffer(blob, &view, PyBUF_SIMPLE) != 0) return NULL;
   Py_BEGIN_ALLOW_THREADS;
-  s = heddle_params_parse(data, (size_t)size, "params", NULL, &params, &err);
+  s = heddle_params_parse(view.buf, (size_t)view.len, "params", NULL, &params, &err);
   Py_END_ALLOW_THREADS;
+  PyBuffer_Release(&view);
   if (s == HEDDLE_OK) return params;
   heddle_py_executor_fail(e, s, &err);
   return NULL;
@@ -281,7 +281,7 @@ PyObject *heddle_py_executor_share_params(PyObject *self, PyObject *args) {
   PyObject *from, *blob;
   heddle_error err;
   heddle_status s;
-  if (!PyArg_ParseTuple(args, "O!S:share_params", heddle_py.executor_type, &from, &blob)) return NULL;
+  if (!PyArg_ParseTuple(args, "O!O:share_params", heddle_py.executor_type, &from, &blob)) return NULL;
   other = heddle_py_executor_of(from);
   if (heddle_py_executor_enter(e) < 0) return NULL;
   if (other != e && heddle_py_executor_enter(other) < 0) return heddle_py_executor_leave(e, NULL);

@@ -98,9 +98,17 @@ static void close_model(heddle_py_model *model) {
   heddle_py_pool_drop_model(model);
 }
 
+/* A cycle goes on through the attributes of a subclass, or the context's log, which clear it. */
+static int traverse(PyObject *self, visitproc visit, void *arg) {
+  Py_VISIT(Py_TYPE(self));
+  Py_VISIT(model_of(self)->context);
+  return 0;
+}
+
 static void dealloc(PyObject *self) {
   heddle_py_model *model = model_of(self);
   PyTypeObject *type = Py_TYPE(self);
+  PyObject_GC_UnTrack(self);
   freefunc release = HEDDLE_PY_FUNCTION(freefunc, PyType_GetSlot(type, Py_tp_free));
   PyObject *kind, *value, *trace;
   PyErr_Fetch(&kind, &value, &trace);
@@ -172,10 +180,24 @@ typedef struct given {
   size_t n;
 } given;
 
+PyObject *heddle_py_items(PyObject *mapping) {
+  PyObject *items = PyMapping_Items(mapping);
+  if (items == NULL && PyErr_ExceptionMatches(PyExc_AttributeError))
+    PyErr_Format(PyExc_TypeError, "a mapping of names to values is wanted, not %R", Py_TYPE(mapping));
+  for (Py_ssize_t i = 0; items != NULL && i < PyList_Size(items); i++) {
+    PyObject *item = PyList_GetItem(items, i);
+    if (PyTuple_Check(item) && PyTuple_Size(item) == 2) continue;
+    PyErr_Format(PyExc_TypeError, "items() of %R gave an item that is no tuple of a name and a value",
+                 Py_TYPE(mapping));
+    Py_CLEAR(items);
+  }
+  return items;
+}
+
 static int given_of(PyObject *inputs, given *g) {
   *g = (given){NULL, NULL, NULL, 0};
   if (inputs == NULL || inputs == Py_None) return 0;
-  g->items = PyMapping_Items(inputs);
+  g->items = heddle_py_items(inputs);
   if (g->items == NULL) return -1;
   Py_ssize_t n = PyList_Size(g->items);
   g->names = calloc((size_t)n + 1, sizeof *g->names);
@@ -381,6 +403,7 @@ int heddle_py_model_init(PyObject *module) {
       {Py_tp_new, HEDDLE_PY_SLOT(PyType_GenericNew)},
       {Py_tp_init, HEDDLE_PY_SLOT(init)},
       {Py_tp_dealloc, HEDDLE_PY_SLOT(dealloc)},
+      {Py_tp_traverse, HEDDLE_PY_SLOT(traverse)},
       {Py_tp_call, HEDDLE_PY_SLOT(heddle_py_model_call)},
       {Py_tp_methods, methods},
       {Py_tp_getset, getters},
@@ -389,7 +412,7 @@ int heddle_py_model_init(PyObject *module) {
   PyType_Spec spec = {
       .name = "heddle._core.Model",
       .basicsize = sizeof(heddle_py_model),
-      .flags = Py_TPFLAGS_DEFAULT | Py_TPFLAGS_BASETYPE,
+      .flags = Py_TPFLAGS_DEFAULT | Py_TPFLAGS_BASETYPE | Py_TPFLAGS_HAVE_GC,
       .slots = slots,
   };
   PyTypeObject *type = heddle_py_add_type(module, &spec);

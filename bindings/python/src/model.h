@@ -5,6 +5,7 @@
 
 #include <pthread.h>
 #include <stdbool.h>
+#include <sys/types.h>
 
 #include "module.h"
 
@@ -50,6 +51,7 @@ typedef struct pool {
   pthread_mutex_t lock; /* of waiters' is_served; held for moments, never while the GIL is waited for */
   slot *idle;
   uint32_t limit, made, out; /* executors at most, now, and in use (those being made too) */
+  pid_t process;             /* whose threads have them */
   waiter *first, *last;
 } pool;
 
@@ -152,6 +154,7 @@ PyObject *heddle_py_executor_new(heddle_py_model *model, heddle_model *m);
 
 /* When the interpreter ends: cancels runs that were started and not waited for, and waits for their end for a moment. */
 void heddle_py_executors_cancel(void);
+void heddle_py_executors_forget(void); /* in a forked child: those that there are have runs of the parent only */
 
 /* ---- model.c */
 

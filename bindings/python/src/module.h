@@ -122,6 +122,11 @@ int heddle_py_tensor_of_array(PyObject *object, const heddle_dtype *dtype, int u
 /* heddle_dtype of a numpy dtype object: 0; 1 where the object is none; -1 with an exception where Heddle has none such. */
 int heddle_py_dtype_of_numpy(PyObject *descr, heddle_dtype *out);
 
+/* ---- model.c */
+
+/* The items of a mapping, a list of pairs; NULL with an exception, which is a TypeError where it is none. */
+PyObject *heddle_py_items(PyObject *mapping);
+
 /* ---- dlpack.c */
 
 /* 1 for memory that may only be read. */

@@ -3,6 +3,7 @@
 #define HEDDLE_PYTHON_NUMPY_IMPORT
 #include "numpy_api.h"
 
+#include <stdbool.h>
 #include <string.h>
 
 enum { MAX_NDIM = 32, MAX_ARRAY_NDIM = 64 }; /* of tensors, and of arrays */
@@ -235,8 +236,9 @@ int heddle_py_tensor_of_array(PyObject *object, const heddle_dtype *dtype, int u
   if (PyArray_Check(object)) array = (PyArrayObject *)Py_NewRef(object);
   else array = (PyArrayObject *)PyArray_FromAny(object, NULL, 0, 0, 0, NULL);
   if (array == NULL) return -1;
-  heddle_dtype have;
-  if (dtype_of_descr(PyArray_DESCR(array), &have) < 0) {
+  heddle_dtype have = {0};
+  bool is_long = strchr("fc", PyArray_DESCR(array)->kind) != NULL; /* long double has to be converted */
+  if (dtype_of_descr(PyArray_DESCR(array), &have) < 0 && !(dtype != NULL && is_long)) {
     no_dtype(PyArray_DESCR(array));
     Py_DECREF(array);
     return -1;

@@ -4,9 +4,10 @@
 
 #include <stdlib.h>
 #include <time.h>
+#include <unistd.h>
 
 int heddle_py_pool_init(pool *p, uint32_t limit) {
-  *p = (pool){.limit = limit};
+  *p = (pool){.limit = limit, .process = getpid()};
   if (pthread_mutex_init(&p->lock, NULL) == 0) return 0;
   p->limit = 0; /* heddle_py_pool_free has nothing to destroy */
   heddle_py_fail_words(HEDDLE_ENOMEM, "a lock for the model's pool of executors");
@@ -85,7 +86,6 @@ static bool serve(pool *p, slot *s) {
 
 static void put_back(pool *p, slot *s) {
   p->out--;
-  if (s == NULL) return;
   s->next = p->idle;
   p->idle = s;
 }
@@ -103,9 +103,16 @@ static bool doze(pool *p, waiter *w) {
   return is_served;
 }
 
-/* 0 with *out, which is NULL for the right to make one; -1 with an exception. */
+/* 0 with *out, which is NULL for the right to make one; -1 with an exception; 1 with both, of which *out is to be given
+ * back. */
 static int wait_for(pool *p, slot **out) {
   waiter w = {.woken = PTHREAD_COND_INITIALIZER};
+  if (p->process != getpid()) { /* its threads are not here, and give nothing back */
+    heddle_py_fail_words(HEDDLE_EFORK,
+                         "the process was forked while all executors of the model were in use; load models "
+                         "in the child, or start it with the method 'spawn'");
+    return -1;
+  }
   enqueue(p, &w);
   for (bool is_served = false; !is_served;) {
     Py_BEGIN_ALLOW_THREADS;
@@ -113,9 +120,9 @@ static int wait_for(pool *p, slot **out) {
     Py_END_ALLOW_THREADS;
     if (is_served || PyErr_CheckSignals() == 0) continue;
     if (!w.is_served) dequeue(p, &w); /* whoever serves holds the GIL, as this does */
-    else if (!serve(p, w.given)) put_back(p, w.given);
     pthread_cond_destroy(&w.woken);
-    return -1;
+    *out = w.given;
+    return w.is_served ? 1 : -1;
   }
   pthread_cond_destroy(&w.woken);
   *out = w.given;
@@ -153,8 +160,15 @@ slot *heddle_py_pool_take(heddle_py_model *model) {
     p->out++;
     return s;
   }
-  if (p->out < p->limit) p->out++;
-  else if (wait_for(p, &s) < 0) return NULL;
+  if (p->made == 0 && p->out == 0) p->process = getpid();
+  if (p->out < p->limit) {
+    p->out++;
+  } else {
+    int failed = wait_for(p, &s);
+    if (failed > 0 && s != NULL) heddle_py_pool_give(model, s, true);
+    else if (failed > 0) leave(model);
+    if (failed != 0) return NULL;
+  }
   if (s != NULL && !model->is_closed) return s;
   if (model->is_closed) {
     if (s != NULL) heddle_py_pool_give(model, s, false);

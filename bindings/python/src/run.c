@@ -4,7 +4,6 @@
 #include "model.h"
 
 #include <math.h>
-#include <string.h>
 #include <time.h>
 #include <unistd.h>
 
@@ -86,10 +85,21 @@ static PyObject *end_runs(PyObject *self, PyObject *none) {
   Py_RETURN_NONE;
 }
 
+/* In a forked child: the threads that run are the parent's, and the one that is here is the main one. */
+static void forget(void) {
+  all.first = NULL;
+  all.main_thread = PyThread_get_thread_ident();
+  heddle_py_executors_forget();
+}
+
 int heddle_py_run_init(PyObject *module) {
   static PyMethodDef method = {"_end_runs", end_runs, METH_NOARGS, NULL};
   (void)module;
   PyObject *threading = PyImport_ImportModule("threading"), *main = NULL, *ident = NULL;
+  if (pthread_atfork(NULL, NULL, forget) != 0) {
+    PyErr_NoMemory();
+    return -1;
+  }
   if (threading != NULL) main = PyObject_CallMethod(threading, "main_thread", NULL);
   if (main != NULL) ident = PyObject_GetAttrString(main, "ident");
   if (ident != NULL) all.main_thread = PyLong_AsUnsignedLong(ident);
@@ -103,6 +113,12 @@ int heddle_py_run_init(PyObject *module) {
   Py_XDECREF(main);
   Py_XDECREF(threading);
   return done != NULL ? 0 : -1;
+}
+
+/* How many runs have ended well. */
+static uint64_t runs_of(heddle_executor *ex) {
+  heddle_executor_stats t = {.struct_size = sizeof t.struct_size + sizeof t.runs};
+  return heddle_executor_get_stats(ex, &t, NULL) == HEDDLE_OK ? t.runs : 0;
 }
 
 bool heddle_py_cancel(heddle_executor *ex) {
@@ -120,15 +136,15 @@ heddle_status heddle_py_run(heddle_executor *ex, bool start, uint64_t timeout_ns
   heddle_status s;
   active here = {ex, NULL, NULL};
   stop_here();
+  uint64_t runs = start ? runs_of(ex) : 0;
   enter(&here);
   for (bool goes_on = true; goes_on;) {
     uint64_t part = slice(timeout_ns, began_ns);
     PyThreadState *thread = PyEval_SaveThread();
     s = start ? heddle_executor_run(ex, part, &err) : heddle_executor_wait(ex, part, &err);
     *is_over = s != HEDDLE_ETIMEOUT || heddle_executor_poll(ex) != HEDDLE_EBUSY;
-    /* Where it ended after its time and before the question, its result is there; else planning took too long. */
-    if (s == HEDDLE_ETIMEOUT && *is_over && (!start || strstr(err.text, "still pending") != NULL))
-      s = heddle_executor_wait(ex, 0, &err);
+    /* Where it ended after its time and before the question, its result is there; where none did, it never began. */
+    if (s == HEDDLE_ETIMEOUT && *is_over && (!start || runs_of(ex) != runs)) s = heddle_executor_wait(ex, 0, &err);
     PyEval_RestoreThread(thread);
     if (*is_over) break;
     start = false;

@@ -70,7 +70,7 @@ void heddle_py_about_input(const heddle_py_model *model, PyObject *name) {
   PyObject *code = PyObject_GetAttrString(value, "code"); /* only a heddle.Error has one that is a number */
   PyErr_Clear();
   bool is_ours = code != NULL && PyLong_Check(code);
-  PyObject *text = is_ours || type == PyExc_TypeError ? PyObject_Str(value) : NULL;
+  PyObject *text = is_ours || type == PyExc_TypeError || type == PyExc_ValueError ? PyObject_Str(value) : NULL;
   const char *words = text != NULL ? PyUnicode_AsUTF8AndSize(text, NULL) : NULL;
   const char *input = PyUnicode_AsUTF8AndSize(name, NULL);
   PyErr_Clear();

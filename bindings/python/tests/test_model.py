@@ -2,9 +2,11 @@
 
 timeout: 300
 """
+import gc
 import json
 import pickle
 import shutil
+import weakref
 
 import heddle
 import numpy as np
@@ -32,6 +34,36 @@ def test_a_call_gives_what_the_reference_gives_for_every_batch(folder, perceptro
         expected = small.reference(perceptron.path, x=x)
         np.testing.assert_allclose(p, expected[0], rtol=1e-5, atol=1e-6)
         np.testing.assert_allclose(s, expected[1], rtol=1e-5, atol=1e-6)
+
+
+def test_cycles_through_models_executors_and_contexts_are_collected(folder):
+    class Owner:
+        """Is known to the log of its context, as a method would be."""
+
+        def __init__(self):
+            self.context = heddle.Context({"threads": "1"}, lambda *line: self)
+            self.model = heddle.load(small.add(folder), devices="cpu", context=self.context)
+            self.model.mine = self.model.executor()
+
+    gone = []
+    for keep in ("context", "model", "mine"):
+        owner = Owner()
+        kept = owner.model.mine if keep == "mine" else getattr(owner, keep)
+        gone.append(weakref.ref(owner))
+        del owner
+        gc.collect()
+        assert gone[-1]() is not None  # by the log
+        del kept
+    gc.collect()
+    assert [one() for one in gone] == [None] * 3
+
+
+def test_long_doubles_are_converted(folder):
+    model = heddle.load(small.add(folder), devices="cpu")
+    x = np.arange(4, dtype=np.longdouble)
+    np.testing.assert_array_equal(model(x, x), [0, 2, 4, 6])
+    with pytest.raises(TypeError, match="longdouble|float128"):
+        heddle.as_tensor(x)
 
 
 def test_inputs_by_position_by_name_and_as_a_mapping(folder):
@@ -171,6 +203,23 @@ def test_a_model_of_text_and_a_path_object(folder, perceptron):
     np.testing.assert_array_equal(model(np.ones(4, np.float32), np.ones(4, np.float32)), [2, 2, 2, 2])
     from pathlib import Path
     assert heddle.load(Path(perceptron.path), devices="cpu").path == perceptron.path
+
+
+def test_blobs_of_parameters_are_taken_as_they_are_made(folder):
+    """save_param_dict gives a bytearray, as TVM's does."""
+    graph = heddle.load(small.add(folder), devices="cpu").graph_json()
+    made = heddle.runtime.save_param_dict({"y": np.full(4, 2, np.float32)})
+    for blob in (made, bytes(made), memoryview(made)):
+        model = heddle.loads(graph, blob, devices="cpu")
+        np.testing.assert_array_equal(model(np.ones(4, np.float32)), [3, 3, 3, 3])
+        one, other = model.executor(), model.executor()
+        one.load_params(blob)
+        other.share_params(one, blob)
+        np.testing.assert_array_equal(other.get_input("y").numpy(), [2, 2, 2, 2])
+    for call in (lambda: heddle.loads(graph, "w"), lambda: one.load_params("w"),
+                 lambda: other.share_params(one, "w")):
+        with pytest.raises(TypeError, match="bytes"):
+            call()
 
 
 def test_nodes_that_are_kept_are_outputs(folder):

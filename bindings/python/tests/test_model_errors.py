@@ -34,6 +34,7 @@ def failure(kind, call):
     (lambda m: m(ONE, ONE[:3]), errors.InvalidError, r"'y'.*\[4\].*\[3\]", "y"),
     (lambda m: m(ONE, ONE.astype(complex)), errors.InvalidError, "'y'.*float32", "y"),
     (lambda m: m(ONE, "text"), errors.InvalidError, "'y'", "y"),
+    (lambda m: m(ONE, [[1], [2, 3]]), errors.InvalidError, "'y'.*inhomogeneous", "y"),
     (lambda m: m.run({"x": ONE, 3: ONE}), errors.InvalidError, "names of inputs are str", None),
     (lambda m: m.run({"x": ONE, "y": ONE}, timeout=-1), errors.InvalidError, "timeout", None),
     (lambda m: m.executor().run(), errors.InvalidError, "never set", None),
@@ -53,6 +54,28 @@ def test_calls(path, call, kind, words, node):
         assert told.file in (path, None) and (told.file == path or "timeout" in words)
     np.testing.assert_array_equal(model(ONE, ONE), [2, 2, 2, 2])
     assert model.executors == 1
+
+
+class Pairs:
+    """items() gives lists in place of tuples."""
+
+    def keys(self):
+        return ["x", "y"]
+
+    def items(self):
+        return [["x", ONE], ["y", ONE]]
+
+
+@pytest.mark.parametrize("what", [Pairs(), [ONE, ONE], ONE, None])
+def test_what_is_no_mapping_is_a_type_error(path, what):
+    model = heddle.load(path, devices="cpu")
+    with pytest.raises(TypeError, match="mapping|tuple"):
+        model.run(what)
+    if what is not None:
+        with pytest.raises(TypeError, match="mapping|tuple"):
+            model.explain("text", what)
+        with pytest.raises(TypeError):
+            heddle.Context(what)
 
 
 def test_no_value_of_an_earlier_call_is_used(path):
