@@ -145,6 +145,9 @@ func (c *Call) copyOutput(i int, to interface{}) error {
 		array = made
 	}
 	if into, ok := to.(*Array); ok {
+		if into == nil {
+			return invalid(fmt.Sprintf("output %d was given a nil *Array; nil leaves one out", i))
+		}
 		return into.CopyFrom(array)
 	}
 	if err := array.CopyTo(to); err != nil {

@@ -67,7 +67,21 @@ class Runner:
             lines = len(path.read_text().splitlines())
             if lines >= 100:
                 sys.exit(f"{path}: {lines} lines; an example has fewer than 100")
+        self.page()
         check_server(self)
+
+    def page(self):
+        """The first program of docs/go.md, as a module of its own."""
+        folder = self.bin.parent / "page"
+        folder.mkdir(exist_ok=True)
+        text = (SOURCE / "docs/go.md").read_text()
+        (folder / "main.go").write_text(re.search(r"```go\n(package main.*?)```", text, re.DOTALL)[1])
+        (folder / "go.mod").write_text(f"module page\n\ngo 1.19\n\nrequire heddle v0.0.0\n\nreplace heddle => {PACKAGE}\n")
+        self.run("go", "build", "-o", self.bin / "page", ".", folder=folder)
+        said = self.run(self.bin / "page", folder=DIGITS, quiet=True)
+        if len(said.split()) != 10:
+            sys.exit(f"the program of docs/go.md said\n{said}")
+        print("docs/go.md: ok")
 
 
 def best_class(files):
