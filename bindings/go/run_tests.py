@@ -1,8 +1,8 @@
 """Builds and tests the Go package against a build of libheddle: run_tests.py BUILD package|samples|full
 
-package: gofmt, go vet, and go test under the race detector. samples: those of examples/go, built and run, and the server
-asked. full: vet of the samples, and go test with the issue's real numbers of rounds, some minutes. Exit status 77:
-something is missing, in words. Go's caches are in BUILD/go, nothing is fetched.
+package: gofmt, and go test with all of go vet under the race detector. samples: those of examples/go, and the program of
+docs/go.md, built and run, and the server asked. full: vet of the samples, and go test with the issue's real numbers of
+rounds, some minutes. Exit status 77: something is missing, in words. Go's caches are in BUILD/go, nothing is fetched.
 """
 import http.client
 import json
@@ -52,7 +52,6 @@ class Runner:
         unformatted = self.run("gofmt", "-l", PACKAGE, SAMPLES, quiet=True)
         if unformatted:
             sys.exit(f"gofmt would change:\n{unformatted}")
-        self.run("go", "vet", "./...")
 
     def samples(self):
         self.bin.mkdir(parents=True, exist_ok=True)
@@ -185,7 +184,7 @@ def main():
         subprocess.run(prepare + (["tvm"] if part == "full" else []), check=True, timeout=600)
     if part == "package":
         runner.style()
-        runner.run("go", "test", "-count=1", "-race", "-vet=off", "./...")
+        runner.run("go", "test", "-count=1", "-race", "-vet=all", "./...")  # go vet would build all a second time
     elif part == "samples":
         runner.samples()
     elif part == "full":
