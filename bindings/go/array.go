@@ -8,6 +8,7 @@ import "C"
 import (
 	"fmt"
 	"runtime"
+	"sync"
 	"unsafe"
 )
 
@@ -37,15 +38,44 @@ func wrapArray(t *C.heddle_tensor) *Array {
 // Takes over the reference in d.
 func ownArray(d *C.hgo_array) *Array {
 	a := describeArray(d)
-	a.free, a.p, a.n = freeTensor, unsafe.Pointer(d.t), a.bytes+handleBytes
-	runtime.SetFinalizer(a, (*Array).Close)
-	allocated(a.n)
+	k := newKeeper(d.t, a.bytes+handleBytes)
+	a.free, a.p = freeTensor, unsafe.Pointer(k)
+	allocated(k.size)
 	return a
 }
 
-func freeTensor(t unsafe.Pointer, size int) {
-	C.heddle_tensor_release((*C.heddle_tensor)(t))
-	freed(size)
+// A keeper has the reference of an array, and the finalizer for whoever forgets to close it. To set a finalizer and take
+// it off again costs more than all the rest of an array, so an array that was closed leaves its keeper to the next one.
+type keeper struct {
+	t    *C.heddle_tensor // nil: of no array
+	size int
+}
+
+var keepers = sync.Pool{New: func() interface{} {
+	k := &keeper{}
+	runtime.SetFinalizer(k, (*keeper).drop)
+	return k
+}}
+
+func newKeeper(t *C.heddle_tensor, size int) *keeper {
+	k := keepers.Get().(*keeper)
+	k.t, k.size = t, size
+	return k
+}
+
+func (k *keeper) drop() {
+	if k.t == nil {
+		return
+	}
+	C.hgo_tensor_drop(C.uintptr_t(uintptr(unsafe.Pointer(k.t))))
+	k.t = nil
+	freed(k.size)
+}
+
+func freeTensor(p unsafe.Pointer, _ int) {
+	k := (*keeper)(p)
+	k.drop()
+	keepers.Put(k)
 }
 
 func describeArray(d *C.hgo_array) *Array {
@@ -200,7 +230,6 @@ func (a *Array) Close() {
 	if a == nil || a.loaned {
 		return
 	}
-	runtime.SetFinalizer(a, nil)
 	a.close()
 }
 

@@ -6,6 +6,7 @@ import (
 	"reflect"
 	"runtime"
 	"testing"
+	"time"
 )
 
 func TestEmptyTakesDtypeAndContextInAnyOrder(t *testing.T) {
@@ -151,4 +152,26 @@ func TestUseAfterClose(t *testing.T) {
 	if a.GetDType() != "float32" {
 		t.Fatal("what it was is not known any more")
 	}
+}
+
+// An array that was closed leaves what frees it to a later one, and holds nothing of that.
+func TestClosedArraysHoldNothing(t *testing.T) {
+	var closed []*Array
+	for i := 0; i < 50; i++ {
+		one := ok[*Array](t)(Empty([]int64{4}))
+		one.Close()
+		closed = append(closed, one, ok[*Array](t)(Empty([]int64{1 << 20}))) // the second is forgotten below
+	}
+	for i := 1; i < len(closed); i += 2 {
+		closed[i] = nil
+	}
+	before := held.bytes.Load()
+	for round := 0; round < 100 && held.bytes.Load() > before-40<<18; round++ {
+		runtime.GC()
+		time.Sleep(time.Millisecond)
+	}
+	if after := held.bytes.Load(); after > before-40<<18 {
+		t.Fatalf("%d bytes are held, of %d before", after, before)
+	}
+	runtime.KeepAlive(closed)
 }

@@ -122,7 +122,8 @@ void hgo_exec_free(hgo_exec *e) {
   free(e);
 }
 
-heddle_status hgo_run(hgo_exec *e) {
+heddle_status hgo_run(uintptr_t exec) {
+  hgo_exec *e = (hgo_exec *)exec;
   frame here;
   enter(&here);
   heddle_status s = heddle_executor_run(e->ex, HEDDLE_FOREVER, &e->err);
@@ -144,9 +145,13 @@ heddle_status hgo_outputs(hgo_exec *e) {
   return s;
 }
 
-heddle_status hgo_run_outputs(hgo_exec *e) {
-  heddle_status s = hgo_run(e);
-  return s == HEDDLE_OK ? hgo_outputs(e) : s;
+heddle_status hgo_run_outputs(uintptr_t exec) {
+  heddle_status s = hgo_run(exec);
+  return s == HEDDLE_OK ? hgo_outputs((hgo_exec *)exec) : s;
+}
+
+void hgo_tensor_drop(uintptr_t tensor) {
+  heddle_tensor_release((heddle_tensor *)tensor);
 }
 
 /* ---- tensors */

@@ -49,13 +49,16 @@ typedef struct hgo_exec {
 
 hgo_exec *hgo_exec_create(heddle_model *m, heddle_error *err, heddle_status *status);
 void hgo_exec_free(hgo_exec *e);
-heddle_status hgo_run(hgo_exec *e);
+/* What runs take most often goes as a number: cgo looks at every pointer, and these are never Go's. */
+heddle_status hgo_run(uintptr_t exec);
 
 /* The outputs of the last run as new tensors of the host, in outs; on failure there are none. */
 heddle_status hgo_outputs(hgo_exec *e);
 
 /* Both in one. */
-heddle_status hgo_run_outputs(hgo_exec *e);
+heddle_status hgo_run_outputs(uintptr_t exec);
+
+void hgo_tensor_drop(uintptr_t tensor);
 
 /* New memory of the host with bytes in it. data may be NULL: zeros. */
 heddle_status hgo_tensor(const void *data, heddle_dtype dtype, const int64_t *shape, uint32_t ndim, heddle_tensor **out,

@@ -92,9 +92,8 @@ func heddleGoCall(self C.uintptr_t, args *C.heddle_value, n C.uint32_t, result *
 		return C.HEDDLE_OK
 	}
 	*result = C.heddle_value{}
-	s := statusOf(failed)
-	words := clipped(failed.Error(), len(err.text)-1)
-	if words == "" {
+	failed, s, words := inWords(failed)
+	if words = clipped(words, len(err.text)-1); words == "" {
 		words = "a Go function failed"
 	}
 	err.status = s
@@ -104,6 +103,18 @@ func heddleGoCall(self C.uintptr_t, args *C.heddle_value, n C.uint32_t, result *
 	err.text[len(words)] = 0
 	*cause = C.uintptr_t(cgo.NewHandle(failed))
 	return s
+}
+
+// An error's status and words. Its methods are others' code: where they panic, as those of a nil pointer that was returned
+// as an error do, that is the error, for no panic may pass through C.
+func inWords(failed error) (same error, s C.heddle_status, words string) {
+	defer func() {
+		if p := recover(); p != nil {
+			same, s = &PanicError{p, debug.Stack()}, C.HEDDLE_EFAILED
+			words = same.Error()
+		}
+	}()
+	return failed, statusOf(failed), failed.Error()
 }
 
 //export heddleGoDrop

@@ -2,7 +2,7 @@
 //
 // A model comes from a file and is called with slices or arrays, from as many goroutines as there are:
 //
-//	model, err := heddle.Load("digits.json", heddle.WithDevices("vulkan:0,cpu"))
+//	model, err := heddle.Load("model.onnx", heddle.WithDevices("vulkan:0,cpu"))
 //	outputs, err := model.Run(pixels)
 //	scores, err := heddle.Copy[float32](outputs[0])
 //

@@ -103,6 +103,22 @@ func TestGlobalFunctions(t *testing.T) {
 	noError(t, RemoveFunction("heddle.addOne"))
 }
 
+type wordless struct{ words string }
+
+func (w *wordless) Error() string { return w.words }
+
+func TestErrorWhoseMethodPanics(t *testing.T) {
+	f := ok[*Function](t)(ConvertFunction(func(...*Value) (interface{}, error) {
+		var none *wordless
+		return nil, none
+	}))
+	_, err := f.Invoke()
+	var p *PanicError
+	if !errors.As(err, &p) || !strings.Contains(err.Error(), "nil pointer") {
+		t.Fatalf("%v", err)
+	}
+}
+
 func TestErrorsComeBackAsTheyWere(t *testing.T) {
 	calls := ok[*Module](t)(LoadModuleFromFile(prepared(t, "calls.so")))
 	apply := ok[*Function](t)(calls.GetFunction("apply"))

@@ -70,8 +70,10 @@ func TestWaysToGiveInputs(t *testing.T) {
 	if err := m.RunInto(nil, images[0]); !errors.Is(err, ErrInvalid) {
 		t.Fatal(err)
 	}
-	if err := m.RunInto([]interface{}{make([]float32, 9)}, images[0]); !errors.Is(err, ErrInvalid) {
-		t.Fatal(err)
+	for _, bad := range []interface{}{make([]float32, 9), (*Array)(nil)} {
+		if err := m.RunInto([]interface{}{bad}, images[0]); !errors.Is(err, ErrInvalid) {
+			t.Fatal(err)
+		}
 	}
 }
 

@@ -32,7 +32,7 @@ func (r *ref) acquire() error {
 
 func (r *ref) release() {
 	if r.state.Add(-1) == closedBit {
-		r.free(r.p, r.n)
+		r.finish()
 	}
 }
 
@@ -45,9 +45,16 @@ func (r *ref) close() {
 		}
 		if r.state.CompareAndSwap(now, now|closedBit) {
 			if now == 0 {
-				r.free(r.p, r.n)
+				r.finish()
 			}
 			return
 		}
 	}
+}
+
+// Nobody else looks at p any more, which is forgotten: it may be somebody else's soon.
+func (r *ref) finish() {
+	p := r.p
+	r.p = nil
+	r.free(p, r.n)
 }

@@ -29,8 +29,10 @@ func (c *Call) forget() {
 	}
 }
 
+func (c *Call) number() C.uintptr_t { return C.uintptr_t(uintptr(unsafe.Pointer(c.e))) }
+
 func (c *Call) runPlain() error {
-	s := C.hgo_run(c.e)
+	s := C.hgo_run(c.number())
 	if s != C.HEDDLE_OK {
 		return c.failed(s)
 	}
@@ -66,7 +68,7 @@ func (c *Call) runUntil(ctx context.Context) error {
 	ended := make(chan C.heddle_status, 1)
 	go func() {
 		defer c.release()
-		ended <- C.hgo_run(c.e)
+		ended <- C.hgo_run(c.number())
 	}()
 	var s C.heddle_status
 	select {
@@ -113,7 +115,7 @@ func (c *Call) runOutputs(ctx context.Context) ([]*Array, error) {
 	}
 	var s C.heddle_status
 	if ctx.Done() == nil {
-		s = C.hgo_run_outputs(c.e)
+		s = C.hgo_run_outputs(c.number())
 	} else {
 		if err := c.runUntil(ctx); err != nil {
 			return nil, err
@@ -143,6 +145,9 @@ func (c *Call) copyOutput(i int, to interface{}) error {
 		array = made
 	}
 	if into, ok := to.(*Array); ok {
+		if into == nil {
+			return invalid(fmt.Sprintf("output %d was given a nil *Array; nil leaves one out", i))
+		}
 		return into.CopyFrom(array)
 	}
 	if err := array.CopyTo(to); err != nil {

@@ -1,8 +1,8 @@
 """Builds and tests the Go package against a build of libheddle: run_tests.py BUILD package|samples|full
 
-package: gofmt, go vet, and go test under the race detector. samples: those of examples/go, built and run, and the server
-asked. full: vet of the samples, and go test with the issue's real numbers of rounds, some minutes. Exit status 77:
-something is missing, in words. Go's caches are in BUILD/go, nothing is fetched.
+package: gofmt, and go test with all of go vet under the race detector. samples: those of examples/go, and the program of
+docs/go.md, built and run, and the server asked. full: vet of the samples, and go test with the issue's real numbers of
+rounds, some minutes. Exit status 77: something is missing, in words. Go's caches are in BUILD/go, nothing is fetched.
 """
 import http.client
 import json
@@ -52,7 +52,6 @@ class Runner:
         unformatted = self.run("gofmt", "-l", PACKAGE, SAMPLES, quiet=True)
         if unformatted:
             sys.exit(f"gofmt would change:\n{unformatted}")
-        self.run("go", "vet", "./...")
 
     def samples(self):
         self.bin.mkdir(parents=True, exist_ok=True)
@@ -67,7 +66,21 @@ class Runner:
             lines = len(path.read_text().splitlines())
             if lines >= 100:
                 sys.exit(f"{path}: {lines} lines; an example has fewer than 100")
+        self.page()
         check_server(self)
+
+    def page(self):
+        """The first program of docs/go.md, as a module of its own."""
+        folder = self.bin.parent / "page"
+        folder.mkdir(exist_ok=True)
+        text = (SOURCE / "docs/go.md").read_text()
+        (folder / "main.go").write_text(re.search(r"```go\n(package main.*?)```", text, re.DOTALL)[1])
+        (folder / "go.mod").write_text(f"module page\n\ngo 1.19\n\nrequire heddle v0.0.0\n\nreplace heddle => {PACKAGE}\n")
+        self.run("go", "build", "-o", self.bin / "page", ".", folder=folder)
+        said = self.run(self.bin / "page", folder=DIGITS, quiet=True)
+        if len(said.split()) != 10:
+            sys.exit(f"the program of docs/go.md said\n{said}")
+        print("docs/go.md: ok")
 
 
 def best_class(files):
@@ -171,7 +184,7 @@ def main():
         subprocess.run(prepare + (["tvm"] if part == "full" else []), check=True, timeout=600)
     if part == "package":
         runner.style()
-        runner.run("go", "test", "-count=1", "-race", "-vet=off", "./...")
+        runner.run("go", "test", "-count=1", "-race", "-vet=all", "./...")  # go vet would build all a second time
     elif part == "samples":
         runner.samples()
     elif part == "full":

@@ -34,7 +34,9 @@ static const heddle_memory_table memory_table = {
     .map = base_memory_map,
     .unmap = base_memory_unmap,
     .native = base_memory_native,
+#if HEDDLE_ABI_MINOR >= 1 /* 0 in sound_1_0 */
     .adopt = base_memory_adopt,
+#endif
 };
 
 static const heddle_copy_table copy_table = {

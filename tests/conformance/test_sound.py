@@ -4,6 +4,14 @@ timeout: 900"""
 from check_case import BUILD, check
 
 SOUND = BUILD / "tests" / "broken-plugins" / "libheddle_plugin_sound.so"
+FIRST = BUILD / "tests" / "broken-plugins" / "libheddle_plugin_sound_1_0.so"
+
+
+def test_of_the_first_abi(tmp_path):
+    """Built with the frozen header of 1.0: it lacks only what came since, and that is no fault."""
+    r = check(tmp_path, FIRST, "--only", "load/*", "--only", "memory/*")
+    assert r.status == 0 and r.state("fail") == [], r
+    assert "load/sizes" in r.state("pass") and r.cases["memory/adopt"].words == "the plugin has no memory.adopt", r
 
 
 def test_passes(tmp_path):

@@ -7,8 +7,8 @@ import importlib
 from typing import Any
 
 _MODULES = ("_ffi", "contrib", "debug_executor", "error", "graph_executor", "graph_runtime", "module", "relay", "rpc", "runtime",
-            "testing")
-_OF_RUNTIME = ("DataType", "Device", "Module", "NDArray", "PackedFunc", "cl", "convert", "cpu", "cuda", "device", "ext_dev",
+            "support", "testing")
+_OF_RUNTIME = ("DataType", "DataTypeCode", "Device", "Module", "NDArray", "PackedFunc", "cl", "convert", "cpu", "cuda", "device", "ext_dev",
                "get_global_func", "gpu", "hexagon", "list_global_func_names", "metal", "mtl", "nd", "ndarray", "num_threads",
                "opencl", "register_func", "remove_global_func", "rocm", "vpi", "vulkan", "webgpu")
 _OTHERS = {"TVMError": ("errors", "Error"), "TVMContext": ("runtime", "Device"), "context": ("runtime", "device"),

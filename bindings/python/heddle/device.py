@@ -9,7 +9,7 @@ from __future__ import annotations
 from typing import Any
 
 from . import _core
-from .errors import NoDeviceError
+from .errors import NoDeviceError, UnsupportedError
 
 __all__ = ["Device", "device", "devices", "plugins"]
 
@@ -127,6 +127,17 @@ class Device:
         more to wait for; a run that was started is waited for by its own wait()."""
         if self.device_type != self.kDLCPU or self.device_id != 0:
             _core.Context().health(self.name)
+
+    def create_raw_stream(self) -> None:
+        """None, the default stream: calls of Heddle's are done when they return, whatever the stream."""
+
+    def free_raw_stream(self, stream: Any) -> None:
+        """Nothing: see create_raw_stream."""
+
+    def set_raw_stream(self, stream: Any) -> None:
+        """Nothing for None. UnsupportedError for a stream of another's: Heddle's work is ordered by itself."""
+        if stream is not None:
+            raise UnsupportedError("set_raw_stream: Heddle orders its work by itself; give what create_raw_stream gave")
 
     # ---- TVM's attributes: None where a device is not there, or does not tell
 

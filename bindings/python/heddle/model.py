@@ -125,6 +125,7 @@ class Model(_core.Model):
     def profile(self, *inputs: Any, runs: int = 5, **named: Any) -> Profile:
         """Runs some times with each step timed, on an executor of its own, after one run to warm up.
 
+        Inputs that are not given are zeros; one whose shape is open has to be given (ValueError).
         UnsupportedError for a model in stages (If, Loop, Scan).
         """
         if runs < 1:
@@ -139,6 +140,7 @@ class Model(_core.Model):
         """Times runs, and gives `repeat` results, each the mean of `number` runs in seconds; one run goes before, untimed.
 
         Inputs are set before the clock starts, unless `end_to_end`: then calls with these inputs are timed, with arrays out.
+        Those that are not given are zeros; one whose shape is open has to be given (ValueError).
         With min_repeat_ms, `number` grows until a repeat takes so long, and stays so for later repeats. After
         `limit_zero_time_iterations` repeats in a row in which the clock stood still it goes on as it is. Between every
         `repeats_to_cooldown` repeats it sleeps for cooldown_interval_ms.
@@ -146,7 +148,7 @@ class Model(_core.Model):
         if repeat < 1 or number < 1 or repeats_to_cooldown < 1:
             raise ValueError("repeat, number and repeats_to_cooldown are 1 or more")
         if end_to_end:
-            given = self._named(inputs, named)
+            given = self._filled(self._named(inputs, named))
 
             def once() -> Any:
                 return self.run(given)
@@ -180,9 +182,18 @@ class Model(_core.Model):
 
     def _prepared(self, inputs: tuple[Any, ...], named: Mapping[str, Any]) -> Executor:
         executor = self.executor()
-        for name, value in self._named(inputs, named).items():
+        for name, value in self._filled(self._named(inputs, named)).items():
             executor.set_input(name, value)
         return executor
+
+    def _filled(self, given: dict[str, Any]) -> dict[str, Any]:
+        """With zeros for inputs that are not given."""
+        for info in self.inputs:
+            if info.name not in given:
+                if info.shape is None or not all(isinstance(size, int) and size >= 0 for size in info.shape):
+                    raise ValueError(f"input '{info.name}' has no shape to make zeros of; give it")
+                given[info.name] = _core.empty(info.shape, info.dtype)
+        return given
 
 
 def _time(once: Any, number: int) -> float:

@@ -139,12 +139,14 @@ def _copy(source: _core.Tensor, target: _core.Tensor) -> Any:
 
 def empty(shape: Sequence[int], dtype: Any = "float32", device: Device = Device(1, 0),
           mem_scope: str | None = None) -> NDArray:
-    """A new array on a device, zeroed. UnsupportedError for a mem_scope other than None and "global", NoDeviceError where
+    """A new array on a device, zeroed; "float", "int" and "uint" have 32 bits, as in TVM. UnsupportedError for a mem_scope other than None and "global", NoDeviceError where
     there is no such device, ValueError for a negative dimension."""
     if mem_scope not in (None, "", "global"):
         from .errors import UnsupportedError
         raise UnsupportedError(f"mem_scope '{mem_scope}': arrays are in global memory; textures are not supported")
     sizes = tuple(int(s) for s in shape)
+    if isinstance(dtype, str):
+        dtype = {"float": "float32", "int": "int32", "uint": "uint32"}.get(dtype, dtype)
     where = getattr(device, "_name", None) or (device.device_type, device.device_id)
     return NDArray(_core.empty(sizes, dtype, where))
 

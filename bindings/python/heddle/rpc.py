@@ -95,3 +95,15 @@ class LocalSession:
 
     def rocm(self, dev_id: int = 0) -> runtime.Device:
         return self.device("rocm", dev_id)
+
+    def metal(self, dev_id: int = 0) -> runtime.Device:
+        return self.device("metal", dev_id)
+
+    def ext_dev(self, dev_id: int = 0) -> runtime.Device:
+        return self.device("ext_dev", dev_id)
+
+    def hexagon(self, dev_id: int = 0) -> runtime.Device:
+        return self.device("hexagon", dev_id)
+
+    def webgpu(self, dev_id: int = 0) -> runtime.Device:
+        return self.device("webgpu", dev_id)

@@ -344,6 +344,14 @@ def test_a_measurement(folder):
         model.benchmark(x, x, repeat=0)
 
 
+def test_inputs_that_are_not_measured_are_zeros(folder):
+    model = heddle.load(small.add(folder), devices="cpu")
+    assert len(model.benchmark(repeat=2).results) == len(model.benchmark(repeat=2, end_to_end=True).results) == 2
+    assert "Add" in str(model.profile())
+    with pytest.raises(ValueError, match="input 'x' has no shape"):
+        heddle.load(small.add(folder, ("n",), "open"), devices="cpu").profile()
+
+
 def test_options_reach_the_model(folder):
     path = small.chain(folder, 3)
     text = str(heddle.load(path, devices=("sim:1", "cpu"), place=["n1=cpu"], memory={"sim:1": "64MiB"},

@@ -67,6 +67,36 @@ def test_every_name_of_tvms_is_there():
         assert all(getattr(found, name) is not None for name in found.__all__)
     with pytest.raises(AttributeError, match="TVM"):
         heddle.relay.build
+    with pytest.raises(AttributeError, match="no_such_mark"):
+        heddle.testing.no_such_mark
     with pytest.raises(AttributeError, match="heddle.contrib"):
         heddle.contrib.no_such_module
     assert heddle.contrib.debugger.debug_executor.create is heddle.debug_executor.create
+
+
+def test_names_that_scripts_reach_without_importing_them():
+    """In a process of its own: here other tests have imported them."""
+    names = ("_ffi.registry.get_global_func", "_ffi.base.string_types", "_ffi.runtime_ctypes.Device", "runtime.profiling.Report",
+             "contrib.debugger.debug_executor.create", "contrib.download.download", "error.InternalError", "support.libinfo")
+    for name in names:
+        subprocess.run([sys.executable, "-c", f"import heddle as tvm; tvm.{name}"], check=True, timeout=60)
+
+
+def test_a_download_is_whole_or_not_there(tmp_path):
+    from heddle.contrib import download
+    (tmp_path / "a").write_bytes(b"12345")
+    target, url = tmp_path / "deep" / "b", (tmp_path / "a").as_uri()
+    with pytest.raises(OSError):
+        download.download((tmp_path / "none").as_uri(), target, retries=1)
+    assert list(target.parent.iterdir()) == []
+    download.download(url, str(target))
+    (tmp_path / "a").write_bytes(b"678")
+    download.download(url, target)
+    assert target.read_bytes() == b"12345"
+    download.download(url, target, size_compare=True)
+    assert target.read_bytes() == b"678" and list(target.parent.iterdir()) == [target]
+    (tmp_path / "a").write_bytes(b"9ab")
+    download.download(url, target, size_compare=True)
+    assert target.read_bytes() == b"678"
+    download.download(url, target, overwrite=True)
+    assert target.read_bytes() == b"9ab"

@@ -3,7 +3,8 @@ import pathlib
 import re
 import sys
 
-CHANGES = ((r"(?m)^( *)import tvm$", r"\1import heddle as tvm"), (r"(?m)^( *)import tvm\.", r"\1import heddle."),
+CHANGES = ((r"(?m)^( *)import tvm( *(#.*)?)$", r"\1import heddle as tvm\2"), (r"(?m)^( *)import tvm as ", r"\1import heddle as "),
+           (r"(?m)^( *)import tvm\.", r"\1import heddle."),
            (r"(?m)^( *)from tvm\b", r"\1from heddle"))  # as docs/coming-from-tvm.md has it
 
 

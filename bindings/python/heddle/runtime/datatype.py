@@ -21,7 +21,7 @@ class DataTypeCode:
 class DataType(str):
     """A dtype such as "float32", "int8x4", "bool" or "handle": a str with `type_code`, `bits` and `lanes`.
 
-    Takes a name, a numpy dtype or type, or "" (which is handle). ValueError for a name that is none.
+    Takes a name ("float", "int" and "uint" have 32 bits), a numpy dtype or type, or "" (which is handle). ValueError for a name that is none.
     """
 
     type_code: int
@@ -33,7 +33,7 @@ class DataType(str):
 
     def __new__(cls, type_str: Any) -> "DataType":
         name = type_str if isinstance(type_str, str) else np.dtype(type_str).name
-        name = {"": "handle", "bool_": "bool"}.get(name, name)
+        name = {"": "handle", "bool_": "bool", "float": "float32", "int": "int32", "uint": "uint32"}.get(name, name)
         found = re.fullmatch(r"(bfloat|float|uint|int|handle|bool)(\d*)(?:x(\d+))?", name)
         if found is None or (found[1] == "bool" and found[2]):
             raise ValueError(f"'{name}' is no dtype")

@@ -15,6 +15,8 @@ expected = np.load(os.path.join(folder, "expected.npy"))
 remote = rpc.LocalSession()
 remote.upload(os.path.join(folder, "model.so"))
 rlib = remote.load_module("model.so")
+for kind in ("cl", "opencl", "cuda", "vulkan", "rocm", "metal", "ext_dev", "hexagon", "webgpu"):
+    assert getattr(remote, kind)(1) == getattr(tvm, kind)(1)
 m = graph_executor.GraphModule(rlib["default"](remote.cpu(0)))
 m.set_input("data", tvm.nd.array(x, remote.cpu(0)))
 m.run()
@@ -28,12 +30,19 @@ g = cuda_graph_executor.create(open(os.path.join(folder, "deploy.json")).read(),
 g.load_params(open(path, "rb").read())
 g.run(data=x)
 tvm.testing.assert_allclose(g.get_output(0).numpy(), expected, rtol=1e-4, atol=1e-5)
-for refused in (g.capture_cuda_graph, lambda: rpc.connect("localhost", 9090)):
-    try:
-        refused()
-        raise AssertionError("it was taken")
-    except tvm.TVMError:
-        pass
+g.set_input("data", x)
+g.capture_cuda_graph()
+g.set_input("data", x * 0)
+g.run_cuda_graph()
+assert abs(g.get_output(0).numpy() - expected).max() > 1e-3
+g = cuda_graph_executor.GraphModuleCudaGraph(rlib["cuda_graph_create"](remote.cpu(0)))
+g.run(data=x)
+tvm.testing.assert_allclose(g.get_output(0).numpy(), expected, rtol=1e-4, atol=1e-5)
+try:
+    rpc.connect("localhost", 9090)
+    raise AssertionError("it was taken")
+except tvm.TVMError:
+    pass
 try:
     tvm.te
     raise AssertionError("there is a compiler")

@@ -1,5 +1,5 @@
 """TVM's executor of CUDA graphs. In Heddle every executor replays recorded work by itself, on each device whose plugin can
-record it, so that this one is the plain executor; what records by hand is refused.
+record it, so that this one is the plain executor: to capture is to run once, and to replay is to run.
 """
 from __future__ import annotations
 
@@ -20,16 +20,10 @@ def create(graph_json_str: str, libmod: Module | None, device: Device | Sequence
 class GraphModuleCudaGraph(GraphModule):
     """A GraphModule; `run` replays what a plugin has recorded."""
 
-    def __init__(self, module: Module):
-        self._start_capture = module["start_capture"]
-        self._end_capture = module["end_capture"]
-        self._run_cuda_graph = module["run_cuda_graph"]
-        super().__init__(module)
-
     def capture_cuda_graph(self) -> None:
-        """Raises heddle.Error: there is nothing to record by hand; `run` replays recorded work by itself."""
-        self._start_capture()
+        """Runs once, after which work is recorded where a plugin can record it: the inputs have to be set."""
+        self._run()
 
     def run_cuda_graph(self) -> None:
-        """Raises heddle.Error, as capture_cuda_graph."""
-        self._run_cuda_graph()
+        """Runs. In TVM it replays what capture_cuda_graph recorded, and is an error before that."""
+        self._run()
