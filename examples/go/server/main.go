@@ -31,6 +31,7 @@ func (s *server) classify(w http.ResponseWriter, r *http.Request) {
 		defer func() { <-s.seats }()
 	default:
 		w.Header().Set("Retry-After", "1")
+		w.Header().Set("Connection", "close") // or a refusal would wait for the rest of the request
 		http.Error(w, "all seats are taken", http.StatusServiceUnavailable)
 		return
 	}
