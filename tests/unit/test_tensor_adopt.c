@@ -14,20 +14,9 @@
 #if HEDDLE_HAVE_DLPACK
 #include <dlpack/dlpack.h>
 
-enum { N = 1024 };
-static const heddle_dtype INT32 = {HEDDLE_DTYPE_INT, 32, 1};
-static heddle_context *context;
+#include "unit/tensor_device.h"
 
-static heddle_device *find(const char *name) {
-  heddle_device *dev;
-  heddle_error err;
-  if (context == NULL && heddle_context_create(NULL, 0, NULL, NULL, &context, &err) != HEDDLE_OK)
-    fail_msg("%s", err.text);
-  if (heddle_context_find_device(context, on(name), &dev, &err) == HEDDLE_OK) return dev;
-  heddle_context_release(context);
-  SKIP(err.text);
-  return NULL;
-}
+enum { N = 1024 };
 
 static void ok(heddle_status s, const heddle_error *err) {
   if (s != HEDDLE_OK) fail_msg("%s", err->text);

@@ -1,26 +1,12 @@
 /* Tensors on a device that is not inline (sim, PoCL): made zeroed, copied to and from the host and between devices, and
  * what a device's failure leaves behind. */
-#include "cases.h"
+#include "unit/tensor_device.h"
 
 #include <time.h>
 
 #include "core/alloc.h"
 #include "core/device.h"
 #include "core/tensor.h"
-
-static const heddle_dtype INT32 = {HEDDLE_DTYPE_INT, 32, 1};
-static heddle_context *context;
-
-static heddle_device *find(const char *name) {
-  heddle_device *dev;
-  heddle_error err;
-  if (context == NULL && heddle_context_create(NULL, 0, NULL, NULL, &context, &err) != HEDDLE_OK)
-    fail_msg("%s", err.text);
-  if (heddle_context_find_device(context, on(name), &dev, &err) == HEDDLE_OK) return dev;
-  heddle_context_release(context);
-  SKIP(err.text);
-  return NULL;
-}
 
 static heddle_tensor *create(heddle_device *dev, const int64_t *shape, uint32_t ndim) {
   heddle_tensor *t;
