@@ -32,13 +32,6 @@ static heddle_status reserve(ctl_pile *p, uint64_t bytes, heddle_error *err) {
   return HEDDLE_OK;
 }
 
-static void say(const heddle_dtype d, uint32_t ndim, const int64_t *shape, char *out, size_t size) {
-  size_t used = (size_t)snprintf(out, size, "dtype (%d,%d,%d) [", d.code, d.bits, d.lanes);
-  for (uint32_t i = 0; i < ndim && used < size; i++)
-    used += (size_t)snprintf(out + used, size - used, "%s%" PRId64, i > 0 ? ", " : "", shape[i]);
-  if (used < size) snprintf(out + used, size - used, "]");
-}
-
 heddle_status ctl_pile_add(ctl_pile *p, const heddle_tensor *t, heddle_error *err) {
   if (p->count == 0) {
     p->dtype = t->dtype;
@@ -47,11 +40,12 @@ heddle_status ctl_pile_add(ctl_pile *p, const heddle_tensor *t, heddle_error *er
     if (t->ndim > 0) memcpy(p->shape, t->shape, t->ndim * sizeof *t->shape);
   } else if (memcmp(&p->dtype, &t->dtype, sizeof p->dtype) != 0 || p->ndim != t->ndim ||
              (t->ndim > 0 && memcmp(p->shape, t->shape, t->ndim * sizeof *t->shape) != 0)) {
-    char before[200], now[200];
-    say(p->dtype, p->ndim, p->shape, before, sizeof before);
-    say(t->dtype, t->ndim, t->shape, now, sizeof now);
-    return heddle__fail(err, HEDDLE_EINVAL, "an output that is collected is %s now and was %s before: it must be one",
-                        now, before);
+    char before[128], now[128];
+    const heddle__control_host *h = ctl_host();
+    return heddle__fail(err, HEDDLE_EINVAL,
+                        "an output that is collected is %s in this iteration and was %s in those before",
+                        h->type_words(t->dtype, t->ndim, t->shape, now),
+                        h->type_words(p->dtype, p->ndim, p->shape, before));
   }
   heddle_status s = reserve(p, (p->count + 1) * p->bytes, err);
   if (s == HEDDLE_OK && p->bytes > 0)

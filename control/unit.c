@@ -89,13 +89,18 @@ heddle__run_end ctl_unit_run(heddle__staged *st, ctl_unit *u, const heddle__helm
 
 /* ---- numbers that the host reads */
 
+static heddle_status not_one(const heddle_tensor *t, const char *what, const char *wanted, heddle_error *err) {
+  char name[32];
+  ctl_host()->dtype_name(t->dtype, name);
+  return heddle__fail(err, HEDDLE_EINVAL, "%s is %llu elements of %s; expected one %s", what,
+                      (unsigned long long)t->count, name, wanted);
+}
+
 heddle_status ctl_number(const heddle_tensor *t, const char *what, int64_t *out, heddle_error *err) {
   char bytes[8] = {0};
   const bool is_int =
       t->dtype.code == HEDDLE_DTYPE_INT && t->dtype.lanes == 1 && (t->dtype.bits == 64 || t->dtype.bits == 32);
-  if (t->count != 1 || !is_int)
-    return heddle__fail(err, HEDDLE_EINVAL, "%s is %llu elements of dtype (%d,%d,%d); expected one int64", what,
-                        (unsigned long long)t->count, t->dtype.code, t->dtype.bits, t->dtype.lanes);
+  if (t->count != 1 || !is_int) return not_one(t, what, "int64", err);
   heddle_status s = ctl_host()->tensor_read(t, bytes, err);
   if (t->dtype.bits == 64) {
     memcpy(out, bytes, 8);
@@ -110,8 +115,7 @@ heddle_status ctl_number(const heddle_tensor *t, const char *what, int64_t *out,
 heddle_status ctl_truth(const heddle_tensor *t, const char *what, bool *out, heddle_error *err) {
   unsigned char byte = 0;
   if (t->count != 1 || t->dtype.code != HEDDLE_DTYPE_BOOL || t->dtype.bits != 8 || t->dtype.lanes != 1)
-    return heddle__fail(err, HEDDLE_EINVAL, "%s is %llu elements of dtype (%d,%d,%d); expected one bool", what,
-                        (unsigned long long)t->count, t->dtype.code, t->dtype.bits, t->dtype.lanes);
+    return not_one(t, what, "bool", err);
   heddle_status s = ctl_host()->tensor_read(t, &byte, err);
   *out = byte != 0;
   return s;

@@ -57,6 +57,8 @@ typedef struct heddle__control_host {
   heddle_status (*tensor_read)(const heddle_tensor *t, void *dst, heddle_error *err);
   heddle_status (*tensor_copy)(heddle_tensor *dst, const heddle_tensor *src, heddle_error *err);
   heddle_status (*bytes)(heddle_dtype dtype, uint32_t ndim, const int64_t *shape, uint64_t *out, heddle_error *err);
+  const char *(*type_words)(heddle_dtype dtype, uint32_t ndim, const int64_t *shape, char out[128]);
+  void (*dtype_name)(heddle_dtype dtype, char out[32]);
 } heddle__control_host;
 
 typedef struct heddle__stages heddle__stages; /* of a model; immutable */

@@ -13,7 +13,12 @@ heddle_status heddle__add_crossing(heddle__copier *c, uint32_t value, uint32_t t
   bool shared = route == HEDDLE__ROUTE_SHARED;
   uint32_t owner = plan->spaces[plan->instances[src->instance].space].device;
   uint32_t from = v->kind == HEDDLE__VALUE_COMPUTED ? plan->regions[v->region].device : HEDDLE__NONE;
-  if (route == HEDDLE__ROUTE_PEER) from = owner;
+  /* Where it is copied from: of a direct route a page of another device than the one that made the value, where that
+   * device's own pages cannot be fetched from. */
+  bool from_owner = route == HEDDLE__ROUTE_DIRECT && from != HEDDLE__NONE && to != HEDDLE__NONE && owner != to &&
+                    !plan->devices[from].is_inline && !plan->devices[to].is_inline &&
+                    !heddle__route_fetches(plan->devices[from].dev, plan->devices[to].dev);
+  if (route == HEDDLE__ROUTE_PEER || from_owner) from = owner;
   uint32_t with = shared && owner != from && owner != to ? owner : to; /* whose page it is has to be told, at least */
   const heddle_device *a = from != HEDDLE__NONE ? plan->devices[from].dev : NULL;
   const heddle_device *b = with != HEDDLE__NONE ? plan->devices[with].dev : NULL;

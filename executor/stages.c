@@ -67,7 +67,9 @@ static const heddle__control_host host = {heddle__alloc,
                                           heddle_tensor_release,
                                           heddle__tensor_read,
                                           heddle_tensor_copy,
-                                          heddle__tensor_bytes};
+                                          heddle__tensor_bytes,
+                                          heddle__type_words,
+                                          heddle__dtype_name};
 
 heddle_status heddle__stages_make(heddle_model *m, const char *optimize, heddle_error *err) {
   const void *table = NULL;

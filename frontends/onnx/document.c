@@ -156,11 +156,20 @@ static heddle_status inputs_of(writer *w, const Onnx__NodeProto *node, json_t **
   return list != NULL ? HEDDLE_OK : heddle__onnx_no_memory(w->r);
 }
 
-/* How many a node has without absent ones at the end. */
-static size_t outputs_of(const Onnx__NodeProto *node) {
+static const heddle__schema *schema_of(const writer *w, const Onnx__NodeProto *node) {
+  return w->r->host->schema(node->domain, node->op_type, node->domain[0] == '\0' ? w->r->target : 0);
+}
+
+/* How many outputs a node has. Absent ones at the end are left out, but for an operator of any number of outputs: there
+ * the count decides what comes out (Split), or each stands for one of a graph (If, Loop, Scan). 0: all are absent. */
+static size_t outputs_of(const writer *w, const Onnx__NodeProto *node) {
+  const heddle__schema *schema = schema_of(w, node);
   size_t n = node->n_output;
   while (n > 0 && node->output[n - 1][0] == '\0') n--;
-  return n;
+  if (n == 0 || schema == NULL || schema->max_outputs != HEDDLE__VARIADIC) return n;
+  /* ONNX lets a node name fewer outputs than num_outputs says. */
+  const int64_t all = strcmp(node->op_type, "Split") == 0 ? heddle__onnx_attr_int(node, "num_outputs", 0) : 0;
+  return all > (int64_t)node->n_output ? (size_t)all : node->n_output;
 }
 
 static heddle_status add_graphs(writer *w, const Onnx__NodeProto *node, json_t *attrs);
@@ -168,9 +177,8 @@ static heddle_status add_graphs(writer *w, const Onnx__NodeProto *node, json_t *
 static heddle_status add_operator(writer *w, const Onnx__NodeProto *node) {
   json_t *inputs = NULL;
   char shown[44];
-  const heddle__schema *schema =
-      w->r->host->schema(node->domain, node->op_type, node->domain[0] == '\0' ? w->r->target : 0);
-  size_t n_outputs = outputs_of(node);
+  const heddle__schema *schema = schema_of(w, node);
+  size_t n_outputs = outputs_of(w, node);
   if (n_outputs == 0) return HEDDLE_OK; /* nobody can use it */
   if (n_outputs > MAX_OUTPUTS)
     return heddle__onnx_fail(w->r, HEDDLE_ELIMIT, "node '%s' has %zu outputs",
@@ -198,7 +206,7 @@ static heddle_status add_operator(writer *w, const Onnx__NodeProto *node) {
   json_decref(inputs);
   if (s != HEDDLE_OK) return s;
   s = add_node(w, object, n_outputs); /* NULL is memory's lack there too */
-  for (size_t k = 0; k < n_outputs && s == HEDDLE_OK; k++)
+  for (size_t k = 0; k < n_outputs && k < node->n_output && s == HEDDLE_OK; k++)
     if (node->output[k][0] != '\0') s = name_entry(w, node->output[k], k);
   return s;
 }
@@ -247,7 +255,7 @@ static heddle_status reserve_names(writer *w) {
     const char *name = w->graph->output[i]->name;
     const json_t *maker = json_object_get(w->makers, name);
     const Onnx__NodeProto *node = maker != NULL ? w->list[json_integer_value(maker)] : NULL;
-    bool is_own = node != NULL && outputs_of(node) == 1 && strcmp(node->output[0], name) == 0 &&
+    bool is_own = node != NULL && outputs_of(w, node) == 1 && strcmp(node->output[0], name) == 0 &&
                   strcmp(heddle__onnx_node_name(node), name) == 0;
     if (!is_own) MUST(json_object_set_new(w->names, name, json_true()));
   }

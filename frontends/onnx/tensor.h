@@ -13,6 +13,7 @@ heddle_status heddle__onnx_tensor(heddle__onnx_reader *r, const Onnx__TensorProt
 /* A number of any type. */
 typedef struct heddle__onnx_number {
   bool is_whole;
+  bool is_other; /* what neither holds: a uint64 of 2^63 or more, float8 */
   int64_t whole;
   double real;
 } heddle__onnx_number;

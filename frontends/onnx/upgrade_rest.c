@@ -76,6 +76,23 @@ HEDDLE__UPGRADE(heddle__upgrade_constant) {
   return s == HEDDLE_OK ? heddle__onnx_note(r, t->name, t->data_type, (int32_t)t->n_dims) : s;
 }
 
+/* A number that the attributes of graphs do not hold: it becomes a constant without dimensions, which Expand gives any
+ * shape. */
+static heddle_status expand_value(heddle__onnx_reader *r, Onnx__NodeProto *node, const Onnx__TensorProto *value) {
+  Onnx__TensorProto *t = heddle__onnx_take(&r->arena, sizeof *t);
+  const char *name = heddle__onnx_new_value(r, node, "value");
+  if (t == NULL || name == NULL) return heddle__onnx_no_memory(r);
+  *t = *value;
+  t->name = (char *)(uintptr_t)name;
+  t->n_dims = 0;
+  heddle__onnx_drop_attr(node, "value");
+  node->op_type = (char *)(uintptr_t) "Expand";
+  heddle_status s = heddle__onnx_add_tensor(r, t);
+  if (s == HEDDLE_OK) s = heddle__onnx_note(r, name, t->data_type, 0);
+  if (s == HEDDLE_OK) s = heddle__onnx_set_input(r, node, 1, node->input[0]);
+  return s == HEDDLE_OK ? heddle__onnx_set_input(r, node, 0, name) : s;
+}
+
 /* Its value, a tensor of one element, as the attributes that graphs have: dtype, and a number. */
 HEDDLE__UPGRADE(heddle__upgrade_constant_of_shape) {
   (void)is_done;
@@ -84,10 +101,10 @@ HEDDLE__UPGRADE(heddle__upgrade_constant_of_shape) {
   if (a == NULL || a->t == NULL) return HEDDLE_OK;
   int32_t type = a->t->data_type;
   heddle_status s = heddle__onnx_scalar(r, node, a->t, &number);
+  const bool is_exact = number.is_whole || (double)(float)number.real == number.real || number.real != number.real;
+  if (s == HEDDLE_OK && (number.is_other || !is_exact) && node->n_input == 1) return expand_value(r, node, a->t);
   heddle__onnx_drop_attr(node, "value");
   if (s == HEDDLE_OK) s = heddle__onnx_set_int(r, node, "dtype", type);
   if (s == HEDDLE_OK && number.is_whole) return heddle__onnx_set_int(r, node, "value_int", number.whole);
-  if (s == HEDDLE_OK && (double)(float)number.real != number.real && number.real == number.real)
-    heddle__onnx_problem(r, node, "its value is no float32");
   return s == HEDDLE_OK ? heddle__onnx_set_float(r, node, "value_float", (float)number.real) : s;
 }
