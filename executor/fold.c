@@ -1,15 +1,17 @@
-/* executor/fold.c: operators on small tensors whose bytes are known, for shape operands. What is larger or of another
- * kind is computed by a device like any other node, and then no shape can depend on it. */
+/* executor/fold.c: operators on tensors whose bytes are known, for shape operands. Small results are kept with the plan;
+ * large ones only while shapes are inferred, and the node is computed by a device like any other. */
 #include "executor/fold.h"
 
 #include <string.h>
 
+#include "core/alloc.h"
 #include "core/error.h"
 #include "graph/infer.h"
 #include "graph/ops.h"
 
-#define MAX_ELEMENTS 4096
-#define MAX_BYTES (1 << 20)
+#define MAX_ELEMENTS 4096             /* of a result that is made here element by element before a kernel is asked */
+#define MAX_BYTES (UINT64_C(1) << 20) /* of a result that is kept */
+#define MAX_ROOM (UINT64_C(1) << 30)  /* of all larger ones */
 
 typedef struct fold {
   const heddle_graph *g;
@@ -224,43 +226,87 @@ static bool element(fold *f, int64_t i, int64_t n_out, heddle__number *out) {
   return elementwise(f, out);
 }
 
-/* By a kernel of libheddle_ops.so, for what is not done here. */
-static heddle_status by_kernel(heddle__plan *plan, const fold *f, heddle__known *out, heddle_error *err) {
-  for (uint32_t i = 0; i < f->node->n_inputs; i++)
-    if (f->in[i] != NULL && f->in[i]->data == NULL && f->in[i]->bytes != 0) return HEDDLE_OK;
-  const heddle__ops_table *ops = f->node->n_outputs == 1 ? heddle__ops() : NULL;
-  if (ops == NULL || out->bytes == 0 || out->bytes > MAX_BYTES) return HEDDLE_OK;
-  char *data = heddle__plan_alloc(plan, 1, out->bytes);
-  if (data == NULL) return heddle__no_memory(err, "a folded shape");
-  heddle_status s = ops->compute(f->g, f->node, f->in, out, data);
-  if (s == HEDDLE_ENOMEM) return heddle__no_memory(err, "a folded shape");
-  if (s == HEDDLE_OK) out->data = data;
+/* Memory for the result. */
+static heddle_status take(heddle__plan *plan, heddle__fold_room *room, const heddle__node *node, uint64_t bytes,
+                          bool keep, char **out, heddle_error *err) {
+  if (bytes > MAX_ROOM - room->bytes)
+    return heddle__fail(err, HEDDLE_ELIMIT,
+                        "%s: node '%s' (%s): a shape is computed through its result of %llu bytes; planning takes %llu "
+                        "bytes in all for such values",
+                        plan->req.graph->source, node->name, node->op, (unsigned long long)bytes,
+                        (unsigned long long)MAX_ROOM);
+  room->bytes += bytes > MAX_BYTES ? bytes : 0;
+  if (keep || bytes <= MAX_BYTES) {
+    *out = heddle__plan_alloc(plan, 1, bytes);
+    return *out != NULL ? HEDDLE_OK : heddle__no_memory(err, "a folded shape");
+  }
+  if (room->n == room->cap) {
+    void **more = heddle__grow(room->blocks, room->cap, 2 * room->cap + 8, sizeof *more);
+    if (more == NULL) return heddle__no_memory(err, "a folded shape");
+    room->blocks = more;
+    room->cap = 2 * room->cap + 8;
+  }
+  *out = heddle__alloc(1, bytes);
+  if (*out == NULL) return heddle__no_memory(err, "a folded shape");
+  room->blocks[room->n++] = *out;
   return HEDDLE_OK;
 }
 
-heddle_status heddle__fold(heddle__plan *plan, const heddle__node *node, const heddle__known *const *inputs,
-                           uint32_t output, heddle__known *out, heddle_error *err) {
-  fold f = {.g = plan->req.graph, .node = node, .in = inputs, .out = out, .output = output};
-  heddle__number first = {false, 0, 0};
-  if (node->domain[0] != '\0') return HEDDLE_OK;
-  if (!is_known_type(out->dtype)) return by_kernel(plan, &f, out, err);
-  int64_t n = (int64_t)(out->bytes / (out->dtype.bits / 8));
-  if (n == 0 || n > MAX_ELEMENTS) return HEDDLE_OK;
-  bool shape = strcmp(node->op, "Shape") == 0;
-  for (uint32_t i = 0; i < node->n_inputs && !shape; i++) {
-    const heddle__known *k = inputs[i];
-    bool empty = k != NULL && k->bytes == 0;
-    if (k != NULL && k->data == NULL && !empty) return HEDDLE_OK;
-    if (k != NULL && !is_known_type(k->dtype)) return by_kernel(plan, &f, out, err);
-  }
-  if (!element(&f, 0, n, &first)) return by_kernel(plan, &f, out, err);
-  char *data = heddle__plan_alloc(plan, 1, out->bytes);
-  if (data == NULL) return heddle__no_memory(err, "a folded shape");
-  for (int64_t i = 0; i < n; i++) {
+static bool is_known(const heddle__known *k) {
+  return k == NULL || k->data != NULL || k->bytes == 0;
+}
+
+/* By a kernel of libheddle_ops.so. */
+static heddle_status by_kernel(const fold *f, const heddle__known *outs, char *data, bool *done, heddle_error *err) {
+  const heddle__ops_table *ops = heddle__ops();
+  if (ops == NULL) return HEDDLE_OK;
+  const heddle_status s = ops->compute(f->g, f->node, f->in, outs, f->output, data);
+  *done = s == HEDDLE_OK;
+  return s == HEDDLE_ENOMEM ? heddle__no_memory(err, "a folded shape") : HEDDLE_OK;
+}
+
+/* One element after another, where this file knows the operator and the types. */
+static bool by_element(fold *f, char *data) {
+  const int64_t n = (int64_t)(f->out->bytes / (f->out->dtype.bits / 8));
+  bool known = f->node->domain[0] == '\0' && is_known_type(f->out->dtype);
+  for (uint32_t i = 0; i < f->node->n_inputs && known && strcmp(f->node->op, "Shape") != 0; i++)
+    known = f->in[i] == NULL || is_known_type(f->in[i]->dtype);
+  for (int64_t i = 0; i < n && known; i++) {
     heddle__number x;
-    if (!element(&f, i, n, &x)) return HEDDLE_OK;
-    store(out->dtype, data, i, x);
+    known = element(f, i, n, &x);
+    if (known) store(f->out->dtype, data, i, x);
   }
-  out->data = data;
-  return HEDDLE_OK;
+  return known;
+}
+
+heddle_status heddle__fold(heddle__plan *plan, heddle__fold_room *room, const heddle__node *node,
+                           const heddle__known *const *inputs, heddle__known *outs, uint32_t which, bool keep,
+                           heddle_error *err) {
+  heddle__known *out = &outs[which];
+  fold f = {.g = plan->req.graph, .node = node, .in = inputs, .out = out, .output = which};
+  char *data = NULL;
+  const bool shape = strcmp(node->op, "Shape") == 0;
+  for (uint32_t i = 0; i < node->n_inputs && !shape; i++)
+    if (!is_known(inputs[i])) return HEDDLE_OK;
+  if (out->bytes == 0) return HEDDLE_OK;
+  heddle_status s = take(plan, room, node, out->bytes, keep, &data, err);
+  if (s != HEDDLE_OK) return s;
+  const bool small = out->bytes <= (uint64_t)MAX_ELEMENTS * (out->dtype.bits / 8);
+  bool done = small && by_element(&f, data);
+  if (!done && !shape) s = by_kernel(&f, outs, data, &done, err);
+  if (!done && !small && s == HEDDLE_OK) done = by_element(&f, data);
+  if (done) out->data = data;
+  return s;
+}
+
+void heddle__fold_forget(heddle__plan *plan, heddle__fold_room *room) {
+  for (uint32_t i = 0; room->n > 0 && i < plan->n_values; i++) {
+    heddle__known *k = &plan->values[i].known;
+    if (k->data == NULL || k->bytes <= MAX_BYTES) continue;
+    for (uint32_t b = 0; b < room->n; b++)
+      if (k->data == room->blocks[b]) k->data = NULL;
+  }
+  for (uint32_t b = 0; b < room->n; b++) heddle__free(room->blocks[b]);
+  heddle__free(room->blocks);
+  *room = (heddle__fold_room){0};
 }

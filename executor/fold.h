@@ -4,12 +4,24 @@
 
 #include "executor/plan.h"
 
-/* Where all inputs that the result depends on are known and the tensors are small, gives out->data (in the plan's arena):
- * by itself for the operators that shapes are computed with, of float32, float64, int32, int64 or bool, else by a kernel of
- * libheddle_ops.so; where that cannot be it leaves out->data NULL, and whoever needs the bytes says so. output: which of
- * the node's outputs out is. Fails only for memory. */
-heddle_status heddle__fold(heddle__plan *plan, const heddle__node *node, const heddle__known *const *inputs,
-                           uint32_t output, heddle__known *out, heddle_error *err);
+/* Large tensors on the way to a shape, which a plan does not keep. */
+typedef struct heddle__fold_room {
+  void **blocks;
+  uint64_t bytes; /* of all */
+  uint32_t n, cap;
+} heddle__fold_room;
+
+/* Where all inputs that the result depends on are known, gives outs[which].data: by itself for small tensors of the
+ * operators that shapes are computed with, of float32, float64, int32, int64 or bool, else by a kernel of
+ * libheddle_ops.so; where that cannot be it leaves it NULL, and whoever needs the bytes says so. outs: all outputs of the
+ * node, with bytes. The bytes are in the plan's arena where they are few or the plan is to keep them, else in the room.
+ * HEDDLE_ENOMEM; HEDDLE_ELIMIT where the room would take more than 1 GiB. */
+heddle_status heddle__fold(heddle__plan *plan, heddle__fold_room *room, const heddle__node *node,
+                           const heddle__known *const *inputs, heddle__known *outs, uint32_t which, bool keep,
+                           heddle_error *err);
+
+/* Frees the room; values whose bytes lie there have none any more. */
+void heddle__fold_forget(heddle__plan *plan, heddle__fold_room *room);
 
 /* A number of a tensor: whole holds it where real is false. */
 typedef struct heddle__number {

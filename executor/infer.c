@@ -11,9 +11,10 @@ static const heddle__schema *schema_of(const heddle_graph *g, const heddle__node
   return n->kind == HEDDLE__NODE_OP ? heddle__schema_find(n->domain, n->op, n->domain[0] == '\0' ? g->opset : 0) : NULL;
 }
 
-/* Marks the entries that decide shapes: feeds has one bool per entry. Nodes come after their inputs, so one walk back
+/* Marks the entries that decide shapes: feeds has one bool per entry; direct (or NULL) another: the entry itself, or a
+ * view of it, is a shape operand, whose bytes the plugins are asked with. Nodes come after their inputs, so one walk back
  * is enough. */
-static void mark_feeds(const heddle_graph *g, bool *feeds) {
+static void mark_feeds(const heddle_graph *g, bool *feeds, bool *direct) {
   for (uint32_t i = g->n_nodes; i-- > 0;) {
     const heddle__node *n = &g->nodes[i];
     const heddle__schema *schema = schema_of(g, n);
@@ -23,7 +24,10 @@ static void mark_feeds(const heddle_graph *g, bool *feeds) {
     if (schema->shape_inputs == HEDDLE__SHAPES_ONLY) continue;
     for (uint32_t k = 0; k < n->n_inputs; k++) {
       if (n->inputs[k].node == HEDDLE__ABSENT) continue;
-      if (all || (k < 32 && (schema->shape_inputs >> k & 1))) feeds[heddle__entry_id(g, n->inputs[k])] = true;
+      const bool operand = k < 32 && (schema->shape_inputs >> k & 1);
+      const uint32_t id = heddle__entry_id(g, n->inputs[k]);
+      if (all || operand) feeds[id] = true;
+      if (direct != NULL && (operand || (k == 0 && schema->is_view && direct[n->first_entry]))) direct[id] = true;
     }
   }
 }
@@ -31,7 +35,7 @@ static void mark_feeds(const heddle_graph *g, bool *feeds) {
 heddle_status heddle__shape_feeds(const heddle_graph *graph, bool *feeds, heddle_error *err) {
   bool *entries = heddle__alloc(graph->n_entries, sizeof *entries);
   if (entries == NULL) return heddle__no_memory(err, "shape operands");
-  mark_feeds(graph, entries);
+  mark_feeds(graph, entries, NULL);
   for (uint32_t i = 0; i < graph->n_args; i++) feeds[i] = entries[graph->nodes[graph->args[i]].first_entry];
   heddle__free(entries);
   return HEDDLE_OK;
@@ -108,7 +112,13 @@ static heddle_status infer_tvm(heddle__plan *plan, const heddle__node *n, heddle
   return HEDDLE_OK;
 }
 
-static heddle_status infer_node(heddle__plan *plan, const heddle__node *n, heddle_error *err) {
+/* What values are computed with that decide shapes. */
+typedef struct folding {
+  heddle__fold_room room;
+  bool *direct; /* per entry */
+} folding;
+
+static heddle_status infer_node(heddle__plan *plan, folding *f, const heddle__node *n, heddle_error *err) {
   const heddle_graph *g = plan->req.graph;
   if (n->kind == HEDDLE__NODE_TVM) return infer_tvm(plan, n, err);
   const heddle__schema *schema = schema_of(g, n);
@@ -136,6 +146,7 @@ static heddle_status infer_node(heddle__plan *plan, const heddle__node *n, heddl
     v->known = out[k];
     s = heddle__tensor_bytes(out[k].dtype, out[k].ndim, out[k].shape, &v->known.bytes, err);
     if (s != HEDDLE_OK) return heddle__prefix(err, s, "%s: node '%s': ", g->source, n->name);
+    out[k].bytes = v->known.bytes;
     const heddle__type *said = &g->types[n->first_entry + k];
     if (said->has_shape && said->ndim == out[k].ndim) {
       for (uint32_t d = 0; d < out[k].ndim; d++) {
@@ -152,8 +163,9 @@ static heddle_status infer_node(heddle__plan *plan, const heddle__node *n, heddl
     heddle__value *v = &plan->values[n->first_entry + k];
     if (schema->is_view && in[0] != NULL && in[0]->data != NULL) v->known.data = in[0]->data;
     if (v->feeds_shape && v->known.data == NULL) {
-      s = heddle__fold(plan, n, in, k, &v->known, err);
+      s = heddle__fold(plan, &f->room, n, in, out, k, f->direct[n->first_entry + k], err);
       if (s != HEDDLE_OK) return s;
+      v->known.data = out[k].data;
     }
   }
   return HEDDLE_OK;
@@ -164,8 +176,9 @@ heddle_status heddle__pass_infer(heddle__plan *plan, heddle_error *err) {
   plan->n_values = g->n_entries;
   plan->values = heddle__plan_alloc(plan, plan->n_values, sizeof *plan->values);
   bool *feeds = heddle__plan_alloc(plan, g->n_entries, sizeof *feeds);
-  if (plan->values == NULL || feeds == NULL) return heddle__no_memory(err, "a plan's values");
-  mark_feeds(g, feeds);
+  folding f = {.direct = heddle__plan_alloc(plan, g->n_entries, sizeof *f.direct)};
+  if (plan->values == NULL || feeds == NULL || f.direct == NULL) return heddle__no_memory(err, "a plan's values");
+  mark_feeds(g, feeds, f.direct);
   for (uint32_t i = 0; i < g->n_nodes; i++) {
     const heddle__node *n = &g->nodes[i];
     for (uint32_t k = 0; k < n->n_outputs; k++) {
@@ -185,8 +198,9 @@ heddle_status heddle__pass_infer(heddle__plan *plan, heddle_error *err) {
     const heddle__node *n = &g->nodes[i];
     bool used = false;
     for (uint32_t k = 0; k < n->n_outputs; k++) used = used || plan->values[n->first_entry + k].used;
-    if (used && n->kind != HEDDLE__NODE_NULL) s = infer_node(plan, n, err);
+    if (used && n->kind != HEDDLE__NODE_NULL) s = infer_node(plan, &f, n, err);
   }
+  heddle__fold_forget(plan, &f.room);
   for (uint32_t i = 0; s == HEDDLE_OK && i < plan->n_values; i++) plan->values[i].size = plan->values[i].known.bytes;
   return s;
 }

@@ -12,11 +12,11 @@ typedef struct heddle__ops_table {
   /* An operator of domain "" in an opset (0: any), living for ever; NULL where there is none. Any thread. */
   const heddle__schema *(*find)(const char *op, uint32_t opset);
 
-  /* The bytes of the one output of a node, whose dtype and shape are in out, from inputs that are all known, on the
-   * calling thread. data: out->bytes, to be filled. HEDDLE_EUNSUPPORTED where no kernel does it, HEDDLE_ENOMEM; without
-   * words. Any thread. */
+  /* The bytes of output `which` of a node, the dtypes and shapes of whose outputs are in outs, from inputs that are all
+   * known, on the calling thread. data: outs[which].bytes, to be filled; the other outputs are made and dropped.
+   * HEDDLE_EUNSUPPORTED where no kernel does it, HEDDLE_ENOMEM; without words. Any thread. */
   heddle_status (*compute)(const heddle_graph *g, const heddle__node *node, const heddle__known *const *inputs,
-                           const heddle__known *out, void *data);
+                           const heddle__known *outs, uint32_t which, void *data);
 } heddle__ops_table;
 
 /* What libheddle_ops.so gives, by heddle_ops_entry(NULL); NULL where the library is not there or of another version. Any

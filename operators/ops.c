@@ -15,10 +15,16 @@ enum { LINES = 256, VALUES = MORE_IN + MORE_OUT, SCRATCH_ALIGN = 64 };
 typedef struct lone {
   heddle_pregion region;
   heddle_pnode node;
-  heddle_pvalue values[VALUES];
-  int32_t inputs[MORE_IN], outputs[MORE_OUT]; /* of the node */
-  int32_t distinct[MORE_IN];                  /* of the region */
+  heddle_pvalue *values;
+  int32_t *inputs, *outputs; /* of the node */
+  int32_t *distinct;         /* of the region */
 } lone;
+
+/* Room for the lists of a node that inference takes. */
+typedef struct room {
+  heddle_pvalue values[VALUES];
+  int32_t inputs[MORE_IN], outputs[MORE_OUT], distinct[MORE_IN];
+} room;
 
 static void fill_value(heddle_pvalue *v, const heddle__known *k) {
   *v = (heddle_pvalue){.struct_size = sizeof *v,
@@ -29,11 +35,9 @@ static void fill_value(heddle_pvalue *v, const heddle__known *k) {
                        .ndim = (int32_t)k->ndim};
 }
 
-/* outputs: NULL where they are to be found. False where there are too many. */
-static bool make_region(const heddle_graph *g, const heddle__node *node, const heddle__known *const *inputs,
+/* The lists of l have room for the node's inputs and outputs, and are zero. outputs: NULL where they are to be found. */
+static void make_region(const heddle_graph *g, const heddle__node *node, const heddle__known *const *inputs,
                         const heddle__known *outputs, lone *l) {
-  if (node->n_inputs > MORE_IN || node->n_outputs > MORE_OUT) return false;
-  memset(l, 0, sizeof *l);
   for (uint32_t k = 0; k < node->n_inputs; k++) {
     l->inputs[k] = inputs[k] != NULL ? (int32_t)k : -1;
     if (inputs[k] == NULL) continue;
@@ -60,19 +64,20 @@ static bool make_region(const heddle_graph *g, const heddle__node *node, const h
   l->region.inputs = l->distinct;
   l->region.outputs = l->outputs;
   l->region.n_outputs = node->n_outputs;
-  return true;
 }
 
 static heddle_status infer(const heddle_graph *g, const heddle__node *node, const heddle__known *const *inputs,
                            heddle__known *outputs, int32_t *needs, heddle_error *err) {
-  lone l;
   more_op m;
   bool known;
   int32_t wanted = -1;
   heddle_error words;
-  if (!make_region(g, node, inputs, NULL, &l))
+  if (node->n_inputs > MORE_IN || node->n_outputs > MORE_OUT)
     return heddle__node_fail(g, node, err, HEDDLE_EUNSUPPORTED, "it has more than %d inputs or %d outputs", MORE_IN,
                              MORE_OUT);
+  room here = {0};
+  lone l = {.values = here.values, .inputs = here.inputs, .outputs = here.outputs, .distinct = here.distinct};
+  make_region(g, node, inputs, NULL, &l);
   ref_node n = {.region = &l.region, .node = &l.node};
   for (uint32_t k = 0; k < REF_OPERANDS; k++) n.in[k] = node_input(&l.region, &l.node, k);
   const heddle_status s = more_plan_node(&n, &m, &wanted, &known, &words);
@@ -128,23 +133,43 @@ static void host_free(void *ctx, void *p) {
   free(p);
 }
 
-static heddle_status compute(const heddle_graph *g, const heddle__node *node, const heddle__known *const *inputs,
-                             const heddle__known *out, void *data) {
+static heddle_status run_region(const heddle_pregion *region, void *const *in, void *const *out) {
   const heddle_host host = {.struct_size = sizeof host, .alloc = host_alloc, .free = host_free};
-  lone l;
   ref_op *op = NULL;
-  void *in[MORE_IN] = {NULL}, *scratch = NULL;
-  if (node->n_outputs != 1 || !make_region(g, node, inputs, out, &l)) return HEDDLE_EUNSUPPORTED;
-  for (uint32_t k = 0; k < l.region.n_inputs; k++) in[k] = (void *)(uintptr_t)inputs[l.distinct[k]]->data;
-  heddle_status s = ref_query(&l.region, NULL);
+  void *scratch = NULL;
+  heddle_status s = ref_query(region, NULL);
   if (s != HEDDLE_OK) return s;
-  const uint64_t bytes = ref_workspace(&l.region);
+  const uint64_t bytes = ref_workspace(region);
   if (bytes > UINT32_MAX) return HEDDLE_EUNSUPPORTED;
   if (bytes > 0) scratch = host_alloc(NULL, bytes, SCRATCH_ALIGN);
-  s = bytes > 0 && scratch == NULL ? HEDDLE_ENOMEM : ref_prepare(&host, &l.region, &op, NULL);
-  if (s == HEDDLE_OK) ref_run(op, in, &data, scratch);
+  s = bytes > 0 && scratch == NULL ? HEDDLE_ENOMEM : ref_prepare(&host, region, &op, NULL);
+  if (s == HEDDLE_OK) ref_run(op, in, out, scratch);
   free(scratch);
   ref_free(op);
+  return s;
+}
+
+static heddle_status compute(const heddle_graph *g, const heddle__node *node, const heddle__known *const *inputs,
+                             const heddle__known *outs, uint32_t which, void *data) {
+  const size_t n_in = node->n_inputs, n_out = node->n_outputs, n = n_in + n_out;
+  heddle_pvalue *values = calloc(n, sizeof *values);
+  int32_t *lists = calloc(n_in + n, sizeof *lists);
+  void **at = calloc(n, sizeof *at);
+  heddle_status s = values != NULL && lists != NULL && at != NULL ? HEDDLE_OK : HEDDLE_ENOMEM;
+  lone l = {.values = values, .inputs = lists, .outputs = lists + n_in, .distinct = lists + n};
+  if (s == HEDDLE_OK) make_region(g, node, inputs, outs, &l);
+  for (uint32_t k = 0; s == HEDDLE_OK && k < n_out; k++) {
+    at[n_in + k] = k == which ? data : host_alloc(NULL, outs[k].bytes + SCRATCH_ALIGN, SCRATCH_ALIGN);
+    if (at[n_in + k] == NULL) s = HEDDLE_ENOMEM;
+  }
+  for (uint32_t k = 0; s == HEDDLE_OK && k < l.region.n_inputs; k++)
+    at[k] = (void *)(uintptr_t)inputs[l.distinct[k]]->data;
+  if (s == HEDDLE_OK) s = run_region(&l.region, at, at + n_in);
+  for (uint32_t k = 0; at != NULL && k < n_out; k++)
+    if (k != which) free(at[n_in + k]);
+  free(at);
+  free(lists);
+  free(values);
   return s;
 }
 
