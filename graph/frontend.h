@@ -27,6 +27,7 @@ typedef struct heddle__onnx_host {
   heddle_params *(*params_new)(const char *source, heddle_error *err);
   void (*params_release)(heddle_params *p);
   const heddle__schema *(*schema)(const char *domain, const char *op, uint32_t opset);
+  uint32_t (*schema_attr)(const heddle__schema *schema, const char *name);
   uint32_t opset_first, opset_last;             /* of domain "" that graphs may have */
   const struct heddle__ops_table *(*ops)(void); /* NULL where libheddle_ops.so is missing */
 } heddle__onnx_host;

@@ -119,9 +119,7 @@ static heddle_status read_attr(heddle__reader *r, heddle__node *node, const hedd
                                json_t *value) {
   char words[64], shown[64];
   uint32_t kind = heddle__schema_attr(schema, name);
-  if (kind == 0)
-    return heddle__node_fail(r->g, node, r->err, HEDDLE_EFORMAT, "it has no attribute '%s'; expected %s%s",
-                             heddle__show(name, shown), schema->attrs[0] != '\0' ? "one of " : "none", schema->attrs);
+  if (kind == 0) return heddle__schema_no_attr(schema, r->g, node, name, r->err);
   if (kind == HEDDLE__ATTR_GRAPH) return read_inner(r, node, name, value);
   heddle_pattr *attr = &node->attrs[node->n_attrs];
   *attr = (heddle_pattr){.struct_size = sizeof *attr, .kind = kind};

@@ -12,22 +12,23 @@
 #define ANY HEDDLE__VARIADIC
 #define WINDOW "auto_pad:string,dilations:ints,kernel_shape:ints,pads:ints,strides:ints"
 #define RESIZE \
-  "coordinate_transformation_mode:string,cubic_coeff_a:float,exclude_outside:int,extrapolation_value:float," \
+  "coordinate_transformation_mode:string,cubic_coeff_a:float,exclude_outside:flag,extrapolation_value:float," \
   "mode:string,nearest_mode:string"
 
+/* A kind "flag" is an integer that is 0 or 1. tests/python/test_onnx_schemas.py compares the attributes with ONNX's. */
 static const heddle__schema table[] = {
     /* of Heddle's own domain, name, opsets, inputs, outputs, inputs that feed the shape, view, attributes, inference */
     {false, "Abs", 13, 28, 1, 1, 1, 1, 0, false, "", heddle__infer_number},
     {false, "Add", 13, 28, 2, 2, 1, 1, 0, false, "", heddle__infer_arithmetic},
     {false, "And", 13, 28, 2, 2, 1, 1, 0, false, "", heddle__infer_logic},
-    {false, "ArgMax", 13, 28, 1, 1, 1, 1, 0, false, "axis:int,keepdims:int,select_last_index:int", heddle__infer_arg},
-    {false, "ArgMin", 13, 28, 1, 1, 1, 1, 0, false, "axis:int,keepdims:int,select_last_index:int", heddle__infer_arg},
+    {false, "ArgMax", 13, 28, 1, 1, 1, 1, 0, false, "axis:int,keepdims:flag,select_last_index:flag", heddle__infer_arg},
+    {false, "ArgMin", 13, 28, 1, 1, 1, 1, 0, false, "axis:int,keepdims:flag,select_last_index:flag", heddle__infer_arg},
     {false, "AveragePool", 13, 18, 1, 1, 1, 1, 0, false,
-     "auto_pad:string,ceil_mode:int,count_include_pad:int,kernel_shape:ints,pads:ints,strides:ints",
+     "auto_pad:string,ceil_mode:flag,count_include_pad:flag,kernel_shape:ints,pads:ints,strides:ints",
      heddle__infer_pool},
     {false, "BatchNormalization", 13, 13, 5, 5, 1, 5, 0, false, "epsilon:float,momentum:float",
      heddle__infer_batch_norm},
-    {false, "BatchNormalization", 14, 28, 5, 5, 1, 3, 0, false, "epsilon:float,momentum:float,training_mode:int",
+    {false, "BatchNormalization", 14, 28, 5, 5, 1, 3, 0, false, "epsilon:float,momentum:float,training_mode:flag",
      heddle__infer_batch_norm},
     {false, "Cast", 13, 18, 1, 1, 1, 1, 0, false, "to:int", heddle__infer_cast},
     {false, "Clip", 13, 28, 1, 3, 1, 1, 0, false, "", heddle__infer_clip},
@@ -48,7 +49,7 @@ static const heddle__schema table[] = {
     {false, "Expand", 13, 28, 2, 2, 1, 1, 2, false, "", heddle__infer_expand},
     {false, "Flatten", 13, 28, 1, 1, 1, 1, 0, true, "axis:int", heddle__infer_flatten},
     {false, "Gather", 13, 28, 2, 2, 1, 1, 0, false, "axis:int", heddle__infer_gather},
-    {false, "Gemm", 13, 28, 2, 3, 1, 1, 0, false, "alpha:float,beta:float,transA:int,transB:int", heddle__infer_gemm},
+    {false, "Gemm", 13, 28, 2, 3, 1, 1, 0, false, "alpha:float,beta:float,transA:flag,transB:flag", heddle__infer_gemm},
     {false, "GlobalAveragePool", 13, 28, 1, 1, 1, 1, 0, false, "", heddle__infer_global_pool},
     {false, "GlobalMaxPool", 13, 28, 1, 1, 1, 1, 0, false, "", heddle__infer_global_pool},
     {false, "Greater", 13, 28, 2, 2, 1, 1, 0, false, "", heddle__infer_compare},
@@ -69,7 +70,7 @@ static const heddle__schema table[] = {
     {false, "LRN", 13, 28, 1, 1, 1, 1, 0, false, "alpha:float,beta:float,bias:float,size:int", heddle__infer_lrn},
     {false, "MatMul", 13, 28, 2, 2, 1, 1, 0, false, "", heddle__infer_matmul},
     {false, "Max", 13, 28, 1, ANY, 1, 1, 0, false, "", heddle__infer_arithmetic},
-    {false, "MaxPool", 13, 28, 1, 1, 1, 2, 0, false, WINDOW ",ceil_mode:int,storage_order:int", heddle__infer_pool},
+    {false, "MaxPool", 13, 28, 1, 1, 1, 2, 0, false, WINDOW ",ceil_mode:flag,storage_order:flag", heddle__infer_pool},
     {false, "Min", 13, 28, 1, ANY, 1, 1, 0, false, "", heddle__infer_arithmetic},
     {false, "Mul", 13, 28, 2, 2, 1, 1, 0, false, "", heddle__infer_arithmetic},
     {false, "Neg", 13, 28, 1, 1, 1, 1, 0, false, "", heddle__infer_number},
@@ -80,20 +81,20 @@ static const heddle__schema table[] = {
     {false, "Pow", 13, 28, 2, 2, 1, 1, 0, false, "", heddle__infer_power},
     {false, "PRelu", 13, 28, 2, 2, 1, 1, 0, false, "", heddle__infer_prelu},
     {false, "Range", 13, 26, 3, 3, 1, 1, 7, false, "", heddle__infer_range},
-    {false, "ReduceMax", 13, 17, 1, 1, 1, 1, 0, false, "axes:ints,keepdims:int", heddle__infer_reduce},
-    {false, "ReduceMax", 18, 19, 1, 2, 1, 1, 2, false, "keepdims:int,noop_with_empty_axes:int", heddle__infer_reduce},
-    {false, "ReduceMean", 13, 17, 1, 1, 1, 1, 0, false, "axes:ints,keepdims:int", heddle__infer_reduce},
-    {false, "ReduceMean", 18, 28, 1, 2, 1, 1, 2, false, "keepdims:int,noop_with_empty_axes:int", heddle__infer_reduce},
-    {false, "ReduceMin", 13, 17, 1, 1, 1, 1, 0, false, "axes:ints,keepdims:int", heddle__infer_reduce},
-    {false, "ReduceMin", 18, 19, 1, 2, 1, 1, 2, false, "keepdims:int,noop_with_empty_axes:int", heddle__infer_reduce},
-    {false, "ReduceProd", 13, 17, 1, 1, 1, 1, 0, false, "axes:ints,keepdims:int", heddle__infer_reduce},
-    {false, "ReduceProd", 18, 28, 1, 2, 1, 1, 2, false, "keepdims:int,noop_with_empty_axes:int", heddle__infer_reduce},
-    {false, "ReduceSum", 13, 28, 1, 2, 1, 1, 2, false, "keepdims:int,noop_with_empty_axes:int", heddle__infer_reduce},
+    {false, "ReduceMax", 13, 17, 1, 1, 1, 1, 0, false, "axes:ints,keepdims:flag", heddle__infer_reduce},
+    {false, "ReduceMax", 18, 19, 1, 2, 1, 1, 2, false, "keepdims:flag,noop_with_empty_axes:flag", heddle__infer_reduce},
+    {false, "ReduceMean", 13, 17, 1, 1, 1, 1, 0, false, "axes:ints,keepdims:flag", heddle__infer_reduce},
+    {false, "ReduceMean", 18, 28, 1, 2, 1, 1, 2, false, "keepdims:flag,noop_with_empty_axes:flag", heddle__infer_reduce},
+    {false, "ReduceMin", 13, 17, 1, 1, 1, 1, 0, false, "axes:ints,keepdims:flag", heddle__infer_reduce},
+    {false, "ReduceMin", 18, 19, 1, 2, 1, 1, 2, false, "keepdims:flag,noop_with_empty_axes:flag", heddle__infer_reduce},
+    {false, "ReduceProd", 13, 17, 1, 1, 1, 1, 0, false, "axes:ints,keepdims:flag", heddle__infer_reduce},
+    {false, "ReduceProd", 18, 28, 1, 2, 1, 1, 2, false, "keepdims:flag,noop_with_empty_axes:flag", heddle__infer_reduce},
+    {false, "ReduceSum", 13, 28, 1, 2, 1, 1, 2, false, "keepdims:flag,noop_with_empty_axes:flag", heddle__infer_reduce},
     {false, "Relu", 13, 28, 1, 1, 1, 1, 0, false, "", heddle__infer_relu},
     {false, "Reshape", 13, 13, 2, 2, 1, 1, 2, true, "", heddle__infer_reshape},
-    {false, "Reshape", 14, 28, 2, 2, 1, 1, 2, true, "allowzero:int", heddle__infer_reshape},
+    {false, "Reshape", 14, 28, 2, 2, 1, 1, 2, true, "allowzero:flag", heddle__infer_reshape},
     {false, "Resize", 13, 17, 1, 4, 1, 1, 14, false, RESIZE, heddle__infer_resize},
-    {false, "Resize", 18, 28, 1, 4, 1, 1, 14, false, RESIZE ",antialias:int,axes:ints,keep_aspect_ratio_policy:string",
+    {false, "Resize", 18, 28, 1, 4, 1, 1, 14, false, RESIZE ",antialias:flag,axes:ints,keep_aspect_ratio_policy:string",
      heddle__infer_resize},
     {false, "Scan", 13, 28, 1, ANY, 1, ANY, 0, false,
      "body:graph,captured:int,num_scan_inputs:int,scan_input_axes:ints,scan_input_directions:ints,"
@@ -111,7 +112,7 @@ static const heddle__schema table[] = {
     {false, "Sub", 13, 28, 2, 2, 1, 1, 0, false, "", heddle__infer_arithmetic},
     {false, "Tanh", 13, 28, 1, 1, 1, 1, 0, false, "", heddle__infer_float},
     {false, "Tile", 13, 28, 2, 2, 1, 1, 2, false, "", heddle__infer_tile},
-    {false, "TopK", 13, 28, 2, 2, 1, 2, 2, false, "axis:int,largest:int,sorted:int", heddle__infer_top_k},
+    {false, "TopK", 13, 28, 2, 2, 1, 2, 2, false, "axis:int,largest:flag,sorted:flag", heddle__infer_top_k},
     {false, "Transpose", 13, 28, 1, 1, 1, 1, 0, false, "perm:ints", heddle__infer_transpose},
     {false, "Unsqueeze", 13, 28, 2, 2, 1, 1, 2, true, "", heddle__infer_unsqueeze},
     {false, "Where", 13, 28, 3, 3, 1, 1, 0, false, "", heddle__infer_where},
@@ -157,17 +158,37 @@ void heddle__schema_names(uint32_t opset, char *out, size_t size) {
   }
 }
 
-uint32_t heddle__schema_attr(const heddle__schema *schema, const char *name) {
-  static const char *const kinds[] = {"int", "float", "string", "ints", "floats", "strings", "graph"};
+/* The word for an attribute's kind in the table, with its length; NULL where the operator has no such attribute. */
+static const char *kind_word(const heddle__schema *schema, const char *name, size_t *kind_length) {
   size_t length = strcspn(name, ":,");
-  if (name[length] != '\0') return 0; /* it would match more than a name */
+  if (name[length] != '\0' || length == 0) return NULL; /* it would match more than a name */
   for (const char *at = schema->attrs; *at != '\0'; at += strcspn(at, ","), at += *at == ',') {
     if (strncmp(at, name, length) != 0 || at[length] != ':') continue;
-    size_t kind_length = strcspn(at + length + 1, ",");
-    for (uint32_t k = 0; k < sizeof kinds / sizeof kinds[0]; k++)
-      if (strlen(kinds[k]) == kind_length && strncmp(at + length + 1, kinds[k], kind_length) == 0) return k + 1;
+    *kind_length = strcspn(at + length + 1, ",");
+    return at + length + 1;
   }
+  return NULL;
+}
+
+static bool is_word(const char *at, size_t length, const char *word) {
+  return strlen(word) == length && strncmp(at, word, length) == 0;
+}
+
+uint32_t heddle__schema_attr(const heddle__schema *schema, const char *name) {
+  static const char *const kinds[] = {"int", "float", "string", "ints", "floats", "strings", "graph"};
+  size_t length = 0;
+  const char *word = kind_word(schema, name, &length);
+  if (word == NULL) return 0;
+  if (is_word(word, length, "flag")) return HEDDLE_ATTR_INT;
+  for (uint32_t k = 0; k < sizeof kinds / sizeof kinds[0]; k++)
+    if (is_word(word, length, kinds[k])) return k + 1;
   return 0;
+}
+
+static bool is_flag(const heddle__schema *schema, const char *name) {
+  size_t length = 0;
+  const char *word = kind_word(schema, name, &length);
+  return word != NULL && is_word(word, length, "flag");
 }
 
 static heddle_status check_count(const heddle_graph *g, const heddle__node *node, const char *what, uint32_t count,
@@ -177,6 +198,15 @@ static heddle_status check_count(const heddle_graph *g, const heddle__node *node
     return heddle__node_fail(g, node, err, HEDDLE_EFORMAT, "it has %u %s, expected at least %u", count, what, min);
   if (min == max) return heddle__node_fail(g, node, err, HEDDLE_EFORMAT, "it has %u %s, expected %u", count, what, min);
   return heddle__node_fail(g, node, err, HEDDLE_EFORMAT, "it has %u %s, expected %u to %u", count, what, min, max);
+}
+
+heddle_status heddle__schema_no_attr(const heddle__schema *schema, const heddle_graph *g, const heddle__node *node,
+                                     const char *name, heddle_error *err) {
+  char shown[64], opset[32] = "";
+  if (!schema->own) snprintf(opset, sizeof opset, " in opset %u", g->opset);
+  return heddle__node_fail(g, node, err, HEDDLE_EFORMAT, "it has no attribute '%s'%s; expected %s%s",
+                           heddle__show(name, shown), opset, schema->attrs[0] != '\0' ? "one of " : "none",
+                           schema->attrs);
 }
 
 heddle_status heddle__schema_check(const heddle__schema *schema, const heddle_graph *g, const heddle__node *node,
@@ -191,11 +221,20 @@ heddle_status heddle__schema_check(const heddle__schema *schema, const heddle_gr
         (i < schema->min_inputs || schema->max_inputs == ANY))
       return heddle__node_fail(g, node, err, HEDDLE_EFORMAT, "input %u is absent, and may not be", i);
   for (uint32_t i = 0; i < node->n_attrs; i++) {
-    uint32_t kind = heddle__schema_attr(schema, node->attrs[i].name);
-    if (kind != node->attrs[i].kind)
-      return heddle__node_fail(g, node, err, HEDDLE_EFORMAT, "attribute '%s': %s",
-                               heddle__show(node->attrs[i].name, shown),
-                               kind == 0 ? "the operator has none of that name" : "it is of another kind");
+    const heddle_pattr *attr = &node->attrs[i];
+    uint32_t kind = heddle__schema_attr(schema, attr->name);
+    heddle__show(attr->name, shown);
+    if (kind == 0) return heddle__schema_no_attr(schema, g, node, attr->name, err);
+    if (kind != attr->kind)
+      return heddle__node_fail(g, node, err, HEDDLE_EFORMAT, "attribute '%s' is of another kind; expected %s", shown,
+                               schema->attrs);
+    const int64_t value = kind == HEDDLE_ATTR_INT ? *(const int64_t *)attr->data : 0;
+    if (value != 0 && value != 1 && is_flag(schema, attr->name))
+      return heddle__node_fail(g, node, err, HEDDLE_EFORMAT, "attribute '%s' is %lld, expected 0 or 1", shown,
+                               (long long)value);
+    for (uint32_t k = 0; k < i; k++)
+      if (strcmp(node->attrs[k].name, attr->name) == 0)
+        return heddle__node_fail(g, node, err, HEDDLE_EFORMAT, "attribute '%s' is given twice", shown);
   }
   return HEDDLE_OK;
 }

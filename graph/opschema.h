@@ -41,7 +41,7 @@ typedef struct heddle__schema {
   uint8_t min_outputs, max_outputs;
   uint8_t shape_inputs; /* bit i: input i's value feeds the output's shape; or HEDDLE__SHAPES_ONLY */
   bool is_view;         /* the output is the input's bytes under another shape (Reshape, Flatten, Identity) */
-  const char *attrs;    /* comma list "kernel_shape:ints,group:int" of the attributes there are, with kinds */
+  const char *attrs;    /* comma list "kernel_shape:ints,keepdims:flag" of the attributes there are, with kinds */
   heddle__infer_fn infer;
 } heddle__schema;
 
@@ -57,7 +57,11 @@ void heddle__schema_names(uint32_t opset, char *out, size_t size);
 /* The kind, HEDDLE_ATTR_*, of an attribute of that name; 0 where the operator has none. */
 uint32_t heddle__schema_attr(const heddle__schema *schema, const char *name);
 
-/* Checks arity and attribute names and kinds of a node; used by validate. */
+/* HEDDLE_EFORMAT: the operator has no attribute of that name in the graph's opset. */
+heddle_status heddle__schema_no_attr(const heddle__schema *schema, const heddle_graph *g, const heddle__node *node,
+                                     const char *name, heddle_error *err);
+
+/* Checks arity and attribute names and kinds of a node, and that flags are 0 or 1; used by validate. */
 heddle_status heddle__schema_check(const heddle__schema *schema, const heddle_graph *g, const heddle__node *node,
                                    heddle_error *err);
 

@@ -10,7 +10,7 @@ typedef Onnx__AttributeProto attribute;
 #define KIND(name) ONNX__ATTRIBUTE_PROTO__ATTRIBUTE_TYPE__##name
 
 /* Files of the first formats leave the kind out. */
-static Onnx__AttributeProto__AttributeType kind_of(const attribute *a) {
+Onnx__AttributeProto__AttributeType heddle__onnx_kind(const attribute *a) {
   if (a->has_type && a->type != KIND(UNDEFINED)) return a->type;
   if (a->has_f) return KIND(FLOAT);
   if (a->has_i) return KIND(INT);
@@ -36,7 +36,7 @@ static json_t *text(const ProtobufCBinaryData *s) {
 static json_t *value_of(const attribute *a) {
   json_t *list = NULL;
   int failed = 0;
-  switch (kind_of(a)) {
+  switch (heddle__onnx_kind(a)) {
   case KIND(INT): return json_integer(a->i);
   case KIND(FLOAT): return number(a->f);
   case KIND(STRING): return text(&a->s);
@@ -62,7 +62,7 @@ static json_t *value_of(const attribute *a) {
 
 bool heddle__onnx_has_graph(const Onnx__NodeProto *node) {
   for (size_t i = 0; i < node->n_attribute; i++) {
-    Onnx__AttributeProto__AttributeType kind = kind_of(node->attribute[i]);
+    Onnx__AttributeProto__AttributeType kind = heddle__onnx_kind(node->attribute[i]);
     if (kind == KIND(GRAPH) || kind == KIND(GRAPHS)) return true;
   }
   return false;
@@ -78,13 +78,9 @@ json_t *heddle__onnx_attrs(heddle__onnx_reader *r, const Onnx__NodeProto *node) 
       heddle__onnx_problem(r, node, "attribute '%s' refers to an attribute of a function", shown);
       continue;
     }
-    if (json_object_get(all, a->name) != NULL) {
-      heddle__onnx_problem(r, node, "attribute '%s' is given twice", shown);
-      continue;
-    }
     json_t *value = value_of(a);
     if (value == NULL) {
-      Onnx__AttributeProto__AttributeType kind = kind_of(a);
+      Onnx__AttributeProto__AttributeType kind = heddle__onnx_kind(a);
       if (kind == KIND(GRAPH) || kind == KIND(GRAPHS)) continue; /* noted for the node */
       if (kind == KIND(STRING) || kind == KIND(STRINGS))
         heddle__onnx_problem(r, node, "attribute '%s' is not UTF-8", shown);

@@ -119,6 +119,13 @@ bool heddle__onnx_has_graph(const Onnx__NodeProto *node);
 bool heddle__onnx_is_control(const Onnx__NodeProto *node);
 heddle_status heddle__onnx_control(heddle__onnx_reader *r, Onnx__NodeProto *node, unsigned depth);
 
+/* versions.c: notes problems of a node that is not of the model's opset, or has attributes that the opset has not, or one
+ * twice. is_call: it calls a function of the model, which may have any attributes. */
+void heddle__onnx_check_node(heddle__onnx_reader *r, const Onnx__NodeProto *node, bool is_call);
+
+/* attrs.c: what an attribute is; files of the first formats leave the kind out. */
+Onnx__AttributeProto__AttributeType heddle__onnx_kind(const Onnx__AttributeProto *a);
+
 /* attrs.c: a node's attributes as a JSON object; NULL where memory is out. Attributes that cannot be written are noted
  * as problems. */
 json_t *heddle__onnx_attrs(heddle__onnx_reader *r, const Onnx__NodeProto *node);

@@ -241,8 +241,8 @@ heddle_status heddle__onnx_scalar(heddle__onnx_reader *r, const Onnx__NodeProto 
   *out = (heddle__onnx_number){.is_whole = true};
   if (s == HEDDLE_OK && v->data != NULL && v->bytes == v->dtype.bits / 8) *out = number_of(v->dtype, v->data);
   else if (s == HEDDLE_OK) heddle__onnx_problem(r, node, "a tensor of its attributes is not one number");
-  const bool plain = v->dtype.code <= HEDDLE_DTYPE_FLOAT || v->dtype.code == HEDDLE_DTYPE_BFLOAT ||
-                     v->dtype.code == HEDDLE_DTYPE_BOOL;
+  const bool plain =
+      v->dtype.code <= HEDDLE_DTYPE_FLOAT || v->dtype.code == HEDDLE_DTYPE_BFLOAT || v->dtype.code == HEDDLE_DTYPE_BOOL;
   out->is_other = !plain || (v->dtype.code == HEDDLE_DTYPE_UINT && v->dtype.bits == 64 && out->whole < 0);
   if (!p.is_mapped) heddle__free(v->data);
   heddle__free(v->shape);

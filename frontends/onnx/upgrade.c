@@ -37,6 +37,7 @@ static const struct row {
 
 heddle_status heddle__onnx_upgrade_node(heddle__onnx_reader *r, Onnx__NodeProto *node, unsigned depth) {
   const Onnx__FunctionProto *function = heddle__onnx_function(r, node);
+  heddle__onnx_check_node(r, node, function != NULL); /* what is wrong is refused at the end, with all others */
   if (function != NULL) return heddle__onnx_inline(r, node, function, depth + 1);
   if (heddle__onnx_is_control(node)) return heddle__onnx_control(r, node, depth);
   heddle_status s = heddle__onnx_learn_node(r, node);

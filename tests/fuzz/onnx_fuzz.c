@@ -7,9 +7,10 @@
 #include "graph/ops.h"
 #include "graph/reader.h"
 
-static const heddle__onnx_host host = {
-    heddle__alloc,         heddle__grow,        heddle__alloc_aligned, heddle__free,       heddle__params_new,
-    heddle_params_release, heddle__schema_find, HEDDLE__OPSET_FIRST,   HEDDLE__OPSET_LAST, heddle__ops};
+static const heddle__onnx_host host = {heddle__alloc,       heddle__grow,        heddle__alloc_aligned,
+                                       heddle__free,        heddle__params_new,  heddle_params_release,
+                                       heddle__schema_find, heddle__schema_attr, HEDDLE__OPSET_FIRST,
+                                       HEDDLE__OPSET_LAST,  heddle__ops};
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size) {
   const heddle_read_limits limits = {sizeof limits, 64 << 20, 100000, 64};

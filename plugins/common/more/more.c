@@ -220,6 +220,14 @@ int64_t more_axis(more_plan *p, int64_t axis, int64_t rank) {
   return axis < 0 ? axis + rank : axis;
 }
 
+void more_axes(more_plan *p, int64_t *axes, int64_t count, int64_t rank) {
+  for (int64_t i = 0; i < count && more_ok(p); i++) {
+    axes[i] = more_axis(p, axes[i], rank);
+    for (int64_t k = 0; k < i && more_ok(p); k++)
+      if (axes[k] == axes[i]) more_refuse(p, "its axes name dimension %lld twice", (long long)axes[i]);
+  }
+}
+
 /* ---------------------------------------------------------------- operands that are known */
 
 const void *more_operand_bytes(more_plan *p, uint32_t k) {

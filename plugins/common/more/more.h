@@ -123,6 +123,8 @@ const void *more_keep(more_plan *p, int k, const char *name, uint32_t kind);
 int64_t more_choice(more_plan *p, const char *name, const char *absent, const char *words);
 /* An axis in [-rank, rank), or up to rank itself, made positive. */
 int64_t more_axis(more_plan *p, int64_t axis, int64_t rank);
+/* The same of count axes, in place, of which no two may be the same. */
+void more_axes(more_plan *p, int64_t *axes, int64_t count, int64_t rank);
 
 /* The numbers of operand k, whose bytes are known now; at most cap; -1 where it is absent. */
 int64_t more_operand_ints(more_plan *p, uint32_t k, int64_t *out, int64_t cap);

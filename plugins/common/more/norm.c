@@ -146,7 +146,8 @@ void more_setup_mean_variance(more_plan *p) {
   bool reduced[MORE_DIMS] = {false};
   if (count < 0) count = 3;
   more_real(p, 0);
-  for (int64_t i = 0; i < count; i++) reduced[more_axis(p, axes[i], x->ndim)] = more_ok(p);
+  more_axes(p, axes, count, x->ndim);
+  for (int64_t i = 0; i < count && more_ok(p); i++) reduced[axes[i]] = true;
   if (!more_ok(p)) return;
   m->i[N] = 1;
   for (int32_t d = x->ndim; d-- > 0; stride *= x->shape[d]) {

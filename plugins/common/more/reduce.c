@@ -91,7 +91,8 @@ void more_setup_reduce(more_plan *p) {
   if (more_has(p, 1)) count = more_operand_ints(p, 1, axes, MORE_DIMS);
   for (m->i[WHAT] = 0; strcmp(names[m->i[WHAT]], p->entry->op) != 0;) m->i[WHAT]++;
   if (x->type == REF_TYPE_BOOL && m->i[WHAT] != MAX && m->i[WHAT] != MIN) more_refuse(p, "it takes no bool");
-  for (int64_t i = 0; i < count; i++) reduced[more_axis(p, axes[i], x->ndim)] = more_ok(p);
+  more_axes(p, axes, count, x->ndim);
+  for (int64_t i = 0; i < count && more_ok(p); i++) reduced[axes[i]] = true;
   for (int32_t d = 0; count <= 0 && nothing == 0 && d < x->ndim; d++) reduced[d] = true;
   if (!more_ok(p)) return;
   m->i[PER] = 1;

@@ -223,9 +223,9 @@ void more_setup_pad(more_plan *p) {
   if (count < 0) count = x->ndim;
   if (more_ok(p) && n != 2 * count) more_refuse(p, "it has %lld pads", (long long)n);
   memcpy(shape, x->shape, sizeof shape);
+  more_axes(p, axes, count, x->ndim);
   for (int64_t i = 0; i < count && more_ok(p); i++) {
-    const int64_t d = more_axis(p, axes[i], x->ndim);
-    if (!more_ok(p)) return;
+    const int64_t d = axes[i];
     if (pads[i] > INT32_MAX || pads[i] < INT32_MIN || pads[count + i] > INT32_MAX || pads[count + i] < INT32_MIN)
       more_refuse(p, "a pad is not of 32 bits");
     if (!more_ok(p)) return;
@@ -246,8 +246,9 @@ void more_setup_center_crop_pad(more_plan *p) {
   if (count < 0) count = x->ndim;
   if (more_ok(p) && n != count) more_refuse(p, "it has %lld sizes for %lld axes", (long long)n, (long long)count);
   memcpy(shape, x->shape, sizeof shape);
+  more_axes(p, axes, count, x->ndim);
   for (int64_t i = 0; i < count && more_ok(p); i++) {
-    const int64_t d = more_axis(p, axes[i], x->ndim), have = x->shape[d];
+    const int64_t d = axes[i], have = x->shape[d];
     if (sizes[i] < 0) more_refuse(p, "a size is negative");
     if (!more_ok(p)) return;
     shape[d] = sizes[i];
