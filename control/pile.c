@@ -42,10 +42,9 @@ heddle_status ctl_pile_add(ctl_pile *p, const heddle_tensor *t, heddle_error *er
              (t->ndim > 0 && memcmp(p->shape, t->shape, t->ndim * sizeof *t->shape) != 0)) {
     char before[128], now[128];
     const heddle__control_host *h = ctl_host();
-    return heddle__fail(err, HEDDLE_EINVAL,
-                        "an output that is collected is %s in this iteration and was %s in those before",
-                        h->type_words(t->dtype, t->ndim, t->shape, now),
-                        h->type_words(p->dtype, p->ndim, p->shape, before));
+    return heddle__fail(
+        err, HEDDLE_EINVAL, "an output that is collected is %s in this iteration and was %s in those before",
+        h->type_words(t->dtype, t->ndim, t->shape, now), h->type_words(p->dtype, p->ndim, p->shape, before));
   }
   heddle_status s = reserve(p, (p->count + 1) * p->bytes, err);
   if (s == HEDDLE_OK && p->bytes > 0)

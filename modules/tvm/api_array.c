@@ -48,8 +48,9 @@ int TVMArrayAlloc(const tvm_index_t *shape, int ndim, int dtype_code, int dtype_
   *out = NULL;
   if (ndim < 0 || dtype_code < 0 || dtype_code > 255 || dtype_bits < 1 || dtype_bits > 255 || dtype_lanes < 1 ||
       dtype_lanes > 65535)
-    return heddle__api_refuse("TVMArrayAlloc: %d dimensions of a dtype of code %d, %d bits and %d lanes are not possible", ndim, dtype_code,
-                              dtype_bits, dtype_lanes);
+    return heddle__api_refuse(
+        "TVMArrayAlloc: %d dimensions of a dtype of code %d, %d bits and %d lanes are not possible", ndim, dtype_code,
+        dtype_bits, dtype_lanes);
   heddle_dtype dtype = {(uint8_t)dtype_code, (uint8_t)dtype_bits, (uint16_t)dtype_lanes};
   if (heddle__api_tensor(device_type, device_id, dtype, shape, (uint32_t)ndim, &t) != HEDDLE_OK) return -1;
   return give(t, dtype, out);

@@ -268,7 +268,7 @@ def test_collected_shapes_must_agree(tmp_path):
                  [("go", B), "b", "b"])
     path = files.save(tmp_path, files.model([loop("m,,x", "y ys", body)], {"x": (F, (2,))}, ["y", "ys"], {"m": I(5)}))
     text = failing(1, "run", path, "--device", "cpu", *files.words_for(tmp_path, {"x": np.ones(2, F)}))
-    assert "iteration 1" in text and "it must be one" in text
+    assert "iteration 1" in text and "is float32 [8] in this iteration and was float32 [4]" in text
 
 
 def small(body):

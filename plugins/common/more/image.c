@@ -201,8 +201,9 @@ void more_setup_roi_align(more_plan *p) {
   m->i[WIDTH] = more_int(p, "output_width", 1);
   m->i[RATIO] = more_int(p, "sampling_ratio", 0);
   m->i[MAXIMA] = more_choice(p, "mode", "avg", "avg max");
-  m->i[HALF_PIXEL] = more_choice(p, "coordinate_transformation_mode",
-                                 p->n->node->opset < 16 ? "output_half_pixel" : "half_pixel", "output_half_pixel half_pixel");
+  m->i[HALF_PIXEL] =
+      more_choice(p, "coordinate_transformation_mode", p->n->node->opset < 16 ? "output_half_pixel" : "half_pixel",
+                  "output_half_pixel half_pixel");
   m->f[0] = more_float(p, "spatial_scale", 1);
   more_real(p, 0);
   more_same_type(p, 0, 1);
