@@ -156,8 +156,12 @@ static heddle_status compute(const heddle_graph *g, const heddle__node *node, co
   int32_t *lists = calloc(n_in + n, sizeof *lists);
   void **at = calloc(n, sizeof *at);
   heddle_status s = values != NULL && lists != NULL && at != NULL ? HEDDLE_OK : HEDDLE_ENOMEM;
-  lone l = {.values = values, .inputs = lists, .outputs = lists + n_in, .distinct = lists + n};
-  if (s == HEDDLE_OK) make_region(g, node, inputs, outs, &l);
+  lone l = {.values = values, .inputs = lists};
+  if (s == HEDDLE_OK) {
+    l.outputs = lists + n_in;
+    l.distinct = lists + n;
+    make_region(g, node, inputs, outs, &l);
+  }
   for (uint32_t k = 0; s == HEDDLE_OK && k < n_out; k++) {
     at[n_in + k] = k == which ? data : host_alloc(NULL, outs[k].bytes + SCRATCH_ALIGN, SCRATCH_ALIGN);
     if (at[n_in + k] == NULL) s = HEDDLE_ENOMEM;
