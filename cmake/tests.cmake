@@ -1,8 +1,8 @@
 # Registers the tests with CTest.
 #
 #   tests/FOLDER/test_NAME.c             a cmocka program on tests/cases.h; one test a case, FOLDER/NAME/CASE, and
-#                                        FOLDER/NAME/CASE@opencl, @vulkan, @cuda and @rocm, with that label, for those
-#                                        that run there too
+#                                        FOLDER/NAME@opencl, @vulkan, @cuda and @rocm, with that label, for those that
+#                                        run there too: all of them in one process, which starts the driver once
 #   tests/{python,oracle,conformance}/test_NAME.py   one test a file, FOLDER/NAME, by pytest
 #   bindings/python/tests/test_NAME.py   one test a file, bindings-python/NAME, by pytest, with the package of the build;
 #                                        label python, and libheddle is in their process as with "ctypes"
@@ -10,7 +10,9 @@
 #
 # Each test has its folder as a label. A source may add to that, in its first 20 lines, with "labels: slow threads" and
 # "timeout: 600" (seconds). The label "serial" makes a test run alone; "slow" is left out of the sanitizer runs,
-# "soak" also of scripts/test (a label of minutes, for scripts/soak),
+# "soak" also of scripts/test (a label of minutes, for scripts/soak), "installed" is for what needs an installation, which
+# .ci/run tests on the release build, "alone" gives each case on a driver a process of its own, as where a case counts what
+# a process has, and "together" has all of a C file in one process: FOLDER/NAME/together,
 # "threads" is what the ThreadSanitizer run takes, and a Python file with "ctypes" has libheddle in its own process, so
 # that AddressSanitizer must be there before Python is.
 #
