@@ -9,8 +9,10 @@ A skipped test is one that CTest counts as skipped (exit status 77); a test that
 which are counted apart. Reasons are lines of the output: "skipped: REASON", or "skipped N: REASON" from tests/skips.py.
 """
 import collections
+import json
 import os
 import re
+import subprocess
 import sys
 import xml.etree.ElementTree
 
@@ -23,7 +25,7 @@ class Run:
         suite = xml.etree.ElementTree.parse(path).getroot()
         self.tests, self.failed, self.skipped, self.inside = 0, 0, 0, 0
         self.reasons = collections.Counter()  # by (reason, whether the whole test was skipped)
-        self.seconds = {"file": collections.Counter(), "label": collections.Counter()}
+        self.seconds = collections.Counter()  # by test
         for test in suite.iter("testcase"):
             self.add(test)
 
@@ -39,16 +41,15 @@ class Run:
         if skipped and not found:
             self.reasons["no reason is given", True] += 1
         seconds = float(test.get("time") or 0)
-        self.seconds["file"]["/".join(test.get("name").split("/")[:2])] += seconds
-        for label in labels(test):
-            self.seconds["label"][label] += seconds
+        self.seconds[test.get("name")] += seconds
 
 
-def labels(test):
-    for one in test.iter("property"):
-        if one.get("name") == "cmake_labels":
-            return set(one.get("value").split(";"))
-    return set()
+def labels_of(folder):
+    """The labels of each test of a build; older CMakes leave them out of the report."""
+    done = subprocess.run(["ctest", "--test-dir", folder, "--show-only=json-v1"], capture_output=True, text=True, check=False)
+    tests = json.loads(done.stdout)["tests"] if done.returncode == 0 else []
+    return {test["name"]: value for test in tests for one in test.get("properties", [])
+            if one["name"] == "LABELS" for value in [one["value"]]}
 
 
 def shorten(reason):
@@ -65,11 +66,16 @@ def print_skips(runs):
         print(f"  {count:4} {'tests' if is_whole else 'cases'}  {reason}")
 
 
-def print_slowest(run):
-    for what, seconds in run.seconds.items():
-        print(f"seconds by {what}, of {sum(run.seconds['file'].values()):.0f} (of several tests at a time):")
-        for name, spent in seconds.most_common(ROWS):
-            print(f"  {spent:7.1f}  {name}")
+def print_slowest(run, folder):
+    by_file, by_label, labels = collections.Counter(), collections.Counter(), labels_of(folder)
+    for test, seconds in run.seconds.items():
+        by_file["/".join(test.split("/")[:2])] += seconds
+        for label in labels.get(test, []):
+            by_label[label] += seconds
+    for what, found in ("file", by_file), ("label", by_label):
+        print(f"seconds by {what}, of {sum(run.seconds.values()):.0f} (of several tests at a time):")
+        for name, seconds in found.most_common(ROWS):
+            print(f"  {seconds:7.1f}  {name}")
 
 
 def main(words):
@@ -85,7 +91,7 @@ def main(words):
         return 2
     run = Run(words[-1])
     if is_slowest:
-        print_slowest(run)
+        print_slowest(run, os.path.dirname(words[-1]) or ".")
     if run.reasons:
         print(f"skipped: {run.skipped} tests, and {run.inside} cases of tests that ran")
         print_skips([run])
