@@ -2,6 +2,9 @@
 
 Two things are compared in one run, a ratio each; the lower end of the 95 % bootstrap interval of the ratio of medians
 decides, and both are printed.
+
+--check is the short form of each, a few seconds: one round of few runs, which shows that the benchmark works. Its figures
+say nothing and are held against no limit. What lacks something that it needs ends with 77 and the line "skipped: REASON".
 """
 import argparse
 import json
@@ -10,14 +13,41 @@ import os
 import random
 import statistics
 import subprocess
+import sys
+
+MOST_RUNS = 2  # of one request to a program, with --check
+SKIPPED = 77
+_is_check = False
+
+
+class _Parser(argparse.ArgumentParser):
+    def parse_args(self, args=None, namespace=None):
+        global _is_check
+        found = super().parse_args(args, namespace)
+        _is_check = found.check
+        if found.check:
+            found.rounds = 1
+        return found
 
 
 def parser(description):
     """The options of every benchmark, for one that adds its own."""
-    made = argparse.ArgumentParser(description=description)
+    made = _Parser(description=description)
     made.add_argument("--build", required=True, help="a release build")
     made.add_argument("--rounds", type=int, default=21)
+    made.add_argument("--check", action="store_true", help="once and short, to see that it works; the figures say nothing")
     return made
+
+
+def runs(count):
+    """How many runs a sample takes of what is measured here."""
+    return min(count, MOST_RUNS) if _is_check else count
+
+
+def skip(reason):
+    """Ends the benchmark, which cannot run here."""
+    print(f"skipped: {reason}")
+    sys.exit(SKIPPED)
 
 
 def arguments(description):
@@ -43,10 +73,10 @@ def difference_interval(a, b, draws=2000, seed=1):
 
 class Report:
     """Collects figures; a ratio is printed with its interval and its limit, and ends up in the last line. Not judged:
-    figures that say nothing are not held against their limits."""
+    figures that say nothing are not held against their limits, as those of --check."""
 
     def __init__(self, judged=True):
-        self.ratios, self.passed, self.figures, self.judged = {}, {}, {}, judged
+        self.ratios, self.passed, self.figures, self.judged = {}, {}, {}, judged and not _is_check
 
     def verdict(self, name, limit, is_met):
         if not self.judged:
@@ -79,6 +109,8 @@ class Report:
         print(f"{name}: {value:.6g} {unit}, {self.verdict(name, limit, value <= limit)}")
 
     def close(self, **more):
+        if _is_check:
+            more["check"] = True
         print(json.dumps({"ratios": self.ratios, "passed": self.passed, "figures": self.figures, **more}))
 
 
@@ -94,10 +126,15 @@ class Server:
                                         env={**os.environ, **variables})
 
     def ask(self, *words):
+        """The answer to a request; its last word is how many runs it asks for."""
+        if isinstance(words[-1], int):
+            words = (*words[:-1], runs(words[-1]))
         self.process.stdin.write(" ".join(str(w) for w in words) + "\n")
         self.process.stdin.flush()
         line = self.process.stdout.readline()
         if not line:
+            if self.process.wait() == SKIPPED:
+                skip(f"{os.path.basename(self.process.args[0])} finds no device of its kind")
             raise SystemExit(f"the benchmark program ended at '{' '.join(map(str, words))}'")
         return float(line)
 

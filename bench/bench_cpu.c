@@ -7,9 +7,8 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <time.h>
 
-#include "heddle/heddle.h"
+#include "bench/bench.h"
 
 enum { ROW = 8, MOST_THREADS = 64 };
 
@@ -24,18 +23,6 @@ static const struct {
     {"depthwise_512_at_14", {512, 512, 3, 14, 512}},
 };
 enum { NETS = sizeof nets / sizeof nets[0], DIGITS = NETS };
-
-static void check(heddle_status s, const heddle_error *err) {
-  if (s == HEDDLE_OK) return;
-  fprintf(stderr, "%s\n", err->text);
-  exit(1);
-}
-
-static double now_ns(void) {
-  struct timespec t;
-  clock_gettime(CLOCK_MONOTONIC, &t);
-  return (double)t.tv_sec * 1e9 + (double)t.tv_nsec;
-}
 
 /* ---- Heddle's side */
 

@@ -24,16 +24,16 @@ static void prepare_by_hand(const char *folder) {
   heddle_error err;
   cpu = hand_open(folder, "cpu");
   sim = hand_open(folder, "sim");
-  hand_check(cpu.p->stream->create(cpu.dev, HEDDLE_STREAM_COMPUTE, 0, &cpu_stream, &err), &err);
-  hand_check(sim.p->stream->create(sim.dev, HEDDLE_STREAM_COMPUTE, 0, &sim_stream, &err), &err);
+  check(cpu.p->stream->create(cpu.dev, HEDDLE_STREAM_COMPUTE, 0, &cpu_stream, &err), &err);
+  check(sim.p->stream->create(sim.dev, HEDDLE_STREAM_COMPUTE, 0, &sim_stream, &err), &err);
   pinned = hand_alloc(&sim, HEDDLE_MEMORY_PINNED, 4 * BYTES);
   device = hand_alloc(&sim, HEDDLE_MEMORY_DEVICE, 4 * BYTES);
   void *p = NULL;
   heddle_pbuffer *host = NULL;
-  hand_check(sim.p->memory->map(sim.dev, pinned, &p, &err), &err);
+  check(sim.p->memory->map(sim.dev, pinned, &p, &err), &err);
   memset(p, 0, 4 * BYTES);
-  hand_check(cpu.p->memory->import_host(cpu.dev, p, 4 * BYTES, &host, &err), &err);
-  hand_check(sim.p->copy->fill(sim_stream, device, 0, 4 * BYTES, 0, &err), &err);
+  check(cpu.p->memory->import_host(cpu.dev, p, 4 * BYTES, &host, &err), &err);
+  check(sim.p->copy->fill(sim_stream, device, 0, 4 * BYTES, 0, &err), &err);
   fence = hand_fence();
   /* cpu: pinned[1] = pinned[0] + pinned[2]; sim: device[1] = device[0] + device[2]; both results go back to slot 0. */
   for (int i = 0; i < PAIRS; i++) {
@@ -47,14 +47,14 @@ static void prepare_by_hand(const char *folder) {
 static void by_hand(int blocking) {
   heddle_error err;
   for (int i = 0; i < PAIRS; i++) {
-    hand_check(cpu.p->op->run(on_cpu[i], &err), &err);
-    hand_check(sim.p->copy->h2d(sim_stream, device, 0, pinned, BYTES, BYTES, &err), &err);
-    hand_check(sim.p->op->run(on_sim[i], &err), &err);
-    hand_check(sim.p->copy->d2h(sim_stream, pinned, 0, device, BYTES, BYTES, &err), &err);
+    check(cpu.p->op->run(on_cpu[i], &err), &err);
+    check(sim.p->copy->h2d(sim_stream, device, 0, pinned, BYTES, BYTES, &err), &err);
+    check(sim.p->op->run(on_sim[i], &err), &err);
+    check(sim.p->copy->d2h(sim_stream, pinned, 0, device, BYTES, BYTES, &err), &err);
     if (blocking) {
-      hand_check(sim.p->stream->sync(sim_stream, UINT64_MAX, &err), &err);
+      check(sim.p->stream->sync(sim_stream, UINT64_MAX, &err), &err);
     } else {
-      hand_check(sim.p->fence->signal(sim_stream, fence, ++ticks, &err), &err);
+      check(sim.p->fence->signal(sim_stream, fence, ++ticks, &err), &err);
       hand_wait(fence, ticks);
     }
   }
@@ -62,7 +62,7 @@ static void by_hand(int blocking) {
 
 static void trip(void) {
   heddle_error err;
-  hand_check(sim.p->fence->signal(sim_stream, fence, ++ticks, &err), &err);
+  check(sim.p->fence->signal(sim_stream, fence, ++ticks, &err), &err);
   hand_wait(fence, ticks);
 }
 
@@ -100,7 +100,7 @@ int main(int argc, char **argv) {
   heddle_error err;
   heddle_context *ctx;
   heddle_setting settings[] = {{"threads", "1"}};
-  hand_check(heddle_context_create(settings, 1, NULL, NULL, &ctx, &err), &err);
+  check(heddle_context_create(settings, 1, NULL, NULL, &ctx, &err), &err);
   static const char *const devices[2] = {"cpu", "sim:0"};
   heddle_executor *ex = hand_chain(ctx, 2 * PAIRS, ELEMENTS, devices);
   prepare_by_hand(argv[1]);
@@ -109,15 +109,15 @@ int main(int argc, char **argv) {
   char line[128], what[32];
   int count;
   while (fgets(line, sizeof line, stdin) != NULL && sscanf(line, "%31s %d", what, &count) == 2 && count > 0) {
-    double start = hand_now_ns();
+    double start = now_ns();
     for (int i = 0; i < count; i++) {
-      if (strcmp(what, "heddle") == 0) hand_check(heddle_executor_run(ex, HEDDLE_FOREVER, &err), &err);
+      if (strcmp(what, "heddle") == 0) check(heddle_executor_run(ex, HEDDLE_FOREVER, &err), &err);
       else if (strcmp(what, "blocking") == 0) by_hand(1);
       else if (strcmp(what, "callback") == 0) by_hand(0);
       else if (strcmp(what, "trip") == 0) trip();
       else ping_pong();
     }
-    printf("%.1f\n", (hand_now_ns() - start) / count);
+    printf("%.1f\n", (now_ns() - start) / count);
     fflush(stdout);
   }
   heddle_executor_release(ex);

@@ -18,21 +18,21 @@ static heddle_executor *prepare(heddle_context **ctx, const char *unified, int64
   static const char *const devices[2] = {"cpu", "opencl:0"};
   heddle_error err;
   heddle_setting settings[] = {{"threads", "1"}, {"opencl.unified", unified}};
-  hand_check(heddle_context_create(settings, 2, NULL, NULL, ctx, &err), &err);
+  check(heddle_context_create(settings, 2, NULL, NULL, ctx, &err), &err);
   return hand_chain(*ctx, 2 * PAIRS, elements, devices);
 }
 
 static void run(heddle_executor *ex) {
   heddle_error err;
-  hand_check(heddle_executor_run(ex, HEDDLE_FOREVER, &err), &err);
+  check(heddle_executor_run(ex, HEDDLE_FOREVER, &err), &err);
 }
 
 static double bytes_copied(heddle_executor *ex) {
   heddle_error err;
   heddle_executor_stats before = {.struct_size = sizeof before}, after = {.struct_size = sizeof after};
-  hand_check(heddle_executor_get_stats(ex, &before, &err), &err);
+  check(heddle_executor_get_stats(ex, &before, &err), &err);
   run(ex);
-  hand_check(heddle_executor_get_stats(ex, &after, &err), &err);
+  check(heddle_executor_get_stats(ex, &after, &err), &err);
   return (double)(after.bytes_copied - before.bytes_copied);
 }
 
@@ -48,7 +48,7 @@ int main(int argc, char **argv) {
   heddle_executor *copies = prepare(&copying, "0", elements), *shares = prepare(&sharing, "1", elements);
   hand_cl_prepare(argv[1], elements);
   while (fgets(line, sizeof line, stdin) != NULL && sscanf(line, "%31s %d", what, &count) == 2 && count > 0) {
-    const double start = hand_now_ns();
+    const double start = now_ns();
     double copied = -1;
     for (int i = 0; i < count; i++) {
       if (strcmp(what, "copied") == 0) copied = bytes_copied(shares);
@@ -57,7 +57,7 @@ int main(int argc, char **argv) {
       else
         for (int k = 0; k < PAIRS; k++) hand_cl_pair(strcmp(what, "blocking") == 0);
     }
-    printf("%.1f\n", copied >= 0 ? copied : (hand_now_ns() - start) / count);
+    printf("%.1f\n", copied >= 0 ? copied : (now_ns() - start) / count);
     fflush(stdout);
   }
   heddle_executor_release(copies);

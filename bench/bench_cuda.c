@@ -26,14 +26,14 @@ static int64_t floats;
 
 static void run(heddle_executor *ex, int count) {
   heddle_error err;
-  for (int i = 0; i < count; i++) hand_check(heddle_executor_run(ex, HEDDLE_FOREVER, &err), &err);
+  for (int i = 0; i < count; i++) check(heddle_executor_run(ex, HEDDLE_FOREVER, &err), &err);
 }
 
 static heddle_context *context(void) {
   heddle_context *ctx;
   heddle_error err;
   const heddle_setting settings[] = {{"cpu.fuse", "0"}, {"cuda.fuse", "0"}, {"threads", "1"}};
-  hand_check(heddle_context_create(settings, 3, NULL, NULL, &ctx, &err), &err);
+  check(heddle_context_create(settings, 3, NULL, NULL, &ctx, &err), &err);
   return ctx;
 }
 
@@ -50,9 +50,9 @@ static heddle_pbuffer *buffer(heddle_device *dev, uint32_t kind) {
   heddle_pbuffer *made;
   heddle_error err;
   void *address;
-  hand_check(dev->t->memory.alloc(dev->handle, &desc, &made, &err), &err);
+  check(dev->t->memory.alloc(dev->handle, &desc, &made, &err), &err);
   if (kind == HEDDLE_MEMORY_PINNED) {
-    hand_check(dev->t->memory.map(dev->handle, made, &address, &err), &err);
+    check(dev->t->memory.map(dev->handle, made, &address, &err), &err);
     memset(address, 0, copy_bytes);
   }
   return made;
@@ -62,18 +62,18 @@ static void copy(heddle_context *ctx, int is_to_device, int count) {
   static copier c;
   heddle_error err;
   if (c.dev == NULL) {
-    hand_check(heddle_context_find_device(ctx, "cuda:0", &c.dev, &err), &err);
-    hand_check(heddle__device_open(c.dev, &err), &err);
-    hand_check(c.dev->t->stream.create(c.dev->handle, HEDDLE_STREAM_COPY, 0, &c.stream, &err), &err);
+    check(heddle_context_find_device(ctx, "cuda:0", &c.dev, &err), &err);
+    check(heddle__device_open(c.dev, &err), &err);
+    check(c.dev->t->stream.create(c.dev->handle, HEDDLE_STREAM_COPY, 0, &c.stream, &err), &err);
     c.device = buffer(c.dev, HEDDLE_MEMORY_DEVICE);
     c.host = buffer(c.dev, HEDDLE_MEMORY_PINNED);
   }
   const heddle_copy_table *t = &c.dev->t->copy;
   for (int i = 0; i < count; i++)
-    hand_check(is_to_device ? t->h2d(c.stream, c.device, 0, c.host, 0, copy_bytes, &err)
-                            : t->d2h(c.stream, c.host, 0, c.device, 0, copy_bytes, &err),
-               &err);
-  hand_check(c.dev->t->stream.sync(c.stream, HEDDLE_FOREVER, &err), &err);
+    check(is_to_device ? t->h2d(c.stream, c.device, 0, c.host, 0, copy_bytes, &err)
+                       : t->d2h(c.stream, c.host, 0, c.device, 0, copy_bytes, &err),
+          &err);
+  check(c.dev->t->stream.sync(c.stream, HEDDLE_FOREVER, &err), &err);
 }
 
 /* ---- a model that copies, one that computes, one of both */
@@ -105,18 +105,18 @@ static heddle_executor *copy_and_compute(heddle_context *ctx, int copies, int co
   p += sprintf(p, "[1,%d,%lld,1],[%d,%d]", CHANNELS, (long long)(copies ? rows : 1), SIDE, SIDE);
   for (int i = 0; i < copies + n_compute; i++) p += sprintf(p, ",null");
   sprintf(p, "]]}}");
-  hand_check(heddle_graph_parse(text, strlen(text), "overlap", NULL, &g, &err), &err);
+  check(heddle_graph_parse(text, strlen(text), "overlap", NULL, &g, &err), &err);
   free(text);
   heddle_model_options options = {.struct_size = sizeof options, .devices = "cuda:0"};
-  hand_check(heddle_model_create(ctx, g, NULL, &options, &m, &err), &err);
-  hand_check(heddle_executor_create(m, &ex, &err), &err);
+  check(heddle_model_create(ctx, g, NULL, &options, &m, &err), &err);
+  check(heddle_executor_create(m, &ex, &err), &err);
   const int64_t shapes[2][4] = {{1, CHANNELS, copies ? rows : 1, 1}, {SIDE, SIDE}};
   for (uint32_t i = 0; i < 2; i++) {
     heddle_tensor *t;
-    hand_check(heddle_tensor_create(NULL, HEDDLE_FLOAT32, shapes[i], i == 0 ? 4 : 2, &t, &err), &err);
+    check(heddle_tensor_create(NULL, HEDDLE_FLOAT32, shapes[i], i == 0 ? 4 : 2, &t, &err), &err);
     float *data = heddle_tensor_data(t);
     for (uint64_t k = 0; k < heddle_tensor_bytes(t) / sizeof *data; k++) data[k] = 1.0f / SIDE;
-    hand_check(heddle_executor_set_input(ex, i, t, &err), &err);
+    check(heddle_executor_set_input(ex, i, t, &err), &err);
     heddle_tensor_release(t);
   }
   heddle_model_release(m);
@@ -139,7 +139,7 @@ static double difference(heddle_executor *ex) {
   double most = 0;
   run(ex, 1);
   hand_cuda_chain_run();
-  hand_check(heddle_executor_view_output(ex, 0, &t, &err), &err);
+  check(heddle_executor_view_output(ex, 0, &t, &err), &err);
   const float *ours = heddle_tensor_data(t), *theirs = hand_cuda_chain_result();
   for (int i = 0; i < WIDTH; i++) {
     const double d = fabs((double)ours[i] - (double)theirs[i]);
@@ -158,11 +158,11 @@ static double chain(heddle_context *ctx, const char *what, int count) {
     run(ex, 1);
   }
   if (strcmp(what, "compare") == 0) return difference(ex);
-  const double start = hand_now_ns();
+  const double start = now_ns();
   if (strcmp(what, "chain_heddle") == 0) run(ex, count);
   else
     for (int i = 0; i < count; i++) hand_cuda_chain_run();
-  return (hand_now_ns() - start) / count;
+  return (now_ns() - start) / count;
 }
 
 static double copies(heddle_context *ctx, const char *what, int count) {
@@ -170,10 +170,10 @@ static double copies(heddle_context *ctx, const char *what, int count) {
   if (first(COPY)) hand_cuda_copy_prepare(copy_bytes);
   copy(ctx, is_to_device, 1);
   hand_cuda_copy(is_to_device, 1);
-  const double start = hand_now_ns();
+  const double start = now_ns();
   if (is_by_hand) hand_cuda_copy(is_to_device, count);
   else copy(ctx, is_to_device, count);
-  return (hand_now_ns() - start) / count;
+  return (now_ns() - start) / count;
 }
 
 static double overlap(heddle_context *ctx, const char *what, int count) {
@@ -190,11 +190,11 @@ static double overlap(heddle_context *ctx, const char *what, int count) {
   if (!is_by_hand && made[which] == NULL) made[which] = copy_and_compute(ctx, which != 1, which != 0);
   double start = 0;
   for (int i = -1; i < count; i++) {
-    if (i == 0) start = hand_now_ns();
+    if (i == 0) start = now_ns();
     if (is_by_hand) hand_cuda_overlap("ckb"[which], BUSY * turns);
     else run(made[which], 1);
   }
-  return (hand_now_ns() - start) / count;
+  return (now_ns() - start) / count;
 }
 
 static double mixed(heddle_context *ctx, const char *what, int count) {
@@ -206,7 +206,7 @@ static double mixed(heddle_context *ctx, const char *what, int count) {
     ex = hand_chain(ctx, 2 * (size_t)PAIRS, floats, devices);
     run(ex, 1);
   }
-  const double start = hand_now_ns();
+  const double start = now_ns();
   if (strcmp(what, "mixed_heddle") == 0) run(ex, count);
   else
     for (int i = 0; i < count * PAIRS; i++) {
@@ -214,7 +214,7 @@ static double mixed(heddle_context *ctx, const char *what, int count) {
       while (way < 2 && strcmp(what, ways[way]) != 0) way++;
       hand_cuda_mixed((hand_cuda_way)way);
     }
-  return (hand_now_ns() - start) / count;
+  return (now_ns() - start) / count;
 }
 
 int main(int argc, char **argv) {

@@ -3,23 +3,10 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <time.h>
 
-#include "heddle/heddle.h"
+#include "bench/bench.h"
 
 #define NODES 1000
-
-static void check(heddle_status s, const heddle_error *err) {
-  if (s == HEDDLE_OK) return;
-  fprintf(stderr, "%s\n", err->text);
-  exit(1);
-}
-
-static double now_ns(void) {
-  struct timespec t;
-  clock_gettime(CLOCK_MONOTONIC, &t);
-  return (double)t.tv_sec * 1e9 + (double)t.tv_nsec;
-}
 
 /* Inputs x and y; node i is Add(previous, x), or where softmax is set every second one Softmax(previous). */
 static char *graph_text(int nodes, int width, int softmax) {

@@ -7,6 +7,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "bench/bench.h"
 #include "core/alloc.h"
 #include "executor/plan.h"
 
@@ -470,12 +471,6 @@ static void measure(const heddle__plan *p, figures *f) {
   heddle__free(a.bytes);
   heddle__free(a.before);
   heddle__free(a.inherit);
-}
-
-static void check(heddle_status s, const heddle_error *err) {
-  if (s == HEDDLE_OK) return;
-  fprintf(stderr, "bench memory: %s\n", err->text);
-  exit(1);
 }
 
 /* Storage on a plan of about 10,000 steps on 4 devices, three of 4 streams and the host. */

@@ -9,10 +9,9 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <time.h>
 
 #include "bench/hand_peak.h"
-#include "heddle/heddle.h"
+#include "bench/bench.h"
 
 enum { MOST_MODELS = 64, MOST_PATH = 1024 };
 
@@ -25,21 +24,9 @@ typedef struct entry {
 
 static const char *devices = "cpu";
 
-static void check(heddle_status s, const heddle_error *err) {
-  if (s == HEDDLE_OK) return;
-  fprintf(stderr, "bench_models: %s\n", err->text);
-  exit(1);
-}
-
 static void fail(const char *what, const char *path) {
   fprintf(stderr, "bench_models: %s: %s\n", path, what);
   exit(1);
-}
-
-static double now_ns(void) {
-  struct timespec t;
-  clock_gettime(CLOCK_MONOTONIC, &t);
-  return (double)t.tv_sec * 1e9 + (double)t.tv_nsec;
 }
 
 /* Sets the first input, a float32 tensor, from FILE.input. */

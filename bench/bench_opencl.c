@@ -5,31 +5,19 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <time.h>
 
 #ifdef HEDDLE_BENCH_OPENCL
 #include <CL/cl.h>
 
+#include "bench/bench.h"
 #include "hand_chain.h"
 
 enum { NODES = 1000, WIDTH = 1024, GROUP = 64 };
-
-static void check(heddle_status s, const heddle_error *err) {
-  if (s == HEDDLE_OK) return;
-  fprintf(stderr, "%s\n", err->text);
-  exit(s == HEDDLE_ENODEV || s == HEDDLE_ENOTFOUND ? 77 : 1);
-}
 
 static void cl_check(cl_int code, const char *what) {
   if (code == CL_SUCCESS) return;
   fprintf(stderr, "%s: %d\n", what, code);
   exit(code == -1001 ? 77 : 1);
-}
-
-static double now_ns(void) {
-  struct timespec t;
-  clock_gettime(CLOCK_MONOTONIC, &t);
-  return (double)t.tv_sec * 1e9 + (double)t.tv_nsec;
 }
 
 /* ---- by hand */

@@ -6,16 +6,12 @@
 #include <stdio.h>
 #include <stdlib.h>
 
+#include "bench/bench.h"
 #include "core/alloc.h"
 #include "executor/plan.h"
 #include "heddle/graph.h"
 
 enum { SIZES = 3, ROUNDS = 15, TOGETHER = 4, REGIONS_PASS = 2 };
-
-static void fail(const char *what, const heddle_error *err) {
-  fprintf(stderr, "bench_partition: %s: %s\n", what, err->text);
-  exit(1);
-}
 
 /* ---- the plugin */
 
@@ -60,7 +56,7 @@ static heddle_graph *chain(uint32_t n) {
   t += sprintf(t, "]]}}");
   heddle_graph *graph = NULL;
   heddle_error err;
-  if (heddle_graph_parse(text, (size_t)(t - text), "chain", NULL, &graph, &err) != HEDDLE_OK) fail("the graph", &err);
+  check(heddle_graph_parse(text, (size_t)(t - text), "chain", NULL, &graph, &err), &err);
   free(text);
   return graph;
 }
@@ -90,7 +86,7 @@ static void measure(subject *s, heddle__tables *tables, uint32_t round) {
     heddle__plan *plan = NULL;
     heddle_error err;
     tables->op.partition = quiet ? want_nothing : want_fours;
-    if (heddle__plan_make(&s->request, &plan, &err) != HEDDLE_OK) fail("the plan", &err);
+    check(heddle__plan_make(&s->request, &plan, &err), &err);
     s->ns[quiet][round] = plan->pass_ns[REGIONS_PASS];
     if (!quiet) s->visits = plan->proposal_visits;
     if (!quiet) s->regions = plan->n_regions;
@@ -118,8 +114,8 @@ int main(void) {
   heddle_context *ctx = NULL;
   heddle_device *device = NULL;
   heddle_error err;
-  if (heddle_context_create(settings, 2, NULL, NULL, &ctx, &err) != HEDDLE_OK) fail("the context", &err);
-  if (heddle_context_find_device(ctx, "sim:0", &device, &err) != HEDDLE_OK) fail("a device", &err);
+  check(heddle_context_create(settings, 2, NULL, NULL, &ctx, &err), &err);
+  check(heddle_context_find_device(ctx, "sim:0", &device, &err), &err);
   heddle__tables tables = *device->t;
   device->t = &tables;
   for (uint32_t k = 0; k < SIZES; k++) make_subject(&subjects[k], ctx, &device, sizes[k]);

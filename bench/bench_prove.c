@@ -4,8 +4,8 @@
 #include <inttypes.h>
 #include <stdio.h>
 #include <stdlib.h>
-#include <time.h>
 
+#include "bench/bench.h"
 #include "core/alloc.h"
 #include "executor/prove.h"
 
@@ -148,15 +148,9 @@ static void discard(generator *g) {
 
 static double prove_ms(const generator *g) {
   heddle_error err;
-  struct timespec from, to;
-  clock_gettime(CLOCK_MONOTONIC, &from);
-  heddle_status s = heddle__prove(&g->proof, NULL, &err);
-  clock_gettime(CLOCK_MONOTONIC, &to);
-  if (s != HEDDLE_OK) {
-    fprintf(stderr, "bench prove: %s\n", err.text);
-    exit(1);
-  }
-  return (double)(to.tv_sec - from.tv_sec) * 1e3 + (double)(to.tv_nsec - from.tv_nsec) / 1e6;
+  const double start = now_ns();
+  check(heddle__prove(&g->proof, NULL, &err), &err);
+  return (now_ns() - start) / 1e6;
 }
 
 static int by_size(const void *a, const void *b) {

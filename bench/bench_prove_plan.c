@@ -7,6 +7,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "bench/bench.h"
 #include "core/alloc.h"
 #include "executor/plan.h"
 #include "heddle/graph.h"
@@ -42,11 +43,6 @@ __attribute__((format(printf, 2, 3))) static void put(text *t, const char *forma
   va_start(args, format);
   t->used += (size_t)vsnprintf(t->bytes + t->used, t->cap - t->used, format, args);
   va_end(args);
-}
-
-static void fail(const char *what, const heddle_error *err) {
-  fprintf(stderr, "bench_prove_plan: %s: %s\n", what, err->text);
-  exit(1);
 }
 
 /* ---- the graph */
@@ -142,7 +138,7 @@ static heddle_graph *generate(uint32_t n_nodes, generator *g) {
   put(&t, "]]}}");
   heddle_graph *graph = NULL;
   heddle_error err;
-  if (heddle_graph_parse(t.bytes, t.used, "generated", NULL, &graph, &err) != HEDDLE_OK) fail("the graph", &err);
+  check(heddle_graph_parse(t.bytes, t.used, "generated", NULL, &graph, &err), &err);
   heddle__free(t.bytes);
   return graph;
 }
@@ -162,7 +158,7 @@ typedef struct subject {
 static heddle__plan *plan_of(const subject *s) {
   heddle__plan *plan = NULL;
   heddle_error err;
-  if (heddle__plan_make(&s->request, &plan, &err) != HEDDLE_OK) fail("the plan", &err);
+  check(heddle__plan_make(&s->request, &plan, &err), &err);
   return plan;
 }
 
@@ -217,9 +213,9 @@ int main(void) {
   heddle_context *ctx = NULL;
   heddle_device *devices[DEVICES];
   heddle_error err;
-  if (heddle_context_create(settings, 2, NULL, NULL, &ctx, &err) != HEDDLE_OK) fail("the context", &err);
+  check(heddle_context_create(settings, 2, NULL, NULL, &ctx, &err), &err);
   for (uint32_t i = 0; i < DEVICES; i++)
-    if (heddle_context_find_device(ctx, device_names[i], &devices[i], &err) != HEDDLE_OK) fail("a device", &err);
+    check(heddle_context_find_device(ctx, device_names[i], &devices[i], &err), &err);
   for (uint32_t k = 0; k < SIZES; k++) make_subject(&subjects[k], ctx, devices, sizes[k]);
   for (uint32_t round = 0; round < ROUNDS; round++)
     for (uint32_t k = 0; k < SIZES; k++) {

@@ -4,9 +4,8 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <time.h>
 
-#include "heddle/heddle.h"
+#include "bench/bench.h"
 
 #define MOST 8
 
@@ -15,18 +14,6 @@ typedef struct model {
   heddle_executor *ex;
   heddle_tensor *x, *y, *z;
 } model;
-
-static void check(heddle_status s, const heddle_error *err) {
-  if (s == HEDDLE_OK) return;
-  fprintf(stderr, "%s\n", err->text);
-  exit(1);
-}
-
-static double now_ns(void) {
-  struct timespec t;
-  clock_gettime(CLOCK_MONOTONIC, &t);
-  return (double)t.tv_sec * 1e9 + (double)t.tv_nsec;
-}
 
 static heddle_tensor *like_input(heddle_executor *ex, uint32_t i) {
   heddle_error err;

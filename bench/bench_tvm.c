@@ -10,9 +10,8 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <time.h>
 
-#include "heddle/heddle.h"
+#include "bench/bench.h"
 
 enum { CHAIN = 1000, REAL = 30, SIDE = 128 };
 
@@ -40,18 +39,6 @@ typedef struct model {
   int nodes;
   float *x, *buffers[2];
 } model;
-
-static void check(heddle_status s, const heddle_error *err) {
-  if (s == HEDDLE_OK) return;
-  fprintf(stderr, "%s\n", err->text);
-  exit(1);
-}
-
-static double now_ns(void) {
-  struct timespec t;
-  clock_gettime(CLOCK_MONOTONIC, &t);
-  return (double)t.tv_sec * 1e9 + (double)t.tv_nsec;
-}
 
 /* Node i is FUNCTION(what was before, x). */
 static char *graph_text(int nodes, const char *name, const char *shape) {

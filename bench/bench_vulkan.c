@@ -7,25 +7,13 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <time.h>
 
 #ifdef HEDDLE_BENCH_VULKAN
+#include "bench/bench.h"
 #include "hand_chain.h"
 #include "hand_vulkan.h"
 
 enum { NODES = 1000, WIDTH = 1024 };
-
-static void check(heddle_status s, const heddle_error *err) {
-  if (s == HEDDLE_OK) return;
-  fprintf(stderr, "bench_vulkan: %s\n", err->text);
-  exit(s == HEDDLE_ENODEV || s == HEDDLE_ENOTFOUND ? 77 : 1);
-}
-
-static double now_ns(void) {
-  struct timespec t;
-  clock_gettime(CLOCK_MONOTONIC, &t);
-  return (double)t.tv_sec * 1e9 + (double)t.tv_nsec;
-}
 
 static void run(heddle_executor *ex) {
   heddle_error err;

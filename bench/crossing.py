@@ -73,7 +73,7 @@ def pairs(report, args, plugins, folder):
              if os.path.exists(os.path.join(plugins, f"libheddle_plugin_{d.split(':')[0]}.so"))]
     env = {**os.environ, "XDG_RUNTIME_DIR": folder, **two_vulkan_devices(folder)}
     found = {}
-    for _ in range(PAIR_ROUNDS):
+    for _ in range(min(PAIR_ROUNDS, args.rounds)):
         done = subprocess.run([os.path.join(args.build, "bench", "bench_routes"), *names], env=env, text=True,
                               capture_output=True, timeout=300)
         if done.returncode != 0:

@@ -24,7 +24,7 @@ LIMIT = 500  # ns above C
 def main():
     args = common.arguments(__doc__)
     if shutil.which("go") is None:
-        sys.exit("there is no go; Debian's package is golang-go")
+        common.skip("there is no go; Debian's package is golang-go")
     build = pathlib.Path(args.build).resolve()
     program = build / "bench" / "bench_go"
     subprocess.run(["go", "build", "-o", str(program), "./internal/bench"], cwd=SOURCE / "bindings" / "go", check=True,

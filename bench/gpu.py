@@ -5,8 +5,8 @@ Each figure is a ratio within one run of interleaved rounds: against programs wr
 Runtime's CUDA provider where its package is installed. ONNX Runtime's float32 is without TF32, its fast is with it,
 which is what it does by default. The share of the device's peak is that of float32, and of the tensor cores with fast.
 
---double runs all of it on the double of the driver (tests/fakes), on the host's cores and small: the figures then say
-nothing, but the programs are seen to work.
+--double runs all of it on the double of the driver (tests/fakes, built with the dev preset), on the host's cores and
+small: the figures then say nothing, but the programs are seen to work. --check does this too.
 """
 import glob
 import json
@@ -32,6 +32,7 @@ NETWORKS, BATCHES = ("resnet50", "encoder"), (1, 32)
 SIZES = {False: {"bytes": 64 << 20, "floats": {"4k": 1 << 10, "16m": 1 << 22}, "turns": 40},
          True: {"bytes": 1 << 20, "floats": {"4k": 1 << 10}, "turns": 1}}
 PAUSE = 0.01
+DEV = os.path.join(os.path.dirname(os.path.abspath(__file__)), "..", "build", "dev")  # the release preset builds no double
 
 
 def arguments():
@@ -40,7 +41,7 @@ def arguments():
     parser.add_argument("--folder", help="where the models are written and stay; a temporary folder without it")
     parser.add_argument("--double", action="store_true", help="on the driver's double, to see that all of it works")
     args = parser.parse_args()
-    args.parts = args.parts.split(",")
+    args.parts, args.double = args.parts.split(","), args.double or args.check
     unknown = [name for name in args.parts if name not in PARTS]
     if unknown:
         parser.error(f"there is no part {', '.join(unknown)}; there are {', '.join(PARTS)}")
@@ -49,10 +50,11 @@ def arguments():
 
 def use_double(build, folder):
     """The environment in which the double stands for the driver, for the plugin and the programs by hand alike."""
-    fakes = os.path.join(os.path.abspath(build), "tests", "fakes", "cuda")
+    places = [os.path.join(folder, "tests", "fakes", "cuda") for folder in (os.path.abspath(build), DEV)]
+    fakes = next((f for f in places if os.path.exists(os.path.join(f, "libnvrtc.so.13"))), None)
+    if fakes is None:
+        common.skip("no build here has the double of CUDA's driver: the dev preset builds it where CUDA's headers are")
     driver, compiler = os.path.join(fakes, "libcuda.so.1"), os.path.join(fakes, "libnvrtc.so.13")
-    if not os.path.exists(driver) or not os.path.exists(compiler):
-        raise SystemExit(f"there is no double in {fakes}: the headers of CUDA were not there when it was configured")
     os.environ.update(HEDDLE_CUDA_DRIVER=driver, HEDDLE_CUDA_NVRTC=compiler, HEDDLE_CUDA_LIBRARIES="0",
                       POCL_DEVICES="pthread", POCL_CACHE_DIR=folder, XDG_CACHE_HOME=folder)
 
@@ -86,8 +88,9 @@ def device(build):
         return f"{found['product']} ({driver})" if driver else found["product"]
     done = subprocess.run([tool, "devices", "--all"], stdout=subprocess.PIPE, text=True, check=True)
     why = [line.strip() for line in done.stdout.splitlines() if "cuda" in line.lower()] or ["the plugin is not built"]
-    raise SystemExit("there is no GPU that the plugin cuda can use, so nothing is measured:\n  " + "\n  ".join(why) +
-                     "\n--double runs the same programs on the double of the driver")
+    print("there is no GPU that the plugin cuda can use:\n  " + "\n  ".join(why) +
+          "\n--double runs the same programs on the double of the driver")
+    common.skip("there is no GPU that the plugin cuda can use")
 
 
 def rounds(program, names, count, n):

@@ -1,15 +1,10 @@
 /* bench/hand_chain.c: the graph as text, the model, the executor, its inputs. */
+#include "bench/bench.h"
 #include "hand_chain.h"
 
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-
-static void check(heddle_status s, const heddle_error *err) {
-  if (s == HEDDLE_OK) return;
-  fprintf(stderr, "%s\n", err->text);
-  exit(s == HEDDLE_ENODEV || s == HEDDLE_ENOTFOUND ? 77 : 1);
-}
 
 static char *graph_text(size_t n, int64_t elements, const char *const devices[2]) {
   char *text = malloc(4096 + n * 256), *p = text;

@@ -7,7 +7,6 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <time.h>
 
 enum { FENCES = 64 };
 
@@ -15,18 +14,6 @@ static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER; /* guards the sleep on 
 static pthread_cond_t cond = PTHREAD_COND_INITIALIZER;
 static atomic_ullong values[FENCES];
 static uint64_t fences = 1;
-
-void hand_check(heddle_status s, const heddle_error *err) {
-  if (s == HEDDLE_OK) return;
-  fprintf(stderr, "status %d: %s\n", (int)s, err->text);
-  exit(1);
-}
-
-double hand_now_ns(void) {
-  struct timespec t;
-  clock_gettime(CLOCK_MONOTONIC, &t);
-  return (double)t.tv_sec * 1e9 + (double)t.tv_nsec;
-}
 
 static void host_log(void *ctx, int32_t level, const char *component, const char *text) {
   (void)ctx;
@@ -81,7 +68,7 @@ static void host_fault(void *ctx, uint64_t cookie, int32_t code, const char *tex
 
 static uint64_t host_now(void *ctx) {
   (void)ctx;
-  return (uint64_t)hand_now_ns();
+  return (uint64_t)now_ns();
 }
 
 static void host_span(void *ctx, const char *track, const char *name, uint64_t t0, uint64_t t1) {
@@ -131,10 +118,10 @@ hand_plugin hand_open(const char *folder, const char *name) {
   memcpy(&entry, &symbol, sizeof entry);
   hand_plugin h = {0};
   h.p = entry(&host, &err);
-  if (h.p == NULL) hand_check(HEDDLE_EABI, &err);
-  hand_check(h.p->open_instance(&host, &h.self, &err), &err);
+  if (h.p == NULL) check(HEDDLE_EABI, &err);
+  check(h.p->open_instance(&host, &h.self, &err), &err);
   heddle_pdevice_options options = {.struct_size = sizeof options, .cookie = 1};
-  hand_check(h.p->device->open(h.self, 0, &options, &h.dev, &err), &err);
+  check(h.p->device->open(h.self, 0, &options, &h.dev, &err), &err);
   return h;
 }
 
@@ -153,7 +140,7 @@ heddle_pbuffer *hand_alloc(const hand_plugin *h, uint32_t kind, uint64_t bytes) 
   heddle_error err;
   heddle_pbuffer *b = NULL;
   heddle_pmemory_desc desc = {sizeof desc, kind, bytes, 256};
-  hand_check(h->p->memory->alloc(h->dev, &desc, &b, &err), &err);
+  check(h->p->memory->alloc(h->dev, &desc, &b, &err), &err);
   return b;
 }
 
@@ -194,16 +181,16 @@ heddle_plaunch *hand_add(const hand_plugin *h, heddle_pstream *stream, int64_t n
   region.nodes = (heddle_parray){&node, 1, sizeof node};
   region.values = (heddle_parray){values3, 3, sizeof values3[0]};
   int32_t state[2] = {0, -1};
-  hand_check(h->p->op->query(h->self, 0, &region, plain_offer, state, &err), &err);
+  check(h->p->op->query(h->self, 0, &region, plain_offer, state, &err), &err);
   if (state[1] < 0) {
     fprintf(stderr, "no plain offer\n");
     exit(1);
   }
   heddle_pop *op = NULL;
   heddle_plaunch *launch = NULL;
-  hand_check(h->p->op->prepare(h->dev, &region, (uint32_t)state[1], &op, &err), &err);
+  check(h->p->op->prepare(h->dev, &region, (uint32_t)state[1], &op, &err), &err);
   heddle_pslice inputs[2] = {a, b};
   heddle_pbind bind = {.struct_size = sizeof bind, .inputs = inputs, .outputs = &out, .n_inputs = 2, .n_outputs = 1};
-  hand_check(h->p->op->bind(op, stream, &bind, &launch, &err), &err);
+  check(h->p->op->bind(op, stream, &bind, &launch, &err), &err);
   return launch;
 }

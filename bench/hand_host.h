@@ -2,6 +2,7 @@
 #ifndef BENCH_HAND_HOST_H
 #define BENCH_HAND_HOST_H
 
+#include "bench/bench.h"
 #include "heddle/plugin.h"
 
 /* A fence of the hand-written host: fence handle i is slot i. Waiting sleeps on one condition variable. */
@@ -25,7 +26,5 @@ void hand_signal(heddle_pfence fence, uint64_t value);
 heddle_plaunch *hand_add(const hand_plugin *h, heddle_pstream *stream, int64_t n, heddle_pslice a, heddle_pslice b,
                          heddle_pslice out);
 heddle_pbuffer *hand_alloc(const hand_plugin *h, uint32_t kind, uint64_t bytes);
-void hand_check(heddle_status s, const heddle_error *err);
-double hand_now_ns(void);
 
 #endif

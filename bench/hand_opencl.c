@@ -21,7 +21,7 @@ static size_t bytes, global_size;
 static heddle_pfence fence;
 static uint64_t ticks;
 
-static void check(cl_int code, const char *what) {
+static void cl_check(cl_int code, const char *what) {
   if (code == CL_SUCCESS) return;
   fprintf(stderr, "%s: %d\n", what, code);
   exit(code == -1001 ? 77 : 1);
@@ -37,38 +37,38 @@ void hand_cl_prepare(const char *plugin_folder, int64_t elements) {
   const cl_int n = (cl_int)elements;
   bytes = (size_t)elements * sizeof(float);
   global_size = ((size_t)elements + GROUP - 1) / GROUP * GROUP;
-  check(clGetPlatformIDs(1, &platform, NULL), "clGetPlatformIDs");
-  check(clGetDeviceIDs(platform, CL_DEVICE_TYPE_ALL, 1, &id, NULL), "clGetDeviceIDs");
+  cl_check(clGetPlatformIDs(1, &platform, NULL), "clGetPlatformIDs");
+  cl_check(clGetDeviceIDs(platform, CL_DEVICE_TYPE_ALL, 1, &id, NULL), "clGetDeviceIDs");
   cl_context ctx = clCreateContext(NULL, 1, &id, NULL, NULL, &code);
-  check(code, "clCreateContext");
+  cl_check(code, "clCreateContext");
   queue = clCreateCommandQueue(ctx, id, 0, &code);
-  check(code, "clCreateCommandQueue");
+  cl_check(code, "clCreateCommandQueue");
   cl_program program = clCreateProgramWithSource(ctx, 1, (const char **)(uintptr_t)&text, NULL, &code);
-  check(code, "clCreateProgramWithSource");
-  check(clBuildProgram(program, 1, &id, "", NULL, NULL), "clBuildProgram");
+  cl_check(code, "clCreateProgramWithSource");
+  cl_check(clBuildProgram(program, 1, &id, "", NULL, NULL), "clBuildProgram");
   kernel = clCreateKernel(program, "add", &code);
-  check(code, "clCreateKernel");
+  cl_check(code, "clCreateKernel");
   for (cl_uint i = 0; i < 3; i++) {
     device[i] = clCreateBuffer(ctx, CL_MEM_READ_WRITE, bytes, NULL, &code);
-    check(code, "clCreateBuffer");
+    cl_check(code, "clCreateBuffer");
     cl_mem pinned = clCreateBuffer(ctx, CL_MEM_READ_WRITE | CL_MEM_ALLOC_HOST_PTR, bytes, NULL, &code);
-    check(code, "clCreateBuffer");
+    cl_check(code, "clCreateBuffer");
     host[i] = clEnqueueMapBuffer(queue, pinned, CL_TRUE, CL_MAP_READ | CL_MAP_WRITE, 0, bytes, 0, NULL, NULL, &code);
-    check(code, "clEnqueueMapBuffer");
+    cl_check(code, "clEnqueueMapBuffer");
     memset(host[i], 0, bytes);
-    check(clEnqueueWriteBuffer(queue, device[i], CL_TRUE, 0, bytes, host[i], 0, NULL, NULL), "clEnqueueWriteBuffer");
-    check(clSetKernelArg(kernel, i, sizeof(cl_mem), &device[i]), "clSetKernelArg");
+    cl_check(clEnqueueWriteBuffer(queue, device[i], CL_TRUE, 0, bytes, host[i], 0, NULL, NULL), "clEnqueueWriteBuffer");
+    cl_check(clSetKernelArg(kernel, i, sizeof(cl_mem), &device[i]), "clSetKernelArg");
   }
-  check(clSetKernelArg(kernel, 3, sizeof n, &n), "clSetKernelArg");
+  cl_check(clSetKernelArg(kernel, 3, sizeof n, &n), "clSetKernelArg");
 
   heddle_error err;
   heddle_pstream *stream;
   heddle_pslice slices[3];
   cpu = hand_open(plugin_folder, "cpu");
-  hand_check(cpu.p->stream->create(cpu.dev, HEDDLE_STREAM_COMPUTE, 0, &stream, &err), &err);
+  check(cpu.p->stream->create(cpu.dev, HEDDLE_STREAM_COMPUTE, 0, &stream, &err), &err);
   for (int i = 0; i < 3; i++) {
     slices[i] = (heddle_pslice){NULL, 0, bytes};
-    hand_check(cpu.p->memory->import_host(cpu.dev, host[i], bytes, &slices[i].buffer, &err), &err);
+    check(cpu.p->memory->import_host(cpu.dev, host[i], bytes, &slices[i].buffer, &err), &err);
   }
   on_cpu = hand_add(&cpu, stream, elements, slices[0], slices[1], slices[2]);
   fence = hand_fence();
@@ -76,7 +76,7 @@ void hand_cl_prepare(const char *plugin_folder, int64_t elements) {
 
 static void CL_CALLBACK reached(cl_event event, cl_int state, void *user) {
   (void)event;
-  check(state < 0 ? state : CL_SUCCESS, "read");
+  cl_check(state < 0 ? state : CL_SUCCESS, "read");
   hand_signal(fence, (uint64_t)(uintptr_t)user);
 }
 
@@ -84,15 +84,16 @@ void hand_cl_pair(int blocking) {
   const size_t local = GROUP;
   heddle_error err;
   cl_event event = NULL;
-  hand_check(cpu.p->op->run(on_cpu, &err), &err);
-  check(clEnqueueWriteBuffer(queue, device[0], CL_FALSE, 0, bytes, host[2], 0, NULL, NULL), "clEnqueueWriteBuffer");
-  check(clEnqueueNDRangeKernel(queue, kernel, 1, NULL, &global_size, &local, 0, NULL, NULL), "clEnqueueNDRangeKernel");
-  check(clEnqueueReadBuffer(queue, device[2], blocking ? CL_TRUE : CL_FALSE, 0, bytes, host[0], 0, NULL,
-                            blocking ? NULL : &event),
-        "clEnqueueReadBuffer");
+  check(cpu.p->op->run(on_cpu, &err), &err);
+  cl_check(clEnqueueWriteBuffer(queue, device[0], CL_FALSE, 0, bytes, host[2], 0, NULL, NULL), "clEnqueueWriteBuffer");
+  cl_check(clEnqueueNDRangeKernel(queue, kernel, 1, NULL, &global_size, &local, 0, NULL, NULL),
+           "clEnqueueNDRangeKernel");
+  cl_check(clEnqueueReadBuffer(queue, device[2], blocking ? CL_TRUE : CL_FALSE, 0, bytes, host[0], 0, NULL,
+                               blocking ? NULL : &event),
+           "clEnqueueReadBuffer");
   if (blocking) return;
-  check(clSetEventCallback(event, CL_COMPLETE, reached, (void *)(uintptr_t)++ticks), "clSetEventCallback");
-  check(clFlush(queue), "clFlush");
+  cl_check(clSetEventCallback(event, CL_COMPLETE, reached, (void *)(uintptr_t)++ticks), "clSetEventCallback");
+  cl_check(clFlush(queue), "clFlush");
   hand_wait(fence, ticks);
   clReleaseEvent(event);
 }

@@ -22,7 +22,7 @@ static VkCommandBuffer commands;
 static float *mapped[BUFFERS];
 static int results;
 
-static void check(VkResult result, const char *what) {
+static void vk_check(VkResult result, const char *what) {
   if (result == VK_SUCCESS) return;
   fprintf(stderr, "hand_vulkan: %s: %d\n", what, (int)result);
   exit(result == VK_ERROR_INCOMPATIBLE_DRIVER || result == VK_ERROR_INITIALIZATION_FAILED ? 77 : 1);
@@ -36,14 +36,14 @@ static VkPhysicalDevice open_device(uint32_t *family) {
   VkPhysicalDevice physical;
   VkQueueFamilyProperties families[16];
   uint32_t one = 1, n = 16;
-  check(vkCreateInstance(&made, NULL, &instance), "vkCreateInstance");
+  vk_check(vkCreateInstance(&made, NULL, &instance), "vkCreateInstance");
   const VkResult listed = vkEnumeratePhysicalDevices(instance, &one, &physical);
-  if (one == 0) check(VK_ERROR_INCOMPATIBLE_DRIVER, "there is no device");
-  if (listed != VK_INCOMPLETE) check(listed, "vkEnumeratePhysicalDevices");
+  if (one == 0) vk_check(VK_ERROR_INCOMPATIBLE_DRIVER, "there is no device");
+  if (listed != VK_INCOMPLETE) vk_check(listed, "vkEnumeratePhysicalDevices");
   vkGetPhysicalDeviceQueueFamilyProperties(physical, &n, families);
   *family = 0;
   while (*family < n && (families[*family].queueFlags & VK_QUEUE_COMPUTE_BIT) == 0) ++*family;
-  if (*family == n) check(VK_ERROR_INCOMPATIBLE_DRIVER, "the first device does not compute");
+  if (*family == n) vk_check(VK_ERROR_INCOMPATIBLE_DRIVER, "the first device does not compute");
   const float priority = 1;
   const VkDeviceQueueCreateInfo queues = {.sType = VK_STRUCTURE_TYPE_DEVICE_QUEUE_CREATE_INFO,
                                           .queueFamilyIndex = *family,
@@ -51,7 +51,7 @@ static VkPhysicalDevice open_device(uint32_t *family) {
                                           .pQueuePriorities = &priority};
   const VkDeviceCreateInfo opened = {
       .sType = VK_STRUCTURE_TYPE_DEVICE_CREATE_INFO, .queueCreateInfoCount = 1, .pQueueCreateInfos = &queues};
-  check(vkCreateDevice(physical, &opened, NULL, &device), "vkCreateDevice");
+  vk_check(vkCreateDevice(physical, &opened, NULL, &device), "vkCreateDevice");
   vkGetDeviceQueue(device, *family, 0, &queue);
   return physical;
 }
@@ -65,7 +65,7 @@ static VkBuffer make_buffer(VkPhysicalDevice physical, VkDeviceSize bytes, float
   VkBuffer buffer;
   VkDeviceMemory held;
   void *address;
-  check(vkCreateBuffer(device, &made, NULL, &buffer), "vkCreateBuffer");
+  vk_check(vkCreateBuffer(device, &made, NULL, &buffer), "vkCreateBuffer");
   vkGetBufferMemoryRequirements(device, buffer, &needs);
   vkGetPhysicalDeviceMemoryProperties(physical, &memory);
   uint32_t best = memory.memoryTypeCount;
@@ -76,10 +76,10 @@ static VkBuffer make_buffer(VkPhysicalDevice physical, VkDeviceSize bytes, float
   }
   const VkMemoryAllocateInfo block = {
       .sType = VK_STRUCTURE_TYPE_MEMORY_ALLOCATE_INFO, .allocationSize = needs.size, .memoryTypeIndex = best};
-  check(best == memory.memoryTypeCount ? VK_ERROR_OUT_OF_DEVICE_MEMORY : VK_SUCCESS, "memory that the host sees");
-  check(vkAllocateMemory(device, &block, NULL, &held), "vkAllocateMemory");
-  check(vkBindBufferMemory(device, buffer, held, 0), "vkBindBufferMemory");
-  check(vkMapMemory(device, held, 0, VK_WHOLE_SIZE, 0, &address), "vkMapMemory");
+  vk_check(best == memory.memoryTypeCount ? VK_ERROR_OUT_OF_DEVICE_MEMORY : VK_SUCCESS, "memory that the host sees");
+  vk_check(vkAllocateMemory(device, &block, NULL, &held), "vkAllocateMemory");
+  vk_check(vkBindBufferMemory(device, buffer, held, 0), "vkBindBufferMemory");
+  vk_check(vkMapMemory(device, held, 0, VK_WHOLE_SIZE, 0, &address), "vkMapMemory");
   *at = address;
   return buffer;
 }
@@ -94,14 +94,14 @@ static VkPipeline make_pipeline(int width, VkDescriptorSetLayout *set, VkPipelin
         (VkDescriptorSetLayoutBinding){i, VK_DESCRIPTOR_TYPE_STORAGE_BUFFER, 1, VK_SHADER_STAGE_COMPUTE_BIT, NULL};
   const VkDescriptorSetLayoutCreateInfo sets = {
       .sType = VK_STRUCTURE_TYPE_DESCRIPTOR_SET_LAYOUT_CREATE_INFO, .bindingCount = 3, .pBindings = bindings};
-  check(vkCreateDescriptorSetLayout(device, &sets, NULL, set), "vkCreateDescriptorSetLayout");
+  vk_check(vkCreateDescriptorSetLayout(device, &sets, NULL, set), "vkCreateDescriptorSetLayout");
   const VkPipelineLayoutCreateInfo layouts = {
       .sType = VK_STRUCTURE_TYPE_PIPELINE_LAYOUT_CREATE_INFO, .setLayoutCount = 1, .pSetLayouts = set};
-  check(vkCreatePipelineLayout(device, &layouts, NULL, layout), "vkCreatePipelineLayout");
+  vk_check(vkCreatePipelineLayout(device, &layouts, NULL, layout), "vkCreatePipelineLayout");
   const VkShaderModuleCreateInfo modules = {
       .sType = VK_STRUCTURE_TYPE_SHADER_MODULE_CREATE_INFO, .codeSize = sizeof code, .pCode = code};
   VkShaderModule module;
-  check(vkCreateShaderModule(device, &modules, NULL, &module), "vkCreateShaderModule");
+  vk_check(vkCreateShaderModule(device, &modules, NULL, &module), "vkCreateShaderModule");
   const VkComputePipelineCreateInfo made = {.sType = VK_STRUCTURE_TYPE_COMPUTE_PIPELINE_CREATE_INFO,
                                             .stage = {.sType = VK_STRUCTURE_TYPE_PIPELINE_SHADER_STAGE_CREATE_INFO,
                                                       .stage = VK_SHADER_STAGE_COMPUTE_BIT,
@@ -110,7 +110,7 @@ static VkPipeline make_pipeline(int width, VkDescriptorSetLayout *set, VkPipelin
                                                       .pSpecializationInfo = &constants},
                                             .layout = *layout};
   VkPipeline pipeline;
-  check(vkCreateComputePipelines(device, VK_NULL_HANDLE, 1, &made, NULL, &pipeline), "vkCreateComputePipelines");
+  vk_check(vkCreateComputePipelines(device, VK_NULL_HANDLE, 1, &made, NULL, &pipeline), "vkCreateComputePipelines");
   return pipeline;
 }
 
@@ -122,13 +122,13 @@ static void make_sets(VkDescriptorSetLayout layout, const VkBuffer buffers[BUFFE
   const VkDescriptorPoolCreateInfo pools = {
       .sType = VK_STRUCTURE_TYPE_DESCRIPTOR_POOL_CREATE_INFO, .maxSets = 3, .poolSizeCount = 1, .pPoolSizes = &size};
   VkDescriptorPool pool;
-  check(vkCreateDescriptorPool(device, &pools, NULL, &pool), "vkCreateDescriptorPool");
+  vk_check(vkCreateDescriptorPool(device, &pools, NULL, &pool), "vkCreateDescriptorPool");
   for (int i = 0; i < 3; i++) {
     const VkDescriptorSetAllocateInfo made = {.sType = VK_STRUCTURE_TYPE_DESCRIPTOR_SET_ALLOCATE_INFO,
                                               .descriptorPool = pool,
                                               .descriptorSetCount = 1,
                                               .pSetLayouts = &layout};
-    check(vkAllocateDescriptorSets(device, &made, &sets[i]), "vkAllocateDescriptorSets");
+    vk_check(vkAllocateDescriptorSets(device, &made, &sets[i]), "vkAllocateDescriptorSets");
     const VkDescriptorBufferInfo used[3] = {{buffers[ways[i][0]], 0, VK_WHOLE_SIZE},
                                             {buffers[0], 0, VK_WHOLE_SIZE},
                                             {buffers[ways[i][1]], 0, VK_WHOLE_SIZE}};
@@ -158,14 +158,14 @@ void hand_vk_prepare(int nodes, int width, float value) {
   const VkCommandPoolCreateInfo pools = {.sType = VK_STRUCTURE_TYPE_COMMAND_POOL_CREATE_INFO,
                                          .queueFamilyIndex = family};
   VkCommandPool pool;
-  check(vkCreateCommandPool(device, &pools, NULL, &pool), "vkCreateCommandPool");
+  vk_check(vkCreateCommandPool(device, &pools, NULL, &pool), "vkCreateCommandPool");
   const VkCommandBufferAllocateInfo made = {.sType = VK_STRUCTURE_TYPE_COMMAND_BUFFER_ALLOCATE_INFO,
                                             .commandPool = pool,
                                             .level = VK_COMMAND_BUFFER_LEVEL_PRIMARY,
                                             .commandBufferCount = 1};
-  check(vkAllocateCommandBuffers(device, &made, &commands), "vkAllocateCommandBuffers");
+  vk_check(vkAllocateCommandBuffers(device, &made, &commands), "vkAllocateCommandBuffers");
   const VkCommandBufferBeginInfo begin = {.sType = VK_STRUCTURE_TYPE_COMMAND_BUFFER_BEGIN_INFO};
-  check(vkBeginCommandBuffer(commands, &begin), "vkBeginCommandBuffer");
+  vk_check(vkBeginCommandBuffer(commands, &begin), "vkBeginCommandBuffer");
   vkCmdBindPipeline(commands, VK_PIPELINE_BIND_POINT_COMPUTE, pipeline);
   const VkMemoryBarrier barrier = {.sType = VK_STRUCTURE_TYPE_MEMORY_BARRIER,
                                    .srcAccessMask = VK_ACCESS_SHADER_WRITE_BIT,
@@ -183,18 +183,18 @@ void hand_vk_prepare(int nodes, int width, float value) {
                                    .dstAccessMask = VK_ACCESS_HOST_READ_BIT};
   vkCmdPipelineBarrier(commands, VK_PIPELINE_STAGE_COMPUTE_SHADER_BIT, VK_PIPELINE_STAGE_HOST_BIT, 0, 1, &to_host, 0,
                        NULL, 0, NULL);
-  check(vkEndCommandBuffer(commands), "vkEndCommandBuffer");
+  vk_check(vkEndCommandBuffer(commands), "vkEndCommandBuffer");
   results = nodes % 2 == 0 ? 3 : 2;
   const VkFenceCreateInfo fences = {.sType = VK_STRUCTURE_TYPE_FENCE_CREATE_INFO};
-  check(vkCreateFence(device, &fences, NULL, &fence), "vkCreateFence");
+  vk_check(vkCreateFence(device, &fences, NULL, &fence), "vkCreateFence");
 }
 
 void hand_vk_run(void) {
   const VkSubmitInfo submit = {
       .sType = VK_STRUCTURE_TYPE_SUBMIT_INFO, .commandBufferCount = 1, .pCommandBuffers = &commands};
-  check(vkQueueSubmit(queue, 1, &submit, fence), "vkQueueSubmit");
-  check(vkWaitForFences(device, 1, &fence, VK_TRUE, UINT64_MAX), "vkWaitForFences");
-  check(vkResetFences(device, 1, &fence), "vkResetFences");
+  vk_check(vkQueueSubmit(queue, 1, &submit, fence), "vkQueueSubmit");
+  vk_check(vkWaitForFences(device, 1, &fence, VK_TRUE, UINT64_MAX), "vkWaitForFences");
+  vk_check(vkResetFences(device, 1, &fence), "vkResetFences");
 }
 
 const float *hand_vk_result(void) {

@@ -57,18 +57,18 @@ def main():
         context = heddle.Context({"threads": "1"})
         models, peers, values = {}, {}, {}
         samples = {name: ([], [], []) for name in SIZES}
-        for name, (size, runs) in SIZES.items():
-            path = os.path.join(folder, f"{name}.onnx")
+        for name, (size, most) in SIZES.items():
+            runs, path = common.runs(most), os.path.join(folder, f"{name}.onnx")
             save(path, size)
             models[name] = heddle.load(path, devices="cpu", context=context)
             peers[name] = Peer(path, size)
             values[name] = (np.ones(size, np.float32), np.ones(size, np.float32))
-            for warm_up in (lambda: server.ask(name, runs // 10), lambda: peers[name].time(runs // 10),
-                            lambda: time_calls(models[name], values[name], runs // 10)):
+            for warm_up in (lambda: server.ask(name, max(1, runs // 10)), lambda: peers[name].time(max(1, runs // 10)),
+                            lambda: time_calls(models[name], values[name], max(1, runs // 10))):
                 warm_up()
         for _ in range(args.rounds):
-            for name, (size, runs) in SIZES.items():
-                ours, c, theirs = samples[name]
+            for name, (size, most) in SIZES.items():
+                runs, (ours, c, theirs) = common.runs(most), samples[name]
                 ours.append(time_calls(models[name], values[name], runs))
                 c.append(server.ask(name, runs))
                 theirs.append(peers[name].time(runs))

@@ -72,7 +72,7 @@ def main():
     parser.add_argument("--models", default=",".join(RUNS), help="only these, with commas between")
     parser.add_argument("--folder", help="where the models are written and stay; a temporary folder without it")
     args = parser.parse_args()
-    names = args.models.split(",")
+    names = ["encoder_dynamic"] if args.check else args.models.split(",")
     if set(names) - set(RUNS):
         parser.error(f"there are {', '.join(RUNS)}")
     counts = [1, 2] if len(os.sched_getaffinity(0)) > 1 else [1]

@@ -3,7 +3,7 @@
 # heddle_embed_spirv(OUT GLSLC FOLDER VARIANT...) adds the rules that compile each variant, a string "name source option...",
 # of the folder's files with glslc, and write the C source OUT, which defines vlk_codes and vlk_code_count (see
 # plugins/vulkan/shader.h) with one entry a variant. Sources may include any .glsl file of the folder. The same file is
-# the script of the last rule.
+# the script of the last rule. SPIR-V is kept in HEDDLE_SPIRV_CACHE, where that is set: the presets have one together.
 if(NOT CMAKE_SCRIPT_MODE_FILE)
   set(HEDDLE_EMBED_SPIRV_SCRIPT "${CMAKE_CURRENT_LIST_FILE}")
   function(heddle_embed_spirv out glslc folder)
@@ -12,11 +12,21 @@ if(NOT CMAKE_SCRIPT_MODE_FILE)
     set(made "${PROJECT_BINARY_DIR}/${stem}")
     file(MAKE_DIRECTORY "${made}")
     set(files "")
+    set(cached "")
+    if(HEDDLE_SPIRV_CACHE)
+      execute_process(COMMAND "${glslc}" --version OUTPUT_VARIABLE version)
+      string(SHA1 version "${version}")
+      set(cached "${CMAKE_CURRENT_FUNCTION_LIST_DIR}/cached_spirv.sh" "${HEDDLE_SPIRV_CACHE}/${version}")
+    endif()
     foreach(variant IN LISTS ARGN)
       string(REGEX MATCHALL "[^ ]+" words "${variant}")
       list(POP_FRONT words name source)
+      set(first "")
+      if(cached)
+        set(first ${cached} "${made}/${name}.spv" "${folder}" "${folder}/${source}")
+      endif()
       add_custom_command(OUTPUT "${made}/${name}.spv"
-        COMMAND "${glslc}" -Werror -I "${folder}" ${words} -o "${made}/${name}.spv" "${folder}/${source}"
+        COMMAND ${first} "${glslc}" -Werror -I "${folder}" ${words} -o "${made}/${name}.spv" "${folder}/${source}"
         DEPENDS "${folder}/${source}" ${includes} COMMENT "SPIR-V ${name}" VERBATIM)
       list(APPEND files "${made}/${name}.spv")
     endforeach()

@@ -1,8 +1,8 @@
 # Registers the tests with CTest.
 #
 #   tests/FOLDER/test_NAME.c             a cmocka program on tests/cases.h; one test a case, FOLDER/NAME/CASE, and
-#                                        FOLDER/NAME/CASE@opencl, @vulkan, @cuda and @rocm, with that label, for those
-#                                        that run there too
+#                                        FOLDER/NAME@opencl, @vulkan, @cuda and @rocm, with that label, for those that
+#                                        run there too: all of them in one process, which starts the driver once
 #   tests/{python,oracle,conformance}/test_NAME.py   one test a file, FOLDER/NAME, by pytest
 #   bindings/python/tests/test_NAME.py   one test a file, bindings-python/NAME, by pytest, with the package of the build;
 #                                        label python, and libheddle is in their process as with "ctypes"
@@ -10,7 +10,9 @@
 #
 # Each test has its folder as a label. A source may add to that, in its first 20 lines, with "labels: slow threads" and
 # "timeout: 600" (seconds). The label "serial" makes a test run alone; "slow" is left out of the sanitizer runs,
-# "soak" also of scripts/test (a label of minutes, for scripts/soak),
+# "soak" also of scripts/test (a label of minutes, for scripts/soak), "installed" is for what needs an installation, which
+# .ci/run tests on the release build, "alone" gives each case on a driver a process of its own, as where a case counts what
+# a process has, and "together" has all of a C file in one process: FOLDER/NAME/together,
 # "threads" is what the ThreadSanitizer run takes, and a Python file with "ctypes" has libheddle in its own process, so
 # that AddressSanitizer must be there before Python is.
 #
@@ -64,22 +66,26 @@ function(heddle_c_test folder source)
 endfunction()
 
 pkg_check_modules(CMOCKA IMPORTED_TARGET cmocka)
-if(CMOCKA_FOUND)
-  file(GLOB c_tests CONFIGURE_DEPENDS tests/*/test_*.c)
-  foreach(source IN LISTS c_tests)
-    get_filename_component(folder "${source}" DIRECTORY)
-    get_filename_component(folder "${folder}" NAME)
-    heddle_c_test(${folder} "${source}")
-  endforeach()
-else()
-  message(WARNING "cmocka is not installed, so the C tests are left out; scripts/setup installs it.")
+if(NOT CMOCKA_FOUND)
+  message(FATAL_ERROR "The tests need cmocka, which is not installed: scripts/setup installs it. To build without tests, "
+    "configure with -DHEDDLE_TESTS=OFF.")
 endif()
+file(GLOB c_tests CONFIGURE_DEPENDS tests/*/test_*.c)
+foreach(source IN LISTS c_tests)
+  get_filename_component(folder "${source}" DIRECTORY)
+  get_filename_component(folder "${folder}" NAME)
+  heddle_c_test(${folder} "${source}")
+endforeach()
 
 # ---- Python files ------------------------------------------------------------------------------------------------
 include(cmake/test_properties.cmake)
 set(has_pytest 1)
 if(EXISTS "${HEDDLE_PYTHON}")
   execute_process(COMMAND "${HEDDLE_PYTHON}" -c "import pytest" RESULT_VARIABLE has_pytest OUTPUT_QUIET ERROR_QUIET)
+endif()
+if(NOT has_pytest EQUAL 0)
+  message(FATAL_ERROR "The tests need pytest, which ${HEDDLE_PYTHON} (HEDDLE_PYTHON) does not have: scripts/setup "
+    "installs it. To build without tests, configure with -DHEDDLE_TESTS=OFF.")
 endif()
 # A test with the label "ctypes" loads libheddle into Python, which then needs the sanitizer's run time in front. What
 # Python itself leaks is not ours to report.
@@ -89,45 +95,41 @@ if(HEDDLE_SANITIZE MATCHES "address")
     OUTPUT_STRIP_TRAILING_WHITESPACE)
   set(in_python ";LD_PRELOAD=${asan_runtime};ASAN_OPTIONS=detect_leaks=0:allocator_may_return_null=1:use_sigaltstack=0:quarantine_size_mb=16")
 endif()
-if(has_pytest EQUAL 0)
-  file(GLOB python_tests CONFIGURE_DEPENDS tests/python/test_*.py tests/oracle/test_*.py tests/conformance/test_*.py)
-  if(HEDDLE_PYTHON_BUILT)
-    file(GLOB binding_tests CONFIGURE_DEPENDS bindings/python/tests/test_*.py)
-    list(APPEND python_tests ${binding_tests})
-  endif()
-  foreach(source IN LISTS python_tests)
-    get_filename_component(folder "${source}" DIRECTORY)
-    get_filename_component(folder "${folder}" NAME)
-    set(path "${PROJECT_SOURCE_DIR}/tests")
-    if(source MATCHES "/bindings/python/tests/")
-      set(folder bindings-python)
-      set(path "${HEDDLE_PYTHON_PACKAGE}/..:${PROJECT_SOURCE_DIR}/bindings/python/tests:${path}")
-    endif()
-    get_filename_component(name "${source}" NAME_WE)
-    string(REGEX REPLACE "^test_" "" name "${name}")
-    heddle_read_test_words("${source}" ${folder} 900)
-    set(serial OFF)
-    if("serial" IN_LIST test_labels)
-      set(serial ON)
-    endif()
-    set(more "")
-    if(folder STREQUAL "bindings-python")
-      list(APPEND test_labels python ctypes)
-    endif()
-    if("ctypes" IN_LIST test_labels)
-      set(more "${in_python}")
-    endif()
-    set_property(DIRECTORY APPEND PROPERTY CMAKE_CONFIGURE_DEPENDS "${source}")
-    add_test(NAME ${folder}/${name}
-      COMMAND "${HEDDLE_PYTHON}" -m pytest -q -p no:cacheprovider "${source}"
-      WORKING_DIRECTORY "${PROJECT_SOURCE_DIR}")
-    set_tests_properties(${folder}/${name} PROPERTIES TIMEOUT ${test_timeout} SKIP_RETURN_CODE 77
-      RUN_SERIAL ${serial} LABELS "${test_labels}" COST 1 # before the C cases, which are short and fill the end
-      ENVIRONMENT "${test_environment};PYTHONDONTWRITEBYTECODE=1;PYTHONPATH=${path}${more}")
-  endforeach()
-else()
-  message(WARNING "${HEDDLE_PYTHON} with pytest is not there, so the Python tests are left out; scripts/setup makes it.")
+file(GLOB python_tests CONFIGURE_DEPENDS tests/python/test_*.py tests/oracle/test_*.py tests/conformance/test_*.py)
+if(HEDDLE_PYTHON_BUILT)
+  file(GLOB binding_tests CONFIGURE_DEPENDS bindings/python/tests/test_*.py)
+  list(APPEND python_tests ${binding_tests})
 endif()
+foreach(source IN LISTS python_tests)
+  get_filename_component(folder "${source}" DIRECTORY)
+  get_filename_component(folder "${folder}" NAME)
+  set(path "${PROJECT_SOURCE_DIR}/tests")
+  if(source MATCHES "/bindings/python/tests/")
+    set(folder bindings-python)
+    set(path "${HEDDLE_PYTHON_PACKAGE}/..:${PROJECT_SOURCE_DIR}/bindings/python/tests:${path}")
+  endif()
+  get_filename_component(name "${source}" NAME_WE)
+  string(REGEX REPLACE "^test_" "" name "${name}")
+  heddle_read_test_words("${source}" ${folder} 900)
+  set(serial OFF)
+  if("serial" IN_LIST test_labels)
+    set(serial ON)
+  endif()
+  set(more "")
+  if(folder STREQUAL "bindings-python")
+    list(APPEND test_labels python ctypes)
+  endif()
+  if("ctypes" IN_LIST test_labels)
+    set(more "${in_python}")
+  endif()
+  set_property(DIRECTORY APPEND PROPERTY CMAKE_CONFIGURE_DEPENDS "${source}")
+  add_test(NAME ${folder}/${name}
+    COMMAND "${HEDDLE_PYTHON}" -m pytest -q -p no:cacheprovider -p skips "${source}"
+    WORKING_DIRECTORY "${PROJECT_SOURCE_DIR}")
+  set_tests_properties(${folder}/${name} PROPERTIES TIMEOUT ${test_timeout} SKIP_RETURN_CODE 77
+    RUN_SERIAL ${serial} LABELS "${test_labels}" COST 1 # before the C cases, which are short and fill the end
+    ENVIRONMENT "${test_environment};PYTHONDONTWRITEBYTECODE=1;PYTHONPATH=${path}${more}")
+endforeach()
 
 # ---- Public headers, each alone ----------------------------------------------------------------------------------
 set(alone "-fsyntax-only" "-I${PROJECT_SOURCE_DIR}/include" "-I${PROJECT_SOURCE_DIR}/modules/include" -Wall -Wextra -Wpedantic -Werror)

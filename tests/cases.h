@@ -1,8 +1,11 @@
-/* A test program: cmocka cases, each run in a process of its own.
+/* A test program: cmocka cases, each run in a process of its own, but those on a driver, which takes longer to start than
+ * most cases: CTest runs these together (cmake/discover_cases.cmake).
  *
- *   program --list     prints a case a line, each followed by its labels; CTest reads this
- *   program CASE       runs one case: exit 0 it passed, 1 it failed, 77 it was skipped
- *   program            runs all of them, each by exec of itself
+ *   program --list                prints a case a line, each followed by its labels; CTest reads this
+ *   program CASE                  runs one case: exit 0 it passed, 1 it failed, 77 it was skipped
+ *   program                       runs all of them, each by exec of itself
+ *   program --together CASE...    runs these in one process, and in another from where one failed or died; the case that
+ *                                 did is named. Exit 77: all were skipped
  *
  * A case is `static void name(void **state)`, and uses cmocka's assertions, on the thread that it was called on only.
  * The file ends with the list, without a semicolon:
@@ -30,6 +33,7 @@
 #include <string.h>
 #include <sys/types.h>
 #include <sys/wait.h>
+#include <unistd.h>
 
 #include <cmocka.h>
 
@@ -93,13 +97,15 @@ typedef struct test_case {
     return cases_main(argc, argv, all, sizeof all / sizeof all[0]); \
   }
 
-/* Ends the case as skipped. The reason is printed and counted. */
+/* Ends the case as skipped. The reason is printed and counted: .ci/report groups by it, so it names no number. */
 #define SKIP(reason) \
   do { \
     printf("skipped: %s\n", (reason)); \
     cases_was_skipped = 1; \
-    skip(); \
+    _skip(__FILE__, __LINE__); \
   } while (0)
+#undef skip /* cmocka's own would end the case as passed */
+#define skip() SKIP("no reason is given")
 
 static volatile int cases_was_skipped;
 static const test_case *cases_current;
@@ -137,24 +143,91 @@ static int cases_run_here(const test_case *one, const char *program) {
   for (size_t i = 0; i < sizeof cases_signals / sizeof cases_signals[0]; i++)
     sigaction(cases_signals[i], NULL, &cases_actions[i]);
   cases_current = one;
+  cases_was_skipped = 0;
   if (strcmp(one->accelerator, "sim") == 0) cases_leave_drivers(program);
   setenv("HEDDLE_PLUGIN_PATH", HEDDLE_TEST_BUILD "/lib/heddle/plugins", 0);
   int failed = _cmocka_run_group_tests(one->name, &test, 1, NULL, NULL);
+  fflush(stdout);
   if (failed != 0) return 1;
   return cases_was_skipped ? CASES_SKIPPED : 0;
 }
 
-static int cases_run_in_child(const char *name) {
+static int cases_run_in_child(char *const *words) {
   extern char **environ;
-  char program[] = "/proc/self/exe", argument[256];
-  if (snprintf(argument, sizeof argument, "%s", name) >= (int)sizeof argument) return 1;
-  char *argv[] = {program, argument, NULL};
   pid_t child;
   int status;
-  if (posix_spawn(&child, program, NULL, NULL, argv, environ) != 0) return 1;
+  if (posix_spawn(&child, "/proc/self/exe", NULL, NULL, words, environ) != 0) return 1;
   while (waitpid(child, &status, 0) < 0)
     if (errno != EINTR) return 1;
+  if (WIFSIGNALED(status)) fprintf(stderr, "ended by signal %d\n", WTERMSIG(status));
   return WIFEXITED(status) ? WEXITSTATUS(status) : 1;
+}
+
+static const test_case *cases_find(const test_case *all, size_t count, const char *name) {
+  for (size_t i = 0; i < count; i++)
+    if (strcmp(all[i].name, name) == 0) return &all[i];
+  fprintf(stderr, "no case '%s'; --list prints those there are\n", name);
+  return NULL;
+}
+
+/* Runs cases in this process until one fails, with the environment as it is now before each, and writes a byte a case to
+ * the descriptor: that is how the caller knows which case a process died in. */
+static int cases_run_several(const test_case *all, size_t count, int fd, char **argv, char *const *names) {
+  extern char **environ;
+  char **before = environ;
+  size_t n = 0;
+  while (before[n] != NULL) n++;
+  char **mine = calloc(n + 1, sizeof *mine); /* setenv makes an array of its own and leaves this one */
+  if (mine == NULL) return 1;
+  char byte = 'p';
+  for (; byte != 'f' && *names != NULL; names++) {
+    memcpy(mine, before, n * sizeof *mine);
+    environ = mine;
+    const test_case *one = cases_find(all, count, *names);
+    int status = one == NULL ? 1 : cases_run_here(one, argv[0]);
+    byte = status == 0 ? 'p' : status == CASES_SKIPPED ? 's' : 'f';
+    if (write(fd, &byte, 1) != 1) byte = 'f';
+  }
+  environ = before;
+  free(mine);
+  return byte == 'f';
+}
+
+static int cases_run_together(char **argv, int n_names) {
+  char fd_text[16], **names = argv + 2;
+  int done = 0, failed = 0, skipped = 0, ends[2];
+  while (done < n_names) {
+    int first = done, was_failed = failed;
+    char byte = 0;
+    if (pipe(ends) != 0) return 1;
+    snprintf(fd_text, sizeof fd_text, "%d", ends[1]);
+    char **words = calloc((size_t)(n_names - done) + 4, sizeof *words);
+    if (words == NULL) return 1;
+    words[0] = argv[0], words[1] = "--several", words[2] = fd_text;
+    memcpy(words + 3, names + done, (size_t)(n_names - done) * sizeof *words);
+    int status = cases_run_in_child(words);
+    free(words);
+    close(ends[1]);
+    while (read(ends[0], &byte, 1) == 1) {
+      done++;
+      skipped += byte == 's';
+      failed += byte == 'f';
+      if (byte == 'f') printf("FAILED: %s\n", names[done - 1]);
+    }
+    close(ends[0]);
+    if (status != 0 && failed == was_failed && done < n_names) {
+      printf("DIED: %s\n", names[done]);
+      done++, failed++;
+    } else if (status != 0 && failed == was_failed) {
+      printf("DIED: at its end, after %s\n", names[done - 1]);
+      failed++;
+    } else if (done == first) {
+      return 1;
+    }
+  }
+  printf("%d passed, %d failed, %d skipped\n", n_names - failed - skipped, failed, skipped);
+  if (failed > 0) return 1;
+  return skipped == n_names ? CASES_SKIPPED : 0;
 }
 
 static int cases_main(int argc, char **argv, const test_case *all, size_t count) {
@@ -170,20 +243,24 @@ static int cases_main(int argc, char **argv, const test_case *all, size_t count)
       printf("%s%s%s\n", all[i].name, all[i].labels[0] != '\0' ? " " : "", all[i].labels);
     return 0;
   }
+  if (argc > 2 && strcmp(argv[1], "--together") == 0) return cases_run_together(argv, argc - 2);
+  if (argc > 3 && strcmp(argv[1], "--several") == 0)
+    return cases_run_several(all, count, atoi(argv[2]), argv, argv + 3);
   if (argc == 2) {
-    for (size_t i = 0; i < count; i++)
-      if (strcmp(all[i].name, argv[1]) == 0) return cases_run_here(&all[i], argv[0]);
-    fprintf(stderr, "no case '%s'; --list prints those there are\n", argv[1]);
-    return 2;
+    const test_case *one = cases_find(all, count, argv[1]);
+    return one == NULL ? 2 : cases_run_here(one, argv[0]);
   }
   if (argc > 2) {
-    fprintf(stderr, "usage: %s [--list | CASE]\n", argv[0]);
+    fprintf(stderr, "usage: %s [--list | CASE | --together CASE...]\n", argv[0]);
     return 2;
   }
 
   size_t failed = 0, skipped = 0;
   for (size_t i = 0; i < count; i++) {
-    int status = cases_run_in_child(all[i].name);
+    char name[256];
+    char *words[] = {argv[0], name, NULL};
+    int status = 1;
+    if (snprintf(name, sizeof name, "%s", all[i].name) < (int)sizeof name) status = cases_run_in_child(words);
     if (status == CASES_SKIPPED) skipped++;
     else if (status != 0) failed++;
   }

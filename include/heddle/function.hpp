@@ -31,12 +31,18 @@ inline Value &returned() noexcept {
   return one;
 }
 
+// As much of the text as fits.
+template <std::size_t N> void copy_text(char (&to)[N], const char *text) noexcept {
+  std::size_t n = 0;
+  for (; n + 1 < N && text[n] != '\0'; n++) to[n] = text[n];
+  to[n] = '\0';
+}
+
 inline heddle_status fail(heddle_status status, const char *text, heddle_error *err) noexcept {
   if (err == nullptr) return status;
   err->status = status;
   err->api_code = 0;
-  std::strncpy(err->text, text, sizeof err->text - 1);
-  err->text[sizeof err->text - 1] = '\0';
+  copy_text(err->text, text);
   for (char *c = err->text; *c != '\0'; c++) // errors are one line
     if (*c == '\n' || *c == '\r') *c = ' ';
   return status;
@@ -50,8 +56,7 @@ inline heddle_status pass(heddle_status status, const char *text, std::exception
   Passing &p = passing();
   p.exception = std::move(exception);
   p.status = status;
-  std::strncpy(p.words, err != nullptr ? err->text : text, sizeof p.words - 1); // enough to know it by
-  p.words[sizeof p.words - 1] = '\0';
+  copy_text(p.words, err != nullptr ? err->text : text); // the start is enough to recognise it by
   return status;
 }
 #endif

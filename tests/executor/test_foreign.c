@@ -1,4 +1,5 @@
-/* timeout: 120
+/* labels: alone
+ * timeout: 120
  * Memory that another program part made with the vendor's own calls (OpenCL, CUDA, HIP), handed over as DLPack: models run
  * on it, compiled code sees it, and it stays its owner's. What is expected is computed by hand, and read and written with
  * the vendor's calls.

@@ -1,6 +1,6 @@
 """examples/cpp built against an installation by CMake, and examples/c by pkg-config; test_examples_cpp_crossed.py has the
 other way round.
-labels: slow
+labels: slow installed
 timeout: 600
 """
 import os

@@ -1,6 +1,6 @@
 """An installed prefix, and the same prefix moved: the tool, a program by pkg-config, plugins of a project of its own.
 
-labels: slow
+labels: slow installed
 timeout: 600
 """
 

@@ -1,6 +1,6 @@
 """examples/plugin-cpp, a plugin in C++, built outside the tree against an installation: listed, and each of its operators
 against numpy.
-labels: slow
+labels: slow installed
 timeout: 900
 """
 

@@ -1,6 +1,6 @@
 """examples/plugin-npu, built outside the tree against an installation: its layers against integers in numpy, a quantised
 network on it and cpu, how it is split, its cycles, and what a fault of it looks like.
-labels: slow
+labels: slow installed
 timeout: 900
 """
 

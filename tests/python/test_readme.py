@@ -2,6 +2,7 @@
 
 import os
 import re
+import runpy
 import shutil
 import subprocess
 import textwrap
@@ -39,3 +40,15 @@ def test_files_that_it_names_are_there():
         assert (SOURCE / path).exists(), path
     for word in ("scripts/demo", "scripts/test"):
         assert word in README and os.access(SOURCE / word, os.X_OK)
+
+
+def test_the_commands_are_run_by_ci():
+    """A block of shell holds commands that .ci/readme runs, or that have a stage of their own in .ci/run."""
+    ci = (SOURCE / ".ci" / "run").read_text()
+    runner = runpy.run_path(str(SOURCE / ".ci" / "readme"))
+    ran = list(runner["commands"]("/prefix"))
+    for block in re.findall(r"^```sh\n(.*?)^```$", README, re.M | re.S):
+        for line in block.splitlines():
+            command = line.split("#")[0].strip().replace("DIR", "/prefix")
+            assert command in ran or command in runner["ELSEWHERE"], command
+    assert ".ci/readme" in ci and all(f"{command} " in ci for command in runner["ELSEWHERE"])

@@ -1,4 +1,4 @@
-/* labels: slow
+/* labels: slow together
  * timeout: 300
  * Operators that move data on the plugin opencl: cases_moves.h. */
 #define CASE_PLUGIN_OPENCL

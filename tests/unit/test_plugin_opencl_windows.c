@@ -1,4 +1,4 @@
-/* labels: slow
+/* labels: slow together
  * timeout: 400
  * Windows and matrix products on the plugin opencl: cases_windows.h. */
 #define CASE_PLUGIN_OPENCL

@@ -1,4 +1,4 @@
-/* labels: threads
+/* labels: threads alone
  * timeout: 120
  * DLPack structs of a device's memory taken in: those of Heddle's own tensors and those of others, which stay their
  * owners' until the last reference is gone; and what is refused, which stays the caller's. The reference is what the

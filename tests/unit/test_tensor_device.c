@@ -1,4 +1,5 @@
-/* Tensors on a device that is not inline (sim, PoCL): made zeroed, copied to and from the host and between devices, and
+/* labels: alone
+ * Tensors on a device that is not inline (sim, PoCL): made zeroed, copied to and from the host and between devices, and
  * what a device's failure leaves behind. */
 #include "unit/tensor_device.h"
 
