@@ -130,6 +130,10 @@ void heddle__host_init(heddle_host *host, heddle__plugin *plugin);
 /* core/select.c: sorts the default list and gives every other device its reason. */
 heddle_status heddle__defaults_init(heddle_context *ctx, heddle_error *err);
 
+/* core/left_out.c: warns, once a plugin, where what a list selects (NULL: the default devices) is less because a plugin's try
+ * failed or could not be made. */
+heddle_status heddle__left_out_warn(heddle_context *ctx, const char *list, heddle_error *err);
+
 /* core/device.c: a device that is not open, and its end. describe fills desc from the plugin and checks it. */
 heddle_status heddle__device_create(heddle__plugin *plugin, uint32_t index, heddle_device **out, heddle_error *err);
 void heddle__device_release(heddle_device *dev); /* takes NULL */

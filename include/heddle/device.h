@@ -96,6 +96,12 @@ HEDDLE_API heddle_status heddle_context_dlpack_device(heddle_context *ctx, int32
 HEDDLE_API heddle_status heddle_context_select(heddle_context *ctx, const char *list, heddle_device **out, size_t cap,
                                                size_t *n, const char **origin, heddle_error *err);
 
+/* What such a list leaves out of devices that it would have taken, or may have taken by default, because the plugin's try in a
+ * process of its own failed or could not be made (docs/probing.md): a sentence a line, "" where there is nothing. The log has
+ * each as a warning when a list is resolved. *out is freed with heddle_free. Loads what resolving the list has loaded; any
+ * thread. HEDDLE_EINVAL, HEDDLE_ENOMEM, HEDDLE_EFORK. */
+HEDDLE_API heddle_status heddle_context_left_out(heddle_context *ctx, const char *list, char **out, heddle_error *err);
+
 /* What heddle check-plugin found out about a device with its present driver: positions in heddle_device_info.abilities,
  * and what stands there. What was never tried is used as the plugin says, but for waits on the device; what failed is not
  * used. */

@@ -206,6 +206,35 @@ def test_a_quarantine_with_odd_members_is_tried_again(tmp_path, members):
     assert plugin["used"] and TRIED in log
 
 
+def test_what_a_list_leaves_out_is_said(tmp_path):
+    """By a warning, in heddle devices and in heddle plan: where the plugin was tried, and where that is remembered."""
+    crash = broken("crash_entry")
+    env = {"HEDDLE_PROBE": "on", "HEDDLE_PROBE_CACHE_DIR": str(tmp_path / "kept"), "ASAN_OPTIONS": QUIET,
+           "HEDDLE_PLUGINS": f"{PLUGINS}/libheddle_plugin_cpu.so:{SIM}:{crash}"}
+    for _ in range(2):
+        words = f"crash_entry:0 was preferred and is left out: {crash}: quarantined: when it was tried it crashed"
+        r = heddle("devices", "--set", "devices=sim:7?,crash_entry:0?,sim:0", **env)
+        assert f"heddle warning: select: {words}" in r.err and r.err.count("left out") == 1, r
+        assert f"\nwarning: {words}" in r.out and "in use: sim:0 " in r.out, r
+        r = heddle("devices", "--json", "--set", "devices=crash_entry?,sim:0", **env)
+        assert [line.split(" (")[0][:11] for line in json.loads(r.out)["left_out"]] == ["crash_entry"], r
+        r = heddle("plan", DIGITS, "--device", "crash_entry:0?,sim:0,cpu", **env)
+        assert f"\nwarning   {words}" in r.out and f"heddle warning: select: {words}" in r.err, r
+        r = heddle("plan", DIGITS, "--json", "--device", "crash_entry:0?,sim:0,cpu", **env)
+        assert len(json.loads(r.out)["left_out"]) == 1 and json.loads(r.out)["left_out"][0].startswith(words), r
+        r = heddle("run", DIGITS, "--random", "--device", "crash_entry:0?,sim:0,cpu", **env)
+        assert r.status == 0 and f"heddle warning: select: {words}" in r.err, r
+        words = f"the default devices leave out those of {crash}: quarantined"
+        r = heddle("devices", **env)
+        assert r.status == 0 and r.err.count(f"heddle warning: select: {words}") == 1 and f"\nwarning: {words}" in r.out, r
+    # A list that it does not change.
+    for words in (["plan", DIGITS, "--device", "sim:0,cpu"], ["plan", DIGITS, "--device", "sim:9?,sim:0,cpu"]):
+        r = heddle(*words, **env)
+        assert "left out" not in r.err + r.out and "warning" not in r.err + r.out, r
+    r = heddle("run", DIGITS, "--random", "--device", "crash_entry:0,sim:0,cpu", **env)
+    assert r.status != 0 and "quarantined: when it was tried" in r.err and "left out" not in r.err, r
+
+
 def test_a_model_runs_beside_plugins_that_crash(tmp_path):
     env = {"HEDDLE_PROBE": "on", "HEDDLE_PROBE_CACHE_DIR": str(tmp_path / "kept"), "ASAN_OPTIONS": QUIET}
     plugins = [broken("crash_entry"), PLUGINS / "libheddle_plugin_cpu.so", SIM, broken("crash_enumerate")]
