@@ -96,8 +96,8 @@ static void clean_environment(const heddle__log *log) {
   }
   if (environ != NULL) environ[kept] = NULL;
   (void)setenv("PATH", "/usr/bin:/bin", 1);
-  heddle__logf(log, HEDDLE_LOG_INFO, "privileged", "%zu variables of the environment are dropped before drivers are opened",
-               count - kept);
+  heddle__logf(log, HEDDLE_LOG_INFO, "privileged",
+               "%zu variables of the environment are dropped before drivers are opened", count - kept);
 }
 
 /* ---- for the loader */
@@ -114,8 +114,9 @@ heddle_status heddle__privileged_check(heddle__plugin *p, heddle_error *err) {
   if (!heddle__is_privileged()) return HEDDLE_OK;
   heddle__file_name(p, name);
   if (p->ctx->allowed != NULL && (has(p->ctx->allowed, name) || has(p->ctx->allowed, p->real))) return HEDDLE_OK;
-  return heddle__plugin_refuse(p, err,
-                               "this process has other rights than its caller (set-user-ID or the like), and loads only "
-                               "plugins that the administrator lists: \"" KEY "\" in %s",
-                               heddle__system_file());
+  return heddle__plugin_refuse(
+      p, err,
+      "this process has other rights than its caller (set-user-ID or the like), and loads only "
+      "plugins that the administrator lists: \"" KEY "\" in %s",
+      heddle__system_file());
 }

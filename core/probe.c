@@ -41,9 +41,8 @@ heddle_status heddle__probe_before(heddle__plugin *p, heddle_error *err) {
   p->untrusted = true;
   heddle__logf(&p->ctx->log, HEDDLE_LOG_WARN, "probe", "%s is not loaded, since it could not be tried: %s", p->path,
                why.text);
-  return heddle__plugin_refuse(p, err,
-                               "it could not be tried: %s; it is not loaded untried unless the setting probe is off",
-                               why.text);
+  return heddle__plugin_refuse(
+      p, err, "it could not be tried: %s; it is not loaded untried unless the setting probe is off", why.text);
 }
 
 heddle_status heddle__probe_after(heddle__plugin *p, heddle_error *err) {

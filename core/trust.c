@@ -39,8 +39,7 @@ heddle_status heddle__trust(const heddle_context *ctx, const char *real, heddle_
     if (stat(path, &at) != 0) return heddle__fail(err, HEDDLE_EABI, "%s cannot be looked at (errno %d)", path, errno);
     const char *what = is_open(&at, &own) ? "can be written to by others: 'chmod go-w' it" : NULL;
     bool mine = at.st_uid == geteuid() && (at.st_uid != caller || !privileged);
-    if (at.st_uid != 0 && !mine && at.st_uid != own.st_uid)
-      what = "belongs to another user: 'chown' it";
+    if (at.st_uid != 0 && !mine && at.st_uid != own.st_uid) what = "belongs to another user: 'chown' it";
     if (what != NULL)
       return heddle__fail(err, HEDDLE_EABI, "%s (mode %04o, owner %u) %s%s", path, (unsigned)at.st_mode & 07777,
                           (unsigned)at.st_uid, what, privileged ? "" : ", or trust it with plugin_trust=any");

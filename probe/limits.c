@@ -13,8 +13,7 @@ static const struct {
 } kinds[HEDDLE_LIMITS] = {
     {"as", RLIMIT_AS},       {"data", RLIMIT_DATA},     {"stack", RLIMIT_STACK},
     {"nproc", RLIMIT_NPROC}, {"nofile", RLIMIT_NOFILE}, {"fsize", RLIMIT_FSIZE},
-    {"cpu", RLIMIT_CPU},     {"group_memory", -1},
-    {"memlock", RLIMIT_MEMLOCK},
+    {"cpu", RLIMIT_CPU},     {"group_memory", -1},      {"memlock", RLIMIT_MEMLOCK},
 };
 
 /* ---- the control group */

@@ -99,10 +99,11 @@ static void say_why(char out[640], const heddle__finding *what, const numbers *n
              "--retry'",
              what->reason, want);
   else
-    snprintf(out, 640,
-             "quarantined: when it was tried it %s; it is tried again once its file or a driver has changed, by a process "
-             "with %s, after %lld days, or by 'heddle devices --retry'",
-             what->reason, what->limit_ms > 0 ? "a longer probe.timeout_ms" : "looser limits", (long long)n->days);
+    snprintf(
+        out, 640,
+        "quarantined: when it was tried it %s; it is tried again once its file or a driver has changed, by a process "
+        "with %s, after %lld days, or by 'heddle devices --retry'",
+        what->reason, what->limit_ms > 0 ? "a longer probe.timeout_ms" : "looser limits", (long long)n->days);
 }
 
 /* Whether a failure counts under the present limits. A try whose time was over says nothing of other limits. */
@@ -138,7 +139,8 @@ static heddle_status keep_failure(heddle__plugin *p, const heddle__trial *t, con
       .state = "quarantined", .reason = t->words, .limits = heddle__limits_now(), .time = (int64_t)time(NULL)};
   char reason[640];
   what.limit_ms = t->late ? n->limit_ms : 0;
-  const bool failed = before != NULL && (strcmp(before->state, "suspect") == 0 || strcmp(before->state, "quarantined") == 0);
+  const bool failed =
+      before != NULL && (strcmp(before->state, "suspect") == 0 || strcmp(before->state, "quarantined") == 0);
   const bool alike = failed && (before->limit_ms > 0) == t->late && !is_over(before, n);
   what.failures = 1 + (alike && before->failures > 0 && before->failures < INT64_MAX ? before->failures : 0);
   if (t->want[0] != '\0' && what.failures < 2) what.state = "suspect";
@@ -176,10 +178,11 @@ static heddle_status try_it(heddle__plugin *p, const heddle__finding *before, co
   else if (t.verdict == TRIAL_BAD) s = keep_failure(p, &t, before, n, err);
   else {
     char reason[640];
-    snprintf(reason, sizeof reason,
-             "it could not be tried: %s; it is not loaded untried unless the setting probe is off, and the next process "
-             "tries it again",
-             t.words);
+    snprintf(
+        reason, sizeof reason,
+        "it could not be tried: %s; it is not loaded untried unless the setting probe is off, and the next process "
+        "tries it again",
+        t.words);
     heddle__probe_say(p, HEDDLE_LOG_WARN, "%s is not loaded, since it could not be tried: %s", p->path, t.words);
     s = refuse(p, reason, err);
   }
@@ -193,8 +196,8 @@ static heddle_status read_numbers(const heddle__plugin *p, numbers *out, heddle_
   const char *value;
   out->again = core_is->config_get(p->ctx->config, "probe.retry", &value, NULL) && strcmp(value, "0") != 0 &&
                strcmp(value, "off") != 0;
-  heddle_status s = core_is->context_number(p->ctx, "probe.timeout_ms", DEFAULT_LIMIT_MS, 1, MOST_LIMIT_MS,
-                                            &out->limit_ms, err);
+  heddle_status s =
+      core_is->context_number(p->ctx, "probe.timeout_ms", DEFAULT_LIMIT_MS, 1, MOST_LIMIT_MS, &out->limit_ms, err);
   if (s != HEDDLE_OK) return s;
   return core_is->context_number(p->ctx, "probe.expire_days", DEFAULT_DAYS, 0, MOST_DAYS, &out->days, err);
 }
@@ -220,8 +223,8 @@ static heddle_status before(heddle__plugin *p, heddle_error *err) {
     say_why(reason, &what, &n, "");
     s = refuse(p, reason, err);
   } else
-    s = try_it(p, record != NULL ? &what : NULL, record != NULL && strcmp(what.state, "stale") == 0 ? drivers : NULL, &n,
-               err);
+    s = try_it(p, record != NULL ? &what : NULL, record != NULL && strcmp(what.state, "stale") == 0 ? drivers : NULL,
+               &n, err);
   json_decref(record);
   return s;
 }

@@ -38,7 +38,8 @@ void heddle__trial_run(const heddle__plugin *plugin, uint32_t limit_ms, heddle__
 
 /* What a record says beside its drivers and files. */
 typedef struct heddle__finding {
-  const char *state;  /* "ok"; "quarantined"; "suspect": it failed once, perhaps for want of a resource; "stale": it is to be
+  const char
+      *state; /* "ok"; "quarantined"; "suspect": it failed once, perhaps for want of a resource; "stale": it is to be
                          tried again, and its drivers are remembered */
   const char *reason; /* how it failed; "" */
   heddle__limits limits;

@@ -45,8 +45,8 @@ static pthread_once_t system_once = PTHREAD_ONCE_INIT;
 static void look_at_system(void) {
   static const char *const versions[] = {"/proc/driver/nvidia/version", "/sys/module/amdgpu/version"};
   static const char *const folders[] = {"/etc/OpenCL/vendors", "/etc/vulkan/icd.d", "/usr/share/vulkan/icd.d"};
-  static const char *const seen[] = {"/proc/self/maps", "/sys/devices/system/cpu", "/dev/null",         "/dev/shm",
-                                     "/dev/dri",        "/dev/kfd",                "/dev/nvidiactl"};
+  static const char *const seen[] = {"/proc/self/maps", "/sys/devices/system/cpu", "/dev/null", "/dev/shm", "/dev/dri",
+                                     "/dev/kfd",        "/dev/nvidiactl"};
   heddle__digest d = {{0, 0}};
   for (size_t i = 0; i < sizeof versions / sizeof versions[0]; i++) {
     char text[512];
@@ -137,12 +137,12 @@ void heddle__record_write(const heddle__plugin *p, const heddle__finding *what, 
   char name[NAME_BYTES];
   heddle_error err = {0, 0, ""};
   name_of(p, name);
-  json_t *root = json_pack("{s:i s:s s:s s:I s:I s:s s:s s:s s:I s:I s:I s:o* s:O* s:O*}", "format", FORMAT, "heddle",
-                           heddle_version(), "path", p->real, "size", (json_int_t)p->size, "mtime_ns",
-                           (json_int_t)p->mtime_ns, "state", what->state, "reason", what->reason, "system", system_text(),
-                           "time", (json_int_t)what->time, "limit_ms", (json_int_t)what->limit_ms, "failures",
-                           (json_int_t)what->failures, "limits", heddle__limits_json(&what->limits), "drivers", drivers,
-                           "files", files);
+  json_t *root =
+      json_pack("{s:i s:s s:s s:I s:I s:s s:s s:s s:I s:I s:I s:o* s:O* s:O*}", "format", FORMAT, "heddle",
+                heddle_version(), "path", p->real, "size", (json_int_t)p->size, "mtime_ns", (json_int_t)p->mtime_ns,
+                "state", what->state, "reason", what->reason, "system", system_text(), "time", (json_int_t)what->time,
+                "limit_ms", (json_int_t)what->limit_ms, "failures", (json_int_t)what->failures, "limits",
+                heddle__limits_json(&what->limits), "drivers", drivers, "files", files);
   char *text = root != NULL ? json_dumps(root, JSON_COMPACT) : NULL;
   heddle_status s = HEDDLE_OK;
   if (folder == NULL) s = heddle__fail(&err, HEDDLE_EIO, "there is no folder (setting probe.cache_dir)");

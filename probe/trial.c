@@ -314,7 +314,8 @@ static void run(child *c, uint32_t limit_ms, heddle__trial *out) {
 
 void heddle__trial_run(const heddle__plugin *plugin, uint32_t limit_ms, heddle__trial *out) {
   child c = {.plugin = plugin, .request = -1, .answer = -1};
-  *out = (heddle__trial){.verdict = TRIAL_NONE, .words = "memory is out", .drivers = json_array(), .files = json_array()};
+  *out =
+      (heddle__trial){.verdict = TRIAL_NONE, .words = "memory is out", .drivers = json_array(), .files = json_array()};
   c.text = malloc(MOST_ANSWER + 1);
   if (c.text != NULL && out->drivers != NULL && out->files != NULL) run(&c, limit_ms, out);
   if (c.request >= 0) close(c.request);

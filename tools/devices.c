@@ -152,9 +152,9 @@ static json_t *everything(heddle_context *ctx) {
     json_decref(warnings);
     warnings = NULL;
   }
-  return json_pack("{so s{so so so} so* so so so}", "devices", devices, "used", "names", list, "from", json_words(origin),
-                   "problem", problem, "left_out", warnings, "plugins", plugins, "settings", settings, "version",
-                   json_string(heddle_version()));
+  return json_pack("{so s{so so so} so* so so so}", "devices", devices, "used", "names", list, "from",
+                   json_words(origin), "problem", problem, "left_out", warnings, "plugins", plugins, "settings",
+                   settings, "version", json_string(heddle_version()));
 }
 
 /* ---- text */

@@ -28,7 +28,9 @@ typedef void (*heddle_log_fn)(void *user, int32_t level, const char *component, 
  * and finds plugins. A plugin is loaded when its devices are asked for by name, all of them by the calls that list what
  * there is and by the default devices; no device is opened by that. Before it is first loaded it is tried in a process of
  * its own, whose answer is kept (settings "probe", "probe.timeout_ms", "probe.cache_dir", "probe.retry"), and files that
- * others may write to are refused ("plugin_trust"); docs/probing.md. A plugin that cannot be used is not an error: it is
+ * others may write to are refused ("plugin_trust"); a privileged process (set-user-ID) loads only what the administrator
+ * lists, and where there is such a list this call drops variables from the environment, so that it comes before threads are
+ * started; docs/probing.md. A plugin that cannot be used is not an error: it is
  * listed with its reason. log may be NULL: lines of level warn and above, or as the setting "log" says, go to stderr.
  * *out has one reference. May block in drivers, and for as long as probe.timeout_ms says for each plugin that is tried. Any
  * thread. HEDDLE_EINVAL for a malformed setting, HEDDLE_EFORMAT for a malformed configuration file, naming file and line,

@@ -172,6 +172,25 @@ def test_what_is_used_up_at_the_crash_is_measured(tmp_path, what, words):
     assert f"signal 6 in heddle_plugin_entry, perhaps for want of {words}:" in found["plugins"][0]["reason"], found
 
 
+def test_what_is_found_where_less_of_the_system_is_seen_counts_there(tmp_path):
+    """PoCL crashes where there is no /sys, as in a chroot."""
+    opencl = PLUGINS / "libheddle_plugin_opencl.so"
+    if not opencl.exists() or subprocess.run(["unshare", "-m", "mount", "-t", "tmpfs", "none", "/sys"],
+                                             capture_output=True).returncode != 0:
+        pytest.skip("there is no OpenCL, or /sys cannot be covered")
+    env = environment(HEDDLE_PROBE="on", HEDDLE_PROBE_CACHE_DIR=str(tmp_path), HEDDLE_LOG="info", ASAN_OPTIONS=QUIET,
+                      HEDDLE_PLUGINS=str(opencl))
+    for turn in range(3):
+        inside = subprocess.run(["unshare", "-m", "sh", "-c", 'mount -t tmpfs none /sys; exec "$0" devices --json', TOOL],
+                                capture_output=True, text=True, env=env, timeout=300)
+        assert inside.returncode == 0 and (TRIED in inside.stderr) == (turn != 1), inside
+        if turn == 0:
+            continue
+        plugin, log = only(tmp_path, opencl)
+        assert plugin["used"] and TRIED in log, (plugin, log)
+        assert TRIED not in only(tmp_path, opencl)[1]
+
+
 def test_a_quarantine_expires(tmp_path):
     only(tmp_path, broken("crash_entry"))
     kept = json.loads(record_of(tmp_path).read_text())

@@ -160,7 +160,8 @@ static bool copy(const char *from_path, const char *to, mode_t mode) {
 #define PLUGIN(name) HEDDLE_TEST_BUILD "/tests/plugins/libheddle_plugin_" name ".so"
 
 static void make_prefix(void) {
-  static const char *const folders[] = {"lib", "lib/heddle", "lib/heddle/plugins", "libexec", "libexec/heddle", "vendors"};
+  static const char *const folders[] = {"lib",     "lib/heddle",     "lib/heddle/plugins",
+                                        "libexec", "libexec/heddle", "vendors"};
   char path[256];
   strcpy(prefix, "/tmp/heddle-privileged-XXXXXX");
   assert_non_null(mkdtemp(prefix));
@@ -269,9 +270,10 @@ static void a_privileged_process_loads_what_the_administrator_lists(void **state
   expect(words, "tried 0");
   assert_false(appeared("marker"));
 
-  static const char *const others[] = {"{}", "{\"plugins\": \"/tmp\"}", "{\"privileged\": {\"plugins\": \"probe\"}}",
-                                       "{\"privileged\": {\"plugins\": []}}",
-                                       "{\"plugin_trust\": \"any\", \"privileged\": {\"plugins\": [\"probe_obeys2\"]}}"};
+  static const char *const others[] = {
+      "{}", "{\"plugins\": \"/tmp\"}", "{\"privileged\": {\"plugins\": \"probe\"}}",
+      "{\"privileged\": {\"plugins\": []}}",
+      "{\"plugin_trust\": \"any\", \"privileged\": {\"plugins\": [\"probe_obeys2\"]}}"};
   for (size_t i = 0; i < sizeof others / sizeof others[0]; i++) {
     configure(others[i], 0644);
     words = run_copy(true);
