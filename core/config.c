@@ -140,13 +140,14 @@ static heddle_status find_file(heddle__config *c, heddle_error *err) {
   const char *config_home = secure_getenv("XDG_CONFIG_HOME");
   const char *home = secure_getenv("HOME");
   for (int i = 0; i < 2; i++) {
-    if (i == 1) c->path = heddle__strdup(HEDDLE_SYSCONFDIR "/heddle/config.json");
+    if (i == 1) c->path = heddle__strdup(heddle__system_file());
     else if (config_home != NULL && config_home[0] == '/')
       c->path = heddle__format("%s/heddle/config.json", config_home);
     else if (home != NULL && home[0] == '/') c->path = heddle__format("%s/.config/heddle/config.json", home);
     else continue;
     if (c->path == NULL) return heddle__no_memory(err, "the configuration");
-    heddle_status s = heddle__config_file_read(c->path, false, &c->from[FROM_FILE], err);
+    heddle_status s = heddle__is_privileged() ? heddle__system_file_trust(c->path, err) : HEDDLE_OK;
+    if (s == HEDDLE_OK) s = heddle__config_file_read(c->path, false, &c->from[FROM_FILE], err);
     if (s != HEDDLE_ENOTFOUND) return s;
     heddle__free(c->path);
     c->path = NULL;
@@ -253,9 +254,10 @@ heddle_status heddle__config_each(const heddle__config *c, const char *prefix, h
 }
 
 /* Words that keys begin with, beside the plugins' names; those with a dot have keys under them. */
-static const char *const words[] = {
-    "devices", "plugins", "plugin_path", "log",     "threads", "spin_us", "layers", "precision",    "optimize", "place",
-    "fault.",  "limit.",  "weights.",    "routes.", "place.",  "probe",   "probe.", "plugin_trust", "run."};
+static const char *const words[] = {"devices", "plugins", "plugin_path",  "log",      "threads",
+                                    "spin_us", "layers",  "precision",    "optimize", "place",
+                                    "fault.",  "limit.",  "weights.",     "routes.",  "place.",
+                                    "probe",   "probe.",  "plugin_trust", "run.",     "privileged."};
 
 static bool is_word(const char *key, size_t n, bool dotted) {
   for (size_t k = 0; k < sizeof words / sizeof words[0]; k++) {

@@ -44,6 +44,9 @@ const char *heddle__config_key(const heddle__config *config, size_t i);
 /* Warns of keys of the file that nothing reads. */
 void heddle__config_warn(const heddle__config *config, heddle__config_known known, void *user, const heddle__log *log);
 
+/* core/privileged.c: whether this process has other rights than its caller (AT_SECURE). */
+bool heddle__is_privileged(void);
+
 /* True for "0", "off" and "none". */
 bool heddle__config_is_off(const char *value);
 

@@ -47,7 +47,8 @@ static heddle_status scalar(reader *r, const json_t *json, size_t *n) {
 }
 
 static heddle_status list(reader *r, const json_t *json, size_t *n) {
-  bool paths = strcmp(r->key, "plugins") == 0 || strcmp(r->key, "plugin_path") == 0;
+  bool paths =
+      strcmp(r->key, "plugins") == 0 || strcmp(r->key, "plugin_path") == 0 || strcmp(r->key, "privileged.plugins") == 0;
   for (size_t i = 0; i < json_array_size(json); i++) {
     if (i > 0 && *n < MAX_VALUE - 1) {
       r->value[(*n)++] = paths ? ':' : ',';

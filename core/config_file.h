@@ -10,6 +10,12 @@
 #define HEDDLE_SYSCONFDIR "/etc"
 #endif
 
+const char *heddle__system_file(void);
+
+/* core/privileged.c: for a privileged process: HEDDLE_EIO where others than root may write to that file or to a folder above
+ * it, HEDDLE_ENOTFOUND, without words, where it is not there. */
+heddle_status heddle__system_file_trust(const char *path, heddle_error *err);
+
 typedef struct heddle__entry {
   char *key;
   char *value;

@@ -39,6 +39,7 @@ static void destroy(heddle_context *ctx) {
   for (size_t i = 0; i < ctx->plugins.count; i++) heddle__plugin_close(ctx->plugins.data[i]);
   heddle__free(ctx->plugins.data);
   heddle__free(ctx->folder);
+  heddle__free(ctx->allowed);
   heddle__free(ctx->devices);
   heddle__free(ctx->defaults);
   heddle__pool_release(ctx->pool);
@@ -88,6 +89,7 @@ static heddle_status start(heddle_context *ctx, const heddle_setting *settings, 
   if (s == HEDDLE_OK) s = heddle__trace_create(&ctx->trace, err);
   if (s == HEDDLE_OK) s = heddle__cond_init(&ctx->lock, &ctx->cond, err);
   ctx->has_lock = s == HEDDLE_OK;
+  if (s == HEDDLE_OK) s = heddle__privileged_start(ctx, err);
   if (s == HEDDLE_OK) s = heddle__discover(ctx, err);
   if (s == HEDDLE_OK) s = heddle__config_reserve(ctx->config, ctx->plugins.count + N_CACHES, err);
   for (int i = 0; s == HEDDLE_OK && i < N_CACHES; i++)

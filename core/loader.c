@@ -168,6 +168,7 @@ heddle_status heddle__plugin_load(heddle__plugin *p, heddle_error *err) {
   if (p->reason != NULL) return HEDDLE_OK;
   heddle_error why = {0, 0, ""};
   heddle_status s = heddle__plugin_trust(p, err);
+  if (s == HEDDLE_OK && p->reason == NULL) s = heddle__privileged_check(p, err);
   if (s == HEDDLE_OK && p->reason == NULL) s = heddle__probe_before(p, err);
   if (s != HEDDLE_OK || p->reason != NULL) return s;
   const heddle_plugin *root = enter(p, &why);

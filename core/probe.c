@@ -38,8 +38,11 @@ heddle_status heddle__probe_before(heddle__plugin *p, heddle_error *err) {
   const heddle__probe_table *t = library(p->ctx, &why);
   if (t != NULL) return t->before(p, err);
   if (why.status == HEDDLE_ENOMEM) return heddle__fail(err, HEDDLE_ENOMEM, "%s", why.text);
-  heddle__logf(&p->ctx->log, HEDDLE_LOG_WARN, "probe", "%s is loaded without having been tried: %s", p->path, why.text);
-  return HEDDLE_OK;
+  p->untrusted = true;
+  heddle__logf(&p->ctx->log, HEDDLE_LOG_WARN, "probe", "%s is not loaded, since it could not be tried: %s", p->path,
+               why.text);
+  return heddle__plugin_refuse(
+      p, err, "it could not be tried: %s; it is not loaded untried unless the setting probe is off", why.text);
 }
 
 heddle_status heddle__probe_after(heddle__plugin *p, heddle_error *err) {

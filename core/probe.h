@@ -26,7 +26,8 @@ static inline unsigned long long heddle__probe_number(const char *real) {
 heddle_status heddle__probe_manifest(heddle_context *ctx, const char *path, heddle__manifest *out, char **library,
                                      heddle_error *err);
 
-/* Before a plugin is opened: refuses it where it took a process down. HEDDLE_OK also then. */
+/* Before a plugin is opened: refuses it where it took a process down, and where it could not be tried. HEDDLE_OK also
+ * then. */
 heddle_status heddle__probe_before(heddle__plugin *plugin, heddle_error *err);
 
 /* Once its devices are listed: compares their drivers with what is kept, and takes from them what is known not to work.

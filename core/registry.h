@@ -26,6 +26,8 @@ typedef struct heddle__plugin {
   int32_t priority;     /* of its manifest; 0 */
   const char *found_by; /* static, or borrowed from the configuration */
   atomic_bool seen;     /* it was loaded or refused: what follows is final */
+  bool untrusted;       /* it is not used because its try failed or could not be made: nothing that it said itself */
+  atomic_bool warned;   /* that this changed a list of devices was said */
   char *reason;         /* why it is not used; NULL where it is */
   char name[64];        /* "" before it is known */
   char said[64];        /* what its manifest says that it is */
@@ -57,6 +59,7 @@ struct heddle_context {
   _Atomic(void *) routes;      /* executor/route_costs.h: a list of blocks, linked by their first words; only grows */
   atomic_bool routes_untested, routes_unkept; /* executor/route_costs.c, executor/routes/record.c: it was said why */
   char *folder;                               /* of libheddle; "" where it is not known */
+  char *allowed; /* core/privileged.c: the administrator's list of plugins for privileged processes; or NULL */
   const struct heddle__probe_table *probe; /* core/probe.c: the table of libheddle_probe.so; NULL until it is needed */
   heddle__plugins plugins;
   /* Of core/wanted.c: one thread loads at a time, without the lock, while others wait. */
@@ -85,6 +88,12 @@ char *heddle__own_folder(void);
  * mtime_ns of a candidate, and refuses it for that. */
 heddle_status heddle__trust(const heddle_context *ctx, const char *real, heddle_error *err);
 heddle_status heddle__plugin_trust(heddle__plugin *plugin, heddle_error *err);
+
+/* core/privileged.c: for a privileged process: start reads the administrator's list of plugins, and where there is one drops
+ * the variables of the environment that are not known to be harmless; check refuses a candidate, whose real path is known,
+ * that is not on it. In other processes both do nothing. */
+heddle_status heddle__privileged_start(heddle_context *ctx, heddle_error *err);
+heddle_status heddle__privileged_check(heddle__plugin *plugin, heddle_error *err);
 
 /* core/wanted.c: loads what was not loaded yet of the candidates whose devices may be called word, all of them where that is
  * NULL; then devices and defaults are there too. A plugin that is refused is no failure. Any thread; blocks while it or
@@ -120,6 +129,10 @@ void heddle__host_init(heddle_host *host, heddle__plugin *plugin);
 
 /* core/select.c: sorts the default list and gives every other device its reason. */
 heddle_status heddle__defaults_init(heddle_context *ctx, heddle_error *err);
+
+/* core/left_out.c: warns, once a plugin, where what a list selects (NULL: the default devices) is less because a plugin's try
+ * failed or could not be made. */
+heddle_status heddle__left_out_warn(heddle_context *ctx, const char *list, heddle_error *err);
 
 /* core/device.c: a device that is not open, and its end. describe fills desc from the plugin and checks it. */
 heddle_status heddle__device_create(heddle__plugin *plugin, uint32_t index, heddle_device **out, heddle_error *err);

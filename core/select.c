@@ -240,6 +240,8 @@ heddle_status heddle_context_select(heddle_context *ctx, const char *list, heddl
     say_what_there_is(&w, ctx);
     return heddle__fail(err, HEDDLE_ENODEV, "%s", w.text);
   }
+  s = heddle__left_out_warn(ctx, list, err);
+  if (s != HEDDLE_OK) return s;
   heddle__want_tell(ctx);
   *n = r.n;
   if (origin != NULL) *origin = from;

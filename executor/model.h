@@ -26,6 +26,7 @@ struct heddle_model {
   const heddle__constant **constants; /* per graph->args: the bytes given at creation, or NULL */
   bool *feeds;                        /* per graph->args: its value decides shapes */
   const char *devices_from;           /* borrowed from the context */
+  char *left_out;                     /* what the list of devices lacks (heddle_context_left_out) */
   uint32_t n_devices, n_rules, n_keep;
   uint32_t flags;
   uint32_t max_streams;

@@ -49,7 +49,8 @@ typedef struct heddle__foreign {
 typedef struct heddle__request {
   const heddle_graph *graph;
   heddle_context *ctx;
-  const char *devices_from;      /* the origin of the list: "call", a variable, a file, "default" */
+  const char *devices_from; /* the origin of the list: "call", a variable, a file, "default" */
+  const char *left_out;     /* what the list lacks because a plugin was not trusted, a line each; "" or NULL: nothing */
   heddle_device *const *devices; /* in order of preference; the first is the fallback */
   const heddle__rule *rules;
   const heddle__plan_input *inputs; /* one per graph->args, or more */

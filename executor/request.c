@@ -248,6 +248,7 @@ heddle_status heddle__order_make(heddle_model *m, const heddle__wish *wish, hedd
                              .placer = m->placer,
                              .n_devices = m->n_devices,
                              .devices_from = m->devices_from,
+                             .left_out = m->left_out,
                              .n_rules = m->n_rules,
                              .n_keep = wish->target != NULL ? 0 : m->n_keep,
                              .max_streams = m->max_streams,

@@ -1,5 +1,7 @@
-/* probe/probe.c: the entry of libheddle_probe.so, and what it decides before and after a plugin is loaded. What a process
- * found out it remembers, so that a folder that cannot be written to costs one try a process. */
+/* probe/probe.c: the entry of libheddle_probe.so, and what it decides before and after a plugin is loaded. What cannot be
+ * tried is not loaded. A failed try counts under the limits that it was made under, and for some days; one that may have
+ * failed for want of a resource counts when it fails again. What a process found out it remembers, so that a folder that
+ * cannot be written to costs one try a process. */
 #include "probe/probe.h"
 
 #include <pthread.h>
@@ -7,11 +9,12 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <time.h>
 
 #include "core/error.h"
 #include "probe/manifest.h"
 
-enum { DEFAULT_LIMIT_MS = 20000, MOST_LIMIT_MS = 3600000, MOST_NOTES = 64 };
+enum { DEFAULT_LIMIT_MS = 20000, MOST_LIMIT_MS = 3600000, MOST_NOTES = 64, DEFAULT_DAYS = 7, MOST_DAYS = 36500 };
 
 /* Set by everybody who opens the library, to the same. */
 static _Atomic(const heddle__probe_host *) core;
@@ -32,8 +35,10 @@ void heddle__probe_say(const heddle__plugin *plugin, int32_t level, const char *
 typedef struct note {
   unsigned long long number;
   int64_t size, mtime_ns;
-  int verdict;
-  char words[sizeof((heddle__trial *)NULL)->words];
+  bool good;
+  heddle__limits limits; /* of a failure */
+  int64_t limit_ms;
+  char reason[640]; /* of a failure: the sentence that refuses the plugin */
 } note;
 
 static struct {
@@ -57,25 +62,61 @@ static bool recall(const heddle__plugin *p, note *out) {
   return is;
 }
 
-static void remember(const heddle__plugin *p, int verdict, const char *words) {
+/* reason is NULL where the plugin is sound; what is of a failure. */
+static void remember(const heddle__plugin *p, const heddle__finding *what, const char *reason) {
   unsigned long long number = heddle__probe_number(p->real);
   pthread_mutex_lock(&notes.lock);
   note *n = find(number);
   if (n == NULL) n = &notes.data[notes.count++ % MOST_NOTES];
-  *n = (note){.number = number, .size = p->size, .mtime_ns = p->mtime_ns, .verdict = verdict};
-  size_t length = strlen(words);
-  memcpy(n->words, words, length < sizeof n->words ? length : sizeof n->words - 1);
+  *n = (note){.number = number, .size = p->size, .mtime_ns = p->mtime_ns, .good = reason == NULL};
+  if (reason != NULL) {
+    n->limits = what->limits;
+    n->limit_ms = what->limit_ms;
+    snprintf(n->reason, sizeof n->reason, "%s", reason);
+  }
   pthread_mutex_unlock(&notes.lock);
 }
 
 /* ---- before a plugin is loaded */
 
-static heddle_status quarantine(heddle__plugin *p, const char *words, heddle_error *err) {
-  return heddle__probe_core()->refuse(
-      p, err,
-      "quarantined: when it was tried it %s; it is tried again once its file or a driver "
-      "has changed, or by 'heddle devices --retry'",
-      words);
+/* Numbers of settings. */
+typedef struct numbers {
+  int64_t limit_ms, days;
+  bool again;
+} numbers;
+
+/* A refusal that is a finding and not the plugin's answer: what it changes in a list of devices is said. */
+static heddle_status refuse(heddle__plugin *p, const char *reason, heddle_error *err) {
+  p->untrusted = true;
+  return heddle__probe_core()->refuse(p, err, "%s", reason);
+}
+
+/* The sentence of a finding that keeps a plugin from being used. */
+static void say_why(char out[640], const heddle__finding *what, const numbers *n, const char *want) {
+  if (strcmp(what->state, "suspect") == 0)
+    snprintf(out, 640,
+             "when it was tried it %s, perhaps for want of %s: the next process tries it again, and 'heddle devices "
+             "--retry'",
+             what->reason, want);
+  else
+    snprintf(
+        out, 640,
+        "quarantined: when it was tried it %s; it is tried again once its file or a driver has changed, by a process "
+        "with %s, after %lld days, or by 'heddle devices --retry'",
+        what->reason, what->limit_ms > 0 ? "a longer probe.timeout_ms" : "looser limits", (long long)n->days);
+}
+
+/* Whether a failure counts under the present limits. A try whose time was over says nothing of other limits. */
+static bool holds(const heddle__limits *limits, int64_t limit_ms, const numbers *n) {
+  if (limit_ms > 0) return n->limit_ms <= limit_ms;
+  const heddle__limits now = heddle__limits_now();
+  return !heddle__limits_looser(&now, limits);
+}
+
+/* Whether it was made so long ago that it does not count any more; and where the clock was set back since. */
+static bool is_over(const heddle__finding *what, const numbers *n) {
+  int64_t age = (int64_t)time(NULL) - what->time;
+  return what->time <= 0 || age < 0 || age >= n->days * 86400;
 }
 
 /* The drivers of a record as lines, for what follows loading. Without memory nothing is compared. */
@@ -92,58 +133,98 @@ static void keep_drivers(heddle__plugin *p, const json_t *list) {
   }
 }
 
-static heddle_status try_it(heddle__plugin *p, const json_t *before, heddle_error *err) {
-  int64_t limit = DEFAULT_LIMIT_MS;
+static heddle_status keep_failure(heddle__plugin *p, const heddle__trial *t, const heddle__finding *before,
+                                  const numbers *n, heddle_error *err) {
+  heddle__finding what = {
+      .state = "quarantined", .reason = t->words, .limits = heddle__limits_now(), .time = (int64_t)time(NULL)};
+  char reason[640];
+  what.limit_ms = t->late ? n->limit_ms : 0;
+  const bool failed =
+      before != NULL && (strcmp(before->state, "suspect") == 0 || strcmp(before->state, "quarantined") == 0);
+  const bool alike = failed && (before->limit_ms > 0) == t->late && !is_over(before, n);
+  what.failures = 1 + (alike && before->failures > 0 && before->failures < INT64_MAX ? before->failures : 0);
+  if (t->want[0] != '\0' && what.failures < 2) what.state = "suspect";
+  if (alike && strcmp(before->state, "quarantined") == 0) { /* under both it failed */
+    what.limits = heddle__limits_most(&what.limits, &before->limits);
+    if (what.limit_ms < before->limit_ms) what.limit_ms = before->limit_ms;
+  }
+  say_why(reason, &what, n, t->want);
+  remember(p, &what, reason);
+  heddle__record_write(p, &what, t->drivers, t->files);
+  if (strcmp(what.state, "suspect") == 0) heddle__probe_say(p, HEDDLE_LOG_WARN, "%s is not used: %s", p->path, reason);
+  else heddle__probe_say(p, HEDDLE_LOG_WARN, "%s is quarantined: when it was tried it %s", p->path, t->words);
+  return refuse(p, reason, err);
+}
+
+static heddle_status keep_success(heddle__plugin *p, const heddle__trial *t, const json_t *drivers) {
+  const heddle__finding what = {
+      .state = "ok", .reason = "", .limits = heddle__limits_now(), .time = (int64_t)time(NULL)};
+  for (size_t i = 0; i < json_array_size(drivers) && json_array_size(t->drivers) < MOST_NOTES; i++)
+    json_array_append(t->drivers, json_array_get(drivers, i));
+  remember(p, &what, NULL);
+  heddle__record_write(p, &what, t->drivers, t->files);
+  keep_drivers(p, t->drivers);
+  return HEDDLE_OK;
+}
+
+/* before is what was kept, or NULL; drivers are those that earlier tries met. */
+static heddle_status try_it(heddle__plugin *p, const heddle__finding *before, const json_t *drivers, const numbers *n,
+                            heddle_error *err) {
   heddle__trial t;
-  heddle_status s =
-      heddle__probe_core()->context_number(p->ctx, "probe.timeout_ms", limit, 1, MOST_LIMIT_MS, &limit, err);
-  if (s != HEDDLE_OK) return s;
+  heddle_status s;
   heddle__probe_say(p, HEDDLE_LOG_INFO, "tries %s in a process of its own", p->path);
-  heddle__trial_run(p, (uint32_t)limit, &t);
-  if (t.verdict != TRIAL_SLOW) remember(p, t.verdict, t.words);
-  if (t.verdict == TRIAL_GOOD) {
-    for (size_t i = 0; i < json_array_size(before) && json_array_size(t.drivers) < MOST_NOTES; i++)
-      json_array_append(t.drivers, json_array_get(before, i));
-    heddle__record_write(p, "ok", "", t.drivers, t.files);
-    keep_drivers(p, t.drivers);
-  } else if (t.verdict == TRIAL_BAD) {
-    heddle__record_write(p, "quarantined", t.words, t.drivers, t.files);
-    heddle__probe_say(p, HEDDLE_LOG_WARN, "%s is quarantined: when it was tried it %s", p->path, t.words);
-    s = quarantine(p, t.words, err);
-  } else if (t.verdict == TRIAL_SLOW) {
-    s = heddle__probe_core()->refuse(p, err, "it could not be tried: %s; the next process tries it again", t.words);
-  } else {
-    heddle__probe_say(p, HEDDLE_LOG_WARN, "%s is loaded without having been tried: %s", p->path, t.words);
+  heddle__trial_run(p, (uint32_t)n->limit_ms, &t);
+  if (t.verdict == TRIAL_GOOD) s = keep_success(p, &t, drivers);
+  else if (t.verdict == TRIAL_BAD) s = keep_failure(p, &t, before, n, err);
+  else {
+    char reason[640];
+    snprintf(
+        reason, sizeof reason,
+        "it could not be tried: %s; it is not loaded untried unless the setting probe is off, and the next process "
+        "tries it again",
+        t.words);
+    heddle__probe_say(p, HEDDLE_LOG_WARN, "%s is not loaded, since it could not be tried: %s", p->path, t.words);
+    s = refuse(p, reason, err);
   }
   json_decref(t.drivers);
   json_decref(t.files);
   return s;
 }
 
-static bool is_again(const heddle__plugin *p) {
+static heddle_status read_numbers(const heddle__plugin *p, numbers *out, heddle_error *err) {
+  const heddle__probe_host *core_is = heddle__probe_core();
   const char *value;
-  return heddle__probe_core()->config_get(p->ctx->config, "probe.retry", &value, NULL) && strcmp(value, "0") != 0 &&
-         strcmp(value, "off") != 0;
+  out->again = core_is->config_get(p->ctx->config, "probe.retry", &value, NULL) && strcmp(value, "0") != 0 &&
+               strcmp(value, "off") != 0;
+  heddle_status s =
+      core_is->context_number(p->ctx, "probe.timeout_ms", DEFAULT_LIMIT_MS, 1, MOST_LIMIT_MS, &out->limit_ms, err);
+  if (s != HEDDLE_OK) return s;
+  return core_is->context_number(p->ctx, "probe.expire_days", DEFAULT_DAYS, 0, MOST_DAYS, &out->days, err);
 }
 
 static heddle_status before(heddle__plugin *p, heddle_error *err) {
-  bool again = is_again(p);
-  note n;
-  if (recall(p, &n)) {
-    if (n.verdict == TRIAL_GOOD || n.verdict == TRIAL_NONE) return HEDDLE_OK;
-    if (!again) return quarantine(p, n.words, err);
+  numbers n;
+  note seen;
+  heddle__finding what;
+  heddle_status s = read_numbers(p, &n, err);
+  if (s != HEDDLE_OK) return s;
+  if (recall(p, &seen)) {
+    if (seen.good) return HEDDLE_OK;
+    if (!n.again && holds(&seen.limits, seen.limit_ms, &n)) return refuse(p, seen.reason, err);
   }
-  json_t *record = heddle__record_read(p);
-  const char *state = json_string_value(json_object_get(record, "state"));
-  const char *reason = json_string_value(json_object_get(record, "reason"));
+  json_t *record = heddle__record_read(p, &what);
   json_t *drivers = json_object_get(record, "drivers");
-  heddle_status s = HEDDLE_OK;
-  if (state != NULL && strcmp(state, "ok") == 0) {
+  if (record != NULL && strcmp(what.state, "ok") == 0) {
     keep_drivers(p, drivers);
-    remember(p, TRIAL_GOOD, "");
-  } else if (state != NULL && strcmp(state, "quarantined") == 0 && !again)
-    s = quarantine(p, reason != NULL ? reason : "failed", err);
-  else s = try_it(p, state != NULL && strcmp(state, "stale") == 0 ? drivers : NULL, err);
+    remember(p, &what, NULL);
+  } else if (record != NULL && strcmp(what.state, "quarantined") == 0 && !n.again && !is_over(&what, &n) &&
+             holds(&what.limits, what.limit_ms, &n)) {
+    char reason[640];
+    say_why(reason, &what, &n, "");
+    s = refuse(p, reason, err);
+  } else
+    s = try_it(p, record != NULL ? &what : NULL, record != NULL && strcmp(what.state, "stale") == 0 ? drivers : NULL,
+               &n, err);
   json_decref(record);
   return s;
 }
@@ -169,11 +250,13 @@ static void compare_drivers(heddle__plugin *p) {
   for (uint32_t i = 0; i < p->n_devices; i++) {
     const char *driver = p->devices[i]->desc.driver;
     if (is_line(p->drivers, driver) || !is_kept(driver)) continue;
-    json_t *record = heddle__record_read(p);
+    heddle__finding what;
+    json_t *record = heddle__record_read(p, &what);
     heddle__probe_say(p, HEDDLE_LOG_INFO, "%s: driver '%s' is new; the next process tries %s again",
                       p->devices[i]->name, driver, p->path);
+    what.state = "stale";
     if (record != NULL)
-      heddle__record_write(p, "stale", "", json_object_get(record, "drivers"), json_object_get(record, "files"));
+      heddle__record_write(p, &what, json_object_get(record, "drivers"), json_object_get(record, "files"));
     json_decref(record);
     return;
   }

@@ -1,6 +1,6 @@
 /* probe/record.c: what is kept of a plugin's try: a file in probe.cache_dir, named after the plugin's real path. It counts
  * for that file (size and time), that version of Heddle, and the drivers that were installed: the libraries that the try
- * loaded, and what the system tells of drivers without loading one. */
+ * loaded, and what the system tells of drivers without loading one. It says under which limits the try was made. */
 #include <fcntl.h>
 #include <pthread.h>
 #include <stdio.h>
@@ -39,11 +39,14 @@ json_t *heddle__record_file(const char *path) {
 static char system_words[40];
 static pthread_once_t system_once = PTHREAD_ONCE_INIT;
 
-/* Once a process. A number that changes where a driver of the system is installed, removed or replaced, as far as that can be known
- * without opening one: kernel modules that tell their version, and the folders of loaders. */
+/* Once a process. A number that changes where a driver of the system is installed, removed or replaced, as far as that can be
+ * known without opening one: kernel modules that tell their version, and the folders of loaders; and where a process sees
+ * less of the system than another does (a container, a chroot). */
 static void look_at_system(void) {
   static const char *const versions[] = {"/proc/driver/nvidia/version", "/sys/module/amdgpu/version"};
   static const char *const folders[] = {"/etc/OpenCL/vendors", "/etc/vulkan/icd.d", "/usr/share/vulkan/icd.d"};
+  static const char *const seen[] = {"/proc/self/maps", "/sys/devices/system/cpu", "/dev/null", "/dev/shm", "/dev/dri",
+                                     "/dev/kfd",        "/dev/nvidiactl"};
   heddle__digest d = {{0, 0}};
   for (size_t i = 0; i < sizeof versions / sizeof versions[0]; i++) {
     char text[512];
@@ -56,6 +59,10 @@ static void look_at_system(void) {
     struct stat info;
     int64_t time = stat(folders[i], &info) == 0 ? time_of(&info) : 0;
     heddle__digest_add(&d, &time, sizeof time);
+  }
+  for (size_t i = 0; i < sizeof seen / sizeof seen[0]; i++) {
+    const char there = access(seen[i], F_OK) == 0;
+    heddle__digest_add(&d, &there, 1);
   }
   snprintf(system_words, sizeof system_words, "%016llx%016llx", (unsigned long long)d.word[0],
            (unsigned long long)d.word[1]);
@@ -88,7 +95,22 @@ static bool are_there(const json_t *files) {
   return true;
 }
 
-json_t *heddle__record_read(const heddle__plugin *p) {
+static int64_t number_of(const json_t *root, const char *key) {
+  const json_t *value = json_object_get(root, key);
+  return json_is_integer(value) ? json_integer_value(value) : 0;
+}
+
+static void read_finding(const json_t *root, heddle__finding *out) {
+  const char *reason = json_string_value(json_object_get(root, "reason"));
+  out->state = json_string_value(json_object_get(root, "state"));
+  out->reason = reason != NULL ? reason : "";
+  out->limits = heddle__limits_of(json_object_get(root, "limits"));
+  out->time = number_of(root, "time");
+  out->limit_ms = number_of(root, "limit_ms");
+  out->failures = number_of(root, "failures");
+}
+
+json_t *heddle__record_read(const heddle__plugin *p, heddle__finding *out) {
   const char *folder = folder_of(p);
   char path[4096], name[NAME_BYTES], *text;
   size_t bytes;
@@ -102,21 +124,25 @@ json_t *heddle__record_read(const heddle__plugin *p) {
   if (is_number(root, "format", FORMAT) && is_text(root, "heddle", heddle_version()) &&
       is_text(root, "path", p->real) && is_number(root, "size", p->size) && is_number(root, "mtime_ns", p->mtime_ns) &&
       is_text(root, "system", system_text()) && json_string_value(json_object_get(root, "state")) != NULL &&
-      are_there(json_object_get(root, "files")))
+      are_there(json_object_get(root, "files"))) {
+    read_finding(root, out);
     return root;
+  }
   json_decref(root);
   return NULL;
 }
 
-void heddle__record_write(const heddle__plugin *p, const char *state, const char *reason, json_t *drivers,
-                          json_t *files) {
+void heddle__record_write(const heddle__plugin *p, const heddle__finding *what, json_t *drivers, json_t *files) {
   const char *folder = folder_of(p);
   char name[NAME_BYTES];
   heddle_error err = {0, 0, ""};
   name_of(p, name);
-  json_t *root = json_pack("{s:i s:s s:s s:I s:I s:s s:s s:s s:O* s:O*}", "format", FORMAT, "heddle", heddle_version(),
-                           "path", p->real, "size", (json_int_t)p->size, "mtime_ns", (json_int_t)p->mtime_ns, "state",
-                           state, "reason", reason, "system", system_text(), "drivers", drivers, "files", files);
+  json_t *root =
+      json_pack("{s:i s:s s:s s:I s:I s:s s:s s:s s:I s:I s:I s:o* s:O* s:O*}", "format", FORMAT, "heddle",
+                heddle_version(), "path", p->real, "size", (json_int_t)p->size, "mtime_ns", (json_int_t)p->mtime_ns,
+                "state", what->state, "reason", what->reason, "system", system_text(), "time", (json_int_t)what->time,
+                "limit_ms", (json_int_t)what->limit_ms, "failures", (json_int_t)what->failures, "limits",
+                heddle__limits_json(&what->limits), "drivers", drivers, "files", files);
   char *text = root != NULL ? json_dumps(root, JSON_COMPACT) : NULL;
   heddle_status s = HEDDLE_OK;
   if (folder == NULL) s = heddle__fail(&err, HEDDLE_EIO, "there is no folder (setting probe.cache_dir)");

@@ -1,6 +1,6 @@
 /* probe/trial.c: a plugin's try: heddle-probe is started, told the plugin and its settings, and read until it ends or its
  * time is over. It is started with posix_spawn, so that nothing of this process runs in it. */
-#define _GNU_SOURCE /* memfd_create, pipe2 */
+#define _GNU_SOURCE /* memfd_create, pipe2, SOCK_CLOEXEC */
 #include <errno.h>
 #include <fcntl.h>
 #include <poll.h>
@@ -11,22 +11,25 @@
 #include <string.h>
 #include <sys/auxv.h>
 #include <sys/mman.h>
+#include <sys/resource.h>
+#include <sys/socket.h>
 #include <sys/wait.h>
 #include <time.h>
 #include <unistd.h>
 
 #include "core/error.h"
-#include "probe/file.h"
 #include "probe/probe.h"
 
 extern char **environ;
 
-enum { MOST_ANSWER = 1 << 20, MOST_LIST = 200, MOST_DYING_MS = 5000 };
+enum { MOST_ANSWER = 1 << 20, MOST_REQUEST = 1 << 22, MOST_LIST = 200, MOST_DYING_MS = 5000 };
 
 typedef struct child {
   const heddle__plugin *plugin;
   pid_t pid;
-  int request, answer;
+  int request, answer; /* sockets and pipes: a limit on the size of files does not count for them */
+  char *ask;           /* what is to be sent: request_bytes, of which sent are gone */
+  size_t ask_bytes, sent;
   char *text; /* what it said; MOST_ANSWER bytes and a zero */
   size_t used;
   bool late, known; /* known: status is how it ended */
@@ -42,11 +45,16 @@ static uint64_t now_ms(void) {
 /* ---- the request: the plugin's file, then keys and values of the settings, each with its zero */
 
 static heddle_status put(void *user, const char *key, const char *value, heddle_error *err) {
-  const char *const words[] = {key, value};
+  child *c = user;
+  size_t n = strlen(key) + 1, k = strlen(value) + 1;
   if (key[0] == '\0' || key[strspn(key, "abcdefghijklmnopqrstuvwxyz0123456789_.")] != '\0') return HEDDLE_OK;
-  for (int i = 0; i < 2; i++)
-    if (!heddle__file_put(*(int *)user, words[i], strlen(words[i]) + 1))
-      return heddle__fail(err, HEDDLE_EIO, "the settings could not be handed over (errno %d)", errno);
+  if (n + k > MOST_REQUEST - c->ask_bytes) return heddle__fail(err, HEDDLE_ELIMIT, "its settings are too long");
+  char *grown = realloc(c->ask, c->ask_bytes + n + k);
+  if (grown == NULL) return heddle__no_memory(err, "the settings of a try");
+  c->ask = grown;
+  memcpy(grown + c->ask_bytes, key, n);
+  memcpy(grown + c->ask_bytes + n, value, k);
+  c->ask_bytes += n + k;
   return HEDDLE_OK;
 }
 
@@ -59,16 +67,12 @@ static int above(int fd) {
 
 static heddle_status write_request(child *c, heddle_error *err) {
   const heddle__plugin *p = c->plugin;
-  c->request = above(memfd_create("heddle-probe", MFD_CLOEXEC));
-  if (c->request < 0) return heddle__fail(err, HEDDLE_EIO, "no file in memory can be made (errno %d)", errno);
-  heddle_status s = heddle__probe_core()->config_each(p->ctx->config, "", put, &c->request, err);
-  if (s == HEDDLE_OK) s = put(&c->request, "plugins", p->manifest != NULL ? p->manifest : p->path, err);
+  heddle_status s = heddle__probe_core()->config_each(p->ctx->config, "", put, c, err);
+  if (s == HEDDLE_OK) s = put(c, "plugins", p->manifest != NULL ? p->manifest : p->path, err);
   static const char *const fixed[][2] = {
       {"probe", "off"}, {"plugin_trust", "any"}, {"layers", "off"}, {"log", "trace"}, {"threads", "1"}};
   for (size_t i = 0; s == HEDDLE_OK && i < sizeof fixed / sizeof fixed[0]; i++)
-    s = put(&c->request, fixed[i][0], fixed[i][1], err);
-  if (s == HEDDLE_OK && lseek(c->request, 0, SEEK_SET) != 0)
-    s = heddle__fail(err, HEDDLE_EIO, "the settings cannot be read again (errno %d)", errno);
+    s = put(c, fixed[i][0], fixed[i][1], err);
   return s;
 }
 
@@ -83,8 +87,14 @@ static bool find_program(const heddle__plugin *p, char *path, size_t bytes) {
   return false;
 }
 
+/* Where what drivers print goes; a file system without devices has no /dev/null. */
+static int open_nothing(void) {
+  int fd = open("/dev/null", O_WRONLY | O_CLOEXEC);
+  return above(fd >= 0 ? fd : memfd_create("heddle-probe", MFD_CLOEXEC));
+}
+
 /* 0, or errno's number. */
-static int spawn(child *c, char *program, int answer) {
+static int spawn(child *c, char *program, int request, int answer, int nothing_fd) {
   char nothing[] = "PATH=/usr/bin:/bin";
   char *words[] = {program, NULL}, *bare[] = {nothing, NULL};
   posix_spawn_file_actions_t actions;
@@ -102,9 +112,9 @@ static int spawn(child *c, char *program, int answer) {
     posix_spawnattr_setsigdefault(&how, &all);
     posix_spawnattr_setpgroup(&how, 0);
     code = posix_spawnattr_setflags(&how, POSIX_SPAWN_SETSIGMASK | POSIX_SPAWN_SETSIGDEF | POSIX_SPAWN_SETPGROUP);
-    if (code == 0) code = posix_spawn_file_actions_adddup2(&actions, c->request, STDIN_FILENO);
+    if (code == 0) code = posix_spawn_file_actions_adddup2(&actions, request, STDIN_FILENO);
     if (code == 0) code = posix_spawn_file_actions_adddup2(&actions, answer, STDOUT_FILENO);
-    if (code == 0) code = posix_spawn_file_actions_addopen(&actions, STDERR_FILENO, "/dev/null", O_WRONLY, 0);
+    if (code == 0) code = posix_spawn_file_actions_adddup2(&actions, nothing_fd, STDERR_FILENO);
     /* A privileged process hands on nothing of the variables that its user chose. */
     if (code == 0)
       code = posix_spawn(&c->pid, program, &actions, &how, words, getauxval(AT_SECURE) != 0 ? bare : environ);
@@ -114,14 +124,26 @@ static int spawn(child *c, char *program, int answer) {
   return code;
 }
 
-/* Reads until it closes its side or its time is over. */
-static void listen_to(child *c, uint64_t deadline) {
+/* Sends more of the request, and ends it. A process that is gone does not take it. */
+static void send_more(child *c) {
+  ssize_t n = send(c->request, c->ask + c->sent, c->ask_bytes - c->sent, MSG_NOSIGNAL | MSG_DONTWAIT);
+  if (n < 0 && (errno == EINTR || errno == EAGAIN)) return;
+  c->sent = n < 0 ? c->ask_bytes : c->sent + (size_t)n;
+  if (c->sent < c->ask_bytes) return;
+  close(c->request);
+  c->request = -1;
+}
+
+/* Sends the request and reads until it closes its side or its time is over. */
+static void talk_to(child *c, uint64_t deadline) {
   for (;;) {
     uint64_t now = now_ms();
     c->late = now >= deadline;
     if (c->late) return;
-    struct pollfd fd = {c->answer, POLLIN, 0};
-    if (poll(&fd, 1, deadline - now < 1000 ? (int)(deadline - now) : 1000) <= 0) continue;
+    struct pollfd fds[2] = {{c->answer, POLLIN, 0}, {c->request, POLLOUT, 0}}; /* -1 is passed over */
+    if (poll(fds, 2, deadline - now < 1000 ? (int)(deadline - now) : 1000) <= 0) continue;
+    if (fds[1].revents != 0) send_more(c);
+    if (fds[0].revents == 0) continue;
     char more[4096];
     ssize_t n = read(c->answer, more, sizeof more);
     if (n == 0 || (n < 0 && errno != EINTR && errno != EAGAIN)) return;
@@ -184,14 +206,30 @@ static void add_text(json_t *list, const char *text) {
   if (json_array_size(list) < MOST_LIST) json_array_append_new(list, json_string(text));
 }
 
-/* Signals that others send: who stops all processes of a service or of a terminal, or the system without memory. */
+/* Signals that others send: who stops all processes of a service or of a terminal. */
 static bool is_from_others(int number) {
-  return number == SIGTERM || number == SIGINT || number == SIGHUP || number == SIGKILL;
+  return number == SIGTERM || number == SIGINT || number == SIGHUP;
+}
+
+/* Of what resource the process was perhaps in want, NULL where nothing says so. short_of is what it found itself. */
+static const char *wanted(const child *c, const char *short_of) {
+  int number = c->known && WIFSIGNALED(c->status) ? WTERMSIG(c->status) : 0;
+  if (c->late) return "time";
+  if (number == SIGXCPU) return "CPU time (a limit of this process)";
+  if (number == SIGXFSZ) return "file size (a limit of this process)";
+  if (number == SIGKILL) return "memory (the system ended it)";
+  if (short_of != NULL) return short_of;
+  if (number == SIGBUS) return "memory or space on disk";
+  struct rlimit space = {RLIM_INFINITY, RLIM_INFINITY}, data = space;
+  if (getrlimit(RLIMIT_AS, &space) == 0 && getrlimit(RLIMIT_DATA, &data) == 0 &&
+      (space.rlim_cur != RLIM_INFINITY || data.rlim_cur != RLIM_INFINITY))
+    return "memory (a limit of this process)";
+  return NULL;
 }
 
 static void read_answer(const child *c, uint32_t limit_ms, heddle__trial *out) {
   char step[80] = "its start";
-  const char *failed = NULL;
+  const char *failed = NULL, *short_of = NULL;
   bool done = false;
   for (char *line = c->text, *end; (end = strchr(line, '\n')) != NULL; line = end + 1) {
     *end = '\0';
@@ -199,6 +237,7 @@ static void read_answer(const child *c, uint32_t limit_ms, heddle__trial *out) {
     else if (strncmp(line, "file ", 5) == 0 && strcmp(line + 5, c->plugin->real) != 0) add_file(out->files, line + 5);
     else if (strncmp(line, "driver ", 7) == 0) add_text(out->drivers, line + 7);
     else if (strncmp(line, "failed ", 7) == 0) failed = line + 7;
+    else if (strncmp(line, "short ", 6) == 0) short_of = line + 6;
     else if (strcmp(line, "done") == 0) done = true;
   }
   if (done) snprintf(step, sizeof step, "its end, at exit");
@@ -220,20 +259,23 @@ static void read_answer(const child *c, uint32_t limit_ms, heddle__trial *out) {
   if (out->verdict == TRIAL_BAD && strcmp(step, "its start") == 0) {
     char words[sizeof out->words];
     memcpy(words, out->words, sizeof words);
-    out->verdict = c->late ? TRIAL_SLOW : TRIAL_NONE;
+    out->verdict = TRIAL_NONE;
     snprintf(out->words, sizeof out->words, "heddle-probe %.280s", words);
   } else if (out->verdict == TRIAL_BAD && !c->late && c->known && WIFSIGNALED(c->status) &&
              is_from_others(WTERMSIG(c->status))) { /* that says nothing of the plugin, which may be sound */
-    out->verdict = TRIAL_SLOW;
+    out->verdict = TRIAL_NONE;
     snprintf(out->words, sizeof out->words, "heddle-probe was ended by signal %d in %s", WTERMSIG(c->status), step);
   }
+  const char *want = out->verdict == TRIAL_BAD ? wanted(c, short_of) : NULL;
+  snprintf(out->want, sizeof out->want, "%.60s", want != NULL ? want : "");
+  out->late = out->verdict == TRIAL_BAD && c->late;
 }
 
 /* ---- all of it */
 
 static void run(child *c, uint32_t limit_ms, heddle__trial *out) {
   char program[4096];
-  int pipes[2] = {-1, -1};
+  int ends[2] = {-1, -1}, pipes[2] = {-1, -1}, nothing = -1;
   heddle_error err = {0, 0, ""};
   out->verdict = TRIAL_NONE;
   if (!find_program(c->plugin, program, sizeof program)) {
@@ -241,33 +283,43 @@ static void run(child *c, uint32_t limit_ms, heddle__trial *out) {
     return;
   }
   heddle_status s = write_request(c, &err);
-  if (s == HEDDLE_OK && pipe2(pipes, O_CLOEXEC) != 0)
-    s = heddle__fail(&err, HEDDLE_EIO, "no pipe can be made (errno %d)", errno);
-  for (int i = 0; i < 2 && s == HEDDLE_OK; i++) {
-    pipes[i] = above(pipes[i]);
-    if (pipes[i] < 0) s = heddle__fail(&err, HEDDLE_EIO, "no pipe can be made (errno %d)", errno);
+  bool good = s == HEDDLE_OK && socketpair(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0, ends) == 0;
+  good = good && pipe2(pipes, O_CLOEXEC) == 0;
+  for (int i = 0; i < 2 && good; i++) {
+    ends[i] = above(ends[i]);
+    good = ends[i] >= 0;
+    pipes[i] = good ? above(pipes[i]) : pipes[i];
+    good = good && pipes[i] >= 0;
   }
-  int code = s == HEDDLE_OK ? spawn(c, program, pipes[1]) : 0;
-  if (pipes[1] >= 0) close(pipes[1]);
+  nothing = good ? open_nothing() : -1;
+  int code = errno;
+  if (good && nothing >= 0) code = spawn(c, program, ends[1], pipes[1], nothing);
+  else if (s == HEDDLE_OK) s = heddle__fail(&err, HEDDLE_EIO, "no pipe or socket can be made (errno %d)", code);
+  const int mine[] = {ends[1], pipes[1], nothing};
+  for (size_t i = 0; i < sizeof mine / sizeof mine[0]; i++)
+    if (mine[i] >= 0) close(mine[i]);
+  c->request = ends[0];
   c->answer = pipes[0];
   if (s != HEDDLE_OK) snprintf(out->words, sizeof out->words, "%.300s", err.text);
   else if (code != 0) snprintf(out->words, sizeof out->words, "heddle-probe could not be started (errno %d)", code);
   else {
     uint64_t deadline = now_ms() + limit_ms;
-    listen_to(c, deadline);
+    talk_to(c, deadline);
     if (c->late) add_mapped(c, out->files);
     reap(c, deadline);
     c->text[c->used] = '\0';
     read_answer(c, limit_ms, out);
   }
-  if (c->answer >= 0) close(c->answer);
 }
 
 void heddle__trial_run(const heddle__plugin *plugin, uint32_t limit_ms, heddle__trial *out) {
   child c = {.plugin = plugin, .request = -1, .answer = -1};
-  *out = (heddle__trial){TRIAL_NONE, "memory is out", json_array(), json_array()};
+  *out =
+      (heddle__trial){.verdict = TRIAL_NONE, .words = "memory is out", .drivers = json_array(), .files = json_array()};
   c.text = malloc(MOST_ANSWER + 1);
   if (c.text != NULL && out->drivers != NULL && out->files != NULL) run(&c, limit_ms, out);
   if (c.request >= 0) close(c.request);
+  if (c.answer >= 0) close(c.answer);
+  free(c.ask);
   free(c.text);
 }

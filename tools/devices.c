@@ -139,9 +139,22 @@ static json_t *everything(heddle_context *ctx) {
   json_t *problem = json_null();
   if (heddle_context_select(ctx, NULL, used, 64, &n, &origin, &err) != HEDDLE_OK) problem = json_words(err.text);
   for (size_t i = 0; i < n && i < 64; i++) json_array_append_new(list, json_words(heddle_device_name(used[i])));
-  return json_pack("{so s{so so so} so so so}", "devices", devices, "used", "names", list, "from", json_words(origin),
-                   "problem", problem, "plugins", plugins, "settings", settings, "version",
-                   json_string(heddle_version()));
+  char *left_out = NULL;
+  json_t *warnings = json_array();
+  if (heddle_context_left_out(ctx, NULL, &left_out, NULL) != HEDDLE_OK) left_out = NULL;
+  for (char *line = left_out, *end; line != NULL && *line != '\0'; line = end) {
+    end = line + strcspn(line, "\n");
+    if (*end != '\0') *end++ = '\0';
+    json_array_append_new(warnings, json_words(line));
+  }
+  heddle_free(left_out);
+  if (json_array_size(warnings) == 0) { /* a member that is there only where it says something */
+    json_decref(warnings);
+    warnings = NULL;
+  }
+  return json_pack("{so s{so so so} so* so so so}", "devices", devices, "used", "names", list, "from",
+                   json_words(origin), "problem", problem, "left_out", warnings, "plugins", plugins, "settings",
+                   settings, "version", json_string(heddle_version()));
 }
 
 /* ---- text */
@@ -218,6 +231,14 @@ static void print_used(heddle_context *ctx) {
   printf("\nin use: ");
   for (size_t i = 0; i < n && i < 64; i++) printf("%s%s", i == 0 ? "" : ", ", heddle_device_name(used[i]));
   printf("   (list from: %s)\n", origin);
+  char *left_out = NULL;
+  if (heddle_context_left_out(ctx, NULL, &left_out, NULL) != HEDDLE_OK) return;
+  for (const char *line = left_out; *line != '\0'; line += *line == '\n') {
+    const size_t n = strcspn(line, "\n");
+    printf("warning: %.*s\n", (int)n, line);
+    line += n;
+  }
+  heddle_free(left_out);
 }
 
 static int devices(const options *o) {

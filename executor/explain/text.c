@@ -65,6 +65,11 @@ static void say_devices(const heddle__plan *plan, heddle__sheet *sheet) {
   for (uint32_t i = 0; i < plan->n_devices; i++)
     heddle__say(sheet, "%s%s", i == 0 ? "" : ", ", heddle__explain_device(plan, i));
   heddle__say(sheet, "   (list from: %s)\n", plan->req.devices_from != NULL ? plan->req.devices_from : "call");
+  for (const char *at = plan->req.left_out; at != NULL && *at != '\0';) {
+    size_t n = strcspn(at, "\n");
+    heddle__say(sheet, "warning   %.*s\n", (int)n, at);
+    at += n + (at[n] == '\n');
+  }
   if (plan->req.on_failure != NULL) heddle__say(sheet, "on failure %s\n", plan->req.on_failure);
   heddle__say(sheet, "nodes     ");
   bool first = true;

@@ -28,7 +28,9 @@ typedef void (*heddle_log_fn)(void *user, int32_t level, const char *component, 
  * and finds plugins. A plugin is loaded when its devices are asked for by name, all of them by the calls that list what
  * there is and by the default devices; no device is opened by that. Before it is first loaded it is tried in a process of
  * its own, whose answer is kept (settings "probe", "probe.timeout_ms", "probe.cache_dir", "probe.retry"), and files that
- * others may write to are refused ("plugin_trust"); docs/probing.md. A plugin that cannot be used is not an error: it is
+ * others may write to are refused ("plugin_trust"); a privileged process (set-user-ID) loads only what the administrator
+ * lists, and where there is such a list this call drops variables from the environment, so that it comes before threads are
+ * started; docs/probing.md. A plugin that cannot be used is not an error: it is
  * listed with its reason. log may be NULL: lines of level warn and above, or as the setting "log" says, go to stderr.
  * *out has one reference. May block in drivers, and for as long as probe.timeout_ms says for each plugin that is tried. Any
  * thread. HEDDLE_EINVAL for a malformed setting, HEDDLE_EFORMAT for a malformed configuration file, naming file and line,
@@ -95,6 +97,12 @@ HEDDLE_API heddle_status heddle_context_dlpack_device(heddle_context *ctx, int32
  * came from. A required device that is missing is HEDDLE_ENODEV. */
 HEDDLE_API heddle_status heddle_context_select(heddle_context *ctx, const char *list, heddle_device **out, size_t cap,
                                                size_t *n, const char **origin, heddle_error *err);
+
+/* What such a list leaves out of devices that it would have taken, or may have taken by default, because the plugin's try in a
+ * process of its own failed or could not be made (docs/probing.md): a sentence a line, "" where there is nothing. The log has
+ * each as a warning when a list is resolved. *out is freed with heddle_free. Loads what resolving the list has loaded; any
+ * thread. HEDDLE_EINVAL, HEDDLE_ENOMEM, HEDDLE_EFORK. */
+HEDDLE_API heddle_status heddle_context_left_out(heddle_context *ctx, const char *list, char **out, heddle_error *err);
 
 /* What heddle check-plugin found out about a device with its present driver: positions in heddle_device_info.abilities,
  * and what stands there. What was never tried is used as the plugin says, but for waits on the device; what failed is not

@@ -2,21 +2,31 @@
  *
  * Standard input has the settings: keys and values, each with a zero behind it. What it finds goes to standard output, a
  * line each: "step WORDS" before each call into the plugin, "file PATH" for each library that came with it, "driver TEXT"
- * of each device, "failed WORDS" where the fault is not the plugin's, and "done" before the process ends. */
-#define _GNU_SOURCE /* sigaltstack */
+ * of each device, "short WHAT" for a resource that was used up when the process ended or crashed, "failed WORDS" where the
+ * fault is not the plugin's, and "done" before the process ends.
+ *
+ * It is linked to nothing but the C library and opens libheddle by its path: a process that a privileged one starts is
+ * privileged too, and there the system's loader ignores $ORIGIN in a run path. */
+#define _GNU_SOURCE /* sigaltstack, memfd_create */
 #include <dirent.h>
+#include <dlfcn.h>
+#include <errno.h>
 #include <fcntl.h>
+#include <limits.h>
 #include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/auxv.h>
+#include <sys/mman.h>
 #include <sys/prctl.h>
 #include <sys/resource.h>
+#include <sys/syscall.h>
 #include <unistd.h>
 
 #include "heddle/device.h"
 
-enum { MOST_SETTINGS = 512, MOST_BYTES = 1 << 22, MOST_FILES = 512, LONGEST_SECONDS = 3700 };
+enum { MOST_SETTINGS = 512, MOST_BYTES = 1 << 22, MOST_FILES = 512, LONGEST_SECONDS = 3700, SPARE_BYTES = 1 << 26 };
 
 /* What is said goes to where standard output was, past what a plugin or a driver prints. */
 static int answer = -1;
@@ -58,6 +68,25 @@ static void say_files(void) {
   if (maps != NULL) fclose(maps);
 }
 
+/* ---- what is used up: only with what a signal's handler may call */
+
+static void say_short(const char *what, size_t length) {
+  if (write(answer, "short ", 6) == 6 && write(answer, what, length) == (ssize_t)length) (void)!write(answer, "\n", 1);
+}
+
+/* Tries to get a little more of each resource: what cannot be had is perhaps why the plugin failed. */
+static void say_what_is_short(void) {
+  void *more = mmap(NULL, SPARE_BYTES, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+  if (more == MAP_FAILED) say_short("memory", 6);
+  else munmap(more, SPARE_BYTES);
+  int fd = dup(answer);
+  if (fd < 0 && errno == EMFILE) say_short("file descriptors", 16);
+  if (fd >= 0) close(fd);
+  long child = syscall(SYS_clone, 0, 0, 0, 0, 0); /* as fork, but without its handlers and without SIGCHLD */
+  if (child == 0) syscall(SYS_exit_group, 0);
+  if (child < 0 && errno == EAGAIN) say_short("processes and threads", 21);
+}
+
 /* The same where the plugin has crashed, since a driver may have come within the call: with nothing but what a signal's
  * handler may call. */
 static void say_files_and_die(int number) {
@@ -77,6 +106,7 @@ static void say_files_and_die(int number) {
     *end = '\n';
     if (write(answer, path, (size_t)(end + 1 - path)) < 0) break;
   }
+  say_what_is_short();
   raise(number); /* as it was before: it ends the process */
 }
 
@@ -123,6 +153,68 @@ static int read_settings(void) {
   return n_settings > 0;
 }
 
+/* ---- libheddle */
+
+#define CALLS(X) \
+  X(heddle_context_create) \
+  X(heddle_context_release) \
+  X(heddle_context_plugin) X(heddle_context_device_count) X(heddle_context_device) X(heddle_device_get_info)
+#define DECLARE(name) static __typeof__(&name) call_##name;
+CALLS(DECLARE)
+#undef DECLARE
+
+static int take(void *library, const char *name, void *pointer) {
+  void *symbol = dlsym(library, name);
+  memcpy(pointer, &symbol, sizeof symbol); /* POSIX promises that this works */
+  return symbol != NULL;
+}
+
+/* The folder of this program, with '/' behind it. */
+static int own_folder(char path[PATH_MAX]) {
+  const char *started_as = (const char *)(uintptr_t)getauxval(AT_EXECFN);
+  if (realpath("/proc/self/exe", path) == NULL && (started_as == NULL || realpath(started_as, path) == NULL)) return 0;
+  strrchr(path, '/')[1] = '\0';
+  return 1;
+}
+
+/* The library that was installed with this program, by its place. */
+static int open_library(void) {
+  static const char *const places[] = {HEDDLE_PROBE_TO_LIBRARY, "../../lib"};
+  char folder[PATH_MAX], path[PATH_MAX + 256];
+  void *library = NULL;
+  const char *words = "its own place is not known";
+  if (own_folder(folder))
+    for (size_t i = 0; i < sizeof places / sizeof places[0] && library == NULL; i++) {
+      snprintf(path, sizeof path, "%s%s/libheddle.so.0", folder, places[i]);
+      library = dlopen(path, RTLD_NOW | RTLD_NODELETE);
+      if (library == NULL) words = dlerror();
+    }
+  int good = library != NULL;
+#define TAKE(name) good = good && take(library, #name, &call_##name);
+  CALLS(TAKE)
+#undef TAKE
+  if (library != NULL) words = "it is of another version";
+  char text[400];
+  int n = snprintf(text, sizeof text, "libheddle could not be opened: %.300s", words);
+  if (!good) say("failed", text, n > 0 ? (size_t)n : 0);
+  return good;
+}
+
+/* Who started this may have other rights than its caller (set-user-ID): then so has this, and the caller could send it
+ * signals. It takes on the rights that it works with for good, and starts itself again, as an ordinary process without
+ * variables. */
+static void become_ordinary(char **words) {
+  char path[] = "PATH=/usr/bin:/bin", again[] = "again", *variables[] = {path, NULL};
+  char *next[] = {words[0], again, NULL};
+  char program[PATH_MAX];
+  const gid_t group = getegid();
+  const uid_t user = geteuid();
+  const char *started_as = (const char *)(uintptr_t)getauxval(AT_EXECFN);
+  if (words[1] != NULL || setresgid(group, group, group) != 0 || setresuid(user, user, user) != 0) _exit(71);
+  if (started_as != NULL && realpath(started_as, program) != NULL) execve(program, next, variables);
+  _exit(72);
+}
+
 /* ---- the process */
 
 static void close_others(void) {
@@ -144,6 +236,7 @@ static void settle(void) {
   setrlimit(RLIMIT_CORE, &none);
   close_others();
   int null = open("/dev/null", O_RDWR | O_CLOEXEC);
+  if (null < 0) null = memfd_create("heddle-probe", MFD_CLOEXEC); /* a file system without devices */
   if (null < 0) return;
   dup2(null, STDIN_FILENO);
   dup2(null, STDOUT_FILENO);
@@ -162,37 +255,41 @@ static int try_plugin(void) {
   heddle_context *ctx = NULL;
   heddle_error err = {0, 0, ""};
   heddle_plugin_info plugin = {.struct_size = sizeof plugin};
-  if (heddle_context_create(settings, n_settings, take_line, NULL, &ctx, &err) != HEDDLE_OK ||
-      heddle_context_plugin(ctx, 0, &plugin, &err) != HEDDLE_OK) {
+  if (call_heddle_context_create(settings, n_settings, take_line, NULL, &ctx, &err) != HEDDLE_OK ||
+      call_heddle_context_plugin(ctx, 0, &plugin, &err) != HEDDLE_OK) {
     say("failed", err.text, strlen(err.text));
-    heddle_context_release(ctx);
+    call_heddle_context_release(ctx);
     return 0;
   }
   if (!is_asked(&plugin)) {
     say("failed", "it found another plugin", strlen("it found another plugin"));
-    heddle_context_release(ctx);
+    call_heddle_context_release(ctx);
     return 0;
   }
-  for (size_t i = 0; i < heddle_context_device_count(ctx); i++) {
+  for (size_t i = 0; i < call_heddle_context_device_count(ctx); i++) {
     heddle_device_info d = {.struct_size = sizeof d};
-    if (heddle_device_get_info(heddle_context_device(ctx, i), &d, NULL) == HEDDLE_OK)
+    if (call_heddle_device_get_info(call_heddle_context_device(ctx, i), &d, NULL) == HEDDLE_OK)
       say("driver", d.driver, strlen(d.driver));
   }
   say_files();
-  heddle_context_release(ctx);
+  call_heddle_context_release(ctx);
   say("done", "", 0);
   return 0;
 }
 
-int main(void) {
+int main(int count, char **words) {
+  (void)count;
+  if (getauxval(AT_SECURE) != 0) become_ordinary(words);
   answer = fcntl(STDOUT_FILENO, F_DUPFD_CLOEXEC, 3);
   if (answer < 0 || !read_settings()) {
     fprintf(stderr, "heddle-probe tries a plugin for libheddle, which starts it and hands it the settings.\n");
     return 2;
   }
   settle();
+  if (!open_library()) return 0;
   say_files();
   watch();
   started = 1;
+  atexit(say_what_is_short);
   return try_plugin();
 }

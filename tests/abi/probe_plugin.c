@@ -1,6 +1,9 @@
 /* A small plugin for the tests of the loader, the layers and the ABI. It has two devices that compute nothing: index 0
  * is inline, index 1 signals its fences from the call. It compiles against any minor of plugin.h, and PROBE_* make it
  * break a rule. */
+#ifdef PROBE_ENTERS
+#define _DEFAULT_SOURCE /* MAP_ANONYMOUS */
+#endif
 #include "heddle/plugin.h"
 
 #ifdef PROBE_LOADS_AND
@@ -8,6 +11,9 @@
 #include <signal.h>
 #include <stdlib.h>
 #include <unistd.h>
+#endif
+#ifdef PROBE_ENTERS
+#include "probe_troubles.h"
 #endif
 #include <string.h>
 
@@ -501,6 +507,9 @@ const heddle_plugin *heddle_plugin_entry(const heddle_host *host, heddle_error *
 #ifdef PROBE_LOADS_AND
   const char *driver = getenv("PROBE_LOADS");
   if (driver != NULL && dlopen(driver, RTLD_NOW) != NULL) PROBE_LOADS_AND;
+#endif
+#ifdef PROBE_ENTERS
+  PROBE_ENTERS();
 #endif
   if (PROBE_REFUSES) {
     fail(err, HEDDLE_EABI, "the probe does not like this host");

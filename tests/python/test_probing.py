@@ -5,10 +5,13 @@ timeout: 600
 """
 import json
 import os
+import resource
 import shutil
+import signal
 import stat
 import subprocess
 import sys
+import time
 
 import pytest
 from tool_case import BUILD, DIGITS, TOOL, environment, heddle
@@ -60,12 +63,9 @@ def change(cache, **members):
     ("exit_entry", "ended its process with status 0 in heddle_plugin_entry"),
     ("crash_enumerate", "crashed: signal 11 in device_describe"),
     ("crash_exit", "crashed: signal 11 in its end, at exit"),
-    ("hang_entry", "did not answer within 6 s in heddle_plugin_entry"),
-    ("hang_enumerate", "did not answer within 6 s in device_count"),
 ])
 def test_a_plugin_that_takes_its_process_down_is_quarantined(tmp_path, name, words):
-    limit = {"HEDDLE_PROBE_TIMEOUT_MS": "6000"} if name.startswith("hang") else {}
-    plugin, log = only(tmp_path, broken(name), **limit)
+    plugin, log = only(tmp_path, broken(name))
     assert not plugin["used"] and f"quarantined: when it was tried it {words}" in plugin["reason"], plugin
     assert "--retry" in plugin["reason"]
     assert f"not used: {broken(name)}: quarantined" in log and log.count(TRIED) == 1
@@ -76,6 +76,182 @@ def test_a_plugin_that_takes_its_process_down_is_quarantined(tmp_path, name, wor
     assert kept["state"] == "quarantined" and kept["reason"] == words and kept["path"] == str(broken(name))
     again, log = only(tmp_path, broken(name))
     assert again["reason"] == plugin["reason"] and TRIED not in log and "warning" not in log
+
+
+@pytest.mark.parametrize("name, words", [
+    ("hang_entry", "did not answer within 3 s in heddle_plugin_entry"),
+    ("hang_enumerate", "did not answer within 3 s in device_count"),
+])
+def test_a_time_out_needs_two_and_counts_for_that_time(tmp_path, name, words):
+    for turn, state in enumerate(("suspect", "quarantined")):
+        plugin, log = only(tmp_path, broken(name), HEDDLE_PROBE_TIMEOUT_MS="3000")
+        assert not plugin["used"] and f"when it was tried it {words}" in plugin["reason"], plugin
+        assert ("quarantined" in plugin["reason"]) == (turn == 1) and log.count(TRIED) == 1
+        kept = json.loads(record_of(tmp_path).read_text())
+        assert (kept["state"], kept["limit_ms"], kept["failures"]) == (state, 3000, turn + 1)
+    # Other limits say nothing of it, nor does a shorter time.
+    change(tmp_path, limits={k: 0 for k in kept["limits"]})
+    for limit in ("3000", "2000"):
+        plugin, log = only(tmp_path, broken(name), HEDDLE_PROBE_TIMEOUT_MS=limit)
+        assert "quarantined" in plugin["reason"] and "a longer probe.timeout_ms" in plugin["reason"] and TRIED not in log
+    plugin, log = only(tmp_path, broken(name), HEDDLE_PROBE_TIMEOUT_MS="3100")
+    assert "quarantined" in plugin["reason"] and log.count(TRIED) == 1  # it failed again: one try more, not two
+    assert json.loads(record_of(tmp_path).read_text())["limit_ms"] == 3100
+
+
+def under(limits, cache, plugins, *words, **env):
+    """heddle devices in a shell with these limits (ulimit's letters)."""
+    env = environment(**{"HEDDLE_PROBE": "on", "HEDDLE_PROBE_CACHE_DIR": str(cache), "HEDDLE_LOG": "info",
+                         "ASAN_OPTIONS": QUIET, "HEDDLE_PLUGINS": ":".join(map(str, plugins)), **env})
+    done = subprocess.run(["/bin/sh", "-c", f'{limits}; exec "$0" "$@"', TOOL, "devices", "--json", *words],
+                          capture_output=True, text=True, env=env, timeout=300)
+    assert done.returncode == 0, done
+    return json.loads(done.stdout), done.stderr
+
+
+needs_limits = pytest.mark.skipif(bool(os.environ.get("HEDDLE_SANITIZE")),
+                                  reason="a sanitizer's run time needs all of the address space")
+HUNGRY = BUILD / "tests" / "plugins" / "libheddle_plugin_probe_hungry.so"  # crashes below 1 GiB of address space
+
+
+@needs_limits
+def test_a_failure_under_a_limit_on_memory_is_no_verdict(tmp_path):
+    found, log = under("ulimit -v 400000", tmp_path, [HUNGRY])
+    reason = found["plugins"][0]["reason"]
+    assert "crashed: signal 6" in reason and "want of memory" in reason and "quarantined" not in reason, reason
+    assert f"warning: probe: {HUNGRY} is not used" in log
+    plugin, log = only(tmp_path, HUNGRY)
+    assert plugin["used"] and TRIED in log, (plugin, log)
+    assert TRIED not in only(tmp_path, HUNGRY)[1]
+
+
+@needs_limits
+def test_a_quarantine_under_limits_ends_with_them(tmp_path):
+    for turn in range(2):
+        found, log = under("ulimit -v 400000", tmp_path, [HUNGRY])
+        assert ("quarantined" in found["plugins"][0]["reason"]) == (turn == 1) and TRIED in log
+    for limits in ("ulimit -v 400000", "ulimit -v 390000; ulimit -n 64"):  # not looser
+        found, log = under(limits, tmp_path, [HUNGRY])
+        assert "looser limits" in found["plugins"][0]["reason"] and TRIED not in log
+    found, log = under("ulimit -v 410000", tmp_path, [HUNGRY])  # looser, and not enough
+    assert "quarantined" in found["plugins"][0]["reason"] and TRIED in log
+    assert json.loads(record_of(tmp_path).read_text())["limits"]["as"] == 410000 * 1024
+    plugin, log = only(tmp_path, HUNGRY)
+    assert plugin["used"] and TRIED in log
+
+
+@needs_limits
+def test_a_crash_that_no_limit_explains_is_tried_again_under_looser_ones(tmp_path):
+    found, log = under("ulimit -n 64", tmp_path, [broken("crash_entry")])
+    assert "quarantined" in found["plugins"][0]["reason"]
+    assert TRIED not in under("ulimit -n 64", tmp_path, [broken("crash_entry")])[1]
+    for tries in (1, 0):
+        assert under("ulimit -n 128", tmp_path, [broken("crash_entry")])[1].count(TRIED) == tries
+    assert TRIED not in under("ulimit -n 64", tmp_path, [broken("crash_entry")])[1]  # and not to and fro
+
+
+@pytest.mark.parametrize("number, resource", [("SIGXCPU", "CPU time"), ("SIGXFSZ", "file size"), ("SIGKILL", "memory"),
+                                              ("SIGBUS", "memory or space")])
+def test_a_signal_for_want_of_a_resource_needs_two(tmp_path, number, resource):
+    plugin = BUILD / "tests" / "plugins" / "libheddle_plugin_probe_signal.so"
+    env = {"PROBE_SIGNAL": str(int(getattr(signal, number)))}
+    for turn in range(2):
+        found, log = only(tmp_path, plugin, **env)
+        assert (f"perhaps for want of {resource}" in found["reason"]) == (turn == 0), found
+        assert ("quarantined" in found["reason"]) == (turn == 1) and TRIED in log
+    found, log = only(tmp_path, plugin, **env)
+    assert "quarantined" in found["reason"] and TRIED not in log
+
+
+@pytest.mark.parametrize("what, words", [("files", "file descriptors"), ("memory", "memory")])
+@needs_limits
+def test_what_is_used_up_at_the_crash_is_measured(tmp_path, what, words):
+    plugin = BUILD / "tests" / "plugins" / "libheddle_plugin_probe_takes_all.so"
+    limits = "ulimit -n 64" if what == "files" else "ulimit -v 400000"
+    found, _ = under(limits, tmp_path, [plugin], PROBE_TAKES=what)
+    assert f"signal 6 in heddle_plugin_entry, perhaps for want of {words}:" in found["plugins"][0]["reason"], found
+
+
+def test_what_is_found_where_less_of_the_system_is_seen_counts_there(tmp_path):
+    """PoCL crashes where there is no /sys, as in a chroot."""
+    opencl = PLUGINS / "libheddle_plugin_opencl.so"
+    if not opencl.exists() or subprocess.run(["unshare", "-m", "mount", "-t", "tmpfs", "none", "/sys"],
+                                             capture_output=True).returncode != 0:
+        pytest.skip("there is no OpenCL, or /sys cannot be covered")
+    env = environment(HEDDLE_PROBE="on", HEDDLE_PROBE_CACHE_DIR=str(tmp_path), HEDDLE_LOG="info", ASAN_OPTIONS=QUIET,
+                      HEDDLE_PLUGINS=str(opencl))
+    for turn in range(3):
+        inside = subprocess.run(["unshare", "-m", "sh", "-c", 'mount -t tmpfs none /sys; exec "$0" devices --json', TOOL],
+                                capture_output=True, text=True, env=env, timeout=300)
+        assert inside.returncode == 0 and (TRIED in inside.stderr) == (turn != 1), inside
+        if turn == 0:
+            continue
+        plugin, log = only(tmp_path, opencl)
+        assert plugin["used"] and TRIED in log, (plugin, log)
+        assert TRIED not in only(tmp_path, opencl)[1]
+
+
+def test_a_quarantine_expires(tmp_path):
+    only(tmp_path, broken("crash_entry"))
+    kept = json.loads(record_of(tmp_path).read_text())
+    day = 86400
+    for age, days, tries in ((6 * day, "7", 0), (7 * day + 60, "7", 1), (2 * day, "1", 1), (2 * day, "3", 0), (0, "0", 1),
+                             (-2 * day, "7", 1)):  # the clock was set back
+        change(tmp_path, time=int(time.time()) - age)
+        plugin, log = only(tmp_path, broken("crash_entry"), HEDDLE_PROBE_EXPIRE_DAYS=days)
+        assert "quarantined" in plugin["reason"] and log.count(TRIED) == tries, (age, days, log)
+    assert json.loads(record_of(tmp_path).read_text())["time"] >= kept["time"]
+
+
+def test_a_quarantine_of_an_older_version_is_tried_again(tmp_path):
+    """It says neither when it was made nor under which limits; what went well counts."""
+    only(tmp_path, SIM)
+    record = json.loads(record_of(tmp_path).read_text())
+    for key in ("limits", "time", "limit_ms", "failures"):
+        del record[key]
+    record_of(tmp_path).write_text(json.dumps(record))
+    assert TRIED not in only(tmp_path, SIM)[1]
+    record_of(tmp_path).write_text(json.dumps({**record, "state": "quarantined", "reason": "crashed: signal 6"}))
+    plugin, log = only(tmp_path, SIM)
+    assert plugin["used"] and TRIED in log
+
+
+@pytest.mark.parametrize("members", [{"limits": 3}, {"limits": {"as": "x"}}, {"limits": None}, {"time": "now"},
+                                     {"time": -(2**63)}, {"time": 2**63 - 1}, {"limit_ms": -1, "time": 0}])
+def test_a_quarantine_with_odd_members_is_tried_again(tmp_path, members):
+    only(tmp_path, SIM)
+    change(tmp_path, state="quarantined", reason="crashed: signal 4", **members)
+    plugin, log = only(tmp_path, SIM)
+    assert plugin["used"] and TRIED in log
+
+
+def test_what_a_list_leaves_out_is_said(tmp_path):
+    """By a warning, in heddle devices and in heddle plan: where the plugin was tried, and where that is remembered."""
+    crash = broken("crash_entry")
+    env = {"HEDDLE_PROBE": "on", "HEDDLE_PROBE_CACHE_DIR": str(tmp_path / "kept"), "ASAN_OPTIONS": QUIET,
+           "HEDDLE_PLUGINS": f"{PLUGINS}/libheddle_plugin_cpu.so:{SIM}:{crash}"}
+    for _ in range(2):
+        words = f"crash_entry:0 was preferred and is left out: {crash}: quarantined: when it was tried it crashed"
+        r = heddle("devices", "--set", "devices=sim:7?,crash_entry:0?,sim:0", **env)
+        assert f"heddle warning: select: {words}" in r.err and r.err.count("left out") == 1, r
+        assert f"\nwarning: {words}" in r.out and "in use: sim:0 " in r.out, r
+        r = heddle("devices", "--json", "--set", "devices=crash_entry?,sim:0", **env)
+        assert [line.split(" (")[0][:11] for line in json.loads(r.out)["left_out"]] == ["crash_entry"], r
+        r = heddle("plan", DIGITS, "--device", "crash_entry:0?,sim:0,cpu", **env)
+        assert f"\nwarning   {words}" in r.out and f"heddle warning: select: {words}" in r.err, r
+        r = heddle("plan", DIGITS, "--json", "--device", "crash_entry:0?,sim:0,cpu", **env)
+        assert len(json.loads(r.out)["left_out"]) == 1 and json.loads(r.out)["left_out"][0].startswith(words), r
+        r = heddle("run", DIGITS, "--random", "--device", "crash_entry:0?,sim:0,cpu", **env)
+        assert r.status == 0 and f"heddle warning: select: {words}" in r.err, r
+        words = f"the default devices leave out those of {crash}: quarantined"
+        r = heddle("devices", **env)
+        assert r.status == 0 and r.err.count(f"heddle warning: select: {words}") == 1 and f"\nwarning: {words}" in r.out, r
+    # A list that it does not change.
+    for words in (["plan", DIGITS, "--device", "sim:0,cpu"], ["plan", DIGITS, "--device", "sim:9?,sim:0,cpu"]):
+        r = heddle(*words, **env)
+        assert "left out" not in r.err + r.out and "warning" not in r.err + r.out, r
+    r = heddle("run", DIGITS, "--random", "--device", "crash_entry:0,sim:0,cpu", **env)
+    assert r.status != 0 and "quarantined: when it was tried" in r.err and "left out" not in r.err, r
 
 
 def test_a_model_runs_beside_plugins_that_crash(tmp_path):
@@ -163,15 +339,17 @@ def test_a_driver_that_was_not_met_is_tried_by_the_next_process(tmp_path):
     assert TRIED not in only(tmp_path, SIM)[1]
 
 
-@pytest.mark.parametrize("name, words", [("crashes", "crashed: signal 11"), ("hangs", "did not answer within 2 s")])
-def test_a_driver_that_came_within_the_fatal_call_counts(tmp_path, name, words):
+@pytest.mark.parametrize("name, words, tries", [("crashes", "crashed: signal 11", 1),
+                                                ("hangs", "did not answer within 2 s", 2)])
+def test_a_driver_that_came_within_the_fatal_call_counts(tmp_path, name, words, tries):
     """Another one of it, and the plugin is tried again."""
     plugin = BUILD / "tests" / "plugins" / f"libheddle_plugin_probe_driver_{name}.so"
     driver = tmp_path / "driver.so"
     shutil.copyfile(SIM, driver)
     env = {"PROBE_LOADS": str(driver), "HEDDLE_PROBE_TIMEOUT_MS": "2000"}
-    found, log = only(tmp_path / "kept", plugin, **env)
-    assert words in found["reason"] and TRIED in log, (found, log)
+    for _ in range(tries):
+        found, log = only(tmp_path / "kept", plugin, **env)
+        assert words in found["reason"] and TRIED in log, (found, log)
     found, log = only(tmp_path / "kept", plugin, **env)
     assert words in found["reason"] and TRIED not in log, (found, log)
     driver.unlink()
@@ -226,14 +404,22 @@ def test_without_a_folder_each_process_tries(tmp_path):
         assert "quarantined" in plugin["reason"] and log.count(TRIED) == 1 and "is not kept" in log
 
 
-def test_a_limit_on_files_ends_no_program(tmp_path):
-    """Nothing can be handed over: that is said, and is not the signal SIGXFSZ."""
+def test_a_limit_on_files_is_in_no_ones_way(tmp_path):
+    """What is handed over is no file; and there is no signal SIGXFSZ."""
     env = environment(HEDDLE_PROBE="on", HEDDLE_PROBE_CACHE_DIR=str(tmp_path), ASAN_OPTIONS=QUIET,
                       HEDDLE_PLUGINS=str(SIM))
     done = subprocess.run(["/bin/sh", "-c", 'ulimit -f 0; exec "$0" devices --json', TOOL], capture_output=True,
                           text=True, env=env, timeout=300)
     assert done.returncode == 0 and json.loads(done.stdout)["plugins"][0]["used"], done
-    assert "without having been tried: the settings could not be handed over (errno 27)" in done.stderr, done
+    assert "could not be tried" not in done.stderr, done
+
+
+def test_long_settings_reach_the_try(tmp_path):
+    """More than a pipe or a socket takes at once."""
+    long = [word for i in range(60) for word in ("--set", f"sim.unknown{i}=" + "x" * 8000)]
+    plugin, log = only(tmp_path, SIM, *long, "--set", "sim.devices=2")
+    assert plugin["used"] and plugin["devices"] == 2 and log.count(TRIED) == 1
+    assert json.loads(record_of(tmp_path).read_text())["state"] == "ok"
 
 
 def test_one_process_tries_once(tmp_path):
@@ -319,15 +505,34 @@ def test_a_moved_prefix_finds_its_own_helper(prefix):
     ("#!/bin/sh\necho failed it has no wish to\n", "heddle-probe failed: it has no wish to"),
     ("no program", "heddle-probe could not be started"),
 ])
-def test_where_nothing_can_be_tried_it_is_loaded_and_said(prefix, helper, words):
+def test_what_cannot_be_tried_is_not_loaded(prefix, helper, words):
     path = prefix / "libexec" / "heddle" / "heddle-probe"
     path.unlink()
     if helper is not None:
         path.write_text(helper)
         path.chmod(0o755)
     plugin, log = from_prefix(prefix, SIM)
-    assert plugin["used"], plugin
-    assert f"warning: probe: {SIM} is loaded without having been tried: " in log and words in log, log
+    assert not plugin["used"] and "it could not be tried: " + words in plugin["reason"], plugin
+    assert f"warning: probe: {SIM} is not loaded, since it could not be tried: " in log and words in log, log
+    assert not (prefix / "kept").exists()
+    plugin, log = from_prefix(prefix, SIM, HEDDLE_PROBE="off")
+    assert plugin["used"] and "could not be tried" not in log, (plugin, log)
+
+
+@pytest.mark.skipif(os.geteuid() != 0, reason="only root can become another user")
+@needs_limits
+def test_a_process_that_may_start_no_other_loads_nothing(tmp_path):
+    """RLIMIT_NPROC, which does not bind root."""
+    tmp_path.chmod(0o755)
+    env = environment(HEDDLE_PROBE="on", HEDDLE_PROBE_CACHE_DIR="off", HEDDLE_PLUGINS=str(SIM))
+    done = subprocess.run(["setpriv", "--reuid", "65534", "--regid", "65534", "--clear-groups", TOOL, "devices", "--json"],
+                          preexec_fn=lambda: resource.setrlimit(resource.RLIMIT_NPROC, (0, 0)), capture_output=True,
+                          text=True, env=env, timeout=300)
+    if done.returncode != 0:
+        pytest.skip("another user cannot start the tool: " + done.stderr)
+    plugin = json.loads(done.stdout)["plugins"][0]
+    assert not plugin["used"] and "it could not be tried: heddle-probe could not be started (errno 11)" in plugin["reason"]
+    assert "is not loaded, since it could not be tried" in done.stderr
 
 
 def test_a_helper_that_does_not_start_in_time_says_nothing_of_the_plugin(prefix):
@@ -340,8 +545,10 @@ def test_a_helper_that_does_not_start_in_time_says_nothing_of_the_plugin(prefix)
     assert not list((prefix / "kept").glob("*")) if (prefix / "kept").exists() else True
 
 
-def test_without_the_library_it_is_loaded_and_said(prefix):
+def test_without_the_library_nothing_is_loaded(prefix):
     for path in (prefix / "lib").glob("libheddle_probe.so*"):
         path.unlink()
     plugin, log = from_prefix(prefix, SIM)
-    assert plugin["used"] and "loaded without having been tried" in log and "install it there" in log
+    assert not plugin["used"] and "it could not be tried: " in plugin["reason"] and "install it there" in plugin["reason"]
+    assert "is not loaded, since it could not be tried" in log
+    assert from_prefix(prefix, SIM, HEDDLE_PROBE="off")[0]["used"]
