@@ -136,9 +136,15 @@ def resize():
 
 
 def split():
-    return model([node("Split", "x sizes", "a - c", axis=0), node("Split", "x", "d e -", axis=1, num_outputs=3)],
-                 [("x", F, [6, 6])], [("a", F, [1, 6]), ("c", F, [3, 6]), ("d", F, [6, 2]), ("e", F, None)],
+    return model([node("Split", "x sizes", "a - c", axis=0), node("Split", "x", "d e", axis=1, num_outputs=2)],
+                 [("x", F, [6, 6])], [("a", F, [1, 6]), ("c", F, [3, 6]), ("d", F, [6, 3]), ("e", F, None)],
                  {"sizes": i64(1, 2, 3)})
+
+
+def absent():
+    """The last output of an operator, and one between, that nobody uses."""
+    return model([node("Split", "x", "d e -", axis=1, num_outputs=3), node("TopK", "x k", "- i")], [("x", F, [6, 6])],
+                 [("d", F, [6, 2]), ("e", F, None), ("i", I64, None)], {"k": i64(2)})
 
 
 def reshape():
@@ -196,7 +202,7 @@ def normal():
 
 MODELS = {one.__name__: one for one in (
     nonzero, unique, compress, wrong_dtype, wider_dtype, wrong_rank, wrong_dimension, branches, loop, growing_loop, scan,
-    perceptron, window, quantised, integers, resize, split, reshape, top_k, slices, gather, made_up, boxes, ends, normal)}
+    perceptron, window, quantised, integers, resize, split, absent, reshape, top_k, slices, gather, made_up, boxes, ends, normal)}
 
 
 def write(folder):
