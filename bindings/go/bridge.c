@@ -2,6 +2,8 @@
  * the thread's, because Go runs a function that C calls on the thread that called it. */
 #include "bridge.h"
 
+#include <stdio.h>
+
 #include <_cgo_export.h>
 
 /* A call from Go that is under way on this thread: where a Go function that fails in it leaves its error. */
