@@ -12,7 +12,7 @@
 #include "memory_file.h"
 
 // A model may ask for any size: what is too much fails as it would where memory is out.
-extern "C" const char *__asan_default_options() { // NOLINT: the run time's name
+extern "C" __attribute__((visibility("default"))) const char *__asan_default_options() { // NOLINT: the run time's name
   return "allocator_may_return_null=1:max_allocation_size_mb=512";
 }
 
