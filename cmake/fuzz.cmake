@@ -1,4 +1,4 @@
-# Builds tests/fuzz/NAME_fuzz.c. With HEDDLE_FUZZ each is a libFuzzer program, bin/NAME_fuzz, all of them target
+# Builds tests/fuzz/NAME_fuzz.c, and .cpp where there is a C++ compiler. With HEDDLE_FUZZ each is a libFuzzer program, bin/NAME_fuzz, all of them target
 # heddle_fuzzers. Without it, each is linked with tests/fuzz/replay.c and runs once over its seeds, tests/fuzz/data/NAME,
 # as an ordinary test.
 if(NOT HEDDLE_FUZZ AND NOT HEDDLE_TESTS)
@@ -7,11 +7,21 @@ endif()
 if(HEDDLE_FUZZ)
   add_custom_target(heddle_fuzzers)
 endif()
-file(GLOB targets CONFIGURE_DEPENDS tests/fuzz/*_fuzz.c)
+if(NOT DEFINED HEDDLE_HAS_CXX)
+  include(cmake/cxx.cmake)
+endif()
+file(GLOB targets CONFIGURE_DEPENDS tests/fuzz/*_fuzz.c tests/fuzz/*_fuzz.cpp)
 foreach(source IN LISTS targets)
   get_filename_component(target "${source}" NAME_WE)
   string(REGEX REPLACE "_fuzz$" "" name "${target}")
   set(more "")
+  set(internal heddle_tvm_blob heddle_internal)
+  if(source MATCHES "\\.cpp$") # through the wrappers, as a program has them: libheddle and what lies beside it
+    if(NOT HEDDLE_HAS_CXX OR NOT HEDDLE_ONNX_BUILT)
+      continue()
+    endif()
+    set(internal heddle)
+  endif()
   if(name STREQUAL "onnx")
     if(NOT HEDDLE_ONNX_BUILT)
       continue()
@@ -35,8 +45,11 @@ foreach(source IN LISTS targets)
   if(name STREQUAL "probe_record")
     target_sources(${target} PRIVATE probe/limits.c)
   endif()
-  target_link_libraries(${target} PRIVATE ${more} heddle_tvm_blob heddle_internal heddle_dlpack)
-  if(name MATCHES "^(tvm_op|dlpack)$") # plans for devices, memory on one
+  target_link_libraries(${target} PRIVATE ${more} ${internal} heddle_dlpack)
+  if(name STREQUAL "model")
+    add_dependencies(${target} heddle_onnx heddle_ops heddle_control heddle_optimize)
+  endif()
+  if(name MATCHES "^(tvm_op|dlpack|model)$") # plans for devices, memory on one
     set(plugins "")
     foreach(plugin cpu sim)
       add_dependencies(${target} heddle_plugin_${plugin})

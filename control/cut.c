@@ -132,9 +132,12 @@ static heddle_status keep_ends(const cutter *c, ctl_stage *stage, const heddle__
                                const heddle__entry *to, uint32_t n_to, heddle_error *err) {
   stage->inputs = copy_slots(c, from, n_from);
   stage->outputs = copy_slots(c, to, n_to);
+  stage->entries = ctl_host()->alloc(n_to, sizeof *stage->entries);
+  if (stage->entries != NULL && n_to > 0) memcpy(stage->entries, to, n_to * sizeof *to);
   stage->n_inputs = n_from;
   stage->n_outputs = n_to;
-  return stage->inputs != NULL && stage->outputs != NULL ? HEDDLE_OK : heddle__no_memory(err, "a stage");
+  bool done = stage->inputs != NULL && stage->outputs != NULL && stage->entries != NULL;
+  return done ? HEDDLE_OK : heddle__no_memory(err, "a stage");
 }
 
 /* c->order and c->first: so that each stage looks at its own nodes only. */
@@ -210,6 +213,7 @@ void ctl_free(heddle__stages *s) {
     h->model_release(s->list[i].models[1]);
     h->free(s->list[i].inputs);
     h->free(s->list[i].outputs);
+    h->free(s->list[i].entries);
   }
   h->free(s->list);
   h->free(s->slot_of);

@@ -68,14 +68,16 @@ static heddle_status take_outputs(const ctl_stage *stage, ctl_run *run, heddle_e
 static heddle_status finish(heddle__staged *st, const ctl_stage *stage, ctl_run *run, heddle_error *err) {
   const heddle__control *c = &stage->shape;
   heddle_status s = HEDDLE_OK;
-  for (uint32_t i = 0; i < c->n_states; i++) ctl_give(st, stage, i, run->states[i]);
+  for (uint32_t i = 0; i < c->n_states && s == HEDDLE_OK; i++) s = ctl_give(st, stage, i, run->states[i], err);
   for (uint32_t i = 0; i < c->n_collected && s == HEDDLE_OK; i++) {
     heddle_tensor *t = NULL;
     if (c->n_states + i >= stage->n_outputs || stage->outputs[c->n_states + i] == HEDDLE__NONE) continue;
     if (run->at == 0) s = set_inputs(stage, run, err);
-    if (s == HEDDLE_OK && run->at == 0) s = ctl_pile_empty(&run->piles[i], &run->units[0], 1 + c->n_states + i, err);
+    if (s == HEDDLE_OK && run->at == 0)
+      s = ctl_pile_empty(&run->piles[i], &run->units[0], 1 + c->n_states + i, ctl_declared(st, stage, c->n_states + i),
+                         0, err);
     if (s == HEDDLE_OK) s = ctl_pile_whole(&run->piles[i], 0, false, &t, err);
-    if (s == HEDDLE_OK) ctl_give(st, stage, c->n_states + i, t);
+    if (s == HEDDLE_OK) s = ctl_give(st, stage, c->n_states + i, t, err);
   }
   return s;
 }

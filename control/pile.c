@@ -53,18 +53,28 @@ heddle_status ctl_pile_add(ctl_pile *p, const heddle_tensor *t, heddle_error *er
   return s;
 }
 
-heddle_status ctl_pile_empty(ctl_pile *p, ctl_unit *u, uint32_t i, heddle_error *err) {
+heddle_status ctl_pile_empty(ctl_pile *p, ctl_unit *u, uint32_t i, const heddle__type *whole, int64_t axis,
+                             heddle_error *err) {
   heddle_io_info info = {.struct_size = sizeof info};
   (void)ctl_host()->prepare(u->ex, NULL); /* where it cannot be planned, what the graph says has to do */
   heddle_status s = ctl_host()->output_info(u->ex, i, &info, err);
   if (s != HEDDLE_OK) return s;
+  if (info.dtype.bits == 0 && whole != NULL && whole->has_dtype) info.dtype = whole->dtype;
   if (info.dtype.bits == 0)
     return heddle__fail(err, HEDDLE_EUNSUPPORTED,
                         "there was no iteration, and of which dtype output %u of its body would have been is not known",
                         (unsigned)i);
+  const bool has_shape = whole != NULL && whole->has_shape && whole->ndim > 0;
   p->dtype = info.dtype;
-  p->ndim = info.ndim != UINT32_MAX ? info.ndim : 0;
-  for (uint32_t d = 0; d < p->ndim; d++) p->shape[d] = info.shape[d] > 0 ? info.shape[d] : 0;
+  p->ndim = info.ndim != UINT32_MAX ? info.ndim : has_shape ? whole->ndim - 1 : 0;
+  if (has_shape && axis < 0) axis += whole->ndim;
+  for (uint32_t d = 0; d < p->ndim; d++) {
+    const int64_t said = info.ndim != UINT32_MAX ? info.shape[d] : -1;
+    p->shape[d] = said > 0 ? said : 0;
+    if (said >= 0 || !has_shape || whole->ndim != p->ndim + 1) continue;
+    const int64_t other = whole->dims[(int64_t)d < axis ? d : d + 1].value;
+    p->shape[d] = other > 0 ? other : 0;
+  }
   p->bytes = 0;
   return reserve(p, 1, err);
 }

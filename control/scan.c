@@ -121,13 +121,16 @@ static heddle_status take_outputs(const ctl_stage *stage, ctl_run *run, heddle_e
 static heddle_status finish(heddle__staged *st, const ctl_stage *stage, ctl_run *run, heddle_error *err) {
   const heddle__control *c = &stage->shape;
   heddle_status s = run->trip == 0 ? set_states(stage, run, err) : HEDDLE_OK;
-  for (uint32_t i = 0; i < c->n_states; i++) ctl_give(st, stage, i, run->states[i]);
+  for (uint32_t i = 0; i < c->n_states && s == HEDDLE_OK; i++) s = ctl_give(st, stage, i, run->states[i], err);
   for (uint32_t i = 0; i < c->n_collected && s == HEDDLE_OK; i++) {
     heddle_tensor *t = NULL;
     bool back = listed(stage, "scan_output_directions", i) != 0;
-    if (run->trip == 0) s = ctl_pile_empty(&run->piles[i], &run->units[0], c->n_states + i, err);
-    if (s == HEDDLE_OK) s = ctl_pile_whole(&run->piles[i], listed(stage, "scan_output_axes", i), back, &t, err);
-    if (s == HEDDLE_OK) ctl_give(st, stage, c->n_states + i, t);
+    const int64_t axis = listed(stage, "scan_output_axes", i);
+    if (run->trip == 0)
+      s = ctl_pile_empty(&run->piles[i], &run->units[0], c->n_states + i, ctl_declared(st, stage, c->n_states + i),
+                         axis, err);
+    if (s == HEDDLE_OK) s = ctl_pile_whole(&run->piles[i], axis, back, &t, err);
+    if (s == HEDDLE_OK) s = ctl_give(st, stage, c->n_states + i, t, err);
   }
   return s;
 }

@@ -21,6 +21,15 @@ heddle_status ctl_lend_all(heddle__staged *st, ctl_unit *u, uint32_t first, cons
   return s;
 }
 
+heddle_status ctl_give(heddle__staged *st, const ctl_stage *stage, uint32_t i, heddle_tensor *t, heddle_error *err) {
+  const heddle_graph *g = st->stages->model->graph;
+  if (i >= stage->n_outputs || stage->outputs[i] == HEDDLE__NONE) return HEDDLE_OK;
+  const heddle__entry e = stage->entries[i];
+  heddle_status s = ctl_host()->declared_check(g, &g->nodes[e.node], e.index, t->dtype, t->ndim, t->shape, err);
+  if (s == HEDDLE_OK) ctl_put(&st->values[stage->outputs[i]], t);
+  return s;
+}
+
 /* A constant as a value, for nodes that the host carries out. */
 static heddle_status take_constant(heddle__staged *st, uint32_t slot, heddle_error *err) {
   if (slot == HEDDLE__NONE || !is_settled(st, slot) || st->values[slot] != NULL) return HEDDLE_OK;
@@ -193,8 +202,8 @@ static heddle__run_end drive_once(heddle__staged *st, const ctl_stage *stage, ct
     heddle_tensor *t = NULL;
     if (stage->outputs[i] == HEDDLE__NONE) continue;
     *status = ctl_view(u, i, &t, err);
+    if (*status == HEDDLE_OK) *status = ctl_give(st, stage, i, t, err);
     if (*status != HEDDLE_OK) return HEDDLE__RUN_FAILED;
-    ctl_give(st, stage, i, t);
   }
   return end;
 }

@@ -24,6 +24,7 @@ typedef struct ctl_stage {
   heddle_model *models[2];  /* CTL_IF: the branch for true, the one for false; others have one */
   uint32_t *inputs;  /* slots, or HEDDLE__NONE: absent. CTL_PLAIN: of the model's args; else of the node's inputs */
   uint32_t *outputs; /* slots, or HEDDLE__NONE: nobody wants it. Of the model's outputs, or of the node's */
+  heddle__entry *entries; /* of the graph: what each of outputs is there */
   uint32_t n_inputs, n_outputs;
 } ctl_stage;
 
@@ -107,8 +108,15 @@ heddle_status ctl_lend_all(heddle__staged *st, ctl_unit *u, uint32_t first, cons
 static inline heddle_tensor *ctl_value_of(const heddle__staged *st, uint32_t slot) {
   return slot != HEDDLE__NONE ? st->values[slot] : NULL;
 }
-static inline void ctl_give(heddle__staged *st, const ctl_stage *stage, uint32_t i, heddle_tensor *t) {
-  if (i < stage->n_outputs && stage->outputs[i] != HEDDLE__NONE) ctl_put(&st->values[stage->outputs[i]], t);
+
+/* staged.c: a stage's output i, which is what the graph declares of it, or HEDDLE_EFORMAT and no value. */
+heddle_status ctl_give(heddle__staged *st, const ctl_stage *stage, uint32_t i, heddle_tensor *t, heddle_error *err);
+
+/* What the graph declares of a stage's output i; NULL: the stage has no such output. */
+static inline const heddle__type *ctl_declared(const heddle__staged *st, const ctl_stage *stage, uint32_t i) {
+  const heddle_graph *g = st->stages->model->graph;
+  if (i >= stage->n_outputs) return NULL;
+  return &g->types[g->nodes[stage->entries[i].node].first_entry + stage->entries[i].index];
 }
 
 /* unit.c: makes the unit's executor where it has none. */
@@ -141,9 +149,10 @@ void ctl_pile_free(ctl_pile *p);
 heddle_status ctl_pile_add(ctl_pile *p, const heddle_tensor *t, heddle_error *err);
 heddle_status ctl_pile_whole(ctl_pile *p, int64_t axis, bool reverse, heddle_tensor **out, heddle_error *err);
 
-/* The dtype and shape of the unit's output i without a run, for a pile that nothing was added to: its unknown dimensions
- * are 0. */
-heddle_status ctl_pile_empty(ctl_pile *p, ctl_unit *u, uint32_t i, heddle_error *err);
+/* The dtype and shape of the unit's output i without a run, for a pile that nothing was added to: what the body does not
+ * tell is as the whole is declared, with the new axis; what neither tells is 0. */
+heddle_status ctl_pile_empty(ctl_pile *p, ctl_unit *u, uint32_t i, const heddle__type *whole, int64_t axis,
+                             heddle_error *err);
 
 /* One number of an integer tensor, one truth of a bool one; what says of what, in errors. */
 heddle_status ctl_number(const heddle_tensor *t, const char *what, int64_t *out, heddle_error *err);

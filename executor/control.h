@@ -23,6 +23,8 @@ typedef struct heddle__control_host {
   heddle__control (*control_of)(const heddle__node *node);
   const heddle_graph *(*inner)(const heddle__node *node, const char *name);
   bool (*is_control)(const heddle__node *node);
+  heddle_status (*declared_check)(const heddle_graph *g, const heddle__node *node, uint32_t index, heddle_dtype dtype,
+                                  uint32_t ndim, const int64_t *shape, heddle_error *err);
   const int64_t *(*attr_ints)(const heddle__node *node, const char *name, uint64_t *count);
   heddle_params *(*params_new)(const char *source, heddle_error *err);
   heddle_params *(*params_retain)(heddle_params *p);

@@ -21,6 +21,12 @@ static HEDDLE__COLD heddle_status name_file(const heddle_model *m, heddle_status
 /* ---- the end of a run, told by its driver */
 
 static heddle_status copy_out(heddle_executor *ex, heddle_error *err) {
+  for (uint32_t i = 0; ex->staged != NULL && i < ex->n_results; i++) { /* all of them before the first is written */
+    const heddle_tensor *t = heddle__staged_result(ex, i);
+    if (ex->results[i].lent == NULL) continue;
+    heddle_status s = heddle__executor_check_lent(ex, i, t->dtype, t->ndim, t->shape, err);
+    if (s != HEDDLE_OK) return s;
+  }
   for (uint32_t i = 0; ex->staged != NULL && i < ex->n_results; i++) {
     if (ex->results[i].lent == NULL) continue;
     heddle_status s = heddle_tensor_copy(ex->results[i].lent, heddle__staged_result(ex, i), err);
@@ -463,9 +469,8 @@ HEDDLE__COLD heddle_status heddle_executor_output_info(heddle_executor *ex, uint
   const heddle_graph *g = ex->model->graph;
   heddle__result *r = &ex->results[i];
   heddle_io_info info = {.name = r->name, .shape = r->shape, .ndim = UINT32_MAX};
-  heddle__keep k =
-      i < g->n_heads ? (heddle__keep){g->heads[i].node, g->heads[i].index} : ex->model->keep[i - g->n_heads];
-  type_info(&g->types[g->nodes[k.node].first_entry + k.index], r->shape, &info);
+  const heddle__keep k = i < g->n_heads ? g->heads[i] : ex->model->keep[i - g->n_heads];
+  type_info(&g->types[heddle__entry_id(g, k)], r->shape, &info);
   const bool whole = ex->staged != NULL && !heddle__drive_pending(&ex->drive) && atomic_load(&ex->has_outputs);
   const heddle_tensor *staged = whole ? heddle__staged_result(ex, i) : NULL;
   if (staged != NULL) {

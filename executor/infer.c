@@ -6,6 +6,7 @@
 #include "core/error.h"
 #include "executor/fold.h"
 #include "executor/plan.h"
+#include "graph/declared.h"
 
 static const heddle__schema *schema_of(const heddle_graph *g, const heddle__node *n) {
   return n->kind == HEDDLE__NODE_OP ? heddle__schema_find(n->domain, n->op, n->domain[0] == '\0' ? g->opset : 0) : NULL;
@@ -147,16 +148,8 @@ static heddle_status infer_node(heddle__plan *plan, folding *f, const heddle__no
     s = heddle__tensor_bytes(out[k].dtype, out[k].ndim, out[k].shape, &v->known.bytes, err);
     if (s != HEDDLE_OK) return heddle__prefix(err, s, "%s: node '%s': ", g->source, n->name);
     out[k].bytes = v->known.bytes;
-    const heddle__type *said = &g->types[n->first_entry + k];
-    if (said->has_shape && said->ndim == out[k].ndim) {
-      for (uint32_t d = 0; d < out[k].ndim; d++) {
-        if (said->dims[d].value >= 0 && said->dims[d].value != out[k].shape[d]) {
-          return heddle__fail(err, HEDDLE_EFORMAT,
-                              "%s: node '%s': the file says dimension %u is %lld, its inputs make it %lld", g->source,
-                              n->name, (unsigned)d, (long long)said->dims[d].value, (long long)out[k].shape[d]);
-        }
-      }
-    }
+    s = heddle__declared_check(g, n, k, out[k].dtype, out[k].ndim, out[k].shape, err);
+    if (s != HEDDLE_OK) return s;
   }
   /* The result of a view of known bytes is known too; the same for arithmetic on shapes. */
   for (uint32_t k = 0; k < n->n_outputs; k++) {

@@ -9,6 +9,7 @@
 #include "core/config.h"
 #include "core/error.h"
 #include "executor/budget.h"
+#include "graph/declared.h"
 #include "graph/validate.h"
 
 static void log_line(heddle_context *ctx, int32_t level, const char *text) {
@@ -82,12 +83,34 @@ void heddle__optimize_order(heddle_model *m, const heddle__wish *wish, heddle__o
   o->req.optimized = other;
 }
 
+/* An optimised graph says nothing of what its nodes give: its outputs are compared with what the given graph says of
+ * them. */
+static heddle_status check_outputs(const heddle_model *m, const heddle__plan *plan, heddle_error *err) {
+  const heddle_graph *g = m->graph, *made = plan->req.graph;
+  heddle_status s = HEDDLE_OK;
+  for (uint32_t i = 0; i < g->n_heads + m->n_keep && s == HEDDLE_OK; i++) {
+    const bool is_head = i < g->n_heads;
+    const heddle__keep given = is_head ? g->heads[i] : m->keep[i - g->n_heads];
+    const heddle__keep other = is_head ? made->heads[i] : plan->req.keep[i - g->n_heads];
+    const heddle__known *known = &plan->values[heddle__entry_id(made, other)].known;
+    s = heddle__declared_check(g, &g->nodes[given.node], given.index, known->dtype, known->ndim, known->shape, err);
+  }
+  return s;
+}
+
 heddle_status heddle__optimize_plan(heddle_model *m, heddle__order *o, heddle__plan **out, heddle_error *err) {
   heddle_error why = {0};
   if (o->req.optimized == NULL) return heddle__budget_plan(m, &o->req, out, err);
   heddle_status s = heddle__budget_plan(m, &o->req, out, &why);
-  if (s == HEDDLE_OK || s == HEDDLE_ENOMEM) {
-    if (s != HEDDLE_OK && err != NULL) *err = why;
+  if (s == HEDDLE_OK) {
+    s = check_outputs(m, *out, err);
+    if (s == HEDDLE_OK) return s;
+    heddle__plan_free(*out);
+    *out = NULL;
+    return s;
+  }
+  if (s == HEDDLE_ENOMEM) {
+    if (err != NULL) *err = why;
     return s;
   }
   o->req.graph = m->graph;

@@ -8,6 +8,7 @@
 #include "core/error.h"
 #include "executor/flight.h"
 #include "executor/stages.h"
+#include "graph/declared.h"
 
 /* ---- finding */
 
@@ -267,11 +268,23 @@ heddle_status heddle_executor_bind_input(heddle_executor *ex, uint32_t i, heddle
   return HEDDLE_OK;
 }
 
+/* A tensor that contradicts what the graph declares of an output can be bound, but no run could write to it. */
+static heddle_status check_declared(const heddle_executor *ex, uint32_t i, const heddle_tensor *t, heddle_error *err) {
+  const heddle_graph *g = ex->model->graph;
+  const heddle__keep e = i < g->n_heads ? g->heads[i] : ex->model->keep[i - g->n_heads];
+  char declared[200], is[128];
+  if (!heddle__declared_differs(&g->types[heddle__entry_id(g, e)], t->dtype, t->ndim, t->shape, declared, is))
+    return HEDDLE_OK;
+  return heddle__fail(err, HEDDLE_EINVAL, "output '%s' is declared %s; the bound tensor is %s", ex->results[i].name,
+                      declared, is);
+}
+
 heddle_status heddle_executor_bind_output(heddle_executor *ex, uint32_t i, heddle_tensor *value, heddle_error *err) {
   heddle_status s = find_output(&ex, HEDDLE__LANE_SET, i, err);
   if (s != HEDDLE_OK) return s;
   heddle__result *r = &ex->results[i];
   if (value != NULL) s = check_lent(value, "output", r->name, true, err);
+  if (s == HEDDLE_OK && value != NULL) s = check_declared(ex, i, value, err);
   if (s != HEDDLE_OK) return s;
   const char *other = value != NULL ? overlapped_output(ex, value, i) : NULL;
   if (other != NULL)

@@ -164,19 +164,18 @@ heddle__port *heddle__bound_output_port(heddle__bound *b, uint32_t output) {
   return NULL;
 }
 
-static heddle_status check_output(const heddle_executor *ex, const heddle__bound *b, uint32_t output,
-                                  heddle_error *err) {
-  const heddle__known *known = heddle__bound_output(b, output);
+heddle_status heddle__executor_check_lent(const heddle_executor *ex, uint32_t output, heddle_dtype dtype, uint32_t ndim,
+                                          const int64_t *shape, heddle_error *err) {
   const heddle_tensor *t = ex->results[output].lent;
   char a[160], c[160];
-  if (!heddle__dtype_equal(known->dtype, t->dtype)) {
-    heddle__dtype_name(known->dtype, a);
+  if (!heddle__dtype_equal(dtype, t->dtype)) {
+    heddle__dtype_name(dtype, a);
     heddle__dtype_name(t->dtype, c);
     return heddle__fail(err, HEDDLE_EINVAL, "output '%s' is %s; the bound tensor is %s", ex->results[output].name, a,
                         c);
   }
-  if (known->ndim == t->ndim && memcmp(known->shape, t->shape, t->ndim * sizeof *t->shape) == 0) return HEDDLE_OK;
-  heddle__shape_name(known->shape, known->ndim, a, sizeof a);
+  if (ndim == t->ndim && (ndim == 0 || memcmp(shape, t->shape, ndim * sizeof *shape) == 0)) return HEDDLE_OK;
+  heddle__shape_name(shape, ndim, a, sizeof a);
   heddle__shape_name(t->shape, t->ndim, c, sizeof c);
   return heddle__fail(err, HEDDLE_EINVAL, "output '%s' has shape %s; the bound tensor has %s", ex->results[output].name,
                       a, c);
@@ -187,7 +186,8 @@ static heddle_status lend_output(heddle_executor *ex, heddle__bound *b, uint32_t
   heddle__port *port = heddle__bound_output_port(b, output);
   if (port == NULL) return heddle__fail(err, HEDDLE_EINTERNAL, "output %u has no memory", (unsigned)output);
   if (t == NULL) return own_slot(b, port, err);
-  heddle_status s = check_output(ex, b, output, err);
+  const heddle__known *known = heddle__bound_output(b, output);
+  heddle_status s = heddle__executor_check_lent(ex, output, known->dtype, known->ndim, known->shape, err);
   if (s != HEDDLE_OK) return s;
   const heddle__memory *m = b->memory[port->alloc];
   bool is_slot = m->lender == NULL && t->dev == NULL &&

@@ -7,6 +7,7 @@
 #include "core/alloc.h"
 #include "core/error.h"
 #include "executor/optimize.h"
+#include "graph/declared.h"
 
 /* ---- what the graph says of inputs */
 
@@ -19,21 +20,6 @@ static bool is_fixed(const heddle__type *t) {
 
 static const heddle__type *type_of(const heddle_model *m, uint32_t arg) {
   return &m->graph->types[heddle__model_arg(m, arg)->first_entry];
-}
-
-/* "[N, 3, 224, ?]" */
-static void say_type(const heddle__type *t, char *out, size_t size) {
-  size_t used = 0;
-  for (uint32_t d = 0; d <= t->ndim && used < size; d++) {
-    int n;
-    if (d == t->ndim) n = snprintf(out + used, size - used, "%s]", t->ndim == 0 ? "[" : "");
-    else if (t->dims[d].value >= 0)
-      n = snprintf(out + used, size - used, "%s%" PRId64, d == 0 ? "[" : ", ", t->dims[d].value);
-    else
-      n = snprintf(out + used, size - used, "%s%.40s", d == 0 ? "[" : ", ",
-                   t->dims[d].symbol != NULL ? t->dims[d].symbol : "?");
-    if (n > 0) used += (size_t)n;
-  }
 }
 
 heddle_status heddle__model_fits(const heddle_model *m, uint32_t arg, heddle_dtype dtype, uint32_t ndim,
@@ -55,7 +41,7 @@ heddle_status heddle__model_fits(const heddle_model *m, uint32_t arg, heddle_dty
   for (uint32_t d = 0; d < ndim && fits; d++) fits = t->dims[d].value < 0 || t->dims[d].value == shape[d];
   if (fits) return HEDDLE_OK;
   char a[256], b[128];
-  say_type(t, a, sizeof a);
+  heddle__declared_shape(t, a, sizeof a);
   heddle__shape_name(shape, ndim, b, sizeof b);
   return heddle__fail(err, HEDDLE_EINVAL, "%s: input '%s' has shape %s; a tensor of shape %s was given",
                       m->graph->source, name, a, b);

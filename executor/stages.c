@@ -10,6 +10,7 @@
 #include "core/error.h"
 #include "executor/explain.h"
 #include "executor/optimize.h"
+#include "graph/declared.h"
 #include "graph/infer.h"
 #include "graph/validate.h"
 
@@ -40,6 +41,7 @@ static const heddle__control_host host = {heddle__alloc,
                                           heddle__control_of,
                                           heddle__inner,
                                           heddle__is_control,
+                                          heddle__declared_check,
                                           heddle__attr_ints,
                                           heddle__params_new,
                                           heddle_params_retain,

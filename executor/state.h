@@ -64,6 +64,10 @@ heddle_status heddle__executor_plan(heddle_executor *ex, heddle_error *err);
 heddle_status heddle__executor_fill(heddle_executor *ex, heddle__bound *b, uint32_t arg, bool keep, heddle_error *err);
 /* Brings lent memory of an output, or of all, to bear. */
 heddle_status heddle__executor_lend(heddle_executor *ex, heddle__bound *b, uint32_t output, heddle_error *err);
+
+/* HEDDLE_EINVAL where the tensor that is bound to an output is of another form than what comes out. */
+heddle_status heddle__executor_check_lent(const heddle_executor *ex, uint32_t output, heddle_dtype dtype, uint32_t ndim,
+                                          const int64_t *shape, heddle_error *err);
 /* Lent inputs that are not used in place, before a run. */
 heddle_status heddle__executor_copy_in(heddle_executor *ex, heddle__bound *b, heddle_error *err);
 

@@ -7,16 +7,16 @@
 
 #include "core/alloc.h"
 #include "core/error.h"
+#include "graph/declared.h"
 #include "graph/opschema.h"
 #include "graph/words.h"
-
-#define MAX_OUTPUTS 4 /* of any operator in the table */
 
 typedef struct walk {
   const heddle_graph *g;
   heddle__known **known;        /* one per entry; NULL: not known */
   const heddle__known **inputs; /* of the node in hand */
-  uint32_t capacity;
+  heddle__known *outputs;       /* of the same */
+  uint32_t capacity, out_capacity;
 } walk;
 
 static heddle_status remember(walk *w, uint32_t entry, const heddle__known *value, heddle_error *err) {
@@ -56,41 +56,37 @@ static heddle_status gather(walk *w, const heddle__node *node, bool *all, heddle
   return HEDDLE_OK;
 }
 
-static bool agrees(const heddle__type *type, const heddle__known *value) {
-  if (type->has_dtype && memcmp(&type->dtype, &value->dtype, sizeof type->dtype) != 0) return false;
-  if (!type->has_shape) return true;
-  if (type->ndim != value->ndim) return false;
-  for (uint32_t i = 0; i < type->ndim; i++)
-    if (type->dims[i].value >= 0 && type->dims[i].value != value->shape[i]) return false;
-  return true;
-}
-
 static heddle_status compare(walk *w, const heddle__node *node, uint32_t k, const heddle__known *value,
                              heddle_error *err) {
-  char wanted[128], found[128];
-  int64_t shape[HEDDLE__MAX_NDIM];
+  char declared[200], is[128];
   const heddle__type *type = &w->g->types[node->first_entry + k];
-  if (agrees(type, value)) return HEDDLE_OK;
-  for (uint32_t i = 0; i < type->ndim; i++) shape[i] = type->dims[i].value;
-  return heddle__node_fail(w->g, node, err, HEDDLE_EFORMAT, "attrs gives output %u as %s, and the operator gives %s", k,
-                           heddle__type_words(type->has_dtype ? type->dtype : value->dtype,
-                                              type->has_shape ? type->ndim : value->ndim,
-                                              type->has_shape ? shape : value->shape, found),
-                           heddle__type_words(value->dtype, value->ndim, value->shape, wanted));
+  if (!heddle__declared_differs(type, value->dtype, value->ndim, value->shape, declared, is)) return HEDDLE_OK;
+  return heddle__node_fail(w->g, node, err, HEDDLE_EFORMAT, "output %u is declared %s, and is %s", k, declared, is);
+}
+
+/* Zeroed room for the outputs of a node. */
+static heddle_status make_room(walk *w, const heddle__node *node, heddle_error *err) {
+  if (node->n_outputs > w->out_capacity) {
+    heddle__known *more = heddle__grow(w->outputs, w->out_capacity, node->n_outputs, sizeof *more);
+    if (more == NULL) return heddle__no_memory(err, "the types of a graph");
+    w->outputs = more;
+    w->out_capacity = node->n_outputs;
+  }
+  if (node->n_outputs > 0) memset(w->outputs, 0, node->n_outputs * sizeof *w->outputs);
+  return HEDDLE_OK;
 }
 
 static heddle_status infer_node(walk *w, const heddle__node *node, heddle_error *err) {
-  heddle__known outputs[MAX_OUTPUTS];
   int32_t needs = -1;
   bool all = false;
   heddle_status s = gather(w, node, &all, err);
+  if (s == HEDDLE_OK) s = make_room(w, node, err);
   if (s != HEDDLE_OK) return s;
   const heddle__schema *schema = heddle__schema_find(node->domain, node->op, w->g->opset);
-  bool ready = all && schema != NULL && node->n_outputs <= MAX_OUTPUTS;
+  bool ready = all && schema != NULL;
   if (ready) {
     heddle_error words; /* so that err stays as it was where nothing is wrong */
-    memset(outputs, 0, sizeof outputs);
-    s = schema->infer(w->g, node, w->inputs, outputs, &needs, &words);
+    s = schema->infer(w->g, node, w->inputs, w->outputs, &needs, &words);
     ready = s == HEDDLE_OK;
     if (!ready && !(s == HEDDLE_EUNSUPPORTED && needs >= 0)) { /* else: a value that is not known before a model */
       if (err != NULL) *err = words;
@@ -103,7 +99,7 @@ static heddle_status infer_node(walk *w, const heddle__node *node, heddle_error 
       s = from_file(w, node->first_entry + k, err);
       continue;
     }
-    heddle__known *value = &outputs[k]; /* ready: there are no more than fit */
+    heddle__known *value = &w->outputs[k];
     s = heddle__tensor_bytes(value->dtype, value->ndim, value->shape, &value->bytes, err);
     if (s != HEDDLE_OK)
       return heddle__prefix(err, s, "%s: node %u: output %u: ", w->g->source, (unsigned)(node - w->g->nodes), k);
@@ -128,5 +124,6 @@ heddle_status heddle__graph_check_types(const heddle_graph *g, heddle_error *err
   for (uint32_t i = 0; i < g->n_entries; i++) heddle__free(w.known[i]);
   heddle__free(w.known);
   heddle__free((void *)(uintptr_t)w.inputs);
+  heddle__free(w.outputs);
   return s;
 }

@@ -166,7 +166,7 @@ func newArray(e elements, shape []int64) (*Array, error) {
 	words := newErr()
 	defer freeErr(words)
 	var t *C.heddle_tensor
-	s := C.hgo_tensor(e.data, e.dtype.c(), shapePointer(shape), C.uint32_t(len(shape)), &t, words)
+	s := C.hgo_tensor(e.data, C.uint64_t(e.bytes()), e.dtype.c(), shapePointer(shape), C.uint32_t(len(shape)), &t, words)
 	if s != C.HEDDLE_OK {
 		return nil, failure(s, words)
 	}
@@ -266,12 +266,12 @@ func (a *Array) CopyFrom(value interface{}) error {
 		return nil
 	}
 	if a.data != nil {
-		copy(unsafe.Slice((*byte)(a.data), a.bytes), unsafe.Slice((*byte)(e.data), a.bytes))
+		copy(unsafe.Slice((*byte)(a.data), a.bytes), unsafe.Slice((*byte)(e.data), e.bytes()))
 		return nil
 	}
 	words := newErr()
 	defer freeErr(words)
-	if s := C.hgo_tensor_write(a.t, e.data, words); s != C.HEDDLE_OK {
+	if s := C.hgo_tensor_write(a.t, e.data, C.uint64_t(e.bytes()), words); s != C.HEDDLE_OK {
 		return failure(s, words)
 	}
 	return nil
@@ -310,28 +310,31 @@ func (a *Array) copyArray(from *Array) error {
 // AsSlice gives a copy of the elements as a flat slice: []float32 for float32 and so on, []uint16 for float16 and
 // bfloat16. It blocks for arrays on a device.
 func (a *Array) AsSlice() (interface{}, error) {
-	s, data := a.dtype.newSlice(a.count)
+	s, e := a.dtype.newSlice(a.count)
 	if s == nil {
 		return nil, &Error{Status: ErrUnsupported, Message: "Go has no slice for elements of " + a.dtype.String()}
 	}
-	return s, a.read(data)
+	return s, a.read(e)
 }
 
-func (a *Array) read(data unsafe.Pointer) error {
+func (a *Array) read(e elements) error {
 	if err := a.acquire(); err != nil {
 		return err
 	}
 	defer a.release()
+	if e.bytes() != a.bytes {
+		return invalid(fmt.Sprintf("an array of %d bytes and a slice of %d do not go together", a.bytes, e.bytes()))
+	}
 	if a.bytes == 0 {
 		return nil
 	}
 	if a.data != nil {
-		copy(unsafe.Slice((*byte)(data), a.bytes), unsafe.Slice((*byte)(a.data), a.bytes))
+		copy(unsafe.Slice((*byte)(e.data), e.bytes()), unsafe.Slice((*byte)(a.data), a.bytes))
 		return nil
 	}
 	words := newErr()
 	defer freeErr(words)
-	if s := C.hgo_tensor_read(a.t, data, words); s != C.HEDDLE_OK {
+	if s := C.hgo_tensor_read(a.t, e.data, C.uint64_t(e.bytes()), words); s != C.HEDDLE_OK {
 		return failure(s, words)
 	}
 	return nil
@@ -346,7 +349,7 @@ func (a *Array) CopyTo(value interface{}) error {
 	if err := a.fits(e); err != nil {
 		return err
 	}
-	return a.read(e.data)
+	return a.read(e)
 }
 
 // Copy gives the elements of an array as a slice of type T, which must be the array's.

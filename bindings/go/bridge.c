@@ -2,6 +2,8 @@
  * the thread's, because Go runs a function that C calls on the thread that called it. */
 #include "bridge.h"
 
+#include <stdio.h>
+
 #include <_cgo_export.h>
 
 /* A call from Go that is under way on this thread: where a Go function that fails in it leaves its error. */
@@ -156,10 +158,21 @@ void hgo_tensor_drop(uintptr_t tensor) {
 
 /* ---- tensors */
 
-heddle_status hgo_tensor(const void *data, heddle_dtype dtype, const int64_t *shape, uint32_t ndim, heddle_tensor **out,
-                         heddle_error *err) {
+static heddle_status check_size(const heddle_tensor *t, uint64_t bytes, heddle_error *err) {
+  if (heddle_tensor_bytes(t) == bytes) return HEDDLE_OK;
+  *err = (heddle_error){.status = HEDDLE_EINVAL};
+  snprintf(err->text, sizeof err->text, "an array of %llu bytes and memory of %llu do not go together",
+           (unsigned long long)heddle_tensor_bytes(t), (unsigned long long)bytes);
+  return HEDDLE_EINVAL;
+}
+
+heddle_status hgo_tensor(const void *data, uint64_t bytes, heddle_dtype dtype, const int64_t *shape, uint32_t ndim,
+                         heddle_tensor **out, heddle_error *err) {
   heddle_status s = heddle_tensor_create(NULL, dtype, shape, ndim, out, err);
-  if (s == HEDDLE_OK && data != NULL) memcpy(heddle_tensor_data(*out), data, heddle_tensor_bytes(*out));
+  if (s != HEDDLE_OK || data == NULL) return s;
+  s = check_size(*out, bytes, err);
+  if (s == HEDDLE_OK) memcpy(heddle_tensor_data(*out), data, bytes);
+  else heddle_tensor_release(*out);
   return s;
 }
 
@@ -189,27 +202,31 @@ heddle_status hgo_tensor_clone(const heddle_tensor *t, heddle_tensor **out, hedd
   return s;
 }
 
-heddle_status hgo_tensor_read(const heddle_tensor *t, void *data, heddle_error *err) {
+heddle_status hgo_tensor_read(const heddle_tensor *t, void *data, uint64_t bytes, heddle_error *err) {
+  heddle_status s = check_size(t, bytes, err);
+  if (s != HEDDLE_OK) return s;
   if (is_plain(t)) {
-    memcpy(data, heddle_tensor_data(t), heddle_tensor_bytes(t));
+    memcpy(data, heddle_tensor_data(t), bytes);
     return HEDDLE_OK;
   }
   heddle_tensor *copy;
-  heddle_status s = hgo_tensor_clone(t, &copy, err);
+  s = hgo_tensor_clone(t, &copy, err);
   if (s == HEDDLE_OK) {
-    memcpy(data, heddle_tensor_data(copy), heddle_tensor_bytes(copy));
+    memcpy(data, heddle_tensor_data(copy), bytes);
     heddle_tensor_release(copy);
   }
   return s;
 }
 
-heddle_status hgo_tensor_write(heddle_tensor *t, const void *data, heddle_error *err) {
+heddle_status hgo_tensor_write(heddle_tensor *t, const void *data, uint64_t bytes, heddle_error *err) {
+  heddle_status s = check_size(t, bytes, err);
+  if (s != HEDDLE_OK) return s;
   if (is_plain(t)) {
-    memcpy(heddle_tensor_data(t), data, heddle_tensor_bytes(t));
+    memcpy(heddle_tensor_data(t), data, bytes);
     return HEDDLE_OK;
   }
   heddle_tensor *from;
-  heddle_status s = hgo_tensor(data, heddle_tensor_dtype(t), heddle_tensor_shape(t), heddle_tensor_ndim(t), &from, err);
+  s = hgo_tensor(data, bytes, heddle_tensor_dtype(t), heddle_tensor_shape(t), heddle_tensor_ndim(t), &from, err);
   if (s == HEDDLE_OK) {
     s = heddle_tensor_copy(t, from, err);
     heddle_tensor_release(from);

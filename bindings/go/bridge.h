@@ -60,13 +60,14 @@ heddle_status hgo_run_outputs(uintptr_t exec);
 
 void hgo_tensor_drop(uintptr_t tensor);
 
-/* New memory of the host with bytes in it. data may be NULL: zeros. */
-heddle_status hgo_tensor(const void *data, heddle_dtype dtype, const int64_t *shape, uint32_t ndim, heddle_tensor **out,
-                         heddle_error *err);
+/* New memory of the host with what data holds, which is bytes long. data may be NULL: zeros. In this and the next two,
+ * HEDDLE_EINVAL where the tensor's size is another. */
+heddle_status hgo_tensor(const void *data, uint64_t bytes, heddle_dtype dtype, const int64_t *shape, uint32_t ndim,
+                         heddle_tensor **out, heddle_error *err);
 
-/* Bytes of a tensor to or from data, wherever the tensor is; bytes is its size. */
-heddle_status hgo_tensor_read(const heddle_tensor *t, void *data, heddle_error *err);
-heddle_status hgo_tensor_write(heddle_tensor *t, const void *data, heddle_error *err);
+/* The elements of a tensor to or from data, which is bytes long, wherever the tensor is. */
+heddle_status hgo_tensor_read(const heddle_tensor *t, void *data, uint64_t bytes, heddle_error *err);
+heddle_status hgo_tensor_write(heddle_tensor *t, const void *data, uint64_t bytes, heddle_error *err);
 
 /* A copy on the host, row-major. */
 heddle_status hgo_tensor_clone(const heddle_tensor *t, heddle_tensor **out, heddle_error *err);

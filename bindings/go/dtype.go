@@ -85,6 +85,8 @@ type elements struct {
 	dtype DType
 }
 
+func (e elements) bytes() int { return e.count * int(e.dtype.Bits) / 8 }
+
 func elementsOf[T Element](s []T, code uint8) elements {
 	var zero T
 	e := elements{count: len(s), dtype: DType{code, uint8(unsafe.Sizeof(zero) * 8), 1}}
@@ -130,10 +132,10 @@ func (d DType) holds(e DType) bool {
 }
 
 // A new slice for n elements, and its memory; nil where Go has no type for them.
-func (d DType) newSlice(n int) (interface{}, unsafe.Pointer) {
+func (d DType) newSlice(n int) (interface{}, elements) {
 	var s interface{}
 	if d.Lanes != 1 {
-		return nil, nil
+		return nil, elements{}
 	}
 	is := func(code uint8, bits uint8) bool { return d.Code == code && d.Bits == bits }
 	switch {
@@ -160,8 +162,8 @@ func (d DType) newSlice(n int) (interface{}, unsafe.Pointer) {
 	case is(C.HEDDLE_DTYPE_BOOL, 8):
 		s = make([]bool, n)
 	default:
-		return nil, nil
+		return nil, elements{}
 	}
 	e, _ := sliceElements(s)
-	return s, e.data
+	return s, e
 }

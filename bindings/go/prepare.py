@@ -5,6 +5,7 @@ net.so, net.json, net.params: the net of examples/tvm-c-api, 224 x 224 in and 1,
 numpy makes of it, scores.npy. calls.so: compiled code that calls functions it is given, by name or as an argument.
 outer.so: a model that imports a library, so that its functions are among the imports'. add.json: z = x + y.
 batch.json: the same with an open first dimension of x. node.json: one node, squared, that is the function node of calls.so.
+mutants: the models of tests/mutants, and some mutants of each; they need the package onnx.
 """
 import json
 import pathlib
@@ -59,6 +60,18 @@ def graph(inputs, shapes, op):
                                  "shape": ["list_shape", shapes + [None]]}})
 
 
+def write_mutants(folder, each=20):
+    try:
+        from mutants import models, mutate
+    except ImportError:
+        return  # there is no onnx
+    folder.mkdir(exist_ok=True)
+    models.write(folder)
+    for name, make in models.MODELS.items():
+        for k in range(each):
+            (folder / f"{name}_{k}.onnx").write_bytes(mutate.mutant(make(), f"{name}:{k}"))
+
+
 def main():
     folder = pathlib.Path(sys.argv[1])
     folder.mkdir(parents=True, exist_ok=True)
@@ -74,6 +87,7 @@ def main():
     (folder / "batch.json").write_text(graph(["x", "y"], [["n", 4], [1, 4]], "Add"))
     node = Call("node", ["x"], [(F32, [4])], name="squared")
     (folder / "node.json").write_text(tvm_graph({"x": (F32, [4])}, [node], ["squared"]))
+    write_mutants(folder / "mutants")
     if "tvm" in sys.argv[2:]:
         subprocess.run([sys.executable, str(SOURCE / "tests" / "python" / "tvm_compile.py"), str(folder)], check=True)
 

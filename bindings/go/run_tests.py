@@ -1,8 +1,9 @@
-"""Builds and tests the Go package against a build of libheddle: run_tests.py BUILD package|samples|full
+"""Builds and tests the Go package against a build of libheddle: run_tests.py BUILD package|samples|full|mutants
 
 package: gofmt, and go test with all of go vet under the race detector. samples: those of examples/go, and the program of
 docs/go.md, built and run, and the server asked. full: vet of the samples, and go test with the issue's real numbers of
-rounds, some minutes. Exit status 77: something is missing, in words. Go's caches are in BUILD/go, nothing is fetched.
+rounds, some minutes. mutants: models that nobody vouches for, with Go's code and a build of ours under AddressSanitizer, for
+HEDDLE_GO_MUTANTS seconds (5). Exit status 77: something is missing, in words. Go's caches are in BUILD/go, nothing is fetched.
 """
 import http.client
 import json
@@ -189,6 +190,9 @@ def main():
     if part == "package":
         runner.style()
         runner.run("go", "test", "-count=1", "-race", "-vet=all", "./...")  # go vet would build all a second time
+    elif part == "mutants":
+        runner.env["ASAN_OPTIONS"] = "detect_leaks=0:allocator_may_return_null=1:max_allocation_size_mb=512"
+        runner.run("go", "test", "-asan", "-count=1", "-v", "-timeout=30m", "-run=TestMutants", ".", seconds=1800)
     elif part == "samples":
         runner.samples()
     elif part == "full":

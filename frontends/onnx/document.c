@@ -213,6 +213,31 @@ static heddle_status add_operator(writer *w, const Onnx__NodeProto *node) {
 
 /* ---- outputs */
 
+/* What is declared of an output's value, beside what is declared of it already where it is an input, too: both hold. Takes
+ * both over, NULL: nothing is declared. */
+static heddle_status declare(writer *w, size_t at, json_t *dtype, json_t *shape, const char *name) {
+  const json_t *before = json_array_get(w->dtypes, at), *dims = json_array_get(w->shapes, at);
+  bool differs = dtype != NULL && json_is_string(before) && !json_equal(before, dtype);
+  bool both = json_is_array(shape) && json_is_array(dims);
+  differs = differs || (both && json_array_size(shape) != json_array_size(dims));
+  int failed = 0;
+  for (size_t d = 0; both && !differs && d < json_array_size(dims); d++) {
+    const json_t *a = json_array_get(dims, d), *b = json_array_get(shape, d);
+    differs = json_is_integer(a) && json_is_integer(b) && !json_equal(a, b);
+    if (json_is_integer(a) || json_is_null(b)) failed |= json_array_set(shape, d, (json_t *)(uintptr_t)a);
+  }
+  if (!differs && dtype != NULL) failed |= json_array_set(w->dtypes, at, dtype);
+  if (!differs && (json_is_array(shape) || !json_is_array(dims)) && shape != NULL)
+    failed |= json_array_set(w->shapes, at, shape);
+  json_decref(dtype);
+  json_decref(shape);
+  char shown[44];
+  if (differs)
+    return heddle__onnx_fail(w->r, HEDDLE_EFORMAT, "output '%s' is declared with two types or shapes",
+                             heddle__onnx_show(name, shown));
+  return failed == 0 ? HEDDLE_OK : heddle__onnx_no_memory(w->r);
+}
+
 /* A head whose node has its name; others get one. */
 static heddle_status add_head(writer *w, const Onnx__ValueInfoProto *v) {
   char shown[44];
@@ -233,11 +258,10 @@ static heddle_status add_head(writer *w, const Onnx__ValueInfoProto *v) {
       s = set_type(w, 0, 1, dtype, shape);
       dtype = shape = NULL;
     }
-  } else if (s == HEDDLE_OK && strcmp(json_string_value(json_object_get(node, "op")), "null") != 0) {
+  } else if (s == HEDDLE_OK) {
     json_int_t at = json_integer_value(json_array_get(w->row_ptr, (size_t)id));
-    int failed = dtype != NULL ? json_array_set(w->dtypes, (size_t)at, dtype) : 0;
-    failed |= shape != NULL ? json_array_set(w->shapes, (size_t)at, shape) : 0;
-    if (failed != 0) s = heddle__onnx_no_memory(w->r);
+    s = declare(w, (size_t)at, dtype, shape, v->name);
+    dtype = shape = NULL;
   }
   json_decref(dtype);
   json_decref(shape);
@@ -323,6 +347,26 @@ static heddle_status add_inner_input(writer *w, const char *name, const Onnx__Va
   return add_null(w, name, dtype, shape);
 }
 
+/* An output of a node's graph: as its inputs, and an If's branch runs once, so that its shape is one. Of what is no
+ * operator's, the outer graph or the input says what it is. */
+static heddle_status declare_inner(writer *w, const Onnx__ValueInfoProto *v, json_int_t code, bool keeps_shape) {
+  json_t *dtype = NULL, *shape = NULL;
+  const json_int_t id = code / (MAX_OUTPUTS + 1);
+  const char *op = json_string_value(json_object_get(json_array_get(w->nodes, (size_t)id), "op"));
+  if (op == NULL || strcmp(op, "null") == 0) return HEDDLE_OK;
+  if (v->type == NULL || v->type->value_case == ONNX__TYPE_PROTO__VALUE__NOT_SET) return HEDDLE_OK;
+  heddle_status s = heddle__onnx_describe(w->r, v, "output", &dtype, &shape);
+  if (!keeps_shape) {
+    json_decref(shape);
+    shape = NULL;
+  }
+  const json_int_t at = json_integer_value(json_array_get(w->row_ptr, (size_t)id)) + code % (MAX_OUTPUTS + 1);
+  if (s == HEDDLE_OK) return declare(w, (size_t)at, dtype, shape, v->name);
+  json_decref(dtype);
+  json_decref(shape);
+  return s;
+}
+
 static heddle_status write_inner(writer *w, const Onnx__NodeProto *node) {
   const size_t captured = strcmp(node->op_type, "If") == 0 ? node->n_input - (node->n_input > 0 ? 1 : 0)
                                                            : (size_t)heddle__onnx_attr_int(node, "captured", 0);
@@ -336,11 +380,13 @@ static heddle_status write_inner(writer *w, const Onnx__NodeProto *node) {
   for (size_t i = 0; i < w->n_list && s == HEDDLE_OK; i++) s = add_operator(w, w->list[i]);
   if (w->r->n_problems > 0) return s;
   for (size_t i = 0; i < w->graph->n_output && s == HEDDLE_OK; i++) {
-    const json_t *entry = json_object_get(w->entries, w->graph->output[i]->name);
+    const Onnx__ValueInfoProto *v = w->graph->output[i];
+    const json_t *entry = json_object_get(w->entries, v->name);
     if (entry == NULL)
       return heddle__onnx_fail(w->r, HEDDLE_EFORMAT, "nothing makes output '%s' of a graph of node '%s'",
-                               heddle__onnx_show(w->graph->output[i]->name, shown), heddle__onnx_node_name(node));
+                               heddle__onnx_show(v->name, shown), heddle__onnx_node_name(node));
     MUST(json_array_append_new(w->heads, entry_of(json_integer_value(entry))));
+    s = declare_inner(w, v, json_integer_value(entry), node->op_type[0] == 'I');
   }
   return s;
 }

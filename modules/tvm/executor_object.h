@@ -62,6 +62,10 @@ heddle_status heddle__executor_set(heddle__runner *o, uint32_t i, heddle_tensor 
 /* A run, with the copies to and from memory on devices. */
 heddle_status heddle__executor_go(heddle__runner *o, heddle_error *err);
 
+/* A copy of an output of the last run, with the dtype and shape that it has, on a device or (NULL) the host. */
+heddle_status heddle__output_copy(heddle_executor *ex, uint32_t i, heddle_device *to, heddle_tensor **out,
+                                  heddle_error *err);
+
 /* executor_values.c: runs once with the present inputs and keeps all values. */
 heddle_status heddle__values_take(heddle__runner *o, heddle_error *err);
 /* A copy of the value that was kept; NULL: it was not, or memory is out. */

@@ -189,15 +189,25 @@ static int find_in_list(heddle_object *self, const char *name, heddle_function *
 
 static const heddle__object_type list_type = {.kind = "Array", .find = find_in_list, .finish = finish_list};
 
+heddle_status heddle__output_copy(heddle_executor *ex, uint32_t i, heddle_device *to, heddle_tensor **out,
+                                  heddle_error *err) {
+  heddle_tensor *view = NULL;
+  *out = NULL;
+  heddle_status s = heddle_executor_view_output(ex, i, &view, err);
+  if (s == HEDDLE_OK) s = heddle_tensor_create(to, view->dtype, view->shape, view->ndim, out, err);
+  if (s == HEDDLE_OK) s = heddle_tensor_copy(*out, view, err);
+  heddle_tensor_release(view);
+  if (s == HEDDLE_OK) return s;
+  heddle_tensor_release(*out);
+  *out = NULL;
+  return s;
+}
+
 static heddle_status copy_outputs(heddle__runner *o, heddle_device *to, list *l, heddle_error *err) {
   heddle_status s = HEDDLE_OK;
   while (l->count < o->n_outputs && s == HEDDLE_OK) {
-    heddle_io_info io = {.struct_size = sizeof io};
-    s = heddle_executor_output_info(o->ex, l->count, &io, err);
-    if (s == HEDDLE_OK) s = heddle_tensor_create(to, io.dtype, io.shape, io.ndim, &l->items[l->count], err);
-    if (s != HEDDLE_OK) break;
-    s = heddle_executor_get_output(o->ex, l->count, l->items[l->count], err);
-    l->count++;
+    s = heddle__output_copy(o->ex, l->count, to, &l->items[l->count], err);
+    if (s == HEDDLE_OK) l->count++;
   }
   return s;
 }

@@ -94,12 +94,7 @@ static uint32_t place_of(const heddle__runner *o, uint32_t node, uint32_t output
 
 heddle_tensor *heddle__values_get(heddle__runner *o, uint32_t node, uint32_t output) {
   uint32_t at = place_of(o, node, output);
-  heddle_io_info io = {.struct_size = sizeof io};
   heddle_tensor *value = NULL;
-  if (o->all == NULL || at == UINT32_MAX || heddle_executor_output_info(o->all, at, &io, NULL) != HEDDLE_OK ||
-      heddle_tensor_create(NULL, io.dtype, io.shape, io.ndim, &value, NULL) != HEDDLE_OK)
-    return NULL;
-  if (heddle_executor_get_output(o->all, at, value, NULL) == HEDDLE_OK) return value;
-  heddle_tensor_release(value);
-  return NULL;
+  if (o->all == NULL || at == UINT32_MAX) return NULL;
+  return heddle__output_copy(o->all, at, NULL, &value, NULL) == HEDDLE_OK ? value : NULL;
 }

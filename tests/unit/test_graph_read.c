@@ -264,10 +264,9 @@ static void compares_given_types(void **state) {
   static const change all[] = {
       {"[5,3],null", "[5,3],[7,5]", HEDDLE_OK, ""},
       {"[5,3],null", "[5,3],[7,\"out\"]", HEDDLE_OK, ""},
-      {"[5,3],null", "[5,3],[7,6]", HEDDLE_EFORMAT,
-       "output 0 as float32 [7, 6], and the operator gives float32 [7, 5]"},
+      {"[5,3],null", "[5,3],[7,6]", HEDDLE_EFORMAT, "output 0 is declared float32 [7, 6], and is float32 [7, 5]"},
       {"[5,3],null", "[5,3],[7,5,1]", HEDDLE_EFORMAT, "node 2 'y' (Gemm)"},
-      {"\"float32\",null", "\"float32\",\"float16\"", HEDDLE_EFORMAT, "gives float32 [7, 5]"},
+      {"\"float32\",null", "\"float32\",\"float16\"", HEDDLE_EFORMAT, "and is float32 [7, 5]"},
   };
   CHECK_CHANGES(known, all);
   free(known);

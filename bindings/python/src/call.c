@@ -9,7 +9,6 @@
 #include "numpy_api.h"
 
 #define ROOM 8                 /* values of a call that need no heap */
-#define MOST_DIMS 32           /* of a heddle_tensor */
 #define LEND_BYTES 65536       /* less is always copied */
 #define LEND_BYTES_A_NODE 8192 /* as long as a node takes to be bound, so many bytes are copied */
 #define COPY_WITHOUT_GIL 1048576
@@ -30,14 +29,22 @@ static bool lends(const heddle_py_model *model, uint64_t bytes) {
   return bytes >= LEND_BYTES && model->lends && bytes / LEND_BYTES_A_NODE > model->n_nodes;
 }
 
-static void copy(void *to, const void *from, uint64_t bytes) {
-  if (bytes < COPY_WITHOUT_GIL) {
-    if (bytes > 0) memcpy(to, from, (size_t)bytes);
-    return;
+/* The bytes of an array to memory that was made for as many. */
+static int copy(heddle_tensor *to, const source *from) {
+  if (heddle_tensor_bytes(to) != from->bytes) {
+    heddle_py_fail_words(HEDDLE_EINTERNAL, "%llu bytes were made for an array of %llu",
+                         (unsigned long long)heddle_tensor_bytes(to), (unsigned long long)from->bytes);
+    return -1;
+  }
+  void *data = heddle_tensor_data(to);
+  if (from->bytes < COPY_WITHOUT_GIL) {
+    if (from->bytes > 0) memcpy(data, from->data, (size_t)from->bytes);
+    return 0;
   }
   Py_BEGIN_ALLOW_THREADS;
-  memcpy(to, from, (size_t)bytes);
+  memcpy(data, from->data, (size_t)from->bytes);
   Py_END_ALLOW_THREADS;
+  return 0;
 }
 
 /* ---- in */
@@ -147,31 +154,20 @@ static int set_input(call *c, uint32_t i) {
   }
   if (is_lent) return 0;
   if (s->t != NULL) return heddle_py_tensor_copy(in->stage, s->t);
-  copy(heddle_tensor_data(in->stage), s->data, s->bytes);
-  return 0;
+  return copy(in->stage, s);
 }
 
 /* ---- out */
-
-static PyObject *fresh(const port *p, const heddle_tensor *like) {
-  npy_intp shape[MOST_DIMS];
-  uint32_t ndim = heddle_tensor_ndim(like);
-  memcpy(shape, heddle_tensor_shape(like), ndim * sizeof *shape);
-  return PyArray_SimpleNew((int)ndim, shape, p->typenum);
-}
 
 /* Arrays for large outputs, which the run writes itself. Where one cannot be bound it is copied to. */
 static int lend_outputs(call *c) {
   for (uint32_t i = 0; i < c->model->n_outputs; i++) {
     const port *p = &c->model->outputs[i];
-    const heddle_tensor *stage = c->slot->outputs[i].stage;
+    heddle_tensor *stage = c->slot->outputs[i].stage, *t = NULL;
     if (stage == NULL || !lends(c->model, heddle_tensor_bytes(stage))) continue;
-    heddle_tensor *t = NULL;
-    c->results[i] = fresh(p, stage);
-    if (c->results[i] == NULL) return -1;
-    if (heddle_tensor_wrap(PyArray_DATA((PyArrayObject *)c->results[i]), p->dtype, heddle_tensor_shape(stage),
-                           heddle_tensor_ndim(stage), NULL, NULL, NULL, &t, NULL) == HEDDLE_OK)
-      c->lent[i] = heddle_executor_bind_output(c->slot->ex, p->index, t, NULL) == HEDDLE_OK;
+    c->results[i] = heddle_py_array_like(stage);
+    if (c->results[i] == NULL || heddle_py_array_wrap(c->results[i], stage, &t) < 0) return -1;
+    c->lent[i] = heddle_executor_bind_output(c->slot->ex, p->index, t, NULL) == HEDDLE_OK;
     heddle_tensor_release(t);
   }
   return 0;
@@ -195,31 +191,23 @@ static void leave_lent(call *c) {
   for (uint32_t i = 0; i < c->model->n_outputs; i++) c->results[i] = NULL;
 }
 
-/* An output whose shape the run has told. */
-static PyObject *fetch_view(call *c, uint32_t i) {
+static heddle_tensor *view_of(call *c, uint32_t i) {
   heddle_error err;
-  const port *p = &c->model->outputs[i];
   heddle_tensor *view = NULL;
-  heddle_status s = heddle_executor_view_output(c->slot->ex, p->index, &view, &err);
-  if (s != HEDDLE_OK) return heddle_py_fail(s, &err, c->model->file);
-  PyObject *array = p->typenum >= 0 ? fresh(p, view) : heddle_py_array_copy(view);
-  if (array != NULL && p->typenum >= 0)
-    copy(PyArray_DATA((PyArrayObject *)array), heddle_tensor_data(view), heddle_tensor_bytes(view));
-  heddle_py_tensor_release(view);
-  return array;
+  heddle_status s = heddle_executor_view_output(c->slot->ex, c->model->outputs[i].index, &view, &err);
+  if (s != HEDDLE_OK) heddle_py_fail(s, &err, c->model->file);
+  return s == HEDDLE_OK ? view : NULL;
 }
 
+/* What the run gave, as it is: its own dtype and shape, which the model need not have declared. */
 static int fetch(call *c, uint32_t i) {
-  const heddle_tensor *stage = c->slot->outputs[i].stage;
   if (c->lent[i]) return 0;
-  if (stage == NULL) {
-    c->results[i] = fetch_view(c, i);
-    return c->results[i] != NULL ? 0 : -1;
-  }
-  if (c->results[i] == NULL) c->results[i] = fresh(&c->model->outputs[i], stage);
-  if (c->results[i] == NULL) return -1;
-  copy(PyArray_DATA((PyArrayObject *)c->results[i]), heddle_tensor_data(stage), heddle_tensor_bytes(stage));
-  return 0;
+  heddle_tensor *stage = c->slot->outputs[i].stage, *view = stage == NULL ? view_of(c, i) : NULL;
+  if (stage == NULL && view == NULL) return -1;
+  Py_XDECREF(c->results[i]); /* one that could not be bound */
+  c->results[i] = heddle_py_array_copy(stage != NULL ? stage : view);
+  heddle_py_tensor_release(view);
+  return c->results[i] != NULL ? 0 : -1;
 }
 
 /* After the first run: memory that stays bound, for outputs of a shape that no call changes. */
@@ -227,13 +215,16 @@ static void bind_stages(call *c) {
   for (uint32_t i = 0; i < c->model->n_outputs && !c->model->has_lanes; i++) {
     const port *p = &c->model->outputs[i];
     if (p->is_open || p->typenum < 0) continue;
-    PyArrayObject *got = (PyArrayObject *)c->results[i];
-    heddle_tensor *t = NULL;
-    if (heddle_tensor_create(NULL, p->dtype, (const int64_t *)PyArray_DIMS(got), (uint32_t)PyArray_NDIM(got), &t,
-                             NULL) != HEDDLE_OK)
-      continue;
-    if (heddle_executor_bind_output(c->slot->ex, p->index, t, NULL) == HEDDLE_OK) c->slot->outputs[i].stage = t;
-    else heddle_tensor_release(t);
+    heddle_tensor *view = NULL, *t = NULL;
+    if (heddle_executor_view_output(c->slot->ex, p->index, &view, NULL) == HEDDLE_OK &&
+        heddle_tensor_create(NULL, heddle_tensor_dtype(view), heddle_tensor_shape(view), heddle_tensor_ndim(view), &t,
+                             NULL) == HEDDLE_OK &&
+        heddle_executor_bind_output(c->slot->ex, p->index, t, NULL) == HEDDLE_OK) {
+      c->slot->outputs[i].stage = t;
+      t = NULL;
+    }
+    heddle_tensor_release(t);
+    heddle_tensor_release(view);
   }
   c->slot->has_run = true;
 }

@@ -109,8 +109,15 @@ void heddle_py_tensor_device(heddle_tensor *t, int *type, int *number);
  * (bfloat16) as unsigned integers of their width, which a buffer can have. NULL with an exception. */
 PyObject *heddle_py_array_view(heddle_tensor *t, PyObject *owner, int plain);
 
-/* An array with memory of its own and the elements of t, wherever that is. */
+/* An array with memory of its own and the elements of t, wherever that is. This and heddle_py_array_like are all that
+ * makes arrays for results: dtype, shape and size are the tensor's, whatever a file declares. */
 PyObject *heddle_py_array_copy(heddle_tensor *t);
+
+/* An array of the dtype and shape of t, whose content is of no meaning. */
+PyObject *heddle_py_array_like(heddle_tensor *t);
+
+/* The memory of such an array as a tensor like t, which the array has to outlive. 0, or -1 with an exception. */
+int heddle_py_array_wrap(PyObject *array, heddle_tensor *t, heddle_tensor **out);
 
 /* 1 for a numpy array. */
 int heddle_py_is_array(PyObject *object);

@@ -134,19 +134,35 @@ PyObject *heddle_py_array_view(heddle_tensor *t, PyObject *owner, int plain) {
   return array;
 }
 
-PyObject *heddle_py_array_copy(heddle_tensor *t) {
+PyObject *heddle_py_array_like(heddle_tensor *t) {
   npy_intp dims[MAX_NDIM + 1], strides[MAX_NDIM + 1];
   int ndim = array_shape(t, dims, strides);
   PyArray_Descr *descr = descr_of(heddle_tensor_dtype(t), 0);
-  PyObject *array = descr != NULL ? PyArray_NewFromDescr(&PyArray_Type, descr, ndim, dims, NULL, NULL, 0, NULL) : NULL;
-  if (array == NULL || heddle_tensor_bytes(t) == 0) return array;
-  heddle_tensor *copy = NULL;
+  return descr != NULL ? PyArray_NewFromDescr(&PyArray_Type, descr, ndim, dims, NULL, NULL, 0, NULL) : NULL;
+}
+
+int heddle_py_array_wrap(PyObject *array, heddle_tensor *like, heddle_tensor **out) {
+  PyArrayObject *to = (PyArrayObject *)array;
   heddle_error err = {0};
-  heddle_status s = heddle_tensor_wrap(PyArray_DATA((PyArrayObject *)array), heddle_tensor_dtype(t),
-                                       heddle_tensor_shape(t), heddle_tensor_ndim(t), NULL, NULL, NULL, &copy, &err);
-  if (s != HEDDLE_OK) heddle_py_fail(s, &err, NULL);
-  if (s != HEDDLE_OK || heddle_py_tensor_copy(copy, t) < 0) Py_CLEAR(array);
-  heddle_py_tensor_release(copy);
+  *out = NULL;
+  if ((uint64_t)PyArray_NBYTES(to) != heddle_tensor_bytes(like) || !PyArray_ISCARRAY(to)) {
+    heddle_py_fail_words(HEDDLE_EINTERNAL, "an array of %lld bytes was made for a tensor of %llu",
+                         (long long)PyArray_NBYTES(to), (unsigned long long)heddle_tensor_bytes(like));
+    return -1;
+  }
+  heddle_status s = heddle_tensor_wrap(PyArray_DATA(to), heddle_tensor_dtype(like), heddle_tensor_shape(like),
+                                       heddle_tensor_ndim(like), NULL, NULL, NULL, out, &err);
+  if (s == HEDDLE_OK) return 0;
+  heddle_py_fail(s, &err, NULL);
+  return -1;
+}
+
+PyObject *heddle_py_array_copy(heddle_tensor *t) {
+  PyObject *array = heddle_py_array_like(t);
+  heddle_tensor *to = NULL;
+  if (array == NULL || heddle_tensor_bytes(t) == 0) return array;
+  if (heddle_py_array_wrap(array, t, &to) < 0 || heddle_py_tensor_copy(to, t) < 0) Py_CLEAR(array);
+  heddle_py_tensor_release(to);
   return array;
 }
 
