@@ -57,7 +57,6 @@ struct heddle_context {
   _Atomic(void *) routes;      /* executor/route_costs.h: a list of blocks, linked by their first words; only grows */
   atomic_bool routes_untested, routes_unkept; /* executor/route_costs.c, executor/routes/record.c: it was said why */
   char *folder;                               /* of libheddle; "" where it is not known */
-  const struct heddle__probe_table *probe; /* core/probe.c: the table of libheddle_probe.so; NULL until it is needed */
   heddle__plugins plugins;
   /* Of core/wanted.c: one thread loads at a time, without the lock, while others wait. */
   pthread_mutex_t lock;

@@ -224,15 +224,14 @@ static bool element(fold *f, int64_t i, int64_t n_out, heddle__number *out) {
   return elementwise(f, out);
 }
 
-/* By a kernel of libheddle_ops.so, for what is not done here. */
+/* By a reference kernel, for what is not done here. */
 static heddle_status by_kernel(heddle__plan *plan, const fold *f, heddle__known *out, heddle_error *err) {
   for (uint32_t i = 0; i < f->node->n_inputs; i++)
     if (f->in[i] != NULL && f->in[i]->data == NULL && f->in[i]->bytes != 0) return HEDDLE_OK;
-  const heddle__ops_table *ops = f->node->n_outputs == 1 ? heddle__ops() : NULL;
-  if (ops == NULL || out->bytes == 0 || out->bytes > MAX_BYTES) return HEDDLE_OK;
+  if (f->node->n_outputs != 1 || out->bytes == 0 || out->bytes > MAX_BYTES) return HEDDLE_OK;
   char *data = heddle__plan_alloc(plan, 1, out->bytes);
   if (data == NULL) return heddle__no_memory(err, "a folded shape");
-  heddle_status s = ops->compute(f->g, f->node, f->in, out, data);
+  heddle_status s = heddle__ops_compute(f->g, f->node, f->in, out, data);
   if (s == HEDDLE_ENOMEM) return heddle__no_memory(err, "a folded shape");
   if (s == HEDDLE_OK) out->data = data;
   return HEDDLE_OK;

@@ -1,4 +1,4 @@
-/* probe/probe.c: the entry of libheddle_probe.so, and what it decides before and after a plugin is loaded. What a process
+/* probe/probe.c: what is decided before and after a plugin is loaded. What a process
  * found out it remembers, so that a folder that cannot be written to costs one try a process. */
 #include "probe/probe.h"
 
@@ -8,22 +8,16 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "core/alloc.h"
 #include "core/error.h"
 #include "probe/manifest.h"
 
 enum { DEFAULT_LIMIT_MS = 20000, MOST_LIMIT_MS = 3600000, MOST_NOTES = 64 };
 
-/* Set by everybody who opens the library, to the same. */
-static _Atomic(const heddle__probe_host *) core;
-
-const heddle__probe_host *heddle__probe_core(void) {
-  return atomic_load_explicit(&core, memory_order_acquire);
-}
-
 void heddle__probe_say(const heddle__plugin *plugin, int32_t level, const char *format, ...) {
   va_list args;
   va_start(args, format);
-  heddle__probe_core()->vlogf(&plugin->ctx->log, level, "probe", format, args);
+  heddle__vlogf(&plugin->ctx->log, level, "probe", format, args);
   va_end(args);
 }
 
@@ -71,19 +65,18 @@ static void remember(const heddle__plugin *p, int verdict, const char *words) {
 /* ---- before a plugin is loaded */
 
 static heddle_status quarantine(heddle__plugin *p, const char *words, heddle_error *err) {
-  return heddle__probe_core()->refuse(
-      p, err,
-      "quarantined: when it was tried it %s; it is tried again once its file or a driver "
-      "has changed, or by 'heddle devices --retry'",
-      words);
+  return heddle__plugin_refuse(p, err,
+                               "quarantined: when it was tried it %s; it is tried again once its file or a driver "
+                               "has changed, or by 'heddle devices --retry'",
+                               words);
 }
 
 /* The drivers of a record as lines, for what follows loading. Without memory nothing is compared. */
 static void keep_drivers(heddle__plugin *p, const json_t *list) {
   size_t bytes = 1;
   for (size_t i = 0; i < json_array_size(list); i++) bytes += json_string_length(json_array_get(list, i)) + 1;
-  heddle__probe_core()->free(p->drivers);
-  p->drivers = heddle__probe_core()->alloc(bytes, 1);
+  heddle__free(p->drivers);
+  p->drivers = heddle__alloc(bytes, 1);
   size_t used = 0;
   for (size_t i = 0; i < json_array_size(list) && p->drivers != NULL; i++) {
     const char *text = json_string_value(json_array_get(list, i));
@@ -95,8 +88,7 @@ static void keep_drivers(heddle__plugin *p, const json_t *list) {
 static heddle_status try_it(heddle__plugin *p, const json_t *before, heddle_error *err) {
   int64_t limit = DEFAULT_LIMIT_MS;
   heddle__trial t;
-  heddle_status s =
-      heddle__probe_core()->context_number(p->ctx, "probe.timeout_ms", limit, 1, MOST_LIMIT_MS, &limit, err);
+  heddle_status s = heddle__context_number(p->ctx, "probe.timeout_ms", limit, 1, MOST_LIMIT_MS, &limit, err);
   if (s != HEDDLE_OK) return s;
   heddle__probe_say(p, HEDDLE_LOG_INFO, "tries %s in a process of its own", p->path);
   heddle__trial_run(p, (uint32_t)limit, &t);
@@ -111,7 +103,7 @@ static heddle_status try_it(heddle__plugin *p, const json_t *before, heddle_erro
     heddle__probe_say(p, HEDDLE_LOG_WARN, "%s is quarantined: when it was tried it %s", p->path, t.words);
     s = quarantine(p, t.words, err);
   } else if (t.verdict == TRIAL_SLOW) {
-    s = heddle__probe_core()->refuse(p, err, "it could not be tried: %s; the next process tries it again", t.words);
+    s = heddle__plugin_refuse(p, err, "it could not be tried: %s; the next process tries it again", t.words);
   } else {
     heddle__probe_say(p, HEDDLE_LOG_WARN, "%s is loaded without having been tried: %s", p->path, t.words);
   }
@@ -122,11 +114,11 @@ static heddle_status try_it(heddle__plugin *p, const json_t *before, heddle_erro
 
 static bool is_again(const heddle__plugin *p) {
   const char *value;
-  return heddle__probe_core()->config_get(p->ctx->config, "probe.retry", &value, NULL) && strcmp(value, "0") != 0 &&
+  return heddle__config_get(p->ctx->config, "probe.retry", &value, NULL) && strcmp(value, "0") != 0 &&
          strcmp(value, "off") != 0;
 }
 
-static heddle_status before(heddle__plugin *p, heddle_error *err) {
+heddle_status heddle__probe_try(heddle__plugin *p, heddle_error *err) {
   bool again = is_again(p);
   note n;
   if (recall(p, &n)) {
@@ -179,17 +171,9 @@ static void compare_drivers(heddle__plugin *p) {
   }
 }
 
-static void after(heddle__plugin *p) {
+void heddle__probe_loaded(heddle__plugin *p) {
   if (p->drivers != NULL) compare_drivers(p);
-  heddle__probe_core()->free(p->drivers);
+  heddle__free(p->drivers);
   p->drivers = NULL;
   if (p->abilities != NULL) heddle__abilities_read(p);
-}
-
-__attribute__((visibility("default"))) const void *heddle_probe_entry(const void *given);
-
-const void *heddle_probe_entry(const void *given) {
-  static const heddle__probe_table table = {HEDDLE_VERSION, heddle__manifest_read, before, after};
-  atomic_store_explicit(&core, given, memory_order_release);
-  return &table;
 }

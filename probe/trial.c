@@ -61,7 +61,7 @@ static heddle_status write_request(child *c, heddle_error *err) {
   const heddle__plugin *p = c->plugin;
   c->request = above(memfd_create("heddle-probe", MFD_CLOEXEC));
   if (c->request < 0) return heddle__fail(err, HEDDLE_EIO, "no file in memory can be made (errno %d)", errno);
-  heddle_status s = heddle__probe_core()->config_each(p->ctx->config, "", put, &c->request, err);
+  heddle_status s = heddle__config_each(p->ctx->config, "", put, &c->request, err);
   if (s == HEDDLE_OK) s = put(&c->request, "plugins", p->manifest != NULL ? p->manifest : p->path, err);
   static const char *const fixed[][2] = {
       {"probe", "off"}, {"plugin_trust", "any"}, {"layers", "off"}, {"log", "trace"}, {"threads", "1"}};
