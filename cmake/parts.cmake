@@ -21,6 +21,7 @@ endmacro()
 
 heddle_part(BUDGET "Limits on devices' memory" executor/budget/*.c)
 heddle_part(CONTROL "Models with If, Loop, Scan, or shapes that only a run gives" control/*.c)
+heddle_part(DLOPEN "Plugins in files; OFF: only those that are linked in")
 heddle_part(EXPLAIN "Plans as text, JSON and pictures" executor/explain/*.c)
 heddle_part(LAYERS "The layers check, fault and log" core/layers/*.c)
 heddle_part(OPTIMIZE "Graphs are rewritten before they are placed, where that is asked for" optimize/*.c)
@@ -31,6 +32,13 @@ heddle_part(ROUTES "The self-test of routes between devices" executor/routes/*.c
 heddle_part(SURVIVE "Retry and failover of failed runs" executor/survive/*.c)
 heddle_part(WEIGHTS "The cache of packed weights" executor/weights/*.c)
 heddle_part(TVM "libheddle_tvm: libraries that TVM compiled, and TVM's C API")
+
+# Both open files of code, the second in a process of its own.
+foreach(part IN ITEMS TVM PROBE)
+  if(HEDDLE_${part} AND NOT HEDDLE_DLOPEN)
+    message(FATAL_ERROR "HEDDLE_DLOPEN is OFF, and HEDDLE_${part} needs it: give -DHEDDLE_${part}=OFF too.")
+  endif()
+endforeach()
 
 # ---- ONNX: the reader needs protobuf-c, and a schema: onnx.proto of Debian's libonnx-dev or of the Python package onnx.
 set(HEDDLE_ONNX AUTO CACHE STRING "The reader of ONNX models: AUTO, ON or OFF")

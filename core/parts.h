@@ -11,6 +11,9 @@
 #ifndef HEDDLE_HAS_CONTROL
 #define HEDDLE_HAS_CONTROL 1 /* control: If, Loop, Scan, and shapes that only a run gives */
 #endif
+#ifndef HEDDLE_HAS_DLOPEN
+#define HEDDLE_HAS_DLOPEN 1 /* plugins in files; without them those that are linked in (heddle_plugin_register) */
+#endif
 #ifndef HEDDLE_HAS_EXPLAIN
 #define HEDDLE_HAS_EXPLAIN 1 /* executor/explain: plans as text, JSON and pictures */
 #endif

@@ -3,6 +3,7 @@
 
 #include "core/alloc.h"
 #include "core/error.h"
+#include "core/parts.h"
 #include "core/registry.h"
 #include "executor/constants.h"
 

@@ -36,3 +36,14 @@ heddle__weights *heddle__weights_open(heddle_model *m, const heddle__plan *plan)
   return NULL;
 #endif
 }
+
+#if !HEDDLE_HAS_WEIGHTS
+void *heddle__weights_at(const heddle__weights *w, uint32_t alloc, uint64_t *bytes) {
+  (void)w, (void)alloc, (void)bytes; /* there is none */
+  return NULL;
+}
+
+void heddle__weights_close(heddle__weights *w, bool good) {
+  (void)w, (void)good;
+}
+#endif

@@ -114,6 +114,7 @@ heddle_status heddle_module_load(heddle_context *ctx, const char *path, heddle_m
   if (ctx == NULL || path == NULL) return heddle__fail(err, HEDDLE_EINVAL, "a library needs a context and a path");
   heddle_status s = heddle__check_fork(err);
   if (s != HEDDLE_OK) return s;
+#if HEDDLE_HAS_TVM
   char *real = realpath(path, NULL); /* with a '/', so that dlopen searches nowhere */
   if (real == NULL)
     return heddle__fail(err, errno == ENOMEM ? HEDDLE_ENOMEM : HEDDLE_EIO, "%s: it cannot be opened (errno %d)", path,
@@ -125,6 +126,10 @@ heddle_status heddle_module_load(heddle_context *ctx, const char *path, heddle_m
   free(real);
   s = make(ctx, m, s, out, err);
   return s == HEDDLE_OK ? s : heddle__prefix(err, s, "%s: ", path);
+#else
+  s = heddle__left_out(err, "loaders of compiled libraries", "HEDDLE_TVM");
+  return heddle__prefix(err, s, "%s: ", path);
+#endif
 }
 
 heddle_status heddle_module_system(heddle_context *ctx, const char *prefix, heddle_module **out, heddle_error *err) {
