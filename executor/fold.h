@@ -6,7 +6,7 @@
 
 /* Where all inputs that the result depends on are known and the tensors are small, gives out->data (in the plan's arena):
  * by itself for the operators that shapes are computed with, of float32, float64, int32, int64 or bool, else by a kernel of
- * libheddle_ops.so; where that cannot be it leaves out->data NULL, and whoever needs the bytes says so. output: which of
+ * a reference kernel; where that cannot be it leaves out->data NULL, and whoever needs the bytes says so. output: which of
  * the node's outputs out is. Fails only for memory. */
 heddle_status heddle__fold(heddle__plan *plan, const heddle__node *node, const heddle__known *const *inputs,
                            uint32_t output, heddle__known *out, heddle_error *err);

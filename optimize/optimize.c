@@ -1,4 +1,4 @@
-/* optimize/optimize.c: the entry of libheddle_optimize.so: which optimisations are wished for, their order, and how often
+/* optimize/optimize.c: which optimisations are wished for, their order, and how often
  * they take turns. Each is a file of its own. */
 #include <stdio.h>
 

@@ -1,5 +1,5 @@
 /* executor/budget/budget.c: limits on devices' memory as a user writes them, plans that keep them, and what is said where
- * none does. The entry of libheddle_budget.so. */
+ * none does. */
 #include <stdio.h>
 #include <string.h>
 

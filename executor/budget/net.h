@@ -1,5 +1,5 @@
 /* executor/budget/net.h: a plan as the search for an order sees it: tasks (operators with a step), what must come before
- * each, and the values that take bytes of a device with a limit while they are needed. Private to libheddle_budget.so. */
+ * each, and the values that take bytes of a device with a limit while they are needed. Private to executor/budget/. */
 #ifndef HEDDLE_EXECUTOR_BUDGET_NET_H
 #define HEDDLE_EXECUTOR_BUDGET_NET_H
 

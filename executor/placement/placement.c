@@ -1,4 +1,4 @@
-/* executor/placement/placement.c: the entry of libheddle_place.so: settings, and the steps from a plan whose nodes have
+/* executor/placement/placement.c: settings, and the steps from a plan whose nodes have
  * the devices of the order of preference to one whose nodes are where a run is predicted to be shortest. */
 #include "executor/placement/placement.h"
 

@@ -110,7 +110,7 @@ def test_a_minimal_program_reads_the_digits(minimal):
 
 def test_a_minimal_program_is_small(minimal):
     if not pathlib.Path(JANSSON).is_dir():
-        pytest.skip("jansson's sources are not there (scripts/setup --static), and the system's is larger")
+        pytest.skip("jansson's sources are not there (HEDDLE_JANSSON_SOURCE), and the system's is larger")
     call("strip", "-o", minimal / "stripped", minimal / "digits")
     assert (minimal / "stripped").stat().st_size <= MOST_BYTES
 
@@ -200,7 +200,7 @@ def test_a_static_program_with_musl_reads_the_digits(tmp_path):
     if shutil.which("musl-gcc") is None:
         pytest.skip("musl-gcc is not installed (musl-tools)")
     if not pathlib.Path(JANSSON).is_dir():
-        pytest.skip("jansson's sources are not there (scripts/setup --static)")
+        pytest.skip("jansson's sources are not there (HEDDLE_JANSSON_SOURCE)")
     folder = build(tmp_path, "-DMINIMAL=ON", "-DCMAKE_C_COMPILER=musl-gcc", f"-DHEDDLE_JANSSON_SOURCE={JANSSON}")
     assert call(folder / "digits", DIGITS, env=environment()).endswith("355 of 360 digits are right\n")
 
