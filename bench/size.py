@@ -1,41 +1,62 @@
-"""Size: the stripped library, alone and with the cpu plugin without oneDNN, in bytes."""
+"""Size: libheddle, a minimal static program, an installation without oneDNN, stripped, in bytes; and libheddle's growth."""
+import json
 import os
+import pathlib
 import subprocess
 import sys
 import tempfile
 
 import _common as common
 
-
-def stripped(path):
-    with tempfile.TemporaryDirectory() as folder:
-        out = os.path.join(folder, "lib")
-        subprocess.run(["strip", "--strip-unneeded", "-o", out, os.path.realpath(path)], check=True)
-        return os.path.getsize(out)
+SOURCE = pathlib.Path(__file__).resolve().parent.parent
+RELEASE = SOURCE / "bench" / "size.json"  # libheddle_bytes of the last release
+MOST_MINIMAL = 300_000
 
 
-def without_onednn(build):
-    """The cpu plugin of the same compiler and options, built beside `build` with -DHEDDLE_ONEDNN=OFF."""
-    source = os.path.join(os.path.dirname(os.path.abspath(__file__)), "..")
+def stripped(path, folder):
+    out = os.path.join(folder, "stripped")
+    subprocess.run(["strip", "--strip-unneeded", "-o", out, os.path.realpath(path)], check=True)
+    return os.path.getsize(out)
+
+
+def run(*words):
+    subprocess.run([str(word) for word in words], cwd=SOURCE, check=True, stdout=sys.stderr)
+
+
+def minimal(folder):
+    """examples/static with the operators of its graph alone; all but the C library is linked statically."""
+    jansson = os.environ.get("HEDDLE_JANSSON_SOURCE", SOURCE / ".venv" / "src" / "jansson")
+    words = [f"-DHEDDLE_JANSSON_SOURCE={jansson}"] if os.path.isdir(jansson) else []
+    run("cmake", "-S", "examples/static", "-B", folder, "-DMINIMAL=ON", "-DSHARED_LIBC=ON", *words)
+    run("cmake", "--build", folder, "--target", "digits")
+    return os.path.join(folder, "digits")
+
+
+def installation(build, prefix):
+    """Bytes of the files that an installation without oneDNN has, stripped; without libraries for linking, and headers."""
     other = build.rstrip("/") + "-plain"
-    configure = ["cmake", "--preset", "release", "-B", other, "-DHEDDLE_ONEDNN=OFF", "-DHEDDLE_TESTS=OFF",
-                 "-DHEDDLE_BENCH=OFF", "-DHEDDLE_EXAMPLES=OFF"]
-    for command in configure, ["cmake", "--build", other, "--target", "heddle_plugin_cpu"]:
-        subprocess.run(command, cwd=source, check=True, stdout=sys.stderr)
-    return os.path.join(other, "lib", "heddle", "plugins", "libheddle_plugin_cpu.so")
+    run("cmake", "--preset", "release", "-B", other, "-DHEDDLE_ONEDNN=OFF", "-DHEDDLE_TESTS=OFF", "-DHEDDLE_BENCH=OFF",
+        "-DHEDDLE_EXAMPLES=OFF", "-DHEDDLE_PYTHON_BINDING=OFF")
+    run("cmake", "--build", other)
+    run("cmake", "--install", other, "--prefix", prefix, "--strip")
+    return sum(path.stat().st_size for path in pathlib.Path(prefix).rglob("*")
+               if path.is_file() and not path.is_symlink() and path.suffix not in (".a", ".h", ".hpp", ".c", ".cl", ".inc"))
 
 
 def main():
     args = common.arguments(__doc__)
     args.build = os.path.abspath(args.build)
-    library = stripped(os.path.join(args.build, "lib", "libheddle.so"))
-    if args.check:  # the other build takes minutes
-        cpu = stripped(os.path.join(args.build, "lib", "heddle", "plugins", "libheddle_plugin_cpu.so"))
-    else:
-        cpu = stripped(without_onednn(args.build))
+    with tempfile.TemporaryDirectory() as folder:
+        library = stripped(os.path.join(args.build, "lib", "libheddle.so"), folder)
+        program = stripped(minimal(os.path.join(folder, "minimal")), folder)
+        installed = installation(args.build, os.path.join(folder, "prefix"))
+    before = json.loads(RELEASE.read_text())["libheddle_bytes"]
     report = common.Report()
-    report.number("libheddle_bytes", library, 300_000, "bytes")
-    report.number("libheddle_and_cpu_bytes", library + cpu, 400_000, "bytes")
+    report.number("minimal_static_bytes", program, MOST_MINIMAL, "bytes")
+    for name, value in ("libheddle_bytes", library), ("libheddle_growth_bytes", library - before), (
+            "installation_without_onednn_bytes", installed):
+        report.figures[name] = value
+        print(f"{name}: {value} bytes")
     report.close()
 
 

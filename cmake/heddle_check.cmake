@@ -1,5 +1,5 @@
 # heddle-check, the conformance kit that "heddle check-plugin" starts: a program that knows plugins by heddle/plugin.h and
-# links nothing of libheddle. It shares the arithmetic of plugins/common as its reference (cmake/libheddle_ops.cmake), with
+# links nothing of libheddle. It shares the arithmetic of plugins/common as its reference (cmake/parts.cmake), with
 # all operators in the program itself.
 file(GLOB check_sources CONFIGURE_DEPENDS conformance/*.c plugins/common/check/*.c)
 add_executable(heddle_check ${check_sources} $<TARGET_OBJECTS:heddle_operators>)

@@ -1,5 +1,5 @@
 # heddle_plugin(NAME SOURCES file... [COMMON] [KERNELS] [GPU] [LIBRARIES lib...] [INCLUDES dir...] [DEFINITIONS def...]
-#   [MANIFEST] [PRIORITY number] [NO_INSTALL])
+#   [MANIFEST] [PRIORITY number] [STATIC] [NO_INSTALL])
 #
 # Builds libheddle_plugin_NAME.so as target heddle_plugin_NAME: a module that links nothing of Heddle, with hidden
 # symbols and heddle_plugin_entry as its one export, installed in lib/heddle/plugins. Sources are C11 or C++17. MANIFEST
@@ -8,6 +8,9 @@
 # plugins/common (reference kernels, shape helpers) into it; they are included as "plugins/common/FILE.h". KERNELS does
 # that and adds plugins/common/kernels: the device kernels as texts, and the plans that launch them (kernels/plan.h). GPU
 # does that and adds plugins/common/gpu: a plugin over a driver like CUDA's, of which gpu/gpu.h says what is left to do.
+#
+# STATIC builds libheddle_plugin_NAME.a too, as target heddle_plugin_NAME_static: its one symbol is the entry, under the name
+# heddle_plugin_NAME_entry, for heddle_plugin_register (heddle/device.h).
 #
 # The same file serves Heddle's own build and an outside project's, after find_package(heddle).
 
@@ -20,9 +23,10 @@ else() # installed: heddle-config.cmake has set HEDDLE_PLUGIN_ROOT and HEDDLE_PL
 endif()
 
 include("${CMAKE_CURRENT_LIST_DIR}/embed_kernel.cmake")
+include("${CMAKE_CURRENT_LIST_DIR}/static_library.cmake")
 
 function(heddle_plugin name)
-  cmake_parse_arguments(PARSE_ARGV 1 arg "COMMON;KERNELS;GPU;MANIFEST;NO_INSTALL" "PRIORITY"
+  cmake_parse_arguments(PARSE_ARGV 1 arg "COMMON;KERNELS;GPU;MANIFEST;STATIC;NO_INSTALL" "PRIORITY"
     "SOURCES;LIBRARIES;INCLUDES;DEFINITIONS")
   if(arg_UNPARSED_ARGUMENTS)
     message(FATAL_ERROR "heddle_plugin(${name}): unknown words: ${arg_UNPARSED_ARGUMENTS}")
@@ -96,10 +100,33 @@ function(heddle_plugin name)
       "{\"format\": 1, \"name\": \"${name}\", \"abi\": \"${abi}\", "
       "\"library\": \"libheddle_plugin_${name}.so\", \"priority\": ${arg_PRIORITY}}\n")
   endif()
-  if(NOT arg_NO_INSTALL)
-    if(NOT CMAKE_INSTALL_LIBDIR)
-      set(CMAKE_INSTALL_LIBDIR lib)
+  if(NOT CMAKE_INSTALL_LIBDIR)
+    set(CMAKE_INSTALL_LIBDIR lib)
+  endif()
+  if(arg_STATIC)
+    set(whole ${arg_SOURCES} ${common})
+    if(common AND HEDDLE_OPERATORS_OF)
+      heddle_only_operators(whole "${HEDDLE_PLUGIN_ROOT}/plugins/common/ref/table.c" ref_table)
+      set(more HEDDLE_REF_MORE_NONE)
+    elseif(common)
+      file(GLOB rare CONFIGURE_DEPENDS "${HEDDLE_PLUGIN_ROOT}/plugins/common/more/*.c")
+      list(APPEND whole ${rare})
+      set(more HEDDLE_REF_MORE_HERE)
     endif()
+    add_library(${target}_objects OBJECT ${whole})
+    target_include_directories(${target}_objects PRIVATE
+      "${HEDDLE_PLUGIN_INCLUDE}" "${HEDDLE_PLUGIN_ROOT}" "${HEDDLE_PLUGIN_ROOT}/plugins/common/ref" ${arg_INCLUDES})
+    target_compile_definitions(${target}_objects PRIVATE ${arg_DEFINITIONS} ${more}
+      heddle_plugin_entry=heddle_plugin_${name}_entry)
+    target_compile_options(${target}_objects PRIVATE -ffunction-sections -fdata-sections -fvisibility=hidden)
+    heddle_static_library(${target}_static heddle_plugin_${name} heddle_plugin_${name}_entry
+      $<TARGET_OBJECTS:${target}_objects>)
+    target_link_libraries(${target}_static INTERFACE ${arg_LIBRARIES} Threads::Threads m)
+    if(NOT arg_NO_INSTALL)
+      install(TARGETS ${target}_static ARCHIVE DESTINATION "${CMAKE_INSTALL_LIBDIR}")
+    endif()
+  endif()
+  if(NOT arg_NO_INSTALL)
     install(TARGETS ${target} LIBRARY DESTINATION "${CMAKE_INSTALL_LIBDIR}/heddle/plugins")
     if(arg_MANIFEST)
       install(FILES "${PROJECT_BINARY_DIR}/lib/heddle/plugins/${name}.json"

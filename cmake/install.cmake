@@ -5,8 +5,13 @@ set(package_dir "${CMAKE_INSTALL_LIBDIR}/cmake/heddle")
 set(shared_dir "${CMAKE_INSTALL_DATADIR}/heddle")
 
 install(TARGETS heddle EXPORT heddle-targets LIBRARY)
-install(TARGETS heddle_tvm EXPORT heddle-targets LIBRARY)
-install(TARGETS heddle_tvm_ffi heddle_ops LIBRARY)
+if(TARGET heddle_static)
+  install(TARGETS heddle_static EXPORT heddle-targets ARCHIVE)
+endif()
+if(HEDDLE_TVM)
+  install(TARGETS heddle_tvm EXPORT heddle-targets LIBRARY)
+  install(TARGETS heddle_tvm_ffi LIBRARY)
+endif()
 install(EXPORT heddle-targets NAMESPACE heddle:: DESTINATION "${package_dir}")
 if(EXISTS "${PROJECT_SOURCE_DIR}/include/heddle")
   install(DIRECTORY include/heddle DESTINATION "${CMAKE_INSTALL_INCLUDEDIR}" FILES_MATCHING PATTERN "*.h" PATTERN "*.hpp")
@@ -30,11 +35,15 @@ configure_package_config_file(cmake/heddle-config.cmake.in "${PROJECT_BINARY_DIR
 write_basic_package_version_file("${PROJECT_BINARY_DIR}/heddle-config-version.cmake" COMPATIBILITY SameMinorVersion)
 install(FILES
   "${PROJECT_BINARY_DIR}/heddle-config.cmake" "${PROJECT_BINARY_DIR}/heddle-config-version.cmake"
-  cmake/heddle_plugin.cmake cmake/embed_kernel.cmake plugins/plugin.map
+  cmake/heddle_plugin.cmake cmake/static_library.cmake cmake/embed_kernel.cmake plugins/plugin.map
   DESTINATION "${package_dir}")
 
 file(RELATIVE_PATH pc_to_prefix
   "${CMAKE_INSTALL_FULL_LIBDIR}/pkgconfig" "${CMAKE_INSTALL_PREFIX}")
 string(REGEX REPLACE "/$" "" pc_to_prefix "${pc_to_prefix}")
+set(heddle_pc_requires jansson)
+if(HEDDLE_ONNX_BUILT)
+  set(heddle_pc_requires "jansson, libprotobuf-c")
+endif()
 configure_file(cmake/heddle.pc.in "${PROJECT_BINARY_DIR}/heddle.pc" @ONLY)
 install(FILES "${PROJECT_BINARY_DIR}/heddle.pc" DESTINATION "${CMAKE_INSTALL_LIBDIR}/pkgconfig")

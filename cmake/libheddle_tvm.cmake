@@ -6,7 +6,7 @@ target_include_directories(heddle_tvm PRIVATE include ${PROJECT_SOURCE_DIR} modu
   INTERFACE "$<BUILD_INTERFACE:${PROJECT_SOURCE_DIR}/include>" "$<BUILD_INTERFACE:${PROJECT_SOURCE_DIR}/modules/include>"
     "$<INSTALL_INTERFACE:${CMAKE_INSTALL_INCLUDEDIR}>")
 add_library(heddle::heddle_tvm ALIAS heddle_tvm)
-target_compile_definitions(heddle_tvm PRIVATE HEDDLE_VERSION="${PROJECT_VERSION}")
+target_compile_definitions(heddle_tvm PRIVATE HEDDLE_VERSION="${PROJECT_VERSION}" HEDDLE_TVM_LAYOUT="${heddle_tvm_layout}")
 target_compile_options(heddle_tvm PRIVATE ${heddle_counted})
 target_link_libraries(heddle_tvm PRIVATE heddle Threads::Threads ${CMAKE_DL_LIBS})
 target_link_options(heddle_tvm PRIVATE "LINKER:--version-script=${PROJECT_SOURCE_DIR}/modules/libheddle_tvm.map"

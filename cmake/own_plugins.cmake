@@ -6,6 +6,7 @@
 # plugin_gpu to ON where it is plugins/common/gpu over a driver, and plugin_rpath to where the loader looks for libraries
 # that lie beside the plugin.
 set(plugins_with_common cpu sim)
+set(HEDDLE_STATIC_PLUGINS "" CACHE STRING "Plugins that are built as static libraries too, such as cpu")
 set(HEDDLE_BUILT_PLUGINS "")
 file(GLOB folders CONFIGURE_DEPENDS LIST_DIRECTORIES true plugins/*)
 foreach(folder IN LISTS folders)
@@ -49,6 +50,10 @@ foreach(folder IN LISTS folders)
     continue()
   endif()
 
+  set(static "")
+  if(name IN_LIST HEDDLE_STATIC_PLUGINS)
+    set(static STATIC)
+  endif()
   set(common "")
   if(plugin_common)
     set(common COMMON)
@@ -59,7 +64,7 @@ foreach(folder IN LISTS folders)
   if(plugin_gpu)
     set(common GPU)
   endif()
-  heddle_plugin(${name} ${common}
+  heddle_plugin(${name} ${common} ${static}
     SOURCES ${sources}
     LIBRARIES ${plugin_libraries}
     INCLUDES ${plugin_includes}

@@ -14,6 +14,6 @@ check_c_source_compiles("
 #error no glibc
 #endif
 int main(void) { return 0; }" HEDDLE_GLIBC)
-if(NOT HEDDLE_GLIBC)
-  message(FATAL_ERROR "Heddle needs glibc; this C library is another one.")
+if(NOT HEDDLE_GLIBC AND (HEDDLE_DLOPEN OR NOT DEFINED HEDDLE_DLOPEN)) # musl: static programs only
+  message(FATAL_ERROR "Heddle needs glibc; with another C library it is built for static programs (HEDDLE_DLOPEN=OFF).")
 endif()

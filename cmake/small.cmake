@@ -1,15 +1,7 @@
-# What keeps libheddle and the cpu plugin small without loss: heddle_small_code, for what is rarely hot, and
-# heddle_small_link. Both are empty where compiler or linker lacks what they need.
-include(CheckCCompilerFlag)
+# heddle_small_link: options of the link that save relocations in libheddle and the cpu plugin; empty where the linker
+# lacks them.
 include(CheckLinkerFlag)
 include(CheckCSourceCompiles)
-
-check_c_compiler_flag(-Oz HEDDLE_HAS_OZ)
-set(heddle_small_code "-Os")
-if(HEDDLE_HAS_OZ)
-  set(heddle_small_code "-Oz")
-endif()
-list(APPEND heddle_small_code "-fno-jump-tables") # comparisons take fewer bytes than tables of four for each case
 
 # Calls within a library need no way out of it, and what is looked up at load needs no second table. Packed relative
 # relocations take an eighth of the bytes, but glibc reads them from 2.36 on: an older one refuses such a library with
@@ -19,10 +11,6 @@ set(heddle_small_link "")
 check_linker_flag(C "LINKER:-Bsymbolic-functions,-z,now" HEDDLE_HAS_SYMBOLIC)
 if(HEDDLE_HAS_SYMBOLIC AND NOT HEDDLE_SANITIZE)
   list(APPEND heddle_small_link "-Wl,-Bsymbolic-functions,-z,now")
-endif()
-check_linker_flag(C "LINKER:--no-eh-frame-hdr" HEDDLE_HAS_NO_EH_HEADER) # an index of unwind tables, which there are not
-if(HEDDLE_HAS_NO_EH_HEADER AND NOT HEDDLE_SANITIZE AND CMAKE_BUILD_TYPE STREQUAL "Release")
-  list(APPEND heddle_small_link "-Wl,--no-eh-frame-hdr")
 endif()
 if(HEDDLE_PACK_RELOCATIONS)
   check_linker_flag(C "LINKER:-z,pack-relative-relocs" HEDDLE_HAS_PACKED)

@@ -4,7 +4,7 @@
 #include <string.h>
 
 #include "control/stages.h"
-#include "control/table.h"
+#include "core/alloc.h"
 #include "core/error.h"
 
 typedef struct cutter {
@@ -67,7 +67,7 @@ static heddle_status number_stages(cutter *c, heddle_error *err) {
   const heddle_graph *g = c->g;
   heddle__stages *s = c->s;
   const uint32_t levels = set_levels(c) + 1;
-  uint32_t *count = ctl_host()->alloc((size_t)levels + 1, sizeof *count); /* stages before a level */
+  uint32_t *count = heddle__alloc((size_t)levels + 1, sizeof *count); /* stages before a level */
   if (count == NULL) return heddle__no_memory(err, "stages");
   for (uint32_t i = 0; i < g->n_nodes; i++) {
     if (!c->needed[i] || is_null(c, i)) continue;
@@ -76,7 +76,7 @@ static heddle_status number_stages(cutter *c, heddle_error *err) {
   }
   for (uint32_t l = 0; l < levels; l++) count[l + 1] += count[l];
   s->n_list = count[levels];
-  s->list = ctl_host()->alloc(s->n_list, sizeof *s->list);
+  s->list = heddle__alloc(s->n_list, sizeof *s->list);
   for (uint32_t i = 0; s->list != NULL && i < g->n_nodes; i++) {
     s->stage_of[i] = HEDDLE__NONE;
     if (!c->needed[i] || is_null(c, i)) continue;
@@ -84,10 +84,10 @@ static heddle_status number_stages(cutter *c, heddle_error *err) {
     if (!is_control(c, i)) continue;
     ctl_stage *stage = &s->list[s->stage_of[i]];
     stage->node = &g->nodes[i];
-    stage->shape = ctl_host()->control_of(stage->node);
+    stage->shape = heddle__control_of(stage->node);
     stage->kind = stage->shape.own == 1 ? CTL_IF : stage->shape.own == 2 ? CTL_LOOP : CTL_SCAN;
   }
-  ctl_host()->free(count);
+  heddle__free(count);
   return s->list != NULL ? HEDDLE_OK : heddle__no_memory(err, "stages");
 }
 
@@ -112,7 +112,7 @@ static heddle_status number_slots(cutter *c, heddle_error *err) {
       if (e.node != HEDDLE__ABSENT && s->stage_of[e.node] != s->stage_of[i]) (void)take_slot(c, e);
     }
   s->n_results = g->n_heads + c->m->n_keep;
-  s->results = ctl_host()->alloc(s->n_results, sizeof *s->results);
+  s->results = heddle__alloc(s->n_results, sizeof *s->results);
   if (s->results == NULL) return heddle__no_memory(err, "stages");
   for (uint32_t i = 0; i < s->n_results; i++)
     s->results[i] = take_slot(c, i < g->n_heads ? g->heads[i] : c->m->keep[i - g->n_heads]);
@@ -122,7 +122,7 @@ static heddle_status number_slots(cutter *c, heddle_error *err) {
 /* ---- stages */
 
 static uint32_t *copy_slots(const cutter *c, const heddle__entry *entries, uint32_t n) {
-  uint32_t *slots = ctl_host()->alloc(n, sizeof *slots);
+  uint32_t *slots = heddle__alloc(n, sizeof *slots);
   for (uint32_t i = 0; slots != NULL && i < n; i++)
     slots[i] = entries[i].node != HEDDLE__ABSENT ? c->s->slot_of[heddle__entry_id(c->g, entries[i])] : HEDDLE__NONE;
   return slots;
@@ -132,7 +132,7 @@ static heddle_status keep_ends(const cutter *c, ctl_stage *stage, const heddle__
                                const heddle__entry *to, uint32_t n_to, heddle_error *err) {
   stage->inputs = copy_slots(c, from, n_from);
   stage->outputs = copy_slots(c, to, n_to);
-  stage->entries = ctl_host()->alloc(n_to, sizeof *stage->entries);
+  stage->entries = heddle__alloc(n_to, sizeof *stage->entries);
   if (stage->entries != NULL && n_to > 0) memcpy(stage->entries, to, n_to * sizeof *to);
   stage->n_inputs = n_from;
   stage->n_outputs = n_to;
@@ -143,8 +143,8 @@ static heddle_status keep_ends(const cutter *c, ctl_stage *stage, const heddle__
 /* c->order and c->first: so that each stage looks at its own nodes only. */
 static heddle_status sort_nodes(cutter *c, heddle_error *err) {
   const heddle__stages *s = c->s;
-  c->order = ctl_host()->alloc(c->g->n_nodes, sizeof *c->order);
-  c->first = ctl_host()->alloc((size_t)s->n_list + 2, sizeof *c->first);
+  c->order = heddle__alloc(c->g->n_nodes, sizeof *c->order);
+  c->first = heddle__alloc((size_t)s->n_list + 2, sizeof *c->first);
   if (c->order == NULL || c->first == NULL) return heddle__no_memory(err, "stages");
   for (uint32_t i = 0; i < c->g->n_nodes; i++)
     if (s->stage_of[i] != HEDDLE__NONE) c->first[s->stage_of[i] + 2]++;
@@ -180,7 +180,7 @@ static heddle_status make_plain(cutter *c, uint32_t at, heddle_error *err) {
   heddle_status s = keep_ends(c, stage, c->from, part.n_from, c->to, part.n_to, err);
   if (s == HEDDLE_OK) s = ctl_part_make(&part, &made, err);
   if (s == HEDDLE_OK) s = ctl_model(c->m, made, 0, c->from, part.n_from, c->optimize, &stage->models[0], err);
-  ctl_host()->graph_release(made);
+  heddle_graph_release(made);
   return s;
 }
 
@@ -193,7 +193,7 @@ static heddle_status make_control(cutter *c, ctl_stage *stage, heddle_error *err
   heddle_status s = keep_ends(c, stage, n->inputs, n->n_inputs, c->to, n->n_outputs, err);
   for (uint32_t i = 0; i < 2 && s == HEDDLE_OK; i++) {
     const char *name = names[stage->kind == CTL_IF ? 0 : 1][i];
-    const heddle_graph *inner = name != NULL ? ctl_host()->inner(n, name) : NULL;
+    const heddle_graph *inner = name != NULL ? heddle__inner(n, name) : NULL;
     if (inner == NULL) continue;
     s = ctl_model(c->m, inner, inner->n_args - stage->shape.n_captured, n->inputs + captured, stage->shape.n_captured,
                   c->optimize, &stage->models[i], err);
@@ -206,43 +206,41 @@ static heddle_status make_control(cutter *c, ctl_stage *stage, heddle_error *err
 }
 
 void ctl_free(heddle__stages *s) {
-  const heddle__control_host *h = ctl_host();
   if (s == NULL) return;
   for (uint32_t i = 0; s->list != NULL && i < s->n_list; i++) {
-    h->model_release(s->list[i].models[0]);
-    h->model_release(s->list[i].models[1]);
-    h->free(s->list[i].inputs);
-    h->free(s->list[i].outputs);
-    h->free(s->list[i].entries);
+    heddle_model_release(s->list[i].models[0]);
+    heddle_model_release(s->list[i].models[1]);
+    heddle__free(s->list[i].inputs);
+    heddle__free(s->list[i].outputs);
+    heddle__free(s->list[i].entries);
   }
-  h->free(s->list);
-  h->free(s->slot_of);
-  h->free(s->stage_of);
-  h->free(s->results);
-  h->free(s);
+  heddle__free(s->list);
+  heddle__free(s->slot_of);
+  heddle__free(s->stage_of);
+  heddle__free(s->results);
+  heddle__free(s);
 }
 
 heddle_status ctl_make(heddle_model *m, const char *optimize, heddle__stages **out, heddle_error *err) {
-  const heddle__control_host *h = ctl_host();
   const heddle_graph *g = m->graph;
-  heddle__stages *s = h->alloc(1, sizeof *s);
+  heddle__stages *s = heddle__alloc(1, sizeof *s);
   *out = NULL;
   if (s == NULL) return heddle__no_memory(err, "stages");
   size_t most = g->n_entries;
   s->model = m;
-  s->slot_of = h->alloc(g->n_entries, sizeof *s->slot_of);
-  s->stage_of = h->alloc(g->n_nodes, sizeof *s->stage_of);
+  s->slot_of = heddle__alloc(g->n_entries, sizeof *s->slot_of);
+  s->stage_of = heddle__alloc(g->n_nodes, sizeof *s->stage_of);
   cutter c = {.m = m,
               .g = g,
               .optimize = optimize,
               .s = s,
-              .level = h->alloc(g->n_nodes, sizeof *c.level),
-              .needed = h->alloc(g->n_nodes, sizeof *c.needed),
-              .cuts = h->alloc(g->n_nodes, 1),
-              .from = h->alloc(most, sizeof *c.from),
-              .to = h->alloc(most, sizeof *c.to),
-              .seen = h->alloc(most, sizeof *c.seen),
-              .place = h->alloc(most + g->n_nodes, sizeof *c.place)};
+              .level = heddle__alloc(g->n_nodes, sizeof *c.level),
+              .needed = heddle__alloc(g->n_nodes, sizeof *c.needed),
+              .cuts = heddle__alloc(g->n_nodes, 1),
+              .from = heddle__alloc(most, sizeof *c.from),
+              .to = heddle__alloc(most, sizeof *c.to),
+              .seen = heddle__alloc(most, sizeof *c.seen),
+              .place = heddle__alloc(most + g->n_nodes, sizeof *c.place)};
   heddle_status status = HEDDLE_OK;
   if (s->slot_of == NULL || s->stage_of == NULL || c.level == NULL || c.needed == NULL || c.from == NULL ||
       c.to == NULL || c.cuts == NULL || c.seen == NULL || c.place == NULL)
@@ -250,7 +248,7 @@ heddle_status ctl_make(heddle_model *m, const char *optimize, heddle__stages **o
   if (status == HEDDLE_OK) {
     bool any = false;
     mark_needed(&c);
-    status = h->graph_cuts(g, m->constants, c.cuts, &any, err);
+    status = heddle__graph_cuts(g, m->constants, c.cuts, &any, err);
   }
   if (status == HEDDLE_OK) {
     status = number_stages(&c, err);
@@ -259,15 +257,15 @@ heddle_status ctl_make(heddle_model *m, const char *optimize, heddle__stages **o
   if (status == HEDDLE_OK) status = sort_nodes(&c, err);
   for (uint32_t i = 0; i < s->n_list && status == HEDDLE_OK; i++)
     status = s->list[i].node != NULL ? make_control(&c, &s->list[i], err) : make_plain(&c, i, err);
-  h->free(c.level);
-  h->free(c.needed);
-  h->free(c.cuts);
-  h->free(c.from);
-  h->free(c.to);
-  h->free(c.seen);
-  h->free(c.place);
-  h->free(c.order);
-  h->free(c.first);
+  heddle__free(c.level);
+  heddle__free(c.needed);
+  heddle__free(c.cuts);
+  heddle__free(c.from);
+  heddle__free(c.to);
+  heddle__free(c.seen);
+  heddle__free(c.place);
+  heddle__free(c.order);
+  heddle__free(c.first);
   if (status == HEDDLE_OK) *out = s;
   else ctl_free(s);
   return status;

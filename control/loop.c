@@ -14,7 +14,7 @@ static heddle_status make_scalar(const ctl_stage *stage, uint32_t input, heddle_
   const heddle_graph *body = stage->models[0]->graph;
   const heddle__type *type = &body->types[body->nodes[body->args[input]].first_entry];
   if (*out != NULL) return HEDDLE_OK;
-  return ctl_host()->tensor_create(NULL, dtype, &one, type->has_shape && type->ndim == 1 ? 1 : 0, out, err);
+  return heddle_tensor_create(NULL, dtype, &one, type->has_shape && type->ndim == 1 ? 1 : 0, out, err);
 }
 
 heddle_status ctl_loop_begin(heddle__staged *st, const ctl_stage *stage, ctl_run *run, heddle_error *err) {

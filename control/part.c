@@ -3,17 +3,19 @@
 #include <string.h>
 
 #include "control/stages.h"
+#include "core/alloc.h"
 #include "core/error.h"
+#include "graph/validate.h"
 
 static char *copy_text(const char *text) {
-  return ctl_host()->format("%s", text);
+  return heddle__format("%s", text);
 }
 
 /* A type with memory of its own; false where memory is out. */
 static bool copy_type(const heddle__type *from, heddle__type *to) {
   *to = (heddle__type){.has_dtype = from->has_dtype, .has_shape = from->has_shape, .dtype = from->dtype};
   if (from->ndim == 0) return true;
-  to->dims = ctl_host()->alloc(from->ndim, sizeof *to->dims);
+  to->dims = heddle__alloc(from->ndim, sizeof *to->dims);
   if (to->dims == NULL) return false;
   for (; to->ndim < from->ndim; to->ndim++) {
     const heddle__dim *d = &from->dims[to->ndim];
@@ -28,10 +30,10 @@ static bool copy_type(const heddle__type *from, heddle__type *to) {
 /* A name for a value from another stage, which no input of the graph has. */
 static char *name_of(const heddle_graph *g, heddle__entry e) {
   const heddle__node *n = &g->nodes[e.node];
-  char *name = n->n_outputs == 1 ? copy_text(n->name) : ctl_host()->format("%s:%u", n->name, (unsigned)e.index);
-  while (name != NULL && ctl_host()->graph_arg(g, name) != -1) {
-    char *longer = ctl_host()->format("%s'", name);
-    ctl_host()->free(name);
+  char *name = n->n_outputs == 1 ? copy_text(n->name) : heddle__format("%s:%u", n->name, (unsigned)e.index);
+  while (name != NULL && heddle__graph_arg(g, name) != -1) {
+    char *longer = heddle__format("%s'", name);
+    heddle__free(name);
     name = longer;
   }
   return name;
@@ -54,8 +56,8 @@ static bool add_arg(heddle_graph *part, const heddle_graph *g, heddle__entry e) 
   } else {
     char *name = name_of(g, e);
     if (name != NULL && is_taken(part, name)) {
-      char *other = ctl_host()->format("%s#%u", name, (unsigned)e.node);
-      ctl_host()->free(name);
+      char *other = heddle__format("%s#%u", name, (unsigned)e.node);
+      heddle__free(name);
       name = other;
     }
     *out = (heddle__node){.kind = HEDDLE__NODE_NULL, .name = name, .stream = -1};
@@ -75,7 +77,7 @@ static bool add_node(heddle_graph *part, const heddle_graph *g, const heddle__no
   out->borrowed = true;
   out->first_entry = part->n_entries;
   part->n_entries += n->n_outputs;
-  out->inputs = ctl_host()->alloc(n->n_inputs, sizeof *out->inputs);
+  out->inputs = heddle__alloc(n->n_inputs, sizeof *out->inputs);
   if (out->inputs == NULL) return false;
   for (uint32_t k = 0; k < n->n_inputs; k++) {
     out->inputs[k] = (heddle__entry){HEDDLE__ABSENT, 0};
@@ -110,32 +112,31 @@ static bool fill(heddle_graph *out, const ctl_part *p) {
 }
 
 heddle_status ctl_part_make(const ctl_part *p, heddle_graph **out, heddle_error *err) {
-  const heddle__control_host *h = ctl_host();
   const heddle_graph *g = p->graph;
   size_t n_entries = p->n_from;
   *out = NULL;
   for (uint32_t i = 0; i < p->n_nodes; i++) n_entries += g->nodes[p->nodes[i]].n_outputs;
-  heddle_graph *part = h->graph_new(g->source, err);
+  heddle_graph *part = heddle__graph_new(g->source, err);
   if (part == NULL) return HEDDLE_ENOMEM;
   part->is_heddle = g->is_heddle;
   part->is_inner = true;
   part->opset = g->opset;
-  part->base = h->graph_retain((heddle_graph *)(uintptr_t)g);
-  part->nodes = h->alloc((size_t)p->n_from + p->n_nodes, sizeof *part->nodes);
-  part->types = h->alloc(n_entries, sizeof *part->types);
-  part->args = h->alloc(p->n_from, sizeof *part->args);
-  part->heads = h->alloc(p->n_to, sizeof *part->heads);
+  part->base = heddle_graph_retain((heddle_graph *)(uintptr_t)g);
+  part->nodes = heddle__alloc((size_t)p->n_from + p->n_nodes, sizeof *part->nodes);
+  part->types = heddle__alloc(n_entries, sizeof *part->types);
+  part->args = heddle__alloc(p->n_from, sizeof *part->args);
+  part->heads = heddle__alloc(p->n_to, sizeof *part->heads);
   bool done = part->nodes != NULL && part->types != NULL && part->args != NULL && part->heads != NULL && fill(part, p);
-  heddle_status s = done ? h->graph_index(part, err) : heddle__no_memory(err, "a stage of a graph");
+  heddle_status s = done ? heddle__graph_index(part, err) : heddle__no_memory(err, "a stage of a graph");
   if (s == HEDDLE_OK) *out = part;
-  else h->graph_release(part);
+  else heddle_graph_release(part);
   return s;
 }
 
 /* ---- models */
 
 static void drop_params(void *params) {
-  ctl_host()->params_release(params);
+  heddle_params_release(params);
 }
 
 /* The bytes of a constant under another name. */
@@ -145,7 +146,7 @@ static bool share(heddle_params *p, const char *name, const heddle__constant *c)
   item->value = *c;
   item->file_dtype = c->dtype;
   item->is_mapped = true;
-  item->value.shape = ctl_host()->alloc(c->ndim, sizeof *c->shape);
+  item->value.shape = heddle__alloc(c->ndim, sizeof *c->shape);
   p->count++; /* from here on the release of params frees it */
   if (item->name == NULL || item->value.shape == NULL) return false;
   if (c->ndim > 0) memcpy(item->value.shape, c->shape, c->ndim * sizeof *c->shape);
@@ -155,27 +156,26 @@ static bool share(heddle_params *p, const char *name, const heddle__constant *c)
 /* The params of a model: NULL where none of its args is a constant. */
 static heddle_status share_all(const heddle_model *m, const heddle_graph *graph, uint32_t own,
                                const heddle__entry *from, uint32_t n_from, heddle_params **out, heddle_error *err) {
-  const heddle__control_host *h = ctl_host();
   const heddle_graph *g = m->graph;
   *out = NULL;
   if (m->params == NULL) return HEDDLE_OK;
-  heddle_params *p = h->params_new(g->source, err);
+  heddle_params *p = heddle__params_new(g->source, err);
   if (p == NULL) return HEDDLE_ENOMEM;
-  p->items = h->alloc(n_from, sizeof *p->items);
+  p->items = heddle__alloc(n_from, sizeof *p->items);
   bool done = p->items != NULL;
   for (uint32_t i = 0; i < n_from && done; i++) {
     if (from[i].node == HEDDLE__ABSENT || g->nodes[from[i].node].kind != HEDDLE__NODE_NULL) continue;
-    int32_t arg = h->graph_arg(g, g->nodes[from[i].node].name);
+    int32_t arg = heddle__graph_arg(g, g->nodes[from[i].node].name);
     if (arg >= 0 && m->constants[arg] != NULL)
       done = share(p, graph->nodes[graph->args[own + i]].name, m->constants[arg]);
   }
   if (done && p->count > 0) {
-    p->maps = h->params_retain(m->params);
+    p->maps = heddle_params_retain(m->params);
     p->unmap = drop_params;
     *out = p;
     return HEDDLE_OK;
   }
-  h->params_release(p);
+  heddle_params_release(p);
   return done ? HEDDLE_OK : heddle__no_memory(err, "the parameters of a stage");
 }
 
@@ -183,8 +183,8 @@ static heddle_status share_all(const heddle_model *m, const heddle_graph *graph,
 static char *list_devices(const heddle_model *m) {
   char *list = copy_text(m->devices[0]->name);
   for (uint32_t i = 1; i < m->n_devices && list != NULL; i++) {
-    char *more = ctl_host()->format("%s,%s", list, m->devices[i]->name);
-    ctl_host()->free(list);
+    char *more = heddle__format("%s,%s", list, m->devices[i]->name);
+    heddle__free(list);
     list = more;
   }
   return list;
@@ -192,11 +192,10 @@ static char *list_devices(const heddle_model *m) {
 
 heddle_status ctl_model(const heddle_model *m, const heddle_graph *graph, uint32_t own, const heddle__entry *from,
                         uint32_t n_from, const char *optimize, heddle_model **out, heddle_error *err) {
-  const heddle__control_host *h = ctl_host();
   heddle_params *params = NULL;
   *out = NULL;
   char *devices = list_devices(m);
-  const char **rules = h->alloc(m->n_rules, sizeof *rules);
+  const char **rules = heddle__alloc(m->n_rules, sizeof *rules);
   heddle_status s = devices != NULL && rules != NULL ? HEDDLE_OK : heddle__no_memory(err, "a stage");
   for (uint32_t i = 0; i < m->n_rules && s == HEDDLE_OK; i++) rules[i] = m->rules[i].text;
   if (s == HEDDLE_OK) s = share_all(m, graph, own, from, n_from, &params, err);
@@ -213,9 +212,9 @@ heddle_status ctl_model(const heddle_model *m, const heddle_graph *graph, uint32
                                         .optimize = optimize,
                                         .memory = m->limits_text,
                                         .on_failure = m->on_failure != NULL ? m->on_failure : "error"};
-  if (s == HEDDLE_OK) s = h->model_create(m->ctx, graph, params, &options, out, err);
-  h->params_release(params);
-  h->free((void *)(uintptr_t)rules);
-  h->free(devices);
+  if (s == HEDDLE_OK) s = heddle_model_create(m->ctx, graph, params, &options, out, err);
+  heddle_params_release(params);
+  heddle__free((void *)(uintptr_t)rules);
+  heddle__free(devices);
   return s;
 }

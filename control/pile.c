@@ -18,16 +18,15 @@ void ctl_pile_free(ctl_pile *p) {
 }
 
 static heddle_status reserve(ctl_pile *p, uint64_t bytes, heddle_error *err) {
-  const heddle__control_host *h = ctl_host();
   heddle_tensor *more = NULL;
   uint64_t have = p->memory != NULL ? p->memory->bytes : 0;
   if (p->memory != NULL && bytes <= have) return HEDDLE_OK;
   if (bytes > INT64_MAX / 2) return heddle__fail(err, HEDDLE_ELIMIT, "what is collected comes to more than 2^62 bytes");
   int64_t size = (int64_t)(bytes < 4096 ? 4096 : bytes * 2);
-  heddle_status s = h->tensor_create(NULL, BYTES, &size, 1, &more, err);
+  heddle_status s = heddle_tensor_create(NULL, BYTES, &size, 1, &more, err);
   if (s != HEDDLE_OK) return s;
   if (have > 0) memcpy(more->data, p->memory->data, (size_t)(p->count * p->bytes));
-  h->tensor_release(p->memory);
+  heddle_tensor_release(p->memory);
   p->memory = more;
   return HEDDLE_OK;
 }
@@ -41,14 +40,12 @@ heddle_status ctl_pile_add(ctl_pile *p, const heddle_tensor *t, heddle_error *er
   } else if (memcmp(&p->dtype, &t->dtype, sizeof p->dtype) != 0 || p->ndim != t->ndim ||
              (t->ndim > 0 && memcmp(p->shape, t->shape, t->ndim * sizeof *t->shape) != 0)) {
     char before[128], now[128];
-    const heddle__control_host *h = ctl_host();
     return heddle__fail(
         err, HEDDLE_EINVAL, "an output that is collected is %s in this iteration and was %s in those before",
-        h->type_words(t->dtype, t->ndim, t->shape, now), h->type_words(p->dtype, p->ndim, p->shape, before));
+        heddle__type_words(t->dtype, t->ndim, t->shape, now), heddle__type_words(p->dtype, p->ndim, p->shape, before));
   }
   heddle_status s = reserve(p, (p->count + 1) * p->bytes, err);
-  if (s == HEDDLE_OK && p->bytes > 0)
-    s = ctl_host()->tensor_read(t, (char *)p->memory->data + p->count * p->bytes, err);
+  if (s == HEDDLE_OK && p->bytes > 0) s = heddle__tensor_read(t, (char *)p->memory->data + p->count * p->bytes, err);
   if (s == HEDDLE_OK) p->count++;
   return s;
 }
@@ -56,8 +53,8 @@ heddle_status ctl_pile_add(ctl_pile *p, const heddle_tensor *t, heddle_error *er
 heddle_status ctl_pile_empty(ctl_pile *p, ctl_unit *u, uint32_t i, const heddle__type *whole, int64_t axis,
                              heddle_error *err) {
   heddle_io_info info = {.struct_size = sizeof info};
-  (void)ctl_host()->prepare(u->ex, NULL); /* where it cannot be planned, what the graph says has to do */
-  heddle_status s = ctl_host()->output_info(u->ex, i, &info, err);
+  (void)heddle__executor_prepare(u->ex, NULL); /* where it cannot be planned, what the graph says has to do */
+  heddle_status s = heddle_executor_output_info(u->ex, i, &info, err);
   if (s != HEDDLE_OK) return s;
   if (info.dtype.bits == 0 && whole != NULL && whole->has_dtype) info.dtype = whole->dtype;
   if (info.dtype.bits == 0)
@@ -80,7 +77,7 @@ heddle_status ctl_pile_empty(ctl_pile *p, ctl_unit *u, uint32_t i, const heddle_
 }
 
 static void release_memory(void *memory) {
-  ctl_host()->tensor_release(memory);
+  heddle_tensor_release(memory);
 }
 
 /* Rows of `inner` bytes: from [count][outer] to [outer][count], the counted ones backwards where reverse. */
@@ -94,7 +91,6 @@ static void put_in_order(const ctl_pile *p, uint64_t outer, uint64_t inner, bool
 }
 
 heddle_status ctl_pile_whole(ctl_pile *p, int64_t axis, bool reverse, heddle_tensor **out, heddle_error *err) {
-  const heddle__control_host *h = ctl_host();
   int64_t shape[HEDDLE__MAX_NDIM + 1];
   const int64_t ndim = (int64_t)p->ndim + 1;
   if (ndim > HEDDLE__MAX_NDIM || axis < -ndim || axis >= ndim)
@@ -112,15 +108,15 @@ heddle_status ctl_pile_whole(ctl_pile *p, int64_t axis, bool reverse, heddle_ten
                     memcmp(t->shape, shape, (size_t)ndim * sizeof *shape) == 0;
   heddle_status s = HEDDLE_OK;
   if (!same && in_place) {
-    s = h->tensor_wrap(p->memory->data, p->dtype, shape, (uint32_t)ndim, NULL, release_memory, p->memory, &t, err);
-    if (s == HEDDLE_OK) h->tensor_retain(p->memory); /* the tensor's */
+    s = heddle_tensor_wrap(p->memory->data, p->dtype, shape, (uint32_t)ndim, NULL, release_memory, p->memory, &t, err);
+    if (s == HEDDLE_OK) heddle_tensor_retain(p->memory); /* the tensor's */
   } else if (!same) {
-    s = h->tensor_create(NULL, p->dtype, shape, (uint32_t)ndim, &t, err);
+    s = heddle_tensor_create(NULL, p->dtype, shape, (uint32_t)ndim, &t, err);
   }
   if (s != HEDDLE_OK) return s;
   if (!same) {
     ctl_put(&p->whole, t);
-    h->tensor_release(t);
+    heddle_tensor_release(t);
   }
   if (!in_place && p->count > 0 && outer > 0) put_in_order(p, outer, p->bytes / outer, reverse, p->whole->data);
   *out = p->whole;

@@ -5,11 +5,12 @@
 
 #include "control/stages.h"
 #include "core/error.h"
+#include "graph/infer.h"
 
 /* One of the lists of axes or directions: 0 where it is not given. */
 static int64_t listed(const ctl_stage *stage, const char *name, uint32_t i) {
   uint64_t count = 0;
-  const int64_t *list = ctl_host()->attr_ints(stage->node, name, &count);
+  const int64_t *list = heddle__attr_ints(stage->node, name, &count);
   return list != NULL && i < count ? list[i] : 0;
 }
 
@@ -36,10 +37,10 @@ static heddle_status make_slice(const ctl_stage *stage, ctl_run *run, uint32_t i
   if (old != NULL && old->ndim == n && memcmp(&old->dtype, &t->dtype, sizeof old->dtype) == 0 &&
       memcmp(old->shape, shape, n * sizeof *shape) == 0)
     return HEDDLE_OK;
-  s = ctl_host()->tensor_create(NULL, t->dtype, shape, n, &made, err);
+  s = heddle_tensor_create(NULL, t->dtype, shape, n, &made, err);
   if (s != HEDDLE_OK) return s;
   ctl_put(&run->slices[i], made);
-  ctl_host()->tensor_release(made);
+  heddle_tensor_release(made);
   return HEDDLE_OK;
 }
 

@@ -3,7 +3,7 @@
 #include <string.h>
 
 #include "control/stages.h"
-#include "control/table.h"
+#include "core/alloc.h"
 #include "core/error.h"
 
 /* ---- values */
@@ -25,7 +25,7 @@ heddle_status ctl_give(heddle__staged *st, const ctl_stage *stage, uint32_t i, h
   const heddle_graph *g = st->stages->model->graph;
   if (i >= stage->n_outputs || stage->outputs[i] == HEDDLE__NONE) return HEDDLE_OK;
   const heddle__entry e = stage->entries[i];
-  heddle_status s = ctl_host()->declared_check(g, &g->nodes[e.node], e.index, t->dtype, t->ndim, t->shape, err);
+  heddle_status s = heddle__declared_check(g, &g->nodes[e.node], e.index, t->dtype, t->ndim, t->shape, err);
   if (s == HEDDLE_OK) ctl_put(&st->values[stage->outputs[i]], t);
   return s;
 }
@@ -35,11 +35,11 @@ static heddle_status take_constant(heddle__staged *st, uint32_t slot, heddle_err
   if (slot == HEDDLE__NONE || !is_settled(st, slot) || st->values[slot] != NULL) return HEDDLE_OK;
   const heddle__constant *c = st->owner->model->constants[slot];
   if (!heddle__constant_aligned(c)) {
-    heddle_status s = ctl_host()->tensor_create(NULL, c->dtype, c->shape, c->ndim, &st->values[slot], err);
+    heddle_status s = heddle_tensor_create(NULL, c->dtype, c->shape, c->ndim, &st->values[slot], err);
     if (s == HEDDLE_OK && c->bytes > 0) memcpy(st->values[slot]->data, c->data, (size_t)c->bytes);
     return s;
   }
-  return ctl_host()->tensor_wrap(c->data, c->dtype, c->shape, c->ndim, NULL, NULL, NULL, &st->values[slot], err);
+  return heddle_tensor_wrap(c->data, c->dtype, c->shape, c->ndim, NULL, NULL, NULL, &st->values[slot], err);
 }
 
 /* An input's dimension d has a name: those of the same name before it are the same number. */
@@ -99,7 +99,6 @@ heddle_status ctl_check(heddle__staged *st, uint32_t *arg, heddle_error *err) {
 /* ---- life */
 
 void ctl_end(heddle__staged *st) {
-  const heddle__control_host *h = ctl_host();
   if (st == NULL) return;
   const heddle__stages *all = st->stages;
   for (uint32_t i = 0; st->runs != NULL && i < all->n_list; i++) {
@@ -112,30 +111,29 @@ void ctl_end(heddle__staged *st) {
     for (uint32_t k = 0; run->states != NULL && k < c->n_states; k++) ctl_put(&run->states[k], NULL);
     for (uint32_t k = 0; run->slices != NULL && k < c->n_scanned; k++) ctl_put(&run->slices[k], NULL);
     for (uint32_t k = 0; run->piles != NULL && k < c->n_collected; k++) ctl_pile_free(&run->piles[k]);
-    h->free(run->states);
-    h->free(run->slices);
-    h->free(run->piles);
+    heddle__free(run->states);
+    heddle__free(run->slices);
+    heddle__free(run->piles);
   }
   for (uint32_t i = 0; st->values != NULL && i < all->n_slots; i++) ctl_put(&st->values[i], NULL);
   for (uint32_t i = 0; st->copies != NULL && i < all->n_results; i++) ctl_put(&st->copies[i], NULL);
-  h->free(st->runs);
-  h->free(st->values);
-  h->free(st->copies);
-  h->free(st->out);
-  h->free(st);
+  heddle__free(st->runs);
+  heddle__free(st->values);
+  heddle__free(st->copies);
+  heddle__free(st->out);
+  heddle__free(st);
 }
 
 static heddle_status make_runs(heddle__staged *st, heddle_error *err) {
-  const heddle__control_host *h = ctl_host();
   heddle_status s = HEDDLE_OK;
   for (uint32_t i = 0; i < st->stages->n_list && s == HEDDLE_OK; i++) {
     const ctl_stage *stage = &st->stages->list[i];
     ctl_run *run = &st->runs[i];
     if (stage->kind == CTL_PLAIN) s = ctl_unit_make(stage->models[0], &run->units[0], err);
     if (stage->kind == CTL_PLAIN || stage->kind == CTL_IF) continue;
-    run->states = h->alloc(stage->shape.n_states, sizeof *run->states);
-    run->slices = h->alloc(stage->shape.n_scanned, sizeof *run->slices);
-    run->piles = h->alloc(stage->shape.n_collected, sizeof *run->piles);
+    run->states = heddle__alloc(stage->shape.n_states, sizeof *run->states);
+    run->slices = heddle__alloc(stage->shape.n_scanned, sizeof *run->slices);
+    run->piles = heddle__alloc(stage->shape.n_collected, sizeof *run->piles);
     if (run->states == NULL || run->slices == NULL || run->piles == NULL)
       s = heddle__no_memory(err, "the state of a loop");
   }
@@ -143,16 +141,15 @@ static heddle_status make_runs(heddle__staged *st, heddle_error *err) {
 }
 
 heddle_status ctl_start(const heddle__stages *all, heddle_executor *ex, heddle__staged **out, heddle_error *err) {
-  const heddle__control_host *h = ctl_host();
-  heddle__staged *st = h->alloc(1, sizeof *st);
+  heddle__staged *st = heddle__alloc(1, sizeof *st);
   *out = NULL;
   if (st == NULL) return heddle__no_memory(err, "an executor in stages");
   st->stages = all;
   st->owner = ex;
-  st->runs = h->alloc(all->n_list, sizeof *st->runs);
-  st->values = h->alloc(all->n_slots, sizeof(heddle_tensor *));
-  st->copies = h->alloc(all->n_results, sizeof(heddle_tensor *));
-  st->out = h->alloc(all->n_results, sizeof(heddle_tensor *));
+  st->runs = heddle__alloc(all->n_list, sizeof *st->runs);
+  st->values = heddle__alloc(all->n_slots, sizeof(heddle_tensor *));
+  st->copies = heddle__alloc(all->n_results, sizeof(heddle_tensor *));
+  st->out = heddle__alloc(all->n_results, sizeof(heddle_tensor *));
   heddle_status s = st->runs != NULL && st->values != NULL && st->copies != NULL && st->out != NULL
                         ? make_runs(st, err)
                         : heddle__no_memory(err, "an executor in stages");
@@ -235,12 +232,12 @@ static heddle_status settle_results(heddle__staged *st, heddle_error *err) {
     heddle_status s = HEDDLE_OK;
     if (c == NULL || memcmp(&c->dtype, &t->dtype, sizeof c->dtype) != 0 || c->ndim != t->ndim ||
         memcmp(c->shape, t->shape, t->ndim * sizeof *t->shape) != 0) {
-      s = ctl_host()->tensor_create(NULL, t->dtype, t->shape, t->ndim, &c, err);
+      s = heddle_tensor_create(NULL, t->dtype, t->shape, t->ndim, &c, err);
       if (s != HEDDLE_OK) return s;
       ctl_put(&st->copies[i], c);
-      ctl_host()->tensor_release(c);
+      heddle_tensor_release(c);
     }
-    s = ctl_host()->tensor_copy(st->copies[i], t, err);
+    s = heddle_tensor_copy(st->copies[i], t, err);
     if (s != HEDDLE_OK) return s;
     st->out[i] = st->copies[i];
   }
@@ -271,8 +268,8 @@ bool ctl_drain(void *self, char *what, size_t size) {
   (void)what; /* an inner executor whose work hangs says so itself, when it is used again */
   (void)size;
   if (st->pending == NULL) return true;
-  ctl_host()->drive_cancel(&st->pending->drive);
-  (void)ctl_host()->drive_wait(&st->pending->drive, HEDDLE_FOREVER, NULL);
+  heddle__drive_cancel(&st->pending->drive);
+  (void)heddle__drive_wait(&st->pending->drive, HEDDLE_FOREVER, NULL);
   st->pending = NULL;
   return true;
 }

@@ -6,13 +6,6 @@
 
 #include "executor/control.h"
 
-extern _Atomic(const heddle__control_host *) ctl_host_table;
-
-/* libheddle's functions. */
-static inline const heddle__control_host *ctl_host(void) {
-  return atomic_load_explicit(&ctl_host_table, memory_order_acquire);
-}
-
 /* ---- of a model */
 
 typedef enum ctl_kind { CTL_PLAIN, CTL_IF, CTL_LOOP, CTL_SCAN } ctl_kind;

@@ -2,7 +2,7 @@
 #include <string.h>
 
 #include "control/stages.h"
-#include "control/table.h"
+#include "core/alloc.h"
 #include "core/error.h"
 
 /* ---- plans */
@@ -17,8 +17,8 @@ typedef struct teller {
 
 static void add(teller *t, const char *before, const char *words) {
   if (t->text == NULL) return;
-  char *more = ctl_host()->format("%s%s%s", t->text, before, words);
-  ctl_host()->free(t->text);
+  char *more = heddle__format("%s%s%s", t->text, before, words);
+  heddle__free(t->text);
   t->text = more;
 }
 
@@ -26,8 +26,8 @@ static void add(teller *t, const char *before, const char *words) {
 static void tell(teller *t, heddle_model *m, heddle_executor *ex, const char *what) {
   char *plan = NULL;
   heddle_error why = {0};
-  heddle_status s = ex != NULL ? ctl_host()->explain(ex, t->format, &plan, &why)
-                               : ctl_host()->model_explain(m, t->format, NULL, NULL, 0, &plan, &why);
+  heddle_status s = ex != NULL ? heddle_executor_explain(ex, t->format, &plan, &why)
+                               : heddle_model_explain(m, t->format, NULL, NULL, 0, &plan, &why);
   if (s == HEDDLE_ELIMIT) { /* not for a run to tell: what is not known yet has another status */
     t->status = s;
     if (t->err != NULL) *t->err = why;
@@ -35,21 +35,21 @@ static void tell(teller *t, heddle_model *m, heddle_executor *ex, const char *wh
     return;
   }
   if (t->format == HEDDLE_EXPLAIN_JSON) {
-    char *head = ctl_host()->format("%s\n {\"stage\": \"%s\", \"plan\": ", t->n > 0 ? "," : "", what);
+    char *head = heddle__format("%s\n {\"stage\": \"%s\", \"plan\": ", t->n > 0 ? "," : "", what);
     if (head == NULL) t->status = HEDDLE_ENOMEM;
     else add(t, head, s == HEDDLE_OK ? plan : "null");
     add(t, "}", "");
-    ctl_host()->free(head);
+    heddle__free(head);
   } else {
-    char *head = ctl_host()->format(t->format == HEDDLE_EXPLAIN_DOT ? "%s// %s%s\n" : "%s%s%s\n", t->n > 0 ? "\n" : "",
-                                    what, s == HEDDLE_OK ? "" : ": planned when a run reaches it");
+    char *head = heddle__format(t->format == HEDDLE_EXPLAIN_DOT ? "%s// %s%s\n" : "%s%s%s\n", t->n > 0 ? "\n" : "",
+                                what, s == HEDDLE_OK ? "" : ": planned when a run reaches it");
     if (head == NULL) t->status = HEDDLE_ENOMEM;
     else add(t, head, s == HEDDLE_OK ? plan : "");
-    ctl_host()->free(head);
+    heddle__free(head);
   }
   if (s == HEDDLE_ENOMEM) t->status = s;
   t->n++;
-  ctl_host()->free(plan);
+  heddle__free(plan);
 }
 
 /* A name as it may stand in JSON: plain characters. */
@@ -66,28 +66,26 @@ heddle_status ctl_explain(const heddle__stages *all, heddle__staged *st, heddle_
                           heddle_error *err) {
   static const char *const branches[2] = {"then_branch", "else_branch"};
   const bool json = format == HEDDLE_EXPLAIN_JSON;
-  teller t = {.text = ctl_host()->format("%s", json ? "{\"stages\": [" : ""),
-              .status = HEDDLE_OK,
-              .format = format,
-              .err = err};
+  teller t = {
+      .text = heddle__format("%s", json ? "{\"stages\": [" : ""), .status = HEDDLE_OK, .format = format, .err = err};
   for (uint32_t i = 0; i < all->n_list && t.status == HEDDLE_OK; i++) {
     const ctl_stage *stage = &all->list[i];
     for (uint32_t k = 0; k < 2 && t.status == HEDDLE_OK; k++) {
       char *what = NULL, name[64];
       if (stage->models[k] == NULL) continue;
       if (stage->node != NULL) plain_name(stage->node->name, name);
-      if (stage->node == NULL) what = ctl_host()->format("stage %u", (unsigned)i + 1);
+      if (stage->node == NULL) what = heddle__format("stage %u", (unsigned)i + 1);
       else
-        what = ctl_host()->format("stage %u: %s of node '%s' (%s)", (unsigned)i + 1,
-                                  stage->kind == CTL_IF ? branches[k] : "body", name, stage->node->op);
+        what = heddle__format("stage %u: %s of node '%s' (%s)", (unsigned)i + 1,
+                              stage->kind == CTL_IF ? branches[k] : "body", name, stage->node->op);
       if (what != NULL) tell(&t, stage->models[k], st != NULL ? st->runs[i].units[k].ex : NULL, what);
       else t.status = HEDDLE_ENOMEM;
-      ctl_host()->free(what);
+      heddle__free(what);
     }
   }
   if (json) add(&t, "\n]}", "\n");
   if (t.text == NULL || t.status != HEDDLE_OK) {
-    ctl_host()->free(t.text);
+    heddle__free(t.text);
     if (t.status == HEDDLE_ELIMIT) return t.status;
     return heddle__no_memory(err, "a plan's text");
   }
@@ -98,10 +96,10 @@ heddle_status ctl_explain(const heddle__stages *all, heddle__staged *st, heddle_
 /* ---- one value */
 
 static heddle_status copy_of(heddle_tensor *t, heddle_tensor **out, heddle_error *err) {
-  heddle_status s = ctl_host()->tensor_create(NULL, t->dtype, t->shape, t->ndim, out, err);
-  if (s == HEDDLE_OK) s = ctl_host()->tensor_copy(*out, t, err);
+  heddle_status s = heddle_tensor_create(NULL, t->dtype, t->shape, t->ndim, out, err);
+  if (s == HEDDLE_OK) s = heddle_tensor_copy(*out, t, err);
   if (s != HEDDLE_OK) {
-    ctl_host()->tensor_release(*out);
+    heddle_tensor_release(*out);
     *out = NULL;
   }
   return s;
@@ -124,7 +122,7 @@ heddle_status ctl_value(heddle__staged *st, const heddle__keep *target, heddle_t
   for (uint32_t i = 0; i < target->node; i++) at += all->stage_of[i] == stage;
   char number[16];
   snprintf(number, sizeof number, "#%u", (unsigned)at);
-  return ctl_host()->run_to(st->runs[stage].units[0].ex, number, target->index, out, err);
+  return heddle_executor_run_to(st->runs[stage].units[0].ex, number, target->index, out, err);
 }
 
 /* ---- what was counted */
@@ -134,7 +132,7 @@ void ctl_stats(heddle__staged *st, heddle_executor_stats *all) {
     for (uint32_t k = 0; k < 2; k++) {
       heddle_executor_stats one = {.struct_size = sizeof one};
       heddle_executor *ex = st->runs[i].units[k].ex;
-      if (ex == NULL || ctl_host()->stats(ex, &one, NULL) != HEDDLE_OK) continue;
+      if (ex == NULL || heddle_executor_get_stats(ex, &one, NULL) != HEDDLE_OK) continue;
       all->bytes_copied += one.bytes_copied;
       all->copies += one.copies;
       all->device_bytes += one.device_bytes;

@@ -1,4 +1,4 @@
-/* core/discover.c: finds candidate plugins in the documented order: beside libheddle, in the installed folder, where
+/* core/discover.c: finds candidate plugins in the documented order: linked in, beside libheddle, in the installed folder, where
  * plugin_path says; or only where plugins says. In a folder these are manifests, then libraries. A candidate that cannot be
  * one gets its reason here; none is opened. */
 #define _GNU_SOURCE /* dladdr */
@@ -11,6 +11,7 @@
 
 #include "core/alloc.h"
 #include "core/error.h"
+#include "core/parts.h"
 #include "core/probe.h"
 #include "core/registry.h"
 
@@ -51,21 +52,40 @@ static heddle_status read_manifest(heddle__plugin *p, heddle_error *err) {
   return p->path != NULL ? HEDDLE_OK : heddle__no_memory(err, "a plugin");
 }
 
-/* Appends a candidate, a library or a manifest; reason may be NULL. path is copied. */
-static heddle_status add(heddle_context *ctx, const char *path, const char *found_by, const char *reason,
-                         heddle_error *err) {
-  bool described = reason == NULL && ends_with(path, MANIFEST_SUFFIX);
+/* Appends a candidate of which only the path is known, which is copied. */
+static heddle_status append(heddle_context *ctx, const char *path, const char *found_by, heddle__plugin **out,
+                            heddle_error *err) {
   heddle__plugins *list = &ctx->plugins;
   heddle__plugin **grown = heddle__grow(list->data, list->count, list->count + 1, sizeof *grown);
   if (grown == NULL) return heddle__no_memory(err, "the list of plugins");
   list->data = grown;
   heddle__plugin *p = heddle__alloc(1, sizeof *p);
   if (p == NULL) return heddle__no_memory(err, "a plugin");
-  list->data[list->count++] = p;
+  list->data[list->count++] = *out = p;
   p->ctx = ctx;
   p->found_by = found_by;
   p->path = heddle__strdup(path);
-  if (p->path == NULL) return heddle__no_memory(err, "a plugin");
+  return p->path != NULL ? HEDDLE_OK : heddle__no_memory(err, "a plugin");
+}
+
+static heddle_status add_linked(heddle_context *ctx, heddle_plugin_entry_fn entry, heddle_error *err) {
+  heddle__plugin *p;
+  heddle_status s = append(ctx, HEDDLE__LINKED_IN, HEDDLE__LINKED_IN, &p, err);
+  if (s == HEDDLE_OK) p->entry = entry;
+  return s;
+}
+
+/* Appends a candidate, a library or a manifest; reason may be NULL. path is copied. */
+static heddle_status add(heddle_context *ctx, const char *path, const char *found_by, const char *reason,
+                         heddle_error *err) {
+  bool described = reason == NULL && ends_with(path, MANIFEST_SUFFIX);
+  heddle__plugins *list = &ctx->plugins;
+  heddle__plugin *p;
+  heddle_status added = append(ctx, path, found_by, &p, err);
+  if (added != HEDDLE_OK) return added;
+#if !HEDDLE_HAS_DLOPEN
+  return heddle__plugin_refuse(p, err, "this build of Heddle opens no plugins in files (built with HEDDLE_DLOPEN=OFF)");
+#endif
   if (reason != NULL) return heddle__plugin_refuse(p, err, "%s", reason);
   if (described) {
     heddle_status s = read_manifest(p, err);
@@ -162,11 +182,15 @@ static heddle_status add_list(heddle_context *ctx, const char *list, const char 
 }
 
 char *heddle__own_folder(void) {
+  const char *file = "/proc/self/exe";
+#if HEDDLE_HAS_DLOPEN
   Dl_info info;
   /* The path as the loader saw it may be relative to a current directory of long ago: only an absolute one counts. */
   if (dladdr((const void *)(uintptr_t)&heddle__discover, &info) == 0 || info.dli_fname == NULL)
     return heddle__strdup("");
-  char *real = realpath(info.dli_fname[0] == '/' ? info.dli_fname : "/proc/self/exe", NULL);
+  if (info.dli_fname[0] == '/') file = info.dli_fname;
+#endif
+  char *real = realpath(file, NULL);
   char *slash = real != NULL ? strrchr(real, '/') : NULL;
   char *folder = heddle__strndup(real != NULL ? real : "", slash != NULL ? (size_t)(slash - real) : 0);
   free(real);
@@ -199,7 +223,8 @@ static heddle_status find_all(heddle_context *ctx, heddle_error *err) {
 heddle_status heddle__discover(heddle_context *ctx, heddle_error *err) {
   ctx->folder = heddle__own_folder();
   if (ctx->folder == NULL) return heddle__no_memory(err, "the folder of libheddle");
-  heddle_status s = find_all(ctx, err);
+  heddle_status s = heddle__linked_each(add_linked, ctx, err);
+  if (s == HEDDLE_OK) s = find_all(ctx, err);
   heddle__plugin **list = ctx->plugins.data;
   for (size_t i = 1; i < ctx->plugins.count; i++) /* stable */
     for (size_t k = i; k > 0 && list[k - 1]->priority < list[k]->priority; k--) {

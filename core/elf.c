@@ -14,6 +14,7 @@
 #include "core/alloc.h"
 #include "core/elf.h"
 #include "core/error.h"
+#include "core/parts.h"
 
 #if defined(__x86_64__)
 enum { OUR_MACHINE = EM_X86_64 };
@@ -39,10 +40,20 @@ static const sanitizer sanitizers[] = {
     {"__hwasan_init", {"libhwasan.so", "libclang_rt.hwasan"}, "hardware-assisted AddressSanitizer", 0},
 };
 
+/* Whether the process has the runtime. Without dlopen all code is the program's own, and was linked with what it needs. */
+static bool is_there(const char *symbol) {
+#if HEDDLE_HAS_DLOPEN
+  return dlsym(RTLD_DEFAULT, symbol) != NULL;
+#else
+  (void)symbol;
+  return true;
+#endif
+}
+
 uint64_t heddle__elf_sanitizers(void) {
   uint64_t features = 0;
   for (size_t i = 0; i < sizeof sanitizers / sizeof sanitizers[0]; i++)
-    if (dlsym(RTLD_DEFAULT, sanitizers[i].symbol) != NULL) features |= sanitizers[i].feature;
+    if (is_there(sanitizers[i].symbol)) features |= sanitizers[i].feature;
   return features;
 }
 
@@ -97,7 +108,7 @@ static heddle_status check_strings(const char *strings, size_t bytes, const Elf6
              strncmp(name, s->library[1], strlen(s->library[1])) == 0;
     }
     for (const char *p = strings; p < strings + bytes && !uses; p += strlen(p) + 1) uses = strcmp(p, s->symbol) == 0;
-    if (uses && dlsym(RTLD_DEFAULT, s->symbol) == NULL)
+    if (uses && !is_there(s->symbol))
       return heddle__fail(err, HEDDLE_EABI,
                           "it was built with %s, whose runtime this process lacks: loading it would end the process; "
                           "build both alike",

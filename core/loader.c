@@ -1,6 +1,5 @@
 /* core/loader.c: from a candidate file to a plugin in use: looks at the file, opens it, negotiates, takes its tables,
  * starts an instance and lists its devices. What goes wrong becomes the candidate's reason. */
-#include <dlfcn.h>
 #include <stdarg.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -10,8 +9,13 @@
 #include "core/elf.h"
 #include "core/error.h"
 #include "core/layers/layers.h"
+#include "core/parts.h"
 #include "core/probe.h"
 #include "core/registry.h"
+
+#if HEDDLE_HAS_DLOPEN
+#include <dlfcn.h>
+#endif
 
 enum { MAX_DEVICES = 1024, FROZEN_BYTES = 32 };
 
@@ -95,8 +99,10 @@ static void step(const heddle__plugin *p, const char *call) {
   heddle__logf(&p->ctx->log, HEDDLE_LOG_TRACE, "loader", "calls %s of %s", call, p->path);
 }
 
-/* The plugin's root table; NULL with why. The library stays for the life of the process. */
-static const heddle_plugin *enter(heddle__plugin *p, heddle_error *err) {
+/* The entry of a plugin in a file; NULL with why. The library stays for the life of the process. */
+static heddle_plugin_entry_fn open_file(const heddle__plugin *p, heddle_error *err) {
+#if HEDDLE_HAS_DLOPEN
+  heddle_plugin_entry_fn entry;
   if (heddle__elf_check(p->real, err) != HEDDLE_OK) return NULL;
   step(p, "its constructors");
   void *library = dlopen(p->real, RTLD_NOW | RTLD_LOCAL | RTLD_NODELETE);
@@ -105,13 +111,24 @@ static const heddle_plugin *enter(heddle__plugin *p, heddle_error *err) {
     heddle__fail(err, HEDDLE_EABI, "it could not be loaded: %s", words != NULL ? words : "no reason given");
     return NULL;
   }
-  heddle_plugin_entry_fn entry;
   void *symbol = dlsym(library, "heddle_plugin_entry");
   if (symbol == NULL) {
     heddle__fail(err, HEDDLE_EABI, "it does not export heddle_plugin_entry");
     return NULL;
   }
   memcpy(&entry, &symbol, sizeof entry); /* POSIX promises that this works */
+  return entry;
+#else
+  (void)p;
+  heddle__left_out(err, "loader of plugins in files", "HEDDLE_DLOPEN");
+  return NULL;
+#endif
+}
+
+/* The plugin's root table; NULL with why. */
+static const heddle_plugin *enter(heddle__plugin *p, heddle_error *err) {
+  const heddle_plugin_entry_fn entry = p->entry != NULL ? p->entry : open_file(p, err);
+  if (entry == NULL) return NULL;
   heddle_error words = {0, 0, ""};
   heddle__host_init(&p->host, p);
   heddle__file_name(p, p->name); /* until its table says what it is called: the settings are those of that name */
@@ -167,9 +184,9 @@ static void take_back(heddle__plugin *p) {
 heddle_status heddle__plugin_load(heddle__plugin *p, heddle_error *err) {
   if (p->reason != NULL) return HEDDLE_OK;
   heddle_error why = {0, 0, ""};
-  heddle_status s = heddle__plugin_trust(p, err);
-  if (s == HEDDLE_OK && p->reason == NULL) s = heddle__privileged_check(p, err);
-  if (s == HEDDLE_OK && p->reason == NULL) s = heddle__probe_before(p, err);
+  heddle_status s = p->entry == NULL ? heddle__plugin_trust(p, err) : HEDDLE_OK; /* what is linked in is the program's */
+  if (s == HEDDLE_OK && p->entry == NULL && p->reason == NULL) s = heddle__privileged_check(p, err);
+  if (s == HEDDLE_OK && p->entry == NULL && p->reason == NULL) s = heddle__probe_before(p, err);
   if (s != HEDDLE_OK || p->reason != NULL) return s;
   const heddle_plugin *root = enter(p, &why);
   s = root == NULL ? HEDDLE_EABI : negotiate(p, root, &why);
@@ -189,7 +206,7 @@ heddle_status heddle__plugin_load(heddle__plugin *p, heddle_error *err) {
     return s;
   }
   s = list_devices(p, &why);
-  if (s == HEDDLE_OK) s = heddle__probe_after(p, &why);
+  if (s == HEDDLE_OK && p->entry == NULL) s = heddle__probe_after(p, &why);
   if (s == HEDDLE_OK) {
     heddle__logf(&p->ctx->log, HEDDLE_LOG_INFO, "loader", "uses %s: plugin %s, ABI %u.%u, %u devices (%s)", p->path,
                  p->name, p->root.abi_major, p->root.abi_minor, (unsigned)p->n_devices, p->found_by);

@@ -1,53 +1,42 @@
-/* core/probe.c: the setting "probe", and the door to libheddle_probe.so, where probing, abilities and manifests are. */
+/* core/probe.c: the setting "probe"; probing, abilities and manifests are in probe/. */
 #include "core/probe.h"
 
 #include <string.h>
 #include <unistd.h>
 
 #include "core/alloc.h"
-#include "core/beside.h"
 #include "core/error.h"
-
-static const heddle__probe_host host = {heddle__alloc,        heddle__free,        heddle__vlogf,
-                                        heddle__config_get,   heddle__config_each, heddle__context_number,
-                                        heddle__plugin_refuse};
-
-/* NULL with why. Opened once a context. */
-static const heddle__probe_table *library(heddle_context *ctx, heddle_error *err) {
-  const void *table = NULL;
-  if (ctx->probe == NULL && heddle__open_beside("libheddle_probe.so.0", "trying plugins and reading manifests need",
-                                                "heddle_probe_entry", 0, &host, &table, err) == HEDDLE_OK)
-    ctx->probe = table;
-  return ctx->probe;
-}
+#include "core/parts.h"
 
 heddle_status heddle__probe_manifest(heddle_context *ctx, const char *path, heddle__manifest *out, char **real,
                                      heddle_error *err) {
-  const heddle__probe_table *t = library(ctx, err);
-  return t != NULL ? t->manifest(path, out, real, err) : HEDDLE_EUNSUPPORTED;
+  (void)ctx;
+#if HEDDLE_HAS_PROBE
+  return heddle__manifest_read(path, out, real, err);
+#else
+  (void)path, (void)out, (void)real;
+  return heddle__left_out(err, "reader of plugins' manifests", "HEDDLE_PROBE");
+#endif
 }
 
 heddle_status heddle__probe_before(heddle__plugin *p, heddle_error *err) {
-  const char *value, *origin;
-  heddle_error why = {0, 0, ""};
+  const char *value = "", *origin;
   if (heddle__config_get(p->ctx->config, "probe", &value, &origin)) {
     if (heddle__config_is_off(value)) return HEDDLE_OK;
     if (strcmp(value, "on") != 0 && strcmp(value, "1") != 0)
       return heddle__fail(err, HEDDLE_EINVAL, "setting 'probe' is '%.40s' (%s); it can be on or off", value, origin);
   }
-  const heddle__probe_table *t = library(p->ctx, &why);
-  if (t != NULL) return t->before(p, err);
-  if (why.status == HEDDLE_ENOMEM) return heddle__fail(err, HEDDLE_ENOMEM, "%s", why.text);
-  p->untrusted = true;
-  heddle__logf(&p->ctx->log, HEDDLE_LOG_WARN, "probe", "%s is not loaded, since it could not be tried: %s", p->path,
-               why.text);
-  return heddle__plugin_refuse(
-      p, err, "it could not be tried: %s; it is not loaded untried unless the setting probe is off", why.text);
+#if HEDDLE_HAS_PROBE
+  return heddle__probe_try(p, err);
+#else
+  if (strcmp(value, "on") == 0 || strcmp(value, "1") == 0)
+    return heddle__left_out(err, "tries of plugins, which the setting 'probe' asks for", "HEDDLE_PROBE");
+  return HEDDLE_OK;
+#endif
 }
 
 heddle_status heddle__probe_after(heddle__plugin *p, heddle_error *err) {
   const char *folder;
-  heddle_error why = {0, 0, ""};
   heddle__free(p->abilities); /* of a try that lacked memory */
   p->abilities = NULL;
   if (heddle__config_get(p->ctx->config, "probe.cache_dir", &folder, NULL) && folder[0] == '/') {
@@ -59,11 +48,8 @@ heddle_status heddle__probe_after(heddle__plugin *p, heddle_error *err) {
     }
   }
   if (p->abilities == NULL && p->drivers == NULL) return HEDDLE_OK;
-  const heddle__probe_table *t = library(p->ctx, &why);
-  if (t != NULL) t->after(p);
-  else if (why.status == HEDDLE_ENOMEM) return heddle__fail(err, HEDDLE_ENOMEM, "%s", why.text);
-  else
-    heddle__logf(&p->ctx->log, HEDDLE_LOG_WARN, "probe", "what heddle check-plugin found of %s is not used: %s",
-                 p->path, why.text);
+#if HEDDLE_HAS_PROBE
+  heddle__probe_loaded(p);
+#endif
   return HEDDLE_OK;
 }

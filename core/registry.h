@@ -13,13 +13,16 @@
 
 struct heddle__layers; /* core/layers/layers.h */
 
+#define HEDDLE__LINKED_IN "linked in"
+
 /* A candidate of the search, and what became of it. */
 typedef struct heddle__plugin {
   heddle_context *ctx;
-  char *path;
-  char *manifest; /* the file that led to it and says its name; NULL where the library was found itself */
-  char *real;     /* path without links, once it is loaded: what is opened; malloc's */
-  int64_t size;   /* of that file, with its time: which file it is for what is kept about it */
+  heddle_plugin_entry_fn entry; /* linked into the program; NULL: a file */
+  char *path;                   /* HEDDLE__LINKED_IN for such a one */
+  char *manifest;               /* the file that led to it and says its name; NULL where the library was found itself */
+  char *real;                   /* path without links, once it is loaded: what is opened; malloc's */
+  int64_t size;                 /* of that file, with its time: which file it is for what is kept about it */
   int64_t mtime_ns;
   char *drivers;        /* those that its first try found, a line each, until its devices are listed; or NULL */
   char *abilities;      /* the file that says what its devices can do, where there is one that counts */
@@ -60,7 +63,6 @@ struct heddle_context {
   atomic_bool routes_untested, routes_unkept; /* executor/route_costs.c, executor/routes/record.c: it was said why */
   char *folder;                               /* of libheddle; "" where it is not known */
   char *allowed; /* core/privileged.c: the administrator's list of plugins for privileged processes; or NULL */
-  const struct heddle__probe_table *probe; /* core/probe.c: the table of libheddle_probe.so; NULL until it is needed */
   heddle__plugins plugins;
   /* Of core/wanted.c: one thread loads at a time, without the lock, while others wait. */
   pthread_mutex_t lock;
@@ -75,6 +77,11 @@ struct heddle_context {
   size_t n_defaults;
   heddle_context *next_parked;
 };
+
+/* core/linked.c: from now on no plugin can be registered; calls add for each that was. The first failure ends it. */
+heddle_status heddle__linked_each(heddle_status (*add)(heddle_context *ctx, heddle_plugin_entry_fn entry,
+                                                       heddle_error *err),
+                                  heddle_context *ctx, heddle_error *err);
 
 /* core/discover.c: appends a candidate for every file that the search finds, in its order; what is wrong already has
  * its reason. */

@@ -1,9 +1,9 @@
-/* executor/budget.c: counts what a plan takes of its devices, and opens libheddle_budget.so for models with limits. */
+/* executor/budget.c: counts what a plan takes of its devices, and plans within the limits of models that have some. */
 #include "executor/budget.h"
 
 #include "core/alloc.h"
-#include "core/beside.h"
 #include "core/error.h"
+#include "core/parts.h"
 #include "core/registry.h"
 #include "executor/constants.h"
 
@@ -34,11 +34,6 @@ uint64_t heddle__plan_counted(const heddle__plan *plan, uint32_t device) {
          heddle__plan_bytes(plan, device, HEDDLE_MEMORY_UNIFIED);
 }
 
-static const heddle__budget_host host = {
-    heddle__alloc,       heddle__grow,      heddle__free,      heddle__vlogf,        heddle_context_find_device,
-    heddle__config_each, heddle__plan_make, heddle__plan_free, heddle__plan_counted, heddle__constant_lent,
-    heddle__plan_format};
-
 static heddle_status note(void *any, const char *rest, const char *value, heddle_error *err) {
   (void)rest, (void)value, (void)err;
   *(bool *)any = true;
@@ -47,7 +42,6 @@ static heddle_status note(void *any, const char *rest, const char *value, heddle
 
 heddle_status heddle__budget_read(heddle_model *m, const char *list, heddle_error *err) {
   const char *from = "call";
-  const void *table = NULL;
   bool strict = list != NULL, any = strict || heddle__config_get(m->ctx->config, "limit.memory", &list, &from);
   heddle_status s = HEDDLE_OK;
   if (!any) {
@@ -55,18 +49,24 @@ heddle_status heddle__budget_read(heddle_model *m, const char *list, heddle_erro
     s = heddle__config_each(m->ctx->config, "limit.memory.", note, &any, err);
   }
   if (s != HEDDLE_OK || !any) return s;
-  s = heddle__open_beside("libheddle_budget.so.0", "limits on memory need", "heddle_budget_entry", 0, NULL, &table,
-                          err);
-  if (s != HEDDLE_OK) return heddle__prefix(err, s, "%s: ", m->graph->source);
+#if !HEDDLE_HAS_BUDGET
+  s = heddle__left_out(err, "limits on memory", "HEDDLE_BUDGET");
+  return heddle__prefix(err, s, "%s: ", m->graph->source);
+#else
   m->limits = heddle__alloc(m->n_devices, sizeof *m->limits);
   if (m->limits == NULL) return heddle__no_memory(err, "a model's limits");
-  m->budget = table;
   m->limits_from = from;
   if (strict && (m->limits_text = heddle__strdup(list)) == NULL) return heddle__no_memory(err, "a model's limits");
-  return m->budget->read(&host, m, list, from, strict, m->limits, err);
+  return heddle__limits_read(m, list, from, strict, m->limits, err);
+#endif
 }
 
 heddle_status heddle__budget_plan(const heddle_model *m, const heddle__request *request, heddle__plan **out,
                                   heddle_error *err) {
-  return m->budget != NULL ? m->budget->plan(&host, request, out, err) : heddle__plan_make(request, out, err);
+#if HEDDLE_HAS_BUDGET
+  if (m->limits != NULL) return heddle__budget_fit(request, out, err);
+#else
+  (void)m; /* it has no limits */
+#endif
+  return heddle__plan_make(request, out, err);
 }

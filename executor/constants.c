@@ -96,7 +96,7 @@ static heddle_status fill(upload *u, uint32_t alloc, const heddle__instance *ins
     if (s != HEDDLE_EUNSUPPORTED) return s;
   }
   uint64_t bytes = 0;
-  void *at = u->weights != NULL ? u->weights->t->at(u->weights, alloc, &bytes) : NULL;
+  void *at = u->weights != NULL ? heddle__weights_at(u->weights, alloc, &bytes) : NULL;
   if (at != NULL) {
     s = fill_file(u, inst, p, at, bytes, err);
   } else {
@@ -204,7 +204,7 @@ heddle_status heddle__constants_acquire(heddle_model *m, const heddle__plan *pla
   heddle_status done = sync_all(&u, m->upload_timeout_ns, s == HEDDLE_OK ? err : NULL);
   if (s == HEDDLE_OK) s = done;
   heddle__free(u.streams);
-  if (u.weights != NULL) u.weights->t->close(u.weights, s == HEDDLE_OK && is_whole);
+  if (u.weights != NULL) heddle__weights_close(u.weights, s == HEDDLE_OK && is_whole);
   if (s != HEDDLE_OK) return s;
 
   for (uint32_t i = 0; i < plan->n_allocs; i++) {

@@ -1,19 +1,12 @@
-/* executor/explain.c: opens libheddle_explain.so, which puts plans into words. */
+/* executor/explain.c: the explanation of a plan, in a build without executor/explain/. */
 #include "executor/explain.h"
 
-#include "core/alloc.h"
-#include "core/beside.h"
-#include "executor/budget.h"
+#include "core/parts.h"
 
+#if !HEDDLE_HAS_EXPLAIN
 heddle_status heddle__explain(const heddle__plan *plan, heddle_explain_format format, char **out, heddle_error *err) {
-  static const heddle__explain_host host = {.alloc = heddle__alloc,
-                                            .grow = heddle__grow,
-                                            .free = heddle__free,
-                                            .dtype_text = heddle__dtype_text,
-                                            .plan_bytes = heddle__plan_bytes};
-  const void *table = NULL;
+  (void)plan, (void)format;
   *out = NULL;
-  heddle_status s = heddle__open_beside("libheddle_explain.so.0", "the explanation of a plan needs",
-                                        "heddle_explain_entry", 0, NULL, &table, err);
-  return s == HEDDLE_OK ? ((const heddle__explain_table *)table)->explain(&host, plan, format, out, err) : s;
+  return heddle__left_out(err, "explanations of plans", "HEDDLE_EXPLAIN");
 }
+#endif

@@ -256,11 +256,9 @@ static bool is_known(const heddle__known *k) {
   return k == NULL || k->data != NULL || k->bytes == 0;
 }
 
-/* By a kernel of libheddle_ops.so. */
+/* By a reference kernel. */
 static heddle_status by_kernel(const fold *f, const heddle__known *outs, char *data, bool *done, heddle_error *err) {
-  const heddle__ops_table *ops = heddle__ops();
-  if (ops == NULL) return HEDDLE_OK;
-  const heddle_status s = ops->compute(f->g, f->node, f->in, outs, f->output, data);
+  const heddle_status s = heddle__ops_compute(f->g, f->node, f->in, outs, f->output, data);
   *done = s == HEDDLE_OK;
   return s == HEDDLE_ENOMEM ? heddle__no_memory(err, "a folded shape") : HEDDLE_OK;
 }

@@ -33,21 +33,18 @@ struct heddle_model {
   uint32_t max_programs;
   uint32_t in_flight; /* at least 1 */
   uint64_t upload_timeout_ns;
-  const struct heddle__budget_table *budget;   /* with limits */
-  uint64_t *limits;                            /* NULL, or one per device; budget.h */
-  char *limits_text;                           /* as the call gave them; NULL: it gave none */
-  const char *limits_from;                     /* borrowed from the context */
-  struct heddle__placer *placer;               /* NULL: by rules, annotations and preference alone */
-  const heddle__optimize_table *optimizer;     /* NULL: the graph is as it was given */
-  const struct heddle__control_table *control; /* with stages */
-  struct heddle__stages *stages;               /* NULL: one program runs all of it. stages.h */
-  heddle__optimized *optimized;                /* NULL: and so it is where nothing was to be done */
-  char *on_failure;                            /* the policy on failed runs (survive.h); NULL: they are errors */
-  char *wish;                                  /* with a policy: what the call said of optimisations, or NULL */
-  uint32_t retries;                            /* 0: the policy is failover */
-  bool is_spare, is_small;                     /* made to run without lost devices; to take less memory */
-  struct heddle_model *next_spare;             /* in the list of the model that it takes the place of */
-  atomic_uint users;                           /* executors that run it, and plans in the making */
+  uint64_t *limits;                /* NULL, or one per device; budget.h */
+  char *limits_text;               /* as the call gave them; NULL: it gave none */
+  const char *limits_from;         /* borrowed from the context */
+  struct heddle__placer *placer;   /* NULL: by rules, annotations and preference alone */
+  struct heddle__stages *stages;   /* NULL: one program runs all of it. stages.h */
+  heddle__optimized *optimized;    /* NULL: and so it is where nothing was to be done */
+  char *on_failure;                /* the policy on failed runs (survive.h); NULL: they are errors */
+  char *wish;                      /* with a policy: what the call said of optimisations, or NULL */
+  uint32_t retries;                /* 0: the policy is failover */
+  bool is_spare, is_small;         /* made to run without lost devices; to take less memory */
+  struct heddle_model *next_spare; /* in the list of the model that it takes the place of */
+  atomic_uint users;               /* executors that run it, and plans in the making */
   bool has_lock;
   pthread_mutex_t lock;             /* guards what follows; a leaf: no plugin is called with it held */
   struct heddle__program *programs; /* last used first */

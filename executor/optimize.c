@@ -1,41 +1,16 @@
-/* executor/optimize.c: opens libheddle_optimize.so for models that ask for it, and says which graph a program is of: the
- * one that it made, or the given one. The args of the first begin with those of the second. */
+/* executor/optimize.c: rewrites graphs (optimize/) for models that ask for it, and says which graph a program is of: the
+ * rewritten or the given one. The args of the first begin with those of the second. */
 #include "executor/optimize.h"
 
 #include <string.h>
 
 #include "core/alloc.h"
-#include "core/beside.h"
 #include "core/config.h"
 #include "core/error.h"
+#include "core/parts.h"
 #include "executor/budget.h"
 #include "graph/declared.h"
 #include "graph/validate.h"
-
-static void log_line(heddle_context *ctx, int32_t level, const char *text) {
-  heddle__log_line(heddle__context_log(ctx), level, "optimize", text);
-}
-
-static const heddle__optimize_host host = {heddle__alloc,
-                                           heddle__alloc_aligned,
-                                           heddle__free,
-                                           heddle__graph_new,
-                                           heddle__graph_index,
-                                           heddle_graph_retain,
-                                           heddle_graph_release,
-                                           heddle__schema_find,
-                                           heddle__tensor_bytes,
-                                           log_line,
-                                           heddle__context_number,
-                                           heddle_model_create,
-                                           heddle_model_release,
-                                           heddle_executor_create,
-                                           heddle_executor_release,
-                                           heddle_executor_run,
-                                           heddle_executor_view_output,
-                                           heddle_tensor_data,
-                                           heddle_tensor_bytes,
-                                           heddle_tensor_release};
 
 const char *heddle__optimize_wish(const heddle_model *m, const char *wish) {
   if (wish == NULL) (void)heddle_context_setting(m->ctx, "optimize", &wish, NULL, NULL);
@@ -47,13 +22,8 @@ const char *heddle__optimize_wish(const heddle_model *m, const char *wish) {
 heddle_status heddle__optimize(heddle_model *m, const char *wish, heddle_error *err) {
   wish = heddle__optimize_wish(m, wish);
   if (wish == NULL || heddle__config_is_off(wish)) return HEDDLE_OK;
-  const void *table = NULL;
-  heddle_status s = heddle__open_beside("libheddle_optimize.so.0", "optimisations need", "heddle_optimize_entry", 0,
-                                        NULL, &table, err);
-  if (s != HEDDLE_OK) return heddle__prefix(err, s, "%s: ", m->graph->source);
-  m->optimizer = table;
-  const heddle__optimize_ask ask = {.host = &host,
-                                    .ctx = m->ctx,
+#if HEDDLE_HAS_OPTIMIZE
+  const heddle__optimize_ask ask = {.ctx = m->ctx,
                                     .graph = m->graph,
                                     .constants = m->constants,
                                     .keep = m->keep,
@@ -61,11 +31,19 @@ heddle_status heddle__optimize(heddle_model *m, const char *wish, heddle_error *
                                     .rules = m->rules,
                                     .n_rules = m->n_rules,
                                     .wish = wish};
-  return m->optimizer->run(&ask, &m->optimized, err);
+  return heddle__optimize_graph(&ask, &m->optimized, err);
+#else
+  heddle_status s = heddle__left_out(err, "optimisations", "HEDDLE_OPTIMIZE");
+  return heddle__prefix(err, s, "%s: ", m->graph->source);
+#endif
 }
 
 void heddle__optimize_finish(heddle_model *m) {
-  if (m->optimizer != NULL) m->optimizer->release(m->optimized);
+#if HEDDLE_HAS_OPTIMIZE
+  heddle__optimized_free(m->optimized);
+#else
+  (void)m; /* it was not optimised */
+#endif
 }
 
 void heddle__optimize_order(heddle_model *m, const heddle__wish *wish, heddle__order *o) {

@@ -1,5 +1,5 @@
-/* executor/optimize.h: a model's graph as it is rewritten before it is placed. The optimisations are in optimize/, a
- * library of their own, which is opened for models that ask for them. */
+/* executor/optimize.h: a model's graph as it is rewritten before it is placed. The optimisations are in
+ * optimize/. */
 #ifndef HEDDLE_EXECUTOR_OPTIMIZE_H
 #define HEDDLE_EXECUTOR_OPTIMIZE_H
 

@@ -228,8 +228,7 @@ heddle_status heddle__pass_place(heddle__plan *plan, heddle_error *err) {
     heddle_status s = place_node(plan, i, &c, err);
     if (s != HEDDLE_OK) return s;
   }
-  if (c.nodes == 0)
-    return plan->req.placer != NULL ? plan->req.placer->t->place(plan->req.placer, plan, err) : HEDDLE_OK;
+  if (c.nodes == 0) return plan->req.placer != NULL ? heddle__placer_place(plan->req.placer, plan, err) : HEDDLE_OK;
   if (c.unsaid != 0) {
     return heddle__fail(err, c.status, "%s: no device runs %u node%s: %.800s; and %u more", g->source,
                         (unsigned)c.nodes, c.nodes == 1 ? "" : "s", c.text, (unsigned)c.unsaid);

@@ -1,11 +1,11 @@
-/* executor/placer.c: opens libheddle_place.so for models that are placed automatically, and lends it what it needs. */
+/* executor/placer.c: what a copy between two devices takes, for automatic placement (executor/placement/). */
 #include "executor/placer.h"
 
-#include "core/alloc.h"
-#include "core/beside.h"
+#include "core/parts.h"
 #include "core/registry.h"
 
-static heddle_status hop(heddle_device *from, heddle_device *to, bool test, heddle__hop *out, heddle_error *err) {
+heddle_status heddle__placer_hop(heddle_device *from, heddle_device *to, bool test, heddle__hop *out,
+                                 heddle_error *err) {
   heddle__route route = HEDDLE__ROUTE_DIRECT;
   heddle_status s = HEDDLE_OK;
   if (from != NULL && to != NULL) {
@@ -20,19 +20,19 @@ static heddle_status hop(heddle_device *from, heddle_device *to, bool test, hedd
   return s;
 }
 
-static const heddle__placer_host host = {
-    heddle__alloc,        heddle__free,          heddle__vlogf,          heddle__now_ns,
-    heddle__config_get,   heddle__config_each,   heddle__context_number, heddle__plan_alloc,
-    heddle__plan_format,  heddle__place_ask,     heddle__group_nodes,    heddle__device_open,
-    heddle__device_close, heddle__device_settle, heddle__device_fault,   hop};
-
+#if !HEDDLE_HAS_PLACE
 heddle_status heddle__placer_open(heddle_context *ctx, heddle__placer **out, heddle_error *err) {
-  const void *table = NULL;
-  heddle_status s = heddle__open_beside("libheddle_place.so.0", "automatic placement needs", "heddle_place_entry", 0,
-                                        NULL, &table, err);
-  return s == HEDDLE_OK ? ((const heddle__placer_table *)table)->open(&host, ctx, out, err) : s;
+  (void)ctx;
+  *out = NULL;
+  return heddle__left_out(err, "automatic placement", "HEDDLE_PLACE");
 }
 
 void heddle__placer_close(heddle__placer *p) {
-  if (p != NULL) p->t->close(p);
+  (void)p; /* there is none */
 }
+
+heddle_status heddle__placer_place(heddle__placer *p, heddle__plan *plan, heddle_error *err) {
+  (void)p, (void)plan, (void)err;
+  return HEDDLE_OK;
+}
+#endif

@@ -1,13 +1,13 @@
-/* executor/route_costs.c: the list of what is known of routes, and libheddle_routes.so, which is opened to read what other
- * processes found and to test what nobody has. */
+/* executor/route_costs.c: the list of what is known of routes; the self-test (executor/routes/) reads what
+ * other processes found and tests what nobody has. */
 #include "executor/route_costs.h"
 
 #include <stdatomic.h>
 #include <string.h>
 
 #include "core/alloc.h"
-#include "core/beside.h"
 #include "core/error.h"
+#include "core/parts.h"
 #include "core/registry.h"
 #include "executor/memory.h"
 #include "executor/routes/routes.h"
@@ -106,48 +106,41 @@ heddle__route heddle__route_expect(const heddle_device *from, const heddle_devic
   return heddle__route_fetches(from, to) ? HEDDLE__ROUTE_STAGED : HEDDLE__ROUTE_STAGED2;
 }
 
-/* ---- the library */
+/* ---- the self-test */
 
-static const heddle__routes_host host = {
-    heddle__alloc,         heddle__free,          heddle__vlogf,         heddle__config_get,
-    heddle__config_each,   heddle__now_ns,        heddle__device_open,   heddle__device_close,
-    heddle__device_settle, heddle__device_fault,  heddle__memory_create, heddle__memory_release,
-    heddle__route_find,    heddle__route_cost_of, heddle__route_fetches, heddle__route_add};
-
-/* NULL where the tests are off, or the library is not there, which the log says. */
-static const heddle__routes_table *library(heddle_context *ctx, heddle_error *err) {
+/* Whether there is one: the setting routes.test does not turn it off. err: the setting is none of its values. */
+static bool is_tested(heddle_context *ctx, heddle_error *err) {
   const char *test = "1", *origin;
-  const void *table = NULL;
-  heddle_error why;
   if (heddle__config_get(ctx->config, "routes.test", &test, &origin)) {
-    if (heddle__config_is_off(test)) return NULL;
+    if (heddle__config_is_off(test)) return false;
     static const char *const words[] = {"1", "on", "yes", "true", "again"};
     bool known = false;
     for (size_t i = 0; i < sizeof words / sizeof words[0]; i++) known = known || strcmp(test, words[i]) == 0;
     if (!known) {
       (void)heddle__fail(err, HEDDLE_EINVAL, "setting 'routes.test' is '%.40s' (%s); it can be 0, 1 or again", test,
                          origin);
-      return NULL;
+      return false;
     }
   }
-  if (heddle__open_beside("libheddle_routes.so.0", "the self-test of routes needs", "heddle_routes_entry", 0, &host,
-                          &table, &why) == HEDDLE_OK)
-    return table;
+#if !HEDDLE_HAS_ROUTES
   if (!atomic_exchange(&ctx->routes_untested, true)) /* each pair of devices comes here */
-    heddle__logf(&ctx->log, HEDDLE_LOG_WARN, "routes", "routes are not tested: %s", why.text);
-  return NULL;
+    heddle__logf(&ctx->log, HEDDLE_LOG_WARN, "routes",
+                 "routes are not tested: this build of Heddle has no self-test of "
+                 "routes (built with HEDDLE_ROUTES=OFF)");
+#endif
+  return HEDDLE_HAS_ROUTES;
 }
 
 void heddle__routes_recall(heddle_device *const *devices, uint32_t n) {
-  const heddle__routes_table *t = NULL;
   for (uint32_t i = 0; i < n; i++)
     for (uint32_t k = 0; k < n; k++) {
       bool is_pair =
           devices[i] != devices[k] && !(heddle__device_inline(devices[i]) && heddle__device_inline(devices[k]));
       if (!is_pair || heddle__route_find(devices[i], devices[k], HEDDLE__ROUTE_SAME) != NULL) continue;
-      if (t == NULL) t = library(devices[i]->ctx, NULL);
-      if (t == NULL) return;
-      t->recall(devices[i], devices[k]);
+      if (!is_tested(devices[i]->ctx, NULL)) return;
+#if HEDDLE_HAS_ROUTES
+      heddle__routes_read(devices[i], devices[k]);
+#endif
       const heddle__route_cost none = default_of(HEDDLE__ROUTE_SAME);
       (void)heddle__route_add(devices[i], devices[k], HEDDLE__ROUTE_SAME, &none, NULL);
     }
@@ -158,8 +151,11 @@ heddle_status heddle__route_test(heddle_device *from, heddle_device *to, heddle_
   heddle_error why = {0};
   bool spare = route == HEDDLE__ROUTE_SHARED || route == HEDDLE__ROUTE_PEER;
   if (known != NULL && (spare || !known->cost.off)) return HEDDLE_OK;
-  const heddle__routes_table *t = library(from->ctx, &why);
-  if (t != NULL) return t->test(from, to, route, err);
+#if HEDDLE_HAS_ROUTES
+  if (is_tested(from->ctx, &why)) return heddle__route_retest(from, to, route, err);
+#else
+  (void)is_tested(from->ctx, &why);
+#endif
   if (why.status != 0 && err != NULL) *err = why;
   if (why.status != 0) return why.status;
   const heddle__route_cost cost = default_of(route);

@@ -1,21 +1,20 @@
-/* executor/stages.c: opens libheddle_control.so for models that need stages, and hands it what it asks for. */
+/* executor/stages.c: what the model and the executor ask of models in stages (control/). */
 #include "executor/stages.h"
 
 #include <string.h>
 
 #include "executor/control.h"
 #include "core/alloc.h"
-#include "core/beside.h"
 #include "core/config.h"
 #include "core/error.h"
+#include "core/parts.h"
 #include "executor/explain.h"
 #include "executor/optimize.h"
 #include "graph/declared.h"
 #include "graph/infer.h"
 #include "graph/validate.h"
 
-/* Whether a tensor still is the output's memory: so that a run that changes nothing makes no tensor. */
-static bool is_view(heddle_executor *ex, uint32_t i, const heddle_tensor *t) {
+bool heddle__executor_is_view(heddle_executor *ex, uint32_t i, const heddle_tensor *t) {
   if (ex->staged != NULL) return t == heddle__staged_result(ex, i);
   if (ex->bound == NULL || ex->results[i].lent != NULL) return false;
   const heddle__port *port = heddle__bound_output_port(ex->bound, i);
@@ -27,81 +26,33 @@ static bool is_view(heddle_executor *ex, uint32_t i, const heddle_tensor *t) {
          memcmp(k->shape, t->shape, t->ndim * sizeof *t->shape) == 0;
 }
 
-static const heddle__control_host host = {heddle__alloc,
-                                          heddle__grow,
-                                          heddle__free,
-                                          heddle__format,
-                                          heddle__now_ns,
-                                          heddle__graph_new,
-                                          heddle__graph_index,
-                                          heddle__graph_arg,
-                                          heddle_graph_retain,
-                                          heddle_graph_release,
-                                          heddle__graph_cuts,
-                                          heddle__control_of,
-                                          heddle__inner,
-                                          heddle__is_control,
-                                          heddle__declared_check,
-                                          heddle__attr_ints,
-                                          heddle__params_new,
-                                          heddle_params_retain,
-                                          heddle_params_release,
-                                          heddle_model_create,
-                                          heddle_model_release,
-                                          heddle_model_explain,
-                                          heddle__executor_single,
-                                          heddle_executor_release,
-                                          heddle__executor_begin,
-                                          heddle__drive_wait,
-                                          heddle__drive_cancel,
-                                          heddle_executor_set_input,
-                                          heddle_executor_bind_input,
-                                          heddle_executor_view_output,
-                                          is_view,
-                                          heddle__executor_prepare,
-                                          heddle_executor_output_info,
-                                          heddle_executor_run_to,
-                                          heddle_executor_get_stats,
-                                          heddle_executor_explain,
-                                          heddle_tensor_create,
-                                          heddle_tensor_wrap,
-                                          heddle_tensor_retain,
-                                          heddle_tensor_release,
-                                          heddle__tensor_read,
-                                          heddle_tensor_copy,
-                                          heddle__tensor_bytes,
-                                          heddle__type_words,
-                                          heddle__dtype_name};
+#if HEDDLE_HAS_CONTROL
 
 heddle_status heddle__stages_make(heddle_model *m, const char *optimize, heddle_error *err) {
-  const void *table = NULL;
-  heddle_status s = heddle__open_beside("libheddle_control.so.0", "models in stages need", "heddle_control_entry", 0,
-                                        &host, &table, err);
-  if (s != HEDDLE_OK) return heddle__prefix(err, s, "%s: ", m->graph->source);
-  m->control = table;
-  return m->control->make(m, heddle__optimize_wish(m, optimize), &m->stages, err);
+  return ctl_make(m, heddle__optimize_wish(m, optimize), &m->stages, err);
 }
 
 void heddle__stages_free(heddle_model *m) {
-  if (m->control != NULL) m->control->free(m->stages);
+  ctl_free(m->stages);
 }
 
 heddle_status heddle__stages_explain(heddle_model *m, heddle_executor *ex, heddle_explain_format format, char **out,
                                      heddle_error *err) {
-  return m->control->explain(m->stages, ex != NULL ? ex->staged : NULL, format, out, err);
+  return ctl_explain(m->stages, ex != NULL ? ex->staged : NULL, format, out, err);
 }
 
 heddle_status heddle__staged_make(heddle_executor *ex, heddle_error *err) {
   const heddle_model *m = ex->model;
-  ex->drive.course = &m->control->course;
-  heddle_status s = m->control->start(m->stages, ex, &ex->staged, err);
+  static const heddle__course course = {ctl_reset, ctl_drive, ctl_drain};
+  ex->drive.course = &course;
+  heddle_status s = ctl_start(m->stages, ex, &ex->staged, err);
   ex->drive.course_self = ex->staged;
   return s;
 }
 
 void heddle__staged_free(heddle_executor *ex) {
   if (ex->staged == NULL) return;
-  ex->model->control->end(ex->staged);
+  ctl_end(ex->staged);
   ex->staged = NULL;
 }
 
@@ -113,7 +64,7 @@ heddle_status heddle__staged_begin(heddle_executor *ex, bool timed, heddle_error
         "%s: this model runs in stages (it has If, Loop or Scan, or shapes that only a run gives), whose "
         "steps a profile cannot list; a trace can (heddle_trace_begin, --trace)",
         ex->model->graph->source);
-  heddle_status s = ex->model->control->check(ex->staged, &unset, err);
+  heddle_status s = ctl_check(ex->staged, &unset, err);
   if (s != HEDDLE_OK) return s;
   if (unset != HEDDLE__NONE) return heddle__executor_say_unset(ex, unset, err);
   ex->tracing = false; /* the stages' executors have spans of their own */
@@ -123,16 +74,65 @@ heddle_status heddle__staged_begin(heddle_executor *ex, bool timed, heddle_error
 }
 
 heddle_tensor *heddle__staged_result(heddle_executor *ex, uint32_t i) {
-  return ex->model->control->result(ex->staged, i);
+  return ctl_result(ex->staged, i);
 }
 
 heddle_status heddle__staged_run_to(heddle_executor *ex, const heddle__keep *target, heddle_tensor **out,
                                     heddle_error *err) {
   heddle_status s = heddle__staged_begin(ex, false, err);
   if (s == HEDDLE_OK) s = heddle__drive_wait(&ex->drive, HEDDLE_FOREVER, err);
-  return s == HEDDLE_OK ? ex->model->control->value(ex->staged, target, out, err) : s;
+  return s == HEDDLE_OK ? ctl_value(ex->staged, target, out, err) : s;
 }
 
 void heddle__staged_stats(heddle_executor *ex, heddle_executor_stats *all) {
-  ex->model->control->stats(ex->staged, all);
+  ctl_stats(ex->staged, all);
 }
+
+#else /* no model has stages */
+
+heddle_status heddle__stages_make(heddle_model *m, const char *optimize, heddle_error *err) {
+  (void)optimize;
+  heddle_status s =
+      heddle__left_out(err, "models in stages (If, Loop, Scan, shapes that only a run gives)", "HEDDLE_CONTROL");
+  return heddle__prefix(err, s, "%s: ", m->graph->source);
+}
+
+void heddle__stages_free(heddle_model *m) {
+  (void)m;
+}
+
+heddle_status heddle__stages_explain(heddle_model *m, heddle_executor *ex, heddle_explain_format format, char **out,
+                                     heddle_error *err) {
+  (void)m, (void)ex, (void)format, (void)out;
+  return heddle__left_out(err, "models in stages", "HEDDLE_CONTROL");
+}
+
+heddle_status heddle__staged_make(heddle_executor *ex, heddle_error *err) {
+  (void)ex;
+  return heddle__left_out(err, "models in stages", "HEDDLE_CONTROL");
+}
+
+void heddle__staged_free(heddle_executor *ex) {
+  (void)ex;
+}
+
+heddle_status heddle__staged_begin(heddle_executor *ex, bool timed, heddle_error *err) {
+  (void)ex, (void)timed;
+  return heddle__left_out(err, "models in stages", "HEDDLE_CONTROL");
+}
+
+heddle_tensor *heddle__staged_result(heddle_executor *ex, uint32_t i) {
+  (void)ex, (void)i;
+  return NULL;
+}
+
+heddle_status heddle__staged_run_to(heddle_executor *ex, const heddle__keep *target, heddle_tensor **out,
+                                    heddle_error *err) {
+  (void)ex, (void)target, (void)out;
+  return heddle__left_out(err, "models in stages", "HEDDLE_CONTROL");
+}
+
+void heddle__staged_stats(heddle_executor *ex, heddle_executor_stats *all) {
+  (void)ex, (void)all;
+}
+#endif

@@ -1,6 +1,6 @@
 /* executor/stages.h: models that one program cannot run, since nodes of theirs run graphs (If, Loop, Scan), or since
  * shapes in them are values that only the run gives: they are cut into stages, each a model of its own. What is done
- * with stages is in control/, a library of its own, which is opened for such models; here is what the model and the
+ * with stages is in control/; here is what the model and the
  * executor ask of it. */
 #ifndef HEDDLE_EXECUTOR_STAGES_H
 #define HEDDLE_EXECUTOR_STAGES_H
@@ -38,6 +38,9 @@ heddle_tensor *heddle__staged_result(heddle_executor *ex, uint32_t i);
 /* Runs, and copies one value. */
 heddle_status heddle__staged_run_to(heddle_executor *ex, const heddle__keep *target, heddle_tensor **out,
                                     heddle_error *err);
+
+/* Whether a tensor still is the output's memory: so that a run that changes nothing makes no tensor. */
+bool heddle__executor_is_view(heddle_executor *ex, uint32_t i, const heddle_tensor *t);
 
 /* Adds what the executors of the stages count. */
 void heddle__staged_stats(heddle_executor *ex, heddle_executor_stats *all);

@@ -1,8 +1,9 @@
-/* executor/weights.c: opens libheddle_weights.so for plans that pack much, unless the cache is off. */
+/* executor/weights.c: asks the cache of packed weights (executor/weights/) for plans that pack much, unless it is off. */
 #include "executor/weights.h"
 
-#include "core/alloc.h"
-#include "core/beside.h"
+#include <string.h>
+
+#include "core/parts.h"
 #include "core/registry.h"
 
 #define LEAST_BYTES (UINT64_C(1) << 20) /* below, packing costs no more than a file */
@@ -17,24 +18,32 @@ bool heddle__weights_holds(const heddle__plan *plan, uint32_t alloc) {
          dev->desc.import_alignment - 1 < MOST_IMPORT_ALIGN;
 }
 
-static const heddle__weights_host host = {heddle__alloc,         heddle__free,           heddle__vlogf,
-                                          heddle__weights_holds, heddle__context_number, heddle__now_ns,
-                                          heddle_tensor_wrap,    heddle_tensor_release};
-
 heddle__weights *heddle__weights_open(heddle_model *m, const heddle__plan *plan) {
   const char *folder, *origin;
-  const void *table = NULL;
   uint64_t bytes = 0;
-  heddle_error why;
   for (uint32_t i = 0; i < plan->n_allocs && bytes < LEAST_BYTES; i++)
     if (heddle__weights_holds(plan, i)) bytes += plan->instances[plan->allocs[i].instance].bytes;
   if (bytes < LEAST_BYTES || !heddle__config_get(m->ctx->config, "weights.cache_dir", &folder, &origin) ||
       heddle__config_is_off(folder))
     return NULL;
-  if (heddle__open_beside("libheddle_weights.so.0", "the cache of packed weights needs", "heddle_weights_entry", 0,
-                          NULL, &table, &why) != HEDDLE_OK) {
-    heddle__logf(&m->ctx->log, HEDDLE_LOG_WARN, "weights", "packed weights are not kept: %s", why.text);
-    return NULL;
-  }
-  return ((const heddle__weights_table *)table)->open(&host, m, plan, folder, origin);
+#if HEDDLE_HAS_WEIGHTS
+  return heddle__weights_begin(m, plan, folder, origin);
+#else
+  if (strcmp(origin, "default") != 0)
+    heddle__logf(&m->ctx->log, HEDDLE_LOG_WARN, "weights",
+                 "packed weights are not kept: this build of Heddle has no "
+                 "cache of them (built with HEDDLE_WEIGHTS=OFF)");
+  return NULL;
+#endif
 }
+
+#if !HEDDLE_HAS_WEIGHTS
+void *heddle__weights_at(const heddle__weights *w, uint32_t alloc, uint64_t *bytes) {
+  (void)w, (void)alloc, (void)bytes; /* there is none */
+  return NULL;
+}
+
+void heddle__weights_close(heddle__weights *w, bool good) {
+  (void)w, (void)good;
+}
+#endif

@@ -133,8 +133,7 @@ const heddle__schema *heddle__schema_find(const char *domain, const char *op, ui
         (opset == 0 || (opset >= s->opset_first && opset <= s->opset_last)))
       return s;
   }
-  const heddle__ops_table *more = domain[0] == '\0' ? heddle__ops() : NULL;
-  return more != NULL ? more->find(op, opset) : NULL;
+  return domain[0] == '\0' ? heddle__ops_find(op, opset) : NULL;
 }
 
 bool heddle__schema_is_own(const heddle__schema *schema) {

@@ -77,7 +77,7 @@ void heddle__dtype_text(heddle_dtype dtype, char out[32]);
 /* Whether values of a graph may have the dtype: HEDDLE_EUNSUPPORTED in words for int4, handles and the like. */
 heddle_status heddle__dtype_usable(heddle_dtype dtype, heddle_error *err);
 
-/* Whether it is of libheddle's own table, and not of libheddle_ops.so, whose kernels fold. */
+/* Whether it is of libheddle's own table, and not of operators/, whose kernels fold. */
 bool heddle__schema_is_own(const heddle__schema *schema);
 
 /* control.c: an operator that runs graphs: If, Loop or Scan. */

@@ -82,10 +82,8 @@ static heddle_status list_unknown(const heddle_graph *g, uint32_t count, heddle_
                         "\"heddle\" object: %s",
                         g->source, list);
   heddle__schema_names(g->opset, known, sizeof known);
-  return heddle__fail(
-      err, HEDDLE_EUNSUPPORTED, "%s: nodes whose operator is not known in opset %u: %s; %sknown are %s", g->source,
-      g->opset, list,
-      heddle__ops() == NULL ? "libheddle_ops.so.0 is not beside libheddle, or not of its version; " : "", known);
+  return heddle__fail(err, HEDDLE_EUNSUPPORTED, "%s: nodes whose operator is not known in opset %u: %s%s; known are %s",
+                      g->source, g->opset, list, HEDDLE__NO_RARE_OPERATORS, known);
 }
 
 static heddle_status check_operators(const heddle_graph *g, heddle_error *err) {

@@ -1,37 +1,95 @@
 /* modules/module.c: the public calls about compiled libraries. The loaders are in libheddle_tvm.so beside libheddle,
  * opened when the first library is. */
-#define _XOPEN_SOURCE 700 /* realpath */
+#define _GNU_SOURCE /* dladdr */
 #include "modules/module.h"
 
 #include <dlfcn.h>
 #include <errno.h>
 #include <stdlib.h>
 #include <string.h>
+#include <unistd.h>
 
 #include "core/alloc.h"
-#include "core/beside.h"
 #include "core/elf.h"
 #include "core/error.h"
 #include "core/log.h"
+#include "core/parts.h"
 #include "core/pool.h"
+#include "core/registry.h"
 #include "core/tensor.h"
 #include "modules/call_device.h"
 
-static const heddle__tvm_host host = {heddle__alloc, heddle__grow,     heddle__alloc_aligned,
-                                      heddle__free,  heddle__pool_run, heddle__pool_threads};
+static const heddle__tvm_host host = {HEDDLE_TVM_LAYOUT, heddle__alloc,    heddle__grow,        heddle__alloc_aligned,
+                                      heddle__free,      heddle__pool_run, heddle__pool_threads};
 
 const heddle__tvm_host *heddle_tvm_host(void) {
   return &host;
 }
 
-/* Global, since compiled libraries import functions of it by plain name. */
+heddle_status heddle__tvm_check(const void *table, heddle_error *err) {
+  const char *layout = table != NULL ? *(const char *const *)table : NULL;
+  if (layout != NULL && strcmp(layout, HEDDLE_TVM_LAYOUT) == 0) return HEDDLE_OK;
+  return heddle__fail(err, HEDDLE_EABI,
+                      "it is of another build than libheddle (layout %.20s, libheddle has %s): install "
+                      "both from one build",
+                      layout != NULL ? layout : "unknown", HEDDLE_TVM_LAYOUT);
+}
+
+#if HEDDLE_HAS_TVM
+#define LIBRARY "libheddle_tvm.so.0"
+
+/* FOLDER/NAME or FOLDER/../lib/NAME, of libheddle's folder, so that a build tree and an installation that was moved both
+ * work; freed with heddle__free. */
+static heddle_status find_loaders(char **out, heddle_error *err) {
+  char *folder = heddle__own_folder(), *path = NULL;
+  int i = 0;
+  for (; i < 2 && folder != NULL; i++) {
+    heddle__free(path);
+    path = heddle__format("%s/%s" LIBRARY, folder, i == 0 ? "" : "../lib/");
+    if (path == NULL || access(path, R_OK) == 0) break;
+  }
+  heddle__free(folder);
+  *out = path;
+  if (path == NULL) return heddle__no_memory(err, LIBRARY);
+  if (i < 2) return HEDDLE_OK;
+  heddle__free(path);
+  return heddle__fail(err, HEDDLE_EUNSUPPORTED,
+                      "compiled libraries need " LIBRARY ", which is not beside libheddle: install it there");
+}
+
+/* Global, since compiled libraries import functions of it by plain name. The library is never unloaded and calls back into
+ * this code, so this code stays mapped too. */
 static heddle_status open_loaders(const heddle__tvm_table **out, heddle_error *err) {
-  const void *table = NULL;
-  heddle_status s = heddle__open_beside("libheddle_tvm.so.0", "compiled libraries need", "heddle_tvm_entry",
-                                        RTLD_GLOBAL, &host, &table, err);
-  *out = table;
+  Dl_info own;
+  char *path;
+  heddle_status s = find_loaders(&path, err);
+  if (s != HEDDLE_OK) return s;
+  s = heddle__elf_check(path, err);
+  if (dladdr((const void *)(uintptr_t)&open_loaders, &own) != 0 && own.dli_fname != NULL)
+    (void)dlopen(own.dli_fname, RTLD_NOW | RTLD_NOLOAD | RTLD_NODELETE);
+  void *library = s == HEDDLE_OK ? dlopen(path, RTLD_NOW | RTLD_NODELETE | RTLD_GLOBAL) : NULL;
+  if (s == HEDDLE_OK && library == NULL) {
+    const char *words = dlerror();
+    s = heddle__fail(err, HEDDLE_EABI, "it could not be loaded: %s", words != NULL ? words : "no reason given");
+  }
+  if (s == HEDDLE_OK) {
+    const void *(*enter)(const void *given) = NULL;
+    void *symbol = dlsym(library, "heddle_tvm_entry");
+    memcpy(&enter, &symbol, sizeof enter);
+    const void *table = enter != NULL ? enter(&host) : NULL;
+    s = heddle__tvm_check(table, err);
+    *out = table;
+  }
+  if (s != HEDDLE_OK) heddle__prefix(err, s, "%s: ", path);
+  heddle__free(path);
   return s;
 }
+#else
+static heddle_status open_loaders(const heddle__tvm_table **out, heddle_error *err) {
+  *out = NULL;
+  return heddle__left_out(err, "loaders of compiled libraries", "HEDDLE_TVM");
+}
+#endif
 
 /* A module whose loaders are open, of what open gave; s is what that said. */
 static heddle_status make(heddle_context *ctx, heddle_module *m, heddle_status s, heddle_module **out,
@@ -56,6 +114,7 @@ heddle_status heddle_module_load(heddle_context *ctx, const char *path, heddle_m
   if (ctx == NULL || path == NULL) return heddle__fail(err, HEDDLE_EINVAL, "a library needs a context and a path");
   heddle_status s = heddle__check_fork(err);
   if (s != HEDDLE_OK) return s;
+#if HEDDLE_HAS_TVM
   char *real = realpath(path, NULL); /* with a '/', so that dlopen searches nowhere */
   if (real == NULL)
     return heddle__fail(err, errno == ENOMEM ? HEDDLE_ENOMEM : HEDDLE_EIO, "%s: it cannot be opened (errno %d)", path,
@@ -67,6 +126,10 @@ heddle_status heddle_module_load(heddle_context *ctx, const char *path, heddle_m
   free(real);
   s = make(ctx, m, s, out, err);
   return s == HEDDLE_OK ? s : heddle__prefix(err, s, "%s: ", path);
+#else
+  s = heddle__left_out(err, "loaders of compiled libraries", "HEDDLE_TVM");
+  return heddle__prefix(err, s, "%s: ", path);
+#endif
 }
 
 heddle_status heddle_module_system(heddle_context *ctx, const char *prefix, heddle_module **out, heddle_error *err) {

@@ -1,6 +1,7 @@
 /* modules/module.h: a compiled library as libheddle holds it, and the two tables that cross between libheddle and
- * libheddle_tvm.so, which holds the loaders and is opened when the first library is.
- * Both are of one build: the version is compared, and the tables have no other protection. */
+ * libheddle_tvm.so, which holds the loaders and is opened when the first library is. Both are of one build: each table
+ * begins with HEDDLE_TVM_LAYOUT, a hash of the headers that say what crosses (cmake/libheddle_tvm.cmake), and a table with
+ * another one is refused. */
 #ifndef HEDDLE_MODULES_MODULE_H
 #define HEDDLE_MODULES_MODULE_H
 
@@ -13,6 +14,7 @@
 
 /* What libheddle gives: its memory, counted and made to fail in tests, and its threads. */
 typedef struct heddle__tvm_host {
+  const char *layout; /* HEDDLE_TVM_LAYOUT */
   void *(*alloc)(size_t count, size_t size);
   void *(*grow)(void *old, size_t old_count, size_t new_count, size_t size);
   void *(*alloc_aligned)(size_t bytes, size_t align);
@@ -23,6 +25,9 @@ typedef struct heddle__tvm_host {
 
 /* For libheddle_tvm.so where a program opened it before libheddle did; not for others. */
 HEDDLE_API const heddle__tvm_host *heddle_tvm_host(void);
+
+/* Whether a table is of this build, by its first member: HEDDLE_EABI where it is not. NULL is not. */
+heddle_status heddle__tvm_check(const void *table, heddle_error *err);
 
 /* A library that is open in this process; the same file is the same library. */
 typedef struct heddle__tvm_library heddle__tvm_library;
@@ -40,10 +45,10 @@ typedef struct heddle__tvm_caller {
 typedef heddle_status (*heddle__row_fn)(heddle_plaunch *const *launches, uint32_t *at, uint32_t n,
                                         atomic_uint *attention, heddle_error *err);
 
-/* What libheddle_tvm.so gives, by heddle_tvm_entry (core/beside.h), to a heddle__tvm_host; the first that enters is
- * kept. */
+/* What libheddle_tvm.so gives, by heddle_tvm_entry(host); the first host that enters is kept. */
 typedef struct heddle__tvm_table {
-  const char *version;
+  const char *layout;  /* HEDDLE_TVM_LAYOUT; first in all builds */
+  const char *version; /* heddle_version() of the library */
 
   /* The file was looked at by heddle__elf_check. close takes what open gave. */
   heddle_status (*open)(const char *path, heddle__tvm_library **out, heddle_error *err);

@@ -1,4 +1,4 @@
-/* operators/ops.c: libheddle_ops.so: the operators of plugins/common/more as graphs see them. A node becomes a region
+/* operators/ops.c: the operators of plugins/common/more as graphs see them. A node becomes a region
  * of its own, and the setup that a plugin plans with says what comes out; so the two cannot disagree. */
 #include "graph/ops.h"
 
@@ -116,7 +116,9 @@ static void make_schemas(void) {
   }
 }
 
-static const heddle__schema *find(const char *op, uint32_t opset) {
+const heddle__schema *heddle__ops_find(const char *op, uint32_t opset) {
+  static pthread_once_t once = PTHREAD_ONCE_INIT;
+  if (pthread_once(&once, make_schemas) != 0 || more_table_count > LINES) return NULL;
   const more_entry *e = more_graph_entry(op, opset);
   return e != NULL ? &schemas[e - more_table] : NULL;
 }
@@ -149,7 +151,7 @@ static heddle_status run_region(const heddle_pregion *region, void *const *in, v
   return s;
 }
 
-static heddle_status compute(const heddle_graph *g, const heddle__node *node, const heddle__known *const *inputs,
+heddle_status heddle__ops_compute(const heddle_graph *g, const heddle__node *node, const heddle__known *const *inputs,
                              const heddle__known *outs, uint32_t which, void *data) {
   const size_t n_in = node->n_inputs, n_out = node->n_outputs, n = n_in + n_out;
   heddle_pvalue *values = calloc(n, sizeof *values);
@@ -175,15 +177,4 @@ static heddle_status compute(const heddle_graph *g, const heddle__node *node, co
   free(lists);
   free(values);
   return s;
-}
-
-/* ---------------------------------------------------------------- the entry */
-
-HEDDLE_PLUGIN_EXPORT const void *heddle_ops_entry(const void *host);
-
-const void *heddle_ops_entry(const void *host) {
-  static const heddle__ops_table table = {.version = HEDDLE_VERSION, .find = find, .compute = compute};
-  static pthread_once_t once = PTHREAD_ONCE_INIT;
-  (void)host; /* it needs nothing of libheddle's */
-  return pthread_once(&once, make_schemas) == 0 && more_table_count <= LINES ? &table : NULL;
 }

@@ -141,7 +141,8 @@ static bool become(cone *c, size_t target) {
   opt_node *n = c->nodes[0];
   heddle_pattr attr;
   uint32_t n_attrs = 0;
-  if (targets[target].domain[0] == '\0' && net->host->schema("", targets[target].op, net->opset) == NULL) return false;
+  if (targets[target].domain[0] == '\0' && heddle__schema_find("", targets[target].op, net->opset) == NULL)
+    return false;
   if (targets[target].approximate != NULL)
     attr = opt_attr_string(net, "approximate", targets[target].approximate), n_attrs = 1;
   opt_value *x = (opt_value *)(uintptr_t)c->x;

@@ -1,6 +1,8 @@
 /* optimize/fold.c: what only constants decide is computed once, on the device cpu, when the model is made; and Shape of
  * what has one shape for ever. Results are constants; those that would take much more memory than they save are left. */
 #include "core/error.h"
+#include "core/context.h"
+#include "core/log.h"
 #include "optimize/net.h"
 
 #include <stdio.h>
@@ -120,15 +122,15 @@ static bool lend(opt_net *net, const part *p, heddle_params *out) {
 static heddle_status take_result(opt_net *net, heddle_executor *ex, opt_value *v, uint32_t i, heddle_error *err) {
   heddle_tensor *t = NULL;
   void *bytes;
-  heddle_status s = net->host->view_output(ex, i, &t, err);
+  heddle_status s = heddle_executor_view_output(ex, i, &t, err);
   if (s != HEDDLE_OK) return s;
   const char *name = v->maker->n_outputs == 1 ? opt_format(net, "%s", v->maker->name)
                                               : opt_format(net, "%s:%u", v->maker->name, (unsigned)v->index);
   opt_value *made = opt_constant(net, name, v->dtype, v->shape, v->ndim, &bytes);
   if (made == NULL) s = heddle__no_memory(err, "a folded constant");
-  else if (net->host->tensor_bytes(t) != v->bytes) s = heddle__fail(err, HEDDLE_EINTERNAL, "a result of another size");
-  else memcpy(bytes, net->host->tensor_data(t), (size_t)v->bytes);
-  net->host->tensor_release(t);
+  else if (heddle_tensor_bytes(t) != v->bytes) s = heddle__fail(err, HEDDLE_EINTERNAL, "a result of another size");
+  else memcpy(bytes, heddle_tensor_data(t), (size_t)v->bytes);
+  heddle_tensor_release(t);
   if (s == HEDDLE_OK) opt_replace(v, made);
   return s;
 }
@@ -147,13 +149,13 @@ static heddle_status compute(opt_net *net, part *p, heddle_error *err) {
   s = opt_write_part(net, p->nodes, p->n_nodes, p->from, p->n_from, p->to, p->n_to, &graph, err);
   if (s == HEDDLE_OK && !lend(net, p, &params)) s = heddle__no_memory(err, "constants");
   if (s == HEDDLE_OK)
-    s = net->host->model_create(net->ask->ctx, graph, p->n_from > 0 ? &params : NULL, &options, &model, err);
-  if (s == HEDDLE_OK) s = net->host->executor_create(model, &ex, err);
-  if (s == HEDDLE_OK) s = net->host->run(ex, RUN_NS, err);
+    s = heddle_model_create(net->ask->ctx, graph, p->n_from > 0 ? &params : NULL, &options, &model, err);
+  if (s == HEDDLE_OK) s = heddle_executor_create(model, &ex, err);
+  if (s == HEDDLE_OK) s = heddle_executor_run(ex, RUN_NS, err);
   for (uint32_t i = 0; s == HEDDLE_OK && i < p->n_to; i++) s = take_result(net, ex, p->to[i], i, err);
-  net->host->executor_release(ex);
-  net->host->model_release(model);
-  net->host->graph_release(graph);
+  heddle_executor_release(ex);
+  heddle_model_release(model);
+  heddle_graph_release(graph);
   return s;
 }
 
@@ -171,7 +173,7 @@ static bool fold_part(opt_net *net, part *p) {
     char text[sizeof why.text + 200];
     snprintf(text, sizeof text, "%.120s: fold: not computed%s: %s", net->graph->source,
              p->n_nodes > 1 ? " together" : "", why.text);
-    net->host->log(net->ask->ctx, HEDDLE_LOG_INFO, text);
+    heddle__log_line(heddle__context_log(net->ask->ctx), HEDDLE_LOG_INFO, "optimize", text);
     return false;
   }
   net->folded_bytes += bytes;
@@ -209,7 +211,7 @@ bool opt_pass_fold(opt_net *net) {
   uint64_t total = 0;
   part p = {.nodes = opt_alloc(net, net->n_nodes, sizeof(opt_node *))};
   if (net->failed ||
-      net->host->number(net->ask->ctx, "limit.fold_bytes", DEFAULT_BYTES, 0, INT64_MAX, &most, NULL) != HEDDLE_OK)
+      heddle__context_number(net->ask->ctx, "limit.fold_bytes", DEFAULT_BYTES, 0, INT64_MAX, &most, NULL) != HEDDLE_OK)
     return false;
   for (uint32_t i = 0; i < net->n_nodes; i++) net->nodes[i].mark = 0;
   for (uint32_t i = 0; i < net->n_nodes && !net->failed; i++) {

@@ -6,6 +6,7 @@
 #include <stdarg.h>
 #include <stdio.h>
 
+#include "core/alloc.h"
 #include "core/error.h"
 
 /* ---- the arena */
@@ -27,7 +28,7 @@ void *opt_alloc(opt_net *net, size_t count, size_t size) {
   size_t bytes = (count * size + 15) & ~(size_t)15;
   if (c == NULL || c->size - c->used < bytes) {
     size_t want = bytes > CHUNK_BYTES ? bytes : CHUNK_BYTES;
-    opt_chunk *fresh = net->host->alloc(1, sizeof *fresh + want);
+    opt_chunk *fresh = heddle__alloc(1, sizeof *fresh + want);
     if (fresh == NULL) {
       net->failed = true;
       return NULL;
@@ -67,10 +68,10 @@ char *opt_format(opt_net *net, const char *format, ...) {
 
 void opt_free(opt_net *net) {
   for (uint32_t i = 0; i < net->n_made; i++)
-    if (net->made[i]->constant != NULL) net->host->free(net->made[i]->constant->data);
+    if (net->made[i]->constant != NULL) heddle__free(net->made[i]->constant->data);
   for (opt_chunk *c = net->arena; c != NULL;) {
     opt_chunk *next = c->next;
-    net->host->free(c);
+    heddle__free(c);
     c = next;
   }
   net->arena = NULL;
@@ -91,7 +92,7 @@ static void *make_room(opt_net *net, void *list, uint32_t count, uint32_t *size,
 
 static bool set_type(opt_net *net, opt_value *v, heddle_dtype dtype, uint32_t ndim, const int64_t *shape) {
   uint64_t bytes;
-  if (net->host->bytes(dtype, ndim, shape, &bytes, NULL) != HEDDLE_OK) return false;
+  if (heddle__tensor_bytes(dtype, ndim, shape, &bytes, NULL) != HEDDLE_OK) return false;
   if (v->ndim != ndim || v->shape == NULL) v->shape = opt_alloc(net, ndim, sizeof *v->shape);
   if (v->shape == NULL) return false;
   if (ndim > 0) memcpy(v->shape, shape, ndim * sizeof *shape);
@@ -164,7 +165,6 @@ static heddle_status read_node(opt_net *net, opt_value **entries, uint32_t id) {
 
 heddle_status opt_read(opt_net *net, heddle_error *err) {
   const heddle_graph *g = net->graph = net->ask->graph;
-  net->host = net->ask->host;
   net->opset = g->opset;
   net->n_args = g->n_args;
   net->n_heads = g->n_heads;
@@ -276,7 +276,7 @@ opt_value *opt_constant(opt_net *net, const char *name, heddle_dtype dtype, cons
   heddle__constant *c = opt_alloc(net, 1, sizeof *c);
   if (v == NULL || c == NULL || !set_type(net, v, dtype, ndim, shape)) return NULL;
   *c = (heddle__constant){.dtype = dtype, .ndim = ndim, .shape = v->shape, .bytes = v->bytes};
-  c->data = v->bytes <= SIZE_MAX / 2 ? net->host->alloc_aligned((size_t)v->bytes, 64) : NULL;
+  c->data = v->bytes <= SIZE_MAX / 2 ? heddle__alloc_aligned((size_t)v->bytes, 64) : NULL;
   if (c->data == NULL) {
     net->failed = true;
     return NULL;
@@ -315,11 +315,11 @@ static void known_of(opt_net *net, const opt_value *v, bool with_data, heddle__k
 
 /* The bytes of inputs that decide shapes are given to inference, and of no others. */
 static bool infer_node(opt_net *net, opt_node *n) {
-  const heddle__schema *schema = net->host->schema(n->domain, n->op, n->domain[0] == '\0' ? net->opset : 0);
+  const heddle__schema *schema = heddle__schema_find(n->domain, n->op, n->domain[0] == '\0' ? net->opset : 0);
   if (schema == NULL || n->n_inputs > 1024 || n->n_outputs > 1024) return false;
-  heddle__known *known = net->host->alloc((size_t)n->n_inputs + n->n_outputs, sizeof *known);
-  const heddle__known **in = net->host->alloc(n->n_inputs, sizeof(heddle__known *));
-  heddle__entry *entries = net->host->alloc(n->n_inputs, sizeof *entries);
+  heddle__known *known = heddle__alloc((size_t)n->n_inputs + n->n_outputs, sizeof *known);
+  const heddle__known **in = heddle__alloc(n->n_inputs, sizeof(heddle__known *));
+  heddle__entry *entries = heddle__alloc(n->n_inputs, sizeof *entries);
   bool good = known != NULL && in != NULL && entries != NULL;
   net->failed = net->failed || !good;
   for (uint32_t k = 0; good && k < n->n_inputs; k++) {
@@ -349,9 +349,9 @@ static bool infer_node(opt_net *net, opt_node *n) {
   good = good && s == HEDDLE_OK;
   for (uint32_t k = 0; good && k < n->n_outputs; k++)
     good = set_type(net, &n->outputs[k], out[k].dtype, out[k].ndim, out[k].shape);
-  net->host->free(known);
-  net->host->free(in);
-  net->host->free(entries);
+  heddle__free(known);
+  heddle__free(in);
+  heddle__free(entries);
   return good;
 }
 
@@ -376,8 +376,8 @@ bool opt_raise_opset(opt_net *net, uint32_t opset) {
   for (uint32_t i = 0; i < net->n_nodes; i++) {
     const opt_node *n = &net->nodes[i];
     if (!n->live || n->domain[0] != '\0') continue;
-    const heddle__schema *before = net->host->schema("", n->op, net->opset);
-    const heddle__schema *after = net->host->schema("", n->op, opset);
+    const heddle__schema *before = heddle__schema_find("", n->op, net->opset);
+    const heddle__schema *after = heddle__schema_find("", n->op, opset);
     if (before == NULL || after == NULL || (before != after && !same_meaning(n))) return false;
   }
   net->opset = opset;

@@ -61,7 +61,6 @@ struct opt_chunk;
 
 typedef struct opt_net {
   const heddle__optimize_ask *ask;
-  const heddle__optimize_host *host;
   const heddle_graph *graph;
   struct opt_chunk *arena;
   opt_node *nodes; /* of the given graph's operators */

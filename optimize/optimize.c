@@ -1,8 +1,9 @@
-/* optimize/optimize.c: the entry of libheddle_optimize.so: which optimisations are wished for, their order, and how often
+/* optimize/optimize.c: which optimisations are wished for, their order, and how often
  * they take turns. Each is a file of its own. */
 #include <stdio.h>
 
 #include "core/error.h"
+#include "core/alloc.h"
 #include "optimize/net.h"
 
 static const struct {
@@ -99,14 +100,13 @@ typedef struct result {
   opt_net net;
 } result;
 
-static void release(heddle__optimized *o) {
+void heddle__optimized_free(heddle__optimized *o) {
   if (o == NULL) return;
   result *r = (result *)o;
-  const heddle__optimize_host *host = r->net.host;
-  host->graph_release(o->graph);
+  heddle_graph_release(o->graph);
   json_decref(o->changes);
   opt_free(&r->net);
-  host->free(r);
+  heddle__free(r);
 }
 
 static heddle__entry kept_entry(const opt_value *v) {
@@ -135,12 +135,12 @@ static bool is_ours(const heddle_graph *g) {
   return ours;
 }
 
-static heddle_status run(const heddle__optimize_ask *ask, heddle__optimized **out, heddle_error *err) {
+heddle_status heddle__optimize_graph(const heddle__optimize_ask *ask, heddle__optimized **out, heddle_error *err) {
   uint32_t mask;
   *out = NULL;
   heddle_status s = read_wish(ask->wish, &mask, err);
   if (s != HEDDLE_OK || mask == 0 || !is_ours(ask->graph)) return s;
-  result *r = ask->host->alloc(1, sizeof *r);
+  result *r = heddle__alloc(1, sizeof *r);
   if (r == NULL) return heddle__no_memory(err, "optimisations");
   r->net.ask = ask;
   s = opt_read(&r->net, err);
@@ -151,17 +151,6 @@ static heddle_status run(const heddle__optimize_ask *ask, heddle__optimized **ou
     if (s == HEDDLE_OK) *out = &r->shown;
   }
   r->net.ask = NULL; /* it was lent for the call */
-  if (*out == NULL) {
-    r->net.host = ask->host;
-    release(&r->shown);
-  }
+  if (*out == NULL) heddle__optimized_free(&r->shown);
   return s;
-}
-
-__attribute__((visibility("default"))) const void *heddle_optimize_entry(const void *host);
-
-const void *heddle_optimize_entry(const void *host) {
-  static const heddle__optimize_table table = {HEDDLE_VERSION, run, release};
-  (void)host;
-  return &table;
 }

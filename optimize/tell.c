@@ -2,6 +2,8 @@
 #include <stdio.h>
 
 #include "core/error.h"
+#include "core/context.h"
+#include "core/log.h"
 #include "optimize/net.h"
 
 void opt_log(const opt_net *net) {
@@ -12,7 +14,7 @@ void opt_log(const opt_net *net) {
     for (uint32_t k = 0; k < c->n_nodes && used < sizeof text - 80; k++)
       used += (size_t)snprintf(text + used, sizeof text - used, "%s%.60s", k == 0 ? "" : ", ", c->nodes[k]);
     if (used < sizeof text) snprintf(text + used, sizeof text - used, ": %s", c->words);
-    net->host->log(net->ask->ctx, HEDDLE_LOG_INFO, text);
+    heddle__log_line(heddle__context_log(net->ask->ctx), HEDDLE_LOG_INFO, "optimize", text);
   }
 }
 

@@ -1,6 +1,8 @@
 /* optimize/write.c: from a net to a graph as libheddle plans it. Nodes that are as they were borrow from the given graph;
  * of the others, names, attributes and inputs are copied. */
 #include "core/error.h"
+#include "core/alloc.h"
+#include "graph/validate.h"
 #include "optimize/net.h"
 
 typedef struct writer {
@@ -10,7 +12,7 @@ typedef struct writer {
 } writer;
 
 static void *take(writer *w, size_t count, size_t size) {
-  void *p = w->net->host->alloc(count, size);
+  void *p = heddle__alloc(count, size);
   w->failed = w->failed || p == NULL;
   return p;
 }
@@ -118,11 +120,11 @@ static bool begin(writer *w, const opt_net *net, const opt_node *const *nodes, u
                   uint32_t n_heads, heddle_error *err) {
   uint64_t entries = n_args;
   for (uint32_t i = 0; i < n_nodes; i++) entries += nodes[i]->n_outputs;
-  *w = (writer){net, net->host->graph_new(net->graph->source, err), false};
+  *w = (writer){net, heddle__graph_new(net->graph->source, err), false};
   if (w->g == NULL) return false;
   w->g->is_heddle = true;
   w->g->opset = net->opset;
-  w->g->base = net->host->graph_retain((heddle_graph *)(uintptr_t)net->graph);
+  w->g->base = heddle_graph_retain((heddle_graph *)(uintptr_t)net->graph);
   w->g->nodes = take(w, (size_t)n_args + n_nodes, sizeof *w->g->nodes);
   w->g->args = take(w, n_args, sizeof *w->g->args);
   w->g->types = take(w, entries, sizeof *w->g->types);
@@ -132,9 +134,9 @@ static bool begin(writer *w, const opt_net *net, const opt_node *const *nodes, u
 
 static heddle_status end(writer *w, heddle_graph **out, heddle_error *err) {
   heddle_status s =
-      w->failed || w->g == NULL ? heddle__no_memory(err, "an optimised graph") : w->net->host->graph_index(w->g, err);
+      w->failed || w->g == NULL ? heddle__no_memory(err, "an optimised graph") : heddle__graph_index(w->g, err);
   *out = s == HEDDLE_OK ? w->g : NULL;
-  if (s != HEDDLE_OK && w->g != NULL) w->net->host->graph_release(w->g);
+  if (s != HEDDLE_OK && w->g != NULL) heddle_graph_release(w->g);
   return s;
 }
 

@@ -4,6 +4,7 @@
 #include <string.h>
 
 #include "core/cache_folder.h"
+#include "core/alloc.h"
 #include "probe/file.h"
 #include "probe/probe.h"
 
@@ -53,7 +54,7 @@ void heddle__abilities_read(heddle__plugin *p) {
     memcpy(folder, p->abilities, (size_t)(slash - p->abilities));
     folder[slash - p->abilities] = '\0';
     if (heddle__cache_folder_is_ours(folder) &&
-        heddle__file_read(p->abilities, true, MOST_BYTES, &text, &bytes, NULL) == HEDDLE_OK)
+        heddle__probe_file_read(p->abilities, true, MOST_BYTES, &text, &bytes, NULL) == HEDDLE_OK)
       root = json_loadb(text, bytes, JSON_REJECT_DUPLICATES, NULL);
   }
   const json_t *devices = json_object_get(root, "devices");
@@ -66,7 +67,7 @@ void heddle__abilities_read(heddle__plugin *p) {
                       "%s does not count: it is of another file or driver, or cannot be read; run heddle check-plugin "
                       "again",
                       p->abilities);
-    heddle__probe_core()->free(p->abilities);
+    heddle__free(p->abilities);
     p->abilities = NULL;
   }
   json_decref(root);

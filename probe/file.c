@@ -18,8 +18,8 @@
 /* Where a pipe lies under the name, opening it must not wait for who writes to it. */
 enum { HOW = O_RDONLY | O_CLOEXEC | O_NONBLOCK };
 
-heddle_status heddle__file_read(const char *path, bool ours, size_t limit, char **text, size_t *bytes,
-                                heddle_error *err) {
+heddle_status heddle__probe_file_read(const char *path, bool ours, size_t limit, char **text, size_t *bytes,
+                                      heddle_error *err) {
   struct stat info;
   int fd = open(path, ours ? HOW | O_NOFOLLOW : HOW);
   if (fd < 0)
@@ -77,7 +77,7 @@ bool heddle__file_put(int fd, const char *data, size_t bytes) {
   return good;
 }
 
-heddle_status heddle__file_write(const char *folder, const char *name, const char *text, heddle_error *err) {
+heddle_status heddle__probe_file_write(const char *folder, const char *name, const char *text, heddle_error *err) {
   char aside[PATH_MAX], path[PATH_MAX];
   int code = heddle__cache_folder_make(folder);
   if (code != 0) return heddle__fail(err, HEDDLE_EIO, "folder %s could not be made (errno %d)", folder, code);

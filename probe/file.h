@@ -10,14 +10,14 @@
 /* Reads a regular file of at most limit bytes; *text is malloc's, with a zero behind it. ours: it must be no link, belong
  * to this user, and nobody else may write to it. HEDDLE_ENOTFOUND where there is none; HEDDLE_EIO, HEDDLE_ELIMIT,
  * HEDDLE_ENOMEM. Any thread. */
-heddle_status heddle__file_read(const char *path, bool ours, size_t limit, char **text, size_t *bytes,
-                                heddle_error *err);
+heddle_status heddle__probe_file_read(const char *path, bool ours, size_t limit, char **text, size_t *bytes,
+                                      heddle_error *err);
 
 /* Writes all of it; false: errno says why. A limit on the size of files is an error here, not the signal that ends the
  * process. */
 bool heddle__file_put(int fd, const char *data, size_t bytes);
 
 /* Writes folder/name for this user alone, by rename; makes the folder where it is missing. HEDDLE_EIO with why. */
-heddle_status heddle__file_write(const char *folder, const char *name, const char *text, heddle_error *err);
+heddle_status heddle__probe_file_write(const char *folder, const char *name, const char *text, heddle_error *err);
 
 #endif

@@ -128,7 +128,7 @@ static heddle_status find_library(const char *path, const heddle__manifest *m, c
 heddle_status heddle__manifest_read(const char *path, heddle__manifest *out, char **real, heddle_error *err) {
   char *text = NULL;
   size_t bytes = 0;
-  heddle_status s = heddle__file_read(path, false, MOST_BYTES, &text, &bytes, err);
+  heddle_status s = heddle__probe_file_read(path, false, MOST_BYTES, &text, &bytes, err);
   if (s == HEDDLE_OK) s = heddle__manifest_parse(text, bytes, out, err);
   else heddle__prefix(err, s, "manifest: ");
   free(text);

@@ -9,7 +9,4 @@
  * version of the plugin ABI, with out->name set. Any thread; opens nothing. */
 heddle_status heddle__manifest_parse(const char *text, size_t bytes, heddle__manifest *out, heddle_error *err);
 
-/* heddle__probe_table.manifest. Blocks on the files. */
-heddle_status heddle__manifest_read(const char *path, heddle__manifest *out, char **real, heddle_error *err);
-
 #endif

@@ -1,4 +1,4 @@
-/* probe/probe.c: the entry of libheddle_probe.so, and what it decides before and after a plugin is loaded. What cannot be
+/* probe/probe.c: what is decided before and after a plugin is loaded. What cannot be
  * tried is not loaded. A failed try counts under the limits that it was made under, and for some days; one that may have
  * failed for want of a resource counts when it fails again. What a process found out it remembers, so that a folder that
  * cannot be written to costs one try a process. */
@@ -11,22 +11,16 @@
 #include <string.h>
 #include <time.h>
 
+#include "core/alloc.h"
 #include "core/error.h"
 #include "probe/manifest.h"
 
 enum { DEFAULT_LIMIT_MS = 20000, MOST_LIMIT_MS = 3600000, MOST_NOTES = 64, DEFAULT_DAYS = 7, MOST_DAYS = 36500 };
 
-/* Set by everybody who opens the library, to the same. */
-static _Atomic(const heddle__probe_host *) core;
-
-const heddle__probe_host *heddle__probe_core(void) {
-  return atomic_load_explicit(&core, memory_order_acquire);
-}
-
 void heddle__probe_say(const heddle__plugin *plugin, int32_t level, const char *format, ...) {
   va_list args;
   va_start(args, format);
-  heddle__probe_core()->vlogf(&plugin->ctx->log, level, "probe", format, args);
+  heddle__vlogf(&plugin->ctx->log, level, "probe", format, args);
   va_end(args);
 }
 
@@ -88,7 +82,7 @@ typedef struct numbers {
 /* A refusal that is a finding and not the plugin's answer: what it changes in a list of devices is said. */
 static heddle_status refuse(heddle__plugin *p, const char *reason, heddle_error *err) {
   p->untrusted = true;
-  return heddle__probe_core()->refuse(p, err, "%s", reason);
+  return heddle__plugin_refuse(p, err, "%s", reason);
 }
 
 /* The sentence of a finding that keeps a plugin from being used. */
@@ -123,8 +117,8 @@ static bool is_over(const heddle__finding *what, const numbers *n) {
 static void keep_drivers(heddle__plugin *p, const json_t *list) {
   size_t bytes = 1;
   for (size_t i = 0; i < json_array_size(list); i++) bytes += json_string_length(json_array_get(list, i)) + 1;
-  heddle__probe_core()->free(p->drivers);
-  p->drivers = heddle__probe_core()->alloc(bytes, 1);
+  heddle__free(p->drivers);
+  p->drivers = heddle__alloc(bytes, 1);
   size_t used = 0;
   for (size_t i = 0; i < json_array_size(list) && p->drivers != NULL; i++) {
     const char *text = json_string_value(json_array_get(list, i));
@@ -192,17 +186,16 @@ static heddle_status try_it(heddle__plugin *p, const heddle__finding *before, co
 }
 
 static heddle_status read_numbers(const heddle__plugin *p, numbers *out, heddle_error *err) {
-  const heddle__probe_host *core_is = heddle__probe_core();
   const char *value;
-  out->again = core_is->config_get(p->ctx->config, "probe.retry", &value, NULL) && strcmp(value, "0") != 0 &&
+  out->again = heddle__config_get(p->ctx->config, "probe.retry", &value, NULL) && strcmp(value, "0") != 0 &&
                strcmp(value, "off") != 0;
   heddle_status s =
-      core_is->context_number(p->ctx, "probe.timeout_ms", DEFAULT_LIMIT_MS, 1, MOST_LIMIT_MS, &out->limit_ms, err);
+      heddle__context_number(p->ctx, "probe.timeout_ms", DEFAULT_LIMIT_MS, 1, MOST_LIMIT_MS, &out->limit_ms, err);
   if (s != HEDDLE_OK) return s;
-  return core_is->context_number(p->ctx, "probe.expire_days", DEFAULT_DAYS, 0, MOST_DAYS, &out->days, err);
+  return heddle__context_number(p->ctx, "probe.expire_days", DEFAULT_DAYS, 0, MOST_DAYS, &out->days, err);
 }
 
-static heddle_status before(heddle__plugin *p, heddle_error *err) {
+heddle_status heddle__probe_try(heddle__plugin *p, heddle_error *err) {
   numbers n;
   note seen;
   heddle__finding what;
@@ -262,17 +255,9 @@ static void compare_drivers(heddle__plugin *p) {
   }
 }
 
-static void after(heddle__plugin *p) {
+void heddle__probe_loaded(heddle__plugin *p) {
   if (p->drivers != NULL) compare_drivers(p);
-  heddle__probe_core()->free(p->drivers);
+  heddle__free(p->drivers);
   p->drivers = NULL;
   if (p->abilities != NULL) heddle__abilities_read(p);
-}
-
-__attribute__((visibility("default"))) const void *heddle_probe_entry(const void *given);
-
-const void *heddle_probe_entry(const void *given) {
-  static const heddle__probe_table table = {HEDDLE_VERSION, heddle__manifest_read, before, after};
-  atomic_store_explicit(&core, given, memory_order_release);
-  return &table;
 }

@@ -1,4 +1,4 @@
-/* probe/probe.h: what the files of libheddle_probe.so share: a plugin's try in a process of its own (trial.c), the record
+/* probe/probe.h: what the files of this room share: a plugin's try in a process of its own (trial.c), the record
  * that is kept of it (record.c), and what heddle check-plugin found (abilities.c). */
 #ifndef HEDDLE_PROBE_PROBE_H
 #define HEDDLE_PROBE_PROBE_H
@@ -7,9 +7,6 @@
 
 #include "core/probe.h"
 #include "probe/limits.h"
-
-/* What libheddle gives. */
-const heddle__probe_host *heddle__probe_core(void);
 
 void heddle__probe_say(const heddle__plugin *plugin, int32_t level, const char *format, ...)
     __attribute__((format(printf, 3, 4)));

@@ -18,7 +18,7 @@ enum { FORMAT = 1, MOST_BYTES = 1 << 20, NAME_BYTES = 64 };
 
 static const char *folder_of(const heddle__plugin *p) {
   const char *folder;
-  bool there = heddle__probe_core()->config_get(p->ctx->config, "probe.cache_dir", &folder, NULL) && folder[0] == '/';
+  bool there = heddle__config_get(p->ctx->config, "probe.cache_dir", &folder, NULL) && folder[0] == '/';
   return there ? folder : NULL;
 }
 
@@ -118,7 +118,7 @@ json_t *heddle__record_read(const heddle__plugin *p, heddle__finding *out) {
   name_of(p, name);
   int n = snprintf(path, sizeof path, "%s/%s", folder, name);
   if (n < 0 || (size_t)n >= sizeof path) return NULL;
-  if (heddle__file_read(path, true, MOST_BYTES, &text, &bytes, NULL) != HEDDLE_OK) return NULL;
+  if (heddle__probe_file_read(path, true, MOST_BYTES, &text, &bytes, NULL) != HEDDLE_OK) return NULL;
   json_t *root = json_loadb(text, bytes, JSON_REJECT_DUPLICATES, NULL);
   free(text);
   if (is_number(root, "format", FORMAT) && is_text(root, "heddle", heddle_version()) &&
@@ -147,7 +147,7 @@ void heddle__record_write(const heddle__plugin *p, const heddle__finding *what, 
   heddle_status s = HEDDLE_OK;
   if (folder == NULL) s = heddle__fail(&err, HEDDLE_EIO, "there is no folder (setting probe.cache_dir)");
   else if (text == NULL) s = heddle__fail(&err, HEDDLE_EIO, "its path is no UTF-8, or memory is out");
-  else s = heddle__file_write(folder, name, text, &err);
+  else s = heddle__probe_file_write(folder, name, text, &err);
   if (s != HEDDLE_OK)
     heddle__probe_say(p, HEDDLE_LOG_INFO, "%s: the result of its try is not kept: %s", p->path, err.text);
   free(text);

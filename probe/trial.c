@@ -67,7 +67,7 @@ static int above(int fd) {
 
 static heddle_status write_request(child *c, heddle_error *err) {
   const heddle__plugin *p = c->plugin;
-  heddle_status s = heddle__probe_core()->config_each(p->ctx->config, "", put, c, err);
+  heddle_status s = heddle__config_each(p->ctx->config, "", put, c, err);
   if (s == HEDDLE_OK) s = put(c, "plugins", p->manifest != NULL ? p->manifest : p->path, err);
   static const char *const fixed[][2] = {
       {"probe", "off"}, {"plugin_trust", "any"}, {"layers", "off"}, {"log", "trace"}, {"threads", "1"}};

@@ -129,9 +129,6 @@ heddle_status heddle__broken(heddle__call *c, heddle_status who, const char *for
 void heddle__broken_logged(struct heddle__layers *layers, const char *format, ...)
     __attribute__((format(printf, 2, 3)));
 
-/* heddle__layers_table.create */
-heddle_status heddle__layers_wrap(heddle__plugin *plugin, const char *list, const char *origin, heddle_error *err);
-
 /* ---- the tables */
 
 void heddle__wrap_core_tables(struct heddle__layers *layers);

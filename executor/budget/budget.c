@@ -1,15 +1,15 @@
 /* executor/budget/budget.c: limits on devices' memory as a user writes them, plans that keep them, and what is said where
- * none does. The entry of libheddle_budget.so. */
+ * none does. */
 #include <stdio.h>
 #include <string.h>
 
 #include "core/error.h"
+#include "core/alloc.h"
 #include "executor/budget/net.h"
 
 /* ---- reading limits */
 
 typedef struct reader {
-  const heddle__budget_host *host;
   const heddle_model *m;
   const char *from;
   bool strict;
@@ -56,7 +56,7 @@ static heddle_status read_one(const reader *r, const char *name, size_t name_len
   memcpy(device, name, name_length);
   device[name_length] = '\0';
   heddle_device *dev = NULL;
-  heddle_status s = r->host->find_device(r->m->ctx, device, &dev, err);
+  heddle_status s = heddle_context_find_device(r->m->ctx, device, &dev, err);
   if (s != HEDDLE_OK) return heddle__prefix(err, s, "limit on memory '%s' (from %s): ", device, r->from);
   uint32_t i = 0;
   while (i < r->m->n_devices && r->m->devices[i] != dev) i++;
@@ -79,11 +79,11 @@ static size_t trimmed(const char **text, size_t length) {
   return length;
 }
 
-static heddle_status budget_read(const heddle__budget_host *host, const heddle_model *m, const char *list,
-                                 const char *from, bool strict, uint64_t *limits, heddle_error *err) {
-  reader r = {host, m, from, strict, limits};
+heddle_status heddle__limits_read(const heddle_model *m, const char *list, const char *from, bool strict,
+                                  uint64_t *limits, heddle_error *err) {
+  reader r = {m, from, strict, limits};
   heddle_status s = HEDDLE_OK;
-  if (list == NULL) return host->each(m->ctx->config, "limit.memory.", read_setting, &r, err);
+  if (list == NULL) return heddle__config_each(m->ctx->config, "limit.memory.", read_setting, &r, err);
   if (strcmp(list, "off") == 0 || strcmp(list, "none") == 0 || strcmp(list, "0") == 0) return HEDDLE_OK;
   for (const char *p = list; s == HEDDLE_OK;) {
     size_t length = strcspn(p, ",");
@@ -146,11 +146,10 @@ static const char *kind_of(const heddle__instance *it) {
 }
 
 /* The largest that lie there at the peak, as far as there is room. */
-static heddle_status say_peak(page *p, const heddle__budget_host *host, const heddle__plan *plan, uint32_t device,
-                              heddle_error *err) {
+static heddle_status say_peak(page *p, const heddle__plan *plan, uint32_t device, heddle_error *err) {
   enum { SHOWN = 6, MORE = 48 };
   budget_peak peak;
-  heddle_status s = budget_peak_init(&peak, host, plan, device, err);
+  heddle_status s = budget_peak_init(&peak, plan, device, err);
   if (s != HEDDLE_OK) return s;
   uint32_t left = 0, shown = 0;
   uint64_t bytes = 0;
@@ -172,28 +171,27 @@ static heddle_status say_peak(page *p, const heddle__budget_host *host, const he
   }
   p->kept -= MORE;
   if (left > 0) say(p, "%s %u more with %llu", shown > 0 ? ", and" : "", (unsigned)left, (unsigned long long)bytes);
-  host->free(peak.live);
+  heddle__free(peak.live);
   return HEDDLE_OK;
 }
 
-static heddle_status complain(const heddle__budget_host *host, const heddle__request *request, const heddle__plan *plan,
-                              heddle_error *err) {
+static heddle_status complain(const heddle__request *request, const heddle__plan *plan, heddle_error *err) {
   page p = {"", 0, 0};
   char words[500];
-  heddle_status s = budget_suggest(host, request, plan, words, sizeof words, err);
+  heddle_status s = budget_suggest(request, plan, words, sizeof words, err);
   if (s != HEDDLE_OK) return s;
   p.kept = strlen(words) + 80;
   uint32_t worst = 0, n = 0;
   for (uint32_t d = 0; d < plan->n_devices; d++) {
-    uint64_t over = budget_excess(host, plan, d), limit = plan->req.limits[d];
-    if (over > budget_excess(host, plan, worst)) worst = d;
+    uint64_t over = budget_excess(plan, d), limit = plan->req.limits[d];
+    if (over > budget_excess(plan, worst)) worst = d;
     if (over == 0) continue;
     say(&p, "%s%s needs %llu bytes, %llu more than its limit of %llu (from %s)", n++ == 0 ? "" : "; ",
-        plan->devices[d].dev->name, (unsigned long long)host->counted(plan, d), (unsigned long long)over,
+        plan->devices[d].dev->name, (unsigned long long)heddle__plan_counted(plan, d), (unsigned long long)over,
         (unsigned long long)limit, plan->req.limits_from);
   }
   if (plan->fitted != NULL) say(&p, ", although %s", plan->fitted);
-  s = say_peak(&p, host, plan, worst, err);
+  s = say_peak(&p, plan, worst, err);
   if (s != HEDDLE_OK) return s;
   p.kept = 0;
   if (words[0] != '\0') say(&p, "; it fits with %s", words);
@@ -202,22 +200,12 @@ static heddle_status complain(const heddle__budget_host *host, const heddle__req
   return heddle__fail(err, HEDDLE_ELIMIT, "%s: %s", plan->req.graph->source, p.text);
 }
 
-static heddle_status budget_plan(const heddle__budget_host *host, const heddle__request *request, heddle__plan **out,
-                                 heddle_error *err) {
+heddle_status heddle__budget_fit(const heddle__request *request, heddle__plan **out, heddle_error *err) {
   uint64_t over = 0;
-  heddle_status s = budget_fit(host, request, true, out, &over, err);
+  heddle_status s = budget_fit(request, true, out, &over, err);
   if (s != HEDDLE_OK || over == 0) return s;
-  s = complain(host, request, *out, err);
-  host->plan_free(*out);
+  s = complain(request, *out, err);
+  heddle__plan_free(*out);
   *out = NULL;
   return s;
-}
-
-static const heddle__budget_table table = {HEDDLE_VERSION, budget_read, budget_plan};
-
-__attribute__((visibility("default"))) const void *heddle_budget_entry(const void *given);
-
-const void *heddle_budget_entry(const void *given) {
-  (void)given;
-  return &table;
 }

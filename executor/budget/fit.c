@@ -1,22 +1,22 @@
 /* executor/budget/fit.c: plans a request again and again, each time with more done against the bytes that it takes, until
  * the plan keeps its limits. */
 #include "core/error.h"
+#include "core/alloc.h"
 #include "executor/budget/net.h"
 
-static uint64_t excess_of(const heddle__budget_host *host, const heddle__plan *plan) {
+static uint64_t excess_of(const heddle__plan *plan) {
   uint64_t sum = 0;
-  for (uint32_t d = 0; d < plan->n_devices; d++) sum += budget_excess(host, plan, d);
+  for (uint32_t d = 0; d < plan->n_devices; d++) sum += budget_excess(plan, d);
   return sum;
 }
 
 /* The ranks of all nodes in an order that is better than the plan's; NULL where none was found. */
-static heddle_status rank_of(const heddle__budget_host *host, const heddle__plan *plan, bool thorough, uint32_t **out,
-                             heddle_error *err) {
+static heddle_status rank_of(const heddle__plan *plan, bool thorough, uint32_t **out, heddle_error *err) {
   budget_net net;
-  uint32_t *order = host->alloc((size_t)plan->n_steps + 1, sizeof *order);
-  uint32_t *rank = host->alloc((size_t)plan->req.graph->n_nodes + 1, sizeof *rank);
+  uint32_t *order = heddle__alloc((size_t)plan->n_steps + 1, sizeof *order);
+  uint32_t *rank = heddle__alloc((size_t)plan->req.graph->n_nodes + 1, sizeof *rank);
   bool better = false;
-  heddle_status s = budget_net_init(&net, host, plan, err);
+  heddle_status s = budget_net_init(&net, plan, err);
   if (s == HEDDLE_OK && (order == NULL || rank == NULL)) s = heddle__no_memory(err, "the search for a smaller plan");
   if (s == HEDDLE_OK) s = budget_search(&net, thorough, order, &better, err);
   for (uint32_t i = 0; better && i < net.n_tasks; i++) {
@@ -24,9 +24,9 @@ static heddle_status rank_of(const heddle__budget_host *host, const heddle__plan
     for (uint32_t k = 0; k < r->n_nodes; k++) rank[r->nodes[k]] = i + 1;
   }
   budget_net_finish(&net);
-  host->free(order);
+  heddle__free(order);
   *out = s == HEDDLE_OK && better ? rank : NULL;
-  if (*out == NULL) host->free(rank);
+  if (*out == NULL) heddle__free(rank);
   return s;
 }
 
@@ -43,11 +43,11 @@ static const struct {
 };
 
 /* Plans once. A plan that one of the ways cannot make is none that is smaller; the first one must be there. */
-static heddle_status make(const heddle__budget_host *host, const heddle__request *req, const char *words,
-                          heddle__plan **best, uint64_t *over, heddle__plan **out, heddle_error *err) {
+static heddle_status make(const heddle__request *req, const char *words, heddle__plan **best, uint64_t *over,
+                          heddle__plan **out, heddle_error *err) {
   heddle_error why = {0};
   *out = NULL;
-  heddle_status s = host->make(req, out, &why);
+  heddle_status s = heddle__plan_make(req, out, &why);
   if (s != HEDDLE_OK) {
     if (*best != NULL && s != HEDDLE_ENOMEM) return HEDDLE_OK;
     if (err != NULL) *err = why;
@@ -55,33 +55,33 @@ static heddle_status make(const heddle__budget_host *host, const heddle__request
   }
   (*out)->req.rank = NULL;
   (*out)->fitted = words;
-  if (excess_of(host, *out) >= *over && *best != NULL) return HEDDLE_OK;
-  *over = excess_of(host, *out);
+  if (excess_of(*out) >= *over && *best != NULL) return HEDDLE_OK;
+  *over = excess_of(*out);
   *best = *out;
   return HEDDLE_OK;
 }
 
-static heddle_status try_way(const heddle__budget_host *host, heddle__request *req, size_t way, bool thorough,
-                             heddle__plan **best, uint64_t *over, heddle_error *err) {
+static heddle_status try_way(heddle__request *req, size_t way, bool thorough, heddle__plan **best, uint64_t *over,
+                             heddle_error *err) {
   heddle__plan *old = *best, *listed = NULL, *reordered = NULL;
   uint32_t *rank = NULL;
-  heddle_status s = make(host, req, ways[way].listed, best, over, &listed, err);
-  if (s == HEDDLE_OK && *over > 0 && listed != NULL) s = rank_of(host, listed, thorough, &rank, err);
+  heddle_status s = make(req, ways[way].listed, best, over, &listed, err);
+  if (s == HEDDLE_OK && *over > 0 && listed != NULL) s = rank_of(listed, thorough, &rank, err);
   if (rank != NULL) {
     req->rank = rank;
     req->late = true;
-    s = make(host, req, ways[way].reordered, best, over, &reordered, err);
+    s = make(req, ways[way].reordered, best, over, &reordered, err);
     req->rank = NULL;
-    host->free(rank);
+    heddle__free(rank);
   }
-  if (old != *best) host->plan_free(old);
-  if (listed != *best) host->plan_free(listed);
-  if (reordered != *best) host->plan_free(reordered);
+  if (old != *best) heddle__plan_free(old);
+  if (listed != *best) heddle__plan_free(listed);
+  if (reordered != *best) heddle__plan_free(reordered);
   return s;
 }
 
-heddle_status budget_fit(const heddle__budget_host *host, const heddle__request *request, bool thorough,
-                         heddle__plan **out, uint64_t *over, heddle_error *err) {
+heddle_status budget_fit(const heddle__request *request, bool thorough, heddle__plan **out, uint64_t *over,
+                         heddle_error *err) {
   heddle__request req = *request;
   heddle_status s = HEDDLE_OK;
   *out = NULL;
@@ -91,13 +91,13 @@ heddle_status budget_fit(const heddle__budget_host *host, const heddle__request 
     req.late = ways[w].late;
     req.plain = ways[w].plain;
     if (ways[w].one_stream) req.max_streams = 1;
-    s = try_way(host, &req, w, thorough, out, over, err);
+    s = try_way(&req, w, thorough, out, over, err);
   }
   if (s != HEDDLE_OK) {
-    host->plan_free(*out);
+    heddle__plan_free(*out);
     *out = NULL;
   } else if (thorough && (*out)->fitted != NULL) {
-    budget_log(host, &req.ctx->log, "%s: %s: %llu bytes over its limits", request->graph->source, (*out)->fitted,
+    budget_log(&req.ctx->log, "%s: %s: %llu bytes over its limits", request->graph->source, (*out)->fitted,
                (unsigned long long)*over);
   }
   return s;

@@ -2,12 +2,13 @@
  * what it waits for. */
 #include "executor/budget/net.h"
 
+#include "core/alloc.h"
 #include "core/error.h"
 
 static bool add(budget_net *net, budget_list *list, uint32_t number) {
   if (net->n_lists == net->cap_lists) {
     uint32_t cap = net->cap_lists * 2 + 64;
-    uint32_t *more = net->host->grow(net->lists, net->cap_lists, cap, sizeof *more);
+    uint32_t *more = heddle__grow(net->lists, net->cap_lists, cap, sizeof *more);
     if (more == NULL) return false;
     net->lists = more;
     net->cap_lists = cap;
@@ -72,7 +73,7 @@ static bool take_operands(maker *m, uint32_t step, budget_task *task) {
 static bool turn_round(budget_net *net) {
   uint32_t more = 0;
   for (uint32_t t = 0; t < net->n_tasks; t++) more += net->tasks[t].before.count + net->tasks[t].reads.count;
-  uint32_t *lists = net->host->grow(net->lists, net->cap_lists, (size_t)net->n_lists + more + 1, sizeof *lists);
+  uint32_t *lists = heddle__grow(net->lists, net->cap_lists, (size_t)net->n_lists + more + 1, sizeof *lists);
   if (lists == NULL) return false;
   net->lists = lists;
   net->cap_lists = net->n_lists + more + 1;
@@ -104,7 +105,7 @@ static void find_slots(maker *m) {
   for (uint32_t d = 0; d < plan->n_devices; d++) {
     m->slot_of[d] = HEDDLE__NONE;
     if (plan->req.limits[d] == 0) continue;
-    uint64_t fixed = net->host->counted(plan, d), limit = plan->req.limits[d];
+    uint64_t fixed = heddle__plan_counted(plan, d), limit = plan->req.limits[d];
     for (uint32_t i = 0; i < plan->n_allocs; i++) {
       const heddle__allocation *a = &plan->allocs[i];
       const heddle__space *space = &plan->spaces[a->space];
@@ -125,8 +126,7 @@ static void find_values(maker *m) {
     uint32_t device = plan->spaces[it->space].device;
     uint64_t align = plan->spaces[it->space].align > 0 ? plan->spaces[it->space].align : 1;
     m->value_of[i] = HEDDLE__NONE;
-    if (it->role != HEDDLE__ROLE_TEMP || m->slot_of[device] == HEDDLE__NONE ||
-        !budget_counts(m->net->host, plan, it, device))
+    if (it->role != HEDDLE__ROLE_TEMP || m->slot_of[device] == HEDDLE__NONE || !budget_counts(plan, it, device))
       continue;
     m->value_of[i] = m->net->n_values;
     m->net->values[m->net->n_values++] = (budget_value){
@@ -149,16 +149,15 @@ static bool find_tasks(maker *m) {
   return turn_round(net);
 }
 
-heddle_status budget_net_init(budget_net *net, const heddle__budget_host *host, const heddle__plan *plan,
-                              heddle_error *err) {
-  *net = (budget_net){.host = host};
+heddle_status budget_net_init(budget_net *net, const heddle__plan *plan, heddle_error *err) {
+  *net = (budget_net){0};
   maker m = {.net = net, .plan = plan};
   size_t steps = (size_t)plan->n_steps + 1;
-  net->tasks = host->alloc(steps, sizeof *net->tasks);
-  net->values = host->alloc((size_t)plan->n_instances + 1, sizeof *net->values);
-  net->device = host->alloc((size_t)plan->n_devices + 1, sizeof *net->device);
-  net->room = host->alloc((size_t)plan->n_devices + 1, sizeof *net->room);
-  uint32_t *scratch = host->alloc(steps * 3 + plan->n_instances + plan->n_devices, sizeof *scratch);
+  net->tasks = heddle__alloc(steps, sizeof *net->tasks);
+  net->values = heddle__alloc((size_t)plan->n_instances + 1, sizeof *net->values);
+  net->device = heddle__alloc((size_t)plan->n_devices + 1, sizeof *net->device);
+  net->room = heddle__alloc((size_t)plan->n_devices + 1, sizeof *net->room);
+  uint32_t *scratch = heddle__alloc(steps * 3 + plan->n_instances + plan->n_devices, sizeof *scratch);
   bool done = net->tasks != NULL && net->values != NULL && net->device != NULL && net->room != NULL && scratch != NULL;
   if (done) {
     m.task_of = scratch;
@@ -170,14 +169,14 @@ heddle_status budget_net_init(budget_net *net, const heddle__budget_host *host, 
     find_values(&m);
     done = find_tasks(&m);
   }
-  host->free(scratch);
+  heddle__free(scratch);
   return done ? HEDDLE_OK : heddle__no_memory(err, "the search for a smaller plan");
 }
 
 void budget_net_finish(budget_net *net) {
-  net->host->free(net->tasks);
-  net->host->free(net->values);
-  net->host->free(net->lists);
-  net->host->free(net->device);
-  net->host->free(net->room);
+  heddle__free(net->tasks);
+  heddle__free(net->values);
+  heddle__free(net->lists);
+  heddle__free(net->device);
+  heddle__free(net->room);
 }

@@ -1,5 +1,5 @@
 /* executor/budget/net.h: a plan as the search for an order sees it: tasks (operators with a step), what must come before
- * each, and the values that take bytes of a device with a limit while they are needed. Private to libheddle_budget.so. */
+ * each, and the values that take bytes of a device with a limit while they are needed. Private to executor/budget/. */
 #ifndef HEDDLE_EXECUTOR_BUDGET_NET_H
 #define HEDDLE_EXECUTOR_BUDGET_NET_H
 
@@ -32,7 +32,6 @@ typedef struct budget_value {
 } budget_value;
 
 typedef struct budget_net {
-  const heddle__budget_host *host;
   budget_task *tasks; /* in the order of the plan's list */
   budget_value *values;
   uint32_t *lists;
@@ -42,8 +41,7 @@ typedef struct budget_net {
 } budget_net;
 
 /* Reads a finished plan. HEDDLE_ENOMEM leaves what budget_net_finish frees. */
-heddle_status budget_net_init(budget_net *net, const heddle__budget_host *host, const heddle__plan *plan,
-                              heddle_error *err);
+heddle_status budget_net_init(budget_net *net, const heddle__plan *plan, heddle_error *err);
 void budget_net_finish(budget_net *net);
 
 /* search.c: an order of the tasks whose most bytes at a time go over the rooms as little as the search finds; order gets
@@ -54,12 +52,12 @@ heddle_status budget_search(const budget_net *net, bool thorough, uint32_t *orde
 /* suggest.c: rules that, added to the request's, make a plan fit, in words ("--place 'a=cpu'"): where moving a few nodes
  * does, or all of them; how many, where the words have no room for their names; over is the smallest plan that was found without them. What it suggests it has planned. words is empty where
  * nothing was found. */
-heddle_status budget_suggest(const heddle__budget_host *host, const heddle__request *request, const heddle__plan *over,
-                             char *words, size_t size, heddle_error *err);
+heddle_status budget_suggest(const heddle__request *request, const heddle__plan *over, char *words, size_t size,
+                             heddle_error *err);
 
 /* fit.c: the smallest plan of a request that is found; *over is by how many bytes it is over its limits. */
-heddle_status budget_fit(const heddle__budget_host *host, const heddle__request *request, bool thorough,
-                         heddle__plan **out, uint64_t *over, heddle_error *err);
+heddle_status budget_fit(const heddle__request *request, bool thorough, heddle__plan **out, uint64_t *over,
+                         heddle_error *err);
 
 /* peak.c: where a device's memory is fullest, in the order of the list of steps. */
 typedef struct budget_peak {
@@ -67,29 +65,26 @@ typedef struct budget_peak {
   bool *live; /* per instance: it takes bytes of the device's there; constants, inputs and outputs always do */
 } budget_peak;
 
-heddle_status budget_peak_init(budget_peak *peak, const heddle__budget_host *host, const heddle__plan *plan,
-                               uint32_t device, heddle_error *err);
+heddle_status budget_peak_init(budget_peak *peak, const heddle__plan *plan, uint32_t device, heddle_error *err);
 
-static inline uint64_t budget_excess(const heddle__budget_host *host, const heddle__plan *plan, uint32_t device) {
-  uint64_t limit = plan->req.limits[device], bytes = limit != 0 ? host->counted(plan, device) : 0;
+static inline uint64_t budget_excess(const heddle__plan *plan, uint32_t device) {
+  uint64_t limit = plan->req.limits[device], bytes = limit != 0 ? heddle__plan_counted(plan, device) : 0;
   return bytes > limit ? bytes - limit : 0;
 }
 
 /* Whether an instance counts against the limit of a device. A constant that is used where it lies does not. */
-static inline bool budget_counts(const heddle__budget_host *host, const heddle__plan *plan, const heddle__instance *it,
-                                 uint32_t device) {
+static inline bool budget_counts(const heddle__plan *plan, const heddle__instance *it, uint32_t device) {
   const heddle__space *space = &plan->spaces[it->space];
   return space->device == device && space->kind != HEDDLE_MEMORY_PINNED &&
-         (it->role != HEDDLE__ROLE_CONSTANT || !host->lent(plan, it));
+         (it->role != HEDDLE__ROLE_CONSTANT || !heddle__constant_lent(plan, it));
 }
 
-static inline void budget_log(const heddle__budget_host *host, const heddle__log *log, const char *format, ...)
-    __attribute__((format(printf, 3, 4)));
+static inline void budget_log(const heddle__log *log, const char *format, ...) __attribute__((format(printf, 2, 3)));
 
-static inline void budget_log(const heddle__budget_host *host, const heddle__log *log, const char *format, ...) {
+static inline void budget_log(const heddle__log *log, const char *format, ...) {
   va_list args;
   va_start(args, format);
-  host->vlogf(log, HEDDLE_LOG_INFO, "memory", format, args);
+  heddle__vlogf(log, HEDDLE_LOG_INFO, "memory", format, args);
   va_end(args);
 }
 

@@ -3,26 +3,26 @@
 #include <string.h>
 
 #include "core/error.h"
+#include "core/alloc.h"
 #include "executor/budget/net.h"
 
 static bool is_kept(const heddle__instance *it) {
   return it->role != HEDDLE__ROLE_TEMP && it->role != HEDDLE__ROLE_WORKSPACE;
 }
 
-heddle_status budget_peak_init(budget_peak *peak, const heddle__budget_host *host, const heddle__plan *plan,
-                               uint32_t device, heddle_error *err) {
-  *peak = (budget_peak){.live = host->alloc((size_t)plan->n_instances + 1, sizeof *peak->live)};
-  uint64_t *change = host->alloc((size_t)plan->n_steps * 2 + 2, sizeof *change), live = 0, most = 0;
+heddle_status budget_peak_init(budget_peak *peak, const heddle__plan *plan, uint32_t device, heddle_error *err) {
+  *peak = (budget_peak){.live = heddle__alloc((size_t)plan->n_instances + 1, sizeof *peak->live)};
+  uint64_t *change = heddle__alloc((size_t)plan->n_steps * 2 + 2, sizeof *change), live = 0, most = 0;
   if (peak->live == NULL || change == NULL) {
-    host->free(peak->live);
-    host->free(change);
+    heddle__free(peak->live);
+    heddle__free(change);
     *peak = (budget_peak){0};
     return heddle__no_memory(err, "the peak of a plan");
   }
   uint64_t *ends = change + plan->n_steps + 1; /* bytes that are over after a step */
   for (uint32_t i = 0; i < plan->n_instances; i++) {
     const heddle__instance *it = &plan->instances[i];
-    if (is_kept(it) || it->first_step == HEDDLE__NONE || !budget_counts(host, plan, it, device)) continue;
+    if (is_kept(it) || it->first_step == HEDDLE__NONE || !budget_counts(plan, it, device)) continue;
     change[it->first_step] += it->bytes;
     ends[it->last_step] += it->bytes;
   }
@@ -37,8 +37,8 @@ heddle_status budget_peak_init(budget_peak *peak, const heddle__budget_host *hos
   for (uint32_t i = 0; i < plan->n_instances; i++) {
     const heddle__instance *it = &plan->instances[i];
     bool there = it->first_step != HEDDLE__NONE && it->first_step <= peak->step && it->last_step >= peak->step;
-    peak->live[i] = budget_counts(host, plan, it, device) && (is_kept(it) || there);
+    peak->live[i] = budget_counts(plan, it, device) && (is_kept(it) || there);
   }
-  host->free(change);
+  heddle__free(change);
   return HEDDLE_OK;
 }

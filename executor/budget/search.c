@@ -5,6 +5,7 @@
 #include <string.h>
 
 #include "core/error.h"
+#include "core/alloc.h"
 #include "executor/budget/net.h"
 
 enum {
@@ -192,26 +193,24 @@ static void enter(search *s, const row *from, row *to, uint32_t k, const step *b
 }
 
 static bool make_row(search *s, row *r) {
-  const heddle__budget_host *h = s->net->host;
   size_t width = s->width;
-  r->done = h->alloc(width * s->words, sizeof *r->done);
-  r->live = h->alloc(width * s->net->n_slots, sizeof *r->live);
-  r->peak = h->alloc(width * s->net->n_slots, sizeof *r->peak);
-  r->ready = h->alloc(width * s->net->n_tasks, sizeof *r->ready);
-  r->n_ready = h->alloc(width, sizeof *r->n_ready);
-  r->last = h->alloc(width, sizeof *r->last);
+  r->done = heddle__alloc(width * s->words, sizeof *r->done);
+  r->live = heddle__alloc(width * s->net->n_slots, sizeof *r->live);
+  r->peak = heddle__alloc(width * s->net->n_slots, sizeof *r->peak);
+  r->ready = heddle__alloc(width * s->net->n_tasks, sizeof *r->ready);
+  r->n_ready = heddle__alloc(width, sizeof *r->n_ready);
+  r->last = heddle__alloc(width, sizeof *r->last);
   return r->done != NULL && r->live != NULL && r->peak != NULL && r->ready != NULL && r->n_ready != NULL &&
          r->last != NULL;
 }
 
-static void drop_row(search *s, row *r) {
-  const heddle__budget_host *h = s->net->host;
-  h->free(r->done);
-  h->free(r->live);
-  h->free(r->peak);
-  h->free(r->ready);
-  h->free(r->n_ready);
-  h->free(r->last);
+static void drop_row(row *r) {
+  heddle__free(r->done);
+  heddle__free(r->live);
+  heddle__free(r->peak);
+  heddle__free(r->ready);
+  heddle__free(r->n_ready);
+  heddle__free(r->last);
 }
 
 /* What the tasks need in the order in which they are numbered. */
@@ -260,18 +259,17 @@ static uint64_t walk(search *s, step *trace, uint32_t *order) {
 /* One beam; *best is lowered and order filled where it finds a better order. *whole: no order is better. */
 static heddle_status sweep(const budget_net *net, size_t beam, uint64_t *best, uint32_t *order, bool *whole,
                            heddle_error *err) {
-  const heddle__budget_host *h = net->host;
   search s = {.net = net, .words = net->n_tasks / 64 + 1};
   uint32_t tries = beams[beam].tries / net->n_tasks;
   s.width = MOST_CELLS / net->n_tasks;
   if (s.width > beams[beam].states) s.width = beams[beam].states;
   s.cap_tries = tries < LEAST_TRIES ? LEAST_TRIES : tries < 64 * s.width ? tries : 64 * s.width;
   if (s.width > s.cap_tries) s.width = s.cap_tries;
-  s.tries = h->alloc(s.cap_tries, sizeof *s.tries);
-  s.after = h->alloc((size_t)net->n_slots * 2, sizeof *s.after);
+  s.tries = heddle__alloc(s.cap_tries, sizeof *s.tries);
+  s.after = heddle__alloc((size_t)net->n_slots * 2, sizeof *s.after);
   s.during = s.after != NULL ? s.after + net->n_slots : NULL;
-  step *trace = h->alloc((size_t)net->n_tasks * s.width, sizeof *trace);
-  uint32_t *found = h->alloc(net->n_tasks, sizeof *found);
+  step *trace = heddle__alloc((size_t)net->n_tasks * s.width, sizeof *trace);
+  uint32_t *found = heddle__alloc(net->n_tasks, sizeof *found);
   bool made = make_row(&s, &s.rows[0]);
   made = make_row(&s, &s.rows[1]) && made && s.tries != NULL && s.after != NULL && trace != NULL && found != NULL;
   if (made) {
@@ -283,12 +281,12 @@ static heddle_status sweep(const budget_net *net, size_t beam, uint64_t *best, u
     }
     *whole = !s.cut;
   }
-  drop_row(&s, &s.rows[0]);
-  drop_row(&s, &s.rows[1]);
-  h->free(s.tries);
-  h->free(s.after);
-  h->free(trace);
-  h->free(found);
+  drop_row(&s.rows[0]);
+  drop_row(&s.rows[1]);
+  heddle__free(s.tries);
+  heddle__free(s.after);
+  heddle__free(trace);
+  heddle__free(found);
   return made ? HEDDLE_OK : heddle__no_memory(err, "the search for a smaller plan");
 }
 

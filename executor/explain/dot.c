@@ -3,6 +3,7 @@
 #include <inttypes.h>
 
 #include "core/error.h"
+#include "core/alloc.h"
 #include "executor/explain/sheet.h"
 
 /* Fill and line of the first eight devices, then again. */
@@ -35,7 +36,7 @@ static void say_quoted(heddle__sheet *sheet, const char *text) {
 
 static void say_shape(heddle__sheet *sheet, const heddle__known *known) {
   char dtype[32];
-  sheet->host->dtype_text(known->dtype, dtype);
+  heddle__dtype_text(known->dtype, dtype);
   heddle__say(sheet, "%s [", dtype);
   for (uint32_t i = 0; i < known->ndim; i++) heddle__say(sheet, "%s%" PRId64, i == 0 ? "" : ", ", known->shape[i]);
   heddle__say(sheet, "]");
@@ -108,7 +109,7 @@ static void say_outputs(const heddle__plan *plan, heddle__sheet *sheet, bool *la
 }
 
 heddle_status heddle__explain_dot(const heddle__plan *plan, heddle__sheet *sheet, heddle_error *err) {
-  bool *labelled = sheet->host->alloc((size_t)plan->n_crossings + 1, sizeof *labelled);
+  bool *labelled = heddle__alloc((size_t)plan->n_crossings + 1, sizeof *labelled);
   if (labelled == NULL) return heddle__no_memory(err, "the picture of a plan");
   heddle__say(sheet, "digraph plan {\n  rankdir=TB;\n  labelloc=t;\n  fontname=\"sans-serif\";\n"
                      "  node [shape=box, style=filled, fontname=\"sans-serif\", fontsize=11];\n"
@@ -129,6 +130,6 @@ heddle_status heddle__explain_dot(const heddle__plan *plan, heddle__sheet *sheet
   }
   say_outputs(plan, sheet, labelled);
   heddle__say(sheet, "}\n");
-  sheet->host->free(labelled);
+  heddle__free(labelled);
   return HEDDLE_OK;
 }

@@ -6,6 +6,8 @@
 #include <string.h>
 
 #include "core/error.h"
+#include "core/alloc.h"
+#include "executor/budget.h"
 #include "executor/explain/sheet.h"
 #include "executor/placer.h"
 
@@ -105,14 +107,14 @@ static json_t *streams_of(const heddle__plan *plan, bool *lost) {
 }
 
 /* All values, since others refer to them by number; those of nodes that are not needed have no bytes. */
-static json_t *values_of(const heddle__explain_host *host, const heddle__plan *plan, bool *lost) {
+static json_t *values_of(const heddle__plan *plan, bool *lost) {
   static const char *const kinds[] = {"input", "constant", "computed"};
   json_t *list = json_array();
   for (uint32_t i = 0; i < plan->n_values; i++) {
     const heddle__value *v = &plan->values[i];
     char dtype[32] = "", layout[24];
     json_t *shape = json_array();
-    if (v->known.dtype.bits != 0) host->dtype_text(v->known.dtype, dtype);
+    if (v->known.dtype.bits != 0) heddle__dtype_text(v->known.dtype, dtype);
     for (uint32_t k = 0; k < v->known.ndim; k++) add(shape, json_integer(v->known.shape[k]), lost);
     snprintf(layout, sizeof layout, "0x%" PRIx64, (uint64_t)v->layout);
     add(list,
@@ -178,15 +180,15 @@ static json_t *memory_of(const heddle__plan *plan, bool *lost) {
 }
 
 /* What is taken of each device in all. */
-static json_t *taken_of(const heddle__explain_host *host, const heddle__plan *plan, bool *lost) {
+static json_t *taken_of(const heddle__plan *plan, bool *lost) {
   json_t *list = json_array();
   for (uint32_t i = 0; i < plan->n_devices; i++) {
     uint64_t limit = plan->req.limits != NULL ? plan->req.limits[i] : 0;
     add(list,
         json_pack("{sI sI sI sI so so}", "id", (json_int_t)i, "device_bytes",
-                  (json_int_t)host->plan_bytes(plan, i, HEDDLE_MEMORY_DEVICE), "unified_bytes",
-                  (json_int_t)host->plan_bytes(plan, i, HEDDLE_MEMORY_UNIFIED), "pinned_bytes",
-                  (json_int_t)host->plan_bytes(plan, i, HEDDLE_MEMORY_PINNED), "limit",
+                  (json_int_t)heddle__plan_bytes(plan, i, HEDDLE_MEMORY_DEVICE), "unified_bytes",
+                  (json_int_t)heddle__plan_bytes(plan, i, HEDDLE_MEMORY_UNIFIED), "pinned_bytes",
+                  (json_int_t)heddle__plan_bytes(plan, i, HEDDLE_MEMORY_PINNED), "limit",
                   limit != 0 ? json_integer((json_int_t)limit) : json_null(), "limit_from",
                   limit != 0 ? words(plan->req.limits_from) : json_null()),
         lost);
@@ -243,11 +245,11 @@ static json_t *waits_of(const heddle__step *s, bool *lost) {
   return list;
 }
 
-static json_t *steps_of(const heddle__explain_host *host, const heddle__plan *plan, bool *lost) {
+static json_t *steps_of(const heddle__plan *plan, bool *lost) {
   json_t *list = json_array();
   for (uint32_t i = 0; i < plan->n_steps; i++) {
     const heddle__step *s = &plan->steps[i];
-    heddle__sheet label = {.host = host};
+    heddle__sheet label = {0};
     heddle__explain_label(plan, s, &label);
     add(list,
         json_pack("{sI ss so sI so* so so sb sb}", "id", (json_int_t)i, "kind", heddle__explain_step(s->kind), "label",
@@ -256,7 +258,7 @@ static json_t *steps_of(const heddle__explain_host *host, const heddle__plan *pl
                   accesses_of(plan, s, lost), "waits", waits_of(s, lost), "signals_event", (int)s->event_signal,
                   "signals_fence", (int)s->fence_signal),
         lost);
-    host->free(label.text);
+    heddle__free(label.text);
   }
   return list;
 }
@@ -305,9 +307,9 @@ heddle_status heddle__explain_json(const heddle__plan *plan, heddle__sheet *shee
       lines_of(plan->req.left_out), "on_failure", words(plan->req.on_failure != NULL ? plan->req.on_failure : "error"),
       "counts", counts_of(plan), "devices", devices_of(plan, &lost), "nodes", nodes_of(plan, &lost), "regions",
       regions_of(plan, &lost), "crossings", crossings_of(plan, &lost), "memory", memory_of(plan, &lost), "taken",
-      taken_of(sheet->host, plan, &lost), "outputs", outputs_of(plan, &lost), "streams", streams_of(plan, &lost),
-      "values", values_of(sheet->host, plan, &lost), "allocations", allocations_of(plan, &lost), "initial",
-      initial_of(plan, &lost), "steps", steps_of(sheet->host, plan, &lost), "optimizations",
+      taken_of(plan, &lost), "outputs", outputs_of(plan, &lost), "streams", streams_of(plan, &lost),
+      "values", values_of(plan, &lost), "allocations", allocations_of(plan, &lost), "initial",
+      initial_of(plan, &lost), "steps", steps_of(plan, &lost), "optimizations",
       other != NULL ? json_incref(other->changes) : json_array(), "placement",
       plan->placing != NULL ? json_loads(plan->placing->json, 0, NULL) : json_null());
   bool written = !lost && o != NULL && json_dump_callback(o, take, sheet, JSON_COMPACT) == 0;

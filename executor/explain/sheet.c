@@ -7,6 +7,7 @@
 #include <stdio.h>
 #include <string.h>
 
+#include "core/alloc.h"
 #include "core/error.h"
 
 /* ---- the sheet */
@@ -16,7 +17,7 @@ static bool make_room(heddle__sheet *sheet, size_t more) {
   if (sheet->size - sheet->used > more) return true;
   size_t size = sheet->size == 0 ? 4096 : sheet->size;
   while (size - sheet->used <= more && size < SIZE_MAX / 4) size *= 2;
-  char *text = size - sheet->used > more ? sheet->host->grow(sheet->text, sheet->size, size, 1) : NULL;
+  char *text = size - sheet->used > more ? heddle__grow(sheet->text, sheet->size, size, 1) : NULL;
   if (text == NULL) {
     sheet->failed = true;
     return false;
@@ -134,9 +135,8 @@ const heddle__crossing *heddle__explain_crossing(const heddle__plan *plan, uint3
 
 /* ---- the whole */
 
-static heddle_status explain(const heddle__explain_host *host, const heddle__plan *plan, heddle_explain_format format,
-                             char **out, heddle_error *err) {
-  heddle__sheet sheet = {.host = host};
+heddle_status heddle__explain(const heddle__plan *plan, heddle_explain_format format, char **out, heddle_error *err) {
+  heddle__sheet sheet = {0};
   heddle_status s;
   *out = NULL;
   switch (format) {
@@ -147,17 +147,9 @@ static heddle_status explain(const heddle__explain_host *host, const heddle__pla
   }
   if (s == HEDDLE_OK && (sheet.failed || sheet.text == NULL)) s = heddle__no_memory(err, "the explanation of a plan");
   if (s != HEDDLE_OK) {
-    host->free(sheet.text);
+    heddle__free(sheet.text);
     return s;
   }
   *out = sheet.text;
   return HEDDLE_OK;
-}
-
-const void *heddle_explain_entry(const void *host);
-
-__attribute__((visibility("default"))) const void *heddle_explain_entry(const void *host) {
-  static const heddle__explain_table table = {.version = HEDDLE_VERSION, .explain = explain};
-  (void)host;
-  return &table;
 }

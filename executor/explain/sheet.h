@@ -6,7 +6,6 @@
 
 /* Text that grows. failed is set when memory is out, and then nothing more is added. */
 typedef struct heddle__sheet {
-  const heddle__explain_host *host;
   char *text;
   size_t used;
   size_t size;

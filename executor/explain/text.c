@@ -5,6 +5,8 @@
 #include <string.h>
 
 #include "core/error.h"
+#include "core/alloc.h"
+#include "executor/budget.h"
 #include "executor/explain/sheet.h"
 #include "executor/placer.h"
 
@@ -55,7 +57,7 @@ static void print_table(table *t, heddle__sheet *sheet) {
     }
     heddle__say_bytes(sheet, "\n", 1);
   }
-  t->cells.host->free(t->cells.text);
+  heddle__free(t->cells.text);
 }
 
 /* ---- the summary */
@@ -140,14 +142,14 @@ static void say_layouts(const heddle__plan *plan, const heddle__region *r, heddl
 
 static heddle_status say_nodes(const heddle__plan *plan, heddle__sheet *sheet, heddle_error *err) {
   const heddle_graph *g = plan->req.graph;
-  uint32_t *region_of = sheet->host->alloc((size_t)plan->n_placed + plan->n_regions + 1, sizeof *region_of);
+  uint32_t *region_of = heddle__alloc((size_t)plan->n_placed + plan->n_regions + 1, sizeof *region_of);
   if (region_of == NULL) return heddle__no_memory(err, "the explanation of a plan");
   uint32_t *stream_of = region_of + plan->n_placed;
   heddle__explain_regions(plan, region_of, stream_of);
   uint32_t n = 0;
   for (uint32_t i = 0; i < plan->n_placed; i++) n += plan->placed[i].device != HEDDLE__NONE;
   heddle__say(sheet, "nodes (%" PRIu32 ")\n", n);
-  table t = {.columns = 5, .cells = {.host = sheet->host}};
+  table t = {.columns = 5};
   cell(&t, "node"), cell(&t, "operator"), cell(&t, "device"), cell(&t, "stream"), cell(&t, "why");
   for (uint32_t i = 0; i < plan->n_placed; i++) {
     const heddle__placed *p = &plan->placed[i];
@@ -158,7 +160,7 @@ static heddle_status say_nodes(const heddle__plan *plan, heddle__sheet *sheet, h
     cell(&t, heddle__explain_device(plan, p->device));
     if (stream != HEDDLE__NONE) cell_number(&t, stream);
     else cell(&t, "-");
-    heddle__sheet why = {.host = sheet->host};
+    heddle__sheet why = {0};
     heddle__say(&why, "%s", p->cause != NULL ? p->cause : "");
     if (r != HEDDLE__NONE && plan->regions[r].kind == HEDDLE__REGION_VIEW)
       heddle__say(&why, "; a view: nothing to run");
@@ -169,11 +171,11 @@ static heddle_status say_nodes(const heddle__plan *plan, heddle__sheet *sheet, h
       say_layouts(plan, &plan->regions[r], &why);
     if (why.failed) sheet->failed = true;
     else cell(&t, why.text);
-    sheet->host->free(why.text);
+    heddle__free(why.text);
   }
   print_table(&t, sheet);
   heddle__say(sheet, "\n");
-  sheet->host->free(region_of);
+  heddle__free(region_of);
   return HEDDLE_OK;
 }
 
@@ -210,7 +212,7 @@ static void say_crossings(const heddle__plan *plan, heddle__sheet *sheet) {
     heddle__say(sheet, "  nothing\n\n");
     return;
   }
-  table t = {.columns = 6, .cells = {.host = sheet->host}};
+  table t = {.columns = 6};
   cell(&t, "value"), cell(&t, "from"), cell(&t, "to"), cell(&t, "bytes"), cell(&t, "route"), cell(&t, "time");
   for (uint32_t i = 0; i < plan->n_crossings; i++) {
     const heddle__crossing *c = &plan->crossings[i];
@@ -231,7 +233,7 @@ static void say_crossings(const heddle__plan *plan, heddle__sheet *sheet) {
 
 static void say_streams(const heddle__plan *plan, heddle__sheet *sheet) {
   heddle__say(sheet, "streams (%" PRIu32 ")\n", plan->n_streams);
-  table t = {.columns = 5, .cells = {.host = sheet->host}};
+  table t = {.columns = 5};
   cell(&t, "stream"), cell(&t, "device"), cell(&t, "for"), cell(&t, "steps"), cell(&t, "run by");
   for (uint32_t i = 0; i < plan->n_streams; i++) {
     const heddle__plan_stream *s = &plan->streams[i];
@@ -247,7 +249,7 @@ static void say_streams(const heddle__plan *plan, heddle__sheet *sheet) {
 
 static void say_memory(const heddle__plan *plan, heddle__sheet *sheet) {
   heddle__say(sheet, "memory (%" PRIu32 ")\n", plan->n_spaces);
-  table t = {.columns = 6, .cells = {.host = sheet->host}};
+  table t = {.columns = 6};
   cell(&t, "bytes on"), cell(&t, "kind"), cell(&t, "between nodes"), cell(&t, "constants"), cell(&t, "inputs");
   cell(&t, "outputs");
   for (uint32_t i = 0; i < plan->n_spaces; i++) {
@@ -267,11 +269,11 @@ static void say_memory(const heddle__plan *plan, heddle__sheet *sheet) {
 /* What is taken of each device in all, by kind. */
 static void say_taken(const heddle__plan *plan, heddle__sheet *sheet) {
   uint32_t n = 0;
-  table t = {.columns = 5, .cells = {.host = sheet->host}};
+  table t = {.columns = 5};
   cell(&t, "taken of"), cell(&t, "device"), cell(&t, "unified"), cell(&t, "pinned"), cell(&t, "limit");
   for (uint32_t d = 0; d < plan->n_devices; d++) {
     uint64_t bytes[3], limit = plan->req.limits != NULL ? plan->req.limits[d] : 0;
-    for (uint32_t k = 0; k < 3; k++) bytes[k] = sheet->host->plan_bytes(plan, d, k);
+    for (uint32_t k = 0; k < 3; k++) bytes[k] = heddle__plan_bytes(plan, d, k);
     if (bytes[0] + bytes[1] + bytes[2] + limit == 0) continue;
     n++;
     cell(&t, heddle__explain_device(plan, d));

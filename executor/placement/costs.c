@@ -11,6 +11,7 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
+#include "core/alloc.h"
 #include "core/registry.h"
 
 #define HEAD "heddle place 1 "
@@ -34,10 +35,10 @@ typedef struct heddle__cost_book {
   bool changed, damaged; /* damaged: the file, which was said */
 } book;
 
-void heddle__place_say(const heddle__placer_host *host, heddle_context *ctx, int32_t level, const char *format, ...) {
+void heddle__place_say(heddle_context *ctx, int32_t level, const char *format, ...) {
   va_list args;
   va_start(args, format);
-  host->vlogf(&ctx->log, level, "place", format, args);
+  heddle__vlogf(&ctx->log, level, "place", format, args);
   va_end(args);
 }
 
@@ -49,9 +50,9 @@ void heddle__costs_finish(heddle__costs *c) {
   while (c->books != NULL) {
     book *b = c->books;
     c->books = b->next;
-    c->host->free(b->entries);
-    c->host->free(b->index);
-    c->host->free(b);
+    heddle__free(b->entries);
+    heddle__free(b->index);
+    heddle__free(b);
   }
   pthread_mutex_destroy(&c->lock);
 }
@@ -78,18 +79,18 @@ static void keep_first(book *b, uint32_t count) {
   for (uint32_t i = 0; i < count; i++) *place_of(b, &b->entries[i].region) = i + 1;
 }
 
-static bool grow(heddle__costs *c, book *b) {
+static bool grow(book *b) {
   const uint32_t room = b->room == 0 ? 64 : 2 * b->room;
-  entry *more = c->host->alloc(room, sizeof *more);
-  uint32_t *index = c->host->alloc(2 * (size_t)room, sizeof *index);
+  entry *more = heddle__alloc(room, sizeof *more);
+  uint32_t *index = heddle__alloc(2 * (size_t)room, sizeof *index);
   if (more == NULL || index == NULL) {
-    c->host->free(more);
-    c->host->free(index);
+    heddle__free(more);
+    heddle__free(index);
     return false;
   }
   if (b->entries != NULL) memcpy(more, b->entries, b->count * sizeof *more);
-  c->host->free(b->entries);
-  c->host->free(b->index);
+  heddle__free(b->entries);
+  heddle__free(b->index);
   b->entries = more;
   b->index = index;
   b->room = room;
@@ -98,10 +99,10 @@ static bool grow(heddle__costs *c, book *b) {
 }
 
 /* A new entry, or the one that is there; NULL where there is no room. */
-static entry *take(heddle__costs *c, book *b, const heddle__digest *region) {
+static entry *take(book *b, const heddle__digest *region) {
   entry *e = find(b, region);
   if (e != NULL || b->count == MOST_ENTRIES) return e;
-  if ((b->count == b->room && !grow(c, b)) || b->entries == NULL) return NULL;
+  if ((b->count == b->room && !grow(b)) || b->entries == NULL) return NULL;
   e = &b->entries[b->count++];
   e->region = *region;
   *place_of(b, region) = b->count;
@@ -133,7 +134,7 @@ static heddle__digest key_of(const heddle__costs *c, const heddle_device *dev) {
   heddle__digest_add(&d, dev->desc.uuid, sizeof dev->desc.uuid);
   heddle__digest_add(&d, &threads, sizeof threads);
   snprintf(prefix, sizeof prefix, "%s.", dev->plugin->name);
-  (void)c->host->each(c->ctx->config, prefix, add_setting, &d, NULL);
+  (void)heddle__config_each(c->ctx->config, prefix, add_setting, &d, NULL);
   if (stat(dev->plugin->path, &file) != 0) return d;
   const int64_t is[3] = {(int64_t)file.st_size, (int64_t)file.st_mtim.tv_sec, (int64_t)file.st_mtim.tv_nsec};
   heddle__digest_add(&d, is, sizeof is);
@@ -174,7 +175,7 @@ static bool read_number(const char **p, uint64_t *out) {
 }
 
 /* One line; what the memory has already is stronger. */
-static bool read_entry(heddle__costs *c, book *b, const char *line) {
+static bool read_entry(book *b, const char *line) {
   heddle__digest region;
   uint64_t ps, margin;
   const char *p = line;
@@ -182,7 +183,7 @@ static bool read_entry(heddle__costs *c, book *b, const char *line) {
       !read_number(&p, &ps) || !read_number(&p, &margin))
     return false;
   if (find(b, &region) != NULL) return true;
-  entry *e = take(c, b, &region);
+  entry *e = take(b, &region);
   if (e == NULL) return true; /* full */
   e->ps = ps;
   e->margin_ps = margin;
@@ -191,7 +192,7 @@ static bool read_entry(heddle__costs *c, book *b, const char *line) {
   return true;
 }
 
-static bool read_text(heddle__costs *c, book *b, char *text, size_t bytes) {
+static bool read_text(book *b, char *text, size_t bytes) {
   char head[64];
   uint64_t sum;
   snprintf(head, sizeof head, HEAD "%016llx%016llx\n", (unsigned long long)b->key.word[0],
@@ -206,7 +207,7 @@ static bool read_text(heddle__costs *c, book *b, char *text, size_t bytes) {
     char *end = strchr(line, '\n');
     if (end == NULL) return false;
     *end = '\0';
-    if (!read_entry(c, b, line)) return false;
+    if (!read_entry(b, line)) return false;
     line = end + 1;
   }
   return true;
@@ -222,19 +223,19 @@ static void read_file(heddle__costs *c, book *b) {
   bool good = fstat(fd, &info) == 0 && S_ISREG(info.st_mode) && info.st_uid == geteuid() && info.st_size > 0 &&
               info.st_size <= MOST_FILE;
   size_t bytes = good ? (size_t)info.st_size : 0, had = 0;
-  char *text = good ? c->host->alloc(bytes + 1, 1) : NULL;
+  char *text = good ? heddle__alloc(bytes + 1, 1) : NULL;
   for (ssize_t n = 1; text != NULL && had < bytes && n > 0; had += n > 0 ? (size_t)n : 0)
     n = read(fd, text + had, bytes - had);
   close(fd);
   const uint32_t before = b->count;
-  if (text != NULL && (had != bytes || !read_text(c, b, text, bytes))) {
+  if (text != NULL && (had != bytes || !read_text(b, text, bytes))) {
     good = false;
     keep_first(b, before);
   }
   if (!good && !b->damaged)
-    heddle__place_say(c->host, c->ctx, HEDDLE_LOG_WARN, "%s is damaged, and its times are measured anew", path);
+    heddle__place_say(c->ctx, HEDDLE_LOG_WARN, "%s is damaged, and its times are measured anew", path);
   b->damaged = !good;
-  c->host->free(text);
+  heddle__free(text);
 }
 
 /* The lock is held. */
@@ -242,7 +243,7 @@ static book *book_of(heddle__costs *c, const heddle_device *dev) {
   book *b = c->books;
   while (b != NULL && b->dev != dev) b = b->next;
   if (b != NULL) return b;
-  b = c->host->alloc(1, sizeof *b);
+  b = heddle__alloc(1, sizeof *b);
   if (b == NULL) return NULL;
   b->dev = dev;
   b->key = key_of(c, dev);
@@ -266,7 +267,7 @@ void heddle__costs_add(heddle__costs *c, const heddle_device *dev, const heddle_
                        const heddle__time *time, const char *label) {
   pthread_mutex_lock(&c->lock);
   book *b = book_of(c, dev);
-  entry *e = b != NULL ? take(c, b, region) : NULL;
+  entry *e = b != NULL ? take(b, region) : NULL;
   if (e != NULL) {
     e->ps = (uint64_t)(time->ns * 1000 + 0.5);
     e->margin_ps = (uint64_t)(time->margin * 1000 + 0.5);
@@ -308,18 +309,18 @@ static const char *write_file(heddle__costs *c, book *b) {
   if (!heddle__cache_folder_is_ours(c->folder)) return "it is no folder, another user's, or everybody may write to it";
   read_file(c, b); /* what others have added */
   const size_t size = 128 + (size_t)b->count * (DIGITS + 2 * 24 + MOST_LABEL);
-  char *text = c->host->alloc(size, 1);
+  char *text = heddle__alloc(size, 1);
   if (text == NULL) return "there is no memory";
   const size_t bytes = print(b, text, size);
   name_file(c, b, path, sizeof path);
-  snprintf(aside, sizeof aside, "%s.%ld-%llx", path, (long)getpid(), (unsigned long long)c->host->now_ns());
+  snprintf(aside, sizeof aside, "%s.%ld-%llx", path, (long)getpid(), (unsigned long long)heddle__now_ns());
   int fd = open(aside, O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC | O_NOFOLLOW, 0600);
   bool good = fd >= 0 && write_all(fd, text, bytes);
   if (fd >= 0 && close(fd) != 0) good = false;
   if (good && rename(aside, path) != 0) good = false;
   code = errno;
   if (!good && fd >= 0) (void)unlink(aside);
-  c->host->free(text);
+  heddle__free(text);
   if (!good) return strerror(code);
   b->changed = false;
   return NULL;
@@ -331,7 +332,7 @@ void heddle__costs_keep(heddle__costs *c) {
   for (book *b = c->books; b != NULL; b = b->next) {
     const char *wrong = b->changed ? write_file(c, b) : NULL;
     if (wrong == NULL) continue;
-    heddle__place_say(c->host, c->ctx, c->folder_given ? HEDDLE_LOG_WARN : HEDDLE_LOG_INFO,
+    heddle__place_say(c->ctx, c->folder_given ? HEDDLE_LOG_WARN : HEDDLE_LOG_INFO,
                       "measured times are not kept: %s: %s; place.cache_dir can name a folder of yours, or be off",
                       c->folder, wrong);
     break;

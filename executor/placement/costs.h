@@ -14,7 +14,6 @@ typedef struct heddle__time {
 } heddle__time;
 
 typedef struct heddle__costs {
-  const heddle__placer_host *host;
   heddle_context *ctx;
   const char *folder; /* NULL: nothing is kept on the disk; borrowed from the configuration */
   bool folder_given;  /* by the user: then it is a warning that it cannot be used */
@@ -23,7 +22,7 @@ typedef struct heddle__costs {
   struct heddle__cost_book *books; /* a list, one a device */
 } heddle__costs;
 
-/* host, ctx, folder, folder_given and ignore_kept are set before. false: there is no lock to be had. */
+/* ctx, folder, folder_given and ignore_kept are set before. false: there is no lock to be had. */
 bool heddle__costs_start(heddle__costs *c);
 void heddle__costs_finish(heddle__costs *c);
 
@@ -40,7 +39,7 @@ void heddle__costs_add(heddle__costs *c, const heddle_device *dev, const heddle_
 void heddle__costs_keep(heddle__costs *c);
 
 /* A line of the log. */
-void heddle__place_say(const heddle__placer_host *host, heddle_context *ctx, int32_t level, const char *format, ...)
-    __attribute__((format(printf, 4, 5)));
+void heddle__place_say(heddle_context *ctx, int32_t level, const char *format, ...)
+    __attribute__((format(printf, 3, 4)));
 
 #endif

@@ -3,6 +3,7 @@
 
 #include <string.h>
 
+#include "core/alloc.h"
 #include "core/error.h"
 
 #define PATIENCE_NS UINT64_C(10000000000) /* for one batch, until the device is taken to hang */
@@ -15,7 +16,6 @@ typedef struct operand {
 } operand;
 
 typedef struct bench {
-  const heddle__placer_host *host;
   heddle_device *dev;
   const heddle_pregion *region; /* with the layouts of the offer */
   const heddle__offer *offer;
@@ -76,14 +76,14 @@ static heddle_status fill(bench *b, const heddle_pvalue *v, const operand *o, he
   const void *from = v->data;
   heddle_status s = HEDDLE_OK;
   if (v->data == NULL || v->layout != 0) {
-    made = o->bytes <= SIZE_MAX / 2 ? b->host->alloc((size_t)o->bytes, 1) : NULL;
+    made = o->bytes <= SIZE_MAX / 2 ? heddle__alloc((size_t)o->bytes, 1) : NULL;
     if (made == NULL) return heddle__no_memory(err, "values to measure with");
     from = made;
     if (v->data != NULL) s = b->dev->t->layout.pack(b->dev->instance, b->dev->index, v, made, o->bytes, err);
     else make_up(b, v, made, o->bytes);
   }
   if (s == HEDDLE_OK) s = b->dev->t->copy.write(b->stream, o->buffer, 0, from, o->bytes, err);
-  b->host->free(made);
+  heddle__free(made);
   return s;
 }
 
@@ -137,13 +137,13 @@ static heddle_status sync(bench *b, heddle_error *err) {
 static heddle_status batch(bench *b, uint32_t count, double *ns, heddle_error *err) {
   const heddle__tables *t = b->dev->t;
   uint64_t marks[2] = {0, 0};
-  const uint64_t start = b->host->now_ns();
+  const uint64_t start = heddle__now_ns();
   heddle_status s = b->timer != NULL ? t->timing.mark(b->stream, b->timer, 0, err) : HEDDLE_OK;
   for (uint32_t i = 0; i < count && s == HEDDLE_OK; i++) s = t->op.run(b->launch, err);
   if (s == HEDDLE_OK && b->timer != NULL) s = t->timing.mark(b->stream, b->timer, 1, err);
   heddle_status done = s == HEDDLE_EDEVICE ? s : sync(b, s == HEDDLE_OK ? err : NULL);
   if (s == HEDDLE_OK) s = done;
-  *ns = (double)(b->host->now_ns() - start) / (count > 0 ? count : 1);
+  *ns = (double)(heddle__now_ns() - start) / (count > 0 ? count : 1);
   if (s == HEDDLE_OK && b->timer != NULL) s = t->timing.read(b->timer, 0, 2, marks, err);
   if (s == HEDDLE_OK && b->timer != NULL && count > 0 && marks[1] > marks[0])
     *ns = (double)(marks[1] - marks[0]) / count;
@@ -200,9 +200,9 @@ static heddle_status rounds(bench *b, uint64_t most_ns, heddle__time *out, heddl
 
 static heddle_status start(bench *b, const heddle_pregion *asked, heddle_error *err) {
   const uint32_t n = asked->n_inputs + asked->n_outputs + 1;
-  b->values = b->host->alloc((size_t)asked->values.count, sizeof *b->values);
-  b->operands = b->host->alloc(n, sizeof *b->operands);
-  b->slices = b->host->alloc(n, sizeof *b->slices);
+  b->values = heddle__alloc((size_t)asked->values.count, sizeof *b->values);
+  b->operands = heddle__alloc(n, sizeof *b->operands);
+  b->slices = heddle__alloc(n, sizeof *b->slices);
   if (b->values == NULL || b->operands == NULL || b->slices == NULL) return heddle__no_memory(err, "a measurement");
   memcpy(b->values, asked->values.data, (size_t)asked->values.count * sizeof *b->values);
   for (uint32_t i = 0; i < asked->n_inputs; i++) b->values[asked->inputs[i]].layout = b->offer->input_layouts[i];
@@ -222,7 +222,7 @@ static void finish(bench *b, uint32_t n) {
   const heddle__tables *t = b->dev->t;
   bool quiet = true;
   /* Where a call failed on the way, what was put on the stream before it may still touch the operands. */
-  if (b->stream != NULL) (void)b->host->settle(b->dev, b->stream, PATIENCE_NS, &quiet, NULL);
+  if (b->stream != NULL) (void)heddle__device_settle(b->dev, b->stream, PATIENCE_NS, &quiet, NULL);
   if (!quiet) (void)t->device.idle(b->dev->handle, 0, NULL); /* so its plugin knows that it has to keep them */
   if (b->launch != NULL) t->op.launch_free(b->launch);
   if (b->op != NULL) t->op.op_free(b->op);
@@ -230,20 +230,20 @@ static void finish(bench *b, uint32_t n) {
   if (b->stream != NULL) t->stream.close(b->stream);
   for (uint32_t i = 0; b->operands != NULL && i < n; i++)
     if (b->operands[i].buffer != NULL) t->memory.free(b->dev->handle, b->operands[i].buffer);
-  b->host->free(b->values);
-  b->host->free(b->operands);
-  b->host->free(b->slices);
+  heddle__free(b->values);
+  heddle__free(b->operands);
+  heddle__free(b->slices);
 }
 
-heddle_status heddle__measure(const heddle__placer_host *host, heddle_device *dev, const heddle__answer *answer,
-                              uint64_t most_ns, heddle__time *out, heddle_error *err) {
-  bench b = {.host = host, .dev = dev, .offer = &answer->offers[0]};
+heddle_status heddle__measure(heddle_device *dev, const heddle__answer *answer, uint64_t most_ns, heddle__time *out,
+                              heddle_error *err) {
+  bench b = {.dev = dev, .offer = &answer->offers[0]};
   heddle_error why = {0};
   heddle_status s = start(&b, answer->ask, &why);
   if (s == HEDDLE_OK) s = bind(&b, &why);
   if (s == HEDDLE_OK) s = rounds(&b, most_ns, out, &why);
   finish(&b, answer->ask->n_inputs + answer->ask->n_outputs + 1);
-  if (s == HEDDLE_EDEVICE) host->fault(dev, why.api_code, why.text);
+  if (s == HEDDLE_EDEVICE) heddle__device_fault(dev, why.api_code, why.text);
   if (s != HEDDLE_OK && err != NULL) *err = why;
   return s;
 }

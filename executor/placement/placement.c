@@ -1,9 +1,10 @@
-/* executor/placement/placement.c: the entry of libheddle_place.so: settings, and the steps from a plan whose nodes have
+/* executor/placement/placement.c: settings, and the steps from a plan whose nodes have
  * the devices of the order of preference to one whose nodes are where a run is predicted to be shortest. */
 #include "executor/placement/placement.h"
 
 #include <string.h>
 
+#include "core/alloc.h"
 #include "core/error.h"
 #include "core/registry.h"
 
@@ -27,7 +28,7 @@ static heddle_status wrong(const char *key, const char *value, const char *from,
 /* Leaves *out as it is where nobody set it. */
 static heddle_status read_switch(const heddle__place_room *room, const char *key, bool *out, heddle_error *err) {
   const char *value, *from;
-  if (!room->host->setting(room->ctx->config, key, &value, &from)) return HEDDLE_OK;
+  if (!heddle__config_get(room->ctx->config, key, &value, &from)) return HEDDLE_OK;
   *out = is_on(value);
   if (*out || is_off(value)) return HEDDLE_OK;
   return wrong(key, value, from, "1 or 0", err);
@@ -38,7 +39,7 @@ static heddle_status read_settings(heddle__place_room *room, heddle_error *err) 
   const char *value, *from;
   int64_t seconds = 0;
   room->measuring = HEDDLE__MEASURE_MISSING;
-  if (room->host->setting(config, "place.measure", &value, &from)) {
+  if (heddle__config_get(config, "place.measure", &value, &from)) {
     if (is_off(value)) room->measuring = HEDDLE__MEASURE_NOTHING;
     else if (strcmp(value, "again") == 0) room->measuring = HEDDLE__MEASURE_AGAIN;
     else if (!is_on(value)) return wrong("place.measure", value, from, "1, 0 or again", err);
@@ -48,13 +49,13 @@ static heddle_status read_settings(heddle__place_room *room, heddle_error *err) 
   if (s == HEDDLE_OK) s = read_switch(room, "place.sure", &sure, err);
   if (s != HEDDLE_OK) return s;
   room->any_gain = !sure;
-  if (room->host->setting(config, "place.cache_dir", &value, &from) && !is_off(value)) {
+  if (heddle__config_get(config, "place.cache_dir", &value, &from) && !is_off(value)) {
     if (value[0] != '/') return wrong("place.cache_dir", value, from, "an absolute path, or off", err);
     room->costs.folder = value;
     room->costs.folder_given = strcmp(from, "default") != 0;
   }
   room->costs.ignore_kept = room->measuring == HEDDLE__MEASURE_AGAIN;
-  s = room->host->number(room->ctx, "place.seconds", DEFAULT_SECONDS, 1, MOST_SECONDS, &seconds, err);
+  s = heddle__context_number(room->ctx, "place.seconds", DEFAULT_SECONDS, 1, MOST_SECONDS, &seconds, err);
   room->most_ns = (uint64_t)seconds * UINT64_C(1000000000);
   return s;
 }
@@ -85,8 +86,8 @@ static void take(const heddle__survey *s, const uint32_t *place) {
     if (plan->placed[i].device != HEDDLE__NONE) plan->devices[plan->placed[i].device].used = true;
 }
 
-static heddle_status place(heddle__placer *placer, heddle__plan *plan, heddle_error *err) {
-  heddle__place_room *room = (heddle__place_room *)placer;
+heddle_status heddle__placer_place(heddle__placer *placer, heddle__plan *plan, heddle_error *err) {
+  heddle__place_room *room = placer;
   heddle__survey s;
   heddle__problem problem;
   if (plan->n_devices < 2) return HEDDLE_OK;
@@ -95,8 +96,8 @@ static heddle_status place(heddle__placer *placer, heddle__plan *plan, heddle_er
   r = heddle__survey_times(room, &s, err);
   if (r == HEDDLE_OK) r = heddle__survey_problem(&s, &problem, err);
   if (r != HEDDLE_OK) return heddle__prefix(err, r, "%s: automatic placement: ", plan->req.graph->source);
-  heddle__found found = {.place = room->host->plan_alloc(plan, s.n_nodes, sizeof *found.place),
-                         .single = room->host->plan_alloc(plan, s.n_devices, sizeof *found.single)};
+  heddle__found found = {.place = heddle__plan_alloc(plan, s.n_nodes, sizeof *found.place),
+                         .single = heddle__plan_alloc(plan, s.n_devices, sizeof *found.single)};
   const heddle__search_options options = {.most_whole = MOST_WHOLE, .any_gain = room->any_gain};
   if (found.place == NULL || found.single == NULL || !heddle__search(&problem, &options, s.prefer, &found))
     return heddle__no_memory(err, "the search for a placement");
@@ -106,41 +107,27 @@ static heddle_status place(heddle__placer *placer, heddle__plan *plan, heddle_er
 
 /* ---- the entry */
 
-static void end(heddle__placer *placer) {
-  heddle__place_room *room = (heddle__place_room *)placer;
+void heddle__placer_close(heddle__placer *placer) {
+  if (placer == NULL) return;
+  heddle__place_room *room = placer;
   heddle__costs_finish(&room->costs);
-  room->host->free(room);
+  heddle__free(room);
 }
 
-static heddle_status begin(const heddle__placer_host *host, heddle_context *ctx, heddle__placer **out,
-                           heddle_error *err);
-
-static const heddle__placer_table table = {HEDDLE_VERSION, begin, end, place};
-
-static heddle_status begin(const heddle__placer_host *host, heddle_context *ctx, heddle__placer **out,
-                           heddle_error *err) {
+heddle_status heddle__placer_open(heddle_context *ctx, heddle__placer **out, heddle_error *err) {
   *out = NULL;
-  heddle__place_room *room = host->alloc(1, sizeof *room);
+  heddle__place_room *room = heddle__alloc(1, sizeof *room);
   if (room == NULL) return heddle__no_memory(err, "automatic placement");
-  room->shown.t = &table;
-  room->host = room->costs.host = host;
   room->ctx = room->costs.ctx = ctx;
   if (!heddle__costs_start(&room->costs)) {
-    host->free(room);
+    heddle__free(room);
     return heddle__no_memory(err, "automatic placement");
   }
   heddle_status s = read_settings(room, err);
   if (s != HEDDLE_OK) {
-    end(&room->shown);
+    heddle__placer_close(room);
     return s;
   }
-  *out = &room->shown;
+  *out = room;
   return HEDDLE_OK;
-}
-
-__attribute__((visibility("default"))) const void *heddle_place_entry(const void *given);
-
-const void *heddle_place_entry(const void *given) {
-  (void)given;
-  return &table;
 }

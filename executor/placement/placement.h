@@ -11,9 +11,7 @@ typedef enum heddle__measuring {
   HEDDLE__MEASURE_AGAIN
 } heddle__measuring;
 
-typedef struct heddle__place_room {
-  heddle__placer shown; /* first */
-  const heddle__placer_host *host;
+typedef struct heddle__placer {
   heddle_context *ctx;
   heddle__costs costs;
   heddle__measuring measuring;

@@ -2,6 +2,7 @@
 #include <string.h>
 
 #include "core/error.h"
+#include "core/alloc.h"
 #include "executor/placement/placement.h"
 
 typedef struct builder {
@@ -32,8 +33,8 @@ static double part_of(const heddle__survey *s, uint32_t node, uint32_t device) {
 static heddle_status add_costs(builder *b, heddle_error *err) {
   const heddle__survey *s = b->s;
   const size_t pairs = (size_t)s->n_nodes * s->n_devices;
-  heddle__cost *alone = s->room->host->plan_alloc(s->plan, pairs, sizeof *alone);
-  heddle__cost *joint = s->room->host->plan_alloc(s->plan, pairs, sizeof *joint);
+  heddle__cost *alone = heddle__plan_alloc(s->plan, pairs, sizeof *alone);
+  heddle__cost *joint = heddle__plan_alloc(s->plan, pairs, sizeof *joint);
   if (alone == NULL || joint == NULL) return heddle__no_memory(err, "a placement");
   for (uint32_t i = 0; i < s->n_nodes; i++)
     for (uint32_t d = 0; d < s->n_devices; d++) {
@@ -60,10 +61,9 @@ static heddle_status add_costs(builder *b, heddle_error *err) {
 /* Devices that compute on the host's cores take them from each other, whichever threads they have. */
 static heddle_status add_devices(builder *b, heddle_error *err) {
   const heddle__survey *s = b->s;
-  const heddle__placer_host *host = s->room->host;
   const uint32_t n = s->n_devices, sites = n + 1;
-  uint32_t *site = host->plan_alloc(s->plan, n, sizeof *site), *lane = host->plan_alloc(s->plan, n, sizeof *lane);
-  heddle__link *links = host->plan_alloc(s->plan, (size_t)sites * sites, sizeof *links);
+  uint32_t *site = heddle__plan_alloc(s->plan, n, sizeof *site), *lane = heddle__plan_alloc(s->plan, n, sizeof *lane);
+  heddle__link *links = heddle__plan_alloc(s->plan, (size_t)sites * sites, sizeof *links);
   if (site == NULL || lane == NULL || links == NULL) return heddle__no_memory(err, "a placement");
   heddle_device *inside = NULL, *at[2]; /* in the host's memory */
   for (uint32_t d = 0; d < n; d++) {
@@ -79,7 +79,7 @@ static heddle_status add_devices(builder *b, heddle_error *err) {
       heddle__hop hop = {0, 0, false};
       at[0] = from > 0 ? s->plan->devices[from - 1].dev : inside;
       at[1] = to > 0 ? s->plan->devices[to - 1].dev : inside;
-      heddle_status r = host->hop(at[0], at[1], s->room->measuring != HEDDLE__MEASURE_NOTHING, &hop, err);
+      heddle_status r = heddle__placer_hop(at[0], at[1], s->room->measuring != HEDDLE__MEASURE_NOTHING, &hop, err);
       if (r != HEDDLE_OK) return r;
       links[from * sites + to] = (heddle__link){hop.latency_ns, hop.ns_per_byte, hop.measured ? 0.1 : 0.5};
     }
@@ -151,16 +151,15 @@ static void connect(builder *b) {
 
 static heddle_status add_flows(builder *b, heddle_error *err) {
   const heddle__survey *s = b->s;
-  const heddle__placer_host *host = s->room->host;
   const heddle_graph *g = s->plan->req.graph;
   size_t edges = 0;
   for (uint32_t i = 0; i < s->n_nodes; i++) edges += g->nodes[s->node[i]].n_inputs;
-  b->flow_of = host->plan_alloc(s->plan, g->n_entries, sizeof *b->flow_of);
-  b->flows = host->plan_alloc(s->plan, g->n_entries, sizeof *b->flows);
-  b->first_in = host->plan_alloc(s->plan, (size_t)s->n_nodes + 1, sizeof *b->first_in);
-  b->first_out = host->plan_alloc(s->plan, (size_t)s->n_nodes + 1, sizeof *b->first_out);
-  b->in = host->plan_alloc(s->plan, edges, sizeof *b->in);
-  b->out = host->plan_alloc(s->plan, g->n_entries, sizeof *b->out);
+  b->flow_of = heddle__plan_alloc(s->plan, g->n_entries, sizeof *b->flow_of);
+  b->flows = heddle__plan_alloc(s->plan, g->n_entries, sizeof *b->flows);
+  b->first_in = heddle__plan_alloc(s->plan, (size_t)s->n_nodes + 1, sizeof *b->first_in);
+  b->first_out = heddle__plan_alloc(s->plan, (size_t)s->n_nodes + 1, sizeof *b->first_out);
+  b->in = heddle__plan_alloc(s->plan, edges, sizeof *b->in);
+  b->out = heddle__plan_alloc(s->plan, g->n_entries, sizeof *b->out);
   if (!b->flow_of || !b->flows || !b->first_in || !b->first_out || !b->in || !b->out)
     return heddle__no_memory(err, "a placement");
   number_flows(b);
@@ -176,8 +175,8 @@ static heddle_status add_flows(builder *b, heddle_error *err) {
 }
 
 heddle_status heddle__survey_problem(const heddle__survey *s, heddle__problem *out, heddle_error *err) {
-  *out = (heddle__problem){
-      .n_nodes = s->n_nodes, .n_devices = s->n_devices, .alloc = s->room->host->alloc, .free = s->room->host->free};
+  *out =
+      (heddle__problem){.n_nodes = s->n_nodes, .n_devices = s->n_devices, .alloc = heddle__alloc, .free = heddle__free};
   builder b = {.s = s, .p = out};
   heddle_status r = add_costs(&b, err);
   if (r == HEDDLE_OK) r = add_devices(&b, err);

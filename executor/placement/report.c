@@ -62,7 +62,7 @@ static const char *cause(const heddle__survey *s, const heddle__problem *p, cons
     others++;
   }
   if (others == 0) return "auto: the only one that supports it";
-  return s->room->host->plan_format(s->plan, "%s", t.at);
+  return heddle__plan_format(s->plan, "%s", t.at);
 }
 
 /* ---- the plan's summary */
@@ -134,7 +134,7 @@ static const char *object(const heddle__survey *s, const heddle__problem *p, con
                         "kept", (json_int_t)s->kept, "estimated", (json_int_t)s->estimated, "links", links_of(s, p),
                         "nodes", nodes_of(s, p));
   char *dumped = o != NULL ? json_dumps(o, JSON_COMPACT) : NULL;
-  const char *kept = dumped != NULL ? s->room->host->plan_format(s->plan, "%s", dumped) : NULL;
+  const char *kept = dumped != NULL ? heddle__plan_format(s->plan, "%s", dumped) : NULL;
   free(dumped);
   json_decref(o);
   return kept;
@@ -142,7 +142,6 @@ static const char *object(const heddle__survey *s, const heddle__problem *p, con
 
 heddle_status heddle__survey_report(const heddle__survey *s, const heddle__problem *p, const heddle__found *found,
                                     heddle_error *err) {
-  const heddle__placer_host *host = s->room->host;
   heddle__bench bench = {0};
   bool good = heddle__bench_start(&bench, p);
   if (good) (void)heddle__simulate(p, &bench, found->place, 1e300, NULL);
@@ -155,9 +154,9 @@ heddle_status heddle__survey_report(const heddle__survey *s, const heddle__probl
   heddle__bench_finish(&bench, p);
   text t = {.used = 0};
   summary(s, found, &t);
-  heddle__placing *placing = host->plan_alloc(s->plan, 1, sizeof *placing);
+  heddle__placing *placing = heddle__plan_alloc(s->plan, 1, sizeof *placing);
   if (good && placing != NULL) {
-    placing->text = host->plan_format(s->plan, "%s", t.at);
+    placing->text = heddle__plan_format(s->plan, "%s", t.at);
     placing->json = object(s, p, found);
     s->plan->placing = placing;
   }

@@ -13,7 +13,7 @@ static heddle_status add_item(heddle__survey *s, uint32_t device, const heddle__
                               uint32_t *out, heddle_error *err) {
   if (s->n_items == s->room_items) {
     uint32_t room = s->room_items == 0 ? 64 : 2 * s->room_items;
-    heddle__item *more = s->room->host->plan_alloc(s->plan, room, sizeof *more);
+    heddle__item *more = heddle__plan_alloc(s->plan, room, sizeof *more);
     if (more == NULL) return heddle__no_memory(err, "a placement");
     if (s->n_items > 0) memcpy(more, s->items, s->n_items * sizeof *more);
     s->items = more;
@@ -34,16 +34,15 @@ static heddle_status add_item(heddle__survey *s, uint32_t device, const heddle__
 }
 
 static heddle_status start(heddle__survey *s, heddle_error *err) {
-  const heddle__placer_host *host = s->room->host;
   heddle__plan *plan = s->plan;
   for (uint32_t i = 0; i < plan->n_placed; i++) s->n_nodes += is_placed(&plan->placed[i]);
   const size_t pairs = (size_t)s->n_nodes * s->n_devices;
-  s->node = host->plan_alloc(plan, s->n_nodes, sizeof *s->node);
-  s->prefer = host->plan_alloc(plan, s->n_nodes, sizeof *s->prefer);
-  s->can = host->plan_alloc(plan, pairs, sizeof *s->can);
-  s->answers = host->plan_alloc(plan, pairs, sizeof *s->answers);
-  s->item = host->plan_alloc(plan, pairs, sizeof *s->item);
-  s->group = host->plan_alloc(plan, pairs, sizeof *s->group);
+  s->node = heddle__plan_alloc(plan, s->n_nodes, sizeof *s->node);
+  s->prefer = heddle__plan_alloc(plan, s->n_nodes, sizeof *s->prefer);
+  s->can = heddle__plan_alloc(plan, pairs, sizeof *s->can);
+  s->answers = heddle__plan_alloc(plan, pairs, sizeof *s->answers);
+  s->item = heddle__plan_alloc(plan, pairs, sizeof *s->item);
+  s->group = heddle__plan_alloc(plan, pairs, sizeof *s->group);
   if (!s->node || !s->prefer || !s->can || !s->answers || !s->item || !s->group)
     return heddle__no_memory(err, "a placement");
   for (size_t i = 0; i < pairs; i++) s->group[i] = HEDDLE__NOWHERE;
@@ -64,7 +63,7 @@ static heddle_status ask_all(heddle__survey *s, heddle_error *err) {
       const size_t at = (size_t)i * s->n_devices + d;
       if (!p->is_free && d != p->device) continue;
       heddle_error why = {0};
-      heddle_status r = s->room->host->ask(s->plan, s->node[i], d, &s->answers[at], &why);
+      heddle_status r = heddle__place_ask(s->plan, s->node[i], d, &s->answers[at], &why);
       if (r == HEDDLE_EUNSUPPORTED) continue;
       if (r != HEDDLE_OK) {
         if (err != NULL) *err = why;
@@ -90,12 +89,12 @@ static heddle_status group_on(heddle__survey *s, uint32_t device, heddle_error *
   }
   for (uint32_t d = 0; d < s->n_devices; d++) plan->devices[d].used = d == device;
   heddle__grouping all;
-  heddle_status r = s->room->host->group(plan, &all, err);
+  heddle_status r = heddle__group_nodes(plan, &all, err);
   if (r != HEDDLE_OK) return r;
-  uint32_t *of = s->room->host->plan_alloc(plan, all.n_groups, sizeof *of), more = 0;
+  uint32_t *of = heddle__plan_alloc(plan, all.n_groups, sizeof *of), more = 0;
   for (uint32_t i = 0; i < all.n_groups; i++) more += all.groups[i].count > 1 && all.groups[i].device == device;
-  heddle__answer *answers = s->room->host->plan_alloc(plan, s->n_groups + more, sizeof *answers);
-  uint32_t *members = s->room->host->plan_alloc(plan, s->n_groups + more, sizeof *members);
+  heddle__answer *answers = heddle__plan_alloc(plan, s->n_groups + more, sizeof *answers);
+  uint32_t *members = heddle__plan_alloc(plan, s->n_groups + more, sizeof *members);
   if (of == NULL || answers == NULL || members == NULL) return heddle__no_memory(err, "a placement");
   if (s->n_groups > 0) memcpy(answers, s->group_answers, s->n_groups * sizeof *answers);
   if (s->n_groups > 0) memcpy(members, s->members, s->n_groups * sizeof *members);
@@ -116,8 +115,8 @@ static heddle_status group_on(heddle__survey *s, uint32_t device, heddle_error *
 
 static heddle_status group_all(heddle__survey *s, heddle_error *err) {
   heddle__plan *plan = s->plan;
-  heddle__placed *before = s->room->host->plan_alloc(plan, plan->n_placed, sizeof *before);
-  heddle__plan_device *devices = s->room->host->plan_alloc(plan, plan->n_devices, sizeof *devices);
+  heddle__placed *before = heddle__plan_alloc(plan, plan->n_placed, sizeof *before);
+  heddle__plan_device *devices = heddle__plan_alloc(plan, plan->n_devices, sizeof *devices);
   if (before == NULL || devices == NULL) return heddle__no_memory(err, "a placement");
   memcpy(before, plan->placed, plan->n_placed * sizeof *before);
   memcpy(devices, plan->devices, plan->n_devices * sizeof *devices);
@@ -131,7 +130,7 @@ static heddle_status group_all(heddle__survey *s, heddle_error *err) {
 }
 
 static heddle_status list_items(heddle__survey *s, heddle_error *err) {
-  s->group_item = s->room->host->plan_alloc(s->plan, s->n_groups, sizeof *s->group_item);
+  s->group_item = heddle__plan_alloc(s->plan, s->n_groups, sizeof *s->group_item);
   if (s->group_item == NULL) return heddle__no_memory(err, "a placement");
   heddle_status r = HEDDLE_OK;
   for (uint32_t i = 0; i < s->n_nodes; i++) {

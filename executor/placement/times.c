@@ -52,7 +52,7 @@ static heddle_status measure(heddle__place_room *room, heddle__survey *s, heddle
   heddle_device *dev = s->plan->devices[x->device].dev;
   heddle_error why = {0};
   heddle__time time = {0, 0};
-  heddle_status r = heddle__measure(room->host, dev, x->answer, left_ns, &time, &why);
+  heddle_status r = heddle__measure(dev, x->answer, left_ns, &time, &why);
   if (r == HEDDLE_OK) {
     x->time = x->fresh ? both(x->time, time) : time;
     s->measured += !x->known;
@@ -68,14 +68,14 @@ static heddle_status measure(heddle__place_room *room, heddle__survey *s, heddle
   x->refused = !x->known; /* a second measurement can be done without */
   x->fresh = false;
   if (x->known) return HEDDLE_OK;
-  heddle__place_say(room->host, room->ctx, r == HEDDLE_ENOMEM || r == HEDDLE_ELIMIT ? HEDDLE_LOG_INFO : HEDDLE_LOG_WARN,
+  heddle__place_say(room->ctx, r == HEDDLE_ENOMEM || r == HEDDLE_ELIMIT ? HEDDLE_LOG_INFO : HEDDLE_LOG_WARN,
                     "%s could not be measured on %s, and its time is estimated: %s", x->label, dev->name, why.text);
   return HEDDLE_OK;
 }
 
 /* What a plan would have comes first, on all devices in turn, so that no device lacks all when the time is over. */
 static heddle_status measure_all(heddle__place_room *room, heddle__survey *s, heddle_error *err) {
-  const uint64_t start = room->host->now_ns();
+  const uint64_t start = heddle__now_ns();
   uint64_t said = start;
   const uint32_t all = lacks(s);
   bool opened[64] = {false};
@@ -83,26 +83,26 @@ static heddle_status measure_all(heddle__place_room *room, heddle__survey *s, he
   for (int pass = 0; pass < 3; pass++)
     for (uint32_t i = 0; i < s->n_items && r == HEDDLE_OK; i++) {
       heddle__item *x = &s->items[i];
-      const uint64_t now = room->host->now_ns();
+      const uint64_t now = heddle__now_ns();
       if (!is_turn(x, pass) || x->device >= 64) continue;
       if (now - start >= room->most_ns) break;
       if (!opened[x->device]) {
-        r = room->host->open(s->plan->devices[x->device].dev, err);
+        r = heddle__device_open(s->plan->devices[x->device].dev, err);
         opened[x->device] = r == HEDDLE_OK;
         if (r != HEDDLE_OK) break;
       }
       r = measure(room, s, x, room->most_ns - (now - start), err);
       if (now - said < SAY_EVERY_NS) continue;
       said = now;
-      heddle__place_say(room->host, room->ctx, HEDDLE_LOG_INFO, "measured %u of %u operators", (unsigned)s->measured,
+      heddle__place_say(room->ctx, HEDDLE_LOG_INFO, "measured %u of %u operators", (unsigned)s->measured,
                         (unsigned)all);
     }
   for (uint32_t d = 0; d < s->n_devices && d < 64; d++)
-    if (opened[d]) room->host->close(s->plan->devices[d].dev);
+    if (opened[d]) heddle__device_close(s->plan->devices[d].dev);
   const uint32_t left = lacks(s);
   if (r == HEDDLE_OK && left > 0)
     heddle__place_say(
-        room->host, room->ctx, HEDDLE_LOG_WARN,
+        room->ctx, HEDDLE_LOG_WARN,
         "%u of %u times were not measured in the %llu s that place.seconds allows, and are estimated; the "
         "next plan goes on with them",
         (unsigned)left, (unsigned)all, (unsigned long long)(room->most_ns / 1000000000u));

@@ -4,6 +4,7 @@
 #include <string.h>
 
 #include "core/error.h"
+#include "core/alloc.h"
 #include "executor/routes/routes.h"
 
 #define TIMEOUT_NS UINT64_C(5000000000)
@@ -21,7 +22,6 @@ typedef enum place { AT_FROM, AT_TO, AT_PAGE, AT_HOP } place;
 
 /* The two ends, and what lies between them on the host. */
 typedef struct way {
-  const heddle__routes_host *host;
   heddle_device *from, *to;
   heddle__route route;
   bool from_host, to_host;
@@ -38,7 +38,7 @@ typedef struct way {
 
 static heddle_status make_memory(way *w, place at, heddle_device *dev, uint32_t kind, heddle_error *err) {
   const uint64_t a = w->from->desc.import_alignment, b = w->to->desc.import_alignment;
-  return w->host->memory_create(dev, kind, w->bytes, STEP, a > b ? a : b, &w->memory[at], err);
+  return heddle__memory_create(dev, kind, w->bytes, STEP, a > b ? a : b, &w->memory[at], err);
 }
 
 static heddle_status import_page(way *w, heddle__memory *page, heddle_error *err) {
@@ -59,7 +59,7 @@ static heddle_status import_page(way *w, heddle__memory *page, heddle_error *err
 static heddle_status make_buffers(way *w, heddle_error *err) {
   bool direct = w->route == HEDDLE__ROUTE_DIRECT, twice = w->route == HEDDLE__ROUTE_STAGED2;
   bool staged = w->route == HEDDLE__ROUTE_STAGED || twice;
-  twice = twice || (staged && !w->from_host && !w->to_host && !w->host->fetches(w->from, w->to));
+  twice = twice || (staged && !w->from_host && !w->to_host && !heddle__route_fetches(w->from, w->to));
   heddle_device *owner = w->from_host ? w->to : w->from;
   heddle_status s = HEDDLE_OK;
   if (staged || !(w->from_host || (direct && !w->to_host)))
@@ -81,22 +81,22 @@ static heddle_status make_way(way *w, heddle_error *err) {
 }
 
 /* False: it did not end, and its plugin knows that it has to keep what it may touch. */
-static bool end_stream(way *w, heddle_device *dev, heddle_pstream *stream) {
+static bool end_stream(heddle_device *dev, heddle_pstream *stream) {
   bool quiet = true;
   if (stream == NULL) return true;
-  (void)w->host->settle(dev, stream, SETTLE_NS, &quiet, NULL);
+  (void)heddle__device_settle(dev, stream, SETTLE_NS, &quiet, NULL);
   if (!quiet) (void)dev->t->device.idle(dev->handle, 0, NULL);
   dev->t->stream.close(stream);
   return quiet;
 }
 
 static void end_way(way *w) {
-  bool quiet = end_stream(w, w->from, w->out);
-  quiet = end_stream(w, w->to, w->in) && quiet;
+  bool quiet = end_stream(w->from, w->out);
+  quiet = end_stream(w->to, w->in) && quiet;
   if (w->imported) w->to->t->memory.free(w->to->handle, w->page);
   for (int i = 0; i < 4; i++) {
     if (w->memory[i] != NULL) w->memory[i]->keep_block = !quiet;
-    w->host->memory_release(w->memory[i]);
+    heddle__memory_release(w->memory[i]);
   }
 }
 
@@ -251,7 +251,7 @@ static heddle_status turn(way *w, unsigned flip, unsigned char *sent, unsigned c
 }
 
 static heddle_status check(way *w, bool *wrong, heddle_error *err) {
-  unsigned char *bytes = w->host->alloc(2, IMAGE);
+  unsigned char *bytes = heddle__alloc(2, IMAGE);
   if (bytes == NULL) return heddle__no_memory(err, "the self-test of a route");
   heddle_status s = HEDDLE_OK;
   for (int back = 0; back <= (w->route == HEDDLE__ROUTE_SHARED) && s == HEDDLE_OK; back++) {
@@ -260,7 +260,7 @@ static heddle_status check(way *w, bool *wrong, heddle_error *err) {
     if (s == HEDDLE_OK) s = turn(w, 0xff, bytes, bytes + IMAGE, wrong, err);
   }
   w->back = false;
-  w->host->free(bytes);
+  heddle__free(bytes);
   return s;
 }
 
@@ -269,10 +269,10 @@ static heddle_status check(way *w, bool *wrong, heddle_error *err) {
 static heddle_status median(way *w, uint64_t n, double *out, heddle_error *err) {
   uint64_t times[ROUNDS];
   for (int i = 0; i < ROUNDS; i++) {
-    const uint64_t start = w->host->now_ns();
+    const uint64_t start = heddle__now_ns();
     heddle_status s = move(w, 0, n, err);
     if (s != HEDDLE_OK) return s;
-    uint64_t time = w->host->now_ns() - start;
+    uint64_t time = heddle__now_ns() - start;
     int k = i;
     for (; k > 0 && times[k - 1] > time; k--) times[k] = times[k - 1];
     times[k] = time;
@@ -302,9 +302,9 @@ static uint64_t least(uint64_t bytes, const heddle_device *dev) {
   return most != 0 && most < bytes ? most / STEP * STEP : bytes;
 }
 
-heddle_status heddle__route_probe(const heddle__routes_host *host, heddle_device *from, heddle_device *to,
-                                  heddle__route route, heddle__route_cost *cost, bool *wrong, heddle_error *err) {
-  way w = {.host = host, .from = from, .to = to, .route = route};
+heddle_status heddle__route_probe(heddle_device *from, heddle_device *to, heddle__route route, heddle__route_cost *cost,
+                                  bool *wrong, heddle_error *err) {
+  way w = {.from = from, .to = to, .route = route};
   w.from_host = heddle__device_inline(from);
   w.to_host = heddle__device_inline(to);
   w.bytes = least(least(LARGE, from), to);

@@ -43,7 +43,7 @@ static heddle_status add_setting(void *user, const char *rest, const char *value
 
 /* A device as it tells of itself, its plugin's file, since one that is built anew may copy otherwise, and the plugin's
  * settings, which may choose how it does. */
-static void add_device(const heddle__routes_host *host, heddle__digest *d, const heddle_device *dev) {
+static void add_device(heddle__digest *d, const heddle_device *dev) {
   struct stat file;
   char prefix[80];
   heddle__digest settings = {{0, 0}};
@@ -58,7 +58,7 @@ static void add_device(const heddle__routes_host *host, heddle__digest *d, const
     heddle__digest_add(d, built, sizeof built);
   }
   snprintf(prefix, sizeof prefix, "%s.", dev->plugin->name);
-  (void)host->config_each(dev->ctx->config, prefix, add_setting, &settings, NULL);
+  (void)heddle__config_each(dev->ctx->config, prefix, add_setting, &settings, NULL);
   heddle__digest_add(d, &settings, sizeof settings);
 }
 
@@ -80,23 +80,22 @@ static bool is_off(const char *folder) {
   return strcmp(folder, "0") == 0 || strcmp(folder, "off") == 0 || strcmp(folder, "none") == 0;
 }
 
-static bool find_place(const heddle__routes_host *host, const heddle_device *from, const heddle_device *to,
-                       place *out) {
+static bool find_place(const heddle_device *from, const heddle_device *to, place *out) {
   const char *origin;
-  if (!host->config_get(from->ctx->config, "routes.cache_dir", &out->folder, &origin) || is_off(out->folder) ||
+  if (!heddle__config_get(from->ctx->config, "routes.cache_dir", &out->folder, &origin) || is_off(out->folder) ||
       strlen(out->folder) > MOST_PATH - 100)
     return false;
   out->given = strcmp(origin, "default") != 0;
   if (out->folder[0] != '/') {
     if (is_first(from))
-      heddle__routes_say(host, from, HEDDLE_LOG_WARN,
+      heddle__routes_say(from, HEDDLE_LOG_WARN,
                          "what tests of routes find is not kept: routes.cache_dir has to be an absolute path, or off");
     return false;
   }
   out->key = (heddle__digest){{0, 0}};
   heddle__digest_text(&out->key, HEDDLE_VERSION);
-  add_device(host, &out->key, from);
-  add_device(host, &out->key, to);
+  add_device(&out->key, from);
+  add_device(&out->key, to);
   snprintf(out->path, sizeof out->path, "%s/route-%016llx%016llx.bin", out->folder,
            (unsigned long long)out->key.word[0], (unsigned long long)out->key.word[1]);
   return true;
@@ -130,11 +129,10 @@ static bool load(const place *p, body *out) {
   return good;
 }
 
-bool heddle__route_record_read(const heddle__routes_host *host, const heddle_device *from, const heddle_device *to,
-                               heddle__route_record *out) {
+bool heddle__route_record_read(const heddle_device *from, const heddle_device *to, heddle__route_record *out) {
   place p;
   body b;
-  if (!find_place(host, from, to, &p) || !load(&p, &b)) return false;
+  if (!find_place(from, to, &p) || !load(&p, &b)) return false;
   for (int r = 0; r <= HEDDLE__ROUTE_STAGED2; r++) {
     out->is_there[r] = b.routes[r].is_there != 0;
     out->costs[r] = (heddle__route_cost){b.routes[r].latency_ns, b.routes[r].ns_per_byte, true, b.routes[r].off != 0};
@@ -142,29 +140,28 @@ bool heddle__route_record_read(const heddle__routes_host *host, const heddle_dev
   return true;
 }
 
-static void refuse(const heddle__routes_host *host, const heddle_device *dev, const place *p, const char *what,
-                   int code) {
+static void refuse(const heddle_device *dev, const place *p, const char *what, int code) {
   if (!is_first(dev)) return;
   heddle__routes_say(
-      host, dev, p->given ? HEDDLE_LOG_WARN : HEDDLE_LOG_INFO,
+      dev, p->given ? HEDDLE_LOG_WARN : HEDDLE_LOG_INFO,
       "what tests of routes find is not kept: %s: %s%s%s; routes.cache_dir can name a folder of yours, or "
       "be off",
       p->folder, what, code != 0 ? ": " : "", code != 0 ? strerror(code) : "");
 }
 
-void heddle__route_record_add(const heddle__routes_host *host, const heddle_device *from, const heddle_device *to,
-                              heddle__route route, const heddle__route_cost *cost) {
+void heddle__route_record_add(const heddle_device *from, const heddle_device *to, heddle__route route,
+                              const heddle__route_cost *cost) {
   place p;
   body b;
   char aside[MOST_PATH + 64];
-  if (!find_place(host, from, to, &p)) return;
+  if (!find_place(from, to, &p)) return;
   int code = heddle__cache_folder_make(p.folder);
   if (code != 0) {
-    refuse(host, from, &p, "it could not be made", code);
+    refuse(from, &p, "it could not be made", code);
     return;
   }
   if (!heddle__cache_folder_is_ours(p.folder)) {
-    refuse(host, from, &p, "it is no folder, another user's, or everybody may write to it", 0);
+    refuse(from, &p, "it is no folder, another user's, or everybody may write to it", 0);
     return;
   }
   if (!load(&p, &b)) memset(&b, 0, sizeof b);
@@ -175,10 +172,10 @@ void heddle__route_record_add(const heddle__routes_host *host, const heddle_devi
   b.routes[route].latency_ns = cost->latency_ns;
   b.routes[route].ns_per_byte = cost->ns_per_byte;
   seal(&b);
-  snprintf(aside, sizeof aside, "%s.%ld-%llx", p.path, (long)getpid(), (unsigned long long)host->now_ns());
+  snprintf(aside, sizeof aside, "%s.%ld-%llx", p.path, (long)getpid(), (unsigned long long)heddle__now_ns());
   int fd = open(aside, O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC | O_NOFOLLOW, 0600);
   if (fd < 0) {
-    refuse(host, from, &p, "no file can be made there", errno);
+    refuse(from, &p, "no file can be made there", errno);
     return;
   }
   bool good = write(fd, &b, sizeof b) == (ssize_t)sizeof b;
@@ -186,5 +183,5 @@ void heddle__route_record_add(const heddle__routes_host *host, const heddle_devi
   if (good && rename(aside, p.path) == 0) return;
   code = errno;
   (void)unlink(aside);
-  refuse(host, from, &p, "a file there could not be finished", code);
+  refuse(from, &p, "a file there could not be finished", code);
 }

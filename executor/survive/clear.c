@@ -11,14 +11,14 @@ void survive_detach(scene *c) {
   ex->bound = NULL;
   pthread_mutex_unlock(&ex->drive.lock);
   ex->stale = true;
-  c->host->profile_release(ex->profile);
+  heddle__profile_release(ex->profile);
   ex->profile = NULL;
   if (b == NULL) return;
-  if (c->quiet) c->host->bound_free(b, true);
-  else c->host->keep_orphan(ex->active, b);
+  if (c->quiet) heddle__bound_free(b, true);
+  else heddle__model_keep_orphan(ex->active, b);
 }
 
-void survive_forget(scene *c, heddle_model *m) {
+void survive_forget(heddle_model *m) {
   pthread_mutex_lock(&m->lock);
   heddle__program *all = m->programs;
   m->programs = NULL;
@@ -27,7 +27,7 @@ void survive_forget(scene *c, heddle_model *m) {
     heddle__program *p = all;
     all = p->next;
     if (atomic_load(&p->references) == 1) {
-      c->host->program_release(p);
+      heddle__program_release(p);
       continue;
     }
     pthread_mutex_lock(&m->lock);
@@ -43,22 +43,22 @@ static heddle_status copy_values(scene *c) {
   for (uint32_t i = 0; i < ex->n_args; i++) {
     heddle_tensor *t = ex->args[i].value, *copy = NULL;
     if (t == NULL || ex->args[i].lent || t->dev != NULL) continue;
-    heddle_status s = c->host->tensor_create(NULL, t->dtype, t->shape, t->ndim, &copy, c->words);
-    if (s == HEDDLE_OK) s = c->host->tensor_copy(copy, t, c->words);
+    heddle_status s = heddle_tensor_create(NULL, t->dtype, t->shape, t->ndim, &copy, c->words);
+    if (s == HEDDLE_OK) s = heddle_tensor_copy(copy, t, c->words);
     if (s != HEDDLE_OK) {
-      c->host->tensor_release(copy);
+      heddle_tensor_release(copy);
       return s;
     }
     pthread_mutex_lock(&ex->drive.lock);
     ex->args[i].value = copy;
     pthread_mutex_unlock(&ex->drive.lock);
-    c->host->tensor_release(t);
+    heddle_tensor_release(t);
   }
   return HEDDLE_OK;
 }
 
 /* The model's own opening of a device. */
-static void close_own(scene *c, heddle_model *m, heddle_device *dev) {
+static void close_own(heddle_model *m, heddle_device *dev) {
   bool open = false;
   pthread_mutex_lock(&m->lock);
   for (uint32_t i = 0; i < m->n_opened && !open; i++) {
@@ -67,7 +67,7 @@ static void close_own(scene *c, heddle_model *m, heddle_device *dev) {
     open = true;
   }
   pthread_mutex_unlock(&m->lock);
-  if (open) c->host->device_close(dev);
+  if (open) heddle__device_close(dev);
 }
 
 bool survive_reopen(scene *c) {
@@ -80,15 +80,15 @@ bool survive_reopen(scene *c) {
     return survive_no(c, "%s cannot be opened anew while others use the model", c->culprit->name);
   if (copy_values(c) != HEDDLE_OK) return survive_no(c, "the inputs could not be kept: %.300s", c->words->text);
   survive_detach(c);
-  survive_forget(c, m);
+  survive_forget(m);
   if (m->programs != NULL || m->orphans != NULL)
     return survive_no(c, "%s cannot be opened anew while others use the model", c->culprit->name);
   for (uint32_t i = 0; i < m->n_devices; i++) {
     heddle_device *dev = m->devices[i];
     heddle_error why = {0};
     if (!survive_lost(dev)) continue;
-    close_own(c, m, dev);
-    if (c->host->reopen(dev, &why) != HEDDLE_OK) return survive_no(c, "%.350s", why.text);
+    close_own(m, dev);
+    if (heddle_device_reopen(dev, &why) != HEDDLE_OK) return survive_no(c, "%.350s", why.text);
   }
   return true;
 }

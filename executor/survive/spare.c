@@ -5,6 +5,8 @@
 
 #include "executor/survive/survive.h"
 
+#include "core/alloc.h"
+
 /* What a spare is to be like. */
 typedef struct want {
   heddle_device **devices;
@@ -14,12 +16,10 @@ typedef struct want {
   heddle_device *without;
 } want;
 
-/* Appends to a text of the host's: "a" to "x,y" makes "x,y,a". false: memory is out. */
-static bool append(const scene *c, char **list, const char *item) {
-  char *more = item == NULL    ? NULL
-               : *list == NULL ? c->host->format("%s", item)
-                               : c->host->format("%s,%s", *list, item);
-  c->host->free(*list);
+/* Appends to a text: "a" to "x,y" makes "x,y,a". false: memory is out. */
+static bool append(char **list, const char *item) {
+  char *more = item == NULL ? NULL : *list == NULL ? heddle__format("%s", item) : heddle__format("%s,%s", *list, item);
+  heddle__free(*list);
   *list = more;
   return more != NULL;
 }
@@ -48,11 +48,11 @@ static bool is_like(const heddle_model *root, const heddle_model *m, const want 
 static bool fill_lists(const scene *c, const want *w, char **devices, char **limits) {
   for (uint32_t i = 0; i < w->n; i++) {
     uint64_t most = limit_for(c->ex->model, w, w->devices[i]);
-    if (!append(c, devices, w->devices[i]->name)) return false;
+    if (!append(devices, w->devices[i]->name)) return false;
     if (most == 0) continue;
-    char *item = c->host->format("%s=%llu", w->devices[i]->name, (unsigned long long)most);
-    bool done = append(c, limits, item);
-    c->host->free(item);
+    char *item = heddle__format("%s=%llu", w->devices[i]->name, (unsigned long long)most);
+    bool done = append(limits, item);
+    heddle__free(item);
     if (!done) return false;
   }
   return true;
@@ -68,14 +68,13 @@ static size_t take_rules(const heddle_model *root, const want *w, const char **r
 }
 
 static heddle_status make(scene *c, const want *w, heddle_model **out) {
-  const heddle__survive_host *h = c->host;
   heddle_model *root = c->ex->model;
   char *devices = NULL, *limits = NULL;
-  const char **rules = h->alloc(root->n_rules, sizeof *rules);
-  char **keep = h->alloc(root->n_keep, sizeof *keep);
+  const char **rules = heddle__alloc(root->n_rules, sizeof *rules);
+  char **keep = heddle__alloc(root->n_keep, sizeof *keep);
   bool room = rules != NULL && keep != NULL && fill_lists(c, w, &devices, &limits);
   for (uint32_t i = 0; i < root->n_keep && room; i++) {
-    keep[i] = h->format("#%u:%u", (unsigned)root->keep[i].node, (unsigned)root->keep[i].index);
+    keep[i] = heddle__format("#%u:%u", (unsigned)root->keep[i].node, (unsigned)root->keep[i].index);
     room = keep[i] != NULL;
   }
   heddle_status s = HEDDLE_ENOMEM;
@@ -96,15 +95,15 @@ static heddle_status make(scene *c, const want *w, heddle_model **out) {
                                           .optimize = root->wish,
                                           .memory = limits != NULL ? limits : "off",
                                           .on_failure = root->on_failure};
-    s = h->model_create(root->ctx, root->graph, root->params, &options, out, c->words);
+    s = heddle_model_create(root->ctx, root->graph, root->params, &options, out, c->words);
   } else {
     snprintf(c->words->text, sizeof c->words->text, "out of memory");
   }
-  for (uint32_t i = 0; keep != NULL && i < root->n_keep; i++) h->free(keep[i]);
-  h->free(keep);
-  h->free((void *)(uintptr_t)rules);
-  h->free(limits);
-  h->free(devices);
+  for (uint32_t i = 0; keep != NULL && i < root->n_keep; i++) heddle__free(keep[i]);
+  heddle__free(keep);
+  heddle__free((void *)(uintptr_t)rules);
+  heddle__free(limits);
+  heddle__free(devices);
   if (s != HEDDLE_OK) return s;
   (*out)->is_spare = true;
   (*out)->is_small = w->small;
@@ -139,7 +138,7 @@ static bool move(scene *c, const want *w) {
 bool survive_move(scene *c, heddle_device *without, bool small) {
   heddle_model *m = c->ex->active;
   want w = {.small = small, .without = without};
-  w.devices = c->host->alloc(m->n_devices, sizeof *w.devices);
+  w.devices = heddle__alloc(m->n_devices, sizeof *w.devices);
   if (w.devices == NULL) return survive_no(c, "out of memory");
   for (uint32_t i = 0; i < m->n_devices; i++)
     if (small || (m->devices[i] != without && !survive_lost(m->devices[i]))) w.devices[w.n++] = m->devices[i];
@@ -147,7 +146,7 @@ bool survive_move(scene *c, heddle_device *without, bool small) {
   if (!moved) survive_no(c, "no other device is left in the model's list");
   if (moved) {
     survive_detach(c);
-    survive_forget(c, m);
+    survive_forget(m);
     uint64_t free_now = 0, total = 0;
     heddle_error ignored;
     if (small && without->handle != NULL && without->t->device.memory_now != NULL &&
@@ -155,6 +154,6 @@ bool survive_move(scene *c, heddle_device *without, bool small) {
       w.room = free_now;
     moved = move(c, &w);
   }
-  c->host->free(w.devices);
+  heddle__free(w.devices);
   return moved;
 }

@@ -20,7 +20,7 @@ bool survive_no(scene *c, const char *format, ...) {
 void survive_tell(const scene *c, const char *format, ...) {
   va_list args;
   va_start(args, format);
-  c->host->vlogf(&c->ex->model->ctx->log, HEDDLE_LOG_WARN, "executor", format, args);
+  heddle__vlogf(&c->ex->model->ctx->log, HEDDLE_LOG_WARN, "executor", format, args);
   va_end(args);
 }
 
@@ -52,7 +52,7 @@ static void find_culprit(scene *c) {
   heddle_device *lost = NULL, *named = NULL;
   for (uint32_t i = 0; i < m->n_devices; i++) {
     heddle_device *dev = m->devices[i];
-    (void)c->host->health(dev, NULL);
+    (void)heddle_device_health(dev, NULL);
     if (lost == NULL && survive_lost(dev)) lost = dev;
     bool better = named == NULL || (named->desc.caps & HEDDLE_CAP_INLINE) != 0;
     if (better && names(c->words->text, dev->name)) named = dev;
@@ -71,7 +71,7 @@ static bool same_again(scene *c) {
                lost ? ", on the device opened anew" : "");
   if (lost) return survive_reopen(c);
   survive_detach(c);
-  if (c->status == HEDDLE_ENOMEM) survive_forget(c, ex->active);
+  if (c->status == HEDDLE_ENOMEM) survive_forget(ex->active);
   return true;
 }
 
@@ -105,8 +105,8 @@ static bool failover(scene *c) {
 static heddle_status resume(scene *c) {
   heddle_executor *ex = c->ex;
   heddle_status s = HEDDLE_OK;
-  if (ex->bound == NULL || ex->stale || ex->bound->stale) s = c->host->plan(ex, c->words);
-  if (s == HEDDLE_OK && ex->copies_in) s = c->host->copy_in(ex, ex->bound, c->words);
+  if (ex->bound == NULL || ex->stale || ex->bound->stale) s = heddle__executor_plan(ex, c->words);
+  if (s == HEDDLE_OK && ex->copies_in) s = heddle__executor_copy_in(ex, ex->bound, c->words);
   if (s == HEDDLE_OK) c->words->text[0] = '\0';
   return s;
 }
@@ -115,14 +115,13 @@ static bool is_survivable(heddle_status s) {
   return s == HEDDLE_EDEVICE || s == HEDDLE_ENOMEM || s == HEDDLE_EFAILED;
 }
 
-static heddle_status survive(const heddle__survive_host *host, heddle_executor *ex, heddle_status status, bool quiet,
-                             heddle_error *words) {
-  scene c = {.host = host, .ex = ex, .status = status, .quiet = quiet, .words = words};
+heddle_status heddle__survive_failure(heddle_executor *ex, heddle_status status, bool quiet, heddle_error *words) {
+  scene c = {.ex = ex, .status = status, .quiet = quiet, .words = words};
   heddle_error first = *words;
   heddle_model *before = ex->active;
   heddle__trace *trace = ex->model->ctx->trace;
   const bool fails_over = ex->model->retries == 0;
-  uint64_t t0 = host->now_ns();
+  uint64_t t0 = heddle__now_ns();
   for (;;) {
     find_culprit(&c);
     if (!(fails_over ? failover(&c) : retry(&c))) break;
@@ -134,8 +133,8 @@ static heddle_status survive(const heddle__survive_host *host, heddle_executor *
     survive_no(&c, "%.350s", words->text);
     break;
   }
-  heddle__span span = {"host", "runs", fails_over ? "failover" : "retry", t0, host->now_ns(), NULL, 0};
-  host->trace_span(trace, &span);
+  heddle__span span = {"host", "runs", fails_over ? "failover" : "retry", t0, heddle__now_ns(), NULL, 0};
+  heddle__trace_span(trace, &span);
   if (c.status == HEDDLE_OK && c.why[0] == '\0') return HEDDLE_OK;
   if (ex->active != before) { /* what was tried last is no better than what was there */
     atomic_fetch_sub(&ex->active->users, 1);
@@ -146,13 +145,4 @@ static heddle_status survive(const heddle__survive_host *host, heddle_executor *
   heddle__fail(words, status, "%.600s (%s: %s)", first.text, fails_over ? "no failover" : "no retry", c.why);
   words->api_code = first.api_code;
   return status;
-}
-
-static const heddle__survive_table table = {HEDDLE_VERSION, survive};
-
-__attribute__((visibility("default"))) const void *heddle_survive_entry(const void *given);
-
-const void *heddle_survive_entry(const void *given) {
-  (void)given;
-  return &table;
 }

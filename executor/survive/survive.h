@@ -1,4 +1,4 @@
-/* executor/survive/survive.h: the files of libheddle_survive.so as they see each other: one failure, and what is done about
+/* executor/survive/survive.h: what the files of this room share: one failure, and what is done about
  * it, step by step. Nothing here is kept between two failures but what the executor and its model hold. */
 #ifndef HEDDLE_EXECUTOR_SURVIVE_SURVIVE_H
 #define HEDDLE_EXECUTOR_SURVIVE_SURVIVE_H
@@ -7,7 +7,6 @@
 
 /* The failure that is looked at. */
 typedef struct scene {
-  const heddle__survive_host *host;
   heddle_executor *ex;
   heddle_status status;   /* of the last failure: at first the run's, then that of what was done about it */
   bool quiet;             /* nothing of the run is on a device any more */
@@ -28,7 +27,7 @@ const char *survive_lies_on(const scene *c, const heddle_device *dev);
 
 /* clear.c: takes from the executor what it is bound to, and frees programs of its model that nobody uses. */
 void survive_detach(scene *c);
-void survive_forget(scene *c, heddle_model *m);
+void survive_forget(heddle_model *m);
 
 /* clear.c: opens the lost devices of the model anew, which nobody else may use. false: why says so. */
 bool survive_reopen(scene *c);

@@ -18,6 +18,8 @@
 #include <time.h>
 #include <unistd.h>
 
+#include "core/alloc.h"
+
 #define MAGIC "HDLWGT1\n"
 #define PREFIX "weights-"
 #define SUFFIX ".bin"
@@ -36,22 +38,8 @@ typedef struct head {
 void heddle__weights_say(const heddle__weights_file *f, int32_t level, const char *format, ...) {
   va_list args;
   va_start(args, format);
-  f->host->vlogf(f->log, level, "weights", format, args);
+  heddle__vlogf(f->log, level, "weights", format, args);
   va_end(args);
-}
-
-/* From the host's alloc; NULL where memory is out. */
-static char *format_path(const heddle__weights_file *f, const char *format, ...) __attribute__((format(printf, 2, 3)));
-static char *format_path(const heddle__weights_file *f, const char *format, ...) {
-  va_list args, again;
-  va_start(args, format);
-  va_copy(again, args);
-  int n = vsnprintf(NULL, 0, format, args);
-  char *text = n >= 0 ? f->host->alloc((size_t)n + 1, 1) : NULL;
-  if (text != NULL) vsnprintf(text, (size_t)n + 1, format, again);
-  va_end(again);
-  va_end(args);
-  return text;
 }
 
 /* Tells one running of the machine from another; zero where the system does not. */
@@ -111,8 +99,8 @@ static bool is_good(const heddle__weights_file *f, int fd, const struct stat *in
 
 bool heddle__weights_file_find(heddle__weights_file *f) {
   f->fd = -1;
-  f->path = format_path(f, "%s/" PREFIX "%016llx%016llx" SUFFIX, f->folder, (unsigned long long)f->key.word[0],
-                        (unsigned long long)f->key.word[1]);
+  f->path = heddle__format("%s/" PREFIX "%016llx%016llx" SUFFIX, f->folder, (unsigned long long)f->key.word[0],
+                           (unsigned long long)f->key.word[1]);
   if (f->path == NULL || !heddle__cache_folder_is_ours(f->folder)) return false;
   int fd = open(f->path, O_RDONLY | O_CLOEXEC | O_NOFOLLOW | O_NONBLOCK | O_NOCTTY);
   if (fd < 0) return false;
@@ -208,7 +196,7 @@ bool heddle__weights_file_make(heddle__weights_file *f) {
   if (code != 0) return refuse(f, "it could not be made", code);
   if (!heddle__cache_folder_is_ours(f->folder))
     return refuse(f, "it is no folder, another user's, or everybody may write to it", 0);
-  f->aside = format_path(f, "%s.%ld-%llx", f->path, (long)getpid(), (unsigned long long)f->host->now_ns());
+  f->aside = heddle__format("%s.%ld-%llx", f->path, (long)getpid(), (unsigned long long)heddle__now_ns());
   if (f->aside == NULL) return false;
   tidy(f);
   f->fd = make_aside(f->aside);
@@ -242,7 +230,7 @@ void heddle__weights_file_keep(heddle__weights_file *f) {
     refuse(f, "a file there could not be finished", errno);
     return;
   }
-  f->host->free(f->aside);
+  heddle__free(f->aside);
   f->aside = NULL;
   heddle__weights_say(f, HEDDLE_LOG_INFO, "%llu bytes of packed weights are kept in %s", (unsigned long long)f->bytes,
                       f->path);
@@ -252,8 +240,8 @@ void heddle__weights_file_keep(heddle__weights_file *f) {
 void heddle__weights_file_end(heddle__weights_file *f) {
   if (f->aside != NULL && f->fd >= 0) (void)unlink(f->aside);
   if (f->fd >= 0) close(f->fd);
-  f->host->free(f->aside);
-  f->host->free(f->path);
+  heddle__free(f->aside);
+  heddle__free(f->path);
 }
 
 void heddle__weights_file_unmap(void *map, uint64_t bytes) {

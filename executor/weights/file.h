@@ -7,7 +7,6 @@
 #include "executor/weights.h"
 
 typedef struct heddle__weights_file {
-  const heddle__weights_host *host;
   const heddle__log *log;
   const char *folder; /* absolute; borrowed */
   bool folder_given;  /* by the user: then it is a warning that it cannot be used */

@@ -1,5 +1,4 @@
-/* executor/weights/weights.c: the entry of libheddle_weights.so, and which file of packed weights a plan needs: it is
- * named after the model's files (not their bytes, whose reading would cost what is to be saved), what is packed of them
+/* executor/weights/weights.c: which file of packed weights a plan needs: it is named after the model's files (not their bytes, whose reading would cost what is to be saved), what is packed of them
  * and how, and who packs. */
 #include "executor/weights.h"
 
@@ -7,6 +6,7 @@
 #include <string.h>
 #include <sys/stat.h>
 
+#include "core/alloc.h"
 #include "core/registry.h"
 #include "executor/weights/file.h"
 
@@ -25,7 +25,6 @@ typedef struct weights {
 
 /* The file's tensor ends with this. */
 typedef struct held {
-  const heddle__weights_host *host;
   void *map;
   uint64_t bytes;
 } held;
@@ -33,7 +32,7 @@ typedef struct held {
 static void unmap(void *user) {
   held *h = user;
   heddle__weights_file_unmap(h->map, h->bytes);
-  h->host->free(h);
+  heddle__free(h);
 }
 
 /* ---- what a plan packs */
@@ -121,7 +120,7 @@ static bool read_settings(heddle_model *m, heddle__weights_file *f) {
                         "packed weights are not kept: weights.cache_dir has to be an absolute path, or off");
     return false;
   }
-  if (f->host->number(m->ctx, "weights.cache_bytes", DEFAULT_LIMIT, 0, INT64_MAX, &limit, &why) != HEDDLE_OK)
+  if (heddle__context_number(m->ctx, "weights.cache_bytes", DEFAULT_LIMIT, 0, INT64_MAX, &limit, &why) != HEDDLE_OK)
     heddle__weights_say(f, HEDDLE_LOG_WARN, "packed weights are not kept: %s", why.text);
   f->limit = (uint64_t)limit;
   return limit > 0;
@@ -129,52 +128,44 @@ static bool read_settings(heddle_model *m, heddle__weights_file *f) {
 
 /* Found or made; then everything of it belongs to the tensor. */
 static bool map(weights *w) {
-  const heddle__weights_host *host = w->file.host;
   w->shown.filled = heddle__weights_file_find(&w->file);
   if (!w->shown.filled && !heddle__weights_file_make(&w->file)) return false;
-  held *h = host->alloc(1, sizeof *h);
+  held *h = heddle__alloc(1, sizeof *h);
   const int64_t bytes = (int64_t)w->file.bytes;
-  if (h != NULL) *h = (held){host, w->file.map, w->file.bytes};
-  if (h != NULL && host->wrap(w->file.data, (heddle_dtype){HEDDLE_DTYPE_UINT, 8, 1}, &bytes, 1, NULL, unmap, h,
-                              &w->shown.tensor, NULL) == HEDDLE_OK)
+  if (h != NULL) *h = (held){w->file.map, w->file.bytes};
+  if (h != NULL && heddle_tensor_wrap(w->file.data, (heddle_dtype){HEDDLE_DTYPE_UINT, 8, 1}, &bytes, 1, NULL, unmap, h,
+                                      &w->shown.tensor, NULL) == HEDDLE_OK)
     return true;
-  host->free(h);
+  heddle__free(h);
   heddle__weights_file_unmap(w->file.map, w->file.bytes);
   return false;
 }
 
-static void *at(const heddle__weights *shown, uint32_t alloc, uint64_t *bytes) {
+void *heddle__weights_at(const heddle__weights *shown, uint32_t alloc, uint64_t *bytes) {
   const weights *w = (const weights *)shown;
   if (alloc >= w->n_allocs || !w->places[alloc].is_there) return NULL;
   *bytes = w->places[alloc].bytes;
   return (char *)w->file.data + w->places[alloc].at;
 }
 
-static void end(heddle__weights *shown, bool good) {
+void heddle__weights_close(heddle__weights *shown, bool good) {
   weights *w = (weights *)shown;
-  const heddle__weights_host *host = w->file.host;
   if (good && !shown->filled) heddle__weights_file_keep(&w->file);
   heddle__weights_file_end(&w->file);
-  host->release(shown->tensor);
-  host->free(w);
+  heddle_tensor_release(shown->tensor);
+  heddle__free(w);
 }
 
-static heddle__weights *begin(const heddle__weights_host *host, heddle_model *m, const heddle__plan *plan,
-                              const char *folder, const char *from);
-
-static const heddle__weights_table table = {HEDDLE_VERSION, begin, at, end};
-
-static heddle__weights *begin(const heddle__weights_host *host, heddle_model *m, const heddle__plan *plan,
-                              const char *folder, const char *from) {
+heddle__weights *heddle__weights_begin(heddle_model *m, const heddle__plan *plan, const char *folder,
+                                       const char *from) {
   heddle__weights_file f = {
-      .host = host, .log = &m->ctx->log, .fd = -1, .folder = folder, .folder_given = strcmp(from, "default") != 0};
+      .log = &m->ctx->log, .fd = -1, .folder = folder, .folder_given = strcmp(from, "default") != 0};
   if (!read_settings(m, &f)) return NULL;
-  weights *w = host->alloc(1, sizeof *w + plan->n_allocs * sizeof w->places[0]);
+  weights *w = heddle__alloc(1, sizeof *w + plan->n_allocs * sizeof w->places[0]);
   if (w == NULL) return NULL;
-  w->shown.t = &table;
   w->file = f;
   w->n_allocs = plan->n_allocs;
-  for (uint32_t i = 0; i < plan->n_allocs; i++) w->places[i].is_there = host->holds(plan, i);
+  for (uint32_t i = 0; i < plan->n_allocs; i++) w->places[i].is_there = heddle__weights_holds(plan, i);
   w->file.bytes = lay_out(w, plan);
   bool good = w->file.bytes > 0;
   if (good) {
@@ -185,13 +176,6 @@ static heddle__weights *begin(const heddle__weights_host *host, heddle_model *m,
     heddle__weights_say(&w->file, HEDDLE_LOG_INFO, "%s: its packed weights, %llu bytes, are those in %s",
                         m->graph->source, (unsigned long long)w->file.bytes, w->file.path);
   if (good) return &w->shown;
-  end(&w->shown, false);
+  heddle__weights_close(&w->shown, false);
   return NULL;
-}
-
-__attribute__((visibility("default"))) const void *heddle_weights_entry(const void *given);
-
-const void *heddle_weights_entry(const void *given) {
-  (void)given;
-  return &table;
 }

@@ -8,6 +8,7 @@
 #include "frontends/onnx/tensor.h"
 #include "frontends/onnx/types.h"
 #include "frontends/onnx/upgrade.h"
+#include "graph/ops.h"
 
 enum { MAX_OUTPUTS = 65535 };
 
@@ -157,7 +158,7 @@ static heddle_status inputs_of(writer *w, const Onnx__NodeProto *node, json_t **
 }
 
 static const heddle__schema *schema_of(const writer *w, const Onnx__NodeProto *node) {
-  return w->r->host->schema(node->domain, node->op_type, node->domain[0] == '\0' ? w->r->target : 0);
+  return heddle__schema_find(node->domain, node->op_type, node->domain[0] == '\0' ? w->r->target : 0);
 }
 
 /* How many outputs a node has. Absent ones at the end are left out, but for an operator of any number of outputs: there
@@ -186,9 +187,8 @@ static heddle_status add_operator(writer *w, const Onnx__NodeProto *node) {
   const bool is_control = heddle__onnx_is_control(node);
   if (heddle__onnx_has_graph(node) && !is_control) heddle__onnx_problem(w->r, node, "it runs a graph of its own");
   else if (schema == NULL)
-    heddle__onnx_problem(
-        w->r, node, "the operator is not known in opset %u%s", (unsigned)w->r->target,
-        w->r->host->ops() == NULL ? " (libheddle_ops.so.0 is not beside libheddle, or not of its version)" : "");
+    heddle__onnx_problem(w->r, node, "the operator is not known in opset %u%s", (unsigned)w->r->target,
+                         HEDDLE__NO_RARE_OPERATORS);
   heddle_status s = inputs_of(w, node, &inputs);
   json_t *attrs = s == HEDDLE_OK ? heddle__onnx_attrs(w->r, node) : NULL;
   if (attrs != NULL && is_control) s = add_graphs(w, node, attrs);
@@ -421,7 +421,7 @@ heddle_status heddle__onnx_document(heddle__onnx_reader *r, json_t **graph, hedd
               .n_list = r->n_nodes,
               .graph = r->graph,
               .is_used = heddle__onnx_take(&r->arena, r->n_tensors + 1),
-              .params = r->host->params_new(r->name, r->err)};
+              .params = heddle__params_new(r->name, r->err)};
   open_writer(&w);
   *params = w.params;
   heddle_status s = w.params != NULL ? HEDDLE_OK : HEDDLE_ENOMEM;

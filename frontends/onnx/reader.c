@@ -125,18 +125,18 @@ static heddle_status check_versions(heddle__onnx_reader *r, const Onnx__ModelPro
       return heddle__onnx_fail(r, HEDDLE_EFORMAT, "it is of opset %lld and of opset %lld", (long long)r->opset,
                                (long long)m->opset_import[i]->version);
     r->opset = m->opset_import[i]->version;
-    if (r->opset < HEDDLE__ONNX_OPSET_FIRST || r->opset > r->host->opset_last)
+    if (r->opset < HEDDLE__ONNX_OPSET_FIRST || r->opset > HEDDLE__OPSET_LAST)
       return heddle__onnx_fail(r, HEDDLE_EUNSUPPORTED, "it is of opset %lld; this library reads %d to %d",
-                               (long long)r->opset, HEDDLE__ONNX_OPSET_FIRST, (int)r->host->opset_last);
+                               (long long)r->opset, HEDDLE__ONNX_OPSET_FIRST, (int)HEDDLE__OPSET_LAST);
   }
   for (size_t i = 0; r->opset == 0 && i < m->graph->n_node; i++) {
     const char *domain = m->graph->node[i]->domain;
     if (domain == NULL || domain[0] == '\0' || strcmp(domain, "ai.onnx") == 0)
       return heddle__onnx_fail(r, HEDDLE_EFORMAT, "it does not say of which opset its operators are");
   }
-  if (r->opset == 0) r->opset = r->host->opset_last; /* all its operators are of other domains */
+  if (r->opset == 0) r->opset = HEDDLE__OPSET_LAST; /* all its operators are of other domains */
   r->target = (uint32_t)r->opset;
-  if (r->target < r->host->opset_first) r->target = r->host->opset_first;
+  if (r->target < HEDDLE__OPSET_FIRST) r->target = HEDDLE__OPSET_FIRST;
   return HEDDLE_OK;
 }
 
@@ -252,11 +252,10 @@ static heddle_status read_model(heddle__onnx_reader *r, const unsigned char *thi
   return s;
 }
 
-static heddle_status parse(const heddle__onnx_host *host, const unsigned char *data, uint64_t bytes, const char *name,
-                           heddle__onnx_maps *maps, bool only_looks, const heddle_read_limits *limits, json_t **graph,
-                           heddle_params **params, heddle_error *err) {
-  heddle__onnx_reader r = {.host = host,
-                           .name = name,
+static heddle_status parse(const unsigned char *data, uint64_t bytes, const char *name, heddle__onnx_maps *maps,
+                           bool only_looks, const heddle_read_limits *limits, json_t **graph, heddle_params **params,
+                           heddle_error *err) {
+  heddle__onnx_reader r = {.name = name,
                            .has_folder = maps != NULL,
                            .only_looks = only_looks,
                            .maps = maps,
@@ -287,28 +286,27 @@ static heddle_status parse(const heddle__onnx_host *host, const unsigned char *d
   json_decref(r.functions);
   if (s != HEDDLE_OK) {
     json_decref(*graph);
-    host->params_release(*params);
+    heddle_params_release(*params);
     *graph = NULL;
     *params = NULL;
   }
   return s;
 }
 
-heddle_status heddle__onnx_parse(const heddle__onnx_host *host, const void *data, uint64_t bytes, const char *name,
-                                 const heddle_read_limits *limits, json_t **graph, heddle_params **params,
-                                 heddle_error *err) {
-  return parse(host, data, bytes, name, NULL, false, limits, graph, params, err);
+heddle_status heddle__onnx_parse(const void *data, uint64_t bytes, const char *name, const heddle_read_limits *limits,
+                                 json_t **graph, heddle_params **params, heddle_error *err) {
+  return parse(data, bytes, name, NULL, false, limits, graph, params, err);
 }
 
-heddle_status heddle__onnx_read(const heddle__onnx_host *host, const char *path, const heddle_read_limits *limits,
-                                uint64_t max_bytes, json_t **graph, heddle_params **params, heddle_error *err) {
+heddle_status heddle__onnx_read(const char *path, const heddle_read_limits *limits, uint64_t max_bytes, json_t **graph,
+                                heddle_params **params, heddle_error *err) {
   const unsigned char *data = NULL;
   uint64_t bytes = 0;
   heddle_params *made = NULL;
   heddle__onnx_maps *maps = heddle__onnx_maps_new(max_bytes);
   if (maps == NULL) return heddle__no_memory(err, "a model");
   heddle_status s = heddle__onnx_map(maps, path, &data, &bytes, err);
-  if (s == HEDDLE_OK) s = parse(host, data, bytes, path, maps, params == NULL, limits, graph, &made, err);
+  if (s == HEDDLE_OK) s = parse(data, bytes, path, maps, params == NULL, limits, graph, &made, err);
   if (s == HEDDLE_OK && made != NULL) {
     made->maps = maps; /* the tensors' bytes are in there */
     made->unmap = heddle__onnx_maps_free;
@@ -319,6 +317,6 @@ heddle_status heddle__onnx_read(const heddle__onnx_host *host, const char *path,
     heddle__onnx_maps_free(maps);
   }
   if (params != NULL) *params = made;
-  else host->params_release(made);
+  else heddle_params_release(made);
   return s;
 }

@@ -16,7 +16,6 @@
 #define HEDDLE__ONNX_IR_LAST 14
 
 typedef struct heddle__onnx_reader {
-  const heddle__onnx_host *host;
   const char *name; /* the file's, for errors; weights outside of it lie in its folder */
   bool has_folder;  /* false: weights outside of the bytes are refused */
   bool only_looks;  /* the parameters are of no use, so their bytes are not copied */
@@ -48,14 +47,9 @@ typedef struct heddle__onnx_reader {
   unsigned n_problems, n_listed;
 } heddle__onnx_reader;
 
-/* The whole. Both have one reference; params NULL: only the graph is wanted. */
-heddle_status heddle__onnx_read(const heddle__onnx_host *host, const char *path, const heddle_read_limits *limits,
-                                uint64_t max_bytes, json_t **graph, heddle_params **params, heddle_error *err);
-
-/* The same from memory, where weights outside of it are refused. */
-heddle_status heddle__onnx_parse(const heddle__onnx_host *host, const void *data, uint64_t bytes, const char *name,
-                                 const heddle_read_limits *limits, json_t **graph, heddle_params **params,
-                                 heddle_error *err);
+/* heddle__onnx_read from memory, where weights outside of it are refused. */
+heddle_status heddle__onnx_parse(const void *data, uint64_t bytes, const char *name, const heddle_read_limits *limits,
+                                 json_t **graph, heddle_params **params, heddle_error *err);
 
 /* Fails with "FILE: " before the words. */
 heddle_status heddle__onnx_fail(heddle__onnx_reader *r, heddle_status status, const char *format, ...)

@@ -140,7 +140,7 @@ static bool is_in(int64_t opset, uint8_t first, uint8_t last) {
 
 /* The kind of an attribute in the model's opset; 0: there is none of that name. schema may be NULL. */
 static uint32_t kind_in(const heddle__onnx_reader *r, const heddle__schema *schema, const char *op, const char *name) {
-  const uint32_t kind = schema != NULL ? r->host->schema_attr(schema, name) : 0;
+  const uint32_t kind = schema != NULL ? heddle__schema_attr(schema, name) : 0;
   for (int i = 0; i < N_ATTRS; i++) {
     const struct attr_row *row = &attrs[i];
     if (strcmp(row->op, op) != 0 || strcmp(row->attr, name) != 0) continue;
@@ -212,7 +212,7 @@ static bool may_be(const Onnx__AttributeProto *a, uint32_t kind) {
 void heddle__onnx_check_node(heddle__onnx_reader *r, const Onnx__NodeProto *node, bool is_call) {
   char shown[44], list[160];
   const bool is_default = node->domain[0] == '\0' && !is_call;
-  const heddle__schema *schema = is_default ? r->host->schema("", node->op_type, r->target) : NULL;
+  const heddle__schema *schema = is_default ? heddle__schema_find("", node->op_type, r->target) : NULL;
   if (is_default && !has_operator(r, node)) return;
   bool has_some = schema != NULL;
   for (int i = 0; is_default && i < N_OPERATORS; i++)

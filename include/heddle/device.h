@@ -24,6 +24,22 @@ typedef struct heddle_setting {
 /* Where the log goes: one line without newline. Called from any thread, with no lock held. */
 typedef void (*heddle_log_fn)(void *user, int32_t level, const char *component, const char *text);
 
+struct heddle_plugin; /* heddle/plugin.h */
+struct heddle_host;
+/* The entry of a plugin: its heddle_plugin_entry, under another name where several are linked into one program. */
+typedef const struct heddle_plugin *(*heddle_plugin_entry_fn)(const struct heddle_host *host, heddle_error *err);
+
+/* Adds a plugin that is linked into the program or into a library of its own, instead of being found as a file. Contexts
+ * find it like any other, before files, and list it with the path and the rule "linked in"; a file with the same plugin
+ * name is then refused as found second. The setting "plugins" chooses among files only. The entry is called when the
+ * plugin's devices are first asked for, once a context; it follows heddle/plugin.h. It is not tried in a process of its own
+ * (settings "probe", "plugin_trust"), since its code is the program's own.
+ *
+ * Call it before the first context is created, heddle_context_process included: HEDDLE_EBUSY afterwards. The same entry
+ * again changes nothing. There is no way to take it back; the code must stay mapped until the process ends. HEDDLE_EINVAL
+ * where entry is NULL, HEDDLE_ELIMIT after 64 of them. Any thread; does not block. */
+HEDDLE_API heddle_status heddle_plugin_register(heddle_plugin_entry_fn entry, heddle_error *err);
+
 /* Creates a context: reads the configuration (settings of the call, then variables, then the file, then defaults),
  * and finds plugins. A plugin is loaded when its devices are asked for by name, all of them by the calls that list what
  * there is and by the default devices; no device is opened by that. Before it is first loaded it is tried in a process of

@@ -1,10 +1,9 @@
 # The reference kernels are plain loops that the compiler vectorises; how much code it may make of them is said here,
-# file by file. What has nothing to vectorise, or is rarely hot, is compiled for size. C needs no unwind tables; debug
-# builds have them. No kernel looks at errno, or at traps: with those, gcc calls sqrtf for an error's sake, and takes no
+# file by file. No kernel looks at errno, or at traps: with those, gcc calls sqrtf for an error's sake, and takes no
 # choice between two floats out of a loop's way, so that exp and its kin are not vectorised.
 set(plugin_common ON)
 set(plugin_libraries "-Wl,-z,noseparate-code" "-Wl,--gc-sections" ${heddle_small_link}) # noseparate: fewer pages
-set(kernel_code "-fno-asynchronous-unwind-tables;-fno-unwind-tables;-ffunction-sections;-fno-math-errno")
+set(kernel_code "-ffunction-sections;-fno-math-errno")
 file(GLOB kernels "${CMAKE_CURRENT_SOURCE_DIR}/plugins/common/ref/*.c" "${CMAKE_CURRENT_SOURCE_DIR}/plugins/common/*.c")
 set(gcc_release "$<AND:$<CONFIG:Release>,$<C_COMPILER_ID:GNU>>") # options that clang does not know, or need
 set(hot_kernels ${kernels})
@@ -21,14 +20,11 @@ set_property(SOURCE ${warm_kernels} PROPERTY COMPILE_OPTIONS
 list(FILTER warm_kernels INCLUDE REGEX "/ref/lanes_float\\.c$")
 set_property(SOURCE ${warm_kernels} APPEND PROPERTY COMPILE_OPTIONS "$<$<CONFIG:Release>:-falign-loops=32>")
 set_source_files_properties(${sources} PROPERTIES COMPILE_OPTIONS "$<$<CONFIG:Release>:${kernel_code}>")
-set(cold_sources ${sources})
-list(FILTER cold_sources EXCLUDE REGEX "/(copy|ops|stream|onednn_int8_lanes)\\.c$") # what a run goes through
 set(int8_lanes ${sources})
 list(FILTER int8_lanes INCLUDE REGEX "/onednn_int8_lanes\\.c$") # loops for the widest vectors that there are
 set_property(SOURCE ${int8_lanes} APPEND PROPERTY COMPILE_OPTIONS
   "$<$<CONFIG:Release>:-O3>" "$<$<AND:$<CONFIG:Release>,$<C_COMPILER_ID:GNU>>:-mprefer-vector-width=512>")
-set_source_files_properties(${kernels} ${cold_sources} PROPERTIES COMPILE_OPTIONS
-  "$<$<CONFIG:Release>:${heddle_small_code};${kernel_code}>")
+set_source_files_properties(${kernels} PROPERTIES COMPILE_OPTIONS "$<$<CONFIG:Release>:${kernel_code}>")
 
 # Winograd's loops are written for registers; their speed is the compiler's full effort's.
 set(winograd_sources ${sources})

@@ -2,22 +2,31 @@
  * ability one of its words, and what does not count changes no device. */
 #include "probe/file.h"
 
+#include <stdlib.h>
+#include <string.h>
+
+#include "core/alloc.h"
 #include "core/cache_folder.h"
 #include "core/registry.h"
+#include "probe/probe.h"
 
+static heddle_status file_read(const char *path, bool ours, size_t limit, char **text, size_t *bytes,
+                               heddle_error *err);
+static void probe_say(const heddle__plugin *plugin, int32_t level, const char *format, ...);
+
+#define heddle__probe_file_read file_read
+#define heddle__probe_say probe_say
 /* The file is the fuzzer's bytes, and its folder anybody's. */
 #define heddle__cache_folder_is_ours(folder) ((void)(folder), true)
 #include "probe/abilities.c"
-
-#include "core/alloc.h"
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
 
 static const uint8_t *input;
 static size_t input_bytes;
 
-heddle_status heddle__file_read(const char *path, bool ours, size_t limit, char **text, size_t *bytes,
-                                heddle_error *err) {
+static heddle_status file_read(const char *path, bool ours, size_t limit, char **text, size_t *bytes,
+                               heddle_error *err) {
   (void)path, (void)err;
   if (!ours || limit != MOST_BYTES) abort();
   if (input_bytes > limit) return HEDDLE_ELIMIT;
@@ -29,13 +38,8 @@ heddle_status heddle__file_read(const char *path, bool ours, size_t limit, char 
   return HEDDLE_OK;
 }
 
-void heddle__probe_say(const heddle__plugin *plugin, int32_t level, const char *format, ...) {
+static void probe_say(const heddle__plugin *plugin, int32_t level, const char *format, ...) {
   (void)plugin, (void)level, (void)format;
-}
-
-const heddle__probe_host *heddle__probe_core(void) {
-  static const heddle__probe_host host = {.free = heddle__free};
-  return &host;
 }
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size) {

@@ -4,13 +4,9 @@
 
 #include "core/alloc.h"
 #include "frontends/onnx/reader.h"
-#include "graph/ops.h"
 #include "graph/reader.h"
 
-static const heddle__onnx_host host = {heddle__alloc,       heddle__grow,        heddle__alloc_aligned,
-                                       heddle__free,        heddle__params_new,  heddle_params_release,
-                                       heddle__schema_find, heddle__schema_attr, HEDDLE__OPSET_FIRST,
-                                       HEDDLE__OPSET_LAST,  heddle__ops};
+int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size) {
   const heddle_read_limits limits = {sizeof limits, 64 << 20, 100000, 64};
@@ -19,7 +15,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size) {
   heddle_params *params;
   heddle_graph *g = NULL;
   heddle_error err = {0};
-  heddle_status s = heddle__onnx_parse(&host, data, size, "fuzz.onnx", &limits, &document, &params, &err);
+  heddle_status s = heddle__onnx_parse(data, size, "fuzz.onnx", &limits, &document, &params, &err);
   if (s == HEDDLE_OK) s = heddle__graph_from_json(document, "fuzz.onnx", limits.max_nodes, &g, &err);
   if (s != HEDDLE_OK && err.text[0] == '\0') abort();
   heddle_graph_release(g);

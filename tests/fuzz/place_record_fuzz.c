@@ -7,10 +7,9 @@
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size) {
-  const heddle__placer_host host = {.alloc = heddle__alloc, .free = heddle__free};
   const size_t live = heddle__alloc_live();
   if (size == 0) return 0;
-  heddle__costs c = {.host = &host};
+  heddle__costs c = {0};
   book *b = heddle__alloc(1, sizeof *b);
   const bool whole = data[0] % 2 == 1;
   char *text = heddle__alloc(size + 200, 1);
@@ -22,7 +21,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size) {
   n += size - 1;
   for (size_t i = 0; i < n; i++) lines += text[i] == '\n';
   if (whole) n += (size_t)sprintf(text + n, "end %016llx\n", (unsigned long long)checksum(text, n));
-  const bool good = read_text(&c, b, text, n);
+  const bool good = read_text(b, text, n);
   if (b->count > lines) abort();
   for (uint32_t i = 0; good && i < b->count; i++)
     if (find(b, &b->entries[i].region) == NULL || !b->entries[i].kept) abort();

@@ -8,7 +8,18 @@
 
 #include "core/cache_folder.h"
 #include "core/registry.h"
+#include "probe/file.h"
 
+static heddle_status file_read(const char *path, bool ours, size_t limit, char **text, size_t *bytes,
+                               heddle_error *err);
+static heddle_status file_write(const char *folder, const char *name, const char *text, heddle_error *err);
+static void probe_say(const heddle__plugin *plugin, int32_t level, const char *format, ...);
+static bool setting(const heddle__config *config, const char *key, const char **value, const char **origin);
+
+#define heddle__probe_file_read file_read
+#define heddle__probe_file_write file_write
+#define heddle__probe_say probe_say
+#define heddle__config_get setting
 /* The file is the fuzzer's bytes, its folder anybody's, and Heddle and the system those of the seeds. */
 #define heddle__cache_folder_is_ours(folder) ((void)(folder), true)
 #define heddle_version() "0"
@@ -20,8 +31,8 @@ static const char *input;
 static size_t input_bytes;
 static char *written;
 
-heddle_status heddle__file_read(const char *path, bool ours, size_t limit, char **text, size_t *bytes,
-                                heddle_error *err) {
+static heddle_status file_read(const char *path, bool ours, size_t limit, char **text, size_t *bytes,
+                               heddle_error *err) {
   (void)path, (void)err;
   if (!ours || limit != MOST_BYTES) abort();
   if (input_bytes > limit) return HEDDLE_ELIMIT;
@@ -33,7 +44,7 @@ heddle_status heddle__file_read(const char *path, bool ours, size_t limit, char 
   return HEDDLE_OK;
 }
 
-heddle_status heddle__file_write(const char *folder, const char *name, const char *text, heddle_error *err) {
+static heddle_status file_write(const char *folder, const char *name, const char *text, heddle_error *err) {
   (void)folder, (void)name, (void)err;
   free(written);
   written = strdup(text);
@@ -41,7 +52,7 @@ heddle_status heddle__file_write(const char *folder, const char *name, const cha
   return HEDDLE_OK;
 }
 
-void heddle__probe_say(const heddle__plugin *plugin, int32_t level, const char *format, ...) {
+static void probe_say(const heddle__plugin *plugin, int32_t level, const char *format, ...) {
   (void)plugin, (void)level, (void)format;
 }
 
@@ -49,11 +60,6 @@ static bool setting(const heddle__config *config, const char *key, const char **
   (void)config, (void)key, (void)origin;
   *value = "/f";
   return true;
-}
-
-const heddle__probe_host *heddle__probe_core(void) {
-  static const heddle__probe_host host = {.config_get = setting};
-  return &host;
 }
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size) {

@@ -1,16 +1,18 @@
 /* Any bytes as the file of what a test of routes found: what is taken has times that are numbers within limits. An odd
  * first byte seals them with their digest, which otherwise nothing gets past. */
-#include "executor/routes/record.c"
+#include "executor/routes/routes.h"
 
 #include <math.h>
 #include <stdlib.h>
 
-int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
-
-void heddle__routes_say(const heddle__routes_host *host, const heddle_device *dev, int32_t level, const char *format,
-                        ...) {
-  (void)host, (void)dev, (void)level, (void)format;
+static void say(const heddle_device *dev, int32_t level, const char *format, ...) {
+  (void)dev, (void)level, (void)format;
 }
+
+#define heddle__routes_say say /* in the log of no context */
+#include "executor/routes/record.c"
+
+int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size) {
   body b;

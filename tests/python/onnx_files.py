@@ -6,7 +6,7 @@ import pytest
 import tool_case
 from onnx import helper, numpy_helper
 
-if not (tool_case.BUILD / "lib" / "libheddle_onnx.so.0").exists():
+if not (tool_case.BUILD / "onnx" / "onnx.pb-c.c").exists():
     pytest.skip("the reader of ONNX models is not built", allow_module_level=True)
 
 DEVICE = ("--device", "cpu")

@@ -481,7 +481,7 @@ def prefix(tmp_path):
     for folder in ("bin", "lib", "libexec/heddle"):
         (tmp_path / "prefix" / folder).mkdir(parents=True)
     for name in os.listdir(BUILD / "lib"):
-        if name.startswith(("libheddle.so", "libheddle_probe.so")):
+        if name.startswith("libheddle.so"):
             shutil.copy(BUILD / "lib" / name, tmp_path / "prefix" / "lib" / name, follow_symlinks=False)
     shutil.copy(TOOL, tmp_path / "prefix" / "bin" / "heddle")
     shutil.copy(BUILD / "libexec" / "heddle" / "heddle-probe", tmp_path / "prefix" / "libexec" / "heddle")
@@ -543,12 +543,3 @@ def test_a_helper_that_does_not_start_in_time_says_nothing_of_the_plugin(prefix)
     plugin, _ = from_prefix(prefix, SIM, HEDDLE_PROBE_TIMEOUT_MS="500")
     assert not plugin["used"] and "the next process tries it again" in plugin["reason"], plugin
     assert not list((prefix / "kept").glob("*")) if (prefix / "kept").exists() else True
-
-
-def test_without_the_library_nothing_is_loaded(prefix):
-    for path in (prefix / "lib").glob("libheddle_probe.so*"):
-        path.unlink()
-    plugin, log = from_prefix(prefix, SIM)
-    assert not plugin["used"] and "it could not be tried: " in plugin["reason"] and "install it there" in plugin["reason"]
-    assert "is not loaded, since it could not be tried" in log
-    assert from_prefix(prefix, SIM, HEDDLE_PROBE="off")[0]["used"]

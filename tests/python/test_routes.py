@@ -85,24 +85,6 @@ def test_a_peer_that_lies(image, tmp_path):
     assert "peer" in {c["route"] for c in plan(*SIMS, cache=cache)["crossings"]}  # the honest one is another
 
 
-def test_the_library_may_be_missing(image, tmp_path):
-    """An installation without libheddle_routes.so works, and says what it does without."""
-    prefix = tmp_path / "prefix"
-    for folder, names in (("bin", ["heddle"]), ("lib", ["libheddle.so.0", "heddle"])):
-        (prefix / folder).mkdir(parents=True)
-        for name in names:
-            target = BUILD / folder / name
-            if target.is_dir():
-                os.symlink(target, prefix / folder / name)
-            else:
-                (prefix / folder / name).write_bytes(target.read_bytes())
-                (prefix / folder / name).chmod(0o755)
-    import subprocess
-    r = subprocess.run([prefix / "bin" / "heddle", "run", DIGITS, "--params", PARAMS, "--input", f"image={image[0]}",
-                        *SIMS, "--set", "routes.test=1"], capture_output=True, text=True, env=environment())
-    assert r.returncode == 0 and r.stderr.count("libheddle_routes.so") == 1, r
-
-
 def test_a_wrong_folder_is_said_once(image, tmp_path):
     """However many pairs of devices there are."""
     for folder in ("relative", "/dev/null/folder"):

@@ -1,6 +1,6 @@
 /* What the files of more/ share: the operators that are rare, or of types that the kernels of ref/ do not take, as
  * plain C in a library of its own, libheddle_ref_more.so, which ref.c opens when its own table does not have a node;
- * and, in libheddle_ops.so, as the definitions that a graph is checked with and shapes are inferred by.
+ * and, in libheddle, as the definitions that a graph is checked with and shapes are inferred by.
  *
  * An operator is a setup and a kernel. The setup reads the node's operands and attributes, says what dtypes and
  * shapes come out, and fills a more_op; it serves inference and planning alike, so that they cannot disagree. Kernels

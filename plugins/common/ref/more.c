@@ -13,6 +13,10 @@ extern const ref_more heddle_ref_more;
 const ref_more *ref_more_find(void) {
   return &heddle_ref_more;
 }
+#elif defined HEDDLE_REF_MORE_NONE /* a static plugin of few operators */
+const ref_more *ref_more_find(void) {
+  return NULL;
+}
 #else
 const ref_more *ref_more_find(void) {
   char path[4096];

@@ -160,6 +160,7 @@ heddle_status ref_plan_region(const heddle_pregion *region, ref_node *n, ref_op 
   if (n->node == NULL) return p_fail(err, HEDDLE_EUNSUPPORTED, 0, "a region without nodes");
   if (region->nodes.count > 1) { /* an elementwise chain: as FusedElementwise would be, which its plan sees */
     *out_entry = find_entry("FusedElementwise", true);
+    if (*out_entry == NULL) return ref_refuse(n, err, "chains are left out of this build");
     n->node = region_node(region, region->nodes.count - 1);
     return (*out_entry)->plan(n, op, err);
   }

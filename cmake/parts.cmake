@@ -1,0 +1,101 @@
+# The parts of libheddle that a build may leave out: HEDDLE_X=OFF leaves out the part X, and what would need it fails
+# with a sentence that names the option (core/parts.h). Sets heddle_part_sources, heddle_part_definitions and
+# heddle_part_needs; the reader of ONNX models sets HEDDLE_ONNX_BUILT too.
+set(heddle_part_sources "")
+set(heddle_part_definitions "")
+set(heddle_part_needs "")
+
+# heddle_part(NAME TEXT PATTERN...): an option, on by default, and the sources of the part.
+macro(heddle_part name text)
+  option(HEDDLE_${name} "${text}" ON)
+  if(HEDDLE_${name})
+    foreach(pattern IN ITEMS ${ARGN})
+      file(GLOB part_sources CONFIGURE_DEPENDS "${pattern}")
+      list(APPEND heddle_part_sources ${part_sources})
+    endforeach()
+    list(APPEND heddle_part_definitions HEDDLE_HAS_${name}=1)
+  else()
+    list(APPEND heddle_part_definitions HEDDLE_HAS_${name}=0)
+  endif()
+endmacro()
+
+heddle_part(BUDGET "Limits on devices' memory" executor/budget/*.c)
+heddle_part(CONTROL "Models with If, Loop, Scan, or shapes that only a run gives" control/*.c)
+heddle_part(DLOPEN "Plugins in files; OFF: only those that are linked in")
+heddle_part(EXPLAIN "Plans as text, JSON and pictures" executor/explain/*.c)
+heddle_part(LAYERS "The layers check, fault and log" core/layers/*.c)
+heddle_part(OPTIMIZE "Graphs are rewritten before they are placed, where that is asked for" optimize/*.c)
+heddle_part(PLACE "Automatic placement" executor/placement/*.c)
+heddle_part(PROBE "Plugins are tried before they are loaded; manifests" probe/*.c)
+heddle_part(RARE_OPERATORS "The operators of plugins/common/more" operators/*.c)
+heddle_part(ROUTES "The self-test of routes between devices" executor/routes/*.c)
+heddle_part(SURVIVE "Retry and failover of failed runs" executor/survive/*.c)
+heddle_part(WEIGHTS "The cache of packed weights" executor/weights/*.c)
+heddle_part(TVM "libheddle_tvm: libraries that TVM compiled, and TVM's C API")
+
+# Both open files of code, the second in a process of its own.
+foreach(part IN ITEMS TVM PROBE)
+  if(HEDDLE_${part} AND NOT HEDDLE_DLOPEN)
+    message(FATAL_ERROR "HEDDLE_DLOPEN is OFF, and HEDDLE_${part} needs it: give -DHEDDLE_${part}=OFF too.")
+  endif()
+endforeach()
+
+# ---- ONNX: the reader needs protobuf-c, and a schema: onnx.proto of Debian's libonnx-dev or of the Python package onnx.
+set(HEDDLE_ONNX AUTO CACHE STRING "The reader of ONNX models: AUTO, ON or OFF")
+set_property(CACHE HEDDLE_ONNX PROPERTY STRINGS AUTO ON OFF)
+set(HEDDLE_ONNX_BUILT OFF)
+set(heddle_onnx_made "")
+if(HEDDLE_ONNX)
+  pkg_check_modules(PROTOBUF_C IMPORTED_TARGET libprotobuf-c)
+  find_program(HEDDLE_PROTOC_C NAMES protoc-c DOC "protobuf-c's compiler of schemas")
+  file(GLOB onnx_packages "${PROJECT_SOURCE_DIR}/.venv/lib/python3*/site-packages/onnx")
+  find_file(HEDDLE_ONNX_PROTO NAMES onnx.proto PATH_SUFFIXES onnx PATHS ${onnx_packages} DOC "The schema of ONNX models")
+  set(onnx_missing "")
+  if(NOT PROTOBUF_C_FOUND OR NOT HEDDLE_PROTOC_C)
+    set(onnx_missing "protobuf-c is not installed (libprotobuf-c-dev, protobuf-c-compiler)")
+  elseif(NOT HEDDLE_ONNX_PROTO)
+    set(onnx_missing "onnx.proto is not found (libonnx-dev, or the Python package onnx)")
+  endif()
+  if(NOT onnx_missing)
+    set(HEDDLE_ONNX_BUILT ON)
+  elseif(HEDDLE_ONNX STREQUAL "AUTO")
+    message(STATUS "ONNX models are not read: ${onnx_missing}.")
+  else()
+    message(FATAL_ERROR "HEDDLE_ONNX is ON, but ${onnx_missing}.")
+  endif()
+endif()
+if(HEDDLE_ONNX_BUILT)
+  set(heddle_onnx_made "${PROJECT_BINARY_DIR}/onnx")
+  get_filename_component(onnx_schema_folder "${HEDDLE_ONNX_PROTO}" DIRECTORY)
+  file(MAKE_DIRECTORY "${heddle_onnx_made}")
+  add_custom_command(OUTPUT "${heddle_onnx_made}/onnx.pb-c.c" "${heddle_onnx_made}/onnx.pb-c.h"
+    COMMAND "${HEDDLE_PROTOC_C}" "--c_out=${heddle_onnx_made}" "-I${onnx_schema_folder}" "${HEDDLE_ONNX_PROTO}"
+    DEPENDS "${HEDDLE_ONNX_PROTO}" COMMENT "The schema of ONNX models as C" VERBATIM)
+  set_source_files_properties("${heddle_onnx_made}/onnx.pb-c.c" PROPERTIES COMPILE_OPTIONS "-w") # not our code
+  file(GLOB part_sources CONFIGURE_DEPENDS frontends/onnx/*.c)
+  list(APPEND heddle_part_sources ${part_sources} "${heddle_onnx_made}/onnx.pb-c.c" "${heddle_onnx_made}/onnx.pb-c.h")
+  list(APPEND heddle_part_definitions HEDDLE_HAS_ONNX=1)
+  list(APPEND heddle_part_needs PkgConfig::PROTOBUF_C)
+else()
+  list(APPEND heddle_part_definitions HEDDLE_HAS_ONNX=0)
+endif()
+
+# ---- The reference kernels of all operators, for libheddle (rare operators, which it infers and folds with), heddle-check,
+# and libheddle_ref_more.so beside the plugins, which they open when a graph has a rare operator.
+file(GLOB operator_sources CONFIGURE_DEPENDS plugins/common/*.c plugins/common/ref/*.c plugins/common/more/*.c)
+add_library(heddle_operators OBJECT ${operator_sources})
+target_include_directories(heddle_operators PRIVATE include ${PROJECT_SOURCE_DIR})
+target_compile_definitions(heddle_operators PRIVATE HEDDLE_REF_MORE_HERE) # ref/more.c: in this very library
+target_compile_options(heddle_operators PRIVATE -fno-math-errno -ffunction-sections -fdata-sections)
+set_property(SOURCE "${CMAKE_CURRENT_SOURCE_DIR}/plugins/common/more/quantize.c" APPEND PROPERTY COMPILE_OPTIONS
+  "$<$<CONFIG:Release>:-O3;-fno-trapping-math>") # loops that are to become vectors
+
+add_library(heddle_ref_more MODULE $<TARGET_OBJECTS:heddle_operators>)
+target_link_libraries(heddle_ref_more PRIVATE Threads::Threads ${CMAKE_DL_LIBS} m)
+target_link_options(heddle_ref_more PRIVATE LINKER:--as-needed)
+if(NOT HEDDLE_SANITIZE)
+  target_link_options(heddle_ref_more PRIVATE LINKER:-z,defs)
+endif()
+set_target_properties(heddle_ref_more PROPERTIES LINKER_LANGUAGE C INSTALL_RPATH ""
+  LIBRARY_OUTPUT_DIRECTORY "${PROJECT_BINARY_DIR}/lib/heddle/plugins")
+install(TARGETS heddle_ref_more LIBRARY DESTINATION "${CMAKE_INSTALL_LIBDIR}/heddle/plugins")

@@ -1,0 +1,56 @@
+/* core/parts.h: the parts of libheddle that a build may leave out. HEDDLE_HAS_X is 0 where the CMake option HEDDLE_X was
+ * OFF (cmake/parts.cmake); what would need the part then fails with heddle__left_out. */
+#ifndef HEDDLE_CORE_PARTS_H
+#define HEDDLE_CORE_PARTS_H
+
+#include "core/error.h"
+
+#ifndef HEDDLE_HAS_BUDGET
+#define HEDDLE_HAS_BUDGET 1 /* executor/budget: limits on memory */
+#endif
+#ifndef HEDDLE_HAS_CONTROL
+#define HEDDLE_HAS_CONTROL 1 /* control: If, Loop, Scan, and shapes that only a run gives */
+#endif
+#ifndef HEDDLE_HAS_DLOPEN
+#define HEDDLE_HAS_DLOPEN 1 /* plugins in files; without them those that are linked in (heddle_plugin_register) */
+#endif
+#ifndef HEDDLE_HAS_EXPLAIN
+#define HEDDLE_HAS_EXPLAIN 1 /* executor/explain: plans as text, JSON and pictures */
+#endif
+#ifndef HEDDLE_HAS_LAYERS
+#define HEDDLE_HAS_LAYERS 1 /* core/layers: check, fault and log */
+#endif
+#ifndef HEDDLE_HAS_ONNX
+#define HEDDLE_HAS_ONNX 1 /* frontends/onnx */
+#endif
+#ifndef HEDDLE_HAS_OPTIMIZE
+#define HEDDLE_HAS_OPTIMIZE 1 /* optimize */
+#endif
+#ifndef HEDDLE_HAS_PLACE
+#define HEDDLE_HAS_PLACE 1 /* executor/placement: automatic placement */
+#endif
+#ifndef HEDDLE_HAS_PROBE
+#define HEDDLE_HAS_PROBE 1 /* probe: plugins tried before they are loaded, manifests */
+#endif
+#ifndef HEDDLE_HAS_RARE_OPERATORS
+#define HEDDLE_HAS_RARE_OPERATORS 1 /* operators: those of plugins/common/more */
+#endif
+#ifndef HEDDLE_HAS_ROUTES
+#define HEDDLE_HAS_ROUTES 1 /* executor/routes: the self-test of routes */
+#endif
+#ifndef HEDDLE_HAS_SURVIVE
+#define HEDDLE_HAS_SURVIVE 1 /* executor/survive: retry and failover */
+#endif
+#ifndef HEDDLE_HAS_TVM
+#define HEDDLE_HAS_TVM 1 /* modules/tvm: libheddle_tvm.so beside libheddle */
+#endif
+#ifndef HEDDLE_HAS_WEIGHTS
+#define HEDDLE_HAS_WEIGHTS 1 /* executor/weights: the cache of packed weights */
+#endif
+
+/* Fails for a part that was left out: what ("a reader of ONNX models") and the CMake option that brings it. */
+static inline heddle_status heddle__left_out(heddle_error *err, const char *what, const char *option) {
+  return heddle__fail(err, HEDDLE_EUNSUPPORTED, "this build of Heddle has no %s (built with %s=OFF)", what, option);
+}
+
+#endif
