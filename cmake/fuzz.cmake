@@ -32,6 +32,9 @@ foreach(source IN LISTS targets)
   if(name STREQUAL "manifest") # of a library beside libheddle
     target_sources(${target} PRIVATE probe/manifest.c probe/file.c core/cache_folder.c)
   endif()
+  if(name MATCHES "^(manifest|place_record|route_record|weights_file)$")
+    target_sources(${target} PRIVATE plugins/common/cachefile.c)
+  endif()
   target_link_libraries(${target} PRIVATE ${more} heddle_tvm_blob heddle_internal heddle_dlpack)
   if(name MATCHES "^(tvm_op|dlpack)$") # plans for devices, memory on one
     set(plugins "")

@@ -1,7 +1,8 @@
 # libheddle_probe.so: plugins are tried before they are loaded, and their manifests are read (probe/); and heddle-probe, the
 # program in which they are tried.
 file(GLOB probe_sources CONFIGURE_DEPENDS probe/*.c)
-heddle_beside_library(heddle_probe probe/libheddle_probe.map ${probe_sources} core/cache_folder.c)
+heddle_beside_library(heddle_probe probe/libheddle_probe.map ${probe_sources} core/cache_folder.c
+  plugins/common/cachefile.c)
 target_link_libraries(heddle_probe PRIVATE PkgConfig::JANSSON Threads::Threads)
 file(RELATIVE_PATH probe_installed "${CMAKE_INSTALL_FULL_LIBDIR}" "${CMAKE_INSTALL_FULL_LIBEXECDIR}/heddle/heddle-probe")
 target_compile_definitions(heddle_probe PRIVATE HEDDLE_PROBE_INSTALLED="${probe_installed}")

@@ -17,6 +17,8 @@ typedef struct heddle__routes_host {
   bool (*config_get)(const heddle__config *config, const char *key, const char **value, const char **origin);
   heddle_status (*config_each)(const heddle__config *config, const char *prefix, heddle__config_fn each, void *user,
                                heddle_error *err);
+  heddle_status (*number)(heddle_context *ctx, const char *key, int64_t fallback, int64_t min, int64_t max,
+                          int64_t *out, heddle_error *err);
   uint64_t (*now_ns)(void);
   heddle_status (*device_open)(heddle_device *dev, heddle_error *err);
   void (*device_close)(heddle_device *dev);

@@ -9,8 +9,7 @@
 #include "core/cache_folder.h"
 #include "core/registry.h"
 
-/* The file is the fuzzer's bytes, its folder anybody's, and Heddle and the system those of the seeds. */
-#define heddle__cache_folder_is_ours(folder) ((void)(folder), true)
+/* The file is the fuzzer's bytes, and Heddle and the system those of the seeds. */
 #define heddle_version() "0"
 #include "probe/record.c"
 
@@ -33,8 +32,9 @@ heddle_status heddle__file_read(const char *path, bool ours, size_t limit, char 
   return HEDDLE_OK;
 }
 
-heddle_status heddle__file_write(const char *folder, const char *name, const char *text, heddle_error *err) {
-  (void)folder, (void)name, (void)err;
+heddle_status heddle__file_write(const char *folder, const char *name, uint64_t limit, const char *text,
+                                 heddle_error *err) {
+  (void)folder, (void)name, (void)limit, (void)err;
   free(written);
   written = strdup(text);
   if (written == NULL) abort();
@@ -51,8 +51,15 @@ static bool setting(const heddle__config *config, const char *key, const char **
   return true;
 }
 
+static heddle_status number(heddle_context *ctx, const char *key, int64_t fallback, int64_t min, int64_t max, int64_t *out,
+                            heddle_error *err) {
+  (void)ctx, (void)key, (void)min, (void)max, (void)err;
+  *out = fallback;
+  return HEDDLE_OK;
+}
+
 const heddle__probe_host *heddle__probe_core(void) {
-  static const heddle__probe_host host = {.config_get = setting};
+  static const heddle__probe_host host = {.config_get = setting, .context_number = number};
   return &host;
 }
 
