@@ -129,7 +129,7 @@ bool heddle__weights_file_find(heddle__weights_file *f) {
 bool heddle__weights_file_make(heddle__weights_file *f) {
   const uint64_t whole = f->bytes + HEAD_BYTES;
   char why[CACHEFILE_WHY];
-  if (whole > SIZE_MAX / 2) return false;
+  if (whole > f->place.limit || whole > SIZE_MAX / 2) return false;
   f->making = cachefile_begin(&f->file, &f->place, f->name, whole, why);
   if (!f->making) return refuse(f, why, 0);
   int code = EINTR; /* so that no page is missing when it is written to */
@@ -168,6 +168,9 @@ void heddle__weights_file_keep(heddle__weights_file *f) {
   }
   heddle__weights_say(f, HEDDLE_LOG_INFO, "%llu bytes of packed weights are kept in %s/%s",
                       (unsigned long long)f->bytes, f->place.folder, f->name);
+  if (f->file.removed > 0)
+    heddle__weights_say(f, HEDDLE_LOG_INFO, "%s: %u older files were removed: the limit is %llu bytes",
+                        f->place.folder, (unsigned)f->file.removed, (unsigned long long)f->place.limit);
 }
 
 void heddle__weights_file_end(heddle__weights_file *f) {

@@ -186,7 +186,7 @@ static uint64_t look_through(const cachefile *f, DIR *dir, char oldest[NAME_MAX 
 }
 
 /* Removes what dead processes left, and the oldest files until there is room for this one. */
-static void make_room(const cachefile *f) {
+static void make_room(cachefile *f) {
   char oldest[NAME_MAX + 1];
   for (int turn = 0; turn < MOST_REMOVED; turn++) {
     const int again = openat(f->folder, ".", O_RDONLY | O_DIRECTORY | O_CLOEXEC);
@@ -200,6 +200,7 @@ static void make_room(const cachefile *f) {
     const bool removed = over && unlinkat(dirfd(dir), oldest, 0) == 0;
     closedir(dir);
     if (!removed) return;
+    f->removed++;
   }
 }
 
@@ -230,7 +231,7 @@ static bool make_aside(cachefile *f, char *why) {
     f->file = -1;
     errno = EBUSY;
   }
-  return because(why, errno, "no file can be made in it");
+  return because(why, errno, "no file can be made there");
 }
 
 bool cachefile_begin(cachefile *f, const cachefile_place *place, const char *name, uint64_t bytes, char *why) {
@@ -256,7 +257,7 @@ bool cachefile_put(cachefile *f, const void *data, size_t bytes, char *why) {
   for (const char *at = data; bytes > 0;) {
     const ssize_t put = write(f->file, at, bytes);
     if (put < 0 && errno == EINTR) continue;
-    if (put <= 0) return because(why, put < 0 ? errno : ENOSPC, "a file in it could not be written");
+    if (put <= 0) return because(why, put < 0 ? errno : ENOSPC, "a file there could not be written");
     at += put;
     bytes -= (size_t)put;
     f->put += (uint64_t)put;
@@ -267,9 +268,9 @@ bool cachefile_put(cachefile *f, const void *data, size_t bytes, char *why) {
 bool cachefile_keep(cachefile *f, bool sync, char *why) {
   bool good = true;
   if (sync && fdatasync(f->file) != 0 && errno != EINVAL && errno != EROFS) /* where it cannot be synchronised */
-    good = because(why, errno, "a file in it could not be synchronised");
+    good = because(why, errno, "a file there could not be synchronised");
   if (good && renameat(f->folder, f->aside, f->folder, f->name) != 0)
-    good = because(why, errno, "a file in it could not be given its name");
+    good = because(why, errno, "a file there could not be given its name");
   if (good) f->aside[0] = '\0';
   if (good) make_room(f); /* others may have written meanwhile */
   cachefile_drop(f);

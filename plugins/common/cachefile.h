@@ -33,6 +33,7 @@ typedef struct cachefile {
   const cachefile_place *place;
   int folder, file; /* descriptors */
   uint64_t bytes, put;
+  uint32_t removed; /* how many others, to make room */
   char name[CACHEFILE_NAME], aside[CACHEFILE_NAME + 48];
 } cachefile;
 
