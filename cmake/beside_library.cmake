@@ -1,7 +1,7 @@
 # heddle_beside_library(TARGET MAP SOURCE...): a library that lies beside libheddle, which opens it when it is needed
-# (core/beside.h). It calls libheddle through a table; of core/ it holds core/error.c only. MAP says what it exports.
+# (core/beside.h). It calls libheddle through a table; of core/ it holds core/error.c and core/text.c only. MAP says what it exports.
 function(heddle_beside_library target map)
-  add_library(${target} SHARED ${ARGN} core/error.c)
+  add_library(${target} SHARED ${ARGN} core/error.c core/text.c)
   target_include_directories(${target} PRIVATE include ${PROJECT_SOURCE_DIR})
   target_compile_definitions(${target} PRIVATE HEDDLE_VERSION="${PROJECT_VERSION}")
   target_compile_options(${target} PRIVATE ${heddle_counted})

@@ -15,7 +15,7 @@ set_target_properties(heddle_ref_more PROPERTIES
 install(TARGETS heddle_ref_more LIBRARY DESTINATION "${CMAKE_INSTALL_LIBDIR}/heddle/plugins")
 
 file(GLOB ops_sources CONFIGURE_DEPENDS operators/*.c)
-add_library(heddle_ops SHARED ${ops_sources} graph/words.c core/names.c core/error.c $<TARGET_OBJECTS:heddle_operators>)
+add_library(heddle_ops SHARED ${ops_sources} graph/words.c core/names.c core/error.c core/text.c $<TARGET_OBJECTS:heddle_operators>)
 target_include_directories(heddle_ops PRIVATE include ${PROJECT_SOURCE_DIR})
 target_compile_definitions(heddle_ops PRIVATE HEDDLE_VERSION="${PROJECT_VERSION}")
 target_link_libraries(heddle_ops PRIVATE PkgConfig::JANSSON)

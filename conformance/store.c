@@ -8,6 +8,7 @@
 
 #include "conformance/check.h"
 #include "plugins/common/cachefile.h"
+#include "conformance/kit_side.h"
 
 static const char *const names[] = {"fence_wait", "peer", "import_host"};
 enum { N_NAMES = sizeof names / sizeof names[0], MOST_BYTES = 1 << 20, LIMIT = 16 << 20 };
@@ -102,8 +103,9 @@ int check_store(const check_options *o, const check_list *list) {
   struct stat info;
   if (list->n_abilities == 0) return CHECK_DONE;
   if (!find_folder(o, folder, sizeof folder)) {
-    fprintf(stderr, "heddle check-plugin: what was found of abilities is not kept: there is no folder for caches; name "
-                    "one with --store\n");
+    kit_print(stderr,
+              "heddle check-plugin: what was found of abilities is not kept: there is no folder for caches; name "
+              "one with --store\n");
     return CHECK_DONE;
   }
   snprintf(name, sizeof name, "abilities-%016llx.json", (unsigned long long)hash(o->library));
@@ -123,6 +125,6 @@ int check_store(const check_options *o, const check_list *list) {
   json_decref(devices);
   json_decref(before);
   if (good) return CHECK_DONE;
-  fprintf(stderr, "heddle check-plugin: what was found of abilities cannot be kept in %s: %s\n", folder, why);
+  kit_print(stderr, "heddle check-plugin: what was found of abilities cannot be kept in %s: %s\n", folder, why);
   return CHECK_FAILED;
 }

@@ -109,10 +109,10 @@ heddle__route heddle__route_expect(const heddle_device *from, const heddle_devic
 /* ---- the library */
 
 static const heddle__routes_host host = {
-    heddle__alloc,         heddle__free,           heddle__vlogf,        heddle__config_get,    heddle__config_each,
-    heddle__context_number, heddle__now_ns,        heddle__device_open,   heddle__device_close,
-    heddle__device_settle, heddle__device_fault,  heddle__memory_create, heddle__memory_release,
-    heddle__route_find,    heddle__route_cost_of, heddle__route_fetches, heddle__route_add};
+    heddle__alloc,          heddle__free,          heddle__vlogf,          heddle__config_get,   heddle__config_each,
+    heddle__context_number, heddle__now_ns,        heddle__device_open,    heddle__device_close, heddle__device_settle,
+    heddle__device_fault,   heddle__memory_create, heddle__memory_release, heddle__route_find,   heddle__route_cost_of,
+    heddle__route_fetches,  heddle__route_add};
 
 /* NULL where the tests are off, or the library is not there, which the log says. */
 static const heddle__routes_table *library(heddle_context *ctx, heddle_error *err) {

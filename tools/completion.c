@@ -10,6 +10,7 @@
 
 #include "heddle/device.h"
 #include "options.h"
+#include "text.h"
 
 /* ---- printing what fits */
 
@@ -21,7 +22,9 @@ typedef struct typed {
 } typed;
 
 static void offer(const typed *t, const char *word, const char *end) {
-  if (strncmp(word, t->part, strlen(t->part)) == 0) printf("%.*s%s%s\n", (int)t->n_before, t->before, word, end);
+  char clean[4096]; /* a name that has to be shown as another cannot be typed */
+  if (heddle_text_clean(word, clean, sizeof clean) >= sizeof clean || strcmp(clean, word) != 0) return;
+  if (strncmp(word, t->part, strlen(t->part)) == 0) print("%.*s%s%s\n", (int)t->n_before, t->before, word, end);
 }
 
 static void offer_list(const typed *t, const char *list, const char *end) {

@@ -59,8 +59,8 @@ static void seal(head *h) {
 static bool refuse(const heddle__weights_file *f, const char *what, int code) {
   heddle__weights_say(
       f, f->folder_given ? HEDDLE_LOG_WARN : HEDDLE_LOG_INFO,
-      "packed weights are not kept: %s: %s%s%s; weights.cache_dir can name a folder of yours, or be off", f->place.folder,
-      what, code != 0 ? ": " : "", code != 0 ? strerror(code) : "");
+      "packed weights are not kept: %s: %s%s%s; weights.cache_dir can name a folder of yours, or be off",
+      f->place.folder, what, code != 0 ? ": " : "", code != 0 ? strerror(code) : "");
   return false;
 }
 
@@ -169,8 +169,8 @@ void heddle__weights_file_keep(heddle__weights_file *f) {
   heddle__weights_say(f, HEDDLE_LOG_INFO, "%llu bytes of packed weights are kept in %s/%s",
                       (unsigned long long)f->bytes, f->place.folder, f->name);
   if (f->file.removed > 0)
-    heddle__weights_say(f, HEDDLE_LOG_INFO, "%s: %u older files were removed: the limit is %llu bytes",
-                        f->place.folder, (unsigned)f->file.removed, (unsigned long long)f->place.limit);
+    heddle__weights_say(f, HEDDLE_LOG_INFO, "%s: %u older files were removed: the limit is %llu bytes", f->place.folder,
+                        (unsigned)f->file.removed, (unsigned long long)f->place.limit);
 }
 
 void heddle__weights_file_end(heddle__weights_file *f) {

@@ -51,8 +51,8 @@ static bool setting(const heddle__config *config, const char *key, const char **
   return true;
 }
 
-static heddle_status number(heddle_context *ctx, const char *key, int64_t fallback, int64_t min, int64_t max, int64_t *out,
-                            heddle_error *err) {
+static heddle_status number(heddle_context *ctx, const char *key, int64_t fallback, int64_t min, int64_t max,
+                            int64_t *out, heddle_error *err) {
   (void)ctx, (void)key, (void)min, (void)max, (void)err;
   *out = fallback;
   return HEDDLE_OK;

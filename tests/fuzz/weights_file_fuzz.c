@@ -19,7 +19,8 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size) {
   if (file == NULL || h == NULL) abort();
   memcpy(h, data + 1, size - 1 < sizeof *h ? size - 1 : sizeof *h);
   if (rest > 0) memcpy(file + HEAD_BYTES, data + 1 + sizeof *h, rest);
-  heddle__weights_file f = {.host = &host, .bytes = rest, .map = file, .data = file + HEAD_BYTES, .place = {.folder = "/nowhere"}};
+  heddle__weights_file f = {
+      .host = &host, .bytes = rest, .map = file, .data = file + HEAD_BYTES, .place = {.folder = "/nowhere"}};
   if ((data[0] & 1) != 0) {
     memcpy(h->magic, MAGIC, sizeof h->magic);
     h->key = f.key;

@@ -5,6 +5,7 @@
 - clients (bindings, tools, examples) use the installed public headers only; plugins, those among the examples too, and the
   conformance kit use plugin.h and plugins/common, of which others take one file each for bounds and for caches
 - core/ names no vendor, but for a table of DLPack's type names (from a line with "DLPack type names" to its "};")
+- the tool prints text through one function, which cleans names
 - no source is longer than 1,000 lines
 """
 
@@ -77,6 +78,14 @@ def check_include(root, path, target):
     return f"{top}/ may include {', '.join(sorted(MAY_INCLUDE[top]))} only"
 
 
+def check_print(path, line):
+    """What is printed may hold names from files: tools/text.c prints them clean."""
+    if path.parts[0] == "tools" and path.suffix == ".c" and path.name not in ("text.c", "manual.c"):
+        if re.search(r"(?<![a-z_])(v?f?printf|puts|putchar|fwrite|perror|json_dumpf?)\((?!f,|\w*file)", line):
+            return "the tool prints with print, print_error and put_text (tools/text.h)"
+    return None
+
+
 def check_file(root, path):
     lines = (root / path).read_text(encoding="utf-8").splitlines()
     if len(lines) > LONGEST:
@@ -88,6 +97,9 @@ def check_file(root, path):
             problem = check_include(root, path, found[1])
             if problem:
                 yield f'{path}:{number}: includes "{found[1]}": {problem}'
+        problem = check_print(path, line)
+        if problem:
+            yield f"{path}:{number}: {problem}"
         if path.parts[0] == "core":
             in_table = in_table or "DLPack type names" in line
             vendor = VENDORS.search(line)

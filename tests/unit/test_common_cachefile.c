@@ -197,7 +197,7 @@ static void the_folder_stays_within_its_limit(void **state) {
   for (int i = 0; i < 20; i++) {
     snprintf(name, sizeof name, "kind-%d.bin", i);
     nanosleep(&(struct timespec){.tv_nsec = 12000000}, NULL); /* clocks of file systems are coarse */
-    assert_true(opens("kind-first.bin", 100)); /* so that it is never the oldest */
+    assert_true(opens("kind-first.bin", 100));                /* so that it is never the oldest */
     assert_true(writes(100, name, 30));
     assert_true(count(&bytes) <= 5 && bytes <= 5100);
   }
