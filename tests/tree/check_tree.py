@@ -6,6 +6,7 @@
   conformance kit use plugin.h and plugins/common, of which others take one file each for bounds and for caches
 - core/ names no vendor, but for a table of DLPack's type names (from a line with "DLPack type names" to its "};")
 - the tool prints text through one function, which cleans names
+- a message that names an option of the tool names one that there is
 - no source is longer than 1,000 lines
 """
 
@@ -78,6 +79,21 @@ def check_include(root, path, target):
     return f"{top}/ may include {', '.join(sorted(MAY_INCLUDE[top]))} only"
 
 
+def options_of(root):
+    """The options that the tool has, and those that every command takes."""
+    text = "".join(p.read_text(encoding="utf-8") for p in sorted((root / "tools").glob("*.[ch]")))
+    return set(re.findall(r'\{\s*\\?\s*"([a-z][a-z-]*)",\s*\\?\s*OPTION_', text)) | {"help", "version"}
+
+
+def check_advice(path, line, options):
+    """A message that names an option names one that there is."""
+    if path.suffix != ".c" or path.parts[0] not in ("core", "executor", "graph", "frontends", "control", "optimize", "tools"):
+        return None
+    words = {w for text in re.findall(r'"((?:[^"\\]|\\.)*)"', line) for w in re.findall(r"(?<![\w-])--([a-z][a-z-]+)", text)}
+    missing = sorted(words - options)
+    return f"a message names --{missing[0]}, which no command has" if missing else None
+
+
 def check_print(path, line):
     """What is printed may hold names from files: tools/text.c prints them clean."""
     if path.parts[0] == "tools" and path.suffix == ".c" and path.name not in ("text.c", "manual.c"):
@@ -86,7 +102,7 @@ def check_print(path, line):
     return None
 
 
-def check_file(root, path):
+def check_file(root, path, options):
     lines = (root / path).read_text(encoding="utf-8").splitlines()
     if len(lines) > LONGEST:
         yield f"{path}: {len(lines)} lines; a source has at most {LONGEST}"
@@ -97,7 +113,7 @@ def check_file(root, path):
             problem = check_include(root, path, found[1])
             if problem:
                 yield f'{path}:{number}: includes "{found[1]}": {problem}'
-        problem = check_print(path, line)
+        problem = check_print(path, line) or check_advice(path, line, options)
         if problem:
             yield f"{path}:{number}: {problem}"
         if path.parts[0] == "core":
@@ -111,7 +127,8 @@ def check_file(root, path):
 
 def main():
     root = pathlib.Path(sys.argv[1]).resolve()
-    problems = [problem for path in sources(root) for problem in check_file(root, path)]
+    options = options_of(root)
+    problems = [problem for path in sources(root) for problem in check_file(root, path, options)]
     print("\n".join(problems) if problems else "the tree keeps its rules")
     return 1 if problems else 0
 
