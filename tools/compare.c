@@ -321,14 +321,13 @@ static int finish_text(const comparison *c) {
     return FAILED;
   }
   if (c->outputs_differ) {
-    fail_text(
-        "compare",
-        "all %" PRIu32 " nodes agree one by one, but the model's outputs do not: what is wrong lies between the "
-        "nodes (how they are rewritten, fused, laid out or copied); %s",
-        c->compared,
-        c->o->optimize != NULL && strcmp(c->o->optimize, "off") == 0
-            ? "it is not the rewriting, which is off; other devices with --b tell whether it is a plugin's fusing"
-            : "--optimize off tells whether it is the rewriting");
+    fail_text("compare",
+              "all %" PRIu32 " nodes agree one by one, but the model's outputs do not: what is wrong lies between the "
+              "nodes (how they are rewritten, fused, laid out or copied); %s",
+              c->compared,
+              c->o->optimize != NULL && strcmp(c->o->optimize, "off") == 0
+                  ? "it is not the rewriting, which is off; other devices with --b tell whether it is a plugin's fusing"
+                  : "--optimize off tells whether it is the rewriting");
     return FAILED;
   }
   print("equal: %" PRIu32 " nodes, each within its own error bound\n", c->compared);

@@ -92,8 +92,10 @@ static void offer_devices(const typed *t, const char *end) {
 
 /* Settings that have no plugin's name in them, as docs/cli.md lists them. */
 static const char general_keys[] =
-    "devices plugins plugin_path plugin_trust probe probe.timeout_ms probe.cache_dir probe.cache_bytes probe.retry config "
-    "log place place.measure place.seconds place.sure place.overlap place.cache_dir place.cache_bytes optimize precision run.on_failure threads "
+    "devices plugins plugin_path plugin_trust probe probe.timeout_ms probe.cache_dir probe.cache_bytes probe.retry "
+    "config "
+    "log place place.measure place.seconds place.sure place.overlap place.cache_dir place.cache_bytes optimize "
+    "precision run.on_failure threads "
     "spin_us layers fault.fail limit.graph_bytes limit.params_bytes limit.fold_bytes limit.memory limit.upload_seconds "
     "routes.test routes.cache_dir routes.cache_bytes weights.cache_dir weights.cache_bytes";
 

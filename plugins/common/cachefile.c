@@ -69,8 +69,9 @@ static bool folder_is_good(const char *path, char *real, int folder, char *why) 
     return because(why, 0, "it is no folder");
   if (at.st_uid != geteuid()) return because(why, 0, "it belongs to another user, %u", (unsigned)at.st_uid);
   if (others_may_write(&at))
-    return because(why, 0, "others may write to it (mode %04o, group %u): 'chmod go-w' it",
-                   (unsigned)at.st_mode & 07777, (unsigned)at.st_gid);
+    return because(why, 0, "%s may write to it (mode %04o, group %u): 'chmod go-w' it",
+                   (at.st_mode & S_IWOTH) != 0 ? "everybody" : "its group", (unsigned)at.st_mode & 07777,
+                   (unsigned)at.st_gid);
   return above_is_good(real, why);
 }
 
