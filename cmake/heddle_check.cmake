@@ -1,8 +1,9 @@
 # heddle-check, the conformance kit that "heddle check-plugin" starts: a program that knows plugins by heddle/plugin.h and
-# links nothing of libheddle. It shares the arithmetic of plugins/common as its reference (cmake/parts.cmake), with
+# links nothing of libheddle, but has its routine that cleans text. It shares the arithmetic of plugins/common as its
+# reference (cmake/parts.cmake), with
 # all operators in the program itself.
 file(GLOB check_sources CONFIGURE_DEPENDS conformance/*.c plugins/common/check/*.c)
-add_executable(heddle_check ${check_sources} $<TARGET_OBJECTS:heddle_operators>)
+add_executable(heddle_check ${check_sources} core/text.c $<TARGET_OBJECTS:heddle_operators>)
 target_include_directories(heddle_check PRIVATE include ${PROJECT_SOURCE_DIR})
 target_compile_definitions(heddle_check PRIVATE HEDDLE_VERSION="${PROJECT_VERSION}")
 target_link_libraries(heddle_check PRIVATE PkgConfig::JANSSON Threads::Threads ${CMAKE_DL_LIBS} m)

@@ -3,6 +3,7 @@
 #ifndef HEDDLE_CONFORMANCE_KIT_SIDE_H
 #define HEDDLE_CONFORMANCE_KIT_SIDE_H
 
+#include <stdio.h>
 #include <pthread.h>
 #include <stdatomic.h>
 #include <stddef.h>
@@ -129,6 +130,9 @@ uint32_t kit_parallelism(void);
 const char *kit_text_fault(const char *text, uint64_t bytes);
 /* Bytes of the character at text, 0 where it is none or one that no report can hold (a control character). */
 uint64_t kit_text_printable(const char *text, const char *end);
+
+/* As fprintf; texts among the arguments are cleaned (heddle/text.h), since they come from files and plugins. */
+void kit_print(FILE *out, const char *format, ...) __attribute__((format(printf, 2, 3)));
 const char *kit_status_name(heddle_status status);
 
 #endif

@@ -1,8 +1,10 @@
 /* conformance/kit_text.c: texts of a plugin's: whether they are one line of UTF-8 that ends, and the names of statuses. */
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 
 #include "conformance/kit_side.h"
+#include "heddle/text.h"
 
 /* Bytes of the character at p of which left are there, by the table of well-formed sequences in the Unicode Standard
  * (section 3.9, table 3-7); 0 where it is none. */
@@ -29,11 +31,25 @@ static uint64_t character(const unsigned char *p, uint64_t left) {
 
 uint64_t kit_text_printable(const char *text, const char *end) {
   const unsigned char *p = (const unsigned char *)text;
+  char one[5] = "", clean[5];
   uint64_t n = text < end ? character(p, (uint64_t)(end - text)) : 0;
-  if (n == 1 && (p[0] < 0x20 || p[0] == 0x7f)) return 0;
-  if (n == 2 && p[0] == 0xc2 && p[1] < 0xa0) return 0;                  /* U+0080 to U+009F */
-  if (n == 3 && p[0] == 0xef && p[1] == 0xbf && p[2] >= 0xbe) return 0; /* U+FFFE and U+FFFF */
+  memcpy(one, text, (size_t)n);
+  (void)heddle_text_clean(one, clean, sizeof clean);
+  if (strcmp(one, clean) != 0) return 0;
+  if (n == 3 && p[0] == 0xef && p[1] == 0xbf && p[2] >= 0xbe) return 0; /* U+FFFE and U+FFFF, which XML lacks */
   return n;
+}
+
+void kit_print(FILE *out, const char *format, ...) {
+  va_list args;
+  char few[2048];
+  va_start(args, format);
+  const int n = heddle_text_format(few, sizeof few, format, args);
+  char *all = n >= (int)sizeof few ? malloc((size_t)n + 1) : NULL;
+  if (all != NULL) (void)heddle_text_format(all, (size_t)n + 1, format, args);
+  va_end(args);
+  fputs(all != NULL ? all : few, out); /* cut where memory is out */
+  free(all);
 }
 
 const char *kit_text_fault(const char *text, uint64_t bytes) {

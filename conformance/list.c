@@ -7,6 +7,7 @@
 #include <string.h>
 
 #include "conformance/check.h"
+#include "conformance/kit_side.h"
 
 /* A pattern is for a check's name, its case's own name, or its group's. */
 static bool matches(const char *pattern, const check *c) {
@@ -114,7 +115,7 @@ static int excuse(check_list *list, const char *file, int number, char *line, bo
   reason += strspn(reason, " \t");
   name[n] = '\0';
   if (reason[0] == '\0') {
-    fprintf(stderr, "heddle check-plugin: %s:%d: '%s' has no reason after it\n", file, number, name);
+    kit_print(stderr, "heddle check-plugin: %s:%d: '%s' has no reason after it\n", file, number, name);
     return CHECK_WRONG_WORDS;
   }
   bool found = false;
@@ -128,8 +129,8 @@ static int excuse(check_list *list, const char *file, int number, char *line, bo
     if (c->excuse == NULL) return CHECK_FAILED;
   }
   if (found || list->n_devices == 0) return CHECK_DONE; /* without a device the words are missing: it may be for one */
-  fprintf(stderr, "heddle check-plugin: %s:%d: there is no case '%s'; --list shows those there are\n", file, number,
-          name);
+  kit_print(stderr, "heddle check-plugin: %s:%d: there is no case '%s'; --list shows those there are\n", file, number,
+            name);
   return CHECK_WRONG_WORDS;
 }
 
@@ -137,7 +138,7 @@ static int read_list(check_list *list, const char *file, bool expected) {
   if (file == NULL) return CHECK_DONE;
   FILE *in = fopen(file, "r");
   if (in == NULL) {
-    fprintf(stderr, "heddle check-plugin: %s: %s\n", file, strerror(errno));
+    kit_print(stderr, "heddle check-plugin: %s: %s\n", file, strerror(errno));
     return CHECK_WRONG_WORDS;
   }
   char line[1024];
@@ -145,7 +146,7 @@ static int read_list(check_list *list, const char *file, bool expected) {
   for (int number = 1; status == CHECK_DONE && fgets(line, sizeof line, in) != NULL; number++)
     status = excuse(list, file, number, line, expected);
   if (status == CHECK_DONE && ferror(in)) {
-    fprintf(stderr, "heddle check-plugin: %s: %s\n", file, strerror(errno));
+    kit_print(stderr, "heddle check-plugin: %s: %s\n", file, strerror(errno));
     status = CHECK_FAILED;
   }
   fclose(in);

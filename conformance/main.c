@@ -5,12 +5,13 @@
 #include <string.h>
 
 #include "conformance/check.h"
+#include "conformance/kit_side.h"
 
 static void print_cases(void) {
   for (size_t g = 0; g < n_check_groups; g++)
     for (uint32_t i = 0; i < check_groups[g]->count; i++) {
       const kit_case *c = &check_groups[g]->cases[i];
-      printf("%-28s %s%s\n", c->name, c->promise, c->words != NULL ? " (one case a word)" : "");
+      kit_print(stdout, "%-28s %s%s\n", c->name, c->promise, c->words != NULL ? " (one case a word)" : "");
     }
 }
 
@@ -18,7 +19,7 @@ static int run(const check_options *o) {
   check_list list = {0};
   FILE *out = stdout;
   if (o->output != NULL && (out = fopen(o->output, "w")) == NULL) {
-    fprintf(stderr, "heddle check-plugin: %s: %s\n", o->output, strerror(errno));
+    kit_print(stderr, "heddle check-plugin: %s: %s\n", o->output, strerror(errno));
     return CHECK_FAILED;
   }
   int status = check_run(o, &list, out);
@@ -29,7 +30,7 @@ static int run(const check_options *o) {
   bool written = fflush(out) == 0 && !ferror(out);
   if (out != stdout && fclose(out) != 0) written = false;
   if (!written) {
-    fprintf(stderr, "heddle check-plugin: cannot write the report: %s\n", strerror(errno));
+    kit_print(stderr, "heddle check-plugin: cannot write the report: %s\n", strerror(errno));
     status = CHECK_FAILED;
   }
   check_list_finish(&list);

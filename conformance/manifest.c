@@ -7,6 +7,7 @@
 #include <string.h>
 
 #include "conformance/check.h"
+#include "conformance/kit_side.h"
 
 static bool ends_in(const char *text, const char *end) {
   size_t n = strlen(text), m = strlen(end);
@@ -14,7 +15,7 @@ static bool ends_in(const char *text, const char *end) {
 }
 
 static int wrong(const char *file, const char *what) {
-  fprintf(stderr, "heddle check-plugin: %s: %s\n", file, what);
+  kit_print(stderr, "heddle check-plugin: %s: %s\n", file, what);
   return CHECK_WRONG_WORDS;
 }
 

@@ -20,14 +20,14 @@ static void words(FILE *out, const char *text, size_t bytes) {
   const char *end = text + bytes;
   for (const char *p = text; p < end;) {
     uint64_t n = kit_text_printable(p, end);
-    if (n == 0) fputc(*p == '\t' ? '\t' : '?', out);
+    if (n == 0) fputc(*p == '\t' ? ' ' : '?', out);
     else fwrite(p, 1, (size_t)n, out);
     p += n > 0 ? n : 1;
   }
 }
 
 static void sentence(FILE *out, const char *text) {
-  fprintf(out, ": ");
+  kit_print(out, ": ");
   words(out, text, strlen(text));
 }
 
@@ -35,45 +35,45 @@ static void sentence(FILE *out, const char *text) {
 static void lines(FILE *out, const char *text) {
   for (const char *p = text; *p != '\0';) {
     size_t n = strcspn(p, "\n");
-    fprintf(out, "    ");
+    kit_print(out, "    ");
     words(out, p, n);
-    fprintf(out, "\n");
+    kit_print(out, "\n");
     p += n + (p[n] == '\n');
   }
 }
 
 static void begin(FILE *out, const check_options *o, const check_list *list) {
-  fprintf(out, "%s\n", o->library);
+  kit_print(out, "%s\n", o->library);
   for (uint32_t i = 0; i < list->n_devices; i++) {
-    fprintf(out, "device %u", (unsigned)i);
+    kit_print(out, "device %u", (unsigned)i);
     sentence(out, list->drivers[i][0] != '\0' ? list->drivers[i] : "(no driver's name)");
-    fprintf(out, "\n");
+    kit_print(out, "\n");
   }
 }
 
 static void each(FILE *out, const check *c, size_t number) {
   (void)number;
-  fprintf(out, "%-4s  %s", word_of(c->outcome), c->name);
+  kit_print(out, "%-4s  %s", word_of(c->outcome), c->name);
   if (c->outcome == CHECK_FAIL_EXPECTED && c->excuse != NULL) sentence(out, c->excuse);
   else if (c->outcome != CHECK_PASS && c->reason != NULL) sentence(out, c->reason);
-  fprintf(out, "\n");
-  if (c->outcome == CHECK_FAIL) fprintf(out, "    promised: %s\n", c->what->promise);
+  kit_print(out, "\n");
+  if (c->outcome == CHECK_FAIL) kit_print(out, "    promised: %s\n", c->what->promise);
   if (c->notes != NULL) lines(out, c->notes);
   if (c->outcome == CHECK_FAIL && c->output != NULL) {
-    fprintf(out, "    the process printed:\n");
+    kit_print(out, "    the process printed:\n");
     lines(out, c->output);
   }
 }
 
 static void end(FILE *out, const check_options *o, const check_list *list, const check_counts *n) {
   (void)o;
-  fprintf(out, "%zu passed, %zu failed, %zu skipped", n->passed, n->failed, n->skipped);
-  if (n->expected > 0) fprintf(out, ", %zu failed as expected", n->expected);
-  if (n->unexpected > 0) fprintf(out, ", %zu passed that were expected to fail", n->unexpected);
-  fprintf(out, "\n");
+  kit_print(out, "%zu passed, %zu failed, %zu skipped", n->passed, n->failed, n->skipped);
+  if (n->expected > 0) kit_print(out, ", %zu failed as expected", n->expected);
+  if (n->unexpected > 0) kit_print(out, ", %zu passed that were expected to fail", n->unexpected);
+  kit_print(out, "\n");
   for (size_t i = 0; i < list->n_abilities; i++)
-    fprintf(out, "device %u: %s %s\n", (unsigned)list->abilities[i].index, list->abilities[i].name,
-            list->abilities[i].works ? "works" : "does not work");
+    kit_print(out, "device %u: %s %s\n", (unsigned)list->abilities[i].index, list->abilities[i].name,
+              list->abilities[i].works ? "works" : "does not work");
 }
 
 const check_report check_report_text = {"text", begin, each, end};

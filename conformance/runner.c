@@ -7,6 +7,7 @@
 #include <unistd.h>
 
 #include "conformance/check.h"
+#include "conformance/kit_side.h"
 
 /* The case that goes through a stage itself, as its own work. */
 static const char *const gates[] = {"load/entry", "root/open", "device/open"};
@@ -75,7 +76,7 @@ static void flush_reports(runner *r) {
     check *c = &r->list->data[r->next_reported];
     if (c->outcome == CHECK_RUNNING || (c->outcome == CHECK_WAITING && c->wanted)) break;
     if (c->outcome == CHECK_WAITING || !check_is_reported(c)) continue;
-    if (r->terminal && !printed) fprintf(stderr, "\r\033[K");
+    if (r->terminal && !printed) fputs("\r\033[K", stderr);
     printed = true;
     count(&r->counts, c);
     r->report->each(r->out, c, ++r->numbered);
@@ -85,7 +86,8 @@ static void flush_reports(runner *r) {
 
 static void progress(const runner *r, const check *c) {
   if (r->terminal)
-    fprintf(stderr, "\r\033[K%zu of %zu: %.50s", r->next_reported, r->list->count, c->name), fflush(stderr);
+    fputs("\r\033[K", stderr), kit_print(stderr, "%zu of %zu: %.50s", r->next_reported, r->list->count, c->name),
+        fflush(stderr);
 }
 
 /* ---- running */
@@ -220,8 +222,8 @@ static int prepare(runner *r) {
     check survey = {.what = open->what, .group = open->group, .index = first, .name = "the survey"};
     run_one(r, &survey, true);
     if (survey.outcome != CHECK_PASS && !interrupted)
-      fprintf(stderr, "heddle check-plugin: what the plugin has could not be listed: %s\n%s",
-              survey.reason != NULL ? survey.reason : "out of memory", survey.output != NULL ? survey.output : "");
+      kit_print(stderr, "heddle check-plugin: what the plugin has could not be listed: %s\n%s",
+                survey.reason != NULL ? survey.reason : "out of memory", survey.output != NULL ? survey.output : "");
     free(survey.reason);
     free(survey.notes);
     free(survey.output);
@@ -240,7 +242,7 @@ static int prepare(runner *r) {
   }
   const char *none = list->n_devices > 0 ? check_list_unmatched(r->o, list) : NULL; /* else words are missing */
   if (none != NULL) {
-    fprintf(stderr, "heddle check-plugin: there is no case '%s'; --list shows those there are\n", none);
+    kit_print(stderr, "heddle check-plugin: there is no case '%s'; --list shows those there are\n", none);
     return CHECK_WRONG_WORDS;
   }
   return check_list_excuse(r->o, list);
@@ -271,16 +273,16 @@ int check_run(const check_options *o, check_list *list, FILE *out) {
     r.report->begin(out, o, list);
     run_all(&r);
   }
-  if (r.terminal) fprintf(stderr, "\r\033[K");
+  if (r.terminal) fputs("\r\033[K", stderr);
   if (interrupted) {
-    fprintf(stderr, "heddle check-plugin: interrupted\n");
+    kit_print(stderr, "heddle check-plugin: interrupted\n");
     return CHECK_FAILED;
   }
   if (status != CHECK_DONE) return status;
   flush_reports(&r);
   r.report->end(out, o, list, &r.counts);
   if (r.counts.passed + r.counts.failed + r.counts.skipped + r.counts.expected + r.counts.unexpected == 0) {
-    fprintf(stderr, "heddle check-plugin: no case is left to run; --list shows those there are\n");
+    kit_print(stderr, "heddle check-plugin: no case is left to run; --list shows those there are\n");
     return CHECK_WRONG_WORDS;
   }
   if (r.counts.failed > 0 || r.counts.unexpected > 0) return CHECK_FAILED;

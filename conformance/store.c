@@ -1,7 +1,5 @@
 /* conformance/store.c: keeps which optional abilities of a plugin's devices were seen to work, for libheddle to read:
- * one small JSON file a plugin file, written by rename. docs/conformance.md has its members. */
-#include <errno.h>
-#include <fcntl.h>
+ * one small JSON file a plugin file, written as plugins/common/cachefile.h has it. docs/conformance.md has its members. */
 #include <jansson.h>
 #include <stdlib.h>
 #include <string.h>
@@ -9,9 +7,11 @@
 #include <unistd.h>
 
 #include "conformance/check.h"
+#include "plugins/common/cachefile.h"
+#include "conformance/kit_side.h"
 
 static const char *const names[] = {"fence_wait", "peer", "import_host"};
-enum { N_NAMES = sizeof names / sizeof names[0] };
+enum { N_NAMES = sizeof names / sizeof names[0], MOST_BYTES = 1 << 20, LIMIT = 16 << 20 };
 
 /* FNV-1a, 64 bits (Fowler, Noll and Vo; RFC 9923). */
 static uint64_t hash(const char *text) {
@@ -34,17 +34,6 @@ static bool find_folder(const check_options *o, char *out, size_t bytes) {
   }
   int n = snprintf(out, bytes, "%s%s", folder, below);
   return n > 0 && (size_t)n < bytes;
-}
-
-static int make_folder(char *path) {
-  for (char *p = path + 1;; p++) {
-    if (*p != '/' && *p != '\0') continue;
-    char end = *p;
-    *p = '\0';
-    if (mkdir(path, 0700) != 0 && errno != EEXIST && access(path, F_OK) != 0) return errno;
-    *p = end;
-    if (end == '\0') return 0;
-  }
 }
 
 /* What an earlier check found of the same file and driver, where this one did not try. */
@@ -86,41 +75,43 @@ static json_t *device_entry(const check_list *list, uint32_t index, json_t *befo
   return NULL;
 }
 
-static int write_file(const char *folder, const char *name, json_t *root) {
-  char path[4352], temporary[4352];
-  snprintf(path, sizeof path, "%.4095s/%s", folder, name);
-  snprintf(temporary, sizeof temporary, "%.4095s/.%s.%ld", folder, name, (long)getpid());
-  char *text = json_dumps(root, JSON_COMPACT);
-  if (text == NULL) return ENOMEM;
-  int fd = open(temporary, O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, 0600), status = fd < 0 ? errno : 0;
-  size_t n = strlen(text);
-  for (size_t done = 0; status == 0 && done < n;) {
-    ssize_t wrote = write(fd, text + done, n - done);
-    if (wrote >= 0) done += (size_t)wrote;
-    else if (errno != EINTR) status = errno;
-  }
+/* What is there; NULL where there is nothing that counts. */
+static json_t *read_file(const cachefile_place *place, const char *name) {
+  char why[CACHEFILE_WHY];
+  uint64_t bytes = 0;
+  json_t *root = NULL;
+  const int fd = cachefile_open(place, name, MOST_BYTES, &bytes, why);
+  char *text = fd >= 0 ? malloc((size_t)bytes + 1) : NULL;
+  if (text != NULL && cachefile_read(fd, text, (size_t)bytes))
+    root = json_loadb(text, (size_t)bytes, JSON_REJECT_DUPLICATES, NULL);
   free(text);
-  if (fd >= 0 && close(fd) != 0 && status == 0) status = errno;
-  if (status == 0 && rename(temporary, path) != 0) status = errno;
-  if (status != 0 && fd >= 0) unlink(temporary);
-  return status;
+  if (fd >= 0) close(fd);
+  return root;
+}
+
+static bool write_file(const cachefile_place *place, const char *name, json_t *root, char *why) {
+  char *text = root != NULL ? json_dumps(root, JSON_COMPACT) : NULL;
+  if (text == NULL) snprintf(why, CACHEFILE_WHY, "out of memory");
+  const bool good = text != NULL && cachefile_write(place, name, text, strlen(text), why);
+  free(text);
+  return good;
 }
 
 int check_store(const check_options *o, const check_list *list) {
-  char folder[4096], name[48], path[4352];
+  char folder[4096], name[48], why[CACHEFILE_WHY] = "";
+  const cachefile_place place = {folder, "abilities-", ".json", LIMIT};
   struct stat info;
   if (list->n_abilities == 0) return CHECK_DONE;
   if (!find_folder(o, folder, sizeof folder)) {
-    fprintf(stderr, "heddle check-plugin: what was found of abilities is not kept: there is no folder for caches; name "
-                    "one with --store\n");
+    kit_print(stderr,
+              "heddle check-plugin: what was found of abilities is not kept: there is no folder for caches; name "
+              "one with --store\n");
     return CHECK_DONE;
   }
-  int status = stat(o->library, &info) == 0 ? make_folder(folder) : errno;
   snprintf(name, sizeof name, "abilities-%016llx.json", (unsigned long long)hash(o->library));
-  snprintf(path, sizeof path, "%.4095s/%s", folder, name);
-  json_t *before = json_load_file(path, JSON_REJECT_DUPLICATES, NULL), *devices = json_array();
-  json_t *root = NULL;
-  if (status == 0) {
+  json_t *before = read_file(&place, name), *devices = json_array(), *root = NULL;
+  if (stat(o->library, &info) != 0) snprintf(why, sizeof why, "the plugin's file is gone");
+  else {
     for (uint32_t i = 0; i < list->n_devices; i++) {
       json_t *device = device_entry(list, i, known_before(before, &info, o->library, i, list->drivers[i]));
       if (device != NULL) json_array_append_new(devices, device);
@@ -128,13 +119,12 @@ int check_store(const check_options *o, const check_list *list) {
     root =
         json_pack("{s:i, s:s, s:I, s:I, s:O}", "format", 1, "path", o->library, "size", (json_int_t)info.st_size,
                   "mtime_ns", (json_int_t)info.st_mtim.tv_sec * 1000000000 + info.st_mtim.tv_nsec, "devices", devices);
-    status = root != NULL ? write_file(folder, name, root) : ENOMEM;
   }
+  const bool good = why[0] == '\0' && write_file(&place, name, root, why);
   json_decref(root);
   json_decref(devices);
   json_decref(before);
-  if (status == 0) return CHECK_DONE;
-  fprintf(stderr, "heddle check-plugin: what was found of abilities cannot be kept in %s: %s\n", folder,
-          strerror(status));
+  if (good) return CHECK_DONE;
+  kit_print(stderr, "heddle check-plugin: what was found of abilities cannot be kept in %s: %s\n", folder, why);
   return CHECK_FAILED;
 }

@@ -7,13 +7,14 @@
 #include <unistd.h>
 
 #include "conformance/check.h"
+#include "conformance/kit_side.h"
 
 enum { MOST_JOBS = 64, DEFAULT_JOBS = 4 };
 
 static int wrong(const char *format, const char *word) {
-  fprintf(stderr, "heddle check-plugin: ");
-  fprintf(stderr, format, word);
-  fprintf(stderr, "\n");
+  kit_print(stderr, "heddle check-plugin: ");
+  kit_print(stderr, format, word);
+  kit_print(stderr, "\n");
   return CHECK_WRONG_WORDS;
 }
 
@@ -30,7 +31,7 @@ static bool whole(const char *text, unsigned long most, uint32_t *out) {
 static int add(check_words *list, const char *value) {
   const char **grown = realloc(list->data, (list->count + 1) * sizeof *grown);
   if (grown == NULL) {
-    fprintf(stderr, "heddle check-plugin: out of memory\n");
+    kit_print(stderr, "heddle check-plugin: out of memory\n");
     return CHECK_FAILED;
   }
   list->data = grown;

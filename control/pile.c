@@ -3,6 +3,7 @@
 #include <inttypes.h>
 #include <string.h>
 
+#include "graph/words.h"
 #include "control/stages.h"
 #include "core/error.h"
 

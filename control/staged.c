@@ -2,6 +2,7 @@
  * as a run of one program may. Where shapes are those of the run before, nothing is allocated. */
 #include <string.h>
 
+#include "graph/declared.h"
 #include "control/stages.h"
 #include "core/alloc.h"
 #include "core/error.h"

@@ -1,12 +1,7 @@
-/* core/cache_folder.c: the folders of caches, which only their user may write to, and the digest of what is in them. */
+/* core/cache_folder.c: the digest of what is in the folders of caches. */
 #include "core/cache_folder.h"
 
-#include <errno.h>
 #include <string.h>
-#include <sys/stat.h>
-#include <unistd.h>
-
-enum { MOST_PATH = 4096 };
 
 void heddle__digest_add(heddle__digest *d, const void *data, uint64_t bytes) {
   static const uint64_t by[4] = {UINT64_C(0x9e3779b97f4a7c15), UINT64_C(0xc2b2ae3d27d4eb4f),
@@ -38,25 +33,4 @@ void heddle__digest_text(heddle__digest *d, const char *text) {
 
 bool heddle__digest_same(const heddle__digest *a, const heddle__digest *b) {
   return a->word[0] == b->word[0] && a->word[1] == b->word[1];
-}
-
-int heddle__cache_folder_make(const char *path) {
-  char copy[MOST_PATH];
-  size_t length = strlen(path);
-  if (length >= sizeof copy) return ENAMETOOLONG;
-  memcpy(copy, path, length + 1);
-  for (char *p = copy; p != NULL; p = *p == '\0' ? NULL : p) {
-    p += strspn(p, "/");
-    p += strcspn(p, "/");
-    char end = *p;
-    *p = '\0';
-    if (mkdir(copy, 0700) != 0 && errno != EEXIST && access(copy, F_OK) != 0) return errno;
-    *p = end;
-  }
-  return 0;
-}
-
-bool heddle__cache_folder_is_ours(const char *path) {
-  struct stat info;
-  return stat(path, &info) == 0 && S_ISDIR(info.st_mode) && info.st_uid == geteuid() && (info.st_mode & S_IWOTH) == 0;
 }

@@ -1,5 +1,5 @@
-/* core/cache_folder.h: folders of the user's in which libraries beside libheddle keep what they found out, and the digest
- * by which files in them are named and checked. It is not in libheddle itself: who needs it compiles it in. */
+/* core/cache_folder.h: the digest by which files are named and checked in folders of the user's in which libraries beside
+ * libheddle keep what they found out. It is not in libheddle itself: who needs it compiles it in. */
 #ifndef HEDDLE_CORE_CACHE_FOLDER_H
 #define HEDDLE_CORE_CACHE_FOLDER_H
 
@@ -14,12 +14,5 @@ typedef struct heddle__digest {
 void heddle__digest_add(heddle__digest *d, const void *data, uint64_t bytes);
 void heddle__digest_text(heddle__digest *d, const char *text); /* with its end */
 bool heddle__digest_same(const heddle__digest *a, const heddle__digest *b);
-
-/* Makes what is missing of an absolute path, for this user alone. 0, or errno's number. */
-int heddle__cache_folder_make(const char *path);
-
-/* Whether the folder is there, this user's, and not everybody may write to it: what is read there decides how Heddle
- * computes. */
-bool heddle__cache_folder_is_ours(const char *path);
 
 #endif

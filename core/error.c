@@ -6,6 +6,7 @@
 #include <string.h>
 
 #include "core/error.h"
+#include "heddle/text.h"
 
 #ifndef HEDDLE_VERSION
 #define HEDDLE_VERSION "0.0.0"
@@ -36,9 +37,8 @@ const char *heddle_status_text(heddle_status status) {
 }
 
 /* A vendor's text may have several lines, and a name in a file what a terminal obeys; an error is one line of words. */
-static void one_line(char *text) {
-  for (; *text != '\0'; text++)
-    if ((unsigned char)*text < ' ') *text = ' ';
+static void one_line(char *text, size_t size) {
+  (void)heddle_text_clean(text, text, size);
 }
 
 heddle_status heddle__fail(heddle_error *err, heddle_status status, const char *format, ...) {
@@ -48,7 +48,7 @@ heddle_status heddle__fail(heddle_error *err, heddle_status status, const char *
   va_start(args, format);
   if (vsnprintf(text, sizeof text, format, args) < 0) text[0] = '\0';
   va_end(args);
-  one_line(text);
+  one_line(text, sizeof text);
   err->status = status;
   err->api_code = 0;
   memcpy(err->text, text, sizeof text);
@@ -66,12 +66,12 @@ heddle_status heddle__prefix(heddle_error *err, heddle_status status, const char
   err->text[sizeof err->text - 1] = '\0'; /* a plugin may have left it open */
   if (length <= 0) return status;
   size_t n = (size_t)length < sizeof words ? (size_t)length : sizeof words - 1;
-  one_line(words);
   size_t rest = strlen(err->text);
   if (rest > sizeof err->text - 1 - n) rest = sizeof err->text - 1 - n;
   memmove(err->text + n, err->text, rest);
   memcpy(err->text, words, n);
   err->text[n + rest] = '\0';
+  one_line(err->text, sizeof err->text); /* what was there may be a plugin's */
   return status;
 }
 

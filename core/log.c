@@ -5,6 +5,7 @@
 #include <string.h>
 
 #include "core/log.h"
+#include "heddle/text.h"
 
 static const char *const levels[] = {"error", "warning", "info", "debug", "trace"};
 
@@ -18,8 +19,11 @@ bool heddle__log_level(const char *text, int32_t *out) {
 
 void heddle__log_line(const heddle__log *log, int32_t level, const char *component, const char *text) {
   if (!heddle__log_on(log, level)) return;
-  if (component == NULL) component = "?";
-  if (text == NULL) text = "";
+  char clean[2048], who[64];
+  (void)heddle_text_clean(component != NULL ? component : "?", who, sizeof who);
+  (void)heddle_text_clean(text != NULL ? text : "", clean, sizeof clean);
+  component = who;
+  text = clean;
   if (log->sink != NULL) {
     log->sink(log->user, level, component, text);
     return;
@@ -33,8 +37,6 @@ void heddle__vlogf(const heddle__log *log, int32_t level, const char *component,
   if (!heddle__log_on(log, level)) return;
   char text[2048];
   if (vsnprintf(text, sizeof text, format, args) < 0) text[0] = '\0';
-  for (char *p = text; *p != '\0'; p++)
-    if (*p == '\n' || *p == '\r') *p = ' ';
   heddle__log_line(log, level, component, text);
 }
 

@@ -12,6 +12,7 @@
 #include "core/context.h"
 #include "core/error.h"
 #include "core/trace.h"
+#include "heddle/text.h"
 #include "heddle/executor.h"
 
 enum { CHUNK = 1024, MAX_SPANS = 1000000, TRACK_BYTES = 80, NAME_BYTES = 104 };
@@ -193,10 +194,13 @@ void heddle__trace_clock(heddle__trace *t, const char *name, bool own, int64_t o
 
 static void put_string(FILE *f, const char *text) {
   putc('"', f);
-  for (const unsigned char *p = (const unsigned char *)text; *p != '\0'; p++) {
-    if (*p == '"' || *p == '\\') fprintf(f, "\\%c", *p);
-    else if (*p < 0x20 || *p == 0x7F) fprintf(f, "\\u%04x", *p);
-    else putc(*p, f);
+  while (*text != '\0') { /* a character at a time */
+    char one[5] = "", clean[5];
+    do one[strlen(one)] = *text++;
+    while (((unsigned char)*text & 0xC0) == 0x80 && strlen(one) < 4);
+    (void)heddle_text_clean(one, clean, sizeof clean);
+    if (clean[0] == '"' || clean[0] == '\\') putc('\\', f);
+    fputs(clean, f);
   }
   putc('"', f);
 }

@@ -10,12 +10,12 @@
 
 #include "core/error.h"
 #include "core/registry.h"
+#include "plugins/common/cachefile.h"
 
 /* Whether others may write. Who may change the folder of libheddle itself is trusted with plugins as well. */
 static bool is_open(const struct stat *at, const struct stat *own) {
   if (S_ISDIR(at->st_mode) && (at->st_mode & S_ISVTX) != 0) return false; /* others cannot touch what is in it */
-  bool group = (at->st_mode & S_IWGRP) != 0 && at->st_gid != 0 && at->st_gid != at->st_uid && /* a user's own group */
-               !(at->st_gid == own->st_gid && (own->st_mode & S_IWGRP) != 0);
+  bool group = cachefile_group_may_write(at) && !(at->st_gid == own->st_gid && (own->st_mode & S_IWGRP) != 0);
   return group || (at->st_mode & ~own->st_mode & S_IWOTH) != 0;
 }
 

@@ -8,6 +8,7 @@
 
 #include "core/error.h"
 #include "core/tensor.h"
+#include "heddle/text.h"
 
 #define SHOWN 60
 
@@ -22,8 +23,7 @@ const char *heddle__show(const char *text, char out[64]) {
     memcpy(out, text, n);
   }
   out[n] = '\0';
-  for (char *c = out; *c != '\0'; c++)
-    if ((unsigned char)*c < ' ' || *c == 127) *c = '?';
+  (void)heddle_text_clean(out, out, 64);
   return out;
 }
 

@@ -4,6 +4,7 @@
 #include "core/error.h"
 #include "core/context.h"
 #include "core/log.h"
+#include "heddle/text.h"
 #include "optimize/net.h"
 
 void opt_log(const opt_net *net) {
@@ -32,9 +33,13 @@ static char *make_text(opt_net *net) {
   for (uint32_t i = 0; i < net->n_changes; i++) {
     const opt_change *c = &net->changes[i];
     used += (size_t)snprintf(text + used, size - used, "  %s: ", c->pass);
-    for (uint32_t k = 0; k < c->n_nodes; k++)
-      used += (size_t)snprintf(text + used, size - used, "%s%s", k == 0 ? "" : ", ", c->nodes[k]);
-    used += (size_t)snprintf(text + used, size - used, ": %s\n", c->words);
+    for (uint32_t k = 0; k < c->n_nodes; k++) {
+      if (k > 0) used += (size_t)snprintf(text + used, size - used, ", ");
+      used += heddle_text_clean(c->nodes[k], text + used, size - used);
+    }
+    used += (size_t)snprintf(text + used, size - used, ": ");
+    used += heddle_text_clean(c->words, text + used, size - used);
+    used += (size_t)snprintf(text + used, size - used, "\n");
   }
   return text;
 }

@@ -3,7 +3,6 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "core/cache_folder.h"
 #include "core/alloc.h"
 #include "probe/file.h"
 #include "probe/probe.h"
@@ -45,18 +44,12 @@ static bool take(heddle_device *dev, const json_t *entry) {
 }
 
 void heddle__abilities_read(heddle__plugin *p) {
-  char *text = NULL, folder[4096];
-  size_t bytes = 0, n = strlen(p->abilities);
-  const char *slash = strrchr(p->abilities, '/');
+  char *text = NULL;
+  size_t bytes = 0;
   json_t *root = NULL;
   bool any = false;
-  if (n < sizeof folder && slash != NULL) {
-    memcpy(folder, p->abilities, (size_t)(slash - p->abilities));
-    folder[slash - p->abilities] = '\0';
-    if (heddle__cache_folder_is_ours(folder) &&
-        heddle__probe_file_read(p->abilities, true, MOST_BYTES, &text, &bytes, NULL) == HEDDLE_OK)
-      root = json_loadb(text, bytes, JSON_REJECT_DUPLICATES, NULL);
-  }
+  if (heddle__probe_file_read(p->abilities, true, MOST_BYTES, &text, &bytes, NULL) == HEDDLE_OK)
+    root = json_loadb(text, bytes, JSON_REJECT_DUPLICATES, NULL);
   const json_t *devices = json_object_get(root, "devices");
   bool counts = root != NULL && is_of(root, p);
   for (uint32_t i = 0; i < p->n_devices && counts; i++)

@@ -1,53 +1,67 @@
-/* probe/file.c: reads small files whole, and writes them aside and renames them. */
-#define _GNU_SOURCE /* mkostemp, sigtimedwait */
+/* probe/file.c: reads small files whole, and writes to pipes. */
 #include "probe/file.h"
 
 #include <errno.h>
 #include <fcntl.h>
 #include <limits.h>
 #include <signal.h>
-#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
-#include "core/cache_folder.h"
 #include "core/error.h"
+#include "plugins/common/cachefile.h"
 
 /* Where a pipe lies under the name, opening it must not wait for who writes to it. */
-enum { HOW = O_RDONLY | O_CLOEXEC | O_NONBLOCK };
-
-heddle_status heddle__probe_file_read(const char *path, bool ours, size_t limit, char **text, size_t *bytes,
-                                      heddle_error *err) {
+static heddle_status open_any(const char *path, size_t limit, int *out, uint64_t *bytes, heddle_error *err) {
   struct stat info;
-  int fd = open(path, ours ? HOW | O_NOFOLLOW : HOW);
+  heddle_status s = HEDDLE_OK;
+  const int fd = open(path, O_RDONLY | O_CLOEXEC | O_NONBLOCK);
   if (fd < 0)
     return heddle__fail(err, errno == ENOENT ? HEDDLE_ENOTFOUND : HEDDLE_EIO, "it could not be opened (errno %d)",
                         errno);
-  heddle_status s = HEDDLE_OK;
-  char *data = NULL;
-  size_t used = 0;
   if (fstat(fd, &info) != 0 || !S_ISREG(info.st_mode)) s = heddle__fail(err, HEDDLE_EIO, "it is no file");
-  else if (ours && (info.st_uid != geteuid() || (info.st_mode & (S_IWGRP | S_IWOTH)) != 0))
-    s = heddle__fail(err, HEDDLE_EIO, "others may write to it");
   else if (info.st_size < 0 || (uint64_t)info.st_size > limit)
     s = heddle__fail(err, HEDDLE_ELIMIT, "it is over %zu bytes", limit);
-  else if ((data = malloc((size_t)info.st_size + 1)) == NULL) s = heddle__no_memory(err, "a file");
-  while (s == HEDDLE_OK && used < (size_t)info.st_size) {
-    ssize_t got = read(fd, data + used, (size_t)info.st_size - used);
-    if (got == 0) break; /* it was cut meanwhile: what reads it says what is missing */
-    if (got > 0) used += (size_t)got;
-    else if (errno != EINTR) s = heddle__fail(err, HEDDLE_EIO, "it could not be read (errno %d)", errno);
-  }
+  *bytes = s == HEDDLE_OK ? (uint64_t)info.st_size : 0;
+  *out = fd;
+  if (s != HEDDLE_OK) close(fd);
+  return s;
+}
+
+static heddle_status open_ours(const char *path, size_t limit, int *out, uint64_t *bytes, heddle_error *err) {
+  char folder[PATH_MAX], why[CACHEFILE_WHY];
+  const char *slash = strrchr(path, '/');
+  if (slash == NULL || slash == path || (size_t)(slash - path) >= sizeof folder)
+    return heddle__fail(err, HEDDLE_EIO, "it has no absolute path, or too long a one");
+  memcpy(folder, path, (size_t)(slash - path));
+  folder[slash - path] = '\0';
+  const cachefile_place place = {.folder = folder};
+  *out = cachefile_open(&place, slash + 1, limit, bytes, why);
+  if (*out >= 0) return HEDDLE_OK;
+  return why[0] == '\0' ? heddle__fail(err, HEDDLE_ENOTFOUND, "it is not there")
+                        : heddle__fail(err, HEDDLE_EIO, "%s", why);
+}
+
+heddle_status heddle__file_read(const char *path, bool ours, size_t limit, char **text, size_t *bytes,
+                                heddle_error *err) {
+  uint64_t size = 0;
+  int fd = -1;
+  heddle_status s = ours ? open_ours(path, limit, &fd, &size, err) : open_any(path, limit, &fd, &size, err);
+  if (s != HEDDLE_OK) return s;
+  char *data = malloc((size_t)size + 1);
+  if (data == NULL) s = heddle__no_memory(err, "a file");
+  else if (!cachefile_read(fd, data, (size_t)size))
+    s = heddle__fail(err, HEDDLE_EIO, "it could not be read to its end (errno %d)", errno);
   close(fd);
   if (s != HEDDLE_OK) {
     free(data);
     return s;
   }
-  data[used] = '\0';
+  data[size] = '\0';
   *text = data;
-  *bytes = used;
+  *bytes = (size_t)size;
   return HEDDLE_OK;
 }
 
@@ -77,25 +91,10 @@ bool heddle__file_put(int fd, const char *data, size_t bytes) {
   return good;
 }
 
-heddle_status heddle__probe_file_write(const char *folder, const char *name, const char *text, heddle_error *err) {
-  char aside[PATH_MAX], path[PATH_MAX];
-  int code = heddle__cache_folder_make(folder);
-  if (code != 0) return heddle__fail(err, HEDDLE_EIO, "folder %s could not be made (errno %d)", folder, code);
-  if (!heddle__cache_folder_is_ours(folder))
-    return heddle__fail(err, HEDDLE_EIO, "folder %s is another user's, or everybody may write to it", folder);
-  int n = snprintf(aside, sizeof aside, "%s/%s.XXXXXX", folder, name);
-  if (n < 0 || (size_t)n >= sizeof aside || snprintf(path, sizeof path, "%s/%s", folder, name) < 0)
-    return heddle__fail(err, HEDDLE_ELIMIT, "folder %s has too long a path", folder);
-  int fd = mkostemp(aside, O_CLOEXEC); /* mode 0600 */
-  if (fd < 0) return heddle__fail(err, HEDDLE_EIO, "no file can be made in %s (errno %d)", folder, errno);
-  bool good = heddle__file_put(fd, text, strlen(text));
-  code = errno;
-  if (close(fd) != 0 && good) {
-    good = false;
-    code = errno;
-  }
-  if (good && rename(aside, path) == 0) return HEDDLE_OK;
-  if (good) code = errno;
-  (void)unlink(aside);
-  return heddle__fail(err, HEDDLE_EIO, "%s could not be written (errno %d)", path, code);
+heddle_status heddle__probe_file_write(const char *folder, const char *name, uint64_t limit, const char *text,
+                                 heddle_error *err) {
+  char why[CACHEFILE_WHY];
+  const cachefile_place place = {folder, "probe-", ".json", limit};
+  if (cachefile_write(&place, name, text, strlen(text), why)) return HEDDLE_OK;
+  return heddle__fail(err, HEDDLE_EIO, "%s: %s", folder, why);
 }

@@ -1,14 +1,15 @@
-/* probe/file.h: small files that are read whole, and written so that who reads sees the old or the new one. */
+/* probe/file.h: small files that are read whole, and records of tries that are written. */
 #ifndef HEDDLE_PROBE_FILE_H
 #define HEDDLE_PROBE_FILE_H
 
 #include <stdbool.h>
 #include <stddef.h>
+#include <stdint.h>
 
 #include "heddle/status.h"
 
-/* Reads a regular file of at most limit bytes; *text is malloc's, with a zero behind it. ours: it must be no link, belong
- * to this user, and nobody else may write to it. HEDDLE_ENOTFOUND where there is none; HEDDLE_EIO, HEDDLE_ELIMIT,
+/* Reads a regular file of at most limit bytes; *text is malloc's, with a zero behind it. ours: it is a file of a
+ * cache (plugins/common/cachefile.h). HEDDLE_ENOTFOUND where there is none; HEDDLE_EIO, HEDDLE_ELIMIT,
  * HEDDLE_ENOMEM. Any thread. */
 heddle_status heddle__probe_file_read(const char *path, bool ours, size_t limit, char **text, size_t *bytes,
                                       heddle_error *err);
@@ -17,7 +18,9 @@ heddle_status heddle__probe_file_read(const char *path, bool ours, size_t limit,
  * process. */
 bool heddle__file_put(int fd, const char *data, size_t bytes);
 
-/* Writes folder/name for this user alone, by rename; makes the folder where it is missing. HEDDLE_EIO with why. */
-heddle_status heddle__probe_file_write(const char *folder, const char *name, const char *text, heddle_error *err);
+/* Writes probe-*.json of the folder as plugins/common/cachefile.h has it; limit is for all such files. HEDDLE_EIO with
+ * why. */
+heddle_status heddle__probe_file_write(const char *folder, const char *name, uint64_t limit, const char *text,
+                                 heddle_error *err);
 
 #endif

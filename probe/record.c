@@ -14,7 +14,7 @@
 #include "probe/file.h"
 #include "probe/probe.h"
 
-enum { FORMAT = 1, MOST_BYTES = 1 << 20, NAME_BYTES = 64 };
+enum { FORMAT = 1, MOST_BYTES = 1 << 20, NAME_BYTES = 64, DEFAULT_LIMIT = 16 << 20 };
 
 static const char *folder_of(const heddle__plugin *p) {
   const char *folder;
@@ -114,7 +114,7 @@ json_t *heddle__record_read(const heddle__plugin *p, heddle__finding *out) {
   const char *folder = folder_of(p);
   char path[4096], name[NAME_BYTES], *text;
   size_t bytes;
-  if (folder == NULL || !heddle__cache_folder_is_ours(folder)) return NULL;
+  if (folder == NULL) return NULL;
   name_of(p, name);
   int n = snprintf(path, sizeof path, "%s/%s", folder, name);
   if (n < 0 || (size_t)n >= sizeof path) return NULL;
@@ -135,6 +135,7 @@ json_t *heddle__record_read(const heddle__plugin *p, heddle__finding *out) {
 void heddle__record_write(const heddle__plugin *p, const heddle__finding *what, json_t *drivers, json_t *files) {
   const char *folder = folder_of(p);
   char name[NAME_BYTES];
+  int64_t limit = 0;
   heddle_error err = {0, 0, ""};
   name_of(p, name);
   json_t *root =
@@ -146,8 +147,10 @@ void heddle__record_write(const heddle__plugin *p, const heddle__finding *what, 
   char *text = root != NULL ? json_dumps(root, JSON_COMPACT) : NULL;
   heddle_status s = HEDDLE_OK;
   if (folder == NULL) s = heddle__fail(&err, HEDDLE_EIO, "there is no folder (setting probe.cache_dir)");
+  else if (heddle__context_number(p->ctx, "probe.cache_bytes", DEFAULT_LIMIT, 0, INT64_MAX, &limit, &err) != HEDDLE_OK)
+    s = err.status;
   else if (text == NULL) s = heddle__fail(&err, HEDDLE_EIO, "its path is no UTF-8, or memory is out");
-  else s = heddle__probe_file_write(folder, name, text, &err);
+  else s = heddle__probe_file_write(folder, name, (uint64_t)limit, text, &err);
   if (s != HEDDLE_OK)
     heddle__probe_say(p, HEDDLE_LOG_INFO, "%s: the result of its try is not kept: %s", p->path, err.text);
   free(text);

@@ -281,33 +281,33 @@ static void report_memory(const bench *b) {
   char text[32];
   memory_of(b, &held, &scratch);
   bytes_text(held, text);
-  if (!b->is_call) printf("memory %s", text);
+  if (!b->is_call) print("memory %s", text);
   bytes_text(scratch, text);
-  if (library_of(b) != NULL) printf("%sscratch memory of compiled code %s at most", b->is_call ? "" : ", ", text);
-  printf("\n");
+  if (library_of(b) != NULL) print("%sscratch memory of compiled code %s at most", b->is_call ? "" : ", ", text);
+  print("\n");
 }
 
 static void print_summary(const measure_summary *m) {
-  printf("%12s%12s%12s%12s%12s\n", "mean", "median", "max", "min", "std");
-  printf("%12.4f%12.4f%12.4f%12.4f%12.4f\n", m->mean * 1e3, m->median * 1e3, m->max * 1e3, m->min * 1e3, m->std * 1e3);
+  print("%12s%12s%12s%12s%12s\n", "mean", "median", "max", "min", "std");
+  print("%12.4f%12.4f%12.4f%12.4f%12.4f\n", m->mean * 1e3, m->median * 1e3, m->max * 1e3, m->min * 1e3, m->std * 1e3);
 }
 
 static void report_text(const bench *b, const measure_summary *m, const measure_summary *stream) {
   const options *o = b->s.o;
   for (uint32_t i = 0; i < (b->is_call ? b->call.n_made_up : b->n_inputs); i++)
-    if (made_up_name(b, i) != NULL) printf("input %s is made up\n", made_up_name(b, i));
+    if (made_up_name(b, i) != NULL) print("input %s is made up\n", made_up_name(b, i));
   if (b->is_call)
-    printf("%" PRIu64 " x %" PRIu64 " calls of %s on %s, milliseconds a call:\n", o->repeat, b->number, o->func,
-           b->call.device != NULL ? heddle_device_name(b->call.device) : "the host");
+    print("%" PRIu64 " x %" PRIu64 " calls of %s on %s, milliseconds a call:\n", o->repeat, b->number, o->func,
+          b->call.device != NULL ? heddle_device_name(b->call.device) : "the host");
   else
-    printf("%" PRIu64 " x %" PRIu64 " runs%s, milliseconds a run%s:\n", o->repeat, b->number,
-           o->end_to_end ? " with inputs set and outputs read" : "", b->by_device ? " by the devices' clocks" : "");
+    print("%" PRIu64 " x %" PRIu64 " runs%s, milliseconds a run%s:\n", o->repeat, b->number,
+          o->end_to_end ? " with inputs set and outputs read" : "", b->by_device ? " by the devices' clocks" : "");
   print_summary(m);
   if (o->in_flight > 1) {
-    printf("%" PRIu64 " x %" PRIu64 " runs of a stream with %" PRIu64
-           " in flight, milliseconds a run (%.1f runs a second):"
-           "\n",
-           o->repeat, b->stream_number, o->in_flight, stream->median > 0 ? 1 / stream->median : 0);
+    print("%" PRIu64 " x %" PRIu64 " runs of a stream with %" PRIu64
+          " in flight, milliseconds a run (%.1f runs a second):"
+          "\n",
+          o->repeat, b->stream_number, o->in_flight, stream->median > 0 ? 1 / stream->median : 0);
     print_summary(stream);
   }
   report_memory(b);
@@ -368,7 +368,7 @@ static int wrong_words(const options *o, bool is_call) {
     why = "--params, --model, --place, --memory, --on-failure and --timeout are about runs of a model; leave them out "
           "with --func";
   if (why == NULL) return DONE;
-  fprintf(stderr, "heddle bench: %s\n", why);
+  print_error("heddle bench: %s\n", why);
   return WRONG_WORDS;
 }
 

@@ -7,6 +7,7 @@
 #include <unistd.h>
 
 #include "options.h"
+#include "text.h"
 
 enum { MOST_PATH = 4096 };
 
@@ -46,13 +47,13 @@ static void add_words(line *l, const char *name, const words *list) {
 static int run(const options *o) {
   char path[MOST_PATH], seconds[32], jobs[32];
   if (!find_kit(path)) {
-    fprintf(stderr, "heddle check-plugin: the program heddle-check is not there; it is installed with Heddle as "
-                    "libexec/heddle/heddle-check\n");
+    print_error("heddle check-plugin: the program heddle-check is not there; it is installed with Heddle as "
+                "libexec/heddle/heddle-check\n");
     return FAILED;
   }
   line l = {calloc(2 * (o->only.count + o->settings.count) + 32, sizeof(char *)), 0};
   if (l.words == NULL) {
-    fprintf(stderr, "heddle check-plugin: out of memory\n");
+    print_error("heddle check-plugin: out of memory\n");
     return FAILED;
   }
   snprintf(seconds, sizeof seconds, "%g", o->timeout);
@@ -76,7 +77,7 @@ static int run(const options *o) {
     add(&l, o->model);
   }
   execv(path, l.words);
-  fprintf(stderr, "heddle check-plugin: %s cannot be started: %s\n", path, strerror(errno));
+  print_error("heddle check-plugin: %s cannot be started: %s\n", path, strerror(errno));
   free(l.words);
   return FAILED;
 }

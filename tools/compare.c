@@ -310,26 +310,27 @@ static int finish_text(const comparison *c) {
   for (uint32_t i = 0; i < c->n_outputs; i++) {
     heddle_io_info info = {.struct_size = sizeof info};
     if (heddle_executor_output_info(c->a.ex, i, &info, NULL) != HEDDLE_OK) continue;
-    printf("output %s of the whole model: at most %.3g apart, the largest element is %.3g\n", info.name,
-           c->outputs[i].error, c->outputs[i].most);
+    print("output %s of the whole model: at most %.3g apart, the largest element is %.3g\n", info.name,
+          c->outputs[i].error, c->outputs[i].most);
   }
   if (c->found > 0) {
-    printf("%s %" PRIu32 " of %" PRIu32 " nodes compared\n", c->found == 1 ? "1 difference;" : "differences;",
-           c->compared, c->w.rank[c->w.n_nodes]);
-    printf("written to %s; replay with\n  %s\n", c->o->output_dir != NULL ? c->o->output_dir : "heddle-compare",
-           c->command);
+    print("%s %" PRIu32 " of %" PRIu32 " nodes compared\n", c->found == 1 ? "1 difference;" : "differences;",
+          c->compared, c->w.rank[c->w.n_nodes]);
+    print("written to %s; replay with\n  %s\n", c->o->output_dir != NULL ? c->o->output_dir : "heddle-compare",
+          c->command);
     return FAILED;
   }
   if (c->outputs_differ) {
-    fail_text(
-        "compare",
-        "all %" PRIu32 " nodes agree one by one, but the model's outputs do not: what is wrong lies between the "
-        "nodes (how they are rewritten, fused, laid out or copied); --optimize off, and a setting at a time, tell "
-        "which",
-        c->compared);
+    fail_text("compare",
+              "all %" PRIu32 " nodes agree one by one, but the model's outputs do not: what is wrong lies between the "
+              "nodes (how they are rewritten, fused, laid out or copied); %s",
+              c->compared,
+              c->o->optimize != NULL && strcmp(c->o->optimize, "off") == 0
+                  ? "it is not the rewriting, which is off; other devices with --b tell whether it is a plugin's fusing"
+                  : "--optimize off tells whether it is the rewriting");
     return FAILED;
   }
-  printf("equal: %" PRIu32 " nodes, each within its own error bound\n", c->compared);
+  print("equal: %" PRIu32 " nodes, each within its own error bound\n", c->compared);
   return DONE;
 }
 
@@ -383,7 +384,7 @@ static int compare_it(comparison *c) {
 
 static int compare(const options *o) {
   if (o->a == NULL || o->b == NULL) {
-    fprintf(stderr, "heddle compare: which devices? --a LIST are taken for right, --b LIST are compared with them\n");
+    print_error("heddle compare: which devices? --a LIST are taken for right, --b LIST are compared with them\n");
     return WRONG_WORDS;
   }
   comparison c = {.o = o};

@@ -48,32 +48,32 @@ void report_difference(const whole *w, const part *p, const difference *d) {
   char type[240], other[240], at[200], box[400], input[700];
   type_text(d->expected, type, sizeof type);
   type_text(d->got, other, sizeof other);
-  printf("node %s (%s), output %" PRIu32 ", %s\n", whole_name(w, d->node), whole_op(w, d->node), d->output, type);
-  printf("  a: %s, b: %s\n", d->device_a, d->device_b);
+  print("node %s (%s), output %" PRIu32 ", %s\n", whole_name(w, d->node), whole_op(w, d->node), d->output, type);
+  print("  a: %s, b: %s\n", d->device_a, d->device_b);
   for (uint32_t i = 0; i < p->n_inputs; i++) {
     input_text(w, p->inputs[i], input, sizeof input);
-    printf("  in%" PRIu32 ": %s%s\n", i, input, w->constant[p->inputs[i]] ? ", constant" : "");
+    print("  in%" PRIu32 ": %s%s\n", i, input, w->constant[p->inputs[i]] ? ", constant" : "");
   }
   if (j->other_type) {
-    printf("  b gives %s\n", other);
+    print("  b gives %s\n", other);
   } else if (!numbers_known(heddle_tensor_dtype(d->got))) {
-    printf("  the bytes differ\n");
+    print("  the bytes differ\n");
   } else {
     const int digits = digits_of(d->got);
     index_text(d->expected, j->first, at, sizeof at);
-    printf("  %" PRIu64 " of %" PRIu64 " elements are beyond their bounds; the first is %s:\n", j->beyond, j->elements,
-           at);
-    printf("    b gives %.*g, a gives %.*g, %.3g may lie between them (%s)\n", digits, j->got, digits, j->expected,
-           j->bound, j->rule);
+    print("  %" PRIu64 " of %" PRIu64 " elements are beyond their bounds; the first is %s:\n", j->beyond, j->elements,
+          at);
+    print("    b gives %.*g, a gives %.*g, %.3g may lie between them (%s)\n", digits, j->got, digits, j->expected,
+          j->bound, j->rule);
     index_text(d->expected, j->worst, at, sizeof at);
-    printf("  the largest error is %.3g, at %s: %.*g, not %.*g\n", j->error, at, digits, j->worst_got, digits,
-           j->worst_expected);
+    print("  the largest error is %.3g, at %s: %.*g, not %.*g\n", j->error, at, digits, j->worst_got, digits,
+          j->worst_expected);
     box_text(j, box, sizeof box);
-    printf("  all lie in %s\n", box);
+    print("  all lie in %s\n", box);
   }
-  printf(d->same_alone ? "  the node alone differs on b too\n"
-                       : "  the node alone is right on b: what is wrong lies in how it runs among the others (memory, "
-                         "layouts, order)\n");
+  print(d->same_alone ? "  the node alone differs on b too\n"
+                      : "  the node alone is right on b: what is wrong lies in how it runs among the others (memory, "
+                        "layouts, order)\n");
 }
 
 /* JSON has no infinity and no NaN: text then. */

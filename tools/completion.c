@@ -10,6 +10,7 @@
 
 #include "heddle/device.h"
 #include "options.h"
+#include "text.h"
 
 /* ---- printing what fits */
 
@@ -21,7 +22,9 @@ typedef struct typed {
 } typed;
 
 static void offer(const typed *t, const char *word, const char *end) {
-  if (strncmp(word, t->part, strlen(t->part)) == 0) printf("%.*s%s%s\n", (int)t->n_before, t->before, word, end);
+  char clean[4096]; /* a name that has to be shown as another cannot be typed */
+  if (heddle_text_clean(word, clean, sizeof clean) >= sizeof clean || strcmp(clean, word) != 0) return;
+  if (strncmp(word, t->part, strlen(t->part)) == 0) print("%.*s%s%s\n", (int)t->n_before, t->before, word, end);
 }
 
 static void offer_list(const typed *t, const char *list, const char *end) {
@@ -89,10 +92,11 @@ static void offer_devices(const typed *t, const char *end) {
 
 /* Settings that have no plugin's name in them, as docs/cli.md lists them. */
 static const char general_keys[] =
-    "devices plugins plugin_path plugin_trust probe probe.timeout_ms probe.expire_days probe.cache_dir probe.retry "
-    "config log place place.measure place.seconds place.sure place.overlap place.cache_dir optimize precision "
-    "run.on_failure threads spin_us layers fault.fail limit.graph_bytes limit.params_bytes limit.fold_bytes "
-    "limit.memory limit.upload_seconds routes.test routes.cache_dir weights.cache_dir weights.cache_bytes";
+    "devices plugins plugin_path plugin_trust probe probe.timeout_ms probe.expire_days probe.cache_dir "
+    "probe.cache_bytes probe.retry config log place place.measure place.seconds place.sure place.overlap "
+    "place.cache_dir place.cache_bytes optimize precision run.on_failure threads spin_us layers fault.fail "
+    "limit.graph_bytes limit.params_bytes limit.fold_bytes limit.memory limit.upload_seconds routes.test "
+    "routes.cache_dir routes.cache_bytes weights.cache_dir weights.cache_bytes";
 
 /* ---- fixed words, by setting and by option */
 

@@ -22,8 +22,8 @@ static heddle_status save(const options *o, char path[PATH_ROOM], heddle_error *
   if (s == HEDDLE_OK) s = heddle_params_save(params, path, err); /* before the graph, which is what makes it a model */
   if (s == HEDDLE_OK) s = heddle_graph_save(graph, o->output, err);
   if (s == HEDDLE_OK)
-    printf("wrote %s, %" PRIu32 " nodes, and %s, %" PRIu32 " tensors\n", o->output, heddle_graph_node_count(graph),
-           path, heddle_params_count(params));
+    print("wrote %s, %" PRIu32 " nodes, and %s, %" PRIu32 " tensors\n", o->output, heddle_graph_node_count(graph), path,
+          heddle_params_count(params));
   heddle_params_release(params);
   heddle_graph_release(graph);
   return s;
@@ -34,11 +34,11 @@ static int convert(const options *o) {
   heddle_error err = {0};
   size_t n = o->output != NULL ? strlen(o->output) : 0;
   if (n < 6 || strcmp(o->output + n - 5, ".json") != 0 || n + 8 > PATH_ROOM) {
-    fprintf(stderr, "heddle convert: where to? -o needs the name of a .json file\n");
+    print_error("heddle convert: where to? -o needs the name of a .json file\n");
     return WRONG_WORDS;
   }
   if (!is_onnx_path(o->model)) {
-    fprintf(stderr, "heddle convert: %s: the name of an ONNX model ends in .onnx\n", o->model);
+    print_error("heddle convert: %s: the name of an ONNX model ends in .onnx\n", o->model);
     return WRONG_WORDS;
   }
   return save(o, path, &err) == HEDDLE_OK ? DONE : fail("convert", &err);

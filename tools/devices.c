@@ -161,20 +161,20 @@ static json_t *everything(heddle_context *ctx) {
 
 static void print_more(const heddle_device_info *info) {
   char text[40];
-  printf("            plugin %s, driver %s, %" PRIu32 " compute units, alignment %" PRIu64 ", DLPack type %d\n",
-         info->plugin, info->driver[0] != '\0' ? info->driver : "-", info->compute_units, info->alignment, info->type);
+  print("            plugin %s, driver %s, %" PRIu32 " compute units, alignment %" PRIu64 ", DLPack type %d\n",
+        info->plugin, info->driver[0] != '\0' ? info->driver : "-", info->compute_units, info->alignment, info->type);
   uuid_text(info, text);
-  printf("            UUID %s", has_uuid(info) ? text : "-");
+  print("            UUID %s", has_uuid(info) ? text : "-");
   pci_text(info, text);
-  printf(", PCI %s", info->pci[0] != UINT32_MAX ? text : "-");
+  print(", PCI %s", info->pci[0] != UINT32_MAX ? text : "-");
   const char *comma = ", ";
   for (size_t i = 0; i < sizeof caps / sizeof caps[0]; i++)
-    if (info->caps & caps[i].bit) printf("%s%s", comma, caps[i].word);
-  printf("\n            ");
+    if (info->caps & caps[i].bit) print("%s%s", comma, caps[i].word);
+  print("\n            ");
   bool tried = info->abilities_from[0] != '\0';
   for (int i = 0; i < HEDDLE_ABILITIES; i++)
-    printf("%s%s%s%s", i > 0 ? ", " : "", abilities[i], tried ? " " : "", tried ? found[found_of(info, i)] : "");
-  printf(tried ? ", from %s\n" : ": not tried by heddle check-plugin%s\n", info->abilities_from);
+    print("%s%s%s%s", i > 0 ? ", " : "", abilities[i], tried ? " " : "", tried ? found[found_of(info, i)] : "");
+  print(tried ? ", from %s\n" : ": not tried by heddle check-plugin%s\n", info->abilities_from);
 }
 
 static void print_devices(heddle_context *ctx, bool all) {
@@ -182,40 +182,40 @@ static void print_devices(heddle_context *ctx, bool all) {
     heddle_device_info info = info_of(ctx, i);
     char memory[32] = "-";
     if (info.memory_bytes != 0) bytes_text(info.memory_bytes, memory);
-    printf("%-10s  %-32s  %10s  %s%s\n", info.name, info.product, memory,
-           info.is_default ? "used by default" : "not by default: ", info.is_default ? "" : info.reason);
+    print("%-10s  %-32s  %10s  %s%s\n", info.name, info.product, memory,
+          info.is_default ? "used by default" : "not by default: ", info.is_default ? "" : info.reason);
     if (all) print_more(&info);
   }
-  if (heddle_context_device_count(ctx) == 0) printf("no device was found\n");
+  if (heddle_context_device_count(ctx) == 0) print("no device was found\n");
 }
 
 static void print_plugins(heddle_context *ctx, bool all) {
   size_t n = heddle_context_plugin_count(ctx);
-  if (all) printf("\nplugins, in the order in which they were found:\n");
+  if (all) print("\nplugins, in the order in which they were found:\n");
   for (size_t i = 0; i < n; i++) {
     heddle_plugin_info p = {.struct_size = sizeof p};
     if (heddle_context_plugin(ctx, i, &p, NULL) != HEDDLE_OK) continue;
-    if (!all && !p.used) printf("not used: %s: %s\n", p.path, p.reason);
+    if (!all && !p.used) print("not used: %s: %s\n", p.path, p.reason);
     if (!all) continue;
-    printf("  %s\n    found: %s\n", p.path, p.found_by);
-    if (p.manifest[0] != '\0') printf("    manifest: %s\n", p.manifest);
+    print("  %s\n    found: %s\n", p.path, p.found_by);
+    if (p.manifest[0] != '\0') print("    manifest: %s\n", p.manifest);
     if (p.used)
-      printf("    used: %s %s, ABI %" PRIu32 ".%" PRIu32 ", %" PRIu32 " device%s\n", p.name, p.build, p.abi_major,
-             p.abi_minor, p.device_count, p.device_count == 1 ? "" : "s");
-    else printf("    not used: %s\n", p.reason);
+      print("    used: %s %s, ABI %" PRIu32 ".%" PRIu32 ", %" PRIu32 " device%s\n", p.name, p.build, p.abi_major,
+            p.abi_minor, p.device_count, p.device_count == 1 ? "" : "s");
+    else print("    not used: %s\n", p.reason);
   }
-  if (n == 0) printf("%sno plugin was found; HEDDLE_PLUGIN_PATH can add folders\n", all ? "  " : "");
+  if (n == 0) print("%sno plugin was found; HEDDLE_PLUGIN_PATH can add folders\n", all ? "  " : "");
 }
 
 static void print_settings(heddle_context *ctx) {
-  printf("\nsettings:\n");
+  print("\nsettings:\n");
   size_t other = 0;
   const char *key;
   for (int i = 0; (key = setting_key(ctx, i, &other)) != NULL; i++) {
     const char *value, *origin;
     if (heddle_context_setting(ctx, key, &value, &origin, NULL) == HEDDLE_OK)
-      printf("  %-16s %s   (from: %s)\n", key, value, origin);
-    else printf("  %-16s -\n", key);
+      print("  %-16s %s   (from: %s)\n", key, value, origin);
+    else print("  %-16s -\n", key);
   }
 }
 
@@ -225,17 +225,17 @@ static void print_used(heddle_context *ctx) {
   size_t n = 0;
   heddle_error err = {0};
   if (heddle_context_select(ctx, NULL, used, 64, &n, &origin, &err) != HEDDLE_OK) {
-    printf("\nin use: none: %s\n", err.text);
+    print("\nin use: none: %s\n", err.text);
     return;
   }
-  printf("\nin use: ");
-  for (size_t i = 0; i < n && i < 64; i++) printf("%s%s", i == 0 ? "" : ", ", heddle_device_name(used[i]));
-  printf("   (list from: %s)\n", origin);
+  print("\nin use: ");
+  for (size_t i = 0; i < n && i < 64; i++) print("%s%s", i == 0 ? "" : ", ", heddle_device_name(used[i]));
+  print("   (list from: %s)\n", origin);
   char *left_out = NULL;
   if (heddle_context_left_out(ctx, NULL, &left_out, NULL) != HEDDLE_OK) return;
   for (const char *line = left_out; *line != '\0'; line += *line == '\n') {
     const size_t n = strcspn(line, "\n");
-    printf("warning: %.*s\n", (int)n, line);
+    print("warning: %.*s\n", (int)n, line);
     line += n;
   }
   heddle_free(left_out);

@@ -248,14 +248,14 @@ static void print_value(const char *what, const heddle_value_info *v) {
   char dtype[32], shape[200];
   dtype_text(v->dtype, dtype);
   shape_text(v->shape, v->ndim, v->symbols, shape, sizeof shape);
-  if (v->dtype.bits == 0 && v->ndim == UINT32_MAX) printf("%-9s  %s\n", what, v->name); /* known once planned */
-  else printf("%-9s  %s  %s %s\n", what, v->name, dtype, shape);
+  if (v->dtype.bits == 0 && v->ndim == UINT32_MAX) print("%-9s  %s\n", what, v->name); /* known once planned */
+  else print("%-9s  %s  %s %s\n", what, v->name, dtype, shape);
 }
 
 static void print_tallies(const char *what, const tally *list, size_t n) {
-  printf("%-9s  ", what);
-  for (size_t i = 0; i < n; i++) printf("%s%s %" PRIu32, i == 0 ? "" : ", ", list[i].name, list[i].count);
-  printf("%s\n", n == 0 ? "none" : "");
+  print("%-9s  ", what);
+  for (size_t i = 0; i < n; i++) print("%s%s %" PRIu32, i == 0 ? "" : ", ", list[i].name, list[i].count);
+  print("%s\n", n == 0 ? "none" : "");
 }
 
 /* Every node where it is asked for, and where the graph is for several kinds of devices. */
@@ -267,10 +267,10 @@ static void print_nodes(const options *o, const facts *f) {
     char scratch[24];
     if (!node_of(f->graph, i, &node)) continue;
     const char *runs = what_it_runs(&node), *device = wanted(&node, scratch);
-    printf("node       %s", node.name);
-    if (strcmp(runs, node.name) != 0) printf("  %s", runs);
-    if (device[0] != '\0') printf("  on %s", device);
-    printf("\n");
+    print("node       %s", node.name);
+    if (strcmp(runs, node.name) != 0) print("  %s", runs);
+    if (device[0] != '\0') print("  on %s", device);
+    print("\n");
     shown++;
   }
   rows_left_out(f->n_nodes, o->all);
@@ -281,10 +281,10 @@ static void print_params(const options *o, const facts *f) {
   uint32_t n = f->params != NULL ? heddle_params_count(f->params) : 0;
   bytes_text(f->param_bytes, bytes);
   if (f->params == NULL) {
-    printf("params     none: no file %s\n", f->params_path);
+    print("params     none: no file %s\n", f->params_path);
     return;
   }
-  printf("params     %" PRIu32 " tensors, %s, in %s\n", n, bytes, f->params_path);
+  print("params     %" PRIu32 " tensors, %s, in %s\n", n, bytes, f->params_path);
   for (uint32_t i = 0; i < rows_shown(n, o->all); i++) {
     heddle_tensor *t = NULL;
     if (is_unused(f, i) || heddle_params_tensor(f->params, i, &t, NULL) != HEDDLE_OK) continue;
@@ -299,10 +299,10 @@ static void print_params(const options *o, const facts *f) {
   const char *before = "unused     ";
   for (uint32_t i = 0; i < n; i++) {
     if (!is_unused(f, i)) continue;
-    printf("%s%s", before, heddle_params_name(f->params, i));
+    print("%s%s", before, heddle_params_name(f->params, i));
     before = ", ";
   }
-  if (before[0] == ',') printf("\n");
+  if (before[0] == ',') print("\n");
 }
 
 static void print_info(const options *o, const facts *f) {
@@ -310,7 +310,7 @@ static void print_info(const options *o, const facts *f) {
     library_print(f->library, o->all);
     return;
   }
-  printf("model      %s: %" PRIu32 " nodes\n", o->model, f->n_nodes);
+  print("model      %s: %" PRIu32 " nodes\n", o->model, f->n_nodes);
   for (uint32_t i = 0; i < heddle_graph_input_count(f->graph); i++) {
     heddle_value_info v = {.struct_size = sizeof v};
     if (heddle_graph_input(f->graph, i, &v, NULL) == HEDDLE_OK && !is_param(f, v.name)) print_value("input", &v);
@@ -325,7 +325,7 @@ static void print_info(const options *o, const facts *f) {
   print_params(o, f);
   library_print(f->library, o->all);
   for (size_t i = 0; i < f->n_missing; i++)
-    printf("missing    %s: the library has no such function\n", f->missing[i].name);
+    print("missing    %s: the library has no such function\n", f->missing[i].name);
 }
 
 static int info(const options *o) {

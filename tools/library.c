@@ -46,25 +46,24 @@ void library_print(const heddle_module *library, bool all) {
   heddle_module_info info = {.struct_size = sizeof info};
   heddle_import_info m;
   if (library == NULL || heddle_module_get_info(library, &info, NULL) != HEDDLE_OK) return;
-  printf("library    %s: %s, %" PRIu32 " functions\n", info.path, info.abi, info.n_functions);
+  print("library    %s: %s, %" PRIu32 " functions\n", info.path, info.abi, info.n_functions);
   if (strcmp(info.abi, "unknown") == 0)
-    printf("note       nothing in it says that TVM compiled it%s\n",
-           info.n_functions > 0 ? "; its functions are called as those of v0.3 to v0.20" : "");
+    print("note       nothing in it says that TVM compiled it%s\n",
+          info.n_functions > 0 ? "; its functions are called as those of v0.3 to v0.20" : "");
   for (uint32_t i = 0; i < rows_shown(info.n_functions, all); i++)
-    printf("function   %s\n", heddle_module_function(library, i));
+    print("function   %s\n", heddle_module_function(library, i));
   rows_left_out(info.n_functions, all);
   for (uint32_t i = 0; import_of(library, i, &m); i++) {
     char bytes[32];
     if (m.is_model) {
-      printf("holds      model '%s' (%s)\n", m.name, m.kind);
+      print("holds      model '%s' (%s)\n", m.name, m.kind);
       continue;
     }
     bytes_text(m.bytes, bytes);
-    printf("import     %s%s%s, %s, %" PRIu32 " kernels", m.kind, m.format[0] != '\0' ? " " : "", m.format, bytes,
-           m.n_kernels);
-    for (uint32_t k = 0; k < m.n_kernels; k++)
-      printf("%s%s", k == 0 ? ": " : ", ", heddle_module_kernel(library, i, k));
-    printf("\n");
+    print("import     %s%s%s, %s, %" PRIu32 " kernels", m.kind, m.format[0] != '\0' ? " " : "", m.format, bytes,
+          m.n_kernels);
+    for (uint32_t k = 0; k < m.n_kernels; k++) print("%s%s", k == 0 ? ": " : ", ", heddle_module_kernel(library, i, k));
+    print("\n");
   }
 }
 

@@ -9,6 +9,7 @@
 #include "completion.h"
 #include "manual.h"
 #include "options.h"
+#include "text.h"
 
 const command *const all_commands[] = {&devices_command, &info_command,         &plan_command,
                                        &run_command,     &bench_command,        &compare_command,
@@ -16,11 +17,11 @@ const command *const all_commands[] = {&devices_command, &info_command,         
 enum { N_COMMANDS = sizeof all_commands / sizeof all_commands[0] - 1 };
 
 static void usage(FILE *out) {
-  fprintf(out, "heddle COMMAND [WORD]...\n\n");
-  for (int i = 0; i < N_COMMANDS; i++) fprintf(out, "  %-12s  %s\n", all_commands[i]->name, all_commands[i]->summary);
-  fprintf(out, "  %-12s  %s\n\n", "help", "what a command does and takes; so does heddle COMMAND --help");
-  fprintf(out,
-          "heddle --version prints the version. Exit status: 0 done, 1 the work failed, 2 the words were wrong.\n");
+  print_to(out, "heddle COMMAND [WORD]...\n\n");
+  for (int i = 0; i < N_COMMANDS; i++) print_to(out, "  %-12s  %s\n", all_commands[i]->name, all_commands[i]->summary);
+  print_to(out, "  %-12s  %s\n\n", "help", "what a command does and takes; so does heddle COMMAND --help");
+  print_to(out,
+           "heddle --version prints the version. Exit status: 0 done, 1 the work failed, 2 the words were wrong.\n");
 }
 
 static const command *find(const char *name) {
@@ -34,9 +35,9 @@ static int no_such(const char *name) {
   for (int i = 0; i < N_COMMANDS; i++) names[i] = all_commands[i]->name;
   names[N_COMMANDS] = "help";
   const char *near = nearest_word(name, names, N_COMMANDS + 1);
-  fprintf(stderr, "heddle: there is no command '%s'", name);
-  if (near != NULL) fprintf(stderr, "; did you mean %s?", near);
-  fprintf(stderr, "\n(heddle help lists them)\n");
+  print_error("heddle: there is no command '%s'", name);
+  if (near != NULL) print_error("; did you mean %s?", near);
+  print_error("\n(heddle help lists them)\n");
   return WRONG_WORDS;
 }
 
@@ -48,7 +49,7 @@ static int help(int argc, char **argv) {
   const command *c = find(argv[0]);
   if (c == NULL && strcmp(argv[0], "help") != 0) return no_such(argv[0]);
   if (argc > 1) {
-    fprintf(stderr, "heddle help: '%s' is one word too many\n", argv[1]);
+    print_error("heddle help: '%s' is one word too many\n", argv[1]);
     return WRONG_WORDS;
   }
   if (c != NULL) options_help(c);
@@ -64,7 +65,7 @@ static int run(int argc, char **argv) {
   if (strcmp(argv[1], "help") == 0) return help(argc - 2, argv + 2);
   if (strcmp(argv[1], "--help") == 0 || strcmp(argv[1], "-h") == 0) return help(0, NULL);
   if (strcmp(argv[1], "--version") == 0) {
-    printf("heddle %s\n", heddle_version());
+    print("heddle %s\n", heddle_version());
     return DONE;
   }
   if (strcmp(argv[1], "complete") == 0) return complete_words(argc - 2, argv + 2);
@@ -84,7 +85,7 @@ int main(int argc, char **argv) {
   signal(SIGPIPE, SIG_IGN);
   int status = run(argc, argv);
   if ((fflush(stdout) != 0 || ferror(stdout)) && status == DONE) {
-    if (errno != EPIPE) fprintf(stderr, "heddle: cannot write the output: %s\n", strerror(errno));
+    if (errno != EPIPE) print_error("heddle: cannot write the output: %s\n", strerror(errno));
     status = FAILED;
   }
   return status;

@@ -1,6 +1,7 @@
 /* tools/options.c: reads the words of a command line by a command's table, and prints the table as help.
  * Knows nothing of what the options mean. */
 #include "options.h"
+#include "text.h"
 
 #include <errno.h>
 #include <stdio.h>
@@ -46,9 +47,9 @@ const char *nearest_word(const char *wrong, const char *const *list, size_t n) {
 /* ---- parsing */
 
 static int wrong(const command *c, const char *format, const char *word, const char *more) {
-  fprintf(stderr, "heddle %s: ", c->name);
-  fprintf(stderr, format, word, more);
-  fprintf(stderr, "\n(heddle %s --help says what there is)\n", c->name);
+  print_error("heddle %s: ", c->name);
+  print_error(format, word, more);
+  print_error("\n(heddle %s --help says what there is)\n", c->name);
   return WRONG_WORDS;
 }
 
@@ -93,7 +94,7 @@ static bool read_number(const char *text, double *out) {
 static int add(const command *c, const char *value, words *list) {
   const char **grown = realloc(list->data, (list->count + 1) * sizeof *grown);
   if (grown == NULL) {
-    fprintf(stderr, "heddle %s: out of memory\n", c->name);
+    print_error("heddle %s: out of memory\n", c->name);
     return FAILED;
   }
   list->data = grown;
@@ -122,8 +123,8 @@ static int keep(const command *c, const option *o, const char *value, options *o
   const bool is_auto = o->kind == OPTION_RULES && strcmp(value, "auto") == 0;
   const char *equals = strchr(value, '=');
   if (!is_auto && (equals == NULL || equals == value || equals[1] == '\0')) {
-    fprintf(stderr, "heddle %s: --%s needs %s%s, not '%s'\n", c->name, o->name, o->value,
-            o->kind == OPTION_RULES ? " or auto" : "", value);
+    print_error("heddle %s: --%s needs %s%s, not '%s'\n", c->name, o->name, o->value,
+                o->kind == OPTION_RULES ? " or auto" : "", value);
     return WRONG_WORDS;
   }
   return add(c, value, member);
@@ -188,11 +189,13 @@ void options_finish(options *o) {
 
 void options_help(const command *c) {
   static const char *const words[] = {"", " MODEL", " PLUGIN"};
-  printf("heddle %s%s [OPTION]...\n\n%s\n\n", c->name, words[c->takes], c->description);
+  print("heddle %s%s [OPTION]...\n\n", c->name, words[c->takes]);
+  put_text(c->description, strlen(c->description));
+  print("\n\n");
   for (const option *o = c->known; o->name != NULL; o++) {
     char left[64];
     snprintf(left, sizeof left, "--%s%s%s", o->name, o->value != NULL ? " " : "", o->value != NULL ? o->value : "");
-    printf("  %-30s %s%s\n", left, o->help,
-           o->kind == OPTION_PAIRS || o->kind == OPTION_RULES || o->kind == OPTION_WORDS ? "; may be repeated" : "");
+    print("  %-30s %s%s\n", left, o->help,
+          o->kind == OPTION_PAIRS || o->kind == OPTION_RULES || o->kind == OPTION_WORDS ? "; may be repeated" : "");
   }
 }

@@ -47,13 +47,13 @@ static void print_cut(const char *text) {
     if (rows == 0) { /* a heading, or an empty line */
       size_t n = strcspn(text, "\n") + 1;
       n -= text[n - 1] == '\0';
-      printf("%.*s", (int)n, text);
+      put_text(text, n);
       text += n;
       continue;
     }
     for (; row < rows; row++) {
       size_t n = strcspn(text, "\n") + 1;
-      if (row < rows_shown(rows, false)) printf("%.*s", (int)n, text);
+      if (row < rows_shown(rows, false)) put_text(text, n);
       text += n;
     }
     rows_left_out(rows, false);
@@ -122,7 +122,7 @@ static drawn draw(const char *text, const char *path) {
 static int picture(const char *text, const char *path) {
   drawn done = draw(text, path);
   if (done == DRAWN) {
-    printf("wrote %s\n", path);
+    print("wrote %s\n", path);
     return DONE;
   }
   size_t n = strlen(path);
@@ -132,7 +132,7 @@ static int picture(const char *text, const char *path) {
   snprintf(beside, n + 5, "%.*s.dot", (int)n, path);
   int status = write_file(beside, text);
   if (status == DONE && done == NO_GRAPHVIZ)
-    printf("wrote %s: Graphviz's dot is not installed here; dot -Tsvg draws the picture from it\n", beside);
+    print("wrote %s: Graphviz's dot is not installed here; dot -Tsvg draws the picture from it\n", beside);
   else if (status == DONE) status = fail_text("plan", "dot could not write %s; its input is in %s", path, beside);
   free(beside);
   return status;
@@ -140,7 +140,7 @@ static int picture(const char *text, const char *path) {
 
 static int plan(const options *o) {
   if (o->json + (o->svg != NULL) + o->all > 1) {
-    fprintf(stderr, "heddle plan: only one of --json, --svg and --all\n");
+    print_error("heddle plan: only one of --json, --svg and --all\n");
     return WRONG_WORDS;
   }
   session s;
@@ -153,7 +153,7 @@ static int plan(const options *o) {
   if (status == DONE && heddle_model_explain(s.model, format, s.names, s.values, s.n_values, &text, &err) != HEDDLE_OK)
     status = session_plan_failed(&s, &err);
   if (status == DONE && o->svg != NULL) status = picture(text, o->svg);
-  else if (status == DONE && (o->json || o->all)) fputs(text, stdout);
+  else if (status == DONE && (o->json || o->all)) put_text(text, strlen(text));
   else if (status == DONE) print_cut(text);
   heddle_free(text);
   return session_finish(&s, status);

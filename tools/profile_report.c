@@ -53,51 +53,51 @@ static uint64_t first_start(const profile *p) {
 
 static void print_steps(const profile *p) {
   const uint64_t first = first_start(p);
-  printf("\n%-28s  %-18s  %-8s  %6s  %10s  %12s  %12s\n", "step", "operator", "device", "stream", "bytes", "start us",
-         "takes us");
+  print("\n%-28s  %-18s  %-8s  %6s  %10s  %12s  %12s\n", "step", "operator", "device", "stream", "bytes", "start us",
+        "takes us");
   for (size_t i = 0; i < p->n_ran; i++) {
     const profile_step *step = &p->steps[p->order[i]];
     const path_step *t = &p->times[p->order[i]];
     char bytes[24] = "";
     if (step->bytes > 0) snprintf(bytes, sizeof bytes, "%" PRIu64, step->bytes);
-    printf("%-28s  %-18s  %-8s  %6" PRIu32 "  %10s  %12.1f  %12.1f\n", step->name, step->op, step->device, t->stream,
-           bytes, us(t->start - first), us(step->median_ns));
+    print("%-28s  %-18s  %-8s  %6" PRIu32 "  %10s  %12.1f  %12.1f\n", step->name, step->op, step->device, t->stream,
+          bytes, us(t->start - first), us(step->median_ns));
   }
-  printf("%zu steps in %.1f us: the run of median length of %" PRIu64 "; what a step takes is its median\n", p->n_ran,
-         us(p->walls[p->shown]), p->n_runs);
-  printf("without times of steps a run takes %.1f us", us(p->plain_median));
-  if (p->replays > 0) printf(", replaying %" PRIu64 " recordings, which are taken apart to be timed", p->replays);
-  printf("\n");
+  print("%zu steps in %.1f us: the run of median length of %" PRIu64 "; what a step takes is its median\n", p->n_ran,
+        us(p->walls[p->shown]), p->n_runs);
+  print("without times of steps a run takes %.1f us", us(p->plain_median));
+  if (p->replays > 0) print(", replaying %" PRIu64 " recordings, which are taken apart to be timed", p->replays);
+  print("\n");
 }
 
 static void print_operators(const profile *p) {
-  printf("\n%-28s  %-8s  %6s  %12s  %7s  %12s\n", "operator", "device", "count", "total us", "share", "mean us");
+  print("\n%-28s  %-8s  %6s  %12s  %7s  %12s\n", "operator", "device", "count", "total us", "share", "mean us");
   for (size_t i = 0; i < p->n_operators; i++) {
     const profile_operator *op = &p->operators[i];
-    printf("%-28s  %-8s  %6zu  %12.1f  %5.1f %%  %12.1f\n", op->op, op->device, op->count, us(op->total_ns),
-           percent(op->total_ns, p->total_ns), us(op->total_ns) / (double)op->count);
+    print("%-28s  %-8s  %6zu  %12.1f  %5.1f %%  %12.1f\n", op->op, op->device, op->count, us(op->total_ns),
+          percent(op->total_ns, p->total_ns), us(op->total_ns) / (double)op->count);
   }
-  printf("%-28s  %-8s  %6zu  %12.1f\n", "all", "", p->n_ran, us(p->total_ns));
+  print("%-28s  %-8s  %6zu  %12.1f\n", "all", "", p->n_ran, us(p->total_ns));
 }
 
 static void print_path(const profile *p) {
   const uint64_t first = first_start(p), wall = p->walls[p->shown];
   const sums s = sum_path(p);
-  printf("\ncritical path: %zu of %zu steps\n", p->n_path, p->n_ran);
-  printf("%-28s  %-18s  %-8s  %12s  %12s  %10s  %s\n", "step", "operator", "device", "start us", "counts us",
-         "before us", "what is before it");
+  print("\ncritical path: %zu of %zu steps\n", p->n_path, p->n_ran);
+  print("%-28s  %-18s  %-8s  %12s  %12s  %10s  %s\n", "step", "operator", "device", "start us", "counts us",
+        "before us", "what is before it");
   for (size_t i = 0; i < p->n_path; i++) {
     const path_part *part = &p->path[i];
     const profile_step *step = &p->steps[part->step];
-    printf("%-28s  %-18s  %-8s  %12.1f  %12.1f  %10.1f  %s", step->name, step->op, step->device,
-           us(part->start - first), us(part->takes), us(part->gap + part->busy), gap_word(part));
-    if (part->by != PATH_BEGIN) printf(" by %s%s", by_word(part->by), p->reads[i] ? ", reads its result" : "");
-    if (part->busy > 0) printf(", calling thread busy %.1f us", us(part->busy));
-    printf("\n");
+    print("%-28s  %-18s  %-8s  %12.1f  %12.1f  %10.1f  %s", step->name, step->op, step->device, us(part->start - first),
+          us(part->takes), us(part->gap + part->busy), gap_word(part));
+    if (part->by != PATH_BEGIN) print(" by %s%s", by_word(part->by), p->reads[i] ? ", reads its result" : "");
+    if (part->busy > 0) print(", calling thread busy %.1f us", us(part->busy));
+    print("\n");
   }
-  printf("steps %.1f us (%.1f %%), launch %.1f, wait %.1f, begin %.1f, calling thread busy %.1f: together %.1f us\n",
-         us(s.steps), percent(s.steps, wall), us(s.launch), us(s.wait), us(s.begin), us(s.busy),
-         us(s.steps + s.launch + s.wait + s.begin + s.busy));
+  print("steps %.1f us (%.1f %%), launch %.1f, wait %.1f, begin %.1f, calling thread busy %.1f: together %.1f us\n",
+        us(s.steps), percent(s.steps, wall), us(s.launch), us(s.wait), us(s.begin), us(s.busy),
+        us(s.steps + s.launch + s.wait + s.begin + s.busy));
 }
 
 void profile_print(const profile *p) {
@@ -170,6 +170,6 @@ int profile_save(const profile *p, const char *model, const char *path) {
   const int error = errno;
   json_decref(o);
   if (written != 0) return fail_text("run", "cannot write %s: %s", path, error != 0 ? strerror(error) : "no room");
-  printf("wrote %s\n", path);
+  print("wrote %s\n", path);
   return DONE;
 }

@@ -73,15 +73,15 @@ static void print_elements(const heddle_tensor *t) {
   const unsigned char *data = heddle_tensor_data(t);
   const uint64_t width = d.bits / 8, n = numbers_count(t);
   if (data == NULL || n == 0 || !numbers_known(d) || !heddle_tensor_is_contiguous(t)) return;
-  printf("   ");
+  print("   ");
   for (uint64_t i = 0; i < n && i < PRINTED; i++) {
     uint64_t bits = 0;
     memcpy(&bits, data + i * width, width);
-    if (numbers_are_floats(d)) printf(" %.6g", number_at(t, i));
-    else if (d.code != HEDDLE_DTYPE_INT) printf(" %" PRIu64, bits);
-    else printf(" %" PRId64, (int64_t)(bits << (64 - d.bits)) >> (64 - d.bits));
+    if (numbers_are_floats(d)) print(" %.6g", number_at(t, i));
+    else if (d.code != HEDDLE_DTYPE_INT) print(" %" PRIu64, bits);
+    else print(" %" PRId64, (int64_t)(bits << (64 - d.bits)) >> (64 - d.bits));
   }
-  printf("%s\n", n > PRINTED ? " ..." : "");
+  print("%s\n", n > PRINTED ? " ..." : "");
 }
 
 static int print_output(session *s, uint32_t i) {
@@ -98,8 +98,8 @@ static int print_output(session *s, uint32_t i) {
   int status = DONE;
   if (s->o->output_dir != NULL) status = save(t, s->o->output_dir, name, &path);
   if (status == DONE) {
-    printf("output %" PRIu32 "  %s  %s %s%s%s\n", i, info.name, dtype, shape, path != NULL ? "  " : "",
-           path != NULL ? path : "");
+    print("output %" PRIu32 "  %s  %s %s%s%s\n", i, info.name, dtype, shape, path != NULL ? "  " : "",
+          path != NULL ? path : "");
     if (path == NULL) print_elements(t);
   }
   free(path);
@@ -148,7 +148,7 @@ static int keep_nodes(session *s) {
     }
   }
   progress_end();
-  printf("wrote the results of all nodes, %" PRIu32 " files, to %s\n", files, s->o->debug_dir);
+  print("wrote the results of all nodes, %" PRIu32 " files, to %s\n", files, s->o->debug_dir);
   return DONE;
 }
 
@@ -211,7 +211,7 @@ static int trace_once(session *s) {
   int status = run_once(s);
   if (status != DONE) return status;
   if (heddle_trace_write(s->ctx, s->o->trace, &err) != HEDDLE_OK) return fail("run", &err);
-  printf("wrote %s\n", s->o->trace);
+  print("wrote %s\n", s->o->trace);
   return DONE;
 }
 
@@ -229,7 +229,7 @@ static int profile_it(session *s) {
 static void say_survived(const session *s) {
   heddle_executor_stats stats = {.struct_size = sizeof stats};
   if (heddle_executor_get_stats(s->ex, &stats, NULL) != HEDDLE_OK || stats.retries + stats.failovers == 0) return;
-  printf("survived: %" PRIu64 " tries as it was, %" PRIu64 " new plans\n", stats.retries, stats.failovers);
+  print("survived: %" PRIu64 " tries as it was, %" PRIu64 " new plans\n", stats.retries, stats.failovers);
 }
 
 static int run_it(session *s) {
@@ -238,11 +238,11 @@ static int run_it(session *s) {
   for (uint32_t i = 0; status == DONE && i < heddle_executor_input_count(s->ex); i++) {
     heddle_io_info info = {.struct_size = sizeof info};
     if (session_is_random(s, i) && heddle_executor_input_info(s->ex, i, &info, NULL) == HEDDLE_OK)
-      printf("input %s is made up\n", info.name);
+      print("input %s is made up\n", info.name);
   }
   if (status == DONE) status = run_once(s);
   if (status == DONE) say_survived(s);
-  if (status == DONE && o->in_flight > 1) printf("%" PRIu64 " runs in flight gave the same bits\n", o->in_flight);
+  if (status == DONE && o->in_flight > 1) print("%" PRIu64 " runs in flight gave the same bits\n", o->in_flight);
   for (uint32_t i = 0; status == DONE && i < heddle_executor_output_count(s->ex); i++) status = print_output(s, i);
   if (status == DONE && o->trace != NULL) status = trace_once(s);
   if (status == DONE && (o->profile || o->profile_json != NULL)) status = profile_it(s);
@@ -257,7 +257,7 @@ static int wrong_words(const options *o) {
   else if (!o->profile && o->profile_json == NULL)
     why = "--profile-runs is of --profile or --profile-json; give one too";
   if (why == NULL) return DONE;
-  fprintf(stderr, "heddle run: %s\n", why);
+  print_error("heddle run: %s\n", why);
   return WRONG_WORDS;
 }
 

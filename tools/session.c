@@ -119,12 +119,12 @@ static void warn_of_idle_rules(const session *s) {
     const char *device;
     if (strcmp(s->o->place.data[i], "auto") == 0) {
       if (!leaves_nodes(g, &s->o->place))
-        fprintf(stderr, "heddle %s: --place auto: rules and the model's annotations place every node\n", s->command);
+        print_error("heddle %s: --place auto: rules and the model's annotations place every node\n", s->command);
       continue;
     }
     char *pattern = before_equals(s->o->place.data[i], &device);
     bool matches = pattern == NULL || names_node(g, pattern);
-    if (!matches) fprintf(stderr, "heddle %s: --place %s: no node has such a name\n", s->command, s->o->place.data[i]);
+    if (!matches) print_error("heddle %s: --place %s: no node has such a name\n", s->command, s->o->place.data[i]);
     free(pattern);
   }
 }
@@ -143,7 +143,7 @@ static bool calls_functions(const heddle_graph *g) {
 int session_plan_failed(const session *s, const heddle_error *err) {
   int status = fail(s->command, err);
   if (heddle_model_library(s->model) == NULL && calls_functions(heddle_model_graph(s->model)))
-    fprintf(stderr, "(--lib FILE names the library that was compiled with the graph)\n");
+    print_error("(--lib FILE names the library that was compiled with the graph)\n");
   return status;
 }
 
@@ -151,10 +151,10 @@ int session_plan_failed(const session *s, const heddle_error *err) {
 static int complain_of_library(const session *s, const heddle_error *err) {
   const options *o = s->o;
   int status = fail(s->command, err);
-  fprintf(stderr,
-          "(heddle %s GRAPH.json --lib %s takes its functions for a graph; heddle info %s lists them; heddle bench %s "
-          "--func NAME times one)\n",
-          s->command, o->model, o->model, o->model);
+  print_error(
+      "(heddle %s GRAPH.json --lib %s takes its functions for a graph; heddle info %s lists them; heddle bench %s "
+      "--func NAME times one)\n",
+      s->command, o->model, o->model, o->model);
   return status;
 }
 
@@ -166,7 +166,7 @@ int session_model(session *s, const char *command, const options *o) {
   if (o->precision != NULL) {
     const bool fast = strcmp(o->precision, "fast") == 0;
     if (!fast && strcmp(o->precision, "strict") != 0) {
-      fprintf(stderr, "heddle %s: --precision is strict or fast, not '%s'\n", command, o->precision);
+      print_error("heddle %s: --precision is strict or fast, not '%s'\n", command, o->precision);
       return WRONG_WORDS;
     }
     mo.flags = fast ? HEDDLE_MODEL_FAST : HEDDLE_MODEL_STRICT;
@@ -174,7 +174,7 @@ int session_model(session *s, const char *command, const options *o) {
   if (o->ignore_annotations) mo.flags |= HEDDLE_MODEL_IGNORE_ANNOTATIONS;
   s->model_flags = mo.flags;
   if (o->in_flight == 0 || o->in_flight > MOST_IN_FLIGHT) {
-    fprintf(stderr, "heddle %s: --in-flight is a number from 1 to %d\n", command, (int)MOST_IN_FLIGHT);
+    print_error("heddle %s: --in-flight is a number from 1 to %d\n", command, (int)MOST_IN_FLIGHT);
     return WRONG_WORDS;
   }
   mo.in_flight = (uint32_t)o->in_flight;
@@ -233,17 +233,16 @@ static int set_random(session *s, uint32_t i, const heddle_io_info *info) {
 static int complain_of_missing(const session *s, uint32_t first) {
   uint32_t n = heddle_executor_input_count(s->ex);
   progress_end();
-  fprintf(stderr, "heddle %s: %s: these inputs have no value:\n", s->command, s->o->model);
+  print_error("heddle %s: %s: these inputs have no value:\n", s->command, s->o->model);
   for (uint32_t i = first; i < n; i++) {
     heddle_io_info info = {.struct_size = sizeof info};
     if (s->given[i] || heddle_executor_input_info(s->ex, i, &info, NULL) != HEDDLE_OK || info.is_param) continue;
     char dtype[32], shape[200];
     dtype_text(info.dtype, dtype);
     shape_text(info.shape, info.ndim, NULL, shape, sizeof shape);
-    fprintf(stderr, "  %s  %s %s\n", info.name, dtype, shape);
+    print_error("  %s  %s %s\n", info.name, dtype, shape);
   }
-  fprintf(stderr,
-          "give each with --input NAME=FILE.npy, parameters with --params FILE, or let --random make them up\n");
+  print_error("give each with --input NAME=FILE.npy, parameters with --params FILE, or let --random make them up\n");
   return FAILED;
 }
 

@@ -9,6 +9,40 @@
 
 #include "options.h"
 
+static void vprint(FILE *out, const char *format, va_list args) {
+  char few[1024];
+  const int n = heddle_text_format(few, sizeof few, format, args);
+  char *all = n >= (int)sizeof few ? malloc((size_t)n + 1) : NULL;
+  if (all != NULL) (void)heddle_text_format(all, (size_t)n + 1, format, args);
+  fputs(all != NULL ? all : few, out); /* cut where memory is out */
+  free(all);
+}
+
+void print(const char *format, ...) {
+  va_list args;
+  va_start(args, format);
+  vprint(stdout, format, args);
+  va_end(args);
+}
+
+void print_error(const char *format, ...) {
+  va_list args;
+  va_start(args, format);
+  vprint(stderr, format, args);
+  va_end(args);
+}
+
+void print_to(FILE *out, const char *format, ...) {
+  va_list args;
+  va_start(args, format);
+  vprint(out, format, args);
+  va_end(args);
+}
+
+void put_text(const char *text, size_t bytes) {
+  fwrite(text, 1, bytes, stdout);
+}
+
 int fail(const char *command, const heddle_error *err) {
   return fail_text(command, "%s", err->text[0] != '\0' ? err->text : heddle_status_text(err->status));
 }
@@ -17,11 +51,11 @@ int fail_text(const char *command, const char *format, ...) {
   va_list args;
   progress_end();
   fflush(stdout); /* what was found before stands before it */
-  fprintf(stderr, "heddle %s: ", command);
+  print_error("heddle %s: ", command);
   va_start(args, format);
-  vfprintf(stderr, format, args);
+  vprint(stderr, format, args);
   va_end(args);
-  fprintf(stderr, "\n");
+  print_error("\n");
   return FAILED;
 }
 
@@ -76,7 +110,7 @@ uint32_t rows_shown(uint32_t n, bool all) {
 
 void rows_left_out(uint32_t n, bool all) {
   uint32_t shown = rows_shown(n, all);
-  if (shown < n) printf("  ... and %" PRIu32 " more; --all prints them\n", n - shown);
+  if (shown < n) print("  ... and %" PRIu32 " more; --all prints them\n", n - shown);
 }
 
 json_t *json_words(const char *text) {
@@ -103,24 +137,34 @@ json_t *json_shape(const int64_t *shape, uint32_t ndim, const char *const *symbo
   return list;
 }
 
+/* JSON in ASCII, but for U+007F, which jansson leaves as it is. */
+static int put_json(const char *text, size_t bytes, void *user) {
+  (void)user;
+  for (size_t i = 0; i < bytes; i++) {
+    if (text[i] == 0x7F) fputs("\\u007f", stdout);
+    else putchar(text[i]);
+  }
+  return 0;
+}
+
 int print_json(const char *command, json_t *object) {
   if (object == NULL) return fail_text(command, "out of memory");
-  json_dumpf(object, stdout, JSON_INDENT(2));
-  printf("\n");
+  const bool good = json_dump_callback(object, put_json, NULL, JSON_INDENT(2) | JSON_ENSURE_ASCII) == 0;
+  print("\n");
   json_decref(object);
-  return DONE;
+  return good ? DONE : fail_text(command, "out of memory");
 }
 
 void progress(const char *format, ...) {
   if (!isatty(STDERR_FILENO)) return;
   va_list args;
-  fprintf(stderr, "\r\033[K");
+  fputs("\r\033[K", stderr);
   va_start(args, format);
-  vfprintf(stderr, format, args);
+  vprint(stderr, format, args);
   va_end(args);
   fflush(stderr);
 }
 
 void progress_end(void) {
-  if (isatty(STDERR_FILENO)) fprintf(stderr, "\r\033[K");
+  if (isatty(STDERR_FILENO)) fputs("\r\033[K", stderr);
 }

@@ -12,6 +12,15 @@
 int fail(const char *command, const heddle_error *err);
 int fail_text(const char *command, const char *format, ...) __attribute__((format(printf, 2, 3)));
 
+/* As printf, to stdout, to stderr and to a file, and the texts among the arguments are cleaned (heddle/text.h): names come
+ * from files and drivers. The rest of the tool writes no text in another way; tests/tree/check_tree.py looks. */
+void print(const char *format, ...) __attribute__((format(printf, 1, 2)));
+void print_error(const char *format, ...) __attribute__((format(printf, 1, 2)));
+void print_to(FILE *out, const char *format, ...) __attribute__((format(printf, 2, 3)));
+
+/* Text of several lines that libheddle made, which is clean, to stdout. */
+void put_text(const char *text, size_t bytes);
+
 /* "float32", "bool", "float32x4"; "?" where the dtype is not known. */
 void dtype_text(heddle_dtype dtype, char out[32]);
 

@@ -1,10 +1,12 @@
 /* executor/explain/dot.c: a plan as a picture for Graphviz: what runs, coloured by device, and the edges between; an
  * edge over which a value is copied carries its bytes and route. */
 #include <inttypes.h>
+#include <string.h>
 
 #include "core/error.h"
 #include "core/alloc.h"
 #include "executor/explain/sheet.h"
+#include "heddle/text.h"
 
 /* Fill and line of the first eight devices, then again. */
 static const char *const colours[8][2] = {{"#dbe9f6", "#2166ac"}, {"#fde0c5", "#c4620c"}, {"#d9f0d3", "#1b7837"},
@@ -16,7 +18,13 @@ static const char *colour(uint32_t device, int line) {
 }
 
 /* Text inside double quotes; long names lose their middle, at no more than 48 bytes. */
-static void say_quoted(heddle__sheet *sheet, const char *text) {
+static void say_quoted(heddle__sheet *sheet, const char *name) {
+  char *text = heddle__alloc(strlen(name) + 1, 1);
+  if (text == NULL) {
+    sheet->failed = true;
+    return;
+  }
+  (void)heddle_text_clean(name, text, strlen(name) + 1);
   size_t n = 0, cut_from = SIZE_MAX, cut_to = 0;
   while (text[n] != '\0') n++;
   if (n > 48) {
@@ -28,10 +36,10 @@ static void say_quoted(heddle__sheet *sheet, const char *text) {
       heddle__say_bytes(sheet, "...", 3);
       i = cut_to;
     }
-    unsigned char c = (unsigned char)text[i];
-    if (c == '"' || c == '\\') heddle__say_bytes(sheet, "\\", 1);
-    heddle__say_bytes(sheet, c < 32 || c == 127 ? " " : &text[i], 1);
+    if (text[i] == '"' || text[i] == '\\') heddle__say_bytes(sheet, "\\", 1);
+    heddle__say_bytes(sheet, &text[i], 1);
   }
+  heddle__free(text);
 }
 
 static void say_shape(heddle__sheet *sheet, const heddle__known *known) {
@@ -47,8 +55,10 @@ static void say_region(const heddle__plan *plan, heddle__sheet *sheet, uint32_t 
   heddle__say(sheet, "  r%" PRIu32 " [label=\"", i);
   say_quoted(sheet, r->label);
   heddle__say(sheet, "\\n");
-  for (uint32_t k = 0; k < r->n_nodes && k < 6; k++)
-    heddle__say(sheet, "%s%s", k == 0 ? "" : "+", plan->req.graph->nodes[r->nodes[k]].op);
+  for (uint32_t k = 0; k < r->n_nodes && k < 6; k++) {
+    if (k > 0) heddle__say(sheet, "+");
+    say_quoted(sheet, plan->req.graph->nodes[r->nodes[k]].op);
+  }
   if (r->n_nodes > 6) heddle__say(sheet, "+...");
   if (r->kind == HEDDLE__REGION_REORDER) heddle__say(sheet, "Reorder");
   heddle__say(sheet, "\", fillcolor=\"%s\", color=\"%s\"%s];\n", colour(r->device, 0), colour(r->device, 1),

@@ -292,8 +292,16 @@ static json_t *lines_of(const char *text) {
   return list;
 }
 
+/* In ASCII, but for U+007F, which jansson leaves as it is. */
 static int take(const char *data, size_t bytes, void *sheet) {
-  heddle__say_bytes(sheet, data, bytes);
+  for (size_t i = 0; i < bytes;) {
+    size_t n = 0;
+    while (i + n < bytes && data[i + n] != 0x7F) n++;
+    heddle__say_bytes(sheet, data + i, n);
+    i += n;
+    if (i < bytes) heddle__say_bytes(sheet, "\\u007f", 6);
+    i += i < bytes;
+  }
   return ((heddle__sheet *)sheet)->failed ? -1 : 0;
 }
 
@@ -310,9 +318,9 @@ heddle_status heddle__explain_json(const heddle__plan *plan, heddle__sheet *shee
       taken_of(plan, &lost), "outputs", outputs_of(plan, &lost), "streams", streams_of(plan, &lost),
       "values", values_of(plan, &lost), "allocations", allocations_of(plan, &lost), "initial",
       initial_of(plan, &lost), "steps", steps_of(plan, &lost), "optimizations",
-      other != NULL ? json_incref(other->changes) : json_array(), "placement",
+      other != NULL ? json_deep_copy(other->changes) : json_array(), "placement",
       plan->placing != NULL ? json_loads(plan->placing->json, 0, NULL) : json_null());
-  bool written = !lost && o != NULL && json_dump_callback(o, take, sheet, JSON_COMPACT) == 0;
+  bool written = !lost && o != NULL && json_dump_callback(o, take, sheet, JSON_COMPACT | JSON_ENSURE_ASCII) == 0;
   json_decref(o);
   if (written) heddle__say(sheet, "\n");
   return written ? HEDDLE_OK : heddle__no_memory(err, "the plan as JSON");

@@ -1,6 +1,7 @@
 /* executor/explain/sheet.c: the library's entry, the sheet that explanations are written on, and the words that all of
  * them use. The three formats are in text.c, json.c and dot.c. */
 #include "executor/explain/sheet.h"
+#include "heddle/text.h"
 
 #include <inttypes.h>
 #include <stdarg.h>
@@ -38,11 +39,11 @@ void heddle__say(heddle__sheet *sheet, const char *format, ...) {
   va_list args, again;
   va_start(args, format);
   va_copy(again, args);
-  int n = vsnprintf(NULL, 0, format, args);
+  int n = heddle_text_format(NULL, 0, format, args);
   va_end(args);
   if (n < 0) sheet->failed = true;
   if (n >= 0 && make_room(sheet, (size_t)n)) {
-    vsnprintf(sheet->text + sheet->used, sheet->size - sheet->used, format, again);
+    (void)heddle_text_format(sheet->text + sheet->used, sheet->size - sheet->used, format, again);
     sheet->used += (size_t)n;
   }
   va_end(again);

@@ -296,7 +296,7 @@ heddle_status heddle__explain_text(const heddle__plan *plan, heddle__sheet *shee
                 plan->req.in_flight);
   if (plan->req.fast) heddle__say(sheet, "precision fast: float32 may be computed in fewer bits\n");
   if (plan->fitted != NULL) heddle__say(sheet, "to fit    %s\n", plan->fitted);
-  if (plan->placing != NULL) heddle__say(sheet, "%s", plan->placing->text);
+  if (plan->placing != NULL) heddle__say_bytes(sheet, plan->placing->text, strlen(plan->placing->text));
   say_counts(plan, sheet);
   heddle_status s = say_nodes(plan, sheet, err);
   if (s != HEDDLE_OK) return s;
@@ -305,6 +305,7 @@ heddle_status heddle__explain_text(const heddle__plan *plan, heddle__sheet *shee
   say_streams(plan, sheet);
   say_memory(plan, sheet);
   say_taken(plan, sheet);
-  if (plan->req.optimized != NULL) heddle__say(sheet, "%s", plan->req.optimized->text);
+  if (plan->req.optimized != NULL)
+    heddle__say_bytes(sheet, plan->req.optimized->text, strlen(plan->req.optimized->text));
   return HEDDLE_OK;
 }

@@ -3,8 +3,6 @@
  * written aside and renamed. */
 #include "executor/placement/costs.h"
 
-#include <errno.h>
-#include <fcntl.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -13,8 +11,11 @@
 
 #include "core/alloc.h"
 #include "core/registry.h"
+#include "plugins/common/cachefile.h"
 
 #define HEAD "heddle place 1 "
+#define PREFIX "place-"
+#define SUFFIX ".txt"
 enum { MOST_FILE = 8 << 20, MOST_ENTRIES = 40000, MOST_LABEL = 120, DIGITS = 32 };
 
 typedef struct entry {
@@ -113,7 +114,7 @@ static entry *take(book *b, const heddle__digest *region) {
 static heddle_status add_setting(void *user, const char *rest, const char *value, heddle_error *err) {
   (void)err;
   const size_t n = strlen(rest);
-  if (n >= 4 && strcmp(rest + n - 4, "_dir") == 0) return HEDDLE_OK;
+  if ((n >= 4 && strcmp(rest + n - 4, "_dir") == 0) || strcmp(rest, "cache_bytes") == 0) return HEDDLE_OK;
   heddle__digest_text(user, rest);
   heddle__digest_text(user, value);
   return HEDDLE_OK;
@@ -143,9 +144,13 @@ static heddle__digest key_of(const heddle__costs *c, const heddle_device *dev) {
 
 /* ---- reading */
 
-static void name_file(const heddle__costs *c, const book *b, char *out, size_t size) {
-  snprintf(out, size, "%s/place-%016llx%016llx.txt", c->folder, (unsigned long long)b->key.word[0],
+static void name_file(const book *b, char out[CACHEFILE_NAME]) {
+  snprintf(out, CACHEFILE_NAME, PREFIX "%016llx%016llx" SUFFIX, (unsigned long long)b->key.word[0],
            (unsigned long long)b->key.word[1]);
+}
+
+static cachefile_place place_at(const heddle__costs *c) {
+  return (cachefile_place){c->folder, PREFIX, SUFFIX, c->limit};
 }
 
 /* FNV-1a of 64 bits, which other programs can write down in a line. */
@@ -214,26 +219,24 @@ static bool read_text(book *b, char *text, size_t bytes) {
 }
 
 static void read_file(heddle__costs *c, book *b) {
-  char path[4096];
-  if (c->folder == NULL || !heddle__cache_folder_is_ours(c->folder)) return;
-  name_file(c, b, path, sizeof path);
-  int fd = open(path, O_RDONLY | O_CLOEXEC | O_NOFOLLOW | O_NONBLOCK | O_NOCTTY);
-  if (fd < 0) return;
-  struct stat info;
-  bool good = fstat(fd, &info) == 0 && S_ISREG(info.st_mode) && info.st_uid == geteuid() && info.st_size > 0 &&
-              info.st_size <= MOST_FILE;
-  size_t bytes = good ? (size_t)info.st_size : 0, had = 0;
-  char *text = good ? heddle__alloc(bytes + 1, 1) : NULL;
-  for (ssize_t n = 1; text != NULL && had < bytes && n > 0; had += n > 0 ? (size_t)n : 0)
-    n = read(fd, text + had, bytes - had);
-  close(fd);
+  char name[CACHEFILE_NAME], why[CACHEFILE_WHY];
+  uint64_t bytes = 0;
+  if (c->folder == NULL) return;
+  const cachefile_place place = place_at(c);
+  name_file(b, name);
+  const int file = cachefile_open(&place, name, MOST_FILE, &bytes, why);
+  if (file < 0 && why[0] == '\0') return;
+  char *text = file >= 0 && bytes > 0 ? heddle__alloc((size_t)bytes + 1, 1) : NULL;
   const uint32_t before = b->count;
-  if (text != NULL && (had != bytes || !read_text(b, text, bytes))) {
+  bool good = text != NULL && cachefile_read(file, text, (size_t)bytes);
+  if (file >= 0) close(file);
+  if (good && !read_text(b, text, (size_t)bytes)) {
     good = false;
     keep_first(b, before);
   }
-  if (!good && !b->damaged)
-    heddle__place_say(c->ctx, HEDDLE_LOG_WARN, "%s is damaged, and its times are measured anew", path);
+  if (!good && !b->damaged && file >= 0)
+    heddle__place_say(c->ctx, HEDDLE_LOG_WARN, "%s/%s is damaged, and its times are measured anew", c->folder,
+                      name);
   b->damaged = !good;
   heddle__free(text);
 }
@@ -280,16 +283,6 @@ void heddle__costs_add(heddle__costs *c, const heddle_device *dev, const heddle_
 
 /* ---- writing */
 
-static bool write_all(int fd, const char *text, size_t bytes) {
-  for (size_t done = 0; done < bytes;) {
-    ssize_t n = write(fd, text + done, bytes - done);
-    if (n < 0 && errno == EINTR) continue;
-    if (n <= 0) return false;
-    done += (size_t)n;
-  }
-  return true;
-}
-
 static size_t print(const book *b, char *text, size_t size) {
   size_t n = (size_t)snprintf(text, size, HEAD "%016llx%016llx\n", (unsigned long long)b->key.word[0],
                               (unsigned long long)b->key.word[1]);
@@ -302,39 +295,32 @@ static size_t print(const book *b, char *text, size_t size) {
   return n + (size_t)snprintf(text + n, size - n, "end %016llx\n", (unsigned long long)checksum(text, n));
 }
 
-static const char *write_file(heddle__costs *c, book *b) {
-  char path[4096], aside[4200];
-  int code = heddle__cache_folder_make(c->folder);
-  if (code != 0) return strerror(code);
-  if (!heddle__cache_folder_is_ours(c->folder)) return "it is no folder, another user's, or everybody may write to it";
+static bool write_file(heddle__costs *c, book *b, char *why) {
+  char name[CACHEFILE_NAME];
+  const cachefile_place place = place_at(c);
   read_file(c, b); /* what others have added */
   const size_t size = 128 + (size_t)b->count * (DIGITS + 2 * 24 + MOST_LABEL);
   char *text = heddle__alloc(size, 1);
-  if (text == NULL) return "there is no memory";
-  const size_t bytes = print(b, text, size);
-  name_file(c, b, path, sizeof path);
-  snprintf(aside, sizeof aside, "%s.%ld-%llx", path, (long)getpid(), (unsigned long long)heddle__now_ns());
-  int fd = open(aside, O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC | O_NOFOLLOW, 0600);
-  bool good = fd >= 0 && write_all(fd, text, bytes);
-  if (fd >= 0 && close(fd) != 0) good = false;
-  if (good && rename(aside, path) != 0) good = false;
-  code = errno;
-  if (!good && fd >= 0) (void)unlink(aside);
+  if (text == NULL) {
+    snprintf(why, CACHEFILE_WHY, "there is no memory");
+    return false;
+  }
+  name_file(b, name);
+  const bool good = cachefile_write(&place, name, text, print(b, text, size), why);
   heddle__free(text);
-  if (!good) return strerror(code);
-  b->changed = false;
-  return NULL;
+  b->changed = b->changed && !good;
+  return good;
 }
 
 void heddle__costs_keep(heddle__costs *c) {
+  char why[CACHEFILE_WHY];
   if (c->folder == NULL) return;
   pthread_mutex_lock(&c->lock);
   for (book *b = c->books; b != NULL; b = b->next) {
-    const char *wrong = b->changed ? write_file(c, b) : NULL;
-    if (wrong == NULL) continue;
+    if (!b->changed || write_file(c, b, why)) continue;
     heddle__place_say(c->ctx, c->folder_given ? HEDDLE_LOG_WARN : HEDDLE_LOG_INFO,
                       "measured times are not kept: %s: %s; place.cache_dir can name a folder of yours, or be off",
-                      c->folder, wrong);
+                      c->folder, why);
     break;
   }
   pthread_mutex_unlock(&c->lock);

@@ -16,13 +16,14 @@ typedef struct heddle__time {
 typedef struct heddle__costs {
   heddle_context *ctx;
   const char *folder; /* NULL: nothing is kept on the disk; borrowed from the configuration */
+  uint64_t limit;     /* bytes of its files; not 0 */
   bool folder_given;  /* by the user: then it is a warning that it cannot be used */
   bool ignore_kept;   /* what is on the disk is measured again */
   pthread_mutex_t lock;
   struct heddle__cost_book *books; /* a list, one a device */
 } heddle__costs;
 
-/* ctx, folder, folder_given and ignore_kept are set before. false: there is no lock to be had. */
+/* ctx, folder, limit, folder_given and ignore_kept are set before. false: there is no lock to be had. */
 bool heddle__costs_start(heddle__costs *c);
 void heddle__costs_finish(heddle__costs *c);
 

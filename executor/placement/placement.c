@@ -8,7 +8,7 @@
 #include "core/error.h"
 #include "core/registry.h"
 
-enum { DEFAULT_SECONDS = 10, MOST_SECONDS = 3600, MOST_WHOLE = 6561 };
+enum { DEFAULT_LIMIT = 64 << 20, DEFAULT_SECONDS = 10, MOST_SECONDS = 3600, MOST_WHOLE = 6561 };
 
 /* ---- settings */
 
@@ -45,6 +45,7 @@ static heddle_status read_settings(heddle__place_room *room, heddle_error *err) 
     else if (!is_on(value)) return wrong("place.measure", value, from, "1, 0 or again", err);
   }
   bool sure = true;
+  int64_t limit = 0;
   heddle_status s = read_switch(room, "place.overlap", &room->overlap, err);
   if (s == HEDDLE_OK) s = read_switch(room, "place.sure", &sure, err);
   if (s != HEDDLE_OK) return s;
@@ -54,6 +55,10 @@ static heddle_status read_settings(heddle__place_room *room, heddle_error *err) 
     room->costs.folder = value;
     room->costs.folder_given = strcmp(from, "default") != 0;
   }
+  s = heddle__context_number(room->ctx, "place.cache_bytes", DEFAULT_LIMIT, 0, INT64_MAX, &limit, err);
+  if (s != HEDDLE_OK) return s;
+  room->costs.limit = (uint64_t)limit;
+  if (limit == 0) room->costs.folder = NULL;
   room->costs.ignore_kept = room->measuring == HEDDLE__MEASURE_AGAIN;
   s = heddle__context_number(room->ctx, "place.seconds", DEFAULT_SECONDS, 1, MOST_SECONDS, &seconds, err);
   room->most_ns = (uint64_t)seconds * UINT64_C(1000000000);

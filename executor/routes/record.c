@@ -1,7 +1,5 @@
 /* executor/routes/record.c: what tests found, in the user's cache folder, a small file an ordered pair of devices. A file
  * is of these devices, drivers, plugins and settings of theirs, or it is another file; a damaged one is as good as none. */
-#include <errno.h>
-#include <fcntl.h>
 #include <stdatomic.h>
 #include <stddef.h>
 #include <stdio.h>
@@ -12,8 +10,9 @@
 #include "core/cache_folder.h"
 #include "core/registry.h"
 #include "executor/routes/routes.h"
+#include "plugins/common/cachefile.h"
 
-enum { MOST_PATH = 4096 };
+enum { DEFAULT_LIMIT = 16 << 20 };
 #define MAGIC "HDLROUT1"
 
 /* A file: no pointers, no padding. */
@@ -32,7 +31,7 @@ typedef struct body {
 static heddle_status add_setting(void *user, const char *rest, const char *value, heddle_error *err) {
   heddle__digest *d = user;
   (void)err;
-  if (strcmp(rest, "cache_dir") == 0) return HEDDLE_OK;
+  if (strcmp(rest, "cache_dir") == 0 || strcmp(rest, "cache_bytes") == 0) return HEDDLE_OK;
   heddle__digest one = {{0, 0}}; /* summed, so that the order of settings does not count */
   heddle__digest_text(&one, rest);
   heddle__digest_text(&one, value);
@@ -65,10 +64,10 @@ static void add_device(heddle__digest *d, const heddle_device *dev) {
 /* ---- the file */
 
 typedef struct place {
-  const char *folder;
+  cachefile_place at;
   bool given; /* by the user: then it is a warning that it cannot be used */
   heddle__digest key;
-  char path[MOST_PATH];
+  char name[CACHEFILE_NAME];
 } place;
 
 /* Each pair of devices would say the same. */
@@ -80,24 +79,32 @@ static bool is_off(const char *folder) {
   return strcmp(folder, "0") == 0 || strcmp(folder, "off") == 0 || strcmp(folder, "none") == 0;
 }
 
-static bool find_place(const heddle_device *from, const heddle_device *to, place *out) {
-  const char *origin;
-  if (!heddle__config_get(from->ctx->config, "routes.cache_dir", &out->folder, &origin) || is_off(out->folder) ||
-      strlen(out->folder) > MOST_PATH - 100)
-    return false;
+/* What hinders is reported once, however many pairs of devices there are. */
+static void say_first(const heddle_device *dev, const char *what) {
+  if (is_first(dev)) heddle__routes_say(dev, HEDDLE_LOG_WARN, "what tests of routes find is not kept: %s", what);
+}
+
+static bool find_place(const heddle_device *from, const heddle_device *to,
+                       place *out) {
+  const char *origin, *folder;
+  heddle_error why;
+  int64_t limit = 0;
+  if (!heddle__config_get(from->ctx->config, "routes.cache_dir", &folder, &origin) || is_off(folder)) return false;
   out->given = strcmp(origin, "default") != 0;
-  if (out->folder[0] != '/') {
-    if (is_first(from))
-      heddle__routes_say(from, HEDDLE_LOG_WARN,
-                         "what tests of routes find is not kept: routes.cache_dir has to be an absolute path, or off");
+  if (folder[0] != '/') {
+    say_first(from, "routes.cache_dir has to be an absolute path, or off");
     return false;
   }
+  if (heddle__context_number(from->ctx, "routes.cache_bytes", DEFAULT_LIMIT, 0, INT64_MAX, &limit, &why) != HEDDLE_OK)
+    say_first(from, why.text);
+  if (limit == 0) return false;
   out->key = (heddle__digest){{0, 0}};
   heddle__digest_text(&out->key, HEDDLE_VERSION);
   add_device(&out->key, from);
   add_device(&out->key, to);
-  snprintf(out->path, sizeof out->path, "%s/route-%016llx%016llx.bin", out->folder,
-           (unsigned long long)out->key.word[0], (unsigned long long)out->key.word[1]);
+  out->at = (cachefile_place){folder, "route-", ".bin", (uint64_t)limit};
+  snprintf(out->name, sizeof out->name, "route-%016llx%016llx.bin", (unsigned long long)out->key.word[0],
+           (unsigned long long)out->key.word[1]);
   return true;
 }
 
@@ -118,14 +125,12 @@ static bool is_good(const body *b, const place *p) {
 }
 
 static bool load(const place *p, body *out) {
-  if (!heddle__cache_folder_is_ours(p->folder)) return false;
-  int fd = open(p->path, O_RDONLY | O_CLOEXEC | O_NOFOLLOW | O_NONBLOCK | O_NOCTTY);
-  if (fd < 0) return false;
-  struct stat info;
-  bool good = fstat(fd, &info) == 0 && S_ISREG(info.st_mode) && info.st_uid == geteuid() &&
-              info.st_size == (off_t)sizeof *out && read(fd, out, sizeof *out) == (ssize_t)sizeof *out &&
-              is_good(out, p);
-  close(fd);
+  char why[CACHEFILE_WHY];
+  uint64_t bytes = 0;
+  const int file = cachefile_open(&p->at, p->name, sizeof *out, &bytes, why);
+  if (file < 0) return false;
+  const bool good = bytes == sizeof *out && cachefile_read(file, out, sizeof *out) && is_good(out, p);
+  close(file);
   return good;
 }
 
@@ -140,30 +145,12 @@ bool heddle__route_record_read(const heddle_device *from, const heddle_device *t
   return true;
 }
 
-static void refuse(const heddle_device *dev, const place *p, const char *what, int code) {
-  if (!is_first(dev)) return;
-  heddle__routes_say(
-      dev, p->given ? HEDDLE_LOG_WARN : HEDDLE_LOG_INFO,
-      "what tests of routes find is not kept: %s: %s%s%s; routes.cache_dir can name a folder of yours, or "
-      "be off",
-      p->folder, what, code != 0 ? ": " : "", code != 0 ? strerror(code) : "");
-}
-
-void heddle__route_record_add(const heddle_device *from, const heddle_device *to, heddle__route route,
-                              const heddle__route_cost *cost) {
+void heddle__route_record_add(const heddle_device *from, const heddle_device *to,
+                              heddle__route route, const heddle__route_cost *cost) {
   place p;
   body b;
-  char aside[MOST_PATH + 64];
+  char why[CACHEFILE_WHY];
   if (!find_place(from, to, &p)) return;
-  int code = heddle__cache_folder_make(p.folder);
-  if (code != 0) {
-    refuse(from, &p, "it could not be made", code);
-    return;
-  }
-  if (!heddle__cache_folder_is_ours(p.folder)) {
-    refuse(from, &p, "it is no folder, another user's, or everybody may write to it", 0);
-    return;
-  }
   if (!load(&p, &b)) memset(&b, 0, sizeof b);
   memcpy(b.magic, MAGIC, sizeof b.magic);
   b.key = p.key;
@@ -172,16 +159,8 @@ void heddle__route_record_add(const heddle_device *from, const heddle_device *to
   b.routes[route].latency_ns = cost->latency_ns;
   b.routes[route].ns_per_byte = cost->ns_per_byte;
   seal(&b);
-  snprintf(aside, sizeof aside, "%s.%ld-%llx", p.path, (long)getpid(), (unsigned long long)heddle__now_ns());
-  int fd = open(aside, O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC | O_NOFOLLOW, 0600);
-  if (fd < 0) {
-    refuse(from, &p, "no file can be made there", errno);
-    return;
-  }
-  bool good = write(fd, &b, sizeof b) == (ssize_t)sizeof b;
-  good = close(fd) == 0 && good;
-  if (good && rename(aside, p.path) == 0) return;
-  code = errno;
-  (void)unlink(aside);
-  refuse(from, &p, "a file there could not be finished", code);
+  if (cachefile_write(&p.at, p.name, &b, sizeof b, why) || !is_first(from)) return;
+  heddle__routes_say(from, p.given ? HEDDLE_LOG_WARN : HEDDLE_LOG_INFO,
+      "what tests of routes find is not kept: %s: %s; routes.cache_dir can name a folder of yours, or be off",
+      p.at.folder, why);
 }

@@ -4,16 +4,13 @@
 
 #include "executor/weights/file.h"
 
-#include <dirent.h>
 #include <errno.h>
 #include <fcntl.h>
 #include <stdarg.h>
 #include <stddef.h>
 #include <stdio.h>
 #include <string.h>
-#include <sys/file.h>
 #include <sys/mman.h>
-#include <sys/resource.h>
 #include <sys/stat.h>
 #include <time.h>
 #include <unistd.h>
@@ -64,15 +61,15 @@ static void seal(head *h) {
 static bool refuse(const heddle__weights_file *f, const char *what, int code) {
   heddle__weights_say(
       f, f->folder_given ? HEDDLE_LOG_WARN : HEDDLE_LOG_INFO,
-      "packed weights are not kept: %s: %s%s%s; weights.cache_dir can name a folder of yours, or be off", f->folder,
-      what, code != 0 ? ": " : "", code != 0 ? strerror(code) : "");
+      "packed weights are not kept: %s: %s%s%s; weights.cache_dir can name a folder of yours, or be off",
+      f->place.folder, what, code != 0 ? ": " : "", code != 0 ? strerror(code) : "");
   return false;
 }
 
 /* ---- finding */
 
 /* Checks what the head says; mapped at h. */
-static bool is_good(const heddle__weights_file *f, int fd, const struct stat *info, const head *h) {
+static bool is_good(const heddle__weights_file *f, const struct stat *info, const head *h) {
   head now = *h;
   heddle__digest boot = boot_of(), content = {{0, 0}};
   seal(&now);
@@ -87,27 +84,30 @@ static bool is_good(const heddle__weights_file *f, int fd, const struct stat *in
   now.boot = boot; /* next time it need not be read through */
   seal(&now);
   const struct timespec times[2] = {{.tv_nsec = UTIME_NOW}, {.tv_sec = h->seconds, .tv_nsec = h->nanoseconds}};
-  int again = open(f->path, O_WRONLY | O_CLOEXEC | O_NOFOLLOW);
+  char why[CACHEFILE_WHY];
   struct stat its;
+  const int folder = cachefile_fits(sizeof now, why) ? cachefile_folder(f->place.folder, false, why) : -1;
+  const int again = folder >= 0 ? openat(folder, f->name, O_WRONLY | O_CLOEXEC | O_NOFOLLOW | O_NONBLOCK) : -1;
   if (again >= 0 && fstat(again, &its) == 0 && its.st_ino == info->st_ino && its.st_dev == info->st_dev &&
       pwrite(again, &now, sizeof now, 0) == (ssize_t)sizeof now)
     (void)futimens(again, times);
   if (again >= 0) close(again);
-  (void)fd;
+  if (folder >= 0) close(folder);
   return true;
 }
 
 bool heddle__weights_file_find(heddle__weights_file *f) {
-  f->fd = -1;
-  f->path = heddle__format("%s/" PREFIX "%016llx%016llx" SUFFIX, f->folder, (unsigned long long)f->key.word[0],
-                           (unsigned long long)f->key.word[1]);
-  if (f->path == NULL || !heddle__cache_folder_is_ours(f->folder)) return false;
-  int fd = open(f->path, O_RDONLY | O_CLOEXEC | O_NOFOLLOW | O_NONBLOCK | O_NOCTTY);
-  if (fd < 0) return false;
-  struct stat info;
   const uint64_t whole = f->bytes + HEAD_BYTES;
-  bool good =
-      fstat(fd, &info) == 0 && S_ISREG(info.st_mode) && info.st_uid == geteuid() && (uint64_t)info.st_size == whole;
+  uint64_t bytes = 0;
+  char why[CACHEFILE_WHY];
+  struct stat info;
+  snprintf(f->name, sizeof f->name, PREFIX "%016llx%016llx" SUFFIX, (unsigned long long)f->key.word[0],
+           (unsigned long long)f->key.word[1]);
+  f->place.prefix = PREFIX;
+  f->place.suffix = SUFFIX;
+  const int fd = cachefile_open(&f->place, f->name, UINT64_MAX, &bytes, why);
+  if (fd < 0) return false; /* what hinders is reported where one is made */
+  bool good = bytes == whole && fstat(fd, &info) == 0;
   if (good) {
     f->map = mmap(NULL, (size_t)whole, PROT_READ, MAP_SHARED, fd, 0);
     good = f->map != MAP_FAILED;
@@ -115,15 +115,12 @@ bool heddle__weights_file_find(heddle__weights_file *f) {
   }
   if (good) {
     f->data = (char *)f->map + HEAD_BYTES;
-    good = is_good(f, fd, &info, f->map);
+    good = is_good(f, &info, f->map);
   }
-  if (good) {
-    const struct timespec used[2] = {{.tv_nsec = UTIME_NOW}, {.tv_nsec = UTIME_OMIT}};
-    (void)futimens(fd, used);
-  } else {
+  if (!good) {
     if (f->map != NULL) munmap(f->map, (size_t)whole);
     f->map = f->data = NULL;
-    heddle__weights_say(f, HEDDLE_LOG_WARN, "%s is damaged, and is made anew", f->path);
+    heddle__weights_say(f, HEDDLE_LOG_WARN, "%s/%s is damaged, and is made anew", f->place.folder, f->name);
   }
   close(fd);
   return good;
@@ -131,80 +128,16 @@ bool heddle__weights_file_find(heddle__weights_file *f) {
 
 /* ---- making */
 
-/* Who makes a file holds a lock on it, which goes with the process. Before it has it, somebody else's tidying may take the
- * file for an abandoned one and remove it: then it is made again. -1 with errno. */
-static int make_aside(const char *path) {
-  struct stat info;
-  int fd = -1;
-  for (int turn = 0; turn < 100; turn++) {
-    fd = open(path, O_RDWR | O_CREAT | O_EXCL | O_CLOEXEC | O_NOFOLLOW, 0600);
-    if (fd < 0) break;
-    while (flock(fd, LOCK_EX) != 0 && errno == EINTR) continue; /* without locks nobody removes it either */
-    if (fstat(fd, &info) == 0 && info.st_nlink > 0) break;
-    close(fd);
-    fd = -1;
-    errno = EBUSY;
-  }
-  return fd;
-}
-
-static void remove_abandoned(int folder, const char *name) {
-  int fd = openat(folder, name, O_RDONLY | O_CLOEXEC | O_NOFOLLOW | O_NONBLOCK);
-  if (fd < 0) return;
-  if (flock(fd, LOCK_EX | LOCK_NB) == 0) (void)unlinkat(folder, name, 0);
-  close(fd);
-}
-
-/* Removes what was used least lately until the folder is within its limit, and files whose makers are gone. */
-static void tidy(const heddle__weights_file *f) {
-  for (int turn = 0; turn < 1000; turn++) {
-    struct stat info, oldest = {.st_size = 0};
-    char name[256] = "";
-    uint64_t total = 0;
-    DIR *dir = opendir(f->folder);
-    if (dir == NULL) return;
-    for (struct dirent *e; (e = readdir(dir)) != NULL;) {
-      const char *end = strstr(e->d_name, SUFFIX);
-      if (strncmp(e->d_name, PREFIX, sizeof PREFIX - 1) != 0 || end == NULL || strlen(e->d_name) >= sizeof name)
-        continue;
-      if (fstatat(dirfd(dir), e->d_name, &info, AT_SYMLINK_NOFOLLOW) != 0 || !S_ISREG(info.st_mode)) continue;
-      bool in_making = end[sizeof SUFFIX - 1] != '\0';
-      if (in_making) remove_abandoned(dirfd(dir), e->d_name);
-      if (in_making) continue;
-      total += (uint64_t)info.st_size;
-      bool is_own = strcmp(e->d_name, strrchr(f->path, '/') + 1) == 0;
-      bool older = name[0] == '\0' || info.st_atim.tv_sec < oldest.st_atim.tv_sec ||
-                   (info.st_atim.tv_sec == oldest.st_atim.tv_sec && info.st_atim.tv_nsec < oldest.st_atim.tv_nsec);
-      if (is_own || !older) continue;
-      oldest = info;
-      strcpy(name, e->d_name);
-    }
-    bool over = total > f->limit && name[0] != '\0' && unlinkat(dirfd(dir), name, 0) == 0;
-    closedir(dir);
-    if (!over) return;
-    heddle__weights_say(f, HEDDLE_LOG_INFO, "%s/%s was removed: the limit is %llu bytes", f->folder, name,
-                        (unsigned long long)f->limit);
-  }
-}
-
 bool heddle__weights_file_make(heddle__weights_file *f) {
   const uint64_t whole = f->bytes + HEAD_BYTES;
-  struct rlimit most; /* beyond it a signal would end the process */
-  if (f->path == NULL || whole > f->limit || whole > SIZE_MAX / 2) return false;
-  if (getrlimit(RLIMIT_FSIZE, &most) == 0 && most.rlim_cur != RLIM_INFINITY && whole > most.rlim_cur) return false;
-  int code = heddle__cache_folder_make(f->folder);
-  if (code != 0) return refuse(f, "it could not be made", code);
-  if (!heddle__cache_folder_is_ours(f->folder))
-    return refuse(f, "it is no folder, another user's, or everybody may write to it", 0);
-  f->aside = heddle__format("%s.%ld-%llx", f->path, (long)getpid(), (unsigned long long)heddle__now_ns());
-  if (f->aside == NULL) return false;
-  tidy(f);
-  f->fd = make_aside(f->aside);
-  if (f->fd < 0) return refuse(f, "no file can be made there", errno);
-  code = EINTR; /* so that no page is missing when it is written to */
-  for (int turn = 0; turn < 100 && code == EINTR; turn++) code = posix_fallocate(f->fd, 0, (off_t)whole);
+  char why[CACHEFILE_WHY];
+  if (whole > f->place.limit || whole > SIZE_MAX / 2) return false;
+  f->making = cachefile_begin(&f->file, &f->place, f->name, whole, why);
+  if (!f->making) return refuse(f, why, 0);
+  int code = EINTR; /* so that no page is missing when it is written to */
+  for (int turn = 0; turn < 100 && code == EINTR; turn++) code = posix_fallocate(f->file.file, 0, (off_t)whole);
   if (code != 0) return refuse(f, "there is no room for it", code);
-  f->map = mmap(NULL, (size_t)whole, PROT_READ | PROT_WRITE, MAP_SHARED, f->fd, 0);
+  f->map = mmap(NULL, (size_t)whole, PROT_READ | PROT_WRITE, MAP_SHARED, f->file.file, 0);
   if (f->map == MAP_FAILED) {
     f->map = NULL;
     return refuse(f, "it cannot be mapped", errno);
@@ -224,24 +157,27 @@ void heddle__weights_file_keep(heddle__weights_file *f) {
   seal(&h);
   memcpy(f->map, &h, sizeof h);
   const struct timespec times[2] = {now, now};
-  bool good = mprotect(f->map, (size_t)(f->bytes + HEAD_BYTES), PROT_READ) == 0 && futimens(f->fd, times) == 0 &&
-              rename(f->aside, f->path) == 0;
+  char why[CACHEFILE_WHY] = "a file there could not be finished";
+  bool good = mprotect(f->map, (size_t)(f->bytes + HEAD_BYTES), PROT_READ) == 0 && futimens(f->file.file, times) == 0;
+  const int code = good ? 0 : errno;
+  if (good) {
+    good = cachefile_keep(&f->file, false, why); /* who maps it reads it through where the machine was started since */
+    f->making = false;
+  }
   if (!good) {
-    refuse(f, "a file there could not be finished", errno);
+    refuse(f, why, code);
     return;
   }
-  heddle__free(f->aside);
-  f->aside = NULL;
-  heddle__weights_say(f, HEDDLE_LOG_INFO, "%llu bytes of packed weights are kept in %s", (unsigned long long)f->bytes,
-                      f->path);
-  tidy(f);
+  heddle__weights_say(f, HEDDLE_LOG_INFO, "%llu bytes of packed weights are kept in %s/%s",
+                      (unsigned long long)f->bytes, f->place.folder, f->name);
+  if (f->file.removed > 0)
+    heddle__weights_say(f, HEDDLE_LOG_INFO, "%s: %u older files were removed: the limit is %llu bytes", f->place.folder,
+                        (unsigned)f->file.removed, (unsigned long long)f->place.limit);
 }
 
 void heddle__weights_file_end(heddle__weights_file *f) {
-  if (f->aside != NULL && f->fd >= 0) (void)unlink(f->aside);
-  if (f->fd >= 0) close(f->fd);
-  heddle__free(f->aside);
-  heddle__free(f->path);
+  if (f->making) cachefile_drop(&f->file);
+  f->making = false;
 }
 
 void heddle__weights_file_unmap(void *map, uint64_t bytes) {

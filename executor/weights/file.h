@@ -5,18 +5,19 @@
 
 #include "core/cache_folder.h"
 #include "executor/weights.h"
+#include "plugins/common/cachefile.h"
 
 typedef struct heddle__weights_file {
   const heddle__log *log;
-  const char *folder; /* absolute; borrowed */
-  bool folder_given;  /* by the user: then it is a warning that it cannot be used */
+  cachefile_place place; /* folder and limit are set before */
+  bool folder_given;     /* by the user: then it is a warning that it cannot be used */
   heddle__digest key;
   uint64_t bytes; /* of what follows the head */
-  uint64_t limit; /* for the folder */
   void *map;      /* the whole file, head first */
   void *data;     /* behind the head, on a page */
-  int fd;         /* while it is in the making, else -1 */
-  char *path, *aside;
+  bool making;    /* with file */
+  cachefile file;
+  char name[CACHEFILE_NAME];
 } heddle__weights_file;
 
 /* A line of the log. */
@@ -30,7 +31,7 @@ bool heddle__weights_file_make(heddle__weights_file *f);
 /* Gives it its head and its name, and removes what was not used for longest where the folder is over the limit. It can
  * only be read from then on. */
 void heddle__weights_file_keep(heddle__weights_file *f);
-/* Drops one in the making, and frees what f holds but for the map. */
+/* Drops one in the making; the map stays. */
 void heddle__weights_file_end(heddle__weights_file *f);
 void heddle__weights_file_unmap(void *map, uint64_t bytes);
 

@@ -115,14 +115,14 @@ static heddle__digest key_of(const weights *w, const heddle_model *m, const hedd
 static bool read_settings(heddle_model *m, heddle__weights_file *f) {
   int64_t limit = 0;
   heddle_error why;
-  if (f->folder[0] != '/') {
+  if (f->place.folder[0] != '/') {
     heddle__weights_say(f, HEDDLE_LOG_WARN,
                         "packed weights are not kept: weights.cache_dir has to be an absolute path, or off");
     return false;
   }
   if (heddle__context_number(m->ctx, "weights.cache_bytes", DEFAULT_LIMIT, 0, INT64_MAX, &limit, &why) != HEDDLE_OK)
     heddle__weights_say(f, HEDDLE_LOG_WARN, "packed weights are not kept: %s", why.text);
-  f->limit = (uint64_t)limit;
+  f->place.limit = (uint64_t)limit;
   return limit > 0;
 }
 
@@ -159,7 +159,7 @@ void heddle__weights_close(heddle__weights *shown, bool good) {
 heddle__weights *heddle__weights_begin(heddle_model *m, const heddle__plan *plan, const char *folder,
                                        const char *from) {
   heddle__weights_file f = {
-      .log = &m->ctx->log, .fd = -1, .folder = folder, .folder_given = strcmp(from, "default") != 0};
+      .log = &m->ctx->log, .place = {.folder = folder}, .folder_given = strcmp(from, "default") != 0};
   if (!read_settings(m, &f)) return NULL;
   weights *w = heddle__alloc(1, sizeof *w + plan->n_allocs * sizeof w->places[0]);
   if (w == NULL) return NULL;
@@ -173,8 +173,8 @@ heddle__weights *heddle__weights_begin(heddle_model *m, const heddle__plan *plan
     good = map(w);
   }
   if (good && w->shown.filled)
-    heddle__weights_say(&w->file, HEDDLE_LOG_INFO, "%s: its packed weights, %llu bytes, are those in %s",
-                        m->graph->source, (unsigned long long)w->file.bytes, w->file.path);
+    heddle__weights_say(&w->file, HEDDLE_LOG_INFO, "%s: its packed weights, %llu bytes, are those in %s/%s",
+                        m->graph->source, (unsigned long long)w->file.bytes, w->file.place.folder, w->file.name);
   if (good) return &w->shown;
   heddle__weights_close(&w->shown, false);
   return NULL;

@@ -9,5 +9,6 @@
 #include "heddle/module.h"
 #include "heddle/status.h"
 #include "heddle/tensor.h"
+#include "heddle/text.h"
 
 #endif

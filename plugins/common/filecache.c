@@ -2,15 +2,12 @@
 #include "filecache.h"
 
 #include <errno.h>
-#include <fcntl.h>
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
-#include <sys/stat.h>
 #include <unistd.h>
 
 #define MAGIC "HDLCLB1\n"
-
-enum { UNSEEN, GOOD, BAD };
 
 typedef struct header {
   char magic[8];
@@ -18,56 +15,29 @@ typedef struct header {
   uint64_t bytes, hash;
 } header;
 
-/* ---------------------------------------------------------------- the folder */
-
-/* Makes what is missing of a path, for this user alone. */
-static int make_folders(char *path) {
-  for (char *p = path + 1; *p != '\0'; p++) {
-    if (*p != '/') continue;
-    *p = '\0';
-    const int code = mkdir(path, 0700) == 0 || errno == EEXIST ? 0 : errno;
-    *p = '/';
-    if (code != 0 && access(path, F_OK) != 0) return code;
-  }
-  return mkdir(path, 0700) == 0 || errno == EEXIST ? 0 : errno;
+/* One line of the log for what hinders, however often it does. */
+static void not_kept(filecache *cache, const char *why) {
+  char line[CACHEFILE_WHY + 512];
+  if (why[0] == '\0' || atomic_exchange(&cache->said, true)) return;
+  snprintf(line, sizeof line, "%s are not kept: %.300s: %s; set %s.cache_dir to a folder of yours, or to off",
+           cache->things, cache->folder, why, cache->plugin);
+  cache->host->log(cache->host->ctx, HEDDLE_LOG_WARN, cache->plugin, line);
 }
 
-/* Why the folder cannot be used; NULL: it can. */
-static const char *look_at_folder(filecache *cache, int *code) {
-  const heddle_host *host = cache->host;
-  struct stat st;
-  const size_t bytes = strlen(cache->folder) + 1;
-  char *path = host->alloc(host->ctx, bytes, 1);
-  if (path == NULL) return "memory is out";
-  memcpy(path, cache->folder, bytes);
-  *code = make_folders(path);
-  host->free(host->ctx, path);
-  if (*code != 0) return "it could not be made";
-  if (stat(cache->folder, &st) != 0 || !S_ISDIR(st.st_mode)) return "it is no folder";
-  if (st.st_uid != geteuid() || (st.st_mode & S_IWOTH) != 0)
-    return "it is another user's, or everybody may write to it";
-  if (access(cache->folder, R_OK | W_OK | X_OK) == 0) return NULL;
-  *code = errno;
-  return "it cannot be written to";
-}
-
-/* False, said in one line of the log, where there can be no cache. */
-static bool folder_is_good(filecache *cache) {
-  const heddle_host *host = cache->host;
-  int seen = atomic_load(&cache->seen), code = 0;
-  if (cache->folder == NULL) return false;
-  if (seen != UNSEEN) return seen == GOOD;
-  const char *why = look_at_folder(cache, &code);
-  seen = atomic_exchange(&cache->seen, why == NULL ? GOOD : BAD);
-  if (why != NULL && seen == UNSEEN) {
-    char line[512];
-    char number[32] = "";
-    if (code != 0) snprintf(number, sizeof number, " (errno %d)", code);
-    snprintf(line, sizeof line, "%s are not kept: %.300s: %s%s; set %s.cache_dir to a folder of yours, or to off",
-             cache->things, cache->folder, why, number, cache->plugin);
-    host->log(host->ctx, HEDDLE_LOG_WARN, cache->plugin, line);
+bool filecache_limit(const heddle_host *host, uint64_t *out, char *why, size_t size) {
+  char text[32], *end = text;
+  *out = FILECACHE_LIMIT;
+  const int64_t length = host->config(host->ctx, "cache_bytes", text, sizeof text);
+  if (length < 0) return true;
+  errno = 0;
+  const unsigned long long value = strtoull(text, &end, 10);
+  if ((size_t)length < sizeof text && text[0] >= '0' && text[0] <= '9' && *end == '\0' && errno == 0 &&
+      value <= INT64_MAX) {
+    *out = value;
+    return true;
   }
-  return why == NULL;
+  snprintf(why, size, "setting cache_bytes: '%s' is no number of bytes", text);
+  return false;
 }
 
 /* ---------------------------------------------------------------- entries */
@@ -92,50 +62,23 @@ filecache_key filecache_key_end(filecache_key key) {
   return key;
 }
 
-char *filecache_path(const heddle_host *host, const char *folder, const char *plugin, filecache_key key,
-                     const char *suffix) {
-  const size_t bytes = strlen(folder) + strlen(plugin) + strlen(suffix) + 64;
-  char *path = host->alloc(host->ctx, bytes, 1);
-  if (path != NULL) {
-    snprintf(path, bytes, "%s/%s-%016llx%016llx.%s", folder, plugin, (unsigned long long)key.hash[0],
-             (unsigned long long)key.hash[1], suffix);
-  }
-  return path;
+void filecache_name(char out[CACHEFILE_NAME], const char *plugin, filecache_key key, const char *suffix) {
+  snprintf(out, CACHEFILE_NAME, "%.30s-%016llx%016llx.%.30s", plugin, (unsigned long long)key.hash[0],
+           (unsigned long long)key.hash[1], suffix);
 }
 
-static bool read_all(int file, void *out, size_t bytes) {
-  for (char *at = out; bytes > 0;) {
-    const ssize_t got = read(file, at, bytes);
-    if (got < 0 && errno == EINTR) continue;
-    if (got <= 0) return false;
-    at += got;
-    bytes -= (size_t)got;
-  }
-  return true;
-}
-
-bool filecache_write(int file, const void *data, size_t bytes) {
-  for (const char *at = data; bytes > 0;) {
-    const ssize_t put = write(file, at, bytes);
-    if (put < 0 && errno == EINTR) continue;
-    if (put <= 0) return false;
-    at += put;
-    bytes -= (size_t)put;
-  }
-  return true;
-}
-
-static bool load_file(const heddle_host *host, int file, filecache_key key, void **out, uint64_t *bytes) {
+/* size is the file's. */
+static bool load_file(const heddle_host *host, int file, uint64_t size, filecache_key key, void **out,
+                      uint64_t *bytes) {
   header h;
-  struct stat st;
-  if (fstat(file, &st) != 0 || !S_ISREG(st.st_mode) || st.st_uid != geteuid() || !read_all(file, &h, sizeof h))
-    return false;
+  if (!cachefile_read(file, &h, sizeof h)) return false;
   if (memcmp(h.magic, MAGIC, sizeof h.magic) != 0 || h.key[0] != key.hash[0] || h.key[1] != key.hash[1] ||
-      h.bytes == 0 || h.bytes > FILECACHE_MOST || (uint64_t)st.st_size != sizeof h + h.bytes)
+      h.bytes == 0 || h.bytes > FILECACHE_MOST || size != sizeof h + h.bytes)
     return false;
   void *data = host->alloc(host->ctx, h.bytes, 1);
   if (data == NULL) return false;
-  if (!read_all(file, data, (size_t)h.bytes) || mix(filecache_key_start().hash[0], data, (size_t)h.bytes) != h.hash) {
+  if (!cachefile_read(file, data, (size_t)h.bytes) ||
+      mix(filecache_key_start().hash[0], data, (size_t)h.bytes) != h.hash) {
     host->free(host->ctx, data);
     return false;
   }
@@ -144,17 +87,36 @@ static bool load_file(const heddle_host *host, int file, filecache_key key, void
   return true;
 }
 
+/* Where the files of a cache lie. */
+typedef struct place {
+  cachefile_place at;
+  char prefix[32], suffix[32], name[CACHEFILE_NAME];
+} place;
+
+/* False where nothing is kept. */
+static bool place_of(const filecache *cache, filecache_key key, place *out) {
+  if (cache->folder == NULL || cache->limit == 0) return false;
+  snprintf(out->prefix, sizeof out->prefix, "%s-", cache->plugin);
+  snprintf(out->suffix, sizeof out->suffix, ".%s", cache->suffix);
+  filecache_name(out->name, cache->plugin, key, cache->suffix);
+  out->at = (cachefile_place){cache->folder, out->prefix, out->suffix, cache->limit};
+  return true;
+}
+
 bool filecache_load(filecache *cache, filecache_key key, void **out, uint64_t *bytes) {
   const heddle_host *host = cache->host;
-  char *path = folder_is_good(cache) ? filecache_path(host, cache->folder, cache->plugin, key, cache->suffix) : NULL;
-  if (path == NULL) return false;
-  const int file = open(path, O_RDONLY | O_CLOEXEC | O_NOCTTY | O_NONBLOCK);
-  host->free(host->ctx, path);
-  if (file < 0) return false;
-  const bool good = load_file(host, file, key, out, bytes);
+  char why[CACHEFILE_WHY], line[128];
+  place p;
+  uint64_t size = 0;
+  if (!place_of(cache, key, &p)) return false;
+  const int file = cachefile_open(&p.at, p.name, sizeof(header) + FILECACHE_MOST, &size, why);
+  if (file < 0) {
+    not_kept(cache, why);
+    return false;
+  }
+  const bool good = load_file(host, file, size, key, out, bytes);
   close(file);
   if (!good) {
-    char line[128];
     snprintf(line, sizeof line, "an entry of the cache of %s is damaged; building it", cache->things);
     host->log(host->ctx, HEDDLE_LOG_WARN, cache->plugin, line);
   }
@@ -162,24 +124,37 @@ bool filecache_load(filecache *cache, filecache_key key, void **out, uint64_t *b
 }
 
 void filecache_store(filecache *cache, filecache_key key, const void *data, uint64_t bytes) {
-  const heddle_host *host = cache->host;
   header h = {.key = {key.hash[0], key.hash[1]}, .bytes = bytes};
-  char suffix[96];
-  if (bytes == 0 || bytes > FILECACHE_MOST || !folder_is_good(cache)) return;
+  char why[CACHEFILE_WHY];
+  cachefile f;
+  place p;
+  if (bytes == 0 || bytes > FILECACHE_MOST || !place_of(cache, key, &p)) return;
   memcpy(h.magic, MAGIC, sizeof h.magic);
   h.hash = mix(filecache_key_start().hash[0], data, (size_t)bytes);
-  snprintf(suffix, sizeof suffix, "%.32s.%ld-%llx", cache->suffix, (long)getpid(),
-           (unsigned long long)host->now_ns(host->ctx));
-  char *path = filecache_path(host, cache->folder, cache->plugin, key, cache->suffix),
-       *aside = filecache_path(host, cache->folder, cache->plugin, key, suffix);
-  if (path != NULL && aside != NULL) {
-    const int file = open(aside, O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, 0600);
-    if (file >= 0) {
-      bool good = filecache_write(file, &h, sizeof h) && filecache_write(file, data, (size_t)bytes);
-      good = close(file) == 0 && good;
-      if (!good || rename(aside, path) != 0) unlink(aside);
-    }
+  bool good = cachefile_begin(&f, &p.at, p.name, sizeof h + bytes, why);
+  if (good) {
+    good = cachefile_put(&f, &h, sizeof h, why) && cachefile_put(&f, data, (size_t)bytes, why);
+    if (good) good = cachefile_keep(&f, true, why);
+    else cachefile_drop(&f);
   }
-  host->free(host->ctx, aside);
-  host->free(host->ctx, path);
+  if (!good) not_kept(cache, why);
+}
+
+void filecache_source(const heddle_host *host, const char *folder, const char *plugin, filecache_key key,
+                      const char *suffix, const char *const *parts, const size_t *lengths, uint32_t n) {
+  char why[CACHEFILE_WHY], line[CACHEFILE_WHY + 512], name[CACHEFILE_NAME];
+  uint64_t bytes = 0;
+  cachefile f;
+  for (uint32_t i = 0; i < n; i++) bytes += lengths[i];
+  filecache_name(name, plugin, key, suffix);
+  const cachefile_place at = {folder, plugin, suffix, UINT64_MAX};
+  bool good = cachefile_begin(&f, &at, name, bytes, why);
+  if (good) {
+    for (uint32_t i = 0; i < n && good; i++) good = cachefile_put(&f, parts[i], lengths[i], why);
+    if (good) good = cachefile_keep(&f, false, why);
+    else cachefile_drop(&f);
+  }
+  if (good) return;
+  snprintf(line, sizeof line, "a program's source could not be written to source_dir, %.300s: %s", folder, why);
+  host->log(host->ctx, HEDDLE_LOG_WARN, plugin, line);
 }

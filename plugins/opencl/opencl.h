@@ -48,6 +48,7 @@ typedef struct ocl_info {
   bool unified;              /* fine-grained shared memory, where nothing is gained by copies */
   bool rounded;              /* divides and takes roots correctly rounded, where a program asks for it */
   bool doubles;              /* computes in float64 */
+  bool writes;               /* its compiler is PoCL's, which writes what it reads and makes into files */
   bool captures;             /* has command buffers that queues like ours can take */
   bool captures_again;       /* one may be enqueued while it is still under way */
   uint32_t captures_version; /* of the extension, as CL_MAKE_VERSION */

@@ -40,6 +40,10 @@ static uint64_t features_of(const heddle_pinstance *self, const ocl_info *info) 
 
 /* ---------------------------------------------------------------- query */
 
+/* The largest file that PoCL's compiler makes, as measured of PoCL 3.1 with our texts. Where the
+ * process may not write so much (RLIMIT_FSIZE), the signal or LLVM's own exit would end it in the driver. */
+enum { WRITES_BYTES = 1 << 20 };
+
 static heddle_status op_query(heddle_pinstance *self, uint32_t index, const heddle_pregion *region,
                               heddle_offer_fn offer, void *sink, heddle_error *err) {
   k_plan plan;
@@ -50,6 +54,12 @@ static heddle_status op_query(heddle_pinstance *self, uint32_t index, const hedd
     return p_fail(err, HEDDLE_EUNSUPPORTED, 0,
                   "opencl:%u: its work-groups have %llu items at most, and kernels need %d", index,
                   (unsigned long long)info->max_group, K_GROUP);
+  char why[CACHEFILE_WHY];
+  if (info->writes && !cachefile_fits(WRITES_BYTES, why)) {
+    if (!atomic_exchange(&self->cache.said, true)) self->host->log(self->host->ctx, HEDDLE_LOG_WARN, "opencl", why);
+    return p_fail(err, HEDDLE_EUNSUPPORTED, 0,
+                  "opencl:%u: its compiler works on files, and would end the process: %.300s", index, why);
+  }
   heddle_status s = k_plan_make(self->host, region, features_of(self, info), &plan, err);
   if (s != HEDDLE_OK) return s;
   const heddle_poffer answer = {

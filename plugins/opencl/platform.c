@@ -106,6 +106,7 @@ static void describe(const heddle_host *host, cl_device_id id, uint32_t platform
   while (out->alignment < align_bits / 8) out->alignment *= 2;
   out->rounded = (single & CL_FP_CORRECTLY_ROUNDED_DIVIDE_SQRT) != 0;
   out->doubles = twice != 0;
+  out->writes = strstr(platform_words, "Portable Computing Language") != NULL || strstr(platform_words, "PoCL") != NULL;
   out->unified = shares && unified && (svm & CL_DEVICE_SVM_FINE_GRAIN_BUFFER) != 0;
   ocl_commands_describe(commands, extension_version(host, id, "cl_khr_command_buffer"), out);
 }

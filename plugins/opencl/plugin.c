@@ -76,6 +76,7 @@ static heddle_status read_switch(const heddle_host *host, const char *key, bool 
 
 static heddle_status read_settings(heddle_pinstance *self, heddle_error *err) {
   const heddle_host *host = self->host;
+  char why[96];
   bool driver = true;
   heddle_status s = read_switch(host, "driver", true, &driver, err);
   if (s == HEDDLE_OK && !driver) return p_fail(err, HEDDLE_ENODEV, 0, "no OpenCL platform: the setting driver is off");
@@ -89,6 +90,8 @@ static heddle_status read_settings(heddle_pinstance *self, heddle_error *err) {
   if (s == HEDDLE_OK) s = read_folder(host, "cache_dir", &self->cache_dir, err);
   self->cache = (filecache){
       .host = host, .folder = self->cache_dir, .plugin = "opencl", .suffix = "clbin", .things = "built programs"};
+  if (s == HEDDLE_OK && !filecache_limit(host, &self->cache.limit, why, sizeof why))
+    s = p_fail(err, HEDDLE_EINVAL, 0, "opencl: %s", why);
   if (s == HEDDLE_OK) s = read_folder(host, "source_dir", &self->source_dir, err);
   return s;
 }

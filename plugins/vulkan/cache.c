@@ -8,7 +8,8 @@ static filecache cache_of(const heddle_pdevice *dev) {
                      .folder = dev->self->cache_dir,
                      .plugin = "vulkan",
                      .suffix = "pipelines",
-                     .things = "compiled shaders"};
+                     .things = "compiled shaders",
+                     .limit = dev->self->cache_bytes};
 }
 
 static filecache_key key_of(const vlk_info *info) {

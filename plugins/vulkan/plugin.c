@@ -6,6 +6,7 @@
  * validate (1: under the validation layer), driver (off: none is started). */
 #include "vulkan.h"
 
+#include "plugins/common/filecache.h"
 #include "plugins/common/chain.h"
 #include "plugins/common/pbuild.h"
 #include "plugins/common/setting.h"
@@ -80,6 +81,7 @@ static heddle_status read_switch(const heddle_host *host, const char *key, bool 
 
 static heddle_status read_settings(heddle_pinstance *self, heddle_error *err) {
   const heddle_host *host = self->host;
+  char why[96];
   bool driver = true;
   heddle_status s = read_switch(host, "driver", true, &driver, err);
   if (s == HEDDLE_OK && !driver) return p_fail(err, HEDDLE_ENODEV, 0, "no Vulkan device: the setting driver is off");
@@ -90,6 +92,8 @@ static heddle_status read_settings(heddle_pinstance *self, heddle_error *err) {
   if (s == HEDDLE_OK) s = open_log(host, "validate_log", &self->validate_log, err);
   if (s == HEDDLE_OK) s = heddle_chain_wanted(host, &self->fuse, err);
   if (s == HEDDLE_OK) s = read_path(host, "cache_dir", &self->cache_dir, err);
+  if (s == HEDDLE_OK && !filecache_limit(host, &self->cache_bytes, why, sizeof why))
+    s = p_fail(err, HEDDLE_EINVAL, 0, "vulkan: %s", why);
   return s;
 }
 

@@ -69,6 +69,7 @@ struct heddle_pinstance {
   int validate_log;        /* setting: a file for its messages, open to append; -1: none */
   bool fuse;               /* setting: chains of elementwise nodes become one */
   char *cache_dir;         /* setting, absolute; NULL: no pipeline cache on disk */
+  uint64_t cache_bytes;    /* that it may take */
   atomic_bool left_behind; /* a device was, with work that hangs: the instance stays */
 };
 

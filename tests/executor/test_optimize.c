@@ -65,6 +65,39 @@ static void tear_down(parts *t) {
   assert_int_equal(heddle__alloc_live(), 0);
 }
 
+enum { EXPLAINERS = 4, EXPLAINS = 40 };
+
+static void *explains(void *model) {
+  heddle_error why;
+  uintptr_t wrong = 0;
+  for (int i = 0; i < EXPLAINS; i++) {
+    char *text = NULL;
+    const heddle_explain_format format = i % 2 == 0 ? HEDDLE_EXPLAIN_JSON : HEDDLE_EXPLAIN_TEXT;
+    if (heddle_model_explain(model, format, NULL, NULL, 0, &text, &why) != HEDDLE_OK || strlen(text) < 100) wrong++;
+    heddle_free(text);
+  }
+  return (void *)wrong;
+}
+
+/* What a plan shares with others of its model, such as the list of what was optimised, is only read. */
+static void a_model_is_explained_by_threads_at_once(void **state) {
+  (void)state;
+  parts t;
+  pthread_t threads[EXPLAINERS];
+  set_up(&t);
+  const heddle_model_options o = {.struct_size = sizeof o, .devices = "cpu"};
+  heddle_model *m = NULL;
+  assert_int_equal(heddle_model_create(t.ctx, t.graph, t.params, &o, &m, &err), HEDDLE_OK);
+  for (int i = 0; i < EXPLAINERS; i++) assert_int_equal(pthread_create(&threads[i], NULL, explains, m), 0);
+  for (int i = 0; i < EXPLAINERS; i++) {
+    void *wrong = NULL;
+    assert_int_equal(pthread_join(threads[i], &wrong), 0);
+    assert_null(wrong);
+  }
+  heddle_model_release(m);
+  tear_down(&t);
+}
+
 static void every_allocation_may_fail(void **state) {
   (void)state;
   parts t;
@@ -175,4 +208,5 @@ static void options_of_an_older_size(void **state) {
   tear_down(&t);
 }
 
-CASES(CASE(every_allocation_may_fail), CASE(threads_share_an_optimised_model), CASE(options_of_an_older_size))
+CASES(CASE(every_allocation_may_fail), CASE_LABELS(a_model_is_explained_by_threads_at_once, "threads"),
+      CASE(threads_share_an_optimised_model), CASE(options_of_an_older_size))

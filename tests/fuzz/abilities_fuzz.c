@@ -16,8 +16,6 @@ static void probe_say(const heddle__plugin *plugin, int32_t level, const char *f
 
 #define heddle__probe_file_read file_read
 #define heddle__probe_say probe_say
-/* The file is the fuzzer's bytes, and its folder anybody's. */
-#define heddle__cache_folder_is_ours(folder) ((void)(folder), true)
 #include "probe/abilities.c"
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);

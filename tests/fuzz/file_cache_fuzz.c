@@ -1,6 +1,7 @@
 /* Any bytes as an entry of a plugin's cache of built programs: what is taken are the bytes behind the head, whose hash the
  * head has. An odd first byte puts a true head before what follows. */
 #define _GNU_SOURCE /* memfd_create */
+#include "plugins/common/cachefile.c"
 #include "plugins/common/filecache.c"
 
 #include "memory_file.h"
@@ -29,9 +30,10 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size) {
   memcpy(h.magic, MAGIC, sizeof h.magic);
   memcpy(whole, &h, sizeof h);
   memcpy(whole + (headed ? sizeof h : 0), data + 1, n);
+  const size_t all = n + (headed ? sizeof h : 0);
   void *out = NULL;
   uint64_t bytes = 0;
-  const bool good = load_file(&host, memory_file(whole, n + (headed ? sizeof h : 0)), key, &out, &bytes);
+  const bool good = load_file(&host, memory_file(whole, all), all, key, &out, &bytes);
   if (headed && good != (n > 0)) abort();
   if (good && (bytes > n || memcmp(out, data + 1 + (headed ? 0 : sizeof h), (size_t)bytes) != 0)) abort();
   if (good) free(out);

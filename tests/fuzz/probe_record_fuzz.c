@@ -12,7 +12,10 @@
 
 static heddle_status file_read(const char *path, bool ours, size_t limit, char **text, size_t *bytes,
                                heddle_error *err);
-static heddle_status file_write(const char *folder, const char *name, const char *text, heddle_error *err);
+static heddle_status file_write(const char *folder, const char *name, uint64_t limit, const char *text,
+                                heddle_error *err);
+static heddle_status number(heddle_context *ctx, const char *key, int64_t fallback, int64_t min, int64_t max,
+                            int64_t *out, heddle_error *err);
 static void probe_say(const heddle__plugin *plugin, int32_t level, const char *format, ...);
 static bool setting(const heddle__config *config, const char *key, const char **value, const char **origin);
 
@@ -20,8 +23,8 @@ static bool setting(const heddle__config *config, const char *key, const char **
 #define heddle__probe_file_write file_write
 #define heddle__probe_say probe_say
 #define heddle__config_get setting
-/* The file is the fuzzer's bytes, its folder anybody's, and Heddle and the system those of the seeds. */
-#define heddle__cache_folder_is_ours(folder) ((void)(folder), true)
+#define heddle__context_number number
+/* The file is the fuzzer's bytes, and Heddle and the system those of the seeds. */
 #define heddle_version() "0"
 #include "probe/record.c"
 
@@ -44,8 +47,9 @@ static heddle_status file_read(const char *path, bool ours, size_t limit, char *
   return HEDDLE_OK;
 }
 
-static heddle_status file_write(const char *folder, const char *name, const char *text, heddle_error *err) {
-  (void)folder, (void)name, (void)err;
+static heddle_status file_write(const char *folder, const char *name, uint64_t limit, const char *text,
+                                heddle_error *err) {
+  (void)folder, (void)name, (void)limit, (void)err;
   free(written);
   written = strdup(text);
   if (written == NULL) abort();
@@ -60,6 +64,13 @@ static bool setting(const heddle__config *config, const char *key, const char **
   (void)config, (void)key, (void)origin;
   *value = "/f";
   return true;
+}
+
+static heddle_status number(heddle_context *ctx, const char *key, int64_t fallback, int64_t min, int64_t max,
+                            int64_t *out, heddle_error *err) {
+  (void)ctx, (void)key, (void)min, (void)max, (void)err;
+  *out = fallback;
+  return HEDDLE_OK;
 }
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size) {

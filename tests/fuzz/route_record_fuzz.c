@@ -16,7 +16,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size) {
   body b;
-  const place p = {.folder = "", .key = {{0, 0}}};
+  const place p = {.key = {{0, 0}}};
   if (size == 0) return 0;
   memset(&b, 0, sizeof b);
   memcpy(&b, data + 1, size - 1 < sizeof b ? size - 1 : sizeof b);

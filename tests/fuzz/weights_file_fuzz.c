@@ -17,7 +17,6 @@ static void say(const heddle__log *log, int32_t level, const char *component, co
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size) {
-  char path[] = "/nowhere/weights.bin";
   if (size == 0) return 0;
   const size_t rest = size - 1 < sizeof(head) ? 0 : size - 1 - sizeof(head);
   unsigned char *file = calloc(1, HEAD_BYTES + rest + 1);
@@ -25,7 +24,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size) {
   if (file == NULL || h == NULL) abort();
   memcpy(h, data + 1, size - 1 < sizeof *h ? size - 1 : sizeof *h);
   if (rest > 0) memcpy(file + HEAD_BYTES, data + 1 + sizeof *h, rest);
-  heddle__weights_file f = {.bytes = rest, .map = file, .data = file + HEAD_BYTES, .path = path};
+  heddle__weights_file f = {.bytes = rest, .map = file, .data = file + HEAD_BYTES, .place = {.folder = "/nowhere"}};
   if ((data[0] & 1) != 0) {
     memcpy(h->magic, MAGIC, sizeof h->magic);
     h->key = f.key;
@@ -39,7 +38,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size) {
   const struct stat info = {.st_mtim = {1, 1}};
   heddle__digest content = {{0, 0}};
   heddle__digest_add(&content, f.data, f.bytes);
-  if (is_good(&f, -1, &info, h)) {
+  if (is_good(&f, &info, h)) {
     const heddle__digest boot = boot_of();
     const bool same_boot = heddle__digest_same(&h->boot, &boot) && h->seconds == 1 && h->nanoseconds == 1;
     if (h->bytes != f.bytes || !heddle__digest_same(&h->key, &f.key)) abort();

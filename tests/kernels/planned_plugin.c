@@ -9,7 +9,6 @@
 #include "plugins/common/perror.h"
 
 #include <dlfcn.h>
-#include <fcntl.h>
 #include <stdlib.h>
 #include <unistd.h>
 
@@ -23,14 +22,18 @@ static bool write_program(const k_step *step) {
   const char *parts[] = {step->text, "\n", step->options, "\n", step->name, "\n", step->tail != NULL ? step->tail : ""};
   filecache_key key = filecache_key_start();
   for (size_t i = 0; i < sizeof parts / sizeof parts[0]; i++) filecache_key_add(&key, parts[i], strlen(parts[i]));
-  char *path = filecache_path(the_host, getenv("HEDDLE_PLANNED"), "planned", filecache_key_end(key), "txt");
-  if (path == NULL) return false;
-  const int file = open(path, O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, 0600);
-  bool good = file >= 0 || access(path, F_OK) == 0;
-  for (size_t i = 0; i < sizeof parts / sizeof parts[0] && file >= 0; i++)
-    good = filecache_write(file, parts[i], strlen(parts[i])) && good;
-  if (file >= 0) good = close(file) == 0 && good;
-  the_host->free(the_host->ctx, path);
+  char name[CACHEFILE_NAME], why[CACHEFILE_WHY];
+  const cachefile_place place = {getenv("HEDDLE_PLANNED"), "planned-", ".txt", UINT64_MAX};
+  uint64_t bytes = 0;
+  cachefile f;
+  for (size_t i = 0; i < sizeof parts / sizeof parts[0]; i++) bytes += strlen(parts[i]);
+  filecache_name(name, "planned", filecache_key_end(key), "txt");
+  if (!cachefile_begin(&f, &place, name, bytes, why)) return false;
+  bool good = true;
+  for (size_t i = 0; i < sizeof parts / sizeof parts[0]; i++)
+    good = good && cachefile_put(&f, parts[i], strlen(parts[i]), why);
+  if (good) good = cachefile_keep(&f, false, why);
+  else cachefile_drop(&f);
   return good;
 }
 

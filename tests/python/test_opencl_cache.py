@@ -6,10 +6,12 @@ timeout: 600
 
 import json
 import os
+import resource
 import struct
 import subprocess
 
 import numpy as np
+import onnx_files
 import pytest
 from tool_case import BUILD, DIGITS, TOOL, environment, failing, good, heddle
 
@@ -149,3 +151,35 @@ def test_two_processes_fill_it_at_once(tmp_path):
     assert sorted(cache.iterdir()) == entries(cache)  # nothing is left lying beside the entries
     got, said = run(tmp_path, "--set", f"opencl.cache_dir={cache}", "--set", "log=info")
     assert np.array_equal(got, outputs[0]) and "damaged" not in said and "refused" not in said
+
+
+@pytest.mark.parametrize("devices, status", [("opencl:0", 1), ("opencl:0,cpu", 0)])
+def test_a_limit_of_file_sizes_does_not_end_the_process(tmp_path, devices, status):
+    """PoCL's compiler writes files itself: under such a limit its device takes no operator, and the reason is given."""
+    path = tmp_path / "m.onnx"
+    node = onnx_files.helper.make_node("Relu", ["x"], ["y"])
+    path.write_bytes(onnx_files.model([node], {"x": (np.float32, (4,))}, ["y"]).SerializeToString())
+
+    def limit():
+        resource.setrlimit(resource.RLIMIT_FSIZE, (80 * 1024, 80 * 1024))
+
+    r = subprocess.run([TOOL, "run", path, "--random", "--device", devices], preexec_fn=limit, capture_output=True,
+                       text=True, timeout=120, env=environment(POCL_CACHE_DIR=str(tmp_path / "pocl"),
+                                                               XDG_CACHE_HOME=str(tmp_path / "x")))
+    assert r.returncode == status and "RLIMIT_FSIZE" in r.stderr, r
+    assert status == 1 or "heddle warning: opencl: " in r.stderr and r.stderr.count("\n") == 1
+
+
+def test_the_folder_has_a_limit(tmp_path):
+    folder = tmp_path / "cache"
+    words = ["--set", f"opencl.cache_dir={folder}"]
+    run(tmp_path, *words)
+    sizes = sorted(e.stat().st_size for e in entries(folder))
+    for e in entries(folder):
+        e.unlink()
+    run(tmp_path, *words, "--set", f"opencl.cache_bytes={sizes[-1]}")
+    assert 0 < sum(e.stat().st_size for e in entries(folder)) <= sizes[-1]
+    other = tmp_path / "other"
+    run(tmp_path, "--set", f"opencl.cache_dir={other}", "--set", "opencl.cache_bytes=0")
+    assert not other.exists()
+    assert "cache_bytes" in failing(1, *WORDS, "--set", "opencl.cache_bytes=much")

@@ -122,7 +122,8 @@ def test_a_limit_of_file_sizes_is_kept_to(place):
     """Beyond it the system would end the process."""
     resource.setrlimit(resource.RLIMIT_FSIZE, (100000, resource.RLIM_INFINITY))
     try:
-        assert run(*place)[1] == "" and not entries(place[1])
+        said = run(*place)[1]
+        assert said.count("\n") == 0 and "RLIMIT_FSIZE" in said and not entries(place[1])
     finally:
         resource.setrlimit(resource.RLIMIT_FSIZE, (resource.RLIM_INFINITY, resource.RLIM_INFINITY))
 
@@ -197,7 +198,7 @@ def test_the_limit_removes_what_was_used_least_lately(tmp_path):
     run(paths[1], cache, *limit)
     run(paths[0], cache, *limit)
     said = run(paths[2], cache, *limit)[1]
-    assert "was removed" in said and len(entries(cache)) == 2
+    assert "removed" in said and len(entries(cache)) == 2
     assert "are those in" in run(paths[0], cache, *limit)[1]
     assert "are kept in" in run(paths[1], cache, *limit)[1]
     small = run(paths[1], tmp_path / "other", "--set", f"weights.cache_bytes={size - 1}")[1]

@@ -3,8 +3,10 @@
 
 - data flows one way: which folder may include which
 - clients (bindings, tools, examples) use the installed public headers only; plugins, those among the examples too, and the
-  conformance kit use plugin.h and plugins/common
+  conformance kit use plugin.h and plugins/common, of which others take one file each for bounds and for caches
 - core/ names no vendor, but for a table of DLPack's type names (from a line with "DLPack type names" to its "};")
+- the tool prints text through one function, which cleans names
+- a message that names an option of the tool names one that there is
 - no source is longer than 1,000 lines
 """
 
@@ -14,6 +16,7 @@ import sys
 
 LONGEST = 1000
 BOUNDS = "plugins/common/check/bound.h"  # of operators: one file of plain arrays, for the kit and for heddle compare
+CACHES = "plugins/common/cachefile.h"  # of files of caches: with no call but the system's, for plugins and libraries alike
 VENDORS = re.compile(r"(?<![a-z])(cuda|opencl|vulkan|rocm|hip)(?![a-z])", re.IGNORECASE)
 INCLUDE = re.compile(r'^\s*#\s*include\s*"([^"]+)"')
 SOURCES = {".c", ".h", ".cc", ".cpp", ".hpp", ".cl", ".py", ".cmake"}
@@ -69,14 +72,37 @@ def check_include(root, path, target):
     if local and (root / path.parent / target).resolve().is_relative_to((root / top).resolve()):
         return None
     first = target.split("/")[0]
-    if top == "tools" and target == BOUNDS:
+    if top == "tools" and target == BOUNDS or top in ("core", "executor", "probe") and target == CACHES:
         return None
     if first == top or first in MAY_INCLUDE[top]:
         return "plugin.h is for plugins" if top in ("tools", "examples") and target == "heddle/plugin.h" else None
     return f"{top}/ may include {', '.join(sorted(MAY_INCLUDE[top]))} only"
 
 
-def check_file(root, path):
+def options_of(root):
+    """The options that the tool has, and those that every command takes."""
+    text = "".join(p.read_text(encoding="utf-8") for p in sorted((root / "tools").glob("*.[ch]")))
+    return set(re.findall(r'\{\s*\\?\s*"([a-z][a-z-]*)",\s*\\?\s*OPTION_', text)) | {"help", "version"}
+
+
+def check_advice(path, line, options):
+    """A message that names an option names one that there is."""
+    if path.suffix != ".c" or path.parts[0] not in ("core", "executor", "graph", "frontends", "control", "optimize", "tools"):
+        return None
+    words = {w for text in re.findall(r'"((?:[^"\\]|\\.)*)"', line) for w in re.findall(r"(?<![\w-])--([a-z][a-z-]+)", text)}
+    missing = sorted(words - options)
+    return f"a message names --{missing[0]}, which no command has" if missing else None
+
+
+def check_print(path, line):
+    """What is printed may hold names from files: tools/text.c prints them clean."""
+    if path.parts[0] == "tools" and path.suffix == ".c" and path.name not in ("text.c", "manual.c"):
+        if re.search(r"(?<![a-z_])(v?f?printf|puts|putchar|fwrite|perror|json_dumpf?)\((?!f,|\w*file)", line):
+            return "the tool prints with print, print_error and put_text (tools/text.h)"
+    return None
+
+
+def check_file(root, path, options):
     lines = (root / path).read_text(encoding="utf-8").splitlines()
     if len(lines) > LONGEST:
         yield f"{path}: {len(lines)} lines; a source has at most {LONGEST}"
@@ -87,6 +113,9 @@ def check_file(root, path):
             problem = check_include(root, path, found[1])
             if problem:
                 yield f'{path}:{number}: includes "{found[1]}": {problem}'
+        problem = check_print(path, line) or check_advice(path, line, options)
+        if problem:
+            yield f"{path}:{number}: {problem}"
         if path.parts[0] == "core":
             in_table = in_table or "DLPack type names" in line
             vendor = VENDORS.search(line)
@@ -98,7 +127,8 @@ def check_file(root, path):
 
 def main():
     root = pathlib.Path(sys.argv[1]).resolve()
-    problems = [problem for path in sources(root) for problem in check_file(root, path)]
+    options = options_of(root)
+    problems = [problem for path in sources(root) for problem in check_file(root, path, options)]
     print("\n".join(problems) if problems else "the tree keeps its rules")
     return 1 if problems else 0
 

@@ -4,6 +4,7 @@ import os
 from typing import Any, Callable, Iterable, Mapping, Sequence
 
 version: str
+def clean_text(text: str) -> str: ...   # as a terminal may show it, on one line
 
 # ---- errors (error.c): a class for each status. Error is the base and derives from RuntimeError; where Python has a
 # class for the thing, ours derives from it too; str() is the plain words, of a KeyError too. heddle/errors.py exports them

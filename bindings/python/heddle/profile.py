@@ -7,6 +7,7 @@ import os
 import statistics
 from typing import Any, Sequence
 
+from ._core import clean_text
 from .plan import table
 
 __all__ = ["Profile"]
@@ -72,10 +73,10 @@ class Profile:
 
     def __str__(self) -> str:
         lines = [f"{'step':<28}  {'operator':<18}  {'device':<8}  {'stream':>6}  {'start us':>12}  {'takes us':>12}"]
-        lines += [f"{row['name']:<28}  {row['op']:<18}  {row['device']:<8}  {row['stream']:>6}  "
+        lines += [f"{clean_text(row['name']):<28}  {clean_text(row['op']):<18}  {row['device']:<8}  {row['stream']:>6}  "
                   f"{row['start_ns'] / 1e3:>12.1f}  {row['duration_ns'] / 1e3:>12.1f}" for row in self.rows]
         lines += ["", f"{'operator':<28}  {'device':<8}  {'count':>6}  {'total us':>12}  {'share':>7}"]
-        lines += [f"{one['op']:<28}  {one['device']:<8}  {one['count']:>6}  {one['total_ns'] / 1e3:>12.1f}  "
+        lines += [f"{clean_text(one['op']):<28}  {one['device']:<8}  {one['count']:>6}  {one['total_ns'] / 1e3:>12.1f}  "
                   f"{one['share'] * 100:>5.1f} %" for one in self.operators]
         lines.append(f"{len(self.rows)} steps in {self.wall_ns / 1e3:.1f} us, the median of {len(self.walls_ns)} runs")
         return "\n".join(lines)

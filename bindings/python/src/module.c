@@ -57,12 +57,33 @@ static int import(PyObject *module) {
   return 0;
 }
 
+/* heddle_text_clean of a str, whose bytes may be no UTF-8. */
+static PyObject *clean_text(PyObject *module, PyObject *text) {
+  (void)module;
+  PyObject *bytes = PyUnicode_Check(text) ? PyUnicode_AsEncodedString(text, "utf-8", "replace") : NULL;
+  if (bytes == NULL) {
+    if (!PyErr_Occurred()) PyErr_Format(PyExc_TypeError, "%R is no str", Py_TYPE(text));
+    return NULL;
+  }
+  char *words = PyBytes_AsString(bytes); /* of this function alone */
+  const size_t n = heddle_text_clean(words, words, (size_t)PyBytes_Size(bytes) + 1);
+  PyObject *made = PyUnicode_DecodeUTF8(words, (Py_ssize_t)n, "replace");
+  Py_DECREF(bytes);
+  return made;
+}
+
+static PyMethodDef methods[] = {
+    {"clean_text", clean_text, METH_O, "A text from a file or driver as a terminal may show it, on one line."},
+    {NULL, NULL, 0, NULL},
+};
+
 static PyModuleDef_Slot slots[] = {{Py_mod_exec, HEDDLE_PY_SLOT(import)}, {0, NULL}};
 
 static struct PyModuleDef definition = {
     PyModuleDef_HEAD_INIT,
     .m_name = "heddle._core",
     .m_doc = "Heddle's C API as Python types; the package heddle is what to use.",
+    .m_methods = methods,
     .m_slots = slots,
 };
 

@@ -5,10 +5,6 @@
 
 #include "plugins/common/gpu/image.h"
 
-#include <fcntl.h>
-#include <sys/stat.h>
-#include <unistd.h>
-
 struct gpu_program {
   gpu_program *next;
   const char *text; /* static */
@@ -62,18 +58,6 @@ static filecache_key key_of(const heddle_pdevice *dev, const char *source) {
   return filecache_key_end(key);
 }
 
-static void write_source(const heddle_pdevice *dev, filecache_key key, const char *source) {
-  const heddle_host *host = dev->host;
-  char *path = filecache_path(host, dev->self->source_dir, dev->vendor->name, key, "cu");
-  (void)mkdir(dev->self->source_dir, 0700);
-  const int file = path != NULL ? open(path, O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC, 0600) : -1;
-  bool good = file >= 0 && filecache_write(file, source, strlen(source));
-  if (file >= 0) good = close(file) == 0 && good;
-  if (!good)
-    host->log(host->ctx, HEDDLE_LOG_WARN, dev->vendor->name, "a program's source could not be written to source_dir");
-  host->free(host->ctx, path);
-}
-
 /* An entry as the driver gets it: with zeros behind. False: memory is out, and there is no entry. */
 static bool load_entry(heddle_pinstance *self, filecache_key key, void **image, uint64_t *bytes) {
   const heddle_host *host = self->host;
@@ -94,10 +78,12 @@ static heddle_status make_image(heddle_pdevice *dev, const char *what, const cha
                                 uint64_t *bytes, heddle_error *err) {
   heddle_pinstance *self = dev->self;
   const bool wanted = *cached;
+  const size_t length = strlen(source);
   filecache_key key = {{0, 0}};
   *cached = false;
   if (self->cache_dir != NULL || self->source_dir != NULL) key = key_of(dev, source);
-  if (self->source_dir != NULL) write_source(dev, key, source);
+  if (self->source_dir != NULL)
+    filecache_source(self->host, self->source_dir, dev->vendor->name, key, "cu", &source, &length, 1);
   if (self->cache_dir != NULL && wanted && load_entry(self, key, image, bytes)) {
     *cached = true;
     return HEDDLE_OK;

@@ -99,11 +99,14 @@ static heddle_status read_settings(heddle_pinstance *self, heddle_error *err) {
   if (s == HEDDLE_OK) s = heddle_chain_wanted(self->host, &self->fuse, err);
   if (s == HEDDLE_OK) s = gpu_setting_path(self, "cache_dir", &self->cache_dir, NULL, err);
   if (s == HEDDLE_OK) s = gpu_setting_path(self, "source_dir", &self->source_dir, NULL, err);
+  char why[96];
   self->cache = (filecache){.host = self->host,
                             .folder = self->cache_dir,
                             .plugin = self->vendor->name,
                             .suffix = "image",
                             .things = "compiled programs"};
+  if (s == HEDDLE_OK && !filecache_limit(self->host, &self->cache.limit, why, sizeof why))
+    s = p_fail(err, HEDDLE_EINVAL, 0, "%s: %s", self->vendor->name, why);
   return s;
 }
 
