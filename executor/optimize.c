@@ -86,7 +86,7 @@ heddle_status heddle__optimize_plan(heddle_model *m, heddle__order *o, heddle__p
   heddle_error why = {0};
   if (o->req.optimized == NULL) return heddle__budget_plan(m, &o->req, out, err);
   heddle_status s = heddle__budget_plan(m, &o->req, out, &why);
-  if (s == HEDDLE_OK || s == HEDDLE_ENOMEM) {
+  if (s == HEDDLE_OK || s == HEDDLE_ENOMEM || s == HEDDLE_ETIMEOUT || s == HEDDLE_ECANCELED) {
     if (s != HEDDLE_OK && err != NULL) *err = why;
     return s;
   }

@@ -16,7 +16,8 @@ enum {
   ONEDNN_POSTS = 6,
   ONEDNN_NODES = ONEDNN_POSTS + 1,
   ONEDNN_ARGS = ONEDNN_INPUTS + ONEDNN_POSTS + 2,
-  ONEDNN_PARTS = 32, /* that a region is cut into for threads */
+  ONEDNN_TASKS = 32, /* that a region is cut into for threads */
+  ONEDNN_PARTS = 512, /* and so that none takes long */
   ONEDNN_KINDS = 4   /* of parts: first, middle, last, and a shorter one */
 };
 
@@ -47,6 +48,15 @@ struct onednn {
 
 /* dnnl_success, or the error in Heddle's words: what was asked of oneDNN. */
 heddle_status onednn_fail(dnnl_status_t status, const char *what, heddle_error *err);
+
+/* Whether the run that this thread is in is to end: asked before each part but a launch's first. And its status, with
+ * words. */
+static inline bool onednn_stops(const onednn *self) {
+  const heddle_host *host = self->host;
+  return HEDDLE_HAS(heddle_host, host, stop_requested) && host->stop_requested(host->ctx) != HEDDLE_OK;
+}
+
+heddle_status onednn_stopped(const onednn *self, heddle_error *err);
 
 /* ---- onednn_threads.c ---- */
 
@@ -205,9 +215,9 @@ typedef struct onednn_plan {
   uint32_t flags[ONEDNN_INPUTS];
   double cost_ns;
   dnnl_primitive_desc_t kinds[ONEDNN_KINDS];
-  onednn_part parts[ONEDNN_PARTS];
   bool by_winograd;
   winograd_plan winograd;
+  onednn_part parts[ONEDNN_PARTS]; /* last, and not set before they are used */
 } onednn_plan;
 
 /* Adds a region value as an argument, in the layout that the primitive descriptor has for it. */

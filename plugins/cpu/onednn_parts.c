@@ -96,5 +96,5 @@ uint64_t onednn_plan_workspace(const onednn_plan *plan, uint64_t *each) {
     if (bytes > most) most = bytes;
   }
   if (each != NULL) *each = most;
-  return plan->n_parts == 0 ? most : most * plan->n_parts;
+  return plan->n_parts == 0 ? most : most * onednn_tasks(plan->n_parts);
 }

@@ -55,6 +55,11 @@ struct more_op {
   uint64_t kept_at[MORE_KEPT], kept_count[MORE_KEPT], kept_all;
 };
 
+/* ref_tick for kernels of more/, whose more_op lies behind its ref_op. Not in setups. */
+static inline bool more_tick(const more_op *m, int64_t *work, int64_t steps) {
+  return ref_tick((const ref_op *)(const void *)m - 1, work, steps);
+}
+
 /* The numbers, int64_t or double, of kept attribute k. For kernels only. */
 static inline const void *more_kept(const more_op *m, int k) {
   return (const int64_t *)(const void *)(m + 1) + m->kept_at[k];
