@@ -188,6 +188,9 @@ heddle_status ref_plan_region(const heddle_pregion *region, ref_node *n, ref_op 
 #define PART_NS 6000.0
 #define MOST_PARTS 256.0
 
+/* Scratch memory of all parts, where each has its own: with more of it there are fewer parts. */
+#define SCRATCH_MOST (UINT64_C(256) << 20)
+
 /* Smaller tables are bookkeeping, as the op itself is. */
 #define KEPT_LEAST 4096
 
@@ -207,6 +210,13 @@ void ref_set_work(ref_op *op, ref_kernel kernel, uint64_t units, double steps, d
   const double slice = units > 0 ? SLICE_NS / (op->cost_ns / (double)units) : 0;
   op->watched = op->cost_ns > WATCHED_NS;
   op->slice = !op->watched || slice >= (double)units ? 0 : slice < 1 ? 1 : (uint64_t)slice;
+}
+
+void ref_set_part_scratch(ref_op *op, uint64_t bytes) {
+  const uint64_t most = bytes > 0 ? SCRATCH_MOST / bytes : op->parts;
+  if (op->parts > most) op->parts = most > 0 ? (uint32_t)most : 1;
+  op->part_bytes = (bytes + 63) / 64 * 64;
+  op->workspace_bytes = op->part_bytes * op->parts;
 }
 
 /* From the own table, else from the library of further operators. */
@@ -351,6 +361,7 @@ static uint64_t part_start(uint64_t units, uint32_t part, uint32_t parts) {
 void ref_run_range(const ref_op *op, void *const *inputs, void *const *outputs, void *workspace, uint32_t part,
                    uint32_t parts) {
   uint64_t first = part_start(op->units, part, parts), last = part_start(op->units, part + 1, parts);
+  if (op->part_bytes != 0) workspace = (char *)workspace + part * op->part_bytes;
   if (first < last) run_units(op, inputs, outputs, workspace, first, last);
 }
 

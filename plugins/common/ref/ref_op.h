@@ -189,6 +189,7 @@ struct ref_op {
   uint64_t slice;    /* units between two looks at whether it is to stop; 0: all */
   double cost_ns;
   uint64_t workspace_bytes;
+  uint64_t part_bytes; /* of workspace that each part has to itself: parts of them; 0: all share it */
   uint64_t tail_bytes; /* what the plan wants behind the op, for fill */
   const heddle_host *host;
 };
@@ -244,6 +245,9 @@ heddle_status ref_want_float32(const ref_node *n, heddle_error *err);
 /* Fills kernel, units and the cost, and from that the number of parts. steps: what takes as long as one product of a
  * matrix product; bytes: those moved besides. */
 void ref_set_work(ref_op *op, ref_kernel kernel, uint64_t units, double steps, double bytes);
+
+/* Behind ref_set_work: each part has so many bytes of workspace to itself; there are fewer parts where that is much. */
+void ref_set_part_scratch(ref_op *op, uint64_t bytes);
 
 /* Fills w from the attributes of a Conv or MaxPool; kernel_shape must be set in attributes or given as weights_shape
  * (spatial members only). Checks the spatial result. */
