@@ -61,7 +61,6 @@ void heddle__drive_begin(heddle__drive *d, heddle__bound *b, struct heddle__prof
 
 /* How a thread takes part in a run. */
 typedef enum part {
-  PART_RUN,    /* drives; its deadline is the run's */
   PART_WAIT,   /* drives, if nobody else does */
   PART_ATTEND, /* does not drive */
   PART_OWN     /* drives while nobody wants to: the executor's own thread */
@@ -140,13 +139,19 @@ static heddle__run_end drive(heddle__drive *d, uint64_t deadline_ns, part as, he
                              heddle_error *err) {
   heddle_status s = HEDDLE_OK;
   heddle__run_end end;
-  heddle__watch watch = {.deadline_ns = as == PART_RUN ? deadline_ns : HEDDLE_FOREVER,
+  heddle__watch watch = {.deadline_ns = HEDDLE_FOREVER, /* who is late goes, and the run goes on */
                          .attention = &d->attention,
                          .cancelled = heed_caller,
                          .user = d};
   heddle__watch_enter(&watch);
   do {
-    heddle__helm helm = {&d->waker, &d->attention, as == PART_OWN ? heed_own : heed_caller, d, deadline_ns, d->profile};
+    heddle__helm helm = {.waker = &d->waker,
+                         .attention = &d->attention,
+                         .heed = as == PART_OWN ? heed_own : heed_caller,
+                         .user = d,
+                         .deadline_ns = deadline_ns,
+                         .profile = d->profile,
+                         .step = as == PART_OWN && atomic_load(&d->lengthy) ? &d->step : NULL};
     end = d->bound != NULL ? heddle__run_drive(d->bound, &helm, &s, &d->words)
                            : d->course->drive(d->course_self, &helm, &s, &d->words);
     if (end != HEDDLE__RUN_FAILED || d->again == NULL) break;
@@ -180,10 +185,14 @@ static heddle_status last_result(heddle__drive *d, heddle_error *err) {
   return s;
 }
 
-static heddle_status late(heddle_error *err) {
+/* The lock is held. */
+static heddle_status late(heddle__drive *d, heddle_error *err) {
+  const uint32_t step = atomic_load_explicit(&d->step, memory_order_relaxed);
+  char what[320] = "";
+  if (d->shown != NULL && step != HEDDLE__NONE) heddle__program_say(d->shown, step, what, sizeof what);
   return heddle__fail(err, HEDDLE_ETIMEOUT,
-                      "the run has not ended within its time; it is still pending: wait again, "
-                      "or cancel it");
+                      "the run has not ended within its time%s%s%s; it is still pending: wait again, or cancel it",
+                      what[0] != '\0' ? " (it is at " : "", what, what[0] != '\0' ? ")" : "");
 }
 
 /* The lock is held, and given up while sleeping. false when the deadline has passed. */
@@ -241,7 +250,7 @@ static heddle_status wait_slowly(heddle__drive *d, uint64_t run, uint64_t deadli
     bool in_time = sleep_on(d, deadline_ns);
     if (as != PART_ATTEND) atomic_fetch_sub(&d->wanted, 1);
     if (!in_time && !w.done) {
-      s = late(err);
+      s = late(d, err);
       break;
     }
   }
@@ -275,10 +284,6 @@ static heddle_status take_part(heddle__drive *d, uint64_t deadline_ns, part as, 
 
 heddle_status heddle__drive_wait(heddle__drive *d, uint64_t deadline_ns, heddle_error *err) {
   return take_part(d, deadline_ns, PART_WAIT, err);
-}
-
-heddle_status heddle__drive_run(heddle__drive *d, uint64_t deadline_ns, heddle_error *err) {
-  return take_part(d, deadline_ns, PART_RUN, err);
 }
 
 heddle_status heddle__drive_attend(heddle__drive *d, uint64_t deadline_ns, heddle_error *err) {
@@ -315,10 +320,21 @@ static void *own_thread(void *arg) {
     atomic_fetch_add(&d->watchers, 1);
     if (take_helm(d)) {
       heddle_status s = HEDDLE_OK;
+      const bool drives = atomic_load(&d->wanted) == 0 && atomic_load(&d->pending) != 0;
+      heddle__program *shown = NULL;
+      atomic_store_explicit(&d->step, HEDDLE__NONE, memory_order_relaxed);
+      if (drives && d->bound != NULL && d->again == NULL && atomic_load(&d->lengthy))
+        shown = d->shown = heddle__program_retain(d->bound->program);
       pthread_mutex_unlock(&d->lock);
       atomic_store(&d->own_drives, true);
-      if (atomic_load(&d->wanted) == 0 && atomic_load(&d->pending) != 0) drive(d, HEDDLE_FOREVER, PART_OWN, &s, NULL);
+      if (drives) drive(d, HEDDLE_FOREVER, PART_OWN, &s, NULL);
       atomic_store(&d->own_drives, false);
+      if (shown != NULL) {
+        pthread_mutex_lock(&d->lock);
+        d->shown = NULL;
+        pthread_mutex_unlock(&d->lock);
+        heddle__program_release(shown);
+      }
       release_helm(d);
       pthread_mutex_lock(&d->lock);
     } else if (atomic_load(&d->pending) != 0) {

@@ -273,7 +273,7 @@ heddle_status heddle_executor_run(heddle_executor *ex, uint64_t timeout_ns, hedd
   }
   if (s != HEDDLE_OK) return s;
   uint64_t run = heddle__flight_begun(flight);
-  s = heddle__drive_run(&ex->drive, deadline, err);
+  s = heddle__drive_attend(&ex->drive, deadline, err);
   const bool goes_on = s == HEDDLE_ETIMEOUT && heddle__drive_pending(&ex->drive);
   if (!goes_on) heddle__flight_over(flight, run);
   else heddle__drive_leave(&ex->drive, NULL); /* it goes on while nobody waits, where a thread can be had */

@@ -153,9 +153,9 @@ static heddle_status record(heddle__bound *b, const heddle__line *line, heddle__
 
 /* ---- a segment */
 
-/* Whether a step may keep who drives it for long: from a tenth of what a deadline is kept by, or without an estimate. */
+/* Whether a step may keep who drives it for long, or nobody knows. */
 static bool is_lengthy(const heddle__plan *plan, uint32_t step) {
-  const double LONG_NS = 20e6;
+  const double LONG_NS = 5e6;
   if (plan->steps[step].kind != HEDDLE__STEP_OP) return false;
   const heddle__region *r = &plan->regions[plan->steps[step].region];
   const double cost = r->foreign == NULL && r->offer < r->n_offers ? r->offers[r->offer].cost_ns : 0;

@@ -129,10 +129,11 @@ static heddle__run_end run_host(trip *t, heddle__line *line, uint32_t segment) {
   const heddle__helm *helm = t->helm;
   uint32_t i = line->at;
   bool timed = helm->deadline_ns != HEDDLE_FOREVER;
-  if (x->row != NULL && helm->profile == NULL && !timed) {
+  const bool plain = helm->profile == NULL && helm->step == NULL;
+  if (x->row != NULL && plain && !timed) {
     heddle__run_end end = run_row(t, line, x);
     if (end != HEDDLE__RUN_DONE) return end;
-  } else if (LIKELY(x->launches != NULL && helm->profile == NULL)) {
+  } else if (LIKELY(x->launches != NULL && plain)) {
     if (x->count > 0) {
       heddle_status (*const run)(heddle_plaunch *, heddle_error *) = x->actions[0].op->run;
       heddle_plaunch *const *launches = x->launches;
@@ -156,6 +157,7 @@ static heddle__run_end run_host(trip *t, heddle__line *line, uint32_t segment) {
   } else {
     while (i < x->count) {
       const heddle__action *a = &x->actions[i];
+      if (helm->step != NULL) atomic_store_explicit(helm->step, a->step, memory_order_relaxed);
       heddle_status s = helm->profile != NULL ? heddle__profile_action(helm->profile, t->b, line, a, t->err)
                                               : heddle__action_run(line, a, t->err);
       line->at = i;

@@ -9,6 +9,9 @@
 #include "graph/words.h"
 #include "plugins/common/more/more.h"
 
+/* The most that is computed for a plan, as the plain kernels estimate it. */
+#define MOST_NS 100e6
+
 enum { LINES = 256, VALUES = MORE_IN + MORE_OUT, SCRATCH_ALIGN = 64 };
 
 /* A node as a region: its inputs, then its outputs. */
@@ -138,6 +141,7 @@ static heddle_status compute(const heddle_graph *g, const heddle__node *node, co
   for (uint32_t k = 0; k < l.region.n_inputs; k++) in[k] = (void *)(uintptr_t)inputs[l.distinct[k]]->data;
   heddle_status s = ref_query(&l.region, NULL);
   if (s != HEDDLE_OK) return s;
+  if (ref_cost_ns(&l.region, 1) > MOST_NS) return HEDDLE_EUNSUPPORTED; /* what takes longer is a device's, in the run */
   const uint64_t bytes = ref_workspace(&l.region);
   if (bytes > UINT32_MAX) return HEDDLE_EUNSUPPORTED;
   if (bytes > 0) scratch = host_alloc(NULL, bytes, SCRATCH_ALIGN);

@@ -305,7 +305,7 @@ static void run_part(void *arg, uint32_t i, uint32_t n) {
   p->status = dnnl_success;
   p->skipped = false;
   for (uint32_t tile = i; tile < launch->op->h.tiles && p->status == dnnl_success && !p->skipped; tile += n) {
-    p->skipped = tile != i && onednn_stops(self);
+    p->skipped = tile > 0 && onednn_stops(self);
     if (!p->skipped) p->status = run_tile(launch, p, tile);
   }
   onednn_threads_leave(self, before);

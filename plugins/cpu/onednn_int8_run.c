@@ -90,7 +90,7 @@ static void run_product(onednn_int8_launch *launch, uint32_t i, uint32_t n) {
     const int64_t first = op->plan.blocks * k / op->tasks, last = op->plan.blocks * (k + 1) / op->tasks;
     t->status = dnnl_success;
     for (int64_t b = first; b < last && t->status == dnnl_success && !t->skipped; b++) {
-      t->skipped = b != first && onednn_stops(op->self);
+      t->skipped = b > 0 && onednn_stops(op->self);
       if (!t->skipped) t->status = run_block(launch, t, b);
     }
   }

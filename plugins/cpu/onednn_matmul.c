@@ -110,9 +110,9 @@ static dnnl_status_t cut_stack(const onednn_plan *plan, const onednn_chain *chai
   signature[0] = range->count;
   signature[1] = signature[2] = signature[3] = 0;
   for (int i = 0; i < 3 && s == dnnl_success; i++) {
-    const bool repeated = views[i]->dims[range->dim] == 1;
-    s = onednn_slice(plan->self, views[i], 0, range->dim, repeated ? 0 : range->from, repeated ? 1 : range->count,
-                     &mds[i], &at[i]);
+    const bool repeated = views[i]->dims[range->dim] == 1 || (i == 1 && range->dim == u->out.ndims - 2);
+    s = onednn_slice(plan->self, views[i], 0, range->dim, repeated ? 0 : range->from,
+                     repeated ? views[i]->dims[range->dim] : range->count, &mds[i], &at[i]);
   }
   if (s == dnnl_success && pd != NULL) s = onednn_chain_attr(chain, mds[2], &attr);
   if (s == dnnl_success && pd != NULL)
@@ -131,9 +131,19 @@ static dnnl_status_t cut(onednn_plan *plan, const onednn_chain *chain, const set
   if (u->out.ndims != 2) {
     int dim = 0;
     while (dim < u->out.ndims - 3 && u->out.dims[dim] == 1) dim++;
+    const int row = u->out.ndims - 2; /* where the work is long and the stack is low */
+    if (u->out.dims[dim] < plan->wanted_parts && plan->wanted_parts > 2 * plan->threads &&
+        u->out.dims[row] >= MANY_ROWS && !u->bias) {
+      const dnnl_status_t s = onednn_cut_plan(plan, chain, u, cut_stack, row, u->out.dims[row], ROWS);
+      if (s != dnnl_success || plan->n_parts > 0) return s;
+    }
     return u->bias ? dnnl_success : onednn_cut_plan(plan, chain, u, cut_stack, dim, u->out.dims[dim], 1);
   }
-  if (u->out.dims[0] >= MANY_ROWS) return onednn_cut_plan(plan, chain, u, cut_matmul, 0, u->out.dims[0], ROWS);
+  /* A part packs the part of the right matrix that it reads: all of it would take as long as a short part. */
+  const bool is_long = plan->wanted_parts > 2 * plan->threads,
+             wide = u->out.dims[1] >= COLUMNS * (int64_t)plan->wanted_parts / 4;
+  if (u->out.dims[0] >= MANY_ROWS && !(is_long && !u->packed && wide))
+    return onednn_cut_plan(plan, chain, u, cut_matmul, 0, u->out.dims[0], ROWS);
   return onednn_cut_plan(plan, chain, u, cut_matmul, 1, u->out.dims[1], COLUMNS);
 }
 

@@ -60,11 +60,11 @@ static dnnl_status_t add_part(onednn_plan *plan, const onednn_chain *chain, cons
   return s;
 }
 
-dnnl_status_t onednn_cut_plan(onednn_plan *plan, const onednn_chain *chain, const void *setup, onednn_cut cut, int dim,
-                              int64_t size, int64_t granule) {
+static dnnl_status_t cut_into(onednn_plan *plan, const onednn_chain *chain, const void *setup, onednn_cut cut, int dim,
+                              int64_t size, int64_t granule, int64_t wanted) {
   int64_t signatures[ONEDNN_KINDS][ONEDNN_SIGNATURE];
   const int64_t units = (size + granule - 1) / granule;
-  const int64_t parts = units < plan->wanted_parts ? units : plan->wanted_parts;
+  const int64_t parts = units < wanted ? units : wanted;
   dnnl_status_t s = dnnl_success;
   if (parts < 2) return dnnl_success;
   for (int64_t i = 0; i < parts && s == dnnl_success; i++) {
@@ -77,6 +77,16 @@ dnnl_status_t onednn_cut_plan(onednn_plan *plan, const onednn_chain *chain, cons
   for (uint32_t i = 0; i < plan->n_kinds; i++) dnnl_primitive_desc_destroy(plan->kinds[i]);
   plan->n_kinds = plan->n_parts = 0;
   return s == dnnl_out_of_memory ? s : dnnl_success;
+}
+
+/* Where so many parts are wanted that each is short, fewer may still be computed as well as the whole. */
+dnnl_status_t onednn_cut_plan(onednn_plan *plan, const onednn_chain *chain, const void *setup, onednn_cut cut, int dim,
+                              int64_t size, int64_t granule) {
+  int64_t wanted = plan->wanted_parts;
+  dnnl_status_t s = cut_into(plan, chain, setup, cut, dim, size, granule, wanted);
+  for (; s == dnnl_success && plan->n_parts == 0 && wanted > 2 * (int64_t)plan->threads; wanted /= 2)
+    s = cut_into(plan, chain, setup, cut, dim, size, granule, wanted / 2);
+  return s;
 }
 
 static uint64_t scratch_of(const_dnnl_primitive_desc_t pd) {

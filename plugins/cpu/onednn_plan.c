@@ -50,6 +50,7 @@ static const struct {
 /* What a part takes at most, so that a run may be stopped behind it: a quarter of what is promised, since the work is
  * counted at the best. */
 #define MOST_PART_NS 25e6
+#define MOST_CALL_NS 100e6
 
 /* Work below which the reference kernels are faster, in the nanoseconds that they estimate. */
 #define SMALL_NS 300.0
@@ -241,6 +242,11 @@ static bool is_slow(const walk *w) {
   return w->self->mode != ONEDNN_ALWAYS && strstr(name, "ref") != NULL;
 }
 
+/* A call that cannot be cut and would take too long to be waited for when a run is to end: the plain kernels can stop. */
+static bool is_endless(const walk *w) {
+  return w->self->mode != ONEDNN_ALWAYS && !w->plan.by_winograd && w->plan.n_parts == 0 && w->plan.cost_ns > MOST_CALL_NS;
+}
+
 /* The family's form at a position; ONEDNN_FORMS behind the last. */
 static onednn_form form_at(const walk *w, int at) {
   const int kind = at / ONEDNN_FORMS, base = at % ONEDNN_FORMS;
@@ -277,7 +283,7 @@ static bool walk_next(walk *w) {
     w->plan.wanted_parts = w->parts;
     dnnl_status_t s = build(w);
     if (s == dnnl_out_of_memory) w->status = s;
-    found = s == dnnl_success && !is_slow(w) && absorb_rest(&w->plan) && is_new(w);
+    found = s == dnnl_success && !is_slow(w) && !is_endless(w) && absorb_rest(&w->plan) && is_new(w);
     if (!found) drop(&w->plan);
   }
   onednn_threads_leave(w->self, before);

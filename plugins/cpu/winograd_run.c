@@ -66,7 +66,7 @@ static void run_task(void *arg, uint32_t i, uint32_t n) {
   for (;;) {
     const int64_t unit = atomic_fetch_add_explicit(&launch->next, 1, memory_order_relaxed);
     if (unit >= plan->units) return;
-    if (unit >= plan->tasks && onednn_stops(launch->self)) {
+    if (unit > 0 && onednn_stops(launch->self)) {
       atomic_store_explicit(&launch->stopped, true, memory_order_relaxed);
       return;
     }

@@ -49,10 +49,12 @@ static void exponentials(const float *in, int64_t n, float most, float *out) {
 }
 
 /* x - most - log(sum of e^(x - most)). The result may lie on the operand, so the exponentials go through a block. */
-static void log_row(const float *in, int64_t n, float most, float *out) {
+static void log_row(const ref_op *op, const float *in, int64_t n, float most, float *out) {
   float block[REF_SUM_BLOCK];
   double sum = 0;
+  int64_t work = 0;
   for (int64_t at = 0; at < n; at += REF_SUM_BLOCK) {
+    if (ref_tick(op, &work, 4 * REF_SUM_BLOCK)) return;
     const int64_t some = n - at < REF_SUM_BLOCK ? n - at : REF_SUM_BLOCK;
     exponentials(in + at, some, most, block);
     sum += ref_sum_f32(block, some);
@@ -73,7 +75,7 @@ static void softmax_rows(const ref_op *op, void *const *inputs, void *const *out
     const float most = greatest(in, n);
     if (ref_tick(op, &work, n)) return;
     if (op->u.softmax.log) {
-      log_row(in, n, most, out);
+      log_row(op, in, n, most, out);
       continue;
     }
     for (int64_t at = 0; at < n; at += PIECE) {
