@@ -241,6 +241,7 @@ dnnl_status_t onednn_plan_posts(onednn_plan *plan, const onednn_chain *chain);
 typedef struct onednn_range {
   int dim;
   int64_t from, count;
+  int64_t from_column, columns; /* of a matrix that is cut in rows, those; 0: all of them */
 } onednn_range;
 
 /* One part: always sets its signature (parts of equal ones share a primitive) and the offsets of its arguments, in the
@@ -254,6 +255,10 @@ typedef dnnl_status_t (*onednn_cut)(const onednn_plan *plan, const onednn_chain 
  * first. Leaves the plan whole where that does not work: only memory that is out is an error. */
 dnnl_status_t onednn_cut_plan(onednn_plan *plan, const onednn_chain *chain, const void *setup, onednn_cut cut, int dim,
                               int64_t size, int64_t granule);
+
+/* Cuts a matrix into tiles of so many rows and columns; else as onednn_cut_plan. */
+dnnl_status_t onednn_cut_grid(onednn_plan *plan, const onednn_chain *chain, const void *setup, onednn_cut cut,
+                              const int64_t sizes[2], const int64_t each[2]);
 
 /* Sets the offset of an argument; nothing where the plan does not have it. */
 void onednn_set_offset(const onednn_plan *plan, int arg, uint64_t offset, uint64_t offsets[ONEDNN_ARGS]);
