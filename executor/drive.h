@@ -51,7 +51,7 @@ typedef struct heddle__drive {
   pthread_mutex_t lock;   /* guards what follows; no plugin is called with it held */
   pthread_cond_t cond;
   heddle__waiter *waiters;
-  heddle_error error; /* of the last run that failed */
+  heddle_error error;     /* of the last run that failed */
   heddle__program *shown; /* what its thread drives and step is of; retained, or NULL */
   bool has_thread, quit;
   pthread_t thread;

@@ -145,7 +145,8 @@ static heddle_status take_timeout(heddle_model *m, const heddle_model_options *o
   heddle_status s = heddle__context_number(m->ctx, "limit.upload_seconds", DEFAULT_UPLOAD_SECONDS, 1,
                                            MOST_UPLOAD_SECONDS, &seconds, err);
   m->upload_timeout_ns = o->upload_timeout_ns != 0 ? o->upload_timeout_ns : (uint64_t)seconds * UINT64_C(1000000000);
-  if (s == HEDDLE_OK) s = heddle__context_number(m->ctx, "limit.plan_seconds", 0, 0, MOST_UPLOAD_SECONDS, &seconds, err);
+  if (s == HEDDLE_OK)
+    s = heddle__context_number(m->ctx, "limit.plan_seconds", 0, 0, MOST_UPLOAD_SECONDS, &seconds, err);
   m->plan_timeout_ns = o->plan_timeout_ns != 0 ? o->plan_timeout_ns
                        : seconds != 0          ? (uint64_t)seconds * UINT64_C(1000000000)
                                                : HEDDLE_FOREVER;

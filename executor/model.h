@@ -32,7 +32,7 @@ struct heddle_model {
   uint32_t max_programs;
   uint32_t in_flight; /* at least 1 */
   uint64_t upload_timeout_ns;
-  uint64_t plan_timeout_ns; /* HEDDLE_FOREVER: none */
+  uint64_t plan_timeout_ns;                    /* HEDDLE_FOREVER: none */
   const struct heddle__budget_table *budget;   /* with limits */
   uint64_t *limits;                            /* NULL, or one per device; budget.h */
   char *limits_text;                           /* as the call gave them; NULL: it gave none */

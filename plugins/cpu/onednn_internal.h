@@ -16,9 +16,9 @@ enum {
   ONEDNN_POSTS = 6,
   ONEDNN_NODES = ONEDNN_POSTS + 1,
   ONEDNN_ARGS = ONEDNN_INPUTS + ONEDNN_POSTS + 2,
-  ONEDNN_TASKS = 32, /* that a region is cut into for threads */
+  ONEDNN_TASKS = 32,  /* that a region is cut into for threads */
   ONEDNN_PARTS = 512, /* and so that none takes long */
-  ONEDNN_KINDS = 4   /* of parts: first, middle, last, and a shorter one */
+  ONEDNN_KINDS = 4    /* of parts: first, middle, last, and a shorter one */
 };
 
 enum { ONEDNN_AUTO, ONEDNN_ALWAYS };

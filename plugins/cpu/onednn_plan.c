@@ -244,7 +244,8 @@ static bool is_slow(const walk *w) {
 
 /* A call that cannot be cut and would take too long to be waited for when a run is to end: the plain kernels can stop. */
 static bool is_endless(const walk *w) {
-  return w->self->mode != ONEDNN_ALWAYS && !w->plan.by_winograd && w->plan.n_parts == 0 && w->plan.cost_ns > MOST_CALL_NS;
+  return w->self->mode != ONEDNN_ALWAYS && !w->plan.by_winograd && w->plan.n_parts == 0 &&
+         w->plan.cost_ns > MOST_CALL_NS;
 }
 
 /* The family's form at a position; ONEDNN_FORMS behind the last. */

@@ -26,7 +26,7 @@ struct heddle_plaunch {
   void *workspace;
   uint64_t units;
   uint32_t parts, watched; /* watched: it may be stopped in the middle */
-  onednn_launch *onednn; /* NULL, with join too: kernel and ref */
+  onednn_launch *onednn;   /* NULL, with join too: kernel and ref */
   onednn_join_launch *join;
   heddle_pdevice *dev;
   void *addresses[];

@@ -129,8 +129,10 @@ heddle_status winograd_hold(const onednn *self, const winograd_plan *plan, onedn
   const heddle_host *host = self->host;
   winograd_op *op = host->alloc(host->ctx, sizeof *op, _Alignof(winograd_op));
   if (op == NULL) return p_fail(err, HEDDLE_ENOMEM, 0, "cpu: no memory for an operator");
-  *op = (winograd_op){
-      .special = {.workspace = winograd_workspace(plan), .free = free_op, .bind = bind}, .self = self, .host = host, .plan = *plan};
+  *op = (winograd_op){.special = {.workspace = winograd_workspace(plan), .free = free_op, .bind = bind},
+                      .self = self,
+                      .host = host,
+                      .plan = *plan};
   *out = &op->special;
   return HEDDLE_OK;
 }

@@ -311,7 +311,8 @@ void more_setup_non_max_suppression(more_plan *p) {
     if (more_has(p, k)) in[k] = more_operand_bytes(p, k);
   if (!more_ok(p)) return;
   const double scores_all = (double)m->in[1].count, most = setting(m, in, 2, 0);
-  if (scores_all * (double)boxes[1] > 0x1p34 && most > 0) more_refuse(p, "its boxes and classes would take too long to plan");
+  if (scores_all * (double)boxes[1] > 0x1p34 && most > 0)
+    more_refuse(p, "its boxes and classes would take too long to plan");
   if (!more_ok(p)) return;
   const int64_t found = m->in[0].count > 0 && m->in[1].count > 0 ? choose(m, in, NULL, 0) : 0;
   m->i[FOUND] = found;

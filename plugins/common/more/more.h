@@ -45,9 +45,9 @@ struct more_op {
   int64_t units;
   uint64_t scratch_bytes;
   uint64_t part_scratch; /* or of each part by itself */
-  double steps; /* for the cost: as long as a product each */
-  bool loops;    /* see more_loop */
-  bool unsliced; /* the kernel asks by itself, and its parts are not cut */
+  double steps;          /* for the cost: as long as a product each */
+  bool loops;            /* see more_loop */
+  bool unsliced;         /* the kernel asks by itself, and its parts are not cut */
   uint32_t n_in, n_out;
   more_value in[MORE_IN], out[MORE_OUT];
   int64_t i[MORE_INTS]; /* what the setup leaves for the kernel */

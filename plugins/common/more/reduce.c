@@ -282,8 +282,8 @@ static void run_top_k(const more_op *m, const more_args *a, int64_t first, int64
   int64_t work = 0;
   for (int64_t r = first; r < last; r++) {
     const column c = {x, a->in[0], r / inner * inner * n + r % inner, inner};
-    const ref_rank rank = {.n = n, .k = k, .wide = x->size == 8, .largest = m->i[REVERSE] != 0, .keys = top_keys,
-                           .ctx = &c};
+    const ref_rank rank = {
+        .n = n, .k = k, .wide = x->size == 8, .largest = m->i[REVERSE] != 0, .keys = top_keys, .ctx = &c};
     const int64_t to = r / inner * inner * k + r % inner;
     if (!ref_rank_run(&rank, more_ref_op(m), &work, a->scratch)) return;
     for (int64_t i = 0; i < k; i++) {

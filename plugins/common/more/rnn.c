@@ -31,7 +31,7 @@ static double activate(const more_op *m, int64_t which, double x) {
 typedef struct step {
   const more_op *m;
   const more_args *a;
-  int64_t *work; /* of more_tick; -1: the run is to end */
+  int64_t *work;           /* of more_tick; -1: the run is to end */
   int64_t direction, x_at; /* where its inputs begin */
   const double *h;         /* before the step */
 } step;

@@ -101,8 +101,8 @@ static void top_k(const ref_op *op, void *const *inputs, void *const *outputs, v
   int64_t work = 0;
   for (uint64_t unit = first; unit < last; unit++) {
     const column c = {column_of(op, inputs, unit), f->inner};
-    const ref_rank rank = {.n = f->n, .k = f->k, .wide = size == 8, .largest = f->largest != 0,
-                           .keys = keys_of(f->type), .ctx = &c};
+    const ref_rank rank = {
+        .n = f->n, .k = f->k, .wide = size == 8, .largest = f->largest != 0, .keys = keys_of(f->type), .ctx = &c};
     const uint64_t at = unit / inner * (uint64_t)f->k * inner + unit % inner;
     int64_t *indices = (int64_t *)outputs[op->result[1]] + at;
     char *values = (char *)outputs[0] + at * size;

@@ -145,7 +145,9 @@ heddle_status ref_plan_lrn(const ref_node *n, ref_op *op, heddle_error *err) {
   if (s == HEDDLE_OK) s = attr_int(n->node, "size", 0, &f->size, err);
   if (s == HEDDLE_OK && (f->size < 1 || f->size > INT32_MAX))
     return ref_refuse(n, err, "size is %lld", (long long)f->size);
-  return s == HEDDLE_OK ? plan_planes(n, op, lrn, 100 + (double)(f->size < n->in[0]->shape[1] ? f->size : n->in[0]->shape[1]), err) : s;
+  return s == HEDDLE_OK
+             ? plan_planes(n, op, lrn, 100 + (double)(f->size < n->in[0]->shape[1] ? f->size : n->in[0]->shape[1]), err)
+             : s;
 }
 
 heddle_status ref_plan_layer_norm(const ref_node *n, ref_op *op, heddle_error *err) {

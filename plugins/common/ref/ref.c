@@ -334,8 +334,9 @@ bool ref_watched(const ref_op *op) {
 heddle_status ref_stopped(const ref_op *op, heddle_error *err) {
   const heddle_status s = ref_watched(op) ? op->host->stop_requested(op->host->ctx) : HEDDLE_OK;
   if (s == HEDDLE_OK) return s;
-  return p_fail(err, s, 0, s == HEDDLE_ECANCELED ? "the run was cancelled while it was computed"
-                                                 : "the time of the run was over while it was computed");
+  return p_fail(err, s, 0,
+                s == HEDDLE_ECANCELED ? "the run was cancelled while it was computed"
+                                      : "the time of the run was over while it was computed");
 }
 
 /* The units first to last, in slices; none is begun when the run is to end. */
