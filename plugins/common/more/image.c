@@ -173,6 +173,7 @@ static int64_t samples(const more_op *m, double bin) {
 static void run_roi(const more_op *m, const more_args *a, int64_t first, int64_t last) {
   const int64_t channels = m->in[0].shape[1], plane = m->in[0].shape[2] * m->in[0].shape[3],
                 bins = m->i[HEIGHT] * m->i[WIDTH];
+  int64_t work = 0;
   for (int64_t u = first; u < last; u++) {
     const int64_t roi = u / bins / channels, c = u / bins % channels, ph = u % bins / m->i[WIDTH], pw = u % m->i[WIDTH];
     const int64_t image = more_get_int(&m->in[2], a->in[2], roi);
@@ -184,7 +185,6 @@ static void run_roi(const more_op *m, const more_args *a, int64_t first, int64_t
     height /= (double)m->i[HEIGHT];
     width /= (double)m->i[WIDTH];
     const int64_t ny = samples(m, height), nx = samples(m, width);
-    int64_t work = 0;
     for (int64_t i = 0; i < ny * nx && image >= 0 && image < m->in[0].shape[0]; i++) {
       if (more_tick(m, &work, 32)) return;
       const double y = edge[1] + ((double)ph + ((double)(i / nx) + 0.5) / (double)ny) * height;
@@ -217,7 +217,8 @@ void more_setup_roi_align(more_plan *p) {
     more_refuse(p, "a size is out of range");
   const int64_t shape[] = {rois->shape[0], x->shape[1], m->i[HEIGHT], m->i[WIDTH]};
   more_result(p, 0, x->type, 4, shape);
-  more_work(p, run_roi, m->out[0].count, 100 * (double)m->out[0].count);
+  const double taps = m->i[RATIO] > 1 ? (double)m->i[RATIO] * (double)m->i[RATIO] : 1;
+  more_work(p, run_roi, m->out[0].count, (80 + 20 * taps) * (double)m->out[0].count);
 }
 
 /* ---------------------------------------------------------------- NonMaxSuppression */
