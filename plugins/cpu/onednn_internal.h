@@ -53,7 +53,8 @@ heddle_status onednn_fail(dnnl_status_t status, const char *what, heddle_error *
  * words. */
 static inline bool onednn_stops(const onednn *self) {
   const heddle_host *host = self->host;
-  return HEDDLE_HAS(heddle_host, host, stop_requested) && host->stop_requested(host->ctx) != HEDDLE_OK;
+  return HEDDLE_HAS(heddle_host, host, stop_requested) && host->stop_requested != NULL &&
+         host->stop_requested(host->ctx) != HEDDLE_OK;
 }
 
 heddle_status onednn_stopped(const onednn *self, heddle_error *err);

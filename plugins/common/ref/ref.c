@@ -322,13 +322,12 @@ void ref_free(ref_op *op) {
   if (op != NULL) op->host->free(op->host->ctx, op);
 }
 
-bool ref_stops(const ref_op *op) {
-  return op->watched && HEDDLE_HAS(heddle_host, op->host, stop_requested) &&
-         op->host->stop_requested(op->host->ctx) != HEDDLE_OK;
+bool ref_watched(const ref_op *op) {
+  return op->watched && HEDDLE_HAS(heddle_host, op->host, stop_requested) && op->host->stop_requested != NULL;
 }
 
-bool ref_watched(const ref_op *op) {
-  return op->watched && HEDDLE_HAS(heddle_host, op->host, stop_requested);
+bool ref_stops(const ref_op *op) {
+  return ref_watched(op) && op->host->stop_requested(op->host->ctx) != HEDDLE_OK;
 }
 
 heddle_status ref_stopped(const ref_op *op, heddle_error *err) {
