@@ -6,6 +6,7 @@
 #include "core/elf.h"
 #include "core/fence.h"
 #include "core/registry.h"
+#include "core/watch.h"
 
 #if defined(__clang__)
 #define COMPILER "clang " __clang_version__
@@ -113,12 +114,22 @@ static uint32_t host_parallelism(void *ctx) {
   return plugin != NULL ? heddle__pool_threads(plugin->ctx->pool) : 1;
 }
 
+#if HEDDLE_ABI_MINOR >= 2 /* tests/abi builds this with the header of 1.0 too */
+static heddle_status host_stop_requested(void *ctx) {
+  (void)ctx;
+  return heddle__watch_asks();
+}
+#define SINCE_1_2 , .stop_requested = host_stop_requested
+#else
+#define SINCE_1_2
+#endif
+
 #define SERVICES \
   .struct_size = sizeof(heddle_host), .abi_major = HEDDLE_ABI_MAJOR, .abi_minor = HEDDLE_ABI_MINOR, \
   .build = "heddle " HEDDLE_VERSION ", " COMPILER, .log = host_log, .alloc = host_alloc, .free = host_free, \
   .config = host_config, .fence_signal = host_fence_signal, .fence_fail = host_fence_fail, \
   .fence_query = host_fence_query, .device_fault = host_device_fault, .now_ns = host_now_ns, \
-  .trace_span = host_trace_span, .run_parallel = host_run_parallel, .parallelism = host_parallelism
+  .trace_span = host_trace_span, .run_parallel = host_run_parallel, .parallelism = host_parallelism SINCE_1_2
 
 void heddle__host_init(heddle_host *host, heddle__plugin *plugin) {
   *host = (heddle_host){SERVICES, .features = heddle__elf_sanitizers(), .ctx = plugin};

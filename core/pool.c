@@ -13,6 +13,7 @@
 #include "core/context.h"
 #include "core/error.h"
 #include "core/thread.h"
+#include "core/watch.h"
 
 /* The state of the job, in one word: how many workers it still wants, how many it has, whether its owner sleeps until
  * they are done, and whether the pool ends. */
@@ -41,6 +42,7 @@ struct heddle__pool {
   _Atomic(uint32_t) sleepers; /* workers that wait for wake */
   heddle_task_fn task;
   void *arg;
+  const heddle__watch *watch; /* of the owner: its tasks' too */
   uint32_t n;
   bool gang;
   char before_word[LINE];
@@ -122,7 +124,9 @@ static void work(heddle__pool *pool, heddle_task_fn task, void *arg, uint32_t n,
 static void *worker(void *arg) {
   heddle__pool *pool = arg;
   while (await_ticket(pool)) {
+    heddle__watch_adopt(pool->watch);
     work(pool, pool->task, pool->arg, pool->n, pool->gang);
+    heddle__watch_adopt(NULL);
     leave(pool);
   }
   return NULL;
@@ -260,6 +264,7 @@ void heddle__pool_run(heddle__pool *pool, uint32_t n, uint32_t flags, heddle_tas
   const uint64_t began = pool->spin_ns > 0 ? heddle__now_ns() : 0;
   pool->task = task;
   pool->arg = arg;
+  pool->watch = heddle__watch_now();
   pool->n = n;
   pool->gang = gang;
   open_job(pool, helpers);

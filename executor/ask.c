@@ -218,6 +218,8 @@ static heddle_status take_offer(void *ctx, const heddle_poffer *theirs, heddle_e
   mine->n_in_place = o.in_place != NULL ? o.n_in_place : 0;
   mine->workspace_bytes = o.workspace_bytes;
   mine->workspace_align = o.workspace_align == 0 ? 1 : o.workspace_align;
+  mine->kept_bytes = o.kept_bytes;
+  mine->launch_bytes = o.launch_bytes;
   mine->cost_ns = o.cost_ns > 0 && o.cost_ns <= 1e18 ? o.cost_ns : 0; /* what is no time is as if unknown */
   if (mine->input_layouts == NULL || mine->output_layouts == NULL || mine->input_flags == NULL ||
       mine->in_place == NULL) {
@@ -262,7 +264,9 @@ heddle_status heddle__ask_device(heddle__plan *plan, heddle_device *dev, heddle_
     return heddle__fail(err, HEDDLE_EUNSUPPORTED, "node '%s': %s runs no operators", first->name, dev->name);
   }
   question q = {dev, {plan, answer, 0}};
-  heddle_status s = heddle__ask_open(dev, query, &q, err);
+  heddle_status s = heddle__plan_watch(plan, first->name, err);
+  if (s != HEDDLE_OK) return s;
+  s = heddle__ask_open(dev, query, &q, err);
   if (s == HEDDLE_OK && answer->n_offers == 0) {
     return heddle__fail(err, HEDDLE_EABI, "node '%s': the plugin of %s accepted it and offered nothing", first->name,
                         dev->name);

@@ -264,6 +264,7 @@ heddle_status heddle__bound_make(heddle__program *program, heddle__waker *waker,
   b->program = heddle__program_retain(program);
   b->granule = heddle__plan_granule(program->plan);
   b->all_inline = true;
+  b->waited = HEDDLE__NONE;
   heddle_status s = allocate(b, err);
   for (uint32_t i = 0; i < program->plan->n_devices && s == HEDDLE_OK; i++)
     if (program->plan->devices[i].used) s = heddle__device_check(program->plan->devices[i].dev, err);

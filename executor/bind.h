@@ -80,6 +80,8 @@ typedef struct heddle__bound {
   bool stale;          /* some stretch is */
   bool spins;          /* completions are worth a short spin */
   bool all_inline;
+  bool lengthy;          /* some step of the host's takes long, or nobody knows how long */
+  uint32_t waited;       /* a step that a late run had to wait for, since it cannot be stopped; HEDDLE__NONE */
   uint64_t own_bytes;    /* of memory, without constants */
   uint64_t orphan_bytes; /* counted as such on its devices */
   uint64_t granule;

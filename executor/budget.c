@@ -5,13 +5,29 @@
 #include "core/error.h"
 #include "core/parts.h"
 #include "core/registry.h"
+#include "core/watch.h"
 #include "executor/constants.h"
 
 #define MOST (UINT64_MAX >> 3) /* more is not told apart, so that sums of these are numbers still */
 
+/* What operators on a device keep for themselves, as their plugin says: each once, and each launch for each run in
+ * flight. */
+static uint64_t kept_bytes(const heddle__plan *plan, uint32_t device) {
+  uint64_t sum = 0;
+  for (uint32_t i = 0; i < plan->n_regions && sum < MOST; i++) {
+    const heddle__region *r = &plan->regions[i];
+    if (r->device != device || r->offers == NULL || r->offer >= r->n_offers) continue;
+    const heddle__offer *o = &r->offers[r->offer];
+    if (o->kept_bytes > MOST - sum || o->launch_bytes > (MOST - sum - o->kept_bytes) / plan->req.in_flight) return MOST;
+    sum += o->kept_bytes + o->launch_bytes * plan->req.in_flight;
+  }
+  return sum;
+}
+
 uint64_t heddle__plan_bytes(const heddle__plan *plan, uint32_t device, uint32_t kind) {
   const heddle_device *dev = plan->devices[device].dev;
-  uint64_t granule = heddle__plan_granule(plan), sum = 0;
+  uint64_t granule = heddle__plan_granule(plan);
+  uint64_t sum = kind == HEDDLE_MEMORY_DEVICE ? kept_bytes(plan, device) : 0;
   for (uint32_t i = 0; i < plan->n_allocs; i++) {
     const heddle__allocation *a = &plan->allocs[i];
     const heddle__space *space = &plan->spaces[a->space];
@@ -63,10 +79,14 @@ heddle_status heddle__budget_read(heddle_model *m, const char *list, heddle_erro
 
 heddle_status heddle__budget_plan(const heddle_model *m, const heddle__request *request, heddle__plan **out,
                                   heddle_error *err) {
+  heddle__watch watch = {.deadline_ns = heddle__model_plan_deadline(m)};
+  heddle_status s;
+  heddle__watch_enter(&watch);
 #if HEDDLE_HAS_BUDGET
-  if (m->limits != NULL) return heddle__budget_fit(request, out, err);
+  s = m->limits != NULL ? heddle__budget_fit(request, out, err) : heddle__plan_make(request, out, err);
 #else
-  (void)m; /* it has no limits */
+  s = heddle__plan_make(request, out, err);
 #endif
-  return heddle__plan_make(request, out, err);
+  heddle__watch_leave(&watch);
+  return s;
 }

@@ -10,6 +10,7 @@
 #include "core/context.h"
 #include "core/error.h"
 #include "core/thread.h"
+#include "core/watch.h"
 
 heddle_status heddle__drive_init(heddle__drive *d, heddle__ended_fn ended, void *user, heddle_error *err) {
   heddle_status s = heddle__waker_init(&d->waker, err);
@@ -47,6 +48,7 @@ void heddle__drive_finish(heddle__drive *d) {
 void heddle__drive_begin(heddle__drive *d, heddle__bound *b, struct heddle__profile *profile) {
   d->bound = b;
   d->profile = profile;
+  atomic_store_explicit(&d->lengthy, b == NULL || b->lengthy, memory_order_relaxed);
   d->words.text[0] = '\0';
   if (b != NULL) heddle__run_reset(b);
   else d->course->reset(d->course_self);
@@ -57,10 +59,18 @@ void heddle__drive_begin(heddle__drive *d, heddle__bound *b, struct heddle__prof
 
 /* ---- at the helm */
 
+/* How a thread takes part in a run. */
+typedef enum part {
+  PART_WAIT,   /* drives, if nobody else does */
+  PART_ATTEND, /* does not drive */
+  PART_OWN     /* drives while nobody wants to: the executor's own thread */
+} part;
+
 static bool is_cancelled(heddle__drive *d) {
   return atomic_load(&d->cancel) == atomic_load_explicit(&d->run, memory_order_relaxed);
 }
 
+/* Also what kernels ask, through the watch. */
 static bool heed_caller(void *user) {
   return is_cancelled(user);
 }
@@ -125,18 +135,30 @@ static heddle_status end_run(heddle__drive *d, heddle_status status, heddle_erro
 }
 
 /* With the helm held: drives on. RUN_DONE also means that the run failed: status says. */
-static heddle__run_end drive(heddle__drive *d, uint64_t deadline_ns, bool own, heddle_status *status,
+static heddle__run_end drive(heddle__drive *d, uint64_t deadline_ns, part as, heddle_status *status,
                              heddle_error *err) {
   heddle_status s = HEDDLE_OK;
   heddle__run_end end;
+  heddle__watch watch = {.deadline_ns = HEDDLE_FOREVER, /* who is late goes, and the run goes on */
+                         .attention = &d->attention,
+                         .cancelled = heed_caller,
+                         .user = d};
+  heddle__watch_enter(&watch);
   do {
-    heddle__helm helm = {&d->waker, &d->attention, own ? heed_own : heed_caller, d, deadline_ns, d->profile};
+    heddle__helm helm = {.waker = &d->waker,
+                         .attention = &d->attention,
+                         .heed = as == PART_OWN ? heed_own : heed_caller,
+                         .user = d,
+                         .deadline_ns = deadline_ns,
+                         .profile = d->profile,
+                         .step = as == PART_OWN && atomic_load(&d->lengthy) ? &d->step : NULL};
     end = d->bound != NULL ? heddle__run_drive(d->bound, &helm, &s, &d->words)
                            : d->course->drive(d->course_self, &helm, &s, &d->words);
     if (end != HEDDLE__RUN_FAILED || d->again == NULL) break;
     s = d->again(d->user, s, &d->words);
     if (s == HEDDLE_OK && deadline_ns != HEDDLE_FOREVER && heddle__now_ns() >= deadline_ns) end = HEDDLE__RUN_LATE;
   } while (s == HEDDLE_OK && end != HEDDLE__RUN_LATE);
+  heddle__watch_leave(&watch);
   if (end == HEDDLE__RUN_LATE) {
     char what[320] = "it is in stages";
     if (d->bound != NULL) heddle__run_say(d->bound, what, sizeof what);
@@ -163,10 +185,14 @@ static heddle_status last_result(heddle__drive *d, heddle_error *err) {
   return s;
 }
 
-static heddle_status late(heddle_error *err) {
+/* The lock is held. */
+static heddle_status late(heddle__drive *d, heddle_error *err) {
+  const uint32_t step = atomic_load_explicit(&d->step, memory_order_relaxed);
+  char what[320] = "";
+  if (d->shown != NULL && step != HEDDLE__NONE) heddle__program_say(d->shown, step, what, sizeof what);
   return heddle__fail(err, HEDDLE_ETIMEOUT,
-                      "the run has not ended within its time; it is still pending: wait again, "
-                      "or cancel it");
+                      "the run has not ended within its time%s%s%s; it is still pending: wait again, or cancel it",
+                      what[0] != '\0' ? " (it is at " : "", what, what[0] != '\0' ? ")" : "");
 }
 
 /* The lock is held, and given up while sleeping. false when the deadline has passed. */
@@ -187,7 +213,7 @@ static void unlink_waiter(heddle__drive *d, const heddle__waiter *w) {
     }
 }
 
-static heddle_status wait_slowly(heddle__drive *d, uint64_t run, uint64_t deadline_ns, heddle_error *err) {
+static heddle_status wait_slowly(heddle__drive *d, uint64_t run, uint64_t deadline_ns, part as, heddle_error *err) {
   heddle__waiter w = {.run = run, .err = err};
   heddle_status s = HEDDLE_OK;
   pthread_mutex_lock(&d->lock);
@@ -203,10 +229,10 @@ static heddle_status wait_slowly(heddle__drive *d, uint64_t run, uint64_t deadli
       s = last_result(d, err);
       break;
     }
-    if (take_helm(d)) {
+    if (as != PART_ATTEND && take_helm(d)) {
       pthread_mutex_unlock(&d->lock);
       heddle__run_end end = HEDDLE__RUN_STOPPED;
-      if (atomic_load(&d->pending) != 0 && atomic_load(&d->run) == run) end = drive(d, deadline_ns, false, &s, err);
+      if (atomic_load(&d->pending) != 0 && atomic_load(&d->run) == run) end = drive(d, deadline_ns, as, &s, err);
       release_helm(d);
       pthread_mutex_lock(&d->lock);
       if (end == HEDDLE__RUN_DONE) break;
@@ -216,13 +242,15 @@ static heddle_status wait_slowly(heddle__drive *d, uint64_t run, uint64_t deadli
       }
       continue;
     }
-    atomic_fetch_add(&d->wanted, 1);
-    atomic_store(&d->attention, 1);
-    if (atomic_load(&d->own_drives)) heddle__waker_wake(&d->waker);
+    if (as != PART_ATTEND) {
+      atomic_fetch_add(&d->wanted, 1);
+      atomic_store(&d->attention, 1);
+      if (atomic_load(&d->own_drives)) heddle__waker_wake(&d->waker);
+    }
     bool in_time = sleep_on(d, deadline_ns);
-    atomic_fetch_sub(&d->wanted, 1);
+    if (as != PART_ATTEND) atomic_fetch_sub(&d->wanted, 1);
     if (!in_time && !w.done) {
-      s = late(err);
+      s = late(d, err);
       break;
     }
   }
@@ -233,7 +261,7 @@ static heddle_status wait_slowly(heddle__drive *d, uint64_t run, uint64_t deadli
   return s;
 }
 
-heddle_status heddle__drive_wait(heddle__drive *d, uint64_t deadline_ns, heddle_error *err) {
+static heddle_status take_part(heddle__drive *d, uint64_t deadline_ns, part as, heddle_error *err) {
   uint64_t run = atomic_load(&d->run); /* before pending is looked at: never the number of a run that began later */
   if (!heddle__drive_pending(d)) {
     if (atomic_load(&d->result) == HEDDLE_OK) return HEDDLE_OK;
@@ -242,16 +270,26 @@ heddle_status heddle__drive_wait(heddle__drive *d, uint64_t deadline_ns, heddle_
     pthread_mutex_unlock(&d->lock);
     return s;
   }
-  if (take_helm(d)) {
+  if (as != PART_ATTEND && take_helm(d)) {
     heddle_status s = HEDDLE_OK;
     heddle__run_end end = HEDDLE__RUN_STOPPED;
     if (atomic_load(&d->pending) != 0 && atomic_load_explicit(&d->run, memory_order_relaxed) == run)
-      end = drive(d, deadline_ns, false, &s, err);
+      end = drive(d, deadline_ns, as, &s, err);
     release_helm(d);
     if (end == HEDDLE__RUN_DONE) return s;
     if (end == HEDDLE__RUN_LATE) return HEDDLE_ETIMEOUT;
   }
-  return wait_slowly(d, run, deadline_ns, err);
+  return wait_slowly(d, run, deadline_ns, as, err);
+}
+
+heddle_status heddle__drive_wait(heddle__drive *d, uint64_t deadline_ns, heddle_error *err) {
+  return take_part(d, deadline_ns, PART_WAIT, err);
+}
+
+heddle_status heddle__drive_attend(heddle__drive *d, uint64_t deadline_ns, heddle_error *err) {
+  const bool attend = deadline_ns != HEDDLE_FOREVER && atomic_load_explicit(&d->lengthy, memory_order_relaxed) &&
+                      heddle__drive_pending(d) && heddle__drive_leave(d, NULL) == HEDDLE_OK;
+  return take_part(d, deadline_ns, attend ? PART_ATTEND : PART_WAIT, err);
 }
 
 void heddle__drive_cancel(heddle__drive *d) {
@@ -264,7 +302,7 @@ void heddle__drive_cancel(heddle__drive *d) {
   heddle_status s = HEDDLE_OK;
   if (atomic_load(&d->pending) != 0 && atomic_load(&d->run) == run) {
     atomic_store(&d->attention, 1);
-    drive(d, HEDDLE_FOREVER, false, &s, NULL);
+    drive(d, HEDDLE_FOREVER, PART_WAIT, &s, NULL);
   }
   release_helm(d);
 }
@@ -282,10 +320,21 @@ static void *own_thread(void *arg) {
     atomic_fetch_add(&d->watchers, 1);
     if (take_helm(d)) {
       heddle_status s = HEDDLE_OK;
+      const bool drives = atomic_load(&d->wanted) == 0 && atomic_load(&d->pending) != 0;
+      heddle__program *shown = NULL;
+      atomic_store_explicit(&d->step, HEDDLE__NONE, memory_order_relaxed);
+      if (drives && d->bound != NULL && d->again == NULL && atomic_load(&d->lengthy))
+        shown = d->shown = heddle__program_retain(d->bound->program);
       pthread_mutex_unlock(&d->lock);
       atomic_store(&d->own_drives, true);
-      if (atomic_load(&d->wanted) == 0 && atomic_load(&d->pending) != 0) drive(d, HEDDLE_FOREVER, true, &s, NULL);
+      if (drives) drive(d, HEDDLE_FOREVER, PART_OWN, &s, NULL);
       atomic_store(&d->own_drives, false);
+      if (shown != NULL) {
+        pthread_mutex_lock(&d->lock);
+        d->shown = NULL;
+        pthread_mutex_unlock(&d->lock);
+        heddle__program_release(shown);
+      }
       release_helm(d);
       pthread_mutex_lock(&d->lock);
     } else if (atomic_load(&d->pending) != 0) {

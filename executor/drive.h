@@ -45,11 +45,14 @@ typedef struct heddle__drive {
   atomic_ullong cancel;   /* number of the run to be cancelled */
   atomic_int result;      /* of the last run */
   atomic_bool own_drives; /* the driver is the executor's thread */
+  atomic_uint step;       /* which its thread is at, of a run with long steps; HEDDLE__NONE */
+  atomic_bool lengthy;    /* the run has steps that may hold up who drives it */
   bool ready;             /* waker, lock and cond are there */
   pthread_mutex_t lock;   /* guards what follows; no plugin is called with it held */
   pthread_cond_t cond;
   heddle__waiter *waiters;
-  heddle_error error; /* of the last run that failed */
+  heddle_error error;     /* of the last run that failed */
+  heddle__program *shown; /* what its thread drives and step is of; retained, or NULL */
   bool has_thread, quit;
   pthread_t thread;
   /* the driver's */
@@ -71,9 +74,11 @@ void heddle__drive_finish(heddle__drive *d);
 /* Begins a run of what is bound; the caller knows that none is pending. profile may be NULL. */
 void heddle__drive_begin(heddle__drive *d, heddle__bound *b, struct heddle__profile *profile);
 
-/* Drives the pending run, or waits for who does, at most until deadline_ns. HEDDLE_ETIMEOUT leaves it pending; without
- * a pending run, the last one's result. Any thread. */
+/* Drives the pending run, or waits for who does, at most until deadline_ns; may be late by a step. HEDDLE_ETIMEOUT leaves it pending; without a pending run, the last one's result. Any thread. */
 heddle_status heddle__drive_wait(heddle__drive *d, uint64_t deadline_ns, heddle_error *err);
+
+/* The same, and not late: where the run has long steps and there is a deadline, the executor's thread drives. */
+heddle_status heddle__drive_attend(heddle__drive *d, uint64_t deadline_ns, heddle_error *err);
 
 /* Leaves the pending run to the executor's thread, which is started where there is none. */
 heddle_status heddle__drive_leave(heddle__drive *d, heddle_error *err);

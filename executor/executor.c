@@ -6,6 +6,7 @@
 #include "core/alloc.h"
 #include "core/error.h"
 #include "core/trace.h"
+#include "core/watch.h"
 #include "executor/explain.h"
 #include "executor/flight.h"
 #include "executor/stages.h"
@@ -270,13 +271,18 @@ heddle_status heddle_executor_run(heddle_executor *ex, uint64_t timeout_ns, hedd
   uint64_t deadline = deadline_of(timeout_ns);
   heddle__flight *flight = ex != NULL ? ex->flight : NULL;
   heddle_status s = heddle__lane_for(&ex, HEDDLE__LANE_ALONE, err);
-  if (s == HEDDLE_OK) s = heddle__executor_begin(ex, false, err);
+  if (s == HEDDLE_OK) {
+    heddle__watch watch = {.deadline_ns = deadline}; /* of what is planned, too */
+    heddle__watch_enter(&watch);
+    s = heddle__executor_begin(ex, false, err);
+    heddle__watch_leave(&watch);
+  }
   if (s != HEDDLE_OK) return s;
   uint64_t run = heddle__flight_begun(flight);
-  s = heddle__drive_wait(&ex->drive, deadline, err);
-  if (s != HEDDLE_ETIMEOUT) heddle__flight_over(flight, run);
-  else if (heddle__drive_pending(&ex->drive))
-    heddle__drive_leave(&ex->drive, NULL); /* it goes on while nobody waits, where a thread can be had */
+  s = heddle__drive_attend(&ex->drive, deadline, err);
+  const bool goes_on = s == HEDDLE_ETIMEOUT && heddle__drive_pending(&ex->drive);
+  if (!goes_on) heddle__flight_over(flight, run);
+  else heddle__drive_leave(&ex->drive, NULL); /* it goes on while nobody waits, where a thread can be had */
   return name_file(ex->model, s, err);
 }
 
@@ -296,7 +302,7 @@ heddle_status heddle_executor_wait(heddle_executor *ex, uint64_t timeout_ns, hed
   if (s != HEDDLE_OK) return s;
   uint64_t deadline = deadline_of(timeout_ns);
   s = ex->flight != NULL ? heddle__flight_wait(ex->flight, deadline, err)
-                         : heddle__drive_wait(&ex->drive, deadline, err);
+                         : heddle__drive_attend(&ex->drive, deadline, err);
   return name_file(ex->model, s, err);
 }
 

@@ -163,7 +163,7 @@ heddle_status heddle__flight_wait(heddle__flight *f, uint64_t deadline_ns, heddl
     bool none = ended == atomic_load(&f->started);
     uint64_t run = none ? ended + f->n - 1 : ended; /* none: the lane of the one before */
     heddle__flight_lane *l = &f->lanes[run % f->n];
-    heddle_status s = heddle__drive_wait(&l->ex->drive, deadline_ns, err);
+    heddle_status s = heddle__drive_attend(&l->ex->drive, deadline_ns, err);
     if (none) return s;
     if (s == HEDDLE_ETIMEOUT) {
       if (heddle__drive_pending(&l->ex->drive)) return s;

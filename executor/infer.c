@@ -191,7 +191,9 @@ heddle_status heddle__pass_infer(heddle__plan *plan, heddle_error *err) {
     const heddle__node *n = &g->nodes[i];
     bool used = false;
     for (uint32_t k = 0; k < n->n_outputs; k++) used = used || plan->values[n->first_entry + k].used;
-    if (used && n->kind != HEDDLE__NODE_NULL) s = infer_node(plan, &f, n, err);
+    if (!used || n->kind == HEDDLE__NODE_NULL) continue;
+    s = heddle__plan_watch(plan, n->name, err);
+    if (s == HEDDLE_OK) s = infer_node(plan, &f, n, err);
   }
   heddle__fold_forget(plan, &f.room);
   for (uint32_t i = 0; s == HEDDLE_OK && i < plan->n_values; i++) plan->values[i].size = plan->values[i].known.bytes;

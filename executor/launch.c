@@ -153,6 +153,15 @@ static heddle_status record(heddle__bound *b, const heddle__line *line, heddle__
 
 /* ---- a segment */
 
+/* Whether a step may keep who drives it for long, or nobody knows. */
+static bool is_lengthy(const heddle__plan *plan, uint32_t step) {
+  const double LONG_NS = 5e6;
+  if (plan->steps[step].kind != HEDDLE__STEP_OP) return false;
+  const heddle__region *r = &plan->regions[plan->steps[step].region];
+  const double cost = r->foreign == NULL && r->offer < r->n_offers ? r->offers[r->offer].cost_ns : 0;
+  return cost <= 0 || cost > LONG_NS;
+}
+
 heddle_status heddle__stretch_bind(heddle__bound *b, uint32_t segment, heddle_error *err) {
   const heddle__program *p = b->program;
   const heddle__segment *seg = &p->segments[segment];
@@ -179,6 +188,7 @@ heddle_status heddle__stretch_bind(heddle__bound *b, uint32_t segment, heddle_er
       x->count = i; /* what unbind frees */
       return heddle__prefix(err, s, "%s: ", what);
     }
+    b->lengthy = b->lengthy || (line->is_host && is_lengthy(p->plan, id));
     if (a->kind != HEDDLE__STEP_OP || a->op != x->actions[0].op) x->launches = NULL;
     x->recordable = x->recordable && may_record(line, a);
   }

@@ -5,6 +5,7 @@
 
 #include "core/alloc.h"
 #include "core/error.h"
+#include "core/watch.h"
 #include "executor/bind.h"
 #include "executor/budget.h"
 #include "executor/explain.h"
@@ -145,6 +146,11 @@ static heddle_status take_timeout(heddle_model *m, const heddle_model_options *o
   heddle_status s = heddle__context_number(m->ctx, "limit.upload_seconds", DEFAULT_UPLOAD_SECONDS, 1,
                                            MOST_UPLOAD_SECONDS, &seconds, err);
   m->upload_timeout_ns = o->upload_timeout_ns != 0 ? o->upload_timeout_ns : (uint64_t)seconds * UINT64_C(1000000000);
+  if (s == HEDDLE_OK)
+    s = heddle__context_number(m->ctx, "limit.plan_seconds", 0, 0, MOST_UPLOAD_SECONDS, &seconds, err);
+  m->plan_timeout_ns = o->plan_timeout_ns != 0 ? o->plan_timeout_ns
+                       : seconds != 0          ? (uint64_t)seconds * UINT64_C(1000000000)
+                                               : HEDDLE_FOREVER;
   return s;
 }
 
@@ -212,6 +218,11 @@ static heddle_status take_options(heddle_model *m, const heddle_model_options *o
   return s;
 }
 
+uint64_t heddle__model_plan_deadline(const heddle_model *m) {
+  const uint64_t now = heddle__now_ns(), limit = m->plan_timeout_ns;
+  return limit == 0 || limit >= HEDDLE_FOREVER - now ? HEDDLE_FOREVER : now + limit;
+}
+
 heddle_status heddle_model_create(heddle_context *ctx, const heddle_graph *graph, const heddle_params *params,
                                   const heddle_model_options *options, heddle_model **out, heddle_error *err) {
   if (out == NULL) return heddle__fail(err, HEDDLE_EINVAL, "there is no place for the model: out is NULL");
@@ -238,8 +249,11 @@ heddle_status heddle_model_create(heddle_context *ctx, const heddle_graph *graph
   bool in_stages = heddle__graph_has_inner(graph);
   if (s == HEDDLE_OK && !in_stages && graph->is_heddle)
     s = heddle__graph_cuts(graph, m->constants, NULL, &in_stages, err);
+  heddle__watch watch = {.deadline_ns = heddle__model_plan_deadline(m)};
+  heddle__watch_enter(&watch);
   if (s == HEDDLE_OK && in_stages) s = heddle__stages_make(m, o.optimize, err);
   else if (s == HEDDLE_OK) s = heddle__optimize(m, o.optimize, err);
+  heddle__watch_leave(&watch);
   if (s != HEDDLE_OK) {
     heddle_model_release(m);
     return s;

@@ -33,6 +33,7 @@ struct heddle_model {
   uint32_t max_programs;
   uint32_t in_flight; /* at least 1 */
   uint64_t upload_timeout_ns;
+  uint64_t plan_timeout_ns;        /* HEDDLE_FOREVER: none */
   uint64_t *limits;                /* NULL, or one per device; budget.h */
   char *limits_text;               /* as the call gave them; NULL: it gave none */
   const char *limits_from;         /* borrowed from the context */
@@ -54,6 +55,9 @@ struct heddle_model {
   uint32_t n_opened;
   struct heddle_model *spares; /* models that take the place of this one, for executors whose devices failed */
 };
+
+/* When a plan that begins now is to have ended; HEDDLE_FOREVER: no limit. */
+uint64_t heddle__model_plan_deadline(const heddle_model *m);
 
 /* What a program is to be made for: by position in graph->args. */
 typedef struct heddle__wish {

@@ -87,7 +87,7 @@ heddle_status heddle__optimize_plan(heddle_model *m, heddle__order *o, heddle__p
     *out = NULL;
     return s;
   }
-  if (s == HEDDLE_ENOMEM) {
+  if (s == HEDDLE_ENOMEM || s == HEDDLE_ETIMEOUT || s == HEDDLE_ECANCELED) {
     if (err != NULL) *err = why;
     return s;
   }

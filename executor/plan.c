@@ -8,6 +8,7 @@
 
 #include "core/alloc.h"
 #include "core/error.h"
+#include "core/watch.h"
 
 #define CHUNK_BYTES ((size_t)64 * 1024)
 
@@ -64,6 +65,13 @@ void heddle__plan_free(heddle__plan *plan) {
   heddle__free(plan);
 }
 
+heddle_status heddle__plan_watch(const heddle__plan *plan, const char *node, heddle_error *err) {
+  heddle_status s = heddle__watch_check("planning", err);
+  if (s == HEDDLE_OK) return s;
+  if (node != NULL) heddle__prefix(err, s, "node '%s': ", node);
+  return heddle__prefix(err, s, "%s: ", plan->req.graph->source);
+}
+
 static heddle_status take_devices(heddle__plan *plan, heddle_error *err) {
   plan->n_devices = plan->req.n_devices;
   plan->devices = heddle__plan_alloc(plan, plan->n_devices, sizeof *plan->devices);
@@ -90,6 +98,7 @@ heddle_status heddle__plan_make(const heddle__request *request, heddle__plan **o
   uint64_t start = heddle__now_ns(), t = start;
   for (size_t i = 0; s == HEDDLE_OK && i < N; i++) {
     s = passes[i](plan, err);
+    if (s == HEDDLE_OK) s = heddle__plan_watch(plan, NULL, err);
     uint64_t now = heddle__now_ns();
     plan->pass_ns[i] = now - t;
     t = now;

@@ -141,6 +141,7 @@ typedef struct heddle__offer {
   uint64_t n_in_place;
   uint64_t workspace_bytes;
   uint64_t workspace_align;
+  uint64_t kept_bytes, launch_bytes; /* held by the prepared operator, and by each launch */
   double cost_ns;
 } heddle__offer;
 
@@ -333,6 +334,10 @@ static inline uint32_t heddle__plan_sets(const heddle__plan *plan, uint32_t allo
 /* Zeroed memory of the plan's arena; NULL when memory is out. */
 void *heddle__plan_alloc(heddle__plan *plan, size_t count, size_t size);
 char *heddle__plan_format(heddle__plan *plan, const char *format, ...) __attribute__((format(printf, 2, 3)));
+
+/* HEDDLE_ETIMEOUT or HEDDLE_ECANCELED where the work of this thread is to end (core/watch.h): asked for each node that is
+ * looked at. node may be NULL. */
+heddle_status heddle__plan_watch(const heddle__plan *plan, const char *node, heddle_error *err);
 
 /* Runs all passes. *out is freed with heddle__plan_free (takes NULL). Pure but for the logs: opens a device only where
  * a plugin answered HEDDLE_ENEEDSOPEN, or where a placer measures, which takes its time. Any thread. */

@@ -104,6 +104,15 @@ static inline bool attention(const heddle__helm *helm) {
   return atomic_load_explicit(helm->attention, memory_order_relaxed) != 0 && helm->heed(helm->user);
 }
 
+/* Behind a step that could not be stopped, the run says that it is late because of that. */
+static HEDDLE__COLD heddle__run_end late(trip *t, uint32_t step) {
+  const heddle__plan *plan = t->b->program->plan;
+  const bool is_function =
+      plan->steps[step].kind == HEDDLE__STEP_OP && plan->regions[plan->steps[step].region].foreign != NULL;
+  t->b->waited = is_function ? step : HEDDLE__NONE;
+  return HEDDLE__RUN_LATE;
+}
+
 /* The functions of a compiled library, one after another. */
 static heddle__run_end run_row(trip *t, heddle__line *line, const heddle__stretch *x) {
   while (line->at < x->count) {
@@ -120,10 +129,11 @@ static heddle__run_end run_host(trip *t, heddle__line *line, uint32_t segment) {
   const heddle__helm *helm = t->helm;
   uint32_t i = line->at;
   bool timed = helm->deadline_ns != HEDDLE_FOREVER;
-  if (x->row != NULL && helm->profile == NULL && !timed) {
+  const bool plain = helm->profile == NULL && helm->step == NULL;
+  if (x->row != NULL && plain && !timed) {
     heddle__run_end end = run_row(t, line, x);
     if (end != HEDDLE__RUN_DONE) return end;
-  } else if (LIKELY(x->launches != NULL && helm->profile == NULL)) {
+  } else if (LIKELY(x->launches != NULL && plain)) {
     if (x->count > 0) {
       heddle_status (*const run)(heddle_plaunch *, heddle_error *) = x->actions[0].op->run;
       heddle_plaunch *const *launches = x->launches;
@@ -140,20 +150,21 @@ static heddle__run_end run_host(trip *t, heddle__line *line, uint32_t segment) {
         }
         if (timed && is_late(t)) {
           line->at = i;
-          return HEDDLE__RUN_LATE;
+          return late(t, x->actions[i - 1].step);
         }
       }
     }
   } else {
     while (i < x->count) {
       const heddle__action *a = &x->actions[i];
+      if (helm->step != NULL) atomic_store_explicit(helm->step, a->step, memory_order_relaxed);
       heddle_status s = helm->profile != NULL ? heddle__profile_action(helm->profile, t->b, line, a, t->err)
                                               : heddle__action_run(line, a, t->err);
       line->at = i;
       if (s != HEDDLE_OK) return failed(t, a->step, a->kind == HEDDLE__STEP_OP ? line->dev : a->dst_dev, s);
       line->at = ++i;
       if (attention(helm)) return HEDDLE__RUN_STOPPED;
-      if (timed && is_late(t)) return HEDDLE__RUN_LATE;
+      if (timed && is_late(t)) return late(t, a->step);
     }
   }
   line->at = 0;
@@ -366,6 +377,7 @@ heddle__run_end heddle__run_drive(heddle__bound *b, const heddle__helm *helm, he
 }
 
 void heddle__run_reset(heddle__bound *b) {
+  b->waited = HEDDLE__NONE;
   for (uint32_t i = 0; i < b->n_lines; i++) {
     heddle__line *l = &b->lines[i];
     l->next = l->first;
@@ -404,6 +416,12 @@ bool heddle__run_drain(heddle__bound *b, uint64_t timeout_ns, char *what, size_t
 
 HEDDLE__COLD void heddle__run_say(const heddle__bound *b, char *out, size_t size) {
   const heddle__program *p = b->program;
+  if (b->waited != HEDDLE__NONE) {
+    char what[256];
+    heddle__program_say(p, b->waited, what, sizeof what);
+    snprintf(out, size, "%s was waited for: a compiled function cannot be stopped", what);
+    return;
+  }
   for (uint32_t i = 0; i < b->n_lines; i++) {
     const heddle__line *l = &b->lines[i];
     if (l->next == l->end) continue;

@@ -9,6 +9,9 @@
 #include "graph/words.h"
 #include "plugins/common/more/more.h"
 
+/* The most that is computed for a plan, as the plain kernels estimate it. */
+#define MOST_NS 100e6
+
 enum { LINES = 256, VALUES = MORE_IN + MORE_OUT, SCRATCH_ALIGN = 64 };
 
 /* A node as a region: its inputs, then its outputs. */
@@ -141,6 +144,7 @@ static heddle_status run_region(const heddle_pregion *region, void *const *in, v
   void *scratch = NULL;
   heddle_status s = ref_query(region, NULL);
   if (s != HEDDLE_OK) return s;
+  if (ref_cost_ns(region, 1) > MOST_NS) return HEDDLE_EUNSUPPORTED; /* what takes longer is not for planning */
   const uint64_t bytes = ref_workspace(region);
   if (bytes > UINT32_MAX) return HEDDLE_EUNSUPPORTED;
   if (bytes > 0) scratch = host_alloc(NULL, bytes, SCRATCH_ALIGN);

@@ -178,7 +178,7 @@ int session_model(session *s, const char *command, const options *o) {
     return WRONG_WORDS;
   }
   mo.in_flight = (uint32_t)o->in_flight;
-  if (o->timeout > 0) mo.upload_timeout_ns = session_timeout(s);
+  if (o->timeout > 0) mo.upload_timeout_ns = mo.plan_timeout_ns = session_timeout(s);
   heddle_error err = {0};
   bool is_library = library_is(o->model);
   if (o->model_name != NULL && !is_library)

@@ -49,6 +49,8 @@ typedef struct heddle_model_options {
   const char
       *on_failure; /* what becomes of a run that a device failed (docs/failures.md): "error", "retry", "retry:N" or
                              "failover"; NULL: as the setting run.on_failure says, else "error" */
+  uint64_t plan_timeout_ns; /* for a plan, and for the making of the model: HEDDLE_ETIMEOUT names the node; 0: as the
+                               setting limit.plan_seconds says, else no limit. A run that plans has its own limit too */
 } heddle_model_options;
 
 /* Makes a model: checks the graph, takes the params' tensors as constants (names that are no inputs are skipped and

@@ -43,7 +43,7 @@ extern "C" {
 #endif
 
 #define HEDDLE_ABI_MAJOR 1
-#define HEDDLE_ABI_MINOR 1
+#define HEDDLE_ABI_MINOR 2
 
 /* True when the struct at p, of the given type, was compiled by a side that knew the member. */
 #define HEDDLE_HAS(type, p, member) ((p) != NULL && (p)->struct_size >= offsetof(type, member) + sizeof((p)->member))
@@ -216,6 +216,12 @@ typedef struct heddle_host {
 
   /* How many threads run_parallel uses at most, the caller included. */
   uint32_t (*parallelism)(void *ctx);
+
+  /* 1.2. Whether the call that the host is in on this thread (op.run of an inline device, query, prepare; a task of
+   * run_parallel is in its caller's) should end early: HEDDLE_OK, or HEDDLE_ETIMEOUT or HEDDLE_ECANCELED, which the call
+   * then returns. What it has written does not matter. Once it has said so it says so until the call returns. Asked every
+   * few milliseconds of work; HEDDLE_OK on a thread that is in no call of the host's. */
+  heddle_status (*stop_requested)(void *ctx);
 } heddle_host;
 
 /* ---------------------------------------------------------------- devices */
@@ -541,6 +547,10 @@ typedef struct heddle_poffer {
   uint64_t workspace_bytes;    /* scratch memory of kind DEVICE that the launch may use while it runs */
   uint64_t workspace_align;
   double cost_ns; /* estimated time; 0 where unknown */
+  /* 1.2. What counts beside operands and workspace (docs/memory.md): bytes of the device's memory, or of the host's where
+   * the device computes there, that the prepared op holds until op_free; and that each launch holds until launch_free. */
+  uint64_t kept_bytes;
+  uint64_t launch_bytes;
 } heddle_poffer;
 
 /* How query hands its offers over: the host copies each and returns HEDDLE_OK, or a status that query passes on. */
@@ -596,7 +606,8 @@ typedef struct heddle_op_table {
   heddle_status (*bind)(heddle_pop *op, heddle_pstream *stream, const heddle_pbind *operands, heddle_plaunch **out,
                         heddle_error *err);
 
-  /* Puts the launch into its stream; on an inline device it is complete on return. Allocates nothing, takes no lock
+  /* Puts the launch into its stream; on an inline device it is complete on return, or was stopped
+   * (heddle_host.stop_requested) and returns why. Allocates nothing, takes no lock
    * that is held for long, does not block; inside a capture it is recorded. One thread at a time per stream. */
   heddle_status (*run)(heddle_plaunch *launch, heddle_error *err);
 

@@ -160,7 +160,7 @@ static dnnl_status_t cut_channels(onednn_plan *plan, const onednn_chain *chain, 
 /* By images, else by channels, else by rows: each where the layouts have what belongs together in one piece. */
 static dnnl_status_t cut(onednn_plan *plan, const onednn_chain *chain, const setup *u) {
   whole w = {.u = u};
-  if (u->transposed || !onednn_view_of(chain->node.in[0], 0, false, &w.src) ||
+  if ((u->transposed && u->weights.groups > 0) || !onednn_view_of(chain->node.in[0], 0, false, &w.src) ||
       !onednn_view_of(chain->out, 0, false, &w.dst))
     return dnnl_success;
   if (chain->node.in[2] != NULL && !onednn_view_of(chain->node.in[2], 0, false, &w.bias)) return dnnl_success;
@@ -170,9 +170,16 @@ static dnnl_status_t cut(onednn_plan *plan, const onednn_chain *chain, const set
   w.out = plan->output;
   const int64_t each = u->weights.groups > 0 ? w.dst.dims[1] / u->weights.groups : 1;
   dnnl_status_t s = dnnl_success;
-  if (w.dst.dims[0] > 1) s = onednn_cut_plan(plan, chain, &w, cut_conv, 0, w.dst.dims[0], 1);
+  if (w.dst.dims[0] > 1 && (w.dst.dims[0] >= plan->wanted_parts || plan->wanted_parts <= 2 * plan->threads))
+    s = onednn_cut_plan(plan, chain, &w, cut_conv, 0, w.dst.dims[0], 1);
+  const bool is_long = plan->wanted_parts > 2 * plan->threads; /* then what gives the most parts comes first */
+  if (s == dnnl_success && plan->n_parts == 0 && is_long && !u->transposed && w.dst.dims[2] > w.dst.dims[1] / 16)
+    s = onednn_cut_plan(plan, chain, &w, cut_conv, 2, w.dst.dims[2], 1);
   if (s == dnnl_success && plan->n_parts == 0) s = cut_channels(plan, chain, &w, each);
-  if (s == dnnl_success && plan->n_parts == 0) s = onednn_cut_plan(plan, chain, &w, cut_conv, 2, w.dst.dims[2], 1);
+  if (s == dnnl_success && plan->n_parts == 0 && !u->transposed)
+    s = onednn_cut_plan(plan, chain, &w, cut_conv, 2, w.dst.dims[2], 1);
+  if (s == dnnl_success && plan->n_parts == 0 && w.dst.dims[0] > 1)
+    s = onednn_cut_plan(plan, chain, &w, cut_conv, 0, w.dst.dims[0], 1);
   return s;
 }
 

@@ -12,6 +12,17 @@ heddle_status onednn_fail(dnnl_status_t status, const char *what, heddle_error *
   return p_fail(err, s, (int32_t)status, "cpu:0: oneDNN: %s: status %d", what, (int)status);
 }
 
+heddle_status onednn_stopped(const onednn *self, heddle_error *err) {
+  const heddle_host *host = self->host;
+  const heddle_status s = HEDDLE_HAS(heddle_host, host, stop_requested) && host->stop_requested != NULL
+                              ? host->stop_requested(host->ctx)
+                              : HEDDLE_OK;
+  if (s == HEDDLE_OK) return p_fail(err, HEDDLE_ETIMEOUT, 0, "it was stopped in the middle");
+  return p_fail(err, s, 0,
+                s == HEDDLE_ECANCELED ? "the run was cancelled while it was computed"
+                                      : "the time of the run was over while it was computed");
+}
+
 /* *on is false for off. */
 static heddle_status read_mode(const heddle_host *host, int *mode, bool *on, heddle_error *err) {
   char word[32] = "auto";

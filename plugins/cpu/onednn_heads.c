@@ -40,6 +40,7 @@ typedef struct part {
   dnnl_memory_t memory[KINDS][2][MEMORIES];
   float *scores; /* in bfloat16 behind the Softmax, where the operator is fast */
   dnnl_status_t status;
+  bool skipped; /* tiles, since the run was to end */
 } part;
 
 typedef struct attention_launch {
@@ -302,8 +303,11 @@ static void run_part(void *arg, uint32_t i, uint32_t n) {
   part *p = &launch->parts[i];
   const int before = onednn_threads_enter(self);
   p->status = dnnl_success;
-  for (uint32_t tile = i; tile < launch->op->h.tiles && p->status == dnnl_success; tile += n)
-    p->status = run_tile(launch, p, tile);
+  p->skipped = false;
+  for (uint32_t tile = i; tile < launch->op->h.tiles && p->status == dnnl_success && !p->skipped; tile += n) {
+    p->skipped = tile > 0 && onednn_stops(self);
+    if (!p->skipped) p->status = run_tile(launch, p, tile);
+  }
   onednn_threads_leave(self, before);
 }
 
@@ -313,8 +317,10 @@ static heddle_status run(onednn_special_launch *special, heddle_error *err) {
   const uint32_t parts = launch->op->h.parts;
   if (parts > 1) host->run_parallel(host->ctx, parts, 0, run_part, launch, NULL);
   else run_part(launch, 0, 1);
-  for (uint32_t i = 0; i < parts; i++)
+  for (uint32_t i = 0; i < parts; i++) {
     if (launch->parts[i].status != dnnl_success) return onednn_fail(launch->parts[i].status, "running attention", err);
+    if (launch->parts[i].skipped) return onednn_stopped(launch->op->self, err);
+  }
   return HEDDLE_OK;
 }
 

@@ -58,7 +58,7 @@ static heddle_layout last_token(const onednn *self, const heddle_pvalue *value, 
 typedef struct answer {
   heddle_layout in[ONEDNN_INPUTS], out;
   uint32_t flags[ONEDNN_INPUTS];
-  uint64_t workspace;
+  uint64_t workspace, kept;
   double cost_ns;
 } answer;
 
@@ -71,6 +71,16 @@ static void take_input(const heddle_pregion *region, answer *a, int32_t value, h
 
 static uint64_t workspace_of(const int8_plan *plan) {
   return plan->table_bytes + plan->times_bytes + plan->each * plan->tasks;
+}
+
+/* Of the weights as oneDNN has them. */
+static uint64_t packed_bytes(const int8_plan *plan) {
+  uint64_t bytes = 0;
+  for (uint32_t g = 0; g < plan->groups; g++) {
+    const int8_kind *kind = &plan->kinds[plan->groups > 1 ? int8_plan_block(plan, g).kind : 0];
+    bytes += dnnl_memory_desc_get_size(dnnl_primitive_desc_query_md(kind->pd, dnnl_query_weights_md, 0));
+  }
+  return bytes;
 }
 
 /* Offers of a region: sums and tables have one row-major and one channels last, everything else one. plan: made for a
@@ -96,6 +106,7 @@ static dnnl_status_t answer_of(const onednn *self, const heddle_pregion *region,
     a->out = plan->out;
     a->workspace = workspace_of(plan);
     a->cost_ns = plan->cost_ns;
+    a->kept = int8_weights_kept(p) + packed_bytes(plan);
   } else if (r->what == INT8_POOL) {
     const ref_window *w = &r->u.pool.window;
     take_input(region, a, r->u.pool.value, last_token(self, r->u.pool.x, &found));
@@ -137,7 +148,8 @@ heddle_status onednn_int8_query(const onednn *self, const heddle_pregion *region
                               .input_flags = a.flags,
                               .workspace_bytes = a.workspace,
                               .workspace_align = CPU_ALIGNMENT,
-                              .cost_ns = at_once > 1 ? CALL_NS + (a.cost_ns - CALL_NS) / at_once : a.cost_ns};
+                              .cost_ns = at_once > 1 ? CALL_NS + (a.cost_ns - CALL_NS) / at_once : a.cost_ns,
+                              .kept_bytes = a.kept};
     heddle_status s = offer(sink, &as, err);
     if (s != HEDDLE_OK) return s;
     ++*made;

@@ -130,9 +130,12 @@ bool int8_keeps_zero(const int8_product *p, int32_t *shift);
 /* The greatest magnitude that a sum of products may have. */
 int64_t int8_most_sum(const int8_product *p);
 heddle_status int8_weights_make(const heddle_host *host, const int8_product *p, int8_weights *out, heddle_error *err);
+uint64_t int8_weights_kept(const int8_product *p); /* bytes that it holds once its bytes are packed */
 void int8_weights_free(int8_weights *w);
 void int8_weights_add(const int8_weights *w, int32_t x_zero, int32_t *add);
-int64_t int8_classes(const int8_product *p, int dim, uint16_t *classes); /* classes: NULL, or one a place */
+/* How many there are along a dimension. classes: one a place; or NULL, and then a number that no plan takes where there
+ * are too many, or they would take long to count. */
+int64_t int8_classes(const int8_product *p, int dim, uint16_t *classes);
 
 /* ---- onednn_int8_plan.c: a product in blocks */
 

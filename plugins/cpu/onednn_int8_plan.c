@@ -164,18 +164,32 @@ static void forget_kinds(int8_plan *plan) {
   plan->acc_bytes = plan->each = 0;
 }
 
+/* The last of an image's blocks of rows_each rows that reaches over neither edge; 0: there is none, or it is the first. */
+static int64_t last_inside(const int8_plan *plan) {
+  const ref_window *w = &plan->p->window;
+  const int64_t rows = (w->in[1] - 1 - (w->kernel[1] - 1) * w->dilation[1] + w->pad[1]) / w->stride[1] + 1;
+  const int64_t inside = (rows < w->out[1] ? rows : w->out[1]) / plan->rows_each - 1;
+  return inside > 0 ? inside : 0;
+}
+
 /* The kinds of all blocks of an image; other images have the same. */
 static dnnl_status_t make_kinds(int8_plan *plan) {
   const int64_t of_image = plan->blocks / plan->p->images;
   dnnl_status_t s = dnnl_success;
   forget_kinds(plan);
-  for (int64_t i = 0; i < of_image && s == dnnl_success; i++) {
+  int64_t first = 0, last = of_image;
+  while (first < last && s == dnnl_success) {
     int8_block block;
     int8_kind kind;
     bool known = false;
-    if (!block_at(plan, i, &block, &kind)) return dnnl_unimplemented;
+    if (!block_at(plan, first, &block, &kind)) return dnnl_unimplemented;
     for (uint32_t k = 0; k < plan->n_kinds; k++) known = known || same_kind(&plan->kinds[k], &kind);
     if (!known) s = add_kind(plan, &kind);
+    first++;
+    if (plan->groups > 1 || kind.before > 0 || kind.after > 0) continue;
+    /* All that reach over neither edge are alike, but the last, which may be shorter. */
+    const int64_t whole = last_inside(plan);
+    if (whole > first) first = whole;
   }
   return s;
 }

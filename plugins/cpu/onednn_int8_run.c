@@ -9,7 +9,7 @@ typedef struct task {
   dnnl_stream_t stream;
   dnnl_memory_t src[INT8_KINDS], dst[INT8_KINDS], scratch[INT8_KINDS];
   dnnl_status_t status;
-  uint32_t reserved;
+  bool skipped; /* work, since the run was to end */
   int32_t *acc;
 } task;
 
@@ -89,37 +89,55 @@ static void run_product(onednn_int8_launch *launch, uint32_t i, uint32_t n) {
     task *t = &launch->tasks[k];
     const int64_t first = op->plan.blocks * k / op->tasks, last = op->plan.blocks * (k + 1) / op->tasks;
     t->status = dnnl_success;
-    for (int64_t b = first; b < last && t->status == dnnl_success; b++) t->status = run_block(launch, t, b);
+    for (int64_t b = first; b < last && t->status == dnnl_success && !t->skipped; b++) {
+      t->skipped = b > 0 && onednn_stops(op->self);
+      if (!t->skipped) t->status = run_block(launch, t, b);
+    }
   }
   onednn_threads_leave(op->self, before);
 }
 
-static void run_sum(const onednn_int8_launch *launch, uint32_t i, uint32_t n) {
-  const onednn_int8 *op = launch->op;
-  const int64_t first = op->count * i / n, last = op->count * (i + 1) / n;
-  op->lanes->mix(&op->mix, (const uint8_t *)launch->in[0] + first, (const uint8_t *)launch->in[1] + first,
-                 (uint8_t *)launch->out + first, last - first);
+/* The elements of a task in pieces, the next of which is [*at, *at + *n); false behind the last, or where the run is to
+ * end. */
+static bool next_piece(const onednn_int8 *op, task *t, int64_t last, int64_t *at, int64_t *n) {
+  const int64_t PIECE = INT64_C(1) << 23;
+  if (*n > 0) t->skipped = *at + *n < last && onednn_stops(op->self);
+  *at += *n;
+  *n = last - *at < PIECE ? last - *at : PIECE;
+  return *n > 0 && !t->skipped;
 }
 
-static void run_table(const onednn_int8_launch *launch, uint32_t i, uint32_t n) {
+static void run_sum(onednn_int8_launch *launch, uint32_t i, uint32_t n) {
   const onednn_int8 *op = launch->op;
-  const int64_t first = op->count * i / n, last = op->count * (i + 1) / n;
-  op->lanes->look(op->table, (const uint8_t *)launch->in[0] + first, (uint8_t *)launch->out + first, last - first);
+  int64_t at = op->count * i / n, many = 0;
+  while (next_piece(op, &launch->tasks[i], op->count * (i + 1) / n, &at, &many))
+    op->lanes->mix(&op->mix, (const uint8_t *)launch->in[0] + at, (const uint8_t *)launch->in[1] + at,
+                   (uint8_t *)launch->out + at, many);
+}
+
+static void run_table(onednn_int8_launch *launch, uint32_t i, uint32_t n) {
+  const onednn_int8 *op = launch->op;
+  int64_t at = op->count * i / n, many = 0;
+  while (next_piece(op, &launch->tasks[i], op->count * (i + 1) / n, &at, &many))
+    op->lanes->look(op->table, (const uint8_t *)launch->in[0] + at, (uint8_t *)launch->out + at, many);
 }
 
 /* Rows of the result of all images; channels lie side by side. */
-static void run_pool(const onednn_int8_launch *launch, uint32_t part, uint32_t parts) {
+static void run_pool(onednn_int8_launch *launch, uint32_t part, uint32_t parts) {
   const onednn_int8 *op = launch->op;
   const ref_window *w = &op->read.u.pool.window;
   const int64_t rows = op->images * w->out[1], channels = op->channels;
   const uint8_t flip = op->y_signed ? 128 : 0;
+  const int64_t MANY = INT64_C(1) << 24; /* steps between two looks at whether the run is to end */
   for (int64_t r = rows * part / parts; r < rows * (part + 1) / parts; r++) {
     const uint8_t *image = (const uint8_t *)launch->in[0] + r / w->out[1] * w->in[1] * w->in[2] * channels;
-    int64_t i0, i1, j0, j1;
+    int64_t i0, i1, j0, j1, work = 0;
     ref_window_taps(w, 1, r % w->out[1], r % w->out[1], &i0, &i1);
     for (int64_t col = 0; col < w->out[2]; col++) {
       uint8_t *out = (uint8_t *)launch->out + (r * w->out[2] + col) * channels;
       ref_window_taps(w, 2, col, col, &j0, &j1);
+      work += (i1 - i0) * (j1 - j0) * channels;
+      if (work > MANY && (work = 0, launch->tasks[part].skipped = onednn_stops(op->self))) return;
       memset(out, flip, (size_t)channels);
       for (int64_t i = i0; i < i1; i++)
         for (int64_t j = j0; j < j1; j++) {
@@ -144,6 +162,7 @@ static heddle_status run(onednn_special_launch *special, heddle_error *err) {
   onednn_int8_launch *launch = (onednn_int8_launch *)special;
   const onednn_int8 *op = launch->op;
   const heddle_host *host = op->self->host;
+  for (uint32_t i = 0; i < op->tasks; i++) launch->tasks[i].skipped = false;
   if (launch->zero != NULL) {
     const int32_t zero = op->x_signed ? *(const int8_t *)launch->zero : *(const uint8_t *)launch->zero;
     int8_weights_add(&op->weights, zero, launch->table);
@@ -152,9 +171,11 @@ static heddle_status run(onednn_special_launch *special, heddle_error *err) {
     launch->factors[c] = *launch->times;
   if (op->tasks > 1) host->run_parallel(host->ctx, op->tasks, 0, run_part, launch, NULL);
   else run_part(launch, 0, 1);
-  for (uint32_t i = 0; i < op->tasks; i++)
+  for (uint32_t i = 0; i < op->tasks; i++) {
     if (launch->tasks[i].status != dnnl_success)
       return onednn_fail(launch->tasks[i].status, "running a primitive", err);
+    if (launch->tasks[i].skipped) return onednn_stopped(op->self, err);
+  }
   return HEDDLE_OK;
 }
 

@@ -53,15 +53,23 @@ bool int8_keeps_zero(const int8_product *p, int32_t *shift) {
   return some;
 }
 
+/* Places at the edges that a plan walks. */
+#define MOST_PLACES (INT64_C(1) << 17)
+
 int64_t int8_classes(const int8_product *p, int dim, uint16_t *classes) {
-  int64_t count = 0, was_first = -1, was_last = -1;
-  for (int64_t i = 0; i < p->window.out[dim]; i++) {
+  const ref_window *w = &p->window;
+  const int64_t reach = (w->kernel[dim] - 1) * w->dilation[dim];
+  const int64_t whole = (w->in[dim] - 1 - reach + w->pad[dim]) / w->stride[dim]; /* the last place with all taps */
+  int64_t count = 0, walked = 0, was_first = -1, was_last = -1;
+  for (int64_t i = 0; i < w->out[dim]; i++) {
     int64_t first, last;
-    ref_window_taps(&p->window, dim, i, i, &first, &last);
+    ref_window_taps(w, dim, i, i, &first, &last);
     if (i == 0 || first != was_first || last != was_last) count++;
     was_first = first;
     was_last = last;
     if (classes != NULL) classes[i] = (uint16_t)(count - 1);
+    else if (count > UINT16_MAX || ++walked > MOST_PLACES) return UINT32_MAX;
+    else if (first == 0 && last == w->kernel[dim] && whole > i) i = whole - 1; /* all between are alike */
   }
   return count;
 }
@@ -130,6 +138,15 @@ static void fill_channels(const int8_product *p, int8_weights *w, int32_t shift)
         to[at] = (int8_t)(weight(p, c, k, t) - off);
       }
   }
+}
+
+uint64_t int8_weights_kept(const int8_product *p) {
+  const bool later = p->x_zero_value >= 0, sums = later || (p->x_zero != NULL && int8_byte(p->x_zero, 0) != 0);
+  const uint64_t channels = (uint64_t)p->out_channels;
+  const uint64_t classes = sums ? (uint64_t)(int8_classes(p, 1, NULL) * int8_classes(p, 2, NULL)) : 1;
+  int32_t shift;
+  const uint64_t each = 1 + int8_keeps_zero(p, &shift) + p->rounds + (sums ? classes : 0) + (later ? 0 : classes);
+  return (uint64_t)(p->window.out[1] + p->window.out[2]) * sizeof(uint16_t) + each * channels * sizeof(int32_t);
 }
 
 heddle_status int8_weights_make(const heddle_host *host, const int8_product *p, int8_weights *out, heddle_error *err) {

@@ -16,8 +16,9 @@ enum {
   ONEDNN_POSTS = 6,
   ONEDNN_NODES = ONEDNN_POSTS + 1,
   ONEDNN_ARGS = ONEDNN_INPUTS + ONEDNN_POSTS + 2,
-  ONEDNN_PARTS = 32, /* that a region is cut into for threads */
-  ONEDNN_KINDS = 4   /* of parts: first, middle, last, and a shorter one */
+  ONEDNN_TASKS = 32,  /* that a region is cut into for threads */
+  ONEDNN_PARTS = 512, /* and so that none takes long */
+  ONEDNN_KINDS = 4    /* of parts: first, middle, last, and a shorter one */
 };
 
 enum { ONEDNN_AUTO, ONEDNN_ALWAYS };
@@ -47,6 +48,16 @@ struct onednn {
 
 /* dnnl_success, or the error in Heddle's words: what was asked of oneDNN. */
 heddle_status onednn_fail(dnnl_status_t status, const char *what, heddle_error *err);
+
+/* Whether the run that this thread is in is to end: asked before each part but a launch's first. And its status, with
+ * words. */
+static inline bool onednn_stops(const onednn *self) {
+  const heddle_host *host = self->host;
+  return HEDDLE_HAS(heddle_host, host, stop_requested) && host->stop_requested != NULL &&
+         host->stop_requested(host->ctx) != HEDDLE_OK;
+}
+
+heddle_status onednn_stopped(const onednn *self, heddle_error *err);
 
 /* ---- onednn_threads.c ---- */
 
@@ -205,9 +216,9 @@ typedef struct onednn_plan {
   uint32_t flags[ONEDNN_INPUTS];
   double cost_ns;
   dnnl_primitive_desc_t kinds[ONEDNN_KINDS];
-  onednn_part parts[ONEDNN_PARTS];
   bool by_winograd;
   winograd_plan winograd;
+  onednn_part parts[ONEDNN_PARTS]; /* last, and not set before they are used */
 } onednn_plan;
 
 /* Adds a region value as an argument, in the layout that the primitive descriptor has for it. */
@@ -231,6 +242,7 @@ dnnl_status_t onednn_plan_posts(onednn_plan *plan, const onednn_chain *chain);
 typedef struct onednn_range {
   int dim;
   int64_t from, count;
+  int64_t from_column, columns; /* of a matrix that is cut in rows, those; 0: all of them */
 } onednn_range;
 
 /* One part: always sets its signature (parts of equal ones share a primitive) and the offsets of its arguments, in the
@@ -244,6 +256,10 @@ typedef dnnl_status_t (*onednn_cut)(const onednn_plan *plan, const onednn_chain 
  * first. Leaves the plan whole where that does not work: only memory that is out is an error. */
 dnnl_status_t onednn_cut_plan(onednn_plan *plan, const onednn_chain *chain, const void *setup, onednn_cut cut, int dim,
                               int64_t size, int64_t granule);
+
+/* Cuts a matrix into tiles of so many rows and columns; else as onednn_cut_plan. */
+dnnl_status_t onednn_cut_grid(onednn_plan *plan, const onednn_chain *chain, const void *setup, onednn_cut cut,
+                              const int64_t sizes[2], const int64_t each[2]);
 
 /* Sets the offset of an argument; nothing where the plan does not have it. */
 void onednn_set_offset(const onednn_plan *plan, int arg, uint64_t offset, uint64_t offsets[ONEDNN_ARGS]);

@@ -70,17 +70,21 @@ static dnnl_status_t cut_matmul(const onednn_plan *plan, const onednn_chain *cha
   dnnl_memory_desc_t a = NULL, b = NULL, c = NULL, out = NULL;
   dnnl_primitive_attr_t attr = NULL;
   uint64_t a_at = 0, b_at = 0, c_at = 0, out_at = 0;
+  const int64_t from_column = rows ? range->from_column : range->from;
+  const int64_t columns = !rows ? range->count : range->columns > 0 ? range->columns : u->out.dims[1];
   signature[0] = range->count;
-  signature[1] = signature[2] = signature[3] = 0;
+  signature[1] = columns;
+  signature[2] = signature[3] = 0;
   dnnl_status_t s =
       onednn_slice(self, &u->a, 0, 0, rows ? range->from : 0, rows ? range->count : u->a.dims[0], &a, &a_at);
   if (s == dnnl_success)
-    s = onednn_slice(self, &u->b, u->packed ? plan->inputs[slot] : 0, 1, rows ? 0 : range->from,
-                     rows ? u->b.dims[1] : range->count, &b, &b_at);
-  if (s == dnnl_success && u->bias)
-    s = onednn_slice(self, &u->c, 0, 1, rows ? 0 : range->from, rows ? u->c.dims[1] : range->count, &c, &c_at);
+    s = onednn_slice(self, &u->b, u->packed ? plan->inputs[slot] : 0, 1, from_column, columns, &b, &b_at);
+  if (s == dnnl_success && u->bias) s = onednn_slice(self, &u->c, 0, 1, from_column, columns, &c, &c_at);
   if (u->out.dims[0] == 1) result.strides[0] = range->count; /* of columns of a single row */
+  if (rows) result.dims[1] = columns;
   if (s == dnnl_success) s = onednn_slice(self, &result, 0, range->dim, range->from, range->count, &out, &out_at);
+  if (rows && result.type == dnnl_bf16) out_at += (uint64_t)from_column * 2;
+  else if (rows) out_at += (uint64_t)from_column * sizeof(float);
   if (s == dnnl_success && pd != NULL) s = onednn_chain_attr(chain, out, &attr);
   if (s == dnnl_success && pd != NULL) s = dnnl_matmul_primitive_desc_create(pd, self->engine, a, b, c, out, attr);
   if (s == dnnl_success) s = onednn_cut_posts(plan, chain, range, out_at, offsets);
@@ -110,9 +114,9 @@ static dnnl_status_t cut_stack(const onednn_plan *plan, const onednn_chain *chai
   signature[0] = range->count;
   signature[1] = signature[2] = signature[3] = 0;
   for (int i = 0; i < 3 && s == dnnl_success; i++) {
-    const bool repeated = views[i]->dims[range->dim] == 1;
-    s = onednn_slice(plan->self, views[i], 0, range->dim, repeated ? 0 : range->from, repeated ? 1 : range->count,
-                     &mds[i], &at[i]);
+    const bool repeated = views[i]->dims[range->dim] == 1 || (i == 1 && range->dim == u->out.ndims - 2);
+    s = onednn_slice(plan->self, views[i], 0, range->dim, repeated ? 0 : range->from,
+                     repeated ? views[i]->dims[range->dim] : range->count, &mds[i], &at[i]);
   }
   if (s == dnnl_success && pd != NULL) s = onednn_chain_attr(chain, mds[2], &attr);
   if (s == dnnl_success && pd != NULL)
@@ -127,11 +131,26 @@ static dnnl_status_t cut_stack(const onednn_plan *plan, const onednn_chain *chai
 
 /* By matrices of a stack, by rows where there are many, else by columns. */
 static dnnl_status_t cut(onednn_plan *plan, const onednn_chain *chain, const setup *u) {
-  enum { MANY_ROWS = 64, ROWS = 8, COLUMNS = 64 };
+  enum { MANY_ROWS = 64, ROWS = 8, COLUMNS = 64, WIDE = 768 };
+  const double TILE_PRODUCTS = 2.5e9; /* some 45 ms */
   if (u->out.ndims != 2) {
     int dim = 0;
     while (dim < u->out.ndims - 3 && u->out.dims[dim] == 1) dim++;
+    const int row = u->out.ndims - 2; /* where the work is long and the stack is low */
+    if (u->out.dims[dim] < plan->wanted_parts && plan->wanted_parts > 2 * plan->threads &&
+        u->out.dims[row] >= MANY_ROWS && !u->bias) {
+      const dnnl_status_t s = onednn_cut_plan(plan, chain, u, cut_stack, row, u->out.dims[row], ROWS);
+      if (s != dnnl_success || plan->n_parts > 0) return s;
+    }
     return u->bias ? dnnl_success : onednn_cut_plan(plan, chain, u, cut_stack, dim, u->out.dims[dim], 1);
+  }
+  if (plan->wanted_parts > 2 * plan->threads &&
+      u->out.dims[0] >= MANY_ROWS) { /* tiles, each short and still worth its packing */
+    const double most = TILE_PRODUCTS / (double)u->a.dims[1] / WIDE;
+    const int64_t rows = most < MANY_ROWS ? MANY_ROWS : (int64_t)most / ROWS * ROWS;
+    const int64_t each[] = {rows, WIDE};
+    const dnnl_status_t s = onednn_cut_grid(plan, chain, u, cut_matmul, u->out.dims, each);
+    if (s != dnnl_success || plan->n_parts > 0) return s;
   }
   if (u->out.dims[0] >= MANY_ROWS) return onednn_cut_plan(plan, chain, u, cut_matmul, 0, u->out.dims[0], ROWS);
   return onednn_cut_plan(plan, chain, u, cut_matmul, 1, u->out.dims[1], COLUMNS);

@@ -25,7 +25,8 @@ dnnl_status_t onednn_cut_posts(const onednn_plan *plan, const onednn_chain *chai
       /* Rows of a matrix that is seen so for more dimensions repeat the operand (onednn_chain_attr sees to it). */
       const bool same = rank == chain->out->ndim, column = !same && range->dim == rank - 1;
       const int64_t by = same ? strides[range->dim] : column ? strides[chain->out->ndim - 1] : 0;
-      offset = (uint64_t)(range->from * by) * sizeof(float);
+      const int64_t across = range->columns == 0 ? 0 : same ? strides[rank - 1] : strides[chain->out->ndim - 1];
+      offset = (uint64_t)(range->from * by + range->from_column * across) * sizeof(float);
     }
     onednn_set_offset(plan, DNNL_ARG_ATTR_MULTIPLE_POST_OP((int)i) | DNNL_ARG_SRC_1, offset, offsets);
   }
@@ -37,7 +38,11 @@ static bool as_good(const onednn_plan *plan, const_dnnl_primitive_desc_t pd) {
   const char *whole = "", *part = "";
   dnnl_primitive_desc_query(plan->pd, dnnl_query_impl_info_str, 0, (void *)&whole);
   dnnl_primitive_desc_query(pd, dnnl_query_impl_info_str, 0, (void *)&part);
-  return strcmp(whole, part) == 0;
+  if (strcmp(whole, part) == 0) return true;
+  /* Of long products of matrices, which are cut so that none is long: it takes the same, in another order. */
+  dnnl_primitive_kind_t kind = dnnl_undefined_primitive;
+  dnnl_primitive_desc_query(pd, dnnl_query_primitive_kind, 0, &kind);
+  return kind == dnnl_matmul && plan->wanted_parts > 2 * plan->threads && strncmp(part, "gemm:jit", 8) == 0;
 }
 
 /* Finds or makes the kind of a part. */
@@ -60,19 +65,48 @@ static dnnl_status_t add_part(onednn_plan *plan, const onednn_chain *chain, cons
   return s;
 }
 
-dnnl_status_t onednn_cut_plan(onednn_plan *plan, const onednn_chain *chain, const void *setup, onednn_cut cut, int dim,
-                              int64_t size, int64_t granule) {
+static dnnl_status_t cut_into(onednn_plan *plan, const onednn_chain *chain, const void *setup, onednn_cut cut, int dim,
+                              int64_t size, int64_t granule, int64_t wanted) {
   int64_t signatures[ONEDNN_KINDS][ONEDNN_SIGNATURE];
   const int64_t units = (size + granule - 1) / granule;
-  const int64_t parts = units < plan->wanted_parts ? units : plan->wanted_parts;
+  const int64_t parts = units < wanted ? units : wanted;
   dnnl_status_t s = dnnl_success;
   if (parts < 2) return dnnl_success;
   for (int64_t i = 0; i < parts && s == dnnl_success; i++) {
     const int64_t less = units / parts, more = units % parts;
     const int64_t from = (i * less + (i < more ? i : more)) * granule, to = from + (less + (i < more)) * granule;
-    const onednn_range range = {dim, from, (to < size ? to : size) - from};
+    const onednn_range range = {.dim = dim, .from = from, .count = (to < size ? to : size) - from};
     s = add_part(plan, chain, setup, cut, &range, signatures);
   }
+  if (s == dnnl_success) return s;
+  for (uint32_t i = 0; i < plan->n_kinds; i++) dnnl_primitive_desc_destroy(plan->kinds[i]);
+  plan->n_kinds = plan->n_parts = 0;
+  return s == dnnl_out_of_memory ? s : dnnl_success;
+}
+
+/* Where so many parts are wanted that each is short, fewer may still be computed as well as the whole. */
+dnnl_status_t onednn_cut_plan(onednn_plan *plan, const onednn_chain *chain, const void *setup, onednn_cut cut, int dim,
+                              int64_t size, int64_t granule) {
+  int64_t wanted = plan->wanted_parts;
+  dnnl_status_t s = cut_into(plan, chain, setup, cut, dim, size, granule, wanted);
+  for (; s == dnnl_success && plan->n_parts == 0 && wanted > 2 * (int64_t)plan->threads; wanted /= 2)
+    s = cut_into(plan, chain, setup, cut, dim, size, granule, wanted / 2);
+  return s;
+}
+
+dnnl_status_t onednn_cut_grid(onednn_plan *plan, const onednn_chain *chain, const void *setup, onednn_cut cut,
+                              const int64_t sizes[2], const int64_t each[2]) {
+  int64_t signatures[ONEDNN_KINDS][ONEDNN_SIGNATURE];
+  dnnl_status_t s = dnnl_success;
+  if ((sizes[0] + each[0] - 1) / each[0] * ((sizes[1] + each[1] - 1) / each[1]) > ONEDNN_PARTS) return dnnl_success;
+  for (int64_t row = 0; row < sizes[0] && s == dnnl_success; row += each[0])
+    for (int64_t column = 0; column < sizes[1] && s == dnnl_success; column += each[1]) {
+      const onednn_range range = {.from = row,
+                                  .count = sizes[0] - row < each[0] ? sizes[0] - row : each[0],
+                                  .from_column = column,
+                                  .columns = sizes[1] - column < each[1] ? sizes[1] - column : each[1]};
+      s = add_part(plan, chain, setup, cut, &range, signatures);
+    }
   if (s == dnnl_success) return s;
   for (uint32_t i = 0; i < plan->n_kinds; i++) dnnl_primitive_desc_destroy(plan->kinds[i]);
   plan->n_kinds = plan->n_parts = 0;
@@ -96,5 +130,5 @@ uint64_t onednn_plan_workspace(const onednn_plan *plan, uint64_t *each) {
     if (bytes > most) most = bytes;
   }
   if (each != NULL) *each = most;
-  return plan->n_parts == 0 ? most : most * plan->n_parts;
+  return plan->n_parts == 0 ? most : most * onednn_tasks(plan->n_parts);
 }

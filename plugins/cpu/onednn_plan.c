@@ -47,6 +47,11 @@ static const struct {
 /* What a part takes at least for there to be two a thread. */
 #define LONG_PART_NS 400000.0
 
+/* What a part takes at most, so that a run may be stopped behind it: a quarter of what is promised, since the work is
+ * counted at the best. */
+#define MOST_PART_NS 25e6
+#define MOST_CALL_NS 100e6
+
 /* Work below which the reference kernels are faster, in the nanoseconds that they estimate. */
 #define SMALL_NS 300.0
 
@@ -158,9 +163,9 @@ typedef struct walk {
   int step;
   uint32_t made;
   heddle_layout seen[STEPS][ONEDNN_INPUTS + 1];
-  onednn_plan plan;
   dnnl_status_t status;
   bool by_winograd, by_bf16; /* one of those made is */
+  onednn_plan plan;          /* last */
 } walk;
 
 /* How many parts work of so many nanoseconds (on one thread) is worth: one a thread, since each reads all of an operand,
@@ -169,9 +174,14 @@ typedef struct walk {
 uint32_t onednn_parts_for(const onednn *self, double work_ns) {
   const uint32_t threads = self->host->parallelism(self->host->ctx);
   uint32_t parts = work_ns < 2 * LONG_PART_NS * threads ? threads : 2 * threads;
-  if (parts > ONEDNN_PARTS) parts = ONEDNN_PARTS;
+  if (parts > ONEDNN_TASKS) parts = ONEDNN_TASKS;
   if (work_ns < parts * PART_NS) parts = (uint32_t)(work_ns / PART_NS);
-  return threads < 2 || parts < 2 ? 1 : parts;
+  if (threads < 2 || parts < 2) parts = 1;
+  if (work_ns <= parts * MOST_PART_NS) return parts;
+  const double least = work_ns / MOST_PART_NS;
+  parts = least < ONEDNN_PARTS ? (uint32_t)least + 1 : ONEDNN_PARTS;
+  parts = (parts + threads - 1) / threads * threads;
+  return parts < ONEDNN_PARTS ? parts : ONEDNN_PARTS;
 }
 
 /* Nanoseconds that a region's work takes on one thread, at the best: as the reference kernels count it, or to read its
@@ -197,7 +207,8 @@ static bool has_scalar(const heddle_pregion *region) {
 
 static bool walk_start(const onednn *self, const heddle_pregion *region, walk *w) {
   const heddle_pnode *node = region_node(region, 0);
-  *w = (walk){.self = self};
+  memset(w, 0, offsetof(walk, plan) + offsetof(onednn_plan, parts));
+  w->self = self;
   if (self == NULL || node == NULL || node->op == NULL) return false;
   w->fast = self->bf16 && (region->flags & HEDDLE_REGION_FAST) != 0 && !has_scalar(region);
   for (size_t i = 0; i < sizeof families / sizeof families[0]; i++)
@@ -231,6 +242,12 @@ static bool is_slow(const walk *w) {
   return w->self->mode != ONEDNN_ALWAYS && strstr(name, "ref") != NULL;
 }
 
+/* A call that cannot be cut and would take too long to be waited for when a run is to end: the plain kernels can stop. */
+static bool is_endless(const walk *w) {
+  return w->self->mode != ONEDNN_ALWAYS && !w->plan.by_winograd && w->plan.n_parts == 0 &&
+         w->plan.cost_ns > MOST_CALL_NS;
+}
+
 /* The family's form at a position; ONEDNN_FORMS behind the last. */
 static onednn_form form_at(const walk *w, int at) {
   const int kind = at / ONEDNN_FORMS, base = at % ONEDNN_FORMS;
@@ -250,19 +267,24 @@ static dnnl_status_t build(walk *w) {
   return w->build(w->self, &w->chain, form_at(w, w->step - WINOGRAD_STEPS), &w->plan);
 }
 
+static void start_plan(const onednn *self, const heddle_pregion *region, onednn_plan *plan) {
+  memset(plan, 0, offsetof(onednn_plan, parts));
+  plan->self = self;
+  plan->region = region;
+  plan->threads = self->host->parallelism(self->host->ctx);
+}
+
 /* The plan belongs to the walk until it is dropped; status is set where memory is out. */
 static bool walk_next(walk *w) {
   bool found = false;
   const int before = onednn_threads_enter(w->self);
   drop(&w->plan);
   for (; !found && w->status == dnnl_success && !is_over(w); w->step++) {
-    w->plan = (onednn_plan){.self = w->self,
-                            .region = w->chain.region,
-                            .wanted_parts = w->parts,
-                            .threads = w->self->host->parallelism(w->self->host->ctx)};
+    start_plan(w->self, w->chain.region, &w->plan);
+    w->plan.wanted_parts = w->parts;
     dnnl_status_t s = build(w);
     if (s == dnnl_out_of_memory) w->status = s;
-    found = s == dnnl_success && !is_slow(w) && absorb_rest(&w->plan) && is_new(w);
+    found = s == dnnl_success && !is_slow(w) && !is_endless(w) && absorb_rest(&w->plan) && is_new(w);
     if (!found) drop(&w->plan);
   }
   onednn_threads_leave(w->self, before);
@@ -315,7 +337,7 @@ static dnnl_status_t plan_reorder(const onednn *self, const heddle_pregion *regi
   dnnl_memory_desc_t src = NULL, dst = NULL;
   dnnl_primitive_attr_t attr = NULL;
   uint64_t bytes = 0;
-  *plan = (onednn_plan){.self = self, .region = region, .threads = self->host->parallelism(self->host->ctx)};
+  start_plan(self, region, plan);
   if (from == NULL || to == NULL || !shape_equal(from, to) || !value_bytes(from, &bytes)) return dnnl_invalid_arguments;
   plan->cost_ns = CALL_NS + 2 * NS_PER_BYTE * (double)bytes;
   plan->inputs[0] = from->layout;

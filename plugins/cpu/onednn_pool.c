@@ -33,6 +33,8 @@ static bool read(const onednn_chain *chain, setup *u) {
     u->dilations[i] = w->dilation[d] - 1;
     u->before[i] = w->pad[d];
     u->after[i] = (w->out[d] - 1) * w->stride[d] + reach - w->in[d] - w->pad[d];
+    if (w->kernel[d] > w->in[d] + w->pad[d] + f->end[d] + 1 || w->kernel[d] > 2 * w->in[d])
+      return false; /* slow there */
     /* Windows that lie in padding only, and ceil_mode's overhang, which an average does not count. */
     if (w->pad[d] >= reach || u->after[i] >= reach) return false;
     if (!most && f->count_pads != 0 && u->after[i] > f->end[d]) return false;

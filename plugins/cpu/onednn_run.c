@@ -22,6 +22,7 @@ typedef struct launch_part {
   dnnl_stream_t stream;
   int n_args;
   dnnl_status_t status; /* of the last run */
+  bool skipped;         /* in it, since it was to end */
   dnnl_exec_arg_t args[ONEDNN_ARGS + 1];
 } launch_part;
 
@@ -63,7 +64,7 @@ heddle_status onednn_op_make(onednn *self, const onednn_plan *plan, cpu_operand 
   memcpy(op->args, plan->args, sizeof op->args);
   memcpy(op->parts, plan->parts, plan->n_parts * sizeof *op->parts);
   op->workspace = onednn_plan_workspace(plan, &op->workspace_each);
-  heddle_status s = plan->by_winograd ? winograd_hold(self->host, &plan->winograd, &op->special, err)
+  heddle_status s = plan->by_winograd ? winograd_hold(self, &plan->winograd, &op->special, err)
                                       : onednn_fail(make_primitives(op, plan), "making a primitive", err);
   if (s != HEDDLE_OK) {
     onednn_op_free(op);
@@ -134,7 +135,8 @@ static dnnl_status_t bind_part(const onednn_op *op, uint32_t number, void *const
     s = add_memory(op, part, from->kind, a->arg, a->output ? outputs[a->slot] : inputs[a->slot], from->offsets[i]);
   }
   if (s == dnnl_success && arg_bytes(op->kinds[from->kind], DNNL_ARG_SCRATCHPAD) > 0)
-    s = add_memory(op, part, from->kind, DNNL_ARG_SCRATCHPAD, workspace, number * op->workspace_each);
+    s = add_memory(op, part, from->kind, DNNL_ARG_SCRATCHPAD, workspace,
+                   number % onednn_tasks(op->n_parts) * op->workspace_each);
   return s;
 }
 
@@ -182,6 +184,9 @@ static void run_parts(void *arg, uint32_t i, uint32_t n) {
   const int before = onednn_threads_enter(self);
   for (uint32_t k = i; k < launch->op->n_parts; k += n) {
     launch_part *part = &launch->parts[k];
+    part->skipped = k > 0 && onednn_stops(self);
+    part->status = dnnl_success;
+    if (part->skipped) continue;
     part->status = dnnl_primitive_execute(part->primitive, part->stream, part->n_args, part->args);
     if (part->status == dnnl_success) part->status = dnnl_stream_wait(part->stream);
   }
@@ -192,10 +197,12 @@ heddle_status onednn_run(onednn_launch *launch, heddle_error *err) {
   if (launch->special != NULL) return launch->special->run(launch->special, err);
   const heddle_host *host = launch->op->self->host;
   const uint32_t parts = launch->op->n_parts;
-  if (parts > 1) host->run_parallel(host->ctx, parts, 0, run_parts, launch, NULL);
+  if (parts > 1) host->run_parallel(host->ctx, onednn_tasks(parts), 0, run_parts, launch, NULL);
   else run_parts(launch, 0, 1);
-  for (uint32_t i = 0; i < parts; i++)
+  for (uint32_t i = 0; i < parts; i++) {
     if (launch->parts[i].status != dnnl_success)
       return onednn_fail(launch->parts[i].status, "running a primitive", err);
+    if (launch->parts[i].skipped) return onednn_stopped(launch->op->self, err);
+  }
   return HEDDLE_OK;
 }

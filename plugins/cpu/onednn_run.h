@@ -4,7 +4,12 @@
 
 #include "onednn_internal.h"
 
-/* Bytes of scratch memory for all parts at once; each, where not NULL: for one of them. */
+/* How many tasks run so many parts: each has scratch memory, and part k is of task k % tasks. */
+static inline uint32_t onednn_tasks(uint32_t parts) {
+  return parts < ONEDNN_TASKS ? parts : ONEDNN_TASKS;
+}
+
+/* Bytes of scratch memory for all tasks at once; each, where not NULL: for one of them. */
 uint64_t onednn_plan_workspace(const onednn_plan *plan, uint64_t *each);
 
 /* Makes the primitives of a plan, which the op does not keep, and says what each operand needs. */

@@ -88,24 +88,32 @@ static void free_launch(onednn_special_launch *special) {
   host->free(host->ctx, launch);
 }
 
+/* Elements between two looks at whether the run is to end. */
+#define ELEMENTS (INT64_C(1) << 22)
+
 static void run_part(void *arg, uint32_t i, uint32_t n) {
   const softmax_launch *launch = arg;
   const softmax_op *op = launch->op;
-  const int64_t from = op->rows * i / n, end = op->rows * (i + 1) / n;
-  for (int64_t r = from; op->row != NULL && r < end; r++)
-    op->row(launch->out + r * op->n, launch->in + r * op->n, NULL, 1, op->n);
-  if (op->lanes != NULL)
-    op->lanes(launch->out + from * op->n, launch->in + from * op->n,
-              (end - from) * op->n + (i + 1 == n ? op->rest : 0));
+  const int64_t end = op->rows * (i + 1) / n;
+  int64_t r = op->rows * i / n, step = ELEMENTS / op->n + 1;
+  for (int64_t from = r; r < end; r += step) {
+    if (r != from && onednn_stops(op->self)) return;
+    if (end - r < step) step = end - r;
+    if (op->row != NULL)
+      for (int64_t k = r; k < r + step; k++) op->row(launch->out + k * op->n, launch->in + k * op->n, NULL, 1, op->n);
+    else op->lanes(launch->out + r * op->n, launch->in + r * op->n, step * op->n);
+  }
+  if (op->lanes != NULL && i + 1 == n)
+    op->lanes(launch->out + op->rows * op->n, launch->in + op->rows * op->n, op->rest);
 }
 
 static heddle_status run(onednn_special_launch *special, heddle_error *err) {
   softmax_launch *launch = (softmax_launch *)special;
   const heddle_host *host = launch->op->self->host;
-  (void)err;
-  if (launch->op->parts > 1) host->run_parallel(host->ctx, launch->op->parts, 0, run_part, launch, NULL);
+  const softmax_op *op = launch->op;
+  if (op->parts > 1) host->run_parallel(host->ctx, op->parts, 0, run_part, launch, NULL);
   else run_part(launch, 0, 1);
-  return HEDDLE_OK;
+  return op->rows * op->n > ELEMENTS && onednn_stops(op->self) ? onednn_stopped(op->self, err) : HEDDLE_OK;
 }
 
 static heddle_status bind(onednn_special *special, void *const *inputs, void *const *outputs, void *workspace,

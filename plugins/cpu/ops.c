@@ -25,8 +25,8 @@ struct heddle_plaunch {
   void **inputs, **outputs;
   void *workspace;
   uint64_t units;
-  uint32_t parts, reserved;
-  onednn_launch *onednn; /* NULL, with join too: kernel and ref */
+  uint32_t parts, watched; /* watched: it may be stopped in the middle */
+  onednn_launch *onednn;   /* NULL, with join too: kernel and ref */
   onednn_join_launch *join;
   heddle_pdevice *dev;
   void *addresses[];
@@ -88,6 +88,7 @@ static heddle_status offer_ref(heddle_pinstance *self, const heddle_pregion *reg
       .workspace_bytes = ref_workspace(region),
       .workspace_align = CPU_ALIGNMENT,
       .cost_ns = ref_cost_ns(region, host->parallelism(host->ctx)),
+      .kept_bytes = ref_kept(region),
   };
   s = offer(sink, &answer, err);
   if (flags != few) host->free(host->ctx, flags);
@@ -257,6 +258,7 @@ static heddle_status op_bind(heddle_pop *op, heddle_pstream *stream, const heddl
     launch->kernel = ref_op_kernel(op->ref, &launch->units);
     launch->parts = ref_parts(op->ref);
     if (launch->parts > threads) launch->parts = threads;
+    launch->watched = ref_watched(op->ref);
   }
   if (s != HEDDLE_OK) {
     host->free(host->ctx, launch);
@@ -278,7 +280,11 @@ static heddle_status op_run(heddle_plaunch *launch, heddle_error *err) {
   if (launch->parts > 1) {
     const heddle_host *host = launch->dev->host;
     host->run_parallel(host->ctx, launch->parts, 0, run_part, launch, NULL);
-    return HEDDLE_OK;
+    return launch->watched != 0 ? ref_stopped(launch->ref, err) : HEDDLE_OK;
+  }
+  if (launch->watched != 0) {
+    ref_run(launch->ref, launch->inputs, launch->outputs, launch->workspace);
+    return ref_stopped(launch->ref, err);
   }
   launch->kernel(launch->ref, launch->inputs, launch->outputs, launch->workspace, 0, launch->units);
   return HEDDLE_OK;

@@ -68,7 +68,7 @@ uint64_t winograd_workspace(const winograd_plan *plan);
 
 /* The planned convolution as an operator (onednn_special.h). */
 typedef struct onednn_special onednn_special;
-heddle_status winograd_hold(const heddle_host *host, const winograd_plan *plan, onednn_special **out,
+heddle_status winograd_hold(const struct onednn *self, const winograd_plan *plan, onednn_special **out,
                             heddle_error *err);
 
 /* ---- what a run is made of; they need AVX-512 ---- */

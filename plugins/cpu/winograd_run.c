@@ -10,12 +10,14 @@
 
 typedef struct winograd_op {
   onednn_special special;
+  const onednn *self;
   const heddle_host *host;
   winograd_plan plan;
 } winograd_op;
 
 typedef struct winograd_launch {
   onednn_special_launch special;
+  const onednn *self;
   const heddle_host *host;
   const winograd_plan *plan;
   const float *src, *weights, *bias;
@@ -23,6 +25,7 @@ typedef struct winograd_launch {
   const float *adds[WINOGRAD_POSTS];
   char *workspace;
   _Atomic(int64_t) next; /* unit of the run */
+  atomic_bool stopped;   /* units were left, since the run was to end */
 } winograd_launch;
 
 uint64_t winograd_workspace(const winograd_plan *plan) {
@@ -63,6 +66,10 @@ static void run_task(void *arg, uint32_t i, uint32_t n) {
   for (;;) {
     const int64_t unit = atomic_fetch_add_explicit(&launch->next, 1, memory_order_relaxed);
     if (unit >= plan->units) return;
+    if (unit > 0 && onednn_stops(launch->self)) {
+      atomic_store_explicit(&launch->stopped, true, memory_order_relaxed);
+      return;
+    }
     const int64_t from = plan->by_groups ? 0 : unit * plan->unit_rows, left = all - from;
     const int64_t rows = left < plan->unit_rows ? left : plan->unit_rows;
     if (!ready) transform(launch, from, rows, v);
@@ -75,11 +82,11 @@ static void run_task(void *arg, uint32_t i, uint32_t n) {
 static heddle_status run(onednn_special_launch *special, heddle_error *err) {
   winograd_launch *launch = (winograd_launch *)special;
   const heddle_host *host = launch->host;
-  (void)err;
   atomic_store_explicit(&launch->next, 0, memory_order_relaxed);
+  atomic_store_explicit(&launch->stopped, false, memory_order_relaxed);
   if (launch->plan->tasks > 1) host->run_parallel(host->ctx, launch->plan->tasks, 0, run_task, launch, NULL);
   else run_task(launch, 0, 1);
-  return HEDDLE_OK;
+  return atomic_load_explicit(&launch->stopped, memory_order_relaxed) ? onednn_stopped(launch->self, err) : HEDDLE_OK;
 }
 
 /* ---------------------------------------------------------------- operators and launches */
@@ -98,6 +105,7 @@ static heddle_status bind(onednn_special *special, void *const *inputs, void *co
   if (launch == NULL) return p_fail(err, HEDDLE_ENOMEM, 0, "cpu: no memory for a launch");
   *launch = (winograd_launch){
       .special = {.free = free_launch, .run = run},
+      .self = op->self,
       .host = host,
       .plan = plan,
       .src = inputs[plan->src],
@@ -117,12 +125,14 @@ static void free_op(onednn_special *special) {
   host->free(host->ctx, special);
 }
 
-heddle_status winograd_hold(const heddle_host *host, const winograd_plan *plan, onednn_special **out,
-                            heddle_error *err) {
+heddle_status winograd_hold(const onednn *self, const winograd_plan *plan, onednn_special **out, heddle_error *err) {
+  const heddle_host *host = self->host;
   winograd_op *op = host->alloc(host->ctx, sizeof *op, _Alignof(winograd_op));
   if (op == NULL) return p_fail(err, HEDDLE_ENOMEM, 0, "cpu: no memory for an operator");
-  *op = (winograd_op){
-      .special = {.workspace = winograd_workspace(plan), .free = free_op, .bind = bind}, .host = host, .plan = *plan};
+  *op = (winograd_op){.special = {.workspace = winograd_workspace(plan), .free = free_op, .bind = bind},
+                      .self = self,
+                      .host = host,
+                      .plan = *plan};
   *out = &op->special;
   return HEDDLE_OK;
 }

@@ -40,6 +40,8 @@ static heddle_status make_offer(heddle_pinstance *self, const heddle_pregion *re
       .workspace_align = SIM_ALIGNMENT,
       .cost_ns = blocked ? plan->cost_ns * BLOCKED_GAIN : plan->cost_ns,
   };
+  for (uint32_t i = 0; plan->subs != NULL && !plan->reorder && i < plan->n_nodes; i++)
+    o.kept_bytes += ref_kept(&plan->subs[i].region);
   heddle_status status = ask_places(self, region, plan, blocked, &o.workspace_bytes, err);
   if (status != HEDDLE_OK) return status;
   int32_t *pairs = sim_alloc(host, (plan->n_in_place + 1) * 2 * sizeof *pairs);

@@ -67,6 +67,7 @@ static heddle_status op_query(heddle_pinstance *self, uint32_t index, const hedd
       .n_in_place = plan.n_pairs,
       .workspace_bytes = workspace,
       .workspace_align = info->alignment > GPU_WORKSPACE_ALIGN ? info->alignment : GPU_WORKSPACE_ALIGN,
+      .kept_bytes = k_plan_kept(&plan),
       .cost_ns = 5000.0 * plan.n_steps + plan.work / (info->compute_units > 0 ? info->compute_units : 1),
   };
   if (s == HEDDLE_OK) s = offer(sink, &answer, err);

@@ -76,6 +76,11 @@ typedef struct k_plan {
  * region gives the same plan. Memory through host->alloc; the plan keeps nothing of the region. Any thread. */
 heddle_status k_plan_make(const heddle_host *host, const heddle_pregion *region, uint64_t features, k_plan *out,
                           heddle_error *err);
+/* Bytes of its table, for heddle_poffer.kept_bytes; small ones are bookkeeping. */
+static inline uint64_t k_plan_kept(const k_plan *plan) {
+  return plan->table != NULL && plan->table_bytes >= 4096 ? plan->table_bytes : 0;
+}
+
 void k_plan_free(k_plan *plan);
 
 /* Every operator, for heddle_op_table.list. */

@@ -19,7 +19,12 @@ static void set_pool(k_node *n, const ref_pool *f, uint64_t results, k_step *ste
   step->params_bytes = sizeof *p;
   step->args[step->n_args++] = k_input(n, 0);
   step->args[step->n_args++] = k_output(n, 0);
-  n->plan->work += (double)results * (double)w->kernel[0] * (double)w->kernel[1] * (double)w->kernel[2];
+  double taps = 1; /* that lie in the operand */
+  for (int d = 0; d < K_SPATIAL; d++) {
+    const int64_t fit = w->in[d] / w->dilation[d] + 1;
+    taps *= (double)(fit < w->kernel[d] ? fit : w->kernel[d]);
+  }
+  n->plan->work += (double)results * taps;
 }
 
 static heddle_status plan_average_pool(k_node *n, heddle_error *err) {

@@ -1,6 +1,9 @@
 /* Resize: the reference kernels' tables of elements and weights go to the device, so that one kernel does all modes. */
 #include "plan_op.h"
 
+/* A plan makes the tables each time it is made, so that they are not to take long. */
+#define MOST_TABLE (UINT64_C(64) << 20)
+
 /* Is place i element i, for all of a dimension? */
 static bool is_plain(const ref_resize_tables *t, const ref_cell *cells, int32_t d) {
   if (t->taps[d] != 1 || t->in[d] != t->out[d]) return false;
@@ -72,6 +75,9 @@ static heddle_status plan_resize(k_node *n, heddle_error *err) {
   if (s != HEDDLE_OK) return s;
   value_count(n->ref.out, &count);
   if (count == 0) return HEDDLE_OK;
+  if (planned.tail_bytes > MOST_TABLE)
+    return ref_refuse(&n->ref, err, "its tables would have %llu bytes, of which each plan fills all",
+                      (unsigned long long)planned.tail_bytes);
   ref_op *op = host->alloc(host->ctx, sizeof *op + planned.tail_bytes, _Alignof(ref_op));
   if (op == NULL) return p_fail(err, HEDDLE_ENOMEM, 0, "no memory to plan an operator");
   *op = planned;

@@ -1,3 +1,8 @@
+/* Taps of a window that begins at start which lie before the input. */
+DEVICE long k_skipped(long start, long dilation) {
+  return start >= 0 ? 0 : (dilation - 1 - start) / dilation;
+}
+
 /* Windows over planes: an item has one result. In max_pool NaN wins over numbers and stays. */
 KERNEL void max_pool(k_pool p, GLOBAL const float *in, GLOBAL float *out) {
   const IDX at = K_GLOBAL_ID;
@@ -8,18 +13,15 @@ KERNEL void max_pool(k_pool p, GLOBAL const float *in, GLOBAL float *out) {
   const long x0 = (long)ox * p.stride[2] - p.pad[2];
   float most = -K_INFINITY;
   in += plane * (IDX)(p.in[0] * p.in[1] * p.in[2]);
-  for (long kz = 0; kz < p.window[0]; kz++) {
+  for (long kz = k_skipped(z0, p.dilation[0]); kz < p.window[0]; kz++) {
     const long z = z0 + kz * p.dilation[0];
     if (z >= p.in[0]) break;
-    if (z < 0) continue;
-    for (long ky = 0; ky < p.window[1]; ky++) {
+    for (long ky = k_skipped(y0, p.dilation[1]); ky < p.window[1]; ky++) {
       const long y = y0 + ky * p.dilation[1];
       if (y >= p.in[1]) break;
-      if (y < 0) continue;
-      for (long kx = 0; kx < p.window[2]; kx++) {
+      for (long kx = k_skipped(x0, p.dilation[2]); kx < p.window[2]; kx++) {
         const long x = x0 + kx * p.dilation[2];
         if (x >= p.in[2]) break;
-        if (x < 0) continue;
         const float v = in[((IDX)z * (IDX)p.in[1] + (IDX)y) * (IDX)p.in[2] + (IDX)x];
         most = v > most || v != v ? v : most;
       }

@@ -1,3 +1,8 @@
+/* Taps of a window that begins at start which lie before the input. */
+DEVICE long k_skipped(long start, long dilation) {
+  return start >= 0 ? 0 : (dilation - 1 - start) / dilation;
+}
+
 /* MaxPool with the place of each maximum in its operand, the first of several: an item has one result. COLUMN_MAJOR: how
  * places in a plane are counted. */
 KERNEL void max_pool_where(k_pool p, GLOBAL const float *in, GLOBAL float *out, GLOBAL long *where) {
@@ -11,18 +16,15 @@ KERNEL void max_pool_where(k_pool p, GLOBAL const float *in, GLOBAL float *out, 
   long best = 0;
   int any = 0;
   in += plane * (IDX)size;
-  for (long kz = 0; kz < p.window[0]; kz++) {
+  for (long kz = k_skipped(z0, p.dilation[0]); kz < p.window[0]; kz++) {
     const long z = z0 + kz * p.dilation[0];
     if (z >= p.in[0]) break;
-    if (z < 0) continue;
-    for (long ky = 0; ky < p.window[1]; ky++) {
+    for (long ky = k_skipped(y0, p.dilation[1]); ky < p.window[1]; ky++) {
       const long y = y0 + ky * p.dilation[1];
       if (y >= p.in[1]) break;
-      if (y < 0) continue;
-      for (long kx = 0; kx < p.window[2]; kx++) {
+      for (long kx = k_skipped(x0, p.dilation[2]); kx < p.window[2]; kx++) {
         const long x = x0 + kx * p.dilation[2];
         if (x >= p.in[2]) break;
-        if (x < 0) continue;
         const float v = in[((IDX)z * (IDX)p.in[1] + (IDX)y) * (IDX)p.in[2] + (IDX)x];
         if (any && !(v > most) && (v == v || most != most)) continue;
         any = 1;

@@ -92,10 +92,14 @@ static void attend(const more_op *m, const more_args *a, int64_t b, int64_t h, i
  * the keys and values that there are now. */
 static void run_attention(const more_op *m, const more_args *a, int64_t first, int64_t last) {
   const int64_t *i = m->i, total = i[PAST] + i[KV_LEN], share = i[Q_HEADS] / i[KV_HEADS];
+  int64_t work = 0;
   for (int64_t u = first; u < last; u++) {
     const int64_t h = u % i[Q_HEADS], b = u / i[Q_HEADS], kv = h / share;
     double *query = (double *)a->scratch + u * (i[SIZE] + total);
-    for (int64_t t = 0; t < i[Q_LEN]; t++) attend(m, a, b, h, t, query, query + i[SIZE]);
+    for (int64_t t = 0; t < i[Q_LEN]; t++) {
+      if (more_tick(m, &work, total * (i[SIZE] + i[V_SIZE]))) return;
+      attend(m, a, b, h, t, query, query + i[SIZE]);
+    }
     for (uint32_t k = 1; k < 3 && h % share == 0; k++) {
       const int64_t size = k == 1 ? i[SIZE] : i[V_SIZE];
       for (int64_t j = 0; a->out[k] != NULL && j < total * size; j++)
@@ -258,6 +262,7 @@ enum { L_BATCH, L_LENGTH, L_Q, L_KV, L_K_SIZE, L_V_SIZE, L_GATED, L_DELTA, L_DEC
 static void run_linear(const more_op *m, const more_args *a, int64_t first, int64_t last) {
   const int64_t n = m->i[L_LENGTH], heads = m->i[L_Q], kv = m->i[L_KV], dk = m->i[L_K_SIZE], dv = m->i[L_V_SIZE];
   double *state = a->scratch, *value = state + dk * dv;
+  int64_t work = 0;
   (void)first, (void)last;
   for (int64_t u = 0; u < m->i[L_BATCH] * kv; u++) {
     const int64_t b = u / kv, h = u % kv;
@@ -265,6 +270,7 @@ static void run_linear(const more_op *m, const more_args *a, int64_t first, int6
       state[j] = a->in[3] != NULL ? more_get(&m->in[3], a->in[3], u * dk * dv + j) : 0;
     for (int64_t t = 0; t < n; t++) {
       const int64_t row = b * n + t;
+      if (more_tick(m, &work, dk * dv * (3 + heads / kv))) return;
       for (int64_t d = 0; d < dk && m->i[L_GATED]; d++) {
         const int64_t w = m->i[L_DECAY_WIDTH], at = w == kv ? row * kv + h : row * w + h * dk + d;
         const double decay = exp(more_get(&m->in[4], a->in[4], at));

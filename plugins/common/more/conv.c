@@ -19,8 +19,10 @@ static double product(const more_op *m, const more_args *a, int64_t u) {
   const int64_t base = (u / places / channels * m->i[GROUPS] + group) * per * plane;
   const double xz = number(m, a, m->i[X_POINT], 0, 0), wz = number(m, a, m->i[W_POINT], c, 0);
   double sum = 0;
+  int64_t work = 0;
   for (int64_t k = 0; k < per; k++) {
     for (int64_t t = 0; t < taps; t++) {
+      if (more_tick(m, &work, 8)) return 0;
       const int64_t at = window_at(m, u % places, t, NULL);
       if (at < 0) continue;
       sum += (more_get(&m->in[0], a->in[0], base + k * plane + at) - xz) *
@@ -214,9 +216,11 @@ static void run_deform(const more_op *m, const more_args *a, int64_t first, int6
   for (int64_t u = first; u < last; u++) {
     const int64_t place = u % places, c = u / places % channels, image = u / places / channels;
     double sum = a->in[3] != NULL ? more_get(&m->in[3], a->in[3], c) : 0;
+    int64_t work = 0;
     for (int64_t k = 0; k < per; k++) {
       const int64_t channel = c / m->i[OUT_PER_GROUP] * per + k, group = channel / (all / groups);
       for (int64_t t = 0; t < taps; t++) {
+        if (more_tick(m, &work, 16)) return;
         const int64_t of_tap = (image * groups + group) * taps + t;
         double h = (double)(place / cols * m->i[W_STRIDE] + t / kw * m->i[W_DILATION] - m->i[W_PAD]);
         double w = (double)(place % cols * m->i[W_STRIDE + 1] + t % kw * m->i[W_DILATION + 1] - m->i[W_PAD + 1]);
@@ -253,11 +257,13 @@ void more_setup_deform_conv(more_plan *p) {
 /* The window is that of the image, which is the result: m->i describes how the columns were taken from it. */
 static void run_col2im(const more_op *m, const more_args *a, int64_t first, int64_t last) {
   const int64_t taps = window_taps(m), places = window_places(m), plane = more_count(m->i + W_IN, 0, m->i[W_SPATIAL]);
+  int64_t work = 0;
   for (int64_t u = first; u < last; u++) { /* a channel of an image */
     for (int64_t i = 0; i < plane; i++) more_put(&m->out[0], a->out[0], u * plane + i, 0);
     for (int64_t t = 0; t < taps; t++) {
       for (int64_t place = 0; place < places; place++) {
         const int64_t at = window_at(m, place, t, NULL);
+        if (more_tick(m, &work, 8)) return;
         if (at < 0) continue;
         const double x = more_get(&m->in[0], a->in[0], (u * taps + t) * places + place);
         more_put(&m->out[0], a->out[0], u * plane + at, more_get(&m->out[0], a->out[0], u * plane + at) + x);

@@ -64,6 +64,7 @@ static void run(const ref_op *op, void *const *inputs, void *const *outputs, voi
                 uint64_t last) {
   const half_op *h = ref_tail(op);
   void *in[MORE_IN] = {NULL}, *out[MORE_OUT] = {NULL};
+  int64_t work = 0;
   (void)first, (void)last;
   for (uint32_t k = 0; k < h->n_in; k++) {
     const half_value *v = &h->in[k];
@@ -71,17 +72,23 @@ static void run(const ref_op *op, void *const *inputs, void *const *outputs, voi
     if (v->type == REF_TYPE_NONE || inputs[k] == NULL) continue;
     float *to = (float *)(void *)((char *)workspace + v->offset);
     in[k] = to;
-    for (uint64_t i = 0; i < v->count; i++) to[i] = (float)more_load(v->type, inputs[k], (int64_t)i);
+    for (uint64_t i = 0; i < v->count; i++) {
+      to[i] = (float)more_load(v->type, inputs[k], (int64_t)i);
+      if (ref_tick(op, &work, 2)) return;
+    }
   }
   for (uint32_t k = 0; k < h->n_out; k++) {
     const bool half = h->out[k].type != REF_TYPE_NONE && outputs[k] != NULL;
     out[k] = half ? (char *)workspace + h->out[k].offset : outputs[k];
   }
-  h->inner.kernel(&h->inner, in, out, NULL, 0, h->inner.units);
+  ref_run(&h->inner, in, out, NULL);
   for (uint32_t k = 0; k < h->n_out; k++) {
     const half_value *v = &h->out[k];
     if (v->type == REF_TYPE_NONE || outputs[k] == NULL) continue;
-    for (uint64_t i = 0; i < v->count; i++) more_store(v->type, outputs[k], (int64_t)i, (double)((float *)out[k])[i]);
+    for (uint64_t i = 0; i < v->count; i++) {
+      more_store(v->type, outputs[k], (int64_t)i, (double)((float *)out[k])[i]);
+      if (ref_tick(op, &work, 4)) return;
+    }
   }
 }
 
@@ -116,6 +123,7 @@ heddle_status more_plan_half(const heddle_pregion *region, ref_node *n, ref_op *
   op->absorbed = planned.absorbed; /* of integers and bool only: the bytes of halves are not handed on */
   ref_set_work(op, run, 1, 0, 3 * (double)bytes);
   op->cost_ns += planned.cost_ns;
+  op->watched |= planned.watched;
   op->tail_bytes = sizeof h + planned.tail_bytes;
   op->workspace_bytes = bytes;
   *out_entry = &entry;

@@ -173,6 +173,7 @@ static int64_t samples(const more_op *m, double bin) {
 static void run_roi(const more_op *m, const more_args *a, int64_t first, int64_t last) {
   const int64_t channels = m->in[0].shape[1], plane = m->in[0].shape[2] * m->in[0].shape[3],
                 bins = m->i[HEIGHT] * m->i[WIDTH];
+  int64_t work = 0;
   for (int64_t u = first; u < last; u++) {
     const int64_t roi = u / bins / channels, c = u / bins % channels, ph = u % bins / m->i[WIDTH], pw = u % m->i[WIDTH];
     const int64_t image = more_get_int(&m->in[2], a->in[2], roi);
@@ -185,6 +186,7 @@ static void run_roi(const more_op *m, const more_args *a, int64_t first, int64_t
     width /= (double)m->i[WIDTH];
     const int64_t ny = samples(m, height), nx = samples(m, width);
     for (int64_t i = 0; i < ny * nx && image >= 0 && image < m->in[0].shape[0]; i++) {
+      if (more_tick(m, &work, 32)) return;
       const double y = edge[1] + ((double)ph + ((double)(i / nx) + 0.5) / (double)ny) * height;
       const double x = edge[0] + ((double)pw + ((double)(i % nx) + 0.5) / (double)nx) * width;
       const double v = around(m, a->in[0], (image * channels + c) * plane, y, x);
@@ -217,7 +219,8 @@ void more_setup_roi_align(more_plan *p) {
     more_refuse(p, "a size is out of range");
   const int64_t shape[] = {rois->shape[0], x->shape[1], m->i[HEIGHT], m->i[WIDTH]};
   more_result(p, 0, x->type, 4, shape);
-  more_work(p, run_roi, m->out[0].count, 100 * (double)m->out[0].count);
+  const double taps = m->i[RATIO] > 1 ? (double)m->i[RATIO] * (double)m->i[RATIO] : 1;
+  more_work(p, run_roi, m->out[0].count, (80 + 20 * taps) * (double)m->out[0].count);
 }
 
 /* ---------------------------------------------------------------- NonMaxSuppression */
@@ -249,18 +252,19 @@ static double setting(const more_op *m, const void *const *in, uint32_t k, doubl
 }
 
 /* Greedily by score, of equal ones the first: writes rows to out, which may be NULL, at most cap; returns how many. */
-static int64_t choose(const more_op *m, const void *const *in, int64_t *out, int64_t cap) {
+static int64_t choose(const more_op *m, const void *const *in, int64_t *out, int64_t cap) { /* cap 0: a plan counts */
   const int64_t boxes = m->in[0].shape[1], classes = m->in[1].shape[1];
   const double most = setting(m, in, 2, 0), overlap = setting(m, in, 3, 0),
                least = setting(m, in, 4, -(double)INFINITY);
   const bool limited = m->n_in > 4 && in[4] != NULL;
   int32_t taken[MOST];
-  int64_t found = 0;
+  int64_t found = 0, work = 0;
   for (int64_t u = 0; u < m->in[0].shape[0] * classes; u++) {
     int64_t n = 0, last = -1;
     double score = (double)INFINITY;
     for (;;) { /* the next box after the last in order of score */
       int64_t next = -1;
+      if (cap > 0 && more_tick(m, &work, 2 * boxes + 8 * n)) return found;
       for (int64_t b = 0; b < boxes; b++) {
         const double s = more_get(&m->in[1], in[1], u * boxes + b);
         if ((limited && !(s > least)) || s > score || (s == score && b <= last)) continue;
@@ -308,6 +312,10 @@ void more_setup_non_max_suppression(more_plan *p) {
   const void *in[MORE_IN] = {NULL};
   for (uint32_t k = 0; k < m->n_in && more_ok(p); k++)
     if (more_has(p, k)) in[k] = more_operand_bytes(p, k);
+  if (!more_ok(p)) return;
+  const double scores_all = (double)m->in[1].count, most = setting(m, in, 2, 0);
+  if (scores_all * (double)boxes[1] > 0x1p34 && most > 0)
+    more_refuse(p, "its boxes and classes would take too long to plan");
   if (!more_ok(p)) return;
   const int64_t found = m->in[0].count > 0 && m->in[1].count > 0 ? choose(m, in, NULL, 0) : 0;
   m->i[FOUND] = found;

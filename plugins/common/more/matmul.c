@@ -50,10 +50,12 @@ static int64_t batch_at(const more_op *m, const more_value *v, int64_t batch) {
 static void run_matmul(const more_op *m, const more_args *a, int64_t first, int64_t last) {
   const int64_t rows = m->i[ROWS], cols = m->i[COLS], depth = m->i[DEPTH];
   const bool whole = more_type_is_whole(m->in[0].type);
+  int64_t work = 0;
   for (int64_t u = first; u < last; u++) {
     const int64_t batch = u / rows, r = u % rows;
     const int64_t at = batch_at(m, &m->in[0], batch) + r * depth, bt = batch_at(m, &m->in[1], batch);
     for (int64_t c = 0; c < cols; c++) {
+      if (more_tick(m, &work, 4 * depth)) return;
       double sum = 0;
       uint64_t wsum = 0;
       for (int64_t k = 0; k < depth; k++) {
@@ -234,11 +236,13 @@ static const int64_t *einsum_strides(const more_op *m, uint32_t k) {
 static void run_einsum(const more_op *m, const more_args *a, int64_t first, int64_t last) {
   const int64_t letters = m->i[COUNT], kept = m->i[OF_RESULT], *sizes = m->i + EINSUM_SIZES;
   int64_t inner = 1;
+  int64_t work = 0;
   for (int64_t l = kept; l < letters; l++) inner *= sizes[l];
   for (int64_t u = first; u < last; u++) {
     double sum = 0;
     for (int64_t j = 0; j < inner; j++) {
       int64_t at[EINSUM_IN] = {0}, rest = j;
+      if (more_tick(m, &work, 4 * letters)) return;
       double product = 1;
       for (int64_t l = letters; l-- > 0;) {
         if (l == kept - 1) rest = u;
@@ -378,12 +382,14 @@ void more_setup_einsum(more_plan *p) {
 static void run_det(const more_op *m, const more_args *a, int64_t first, int64_t last) {
   const int64_t n = m->i[ROWS];
   double *work = a->scratch;
+  int64_t steps = 0;
   (void)first, (void)last;
   for (int64_t u = 0; u < m->out[0].count; u++) {
     double det = 1;
     for (int64_t i = 0; i < n * n; i++) work[i] = more_get(&m->in[0], a->in[0], u * n * n + i);
     for (int64_t c = 0; c < n && det != 0; c++) {
       int64_t best = c;
+      if (more_tick(m, &steps, n * (n - c))) return;
       for (int64_t r = c + 1; r < n; r++)
         if (fabs(work[r * n + c]) > fabs(work[best * n + c])) best = r;
       if (best != c) det = -det;

@@ -430,8 +430,10 @@ static heddle_status plan(const heddle_pregion *region, ref_node *n, ref_op *op,
   for (uint32_t k = 0; k < m.n_out; k++) bytes += (double)m.out[k].count * m.out[k].size;
   if (m.loops) ref_set_work(op, run, (uint64_t)m.units, m.steps, bytes);
   else ref_set_work(op, run, (uint64_t)m.units, 20 * m.steps, 10 * bytes);
+  if (m.unsliced) op->slice = 0;
   op->tail_bytes = sizeof m + m.kept_all * sizeof(int64_t);
   op->workspace_bytes = m.scratch_bytes;
+  if (m.part_scratch > 0) ref_set_part_scratch(op, m.part_scratch);
   *out_entry = &entry;
   return HEDDLE_OK;
 }

@@ -44,8 +44,10 @@ struct more_op {
   const struct more_lane *lane; /* elementwise.c, reduce.c: what is done with a number */
   int64_t units;
   uint64_t scratch_bytes;
-  double steps; /* for the cost: as long as a product each */
-  bool loops;   /* see more_loop */
+  uint64_t part_scratch; /* or of each part by itself */
+  double steps;          /* for the cost: as long as a product each */
+  bool loops;            /* see more_loop */
+  bool unsliced;         /* the kernel asks by itself, and its parts are not cut */
   uint32_t n_in, n_out;
   more_value in[MORE_IN], out[MORE_OUT];
   int64_t i[MORE_INTS]; /* what the setup leaves for the kernel */
@@ -54,6 +56,14 @@ struct more_op {
   const char *kept[MORE_KEPT];
   uint64_t kept_at[MORE_KEPT], kept_count[MORE_KEPT], kept_all;
 };
+
+/* ref_tick for kernels of more/, whose more_op lies behind its ref_op. Not in setups. */
+static inline const ref_op *more_ref_op(const more_op *m) {
+  return (const ref_op *)(const void *)m - 1;
+}
+static inline bool more_tick(const more_op *m, int64_t *work, int64_t steps) {
+  return ref_tick(more_ref_op(m), work, steps);
+}
 
 /* The numbers, int64_t or double, of kept attribute k. For kernels only. */
 static inline const void *more_kept(const more_op *m, int k) {

@@ -14,15 +14,21 @@ static void run_rows(const more_op *m, const more_args *a, int64_t first, int64_
   const int64_t n = m->i[N];
   for (int64_t r = first; r < last; r++) {
     double mean = 0, square = 0;
-    for (int64_t j = 0; j < n && m->i[MEAN]; j++) mean += more_get(x, a->in[0], r * n + j);
+    int64_t work = 0;
+    for (int64_t j = 0; j < n && m->i[MEAN]; j++) {
+      mean += more_get(x, a->in[0], r * n + j);
+      if (more_tick(m, &work, 1)) return;
+    }
     mean /= (double)n;
     for (int64_t j = 0; j < n; j++) {
+      if (more_tick(m, &work, 1)) return;
       const double d = more_get(x, a->in[0], r * n + j) - mean;
       square += d * d;
     }
     const double inverse = 1 / sqrt(square / (double)n + m->f[0]);
     for (int64_t j = 0; j < n && a->out[0] != NULL; j++) {
       const int64_t i = r * n + j;
+      if (more_tick(m, &work, 8)) return;
       double y = more_round_to(x->type, (more_get(x, a->in[0], i) - mean) * inverse);
       y *= more_get(&m->in[1], a->in[1], more_at(&m->in[1], x, i));
       if (a->in[2] != NULL) y += more_get(&m->in[2], a->in[2], more_at(&m->in[2], x, i));
@@ -74,14 +80,20 @@ static void run_groups(const more_op *m, const more_args *a, int64_t first, int6
   for (int64_t u = first; u < last; u++) {
     const int64_t group = u % m->i[GROUPS];
     double mean = 0, square = 0;
-    for (int64_t j = 0; j < n; j++) mean += more_get(x, a->in[0], u * n + j);
+    int64_t work = 0;
+    for (int64_t j = 0; j < n; j++) {
+      mean += more_get(x, a->in[0], u * n + j);
+      if (more_tick(m, &work, 1)) return;
+    }
     mean /= (double)n;
     for (int64_t j = 0; j < n; j++) {
+      if (more_tick(m, &work, 1)) return;
       const double d = more_get(x, a->in[0], u * n + j) - mean;
       square += d * d;
     }
     const double inverse = 1 / sqrt(square / (double)n + m->f[0]);
     for (int64_t j = 0; j < n; j++) {
+      if (more_tick(m, &work, 4)) return;
       const int64_t c = m->i[BY_GROUP] ? group : group * m->i[PER_GROUP] + j / plane;
       const double y = (more_get(x, a->in[0], u * n + j) - mean) * inverse * more_get(&m->in[1], a->in[1], c);
       more_put(&m->out[0], a->out[0], u * n + j, y + more_get(&m->in[2], a->in[2], c));
@@ -127,8 +139,10 @@ static void run_mean_variance(const more_op *m, const more_args *a, int64_t firs
   for (int64_t u = first; u < last; u++) {
     const int64_t base = place(m->i + KEPT_SIZES, m->i + KEPT_STRIDES, m->i[KEPT_DIMS], u);
     double sum = 0, square = 0;
+    int64_t work = 0;
     for (int pass = 0; pass < 3; pass++) {
       for (int64_t j = 0; j < n; j++) {
+        if (more_tick(m, &work, 8)) return;
         const int64_t at = base + place(m->i + SIZES, m->i + STRIDES, m->i[REDUCED], j);
         const double y = more_get(x, a->in[0], at);
         if (pass == 0) sum += y / (double)n;
@@ -168,12 +182,15 @@ static void run_lp(const more_op *m, const more_args *a, int64_t first, int64_t 
   for (int64_t r = first; r < last; r++) {
     const int64_t base = r / inner * inner * n + r % inner;
     double sum = 0;
+    int64_t work = 0;
     for (int64_t j = 0; j < n; j++) {
+      if (more_tick(m, &work, 2)) return;
       const double y = more_get(x, a->in[0], base + j * inner);
       sum += m->i[2] == 1 ? fabs(y) : y * y;
     }
     if (m->i[2] != 1) sum = sqrt(sum);
     for (int64_t j = 0; j < n; j++) {
+      if (more_tick(m, &work, 2)) return;
       const double y = more_get(x, a->in[0], base + j * inner);
       more_put(x, a->out[0], base + j * inner, sum != 0 ? y / sum : 0);
     }
@@ -210,10 +227,12 @@ static double shifted(const more_op *m, const void *x, int64_t base, double *mos
 static void run_loss(const more_op *m, const more_args *a, int64_t first, int64_t last) {
   const int64_t classes = m->i[CLASSES], inner = m->i[INNER];
   double total = 0, weights = 0;
+  int64_t work = 0;
   (void)first, (void)last;
   for (int64_t i = 0; i < m->in[1].count; i++) {
     const int64_t base = i / inner * inner * classes + i % inner, label = more_get_int(&m->in[1], a->in[1], i);
     double most = 0, log_sum = 0, loss = 0, weight = 0;
+    if (more_tick(m, &work, 16 * classes)) return;
     if (m->i[CROSS_ENTROPY]) log_sum = shifted(m, a->in[0], base, &most);
     for (int64_t c = 0; c < classes && a->out[1] != NULL; c++)
       more_put(&m->out[1], a->out[1], base + c * inner,

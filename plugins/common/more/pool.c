@@ -14,20 +14,22 @@ static int64_t column_major(const more_op *m, int64_t at) {
   return out;
 }
 
+/* A unit is a place of the result. */
 static void run_pool(const more_op *m, const more_args *a, int64_t first, int64_t last) {
-  const int64_t taps = window_taps(m), places = window_places(m), plane = more_count(m->i + W_IN, 0, m->i[W_SPATIAL]);
+  const int64_t places = window_places(m), plane = more_count(m->i + W_IN, 0, m->i[W_SPATIAL]);
   const more_value *x = &m->in[0];
   const double power = (double)m->i[POWER];
+  int64_t work = 0;
   for (int64_t u = first; u < last; u++) {
     const int64_t base = u / places * plane;
+    window_reach r;
+    window_at_place(m, u % places, &r);
     double sum = 0;
-    int64_t count = 0, best = -1;
-    for (int64_t t = 0; t < taps; t++) {
-      bool padded;
-      const int64_t at = window_at(m, u % places, t, &padded);
-      count += at >= 0 || (padded && m->i[COUNT_PADS] != 0);
-      if (at < 0) continue;
+    int64_t best = -1;
+    for (int64_t t = 0; t < r.taps; t++) {
+      const int64_t at = window_tap(&r, t);
       const double y = more_get(x, a->in[0], base + at);
+      if (more_tick(m, &work, m->i[WHAT] == LP ? 16 : 4)) return;
       if (m->i[WHAT] == MAXIMUM && (best < 0 || y > sum || y != y)) {
         sum = y;
         best = at;
@@ -35,7 +37,8 @@ static void run_pool(const more_op *m, const more_args *a, int64_t first, int64_
         sum += m->i[WHAT] == LP ? pow(fabs(y), power) : y;
       }
     }
-    if (m->i[WHAT] == AVERAGE) sum = count > 0 ? sum / (double)count : 0;
+    const double count = m->i[COUNT_PADS] != 0 ? r.padded : (double)r.taps;
+    if (m->i[WHAT] == AVERAGE) sum = count > 0 ? sum / count : 0;
     if (m->i[WHAT] == LP) sum = pow(sum, 1 / power);
     if (m->i[WHAT] == MAXIMUM && best < 0) sum = more_lowest(x->type);
     if (a->out[0] != NULL) more_put(&m->out[0], a->out[0], u, sum);
@@ -61,7 +64,7 @@ void more_setup_pool(more_plan *p) {
   memcpy(shape + 2, m->i + W_OUT, (size_t)m->i[W_SPATIAL] * sizeof *shape);
   more_result(p, 0, m->in[0].type, m->in[0].ndim, shape);
   more_result(p, 1, REF_TYPE_I64, m->in[0].ndim, shape);
-  more_work(p, run_pool, m->out[0].count, (double)m->out[0].count * (double)window_taps(m) * 4);
+  more_work(p, run_pool, m->out[0].count, (double)m->out[0].count * window_most_taps(m) * 4);
 }
 
 /* ---------------------------------------------------------------- GlobalLpPool, MaxUnpool */
@@ -70,7 +73,11 @@ static void run_global(const more_op *m, const more_args *a, int64_t first, int6
   const int64_t n = m->i[1];
   for (int64_t u = first; u < last; u++) {
     double sum = 0;
-    for (int64_t j = 0; j < n; j++) sum += pow(fabs(more_get(&m->in[0], a->in[0], u * n + j)), (double)m->i[0]);
+    int64_t work = 0;
+    for (int64_t j = 0; j < n; j++) {
+      if (more_tick(m, &work, 16)) return;
+      sum += pow(fabs(more_get(&m->in[0], a->in[0], u * n + j)), (double)m->i[0]);
+    }
     more_put(&m->out[0], a->out[0], u, pow(sum, 1 / (double)m->i[0]));
   }
 }
@@ -92,10 +99,12 @@ void more_setup_global_lp_pool(more_plan *p) {
 /* Indices are those of the tensor that the attributes make; a larger output_shape has it in its first corner. */
 static void run_unpool(const more_op *m, const more_args *a, int64_t first, int64_t last) {
   const more_value *x = &m->in[0], *y = &m->out[0];
+  int64_t work = 0;
   (void)first, (void)last;
   memset(a->out[0], 0, (size_t)y->count * y->size);
   for (int64_t i = 0; i < x->count; i++) {
     int64_t index = more_get_int(&m->in[1], a->in[1], i), at = 0, step = 1;
+    if (more_tick(m, &work, 8)) return;
     if (index < 0) continue;
     for (int32_t d = y->ndim; d-- > 0; step *= y->shape[d]) {
       const int64_t place = index % m->i[8 + d];
@@ -136,5 +145,5 @@ void more_setup_max_unpool(more_plan *p) {
   if (more_has(p, 2) && more_operand_ints(p, 2, shape, MORE_DIMS) != x->ndim)
     more_refuse(p, "operand 2 must have a size for each dimension");
   more_result(p, 0, x->type, x->ndim, shape);
-  more_work(p, run_unpool, 1, 0);
+  more_work(p, run_unpool, 1, (double)x->count);
 }

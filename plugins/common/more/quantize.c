@@ -251,12 +251,23 @@ void more_setup_dequantize(more_plan *p) {
 
 /* ---------------------------------------------------------------- DynamicQuantizeLinear */
 
-/* Each part looks for the limits by itself: that takes less than waiting for the others. */
+/* Each part looks for the limits by itself: that takes less than waiting for the others. A part is not sliced, since each
+ * slice would look for them again. */
 static void run_dynamic(const more_op *m, const more_args *a, int64_t first, int64_t last) {
   const loops *l = loops_here();
-  float limits[2];
+  const int64_t PIECE = INT64_C(1) << 22;
+  float limits[2] = {0, 0};
+  int64_t work = 0;
   if (last > m->in[0].count) last = m->in[0].count; /* the one unit of an empty tensor */
-  l->limits(a->in[0], m->in[0].count, limits);
+  for (int64_t i = 0, n = 0; i < m->in[0].count || i == 0; i += n) {
+    float some[2];
+    n = m->in[0].count - i < PIECE ? m->in[0].count - i : PIECE;
+    l->limits((const float *)a->in[0] + i, n, some);
+    if (i == 0 || some[0] < limits[0] || some[0] != some[0]) limits[0] = some[0];
+    if (i == 0 || some[1] > limits[1] || some[1] != some[1]) limits[1] = some[1];
+    if (n < PIECE) break;
+    if (more_tick(m, &work, n)) return;
+  }
   const float scale = (limits[1] - limits[0]) / 255;
   const double zero = scale != 0 ? saturated(nearbyint((double)((0 - limits[0]) / scale)), REF_TYPE_U8) : 0;
   if (a->out[0] != NULL && scale == 0) memset((uint8_t *)a->out[0] + first, 0, (size_t)(last - first));
@@ -274,6 +285,7 @@ void more_setup_dynamic_quantize(more_plan *p) {
   more_result(p, 1, REF_TYPE_F32, 0, NULL);
   more_result(p, 2, REF_TYPE_U8, 0, NULL);
   more_loop(p, run_dynamic, x->count, 6 * (double)x->count);
+  p->m->unsliced = true;
 }
 
 /* ---------------------------------------------------------------- products */

@@ -1,6 +1,8 @@
 /* Operators along dimensions: the reductions, cumulative sums and products, ArgMax and ArgMin, Hardmax. */
 #include "more.h"
 
+#include "plugins/common/ref/rank.h"
+
 #include <math.h>
 
 enum { SUM, MEAN, PROD, MAX, MIN, L1, L2, LOG_SUM, LOG_SUM_EXP, SUM_SQUARE };
@@ -19,15 +21,18 @@ static double real_of(const more_op *m, const void *in, int64_t base) {
   const int64_t what = m->i[WHAT], n = m->i[PER];
   const int type = m->in[0].type;
   double x = what == PROD ? 1 : what == MAX ? more_lowest(type) : what == MIN ? more_highest(type) : 0, shift = 0;
+  int64_t work = 0;
   if (what == LOG_SUM_EXP) {
     shift = -(double)INFINITY;
     for (int64_t j = 0; j < n; j++) {
+      if (more_tick(m, &work, 8)) return 0;
       const double y = more_get(&m->in[0], in, base + place(m->i + SIZES, m->i + STRIDES, m->i[REDUCED], j));
       shift = y > shift ? y : shift;
     }
     if (isinf(shift)) shift = 0;
   }
   for (int64_t j = 0; j < n; j++) {
+    if (more_tick(m, &work, 8)) return 0;
     const double y = more_get(&m->in[0], in, base + place(m->i + SIZES, m->i + STRIDES, m->i[REDUCED], j));
     switch (what) {
     case PROD: x *= y; break;
@@ -51,7 +56,9 @@ static int64_t whole_of(const more_op *m, const void *in, int64_t base) {
   const int64_t what = m->i[WHAT], n = m->i[PER];
   const bool no_sign = more_type_is_unsigned(m->in[0].type);
   uint64_t x = what == PROD;
+  int64_t work = 0;
   for (int64_t j = 0; j < n; j++) {
+    if (more_tick(m, &work, 8)) return 0;
     const int64_t y = more_get_int(&m->in[0], in, base + place(m->i + SIZES, m->i + STRIDES, m->i[REDUCED], j));
     const bool less = no_sign ? (uint64_t)y < x : y < (int64_t)x;
     switch (what) {
@@ -127,12 +134,14 @@ static void run_cumulate(const more_op *m, const more_args *a, int64_t first, in
   const more_value *x = &m->in[0];
   const int64_t n = m->i[N], inner = m->i[INNER], count = n > 0 ? x->count / n : 0;
   const bool real = more_type_is_real(x->type), product = m->i[PRODUCT] != 0;
+  int64_t work = 0;
   (void)first, (void)last;
   for (int64_t r = 0; r < count; r++) {
     const int64_t base = r / inner * inner * n + r % inner;
     double sum = product;
     uint64_t whole = product;
     for (int64_t j = 0; j < n; j++) {
+      if (more_tick(m, &work, 4)) return;
       const int64_t at = base + (m->i[REVERSE] ? n - 1 - j : j) * inner;
       const double y = real ? more_get(x, a->in[0], at) : 0;
       const uint64_t w = real ? 0 : (uint64_t)more_get_int(x, a->in[0], at);
@@ -162,10 +171,15 @@ static void run_hardmax(const more_op *m, const more_args *a, int64_t first, int
   const int64_t n = m->i[N], inner = m->i[INNER];
   for (int64_t r = first; r < last && n > 0; r++) {
     const int64_t base = r / inner * inner * n + r % inner;
-    int64_t best = 0;
-    for (int64_t j = 1; j < n; j++)
+    int64_t best = 0, work = 0;
+    for (int64_t j = 1; j < n; j++) {
+      if (more_tick(m, &work, 4)) return;
       if (more_get(x, a->in[0], base + j * inner) > more_get(x, a->in[0], base + best * inner)) best = j;
-    for (int64_t j = 0; j < n; j++) more_put(x, a->out[0], base + j * inner, j == best);
+    }
+    for (int64_t j = 0; j < n; j++) {
+      if (more_tick(m, &work, 2)) return;
+      more_put(x, a->out[0], base + j * inner, j == best);
+    }
   }
 }
 
@@ -183,9 +197,17 @@ static void run_softmax(const more_op *m, const more_args *a, int64_t first, int
   for (int64_t r = first; r < last; r++) {
     const int64_t base = r / inner * inner * n + r % inner;
     double most = -(double)INFINITY, sum = 0;
-    for (int64_t j = 0; j < n; j++) most = fmax(most, more_get(x, a->in[0], base + j * inner));
-    for (int64_t j = 0; j < n; j++) sum += exp(more_get(x, a->in[0], base + j * inner) - most);
+    int64_t work = 0;
     for (int64_t j = 0; j < n; j++) {
+      if (more_tick(m, &work, 2)) return;
+      most = fmax(most, more_get(x, a->in[0], base + j * inner));
+    }
+    for (int64_t j = 0; j < n; j++) {
+      if (more_tick(m, &work, 8)) return;
+      sum += exp(more_get(x, a->in[0], base + j * inner) - most);
+    }
+    for (int64_t j = 0; j < n; j++) {
+      if (more_tick(m, &work, 8)) return;
       const double y = more_get(x, a->in[0], base + j * inner) - most;
       more_put(x, a->out[0], base + j * inner, m->i[PRODUCT] ? y - log(sum) : exp(y) / sum);
     }
@@ -205,8 +227,9 @@ static void run_arg(const more_op *m, const more_args *a, int64_t first, int64_t
   const int64_t n = m->i[N], inner = m->i[INNER];
   for (int64_t r = first; r < last; r++) {
     const int64_t base = r / inner * inner * n + r % inner;
-    int64_t best = 0;
+    int64_t best = 0, work = 0;
     for (int64_t j = 1; j < n; j++) {
+      if (more_tick(m, &work, 4)) return;
       const double y = more_get(x, a->in[0], base + j * inner), b = more_get(x, a->in[0], base + best * inner);
       if ((m->i[PRODUCT] ? y > b : y < b) || (y == b && m->i[REVERSE])) best = j;
     }
@@ -232,32 +255,44 @@ void more_setup_arg(more_plan *p) {
 
 /* ---------------------------------------------------------------- TopK */
 
-/* Element i of a row comes before element j: greater (or less), and of equals the first. */
-static bool before(const more_op *m, const void *x, int64_t base, int64_t i, int64_t j) {
-  const more_value *v = &m->in[0];
-  const int64_t inner = m->i[INNER];
-  if (more_type_is_whole(v->type)) {
-    const int64_t p = more_get_int(v, x, base + i * inner), q = more_get_int(v, x, base + j * inner);
-    const bool less = more_type_is_unsigned(v->type) ? (uint64_t)p < (uint64_t)q : p < q;
-    return p == q ? i < j : less != (m->i[REVERSE] != 0);
+typedef struct column {
+  const more_value *v;
+  const void *x;
+  int64_t base, inner;
+} column;
+
+/* Halves are float32 without loss, and integers of less than 64 bits are, as they are ordered, uint32. */
+static void top_keys(const void *ctx, int64_t first, int64_t n, uint64_t *out) {
+  const column *c = ctx;
+  const bool wide = c->v->size == 8, no_sign = more_type_is_unsigned(c->v->type);
+  for (int64_t i = 0; i < n; i++) {
+    const int64_t at = c->base + (first + i) * c->inner;
+    if (more_type_is_real(c->v->type)) {
+      const double x = more_get(c->v, c->x, at);
+      out[i] = wide ? ref_rank_double(x) : ref_rank_float((float)x);
+      continue;
+    }
+    const uint64_t x = (uint64_t)more_get_int(c->v, c->x, at);
+    out[i] = wide ? x ^ (no_sign ? 0 : UINT64_C(1) << 63) : (uint32_t)x ^ (no_sign ? 0 : UINT32_C(1) << 31);
   }
-  const double p = more_get(v, x, base + i * inner), q = more_get(v, x, base + j * inner);
-  return p == q ? i < j : m->i[REVERSE] != 0 ? p > q : p < q;
 }
 
 static void run_top_k(const more_op *m, const more_args *a, int64_t first, int64_t last) {
   const more_value *x = &m->in[0];
   const int64_t n = m->i[N], inner = m->i[INNER], k = m->i[PRODUCT];
+  int64_t work = 0;
   for (int64_t r = first; r < last; r++) {
-    const int64_t base = r / inner * inner * n + r % inner, to = r / inner * inner * k + r % inner;
-    for (int64_t j = 0; j < n; j++) { /* its place is how many come before it */
-      int64_t rank = 0;
-      for (int64_t other = 0; other < n && rank < k; other++) rank += other != j && before(m, a->in[0], base, other, j);
-      if (rank >= k) continue;
+    const column c = {x, a->in[0], r / inner * inner * n + r % inner, inner};
+    const ref_rank rank = {
+        .n = n, .k = k, .wide = x->size == 8, .largest = m->i[REVERSE] != 0, .keys = top_keys, .ctx = &c};
+    const int64_t to = r / inner * inner * k + r % inner;
+    if (!ref_rank_run(&rank, more_ref_op(m), &work, a->scratch)) return;
+    for (int64_t i = 0; i < k; i++) {
+      const int64_t from = ref_rank_index(&rank, a->scratch, i);
       if (a->out[0] != NULL)
-        memcpy((char *)a->out[0] + (size_t)(to + rank * inner) * x->size,
-               (const char *)a->in[0] + (size_t)(base + j * inner) * x->size, x->size);
-      if (a->out[1] != NULL) ((int64_t *)a->out[1])[to + rank * inner] = j;
+        memcpy((char *)a->out[0] + (size_t)(to + i * inner) * x->size,
+               (const char *)a->in[0] + (size_t)(c.base + from * inner) * x->size, x->size);
+      if (a->out[1] != NULL) ((int64_t *)a->out[1])[to + i * inner] = from;
     }
   }
 }
@@ -278,5 +313,6 @@ void more_setup_top_k(more_plan *p) {
   shape[axis] = p->m->i[PRODUCT] = k;
   more_result(p, 0, x->type, x->ndim, shape);
   more_result(p, 1, REF_TYPE_I64, x->ndim, shape);
-  more_work(p, run_top_k, p->m->i[N] > 0 ? x->count / p->m->i[N] : 1, (double)x->count * (double)p->m->i[N]);
+  more_work(p, run_top_k, p->m->i[N] > 0 ? x->count / p->m->i[N] : 1, 4 * (double)x->count);
+  p->m->part_scratch = ref_rank_bytes(p->m->i[N], k, x->size == 8);
 }

@@ -31,6 +31,7 @@ static double activate(const more_op *m, int64_t which, double x) {
 typedef struct step {
   const more_op *m;
   const more_args *a;
+  int64_t *work;           /* of more_tick; -1: the run is to end */
   int64_t direction, x_at; /* where its inputs begin */
   const double *h;         /* before the step */
 } step;
@@ -70,9 +71,15 @@ static double peephole(const step *s, int64_t g, int64_t j, double c) {
 /* next gets the state after the step; c, of an LSTM, is changed in place; gate is scratch for a state. */
 typedef void (*cell)(const step *s, double *next, double *c, double *gate);
 
+/* Before gates of one place of the state: whether the run is to end. Then the step is not finished, and is not used. */
+static bool ends(const step *s, int64_t gates) {
+  if (*s->work < 0 || more_tick(s->m, s->work, 4 * gates * (s->m->i[INPUTS] + s->m->i[HIDDEN]))) *s->work = -1;
+  return *s->work < 0;
+}
+
 static void rnn_cell(const step *s, double *next, double *c, double *gate) {
   (void)c, (void)gate;
-  for (int64_t j = 0; j < s->m->i[HIDDEN]; j++)
+  for (int64_t j = 0; j < s->m->i[HIDDEN] && !ends(s, 1); j++)
     next[j] = activate(s->m, s->direction, from_input(s, 0, j) + from_state(s, s->h, 0, j) + state_bias(s, 0, j));
 }
 
@@ -80,11 +87,11 @@ static void gru_cell(const step *s, double *next, double *c, double *gate) {
   const more_op *m = s->m;
   const int64_t act = 2 * s->direction;
   (void)c;
-  for (int64_t j = 0; j < m->i[HIDDEN]; j++) { /* r, and what of the state goes on */
+  for (int64_t j = 0; j < m->i[HIDDEN] && !ends(s, 2); j++) { /* r, and what of the state goes on */
     const double r = activate(m, act, from_input(s, 1, j) + from_state(s, s->h, 1, j) + state_bias(s, 1, j));
     gate[j] = m->i[LINEAR] ? r * (from_state(s, s->h, 2, j) + state_bias(s, 2, j)) : r * s->h[j];
   }
-  for (int64_t j = 0; j < m->i[HIDDEN]; j++) {
+  for (int64_t j = 0; j < m->i[HIDDEN] && !ends(s, 3); j++) {
     const double z = activate(m, act, from_input(s, 0, j) + from_state(s, s->h, 0, j) + state_bias(s, 0, j));
     const double part = m->i[LINEAR] ? gate[j] : from_state(s, gate, 2, j) + state_bias(s, 2, j);
     const double n = activate(m, act + 1, from_input(s, 2, j) + part);
@@ -96,7 +103,7 @@ static void lstm_cell(const step *s, double *next, double *c, double *gate) {
   const more_op *m = s->m;
   const int64_t act = 3 * s->direction;
   (void)gate;
-  for (int64_t j = 0; j < m->i[HIDDEN]; j++) {
+  for (int64_t j = 0; j < m->i[HIDDEN] && !ends(s, 4); j++) {
     double g[4];
     for (int64_t k = 0; k < 4; k++) g[k] = from_input(s, k, j) + from_state(s, s->h, k, j) + state_bias(s, k, j);
     const double i = activate(m, act, g[0] + peephole(s, 0, j, c[j]));
@@ -121,6 +128,7 @@ static void store_state(const more_op *m, const more_args *a, uint32_t k, int64_
 static void run(const more_op *m, const more_args *a, cell one) {
   const int64_t hidden = m->i[HIDDEN], steps = m->i[STEPS], batch = m->i[BATCH], directions = m->i[DIRECTIONS];
   double *h = a->scratch, *next = h + hidden, *c = next + hidden, *gate = c + hidden;
+  int64_t work = 0;
   for (int64_t u = 0; u < directions * batch; u++) {
     const int64_t d = u / batch, b = u % batch;
     int64_t length = a->in[4] != NULL ? more_get_int(&m->in[4], a->in[4], b) : steps;
@@ -132,9 +140,10 @@ static void run(const more_op *m, const more_args *a, cell one) {
       const int64_t t = k < length && back ? length - 1 - k : k;
       const int64_t row = m->i[LAYOUT] ? b * steps + t : t * batch + b;
       const int64_t y = (m->i[LAYOUT] ? (b * steps + t) * directions + d : (t * directions + d) * batch + b) * hidden;
-      const step s = {m, a, d, row * m->i[INPUTS], h};
+      const step s = {m, a, &work, d, row * m->i[INPUTS], h};
       if (k < length) {
         one(&s, next, c, gate);
+        if (work < 0) return;
         memcpy(h, next, (size_t)hidden * sizeof *h);
       }
       for (int64_t j = 0; j < hidden && a->out[0] != NULL; j++)

@@ -79,9 +79,11 @@ static void copy_all(const more_op *m, const more_args *a) {
 }
 
 static void run_scatter_elements(const more_op *m, const more_args *a, int64_t first, int64_t last) {
+  int64_t work = 0;
   (void)first, (void)last;
   copy_all(m, a);
   for (int64_t i = 0; i < m->in[1].count; i++) {
+    if (more_tick(m, &work, 8)) return;
     const int64_t at = pointed(m, a->in[1], i);
     if (at >= 0) combine(&m->in[0], a->out[0], at, a->in[2], i, m->i[MODE]);
   }
@@ -156,10 +158,12 @@ void more_setup_gather_nd(more_plan *p) {
 
 static void run_scatter_nd(const more_op *m, const more_args *a, int64_t first, int64_t last) {
   const int64_t rows = m->in[1].count / m->i[INDEX_N];
+  int64_t work = 0;
   (void)first, (void)last;
   copy_all(m, a);
   for (int64_t r = 0; r < rows; r++) {
     const int64_t at = slice_of(m, a->in[1], r, 0);
+    if (more_tick(m, &work, 8 * (m->i[INNER] + m->i[INDEX_N]))) return;
     for (int64_t j = 0; at >= 0 && j < m->i[INNER]; j++)
       combine(&m->in[0], a->out[0], at + j, a->in[2], r * m->i[INNER] + j, m->i[MODE]);
   }
@@ -188,9 +192,11 @@ static void run_tensor_scatter(const more_op *m, const more_args *a, int64_t fir
   const int64_t n = m->i[N], from_n = m->i[FROM_N], inner = m->i[INNER];
   const int64_t outer = n > 0 && inner > 0 ? x->count / n / inner : 0,
                 per_batch = x->shape[0] > 0 ? outer / x->shape[0] : 0;
+  int64_t work = 0;
   (void)first, (void)last;
   copy_all(m, a);
   for (int64_t o = 0; o < outer && update->count > 0; o++) {
+    if (more_tick(m, &work, from_n * (8 + inner))) return;
     const int64_t write = a->in[2] != NULL ? more_get_int(&m->in[2], a->in[2], o / per_batch) : 0;
     for (int64_t s = 0; s < from_n; s++) {
       int64_t at = (int64_t)((uint64_t)write + (uint64_t)s);
@@ -230,9 +236,11 @@ static void run_compress(const more_op *m, const more_args *a, int64_t first, in
   const int64_t n = m->i[N], inner = m->i[INNER], conditions = m->in[1].count, kept = m->i[FROM_N];
   const size_t bytes = (size_t)inner * m->out[0].size;
   (void)first, (void)last;
+  int64_t work = 0;
   if (kept == 0 || inner == 0) return;
   for (int64_t o = 0; o < m->out[0].count / kept / inner; o++) {
     for (int64_t j = 0, to = 0; j < n && j < conditions && to < kept; j++) {
+      if (more_tick(m, &work, 4 + inner)) return;
       if (more_get_int(&m->in[1], a->in[1], j) == 0) continue;
       memcpy((char *)a->out[0] + (size_t)(o * kept + to++) * bytes,
              (const char *)a->in[0] + (size_t)(o * n + j) * bytes, bytes);
@@ -310,31 +318,32 @@ static bool is_first(const more_op *m, const void *x, int64_t i) {
   return true;
 }
 
-/* Which place the value of slice i has among the unique ones. */
-static int64_t rank_of(const more_op *m, const void *x, int64_t i) {
-  int64_t rank = 0, self = i;
-  for (int64_t j = 0; j < i && self == i; j++)
-    if (compare(m, x, i, j) == 0) self = j;
-  for (int64_t j = 0; j < m->i[N]; j++) {
-    const bool before = m->i[SORTED] != 0 ? compare(m, x, j, self) < 0 : j < self;
-    rank += before && is_first(m, x, j);
-  }
-  return rank;
-}
-
+/* By comparing all with all, in two passes over scratch memory: which slice is the first of its value; and how many of
+ * those come before it. */
 static void run_unique(const more_op *m, const more_args *a, int64_t first, int64_t last) {
   const more_value *x = &m->in[0];
   const int64_t n = m->i[N], inner = m->i[INNER], kept = m->i[FROM_N];
   const int64_t outer = n > 0 && inner > 0 ? x->count / n / inner : 0;
-  int64_t *index = a->out[1], *inverse = a->out[2], *counts = a->out[3];
+  int64_t *index = a->out[1], *inverse = a->out[2], *counts = a->out[3], *same = a->scratch, *rank = same + n;
+  int64_t work = 0;
   (void)first, (void)last;
+  for (int64_t i = 0; i < n; i++) {
+    for (same[i] = 0; same[i] < i && compare(m, a->in[0], i, same[i]) != 0; same[i]++)
+      if (more_tick(m, &work, 4 * outer * inner)) return;
+  }
   for (int64_t r = 0; r < kept && counts != NULL; r++) counts[r] = 0;
   for (int64_t i = 0; i < n; i++) {
-    const int64_t r = rank_of(m, a->in[0], i);
+    rank[i] = same[i] == i ? 0 : rank[same[i]];
+    for (int64_t j = 0; j < n && same[i] == i; j++) {
+      if (same[j] != j) continue;
+      if (more_tick(m, &work, 4 * outer * inner)) return;
+      rank[i] += m->i[SORTED] != 0 ? compare(m, a->in[0], j, i) < 0 : j < i;
+    }
+    const int64_t r = rank[i];
     if (r >= kept) continue;
     if (inverse != NULL) inverse[i] = r;
     if (counts != NULL) counts[r]++;
-    if (!is_first(m, a->in[0], i)) continue;
+    if (same[i] != i) continue;
     if (index != NULL) index[r] = i;
     for (int64_t o = 0; o < outer && a->out[0] != NULL; o++)
       memcpy((char *)a->out[0] + (size_t)((o * kept + r) * inner) * x->size,
@@ -360,11 +369,13 @@ void more_setup_unique(more_plan *p) {
   m->i[N] = shape[axis];
   m->i[INNER] = more_count(shape, axis + 1, ndim);
   if (m->i[N] > 4096) more_refuse(p, "it takes up to 4096 elements along its axis");
+  if ((double)m->i[N] * (double)x->count > 0x1p29) more_refuse(p, "it is too large to be counted in a plan");
   for (int64_t i = 0; i < m->i[N] && more_ok(p); i++) m->i[FROM_N] += is_first(m, bytes, i);
   shape[axis] = m->i[FROM_N];
   more_result(p, 0, x->type, ndim, shape);
   more_result(p, 1, REF_TYPE_I64, 1, &m->i[FROM_N]);
   more_result(p, 2, REF_TYPE_I64, 1, &m->i[N]);
   more_result(p, 3, REF_TYPE_I64, 1, &m->i[FROM_N]);
-  more_work(p, run_unique, 1, (double)m->i[N] * (double)m->i[N] * (double)x->count);
+  more_scratch(p, 2.0 * (double)m->i[N] * sizeof(int64_t));
+  more_work(p, run_unique, 1, (double)m->i[N] * (double)x->count);
 }

@@ -37,7 +37,9 @@ static void point(const points *q, int64_t j, double *re, double *im) {
 static void transform(const points *q, int64_t k, double *re, double *im) {
   const double sign = q->m->i[INVERSE] ? 1 : -1;
   double sum_re = 0, sum_im = 0, x, y;
+  int64_t work = 0;
   for (int64_t j = 0; j < q->n; j++) {
+    if (more_tick(q->m, &work, 32)) break;
     const double angle = sign * 2 * PI * (double)((uint64_t)j * (uint64_t)k % (uint64_t)q->n) / (double)q->n;
     point(q, j, &x, &y);
     sum_re += x * cos(angle) - y * sin(angle);

@@ -30,6 +30,8 @@ static void run_tfidf(const more_op *m, const more_args *a, int64_t first, int64
   const int64_t length = m->i[LENGTH], size = m->i[SIZE], *counts = more_kept(m, COUNTS),
                 *indexes = more_kept(m, INDEXES);
   const double *weights = more_kept(m, WEIGHTS);
+  const int64_t pool = (int64_t)m->kept_count[POOL];
+  int64_t work = 0;
   for (int64_t line = first; line < last; line++) {
     float *out = (float *)a->out[0] + line * size;
     for (int64_t j = 0; j < size; j++) out[j] = 0;
@@ -38,7 +40,10 @@ static void run_tfidf(const more_op *m, const more_args *a, int64_t first, int64
       for (int64_t n = 1; n <= m->i[MOST]; n++) {
         const int64_t end = n < (int64_t)m->kept_count[COUNTS] ? counts[n] : (int64_t)m->kept_count[POOL];
         const bool counted = n >= m->i[LEAST] && (n > 1 || step == 1) && (n == 1 || step <= length);
-        for (int64_t at = 0; counted && at + (n - 1) * step < length; at++) count_at(m, a, line, at, step, n, row);
+        for (int64_t at = 0; counted && at + (n - 1) * step < length; at++) {
+          if (more_tick(m, &work, 2 * pool + 4)) return;
+          count_at(m, a, line, at, step, n, row);
+        }
         row += (end - counts[n - 1]) / n;
       }
     }

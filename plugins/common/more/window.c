@@ -52,10 +52,22 @@ void more_window(more_plan *p, const int64_t *kernel) {
   more_window_fits(p);
 }
 
+/* Along one dimension. */
+static double inside_at_most(const more_op *m, int64_t d) {
+  const int64_t fit = m->i[W_IN + d] / m->i[W_DILATION + d] + 1, kernel = m->i[W_KERNEL + d];
+  return (double)(fit < kernel ? fit : kernel);
+}
+
+double window_most_taps(const more_op *m) {
+  double taps = 1;
+  for (int64_t d = 0; d < m->i[W_SPATIAL]; d++) taps *= inside_at_most(m, d);
+  return taps;
+}
+
 void more_window_fits(more_plan *p) {
   double taps = 1, places = 1, plane = 1;
   for (int64_t d = 0; d < p->m->i[W_SPATIAL] && more_ok(p); d++) {
-    taps *= (double)p->m->i[W_KERNEL + d];
+    taps *= inside_at_most(p->m, d);
     places *= (double)p->m->i[W_OUT + d];
     plane *= (double)p->m->i[W_IN + d];
   }
@@ -76,4 +88,26 @@ int64_t window_at(const more_op *m, int64_t place, int64_t tap, bool *padded) {
     step *= i[W_IN + d];
   }
   return at;
+}
+
+/* How many of the taps of a place, the first of which is at element low, lie before an end. */
+static int64_t taps_before(const more_op *m, int64_t d, int64_t low, int64_t end) {
+  const int64_t dilation = m->i[W_DILATION + d], kernel = m->i[W_KERNEL + d];
+  const int64_t taps = end <= low ? 0 : (end - low - 1) / dilation + 1;
+  return taps < kernel ? taps : kernel;
+}
+
+void window_at_place(const more_op *m, int64_t place, window_reach *out) {
+  const int64_t *i = m->i;
+  *out = (window_reach){.n = i[W_SPATIAL], .taps = 1, .padded = 1};
+  for (int64_t d = out->n; d-- > 0; place /= i[W_OUT + d]) {
+    const int64_t low = place % i[W_OUT + d] * i[W_STRIDE + d] - i[W_PAD + d], size = i[W_IN + d];
+    const int64_t skipped = taps_before(m, d, low, 0);
+    out->size[d] = size;
+    out->step[d] = i[W_DILATION + d];
+    out->from[d] = low + skipped * i[W_DILATION + d];
+    out->count[d] = taps_before(m, d, low, size) - skipped;
+    out->taps *= out->count[d];
+    out->padded *= (double)taps_before(m, d, low, size + i[W_END + d]);
+  }
 }

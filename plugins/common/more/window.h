@@ -36,4 +36,25 @@ static inline int64_t window_places(const more_op *m) {
  * the pads. */
 int64_t window_at(const more_op *m, int64_t place, int64_t tap, bool *padded);
 
+/* The taps of a place that lie inside the input, of a window that may be far larger: along each dimension they begin at
+ * element from, step apart. padded: how many lie in the input or its pads. */
+typedef struct window_reach {
+  int64_t n, taps;
+  int64_t size[REF_SPATIAL], count[REF_SPATIAL], from[REF_SPATIAL], step[REF_SPATIAL];
+  double padded;
+} window_reach;
+
+void window_at_place(const more_op *m, int64_t place, window_reach *out);
+
+/* The element of the spatial input at one of the taps [0, taps), in the window's order. */
+static inline int64_t window_tap(const window_reach *r, int64_t t) {
+  int64_t at = 0, stride = 1;
+  for (int64_t d = r->n; d-- > 0; t /= r->count[d], stride *= r->size[d])
+    at += (r->from[d] + t % r->count[d] * r->step[d]) * stride;
+  return at;
+}
+
+/* At most so many taps of a place lie inside the input. */
+double window_most_taps(const more_op *m);
+
 #endif

@@ -1,4 +1,5 @@
 /* ArgMax, ArgMin and TopK: what is greatest or least along one axis. A unit is a column of that axis. */
+#include "rank.h"
 #include "ref_op.h"
 #include "types.h"
 
@@ -42,60 +43,74 @@ static void arg(const ref_op *op, void *const *inputs, void *const *outputs, voi
                 uint64_t last) {
   const ref_along *f = &op->u.along;
   const before_fn before = before_of(f->type);
+  const int64_t PIECE = 1 << 16;
+  int64_t work = 0;
   (void)workspace;
   for (uint64_t unit = first; unit < last; unit++) {
     const char *x = column_of(op, inputs, unit);
     int64_t best = 0;
-    for (int64_t i = 1; i < f->n; i++) {
-      if (before(f, x, i, best)) best = i;
+    for (int64_t i = 1, end; i < f->n; i = end) {
+      end = f->n - i < PIECE ? f->n : i + PIECE;
+      for (int64_t j = i; j < end; j++) {
+        if (before(f, x, j, best)) best = j;
+      }
+      if (ref_tick(op, &work, 2 * (end - i))) return;
     }
     ((int64_t *)outputs[0])[unit] = best;
   }
 }
 
-/* A heap of the k best so far, the worst on top, made in the result of indices itself; sorted in the end. */
-static void sink(const ref_along *f, before_fn before, const char *x, int64_t *heap, int64_t at, int64_t count) {
-  const int64_t inner = f->inner;
-  for (;;) {
-    int64_t worst = at;
-    for (int64_t child = 2 * at + 1; child <= 2 * at + 2 && child < count; child++) {
-      if (before(f, x, heap[worst * inner], heap[child * inner])) worst = child;
-    }
-    if (worst == at) return;
-    const int64_t swap = heap[at * inner];
-    heap[at * inner] = heap[worst * inner];
-    heap[worst * inner] = swap;
-    at = worst;
+/* ---------------------------------------------------------------- TopK */
+
+typedef struct column {
+  const char *x;
+  int64_t inner;
+} column;
+
+#define KEYS(name, T, KEY) \
+  static void name(const void *ctx, int64_t first, int64_t n, uint64_t *out) { \
+    const column *c = ctx; \
+    const T *x = (const T *)(const void *)c->x + first * c->inner; \
+    for (int64_t i = 0; i < n; i++) out[i] = KEY(x[i * c->inner]); \
   }
+#define SIGNED32(v) ((uint32_t)(int32_t)(v) ^ UINT32_C(0x80000000))
+#define SIGNED64(v) ((uint64_t)(v) ^ UINT64_C(0x8000000000000000))
+#define SAME(v) (v)
+KEYS(keys_f32, float, ref_rank_float)
+KEYS(keys_i8, int8_t, SIGNED32)
+KEYS(keys_i16, int16_t, SIGNED32)
+KEYS(keys_i32, int32_t, SIGNED32)
+KEYS(keys_i64, int64_t, SIGNED64)
+KEYS(keys_u8, uint8_t, SAME)
+KEYS(keys_u16, uint16_t, SAME)
+KEYS(keys_u32, uint32_t, SAME)
+
+static ref_rank_keys keys_of(uint32_t type) {
+  static const ref_rank_keys list[] = {
+      [REF_TYPE_F32] = keys_f32, [REF_TYPE_I8] = keys_i8, [REF_TYPE_I16] = keys_i16, [REF_TYPE_I32] = keys_i32,
+      [REF_TYPE_I64] = keys_i64, [REF_TYPE_U8] = keys_u8, [REF_TYPE_U16] = keys_u16, [REF_TYPE_U32] = keys_u32,
+  };
+  return list[type];
 }
 
 static void top_k(const ref_op *op, void *const *inputs, void *const *outputs, void *workspace, uint64_t first,
                   uint64_t last) {
   const ref_along *f = &op->u.along;
-  const before_fn before = before_of(f->type);
   const uint32_t size = ref_type_bytes((int)f->type);
   const uint64_t inner = (uint64_t)f->inner;
-  (void)workspace;
+  int64_t work = 0;
   for (uint64_t unit = first; unit < last; unit++) {
-    const char *x = column_of(op, inputs, unit);
+    const column c = {column_of(op, inputs, unit), f->inner};
+    const ref_rank rank = {
+        .n = f->n, .k = f->k, .wide = size == 8, .largest = f->largest != 0, .keys = keys_of(f->type), .ctx = &c};
     const uint64_t at = unit / inner * (uint64_t)f->k * inner + unit % inner;
-    int64_t *heap = (int64_t *)outputs[op->result[1]] + at;
+    int64_t *indices = (int64_t *)outputs[op->result[1]] + at;
     char *values = (char *)outputs[0] + at * size;
-    for (int64_t i = 0; i < f->k; i++) heap[i * f->inner] = i;
-    for (int64_t i = f->k / 2; i-- > 0;) sink(f, before, x, heap, i, f->k);
-    for (int64_t i = f->k; i < f->n; i++) {
-      if (!before(f, x, i, heap[0])) continue;
-      heap[0] = i;
-      sink(f, before, x, heap, 0, f->k);
-    }
-    for (int64_t i = f->k - 1; i > 0; i--) {
-      const int64_t swap = heap[0];
-      heap[0] = heap[i * f->inner];
-      heap[i * f->inner] = swap;
-      sink(f, before, x, heap, 0, i);
-    }
+    if (!ref_rank_run(&rank, op, &work, workspace)) return;
     for (int64_t i = 0; i < f->k; i++) {
-      memcpy(values + (size_t)(i * f->inner) * size, x + (size_t)(heap[i * f->inner] * f->inner) * size, size);
+      const int64_t from = ref_rank_index(&rank, workspace, i);
+      indices[i * f->inner] = from;
+      memcpy(values + (size_t)(i * f->inner) * size, c.x + (size_t)(from * f->inner) * size, size);
     }
   }
 }
@@ -154,5 +169,6 @@ heddle_status ref_plan_top_k(const ref_node *n, ref_op *op, heddle_error *err) {
   op->absorbed = 2;
   value_count(x, &count);
   ref_set_work(op, top_k, count > 0 && f->k > 0 ? count / (uint64_t)f->n : 0, 40.0 * (double)count, (double)count);
+  ref_set_part_scratch(op, ref_rank_bytes(f->n, f->k, ref_type_bytes((int)f->type) == 8));
   return HEDDLE_OK;
 }

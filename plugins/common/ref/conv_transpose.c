@@ -42,6 +42,7 @@ static void conv_transpose_f32(const ref_op *op, void *const *inputs, void *cons
   const int64_t size = w->in[0] * w->in[1] * w->in[2], positions = w->out[0] * w->out[1] * w->out[2];
   const int64_t taps = w->kernel[0] * w->kernel[1] * w->kernel[2], planes = c->groups * c->out_channels;
   const float *bias = (op->present & 4) != 0 ? inputs[op->slot[2]] : NULL;
+  int64_t work = 0;
   (void)workspace;
   for (uint64_t unit = first; unit < last; unit++) {
     const int64_t image = (int64_t)unit / planes, plane = (int64_t)unit % planes, group = plane / c->out_channels;
@@ -53,6 +54,7 @@ static void conv_transpose_f32(const ref_op *op, void *const *inputs, void *cons
       const float *weights =
           (const float *)inputs[op->slot[1]] + (channel * c->out_channels + plane % c->out_channels) * taps;
       for (int64_t t = 0; t < taps; t++) {
+        if (ref_tick(op, &work, positions + 16)) return;
         const int64_t tap[REF_SPATIAL] = {t / w->kernel[2] / w->kernel[1], t / w->kernel[2] % w->kernel[1],
                                           t % w->kernel[2]};
         add_tap(w, tap, weights[t], in, out);

@@ -39,6 +39,7 @@ static void instance_norm(const ref_op *op, void *const *inputs, void *const *ou
                           uint64_t last) {
   const ref_norm *f = &op->u.norm;
   const float *scale = operand(op, inputs, 1), *bias = operand(op, inputs, 2);
+  int64_t work = 0;
   (void)workspace;
   for (uint64_t unit = first; unit < last; unit++) {
     const uint64_t c = unit % (uint64_t)f->channels;
@@ -46,6 +47,7 @@ static void instance_norm(const ref_op *op, void *const *inputs, void *const *ou
     float *out = (float *)outputs[0] + unit * (uint64_t)f->inner;
     double mean, less;
     measure(in, f->inner, f->epsilon, &mean, &less);
+    if (ref_tick(op, &work, 3 * f->inner)) return;
     const float middle = (float)mean, times = (float)(less * (double)scale[c]), plus = bias[c];
     for (int64_t i = 0; i < f->inner; i++) out[i] = (in[i] - middle) * times + plus;
   }
@@ -55,12 +57,14 @@ static void layer_norm(const ref_op *op, void *const *inputs, void *const *outpu
                        uint64_t last) {
   const ref_norm *f = &op->u.norm;
   const float *scale = operand(op, inputs, 1), *bias = operand(op, inputs, 2);
+  int64_t work = 0;
   (void)workspace;
   for (uint64_t unit = first; unit < last; unit++) {
     const float *in = operand(op, inputs, 0) + unit * (uint64_t)f->n;
     float *out = (float *)outputs[0] + unit * (uint64_t)f->n;
     double mean, less;
     measure(in, f->n, f->epsilon, &mean, &less);
+    if (ref_tick(op, &work, 3 * f->n)) return;
     const float middle = (float)mean, times = (float)less;
     for (int64_t i = 0; i < f->n; i++) out[i] = (in[i] - middle) * times * scale[i];
     for (int64_t i = 0; i < f->n && bias != NULL; i++) out[i] += bias[i];
@@ -74,6 +78,7 @@ static void lrn(const ref_op *op, void *const *inputs, void *const *outputs, voi
                 uint64_t last) {
   const ref_norm *f = &op->u.norm;
   const int64_t below = (f->size - 1) / 2, above = f->size - 1 - below;
+  int64_t work = 0;
   (void)workspace;
   for (uint64_t unit = first; unit < last; unit++) {
     const int64_t c = (int64_t)(unit % (uint64_t)f->channels);
@@ -82,6 +87,7 @@ static void lrn(const ref_op *op, void *const *inputs, void *const *outputs, voi
     float *out = (float *)outputs[0] + unit * (uint64_t)f->inner;
     for (int64_t i = 0; i < f->inner; i++) {
       double sum = 0;
+      if (ref_tick(op, &work, 40 + high - low)) return;
       for (int64_t k = low; k <= high; k++) sum += (double)in[k * f->inner + i] * (double)in[k * f->inner + i];
       out[i] = in[i] / powf(f->bias + f->alpha / (float)f->size * (float)sum, f->beta);
     }
@@ -139,7 +145,9 @@ heddle_status ref_plan_lrn(const ref_node *n, ref_op *op, heddle_error *err) {
   if (s == HEDDLE_OK) s = attr_int(n->node, "size", 0, &f->size, err);
   if (s == HEDDLE_OK && (f->size < 1 || f->size > INT32_MAX))
     return ref_refuse(n, err, "size is %lld", (long long)f->size);
-  return s == HEDDLE_OK ? plan_planes(n, op, lrn, 100 + (double)f->size, err) : s;
+  return s == HEDDLE_OK
+             ? plan_planes(n, op, lrn, 100 + (double)(f->size < n->in[0]->shape[1] ? f->size : n->in[0]->shape[1]), err)
+             : s;
 }
 
 heddle_status ref_plan_layer_norm(const ref_node *n, ref_op *op, heddle_error *err) {

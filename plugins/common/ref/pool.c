@@ -4,20 +4,38 @@
 
 #include <math.h>
 
+/* How many taps of a window lie inside the input at most. */
+static double taps_inside(const ref_window *w) {
+  double taps = 1;
+  for (int d = 0; d < REF_SPATIAL; d++) {
+    const int64_t fit = w->in[d] / w->dilation[d] + 1;
+    taps *= (double)(fit < w->kernel[d] ? fit : w->kernel[d]);
+  }
+  return taps;
+}
+
 /* One row of the result: each tap of the window in turn over the row, where it is inside the input. NaN wins over
  * numbers and stays. */
 static void max_row(const ref_window *w, const float *plane, int64_t z, int64_t y, float *out) {
+  const bool wide = w->kernel[2] > w->in[2]; /* then a place has fewer taps inside than the window has in all */
   int64_t z0, z1, y0, y1, x0, x1;
   for (int64_t x = 0; x < w->out[2]; x++) out[x] = -INFINITY;
   ref_window_taps(w, 0, z, z, &z0, &z1);
   ref_window_taps(w, 1, y, y, &y0, &y1);
-  ref_window_taps(w, 2, 0, w->out[2] - 1, &x0, &x1);
+  ref_window_taps(w, 2, 0, wide ? 0 : w->out[2] - 1, &x0, &x1);
   for (int64_t kz = z0; kz < z1; kz++) {
     const int64_t iz = z * w->stride[0] + kz * w->dilation[0] - w->pad[0];
     for (int64_t ky = y0; ky < y1; ky++) {
       const int64_t iy = y * w->stride[1] + ky * w->dilation[1] - w->pad[1];
       const float *line = plane + (iz * w->in[1] + iy) * w->in[2];
-      for (int64_t kx = x0; kx < x1; kx++) {
+      for (int64_t x = 0; wide && x < w->out[2]; x++) {
+        ref_window_taps(w, 2, x, x, &x0, &x1);
+        for (int64_t kx = x0; kx < x1; kx++) {
+          const float v = line[x * w->stride[2] + kx * w->dilation[2] - w->pad[2]];
+          out[x] = v > out[x] || v != v ? v : out[x];
+        }
+      }
+      for (int64_t kx = x0; !wide && kx < x1; kx++) {
         int64_t first, last;
         ref_window_range(w, 2, kx, &first, &last);
         const int64_t offset = kx * w->dilation[2] - w->pad[2], stride = w->stride[2];
@@ -36,12 +54,17 @@ static void max_pool_f32(const ref_op *op, void *const *inputs, void *const *out
   const uint64_t in_plane = (uint64_t)(w->in[0] * w->in[1] * w->in[2]);
   const uint64_t out_plane = (uint64_t)(w->out[0] * w->out[1] * w->out[2]);
   const float nothing = 0; /* stands for a plane without elements */
+  int64_t work = 0;
+  const int64_t row = 1 + w->out[2] * (int64_t)taps_inside(w);
   (void)workspace;
   for (uint64_t p = first; p < last; p++) {
     const float *in = in_plane > 0 ? (const float *)inputs[op->slot[0]] + p * in_plane : &nothing;
     float *out = (float *)outputs[0] + p * out_plane;
     for (int64_t z = 0; z < w->out[0]; z++) {
-      for (int64_t y = 0; y < w->out[1]; y++, out += w->out[2]) max_row(w, in, z, y, out);
+      for (int64_t y = 0; y < w->out[1]; y++, out += w->out[2]) {
+        if (ref_tick(op, &work, row)) return;
+        max_row(w, in, z, y, out);
+      }
     }
   }
 }
@@ -51,6 +74,7 @@ static void max_pool_where_f32(const ref_op *op, void *const *inputs, void *cons
                                uint64_t first, uint64_t last) {
   const ref_window *w = &op->u.pool.window;
   const int64_t in_plane = w->in[0] * w->in[1] * w->in[2], positions = w->out[0] * w->out[1] * w->out[2];
+  int64_t work = 0;
   (void)workspace;
   for (uint64_t p = first; p < last; p++) {
     const float *in = (const float *)inputs[op->slot[0]] + (in_plane > 0 ? (int64_t)p * in_plane : 0);
@@ -66,6 +90,7 @@ static void max_pool_where_f32(const ref_op *op, void *const *inputs, void *cons
         const int64_t iz = at[0] * w->stride[0] + z * w->dilation[0] - w->pad[0];
         for (int64_t y = tap0[1]; y < tap1[1]; y++) {
           const int64_t iy = at[1] * w->stride[1] + y * w->dilation[1] - w->pad[1];
+          if (ref_tick(op, &work, 4 * (tap1[2] - tap0[2]) + 16)) return;
           for (int64_t x = tap0[2]; x < tap1[2]; x++) {
             const int64_t ix = at[2] * w->stride[2] + x * w->dilation[2] - w->pad[2];
             const float v = in[(iz * w->in[1] + iy) * w->in[2] + ix];
@@ -95,7 +120,7 @@ heddle_status ref_plan_max_pool(const ref_node *n, ref_op *op, heddle_error *err
     return ref_refuse_shape(n, err);
   }
   value_count(n->out, &results);
-  double taps = (double)w->kernel[0] * (double)w->kernel[1] * (double)w->kernel[2];
+  const double taps = taps_inside(w);
   op->u.pool.column_major = order != 0;
   const bool where = op->result[1] != UINT32_MAX;
   const heddle_pvalue *indices = node_output(n->region, n->node, 1);
@@ -113,12 +138,9 @@ heddle_status ref_plan_max_pool(const ref_node *n, ref_op *op, heddle_error *err
 /* Taps of a window along one dimension that are in the input or its padding. */
 static int64_t counted(const ref_pool *f, int d, int64_t at) {
   const ref_window *w = &f->window;
-  int64_t n = 0;
-  for (int64_t k = 0; k < w->kernel[d]; k++) {
-    const int64_t i = at * w->stride[d] + k * w->dilation[d] - w->pad[d];
-    n += i >= -w->pad[d] && i < w->in[d] + f->end[d];
-  }
-  return n;
+  const int64_t room = w->in[d] + f->end[d] + w->pad[d] - at * w->stride[d]; /* none begins before the padding */
+  const int64_t n = room <= 0 ? 0 : (room - 1) / w->dilation[d] + 1;
+  return n < w->kernel[d] ? n : w->kernel[d];
 }
 
 static void average_pool_f32(const ref_op *op, void *const *inputs, void *const *outputs, void *workspace,
@@ -126,6 +148,7 @@ static void average_pool_f32(const ref_op *op, void *const *inputs, void *const 
   const ref_pool *f = &op->u.pool;
   const ref_window *w = &f->window;
   const int64_t in_plane = w->in[0] * w->in[1] * w->in[2], positions = w->out[0] * w->out[1] * w->out[2];
+  int64_t work = 0;
   (void)workspace;
   for (uint64_t p = first; p < last; p++) {
     const float *in = in_plane > 0 ? (const float *)inputs[op->slot[0]] + (int64_t)p * in_plane : NULL;
@@ -143,6 +166,7 @@ static void average_pool_f32(const ref_op *op, void *const *inputs, void *const 
         for (int64_t y = tap0[1]; y < tap1[1]; y++) {
           const int64_t iy = at[1] * w->stride[1] + y * w->dilation[1] - w->pad[1];
           const float *line = in + (iz * w->in[1] + iy) * w->in[2] + at[2] * w->stride[2] - w->pad[2];
+          if (ref_tick(op, &work, tap1[2] - tap0[2] + 16)) return;
           for (int64_t x = tap0[2]; x < tap1[2]; x++) sum += (double)line[x * w->dilation[2]];
         }
       }
@@ -178,7 +202,7 @@ heddle_status ref_plan_average_pool(const ref_node *n, ref_op *op, heddle_error 
     f->end[d] = all > w->pad[d] ? all - w->pad[d] : 0;
   }
   value_count(n->out, &results);
-  const double taps = (double)w->kernel[0] * (double)w->kernel[1] * (double)w->kernel[2];
+  const double taps = taps_inside(w);
   ref_set_work(op, average_pool_f32, results > 0 ? (uint64_t)(n->out->shape[0] * n->out->shape[1]) : 0,
                10.0 * (double)results * taps, 4.0 * (double)results);
   return HEDDLE_OK;
@@ -188,12 +212,16 @@ heddle_status ref_plan_average_pool(const ref_node *n, ref_op *op, heddle_error 
 
 static void global_max_pool_f32(const ref_op *op, void *const *inputs, void *const *outputs, void *workspace,
                                 uint64_t first, uint64_t last) {
-  const uint64_t n = op->u.bytes / sizeof(float);
+  const uint64_t n = op->u.bytes / sizeof(float), PIECE = UINT64_C(1) << 20;
+  int64_t work = 0;
   (void)workspace;
   for (uint64_t p = first; p < last; p++) {
     const float *in = (const float *)inputs[op->slot[0]] + (n > 0 ? p * n : 0);
     float most = -INFINITY;
-    for (uint64_t i = 0; i < n; i++) most = in[i] > most || in[i] != in[i] ? in[i] : most;
+    for (uint64_t i = 0, end; i < n;) {
+      for (end = n - i < PIECE ? n : i + PIECE; i < end; i++) most = in[i] > most || in[i] != in[i] ? in[i] : most;
+      if (ref_tick(op, &work, (int64_t)PIECE)) return;
+    }
     ((float *)outputs[0])[p] = most;
   }
 }

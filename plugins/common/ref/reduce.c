@@ -78,6 +78,7 @@ static void reduce(const ref_op *op, void *const *inputs, void *const *outputs, 
   const uint64_t across = r->row_kept ? ((uint64_t)r->row + COLUMNS - 1) / COLUMNS : 1;
   const double start = r->what == MAX ? -INFINITY : r->what == MIN ? INFINITY : r->what == PROD ? 1 : 0;
   const int64_t whole = r->what == MAX ? INT64_MIN : r->what == MIN ? INT64_MAX : r->what == PROD;
+  int64_t work = 0;
   (void)workspace;
   for (uint64_t unit = first; unit < last; unit++) {
     uint64_t rest = unit / across;
@@ -91,7 +92,9 @@ static void reduce(const ref_op *op, void *const *inputs, void *const *outputs, 
       rest /= (uint64_t)r->kept_dim[d];
     }
     for (bool more = r->count > 0; more;) {
-      take(r, (const char *)inputs[op->slot[0]] + offset * size, r->row_kept ? width : r->row, r->row_kept != 0, &s);
+      const int64_t n = r->row_kept ? width : r->row;
+      take(r, (const char *)inputs[op->slot[0]] + offset * size, n, r->row_kept != 0, &s);
+      if (ref_tick(op, &work, n + 8)) return;
       more = false;
       for (int32_t d = r->reduced - 1; d >= 0 && !more; d--) {
         offset += r->stride[d];

@@ -189,6 +189,17 @@ heddle_status ref_plan_region(const heddle_pregion *region, ref_node *n, ref_op 
 #define PART_NS 6000.0
 #define MOST_PARTS 256.0
 
+/* Scratch memory of all parts, where each has its own: with more of it there are fewer parts. */
+#define SCRATCH_MOST (UINT64_C(256) << 20)
+
+/* Smaller tables are bookkeeping, as the op itself is. */
+#define KEPT_LEAST 4096
+
+/* An op that is estimated to take longer is watched; and how long it may run between two looks. The estimate of both may
+ * be wrong by twenty times before a run is 50 ms late. */
+#define WATCHED_NS 1e6
+#define SLICE_NS 2e6
+
 void ref_set_work(ref_op *op, ref_kernel kernel, uint64_t units, double steps, double bytes) {
   op->kernel = kernel;
   op->units = units;
@@ -197,6 +208,16 @@ void ref_set_work(ref_op *op, ref_kernel kernel, uint64_t units, double steps, d
   if (parts > MOST_PARTS) parts = MOST_PARTS;
   if (parts > (double)units) parts = (double)units;
   op->parts = parts < 2 ? 1 : (uint32_t)parts;
+  const double slice = units > 0 ? SLICE_NS / (op->cost_ns / (double)units) : 0;
+  op->watched = op->cost_ns > WATCHED_NS;
+  op->slice = !op->watched || slice >= (double)units ? 0 : slice < 1 ? 1 : (uint64_t)slice;
+}
+
+void ref_set_part_scratch(ref_op *op, uint64_t bytes) {
+  const uint64_t most = bytes > 0 ? SCRATCH_MOST / bytes : op->parts;
+  if (op->parts > most) op->parts = most > 0 ? (uint32_t)most : 1;
+  op->part_bytes = (bytes + 63) / 64 * 64;
+  op->workspace_bytes = op->part_bytes * op->parts;
 }
 
 /* From the own table, else from the library of further operators. */
@@ -264,6 +285,14 @@ uint64_t ref_workspace(const heddle_pregion *region) {
   return plan_any(region, &n, &op, &entry, NULL) == HEDDLE_OK ? op.workspace_bytes : 0;
 }
 
+uint64_t ref_kept(const heddle_pregion *region) {
+  ref_node n;
+  ref_op op;
+  const ref_entry *entry;
+  if (plan_any(region, &n, &op, &entry, NULL) != HEDDLE_OK || op.tail_bytes < KEPT_LEAST) return 0;
+  return op.tail_bytes;
+}
+
 double ref_cost_ns(const heddle_pregion *region, uint32_t threads) {
   ref_node n;
   ref_op op;
@@ -294,8 +323,34 @@ void ref_free(ref_op *op) {
   if (op != NULL) op->host->free(op->host->ctx, op);
 }
 
+bool ref_watched(const ref_op *op) {
+  return op->watched && HEDDLE_HAS(heddle_host, op->host, stop_requested) && op->host->stop_requested != NULL;
+}
+
+bool ref_stops(const ref_op *op) {
+  return ref_watched(op) && op->host->stop_requested(op->host->ctx) != HEDDLE_OK;
+}
+
+heddle_status ref_stopped(const ref_op *op, heddle_error *err) {
+  const heddle_status s = ref_watched(op) ? op->host->stop_requested(op->host->ctx) : HEDDLE_OK;
+  if (s == HEDDLE_OK) return s;
+  return p_fail(err, s, 0,
+                s == HEDDLE_ECANCELED ? "the run was cancelled while it was computed"
+                                      : "the time of the run was over while it was computed");
+}
+
+/* The units first to last, in slices; none is begun when the run is to end. */
+static void run_units(const ref_op *op, void *const *inputs, void *const *outputs, void *workspace, uint64_t first,
+                      uint64_t last) {
+  for (uint64_t left; op->slice != 0 && (left = last - first) > op->slice; first += op->slice) {
+    if (ref_stops(op)) return;
+    op->kernel(op, inputs, outputs, workspace, first, first + op->slice);
+  }
+  if (!op->watched || !ref_stops(op)) op->kernel(op, inputs, outputs, workspace, first, last);
+}
+
 void ref_run(const ref_op *op, void *const *inputs, void *const *outputs, void *workspace) {
-  op->kernel(op, inputs, outputs, workspace, 0, op->units);
+  run_units(op, inputs, outputs, workspace, 0, op->units);
 }
 
 /* Start of a part, without overflow: the first units % parts parts have one unit more. */
@@ -307,7 +362,8 @@ static uint64_t part_start(uint64_t units, uint32_t part, uint32_t parts) {
 void ref_run_range(const ref_op *op, void *const *inputs, void *const *outputs, void *workspace, uint32_t part,
                    uint32_t parts) {
   uint64_t first = part_start(op->units, part, parts), last = part_start(op->units, part + 1, parts);
-  if (first < last) op->kernel(op, inputs, outputs, workspace, first, last);
+  if (op->part_bytes != 0) workspace = (char *)workspace + part * op->part_bytes;
+  if (first < last) run_units(op, inputs, outputs, workspace, first, last);
 }
 
 uint32_t ref_parts(const ref_op *op) {

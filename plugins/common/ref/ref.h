@@ -8,6 +8,8 @@
 #ifndef HEDDLE_PLUGINS_COMMON_REF_REF_H
 #define HEDDLE_PLUGINS_COMMON_REF_REF_H
 
+#include <stdbool.h>
+
 #include "heddle/plugin.h"
 
 typedef struct ref_op ref_op;
@@ -49,6 +51,15 @@ void ref_run(const ref_op *op, void *const *inputs, void *const *outputs, void *
 void ref_run_range(const ref_op *op, void *const *inputs, void *const *outputs, void *workspace, uint32_t part,
                    uint32_t parts);
 uint32_t ref_parts(const ref_op *op);
+
+/* Whether an op takes so long that it looks at heddle_host.stop_requested while it runs; then whoever ran it asks
+ * ref_stopped behind it: HEDDLE_OK, or the status, with words, of a run that may be unfinished. */
+bool ref_watched(const ref_op *op);
+heddle_status ref_stopped(const ref_op *op, heddle_error *err);
+
+/* Bytes of tables that an op of this region keeps, for heddle_poffer.kept_bytes; 0 where it has none to speak of, and where
+ * ref_query refuses it. Pure. */
+uint64_t ref_kept(const heddle_pregion *region);
 
 /* The kernel behind an op and how many units it has, for callers that save themselves the call through ref_run. */
 ref_kernel ref_op_kernel(const ref_op *op, uint64_t *units);

@@ -185,12 +185,27 @@ struct ref_op {
   uint32_t present;  /* bit k: operand k is there */
   uint32_t in_place; /* bit k: operand k may share the result's bytes */
   uint32_t absorbed; /* bit k: operand k is not read when running */
-  uint32_t reserved;
+  uint32_t watched;  /* long enough to be stopped in the middle */
+  uint64_t slice;    /* units between two looks at whether it is to stop; 0: all */
   double cost_ns;
   uint64_t workspace_bytes;
+  uint64_t part_bytes; /* of workspace that each part has to itself: parts of them; 0: all share it */
   uint64_t tail_bytes; /* what the plan wants behind the op, for fill */
   const heddle_host *host;
 };
+
+/* Whether the run that the kernel is in is to end: the kernel then returns at once, whatever it has done. False for an op
+ * that is not watched. */
+bool ref_stops(const ref_op *op);
+
+/* For a kernel whose unit may take long: adds steps to *work, and asks where enough have come together. */
+static inline bool ref_tick(const ref_op *op, int64_t *work, int64_t steps) {
+  enum { ASK_AFTER = 1 << 21 };
+  *work += steps;
+  if (*work < ASK_AFTER) return false;
+  *work = 0;
+  return ref_stops(op);
+}
 
 /* The bytes behind the op. */
 static inline void *ref_tail(const ref_op *op) {
@@ -230,6 +245,9 @@ heddle_status ref_want_float32(const ref_node *n, heddle_error *err);
 /* Fills kernel, units and the cost, and from that the number of parts. steps: what takes as long as one product of a
  * matrix product; bytes: those moved besides. */
 void ref_set_work(ref_op *op, ref_kernel kernel, uint64_t units, double steps, double bytes);
+
+/* Behind ref_set_work: each part has so many bytes of workspace to itself; there are fewer parts where that is much. */
+void ref_set_part_scratch(ref_op *op, uint64_t bytes);
 
 /* Fills w from the attributes of a Conv or MaxPool; kernel_shape must be set in attributes or given as weights_shape
  * (spatial members only). Checks the spatial result. */

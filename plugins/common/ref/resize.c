@@ -46,7 +46,9 @@ static void resize(const ref_op *op, void *const *inputs, void *const *outputs, 
   const cell *cells = (const cell *)(const void *)(t + 1);
   const int32_t inner = t->dims - 1;
   const int64_t row = t->out[inner];
+  int64_t work = 0, taps = 4;
   (void)workspace;
+  for (int32_t d = 0; d < t->dims; d++) taps *= t->taps[d];
   for (uint64_t unit = first; unit < last; unit++) {
     int64_t place[REF_MAX_DIMS] = {0};
     uint64_t rest = unit;
@@ -60,6 +62,7 @@ static void resize(const ref_op *op, void *const *inputs, void *const *outputs, 
     for (int64_t x = 0; x < row; x += CHUNK) {
       const int64_t n = row - x < CHUNK ? row - x : CHUNK;
       double acc[CHUNK] = {0};
+      if (ref_tick(op, &work, n * taps)) return;
       if (!outside) gather(t, cells, inputs[op->slot[0]], 0, place, 0, 1, x, n, acc);
       for (int64_t j = 0; j < n; j++) {
         const bool is_out = outside || cells[t->at[inner] + (x + j) * (1 + t->taps[inner])].first == REF_OUTSIDE;

@@ -49,10 +49,12 @@ static void exponentials(const float *in, int64_t n, float most, float *out) {
 }
 
 /* x - most - log(sum of e^(x - most)). The result may lie on the operand, so the exponentials go through a block. */
-static void log_row(const float *in, int64_t n, float most, float *out) {
+static void log_row(const ref_op *op, const float *in, int64_t n, float most, float *out) {
   float block[REF_SUM_BLOCK];
   double sum = 0;
+  int64_t work = 0;
   for (int64_t at = 0; at < n; at += REF_SUM_BLOCK) {
+    if (ref_tick(op, &work, 4 * REF_SUM_BLOCK)) return;
     const int64_t some = n - at < REF_SUM_BLOCK ? n - at : REF_SUM_BLOCK;
     exponentials(in + at, some, most, block);
     sum += ref_sum_f32(block, some);
@@ -64,17 +66,22 @@ static void log_row(const float *in, int64_t n, float most, float *out) {
 
 static void softmax_rows(const ref_op *op, void *const *inputs, void *const *outputs, void *workspace, uint64_t first,
                          uint64_t last) {
-  const int64_t n = op->u.softmax.n;
+  const int64_t n = op->u.softmax.n, PIECE = INT64_C(1) << 20;
+  int64_t work = 0;
   (void)workspace;
   for (uint64_t row = first; row < last; row++) {
     const float *in = (const float *)inputs[op->slot[0]] + row * (uint64_t)n;
     float *out = (float *)outputs[0] + row * (uint64_t)n;
     const float most = greatest(in, n);
+    if (ref_tick(op, &work, n)) return;
     if (op->u.softmax.log) {
-      log_row(in, n, most, out);
+      log_row(op, in, n, most, out);
       continue;
     }
-    exponentials(in, n, most, out);
+    for (int64_t at = 0; at < n; at += PIECE) {
+      exponentials(in + at, n - at < PIECE ? n - at : PIECE, most, out + at);
+      if (ref_tick(op, &work, PIECE)) return;
+    }
     const float sum = (float)ref_sum_f32(out, n);
     REF_IVDEP
     for (int64_t i = 0; i < n; i++) out[i] /= sum;
@@ -85,6 +92,7 @@ static void softmax_columns(const ref_op *op, void *const *inputs, void *const *
                             uint64_t first, uint64_t last) {
   const int64_t n = op->u.softmax.n, inner = op->u.softmax.inner;
   const uint64_t across = ((uint64_t)inner + COLUMNS - 1) / COLUMNS;
+  int64_t work = 0;
   (void)workspace;
   for (uint64_t unit = first; unit < last; unit++) {
     const int64_t column = (int64_t)(unit % across) * COLUMNS;
@@ -101,6 +109,7 @@ static void softmax_columns(const ref_op *op, void *const *inputs, void *const *
     }
     for (int64_t i = 0, some; i < n; i += some) { /* as many rows at once as fill the block */
       float block[REF_SUM_BLOCK], *e = block;
+      if (ref_tick(op, &work, REF_SUM_BLOCK)) return;
       some = REF_SUM_BLOCK / width < n - i ? REF_SUM_BLOCK / width : n - i;
       for (int64_t r = i; r < i + some; r++, e += width) {
         REF_IVDEP

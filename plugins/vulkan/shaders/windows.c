@@ -16,7 +16,12 @@ static bool fits(const k_pool *p) {
 heddle_status vlk_pool(const heddle_host *host, const vlk_info *info, const k_step *step, vlk_shader *out,
                        heddle_error *err) {
   const k_pool *p = &step->params.pool;
-  const double turns = (double)p->window[0] * ((double)p->window[1] * ((double)p->window[2] + 1) + 1);
+  double inside[K_SPATIAL]; /* taps that are walked: those that lie in the input */
+  for (int d = 0; d < K_SPATIAL; d++) {
+    const int64_t fit = p->in[d] / p->dilation[d] + 1;
+    inside[d] = (double)(fit < p->window[d] ? fit : p->window[d]);
+  }
+  const double turns = inside[0] * (inside[1] * (inside[2] + 1) + 1);
   (void)host;
   heddle_status s = vlk_want_turns(info, turns, err);
   if (s != HEDDLE_OK) return s;

@@ -1,0 +1,45 @@
+/* The k first of n elements in order, for TopK of any type: elements become keys that are ordered as unsigned numbers,
+ * each with its index behind it, so that no two are equal and of equal elements the one with the lower index is first.
+ * NaN is greater than all numbers and equal to itself; -0 is 0. */
+#ifndef HEDDLE_PLUGINS_COMMON_REF_RANK_H
+#define HEDDLE_PLUGINS_COMMON_REF_RANK_H
+
+#include "plugins/common/ref/ref_op.h"
+
+/* Writes the keys of elements [first, first + n): below 2^32 unless the rank is wide. */
+typedef void (*ref_rank_keys)(const void *ctx, int64_t first, int64_t n, uint64_t *out);
+
+typedef struct ref_rank {
+  int64_t n, k;
+  bool wide;    /* keys have 64 bits */
+  bool largest; /* the greatest first, else the least */
+  ref_rank_keys keys;
+  const void *ctx;
+} ref_rank;
+
+static inline uint32_t ref_rank_float(float x) {
+  uint32_t bits;
+  memcpy(&bits, &x, sizeof bits);
+  if (x != x) return UINT32_MAX;
+  if (x == 0) return UINT32_C(1) << 31;
+  return bits >> 31 != 0 ? ~bits : bits | UINT32_C(1) << 31;
+}
+
+static inline uint64_t ref_rank_double(double x) {
+  uint64_t bits;
+  memcpy(&bits, &x, sizeof bits);
+  if (x != x) return UINT64_MAX;
+  if (x == 0) return UINT64_C(1) << 63;
+  return bits >> 63 != 0 ? ~bits : bits | UINT64_C(1) << 63;
+}
+
+/* Scratch memory of a call. */
+uint64_t ref_rank_bytes(int64_t n, int64_t k, bool wide);
+
+/* Leaves the k first in scratch, for ref_rank_index. False where the run of op is to end (ref_tick, with *work). */
+bool ref_rank_run(const ref_rank *r, const ref_op *op, int64_t *work, void *scratch);
+
+/* The index of the i-th. */
+int64_t ref_rank_index(const ref_rank *r, const void *scratch, int64_t i);
+
+#endif
