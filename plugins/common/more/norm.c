@@ -56,12 +56,11 @@ void more_setup_normalize(more_plan *p) {
   fits(p, 2);
   if (!more_ok(p)) return;
   m->i[N] = more_count(x->shape, axis, x->ndim);
-  if (m->i[N] == 0) more_refuse(p, "there is nothing to normalize over");
   for (int32_t d = 0; d < x->ndim; d++) shape[d] = d < axis ? x->shape[d] : 1;
   more_result(p, 0, m->i[MEAN] ? x->type : m->in[1].type, x->ndim, x->shape);
   more_result(p, 1, more_type_of_onnx(stash), x->ndim, shape);
   more_result(p, 2, more_type_of_onnx(stash), x->ndim, shape);
-  if (more_ok(p)) more_work(p, run_rows, x->count / m->i[N], 4 * (double)x->count);
+  if (more_ok(p)) more_work(p, run_rows, more_count(x->shape, 0, axis), 4 * (double)x->count);
 }
 
 /* ---------------------------------------------------------------- GroupNormalization */

@@ -1,0 +1,115 @@
+"""Runs cases of special values (value_cases.py), many nodes in one model, and compares with onnx.reference."""
+import os
+import tempfile
+
+import ml_dtypes
+import numpy as np
+import onnx
+from onnx import helper, numpy_helper
+from onnx.reference import ReferenceEvaluator
+
+import capi
+import value_cases as vc
+
+IR = 10
+
+
+def tensor_of(x, name):
+    t = numpy_helper.from_array(np.ascontiguousarray(x).reshape(x.shape), name)
+    return t
+
+
+def onnx_type(dtype):
+    return helper.np_dtype_to_tensor_dtype(np.dtype(dtype))
+
+
+def model_of(cases, types=None):
+    nodes, inputs, outputs, weights = [], [], [], []
+    for i, case in enumerate(cases):
+        prefix = f"n{i}_"
+        nodes.append(case.node(prefix))
+        for k, x in enumerate(case.inputs):
+            if x is None:
+                continue
+            if k in case.fixed:
+                weights.append(tensor_of(x, f"{prefix}i{k}"))
+            else:
+                inputs.append(helper.make_tensor_value_info(f"{prefix}i{k}", onnx_type(x.dtype), x.shape))
+        for k, there in enumerate(case.outputs):
+            if there:
+                t = types[i][k] if types and types[i] else None
+                outputs.append(helper.make_tensor_value_info(f"{prefix}o{k}", onnx_type(t), None) if t is not None
+                               else onnx.ValueInfoProto(name=f"{prefix}o{k}"))
+    graph = helper.make_graph(nodes, "g", inputs, outputs, weights)
+    return helper.make_model(graph, opset_imports=[helper.make_opsetid("", cases[0].opset)], ir_version=IR)
+
+
+def reference(case):
+    """Results by onnx.reference, None in the place of what is not wanted; an exception is the text of a refusal."""
+    evaluator = ReferenceEvaluator(model_of([case]))
+    feeds = {f"n0_i{k}": x for k, x in enumerate(case.inputs) if x is not None and k not in case.fixed}
+    got = iter(evaluator.run(None, feeds))
+    return [np.asarray(next(got)) if there else None for there in case.outputs]
+
+
+def types_of(case):
+    """The types of the results, as ONNX infers them; None where it does not."""
+    try:
+        inferred = onnx.shape_inference.infer_shapes(model_of([case]))
+    except Exception:  # its own classes differ from version to version
+        return None
+    kinds = {v.name: v.type.tensor_type.elem_type for v in inferred.graph.output}
+    found = [kinds.get(f"n0_o{k}", 0) if there else None for k, there in enumerate(case.outputs)]
+    return [None if t is None else helper.tensor_dtype_to_np_dtype(t) for t in found] if 0 not in found else None
+
+
+def widened(case):
+    """The case in float64."""
+    old = {x.dtype for k, x in enumerate(case.inputs) if x is not None and vc.is_real(x.dtype)}
+    if not old or old == {np.dtype("float64")}:
+        return None
+    schema = vc.schema_of(case.op, case.opset)
+    new = []
+    for k, x in enumerate(case.inputs):
+        wide = x is not None and vc.is_real(x.dtype) and vc.takes(schema, vc.formal(schema, k).type_str, "float64")
+        new.append(x.astype(np.float64) if wide else x)
+    return case.changed(inputs=new)
+
+
+class Device:
+    def __init__(self, name, **settings):
+        self.name, self.ctx = name, capi.Context(**settings)
+        self.folder = tempfile.TemporaryDirectory(dir="/dev/shm" if os.path.isdir("/dev/shm") else None)
+
+    def run(self, cases, types=None):
+        """Results of each case: lists, None in the place of what is not wanted."""
+        path = os.path.join(self.folder.name, "model.onnx")
+        with open(path, "wb") as f:
+            f.write(model_of(cases, types).SerializeToString())
+        model = executor = None
+        try:
+            model = capi.Model.load(self.ctx, path, devices=self.name)
+            executor = capi.Executor(model)
+            for i, case in enumerate(cases):
+                for k, x in enumerate(case.inputs):
+                    if x is not None and k not in case.fixed:
+                        executor.set_input(f"n{i}_i{k}", x)
+            executor.run()
+            got = iter(executor.outputs())
+            return [[next(got) if there else None for there in case.outputs] for case in cases]
+        finally:
+            for x in (executor, model):
+                if x is not None:
+                    x.close()
+
+    def run_all(self, cases, types):
+        """As run, but what is refused is a HeddleError in its place: found by halving."""
+        if not cases:
+            return []
+        try:
+            return self.run(cases, types)
+        except capi.HeddleError as e:
+            if len(cases) == 1:
+                return [e]
+        half = len(cases) // 2
+        return self.run_all(cases[:half], types[:half]) + self.run_all(cases[half:], types[half:])
