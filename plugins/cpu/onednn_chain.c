@@ -103,7 +103,7 @@ bool onednn_read_post(const heddle_pregion *region, const heddle_pnode *node, in
   if (strcmp(node->op, "Clip") == 0) {
     out->alg = dnnl_eltwise_clip;
     return node->inputs[0] == on && number(node_input(region, node, 1), -INFINITY, &out->alpha) &&
-           number(node_input(region, node, 2), INFINITY, &out->beta);
+           number(node_input(region, node, 2), INFINITY, &out->beta) && out->alpha <= out->beta; /* and none is NaN */
   }
   for (size_t i = 0; i < sizeof simples / sizeof simples[0]; i++) {
     const simple *s = &simples[i];

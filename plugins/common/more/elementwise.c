@@ -298,8 +298,8 @@ static void run_clip(const more_op *m, const more_args *a, int64_t first, int64_
     const double most = a->in[2] != NULL ? more_get(&m->in[2], a->in[2], 0) : more_highest(v->type);
     for (int64_t i = first; i < last; i++) {
       double x = more_get(v, a->in[0], i);
-      x = x < least ? least : x;
-      more_put(&m->out[0], a->out[0], i, x > most ? most : x);
+      x = r_max(x, least, m->f);
+      more_put(&m->out[0], a->out[0], i, r_min(x, most, m->f));
     }
     return;
   }

@@ -65,8 +65,10 @@ enum { NONE, ADD, MUL, MAX, MIN };
 static void combine(const more_value *v, void *to, int64_t at, const void *from, int64_t i, int64_t how) {
   const double x = more_get(v, to, at), y = more_get(v, from, i);
   const int64_t wx = more_get_int(v, to, at), wy = more_get_int(v, from, i);
-  const bool real = more_type_is_real(v->type);
-  if (how == NONE || (how == MAX && y > x) || (how == MIN && y < x))
+  const bool real = more_type_is_real(v->type), no_sign = more_type_is_unsigned(v->type);
+  const bool less = real ? y < x : no_sign ? (uint64_t)wy < (uint64_t)wx : wy < wx;
+  const bool wins = real && (x != x || y != y) ? y != y : how == MIN ? less : how == MAX && !less; /* NaN stays */
+  if (how == NONE || ((how == MAX || how == MIN) && wins))
     memcpy((char *)to + (size_t)at * v->size, (const char *)from + (size_t)i * v->size, v->size);
   else if (how == ADD && real) more_put(v, to, at, x + y);
   else if (how == MUL && real) more_put(v, to, at, x * y);

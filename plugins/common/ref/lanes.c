@@ -30,6 +30,8 @@ static int64_t power(int64_t x, double y) {
   return (int64_t)result;
 }
 
+LANES2(ref_pow_f32_by_f64, float, double, float, pow((double)x, y))
+
 WHOLE1(relu, x < 0 ? 0 : x)
 WHOLE1(neg, 0 - U(x))
 WHOLE1(abs, x < 0 ? 0 - U(x) : U(x))
