@@ -2,7 +2,6 @@
 import os
 import tempfile
 
-import ml_dtypes
 import numpy as np
 import onnx
 from onnx import helper, numpy_helper
@@ -10,6 +9,7 @@ from onnx.reference import ReferenceEvaluator
 
 import capi
 import value_cases as vc
+import value_compare
 
 IR = 10
 
@@ -113,3 +113,87 @@ class Device:
                 return [e]
         half = len(cases) // 2
         return self.run_all(cases[:half], types[:half]) + self.run_all(cases[half:], types[half:])
+
+
+class Judged:
+    """A case with what is right: want is None where there is no reference (the case must end, whatever it gives)."""
+
+    def __init__(self, case):
+        self.case, self.want, self.exact = case, None, None
+        self.types = types_of(case)
+        try:
+            self.want = reference(case)
+        except Exception as e:  # anything that numpy or the reference raises: it has no answer
+            self.why = e
+            return
+        if self.types is None:
+            self.types = [None if x is None else x.dtype for x in self.want]
+        self.want = [None if x is None else convert(x, t) for x, t in zip(self.want, self.types)]
+        wide = widened(case)
+        try:
+            self.exact = reference(wide) if wide is not None else None
+        except Exception:
+            pass
+
+    def verdict(self, got):
+        """("passed" | "refused" | "excused" | "wrong", why)."""
+        if isinstance(got, Exception):
+            if self.want is None or got.status in (4, 7):  # HEDDLE_EFORMAT, HEDDLE_EUNSUPPORTED
+                return "refused", str(got).split(": ", 1)[-1]
+            return "wrong", str(got)
+        if self.want is None:
+            return "passed", None
+        for k, (g, w) in enumerate(zip(got, self.want)):
+            if w is None:
+                continue
+            problem = value_compare.is_right(self.case, g, w, self.exact[k] if self.exact is not None else None)
+            if problem is not None:
+                why = value_compare.excused(self.case)
+                return ("excused", why) if why is not None else ("wrong", f"result {k}: {problem}")
+        return "passed", None
+
+
+def convert(x, dtype):
+    """The reference's result in the type that ONNX infers, where it has another."""
+    return x if x.dtype == dtype or vc.is_real(x.dtype) != vc.is_real(dtype) else x.astype(dtype)
+
+
+def check(devices, judged, together=32):
+    """Runs cases on devices, and prints what was seen. devices: (word, Device, wanted(case)). Wrong ones, as text."""
+    import collections
+    wrong, excused, table = [], collections.Counter(), {}
+    for word, device, wanted in devices:
+        seen = table.setdefault(word, collections.Counter())
+        by_opset = collections.defaultdict(list)
+        for j in judged:
+            if wanted(j.case):
+                by_opset[j.case.opset].append(j)
+        for some in by_opset.values():
+            for at in range(0, len(some), together):
+                part = some[at:at + together]
+                for j, got in zip(part, device.run_all([j.case for j in part], [j.types for j in part])):
+                    verdict, why = j.verdict(got)
+                    seen[verdict] += 1
+                    if verdict == "wrong":
+                        wrong.append(f"{word}: {j.case}: {why}")
+                    elif verdict == "excused":
+                        excused[why] += 1
+                    elif verdict == "refused" and ":absent" not in j.case.label and is_plain(j):
+                        wrong.append(f"{word}: {j.case}: refused: {why}")
+    for word, seen in table.items():
+        print(f"{word}: " + ", ".join(f"{n} {verdict}" for verdict, n in seen.items()))
+    for why, n in excused.most_common():
+        print(f"  {n:5} excused: {why}")
+    for line in wrong:
+        print(f"  wrong: {line}")
+    return wrong
+
+
+# What is refused by decision, whatever the values.
+REFUSED = {"Dropout": "training", "BatchNormalization": "training", "DFT": "an attribute of earlier opsets",
+           "Pad": "wrap on accelerators", "Split": "num_outputs, since opset 18", "Resize": "roi must be float32"}
+
+
+def is_plain(j):
+    """Values alone may not make a case refused: a type that is listed and a shape that ONNX's own case has are taken."""
+    return j.want is not None and j.case.op not in REFUSED and j.case.label.rsplit(":", 1)[-1] in vc.KINDS_REAL + vc.KINDS_WHOLE
