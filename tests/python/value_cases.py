@@ -30,9 +30,6 @@ LISTS = {"floats": REAL, "integers": WHOLE, "numbers": REAL + WHOLE, "all": REAL
 ROW = re.compile(r"\| (\w+) \| ([^|]+) \| (\d+) to (\d+) \| ([^|]+) \|")
 
 
-NOT_ON_SIM = ()
-
-
 def number_of(text):
     """A number that does not change from run to run."""
     return zlib.crc32(text.encode())
