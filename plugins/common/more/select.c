@@ -298,6 +298,12 @@ static int compare(const more_op *m, const void *x, int64_t i, int64_t j) {
   for (int64_t o = 0; o < outer; o++) {
     for (int64_t k = 0; k < inner; k++) {
       const int64_t at = (o * n + i) * inner + k, bt = (o * n + j) * inner + k;
+      if (!more_type_is_real(v->type)) {
+        const int64_t a = more_get_int(v, x, at), b = more_get_int(v, x, bt);
+        const bool less = more_type_is_unsigned(v->type) ? (uint64_t)a < (uint64_t)b : a < b;
+        if (a != b) return less ? -1 : 1;
+        continue;
+      }
       const double p = more_get(v, x, at), q = more_get(v, x, bt);
       if (p < q || (p == p && q != q)) return -1;
       if (p > q || (p != p && q == q)) return 1;
