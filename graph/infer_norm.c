@@ -52,6 +52,8 @@ heddle_status heddle__infer_layer_norm(const heddle_graph *g, const heddle__node
   }
   for (uint32_t k = 1; k < node->n_outputs && s == HEDDLE_OK; k++) { /* mean, and 1 over the deviation */
     outputs[k] = outputs[0];
+    if (!heddle__onnx_dtype(heddle__attr_int(node, "stash_type", 1), &outputs[k].dtype))
+      return HEDDLE__BAD("its stash_type is not a type");
     for (uint32_t i = axis; i < x->ndim; i++) outputs[k].shape[i] = 1;
   }
   return s;

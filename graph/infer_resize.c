@@ -11,7 +11,10 @@ static void keep_ratio(const heddle__known *x, bool larger, const int64_t *axes,
     double mine = (double)sizes[i] / (double)x->shape[axes[i]];
     if (i == 0 || (larger ? mine > scale : mine < scale)) scale = mine;
   }
-  for (uint32_t i = 0; i < count; i++) sizes[i] = (int64_t)floor(scale * (double)x->shape[axes[i]] + 0.5);
+  for (uint32_t i = 0; i < count; i++) {
+    const double size = floor(scale * (double)x->shape[axes[i]] + 0.5);
+    sizes[i] = size >= 0 && size < 0x1p60 ? (int64_t)size : -1; /* NaN, of an empty dimension, too */
+  }
 }
 
 heddle_status heddle__infer_resize(const heddle_graph *g, const heddle__node *node, const heddle__known *const *inputs,

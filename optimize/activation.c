@@ -76,6 +76,11 @@ static bool operand(cone *c, const opt_node *n, uint32_t k, double x, double abs
   return is_number(c, v) ? opt_number(c->net, v, out) : evaluate(c, v->maker, x, out, depth + 1);
 }
 
+/* NaN wins. */
+static double least_of(double a, double b) {
+  return a < b || a != a ? a : b;
+}
+
 static bool evaluate(cone *c, const opt_node *n, double x, double *out, uint32_t depth) {
   double a, b, d;
   if (depth > MOST_NODES || !operand(c, n, 0, x, 0, &a, depth) || !operand(c, n, 1, x, -INFINITY, &b, depth) ||
@@ -89,12 +94,12 @@ static bool evaluate(cone *c, const opt_node *n, double x, double *out, uint32_t
   else if (opt_is(n, "Pow")) *out = pow(a, b);
   else if (opt_is(n, "Erf")) *out = erf(a);
   else if (opt_is(n, "Tanh")) *out = tanh(a);
-  else if (opt_is(n, "Relu")) *out = a > 0 ? a : 0;
-  else if (opt_is(n, "Min") && two) *out = a < b ? a : b;
-  else if (opt_is(n, "Max") && two) *out = a > b ? a : b;
-  else if (opt_is(n, "Clip")) *out = a < b ? b : a > d ? d : a;
+  else if (opt_is(n, "Relu")) *out = a < 0 ? 0 : a;
+  else if (opt_is(n, "Min") && two) *out = least_of(a, b);
+  else if (opt_is(n, "Max") && two) *out = -least_of(-a, -b);
+  else if (opt_is(n, "Clip")) *out = least_of(-least_of(-a, -b), d);
   else if (opt_is(n, "HardSigmoid"))
-    *out = fmin(fmax(opt_get_float(n, "alpha", 0.2) * a + opt_get_float(n, "beta", 0.5), 0), 1);
+    *out = least_of(-least_of(-opt_get_float(n, "alpha", 0.2) * a - opt_get_float(n, "beta", 0.5), 0), 1);
   else return false;
   return true;
 }

@@ -48,13 +48,9 @@ typedef struct simple {
 } simple;
 
 static const simple simples[] = {
-    {"Relu", NULL, NULL, 0, 0, dnnl_eltwise_relu},
-    {"LeakyRelu", "alpha", NULL, 0.01, 0, dnnl_eltwise_relu},
-    {"Elu", "alpha", NULL, 1, 0, dnnl_eltwise_elu},
-    {"Sigmoid", NULL, NULL, 0, 0, dnnl_eltwise_logistic},
-    {"Tanh", NULL, NULL, 0, 0, dnnl_eltwise_tanh},
-    {"HardSigmoid", "alpha", "beta", 0.2, 0.5, dnnl_eltwise_hardsigmoid},
-    {"HardSwish", NULL, NULL, 1.0 / 6, 0.5, dnnl_eltwise_hardswish},
+    {"Relu", NULL, NULL, 0, 0, dnnl_eltwise_relu},  {"LeakyRelu", "alpha", NULL, 0.01, 0, dnnl_eltwise_relu},
+    {"Elu", "alpha", NULL, 1, 0, dnnl_eltwise_elu}, {"Sigmoid", NULL, NULL, 0, 0, dnnl_eltwise_logistic},
+    {"Tanh", NULL, NULL, 0, 0, dnnl_eltwise_tanh},  {"HardSwish", NULL, NULL, 1.0 / 6, 0.5, dnnl_eltwise_hardswish},
 };
 
 static const struct {
@@ -103,7 +99,7 @@ bool onednn_read_post(const heddle_pregion *region, const heddle_pnode *node, in
   if (strcmp(node->op, "Clip") == 0) {
     out->alg = dnnl_eltwise_clip;
     return node->inputs[0] == on && number(node_input(region, node, 1), -INFINITY, &out->alpha) &&
-           number(node_input(region, node, 2), INFINITY, &out->beta);
+           number(node_input(region, node, 2), INFINITY, &out->beta) && out->alpha <= out->beta; /* and none is NaN */
   }
   for (size_t i = 0; i < sizeof simples / sizeof simples[0]; i++) {
     const simple *s = &simples[i];
@@ -118,6 +114,10 @@ bool onednn_read_post(const heddle_pregion *region, const heddle_pnode *node, in
     return node->inputs[0] == on;
   }
   return read_binary(region, node, on, out);
+}
+
+bool onednn_read_follower(const heddle_pregion *region, const heddle_pnode *node, int32_t on, onednn_post *out) {
+  return onednn_read_post(region, node, on, out) && out->alg != dnnl_eltwise_logistic; /* which makes 0 of NaN there */
 }
 
 bool onednn_chain_has_full(const onednn_chain *chain) {
@@ -216,7 +216,7 @@ bool onednn_chain_read(const heddle_pregion *region, onednn_chain *out) {
   for (uint64_t i = 1; i < region->nodes.count; i++) {
     node = region_node(region, i);
     if (region_output_slot(region, on) >= 0 || !readable(region, node, &follower, &ignored, &cut) ||
-        !onednn_read_post(region, node, on, &out->posts[out->n_posts++]))
+        !onednn_read_follower(region, node, on, &out->posts[out->n_posts++]))
       return false;
     on = node->outputs[0];
   }
@@ -314,7 +314,7 @@ heddle_status onednn_propose(const onednn *self, const heddle_pregion *region, u
       if (next == UINT64_MAX || taken[next] != 0) break;
       const heddle_pnode *follower = region_node(region, next);
       if (follower->op == NULL || follower->n_outputs != 1 || follower->n_inputs < 1 ||
-          node_output(region, follower, 0) == NULL || !onednn_read_post(region, follower, on, &post))
+          node_output(region, follower, 0) == NULL || !onednn_read_follower(region, follower, on, &post))
         break;
       picks[count++] = (uint32_t)next;
     }

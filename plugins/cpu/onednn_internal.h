@@ -184,6 +184,8 @@ bool onednn_is_product(const heddle_pnode *node);
 
 /* Reads an elementwise node as a post-operation on its operand `on`. */
 bool onednn_read_post(const heddle_pregion *region, const heddle_pnode *node, int32_t on, onednn_post *out);
+/* The same of a node that is to be computed on a product's result on its way out. */
+bool onednn_read_follower(const heddle_pregion *region, const heddle_pnode *node, int32_t on, onednn_post *out);
 
 /* The one node, from number `from` on, that uses a value nobody outside uses; UINT64_MAX where there are more or none. */
 uint64_t onednn_only_user(const heddle_pregion *region, int32_t value, uint64_t from);

@@ -63,7 +63,8 @@ static bool find_chain(const heddle_pregion *region, uint32_t concat, int32_t va
     found[out->count++] = at;
     if (strcmp(node->op, "Conv") == 0 && (node->domain == NULL || node->domain[0] == '\0')) break;
     value = node->inputs[0];
-    if (value < 0 || region_value(region, node->outputs[0]) == NULL || !onednn_read_post(region, node, value, &post))
+    if (value < 0 || region_value(region, node->outputs[0]) == NULL ||
+        !onednn_read_follower(region, node, value, &post))
       return false;
     user = at;
   }

@@ -30,7 +30,6 @@ static const struct {
     {"Elu", onednn_build_eltwise},
     {"Sigmoid", onednn_build_eltwise},
     {"Tanh", onednn_build_eltwise},
-    {"HardSigmoid", onednn_build_eltwise},
     {"HardSwish", onednn_build_eltwise},
     {"Clip", onednn_build_eltwise},
     {"Gelu", onednn_build_eltwise},

@@ -44,7 +44,7 @@ class Branches:
             x = self.node("MaxPool", [x], f"pool{k}", kernel_shape=[3] * spatial, pads=[1] * 2 * spatial)
         y = self.node("Conv", [x, self.weight(f"w{k}", channels, 32, *size), self.weight(f"b{k}", channels)], f"conv{k}",
                       kernel_shape=size, pads=[kernel // 2] * 2 * spatial)
-        if then in ("Relu", "Sigmoid", "seen"):
+        if then in ("Relu", "Tanh", "seen"):
             y = self.node("Relu" if then == "seen" else then, [y], f"then{k}")
         if then == "seen":
             self.outputs.append(y)
@@ -64,7 +64,7 @@ class Branches:
         return helper.make_model(graph, opset_imports=[helper.make_opsetid("", 17)], ir_version=8)
 
 
-BLOCKS = [(32, 1, "Relu"), (32, 3, "Relu"), (48, 5, "Sigmoid"), (32, 1, "pool")]
+BLOCKS = [(32, 1, "Relu"), (32, 3, "Relu"), (48, 5, "Tanh"), (32, 1, "pool")]
 CASES = {
     "blocks": (Branches(BLOCKS), True),
     "clip": (Branches([(32, 1, "Clip"), (64, 3, "none")]), True),

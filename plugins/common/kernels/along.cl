@@ -1,6 +1,6 @@
-/* ArgMax, ArgMin and TopK over columns of elements of type T. NaN is greater than all numbers; of equals the one with the
- * lower index comes first, or the last one where that is asked for: a strict order, so results do not depend on how the
- * work is split. REAL: T has NaN. */
+/* ArgMax, ArgMin and TopK over columns of elements of type T. NaN comes first or last, as is asked for; of equals the one
+ * with the lower index comes first, or the last one where that is asked for: a strict order, so results do not depend on
+ * how the work is split. REAL: T has NaN. */
 DEVICE int is_nan(T x) {
 #if REAL
   return x != x;
@@ -15,8 +15,8 @@ DEVICE int before(const k_along *p, GLOBAL const T *x, IDX i, IDX j) {
   const T a = x[i * (IDX)p->inner], b = x[j * (IDX)p->inner];
   const int a_nan = is_nan(a), b_nan = is_nan(b);
   if (a == b || (a_nan && b_nan)) return p->last ? i > j : i < j;
-  const int greater = a > b || a_nan;
-  return b_nan ? p->largest == 0 : greater == (p->largest != 0);
+  if (a_nan || b_nan) return a_nan == (p->nan_first != 0);
+  return (a > b) == (p->largest != 0);
 }
 
 /* Where the first element of a column of n lies. */

@@ -16,7 +16,7 @@
 #define OP_IDIV(a, b, c) ((b) == 0 ? 0 : (b) == -1 ? (TO)((U)0 - (U)(a)) : (a) / (b))
 #define OP_UDIV(a, b, c) ((b) == 0 ? 0 : (a) / (b))
 #define OP_IPOW(a, b, c) ((TO)k_power((long)(a), b))
-#define OP_POW(a, b, c) pow((float)(a), (float)(b))
+#define OP_POW(a, b, c) k_power_real(a, b)
 #define OP_MIN(a, b, c) ((a) < (b) || (a) != (a) ? (a) : (b))
 #define OP_MAX(a, b, c) ((a) > (b) || (a) != (a) ? (a) : (b))
 #define OP_EQUAL(a, b, c) ((a) == (b))
@@ -37,8 +37,8 @@
 #define OP_ELU(a, b, c) ((a) < 0.0f ? alpha * expm1(a) : (a))
 #define OP_HARD_SIGMOID(a, b, c) k_clip(alpha * (a) + beta, 0.0f, 1.0f)
 #define OP_HARD_SWISH(a, b, c) ((a) * k_clip((a) * (1.0f / 6.0f) + 0.5f, 0.0f, 1.0f))
-#define OP_CLIP_LOW(a, b, c) ((a) < (b) ? (b) : (a))
-#define OP_CLIP_HIGH(a, b, c) ((a) > (b) ? (b) : (a))
+#define OP_CLIP_LOW(a, b, c) ((a) < (b) || (b) != (b) ? (b) : (a)) /* a bound that is NaN makes NaN of all */
+#define OP_CLIP_HIGH(a, b, c) ((a) > (b) || (b) != (b) ? (b) : (a))
 #define OP_CLIP(a, b, c) k_clip2(a, b, c)
 #define OP_SIGMOID(a, b, c) k_sigmoid(a)
 #define OP_TANH(a, b, c) tanh(a)
@@ -70,6 +70,15 @@ DEVICE long k_power(long x, T1 y) {
   return (long)result;
 }
 
+/* An exponent that is an integer may be odd where the float next to it is not; from 2^53 on it counts as even, as where it
+ * goes through float64. */
+DEVICE float k_power_real(float x, T1 y) {
+  if ((T1)0.5f != (T1)0) return pow(x, (float)y);
+  const float size = pow(fabs(x), (float)y);
+  const int odd = ((long)y & 1) != 0 && (long)y > -9007199254740992L && (long)y < 9007199254740992L;
+  return odd && copysign(1.0f, x) < 0.0f ? -size : size;
+}
+
 /* NaN comes through. */
 DEVICE float k_clip(float x, float low, float high) {
   x = x < low ? low : x;
@@ -83,8 +92,8 @@ DEVICE float k_sigmoid(float x) {
 }
 
 DEVICE T0 k_clip2(T0 x, T0 low, T0 high) {
-  x = x < low ? low : x;
-  return x > high ? high : x;
+  x = OP_CLIP_LOW(x, low, 0);
+  return OP_CLIP_HIGH(x, high, 0);
 }
 
 #ifndef FUSED /* what follows then is generated: plan_fused.c */

@@ -52,10 +52,10 @@ typedef struct k_pad {
 } k_pad;
 
 /* Columns of n elements, inner apart, as k_rows has them. k: how many are wanted. largest: the greatest or the least;
- * last: of equals the last or the first. */
+ * last: of equals the last or the first; nan_first: NaN before all numbers, or behind them. */
 typedef struct k_along {
   K_I64 columns, n, inner, k;
-  K_I32 largest, last;
+  K_I32 largest, last, nan_first, unused;
 } k_along;
 
 /* Place i of dimension d has the row of cells at[d] + i * (1 + taps[d]): the first element, and a weight for each that
@@ -99,6 +99,7 @@ typedef struct k_rows {
  * place; kept dimensions place the first. by_row: a group's items share the rows, else each has rows of its own. */
 typedef struct k_reduce {
   K_I64 results, count, outer, row, row_step, by_row;
+  K_I64 start; /* what a whole number begins as: the limit of the type, for the greatest and the least */
   K_I64 kept_dims, kept_dim[K_DIMS], kept_step[K_DIMS];
   K_I64 dims, dim[K_DIMS], step[K_DIMS];
 } k_reduce;

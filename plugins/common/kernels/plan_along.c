@@ -6,8 +6,13 @@ enum { LONG_COLUMN = 128, RANKED = 4096, FEW_COLUMNS = 256 };
 
 static heddle_status add_step(k_node *n, const char *name, uint64_t groups, uint64_t columns, const ref_along *f,
                               k_step **out, heddle_error *err) {
-  const k_along p = {
-      .columns = (int64_t)columns, .n = f->n, .inner = f->inner, .k = f->k, .largest = f->largest, .last = f->last};
+  const k_along p = {.columns = (int64_t)columns,
+                     .n = f->n,
+                     .inner = f->inner,
+                     .k = f->k,
+                     .largest = f->largest,
+                     .last = f->last,
+                     .nan_first = f->nan_first};
   const heddle_dtype type = n->ref.in[0]->dtype;
   heddle_status s = k_kernel_add(n->plan, "along", name, groups, 2 * columns * (uint64_t)f->n, "-DT=%s -DREAL=%d", out,
                                  err, k_type_word(type), type.code == HEDDLE_DTYPE_FLOAT);

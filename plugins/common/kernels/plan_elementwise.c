@@ -28,7 +28,7 @@ const k_entry k_elementwise_table[] = {
     {"Abs", NUMBERS, "", 1, 1, plan_ew, "FABS", "IABS", SAME, 0},
     {"Add", NUMBERS, "", 2, 2, plan_ew, "ADD", NULL, SAME, 0},
     {"And", "bool", "", 2, 2, plan_ew, "AND", NULL, LOGIC, 0},
-    {"Cast", ALL, " to ", 1, 1, plan_cast, "CAST", NULL, SAME, 0},
+    {"Cast", ALL, " to saturate round_mode ", 1, 1, plan_cast, "CAST", NULL, SAME, 0},
     {"Clip", NUMBERS, "", 1, 3, plan_clip, "CLIP", NULL, SAME, 0},
     {"Div", NUMBERS, "", 2, 2, plan_ew, "DIV", "IDIV", SAME, 0},
     {"Elu", F, " alpha ", 1, 1, plan_ew, "ELU", "", SAME, 0},

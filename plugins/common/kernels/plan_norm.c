@@ -67,14 +67,12 @@ static heddle_status plan_instance_norm(k_node *n, heddle_error *err) {
 
 static heddle_status plan_layer_norm(k_node *n, heddle_error *err) {
   ref_op op = {0};
-  uint64_t count = 0;
   char options[64];
   heddle_status s = ref_plan_layer_norm(&n->ref, &op, err);
   if (s != HEDDLE_OK) return s;
-  value_count(n->ref.out, &count);
-  if (count == 0) return HEDDLE_OK;
   const ref_norm *f = &op.u.norm;
-  const k_norm p = {.rows = (int64_t)count / f->n, .n = f->n, .channels = 1, .epsilon = f->epsilon};
+  if (f->channels == 0) return HEDDLE_OK;
+  const k_norm p = {.rows = f->channels, .n = f->n, .channels = 1, .epsilon = f->epsilon};
   snprintf(options, sizeof options, "-DLAYER%s%s%s", n->ref.in[2] != NULL ? " -DHAS_BIAS" : "",
            node_output(n->ref.region, n->ref.node, 1) != NULL ? " -DHAS_MEAN" : "",
            node_output(n->ref.region, n->ref.node, 2) != NULL ? " -DHAS_LESS" : "");

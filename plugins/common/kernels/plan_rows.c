@@ -110,6 +110,7 @@ static heddle_status plan_reduce(k_node *n, heddle_error *err) {
   value_count(n->ref.out, &results);
   p.results = (int64_t)results;
   p.count = r->count;
+  p.start = ref_reduce_start(r);
   return add_reduce(n, &p, words[which], err);
 }
 

@@ -10,8 +10,8 @@
 #define MULTIPLY(a, b) ((a) * (b))
 #else
 #define A long
-#define MOST 0x7fffffffffffffffL
-#define LEAST (-0x7fffffffffffffffL - 1)
+#define MOST p->start
+#define LEAST p->start
 #define ADD(a, b) ((long)((ulong)(a) + (ulong)(b)))
 #define MULTIPLY(a, b) ((long)((ulong)(a) * (ulong)(b)))
 #endif

@@ -257,6 +257,8 @@ void more_setup_deform_conv(more_plan *p) {
 /* The window is that of the image, which is the result: m->i describes how the columns were taken from it. */
 static void run_col2im(const more_op *m, const more_args *a, int64_t first, int64_t last) {
   const int64_t taps = window_taps(m), places = window_places(m), plane = more_count(m->i + W_IN, 0, m->i[W_SPATIAL]);
+  const more_value *y = &m->out[0];
+  const bool whole = more_type_is_whole(y->type); /* these wrap */
   int64_t work = 0;
   for (int64_t u = first; u < last; u++) { /* a channel of an image */
     for (int64_t i = 0; i < plane; i++) more_put(&m->out[0], a->out[0], u * plane + i, 0);
@@ -265,8 +267,12 @@ static void run_col2im(const more_op *m, const more_args *a, int64_t first, int6
         const int64_t at = window_at(m, place, t, NULL);
         if (more_tick(m, &work, 8)) return;
         if (at < 0) continue;
-        const double x = more_get(&m->in[0], a->in[0], (u * taps + t) * places + place);
-        more_put(&m->out[0], a->out[0], u * plane + at, more_get(&m->out[0], a->out[0], u * plane + at) + x);
+        const int64_t from = (u * taps + t) * places + place, to = u * plane + at;
+        if (whole)
+          more_store_int(
+              y->type, a->out[0], to,
+              (int64_t)((uint64_t)more_get_int(y, a->out[0], to) + (uint64_t)more_get_int(&m->in[0], a->in[0], from)));
+        else more_put(y, a->out[0], to, more_get(y, a->out[0], to) + more_get(&m->in[0], a->in[0], from));
       }
     }
   }

@@ -16,6 +16,15 @@
   }
 #define U(x) ((uint64_t)(x))
 
+/* x, but no less than, or no more than, an end; NaN comes through, where fmax and fmin lose it. */
+static inline double unless_below(double x, double end) {
+  return x < end ? end : x;
+}
+
+static inline double unless_above(double x, double end) {
+  return x > end ? end : x;
+}
+
 X(r_neg, -x)
 X(r_abs, fabs(x))
 X(r_sign, (x > 0) - (x < 0) + (x != x ? x : 0))
@@ -46,11 +55,11 @@ X(r_softsign, x / (1 + fabs(x)))
 X(r_mish, x *tanh(x > 0 ? x + log1p(exp(-x)) : log1p(exp(x))))
 X(r_elu, x < 0 ? p[0] * expm1(x) : x)
 X(r_selu, x > 0 ? p[1] * x : p[1] * p[0] * expm1(x))
-X(r_celu, (x > 0 ? x : 0) + (x < 0 ? p[0] * expm1(x / p[0]) : 0))
+X(r_celu, unless_below(x, 0) + unless_above(p[0] * expm1(x / p[0]), 0))
 X(r_leaky, x < 0 ? p[0] * x : x)
 X(r_thresholded, x > p[0] ? x : 0)
-X(r_hard_sigmoid, fmin(1, fmax(0, p[0] * x + p[1])))
-X(r_hard_swish, x *fmin(1, fmax(0, x / 6 + 0.5)))
+X(r_hard_sigmoid, unless_above(unless_below(p[0] * x + p[1], 0), 1))
+X(r_hard_swish, x *unless_above(unless_below(x / 6 + 0.5, 0), 1))
 X(r_swish, x / (1 + exp(-p[0] * x)))
 X(r_shrink, x<-p[1] ? x + p[0] : x> p[1] ? x - p[0] : 0)
 X(r_gelu, 0.5 * x * (1 + erf(x * 0.70710678118654752)))
@@ -180,7 +189,7 @@ static const more_lane lanes[] = {
     {"Max", r_max, w_max, u_max, 0, 0, 0, 0},
     {"Mod", r_mod, w_mod, u_mod, 0, 0, 0, 0},
     {"Mod fmod", r_fmod, w_fmod, u_mod, 0, 0, 0, 0},
-    {"PRelu", r_prelu, w_prelu, w_prelu, 0, 0, 0, 0},
+    {"PRelu", r_prelu, w_prelu, w_same, 0, 0, 0, 0},
     {"SwiGLU", r_swiglu, NULL, NULL, 0, 0, 1, 0},
     {"BitwiseAnd", NULL, w_and, w_and, 0, 0, 0, 0},
     {"BitwiseOr", NULL, w_or, w_or, 0, 0, 0, 0},
@@ -289,8 +298,8 @@ static void run_clip(const more_op *m, const more_args *a, int64_t first, int64_
     const double most = a->in[2] != NULL ? more_get(&m->in[2], a->in[2], 0) : more_highest(v->type);
     for (int64_t i = first; i < last; i++) {
       double x = more_get(v, a->in[0], i);
-      x = x < least ? least : x;
-      more_put(&m->out[0], a->out[0], i, x > most ? most : x);
+      x = r_max(x, least, m->f);
+      more_put(&m->out[0], a->out[0], i, r_min(x, most, m->f));
     }
     return;
   }

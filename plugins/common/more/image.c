@@ -60,7 +60,8 @@ static void run_grid(const more_op *m, const more_args *a, int64_t first, int64_
       const double g = more_get(&m->in[1], a->in[1], (image * places + place) * n + (n - 1 - d));
       const double least = m->i[CORNERS] ? 0 : -0.5, most = (double)size - (m->i[CORNERS] ? 1 : 0.5);
       double x = m->i[CORNERS] ? (g + 1) / 2 * (double)(size - 1) : ((g + 1) * (double)size - 1) / 2;
-      if (!(fabs(x) < 0x1p40)) x = m->i[PADDING] == ZEROS ? -2 : 0; /* NaN, and what is far off */
+      if (!(fabs(x) < 0x1p40)) /* NaN, and what is far off */
+        x = m->i[PADDING] == ZEROS ? -2 : m->i[PADDING] == BORDER && x > 0 ? (double)size : 0;
       if (m->i[MODE] == NEAREST) x = nearbyint(x);
       if ((x < least || x > most) && m->i[PADDING] == BORDER)
         x = x < 0 ? 0 : x > (double)(size - 1) ? (double)(size - 1) : x;
@@ -148,6 +149,11 @@ void more_setup_affine_grid(more_plan *p) {
 
 enum { HEIGHT, WIDTH, RATIO, MAXIMA, HALF_PIXEL };
 
+/* NaN wins, and stays. */
+static double larger(double x, double y) {
+  return y > x || y != y ? y : x;
+}
+
 /* Four weighted elements round (y, x); maxima: the greatest of them. */
 static double around(const more_op *m, const void *in, int64_t base, double y, double x) {
   const int64_t rows = m->in[0].shape[2], cols = m->in[0].shape[3];
@@ -162,7 +168,9 @@ static double around(const more_op *m, const void *in, int64_t base, double y, d
                           v * (1 - h) * more_get(&m->in[0], in, base + down * cols + left),
                           v * h * more_get(&m->in[0], in, base + down * cols + right)};
   if (!m->i[MAXIMA]) return part[0] + part[1] + part[2] + part[3];
-  return fmax(fmax(part[0], part[1]), fmax(part[2], part[3]));
+  double most = part[0];
+  for (int k = 1; k < 4; k++) most = larger(most, part[k]);
+  return most;
 }
 
 static int64_t samples(const more_op *m, double bin) {
@@ -190,7 +198,7 @@ static void run_roi(const more_op *m, const more_args *a, int64_t first, int64_t
       const double y = edge[1] + ((double)ph + ((double)(i / nx) + 0.5) / (double)ny) * height;
       const double x = edge[0] + ((double)pw + ((double)(i % nx) + 0.5) / (double)nx) * width;
       const double v = around(m, a->in[0], (image * channels + c) * plane, y, x);
-      sum = !m->i[MAXIMA] ? sum + v : i == 0 || v > sum ? v : sum;
+      sum = !m->i[MAXIMA] ? sum + v : i == 0 ? v : larger(sum, v);
     }
     more_put(&m->out[0], a->out[0], u, m->i[MAXIMA] || ny * nx < 1 ? sum : sum / (double)(ny * nx));
   }

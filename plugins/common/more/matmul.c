@@ -182,6 +182,20 @@ void more_setup_qlinear_matmul(more_plan *p) {
 
 enum { TRANS_A = 8, TRANS_B };
 
+/* Integers with factors of 1 wrap, and are exact. */
+static void run_gemm_whole(const more_op *m, const more_args *a, int64_t first, int64_t last) {
+  const int64_t rows = m->i[ROWS], cols = m->i[COLS], depth = m->i[DEPTH];
+  for (int64_t u = first; u < last; u++) {
+    const int64_t r = u / cols, c = u % cols;
+    uint64_t sum = 0;
+    for (int64_t k = 0; k < depth; k++)
+      sum += (uint64_t)more_get_int(&m->in[0], a->in[0], m->i[TRANS_A] ? k * rows + r : r * depth + k) *
+             (uint64_t)more_get_int(&m->in[1], a->in[1], m->i[TRANS_B] ? c * depth + k : k * cols + c);
+    if (a->in[2] != NULL) sum += (uint64_t)more_get_int(&m->in[2], a->in[2], more_at(&m->in[2], &m->out[0], u));
+    more_store_int(m->out[0].type, a->out[0], u, (int64_t)sum);
+  }
+}
+
 static void run_gemm(const more_op *m, const more_args *a, int64_t first, int64_t last) {
   const int64_t rows = m->i[ROWS], cols = m->i[COLS], depth = m->i[DEPTH];
   for (int64_t u = first; u < last; u++) {
@@ -219,7 +233,8 @@ void more_setup_gemm(more_plan *p) {
   if (more_has(p, 2) && more_broadcast(p, shape, &ndim, 2) &&
       (ndim != 2 || shape[0] != m->i[ROWS] || shape[1] != m->i[COLS]))
     more_refuse(p, "operand 2 does not broadcast to the result");
-  more_work(p, run_gemm, m->out[0].count, (double)m->out[0].count * (double)m->i[DEPTH]);
+  const bool plain = more_type_is_whole(a->type) && m->f[0] == 1 && m->f[1] == 1;
+  more_work(p, plain ? run_gemm_whole : run_gemm, m->out[0].count, (double)m->out[0].count * (double)m->i[DEPTH]);
 }
 
 /* ---------------------------------------------------------------- Einsum */
@@ -235,15 +250,18 @@ static const int64_t *einsum_strides(const more_op *m, uint32_t k) {
 
 static void run_einsum(const more_op *m, const more_args *a, int64_t first, int64_t last) {
   const int64_t letters = m->i[COUNT], kept = m->i[OF_RESULT], *sizes = m->i + EINSUM_SIZES;
+  const bool whole = more_type_is_whole(m->in[0].type); /* these wrap */
   int64_t inner = 1;
   int64_t work = 0;
   for (int64_t l = kept; l < letters; l++) inner *= sizes[l];
   for (int64_t u = first; u < last; u++) {
     double sum = 0;
+    uint64_t whole_sum = 0;
     for (int64_t j = 0; j < inner; j++) {
       int64_t at[EINSUM_IN] = {0}, rest = j;
       if (more_tick(m, &work, 4 * letters)) return;
       double product = 1;
+      uint64_t whole_product = 1;
       for (int64_t l = letters; l-- > 0;) {
         if (l == kept - 1) rest = u;
         const int64_t place = rest % sizes[l];
@@ -251,10 +269,14 @@ static void run_einsum(const more_op *m, const more_args *a, int64_t first, int6
         for (uint32_t k = 0; k < m->n_in; k++)
           at[k] += place * (l < MORE_DIMS ? einsum_strides(m, k)[l] : m->in[9 + 2 * k].shape[l - MORE_DIMS]);
       }
-      for (uint32_t k = 0; k < m->n_in; k++) product *= more_get(&m->in[k], a->in[k], at[k]);
+      for (uint32_t k = 0; k < m->n_in && !whole; k++) product *= more_get(&m->in[k], a->in[k], at[k]);
+      for (uint32_t k = 0; k < m->n_in && whole; k++)
+        whole_product *= (uint64_t)more_get_int(&m->in[k], a->in[k], at[k]);
       sum += product;
+      whole_sum += whole_product;
     }
-    more_put(&m->out[0], a->out[0], u, sum);
+    if (whole) more_store_int(m->out[0].type, a->out[0], u, (int64_t)whole_sum);
+    else more_put(&m->out[0], a->out[0], u, sum);
   }
 }
 

@@ -251,11 +251,22 @@ int64_t more_operand_ints(more_plan *p, uint32_t k, int64_t *out, int64_t cap) {
   return v->count;
 }
 
+static const void *one_number(more_plan *p, uint32_t k) {
+  if (p->m->in[k].count != 1) more_refuse(p, "operand %u must be one number", k);
+  return more_operand_bytes(p, k);
+}
+
 double more_operand_number(more_plan *p, uint32_t k, double absent) {
   if (!more_has(p, k)) return absent;
-  if (p->m->in[k].count != 1) more_refuse(p, "operand %u must be one number", k);
-  const void *bytes = more_operand_bytes(p, k);
+  const void *bytes = one_number(p, k);
   return bytes != NULL ? more_get(&p->m->in[k], bytes, 0) : absent;
+}
+
+int64_t more_operand_int(more_plan *p, uint32_t k, int64_t absent) {
+  if (!more_has(p, k)) return absent;
+  if (!more_type_is_whole(p->m->in[k].type)) more_refuse(p, "operand %u must be an integer", k);
+  const void *bytes = one_number(p, k);
+  return bytes != NULL ? more_get_int(&p->m->in[k], bytes, 0) : absent;
 }
 
 /* ---------------------------------------------------------------- from a node to an op */

@@ -139,7 +139,8 @@ void more_axes(more_plan *p, int64_t *axes, int64_t count, int64_t rank);
 /* The numbers of operand k, whose bytes are known now; at most cap; -1 where it is absent. */
 int64_t more_operand_ints(more_plan *p, uint32_t k, int64_t *out, int64_t cap);
 double more_operand_number(more_plan *p, uint32_t k, double absent);
-const void *more_operand_bytes(more_plan *p, uint32_t k); /* NULL and a refusal where they are not known */
+int64_t more_operand_int(more_plan *p, uint32_t k, int64_t absent); /* one integer */
+const void *more_operand_bytes(more_plan *p, uint32_t k);           /* NULL and a refusal where they are not known */
 
 /* Operand k: whether it is there; refusals where its type or rank is not what is wanted. */
 bool more_has(const more_plan *p, uint32_t k);

@@ -62,12 +62,11 @@ void more_setup_normalize(more_plan *p) {
   fits(p, 2);
   if (!more_ok(p)) return;
   m->i[N] = more_count(x->shape, axis, x->ndim);
-  if (m->i[N] == 0) more_refuse(p, "there is nothing to normalize over");
   for (int32_t d = 0; d < x->ndim; d++) shape[d] = d < axis ? x->shape[d] : 1;
   more_result(p, 0, m->i[MEAN] ? x->type : m->in[1].type, x->ndim, x->shape);
   more_result(p, 1, more_type_of_onnx(stash), x->ndim, shape);
   more_result(p, 2, more_type_of_onnx(stash), x->ndim, shape);
-  if (more_ok(p)) more_work(p, run_rows, x->count / m->i[N], 4 * (double)x->count);
+  if (more_ok(p)) more_work(p, run_rows, more_count(x->shape, 0, axis), 4 * (double)x->count);
 }
 
 /* ---------------------------------------------------------------- GroupNormalization */
@@ -240,7 +239,7 @@ static void run_loss(const more_op *m, const more_args *a, int64_t first, int64_
     const bool ignored = m->i[IGNORES] && label == m->i[IGNORED];
     if (!ignored && label >= 0 && label < classes) {
       weight = a->in[2] != NULL ? more_get(&m->in[2], a->in[2], label) : 1;
-      loss = weight * (most + log_sum - more_get(&m->in[0], a->in[0], base + label * inner));
+      loss = weight * (log_sum - (more_get(&m->in[0], a->in[0], base + label * inner) - most));
     }
     total += loss;
     weights += weight;

@@ -149,12 +149,10 @@ double more_round_to(int type, double x) {
 }
 
 double more_lowest(int type) {
-  if (more_type_is_real(type)) return -(double)INFINITY;
-  return more_type_is_unsigned(type) ? 0 : -ldexp(1, more_dtype(type).bits - 1);
+  return more_type_is_real(type) ? -(double)INFINITY : (double)ref_type_least(type);
 }
 
 double more_highest(int type) {
   if (more_type_is_real(type)) return (double)INFINITY;
-  if (type == REF_TYPE_BOOL) return 1;
-  return ldexp(1, more_dtype(type).bits - !more_type_is_unsigned(type)) - 1;
+  return type == REF_TYPE_U64 ? (double)(uint64_t)ref_type_most(type) : (double)ref_type_most(type);
 }

@@ -162,20 +162,45 @@ void more_setup_cumulate(more_plan *p) {
   p->m->i[PRODUCT] = strcmp(p->entry->op, "CumProd") == 0;
   more_result_like(p, 0, 0);
   if (p->m->in[1].count != 1 || !more_type_is_whole(p->m->in[1].type)) more_refuse(p, "operand 1 must be one integer");
-  along(p, (int64_t)more_operand_number(p, 1, 0));
+  along(p, more_operand_int(p, 1, 0));
   more_work(p, run_cumulate, 1, (double)p->m->in[0].count);
+}
+
+/* ---------------------------------------------------------------- an order along one axis: Hardmax, ArgMax, TopK */
+
+enum { LARGEST = REVERSE, LAST = EXCLUSIVE, TAKEN = PRODUCT, NAN_FIRST };
+
+/* Element i of a row comes before element j: greater (or less), and of equals the first (or the last). NaN comes before
+ * all numbers, or behind them. */
+static bool before(const more_op *m, const void *x, int64_t base, int64_t i, int64_t j) {
+  const more_value *v = &m->in[0];
+  const int64_t inner = m->i[INNER];
+  const bool first = m->i[LAST] != 0 ? i > j : i < j;
+  if (!more_type_is_real(v->type)) {
+    const int64_t p = more_get_int(v, x, base + i * inner), q = more_get_int(v, x, base + j * inner);
+    const bool less = more_type_is_unsigned(v->type) ? (uint64_t)p < (uint64_t)q : p < q;
+    return p == q ? first : less != (m->i[LARGEST] != 0);
+  }
+  const double p = more_get(v, x, base + i * inner), q = more_get(v, x, base + j * inner);
+  if (p == q || (isnan(p) && isnan(q))) return first;
+  if (isnan(p) || isnan(q)) return isnan(p) == (m->i[NAN_FIRST] != 0);
+  return m->i[LARGEST] != 0 ? p > q : p < q;
+}
+
+static int64_t best_of(const more_op *m, const void *x, int64_t base, int64_t *work) {
+  int64_t best = 0;
+  for (int64_t j = 1; j < m->i[N] && !more_tick(m, work, 4); j++)
+    if (before(m, x, base, j, best)) best = j;
+  return best;
 }
 
 static void run_hardmax(const more_op *m, const more_args *a, int64_t first, int64_t last) {
   const more_value *x = &m->in[0];
   const int64_t n = m->i[N], inner = m->i[INNER];
+  int64_t work = 0;
   for (int64_t r = first; r < last && n > 0; r++) {
     const int64_t base = r / inner * inner * n + r % inner;
-    int64_t best = 0, work = 0;
-    for (int64_t j = 1; j < n; j++) {
-      if (more_tick(m, &work, 4)) return;
-      if (more_get(x, a->in[0], base + j * inner) > more_get(x, a->in[0], base + best * inner)) best = j;
-    }
+    const int64_t best = best_of(m, a->in[0], base, &work);
     for (int64_t j = 0; j < n; j++) {
       if (more_tick(m, &work, 2)) return;
       more_put(x, a->out[0], base + j * inner, j == best);
@@ -186,6 +211,7 @@ static void run_hardmax(const more_op *m, const more_args *a, int64_t first, int
 void more_setup_hardmax(more_plan *p) {
   more_real(p, 0);
   along(p, more_int(p, "axis", -1));
+  p->m->i[LARGEST] = p->m->i[NAN_FIRST] = 1;
   more_result_like(p, 0, 0);
   more_work(p, run_hardmax, p->m->i[N] > 0 ? p->m->in[0].count / p->m->i[N] : 1, (double)p->m->in[0].count);
 }
@@ -223,18 +249,10 @@ void more_setup_softmax(more_plan *p) {
 }
 
 static void run_arg(const more_op *m, const more_args *a, int64_t first, int64_t last) {
-  const more_value *x = &m->in[0];
   const int64_t n = m->i[N], inner = m->i[INNER];
-  for (int64_t r = first; r < last; r++) {
-    const int64_t base = r / inner * inner * n + r % inner;
-    int64_t best = 0, work = 0;
-    for (int64_t j = 1; j < n; j++) {
-      if (more_tick(m, &work, 4)) return;
-      const double y = more_get(x, a->in[0], base + j * inner), b = more_get(x, a->in[0], base + best * inner);
-      if ((m->i[PRODUCT] ? y > b : y < b) || (y == b && m->i[REVERSE])) best = j;
-    }
-    ((int64_t *)a->out[0])[r] = best;
-  }
+  int64_t work = 0;
+  for (int64_t r = first; r < last; r++)
+    ((int64_t *)a->out[0])[r] = best_of(m, a->in[0], r / inner * inner * n + r % inner, &work);
 }
 
 void more_setup_arg(more_plan *p) {
@@ -244,8 +262,9 @@ void more_setup_arg(more_plan *p) {
   const int64_t keep = more_int(p, "keepdims", 1);
   more_number(p, 0);
   along(p, axis);
-  p->m->i[REVERSE] = more_int(p, "select_last_index", 0);
-  p->m->i[PRODUCT] = strcmp(p->entry->op, "ArgMax") == 0;
+  p->m->i[LAST] = more_int(p, "select_last_index", 0);
+  p->m->i[LARGEST] = strcmp(p->entry->op, "ArgMax") == 0;
+  p->m->i[NAN_FIRST] = 1;
   for (int32_t d = 0; d < x->ndim; d++)
     if (d != axis || keep != 0) shape[ndim++] = d == axis ? 1 : x->shape[d];
   if (p->m->i[N] == 0) more_refuse(p, "there is nothing to choose from");
@@ -279,12 +298,12 @@ static void top_keys(const void *ctx, int64_t first, int64_t n, uint64_t *out) {
 
 static void run_top_k(const more_op *m, const more_args *a, int64_t first, int64_t last) {
   const more_value *x = &m->in[0];
-  const int64_t n = m->i[N], inner = m->i[INNER], k = m->i[PRODUCT];
+  const int64_t n = m->i[N], inner = m->i[INNER], k = m->i[TAKEN];
   int64_t work = 0;
   for (int64_t r = first; r < last; r++) {
     const column c = {x, a->in[0], r / inner * inner * n + r % inner, inner};
     const ref_rank rank = {
-        .n = n, .k = k, .wide = x->size == 8, .largest = m->i[REVERSE] != 0, .keys = top_keys, .ctx = &c};
+        .n = n, .k = k, .wide = x->size == 8, .largest = m->i[LARGEST] != 0, .keys = top_keys, .ctx = &c};
     const int64_t to = r / inner * inner * k + r % inner;
     if (!ref_rank_run(&rank, more_ref_op(m), &work, a->scratch)) return;
     for (int64_t i = 0; i < k; i++) {
@@ -303,14 +322,14 @@ void more_setup_top_k(more_plan *p) {
   const int64_t axis = more_axis(p, more_int(p, "axis", -1), x->ndim);
   more_number(p, 0);
   along(p, axis);
-  p->m->i[REVERSE] = more_int(p, "largest", 1) != 0;
+  p->m->i[LARGEST] = p->m->i[NAN_FIRST] = more_int(p, "largest", 1) != 0;
   more_int(p, "sorted", 1);
   if (more_operand_ints(p, 1, &k, 1) != 1) more_refuse(p, "operand 1 must be one int64");
   if (!more_ok(p)) return;
   if (k < 0 || k > p->m->i[N])
     more_refuse(p, "it has %lld elements and is asked for %lld", (long long)p->m->i[N], (long long)k);
   memcpy(shape, x->shape, sizeof shape);
-  shape[axis] = p->m->i[PRODUCT] = k;
+  shape[axis] = p->m->i[TAKEN] = k;
   more_result(p, 0, x->type, x->ndim, shape);
   more_result(p, 1, REF_TYPE_I64, x->ndim, shape);
   more_work(p, run_top_k, p->m->i[N] > 0 ? x->count / p->m->i[N] : 1, 4 * (double)x->count);

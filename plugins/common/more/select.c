@@ -65,8 +65,10 @@ enum { NONE, ADD, MUL, MAX, MIN };
 static void combine(const more_value *v, void *to, int64_t at, const void *from, int64_t i, int64_t how) {
   const double x = more_get(v, to, at), y = more_get(v, from, i);
   const int64_t wx = more_get_int(v, to, at), wy = more_get_int(v, from, i);
-  const bool real = more_type_is_real(v->type);
-  if (how == NONE || (how == MAX && y > x) || (how == MIN && y < x))
+  const bool real = more_type_is_real(v->type), no_sign = more_type_is_unsigned(v->type);
+  const bool less = real ? y < x : no_sign ? (uint64_t)wy < (uint64_t)wx : wy < wx;
+  const bool wins = real && (x != x || y != y) ? y != y : how == MIN ? less : how == MAX && !less; /* NaN stays */
+  if (how == NONE || ((how == MAX || how == MIN) && wins))
     memcpy((char *)to + (size_t)at * v->size, (const char *)from + (size_t)i * v->size, v->size);
   else if (how == ADD && real) more_put(v, to, at, x + y);
   else if (how == MUL && real) more_put(v, to, at, x * y);
@@ -304,6 +306,12 @@ static int compare(const more_op *m, const void *x, int64_t i, int64_t j) {
   for (int64_t o = 0; o < outer; o++) {
     for (int64_t k = 0; k < inner; k++) {
       const int64_t at = (o * n + i) * inner + k, bt = (o * n + j) * inner + k;
+      if (!more_type_is_real(v->type)) {
+        const int64_t a = more_get_int(v, x, at), b = more_get_int(v, x, bt);
+        const bool less = more_type_is_unsigned(v->type) ? (uint64_t)a < (uint64_t)b : a < b;
+        if (a != b) return less ? -1 : 1;
+        continue;
+      }
       const double p = more_get(v, x, at), q = more_get(v, x, bt);
       if (p < q || (p == p && q != q)) return -1;
       if (p > q || (p != p && q == q)) return 1;

@@ -136,7 +136,7 @@ void more_setup_space_to_depth(more_plan *p) {
   const int64_t *x = m->in[0].shape;
   const int64_t crd = more_choice(p, "mode", "DCR", "DCR CRD");
   more_rank(p, 0, 4, 4);
-  if (more_ok(p) && (b < 1 || b > 1 << 20 || x[1] > INT32_MAX || x[2] % b != 0 || x[3] % b != 0))
+  if (more_ok(p) && (b < 1 || b > 1 << 15 || x[1] > INT32_MAX || x[2] % b != 0 || x[3] % b != 0))
     more_refuse(p, "blocksize does not divide its height and width");
   if (!more_ok(p)) return;
   const int64_t shape[] = {x[0], x[1] * b * b, x[2] / b, x[3] / b};
@@ -171,7 +171,7 @@ void more_setup_reverse_sequence(more_plan *p) {
   p->m->i[A] = more_int(p, "time_axis", 0);
   p->m->i[B] = more_int(p, "batch_axis", 1);
   more_rank(p, 0, 2, MORE_DIMS);
-  if (p->m->i[A] + p->m->i[B] != 1 || p->m->i[A] < 0 || p->m->i[B] < 0)
+  if ((p->m->i[A] != 0 || p->m->i[B] != 1) && (p->m->i[A] != 1 || p->m->i[B] != 0))
     more_refuse(p, "time_axis and batch_axis must be 0 and 1");
   if (more_ok(p)) more_shape_is(p, 1, 1, &x->shape[p->m->i[B]]);
   more_whole(p, 1);

@@ -70,7 +70,7 @@ void more_setup_dft(more_plan *p) {
   m->i[INVERSE] = more_int(p, "inverse", 0) != 0;
   m->i[ONE_SIDED] = more_int(p, "onesided", 0) != 0;
   if (by_attribute) axis = more_int(p, "axis", 1);
-  else if (more_has(p, 2)) axis = (int64_t)more_operand_number(p, 2, -2);
+  else if (more_has(p, 2)) axis = more_operand_int(p, 2, -2);
   more_real(p, 0);
   more_rank(p, 0, 2, MORE_DIMS);
   axis = more_axis(p, axis, x->ndim);
@@ -165,7 +165,8 @@ void more_setup_window(more_plan *p) {
 
 static int64_t edge(const more_op *m, int64_t i) {
   const double mel = m->f[0] + (double)i * m->f[1];
-  return (int64_t)floor((double)(m->i[LENGTH] + 1) * 700 * (pow(10, mel / 2595) - 1) / m->f[2]);
+  const double bin = floor((double)(m->i[LENGTH] + 1) * 700 * (pow(10, mel / 2595) - 1) / m->f[2]);
+  return bin < 0x1p62 ? (int64_t)bin : (int64_t)1 << 62; /* a sample rate next to 0 */
 }
 
 static void run_mel(const more_op *m, const more_args *a, int64_t first, int64_t last) {

@@ -89,5 +89,5 @@ void more_setup_tfidf(more_plan *p) {
   m->i[LENGTH] = x->shape[x->ndim - 1];
   const int64_t lines = x->ndim > 1 ? x->shape[0] : 1, shape[] = {lines, m->i[SIZE]};
   more_result(p, 0, REF_TYPE_F32, x->ndim, x->ndim > 1 ? shape : shape + 1);
-  more_work(p, run_tfidf, lines, (double)x->count * (double)(pool + 1) * (double)(m->i[GAPS] + 1));
+  if (more_ok(p)) more_work(p, run_tfidf, lines, (double)x->count * (double)(pool + 1) * (double)(m->i[GAPS] + 1));
 }

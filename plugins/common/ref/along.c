@@ -3,15 +3,15 @@
 #include "ref_op.h"
 #include "types.h"
 
-/* Is element i before element j? NaN is greater than all numbers; of equals the one with the lower index comes first,
- * or the last one where that is asked for. */
+/* Is element i before element j? NaN comes first or last, as is asked for; of equals the one with the lower index comes
+ * first, or the last one where that is asked for. */
 #define BEFORE(name, T) \
   static bool name(const ref_along *f, const char *base, int64_t i, int64_t j) { \
     const T *x = (const T *)(const void *)base; \
     const T a = x[i * f->inner], b = x[j * f->inner]; \
     if (a == b || (a != a && b != b)) return f->last ? i > j : i < j; \
-    const bool greater = a > b || a != a; \
-    return b != b ? f->largest == 0 : greater == (f->largest != 0); \
+    if (a != a || b != b) return (a != a) == (f->nan_first != 0); \
+    return (a > b) == (f->largest != 0); \
   }
 BEFORE(before_f32, float)
 BEFORE(before_i8, int8_t)
@@ -140,6 +140,7 @@ heddle_status ref_plan_arg(const ref_node *n, ref_op *op, heddle_error *err) {
   if (k != n->out->ndim || f->n == 0) return ref_refuse_shape(n, err);
   f->largest = strcmp(n->node->op, "ArgMax") == 0;
   f->last = last != 0;
+  f->nan_first = 1; /* as numpy's argmax and argmin have it */
   value_count(x, &count);
   value_count(n->out, &results);
   ref_set_work(op, arg, results, 10.0 * (double)count, (double)count);
@@ -165,7 +166,7 @@ heddle_status ref_plan_top_k(const ref_node *n, ref_op *op, heddle_error *err) {
     if (d == axis ? n->out->shape[d] > x->shape[d] : n->out->shape[d] != x->shape[d]) return ref_refuse_shape(n, err);
   }
   f->k = n->out->shape[axis];
-  f->largest = largest != 0;
+  f->largest = f->nan_first = largest != 0; /* NaN is the greatest, as where numpy sorts */
   op->absorbed = 2;
   value_count(x, &count);
   ref_set_work(op, top_k, count > 0 && f->k > 0 ? count / (uint64_t)f->n : 0, 40.0 * (double)count, (double)count);

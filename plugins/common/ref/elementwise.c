@@ -177,7 +177,8 @@ static heddle_status choose(const ref_node *n, ref_elementwise *e, uint8_t kinds
     return ref_refuse(n, err, "operand %u is %s; operands have one type", k, dtype_name(v->dtype, text));
   }
   if (power) {
-    if (whole) kinds[1] = REF_TYPE_F64;
+    if (whole || ref_type_of(n->in[1]->dtype) != REF_TYPE_F32) kinds[1] = REF_TYPE_F64;
+    if (!whole && kinds[1] == REF_TYPE_F64) e->lanes = ref_pow_f32_by_f64;
     if (ref_type_of(n->in[1]->dtype) == REF_TYPE_NONE)
       return ref_refuse(n, err, "it does not take this exponent's type");
   }

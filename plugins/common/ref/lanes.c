@@ -21,7 +21,7 @@ static inline int64_t divide(int64_t x, int64_t y) {
 static int64_t power(int64_t x, double y) {
   if (y != floor(y) || y < 0 || y > 0x1p31) {
     const double z = pow((double)x, y);
-    return z >= -0x1p63 && z < 0x1p63 ? (int64_t)z : INT64_MIN;
+    return ref_whole_of(z);
   }
   uint64_t result = 1, square = U(x);
   for (uint64_t left = (uint64_t)y; left != 0; left >>= 1, square *= square) {
@@ -29,6 +29,8 @@ static int64_t power(int64_t x, double y) {
   }
   return (int64_t)result;
 }
+
+LANES2(ref_pow_f32_by_f64, float, double, float, pow((double)x, y))
 
 WHOLE1(relu, x < 0 ? 0 : x)
 WHOLE1(neg, 0 - U(x))

@@ -18,6 +18,9 @@ typedef struct ref_lane_op {
 /* NULL where there is none. */
 const ref_lane_op *ref_lane_find(const char *op);
 
+/* Pow of a float32 by a float64: an exponent that is an integer, or float64, which float32 may not hold. */
+void ref_pow_f32_by_f64(void *out, const void *const *in, int64_t n, const float *p);
+
 /* Where, for elements of 1, 2, 4 and 8 bytes; NULL for others. */
 ref_lanes ref_lanes_where(uint64_t size);
 

@@ -67,7 +67,7 @@ enum { LANES_STEP = 4 };
 #define FLOAT1_LONG(name, EXPR) LANES1_LONG(ref_##name##_f32, float, EXPR)
 #define FLOAT2(name, EXPR) LANES2(ref_##name##_f32, float, float, float, EXPR)
 
-/* Bounds are single numbers; either may be absent. */
+/* Bounds are single numbers; either may be absent. One that is NaN makes NaN of all, as Min and Max do. */
 #define CLIP(name, T, LEAST, MOST) \
   void name(void *out, const void *const *in, int64_t n, const float *p) { \
     const T *a = in[0]; \
@@ -77,8 +77,8 @@ enum { LANES_STEP = 4 };
     REF_IVDEP \
     for (int64_t i = 0; i < n; i++) { \
       T x = a[i]; \
-      x = x < least ? least : x; \
-      to[i] = x > most ? most : x; \
+      x = x < least || least != least ? least : x; \
+      to[i] = x > most || most != most ? most : x; \
     } \
   }
 

@@ -163,7 +163,8 @@ heddle_status ref_plan_layer_norm(const ref_node *n, ref_op *op, heddle_error *e
   if (s != HEDDLE_OK) return s;
   if (stash != 1) return ref_refuse(n, err, "stash_type %lld is not supported, 1 is", (long long)stash);
   if (!shape_equal(x, n->out)) return ref_refuse_shape(n, err);
-  f->n *= inner;
+  f->n = 1;
+  for (int32_t d = axis; d < x->ndim; d++) f->n *= x->shape[d];
   for (uint32_t k = 1; k < 3; k++) { /* the normalised dimensions in full, with 1s before them */
     const heddle_pvalue *v = n->in[k];
     if (v == NULL) continue;
@@ -182,6 +183,8 @@ heddle_status ref_plan_layer_norm(const ref_node *n, ref_op *op, heddle_error *e
   }
   value_count(x, &count);
   op->in_place = 1;
-  ref_set_work(op, layer_norm, count > 0 ? count / (uint64_t)f->n : 0, 6.0 * (double)count, 8.0 * (double)count);
+  f->channels = 1; /* rows; the mean of nothing is NaN */
+  for (int32_t d = 0; d < axis; d++) f->channels *= x->shape[d];
+  ref_set_work(op, layer_norm, (uint64_t)f->channels, 6.0 * (double)count, 8.0 * (double)count);
   return HEDDLE_OK;
 }

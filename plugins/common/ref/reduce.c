@@ -71,13 +71,18 @@ static void finish(const ref_reduce *r, sums *s, int64_t n, char *out) {
   else ref_cast(REF_TYPE_I64, s->whole, (int)r->type, out, n);
 }
 
+int64_t ref_reduce_start(const ref_reduce *r) {
+  if (r->type == REF_TYPE_F32) return 0;
+  return r->what == MAX ? ref_type_least((int)r->type) : r->what == MIN ? ref_type_most((int)r->type) : r->what == PROD;
+}
+
 static void reduce(const ref_op *op, void *const *inputs, void *const *outputs, void *workspace, uint64_t first,
                    uint64_t last) {
   const ref_reduce *r = &op->u.reduce;
   const uint32_t size = ref_type_bytes((int)r->type);
   const uint64_t across = r->row_kept ? ((uint64_t)r->row + COLUMNS - 1) / COLUMNS : 1;
   const double start = r->what == MAX ? -INFINITY : r->what == MIN ? INFINITY : r->what == PROD ? 1 : 0;
-  const int64_t whole = r->what == MAX ? INT64_MIN : r->what == MIN ? INT64_MAX : r->what == PROD;
+  const int64_t whole = ref_reduce_start(r);
   int64_t work = 0;
   (void)workspace;
   for (uint64_t unit = first; unit < last; unit++) {

@@ -103,11 +103,15 @@ typedef struct ref_reduce {
   int64_t dim[REF_MAX_DIMS], stride[REF_MAX_DIMS];
 } ref_reduce;
 
+/* What a whole number begins as, before elements are folded into it. */
+int64_t ref_reduce_start(const ref_reduce *r);
+
 /* Along one axis, as ref_softmax; ArgMax and TopK. */
 typedef struct ref_along {
   int64_t n, inner, k;
   uint32_t type;
-  uint16_t largest, last; /* the greatest or the least; of equals the last or the first */
+  uint8_t largest, last, nan_first; /* the greatest or the least; of equals the last; NaN before all numbers */
+  uint8_t reserved;
 } ref_along;
 
 typedef struct ref_norm {

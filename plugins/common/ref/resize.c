@@ -255,8 +255,8 @@ void ref_fill_resize(const ref_node *n, ref_op *op) {
     t->at[d] = to - cells;
     for (int64_t i = 0; i < t->out[d]; i++, to += 1 + taps) {
       double x = source(&q, d, (double)i, in, out);
-      const bool outside = strcmp(q.coordinates, "tf_crop_and_resize") == 0 && (x < 0 || x > in - 1);
-      x = x < -in ? -in : x > 2 * in ? 2 * in : x;
+      const bool outside = strcmp(q.coordinates, "tf_crop_and_resize") == 0 && !(x >= 0 && x <= in - 1);
+      x = !(x >= -in) ? -in : x > 2 * in ? 2 * in : x; /* NaN, of a region that is none, is the lower end */
       const double left = x == floor(x) ? x - 1 : floor(x), ratio = x - left; /* ratio in (0, 1] */
       to[1].weight = 1;
       to[0].first = plain ? (int32_t)i : nearest(q.rounding, left, ratio);

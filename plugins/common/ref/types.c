@@ -3,6 +3,7 @@
 
 #include "plugins/common/region.h"
 
+#include <stdbool.h>
 #include <string.h>
 
 enum { CHUNK = 128 };
@@ -20,6 +21,19 @@ int ref_type_of(heddle_dtype d) {
 uint32_t ref_type_bytes(int type) {
   static const uint8_t bytes[] = {4, 8, 1, 2, 4, 8, 1, 2, 4, 8, 1, 0};
   return bytes[type];
+}
+
+static bool is_unsigned(int type) {
+  return type >= REF_TYPE_U8;
+}
+
+int64_t ref_type_least(int type) {
+  return is_unsigned(type) ? 0 : -ref_type_most(type) - 1;
+}
+
+int64_t ref_type_most(int type) {
+  if (type == REF_TYPE_BOOL) return 1;
+  return (int64_t)(UINT64_MAX >> (64 - 8 * ref_type_bytes(type) + !is_unsigned(type)));
 }
 
 int ref_type_of_onnx(int64_t number) {
@@ -69,10 +83,6 @@ static void write_whole(int type, const int64_t *in, int64_t n, void *out) {
   }
 }
 
-static int64_t whole_of(double x) {
-  return x >= -0x1p63 && x < 0x1p63 ? (int64_t)x : INT64_MIN;
-}
-
 void ref_cast(int from, const void *in, int to, void *out, int64_t n) {
   const uint32_t from_bytes = ref_type_bytes(from), to_bytes = ref_type_bytes(to);
   if (from == to && from != REF_TYPE_BOOL) {
@@ -104,7 +114,7 @@ void ref_cast(int from, const void *in, int to, void *out, int64_t n) {
       for (int64_t i = 0; i < some; i++) {
         const double x = from == REF_TYPE_F32 ? (double)((const float *)(const void *)src)[i]
                                               : ((const double *)(const void *)src)[i];
-        whole[i] = to == REF_TYPE_BOOL ? x != 0 : whole_of(x);
+        whole[i] = to == REF_TYPE_BOOL ? x != 0 : ref_whole_of(x);
       }
     }
     write_whole(to, whole, some, dst);

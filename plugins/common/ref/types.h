@@ -30,6 +30,16 @@ static inline int ref_type_is_whole(int type) {
   return (type >= REF_TYPE_I8 && type <= REF_TYPE_U32) || type == REF_TYPE_BOOL;
 }
 
+/* The least and the greatest number of an integer type or bool: uint64's greatest comes as its bits, -1. Every limit of an
+ * integer type that a kernel starts from or cuts at is taken from here. */
+int64_t ref_type_least(int type);
+int64_t ref_type_most(int type);
+
+/* x without its fraction; what does not fit, and NaN, is int64_t's least (as x86-64 converts). */
+static inline int64_t ref_whole_of(double x) {
+  return x >= -0x1p63 && x < 0x1p63 ? (int64_t)x : INT64_MIN;
+}
+
 /* n elements; the two ranges do not overlap. Numbers that do not fit an integer wrap, those that do not fit int64_t
  * are its least; what is not 0 is true. */
 void ref_cast(int from, const void *in, int to, void *out, int64_t n);

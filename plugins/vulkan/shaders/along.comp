@@ -1,7 +1,7 @@
 // ArgMax, ArgMin and TopK over columns, as in along.cl: ARG with BY_GROUP a group has a column, else an item; RANK: an item
 // has an element, whose place is the number of those before it; HEAP: an item has a column; PICK: a group has a column, and
-// finds one result after the other. NaN is greater than all
-// numbers; of equals the one with the lower index comes first, or the last one where that is asked for: a strict order,
+// finds one result after the other. NaN comes first
+// or last, as is asked for; of equals the one with the lower index comes first, or the last one where that is asked for: a strict order,
 // so that results do not depend on how the work is split. Indices go out in 64 bits, as pairs of words.
 #version 450
 #extension GL_GOOGLE_include_directive : enable
@@ -10,7 +10,7 @@
 #include "types.glsl"
 
 PUSHED {
-  int columns, n, inner, k, largest, last;
+  int columns, n, inner, k, largest, last, nan_first;
 }
 p;
 
@@ -33,8 +33,8 @@ bool before(const int base, const int i, const int j) {
   const C a = LOAD(x[base + i * p.inner]), b = LOAD(x[base + j * p.inner]);
   const bool a_nan = IS_NAN(a), b_nan = IS_NAN(b);
   if (a == b || (a_nan && b_nan)) return p.last != 0 ? i > j : i < j;
-  const bool greater = a > b || a_nan;
-  return b_nan ? p.largest == 0 : greater == (p.largest != 0);
+  if (a_nan || b_nan) return a_nan == (p.nan_first != 0);
+  return (a > b) == (p.largest != 0);
 }
 
 // Where the first element of a column of n lies.

@@ -5,10 +5,10 @@
 #define FLOAT_OP(word, value) \
   float f_##word(const float a, const float b, const float c, const float alpha, const float beta) { return value; }
 
-// NaN comes through.
+// NaN comes through, also that of a bound.
 float k_clip(const float x, const float low, const float high) {
-  const float y = x < low ? low : x;
-  return y > high ? high : y;
+  const float y = x < low || k_is_nan(low) ? low : x;
+  return y > high || k_is_nan(high) ? high : y;
 }
 
 // Of either sign without an overflow on the way.
@@ -42,7 +42,7 @@ FLOAT_OP(POW, k_pow(a, b))
 FLOAT_OP(MIN, a < b || k_is_nan(a) ? a : b)
 FLOAT_OP(MAX, a > b || k_is_nan(a) ? a : b)
 FLOAT_OP(PRELU, a < 0.0 ? b * a : a)
-FLOAT_OP(CLIP_LOW, a < b ? b : a)
-FLOAT_OP(CLIP_HIGH, a > b ? b : a)
+FLOAT_OP(CLIP_LOW, a < b || k_is_nan(b) ? b : a)
+FLOAT_OP(CLIP_HIGH, a > b || k_is_nan(b) ? b : a)
 
 FLOAT_OP(CLIP, k_clip(a, b, c))

@@ -44,9 +44,18 @@ UINT power(const UINT x, const UINT bits) {
   return result;
 }
 
-float exponent(const UINT bits) {
-  if (EXPONENT == KIND_REAL) return float(k_real(bits, EXPONENT_BYTES));
-  return float(k_real_of_integer(k_integer(bits, EXPONENT_BYTES, EXPONENT), EXPONENT));
+// An exponent that is an integer may be odd where the float next to it is not; from 2^53 on it counts as even, as where it
+// goes through float64.
+float power_real(const float x, const UINT bits) {
+  if (EXPONENT == KIND_REAL) return k_pow(x, float(k_real(bits, EXPONENT_BYTES)));
+  const UINT e = k_integer(bits, EXPONENT_BYTES, EXPONENT);
+  const float size = k_pow(abs(x), float(k_real_of_integer(e, EXPONENT)));
+#if EXPONENT_BYTES == 8
+  const bool exact = e + UINT(9007199254740992ul) < UINT(18014398509481984ul);
+#else
+  const bool exact = true;
+#endif
+  return exact && (uint(e) & 1u) != 0u && floatBitsToInt(x) < 0 ? -size : size;
 }
 
 void main() {
@@ -54,7 +63,7 @@ void main() {
   if (!k_place(k_item(), at, o)) return;
   const UINT a = BITS(BYTES, x0[at[0]]), b = BITS(EXPONENT_BYTES, x1[at[1]]);
   UINT result;
-  if (BASE == KIND_REAL) result = UINT(floatBitsToUint(k_pow(uintBitsToFloat(uint(a)), exponent(b))));
+  if (BASE == KIND_REAL) result = UINT(floatBitsToUint(power_real(uintBitsToFloat(uint(a)), b)));
   else result = power(k_integer(a, BYTES, BASE), b);
   y[o] = UNBITS(BYTES, result);
 }

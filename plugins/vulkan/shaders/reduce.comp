@@ -19,6 +19,7 @@ layout(constant_id = 0) const int WHAT = R_SUM;
 
 STORED {
   int results, count, outer, row, row_step, by_row;
+  uint start_low, start_high; // of a whole number: the limit of the type, for the greatest and the least
   int kept_dims, kept_dim[K_DIMS], kept_step[K_DIMS];
   int dims, dim[K_DIMS], step[K_DIMS];
 }
@@ -41,8 +42,7 @@ A first_value() {
 #define ADD(a, b) int64_t(uint64_t(a) + uint64_t(b))
 #define MULTIPLY(a, b) int64_t(uint64_t(a) * uint64_t(b))
 A first_value() {
-  return WHAT == R_MAX ? int64_t(0x8000000000000000ul) :
-         WHAT == R_MIN ? 0x7fffffffffffffffl : WHAT == R_PROD ? 1l : 0l;
+  return int64_t(uint64_t(p.start_high) << 32 | uint64_t(p.start_low));
 }
 #endif
 

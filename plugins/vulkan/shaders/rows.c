@@ -69,6 +69,8 @@ heddle_status vlk_reduce(const heddle_host *host, const vlk_info *info, const k_
   vlk_param(out, p->row);
   vlk_param(out, p->row_step);
   vlk_param(out, p->by_row);
+  vlk_param(out, (int32_t)(uint32_t)p->start);
+  vlk_param(out, p->start >> 32);
   vlk_param(out, p->kept_dims);
   vlk_params(out, p->kept_dim, K_DIMS);
   vlk_params(out, p->kept_step, K_DIMS);
@@ -138,5 +140,6 @@ heddle_status vlk_along(const heddle_host *host, const vlk_info *info, const k_s
   vlk_param(out, p->k);
   vlk_param(out, p->largest);
   vlk_param(out, p->last);
+  vlk_param(out, p->nan_first);
   return vlk_pick_code(out, err, "%s_%s", name, type->name);
 }
