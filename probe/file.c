@@ -44,8 +44,8 @@ static heddle_status open_ours(const char *path, size_t limit, int *out, uint64_
                         : heddle__fail(err, HEDDLE_EIO, "%s", why);
 }
 
-heddle_status heddle__file_read(const char *path, bool ours, size_t limit, char **text, size_t *bytes,
-                                heddle_error *err) {
+heddle_status heddle__probe_file_read(const char *path, bool ours, size_t limit, char **text, size_t *bytes,
+                                      heddle_error *err) {
   uint64_t size = 0;
   int fd = -1;
   heddle_status s = ours ? open_ours(path, limit, &fd, &size, err) : open_any(path, limit, &fd, &size, err);
@@ -92,7 +92,7 @@ bool heddle__file_put(int fd, const char *data, size_t bytes) {
 }
 
 heddle_status heddle__probe_file_write(const char *folder, const char *name, uint64_t limit, const char *text,
-                                 heddle_error *err) {
+                                       heddle_error *err) {
   char why[CACHEFILE_WHY];
   const cachefile_place place = {folder, "probe-", ".json", limit};
   if (cachefile_write(&place, name, text, strlen(text), why)) return HEDDLE_OK;
