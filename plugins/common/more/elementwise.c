@@ -260,7 +260,7 @@ static void setup(more_plan *p, const char *name, bool unary) {
 }
 
 void more_setup_unary(more_plan *p) {
-  const char *op = p->entry->op;
+  const char *op = p->entry->name;
   if (strcmp(op, "Gelu") == 0 && more_choice(p, "approximate", "none", "none tanh") == 1) op = "Gelu tanh";
   setup(p, op, true);
   if (strcmp(op, "IsInf") == 0) {
@@ -274,7 +274,7 @@ void more_setup_unary(more_plan *p) {
 }
 
 void more_setup_binary(more_plan *p) {
-  const char *op = p->entry->op;
+  const char *op = p->entry->name;
   if (strcmp(op, "Mod") == 0 && more_int(p, "fmod", 0) != 0) op = "Mod fmod";
   if (strcmp(op, "BitShift") == 0)
     op = more_choice(p, "direction", "", "LEFT RIGHT") == 0 ? "BitShift LEFT" : "BitShift RIGHT";

@@ -49,7 +49,7 @@ void more_setup_normalize(more_plan *p) {
   int64_t shape[MORE_DIMS];
   const int64_t axis = more_axis(p, more_int(p, "axis", -1), x->ndim), stash = more_int(p, "stash_type", 1);
   m->f[0] = more_float(p, "epsilon", 1e-5);
-  m->i[MEAN] = strcmp(p->entry->op, "LayerNormalization") == 0;
+  m->i[MEAN] = strcmp(p->entry->name, "LayerNormalization") == 0;
   more_real(p, 0);
   more_real(p, 1);
   fits(p, 1);

@@ -47,7 +47,7 @@ static void run_pool(const more_op *m, const more_args *a, int64_t first, int64_
 void more_setup_pool(more_plan *p) {
   more_op *m = p->m;
   int64_t shape[MORE_DIMS];
-  m->i[WHAT] = strcmp(p->entry->op, "AveragePool") == 0 ? AVERAGE : strcmp(p->entry->op, "LpPool") == 0 ? LP : MAXIMUM;
+  m->i[WHAT] = strcmp(p->entry->name, "AveragePool") == 0 ? AVERAGE : strcmp(p->entry->name, "LpPool") == 0 ? LP : MAXIMUM;
   m->i[POWER] = more_int(p, "p", 2);
   m->i[COUNT_PADS] = more_int(p, "count_include_pad", 0);
   m->i[COLUMNS] = more_int(p, "storage_order", 0);

@@ -144,8 +144,8 @@ static void run_window(const more_op *m, const more_args *a, int64_t first, int6
 
 void more_setup_window(more_plan *p) {
   more_op *m = p->m;
-  const char kind = p->entry->op[1]; /* Hann, Hamming, Blackman */
-  const bool hamming = p->entry->op[2] == 'm';
+  const char kind = p->entry->name[1]; /* Hann, Hamming, Blackman */
+  const bool hamming = p->entry->name[2] == 'm';
   const double size = more_operand_number(p, 0, 0);
   const int type = more_type_of_onnx(more_int(p, "output_datatype", 1));
   if (!(size >= 0 && size < 0x1p40)) more_refuse(p, "its size is not a size");

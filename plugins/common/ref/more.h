@@ -12,9 +12,7 @@ typedef struct ref_more {
   /* As ref_plan_region, for regions of one node. Leaves err alone where it does not know the operator. */
   heddle_status (*plan)(const heddle_pregion *region, ref_node *n, ref_op *op, const ref_entry **out_entry,
                         heddle_error *err);
-  /* The operators that ref/'s table does not have; and the types of one that it has, of which ref/ takes of_ref. */
-  heddle_status (*list)(heddle_list_fn list, void *sink, heddle_error *err);
-  const char *(*types)(const char *op, const char *of_ref);
+  bool (*has)(uint32_t i); /* whether it has kernels for heddle__operators[i] */
 } ref_more;
 
 /* The library's table, opened if it has not been; NULL where it is not there or is of another build. Any thread. */
