@@ -45,9 +45,12 @@ function(heddle_plugin name)
     list(APPEND arg_LIBRARIES ${CMAKE_DL_LIBS})
   endif()
   set(common "") # not the one of a caller
-  if(arg_COMMON OR arg_KERNELS)
+  if((arg_COMMON OR arg_KERNELS) AND TARGET heddle_operators) # Heddle's own build has compiled them
+    set(common $<TARGET_OBJECTS:heddle_operators>)
+  elseif(arg_COMMON OR arg_KERNELS)
     file(GLOB common CONFIGURE_DEPENDS
-      "${HEDDLE_PLUGIN_ROOT}/plugins/common/*.c" "${HEDDLE_PLUGIN_ROOT}/plugins/common/ref/*.c")
+      "${HEDDLE_PLUGIN_ROOT}/operators/*.c" "${HEDDLE_PLUGIN_ROOT}/plugins/common/*.c"
+      "${HEDDLE_PLUGIN_ROOT}/plugins/common/ref/*.c" "${HEDDLE_PLUGIN_ROOT}/plugins/common/more/*.c")
   endif()
   if(arg_KERNELS)
     set(kernels "${HEDDLE_PLUGIN_ROOT}/plugins/common/kernels")
@@ -74,7 +77,9 @@ function(heddle_plugin name)
     "${HEDDLE_PLUGIN_INCLUDE}" "${HEDDLE_PLUGIN_ROOT}" ${arg_INCLUDES})
   target_compile_definitions(${target} PRIVATE ${arg_DEFINITIONS})
   target_link_libraries(${target} PRIVATE ${arg_LIBRARIES} Threads::Threads m)
-  target_link_options(${target} PRIVATE "LINKER:--version-script=${HEDDLE_PLUGIN_MAP}" "LINKER:--as-needed")
+  target_compile_options(${target} PRIVATE -ffunction-sections -fdata-sections)
+  target_link_options(${target} PRIVATE "LINKER:--version-script=${HEDDLE_PLUGIN_MAP}" "LINKER:--as-needed"
+    "LINKER:--gc-sections") # what a plugin does not use of plugins/common is left out
   if(NOT "${CMAKE_C_FLAGS} ${CMAKE_CXX_FLAGS} ${HEDDLE_SANITIZE}" MATCHES "sanitize|address|undefined|thread")
     target_link_options(${target} PRIVATE "LINKER:-z,defs")
   endif()

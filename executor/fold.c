@@ -6,7 +6,7 @@
 
 #include "core/error.h"
 #include "graph/infer.h"
-#include "graph/ops.h"
+#include "graph/general.h"
 
 #define MAX_ELEMENTS 4096
 #define MAX_BYTES (1 << 20)
@@ -231,7 +231,7 @@ static heddle_status by_kernel(heddle__plan *plan, const fold *f, heddle__known 
   if (f->node->n_outputs != 1 || out->bytes == 0 || out->bytes > MAX_BYTES) return HEDDLE_OK;
   char *data = heddle__plan_alloc(plan, 1, out->bytes);
   if (data == NULL) return heddle__no_memory(err, "a folded shape");
-  heddle_status s = heddle__ops_compute(f->g, f->node, f->in, out, data);
+  heddle_status s = heddle__general_compute(f->g, f->node, f->in, out, data);
   if (s == HEDDLE_ENOMEM) return heddle__no_memory(err, "a folded shape");
   if (s == HEDDLE_OK) out->data = data;
   return HEDDLE_OK;

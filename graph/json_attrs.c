@@ -118,7 +118,7 @@ static heddle_status read_inner(heddle__reader *r, heddle__node *node, const cha
 static heddle_status read_attr(heddle__reader *r, heddle__node *node, const heddle__schema *schema, const char *name,
                                json_t *value) {
   char words[64], shown[64];
-  uint32_t kind = heddle__schema_attr(schema, name);
+  uint32_t kind = heddle__version_attr(schema, name);
   if (kind == 0)
     return heddle__node_fail(r->g, node, r->err, HEDDLE_EFORMAT, "it has no attribute '%s'; expected %s%s",
                              heddle__show(name, shown), schema->attrs[0] != '\0' ? "one of " : "none", schema->attrs);

@@ -6,7 +6,6 @@
 #include <string.h>
 
 #include "graph/infer.h"
-#include "graph/ops.h"
 #include "graph/words.h"
 
 #define ANY HEDDLE__VARIADIC
@@ -24,7 +23,8 @@ heddle__infer_fn heddle__schema_infer(const heddle__schema *schema) {
 
 const heddle__schema *heddle__schema_find(const char *domain, const char *op, uint32_t opset) {
   const bool own = strcmp(domain, "heddle") == 0;
-  return own || domain[0] == '\0' ? heddle__version_find(own, op, opset) : NULL;
+  const heddle__schema *found = own || domain[0] == '\0' ? heddle__version_find(own, op, opset) : NULL;
+  return found != NULL && heddle__schema_infer(found) != NULL ? found : NULL; /* a build may leave some out */
 }
 
 bool heddle__schema_is_own(const heddle__schema *schema) {
@@ -38,13 +38,22 @@ bool heddle__node_is_view(const heddle_graph *g, const heddle__node *n) {
   return schema != NULL && schema->is_view;
 }
 
+/* The next name behind last, in the alphabet's order, of the operators of an opset; NULL: there is none. */
+static const char *name_behind(const char *last, uint32_t opset) {
+  const char *found = NULL;
+  for (uint32_t i = 0; i < heddle__version_count; i++) {
+    const heddle__schema *s = &heddle__versions[i];
+    if (s->own || opset < s->opset_first || opset > s->opset_last || strcmp(s->name, last) <= 0) continue;
+    if (found == NULL || strcmp(s->name, found) < 0) found = s->name;
+  }
+  return found;
+}
+
 void heddle__schema_names(uint32_t opset, char *out, size_t size) {
   size_t used = 0;
   out[0] = '\0';
-  for (uint32_t i = 0; i < heddle__version_count; i++) {
-    const heddle__schema *s = &heddle__versions[i];
-    if (s->own || opset < s->opset_first || opset > s->opset_last) continue;
-    int n = snprintf(out + used, size - used, "%s%s", used > 0 ? ", " : "", s->name);
+  for (const char *name = name_behind("", opset); name != NULL; name = name_behind(name, opset)) {
+    int n = snprintf(out + used, size - used, "%s%s", used > 0 ? ", " : "", name);
     if (n < 0 || (size_t)n >= size - used) return;
     used += (size_t)n;
   }

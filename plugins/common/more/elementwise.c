@@ -307,7 +307,7 @@ void more_setup_clip(more_plan *p) {
   more_number(p, 0);
   for (uint32_t k = 1; k < 3; k++) {
     more_same_type(p, 0, k);
-    if (more_has(p, k) && p->m->in[k].count != 1) more_refuse(p, "operand %u must be one number", k);
+    if (more_operand(p, k) && p->m->in[k].count != 1) more_refuse(p, "operand %u must be one number", k);
   }
   more_result_like(p, 0, 0);
   more_work(p, run_clip, p->m->out[0].count, (double)p->m->out[0].count);

@@ -29,7 +29,7 @@ void more_scratch(more_plan *p, double bytes) {
   else p->m->scratch_bytes = (uint64_t)bytes;
 }
 
-bool more_has(const more_plan *p, uint32_t k) {
+bool more_operand(const more_plan *p, uint32_t k) {
   return k < p->m->n_in && p->m->in[k].here;
 }
 
@@ -39,31 +39,31 @@ bool more_wants(const more_plan *p, uint32_t k) {
 
 void more_rank(more_plan *p, uint32_t k, int32_t least, int32_t most) {
   const int32_t ndim = p->m->in[k].ndim;
-  if (more_has(p, k) && (ndim < least || ndim > most))
+  if (more_operand(p, k) && (ndim < least || ndim > most))
     more_refuse(p, "operand %u has %d dimensions, expected %d to %d", k, ndim, least, most);
 }
 
 void more_real(more_plan *p, uint32_t k) {
-  if (more_has(p, k) && !more_type_is_real(p->m->in[k].type))
+  if (more_operand(p, k) && !more_type_is_real(p->m->in[k].type))
     more_refuse(p, "operand %u must be of a floating-point type", k);
 }
 
 void more_number(more_plan *p, uint32_t k) {
-  if (more_has(p, k) && p->m->in[k].type == REF_TYPE_BOOL) more_refuse(p, "operand %u must be of a number type", k);
+  if (more_operand(p, k) && p->m->in[k].type == REF_TYPE_BOOL) more_refuse(p, "operand %u must be of a number type", k);
 }
 
 void more_whole(more_plan *p, uint32_t k) {
-  if (more_has(p, k) && !more_type_is_whole(p->m->in[k].type)) more_refuse(p, "operand %u must be of integers", k);
+  if (more_operand(p, k) && !more_type_is_whole(p->m->in[k].type)) more_refuse(p, "operand %u must be of integers", k);
 }
 
 void more_same_type(more_plan *p, uint32_t a, uint32_t b) {
-  if (more_has(p, b) && p->m->in[a].type != p->m->in[b].type)
+  if (more_operand(p, b) && p->m->in[a].type != p->m->in[b].type)
     more_refuse(p, "operand %u is of another type than operand %u", b, a);
 }
 
 void more_shape_is(more_plan *p, uint32_t k, int32_t ndim, const int64_t *shape) {
   char have[SHAPE_NAME_BYTES], want[SHAPE_NAME_BYTES];
-  if (!more_ok(p) || !more_has(p, k)) return;
+  if (!more_ok(p) || !more_operand(p, k)) return;
   const more_value *v = &p->m->in[k];
   bool same = v->ndim == ndim;
   for (int32_t d = 0; same && d < ndim; d++) same = v->shape[d] == shape[d];
@@ -233,7 +233,7 @@ const void *more_operand_bytes(more_plan *p, uint32_t k) {
 }
 
 int64_t more_operand_ints(more_plan *p, uint32_t k, int64_t *out, int64_t cap) {
-  if (!more_has(p, k)) return -1;
+  if (!more_operand(p, k)) return -1;
   const more_value *v = &p->m->in[k];
   if (v->type != REF_TYPE_I64 && v->type != REF_TYPE_I32) more_refuse(p, "operand %u must be int64", k);
   if (v->ndim > 1 || v->count > cap) more_refuse(p, "operand %u must be a list of at most %lld", k, (long long)cap);
@@ -244,7 +244,7 @@ int64_t more_operand_ints(more_plan *p, uint32_t k, int64_t *out, int64_t cap) {
 }
 
 double more_operand_number(more_plan *p, uint32_t k, double absent) {
-  if (!more_has(p, k)) return absent;
+  if (!more_operand(p, k)) return absent;
   if (p->m->in[k].count != 1) more_refuse(p, "operand %u must be one number", k);
   const void *bytes = more_operand_bytes(p, k);
   return bytes != NULL ? more_get(&p->m->in[k], bytes, 0) : absent;
@@ -374,8 +374,8 @@ static bool plan_as_own(const heddle_pregion *region, ref_node *n, ref_op *op, c
   return ref_plan_region(&own, &other, op, out_entry, NULL) == HEDDLE_OK; /* its fill does not look at the domain */
 }
 
-static heddle_status plan(const heddle_pregion *region, ref_node *n, ref_op *op, const ref_entry **out_entry,
-                          heddle_error *err) {
+heddle_status more_plan_region(const heddle_pregion *region, ref_node *n, ref_op *op, const ref_entry **out_entry,
+                               heddle_error *err) {
   static const ref_entry entry = {.fill = fill};
   more_op m;
   bool known = false;
@@ -404,9 +404,6 @@ static heddle_status plan(const heddle_pregion *region, ref_node *n, ref_op *op,
   return HEDDLE_OK;
 }
 
-static bool has(uint32_t i) {
+bool more_has(uint32_t i) {
   return more_table[i] != NULL;
 }
-
-HEDDLE_PLUGIN_EXPORT extern const ref_more heddle_ref_more;
-const ref_more heddle_ref_more = {.revision = REF_MORE_REVISION, .op_size = sizeof(ref_op), .plan = plan, .has = has};

@@ -1,6 +1,5 @@
-/* What the files of more/ share: the operators that are rare, or of types that the kernels of ref/ do not take, as
- * plain C in a library of its own, libheddle_ref_more.so, which ref.c opens when its own table does not have a node;
- * and, in libheddle_ops.so, as the definitions that a graph is checked with and shapes are inferred by.
+/* What the files of more/ share: the general kernels, for every operator and type that ref/ has no fast kernel for. ref.c
+ * comes to them when its own table does not take a node; graph/general.c infers shapes by their setups.
  *
  * An operator is a setup and a kernel. The setup reads the node's operands and attributes, says what dtypes and
  * shapes come out, and fills a more_op; it serves inference and planning alike, so that they cannot disagree. Kernels
@@ -11,7 +10,6 @@
 #define HEDDLE_PLUGINS_COMMON_MORE_MORE_H
 
 #include "plugins/common/more/number.h"
-#include "plugins/common/ref/more.h"
 #include "plugins/common/ref/ref_op.h"
 
 enum { MORE_DIMS = 8, MORE_IN = 16, MORE_OUT = 4, MORE_INTS = 40, MORE_FLOATS = 16, MORE_KEPT = 4 };
@@ -118,7 +116,7 @@ double more_operand_number(more_plan *p, uint32_t k, double absent);
 const void *more_operand_bytes(more_plan *p, uint32_t k); /* NULL and a refusal where they are not known */
 
 /* Operand k: whether it is there; refusals where its type or rank is not what is wanted. */
-bool more_has(const more_plan *p, uint32_t k);
+bool more_operand(const more_plan *p, uint32_t k);
 bool more_wants(const more_plan *p, uint32_t k); /* result k */
 void more_rank(more_plan *p, uint32_t k, int32_t least, int32_t most);
 void more_real(more_plan *p, uint32_t k);                  /* floating-point */

@@ -36,7 +36,7 @@ static void run_rows(const more_op *m, const more_args *a, int64_t first, int64_
 static void fits(more_plan *p, uint32_t k) {
   int64_t shape[MORE_DIMS];
   int32_t ndim = p->m->in[0].ndim;
-  if (!more_has(p, k) || !more_ok(p)) return;
+  if (!more_operand(p, k) || !more_ok(p)) return;
   memcpy(shape, p->m->in[0].shape, sizeof shape);
   if (more_broadcast(p, shape, &ndim, k) &&
       (ndim != p->m->in[0].ndim || memcmp(shape, p->m->in[0].shape, (size_t)ndim * sizeof *shape) != 0))

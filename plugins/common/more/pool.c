@@ -133,7 +133,7 @@ void more_setup_max_unpool(more_plan *p) {
   memcpy(m->i + 8, shape, sizeof shape);
   for (int32_t d = 0; d < x->ndim && more_ok(p); d++)
     if (shape[d] < 1) more_refuse(p, "dimension %d of its result would be %lld", d, (long long)shape[d]);
-  if (more_has(p, 2) && more_operand_ints(p, 2, shape, MORE_DIMS) != x->ndim)
+  if (more_operand(p, 2) && more_operand_ints(p, 2, shape, MORE_DIMS) != x->ndim)
     more_refuse(p, "operand 2 must have a size for each dimension");
   more_result(p, 0, x->type, x->ndim, shape);
   more_work(p, run_unpool, 1, 0);

@@ -88,7 +88,7 @@ void more_setup_reduce(more_plan *p) {
   int32_t ndim = 0;
   const int64_t keep = more_int(p, "keepdims", 1), nothing = more_int(p, "noop_with_empty_axes", 0);
   int64_t count = more_ints(p, "axes", axes, MORE_DIMS);
-  if (more_has(p, 1)) count = more_operand_ints(p, 1, axes, MORE_DIMS);
+  if (more_operand(p, 1)) count = more_operand_ints(p, 1, axes, MORE_DIMS);
   for (m->i[WHAT] = 0; strcmp(names[m->i[WHAT]], p->entry->name) != 0;) m->i[WHAT]++;
   if (x->type == REF_TYPE_BOOL && m->i[WHAT] != MAX && m->i[WHAT] != MIN) more_refuse(p, "it takes no bool");
   for (int64_t i = 0; i < count; i++) reduced[more_axis(p, axes[i], x->ndim)] = more_ok(p);

@@ -68,7 +68,7 @@ void more_setup_dft(more_plan *p) {
   m->i[INVERSE] = more_int(p, "inverse", 0) != 0;
   m->i[ONE_SIDED] = more_int(p, "onesided", 0) != 0;
   if (by_attribute) axis = more_int(p, "axis", 1);
-  else if (more_has(p, 2)) axis = (int64_t)more_operand_number(p, 2, -2);
+  else if (more_operand(p, 2)) axis = (int64_t)more_operand_number(p, 2, -2);
   more_real(p, 0);
   more_rank(p, 0, 2, MORE_DIMS);
   axis = more_axis(p, axis, x->ndim);
@@ -114,7 +114,7 @@ void more_setup_stft(more_plan *p) {
   more_same_type(p, 0, 2);
   m->i[ONE_SIDED] = more_int(p, "onesided", 1) != 0;
   const double step = more_operand_number(p, 1, 1);
-  const double own = more_has(p, 2) ? (double)m->in[2].count : (double)(x->ndim > 1 ? x->shape[1] : 0);
+  const double own = more_operand(p, 2) ? (double)m->in[2].count : (double)(x->ndim > 1 ? x->shape[1] : 0);
   const double length = more_operand_number(p, 3, own);
   if (!more_ok(p)) return;
   m->i[COMPLEX_IN] = x->ndim == 3 && x->shape[2] == 2;

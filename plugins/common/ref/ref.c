@@ -1,6 +1,6 @@
 /* The calls of ref.h: finds a region's node in the table, checks what all operators have in common, and lets the
  * operator's plan fill the op. Running is one call of the kernel that the plan chose. */
-#include "more.h"
+#include "ref_op.h"
 
 #include "plugins/common/chain.h"
 
@@ -203,13 +203,12 @@ void ref_set_work(ref_op *op, ref_kernel kernel, uint64_t units, double steps, d
   op->parts = parts < 2 ? 1 : (uint32_t)parts;
 }
 
-/* From the own table, else from the library of further operators. */
+/* By the fast kernels, else by the general ones. */
 static heddle_status plan_any(const heddle_pregion *region, ref_node *n, ref_op *op, const ref_entry **out_entry,
                               heddle_error *err) {
   heddle_status s = ref_plan_region(region, n, op, out_entry, err);
   if (s != HEDDLE_EUNSUPPORTED || region->nodes.count != 1) return s;
-  const ref_more *more = ref_more_find();
-  return more != NULL ? more->plan(region, n, op, out_entry, err) : s;
+  return more_plan_region(region, n, op, out_entry, err);
 }
 
 /* ---------------------------------------------------------------- the calls of ref.h */

@@ -263,6 +263,11 @@ heddle_status ref_set_strided(const ref_node *n, ref_op *op, int64_t offset, int
 heddle_status ref_plan_region(const heddle_pregion *region, ref_node *n, ref_op *op, const ref_entry **out_entry,
                               heddle_error *err);
 
+/* more/: the same by the kernels for every type. Leaves err alone where there is none. */
+heddle_status more_plan_region(const heddle_pregion *region, ref_node *n, ref_op *op, const ref_entry **out_entry,
+                               heddle_error *err);
+bool more_has(uint32_t i); /* whether there is one for heddle__operators[i] */
+
 #define REF_PLAN(name) heddle_status ref_plan_##name(const ref_node *n, ref_op *op, heddle_error *err)
 #define REF_FILL(name) void ref_fill_##name(const ref_node *n, ref_op *op)
 REF_PLAN(elementwise);

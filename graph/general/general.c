@@ -1,15 +1,15 @@
-/* operators/ops.c: the operators of plugins/common/more as graphs see them. A node becomes a region
- * of its own, and the setup that a plugin plans with says what comes out; so the two cannot disagree. */
-#include "graph/ops.h"
+/* graph/general/general.c: inference and folding by the general kernels. A node becomes a region of its own, and the setup
+ * that a plugin plans with says what comes out; so the two cannot disagree. */
+#include "graph/general.h"
 
-#include <pthread.h>
 #include <stdlib.h>
 #include <string.h>
 
+#include "graph/infer.h"
 #include "graph/words.h"
 #include "plugins/common/more/more.h"
 
-enum { LINES = 256, VALUES = MORE_IN + MORE_OUT, SCRATCH_ALIGN = 64 };
+enum { VALUES = MORE_IN + MORE_OUT, SCRATCH_ALIGN = 64 };
 
 /* A node as a region: its inputs, then its outputs. */
 typedef struct lone {
@@ -63,8 +63,9 @@ static bool make_region(const heddle_graph *g, const heddle__node *node, const h
   return true;
 }
 
-static heddle_status infer(const heddle_graph *g, const heddle__node *node, const heddle__known *const *inputs,
-                           heddle__known *outputs, int32_t *needs, heddle_error *err) {
+heddle_status heddle__infer_general(const heddle_graph *g, const heddle__node *node,
+                                    const heddle__known *const *inputs, heddle__known *outputs, int32_t *needs,
+                                    heddle_error *err) {
   lone l;
   more_op m;
   bool known;
@@ -91,33 +92,6 @@ static heddle_status infer(const heddle_graph *g, const heddle__node *node, cons
   return HEDDLE_OK;
 }
 
-/* ---------------------------------------------------------------- schemas */
-
-/* Made from the table of plugins/common/more when the library is entered. */
-static heddle__schema schemas[LINES];
-
-static void make_schemas(void) {
-  for (uint32_t i = 0; i < more_table_count && i < LINES; i++) {
-    const more_entry *e = &more_table[i];
-    schemas[i] = (heddle__schema){.opset_first = e->since,
-                                  .opset_last = e->last,
-                                  .min_inputs = e->min_inputs,
-                                  .max_inputs = e->max_inputs == REF_MANY ? HEDDLE__VARIADIC : e->max_inputs,
-                                  .min_outputs = e->min_outputs,
-                                  .max_outputs = e->max_outputs,
-                                  .shape_inputs = e->shape_inputs,
-                                  .attrs = e->attrs,
-                                  .infer = infer};
-  }
-}
-
-const heddle__schema *heddle__ops_find(const char *op, uint32_t opset) {
-  static pthread_once_t once = PTHREAD_ONCE_INIT;
-  if (pthread_once(&once, make_schemas) != 0 || more_table_count > LINES) return NULL;
-  const more_entry *e = more_graph_entry(op, opset);
-  return e != NULL ? &schemas[e - more_table] : NULL;
-}
-
 /* ---------------------------------------------------------------- computing */
 
 static void *host_alloc(void *ctx, uint64_t bytes, uint64_t align) {
@@ -130,7 +104,7 @@ static void host_free(void *ctx, void *p) {
   free(p);
 }
 
-heddle_status heddle__ops_compute(const heddle_graph *g, const heddle__node *node, const heddle__known *const *inputs,
+heddle_status heddle__general_compute(const heddle_graph *g, const heddle__node *node, const heddle__known *const *inputs,
                                   const heddle__known *out, void *data) {
   const heddle_host host = {.struct_size = sizeof host, .alloc = host_alloc, .free = host_free};
   lone l;
