@@ -9,7 +9,8 @@ enum { FIRST = HEDDLE__OPSET_FIRST, LAST = HEDDLE__OPSET_LAST };
 enum { MANY = HEDDLE__VARIADIC, SHAPES_ONLY = HEDDLE__SHAPES_ONLY };
 
 const heddle__operator heddle__operators[] = {
-#define OPERATOR(domain, op, element_types, ...) {#op, (uint32_t)HEDDLE__TYPES_##element_types, HEDDLE__DOMAIN_##domain},
+#define OPERATOR(domain, op, element_types, ...) \
+  {#op, (uint32_t)HEDDLE__TYPES_##element_types, HEDDLE__DOMAIN_##domain},
 #include "operators/all.def"
 };
 

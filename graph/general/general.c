@@ -63,9 +63,8 @@ static bool make_region(const heddle_graph *g, const heddle__node *node, const h
   return true;
 }
 
-heddle_status heddle__infer_general(const heddle_graph *g, const heddle__node *node,
-                                    const heddle__known *const *inputs, heddle__known *outputs, int32_t *needs,
-                                    heddle_error *err) {
+heddle_status heddle__infer_general(const heddle_graph *g, const heddle__node *node, const heddle__known *const *inputs,
+                                    heddle__known *outputs, int32_t *needs, heddle_error *err) {
   lone l;
   more_op m;
   bool known;
@@ -104,8 +103,8 @@ static void host_free(void *ctx, void *p) {
   free(p);
 }
 
-heddle_status heddle__general_compute(const heddle_graph *g, const heddle__node *node, const heddle__known *const *inputs,
-                                  const heddle__known *out, void *data) {
+heddle_status heddle__general_compute(const heddle_graph *g, const heddle__node *node,
+                                      const heddle__known *const *inputs, const heddle__known *out, void *data) {
   const heddle_host host = {.struct_size = sizeof host, .alloc = host_alloc, .free = host_free};
   lone l;
   ref_op *op = NULL;

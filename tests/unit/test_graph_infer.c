@@ -229,15 +229,15 @@ static void reshape_values(void **state) {
 
 static void knows_its_table(void **state) {
   (void)state;
-  char names[2000];
+  char names[4000];
   heddle__schema_names(17, names, sizeof names);
-  assert_memory_equal(names, "Abs, Add, And, ArgMax", 21);
+  assert_memory_equal(names, "Abs, Acos, Acosh, Add", 21);
   assert_non_null(strstr(names, ", LayerNormalization, "));
   assert_non_null(strstr(names, ", Where, Xor"));
   heddle__schema_names(16, names, sizeof names);
   assert_null(strstr(names, "LayerNormalization"));
   heddle__schema_names(17, names, 10);
-  assert_string_equal(names, "Abs, Add,");
+  assert_string_equal(names, "Abs, Acos");
   assert_null(heddle__schema_find("", "Add", 29));
   assert_null(heddle__schema_find("heddle", "Add", 17));
   assert_non_null(heddle__schema_find("", "Add", 0));

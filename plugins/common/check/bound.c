@@ -9,9 +9,8 @@
 
 enum { NONE, EXACT, STEP, MAP, SUM, POSITIVE, LOG_POSITIVE, SOFTMAX, LOG_SOFTMAX, NORM, ATTENTION, ESTIMATE };
 
-static const char *const rule_names[] = {"",
-                                         "exact",   "step",    "map",  "sum",       "positive", "positive",
-                                         "softmax", "softmax", "norm", "attention", "estimate"};
+static const char *const rule_names[] = {"",         "exact",   "step",    "map",  "sum",       "positive",
+                                         "positive", "softmax", "softmax", "norm", "attention", "estimate"};
 
 /* y, x, one: ulps of the result, of the first operand, of 1, that a map may be off. */
 typedef struct rule {

@@ -128,11 +128,11 @@ static heddle_status check_values(const k_node *n, const heddle__version *versio
   const bool many = version->max_inputs == HEDDLE__VARIADIC;
   uint32_t wanted = 0;
   heddle_status s = HEDDLE_OK;
-  if (node->n_inputs > version->max_inputs && !many) return ref_refuse(&n->ref, err, "it has %u operands", node->n_inputs);
+  if (node->n_inputs > version->max_inputs && !many)
+    return ref_refuse(&n->ref, err, "it has %u operands", node->n_inputs);
   for (uint32_t k = 0; (k < node->n_inputs || k < version->min_inputs) && s == HEDDLE_OK; k++) {
     const heddle_pvalue *value = node_input(region, node, k);
-    if (value == NULL && (k < version->min_inputs || many))
-      return ref_refuse(&n->ref, err, "operand %u is missing", k);
+    if (value == NULL && (k < version->min_inputs || many)) return ref_refuse(&n->ref, err, "operand %u is missing", k);
     if (value == NULL) continue;
     if (region_input_slot(region, node->inputs[k]) < 0)
       return ref_refuse(&n->ref, err, "operand %u is not an input of its region", k);

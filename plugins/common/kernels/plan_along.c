@@ -53,7 +53,6 @@ static heddle_status plan_top_k(k_node *n, heddle_error *err) {
   return s;
 }
 
-
 const k_entry k_along_table[] = {
     {"ArgMax", HEDDLE__TYPES_COMMON, plan_arg, NULL, NULL, 0},
     {"ArgMin", HEDDLE__TYPES_COMMON, plan_arg, NULL, NULL, 0},

@@ -239,7 +239,6 @@ static heddle_status plan_conv_transpose(k_node *n, heddle_error *err) {
   return s == HEDDLE_OK ? add_conv(n, &op.u.conv, true, err) : s;
 }
 
-
 const k_entry k_contract_table[] = {
     {"Conv", HEDDLE__TYPES_F32, plan_conv, NULL, NULL, 0},
     {"ConvTranspose", HEDDLE__TYPES_F32, plan_conv_transpose, NULL, NULL, 0},

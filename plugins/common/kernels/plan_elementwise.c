@@ -13,7 +13,6 @@ enum {
   POW,      /* the exponent may be of another type */
 };
 
-
 static heddle_status plan_ew(k_node *n, heddle_error *err);
 static heddle_status plan_clip(k_node *n, heddle_error *err);
 static heddle_status plan_gelu(k_node *n, heddle_error *err);
@@ -86,7 +85,8 @@ const char *k_wrapping_word(heddle_dtype d) {
 heddle_status k_refuse_type(const k_node *n, heddle_dtype d, heddle_error *err) {
   char name[DTYPE_NAME_BYTES], types[HEDDLE__TYPES_TEXT];
   if (dtype_is(d, HEDDLE_DTYPE_FLOAT, 64)) return ref_refuse(&n->ref, err, "this device does not compute in float64");
-  return ref_refuse(&n->ref, err, "it does not take %s; it takes %s", dtype_name(d, name), heddle__types_text(n->entry->types, types));
+  return ref_refuse(&n->ref, err, "it does not take %s; it takes %s", dtype_name(d, name),
+                    heddle__types_text(n->entry->types, types));
 }
 
 const char *k_bytes_word(heddle_dtype d) {

@@ -92,7 +92,6 @@ static heddle_status plan_pad(k_node *n, heddle_error *err) {
   return HEDDLE_OK;
 }
 
-
 const k_entry k_pick_table[] = {
     {"Gather", HEDDLE__TYPES_BYTES, plan_gather, NULL, NULL, 0},
     {"Pad", HEDDLE__TYPES_BYTES, plan_pad, NULL, NULL, 0},

@@ -190,7 +190,6 @@ static heddle_status plan_slice(k_node *n, heddle_error *err) {
   return plan_strided(n, ref_plan_slice, err);
 }
 
-
 const k_entry k_shape_table[] = {
     {"Concat", HEDDLE__TYPES_BYTES, plan_concat, NULL, NULL, 0},
     {"Expand", HEDDLE__TYPES_BYTES, plan_expand, NULL, NULL, 0},

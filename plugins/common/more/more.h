@@ -63,9 +63,9 @@ static inline const void *more_kept(const more_op *m, int k) {
 typedef struct more_plan {
   const ref_node *n;
   more_op *m;
-  const void *data[MORE_IN]; /* bytes of operands that are known now */
+  const void *data[MORE_IN];    /* bytes of operands that are known now */
   const heddle__version *entry; /* its definition */
-  uint32_t n_in, n_out; /* of the node, absent ones among them */
+  uint32_t n_in, n_out;         /* of the node, absent ones among them */
   heddle_status status;
   int32_t needs; /* the operand whose bytes decide the shape and are not known; -1 */
   heddle_error *err;
