@@ -24,6 +24,8 @@ endif()
 if(EXISTS "${PROJECT_SOURCE_DIR}/plugins/common")
   install(DIRECTORY plugins/common DESTINATION "${shared_dir}/plugins"
     FILES_MATCHING PATTERN "*.c" PATTERN "*.h" PATTERN "*.cl" PATTERN "*.inc")
+  install(DIRECTORY operators DESTINATION "${shared_dir}"
+    FILES_MATCHING PATTERN "*.c" PATTERN "*.h" PATTERN "*.def")
 endif()
 install(FILES plugins/null/plugin.c DESTINATION "${shared_dir}/plugins/null") # where docs/plugin-guide.md starts
 install(FILES plugins/plugin.map DESTINATION "${shared_dir}/plugins")

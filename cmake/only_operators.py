@@ -1,55 +1,51 @@
 #!/usr/bin/env python3
-"""Copies a C source, and leaves in one of its tables the operators that graphs use.
+"""Writes operators/all.def with the operators alone that graphs use.
 
-only_operators.py SOURCE TABLE OUT GRAPH...
-FusedElementwise stays: plugins make it of the graph's own operators.
-SOURCE has an array TABLE whose entries are {...} lists with the operator's name as their first string; GRAPH is graph JSON,
-whose nodes name operators in "op". Includes by a file's name are searched in the folder of SOURCE. OUT is left alone where
-it is the same already.
+only_operators.py OPERATORS OUT KERNELS GRAPH...
+OPERATORS is the folder of operators/*.def, OUT the file to write; GRAPH is graph JSON, whose nodes name operators in "op".
+KERNELS is "all", or "fast" for a build without plugins/common/more: then general kernels and what is inferred by them are
+left out. FusedElementwise stays: plugins make it of the graph's own operators. OUT is left alone where it is the same.
 """
 import json
 import pathlib
 import re
 import sys
 
-
-def entries(text):
-    """The top-level {...} lists of a table's body."""
-    depth, start, in_string, i = 0, 0, False, 0
-    while i < len(text):
-        c = text[i]
-        if in_string:
-            i += c == "\\"
-            in_string = c != '"'
-        elif text.startswith("/*", i):
-            i = text.index("*/", i) + 1
-        elif c == '"':
-            in_string = True
-        elif c == "{":
-            if depth == 0:
-                start = i
-            depth += 1
-        elif c == "}":
-            depth -= 1
-            if depth == 0:
-                yield text[start:i + 1]
-        i += 1
+LINE = re.compile(r"^ *(OPERATOR|SINCE)\((.*?)\)$", re.M | re.S)
+KERNEL, GENERAL, INFER = 3, 5, 10  # columns: operators/operators.h
 
 
 def main():
-    source, table, out, *graphs = sys.argv[1:]
+    folder, out, kernels, *graphs = sys.argv[1:]
     used = {node["op"] for graph in graphs for node in json.loads(pathlib.Path(graph).read_text())["nodes"]} - {"null"}
-    text = pathlib.Path(source).read_text()
-    found = re.search(r"\b" + table + r"\[\] = \{\n(.*?)\n\};", text, re.S)
-    if not found:
-        sys.exit(f"{source}: there is no table {table}")
-    stay = used | {"FusedElementwise"}
-    kept = [e for e in entries(found.group(1)) if re.search(r'"([^"]*)"', e).group(1) in stay]
-    missing = used - {re.search(r'"([^"]*)"', e).group(1) for e in kept}
+    fast = kernels == "fast"
+    all_def = (pathlib.Path(folder) / "all.def").read_text()
+    kept, kernels_of, defined = [], set(), set()
+
+    def chosen(match):
+        for kind, text in LINE.findall((pathlib.Path(folder).parent / match[1]).read_text()):
+            columns = text.split(", ", INFER + 1)
+            name = columns[1]
+            if name not in used | {"FusedElementwise"}:
+                continue
+            if kind == "OPERATOR":
+                columns = text.split(", ")
+                if fast:
+                    columns[GENERAL] = "none"
+                if columns[KERNEL] != "none" or not fast:
+                    kernels_of.add(name)
+            elif fast and columns[INFER] == "general":
+                continue
+            else:
+                defined.add(name)
+            kept.append(f"{kind}({', '.join(columns)})\n")
+        return ""
+
+    rest = re.sub(r'^#include "(operators/\w+\.def)"\n', chosen, all_def, flags=re.M)
+    missing = used - (kernels_of & defined)
     if missing:
-        sys.exit(f"{source}: {table} has no {', '.join(sorted(missing))}: built in are only operators of that table")
-    made = text[:found.start(1)] + "".join(f"    {e},\n" for e in kept).rstrip("\n") + text[found.end(1):]
-    made = f'#line 1 "{source}"\n' + made
+        sys.exit(f"{folder}: there is no {', '.join(sorted(missing))}" + (" among the fast kernels" if fast else ""))
+    made = rest.replace("#undef OPERATOR\n", "".join(kept) + "#undef OPERATOR\n")
     path = pathlib.Path(out)
     path.parent.mkdir(parents=True, exist_ok=True)
     if not path.exists() or path.read_text() != made:

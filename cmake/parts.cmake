@@ -27,7 +27,7 @@ heddle_part(LAYERS "The layers check, fault and log" core/layers/*.c)
 heddle_part(OPTIMIZE "Graphs are rewritten before they are placed, where that is asked for" optimize/*.c)
 heddle_part(PLACE "Automatic placement" executor/placement/*.c)
 heddle_part(PROBE "Plugins are tried before they are loaded; manifests" probe/*.c)
-heddle_part(RARE_OPERATORS "The operators of plugins/common/more" operators/*.c)
+heddle_part(RARE_OPERATORS "Operators that plugins/common/more infers" graph/general/*.c)
 heddle_part(ROUTES "The self-test of routes between devices" executor/routes/*.c)
 heddle_part(SURVIVE "Retry and failover of failed runs" executor/survive/*.c)
 heddle_part(WEIGHTS "The cache of packed weights" executor/weights/*.c)
@@ -80,22 +80,36 @@ else()
   list(APPEND heddle_part_definitions HEDDLE_HAS_ONNX=0)
 endif()
 
-# ---- The reference kernels of all operators, for libheddle (rare operators, which it infers and folds with), heddle-check,
-# and libheddle_ref_more.so beside the plugins, which they open when a graph has a rare operator.
-file(GLOB operator_sources CONFIGURE_DEPENDS plugins/common/*.c plugins/common/ref/*.c plugins/common/more/*.c)
+# ---- The reference kernels of all operators and their table, compiled once: for libheddle, which infers and folds with
+# them, heddle-check, and the plugins that use them.
+file(GLOB operator_sources CONFIGURE_DEPENDS
+  operators/*.c plugins/common/*.c plugins/common/ref/*.c plugins/common/more/*.c)
+
+# With HEDDLE_OPERATORS_OF every table is made of a shorter operators/all.def, which is found first; without rare operators
+# the general kernels are left out too.
+find_program(HEDDLE_PYTHON3 NAMES python3 DOC "Any Python 3, for the checks that need no packages")
+set(HEDDLE_OPERATORS_OF "" CACHE STRING "Graph JSON files: only operators that they use are built")
+set(operator_definitions "")
+if(HEDDLE_OPERATORS_OF)
+  set(kernels all)
+  if(NOT HEDDLE_RARE_OPERATORS)
+    set(kernels fast)
+    list(FILTER operator_sources EXCLUDE REGEX "/plugins/common/more/")
+    set(operator_definitions HEDDLE_NO_GENERAL)
+  endif()
+  execute_process(COMMAND "${HEDDLE_PYTHON3}" "${CMAKE_CURRENT_LIST_DIR}/only_operators.py" "${PROJECT_SOURCE_DIR}/operators"
+    "${PROJECT_BINARY_DIR}/chosen/operators/all.def" ${kernels} ${HEDDLE_OPERATORS_OF} RESULT_VARIABLE failed)
+  if(failed)
+    message(FATAL_ERROR "The operators of ${HEDDLE_OPERATORS_OF} could not be chosen.")
+  endif()
+  file(GLOB operator_lines CONFIGURE_DEPENDS operators/*.def)
+  set_property(DIRECTORY APPEND PROPERTY CMAKE_CONFIGURE_DEPENDS ${operator_lines} ${HEDDLE_OPERATORS_OF})
+  include_directories(BEFORE "${PROJECT_BINARY_DIR}/chosen")
+endif()
 add_library(heddle_operators OBJECT ${operator_sources})
 target_include_directories(heddle_operators PRIVATE include ${PROJECT_SOURCE_DIR})
-target_compile_definitions(heddle_operators PRIVATE HEDDLE_REF_MORE_HERE) # ref/more.c: in this very library
+target_compile_definitions(heddle_operators PRIVATE ${operator_definitions})
 target_compile_options(heddle_operators PRIVATE -fno-math-errno -ffunction-sections -fdata-sections)
+set_target_properties(heddle_operators PROPERTIES C_VISIBILITY_PRESET hidden)
 set_property(SOURCE "${CMAKE_CURRENT_SOURCE_DIR}/plugins/common/more/quantize.c" APPEND PROPERTY COMPILE_OPTIONS
   "$<$<CONFIG:Release>:-O3;-fno-trapping-math>") # loops that are to become vectors
-
-add_library(heddle_ref_more MODULE $<TARGET_OBJECTS:heddle_operators>)
-target_link_libraries(heddle_ref_more PRIVATE Threads::Threads ${CMAKE_DL_LIBS} m)
-target_link_options(heddle_ref_more PRIVATE LINKER:--as-needed)
-if(NOT HEDDLE_SANITIZE)
-  target_link_options(heddle_ref_more PRIVATE LINKER:-z,defs)
-endif()
-set_target_properties(heddle_ref_more PROPERTIES LINKER_LANGUAGE C INSTALL_RPATH ""
-  LIBRARY_OUTPUT_DIRECTORY "${PROJECT_BINARY_DIR}/lib/heddle/plugins")
-install(TARGETS heddle_ref_more LIBRARY DESTINATION "${CMAKE_INSTALL_LIBDIR}/heddle/plugins")

@@ -7,7 +7,7 @@
 #include "core/alloc.h"
 #include "core/error.h"
 #include "graph/infer.h"
-#include "graph/ops.h"
+#include "graph/general.h"
 
 #define MAX_ELEMENTS 4096             /* of a result that is made here element by element before a kernel is asked */
 #define MAX_BYTES (UINT64_C(1) << 20) /* of a result that is kept */
@@ -258,7 +258,7 @@ static bool is_known(const heddle__known *k) {
 
 /* By a reference kernel. */
 static heddle_status by_kernel(const fold *f, const heddle__known *outs, char *data, bool *done, heddle_error *err) {
-  const heddle_status s = heddle__ops_compute(f->g, f->node, f->in, outs, f->output, data);
+  const heddle_status s = heddle__general_compute(f->g, f->node, f->in, outs, f->output, data);
   *done = s == HEDDLE_OK;
   return s == HEDDLE_ENOMEM ? heddle__no_memory(err, "a folded shape") : HEDDLE_OK;
 }

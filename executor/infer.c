@@ -134,7 +134,7 @@ static heddle_status infer_node(heddle__plan *plan, folding *f, const heddle__no
     if (n->inputs[k].node != HEDDLE__ABSENT) in[k] = &plan->values[heddle__entry_id(g, n->inputs[k])].known;
   }
   int32_t needs = -1;
-  heddle_status s = schema->infer(g, n, in, out, &needs, err);
+  heddle_status s = heddle__schema_infer(schema)(g, n, in, out, &needs, err);
   if (s == HEDDLE_EUNSUPPORTED && needs >= 0 && (uint32_t)needs < n->n_inputs) {
     uint32_t id = heddle__entry_id(g, n->inputs[needs]);
     return heddle__prefix(

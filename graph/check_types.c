@@ -86,7 +86,7 @@ static heddle_status infer_node(walk *w, const heddle__node *node, heddle_error 
   bool ready = all && schema != NULL;
   if (ready) {
     heddle_error words; /* so that err stays as it was where nothing is wrong */
-    s = schema->infer(w->g, node, w->inputs, w->outputs, &needs, &words);
+    s = heddle__schema_infer(schema)(w->g, node, w->inputs, w->outputs, &needs, &words);
     ready = s == HEDDLE_OK;
     if (!ready && !(s == HEDDLE_EUNSUPPORTED && needs >= 0)) { /* else: a value that is not known before a model */
       if (err != NULL) *err = words;

@@ -3,6 +3,7 @@
 #ifndef HEDDLE_GRAPH_INFER_H
 #define HEDDLE_GRAPH_INFER_H
 
+#include "core/parts.h"
 #include "graph/opschema.h"
 #include "graph/words.h"
 
@@ -27,6 +28,12 @@ HEDDLE__INFER_FN(heddle__infer_softmax);
 HEDDLE__INFER_FN(heddle__infer_cast);
 /* control.c */
 HEDDLE__INFER_FN(heddle__infer_control); /* If, Loop, Scan: what comes out is known when they have run */
+#if HEDDLE_HAS_RARE_OPERATORS
+HEDDLE__INFER_FN(heddle__infer_general); /* general/: by the operator's general kernel */
+#else
+#define heddle__infer_general NULL
+#endif
+
 /* infer_matmul.c */
 HEDDLE__INFER_FN(heddle__infer_matmul);
 HEDDLE__INFER_FN(heddle__infer_gemm);

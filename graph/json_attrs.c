@@ -118,7 +118,7 @@ static heddle_status read_inner(heddle__reader *r, heddle__node *node, const cha
 static heddle_status read_attr(heddle__reader *r, heddle__node *node, const heddle__schema *schema, const char *name,
                                json_t *value) {
   char words[64], shown[64];
-  uint32_t kind = heddle__schema_attr(schema, name);
+  uint32_t kind = heddle__version_attr(schema, name);
   if (kind == 0) return heddle__schema_no_attr(schema, r->g, node, name, r->err);
   if (kind == HEDDLE__ATTR_GRAPH) return read_inner(r, node, name, value);
   heddle_pattr *attr = &node->attrs[node->n_attrs];

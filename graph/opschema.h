@@ -1,13 +1,10 @@
-/* graph/opschema.h: what Heddle knows of an operator besides its kernels: arity, attributes, which inputs are read for
- * shapes, and how to infer the outputs. One table, by domain and name. */
+/* graph/opschema.h: what a graph knows of an operator: its definition (operators/operators.h), the checks that need
+ * nothing else, and how to infer the outputs. */
 #ifndef HEDDLE_GRAPH_OPSCHEMA_H
 #define HEDDLE_GRAPH_OPSCHEMA_H
 
 #include "graph/graph.h"
-
-/* The opsets of domain "" whose operators the table holds. */
-#define HEDDLE__OPSET_FIRST 13
-#define HEDDLE__OPSET_LAST 28
+#include "operators/operators.h"
 
 /* A value during inference: dtype and shape with all dimensions known; data where its bytes are known on the host. */
 typedef struct heddle__known {
@@ -25,25 +22,11 @@ typedef heddle_status (*heddle__infer_fn)(const heddle_graph *g, const heddle__n
                                           const heddle__known *const *inputs, heddle__known *outputs, int32_t *needs,
                                           heddle_error *err);
 
-#define HEDDLE__VARIADIC UINT8_MAX
+/* The definition of an operator in a range of opsets. */
+typedef heddle__version heddle__schema;
 
-/* The kind of an attribute that is a graph; the others are HEDDLE_ATTR_*, of the ABI, which such nodes never cross. */
-#define HEDDLE__ATTR_GRAPH 7
-
-/* In shape_inputs: the output's bytes follow from the inputs' shapes alone (Shape). */
-#define HEDDLE__SHAPES_ONLY 0x80
-
-typedef struct heddle__schema {
-  bool own;    /* of domain "heddle", else of "" */
-  char op[23]; /* names lie in the table, so that a loader has less to relocate, and the numbers fill a word */
-  uint8_t opset_first, opset_last; /* of the definitions that infer knows */
-  uint8_t min_inputs, max_inputs;  /* HEDDLE__VARIADIC: any number */
-  uint8_t min_outputs, max_outputs;
-  uint8_t shape_inputs; /* bit i: input i's value feeds the output's shape; or HEDDLE__SHAPES_ONLY */
-  bool is_view;         /* the output is the input's bytes under another shape (Reshape, Flatten, Identity) */
-  const char *attrs;    /* comma list "kernel_shape:ints,keepdims:flag" of the attributes there are, with kinds */
-  heddle__infer_fn infer;
-} heddle__schema;
+/* The inference of a definition. */
+heddle__infer_fn heddle__schema_infer(const heddle__schema *schema);
 
 /* NULL where there is none. opset 0 matches any. */
 const heddle__schema *heddle__schema_find(const char *domain, const char *op, uint32_t opset);
@@ -53,9 +36,6 @@ bool heddle__node_is_view(const heddle_graph *g, const heddle__node *n);
 
 /* "Add, Concat, ..." of domain "" in an opset, cut where it is too long. */
 void heddle__schema_names(uint32_t opset, char *out, size_t size);
-
-/* The kind, HEDDLE_ATTR_*, of an attribute of that name; 0 where the operator has none. */
-uint32_t heddle__schema_attr(const heddle__schema *schema, const char *name);
 
 /* HEDDLE_EFORMAT: the operator has no attribute of that name in the graph's opset. */
 heddle_status heddle__schema_no_attr(const heddle__schema *schema, const heddle_graph *g, const heddle__node *node,

@@ -7,7 +7,7 @@
 
 #include "core/alloc.h"
 #include "core/error.h"
-#include "graph/ops.h"
+#include "graph/general.h"
 #include "graph/words.h"
 
 /* ---------------------------------------------------------------- inputs */

@@ -344,7 +344,7 @@ static bool infer_node(opt_net *net, opt_node *n) {
                         .attrs = (heddle_pattr *)(uintptr_t)n->attrs,
                         .n_attrs = n->n_attrs,
                         .stream = -1};
-  heddle_status s = good ? schema->infer(net->graph, &shown, in, out, NULL, NULL) : HEDDLE_OK;
+  heddle_status s = good ? heddle__schema_infer(schema)(net->graph, &shown, in, out, NULL, NULL) : HEDDLE_OK;
   net->wrong = net->wrong || s == HEDDLE_EFORMAT;
   good = good && s == HEDDLE_OK;
   for (uint32_t k = 0; good && k < n->n_outputs; k++)

@@ -8,7 +8,7 @@
 #include "frontends/onnx/tensor.h"
 #include "frontends/onnx/types.h"
 #include "frontends/onnx/upgrade.h"
-#include "graph/ops.h"
+#include "graph/general.h"
 
 enum { MAX_OUTPUTS = 65535 };
 

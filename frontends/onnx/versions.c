@@ -1,5 +1,5 @@
-/* frontends/onnx/versions.c: which operators and attributes an opset has. The graph's table of operators (opschema.c, more/
- * table.c) has them from opset 13 on; here is what differs in the older ones, and what graphs keep in another form. A
+/* frontends/onnx/versions.c: which operators and attributes an opset has. The table of operators (operators/) has them from
+ * opset 13 on; here is what differs in the older ones, and what graphs keep in another form. A
  * node is looked at before it is upgraded. tests/python/test_onnx_schemas.py compares all of it with ONNX's own. */
 #include <stdio.h>
 #include <string.h>
@@ -140,7 +140,7 @@ static bool is_in(int64_t opset, uint8_t first, uint8_t last) {
 
 /* The kind of an attribute in the model's opset; 0: there is none of that name. schema may be NULL. */
 static uint32_t kind_in(const heddle__onnx_reader *r, const heddle__schema *schema, const char *op, const char *name) {
-  const uint32_t kind = schema != NULL ? heddle__schema_attr(schema, name) : 0;
+  const uint32_t kind = schema != NULL ? heddle__version_attr(schema, name) : 0;
   for (int i = 0; i < N_ATTRS; i++) {
     const struct attr_row *row = &attrs[i];
     if (strcmp(row->op, op) != 0 || strcmp(row->attr, name) != 0) continue;

@@ -19,7 +19,7 @@ JANSSON = os.environ.get("HEDDLE_JANSSON_SOURCE", str(SOURCE / ".venv" / "src" /
 MOST_BYTES = 300_000  # of a minimal static program, without the C library
 ROOMS = {"BUDGET": "executor/budget/", "CONTROL": "control/", "EXPLAIN": "executor/explain/", "LAYERS": "core/layers/",
          "ONNX": "frontends/onnx/", "OPTIMIZE": "optimize/", "PLACE": "executor/placement/", "PROBE": "probe/",
-         "RARE_OPERATORS": "operators/", "ROUTES": "executor/routes/", "SURVIVE": "executor/survive/",
+         "RARE_OPERATORS": "graph/general/", "ROUTES": "executor/routes/", "SURVIVE": "executor/survive/",
          "WEIGHTS": "executor/weights/"}
 
 pytestmark = pytest.mark.skipif(bool(os.environ.get("HEDDLE_SANITIZE")), reason="static libraries have no sanitizers")

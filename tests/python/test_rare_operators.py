@@ -1,4 +1,4 @@
-"""Operators of libheddle_ops.so and libheddle_ref_more.so beyond ONNX's own cases: against numpy on random tensors, on
+"""Operators of plugins/common/more beyond ONNX's own cases: against numpy on random tensors, on
 several threads, in a row with others and on several devices; malformed nodes are refused in words.
 
 labels: ctypes

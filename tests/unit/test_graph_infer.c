@@ -212,7 +212,7 @@ static void reshape_values(void **state) {
     heddle_error err = {0};
     int32_t needs = -1;
     memcpy(x.shape, all[i].in, sizeof all[i].in);
-    heddle_status s = schema->infer(&g, &node, inputs, &out, &needs, &err);
+    heddle_status s = heddle__schema_infer(schema)(&g, &node, inputs, &out, &needs, &err);
     if (all[i].words != NULL) {
       if (s == HEDDLE_OK || strstr(err.text, all[i].words) == NULL) fail_msg("%zu: '%s'", i, err.text);
       continue;
@@ -221,34 +221,34 @@ static void reshape_values(void **state) {
     assert_int_equal(out.ndim, all[i].ndim);
     assert_memory_equal(out.shape, all[i].out, out.ndim * sizeof(int64_t));
     shape.data = NULL;
-    assert_int_equal(schema->infer(&g, &node, inputs, &out, &needs, &err), HEDDLE_EUNSUPPORTED);
+    assert_int_equal(heddle__schema_infer(schema)(&g, &node, inputs, &out, &needs, &err), HEDDLE_EUNSUPPORTED);
     assert_int_equal(needs, 1);
-    assert_int_equal(schema->infer(&g, &node, inputs, &out, NULL, NULL), HEDDLE_EUNSUPPORTED);
+    assert_int_equal(heddle__schema_infer(schema)(&g, &node, inputs, &out, NULL, NULL), HEDDLE_EUNSUPPORTED);
   }
 }
 
 static void knows_its_table(void **state) {
   (void)state;
-  char names[2000];
+  char names[4000];
   heddle__schema_names(17, names, sizeof names);
-  assert_memory_equal(names, "Abs, Add, And, ArgMax", 21);
+  assert_memory_equal(names, "Abs, Acos, Acosh, Add", 21);
   assert_non_null(strstr(names, ", LayerNormalization, "));
   assert_non_null(strstr(names, ", Where, Xor"));
   heddle__schema_names(16, names, sizeof names);
   assert_null(strstr(names, "LayerNormalization"));
   heddle__schema_names(17, names, 10);
-  assert_string_equal(names, "Abs, Add,");
+  assert_string_equal(names, "Abs, Acos");
   assert_null(heddle__schema_find("", "Add", 29));
   assert_null(heddle__schema_find("heddle", "Add", 17));
   assert_non_null(heddle__schema_find("", "Add", 0));
   assert_non_null(heddle__schema_find("heddle", "Reorder", 17));
   const heddle__schema *conv = heddle__schema_find("", "Conv", 13);
-  assert_int_equal(heddle__schema_attr(conv, "group"), HEDDLE_ATTR_INT);
-  assert_int_equal(heddle__schema_attr(conv, "auto_pad"), HEDDLE_ATTR_STRING);
-  assert_int_equal(heddle__schema_attr(conv, "pads"), HEDDLE_ATTR_INTS);
-  assert_int_equal(heddle__schema_attr(conv, "pad"), 0);
-  assert_int_equal(heddle__schema_attr(conv, "pads:ints,strides"), 0);
-  assert_int_equal(heddle__schema_attr(conv, ""), 0);
+  assert_int_equal(heddle__version_attr(conv, "group"), HEDDLE_ATTR_INT);
+  assert_int_equal(heddle__version_attr(conv, "auto_pad"), HEDDLE_ATTR_STRING);
+  assert_int_equal(heddle__version_attr(conv, "pads"), HEDDLE_ATTR_INTS);
+  assert_int_equal(heddle__version_attr(conv, "pad"), 0);
+  assert_int_equal(heddle__version_attr(conv, "pads:ints,strides"), 0);
+  assert_int_equal(heddle__version_attr(conv, ""), 0);
 }
 
 static void selections(void **state) {

@@ -1,14 +1,16 @@
 /* The bounds of bound.h: which operator has which rule, and the rules. */
 #include "bound.h"
 
+#include "operators/operators.h"
+
 #include <math.h>
 #include <stdlib.h>
 #include <string.h>
 
-enum { EXACT, STEP, MAP, SUM, POSITIVE, LOG_POSITIVE, SOFTMAX, LOG_SOFTMAX, NORM, ATTENTION, ESTIMATE };
+enum { NONE, EXACT, STEP, MAP, SUM, POSITIVE, LOG_POSITIVE, SOFTMAX, LOG_SOFTMAX, NORM, ATTENTION, ESTIMATE };
 
-static const char *const rule_names[] = {"exact",   "step",    "map",  "sum",       "positive", "positive",
-                                         "softmax", "softmax", "norm", "attention", "estimate"};
+static const char *const rule_names[] = {"",         "exact",   "step",    "map",  "sum",       "positive",
+                                         "positive", "softmax", "softmax", "norm", "attention", "estimate"};
 
 /* y, x, one: ulps of the result, of the first operand, of 1, that a map may be off. */
 typedef struct rule {
@@ -17,160 +19,10 @@ typedef struct rule {
   int kind;
 } rule;
 
-/* What is not here is exact where its result is of integers, and not known else. */
+/* Of each operator's line in operators/. NONE: exact where the result is of integers, and not known else. */
 static const rule rules[] = {
-    {"Abs", 0, 0, 0, EXACT},
-    {"Acos", 4, 0, 0, MAP},
-    {"Acosh", 4, 0, 0, MAP},
-    {"Add", 0.5F, 0, 0, MAP},
-    {"AffineGrid", 0, 0, 0, ESTIMATE},
-    {"Asin", 4, 0, 0, MAP},
-    {"Asinh", 4, 0, 0, MAP},
-    {"Atan", 5, 0, 0, MAP},
-    {"Atanh", 5, 0, 0, MAP},
-    {"Attention", 0, 0, 0, ATTENTION},
-    {"AveragePool", 0, 0, 0, SUM},
-    {"BatchNormalization", 0, 0, 0, NORM},
-    {"BitCast", 0, 0, 0, EXACT},
-    {"BlackmanWindow", 4, 0, 8, MAP},
-    {"Cast", 0.5F, 0, 0, MAP},
-    {"CastLike", 0.5F, 0, 0, MAP},
-    {"CausalConvWithState", 0, 0, 0, ESTIMATE},
-    {"Ceil", 0, 0, 0, EXACT},
-    {"Celu", 6, 1, 1, MAP},
-    {"CenterCropPad", 0, 0, 0, EXACT},
-    {"Clip", 0, 0, 0, EXACT},
-    {"Col2Im", 0, 0, 0, SUM},
-    {"Compress", 0, 0, 0, EXACT},
-    {"Concat", 0, 0, 0, EXACT},
-    {"Constant", 0, 0, 0, EXACT},
-    {"ConstantOfShape", 0, 0, 0, EXACT},
-    {"Conv", 0, 0, 0, SUM},
-    {"ConvTranspose", 0, 0, 0, SUM},
-    {"Cos", 4, 0, 0, MAP},
-    {"Cosh", 4, 0, 0, MAP},
-    {"CumProd", 64, 0, 0, MAP},
-    {"CumSum", 0, 0, 0, SUM},
-    {"DFT", 0, 0, 0, ESTIMATE},
-    {"DeformConv", 0, 0, 0, ESTIMATE},
-    {"DepthToSpace", 0, 0, 0, EXACT},
-    {"DequantizeLinear", 1, 0, 0, MAP},
-    {"Det", 0, 0, 0, ESTIMATE},
-    {"Div", 2.5F, 0, 0, MAP},
-    {"Dropout", 0, 0, 0, EXACT},
-    {"DynamicQuantizeLinear", 4, 0, 0, STEP},
-    {"Einsum", 0, 0, 0, SUM},
-    {"Elu", 6, 1, 1, MAP},
-    {"Erf", 16, 0, 0, MAP},
-    {"Exp", 3, 0, 0, MAP},
-    {"Expand", 0, 0, 0, EXACT},
-    {"EyeLike", 0, 0, 0, EXACT},
-    {"Flatten", 0, 0, 0, EXACT},
-    {"Floor", 0, 0, 0, EXACT},
-    {"FusedElementwise", 0, 0, 0, ESTIMATE},
-    {"GRU", 0, 0, 0, ESTIMATE},
-    {"Gather", 0, 0, 0, EXACT},
-    {"GatherElements", 0, 0, 0, EXACT},
-    {"GatherND", 0, 0, 0, EXACT},
-    {"Gelu", 18, 10, 0, MAP},
-    {"Gemm", 0, 0, 0, SUM},
-    {"GlobalAveragePool", 0, 0, 0, SUM},
-    {"GlobalLpPool", 0, 0, 0, POSITIVE},
-    {"GlobalMaxPool", 0, 0, 0, EXACT},
-    {"GridSample", 0, 0, 0, ESTIMATE},
-    {"GroupNormalization", 0, 0, 0, NORM},
-    {"HammingWindow", 4, 0, 8, MAP},
-    {"HannWindow", 4, 0, 8, MAP},
-    {"HardSigmoid", 2, 1, 1, MAP},
-    {"HardSwish", 4, 1, 0, MAP},
-    {"Hardmax", 0, 0, 0, EXACT},
-    {"Identity", 0, 0, 0, EXACT},
-    {"InstanceNormalization", 0, 0, 0, NORM},
-    {"LRN", 0, 0, 0, POSITIVE},
-    {"LSTM", 0, 0, 0, ESTIMATE},
-    {"LayerNormalization", 0, 0, 0, NORM},
-    {"LeakyRelu", 1, 0, 0, MAP},
-    {"LinearAttention", 0, 0, 0, ESTIMATE},
-    {"Log", 3, 0, 0, MAP},
-    {"LogSoftmax", 0, 0, 0, LOG_SOFTMAX},
-    {"LpNormalization", 0, 0, 0, POSITIVE},
-    {"LpPool", 0, 0, 0, POSITIVE},
-    {"MatMul", 0, 0, 0, SUM},
-    {"Max", 0, 0, 0, EXACT},
-    {"MaxPool", 0, 0, 0, EXACT},
-    {"MaxUnpool", 0, 0, 0, EXACT},
-    {"Mean", 0, 0, 0, SUM},
-    {"MeanVarianceNormalization", 0, 0, 0, ESTIMATE},
-    {"MelWeightMatrix", 0, 0, 64, MAP},
-    {"Min", 0, 0, 0, EXACT},
-    {"Mish", 12, 8, 0, MAP},
-    {"Mod", 0, 0, 0, EXACT},
-    {"Mul", 0.5F, 0, 0, MAP},
-    {"Neg", 0, 0, 0, EXACT},
-    {"NegativeLogLikelihoodLoss", 0, 0, 0, ESTIMATE},
-    {"OneHot", 0, 0, 0, EXACT},
-    {"PRelu", 1, 0, 0, MAP},
-    {"Pad", 0, 0, 0, EXACT},
-    {"Pow", 16, 0, 0, MAP},
-    {"QLinearConv", 0, 0, 0, STEP},
-    {"QLinearMatMul", 0, 0, 0, STEP},
-    {"QuantizeLinear", 0, 0, 0, STEP},
-    {"RMSNormalization", 0, 0, 0, POSITIVE},
-    {"RNN", 0, 0, 0, ESTIMATE},
-    {"Range", 2, 0, 0, MAP},
-    {"Reciprocal", 2.5F, 0, 0, MAP},
-    {"ReduceL1", 0, 0, 0, POSITIVE},
-    {"ReduceL2", 0, 0, 0, POSITIVE},
-    {"ReduceLogSum", 0, 0, 0, LOG_POSITIVE},
-    {"ReduceLogSumExp", 0, 0, 0, LOG_POSITIVE},
-    {"ReduceMax", 0, 0, 0, EXACT},
-    {"ReduceMean", 0, 0, 0, SUM},
-    {"ReduceMin", 0, 0, 0, EXACT},
-    {"ReduceProd", 0, 0, 0, POSITIVE},
-    {"ReduceSum", 0, 0, 0, SUM},
-    {"ReduceSumSquare", 0, 0, 0, POSITIVE},
-    {"Relu", 0, 0, 0, EXACT},
-    {"Reorder", 0, 0, 0, EXACT},
-    {"Reshape", 0, 0, 0, EXACT},
-    {"Resize", 0, 0, 0, SUM},
-    {"ReverseSequence", 0, 0, 0, EXACT},
-    {"RoiAlign", 0, 0, 0, ESTIMATE},
-    {"RotaryEmbedding", 0, 0, 0, ESTIMATE},
-    {"Round", 0, 0, 0, EXACT},
-    {"STFT", 0, 0, 0, ESTIMATE},
-    {"ScatterElements", 1, 0, 0, MAP},
-    {"ScatterND", 1, 0, 0, MAP},
-    {"Selu", 7, 2, 2, MAP},
-    {"Shrink", 1, 0, 0, MAP},
-    {"Sigmoid", 8, 0, 0, MAP},
-    {"Sign", 0, 0, 0, EXACT},
-    {"Sin", 4, 0, 0, MAP},
-    {"Sinh", 4, 0, 0, MAP},
-    {"Slice", 0, 0, 0, EXACT},
-    {"Softmax", 0, 0, 0, SOFTMAX},
-    {"SoftmaxCrossEntropyLoss", 0, 0, 0, ESTIMATE},
-    {"Softplus", 8, 1, 2, MAP},
-    {"Softsign", 4, 0, 0, MAP},
-    {"SpaceToDepth", 0, 0, 0, EXACT},
-    {"Split", 0, 0, 0, EXACT},
-    {"Sqrt", 3, 0, 0, MAP},
-    {"Squeeze", 0, 0, 0, EXACT},
-    {"Sub", 0.5F, 0, 0, MAP},
-    {"Sum", 0, 0, 0, SUM},
-    {"SwiGLU", 12, 0, 0, MAP},
-    {"Swish", 10, 0, 0, MAP},
-    {"Tan", 5, 0, 0, MAP},
-    {"Tanh", 5, 0, 0, MAP},
-    {"TensorScatter", 0, 0, 0, EXACT},
-    {"TfIdfVectorizer", 1, 0, 0, MAP},
-    {"ThresholdedRelu", 0, 0, 0, EXACT},
-    {"Tile", 0, 0, 0, EXACT},
-    {"TopK", 0, 0, 0, EXACT},
-    {"Transpose", 0, 0, 0, EXACT},
-    {"Trilu", 0, 0, 0, EXACT},
-    {"Unique", 0, 0, 0, EXACT},
-    {"Unsqueeze", 0, 0, 0, EXACT},
-    {"Where", 0, 0, 0, EXACT},
+#define OPERATOR(domain, op, types, kernel, tail, general, kind, y, x, one) {#op, y, x, one, kind},
+#include "operators/all.def"
 };
 
 /* ---------------------------------------------------------------- sizes */
@@ -481,7 +333,7 @@ bool bound_of(const bound_node *n, double *err, const char **name) {
   const uint64_t count = count_of(&n->out);
   const bool whole = n->out.type == BOUND_WHOLE;
   for (size_t i = 0; i < sizeof rules / sizeof rules[0] && r == NULL; i++)
-    if (strcmp(rules[i].op, n->op) == 0) r = &rules[i];
+    if (rules[i].kind != NONE && strcmp(rules[i].op, n->op) == 0) r = &rules[i];
   const int kind = r == NULL || (whole && r->kind != STEP) ? EXACT : r->kind;
   if (r == NULL && !whole) return false;
   if (name != NULL) *name = rule_names[kind];

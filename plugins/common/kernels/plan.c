@@ -21,8 +21,7 @@ heddle_status k_plan_list(heddle_list_fn list, void *sink, heddle_error *err) {
   for (uint32_t t = 0; t < N_TABLES; t++) {
     for (const k_entry *e = tables[t]; e->op != NULL; e++) {
       const bool own = tables[t] == k_own_table;
-      heddle_status s =
-          list(sink, own ? "heddle" : "", e->op, own ? 1 : K_OPSET_FIRST, own ? 1 : K_OPSET_LAST, e->dtypes, err);
+      heddle_status s = heddle__operator_list(heddle__operator_find(own, e->op), e->types, list, sink, err);
       if (s != HEDDLE_OK) return s;
     }
   }
@@ -115,20 +114,6 @@ void k_allow_in_place(k_node *n, uint32_t k) {
 
 /* ---------------------------------------------------------------- from region to plan */
 
-static heddle_status check_attrs(const k_node *n, heddle_error *err) {
-  const heddle_parray *attrs = &n->ref.node->attrs;
-  for (uint64_t i = 0; i < attrs->count; i++) {
-    const heddle_pattr *attr = (const heddle_pattr *)(const void *)((const char *)attrs->data + i * attrs->stride);
-    const size_t length = attr->name != NULL ? strlen(attr->name) : 0;
-    const char *known = n->entry->attrs;
-    const char *at = length > 0 && strchr(attr->name, ' ') == NULL ? strstr(known, attr->name) : NULL;
-    while (at != NULL && (at == known || at[-1] != ' ' || at[length] != ' ')) at = strstr(at + 1, attr->name);
-    if (at == NULL)
-      return ref_refuse(&n->ref, err, "attribute '%s' is not known", attr->name != NULL ? attr->name : "");
-  }
-  return HEDDLE_OK;
-}
-
 static heddle_status check_value(const k_node *n, const heddle_pvalue *value, const char *what, uint32_t k,
                                  heddle_error *err) {
   uint64_t bytes = 0;
@@ -137,17 +122,17 @@ static heddle_status check_value(const k_node *n, const heddle_pvalue *value, co
   return HEDDLE_OK;
 }
 
-static heddle_status check_values(const k_node *n, heddle_error *err) {
+static heddle_status check_values(const k_node *n, const heddle__version *version, heddle_error *err) {
   const heddle_pregion *region = n->ref.region;
   const heddle_pnode *node = n->ref.node;
-  const uint32_t most = n->entry->max_outputs > 0 ? n->entry->max_outputs : 1;
+  const bool many = version->max_inputs == HEDDLE__VARIADIC;
   uint32_t wanted = 0;
   heddle_status s = HEDDLE_OK;
-  if (node->n_inputs > n->entry->max_inputs) return ref_refuse(&n->ref, err, "it has %u operands", node->n_inputs);
-  for (uint32_t k = 0; (k < node->n_inputs || k < n->entry->min_inputs) && s == HEDDLE_OK; k++) {
+  if (node->n_inputs > version->max_inputs && !many)
+    return ref_refuse(&n->ref, err, "it has %u operands", node->n_inputs);
+  for (uint32_t k = 0; (k < node->n_inputs || k < version->min_inputs) && s == HEDDLE_OK; k++) {
     const heddle_pvalue *value = node_input(region, node, k);
-    if (value == NULL && (k < n->entry->min_inputs || n->entry->max_inputs == UINT32_MAX))
-      return ref_refuse(&n->ref, err, "operand %u is missing", k);
+    if (value == NULL && (k < version->min_inputs || many)) return ref_refuse(&n->ref, err, "operand %u is missing", k);
     if (value == NULL) continue;
     if (region_input_slot(region, node->inputs[k]) < 0)
       return ref_refuse(&n->ref, err, "operand %u is not an input of its region", k);
@@ -156,7 +141,7 @@ static heddle_status check_values(const k_node *n, heddle_error *err) {
   for (uint32_t k = 0; k < node->n_outputs && s == HEDDLE_OK; k++) {
     const heddle_pvalue *value = node_output(region, node, k);
     if (value == NULL) continue;
-    if (k >= most) return ref_refuse(&n->ref, err, "it has %u results, and %u is supported", node->n_outputs, most);
+    if (k >= version->max_outputs) return ref_refuse(&n->ref, err, "it has %u results", node->n_outputs);
     wanted++;
     if (region_output_slot(region, node->outputs[k]) < 0)
       return ref_refuse(&n->ref, err, "result %u is not an output of its region", k);
@@ -185,12 +170,10 @@ static heddle_status plan_region(k_node *n, heddle_error *err) {
     return ref_refuse(&n->ref, err, "operators of domain '%s' are not supported", node->domain);
   n->entry = find_entry(node->op, own);
   if (n->entry == NULL) return ref_refuse(&n->ref, err, "there is no kernel for this operator");
-  if (!own && (node->opset < K_OPSET_FIRST || node->opset > K_OPSET_LAST)) {
-    return ref_refuse(&n->ref, err, "opset %u is not supported, %d to %d are", node->opset, K_OPSET_FIRST,
-                      K_OPSET_LAST);
-  }
-  heddle_status s = check_attrs(n, err);
-  if (s == HEDDLE_OK) s = check_values(n, err);
+  const heddle__version *version = NULL;
+  heddle_status s = ref_find_version(&n->ref, own, &version, err);
+  if (s == HEDDLE_OK) s = ref_check_attrs(&n->ref, version, err);
+  if (s == HEDDLE_OK) s = check_values(n, version, err);
   if (s == HEDDLE_OK) s = n->entry->plan(n, err);
   return s;
 }

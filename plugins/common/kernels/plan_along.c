@@ -58,11 +58,9 @@ static heddle_status plan_top_k(k_node *n, heddle_error *err) {
   return s;
 }
 
-#define NUMBERS "float32,int8,int16,int32,int64,uint8,uint16,uint32"
-
 const k_entry k_along_table[] = {
-    {"ArgMax", NUMBERS, " axis keepdims select_last_index ", 1, 1, plan_arg, NULL, NULL, 0, 0},
-    {"ArgMin", NUMBERS, " axis keepdims select_last_index ", 1, 1, plan_arg, NULL, NULL, 0, 0},
-    {"TopK", NUMBERS, " axis largest sorted ", 2, 2, plan_top_k, NULL, NULL, 0, 2},
+    {"ArgMax", HEDDLE__TYPES_COMMON, plan_arg, NULL, NULL, 0},
+    {"ArgMin", HEDDLE__TYPES_COMMON, plan_arg, NULL, NULL, 0},
+    {"TopK", HEDDLE__TYPES_COMMON, plan_top_k, NULL, NULL, 0},
     {0},
 };

@@ -239,13 +239,10 @@ static heddle_status plan_conv_transpose(k_node *n, heddle_error *err) {
   return s == HEDDLE_OK ? add_conv(n, &op.u.conv, true, err) : s;
 }
 
-#define WINDOW " auto_pad dilations kernel_shape pads strides "
-
 const k_entry k_contract_table[] = {
-    {"Conv", "float32", WINDOW "group ", 2, 3, plan_conv, NULL, NULL, 0, 0},
-    {"ConvTranspose", "float32", WINDOW "group output_padding output_shape ", 2, 3, plan_conv_transpose, NULL, NULL, 0,
-     0},
-    {"Gemm", "float32", " alpha beta transA transB ", 2, 3, plan_gemm, NULL, NULL, 0, 0},
-    {"MatMul", "float32", "", 2, 2, plan_matmul, NULL, NULL, 0, 0},
+    {"Conv", HEDDLE__TYPES_F32, plan_conv, NULL, NULL, 0},
+    {"ConvTranspose", HEDDLE__TYPES_F32, plan_conv_transpose, NULL, NULL, 0},
+    {"Gemm", HEDDLE__TYPES_F32, plan_gemm, NULL, NULL, 0},
+    {"MatMul", HEDDLE__TYPES_F32, plan_matmul, NULL, NULL, 0},
     {0},
 };

@@ -13,57 +13,53 @@ enum {
   POW,      /* the exponent may be of another type */
 };
 
-#define NUMBERS "float32,int8,int16,int32,int64,uint8,uint16,uint32"
-#define ALL "float32,float64,int8,int16,int32,int64,uint8,uint16,uint32,uint64,bool"
-#define F "float32"
-
 static heddle_status plan_ew(k_node *n, heddle_error *err);
 static heddle_status plan_clip(k_node *n, heddle_error *err);
 static heddle_status plan_gelu(k_node *n, heddle_error *err);
 static heddle_status plan_where(k_node *n, heddle_error *err);
 static heddle_status plan_cast(k_node *n, heddle_error *err);
 
-/* name, types, attributes, operands, plan, expression, the integers' expression, kind, results */
+/* name, types, plan, expression, the integers' expression, kind */
 const k_entry k_elementwise_table[] = {
-    {"Abs", NUMBERS, "", 1, 1, plan_ew, "FABS", "IABS", SAME, 0},
-    {"Add", NUMBERS, "", 2, 2, plan_ew, "ADD", NULL, SAME, 0},
-    {"And", "bool", "", 2, 2, plan_ew, "AND", NULL, LOGIC, 0},
-    {"Cast", ALL, " to saturate round_mode ", 1, 1, plan_cast, "CAST", NULL, SAME, 0},
-    {"Clip", NUMBERS, "", 1, 3, plan_clip, "CLIP", NULL, SAME, 0},
-    {"Div", NUMBERS, "", 2, 2, plan_ew, "DIV", "IDIV", SAME, 0},
-    {"Elu", F, " alpha ", 1, 1, plan_ew, "ELU", "", SAME, 0},
-    {"Equal", NUMBERS ",bool", "", 2, 2, plan_ew, "EQUAL", NULL, TO_BOOL, 0},
-    {"Erf", F, "", 1, 1, plan_ew, "ERF", "", SAME, 0},
-    {"Exp", F, "", 1, 1, plan_ew, "EXP", "", SAME, 0},
-    {"Greater", NUMBERS, "", 2, 2, plan_ew, "GREATER", NULL, TO_BOOL, 0},
-    {"GreaterOrEqual", NUMBERS, "", 2, 2, plan_ew, "GREATER_OR_EQUAL", NULL, TO_BOOL, 0},
-    {"HardSigmoid", F, " alpha beta ", 1, 1, plan_ew, "HARD_SIGMOID", "", SAME, 0},
-    {"HardSwish", F, "", 1, 1, plan_ew, "HARD_SWISH", "", SAME, 0},
-    {"LeakyRelu", F, " alpha ", 1, 1, plan_ew, "LEAKY_RELU", "", SAME, 0},
-    {"Less", NUMBERS, "", 2, 2, plan_ew, "LESS", NULL, TO_BOOL, 0},
-    {"LessOrEqual", NUMBERS, "", 2, 2, plan_ew, "LESS_OR_EQUAL", NULL, TO_BOOL, 0},
-    {"Log", F, "", 1, 1, plan_ew, "LOG", "", SAME, 0},
-    {"Max", NUMBERS, "", 1, UINT32_MAX, plan_ew, "MAX", NULL, VARIADIC, 0},
-    {"Min", NUMBERS, "", 1, UINT32_MAX, plan_ew, "MIN", NULL, VARIADIC, 0},
-    {"Mul", NUMBERS, "", 2, 2, plan_ew, "MUL", NULL, SAME, 0},
-    {"Neg", NUMBERS, "", 1, 1, plan_ew, "FNEG", "NEG", SAME, 0},
-    {"Not", "bool", "", 1, 1, plan_ew, "NOT", NULL, LOGIC, 0},
-    {"Or", "bool", "", 2, 2, plan_ew, "OR", NULL, LOGIC, 0},
-    {"PRelu", NUMBERS, "", 2, 2, plan_ew, "PRELU", NULL, SAME, 0},
-    {"Pow", NUMBERS, "", 2, 2, plan_ew, "POW", "IPOW", POW, 0},
-    {"Relu", NUMBERS, "", 1, 1, plan_ew, "RELU", NULL, SAME, 0},
-    {"Sigmoid", F, "", 1, 1, plan_ew, "SIGMOID", "", SAME, 0},
-    {"Sqrt", F, "", 1, 1, plan_ew, "SQRT", "", SAME, 0},
-    {"Sub", NUMBERS, "", 2, 2, plan_ew, "SUB", NULL, SAME, 0},
-    {"Tanh", F, "", 1, 1, plan_ew, "TANH", "", SAME, 0},
-    {"Where", "any of whole bytes", "", 3, 3, plan_where, "WHERE", NULL, SAME, 0},
-    {"Xor", "bool", "", 2, 2, plan_ew, "XOR", NULL, LOGIC, 0},
+    {"Abs", HEDDLE__TYPES_COMMON, plan_ew, "FABS", "IABS", SAME},
+    {"Add", HEDDLE__TYPES_COMMON, plan_ew, "ADD", NULL, SAME},
+    {"And", HEDDLE__TYPES_BOOL, plan_ew, "AND", NULL, LOGIC},
+    {"Cast", HEDDLE__TYPES_CASTS, plan_cast, "CAST", NULL, SAME},
+    {"Clip", HEDDLE__TYPES_COMMON, plan_clip, "CLIP", NULL, SAME},
+    {"Div", HEDDLE__TYPES_COMMON, plan_ew, "DIV", "IDIV", SAME},
+    {"Elu", HEDDLE__TYPES_F32, plan_ew, "ELU", "", SAME},
+    {"Equal", HEDDLE__TYPES_COMMON | HEDDLE__TYPES_BOOL, plan_ew, "EQUAL", NULL, TO_BOOL},
+    {"Erf", HEDDLE__TYPES_F32, plan_ew, "ERF", "", SAME},
+    {"Exp", HEDDLE__TYPES_F32, plan_ew, "EXP", "", SAME},
+    {"Greater", HEDDLE__TYPES_COMMON, plan_ew, "GREATER", NULL, TO_BOOL},
+    {"GreaterOrEqual", HEDDLE__TYPES_COMMON, plan_ew, "GREATER_OR_EQUAL", NULL, TO_BOOL},
+    {"HardSigmoid", HEDDLE__TYPES_F32, plan_ew, "HARD_SIGMOID", "", SAME},
+    {"HardSwish", HEDDLE__TYPES_F32, plan_ew, "HARD_SWISH", "", SAME},
+    {"LeakyRelu", HEDDLE__TYPES_F32, plan_ew, "LEAKY_RELU", "", SAME},
+    {"Less", HEDDLE__TYPES_COMMON, plan_ew, "LESS", NULL, TO_BOOL},
+    {"LessOrEqual", HEDDLE__TYPES_COMMON, plan_ew, "LESS_OR_EQUAL", NULL, TO_BOOL},
+    {"Log", HEDDLE__TYPES_F32, plan_ew, "LOG", "", SAME},
+    {"Max", HEDDLE__TYPES_COMMON, plan_ew, "MAX", NULL, VARIADIC},
+    {"Min", HEDDLE__TYPES_COMMON, plan_ew, "MIN", NULL, VARIADIC},
+    {"Mul", HEDDLE__TYPES_COMMON, plan_ew, "MUL", NULL, SAME},
+    {"Neg", HEDDLE__TYPES_COMMON, plan_ew, "FNEG", "NEG", SAME},
+    {"Not", HEDDLE__TYPES_BOOL, plan_ew, "NOT", NULL, LOGIC},
+    {"Or", HEDDLE__TYPES_BOOL, plan_ew, "OR", NULL, LOGIC},
+    {"PRelu", HEDDLE__TYPES_COMMON, plan_ew, "PRELU", NULL, SAME},
+    {"Pow", HEDDLE__TYPES_COMMON, plan_ew, "POW", "IPOW", POW},
+    {"Relu", HEDDLE__TYPES_COMMON, plan_ew, "RELU", NULL, SAME},
+    {"Sigmoid", HEDDLE__TYPES_F32, plan_ew, "SIGMOID", "", SAME},
+    {"Sqrt", HEDDLE__TYPES_F32, plan_ew, "SQRT", "", SAME},
+    {"Sub", HEDDLE__TYPES_COMMON, plan_ew, "SUB", NULL, SAME},
+    {"Tanh", HEDDLE__TYPES_F32, plan_ew, "TANH", "", SAME},
+    {"Where", HEDDLE__TYPES_BYTES, plan_where, "WHERE", NULL, SAME},
+    {"Xor", HEDDLE__TYPES_BOOL, plan_ew, "XOR", NULL, LOGIC},
     {0},
 };
 
 const k_entry k_own_table[] = {
-    {"FusedElementwise", F, " expression ", 1, K_INPUTS, k_plan_fused, NULL, NULL, SAME, 0},
-    {"Gelu", F, " approximate ", 1, 1, plan_gelu, "GELU", "", SAME, 0},
+    {"FusedElementwise", HEDDLE__TYPES_F32, k_plan_fused, NULL, NULL, SAME},
+    {"Gelu", HEDDLE__TYPES_F32, plan_gelu, "GELU", "", SAME},
     {0},
 };
 
@@ -87,9 +83,10 @@ const char *k_wrapping_word(heddle_dtype d) {
 }
 
 heddle_status k_refuse_type(const k_node *n, heddle_dtype d, heddle_error *err) {
-  char name[DTYPE_NAME_BYTES];
+  char name[DTYPE_NAME_BYTES], types[HEDDLE__TYPES_TEXT];
   if (dtype_is(d, HEDDLE_DTYPE_FLOAT, 64)) return ref_refuse(&n->ref, err, "this device does not compute in float64");
-  return ref_refuse(&n->ref, err, "it does not take %s; it takes %s", dtype_name(d, name), n->entry->dtypes);
+  return ref_refuse(&n->ref, err, "it does not take %s; it takes %s", dtype_name(d, name),
+                    heddle__types_text(n->entry->types, types));
 }
 
 const char *k_bytes_word(heddle_dtype d) {
@@ -264,12 +261,12 @@ static heddle_status check_types(const k_node *n, k_walk_plan *w, heddle_error *
   const heddle_dtype type = n->ref.in[0]->dtype, out = n->ref.out->dtype;
   const bool is_float = dtype_is(type, HEDDLE_DTYPE_FLOAT, 32), is_bool = dtype_is(type, HEDDLE_DTYPE_BOOL, 8);
   const bool is_int = !is_float && !is_bool && k_type_word(type) != NULL;
-  char name[DTYPE_NAME_BYTES];
+  char name[DTYPE_NAME_BYTES], types[HEDDLE__TYPES_TEXT];
   w->word = is_int && e->word_int != NULL ? e->word_int : e->word;
   if (type.code == HEDDLE_DTYPE_UINT && strcmp(w->word, "IDIV") == 0) w->word = "UDIV";
   const bool bool_ok = e->kind == LOGIC || strcmp(e->word, "EQUAL") == 0;
   if (!(is_bool ? bool_ok : e->kind != LOGIC && (is_float || (is_int && w->word[0] != '\0'))))
-    return ref_refuse(&n->ref, err, "it takes %s", e->dtypes);
+    return ref_refuse(&n->ref, err, "it takes %s", heddle__types_text(e->types, types));
   for (uint32_t k = 1; k < n->ref.node->n_inputs; k++) {
     const heddle_pvalue *v = node_input(n->ref.region, n->ref.node, k);
     if (v == NULL || dtype_equal(v->dtype, type)) continue;

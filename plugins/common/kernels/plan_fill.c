@@ -107,14 +107,12 @@ static heddle_status plan_dropout(k_node *n, heddle_error *err) {
   return repeat(n, k_output(n, 1), count, 1, err);
 }
 
-#define ALL "float32,float64,int8,int16,int32,int64,uint8,uint16,uint32,uint64,bool"
-
 const k_entry k_fill_table[] = {
-    {"Constant", "float32,int64", " value_float value_floats value_int value_ints ", 0, 0, plan_known, NULL, NULL, 0,
+    {"Constant", HEDDLE__TYPES_CONSTANTS, plan_known, NULL, NULL, 0},
+    {"ConstantOfShape", HEDDLE__TYPES_CASTS, plan_constant_of_shape, NULL, NULL, 0},
+    {"Dropout", HEDDLE__TYPES_BYTES, plan_dropout, NULL, NULL, 0},
+    {"Range", HEDDLE__TYPES_INTS | HEDDLE__TYPE(I16) | HEDDLE__TYPE(F32) | HEDDLE__TYPE(F64), plan_range, NULL, NULL,
      0},
-    {"ConstantOfShape", ALL, " dtype value_float value_int ", 1, 1, plan_constant_of_shape, NULL, NULL, 0, 0},
-    {"Dropout", "any of whole bytes", " seed ", 1, 3, plan_dropout, NULL, NULL, 0, 2},
-    {"Range", "float32,float64,int16,int32,int64", "", 3, 3, plan_range, NULL, NULL, 0, 0},
-    {"Shape", "any of whole bytes", " end start ", 1, 1, plan_known, NULL, NULL, 0, 0},
+    {"Shape", HEDDLE__TYPES_BYTES, plan_known, NULL, NULL, 0},
     {0},
 };

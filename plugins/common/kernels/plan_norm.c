@@ -93,9 +93,9 @@ static heddle_status plan_lrn(k_node *n, heddle_error *err) {
 }
 
 const k_entry k_norm_table[] = {
-    {"BatchNormalization", "float32", " epsilon momentum training_mode ", 5, 5, plan_batch_norm, NULL, NULL, 0, 0},
-    {"InstanceNormalization", "float32", " epsilon ", 3, 3, plan_instance_norm, NULL, NULL, 0, 0},
-    {"LRN", "float32", " alpha beta bias size ", 1, 1, plan_lrn, NULL, NULL, 0, 0},
-    {"LayerNormalization", "float32", " axis epsilon stash_type ", 2, 3, plan_layer_norm, NULL, NULL, 0, 3},
+    {"BatchNormalization", HEDDLE__TYPES_F32, plan_batch_norm, NULL, NULL, 0},
+    {"InstanceNormalization", HEDDLE__TYPES_F32, plan_instance_norm, NULL, NULL, 0},
+    {"LRN", HEDDLE__TYPES_F32, plan_lrn, NULL, NULL, 0},
+    {"LayerNormalization", HEDDLE__TYPES_F32, plan_layer_norm, NULL, NULL, 0},
     {0},
 };

@@ -9,8 +9,6 @@
 #include "plugins/common/ref/ref_op.h"
 #include "plugins/common/region.h"
 
-enum { K_OPSET_FIRST = 13, K_OPSET_LAST = 28 };
-
 typedef struct k_entry k_entry;
 
 typedef struct k_node {
@@ -23,14 +21,11 @@ typedef heddle_status (*k_plan_fn)(k_node *n, heddle_error *err);
 
 struct k_entry {
   const char *op;
-  const char *dtypes;
-  const char *attrs; /* names that it knows, each between spaces */
-  uint32_t min_inputs, max_inputs;
+  uint32_t types; /* a set of HEDDLE__TYPE */
   k_plan_fn plan;
   const char *word;     /* elementwise: the expression in elementwise.cl, for float32 and where one serves all types */
   const char *word_int; /* ... for int32 and int64; NULL: the same; "": none */
   uint32_t kind;        /* elementwise: see plan_elementwise.c */
-  uint32_t max_outputs; /* 0 is 1 */
 };
 
 /* The tables of the families, each ended by an entry without op. */

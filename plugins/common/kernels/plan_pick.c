@@ -92,10 +92,8 @@ static heddle_status plan_pad(k_node *n, heddle_error *err) {
   return HEDDLE_OK;
 }
 
-#define ANY "any of whole bytes"
-
 const k_entry k_pick_table[] = {
-    {"Gather", ANY, " axis ", 2, 2, plan_gather, NULL, NULL, 0, 0},
-    {"Pad", ANY, " mode ", 2, 4, plan_pad, NULL, NULL, 0, 0},
+    {"Gather", HEDDLE__TYPES_BYTES, plan_gather, NULL, NULL, 0},
+    {"Pad", HEDDLE__TYPES_BYTES, plan_pad, NULL, NULL, 0},
     {0},
 };

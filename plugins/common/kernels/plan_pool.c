@@ -64,9 +64,7 @@ static heddle_status plan_max_pool(k_node *n, heddle_error *err) {
 }
 
 const k_entry k_pool_table[] = {
-    {"AveragePool", "float32", " auto_pad ceil_mode count_include_pad dilations kernel_shape pads strides ", 1, 1,
-     plan_average_pool, NULL, NULL, 0, 0},
-    {"MaxPool", "float32", " auto_pad dilations kernel_shape pads strides ceil_mode storage_order ", 1, 1,
-     plan_max_pool, NULL, NULL, 0, 2},
+    {"AveragePool", HEDDLE__TYPES_F32, plan_average_pool, NULL, NULL, 0},
+    {"MaxPool", HEDDLE__TYPES_F32, plan_max_pool, NULL, NULL, 0},
     {0},
 };

@@ -87,11 +87,7 @@ static heddle_status plan_resize(k_node *n, heddle_error *err) {
   return s;
 }
 
-#define ATTRS \
-  " antialias axes coordinate_transformation_mode cubic_coeff_a exclude_outside extrapolation_value " \
-  "keep_aspect_ratio_policy mode nearest_mode "
-
 const k_entry k_resize_table[] = {
-    {"Resize", "float32", ATTRS, 1, 4, plan_resize, NULL, NULL, 0, 0},
+    {"Resize", HEDDLE__TYPES_F32, plan_resize, NULL, NULL, 0},
     {0},
 };

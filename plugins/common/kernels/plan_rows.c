@@ -128,19 +128,18 @@ static heddle_status plan_global_pool(k_node *n, heddle_error *err) {
   return add_reduce(n, &p, strcmp(n->entry->op, "GlobalMaxPool") == 0 ? "MAX" : "MEAN", err);
 }
 
-#define NUMBERS "float32,int8,int16,int32,int64,uint8,uint16,uint32"
 #define REDUCE(name) \
-  { name, NUMBERS, " axes keepdims noop_with_empty_axes ", 1, 2, plan_reduce, NULL, NULL, 0, 0 }
+  { name, HEDDLE__TYPES_COMMON, plan_reduce, NULL, NULL, 0 }
 
 const k_entry k_rows_table[] = {
-    {"GlobalAveragePool", "float32", "", 1, 1, plan_global_pool, NULL, NULL, 0, 0},
-    {"GlobalMaxPool", "float32", "", 1, 1, plan_global_pool, NULL, NULL, 0, 0},
-    {"LogSoftmax", "float32", " axis ", 1, 1, plan_softmax, NULL, NULL, 0, 0},
+    {"GlobalAveragePool", HEDDLE__TYPES_F32, plan_global_pool, NULL, NULL, 0},
+    {"GlobalMaxPool", HEDDLE__TYPES_F32, plan_global_pool, NULL, NULL, 0},
+    {"LogSoftmax", HEDDLE__TYPES_F32, plan_softmax, NULL, NULL, 0},
     REDUCE("ReduceMax"),
     REDUCE("ReduceMean"),
     REDUCE("ReduceMin"),
     REDUCE("ReduceProd"),
     REDUCE("ReduceSum"),
-    {"Softmax", "float32", " axis ", 1, 1, plan_softmax, NULL, NULL, 0, 0},
+    {"Softmax", HEDDLE__TYPES_F32, plan_softmax, NULL, NULL, 0},
     {0},
 };

@@ -190,19 +190,17 @@ static heddle_status plan_slice(k_node *n, heddle_error *err) {
   return plan_strided(n, ref_plan_slice, err);
 }
 
-#define ANY "any of whole bytes"
-
 const k_entry k_shape_table[] = {
-    {"Concat", ANY, " axis ", 1, UINT32_MAX, plan_concat, NULL, NULL, 0, 0},
-    {"Expand", ANY, "", 2, 2, plan_expand, NULL, NULL, 0, 0},
-    {"Flatten", ANY, " axis ", 1, 1, plan_flatten, NULL, NULL, 0, 0},
-    {"Identity", ANY, "", 1, 1, plan_identity, NULL, NULL, 0, 0},
-    {"Reshape", ANY, " allowzero ", 2, 2, plan_reshape, NULL, NULL, 0, 0},
-    {"Slice", ANY, "", 3, 5, plan_slice, NULL, NULL, 0, 0},
-    {"Split", ANY, " axis num_outputs ", 1, 2, plan_split, NULL, NULL, 0, UINT32_MAX},
-    {"Squeeze", ANY, "", 1, 2, plan_squeeze, NULL, NULL, 0, 0},
-    {"Tile", ANY, "", 2, 2, plan_tile, NULL, NULL, 0, 0},
-    {"Transpose", ANY, " perm ", 1, 1, plan_transpose, NULL, NULL, 0, 0},
-    {"Unsqueeze", ANY, "", 2, 2, plan_squeeze, NULL, NULL, 0, 0},
+    {"Concat", HEDDLE__TYPES_BYTES, plan_concat, NULL, NULL, 0},
+    {"Expand", HEDDLE__TYPES_BYTES, plan_expand, NULL, NULL, 0},
+    {"Flatten", HEDDLE__TYPES_BYTES, plan_flatten, NULL, NULL, 0},
+    {"Identity", HEDDLE__TYPES_BYTES, plan_identity, NULL, NULL, 0},
+    {"Reshape", HEDDLE__TYPES_BYTES, plan_reshape, NULL, NULL, 0},
+    {"Slice", HEDDLE__TYPES_BYTES, plan_slice, NULL, NULL, 0},
+    {"Split", HEDDLE__TYPES_BYTES, plan_split, NULL, NULL, 0},
+    {"Squeeze", HEDDLE__TYPES_BYTES, plan_squeeze, NULL, NULL, 0},
+    {"Tile", HEDDLE__TYPES_BYTES, plan_tile, NULL, NULL, 0},
+    {"Transpose", HEDDLE__TYPES_BYTES, plan_transpose, NULL, NULL, 0},
+    {"Unsqueeze", HEDDLE__TYPES_BYTES, plan_squeeze, NULL, NULL, 0},
     {0},
 };

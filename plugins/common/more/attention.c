@@ -137,8 +137,8 @@ void more_setup_attention(more_plan *p) {
   if (k[0] != q[0] || v[0] != q[0] || k[3] != q[3] || v[1] != k[1] || v[2] != k[2] || k[1] < 1 || q[1] < 1 ||
       q[1] % k[1] != 0)
     more_refuse(p, "its queries, keys and values do not fit each other");
-  if (more_has(p, 4) != more_has(p, 5)) more_refuse(p, "operands 4 and 5 come together");
-  if (more_has(p, 4) && (m->in[4].ndim != 4 || m->in[5].ndim != 4))
+  if (more_operand(p, 4) != more_operand(p, 5)) more_refuse(p, "operands 4 and 5 come together");
+  if (more_operand(p, 4) && (m->in[4].ndim != 4 || m->in[5].ndim != 4))
     more_refuse(p, "operands 4 and 5 have four dimensions");
   if (!more_ok(p)) return;
   i[BATCH] = q[0];
@@ -148,7 +148,7 @@ void more_setup_attention(more_plan *p) {
   i[KV_LEN] = k[2];
   i[SIZE] = q[3];
   i[V_SIZE] = v[3];
-  i[PAST] = more_has(p, 4) ? m->in[4].shape[2] : 0;
+  i[PAST] = more_operand(p, 4) ? m->in[4].shape[2] : 0;
   const int64_t total = i[PAST] + i[KV_LEN];
   if ((double)q[1] * (double)v[3] > 0x1p40 || total > (int64_t)1 << 40) more_refuse(p, "its heads are too large");
   if (!more_ok(p)) return;
@@ -162,9 +162,9 @@ void more_setup_attention(more_plan *p) {
   more_same_type(p, 1, 4);
   more_same_type(p, 2, 5);
   more_whole(p, 6);
-  if (more_has(p, 3) && (m->in[3].ndim < 1 || m->in[3].ndim > 4))
+  if (more_operand(p, 3) && (m->in[3].ndim < 1 || m->in[3].ndim > 4))
     more_refuse(p, "its mask has %d dimensions", m->in[3].ndim);
-  for (int32_t d = 0; more_ok(p) && more_has(p, 3) && d < m->in[3].ndim; d++) {
+  for (int32_t d = 0; more_ok(p) && more_operand(p, 3) && d < m->in[3].ndim; d++) {
     const int64_t have = m->in[3].shape[d], want = scores[4 - m->in[3].ndim + d];
     if (have != want && have != 1 && !(d == m->in[3].ndim - 1 && have < want && have > 0))
       more_refuse(p, "dimension %d of its mask is %lld, and not %lld", d, (long long)have, (long long)want);
@@ -242,7 +242,7 @@ void more_setup_rotary(more_plan *p) {
     more_refuse(p, "%lld numbers of a head cannot be rotated", (long long)m->i[ROTATED]);
   if (!more_ok(p)) return;
   const int64_t rows[] = {x->shape[0], m->i[LENGTH], m->i[ROTATED] / 2};
-  if (more_has(p, 3)) {
+  if (more_operand(p, 3)) {
     more_shape_is(p, 3, 2, rows);
     more_whole(p, 3);
     more_rank(p, 1, 2, 2);
@@ -317,7 +317,7 @@ void more_setup_linear_attention(more_plan *p) {
   more_same_type(p, 0, 2);
   if (i[L_Q] < 1 || i[L_KV] < 1 || i[L_Q] > 1 << 20 || i[L_Q] % i[L_KV] != 0)
     more_refuse(p, "its heads do not fit each other");
-  if (more_has(p, 4) != (i[L_GATED] != 0) || more_has(p, 5) != (i[L_DELTA] != 0))
+  if (more_operand(p, 4) != (i[L_GATED] != 0) || more_operand(p, 5) != (i[L_DELTA] != 0))
     more_refuse(p, "its decay or beta does not fit update_rule");
   if (!more_ok(p)) return;
   const int64_t *q = m->in[0].shape, *k = m->in[1].shape, *v = m->in[2].shape;
@@ -333,7 +333,7 @@ void more_setup_linear_attention(more_plan *p) {
     more_refuse(p, "its queries, keys and values do not fit each other");
   more_shape_is(p, 3, 4, state);
   for (uint32_t o = 4; o < 6; o++) {
-    if (!more_has(p, o) || !more_ok(p)) continue;
+    if (!more_operand(p, o) || !more_ok(p)) continue;
     const int64_t *x = m->in[o].shape;
     const bool fits =
         m->in[o].ndim == 3 && x[0] == q[0] && x[1] == q[1] && (x[2] == i[L_KV] || x[2] == (o == 4 ? keys[2] : 1));
@@ -343,7 +343,7 @@ void more_setup_linear_attention(more_plan *p) {
   const double scale = more_float(p, "scale", 0);
   m->f[0] = scale != 0 ? scale : 1 / sqrt((double)i[L_K_SIZE]);
   more_result(p, 0, m->in[0].type, 3, out);
-  more_result(p, 1, more_has(p, 3) ? m->in[3].type : m->in[0].type, 4, state);
+  more_result(p, 1, more_operand(p, 3) ? m->in[3].type : m->in[0].type, 4, state);
   more_scratch(p, ((double)i[L_K_SIZE] + 1) * (double)i[L_V_SIZE] * sizeof(double));
   more_work(p, run_linear, 1, 4 * (double)m->in[0].count * (double)i[L_V_SIZE]);
 }

@@ -141,7 +141,7 @@ static void convolution(more_plan *p, uint32_t w, int type, more_kernel run) {
 /* One number, or one for each channel of the result. */
 static void per_channel(more_plan *p, uint32_t k, bool one) {
   const int64_t channels = p->m->out[0].shape[1];
-  if (more_ok(p) && more_has(p, k) && p->m->in[k].count != 1 && (one || p->m->in[k].count != channels))
+  if (more_ok(p) && more_operand(p, k) && p->m->in[k].count != 1 && (one || p->m->in[k].count != channels))
     more_refuse(p, "operand %u must be one number%s", k, one ? "" : " or one for each channel");
 }
 
@@ -156,7 +156,7 @@ void more_setup_conv(more_plan *p) {
 
 static void bytes_only(more_plan *p, uint32_t k) {
   const int type = p->m->in[k].type;
-  if (more_has(p, k) && type != REF_TYPE_I8 && type != REF_TYPE_U8)
+  if (more_operand(p, k) && type != REF_TYPE_I8 && type != REF_TYPE_U8)
     more_refuse(p, "operand %u must be int8 or uint8", k);
 }
 
@@ -182,7 +182,7 @@ void more_setup_qlinear_conv(more_plan *p) {
   more_real(p, 1);
   more_real(p, 4);
   more_real(p, 6);
-  if (more_has(p, 8) && p->m->in[8].type != REF_TYPE_I32) more_refuse(p, "operand 8 must be int32");
+  if (more_operand(p, 8) && p->m->in[8].type != REF_TYPE_I32) more_refuse(p, "operand 8 must be int32");
   p->m->i[X_POINT] = 2;
   p->m->i[W_POINT] = 5;
   convolution(p, 3, p->m->in[7].type, run_qlinear);

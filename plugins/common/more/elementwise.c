@@ -269,7 +269,7 @@ static void setup(more_plan *p, const char *name, bool unary) {
 }
 
 void more_setup_unary(more_plan *p) {
-  const char *op = p->entry->op;
+  const char *op = p->entry->name;
   if (strcmp(op, "Gelu") == 0 && more_choice(p, "approximate", "none", "none tanh") == 1) op = "Gelu tanh";
   setup(p, op, true);
   if (strcmp(op, "IsInf") == 0) {
@@ -283,7 +283,7 @@ void more_setup_unary(more_plan *p) {
 }
 
 void more_setup_binary(more_plan *p) {
-  const char *op = p->entry->op;
+  const char *op = p->entry->name;
   if (strcmp(op, "Mod") == 0 && more_int(p, "fmod", 0) != 0) op = "Mod fmod";
   if (strcmp(op, "BitShift") == 0)
     op = more_choice(p, "direction", "", "LEFT RIGHT") == 0 ? "BitShift LEFT" : "BitShift RIGHT";
@@ -316,7 +316,7 @@ void more_setup_clip(more_plan *p) {
   more_number(p, 0);
   for (uint32_t k = 1; k < 3; k++) {
     more_same_type(p, 0, k);
-    if (more_has(p, k) && p->m->in[k].count != 1) more_refuse(p, "operand %u must be one number", k);
+    if (more_operand(p, k) && p->m->in[k].count != 1) more_refuse(p, "operand %u must be one number", k);
   }
   more_result_like(p, 0, 0);
   more_work(p, run_clip, p->m->out[0].count, (double)p->m->out[0].count);

@@ -316,10 +316,10 @@ void more_setup_non_max_suppression(more_plan *p) {
     more_refuse(p, "its boxes and scores do not fit each other");
   if (boxes[1] > MOST) more_refuse(p, "it takes up to %d boxes", MOST);
   for (uint32_t k = 2; k < m->n_in; k++)
-    if (more_has(p, k) && m->in[k].count != 1) more_refuse(p, "operand %u must be one number", k);
+    if (more_operand(p, k) && m->in[k].count != 1) more_refuse(p, "operand %u must be one number", k);
   const void *in[MORE_IN] = {NULL};
   for (uint32_t k = 0; k < m->n_in && more_ok(p); k++)
-    if (more_has(p, k)) in[k] = more_operand_bytes(p, k);
+    if (more_operand(p, k)) in[k] = more_operand_bytes(p, k);
   if (!more_ok(p)) return;
   const double scores_all = (double)m->in[1].count, most = setting(m, in, 2, 0);
   if (scores_all * (double)boxes[1] > 0x1p34 && most > 0)

@@ -88,7 +88,7 @@ void more_setup_matmul(more_plan *p) {
 /* A zero point: one number, or one for each of n rows or columns. */
 static void zero_point(more_plan *p, uint32_t k, uint32_t of, int64_t n) {
   more_same_type(p, of, k);
-  if (more_has(p, k) && p->m->in[k].count != 1 && p->m->in[k].count != n)
+  if (more_operand(p, k) && p->m->in[k].count != 1 && p->m->in[k].count != n)
     more_refuse(p, "operand %u must be one number or %lld", k, (long long)n);
 }
 
@@ -132,7 +132,7 @@ static void run_matmul_integer(const more_op *m, const more_args *a, int64_t fir
 
 static void bytes_only(more_plan *p, uint32_t k) {
   const int type = p->m->in[k].type;
-  if (more_has(p, k) && type != REF_TYPE_I8 && type != REF_TYPE_U8)
+  if (more_operand(p, k) && type != REF_TYPE_I8 && type != REF_TYPE_U8)
     more_refuse(p, "operand %u must be int8 or uint8", k);
 }
 
@@ -230,7 +230,7 @@ void more_setup_gemm(more_plan *p) {
   int64_t shape[MORE_DIMS] = {m->i[ROWS], m->i[COLS]};
   int32_t ndim = 2;
   more_result(p, 0, a->type, 2, shape);
-  if (more_has(p, 2) && more_broadcast(p, shape, &ndim, 2) &&
+  if (more_operand(p, 2) && more_broadcast(p, shape, &ndim, 2) &&
       (ndim != 2 || shape[0] != m->i[ROWS] || shape[1] != m->i[COLS]))
     more_refuse(p, "operand 2 does not broadcast to the result");
   const bool plain = more_type_is_whole(a->type) && m->f[0] == 1 && m->f[1] == 1;

@@ -29,7 +29,7 @@ void more_scratch(more_plan *p, double bytes) {
   else p->m->scratch_bytes = (uint64_t)bytes;
 }
 
-bool more_has(const more_plan *p, uint32_t k) {
+bool more_operand(const more_plan *p, uint32_t k) {
   return k < p->m->n_in && p->m->in[k].here;
 }
 
@@ -39,31 +39,31 @@ bool more_wants(const more_plan *p, uint32_t k) {
 
 void more_rank(more_plan *p, uint32_t k, int32_t least, int32_t most) {
   const int32_t ndim = p->m->in[k].ndim;
-  if (more_has(p, k) && (ndim < least || ndim > most))
+  if (more_operand(p, k) && (ndim < least || ndim > most))
     more_refuse(p, "operand %u has %d dimensions, expected %d to %d", k, ndim, least, most);
 }
 
 void more_real(more_plan *p, uint32_t k) {
-  if (more_has(p, k) && !more_type_is_real(p->m->in[k].type))
+  if (more_operand(p, k) && !more_type_is_real(p->m->in[k].type))
     more_refuse(p, "operand %u must be of a floating-point type", k);
 }
 
 void more_number(more_plan *p, uint32_t k) {
-  if (more_has(p, k) && p->m->in[k].type == REF_TYPE_BOOL) more_refuse(p, "operand %u must be of a number type", k);
+  if (more_operand(p, k) && p->m->in[k].type == REF_TYPE_BOOL) more_refuse(p, "operand %u must be of a number type", k);
 }
 
 void more_whole(more_plan *p, uint32_t k) {
-  if (more_has(p, k) && !more_type_is_whole(p->m->in[k].type)) more_refuse(p, "operand %u must be of integers", k);
+  if (more_operand(p, k) && !more_type_is_whole(p->m->in[k].type)) more_refuse(p, "operand %u must be of integers", k);
 }
 
 void more_same_type(more_plan *p, uint32_t a, uint32_t b) {
-  if (more_has(p, b) && p->m->in[a].type != p->m->in[b].type)
+  if (more_operand(p, b) && p->m->in[a].type != p->m->in[b].type)
     more_refuse(p, "operand %u is of another type than operand %u", b, a);
 }
 
 void more_shape_is(more_plan *p, uint32_t k, int32_t ndim, const int64_t *shape) {
   char have[SHAPE_NAME_BYTES], want[SHAPE_NAME_BYTES];
-  if (!more_ok(p) || !more_has(p, k)) return;
+  if (!more_ok(p) || !more_operand(p, k)) return;
   const more_value *v = &p->m->in[k];
   bool same = v->ndim == ndim;
   for (int32_t d = 0; same && d < ndim; d++) same = v->shape[d] == shape[d];
@@ -241,7 +241,7 @@ const void *more_operand_bytes(more_plan *p, uint32_t k) {
 }
 
 int64_t more_operand_ints(more_plan *p, uint32_t k, int64_t *out, int64_t cap) {
-  if (!more_has(p, k)) return -1;
+  if (!more_operand(p, k)) return -1;
   const more_value *v = &p->m->in[k];
   if (v->type != REF_TYPE_I64 && v->type != REF_TYPE_I32) more_refuse(p, "operand %u must be int64", k);
   if (v->ndim > 1 || v->count > cap) more_refuse(p, "operand %u must be a list of at most %lld", k, (long long)cap);
@@ -257,13 +257,13 @@ static const void *one_number(more_plan *p, uint32_t k) {
 }
 
 double more_operand_number(more_plan *p, uint32_t k, double absent) {
-  if (!more_has(p, k)) return absent;
+  if (!more_operand(p, k)) return absent;
   const void *bytes = one_number(p, k);
   return bytes != NULL ? more_get(&p->m->in[k], bytes, 0) : absent;
 }
 
 int64_t more_operand_int(more_plan *p, uint32_t k, int64_t absent) {
-  if (!more_has(p, k)) return absent;
+  if (!more_operand(p, k)) return absent;
   if (!more_type_is_whole(p->m->in[k].type)) more_refuse(p, "operand %u must be an integer", k);
   const void *bytes = one_number(p, k);
   return bytes != NULL ? more_get_int(&p->m->in[k], bytes, 0) : absent;
@@ -300,24 +300,11 @@ static bool take_operand(more_plan *p, uint32_t k) {
   return true;
 }
 
-static bool name_is_in(const char *name, const char *attrs) {
-  const size_t length = name != NULL ? strlen(name) : 0;
-  if (length == 0 || strpbrk(name, ":,") != NULL) return false;
-  for (const char *at = attrs; *at != '\0'; at += strcspn(at, ","), at += *at == ',')
-    if (strncmp(at, name, length) == 0 && at[length] == ':') return true;
-  return false;
-}
-
 static void check_node(more_plan *p) {
   const heddle_pnode *node = p->n->node;
-  const more_entry *e = p->entry;
-  for (uint64_t i = 0; i < node->attrs.count; i++) {
-    const heddle_pattr *attr =
-        (const heddle_pattr *)(const void *)((const char *)node->attrs.data + i * node->attrs.stride);
-    if (!name_is_in(attr->name, e->attrs))
-      more_refuse(p, "attribute '%s' is not known", attr->name != NULL ? attr->name : "");
-  }
-  if (node->n_inputs > MORE_IN || (node->n_inputs > e->max_inputs && e->max_inputs != REF_MANY))
+  const heddle__version *e = p->entry;
+  p->status = ref_check_attrs(p->n, e, p->err);
+  if (node->n_inputs > MORE_IN || (node->n_inputs > e->max_inputs && e->max_inputs != HEDDLE__VARIADIC))
     more_refuse(p, "it has %u operands", node->n_inputs);
   if (node->n_outputs > MORE_OUT || node->n_outputs > e->max_outputs)
     more_refuse(p, "it has %u results", node->n_outputs);
@@ -325,7 +312,7 @@ static void check_node(more_plan *p) {
   p->m->n_in = node->n_inputs;
   p->m->n_out = node->n_outputs;
   for (uint32_t k = 0; k < node->n_inputs || k < e->min_inputs; k++) {
-    if (node_input(p->n->region, node, k) == NULL && (k < e->min_inputs || e->max_inputs == REF_MANY))
+    if (node_input(p->n->region, node, k) == NULL && (k < e->min_inputs || e->max_inputs == HEDDLE__VARIADIC))
       more_refuse(p, "operand %u is missing", k);
     if (!more_ok(p) || !take_operand(p, k)) return;
   }
@@ -354,31 +341,20 @@ static void check_results(more_plan *p) {
     more_refuse(p, "its region has an output that is not its result");
 }
 
-const more_entry *more_graph_entry(const char *op, uint32_t opset) {
-  for (uint32_t i = 0; i < more_table_count; i++) {
-    const more_entry *e = &more_table[i];
-    if (e->graph && strcmp(e->op, op) == 0 && (opset == 0 || (opset >= e->since && opset <= e->last))) return e;
-  }
-  return NULL;
-}
-
 heddle_status more_plan_node(const ref_node *n, more_op *m, int32_t *needs, bool *known, heddle_error *err) {
-  heddle_status s = HEDDLE_EUNSUPPORTED;
-  *known = false;
-  for (uint32_t i = 0; i < more_table_count; i++) {
-    const more_entry *e = &more_table[i];
-    if (strcmp(e->op, n->node->op) != 0 || n->node->opset < e->since || n->node->opset > e->last) continue;
-    *known = true;
-    memset(m, 0, sizeof *m);
-    more_plan p = {.n = n, .m = m, .entry = e, .needs = -1, .err = err};
-    check_node(&p);
-    if (more_ok(&p)) e->setup(&p);
-    if (more_ok(&p) && n->out != NULL) check_results(&p);
-    if (needs != NULL) *needs = p.needs;
-    s = p.status;
-    if (s == HEDDLE_OK) return s;
-  }
-  return s;
+  const heddle__operator *op = heddle__operator_find(false, n->node->op);
+  const more_setup setup = op != NULL ? more_table[op - heddle__operators] : NULL;
+  const heddle__version *version =
+      n->node->opset != 0 ? heddle__version_find(false, n->node->op, n->node->opset) : NULL;
+  *known = setup != NULL && version != NULL;
+  if (!*known) return HEDDLE_EUNSUPPORTED;
+  memset(m, 0, sizeof *m);
+  more_plan p = {.n = n, .m = m, .entry = version, .needs = -1, .err = err};
+  check_node(&p);
+  if (more_ok(&p)) setup(&p);
+  if (more_ok(&p) && n->out != NULL) check_results(&p);
+  if (needs != NULL) *needs = p.needs;
+  return p.status;
 }
 
 /* ---------------------------------------------------------------- from there to a ref_op */
@@ -418,8 +394,8 @@ static bool plan_as_own(const heddle_pregion *region, ref_node *n, ref_op *op, c
   return ref_plan_region(&own, &other, op, out_entry, NULL) == HEDDLE_OK; /* its fill does not look at the domain */
 }
 
-static heddle_status plan(const heddle_pregion *region, ref_node *n, ref_op *op, const ref_entry **out_entry,
-                          heddle_error *err) {
+heddle_status more_plan_region(const heddle_pregion *region, ref_node *n, ref_op *op, const ref_entry **out_entry,
+                               heddle_error *err) {
   static const ref_entry entry = {.fill = fill};
   more_op m;
   bool known = false;
@@ -430,8 +406,9 @@ static heddle_status plan(const heddle_pregion *region, ref_node *n, ref_op *op,
   if (plan_as_own(region, n, op, out_entry)) return HEDDLE_OK;
   /* Of a type that ref/ takes, or would: its own words say more. */
   const int type = n->in[0] != NULL ? more_type_of(n->in[0]->dtype) : REF_TYPE_NONE;
-  const bool words = more_graph_entry(n->node->op, n->node->opset) != NULL || type >= MORE_TYPE_F16 ||
-                     type == REF_TYPE_F64 || type == REF_TYPE_U64;
+  const heddle__operator *known_op = heddle__operator_find(false, n->node->op);
+  const bool words = (known_op != NULL && ref_table[known_op - heddle__operators].plan == NULL) ||
+                     type >= MORE_TYPE_F16 || type == REF_TYPE_F64 || type == REF_TYPE_U64;
   if (!words) err = NULL;
   heddle_status s = more_plan_node(n, &m, NULL, &known, err);
   if (s != HEDDLE_OK) return more_plan_half(region, n, op, out_entry, known ? NULL : err);
@@ -449,32 +426,6 @@ static heddle_status plan(const heddle_pregion *region, ref_node *n, ref_op *op,
   return HEDDLE_OK;
 }
 
-static bool ref_has(const char *op) {
-  for (uint32_t i = 0; i < ref_table_count; i++)
-    if (strcmp(ref_table[i].op, op) == 0 && ref_table[i].since != REF_OWN) return true;
-  return false;
+bool more_has(uint32_t i) {
+  return more_table[i] != NULL;
 }
-
-/* Each operator once, from its first line's opset to its last one's. */
-static heddle_status list(heddle_list_fn to, void *sink, heddle_error *err) {
-  heddle_status s = HEDDLE_OK;
-  for (uint32_t i = 0; i < more_table_count && s == HEDDLE_OK; i++) {
-    const more_entry *e = &more_table[i], *last = e;
-    if (!e->graph || ref_has(e->op) || (i > 0 && strcmp(e[-1].op, e->op) == 0)) continue;
-    while (last + 1 < more_table + more_table_count && strcmp(last[1].op, e->op) == 0) last++;
-    s = to(sink, "", e->op, e->since, last->last, e->dtypes, err);
-  }
-  return s;
-}
-
-/* What ref/ moves as bytes it moves of any type; what it takes as float32 it takes as halves too, through half.c. */
-static const char *types(const char *op, const char *of_ref) {
-  if (strncmp(of_ref, "any", 3) == 0) return of_ref;
-  for (uint32_t i = 0; i < more_table_count; i++)
-    if (strcmp(more_table[i].op, op) == 0) return more_table[i].dtypes;
-  return strcmp(of_ref, "float32") == 0 ? "float32,float16,bfloat16" : of_ref;
-}
-
-HEDDLE_PLUGIN_EXPORT extern const ref_more heddle_ref_more;
-const ref_more heddle_ref_more = {
-    .revision = REF_MORE_REVISION, .op_size = sizeof(ref_op), .plan = plan, .list = list, .types = types};

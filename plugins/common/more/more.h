@@ -1,16 +1,15 @@
-/* What the files of more/ share: the operators that are rare, or of types that the kernels of ref/ do not take, as
- * plain C in a library of its own, libheddle_ref_more.so, which ref.c opens when its own table does not have a node;
- * and, in libheddle, as the definitions that a graph is checked with and shapes are inferred by.
+/* What the files of more/ share: the general kernels, for every operator and type that ref/ has no fast kernel for. ref.c
+ * comes to them when its own table does not take a node; graph/general.c infers shapes by their setups.
  *
  * An operator is a setup and a kernel. The setup reads the node's operands and attributes, says what dtypes and
  * shapes come out, and fills a more_op; it serves inference and planning alike, so that they cannot disagree. Kernels
  * work on row-major operands through numbers (double or int64), allocate nothing, and reach no byte outside of their
- * operands whatever these hold. To add an operator: write both in a file of its family, and add one line to table.c. */
+ * operands whatever these hold. To add an operator: write both in a file of its family, and name the setup below and in
+ * the operator's line in operators/. */
 #ifndef HEDDLE_PLUGINS_COMMON_MORE_MORE_H
 #define HEDDLE_PLUGINS_COMMON_MORE_MORE_H
 
 #include "plugins/common/more/number.h"
-#include "plugins/common/ref/more.h"
 #include "plugins/common/ref/ref_op.h"
 
 enum { MORE_DIMS = 8, MORE_IN = 16, MORE_OUT = 4, MORE_INTS = 40, MORE_FLOATS = 16, MORE_KEPT = 4 };
@@ -74,9 +73,9 @@ static inline const void *more_kept(const more_op *m, int k) {
 typedef struct more_plan {
   const ref_node *n;
   more_op *m;
-  const void *data[MORE_IN]; /* bytes of operands that are known now */
-  const struct more_entry *entry;
-  uint32_t n_in, n_out; /* of the node, absent ones among them */
+  const void *data[MORE_IN];    /* bytes of operands that are known now */
+  const heddle__version *entry; /* its definition */
+  uint32_t n_in, n_out;         /* of the node, absent ones among them */
   heddle_status status;
   int32_t needs; /* the operand whose bytes decide the shape and are not known; -1 */
   heddle_error *err;
@@ -84,18 +83,8 @@ typedef struct more_plan {
 
 typedef void (*more_setup)(more_plan *p);
 
-/* A line of the table. attrs: "axis:int,scales:floats". shape_inputs: bit k: the bytes of operand k decide a shape. */
-typedef struct more_entry {
-  const char *op;
-  uint8_t since, last, min_inputs, max_inputs, min_outputs, max_outputs, shape_inputs;
-  uint8_t graph; /* whether graphs take the definition from here; else libheddle has its own, and this is a kernel */
-  const char *attrs;
-  const char *dtypes; /* for people */
-  more_setup setup;
-} more_entry;
-
-extern const more_entry more_table[];
-extern const uint32_t more_table_count;
+/* In the order of heddle__operators; NULL: there is none here. */
+extern const more_setup more_table[];
 
 /* Why not, after the node's name and operator. Keeps the first. */
 P_PRINTF(2, 3) void more_refuse(more_plan *p, const char *format, ...);
@@ -107,9 +96,6 @@ static inline bool more_ok(const more_plan *p) {
 /* Fills m of a node by the table's lines for its operator: HEDDLE_EUNSUPPORTED where there are none (known false) or
  * the setup refuses. n: out may be NULL, when results are to be inferred; then m->out has them. */
 heddle_status more_plan_node(const ref_node *n, more_op *m, int32_t *needs, bool *known, heddle_error *err);
-
-/* more_entry of an operator in an opset (0: any) that graphs take from here; NULL. */
-const more_entry *more_graph_entry(const char *op, uint32_t opset);
 
 /* half.c: a node of float16 or bfloat16 that ref/ takes with float32 in their place. */
 heddle_status more_plan_half(const heddle_pregion *region, ref_node *n, ref_op *op, const ref_entry **entry,
@@ -143,7 +129,7 @@ int64_t more_operand_int(more_plan *p, uint32_t k, int64_t absent); /* one integ
 const void *more_operand_bytes(more_plan *p, uint32_t k);           /* NULL and a refusal where they are not known */
 
 /* Operand k: whether it is there; refusals where its type or rank is not what is wanted. */
-bool more_has(const more_plan *p, uint32_t k);
+bool more_operand(const more_plan *p, uint32_t k);
 bool more_wants(const more_plan *p, uint32_t k); /* result k */
 void more_rank(more_plan *p, uint32_t k, int32_t least, int32_t most);
 void more_real(more_plan *p, uint32_t k);                  /* floating-point */

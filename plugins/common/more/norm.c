@@ -42,7 +42,7 @@ static void run_rows(const more_op *m, const more_args *a, int64_t first, int64_
 static void fits(more_plan *p, uint32_t k) {
   int64_t shape[MORE_DIMS];
   int32_t ndim = p->m->in[0].ndim;
-  if (!more_has(p, k) || !more_ok(p)) return;
+  if (!more_operand(p, k) || !more_ok(p)) return;
   memcpy(shape, p->m->in[0].shape, sizeof shape);
   if (more_broadcast(p, shape, &ndim, k) &&
       (ndim != p->m->in[0].ndim || memcmp(shape, p->m->in[0].shape, (size_t)ndim * sizeof *shape) != 0))
@@ -55,7 +55,7 @@ void more_setup_normalize(more_plan *p) {
   int64_t shape[MORE_DIMS];
   const int64_t axis = more_axis(p, more_int(p, "axis", -1), x->ndim), stash = more_int(p, "stash_type", 1);
   m->f[0] = more_float(p, "epsilon", 1e-5);
-  m->i[MEAN] = strcmp(p->entry->op, "LayerNormalization") == 0;
+  m->i[MEAN] = strcmp(p->entry->name, "LayerNormalization") == 0;
   more_real(p, 0);
   more_real(p, 1);
   fits(p, 1);

@@ -50,7 +50,9 @@ static void run_pool(const more_op *m, const more_args *a, int64_t first, int64_
 void more_setup_pool(more_plan *p) {
   more_op *m = p->m;
   int64_t shape[MORE_DIMS];
-  m->i[WHAT] = strcmp(p->entry->op, "AveragePool") == 0 ? AVERAGE : strcmp(p->entry->op, "LpPool") == 0 ? LP : MAXIMUM;
+  m->i[WHAT] = strcmp(p->entry->name, "AveragePool") == 0 ? AVERAGE
+               : strcmp(p->entry->name, "LpPool") == 0    ? LP
+                                                          : MAXIMUM;
   m->i[POWER] = more_int(p, "p", 2);
   m->i[COUNT_PADS] = more_int(p, "count_include_pad", 0);
   m->i[COLUMNS] = more_int(p, "storage_order", 0);
@@ -142,7 +144,7 @@ void more_setup_max_unpool(more_plan *p) {
   memcpy(m->i + 8, shape, sizeof shape);
   for (int32_t d = 0; d < x->ndim && more_ok(p); d++)
     if (shape[d] < 1) more_refuse(p, "dimension %d of its result would be %lld", d, (long long)shape[d]);
-  if (more_has(p, 2) && more_operand_ints(p, 2, shape, MORE_DIMS) != x->ndim)
+  if (more_operand(p, 2) && more_operand_ints(p, 2, shape, MORE_DIMS) != x->ndim)
     more_refuse(p, "operand 2 must have a size for each dimension");
   more_result(p, 0, x->type, x->ndim, shape);
   more_work(p, run_unpool, 1, (double)x->count);

@@ -199,7 +199,7 @@ static void scales(more_plan *p) {
   const more_value *x = &m->in[0], *s = &m->in[1];
   const int64_t axis = more_int(p, "axis", 1), block = more_int(p, "block_size", 0);
   more_real(p, 1);
-  const more_value *z = more_has(p, 2) ? &p->m->in[2] : s;
+  const more_value *z = more_operand(p, 2) ? &p->m->in[2] : s;
   if (s->count != 1 || z->count != 1 || s->ndim > 1 || z->ndim > 1) /* [] and [1] go together in exporters' files */
     more_same_shape(p, 1, 2);
   if (block < 0 || block > INT32_MAX) more_refuse(p, "block_size is %lld", (long long)block);
@@ -221,7 +221,7 @@ static void scales(more_plan *p) {
 void more_setup_quantize(more_plan *p) {
   const more_value *x = &p->m->in[0];
   const int64_t named = more_int(p, "output_dtype", 0), precision = more_int(p, "precision", 0);
-  int to = more_has(p, 2) ? p->m->in[2].type : named != 0 ? more_type_of_onnx(named) : REF_TYPE_U8;
+  int to = more_operand(p, 2) ? p->m->in[2].type : named != 0 ? more_type_of_onnx(named) : REF_TYPE_U8;
   more_int(p, "saturate", 1);
   scales(p);
   p->m->i[PRECISION] = precision != 0 ? more_type_of_onnx(precision) : p->m->in[1].type;

@@ -95,8 +95,8 @@ void more_setup_reduce(more_plan *p) {
   int32_t ndim = 0;
   const int64_t keep = more_int(p, "keepdims", 1), nothing = more_int(p, "noop_with_empty_axes", 0);
   int64_t count = more_ints(p, "axes", axes, MORE_DIMS);
-  if (more_has(p, 1)) count = more_operand_ints(p, 1, axes, MORE_DIMS);
-  for (m->i[WHAT] = 0; strcmp(names[m->i[WHAT]], p->entry->op) != 0;) m->i[WHAT]++;
+  if (more_operand(p, 1)) count = more_operand_ints(p, 1, axes, MORE_DIMS);
+  for (m->i[WHAT] = 0; strcmp(names[m->i[WHAT]], p->entry->name) != 0;) m->i[WHAT]++;
   if (x->type == REF_TYPE_BOOL && m->i[WHAT] != MAX && m->i[WHAT] != MIN) more_refuse(p, "it takes no bool");
   more_axes(p, axes, count, x->ndim);
   for (int64_t i = 0; i < count && more_ok(p); i++) reduced[axes[i]] = true;
@@ -159,7 +159,7 @@ void more_setup_cumulate(more_plan *p) {
   more_number(p, 0);
   p->m->i[REVERSE] = more_int(p, "reverse", 0);
   p->m->i[EXCLUSIVE] = more_int(p, "exclusive", 0);
-  p->m->i[PRODUCT] = strcmp(p->entry->op, "CumProd") == 0;
+  p->m->i[PRODUCT] = strcmp(p->entry->name, "CumProd") == 0;
   more_result_like(p, 0, 0);
   if (p->m->in[1].count != 1 || !more_type_is_whole(p->m->in[1].type)) more_refuse(p, "operand 1 must be one integer");
   along(p, more_operand_int(p, 1, 0));
@@ -243,7 +243,7 @@ static void run_softmax(const more_op *m, const more_args *a, int64_t first, int
 void more_setup_softmax(more_plan *p) {
   more_real(p, 0);
   along(p, more_int(p, "axis", -1));
-  p->m->i[PRODUCT] = strcmp(p->entry->op, "LogSoftmax") == 0;
+  p->m->i[PRODUCT] = strcmp(p->entry->name, "LogSoftmax") == 0;
   more_result_like(p, 0, 0);
   more_work(p, run_softmax, p->m->i[N] > 0 ? p->m->in[0].count / p->m->i[N] : 1, 10 * (double)p->m->in[0].count);
 }
@@ -263,7 +263,7 @@ void more_setup_arg(more_plan *p) {
   more_number(p, 0);
   along(p, axis);
   p->m->i[LAST] = more_int(p, "select_last_index", 0);
-  p->m->i[LARGEST] = strcmp(p->entry->op, "ArgMax") == 0;
+  p->m->i[LARGEST] = strcmp(p->entry->name, "ArgMax") == 0;
   p->m->i[NAN_FIRST] = 1;
   for (int32_t d = 0; d < x->ndim; d++)
     if (d != axis || keep != 0) shape[ndim++] = d == axis ? 1 : x->shape[d];

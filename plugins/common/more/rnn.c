@@ -240,7 +240,7 @@ static void setup(more_plan *p, int64_t gates, int64_t per, more_kernel run_cell
   more_shape_is(p, 5, 3, state);
   more_shape_is(p, 6, 3, state);
   more_shape_is(p, 7, 2, peep);
-  if (more_has(p, 4) && m->in[4].type != REF_TYPE_I32) more_refuse(p, "operand 4 must be int32");
+  if (more_operand(p, 4) && m->in[4].type != REF_TYPE_I32) more_refuse(p, "operand 4 must be int32");
   activations(p, per);
   more_result(p, 0, x->type, 4, i[LAYOUT] ? y_batch : y_time);
   more_result(p, 1, x->type, 3, state);

@@ -23,7 +23,7 @@ static void run_trilu(const more_op *m, const more_args *a, int64_t first, int64
 void more_setup_trilu(more_plan *p) {
   more_rank(p, 0, 2, MORE_DIMS);
   p->m->i[A] = more_int(p, "upper", 1);
-  if (more_has(p, 1) && (p->m->in[1].count != 1 || p->m->in[1].type != REF_TYPE_I64))
+  if (more_operand(p, 1) && (p->m->in[1].count != 1 || p->m->in[1].type != REF_TYPE_I64))
     more_refuse(p, "operand 1 must be one int64");
   more_result_like(p, 0, 0);
   more_work(p, run_trilu, p->m->in[0].count, 0);
@@ -218,7 +218,7 @@ void more_setup_pad(more_plan *p) {
   const int64_t n = more_operand_ints(p, 1, pads, 2 * MORE_DIMS);
   int64_t count = more_operand_ints(p, 3, axes, MORE_DIMS);
   more_same_type(p, 0, 2);
-  if (more_has(p, 2) && m->in[2].count != 1) more_refuse(p, "operand 2 must be one number");
+  if (more_operand(p, 2) && m->in[2].count != 1) more_refuse(p, "operand 2 must be one number");
   for (int32_t d = 0; count < 0 && d < x->ndim; d++) axes[d] = d;
   if (count < 0) count = x->ndim;
   if (more_ok(p) && n != 2 * count) more_refuse(p, "it has %lld pads", (long long)n);

@@ -70,7 +70,7 @@ void more_setup_dft(more_plan *p) {
   m->i[INVERSE] = more_int(p, "inverse", 0) != 0;
   m->i[ONE_SIDED] = more_int(p, "onesided", 0) != 0;
   if (by_attribute) axis = more_int(p, "axis", 1);
-  else if (more_has(p, 2)) axis = more_operand_int(p, 2, -2);
+  else if (more_operand(p, 2)) axis = more_operand_int(p, 2, -2);
   more_real(p, 0);
   more_rank(p, 0, 2, MORE_DIMS);
   axis = more_axis(p, axis, x->ndim);
@@ -116,7 +116,7 @@ void more_setup_stft(more_plan *p) {
   more_same_type(p, 0, 2);
   m->i[ONE_SIDED] = more_int(p, "onesided", 1) != 0;
   const double step = more_operand_number(p, 1, 1);
-  const double own = more_has(p, 2) ? (double)m->in[2].count : (double)(x->ndim > 1 ? x->shape[1] : 0);
+  const double own = more_operand(p, 2) ? (double)m->in[2].count : (double)(x->ndim > 1 ? x->shape[1] : 0);
   const double length = more_operand_number(p, 3, own);
   if (!more_ok(p)) return;
   m->i[COMPLEX_IN] = x->ndim == 3 && x->shape[2] == 2;
@@ -146,8 +146,8 @@ static void run_window(const more_op *m, const more_args *a, int64_t first, int6
 
 void more_setup_window(more_plan *p) {
   more_op *m = p->m;
-  const char kind = p->entry->op[1]; /* Hann, Hamming, Blackman */
-  const bool hamming = p->entry->op[2] == 'm';
+  const char kind = p->entry->name[1]; /* Hann, Hamming, Blackman */
+  const bool hamming = p->entry->name[2] == 'm';
   const double size = more_operand_number(p, 0, 0);
   const int type = more_type_of_onnx(more_int(p, "output_datatype", 1));
   if (!(size >= 0 && size < 0x1p40)) more_refuse(p, "its size is not a size");

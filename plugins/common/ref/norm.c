@@ -126,7 +126,8 @@ heddle_status ref_plan_batch_norm(const ref_node *n, ref_op *op, heddle_error *e
   int64_t training = 0;
   heddle_status s = attr_int(n->node, "training_mode", 0, &training, err);
   if (s == HEDDLE_OK) s = attr_f32(n, "epsilon", 1e-5, &op->u.norm.epsilon, err);
-  if (s == HEDDLE_OK && training != 0) return ref_refuse(n, err, "training is not supported");
+  if (s == HEDDLE_OK && (training != 0 || n->node->n_outputs > 1))
+    return ref_refuse(n, err, "training is not supported: one output, training_mode 0");
   op->in_place = 1;
   return s == HEDDLE_OK ? plan_planes(n, op, batch_norm, 1, err) : s;
 }

@@ -1,6 +1,6 @@
 /* The calls of ref.h: finds a region's node in the table, checks what all operators have in common, and lets the
  * operator's plan fill the op. Running is one call of the kernel that the plan chose. */
-#include "more.h"
+#include "ref_op.h"
 
 #include "plugins/common/chain.h"
 
@@ -98,29 +98,34 @@ heddle_status ref_axis(const ref_node *n, int64_t fallback, int32_t *axis, int64
 
 /* ---------------------------------------------------------------- from region to op */
 
-static const ref_entry *find_entry(const char *op, bool own) {
-  for (uint32_t i = 0; i < ref_table_count; i++) {
-    if (own == (ref_table[i].since == REF_OWN) && strcmp(ref_table[i].op, op) == 0) return &ref_table[i];
-  }
-  return NULL;
+static const ref_entry *find_entry(const char *name, bool own) {
+  const heddle__operator *op = heddle__operator_find(own, name);
+  const ref_entry *entry = op != NULL ? &ref_table[op - heddle__operators] : NULL;
+  return entry != NULL && entry->plan != NULL ? entry : NULL;
 }
 
-static heddle_status check_attrs(const ref_node *n, const ref_entry *entry, heddle_error *err) {
+heddle_status ref_find_version(const ref_node *n, bool own, const heddle__version **version, heddle_error *err) {
+  const char *name = n->node->op;
+  *version = own || n->node->opset != 0 ? heddle__version_find(own, name, n->node->opset) : NULL;
+  if (*version != NULL) return HEDDLE_OK;
+  return ref_refuse(n, err, "opset %u is not supported, %u to %d are", n->node->opset,
+                    heddle__version_find(own, name, 0)->opset_first, HEDDLE__OPSET_LAST);
+}
+
+heddle_status ref_check_attrs(const ref_node *n, const heddle__version *version, heddle_error *err) {
   for (uint64_t i = 0; i < n->node->attrs.count; i++) {
     const heddle_pattr *attr =
         (const heddle_pattr *)(const void *)((const char *)n->node->attrs.data + i * n->node->attrs.stride);
-    size_t length = attr->name != NULL ? strlen(attr->name) : 0;
-    const char *at = length > 0 && strchr(attr->name, ' ') == NULL ? strstr(ref_attrs(entry), attr->name) : NULL;
-    while (at != NULL && (at[-1] != ' ' || at[length] != ' ')) at = strstr(at + 1, attr->name);
-    if (at == NULL) return ref_refuse(n, err, "attribute '%s' is not known", attr->name != NULL ? attr->name : "");
+    const char *name = attr->name != NULL ? attr->name : "";
+    if (heddle__version_attr(version, name) == 0) return ref_refuse(n, err, "attribute '%s' is not known", name);
   }
   return HEDDLE_OK;
 }
 
-static heddle_status check_values(const ref_node *n, const ref_entry *entry, ref_op *op, heddle_error *err) {
+static heddle_status check_values(const ref_node *n, const heddle__version *entry, ref_op *op, heddle_error *err) {
   const heddle_pnode *node = n->node;
   uint64_t bytes = 0;
-  const bool many = entry->max_inputs == REF_MANY;
+  const bool many = entry->max_inputs == HEDDLE__VARIADIC;
   if (node->n_inputs > entry->max_inputs && !many) return ref_refuse(n, err, "it has %u operands", node->n_inputs);
   for (uint32_t k = 0; k < node->n_inputs || k < entry->min_inputs; k++) {
     const heddle_pvalue *value = node_input(n->region, node, k);
@@ -136,7 +141,7 @@ static heddle_status check_values(const ref_node *n, const ref_entry *entry, ref
       op->present |= UINT32_C(1) << k;
     }
   }
-  if (node->n_outputs > entry->max_outputs && entry->max_outputs != REF_MANY)
+  if (node->n_outputs > entry->max_outputs && entry->max_outputs != HEDDLE__VARIADIC)
     return ref_refuse(n, err, "it has %u results", node->n_outputs);
   for (uint32_t k = 0; k < REF_RESULTS; k++) op->result[k] = UINT32_MAX;
   uint32_t wanted = 0;
@@ -174,12 +179,12 @@ heddle_status ref_plan_region(const heddle_pregion *region, ref_node *n, ref_op 
   }
   const ref_entry *entry = find_entry(n->node->op, own);
   if (entry == NULL) return ref_refuse(n, err, "there is no such operator here");
-  if (!own && (n->node->opset < entry->since || n->node->opset > REF_OPSET_LAST)) {
-    return ref_refuse(n, err, "opset %u is not supported, %u to %d are", n->node->opset, entry->since, REF_OPSET_LAST);
-  }
+  const heddle__version *version = NULL;
+  heddle_status s = ref_find_version(n, own, &version, err);
+  if (s != HEDDLE_OK) return s;
   if (n->out == NULL) return ref_refuse(n, err, "it has no result");
-  heddle_status s = check_attrs(n, entry, err);
-  if (s == HEDDLE_OK) s = check_values(n, entry, op, err);
+  s = ref_check_attrs(n, version, err);
+  if (s == HEDDLE_OK) s = check_values(n, version, op, err);
   if (s == HEDDLE_OK) s = entry->plan(n, op, err);
   *out_entry = entry;
   return s;
@@ -220,13 +225,12 @@ void ref_set_part_scratch(ref_op *op, uint64_t bytes) {
   op->workspace_bytes = op->part_bytes * op->parts;
 }
 
-/* From the own table, else from the library of further operators. */
+/* By the fast kernels, else by the general ones. */
 static heddle_status plan_any(const heddle_pregion *region, ref_node *n, ref_op *op, const ref_entry **out_entry,
                               heddle_error *err) {
   heddle_status s = ref_plan_region(region, n, op, out_entry, err);
   if (s != HEDDLE_EUNSUPPORTED || region->nodes.count != 1) return s;
-  const ref_more *more = ref_more_find();
-  return more != NULL ? more->plan(region, n, op, out_entry, err) : s;
+  return more_plan_region(region, n, op, out_entry, err);
 }
 
 /* ---------------------------------------------------------------- the calls of ref.h */

@@ -1,7 +1,7 @@
 /* Reference kernels: every operator in plain C, on row-major host memory, for one-node regions of ONNX's own domain,
  * opsets 13 to 28, and of domain "heddle", and for the chains of several nodes that plugins/common/chain.h reads. A
- * plugin compiles these files into itself; nothing here knows a device. What they do not have is looked for in
- * libheddle_ref_more.so beside the plugin (more.h).
+ * plugin compiles these files into itself, with those of plugins/common/more, which have the general kernels, and of
+ * operators/, which say what an operator is; nothing here knows a device.
  *
  * Layout tokens are not looked at: whoever calls has the operands row-major. Results do not depend on how the work is
  * split, on the number of threads, or on where operands lie. Operands are aligned to their element. */

@@ -3,10 +3,11 @@
  *
  * An operator is a plan and one or more kernels. The plan reads the node, refuses what it cannot do, and fills a
  * ref_op; it is what query, prepare, cost and in-place answers all come from, so that they cannot disagree. To add an
- * operator: write its plan in a file of its family, declare it below, and add one line to table.c. */
+ * operator: write its plan in a file of its family, declare it below, and name it in the operator's line in operators/. */
 #ifndef HEDDLE_PLUGINS_COMMON_REF_REF_OP_H
 #define HEDDLE_PLUGINS_COMMON_REF_REF_OP_H
 
+#include "operators/operators.h"
 #include "plugins/common/perror.h"
 #include "plugins/common/ref/ref.h"
 #include "plugins/common/region.h"
@@ -218,27 +219,24 @@ static inline void *ref_tail(const ref_op *op) {
 
 typedef heddle_status (*ref_plan)(const ref_node *n, ref_op *op, heddle_error *err);
 
-/* A line of the table. Names lie in it and lists are numbers, so that a loader has little to relocate. */
+/* How an operator is planned. */
 typedef struct ref_entry {
-  char op[24];
-  uint8_t dtypes, attrs; /* which of ref_dtypes; which list of names that it knows, see ref_attrs */
-  uint8_t since;         /* the first opset; REF_OWN: an operator of domain "heddle" */
-  uint8_t min_inputs, max_inputs, max_outputs; /* REF_MANY: any number */
-  ref_plan plan;
+  ref_plan plan;                               /* NULL: there is none here */
   void (*fill)(const ref_node *n, ref_op *op); /* writes the tail; NULL where there is none */
 } ref_entry;
 
-/* Names of attributes, each between spaces. */
-const char *ref_attrs(const ref_entry *entry);
-
-enum { REF_OPSET_FIRST = 13, REF_OPSET_LAST = 28, REF_OWN = 1, REF_MANY = 255 };
-
+/* In the order of heddle__operators. */
 extern const ref_entry ref_table[];
-extern const uint32_t ref_table_count;
 
 /* Refuses a node: "node 'x': Conv (opset 13, float32): " and the words. Returns HEDDLE_EUNSUPPORTED. */
 P_PRINTF(3, 4)
 heddle_status ref_refuse(const ref_node *n, heddle_error *err, const char *format, ...);
+
+/* The definition of the node's operator, which is known, in the node's opset. */
+heddle_status ref_find_version(const ref_node *n, bool own, const heddle__version **version, heddle_error *err);
+
+/* Refuses an attribute that the definition does not have. */
+heddle_status ref_check_attrs(const ref_node *n, const heddle__version *version, heddle_error *err);
 
 /* Refuses a result whose shape is not what the operator gives. */
 heddle_status ref_refuse_shape(const ref_node *n, heddle_error *err);
@@ -286,6 +284,23 @@ heddle_status ref_set_strided(const ref_node *n, ref_op *op, int64_t offset, int
 /* Fills n and op from a region of one node. The answers to query, cost and in-place all come from here. Pure. */
 heddle_status ref_plan_region(const heddle_pregion *region, ref_node *n, ref_op *op, const ref_entry **out_entry,
                               heddle_error *err);
+
+/* more/: the same by the kernels for every type. Leaves err alone where there is none. */
+#ifndef HEDDLE_NO_GENERAL
+heddle_status more_plan_region(const heddle_pregion *region, ref_node *n, ref_op *op, const ref_entry **out_entry,
+                               heddle_error *err);
+bool more_has(uint32_t i); /* whether there is one for heddle__operators[i] */
+#else                      /* a build of few operators leaves more/ out */
+static inline heddle_status more_plan_region(const heddle_pregion *region, ref_node *n, ref_op *op,
+                                             const ref_entry **out_entry, heddle_error *err) {
+  (void)region, (void)n, (void)op, (void)out_entry, (void)err;
+  return HEDDLE_EUNSUPPORTED;
+}
+static inline bool more_has(uint32_t i) {
+  (void)i;
+  return false;
+}
+#endif
 
 #define REF_PLAN(name) heddle_status ref_plan_##name(const ref_node *n, ref_op *op, heddle_error *err)
 #define REF_FILL(name) void ref_fill_##name(const ref_node *n, ref_op *op)

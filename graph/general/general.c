@@ -1,18 +1,18 @@
-/* operators/ops.c: the operators of plugins/common/more as graphs see them. A node becomes a region
- * of its own, and the setup that a plugin plans with says what comes out; so the two cannot disagree. */
-#include "graph/ops.h"
+/* graph/general/general.c: inference and folding by the general kernels. A node becomes a region of its own, and the setup
+ * that a plugin plans with says what comes out; so the two cannot disagree. */
+#include "graph/general.h"
 
-#include <pthread.h>
 #include <stdlib.h>
 #include <string.h>
 
+#include "graph/infer.h"
 #include "graph/words.h"
 #include "plugins/common/more/more.h"
 
 /* The most that is computed for a plan, as the plain kernels estimate it. */
 #define MOST_NS 100e6
 
-enum { LINES = 256, VALUES = MORE_IN + MORE_OUT, SCRATCH_ALIGN = 64 };
+enum { VALUES = MORE_IN + MORE_OUT, SCRATCH_ALIGN = 64 };
 
 /* A node as a region: its inputs, then its outputs. */
 typedef struct lone {
@@ -69,8 +69,8 @@ static void make_region(const heddle_graph *g, const heddle__node *node, const h
   l->region.n_outputs = node->n_outputs;
 }
 
-static heddle_status infer(const heddle_graph *g, const heddle__node *node, const heddle__known *const *inputs,
-                           heddle__known *outputs, int32_t *needs, heddle_error *err) {
+heddle_status heddle__infer_general(const heddle_graph *g, const heddle__node *node, const heddle__known *const *inputs,
+                                    heddle__known *outputs, int32_t *needs, heddle_error *err) {
   more_op m;
   bool known;
   int32_t wanted = -1;
@@ -97,33 +97,6 @@ static heddle_status infer(const heddle_graph *g, const heddle__node *node, cons
     outputs[k].data = NULL;
   }
   return HEDDLE_OK;
-}
-
-/* ---------------------------------------------------------------- schemas */
-
-/* Made from the table of plugins/common/more when the library is entered. */
-static heddle__schema schemas[LINES];
-
-static void make_schemas(void) {
-  for (uint32_t i = 0; i < more_table_count && i < LINES; i++) {
-    const more_entry *e = &more_table[i];
-    schemas[i] = (heddle__schema){.opset_first = e->since,
-                                  .opset_last = e->last,
-                                  .min_inputs = e->min_inputs,
-                                  .max_inputs = e->max_inputs == REF_MANY ? HEDDLE__VARIADIC : e->max_inputs,
-                                  .min_outputs = e->min_outputs,
-                                  .max_outputs = e->max_outputs,
-                                  .shape_inputs = e->shape_inputs,
-                                  .attrs = e->attrs,
-                                  .infer = infer};
-  }
-}
-
-const heddle__schema *heddle__ops_find(const char *op, uint32_t opset) {
-  static pthread_once_t once = PTHREAD_ONCE_INIT;
-  if (pthread_once(&once, make_schemas) != 0 || more_table_count > LINES) return NULL;
-  const more_entry *e = more_graph_entry(op, opset);
-  return e != NULL ? &schemas[e - more_table] : NULL;
 }
 
 /* ---------------------------------------------------------------- computing */
@@ -155,8 +128,9 @@ static heddle_status run_region(const heddle_pregion *region, void *const *in, v
   return s;
 }
 
-heddle_status heddle__ops_compute(const heddle_graph *g, const heddle__node *node, const heddle__known *const *inputs,
-                             const heddle__known *outs, uint32_t which, void *data) {
+heddle_status heddle__general_compute(const heddle_graph *g, const heddle__node *node,
+                                      const heddle__known *const *inputs, const heddle__known *outs, uint32_t which,
+                                      void *data) {
   const size_t n_in = node->n_inputs, n_out = node->n_outputs, n = n_in + n_out;
   heddle_pvalue *values = calloc(n, sizeof *values);
   int32_t *lists = calloc(n_in + n, sizeof *lists);

@@ -1,0 +1,103 @@
+/* operators/operators.c: the tables of operators and of their definitions, and how to find a line of them. */
+#include "operators/operators.h"
+
+#include <stdio.h>
+#include <string.h>
+
+enum { TENSOR = false, VIEW = true };
+enum { FIRST = HEDDLE__OPSET_FIRST, LAST = HEDDLE__OPSET_LAST };
+enum { MANY = HEDDLE__VARIADIC, SHAPES_ONLY = HEDDLE__SHAPES_ONLY };
+
+const heddle__operator heddle__operators[] = {
+#define OPERATOR(domain, op, element_types, ...) \
+  {#op, (uint32_t)HEDDLE__TYPES_##element_types, HEDDLE__DOMAIN_##domain},
+#include "operators/all.def"
+};
+
+const heddle__version heddle__versions[] = {
+#define SINCE(domain, op, first, last, least_in, most_in, least_out, most_out, shapes, kind, infer, attributes) \
+  {#op, attributes, HEDDLE__DOMAIN_##domain, kind, first, last, least_in, most_in, least_out, most_out, shapes},
+#include "operators/all.def"
+};
+
+const uint32_t heddle__operator_count = sizeof heddle__operators / sizeof heddle__operators[0];
+const uint32_t heddle__version_count = sizeof heddle__versions / sizeof heddle__versions[0];
+
+const heddle__operator *heddle__operator_find(bool own, const char *name) {
+  for (uint32_t i = 0; i < heddle__operator_count; i++)
+    if (heddle__operators[i].own == own && strcmp(heddle__operators[i].name, name) == 0) return &heddle__operators[i];
+  return NULL;
+}
+
+const heddle__version *heddle__version_find(bool own, const char *name, uint32_t opset) {
+  for (uint32_t i = 0; i < heddle__version_count; i++) {
+    const heddle__version *v = &heddle__versions[i];
+    if (v->own == own && strcmp(v->name, name) == 0 &&
+        (own || opset == 0 || (opset >= v->opset_first && opset <= v->opset_last)))
+      return v;
+  }
+  return NULL;
+}
+
+/* The word for an attribute's kind in the table, with its length; NULL where the definition has no such attribute. */
+static const char *kind_word(const heddle__version *version, const char *name, size_t *kind_length) {
+  size_t length = strcspn(name, ":,");
+  if (name[length] != '\0' || length == 0) return NULL; /* it would match more than a name */
+  for (const char *at = version->attrs; *at != '\0'; at += strcspn(at, ","), at += *at == ',') {
+    if (strncmp(at, name, length) != 0 || at[length] != ':') continue;
+    *kind_length = strcspn(at + length + 1, ",");
+    return at + length + 1;
+  }
+  return NULL;
+}
+
+static bool is_word(const char *at, size_t length, const char *word) {
+  return strlen(word) == length && strncmp(at, word, length) == 0;
+}
+
+uint32_t heddle__version_attr(const heddle__version *version, const char *name) {
+  static const char *const kinds[] = {"int", "float", "string", "ints", "floats", "strings", "graph"};
+  size_t length = 0;
+  const char *word = kind_word(version, name, &length);
+  if (word == NULL) return 0;
+  if (is_word(word, length, "flag")) return HEDDLE_ATTR_INT;
+  for (uint32_t k = 0; k < sizeof kinds / sizeof kinds[0]; k++)
+    if (is_word(word, length, kinds[k])) return k + 1;
+  return 0;
+}
+
+bool heddle__version_flag(const heddle__version *version, const char *name) {
+  size_t length = 0;
+  const char *word = kind_word(version, name, &length);
+  return word != NULL && is_word(word, length, "flag");
+}
+
+const char *heddle__types_text(uint32_t types, char out[HEDDLE__TYPES_TEXT]) {
+  static const char *const names[] = {
+#define NAME(constant, name) name,
+      HEDDLE__ELEMENTS(NAME)
+#undef NAME
+  };
+  size_t used = 0;
+  if (types == HEDDLE__TYPES_BYTES) return "any of whole bytes";
+  out[0] = '\0';
+  for (uint32_t i = 0; i < HEDDLE__ELEMENT_COUNT; i++) {
+    if ((types >> i & 1) == 0) continue;
+    const int n = snprintf(out + used, HEDDLE__TYPES_TEXT - used, "%s%s", used > 0 ? "," : "", names[i]);
+    if (n > 0) used += (size_t)n;
+  }
+  return out;
+}
+
+heddle_status heddle__operator_list(const heddle__operator *op, uint32_t types, heddle_list_fn list, void *sink,
+                                    heddle_error *err) {
+  char text[HEDDLE__TYPES_TEXT];
+  uint32_t first = UINT32_MAX, last = 0;
+  for (uint32_t i = 0; i < heddle__version_count; i++) {
+    const heddle__version *v = &heddle__versions[i];
+    if (v->own != op->own || strcmp(v->name, op->name) != 0) continue;
+    if (v->opset_first < first) first = v->opset_first;
+    if (v->opset_last > last) last = v->opset_last;
+  }
+  return list(sink, op->own ? "heddle" : "", op->name, first, last, heddle__types_text(types, text), err);
+}

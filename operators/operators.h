@@ -1,0 +1,126 @@
+/* operators/operators.h: what each operator is, described once. A file a family, FAMILY.def, has two kinds of lines:
+ *
+ *   OPERATOR(domain, name, types, kernel, tail, general, rule, y, x, one)
+ *     domain      ONNX (domain "") or OWN (domain "heddle")
+ *     types       the element types that the reference kernels compute in: one of HEDDLE__TYPES_*
+ *     kernel      the reference kernel ref_plan_KERNEL, which is fast, or none
+ *     tail        what fills the bytes behind its op: ref_fill_TAIL, or none
+ *     general     more_setup_GENERAL: the kernel for every type, which is plain, or none
+ *     rule, ...   the error bound: a rule of plugins/common/check/bound.h, and ulps of the result, of the first operand
+ *                 and of 1 that a map may be off
+ *   SINCE(domain, name, first, last, least inputs, most inputs, least outputs, most outputs, shapes, kind, infer, attributes)
+ *     first, last opsets with this definition; FIRST and LAST are the first and the last that Heddle reads
+ *     most        MANY: any number
+ *     shapes      bit k: the bytes of input k decide a shape; SHAPES_ONLY: the result follows from shapes alone
+ *     kind        VIEW: the output is the first input's bytes under another shape; else TENSOR
+ *     infer       shape inference heddle__infer_INFER; general: by more_setup_GENERAL, which says what comes out
+ *     attributes  "axis:int,keepdims:flag": every attribute that the definition has, with its kind; a flag is an integer
+ *                 that is 0 or 1. tests/python/test_onnx_schemas.py compares them with ONNX's
+ *
+ * An OPERATOR is followed by its SINCE lines, oldest first. all.def includes every family; a reader defines the macros
+ * that it wants and includes it. The tables below, the graph's schemas, the reference kernels, the error bounds and the
+ * lists that plugins give are made so. docs/adding-an-operator.md has an example. */
+#ifndef HEDDLE_OPERATORS_OPERATORS_H
+#define HEDDLE_OPERATORS_OPERATORS_H
+
+#include "heddle/plugin.h"
+
+#include <stdbool.h>
+
+enum { HEDDLE__DOMAIN_ONNX = false, HEDDLE__DOMAIN_OWN = true };
+
+/* Opsets of domain "" whose operators are described; those of domain "heddle" are of opset 1. */
+enum { HEDDLE__OPSET_FIRST = 13, HEDDLE__OPSET_LAST = 28, HEDDLE__OPSET_OWN = 1 };
+
+enum { HEDDLE__VARIADIC = UINT8_MAX, HEDDLE__SHAPES_ONLY = 0x80 };
+
+/* The kind of an attribute that is a graph; the others are HEDDLE_ATTR_*, of the ABI, which such nodes never cross. */
+enum { HEDDLE__ATTR_GRAPH = 7 };
+
+/* X(constant, name): element types that a kernel may take. */
+#define HEDDLE__ELEMENTS(X) \
+  X(F32, "float32") \
+  X(F64, "float64") \
+  X(F16, "float16") \
+  X(BF16, "bfloat16") \
+  X(I8, "int8") \
+  X(I16, "int16") \
+  X(I32, "int32") \
+  X(I64, "int64") \
+  X(U8, "uint8") \
+  X(U16, "uint16") \
+  X(U32, "uint32") \
+  X(U64, "uint64") \
+  X(BOOL, "bool")
+
+enum {
+#define HEDDLE__ELEMENT(constant, name) HEDDLE__ELEMENT_##constant,
+  HEDDLE__ELEMENTS(HEDDLE__ELEMENT)
+#undef HEDDLE__ELEMENT
+      HEDDLE__ELEMENT_COUNT
+};
+
+#define HEDDLE__TYPE(constant) (1U << HEDDLE__ELEMENT_##constant)
+
+/* Sets of element types. */
+enum {
+  HEDDLE__TYPES_NONE = 0,
+  HEDDLE__TYPES_F32 = HEDDLE__TYPE(F32),
+  HEDDLE__TYPES_NARROW_REAL = HEDDLE__TYPE(F32) | HEDDLE__TYPE(F16) | HEDDLE__TYPE(BF16),
+  HEDDLE__TYPES_REAL = HEDDLE__TYPES_NARROW_REAL | HEDDLE__TYPE(F64),
+  HEDDLE__TYPES_BYTE = HEDDLE__TYPE(I8) | HEDDLE__TYPE(U8),
+  HEDDLE__TYPES_INTS = HEDDLE__TYPE(I32) | HEDDLE__TYPE(I64),
+  HEDDLE__TYPES_WHOLE = HEDDLE__TYPES_BYTE | HEDDLE__TYPES_INTS | HEDDLE__TYPE(I16) | HEDDLE__TYPE(U16) |
+                        HEDDLE__TYPE(U32) | HEDDLE__TYPE(U64),
+  HEDDLE__TYPES_COMMON = HEDDLE__TYPES_F32 | (HEDDLE__TYPES_WHOLE & ~HEDDLE__TYPE(U64)),
+  HEDDLE__TYPES_NUMBERS = HEDDLE__TYPES_REAL | HEDDLE__TYPES_WHOLE,
+  HEDDLE__TYPES_BOOL = HEDDLE__TYPE(BOOL),
+  HEDDLE__TYPES_ALL = HEDDLE__TYPES_NUMBERS | HEDDLE__TYPES_BOOL,
+  HEDDLE__TYPES_CASTS = HEDDLE__TYPES_ALL & ~(HEDDLE__TYPE(F16) | HEDDLE__TYPE(BF16)),
+  HEDDLE__TYPES_CONSTANTS = HEDDLE__TYPE(F32) | HEDDLE__TYPE(I64),
+  HEDDLE__TYPES_BYTES = 1 << 30 /* any whose elements fill whole bytes */
+};
+
+typedef struct heddle__operator {
+  const char *name;
+  uint32_t types; /* HEDDLE__TYPE of each */
+  bool own;       /* of domain "heddle", else of "" */
+} heddle__operator;
+
+/* A definition: what holds for an operator in a range of opsets. */
+typedef struct heddle__version {
+  const char *name;
+  const char *attrs;
+  bool own, is_view;
+  uint8_t opset_first, opset_last;
+  uint8_t min_inputs, max_inputs; /* HEDDLE__VARIADIC: any number */
+  uint8_t min_outputs, max_outputs;
+  uint8_t shape_inputs; /* bit i: input i's bytes decide a shape; or HEDDLE__SHAPES_ONLY */
+} heddle__version;
+
+/* In the order of all.def. */
+extern const heddle__operator heddle__operators[];
+extern const heddle__version heddle__versions[];
+extern const uint32_t heddle__operator_count, heddle__version_count;
+
+/* NULL where there is none. Pure, any thread, as all of these. */
+const heddle__operator *heddle__operator_find(bool own, const char *name);
+
+/* The definition of an operator in an opset (0: its oldest; own operators match any). NULL where there is none. */
+const heddle__version *heddle__version_find(bool own, const char *name, uint32_t opset);
+
+/* The kind, HEDDLE_ATTR_* or HEDDLE__ATTR_GRAPH, of an attribute of that name; 0 where the definition has none. */
+uint32_t heddle__version_attr(const heddle__version *version, const char *name);
+
+/* Whether the definition has an attribute of that name that is a flag: an integer that is 0 or 1. */
+bool heddle__version_flag(const heddle__version *version, const char *name);
+
+/* "float32,int8": the names of a set of types, for people; "any of whole bytes" of HEDDLE__TYPES_BYTES. */
+enum { HEDDLE__TYPES_TEXT = 128 };
+const char *heddle__types_text(uint32_t types, char out[HEDDLE__TYPES_TEXT]);
+
+/* Calls list for an operator with the opsets of its definitions and the types of a set. */
+heddle_status heddle__operator_list(const heddle__operator *op, uint32_t types, heddle_list_fn list, void *sink,
+                                    heddle_error *err);
+
+#endif
