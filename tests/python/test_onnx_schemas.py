@@ -244,15 +244,6 @@ def save(made, name="m.onnx"):
     return f"{folder}/{name}"
 
 
-def test_kernels_begin_with_the_operator():
-    """The lines of kernels alone in the second table take no opset before the operator's."""
-    text = (SOURCE / "plugins" / "common" / "more" / "table.c").read_text()
-    lines = re.findall(r'\{"(\w+)",\s*(\d+),\s*(\d+)', text)
-    assert len(lines) > 150
-    for op, since, _ in lines:
-        assert int(since) >= max(13, min(s.since_version for s in HISTORY[op])), (op, since)
-
-
 def test_graph_json():
     """Graph JSON is held to the same tables."""
     for op, opset, attrs, word in (("Cast", 19, {"to": 1, "round_mode": "up"}, "no attribute 'round_mode' in opset 19"),
