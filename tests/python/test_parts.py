@@ -52,7 +52,7 @@ def symbols(which):
     """{object: names} of the library's objects."""
     found = {}
     for path in OBJECTS.rglob("*.o"):
-        text = call("nm", f"--{which}-only", path)
+        text = call("nm", "-g", f"--{which}-only", path)
         found[str(path.relative_to(OBJECTS))[:-2]] = {line.split()[-1] for line in text.splitlines() if line.strip()}
     return found
 
