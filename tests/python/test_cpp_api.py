@@ -16,4 +16,5 @@ def test_every_function_is_wrapped():
     wrapped = re.sub(r"//.*", "", wrapped)
     # taken by the calls that also say whose the memory is
     declared -= {"heddle_tensor_from_dlpack", "heddle_tensor_from_dlpack_versioned"}
+    declared -= {"heddle_text_format"}  # takes a va_list; C++ has clean_text
     assert {name for name in declared if not re.search(rf"\b{name}\b", wrapped)} == set()

@@ -1,4 +1,4 @@
-"""Parts that a build may leave out, plugins that are linked in, static programs, and libraries of two builds.
+"""Parts that a build may leave out, a minimal static program, plugins that are linked in, and libraries of two builds.
 
 labels: slow
 timeout: 900"""
@@ -52,7 +52,7 @@ def symbols(which):
     """{object: names} of the library's objects."""
     found = {}
     for path in OBJECTS.rglob("*.o"):
-        text = call("nm", f"--{which}-only", path)
+        text = call("nm", "-g", f"--{which}-only", path)
         found[str(path.relative_to(OBJECTS))[:-2]] = {line.split()[-1] for line in text.splitlines() if line.strip()}
     return found
 
@@ -170,39 +170,6 @@ def test_files_that_need_a_part_say_which(minimal, tmp_path):
   s = heddle_module_load(ctx, "lib.so", &module, &err);''')
     assert "no reader of ONNX models (built with HEDDLE_ONNX=OFF)" in text
     assert "no loaders of compiled libraries (built with HEDDLE_TVM=OFF)" in text
-
-
-# ---- release flags: names in a backtrace
-
-@pytest.fixture(scope="module")
-def whole(tmp_path_factory):
-    return build(tmp_path_factory.mktemp("whole"))
-
-
-def test_a_static_program_reads_the_digits(whole):
-    text = call("readelf", "-l", whole / "digits")
-    assert "INTERP" not in text  # no dynamic loader
-    assert call(whole / "digits", DIGITS, env=environment()) == "linked in: cpu, used\n355 of 360 digits are right\n"
-
-
-def test_a_backtrace_within_a_pass_has_names(whole, tmp_path):
-    """With the flags of a release: the stack can be walked from a plugin's query to main, and each frame has its name."""
-    lib = whole / "heddle" / "lib"
-    call("cc", "-O2", "-no-pie", "-I", SOURCE / "include", SOURCE / "tests" / "fixtures" / "backtrace.c",
-         lib / "libheddle_plugin_cpu.a", lib / "libheddle.a", "-ljansson", "-lm", "-pthread", "-ldl", "-o", tmp_path / "trace")
-    frames = call(tmp_path / "trace", DIGITS / "digits.json", env=environment()).split()
-    names = call("addr2line", "-f", "-e", tmp_path / "trace", *frames).splitlines()[::2]
-    for name in "query", "heddle__pass_place", "heddle__plan_make", "main":
-        assert name in names, names
-
-
-def test_a_static_program_with_musl_reads_the_digits(tmp_path):
-    if shutil.which("musl-gcc") is None:
-        pytest.skip("musl-gcc is not installed (musl-tools)")
-    if not pathlib.Path(JANSSON).is_dir():
-        pytest.skip("jansson's sources are not there (HEDDLE_JANSSON_SOURCE)")
-    folder = build(tmp_path, "-DMINIMAL=ON", "-DCMAKE_C_COMPILER=musl-gcc", f"-DHEDDLE_JANSSON_SOURCE={JANSSON}")
-    assert call(folder / "digits", DIGITS, env=environment()).endswith("355 of 360 digits are right\n")
 
 
 # ---- linked in, as the tool lists it

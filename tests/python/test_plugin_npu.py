@@ -32,7 +32,7 @@ def plugins(tmp_path_factory):
 def test_it_is_listed_with_its_manifest(plugins):
     assert exports(plugins / "libheddle_plugin_npu.so") == ["heddle_plugin_entry"]
     assert json.loads((plugins / "npu.json").read_text()) == {
-        "format": 1, "name": "npu", "abi": "1.1", "library": "libheddle_plugin_npu.so", "priority": 0}
+        "format": 1, "name": "npu", "abi": "1.2", "library": "libheddle_plugin_npu.so", "priority": 0}
     listed = json.loads(tool("devices", "--all", "--json", plugins=plugins))
     assert "npu:0" in [d["name"] for d in listed["devices"]]
 

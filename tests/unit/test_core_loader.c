@@ -62,7 +62,7 @@ static void broken_plugins_are_refused(void **state) {
   expect_refused(PROBES "probe_no_alloc.so", "plugin no_alloc: memory.alloc is missing");
   expect_refused(PROBES "probe_no_signal.so", "device 1: fence.signal is missing");
   expect_refused(PROBES "probe_no_driver.so", "libprobe.so.1 is not installed");
-  expect_refused(PROBES "probe_major.so", "ABI 2.1, this host has 1.");
+  expect_refused(PROBES "probe_major.so", "ABI 2.2, this host has 1.");
   expect_refused(PROBES "probe_refuses.so", "does not like this host");
   expect_refused(PROBES "probe_name.so", "lower-case");
   expect_refused(PROBES "probe_alignment.so", "alignment 48");

@@ -10,6 +10,7 @@
 
 #include "heddle/cpp/error.hpp"
 #include "heddle/executor.h" // trace
+#include "heddle/text.h"
 
 namespace heddle {
 
@@ -27,6 +28,18 @@ struct KeptLog {
   std::shared_ptr<Log> log_;
 };
 } // namespace detail
+
+// Adds a plugin that is linked into the program; before the first context.
+inline Status try_register_plugin(heddle_plugin_entry_fn entry) {
+  return detail::status_of([&](heddle_error *err) { return heddle_plugin_register(entry, err); });
+}
+
+// Text from a file, a driver or a caller, as one line that no terminal obeys.
+inline std::string clean_text(const std::string &text) {
+  std::string out(text.size() + 1, '\0');
+  out.resize(heddle_text_clean(text.c_str(), &out[0], out.size()));
+  return out;
+}
 
 // A context. Copies are the same one. A log that was given lives as long as any copy, and as the devices, models and
 // executors that were made of one; keep a Context as long as other code uses what is made of it. Any thread.
@@ -112,6 +125,17 @@ public:
   Status try_trace_begin() const {
     return with([](heddle_context *c, heddle_error *err) { return heddle_trace_begin(c, err); });
   }
+  // What a list of devices leaves out since a plugin's try failed: a sentence a line.
+  Result<std::string> try_left_out(const std::string &list = {}) const {
+    char *text = nullptr;
+    Status s = with([&](heddle_context *c, heddle_error *err) {
+      return heddle_context_left_out(c, detail::or_null(list), &text, err);
+    });
+    if (!s) return s.error();
+    const std::string out = text;
+    heddle_free(text);
+    return out;
+  }
   Status try_trace_write(const std::string &path) const {
     return with([&](heddle_context *c, heddle_error *err) { return heddle_trace_write(c, path.c_str(), err); },
                 path.c_str());
@@ -130,6 +154,9 @@ public:
   }
   heddle_plugin_info plugin(std::size_t i) const {
     return try_plugin(i).value();
+  }
+  std::string left_out(const std::string &list = {}) const {
+    return try_left_out(list).value();
   }
   inline Device device(const std::string &name) const;
   inline Device dlpack_device(std::int32_t type, std::int32_t number) const;
