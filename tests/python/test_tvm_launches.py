@@ -125,20 +125,24 @@ def test_accesses_count_on_the_devices_stream(ctx, library):
             np.testing.assert_allclose(r.executor.output(0), (X * 2 + 1) * 2, rtol=1e-6)
 
 
+FOREVER = (1 << 64) - 1
+
+
 def one(function):
     return tvm_graph({"x": (F32, [8])}, [Call(function, ["x"], T, "a")], ["a"], device_index=False)
 
 
 @pytest.mark.parametrize("function", ["there", "here"])
 def test_called_by_the_thread_that_submits(ctx, library, function):
-    """Nothing but the thread that waits for a run calls a function of it."""
+    """Nothing but the thread that waits for a run without a limit calls a function of it; with a limit, and a function takes as
+    long as it takes, it is a thread of the executor's."""
     with Run(ctx, one(function), library, "cpu,opencl:0") as r:
-        r.executor.run()
+        r.executor.run(FOREVER)
         assert library.call("thread") == threading.get_native_id()
         found = []
 
         def work():
-            r.executor.run()
+            r.executor.run(FOREVER)
             found.append((library.call("thread"), threading.get_native_id()))
         other = threading.Thread(target=work)
         other.start()

@@ -89,7 +89,7 @@ def test_words_that_are_not_utf8_are_readable(tmp_path):
     path = bytes(tmp_path) + b"/\xff.npy"
     with pytest.raises(errors.FileError) as caught:
         heddle.load_npy(path)
-    assert "\ufffd" in str(caught.value) and caught.value.file.encode(errors="surrogateescape") == path
+    assert "/?.npy" in str(caught.value) and caught.value.file.encode(errors="surrogateescape") == path
 
 
 def test_wrong_arguments_are_python_errors():
