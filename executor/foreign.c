@@ -6,6 +6,7 @@
 
 #include "core/alloc.h"
 #include "core/error.h"
+#include "core/failure.h"
 #include "modules/call_device.h"
 
 heddle_status heddle__foreign_init(heddle_model *m, heddle_module *library, heddle_error *err) {
@@ -78,8 +79,8 @@ static heddle_status check_scopes(const heddle_graph *g, const heddle__node *n, 
     if (n->inputs[i].node != HEDDLE__ABSENT)
       scope = scope_of(g, g->nodes[n->inputs[i].node].first_entry + n->inputs[i].index);
   if (scope == NULL) return HEDDLE_OK;
-  return heddle__fail(
-      err, HEDDLE_EUNSUPPORTED,
+  return heddle__fail_on(
+      dev->name, err, HEDDLE_EUNSUPPORTED,
       "function '%.200s' wants a tensor in memory of kind '%.60s' (storage_scope), and %s gives buffers: "
       "compile the model for a target without textures",
       n->func_name, scope, dev->name);

@@ -4,6 +4,7 @@
 #include <string.h>
 
 #include "core/error.h"
+#include "core/failure.h"
 #include "core/alloc.h"
 #include "executor/budget/net.h"
 
@@ -62,10 +63,11 @@ static heddle_status read_one(const reader *r, const char *name, size_t name_len
   while (i < r->m->n_devices && r->m->devices[i] != dev) i++;
   if (i < r->m->n_devices) r->limits[i] = bytes;
   else if (r->strict)
-    return heddle__fail(err, HEDDLE_EINVAL,
-                        "limit on memory: %s is not among the devices in use; add it to their list, or leave its limit "
-                        "out",
-                        dev->name);
+    return heddle__fail_on(
+        dev->name, err, HEDDLE_EINVAL,
+        "limit on memory: %s is not among the devices in use; add it to their list, or leave its limit "
+        "out",
+        dev->name);
   return HEDDLE_OK;
 }
 

@@ -45,6 +45,7 @@ typedef struct heddle__onnx_reader {
   char problems[800]; /* what is not supported, all of it as far as there is room */
   size_t problems_used;
   unsigned n_problems, n_listed;
+  char first_problem[128]; /* the name of the node of the first one; "": it is of no node */
 } heddle__onnx_reader;
 
 /* heddle__onnx_read from memory, where weights outside of it are refused. */
