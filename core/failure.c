@@ -126,6 +126,12 @@ heddle_status heddle__at_operand(heddle_status status, heddle_error *err, uint32
   return status;
 }
 
+void heddle__copy_members(const heddle_error *from, heddle_error *to) {
+  if (to == NULL || !heddle__has_members(from)) return;
+  members m = load(from);
+  store(to, &m);
+}
+
 const char *heddle__failed_device(const heddle_error *err) {
   const char *device = place(err) + offsetof(members, device);
   return heddle__has_members(err) && device[0] != '\0' ? device : NULL;

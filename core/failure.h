@@ -28,6 +28,9 @@ heddle_status heddle__prefix_on(const char *device, heddle_error *err, heddle_st
 const char *heddle__failed_device(const heddle_error *err);
 const char *heddle__failed_node(const heddle_error *err);
 
+/* Gives a text that was written anew the members of another error. */
+void heddle__copy_members(const heddle_error *from, heddle_error *to);
+
 /* For core/error.c: removes the members (and cuts a text that reaches there), says whether there are some, and that the text before them was changed. */
 #define HEDDLE__FAILURE_TEXT 800
 void heddle__clear_members(heddle_error *err);

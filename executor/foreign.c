@@ -93,7 +93,7 @@ heddle_status heddle__foreign_ask(heddle__plan *plan, const heddle__node *n, uin
   heddle_status s =
       heddle__library_fits(plan->req.library, n->func_name, said != NULL ? said[n->first_entry] : 0, dev, err);
   if (s == HEDDLE_OK) s = check_scopes(plan->req.graph, n, dev, err);
-  if (s != HEDDLE_OK) return s == HEDDLE_ENOTFOUND ? heddle__fail(err, HEDDLE_EUNSUPPORTED, "%s", err->text) : s;
+  if (s != HEDDLE_OK) return s == HEDDLE_ENOTFOUND ? heddle__prefix(err, HEDDLE_EUNSUPPORTED, "%s", "") : s;
   s = rename_node(plan, n, (heddle_pnode *)(uintptr_t)a->ask->nodes.data, err);
   return s == HEDDLE_OK ? offer(plan, a, heddle__device_inline(dev) ? 0 : HEDDLE_OFFER_BARE, err) : s;
 }

@@ -13,7 +13,7 @@
 
 /* Words about nodes that found no device: as many as fit. */
 typedef struct complaint {
-  char text[960];
+  char text[740]; /* of the 800 bytes that an error with members has */
   size_t used;
   uint32_t nodes;
   uint32_t unsaid;
@@ -241,7 +241,7 @@ heddle_status heddle__pass_place(heddle__plan *plan, heddle_error *err) {
   }
   if (c.nodes == 0) return plan->req.placer != NULL ? heddle__placer_place(plan->req.placer, plan, err) : HEDDLE_OK;
   if (c.unsaid != 0)
-    heddle__fail(err, c.status, "%s: no device runs %u node%s: %.800s; and %u more", g->source, (unsigned)c.nodes,
+    heddle__fail(err, c.status, "%s: no device runs %u node%s: %.640s; and %u more", g->source, (unsigned)c.nodes,
                  c.nodes == 1 ? "" : "s", c.text, (unsigned)c.unsaid);
   else
     heddle__fail(err, c.status, "%s: no device runs %u node%s: %s", g->source, (unsigned)c.nodes,

@@ -59,7 +59,7 @@ static bool is_known(const heddle_graph *g, const heddle__node *node) {
 }
 
 static heddle_status list_unknown(const heddle_graph *g, uint32_t count, heddle_error *err) {
-  char list[560], op[64], name[64], one[200], known[240];
+  char list[480], op[64], name[64], one[200], known[200];
   size_t used = 0;
   uint32_t listed = 0, first = g->n_nodes;
   list[0] = '\0';

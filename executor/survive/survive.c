@@ -137,5 +137,6 @@ heddle_status heddle__survive_failure(heddle_executor *ex, heddle_status status,
   }
   heddle__fail(words, status, "%.600s (%s: %s)", first.text, fails_over ? "no failover" : "no retry", c.why);
   words->api_code = first.api_code;
+  heddle__copy_members(&first, words);
   return status;
 }

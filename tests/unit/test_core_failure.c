@@ -77,7 +77,13 @@ static void a_prefix_keeps_members(void **state) {
   heddle__unprefix(&err, "m.json: ");
   assert_string_equal(err.text, "node 'conv1': it failed");
   assert_string_equal(failure_of(&err, HEDDLE_OK).device, "sim:1");
-  const heddle_error copy = err;
+  heddle_error copy = err, other = used();
+  heddle__fail(&other, HEDDLE_EFAILED, "other words");
+  heddle__copy_members(&other, &copy); /* none: the old ones stay */
+  assert_string_equal(failure_of(&copy, HEDDLE_OK).device, "sim:1");
+  heddle__copy_members(&copy, &other);
+  assert_string_equal(other.text, "other words");
+  assert_string_equal(failure_of(&other, HEDDLE_OK).device, "sim:1");
   assert_string_equal(failure_of(&copy, HEDDLE_OK).device, "sim:1");
 }
 
