@@ -4,6 +4,7 @@
 #include "control/stages.h"
 #include "core/alloc.h"
 #include "core/error.h"
+#include "core/failure.h"
 
 /* ---- plans */
 
@@ -112,11 +113,12 @@ heddle_status ctl_value(heddle__staged *st, const heddle__keep *target, heddle_t
   uint32_t slot = all->slot_of[n->first_entry + target->index], stage = all->stage_of[target->node];
   if (slot != HEDDLE__NONE && st->values[slot] != NULL) return copy_of(st->values[slot], out, err);
   if (stage == HEDDLE__NONE || all->list[stage].node != NULL)
-    return heddle__fail(
-        err, HEDDLE_EUNSUPPORTED,
-        "%s: no output of the model needs node '%s', and a model with If, Loop or Scan computes nothing "
-        "else; keep the node when the model is made",
-        g->source, n->name);
+    return heddle__at_node(
+        heddle__fail(err, HEDDLE_EUNSUPPORTED,
+                     "%s: no output of the model needs node '%s', and a model with If, Loop or Scan computes nothing "
+                     "else; keep the node when the model is made",
+                     g->source, n->name),
+        err, target->node, n->name);
   uint32_t at =
       st->runs[stage].units[0].ex->n_args; /* the stage's nodes stand after its inputs, in the graph's order */
   for (uint32_t i = 0; i < target->node; i++) at += all->stage_of[i] == stage;

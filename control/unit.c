@@ -5,6 +5,7 @@
 #include "control/stages.h"
 #include "core/alloc.h"
 #include "core/error.h"
+#include "core/failure.h"
 
 #define SLICE_NS UINT64_C(20000000) /* how long an inner run may go on before a cancellation is looked for */
 
@@ -123,10 +124,11 @@ heddle_status ctl_truth(const heddle_tensor *t, const char *what, bool *out, hed
 heddle_status ctl_say(const heddle__staged *st, const ctl_stage *stage, int64_t at, heddle_status s,
                       heddle_error *err) {
   const char *file = st->stages->model->graph->source;
-  size_t n = strlen(file);
-  if (err != NULL && strncmp(err->text, file, n) == 0 && strncmp(err->text + n, ": ", 2) == 0)
-    memmove(err->text, err->text + n + 2, strlen(err->text + n + 2) + 1);
+  char place[sizeof err->text];
+  snprintf(place, sizeof place, "%s: ", file); /* it stands before the words; once is enough */
+  heddle__unprefix(err, place);
   if (stage->node == NULL) return s;
+  heddle__at_node(s, err, HEDDLE__NO_NODE, stage->node->name);
   if (at < 0) return heddle__prefix(err, s, "node '%.100s' (%s): ", stage->node->name, stage->node->op);
   return heddle__prefix(err, s, "node '%.100s' (%s), iteration %lld: ", stage->node->name, stage->node->op,
                         (long long)at);

@@ -6,6 +6,7 @@
 
 #include "core/alloc.h"
 #include "core/error.h"
+#include "core/failure.h"
 #include "core/layers/layers.h"
 #include "core/registry.h"
 #include "core/thread.h"
@@ -134,7 +135,7 @@ static heddle_status open_plugin_device(heddle_device *dev, uint64_t cookie, hed
     s = dev->t->device.open(dev->instance, dev->index, &options, out, err);
     if (s == HEDDLE_OK && *out == NULL)
       s = heddle__fail(err, HEDDLE_EABI, "plugin %s: device.open said yes and gave nothing", dev->plugin->name);
-    if (s != HEDDLE_OK) heddle__prefix(err, s, "%s could not be opened: ", dev->name);
+    if (s != HEDDLE_OK) heddle__prefix_on(dev->name, err, s, "%s could not be opened: ", dev->name);
   }
   for (size_t i = 0; i < list.count; i++) heddle__free((char *)list.data[i].key);
   heddle__free(list.data);
@@ -235,6 +236,7 @@ void heddle__device_fault(heddle_device *dev, int32_t api_code, const char *text
   if (text == NULL || text[0] == '\0') text = heddle_status_text(HEDDLE_EDEVICE);
   if (strncmp(text, dev->name, strlen(dev->name)) == 0) heddle__fail(&dev->fault, HEDDLE_EDEVICE, "%s", text);
   else heddle__fail(&dev->fault, HEDDLE_EDEVICE, "%s was lost: %s", dev->name, text);
+  heddle__at_device(HEDDLE_EDEVICE, &dev->fault, dev->name);
   dev->fault.api_code = api_code;
   atomic_store_explicit(&dev->faulted, FAULT_KEPT, memory_order_release);
   heddle__logf(&dev->ctx->log, HEDDLE_LOG_INFO, "device", "%s (code %d)", dev->fault.text, (int)api_code);
@@ -291,8 +293,8 @@ heddle_status heddle_device_reopen(heddle_device *dev, heddle_error *err) {
   }
   pthread_mutex_unlock(&g->lock);
   if (opened > 0)
-    return heddle__fail(err, HEDDLE_EBUSY, "%s is in use %u times; release its executors and models first", dev->name,
-                        opened);
+    return heddle__fail_on(dev->name, err, HEDDLE_EBUSY,
+                           "%s is in use %u times; release its executors and models first", dev->name, opened);
   s = heddle__device_open(dev, err);
   if (s == HEDDLE_OK) heddle__device_close(dev);
   else if (s == HEDDLE_EDEVICE)

@@ -5,6 +5,7 @@
 #include "core/alloc.h"
 #include "core/device.h"
 #include "core/error.h"
+#include "core/failure.h"
 #include "core/tensor.h"
 
 #define VERSION_MAJOR 1
@@ -74,12 +75,13 @@ static heddle_status fill(heddle_tensor *t, dl_tensor *out, heddle_error *err) {
   uint64_t native = 0;
   if (t->count == 0) return HEDDLE_OK; /* the vendor may have no name for nothing */
   if (t->dev->t->memory.native == NULL)
-    return heddle__fail(err, HEDDLE_EUNSUPPORTED,
-                        "%s gives no native handle of its memory, which DLPack needs; copy "
-                        "the tensor to the host first",
-                        t->dev->name);
+    return heddle__fail_on(t->dev->name, err, HEDDLE_EUNSUPPORTED,
+                           "%s gives no native handle of its memory, which DLPack needs; copy "
+                           "the tensor to the host first",
+                           t->dev->name);
   heddle_status s = t->dev->t->memory.native(t->dev->handle, t->buffer, &native, err);
-  if (s != HEDDLE_OK) return heddle__prefix(err, s, "%s: native handle of a tensor's memory: ", t->dev->name);
+  if (s != HEDDLE_OK)
+    return heddle__prefix_on(t->dev->name, err, s, "%s: native handle of a tensor's memory: ", t->dev->name);
   out->data = (void *)(uintptr_t)native;
   return HEDDLE_OK;
 }
@@ -169,9 +171,9 @@ static heddle_status find_device(const dl_tensor *d, const heddle_tensor *own, h
     return s;
   }
   if ((*dev)->desc.type == d->device_type && d->device_id == (int32_t)(*dev)->index) return HEDDLE_OK;
-  return heddle__fail(err, HEDDLE_EINVAL,
-                      "the tensor is on device %d of DLPack's type %d, not on %s: name its own, or copy it",
-                      d->device_id, d->device_type, (*dev)->name);
+  return heddle__fail_on((*dev)->name, err, HEDDLE_EINVAL,
+                         "the tensor is on device %d of DLPack's type %d, not on %s: name its own, or copy it",
+                         d->device_id, d->device_type, (*dev)->name);
 }
 
 /* Is the struct what fill said of the tensor, so that the buffer serves as it is? */

@@ -6,6 +6,7 @@
 #include <string.h>
 
 #include "core/error.h"
+#include "core/failure.h"
 #include "heddle/text.h"
 
 #ifndef HEDDLE_VERSION
@@ -41,38 +42,60 @@ static void one_line(char *text, size_t size) {
   (void)heddle_text_clean(text, text, size);
 }
 
-heddle_status heddle__fail(heddle_error *err, heddle_status status, const char *format, ...) {
+heddle_status heddle__vfail(heddle_error *err, heddle_status status, const char *format, va_list args) {
   if (err == NULL) return status;
   char text[sizeof err->text]; /* the arguments may point into err */
-  va_list args;
-  va_start(args, format);
   if (vsnprintf(text, sizeof text, format, args) < 0) text[0] = '\0';
-  va_end(args);
   one_line(text, sizeof text);
   err->status = status;
   err->api_code = 0;
-  memcpy(err->text, text, sizeof text);
+  heddle__clear_members(err); /* before the text, which may reach there */
+  memcpy(err->text, text, strlen(text) + 1);
+  return status;
+}
+
+heddle_status heddle__fail(heddle_error *err, heddle_status status, const char *format, ...) {
+  va_list args;
+  va_start(args, format);
+  heddle__vfail(err, status, format, args);
+  va_end(args);
+  return status;
+}
+
+heddle_status heddle__vprefix(heddle_error *err, heddle_status status, const char *format, va_list args) {
+  if (err == NULL) return status;
+  char words[sizeof err->text];
+  int length = vsnprintf(words, sizeof words, format, args);
+  err->status = status;
+  err->text[sizeof err->text - 1] = '\0'; /* a plugin may have left it open */
+  if (length <= 0) return status;
+  const bool members = heddle__has_members(err);
+  const size_t room = members ? HEDDLE__FAILURE_TEXT : sizeof err->text;
+  size_t n = (size_t)length < room ? (size_t)length : room - 1;
+  size_t rest = strlen(err->text);
+  if (rest > room - 1 - n) rest = room - 1 - n;
+  memmove(err->text + n, err->text, rest);
+  memcpy(err->text, words, n);
+  err->text[n + rest] = '\0';
+  one_line(err->text, room); /* what was there may be a plugin's */
+  if (members) heddle__seal_members(err);
   return status;
 }
 
 heddle_status heddle__prefix(heddle_error *err, heddle_status status, const char *format, ...) {
-  if (err == NULL) return status;
-  char words[sizeof err->text];
   va_list args;
   va_start(args, format);
-  int length = vsnprintf(words, sizeof words, format, args);
+  heddle__vprefix(err, status, format, args);
   va_end(args);
-  err->status = status;
-  err->text[sizeof err->text - 1] = '\0'; /* a plugin may have left it open */
-  if (length <= 0) return status;
-  size_t n = (size_t)length < sizeof words ? (size_t)length : sizeof words - 1;
-  size_t rest = strlen(err->text);
-  if (rest > sizeof err->text - 1 - n) rest = sizeof err->text - 1 - n;
-  memmove(err->text + n, err->text, rest);
-  memcpy(err->text, words, n);
-  err->text[n + rest] = '\0';
-  one_line(err->text, sizeof err->text); /* what was there may be a plugin's */
   return status;
+}
+
+void heddle__unprefix(heddle_error *err, const char *words) {
+  const size_t n = strlen(words);
+  if (err == NULL || strncmp(err->text, words, n) != 0) return;
+  const bool members = heddle__has_members(err);
+  memmove(err->text, err->text + n, strlen(err->text + n) + 1);
+  if (members) heddle__seal_members(err);
 }
 
 heddle_status heddle__no_memory(heddle_error *err, const char *what) {

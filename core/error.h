@@ -2,6 +2,8 @@
 #ifndef HEDDLE_CORE_ERROR_H
 #define HEDDLE_CORE_ERROR_H
 
+#include <stdarg.h>
+
 #include "heddle/status.h"
 
 /* Of a function that no run goes through, in a file that a release optimises for speed: it is made small instead. */
@@ -15,6 +17,15 @@ heddle_status heddle__fail(heddle_error *err, heddle_status status, const char *
  * NULL. Lower text is never overwritten; where the whole is too long its end is cut. */
 heddle_status heddle__prefix(heddle_error *err, heddle_status status, const char *format, ...)
     __attribute__((format(printf, 3, 4)));
+
+/* The same of an argument list. */
+heddle_status heddle__vfail(heddle_error *err, heddle_status status, const char *format, va_list args)
+    __attribute__((format(printf, 3, 0)));
+heddle_status heddle__vprefix(heddle_error *err, heddle_status status, const char *format, va_list args)
+    __attribute__((format(printf, 3, 0)));
+
+/* Takes words from the front of the text, where it begins with them. err may be NULL. */
+void heddle__unprefix(heddle_error *err, const char *words);
 
 /* HEDDLE_ENOMEM with what the memory was for. */
 heddle_status heddle__no_memory(heddle_error *err, const char *what);

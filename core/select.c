@@ -7,6 +7,7 @@
 
 #include "core/alloc.h"
 #include "core/error.h"
+#include "core/failure.h"
 #include "core/registry.h"
 
 /* ---- the default list */
@@ -126,7 +127,9 @@ static heddle_status not_there(heddle_context *ctx, const char *name, size_t n, 
   if (origin != NULL) say(&w, " (%s)", origin);
   say(&w, ": ");
   say_what_there_is(&w, ctx);
-  return heddle__fail(err, HEDDLE_ENODEV, "%s", w.text);
+  char device[64];
+  snprintf(device, sizeof device, "%.*s", n < sizeof device ? (int)n : (int)sizeof device - 1, name);
+  return heddle__fail_on(device, err, HEDDLE_ENODEV, "%s", w.text);
 }
 
 /* ---- names */

@@ -7,6 +7,7 @@
 #include "core/alloc.h"
 #include "core/device.h"
 #include "core/error.h"
+#include "core/failure.h"
 
 #define HOST_ALIGN 256
 
@@ -99,7 +100,7 @@ static heddle_status make_on_device(heddle_tensor *t, heddle_device *dev, heddle
   heddle_pbuffer *buffer = NULL;
   s = dev->t->memory.alloc(dev->handle, &desc, &buffer, err);
   if (s != HEDDLE_OK) {
-    s = heddle__prefix(err, s, "%s: %llu bytes for a tensor: ", dev->name, (unsigned long long)room);
+    s = heddle__prefix_on(dev->name, err, s, "%s: %llu bytes for a tensor: ", dev->name, (unsigned long long)room);
     heddle__device_close(dev);
     return s;
   }
@@ -189,7 +190,8 @@ heddle_status heddle__tensor_wrap_const(const void *data, heddle_dtype dtype, co
 static heddle_status adopt(heddle_tensor *t, const heddle__adopted *a, heddle_error *err) {
   heddle_device *dev = a->dev;
   if (dev->t->memory.adopt == NULL || heddle__device_inline(dev))
-    return heddle__fail(err, HEDDLE_EUNSUPPORTED, "memory of others is not taken; copy into a tensor of %s", dev->name);
+    return heddle__fail_on(dev->name, err, HEDDLE_EUNSUPPORTED,
+                           "memory of others is not taken; copy into a tensor of %s", dev->name);
   if (t->bytes == 0) return make_on_device(t, dev, err);
   heddle_status s = heddle__device_open(dev, err);
   if (s != HEDDLE_OK) return s;
@@ -211,8 +213,8 @@ heddle_status heddle__tensor_adopt(const heddle__adopted *a, heddle_dtype dtype,
   heddle_tensor *t = make(dtype, shape, ndim, &s, err);
   if (t == NULL) return s;
   if (strides != NULL && !is_row_major(t, strides)) {
-    s = heddle__fail(err, HEDDLE_EUNSUPPORTED, "the tensor on %s is not contiguous, which it must be there",
-                     a->dev->name);
+    s = heddle__fail_on(a->dev->name, err, HEDDLE_EUNSUPPORTED,
+                        "the tensor on %s is not contiguous, which it must be there", a->dev->name);
   } else if (a->shared != NULL && t->bytes <= a->shared->bytes) {
     t->kind = HEDDLE__TENSOR_SHARED;
     t->dev = a->dev;

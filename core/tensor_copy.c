@@ -6,6 +6,7 @@
 #include "core/context.h"
 #include "core/device.h"
 #include "core/error.h"
+#include "core/failure.h"
 #include "core/tensor.h"
 
 /* How long a copy may take before the device is taken to hang. */
@@ -79,7 +80,8 @@ static heddle_status run_errand(heddle_device *dev, const errand *e, heddle_erro
   if (s == HEDDLE_OK) return HEDDLE_OK;
   if (s == HEDDLE_EDEVICE) heddle__device_fault(dev, words.api_code, words.text);
   if (err != NULL) *err = words;
-  return heddle__prefix(err, s, "%s: copy of %llu bytes of a tensor: ", dev->name, (unsigned long long)e->bytes);
+  return heddle__prefix_on(dev->name, err, s, "%s: copy of %llu bytes of a tensor: ", dev->name,
+                           (unsigned long long)e->bytes);
 }
 
 heddle_status heddle__tensor_zero(heddle_tensor *t, heddle_error *err) {

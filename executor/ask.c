@@ -5,6 +5,7 @@
 
 #include "core/alloc.h"
 #include "core/error.h"
+#include "core/failure.h"
 
 uint32_t *heddle__count_users(heddle__plan *plan) {
   const heddle_graph *g = plan->req.graph;
@@ -261,18 +262,22 @@ static heddle_status query(void *ctx, heddle_error *err) {
 heddle_status heddle__ask_device(heddle__plan *plan, heddle_device *dev, heddle__answer *answer, heddle_error *err) {
   const heddle_pnode *first = answer->ask->nodes.data;
   if (!dev->t->has_op) {
-    return heddle__fail(err, HEDDLE_EUNSUPPORTED, "node '%s': %s runs no operators", first->name, dev->name);
+    heddle__fail_on(dev->name, err, HEDDLE_EUNSUPPORTED, "node '%s': %s runs no operators", first->name, dev->name);
+    return heddle__at_node(HEDDLE_EUNSUPPORTED, err, HEDDLE__NO_NODE, first->name);
   }
   question q = {dev, {plan, answer, 0}};
   heddle_status s = heddle__plan_watch(plan, first->name, err);
   if (s != HEDDLE_OK) return s;
   s = heddle__ask_open(dev, query, &q, err);
   if (s == HEDDLE_OK && answer->n_offers == 0) {
-    return heddle__fail(err, HEDDLE_EABI, "node '%s': the plugin of %s accepted it and offered nothing", first->name,
-                        dev->name);
+    return heddle__at_node(heddle__fail_on(dev->name, err, HEDDLE_EABI,
+                                           "node '%s': the plugin of %s accepted it and offered nothing", first->name,
+                                           dev->name),
+                           err, HEDDLE__NO_NODE, first->name);
   }
   if (s != HEDDLE_OK && s != HEDDLE_EUNSUPPORTED) {
-    return heddle__prefix(err, s, "node '%s': asking %s: ", first->name, dev->name);
+    heddle__prefix_on(dev->name, err, s, "node '%s': asking %s: ", first->name, dev->name);
+    return heddle__at_node(s, err, HEDDLE__NO_NODE, first->name);
   }
   return s;
 }

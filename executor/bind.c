@@ -6,6 +6,7 @@
 
 #include "core/alloc.h"
 #include "core/error.h"
+#include "core/failure.h"
 
 /* ---- memory */
 
@@ -65,11 +66,12 @@ heddle_status heddle__bound_handle(heddle__bound *b, uint32_t alloc, uint32_t de
   }
   heddle_status s = HEDDLE_OK;
   if (*cached == NULL && m->host == NULL)
-    s = heddle__fail(err, HEDDLE_EINTERNAL, "the plan lets %s use memory of %s", dev->name, m->dev->name);
+    s = heddle__fail_on(dev->name, err, HEDDLE_EINTERNAL, "the plan lets %s use memory of %s", dev->name, m->dev->name);
   else if (*cached == NULL && dev->t->memory.import_host == NULL)
-    s = heddle__fail(err, HEDDLE_EUNSUPPORTED, "%s cannot import memory of %s", dev->name, m->dev->name);
+    s = heddle__fail_on(dev->name, err, HEDDLE_EUNSUPPORTED, "%s cannot import memory of %s", dev->name, m->dev->name);
   else if (*cached == NULL) s = dev->t->memory.import_host(dev->handle, m->host, m->imported, cached, err);
-  if (s != HEDDLE_OK) return heddle__prefix(err, s, "host memory of %s for %s: ", m->dev->name, dev->name);
+  if (s != HEDDLE_OK)
+    return heddle__prefix_on(m->dev->name, err, s, "host memory of %s for %s: ", m->dev->name, dev->name);
   *out = *cached;
   return HEDDLE_OK;
 }
@@ -92,7 +94,8 @@ static heddle_status part_of(heddle__bound *b, uint32_t alloc, uint32_t device, 
   }
   heddle_device *dev = b->program->plan->devices[device].dev;
   if (!heddle__device_has_views(dev))
-    return heddle__fail(err, HEDDLE_EINTERNAL, "the plan wants views of %s, whose plugin has none", dev->name);
+    return heddle__fail_on(dev->name, err, HEDDLE_EINTERNAL, "the plan wants views of %s, whose plugin has none",
+                           dev->name);
   heddle__part part = {alloc, device, offset, bytes, NULL};
   heddle_status s = dev->t->memory.view(dev->handle, parent, offset, bytes, &part.buffer, err);
   if (s != HEDDLE_OK) return s;
@@ -196,7 +199,7 @@ static heddle_status open_line(heddle__bound *b, uint32_t i, heddle__waker *wake
   if (lane->needs_stream || !ps->is_host) {
     l->t = l->dev->t;
     s = l->t->stream.create(l->dev->handle, ps->kind, 0, &l->stream, err);
-    if (s != HEDDLE_OK) return heddle__prefix(err, s, "%s: stream %u: ", l->dev->name, (unsigned)i);
+    if (s != HEDDLE_OK) return heddle__prefix_on(l->dev->name, err, s, "%s: stream %u: ", l->dev->name, (unsigned)i);
   }
   if (ps->is_host) return HEDDLE_OK;
   s = heddle__fence_create(waker, &l->fence, err);

@@ -4,6 +4,7 @@
 
 #include "core/alloc.h"
 #include "core/error.h"
+#include "core/failure.h"
 #include "executor/constants.h"
 #include "executor/model.h"
 #include "executor/weights.h"
@@ -136,11 +137,12 @@ static heddle_status sync_stream(upload *u, uint32_t device, uint64_t left_ns, h
   dev->t->stream.close(u->streams[device]);
   u->streams[device] = NULL;
   if (s == HEDDLE_ETIMEOUT)
-    return heddle__prefix(err, s,
-                          "%s: upload of constants did not end in its time (upload_timeout_ns of the model's options, "
-                          "limit.upload_seconds): ",
-                          dev->name);
-  return s == HEDDLE_OK ? s : heddle__prefix(err, s, "%s: upload of constants: ", dev->name);
+    return heddle__prefix_on(
+        dev->name, err, s,
+        "%s: upload of constants did not end in its time (upload_timeout_ns of the model's options, "
+        "limit.upload_seconds): ",
+        dev->name);
+  return s == HEDDLE_OK ? s : heddle__prefix_on(dev->name, err, s, "%s: upload of constants: ", dev->name);
 }
 
 /* Waits for all streams; all together have the given time. Gives the first failure. */
@@ -196,7 +198,7 @@ heddle_status heddle__constants_acquire(heddle_model *m, const heddle__plan *pla
       if (s != HEDDLE_OK) {
         if (s == HEDDLE_EDEVICE) heddle__device_fault(p->dev, why.api_code, why.text);
         if (err != NULL) *err = why;
-        s = heddle__prefix(err, s, "constant '%s' on %s: ", v->name, p->dev->name);
+        s = heddle__prefix_on(p->dev->name, err, s, "constant '%s' on %s: ", v->name, p->dev->name);
       }
     }
     out[i] = p;

@@ -9,6 +9,7 @@
 
 #include "core/context.h"
 #include "core/error.h"
+#include "core/failure.h"
 #include "core/thread.h"
 #include "core/watch.h"
 
@@ -161,11 +162,12 @@ static heddle__run_end drive(heddle__drive *d, uint64_t deadline_ns, part as, he
   heddle__watch_leave(&watch);
   if (end == HEDDLE__RUN_LATE) {
     char what[320] = "it is in stages";
-    if (d->bound != NULL) heddle__run_say(d->bound, what, sizeof what);
+    const uint32_t step = d->bound != NULL ? heddle__run_say(d->bound, what, sizeof what) : HEDDLE__NONE;
     heddle__fail(err, HEDDLE_ETIMEOUT,
                  "the run has not ended within its time (%s); it is still pending: wait again, "
                  "or cancel it",
                  what);
+    if (step != HEDDLE__NONE) heddle__program_blame(d->bound->program, step, HEDDLE_ETIMEOUT, err);
     return end;
   }
   if (end == HEDDLE__RUN_STOPPED) {
@@ -190,9 +192,10 @@ static heddle_status late(heddle__drive *d, heddle_error *err) {
   const uint32_t step = atomic_load_explicit(&d->step, memory_order_relaxed);
   char what[320] = "";
   if (d->shown != NULL && step != HEDDLE__NONE) heddle__program_say(d->shown, step, what, sizeof what);
-  return heddle__fail(err, HEDDLE_ETIMEOUT,
-                      "the run has not ended within its time%s%s%s; it is still pending: wait again, or cancel it",
-                      what[0] != '\0' ? " (it is at " : "", what, what[0] != '\0' ? ")" : "");
+  heddle__fail(err, HEDDLE_ETIMEOUT,
+               "the run has not ended within its time%s%s%s; it is still pending: wait again, or cancel it",
+               what[0] != '\0' ? " (it is at " : "", what, what[0] != '\0' ? ")" : "");
+  return what[0] != '\0' ? heddle__program_blame(d->shown, step, HEDDLE_ETIMEOUT, err) : HEDDLE_ETIMEOUT;
 }
 
 /* The lock is held, and given up while sleeping. false when the deadline has passed. */

@@ -5,6 +5,7 @@
 
 #include "core/alloc.h"
 #include "core/error.h"
+#include "core/failure.h"
 #include "core/trace.h"
 #include "core/watch.h"
 #include "executor/explain.h"
@@ -77,10 +78,11 @@ static heddle_status ended(void *user, heddle_status status, const char *hung, h
   }
   if (hung != NULL) {
     ex->dead_words = *words;
-    heddle__prefix(&ex->dead_words, status == HEDDLE_EDEVICE ? status : HEDDLE_ETIMEOUT,
-                   "the executor cannot be used any more, since work on %s did not end after a failed run: ", hung);
+    heddle__prefix_on(hung, &ex->dead_words, status == HEDDLE_EDEVICE ? status : HEDDLE_ETIMEOUT,
+                      "the executor cannot be used any more, since work on %s did not end after a failed run: ", hung);
     atomic_store(&ex->dead, ex->dead_words.status);
-    heddle__prefix(words, status, "%s did not end within 2 s, so that this executor cannot be used any more: ", hung);
+    heddle__prefix_on(hung, words, status,
+                      "%s did not end within 2 s, so that this executor cannot be used any more: ", hung);
   }
   if (b == ex->bound) atomic_store_explicit(&ex->has_outputs, status == HEDDLE_OK, memory_order_relaxed);
   return status;
@@ -402,8 +404,10 @@ HEDDLE__COLD heddle_status heddle_executor_run_to(heddle_executor *ex, const cha
   if (s != HEDDLE_OK) return s;
   if (output != 0) target.index = output;
   if (target.index >= g->nodes[target.node].n_outputs)
-    return heddle__fail(err, HEDDLE_ENOTFOUND, "%s: node '%s' has %u outputs; there is no output %u", g->source,
-                        g->nodes[target.node].name, (unsigned)g->nodes[target.node].n_outputs, (unsigned)target.index);
+    return heddle__at_node(heddle__fail(err, HEDDLE_ENOTFOUND, "%s: node '%s' has %u outputs; there is no output %u",
+                                        g->source, g->nodes[target.node].name,
+                                        (unsigned)g->nodes[target.node].n_outputs, (unsigned)target.index),
+                           err, target.node, g->nodes[target.node].name);
   if (ex->staged != NULL) return name_file(ex->model, heddle__staged_run_to(ex, &target, out, err), err);
   heddle_error words;
   if (err == NULL) err = &words;

@@ -6,6 +6,7 @@
 
 #include "core/alloc.h"
 #include "core/error.h"
+#include "core/failure.h"
 #include "graph/infer.h"
 #include "graph/general.h"
 
@@ -230,11 +231,13 @@ static bool element(fold *f, int64_t i, int64_t n_out, heddle__number *out) {
 static heddle_status take(heddle__plan *plan, heddle__fold_room *room, const heddle__node *node, uint64_t bytes,
                           bool keep, char **out, heddle_error *err) {
   if (bytes > MAX_ROOM - room->bytes)
-    return heddle__fail(err, HEDDLE_ELIMIT,
-                        "%s: node '%s' (%s): a shape is computed through its result of %llu bytes; planning takes %llu "
-                        "bytes in all for such values",
-                        plan->req.graph->source, node->name, node->op, (unsigned long long)bytes,
-                        (unsigned long long)MAX_ROOM);
+    return heddle__at_node(
+        heddle__fail(err, HEDDLE_ELIMIT,
+                     "%s: node '%s' (%s): a shape is computed through its result of %llu bytes; planning takes %llu "
+                     "bytes in all for such values",
+                     plan->req.graph->source, node->name, node->op, (unsigned long long)bytes,
+                     (unsigned long long)MAX_ROOM),
+        err, (uint32_t)(node - plan->req.graph->nodes), node->name);
   room->bytes += bytes > MAX_BYTES ? bytes : 0;
   if (keep || bytes <= MAX_BYTES) {
     *out = heddle__plan_alloc(plan, 1, bytes);

@@ -6,6 +6,7 @@
 
 #include "core/alloc.h"
 #include "core/error.h"
+#include "core/failure.h"
 #include "modules/call_device.h"
 
 heddle_status heddle__foreign_init(heddle_model *m, heddle_module *library, heddle_error *err) {
@@ -78,8 +79,8 @@ static heddle_status check_scopes(const heddle_graph *g, const heddle__node *n, 
     if (n->inputs[i].node != HEDDLE__ABSENT)
       scope = scope_of(g, g->nodes[n->inputs[i].node].first_entry + n->inputs[i].index);
   if (scope == NULL) return HEDDLE_OK;
-  return heddle__fail(
-      err, HEDDLE_EUNSUPPORTED,
+  return heddle__fail_on(
+      dev->name, err, HEDDLE_EUNSUPPORTED,
       "function '%.200s' wants a tensor in memory of kind '%.60s' (storage_scope), and %s gives buffers: "
       "compile the model for a target without textures",
       n->func_name, scope, dev->name);
@@ -92,7 +93,7 @@ heddle_status heddle__foreign_ask(heddle__plan *plan, const heddle__node *n, uin
   heddle_status s =
       heddle__library_fits(plan->req.library, n->func_name, said != NULL ? said[n->first_entry] : 0, dev, err);
   if (s == HEDDLE_OK) s = check_scopes(plan->req.graph, n, dev, err);
-  if (s != HEDDLE_OK) return s == HEDDLE_ENOTFOUND ? heddle__fail(err, HEDDLE_EUNSUPPORTED, "%s", err->text) : s;
+  if (s != HEDDLE_OK) return s == HEDDLE_ENOTFOUND ? heddle__prefix(err, HEDDLE_EUNSUPPORTED, "%s", "") : s;
   s = rename_node(plan, n, (heddle_pnode *)(uintptr_t)a->ask->nodes.data, err);
   return s == HEDDLE_OK ? offer(plan, a, heddle__device_inline(dev) ? 0 : HEDDLE_OFFER_BARE, err) : s;
 }

@@ -4,6 +4,7 @@
 
 #include "core/alloc.h"
 #include "core/error.h"
+#include "core/failure.h"
 #include "executor/fold.h"
 #include "executor/plan.h"
 #include "graph/declared.h"
@@ -85,30 +86,36 @@ static heddle_status infer_tvm(heddle__plan *plan, const heddle__node *n, heddle
   bool is_view = heddle__node_is_view(g, n);
   heddle_status s = HEDDLE_OK;
   if (!is_view && plan->req.library == NULL)
-    return heddle__fail(err, HEDDLE_EUNSUPPORTED,
-                        "%s: node '%s' calls function '%s' of a compiled library: none is given", g->source, n->name,
-                        n->func_name);
+    return heddle__at_node(heddle__fail(err, HEDDLE_EUNSUPPORTED,
+                                        "%s: node '%s' calls function '%s' of a compiled library: none is given",
+                                        g->source, n->name, n->func_name),
+                           err, (uint32_t)(n - g->nodes), n->name);
   for (uint32_t k = 0; k < n->n_outputs && s == HEDDLE_OK; k++) {
     const heddle__type *t = &g->types[n->first_entry + k];
     heddle__known *known = &plan->values[n->first_entry + k].known;
     bool fixed = t->has_dtype && t->has_shape;
     for (uint32_t d = 0; fixed && d < t->ndim; d++) fixed = (known->shape[d] = t->dims[d].value) >= 0;
     if (!fixed)
-      return heddle__fail(err, HEDDLE_EFORMAT,
-                          "%s: node '%s': the output of a compiled function has a dtype and a "
-                          "fixed shape",
-                          g->source, n->name);
+      return heddle__at_node(heddle__fail(err, HEDDLE_EFORMAT,
+                                          "%s: node '%s': the output of a compiled function has a dtype and a "
+                                          "fixed shape",
+                                          g->source, n->name),
+                             err, (uint32_t)(n - g->nodes), n->name);
     known->dtype = t->dtype;
     known->ndim = t->ndim;
     s = heddle__tensor_bytes(t->dtype, t->ndim, known->shape, &known->bytes, err);
-    if (s != HEDDLE_OK) heddle__prefix(err, s, "%s: node '%s': ", g->source, n->name);
+    if (s != HEDDLE_OK)
+      heddle__at_node(heddle__prefix(err, s, "%s: node '%s': ", g->source, n->name), err, (uint32_t)(n - g->nodes),
+                      n->name);
   }
   if (s != HEDDLE_OK || !is_view) return s;
   const heddle__known *from = &plan->values[heddle__entry_id(g, n->inputs[0])].known;
   heddle__known *to = &plan->values[n->first_entry].known;
   if (from->bytes != to->bytes)
-    return heddle__fail(err, HEDDLE_EINVAL, "%s: node '%s' (%s): its input has %llu bytes, its output %llu", g->source,
-                        n->name, n->func_name, (unsigned long long)from->bytes, (unsigned long long)to->bytes);
+    return heddle__at_node(
+        heddle__fail(err, HEDDLE_EINVAL, "%s: node '%s' (%s): its input has %llu bytes, its output %llu", g->source,
+                     n->name, n->func_name, (unsigned long long)from->bytes, (unsigned long long)to->bytes),
+        err, (uint32_t)(n - g->nodes), n->name);
   to->data = from->data;
   return HEDDLE_OK;
 }
@@ -124,8 +131,9 @@ static heddle_status infer_node(heddle__plan *plan, folding *f, const heddle__no
   if (n->kind == HEDDLE__NODE_TVM) return infer_tvm(plan, n, err);
   const heddle__schema *schema = schema_of(g, n);
   if (schema == NULL) {
-    return heddle__fail(err, HEDDLE_EUNSUPPORTED, "%s: node '%s': operator %s is not known in opset %u", g->source,
-                        n->name, n->op, (unsigned)g->opset);
+    return heddle__at_node(heddle__fail(err, HEDDLE_EUNSUPPORTED, "%s: node '%s': operator %s is not known in opset %u",
+                                        g->source, n->name, n->op, (unsigned)g->opset),
+                           err, (uint32_t)(n - g->nodes), n->name);
   }
   const heddle__known **in = heddle__plan_alloc(plan, n->n_inputs, sizeof *in);
   heddle__known *out = heddle__plan_alloc(plan, n->n_outputs, sizeof *out);
@@ -137,16 +145,20 @@ static heddle_status infer_node(heddle__plan *plan, folding *f, const heddle__no
   heddle_status s = heddle__schema_infer(schema)(g, n, in, out, &needs, err);
   if (s == HEDDLE_EUNSUPPORTED && needs >= 0 && (uint32_t)needs < n->n_inputs) {
     uint32_t id = heddle__entry_id(g, n->inputs[needs]);
-    return heddle__prefix(
-        err, s, "the shape of node '%s' depends on %s '%s', whose bytes are not known before the run: ", n->name,
-        plan->values[id].kind == HEDDLE__VALUE_INPUT ? "input" : "value", plan->values[id].name);
+    return heddle__at_node(
+        heddle__prefix(err, s,
+                       "the shape of node '%s' depends on %s '%s', whose bytes are not known before the run: ", n->name,
+                       plan->values[id].kind == HEDDLE__VALUE_INPUT ? "input" : "value", plan->values[id].name),
+        err, (uint32_t)(n - g->nodes), n->name);
   }
   if (s != HEDDLE_OK) return s;
   for (uint32_t k = 0; k < n->n_outputs; k++) {
     heddle__value *v = &plan->values[n->first_entry + k];
     v->known = out[k];
     s = heddle__tensor_bytes(out[k].dtype, out[k].ndim, out[k].shape, &v->known.bytes, err);
-    if (s != HEDDLE_OK) return heddle__prefix(err, s, "%s: node '%s': ", g->source, n->name);
+    if (s != HEDDLE_OK)
+      return heddle__at_node(heddle__prefix(err, s, "%s: node '%s': ", g->source, n->name), err,
+                             (uint32_t)(n - g->nodes), n->name);
     out[k].bytes = v->known.bytes;
     s = heddle__declared_check(g, n, k, out[k].dtype, out[k].ndim, out[k].shape, err);
     if (s != HEDDLE_OK) return s;

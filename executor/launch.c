@@ -4,6 +4,7 @@
 
 #include "core/alloc.h"
 #include "core/error.h"
+#include "core/failure.h"
 #include "executor/bind.h"
 
 enum { FEW = 16 };
@@ -141,8 +142,8 @@ static heddle_status record(heddle__bound *b, const heddle__line *line, heddle__
   if (s == HEDDLE_ENOMEM || s == HEDDLE_EDEVICE) {
     if (s == HEDDLE_EDEVICE) heddle__device_fault(line->dev, why.api_code, why.text);
     if (err != NULL) *err = why;
-    return heddle__prefix(err, s, "%s: recording of %u steps: %s%s", line->dev->name, (unsigned)x->count, what,
-                          what[0] != '\0' ? ": " : "");
+    return heddle__prefix_on(line->dev->name, err, s, "%s: recording of %u steps: %s%s", line->dev->name,
+                             (unsigned)x->count, what, what[0] != '\0' ? ": " : "");
   }
   heddle__logf(heddle__context_log(b->program->model->ctx),
                s == HEDDLE_EUNSUPPORTED ? HEDDLE_LOG_INFO : HEDDLE_LOG_WARN, "executor",
@@ -186,7 +187,7 @@ heddle_status heddle__stretch_bind(heddle__bound *b, uint32_t segment, heddle_er
       if (s == HEDDLE_EDEVICE && line->dev != NULL) heddle__device_fault(line->dev, why.api_code, why.text);
       if (err != NULL) *err = why;
       x->count = i; /* what unbind frees */
-      return heddle__prefix(err, s, "%s: ", what);
+      return heddle__program_blame(p, id, heddle__prefix(err, s, "%s: ", what), err);
     }
     b->lengthy = b->lengthy || (line->is_host && is_lengthy(p->plan, id));
     if (a->kind != HEDDLE__STEP_OP || a->op != x->actions[0].op) x->launches = NULL;

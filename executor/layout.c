@@ -5,6 +5,7 @@
 
 #include "core/alloc.h"
 #include "core/error.h"
+#include "core/failure.h"
 #include "executor/ask.h"
 #include "executor/choose.h"
 
@@ -60,7 +61,8 @@ static heddle_status measure(builder *b, uint32_t value, uint32_t device, heddle
   }
   heddle_device *dev = b->plan->devices[device].dev;
   if (!dev->t->has_layout) {
-    return heddle__fail(err, HEDDLE_EABI, "the plugin of %s offered a layout and has no layout table", dev->name);
+    return heddle__fail_on(dev->name, err, HEDDLE_EABI, "the plugin of %s offered a layout and has no layout table",
+                           dev->name);
   }
   heddle_pvalue t = {.struct_size = sizeof t,
                      .dtype = v->known.dtype,
@@ -74,7 +76,7 @@ static heddle_status measure(builder *b, uint32_t value, uint32_t device, heddle
     s = dev->t->layout.bytes(dev->instance, dev->index, &t, &v->size, &v->align, err);
     heddle__device_close(dev);
   }
-  if (s != HEDDLE_OK) return heddle__prefix(err, s, "value '%s' in a layout of %s: ", v->name, dev->name);
+  if (s != HEDDLE_OK) return heddle__prefix_on(dev->name, err, s, "value '%s' in a layout of %s: ", v->name, dev->name);
   if (v->align == 0) v->align = 1;
   return HEDDLE_OK;
 }
@@ -112,9 +114,9 @@ static heddle_status add_reorder(builder *b, uint32_t from, heddle_layout layout
   heddle_status s = heddle__ask_reorder(plan, from, plan->values[from].layout, layout, &a, err);
   if (s == HEDDLE_OK) s = heddle__ask(plan, device, &a, err);
   if (s != HEDDLE_OK) {
-    return heddle__prefix(err, HEDDLE_EABI,
-                          "the plugin of %s offered a layout that it cannot reorder '%s' to or from: ",
-                          plan->devices[device].dev->name, plan->values[from].name);
+    return heddle__prefix_on(plan->devices[device].dev->name, err, HEDDLE_EABI,
+                             "the plugin of %s offered a layout that it cannot reorder '%s' to or from: ",
+                             plan->devices[device].dev->name, plan->values[from].name);
   }
   s = add_value(b, from, layout, device, out, err);
   if (s != HEDDLE_OK) return s;

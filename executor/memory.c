@@ -5,6 +5,7 @@
 #include "core/alloc.h"
 #include "core/context.h"
 #include "core/error.h"
+#include "core/failure.h"
 
 enum { HOST_ALIGN = 64 };
 
@@ -98,8 +99,8 @@ heddle_status heddle__memory_create(heddle_device *dev, uint32_t kind, uint64_t 
     if (s == HEDDLE_EDEVICE) heddle__device_fault(dev, why.api_code, why.text);
     if (err != NULL) *err = why;
     heddle__memory_release(m);
-    return heddle__prefix(
-        err, s, "%llu bytes of %s memory on %s%s: ", (unsigned long long)bytes, kind_name(kind), dev->name,
+    return heddle__prefix_on(
+        dev->name, err, s, "%llu bytes of %s memory on %s%s: ", (unsigned long long)bytes, kind_name(kind), dev->name,
         s == HEDDLE_ENOMEM || s == HEDDLE_ELIMIT ? " (use smaller shapes, or place some nodes on another device)" : "");
   }
   *out = m;
@@ -115,14 +116,17 @@ heddle_status heddle__memory_import(heddle_device *dev, void *host, uint64_t byt
                                     heddle_tensor *lender, heddle__memory **out, heddle_error *err) {
   *out = NULL;
   uint64_t granule = dev->desc.import_alignment;
-  if (granule == 0) return heddle__fail(err, HEDDLE_EUNSUPPORTED, "%s cannot import host memory", dev->name);
+  if (granule == 0)
+    return heddle__fail_on(dev->name, err, HEDDLE_EUNSUPPORTED, "%s cannot import host memory", dev->name);
   align = larger(align, granule);
   if ((uintptr_t)host % align != 0)
-    return heddle__fail(err, HEDDLE_EUNSUPPORTED, "%s imports host memory at multiples of %llu bytes, not at %p",
-                        dev->name, (unsigned long long)align, host);
+    return heddle__fail_on(dev->name, err, HEDDLE_EUNSUPPORTED,
+                           "%s imports host memory at multiples of %llu bytes, not at %p", dev->name,
+                           (unsigned long long)align, host);
   if (bytes % granule != 0 || bytes == 0)
-    return heddle__fail(err, HEDDLE_EUNSUPPORTED, "%s imports host memory in multiples of %llu bytes, not %llu",
-                        dev->name, (unsigned long long)granule, (unsigned long long)bytes);
+    return heddle__fail_on(dev->name, err, HEDDLE_EUNSUPPORTED,
+                           "%s imports host memory in multiples of %llu bytes, not %llu", dev->name,
+                           (unsigned long long)granule, (unsigned long long)bytes);
   heddle__memory *m = NULL;
   heddle_status s = make(dev, bytes, &m, err);
   if (s != HEDDLE_OK) return s;
@@ -130,7 +134,8 @@ heddle_status heddle__memory_import(heddle_device *dev, void *host, uint64_t byt
   s = dev->t->memory.import_host(dev->handle, host, bytes, &buffer, err);
   if (s != HEDDLE_OK) {
     heddle__memory_release(m);
-    return heddle__prefix(err, s, "%s: import of %llu bytes of host memory: ", dev->name, (unsigned long long)bytes);
+    return heddle__prefix_on(dev->name, err, s, "%s: import of %llu bytes of host memory: ", dev->name,
+                             (unsigned long long)bytes);
   }
   m->buffer = buffer;
   m->host = host;

@@ -5,6 +5,7 @@
 
 #include "core/alloc.h"
 #include "core/error.h"
+#include "core/failure.h"
 #include "core/watch.h"
 #include "executor/bind.h"
 #include "executor/budget.h"
@@ -57,8 +58,10 @@ heddle_status heddle__model_find(const heddle_graph *g, const char *text, heddle
     heddle__free(name);
   }
   if (s == HEDDLE_OK && out->index >= g->nodes[out->node].n_outputs)
-    s = heddle__fail(err, HEDDLE_ENOTFOUND, "%s: node '%s' has %u outputs; there is no output %u", g->source,
-                     g->nodes[out->node].name, (unsigned)g->nodes[out->node].n_outputs, (unsigned)out->index);
+    s = heddle__at_node(heddle__fail(err, HEDDLE_ENOTFOUND, "%s: node '%s' has %u outputs; there is no output %u",
+                                     g->source, g->nodes[out->node].name, (unsigned)g->nodes[out->node].n_outputs,
+                                     (unsigned)out->index),
+                        err, out->node, g->nodes[out->node].name);
   return s;
 }
 
@@ -95,10 +98,10 @@ static heddle_status take_rule(heddle_model *m, const char *text, heddle_error *
   uint32_t index = 0;
   while (index < m->n_devices && m->devices[index] != dev) index++;
   if (index == m->n_devices)
-    return heddle__fail(err, HEDDLE_EINVAL,
-                        "placement rule '%s': %s is not among the devices in use; add it to their "
-                        "list",
-                        text, dev->name);
+    return heddle__fail_on(dev->name, err, HEDDLE_EINVAL,
+                           "placement rule '%s': %s is not among the devices in use; add it to their "
+                           "list",
+                           text, dev->name);
   heddle__rule *r = &m->rules[m->n_rules++];
   r->device = index;
   r->text = heddle__strdup(text);

@@ -9,6 +9,7 @@
 
 #include "core/alloc.h"
 #include "core/error.h"
+#include "core/failure.h"
 
 typedef struct partition {
   heddle__grouping *all;
@@ -312,7 +313,7 @@ static heddle_status hear_device(partition *p, uint32_t device, heddle_error *er
     s = p->failed.status;
     if (err != NULL) *err = p->failed;
   }
-  return s == HEDDLE_OK ? s : heddle__prefix(err, s, "partition on %s: ", dev->name);
+  return s == HEDDLE_OK ? s : heddle__prefix_on(dev->name, err, s, "partition on %s: ", dev->name);
 }
 
 heddle_status heddle__partition(heddle__grouping *all, heddle_error *err) {

@@ -6,21 +6,28 @@
 #include <string.h>
 
 #include "core/error.h"
+#include "core/failure.h"
 #include "executor/ask.h"
 #include "executor/foreign.h"
 #include "executor/placer.h"
 
 /* Words about nodes that found no device: as many as fit. */
 typedef struct complaint {
-  char text[960];
+  char text[740]; /* of the 800 bytes that an error with members has */
   size_t used;
   uint32_t nodes;
   uint32_t unsaid;
   heddle_status status;
+  const heddle__node *first;
+  const char *device; /* that the first one was wanted on; NULL: on any */
 } complaint;
 
-static void complain(complaint *c, const heddle__node *n, heddle_status status, const char *why) {
-  if (c->nodes++ == 0) c->status = status;
+static void complain(complaint *c, const heddle__node *n, heddle_status status, const char *device, const char *why) {
+  if (c->nodes++ == 0) {
+    c->status = status;
+    c->first = n;
+    c->device = device;
+  }
   int k = snprintf(c->text + c->used, sizeof c->text - c->used, "%s'%s' (%s): %s", c->used == 0 ? "" : "; ", n->name,
                    n->op, why);
   if (k < 0 || (size_t)k >= sizeof c->text - c->used) {
@@ -82,11 +89,13 @@ static heddle_status wanted_type(heddle__plan *plan, const heddle__node *n, int3
   char list[256];
   list_devices(plan, list, sizeof list);
   const char *plugin = plugin_of(type);
-  return heddle__fail(err, HEDDLE_ENODEV,
-                      "%s: node '%s' is for a device of DLPack's type %d (device_index%s%s%s), and none of the devices "
-                      "in use is one (%s): add one to the list, place the node with a rule, or ignore the annotations",
-                      plan->req.graph->source, n->name, (int)type, plugin != NULL ? "; plugin '" : "",
-                      plugin != NULL ? plugin : "", plugin != NULL ? "' has those" : "", list);
+  return heddle__at_node(
+      heddle__fail(err, HEDDLE_ENODEV,
+                   "%s: node '%s' is for a device of DLPack's type %d (device_index%s%s%s), and none of the devices "
+                   "in use is one (%s): add one to the list, place the node with a rule, or ignore the annotations",
+                   plan->req.graph->source, n->name, (int)type, plugin != NULL ? "; plugin '" : "",
+                   plugin != NULL ? plugin : "", plugin != NULL ? "' has those" : "", list),
+      err, (uint32_t)(n - plan->req.graph->nodes), n->name);
 }
 
 /* The device that the caller or the graph wants for a node; HEDDLE__NONE where neither says anything. */
@@ -110,10 +119,12 @@ static heddle_status wanted(heddle__plan *plan, const heddle__node *n, uint32_t 
   if (*device != HEDDLE__NONE || plan->req.is_spare) return HEDDLE_OK;
   char list[256];
   list_devices(plan, list, sizeof list);
-  return heddle__fail(err, HEDDLE_ENODEV,
-                      "%s: node '%s' is annotated for device '%s', which is not among the devices in use (%s): add it "
-                      "to the list, or place the node with a rule (%s=%s)",
-                      plan->req.graph->source, n->name, n->device, list, n->name, plan->devices[0].dev->name);
+  return heddle__at_node(
+      heddle__fail(err, HEDDLE_ENODEV,
+                   "%s: node '%s' is annotated for device '%s', which is not among the devices in use (%s): add it "
+                   "to the list, or place the node with a rule (%s=%s)",
+                   plan->req.graph->source, n->name, n->device, list, n->name, plan->devices[0].dev->name),
+      err, (uint32_t)(n - plan->req.graph->nodes), n->name);
 }
 
 static heddle_status keep_answer(heddle__plan *plan, uint32_t node, uint32_t device, const char *cause,
@@ -188,7 +199,7 @@ static heddle_status place_node(heddle__plan *plan, uint32_t i, complaint *c, he
     }
     char text[400];
     snprintf(text, sizeof text, "%s wants it on %s: %.300s", cause, plan->devices[device].dev->name, why.text);
-    complain(c, n, HEDDLE_EUNSUPPORTED, text);
+    complain(c, n, HEDDLE_EUNSUPPORTED, plan->devices[device].dev->name, text);
     return HEDDLE_OK;
   }
   for (uint32_t d = 0; d < plan->n_devices; d++) {
@@ -208,7 +219,7 @@ static heddle_status place_node(heddle__plan *plan, uint32_t i, complaint *c, he
   } else {
     snprintf(text, sizeof text, "%.300s", why.text);
   }
-  complain(c, n, HEDDLE_EUNSUPPORTED, text);
+  complain(c, n, HEDDLE_EUNSUPPORTED, NULL, text);
   return HEDDLE_OK;
 }
 
@@ -229,10 +240,12 @@ heddle_status heddle__pass_place(heddle__plan *plan, heddle_error *err) {
     if (s != HEDDLE_OK) return s;
   }
   if (c.nodes == 0) return plan->req.placer != NULL ? heddle__placer_place(plan->req.placer, plan, err) : HEDDLE_OK;
-  if (c.unsaid != 0) {
-    return heddle__fail(err, c.status, "%s: no device runs %u node%s: %.800s; and %u more", g->source,
-                        (unsigned)c.nodes, c.nodes == 1 ? "" : "s", c.text, (unsigned)c.unsaid);
-  }
-  return heddle__fail(err, c.status, "%s: no device runs %u node%s: %s", g->source, (unsigned)c.nodes,
-                      c.nodes == 1 ? "" : "s", c.text);
+  if (c.unsaid != 0)
+    heddle__fail(err, c.status, "%s: no device runs %u node%s: %.640s; and %u more", g->source, (unsigned)c.nodes,
+                 c.nodes == 1 ? "" : "s", c.text, (unsigned)c.unsaid);
+  else
+    heddle__fail(err, c.status, "%s: no device runs %u node%s: %s", g->source, (unsigned)c.nodes,
+                 c.nodes == 1 ? "" : "s", c.text);
+  heddle__at_node(c.status, err, (uint32_t)(c.first - g->nodes), c.first->name);
+  return heddle__at_device(c.status, err, c.device);
 }

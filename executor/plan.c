@@ -8,6 +8,7 @@
 
 #include "core/alloc.h"
 #include "core/error.h"
+#include "core/failure.h"
 #include "core/watch.h"
 
 #define CHUNK_BYTES ((size_t)64 * 1024)
@@ -68,7 +69,7 @@ void heddle__plan_free(heddle__plan *plan) {
 heddle_status heddle__plan_watch(const heddle__plan *plan, const char *node, heddle_error *err) {
   heddle_status s = heddle__watch_check("planning", err);
   if (s == HEDDLE_OK) return s;
-  if (node != NULL) heddle__prefix(err, s, "node '%s': ", node);
+  if (node != NULL) heddle__at_node(heddle__prefix(err, s, "node '%s': ", node), err, HEDDLE__NO_NODE, node);
   return heddle__prefix(err, s, "%s: ", plan->req.graph->source);
 }
 

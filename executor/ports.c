@@ -6,6 +6,7 @@
 
 #include "core/alloc.h"
 #include "core/error.h"
+#include "core/failure.h"
 #include "executor/flight.h"
 #include "executor/stages.h"
 #include "graph/declared.h"
@@ -255,8 +256,8 @@ heddle_status heddle_executor_bind_input(heddle_executor *ex, uint32_t i, heddle
   const char *name = heddle__model_arg(ex->model, i)->name;
   if (value == NULL) return heddle__fail(err, HEDDLE_EINVAL, "input '%s': the tensor is NULL", name);
   if (value->dev != NULL && ex->model->feeds[i])
-    return heddle__fail(err, HEDDLE_EINVAL, "input '%s' decides shapes, and the tensor is on %s: use set_input", name,
-                        value->dev->name);
+    return heddle__fail_on(value->dev->name, err, HEDDLE_EINVAL,
+                           "input '%s' decides shapes, and the tensor is on %s: use set_input", name, value->dev->name);
   s = check_lent(value, "input", name, false, err);
   if (s != HEDDLE_OK) return s;
   s = heddle__executor_check_read(ex, i, value, err);

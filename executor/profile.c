@@ -14,6 +14,7 @@
 #include "core/alloc.h"
 #include "core/context.h"
 #include "core/error.h"
+#include "core/failure.h"
 #include "core/trace.h"
 #include "executor/explain.h"
 
@@ -61,7 +62,7 @@ heddle_status heddle__profile_create(heddle__bound *b, uint32_t lane, heddle__pr
     uint32_t d = device_of(b->program, l);
     if (l->is_host || d == HEDDLE__NONE || p->timers[d] != NULL || !l->t->has_timing) continue;
     s = l->t->timing.create(l->dev->handle, 2 * plan->n_steps, &p->timers[d], err);
-    if (s != HEDDLE_OK) s = heddle__prefix(err, s, "%s: timer: ", l->dev->name);
+    if (s != HEDDLE_OK) s = heddle__prefix_on(l->dev->name, err, s, "%s: timer: ", l->dev->name);
   }
   if (s != HEDDLE_OK) {
     heddle__profile_release(p);
@@ -138,7 +139,7 @@ static heddle_status read_device(heddle__profile *p, uint32_t d, heddle__trace *
     p->times[i].end = marks[1] + offset;
   }
   if (s == HEDDLE_OK) heddle__trace_clock(trace, dev->name, true, (int64_t)offset, error);
-  return s == HEDDLE_OK ? s : heddle__prefix(err, s, "%s: times of a run: ", dev->name);
+  return s == HEDDLE_OK ? s : heddle__prefix_on(dev->name, err, s, "%s: times of a run: ", dev->name);
 }
 
 static const char *op_name(heddle__profile *p, uint32_t step) {

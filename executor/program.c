@@ -7,6 +7,7 @@
 
 #include "core/alloc.h"
 #include "core/error.h"
+#include "core/failure.h"
 #include "executor/copies.h"
 #include "executor/optimize.h"
 
@@ -180,10 +181,12 @@ static heddle_status complain(const heddle__program *p, const heddle__region *r,
   if (r->n_nodes > 1) snprintf(more, sizeof more, " and %u more", (unsigned)r->n_nodes - 1);
   if (r->n_nodes > 0)
     snprintf(rule, sizeof rule, "give it another device (--place '%.120s=DEVICE') or ", nodes[0].name);
-  return heddle__prefix(err, s,
+  return heddle__at_node(
+      heddle__prefix_on(dev, err, s,
                         "plugin '%.*s' offered to run node '%.200s' (%.60s%s) on %s and cannot prepare it; %sleave the "
                         "plugin out of the list of devices: ",
-                        name, dev, r->label, nodes[0].op, more, dev, rule);
+                        name, dev, r->label, nodes[0].op, more, dev, rule),
+      err, HEDDLE__NO_NODE, r->label);
 }
 
 static heddle_status prepare(heddle__program *p, uint32_t region, heddle_error *err) {
@@ -200,7 +203,9 @@ static heddle_status prepare(heddle__program *p, uint32_t region, heddle_error *
   if (s == HEDDLE_EDEVICE) heddle__device_fault(dev, why.api_code, why.text);
   if (err != NULL) *err = why;
   if (s == HEDDLE_ENOMEM || s == HEDDLE_EDEVICE || r->foreign != NULL)
-    return heddle__prefix(err, s, "node '%.200s' on %s could not be prepared: ", r->label, dev->name);
+    s = heddle__prefix_on(dev->name, err, s, "node '%.200s' on %s could not be prepared: ", r->label, dev->name);
+  if (s == HEDDLE_ENOMEM || s == HEDDLE_EDEVICE || r->foreign != NULL)
+    return heddle__at_node(s, err, HEDDLE__NO_NODE, r->label);
   return complain(p, r, s, err);
 }
 
@@ -283,4 +288,11 @@ void heddle__program_say(const heddle__program *p, uint32_t id, char *out, size_
     break;
   case HEDDLE__STEP_FINISH: snprintf(out, size, "the end of the run"); break;
   }
+}
+
+heddle_status heddle__program_blame(const heddle__program *p, uint32_t id, heddle_status status, heddle_error *err) {
+  const heddle__plan *plan = p->plan;
+  const heddle__step *step = &plan->steps[id];
+  if (step->kind == HEDDLE__STEP_OP) heddle__at_node(status, err, HEDDLE__NO_NODE, plan->regions[step->region].label);
+  return step->device != HEDDLE__NONE ? heddle__at_device(status, err, plan->devices[step->device].dev->name) : status;
 }

@@ -50,6 +50,9 @@ heddle_status heddle__program_make(heddle_model *m, heddle__order *order, heddle
 heddle__program *heddle__program_retain(heddle__program *p);
 void heddle__program_release(heddle__program *p); /* takes NULL; before the model ends */
 
+/* Names the node and the device of a step in an error; gives status. */
+heddle_status heddle__program_blame(const heddle__program *p, uint32_t step, heddle_status status, heddle_error *err);
+
 /* "node 'conv1' on sim:0", "copy of 'x' from cpu:0 to sim:0": what a step is, for errors and profiles. */
 void heddle__program_say(const heddle__program *p, uint32_t step, char *out, size_t size);
 

@@ -4,6 +4,7 @@
 
 #include "core/alloc.h"
 #include "core/error.h"
+#include "core/failure.h"
 #include "executor/survive.h"
 
 /* ---- wishes */
@@ -48,10 +49,11 @@ static heddle_status lend(heddle__bound *b, const heddle__port *port, heddle_ten
   const heddle__plan *plan = b->program->plan;
   uint64_t granule = heddle__bound_import_align(b, port->alloc);
   if (b->memory[port->alloc]->lender == t) return HEDDLE_OK;
-  if (t->dev != NULL) return heddle__fail(err, HEDDLE_EUNSUPPORTED, "it is on %s", t->dev->name);
+  if (t->dev != NULL) return heddle__fail_on(t->dev->name, err, HEDDLE_EUNSUPPORTED, "it is on %s", t->dev->name);
   if (plan->spaces[plan->allocs[port->alloc].space].kind == HEDDLE_MEMORY_UNIFIED)
-    return heddle__fail(err, HEDDLE_EUNSUPPORTED, "%s computes in its own unified memory; imports serve copies only",
-                        b->memory[port->alloc]->dev->name);
+    return heddle__fail_on(b->memory[port->alloc]->dev->name, err, HEDDLE_EUNSUPPORTED,
+                           "%s computes in its own unified memory; imports serve copies only",
+                           b->memory[port->alloc]->dev->name);
   if (granule > 1 && ((uintptr_t)t->data % granule != 0 || t->bytes % granule != 0))
     return heddle__fail(err, HEDDLE_EUNSUPPORTED, "address and size must be multiples of %llu",
                         (unsigned long long)granule);

@@ -7,6 +7,7 @@
 
 #include "core/context.h"
 #include "core/error.h"
+#include "core/failure.h"
 #include "executor/profile.h"
 
 #define SLICE_NS UINT64_C(100000000) /* a completion may never come: look at the streams this often */
@@ -83,6 +84,8 @@ static HEDDLE__COLD heddle__run_end failed(trip *t, uint32_t step, heddle_device
   if (status == HEDDLE_EDEVICE) note_lost(t->b, dev, t->err);
   t->b->culprit = dev;
   t->status = heddle__prefix(t->err, status, "%s: ", what);
+  if (dev != NULL) heddle__at_device(status, t->err, dev->name);
+  heddle__program_blame(t->b->program, step, status, t->err);
   return HEDDLE__RUN_FAILED;
 }
 
@@ -231,6 +234,8 @@ static bool is_ready(trip *t, const heddle__line *line) {
     if (s == HEDDLE_EDEVICE) heddle__device_fault(from->dev, t->err->api_code, t->err->text);
     t->b->culprit = from->dev;
     t->status = heddle__prefix(t->err, s, "%s, or work before it: ", what);
+    heddle__at_device(s, t->err, from->dev->name);
+    heddle__program_blame(p, g->step, s, t->err);
     return false;
   }
   return true;
@@ -254,7 +259,7 @@ static void poll_streams(trip *t, uint32_t *dry) {
     if (s == HEDDLE_OK) continue;
     if (s == HEDDLE_EDEVICE) heddle__device_fault(l->dev, t->err->api_code, t->err->text);
     t->b->culprit = l->dev;
-    t->status = heddle__prefix(t->err, s, "%s, stream %u: ", l->dev->name, (unsigned)i);
+    t->status = heddle__prefix_on(l->dev->name, t->err, s, "%s, stream %u: ", l->dev->name, (unsigned)i);
   }
   if (t->status != HEDDLE_OK || ++*dry < DRY_POLLS) return;
   for (uint32_t i = 0; i < b->n_lines; i++) {
@@ -348,6 +353,10 @@ static HEDDLE__COLD void find_cause(trip *t) {
     if (strstr(t->err->text, why.text) == NULL) heddle__prefix(t->err, HEDDLE_EDEVICE, "%s; ", why.text);
     t->status = heddle__prefix(t->err, HEDDLE_EDEVICE, "%s%s", what, what[0] != '\0' ? ", or work near it: " : "");
     t->err->api_code = why.api_code;
+    const char *named = heddle__failed_device(t->err);
+    if (named != NULL && strcmp(named, l->dev->name) != 0) heddle__clear_members(t->err); /* it only met the loss */
+    if (step != HEDDLE__NONE) heddle__program_blame(t->b->program, step, t->status, t->err);
+    heddle__at_device(t->status, t->err, l->dev->name);
   }
 }
 
@@ -414,13 +423,13 @@ bool heddle__run_drain(heddle__bound *b, uint64_t timeout_ns, char *what, size_t
   return drained;
 }
 
-HEDDLE__COLD void heddle__run_say(const heddle__bound *b, char *out, size_t size) {
+HEDDLE__COLD uint32_t heddle__run_say(const heddle__bound *b, char *out, size_t size) {
   const heddle__program *p = b->program;
   if (b->waited != HEDDLE__NONE) {
     char what[256];
     heddle__program_say(p, b->waited, what, sizeof what);
     snprintf(out, size, "%s was waited for: a compiled function cannot be stopped", what);
-    return;
+    return b->waited;
   }
   for (uint32_t i = 0; i < b->n_lines; i++) {
     const heddle__line *l = &b->lines[i];
@@ -435,7 +444,7 @@ HEDDLE__COLD void heddle__run_say(const heddle__bound *b, char *out, size_t size
         continue;
       heddle__program_say(p, g->step, what, sizeof what);
       snprintf(out, size, "%s has not finished", what);
-      return;
+      return g->step;
     }
   }
   for (uint32_t i = 0; i < b->n_lines; i++) {
@@ -443,9 +452,11 @@ HEDDLE__COLD void heddle__run_say(const heddle__bound *b, char *out, size_t size
     if (l->next == l->end) continue;
     char what[256];
     uint32_t at = l->at < p->segments[l->next].count ? l->at : 0;
-    heddle__program_say(p, p->order[p->segments[l->next].first + at], what, sizeof what);
+    const uint32_t step = p->order[p->segments[l->next].first + at];
+    heddle__program_say(p, step, what, sizeof what);
     snprintf(out, size, "next is %s", what);
-    return;
+    return step;
   }
   snprintf(out, size, "all steps are through");
+  return HEDDLE__NONE;
 }

@@ -38,7 +38,7 @@ void heddle__run_finish(heddle__bound *b);
  * some stream did not end, and memory must be kept. */
 bool heddle__run_drain(heddle__bound *b, uint64_t timeout_ns, char *what, size_t size);
 
-/* Which step a late run waits for, in words. */
-void heddle__run_say(const heddle__bound *b, char *out, size_t size);
+/* Which step a late run waits for, in words and by number; HEDDLE__NONE: none. */
+uint32_t heddle__run_say(const heddle__bound *b, char *out, size_t size);
 
 #endif

@@ -4,6 +4,7 @@
 
 #include "core/alloc.h"
 #include "core/error.h"
+#include "core/failure.h"
 #include "executor/copies.h"
 #include "executor/storage_blocks.h"
 
@@ -50,19 +51,20 @@ heddle_status heddle__instance_check(const heddle__plan *plan, uint32_t instance
   uint64_t limit = heddle__space_limit(plan, it->space);
   if (it->bytes <= limit && it->bytes <= MAX_BYTES) return HEDDLE_OK;
   if (limit > MAX_BYTES) limit = MAX_BYTES;
-  const char *of = "value", *name = "?";
+  const char *of = "value", *name = "?", *node = NULL;
   if (it->value != HEDDLE__NONE) {
     name = plan->values[it->value].name;
   } else {
     of = "the workspace of node";
     for (uint32_t s = 0; s < plan->n_steps; s++)
       if (plan->steps[s].workspace == instance && plan->steps[s].region != HEDDLE__NONE)
-        name = plan->regions[plan->steps[s].region].label;
+        name = node = plan->regions[plan->steps[s].region].label;
   }
-  return heddle__fail(err, HEDDLE_ELIMIT,
-                      "%s '%s' needs %" PRIu64 " bytes on %s, where one buffer has at most %" PRIu64
-                      "; place its node on another device or use a smaller shape",
-                      of, name, it->bytes, device, limit);
+  heddle__fail_on(device, err, HEDDLE_ELIMIT,
+                  "%s '%s' needs %" PRIu64 " bytes on %s, where one buffer has at most %" PRIu64
+                  "; place its node on another device or use a smaller shape",
+                  of, name, it->bytes, device, limit);
+  return node != NULL ? heddle__at_node(HEDDLE_ELIMIT, err, HEDDLE__NO_NODE, node) : HEDDLE_ELIMIT;
 }
 
 static bool is_placed(const heddle__plan *plan, const heddle__uses *uses, uint32_t i, uint32_t space, bool joined) {
@@ -123,9 +125,10 @@ static heddle_status weigh(heddle__blocks *b, const heddle__plan *plan, uint32_t
     b->unit = block->align == 0 ? 0 : common(b->unit, block->align);
     b->sum += block->bytes + block->align;
     if (b->unit == 0 || b->sum > MAX_BYTES)
-      return heddle__fail(err, HEDDLE_ELIMIT,
-                          "the values on %s need more than %" PRIu64 " bytes with their alignment; use smaller shapes",
-                          plan->devices[plan->spaces[space].device].dev->name, MAX_BYTES);
+      return heddle__fail_on(plan->devices[plan->spaces[space].device].dev->name, err, HEDDLE_ELIMIT,
+                             "the values on %s need more than %" PRIu64
+                             " bytes with their alignment; use smaller shapes",
+                             plan->devices[plan->spaces[space].device].dev->name, MAX_BYTES);
   }
   return HEDDLE_OK;
 }

@@ -6,6 +6,7 @@
 #include <string.h>
 
 #include "core/error.h"
+#include "core/failure.h"
 #include "core/tensor.h"
 #include "graph/words.h"
 
@@ -50,6 +51,7 @@ heddle_status heddle__declared_check(const heddle_graph *g, const heddle__node *
   if (!heddle__declared_differs(&g->types[node->first_entry + index], dtype, ndim, shape, declared, is))
     return HEDDLE_OK;
   if (node->n_outputs > 1) snprintf(number, sizeof number, ":%u", (unsigned)index);
-  return heddle__fail(err, HEDDLE_EFORMAT, "%s: output '%s%s' is declared %s, and is %s", g->source,
-                      heddle__show(node->name, shown), number, declared, is);
+  heddle__fail(err, HEDDLE_EFORMAT, "%s: output '%s%s' is declared %s, and is %s", g->source,
+               heddle__show(node->name, shown), number, declared, is);
+  return heddle__at_node(HEDDLE_EFORMAT, err, (uint32_t)(node - g->nodes), node->name);
 }

@@ -8,6 +8,7 @@
 #include "core/alloc.h"
 #include "core/context.h"
 #include "core/error.h"
+#include "core/failure.h"
 #include "graph/validate.h"
 #include "graph/words.h"
 
@@ -133,7 +134,9 @@ heddle_status heddle__graph_find(const heddle_graph *g, const char *name, uint32
   heddle__show(name, shown);
   while (end < g->n_nodes && strcmp(g->names[end].name, name) == 0) end++;
   if (end == first)
-    return heddle__fail(err, HEDDLE_ENOTFOUND, "%s: no node '%s' among its %u", g->source, shown, g->n_nodes);
+    return heddle__at_node(
+        heddle__fail(err, HEDDLE_ENOTFOUND, "%s: no node '%s' among its %u", g->source, shown, g->n_nodes), err,
+        HEDDLE__NO_NODE, name);
   if (end - first == 1) {
     *out = g->names[first].node;
     return HEDDLE_OK;

@@ -2,6 +2,8 @@
  * input, broadcasting. The families are in infer_*.c. */
 #include "graph/infer.h"
 
+#include "core/failure.h"
+
 #include <stdarg.h>
 #include <stdio.h>
 #include <string.h>
@@ -46,7 +48,8 @@ heddle_status heddle__bad_input(const heddle_graph *g, const heddle__node *node,
   if (vsnprintf(words, sizeof words, format, args) < 0) words[0] = '\0';
   va_end(args);
   heddle__type_words(input->dtype, input->ndim, input->shape, type);
-  return heddle__node_fail(g, node, err, HEDDLE_EFORMAT, "input %u (%s): expected %s", i, type, words);
+  return heddle__at_operand(
+      heddle__node_fail(g, node, err, HEDDLE_EFORMAT, "input %u (%s): expected %s", i, type, words), err, i);
 }
 
 heddle_status heddle__same_dtype(const heddle_graph *g, const heddle__node *node, uint32_t i,

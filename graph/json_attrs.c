@@ -5,6 +5,7 @@
 
 #include "core/alloc.h"
 #include "core/error.h"
+#include "core/failure.h"
 #include "graph/opschema.h"
 #include "graph/reader.h"
 #include "graph/words.h"
@@ -109,10 +110,9 @@ static heddle_status read_inner(heddle__reader *r, heddle__node *node, const cha
   if (s == HEDDLE_OK) return s;
   char place[200];
   snprintf(place, sizeof place, "%s: ", r->name); /* it stands before the words; once is enough */
-  size_t n = strlen(place);
-  if (r->err != NULL && strncmp(r->err->text, place, n) == 0)
-    memmove(r->err->text, r->err->text + n, strlen(r->err->text + n) + 1);
-  return heddle__prefix(r->err, s, "%s: node '%.60s' (%s): %s: ", r->name, shown, node->op, attr);
+  heddle__unprefix(r->err, place);
+  return heddle__at_node(heddle__prefix(r->err, s, "%s: node '%.60s' (%s): %s: ", r->name, shown, node->op, attr),
+                         r->err, HEDDLE__NO_NODE, node->name);
 }
 
 static heddle_status read_attr(heddle__reader *r, heddle__node *node, const heddle__schema *schema, const char *name,

@@ -4,6 +4,7 @@
 
 #include "core/alloc.h"
 #include "core/error.h"
+#include "core/failure.h"
 #include "graph/reader.h"
 #include "graph/words.h"
 
@@ -179,6 +180,7 @@ heddle_status heddle__read_nodes(heddle__reader *r, const json_t *nodes) {
   g->nodes = heddle__alloc(g->n_nodes, sizeof *g->nodes);
   if (g->nodes == NULL) return heddle__no_memory(r->err, "the nodes of a graph");
   heddle_status s = HEDDLE_OK;
-  for (uint32_t i = 0; i < g->n_nodes && s == HEDDLE_OK; i++) s = read_node(r, i, json_array_get(nodes, i));
+  for (uint32_t i = 0; i < g->n_nodes && s == HEDDLE_OK; i++)
+    s = heddle__at_node(read_node(r, i, json_array_get(nodes, i)), r->err, i, g->nodes[i].name);
   return s;
 }

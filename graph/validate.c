@@ -7,6 +7,7 @@
 
 #include "core/alloc.h"
 #include "core/error.h"
+#include "core/failure.h"
 #include "graph/general.h"
 #include "graph/words.h"
 
@@ -58,13 +59,14 @@ static bool is_known(const heddle_graph *g, const heddle__node *node) {
 }
 
 static heddle_status list_unknown(const heddle_graph *g, uint32_t count, heddle_error *err) {
-  char list[560], op[64], name[64], one[200], known[240];
+  char list[480], op[64], name[64], one[200], known[200];
   size_t used = 0;
-  uint32_t listed = 0;
+  uint32_t listed = 0, first = g->n_nodes;
   list[0] = '\0';
   for (uint32_t i = 0; i < g->n_nodes; i++) {
     const heddle__node *node = &g->nodes[i];
     if (node->kind != HEDDLE__NODE_OP || is_known(g, node)) continue;
+    if (first == g->n_nodes) first = i;
     heddle__show(node->op, op);
     heddle__show(node->name, name);
     const bool other = node->domain[0] != '\0';
@@ -76,14 +78,17 @@ static heddle_status list_unknown(const heddle_graph *g, uint32_t count, heddle_
     listed++;
   }
   if (listed < count) snprintf(list + used, sizeof list - used, " and %u more", count - listed);
-  if (!g->is_heddle)
-    return heddle__fail(err, HEDDLE_EUNSUPPORTED,
-                        "%s: nodes that are neither null nor tvm_op in a graph without a "
-                        "\"heddle\" object: %s",
-                        g->source, list);
   heddle__schema_names(g->opset, known, sizeof known);
-  return heddle__fail(err, HEDDLE_EUNSUPPORTED, "%s: nodes whose operator is not known in opset %u: %s%s; known are %s",
-                      g->source, g->opset, list, HEDDLE__NO_RARE_OPERATORS, known);
+  if (!g->is_heddle)
+    heddle__fail(err, HEDDLE_EUNSUPPORTED,
+                 "%s: nodes that are neither null nor tvm_op in a graph without a "
+                 "\"heddle\" object: %s",
+                 g->source, list);
+  else
+    heddle__fail(err, HEDDLE_EUNSUPPORTED, "%s: nodes whose operator is not known in opset %u: %s%s; known are %s",
+                 g->source, g->opset, list, HEDDLE__NO_RARE_OPERATORS, known);
+  return first < g->n_nodes ? heddle__at_node(HEDDLE_EUNSUPPORTED, err, first, g->nodes[first].name)
+                            : HEDDLE_EUNSUPPORTED;
 }
 
 static heddle_status check_operators(const heddle_graph *g, heddle_error *err) {
@@ -124,8 +129,9 @@ static heddle_status entry_bytes(const heddle_graph *g, uint32_t entry, uint64_t
   uint32_t id = 0;
   while (id + 1 < g->n_nodes && g->nodes[id + 1].first_entry <= entry) id++;
   char name[64];
-  return heddle__prefix(err, s, "%s: output %u of node %u '%s': ", g->source, entry - g->nodes[id].first_entry, id,
-                        heddle__show(g->nodes[id].name, name));
+  heddle__prefix(err, s, "%s: output %u of node %u '%s': ", g->source, entry - g->nodes[id].first_entry, id,
+                 heddle__show(g->nodes[id].name, name));
+  return heddle__at_node(s, err, id, g->nodes[id].name);
 }
 
 /* __nop and __copy hand bytes on, so there must be as many on both sides. */

@@ -7,6 +7,7 @@
 #include <string.h>
 
 #include "core/error.h"
+#include "core/failure.h"
 #include "core/tensor.h"
 #include "heddle/text.h"
 
@@ -35,11 +36,12 @@ heddle_status heddle__node_fail(const heddle_graph *g, const heddle__node *node,
   if (vsnprintf(words, sizeof words, format, args) < 0) words[0] = '\0';
   va_end(args);
   bool known = node >= g->nodes && node < g->nodes + g->n_nodes;
-  if (!known)
-    return heddle__fail(err, status, "%s: node '%s' (%s): %s", g->source, heddle__show(node->name, name),
-                        heddle__show(node->op, op), words);
-  return heddle__fail(err, status, "%s: node %u '%s' (%s): %s", g->source, (unsigned)(node - g->nodes),
-                      heddle__show(node->name, name), heddle__show(node->op, op), words);
+  const uint32_t index = known ? (uint32_t)(node - g->nodes) : HEDDLE__NO_NODE;
+  heddle__show(node->name, name);
+  heddle__show(node->op, op);
+  if (known) heddle__fail(err, status, "%s: node %u '%s' (%s): %s", g->source, (unsigned)index, name, op, words);
+  else heddle__fail(err, status, "%s: node '%s' (%s): %s", g->source, name, op, words);
+  return heddle__at_node(status, err, index, node->name);
 }
 
 const char *heddle__type_words(heddle_dtype dtype, uint32_t ndim, const int64_t *shape, char out[128]) {

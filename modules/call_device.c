@@ -4,6 +4,7 @@
 
 #include "core/alloc.h"
 #include "core/error.h"
+#include "core/failure.h"
 
 typedef struct call_stream {
   struct call_stream *next;
@@ -24,20 +25,21 @@ heddle_status heddle__library_fits(const heddle_module *m, const char *function,
   if (s != HEDDLE_OK) return s;
   if (kind == NULL && annotated != 0) type = annotated;
   if (kind != NULL && type != dev->desc.type)
-    return heddle__fail(err, HEDDLE_EUNSUPPORTED,
-                        "function '%.200s' launches code of kind '%s' (DLPack's type %d), which devices of plugin '%s' "
-                        "run: add one to the list; %s is of type %d",
-                        function, kind, (int)type, m->t->plugin(kind), dev->name, (int)dev->desc.type);
+    return heddle__fail_on(
+        dev->name, err, HEDDLE_EUNSUPPORTED,
+        "function '%.200s' launches code of kind '%s' (DLPack's type %d), which devices of plugin '%s' "
+        "run: add one to the list; %s is of type %d",
+        function, kind, (int)type, m->t->plugin(kind), dev->name, (int)dev->desc.type);
   if (type != dev->desc.type)
-    return heddle__fail(err, HEDDLE_EUNSUPPORTED,
-                        "function '%.200s' was compiled for devices of DLPack's type %d, and %s is of type %d",
-                        function, (int)type, dev->name, (int)dev->desc.type);
+    return heddle__fail_on(dev->name, err, HEDDLE_EUNSUPPORTED,
+                           "function '%.200s' was compiled for devices of DLPack's type %d, and %s is of type %d",
+                           function, (int)type, dev->name, (int)dev->desc.type);
   bool on_cpu = type == HEDDLE_DEVICE_CPU && heddle__device_inline(dev) && dev->t->memory.native != NULL;
   if (on_cpu || (dev->t->has_module && !heddle__device_inline(dev) && m->t->serves(m->library, type))) return HEDDLE_OK;
-  return heddle__fail(err, HEDDLE_EUNSUPPORTED,
-                      "function '%.200s' is wanted on %s, and there is no code for such devices in its library, or "
-                      "none that the device's plugin loads",
-                      function, dev->name);
+  return heddle__fail_on(dev->name, err, HEDDLE_EUNSUPPORTED,
+                         "function '%.200s' is wanted on %s, and there is no code for such devices in its library, or "
+                         "none that the device's plugin loads",
+                         function, dev->name);
 }
 
 static heddle_status make(heddle_module *m, heddle_device *dev, call_device **out, heddle_error *err) {
@@ -71,7 +73,8 @@ heddle_status heddle__call_on_device(heddle_module *m, heddle_device *dev, const
                                      const heddle_value *args, uint32_t n_args, heddle_value *result,
                                      heddle_error *err) {
   if (dev->ctx != m->ctx)
-    return heddle__fail(err, HEDDLE_EINVAL, "a tensor is on %s of another context than the library's", dev->name);
+    return heddle__fail_on(dev->name, err, HEDDLE_EINVAL, "a tensor is on %s of another context than the library's",
+                           dev->name);
   heddle_status s = heddle__device_check(dev, err);
   if (s == HEDDLE_OK) s = heddle__library_fits(m, function, dev->desc.type, dev, err);
   if (s != HEDDLE_OK) return s;

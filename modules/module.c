@@ -12,6 +12,7 @@
 #include "core/alloc.h"
 #include "core/elf.h"
 #include "core/error.h"
+#include "core/failure.h"
 #include "core/log.h"
 #include "core/parts.h"
 #include "core/pool.h"
@@ -209,9 +210,9 @@ heddle_status heddle_module_call(heddle_module *m, const char *function, const h
     const heddle_tensor *t = args[i].kind == HEDDLE_VALUE_TENSOR ? args[i].of.t : NULL;
     if (t == NULL || t->dev == NULL || t->dev == dev) continue;
     if (dev != NULL)
-      return heddle__fail(err, HEDDLE_EINVAL,
-                          "argument %u is on %s, and one before it is on %s: a function runs on one", (unsigned)i,
-                          t->dev->name, dev->name);
+      return heddle__fail_on(t->dev->name, err, HEDDLE_EINVAL,
+                             "argument %u is on %s, and one before it is on %s: a function runs on one", (unsigned)i,
+                             t->dev->name, dev->name);
     dev = t->dev;
   }
   if (dev != NULL) return heddle__call_on_device(m, dev, function, args, n_args, result, err);

@@ -79,23 +79,10 @@ func (f *Function) Invoke(args ...interface{}) (*Value, error) {
 	runtime.KeepAlive(args)
 	cause := takeCause(result.cause)
 	if s != C.HEDDLE_OK {
-		return nil, about{file: f.file, devices: devicesOf(args)}.errorOf(s, words).withCause(cause)
+		return nil, about{file: f.file}.errorOf(s, words).withCause(cause)
 	}
 	defer C.free(result.text)
 	return resultValue(&result), nil
-}
-
-// The names of the devices that arguments are on, for the attributes of an error.
-func devicesOf(args []interface{}) []string {
-	var names []string
-	for _, arg := range args {
-		if a, ok := arg.(*Array); ok && a.ctx != CPU(0) {
-			if word, ok := deviceWords[a.ctx.DeviceType]; ok {
-				names = append(names, fmt.Sprintf("%s:%d", word, a.ctx.DeviceID))
-			}
-		}
-	}
-	return names
 }
 
 // GetGlobalFunction gives the function that is registered under a name; ErrNotFound where there is none.

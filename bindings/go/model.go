@@ -8,7 +8,6 @@ import "C"
 import (
 	"context"
 	"runtime"
-	"strings"
 	"unsafe"
 )
 
@@ -16,9 +15,10 @@ import (
 // the model's pool for itself, and waits where all are in use.
 type Model struct {
 	ref
-	m     *C.heddle_model
-	about about
-	pool  *pool
+	m       *C.heddle_model
+	about   about
+	devices []string
+	pool    *pool
 }
 
 // Load makes a model from a graph (.json), an ONNX model (.onnx) or a library that TVM compiled (.so). It may block in
@@ -87,9 +87,9 @@ func makeModel(path string, list []Option, create modelMaker) (*Model, error) {
 		if texts.err != nil {
 			return nil, texts.err
 		}
-		return nil, about{file: path, devices: deviceWordsOf(o.devices)}.errorOf(s, words)
+		return nil, about{file: path}.errorOf(s, words)
 	}
-	made := &Model{m: m, about: about{file: path, devices: namesOfDevices(m)}}
+	made := &Model{m: m, about: about{file: path}, devices: namesOfDevices(m)}
 	made.pool = newPool(o.pool)
 	pool := made.pool
 	made.free = func(unsafe.Pointer, int) {
@@ -100,15 +100,6 @@ func makeModel(path string, list []Option, create modelMaker) (*Model, error) {
 	runtime.SetFinalizer(made, (*Model).Close)
 	allocated(modelBytes)
 	return made, nil
-}
-
-// The names in a list such as "vulkan:0,cuda?,cpu".
-func deviceWordsOf(list string) []string {
-	names := strings.Split(list, ",")
-	for i, name := range names {
-		names[i] = strings.TrimSuffix(strings.TrimSpace(name), "?")
-	}
-	return names
 }
 
 func namesOfDevices(m *C.heddle_model) []string {
@@ -129,7 +120,7 @@ func (m *Model) Close() {
 }
 
 // Devices gives the names of the devices that the model may use, in order.
-func (m *Model) Devices() []string { return append([]string{}, m.about.devices...) }
+func (m *Model) Devices() []string { return append([]string{}, m.devices...) }
 
 // IOInfo is an input or an output.
 type IOInfo struct {

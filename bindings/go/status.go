@@ -8,10 +8,10 @@ import "C"
 import (
 	"context"
 	"errors"
-	"regexp"
 	"runtime/cgo"
 	"strings"
 	"sync"
+	"unsafe"
 )
 
 // Status is what kind of error an Error is. As a value of type error it is what errors.Is compares with.
@@ -88,31 +88,7 @@ func freeErr(e *C.heddle_error) { errorBuffers.Put(e) }
 
 // What a call was about, for the attributes of its error.
 type about struct {
-	file    string
-	devices []string
-}
-
-var nodeWords = regexp.MustCompile(`\bnode '([^']*)'`)
-
-func isWordByte(b byte) bool {
-	return b == '_' || b >= '0' && b <= '9' || b >= 'a' && b <= 'z' || b >= 'A' && b <= 'Z'
-}
-
-// Where a device's name stands in words, on its own; -1: nowhere.
-func findWord(text, word string) int {
-	for from := 0; word != ""; {
-		at := strings.Index(text[from:], word)
-		if at < 0 {
-			return -1
-		}
-		at += from
-		end := at + len(word)
-		if (at == 0 || !isWordByte(text[at-1])) && (end == len(text) || !isWordByte(text[end]) && text[end] != ':') {
-			return at
-		}
-		from = at + 1
-	}
-	return -1
+	file string
 }
 
 func (a about) errorOf(status C.heddle_status, err *C.heddle_error) *Error {
@@ -120,14 +96,9 @@ func (a about) errorOf(status C.heddle_status, err *C.heddle_error) *Error {
 	if e.Message == "" {
 		e.Message = e.Status.Error()
 	}
-	if found := nodeWords.FindStringSubmatch(e.Message); found != nil {
-		e.Node = found[1]
-	}
-	first := len(e.Message)
-	for _, name := range a.devices {
-		if at := findWord(e.Message, name); at >= 0 && at < first {
-			first, e.Device = at, name
-		}
+	about := C.heddle_failure{struct_size: C.uint32_t(unsafe.Sizeof(C.heddle_failure{}))}
+	if C.heddle_error_failure(err, &about) == C.HEDDLE_OK {
+		e.Node, e.Device = C.GoString(&about.node_name[0]), C.GoString(&about.device[0])
 	}
 	return e
 }

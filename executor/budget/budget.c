@@ -4,6 +4,7 @@
 #include <string.h>
 
 #include "core/error.h"
+#include "core/failure.h"
 #include "core/alloc.h"
 #include "executor/budget/net.h"
 
@@ -57,15 +58,16 @@ static heddle_status read_one(const reader *r, const char *name, size_t name_len
   device[name_length] = '\0';
   heddle_device *dev = NULL;
   heddle_status s = heddle_context_find_device(r->m->ctx, device, &dev, err);
-  if (s != HEDDLE_OK) return heddle__prefix(err, s, "limit on memory '%s' (from %s): ", device, r->from);
+  if (s != HEDDLE_OK) return heddle__prefix_on(device, err, s, "limit on memory '%s' (from %s): ", device, r->from);
   uint32_t i = 0;
   while (i < r->m->n_devices && r->m->devices[i] != dev) i++;
   if (i < r->m->n_devices) r->limits[i] = bytes;
   else if (r->strict)
-    return heddle__fail(err, HEDDLE_EINVAL,
-                        "limit on memory: %s is not among the devices in use; add it to their list, or leave its limit "
-                        "out",
-                        dev->name);
+    return heddle__fail_on(
+        dev->name, err, HEDDLE_EINVAL,
+        "limit on memory: %s is not among the devices in use; add it to their list, or leave its limit "
+        "out",
+        dev->name);
   return HEDDLE_OK;
 }
 
@@ -105,7 +107,7 @@ heddle_status heddle__limits_read(const heddle_model *m, const char *list, const
 /* ---- what does not fit */
 
 typedef struct page {
-  char text[900];
+  char text[720];
   size_t used;
   size_t kept; /* for what is said last */
 } page;
@@ -197,7 +199,7 @@ static heddle_status complain(const heddle__request *request, const heddle__plan
   if (words[0] != '\0') say(&p, "; it fits with %s", words);
   else if (plan->n_devices > 1) say(&p, "; moving nodes to another device does not make it fit");
   else say(&p, "; list another device, to which nodes can be moved");
-  return heddle__fail(err, HEDDLE_ELIMIT, "%s: %s", plan->req.graph->source, p.text);
+  return heddle__fail_on(plan->devices[worst].dev->name, err, HEDDLE_ELIMIT, "%s: %s", plan->req.graph->source, p.text);
 }
 
 heddle_status heddle__budget_fit(const heddle__request *request, heddle__plan **out, heddle_error *err) {

@@ -3,6 +3,7 @@
 #include <string.h>
 
 #include "core/error.h"
+#include "core/failure.h"
 #include "executor/placement/measure.h"
 #include "executor/placement/placement.h"
 
@@ -63,7 +64,7 @@ static heddle_status measure(heddle__place_room *room, heddle__survey *s, heddle
   }
   if (r == HEDDLE_EDEVICE) {
     if (err != NULL) *err = why;
-    return heddle__prefix(err, r, "%s: measuring %s: ", dev->name, x->label);
+    return heddle__prefix_on(dev->name, err, r, "%s: measuring %s: ", dev->name, x->label);
   }
   x->refused = !x->known; /* a second measurement can be done without */
   x->fresh = false;

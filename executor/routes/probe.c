@@ -4,6 +4,7 @@
 #include <string.h>
 
 #include "core/error.h"
+#include "core/failure.h"
 #include "core/alloc.h"
 #include "executor/routes/routes.h"
 
@@ -48,7 +49,7 @@ static heddle_status import_page(way *w, heddle__memory *page, heddle_error *err
   w->page = page->buffer;
   if (own || w->to_host || (kin && w->route != HEDDLE__ROUTE_SHARED)) return HEDDLE_OK;
   if (dev->t->memory.import_host == NULL)
-    return heddle__fail(err, HEDDLE_EUNSUPPORTED, "%s cannot import host memory", dev->name);
+    return heddle__fail_on(dev->name, err, HEDDLE_EUNSUPPORTED, "%s cannot import host memory", dev->name);
   heddle_status s = dev->t->memory.import_host(dev->handle, page->host, page->imported, &w->page, err);
   w->imported = s == HEDDLE_OK;
   return s;

@@ -5,6 +5,7 @@
 #include <string.h>
 
 #include "core/error.h"
+#include "core/failure.h"
 #include "core/registry.h"
 
 static const char *const names[] = {"same", "direct", "shared", "peer", "staged", "staged twice"};
@@ -75,7 +76,8 @@ heddle_status heddle__route_retest(heddle_device *from, heddle_device *to, heddl
   }
   if (err != NULL) *err = why;
   if (s == HEDDLE_EDEVICE || s == HEDDLE_ETIMEOUT || (!wrong && !spare))
-    return heddle__prefix(err, s, "the self-test of the route from %s to %s (%s): ", from->name, to->name, way);
+    return heddle__prefix_on(heddle__device_inline(to) ? from->name : to->name, err, s,
+                             "the self-test of the route from %s to %s (%s): ", from->name, to->name, way);
   cost.off = true;
   if (wrong) heddle__route_record_add(from, to, route, &cost);
   if (spare) {

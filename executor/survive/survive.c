@@ -7,6 +7,7 @@
 #include <string.h>
 
 #include "core/error.h"
+#include "core/failure.h"
 #include "core/registry.h"
 
 bool survive_no(scene *c, const char *format, ...) {
@@ -37,25 +38,17 @@ const char *survive_lies_on(const scene *c, const heddle_device *dev) {
   return NULL;
 }
 
-/* Whether a text names a device, and no other whose name only begins so. */
-static bool names(const char *text, const char *name) {
-  size_t n = strlen(name);
-  for (const char *at = strstr(text, name); at != NULL; at = strstr(at + 1, name))
-    if (at[n] < '0' || at[n] > '9') return true;
-  return false;
-}
-
 /* Asks every device whether it is well, and finds the one that failed: a lost one, the one whose step it was, or the one
- * that the words of a failed plan name. */
+ * that the error names. */
 static void find_culprit(scene *c) {
   const heddle_model *m = c->ex->active;
+  const char *failed = heddle__failed_device(c->words);
   heddle_device *lost = NULL, *named = NULL;
   for (uint32_t i = 0; i < m->n_devices; i++) {
     heddle_device *dev = m->devices[i];
     (void)heddle_device_health(dev, NULL);
     if (lost == NULL && survive_lost(dev)) lost = dev;
-    bool better = named == NULL || (named->desc.caps & HEDDLE_CAP_INLINE) != 0;
-    if (better && names(c->words->text, dev->name)) named = dev;
+    if (failed != NULL && strcmp(failed, dev->name) == 0) named = dev;
   }
   heddle__bound *b = c->ex->bound;
   c->culprit = lost != NULL ? lost : b != NULL && b->culprit != NULL ? b->culprit : named;
@@ -144,5 +137,6 @@ heddle_status heddle__survive_failure(heddle_executor *ex, heddle_status status,
   }
   heddle__fail(words, status, "%.600s (%s: %s)", first.text, fails_over ? "no failover" : "no retry", c.why);
   words->api_code = first.api_code;
+  heddle__copy_members(&first, words);
   return status;
 }

@@ -5,6 +5,7 @@
 
 #include "core/alloc.h"
 #include "core/error.h"
+#include "core/failure.h"
 #include "frontends/onnx/tensor.h"
 #include "frontends/onnx/types.h"
 #include "frontends/onnx/upgrade.h"
@@ -138,10 +139,11 @@ static heddle_status add_inputs(writer *w) {
 static heddle_status missing(writer *w, const Onnx__NodeProto *node, const char *value) {
   char name[44], op[44], shown[44];
   bool later = json_object_get(w->makers, value) != NULL;
-  return heddle__onnx_fail(w->r, HEDDLE_EFORMAT, "node '%s' (%s): nothing before it makes its input '%s'%s",
-                           heddle__onnx_show(heddle__onnx_node_name(node), name), heddle__onnx_show(node->op_type, op),
-                           heddle__onnx_show(value, shown),
-                           later ? ", which a later node does: there is a cycle, or the nodes are not in order" : "");
+  heddle__onnx_fail(w->r, HEDDLE_EFORMAT, "node '%s' (%s): nothing before it makes its input '%s'%s",
+                    heddle__onnx_show(heddle__onnx_node_name(node), name), heddle__onnx_show(node->op_type, op),
+                    heddle__onnx_show(value, shown),
+                    later ? ", which a later node does: there is a cycle, or the nodes are not in order" : "");
+  return heddle__at_node(HEDDLE_EFORMAT, w->r->err, HEDDLE__NO_NODE, heddle__onnx_node_name(node));
 }
 
 static heddle_status inputs_of(writer *w, const Onnx__NodeProto *node, json_t **out) {
@@ -182,8 +184,9 @@ static heddle_status add_operator(writer *w, const Onnx__NodeProto *node) {
   size_t n_outputs = outputs_of(w, node);
   if (n_outputs == 0) return HEDDLE_OK; /* nobody can use it */
   if (n_outputs > MAX_OUTPUTS)
-    return heddle__onnx_fail(w->r, HEDDLE_ELIMIT, "node '%s' has %zu outputs",
-                             heddle__onnx_show(heddle__onnx_node_name(node), shown), n_outputs);
+    return heddle__at_node(heddle__onnx_fail(w->r, HEDDLE_ELIMIT, "node '%s' has %zu outputs",
+                                             heddle__onnx_show(heddle__onnx_node_name(node), shown), n_outputs),
+                           w->r->err, HEDDLE__NO_NODE, heddle__onnx_node_name(node));
   const bool is_control = heddle__onnx_is_control(node);
   if (heddle__onnx_has_graph(node) && !is_control) heddle__onnx_problem(w->r, node, "it runs a graph of its own");
   else if (schema == NULL)
@@ -383,8 +386,10 @@ static heddle_status write_inner(writer *w, const Onnx__NodeProto *node) {
     const Onnx__ValueInfoProto *v = w->graph->output[i];
     const json_t *entry = json_object_get(w->entries, v->name);
     if (entry == NULL)
-      return heddle__onnx_fail(w->r, HEDDLE_EFORMAT, "nothing makes output '%s' of a graph of node '%s'",
-                               heddle__onnx_show(v->name, shown), heddle__onnx_node_name(node));
+      return heddle__at_node(heddle__onnx_fail(w->r, HEDDLE_EFORMAT,
+                                               "nothing makes output '%s' of a graph of node '%s'",
+                                               heddle__onnx_show(v->name, shown), heddle__onnx_node_name(node)),
+                             w->r->err, HEDDLE__NO_NODE, heddle__onnx_node_name(node));
     MUST(json_array_append_new(w->heads, entry_of(json_integer_value(entry))));
     s = declare_inner(w, v, json_integer_value(entry), node->op_type[0] == 'I');
   }

@@ -3,6 +3,7 @@
  * inputs of the node, after its own: so each graph sees only what its node hands it. */
 #include <string.h>
 
+#include "core/failure.h"
 #include "frontends/onnx/types.h"
 #include "frontends/onnx/upgrade.h"
 
@@ -32,9 +33,10 @@ static heddle_status define(heddle__onnx_reader *r, const Onnx__NodeProto *node,
   *out = name;
   if (name[0] == '\0') return HEDDLE_OK;
   if (json_object_get(names, name) != NULL)
-    return heddle__onnx_fail(r, HEDDLE_EFORMAT, "a graph of node '%s' has two values of the name '%s'",
-                             heddle__onnx_show(heddle__onnx_node_name(node), (char[44]){0}),
-                             heddle__onnx_show(name, shown));
+    return heddle__at_node(heddle__onnx_fail(r, HEDDLE_EFORMAT, "a graph of node '%s' has two values of the name '%s'",
+                                             heddle__onnx_show(heddle__onnx_node_name(node), (char[44]){0}),
+                                             heddle__onnx_show(name, shown)),
+                           r->err, HEDDLE__NO_NODE, heddle__onnx_node_name(node));
   *out = heddle__onnx_new_value(r, node, name);
   if (*out == NULL || json_object_set_new(names, name, json_string(*out)) != 0) return heddle__onnx_no_memory(r);
   *out = heddle__onnx_format(&r->arena, "%s", *out); /* a scope goes before the nodes do */

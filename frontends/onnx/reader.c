@@ -6,6 +6,7 @@
 
 #include "core/alloc.h"
 #include "core/error.h"
+#include "core/failure.h"
 #include "frontends/onnx/types.h"
 #include "frontends/onnx/wire.h"
 
@@ -76,7 +77,9 @@ static heddle_status check_node(heddle__onnx_reader *r, Onnx__NodeProto *node) {
   if (s == HEDDLE_OK) s = check_text(r, &node->domain, "the domain of a node");
   if (s == HEDDLE_OK && node->op_type[0] == '\0') {
     char shown[44];
-    s = heddle__onnx_fail(r, HEDDLE_EFORMAT, "node '%s' has no operator", heddle__onnx_show(node->name, shown));
+    s = heddle__at_node(
+        heddle__onnx_fail(r, HEDDLE_EFORMAT, "node '%s' has no operator", heddle__onnx_show(node->name, shown)), r->err,
+        HEDDLE__NO_NODE, node->name);
   }
   for (size_t i = 0; i < node->n_input && s == HEDDLE_OK; i++) s = check_text(r, &node->input[i], "an input of a node");
   for (size_t i = 0; i < node->n_output && s == HEDDLE_OK; i++)

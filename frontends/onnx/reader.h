@@ -42,9 +42,10 @@ typedef struct heddle__onnx_reader {
   const struct heddle__onnx_scope *scope; /* of the graph of a node that is being read; inner.c. NULL: of none */
   json_t *functions;                      /* "DOMAIN NAME" of the model's functions to their positions */
 
-  char problems[800]; /* what is not supported, all of it as far as there is room */
+  char problems[680]; /* what is not supported, all of it as far as there is room */
   size_t problems_used;
   unsigned n_problems, n_listed;
+  char first_problem[128]; /* the name of the node of the first one; "": it is of no node */
 } heddle__onnx_reader;
 
 /* heddle__onnx_read from memory, where weights outside of it are refused. */

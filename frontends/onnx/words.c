@@ -5,6 +5,7 @@
 #include <string.h>
 
 #include "core/error.h"
+#include "core/failure.h"
 #include "frontends/onnx/reader.h"
 
 heddle_status heddle__onnx_fail(heddle__onnx_reader *r, heddle_status status, const char *format, ...) {
@@ -53,7 +54,8 @@ void heddle__onnx_problem(heddle__onnx_reader *r, const Onnx__NodeProto *node, c
     n = snprintf(one, sizeof one, "%snode '%s' (%s%s%s): %s", before,
                  heddle__onnx_show(heddle__onnx_node_name(node), name), node->domain,
                  node->domain[0] != '\0' ? ": " : "", heddle__onnx_show(node->op_type, op), words);
-  r->n_problems++;
+  if (r->n_problems++ == 0 && node != NULL)
+    snprintf(r->first_problem, sizeof r->first_problem, "%s", heddle__onnx_node_name(node));
   if (r->n_listed + 1 < r->n_problems || n < 0 || (size_t)n >= sizeof r->problems - r->problems_used - 24) return;
   memcpy(r->problems + r->problems_used, one, (size_t)n + 1);
   r->problems_used += (size_t)n;
@@ -66,5 +68,7 @@ heddle_status heddle__onnx_complain(heddle__onnx_reader *r) {
   if (r->n_listed < r->n_problems)
     snprintf(r->problems + r->problems_used, sizeof r->problems - r->problems_used, "; and %u more",
              r->n_problems - r->n_listed);
-  return heddle__onnx_fail(r, HEDDLE_EUNSUPPORTED, "this is not supported: %s", r->problems);
+  heddle__onnx_fail(r, HEDDLE_EUNSUPPORTED, "this is not supported: %s", r->problems);
+  return r->first_problem[0] != '\0' ? heddle__at_node(HEDDLE_EUNSUPPORTED, r->err, HEDDLE__NO_NODE, r->first_problem)
+                                     : HEDDLE_EUNSUPPORTED;
 }

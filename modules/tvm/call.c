@@ -5,6 +5,7 @@
 
 #include "core/alloc.h"
 #include "core/error.h"
+#include "core/failure.h"
 #include "core/tensor.h"
 #include "modules/tvm/convert.h"
 #include "modules/tvm/ffi_object.h"
@@ -198,7 +199,8 @@ heddle_status heddle__library_call(heddle__tvm_caller *caller, heddle_pstream *s
     heddle_status waited = caller->dev->t->stream.sync(stream, UINT64_MAX, &why);
     if (s == HEDDLE_OK && waited != HEDDLE_OK) {
       if (err != NULL) *err = why;
-      s = heddle__prefix(err, waited, "function '%.200s' of %.200s on %s: ", function, l->path, caller->dev->name);
+      s = heddle__prefix_on(caller->dev->name, err, waited, "function '%.200s' of %.200s on %s: ", function, l->path,
+                            caller->dev->name);
     }
     heddle__lane_give(lane);
   }

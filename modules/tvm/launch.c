@@ -9,6 +9,7 @@
 
 #include "core/alloc.h"
 #include "core/error.h"
+#include "core/failure.h"
 
 /* What one caller has loaded on its device. */
 typedef struct heddle__on_device {
@@ -83,7 +84,7 @@ static heddle_status load(const heddle__tvm_caller *caller, const heddle__kernel
   if (s == HEDDLE_OK) s = dev->t->module.kernel_get(d->units[h->unit], h->head.name, out, &info, err);
   if (s == HEDDLE_OK) atomic_store_explicit(&d->kernels[h->number], *out, memory_order_release);
   pthread_mutex_unlock(&d->lock);
-  return s == HEDDLE_OK ? s : heddle__prefix(err, s, "kernel '%.200s' on %s: ", h->head.name, dev->name);
+  return s == HEDDLE_OK ? s : heddle__prefix_on(dev->name, err, s, "kernel '%.200s' on %s: ", h->head.name, dev->name);
 }
 
 heddle_status heddle__device_prepare(heddle__tvm_caller *caller, const char *function, heddle_error *err) {

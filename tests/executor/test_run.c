@@ -245,6 +245,23 @@ static void a_release_of_a_hung_run_ends(void **state) {
   tear_down(&t);
 }
 
+/* The members of err: a device of the accelerator's, and the node where its text names one. */
+static void names_both(void) {
+  heddle_failure f = {.struct_size = sizeof f};
+  char quoted[140];
+  OK(heddle_error_failure(&err, &f));
+  if (strncmp(f.device, on("sim:"), strlen(on("sim:"))) != 0) fail_msg("device '%s' of: %s", f.device, err.text);
+  snprintf(quoted, sizeof quoted, "node '%s'", f.node_name);
+  if (strstr(err.text, "node '") != NULL) SAYS(quoted);
+  else assert_string_equal(f.node_name, "");
+}
+
+static void is_of(const char *device) {
+  heddle_failure f = {.struct_size = sizeof f};
+  OK(heddle_error_failure(&err, &f));
+  assert_string_equal(f.device, device);
+}
+
 /* The n-th command of a kind fails on the device, long after the call that put it there. */
 static void failures_name_node_and_device(void **state) {
   (void)state;
@@ -275,6 +292,7 @@ static void failures_name_node_and_device(void **state) {
         failed++;
         assert_int_equal(s, HEDDLE_EFAILED);
         SAYS(on("sim:"));
+        names_both();
       }
       /* A command that fails where it was recorded fails at each replay. */
       if (capture == 0 || strstr(rules[k], "async") == NULL) {
@@ -319,6 +337,7 @@ static void failed_calls_name_node_and_device(void **state) {
       assert_int_equal(s, HEDDLE_EFAILED);
       SAYS(on("sim:"));
       if (strstr(rules[k / MODES], "op.run") != NULL) SAYS("'a"); /* of the node */
+      names_both();
     }
     if (failed > 1) fail_msg("%s failed %d times", settings, failed);
     OK(heddle_executor_run(t.ex, HEDDLE_FOREVER, &err));
@@ -337,8 +356,10 @@ static void a_lost_device_stays_lost(void **state) {
   set_up(&t, "sim.fail=run:9@1:async:fault;sim.capture=0", mixed, 7);
   FAILS(heddle_executor_run(t.ex, HEDDLE_FOREVER, &err), HEDDLE_EDEVICE);
   SAYS(on("sim:1"));
+  is_of(on("sim:1"));
   FAILS(heddle_executor_run(t.ex, HEDDLE_FOREVER, &err), HEDDLE_EDEVICE);
   SAYS(on("sim:1"));
+  is_of(on("sim:1"));
   heddle_executor *ex = NULL;
   FAILS(heddle_executor_create(t.model, &ex, &err), HEDDLE_EDEVICE);
   /* The other devices go on. */

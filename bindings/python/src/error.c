@@ -1,8 +1,7 @@
-/* bindings/python/src/error.c: the exceptions: a class for each status of the C API, with what its words tell as
+/* bindings/python/src/error.c: the exceptions: a class for each status of the C API, with its members as
  * attributes. heddle/errors.py is where users find them. */
 #include "module.h"
 
-#include <ctype.h>
 #include <stdarg.h>
 #include <stdio.h>
 #include <string.h>
@@ -38,61 +37,10 @@ static const struct {
     {HEDDLE_ELIMIT, "LimitError", NULL, NULL, "Over a limit, such as that of a file's size."},
 };
 
-/* ---------------------------------------------------------------- what the words tell */
-
-static int in_word(char c) {
-  return isalnum((unsigned char)c) || c == '_';
-}
-
-/* The node: what stands in quotes after the word node. *n is its length. */
-static const char *find_node(const char *text, size_t *n) {
-  for (const char *at = text; (at = strstr(at, "node '")) != NULL; at++) {
-    const char *name = at + 6, *end = strchr(name, '\'');
-    if (end == NULL) return NULL;
-    if (at > text && in_word(at[-1])) continue;
-    *n = (size_t)(end - name);
-    return name;
-  }
-  return NULL;
-}
-
-/* A device's name, "sim:0" (letters, digits and '_', a colon and a number), that begins at p, or "cpu" where the words
- * before or after say that it is a device; its length, or 0. */
-static size_t device_at(const char *text, const char *p) {
-  size_t n = 0;
-  if (p > text && (in_word(p[-1]) || strchr("./-:%", p[-1]) != NULL)) return 0;
-  if (!islower((unsigned char)*p)) return 0;
-  while (in_word(p[n])) n++;
-  if (p[n] == ':' && isdigit((unsigned char)p[n + 1])) {
-    n++;
-    while (isdigit((unsigned char)p[n])) n++;
-    return in_word(p[n]) || p[n] == '.' || (p[n] == ':' && isdigit((unsigned char)p[n + 1])) ? 0 : n;
-  }
-  if (n != 3 || strncmp(p, "cpu", 3) != 0) return 0;
-  int before =
-      (p - text >= 3 && strncmp(p - 3, "on ", 3) == 0) || (p - text >= 8 && strncmp(p - 8, "device '", 8) == 0);
-  return before || (p[3] == ':' && p[4] == ' ') ? 3 : 0;
-}
-
-/* The first device that the words name. What stands in quotes is a name of the caller's (of a node, an input), unless the
- * word device is before it. */
-static const char *find_device(const char *text, size_t *n) {
-  for (const char *p = text; *p != '\0'; p++) {
-    if (*p == '\'' && !(p > text && in_word(p[-1])) && !(p - text >= 7 && strncmp(p - 7, "device ", 7) == 0)) {
-      const char *end = strchr(p + 1, '\'');
-      if (end != NULL) p = end;
-      continue;
-    }
-    *n = device_at(text, p);
-    if (*n > 0) return p;
-  }
-  return NULL;
-}
-
 /* ---------------------------------------------------------------- raising */
 
-static PyObject *text_or_none(const char *text, size_t n) {
-  return text != NULL ? PyUnicode_DecodeUTF8(text, (Py_ssize_t)n, "replace") : Py_NewRef(Py_None);
+static PyObject *text_or_none(const char *text) {
+  return text[0] != '\0' ? PyUnicode_DecodeUTF8(text, (Py_ssize_t)strlen(text), "replace") : Py_NewRef(Py_None);
 }
 
 /* Takes over value. 0, or -1 with an exception. */
@@ -109,15 +57,15 @@ static PyObject *error_class(heddle_status status) {
 /* The exception of a status; NULL with another one. */
 static PyObject *error_of(heddle_status status, const heddle_error *err, const char *file) {
   const char *text = err != NULL && err->text[0] != '\0' ? err->text : heddle_status_text(status);
-  PyObject *words = text_or_none(text, strlen(text));
+  PyObject *words = text_or_none(text);
   PyObject *error = words != NULL ? PyObject_CallFunctionObjArgs(error_class(status), words, NULL) : NULL;
-  size_t node_n = 0, device_n = 0;
-  const char *node = find_node(text, &node_n), *device = find_device(text, &device_n);
+  heddle_failure about = {.struct_size = sizeof about};
+  (void)heddle_error_failure(err, &about); /* without members: none of them */
   int made = error != NULL && set(error, "status", PyUnicode_FromString(heddle_status_name(status))) == 0 &&
              set(error, "code", PyLong_FromLong(status)) == 0 &&
              set(error, "api_code", PyLong_FromLong(err != NULL ? err->api_code : 0)) == 0 &&
-             set(error, "message", Py_NewRef(words)) == 0 && set(error, "node", text_or_none(node, node_n)) == 0 &&
-             set(error, "device", text_or_none(device, device_n)) == 0 &&
+             set(error, "message", Py_NewRef(words)) == 0 && set(error, "node", text_or_none(about.node_name)) == 0 &&
+             set(error, "device", text_or_none(about.device)) == 0 &&
              set(error, "file", file != NULL ? PyUnicode_DecodeFSDefault(file) : Py_NewRef(Py_None)) == 0;
   Py_XDECREF(words);
   if (!made) Py_CLEAR(error);

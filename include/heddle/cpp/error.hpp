@@ -25,56 +25,12 @@ namespace heddle {
 
 namespace detail {
 
-inline bool is_word(char c) {
-  return (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') || (c >= '0' && c <= '9') || c == '_';
-}
-
-inline bool is_digit(char c) {
-  return c >= '0' && c <= '9';
-}
-
-// The name in "node 'NAME'"; "" where there is none.
-inline std::string node_in(const std::string &text) {
-  for (std::size_t at = 0; (at = text.find("node '", at)) != std::string::npos; at++) {
-    const std::size_t start = at + 6, end = text.find('\'', start);
-    if (end == std::string::npos) return {};
-    if (at == 0 || !is_word(text[at - 1])) return text.substr(start, end - start);
-  }
-  return {};
-}
-
-// How long the device's name is that begins at p: "sim:0", or "cpu" where the words around it say that it is a device.
-// text is terminated, so that what lies behind its last character is no part of a name.
-inline std::size_t device_at(const std::string &text, std::size_t p) {
-  const char *at = text.c_str() + p;
-  std::size_t n = 0;
-  if (p > 0 && (is_word(text[p - 1]) || std::strchr("./-:%", text[p - 1]) != nullptr)) return 0;
-  if (!(*at >= 'a' && *at <= 'z')) return 0;
-  while (is_word(at[n])) n++;
-  if (at[n] == ':' && is_digit(at[n + 1])) {
-    n++;
-    while (is_digit(at[n])) n++;
-    return is_word(at[n]) || at[n] == '.' || (at[n] == ':' && is_digit(at[n + 1])) ? 0 : n;
-  }
-  if (n != 3 || std::strncmp(at, "cpu", 3) != 0) return 0;
-  const bool before =
-      (p >= 3 && text.compare(p - 3, 3, "on ") == 0) || (p >= 8 && text.compare(p - 8, 8, "device '") == 0);
-  return before || (at[3] == ':' && at[4] == ' ') ? 3 : 0;
-}
-
-// The first device that the words name; "" where there is none. What stands in quotes is a name of the caller's (of a
-// node, an input), unless the word device is before it.
-inline std::string device_in(const std::string &text) {
-  for (std::size_t p = 0; p < text.size(); p++) {
-    if (text[p] == '\'' && (p == 0 || !is_word(text[p - 1])) && (p < 7 || text.compare(p - 7, 7, "device ") != 0)) {
-      const std::size_t end = text.find('\'', p + 1);
-      if (end != std::string::npos) p = end;
-      continue;
-    }
-    const std::size_t n = device_at(text, p);
-    if (n > 0) return text.substr(p, n);
-  }
-  return {};
+// What an error is about; empty where it names nothing.
+inline heddle_failure failure_of(const heddle_error &err) noexcept {
+  heddle_failure about = {};
+  about.struct_size = sizeof about;
+  (void)heddle_error_failure(&err, &about);
+  return about;
 }
 
 #ifndef HEDDLE_CPP_NO_EXCEPTIONS
@@ -110,13 +66,13 @@ public:
 
   // For functions of the program that fail on purpose: status and words reach the caller.
   Error(heddle_status status, std::string text, std::string file = {}, std::int32_t api_code = 0)
-      : facts_(std::make_shared<const Facts>(Facts{status, api_code, std::move(text), std::move(file), nullptr})) {}
+      : facts_(
+            std::make_shared<const Facts>(Facts{status, api_code, std::move(text), std::move(file), {}, {}, nullptr})) {
+  }
 
   // Of a C call; file is the path that it was about, or NULL.
   Error(heddle_status status, const heddle_error &err, const char *file)
-      : facts_(std::make_shared<const Facts>(Facts{status, err.api_code,
-                                                   err.text[0] != '\0' ? err.text : heddle_status_text(status),
-                                                   file != nullptr ? file : "", cause_of(status, err.text)})) {}
+      : Error(status, err, detail::failure_of(err), file) {}
 
   heddle_status status() const noexcept {
     return facts_ ? facts_->status : HEDDLE_OK;
@@ -137,12 +93,12 @@ public:
     return facts_ ? facts_->api_code : 0;
   }
 
-  // The node and the device that the words name ("conv1", "sim:0"), and the path that the call was about; "" for none.
+  // The node and the device that the failure is about ("conv1", "sim:0"), and the path of the call; "" for none.
   std::string node() const {
-    return detail::node_in(what());
+    return facts_ ? facts_->node : std::string();
   }
   std::string device() const {
-    return detail::device_in(what());
+    return facts_ ? facts_->device : std::string();
   }
   std::string file() const {
     return facts_ ? facts_->file : std::string();
@@ -165,9 +121,14 @@ private:
   struct Facts {
     heddle_status status;
     std::int32_t api_code;
-    std::string text, file;
+    std::string text, file, node, device;
     std::exception_ptr cause;
   };
+
+  Error(heddle_status status, const heddle_error &err, const heddle_failure &about, const char *file)
+      : facts_(std::make_shared<const Facts>(
+            Facts{status, err.api_code, err.text[0] != '\0' ? err.text : heddle_status_text(status),
+                  file != nullptr ? file : "", about.node_name, about.device, cause_of(status, err.text)})) {}
 
   static std::exception_ptr cause_of(heddle_status status, const char *text) noexcept {
 #ifndef HEDDLE_CPP_NO_EXCEPTIONS
