@@ -7,6 +7,7 @@
 #include <string.h>
 
 #include "core/error.h"
+#include "core/failure.h"
 #include "modules/tvm/thread.h"
 
 void heddle__tvm_say(const char *kind, const char *words) {
@@ -28,6 +29,7 @@ void heddle__tvm_say_error(const char *what, const heddle_error *why) {
   heddle__tvm_say(what, why->text);
   self->status = why->status;
   self->api_code = why->api_code;
+  self->about = *why;
 }
 
 void heddle__tvm_set_last_error(const char *words) {
@@ -94,6 +96,7 @@ heddle_status heddle__tvm_words(heddle_status usual, heddle_error *err) {
   heddle_status s = self->status != HEDDLE_OK ? self->status : usual;
   heddle__fail(err, s, "%s", self->error[0] != '\0' ? self->error : "it failed, and left no words");
   if (self->status != HEDDLE_OK && err != NULL) err->api_code = self->api_code;
+  if (self->status != HEDDLE_OK) heddle__copy_members(&self->about, err);
   heddle__tvm_forget(self);
   return s;
 }
@@ -108,6 +111,7 @@ heddle_status heddle__tvm_failed(const char *function, const char *file, heddle_
   heddle__fail(err, s, "function '%.200s' of %.200s: %s", function, file,
                self->error[0] != '\0' ? self->error : "it failed, and left no words");
   if (self->status != HEDDLE_OK && err != NULL) err->api_code = self->api_code;
+  if (self->status != HEDDLE_OK) heddle__copy_members(&self->about, err);
   self->error[0] = '\0';
   self->status = HEDDLE_OK;
   return s;

@@ -22,6 +22,7 @@ typedef struct heddle__tvm_thread {
   struct heddle__lane *lane;       /* where kernels are launched; NULL: the function that runs is on cpu */
   heddle_status status;            /* of the error below, where a device gave it; else 0 */
   int32_t api_code;
+  heddle_error about;                /* where status is not 0: the error itself, for its members */
   char error[944];                   /* what the failed function said; "" where it said nothing */
   heddle__text texts[HEDDLE__TEXTS]; /* text.c */
   heddle__bytes bytes;               /* the last bytes that a call returned */
