@@ -184,7 +184,8 @@ static void take_back(heddle__plugin *p) {
 heddle_status heddle__plugin_load(heddle__plugin *p, heddle_error *err) {
   if (p->reason != NULL) return HEDDLE_OK;
   heddle_error why = {0, 0, ""};
-  heddle_status s = p->entry == NULL ? heddle__plugin_trust(p, err) : HEDDLE_OK; /* what is linked in is the program's */
+  heddle_status s =
+      p->entry == NULL ? heddle__plugin_trust(p, err) : HEDDLE_OK; /* what is linked in is the program's */
   if (s == HEDDLE_OK && p->entry == NULL && p->reason == NULL) s = heddle__privileged_check(p, err);
   if (s == HEDDLE_OK && p->entry == NULL && p->reason == NULL) s = heddle__probe_before(p, err);
   if (s != HEDDLE_OK || p->reason != NULL) return s;

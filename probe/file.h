@@ -21,6 +21,6 @@ bool heddle__file_put(int fd, const char *data, size_t bytes);
 /* Writes probe-*.json of the folder as plugins/common/cachefile.h has it; limit is for all such files. HEDDLE_EIO with
  * why. */
 heddle_status heddle__probe_file_write(const char *folder, const char *name, uint64_t limit, const char *text,
-                                 heddle_error *err);
+                                       heddle_error *err);
 
 #endif

@@ -235,8 +235,7 @@ static void read_file(heddle__costs *c, book *b) {
     keep_first(b, before);
   }
   if (!good && !b->damaged && file >= 0)
-    heddle__place_say(c->ctx, HEDDLE_LOG_WARN, "%s/%s is damaged, and its times are measured anew", c->folder,
-                      name);
+    heddle__place_say(c->ctx, HEDDLE_LOG_WARN, "%s/%s is damaged, and its times are measured anew", c->folder, name);
   b->damaged = !good;
   heddle__free(text);
 }

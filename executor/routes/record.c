@@ -84,8 +84,7 @@ static void say_first(const heddle_device *dev, const char *what) {
   if (is_first(dev)) heddle__routes_say(dev, HEDDLE_LOG_WARN, "what tests of routes find is not kept: %s", what);
 }
 
-static bool find_place(const heddle_device *from, const heddle_device *to,
-                       place *out) {
+static bool find_place(const heddle_device *from, const heddle_device *to, place *out) {
   const char *origin, *folder;
   heddle_error why;
   int64_t limit = 0;
@@ -145,8 +144,8 @@ bool heddle__route_record_read(const heddle_device *from, const heddle_device *t
   return true;
 }
 
-void heddle__route_record_add(const heddle_device *from, const heddle_device *to,
-                              heddle__route route, const heddle__route_cost *cost) {
+void heddle__route_record_add(const heddle_device *from, const heddle_device *to, heddle__route route,
+                              const heddle__route_cost *cost) {
   place p;
   body b;
   char why[CACHEFILE_WHY];
@@ -160,7 +159,8 @@ void heddle__route_record_add(const heddle_device *from, const heddle_device *to
   b.routes[route].ns_per_byte = cost->ns_per_byte;
   seal(&b);
   if (cachefile_write(&p.at, p.name, &b, sizeof b, why) || !is_first(from)) return;
-  heddle__routes_say(from, p.given ? HEDDLE_LOG_WARN : HEDDLE_LOG_INFO,
+  heddle__routes_say(
+      from, p.given ? HEDDLE_LOG_WARN : HEDDLE_LOG_INFO,
       "what tests of routes find is not kept: %s: %s; routes.cache_dir can name a folder of yours, or be off",
       p.at.folder, why);
 }
