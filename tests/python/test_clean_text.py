@@ -13,7 +13,7 @@ import pytest
 from onnx import TensorProto, helper
 from tool_case import BUILD, TOOL, environment
 
-if not (BUILD / "lib" / "libheddle_onnx.so.0").exists():
+if not (BUILD / "onnx" / "onnx.pb-c.c").exists():
     pytest.skip("the reader of ONNX models is not built", allow_module_level=True)
 
 # Colours, titles, line ends, DEL, U+009B (CSI), overrides of direction, a line separator; an ordinary letter stays.

@@ -173,7 +173,6 @@ static void make_prefix(void) {
   }
   assert_true(copy("/proc/self/exe", "lib/program", 04755));
   assert_true(copy(HEDDLE_TEST_BUILD "/lib/libheddle.so.0", "lib/libheddle.so.0", 0644));
-  assert_true(copy(HEDDLE_TEST_BUILD "/lib/libheddle_probe.so.0", "lib/libheddle_probe.so.0", 0644));
   assert_true(copy(HEDDLE_TEST_BUILD "/libexec/heddle/heddle-probe", "libexec/heddle/heddle-probe", 0755));
   assert_true(copy(PLUGIN("probe_obeys"), "lib/heddle/plugins/libheddle_plugin_probe_obeys.so", 0644));
 }
