@@ -241,10 +241,11 @@ static bool is_slow(const walk *w) {
   return w->self->mode != ONEDNN_ALWAYS && strstr(name, "ref") != NULL;
 }
 
-/* A call that cannot be cut and would take too long to be waited for when a run is to end: the plain kernels can stop. */
+/* A call, of a part or the whole, that would take too long to be waited for when a run is to end: the plain kernels can
+ * stop. Parts may be fewer than were wanted. */
 static bool is_endless(const walk *w) {
-  return w->self->mode != ONEDNN_ALWAYS && !w->plan.by_winograd && w->plan.n_parts == 0 &&
-         w->plan.cost_ns > MOST_CALL_NS;
+  const double parts = w->plan.n_parts > 0 ? w->plan.n_parts : 1;
+  return w->self->mode != ONEDNN_ALWAYS && !w->plan.by_winograd && w->plan.cost_ns / parts > MOST_CALL_NS;
 }
 
 /* The family's form at a position; ONEDNN_FORMS behind the last. */

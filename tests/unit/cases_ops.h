@@ -87,6 +87,7 @@ static void unary_operators_are_right(void **state) {
     op_case c;
     op_case_init(&c, unaries[u].op);
     if (strcmp(unaries[u].op, "Gelu") == 0) c.node.domain = "heddle";
+    if (strcmp(unaries[u].op, "HardSwish") == 0) c.node.opset = 14; /* its first */
     float *x = op_input(&c, F32, SHAPE(2, ROWS, WIDTH)), *y = op_output(&c, F32, SHAPE(2, ROWS, WIDTH));
     fill_range(x, ROWS * WIDTH, unaries[u].low, unaries[u].high, 5);
     run(&r, &c);
@@ -529,7 +530,7 @@ static heddle_status count_operator(void *sink, const char *domain, const char *
   (void)err;
   const bool own = strcmp(domain, "heddle") == 0;
   assert_true((own || domain[0] == '\0') && op[0] != '\0' && dtypes[0] != '\0');
-  assert_true(own ? first == 1 && last == 1 : first == 13 && last == 28);
+  assert_true(own ? first == 1 && last == 1 : first >= 13 && first <= last && last <= 28);
   ++*(int *)sink;
   return HEDDLE_OK;
 }
