@@ -1,6 +1,7 @@
-/* heddle/device.h: contexts, and the devices that they found.
- * A context is one configuration, the plugins that it loaded and their devices; nothing in Heddle is global to the
- * process but the plugins' code, which is never unloaded. */
+/* heddle/device.h: contexts, plugins and devices.
+ * A context is one configuration with the plugins that it loaded and their devices. Heddle has no other global state
+ * than the plugins' code, which is never unloaded. Any thread may call these functions, concurrently. Those that load
+ * plugins or open devices may block in drivers. */
 #ifndef HEDDLE_DEVICE_H
 #define HEDDLE_DEVICE_H
 
@@ -13,120 +14,129 @@ extern "C" {
 typedef struct heddle_context heddle_context;
 typedef struct heddle_device heddle_device;
 
-/* A setting by key, as it stands in the configuration file with dots between levels: "devices", "plugins",
+/* A setting by key. The key is the path in the configuration file with dots between levels: "devices", "plugins",
  * "plugin_path", "log", "threads", "spin_us", "limit.graph_bytes", "limit.params_bytes", "layers", "sim.delay_us". The
- * variable of a key is HEDDLE_ and the key in capitals with '_' for '.'. */
+ * environment variable of a key is HEDDLE_ and the key in capitals with '_' for '.'. */
 typedef struct heddle_setting {
   const char *key;
   const char *value;
 } heddle_setting;
 
-/* Where the log goes: one line without newline. Called from any thread, with no lock held. */
+/* Receives the log, one line without newline per call. level is HEDDLE_LOG_* of heddle/plugin.h. Called from any
+ * thread, with no lock held. */
 typedef void (*heddle_log_fn)(void *user, int32_t level, const char *component, const char *text);
 
 struct heddle_plugin; /* heddle/plugin.h */
 struct heddle_host;
-/* The entry of a plugin: its heddle_plugin_entry, under another name where several are linked into one program. */
+/* The entry of a plugin: its heddle_plugin_entry, under another name where several plugins are linked into one
+ * program. */
 typedef const struct heddle_plugin *(*heddle_plugin_entry_fn)(const struct heddle_host *host, heddle_error *err);
 
-/* Adds a plugin that is linked into the program or into a library of its own, instead of being found as a file. Contexts
- * find it like any other, before files, and list it with the path and the rule "linked in"; a file with the same plugin
- * name is then refused as found second. The setting "plugins" chooses among files only. The entry is called when the
- * plugin's devices are first asked for, once a context; it follows heddle/plugin.h. It is not tried in a process of its own
- * (settings "probe", "plugin_trust"), since its code is the program's own.
+/* Registers a plugin that is linked into the program or into a library of the program, instead of found as a file.
+ * Contexts find it before plugin files and list it with the path and the rule "linked in". A file with the same plugin
+ * name is refused as a duplicate. The setting "plugins" selects among files only. The entry follows heddle/plugin.h.
+ * Each context calls it once, when the plugin's devices are first needed. The plugin is not probed in a separate
+ * process (settings "probe", "plugin_trust"), because its code is the program's own.
  *
- * Call it before the first context is created, heddle_context_process included: HEDDLE_EBUSY afterwards. The same entry
- * again changes nothing. There is no way to take it back; the code must stay mapped until the process ends. HEDDLE_EINVAL
- * where entry is NULL, HEDDLE_ELIMIT after 64 of them. Any thread; does not block. */
+ * Call this before the first context is created (by heddle_context_process too); afterwards it returns HEDDLE_EBUSY.
+ * Registering the same entry again has no effect. A plugin cannot be unregistered; its code must stay mapped until the
+ * process ends. HEDDLE_EINVAL where entry is NULL, HEDDLE_ELIMIT after 64 entries. Any thread; does not block. */
 HEDDLE_API heddle_status heddle_plugin_register(heddle_plugin_entry_fn entry, heddle_error *err);
 
-/* Creates a context: reads the configuration (settings of the call, then variables, then the file, then defaults),
- * and finds plugins. A plugin is loaded when its devices are asked for by name, all of them by the calls that list what
- * there is and by the default devices; no device is opened by that. Before it is first loaded it is tried in a process of
- * its own, whose answer is kept (settings "probe", "probe.timeout_ms", "probe.cache_dir", "probe.retry"), and files that
- * others may write to are refused ("plugin_trust"); a privileged process (set-user-ID) loads only what the administrator
- * lists, and where there is such a list this call drops variables from the environment, so that it comes before threads are
- * started; docs/probing.md. A plugin that cannot be used is not an error: it is
- * listed with its reason. log may be NULL: lines of level warn and above, or as the setting "log" says, go to stderr.
- * *out has one reference. May block in drivers, and for as long as probe.timeout_ms says for each plugin that is tried. Any
- * thread. HEDDLE_EINVAL for a malformed setting, HEDDLE_EFORMAT for a malformed configuration file, naming file and line,
- * HEDDLE_EFORK in a process that was forked from one that had opened a device. */
+/* Creates a context: reads the configuration (the call's settings first, then variables, then the file, then defaults)
+ * and finds plugins. A plugin is loaded when its devices are requested by name. Calls that list plugins or devices, and
+ * the selection of default devices, load all plugins. Loading opens no device. Before a plugin is loaded for the first
+ * time, it is probed in a separate process, and the result is cached (settings "probe", "probe.timeout_ms",
+ * "probe.cache_dir", "probe.retry"). Files that other users may write to are refused ("plugin_trust"). A privileged
+ * process (set-user-ID) loads only the plugins that the administrator lists. Where there is such a list, this call
+ * removes variables from the environment, so call it before starting threads (docs/probing.md). An unusable plugin is
+ * not an error: it is listed with its reason.
+ * log may be NULL: lines of level warn and above, or as the setting "log" specifies, then go to stderr. settings may be
+ * NULL where n_settings is 0. *out has one reference. May block in drivers, and up to probe.timeout_ms for each plugin
+ * that is probed. Any thread. HEDDLE_EINVAL for a malformed setting, HEDDLE_EFORMAT for a malformed configuration file,
+ * with file and line in the message, HEDDLE_EFORK in a process that was forked from one that had opened a device. */
 HEDDLE_API heddle_status heddle_context_create(const heddle_setting *settings, size_t n_settings, heddle_log_fn log,
                                                void *log_user, heddle_context **out, heddle_error *err);
 
-/* The context of the process: made, without settings of a call, when it is first asked for, and kept until the process
- * ends. Modules and functions (heddle/function.h), TVM's C API and the bindings for other languages use it. *out has a
- * reference of the caller's. Any thread. Fails as heddle_context_create does; the next call then tries again. */
+/* Returns the context of the process. The first call creates it, without settings of a call; it is kept until the
+ * process ends. Modules and functions (heddle/function.h), TVM's C API and the bindings for other languages use it.
+ * *out has a reference that the caller owns. Any thread. Blocks and fails as heddle_context_create does; after a
+ * failure the next call tries again. */
 HEDDLE_API heddle_status heddle_context_process(heddle_context **out, heddle_error *err);
 
-/* Counts references. Models and executors hold one. The last release closes devices and instances; it waits for work
- * at most a few seconds. NULL is taken. Any thread. */
+/* Retain and release references. Models and executors hold one. The last release closes devices and instances; it waits
+ * for work at most a few seconds. NULL is accepted. Any thread. */
 HEDDLE_API heddle_context *heddle_context_retain(heddle_context *ctx);
 HEDDLE_API void heddle_context_release(heddle_context *ctx);
 
-/* The value of a setting and where it came from ("call", "HEDDLE_DEVICES", the file's path, "default"), both borrowed
- * for the life of the context; HEDDLE_ENOTFOUND where nobody set it and it has no default. origin may be NULL. */
+/* Returns the value of a setting and its origin ("call", "HEDDLE_DEVICES", the file's path, "default"). Both are
+ * borrowed for the life of the context; origin may be NULL. HEDDLE_ENOTFOUND where the setting is not set and has no
+ * default. */
 HEDDLE_API heddle_status heddle_context_setting(heddle_context *ctx, const char *key, const char **value,
                                                 const char **origin, heddle_error *err);
 
-/* The keys of all settings that somebody gave or that have a default, by position, each once; NULL past the end.
+/* Returns the key of the i-th setting that has a value or a default, each once; NULL past the end. Loads all plugins.
  * Borrowed for the life of the context. */
 HEDDLE_API const char *heddle_context_setting_key(heddle_context *ctx, size_t i);
 
-/* A candidate plugin: used, or refused with the reason in words. Strings are borrowed from the context. */
+/* A plugin candidate: used, or refused with a reason. Strings are borrowed from the context. Set struct_size. */
 typedef struct heddle_plugin_info {
   size_t struct_size;
   const char *name; /* "" where it was refused before its name was known */
   const char *path;
-  const char *found_by; /* which rule of the search led to it */
-  const char *reason;   /* "" where it is used */
+  const char *found_by; /* the search rule that found it */
+  const char *reason;   /* why it was refused; "" where it is used */
   const char *build;
   uint32_t abi_major;
   uint32_t abi_minor;
   uint32_t device_count;
   uint32_t used;        /* 1 or 0 */
-  const char *manifest; /* the file that describes it; "" where the library was found itself */
+  const char *manifest; /* the manifest file that describes it; "" where the library itself was found */
 } heddle_plugin_info;
 
+/* The number of plugin candidates, and the i-th of them. heddle_context_plugin loads all plugins.
+ * HEDDLE_EINVAL past the end. */
 HEDDLE_API size_t heddle_context_plugin_count(heddle_context *ctx);
 HEDDLE_API heddle_status heddle_context_plugin(heddle_context *ctx, size_t i, heddle_plugin_info *out,
                                                heddle_error *err);
 
-/* All devices of all plugins, in the order of the search; borrowed for the life of the context. */
+/* All devices of all plugins, in search order. Loads all plugins. heddle_context_device returns NULL past the end.
+ * Devices are borrowed for the life of the context. */
 HEDDLE_API size_t heddle_context_device_count(heddle_context *ctx);
 HEDDLE_API heddle_device *heddle_context_device(heddle_context *ctx, size_t i);
 
-/* A device by name: "cpu" (the first of the plugin), "sim:1". HEDDLE_ENODEV with what there is, and why the rest is
- * not. */
+/* Finds a device by name: "cpu" (the first of the plugin), "sim:1". *out is borrowed. HEDDLE_ENODEV where there is no
+ * such device; the message lists the devices that exist, and why the others are not available. */
 HEDDLE_API heddle_status heddle_context_find_device(heddle_context *ctx, const char *name, heddle_device **out,
                                                     heddle_error *err);
 
-/* The device that DLPack, TVM and numpy's kin write as (type, number): of that DLPack type, the number-th of its plugin.
- * Where two plugins have devices of one type, those of the setting "devices" come first. HEDDLE_ENODEV with what there is,
+/* Finds the device that DLPack, TVM and numpy-like libraries identify as (type, number): the device of that DLPack type
+ * with that index within its plugin. Where two plugins have devices of one type, those of the setting "devices" take
+ * precedence. *out is borrowed. HEDDLE_ENODEV where there is no such device; the message lists the devices that exist,
  * each with its two numbers. Any thread. */
 HEDDLE_API heddle_status heddle_context_dlpack_device(heddle_context *ctx, int32_t type, int32_t number,
                                                       heddle_device **out, heddle_error *err);
 
-/* Resolves a list such as "vulkan:0,cuda?,cpu" (order of preference; '?' marks what may be missing), or with NULL the
- * setting "devices", or without one the default: real accelerators first, one API for each physical device, then cpu.
- * Writes at most cap devices (borrowed) and the number that there are. origin, which may be NULL, gets where the list
- * came from. A required device that is missing is HEDDLE_ENODEV. */
+/* Resolves a list such as "vulkan:0,cuda?,cpu" (in order of preference; '?' marks an optional device). With list NULL
+ * it resolves the setting "devices", or without one the default: real accelerators first, one API for each physical
+ * device, then cpu. Writes at most cap devices (borrowed) to out and the total number to *n. origin, which may be NULL,
+ * receives the origin of the list. HEDDLE_ENODEV where a required device is missing or the list yields no device. */
 HEDDLE_API heddle_status heddle_context_select(heddle_context *ctx, const char *list, heddle_device **out, size_t cap,
                                                size_t *n, const char **origin, heddle_error *err);
 
-/* What such a list leaves out of devices that it would have taken, or may have taken by default, because the plugin's try in a
- * process of its own failed or could not be made (docs/probing.md): a sentence a line, "" where there is nothing. The log has
- * each as a warning when a list is resolved. *out is freed with heddle_free. Loads what resolving the list has loaded; any
- * thread. HEDDLE_EINVAL, HEDDLE_ENOMEM, HEDDLE_EFORK. */
+/* Reports the devices that such a list omits because the plugin's probe in a separate process failed or could not run
+ * (docs/probing.md): devices that the list names, or that may belong to the default. One sentence per line; "" where
+ * nothing is omitted. The log shows each as a warning when a list is resolved. *out is freed with heddle_free. Loads
+ * the same plugins as resolving the list. Any thread. HEDDLE_EINVAL, HEDDLE_ENOMEM, HEDDLE_EFORK. */
 HEDDLE_API heddle_status heddle_context_left_out(heddle_context *ctx, const char *list, char **out, heddle_error *err);
 
-/* What heddle check-plugin found out about a device with its present driver: positions in heddle_device_info.abilities,
- * and what stands there. What was never tried is used as the plugin says, but for waits on the device; what failed is not
- * used. */
+/* Results of heddle check-plugin for a device with its present driver: the positions in heddle_device_info.abilities,
+ * and the values there. An ability that was never tested is used as the plugin reports it, except for waits on the
+ * device. A failed ability is not used. */
 enum { HEDDLE_ABILITY_FENCE_WAIT = 0, HEDDLE_ABILITY_PEER, HEDDLE_ABILITY_IMPORT_HOST, HEDDLE_ABILITIES };
 enum { HEDDLE_ABILITY_UNTRIED = 0, HEDDLE_ABILITY_WORKS, HEDDLE_ABILITY_FAILS };
 
-/* What is known of a device. Strings are borrowed from the device. */
+/* Properties of a device. Strings are borrowed from the device. Set struct_size. */
 typedef struct heddle_device_info {
   size_t struct_size;
   const char *name;    /* "sim:0" */
@@ -146,16 +156,18 @@ typedef struct heddle_device_info {
   uint32_t is_default;                  /* 1: in the default list */
   uint32_t abilities[HEDDLE_ABILITIES]; /* HEDDLE_ABILITY_* by position */
   uint32_t reserved;
-  const char *abilities_from; /* the file that says so; "" where there is none */
+  const char *abilities_from; /* the file with these results; "" where there is none */
 } heddle_device_info;
 
+/* The properties and the name ("sim:0") of a device. heddle_device_get_info loads all plugins. Strings are borrowed
+ * from the device. */
 HEDDLE_API heddle_status heddle_device_get_info(heddle_device *dev, heddle_device_info *out, heddle_error *err);
 HEDDLE_API const char *heddle_device_name(heddle_device *dev);
 
-/* HEDDLE_OK, or HEDDLE_EDEVICE with the first words of a device that was lost since it was opened. */
+/* HEDDLE_OK, or HEDDLE_EDEVICE with the first error text of a device that was lost since it was opened. */
 HEDDLE_API heddle_status heddle_device_health(heddle_device *dev, heddle_error *err);
 
-/* Opens a lost device again once nothing uses it: HEDDLE_EBUSY while an executor or a model does. */
+/* Opens a lost device again when it is no longer in use: HEDDLE_EBUSY while an executor or a model uses it. */
 HEDDLE_API heddle_status heddle_device_reopen(heddle_device *dev, heddle_error *err);
 
 #ifdef __cplusplus

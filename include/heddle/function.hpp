@@ -1,5 +1,6 @@
 // heddle/function.hpp: functions as values, functions by name, and modules whose functions are found by name, for C++17
-// and newer. A program that includes it links to libheddle_tvm beside libheddle. heddle/function.h has the contracts.
+// and newer. A program that includes it links with libheddle_tvm in addition to libheddle. heddle/function.h has the
+// contracts.
 #ifndef HEDDLE_FUNCTION_HPP
 #define HEDDLE_FUNCTION_HPP
 
@@ -13,7 +14,7 @@ namespace heddle {
 
 namespace detail {
 
-// What a call of F looks like: its result and, where they are not "all values", its typed arguments.
+// The signature of a call of F: its result and, unless it takes all values as one list, its typed arguments.
 template <class F> struct Signature : Signature<decltype(&F::operator())> {};
 template <class R, class... A> struct Signature<R (*)(A...)> {
   using Result = R;
@@ -25,13 +26,13 @@ template <class C, class R, class... A> struct Signature<R (C::*)(A...) const> :
 template <class C, class R, class... A> struct Signature<R (C::*)(A...) noexcept> : Signature<R (*)(A...)> {};
 template <class C, class R, class... A> struct Signature<R (C::*)(A...) const noexcept> : Signature<R (*)(A...)> {};
 
-// Text that a function of this thread returned last: C copies it after the function has ended.
+// The text that a function of this thread returned last. C copies it after the function has returned.
 inline Value &returned() noexcept {
   static thread_local Value one;
   return one;
 }
 
-// As much of the text as fits.
+// Copies as much of the text as fits.
 template <std::size_t N> void copy_text(char (&to)[N], const char *text) noexcept {
   std::size_t n = 0;
   for (; n + 1 < N && text[n] != '\0'; n++) to[n] = text[n];
@@ -49,14 +50,14 @@ inline heddle_status fail(heddle_status status, const char *text, heddle_error *
 }
 
 #ifndef HEDDLE_CPP_NO_EXCEPTIONS
-// Words go to C; the exception waits for the call that meets it again.
+// Reports the error text to C, and keeps the exception for the call that rethrows it.
 inline heddle_status pass(heddle_status status, const char *text, std::exception_ptr exception,
                           heddle_error *err) noexcept {
   fail(status, text, err);
   Passing &p = passing();
   p.exception = std::move(exception);
   p.status = status;
-  copy_text(p.words, err != nullptr ? err->text : text); // the start is enough to recognise it by
+  copy_text(p.words, err != nullptr ? err->text : text); // the start identifies it
   return status;
 }
 #endif
@@ -69,7 +70,7 @@ inline heddle_status fail(const Error &error, heddle_error *err) noexcept {
   return fail(status, error.what(), err);
 }
 
-// Hands a value to C: text stays with the thread, anything else with a reference for the caller.
+// Passes a value to C. The thread keeps text; other values carry a reference for the caller.
 inline void give(Value value, heddle_value *out) {
   *out = value.argument();
   switch (out->kind) {
@@ -82,7 +83,7 @@ inline void give(Value value, heddle_value *out) {
   }
 }
 
-// A callable of the program, as a heddle_callback.
+// A callable of the program as a heddle_callback.
 template <class F> struct Closure {
   F callable;
 
@@ -112,7 +113,7 @@ template <class F> struct Closure {
   }
 
 private:
-  // Calls f as Closure::call does, but for what f throws.
+  // Calls f as Closure::call does, without catching what f throws.
   static heddle_status checked(F &f, const heddle_value *args, std::uint32_t n, heddle_value *result,
                                heddle_error *err) {
     if constexpr (std::is_invocable_v<F &, const std::vector<Value> &>) {
@@ -176,7 +177,7 @@ template <class F> Result<Function> Function::try_of(F callable) {
   return adopt(out);
 }
 
-// Calls a function of a library and keeps what it returns, which Module::call gives back.
+// Calls a function of a library and returns its result, which Module::call drops.
 template <class... T> Result<Value> try_call(const Module &module, const std::string &function, const T &...args) {
   Result<Object> object = Object::try_of(module);
   if (!object) return object.error();
@@ -185,20 +186,21 @@ template <class... T> Result<Value> try_call(const Module &module, const std::st
   return found->try_call(args...);
 }
 
-// ---- by name, for this process
+// ---- functions by name, for this process
 
-// HEDDLE_EINVAL where the name is taken and replace is false.
+// Registers a function. HEDDLE_EINVAL if the name is taken and replace is false. Any thread.
 inline Status try_register_function(const std::string &name, const Function &function, bool replace = false) {
   if (!function) return Error(HEDDLE_EINVAL, "the function to register as '" + name + "' is empty");
   return detail::status_of(
       [&](heddle_error *err) { return heddle_function_register(name.c_str(), function.get(), replace ? 1 : 0, err); });
 }
 
-// HEDDLE_ENOTFOUND.
+// Removes a registered function. HEDDLE_ENOTFOUND if there is none. Any thread.
 inline Status try_remove_function(const std::string &name) {
   return detail::status_of([&](heddle_error *err) { return heddle_function_remove(name.c_str(), err); });
 }
 
+// The names of all registered functions, in alphabetical order.
 inline Result<std::vector<std::string>> try_function_names() {
   const char *const *names = nullptr;
   std::size_t n = 0;

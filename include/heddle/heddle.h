@@ -1,4 +1,4 @@
-/* heddle/heddle.h: all of the public API. Plugins include heddle/plugin.h instead. */
+/* heddle/heddle.h: the complete public API. Plugins include heddle/plugin.h instead. */
 #ifndef HEDDLE_HEDDLE_H
 #define HEDDLE_HEDDLE_H
 

@@ -1,14 +1,14 @@
-// heddle/heddle.hpp: Heddle for C++17 and newer: all of heddle/heddle.h as classes that own what they hold. Header-only.
+// heddle/heddle.hpp: Heddle for C++17 and newer: all of heddle/heddle.h as classes that manage ownership. Header-only.
 //
 //   Context, Device   devices and settings                 heddle/cpp/context.hpp
 //   Tensor, View<T>   arrays                               heddle/cpp/tensor.hpp
-//   Graph, Params     a model's parts as data              heddle/cpp/graph.hpp
+//   Graph, Params     the parts of a model                 heddle/cpp/graph.hpp
 //   Module            compiled libraries                   heddle/cpp/module.hpp
-//   Model, Executor   a model, and its runs                heddle/cpp/model.hpp, heddle/cpp/executor.hpp
-//   Error, Result<T>  how calls fail, with and without exceptions   heddle/cpp/error.hpp
+//   Model, Executor   a model and its runs                 heddle/cpp/model.hpp, heddle/cpp/executor.hpp
+//   Error, Result<T>  errors, also without exceptions      heddle/cpp/error.hpp
 //
-// Objects are references to C objects, counted: a copy is another reference, a move never fails. Functions as values and
-// the registry of functions are in heddle/function.hpp, which needs libheddle_tvm. docs/cpp.md has a first program.
+// Objects are counted references to C objects: a copy adds a reference, and a move never fails. heddle/function.hpp,
+// which needs libheddle_tvm, has functions as values and the registry of functions. docs/cpp.md has a first program.
 #ifndef HEDDLE_HEDDLE_HPP
 #define HEDDLE_HEDDLE_HPP
 

@@ -1,6 +1,6 @@
-/* heddle/module.h: compiled libraries: what is in them, and calls of their functions.
- * A library that TVM compiled (v0.3 to v0.27) is opened from the path that the user gives; its functions run as
- * nodes of a graph (heddle_model_options.library) or by name from here. docs/tvm.md says what is supported. */
+/* heddle/module.h: compiled libraries: their contents, and calls of their functions.
+ * Opens a library that TVM compiled (v0.3 to v0.27) from the path that the user gives. Its functions run as nodes of a
+ * graph (heddle_model_options.library) or by name with heddle_module_call. docs/tvm.md lists what is supported. */
 #ifndef HEDDLE_MODULE_H
 #define HEDDLE_MODULE_H
 
@@ -12,56 +12,58 @@ extern "C" {
 
 typedef struct heddle_module heddle_module;
 
-/* Opens a library. A path without '/' is a file of the current directory; nothing is searched for. A file that is open
- * already is shared, with all that its code keeps. The library is code and runs with the rights of the process.
- * *out has one reference, which models hold too; the last release unloads it. HEDDLE_EIO, HEDDLE_EABI (no library that
- * this process can load), HEDDLE_EFORMAT (what it carries is malformed), HEDDLE_EUNSUPPORTED (a kind of module in it
- * that nothing here loads, by name), HEDDLE_EBUSY (a loader of the application's opens the library that it is called
- * for). Any thread; blocks. */
+/* Opens a library. A path without '/' is a file in the current directory; no other folder is searched. A file that is
+ * already open is shared, with all state that its code keeps. The library is code and runs with the rights of the
+ * process. *out receives one reference. Models hold references too; the last release unloads the library. HEDDLE_EIO;
+ * HEDDLE_EABI: not a library that this process can load; HEDDLE_EFORMAT: malformed content; HEDDLE_EUNSUPPORTED names a
+ * kind of module in it that has no loader here; HEDDLE_EBUSY: a loader of the application opens the library that it is
+ * called for. Any thread; blocks. */
 HEDDLE_API heddle_status heddle_module_load(heddle_context *ctx, const char *path, heddle_module **out,
                                             heddle_error *err);
 
-/* The system library: what objects linked into this program, compiled with --system-lib, registered for themselves before
- * main or when a library that holds them was opened (TVMBackendRegisterSystemLibSymbol of libheddle_tvm.so,
- * TVMFFIEnvModRegisterSystemLibSymbol of libheddle_tvm_ffi.so). prefix: the one that they were compiled with; NULL or "":
- * none. A name is looked for with the prefix, then without; listed are functions with the prefix or, where there is none,
- * all. There is one library per prefix for the life of the process: it carries what was registered when it was first
- * asked for; functions that come later are found, and are listed once nobody uses it and it is asked for again. Names
- * that were registered twice are logged. HEDDLE_EUNSUPPORTED where objects from before v0.22 and later ones have the same
- * prefix; else as heddle_module_load. Any thread; blocks. */
+/* Opens the system library: the functions of objects that were compiled with --system-lib and linked into this program.
+ * The objects register themselves before main, or when a library that contains them is opened
+ * (TVMBackendRegisterSystemLibSymbol of libheddle_tvm.so, TVMFFIEnvModRegisterSystemLibSymbol of libheddle_tvm_ffi.so).
+ * prefix is the prefix they were compiled with; NULL or "": none. Names are looked up with the prefix, then without it.
+ * The functions with the prefix are listed, or all functions if none has it.
+ * There is one library per prefix for the life of the process. It contains what was registered when it was first
+ * requested. Functions registered later are found by name, but are listed only once nothing uses the library and it is
+ * requested again. Names that are registered twice are logged. HEDDLE_EUNSUPPORTED if objects from before v0.22 and
+ * later ones have the same prefix; other errors as heddle_module_load. Any thread; blocks. */
 HEDDLE_API heddle_status heddle_module_system(heddle_context *ctx, const char *prefix, heddle_module **out,
                                               heddle_error *err);
 HEDDLE_API heddle_module *heddle_module_retain(heddle_module *m);
 HEDDLE_API void heddle_module_release(heddle_module *m); /* takes NULL */
 
-/* What a library is. Borrowed from the module. */
+/* Describes a library. Borrowed from the module. */
 typedef struct heddle_module_info {
   size_t struct_size;
   const char *path;
-  const char *abi;        /* how its functions are called: "packed" (v0.3 to v0.20), "tvm-ffi v0.21", "tvm-ffi";
-                           * "unknown": as "packed", but nothing in it says that TVM compiled it */
-  uint32_t n_functions;   /* that it exports */
-  uint32_t n_imports;     /* modules that it carries: device code and the like */
-  uint64_t scratch_bytes; /* scratch memory of compiled code, of all libraries and threads, at most so far */
+  const char *abi;        /* calling convention: "packed" (v0.3 to v0.20), "tvm-ffi v0.21", "tvm-ffi";
+                           * "unknown": as "packed", but nothing in it shows that TVM compiled it */
+  uint32_t n_functions;   /* exported functions */
+  uint32_t n_imports;     /* modules inside it: device code and the like */
+  uint64_t scratch_bytes; /* peak scratch memory of compiled code, of all libraries and threads */
 } heddle_module_info;
 
 HEDDLE_API heddle_status heddle_module_get_info(const heddle_module *m, heddle_module_info *out, heddle_error *err);
 
-/* A function's name, as graphs call it, in alphabetical order; NULL past the end. */
+/* The name of the i-th function, as graphs call it, in alphabetical order; NULL past the end. */
 HEDDLE_API const char *heddle_module_function(const heddle_module *m, uint32_t i);
 
-/* A module inside of the library. Borrowed from the module. */
+/* A module inside the library. Borrowed from the module. */
 typedef struct heddle_import_info {
   size_t struct_size;
   const char *kind;   /* "opencl", "cuda", ...; "GraphExecutorFactory" for a model */
-  const char *format; /* of its code: "cl", "ptx"; "" where the kind has none */
+  const char *format; /* of its code: "cl", "ptx"; "" if the kind has none */
   uint64_t bytes;     /* of its code */
-  uint32_t n_kernels; /* or functions, of a module that the application's loader made */
+  uint32_t n_kernels; /* or functions, if a loader of the application made the module */
   uint32_t is_model;  /* 1: a graph with its parameters */
-  const char *name;   /* of a model: what heddle_model_options.model_name calls it; else "" */
-  const void *code;   /* bytes of it, as the library carries them: text or binary; not terminated */
+  const char *name;   /* of a model: its name for heddle_model_options.model_name; else "" */
+  const void *code;   /* its bytes as stored in the library: text or binary; not terminated */
 } heddle_import_info;
 
+/* HEDDLE_ENOTFOUND past the end. */
 HEDDLE_API heddle_status heddle_module_import(const heddle_module *m, uint32_t i, heddle_import_info *out,
                                               heddle_error *err);
 HEDDLE_API const char *heddle_module_kernel(const heddle_module *m, uint32_t import,
@@ -75,20 +77,20 @@ enum {
   HEDDLE_VALUE_BOOL = 3, /* in i: 0 or 1 */
   HEDDLE_VALUE_STRING = 4,
   HEDDLE_VALUE_BYTES = 5,
-  HEDDLE_VALUE_TENSOR = 6, /* of host memory, or on a device */
+  HEDDLE_VALUE_TENSOR = 6, /* in host memory or on a device */
   HEDDLE_VALUE_POINTER = 7,
   HEDDLE_VALUE_MODULE = 8,   /* heddle/function.h */
   HEDDLE_VALUE_FUNCTION = 9, /* heddle/function.h */
-  HEDDLE_VALUE_DEVICE = 10,  /* DLPack's type, and a number */
+  HEDDLE_VALUE_DEVICE = 10,  /* DLPack device type and number */
   HEDDLE_VALUE_DTYPE = 11
 };
 
-/* Functions, and modules whose functions are found by name, as values: heddle/function.h. */
+/* Functions, and modules whose functions are found by name, as values; see heddle/function.h. */
 typedef struct heddle_function heddle_function;
 typedef struct heddle_object heddle_object;
 
-/* An argument or a result. Nothing in an argument is owned. Of a result, a tensor, a module and a function carry a
- * reference for the caller; a string and bytes live until this thread's next result of that kind. */
+/* An argument or a result. Arguments are borrowed. In a result, a tensor, a module and a function carry a reference for
+ * the caller; a string and bytes are valid until this thread's next result of that kind. */
 typedef struct heddle_value {
   int32_t kind;
   uint32_t reserved;
@@ -109,50 +111,50 @@ typedef struct heddle_value {
   uint64_t bytes; /* BYTES */
 } heddle_value;
 
-/* Calls a function of the library by name; "__tvm_main__" is its entry. A tensor's memory is passed as it is: what the
- * function writes is in it after the call; compiled code wants it aligned as heddle_tensor_create does. Where tensors
- * are on a device, which is then the same for all of them, kernels are launched there on a stream of the module's and
- * waited for; the module keeps the device open. result may be NULL: it is then given back.
- * HEDDLE_ENOTFOUND for a function that the library does not have; HEDDLE_EFAILED, in the function's own words, where it
- * says that it failed, or the status that the device's plugin gave; HEDDLE_EINVAL for an argument that its generation
- * of libraries cannot take; HEDDLE_EUNSUPPORTED for a device that it has no code for. Several threads may call at once,
- * and a function of the application that is called may call others. */
+/* Calls a function of the library by name; "__tvm_main__" is its entry. Tensors are passed without a copy: after the
+ * call they contain what the function wrote. Compiled code requires the alignment of heddle_tensor_create. If tensors
+ * are on a device, all of those must be on the same one: kernels are launched there on a stream of the module, and the
+ * call waits for them; the module keeps the device open. result may be NULL: the function's result is then released.
+ * HEDDLE_ENOTFOUND: the library has no such function. HEDDLE_EFAILED, with the function's own message, if it reports a
+ * failure, or the status that the device's plugin reports. HEDDLE_EINVAL: an argument that libraries of this generation
+ * cannot take. HEDDLE_EUNSUPPORTED: the library has no code for the device. Several threads may call at once, and a
+ * function of the application that is called may call others. Blocks. */
 HEDDLE_API heddle_status heddle_module_call(heddle_module *m, const char *function, const heddle_value *args,
                                             uint32_t n_args, heddle_value *result, heddle_error *err);
 
-/* Reads and runs modules inside of libraries that are of a kind which Heddle does not know (the JSON graphs of external
- * code generators, a vendor's format). Its functions stay for the life of the process. Functions of such a module are
- * found by name: by compiled code, as nodes of a graph on cpu, and by heddle_module_call. load and release come once a
- * module, from the thread that opens and the one that closes the library last; the others from any thread, several at
- * once, in the middle of a run too. No lock of Heddle's is held meanwhile. */
+/* A loader reads and runs modules of a kind that Heddle does not know (the JSON graphs of external code generators, a
+ * vendor's format). Its functions must stay valid for the life of the process. Functions of such a module are found by
+ * name: by compiled code, as nodes of a graph on cpu, and by heddle_module_call. load and release are called once per
+ * module, on the thread that opens the library and on the thread that closes it last. The other functions are called
+ * from any thread, several at once, also during a run. Heddle holds no lock during these calls. */
 typedef struct heddle_module_loader {
   size_t struct_size;
-  /* Makes *module of its bytes, which are aligned to nothing and live as long as it. Libraries of v0.22 and later say how
-   * long a module is; up to v0.21 bytes is all that is left of the blob, and *used, which is bytes when this is called,
-   * has to say how many of them were the module's. */
+  /* Creates *module from its bytes. They have no alignment and stay valid as long as the module. Libraries of v0.22 and
+   * later store the length of a module. Up to v0.21, bytes is the length of the rest of the blob: set *used, which
+   * equals bytes on entry, to the number of bytes that belong to the module. */
   heddle_status (*load)(void *self, const char *kind, const void *data, uint64_t bytes, uint64_t *used, void **module,
                         heddle_error *err);
-  void (*release)(void *self, void *module); /* with its library */
+  void (*release)(void *self, void *module); /* when its library is closed */
 
-  /* A function by name: what call gets; NULL: there is none. It lives as long as the module. Where the library has
-   * constants for a function NAME of the module (TVM's const_loader), its function __init_NAME, if there is one, is
-   * called once with them, as tensors, before any other call. */
+  /* Finds a function by name and returns the pointer that call receives, valid as long as the module; NULL if there is
+   * none. If the library has constants for a function NAME of the module (TVM's const_loader), the module's function
+   * __init_NAME, if there is one, is called once with them, as tensors, before any other call. */
   void *(*find)(void *self, void *module, const char *name);
 
-  /* Tensors, strings and bytes are for the time of the call only, and must not be retained; what is written to a tensor
-   * is the function's result. result is of kind NONE when it comes; a string in it is the module's and lives until this
-   * thread's next call of it; bytes and tensors cannot be returned to compiled code. Of a failure the words are shown,
-   * with the names of function and file before them. */
+  /* Calls a function. Tensors, strings and bytes are valid only during the call and must not be retained. The function
+   * writes its results to tensors. *result has kind NONE on entry. A string in it belongs to the module and must stay
+   * valid until this thread's next call of the module. Bytes and tensors cannot be returned to compiled code. On
+   * failure, the message in err is reported with the names of the function and the file before it. */
   heddle_status (*call)(void *self, void *module, void *function, const heddle_value *args, uint32_t n_args,
                         heddle_value *result, heddle_error *err);
 
-  /* The names of its functions, for lists (heddle_module_kernel); NULL past the end. May be NULL: none is listed. */
+  /* The name of the i-th function, for lists (heddle_module_kernel); NULL past the end. May be NULL: none is listed. */
   const char *(*name)(void *self, void *module, uint32_t i);
 } heddle_module_loader;
 
-/* Registers a loader for modules of a kind, for all libraries that are opened later; it is copied, and takes the place of
- * an earlier one. loader NULL: there is none any more. HEDDLE_EINVAL for a kind that Heddle reads itself, or a loader
- * without load, release, find or call. Any thread. */
+/* Registers a loader for modules of a kind, for all libraries opened later. *loader is copied and replaces an earlier
+ * one; loader NULL removes it. HEDDLE_EINVAL for a kind that Heddle reads itself, or a loader without load, release,
+ * find or call. Any thread. */
 HEDDLE_API heddle_status heddle_module_register_loader(const char *kind, const heddle_module_loader *loader, void *self,
                                                        heddle_error *err);
 

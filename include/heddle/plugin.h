@@ -1,37 +1,41 @@
-/* heddle/plugin.h: the ABI between Heddle and a device plugin. It is all that a plugin needs to include.
+/* heddle/plugin.h: the ABI between Heddle and a device plugin. A plugin needs no other header.
  *
- * A plugin is a shared library that exports one symbol, heddle_plugin_entry. The host (libheddle) calls it once, takes
- * the table that it returns over a zeroed table of its own, and from then on reaches the device only through that
- * table. docs/plugin-guide.md walks from an empty plugin to a working device; docs/abi.md has the history by version.
+ * A plugin is a shared library that exports one symbol, heddle_plugin_entry. The host (libheddle) calls it once and
+ * copies the table that it returns over a zeroed table of its own. From then on the host reaches the device only
+ * through that table. docs/plugin-guide.md builds a working device from an empty plugin; docs/abi.md has the history by
+ * version.
  *
- * Rules that hold for everything below and are not repeated:
+ * These rules hold for everything below and are not repeated:
  *
- * Versions. Majors must match. Minors are information and are never compared: members are only appended to the end of
- *   their struct, and each struct that crosses begins with struct_size, set with sizeof by the side that compiled it.
- *   The host zero-fills what a short plugin table lacks; a plugin asks HEDDLE_HAS before it reads or writes a member of
- *   a struct of the host's that is newer than 1.0. No struct ends in padding. Three things are frozen for all majors:
- *   the signature of the entry, heddle_error, and the first 32 bytes of heddle_host and heddle_plugin.
- * Handles are pointers to types that only the plugin knows. No address is derived from one; offsets are arguments.
- * Arrays cross as (data, count, stride) where their element may grow, else as pointer and count. Five small structs
- *   have no struct_size and are fixed for the major: heddle_dtype, heddle_parray, heddle_pkeyvalue, heddle_pslice and
- *   heddle_pargument.
- * Errors. A function that can fail returns a status and takes a heddle_error last, which may be NULL. On failure the
- *   out-arguments are as if the call had not been made (unless said otherwise) and the text says what was asked, of
- *   what, and what the vendor's API answered. HEDDLE_EDEVICE means that the device is lost until it is opened again:
- *   it is sticky, and the plugin answers it with the first text from then on. Every other failure leaves the device
- *   usable. Functions that free or close return nothing and succeed on a dead device too; they take NULL.
- * Ownership. What arrives through an out-argument belongs to the host, which gives it back through the matching free.
- *   Strings, descriptors and arrays that are passed in live for the call and are copied by whoever keeps them.
- * Threads. "Any thread": may be called at the same time from several threads on the same handles. "One thread at a
- *   time" is per handle named first; different handles may be used at once. The host holds no lock during a call.
+ * Versions. Majors must match. Minors are information only and are never compared. New members are only appended to the
+ *   end of their struct. Each struct that crosses the ABI begins with struct_size, which the side that compiled the
+ *   struct sets with sizeof. The host zero-fills what a short plugin table lacks. A plugin checks HEDDLE_HAS before it
+ *   reads or writes a member of a host struct that is newer than 1.0. No struct ends in padding. Three things are
+ *   frozen for all majors: the signature of the entry, heddle_error, and the first 32 bytes of heddle_host and
+ *   heddle_plugin.
+ * Handles are pointers to types that only the plugin knows. Do not derive addresses from a handle; offsets are
+ *   arguments.
+ * Arrays are passed as (data, count, stride) where their element may grow, else as pointer and count. Five small
+ *   structs have no struct_size and are fixed for the major: heddle_dtype, heddle_parray, heddle_pkeyvalue,
+ *   heddle_pslice and heddle_pargument.
+ * Errors. A function that can fail returns a status and takes a heddle_error as its last argument, which may be NULL.
+ *   On failure the out-arguments are as if the call had not been made (unless said otherwise). The error text names the
+ *   request, its object and the result of the vendor's API. HEDDLE_EDEVICE means that the device is lost until it is
+ *   opened again. It is sticky: from then on the plugin returns it with the first error text. Every other failure
+ *   leaves the device usable. Functions that free or close return nothing, accept NULL and succeed on a lost device
+ *   too.
+ * Ownership. An object returned through an out-argument belongs to the host, which frees it with the matching function.
+ *   Strings, descriptors and arrays that are passed in are valid for the call only; copy what must outlive it.
+ * Threads. "Any thread" means that several threads may call the function at the same time on the same handles. "One
+ *   thread at a time" applies to the handle named first; different handles may be used concurrently. The host holds no
+ *   lock during a call.
  * Blocking. "Does not block" means that the call never waits for work on the device to finish.
- * Optional. A function or a table that is marked so may be NULL, and may answer HEDDLE_EUNSUPPORTED for a device that
- *   cannot; the host then does without.
- * Process. No state of the process, no state of a thread that decides what a call does (a vendor's current device is
- *   set and restored within the call), no exit, abort, signal handler or atexit, and no use of the environment:
- *   settings come through heddle_host.config. Nothing of libc's crosses: no FILE, no malloc of one side freed by the
- *   other. A plugin keeps no mutable data at file scope.
- */
+ * Optional. A function or a table marked optional may be NULL. It may also return HEDDLE_EUNSUPPORTED for a device that
+ *   lacks the feature. The host then works without it.
+ * Process. A plugin uses no process-wide state, and no per-thread state that affects a call: it sets and restores a
+ *   vendor's current device within the call. It calls neither exit, abort nor atexit, installs no signal handler and
+ *   does not use the environment; settings come through heddle_host.config. No libc objects cross the ABI: no FILE, and
+ *   no memory that one side allocates with malloc and the other frees. A plugin keeps no mutable data at file scope. */
 #ifndef HEDDLE_PLUGIN_H
 #define HEDDLE_PLUGIN_H
 
@@ -50,7 +54,7 @@ extern "C" {
 
 /* ---------------------------------------------------------------- status */
 
-/* X(name, number, text): every status there is. Numbers never change; new ones are appended. */
+/* X(name, number, text): all statuses. Numbers never change; new ones are appended. */
 #define HEDDLE_STATUS_LIST(X) \
   X(HEDDLE_OK, 0, "done") \
   X(HEDDLE_EINVAL, 1, "wrong argument") \
@@ -83,9 +87,9 @@ enum {
 /* One of the constants above. A fixed-width type, because enums have no fixed size in C11. */
 typedef int32_t heddle_status;
 
-/* Where a failed call leaves its words. The caller owns it, on his stack if he likes; nothing in it needs freeing.
- * Frozen for all majors. status repeats the returned status; api_code is the vendor's number or 0; text is one line,
- * always terminated, without a newline. Lower text is never overwritten, only prefixed. */
+/* The details of a failed call. The caller owns the struct, for example on the stack; nothing in it needs freeing.
+ * Frozen for all majors. status repeats the returned status. api_code is the vendor's number, or 0. text is one line,
+ * always terminated, without a newline. A caller never overwrites the text of a lower layer; it only prepends to it. */
 typedef struct heddle_error {
   int32_t status;
   int32_t api_code;
@@ -94,25 +98,26 @@ typedef struct heddle_error {
 
 /* ---------------------------------------------------------------- handles */
 
-typedef struct heddle_pinstance heddle_pinstance; /* one opening of the plugin by one context of the host */
+typedef struct heddle_pinstance heddle_pinstance; /* one instance of the plugin, opened by one context of the host */
 typedef struct heddle_pdevice heddle_pdevice;     /* an open device */
 typedef struct heddle_pbuffer heddle_pbuffer;     /* a range of memory; not an address */
-typedef struct heddle_pstream heddle_pstream;     /* work in order, on one device */
+typedef struct heddle_pstream heddle_pstream;     /* a queue of work on one device, executed in order */
 typedef struct heddle_pevent heddle_pevent;       /* a point in a stream, for streams of the same event domain */
 typedef struct heddle_pmodule heddle_pmodule;     /* loaded device code */
 typedef struct heddle_pkernel heddle_pkernel;     /* a function of a module */
 typedef struct heddle_pop heddle_pop;             /* a prepared region of operators: immutable */
-typedef struct heddle_plaunch heddle_plaunch;     /* a prepared region with its buffers and its stream */
-typedef struct heddle_pgraph heddle_pgraph;       /* a captured row of launches and copies */
-typedef struct heddle_ptimer heddle_ptimer;       /* a row of timestamp slots */
+typedef struct heddle_plaunch heddle_plaunch;     /* a prepared region bound to its buffers and its stream */
+typedef struct heddle_pgraph heddle_pgraph;       /* a captured sequence of launches and copies */
+typedef struct heddle_ptimer heddle_ptimer;       /* an array of timestamp slots */
 
-/* A fence of the host's: a 64-bit timeline with a value and a failed state, which the host keeps in a slab that is
- * never unmapped. (slot, generation) packed; a signal to one that is gone is ignored. 0 is no fence. */
+/* A fence of the host: a 64-bit timeline with a value and a failed state. The host keeps fences in a slab that is never
+ * unmapped. The handle packs (slot, generation); a signal to a fence that no longer exists is ignored. 0 means no
+ * fence. */
 typedef uint64_t heddle_pfence;
 
 /* ---------------------------------------------------------------- tensors as the ABI sees them */
 
-/* DLPack's type codes that plugins meet. */
+/* The DLPack type codes that plugins receive. */
 enum {
   HEDDLE_DTYPE_INT = 0,
   HEDDLE_DTYPE_UINT = 1,
@@ -123,15 +128,15 @@ enum {
   HEDDLE_DTYPE_BOOL = 6
 };
 
-/* The same four bytes as DLPack's DLDataType. bool is (6, 8, 1). */
+/* Same four bytes as DLPack's DLDataType. bool is (6, 8, 1). */
 typedef struct heddle_dtype {
   uint8_t code;
   uint8_t bits;
   uint16_t lanes;
 } heddle_dtype;
 
-/* DLPack's device types that plugins may report; any other number of DLPack's is legal too. A third party's device
- * uses HEDDLE_DEVICE_EXT and its own plugin name. */
+/* The DLPack device types that plugins may report; any other DLPack number is valid too. A third-party device uses
+ * HEDDLE_DEVICE_EXT and its own plugin name. */
 enum {
   HEDDLE_DEVICE_CPU = 1,
   HEDDLE_DEVICE_CUDA = 2,
@@ -141,8 +146,8 @@ enum {
   HEDDLE_DEVICE_EXT = 12
 };
 
-/* How a tensor's elements lie in memory. 0 is plain row-major without gaps; any other token is private to a plugin,
- * means the same on all devices of an instance and in every process, whatever the region. */
+/* The layout of a tensor's elements in memory. 0 is plain row-major without gaps. Any other token is private to a
+ * plugin and means the same on all devices of an instance and in every process, whatever the region. */
 typedef uint64_t heddle_layout;
 
 typedef struct heddle_parray {
@@ -155,94 +160,101 @@ typedef struct heddle_parray {
 
 enum { HEDDLE_LOG_ERROR = 0, HEDDLE_LOG_WARN, HEDDLE_LOG_INFO, HEDDLE_LOG_DEBUG, HEDDLE_LOG_TRACE };
 
-/* Bits of heddle_host.features and heddle_plugin.features. The sanitizer bits say what the library was built with: a
- * host refuses a plugin whose sanitizer runtime it lacks, since loading it would end the process. */
+/* Bits of heddle_host.features and heddle_plugin.features. The sanitizer bits state what the library was built with. A
+ * host refuses a plugin whose sanitizer runtime it lacks, because loading the plugin would end the process. */
 #define HEDDLE_FEATURE_ASAN (UINT64_C(1) << 0)
 #define HEDDLE_FEATURE_TSAN (UINT64_C(1) << 1)
 #define HEDDLE_FEATURE_MSAN (UINT64_C(1) << 2)
 
-/* A task of run_parallel: called with i in [0, n). */
+/* A task of run_parallel, called with i in [0, n). */
 typedef void (*heddle_task_fn)(void *arg, uint32_t i, uint32_t n);
 
-/* run_parallel flag: all n tasks are running at the same time, so that they may wait for one another. Without it, the
- * tasks may run in any order on fewer threads. */
+/* run_parallel flag: all n tasks run at the same time, so they may wait for one another. Without it, the tasks may run
+ * in any order on fewer threads. */
 #define HEDDLE_PARALLEL_CONCURRENT UINT32_C(1)
 
-/* The host's services. The table outlives the instance. Every function: any thread, and may be called from a
- * vendor's own threads; none calls back into the plugin except run_parallel, which runs the caller's tasks. */
+/* The host's services. The table outlives the instance. Every function may be called from any thread, including a
+ * vendor's own threads. None calls back into the plugin except run_parallel, which runs the caller's tasks. */
 typedef struct heddle_host {
   uint32_t struct_size;
   uint16_t abi_major;
   uint16_t abi_minor;
   uint64_t features;
   const char *build; /* version and compiler of the host, for logs */
-  void *ctx;         /* handed back as the first argument of the functions below */
+  void *ctx;         /* passed as the first argument of the functions below */
   /* 32 bytes: frozen up to here. */
 
-  /* Writes one line to the host's log: level HEDDLE_LOG_*, component a word ("opencl"), text without newline. */
+  /* Writes one line to the host's log. level is HEDDLE_LOG_*, component a single word ("opencl"), text has no
+   * newline. */
   void (*log)(void *ctx, int32_t level, const char *component, const char *text);
 
-  /* Memory for the plugin's own bookkeeping, aligned to align (a power of two, at least 1), uninitialised; NULL when
-   * there is none. Counted, and made to fail in tests: check every result. free takes NULL. */
+  /* Allocates memory for the plugin's own bookkeeping, aligned to align (a power of two, at least 1) and uninitialised;
+   * NULL when memory is out. Allocations are counted, and tests make them fail: check every result. free accepts
+   * NULL. */
   void *(*alloc)(void *ctx, uint64_t bytes, uint64_t align);
   void (*free)(void *ctx, void *p);
 
-  /* Copies the value of a setting, by key ("delay_us"; the host adds the plugin's name), with its terminator into
-   * buf[0..bytes) and gives its full length without terminator; -1 where it is not set. A length >= bytes means that
-   * buf holds a cut value. What wins among call, variable, file and default is the host's business. */
+  /* Copies the value of a setting and its terminator into buf[0..bytes) and returns the full length without the
+   * terminator, or -1 where the setting is not set. A length >= bytes means that buf holds a truncated value. key lacks
+   * the plugin's name ("delay_us"), which the host adds. The host decides which of call, variable, file and default
+   * wins. */
   int64_t (*config)(void *ctx, const char *key, char *buf, uint64_t bytes);
 
-  /* Raises a fence to value (a smaller value than it has changes nothing), or fails it for good: every present and
-   * later waiter gets status and text. Only records and wakes; never blocks for long, runs no code of the waiter's. */
+  /* fence_signal raises a fence to value; a smaller value than the current one changes nothing. fence_fail fails the
+   * fence permanently: every present and later wait returns status and text. Both only record the state and wake
+   * waiting threads. They never block for long and run no code of those threads. */
   void (*fence_signal)(void *ctx, heddle_pfence fence, uint64_t value);
   void (*fence_fail)(void *ctx, heddle_pfence fence, heddle_status status, const char *text);
 
   /* HEDDLE_OK when the fence has reached value, HEDDLE_EBUSY when not yet, else the status it failed with. */
   heddle_status (*fence_query)(void *ctx, heddle_pfence fence, uint64_t value);
 
-  /* Reports, once, that an open device is lost; cookie is heddle_pdevice_options.cookie. */
+  /* Reports, once, that an open device is lost. cookie is heddle_pdevice_options.cookie. */
   void (*device_fault)(void *ctx, uint64_t cookie, int32_t api_code, const char *text);
 
   /* Nanoseconds of the monotonic clock that all traces use. */
   uint64_t (*now_ns)(void *ctx);
 
-  /* Adds a span to the trace where one is being taken, else does nothing; track names the row it appears in. */
+  /* Adds a span to the trace if a trace is being recorded, else does nothing. track names the row that shows the
+   * span. */
   void (*trace_span)(void *ctx, const char *track, const char *name, uint64_t t0_ns, uint64_t t1_ns);
 
-  /* Runs task(arg, i, m) for all i in [0, m) on the host's thread pool and the calling thread, and returns when all
-   * are done. m is n, or what *granted then says: with HEDDLE_PARALLEL_CONCURRENT it can be smaller than n (all m at
-   * the same time; gangs are admitted one at a time), and a nested call has m = 1. granted may be NULL. */
+  /* Runs task(arg, i, m) for all i in [0, m) on the host's thread pool and the calling thread, and returns when all are
+   * done. m is n unless *granted returns another number. With HEDDLE_PARALLEL_CONCURRENT, m can be smaller than n: all
+   * m tasks run at the same time, and such groups are admitted one at a time. In a nested call m is 1. granted may be
+   * NULL. */
   void (*run_parallel)(void *ctx, uint32_t n, uint32_t flags, heddle_task_fn task, void *arg, uint32_t *granted);
 
-  /* How many threads run_parallel uses at most, the caller included. */
+  /* The most threads that run_parallel uses, the caller included. */
   uint32_t (*parallelism)(void *ctx);
 
-  /* 1.2. Whether the call that the host is in on this thread (op.run of an inline device, query, prepare; a task of
-   * run_parallel is in its caller's) should end early: HEDDLE_OK, or HEDDLE_ETIMEOUT or HEDDLE_ECANCELED, which the call
-   * then returns. What it has written does not matter. Once it has said so it says so until the call returns. Asked every
-   * few milliseconds of work; HEDDLE_OK on a thread that is in no call of the host's. */
+  /* Since 1.2. Tells whether the host's current call on this thread should end early: op.run of an inline device, query
+   * or prepare. A task of run_parallel counts as part of its caller's call. Returns HEDDLE_OK, or HEDDLE_ETIMEOUT or
+   * HEDDLE_ECANCELED; in the latter cases the call returns that status, and what it has written does not matter. After
+   * the first request to stop, every query returns the same until the call returns. Query it every few milliseconds of
+   * work. On a thread that is in no call of the host, it returns HEDDLE_OK. */
   heddle_status (*stop_requested)(void *ctx);
 } heddle_host;
 
 /* ---------------------------------------------------------------- devices */
 
-/* What a device can do, in heddle_pdevice_desc.caps. */
+/* Capabilities of a device, in heddle_pdevice_desc.caps. */
 #define HEDDLE_CAP_INLINE (UINT64_C(1) << 0)      /* run and copies are complete on return, on the caller's thread */
-#define HEDDLE_CAP_HOST_CORES (UINT64_C(1) << 1)  /* computes on the host's cores: used only when named; waits sleep */
-#define HEDDLE_CAP_UNIFIED (UINT64_C(1) << 2)     /* HEDDLE_MEMORY_UNIFIED is there and needs no copies */
+#define HEDDLE_CAP_HOST_CORES (UINT64_C(1) << 1)  /* computes on the host's cores: selected only by name; waits sleep */
+#define HEDDLE_CAP_UNIFIED (UINT64_C(1) << 2)     /* HEDDLE_MEMORY_UNIFIED is available and needs no copies */
 #define HEDDLE_CAP_NONCOHERENT (UINT64_C(1) << 3) /* mapped memory needs flush and invalidate */
 #define HEDDLE_CAP_WAIT_BEFORE_SIGNAL (UINT64_C(1) << 4) /* fence.wait may be submitted before the signal */
 #define HEDDLE_CAP_VIEWS (UINT64_C(1) << 5)              /* memory.view works on this device */
 #define HEDDLE_CAP_IMPORT_UNIFIED \
-  (UINT64_C(1) << 6) /* memory.import_host gives memory that operators compute in, as kind UNIFIED */
+  (UINT64_C(1) << 6) /* operators can compute in memory from memory.import_host, as in kind UNIFIED */
 
-/* What is known of a device without opening it. The host zeroes it and sets struct_size; the plugin fills what
- * HEDDLE_HAS says is there. */
+/* The properties of a device that are known without opening it. The host zeroes the struct and sets struct_size. The
+ * plugin fills the members that HEDDLE_HAS reports as present. */
 typedef struct heddle_pdevice_desc {
   uint32_t struct_size;
   int32_t type;     /* DLPack's device type */
   char name[128];   /* the vendor's name for the product */
-  char driver[128]; /* driver and version; keys caches of measurements and compiled code */
+  char driver[128]; /* driver and version; part of the key of caches of measurements and compiled code */
   uint8_t uuid[16]; /* all zero where there is none; equal for one physical device seen through two APIs */
   uint32_t pci_domain;
   uint32_t pci_bus;
@@ -251,14 +263,14 @@ typedef struct heddle_pdevice_desc {
   uint64_t caps;             /* HEDDLE_CAP_* */
   uint64_t memory_bytes;     /* 0 where unknown */
   uint64_t max_buffer_bytes; /* of one allocation; 0 means no limit but memory */
-  uint64_t alignment;        /* that every offset into a buffer must keep when an operator or a view uses it */
+  uint64_t alignment;        /* required of every offset into a buffer that an operator or a view uses */
   uint64_t import_alignment; /* of address and size in memory.import_host; 0 where that is missing */
-  uint64_t event_domain;     /* events cross streams of devices with the same number */
+  uint64_t event_domain;     /* events order streams across devices with the same number */
   uint32_t compute_units;
-  uint32_t max_streams; /* how many streams are worth having; at least 1 */
+  uint32_t max_streams; /* number of streams that are useful; at least 1 */
 } heddle_pdevice_desc;
 
-/* A setting for one device: both strings live for the call. */
+/* A setting for one device. Both strings are valid for the call. */
 typedef struct heddle_pkeyvalue {
   const char *key;
   const char *value;
@@ -267,11 +279,11 @@ typedef struct heddle_pkeyvalue {
 typedef struct heddle_pdevice_options {
   uint32_t struct_size;
   uint32_t reserved;
-  uint64_t cookie;        /* names this device in heddle_host.device_fault */
+  uint64_t cookie;        /* identifies this device in heddle_host.device_fault */
   heddle_parray settings; /* of heddle_pkeyvalue */
 } heddle_pdevice_options;
 
-/* Keys of device.query. Unknown keys answer HEDDLE_EUNSUPPORTED. */
+/* Keys of device.query. For unknown keys it returns HEDDLE_EUNSUPPORTED. */
 enum {
   HEDDLE_QUERY_LIVE_BUFFERS = 1, /* buffers and views not yet freed */
   HEDDLE_QUERY_LIVE_BYTES = 2,   /* bytes of allocations (not views) not yet freed */
@@ -282,129 +294,134 @@ enum {
 typedef struct heddle_device_table {
   uint64_t struct_size;
 
-  /* Closes a device; everything made on it has been freed. Waits for its work, but not for ever: a hung device is left
-   * behind. One thread at a time. */
+  /* Closes a device. Everything created on it has been freed. Waits for its work for a limited time: a hung device is
+   * abandoned. One thread at a time. */
   void (*close)(heddle_pdevice *dev);
 
-  /* Opens device index of the instance, making whatever context the vendor has. May block for long (it may start a
-   * driver). Opening one that is open gives a second, independent handle or HEDDLE_EBUSY. Any thread. */
+  /* Opens device index of the instance and creates the vendor's context, if the API has one. May block for long, as it
+   * may start a driver. Opening a device that is open returns a second, independent handle or HEDDLE_EBUSY. Any
+   * thread. */
   heddle_status (*open)(heddle_pinstance *self, uint32_t index, const heddle_pdevice_options *options,
                         heddle_pdevice **out, heddle_error *err);
 
-  /* A number by key. Any thread, does not block. */
+  /* Returns a number by key (HEDDLE_QUERY_*). Any thread; does not block. */
   heddle_status (*query)(heddle_pdevice *dev, uint32_t key, int64_t *out, heddle_error *err);
 
-  /* HEDDLE_OK, or HEDDLE_EDEVICE with the words of the first fault. Any thread, does not block. */
+  /* HEDDLE_OK, or HEDDLE_EDEVICE with the text of the first fault. Any thread; does not block. */
   heddle_status (*health)(heddle_pdevice *dev, heddle_error *err);
 
-  /* Waits until all work of the device has finished, at most timeout_ns (UINT64_MAX: no limit): HEDDLE_ETIMEOUT then.
-   * After HEDDLE_OK no memory of the device is being touched. On a lost device it returns HEDDLE_EDEVICE once nothing
-   * more will touch memory. Any thread. */
+  /* Waits until all work of the device has finished, or returns HEDDLE_ETIMEOUT after timeout_ns (UINT64_MAX: no
+   * limit). After HEDDLE_OK no work accesses the device's memory. On a lost device it returns HEDDLE_EDEVICE once
+   * nothing will access memory any more. Any thread. */
   heddle_status (*idle)(heddle_pdevice *dev, uint64_t timeout_ns, heddle_error *err);
 
-  /* Optional: bytes free and in all, now. Any thread. */
+  /* Optional. The current free and total memory, in bytes. Any thread. */
   heddle_status (*memory_now)(heddle_pdevice *dev, uint64_t *free_bytes, uint64_t *total_bytes, heddle_error *err);
 } heddle_device_table;
 
 /* ---------------------------------------------------------------- memory */
 
-/* Kinds of memory. DEVICE is where operators compute. PINNED is host memory that copies of this device may use while
- * the call has returned; it can be mapped. It is required of every plugin that is not inline; it is a promise about
- * copies, not about pages. UNIFIED is both at once (HEDDLE_CAP_UNIFIED). */
+/* Kinds of memory. DEVICE is where operators compute. PINNED is host memory that the device's copies may still access
+ * after the copy function has returned; it can be mapped. Every plugin that is not inline must provide PINNED. It is a
+ * guarantee about copies, not about pages. UNIFIED is both at once (HEDDLE_CAP_UNIFIED). */
 enum { HEDDLE_MEMORY_DEVICE = 0, HEDDLE_MEMORY_PINNED = 1, HEDDLE_MEMORY_UNIFIED = 2 };
 
 typedef struct heddle_pmemory_desc {
   uint32_t struct_size;
   uint32_t kind; /* HEDDLE_MEMORY_* */
   uint64_t bytes;
-  uint64_t align; /* a promise that the plugin makes for offset 0; at most 4096, or desc.alignment if larger */
+  uint64_t align; /* guaranteed by the plugin for offset 0; at most 4096, or desc.alignment if larger */
 } heddle_pmemory_desc;
 
-/* Required: free and alloc; map and unmap unless the device has neither PINNED nor UNIFIED memory; flush and
- * invalidate where HEDDLE_CAP_NONCOHERENT is set. */
+/* Required: free and alloc; map and unmap unless the device has neither PINNED nor UNIFIED memory; flush and invalidate
+ * where HEDDLE_CAP_NONCOHERENT is set. */
 typedef struct heddle_memory_table {
   uint64_t struct_size;
 
-  /* Frees a buffer, a view or an import. All work that uses it has finished, or the device is dead or idle has failed
-   * and the plugin keeps the memory until it is safe. Views are freed before their parent. Any thread. */
+  /* Frees a buffer, a view or an import. Either all work that uses it has finished, or the device is lost or idle has
+   * failed; in those cases the plugin keeps the memory until freeing it is safe. Views are freed before their parent.
+   * Any thread. */
   void (*free)(heddle_pdevice *dev, heddle_pbuffer *buffer);
 
-  /* Allocates. bytes 0 is legal and gives a buffer that no byte of may be touched. The content is undefined.
+  /* Allocates a buffer with undefined content. bytes 0 is valid and returns a buffer of which no byte may be accessed.
    * HEDDLE_ENOMEM when memory is out, HEDDLE_ELIMIT when bytes is over max_buffer_bytes. Any thread. */
   heddle_status (*alloc)(heddle_pdevice *dev, const heddle_pmemory_desc *desc, heddle_pbuffer **out, heddle_error *err);
 
-  /* Optional, with HEDDLE_CAP_VIEWS: a handle for bytes [offset, offset + bytes) of a buffer that is not itself a view;
-   * offset is a multiple of desc.alignment. Shares the parent's bytes. Any thread. */
+  /* Optional, with HEDDLE_CAP_VIEWS. Returns a handle for bytes [offset, offset + bytes) of a buffer that is not itself
+   * a view. offset is a multiple of desc.alignment. The view shares the parent's bytes. Any thread. */
   heddle_status (*view)(heddle_pdevice *dev, heddle_pbuffer *parent, uint64_t offset, uint64_t bytes,
                         heddle_pbuffer **out, heddle_error *err);
 
-  /* Optional: makes a buffer of the caller's host memory, which stays his and outlives the buffer; address and size
-   * keep import_alignment. Such a buffer is coherent on every device, HEDDLE_CAP_NONCOHERENT or not. It may be the host
-   * side of copies, and an operand on inline devices and where HEDDLE_CAP_IMPORT_UNIFIED is set. Any thread. */
+  /* Optional. Creates a buffer over the caller's host memory. The caller keeps ownership, and the memory outlives the
+   * buffer. Address and size are multiples of import_alignment. Such a buffer is coherent on every device, with or
+   * without HEDDLE_CAP_NONCOHERENT. It may be the host side of copies, and an operand on inline devices and where
+   * HEDDLE_CAP_IMPORT_UNIFIED is set. Any thread. */
   heddle_status (*import_host)(heddle_pdevice *dev, void *pointer, uint64_t bytes, heddle_pbuffer **out,
                                heddle_error *err);
 
-  /* Makes a PINNED or UNIFIED buffer visible to the host, once and for its whole life, and gives its address. Where
-   * mappings are not coherent, flush and invalidate order the two sides. Any thread. */
+  /* map makes a PINNED or UNIFIED buffer visible to the host and returns its address. The host maps a buffer once, for
+   * its whole life. Where mappings are not coherent, flush and invalidate order the two sides. Any thread. */
   heddle_status (*map)(heddle_pdevice *dev, heddle_pbuffer *buffer, void **out, heddle_error *err);
   void (*unmap)(heddle_pdevice *dev, heddle_pbuffer *buffer);
 
-  /* flush: what the host wrote to the range becomes visible to work submitted later. invalidate: what finished work
-   * wrote becomes visible to the host. The range may be widened by the plugin to its granule only where that does not
-   * change bytes outside it. Any thread, does not block. */
+  /* flush makes the host's writes to the range visible to work submitted later. invalidate makes the writes of finished
+   * work visible to the host. The plugin may widen the range to its granularity only where that does not change bytes
+   * outside the range. Any thread; neither blocks. */
   heddle_status (*flush)(heddle_pdevice *dev, heddle_pbuffer *buffer, uint64_t offset, uint64_t bytes,
                          heddle_error *err);
   heddle_status (*invalidate)(heddle_pdevice *dev, heddle_pbuffer *buffer, uint64_t offset, uint64_t bytes,
                               heddle_error *err);
 
-  /* Optional: the vendor's own handle of the buffer (a cl_mem, a device address), for DLPack and for foreign code. A
-   * view's handle is its own. The plugin keeps ownership. Any thread. */
+  /* Optional. Returns the vendor's own handle of the buffer (a cl_mem, a device address), for DLPack and for foreign
+   * code. A view has a handle of its own. The plugin keeps ownership. Any thread. */
   heddle_status (*native)(heddle_pdevice *dev, heddle_pbuffer *buffer, uint64_t *out, heddle_error *err);
 
-  /* Since 1.1. Optional, with native: the way back. A buffer of kind DEVICE over bytes [offset, offset + bytes) of the
-   * memory on this device that a handle of native's sort names, whoever made it; bytes is at least 1. The memory stays
-   * its owner's, who keeps it until the buffer is freed, which frees no byte; a handle that counts references is
-   * retained meanwhile. It counts as a live buffer, and not in the live bytes. What was put into streams before that
-   * writes the memory has finished: no order is kept with work that the plugin does not know. HEDDLE_EINVAL where the
-   * handle is none of this device's, as far as the vendor can tell, or has not so many bytes; HEDDLE_EUNSUPPORTED where
-   * the range does not begin at a multiple that operators can use. Any thread. */
+  /* Since 1.1. Optional, with native; the reverse of it. Creates a buffer of kind DEVICE over bytes [offset, offset +
+   * bytes) of existing memory on this device, whoever allocated it; handle is of the kind that native returns, and
+   * bytes is at least 1. The owner keeps ownership and keeps the memory until the buffer is freed; freeing the buffer
+   * frees none of the memory. If the handle is reference-counted, the plugin retains it meanwhile. The buffer counts as
+   * a live buffer but not in the live bytes. Earlier work in streams that writes the memory must have finished: the
+   * plugin does not order itself after work that it does not know. HEDDLE_EINVAL where the handle does not belong to
+   * this device, as far as the vendor's API can tell, or has fewer bytes; HEDDLE_EUNSUPPORTED where the range does not
+   * begin at a multiple that operators can use. Any thread. */
   heddle_status (*adopt)(heddle_pdevice *dev, uint64_t handle, uint64_t offset, uint64_t bytes, heddle_pbuffer **out,
                          heddle_error *err);
 } heddle_memory_table;
 
 /* ---------------------------------------------------------------- copies */
 
-/* Required: h2d, d2h, write, read, d2d, fill. All are work of the stream: they start after what was put into it
- * before, and on an inline device they are complete on return. Ranges of one call do not overlap. One thread at a time
- * per stream. None blocks except as said of write and read. */
+/* Required: h2d, d2h, write, read, d2d, fill. All are work of the stream: they start after the work enqueued before
+ * them, and on an inline device they are complete on return. The ranges of one call do not overlap. One thread at a
+ * time per stream. None blocks, except write and read as described below. */
 typedef struct heddle_copy_table {
   uint64_t struct_size;
 
-  /* Host to device, device to host. host is a PINNED or UNIFIED buffer or an import of this device (or of another
-   * device with the same event domain); the call may return before the bytes have moved. Inside a capture they are
+  /* Host to device and device to host. host is a PINNED or UNIFIED buffer or an import of this device (or of another
+   * device with the same event domain). The call may return before the bytes have moved. Inside a capture, the copy is
    * recorded. */
   heddle_status (*h2d)(heddle_pstream *stream, heddle_pbuffer *dst, uint64_t dst_offset, heddle_pbuffer *host,
                        uint64_t host_offset, uint64_t bytes, heddle_error *err);
   heddle_status (*d2h)(heddle_pstream *stream, heddle_pbuffer *host, uint64_t host_offset, heddle_pbuffer *src,
                        uint64_t src_offset, uint64_t bytes, heddle_error *err);
 
-  /* The same with a plain pointer: the plugin is finished with the pointer on return (read: the bytes are there), and
-   * may block for that. Not inside a capture. */
+  /* The same with a plain pointer. The plugin no longer uses the pointer after the return (after read, the bytes have
+   * arrived) and may block for that. Not allowed inside a capture. */
   heddle_status (*write)(heddle_pstream *stream, heddle_pbuffer *dst, uint64_t dst_offset, const void *src,
                          uint64_t bytes, heddle_error *err);
   heddle_status (*read)(heddle_pstream *stream, void *dst, heddle_pbuffer *src, uint64_t src_offset, uint64_t bytes,
                         heddle_error *err);
 
-  /* Within one device. */
+  /* Copies within one device. */
   heddle_status (*d2d)(heddle_pstream *stream, heddle_pbuffer *dst, uint64_t dst_offset, heddle_pbuffer *src,
                        uint64_t src_offset, uint64_t bytes, heddle_error *err);
 
-  /* Sets each 4-byte word of the range to pattern; offset and bytes are multiples of 4. */
+  /* Sets each 4-byte word of the range to pattern. offset and bytes are multiples of 4. */
   heddle_status (*fill)(heddle_pstream *stream, heddle_pbuffer *dst, uint64_t dst_offset, uint64_t bytes,
                         uint32_t pattern, heddle_error *err);
 
-  /* Optional, both or neither: a direct path between two devices of one instance. can_peer is pure and takes indices:
-   * HEDDLE_OK or HEDDLE_EUNSUPPORTED with why. peer is work of stream, which belongs to either device. */
+  /* Optional, both or neither: a direct path between two devices of one instance. can_peer is pure and takes device
+   * indices: HEDDLE_OK, or HEDDLE_EUNSUPPORTED with the reason. peer is work of stream, which belongs to either
+   * device. */
   heddle_status (*can_peer)(heddle_pinstance *self, uint32_t dst_index, uint32_t src_index, heddle_error *err);
   heddle_status (*peer)(heddle_pstream *stream, heddle_pdevice *dst_dev, heddle_pbuffer *dst, uint64_t dst_offset,
                         heddle_pdevice *src_dev, heddle_pbuffer *src, uint64_t src_offset, uint64_t bytes,
@@ -415,36 +432,37 @@ typedef struct heddle_copy_table {
 
 enum { HEDDLE_STREAM_COMPUTE = 0, HEDDLE_STREAM_COPY = 1 };
 
-/* Required. Work in a stream runs in order; that is the only order there is without events or fences. */
+/* Required. Work in a stream runs in order. Without events or fences there is no other order. */
 typedef struct heddle_stream_table {
   uint64_t struct_size;
 
-  /* Closes a stream whose work has finished, or whose device is dead; otherwise the plugin lets it finish behind the
-   * host's back and keeps what it needs. One thread at a time. */
+  /* Closes a stream whose work has finished or whose device is lost. In any other case the plugin lets the work finish
+   * without the host and keeps what it needs. One thread at a time. */
   void (*close)(heddle_pstream *stream);
 
-  /* kind is a hint; priority 0 is normal, higher is sooner, out-of-range values are clamped. Any thread. */
+  /* Creates a stream. kind is a hint. priority 0 is normal, higher is sooner; out-of-range values are clamped. Any
+   * thread. */
   heddle_status (*create)(heddle_pdevice *dev, uint32_t kind, int32_t priority, heddle_pstream **out,
                           heddle_error *err);
 
-  /* Hands what was put into the stream to the device; nothing is promised to start before. Does not block. One thread
-   * at a time. */
+  /* Submits the work enqueued in the stream to the device; work is not guaranteed to start before that. Does not block.
+   * One thread at a time. */
   heddle_status (*submit)(heddle_pstream *stream, heddle_error *err);
 
-  /* Submits, and waits for all work in the stream, at most timeout_ns: HEDDLE_ETIMEOUT then. Gives the first failure
+  /* Submits, and waits for all work in the stream; returns HEDDLE_ETIMEOUT after timeout_ns. Returns the first failure
    * of work in the stream since the last sync. One thread at a time. */
   heddle_status (*sync)(heddle_pstream *stream, uint64_t timeout_ns, heddle_error *err);
 
-  /* HEDDLE_OK when all submitted work has finished, HEDDLE_EBUSY when not, or its failure. Any thread, does not
-   * block. */
+  /* HEDDLE_OK when all submitted work has finished, HEDDLE_EBUSY when not, or the failure of that work. Any thread;
+   * does not block. */
   heddle_status (*query)(heddle_pstream *stream, heddle_error *err);
 } heddle_stream_table;
 
-/* Required, except of an inline device. Events order streams of one event domain without the host. record marks the
- * point after all work now in the stream; wait holds back later work of its stream until the event's last record that
- * was made before the wait was called; the host submits the recording stream before it calls wait. An event that was
- * never recorded is already reached. A wait on work that fails fails the waiting stream too. One thread at a time per
- * stream. */
+/* Required, except for inline devices. Events order streams of one event domain without the host. record marks the
+ * point after all work now in the stream. wait holds back later work of its stream until the device reaches the event's
+ * last record that was made before the call to wait. The host submits the recording stream before it calls wait. An
+ * event that was never recorded counts as reached. A wait on work that fails makes the waiting stream fail too. One
+ * thread at a time per stream. */
 typedef struct heddle_event_table {
   uint64_t struct_size;
   void (*free)(heddle_pevent *event);
@@ -453,9 +471,10 @@ typedef struct heddle_event_table {
   heddle_status (*wait)(heddle_pstream *stream, heddle_pevent *event, heddle_error *err);
 } heddle_event_table;
 
-/* signal is required, except of an inline device: when the stream gets here the plugin calls heddle_host.fence_signal
- * with fence and value, from any thread; when work before it in the stream failed, or fails to be submitted, it calls
- * heddle_host.fence_fail instead, so that a failure reaches whoever waits. Submits.
+/* signal is required, except for inline devices. When the stream reaches this point, the plugin calls
+ * heddle_host.fence_signal with fence and value, from any thread. If earlier work in the stream failed, or cannot be
+ * submitted, it calls heddle_host.fence_fail instead, so that every wait on the fence reports the failure. signal also
+ * submits the stream.
  * wait is optional: later work of the stream starts when the fence has reached value; if the fence fails, the stream
  * fails. Without HEDDLE_CAP_WAIT_BEFORE_SIGNAL the host calls it only when the signal has been submitted.
  * One thread at a time per stream; neither blocks. */
@@ -467,8 +486,8 @@ typedef struct heddle_fence_table {
 
 /* ---------------------------------------------------------------- operators */
 
-/* What an attribute holds: data is an int64_t, a double or a char array of count elements (a string is count chars
- * and a terminator that is not counted), or, for STRINGS, an array of const char pointers. */
+/* Kinds of attributes. data points to count elements: int64_t, double or char (a string is count chars and a terminator
+ * that is not counted), or, for STRINGS, const char pointers. */
 enum {
   HEDDLE_ATTR_INT = 1,
   HEDDLE_ATTR_FLOAT = 2,
@@ -486,37 +505,37 @@ typedef struct heddle_pattr {
   uint64_t count;
 } heddle_pattr;
 
-/* A value of a region: an operand, a result, or something between two of its nodes. */
+/* A value of a region: an operand, a result, or an intermediate between two of its nodes. */
 typedef struct heddle_pvalue {
   uint32_t struct_size;
   heddle_dtype dtype;
   const int64_t *shape; /* ndim dimensions, all known and >= 0; their product times the element size fits int64_t */
   const void *data;     /* bytes of a constant (row-major, on the host), else NULL */
   uint64_t data_bytes;
-  heddle_layout layout; /* in prepare and for Reorder: how it lies; in query elsewhere: 0 */
+  heddle_layout layout; /* the value's layout in prepare and for Reorder; elsewhere in query: 0 */
   int32_t ndim;
   uint32_t flags; /* 0 in 1.0 */
 } heddle_pvalue;
 
-/* A node. Operators are named and defined as in the ONNX operator specification. */
+/* A node. Operators have the names and definitions of the ONNX operator specification. */
 typedef struct heddle_pnode {
   uint32_t struct_size;
   uint32_t opset;     /* version of the domain's operator set */
   const char *domain; /* "" is ONNX's own; "heddle" has Reorder and FusedElementwise */
   const char *op;
   const char *name;       /* of the node in the graph, for error texts */
-  heddle_parray attrs;    /* of heddle_pattr; only those that the graph gives: defaults are the specification's */
+  heddle_parray attrs;    /* of heddle_pattr; only those in the graph: the specification has the defaults */
   const int32_t *inputs;  /* indices into the region's values; -1 is an absent input */
   const int32_t *outputs; /* likewise */
   uint32_t n_inputs;
   uint32_t n_outputs;
 } heddle_pnode;
 
-/* heddle_pregion.flags: FAST allows results in reduced precision (bfloat16, TF32); without it float32 is float32. */
+/* heddle_pregion.flags: FAST allows results in reduced precision (bfloat16, TF32). Without it float32 is float32. */
 #define HEDDLE_REGION_FAST UINT32_C(1)
 
-/* One or more nodes on one device, connected and convex, in topological order. inputs are the values that come from
- * outside (constants among them), each once; outputs those that somebody outside uses. */
+/* One or more nodes on one device, connected and convex, in topological order. inputs are the values from outside the
+ * region (constants among them), each once. outputs are the values used outside the region. */
 typedef struct heddle_pregion {
   uint32_t struct_size;
   uint32_t flags;
@@ -529,13 +548,13 @@ typedef struct heddle_pregion {
 } heddle_pregion;
 
 /* Flags of an input in an offer. ABSORBED: the plugin reads the constant's bytes in prepare and needs no buffer; bind
- * gets an empty slice for it. Only for inputs with data. */
+ * receives an empty slice for it. Only for inputs with data. */
 #define HEDDLE_INPUT_ABSORBED UINT32_C(1)
 
-/* Flag of an offer. BARE: the launch takes whole buffers; every slice has offset 0. */
+/* Flag of an offer. BARE: the launch uses whole buffers; every slice has offset 0. */
 #define HEDDLE_OFFER_BARE UINT32_C(1)
 
-/* One way in which a plugin would run a region. */
+/* One way in which a plugin can run a region. */
 typedef struct heddle_poffer {
   uint32_t struct_size;
   uint32_t flags;                     /* HEDDLE_OFFER_* */
@@ -547,23 +566,27 @@ typedef struct heddle_poffer {
   uint64_t workspace_bytes;    /* scratch memory of kind DEVICE that the launch may use while it runs */
   uint64_t workspace_align;
   double cost_ns; /* estimated time; 0 where unknown */
-  /* 1.2. What counts beside operands and workspace (docs/memory.md): bytes of the device's memory, or of the host's where
-   * the device computes there, that the prepared op holds until op_free; and that each launch holds until launch_free. */
+  /* Since 1.2. Memory besides operands and workspace (docs/memory.md), in bytes of the device's memory, or of host
+   * memory where the device computes there. kept_bytes: held by the prepared op until op_free. launch_bytes: held by
+   * each launch until launch_free. */
   uint64_t kept_bytes;
   uint64_t launch_bytes;
 } heddle_poffer;
 
-/* How query hands its offers over: the host copies each and returns HEDDLE_OK, or a status that query passes on. */
+/* The callback by which query passes its offers: the host copies each offer and returns HEDDLE_OK, or a status that
+ * query returns. */
 typedef heddle_status (*heddle_offer_fn)(void *sink, const heddle_poffer *offer, heddle_error *err);
 
-/* How partition hands a proposal over: indices of nodes of the region that it wants as one. */
+/* The callback by which partition passes a proposal: the indices of nodes of the region that the plugin wants as one
+ * region. */
 typedef heddle_status (*heddle_propose_fn)(void *sink, const uint32_t *nodes, uint32_t count, heddle_error *err);
 
-/* How list hands an operator over: opsets first to last, both included; dtypes a comma list for people. */
+/* The callback by which list passes an operator. opset_first and opset_last are both included. dtypes is a
+ * comma-separated list for display. */
 typedef heddle_status (*heddle_list_fn)(void *sink, const char *domain, const char *op, uint32_t opset_first,
                                         uint32_t opset_last, const char *dtypes, heddle_error *err);
 
-/* A part of a buffer that a launch uses. buffer NULL is an absent, absorbed or empty operand. */
+/* A part of a buffer that a launch uses. buffer is NULL for an absent, absorbed or empty operand. */
 typedef struct heddle_pslice {
   heddle_pbuffer *buffer;
   uint64_t offset;
@@ -580,51 +603,52 @@ typedef struct heddle_pbind {
   heddle_pslice workspace;
 } heddle_pbind;
 
-/* Required, except of a plugin that only has modules. */
+/* Required, except for a plugin that has only modules. */
 typedef struct heddle_op_table {
   uint64_t struct_size;
 
-  /* Frees a launch that is not running. Then an op without launches. Any thread. */
+  /* launch_free frees a launch that is not running. op_free frees an op after all of its launches. Any thread. */
   void (*launch_free)(heddle_plaunch *launch);
   void (*op_free)(heddle_pop *op);
 
-  /* Can this region run on device index? Hands over one or more offers, best first, and returns HEDDLE_OK; or
-   * HEDDLE_EUNSUPPORTED, with why in words that name node and operator. Pure: it opens nothing, and gives the same
-   * answer each time; HEDDLE_ENEEDSOPEN where that cannot be (the host opens the device and asks again). The answer
-   * binds: what was offered, prepare delivers unless memory is out or the device is lost. Any thread. */
+  /* Determines whether this region can run on device index. If so, passes one or more offers, best first, and returns
+   * HEDDLE_OK; else returns HEDDLE_EUNSUPPORTED with the reason, which names node and operator. Pure: it opens nothing
+   * and gives the same result each time. Where that is not possible it returns HEDDLE_ENEEDSOPEN; the host then opens
+   * the device and calls again. The result is binding: prepare succeeds for each offer unless memory is out or the
+   * device is lost. Any thread. */
   heddle_status (*query)(heddle_pinstance *self, uint32_t index, const heddle_pregion *region, heddle_offer_fn offer,
                          void *sink, heddle_error *err);
 
-  /* Makes the region ready: chooses, compiles, looks up, reads absorbed constants. offer is the index of the offer that
-   * was taken, and the layouts of the values are those of the offer. May block for long. The op does not keep region.
-   * It is used by any thread. Any thread. */
+  /* Prepares the region: chooses kernels, compiles them or finds them in a cache, and reads absorbed constants. offer
+   * is the index of the chosen offer; the values have the layouts of that offer. May block for long. The op does not
+   * keep region. Any thread may call this, and any thread may use the op. */
   heddle_status (*prepare)(heddle_pdevice *dev, const heddle_pregion *region, uint32_t offer, heddle_pop **out,
                            heddle_error *err);
 
-  /* Fixes the operands of an op on a stream of its device. The launch is used by one thread at a time. The buffers
-   * outlive it. May allocate. Any thread. */
+  /* Binds the operands of an op to a stream of its device. One thread at a time uses the launch. The buffers outlive
+   * the launch. May allocate. Any thread. */
   heddle_status (*bind)(heddle_pop *op, heddle_pstream *stream, const heddle_pbind *operands, heddle_plaunch **out,
                         heddle_error *err);
 
-  /* Puts the launch into its stream; on an inline device it is complete on return, or was stopped
-   * (heddle_host.stop_requested) and returns why. Allocates nothing, takes no lock
-   * that is held for long, does not block; inside a capture it is recorded. One thread at a time per stream. */
+  /* Enqueues the launch in its stream. On an inline device it is complete on return, or it was stopped
+   * (heddle_host.stop_requested) and returns the reason. Allocates nothing, holds no lock for long and does not block.
+   * Inside a capture it is recorded. One thread at a time per stream. */
   heddle_status (*run)(heddle_plaunch *launch, heddle_error *err);
 
-  /* Optional: proposes which nodes of a region (all that the plugin could have, not necessarily connected) it wants
-   * together. Pure, or HEDDLE_ENEEDSOPEN as of query. A proposal that is not connected, not convex or overlaps another
-   * is refused by the host. */
+  /* Optional. Proposes which nodes of a region (all nodes that the plugin could run, not necessarily connected) the
+   * plugin wants to run together. Pure, or HEDDLE_ENEEDSOPEN as in query. The host refuses a proposal that is not
+   * connected, is not convex or overlaps another. */
   heddle_status (*partition)(heddle_pinstance *self, uint32_t index, const heddle_pregion *region,
                              heddle_propose_fn propose, void *sink, heddle_error *err);
 
-  /* Optional: every operator that it knows, for documents and tests. Pure. */
+  /* Optional. Lists every operator that the plugin supports, for documents and tests. Pure. */
   heddle_status (*list)(heddle_pinstance *self, uint32_t index, heddle_list_fn list, void *sink, heddle_error *err);
 } heddle_op_table;
 
-/* Optional; needed by a plugin that offers layouts other than 0. All pure, on (instance, device index), any thread. A
- * plugin with layouts also takes the operator Reorder of domain "heddle": one input and one output of equal dtype and
- * shape, whose layouts in the region say from what to what. A layout that only operands have, such as that of transformed
- * weights, may have no Reorder back to 0. */
+/* Optional; needed by a plugin that offers layouts other than 0. All functions are pure, take (instance, device index)
+ * and may be called from any thread. A plugin with layouts also supports the operator Reorder of domain "heddle": one
+ * input and one output of equal dtype and shape, converted between their layouts in the region. A layout that only
+ * operands have, such as that of transformed weights, may have no Reorder back to 0. */
 typedef struct heddle_layout_table {
   uint64_t struct_size;
 
@@ -632,12 +656,12 @@ typedef struct heddle_layout_table {
   heddle_status (*bytes)(heddle_pinstance *self, uint32_t index, const heddle_pvalue *tensor, uint64_t *bytes,
                          uint64_t *align, heddle_error *err);
 
-  /* Writes tensor.data (row-major) in tensor.layout to host memory dst of the size that bytes gave, every byte of it,
-   * padding too. */
+  /* Writes tensor.data (row-major) in tensor.layout to host memory dst, whose size is that from bytes. Writes every
+   * byte, padding included. */
   heddle_status (*pack)(heddle_pinstance *self, uint32_t index, const heddle_pvalue *tensor, void *dst,
                         uint64_t dst_bytes, heddle_error *err);
 
-  /* A short name of the token for plans ("nchw8c") into buf, terminated. */
+  /* Writes a short name of the token ("nchw8c"), for plans, into buf, terminated. */
   heddle_status (*describe)(heddle_pinstance *self, uint32_t index, heddle_layout layout, char *buf, uint64_t bytes,
                             heddle_error *err);
 } heddle_layout_table;
@@ -656,10 +680,10 @@ typedef struct heddle_pkernel_info {
   uint32_t max_threads; /* per block; 0 where unknown */
 } heddle_pkernel_info;
 
-/* Optional. formats: a comma list of what load takes ("cubin,ptx"), living as long as the plugin. kernel_get: a kernel
- * belongs to its module and is not freed. launch: work of the stream, grid and block have three members; allocates
- * nothing that the next launch does not reuse; one thread at a time per stream. load's build log goes to err on
- * failure. */
+/* Optional. formats returns a comma-separated list of the formats that load accepts ("cubin,ptx"), valid for the life
+ * of the plugin. load writes its build log to err on failure. kernel_get returns a kernel that belongs to its module
+ * and is not freed. launch is work of the stream; grid and block have three members each. It allocates nothing that the
+ * next launch does not reuse; one thread at a time per stream. */
 typedef struct heddle_module_table {
   uint64_t struct_size;
   void (*unload)(heddle_pmodule *module);
@@ -674,11 +698,12 @@ typedef struct heddle_module_table {
 
 /* ---------------------------------------------------------------- optional groups */
 
-/* A row of launches and copies recorded once and replayed with one call. Between begin and end, run, h2d, d2h, d2d,
- * fill and launch on that stream record instead of running; a plugin may refuse any other call on it (event and fence
- * calls, write, read, sync). Addresses are those of the recording: when one changes the host records again. end ends
- * the recording whatever it returns. The host frees a graph before the launches that it recorded. A replay is work of
- * the stream that is given, which may be another one of the same device. One thread at a time per stream. */
+/* A sequence of launches and copies that is recorded once and replayed with one call. Between begin and end, the calls
+ * run, h2d, d2h, d2d, fill and launch on that stream record instead of running. A plugin may refuse any other call on
+ * it (event and fence calls, write, read, sync). Addresses are those of the recording; when one changes, the host
+ * records again. end ends the recording whatever it returns. The host frees a graph before the launches that it
+ * recorded. A replay is work of the given stream, which may be another stream of the same device. One thread at a time
+ * per stream. */
 typedef struct heddle_capture_table {
   uint64_t struct_size;
   void (*free)(heddle_pgraph *graph);
@@ -687,9 +712,9 @@ typedef struct heddle_capture_table {
   heddle_status (*replay)(heddle_pgraph *graph, heddle_pstream *stream, heddle_error *err);
 } heddle_capture_table;
 
-/* Times of the device. mark writes the device's clock to a slot when the stream gets there (in a capture too); read
- * gives slots whose work has finished, in nanoseconds of the device; calibrate gives two readings of the same moment.
- * A device has one clock for all its streams. */
+/* Timestamps of the device. mark writes the device's clock to a slot when the stream reaches this point (in a capture
+ * too). read returns slots whose work has finished, in nanoseconds of the device's clock. calibrate reads the device's
+ * clock and the host's clock at the same moment. A device has one clock for all its streams. */
 typedef struct heddle_timing_table {
   uint64_t struct_size;
   void (*free)(heddle_ptimer *timer);
@@ -699,11 +724,11 @@ typedef struct heddle_timing_table {
   heddle_status (*calibrate)(heddle_pdevice *dev, uint64_t *device_ns, uint64_t *host_ns, heddle_error *err);
 } heddle_timing_table;
 
-/* Kinds of handles that cross between APIs on one physical device. */
+/* Kinds of handles that are shared between APIs on one physical device. */
 enum { HEDDLE_EXTERNAL_OPAQUE_FD = 1, HEDDLE_EXTERNAL_DMA_BUF = 2 };
 
-/* Memory shared with another API by a handle of the operating system. A file descriptor that export gives belongs to
- * the host; import takes it over on success. */
+/* Memory shared with another API by an operating system handle. A file descriptor from export_memory belongs to the
+ * host; import_memory takes ownership of it on success. */
 typedef struct heddle_external_table {
   uint64_t struct_size;
   heddle_status (*export_memory)(heddle_pdevice *dev, heddle_pbuffer *buffer, uint32_t kind, int64_t *out,
@@ -714,8 +739,8 @@ typedef struct heddle_external_table {
 
 /* ---------------------------------------------------------------- the root */
 
-/* What heddle_plugin_entry returns: a static const table that lives as long as the mapping, which is for ever. A table
- * pointer that is NULL is a group that the plugin does not have. */
+/* What heddle_plugin_entry returns: a static const table. It is valid while the library is mapped, and the library is
+ * never unmapped. A NULL table pointer means that the plugin lacks that group. */
 typedef struct heddle_plugin {
   uint32_t struct_size;
   uint16_t abi_major;
@@ -725,19 +750,19 @@ typedef struct heddle_plugin {
   const char *name;  /* "opencl": lower case letters, digits and '_', the first a letter; names its devices */
   /* 32 bytes: frozen up to here. */
 
-  /* Ends an instance whose devices are closed. Never called from a destructor or at exit. One thread at a time. */
+  /* Closes an instance whose devices are closed. Never called from a destructor or at exit. One thread at a time. */
   void (*close_instance)(heddle_pinstance *self);
 
-  /* Starts the vendor's driver far enough to list devices. host is the table of the entry, with a ctx of this
-   * instance's own; it lives longer than the instance. HEDDLE_ENODEV with words where there is no driver. May block.
-   * Any thread. */
+  /* Starts the vendor's driver far enough to list devices. host is the table that the entry received, with a ctx of
+   * this instance; it outlives the instance. HEDDLE_ENODEV with the reason where there is no driver. May block. Any
+   * thread. */
   heddle_status (*open_instance)(const heddle_host *host, heddle_pinstance **out, heddle_error *err);
 
-  /* How many devices there are; fixed for the instance. Any thread. A function that takes an index fails, with words,
-   * where there is no such device. */
+  /* Returns the number of devices, which is fixed for the instance. Any thread. Every function that takes an index
+   * fails with an error text where there is no such device. */
   heddle_status (*device_count)(heddle_pinstance *self, uint32_t *out, heddle_error *err);
 
-  /* What device index is. Makes no context. Any thread. */
+  /* Describes device index. Creates no context. Any thread. */
   heddle_status (*device_describe)(heddle_pinstance *self, uint32_t index, heddle_pdevice_desc *desc,
                                    heddle_error *err);
 
@@ -755,10 +780,10 @@ typedef struct heddle_plugin {
   const heddle_external_table *external;
 } heddle_plugin;
 
-/* The one symbol. Opens nothing: no driver, no file, no thread. Returns the table, or NULL with the reason in err (a
- * plugin refuses a host whose abi_major is not its own). host is valid for the call, and again, longer, in
- * open_instance; its settings are those of the plugin that the file is named after, so that a setting may choose among
- * several tables. */
+/* The one exported symbol. Opens nothing: no driver, no file, no thread. Returns the table, or NULL with the reason in
+ * err; a plugin refuses a host whose abi_major differs from its own. host is valid for the call only; open_instance
+ * receives a table that stays valid longer. During this call host.config reads the settings of the plugin that the file
+ * is named after, so a setting can choose between several tables. */
 #if defined(__GNUC__)
 #define HEDDLE_PLUGIN_EXPORT __attribute__((visibility("default")))
 #else

@@ -1,7 +1,7 @@
 /* oneDNN's own threads are OpenMP's, and it is never given more than one: how many a call may use is a number of the
  * calling thread's, which is set before each call of oneDNN and put back behind it, so that the program around Heddle
  * sees none of it. Work for several threads is cut into primitives of one thread each (onednn_parts.c), which run on
- * the core's pool; docs/decisions.md says why.
+ * the core's pool; docs/decisions/cpu.md says why.
  *
  * omp_set_num_threads must be that of the OpenMP run time that libdnnl uses. It is looked up through libdnnl's handle,
  * which finds the one among its dependencies, whatever its maker; linking one here could bring a second into the

@@ -116,7 +116,7 @@ static void cut(winograd_plan *p, uint32_t threads) {
 }
 
 /* Nanoseconds on one thread: a product of 16 channels, a vector of a tile on its way in or out, a byte of weights from
- * memory (docs/decisions.md). */
+ * memory (docs/decisions/cpu.md). */
 #define PRODUCT_NS 0.29
 #define VECTOR_NS 1.8
 #define WEIGHT_NS 0.04

@@ -1,5 +1,6 @@
 /* Products in Winograd's domain: for each position of the tile, tiles x channels times channels x result channels. Up to
- * 14 tiles by 32 channels stay in registers while all input channels go by. docs/decisions.md compares with oneDNN's. */
+ * 14 tiles by 32 channels stay in registers while all input channels go by. docs/decisions/cpu.md compares it with
+ * oneDNN's. */
 #include "winograd.h"
 
 #include <immintrin.h>

@@ -458,7 +458,7 @@ def test_end_to_end_sets_a_parameter_too(image, tmp_path):
 
 
 def test_sources_use_public_headers_only():
-    bounds = '#include "plugins/common/check/bound.h"'  # of operators, for compare: docs/decisions.md
+    bounds = '#include "plugins/common/check/bound.h"'  # of operators, for compare: docs/decisions/tool-and-kit.md
     for path in (SOURCE / "tools").glob("*.[ch]"):
         for line in path.read_text().splitlines():
             if line.startswith('#include "') and "/" in line:

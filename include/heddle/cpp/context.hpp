@@ -1,5 +1,5 @@
 // heddle/cpp/context.hpp: Context, a configuration with its plugins, and Device, one of its devices.
-// heddle/device.h has the contracts; what is said here is what C++ adds.
+// heddle/device.h has the contracts; the comments here describe only what C++ adds.
 #ifndef HEDDLE_CPP_CONTEXT_HPP
 #define HEDDLE_CPP_CONTEXT_HPP
 
@@ -14,7 +14,7 @@
 
 namespace heddle {
 
-// Where the log goes: level, component, one line. Any thread; what it throws is dropped.
+// Receives the log: level, component, one line of text. Called on any thread. Exceptions from it are ignored.
 using Log = std::function<void(std::int32_t level, const char *component, const char *text)>;
 
 // Keys and values, such as {{"devices", "cpu"}, {"sim.delay_us", "5"}}.
@@ -23,26 +23,26 @@ using Settings = std::vector<std::pair<std::string, std::string>>;
 class Device;
 
 namespace detail {
-// A base before the one with the reference, so that it outlives it: the last reference may have last words.
+// Declared as a base before the counted reference, so that the log outlives it: releasing the last reference may log.
 struct KeptLog {
   std::shared_ptr<Log> log_;
 };
 } // namespace detail
 
-// Adds a plugin that is linked into the program; before the first context.
+// Adds a plugin that is linked into the program. Call it before creating the first context.
 inline Status try_register_plugin(heddle_plugin_entry_fn entry) {
   return detail::status_of([&](heddle_error *err) { return heddle_plugin_register(entry, err); });
 }
 
-// Text from a file, a driver or a caller, as one line that no terminal obeys.
+// Turns text from a file, a driver or a caller into one line without terminal control codes.
 inline std::string clean_text(const std::string &text) {
   std::string out(text.size() + 1, '\0');
   out.resize(heddle_text_clean(text.c_str(), &out[0], out.size()));
   return out;
 }
 
-// A context. Copies are the same one. A log that was given lives as long as any copy, and as the devices, models and
-// executors that were made of one; keep a Context as long as other code uses what is made of it. Any thread.
+// A context. Copies refer to the same context. Its log lives as long as any copy, and as long as any device, model or
+// executor created from a copy. Keep a Context while other code uses objects created from it. Any thread.
 class Context : private detail::KeptLog,
                 public detail::Shared<Context, heddle_context, heddle_context_retain, heddle_context_release> {
 public:
@@ -58,6 +58,8 @@ public:
     return "context";
   }
 
+  // Creates a context; settings take precedence over every other source. An empty log: as log NULL in
+  // heddle_context_create.
   static Result<Context> try_create(const Settings &settings = {}, Log log = nullptr) {
     std::vector<heddle_setting> list;
     for (const auto &one : settings) list.push_back({one.first.c_str(), one.second.c_str()});
@@ -72,7 +74,7 @@ public:
     return made;
   }
 
-  // The one that the process has without settings of a call; TVM's C API and other languages use it too.
+  // The context of the process, without settings from a call. TVM's C API and other languages use it too.
   static Result<Context> try_process() {
     heddle_context *out = nullptr;
     Status s = detail::status_of([&](heddle_error *err) { return heddle_context_process(&out, err); });
@@ -80,7 +82,7 @@ public:
     return adopt(out);
   }
 
-  // The value of a setting and where it came from; HEDDLE_ENOTFOUND. Borrowed from the context.
+  // The value of a setting and its origin, both borrowed from the context. HEDDLE_ENOTFOUND.
   struct Setting {
     const char *value;
     const char *origin;
@@ -114,18 +116,19 @@ public:
     });
   }
 
-  // The device that DLPack writes as (type, number).
+  // The device that DLPack identifies as (type, number).
   inline Result<Device> try_dlpack_device(std::int32_t type, std::int32_t number) const;
 
-  inline std::vector<Device> devices() const;                                        // all of all plugins
+  inline std::vector<Device> devices() const;                                        // of all plugins
   inline Result<Device> try_device(const std::string &name) const;                   // "cpu", "sim:1"
   inline Result<std::vector<Device>> try_select(const std::string &list = {}) const; // "": the setting, or the default
 
-  // From begin on spans of runs are collected; write gives them as Chrome trace JSON and ends that.
+  // trace_begin starts to collect spans of runs. trace_write saves them to a file as Chrome trace JSON and stops
+  // collecting.
   Status try_trace_begin() const {
     return with([](heddle_context *c, heddle_error *err) { return heddle_trace_begin(c, err); });
   }
-  // What a list of devices leaves out since a plugin's try failed: a sentence a line.
+  // Reports the devices that a list omits because the probe of their plugin failed, one sentence per line.
   Result<std::string> try_left_out(const std::string &list = {}) const {
     char *text = nullptr;
     Status s = with([&](heddle_context *c, heddle_error *err) {
@@ -183,7 +186,7 @@ private:
   }
 };
 
-// A device, and a reference to its context. Empty: the host.
+// A device, with a reference to its context. An empty Device stands for the host.
 class Device {
 public:
   Device() noexcept = default;
@@ -199,12 +202,12 @@ public:
     return context_;
   }
 
-  // "sim:0"; "" of an empty one.
+  // The name, such as "sim:0"; "" if this is empty.
   const char *name() const noexcept {
     return raw_ != nullptr ? heddle_device_name(raw_) : "";
   }
 
-  // What is known of it; strings are borrowed from the device.
+  // The properties of the device. Strings are borrowed from the device.
   Result<heddle_device_info> try_info() const {
     heddle_device_info out = detail::sized<heddle_device_info>();
     Status s = with([&](heddle_error *err) { return heddle_device_get_info(raw_, &out, err); });
@@ -212,12 +215,12 @@ public:
     return out;
   }
 
-  // Good, or HEDDLE_EDEVICE with the first words of a device that was lost since it was opened.
+  // Success, or HEDDLE_EDEVICE with the first error message if the device was lost since it was opened.
   Status try_health() const {
     return with([&](heddle_error *err) { return heddle_device_health(raw_, err); });
   }
 
-  // Opens a lost device again; HEDDLE_EBUSY while an executor or a model uses it.
+  // Reopens a lost device. HEDDLE_EBUSY while an executor or a model uses it.
   Status try_reopen() const {
     return with([&](heddle_error *err) { return heddle_device_reopen(raw_, err); });
   }

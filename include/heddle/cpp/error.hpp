@@ -1,9 +1,9 @@
-// heddle/cpp/error.hpp: what a call that can fail gives: Result<T>, Status and Error; and the counted handle that the
-// classes of heddle.hpp are made of.
+// heddle/cpp/error.hpp: the results of calls that can fail (Result<T>, Status and Error), and the counted handle on
+// which the classes of heddle.hpp are built.
 //
-// Each function that can fail is there twice: try_NAME gives a Result, NAME gives the value and throws the Error. With
-// HEDDLE_CPP_NO_EXCEPTIONS defined (it defines itself under -fno-exceptions) only the first is there. All files of a
-// program choose the same.
+// Each function that can fail has two forms: try_NAME returns a Result; NAME returns the value and throws the Error. If
+// HEDDLE_CPP_NO_EXCEPTIONS is defined (this header defines it under -fno-exceptions), only try_NAME exists. All files
+// of a program must make the same choice.
 #ifndef HEDDLE_CPP_ERROR_HPP
 #define HEDDLE_CPP_ERROR_HPP
 
@@ -25,7 +25,7 @@ namespace heddle {
 
 namespace detail {
 
-// What an error is about; empty where it names nothing.
+// The node and device that an error names; each is empty if not given.
 inline heddle_failure failure_of(const heddle_error &err) noexcept {
   heddle_failure about = {};
   about.struct_size = sizeof about;
@@ -34,12 +34,12 @@ inline heddle_failure failure_of(const heddle_error &err) noexcept {
 }
 
 #ifndef HEDDLE_CPP_NO_EXCEPTIONS
-// An exception that left a function of the program, on its way through Heddle to the call that meets it again on the
-// same thread. The words are how it is recognised.
+// An exception that left a function of the program and passes through Heddle to the call that rethrows it on the same
+// thread. The start of the error text identifies it.
 struct Passing {
   std::exception_ptr exception;
   heddle_status status = HEDDLE_OK;
-  char words[100] = ""; // of the text, its begin
+  char words[100] = ""; // the start of the text
 };
 
 HEDDLE_API inline Passing &passing() noexcept {
@@ -58,19 +58,19 @@ inline std::exception_ptr take_passing(heddle_status status, const char *text) n
 
 } // namespace detail
 
-// Why a call failed. Copies share the words; an Error that holds none has the status HEDDLE_OK. Visible everywhere, so
-// that it can be caught in another library than the one that threw it.
+// Describes why a call failed. Copies share the text. A default Error has the status HEDDLE_OK. The class is exported,
+// so that an Error can be caught in another library than the one that threw it.
 class HEDDLE_API Error : public std::exception {
 public:
   Error() noexcept = default;
 
-  // For functions of the program that fail on purpose: status and words reach the caller.
+  // For functions of the program that report an error: the caller receives the status and the text.
   Error(heddle_status status, std::string text, std::string file = {}, std::int32_t api_code = 0)
       : facts_(
             std::make_shared<const Facts>(Facts{status, api_code, std::move(text), std::move(file), {}, {}, nullptr})) {
   }
 
-  // Of a C call; file is the path that it was about, or NULL.
+  // From a C call. file is the path that the call used, or NULL.
   Error(heddle_status status, const heddle_error &err, const char *file)
       : Error(status, err, detail::failure_of(err), file) {}
 
@@ -78,22 +78,22 @@ public:
     return facts_ ? facts_->status : HEDDLE_OK;
   }
 
-  // "HEDDLE_EINVAL".
+  // The name of the status, such as "HEDDLE_EINVAL".
   const char *status_name() const noexcept {
     return heddle_status_name(status());
   }
 
-  // The words: one line that names file, node or device and says what to do.
+  // The message: one line that names the file, node or device and says what to do.
   const char *what() const noexcept override {
     return facts_ ? facts_->text.c_str() : "";
   }
 
-  // The driver's own number, or 0.
+  // The driver's own error code, or 0.
   std::int32_t api_code() const noexcept {
     return facts_ ? facts_->api_code : 0;
   }
 
-  // The node and the device that the failure is about ("conv1", "sim:0"), and the path of the call; "" for none.
+  // The node and the device of the failure ("conv1", "sim:0"), and the path of the call; "" if there is none.
   std::string node() const {
     return facts_ ? facts_->node : std::string();
   }
@@ -104,13 +104,13 @@ public:
     return facts_ ? facts_->file : std::string();
   }
 
-  // The exception that a function of the program threw on this thread in the middle of the call, or none.
+  // The exception that a function of the program threw on this thread during the call, or none.
   std::exception_ptr cause() const noexcept {
     return facts_ ? facts_->cause : nullptr;
   }
 
 #ifndef HEDDLE_CPP_NO_EXCEPTIONS
-  // Throws the cause where there is one, else this.
+  // Throws the cause if there is one, otherwise this error.
   [[noreturn]] void raise() const {
     if (cause()) std::rethrow_exception(cause());
     throw *this;
@@ -142,8 +142,8 @@ private:
   std::shared_ptr<const Facts> facts_;
 };
 
-// A value, or why there is none. Reading the value of a failed one with * or -> is a fault of the program, as with
-// std::optional; value() throws.
+// A value or an Error. Reading the value of a failed Result with * or -> is a programming error, as with std::optional;
+// value() throws.
 template <class T> class [[nodiscard]] Result {
 public:
   Result(T value) : of_(std::in_place_index<0>, std::move(value)) {}
@@ -226,14 +226,14 @@ private:
 
 using Status = Result<void>;
 
-// The library's version, "0.1.0".
+// The version of the library, such as "0.1.0".
 inline const char *version() noexcept {
   return heddle_version();
 }
 
 namespace detail {
 
-// Makes a C call: call(heddle_error *) gives a status. file is the path that it is about, or NULL.
+// Makes a C call: call(heddle_error *) returns a status. file is the path that the call uses, or NULL.
 template <class Call> Status status_of(Call &&call, const char *file = nullptr) {
   heddle_error err;
   err.status = HEDDLE_OK;
@@ -244,7 +244,7 @@ template <class Call> Status status_of(Call &&call, const char *file = nullptr) 
   return Error(status, err, file);
 }
 
-// A C struct that begins with its size.
+// A zeroed C struct whose struct_size is set.
 template <class T> T sized() noexcept {
   T out{};
   out.struct_size = sizeof out;
@@ -255,8 +255,8 @@ inline const char *or_null(const std::string &text) noexcept {
   return text.empty() ? nullptr : text.c_str();
 }
 
-// A counted object of C's. A copy is another reference; what was moved from, and what was made by the default
-// constructor, is empty: it is false, its functions that can fail say so, its others give zeros.
+// A counted reference to a C object. A copy adds a reference. An object that was moved from or default-constructed is
+// empty: it converts to false, its functions that can fail return an error, and the others return zeros.
 template <class Self, class Raw, Raw *(*Retain)(Raw *), void (*Release)(Raw *)> class Shared {
 public:
   Shared() noexcept = default;
@@ -270,7 +270,7 @@ public:
     if (raw_ != nullptr) Release(raw_);
   }
 
-  // Takes over a reference that C code gave, or shares one.
+  // adopt takes over a reference from C code; share adds one.
   static Self adopt(Raw *raw) noexcept {
     Self made;
     made.raw_ = raw;
@@ -280,7 +280,7 @@ public:
     return adopt(raw != nullptr ? Retain(raw) : nullptr);
   }
 
-  // The C object, borrowed; for calls of the C API.
+  // The C object, borrowed, for calls of the C API.
   Raw *get() const noexcept {
     return raw_;
   }
@@ -288,7 +288,7 @@ public:
     return raw_ != nullptr;
   }
 
-  // Gives the reference up to C code; this is empty then.
+  // Transfers the reference to C code and leaves this empty.
   Raw *detach() noexcept {
     return std::exchange(raw_, nullptr);
   }
@@ -302,13 +302,13 @@ protected:
     return Error(HEDDLE_EINVAL, std::string("this ") + Self::noun() + " is empty: it was moved from, or never set");
   }
 
-  // call(raw, heddle_error *) on this object.
+  // Makes call(raw, heddle_error *) on this object.
   template <class Call> Status with(Call &&call, const char *file = nullptr) const {
     if (raw_ == nullptr) return empty();
     return status_of([&](heddle_error *err) { return call(raw_, err); }, file);
   }
 
-  // The same, for a call that also makes an object of class Other: call(raw, Other's raw **, heddle_error *).
+  // The same for a call that also creates an object of class Other: call(raw, Other's raw **, heddle_error *).
   template <class Other, class OtherRaw, class Call>
   Result<Other> made_with(Call &&call, const char *file = nullptr) const {
     OtherRaw *out = nullptr;
@@ -317,7 +317,7 @@ protected:
     return Other::adopt(out);
   }
 
-  // A struct with its size that call(raw, T *, heddle_error *) fills.
+  // Returns a struct that call(raw, T *, heddle_error *) fills; struct_size is set before the call.
   template <class T, class Call> Result<T> filled(Call &&call) const {
     T out = sized<T>();
     Status s = with([&](Raw *raw, heddle_error *err) { return call(raw, &out, err); });

@@ -1,6 +1,6 @@
-// heddle/cpp/executor.hpp: Executor, the mutable state of runs of a model.
-// heddle/executor.h has the contracts. One thread at a time per executor, but for wait, cancel and poll; many executors of
-// one model may run at once.
+// heddle/cpp/executor.hpp: Executor, the mutable state of a model's runs.
+// heddle/executor.h has the contracts. Use an executor from one thread at a time, except for wait, cancel and poll.
+// Executors of one model may run concurrently.
 #ifndef HEDDLE_CPP_EXECUTOR_HPP
 #define HEDDLE_CPP_EXECUTOR_HPP
 
@@ -12,7 +12,7 @@
 
 namespace heddle {
 
-// How long to wait: any std::chrono duration, or for ever.
+// How long to wait: any std::chrono duration, or without limit.
 class Timeout {
 public:
   Timeout() noexcept = default;
@@ -31,12 +31,12 @@ private:
 class Port {
 public:
   template <class I, std::enable_if_t<std::is_integral_v<I>, int> = 0>
-  Port(I number) noexcept // NOLINT: implicit, as the others; what is no number of a port is none
+  Port(I number) noexcept // NOLINT: implicit, as the others; a number out of range finds no port
       : number_(number >= 0 && static_cast<std::uint64_t>(number) < UINT32_MAX ? static_cast<std::uint32_t>(number)
                                                                                : UINT32_MAX) {}
   Port(const char *name) noexcept : name_(name) {}
   Port(const std::string &name) noexcept : name_(name.c_str()) {}
-  const char *name() const noexcept { // NULL: by number
+  const char *name() const noexcept { // NULL: the port is given by number
     return name_;
   }
   std::uint32_t number() const noexcept {
@@ -70,7 +70,7 @@ public:
     return "executor";
   }
 
-  // Opens the model's devices; holds the model.
+  // Opens the model's devices, and holds a reference to the model.
   static Result<Executor> try_create(const Model &model) {
     Result<Executor> made = model.made_with<Executor, heddle_executor>(heddle_executor_create);
     if (made) made->log_ = model.log_;
@@ -92,7 +92,7 @@ public:
     return raw_ != nullptr ? heddle_executor_output_index(raw_, name.c_str()) : -1;
   }
 
-  // Borrowed until the executor is used again.
+  // Strings and shapes in the infos are borrowed until the executor is used again.
   Result<heddle_io_info> try_input_info(const Port &port) const {
     return port_info(port, inputs(), heddle_executor_input_info);
   }
@@ -100,7 +100,7 @@ public:
     return port_info(port, outputs(), heddle_executor_output_info);
   }
 
-  // Copies a tensor to an input; it stays set.
+  // Copies a tensor to an input. The value stays set for later runs.
   Status try_set_input(const Port &port, const Tensor &value) const {
     if (!value) return no_tensor("set_input");
     if (port.name() != nullptr)
@@ -112,7 +112,8 @@ public:
     });
   }
 
-  // Uses the tensor's memory itself from the next run on. An output that an empty one is bound to is the executor's again.
+  // Binds the tensor's own memory from the next run on. Binding an empty Tensor to an output returns it to the
+  // executor's own memory.
   Status try_bind_input(const Port &port, const Tensor &value) const {
     if (!value) return no_tensor("bind_input");
     return at(port, inputs(), [&](heddle_executor *ex, std::uint32_t i, heddle_error *err) {
@@ -125,13 +126,13 @@ public:
     });
   }
 
-  // A copy of an input.
+  // Returns a copy of an input.
   Result<Tensor> try_get_input(const Port &port) const {
     return tensor_at(port, inputs(), heddle_executor_get_input);
   }
 
-  // An output of the last run. output: the executor's own memory, whose content is valid until the next run starts; with a
-  // type, its elements. get_output: a copy, to a tensor of the same dtype and shape.
+  // An output of the last run. output shares the executor's own memory, whose content is valid until the next run
+  // starts; with a type, it returns the elements. get_output copies to a tensor of the same dtype and shape.
   Result<Tensor> try_output(const Port &port = 0) const {
     return tensor_at(port, outputs(), heddle_executor_view_output);
   }
@@ -147,12 +148,14 @@ public:
     });
   }
 
+  // Sets every parameter whose name is an input, as an input of this executor; others are ignored.
   Status try_load_params(const Params &params) const {
     return with(
         [&](heddle_executor *ex, heddle_error *err) { return heddle_executor_load_params(ex, params.get(), err); });
   }
 
-  // The other executor has to outlive this one's runs.
+  // Uses the parameters of another executor without a copy; only the names come from `names`. The other executor must
+  // outlive the runs of this one.
   Status try_share_params(const Executor &other, const Params &names) const {
     return with([&](heddle_executor *ex, heddle_error *err) {
       return heddle_executor_share_params(ex, other.raw_, names.get(), err);
@@ -166,7 +169,8 @@ public:
     return with([&](heddle_executor *ex, heddle_error *err) { return heddle_executor_run(ex, timeout.ns(), err); });
   }
 
-  // Starts a run and returns; wait is for the oldest that is pending, from any thread.
+  // try_start starts a run and returns. try_wait waits for the oldest pending run and returns its result, on any
+  // thread.
   Status try_start() const {
     return with([](heddle_executor *ex, heddle_error *err) { return heddle_executor_start(ex, err); });
   }
@@ -177,21 +181,21 @@ public:
     return with([](heddle_executor *ex, heddle_error *err) { return heddle_executor_cancel(ex, err); });
   }
 
-  // Whether wait would return at once.
+  // Whether wait would return immediately.
   bool is_done() const noexcept {
     return raw_ == nullptr || heddle_executor_poll(raw_) == HEDDLE_OK;
   }
 
-  // ---- looking inside
+  // ---- inspection
 
-  // Runs up to a node with the present inputs and gives a copy of one of its outputs.
+  // Runs up to a node with the current inputs and returns a copy of one of its outputs.
   Result<Tensor> try_run_to(const std::string &node, std::uint32_t output = 0) const {
     return made_with<Tensor, heddle_tensor>([&](heddle_executor *ex, heddle_tensor **out, heddle_error *err) {
       return heddle_executor_run_to(ex, node.c_str(), output, out, err);
     });
   }
 
-  // Runs once with each step timed; steps in order of start.
+  // Runs once, times each step, and returns the steps in start order.
   Result<std::vector<ProfileEntry>> try_profile() const {
     const heddle_profile_entry *found = nullptr;
     std::size_t n = 0;
@@ -209,7 +213,7 @@ public:
     return filled<heddle_executor_stats>(heddle_executor_get_stats);
   }
 
-  // The plan of its present program.
+  // Describes the plan of the current program.
   Result<std::string> try_explain(heddle_explain_format format = HEDDLE_EXPLAIN_TEXT) const {
     char *out = nullptr;
     Status s =
@@ -280,7 +284,7 @@ public:
 #endif
 
 private:
-  // The two sides of an executor.
+  // The inputs or the outputs of an executor.
   struct Side {
     const char *noun;
     std::uint32_t (*count)(const heddle_executor *);

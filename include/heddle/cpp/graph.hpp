@@ -1,5 +1,6 @@
-// heddle/cpp/graph.hpp: Graph, a model's operators as data, and Params, its parameters.
-// heddle/graph.h has the contracts. Both are immutable and for any thread; what their infos point to is borrowed.
+// heddle/cpp/graph.hpp: Graph, the operators of a model as data, and Params, its parameters.
+// heddle/graph.h has the contracts. Both are immutable and may be used by any thread. Pointers in their infos are
+// borrowed.
 #ifndef HEDDLE_CPP_GRAPH_HPP
 #define HEDDLE_CPP_GRAPH_HPP
 
@@ -35,7 +36,7 @@ inline std::vector<const char *> pointers(const std::vector<std::string> &list) 
   return out;
 }
 
-// Text that C made, and whose memory is C's.
+// Copies text that C allocated, and frees the original.
 inline std::string taken(char *text) {
   std::unique_ptr<char, void (*)(void *)> kept(text, heddle_free);
   return text != nullptr ? std::string(text) : std::string();
@@ -49,14 +50,14 @@ public:
     return "graph";
   }
 
-  // Of a .json file, or of an ONNX model by a path that ends in .onnx.
+  // Reads a .json file, or an ONNX model if the path ends in .onnx.
   static Result<Graph> try_load(const std::string &path, const ReadLimits &limits = {}) {
     const heddle_read_limits l = detail::limits_of(limits);
     return make([&](heddle_graph **out, heddle_error *err) { return heddle_graph_load(path.c_str(), &l, out, err); },
                 path.c_str());
   }
 
-  // Of JSON; name stands for the file in errors.
+  // Reads JSON text. name stands for the file in errors.
   static Result<Graph> try_parse(const std::string &text, const std::string &name = "graph",
                                  const ReadLimits &limits = {}) {
     const heddle_read_limits l = detail::limits_of(limits);
@@ -65,7 +66,7 @@ public:
     });
   }
 
-  // With numbers for dimensions that have names: {"batch=4"}.
+  // Creates a graph in which numbers replace named dimensions: {"batch=4"}.
   Result<Graph> try_bind(const std::vector<std::string> &dims) const {
     const std::vector<const char *> list = detail::pointers(dims);
     return made_with<Graph, heddle_graph>([&](heddle_graph *g, heddle_graph **out, heddle_error *err) {
@@ -73,7 +74,7 @@ public:
     });
   }
 
-  // As JSON that the reader takes back.
+  // Writes the graph as JSON that the reader accepts.
   Result<std::string> try_text() const {
     char *out = nullptr;
     std::size_t bytes = 0;
@@ -95,14 +96,14 @@ public:
     });
   }
 
-  // The i-th graph that a node runs (If, Loop, Scan), and its attribute's name; empty: there is none.
+  // The i-th inner graph of a node (If, Loop, Scan) and the name of its attribute; an empty Graph if there is none.
   std::pair<Graph, std::string> inner(std::uint32_t node, std::uint32_t i) const {
     const char *name = nullptr;
     const heddle_graph *found = raw_ != nullptr ? heddle_graph_inner(raw_, node, i, &name) : nullptr;
     return {share(const_cast<heddle_graph *>(found)), found != nullptr && name != nullptr ? name : ""};
   }
 
-  // HEDDLE_ENOTFOUND; HEDDLE_EINVAL where several nodes share the name.
+  // Finds a node by name. HEDDLE_ENOTFOUND; HEDDLE_EINVAL if several nodes share the name.
   Result<std::uint32_t> try_find_node(const std::string &name) const {
     std::uint32_t out = 0;
     Status s =
@@ -111,7 +112,7 @@ public:
     return out;
   }
 
-  // What the file says of its inputs, parameters included, and outputs.
+  // Inputs, parameters included, and outputs, as the file declares them.
   std::uint32_t input_count() const noexcept {
     return raw_ != nullptr ? heddle_graph_input_count(raw_) : 0;
   }
@@ -175,13 +176,14 @@ public:
     return "set of parameters";
   }
 
+  // Reads a file that TVM's save_param_dict wrote, or the parameters of an ONNX model.
   static Result<Params> try_load(const std::string &path, const ReadLimits &limits = {}) {
     const heddle_read_limits l = detail::limits_of(limits);
     return make([&](heddle_params **out, heddle_error *err) { return heddle_params_load(path.c_str(), &l, out, err); },
                 path.c_str());
   }
 
-  // Of a blob's bytes, which are copied; name stands for the file in errors.
+  // Reads a blob; its bytes are copied. name stands for the file in errors.
   static Result<Params> try_parse(const void *data, std::size_t bytes, const std::string &name = "params",
                                   const ReadLimits &limits = {}) {
     const heddle_read_limits l = detail::limits_of(limits);
@@ -190,7 +192,7 @@ public:
     });
   }
 
-  // Of named tensors of the host, in this order; the bytes are copied.
+  // Creates params from named tensors in host memory, in this order. The bytes are copied.
   static Result<Params> try_create(const Named &named) {
     std::vector<const char *> names;
     std::vector<heddle_tensor *> tensors;
@@ -209,7 +211,7 @@ public:
                 path.c_str());
   }
 
-  // The blob, as TVM's save_param_dict writes it.
+  // The blob in the format of TVM's save_param_dict.
   Result<std::string> try_bytes() const {
     void *out = nullptr;
     std::size_t n = 0;
@@ -227,7 +229,7 @@ public:
     return found != nullptr ? found : "";
   }
 
-  // Shares the parameters' bytes, which live on with it.
+  // A tensor that shares the bytes of the parameter and keeps them alive.
   Result<Tensor> try_tensor(std::uint32_t i) const {
     return made_with<Tensor, heddle_tensor>(
         [&](heddle_params *p, heddle_tensor **out, heddle_error *err) { return heddle_params_tensor(p, i, out, err); });

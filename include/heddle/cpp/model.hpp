@@ -1,5 +1,5 @@
-// heddle/cpp/model.hpp: Model, a graph with its constants and the wish where it should run, and its options.
-// heddle/model.h has the contracts. A model is immutable and for any thread.
+// heddle/cpp/model.hpp: Model, a graph with its constants and the options that place it on devices; and these options.
+// heddle/model.h has the contracts. A model is immutable and may be used by any thread.
 #ifndef HEDDLE_CPP_MODEL_HPP
 #define HEDDLE_CPP_MODEL_HPP
 
@@ -14,7 +14,7 @@
 namespace heddle {
 
 namespace detail {
-// Nanoseconds; what is too long for them is for ever, what is negative is none.
+// Converts a duration to nanoseconds. Durations that are too long mean no limit; negative ones are 0.
 template <class Rep, class Period> std::uint64_t ns_of(std::chrono::duration<Rep, Period> d) noexcept {
   const long double ns = std::chrono::duration<long double, std::nano>(d).count();
   if (!(ns > 0)) return 0;
@@ -22,7 +22,7 @@ template <class Rep, class Period> std::uint64_t ns_of(std::chrono::duration<Rep
 }
 } // namespace detail
 
-// How to run a model; what is left alone has its default. docs/cpp.md and heddle/model.h tell what each means.
+// How to run a model. A member that is not set has its default. docs/cpp.md and heddle/model.h describe each member.
 struct ModelOptions {
   std::string devices = {};            // "vulkan:0,cpu"; "": the context's
   std::vector<std::string> place = {}; // {"conv*=sim:0", "auto"}
@@ -31,8 +31,8 @@ struct ModelOptions {
   std::uint32_t max_streams = 0;
   std::uint32_t max_programs = 0;
   std::uint32_t in_flight = 0;
-  Module library = {};         // whose functions the graph calls
-  std::string model_name = {}; // which of several that a library holds
+  Module library = {};         // with the functions that the graph calls
+  std::string model_name = {}; // selects a model in a library with several
   std::chrono::nanoseconds upload_timeout = std::chrono::nanoseconds(0);
   std::string optimize = {};          // "off", "on", names
   std::vector<std::string> dims = {}; // {"batch=4"}
@@ -57,7 +57,8 @@ public:
     return "model";
   }
 
-  // Of a graph's .json with its .params beside it, an .onnx file, or a library that holds a model; params: another file.
+  // Loads a graph's .json with the .params beside it, an .onnx file, or a library that contains a model. params names
+  // another file with parameters.
   static Result<Model> try_load(const Context &context, const std::string &path, const ModelOptions &options = {},
                                 const std::string &params = {}) {
     return make(context, options, path.c_str(),
@@ -66,7 +67,7 @@ public:
                 });
   }
 
-  // Of what is there already; both are shared, params may be empty.
+  // Creates a model from a graph and parameters in memory. Both are shared; params may be empty.
   static Result<Model> try_create(const Context &context, const Graph &graph, const Params &params = {},
                                   const ModelOptions &options = {}) {
     if (!graph) return Error(HEDDLE_EINVAL, "a model needs a graph: this one is empty");
@@ -82,7 +83,7 @@ public:
     return raw_ != nullptr ? Module::share(heddle_model_library(raw_)) : Module();
   }
 
-  // The names of the devices that it may use, in order.
+  // The names of the devices that the model may use, in order.
   std::vector<std::string> devices() const {
     std::vector<std::string> out;
     for (std::size_t i = 0, n = raw_ != nullptr ? heddle_model_device_count(raw_) : 0; i < n; i++)
@@ -90,7 +91,8 @@ public:
     return out;
   }
 
-  // Where each node would run and why, for inputs of the graph's shapes or those of the tensors named here.
+  // Describes where each node would run and why, for inputs with the graph's shapes or with those of the tensors named
+  // here.
   Result<std::string> try_explain(heddle_explain_format format = HEDDLE_EXPLAIN_TEXT,
                                   const NamedTensors &inputs = {}) const {
     std::vector<const char *> names;

@@ -1,6 +1,6 @@
 // heddle/cpp/module.hpp: Module, a compiled library, and Arg, an argument of one of its functions.
-// heddle/module.h has the contracts. What a function returns is given back here; heddle/function.hpp has calls that
-// keep it.
+// heddle/module.h has the contracts. Calls in this header drop the result of a function; calls in heddle/function.hpp
+// return it.
 #ifndef HEDDLE_CPP_MODULE_HPP
 #define HEDDLE_CPP_MODULE_HPP
 
@@ -9,19 +9,20 @@
 #include <vector>
 
 #include "heddle/cpp/graph.hpp"
-#include "heddle/model.h" // what a library holds
+#include "heddle/model.h" // heddle_model_unpack
 #include "heddle/module.h"
 
 namespace heddle {
 
-// A device as a value: DLPack's type, and a number.
+// A device as a value: DLPack device type and number.
 struct DeviceId {
   std::int32_t type = 1;
   std::int32_t number = 0;
 };
 
-// An argument of one call, made of what the caller has: a number, text, a Tensor, a DeviceId, a heddle_dtype, nullptr, a
-// pointer as void *; a Function, an Object or a Value (heddle/function.hpp). It borrows.
+// An argument of one call. Created from a number, text, a Tensor, a DeviceId, a heddle_dtype, nullptr, or a pointer as
+// void *; also from a Function, an Object or a Value (heddle/function.hpp). It borrows the value, which must outlive
+// the call.
 class Arg {
 public:
   Arg(std::nullptr_t) noexcept { // NOLINT: implicit, as all of them
@@ -71,21 +72,21 @@ private:
   heddle_value of_{};
 };
 
-// A library that TVM compiled, or what a loader of the program made of one.
+// A library that TVM compiled, or a module that a loader of the program created from one.
 class Module : public detail::Shared<Module, heddle_module, heddle_module_retain, heddle_module_release> {
 public:
   static constexpr const char *noun() noexcept {
     return "module";
   }
 
-  // The library is code and runs with the rights of the process.
+  // Opens a library. The library is code and runs with the rights of the process.
   static Result<Module> try_load(const Context &context, const std::string &path) {
     return make([&](heddle_module **out,
                     heddle_error *err) { return heddle_module_load(context.get(), path.c_str(), out, err); },
                 context, path.c_str());
   }
 
-  // What is linked into this program with TVM's --system-lib.
+  // The functions that were linked into this program with TVM's --system-lib.
   static Result<Module> try_system(const Context &context, const std::string &prefix = {}) {
     return make([&](heddle_module **out,
                     heddle_error *err) { return heddle_module_system(context.get(), prefix.c_str(), out, err); },
@@ -98,12 +99,12 @@ public:
     });
   }
 
-  // The names of its functions.
+  // The names of the library's functions.
   std::vector<std::string> functions() const {
     return names([this](std::uint32_t i) { return heddle_module_function(raw_, i); });
   }
 
-  // A module inside of it, and the names of that one's kernels.
+  // A module inside the library, and the names of that module's kernels.
   Result<heddle_import_info> try_import(std::uint32_t i) const {
     return filled<heddle_import_info>([&](heddle_module *m, heddle_import_info *out, heddle_error *err) {
       return heddle_module_import(m, i, out, err);
@@ -113,7 +114,7 @@ public:
     return names([this, import](std::uint32_t i) { return heddle_module_kernel(raw_, import, i); });
   }
 
-  // Calls a function by name: what it writes to tensors is in them after the call. Any thread.
+  // Calls a function by name. After the call, tensors contain what the function wrote. Any thread.
   template <class... T> Status try_call(const std::string &function, const T &...args) const {
     const heddle_value list[] = {Arg(args).value()..., heddle_value{}};
     return with([&](heddle_module *m, heddle_error *err) {
@@ -121,7 +122,7 @@ public:
     });
   }
 
-  // The graph and the parameters of a model that it holds; "": its root.
+  // The graph and the parameters of a model in the library. name "": its root.
   Result<std::pair<Graph, Params>> try_unpack(const std::string &name = {}) const {
     heddle_graph *graph = nullptr;
     heddle_params *params = nullptr;
@@ -132,7 +133,8 @@ public:
     return std::pair<Graph, Params>(Graph::adopt(graph), Params::adopt(params));
   }
 
-  // Reads and runs modules of a kind that Heddle does not know; loader and self stay the program's, NULL: none any more.
+  // Registers a loader for modules of a kind that Heddle does not know. The program keeps ownership of loader and self;
+  // loader NULL removes it.
   static Status try_register_loader(const std::string &kind, const heddle_module_loader *loader, void *self = nullptr) {
     return detail::status_of(
         [&](heddle_error *err) { return heddle_module_register_loader(kind.c_str(), loader, self, err); });

@@ -1,5 +1,5 @@
 // heddle/cpp/tensor.hpp: Tensor, an array on the host or on a device, and View, its elements as a C++ type.
-// heddle/tensor.h has the contracts; what is said here is what C++ adds.
+// heddle/tensor.h has the contracts; the comments here describe only what C++ adds.
 #ifndef HEDDLE_CPP_TENSOR_HPP
 #define HEDDLE_CPP_TENSOR_HPP
 
@@ -20,7 +20,7 @@ inline bool operator!=(heddle_dtype a, heddle_dtype b) noexcept {
   return !(a == b);
 }
 
-// The dtype of a C++ type: bool, integers, float and double; a program may specialise it for a type of its own, with a
+// The dtype of a C++ type: bool, integers, float and double. A program may specialise it for its own type, with a
 // member `value`.
 template <class T, class = void> struct DType;
 template <> struct DType<bool> { static constexpr heddle_dtype value{HEDDLE_DTYPE_BOOL, 8, 1}; };
@@ -31,7 +31,7 @@ template <> struct DType<float> { static constexpr heddle_dtype value{HEDDLE_DTY
 template <> struct DType<double> { static constexpr heddle_dtype value{HEDDLE_DTYPE_FLOAT, 64, 1}; };
 template <class T> inline constexpr heddle_dtype dtype_of = DType<std::remove_cv_t<T>>::value;
 
-// "float32", "int64", "bool", "float32x4".
+// The name of a dtype: "float32", "int64", "bool", "float32x4".
 inline std::string to_string(heddle_dtype dtype) {
   static constexpr const char *const names[] = {"int", "uint", "float", "handle", "bfloat", "complex", "bool"};
   std::string out = dtype.code < 7 ? names[dtype.code] : "dtype" + std::to_string(dtype.code) + "_";
@@ -41,17 +41,17 @@ inline std::string to_string(heddle_dtype dtype) {
 
 template <class T> class View;
 
-// An array. Copies share its bytes, which live until the last of them is gone, and whatever DLPack struct was made of
-// it. Counting is for any thread; reading and writing the bytes is for the program to order.
+// An array. Copies share its bytes, which live until the last copy and the last DLPack struct created from it are gone.
+// Reference counting is thread-safe; the program must synchronise access to the bytes.
 class Tensor : public detail::Shared<Tensor, heddle_tensor, heddle_tensor_retain, heddle_tensor_release> {
 public:
   static constexpr const char *noun() noexcept {
     return "tensor";
   }
 
-  // ---- made
+  // ---- creation
 
-  // Zeroed memory, on the host or on a device.
+  // Creates zeroed memory on the host or on a device.
   static Result<Tensor> try_create(heddle_dtype dtype, const Shape &shape, const Device &device = {}) {
     return make([&](heddle_tensor **out, heddle_error *err) {
       return heddle_tensor_create(device.get(), dtype, shape.data(), ndim_of(shape), out, err);
@@ -61,20 +61,20 @@ public:
     return try_create(dtype_of<T>, shape, device);
   }
 
-  // The caller's memory as it is: it outlives the tensor. count elements from data on have to be there. strides are in
-  // elements, empty: row-major; with strides the count is not checked.
+  // Wraps the caller's memory without a copy; the memory must outlive the tensor. data must point to at least count
+  // elements. strides are in elements; empty means row-major. count is not checked against strides.
   template <class T>
   static Result<Tensor> try_wrap(T *data, std::size_t count, const Shape &shape, const Shape &strides = {}) {
     static_assert(!std::is_const_v<T>, "a tensor may be written to: copy what is constant (Tensor::copy)");
     return wrapped(data, count, shape, strides, nullptr, nullptr);
   }
 
-  // The same, of a container with data() and size() that the caller keeps: std::vector, std::array, std::span.
+  // The same for a container with data() and size() that the caller keeps: std::vector, std::array, std::span.
   template <class C> static Result<Tensor> try_wrap(C &container, const Shape &shape) {
     return try_wrap(container.data(), container.size(), shape);
   }
 
-  // Takes over a container, which lives as long as the tensor.
+  // Takes ownership of a container, which lives as long as the tensor.
   template <class C> static Result<Tensor> try_own(C container, const Shape &shape) {
     auto kept = std::make_unique<C>(std::move(container));
     auto made = wrapped(
@@ -83,7 +83,7 @@ public:
     return made;
   }
 
-  // A copy of the caller's elements.
+  // Copies the caller's elements into a new tensor.
   template <class T> static Result<Tensor> try_copy(const T *data, std::size_t count, const Shape &shape) {
     static_assert(std::is_trivially_copyable_v<T>, "elements are copied as bytes");
     if (!fits(shape, count)) return misfit(shape, count);
@@ -100,9 +100,9 @@ public:
                 path.c_str());
   }
 
-  // Takes over a struct of DLPack's: on success its deleter runs when the last reference is gone, on failure it stays
-  // the caller's (but for a versioned one of another major). Memory of a device is of `device`, or of the one that the
-  // process's context has for the struct's type and number.
+  // Takes over a DLPack struct. On success its deleter runs when the last reference is gone. On failure the caller
+  // keeps the struct, unless it is a versioned one of another major version. Device memory belongs to `device`, or else
+  // to the device that the process's context has for the type and number in the struct.
   static Result<Tensor> try_from_dlpack(DLManagedTensor *m, const Device &device = {}) {
     return make([&](heddle_tensor **out, heddle_error *err) {
       return heddle_tensor_from_dlpack_on(device.get(), m, out, err);
@@ -114,7 +114,7 @@ public:
     });
   }
 
-  // ---- facts
+  // ---- properties
 
   heddle_dtype dtype() const noexcept {
     return raw_ != nullptr ? heddle_tensor_dtype(raw_) : heddle_dtype{};
@@ -140,28 +140,29 @@ public:
     return raw_ != nullptr && heddle_tensor_is_contiguous(raw_) != 0;
   }
 
-  // NULL for memory of a device that the host cannot read.
+  // The address; NULL for device memory that the host cannot read.
   void *data() const noexcept {
     return raw_ != nullptr ? heddle_tensor_data(raw_) : nullptr;
   }
 
-  // The device whose memory it is, borrowed from its context; NULL: the host.
+  // The device that holds the memory, borrowed from its context; NULL: the host.
   heddle_device *device() const noexcept {
     return raw_ != nullptr ? heddle_tensor_device(raw_) : nullptr;
   }
 
-  // ---- used
+  // ---- access and copies
 
-  // Its elements, row-major, as T: HEDDLE_EINVAL for another dtype, for gaps and for memory that the host cannot read.
+  // The elements, row-major, as T. HEDDLE_EINVAL for another dtype, for gaps, and for memory that the host cannot read.
   template <class T> Result<View<T>> try_view() const;
 
-  // Copies all elements of a tensor of equal dtype and shape here, wherever both are; blocks.
+  // Copies all elements of src, which has the same dtype and shape, into this tensor. Each may be on the host or on a
+  // device. Blocks.
   Status try_copy_from(const Tensor &src) const {
     if (!src) return src.empty();
     return with([&](heddle_tensor *t, heddle_error *err) { return heddle_tensor_copy(t, src.raw_, err); });
   }
 
-  // A copy, row-major, on the host or on a device; blocks.
+  // Returns a row-major copy on the host or on a device. Blocks.
   Result<Tensor> try_to(const Device &device = {}) const {
     if (raw_ == nullptr) return empty();
     Result<Tensor> made = try_create(dtype(), shape(), device);
@@ -171,7 +172,7 @@ public:
     return made;
   }
 
-  // A struct of DLPack's that holds a reference; whoever has it calls its deleter, on any thread.
+  // Returns a DLPack struct that holds a reference. Its owner calls its deleter, on any thread.
   Result<DLManagedTensor *> try_to_dlpack() const {
     DLManagedTensor *out = nullptr;
     Status s = with([&](heddle_tensor *t, heddle_error *err) { return heddle_tensor_to_dlpack(t, &out, err); });
@@ -249,11 +250,11 @@ private:
     return adopt(out);
   }
 
-  // Elements that fit a shape: as many as its dimensions say.
+  // Whether count elements fill the shape exactly.
   static bool fits(const Shape &shape, std::size_t count) noexcept {
     std::uint64_t n = 1;
     for (const std::int64_t d : shape) {
-      if (d < 0) return true; // which C refuses, in its words
+      if (d < 0) return true; // the C call reports the error
       if (d != 0 && n > UINT64_MAX / static_cast<std::uint64_t>(d)) return false;
       n *= static_cast<std::uint64_t>(d);
     }
@@ -280,7 +281,7 @@ private:
   }
 };
 
-// The elements of a tensor, row-major, which it keeps alive. A copy shows the same elements.
+// The elements of a tensor, row-major. The view keeps the tensor alive. A copy shows the same elements.
 template <class T> class View {
 public:
   using value_type = std::remove_cv_t<T>;

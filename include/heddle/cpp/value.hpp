@@ -1,4 +1,5 @@
-// heddle/cpp/value.hpp: Value, what a function gets and gives, and the handles Function and Object that it may hold.
+// heddle/cpp/value.hpp: Value, an argument or result of a function, and the handles Function and Object that it may
+// hold.
 // A part of heddle/function.hpp, which programs include.
 #ifndef HEDDLE_CPP_VALUE_HPP
 #define HEDDLE_CPP_VALUE_HPP
@@ -29,7 +30,7 @@ template <class T> struct IsResult<Result<T>> : std::true_type {};
 
 class Value;
 
-// A function, of the program, of a library or registered by name. Any thread.
+// A function of the program, of a library, or registered by name. Any thread.
 class Function : public detail::FunctionHandle {
 public:
   Function() noexcept = default;
@@ -37,14 +38,15 @@ public:
     return "function";
   }
 
-  // Of anything that can be called: with `const std::vector<Value> &` (all arguments), or with typed ones (numbers, bool,
-  // std::string, Bytes, Tensor, Function, Object, DeviceId, heddle_dtype, void *, Value), whose number and kinds are
-  // checked. It gives any of these, void, or a Result of one. Called by any thread. A tensor may be a view of memory that
-  // compiled code owns: copy what is to stay. What it throws becomes an error with the same words, and comes out again as
-  // the same exception where the call that led here was made through this header on the same thread.
+  // Creates a function from a callable. The callable takes either `const std::vector<Value> &` (all arguments) or typed
+  // arguments (numbers, bool, std::string, Bytes, Tensor, Function, Object, DeviceId, heddle_dtype, void *, Value),
+  // whose number and kinds are checked. It returns one of these types, void, or a Result of one. It may be called on
+  // any thread. A Tensor may be a view of memory that compiled code owns: copy data that must outlive the call. An
+  // exception becomes an error with the same text. If the outer call was made through this header on the same thread,
+  // that call rethrows the same exception.
   template <class F> static Result<Function> try_of(F callable);
 
-  // Registered by name; HEDDLE_ENOTFOUND.
+  // Finds a registered function by name. HEDDLE_ENOTFOUND.
   static Result<Function> try_find(const std::string &name) {
     heddle_function *found = heddle_function_find(name.c_str());
     if (found == nullptr)
@@ -52,7 +54,7 @@ public:
     return adopt(found);
   }
 
-  // Calls it, and waits for what it launches.
+  // Calls the function and waits for the work that it launches.
   template <class... T> Result<Value> try_call(const T &...args) const;
 
   heddle_value argument() const noexcept {
@@ -73,7 +75,7 @@ public:
 #endif
 };
 
-// A module whose functions are found by name: a library, a model inside of one, an executor. Any thread.
+// A module whose functions are found by name: a library, a model inside one, an executor. Any thread.
 class Object : public detail::ObjectHandle {
 public:
   Object() noexcept = default;
@@ -81,7 +83,7 @@ public:
     return "object";
   }
 
-  // Of a file; format "": its suffix. Its devices are those of Context::process().
+  // Loads a file. format "": from its suffix. Its devices are those of Context::process().
   static Result<Object> try_load(const std::string &path, const std::string &format = {}) {
     heddle_object *out = nullptr;
     Status s = detail::status_of(
@@ -91,7 +93,8 @@ public:
     return adopt(out);
   }
 
-  // Of a library that is open, and back; an empty Module where it neither is nor imports one.
+  // try_of: the Object of an open library. library: the Module of an Object; empty if the Object neither is nor imports
+  // a library.
   static Result<Object> try_of(const Module &library) {
     if (!library) return Error(HEDDLE_EINVAL, "this module is empty: it was moved from, or never set");
     heddle_object *out = nullptr;
@@ -103,19 +106,19 @@ public:
     return raw_ != nullptr ? Module::share(heddle_object_library(raw_)) : Module();
   }
 
-  // "library", "GraphExecutor", ...; "" of an empty one.
+  // The kind: "library", "GraphExecutor", ...; "" if this is empty.
   const char *kind() const noexcept {
     return raw_ != nullptr ? heddle_object_kind(raw_) : "";
   }
 
-  // One of its functions or, with imports, of a module that it imports. HEDDLE_ENOTFOUND.
+  // Finds a function of the module or, with imports, of a module that it imports. HEDDLE_ENOTFOUND.
   Result<Function> try_function(const std::string &name, bool imports = true) const {
     return made_with<Function, heddle_function>([&](heddle_object *o, heddle_function **out, heddle_error *err) {
       return heddle_object_function(o, name.c_str(), imports ? 1 : 0, out, err);
     });
   }
 
-  // Adds an import; nobody else uses the module meanwhile.
+  // Adds an import. No other thread may use the module during the call.
   Status try_import(const Object &other) const {
     if (!other) return other.empty();
     return with([&](heddle_object *o, heddle_error *err) { return heddle_object_import(o, other.raw_, err); });
@@ -155,7 +158,8 @@ public:
 #endif
 };
 
-// A value that owns what it holds. as<T> gives it as a C++ type: numbers where they fit, float of an int, else its own.
+// A value that owns its content. as<T> converts it to a C++ type: numbers if they fit, a float from an int, otherwise
+// only its own type.
 class Value {
 public:
   Value() noexcept = default;
@@ -180,7 +184,8 @@ public:
   Value(heddle_dtype dtype) noexcept : of_(dtype) {}
   template <class T, std::enable_if_t<std::is_same_v<T, void>, int> = 0> Value(T *pointer) noexcept : of_(pointer) {}
 
-  // Of what C lent (an argument: text is copied, the rest gets a reference) or gave (a result).
+  // From a C value: lent for an argument (text is copied, other kinds add a reference), given for a result (takes over
+  // its reference).
   static Value lent(const heddle_value &v) {
     return made(v, true);
   }
@@ -195,10 +200,10 @@ public:
     return of_.index() == 0;
   }
 
-  // As an argument: borrows from this.
+  // This value as an argument, which borrows from it.
   heddle_value argument() const noexcept;
 
-  // HEDDLE_EINVAL, with both kinds, where it is something else or the number does not fit.
+  // HEDDLE_EINVAL if the value is of another kind (the message names both kinds) or the number does not fit.
   template <class T> Result<T> try_as() const;
 
 #ifndef HEDDLE_CPP_NO_EXCEPTIONS
