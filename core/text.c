@@ -128,7 +128,7 @@ static bool put_number(sink *s, const conversion *c, va_list *args) {
   } else if (c->letter == 'd' || c->letter == 'i') {
     intmax_t v = 0;
     switch (c->length) {
-    case 'H': v = (signed char)va_arg(*args, int); break;
+    case 'H': v = ((va_arg(*args, int) & 0xFF) ^ 0x80) - 0x80; break; /* the sign of a byte */
     case 'h': v = (short)va_arg(*args, int); break;
     case 'l': v = va_arg(*args, long); break;
     case 'L': v = va_arg(*args, long long); break;

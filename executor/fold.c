@@ -230,27 +230,36 @@ static bool element(fold *f, int64_t i, int64_t n_out, heddle__number *out) {
 /* Memory for the result. */
 static heddle_status take(heddle__plan *plan, heddle__fold_room *room, const heddle__node *node, uint64_t bytes,
                           bool keep, char **out, heddle_error *err) {
-  if (bytes > MAX_ROOM - room->bytes)
-    return heddle__at_node(
-        heddle__fail(err, HEDDLE_ELIMIT,
-                     "%s: node '%s' (%s): a shape is computed through its result of %llu bytes; planning takes %llu "
-                     "bytes in all for such values",
-                     plan->req.graph->source, node->name, node->op, (unsigned long long)bytes,
-                     (unsigned long long)MAX_ROOM),
-        err, (uint32_t)(node - plan->req.graph->nodes), node->name);
+  if (bytes > MAX_ROOM - room->bytes) {
+    heddle__fail(err, HEDDLE_ELIMIT,
+                 "%s: node '%s' (%s): a shape is computed through its result of %llu bytes; planning takes %llu bytes "
+                 "in all for such values",
+                 plan->req.graph->source, node->name, node->op, (unsigned long long)bytes,
+                 (unsigned long long)MAX_ROOM);
+    heddle__at_node(HEDDLE_ELIMIT, err, (uint32_t)(node - plan->req.graph->nodes), node->name);
+    return HEDDLE_ELIMIT;
+  }
   room->bytes += bytes > MAX_BYTES ? bytes : 0;
   if (keep || bytes <= MAX_BYTES) {
     *out = heddle__plan_alloc(plan, 1, bytes);
-    return *out != NULL ? HEDDLE_OK : heddle__no_memory(err, "a folded shape");
+    if (*out != NULL) return HEDDLE_OK;
+    heddle__no_memory(err, "a folded shape");
+    return HEDDLE_ENOMEM;
   }
   if (room->n == room->cap) {
     void **more = heddle__grow(room->blocks, room->cap, 2 * room->cap + 8, sizeof *more);
-    if (more == NULL) return heddle__no_memory(err, "a folded shape");
+    if (more == NULL) {
+      heddle__no_memory(err, "a folded shape");
+      return HEDDLE_ENOMEM;
+    }
     room->blocks = more;
     room->cap = 2 * room->cap + 8;
   }
   *out = heddle__alloc(1, bytes);
-  if (*out == NULL) return heddle__no_memory(err, "a folded shape");
+  if (*out == NULL) {
+    heddle__no_memory(err, "a folded shape");
+    return HEDDLE_ENOMEM;
+  }
   room->blocks[room->n++] = *out;
   return HEDDLE_OK;
 }

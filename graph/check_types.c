@@ -66,13 +66,14 @@ static heddle_status compare(walk *w, const heddle__node *node, uint32_t k, cons
 
 /* Zeroed room for the outputs of a node. */
 static heddle_status make_room(walk *w, const heddle__node *node, heddle_error *err) {
-  if (node->n_outputs > w->out_capacity) {
-    heddle__known *more = heddle__grow(w->outputs, w->out_capacity, node->n_outputs, sizeof *more);
+  const uint32_t room = node->n_outputs > 0 ? node->n_outputs : 1;
+  if (w->outputs == NULL || room > w->out_capacity) {
+    heddle__known *more = heddle__grow(w->outputs, w->out_capacity, room, sizeof *more);
     if (more == NULL) return heddle__no_memory(err, "the types of a graph");
     w->outputs = more;
-    w->out_capacity = node->n_outputs;
+    w->out_capacity = room;
   }
-  if (node->n_outputs > 0) memset(w->outputs, 0, node->n_outputs * sizeof *w->outputs);
+  memset(w->outputs, 0, node->n_outputs * sizeof *w->outputs);
   return HEDDLE_OK;
 }
 

@@ -2,6 +2,7 @@
  * it names are all there, in a library that is none: they do nothing, and look at the operands that they get.
  * The parameters follow the graph's text behind a zero byte. */
 #include <stdint.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -126,14 +127,16 @@ static void run_model(heddle_model *m) {
 static heddle_context *context(void) {
   static heddle_context *ctx;
   static const heddle_setting settings[] = {
-      {"config", "off"}, {"threads", "1"}, {"log", "error"}, {"opencl.driver", "off"}};
+      {"config", "off"}, {"probe", "off"}, {"threads", "1"}, {"log", "error"}, {"opencl.driver", "off"}};
   heddle_device *cpu = NULL;
   heddle_error err = {0};
   if (ctx != NULL) return ctx;
   /* Beside this program is the build's cpu plugin; there is nothing to test without it. */
-  if (heddle_context_create(settings, 4, NULL, NULL, &ctx, &err) != HEDDLE_OK ||
-      heddle_context_find_device(ctx, "cpu", &cpu, &err) != HEDDLE_OK)
+  if (heddle_context_create(settings, sizeof settings / sizeof *settings, NULL, NULL, &ctx, &err) != HEDDLE_OK ||
+      heddle_context_find_device(ctx, "cpu", &cpu, &err) != HEDDLE_OK) {
+    fprintf(stderr, "%s\n", err.text);
     exit(77);
+  }
   library.ctx = ctx;
   return ctx;
 }
