@@ -1,5 +1,5 @@
 /* core/text.c: what may be shown on a terminal of text that came from elsewhere: the one definition, for errors, the log, plans
- * in words, and what tools and bindings print. Nothing here allocates. */
+ * as text, and what tools and bindings print. Nothing here allocates. */
 #include "heddle/text.h"
 
 #include <stdbool.h>

@@ -25,7 +25,7 @@ void heddle__watch_leave(const heddle__watch *w);
  * lasts; else HEDDLE_OK. Costs a look at the clock. */
 heddle_status heddle__watch_asks(void);
 
-/* The same with an error in words that begin with what ("planning"). */
+/* The same with an error whose text begins with what ("planning"). */
 heddle_status heddle__watch_check(const char *what, heddle_error *err);
 
 /* For a pool: the thread's watches, and another thread's in their place; gives what they were. */

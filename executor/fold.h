@@ -13,7 +13,7 @@ typedef struct heddle__fold_room {
 
 /* Where all inputs that the result depends on are known, gives outs[which].data: by itself for small tensors of the
  * operators that shapes are computed with, of float32, float64, int32, int64 or bool, else by a reference
- * kernel; where that cannot be it leaves it NULL, and whoever needs the bytes says so. outs: all outputs of the
+ * kernel; else it leaves it NULL, and the caller that needs the bytes reports it. outs: all outputs of the
  * node, with bytes. The bytes are in the plan's arena where they are few or the plan is to keep them, else in the room.
  * HEDDLE_ENOMEM; HEDDLE_ELIMIT where the room would take more than 1 GiB. */
 heddle_status heddle__fold(heddle__plan *plan, heddle__fold_room *room, const heddle__node *node,

@@ -7,7 +7,7 @@
 
 struct heddle__profile;
 
-/* What whoever drives listens to. */
+/* What the driving thread waits on. */
 typedef struct heddle__helm {
   heddle__waker *waker;     /* of the bound program's fences */
   atomic_uint *attention;   /* not 0: ask heed */
@@ -38,7 +38,7 @@ void heddle__run_finish(heddle__bound *b);
  * some stream did not end, and memory must be kept. */
 bool heddle__run_drain(heddle__bound *b, uint64_t timeout_ns, char *what, size_t size);
 
-/* Which step a late run waits for, in words and by number; HEDDLE__NONE: none. */
+/* Which step a late run waits for, as text and by number; HEDDLE__NONE: none. */
 uint32_t heddle__run_say(const heddle__bound *b, char *out, size_t size);
 
 #endif

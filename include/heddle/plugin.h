@@ -377,7 +377,7 @@ typedef struct heddle_memory_table {
   heddle_status (*native)(heddle_pdevice *dev, heddle_pbuffer *buffer, uint64_t *out, heddle_error *err);
 
   /* Since 1.1. Optional, with native; the reverse of it. Creates a buffer of kind DEVICE over bytes [offset, offset +
-   * bytes) of existing memory on this device, whoever allocated it; handle is of the kind that native returns, and
+   * bytes) of existing memory on this device, from any allocator; handle is of the kind that native returns, and
    * bytes is at least 1. The owner keeps ownership and keeps the memory until the buffer is freed; freeing the buffer
    * frees none of the memory. If the handle is reference-counted, the plugin retains it meanwhile. The buffer counts as
    * a live buffer but not in the live bytes. Earlier work in streams that writes the memory must have finished: the

@@ -48,7 +48,7 @@ static inline bool cachefile_group_may_write(const struct stat *at) {
 /* A descriptor of the folder; -1 where it cannot be used. make: what is missing of it is made, for this user alone. */
 int cachefile_folder(const char *path, bool make, char *why);
 
-/* A descriptor to read from, and the file's size; -1 where there is none that can be used. Counts as a use. */
+/* A descriptor to read from, and the file's size; -1 where no usable one exists. Counts as a use. */
 int cachefile_open(const cachefile_place *place, const char *name, uint64_t most, uint64_t *bytes, char *why);
 /* Reads so many bytes; false where there are fewer. */
 bool cachefile_read(int file, void *to, size_t bytes);

@@ -7,6 +7,7 @@ import itertools
 import numpy as np
 import onnx
 import pytest
+from node_graph import NodeGraph
 from onnx import TensorProto, helper, numpy_helper
 from onnx.reference import ReferenceEvaluator
 from reference import sizes
@@ -15,24 +16,6 @@ from tool_case import good, heddle
 I64, F32 = TensorProto.INT64, TensorProto.FLOAT
 TYPES = {"int8": TensorProto.INT8, "uint8": TensorProto.UINT8, "int16": TensorProto.INT16, "int32": TensorProto.INT32,
          "uint64": TensorProto.UINT64, "float16": TensorProto.FLOAT16, "float32": F32, "float64": TensorProto.DOUBLE}
-
-
-class Graph:
-    def __init__(self):
-        self.nodes, self.constants = [], []
-
-    def name(self, value):
-        if isinstance(value, str):
-            return value
-        self.constants.append(numpy_helper.from_array(np.asarray(value), f"c{len(self.constants)}"))
-        return self.constants[-1].name
-
-    def __getattr__(self, op):
-        def call(*inputs, n=1, **attrs):
-            outs = [f"{op.lower()}_{len(self.nodes)}_{k}" for k in range(n)]
-            self.nodes.append(helper.make_node(op, [self.name(i) for i in inputs], outs, name=outs[0], **attrs))
-            return outs[0] if n == 1 else outs
-        return call
 
 
 def real(g, v):
@@ -74,7 +57,7 @@ SOURCES = ("constant", "range", "input_shape", "input")
 
 
 def model_of(step, source, count):
-    g, inputs, feeds = Graph(), [], {"x": np.zeros((2, 3), np.float32)}
+    g, inputs, feeds = NodeGraph(), [], {"x": np.zeros((2, 3), np.float32)}
     inputs.append(helper.make_tensor_value_info("x", F32, [2, 3]))
     if source == "constant":
         v = g.Identity(np.arange(count))

@@ -7,6 +7,7 @@ import json
 import numpy as np
 import onnx
 import pytest
+from node_graph import NodeGraph
 from onnx import TensorProto, helper, numpy_helper
 from onnx.reference import ReferenceEvaluator
 from tool_case import good
@@ -14,27 +15,10 @@ from tool_case import good
 INT, FLOAT, BOOL = TensorProto.INT64, TensorProto.FLOAT, TensorProto.BOOL
 
 
-class Graph:
-    """Builds nodes by calls: g.Add(a, [1, 2]) gives the name of the result; lists become constants."""
-
+class Graph(NodeGraph):
     def __init__(self):
-        self.nodes, self.constants, self.outputs = [], [], []
-
-    def name(self, value):
-        if isinstance(value, str):
-            return value
-        value = np.asarray(value)
-        if value.dtype == np.float64:
-            value = value.astype(np.float32)
-        self.constants.append(numpy_helper.from_array(value, f"c{len(self.constants)}"))
-        return self.constants[-1].name
-
-    def __getattr__(self, op):
-        def call(*inputs, n=1, **attrs):
-            outs = [f"{op.lower()}_{len(self.nodes)}_{k}" for k in range(n)]
-            self.nodes.append(helper.make_node(op, [self.name(i) for i in inputs], outs, name=outs[0], **attrs))
-            return outs[0] if n == 1 else outs
-        return call
+        super().__init__()
+        self.outputs = []
 
     def shape(self, name, dims):
         """The values of dims, and a tensor of that shape, are outputs of the model."""

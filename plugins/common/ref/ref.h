@@ -52,8 +52,8 @@ void ref_run_range(const ref_op *op, void *const *inputs, void *const *outputs, 
                    uint32_t parts);
 uint32_t ref_parts(const ref_op *op);
 
-/* Whether an op takes so long that it looks at heddle_host.stop_requested while it runs; then whoever ran it asks
- * ref_stopped behind it: HEDDLE_OK, or the status, with words, of a run that may be unfinished. */
+/* Whether an op takes so long that it looks at heddle_host.stop_requested while it runs; then its caller calls
+ * ref_stopped after it: HEDDLE_OK, or the status and text of a run that may be unfinished. */
 bool ref_watched(const ref_op *op);
 heddle_status ref_stopped(const ref_op *op, heddle_error *err);
 
