@@ -109,8 +109,9 @@ static bool holds(const heddle__limits *limits, int64_t limit_ms, const numbers 
 
 /* Whether it was made so long ago that it does not count any more; and where the clock was set back since. */
 static bool is_over(const heddle__finding *what, const numbers *n) {
+  if (what->time <= 0) return true;
   int64_t age = (int64_t)time(NULL) - what->time;
-  return what->time <= 0 || age < 0 || age >= n->days * 86400;
+  return age < 0 || age >= n->days * 86400;
 }
 
 /* The drivers of a record as lines, for what follows loading. Without memory nothing is compared. */

@@ -17,55 +17,63 @@ static int64_t clamp(int64_t i, int64_t n) {
   return i < 0 ? 0 : i >= n ? n - 1 : i;
 }
 
-/* Adds to acc, for n places from x on, what the rows under base give; place: of the outer dimensions. */
-static void gather(const tables *t, const cell *cells, const float *in, int32_t d, const int64_t *place, int64_t base,
-                   double weight, int64_t x, int64_t n, double *acc) {
+/* What computes one row of the result. */
+typedef struct row {
+  const ref_op *op;
+  const tables *t;
+  const cell *cells;
+  const float *in;
+  int64_t place[REF_MAX_DIMS]; /* of the outer dimensions */
+  int64_t work;                /* for ref_tick */
+} row;
+
+/* Adds to acc, for n places from x on, what the rows under base give. False: the run has to stop. */
+static bool gather(row *r, int32_t d, int64_t base, double weight, int64_t x, int64_t n, double *acc) {
+  const tables *t = r->t;
   const int64_t taps = t->taps[d];
   if (d < t->dims - 1) {
-    const cell *row = cells + t->at[d] + place[d] * (1 + taps);
+    const cell *line = r->cells + t->at[d] + r->place[d] * (1 + taps);
     for (int64_t k = 0; k < taps; k++) {
-      const int64_t i = clamp(row->first + k, t->in[d]);
-      gather(t, cells, in, d + 1, place, (base + i) * t->in[d + 1], weight * (double)row[1 + k].weight, x, n, acc);
+      const int64_t i = clamp(line->first + k, t->in[d]);
+      if (!gather(r, d + 1, (base + i) * t->in[d + 1], weight * (double)line[1 + k].weight, x, n, acc)) return false;
     }
-    return;
+    return true;
   }
+  if (ref_tick(r->op, &r->work, 4 * n * taps)) return false;
   for (int64_t j = 0; j < n; j++) {
-    const cell *row = cells + t->at[d] + (x + j) * (1 + taps);
+    const cell *line = r->cells + t->at[d] + (x + j) * (1 + taps);
     double sum = 0;
-    if (row->first == REF_OUTSIDE) continue;
+    if (line->first == REF_OUTSIDE) continue;
     for (int64_t k = 0; k < taps; k++) {
-      sum += (double)row[1 + k].weight * (double)in[base + clamp(row->first + k, t->in[d])];
+      sum += (double)line[1 + k].weight * (double)r->in[base + clamp(line->first + k, t->in[d])];
     }
     acc[j] += weight * sum;
   }
+  return true;
 }
 
 static void resize(const ref_op *op, void *const *inputs, void *const *outputs, void *workspace, uint64_t first,
                    uint64_t last) {
   const tables *t = ref_tail(op);
-  const cell *cells = (const cell *)(const void *)(t + 1);
+  row r = {.op = op, .t = t, .cells = (const cell *)(const void *)(t + 1), .in = inputs[op->slot[0]]};
   const int32_t inner = t->dims - 1;
-  const int64_t row = t->out[inner];
-  int64_t work = 0, taps = 4;
+  const int64_t length = t->out[inner];
   (void)workspace;
-  for (int32_t d = 0; d < t->dims; d++) taps *= t->taps[d];
   for (uint64_t unit = first; unit < last; unit++) {
-    int64_t place[REF_MAX_DIMS] = {0};
     uint64_t rest = unit;
     bool outside = false;
-    float *out = (float *)outputs[0] + unit * (uint64_t)row;
+    float *out = (float *)outputs[0] + unit * (uint64_t)length;
     for (int32_t d = inner - 1; d >= 0; d--) {
-      place[d] = (int64_t)(rest % (uint64_t)t->out[d]);
+      r.place[d] = (int64_t)(rest % (uint64_t)t->out[d]);
       rest /= (uint64_t)t->out[d];
-      outside = outside || cells[t->at[d] + place[d] * (1 + t->taps[d])].first == REF_OUTSIDE;
+      outside = outside || r.cells[t->at[d] + r.place[d] * (1 + t->taps[d])].first == REF_OUTSIDE;
     }
-    for (int64_t x = 0; x < row; x += CHUNK) {
-      const int64_t n = row - x < CHUNK ? row - x : CHUNK;
+    for (int64_t x = 0; x < length; x += CHUNK) {
+      const int64_t n = length - x < CHUNK ? length - x : CHUNK;
       double acc[CHUNK] = {0};
-      if (ref_tick(op, &work, n * taps)) return;
-      if (!outside) gather(t, cells, inputs[op->slot[0]], 0, place, 0, 1, x, n, acc);
+      if (outside ? ref_tick(op, &r.work, n) : !gather(&r, 0, 0, 1, x, n, acc)) return;
       for (int64_t j = 0; j < n; j++) {
-        const bool is_out = outside || cells[t->at[inner] + (x + j) * (1 + t->taps[inner])].first == REF_OUTSIDE;
+        const bool is_out = outside || r.cells[t->at[inner] + (x + j) * (1 + t->taps[inner])].first == REF_OUTSIDE;
         out[x + j] = is_out ? t->extrapolation : (float)acc[j];
       }
     }
