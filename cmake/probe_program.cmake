@@ -1,9 +1,9 @@
-# heddle-probe, the program in which plugins are tried before they are loaded (probe/). It opens libheddle by its path: no
+# heddle-probe, the program in which plugins are tried before they are loaded (core/probe/). It opens libheddle by its path: no
 # run path, which a privileged process would not follow.
 if(NOT HEDDLE_PROBE)
   return()
 endif()
-add_executable(heddle_probe_program probe/helper/helper.c)
+add_executable(heddle_probe_program core/probe/helper/helper.c)
 file(RELATIVE_PATH libexec_to_lib "${CMAKE_INSTALL_FULL_LIBEXECDIR}/heddle" "${CMAKE_INSTALL_FULL_LIBDIR}")
 target_include_directories(heddle_probe_program PRIVATE include)
 target_compile_definitions(heddle_probe_program PRIVATE HEDDLE_PROBE_TO_LIBRARY="${libexec_to_lib}")

@@ -94,7 +94,7 @@ void heddle__file_name(const heddle__plugin *p, char *out) {
   out[n - end] = '\0';
 }
 
-/* So that who tries a plugin knows how far it came (probe/helper). */
+/* So that who tries a plugin knows how far it came (core/probe/helper). */
 static void step(const heddle__plugin *p, const char *call) {
   heddle__logf(&p->ctx->log, HEDDLE_LOG_TRACE, "loader", "calls %s of %s", call, p->path);
 }

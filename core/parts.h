@@ -27,7 +27,7 @@
 #define HEDDLE_HAS_OPTIMIZE 1 /* optimize */
 #endif
 #ifndef HEDDLE_HAS_PLACE
-#define HEDDLE_HAS_PLACE 1 /* executor/placement: automatic placement */
+#define HEDDLE_HAS_PLACE 1 /* executor/place: automatic placement */
 #endif
 #ifndef HEDDLE_HAS_PROBE
 #define HEDDLE_HAS_PROBE 1 /* probe: plugins tried before they are loaded, manifests */

@@ -1,4 +1,4 @@
-/* core/probe.c: the setting "probe"; probing, abilities and manifests are in probe/. */
+/* core/probe.c: the setting "probe"; probing, abilities and manifests are in core/probe/. */
 #include "core/probe.h"
 
 #include <string.h>

@@ -32,7 +32,7 @@ heddle_status heddle__probe_before(heddle__plugin *plugin, heddle_error *err);
  * HEDDLE_ENOMEM. */
 heddle_status heddle__probe_after(heddle__plugin *plugin, heddle_error *err);
 
-/* ---- probe/, for core/probe.c */
+/* ---- core/probe/, for core/probe.c */
 
 /* Reads a manifest and finds its library: *library is its real path, malloc's. HEDDLE_EABI, HEDDLE_EIO, HEDDLE_EFORMAT or
  * HEDDLE_ELIMIT with what is wrong; out->name is set as far as it was read. */

@@ -1,4 +1,4 @@
-/* executor/control.h: models in stages (control/), those whose nodes run graphs of their own, or whose shapes only a run
+/* executor/control.h: models in stages (executor/control/), those whose nodes run graphs of their own, or whose shapes only a run
  * gives: what executor/stages.c calls of that room. */
 #ifndef HEDDLE_EXECUTOR_CONTROL_H
 #define HEDDLE_EXECUTOR_CONTROL_H

@@ -12,7 +12,7 @@
 #include "executor/explain.h"
 #include "executor/foreign.h"
 #include "executor/optimize.h"
-#include "executor/placer.h"
+#include "executor/place/placer.h"
 #include "executor/program.h"
 #include "executor/stages.h"
 #include "executor/survive.h"

@@ -1,4 +1,4 @@
-/* executor/optimize.c: rewrites graphs (optimize/) for models that ask for it, and says which graph a program is of: the
+/* executor/optimize.c: rewrites graphs (graph/optimize/) for models that ask for it, and says which graph a program is of: the
  * rewritten or the given one. The args of the first begin with those of the second. */
 #include "executor/optimize.h"
 

@@ -1,5 +1,5 @@
 /* executor/optimize.h: a model's graph as it is rewritten before it is placed. The optimisations are in
- * optimize/. */
+ * graph/optimize/. */
 #ifndef HEDDLE_EXECUTOR_OPTIMIZE_H
 #define HEDDLE_EXECUTOR_OPTIMIZE_H
 

@@ -9,7 +9,7 @@
 #include "core/failure.h"
 #include "executor/ask.h"
 #include "executor/foreign.h"
-#include "executor/placer.h"
+#include "executor/place/placer.h"
 
 /* Words about nodes that found no device: as many as fit. */
 typedef struct complaint {

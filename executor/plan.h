@@ -16,7 +16,7 @@
 #include "executor/route_costs.h"
 #include "graph/opschema.h"
 #include "modules/module.h"
-#include "optimize/optimize.h"
+#include "graph/optimize/optimize.h"
 
 #define HEDDLE__NONE UINT32_MAX
 
@@ -58,12 +58,13 @@ typedef struct heddle__request {
   const heddle_module *library;       /* that tvm_op nodes call; NULL: none */
   const heddle__optimized *optimized; /* what graph was made by; NULL: it is as it was given */
   const heddle__foreign *foreigns;    /* with library: one per device; op NULL where its functions cannot run there */
-  const uint64_t *limits;        /* per device: bytes that it may take (budget.h), 0: any; NULL: no device has any */
-  const char *limits_from;       /* the origin of the limits */
-  const char *on_failure;        /* the policy on failed runs; NULL: they are errors */
-  const uint32_t *rank;          /* per node: of two regions that could run, the lower goes first; NULL: as in the */
-                                 /* file. Read by regions only: need not outlive the making of a plan */
-  struct heddle__placer *placer; /* executor/placer.h: it places what nothing stronger places; NULL: preference does */
+  const uint64_t *limits;  /* per device: bytes that it may take (budget.h), 0: any; NULL: no device has any */
+  const char *limits_from; /* the origin of the limits */
+  const char *on_failure;  /* the policy on failed runs; NULL: they are errors */
+  const uint32_t *rank;    /* per node: of two regions that could run, the lower goes first; NULL: as in the */
+                           /* file. Read by regions only: need not outlive the making of a plan */
+  struct heddle__placer
+      *placer; /* executor/place/placer.h: it places what nothing stronger places; NULL: preference does */
   uint32_t n_devices;
   uint32_t n_rules;
   uint32_t n_keep;

@@ -1,4 +1,4 @@
-/* executor/stages.c: what the model and the executor ask of models in stages (control/). */
+/* executor/stages.c: what the model and the executor ask of models in stages (executor/control/). */
 #include "executor/stages.h"
 
 #include <string.h>

@@ -1,6 +1,6 @@
 /* executor/stages.h: models that one program cannot run, since nodes of theirs run graphs (If, Loop, Scan), or since
  * shapes in them are values that only the run gives: they are cut into stages, each a model of its own. What is done
- * with stages is in control/; here is what the model and the
+ * with stages is in executor/control/; here is what the model and the
  * executor ask of it. */
 #ifndef HEDDLE_EXECUTOR_STAGES_H
 #define HEDDLE_EXECUTOR_STAGES_H

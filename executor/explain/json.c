@@ -9,7 +9,7 @@
 #include "core/alloc.h"
 #include "executor/budget.h"
 #include "executor/explain/sheet.h"
-#include "executor/placer.h"
+#include "executor/place/placer.h"
 
 /* Text as JSON; bytes that are no UTF-8 (of a rule, or a path) become '?'. */
 static json_t *words(const char *text) {

@@ -8,7 +8,7 @@
 #include "core/alloc.h"
 #include "executor/budget.h"
 #include "executor/explain/sheet.h"
-#include "executor/placer.h"
+#include "executor/place/placer.h"
 
 /* A table is put together in cells, so that its columns can be as wide as they need. */
 #define MAX_COLUMNS 6

@@ -1,6 +1,6 @@
 /* Any bytes as the file of what heddle check-plugin found of a plugin's devices: no crash, no leak; what counts gives each
  * ability one of its words, and what does not count changes no device. */
-#include "probe/file.h"
+#include "core/probe/file.h"
 
 #include <stdlib.h>
 #include <string.h>
@@ -8,7 +8,7 @@
 #include "core/alloc.h"
 #include "core/cache_folder.h"
 #include "core/registry.h"
-#include "probe/probe.h"
+#include "core/probe/probe.h"
 
 static heddle_status file_read(const char *path, bool ours, size_t limit, char **text, size_t *bytes,
                                heddle_error *err);
@@ -16,7 +16,7 @@ static void probe_say(const heddle__plugin *plugin, int32_t level, const char *f
 
 #define heddle__probe_file_read file_read
 #define heddle__probe_say probe_say
-#include "probe/abilities.c"
+#include "core/probe/abilities.c"
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
 

@@ -4,7 +4,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "probe/manifest.h"
+#include "core/probe/manifest.h"
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size) {
   static heddle__manifest m;

@@ -1,6 +1,6 @@
 /* Any bytes as the file of times that automatic placement keeps: no crash, no leak, as many entries as lines at most. An
  * odd first byte puts head and checksum around what follows, which otherwise nothing gets past. */
-#include "executor/placement/costs.c"
+#include "executor/place/costs.c"
 
 #include "core/alloc.h"
 

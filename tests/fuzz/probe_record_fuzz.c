@@ -1,6 +1,6 @@
 /* Any bytes as the record of a plugin's try: no crash, no leak; what counts has a state, and is read again after it was
  * written anew, as happens where a driver has changed. */
-#include "probe/probe.h"
+#include "core/probe/probe.h"
 
 #include <stdint.h>
 #include <stdlib.h>
@@ -8,7 +8,7 @@
 
 #include "core/cache_folder.h"
 #include "core/registry.h"
-#include "probe/file.h"
+#include "core/probe/file.h"
 
 static heddle_status file_read(const char *path, bool ours, size_t limit, char **text, size_t *bytes,
                                heddle_error *err);
@@ -26,7 +26,7 @@ static bool setting(const heddle__config *config, const char *key, const char **
 #define heddle__context_number number
 /* The file is the fuzzer's bytes, and Heddle and the system those of the seeds. */
 #define heddle_version() "0"
-#include "probe/record.c"
+#include "core/probe/record.c"
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
 

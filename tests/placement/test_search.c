@@ -3,7 +3,7 @@
  * uncertain times do; large graphs.
  * timeout: 120 */
 #include "cases.h"
-#include "executor/placement/problem.h"
+#include "executor/place/problem.h"
 
 #include <math.h>
 #include <stdlib.h>
@@ -126,7 +126,7 @@ static void cost(graph *g) {
 
 /* ---- the best there is, by counting */
 
-/* The same rules as executor/placement/simulate.c, written down again: a table of when which value is where. */
+/* The same rules as executor/place/simulate.c, written down again: a table of when which value is where. */
 static double takes(const graph *g, const uint32_t *place) {
   double when[MOST + 1][SITES], lane[DEVICES] = {0}, link[SITES][SITES] = {{0}}, end = 0;
   for (uint32_t f = 0; f <= g->p.n_nodes; f++)

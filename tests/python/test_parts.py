@@ -17,8 +17,8 @@ DIGITS = SOURCE / "examples" / "digits"
 OBJECTS = BUILD / "CMakeFiles" / "heddle_objects.dir"
 JANSSON = os.environ.get("HEDDLE_JANSSON_SOURCE", str(SOURCE / ".venv" / "src" / "jansson"))
 MOST_BYTES = 300_000  # of a minimal static program, without the C library
-ROOMS = {"BUDGET": "executor/budget/", "CONTROL": "control/", "EXPLAIN": "executor/explain/", "LAYERS": "core/layers/",
-         "ONNX": "frontends/onnx/", "OPTIMIZE": "optimize/", "PLACE": "executor/placement/", "PROBE": "probe/",
+ROOMS = {"BUDGET": "executor/budget/", "CONTROL": "executor/control/", "EXPLAIN": "executor/explain/", "LAYERS": "core/layers/",
+         "ONNX": "frontends/onnx/", "OPTIMIZE": "graph/optimize/", "PLACE": "executor/place/", "PROBE": "core/probe/",
          "RARE_OPERATORS": "graph/general/", "ROUTES": "executor/routes/", "SURVIVE": "executor/survive/",
          "WEIGHTS": "executor/weights/"}
 
@@ -71,7 +71,7 @@ def test_only_the_place_of_use_knows_a_part():
             if other.startswith(tuple([room, "onnx/"])) or not wanted & names:
                 continue
             text = (SOURCE / other).read_text()
-            stub = SOURCE / {"EXPLAIN": "executor/explain.c", "PLACE": "executor/placer.c",
+            stub = SOURCE / {"EXPLAIN": "executor/explain.c", "PLACE": "executor/place_hop.c",
                              "WEIGHTS": "executor/weights.c"}.get(part, other)
             if all(re.search(r"\b" + n + r"\(", stub.read_text()) for n in wanted & names):
                 continue  # it has another definition there
