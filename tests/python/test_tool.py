@@ -397,12 +397,16 @@ def test_folders_that_cannot_be_made(image):
         assert "/dev/null/x" in failing(1, "run", DIGITS, *ON_BOTH, *words, option, "/dev/null/x")
 
 
+# Long enough for planning beside other tests: that it ends within the limit is not what these look at.
+LIMIT = "2"
+
+
 def test_run_timeout(image):
     words, _ = image
     assert good("run", DIGITS, *ON_BOTH, *words, "--timeout", "60.5")
     for command in ("run", "bench"):
-        assert "within 0.3 seconds" in failing(1, command, DIGITS, *ON_BOTH, *words, "--timeout", "0.3", "--set",
-                                               "sim.hang=12")
+        assert f"within {LIMIT} seconds" in failing(1, command, DIGITS, *ON_BOTH, *words, "--timeout", LIMIT, "--set",
+                                                    "sim.hang=12")
 
 
 def test_the_timeout_is_of_uploads_too(image):
@@ -410,7 +414,7 @@ def test_the_timeout_is_of_uploads_too(image):
     words, _ = image
     start = time.monotonic()
     for command in ("run", "bench"):
-        error = failing(1, command, DIGITS, "--device", "sim,cpu", *words, "--timeout", "0.3", "--set", "sim.hang=1")
+        error = failing(1, command, DIGITS, "--device", "sim,cpu", *words, "--timeout", LIMIT, "--set", "sim.hang=1")
         assert "sim:0: upload of constants" in error
     assert time.monotonic() - start < 50
 
