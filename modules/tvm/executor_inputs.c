@@ -167,7 +167,7 @@ HEDDLE__METHOD(heddle__executor_get_num_inputs) {
 HEDDLE__METHOD(heddle__executor_get_input_info) {
   heddle__runner *o = heddle__executor_self(self);
   heddle__args a = {"get_input_info", args, codes, n};
-  heddle__info info = {{.data = NULL}, {.data = NULL}};
+  heddle__info info = {{0}, {0}};
   heddle_error err = {0};
   heddle_status s = HEDDLE_OK;
   if (!heddle__args_count(&a, 0, 0)) return -1;
