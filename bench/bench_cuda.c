@@ -1,5 +1,5 @@
-/* bench/bench_cuda.c: Heddle and programs written by hand (hand_cuda.h) on the first CUDA device, when told to on standard
- * input. Of the lines "WHAT COUNT", answered with nanoseconds of one, the mean over COUNT, WHAT is
+/* bench/bench_cuda.c: Heddle and programs written by hand (hand_cuda.h) on the first CUDA device, as requested on
+ * standard input. Of the lines "WHAT COUNT", answered with nanoseconds of one, the mean over COUNT, WHAT is
  *   chain_heddle chain_hand                       1,000 Adds of 1,024 floats, inputs and result copied
  *   h2d_heddle h2d_hand d2h_heddle d2h_hand       a copy of BYTES from or to pinned memory
  *   copy compute both                             a model that copies BYTES in, one of TURNS products, one of both

@@ -1,4 +1,4 @@
-/* The group "query": that what query says is pure, well formed and in words, whatever it is asked. */
+/* The group "query": that answers of query are pure and well formed, and refusals have a message, for any region. */
 #include "conformance/op_each.h"
 
 #include <pthread.h>
@@ -6,7 +6,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-/* Status and offers, told apart by their bytes. */
+/* Status and offers, compared by their bytes. */
 static bool same_answer(heddle_status a, const op_offers *x, heddle_status b, const op_offers *y) {
   const uint32_t kept = x->count < OP_OFFERS ? x->count : OP_OFFERS;
   return a == b && x->count == y->count && (kept == 0 || memcmp(x->all, y->all, kept * sizeof x->all[0]) == 0);
@@ -255,8 +255,8 @@ KIT_GROUP(kit_query, "query",
            pure, NULL},
           {"query/offers", "offers are well formed: indices, flags, alignments, times", KIT_STAGE_INSTANCE, 0, 60,
            well_formed, NULL},
-          {"query/words", "a refusal is HEDDLE_EUNSUPPORTED in words that name node and operator", KIT_STAGE_INSTANCE,
-           0, 60, words, NULL},
+          {"query/words", "a refusal is HEDDLE_EUNSUPPORTED and names node and operator", KIT_STAGE_INSTANCE, 0, 60,
+           words, NULL},
           {"query/impossible", "what nobody can run is refused, and never a crash", KIT_STAGE_INSTANCE, 0, 60,
            impossible, NULL},
           {"query/threads", "query may be called by several threads at once", KIT_STAGE_INSTANCE, 0, 60, threads, NULL},

@@ -1,4 +1,4 @@
-/* core/context.c: a context from its settings to its devices, its references, and what the public API tells of it.
+/* core/context.c: a context from its settings to its devices, its references, and what the public API reports of it.
  * The search, the loading and the choice of devices have files of their own. */
 #include <string.h>
 
@@ -165,7 +165,7 @@ heddle_status heddle__context_number(heddle_context *ctx, const char *key, int64
   return HEDDLE_OK;
 }
 
-/* ---- what the API tells */
+/* ---- what the API reports */
 
 /* For those that list everything and give no error: what memory's lack keeps from being loaded is tried again later. */
 static void all(heddle_context *ctx) {

@@ -38,7 +38,7 @@ heddle_status heddle__library_fits(const heddle_module *m, const char *function,
   if (on_cpu || (dev->t->has_module && !heddle__device_inline(dev) && m->t->serves(m->library, type))) return HEDDLE_OK;
   return heddle__fail_on(dev->name, err, HEDDLE_EUNSUPPORTED,
                          "function '%.200s' is wanted on %s, and there is no code for such devices in its library, or "
-                         "none that the device's plugin loads",
+                         "the device's plugin loads none of it",
                          function, dev->name);
 }
 

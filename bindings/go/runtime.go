@@ -12,7 +12,7 @@ import (
 )
 
 // Runtime is a configuration, the plugins that it found and their devices: what the C API calls a context. Most programs
-// use the process's own, which Default gives and everything takes that is not told otherwise.
+// use the process's own, which Default gives and which is the default everywhere.
 type Runtime struct {
 	ref
 	c *C.heddle_context

@@ -121,8 +121,8 @@ static heddle_status add_setting(void *user, const char *rest, const char *value
   return HEDDLE_OK;
 }
 
-/* Who computes: the device as it tells of itself, how it was set, and its plugin's file, since one that is built anew may
- * be faster. */
+/* Who computes: the device as it describes itself, how it was set, and its plugin's file, since one that is built anew
+ * may be faster. */
 static heddle__digest key_of(const heddle__costs *c, const heddle_device *dev) {
   char prefix[80];
   heddle__digest d = {{0, 0}};

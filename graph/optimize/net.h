@@ -10,7 +10,7 @@
 
 #include "graph/optimize/optimize.h"
 
-/* What one optimisation did once: the nodes of the given graph that it took, and what became of them, in words. */
+/* What one optimisation did once: the nodes of the given graph that it took, and what became of them, as text. */
 typedef struct opt_change {
   const char *pass;
   const char *words;

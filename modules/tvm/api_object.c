@@ -88,7 +88,7 @@ int TVMObjectDerivedFrom(uint32_t child_type_index, uint32_t parent_type_index, 
 int TVMByteArrayFree(TVMByteArray *arr) {
   const heddle__bytes *own = &heddle__tvm_self()->bytes;
   if (arr == NULL || (const void *)arr == (const void *)own) return 0;
-  return heddle__api_refuse("TVMByteArrayFree: these bytes are none that a call returned to this thread");
+  return heddle__api_refuse("TVMByteArrayFree: no call returned these bytes to this thread");
 }
 
 const char *heddle__api_dtype_name(heddle_dtype t) {

@@ -1,4 +1,4 @@
-"""Which plugins a process loads: those whose devices are asked for, as the system's own list of mapped files tells.
+"""Which plugins a process loads: those whose devices are asked for, by the system's own list of mapped files.
 
 labels: ctypes
 timeout: 120

@@ -157,7 +157,7 @@ static PyObject *imported(const char *module, const char *name) {
   return found;
 }
 
-/* The types of others that values are told by; 0, or -1. */
+/* Types of other packages by which values are recognised; 0, or -1. */
 static int import_types(heddle_py_state *state) {
   const struct {
     PyObject **to;
