@@ -4,6 +4,7 @@
 
 #include "core/alloc.h"
 #include "core/error.h"
+#include "core/tensor.h"
 #include "graph/file.h"
 #include "graph/json_out.h"
 #include "graph/opschema.h"
@@ -140,7 +141,7 @@ static void write_dtype(text *out, const heddle__type *type) {
     heddle__say_text(out, "null");
     return;
   }
-  heddle__dtype_text(type->dtype, name);
+  heddle__dtype_name(type->dtype, name);
   if (strncmp(name, "bool", 4) == 0) { /* TVM's word for it */
     char lanes[16];
     memcpy(lanes, name + 4, sizeof lanes - 1);

@@ -50,9 +50,8 @@ heddle_status heddle__schema_check(const heddle__schema *schema, const heddle_gr
 heddle_status heddle__tensor_bytes(heddle_dtype dtype, uint32_t ndim, const int64_t *shape, uint64_t *out,
                                    heddle_error *err);
 
-/* "float32" and back: the grammar of the graph JSON (formats/01 section 4); bool is (6, 8, 1). */
+/* The dtype of a name in graph JSON, "float32"; bool is (6, 8, 1). heddle__dtype_name (core/tensor.h) is its inverse. */
 heddle_status heddle__dtype_parse(const char *text, heddle_dtype *out, heddle_error *err);
-void heddle__dtype_text(heddle_dtype dtype, char out[32]);
 
 /* Whether values of a graph may have the dtype: HEDDLE_EUNSUPPORTED for int4, handles and the like. */
 heddle_status heddle__dtype_usable(heddle_dtype dtype, heddle_error *err);
