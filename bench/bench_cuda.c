@@ -8,7 +8,6 @@
  * and of these, answered with a number: "compare 1" the largest difference of both chains' results, "peak 1" and
  * "tensor_peak 1" the device's operations a second.
  * Usage: bench_cuda BYTES TURNS FLOATS. Without a device it ends with status 77. */
-#include <math.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -134,19 +133,9 @@ static int first(part p) {
 }
 
 static double difference(heddle_executor *ex) {
-  heddle_error err;
-  heddle_tensor *t;
-  double most = 0;
   run(ex, 1);
   hand_cuda_chain_run();
-  check(heddle_executor_view_output(ex, 0, &t, &err), &err);
-  const float *ours = heddle_tensor_data(t), *theirs = hand_cuda_chain_result();
-  for (int i = 0; i < WIDTH; i++) {
-    const double d = fabs((double)ours[i] - (double)theirs[i]);
-    if (!(d <= most)) most = d;
-  }
-  heddle_tensor_release(t);
-  return most;
+  return difference_to(ex, hand_cuda_chain_result(), WIDTH);
 }
 
 static double chain(heddle_context *ctx, const char *what, int count) {
