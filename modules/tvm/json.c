@@ -2,6 +2,7 @@
 #include "modules/tvm/json.h"
 
 #include <inttypes.h>
+#include <stdio.h>
 
 #include "core/alloc.h"
 #include "modules/tvm/args.h"
@@ -12,17 +13,23 @@ void heddle__json_shape(heddle__sheet *j, const int64_t *shape, uint32_t ndim) {
   heddle__say_text(j, "]");
 }
 
-void heddle__json_dtype(heddle__sheet *j, heddle_dtype t) {
-  static const char *const names[] = {[HEDDLE_DTYPE_INT] = "int",
-                                      [HEDDLE_DTYPE_UINT] = "uint",
-                                      [HEDDLE_DTYPE_FLOAT] = "float",
-                                      [HEDDLE_DTYPE_BFLOAT] = "bfloat"};
-  if (t.code == HEDDLE_DTYPE_BOOL) heddle__say(j, "\"bool");
-  else if (t.code < sizeof names / sizeof names[0] && names[t.code] != NULL)
-    heddle__say(j, "\"%s%u", names[t.code], (unsigned)t.bits);
-  else heddle__say(j, "\"custom[%u]%u", (unsigned)t.code, (unsigned)t.bits);
-  if (t.lanes != 1) heddle__say(j, "x%u", (unsigned)t.lanes);
-  heddle__say(j, "\"");
+void heddle__tvm_dtype_text(heddle_dtype t, char text[40]) {
+  static const char *const names[] = {"int", "uint", "float", "handle", "bfloat", "complex"};
+  char lanes[8] = "";
+  if (t.lanes != 1) snprintf(lanes, sizeof lanes, "x%u", (unsigned)t.lanes);
+  if (t.bits == 0) text[0] = '\0'; /* TVM's void */
+  else if (t.code == HEDDLE_DTYPE_BOOL || (t.code == HEDDLE_DTYPE_UINT && t.bits == 1))
+    snprintf(text, 40, "bool%s", lanes);
+  else if (t.code == HEDDLE_DTYPE_HANDLE) snprintf(text, 40, "handle%s", lanes);
+  else if (t.code < sizeof names / sizeof names[0])
+    snprintf(text, 40, "%s%u%s", names[t.code], (unsigned)t.bits, lanes);
+  else snprintf(text, 40, "custom[%u]%u%s", (unsigned)t.code, (unsigned)t.bits, lanes);
+}
+
+void heddle__json_dtype(heddle__sheet *j, heddle_dtype dtype) {
+  char text[40];
+  heddle__tvm_dtype_text(dtype, text);
+  heddle__say_string(j, text);
 }
 
 int heddle__json_give(heddle__sheet *j, heddle__word *ret, int32_t *ret_code) {
