@@ -181,7 +181,7 @@ void kit_fences_fails_later(kit *k) {
   heddle_status status = kit_fence_wait(k, after, 1, KIT_FENCE_MS);
   if (status == HEDDLE_OK) kit_fail(k, "a signal behind a wait that failed was a signal");
   if (status == HEDDLE_ETIMEOUT) kit_fail(k, "a fence behind a wait that failed got neither a signal nor a failure");
-  must_fail(k, s, "a wait for a fence that failed meanwhile");
+  must_fail(k, s, "a wait for a fence that failed in the meantime");
   kit_fence_free(k, fence);
   kit_fence_free(k, after);
   k->t.stream.close(s);

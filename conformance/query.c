@@ -116,7 +116,7 @@ static void impossible(kit *k) {
 #define BEGIN(line) op_read(k, &a->c, &(line), 'f', OP_RUN, 1), op_describe(&a->c, '\0', &a->r)
 #define END(what) refused(k, a, what), op_free(&a->c)
   BEGIN(none);
-  END("an operator that nobody knows");
+  END("an unknown operator");
   BEGIN(add), a->r.node.domain = "no.such.domain";
   END("Add of an unknown domain");
   BEGIN(add), a->r.node.opset = 0;
@@ -136,7 +136,7 @@ static void impossible(kit *k) {
   BEGIN(matmul), a->r.values[1].dtype = op_dtype('l');
   END("MatMul of float32 and int64");
   BEGIN(add), a->r.values[0].dtype = a->r.values[1].dtype = a->r.values[2].dtype = (heddle_dtype){200, 17, 3};
-  END("Add of a type that nobody knows");
+  END("Add of an unknown type");
   BEGIN(reshape), a->r.values[1].data = NULL, a->r.values[1].data_bytes = 0, a->r.values[2].shape = odd;
   END("Reshape to a shape of other size");
   op_attr *at = &a->c.attrs[0];
@@ -257,7 +257,7 @@ KIT_GROUP(kit_query, "query",
            well_formed, NULL},
           {"query/words", "a refusal is HEDDLE_EUNSUPPORTED and names node and operator", KIT_STAGE_INSTANCE, 0, 60,
            words, NULL},
-          {"query/impossible", "what nobody can run is refused, and never a crash", KIT_STAGE_INSTANCE, 0, 60,
+          {"query/impossible", "what no device can run is refused, and never a crash", KIT_STAGE_INSTANCE, 0, 60,
            impossible, NULL},
           {"query/threads", "query may be called by several threads at once", KIT_STAGE_INSTANCE, 0, 60, threads, NULL},
           {"query/list", "each operator that list names is taken in some region", KIT_STAGE_INSTANCE, 0, 60, list,

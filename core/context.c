@@ -184,7 +184,7 @@ heddle_status heddle_context_setting(heddle_context *ctx, const char *key, const
   const char *dot = strchr(key, '.'); /* the one default that a plugin's loading makes */
   if (dot != NULL && strcmp(dot, ".cache_dir") == 0) s = heddle__want(ctx, key, (size_t)(dot - key), err);
   if (s != HEDDLE_OK || heddle__config_get(ctx->config, key, value, origin)) return s;
-  return heddle__fail(err, HEDDLE_ENOTFOUND, "nobody set '%.200s', and it has no default", key);
+  return heddle__fail(err, HEDDLE_ENOTFOUND, "setting '%.200s' is not set and has no default", key);
 }
 
 const char *heddle_context_setting_key(heddle_context *ctx, size_t i) {

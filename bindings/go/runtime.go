@@ -142,7 +142,7 @@ func Devices() ([]DeviceInfo, error) {
 	return rt.Devices()
 }
 
-// Setting gives a setting's value and where it came from; ErrNotFound where nobody set it and it has no default.
+// Setting gives a setting's value and where it came from; ErrNotFound where it is not set and has no default.
 func (rt *Runtime) Setting(key string) (value, origin string, err error) {
 	if err := rt.acquire(); err != nil {
 		return "", "", err

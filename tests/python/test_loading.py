@@ -52,7 +52,7 @@ def test_the_order_of_devices_does_not_depend_on_what_was_asked_for_first():
 
 def test_the_log_says_what_is_left_alone():
     said = heddle("run", DIGITS, "--random", "--device", "cpu", "--set", "log=info").err
-    assert "libheddle_plugin_sim.so: nobody asked for its devices yet" in said
+    assert "libheddle_plugin_sim.so: its devices have not been requested" in said
     assert "libheddle_plugin_cpu.so: nobody" not in said
     plugins = json.loads(good("devices", "--all", "--json"))["plugins"]
     assert {p["name"] for p in plugins} >= {"cpu", "sim"}

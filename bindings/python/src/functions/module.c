@@ -9,7 +9,7 @@ heddle_py_state *heddle_py_state_of(PyTypeObject *type) {
     PyErr_Clear();
     if ((PyType_GetFlags(type) & Py_TPFLAGS_HEAPTYPE) == 0) break;
   }
-  PyErr_SetString(PyExc_TypeError, "the type is none of heddle._functions");
+  PyErr_SetString(PyExc_TypeError, "the type is not one of heddle._functions");
   return NULL;
 }
 
