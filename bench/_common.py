@@ -115,7 +115,7 @@ class Report:
 
 
 class Server:
-    """A benchmark program that measures when it is told to: one line in, one line of numbers out. Variables are
+    """A benchmark program that measures on request: one line in, one line of numbers out. Variables are
     those of its environment that differ from ours."""
 
     def __init__(self, build, name, *args, **variables):

@@ -1,5 +1,5 @@
 /* bench/bench_cpu.c: rows of convolutions and the digits network, through Heddle and as a program written by hand on
- * oneDNN (hand_onednn.c), when told to on standard input. Each line "WHO NET THREADS RUNS" (WHO heddle or hand; NET one
+ * oneDNN (hand_onednn.c), as requested on standard input. Each line "WHO NET THREADS RUNS" (WHO heddle or hand; NET one
  * of the names below or digits) gives one line: nanoseconds of one run, the mean over RUNS.
  * Arguments: the folder of the digits network. */
 #include "bench/hand_onednn.h"

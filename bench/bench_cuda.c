@@ -1,5 +1,5 @@
-/* bench/bench_cuda.c: Heddle and programs written by hand (hand_cuda.h) on the first CUDA device, when told to on standard
- * input. Of the lines "WHAT COUNT", answered with nanoseconds of one, the mean over COUNT, WHAT is
+/* bench/bench_cuda.c: Heddle and programs written by hand (hand_cuda.h) on the first CUDA device, as requested on
+ * standard input. Of the lines "WHAT COUNT", answered with nanoseconds of one, the mean over COUNT, WHAT is
  *   chain_heddle chain_hand                       1,000 Adds of 1,024 floats, inputs and result copied
  *   h2d_heddle h2d_hand d2h_heddle d2h_hand       a copy of BYTES from or to pinned memory
  *   copy compute both                             a model that copies BYTES in, one of TURNS products, one of both
@@ -8,7 +8,6 @@
  * and of these, answered with a number: "compare 1" the largest difference of both chains' results, "peak 1" and
  * "tensor_peak 1" the device's operations a second.
  * Usage: bench_cuda BYTES TURNS FLOATS. Without a device it ends with status 77. */
-#include <math.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -134,19 +133,9 @@ static int first(part p) {
 }
 
 static double difference(heddle_executor *ex) {
-  heddle_error err;
-  heddle_tensor *t;
-  double most = 0;
   run(ex, 1);
   hand_cuda_chain_run();
-  check(heddle_executor_view_output(ex, 0, &t, &err), &err);
-  const float *ours = heddle_tensor_data(t), *theirs = hand_cuda_chain_result();
-  for (int i = 0; i < WIDTH; i++) {
-    const double d = fabs((double)ours[i] - (double)theirs[i]);
-    if (!(d <= most)) most = d;
-  }
-  heddle_tensor_release(t);
-  return most;
+  return difference_to(ex, hand_cuda_chain_result(), WIDTH);
 }
 
 static double chain(heddle_context *ctx, const char *what, int count) {

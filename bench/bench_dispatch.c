@@ -1,4 +1,4 @@
-/* bench/bench_dispatch.c: times runs of small graphs through the public API, when told to on standard input.
+/* bench/bench_dispatch.c: times runs of small graphs through the public API, as requested on standard input.
  * Each line "GRAPH RUNS" (chain, softmax, one) gives one line: nanoseconds of one run, the mean over RUNS. */
 #include <stdio.h>
 #include <stdlib.h>

@@ -1,4 +1,4 @@
-/* bench/bench_models.c: ONNX models on the plugin cpu, or on the devices of its only argument, when told to on standard
+/* bench/bench_models.c: ONNX models on the plugin cpu, or on the devices of its only argument, as requested on standard
  * input. Of the lines
  *   run FILE THREADS RUNS       nanoseconds of a run, the mean over RUNS; a run that is not timed goes before
  *   output FILE THREADS RUNS    writes the first output's bytes to FILE.output, and answers how many they are

@@ -7,18 +7,11 @@
 #include <string.h>
 
 #ifdef HEDDLE_BENCH_OPENCL
-#include <CL/cl.h>
-
 #include "bench/bench.h"
+#include "bench/cl_check.h"
 #include "hand_chain.h"
 
 enum { NODES = 1000, WIDTH = 1024, GROUP = 64 };
-
-static void cl_check(cl_int code, const char *what) {
-  if (code == CL_SUCCESS) return;
-  fprintf(stderr, "%s: %d\n", what, code);
-  exit(code == -1001 ? 77 : 1);
-}
 
 /* ---- by hand */
 

@@ -1,4 +1,4 @@
-/* bench/bench_python.c: times calls of small models from C as their users write them, when told to on standard input.
+/* bench/bench_python.c: times calls of small models from C as their users write them, as requested on standard input.
  * Arguments: the folder of NAME.onnx with inputs x and y. Each line "NAME RUNS" gives one line: nanoseconds of a call, the
  * mean over RUNS. A call is what Python's does: two values in, a run, a result in memory of the caller's. */
 #include <stdio.h>

@@ -1,4 +1,4 @@
-/* bench/bench_tvm.c: graphs of functions that TVM compiled, run by Heddle and by a loop written by hand, when told to
+/* bench/bench_tvm.c: graphs of functions that TVM compiled, run by Heddle and by a loop written by hand, as requested
  * on standard input: bench_tvm LIBRARY; each line "chain|real ours|hand RUNS" gives nanoseconds of one run, "chain|real
  * slots 1" the bytes of the plan's memory.
  * The loop is what a program without a runtime does: it resets the result, calls with arguments that were prepared once,

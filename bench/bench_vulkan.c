@@ -3,7 +3,6 @@
  * Of the lines on standard input, "heddle RUNS" and "hand RUNS" are answered with the nanoseconds of one run, the mean
  * over RUNS, and "compare 1" with the largest difference of both results. Both compute 1,024 floats.
  * Without Vulkan it ends with status 77. */
-#include <math.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -31,19 +30,9 @@ static double timed(const char *who, heddle_executor *ex, int runs) {
 }
 
 static double difference(heddle_executor *ex) {
-  heddle_error err;
-  heddle_tensor *t;
-  double most = 0;
   run(ex);
   hand_vk_run();
-  check(heddle_executor_view_output(ex, 0, &t, &err), &err);
-  const float *ours = heddle_tensor_data(t), *theirs = hand_vk_result();
-  for (int i = 0; i < WIDTH; i++) {
-    const double d = fabs((double)ours[i] - (double)theirs[i]);
-    if (!(d <= most)) most = d;
-  }
-  heddle_tensor_release(t);
-  return most;
+  return difference_to(ex, hand_vk_result(), WIDTH);
 }
 
 int main(void) {

@@ -71,8 +71,8 @@ def wheels_compiler(driver):
 
 
 def device(build):
-    """What the driver calls cuda:0; ends in words where there is none. HEDDLE_CUDA_NVRTC is set where NVRTC is found only
-    so."""
+    """What the driver calls cuda:0; exits with a message where there is none. HEDDLE_CUDA_NVRTC is set where NVRTC is
+    found only so."""
     tool = os.path.join(build, "bin", "heddle")
     done = subprocess.run([tool, "devices", "--json"], stdout=subprocess.PIPE, text=True, check=True)
     for found in json.loads(done.stdout)["devices"]:

@@ -2,11 +2,11 @@
  * set once, mapped host memory, one wait a crossing; a callback records and wakes, and does not run the next step. */
 #include "hand_opencl.h"
 
-#include <CL/cl.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
+#include "cl_check.h"
 #include "hand_host.h"
 
 enum { GROUP = 64 };
@@ -20,12 +20,6 @@ static float *host[3];
 static size_t bytes, global_size;
 static heddle_pfence fence;
 static uint64_t ticks;
-
-static void cl_check(cl_int code, const char *what) {
-  if (code == CL_SUCCESS) return;
-  fprintf(stderr, "%s: %d\n", what, code);
-  exit(code == -1001 ? 77 : 1);
-}
 
 static const char *const text = "__kernel void add(__global const float *a, __global const float *b, __global float *c,"
                                 " int n) { int i = get_global_id(0); if (i < n) c[i] = a[i] + b[i]; }";

@@ -1,5 +1,5 @@
 /* conformance/child.c: a case's process. It goes as far as the case's stage, runs the case, closes what is open, and ends
- * by exit, as a program would. A survey's process tells the parent of devices and of words instead. */
+ * by exit, as a program would. A survey's process reports devices and messages to the parent instead. */
 #include <fcntl.h>
 #include <stdlib.h>
 #include <string.h>

@@ -8,7 +8,7 @@
 typedef bool (*elf_symbol_fn)(void *sink, const char *name, bool defined);
 
 /* NULL, or why the file is no library that this machine could load: what is checked, in the words of the ELF format.
- * Blocks on the file; the whole file is mapped, and a malformed one is told, not followed. */
+ * Blocks on the file; the whole file is mapped, and a malformed one is reported, not followed. */
 const char *elf_symbols(const char *path, elf_symbol_fn each, void *sink);
 
 #endif

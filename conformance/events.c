@@ -104,7 +104,7 @@ static void own_stream(kit *k) {
 }
 
 /* B waits for the first record; then A waits for B and records again. Who takes B's wait for the second record has B and
- * A wait for each other for ever. */
+ * A wait for each other forever. */
 static void rerecorded(kit *k) {
   pair p = pair_new(k);
   heddle_pevent *back = event_new(k);
@@ -228,7 +228,7 @@ static void across(kit *k) {
   kit_close(k, other);
 }
 
-/* Work that fails (kit_spoil) fails who waits for it by an event, and nobody else. */
+/* Work that fails (kit_spoil) fails the streams that wait for it by an event, and no others. */
 static void failing(kit *k) {
   pair p = pair_new(k);
   heddle_pstream *third = kit_stream(k, k->dev);

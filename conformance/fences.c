@@ -266,7 +266,7 @@ KIT_GROUP(
     ON_DEVICE("failed", "a wait for a failed fence fails the stream", 0, kit_fences_failed),
     ON_DEVICE("fails-later", "a fence that fails while a stream waits for it fails the stream", 0,
               kit_fences_fails_later),
-    ON_DEVICE("failed-signal", "behind failed work a signal becomes fence_fail, so that a failure reaches who waits", 0,
+    ON_DEVICE("failed-signal", "behind failed work a signal becomes fence_fail, so that a failure reaches waiters", 0,
               kit_fences_failed_signal),
     ON_DEVICE("failed-once", "sync gives a failure once, and the stream is usable again", 0, kit_fences_failed_once),
     ON_DEVICE("failed-alone", "a failed stream leaves other streams and the device alone", 0, kit_fences_failed_alone),

@@ -19,7 +19,7 @@ static void wait(kit *k, heddle_pstream *s, heddle_pfence fence, uint64_t value)
   kit_ok(k, status, "fence.wait");
 }
 
-/* Fails, and tells the core not to use fence.wait with this driver, unless the buffer holds what kit_fill with n writes. */
+/* Fails, and makes the core not use fence.wait with this driver, unless the buffer holds what kit_fill(n) writes. */
 static void trusted(kit *k, heddle_pstream *s, heddle_pbuffer *b, uint32_t n, const char *what) {
   uint8_t ends[2] = {0};
   kit_get(k, s, b, 0, &ends[0], 1);
@@ -95,8 +95,8 @@ static void *raise_on_demand(void *arg) {
   }
 }
 
-/* The stream waits first; then the bytes that it will copy are put in place, and a thread raises the fence. Whoever does
- * not wait copies the bytes of the round before. This is how the core lets a device wait for another. */
+/* The stream waits first; then the bytes that it will copy are put in place, and a thread raises the fence. A
+ * stream that does not wait copies the bytes of the round before. This is how the core makes a device wait for another. */
 void kit_fences_wait_ability(kit *k) {
   enum { ROUNDS = 200 };
   heddle_pstream *a = kit_stream(k, k->dev), *b = kit_stream(k, k->dev);
@@ -181,7 +181,7 @@ void kit_fences_fails_later(kit *k) {
   heddle_status status = kit_fence_wait(k, after, 1, KIT_FENCE_MS);
   if (status == HEDDLE_OK) kit_fail(k, "a signal behind a wait that failed was a signal");
   if (status == HEDDLE_ETIMEOUT) kit_fail(k, "a fence behind a wait that failed got neither a signal nor a failure");
-  must_fail(k, s, "a wait for a fence that failed meanwhile");
+  must_fail(k, s, "a wait for a fence that failed in the meantime");
   kit_fence_free(k, fence);
   kit_fence_free(k, after);
   k->t.stream.close(s);

@@ -55,7 +55,7 @@ void *kit_heap_alloc(kit *k, uint64_t bytes, uint64_t align) {
   *b = (kit_block){.state = LIVE, .data = data, .bytes = bytes};
   memcpy(data - GUARD - sizeof b, &b, sizeof b);
   memset(data - GUARD, FULL, GUARD);
-  /* Whoever takes it for zeroed finds out; a device's whole memory need not be touched for that. */
+  /* A plugin that takes it for zeroed fails; a device's whole memory need not be touched for that. */
   memset(data, FULL - 1, (size_t)(bytes < MOST_FREED_BYTES ? bytes : MOST_FREED_BYTES));
   memset(data + bytes, FULL, GUARD);
   pthread_mutex_lock(&h->lock);

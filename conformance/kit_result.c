@@ -1,5 +1,5 @@
-/* conformance/kit_result.c: how a case's process tells its parent what came of the case: lines on a pipe, and the step
- * it is in on a shared page. The first result ends the process. */
+/* conformance/kit_result.c: how a case's process reports the result of the case to its parent: lines on a pipe, and the
+ * step it is in on a shared page. The first result ends the process. */
 #include <stdarg.h>
 #include <stdio.h>
 #include <stdlib.h>

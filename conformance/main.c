@@ -1,5 +1,5 @@
 /* conformance/main.c: heddle-check, the program that "heddle check-plugin" starts: the parent of the cases' processes,
- * or one of those. docs/conformance.md tells how it is used. */
+ * or one of those. docs/conformance.md describes its use. */
 #include <errno.h>
 #include <stdlib.h>
 #include <string.h>

@@ -201,7 +201,7 @@ static void natives(kit *k) {
 
 static void unknown_kind(kit *k) {
   heddle_pbuffer *buffer;
-  kit_fails(k, alloc(k, 77, 64, 1, &buffer), HEDDLE_EINVAL, HEDDLE_EUNSUPPORTED, "memory.alloc of a kind that is none");
+  kit_fails(k, alloc(k, 77, 64, 1, &buffer), HEDDLE_EINVAL, HEDDLE_EUNSUPPORTED, "memory.alloc of an unknown kind");
 }
 
 static void required(kit *k) {
@@ -236,7 +236,7 @@ KIT_GROUP(
     ON_DEVICE("limit", "over max_buffer_bytes is HEDDLE_ELIMIT", 0, limit),
     ON_DEVICE("absurd", "sizes that no memory has are refused, not wrapped", 0, absurd),
     ON_DEVICE("after-refusal", "a refused allocation leaves the device usable", 0, after_refusal),
-    ON_DEVICE("unknown-kind", "a kind that is none is refused with words", 0, unknown_kind),
+    ON_DEVICE("unknown-kind", "an unknown kind is refused with a message", 0, unknown_kind),
     ON_DEVICE("counts", "LIVE_BUFFERS and LIVE_BYTES follow alloc and free", 0, counted),
     ON_DEVICE("native", "native gives a buffer's own handle", 0, natives),
     ON_DEVICE("pinned", "PINNED memory is there and mapped once, for its whole life", KIT_NOT_INLINE,

@@ -238,7 +238,7 @@ import m = {0 };
   return m;
 }
 
-/* Fails, and tells the core not to import with this driver, unless the bytes are the pattern. */
+/* Fails, and makes the core not import with this driver, unless the bytes are the pattern. */
 static void trusted(kit *k, const void *data, uint64_t bytes, uint32_t seed, const char *what) {
   if (kit_compare(data, bytes, seed) < bytes) kit_ability(k, "import_host", false);
   kit_same(k, data, bytes, seed, what);

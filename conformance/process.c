@@ -30,7 +30,7 @@ static void work(kit *k) {
 }
 
 static void compare(kit *k, const process_state *before, const char *when) {
-  static char last[512]; /* what stays is told once */
+  static char last[512]; /* what stays is reported once */
   char what[256] = "", note[512] = "";
   bool differs = process_state_differs(before, k->file, what, sizeof what, note, sizeof note);
   if (note[0] != '\0' && strcmp(note, last) != 0) kit_note(k, "%s", note);

@@ -109,7 +109,7 @@ static uintptr_t handler_of(const struct sigaction *a) {
   return address;
 }
 
-/* The library in which a handler lies; NULL for the default, for none, and where it cannot be told. */
+/* The library in which a handler lies; NULL for the default, for none, and where it is unknown. */
 static const char *library_of(uintptr_t handler) {
   Dl_info info;
   void *address;
@@ -159,8 +159,8 @@ bool process_state_differs(const process_state *a, const char *plugin, char *out
   process_state *b = process_state_take();
   if (b == NULL) return false;
   const char *what = NULL;
-  bool told = variables_differ(a, b, plugin, out, bytes, note, note_bytes) ||
-              handlers_differ(a, b, plugin, out, bytes, note, note_bytes);
+  bool reported = variables_differ(a, b, plugin, out, bytes, note, note_bytes) ||
+                  handlers_differ(a, b, plugin, out, bytes, note, note_bytes);
   for (int i = 1; i < SIGNALS && what == NULL; i++)
     if (sigismember(&a->mask, i) != sigismember(&b->mask, i)) what = "the mask of signals of the calling thread";
   if (strcmp(a->locale, b->locale) != 0) what = "the locale";
@@ -170,7 +170,7 @@ bool process_state_differs(const process_state *a, const char *plugin, char *out
     if (a->limits[i].rlim_cur != b->limits[i].rlim_cur || a->limits[i].rlim_max != b->limits[i].rlim_max)
       what = "a limit of the process (setrlimit)";
   if (floats_differ(a, b)) what = "how the calling thread rounds or traps floating-point numbers";
-  if (!told && what != NULL) snprintf(out, bytes, "%s", what);
+  if (!reported && what != NULL) snprintf(out, bytes, "%s", what);
   process_state_free(b);
-  return told || what != NULL;
+  return reported || what != NULL;
 }

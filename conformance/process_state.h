@@ -11,9 +11,9 @@ typedef struct process_state process_state;
 process_state *process_state_take(void);
 void process_state_free(process_state *s);
 
-/* What differs now, in words ("the variable LANG"), in out; false where nothing does. What a driver's library did does not
- * count, and goes to note: a handler of a signal that does not lie in the plugin's own file, and a variable where that
- * file calls nothing that changes variables. */
+/* What differs now, as text ("the variable LANG"), in out; false where nothing does. What a driver's library did does
+ * not count, and goes to note: a handler of a signal that does not lie in the plugin's own file, and a variable where
+ * that file calls nothing that changes variables. */
 bool process_state_differs(const process_state *before, const char *plugin, char *out, size_t bytes, char *note,
                            size_t note_bytes);
 

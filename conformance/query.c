@@ -1,4 +1,4 @@
-/* The group "query": that what query says is pure, well formed and in words, whatever it is asked. */
+/* The group "query": that answers of query are pure and well formed, and refusals have a message, for any region. */
 #include "conformance/op_each.h"
 
 #include <pthread.h>
@@ -6,7 +6,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-/* Status and offers, told apart by their bytes. */
+/* Status and offers, compared by their bytes. */
 static bool same_answer(heddle_status a, const op_offers *x, heddle_status b, const op_offers *y) {
   const uint32_t kept = x->count < OP_OFFERS ? x->count : OP_OFFERS;
   return a == b && x->count == y->count && (kept == 0 || memcmp(x->all, y->all, kept * sizeof x->all[0]) == 0);
@@ -116,7 +116,7 @@ static void impossible(kit *k) {
 #define BEGIN(line) op_read(k, &a->c, &(line), 'f', OP_RUN, 1), op_describe(&a->c, '\0', &a->r)
 #define END(what) refused(k, a, what), op_free(&a->c)
   BEGIN(none);
-  END("an operator that nobody knows");
+  END("an unknown operator");
   BEGIN(add), a->r.node.domain = "no.such.domain";
   END("Add of an unknown domain");
   BEGIN(add), a->r.node.opset = 0;
@@ -136,7 +136,7 @@ static void impossible(kit *k) {
   BEGIN(matmul), a->r.values[1].dtype = op_dtype('l');
   END("MatMul of float32 and int64");
   BEGIN(add), a->r.values[0].dtype = a->r.values[1].dtype = a->r.values[2].dtype = (heddle_dtype){200, 17, 3};
-  END("Add of a type that nobody knows");
+  END("Add of an unknown type");
   BEGIN(reshape), a->r.values[1].data = NULL, a->r.values[1].data_bytes = 0, a->r.values[2].shape = odd;
   END("Reshape to a shape of other size");
   op_attr *at = &a->c.attrs[0];
@@ -255,9 +255,9 @@ KIT_GROUP(kit_query, "query",
            pure, NULL},
           {"query/offers", "offers are well formed: indices, flags, alignments, times", KIT_STAGE_INSTANCE, 0, 60,
            well_formed, NULL},
-          {"query/words", "a refusal is HEDDLE_EUNSUPPORTED in words that name node and operator", KIT_STAGE_INSTANCE,
-           0, 60, words, NULL},
-          {"query/impossible", "what nobody can run is refused, and never a crash", KIT_STAGE_INSTANCE, 0, 60,
+          {"query/words", "a refusal is HEDDLE_EUNSUPPORTED and names node and operator", KIT_STAGE_INSTANCE, 0, 60,
+           words, NULL},
+          {"query/impossible", "what no device can run is refused, and never a crash", KIT_STAGE_INSTANCE, 0, 60,
            impossible, NULL},
           {"query/threads", "query may be called by several threads at once", KIT_STAGE_INSTANCE, 0, 60, threads, NULL},
           {"query/list", "each operator that list names is taken in some region", KIT_STAGE_INSTANCE, 0, 60, list,

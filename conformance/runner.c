@@ -147,7 +147,7 @@ static void close_gate(runner *r, const check *gate, uint32_t stage) {
   }
 }
 
-/* A device that makes nothing has been checked when it has refused everything in words. */
+/* A device that makes nothing has been checked when it has refused everything with a message. */
 static void skip_refused(const runner *r, const check *gate) {
   for (size_t i = 0; i < r->list->count; i++) {
     check *c = &r->list->data[i];

@@ -274,8 +274,8 @@ static bool read_output(check_process *p) {
   return true;
 }
 
-/* Reads what is there, but no more at a time than a pipe holds: whoever never stops printing is not listened to for ever,
- * and what a process has left behind is read to its end. */
+/* Reads what is there, but no more at a time than a pipe holds: a process that never stops printing does not hold the
+ * reader, and what a process has left behind is read to its end. */
 static void read_all(check_process *p) {
   for (int i = 0; i < MOST_READS && p->results >= 0 && read_results(p); i++) continue;
   for (int i = 0; i < MOST_READS && p->output >= 0 && read_output(p); i++) continue;

@@ -7,18 +7,12 @@
 #include <unistd.h>
 
 #include "conformance/check.h"
-#include "plugins/common/cachefile.h"
 #include "conformance/kit_side.h"
+#include "plugins/common/cachefile.h"
+#include "plugins/common/fnv.h"
 
 static const char *const names[] = {"fence_wait", "peer", "import_host"};
 enum { N_NAMES = sizeof names / sizeof names[0], MOST_BYTES = 1 << 20, LIMIT = 16 << 20 };
-
-/* FNV-1a, 64 bits (Fowler, Noll and Vo; RFC 9923). */
-static uint64_t hash(const char *text) {
-  uint64_t h = UINT64_C(0xcbf29ce484222325);
-  for (const unsigned char *p = (const unsigned char *)text; *p != '\0'; p++) h = (h ^ *p) * UINT64_C(0x100000001b3);
-  return h;
-}
 
 /* The folder: --store, the variable of the setting probe.cache_dir, else below the user's folder for caches. */
 static bool find_folder(const check_options *o, char *out, size_t bytes) {
@@ -108,7 +102,7 @@ int check_store(const check_options *o, const check_list *list) {
               "one with --store\n");
     return CHECK_DONE;
   }
-  snprintf(name, sizeof name, "abilities-%016llx.json", (unsigned long long)hash(o->library));
+  snprintf(name, sizeof name, "abilities-%016llx.json", (unsigned long long)fnv1a_text(o->library));
   json_t *before = read_file(&place, name), *devices = json_array(), *root = NULL;
   if (stat(o->library, &info) != 0) snprintf(why, sizeof why, "the plugin's file is gone");
   else {

@@ -1,4 +1,4 @@
-/* core/context.c: a context from its settings to its devices, its references, and what the public API tells of it.
+/* core/context.c: a context from its settings to its devices, its references, and what the public API reports of it.
  * The search, the loading and the choice of devices have files of their own. */
 #include <string.h>
 
@@ -165,7 +165,7 @@ heddle_status heddle__context_number(heddle_context *ctx, const char *key, int64
   return HEDDLE_OK;
 }
 
-/* ---- what the API tells */
+/* ---- what the API reports */
 
 /* For those that list everything and give no error: what memory's lack keeps from being loaded is tried again later. */
 static void all(heddle_context *ctx) {
@@ -184,7 +184,7 @@ heddle_status heddle_context_setting(heddle_context *ctx, const char *key, const
   const char *dot = strchr(key, '.'); /* the one default that a plugin's loading makes */
   if (dot != NULL && strcmp(dot, ".cache_dir") == 0) s = heddle__want(ctx, key, (size_t)(dot - key), err);
   if (s != HEDDLE_OK || heddle__config_get(ctx->config, key, value, origin)) return s;
-  return heddle__fail(err, HEDDLE_ENOTFOUND, "nobody set '%.200s', and it has no default", key);
+  return heddle__fail(err, HEDDLE_ENOTFOUND, "setting '%.200s' is not set and has no default", key);
 }
 
 const char *heddle_context_setting_key(heddle_context *ctx, size_t i) {

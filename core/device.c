@@ -178,7 +178,7 @@ heddle_status heddle__device_open(heddle_device *dev, heddle_error *err) {
   return s;
 }
 
-/* Waits a while for the device's work. What still runs then may touch memory of this context's for ever. */
+/* Waits a while for the device's work. What still runs then may touch memory of this context's at any later time. */
 static void close_plugin_device(heddle_device *dev, heddle_pdevice *handle) {
   heddle_error err = {0, 0, ""};
   heddle_status s = HEDDLE_EFAILED;

@@ -160,7 +160,7 @@ static heddle_status add_folder(heddle_context *ctx, const char *path, const cha
 }
 
 /* A list of folders or files with ':' between; a list that is a file's path is that file, whatever its name:
- * heddle-probe is told one plugin so. */
+ * that is how heddle-probe gets its plugin. */
 static heddle_status add_list(heddle_context *ctx, const char *list, const char *found_by, folders *seen,
                               heddle_error *err) {
   heddle_status s = HEDDLE_OK;

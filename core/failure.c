@@ -6,6 +6,7 @@
 #include <string.h>
 
 #include "heddle/text.h"
+#include "plugins/common/fnv.h"
 
 typedef struct members {
   uint64_t mark; /* MARK: there is a record */
@@ -33,27 +34,20 @@ static members load(const heddle_error *err) {
   return m;
 }
 
-/* FNV-1a, 64 bits. */
-static uint64_t sum_of(const char *text) {
-  uint64_t h = UINT64_C(0xcbf29ce484222325);
-  for (; *text != '\0'; text++) h = (h ^ (unsigned char)*text) * UINT64_C(0x100000001b3);
-  return h;
-}
-
 static bool is_ended(const heddle_error *err) {
   return memchr(err->text, '\0', HEDDLE__FAILURE_TEXT) != NULL;
 }
 
 bool heddle__has_members(const heddle_error *err) {
   const members m = load(err);
-  return m.mark == MARK && is_ended(err) && m.sum == sum_of(err->text);
+  return m.mark == MARK && is_ended(err) && m.sum == fnv1a_text(err->text);
 }
 
 static void store(heddle_error *err, members *m) {
   err->text[sizeof err->text - 1] = '\0'; /* a plugin may have left it open */
   if (!is_ended(err)) (void)heddle_text_clean(err->text, err->text, HEDDLE__FAILURE_TEXT); /* cuts no character */
   m->mark = MARK;
-  m->sum = sum_of(err->text);
+  m->sum = fnv1a_text(err->text);
   memcpy(place(err), m, sizeof *m);
 }
 

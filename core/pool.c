@@ -33,7 +33,7 @@ struct heddle__pool {
   pthread_cond_t wake;  /* workers: tickets or stop */
   pthread_cond_t done;  /* the owner of the job: no ticket and no worker left */
   pthread_cond_t admit; /* gangs: the workers are free */
-  uint64_t spin_ns;     /* how long who waits looks out before it sleeps */
+  uint64_t spin_ns;     /* how long a waiting thread spins before it sleeps */
   uint32_t threads;
   uint32_t started;           /* workers that run; changed by the owner of the job only */
   pid_t pid;                  /* of the process that started them */
@@ -157,7 +157,7 @@ heddle_status heddle__pool_create(uint32_t threads, uint64_t spin_ns, heddle__po
 
 void heddle__pool_release(heddle__pool *pool) {
   if (pool == NULL) return;
-  if (pool->pid == getpid()) { /* after a fork the workers are not in this process, and the lock may be held for ever */
+  if (pool->pid == getpid()) { /* after a fork there are no workers here, and the lock may stay taken */
     pthread_mutex_lock(&pool->lock);
     atomic_fetch_or(&pool->word, STOP);
     pthread_cond_broadcast(&pool->wake);
@@ -225,7 +225,7 @@ static bool is_busy(heddle__pool *pool) {
 /* Waits for the workers. It looks out for no longer than the owner itself has worked: a worker that needs more is held
  * up by something else, and may need this core. */
 static void close_job(heddle__pool *pool, bool gang, uint64_t began) {
-  if (!gang) atomic_fetch_and(&pool->word, ~TICKETS); /* whoever has not come by now is not needed */
+  if (!gang) atomic_fetch_and(&pool->word, ~TICKETS); /* a worker that has not come by now is not needed */
   if (is_busy(pool) && pool->spin_ns > 0) {
     const uint64_t now = heddle__now_ns(), mine = now - began;
     const uint64_t end = now + (mine < pool->spin_ns ? mine : pool->spin_ns);

@@ -5,6 +5,7 @@
 #define HEDDLE_CORE_PROBE_H
 
 #include "core/registry.h"
+#include "plugins/common/fnv.h"
 
 /* What the file beside a library says of it. */
 typedef struct heddle__manifest {
@@ -15,9 +16,7 @@ typedef struct heddle__manifest {
 
 /* The files of a plugin in the setting probe.cache_dir are called KIND-%016llx.json, by FNV-1a of its real path. */
 static inline unsigned long long heddle__probe_number(const char *real) {
-  unsigned long long hash = 0xcbf29ce484222325ULL;
-  for (; *real != '\0'; real++) hash = (hash ^ (unsigned char)*real) * 0x100000001b3ULL;
-  return hash;
+  return fnv1a_text(real);
 }
 
 /* heddle__manifest_read; HEDDLE_EUNSUPPORTED in a build without it. */

@@ -11,6 +11,7 @@
 #include "core/alloc.h"
 #include "core/context.h"
 #include "core/error.h"
+#include "core/sheet.h"
 #include "core/trace.h"
 #include "heddle/text.h"
 #include "heddle/executor.h"
@@ -192,80 +193,85 @@ void heddle__trace_clock(heddle__trace *t, const char *name, bool own, int64_t o
 
 /* ---- writing */
 
-static void put_string(FILE *f, const char *text) {
-  putc('"', f);
-  while (*text != '\0') { /* a character at a time */
-    char one[5] = "", clean[5];
-    do one[strlen(one)] = *text++;
-    while (((unsigned char)*text & 0xC0) == 0x80 && strlen(one) < 4);
-    (void)heddle_text_clean(one, clean, sizeof clean);
-    if (clean[0] == '"' || clean[0] == '\\') putc('\\', f);
-    fputs(clean, f);
-  }
-  putc('"', f);
-}
-
-/* Microseconds with three digits, without a decimal point of the locale's. */
-static void put_us(FILE *f, uint64_t ns) {
-  fprintf(f, "%" PRIu64 ".%03u", ns / 1000, (unsigned)(ns % 1000));
+static void put_string(heddle__sheet *out, const char *text) {
+  char clean[NAME_BYTES];
+  (void)heddle_text_clean(text, clean, sizeof clean);
+  heddle__say_string(out, clean);
 }
 
 /* Processes with their clocks, and threads, in the order in which they appeared. */
-static void put_names(FILE *f, const heddle__trace *t) {
+static void put_names(heddle__sheet *out, const heddle__trace *t) {
   for (uint32_t i = 0; i < t->n_groups; i++) {
     const group *g = &t->groups[i];
-    fprintf(f, "%s\n{\"ph\":\"M\",\"name\":\"process_name\",\"pid\":%u,\"args\":{\"name\":", i > 0 ? "," : "", i + 1);
-    put_string(f, g->name);
-    fprintf(f, "}},\n{\"ph\":\"M\",\"name\":\"process_sort_index\",\"pid\":%u,\"args\":{\"sort_index\":%u}}", i + 1, i);
+    heddle__say(out, "%s\n{\"ph\":\"M\",\"name\":\"process_name\",\"pid\":%u,\"args\":{\"name\":", i > 0 ? "," : "",
+                i + 1);
+    put_string(out, g->name);
+    heddle__say(out, "}},\n{\"ph\":\"M\",\"name\":\"process_sort_index\",\"pid\":%u,\"args\":{\"sort_index\":%u}}",
+                i + 1, i);
     if (!g->stated) continue;
-    fprintf(f, ",\n{\"ph\":\"M\",\"name\":\"process_labels\",\"pid\":%u,\"args\":{\"labels\":\"", i + 1);
-    if (g->own) fprintf(f, "own clock, offset %" PRId64 " ns, error %" PRIu64 " ns\"}}", g->offset_ns, g->error_ns);
-    else fputs("the host's clock\"}}", f);
+    heddle__say(out, ",\n{\"ph\":\"M\",\"name\":\"process_labels\",\"pid\":%u,\"args\":{\"labels\":\"", i + 1);
+    if (g->own)
+      heddle__say(out, "own clock, offset %" PRId64 " ns, error %" PRIu64 " ns\"}}", g->offset_ns, g->error_ns);
+    else heddle__say_text(out, "the host's clock\"}}");
   }
   for (uint32_t i = 0; i < t->n_tracks; i++) {
-    fprintf(f, ",\n{\"ph\":\"M\",\"name\":\"thread_name\",\"pid\":%u,\"tid\":%u,\"args\":{\"name\":",
-            t->tracks[i].group + 1, i + 1);
-    put_string(f, t->tracks[i].name);
-    fputs("}}", f);
+    heddle__say(out, ",\n{\"ph\":\"M\",\"name\":\"thread_name\",\"pid\":%u,\"tid\":%u,\"args\":{\"name\":",
+                t->tracks[i].group + 1, i + 1);
+    put_string(out, t->tracks[i].name);
+    heddle__say_text(out, "}}");
   }
 }
 
-static void put_clocks(FILE *f, const heddle__trace *t) {
+static void put_clocks(heddle__sheet *out, const heddle__trace *t) {
   const char *comma = "";
   for (uint32_t i = 0; i < t->n_groups; i++) {
     const group *g = &t->groups[i];
     if (!g->stated) continue;
-    fprintf(f, "%s\n{\"pid\":%u,\"name\":", comma, i + 1);
-    put_string(f, g->name);
-    fprintf(f, ",\"clock\":\"%s\",\"offset_ns\":%" PRId64 ",\"error_ns\":%" PRIu64 "}", g->own ? "own" : "host",
-            g->offset_ns, g->error_ns);
+    heddle__say(out, "%s\n{\"pid\":%u,\"name\":", comma, i + 1);
+    put_string(out, g->name);
+    heddle__say(out, ",\"clock\":\"%s\",\"offset_ns\":%" PRId64 ",\"error_ns\":%" PRIu64 "}", g->own ? "own" : "host",
+                g->offset_ns, g->error_ns);
     comma = ",";
   }
 }
 
-static void put_span(FILE *f, const heddle__trace *t, const span *s, uint64_t zero) {
-  fprintf(f, ",\n{\"ph\":\"X\",\"pid\":%u,\"tid\":%u,\"name\":", t->tracks[s->track].group + 1, s->track + 1);
-  put_string(f, s->name);
-  fputs(",\"ts\":", f);
-  put_us(f, s->t0 - zero);
-  fputs(",\"dur\":", f);
-  put_us(f, s->t1 - s->t0);
-  if (s->route != NULL) fprintf(f, ",\"args\":{\"bytes\":%" PRIu64 ",\"route\":\"%s\"}", s->bytes, s->route);
-  putc('}', f);
+static void put_span(heddle__sheet *out, const heddle__trace *t, const span *s, uint64_t zero) {
+  heddle__say(out, ",\n{\"ph\":\"X\",\"pid\":%u,\"tid\":%u,\"name\":", t->tracks[s->track].group + 1, s->track + 1);
+  put_string(out, s->name);
+  heddle__say_text(out, ",\"ts\":");
+  heddle__say_us(out, s->t0 - zero);
+  heddle__say_text(out, ",\"dur\":");
+  heddle__say_us(out, s->t1 - s->t0);
+  if (s->route != NULL) heddle__say(out, ",\"args\":{\"bytes\":%" PRIu64 ",\"route\":\"%s\"}", s->bytes, s->route);
+  heddle__say_text(out, "}");
 }
 
-static void put_all(FILE *f, const heddle__trace *t) {
+/* What was put so far, into the file. */
+static void pass_on(heddle__sheet *out, FILE *file) {
+  if (out->text == NULL) return;
+  fwrite(out->text, 1, out->used, file);
+  out->used = 0;
+}
+
+/* false where memory is out. */
+static bool put_all(FILE *file, const heddle__trace *t) {
+  heddle__sheet sheet = {0}, *out = &sheet;
   uint64_t zero = UINT64_MAX;
   for (const chunk *c = t->first; c != NULL; c = c->next)
     for (uint32_t i = 0; i < c->used; i++)
       if (c->spans[i].t0 < zero) zero = c->spans[i].t0;
-  fprintf(f, "{\"displayTimeUnit\":\"ns\",\"otherData\":{\"dropped\":%" PRIu64 ",\"clocks\":[", t->dropped);
-  put_clocks(f, t);
-  fputs("]},\"traceEvents\":[", f);
-  put_names(f, t); /* a span has a group, so that there is one before it */
-  for (const chunk *c = t->first; c != NULL; c = c->next)
-    for (uint32_t i = 0; i < c->used; i++) put_span(f, t, &c->spans[i], zero);
-  fputs("\n]}\n", f);
+  heddle__say(out, "{\"displayTimeUnit\":\"ns\",\"otherData\":{\"dropped\":%" PRIu64 ",\"clocks\":[", t->dropped);
+  put_clocks(out, t);
+  heddle__say_text(out, "]},\"traceEvents\":[");
+  put_names(out, t); /* a span has a group, so that there is one before it */
+  for (const chunk *c = t->first; c != NULL && !out->failed; c = c->next) {
+    for (uint32_t i = 0; i < c->used; i++) put_span(out, t, &c->spans[i], zero);
+    pass_on(out, file);
+  }
+  heddle__say_text(out, "\n]}\n");
+  pass_on(out, file);
+  heddle__free(out->text);
+  return !out->failed;
 }
 
 heddle_status heddle__trace_write(heddle__trace *t, const char *path, heddle_error *err) {
@@ -274,11 +280,12 @@ heddle_status heddle__trace_write(heddle__trace *t, const char *path, heddle_err
   if (f == NULL) return heddle__fail(err, HEDDLE_EIO, "trace '%s' cannot be written: %s", path, strerror(errno));
   pthread_mutex_lock(&t->lock);
   atomic_store(&t->on, false);
-  put_all(f, t);
+  const bool whole = put_all(f, t);
   clear(t);
   pthread_mutex_unlock(&t->lock);
   int failed = ferror(f) != 0 ? EIO : 0;
   if (fclose(f) != 0 && failed == 0) failed = errno;
+  if (!whole) return heddle__no_memory(err, "the text of a trace");
   if (failed != 0) return heddle__fail(err, HEDDLE_EIO, "trace '%s' was not written: %s", path, strerror(failed));
   return HEDDLE_OK;
 }

@@ -81,6 +81,7 @@ void heddle__want_tell(heddle_context *ctx) {
   for (size_t i = 0; i < ctx->plugins.count; i++) {
     const heddle__plugin *p = ctx->plugins.data[i];
     if (!atomic_load(&p->seen))
-      heddle__logf(&ctx->log, HEDDLE_LOG_INFO, "loader", "not loaded: %s: nobody asked for its devices yet", p->path);
+      heddle__logf(&ctx->log, HEDDLE_LOG_INFO, "loader", "not loaded: %s: its devices have not been requested",
+                   p->path);
   }
 }

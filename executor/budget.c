@@ -8,7 +8,7 @@
 #include "core/watch.h"
 #include "executor/constants.h"
 
-#define MOST (UINT64_MAX >> 3) /* more is not told apart, so that sums of these are numbers still */
+#define MOST (UINT64_MAX >> 3) /* larger numbers count as this, so that sums of them do not overflow */
 
 /* What operators on a device keep for themselves, as their plugin says: each once, and each launch for each run in
  * flight. */

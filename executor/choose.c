@@ -10,7 +10,7 @@
 #define REORDER_NS 1500.0
 #define REORDER_NS_PER_BYTE 0.1
 
-/* What makes a move worth it, so that rounding cannot drive the same moves for ever; and how often all are tried. */
+/* What makes a move worth it, so that rounding cannot repeat the same moves forever; and how often all are tried. */
 #define GAIN_NS 1.0
 enum { SWEEPS = 8, MOST_MOVES = 64, MOST_USERS = 64 };
 

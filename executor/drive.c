@@ -1,7 +1,7 @@
-/* executor/drive.c: hands the helm of a run from thread to thread, and tells the end of the run to all who wait.
- * On the way of a run that nobody else watches there are a few atomics and no lock; everything else is behind the lock
- * of the drive. A thread that lets go of the helm, or ends a run, looks at watchers afterwards; a thread that wants
- * either counts itself before it looks: one of the two sees the other. */
+/* executor/drive.c: hands the helm of a run from thread to thread, and reports the end of the run to all waiting
+ * threads. On the way of a run that nobody else watches there are a few atomics and no lock; everything else is behind
+ * the lock of the drive. A thread that lets go of the helm, or ends a run, looks at watchers afterwards; a thread that
+ * wants either counts itself before it looks: one of the two sees the other. */
 #include "executor/drive.h"
 
 #include <string.h>
@@ -97,7 +97,7 @@ static void release_helm(heddle__drive *d) {
   if (atomic_load(&d->watchers) != 0) call_all(d);
 }
 
-/* Tells everybody who waits for this run. */
+/* Wakes all threads that wait for this run. */
 static void deliver(heddle__drive *d, uint64_t run, heddle_status status) {
   pthread_mutex_lock(&d->lock);
   for (heddle__waiter *w = d->waiters; w != NULL; w = w->next) {

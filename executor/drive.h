@@ -18,8 +18,8 @@ typedef struct heddle__waiter {
   heddle_error *err;
 } heddle__waiter;
 
-/* Told of the end of a run by its driver, before anybody else: hung is where a stream did not drain after a failure, or
- * NULL. Gives the run's status, which it may change together with the words. */
+/* Called with the end of a run by its driver, before any other thread sees it: hung is where a stream did not drain
+ * after a failure, or NULL. Gives the run's status, which it may change together with the words. */
 typedef heddle_status (*heddle__ended_fn)(void *user, heddle_status status, const char *hung, heddle_error *words);
 
 /* Asked by its driver when a run has failed: HEDDLE_OK where it shall begin again, with what is bound and profile then;

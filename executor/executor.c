@@ -209,7 +209,7 @@ void heddle_executor_release(heddle_executor *ex) {
 
 /* ---- checks */
 
-/* What can be told of any executor, pending or not. */
+/* What can be asked of any executor, pending or not. */
 static heddle_status check_alive(heddle_executor *ex, heddle_error *err) {
   if (ex == NULL) return heddle__fail(err, HEDDLE_EINVAL, "the executor is NULL");
   heddle_status s = heddle__check_fork(err);

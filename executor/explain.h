@@ -1,6 +1,5 @@
-/* executor/explain.h: a finished plan in words, as JSON, and as a picture for Graphviz. What is written depends on the plan
- * alone, so that equal plans give equal bytes. The writing is done in
- * executor/explain/. */
+/* executor/explain.h: a finished plan as text, as JSON, and as a picture for Graphviz. What is written depends on the
+ * plan alone, so that equal plans give equal bytes. The writing is done in executor/explain/. */
 #ifndef HEDDLE_EXECUTOR_EXPLAIN_H
 #define HEDDLE_EXECUTOR_EXPLAIN_H
 
@@ -11,7 +10,7 @@
  * format that is none; HEDDLE_EUNSUPPORTED in a build without it. Reads the plan only: any thread. */
 heddle_status heddle__explain(const heddle__plan *plan, heddle_explain_format format, char **out, heddle_error *err);
 
-/* Words for numbers, the same wherever a plan or a run is told of. */
+/* Names of numbers, the same in every report of a plan or a run. */
 static inline const char *heddle__explain_route(heddle__route route) {
   switch (route) {
   case HEDDLE__ROUTE_SAME: return "same";

@@ -21,7 +21,7 @@ typedef struct heddle__flight_lane {
 
 typedef struct heddle__flight {
   uint32_t n, n_args;
-  atomic_ullong started, ended; /* runs; those between are pending: their ends were not told to anybody yet */
+  atomic_ullong started, ended; /* runs; those between are pending: no wait has returned their ends yet */
   uint64_t settings;            /* of inputs, so far */
   heddle__setting *latest;      /* per input */
   heddle__flight_lane *lanes;

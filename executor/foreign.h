@@ -11,7 +11,7 @@
 heddle_status heddle__foreign_init(heddle_model *m, heddle_module *library, heddle_error *err);
 void heddle__foreign_finish(heddle_model *m);
 
-/* heddle__ask for a node that calls a function: asks the library, not the plugin. HEDDLE_EUNSUPPORTED in words for a
+/* heddle__ask for a node that calls a function: asks the library, not the plugin. HEDDLE_EUNSUPPORTED for a
  * function that is not there, and for a device that it was not compiled for. answer holds the node's region. */
 heddle_status heddle__foreign_ask(heddle__plan *plan, const heddle__node *node, uint32_t device, heddle__answer *answer,
                                   heddle_error *err);

@@ -1,5 +1,5 @@
 /* executor/memory.c: takes memory from plugins and gives it back.
- * Who may use it when is the plan's business; what a hung device may still touch is said by whoever notices. */
+ * The plan decides which step may use it when; a caller that finds a device hung says what it may still touch. */
 #include "executor/memory.h"
 
 #include "core/alloc.h"
@@ -9,8 +9,8 @@
 
 enum { HOST_ALIGN = 64 };
 
-/* Host memory that a hung device may touch for ever: never freed, and reachable, so that no leak checker takes it for
- * an accident. */
+/* Host memory that a hung device may touch at any later time: never freed, and reachable, so that no leak checker takes
+ * it for an accident. */
 static _Atomic(heddle__memory *) kept;
 
 static const char *kind_name(uint32_t kind) {

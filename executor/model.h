@@ -89,11 +89,11 @@ void heddle__plan_constant(heddle__plan_input *in, const heddle__constant *c);
 /* Which input stands in the way of planning now: HEDDLE__NONE, or a needed one that has no shape or no value yet. */
 heddle_status heddle__order_lacks(const heddle_model *m, const heddle__wish *wish, uint32_t *arg, heddle_error *err);
 
-/* Whether dtype and shape of a tensor fit what the graph says of an input; HEDDLE_EINVAL with both in words. */
+/* Whether dtype and shape of a tensor fit what the graph says of an input; HEDDLE_EINVAL with both in the text. */
 heddle_status heddle__model_fits(const heddle_model *m, uint32_t arg, heddle_dtype dtype, uint32_t ndim,
                                  const int64_t *shape, heddle_error *err);
 
-/* HEDDLE_ENOTFOUND in words, for a name that is no input: which there are, parameters last and only counted. */
+/* HEDDLE_ENOTFOUND for a name that is no input; the text lists the inputs, parameters last and only counted. */
 heddle_status heddle__model_no_input(const heddle_model *m, const char *name, heddle_error *err);
 
 /* The node of an input. */

@@ -3,7 +3,6 @@
 #include "executor/plan.h"
 
 #include <stdarg.h>
-#include <stdio.h>
 #include <string.h>
 
 #include "core/alloc.h"
@@ -11,58 +10,21 @@
 #include "core/failure.h"
 #include "core/watch.h"
 
-#define CHUNK_BYTES ((size_t)64 * 1024)
-
-typedef struct chunk {
-  struct chunk *next;
-  size_t used;
-  size_t size;
-  size_t reserved; /* keeps the bytes after it aligned to 16 */
-} chunk;
-
 void *heddle__plan_alloc(heddle__plan *plan, size_t count, size_t size) {
-  uint64_t bytes = 0;
-  if (!heddle__mul(count, size, &bytes) || bytes > SIZE_MAX / 2) return NULL;
-  bytes = (bytes + 15) & ~(uint64_t)15;
-  chunk *c = plan->arena;
-  if (c == NULL || c->size - c->used < bytes) {
-    size_t want = bytes > CHUNK_BYTES ? (size_t)bytes : CHUNK_BYTES;
-    chunk *fresh = heddle__alloc(1, sizeof(chunk) + want);
-    if (fresh == NULL) return NULL;
-    fresh->size = want;
-    if (c != NULL && bytes > CHUNK_BYTES) { /* keep filling the chunk in use */
-      fresh->next = c->next;
-      c->next = fresh;
-    } else {
-      fresh->next = c;
-      plan->arena = fresh;
-    }
-    c = fresh;
-  }
-  void *p = (char *)(c + 1) + c->used;
-  c->used += (size_t)bytes;
-  return p;
+  return heddle__arena_take(&plan->arena, count, size);
 }
 
 char *heddle__plan_format(heddle__plan *plan, const char *format, ...) {
-  va_list ap, again;
-  va_start(ap, format);
-  va_copy(again, ap);
-  int n = vsnprintf(NULL, 0, format, ap);
-  va_end(ap);
-  char *text = n < 0 ? NULL : heddle__plan_alloc(plan, (size_t)n + 1, 1);
-  if (text != NULL) vsnprintf(text, (size_t)n + 1, format, again);
-  va_end(again);
+  va_list args;
+  va_start(args, format);
+  char *text = heddle__arena_format(&plan->arena, format, args);
+  va_end(args);
   return text;
 }
 
 void heddle__plan_free(heddle__plan *plan) {
   if (plan == NULL) return;
-  for (chunk *c = plan->arena; c != NULL;) {
-    chunk *next = c->next;
-    heddle__free(c);
-    c = next;
-  }
+  heddle__arena_drop(&plan->arena);
   heddle__free(plan);
 }
 

@@ -12,6 +12,7 @@
 #ifndef HEDDLE_EXECUTOR_PLAN_H
 #define HEDDLE_EXECUTOR_PLAN_H
 
+#include "core/arena.h"
 #include "core/context.h"
 #include "executor/route_costs.h"
 #include "graph/opschema.h"
@@ -293,7 +294,7 @@ typedef struct heddle__plan_output {
 
 typedef struct heddle__plan {
   heddle__request req; /* pointers borrowed from the model, which outlives the plan */
-  void *arena;
+  heddle__arena arena;
 
   heddle__plan_device *devices;
   heddle__value *values;

@@ -235,7 +235,7 @@ static void drop_bound(heddle_executor *ex) {
   ex->profile = NULL;
   heddle__bound *b = ex->bound;
   put_bound(ex, NULL);
-  heddle__bound_free(b, true); /* no run is pending, and none that hung was left: the executor were dead */
+  heddle__bound_free(b, true); /* no run is pending, and none hung: else the executor would be dead */
   atomic_store(&ex->has_outputs, false);
 }
 

@@ -14,8 +14,8 @@
 
 enum { MOST_IMPORT_ALIGN = 4096 };
 
-/* Where nothing was measured: microseconds to wake who waits, and tenths of a nanosecond a byte, 10 GB/s a copy. By
- * route: same, direct, shared, peer, staged, staged twice. */
+/* Where nothing was measured: microseconds to wake a waiting thread, and tenths of a nanosecond a byte, 10 GB/s a copy.
+ * By route: same, direct, shared, peer, staged, staged twice. */
 static const unsigned char defaults[][2] = {{0, 0}, {20, 1}, {10, 0}, {20, 1}, {40, 2}, {50, 3}};
 
 static heddle__route_cost default_of(heddle__route route) {

@@ -17,7 +17,7 @@ typedef enum heddle__route {
 } heddle__route;
 
 /* Time from when a value is there until it can be used on the other side: latency_ns + bytes * ns_per_byte, with the
- * waking of whoever waits in the latency. */
+ * waking of a waiting thread in the latency. */
 typedef struct heddle__route_cost {
   double latency_ns;
   double ns_per_byte;
@@ -48,7 +48,7 @@ void heddle__routes_recall(heddle_device *const *devices, uint32_t n);
 
 /* Tests one route, unless it is known or the setting routes.test is 0; of SHARED, from is whose memory the page is, and
  * both directions are tested. Both devices are opened for it. A wrong route is turned off and warned of in the log, which
- * is no failure where another one is left (SHARED, PEER); of the others it is HEDDLE_EFAILED in words. HEDDLE_EDEVICE: a
+ * is no failure where another one is left (SHARED, PEER); for the others it is HEDDLE_EFAILED. HEDDLE_EDEVICE: a
  * device was lost by it; HEDDLE_ETIMEOUT: it hung. Any thread; blocks for some milliseconds. */
 heddle_status heddle__route_test(heddle_device *from, heddle_device *to, heddle__route route, heddle_error *err);
 

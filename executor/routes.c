@@ -19,7 +19,7 @@ heddle_status heddle__add_crossing(heddle__copier *c, uint32_t value, uint32_t t
                     !plan->devices[from].is_inline && !plan->devices[to].is_inline &&
                     !heddle__route_fetches(plan->devices[from].dev, plan->devices[to].dev);
   if (route == HEDDLE__ROUTE_PEER || from_owner) from = owner;
-  uint32_t with = shared && owner != from && owner != to ? owner : to; /* whose page it is has to be told, at least */
+  uint32_t with = shared && owner != from && owner != to ? owner : to; /* at least the owner of the page is known */
   const heddle_device *a = from != HEDDLE__NONE ? plan->devices[from].dev : NULL;
   const heddle_device *b = with != HEDDLE__NONE ? plan->devices[with].dev : NULL;
   heddle__route_cost cost = heddle__route_cost_of(a, b, route);

@@ -78,7 +78,7 @@ void heddle__wish_free(heddle__wish *wish);
 /* Makes a run pending; timed: with a profile. */
 heddle_status heddle__executor_begin(heddle_executor *ex, bool timed, heddle_error *err);
 
-/* Which input of a bound program was never set; HEDDLE__NONE: none. HEDDLE_EINVAL in words. */
+/* Which input of a bound program was never set; HEDDLE__NONE: none. HEDDLE_EINVAL names it. */
 uint32_t heddle__executor_unset(const heddle_executor *ex, const heddle__bound *b);
 heddle_status heddle__executor_say_unset(const heddle_executor *ex, uint32_t arg, heddle_error *err);
 

@@ -30,8 +30,8 @@ heddle_status heddle__placer_init(heddle__placer *placer, const heddle__blocks *
                                   heddle_error *err);
 void heddle__placer_finish(heddle__placer *placer);
 
-/* Places all blocks, in this order, each at an offset where it overlaps none that it conflicts with. Gives the bytes
- * of all buffers together; UINT64_MAX as soon as one buffer needs more than bound. */
+/* Places all blocks, in this order, each at an offset where it overlaps no block with which it conflicts. Gives the
+ * bytes of all buffers together; UINT64_MAX as soon as one buffer needs more than bound. */
 uint64_t heddle__place(heddle__placer *placer, const uint32_t *order, heddle__fit fit, uint64_t bound);
 
 /* Bytes of buffer k, as placed; 0 where nothing is in it. */

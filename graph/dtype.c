@@ -71,10 +71,6 @@ heddle_status heddle__dtype_parse(const char *text, heddle_dtype *out, heddle_er
                       shown);
 }
 
-void heddle__dtype_text(heddle_dtype dtype, char out[32]) {
-  heddle__dtype_name(dtype, out);
-}
-
 heddle_status heddle__dtype_usable(heddle_dtype dtype, heddle_error *err) {
   char name[32];
   bool whole = dtype.bits == 8 || dtype.bits == 16 || dtype.bits == 32 || dtype.bits == 64, good;

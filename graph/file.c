@@ -41,7 +41,7 @@ static heddle_status read_all(int fd, const char *path, char *data, size_t bytes
     if (n < 0 && errno == EINTR) continue;
     if (n <= 0)
       return heddle__fail(err, HEDDLE_EIO, "%s: could not be read: %s", path,
-                          n < 0 ? strerror(errno) : "it became shorter meanwhile");
+                          n < 0 ? strerror(errno) : "it became shorter while it was read");
     done += (size_t)n;
   }
   return HEDDLE_OK;

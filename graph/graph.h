@@ -110,7 +110,7 @@ static inline uint32_t heddle__entry_id(const heddle_graph *g, heddle__entry e) 
 
 #define HEDDLE__UNALIGNED_BYTES (UINT64_C(256) << 10)
 
-/* Bytes of a file, and what tells the file from any other and from what it was before a change. No padding. */
+/* Bytes of a file, and what distinguishes the file from any other and from its state before a change. No padding. */
 typedef struct heddle__file_place {
   uint64_t device, inode, size, offset, bytes;
   int64_t changed[4]; /* seconds and nanoseconds, of its bytes and of its entry */

@@ -3,6 +3,7 @@
 #include "graph/infer.h"
 
 #include "core/failure.h"
+#include "core/tensor.h"
 
 #include <stdarg.h>
 #include <stdio.h>
@@ -56,7 +57,7 @@ heddle_status heddle__same_dtype(const heddle_graph *g, const heddle__node *node
                                  const heddle__known *const *inputs, heddle_error *err) {
   char name[32];
   if (inputs[i] == NULL || memcmp(&inputs[i]->dtype, &inputs[0]->dtype, sizeof inputs[i]->dtype) == 0) return HEDDLE_OK;
-  heddle__dtype_text(inputs[0]->dtype, name);
+  heddle__dtype_name(inputs[0]->dtype, name);
   return heddle__bad_input(g, node, i, inputs[i], err, "%s, the type of input 0", name);
 }
 

@@ -75,7 +75,7 @@ HEDDLE__INFER_FN(heddle__infer_range);
 /* infer_resize.c */
 HEDDLE__INFER_FN(heddle__infer_resize);
 
-/* Shorthands inside a function of that signature: HEDDLE_EFORMAT in words about the node. */
+/* Shorthands inside a function of that signature: HEDDLE_EFORMAT with a text about the node. */
 #define HEDDLE__BAD(...) heddle__node_fail(g, node, err, HEDDLE_EFORMAT, __VA_ARGS__)
 
 #define HEDDLE__INT64 ((heddle_dtype){HEDDLE_DTYPE_INT, 64, 1})

@@ -95,7 +95,7 @@ heddle_status heddle__infer_pad(const heddle_graph *g, const heddle__node *node,
   int64_t axes[HEDDLE__MAX_NDIM];
   uint32_t count;
   if (strcmp(mode, "constant") != 0 && strcmp(mode, "reflect") != 0 && strcmp(mode, "edge") != 0)
-    return HEDDLE__BAD("its mode is none of constant, reflect and edge");
+    return HEDDLE__BAD("its mode is not constant, reflect or edge");
   heddle_status s = fill != NULL ? heddle__same_dtype(g, node, 2, inputs, err) : HEDDLE_OK;
   if (s == HEDDLE_OK) s = heddle__operand_ints(g, node, inputs, 3, axes, &count, needs, err);
   if (s != HEDDLE_OK) return s;

@@ -1,4 +1,4 @@
-/* graph/json_out.c: JSON text that grows; see json_out.h.
+/* graph/json_out.c: parts of JSON text; see json_out.h.
  * jansson's own writer is not used: it writes 17 digits where 3 would do. */
 #include "graph/json_out.h"
 
@@ -7,58 +7,10 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "core/alloc.h"
-
-static void put(heddle__json_out *out, const char *bytes, size_t n) {
-  if (out->failed) return;
-  if (n >= out->capacity - out->used) { /* the byte after is for the terminator */
-    size_t room = out->capacity < 4096 ? 4096 : out->capacity;
-    while (room - out->used <= n && room <= SIZE_MAX / 2) room *= 2;
-    char *more = room - out->used > n ? heddle__grow(out->text, out->capacity, room, 1) : NULL;
-    if (more == NULL) {
-      out->failed = true;
-      return;
-    }
-    out->text = more;
-    out->capacity = room;
-  }
-  memcpy(out->text + out->used, bytes, n);
-  out->used += n;
-  out->text[out->used] = '\0';
-}
-
-void heddle__out_text(heddle__json_out *out, const char *text) {
-  put(out, text, strlen(text));
-}
-
-void heddle__out_string(heddle__json_out *out, const char *text) {
-  static const char named[] = "\"\\\b\f\n\r\t", letters[] = "\"\\bfnrt";
-  put(out, "\"", 1);
-  for (const char *from = text;;) {
-    const char *at = from;
-    while ((unsigned char)*at >= ' ' && *at != '"' && *at != '\\') at++;
-    put(out, from, (size_t)(at - from));
-    if (*at == '\0') break;
-    char escape[8];
-    const char *name = strchr(named, *at);
-    if (name != NULL) snprintf(escape, sizeof escape, "\\%c", letters[name - named]);
-    else snprintf(escape, sizeof escape, "\\u%04x", (unsigned)(unsigned char)*at);
-    heddle__out_text(out, escape);
-    from = at + 1;
-  }
-  put(out, "\"", 1);
-}
-
-void heddle__out_int(heddle__json_out *out, int64_t n) {
-  char text[32];
-  snprintf(text, sizeof text, "%lld", (long long)n);
-  heddle__out_text(out, text);
-}
-
-void heddle__out_float(heddle__json_out *out, double x) {
+void heddle__out_float(heddle__sheet *out, double x) {
   char text[64], plain[64];
   if (isnan(x) || isinf(x)) {
-    heddle__out_text(out, isnan(x) ? "\"nan\"" : x > 0 ? "\"inf\"" : "\"-inf\"");
+    heddle__say_text(out, isnan(x) ? "\"nan\"" : x > 0 ? "\"inf\"" : "\"-inf\"");
     return;
   }
   for (int digits = 1; digits <= 17; digits++) {
@@ -74,14 +26,14 @@ void heddle__out_float(heddle__json_out *out, double x) {
     is_real = is_real || exponent || !(digit || sign);
   }
   plain[n] = '\0';
-  heddle__out_text(out, plain);
-  if (!is_real) heddle__out_text(out, ".0"); /* so that it is read as a number with a fraction again */
+  heddle__say_text(out, plain);
+  if (!is_real) heddle__say_text(out, ".0"); /* so that it is read as a number with a fraction again */
 }
 
-void heddle__out_key(heddle__json_out *out, const char *key, size_t *count) {
-  if ((*count)++ > 0) heddle__out_text(out, ", ");
-  heddle__out_string(out, key);
-  heddle__out_text(out, ": ");
+void heddle__out_key(heddle__sheet *out, const char *key, size_t *count) {
+  if ((*count)++ > 0) heddle__say_text(out, ", ");
+  heddle__say_string(out, key);
+  heddle__say_text(out, ": ");
 }
 
 static bool is_skipped(const char *key, const char *const *skip) {
@@ -90,7 +42,7 @@ static bool is_skipped(const char *key, const char *const *skip) {
   return false;
 }
 
-void heddle__out_members(heddle__json_out *out, const json_t *object, const char *const *skip, size_t *count) {
+void heddle__out_members(heddle__sheet *out, const json_t *object, const char *const *skip, size_t *count) {
   json_t *walked = (json_t *)(uintptr_t)object; /* the iterator takes no const object, and changes nothing */
   for (void *at = json_object_iter(walked); at != NULL; at = json_object_iter_next(walked, at)) {
     if (is_skipped(json_object_iter_key(at), skip)) continue;
@@ -100,27 +52,27 @@ void heddle__out_members(heddle__json_out *out, const json_t *object, const char
 }
 
 /* Recursion is as deep as the reader's limit of nesting lets it. */
-void heddle__out_value(heddle__json_out *out, const json_t *value) {
+void heddle__out_value(heddle__sheet *out, const json_t *value) {
   size_t count = 0;
   switch (json_typeof(value)) {
   case JSON_OBJECT:
-    heddle__out_text(out, "{");
+    heddle__say_text(out, "{");
     heddle__out_members(out, value, NULL, &count);
-    heddle__out_text(out, "}");
+    heddle__say_text(out, "}");
     break;
   case JSON_ARRAY:
-    heddle__out_text(out, "[");
+    heddle__say_text(out, "[");
     for (size_t i = 0; i < json_array_size(value); i++) {
-      if (i > 0) heddle__out_text(out, ", ");
+      if (i > 0) heddle__say_text(out, ", ");
       heddle__out_value(out, json_array_get(value, i));
     }
-    heddle__out_text(out, "]");
+    heddle__say_text(out, "]");
     break;
-  case JSON_STRING: heddle__out_string(out, json_string_value(value)); break;
-  case JSON_INTEGER: heddle__out_int(out, json_integer_value(value)); break;
+  case JSON_STRING: heddle__say_string(out, json_string_value(value)); break;
+  case JSON_INTEGER: heddle__say_int(out, json_integer_value(value)); break;
   case JSON_REAL: heddle__out_float(out, json_real_value(value)); break;
-  case JSON_TRUE: heddle__out_text(out, "true"); break;
-  case JSON_FALSE: heddle__out_text(out, "false"); break;
-  default: heddle__out_text(out, "null"); break;
+  case JSON_TRUE: heddle__say_text(out, "true"); break;
+  case JSON_FALSE: heddle__say_text(out, "false"); break;
+  default: heddle__say_text(out, "null"); break;
   }
 }

@@ -133,7 +133,7 @@ const char *heddle__json_words(const json_t *value, char out[64]) {
     return out;
   case JSON_INTEGER: snprintf(out, 64, "the number %lld", (long long)json_integer_value(value)); return out;
   case JSON_REAL: {
-    heddle__json_out text = {.used = 0}; /* printf would write it in the locale's way */
+    heddle__sheet text = {.used = 0}; /* printf would write it in the locale's way */
     heddle__out_float(&text, json_real_value(value));
     snprintf(out, 64, "the real number%s%.40s", text.failed ? "" : " ", text.failed ? "" : text.text);
     heddle__free(text.text);

@@ -15,7 +15,7 @@ typedef struct heddle__known {
   uint64_t bytes;   /* dtype and shape together; filled by the caller of infer after it */
 } heddle__known;
 
-/* Infers all outputs of a node from its inputs (NULL for an absent one). Says in words which node, which input, what
+/* Infers all outputs of a node from its inputs (NULL for an absent one). The error says which node, which input, what
  * was expected. HEDDLE_EUNSUPPORTED when it needs the bytes of an input that has none (data == NULL): needs, which may
  * be NULL, then gets that input's position. */
 typedef heddle_status (*heddle__infer_fn)(const heddle_graph *g, const heddle__node *node,
@@ -50,11 +50,10 @@ heddle_status heddle__schema_check(const heddle__schema *schema, const heddle_gr
 heddle_status heddle__tensor_bytes(heddle_dtype dtype, uint32_t ndim, const int64_t *shape, uint64_t *out,
                                    heddle_error *err);
 
-/* "float32" and back: the grammar of the graph JSON (formats/01 section 4); bool is (6, 8, 1). */
+/* The dtype of a name in graph JSON, "float32"; bool is (6, 8, 1). heddle__dtype_name (core/tensor.h) is its inverse. */
 heddle_status heddle__dtype_parse(const char *text, heddle_dtype *out, heddle_error *err);
-void heddle__dtype_text(heddle_dtype dtype, char out[32]);
 
-/* Whether values of a graph may have the dtype: HEDDLE_EUNSUPPORTED in words for int4, handles and the like. */
+/* Whether values of a graph may have the dtype: HEDDLE_EUNSUPPORTED for int4, handles and the like. */
 heddle_status heddle__dtype_usable(heddle_dtype dtype, heddle_error *err);
 
 /* Whether it is of libheddle's own table, and not of operators/, whose kernels fold. */

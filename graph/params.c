@@ -240,7 +240,7 @@ static heddle_status take_tensor(struct heddle__param *item, const char *name, c
   heddle__constant *v = &item->value;
   if (t->dtype.lanes != 1 || t->dtype.code == HEDDLE_DTYPE_HANDLE) {
     char dtype[32];
-    heddle__dtype_text(t->dtype, dtype);
+    heddle__dtype_name(t->dtype, dtype);
     return heddle__fail(err, HEDDLE_EUNSUPPORTED, "%s cannot be stored in a params blob", dtype);
   }
   v->dtype = item->file_dtype = t->dtype;

@@ -6,7 +6,7 @@
 #include "graph/graph.h"
 
 typedef struct heddle__reader {
-  heddle_graph *g;  /* being filled; released by whoever began, also half-built */
+  heddle_graph *g;  /* being filled; released by the caller that began, also when half-built */
   const char *name; /* the file's, for errors */
   uint32_t max_nodes;
   const json_t *root;

@@ -36,10 +36,11 @@ heddle_status heddle__library_fits(const heddle_module *m, const char *function,
                            function, (int)type, dev->name, (int)dev->desc.type);
   bool on_cpu = type == HEDDLE_DEVICE_CPU && heddle__device_inline(dev) && dev->t->memory.native != NULL;
   if (on_cpu || (dev->t->has_module && !heddle__device_inline(dev) && m->t->serves(m->library, type))) return HEDDLE_OK;
-  return heddle__fail_on(dev->name, err, HEDDLE_EUNSUPPORTED,
-                         "function '%.200s' is wanted on %s, and there is no code for such devices in its library, or "
-                         "none that the device's plugin loads",
-                         function, dev->name);
+  return heddle__fail_on(
+      dev->name, err, HEDDLE_EUNSUPPORTED,
+      "function '%.200s' is requested on %s, and there is no code for such devices in its library, or "
+      "the device's plugin loads none of it",
+      function, dev->name);
 }
 
 static heddle_status make(heddle_module *m, heddle_device *dev, call_device **out, heddle_error *err) {

@@ -66,7 +66,7 @@ typedef struct heddle__tvm_table {
   heddle_status (*call)(heddle__tvm_caller *caller, heddle_pstream *stream, const char *function,
                         const heddle_value *args, uint32_t n_args, heddle_value *result, heddle_error *err);
 
-  /* HEDDLE_ENOTFOUND in words, or the DLPack type of the device whose code the function launches, and the kind of the
+  /* HEDDLE_ENOTFOUND, or the DLPack type of the device whose code the function launches, and the kind of the
    * module inside that has a kernel of its name (1, cpu, and NULL where none has). */
   heddle_status (*find)(const heddle__tvm_library *library, const char *function, int32_t *device_type,
                         const char **kind, heddle_error *err);

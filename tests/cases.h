@@ -110,7 +110,7 @@ typedef struct test_case {
 static volatile int cases_was_skipped;
 static const test_case *cases_current;
 
-/* cmocka catches the fatal signals, which hides them from sanitizers and from whoever wants a core dump: what was set
+/* cmocka catches the fatal signals, which hides them from sanitizers and from core dumps: what was set
  * before is put back while a case runs. */
 static const int cases_signals[] = {SIGFPE, SIGILL, SIGSEGV, SIGBUS, SIGSYS};
 static struct sigaction cases_actions[sizeof cases_signals / sizeof cases_signals[0]];

@@ -145,8 +145,8 @@ int bench_call_open(bench_call *call, session *s, const options *o) {
   int status = session_context(s, "bench", o);
   if (status != DONE) return status;
   if (o->lib == NULL && !library_is(o->model))
-    return fail_text("bench", "%s: --func %s is of a compiled library, and this is none; --lib FILE names it", o->model,
-                     o->func);
+    return fail_text("bench", "%s: --func %s needs a compiled library, which this is not; --lib FILE names one",
+                     o->model, o->func);
   if (heddle_module_load(s->ctx, path, &s->library, &err) != HEDDLE_OK) return fail("bench", &err);
   call->args = calloc(o->inputs.count + 1, sizeof *call->args);
   call->tensors = calloc(o->inputs.count + 1, sizeof *call->tensors);

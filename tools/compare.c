@@ -327,7 +327,7 @@ static int finish_text(const comparison *c) {
               c->compared,
               c->o->optimize != NULL && strcmp(c->o->optimize, "off") == 0
                   ? "it is not the rewriting, which is off; other devices with --b tell whether it is a plugin's fusing"
-                  : "--optimize off tells whether it is the rewriting");
+                  : "--optimize off shows whether the rewriting is the cause");
     return FAILED;
   }
   print("equal: %" PRIu32 " nodes, each within its own error bound\n", c->compared);

@@ -1,4 +1,4 @@
-/* tools/compare_report.c: a difference in words, as JSON, and as a graph of one node with its inputs. */
+/* tools/compare_report.c: a difference as text, as JSON, and as a graph of one node with its inputs. */
 #include "compare_report.h"
 
 #include <errno.h>

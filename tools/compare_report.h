@@ -13,7 +13,7 @@ typedef struct difference {
   bool same_alone;                 /* side b differs there too */
 } difference;
 
-/* Prints it in words. */
+/* Prints it as text. */
 void report_difference(const whole *w, const part *p, const difference *d);
 json_t *difference_object(const whole *w, const part *p, const difference *d);
 

@@ -14,7 +14,7 @@ static const option known[] = {
     OPTION_HELP,
     OPTION_END};
 
-/* Named even where nobody set them. */
+/* Listed also where they are not set. */
 static const char *const keys[] = {"devices", "plugins", "plugin_path", "config", "log", "threads", "spin_us"};
 enum { N_KEYS = sizeof keys / sizeof keys[0] };
 
@@ -258,7 +258,7 @@ static int devices(const options *o) {
 const command devices_command = {
     "devices",
     "what is here, and why what is not is not",
-    "Lists the devices that the plugins found, which of them are used when nobody names any, and the plugin files\n"
+    "Lists the devices that the plugins found, which of them are used by default, and the plugin files\n"
     "that are not used with the reason. The list in use comes from --set devices=LIST, HEDDLE_DEVICES, the\n"
     "configuration file or the default, in this order.",
     known,

@@ -1,9 +1,10 @@
 /* tools/numbers.c: elements of host tensors as numbers. */
 #include "numbers.h"
 
-#include <math.h>
 #include <stdlib.h>
 #include <string.h>
+
+#include "plugins/common/float16.h"
 
 bool numbers_are_floats(heddle_dtype d) {
   return (d.code == HEDDLE_DTYPE_FLOAT && (d.bits == 16 || d.bits == 32 || d.bits == 64)) ||
@@ -16,16 +17,6 @@ bool numbers_known(heddle_dtype d) {
   return d.lanes == 1 && bytes && (whole || numbers_are_floats(d));
 }
 
-/* A number of 16 bits, float16 or bfloat16. */
-static double number_of_half(uint16_t bits, bool is_bfloat) {
-  double sign = bits >> 15 != 0 ? -1 : 1;
-  int width = is_bfloat ? 7 : 10, bias = is_bfloat ? 127 : 15, all = is_bfloat ? 255 : 31;
-  int exponent = bits >> width & all, fraction = bits & ((1 << width) - 1);
-  if (exponent == all) return fraction != 0 ? (double)NAN : sign * (double)INFINITY;
-  if (exponent == 0) return sign * ldexp(fraction, 1 - bias - width);
-  return sign * ldexp(fraction + (1 << width), exponent - bias - width);
-}
-
 double number_at(const heddle_tensor *t, uint64_t i) {
   const heddle_dtype d = heddle_tensor_dtype(t);
   const size_t width = d.bits / 8U;
@@ -35,7 +26,9 @@ double number_at(const heddle_tensor *t, uint64_t i) {
   memcpy(&bits, (const unsigned char *)heddle_tensor_data(t) + i * width, width);
   if (!numbers_are_floats(d))
     return d.code == HEDDLE_DTYPE_INT ? (double)((int64_t)(bits << (64 - d.bits)) >> (64 - d.bits)) : (double)bits;
-  if (width == 2) return number_of_half((uint16_t)bits, d.code == HEDDLE_DTYPE_BFLOAT);
+  if (width == 2)
+    return (double)(d.code == HEDDLE_DTYPE_BFLOAT ? bfloat16_to_float((uint16_t)bits)
+                                                  : float16_to_float((uint16_t)bits));
   memcpy(&single, &bits, sizeof single);
   memcpy(&wide, &bits, sizeof wide);
   return width == 4 ? (double)single : wide;

@@ -44,8 +44,9 @@ func ownArray(d *C.hgo_array) *Array {
 	return a
 }
 
-// A keeper has the reference of an array, and the finalizer for whoever forgets to close it. To set a finalizer and take
-// it off again costs more than all the rest of an array, so an array that was closed leaves its keeper to the next one.
+// A keeper has the reference of an array, and the finalizer for callers that forget to close it. To set a finalizer and
+// take it off again costs more than all the rest of an array, so an array that was closed leaves its keeper to the next
+// one.
 type keeper struct {
 	t    *C.heddle_tensor // nil: of no array
 	size int

@@ -166,7 +166,7 @@ func (c *Call) outputInfo(i int) (slot, error) {
 	return slotOf(C.uint32_t(i), &info), nil
 }
 
-// Close gives the executor back once its run has ended; arrays of inputs and outputs stay with whoever has them.
+// Close gives the executor back once its run has ended; arrays of inputs and outputs stay with their holders.
 func (c *Call) Close() {
 	if c == nil {
 		return

@@ -18,7 +18,7 @@ type PanicError struct {
 	Stack []byte
 }
 
-// Error gives the panic's value in words.
+// Error gives the panic's value as text.
 func (p *PanicError) Error() string { return fmt.Sprint("panic in a Go function: ", p.Value) }
 
 // Unwrap gives the panic's value where it is an error.

@@ -10,9 +10,9 @@
 // Invoke, RegisterFunction, ConvertFunction, Empty, AsSlice, CopyFrom.
 //
 // Everything that holds something of the library has a Close, which may be called twice and from any goroutine, and a
-// finalizer for whoever forgets it. What is used after its Close gives ErrClosed. Unless a method says otherwise it may
-// be called from several goroutines at once. Errors are of type *Error where the library gave them; errors.Is compares
-// them with ErrBusy and its kin, and with the error that a Go function in the middle of the call returned.
+// finalizer for callers that forget it. What is used after its Close gives ErrClosed. Unless a method says otherwise it
+// may be called from several goroutines at once. Errors are of type *Error where the library gave them; errors.Is
+// compares them with ErrBusy and its kin, and with the error that a Go function in the middle of the call returned.
 //
 // Memory that Go allocated is never kept by the library: slices are copied, and View gives the memory of an array that
 // the library allocated.

@@ -7,8 +7,8 @@ import (
 	"sync"
 )
 
-// pool bounds how many executors there are, and gives the one that was used last, whose memory is warm. Who waits gets a
-// turn in the order of coming.
+// pool bounds how many executors there are, and gives the one that was used last, whose memory is warm. A waiting
+// caller gets a turn in the order of coming.
 type pool struct {
 	mu      sync.Mutex
 	idle    []*Call

@@ -1,8 +1,8 @@
 package heddle
 
 // What the garbage collector cannot see: a few bytes of Go may hold megabytes of the library's. Those are counted, and
-// the collector is run where too many have come since it last was, so that whoever leaves arrays to their finalizers
-// does not run out of memory.
+// the collector is run where too many have come since it last was, so that a program that leaves arrays to their
+// finalizers does not run out of memory.
 
 import (
 	"runtime"

@@ -9,7 +9,7 @@ import (
 
 const closedBit = int64(1) << 40
 
-// ref counts the calls that use a handle. Close marks it; whoever is last lets go of it, so that nobody waits.
+// ref counts the calls that use a handle. Close marks it; the last user releases it, so that nothing waits.
 type ref struct {
 	state atomic.Int64                  // users, and closedBit
 	free  func(p unsafe.Pointer, n int) // given what is below; plain functions, so that a handle costs no closure

@@ -12,7 +12,7 @@ import (
 )
 
 // Runtime is a configuration, the plugins that it found and their devices: what the C API calls a context. Most programs
-// use the process's own, which Default gives and everything takes that is not told otherwise.
+// use the process's own, which Default gives and which is the default everywhere.
 type Runtime struct {
 	ref
 	c *C.heddle_context
@@ -142,7 +142,7 @@ func Devices() ([]DeviceInfo, error) {
 	return rt.Devices()
 }
 
-// Setting gives a setting's value and where it came from; ErrNotFound where nobody set it and it has no default.
+// Setting gives a setting's value and where it came from; ErrNotFound where it is not set and has no default.
 func (rt *Runtime) Setting(key string) (value, origin string, err error) {
 	if err := rt.acquire(); err != nil {
 		return "", "", err

@@ -168,7 +168,7 @@ func TestFinalizersUnderPressure(t *testing.T) {
 	collector.Wait()
 }
 
-// Whoever comes after Close gets ErrClosed, whoever came before gets what he asked for.
+// A call after Close gets ErrClosed, a call before it gets its result.
 func TestCloseRaces(t *testing.T) {
 	images, expected := digits(t)
 	for round := 0; round < rounds(200, 15); round++ {

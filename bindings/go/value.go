@@ -32,7 +32,7 @@ const (
 var kindWords = [...]string{"nothing", "an int", "a float", "a bool", "a string", "bytes", "an array", "a pointer",
 	"a module", "a function", "a device", "a dtype"}
 
-// String gives the kind in words, "an array".
+// String gives the kind as text, "an array".
 func (k Kind) String() string {
 	if k < 0 || int(k) >= len(kindWords) {
 		return fmt.Sprintf("a value of kind %d", int32(k))
@@ -40,7 +40,7 @@ func (k Kind) String() string {
 	return kindWords[k]
 }
 
-// Value is an argument or a result. It is immutable; modules, functions and arrays in it are closed by whoever has them,
+// Value is an argument or a result. It is immutable; modules, functions and arrays in it are closed by their holders,
 // or Close closes them.
 //
 // Int64 and its kin give an error where the value is of another kind. AsInt64 and its kin, as TVM's package has them,

@@ -78,7 +78,7 @@ heddle_status heddle__check_region(heddle__call *c, const heddle_pregion *r) {
     return heddle__broken(c, HEDDLE_EINTERNAL, "the region has no nodes, or its sizes are not set");
   if (!indices_fit(r->inputs, r->n_inputs, r->values.count, false) ||
       !indices_fit(r->outputs, r->n_outputs, r->values.count, false))
-    return heddle__broken(c, HEDDLE_EINTERNAL, "an input or output of the region is none of its values");
+    return heddle__broken(c, HEDDLE_EINTERNAL, "an input or output of the region is not one of its values");
   for (uint64_t i = 0; i < r->nodes.count; i++) {
     const heddle_pnode *n = element(&r->nodes, i);
     if (n->struct_size == 0 || n->domain == NULL || n->op == NULL || n->name == NULL)

@@ -1,5 +1,5 @@
 /* core/layers/layers.h: layers between the core and a plugin: check, fault, log; the setting "layers" lists them.
- * One interposer wraps every table and handle, and asks each layer before a call and tells it after; a layer is a pair
+ * One interposer wraps every table and handle, and calls each layer before and after a call; a layer is a pair
  * of functions. With no layers the plugin's own tables are used and nothing is in the way. */
 #ifndef HEDDLE_CORE_LAYERS_H
 #define HEDDLE_CORE_LAYERS_H

@@ -142,7 +142,7 @@ heddle__wrap *heddle__unwrap(heddle__call *c, const void *handle, heddle__kind k
     heddle__broken(c, HEDDLE_EINTERNAL, "the %s is %s", kind_words[kind],
                    handle == NULL ? "NULL"
                    : w != NULL    ? "a handle of another kind"
-                                  : "none that is open now");
+                                  : "not open now");
     return &nothing;
   }
   if (c->layers == NULL) c->layers = w->layers;

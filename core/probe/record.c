@@ -1,6 +1,6 @@
 /* core/probe/record.c: what is kept of a plugin's try: a file in probe.cache_dir, named after the plugin's real path. It counts
  * for that file (size and time), that version of Heddle, and the drivers that were installed: the libraries that the try
- * loaded, and what the system tells of drivers without loading one. It says under which limits the try was made. */
+ * loaded, and what the system reports of drivers without loading one. It says under which limits the try was made. */
 #include <fcntl.h>
 #include <pthread.h>
 #include <stdio.h>

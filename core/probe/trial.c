@@ -1,5 +1,5 @@
-/* core/probe/trial.c: a plugin's try: heddle-probe is started, told the plugin and its settings, and read until it ends or its
- * time is over. It is started with posix_spawn, so that nothing of this process runs in it. */
+/* core/probe/trial.c: a plugin's try: heddle-probe is started, given the plugin and its settings, and read until it
+ * ends or its time is over. It is started with posix_spawn, so that nothing of this process runs in it. */
 #define _GNU_SOURCE /* memfd_create, pipe2, SOCK_CLOEXEC */
 #include <errno.h>
 #include <fcntl.h>

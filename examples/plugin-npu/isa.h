@@ -1,5 +1,5 @@
 /* isa.h: the instruction set of the accelerator and its sizes; what the machine (machine.c) executes and the compiler
- * (compile.c) writes. README.md says in words how the modules work together and what comes from VTA. */
+ * (compile.c) writes. README.md describes how the modules work together and what comes from VTA. */
 #ifndef NPU_ISA_H
 #define NPU_ISA_H
 

@@ -130,7 +130,7 @@ static heddle_status fence_signal(heddle_pstream *stream, heddle_pfence fence, u
   heddle_error own;
   if (err == NULL) err = &own;
   const heddle_status s = npu_push(stream, &cmd, err);
-  if (s != HEDDLE_OK) host->fence_fail(host->ctx, fence, s, err->text); /* whoever waits must hear of it */
+  if (s != HEDDLE_OK) host->fence_fail(host->ctx, fence, s, err->text); /* waiters must get the failure */
   npu_submit(stream);
   return s;
 }

@@ -42,7 +42,7 @@ static const struct {
      "reordered for memory, plain layouts, one stream a device"},
 };
 
-/* Plans once. A plan that one of the ways cannot make is none that is smaller; the first one must be there. */
+/* Plans once. A way that cannot make a plan is skipped; the first way must make one. */
 static heddle_status make(const heddle__request *req, const char *words, heddle__plan **best, uint64_t *over,
                           heddle__plan **out, heddle_error *err) {
   heddle_error why = {0};

@@ -45,13 +45,13 @@ heddle_status budget_net_init(budget_net *net, const heddle__plan *plan, heddle_
 void budget_net_finish(budget_net *net);
 
 /* search.c: an order of the tasks whose most bytes at a time go over the rooms as little as the search finds; order gets
- * n_tasks numbers, and *better is false where it found none that is better than the plan's own. thorough: looks longer
+ * n_tasks numbers, and *better is false where it found no better one than the plan's own. thorough: looks longer
  * for one that goes over none. Reads no clock: the same net gives the same order. */
 heddle_status budget_search(const budget_net *net, bool thorough, uint32_t *order, bool *better, heddle_error *err);
 
-/* suggest.c: rules that, added to the request's, make a plan fit, in words ("--place 'a=cpu'"): where moving a few nodes
- * does, or all of them; how many, where the words have no room for their names; over is the smallest plan that was found without them. What it suggests it has planned. words is empty where
- * nothing was found. */
+/* suggest.c: rules that, added to the request's, make a plan fit, as text ("--place 'a=cpu'"): where moving a few nodes
+ * is enough, or all of them; how many, where there is no room for their names; over is the smallest plan that was found
+ * without them. What it suggests it has planned. words is empty where nothing was found. */
 heddle_status budget_suggest(const heddle__request *request, const heddle__plan *over, char *words, size_t size,
                              heddle_error *err);
 

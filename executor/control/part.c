@@ -39,7 +39,7 @@ static char *name_of(const heddle_graph *g, heddle__entry e) {
   return name;
 }
 
-/* Two nodes of one name may both be inputs of a part: then the second is told by its number. */
+/* Two nodes of one name may both be inputs of a part: then the second is found by its number. */
 static bool is_taken(const heddle_graph *part, const char *name) {
   for (uint32_t i = 0; i < part->n_args; i++)
     if (part->nodes[part->args[i]].name != NULL && strcmp(part->nodes[part->args[i]].name, name) == 0) return true;

@@ -143,7 +143,7 @@ heddle_status ctl_pile_add(ctl_pile *p, const heddle_tensor *t, heddle_error *er
 heddle_status ctl_pile_whole(ctl_pile *p, int64_t axis, bool reverse, heddle_tensor **out, heddle_error *err);
 
 /* The dtype and shape of the unit's output i without a run, for a pile that nothing was added to: what the body does not
- * tell is as the whole is declared, with the new axis; what neither tells is 0. */
+ * declare is taken from the declared whole, with the new axis; a dimension known from neither is 0. */
 heddle_status ctl_pile_empty(ctl_pile *p, ctl_unit *u, uint32_t i, const heddle__type *whole, int64_t axis,
                              heddle_error *err);
 

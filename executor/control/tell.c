@@ -5,23 +5,17 @@
 #include "core/alloc.h"
 #include "core/error.h"
 #include "core/failure.h"
+#include "core/sheet.h"
 
 /* ---- plans */
 
 typedef struct teller {
-  char *text;
+  heddle__sheet sheet;
   heddle_status status;
   heddle_explain_format format;
   uint32_t n;
   heddle_error *err; /* of the status, but for HEDDLE_ENOMEM */
 } teller;
-
-static void add(teller *t, const char *before, const char *words) {
-  if (t->text == NULL) return;
-  char *more = heddle__format("%s%s%s", t->text, before, words);
-  heddle__free(t->text);
-  t->text = more;
-}
 
 /* The plan of one model; what names it. */
 static void tell(teller *t, heddle_model *m, heddle_executor *ex, const char *what) {
@@ -35,18 +29,16 @@ static void tell(teller *t, heddle_model *m, heddle_executor *ex, const char *wh
     (void)heddle__prefix(t->err, s, "%s: ", what);
     return;
   }
+  const bool known = s == HEDDLE_OK;
   if (t->format == HEDDLE_EXPLAIN_JSON) {
-    char *head = heddle__format("%s\n {\"stage\": \"%s\", \"plan\": ", t->n > 0 ? "," : "", what);
-    if (head == NULL) t->status = HEDDLE_ENOMEM;
-    else add(t, head, s == HEDDLE_OK ? plan : "null");
-    add(t, "}", "");
-    heddle__free(head);
+    heddle__say(&t->sheet, "%s\n {\"stage\": \"%s\", \"plan\": ", t->n > 0 ? "," : "", what);
+    heddle__say_text(&t->sheet, known ? plan : "null");
+    heddle__say_text(&t->sheet, "}");
   } else {
-    char *head = heddle__format(t->format == HEDDLE_EXPLAIN_DOT ? "%s// %s%s\n" : "%s%s%s\n", t->n > 0 ? "\n" : "",
-                                what, s == HEDDLE_OK ? "" : ": planned when a run reaches it");
-    if (head == NULL) t->status = HEDDLE_ENOMEM;
-    else add(t, head, s == HEDDLE_OK ? plan : "");
-    heddle__free(head);
+    heddle__say_text(&t->sheet, t->n > 0 ? "\n" : "");
+    heddle__say(&t->sheet, t->format == HEDDLE_EXPLAIN_DOT ? "// %s%s\n" : "%s%s\n", what,
+                known ? "" : ": planned when a run reaches it");
+    heddle__say_text(&t->sheet, known ? plan : "");
   }
   if (s == HEDDLE_ENOMEM) t->status = s;
   t->n++;
@@ -67,8 +59,8 @@ heddle_status ctl_explain(const heddle__stages *all, heddle__staged *st, heddle_
                           heddle_error *err) {
   static const char *const branches[2] = {"then_branch", "else_branch"};
   const bool json = format == HEDDLE_EXPLAIN_JSON;
-  teller t = {
-      .text = heddle__format("%s", json ? "{\"stages\": [" : ""), .status = HEDDLE_OK, .format = format, .err = err};
+  teller t = {.status = HEDDLE_OK, .format = format, .err = err};
+  heddle__say_text(&t.sheet, json ? "{\"stages\": [" : "");
   for (uint32_t i = 0; i < all->n_list && t.status == HEDDLE_OK; i++) {
     const ctl_stage *stage = &all->list[i];
     for (uint32_t k = 0; k < 2 && t.status == HEDDLE_OK; k++) {
@@ -84,13 +76,13 @@ heddle_status ctl_explain(const heddle__stages *all, heddle__staged *st, heddle_
       heddle__free(what);
     }
   }
-  if (json) add(&t, "\n]}", "\n");
-  if (t.text == NULL || t.status != HEDDLE_OK) {
-    heddle__free(t.text);
+  if (json) heddle__say_text(&t.sheet, "\n]}\n");
+  if (t.sheet.failed || t.status != HEDDLE_OK) {
+    heddle__free(t.sheet.text);
     if (t.status == HEDDLE_ELIMIT) return t.status;
     return heddle__no_memory(err, "a plan's text");
   }
-  *out = t.text;
+  *out = t.sheet.text;
   return HEDDLE_OK;
 }
 

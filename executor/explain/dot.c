@@ -3,8 +3,9 @@
 #include <inttypes.h>
 #include <string.h>
 
-#include "core/error.h"
 #include "core/alloc.h"
+#include "core/error.h"
+#include "core/tensor.h"
 #include "executor/explain/sheet.h"
 #include "heddle/text.h"
 
@@ -44,7 +45,7 @@ static void say_quoted(heddle__sheet *sheet, const char *name) {
 
 static void say_shape(heddle__sheet *sheet, const heddle__known *known) {
   char dtype[32];
-  heddle__dtype_text(known->dtype, dtype);
+  heddle__dtype_name(known->dtype, dtype);
   heddle__say(sheet, "%s [", dtype);
   for (uint32_t i = 0; i < known->ndim; i++) heddle__say(sheet, "%s%" PRId64, i == 0 ? "" : ", ", known->shape[i]);
   heddle__say(sheet, "]");

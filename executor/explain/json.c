@@ -5,8 +5,9 @@
 #include <stdio.h>
 #include <string.h>
 
-#include "core/error.h"
 #include "core/alloc.h"
+#include "core/error.h"
+#include "core/tensor.h"
 #include "executor/budget.h"
 #include "executor/explain/sheet.h"
 #include "executor/place/placer.h"
@@ -114,7 +115,7 @@ static json_t *values_of(const heddle__plan *plan, bool *lost) {
     const heddle__value *v = &plan->values[i];
     char dtype[32] = "", layout[24];
     json_t *shape = json_array();
-    if (v->known.dtype.bits != 0) heddle__dtype_text(v->known.dtype, dtype);
+    if (v->known.dtype.bits != 0) heddle__dtype_name(v->known.dtype, dtype);
     for (uint32_t k = 0; k < v->known.ndim; k++) add(shape, json_integer(v->known.shape[k]), lost);
     snprintf(layout, sizeof layout, "0x%" PRIx64, (uint64_t)v->layout);
     add(list,

@@ -1,53 +1,13 @@
 /* executor/explain/sheet.c: the library's entry, the sheet that explanations are written on, and the words that all of
  * them use. The three formats are in text.c, json.c and dot.c. */
 #include "executor/explain/sheet.h"
-#include "heddle/text.h"
 
 #include <inttypes.h>
-#include <stdarg.h>
 #include <stdio.h>
 #include <string.h>
 
 #include "core/alloc.h"
 #include "core/error.h"
-
-/* ---- the sheet */
-
-static bool make_room(heddle__sheet *sheet, size_t more) {
-  if (sheet->failed) return false;
-  if (sheet->size - sheet->used > more) return true;
-  size_t size = sheet->size == 0 ? 4096 : sheet->size;
-  while (size - sheet->used <= more && size < SIZE_MAX / 4) size *= 2;
-  char *text = size - sheet->used > more ? heddle__grow(sheet->text, sheet->size, size, 1) : NULL;
-  if (text == NULL) {
-    sheet->failed = true;
-    return false;
-  }
-  sheet->text = text;
-  sheet->size = size;
-  return true;
-}
-
-void heddle__say_bytes(heddle__sheet *sheet, const char *text, size_t bytes) {
-  if (!make_room(sheet, bytes)) return;
-  memcpy(sheet->text + sheet->used, text, bytes);
-  sheet->used += bytes;
-  sheet->text[sheet->used] = '\0';
-}
-
-void heddle__say(heddle__sheet *sheet, const char *format, ...) {
-  va_list args, again;
-  va_start(args, format);
-  va_copy(again, args);
-  int n = heddle_text_format(NULL, 0, format, args);
-  va_end(args);
-  if (n < 0) sheet->failed = true;
-  if (n >= 0 && make_room(sheet, (size_t)n)) {
-    (void)heddle_text_format(sheet->text + sheet->used, sheet->size - sheet->used, format, again);
-    sheet->used += (size_t)n;
-  }
-  va_end(again);
-}
 
 /* ---- words */
 

@@ -2,18 +2,8 @@
 #ifndef HEDDLE_EXECUTOR_EXPLAIN_SHEET_H
 #define HEDDLE_EXECUTOR_EXPLAIN_SHEET_H
 
+#include "core/sheet.h"
 #include "executor/explain.h"
-
-/* Text that grows. failed is set when memory is out, and then nothing more is added. */
-typedef struct heddle__sheet {
-  char *text;
-  size_t used;
-  size_t size;
-  bool failed;
-} heddle__sheet;
-
-void heddle__say(heddle__sheet *sheet, const char *format, ...) __attribute__((format(printf, 2, 3)));
-void heddle__say_bytes(heddle__sheet *sheet, const char *text, size_t bytes);
 
 /* One file each. On failure the sheet is failed, or the status says what else went wrong. */
 heddle_status heddle__explain_text(const heddle__plan *plan, heddle__sheet *sheet, heddle_error *err);

@@ -12,6 +12,7 @@
 #include "core/alloc.h"
 #include "core/registry.h"
 #include "plugins/common/cachefile.h"
+#include "plugins/common/fnv.h"
 
 #define HEAD "heddle place 1 "
 #define PREFIX "place-"
@@ -120,8 +121,8 @@ static heddle_status add_setting(void *user, const char *rest, const char *value
   return HEDDLE_OK;
 }
 
-/* Who computes: the device as it tells of itself, how it was set, and its plugin's file, since one that is built anew may
- * be faster. */
+/* Who computes: the device as it describes itself, how it was set, and its plugin's file, since one that is built anew
+ * may be faster. */
 static heddle__digest key_of(const heddle__costs *c, const heddle_device *dev) {
   char prefix[80];
   heddle__digest d = {{0, 0}};
@@ -153,11 +154,9 @@ static cachefile_place place_at(const heddle__costs *c) {
   return (cachefile_place){c->folder, PREFIX, SUFFIX, c->limit};
 }
 
-/* FNV-1a of 64 bits, which other programs can write down in a line. */
+/* Other programs can write FNV-1a down in a line. */
 static uint64_t checksum(const char *text, size_t bytes) {
-  uint64_t sum = UINT64_C(0xcbf29ce484222325);
-  for (size_t i = 0; i < bytes; i++) sum = (sum ^ (unsigned char)text[i]) * UINT64_C(0x100000001b3);
-  return sum;
+  return fnv1a(FNV1A_START, text, bytes);
 }
 
 static bool read_hex(const char **p, uint32_t digits, uint64_t *out) {

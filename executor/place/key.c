@@ -1,4 +1,4 @@
-/* executor/place/key.c: what tells one region from another where its time is concerned. Names of nodes and values do
+/* executor/place/key.c: what distinguishes the time of one region from that of another. Names of nodes and values do
  * not count, nor do the bytes of large constants. */
 #include <stdio.h>
 #include <string.h>

@@ -1,33 +1,25 @@
 /* executor/place/report.c: why each node is where it is, and what the whole is predicted to take. */
 #include <jansson.h>
-#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
+#include "core/alloc.h"
 #include "core/error.h"
+#include "core/sheet.h"
 #include "executor/place/placement.h"
 
-enum { MOST_TEXT = 2000 };
-
-typedef struct text {
-  char at[MOST_TEXT];
-  size_t used;
-} text;
-
-static void say(text *t, const char *format, ...) __attribute__((format(printf, 2, 3)));
-static void say(text *t, const char *format, ...) {
-  va_list args;
-  va_start(args, format);
-  int n = vsnprintf(t->at + t->used, sizeof t->at - t->used, format, args);
-  va_end(args);
-  if (n > 0) t->used += (size_t)n < sizeof t->at - t->used ? (size_t)n : sizeof t->at - t->used - 1;
+/* In microseconds, three digits at least, with a point in every locale. */
+static void say_time(heddle__sheet *t, double ns) {
+  const unsigned long long tenths = (unsigned long long)(ns / 100 + 0.5);
+  if (tenths >= 1000) heddle__say(t, "%llu us", (tenths + 5) / 10);
+  else heddle__say(t, "%llu.%llu us", tenths / 10, tenths % 10);
 }
 
-/* In microseconds, three digits at least, with a point in every locale. */
-static void say_time(text *t, double ns) {
-  const unsigned long long tenths = (unsigned long long)(ns / 100 + 0.5);
-  if (tenths >= 1000) say(t, "%llu us", (tenths + 5) / 10);
-  else say(t, "%llu.%llu us", tenths / 10, tenths % 10);
+/* The text in the plan's memory, and the sheet freed; NULL where memory is out. */
+static const char *keep(const heddle__survey *s, heddle__sheet *t) {
+  const char *kept = t->failed ? NULL : heddle__plan_format(s->plan, "%s", t->text);
+  heddle__free(t->text);
+  return kept;
 }
 
 static const char *name_of(const heddle__survey *s, uint32_t device) {
@@ -49,43 +41,43 @@ static bool is_known(const heddle__survey *s, uint32_t node, uint32_t device) {
 
 static const char *cause(const heddle__survey *s, const heddle__problem *p, const heddle__bench *b,
                          const uint32_t *place, uint32_t node) {
-  text t = {.used = 0};
+  heddle__sheet t = {0};
   uint32_t others = 0;
-  say(&t, "auto: %s", is_known(s, node, place[node]) ? "" : "about ");
+  heddle__say(&t, "auto: %s", is_known(s, node, place[node]) ? "" : "about ");
   say_time(&t, time_on(s, p, b, place, node, place[node]));
-  say(&t, " here");
+  heddle__say(&t, " here");
   for (uint32_t d = 0; d < s->n_devices; d++) {
     if (d == place[node] || !s->can[(size_t)node * s->n_devices + d]) continue;
-    say(&t, ", %s", is_known(s, node, d) ? "" : "about ");
+    heddle__say(&t, ", %s", is_known(s, node, d) ? "" : "about ");
     say_time(&t, time_on(s, p, b, place, node, d));
-    say(&t, " on %s", name_of(s, d));
+    heddle__say(&t, " on %s", name_of(s, d));
     others++;
   }
-  if (others == 0) return "auto: the only one that supports it";
-  return heddle__plan_format(s->plan, "%s", t.at);
+  const char *kept = keep(s, &t);
+  return others == 0 ? "auto: the only one that supports it" : kept;
 }
 
 /* ---- the plan's summary */
 
-static void summary(const heddle__survey *s, const heddle__found *found, text *t) {
-  say(t, "predicted ");
+static void summary(const heddle__survey *s, const heddle__found *found, heddle__sheet *t) {
+  heddle__say(t, "predicted ");
   say_time(t, found->ns);
-  say(t, " a run; on one device: ");
+  heddle__say(t, " a run; on one device: ");
   for (uint32_t d = 0; d < s->n_devices; d++) {
-    say(t, "%s", d > 0 ? ", " : "");
+    heddle__say(t, "%s", d > 0 ? ", " : "");
     say_time(t, found->single[d]);
-    say(t, " on %s", name_of(s, d));
+    heddle__say(t, " on %s", name_of(s, d));
   }
-  say(t, "\n");
+  heddle__say(t, "\n");
   if (found->gain > 0 && found->ns >= found->single[found->best]) {
-    say(t, "          not taken: a placement that would save ");
+    heddle__say(t, "          not taken: a placement that would save ");
     say_time(t, found->gain);
-    say(t, ", since its times are known to within ");
+    heddle__say(t, ", since its times are known to within ");
     say_time(t, found->doubt);
-    say(t, "\n");
+    heddle__say(t, "\n");
   }
-  say(t, "times     %u of operators measured now, %u before, %u estimated\n", (unsigned)s->measured, (unsigned)s->kept,
-      (unsigned)s->estimated);
+  heddle__say(t, "times     %u of operators measured now, %u before, %u estimated\n", (unsigned)s->measured,
+              (unsigned)s->kept, (unsigned)s->estimated);
 }
 
 static json_t *number_or_null(bool there, double x) {
@@ -152,11 +144,12 @@ heddle_status heddle__survey_report(const heddle__survey *s, const heddle__probl
     good = x->cause != NULL;
   }
   heddle__bench_finish(&bench, p);
-  text t = {.used = 0};
+  heddle__sheet t = {0};
   summary(s, found, &t);
   heddle__placing *placing = heddle__plan_alloc(s->plan, 1, sizeof *placing);
+  const char *said = keep(s, &t);
   if (good && placing != NULL) {
-    placing->text = heddle__plan_format(s->plan, "%s", t.at);
+    placing->text = said;
     placing->json = object(s, p, found);
     s->plan->placing = placing;
   }

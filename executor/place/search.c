@@ -80,8 +80,8 @@ static void simplify(search *s, heddle__trial *t) {
 
 /* ---- candidates */
 
-/* Takes a placement where it is the best yet, and sure enough to be better than the simplest; what is not sure is told as
- * long as nothing was taken. */
+/* Takes a placement where it is the best yet, and sure enough to be better than the simplest; what is not sure is
+ * reported as long as nothing was taken. */
 static bool weigh(search *s, const uint32_t *place, double ns) {
   heddle__found *out = s->out;
   const double simplest = out->single[out->best];

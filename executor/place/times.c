@@ -39,7 +39,7 @@ static uint32_t lacks(const heddle__survey *s) {
   return n;
 }
 
-/* Of two measurements at different times: what disturbs makes longer, so the shorter one counts, and their distance tells
+/* Of two measurements at different times: what disturbs makes longer, so the shorter one counts, and their distance is
  * how far that may be off. */
 static heddle__time both(heddle__time a, heddle__time b) {
   heddle__time x = a.ns <= b.ns ? a : b;

@@ -40,7 +40,7 @@ static heddle_status add_setting(void *user, const char *rest, const char *value
   return HEDDLE_OK;
 }
 
-/* A device as it tells of itself, its plugin's file, since one that is built anew may copy otherwise, and the plugin's
+/* A device as it describes itself, its plugin's file, since one that is built anew may copy otherwise, and the plugin's
  * settings, which may choose how it does. */
 static void add_device(heddle__digest *d, const heddle_device *dev) {
   struct stat file;

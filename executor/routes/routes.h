@@ -15,8 +15,9 @@ heddle_status heddle__route_retest(heddle_device *from, heddle_device *to, heddl
 
 /* ---------------------------------------------------------------- between the files of this room */
 
-/* Moves patterns over a route and times it. HEDDLE_OK: cost is what was measured. HEDDLE_EFAILED: the bytes were wrong, or
- * a call failed, in words that do not name the devices; wrong tells the first. Other failures say nothing of the route. */
+/* Moves patterns over a route and times it. HEDDLE_OK: cost is what was measured. HEDDLE_EFAILED: the bytes were wrong,
+ * or a call failed, with a text that does not name the devices; wrong is true for the first. Other failures say nothing
+ * of the route. */
 heddle_status heddle__route_probe(heddle_device *from, heddle_device *to, heddle__route route, heddle__route_cost *cost,
                                   bool *wrong, heddle_error *err);
 

@@ -39,7 +39,7 @@ void heddle__weights_say(const heddle__weights_file *f, int32_t level, const cha
   va_end(args);
 }
 
-/* Tells one running of the machine from another; zero where the system does not. */
+/* Identifies the current boot of the machine; zero where the system does not. */
 static heddle__digest boot_of(void) {
   heddle__digest d = {{0, 0}};
   char text[64];

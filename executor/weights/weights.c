@@ -74,8 +74,8 @@ static void add_source(heddle__digest *d, const heddle_params *params, const hed
   heddle__digest_add(d, in_file ? (const void *)&place : k->data, in_file ? sizeof place : k->bytes);
 }
 
-/* Who packs: the device as it tells of itself, and its plugin's file, since a plugin that is built anew may pack otherwise
- * under the name of the same version. */
+/* Who packs: the device as it describes itself, and its plugin's file, since a plugin that is built anew may pack
+ * otherwise under the name of the same version. */
 static void add_packer(heddle__digest *d, const heddle_device *dev) {
   struct stat file;
   heddle__digest_text(d, dev->name);

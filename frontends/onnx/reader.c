@@ -281,7 +281,7 @@ static heddle_status parse(const unsigned char *data, uint64_t bytes, const char
     s = heddle__onnx_no_memory(&r);
   if (s == HEDDLE_OK) s = read_model(&r, thin, thin_bytes, graph, params);
   heddle__free(thin);
-  heddle__onnx_drop(&r.arena);
+  heddle__arena_drop(&r.arena);
   json_decref(r.tensor_at);
   json_decref(r.types);
   json_decref(r.taken);

@@ -21,7 +21,7 @@ typedef struct heddle__onnx_reader {
   bool only_looks;  /* the parameters are of no use, so their bytes are not copied */
   heddle__onnx_maps *maps;
   const unsigned char *file; /* what heddle__onnx_raw counts in */
-  heddle__onnx_arena arena;
+  heddle__arena arena;
   heddle_error *err;
 
   const Onnx__ModelProto *model;

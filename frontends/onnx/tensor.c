@@ -2,7 +2,6 @@
  * the typed fields. */
 #include "frontends/onnx/tensor.h"
 
-#include <math.h>
 #include <stdarg.h>
 #include <stdio.h>
 #include <string.h>
@@ -11,6 +10,7 @@
 #include "core/error.h"
 #include "frontends/onnx/types.h"
 #include "frontends/onnx/wire.h"
+#include "plugins/common/float16.h"
 
 #define SMALL 4096    /* bytes up to which a copy is cheaper than a page that stays */
 #define LARGE 1000000 /* bytes from which a page that stays is worth a call */
@@ -203,13 +203,6 @@ heddle_status heddle__onnx_tensor(heddle__onnx_reader *r, const Onnx__TensorProt
 
 /* ---- numbers */
 
-static double float_of_half(uint16_t bits) {
-  double sign = bits & 0x8000 ? -1 : 1;
-  int exponent = bits >> 10 & 31, fraction = bits & 1023;
-  if (exponent == 31) return fraction != 0 ? NAN : sign * INFINITY;
-  return sign * (exponent == 0 ? ldexp(fraction, -24) : ldexp(1024 + fraction, exponent - 25));
-}
-
 /* Of an element of dtype. */
 static heddle__onnx_number number_of(heddle_dtype dtype, const void *data) {
   heddle__onnx_number n = {.is_whole = dtype.code != HEDDLE_DTYPE_FLOAT && dtype.code != HEDDLE_DTYPE_BFLOAT};
@@ -224,7 +217,7 @@ static heddle__onnx_number number_of(heddle_dtype dtype, const void *data) {
   } else if (dtype.bits == 64) {
     memcpy(&n.real, &bits, sizeof n.real);
   } else if (dtype.bits == 16 && dtype.code == HEDDLE_DTYPE_FLOAT) {
-    n.real = float_of_half((uint16_t)bits);
+    n.real = (double)float16_to_float((uint16_t)bits);
   } else {
     uint32_t word = (uint32_t)(dtype.bits == 16 ? bits << 16 : bits);
     memcpy(&single, &word, sizeof single);

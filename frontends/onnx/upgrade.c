@@ -5,6 +5,7 @@
 #include <string.h>
 
 #include "frontends/onnx/types.h"
+#include "plugins/common/float16.h"
 
 /* since: the opset that has the new form; a node of an earlier one is upgraded. 0: in every opset. */
 static const struct row {
@@ -193,23 +194,6 @@ const char *heddle__onnx_new_floats(heddle__onnx_reader *r, const Onnx__NodeProt
   return add(r, t);
 }
 
-/* The bits of a float16 nearest to a float, ties to even; what is over its range becomes infinity. */
-static uint16_t half_of(float value) {
-  uint32_t bits;
-  memcpy(&bits, &value, sizeof bits);
-  uint32_t sign = bits >> 16 & 0x8000, rest = bits & 0x7fffffff;
-  if (rest > 0x7f800000) return (uint16_t)(sign | 0x7e00);
-  if (rest >= 0x477ff000) return (uint16_t)(sign | 0x7c00);
-  if (rest < 0x38800000) { /* below 2^-14: a multiple of 2^-24 */
-    float positive;
-    memcpy(&positive, &rest, sizeof positive);
-    float shifted = positive + 0.5f; /* whose last bit is worth 2^-24 */
-    memcpy(&rest, &shifted, sizeof rest);
-    return (uint16_t)(sign | (rest - 0x3f000000));
-  }
-  return (uint16_t)(sign | ((rest - 0x38000000 + 0xfff + (rest >> 13 & 1)) >> 13));
-}
-
 const char *heddle__onnx_new_scalar(heddle__onnx_reader *r, const Onnx__NodeProto *node, const char *suffix,
                                     const char *like, float value) {
   int32_t type = heddle__onnx_known_of(r, like).type;
@@ -223,7 +207,7 @@ const char *heddle__onnx_new_scalar(heddle__onnx_reader *r, const Onnx__NodeProt
     t->double_data = number;
     t->n_double_data = 1;
   } else if (type == ONNX_FLOAT16) {
-    *(int32_t *)number = half_of(value);
+    *(int32_t *)number = float16_from_float(value);
     t->int32_data = number;
     t->n_int32_data = 1;
   } else {

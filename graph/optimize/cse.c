@@ -1,12 +1,7 @@
 /* graph/optimize/cse.c: nodes that compute the same of the same inputs become one, and small constants of equal bytes too.
  * Operators that draw random numbers, or run graphs of their own, are left alone. */
 #include "graph/optimize/net.h"
-
-static uint64_t mix(uint64_t h, const void *data, size_t bytes) {
-  const unsigned char *p = data;
-  for (size_t i = 0; i < bytes; i++) h = (h ^ p[i]) * UINT64_C(0x100000001b3);
-  return h;
-}
+#include "plugins/common/fnv.h"
 
 static bool is_pure(const opt_node *n) {
   static const char *const names[] = {"Random", "Multinomial", "Bernoulli", "Dropout", "If", "Loop", "Scan"};
@@ -39,10 +34,10 @@ static bool same_node(const opt_node *a, const opt_node *b) {
 }
 
 static uint64_t hash_node(const opt_node *n) {
-  uint64_t h = mix(UINT64_C(0xcbf29ce484222325), n->op, strlen(n->op));
+  uint64_t h = fnv1a(FNV1A_START, n->op, strlen(n->op));
   for (uint32_t k = 0; k < n->n_inputs; k++) {
     const opt_value *v = opt_in(n, k);
-    h = mix(h, &v, sizeof v);
+    h = fnv1a(h, &v, sizeof v);
   }
   return h ^ h >> 29;
 }
@@ -105,7 +100,7 @@ static void join_constants(opt_net *net) {
     opt_value *v = i < net->n_args ? &net->args[i] : net->made[i - net->n_args];
     if (!is_small(v)) continue;
     const void *bytes = v->constant->data;
-    size_t at = (size_t)mix(v->ndim, bytes, (size_t)v->bytes) & seen.mask;
+    size_t at = (size_t)fnv1a(v->ndim, bytes, (size_t)v->bytes) & seen.mask;
     for (opt_value *old = seen.slots[at]; old != NULL; at = (at + 1) & seen.mask, old = seen.slots[at]) {
       if (memcmp(&old->dtype, &v->dtype, sizeof v->dtype) != 0 || !opt_same_shape(old, v) ||
           memcmp(old->constant->data, bytes, (size_t)v->bytes) != 0)

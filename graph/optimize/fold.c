@@ -1,5 +1,5 @@
 /* graph/optimize/fold.c: what only constants decide is computed once, on the device cpu, when the model is made; and Shape of
- * what has one shape for ever. Results are constants; those that would take much more memory than they save are left. */
+ * what always has one shape. Results are constants; those that would take much more memory than they save are left. */
 #include "core/error.h"
 #include "core/context.h"
 #include "core/log.h"

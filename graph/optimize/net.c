@@ -4,57 +4,21 @@
 
 #include <fnmatch.h>
 #include <stdarg.h>
-#include <stdio.h>
 
 #include "core/alloc.h"
 #include "core/error.h"
 
 /* ---- the arena */
 
-#define CHUNK_BYTES ((size_t)64 * 1024)
-
-typedef struct opt_chunk {
-  struct opt_chunk *next;
-  size_t used, size;
-  size_t reserved; /* keeps the bytes after it aligned to 16 */
-} opt_chunk;
-
 void *opt_alloc(opt_net *net, size_t count, size_t size) {
-  opt_chunk *c = net->arena;
-  if (size != 0 && count > SIZE_MAX / 2 / size) {
-    net->failed = true;
-    return NULL;
-  }
-  size_t bytes = (count * size + 15) & ~(size_t)15;
-  if (c == NULL || c->size - c->used < bytes) {
-    size_t want = bytes > CHUNK_BYTES ? bytes : CHUNK_BYTES;
-    opt_chunk *fresh = heddle__alloc(1, sizeof *fresh + want);
-    if (fresh == NULL) {
-      net->failed = true;
-      return NULL;
-    }
-    fresh->size = want;
-    if (c != NULL && bytes > CHUNK_BYTES) { /* keep filling the chunk in use */
-      fresh->next = c->next;
-      c->next = fresh;
-    } else {
-      fresh->next = c;
-      net->arena = fresh;
-    }
-    c = fresh;
-  }
-  void *p = (char *)(c + 1) + c->used;
-  c->used += bytes;
+  void *p = heddle__arena_take(&net->arena, count, size);
+  net->failed = net->failed || p == NULL;
   return p;
 }
 
 static char *format_list(opt_net *net, const char *format, va_list args) {
-  va_list again;
-  va_copy(again, args);
-  int n = vsnprintf(NULL, 0, format, args);
-  char *text = n >= 0 ? opt_alloc(net, (size_t)n + 1, 1) : NULL;
-  if (text != NULL) vsnprintf(text, (size_t)n + 1, format, again);
-  va_end(again);
+  char *text = heddle__arena_format(&net->arena, format, args);
+  net->failed = net->failed || text == NULL;
   return text;
 }
 
@@ -69,12 +33,7 @@ char *opt_format(opt_net *net, const char *format, ...) {
 void opt_free(opt_net *net) {
   for (uint32_t i = 0; i < net->n_made; i++)
     if (net->made[i]->constant != NULL) heddle__free(net->made[i]->constant->data);
-  for (opt_chunk *c = net->arena; c != NULL;) {
-    opt_chunk *next = c->next;
-    heddle__free(c);
-    c = next;
-  }
-  net->arena = NULL;
+  heddle__arena_drop(&net->arena);
 }
 
 /* One more place in a list that doubles; NULL where memory is out. */

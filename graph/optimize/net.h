@@ -8,9 +8,10 @@
 
 #include <string.h>
 
+#include "core/arena.h"
 #include "graph/optimize/optimize.h"
 
-/* What one optimisation did once: the nodes of the given graph that it took, and what became of them, in words. */
+/* What one optimisation did once: the nodes of the given graph that it took, and what became of them, as text. */
 typedef struct opt_change {
   const char *pass;
   const char *words;
@@ -57,12 +58,10 @@ typedef struct opt_node {
   int64_t stream;
 } opt_node;
 
-struct opt_chunk;
-
 typedef struct opt_net {
   const heddle__optimize_ask *ask;
   const heddle_graph *graph;
-  struct opt_chunk *arena;
+  heddle__arena arena;
   opt_node *nodes; /* of the given graph's operators */
   uint32_t n_nodes;
   uint32_t opset;

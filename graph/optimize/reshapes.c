@@ -1,5 +1,5 @@
 /* graph/optimize/reshapes.c: a row of Reshape, Flatten, Squeeze and Unsqueeze becomes one Reshape, where all shapes are known:
- * of others it cannot be told that each of the row is right, and the error is not to be lost. */
+ * for others it is unknown whether each of the row is valid, and the error must not be lost. */
 #include "graph/optimize/net.h"
 
 static bool is_view(const opt_node *n) {

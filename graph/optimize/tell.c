@@ -4,7 +4,8 @@
 #include "core/error.h"
 #include "core/context.h"
 #include "core/log.h"
-#include "heddle/text.h"
+#include "core/alloc.h"
+#include "core/sheet.h"
 #include "graph/optimize/net.h"
 
 void opt_log(const opt_net *net) {
@@ -21,26 +22,16 @@ void opt_log(const opt_net *net) {
 
 /* Rows of a plan begin with two spaces and are not cut. */
 static char *make_text(opt_net *net) {
-  size_t size = 64, used = 0;
+  heddle__sheet sheet = {0};
+  heddle__say(&sheet, "\noptimizations (%u)\n", (unsigned)net->n_changes);
   for (uint32_t i = 0; i < net->n_changes; i++) {
     const opt_change *c = &net->changes[i];
-    size += strlen(c->pass) + strlen(c->words) + 8;
-    for (uint32_t k = 0; k < c->n_nodes; k++) size += strlen(c->nodes[k]) + 2;
+    heddle__say(&sheet, "  %s: ", c->pass);
+    for (uint32_t k = 0; k < c->n_nodes; k++) heddle__say(&sheet, "%s%s", k > 0 ? ", " : "", c->nodes[k]);
+    heddle__say(&sheet, ": %s\n", c->words);
   }
-  char *text = opt_alloc(net, size, 1);
-  if (text == NULL) return NULL;
-  used += (size_t)snprintf(text, size, "\noptimizations (%u)\n", (unsigned)net->n_changes);
-  for (uint32_t i = 0; i < net->n_changes; i++) {
-    const opt_change *c = &net->changes[i];
-    used += (size_t)snprintf(text + used, size - used, "  %s: ", c->pass);
-    for (uint32_t k = 0; k < c->n_nodes; k++) {
-      if (k > 0) used += (size_t)snprintf(text + used, size - used, ", ");
-      used += heddle_text_clean(c->nodes[k], text + used, size - used);
-    }
-    used += (size_t)snprintf(text + used, size - used, ": ");
-    used += heddle_text_clean(c->words, text + used, size - used);
-    used += (size_t)snprintf(text + used, size - used, "\n");
-  }
+  char *text = sheet.failed ? NULL : opt_format(net, "%s", sheet.text);
+  heddle__free(sheet.text);
   return text;
 }
 

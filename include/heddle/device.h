@@ -1,7 +1,9 @@
 /* heddle/device.h: contexts, plugins and devices.
  * A context is one configuration with the plugins that it loaded and their devices. Heddle has no other global state
  * than the plugins' code, which is never unloaded. Any thread may call these functions, concurrently. Those that load
- * plugins or open devices may block in drivers. */
+ * plugins or open devices may block in drivers; the others do not block. HEDDLE_EINVAL where an object or a place for a
+ * result is NULL, or where struct_size of a result is not set. HEDDLE_EFORK in a process that was forked from one that
+ * had opened a device. In the whole API err may be NULL. */
 #ifndef HEDDLE_DEVICE_H
 #define HEDDLE_DEVICE_H
 
@@ -70,8 +72,8 @@ HEDDLE_API heddle_context *heddle_context_retain(heddle_context *ctx);
 HEDDLE_API void heddle_context_release(heddle_context *ctx);
 
 /* Returns the value of a setting and its origin ("call", "HEDDLE_DEVICES", the file's path, "default"). Both are
- * borrowed for the life of the context; origin may be NULL. HEDDLE_ENOTFOUND where the setting is not set and has no
- * default. */
+ * borrowed for the life of the context; origin may be NULL. The key PLUGIN.cache_dir loads that plugin, which knows its
+ * default. HEDDLE_ENOTFOUND where the setting is not set and has no default. */
 HEDDLE_API heddle_status heddle_context_setting(heddle_context *ctx, const char *key, const char **value,
                                                 const char **origin, heddle_error *err);
 
@@ -94,19 +96,20 @@ typedef struct heddle_plugin_info {
   const char *manifest; /* the manifest file that describes it; "" where the library itself was found */
 } heddle_plugin_info;
 
-/* The number of plugin candidates, and the i-th of them. heddle_context_plugin loads all plugins.
- * HEDDLE_EINVAL past the end. */
+/* The number of plugin candidates, and the i-th of them. Set out->struct_size. heddle_context_plugin loads all plugins
+ * and may block in drivers. HEDDLE_EINVAL past the end. */
 HEDDLE_API size_t heddle_context_plugin_count(heddle_context *ctx);
 HEDDLE_API heddle_status heddle_context_plugin(heddle_context *ctx, size_t i, heddle_plugin_info *out,
                                                heddle_error *err);
 
-/* All devices of all plugins, in search order. Loads all plugins. heddle_context_device returns NULL past the end.
- * Devices are borrowed for the life of the context. */
+/* All devices of all plugins, in search order. Loads all plugins and may block in drivers. heddle_context_device
+ * returns NULL past the end. Devices are borrowed for the life of the context. */
 HEDDLE_API size_t heddle_context_device_count(heddle_context *ctx);
 HEDDLE_API heddle_device *heddle_context_device(heddle_context *ctx, size_t i);
 
-/* Finds a device by name: "cpu" (the first of the plugin), "sim:1". *out is borrowed. HEDDLE_ENODEV where there is no
- * such device; the message lists the devices that exist, and why the others are not available. */
+/* Finds a device by name: "cpu" (the first of the plugin), "sim:1". *out is borrowed for the life of the context. Loads
+ * the plugins that may have it, and may block in drivers. HEDDLE_ENODEV where there is no such device; the message
+ * lists the devices that exist, and why the others are not available. */
 HEDDLE_API heddle_status heddle_context_find_device(heddle_context *ctx, const char *name, heddle_device **out,
                                                     heddle_error *err);
 
@@ -159,15 +162,18 @@ typedef struct heddle_device_info {
   const char *abilities_from; /* the file with these results; "" where there is none */
 } heddle_device_info;
 
-/* The properties and the name ("sim:0") of a device. heddle_device_get_info loads all plugins. Strings are borrowed
- * from the device. */
+/* The properties and the name ("sim:0") of a device. heddle_device_get_info loads all plugins, may block in drivers,
+ * and opens no device. Strings are borrowed from the device. */
 HEDDLE_API heddle_status heddle_device_get_info(heddle_device *dev, heddle_device_info *out, heddle_error *err);
 HEDDLE_API const char *heddle_device_name(heddle_device *dev);
 
-/* HEDDLE_OK, or HEDDLE_EDEVICE with the first error text of a device that was lost since it was opened. */
+/* HEDDLE_OK, or HEDDLE_EDEVICE with the first error text of a device that was lost since it was opened. Asks the driver
+ * where the device is open, and may block in it. */
 HEDDLE_API heddle_status heddle_device_health(heddle_device *dev, heddle_error *err);
 
-/* Opens a lost device again when it is no longer in use: HEDDLE_EBUSY while an executor or a model uses it. */
+/* Opens a lost device again when it is no longer in use, so that new executors can use it. May block in the driver.
+ * HEDDLE_EBUSY while an executor or a model uses it; HEDDLE_EDEVICE, or another status of the plugin, where the device
+ * cannot be opened. */
 HEDDLE_API heddle_status heddle_device_reopen(heddle_device *dev, heddle_error *err);
 
 #ifdef __cplusplus

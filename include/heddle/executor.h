@@ -22,8 +22,12 @@ typedef struct heddle_executor heddle_executor;
 
 /* Creates an executor. If all input shapes are known, it is planned and bound at once, otherwise at the first run.
  * Opens the devices and waits at most the model's upload_timeout_ns for constants to reach them, else HEDDLE_ETIMEOUT.
- * *out receives one reference, and holds one to the model. */
+ * *out receives one reference, and holds one to the model. Any thread; blocks in drivers. A plan that cannot be made is
+ * reported with node and device: HEDDLE_EUNSUPPORTED, HEDDLE_EINVAL, HEDDLE_ELIMIT for memory, HEDDLE_EDEVICE,
+ * HEDDLE_ENOMEM. */
 HEDDLE_API heddle_status heddle_executor_create(heddle_model *m, heddle_executor **out, heddle_error *err);
+
+/* Adds a reference and returns ex. Any thread. */
 HEDDLE_API heddle_executor *heddle_executor_retain(heddle_executor *ex);
 
 /* Drops a reference; takes NULL. The last release cancels work that is not submitted, waits at most 2 seconds for
@@ -43,13 +47,18 @@ typedef struct heddle_io_info {
   uint32_t is_param;
 } heddle_io_info;
 
+/* How many inputs and outputs there are. Constant for the life of the executor; any thread. Values that the model keeps
+ * (heddle_model_options.keep) are outputs after those of the graph. */
 HEDDLE_API uint32_t heddle_executor_input_count(const heddle_executor *ex);
 HEDDLE_API uint32_t heddle_executor_output_count(const heddle_executor *ex);
-/* Set out->struct_size first. HEDDLE_ENOTFOUND if there is no such input or output. */
+
+/* Describes the i-th input or output. Set out->struct_size first. HEDDLE_ENOTFOUND if there is no such input or
+ * output. */
 HEDDLE_API heddle_status heddle_executor_input_info(heddle_executor *ex, uint32_t i, heddle_io_info *out,
                                                     heddle_error *err);
 HEDDLE_API heddle_status heddle_executor_output_info(heddle_executor *ex, uint32_t i, heddle_io_info *out,
                                                      heddle_error *err);
+
 /* The position for a name, or -1 if there is none. A name that outputs of several nodes share finds none of them (-1):
  * use their positions. */
 HEDDLE_API int32_t heddle_executor_input_index(const heddle_executor *ex, const char *name);
@@ -80,15 +89,17 @@ HEDDLE_API heddle_status heddle_executor_bind_input(heddle_executor *ex, uint32_
 HEDDLE_API heddle_status heddle_executor_bind_output(heddle_executor *ex, uint32_t i, heddle_tensor *value,
                                                      heddle_error *err);
 
-/* Reads an input back, also a constant. *out receives a new tensor with a copy. HEDDLE_EINVAL if the input has no
- * value. */
+/* Reads an input back, also a constant. *out receives a new tensor in host memory with a copy, and one reference.
+ * Blocks for the copy. HEDDLE_EINVAL if the input has no value, HEDDLE_ENOTFOUND if there is no such input,
+ * HEDDLE_EBUSY while N runs are pending. */
 HEDDLE_API heddle_status heddle_executor_get_input(heddle_executor *ex, uint32_t i, heddle_tensor **out,
                                                    heddle_error *err);
 
 /* Sets every parameter of the blob whose name is an input, as an input of this executor. Other parameters are ignored,
  * as in TVM. All are checked before the first is set. share_params uses the tensors of another executor (of any model)
  * instead of copying; the blob supplies only the names. The other executor must outlive the runs of this one; both may
- * run in different threads. */
+ * run in different threads. HEDDLE_EINVAL where dtype or shape of a parameter differ, HEDDLE_EBUSY while N runs are
+ * pending. */
 HEDDLE_API heddle_status heddle_executor_load_params(heddle_executor *ex, const heddle_params *params,
                                                      heddle_error *err);
 HEDDLE_API heddle_status heddle_executor_share_params(heddle_executor *ex, heddle_executor *other,
@@ -117,7 +128,8 @@ HEDDLE_API heddle_status heddle_executor_poll(heddle_executor *ex);
 
 /* The i-th output of the last run; with runs in flight, of the last run whose result wait returned. get copies it to a
  * tensor of the same dtype and shape. view returns a tensor that shares the executor's memory and holds a reference to
- * it; its content is valid until the next run starts. HEDDLE_EBUSY while N runs are pending. */
+ * it, with one reference; its content is valid until the next run starts. get blocks for the copy. HEDDLE_EINVAL before
+ * the first finished run, HEDDLE_ENOTFOUND if there is no such output, HEDDLE_EBUSY while N runs are pending. */
 HEDDLE_API heddle_status heddle_executor_get_output(heddle_executor *ex, uint32_t i, heddle_tensor *dst,
                                                     heddle_error *err);
 HEDDLE_API heddle_status heddle_executor_view_output(heddle_executor *ex, uint32_t i, heddle_tensor **out,
@@ -162,13 +174,15 @@ typedef struct heddle_executor_stats {
 } heddle_executor_stats;
 HEDDLE_API heddle_status heddle_executor_get_stats(heddle_executor *ex, heddle_executor_stats *out, heddle_error *err);
 
-/* The plan of this executor's current program, in the format of heddle_model_explain. *out is freed with
- * heddle_free. */
+/* The plan of this executor's current program, in the format of heddle_model_explain. *out is freed with heddle_free.
+ * Plans first where inputs have new shapes, and then fails as a run that plans does. HEDDLE_EBUSY while N runs are
+ * pending. */
 HEDDLE_API heddle_status heddle_executor_explain(heddle_executor *ex, heddle_explain_format format, char **out,
                                                  heddle_error *err);
 
 /* begin starts to collect host and device spans of runs. write saves them to a file as Chrome trace JSON and stops
- * collecting. write: HEDDLE_EINVAL if no trace was begun, HEDDLE_EIO if the file cannot be written. */
+ * collecting; it blocks for the file. Any thread. write: HEDDLE_EINVAL if no trace was begun, HEDDLE_EIO if the file
+ * cannot be written, HEDDLE_ENOMEM. */
 HEDDLE_API heddle_status heddle_trace_begin(heddle_context *ctx, heddle_error *err);
 HEDDLE_API heddle_status heddle_trace_write(heddle_context *ctx, const char *path, heddle_error *err);
 

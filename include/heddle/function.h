@@ -4,7 +4,8 @@
  * (tvm/runtime/c_runtime_api.h) has the same functions and modules under its own names.
  *
  * Objects are reference-counted: create, find, load and calls return one reference. No lock is held while a function
- * runs, so a function may register, find and call others. Any thread. */
+ * runs, so a function may register, find and call others. Any thread; only calls and loads block. Where memory is out
+ * the status is HEDDLE_ENOMEM. */
 #ifndef HEDDLE_FUNCTION_H
 #define HEDDLE_FUNCTION_H
 
@@ -26,6 +27,8 @@ typedef heddle_status (*heddle_callback)(void *self, const heddle_value *args, u
  * thread. It is not called if this call fails. */
 HEDDLE_API heddle_status heddle_function_create(heddle_callback call, void *self, heddle_release_fn release,
                                                 heddle_function **out, heddle_error *err);
+
+/* Retain adds a reference and returns f; release drops one. */
 HEDDLE_API heddle_function *heddle_function_retain(heddle_function *f); /* takes NULL */
 HEDDLE_API void heddle_function_release(heddle_function *f);            /* takes NULL */
 
@@ -38,8 +41,8 @@ HEDDLE_API heddle_status heddle_function_call(heddle_function *f, const heddle_v
 
 /* ---- functions by name, for this process */
 
-/* Registers a function. HEDDLE_EINVAL if the name is taken and replace is 0. Code that already has the previous
- * function keeps it. */
+/* register gives a function a name and retains it: HEDDLE_EINVAL if the name is taken and replace is 0. Code that
+ * already has the previous function keeps it. find returns a function by its name. remove ends the name. */
 HEDDLE_API heddle_status heddle_function_register(const char *name, heddle_function *f, int replace, heddle_error *err);
 HEDDLE_API heddle_function *heddle_function_find(const char *name);                   /* one reference, or NULL */
 HEDDLE_API heddle_status heddle_function_remove(const char *name, heddle_error *err); /* HEDDLE_ENOTFOUND */
@@ -52,7 +55,7 @@ HEDDLE_API heddle_status heddle_function_names(const char *const **out, size_t *
 /* Loads the module of a file: a shared library, or the result of the registered function
  * "runtime.module.loadfile_FORMAT". format NULL: the suffix of the file. Its devices belong to one context, which this
  * function and TVM's C API share; it is created from the environment and the configuration file on first use. *out
- * receives one reference. */
+ * receives one reference. The status is that of the part that failed, and HEDDLE_EFAILED where it has none. */
 HEDDLE_API heddle_status heddle_object_load(const char *path, const char *format, heddle_object **out,
                                             heddle_error *err);
 
@@ -61,12 +64,13 @@ HEDDLE_API heddle_status heddle_object_load(const char *path, const char *format
 HEDDLE_API heddle_status heddle_object_of(heddle_module *m, heddle_object **out, heddle_error *err);
 HEDDLE_API heddle_module *heddle_object_library(heddle_object *o);
 
+/* Retain adds a reference and returns o; release drops one. kind is borrowed from the module. */
 HEDDLE_API heddle_object *heddle_object_retain(heddle_object *o);  /* takes NULL */
 HEDDLE_API void heddle_object_release(heddle_object *o);           /* takes NULL */
 HEDDLE_API const char *heddle_object_kind(const heddle_object *o); /* "library", "GraphExecutor", ... */
 
 /* Finds a function of the module or, if imports is not 0, of the first imported module that has it.
- * HEDDLE_ENOTFOUND. */
+ * *out receives one reference. HEDDLE_ENOTFOUND. */
 HEDDLE_API heddle_status heddle_object_function(heddle_object *o, const char *name, int imports, heddle_function **out,
                                                 heddle_error *err);
 

@@ -1,5 +1,6 @@
 /* heddle/graph.h: the graph as data (read, inspect, write), and the params blob.
- * Graphs and params are immutable and reference-counted. Threads may share them. */
+ * Graphs and params are immutable and reference-counted. Any thread may call these functions; only those that read or
+ * write files block. */
 #ifndef HEDDLE_GRAPH_H
 #define HEDDLE_GRAPH_H
 
@@ -30,6 +31,7 @@ HEDDLE_API heddle_status heddle_graph_load(const char *path, const heddle_read_l
 HEDDLE_API heddle_status heddle_graph_parse(const char *text, size_t bytes, const char *name,
                                             const heddle_read_limits *limits, heddle_graph **out, heddle_error *err);
 
+/* Retain adds a reference and returns g; release drops one. */
 HEDDLE_API heddle_graph *heddle_graph_retain(heddle_graph *g);
 HEDDLE_API void heddle_graph_release(heddle_graph *g); /* takes NULL */
 
@@ -39,9 +41,13 @@ HEDDLE_API void heddle_graph_release(heddle_graph *g); /* takes NULL */
 HEDDLE_API heddle_status heddle_graph_bind(const heddle_graph *g, const char *const *dims, size_t n, heddle_graph **out,
                                            heddle_error *err);
 
-/* Writes the graph as JSON that the reader accepts, with the same meaning. text: *out is freed with heddle_free. */
+/* Writes the graph as JSON that the reader accepts, with the same meaning. text: *out is terminated and freed with
+ * heddle_free; *bytes, which may be NULL, is its length without the terminator. save replaces a file at path; after
+ * HEDDLE_EIO it may be incomplete. HEDDLE_ENOMEM. */
 HEDDLE_API heddle_status heddle_graph_text(const heddle_graph *g, char **out, size_t *bytes, heddle_error *err);
 HEDDLE_API heddle_status heddle_graph_save(const heddle_graph *g, const char *path, heddle_error *err);
+
+/* Frees memory that a function of this API returned to the caller to free. */
 HEDDLE_API void heddle_free(void *p); /* takes NULL */
 
 /* A node. Strings and arrays are borrowed from the graph. inputs are pairs (node, output); an absent input has node
@@ -60,13 +66,18 @@ typedef struct heddle_node_info {
   uint32_t reserved;
 } heddle_node_info;
 
+/* The number of nodes, and the node at a position, in the order of the file. Set out->struct_size. HEDDLE_ENOTFOUND
+ * past the end. */
 HEDDLE_API uint32_t heddle_graph_node_count(const heddle_graph *g);
 HEDDLE_API heddle_status heddle_graph_node(const heddle_graph *g, uint32_t node, heddle_node_info *out,
                                            heddle_error *err);
+
 /* The i-th inner graph of a node (If, Loop, Scan); borrowed. *name receives the attribute's name; name may be NULL.
  * NULL if there is no such graph. */
 HEDDLE_API const heddle_graph *heddle_graph_inner(const heddle_graph *g, uint32_t node, uint32_t i, const char **name);
-/* Finds a node by name. HEDDLE_ENOTFOUND; HEDDLE_EINVAL with the node ids if several nodes share the name. */
+
+/* Finds a node by name; *out is its position. HEDDLE_ENOTFOUND; HEDDLE_EINVAL with the node ids if several nodes share
+ * the name. */
 HEDDLE_API heddle_status heddle_graph_find_node(const heddle_graph *g, const char *name, uint32_t *out,
                                                 heddle_error *err);
 
@@ -82,6 +93,7 @@ typedef struct heddle_value_info {
   heddle_dtype dtype; /* bits 0: not given */
 } heddle_value_info;
 
+/* The number of inputs and outputs, and the i-th of them. Set out->struct_size. HEDDLE_ENOTFOUND past the end. */
 HEDDLE_API uint32_t heddle_graph_input_count(const heddle_graph *g);
 HEDDLE_API heddle_status heddle_graph_input(const heddle_graph *g, uint32_t i, heddle_value_info *out,
                                             heddle_error *err);
@@ -90,23 +102,31 @@ HEDDLE_API heddle_status heddle_graph_output(const heddle_graph *g, uint32_t i, 
                                              heddle_error *err);
 
 /* Reads a params blob in the format of TVM's save_param_dict, byte for byte. parse copies the bytes; name stands for
- * the file in errors. limits may be NULL. *out receives one reference. */
+ * the file in errors. limits may be NULL. *out receives one reference. HEDDLE_EIO; HEDDLE_EFORMAT for a malformed blob;
+ * HEDDLE_ELIMIT; HEDDLE_ENOMEM. */
 HEDDLE_API heddle_status heddle_params_load(const char *path, const heddle_read_limits *limits, heddle_params **out,
                                             heddle_error *err);
 HEDDLE_API heddle_status heddle_params_parse(const void *data, size_t bytes, const char *name,
                                              const heddle_read_limits *limits, heddle_params **out, heddle_error *err);
+
 /* Creates params from named tensors in host memory, in this order; the bytes are copied. *out receives one
- * reference. */
+ * reference. HEDDLE_ELIMIT for more than 2^31 - 1 tensors, HEDDLE_ENOMEM. */
 HEDDLE_API heddle_status heddle_params_create(const char *const *names, heddle_tensor *const *tensors, size_t count,
                                               heddle_params **out, heddle_error *err);
+
+/* Retain adds a reference and returns p; release drops one. */
 HEDDLE_API heddle_params *heddle_params_retain(heddle_params *p);
 HEDDLE_API void heddle_params_release(heddle_params *p); /* takes NULL */
+
+/* Writes the blob to a file, which is replaced, or to memory: *out is freed with heddle_free and has *bytes bytes.
+ * HEDDLE_EIO, HEDDLE_ENOMEM. */
 HEDDLE_API heddle_status heddle_params_save(const heddle_params *p, const char *path, heddle_error *err);
-/* The blob's bytes; *out is freed with heddle_free. */
 HEDDLE_API heddle_status heddle_params_bytes(const heddle_params *p, void **out, size_t *bytes, heddle_error *err);
+
+/* The number of parameters, the name of the i-th (borrowed), and a tensor that shares its bytes and holds a reference
+ * to the params; *out receives one reference. Do not write to it. tensor: HEDDLE_ENOTFOUND past the end, HEDDLE_ENOMEM. */
 HEDDLE_API uint32_t heddle_params_count(const heddle_params *p);
 HEDDLE_API const char *heddle_params_name(const heddle_params *p, uint32_t i); /* NULL past the end */
-/* A tensor that shares the params' bytes and holds a reference to them. */
 HEDDLE_API heddle_status heddle_params_tensor(const heddle_params *p, uint32_t i, heddle_tensor **out,
                                               heddle_error *err);
 

@@ -61,7 +61,8 @@ HEDDLE_API heddle_status heddle_model_create(heddle_context *ctx, const heddle_g
                                              const heddle_params *params, const heddle_model_options *options,
                                              heddle_model **out, heddle_error *err);
 
-/* Retain and release references. Any thread. */
+/* Retain adds a reference and returns m; release drops one. Executors hold one. The last release closes the devices
+ * that only this model uses. Any thread; the last release may block in drivers. */
 HEDDLE_API heddle_model *heddle_model_retain(heddle_model *m);
 HEDDLE_API void heddle_model_release(heddle_model *m); /* accepts NULL */
 
@@ -74,17 +75,19 @@ HEDDLE_API heddle_status heddle_model_load(heddle_context *ctx, const char *grap
                                            const heddle_model_options *options, heddle_model **out, heddle_error *err);
 
 /* Returns the graph and the parameters of a model in a library; with name NULL, of its root. Each has one reference.
- * HEDDLE_ENOTFOUND where the library has no such model; the message lists its models. */
+ * The settings limit.graph_bytes and limit.params_bytes limit them. HEDDLE_ENOTFOUND where the library has no such
+ * model; the message lists its models. HEDDLE_EFORMAT, HEDDLE_ELIMIT, HEDDLE_EUNSUPPORTED and HEDDLE_ENOMEM as when a
+ * file is read. Any thread. */
 HEDDLE_API heddle_status heddle_model_unpack(const heddle_module *library, const char *name, heddle_graph **graph,
                                              heddle_params **params, heddle_error *err);
 
-/* The graph of the model; borrowed. */
+/* The graph of the model; borrowed from it. Any thread. */
 HEDDLE_API const heddle_graph *heddle_model_graph(const heddle_model *m);
 
-/* The library whose functions the model calls; borrowed, NULL where there is none. */
+/* The library whose functions the model calls; borrowed, NULL where there is none. Any thread. */
 HEDDLE_API heddle_module *heddle_model_library(const heddle_model *m);
 
-/* The devices that the model may use, in order of preference; borrowed. */
+/* The devices that the model may use, in order of preference; borrowed. NULL past the end. Any thread. */
 HEDDLE_API size_t heddle_model_device_count(const heddle_model *m);
 HEDDLE_API heddle_device *heddle_model_device(const heddle_model *m, size_t i);
 

@@ -32,6 +32,9 @@ HEDDLE_API heddle_status heddle_module_load(heddle_context *ctx, const char *pat
  * later ones have the same prefix; other errors as heddle_module_load. Any thread; blocks. */
 HEDDLE_API heddle_status heddle_module_system(heddle_context *ctx, const char *prefix, heddle_module **out,
                                               heddle_error *err);
+
+/* Retain adds a reference and returns m; release drops one. The last release unloads the library, and blocks until that
+ * is done. Any thread. */
 HEDDLE_API heddle_module *heddle_module_retain(heddle_module *m);
 HEDDLE_API void heddle_module_release(heddle_module *m); /* takes NULL */
 
@@ -46,9 +49,11 @@ typedef struct heddle_module_info {
   uint64_t scratch_bytes; /* peak scratch memory of compiled code, of all libraries and threads */
 } heddle_module_info;
 
+/* Set out->struct_size. Any thread. */
 HEDDLE_API heddle_status heddle_module_get_info(const heddle_module *m, heddle_module_info *out, heddle_error *err);
 
-/* The name of the i-th function, as graphs call it, in alphabetical order; NULL past the end. */
+/* The name of the i-th function, as graphs call it, in alphabetical order; NULL past the end. Borrowed from the module.
+ * Any thread. */
 HEDDLE_API const char *heddle_module_function(const heddle_module *m, uint32_t i);
 
 /* A module inside the library. Borrowed from the module. */
@@ -63,7 +68,8 @@ typedef struct heddle_import_info {
   const void *code;   /* its bytes as stored in the library: text or binary; not terminated */
 } heddle_import_info;
 
-/* HEDDLE_ENOTFOUND past the end. */
+/* Describes the i-th module inside the library, and names the i-th kernel of one (borrowed from the module). Set
+ * out->struct_size. HEDDLE_ENOTFOUND past the end. Any thread. */
 HEDDLE_API heddle_status heddle_module_import(const heddle_module *m, uint32_t i, heddle_import_info *out,
                                               heddle_error *err);
 HEDDLE_API const char *heddle_module_kernel(const heddle_module *m, uint32_t import,

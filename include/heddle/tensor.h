@@ -37,12 +37,14 @@ HEDDLE_API heddle_status heddle_tensor_wrap(void *data, heddle_dtype dtype, cons
                                             const int64_t *strides, heddle_release_fn release, void *user,
                                             heddle_tensor **out, heddle_error *err);
 
-/* Retain and release references. Any thread. */
+/* Retain adds a reference and returns t; release drops one. The last release frees the memory, or calls the release
+ * function of wrapped memory, on the calling thread. Any thread. */
 HEDDLE_API heddle_tensor *heddle_tensor_retain(heddle_tensor *t);
 HEDDLE_API void heddle_tensor_release(heddle_tensor *t); /* accepts NULL */
 
-/* Properties of a tensor; pointers are borrowed. data is NULL for device memory that the host cannot read. strides are
- * in elements and are never NULL. */
+/* Properties of a tensor; pointers are borrowed from it. data is NULL for device memory that the host cannot read.
+ * shape and strides have ndim entries, in elements; strides are never NULL. is_contiguous is 1 where the elements lie
+ * in row-major order without gaps, else 0. Any thread; they do not block. */
 HEDDLE_API void *heddle_tensor_data(const heddle_tensor *t);
 HEDDLE_API heddle_dtype heddle_tensor_dtype(const heddle_tensor *t);
 HEDDLE_API uint32_t heddle_tensor_ndim(const heddle_tensor *t);
@@ -53,7 +55,8 @@ HEDDLE_API heddle_device *heddle_tensor_device(const heddle_tensor *t); /* NULL:
 HEDDLE_API int heddle_tensor_is_contiguous(const heddle_tensor *t);
 
 /* Copies all elements between two tensors of equal dtype and shape, on the host or on any device. Blocks until the copy
- * is done. HEDDLE_EINVAL where dtype or shape differ. */
+ * is done. HEDDLE_EINVAL where dtype or shape differ; HEDDLE_EDEVICE, HEDDLE_ETIMEOUT or another status of the device
+ * where the copy fails. Any thread. */
 HEDDLE_API heddle_status heddle_tensor_copy(heddle_tensor *dst, const heddle_tensor *src, heddle_error *err);
 
 /* Returns a DLPack struct that holds one reference to the tensor; its deleter releases that reference and may run on

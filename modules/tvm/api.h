@@ -1,5 +1,5 @@
 /* modules/tvm/api.h: what the files of TVM's C API (api_*.c) share. Handles that callers give are looked at before they
- * are used: NULL and handles of another kind are refused in words. */
+ * are used: NULL and handles of another kind are refused with a message. */
 #ifndef HEDDLE_MODULES_TVM_API_H
 #define HEDDLE_MODULES_TVM_API_H
 

@@ -6,6 +6,7 @@
 
 #include "core/alloc.h"
 #include "modules/tvm/api.h"
+#include "modules/tvm/json.h"
 
 enum { ROOT, MODULE, ARRAY, FUNCTION = 7 };
 
@@ -88,19 +89,11 @@ int TVMObjectDerivedFrom(uint32_t child_type_index, uint32_t parent_type_index, 
 int TVMByteArrayFree(TVMByteArray *arr) {
   const heddle__bytes *own = &heddle__tvm_self()->bytes;
   if (arr == NULL || (const void *)arr == (const void *)own) return 0;
-  return heddle__api_refuse("TVMByteArrayFree: these bytes are none that a call returned to this thread");
+  return heddle__api_refuse("TVMByteArrayFree: no call returned these bytes to this thread");
 }
 
 const char *heddle__api_dtype_name(heddle_dtype t) {
-  static const char *const names[] = {"int", "uint", "float", "handle", "bfloat", "complex"};
-  char text[40], lanes[8] = "";
-  if (t.lanes != 1) snprintf(lanes, sizeof lanes, "x%u", (unsigned)t.lanes);
-  if (t.bits == 0) text[0] = '\0'; /* TVM's void */
-  else if (t.code == HEDDLE_DTYPE_BOOL || (t.code == HEDDLE_DTYPE_UINT && t.bits == 1))
-    snprintf(text, sizeof text, "bool%s", lanes);
-  else if (t.code == HEDDLE_DTYPE_HANDLE) snprintf(text, sizeof text, "handle%s", lanes);
-  else if (t.code < sizeof names / sizeof names[0])
-    snprintf(text, sizeof text, "%s%u%s", names[t.code], (unsigned)t.bits, lanes);
-  else snprintf(text, sizeof text, "custom[%u]%u%s", (unsigned)t.code, (unsigned)t.bits, lanes);
+  char text[40];
+  heddle__tvm_dtype_text(t, text);
   return heddle__tvm_keep(text, strlen(text));
 }

@@ -1,5 +1,5 @@
 /* modules/tvm/args.h: arguments and results of the methods that modules of ours have: taken by position, each refused
- * in words that name the method and the argument. */
+ * with a message that names the method and the argument. */
 #ifndef HEDDLE_MODULES_TVM_ARGS_H
 #define HEDDLE_MODULES_TVM_ARGS_H
 

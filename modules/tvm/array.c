@@ -60,7 +60,7 @@ heddle__array *heddle__array_find(const void *tensor) {
   pthread_mutex_lock(&lock);
   heddle__array *a = *bucket(tensor);
   while (a != NULL && (const void *)a != tensor) a = a->next;
-  if (a != NULL) heddle__array_retain(a); /* whoever names it holds it */
+  if (a != NULL) heddle__array_retain(a); /* each reference to it holds it */
   pthread_mutex_unlock(&lock);
   return a;
 }

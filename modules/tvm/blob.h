@@ -20,7 +20,7 @@ typedef struct heddle__loaded heddle__loaded;
 /* Who reads modules of kinds that are not known here. */
 typedef struct heddle__blob_loaders {
   /* bytes: up to the end of the module where the blob says how long it is, else up to the end of the blob; *used: those
-   * that are the module's, at most bytes. *out: ended by release. Errors are in words that name the kind. */
+   * that are the module's, at most bytes. *out: ended by release. Errors name the kind. */
   heddle_status (*load)(const char *kind, const unsigned char *data, uint64_t bytes, uint64_t *used,
                         heddle__loaded **out, heddle_error *err);
   void (*release)(heddle__loaded *module); /* takes NULL */

@@ -33,7 +33,7 @@ static heddle_status take_tensor(const heddle__tvm_library *l, const heddle_valu
                                    .shape = t->shape};
     return HEDDLE_OK;
   }
-  /* Code of v0.7 to v0.9 takes 128 for granted, but cannot be told from later code, which is content with 64. */
+  /* Code of v0.7 to v0.9 takes 128 for granted, but cannot be distinguished from later code, for which 64 is enough. */
   if (t->bytes > 0 && (uintptr_t)t->data % 64 != 0)
     return heddle__fail(err, HEDDLE_EINVAL,
                         "argument %u: compiled code takes it for granted that data is aligned to 64 bytes, and this "

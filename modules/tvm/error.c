@@ -43,7 +43,7 @@ void heddle__tvm_raise(const char *kind, const char *words) {
 void *heddle__of_tvm_ffi(const char *name) {
   void *library = dlopen("libtvm_ffi.so", RTLD_LAZY | RTLD_NOLOAD);
   void *symbol = library != NULL ? dlsym(library, name) : NULL;
-  if (library != NULL) dlclose(library); /* whoever loaded it holds it */
+  if (library != NULL) dlclose(library); /* its loader holds it */
   return symbol;
 }
 

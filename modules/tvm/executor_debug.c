@@ -93,7 +93,7 @@ HEDDLE__METHOD(heddle__executor_profile) {
   const heddle_profile_entry *steps = NULL;
   size_t count = 0;
   heddle_error err = {0};
-  heddle__json j = {.data = NULL};
+  heddle__sheet j = {0};
   if (!heddle__args_count(&a, 0, 1)) return -1;
   if (n == 1 && codes[0] != PACKED_NULL)
     return heddle__refuse(a.method, "there are no collectors of metrics: give null");
@@ -102,23 +102,23 @@ HEDDLE__METHOD(heddle__executor_profile) {
   if (s != HEDDLE_OK) return heddle__refuse_error(a.method, &err);
   uint64_t first = count > 0 ? steps[0].start_ns : 0, last = first;
   for (size_t i = 0; i < count; i++) last = steps[i].end_ns > last ? steps[i].end_ns : last;
-  heddle__json_add(&j, "{\"duration_us\": ");
-  heddle__json_microseconds(&j, last - first);
-  heddle__json_add(&j, ", \"calls\": [");
+  heddle__say_text(&j, "{\"duration_us\": ");
+  heddle__say_us(&j, last - first);
+  heddle__say_text(&j, ", \"calls\": [");
   for (size_t i = 0; i < count; i++) {
     const heddle_profile_entry *e = &steps[i];
-    heddle__json_add(&j, "%s{\"name\": ", i > 0 ? ", " : "");
-    heddle__json_string(&j, e->name);
-    heddle__json_add(&j, ", \"op\": ");
-    heddle__json_string(&j, e->op);
-    heddle__json_add(&j, ", \"device\": ");
-    heddle__json_string(&j, e->device);
-    heddle__json_add(&j, ", \"stream\": %u, \"start_us\": ", (unsigned)e->stream);
-    heddle__json_microseconds(&j, e->start_ns - first);
-    heddle__json_add(&j, ", \"duration_us\": ");
-    heddle__json_microseconds(&j, e->end_ns - e->start_ns);
-    heddle__json_add(&j, "}");
+    heddle__say(&j, "%s{\"name\": ", i > 0 ? ", " : "");
+    heddle__say_string(&j, e->name);
+    heddle__say_text(&j, ", \"op\": ");
+    heddle__say_string(&j, e->op);
+    heddle__say_text(&j, ", \"device\": ");
+    heddle__say_string(&j, e->device);
+    heddle__say(&j, ", \"stream\": %u, \"start_us\": ", (unsigned)e->stream);
+    heddle__say_us(&j, e->start_ns - first);
+    heddle__say_text(&j, ", \"duration_us\": ");
+    heddle__say_us(&j, e->end_ns - e->start_ns);
+    heddle__say_text(&j, "}");
   }
-  heddle__json_add(&j, "]}");
+  heddle__say_text(&j, "]}");
   return heddle__json_give(&j, ret, ret_code);
 }

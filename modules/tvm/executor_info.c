@@ -5,26 +5,29 @@
 
 void heddle__info_add(heddle__info *info, const char *name, const heddle_io_info *io) {
   const char *comma = info->shape.used > 0 ? ", " : "";
-  heddle__json_add(&info->shape, "%s", comma);
-  heddle__json_string(&info->shape, name);
-  heddle__json_add(&info->shape, ": ");
-  if (io->ndim == UINT32_MAX) heddle__json_add(&info->shape, "null");
+  heddle__say_text(&info->shape, comma);
+  heddle__say_string(&info->shape, name);
+  heddle__say_text(&info->shape, ": ");
+  if (io->ndim == UINT32_MAX) heddle__say_text(&info->shape, "null");
   else heddle__json_shape(&info->shape, io->shape, io->ndim);
-  heddle__json_add(&info->dtype, "%s", comma);
-  heddle__json_string(&info->dtype, name);
-  heddle__json_add(&info->dtype, ": ");
+  heddle__say_text(&info->dtype, comma);
+  heddle__say_string(&info->dtype, name);
+  heddle__say_text(&info->dtype, ": ");
   heddle__json_dtype(&info->dtype, io->dtype);
 }
 
 int heddle__info_answer(heddle__info *info, const char *method, heddle_status s, const heddle_error *err,
                         heddle__word *ret, int32_t *ret_code) {
-  heddle__json all = {.lost = info->shape.lost || info->dtype.lost};
-  heddle__json_add(&all, "{\"shape\": {%s}, \"dtype\": {%s}}", info->shape.used > 0 ? info->shape.data : "",
-                   info->dtype.used > 0 ? info->dtype.data : "");
-  heddle__free(info->shape.data);
-  heddle__free(info->dtype.data);
+  heddle__sheet all = {.failed = info->shape.failed || info->dtype.failed};
+  heddle__say_text(&all, "{\"shape\": {");
+  heddle__say_bytes(&all, info->shape.text != NULL ? info->shape.text : "", info->shape.used);
+  heddle__say_text(&all, "}, \"dtype\": {");
+  heddle__say_bytes(&all, info->dtype.text != NULL ? info->dtype.text : "", info->dtype.used);
+  heddle__say_text(&all, "}}");
+  heddle__free(info->shape.text);
+  heddle__free(info->dtype.text);
   if (s == HEDDLE_OK) return heddle__json_give(&all, ret, ret_code);
-  heddle__free(all.data);
+  heddle__free(all.text);
   return heddle__refuse_error(method, err);
 }
 

@@ -102,7 +102,7 @@ HEDDLE__METHOD(heddle__executor_set_input_zero_copy) {
   return 0;
 }
 
-/* The memory of an input that has none that could be handed out: its value, or zeros where none was set. */
+/* Memory for an input without memory that could be given out: its value, or zeros where none was set. */
 static heddle_status own_memory(heddle__runner *o, uint32_t i, heddle_tensor **out, heddle_error *err) {
   heddle_io_info info = {.struct_size = sizeof info};
   heddle_status s = heddle_executor_get_input(o->ex, i, out, err);
@@ -167,7 +167,7 @@ HEDDLE__METHOD(heddle__executor_get_num_inputs) {
 HEDDLE__METHOD(heddle__executor_get_input_info) {
   heddle__runner *o = heddle__executor_self(self);
   heddle__args a = {"get_input_info", args, codes, n};
-  heddle__info info = {{.data = NULL}, {.data = NULL}};
+  heddle__info info = {{0}, {0}};
   heddle_error err = {0};
   heddle_status s = HEDDLE_OK;
   if (!heddle__args_count(&a, 0, 0)) return -1;

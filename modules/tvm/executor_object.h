@@ -75,7 +75,7 @@ void heddle__values_forget(heddle__runner *o);
 /* executor_info.c: facts of inputs or outputs, one after another, and then all of them as the result of a method, where s
  * is HEDDLE_OK. */
 typedef struct heddle__info {
-  heddle__json shape, dtype;
+  heddle__sheet shape, dtype;
 } heddle__info;
 void heddle__info_add(heddle__info *info, const char *name, const heddle_io_info *io);
 int heddle__info_answer(heddle__info *info, const char *method, heddle_status s, const heddle_error *err,

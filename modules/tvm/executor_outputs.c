@@ -32,7 +32,7 @@ HEDDLE__METHOD(heddle__executor_run) {
 /* False with words: memory of another form than the output's, as far as that is known. */
 static bool fits(heddle__runner *o, const char *method, uint32_t i, const heddle_tensor *t) {
   heddle_io_info io = {.struct_size = sizeof io};
-  heddle__json is = {.data = NULL}, given = {.data = NULL};
+  heddle__sheet is = {0}, given = {0};
   heddle_error err = {0};
   if (heddle_executor_output_info(o->ex, i, &io, &err) != HEDDLE_OK) {
     heddle__refuse_error(method, &err);
@@ -45,10 +45,10 @@ static bool fits(heddle__runner *o, const char *method, uint32_t i, const heddle
   heddle__json_shape(&is, io.shape, io.ndim);
   heddle__json_dtype(&given, t->dtype);
   heddle__json_shape(&given, t->shape, t->ndim);
-  heddle__refuse(method, "output '%.100s' is %s; the array is %s", io.name, is.lost ? "another" : is.data,
-                 given.lost ? "another" : given.data);
-  heddle__free(is.data);
-  heddle__free(given.data);
+  heddle__refuse(method, "output '%.100s' is %s; the array is %s", io.name, is.failed ? "another" : is.text,
+                 given.failed ? "another" : given.text);
+  heddle__free(is.text);
+  heddle__free(given.text);
   return false;
 }
 
@@ -134,22 +134,22 @@ HEDDLE__METHOD(heddle__executor_get_num_outputs) {
 HEDDLE__METHOD(heddle__executor_get_output_info) {
   heddle__runner *o = heddle__executor_self(self);
   heddle__args a = {"get_output_info", args, codes, n};
-  heddle__info info = {{.data = NULL}, {.data = NULL}};
+  heddle__info info = {{0}, {0}};
   heddle_error err = {0};
   heddle_status s = HEDDLE_OK;
   if (!heddle__args_count(&a, 0, 0)) return -1;
   for (uint32_t i = 0; i < o->n_outputs && s == HEDDLE_OK; i++) {
     heddle_io_info io = {.struct_size = sizeof io};
-    heddle__json name = {.data = NULL};
+    heddle__sheet name = {0};
     const char *node = heddle__output_node(o, i);
     bool shared = false;
     for (uint32_t k = 0; k < o->n_outputs; k++)
       shared = shared || (k != i && strcmp(heddle__output_node(o, k), node) == 0);
-    heddle__json_add(&name, "%s", node);
-    if (shared) heddle__json_add(&name, ":%u", (unsigned)i);
+    heddle__say_text(&name, node);
+    if (shared) heddle__say(&name, ":%u", (unsigned)i);
     s = heddle_executor_output_info(o->ex, i, &io, &err);
-    if (s == HEDDLE_OK) heddle__info_add(&info, name.data != NULL ? name.data : node, &io);
-    heddle__free(name.data);
+    if (s == HEDDLE_OK) heddle__info_add(&info, name.text != NULL ? name.text : node, &io);
+    heddle__free(name.text);
   }
   return heddle__info_answer(&info, a.method, s, &err, ret, ret_code);
 }

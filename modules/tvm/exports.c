@@ -6,6 +6,7 @@
 #include "modules/tvm/launch.h"
 #include "modules/tvm/loaders.h"
 #include "modules/tvm/syslib.h"
+#include "plugins/common/float16.h"
 
 #define EXPORT __attribute__((visibility("default")))
 
@@ -162,33 +163,11 @@ void TVMFFIErrorSetRaisedFromCStrParts(const char *kind, const char **parts, int
   heddle__tvm_raise_parts(kind, parts, n);
 }
 
-/* Half precision for code whose compiler had no instructions for it. Rounds to nearest, ties to even. */
+/* Half precision for code whose compiler had no instructions for it. */
 float __gnu_h2f_ieee(uint16_t half) {
-  uint32_t sign = (uint32_t)(half & 0x8000) << 16, exponent = half >> 10 & 31, fraction = half & 1023, bits;
-  if (exponent == 31) bits = sign | 0x7f800000 | fraction << 13;
-  else if (exponent != 0) bits = sign | (exponent + 112) << 23 | fraction << 13;
-  else {
-    float tiny = (float)fraction * 0x1p-24f;
-    memcpy(&bits, &tiny, sizeof bits);
-    bits |= sign;
-  }
-  float out;
-  memcpy(&out, &bits, sizeof out);
-  return out;
+  return float16_to_float(half);
 }
 
 uint16_t __gnu_f2h_ieee(float single) {
-  uint32_t bits;
-  memcpy(&bits, &single, sizeof bits);
-  uint16_t sign = (uint16_t)(bits >> 16 & 0x8000);
-  uint32_t rest = bits & 0x7fffffff;
-  if (rest > 0x7f800000) return (uint16_t)(sign | 0x7e00 | (rest >> 13 & 0x3ff)); /* a NaN stays one */
-  if (rest >= 0x47800000) return (uint16_t)(sign | 0x7c00);                       /* too large, or infinite */
-  if (rest < 0x33000000) return sign;                                             /* less than half of the least */
-  uint32_t shift = rest < 0x38800000 ? 126 - (rest >> 23) : 13;                   /* below 2^-14: fewer digits */
-  uint32_t fraction = rest < 0x38800000 ? (rest & 0x7fffff) | 0x800000 : rest - 0x38000000;
-  uint32_t half = fraction >> shift, left = fraction & ((UINT32_C(1) << shift) - 1);
-  uint32_t middle = UINT32_C(1) << (shift - 1);
-  if (left > middle || (left == middle && (half & 1))) half++;
-  return (uint16_t)(sign | half);
+  return float16_from_float(single);
 }

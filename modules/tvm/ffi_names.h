@@ -5,8 +5,8 @@
 
 #include "modules/tvm/abi.h"
 
-/* Each function tells by its arguments whether the caller is of ours or of a tvm_ffi's; the latter's calls go on there.
- * Signatures and results are tvm-ffi's. */
+/* Each function finds from its arguments whether the caller uses ours or a tvm_ffi; calls of the latter are forwarded
+ * to it. Signatures and results are tvm-ffi's. */
 typedef struct heddle__ffi_names {
   int (*call)(void *function, heddle__any *args, int32_t n, heddle__any *result);
   void (*raise)(const char *kind, const char *words);

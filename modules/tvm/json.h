@@ -1,23 +1,17 @@
-/* modules/tvm/json.h: JSON text written bit by bit, as results that TVM gives as C++ maps. */
+/* modules/tvm/json.h: results as JSON text where TVM returns C++ maps. */
 #ifndef HEDDLE_MODULES_TVM_JSON_H
 #define HEDDLE_MODULES_TVM_JSON_H
 
+#include "core/sheet.h"
 #include "modules/tvm/thread.h"
 
-/* Zeroed it is empty. Where memory is out it is lost, and stays so: _give then fails. */
-typedef struct heddle__json {
-  char *data; /* terminated, once something was added */
-  size_t used, room;
-  bool lost;
-} heddle__json;
+void heddle__json_shape(heddle__sheet *j, const int64_t *shape, uint32_t ndim);
 
-void heddle__json_add(heddle__json *j, const char *format, ...) __attribute__((format(printf, 2, 3)));
-void heddle__json_string(heddle__json *j, const char *s); /* quoted */
-void heddle__json_microseconds(heddle__json *j, uint64_t ns);
-void heddle__json_shape(heddle__json *j, const int64_t *shape, uint32_t ndim);
-void heddle__json_dtype(heddle__json *j, heddle_dtype dtype); /* by TVM's name: "float32", "bool" */
+/* TVM's name of a dtype, "float32", "bool"; "" for its void, which has no bits. _json_dtype: in quotes. */
+void heddle__tvm_dtype_text(heddle_dtype dtype, char text[40]);
+void heddle__json_dtype(heddle__sheet *j, heddle_dtype dtype);
 
-/* As the result of a call; frees the text. 0, or -1 with words. */
-int heddle__json_give(heddle__json *j, heddle__word *ret, int32_t *ret_code);
+/* Returns the text as the result of a call and frees it. 0, or -1 with a message, as where memory was out. */
+int heddle__json_give(heddle__sheet *j, heddle__word *ret, int32_t *ret_code);
 
 #endif

@@ -39,8 +39,8 @@ static heddle_status fill(heddle__tvm_library *l, const char *name, const void *
   return HEDDLE_OK;
 }
 
-/* Also where the same functions are imported by their plain names: whoever else offers those in this process knows nothing
- * of our libraries. */
+/* Also where the same functions are imported by their plain names: another library that offers those in this process
+ * knows nothing of our libraries. */
 static heddle_status fill_pointers(heddle__tvm_library *l, heddle_error *err) {
   heddle_status s = HEDDLE_OK;
   for (size_t i = 0; i < sizeof pointers / sizeof pointers[0] && s == HEDDLE_OK; i++) {

@@ -65,7 +65,7 @@ heddle_tensor *heddle__argument_tensor(const heddle__word *args, const int32_t *
 /* ---- libheddle's side */
 
 /* The context of TVM's C API: one for the process, made when it is first needed from environment and config file, and
- * kept for ever. NULL with words. Any thread. */
+ * never freed. NULL with a message. Any thread. */
 heddle_context *heddle__api_context(void);
 
 /* The device of a type of DLPack's and a number within its kind (TVM's cpu(0), opencl(1)), of a context or of that one;

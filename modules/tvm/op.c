@@ -284,7 +284,7 @@ heddle_status heddle__tvm_row(heddle_plaunch *const *launches, uint32_t *at, uin
                               heddle_error *err) {
   heddle__tvm_thread *self = heddle__tvm_self();
   heddle__pool *before = self->pool;
-  struct heddle__lane *lane_before = self->lane; /* of a function that called whoever runs this */
+  struct heddle__lane *lane_before = self->lane; /* of a function that called the one that runs this */
   const heddle_pop *op = launches[*at]->op;
   heddle_plaunch *const *p = launches + *at, *const *end = launches + n;
   const void *mark = heddle__tvm_scratch_mark(self);

@@ -1,5 +1,5 @@
 /* modules/tvm/open.c: what is open in this process: one library per file and one system library per prefix. A library is
- * set up and ended with no lock held, since loaders of the application are called; whoever wants it meanwhile waits. */
+ * set up and ended with no lock held, since loaders of the application are called; threads that want it wait. */
 #define _GNU_SOURCE /* dladdr, memmem */
 #include <dlfcn.h>
 #include <fcntl.h>

@@ -14,7 +14,7 @@ typedef int (*heddle__tvm_fn)(void *self, const heddle__word *args, const int32_
 
 /* What compiled code and TVM's C API hold as a function handle. */
 struct heddle_function {
-  uint64_t mark; /* HEDDLE__FUNCTION_MARK, by which handles of any kind are told apart; no address */
+  uint64_t mark; /* HEDDLE__FUNCTION_MARK, which distinguishes the kinds of handles; no address */
   const char *name;
   heddle__tvm_fn call; /* NULL: it is the head of a kernel (launch.h) */
   void *self;
@@ -38,7 +38,7 @@ int heddle__function_call(heddle_function *f, const heddle__word *args, const in
 heddle_function *heddle__registry_find(const char *name);
 
 /* Registers f under a name, taking a reference of its own. A function that compiled code was given under that name stays
- * alive for ever. false with words (heddle__tvm_say) where the name is taken and is not to be overridden, or memory is
+ * alive. false with a message (heddle__tvm_say) where the name is taken and is not to be overridden, or memory is
  * out. Any thread. */
 bool heddle__registry_set(const char *name, heddle_function *f, bool override);
 bool heddle__registry_remove(const char *name); /* false: there is none */

@@ -7,8 +7,7 @@
 
 #include "core/alloc.h"
 #include "modules/tvm/registry.h"
-
-float __gnu_h2f_ieee(uint16_t half);
+#include "plugins/common/float16.h"
 
 /* An element: as a double, or where that would lose digits as an integer; one of the two orders a whole tensor. */
 typedef struct item {
@@ -63,7 +62,7 @@ static void load(const view *v, const char *p, item *out) {
     memcpy(&half, p, sizeof half);
     if (v->width == 8) memcpy(&out->real, p, 8);
     else if (v->width == 4) memcpy(&single, p, 4), out->real = (double)single;
-    else out->real = (double)__gnu_h2f_ieee(half);
+    else out->real = (double)float16_to_float(half);
     out->whole = 0;
     return;
   }

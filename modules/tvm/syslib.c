@@ -14,7 +14,7 @@ typedef struct entry {
   void *address;
   struct entry *more; /* of a variable for a library's address: those registered before it under that name */
   void *value;        /* what has been written to such variables; NULL: nothing yet */
-  bool replaced;      /* and nobody was told */
+  bool replaced;      /* and that was not logged yet */
 } entry;
 
 /* Sorted by name. */

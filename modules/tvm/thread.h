@@ -17,7 +17,7 @@ typedef struct heddle__text {
 } heddle__text;
 
 typedef struct heddle__tvm_thread {
-  heddle__pool *pool;              /* of whoever called; NULL outside of a call: parallel loops run on this thread */
+  heddle__pool *pool;              /* of the caller; NULL outside of a call: parallel loops run on this thread */
   struct heddle__scratch *scratch; /* workspace.c */
   struct heddle__lane *lane;       /* where kernels are launched; NULL: the function that runs is on cpu */
   heddle_status status;            /* of the error below, where a device gave it; else 0 */

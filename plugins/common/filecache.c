@@ -1,5 +1,6 @@
 /* The calls of filecache.h. */
 #include "filecache.h"
+#include "fnv.h"
 
 #include <errno.h>
 #include <stdio.h>
@@ -42,19 +43,13 @@ bool filecache_limit(const heddle_host *host, uint64_t *out, char *why, size_t s
 
 /* ---------------------------------------------------------------- entries */
 
-/* FNV-1a, from two different starts for a key. */
-static uint64_t mix(uint64_t hash, const void *data, size_t bytes) {
-  const unsigned char *p = data;
-  for (size_t i = 0; i < bytes; i++) hash = (hash ^ p[i]) * UINT64_C(0x100000001b3);
-  return hash;
-}
-
+/* FNV-1a from two different starts for a key. */
 filecache_key filecache_key_start(void) {
-  return (filecache_key){{UINT64_C(0xcbf29ce484222325), UINT64_C(0x9ae16a3b2f90404f)}};
+  return (filecache_key){{FNV1A_START, UINT64_C(0x9ae16a3b2f90404f)}};
 }
 
 void filecache_key_add(filecache_key *key, const void *data, size_t bytes) {
-  for (int i = 0; i < 2; i++) key->hash[i] = mix(key->hash[i], data, bytes);
+  for (int i = 0; i < 2; i++) key->hash[i] = fnv1a(key->hash[i], data, bytes);
 }
 
 filecache_key filecache_key_end(filecache_key key) {
@@ -78,7 +73,7 @@ static bool load_file(const heddle_host *host, int file, uint64_t size, filecach
   void *data = host->alloc(host->ctx, h.bytes, 1);
   if (data == NULL) return false;
   if (!cachefile_read(file, data, (size_t)h.bytes) ||
-      mix(filecache_key_start().hash[0], data, (size_t)h.bytes) != h.hash) {
+      fnv1a(filecache_key_start().hash[0], data, (size_t)h.bytes) != h.hash) {
     host->free(host->ctx, data);
     return false;
   }
@@ -130,7 +125,7 @@ void filecache_store(filecache *cache, filecache_key key, const void *data, uint
   place p;
   if (bytes == 0 || bytes > FILECACHE_MOST || !place_of(cache, key, &p)) return;
   memcpy(h.magic, MAGIC, sizeof h.magic);
-  h.hash = mix(filecache_key_start().hash[0], data, (size_t)bytes);
+  h.hash = fnv1a(filecache_key_start().hash[0], data, (size_t)bytes);
   bool good = cachefile_begin(&f, &p.at, p.name, sizeof h + bytes, why);
   if (good) {
     good = cachefile_put(&f, &h, sizeof h, why) && cachefile_put(&f, data, (size_t)bytes, why);

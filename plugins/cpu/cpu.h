@@ -14,7 +14,7 @@
 struct heddle_pinstance {
   const heddle_host *host;
   struct onednn *onednn; /* NULL: built without it, or switched off */
-  atomic_flag told;      /* that reduced precision was asked for, which is not to be had here */
+  atomic_flag told;      /* the warning that reduced precision was asked for, which this CPU lacks, was given */
   bool fuse;             /* setting: chains of elementwise nodes, and a product with what follows it, become one */
 };
 

@@ -29,7 +29,7 @@ typedef struct onednn_tag {
   dnnl_format_tag_t tag;
   uint32_t hash; /* of the name */
   const char *name;
-  const char *blocks; /* the part of the name that tells inner blocks */
+  const char *blocks; /* the part of the name that describes inner blocks */
   int32_t ndims;
   uint32_t reserved;
 } onednn_tag;

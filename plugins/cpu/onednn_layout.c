@@ -1,5 +1,5 @@
 /* Layouts as tokens. A token is made of the name that oneDNN's documentation gives a format ("aBcd16b"), so it is the
- * same in every process and on every version: bit 63 is set, bit 62 tells swapped, bit 61 that the elements are
+ * same in every process and on every version: bit 63 is set, bit 62 means swapped, bit 61 that the elements are
  * bfloat16 for float32, bits 32 to 55 the groups, and the lower half is a hash of the name (FNV-1a, 32 bits), 0 for
  * row-major bfloat16. Formats without such a name are not offered. */
 #include "cpu.h"

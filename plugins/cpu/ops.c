@@ -152,7 +152,7 @@ static heddle_status prepare_ref(heddle_pop *op, const heddle_pregion *region, h
   return HEDDLE_OK;
 }
 
-/* By whoever made offer number `offer`: oneDNN's come first. */
+/* By the maker of offer number `offer`: oneDNN's come first. */
 static heddle_status prepare_offer(heddle_pop *op, const heddle_pregion *region, uint32_t offer, heddle_error *err) {
   onednn *self = op->dev->onednn;
   uint32_t made = 0;

@@ -1,7 +1,8 @@
 /* The null plugin: the template of a plugin. It has one device that can be listed, described, opened and closed, and
- * that refuses everything else in words. Whatever plugin.h requires is here, in the order of plugin.h, so that a copy
- * of this file compiles, loads and passes for a plugin before its first line is changed; docs/plugin-guide.md starts
- * from it. Grown-up plugins have a file for each table, named after it: device.c, memory.c, copy.c, stream.c, ops.c.
+ * that refuses everything else with a message. Whatever plugin.h requires is here, in the order of plugin.h, so that a
+ * copy of this file compiles, loads and passes for a plugin before its first line is changed; docs/plugin-guide.md
+ * starts from it. Grown-up plugins have a file for each table, named after it: device.c, memory.c, copy.c, stream.c,
+ * ops.c.
  *
  * How to go on from here, a step at a time, each of which can be tested before the next:
  *   1. name and describe your device; list it with the tool

@@ -16,7 +16,7 @@ static heddle_status fence_signal(heddle_pstream *stream, heddle_pfence fence, u
   }
   if (status == HEDDLE_OK) {
     sim_submit(stream);
-  } else { /* could not be submitted: whoever waits must hear of it */
+  } else { /* could not be submitted: waiters must get the failure */
     const heddle_host *host = stream->dev->host;
     host->fence_fail(host->ctx, fence, status, err->text);
   }

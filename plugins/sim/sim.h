@@ -145,7 +145,7 @@ struct heddle_pdevice {
 /* HEDDLE_OK where dev is an open device that is not lost; else the words of the fault. */
 heddle_status sim_device_check(heddle_pdevice *dev, heddle_error *err);
 
-/* Makes the fault sticky, wakes whoever hangs, tells the host once. Any thread; no lock may be held. */
+/* Makes the fault sticky, wakes hung waiters, reports it to the host once. Any thread; no lock may be held. */
 void sim_device_fault(heddle_pdevice *dev, int32_t api_code, const char *text);
 
 /* Destroys, now or once the device is idle. Any thread. */

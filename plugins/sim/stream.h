@@ -89,7 +89,7 @@ struct heddle_pstream {
   bool has_thread;   /* guarded by dev->lock */
   atomic_bool ended; /* the worker touches nothing any more */
 
-  /* The writer's: whoever calls the plugin for this stream. */
+  /* The writer's, which is the thread that calls the plugin for this stream. */
   sim_chunk *put;
   uint32_t put_index;
   uint64_t head; /* position behind the last command that was put in */

@@ -1,6 +1,7 @@
 /* The calls of half.h. */
 #include "half.h"
 
+#include "plugins/common/float16.h"
 #include "plugins/common/region.h"
 
 /* What float16 holds: magnitudes, as the bits of a float32, up to 65504, and from 2^-14 on with all digits. */
@@ -21,21 +22,6 @@ static bool fits(const void *floats, uint64_t count) {
     most = magnitude > most ? magnitude : most;
   }
   return most == 0 || (most >= LEAST && most <= LARGEST);
-}
-
-static uint16_t rounded(uint32_t bits) {
-  const uint32_t sign = bits >> 16 & 0x8000U, magnitude = bits & 0x7fffffffU;
-  if (magnitude > 0x7f800000U) return (uint16_t)(sign | 0x7e00U);
-  if (magnitude >= 0x47800000U) return (uint16_t)(sign | 0x7c00U);
-  if (magnitude >= LEAST) return (uint16_t)(sign | (magnitude - 0x38000000U + 0xfffU + (magnitude >> 13 & 1)) >> 13);
-  /* Below, digits are 2^-24 apart, as those of float32 are from 0.5 on. */
-  const float half = 0.5F;
-  float value;
-  uint32_t sum;
-  memcpy(&value, &magnitude, sizeof value);
-  value += half;
-  memcpy(&sum, &value, sizeof sum);
-  return (uint16_t)(sign | (sum - 0x3f000000U));
 }
 
 /* Is the input read in one place, which takes it? */
@@ -74,7 +60,11 @@ void vlk_half_write(const vlk_half *half, const heddle_pregion *region, void *to
   uint16_t *out = to;
   uint64_t count = 0;
   value_count(value, &count);
-  for (uint64_t i = 0; i < count; i++) out[i] = rounded(bits_at(value->data, i));
+  for (uint64_t i = 0; i < count; i++) {
+    float x;
+    memcpy(&x, (const char *)value->data + i * sizeof x, sizeof x);
+    out[i] = float16_from_float(x);
+  }
 }
 
 uint32_t vlk_half_args(const vlk_half *half, const k_step *step) {

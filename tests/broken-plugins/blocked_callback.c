@@ -1,5 +1,5 @@
 /* Holds its lock while it calls fence_signal, and takes it in stream.query: who queries another stream from
- * inside the call waits for ever.
+ * inside the call waits forever.
  * caught by: fences/host-inside
  * limit: 2
  * says: stream.query */

@@ -1,4 +1,4 @@
-/* The third copy to the host finds the device lost, and the host is told so twice.
+/* The third copy to the host finds the device lost, and reports it to the host twice.
  * caught by: health/lost
  * and by: all
  * says: device_fault was called 2 times */

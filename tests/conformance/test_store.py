@@ -48,7 +48,7 @@ def test_kept(tmp_path, plugin):
 
 
 def test_what_does_not_work_is_kept(tmp_path, plugin):
-    """A path between devices that brings wrong bytes fails its case, and libheddle is told to do without it."""
+    """A path between devices that brings wrong bytes fails its case, and libheddle then does without it."""
     r = check(tmp_path, plugin, *CASES, "--set", "sim.peer=lie")
     assert r.status == 1 and "copy/peer" in r.state("fail"), r
     device = kept(tmp_path, plugin)[0]["devices"][0]

@@ -1,4 +1,4 @@
-/* tests/executor/flight_rig.h: what the tests of runs in flight share: a model whose result tells which input it was
+/* tests/executor/flight_rig.h: what the tests of runs in flight share: a model whose result shows which input it was
  * given, and short words for starting, ending and looking at runs. */
 #ifndef HEDDLE_TESTS_EXECUTOR_FLIGHT_RIG_H
 #define HEDDLE_TESTS_EXECUTOR_FLIGHT_RIG_H

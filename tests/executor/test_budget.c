@@ -95,7 +95,7 @@ static void *plan_many(void *of) {
   return w;
 }
 
-/* The same graph and limits give the same plan, whoever asks. */
+/* The same graph and limits give the same plan, from any thread. */
 static void threads_plan_at_once(void **state) {
   enum { THREADS = 3 };
   static sketch s;

@@ -1,5 +1,5 @@
 /* timeout: 120
- * Runs on the double of CUDA's driver, which tells what it saw: segments are launched as graphs and brought up to new
+ * Runs on the double of CUDA's driver, which reports what it saw: segments are launched as graphs and brought up to new
  * addresses, nothing is left behind, a device that is lost leaves the others alone, a hang ends by its time. */
 #include "executor/rig.h"
 
@@ -8,7 +8,7 @@
 enum { NODES = 12, N = 1024, RUNS = 8 };
 
 /* What the double has counted, by a call of fake_gpu.h's. */
-static int told(const char *call, const char *what) {
+static int counted(const char *call, const char *what) {
   int (*ask)(const char *) = NULL;
   void *driver = dlopen(getenv("HEDDLE_CUDA_DRIVER"), RTLD_NOW | RTLD_NOLOAD);
   void *found = driver != NULL ? dlsym(driver, call) : NULL;
@@ -68,10 +68,10 @@ static void expect(rig *t, float first) {
 static void nothing_is_left(void) {
   static const char *const kinds[] = {"allocations", "host", "streams", "events", "modules", "graphs", "execs"};
   for (size_t i = 0; i < sizeof kinds / sizeof kinds[0]; i++) {
-    const int live = told("fake_gpu_live", kinds[i]);
+    const int live = counted("fake_gpu_live", kinds[i]);
     if (live != 0) fail_msg("%d %s are left", live, kinds[i]);
   }
-  assert_int_equal(told("fake_gpu_misuse", ""), 0);
+  assert_int_equal(counted("fake_gpu_misuse", ""), 0);
   assert_int_equal(heddle__alloc_live(), 0);
 }
 
@@ -83,14 +83,14 @@ static void segments_are_graphs(void **state) {
   chain(&t, ctx, "cuda:0");
   set_x(&t, 1);
   OK(heddle_executor_run(t.ex, HEDDLE_FOREVER, &err));
-  const int launches = told("fake_gpu_calls", "cuLaunchKernel"), graphs = told("fake_gpu_calls", "cuGraphLaunch");
+  const int launches = counted("fake_gpu_calls", "cuLaunchKernel"), graphs = counted("fake_gpu_calls", "cuGraphLaunch");
   for (int i = 0; i < RUNS; i++) {
     set_x(&t, (float)i);
     OK(heddle_executor_run(t.ex, HEDDLE_FOREVER, &err));
     expect(&t, (float)i);
   }
-  assert_int_equal(told("fake_gpu_calls", "cuLaunchKernel"), launches); /* the nodes are recorded, and no more */
-  assert_int_equal(told("fake_gpu_calls", "cuGraphLaunch"), graphs + RUNS);
+  assert_int_equal(counted("fake_gpu_calls", "cuLaunchKernel"), launches); /* the nodes are recorded, and no more */
+  assert_int_equal(counted("fake_gpu_calls", "cuGraphLaunch"), graphs + RUNS);
   end(&t);
   heddle_context_release(ctx);
   nothing_is_left();
@@ -113,7 +113,8 @@ static void graphs_follow_addresses(void **state) {
     expect(&t, (float)i);
     heddle_tensor_release(x);
   }
-  const int made = told("fake_gpu_calls", "cuGraphInstantiateWithFlags"), updated = told("fake_gpu_calls", "updates");
+  const int made = counted("fake_gpu_calls", "cuGraphInstantiateWithFlags"),
+            updated = counted("fake_gpu_calls", "updates");
   if (updated < RUNS - 3) fail_msg("%d graphs were made anew, and %d updated", made, updated);
   end(&t);
   heddle_context_release(ctx);

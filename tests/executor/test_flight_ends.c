@@ -8,7 +8,7 @@
 
 #include "executor/flight_rig.h"
 
-/* The first command of the first run never ends; the second run overtakes it. Its result is told after the first's. */
+/* The first command of the first run never ends; the second run overtakes it. Its result is known after the first's. */
 static void a_run_passes_one_that_hangs(void **state) {
   (void)state;
   ride t;
@@ -62,7 +62,7 @@ static void released_while_runs_are_pending(void **state) {
   }
 }
 
-/* Who waits is told of the run that failed, and of no other. */
+/* A waiting thread gets the failure of its own run, and of no other. */
 static void failures_reach_their_run(void **state) {
   (void)state;
   static const char *const kinds[] = {"op.run", "copy.h2d", "copy.d2h", "fence.signal"};

@@ -1,6 +1,6 @@
-/* tests/executor/test_partition.c: what plugins propose, and what becomes of it: wrong shapes are refused in words, random
- * proposals end as a search over the whole graph decides, and large graphs are planned in few visits. The proposals are
- * the tests' own: they replace sim's op.partition. */
+/* tests/executor/test_partition.c: what plugins propose, and what becomes of it: wrong shapes are refused with a
+ * message, random proposals end as a search over the whole graph decides, and large graphs are planned in few visits.
+ * The proposals are the tests' own: they replace sim's op.partition. */
 #include "executor/rig.h"
 #include "executor/state.h"
 

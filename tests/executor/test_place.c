@@ -82,7 +82,7 @@ static void ignored_annotations_do_not_count(void **state) {
   }
 }
 
-/* Each allocation of planning and measuring in turn: a failure in words, nothing is left, and the next plan works. */
+/* Each allocation of planning and measuring in turn: a reported failure, nothing is left, and the next plan works. */
 static void every_lack_of_memory_is_said(void **state) {
   (void)state;
   const sketch s = fork_of_two(NULL);

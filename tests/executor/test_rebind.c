@@ -217,7 +217,7 @@ static void values_decide_shapes(void **state) {
     for (size_t k = 0; k < sizeof cases / sizeof cases[0]; k++) {
       const int64_t shape[] = {cases[k][0], 6};
       heddle_tensor *x = floats(shape, 2, -3, 1);
-      memcpy(to, &cases[k][1], sizeof to); /* where it is bound, that is all that tells */
+      memcpy(to, &cases[k][1], sizeof to); /* where it is bound, this is the only difference */
       OK(heddle_executor_set_input(t.ex, 0, x, &err));
       if (from == BOUND && k == 0) OK(heddle_executor_bind_input(t.ex, 1, both, &err));
       if (from == SET) OK(heddle_executor_set_input(t.ex, 1, both, &err));

@@ -222,7 +222,7 @@ static void what_is_damaged_is_tested_again(void **state) {
     HAS(log_of.text, "sim:0 to sim:1, peer: ");
     HAS(log_of.text, "tested in");
   }
-  assert_int_equal(chmod(folder, 0777), 0); /* whoever may write here decides what is believed */
+  assert_int_equal(chmod(folder, 0777), 0); /* a user who may write here decides what is believed */
   run_with("sim.peer=on", "sim:0", "sim:1", "cpu", &log_of, &got);
   HAS(log_of.text, "tested in");
   HAS(log_of.text, "everybody may write");

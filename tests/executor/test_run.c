@@ -42,7 +42,7 @@ static const char *const only_cpu[] = {"cpu"};
 static void set_up(ride *t, const char *settings, const char *const *devices, int n) {
   memset(t, 0, sizeof *t);
   heddle_model_options o = {.struct_size = sizeof o, .devices = on("cpu,sim:0,sim:1")};
-  /* A call that fails in a recording fails no run; sim is told so by capture=0. */
+  /* A call that fails in a recording fails no run; capture=0 makes sim do so. */
   if (!is_sim() && strstr(settings, "fault.fail=") != NULL) o.flags = HEDDLE_MODEL_NO_CAPTURE;
   t->ctx = context(settings);
   t->graph = chain(LENGTH, devices, n);

@@ -1,5 +1,5 @@
-/* tests/executor/test_wakeups.c: drivers that are told to stop: just before they go to sleep, and amid the host's steps.
- * The loop of a run is driven here by hand, with a helm that raises its flag at the worst moment. */
+/* tests/executor/test_wakeups.c: drivers that are asked to stop: just before they go to sleep, and amid the host's
+ * steps. The loop of a run is driven here by hand, with a helm that raises its flag at the worst moment. */
 #include "core/thread.h"
 #include "executor/rig.h"
 #include "executor/state.h"

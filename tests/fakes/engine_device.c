@@ -97,7 +97,7 @@ int eng_current_pop(eng_context **out) {
 int eng_context_need(eng_context **out) {
   eng_context *ctx = eng_current();
   if (ctx == NULL) {
-    eng_misuse("a call that needs a context has none that is current");
+    eng_misuse("a call that needs a current context has none");
     return ENG_INVALID_CONTEXT;
   }
   if (!eng_object_is(ctx, ENG_CONTEXT)) {

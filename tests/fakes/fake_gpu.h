@@ -1,4 +1,4 @@
-/* What a double tells the tests of its own process: symbols that no real driver has, to be looked up by dlsym. */
+/* What a double reports to the tests of its own process: symbols that no real driver has, to be looked up by dlsym. */
 #ifndef HEDDLE_TESTS_FAKES_FAKE_GPU_H
 #define HEDDLE_TESTS_FAKES_FAKE_GPU_H
 

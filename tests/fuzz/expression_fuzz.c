@@ -1,5 +1,5 @@
-/* Any text as an elementwise expression: refused in words, or a program whose steps use only what comes before them,
- * within the limits. The first byte says how many inputs there are. */
+/* Any text as an elementwise expression: refused with a message, or a program whose steps use only what comes before
+ * them, within the limits. The first byte says how many inputs there are. */
 #include <stdlib.h>
 
 #include "plugins/common/expr.c"

@@ -26,7 +26,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size) {
   const size_t n = size - 1;
   unsigned char *whole = malloc(sizeof(header) + n);
   if (whole == NULL) abort();
-  header h = {.key = {1, 2}, .bytes = n, .hash = mix(filecache_key_start().hash[0], data + 1, n)};
+  header h = {.key = {1, 2}, .bytes = n, .hash = fnv1a(filecache_key_start().hash[0], data + 1, n)};
   memcpy(h.magic, MAGIC, sizeof h.magic);
   memcpy(whole, &h, sizeof h);
   memcpy(whole + (headed ? sizeof h : 0), data + 1, n);

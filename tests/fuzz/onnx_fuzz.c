@@ -1,4 +1,4 @@
-/* Any bytes as an ONNX model: no crash, no leak, and a model that is read is a graph that is read, or refused in words. */
+/* Any bytes as an ONNX model: no crash, no leak, and a model that is read is a graph that is read, or refused. */
 #include <stdint.h>
 #include <stdlib.h>
 

@@ -1,5 +1,5 @@
 /* Any words as SPIR-V of a kernel: what is read of it stays within them and within what a launch has room for. The first
- * byte is passed over, so that a seed's words can be told from other files. */
+ * byte is passed over, so that a seed's words can be distinguished from other files. */
 #include <stdlib.h>
 #include <string.h>
 

@@ -1,6 +1,7 @@
 /* Any bytes as a graph of TVM's, planned for cpu and two simulated devices with a library that has every function but
- * those whose names begin with "no": refused in words, which are never that the plan could not be proved; or a plan that
- * is the same twice and has each node where device_index wants it. What is asked for hangs on the length of the bytes. */
+ * those whose names begin with "no": refused with a message, which is never that the plan could not be proved; or a
+ * plan that is the same twice and has each node where device_index wants it. What is asked for hangs on the length of
+ * the bytes. */
 #include <jansson.h>
 #include <stdbool.h>
 #include <stdint.h>

@@ -1,7 +1,7 @@
 """Runs mutants of models through the Python package, in this process: calls.py FOLDER SHARD SHARDS COUNT SECONDS [FIRST].
 Of every SHARDS mutants it runs one, COUNT of each model in all, and ends after SECONDS. FOLDER/SHARD.at says which it has
-in hand, so that whoever waits knows what it died of; the last line is JSON: what was done. A result that is not what its
-model declares is an error here, and so is anything raised that is no heddle.Error.
+in hand, so that a waiting process knows what ended it; the last line is JSON: what was done. A result that is not what
+its model declares is an error here, and so is anything raised that is no heddle.Error.
 
 calls.py FOLDER --again NAME:NUMBER runs one again, and keeps its file."""
 import collections

@@ -280,7 +280,7 @@ def double_copy(plan, rng):
     again["waits"] = []
     for step in plan["steps"]:
         for wait in step["waits"]:
-            wait["step"] += wait["step"] >= i  # whoever waited for the first waits for the second
+            wait["step"] += wait["step"] >= i  # what waited for the first waits for the second
     plan["steps"].insert(i + 1, again)
     for new, step in enumerate(plan["steps"]):
         step["id"] = new

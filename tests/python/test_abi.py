@@ -131,7 +131,7 @@ def test_another_major_is_refused(headers, hosts, tmp_path):
 
 
 def test_another_sanitizer_is_refused(headers, plugins, tmp_path):
-    """A host without a sanitizer, and plugins with one: refused in words, where dlopen would end the process."""
+    """A host without a sanitizer, and plugins with one: refused with a message, where dlopen would end the process."""
     flags = subprocess.run(["pkg-config", "--cflags", "--libs", "jansson"], capture_output=True, text=True).stdout
     compile_c("-I", ROOT / "include", "-I", ROOT, *VERSION, ABI / "core_host.c", *CORE, "-o", tmp_path / "plain", *flags.split(),
               "-lpthread", "-ldl")

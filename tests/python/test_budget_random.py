@@ -64,7 +64,7 @@ def test_limits(tmp_path, part, fullest):
 
 
 def test_a_call_of_the_api(tmp_path):
-    """The option of a model is stronger than the setting, and refuses in words."""
+    """The option of a model is stronger than the setting, and refuses with a message."""
     graph, params, inputs, values, bounds, numpy32 = random_graphs.expected(903)
     g, p = capi.Graph(json.dumps(graph)), capi.Params(io.params_blob(params))
     ctx = capi.Context(limit__memory="sim:0=1")

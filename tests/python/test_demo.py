@@ -58,7 +58,7 @@ def test_demo_without_opencl():
     text, traced, picture = demo(NO_DRIVER, "cpu + sim", "cpu + sim x 2", "cpu alone", "sim alone")
     assert "no OpenCL device, so the demo goes on with sim" in text
     if PLUGIN.exists():
-        assert "no OpenCL platform" in text  # the reason, in words
+        assert "no OpenCL platform" in text  # the reason
     assert "nodes     23 on cpu:0, 5 on sim:0" in text and "copies    2 a run" in text
     assert traced == {"host", "cpu:0", "sim:0"} and "sim:0" in picture
 

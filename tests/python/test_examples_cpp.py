@@ -1,4 +1,4 @@
-"""examples/c and examples/cpp in the tree: short, right, and in words where something is wrong.
+"""examples/c and examples/cpp in the tree: short, right, and with a message where something is wrong.
 timeout: 300
 """
 import importlib.util

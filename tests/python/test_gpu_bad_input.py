@@ -169,7 +169,7 @@ def test_no_memory(plugin, image, tmp_path):
 @pytest.mark.parametrize("plugin", PLUGINS)
 @pytest.mark.parametrize("capture", ["1", "0"])
 def test_an_illegal_address(plugin, capture, image, tmp_path):
-    """The driver tells of it late, and by its own code; the text is the driver's."""
+    """The driver reports it late, and by its own code; the text is the driver's."""
     r = run(plugin, image, tmp_path, "--set", f"{plugin}.capture={capture}", FAKE_GPU_FAULT="launch:5")
     assert r.status == 1 and f"{plugin}:0" in r.err and "700" in r.err, r
     assert re.search("ILLEGAL_ADDRESS|IllegalAddress", r.err), r

@@ -1,5 +1,5 @@
-"""Calls of CUDA's driver that fail, one in each run of the tool on two devices of the double: each is an error in words or
-is got over, with the right outputs then; nothing crashes, hangs, stays alive in the driver, or is used wrongly.
+"""Calls of CUDA's driver that fail, one in each run of the tool on two devices of the double: each is a reported error
+or is got over, with the right outputs then; nothing crashes, hangs, stays alive in the driver, or is used wrongly.
 timeout: 600"""
 
 import json

@@ -1,5 +1,5 @@
 """AMD's own hiprtc and HIP, where they are installed, without a GPU: heddle-hiprtc compiles for what hiprtc knows, a crash of
-hiprtc ends that process and not the tool's, and a HIP without a device is said in words.
+hiprtc ends that process and not the tool's, and a HIP without a device is reported.
 timeout: 300"""
 
 import glob

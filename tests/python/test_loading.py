@@ -1,4 +1,4 @@
-"""Which plugins a process loads: those whose devices are asked for, as the system's own list of mapped files tells.
+"""Which plugins a process loads: those whose devices are asked for, by the system's own list of mapped files.
 
 labels: ctypes
 timeout: 120
@@ -52,7 +52,7 @@ def test_the_order_of_devices_does_not_depend_on_what_was_asked_for_first():
 
 def test_the_log_says_what_is_left_alone():
     said = heddle("run", DIGITS, "--random", "--device", "cpu", "--set", "log=info").err
-    assert "libheddle_plugin_sim.so: nobody asked for its devices yet" in said
+    assert "libheddle_plugin_sim.so: its devices have not been requested" in said
     assert "libheddle_plugin_cpu.so: nobody" not in said
     plugins = json.loads(good("devices", "--all", "--json"))["plugins"]
     assert {p["name"] for p in plugins} >= {"cpu", "sim"}

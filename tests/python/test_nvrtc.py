@@ -1,6 +1,6 @@
 """The real NVRTC under the plugin cuda, with the double of the driver: every program of a network becomes code for the
-device's architecture, or PTX for an older one, and a device that is too old is refused in words. Nothing runs: the double
-has no GPU for such code.
+device's architecture, or PTX for an older one, and a device that is too old is refused with a message. Nothing runs:
+the double has no GPU for such code.
 
 timeout: 120
 """

@@ -1,5 +1,5 @@
-"""ONNX files that are cut short, hostile or beyond what Heddle runs: each is refused in words that name the file and the
-place, at once, and all that is not supported is listed together.
+"""ONNX files that are cut short, hostile or beyond what Heddle runs: each is refused with a message that names the file
+and the place, at once, and all that is not supported is listed together.
 timeout: 600
 """
 import pathlib

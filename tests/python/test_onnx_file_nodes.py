@@ -1,5 +1,5 @@
 """ONNX's own node cases as .onnx files of the opset that they were made for, 7 to the newest: what graphs have operators
-for is run on cpu and compared with ONNX's expected outputs; what is refused has to be refused in words.
+for is run on cpu and compared with ONNX's expected outputs; what is refused has to be refused with a message.
 labels: ctypes
 timeout: 600
 """

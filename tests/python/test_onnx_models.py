@@ -49,7 +49,7 @@ def test_light(tmp_path, name):
 
 
 class Net:
-    """Appends nodes to a model; values are names, and shapes are followed by whoever writes the network."""
+    """Appends nodes to a model; values are names, and the writer of a network keeps track of shapes."""
 
     def __init__(self, seed):
         self.rng, self.nodes, self.tensors = np.random.default_rng(seed), [], {}

@@ -129,7 +129,7 @@ def test_damaged_entries_are_built_again(tmp_path, how):
     wrong = [damage(e, how, kept) for e in before]
     got, said = run(tmp_path, *words)
     assert np.array_equal(got, want) and entries(cache) == before
-    if how != "not a program":  # of which the driver's refusal is told at level info
+    if how != "not a program":  # of which the driver's refusal is logged at level info
         assert "damaged" in said
     for e, w in zip(before, wrong):
         assert e.read_bytes() != w or (how == "another's" and w == kept and e == before[0]), e

@@ -172,7 +172,7 @@ def test_a_row_of_reshapes_is_one(ctx):
 
 
 def test_reshapes_of_open_shapes_stay(ctx):
-    """Whether the first of them fits is only told by the run; then it has to be there to be told of."""
+    """Whether the first of them fits is only known in the run; then it has to be there to be reported."""
     n = Net()
     v = n.op("Reshape", n.x("x", "batch", 6), n.w("first", np.array([-1, 4], np.int64)), name="first")
     y = n.op("Reshape", v, n.w("second", np.array([-1, 3], np.int64)), name="y")

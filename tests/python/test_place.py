@@ -1,5 +1,5 @@
 """Automatic placement as a user meets it: the plan against every placement there is, counted here; what stands in it; what
-is stronger; the cache of times; results. sim's devices take the time that they are told to.
+is stronger; the cache of times; results. sim's devices take the time that they are set to.
 
 timeout: 600
 """

@@ -1,5 +1,5 @@
 """Operators of plugins/common/more beyond ONNX's own cases: against numpy on random tensors, on
-several threads, in a row with others and on several devices; malformed nodes are refused in words.
+several threads, in a row with others and on several devices; malformed nodes are refused with a message.
 
 labels: ctypes
 """

@@ -1,5 +1,5 @@
-"""What the readers take and the executor must refuse, in words that name file, input and both sides of what differs:
-parameters and inputs of another shape or dtype, functions without a library, device types that are not there.
+"""What the readers take and the executor must refuse, with messages that name file, input and both sides of what
+differs: parameters and inputs of another shape or dtype, functions without a library, device types that are not there.
 labels: ctypes
 """
 
@@ -105,7 +105,7 @@ def test_params_are_loaded_all_or_none(ctx):
 
 
 def test_params_none_of_which_is_an_input(ctx, capfd):
-    """Skipped as single ones are, but with a warning; what is then missing is told by the run."""
+    """Skipped as single ones are, but with a warning; what is then missing is reported by the run."""
     model = capi.Model(ctx, capi.Graph(by_name()), blob("unknown_name_ignored"), devices="cpu")
     told = capfd.readouterr().err
     assert "params" in told and "'nope'" in told and "graph" in told

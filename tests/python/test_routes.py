@@ -125,7 +125,7 @@ def test_sims_share_pages(image):
 def test_opencl_shares_pages(image):
     pocl.need()
     check_no_copies("cpu,opencl:0", ["*=cpu", "wide*=opencl:0", "fine*=opencl:0"], {}, image)
-    # opencl does not import: the page is its own, whoever computes the value
+    # opencl does not import: the page is its own, no matter which device computes the value
     check_no_copies("cpu,opencl:0,sim:0", ["*=cpu", "wide*=opencl:0", "res*=sim:0"],
                     dict(sim__unified=1, sim__import_unified="on", sim__import_alignment=4096), image)
 

@@ -1,5 +1,5 @@
 """heddle run --profile and --profile-json: steps, sums and the critical path, checked against the plan that heddle plan
---json tells, on cpu, two sims and PoCL; runs of known order; what is said where it cannot be had.
+--json reports, on cpu, two sims and PoCL; runs of known order; what is said where it cannot be had.
 timeout: 600"""
 
 import json
@@ -91,7 +91,7 @@ def test_the_table(tmp_path):
 
 
 def test_replays_are_taken_apart(tmp_path):
-    """sim records segments unless it is told not to; timed, each step has times all the same."""
+    """sim records segments unless a setting turns that off; timed, each step has times all the same."""
     for capture, number in ((1, 1), (0, 0)):
         path = tmp_path / f"{capture}.json"
         text = good("run", DIGITS, "--device", "sim", "--place", "*=sim:0", "--random", "--profile", "--profile-json",

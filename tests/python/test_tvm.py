@@ -1,5 +1,5 @@
 """Libraries of today's TVM, compiled here: their functions called by name and as nodes of a graph, on one thread and on
-two, compared with numpy; and what is refused, in words.
+two, compared with numpy; and what is refused, with a message.
 labels: ctypes
 timeout: 300
 """

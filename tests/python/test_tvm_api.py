@@ -291,7 +291,7 @@ def test_names():
     with api.find("test.none") as f:
         assert f() == 1
         api.register("test.none", lambda: 2, override=True)
-        assert f() == 1  # whoever has the old one keeps it
+        assert f() == 1  # holders of the old one keep it
     with api.find("test.none") as f:
         assert f() == 2
     api.remove("test.none")
@@ -309,7 +309,7 @@ def graph_of(function, name):
 
 
 def test_a_failing_callback_within_a_graph(folder):
-    """Its words reach whoever runs the graph, with the node; a missing function is named so too."""
+    """Its message reaches the caller that runs the graph, with the node; a missing function is named so too."""
     kernel = """FUNCTION(scale) {
   static void *f; TVMValue *a = args_, v[3]; int c[3] = {7, 7, 0};
   if (f == NULL && TVMBackendGetFuncFromEnv(__tvm_module_ctx, "test.scale", &f) != 0) return -1;

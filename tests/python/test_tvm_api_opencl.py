@@ -21,7 +21,7 @@ F32 = "float32"
 X, Y = ("x", F32, (8,)), ("y", F32, (8,))
 SOURCE = """__kernel void triple_kernel0(__global const float *x, __global float *y) {
   int i = get_group_id(0) * 4 + get_local_id(0); y[i] = 3.0f * x[i]; }"""
-# triple(x, y) launches, tells test.device of y, and launches again.
+# triple(x, y) launches, calls test.device with y, and launches again.
 TOLD = legacy.launcher("told", [X, Y], [("triple_kernel0", ["x", "y"], [2, 4])]).replace("return 0;\n}", """
 static void *tell; TVMValue w[3]; int d[3] = {7, 7, 0};
 if (tell == NULL && TVMBackendGetFuncFromEnv(__tvm_module_ctx, "test.device", &tell) != 0) return -1;

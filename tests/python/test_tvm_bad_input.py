@@ -1,4 +1,4 @@
-"""What is wrong with libraries, blobs inside of them, parameters and kernels is told in words, by file, node and
+"""What is wrong with libraries, blobs inside of them, parameters and kernels is reported, with file, node and
 device; nothing stays behind: after each failure a good library loads and runs.
 labels: ctypes
 timeout: 300
@@ -162,7 +162,7 @@ def test_models_inside_that_disagree(ctx, fine, tmp_path, change, words):
 
 
 def test_kernels_that_their_source_has_not(ctx, fine, tmp_path):
-    """Of v0.4's source, which names no kernel in comments, the device's compiler tells; and of a wrong name there."""
+    """Of v0.4's source, which names no kernel in comments, the device's compiler reports it, and a wrong name there."""
     pocl.need()
     half = legacy.launcher("there", F, [("there_kernel", ["x", "y"], [2, 4])])
     args = "__global const float *x, __global float *y"

@@ -93,8 +93,8 @@ FUNCTION(__tvm_ffi_count) { result->type = 1; result->v.i = calls * 1000 + done;
 
 
 def test_bool_of_v22(ctx, tmp_path):
-    """Learnt once: by the call that is refused, whoever makes it; other failures are not tried again, and a dtype that
-    is wrong either way is told of the first call."""
+    """Learnt once: by the call that is refused, from any caller; other failures are not tried again, and a dtype that
+    is wrong either way is reported for the first call."""
     x, y, wide = np.array([True, False, True, True]), np.zeros(4, bool), np.zeros(4, np.float32)
     library = capi.Library(ctx, compiled(tmp_path / "lib.so", COUNTED))
     with pytest.raises(capi.HeddleError, match="x.shape"):

@@ -1,5 +1,6 @@
 /* tests/stress/exit_program.c: ends while everything of Heddle's is alive: contexts, models, executors and pending runs.
- * The first word tells how, the second on which accelerator; exit status 0 is right, any output or another status is not. */
+ * The first word says how, the second on which accelerator; exit status 0 is right, any output or another status is
+ * not. */
 #include <pthread.h>
 #include <stdlib.h>
 

@@ -178,7 +178,7 @@ static void callbacks_from_parallel_loops(void **state) {
   in_threads(from_loops);
   assert_true(atomic_load(&total) >= 2 * THREADS * ROUNDS);
   assert_int_equal(TVMFuncRemoveGlobal("test.part"), 0);
-  assert_int_equal(atomic_load(&finished), 0); /* compiled code may hold it for ever */
+  assert_int_equal(atomic_load(&finished), 0); /* compiled code may hold it forever */
 }
 
 static void arrays_of_their_own(void **state) {

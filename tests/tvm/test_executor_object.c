@@ -258,7 +258,7 @@ static void drop(TVMValue ret, int code) {
   if (code == kTVMPackedFuncHandle) TVMFuncFree(ret.v_handle);
 }
 
-/* Every method is given every pair of odd arguments: it refuses them in words, or takes them. */
+/* Every method is given every pair of odd arguments: it refuses them with a message, or takes them. */
 /* null and sim have devices of one type, and of the same number. */
 static void devices_are_those_of_the_list(void **state) {
   (void)state;

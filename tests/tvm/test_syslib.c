@@ -134,7 +134,7 @@ static void names_that_come_later_or_twice(void **state) {
   add(name, gives_7);
   memcpy(name, "xxxxx", 5); /* it was copied */
   assert_int_equal(number(m, "later"), 7);
-  assert_null(heddle_module_function(m, 4)); /* nothing changes under whoever uses it */
+  assert_null(heddle_module_function(m, 4)); /* nothing changes under its users */
   heddle_module_release(m);
   m = library(ctx, NULL);
   assert_string_equal(heddle_module_function(m, 2), "later");

@@ -106,7 +106,7 @@ static void top_k_is_sorted(void **state) {
   rig_close(&r);
 }
 
-/* Every element is a new best one, so that whoever keeps the best so far works as long as can be. */
+/* Every element is a new best one, so that code that keeps the best so far works as long as possible. */
 static void long_columns_of_rising_numbers(void **state) {
   enum { N = 60000, K = 40 };
   rig r;

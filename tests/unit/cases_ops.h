@@ -1,5 +1,5 @@
 /* A device's operators: every elementwise one against libm in double, with broadcasting, integers and bools;
- * movement of data; what is offered is prepared; what is refused is refused in words. */
+ * movement of data; what is offered is prepared; what is refused has a message. */
 #ifndef HEDDLE_TESTS_UNIT_CASES_OPS_H
 #define HEDDLE_TESTS_UNIT_CASES_OPS_H
 

@@ -1,5 +1,5 @@
 /* For tests of a GPU plugin's streams: a gate that holds a stream back until the test opens it, by a fence whose signal
- * waits on the driver's thread; how often each fence was told; and what the double of the driver counted. */
+ * waits on the driver's thread; how often each fence was reported; and what the double of the driver counted. */
 #ifndef HEDDLE_TESTS_UNIT_CUDA_GATE_H
 #define HEDDLE_TESTS_UNIT_CUDA_GATE_H
 
@@ -30,7 +30,7 @@ static inline void gate_fail(void *ctx, heddle_pfence fence, heddle_status statu
   sim_test_fail(ctx, fence, status, text);
 }
 
-/* Counts what the host is told from now on. */
+/* Counts reports to the host from now on. */
 static inline void gate_watch(sim_test *t) {
   t->fake.table.fence_signal = gate_signal;
   t->fake.table.fence_fail = gate_fail;

@@ -8,8 +8,8 @@
 #include <unistd.h>
 
 /* LeakSanitizer has no part in this: PoCL's compiler keeps what it built programs with, in frames that only a slow
- * unwinder tells from ours, and threads of PoCL's that end while it looks make it die. What the plugin itself loses is
- * seen by the counters of the fake host and of live objects. */
+ * unwinder distinguishes from ours, and threads of PoCL's that end while it looks make it die. What the plugin itself
+ * loses is seen by the counters of the fake host and of live objects. */
 __attribute__((visibility("default"), used)) const char *__asan_default_options(void);
 const char *__asan_default_options(void) {
   return "detect_leaks=0";

@@ -196,7 +196,7 @@ static void a_pool_ends_while_workers_look_out(void **state) {
   }
 }
 
-/* Plain jobs of another thread: whoever finds the workers taken does his tasks alone. */
+/* Plain jobs of another thread: a thread that finds the workers taken does its tasks alone. */
 static void *plain_jobs(void *arg) {
   heddle__pool *pool = arg;
   for (int k = 0; k < 500; k++) {

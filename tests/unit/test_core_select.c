@@ -81,7 +81,7 @@ static void defaults_take_one_api_for_each_device(void **state) {
   heddle_device *pocl = device(opencl, HEDDLE_CAP_HOST_CORES, 0, UINT32_MAX);
   device(opencl, 0, 0, UINT32_MAX);
   device(sim, HEDDLE_CAP_HOST_CORES, 0, UINT32_MAX);
-  device(vulkan, 0, 9, 8); /* the bus may be told otherwise; the UUID counts */
+  device(vulkan, 0, 9, 8); /* the bus may be reported in another form; the UUID counts */
   device(cuda, 0, 0, 3);
   device(cuda, 0, 5, 4);
   assert_int_equal(heddle__defaults_init(ctx, NULL), HEDDLE_OK);

@@ -1,4 +1,4 @@
-/* Threads that ask for devices of a new context at once: each plugin is loaded once, whoever comes first.
+/* Threads that ask for devices of a new context at once: each plugin is loaded once, whichever thread comes first.
  * labels: threads */
 #include <pthread.h>
 

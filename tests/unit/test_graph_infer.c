@@ -284,7 +284,7 @@ static void selections(void **state) {
        "float32 [1,4,8,8]", NULL},
       {"ConvTranspose", "", "float32 [1,2,3,3];float32 [3,4,3,3]", NULL, "2 in dimension 0, the channels of input 0"},
       {"Resize", "", "float32 [1,2]", NULL, "both or none of scales and sizes"},
-      {"Pad", "\"mode\":\"wrap\"", "float32 [1];int64 [2]", NULL, "none of constant, reflect and edge"},
+      {"Pad", "\"mode\":\"wrap\"", "float32 [1];int64 [2]", NULL, "not constant, reflect or edge"},
   };
   CHECK(all, 17);
 }

@@ -137,7 +137,7 @@ static void writes_the_shortest_float(void **state) {
              {NAN, "\"nan\""},
              {123456789.0, "123456789.0"}};
   for (size_t i = 0; i < sizeof all / sizeof all[0]; i++) {
-    heddle__json_out out = {0};
+    heddle__sheet out = {0};
     heddle__out_float(&out, all[i].x);
     assert_string_equal(out.text, all[i].text);
     heddle__free(out.text);
@@ -149,7 +149,7 @@ static void writes_the_shortest_float(void **state) {
     uint64_t bits = seed ^ seed >> 29;
     memcpy(&x, &bits, sizeof x);
     if (!isfinite(x)) continue;
-    heddle__json_out out = {0};
+    heddle__sheet out = {0};
     heddle__out_float(&out, x);
     json_t *value = json_loads(out.text, JSON_DECODE_ANY, NULL);
     if (!json_is_real(value) || json_real_value(value) != x) fail_msg("%a became %s", x, out.text);

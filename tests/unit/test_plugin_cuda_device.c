@@ -262,7 +262,7 @@ static void a_lost_device_stays_lost_and_alone(void **state) {
   double_is_clean();
 }
 
-/* Each call of the driver's that opening makes fails once: an error in words, and nothing left over. */
+/* Each call of the driver's that opening makes fails once: a reported error, and nothing left over. */
 static void opening_that_fails_leaves_nothing(void **state) {
   enum { CALLS = 5 };
   sim_test t;

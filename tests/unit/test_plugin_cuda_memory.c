@@ -131,7 +131,7 @@ static void copies_keep_to_their_ranges(void **state) {
   double_is_clean();
 }
 
-/* The driver takes a page once, and forgets it at once: devices and buffers share what it was told. */
+/* The driver takes a page once, and forgets it at once: devices and buffers share that registration. */
 static void imports_keep_their_rules(void **state) {
   enum { BYTES = 16384 };
   static _Alignas(4096) uint8_t own[BYTES];
@@ -354,7 +354,7 @@ static void devices_without_a_path_copy_through_the_host(void **state) {
   double_is_clean();
 }
 
-/* A device that has the host's memory shares it, unless it is told not to. */
+/* A device that has the host's memory shares it, unless a setting turns that off. */
 static void integrated_devices_share_memory(void **state) {
   sim_test t;
   heddle_pbuffer *b = NULL;
@@ -502,7 +502,7 @@ static void memory_stays_while_a_device_hangs(void **state) {
   double_is_clean();
 }
 
-/* Closing does not wait for ever, the instance stays for what may still come, and the other device goes on. */
+/* Closing does not wait forever, the instance stays for what may still come, and the other device goes on. */
 static void a_device_that_hangs_is_left_behind(void **state) {
   static atomic_bool go;
   static heddle_pdevice *dev; /* not lost to the leak checker */

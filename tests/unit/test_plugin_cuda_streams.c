@@ -213,7 +213,7 @@ static void fences_are_told_in_order(void **state) {
   sim_close(&t);
 }
 
-/* A call that the driver refuses once: whoever waits hears of it, and the stream goes on when that was reported. */
+/* A call that the driver refuses once: waiters get the failure, and the stream goes on when that was reported. */
 static void a_refused_call_fails_what_is_behind_it(void **state) {
   sim_test t;
   (void)state;

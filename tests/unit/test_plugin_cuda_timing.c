@@ -90,7 +90,7 @@ static void the_clock_keeps_pace(void **state) {
   sim_close(&t);
 }
 
-/* A mark in a capture tells the time of each replay, where the driver has such marks; else words say so. */
+/* A mark in a capture gives the time of each replay, where the driver has such marks; else a message says so. */
 static void marks_in_a_capture(void **state) {
   sim_test t;
   heddle_ptimer *timer = NULL;

@@ -1,5 +1,5 @@
 /* The null plugin: it is found, described, opened and closed, has every function that plugin.h requires, and refuses
- * in words. */
+ * with a message. */
 #include "op_case.h"
 
 static void describes_itself(void **state) {

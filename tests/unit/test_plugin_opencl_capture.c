@@ -156,7 +156,7 @@ static void launches_keep_their_arguments(void **state) {
   sim_close(&t);
 }
 
-/* A mark in a capture tells the time of each replay, and the queue that takes times replays what another recorded. */
+/* A mark in a capture gives the time of each replay, and the queue that takes times replays what another recorded. */
 static void marks_are_captured(void **state) {
   sim_test t;
   heddle_ptimer *timer = NULL;

@@ -22,7 +22,7 @@ static void the_nth_call_fails(void **state) {
   FAILS(&t, HEDDLE_EFAILED, "'h2d'", t.p->copy->write(s1, b, 0, bytes, 64, &t.err));
   OK(&t, t.p->copy->write(s1, b, 0, bytes, 64, &t.err));
   FAILS(&t, HEDDLE_EFAILED, "'signal'", t.p->fence->signal(s0, 1, 1, &t.err));
-  assert_int_equal(sim_wait(&t, 1, 1), HEDDLE_EFAILED); /* who waits for it hears of it */
+  assert_int_equal(sim_wait(&t, 1, 1), HEDDLE_EFAILED); /* a waiter gets the failure */
   sim_sync(&t, s0);
   sim_sync(&t, s1);
   t.p->memory->free(t.dev[0], a);

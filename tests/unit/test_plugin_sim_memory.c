@@ -121,7 +121,7 @@ static void views_share_bytes(void **state) {
   assert_true(a != b);
   assert_int_equal(sim_query(&t, t.dev[0], HEDDLE_QUERY_LIVE_BUFFERS), 2);
   assert_int_equal(sim_query(&t, t.dev[0], HEDDLE_QUERY_LIVE_BYTES), 1024);
-  m->free(t.dev[0], parent); /* against the rules: told, and survived */
+  m->free(t.dev[0], parent); /* against the rules: reported, and survived */
   assert_int_equal(t.errors_logged, 1);
   sim_expect(&t, s, v, 64, 2);
   m->free(t.dev[0], v);

@@ -1,5 +1,5 @@
 /* labels: threads
- * Sim's streams, events and fences: order, waits across streams and devices, failures that reach who waits, hangs. */
+ * Sim's streams, events and fences: order, waits across streams and devices, failures that reach waiters, hangs. */
 #include "sim_host.h"
 
 static void work_of_a_stream_is_in_order(void **state) {
@@ -216,7 +216,7 @@ static void a_hang_times_out_and_close_ends_it(void **state) {
   sim_fill(&t, s, x, 4096, 1);
   sim_fill(&t, s, x, 4096, 2); /* never completes */
   OK(&t, t.p->event->record(e, s, &t.err));
-  OK(&t, t.p->event->wait(far, e, &t.err)); /* waits on another device for ever */
+  OK(&t, t.p->event->wait(far, e, &t.err)); /* waits on another device forever */
   OK(&t, t.p->fence->signal(s, 1, 1, &t.err));
   OK(&t, t.p->fence->signal(far, 2, 1, &t.err));
   FAILS(&t, HEDDLE_ETIMEOUT, "did not finish", t.p->stream->sync(s, SECOND / 20, &t.err));

@@ -4,7 +4,7 @@
  * which the validation layer's messages are kept. */
 #include "vulkan_host.h"
 
-/* A fence adds nothing to be done, and is told when what is under way is done. */
+/* A fence adds no work, and is reported when the work before it is done. */
 static void a_fence_behind_what_was_handed_over(void **state) {
   enum { BYTES = 1 << 27 };
   (void)state;

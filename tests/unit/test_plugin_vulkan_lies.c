@@ -186,7 +186,7 @@ static void shaders_keep_to_the_devices_buffers(void **state) {
   sim_close(&t);
 }
 
-/* All calls fail with the words of the first, whoever waits is told, and all can be freed. */
+/* All calls fail with the message of the first, waiters get the failure, and all can be freed. */
 static void a_lost_device_stays_lost(void **state) {
   sim_test t;
   heddle_pbuffer *none = NULL;
@@ -252,7 +252,7 @@ static void a_lost_device_without_timelines(void **state) {
   (sim_close)(&t);
 }
 
-/* Work that never ends: waits end in time, and closing does not take for ever. */
+/* Work that never ends: waits end in time, and closing ends in time. */
 static void a_device_that_hangs_is_left_behind(void **state) {
   sim_test t;
   (void)state;

@@ -1,4 +1,4 @@
-/* What vulkan_shim.c is told: a libvulkan that stands before the real one and lies where a test asks it to. */
+/* The controls of vulkan_shim.c: a libvulkan that stands before the real one and lies where a test asks it to. */
 #ifndef HEDDLE_TESTS_UNIT_VULKAN_SHIM_H
 #define HEDDLE_TESTS_UNIT_VULKAN_SHIM_H
 

@@ -56,7 +56,7 @@ def _work(jobs: queue.SimpleQueue[Any], idle: threading.Semaphore) -> None:
         if future.set_running_or_notify_cancel():
             try:
                 result = call(*args, **named)
-            except BaseException as failure:  # the caller's, who waits for the future
+            except BaseException as failure:  # for the caller, which awaits the future
                 future.set_exception(failure)
             else:
                 future.set_result(result)

@@ -109,7 +109,7 @@ static bool is_like(const heddle_tensor *t, const source *s) {
          (s->ndim == 0 || memcmp(heddle_tensor_shape(t), s->shape, s->ndim * sizeof *s->shape) == 0);
 }
 
-/* The caller's own memory for the run that comes; whoever runs next binds something else first. */
+/* The caller's own memory for the run that comes; the next run binds something else first. */
 static heddle_status lend_input(call *c, uint32_t i, heddle_error *err) {
   const port *p = &c->model->inputs[i];
   const source *s = &c->sources[i];
@@ -173,7 +173,7 @@ static int lend_outputs(call *c) {
   return 0;
 }
 
-/* Takes the callers' arrays out of the executor; tells whether it is fit for others. */
+/* Takes the callers' arrays out of the executor; returns whether it is fit for others. */
 static bool return_outputs(call *c) {
   bool is_sound = true;
   for (uint32_t i = 0; i < c->model->n_outputs; i++) {

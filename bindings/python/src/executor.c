@@ -168,7 +168,7 @@ static PyObject *run_to(PyObject *self, PyObject *args, PyObject *kwargs) {
   return heddle_py_executor_leave(e, s == HEDDLE_OK ? heddle_py_tensor_new(t) : heddle_py_executor_fail(e, s, &err));
 }
 
-/* ---- told */
+/* ---- reports */
 
 static PyObject *profile_rows(const heddle_profile_entry *entries, size_t n) {
   PyObject *list = PyList_New(0);

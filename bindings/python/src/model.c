@@ -144,7 +144,7 @@ static heddle_model *open_model(const heddle_py_model *model) {
   return NULL;
 }
 
-/* ---- told */
+/* ---- reports */
 
 static int format_of(PyObject *word, heddle_explain_format *out) {
   static const char *const words[] = {"text", "json", "dot"};
@@ -153,7 +153,7 @@ static int format_of(PyObject *word, heddle_explain_format *out) {
     *out = (heddle_explain_format)i;
     return 0;
   }
-  heddle_py_fail_words(HEDDLE_EINVAL, "a plan is told as \"text\", \"json\" or \"dot\"");
+  heddle_py_fail_words(HEDDLE_EINVAL, "explain: the format is \"text\", \"json\" or \"dot\"");
   return -1;
 }
 
@@ -376,7 +376,7 @@ static PyMethodDef methods[] = {
           "explain(format='text', inputs=None): where each node runs and why; 'text', 'json', 'dot'."),
     {"executor", executor, METH_NOARGS, "An executor of the caller's own, which is not one of the pool."},
     {"graph_json", graph_json, METH_NOARGS, "The graph as JSON."},
-    {"trim", trim, METH_NOARGS, "Frees the executors that no call uses now, with their memory; tells how many."},
+    {"trim", trim, METH_NOARGS, "Frees the executors that no call uses now, with their memory; returns how many."},
     {"close", close_it, METH_NOARGS,
      "Frees executors and the model, those in use when their calls end. Later calls fail."},
     {NULL, NULL, 0, NULL},

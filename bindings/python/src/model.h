@@ -30,7 +30,7 @@ typedef struct slot_output {
   heddle_tensor *stage;
 } slot_output;
 
-/* A pooled executor. Whoever has taken it is its only user. */
+/* A pooled executor. The thread that has taken it is its only user. */
 typedef struct slot {
   heddle_executor *ex;
   struct slot *next;
@@ -39,7 +39,7 @@ typedef struct slot {
   bool has_run; /* its outputs have memory that stays bound, where they can */
 } slot;
 
-/* Somebody who waits for an executor, on his stack; in order of arrival. */
+/* A thread that waits for an executor, on its stack; in order of arrival. */
 typedef struct waiter {
   pthread_cond_t woken; /* with pool.lock */
   bool is_served;       /* pool.lock; slot NULL then means: make one */
@@ -84,11 +84,11 @@ typedef struct source {
 /* ---- run.c: runs with the GIL given up; signals are looked after while one lasts */
 
 /* Runs, or waits for a run that was started, at most timeout_ns. After a signal whose handler raised, the run is
- * cancelled. HEDDLE_OK, or the status with an exception (HEDDLE_ECANCELED after a signal); is_over tells whether nothing
+ * cancelled. HEDDLE_OK, or the status with an exception (HEDDLE_ECANCELED after a signal); is_over says whether nothing
  * is pending any more. */
 heddle_status heddle_py_run(heddle_executor *ex, bool start, uint64_t timeout_ns, const char *file, bool *is_over);
 
-/* Cancels what is pending and waits for its end for a moment; tells whether it has ended. Keeps an exception. */
+/* Cancels what is pending and waits for its end for a moment; returns whether it has ended. Keeps an exception. */
 bool heddle_py_cancel(heddle_executor *ex);
 
 /* A number of seconds, or None, as nanoseconds. 0, or -1 with an exception. */

@@ -71,7 +71,7 @@ static void dequeue(pool *p, waiter *w) {
   if (p->last == w) p->last = before;
 }
 
-/* Hands an executor, or with NULL the right to make one, to the first who waits; false where nobody does. */
+/* Hands an executor, or with NULL the right to make one, to the first waiter; false where there is none. */
 static bool serve(pool *p, slot *s) {
   waiter *w = p->first;
   if (w == NULL) return false;
@@ -90,7 +90,7 @@ static void put_back(pool *p, slot *s) {
   p->idle = s;
 }
 
-/* Sleeps until served, at most for a moment; tells whether it is. Without the GIL. */
+/* Sleeps until served, at most for a moment; returns whether it is. Without the GIL. */
 static bool doze(pool *p, waiter *w) {
   struct timespec until;
   clock_gettime(CLOCK_REALTIME, &until);
@@ -119,7 +119,7 @@ static int wait_for(pool *p, slot **out) {
     is_served = doze(p, &w);
     Py_END_ALLOW_THREADS;
     if (is_served || PyErr_CheckSignals() == 0) continue;
-    if (!w.is_served) dequeue(p, &w); /* whoever serves holds the GIL, as this does */
+    if (!w.is_served) dequeue(p, &w); /* the server holds the GIL, as this does */
     pthread_cond_destroy(&w.woken);
     *out = w.given;
     return w.is_served ? 1 : -1;
@@ -145,7 +145,7 @@ void heddle_py_pool_drop_model(heddle_py_model *model) {
   Py_END_ALLOW_THREADS;
 }
 
-/* The right to make one ends: for good, or for the next who waits. */
+/* The right to make one ends: for good, or for the next waiter. */
 static void leave(heddle_py_model *model) {
   if (!serve(&model->pool, NULL)) model->pool.out--;
   heddle_py_pool_drop_model(model);

@@ -32,7 +32,7 @@ void heddle_py_fail_input(const heddle_py_model *model, heddle_status status, Py
   fail_input(model, &err, name);
 }
 
-/* The inputs that there are, in words; "" where there is no memory for them. */
+/* The names of the inputs as text; "" where there is no memory for them. */
 static void list_inputs(const heddle_py_model *model, char *words, size_t room) {
   size_t used = 0;
   words[0] = '\0';

@@ -86,7 +86,7 @@ print("end", flush=True)
 
 
 def test_calls_at_the_end(tmp_path):
-    """After Python's own end of things a function of Python's is an error in words, and one of C's still works."""
+    """After Python's own end of things a function of Python's is a reported error, and one of C's still works."""
     code, out, err = run("""
 class Last:
     def __init__(self):

@@ -219,7 +219,7 @@ def test_executors_of_one_library_in_threads(model):
             for _ in range(50):
                 g.run()
                 np.testing.assert_allclose(g.get_output(0).numpy(), outputs[0], rtol=1e-5)
-        except Exception as e:  # told below
+        except Exception as e:  # reported below
             failures.append(e)
     threads = [threading.Thread(target=work) for _ in range(4)]
     for t in threads:

@@ -1,4 +1,4 @@
-"""What a user is told when a call or a load fails: the class, the words, and node, device and file as attributes."""
+"""What is reported when a call or a load fails: the class, the text, and node, device and file as attributes."""
 import re
 
 import heddle

@@ -1,5 +1,5 @@
 // Server classifies digits over HTTP: server -model digits.json -listen :8080. POST 64 grey values as a JSON list to
-// /classify. Clients share one model; at most -queue wait for it, and one more is told to come again (503, Retry-After).
+// /classify. Clients share one model; at most -queue wait for it, and one more gets 503 with Retry-After.
 // SIGTERM ends it once those that are in have their answers.
 package main
 

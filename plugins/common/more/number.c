@@ -4,6 +4,8 @@
 #include <math.h>
 #include <string.h>
 
+#include "plugins/common/float16.h"
+
 /* In the order of REF_TYPE_*. */
 static const heddle_dtype types[] = {
     [REF_TYPE_F32] = {HEDDLE_DTYPE_FLOAT, 32, 1}, [REF_TYPE_F64] = {HEDDLE_DTYPE_FLOAT, 64, 1},
@@ -34,42 +36,6 @@ uint8_t more_type_bytes(int type) {
   return (uint8_t)(more_dtype(type).bits / 8);
 }
 
-static double from_half(uint16_t h) {
-  const int exponent = h >> 10 & 31, fraction = h & 1023;
-  double x = exponent == 0 ? ldexp(fraction, -24) : ldexp(fraction + 1024, exponent - 25);
-  if (exponent == 31) x = fraction != 0 ? (double)NAN : (double)INFINITY;
-  return (h & 0x8000) != 0 ? -x : x;
-}
-
-/* To the nearest, ties to even. */
-static uint16_t to_half(double x) {
-  const uint16_t sign = signbit(x) ? 0x8000 : 0;
-  const double size = fabs(x);
-  int exponent;
-  if (isnan(x)) return (uint16_t)(sign | 0x7e00);
-  if (size >= 65520) return (uint16_t)(sign | 0x7c00);
-  if (size < 0x1p-14) return (uint16_t)(sign | (uint16_t)nearbyint(ldexp(size, 24)));
-  const double fraction = frexp(size, &exponent); /* in [0.5, 1) */
-  const long bits = (long)nearbyint(ldexp(fraction, 11));
-  return (uint16_t)(sign | (uint16_t)(((long)(exponent + 13) << 10) + bits));
-}
-
-static double from_bfloat(uint16_t h) {
-  const uint32_t bits = (uint32_t)h << 16;
-  float x;
-  memcpy(&x, &bits, sizeof x);
-  return (double)x;
-}
-
-static uint16_t to_bfloat(double value) {
-  const float x = (float)value;
-  uint32_t bits;
-  memcpy(&bits, &x, sizeof bits);
-  if (x != x) return 0x7fc0;
-  bits += 0x7fff + (bits >> 16 & 1);
-  return (uint16_t)(bits >> 16);
-}
-
 /* An element of `bytes` bytes at any address: large constants of a mapped file lie as they lie. */
 static uint64_t bits_at(const void *p, int64_t i, size_t bytes) {
   uint64_t bits = 0;
@@ -84,8 +50,8 @@ double more_load(int type, const void *p, int64_t i) {
   case REF_TYPE_F32: memcpy(&single, (const char *)p + (size_t)i * sizeof single, sizeof single); return (double)single;
   case REF_TYPE_F64: memcpy(&real, (const char *)p + (size_t)i * sizeof real, sizeof real); return real;
   case REF_TYPE_U64: return (double)bits_at(p, i, 8);
-  case MORE_TYPE_F16: return from_half((uint16_t)bits_at(p, i, 2));
-  case MORE_TYPE_BF16: return from_bfloat((uint16_t)bits_at(p, i, 2));
+  case MORE_TYPE_F16: return (double)float16_to_float((uint16_t)bits_at(p, i, 2));
+  case MORE_TYPE_BF16: return (double)bfloat16_to_float((uint16_t)bits_at(p, i, 2));
   default: return (double)more_load_int(type, p, i);
   }
 }
@@ -118,8 +84,8 @@ void more_store(int type, void *p, int64_t i, double x) {
   case REF_TYPE_U64:
     ((uint64_t *)p)[i] = x >= 0x1p64 ? UINT64_MAX : x >= 0x1p63 ? (uint64_t)x : (uint64_t)cut(x);
     break;
-  case MORE_TYPE_F16: ((uint16_t *)p)[i] = to_half(x); break;
-  case MORE_TYPE_BF16: ((uint16_t *)p)[i] = to_bfloat(x); break;
+  case MORE_TYPE_F16: ((uint16_t *)p)[i] = float16_from_double(x); break;
+  case MORE_TYPE_BF16: ((uint16_t *)p)[i] = bfloat16_from_float((float)x); break;
   default: more_store_int(type, p, i, cut(x)); break;
   }
 }

@@ -1,4 +1,4 @@
-/* HIP's double: devices, what they are, the device that a thread is at, and results in words. */
+/* HIP's double: devices, what they are, the device that a thread is at, and texts of results. */
 #include "hip.h"
 
 #include "../fake_gpu.h"

@@ -1,7 +1,7 @@
 /* The engine's interface (../engine.h) over CUDA's driver: devices, contexts, memory, copies, streams, events. With the
- * front of HIP's double (../hip) it is a HIP for NVIDIA's devices, so that the plugin rocm meets a real GPU. A handle of
- * the engine's is CUDA's own; results have the same numbers. Architectures are told as gfx1030, whose wavefronts are as
- * wide as a warp, and kernels compiled for whatever the device is (nvrtc.c). */
+ * front of HIP's double (../hip) it is a HIP for NVIDIA's devices, so that the plugin rocm meets a real GPU. A handle
+ * of the engine's is CUDA's own; results have the same numbers. Architectures are reported as gfx1030, whose wavefronts
+ * are as wide as a warp, and kernels compiled for whatever the device is (nvrtc.c). */
 #include "cuda_calls.h"
 
 #include "../engine.h"
@@ -149,7 +149,7 @@ int eng_pool_set(eng_pool *pool, int attribute, const void *value) {
   return CUDA_MAY(pool_set, (pool, attribute, &copy));
 }
 
-/* The driver tells whose the address is, and nothing of what lies around it. */
+/* The driver reports the owner of the address, and nothing of what lies around it. */
 int eng_memory_find(uint64_t address, eng_place *out) {
   int ordinal = 0;
   *out = (eng_place){0};

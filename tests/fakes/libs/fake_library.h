@@ -23,7 +23,7 @@ void *fake_keep(size_t bytes);
 /* fn(arg) in the stream, by the driver's double that this process has loaded under one of these names. 0, or not. */
 int fake_enqueue(const char *const *drivers, const char *symbol, void *stream, void (*fn)(void *arg), void *arg);
 
-/* Handles and descriptors: told from each other by a mark, and from what was freed. */
+/* Handles and descriptors: a mark distinguishes them from each other and from what was freed. */
 void *fake_object(uint32_t mark, size_t bytes);
 bool fake_is(const void *object, uint32_t mark);
 void fake_object_free(void *object);

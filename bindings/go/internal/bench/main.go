@@ -1,4 +1,4 @@
-// Bench times a call of a model with one node from Go and from C, when told to on standard input. Each line "WAY CALLS"
+// Bench times a call of a model with one node from Go and from C, as requested on standard input. Each line "WAY CALLS"
 // gives one line: nanoseconds of one call, the mean over CALLS. Ways: c and call, input and output in memory that is
 // bound; c_copy and into, input and output copied; c_new and run, outputs as new tensors; invoke, a function of C.
 package main

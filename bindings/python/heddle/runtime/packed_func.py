@@ -19,7 +19,7 @@ class PackedFunc(_functions.Function):
     begin at a multiple of 64 bytes, as NDArrays do; a numpy array that does not is copied for the call, and back after it
     where it may be written to.
 
-    A callable that raises: whoever made the call from Python gets the same exception, through compiled code too. An array
+    A callable that raises: a caller in Python gets the same exception, through compiled code too. An array
     that compiled code passes to a callable may be a view of memory that ends with the call: copy (numpy()) what is to stay.
     Calls release the GIL and wait for what they launch. A function and a callable that refers to it keep one another alive.
     """

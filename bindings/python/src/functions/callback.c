@@ -34,7 +34,7 @@ typedef struct callback {
   PyObject *module; /* keeps state */
   PyObject *callable;
   struct callback **link, *next; /* in the list of all */
-  atomic_int fate; /* when Python ends: the last reference went, or the callable; whoever is second frees */
+  atomic_int fate;               /* when Python ends: the last reference went, or the callable; the second one frees */
 } callback;
 
 static callback *all; /* those whose callables are held; guarded by the GIL */
@@ -112,7 +112,7 @@ static void release(void *self) {
     if (atomic_exchange(&c->fate, RELEASED) == DROPPED) free(c);
     return;
   }
-  PyObject *type, *value, *trace; /* of whoever lets go of the function */
+  PyObject *type, *value, *trace; /* pending in the caller that releases the function */
   PyErr_Fetch(&type, &value, &trace);
   let_go(c);
   PyErr_Restore(type, value, trace);

@@ -9,7 +9,7 @@ heddle_py_state *heddle_py_state_of(PyTypeObject *type) {
     PyErr_Clear();
     if ((PyType_GetFlags(type) & Py_TPFLAGS_HEAPTYPE) == 0) break;
   }
-  PyErr_SetString(PyExc_TypeError, "the type is none of heddle._functions");
+  PyErr_SetString(PyExc_TypeError, "the type is not one of heddle._functions");
   return NULL;
 }
 
@@ -157,7 +157,7 @@ static PyObject *imported(const char *module, const char *name) {
   return found;
 }
 
-/* The types of others that values are told by; 0, or -1. */
+/* Types of other packages by which values are recognised; 0, or -1. */
 static int import_types(heddle_py_state *state) {
   const struct {
     PyObject **to;

@@ -27,7 +27,7 @@ def work():
         for _ in range(20):
             mine.run()
             tvm.testing.assert_allclose(mine.get_output(0).numpy(), expected, rtol=1e-4, atol=1e-5)
-    except Exception as e:  # told below
+    except Exception as e:  # reported below
         failures.append(e)
 
 
