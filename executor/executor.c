@@ -15,9 +15,7 @@
 
 /* Puts the graph's file before words that do not begin with it; gives s. */
 static HEDDLE__COLD heddle_status name_file(const heddle_model *m, heddle_status s, heddle_error *err) {
-  const char *file = m->graph->source;
-  if (s == HEDDLE_OK || err == NULL || strncmp(err->text, file, strlen(file)) == 0) return s;
-  return heddle__prefix(err, s, "%s: ", file);
+  return s == HEDDLE_OK ? s : heddle__prefix_name(err, s, m->graph->source);
 }
 
 /* ---- the end of a run, told by its driver */
