@@ -18,8 +18,8 @@ typedef enum heddle__lane_use {
 
 /* The executor is alive (heddle__executor_check) but where a function says otherwise. */
 typedef struct heddle__course {
-  /* The executor whose memory and drive a call is about; itself, but for a shell. One that is dead is given whatever is
-   * wanted: its check has the words. holder: the one that was given the present value of an input. */
+  /* The executor whose memory and drive a call is about; NULL: itself. One that is dead is given whatever is wanted: its
+   * check has the words. holder: the one that was given the present value of an input. */
   heddle_status (*lane)(heddle_executor *ex, heddle__lane_use use, heddle_executor **out, heddle_error *err);
   heddle_executor *(*holder)(const heddle_executor *ex, uint32_t arg);
   void (*free)(heddle_executor *ex); /* nobody has it any more */
@@ -32,12 +32,12 @@ typedef struct heddle__course {
   heddle_status (*start)(heddle_executor *ex, heddle_error *err);
   heddle_status (*wait)(heddle_executor *ex, uint64_t deadline_ns, heddle_error *err);
   heddle_status (*cancel)(heddle_executor *ex, heddle_error *err);
-  /* By the driver of a run that ended well: writes to bound outputs, and counts. */
-  heddle_status (*ended)(heddle_executor *ex, heddle_error *err);
+  /* Of the drive, whose user is the executor: where a run ended well, writes to bound outputs, and counts. */
+  heddle__ended_fn ended;
 
   /* Plans and binds what a run needs, where that can be done before it. */
   heddle_status (*prepare)(heddle_executor *ex, heddle_error *err);
-  /* An output of the last run where it is a tensor of its own, borrowed; NULL: it lies in the program's memory. */
+  /* Where no program is bound: an output of the last run, a tensor of its own, borrowed; or NULL. */
   heddle_tensor *(*result)(heddle_executor *ex, uint32_t i);
   /* Runs up to a node, and copies one value of it. */
   heddle_status (*value)(heddle_executor *ex, const heddle__keep *target, heddle_tensor **out, heddle_error *err);
@@ -51,23 +51,27 @@ extern const heddle__course heddle__plain_course, heddle__staged_course, heddle_
 static inline heddle_status heddle__lane_for(heddle_executor *ex, heddle__lane_use use, heddle_executor **out,
                                              heddle_error *err) {
   *out = ex;
-  return ex != NULL ? ex->course->lane(ex, use, out, err) : HEDDLE_OK;
+  return ex == NULL || ex->course->lane == NULL ? HEDDLE_OK : ex->course->lane(ex, use, out, err);
 }
 
 /* ---- executor.c: what the courses share */
 
-/* Of an executor that is a lane of its own. single_run in two parts: goes_on is set where the time was up. */
-heddle_status heddle__single_lane(heddle_executor *ex, heddle__lane_use use, heddle_executor **out, heddle_error *err);
+/* Of an executor that is a lane of its own. begin and end are the parts of run (end_failed: the part of end where it is not
+ * HEDDLE_OK): goes_on is set where the time was up. */
 heddle_executor *heddle__single_holder(const heddle_executor *ex, uint32_t arg);
 void heddle__single_free(heddle_executor *ex);
 heddle_status heddle__single_begin(heddle_executor *ex, bool timed, uint64_t deadline_ns, heddle_error *err);
 heddle_status heddle__single_end(heddle_executor *ex, uint64_t deadline_ns, bool *goes_on, heddle_error *err);
+heddle_status heddle__single_end_failed(heddle_executor *ex, heddle_status s, bool *goes_on, heddle_error *err);
 heddle_status heddle__single_run(heddle_executor *ex, bool timed, uint64_t deadline_ns, heddle_executor **lane,
                                  heddle_error *err);
 heddle_status heddle__single_start(heddle_executor *ex, heddle_error *err);
 heddle_status heddle__single_wait(heddle_executor *ex, uint64_t deadline_ns, heddle_error *err);
 heddle_status heddle__single_cancel(heddle_executor *ex, heddle_error *err);
 heddle_status heddle__single_add_stats(heddle_executor *ex, heddle_executor_stats *all, heddle_error *err);
+
+/* A part of ended: the span of a traced run; where hung is not NULL, the executor is dead. Gives status. */
+heddle_status heddle__single_ended(heddle_executor *ex, heddle_status status, const char *hung, heddle_error *words);
 
 /* Puts the graph's file before words that do not begin with it; gives s. */
 heddle_status heddle__name_file(const heddle_model *m, heddle_status s, heddle_error *err);

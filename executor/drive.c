@@ -53,7 +53,6 @@ void heddle__drive_begin(heddle__drive *d, const heddle__work *work, void *self,
   d->profile = profile;
   atomic_store_explicit(&d->lengthy, lengthy, memory_order_relaxed);
   d->words.text[0] = '\0';
-  work->reset(self);
   atomic_store_explicit(&d->run, atomic_load_explicit(&d->run, memory_order_relaxed) + 1, memory_order_relaxed);
   atomic_store_explicit(&d->attention, 0, memory_order_relaxed);
   atomic_store(&d->pending, 1);
@@ -114,8 +113,7 @@ static void deliver(heddle__drive *d, uint64_t run, heddle_status status) {
 static heddle_status end_run(heddle__drive *d, heddle_status status, heddle_error *err) {
   char hung[160];
   bool drained = true;
-  if (status == HEDDLE_OK) d->work->finish(d->self);
-  else if (d->self != NULL) drained = d->work->drain(d->self, &d->waker, hung, sizeof hung);
+  if (status != HEDDLE_OK && d->self != NULL) drained = d->work->drain(d->self, &d->waker, hung, sizeof hung);
   status = d->ended(d->user, status, drained ? NULL : hung, &d->words);
   uint64_t run = atomic_load_explicit(&d->run, memory_order_relaxed);
   if (status != HEDDLE_OK) {

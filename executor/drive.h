@@ -28,9 +28,7 @@ typedef heddle_status (*heddle__again_fn)(void *user, heddle_status status, hedd
 
 /* What a drive carries through a run: a bound program (plain.c), or a model in stages (stages.c). self is given with it. */
 typedef struct heddle__work {
-  void (*reset)(void *self); /* to the start of a run */
   heddle__run_end (*drive)(void *self, const heddle__helm *helm, heddle_status *status, heddle_error *err);
-  void (*finish)(void *self); /* after the last step */
   /* After a failure: waits until nothing of the run is on a device, at most HEDDLE__DRAIN_NS. false: see run.h. */
   bool (*drain)(void *self, heddle__waker *waker, char *what, size_t size);
   /* Which step a late run waits for, as text and by number; HEDDLE__NONE: none. program: which it is of, borrowed. */
@@ -74,7 +72,7 @@ heddle_status heddle__drive_init(heddle__drive *d, heddle__ended_fn ended, void 
 void heddle__drive_stop(heddle__drive *d);
 void heddle__drive_finish(heddle__drive *d);
 
-/* Begins a run of work; the caller knows that none is pending. lengthy: it has steps that may hold up who drives it.
+/* Begins a run of work, which is at its start; the caller knows that none is pending. lengthy: it has steps that may hold up who drives it.
  * profile may be NULL. */
 void heddle__drive_begin(heddle__drive *d, const heddle__work *work, void *self, bool lengthy,
                          struct heddle__profile *profile);

@@ -18,9 +18,8 @@ HEDDLE__COLD heddle_status heddle__name_file(const heddle_model *m, heddle_statu
 
 /* ---- the end of a run, told by its driver */
 
-static heddle_status ended(void *user, heddle_status status, const char *hung, heddle_error *words) {
-  heddle_executor *ex = user;
-  if (status == HEDDLE_OK) status = ex->course->ended(ex, words);
+HEDDLE__COLD heddle_status heddle__single_ended(heddle_executor *ex, heddle_status status, const char *hung,
+                                                heddle_error *words) {
   if (ex->tracing) {
     char row[32] = "runs";
     if (ex->lane > 0) snprintf(row, sizeof row, "runs %u", (unsigned)ex->lane + 1);
@@ -85,7 +84,7 @@ HEDDLE__COLD heddle_status heddle__executor_single(heddle_model *m, heddle_execu
   heddle_status s = HEDDLE_OK;
   heddle_executor *ex = heddle__alloc(1, sizeof *ex);
   if (ex == NULL) return heddle__no_memory(err, "an executor");
-  s = heddle__drive_init(&ex->drive, ended, ex, err);
+  s = heddle__drive_init(&ex->drive, heddle__plain_course.ended, ex, err);
   if (s != HEDDLE_OK) {
     heddle__free(ex);
     return s;
@@ -161,12 +160,6 @@ static uint64_t deadline_of(uint64_t timeout_ns) {
   return timeout_ns < HEDDLE_FOREVER - now ? now + timeout_ns : HEDDLE_FOREVER;
 }
 
-heddle_status heddle__single_lane(heddle_executor *ex, heddle__lane_use use, heddle_executor **out, heddle_error *err) {
-  (void)use, (void)err;
-  *out = ex;
-  return HEDDLE_OK;
-}
-
 heddle_executor *heddle__single_holder(const heddle_executor *ex, uint32_t arg) {
   (void)arg;
   return (heddle_executor *)ex;
@@ -180,11 +173,17 @@ heddle_status heddle__single_begin(heddle_executor *ex, bool timed, uint64_t dea
   return s;
 }
 
-heddle_status heddle__single_end(heddle_executor *ex, uint64_t deadline_ns, bool *goes_on, heddle_error *err) {
-  heddle_status s = heddle__drive_attend(&ex->drive, deadline_ns, err);
+HEDDLE__COLD heddle_status heddle__single_end_failed(heddle_executor *ex, heddle_status s, bool *goes_on,
+                                                     heddle_error *err) {
   *goes_on = s == HEDDLE_ETIMEOUT && heddle__drive_pending(&ex->drive);
   if (*goes_on) heddle__drive_leave(&ex->drive, NULL); /* it goes on while nobody waits, where a thread can be had */
   return heddle__name_file(ex->model, s, err);
+}
+
+heddle_status heddle__single_end(heddle_executor *ex, uint64_t deadline_ns, bool *goes_on, heddle_error *err) {
+  heddle_status s = heddle__drive_attend(&ex->drive, deadline_ns, err);
+  *goes_on = false;
+  return s == HEDDLE_OK ? s : heddle__single_end_failed(ex, s, goes_on, err);
 }
 
 heddle_status heddle__single_run(heddle_executor *ex, bool timed, uint64_t deadline_ns, heddle_executor **lane,

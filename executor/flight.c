@@ -181,9 +181,10 @@ static heddle_status cancel_flight(heddle_executor *ex, heddle_error *err) {
   return s;
 }
 
-static heddle_status end_flight(heddle_executor *ex, heddle_error *err) {
-  (void)ex, (void)err; /* its runs are those of its lanes */
-  return HEDDLE_OK;
+/* Its runs are those of its lanes, which have drives. */
+static heddle_status end_flight(void *user, heddle_status status, const char *hung, heddle_error *words) {
+  (void)user, (void)hung, (void)words;
+  return status;
 }
 
 /* ---- what the lane does */

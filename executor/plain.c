@@ -4,22 +4,15 @@
 #include "core/alloc.h"
 #include "core/error.h"
 #include "core/trace.h"
+#include "core/watch.h"
 #include "executor/course.h"
 #include "executor/explain.h"
 #include "executor/survive.h"
 
 /* ---- a bound program as the work of a drive */
 
-static void reset_bound(void *self) {
-  heddle__run_reset(self);
-}
-
 static heddle__run_end drive_bound(void *self, const heddle__helm *helm, heddle_status *status, heddle_error *err) {
   return heddle__run_drive(self, helm, status, err);
-}
-
-static void finish_bound(void *self) {
-  heddle__run_finish(self);
 }
 
 static bool drain_bound(void *self, heddle__waker *waker, char *what, size_t size) {
@@ -36,8 +29,12 @@ static heddle__program *program_of_bound(const void *self) {
   return ((const heddle__bound *)self)->program;
 }
 
-static const heddle__work bound_work = {reset_bound, drive_bound, finish_bound,
-                                        drain_bound, say_bound,   program_of_bound};
+static const heddle__work bound_work = {drive_bound, drain_bound, say_bound, program_of_bound};
+
+static void begin_bound(heddle_executor *ex, heddle__bound *b, heddle__profile *profile) {
+  heddle__run_reset(b);
+  heddle__drive_begin(&ex->drive, &bound_work, b, b->lengthy, profile);
+}
 
 /* ---- the end of a run */
 
@@ -53,9 +50,10 @@ static heddle_status copy_out(heddle_executor *ex, heddle_error *err) {
   return HEDDLE_OK;
 }
 
-static heddle_status end_plain(heddle_executor *ex, heddle_error *err) {
+static void take_outputs(heddle_executor *ex, heddle_status *status, heddle_error *err) {
   heddle__bound *b = ex->drive.self;
   heddle_status s = HEDDLE_OK;
+  heddle__run_finish(b);
   if (b == ex->bound) { /* a run up to a node has its own */
     bool lends = false;
     for (uint32_t i = 0; i < b->n_outputs; i++) lends = lends || b->outputs[i].lent != NULL;
@@ -74,7 +72,13 @@ static heddle_status end_plain(heddle_executor *ex, heddle_error *err) {
     size_t n;
     heddle__profile_finish(ex->drive.profile, b, &entries, &n, NULL);
   }
-  return s;
+  *status = s;
+}
+
+static heddle_status end_plain(void *user, heddle_status status, const char *hung, heddle_error *words) {
+  heddle_executor *ex = user;
+  if (status == HEDDLE_OK) take_outputs(ex, &status, words);
+  return ex->tracing || hung != NULL ? heddle__single_ended(ex, status, hung, words) : status;
 }
 
 /* ---- runs */
@@ -131,9 +135,22 @@ static heddle_status begin_plain(heddle_executor *ex, bool timed, heddle_error *
     ex->began_ns = heddle__now_ns();
   }
   atomic_store_explicit(&ex->has_outputs, false, memory_order_relaxed);
-  heddle__drive_begin(&ex->drive, &bound_work, ex->bound, ex->bound->lengthy,
-                      timed || ex->tracing ? ex->profile : NULL);
+  begin_bound(ex, ex->bound, timed || ex->tracing ? ex->profile : NULL);
   return HEDDLE_OK;
+}
+
+/* As heddle__single_run, and begin is known: a run of small operators is not much longer than a few calls. */
+static heddle_status run_plain(heddle_executor *ex, bool timed, uint64_t deadline_ns, heddle_executor **lane,
+                               heddle_error *err) {
+  bool goes_on;
+  *lane = ex;
+  heddle__watch watch = {.deadline_ns = deadline_ns}; /* of what is planned, too */
+  heddle__watch_enter(&watch);
+  heddle_status s = begin_plain(ex, timed, err);
+  heddle__watch_leave(&watch);
+  if (s != HEDDLE_OK) return s;
+  s = heddle__drive_attend(&ex->drive, deadline_ns, err);
+  return s == HEDDLE_OK ? s : heddle__single_end_failed(ex, s, &goes_on, err);
 }
 
 /* ---- up to a node */
@@ -149,7 +166,7 @@ static heddle_status run_once(heddle_executor *ex, heddle__program *program, hed
   if (s == HEDDLE_OK) s = check_devices(b, err);
   if (s == HEDDLE_OK) {
     ex->tracing = false;
-    heddle__drive_begin(&ex->drive, &bound_work, b, b->lengthy, NULL);
+    begin_bound(ex, b, NULL);
     s = heddle__drive_wait(&ex->drive, HEDDLE_FOREVER, err);
   }
   if (s == HEDDLE_OK) {
@@ -208,11 +225,11 @@ static HEDDLE__COLD heddle_status explain_plain(heddle_executor *ex, heddle_expl
   return s == HEDDLE_OK ? heddle__explain(ex->bound->program->plan, format, out, err) : s;
 }
 
-const heddle__course heddle__plain_course = {.lane = heddle__single_lane,
+const heddle__course heddle__plain_course = {.lane = NULL,
                                              .holder = heddle__single_holder,
                                              .free = heddle__single_free,
                                              .begin = begin_plain,
-                                             .run = heddle__single_run,
+                                             .run = run_plain,
                                              .start = heddle__single_start,
                                              .wait = heddle__single_wait,
                                              .cancel = heddle__single_cancel,

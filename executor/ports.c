@@ -17,7 +17,7 @@
 static heddle_status find_input(heddle_executor *ex, heddle__lane_use use, uint32_t i, heddle_executor **lane,
                                 heddle_error *err) {
   if (ex == NULL) return heddle__fail(err, HEDDLE_EINVAL, "the executor is NULL");
-  heddle_status s = ex->course->lane(ex, use, lane, err);
+  heddle_status s = heddle__lane_for(ex, use, lane, err);
   if (s == HEDDLE_OK) s = heddle__executor_check(*lane, err);
   if (s != HEDDLE_OK || i < (*lane)->n_args) return s;
   return heddle__fail(err, HEDDLE_ENOTFOUND, "%s: there is no input %u; there are %u", (*lane)->model->graph->source,
@@ -27,7 +27,7 @@ static heddle_status find_input(heddle_executor *ex, heddle__lane_use use, uint3
 static heddle_status find_output(heddle_executor *ex, heddle__lane_use use, uint32_t i, heddle_executor **lane,
                                  heddle_error *err) {
   if (ex == NULL) return heddle__fail(err, HEDDLE_EINVAL, "the executor is NULL");
-  heddle_status s = ex->course->lane(ex, use, lane, err);
+  heddle_status s = heddle__lane_for(ex, use, lane, err);
   if (s == HEDDLE_OK) s = heddle__executor_check(*lane, err);
   if (s != HEDDLE_OK || i < (*lane)->n_results) return s;
   return heddle__fail(err, HEDDLE_ENOTFOUND, "%s: there is no output %u; there are %u", (*lane)->model->graph->source,
@@ -342,7 +342,7 @@ static heddle_status find_shown(heddle_executor *whole, uint32_t i, shown *out, 
   heddle_executor *ex;
   heddle_status s = find_output(whole, HEDDLE__LANE_SHOWN, i, &ex, err);
   if (s != HEDDLE_OK) return s;
-  *out = (shown){.ex = ex, .own = ex->course->result(ex, i)};
+  *out = (shown){.ex = ex, .own = ex->bound == NULL ? ex->course->result(ex, i) : NULL};
   if (!atomic_load(&ex->has_outputs) || (out->own == NULL && ex->bound == NULL))
     return heddle__fail(err, HEDDLE_EINVAL, "output '%s': there is no finished run to read it from",
                         ex->results[i].name);

@@ -44,10 +44,6 @@ heddle_status heddle__stages_explain(heddle_model *m, heddle_explain_format form
 
 /* ---- the stages as the work of a drive */
 
-static void nothing_left(void *self) {
-  (void)self;
-}
-
 static uint32_t say_stages(const void *self, char *what, size_t size) {
   (void)self;
   snprintf(what, size, "it is in stages");
@@ -59,7 +55,7 @@ static heddle__program *no_program(const void *self) {
   return NULL;
 }
 
-static const heddle__work staged_work = {ctl_reset, ctl_drive, nothing_left, ctl_drain, say_stages, no_program};
+static const heddle__work staged_work = {ctl_drive, ctl_drain, say_stages, no_program};
 
 /* ---- the course */
 
@@ -78,11 +74,12 @@ static heddle_status begin_staged(heddle_executor *ex, bool timed, heddle_error 
   if (unset != HEDDLE__NONE) return heddle__executor_say_unset(ex, unset, err);
   ex->tracing = false; /* the stages' executors have spans of their own */
   atomic_store_explicit(&ex->has_outputs, false, memory_order_relaxed);
+  ctl_reset(ex->staged);
   heddle__drive_begin(&ex->drive, &staged_work, ex->staged, true, NULL);
   return HEDDLE_OK;
 }
 
-static heddle_status end_staged(heddle_executor *ex, heddle_error *err) {
+static heddle_status take_outputs(heddle_executor *ex, heddle_error *err) {
   heddle_status s = HEDDLE_OK;
   for (uint32_t i = 0; s == HEDDLE_OK && i < ex->n_results; i++) { /* all of them before the first is written */
     const heddle_tensor *t = ctl_result(ex->staged, i);
@@ -96,6 +93,12 @@ static heddle_status end_staged(heddle_executor *ex, heddle_error *err) {
   atomic_fetch_add_explicit(&ex->runs, 1, memory_order_relaxed);
   atomic_store_explicit(&ex->has_outputs, s == HEDDLE_OK, memory_order_relaxed);
   return s;
+}
+
+static heddle_status end_staged(void *user, heddle_status status, const char *hung, heddle_error *words) {
+  heddle_executor *ex = user;
+  if (status == HEDDLE_OK) status = take_outputs(ex, words);
+  return heddle__single_ended(ex, status, hung, words);
 }
 
 /* Stages are planned when a run reaches them. */
@@ -129,7 +132,7 @@ static heddle_status add_stats_of_stages(heddle_executor *ex, heddle_executor_st
   return s;
 }
 
-static const heddle__course staged_course = {.lane = heddle__single_lane,
+static const heddle__course staged_course = {.lane = NULL,
                                              .holder = heddle__single_holder,
                                              .free = heddle__single_free,
                                              .begin = begin_staged,
@@ -146,6 +149,7 @@ static const heddle__course staged_course = {.lane = heddle__single_lane,
 
 heddle_status heddle__staged_make(heddle_executor *ex, heddle_error *err) {
   ex->course = &staged_course;
+  ex->drive.ended = end_staged;
   return ctl_start(ex->model->stages, ex, &ex->staged, err);
 }
 
