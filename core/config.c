@@ -48,7 +48,7 @@ heddle_status heddle__entries_add(heddle__entries *list, const char *key, size_t
   return HEDDLE_OK;
 }
 
-static const char *find(const heddle__entries *list, const char *key) {
+static const char *find_entry(const heddle__entries *list, const char *key) {
   for (size_t i = list->count; i-- > 0;) /* the last one that was given wins */
     if (strcmp(list->data[i].key, key) == 0) return list->data[i].value;
   return NULL;
@@ -206,7 +206,7 @@ static bool variable_of(const char *key, char *name, size_t bytes) {
 
 bool heddle__config_get(const heddle__config *c, const char *key, const char **value, const char **origin) {
   char variable[256];
-  const char *found = find(&c->from[FROM_CALL], key), *from = "call";
+  const char *found = find_entry(&c->from[FROM_CALL], key), *from = "call";
   if (found == NULL && variable_of(key, variable, sizeof variable)) {
     const heddle__entries *list = &c->from[FROM_VARIABLE];
     for (size_t i = 0; i < list->count && found == NULL; i++)
@@ -215,8 +215,8 @@ bool heddle__config_get(const heddle__config *c, const char *key, const char **v
         from = list->data[i].key;
       }
   }
-  if (found == NULL && (found = find(&c->from[FROM_FILE], key)) != NULL) from = c->path;
-  if (found == NULL && (found = find(&c->from[FROM_DEFAULT], key)) != NULL) from = "default";
+  if (found == NULL && (found = find_entry(&c->from[FROM_FILE], key)) != NULL) from = c->path;
+  if (found == NULL && (found = find_entry(&c->from[FROM_DEFAULT], key)) != NULL) from = "default";
   for (size_t i = atomic_load_explicit(&c->n_late, memory_order_acquire); found == NULL && i-- > 0;)
     if (strcmp(c->late[i].key, key) == 0) found = c->late[i].value, from = "default";
   if (found == NULL) return false;
@@ -291,7 +291,7 @@ heddle_status heddle__config_list(heddle__config *c, heddle__config_known known,
         key_of(key, known, user, buffer, sizeof buffer);
         key = buffer;
       }
-      if (!heddle__config_get(c, key, &value, NULL) || find(&c->keys, key) != NULL) continue;
+      if (!heddle__config_get(c, key, &value, NULL) || find_entry(&c->keys, key) != NULL) continue;
       heddle_status s = heddle__entries_add(&c->keys, key, strlen(key), "", err);
       if (s != HEDDLE_OK) return s;
     }

@@ -45,15 +45,22 @@ static void destroy(heddle_context *ctx) {
   heddle__pool_release(ctx->pool);
   heddle__trace_release(ctx->trace);
   heddle__config_release(ctx->config);
-  for (void *note = atomic_load(&ctx->routes), *next; note != NULL; note = next) {
-    memcpy(&next, note, sizeof next);
-    heddle__free(note);
-  }
+  heddle__beside *beside = atomic_load(&ctx->beside);
+  if (beside != NULL) beside->free(beside);
   if (ctx->has_lock) {
     pthread_cond_destroy(&ctx->cond);
     pthread_mutex_destroy(&ctx->lock);
   }
   heddle__free(ctx);
+}
+
+heddle__beside *heddle__context_beside(heddle_context *ctx, heddle__beside *(*make)(void)) {
+  heddle__beside *there = atomic_load_explicit(&ctx->beside, memory_order_acquire);
+  if (there != NULL) return there;
+  heddle__beside *made = make();
+  if (made == NULL || atomic_compare_exchange_strong(&ctx->beside, &there, made)) return made;
+  made->free(made); /* another thread was first */
+  return there;
 }
 
 static bool is_plugin(void *user, const char *word, size_t n) {

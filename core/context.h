@@ -28,6 +28,16 @@ heddle_status heddle__check_fork(heddle_error *err);
 struct heddle__trace;
 struct heddle__trace *heddle__context_trace(heddle_context *ctx);
 
+/* What another room keeps with a context; the first member of its struct. free is called at the context's end, when no
+ * device is open. */
+typedef struct heddle__beside {
+  void (*free)(struct heddle__beside *self);
+} heddle__beside;
+
+/* Gives it, made by make when it is first asked for; NULL: make gave none. There is one room, so there is one. Any thread;
+ * takes no lock. */
+heddle__beside *heddle__context_beside(heddle_context *ctx, heddle__beside *(*make)(void));
+
 uint64_t heddle__now_ns(void);
 
 #endif

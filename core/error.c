@@ -90,6 +90,15 @@ heddle_status heddle__prefix(heddle_error *err, heddle_status status, const char
   return status;
 }
 
+heddle_status heddle__prefix_name(heddle_error *err, heddle_status status, const char *name) {
+  if (err == NULL || strncmp(err->text, name, strlen(name)) == 0) return status;
+  return heddle__prefix(err, status, "%s: ", name);
+}
+
+bool heddle__has_words(const heddle_error *err, const char *words) {
+  return strstr(err->text, words) != NULL;
+}
+
 void heddle__unprefix(heddle_error *err, const char *words) {
   const size_t n = strlen(words);
   if (err == NULL || strncmp(err->text, words, n) != 0) return;

@@ -3,6 +3,7 @@
 #define HEDDLE_CORE_ERROR_H
 
 #include <stdarg.h>
+#include <stdbool.h>
 
 #include "heddle/status.h"
 
@@ -23,6 +24,11 @@ heddle_status heddle__vfail(heddle_error *err, heddle_status status, const char 
     __attribute__((format(printf, 3, 0)));
 heddle_status heddle__vprefix(heddle_error *err, heddle_status status, const char *format, va_list args)
     __attribute__((format(printf, 3, 0)));
+
+/* Puts "NAME: " before a text that does not begin with NAME; gives status. has_words: whether words are in the text
+ * already. Both are for the wording: what is done about a failure depends on its status and members alone. */
+heddle_status heddle__prefix_name(heddle_error *err, heddle_status status, const char *name);
+bool heddle__has_words(const heddle_error *err, const char *words);
 
 /* Takes words from the front of the text, where it begins with them. err may be NULL. */
 void heddle__unprefix(heddle_error *err, const char *words);

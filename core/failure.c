@@ -2,6 +2,7 @@
 #include "core/failure.h"
 
 #include <stdarg.h>
+#include <stdatomic.h>
 #include <stddef.h>
 #include <string.h>
 
@@ -9,15 +10,16 @@
 #include "plugins/common/fnv.h"
 
 typedef struct members {
-  uint64_t mark; /* MARK: there is a record */
-  uint64_t sum;  /* of the text that it belongs to */
+  uint64_t mark;   /* MARK: there is a record */
+  uint64_t sum;    /* of the text that it belongs to */
+  uint64_t origin; /* of heddle_error_mark; 0: none */
   uint32_t node;
   int32_t operand;
   char device[64];
   char name[112]; /* of the node */
 } members;
 
-#define MARK UINT64_C(0x6865646c6d656d31)
+#define MARK UINT64_C(0x6865646c6d656d32)
 
 _Static_assert(HEDDLE__FAILURE_TEXT + sizeof(members) <= sizeof((heddle_error *)0)->text, "no room behind the text");
 _Static_assert(sizeof(((heddle_failure *)0)->device) >= sizeof(((members *)0)->device), "a public member is too small");
@@ -136,13 +138,27 @@ const char *heddle__failed_node(const heddle_error *err) {
   return heddle__has_members(err) && name[0] != '\0' ? name : NULL;
 }
 
+uint64_t heddle_error_mark(heddle_error *err) {
+  static atomic_ullong last;
+  if (err == NULL) return 0;
+  members m = open_members(err);
+  m.origin = atomic_fetch_add_explicit(&last, 1, memory_order_relaxed) + 1;
+  store(err, &m);
+  return m.origin;
+}
+
+uint64_t heddle_error_origin(const heddle_error *err) {
+  return err != NULL && heddle__has_members(err) ? load(err).origin : 0;
+}
+
 heddle_status heddle_error_failure(const heddle_error *err, heddle_failure *out) {
   heddle_failure f = {.struct_size = sizeof f, .node = -1, .operand = -1};
   if (out == NULL || out->struct_size < offsetof(heddle_failure, node_name) + sizeof f.node_name) return HEDDLE_EINVAL;
   const uint32_t room = out->struct_size < sizeof f ? out->struct_size : (uint32_t)sizeof f;
-  const bool known = err != NULL && heddle__has_members(err);
-  if (known) {
+  bool known = false;
+  if (err != NULL && heddle__has_members(err)) {
     const members m = load(err);
+    known = m.device[0] != '\0' || m.name[0] != '\0' || m.node != HEDDLE__NO_NODE || m.operand >= 0;
     f.node = m.node <= INT32_MAX ? (int32_t)m.node : -1;
     f.operand = m.operand;
     memcpy(f.device, m.device, sizeof m.device);

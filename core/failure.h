@@ -1,7 +1,8 @@
-/* core/failure.h: what failed, as members of an error beside its text: device, node, operand. They lie in the last bytes of
- * heddle_error.text, behind the text's end, because the struct is frozen (plugin.h); a text that has them is cut
- * to HEDDLE__FAILURE_TEXT bytes. A device, node or operand that is set stays: the first is nearest to the fault. heddle__fail,
- * or a plugin that writes another text into the same error, removes them. Bounded, allocates nothing, any thread. */
+/* core/failure.h: what failed, as members of an error beside its text: device, node, operand, and the number of
+ * heddle_error_mark. They lie in the last bytes of heddle_error.text, behind the text's end, because the struct is frozen
+ * (plugin.h); a text that has them is cut to HEDDLE__FAILURE_TEXT bytes. A device, node or operand that is set stays: the
+ * first is nearest to the fault. heddle__fail, or a plugin that writes another text into the same error, removes them.
+ * Bounded, allocates nothing, any thread. */
 #ifndef HEDDLE_CORE_FAILURE_H
 #define HEDDLE_CORE_FAILURE_H
 

@@ -120,7 +120,7 @@ heddle_pfence heddle__fence_handle(const heddle__fence *f) {
 
 /* The fence with its lock held; NULL where it is none, or gone. The lock keeps it from being freed and used again
  * between the comparison and what the caller does with it. */
-static heddle__fence *find(heddle_pfence fence) {
+static heddle__fence *find_fence(heddle_pfence fence) {
   uint32_t slot = (uint32_t)fence;
   heddle__fence *f = slot != 0 ? at(slot - 1) : NULL;
   if (f == NULL) return NULL;
@@ -131,7 +131,7 @@ static heddle__fence *find(heddle_pfence fence) {
 }
 
 void heddle__fence_signal(heddle_pfence fence, uint64_t value) {
-  heddle__fence *f = find(fence);
+  heddle__fence *f = find_fence(fence);
   if (f == NULL) return;
   if (atomic_load_explicit(&f->value, memory_order_relaxed) < value) {
     atomic_store_explicit(&f->value, value, memory_order_release); /* all writers hold the lock */
@@ -141,7 +141,7 @@ void heddle__fence_signal(heddle_pfence fence, uint64_t value) {
 }
 
 void heddle__fence_fail(heddle_pfence fence, heddle_status status, const char *text) {
-  heddle__fence *f = find(fence);
+  heddle__fence *f = find_fence(fence);
   if (f == NULL) return;
   if (atomic_load(&f->failed) == HEDDLE_OK) {
     if (status == HEDDLE_OK || status == HEDDLE_EBUSY) status = HEDDLE_EFAILED; /* neither can be a failure */
@@ -153,7 +153,7 @@ void heddle__fence_fail(heddle_pfence fence, heddle_status status, const char *t
 }
 
 heddle_status heddle__fence_query(heddle_pfence fence, uint64_t value) {
-  heddle__fence *f = find(fence);
+  heddle__fence *f = find_fence(fence);
   if (f == NULL) return HEDDLE_ECANCELED; /* nobody waits for it any more */
   heddle_status status = atomic_load(&f->failed);
   if (atomic_load_explicit(&f->value, memory_order_acquire) >= value) status = HEDDLE_OK;

@@ -34,9 +34,10 @@ static bool is_missed(heddle_context *ctx, const heddle__plugin *p, const char *
 }
 
 /* list is NULL for the default devices. each gets a sentence for every plugin that was left out. */
-static heddle_status find(heddle_context *ctx, const char *list,
-                          heddle_status (*each)(void *user, heddle__plugin *p, const char *text, heddle_error *err),
-                          void *user, heddle_error *err) {
+static heddle_status find_left_out(heddle_context *ctx, const char *list,
+                                   heddle_status (*each)(void *user, heddle__plugin *p, const char *text,
+                                                         heddle_error *err),
+                                   void *user, heddle_error *err) {
   heddle_status s = HEDDLE_OK;
   for (size_t i = 0; i < ctx->plugins.count && s == HEDDLE_OK; i++) {
     heddle__plugin *p = ctx->plugins.data[i];
@@ -59,7 +60,7 @@ static heddle_status warn(void *user, heddle__plugin *p, const char *text, heddl
 }
 
 heddle_status heddle__left_out_warn(heddle_context *ctx, const char *list, heddle_error *err) {
-  return any_untrusted(ctx) ? find(ctx, list, warn, NULL, err) : HEDDLE_OK;
+  return any_untrusted(ctx) ? find_left_out(ctx, list, warn, NULL, err) : HEDDLE_OK;
 }
 
 static heddle_status append(void *user, heddle__plugin *p, const char *text, heddle_error *err) {
@@ -79,7 +80,7 @@ heddle_status heddle_context_left_out(heddle_context *ctx, const char *list, cha
   char *text = heddle__strdup("");
   if (text == NULL) return heddle__no_memory(err, "what a list of devices leaves out");
   if (list == NULL) (void)heddle__config_get(ctx->config, "devices", &list, NULL);
-  if (any_untrusted(ctx)) s = find(ctx, list, append, &text, err);
+  if (any_untrusted(ctx)) s = find_left_out(ctx, list, append, &text, err);
   if (s == HEDDLE_OK) *out = text;
   else heddle__free(text);
   return s;

@@ -58,10 +58,9 @@ struct heddle_context {
   heddle__log log;
   heddle__config *config;
   heddle__pool *pool;
-  struct heddle__trace *trace; /* always there; open or not */
-  _Atomic(void *) routes;      /* executor/route_costs.h: a list of blocks, linked by their first words; only grows */
-  atomic_bool routes_untested, routes_unkept; /* executor/route_costs.c, executor/routes/record.c: it was said why */
-  char *folder;                               /* of libheddle; "" where it is not known */
+  struct heddle__trace *trace;      /* always there; open or not */
+  _Atomic(heddle__beside *) beside; /* core/context.h */
+  char *folder;                     /* of libheddle; "" where it is not known */
   char *allowed; /* core/privileged.c: the administrator's list of plugins for privileged processes; or NULL */
   heddle__plugins plugins;
   /* Of core/wanted.c: one thread loads at a time, without the lock, while others wait. */

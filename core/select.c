@@ -135,7 +135,8 @@ static heddle_status not_there(heddle_context *ctx, const char *name, size_t n, 
 /* ---- names */
 
 /* "sim" is "sim:0". Fills *out with NULL where there is none; HEDDLE_EINVAL where it is no name at all. */
-static heddle_status find(heddle_context *ctx, const char *name, size_t n, heddle_device **out, heddle_error *err) {
+static heddle_status find_named(heddle_context *ctx, const char *name, size_t n, heddle_device **out,
+                                heddle_error *err) {
   size_t word = 0, index = 0;
   *out = NULL;
   while (word < n && name[word] != ':') word++;
@@ -168,7 +169,7 @@ heddle_status heddle_context_find_device(heddle_context *ctx, const char *name, 
     return heddle__fail(err, HEDDLE_EINVAL, "find_device: context, name or out is NULL");
   heddle_device *found;
   heddle_status s = heddle__check_fork(err);
-  if (s == HEDDLE_OK) s = find(ctx, name, strlen(name), &found, err);
+  if (s == HEDDLE_OK) s = find_named(ctx, name, strlen(name), &found, err);
   if (s != HEDDLE_OK) return s;
   if (found == NULL) return not_there(ctx, name, strlen(name), NULL, err);
   *out = found;
@@ -200,7 +201,7 @@ static heddle_status select_list(heddle_context *ctx, const char *list, const ch
     bool preferred = n > 0 && p[n - 1] == '?';
     if (preferred) n--;
     heddle_device *d;
-    heddle_status s = find(ctx, p, n, &d, err);
+    heddle_status s = find_named(ctx, p, n, &d, err);
     if (s != HEDDLE_OK) return heddle__prefix(err, s, "device list '%.200s' (%s): ", list, origin);
     if (d != NULL) append(r, d);
     else if (!preferred) return not_there(ctx, p, n, origin, err);

@@ -122,7 +122,7 @@ static void destroy(heddle__packed *p) {
 }
 
 /* What the model has for an instance; its lock is held. */
-static heddle__packed *find(heddle_model *m, const heddle__packed *like) {
+static heddle__packed *find_packed(heddle_model *m, const heddle__packed *like) {
   for (heddle__packed *p = m->packed; p != NULL; p = p->next)
     if (p->arg == like->arg && p->dev == like->dev && p->kind == like->kind && p->layout == like->layout &&
         p->align >= like->align)
@@ -182,7 +182,7 @@ heddle_status heddle__constants_acquire(heddle_model *m, const heddle__plan *pla
                              .layout = v->layout,
                              .align = inst->align};
     pthread_mutex_lock(&m->lock);
-    heddle__packed *p = find(m, &wanted);
+    heddle__packed *p = find_packed(m, &wanted);
     if (p != NULL) p->users++;
     pthread_mutex_unlock(&m->lock);
     if (p != NULL) is_whole = false; /* another thread's, so it lies elsewhere */
@@ -214,7 +214,7 @@ heddle_status heddle__constants_acquire(heddle_model *m, const heddle__plan *pla
     if (mine == NULL) continue;
     pthread_mutex_lock(&m->lock);
     if (mine->users == 0) {
-      theirs = find(m, mine);
+      theirs = find_packed(m, mine);
       if (theirs != NULL) {
         theirs->users++;
       } else {

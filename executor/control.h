@@ -13,10 +13,10 @@ typedef struct heddle__staged heddle__staged; /* of an executor */
 heddle_status ctl_make(heddle_model *m, const char *optimize, heddle__stages **out, heddle_error *err);
 void ctl_free(heddle__stages *s); /* takes NULL */
 
-/* ---- staged.c: the course of a run (self is a heddle__staged), and its state */
+/* ---- staged.c: the work of a drive (self is a heddle__staged), and its state */
 void ctl_reset(void *self);
 heddle__run_end ctl_drive(void *self, const heddle__helm *helm, heddle_status *status, heddle_error *err);
-bool ctl_drain(void *self, char *what, size_t size);
+bool ctl_drain(void *self, heddle__waker *waker, char *what, size_t size);
 heddle_status ctl_start(const heddle__stages *s, heddle_executor *ex, heddle__staged **out, heddle_error *err);
 void ctl_end(heddle__staged *st);                                              /* takes NULL */
 heddle_status ctl_check(heddle__staged *st, uint32_t *arg, heddle_error *err); /* arg: an input that was never set */

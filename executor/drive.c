@@ -46,13 +46,13 @@ void heddle__drive_finish(heddle__drive *d) {
   d->ready = false;
 }
 
-void heddle__drive_begin(heddle__drive *d, heddle__bound *b, struct heddle__profile *profile) {
-  d->bound = b;
+void heddle__drive_begin(heddle__drive *d, const heddle__work *work, void *self, bool lengthy,
+                         struct heddle__profile *profile) {
+  d->work = work;
+  d->self = self;
   d->profile = profile;
-  atomic_store_explicit(&d->lengthy, b == NULL || b->lengthy, memory_order_relaxed);
+  atomic_store_explicit(&d->lengthy, lengthy, memory_order_relaxed);
   d->words.text[0] = '\0';
-  if (b != NULL) heddle__run_reset(b);
-  else d->course->reset(d->course_self);
   atomic_store_explicit(&d->run, atomic_load_explicit(&d->run, memory_order_relaxed) + 1, memory_order_relaxed);
   atomic_store_explicit(&d->attention, 0, memory_order_relaxed);
   atomic_store(&d->pending, 1);
@@ -113,14 +113,7 @@ static void deliver(heddle__drive *d, uint64_t run, heddle_status status) {
 static heddle_status end_run(heddle__drive *d, heddle_status status, heddle_error *err) {
   char hung[160];
   bool drained = true;
-  if (d->bound == NULL) {
-    drained = status == HEDDLE_OK || d->course == NULL || d->course->drain(d->course_self, hung, sizeof hung);
-  } else if (status == HEDDLE_OK) {
-    heddle__run_finish(d->bound);
-  } else {
-    drained = heddle__run_drain(d->bound, HEDDLE__DRAIN_NS, hung, sizeof hung);
-    if (drained) heddle__bound_renew_fences(d->bound, &d->waker);
-  }
+  if (status != HEDDLE_OK && d->self != NULL) drained = d->work->drain(d->self, &d->waker, hung, sizeof hung);
   status = d->ended(d->user, status, drained ? NULL : hung, &d->words);
   uint64_t run = atomic_load_explicit(&d->run, memory_order_relaxed);
   if (status != HEDDLE_OK) {
@@ -153,21 +146,20 @@ static heddle__run_end drive(heddle__drive *d, uint64_t deadline_ns, part as, he
                          .deadline_ns = deadline_ns,
                          .profile = d->profile,
                          .step = as == PART_OWN && atomic_load(&d->lengthy) ? &d->step : NULL};
-    end = d->bound != NULL ? heddle__run_drive(d->bound, &helm, &s, &d->words)
-                           : d->course->drive(d->course_self, &helm, &s, &d->words);
+    end = d->work->drive(d->self, &helm, &s, &d->words);
     if (end != HEDDLE__RUN_FAILED || d->again == NULL) break;
     s = d->again(d->user, s, &d->words);
     if (s == HEDDLE_OK && deadline_ns != HEDDLE_FOREVER && heddle__now_ns() >= deadline_ns) end = HEDDLE__RUN_LATE;
   } while (s == HEDDLE_OK && end != HEDDLE__RUN_LATE);
   heddle__watch_leave(&watch);
   if (end == HEDDLE__RUN_LATE) {
-    char what[320] = "it is in stages";
-    const uint32_t step = d->bound != NULL ? heddle__run_say(d->bound, what, sizeof what) : HEDDLE__NONE;
+    char what[320];
+    const uint32_t step = d->work->say(d->self, what, sizeof what);
     heddle__fail(err, HEDDLE_ETIMEOUT,
                  "the run has not ended within its time (%s); it is still pending: wait again, "
                  "or cancel it",
                  what);
-    if (step != HEDDLE__NONE) heddle__program_blame(d->bound->program, step, HEDDLE_ETIMEOUT, err);
+    if (step != HEDDLE__NONE) heddle__program_blame(d->work->program(d->self), step, HEDDLE_ETIMEOUT, err);
     return end;
   }
   if (end == HEDDLE__RUN_STOPPED) {
@@ -326,8 +318,8 @@ static void *own_thread(void *arg) {
       const bool drives = atomic_load(&d->wanted) == 0 && atomic_load(&d->pending) != 0;
       heddle__program *shown = NULL;
       atomic_store_explicit(&d->step, HEDDLE__NONE, memory_order_relaxed);
-      if (drives && d->bound != NULL && d->again == NULL && atomic_load(&d->lengthy))
-        shown = d->shown = heddle__program_retain(d->bound->program);
+      if (drives && d->again == NULL && atomic_load(&d->lengthy)) shown = d->work->program(d->self);
+      if (shown != NULL) d->shown = heddle__program_retain(shown);
       pthread_mutex_unlock(&d->lock);
       atomic_store(&d->own_drives, true);
       if (drives) drive(d, HEDDLE_FOREVER, PART_OWN, &s, NULL);

@@ -22,17 +22,19 @@ typedef struct heddle__waiter {
  * after a failure, or NULL. Gives the run's status, which it may change together with the words. */
 typedef heddle_status (*heddle__ended_fn)(void *user, heddle_status status, const char *hung, heddle_error *words);
 
-/* Asked by its driver when a run has failed: HEDDLE_OK where it shall begin again, with what is bound and profile then;
- * else its end, with the words. What was bound may be gone: then bound is NULL. */
+/* Asked by its driver when a run has failed: HEDDLE_OK where it shall begin again, with what self and profile are then;
+ * else its end, with the words. What was carried may be gone: then self is NULL. */
 typedef heddle_status (*heddle__again_fn)(void *user, heddle_status status, heddle_error *words);
 
-/* What is carried through a run in place of a bound program: a model in stages (executor/stages.h). Each function is the
- * namesake of one of run.h. */
-typedef struct heddle__course {
-  void (*reset)(void *self);
+/* What a drive carries through a run: a bound program (plain.c), or a model in stages (stages.c). self is given with it. */
+typedef struct heddle__work {
   heddle__run_end (*drive)(void *self, const heddle__helm *helm, heddle_status *status, heddle_error *err);
-  bool (*drain)(void *self, char *what, size_t size);
-} heddle__course;
+  /* After a failure: waits until nothing of the run is on a device, at most HEDDLE__DRAIN_NS. false: see run.h. */
+  bool (*drain)(void *self, heddle__waker *waker, char *what, size_t size);
+  /* Which step a late run waits for, as text and by number; HEDDLE__NONE: none. program: which it is of, borrowed. */
+  uint32_t (*say)(const void *self, char *what, size_t size);
+  heddle__program *(*program)(const void *self); /* NULL where there are several */
+} heddle__work;
 
 typedef struct heddle__drive {
   heddle__waker waker;    /* what completions wake */
@@ -56,9 +58,8 @@ typedef struct heddle__drive {
   bool has_thread, quit;
   pthread_t thread;
   /* the driver's */
-  heddle__bound *bound;         /* of the pending run; NULL: course carries it */
-  const heddle__course *course; /* NULL in most executors */
-  void *course_self;
+  const heddle__work *work;        /* of the pending run */
+  void *self;                      /* of work; NULL: a failure has left nothing of it */
   struct heddle__profile *profile; /* of the pending run, or NULL */
   heddle_error words;              /* what plugins write to */
   heddle__ended_fn ended;
@@ -71,8 +72,10 @@ heddle_status heddle__drive_init(heddle__drive *d, heddle__ended_fn ended, void 
 void heddle__drive_stop(heddle__drive *d);
 void heddle__drive_finish(heddle__drive *d);
 
-/* Begins a run of what is bound; the caller knows that none is pending. profile may be NULL. */
-void heddle__drive_begin(heddle__drive *d, heddle__bound *b, struct heddle__profile *profile);
+/* Begins a run of work, which is at its start; the caller knows that none is pending. lengthy: it has steps that may hold up who drives it.
+ * profile may be NULL. */
+void heddle__drive_begin(heddle__drive *d, const heddle__work *work, void *self, bool lengthy,
+                         struct heddle__profile *profile);
 
 /* Drives the pending run, or waits for who does, at most until deadline_ns; may be late by a step. HEDDLE_ETIMEOUT leaves it pending; without a pending run, the last one's result. Any thread. */
 heddle_status heddle__drive_wait(heddle__drive *d, uint64_t deadline_ns, heddle_error *err);

@@ -8,68 +8,18 @@
 #include "core/failure.h"
 #include "core/trace.h"
 #include "core/watch.h"
-#include "executor/explain.h"
 #include "executor/flight.h"
 #include "executor/stages.h"
-#include "executor/survive.h"
 
 /* Puts the graph's file before words that do not begin with it; gives s. */
-static HEDDLE__COLD heddle_status name_file(const heddle_model *m, heddle_status s, heddle_error *err) {
-  const char *file = m->graph->source;
-  if (s == HEDDLE_OK || err == NULL || strncmp(err->text, file, strlen(file)) == 0) return s;
-  return heddle__prefix(err, s, "%s: ", file);
+HEDDLE__COLD heddle_status heddle__name_file(const heddle_model *m, heddle_status s, heddle_error *err) {
+  return s == HEDDLE_OK ? s : heddle__prefix_name(err, s, m->graph->source);
 }
 
 /* ---- the end of a run, told by its driver */
 
-static heddle_status copy_out(heddle_executor *ex, heddle_error *err) {
-  for (uint32_t i = 0; ex->staged != NULL && i < ex->n_results; i++) { /* all of them before the first is written */
-    const heddle_tensor *t = heddle__staged_result(ex, i);
-    if (ex->results[i].lent == NULL) continue;
-    heddle_status s = heddle__executor_check_lent(ex, i, t->dtype, t->ndim, t->shape, err);
-    if (s != HEDDLE_OK) return s;
-  }
-  for (uint32_t i = 0; ex->staged != NULL && i < ex->n_results; i++) {
-    if (ex->results[i].lent == NULL) continue;
-    heddle_status s = heddle_tensor_copy(ex->results[i].lent, heddle__staged_result(ex, i), err);
-    if (s != HEDDLE_OK) return heddle__prefix(err, s, "output '%s': ", ex->results[i].name);
-  }
-  for (uint32_t i = 0; ex->staged == NULL && i < ex->n_results; i++) {
-    heddle__port *port = heddle__bound_output_port(ex->bound, i);
-    if (port == NULL || port->lent == NULL) continue;
-    const heddle__memory *m = ex->bound->memory[port->alloc];
-    const heddle__instance *inst = &ex->bound->program->plan->instances[port->instance];
-    heddle_status s = heddle__tensor_write(port->lent, (char *)m->host + inst->offset, err);
-    if (s != HEDDLE_OK) return heddle__prefix(err, s, "output '%s': ", ex->results[i].name);
-  }
-  return HEDDLE_OK;
-}
-
-static heddle_status ended(void *user, heddle_status status, const char *hung, heddle_error *words) {
-  heddle_executor *ex = user;
-  const heddle__bound *b = ex->drive.bound;
-  if (status == HEDDLE_OK && ex->staged != NULL) {
-    status = copy_out(ex, words);
-    atomic_fetch_add_explicit(&ex->runs, 1, memory_order_relaxed);
-  } else if (status == HEDDLE_OK) {
-    if (b == ex->bound) {
-      bool lends = false;
-      for (uint32_t i = 0; i < b->n_outputs; i++) lends = lends || b->outputs[i].lent != NULL;
-      if (lends) status = copy_out(ex, words);
-    }
-    atomic_fetch_add_explicit(&ex->runs, 1, memory_order_relaxed);
-    if (b->program->copies > 0) {
-      atomic_fetch_add_explicit(&ex->copies, b->program->copies, memory_order_relaxed);
-      atomic_fetch_add_explicit(&ex->bytes_copied, b->program->bytes_copied, memory_order_relaxed);
-    }
-    if (b->n_recorded > 0 && ex->drive.profile == NULL)
-      atomic_fetch_add_explicit(&ex->replays, b->n_recorded, memory_order_relaxed);
-    if (ex->tracing) {
-      const heddle_profile_entry *entries;
-      size_t n;
-      heddle__profile_finish(ex->drive.profile, ex->drive.bound, &entries, &n, NULL);
-    }
-  }
+HEDDLE__COLD heddle_status heddle__single_ended(heddle_executor *ex, heddle_status status, const char *hung,
+                                                heddle_error *words) {
   if (ex->tracing) {
     char row[32] = "runs";
     if (ex->lane > 0) snprintf(row, sizeof row, "runs %u", (unsigned)ex->lane + 1);
@@ -84,7 +34,6 @@ static heddle_status ended(void *user, heddle_status status, const char *hung, h
     heddle__prefix_on(hung, words, status,
                       "%s did not end within 2 s, so that this executor cannot be used any more: ", hung);
   }
-  if (b == ex->bound) atomic_store_explicit(&ex->has_outputs, status == HEDDLE_OK, memory_order_relaxed);
   return status;
 }
 
@@ -106,7 +55,7 @@ static heddle_status name_results(heddle_executor *ex, heddle_error *err) {
   return HEDDLE_OK;
 }
 
-static HEDDLE__COLD void destroy(heddle_executor *ex) {
+HEDDLE__COLD void heddle__single_free(heddle_executor *ex) {
   if (heddle__drive_pending(&ex->drive)) {
     heddle__drive_cancel(&ex->drive);
     heddle__drive_wait(&ex->drive, HEDDLE_FOREVER, NULL);
@@ -131,33 +80,11 @@ static HEDDLE__COLD void destroy(heddle_executor *ex) {
   heddle__free(ex);
 }
 
-static heddle_status take_profile(heddle_executor *ex, heddle_error *err) {
-  heddle_status s = ex->profile == NULL ? heddle__profile_create(ex->bound, ex->lane, &ex->profile, err) : HEDDLE_OK;
-  if (s == HEDDLE_OK) heddle__profile_begin(ex->profile);
-  return s;
-}
-
-/* A run has failed under a policy: what the policy says, and the run from its inputs. */
-static HEDDLE__COLD heddle_status again(void *user, heddle_status status, heddle_error *words) {
-  heddle_executor *ex = user;
-  heddle__drive *d = &ex->drive;
-  char hung[160];
-  if (d->bound != ex->bound) return status; /* run_to has its own */
-  bool quiet = heddle__run_drain(d->bound, HEDDLE__DRAIN_NS, hung, sizeof hung);
-  if (quiet) heddle__bound_renew_fences(d->bound, &d->waker);
-  status = heddle__survive(ex, status, quiet, words);
-  d->bound = ex->bound;
-  if (status == HEDDLE_OK && d->profile != NULL) status = take_profile(ex, words);
-  d->profile = d->profile != NULL ? ex->profile : NULL;
-  if (status == HEDDLE_OK) heddle__run_reset(d->bound);
-  return status;
-}
-
 HEDDLE__COLD heddle_status heddle__executor_single(heddle_model *m, heddle_executor **out, heddle_error *err) {
   heddle_status s = HEDDLE_OK;
   heddle_executor *ex = heddle__alloc(1, sizeof *ex);
   if (ex == NULL) return heddle__no_memory(err, "an executor");
-  s = heddle__drive_init(&ex->drive, ended, ex, err);
+  s = heddle__drive_init(&ex->drive, heddle__plain_course.ended, ex, err);
   if (s != HEDDLE_OK) {
     heddle__free(ex);
     return s;
@@ -165,7 +92,8 @@ HEDDLE__COLD heddle_status heddle__executor_single(heddle_model *m, heddle_execu
   atomic_init(&ex->references, 1);
   ex->model = ex->active = heddle_model_retain(m);
   atomic_fetch_add(&m->users, 1);
-  if (m->on_failure != NULL && m->stages == NULL) ex->drive.again = again;
+  ex->course = &heddle__plain_course;
+  if (m->on_failure != NULL && m->stages == NULL) ex->drive.again = heddle__plain_again;
   ex->n_args = m->graph->n_args;
   ex->unset = HEDDLE__NONE;
   ex->args = heddle__alloc(ex->n_args, sizeof *ex->args);
@@ -176,10 +104,10 @@ HEDDLE__COLD heddle_status heddle__executor_single(heddle_model *m, heddle_execu
   if (s == HEDDLE_OK) s = heddle__executor_wish(ex, &wish, err);
   if (s == HEDDLE_OK) s = heddle__order_lacks(m, &wish, &lacks, err);
   heddle__wish_free(&wish);
-  if (s == HEDDLE_OK && ex->staged == NULL && lacks == HEDDLE__NONE) s = heddle__executor_prepare(ex, err);
+  if (s == HEDDLE_OK && lacks == HEDDLE__NONE) s = ex->course->prepare(ex, err);
   if (s != HEDDLE_OK) {
-    name_file(m, s, err);
-    destroy(ex);
+    heddle__name_file(m, s, err);
+    heddle__single_free(ex);
     return s;
   }
   *out = ex;
@@ -203,8 +131,7 @@ heddle_executor *heddle_executor_retain(heddle_executor *ex) {
 void heddle_executor_release(heddle_executor *ex) {
   if (ex == NULL || atomic_fetch_sub_explicit(&ex->references, 1, memory_order_acq_rel) != 1) return;
   if (heddle__check_fork(NULL) != HEDDLE_OK) return; /* devices and thread are the parent's */
-  if (ex->flight != NULL) heddle__flight_free(ex);
-  else destroy(ex);
+  ex->course->free(ex);
 }
 
 /* ---- checks */
@@ -227,105 +154,94 @@ heddle_status heddle__executor_check(heddle_executor *ex, heddle_error *err) {
 
 /* ---- runs */
 
-static heddle_status check_devices(const heddle__bound *b, heddle_error *err) {
-  for (uint32_t i = 0; i < b->n_lines; i++) {
-    if (b->lines[i].dev == NULL) continue;
-    heddle_status s = heddle__device_check(b->lines[i].dev, err);
-    if (s != HEDDLE_OK) return s;
-  }
-  return HEDDLE_OK;
-}
-
-/* The checks are a few loads where nothing changed since the last run. */
-heddle_status heddle__executor_begin(heddle_executor *ex, bool timed, heddle_error *err) {
-  heddle_error words;
-  if (err == NULL) err = &words;
-  heddle_status s = heddle__executor_check(ex, err);
-  if (s != HEDDLE_OK) return s;
-  if (ex->staged != NULL) return heddle__staged_begin(ex, timed, err);
-  if (ex->lent_shapes) heddle__executor_reread(ex);
-  if (ex->stale || ex->bound == NULL || ex->bound->stale) s = heddle__executor_prepare(ex, err);
-  if (s != HEDDLE_OK) return name_file(ex->model, s, err);
-  if (ex->unset != HEDDLE__NONE) return heddle__executor_say_unset(ex, ex->unset, err);
-  s = check_devices(ex->bound, err);
-  if (s == HEDDLE_OK && ex->copies_in) s = heddle__executor_copy_in(ex, ex->bound, err);
-  ex->tries = 0;
-  if (s != HEDDLE_OK) s = heddle__survive(ex, s, true, err);
-  if (s != HEDDLE_OK) return s;
-  ex->tracing = heddle__trace_on(heddle__context_trace(ex->model->ctx)) && !timed;
-  if (timed || ex->tracing) {
-    s = take_profile(ex, err);
-    if (s != HEDDLE_OK) return s;
-    ex->began_ns = heddle__now_ns();
-  }
-  atomic_store_explicit(&ex->has_outputs, false, memory_order_relaxed);
-  heddle__drive_begin(&ex->drive, ex->bound, timed || ex->tracing ? ex->profile : NULL);
-  return HEDDLE_OK;
-}
-
 static uint64_t deadline_of(uint64_t timeout_ns) {
   if (timeout_ns == HEDDLE_FOREVER) return HEDDLE_FOREVER;
   uint64_t now = heddle__now_ns();
   return timeout_ns < HEDDLE_FOREVER - now ? now + timeout_ns : HEDDLE_FOREVER;
 }
 
-heddle_status heddle_executor_run(heddle_executor *ex, uint64_t timeout_ns, heddle_error *err) {
-  uint64_t deadline = deadline_of(timeout_ns);
-  heddle__flight *flight = ex != NULL ? ex->flight : NULL;
-  heddle_status s = heddle__lane_for(&ex, HEDDLE__LANE_ALONE, err);
-  if (s == HEDDLE_OK) {
-    heddle__watch watch = {.deadline_ns = deadline}; /* of what is planned, too */
-    heddle__watch_enter(&watch);
-    s = heddle__executor_begin(ex, false, err);
-    heddle__watch_leave(&watch);
-  }
-  if (s != HEDDLE_OK) return s;
-  uint64_t run = heddle__flight_begun(flight);
-  s = heddle__drive_attend(&ex->drive, deadline, err);
-  const bool goes_on = s == HEDDLE_ETIMEOUT && heddle__drive_pending(&ex->drive);
-  if (!goes_on) heddle__flight_over(flight, run);
-  else heddle__drive_leave(&ex->drive, NULL); /* it goes on while nobody waits, where a thread can be had */
-  return name_file(ex->model, s, err);
+heddle_executor *heddle__single_holder(const heddle_executor *ex, uint32_t arg) {
+  (void)arg;
+  return (heddle_executor *)ex;
 }
 
-heddle_status heddle_executor_start(heddle_executor *ex, heddle_error *err) {
-  heddle__flight *flight = ex != NULL ? ex->flight : NULL;
-  heddle_status s = heddle__lane_for(&ex, HEDDLE__LANE_START, err);
-  if (s == HEDDLE_OK) s = heddle__executor_begin(ex, false, err);
-  if (s != HEDDLE_OK) return s;
-  s = heddle__drive_leave(&ex->drive, err);
-  if (s == HEDDLE_OK) heddle__flight_begun(flight);
-  else heddle__drive_cancel(&ex->drive); /* nothing was submitted */
+heddle_status heddle__single_begin(heddle_executor *ex, bool timed, uint64_t deadline_ns, heddle_error *err) {
+  heddle__watch watch = {.deadline_ns = deadline_ns}; /* of what is planned, too */
+  heddle__watch_enter(&watch);
+  heddle_status s = ex->course->begin(ex, timed, err);
+  heddle__watch_leave(&watch);
   return s;
 }
 
-heddle_status heddle_executor_wait(heddle_executor *ex, uint64_t timeout_ns, heddle_error *err) {
-  heddle_status s = ex != NULL ? heddle__check_fork(err) : heddle__fail(err, HEDDLE_EINVAL, "the executor is NULL");
+HEDDLE__COLD heddle_status heddle__single_end_failed(heddle_executor *ex, heddle_status s, bool *goes_on,
+                                                     heddle_error *err) {
+  *goes_on = s == HEDDLE_ETIMEOUT && heddle__drive_pending(&ex->drive);
+  if (*goes_on) heddle__drive_leave(&ex->drive, NULL); /* it goes on while nobody waits, where a thread can be had */
+  return heddle__name_file(ex->model, s, err);
+}
+
+heddle_status heddle__single_end(heddle_executor *ex, uint64_t deadline_ns, bool *goes_on, heddle_error *err) {
+  heddle_status s = heddle__drive_attend(&ex->drive, deadline_ns, err);
+  *goes_on = false;
+  return s == HEDDLE_OK ? s : heddle__single_end_failed(ex, s, goes_on, err);
+}
+
+heddle_status heddle__single_run(heddle_executor *ex, bool timed, uint64_t deadline_ns, heddle_executor **lane,
+                                 heddle_error *err) {
+  bool goes_on;
+  *lane = ex;
+  heddle_status s = heddle__single_begin(ex, timed, deadline_ns, err);
+  return s == HEDDLE_OK ? heddle__single_end(ex, deadline_ns, &goes_on, err) : s;
+}
+
+heddle_status heddle__single_start(heddle_executor *ex, heddle_error *err) {
+  heddle_status s = ex->course->begin(ex, false, err);
   if (s != HEDDLE_OK) return s;
-  uint64_t deadline = deadline_of(timeout_ns);
-  s = ex->flight != NULL ? heddle__flight_wait(ex->flight, deadline, err)
-                         : heddle__drive_attend(&ex->drive, deadline, err);
-  return name_file(ex->model, s, err);
+  s = heddle__drive_leave(&ex->drive, err);
+  if (s != HEDDLE_OK) heddle__drive_cancel(&ex->drive); /* nothing was submitted */
+  return s;
+}
+
+heddle_status heddle__single_wait(heddle_executor *ex, uint64_t deadline_ns, heddle_error *err) {
+  return heddle__drive_attend(&ex->drive, deadline_ns, err);
+}
+
+heddle_status heddle__single_cancel(heddle_executor *ex, heddle_error *err) {
+  (void)err;
+  heddle__drive_cancel(&ex->drive);
+  return HEDDLE_OK;
+}
+
+static HEDDLE__COLD heddle_status no_executor(heddle_error *err) {
+  return heddle__fail(err, HEDDLE_EINVAL, "the executor is NULL");
+}
+
+heddle_status heddle_executor_run(heddle_executor *ex, uint64_t timeout_ns, heddle_error *err) {
+  heddle_executor *lane;
+  return ex != NULL ? ex->course->run(ex, false, deadline_of(timeout_ns), &lane, err) : no_executor(err);
+}
+
+heddle_status heddle_executor_start(heddle_executor *ex, heddle_error *err) {
+  return ex != NULL ? ex->course->start(ex, err) : no_executor(err);
+}
+
+heddle_status heddle_executor_wait(heddle_executor *ex, uint64_t timeout_ns, heddle_error *err) {
+  heddle_status s = ex != NULL ? heddle__check_fork(err) : no_executor(err);
+  if (s != HEDDLE_OK) return s;
+  return heddle__name_file(ex->model, ex->course->wait(ex, deadline_of(timeout_ns), err), err);
 }
 
 heddle_status heddle_executor_cancel(heddle_executor *ex, heddle_error *err) {
   heddle_status s = check_alive(ex, err);
-  if (s == HEDDLE_OK && ex->flight != NULL) {
-    for (uint32_t i = 0; i < ex->flight->n; i++) {
-      heddle_status one = heddle_executor_cancel(ex->flight->lanes[i].ex, err);
-      if (one != HEDDLE_OK) s = one;
-    }
-    return s;
-  }
-  if (s == HEDDLE_OK) heddle__drive_cancel(&ex->drive);
-  return s;
+  return s == HEDDLE_OK ? ex->course->cancel(ex, err) : s;
 }
 
 heddle_status heddle_executor_poll(heddle_executor *ex) {
-  heddle_status s = heddle__lane_for(&ex, HEDDLE__LANE_OLDEST, NULL);
-  if (s == HEDDLE_OK) s = check_alive(ex, NULL);
+  heddle_executor *lane;
+  heddle_status s = heddle__lane_for(ex, HEDDLE__LANE_OLDEST, &lane, NULL);
+  if (s == HEDDLE_OK) s = check_alive(lane, NULL);
   if (s != HEDDLE_OK) return s;
-  return heddle__drive_pending(&ex->drive) ? HEDDLE_EBUSY : HEDDLE_OK;
+  return heddle__drive_pending(&lane->drive) ? HEDDLE_EBUSY : HEDDLE_OK;
 }
 
 HEDDLE__COLD heddle_status heddle_executor_profile(heddle_executor *ex, const heddle_profile_entry **out, size_t *n,
@@ -333,69 +249,19 @@ HEDDLE__COLD heddle_status heddle_executor_profile(heddle_executor *ex, const he
   if (out == NULL || n == NULL) return heddle__fail(err, HEDDLE_EINVAL, "there is no place for the profile");
   *out = NULL;
   *n = 0;
-  heddle__flight *flight = ex != NULL ? ex->flight : NULL;
-  heddle_status s = heddle__lane_for(&ex, HEDDLE__LANE_ALONE, err);
-  if (s == HEDDLE_OK) s = heddle__executor_begin(ex, true, err);
-  if (s != HEDDLE_OK) return s;
-  uint64_t run = heddle__flight_begun(flight);
-  s = name_file(ex->model, heddle__drive_wait(&ex->drive, HEDDLE_FOREVER, err), err);
-  heddle__flight_over(flight, run);
-  return s == HEDDLE_OK ? heddle__profile_finish(ex->profile, ex->bound, out, n, err) : s;
+  if (ex == NULL) return no_executor(err);
+  heddle_executor *lane;
+  heddle_status s = ex->course->run(ex, true, HEDDLE_FOREVER, &lane, err);
+  return s == HEDDLE_OK ? heddle__profile_finish(lane->profile, lane->bound, out, n, err) : s;
 }
 
-/* ---- up to a node */
-
-/* Runs a program that is bound for this once, and copies its only output. */
-static heddle_status run_once(heddle_executor *ex, heddle__program *program, heddle_tensor **out, heddle_error *err) {
-  heddle__bound *b = NULL;
-  heddle_status s = heddle__bound_make(program, &ex->drive.waker, &b, err);
-  if (s == HEDDLE_OK) s = heddle__executor_fill(ex, b, HEDDLE__NONE, false, err);
-  if (s == HEDDLE_OK) s = heddle__bound_refresh(b, err);
-  if (s == HEDDLE_OK && heddle__executor_unset(ex, b) != HEDDLE__NONE)
-    s = heddle__executor_say_unset(ex, heddle__executor_unset(ex, b), err);
-  if (s == HEDDLE_OK) s = check_devices(b, err);
-  if (s == HEDDLE_OK) {
-    ex->tracing = false;
-    heddle__drive_begin(&ex->drive, b, NULL);
-    s = heddle__drive_wait(&ex->drive, HEDDLE_FOREVER, err);
-  }
-  if (s == HEDDLE_OK) {
-    const heddle__known *known = heddle__bound_output(b, 0);
-    const heddle__port *port = heddle__bound_output_port(b, 0);
-    s = heddle_tensor_create(NULL, known->dtype, known->shape, known->ndim, out, err);
-    if (s == HEDDLE_OK && known->bytes > 0)
-      memcpy((*out)->data, (char *)b->memory[port->alloc]->host + program->plan->instances[port->instance].offset,
-             (size_t)known->bytes);
-  }
-  if (atomic_load(&ex->dead) != HEDDLE_OK) heddle__model_keep_orphan(ex->model, b);
-  else heddle__bound_free(b, true);
-  return s;
-}
-
-/* Plans the graph up to a node, and runs that. */
-static heddle_status run_up_to(heddle_executor *ex, const heddle__keep *target, heddle_tensor **out,
-                               heddle_error *err) {
-  heddle__wish wish;
-  heddle__program *program = NULL;
-  uint32_t lacks = HEDDLE__NONE;
-  heddle_status s = heddle__executor_wish(ex, &wish, err);
-  if (s != HEDDLE_OK) return s;
-  wish.target = target;
-  s = heddle__order_lacks(ex->model, &wish, &lacks, err);
-  if (s == HEDDLE_OK && lacks != HEDDLE__NONE) s = heddle__executor_say_unset(ex, lacks, err);
-  if (s == HEDDLE_OK) s = heddle__model_program(ex->active, &wish, &program, err);
-  heddle__wish_free(&wish);
-  if (s == HEDDLE_OK) s = run_once(ex, program, out, err);
-  heddle__program_release(program);
-  return s;
-}
-
-HEDDLE__COLD heddle_status heddle_executor_run_to(heddle_executor *ex, const char *node, uint32_t output,
+HEDDLE__COLD heddle_status heddle_executor_run_to(heddle_executor *whole, const char *node, uint32_t output,
                                                   heddle_tensor **out, heddle_error *err) {
   if (out == NULL || node == NULL)
     return heddle__fail(err, HEDDLE_EINVAL, "a run up to a node needs the node's name and a place for the tensor");
   *out = NULL;
-  heddle_status s = heddle__lane_for(&ex, HEDDLE__LANE_ALONE, err);
+  heddle_executor *ex;
+  heddle_status s = heddle__lane_for(whole, HEDDLE__LANE_ALONE, &ex, err);
   if (s == HEDDLE_OK) s = heddle__executor_check(ex, err);
   if (s != HEDDLE_OK) return s;
   const heddle_graph *g = ex->model->graph;
@@ -408,13 +274,7 @@ HEDDLE__COLD heddle_status heddle_executor_run_to(heddle_executor *ex, const cha
                                         g->source, g->nodes[target.node].name,
                                         (unsigned)g->nodes[target.node].n_outputs, (unsigned)target.index),
                            err, target.node, g->nodes[target.node].name);
-  if (ex->staged != NULL) return name_file(ex->model, heddle__staged_run_to(ex, &target, out, err), err);
-  heddle_error words;
-  if (err == NULL) err = &words;
-  ex->tries = 0;
-  do s = run_up_to(ex, &target, out, err);
-  while (s != HEDDLE_OK && atomic_load(&ex->dead) == HEDDLE_OK && heddle__survive(ex, s, true, err) == HEDDLE_OK);
-  return name_file(ex->model, s, err);
+  return ex->course->value(ex, &target, out, err);
 }
 
 /* ---- facts */
@@ -443,7 +303,7 @@ static void type_info(const heddle__type *t, int64_t *shape, heddle_io_info *inf
 
 HEDDLE__COLD heddle_status heddle_executor_input_info(heddle_executor *ex, uint32_t i, heddle_io_info *out,
                                                       heddle_error *err) {
-  if (ex != NULL) ex = heddle__flight_setter(ex, i);
+  if (ex != NULL) ex = ex->course->holder(ex, i);
   heddle_status s = check_alive(ex, err);
   if (s != HEDDLE_OK) return s;
   if (out == NULL || i >= ex->n_args)
@@ -468,9 +328,10 @@ HEDDLE__COLD heddle_status heddle_executor_input_info(heddle_executor *ex, uint3
   return HEDDLE_OK;
 }
 
-HEDDLE__COLD heddle_status heddle_executor_output_info(heddle_executor *ex, uint32_t i, heddle_io_info *out,
+HEDDLE__COLD heddle_status heddle_executor_output_info(heddle_executor *whole, uint32_t i, heddle_io_info *out,
                                                        heddle_error *err) {
-  heddle_status s = heddle__lane_for(&ex, HEDDLE__LANE_INFO, err);
+  heddle_executor *ex;
+  heddle_status s = heddle__lane_for(whole, HEDDLE__LANE_INFO, &ex, err);
   if (s == HEDDLE_OK) s = check_alive(ex, err);
   if (s != HEDDLE_OK) return s;
   if (out == NULL || i >= ex->n_results)
@@ -481,16 +342,15 @@ HEDDLE__COLD heddle_status heddle_executor_output_info(heddle_executor *ex, uint
   heddle_io_info info = {.name = r->name, .shape = r->shape, .ndim = UINT32_MAX};
   const heddle__keep k = i < g->n_heads ? g->heads[i] : ex->model->keep[i - g->n_heads];
   type_info(&g->types[heddle__entry_id(g, k)], r->shape, &info);
-  const bool whole = ex->staged != NULL && !heddle__drive_pending(&ex->drive) && atomic_load(&ex->has_outputs);
-  const heddle_tensor *staged = whole ? heddle__staged_result(ex, i) : NULL;
-  if (staged != NULL) {
-    info.dtype = staged->dtype;
-    info.ndim = staged->ndim;
-    memcpy(r->shape, staged->shape, staged->ndim * sizeof r->shape[0]);
+  const heddle_tensor *own = ex->course->result(ex, i);
+  if (own != NULL) {
+    info.dtype = own->dtype;
+    info.ndim = own->ndim;
+    memcpy(r->shape, own->shape, own->ndim * sizeof r->shape[0]);
   }
-  if (ex->staged == NULL && !heddle__drive_pending(&ex->drive) && (ex->bound == NULL || ex->stale))
-    heddle__executor_prepare(ex, NULL); /* where inputs are missing, the file's words stand */
-  pthread_mutex_lock(&ex->drive.lock);  /* a pending run may change what is bound, where a device fails */
+  if (!heddle__drive_pending(&ex->drive) && (ex->bound == NULL || ex->stale))
+    ex->course->prepare(ex, NULL);     /* where inputs are missing, the file's words stand */
+  pthread_mutex_lock(&ex->drive.lock); /* a pending run may change what is bound, where a device fails */
   if (ex->bound != NULL) {
     const heddle__known *known = heddle__bound_output(ex->bound, i);
     info.dtype = known->dtype;
@@ -502,10 +362,9 @@ HEDDLE__COLD heddle_status heddle_executor_output_info(heddle_executor *ex, uint
   return HEDDLE_OK;
 }
 
-/* Adds the numbers of an executor that is no shell. */
-static heddle_status add_stats(heddle_executor *ex, heddle_executor_stats *all, heddle_error *err) {
-  if (ex->staged != NULL && heddle__drive_pending(&ex->drive)) /* it makes and drops what is counted */
-    return heddle__fail(err, HEDDLE_EBUSY, "a run is pending; wait for it, or cancel it");
+HEDDLE__COLD heddle_status heddle__single_add_stats(heddle_executor *ex, heddle_executor_stats *all,
+                                                    heddle_error *err) {
+  (void)err;
   pthread_mutex_lock(&ex->drive.lock);
   uint64_t bytes = ex->bound != NULL ? ex->bound->own_bytes : 0;
   pthread_mutex_unlock(&ex->drive.lock);
@@ -517,7 +376,6 @@ static heddle_status add_stats(heddle_executor *ex, heddle_executor_stats *all, 
   all->failovers += atomic_load(&ex->failovers);
   all->device_bytes += bytes;
   if (atomic_load(&ex->dead) != HEDDLE_OK) all->orphan_bytes += bytes;
-  if (ex->staged != NULL) heddle__staged_stats(ex, all);
   return HEDDLE_OK;
 }
 
@@ -526,8 +384,7 @@ HEDDLE__COLD heddle_status heddle_executor_get_stats(heddle_executor *ex, heddle
   if (ex == NULL || out == NULL) return heddle__fail(err, HEDDLE_EINVAL, "numbers need an executor and a place");
   heddle_status s = heddle__check_fork(err);
   heddle_executor_stats all = {0};
-  heddle_executor *one = heddle__flight_setter(ex, HEDDLE__NONE);
-  for (uint32_t i = 0; s == HEDDLE_OK && (ex = heddle__flight_peer(one, i)) != NULL; i++) s = add_stats(ex, &all, err);
+  if (s == HEDDLE_OK) s = ex->course->add_stats(ex, &all, err);
   if (s != HEDDLE_OK) return s;
   size_t size = out->struct_size;
   memcpy(out, &all, size < sizeof all ? size : sizeof all);
@@ -535,13 +392,12 @@ HEDDLE__COLD heddle_status heddle_executor_get_stats(heddle_executor *ex, heddle
   return HEDDLE_OK;
 }
 
-HEDDLE__COLD heddle_status heddle_executor_explain(heddle_executor *ex, heddle_explain_format format, char **out,
+HEDDLE__COLD heddle_status heddle_executor_explain(heddle_executor *whole, heddle_explain_format format, char **out,
                                                    heddle_error *err) {
   if (out == NULL) return heddle__fail(err, HEDDLE_EINVAL, "there is no place for the text: out is NULL");
   *out = NULL;
-  heddle_status s = heddle__lane_for(&ex, HEDDLE__LANE_START, err);
+  heddle_executor *ex;
+  heddle_status s = heddle__lane_for(whole, HEDDLE__LANE_START, &ex, err);
   if (s == HEDDLE_OK) s = heddle__executor_check(ex, err);
-  if (s == HEDDLE_OK && ex->staged != NULL) return heddle__stages_explain(ex->model, ex, format, out, err);
-  if (s == HEDDLE_OK && (ex->stale || ex->bound == NULL)) s = heddle__executor_prepare(ex, err);
-  return s == HEDDLE_OK ? heddle__explain(ex->bound->program->plan, format, out, err) : s;
+  return s == HEDDLE_OK ? ex->course->explain(ex, format, out, err) : s;
 }

@@ -467,7 +467,7 @@ heddle_status heddle_model_explain(heddle_model *m, heddle_explain_format format
   *out = NULL;
   heddle_status s = heddle__check_fork(err);
   if (s != HEDDLE_OK) return s;
-  if (m->stages != NULL) return heddle__stages_explain(m, NULL, format, out, err);
+  if (m->stages != NULL) return heddle__stages_explain(m, format, out, err);
   const heddle_tensor **values = heddle__alloc(m->graph->n_args, sizeof *values);
   bool *late = heddle__alloc(m->graph->n_args, sizeof *late);
   heddle__order *order = NULL;

@@ -5,8 +5,9 @@
 #include "core/error.h"
 #include "executor/flight.h"
 
-heddle_status heddle_executor_load_params(heddle_executor *ex, const heddle_params *params, heddle_error *err) {
-  heddle_status s = heddle__lane_for(&ex, HEDDLE__LANE_SET, err);
+heddle_status heddle_executor_load_params(heddle_executor *whole, const heddle_params *params, heddle_error *err) {
+  heddle_executor *ex;
+  heddle_status s = heddle__lane_for(whole, HEDDLE__LANE_SET, &ex, err);
   if (s == HEDDLE_OK) s = heddle__executor_check(ex, err);
   if (s != HEDDLE_OK) return s;
   if (params == NULL) return heddle__fail(err, HEDDLE_EINVAL, "there are no params: NULL was given");
@@ -51,9 +52,10 @@ static heddle_status tensor_of(heddle_executor *other, uint32_t arg, heddle_tens
   return s;
 }
 
-heddle_status heddle_executor_share_params(heddle_executor *ex, heddle_executor *other, const heddle_params *names,
+heddle_status heddle_executor_share_params(heddle_executor *whole, heddle_executor *other, const heddle_params *names,
                                            heddle_error *err) {
-  heddle_status s = heddle__lane_for(&ex, HEDDLE__LANE_SET, err);
+  heddle_executor *ex;
+  heddle_status s = heddle__lane_for(whole, HEDDLE__LANE_SET, &ex, err);
   if (s == HEDDLE_OK) s = heddle__executor_check(ex, err);
   if (s != HEDDLE_OK) return s;
   if (other == NULL || names == NULL)
@@ -65,7 +67,7 @@ heddle_status heddle_executor_share_params(heddle_executor *ex, heddle_executor 
       int32_t theirs = heddle__graph_arg(other->model->graph, name);
       if (mine < 0 || theirs < 0) continue;
       heddle_tensor *t = NULL;
-      s = tensor_of(heddle__flight_setter(other, (uint32_t)theirs), (uint32_t)theirs, &t, err);
+      s = tensor_of(other->course->holder(other, (uint32_t)theirs), (uint32_t)theirs, &t, err);
       if (s == HEDDLE_OK) s = heddle__executor_check_read(ex, (uint32_t)mine, t, err);
       if (s == HEDDLE_OK && turn == 0)
         s = heddle__model_fits(ex->model, (uint32_t)mine, t->dtype, t->ndim, t->shape, err);

@@ -13,23 +13,25 @@
 
 /* ---- finding */
 
-/* Both put the lane that is meant in the place of *ex. */
-static heddle_status find_input(heddle_executor **ex, heddle__lane_use use, uint32_t i, heddle_error *err) {
-  if (*ex == NULL) return heddle__fail(err, HEDDLE_EINVAL, "the executor is NULL");
-  heddle_status s = heddle__lane_for(ex, use, err);
-  if (s == HEDDLE_OK) s = heddle__executor_check(*ex, err);
-  if (s != HEDDLE_OK || i < (*ex)->n_args) return s;
-  return heddle__fail(err, HEDDLE_ENOTFOUND, "%s: there is no input %u; there are %u", (*ex)->model->graph->source,
-                      (unsigned)i, (unsigned)(*ex)->n_args);
+/* Both give the lane that is meant, which has that port. */
+static heddle_status find_input(heddle_executor *ex, heddle__lane_use use, uint32_t i, heddle_executor **lane,
+                                heddle_error *err) {
+  if (ex == NULL) return heddle__fail(err, HEDDLE_EINVAL, "the executor is NULL");
+  heddle_status s = heddle__lane_for(ex, use, lane, err);
+  if (s == HEDDLE_OK) s = heddle__executor_check(*lane, err);
+  if (s != HEDDLE_OK || i < (*lane)->n_args) return s;
+  return heddle__fail(err, HEDDLE_ENOTFOUND, "%s: there is no input %u; there are %u", (*lane)->model->graph->source,
+                      (unsigned)i, (unsigned)(*lane)->n_args);
 }
 
-static heddle_status find_output(heddle_executor **ex, heddle__lane_use use, uint32_t i, heddle_error *err) {
-  if (*ex == NULL) return heddle__fail(err, HEDDLE_EINVAL, "the executor is NULL");
-  heddle_status s = heddle__lane_for(ex, use, err);
-  if (s == HEDDLE_OK) s = heddle__executor_check(*ex, err);
-  if (s != HEDDLE_OK || i < (*ex)->n_results) return s;
-  return heddle__fail(err, HEDDLE_ENOTFOUND, "%s: there is no output %u; there are %u", (*ex)->model->graph->source,
-                      (unsigned)i, (unsigned)(*ex)->n_results);
+static heddle_status find_output(heddle_executor *ex, heddle__lane_use use, uint32_t i, heddle_executor **lane,
+                                 heddle_error *err) {
+  if (ex == NULL) return heddle__fail(err, HEDDLE_EINVAL, "the executor is NULL");
+  heddle_status s = heddle__lane_for(ex, use, lane, err);
+  if (s == HEDDLE_OK) s = heddle__executor_check(*lane, err);
+  if (s != HEDDLE_OK || i < (*lane)->n_results) return s;
+  return heddle__fail(err, HEDDLE_ENOTFOUND, "%s: there is no output %u; there are %u", (*lane)->model->graph->source,
+                      (unsigned)i, (unsigned)(*lane)->n_results);
 }
 
 int32_t heddle_executor_input_index(const heddle_executor *ex, const char *name) {
@@ -42,7 +44,7 @@ int32_t heddle_executor_output_index(const heddle_executor *ex, const char *name
   if (ex == NULL || name == NULL) return -1;
   const heddle_graph *g = ex->model->graph;
   int32_t found = -1;
-  ex = heddle__flight_setter(ex, HEDDLE__NONE); /* which lane does not matter */
+  ex = ex->course->holder(ex, HEDDLE__NONE); /* which lane does not matter */
   for (uint32_t i = 0; i < ex->n_results; i++) {
     if (strcmp(ex->results[i].name, name) != 0) continue;
     if (found >= 0 && g->heads[i].node != g->heads[found].node) return -1; /* two nodes share the name */
@@ -114,7 +116,7 @@ heddle_status heddle__executor_set(heddle_executor *ex, uint32_t i, heddle_tenso
   heddle_status s = heddle__model_fits(ex->model, i, t->dtype, t->ndim, t->shape, err);
   if (s != HEDDLE_OK) return s;
   bool planned = planned_as(ex, i, t), is_own = how == HEDDLE__COPY && arg->value != NULL && !arg->lent;
-  bool has_place = ex->staged != NULL || (planned && !ex->stale && has_slot(ex, i));
+  bool has_place = ex->bound == NULL || (planned && !ex->stale && has_slot(ex, i));
   if (is_own && has_place && same_form(arg->value, t)) return overwrite(ex, i, t, err);
 
   /* The value changes hands; where it has a slot now, fill makes that the value, so that the tensor serves for now. */
@@ -150,9 +152,10 @@ void heddle__executor_reread(heddle_executor *ex) {
   }
 }
 
-heddle_status heddle_executor_set_input(heddle_executor *ex, uint32_t i, const heddle_tensor *value,
+heddle_status heddle_executor_set_input(heddle_executor *whole, uint32_t i, const heddle_tensor *value,
                                         heddle_error *err) {
-  heddle_status s = find_input(&ex, HEDDLE__LANE_SET, i, err);
+  heddle_executor *ex;
+  heddle_status s = find_input(whole, HEDDLE__LANE_SET, i, &ex, err);
   if (s != HEDDLE_OK) return s;
   if (value == NULL)
     return heddle__fail(err, HEDDLE_EINVAL, "input '%s': the tensor is NULL", heddle__model_arg(ex->model, i)->name);
@@ -162,9 +165,10 @@ heddle_status heddle_executor_set_input(heddle_executor *ex, uint32_t i, const h
   return s;
 }
 
-heddle_status heddle_executor_set_input_by_name(heddle_executor *ex, const char *name, const heddle_tensor *value,
+heddle_status heddle_executor_set_input_by_name(heddle_executor *whole, const char *name, const heddle_tensor *value,
                                                 heddle_error *err) {
-  heddle_status s = heddle__lane_for(&ex, HEDDLE__LANE_SET, err);
+  heddle_executor *ex;
+  heddle_status s = heddle__lane_for(whole, HEDDLE__LANE_SET, &ex, err);
   if (s == HEDDLE_OK) s = heddle__executor_check(ex, err);
   if (s != HEDDLE_OK) return s;
   int32_t i = heddle_executor_input_index(ex, name);
@@ -214,9 +218,8 @@ static const char *overlapped_in(heddle_executor *ex, const heddle_tensor *t, ui
   }
   pthread_mutex_unlock(&ex->drive.lock);
   if (found != HEDDLE__NONE) return ex->results[found].name;
-  bool has_results = ex->staged != NULL && !heddle__drive_pending(&ex->drive) && atomic_load(&ex->has_outputs);
-  for (uint32_t k = 0; has_results && k < ex->n_results; k++) {
-    const heddle_tensor *own = heddle__staged_result(ex, k);
+  for (uint32_t k = 0; k < ex->n_results; k++) {
+    const heddle_tensor *own = ex->course->result(ex, k);
     if (k != except && own != NULL && overlaps(t, own->data, own->bytes)) return ex->results[k].name;
   }
   return NULL;
@@ -250,8 +253,9 @@ heddle_status heddle__executor_check_read(heddle_executor *ex, uint32_t i, const
                       heddle__model_arg(ex->model, i)->name, output);
 }
 
-heddle_status heddle_executor_bind_input(heddle_executor *ex, uint32_t i, heddle_tensor *value, heddle_error *err) {
-  heddle_status s = find_input(&ex, HEDDLE__LANE_SET, i, err);
+heddle_status heddle_executor_bind_input(heddle_executor *whole, uint32_t i, heddle_tensor *value, heddle_error *err) {
+  heddle_executor *ex;
+  heddle_status s = find_input(whole, HEDDLE__LANE_SET, i, &ex, err);
   if (s != HEDDLE_OK) return s;
   const char *name = heddle__model_arg(ex->model, i)->name;
   if (value == NULL) return heddle__fail(err, HEDDLE_EINVAL, "input '%s': the tensor is NULL", name);
@@ -280,8 +284,9 @@ static heddle_status check_declared(const heddle_executor *ex, uint32_t i, const
                       declared, is);
 }
 
-heddle_status heddle_executor_bind_output(heddle_executor *ex, uint32_t i, heddle_tensor *value, heddle_error *err) {
-  heddle_status s = find_output(&ex, HEDDLE__LANE_SET, i, err);
+heddle_status heddle_executor_bind_output(heddle_executor *whole, uint32_t i, heddle_tensor *value, heddle_error *err) {
+  heddle_executor *ex;
+  heddle_status s = find_output(whole, HEDDLE__LANE_SET, i, &ex, err);
   if (s != HEDDLE_OK) return s;
   heddle__result *r = &ex->results[i];
   if (value != NULL) s = check_lent(value, "output", r->name, true, err);
@@ -305,16 +310,17 @@ heddle_status heddle_executor_bind_output(heddle_executor *ex, uint32_t i, heddl
     return s;
   }
   heddle_tensor_release(before);
-  if (ex->bound != NULL || ex->staged != NULL) atomic_store(&ex->has_outputs, false);
+  atomic_store(&ex->has_outputs, false);
   return HEDDLE_OK;
 }
 
 /* ---- reading */
 
-heddle_status heddle_executor_get_input(heddle_executor *ex, uint32_t i, heddle_tensor **out, heddle_error *err) {
+heddle_status heddle_executor_get_input(heddle_executor *whole, uint32_t i, heddle_tensor **out, heddle_error *err) {
   if (out == NULL) return heddle__fail(err, HEDDLE_EINVAL, "there is no place for the tensor: out is NULL");
   *out = NULL;
-  heddle_status s = find_input(&ex, HEDDLE__LANE_START, i, err);
+  heddle_executor *ex;
+  heddle_status s = find_input(whole, HEDDLE__LANE_START, i, &ex, err);
   if (s != HEDDLE_OK) return s;
   const heddle__arg *arg = &ex->args[i];
   if (arg->value != NULL) return copy_of(arg->value, out, err);
@@ -325,51 +331,61 @@ heddle_status heddle_executor_get_input(heddle_executor *ex, uint32_t i, heddle_
   return s;
 }
 
-/* The memory of an output of the last run, in whose lane it is. */
-static heddle_status read_output(heddle_executor **in, uint32_t i, const heddle__port **port, heddle_error *err) {
-  heddle_status s = find_output(in, HEDDLE__LANE_SHOWN, i, err);
+/* An output of the last run, in whose lane it is: a tensor of its own, or memory of the program. */
+typedef struct shown {
+  heddle_executor *ex;
+  heddle_tensor *own;
+  const heddle__port *port; /* where own is NULL */
+} shown;
+
+static heddle_status find_shown(heddle_executor *whole, uint32_t i, shown *out, heddle_error *err) {
+  heddle_executor *ex;
+  heddle_status s = find_output(whole, HEDDLE__LANE_SHOWN, i, &ex, err);
   if (s != HEDDLE_OK) return s;
-  heddle_executor *ex = *in;
-  if ((ex->bound == NULL && ex->staged == NULL) || !atomic_load(&ex->has_outputs))
+  *out = (shown){.ex = ex, .own = ex->bound == NULL ? ex->course->result(ex, i) : NULL};
+  if (!atomic_load(&ex->has_outputs) || (out->own == NULL && ex->bound == NULL))
     return heddle__fail(err, HEDDLE_EINVAL, "output '%s': there is no finished run to read it from",
                         ex->results[i].name);
-  if (ex->staged != NULL) return HEDDLE_OK;
-  *port = heddle__bound_output_port(ex->bound, i);
-  return *port != NULL ? HEDDLE_OK : heddle__fail(err, HEDDLE_EINTERNAL, "output %u has no memory", (unsigned)i);
+  if (out->own != NULL) return HEDDLE_OK;
+  out->port = heddle__bound_output_port(ex->bound, i);
+  return out->port != NULL ? HEDDLE_OK : heddle__fail(err, HEDDLE_EINTERNAL, "output %u has no memory", (unsigned)i);
 }
 
-heddle_status heddle_executor_get_output(heddle_executor *ex, uint32_t i, heddle_tensor *dst, heddle_error *err) {
-  const heddle__port *port = NULL;
-  heddle_status s = read_output(&ex, i, &port, err);
+heddle_status heddle_executor_get_output(heddle_executor *whole, uint32_t i, heddle_tensor *dst, heddle_error *err) {
+  shown o;
+  heddle_status s = find_shown(whole, i, &o, err);
   if (s != HEDDLE_OK) return s;
+  const heddle_executor *ex = o.ex;
   const char *name = ex->results[i].name;
   if (dst == NULL) return heddle__fail(err, HEDDLE_EINVAL, "output '%s': the tensor is NULL", name);
-  if (ex->staged != NULL) {
-    s = heddle_tensor_copy(dst, heddle__staged_result(ex, i), err);
+  if (o.own != NULL) {
+    s = heddle_tensor_copy(dst, o.own, err);
     return s == HEDDLE_OK ? s : heddle__prefix(err, s, "output '%s': ", name);
   }
   const heddle__known *known = heddle__bound_output(ex->bound, i);
-  const heddle__memory *m = ex->bound->memory[port->alloc];
+  const heddle__memory *m = ex->bound->memory[o.port->alloc];
   heddle_tensor *src = NULL;
-  char *from = (char *)m->host + ex->bound->program->plan->instances[port->instance].offset;
+  char *from = (char *)m->host + ex->bound->program->plan->instances[o.port->instance].offset;
   s = heddle__tensor_wrap_const(from, known->dtype, known->shape, known->ndim, NULL, NULL, NULL, &src, err);
   if (s == HEDDLE_OK) s = heddle_tensor_copy(dst, src, err);
   heddle_tensor_release(src);
   return s == HEDDLE_OK ? s : heddle__prefix(err, s, "output '%s': ", name);
 }
 
-heddle_status heddle_executor_view_output(heddle_executor *ex, uint32_t i, heddle_tensor **out, heddle_error *err) {
+heddle_status heddle_executor_view_output(heddle_executor *whole, uint32_t i, heddle_tensor **out, heddle_error *err) {
   if (out == NULL) return heddle__fail(err, HEDDLE_EINVAL, "there is no place for the tensor: out is NULL");
   *out = NULL;
-  const heddle__port *port = NULL;
-  heddle_status s = read_output(&ex, i, &port, err);
+  shown o;
+  heddle_status s = find_shown(whole, i, &o, err);
   if (s != HEDDLE_OK) return s;
-  if (ex->results[i].lent != NULL || ex->staged != NULL) {
-    *out = heddle_tensor_retain(ex->results[i].lent != NULL ? ex->results[i].lent : heddle__staged_result(ex, i));
+  const heddle_executor *ex = o.ex;
+  heddle_tensor *whole_one = ex->results[i].lent != NULL ? ex->results[i].lent : o.own;
+  if (whole_one != NULL) {
+    *out = heddle_tensor_retain(whole_one);
     return HEDDLE_OK;
   }
   const heddle__known *known = heddle__bound_output(ex->bound, i);
-  return heddle__memory_tensor(ex->bound->memory[port->alloc],
-                               ex->bound->program->plan->instances[port->instance].offset, known->dtype, known->ndim,
+  return heddle__memory_tensor(ex->bound->memory[o.port->alloc],
+                               ex->bound->program->plan->instances[o.port->instance].offset, known->dtype, known->ndim,
                                known->shape, out, err);
 }

@@ -249,7 +249,6 @@ heddle_status heddle__executor_prepare(heddle_executor *ex, heddle_error *err) {
 
 heddle_status heddle__executor_plan(heddle_executor *ex, heddle_error *err) {
   heddle_status s = HEDDLE_OK;
-  if (ex->staged != NULL) return s; /* stages are planned when a run reaches them */
   if (ex->stale || ex->bound == NULL) {
     ex->stale = true; /* until all of what follows is done */
     heddle__wish wish;

@@ -2,7 +2,6 @@
  * other processes found and tests what nobody has. */
 #include "executor/route_costs.h"
 
-#include <stdatomic.h>
 #include <string.h>
 
 #include "core/alloc.h"
@@ -24,20 +23,46 @@ static heddle__route_cost default_of(heddle__route route) {
 
 /* ---- the list */
 
+static void free_table(heddle__beside *self) {
+  heddle__route_table *t = (heddle__route_table *)(void *)self;
+  for (const heddle__route_note *n = atomic_load(&t->notes), *next; n != NULL; n = next) {
+    next = n->next;
+    heddle__free((void *)(uintptr_t)n);
+  }
+  heddle__free(t);
+}
+
+static heddle__beside *make_table(void) {
+  heddle__route_table *t = heddle__alloc(1, sizeof *t);
+  if (t == NULL) return NULL;
+  t->beside.free = free_table;
+  return &t->beside;
+}
+
+heddle__route_table *heddle__route_table_of(heddle_context *ctx) {
+  return (heddle__route_table *)(void *)heddle__context_beside(ctx, make_table);
+}
+
+static const heddle__route_note *notes_of(const heddle_device *dev) {
+  heddle__route_table *t = heddle__route_table_of(dev->ctx);
+  return t != NULL ? atomic_load_explicit(&t->notes, memory_order_acquire) : NULL;
+}
+
 const heddle__route_note *heddle__route_find(const heddle_device *from, const heddle_device *to, heddle__route route) {
-  const heddle__route_note *n = atomic_load_explicit(&from->ctx->routes, memory_order_acquire);
+  const heddle__route_note *n = notes_of(from);
   while (n != NULL && (n->from != from || n->to != to || n->route != route)) n = n->next;
   return n;
 }
 
 heddle_status heddle__route_add(const heddle_device *from, const heddle_device *to, heddle__route route,
                                 const heddle__route_cost *cost, heddle_error *err) {
-  heddle__route_note *n = heddle__alloc(1, sizeof *n);
+  heddle__route_table *t = heddle__route_table_of(from->ctx);
+  heddle__route_note *n = t != NULL ? heddle__alloc(1, sizeof *n) : NULL;
   if (n == NULL) return heddle__no_memory(err, "what is known of routes");
-  void *first = atomic_load(&from->ctx->routes);
+  const heddle__route_note *first = atomic_load(&t->notes);
   *n = (heddle__route_note){NULL, from, to, route, *cost};
   do n->next = first;
-  while (!atomic_compare_exchange_weak(&from->ctx->routes, &first, n));
+  while (!atomic_compare_exchange_weak(&t->notes, &first, n));
   return HEDDLE_OK;
 }
 
@@ -47,7 +72,7 @@ static bool is_end(const heddle_device *known, const heddle_device *asked) {
 
 heddle__route_cost heddle__route_cost_of(const heddle_device *from, const heddle_device *to, heddle__route route) {
   const heddle_device *any = from != NULL ? from : to;
-  const heddle__route_note *n = any != NULL ? atomic_load_explicit(&any->ctx->routes, memory_order_acquire) : NULL;
+  const heddle__route_note *n = any != NULL ? notes_of(any) : NULL;
   for (; n != NULL && route != HEDDLE__ROUTE_SAME; n = n->next) {
     if (n->route != route || (n->cost.off && route == HEDDLE__ROUTE_SHARED)) continue;
     if (is_end(n->from, from) && is_end(n->to, to)) return n->cost;
@@ -123,7 +148,8 @@ static bool is_tested(heddle_context *ctx, heddle_error *err) {
     }
   }
 #if !HEDDLE_HAS_ROUTES
-  if (!atomic_exchange(&ctx->routes_untested, true)) /* each pair of devices comes here */
+  heddle__route_table *table = heddle__route_table_of(ctx);
+  if (table != NULL && !atomic_exchange(&table->said_untested, true)) /* each pair of devices comes here */
     heddle__logf(&ctx->log, HEDDLE_LOG_WARN, "routes",
                  "routes are not tested: this build of Heddle has no self-test of "
                  "routes (built with HEDDLE_ROUTES=OFF)");

@@ -4,6 +4,8 @@
 #ifndef HEDDLE_EXECUTOR_ROUTE_COSTS_H
 #define HEDDLE_EXECUTOR_ROUTE_COSTS_H
 
+#include <stdatomic.h>
+
 #include "core/context.h"
 
 /* How a value gets from one device to another; chosen once a pair. */
@@ -54,10 +56,18 @@ heddle_status heddle__route_test(heddle_device *from, heddle_device *to, heddle_
 
 /* ---------------------------------------------------------------- between the files of routes */
 
+/* What a context keeps of routes; NULL where memory is out. */
+typedef struct heddle__route_table {
+  heddle__beside beside; /* first */
+  _Atomic(const struct heddle__route_note *) notes;
+  atomic_bool said_untested, said_unkept; /* reported once a context: no tests, and no file of their results */
+} heddle__route_table;
+heddle__route_table *heddle__route_table_of(heddle_context *ctx);
+
 /* One thing that is known; a list of the context's, which only grows, in which the first that fits counts. With route
  * SAME it says that the disk was asked about the pair. */
 typedef struct heddle__route_note {
-  struct heddle__route_note *next;
+  const struct heddle__route_note *next;
   const heddle_device *from, *to;
   heddle__route route;
   heddle__route_cost cost;

@@ -350,7 +350,7 @@ static HEDDLE__COLD void find_cause(trip *t) {
     uint32_t step = suspect(t->b, l);
     if (step == HEDDLE__NONE && i + 1 < t->b->n_lines && t->b->lines[i + 1].dev == l->dev) continue;
     if (step != HEDDLE__NONE) heddle__program_say(t->b->program, step, what, sizeof what);
-    if (strstr(t->err->text, why.text) == NULL) heddle__prefix(t->err, HEDDLE_EDEVICE, "%s; ", why.text);
+    if (!heddle__has_words(t->err, why.text)) heddle__prefix(t->err, HEDDLE_EDEVICE, "%s; ", why.text);
     t->status = heddle__prefix(t->err, HEDDLE_EDEVICE, "%s%s", what, what[0] != '\0' ? ", or work near it: " : "");
     t->err->api_code = why.api_code;
     const char *named = heddle__failed_device(t->err);

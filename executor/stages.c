@@ -1,6 +1,7 @@
 /* executor/stages.c: what the model and the executor ask of models in stages (executor/control/). */
 #include "executor/stages.h"
 
+#include <stdio.h>
 #include <string.h>
 
 #include "executor/control.h"
@@ -15,7 +16,8 @@
 #include "graph/validate.h"
 
 bool heddle__executor_is_view(heddle_executor *ex, uint32_t i, const heddle_tensor *t) {
-  if (ex->staged != NULL) return t == heddle__staged_result(ex, i);
+  const heddle_tensor *own = ex->course->result(ex, i);
+  if (own != NULL) return t == own;
   if (ex->bound == NULL || ex->results[i].lent != NULL) return false;
   const heddle__port *port = heddle__bound_output_port(ex->bound, i);
   const heddle__known *k = heddle__bound_output(ex->bound, i);
@@ -36,56 +38,125 @@ void heddle__stages_free(heddle_model *m) {
   ctl_free(m->stages);
 }
 
-heddle_status heddle__stages_explain(heddle_model *m, heddle_executor *ex, heddle_explain_format format, char **out,
-                                     heddle_error *err) {
-  return ctl_explain(m->stages, ex != NULL ? ex->staged : NULL, format, out, err);
+heddle_status heddle__stages_explain(heddle_model *m, heddle_explain_format format, char **out, heddle_error *err) {
+  return ctl_explain(m->stages, NULL, format, out, err);
 }
 
-heddle_status heddle__staged_make(heddle_executor *ex, heddle_error *err) {
-  const heddle_model *m = ex->model;
-  static const heddle__course course = {ctl_reset, ctl_drive, ctl_drain};
-  ex->drive.course = &course;
-  heddle_status s = ctl_start(m->stages, ex, &ex->staged, err);
-  ex->drive.course_self = ex->staged;
-  return s;
+/* ---- the stages as the work of a drive */
+
+static uint32_t say_stages(const void *self, char *what, size_t size) {
+  (void)self;
+  snprintf(what, size, "it is in stages");
+  return HEDDLE__NONE;
 }
 
-void heddle__staged_free(heddle_executor *ex) {
-  if (ex->staged == NULL) return;
-  ctl_end(ex->staged);
-  ex->staged = NULL;
+static heddle__program *no_program(const void *self) {
+  (void)self;
+  return NULL;
 }
 
-heddle_status heddle__staged_begin(heddle_executor *ex, bool timed, heddle_error *err) {
+static const heddle__work staged_work = {ctl_drive, ctl_drain, say_stages, no_program};
+
+/* ---- the course */
+
+static heddle_status begin_staged(heddle_executor *ex, bool timed, heddle_error *err) {
   uint32_t unset = HEDDLE__NONE;
+  heddle_status s = heddle__executor_check(ex, err);
+  if (s != HEDDLE_OK) return s;
   if (timed)
     return heddle__fail(
         err, HEDDLE_EUNSUPPORTED,
         "%s: this model runs in stages (it has If, Loop or Scan, or shapes that only a run gives), whose "
         "steps a profile cannot list; a trace can (heddle_trace_begin, --trace)",
         ex->model->graph->source);
-  heddle_status s = ctl_check(ex->staged, &unset, err);
+  s = ctl_check(ex->staged, &unset, err);
   if (s != HEDDLE_OK) return s;
   if (unset != HEDDLE__NONE) return heddle__executor_say_unset(ex, unset, err);
   ex->tracing = false; /* the stages' executors have spans of their own */
   atomic_store_explicit(&ex->has_outputs, false, memory_order_relaxed);
-  heddle__drive_begin(&ex->drive, NULL, NULL);
+  ctl_reset(ex->staged);
+  heddle__drive_begin(&ex->drive, &staged_work, ex->staged, true, NULL);
   return HEDDLE_OK;
 }
 
-heddle_tensor *heddle__staged_result(heddle_executor *ex, uint32_t i) {
-  return ctl_result(ex->staged, i);
+static heddle_status take_outputs(heddle_executor *ex, heddle_error *err) {
+  heddle_status s = HEDDLE_OK;
+  for (uint32_t i = 0; s == HEDDLE_OK && i < ex->n_results; i++) { /* all of them before the first is written */
+    const heddle_tensor *t = ctl_result(ex->staged, i);
+    if (ex->results[i].lent != NULL) s = heddle__executor_check_lent(ex, i, t->dtype, t->ndim, t->shape, err);
+  }
+  for (uint32_t i = 0; s == HEDDLE_OK && i < ex->n_results; i++) {
+    if (ex->results[i].lent == NULL) continue;
+    s = heddle_tensor_copy(ex->results[i].lent, ctl_result(ex->staged, i), err);
+    if (s != HEDDLE_OK) heddle__prefix(err, s, "output '%s': ", ex->results[i].name);
+  }
+  atomic_fetch_add_explicit(&ex->runs, 1, memory_order_relaxed);
+  atomic_store_explicit(&ex->has_outputs, s == HEDDLE_OK, memory_order_relaxed);
+  return s;
 }
 
-heddle_status heddle__staged_run_to(heddle_executor *ex, const heddle__keep *target, heddle_tensor **out,
-                                    heddle_error *err) {
-  heddle_status s = heddle__staged_begin(ex, false, err);
+static heddle_status end_staged(void *user, heddle_status status, const char *hung, heddle_error *words) {
+  heddle_executor *ex = user;
+  if (status == HEDDLE_OK) status = take_outputs(ex, words);
+  return heddle__single_ended(ex, status, hung, words);
+}
+
+/* Stages are planned when a run reaches them. */
+static heddle_status prepare_staged(heddle_executor *ex, heddle_error *err) {
+  (void)ex, (void)err;
+  return HEDDLE_OK;
+}
+
+static heddle_tensor *result_of_stages(heddle_executor *ex, uint32_t i) {
+  const bool whole = !heddle__drive_pending(&ex->drive) && atomic_load(&ex->has_outputs);
+  return whole ? ctl_result(ex->staged, i) : NULL;
+}
+
+static heddle_status value_of_stages(heddle_executor *ex, const heddle__keep *target, heddle_tensor **out,
+                                     heddle_error *err) {
+  heddle_status s = begin_staged(ex, false, err);
   if (s == HEDDLE_OK) s = heddle__drive_wait(&ex->drive, HEDDLE_FOREVER, err);
-  return s == HEDDLE_OK ? ctl_value(ex->staged, target, out, err) : s;
+  if (s == HEDDLE_OK) s = ctl_value(ex->staged, target, out, err);
+  return heddle__name_file(ex->model, s, err);
 }
 
-void heddle__staged_stats(heddle_executor *ex, heddle_executor_stats *all) {
-  ctl_stats(ex->staged, all);
+static heddle_status explain_staged(heddle_executor *ex, heddle_explain_format format, char **out, heddle_error *err) {
+  return ctl_explain(ex->model->stages, ex->staged, format, out, err);
+}
+
+static heddle_status add_stats_of_stages(heddle_executor *ex, heddle_executor_stats *all, heddle_error *err) {
+  if (heddle__drive_pending(&ex->drive)) /* it makes and drops what is counted */
+    return heddle__fail(err, HEDDLE_EBUSY, "a run is pending; wait for it, or cancel it");
+  heddle_status s = heddle__single_add_stats(ex, all, err);
+  if (s == HEDDLE_OK) ctl_stats(ex->staged, all);
+  return s;
+}
+
+static const heddle__course staged_course = {.lane = NULL,
+                                             .holder = heddle__single_holder,
+                                             .free = heddle__single_free,
+                                             .begin = begin_staged,
+                                             .run = heddle__single_run,
+                                             .start = heddle__single_start,
+                                             .wait = heddle__single_wait,
+                                             .cancel = heddle__single_cancel,
+                                             .ended = end_staged,
+                                             .prepare = prepare_staged,
+                                             .result = result_of_stages,
+                                             .value = value_of_stages,
+                                             .explain = explain_staged,
+                                             .add_stats = add_stats_of_stages};
+
+heddle_status heddle__staged_make(heddle_executor *ex, heddle_error *err) {
+  ex->course = &staged_course;
+  ex->drive.ended = end_staged;
+  return ctl_start(ex->model->stages, ex, &ex->staged, err);
+}
+
+void heddle__staged_free(heddle_executor *ex) {
+  if (ex->staged == NULL) return;
+  ctl_end(ex->staged);
+  ex->staged = NULL;
 }
 
 #else /* no model has stages */
@@ -101,9 +172,8 @@ void heddle__stages_free(heddle_model *m) {
   (void)m;
 }
 
-heddle_status heddle__stages_explain(heddle_model *m, heddle_executor *ex, heddle_explain_format format, char **out,
-                                     heddle_error *err) {
-  (void)m, (void)ex, (void)format, (void)out;
+heddle_status heddle__stages_explain(heddle_model *m, heddle_explain_format format, char **out, heddle_error *err) {
+  (void)m, (void)format, (void)out;
   return heddle__left_out(err, "models in stages", "HEDDLE_CONTROL");
 }
 
@@ -114,25 +184,5 @@ heddle_status heddle__staged_make(heddle_executor *ex, heddle_error *err) {
 
 void heddle__staged_free(heddle_executor *ex) {
   (void)ex;
-}
-
-heddle_status heddle__staged_begin(heddle_executor *ex, bool timed, heddle_error *err) {
-  (void)ex, (void)timed;
-  return heddle__left_out(err, "models in stages", "HEDDLE_CONTROL");
-}
-
-heddle_tensor *heddle__staged_result(heddle_executor *ex, uint32_t i) {
-  (void)ex, (void)i;
-  return NULL;
-}
-
-heddle_status heddle__staged_run_to(heddle_executor *ex, const heddle__keep *target, heddle_tensor **out,
-                                    heddle_error *err) {
-  (void)ex, (void)target, (void)out;
-  return heddle__left_out(err, "models in stages", "HEDDLE_CONTROL");
-}
-
-void heddle__staged_stats(heddle_executor *ex, heddle_executor_stats *all) {
-  (void)ex, (void)all;
 }
 #endif

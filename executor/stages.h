@@ -5,7 +5,7 @@
 #ifndef HEDDLE_EXECUTOR_STAGES_H
 #define HEDDLE_EXECUTOR_STAGES_H
 
-#include "executor/state.h"
+#include "executor/course.h"
 
 /* A node whose output's shape is a value that only the run gives is in a later stage than what makes the value; where it
  * is the data itself that decides (NonZero), what follows is in a later one still, so that only the node is planned anew
@@ -21,28 +21,14 @@ heddle_status heddle__graph_cuts(const heddle_graph *g, const heddle__constant *
 heddle_status heddle__stages_make(heddle_model *m, const char *optimize, heddle_error *err);
 void heddle__stages_free(heddle_model *m); /* a model without stages too */
 
-/* The plans of all stages that are planned, one after another; ex: those of an executor, NULL: those of the model. */
-heddle_status heddle__stages_explain(heddle_model *m, heddle_executor *ex, heddle_explain_format format, char **out,
-                                     heddle_error *err);
+/* The plans of all stages that are planned, one after another. */
+heddle_status heddle__stages_explain(heddle_model *m, heddle_explain_format format, char **out, heddle_error *err);
 
-/* An executor's state of its stages. */
+/* An executor's state of its stages, and its course. */
 heddle_status heddle__staged_make(heddle_executor *ex, heddle_error *err);
 void heddle__staged_free(heddle_executor *ex); /* an executor without stages too */
 
-/* What heddle__executor_begin does for such an executor. */
-heddle_status heddle__staged_begin(heddle_executor *ex, bool timed, heddle_error *err);
-
-/* An output of the last run; borrowed, NULL before the first. */
-heddle_tensor *heddle__staged_result(heddle_executor *ex, uint32_t i);
-
-/* Runs, and copies one value. */
-heddle_status heddle__staged_run_to(heddle_executor *ex, const heddle__keep *target, heddle_tensor **out,
-                                    heddle_error *err);
-
 /* Whether a tensor still is the output's memory: so that a run that changes nothing makes no tensor. */
 bool heddle__executor_is_view(heddle_executor *ex, uint32_t i, const heddle_tensor *t);
-
-/* Adds what the executors of the stages count. */
-void heddle__staged_stats(heddle_executor *ex, heddle_executor_stats *all);
 
 #endif

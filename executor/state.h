@@ -24,10 +24,11 @@ typedef struct heddle__result {
 struct heddle_executor {
   atomic_uint references;
   heddle_model *model;
-  heddle_model *active;           /* whose programs it runs: model, or one of its spares after a device failed */
-  struct heddle__flight *flight;  /* of one with several runs in flight; then nothing below is used but the counts */
-  struct heddle__flight *lane_of; /* NULL: this is no lane */
-  uint32_t lane;                  /* its number */
+  heddle_model *active;                /* whose programs it runs: model, or one of its spares after a device failed */
+  const struct heddle__course *course; /* course.h: what its calls do */
+  struct heddle__flight *flight;       /* flight.c's: of a shell, of which nothing below is used but the counts */
+  struct heddle__flight *lane_of;      /* NULL: this is no lane */
+  uint32_t lane;                       /* its number */
   heddle__arg *args;
   heddle__result *results;
   uint32_t n_args, n_results;
@@ -37,7 +38,7 @@ struct heddle_executor {
   bool copies_in;                /* some input's lent memory is copied before each run */
   bool lent_shapes;              /* some input's lent memory decides shapes: it is read again before each run */
   uint32_t unset;                /* an input that the program needs and nobody set; HEDDLE__NONE: none */
-  struct heddle__staged *staged; /* of a model in stages; then bound stays NULL */
+  struct heddle__staged *staged; /* stages.c's: of a model in stages; then bound stays NULL */
   heddle__drive drive;
   heddle__profile *profile; /* of bound; made when first needed */
   bool tracing;             /* the pending run is timed for the context's trace */
@@ -74,9 +75,6 @@ heddle_status heddle__executor_copy_in(heddle_executor *ex, heddle__bound *b, he
 /* The wish for the present inputs; values and late are arrays that the caller frees with heddle__free. */
 heddle_status heddle__executor_wish(heddle_executor *ex, heddle__wish *out, heddle_error *err);
 void heddle__wish_free(heddle__wish *wish);
-
-/* Makes a run pending; timed: with a profile. */
-heddle_status heddle__executor_begin(heddle_executor *ex, bool timed, heddle_error *err);
 
 /* Which input of a bound program was never set; HEDDLE__NONE: none. HEDDLE_EINVAL names it. */
 uint32_t heddle__executor_unset(const heddle_executor *ex, const heddle__bound *b);

@@ -2,28 +2,100 @@
  * the thread's, because Go runs a function that C calls on the thread that called it. */
 #include "bridge.h"
 
+#include <pthread.h>
+#include <stdatomic.h>
+#include <stdbool.h>
 #include <stdio.h>
 
 #include <_cgo_export.h>
 
-/* A call from Go that is under way on this thread: where a Go function that fails in it leaves its error. */
+/* An error of a Go function on its way back to Go: its handle, and the number by which the call that fails finds it. */
+typedef struct passing {
+  uintptr_t cause; /* 0: there is none */
+  uint64_t origin;
+} passing;
+
+/* Code in between may handle one failure and report another: so many are kept. */
+enum { KEPT = 4, STRAYS = 64 };
+
+/* A call from Go that is under way on this thread: where Go functions that fail in it leave their errors. */
 typedef struct frame {
   struct frame *outer;
-  uintptr_t cause;
+  passing kept[KEPT]; /* a ring */
+  unsigned next;
 } frame;
 
 static _Thread_local frame *current;
 static _Thread_local void *returned;
 
-static void enter(frame *f) {
-  f->outer = current;
-  f->cause = 0;
-  current = f;
+/* Those that fail on threads that no call from Go is on; kept while there is a call anywhere. */
+static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
+static passing strays[STRAYS]; /* a ring */
+static unsigned next_stray;
+static atomic_uint calls; /* on their way */
+
+static void drop(uintptr_t cause) {
+  if (cause != 0) heddleGoDrop(cause);
 }
 
-static uintptr_t leave(const frame *f) {
+static uintptr_t put(passing *ring, unsigned n, unsigned *next, passing p) {
+  passing *place = &ring[(*next)++ % n];
+  const uintptr_t old = place->cause;
+  *place = p;
+  return old;
+}
+
+static uintptr_t take(passing *ring, unsigned n, uint64_t origin) {
+  for (unsigned i = 0; origin != 0 && i < n; i++) {
+    if (ring[i].cause == 0 || ring[i].origin != origin) continue;
+    const uintptr_t found = ring[i].cause;
+    ring[i].cause = 0;
+    return found;
+  }
+  return 0;
+}
+
+static void keep(uintptr_t cause, heddle_error *err) {
+  const passing p = {cause, heddle_error_mark(err)};
+  uintptr_t unused = cause;
+  if (p.origin != 0 && current != NULL) {
+    unused = put(current->kept, KEPT, &current->next, p);
+  } else if (p.origin != 0 && atomic_load(&calls) > 0) {
+    pthread_mutex_lock(&lock);
+    unused = put(strays, STRAYS, &next_stray, p);
+    pthread_mutex_unlock(&lock);
+  }
+  drop(unused);
+}
+
+static void enter(frame *f) {
+  f->outer = current;
+  f->next = 0;
+  memset(f->kept, 0, sizeof f->kept);
+  current = f;
+  atomic_fetch_add(&calls, 1);
+}
+
+/* The handle of the Go error that the call failed because of, or 0; drops the others. */
+static uintptr_t leave(frame *f, heddle_status status, const heddle_error *err) {
+  const uint64_t origin = status != HEDDLE_OK ? heddle_error_origin(err) : 0;
+  uintptr_t found = take(f->kept, KEPT, origin);
+  uintptr_t unused[STRAYS];
+  unsigned n = 0;
+  for (unsigned i = 0; f->next > 0 && i < KEPT; i++) drop(f->kept[i].cause);
   current = f->outer;
-  return f->cause;
+  const bool last = atomic_fetch_sub(&calls, 1) == 1;
+  if (!last && (origin == 0 || found != 0)) return found;
+  pthread_mutex_lock(&lock);
+  if (found == 0) found = take(strays, STRAYS, origin);
+  for (; next_stray > 0 && atomic_load(&calls) == 0 && n < STRAYS; n++) {
+    unused[n] = strays[n].cause;
+    strays[n].cause = 0;
+  }
+  if (n > 0) next_stray = 0;
+  pthread_mutex_unlock(&lock);
+  while (n > 0) drop(unused[--n]); /* without the lock: it calls Go */
+  return found;
 }
 
 /* ---- functions of Go */
@@ -40,13 +112,8 @@ static heddle_status call_go(void *self, const heddle_value *args, uint32_t n, h
     if (result->kind == HEDDLE_VALUE_BYTES) returned = (void *)(uintptr_t)result->of.data;
     return HEDDLE_OK;
   }
+  keep(cause, &words);
   if (err != NULL) *err = words;
-  if (current == NULL) {
-    if (cause != 0) heddleGoDrop(cause);
-    return s;
-  }
-  if (current->cause != 0) heddleGoDrop(current->cause);
-  current->cause = cause;
   return s;
 }
 
@@ -66,7 +133,7 @@ heddle_status hgo_call(heddle_function *f, const heddle_value *args, uint32_t n,
   err->text[0] = '\0';
   enter(&here);
   heddle_status s = heddle_function_call(f, args, n, &out->value, err);
-  out->cause = leave(&here);
+  out->cause = leave(&here, s, err);
   if (s != HEDDLE_OK) return s;
   const void *from = NULL;
   if (out->value.kind == HEDDLE_VALUE_STRING) {
@@ -119,6 +186,7 @@ hgo_exec *hgo_exec_create(heddle_model *m, heddle_error *err, heddle_status *sta
 void hgo_exec_free(hgo_exec *e) {
   if (e == NULL) return;
   heddle_executor_release(e->ex);
+  drop(e->cause);
   free(e->bound);
   free(e->outs);
   free(e);
@@ -127,9 +195,10 @@ void hgo_exec_free(hgo_exec *e) {
 heddle_status hgo_run(uintptr_t exec) {
   hgo_exec *e = (hgo_exec *)exec;
   frame here;
+  drop(e->cause); /* of a run that was left behind */
   enter(&here);
   heddle_status s = heddle_executor_run(e->ex, HEDDLE_FOREVER, &e->err);
-  e->cause = leave(&here);
+  e->cause = leave(&here, s, &e->err);
   return s;
 }
 

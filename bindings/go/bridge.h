@@ -10,7 +10,7 @@
 #include "heddle/heddle.h"
 
 /* What a call of a function gave. text: memory of malloc with the bytes of a STRING or BYTES, of value.bytes bytes; the
- * caller frees it. cause: a Go handle of the error of the last Go function that failed within the call, which the caller
+ * caller frees it. cause: a Go handle of the error of the Go function that the call failed because of, which the caller
  * deletes; 0: there is none. */
 typedef struct hgo_result {
   heddle_value value;
@@ -36,7 +36,7 @@ typedef struct hgo_array {
 
 void hgo_describe(heddle_tensor *t, hgo_array *out);
 
-/* An executor as a call uses it, in C memory. cause is as above, of the last run. */
+/* An executor as a call uses it, in C memory. cause is as above, of the last run; hgo_exec_free deletes it too. */
 typedef struct hgo_exec {
   heddle_executor *ex;
   heddle_tensor **bound; /* per output: bound to the executor, or NULL */

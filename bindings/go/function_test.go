@@ -174,6 +174,66 @@ func TestAFailureThatWasHandledIsNotTheNextOnes(t *testing.T) {
 	}
 }
 
+// The number of an error identifies the Go error, not its text.
+func TestTheSameTextIsNotTheSameError(t *testing.T) {
+	calls := ok[*Module](t)(LoadModuleFromFile(prepared(t, "calls.so")))
+	apply, reword := ok[*Function](t)(calls.GetFunction("apply")), ok[*Function](t)(calls.GetFunction("reword"))
+	same := errors.New("reword: it did not work")
+	_, err := reword.Invoke(func(...*Value) (interface{}, error) { return nil, same })
+	if err == nil || !strings.Contains(err.Error(), same.Error()) || errors.Is(err, same) {
+		t.Fatalf("%v", err)
+	}
+	first, second := errors.New("same"), errors.New("same")
+	_, err = apply.Invoke(func(...*Value) (interface{}, error) {
+		if _, err := apply.Invoke(func(...*Value) (interface{}, error) { return nil, first }); !errors.Is(err, first) {
+			t.Errorf("%v", err)
+		}
+		return nil, second
+	})
+	if errors.Is(err, first) || !errors.Is(err, second) {
+		t.Fatalf("%v", err)
+	}
+}
+
+func TestTheSameTextInSeveralThreads(t *testing.T) {
+	apply := ok[*Function](t)(ok[*Module](t)(LoadModuleFromFile(prepared(t, "calls.so"))).GetFunction("apply"))
+	const n = 4
+	var all sync.WaitGroup
+	for i := 0; i < n; i++ {
+		all.Add(1)
+		go func() {
+			defer all.Done()
+			for k := 0; k < 50; k++ {
+				mine := errors.New("same")
+				_, err := apply.Invoke(func(...*Value) (interface{}, error) {
+					return apply.Invoke(func(...*Value) (interface{}, error) { return nil, mine })
+				})
+				if !errors.Is(err, mine) {
+					t.Errorf("%v", err)
+				}
+			}
+		}()
+	}
+	all.Wait()
+}
+
+type ofTask struct{ task int64 }
+
+func (e *ofTask) Error() string { return "same" }
+
+// The error of a parallel loop names its task, and is that of the same task.
+func TestTheSameTextInSeveralTasks(t *testing.T) {
+	parts := ok[*Function](t)(ok[*Module](t)(LoadModuleFromFile(prepared(t, "calls.so"))).GetFunction("parts"))
+	setFunction(t, "go.part", func(args ...*Value) (interface{}, error) { return nil, &ofTask{args[0].AsInt64()} })
+	for i := 0; i < 50; i++ {
+		_, err := parts.Invoke()
+		var cause *ofTask
+		if !errors.As(err, &cause) || !strings.Contains(err.Error(), fmt.Sprintf("task %d of a parallel loop", cause.task)) {
+			t.Fatalf("%v, of %v", err, cause)
+		}
+	}
+}
+
 func TestCompiledCodeCallsAFunctionByName(t *testing.T) {
 	calls := ok[*Module](t)(LoadModuleFromFile(prepared(t, "calls.so"), "so"))
 	byName := ok[*Function](t)(calls.GetFunction("by_name"))

@@ -23,7 +23,7 @@ from tvm_graph import Call, tvm_graph  # noqa: E402
 F32 = "float32"
 
 # by_name and node hand all that they get to the functions go.seen and go.node, and back what those return; apply calls its
-# first argument with the others; parts calls go.part from each task of a parallel loop, on threads that Go does not know.
+# first argument with the others; reword does, and fails with a text of its own where that fails; parts calls go.part from each task of a parallel loop, on threads that Go does not know.
 FORWARD = """
 FUNCTION(%s) {
   void *f;
@@ -36,6 +36,12 @@ FUNCTION(apply) {
   TVMValue *args = args_;
   if (num_args < 1 || codes[0] != 10) { TVMAPISetLastError("apply: expected a function"); return -1; }
   return TVMFuncCall(args[0].v_handle, args + 1, codes + 1, num_args - 1, out_ret, out_code);
+}
+FUNCTION(reword) {
+  TVMValue *args = args_;
+  if (TVMFuncCall(args[0].v_handle, args + 1, codes + 1, num_args - 1, out_ret, out_code) == 0) return 0;
+  TVMAPISetLastError("reword: it did not work");
+  return -1;
 }
 static int part(int task, Group *group, void *data) {
   void *f;

@@ -21,14 +21,6 @@ func (c *Call) failed(s C.heddle_status) error {
 	return err
 }
 
-// A Go function in a run may have failed and the run ended well all the same.
-func (c *Call) forget() {
-	if c.e.cause != 0 {
-		takeCause(c.e.cause)
-		c.e.cause = 0
-	}
-}
-
 func (c *Call) number() C.uintptr_t { return C.uintptr_t(uintptr(unsafe.Pointer(c.e))) }
 
 func (c *Call) runPlain() error {
@@ -36,7 +28,6 @@ func (c *Call) runPlain() error {
 	if s != C.HEDDLE_OK {
 		return c.failed(s)
 	}
-	c.forget()
 	return nil
 }
 
@@ -79,7 +70,6 @@ func (c *Call) runUntil(ctx context.Context) error {
 		}
 	}
 	if s == C.HEDDLE_OK {
-		c.forget()
 		return nil
 	}
 	err := c.failed(s).(*Error)
@@ -125,7 +115,6 @@ func (c *Call) runOutputs(ctx context.Context) ([]*Array, error) {
 	if s != C.HEDDLE_OK {
 		return nil, c.failed(s)
 	}
-	c.forget()
 	made := unsafe.Slice(c.e.outs, len(c.outputs))
 	outputs := make([]*Array, len(made))
 	for i := range made {

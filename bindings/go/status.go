@@ -120,18 +120,9 @@ func oneLine(text string) string {
 	return strings.NewReplacer("\n", " ", "\r", " ", "\x00", " ").Replace(text)
 }
 
-// The cause belongs to an error that has its words: another failure may have come after it.
+// The error of the Go function that the call failed because of, or nil.
 func (e *Error) withCause(cause error) *Error {
-	if cause == nil {
-		return e
-	}
-	words := oneLine(cause.Error())
-	if len(words) > 200 {
-		words = words[:200]
-	}
-	if strings.Contains(e.Message, words) {
-		e.cause = cause
-	}
+	e.cause = cause
 	return e
 }
 

@@ -29,7 +29,7 @@ static node **bucket(const void *handle) {
   return &set[((uintptr_t)handle >> 4) * UINT64_C(0x9E3779B97F4A7C15) >> 54];
 }
 
-static heddle__wrap *find(const void *handle) {
+static heddle__wrap *find_wrap(const void *handle) {
   pthread_mutex_lock(&set_lock);
   node *n = *bucket(handle);
   while (n != NULL && (const void *)&n->wrap != handle) n = n->next;
@@ -137,7 +137,7 @@ static heddle__wrap nothing;
 
 heddle__wrap *heddle__unwrap(heddle__call *c, const void *handle, heddle__kind kind) {
   if (c->status != HEDDLE_OK) return &nothing;
-  heddle__wrap *w = handle != NULL ? find(handle) : NULL;
+  heddle__wrap *w = handle != NULL ? find_wrap(handle) : NULL;
   if (w == NULL || w->kind != kind) {
     heddle__broken(c, HEDDLE_EINTERNAL, "the %s is %s", kind_words[kind],
                    handle == NULL ? "NULL"
@@ -181,7 +181,7 @@ heddle__wrap *heddle__give(heddle__call *c, heddle__kind kind, void *real, heddl
 
 heddle__wrap *heddle__take(const void *handle, heddle__kind kind, const char *name) {
   if (handle == NULL) return NULL;
-  heddle__wrap *w = find(handle);
+  heddle__wrap *w = find_wrap(handle);
   if (w == NULL || w->kind != kind) {
     /* There is no status to return and no log to find by a stranger's pointer, unless it is of another kind. */
     if (w != NULL) heddle__broken_logged(w->layers, "%s was given a handle of another kind", name);

@@ -41,7 +41,7 @@ static struct {
   unsigned count;
 } notes = {.lock = PTHREAD_MUTEX_INITIALIZER};
 
-static note *find(unsigned long long number) {
+static note *find_note(unsigned long long number) {
   for (unsigned i = 0; i < MOST_NOTES && i < notes.count; i++)
     if (notes.data[i].number == number) return &notes.data[i];
   return NULL;
@@ -49,7 +49,7 @@ static note *find(unsigned long long number) {
 
 static bool recall(const heddle__plugin *p, note *out) {
   pthread_mutex_lock(&notes.lock);
-  const note *n = find(heddle__probe_number(p->real));
+  const note *n = find_note(heddle__probe_number(p->real));
   bool is = n != NULL && n->size == p->size && n->mtime_ns == p->mtime_ns;
   if (is) *out = *n;
   pthread_mutex_unlock(&notes.lock);
@@ -60,7 +60,7 @@ static bool recall(const heddle__plugin *p, note *out) {
 static void remember(const heddle__plugin *p, const heddle__finding *what, const char *reason) {
   unsigned long long number = heddle__probe_number(p->real);
   pthread_mutex_lock(&notes.lock);
-  note *n = find(number);
+  note *n = find_note(number);
   if (n == NULL) n = &notes.data[notes.count++ % MOST_NOTES];
   *n = (note){.number = number, .size = p->size, .mtime_ns = p->mtime_ns, .good = reason == NULL};
   if (reason != NULL) {

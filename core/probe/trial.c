@@ -273,7 +273,7 @@ static void read_answer(const child *c, uint32_t limit_ms, heddle__trial *out) {
 
 /* ---- all of it */
 
-static void run(child *c, uint32_t limit_ms, heddle__trial *out) {
+static void run_child(child *c, uint32_t limit_ms, heddle__trial *out) {
   char program[4096];
   int ends[2] = {-1, -1}, pipes[2] = {-1, -1}, nothing = -1;
   heddle_error err = {0, 0, ""};
@@ -317,7 +317,7 @@ void heddle__trial_run(const heddle__plugin *plugin, uint32_t limit_ms, heddle__
   *out =
       (heddle__trial){.verdict = TRIAL_NONE, .words = "memory is out", .drivers = json_array(), .files = json_array()};
   c.text = malloc(MOST_ANSWER + 1);
-  if (c.text != NULL && out->drivers != NULL && out->files != NULL) run(&c, limit_ms, out);
+  if (c.text != NULL && out->drivers != NULL && out->files != NULL) run_child(&c, limit_ms, out);
   if (c.request >= 0) close(c.request);
   if (c.answer >= 0) close(c.answer);
   free(c.ask);

@@ -264,10 +264,10 @@ heddle__run_end ctl_drive(void *self, const heddle__helm *helm, heddle_status *s
   return *status == HEDDLE_OK ? HEDDLE__RUN_DONE : HEDDLE__RUN_FAILED;
 }
 
-bool ctl_drain(void *self, char *what, size_t size) {
+bool ctl_drain(void *self, heddle__waker *waker, char *what, size_t size) {
   heddle__staged *st = self;
   (void)what; /* an inner executor whose work hangs says so itself, when it is used again */
-  (void)size;
+  (void)size, (void)waker;
   if (st->pending == NULL) return true;
   heddle__drive_cancel(&st->pending->drive);
   (void)heddle__drive_wait(&st->pending->drive, HEDDLE_FOREVER, NULL);

@@ -73,7 +73,7 @@ heddle__run_end ctl_unit_run(heddle__staged *st, ctl_unit *u, const heddle__helm
   for (;;) {
     if (heeds(helm)) return HEDDLE__RUN_STOPPED;
     if (st->pending == NULL) {
-      *status = heddle__executor_begin(u->ex, false, err);
+      *status = u->ex->course->begin(u->ex, false, err);
       if (*status != HEDDLE_OK) return HEDDLE__RUN_FAILED;
       st->pending = u->ex;
     }

@@ -69,7 +69,7 @@ static uint32_t *place_of(const book *b, const heddle__digest *region) {
   return &b->index[i];
 }
 
-static entry *find(const book *b, const heddle__digest *region) {
+static entry *find_cost(const book *b, const heddle__digest *region) {
   const uint32_t number = b->room > 0 ? *place_of(b, region) : 0;
   return number != 0 ? &b->entries[number - 1] : NULL;
 }
@@ -102,7 +102,7 @@ static bool grow(book *b) {
 
 /* A new entry, or the one that is there; NULL where there is no room. */
 static entry *take(book *b, const heddle__digest *region) {
-  entry *e = find(b, region);
+  entry *e = find_cost(b, region);
   if (e != NULL || b->count == MOST_ENTRIES) return e;
   if ((b->count == b->room && !grow(b)) || b->entries == NULL) return NULL;
   e = &b->entries[b->count++];
@@ -186,7 +186,7 @@ static bool read_entry(book *b, const char *line) {
   if (!read_hex(&p, DIGITS / 2, &region.word[0]) || !read_hex(&p, DIGITS / 2, &region.word[1]) ||
       !read_number(&p, &ps) || !read_number(&p, &margin))
     return false;
-  if (find(b, &region) != NULL) return true;
+  if (find_cost(b, &region) != NULL) return true;
   entry *e = take(b, &region);
   if (e == NULL) return true; /* full */
   e->ps = ps;
@@ -257,7 +257,7 @@ static book *book_of(heddle__costs *c, const heddle_device *dev) {
 bool heddle__costs_find(heddle__costs *c, const heddle_device *dev, const heddle__digest *region, heddle__time *out) {
   pthread_mutex_lock(&c->lock);
   book *b = book_of(c, dev);
-  entry *e = b != NULL ? find(b, region) : NULL;
+  entry *e = b != NULL ? find_cost(b, region) : NULL;
   if (e != NULL && e->kept && c->ignore_kept) e = NULL;
   if (e != NULL) *out = (heddle__time){(double)e->ps / 1000, (double)e->margin_ps / 1000};
   pthread_mutex_unlock(&c->lock);

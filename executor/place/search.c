@@ -153,7 +153,7 @@ static uint32_t count_sources(const heddle__problem *p) {
   return most + 1;
 }
 
-static bool run(search *s, const heddle__search_options *o, const uint32_t *prefer) {
+static bool run_search(search *s, const heddle__search_options *o, const uint32_t *prefer) {
   const heddle__problem *p = s->p;
   heddle__found *out = s->out;
   heddle__trial t = {.p = p, .bench = &s->bench, .place = s->trial};
@@ -197,7 +197,7 @@ bool heddle__search(const heddle__problem *p, const heddle__search_options *o, c
   s.times = p->alloc(p->n_nodes, sizeof *s.times);
   s.doubt_of = p->alloc(s.n_sources, sizeof *s.doubt_of);
   bool good = heddle__bench_start(&s.bench, p) && s.trial != NULL && s.raw != NULL && s.simplest != NULL &&
-              s.changed != NULL && s.times != NULL && s.doubt_of != NULL && run(&s, o, prefer);
+              s.changed != NULL && s.times != NULL && s.doubt_of != NULL && run_search(&s, o, prefer);
   heddle__bench_finish(&s.bench, p);
   p->free(s.trial);
   p->free(s.raw);

@@ -72,7 +72,8 @@ typedef struct place {
 
 /* Each pair of devices would say the same. */
 static bool is_first(const heddle_device *dev) {
-  return !atomic_exchange(&dev->ctx->routes_unkept, true);
+  heddle__route_table *table = heddle__route_table_of(dev->ctx);
+  return table != NULL && !atomic_exchange(&table->said_unkept, true);
 }
 
 static bool is_off(const char *folder) {

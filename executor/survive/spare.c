@@ -111,7 +111,7 @@ static heddle_status make(scene *c, const want *w, heddle_model **out) {
 }
 
 /* The spare of the model that is as it is wanted; NULL: there is none. */
-static heddle_model *find(heddle_model *root, const want *w) {
+static heddle_model *find_spare(heddle_model *root, const want *w) {
   pthread_mutex_lock(&root->lock);
   heddle_model *m = root->spares;
   while (m != NULL && !is_like(root, m, w)) m = m->next_spare;
@@ -121,7 +121,7 @@ static heddle_model *find(heddle_model *root, const want *w) {
 
 static bool move(scene *c, const want *w) {
   heddle_executor *ex = c->ex;
-  heddle_model *root = ex->model, *from = ex->active, *m = find(root, w);
+  heddle_model *root = ex->model, *from = ex->active, *m = find_spare(root, w);
   if (m == NULL) {
     if (make(c, w, &m) != HEDDLE_OK) return survive_no(c, "%.350s", c->words->text);
     pthread_mutex_lock(&root->lock); /* another thread may have made one too: then there are two */

@@ -172,7 +172,7 @@ static bool try_from(opt_net *net, opt_node *n, const opt_value *x) {
 }
 
 /* Whatever lies behind a few operators may be x: the nearest are tried first. */
-static bool find(opt_net *net, opt_node *n) {
+static bool find_activation(opt_net *net, opt_node *n) {
   opt_value *list[MOST_TRIED];
   uint32_t count = 0;
   for (uint32_t at = 0; at <= count; at++) {
@@ -193,7 +193,7 @@ bool opt_pass_activation(opt_net *net) {
   bool changed = false;
   for (uint32_t i = net->n_nodes; i-- > 0 && !net->failed;) {
     opt_node *n = &net->nodes[i];
-    if (n->live && (opt_is(n, "Mul") || opt_is(n, "Div"))) changed = find(net, n) || changed;
+    if (n->live && (opt_is(n, "Mul") || opt_is(n, "Div"))) changed = find_activation(net, n) || changed;
   }
   return changed;
 }

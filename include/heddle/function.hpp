@@ -54,10 +54,7 @@ inline heddle_status fail(heddle_status status, const char *text, heddle_error *
 inline heddle_status pass(heddle_status status, const char *text, std::exception_ptr exception,
                           heddle_error *err) noexcept {
   fail(status, text, err);
-  Passing &p = passing();
-  p.exception = std::move(exception);
-  p.status = status;
-  copy_text(p.words, err != nullptr ? err->text : text); // the start identifies it
+  if (err != nullptr) keep_passing(*err, std::move(exception));
   return status;
 }
 #endif

@@ -36,6 +36,15 @@ typedef struct heddle_failure {
  * thread. */
 HEDDLE_API heddle_status heddle_error_failure(const heddle_error *err, heddle_failure *out);
 
+/* Identifies an error. A heddle_callback that fails calls heddle_error_mark after it wrote the text. It returns a number
+ * other than 0 that no other error of this process has. A call that fails because of the callback gives an error with the
+ * same number, also through compiled code and from another thread; heddle_error_origin returns it, so that a language
+ * binding finds the exception that its callback left. Copies of the struct have the same number, an error with another
+ * text has none. mark cuts the text to 799 bytes. Both return 0 where err is NULL, and origin where there is no number.
+ * Any thread. */
+HEDDLE_API uint64_t heddle_error_mark(heddle_error *err);
+HEDDLE_API uint64_t heddle_error_origin(const heddle_error *err);
+
 /* The library's version, "0.1.0". Static string. Any thread. */
 HEDDLE_API const char *heddle_version(void);
 

@@ -127,8 +127,9 @@ static heddle_status give_any(heddle__any *r, bool era21, heddle_value *out, hed
 
 /* ---- the call */
 
-static heddle_status run(const heddle__tvm_caller *caller, struct heddle__lane *lane, const char *name, void *code,
-                         heddle__any *args, int32_t *codes, uint32_t n, heddle_value *result, heddle_error *err) {
+static heddle_status run_function(const heddle__tvm_caller *caller, struct heddle__lane *lane, const char *name,
+                                  void *code, heddle__any *args, int32_t *codes, uint32_t n, heddle_value *result,
+                                  heddle_error *err) {
   const heddle__tvm_library *l = caller->library;
   heddle__tvm_thread *self = heddle__tvm_self();
   heddle__pool *before = self->pool;
@@ -193,7 +194,7 @@ heddle_status heddle__library_call(heddle__tvm_caller *caller, heddle_pstream *s
   struct heddle__lane *lane = NULL;
   if (s == HEDDLE_OK && stream != NULL && (lane = heddle__lane_take(caller, stream)) == NULL)
     s = heddle__no_memory(err, "a call");
-  if (s == HEDDLE_OK) s = run(caller, lane, function, code, args, codes, n, result, err);
+  if (s == HEDDLE_OK) s = run_function(caller, lane, function, code, args, codes, n, result, err);
   if (lane != NULL) {
     heddle_error why = {0}; /* what it launched is waited for, whatever became of the call */
     heddle_status waited = caller->dev->t->stream.sync(stream, UINT64_MAX, &why);

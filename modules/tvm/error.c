@@ -15,6 +15,7 @@ void heddle__tvm_say(const char *kind, const char *words) {
   snprintf(self->error, sizeof self->error, "%s%s%.900s", kind != NULL ? kind : "", kind != NULL ? ": " : "",
            words != NULL ? words : "");
   self->status = HEDDLE_OK;
+  self->raised = false;
 }
 
 void heddle__tvm_forget(heddle__tvm_thread *self) {
@@ -38,6 +39,7 @@ void heddle__tvm_set_last_error(const char *words) {
 
 void heddle__tvm_raise(const char *kind, const char *words) {
   heddle__tvm_say(kind, words);
+  heddle__tvm_self()->raised = true;
 }
 
 void *heddle__of_tvm_ffi(const char *name) {
@@ -63,6 +65,7 @@ void heddle__tvm_raise_parts(const char *kind, const char **parts, int32_t n) {
   heddle__tvm_thread *self = heddle__tvm_self();
   if (pass_on(kind, parts, n)) return;
   heddle__tvm_say(kind, NULL);
+  self->raised = true;
   size_t used = strlen(self->error);
   for (int32_t i = 0; i < n && used < sizeof self->error - 1; i++) {
     if (parts[i] == NULL) continue;

@@ -68,13 +68,13 @@ static const heddle__method debug_methods[] = {
     {"run_individual_node", heddle__executor_run_individual_node},
 };
 
-static int find(heddle_object *self, const char *name, heddle_function **out) {
+static int find_of_executor(heddle_object *self, const char *name, heddle_function **out) {
   int rc = heddle__method_find(methods, sizeof methods / sizeof methods[0], self, name, out);
   if (rc != 0 || *out != NULL || !heddle__executor_self(self)->debug) return rc;
   return heddle__method_find(debug_methods, sizeof debug_methods / sizeof debug_methods[0], self, name, out);
 }
 
-static const heddle__object_type executor_type = {.kind = "GraphExecutor", .find = find, .finish = finish};
+static const heddle__object_type executor_type = {.kind = "GraphExecutor", .find = find_of_executor, .finish = finish};
 
 heddle__runner *heddle__executor_of(heddle_object *o) {
   return o != NULL && o->type == &executor_type ? heddle__executor_self(o) : NULL;

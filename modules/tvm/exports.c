@@ -48,8 +48,8 @@ static const char *kernel(const heddle__tvm_library *l, uint32_t i, uint32_t k) 
   return m != NULL && k < m->n_kernels ? m->kernels[k].name : NULL;
 }
 
-static heddle_status find(const heddle__tvm_library *l, const char *name, int32_t *type, const char **kind,
-                          heddle_error *err) {
+static heddle_status find_export(const heddle__tvm_library *l, const char *name, int32_t *type, const char **kind,
+                                 heddle_error *err) {
   *type = HEDDLE_DEVICE_CPU;
   *kind = NULL;
   if (heddle__library_code(l, name) == NULL) {
@@ -93,7 +93,7 @@ static const heddle__tvm_table table = {
     .import = import,
     .kernel = kernel,
     .call = heddle__library_call,
-    .find = find,
+    .find = find_export,
     .serves = serves,
     .plugin = heddle__kind_plugin,
     .attach = heddle__device_attach,

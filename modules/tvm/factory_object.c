@@ -27,9 +27,10 @@ static void finish(heddle_object *self) {
   heddle_module_release(f->m);
 }
 
-static int find(heddle_object *self, const char *name, heddle_function **out);
+static int find_of_factory(heddle_object *self, const char *name, heddle_function **out);
 
-static const heddle__object_type factory_type = {.kind = "GraphExecutorFactory", .find = find, .finish = finish};
+static const heddle__object_type factory_type = {
+    .kind = "GraphExecutorFactory", .find = find_of_factory, .finish = finish};
 
 static heddle_object *make(heddle_module *m, const char *name, bool bare) {
   factory *f = (factory *)(void *)heddle__object_new(&factory_type, sizeof *f);
@@ -130,7 +131,7 @@ static HEDDLE__METHOD(remove_params) {
   return heddle__give_object(bare, ret, ret_code);
 }
 
-static int find(heddle_object *self, const char *name, heddle_function **out) {
+static int find_of_factory(heddle_object *self, const char *name, heddle_function **out) {
   const heddle__method methods[] = {{((factory *)(void *)self)->name, create_default},
                                     {"get_graph_json", get_graph_json},
                                     {"get_graph_params", get_graph_params},

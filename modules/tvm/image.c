@@ -81,7 +81,8 @@ static bool describe(const heddle__image *image, const Elf64_Sym *s, heddle__sym
   return true;
 }
 
-static bool find(const void *self, const char *head, const char *name, heddle__symbol_kind kind, heddle__symbol *out) {
+static bool find_in_image(const void *self, const char *head, const char *name, heddle__symbol_kind kind,
+                          heddle__symbol *out) {
   const heddle__image *image = self;
   size_t n = strlen(head);
   for (size_t i = 0; i < image->count; i++) {
@@ -101,7 +102,7 @@ static void each(const void *self, void (*fn)(void *user, const heddle__symbol *
 }
 
 heddle__symbols heddle__image_symbols(const heddle__image *image) {
-  static const heddle__symbols_table table = {find, each};
+  static const heddle__symbols_table table = {find_in_image, each};
   return (heddle__symbols){&table, image, ""};
 }
 

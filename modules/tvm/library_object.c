@@ -24,7 +24,7 @@ static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER; /* guards both lists; a
 static library_object *all;
 static given *pinned;
 
-static int find(heddle_object *self, const char *name, heddle_function **out);
+static int find_of_library(heddle_object *self, const char *name, heddle_function **out);
 
 static void finish(heddle_object *self) {
   library_object *o = (library_object *)(void *)self, **link = &all;
@@ -35,7 +35,7 @@ static void finish(heddle_object *self) {
   heddle_module_release(o->m);
 }
 
-static const heddle__object_type library_type = {.kind = "library", .find = find, .finish = finish};
+static const heddle__object_type library_type = {.kind = "library", .find = find_of_library, .finish = finish};
 
 /* ---- functions */
 
@@ -56,7 +56,7 @@ static int call(void *self, const heddle__word *args, const int32_t *codes, int3
   return heddle__values_call(((library_object *)(void *)f->library)->m, f->name, args, codes, n, ret, ret_code);
 }
 
-static int find(heddle_object *self, const char *name, heddle_function **out) {
+static int find_of_library(heddle_object *self, const char *name, heddle_function **out) {
   const library_object *o = (library_object *)(void *)self;
   if (heddle__library_code(o->m->library, name) == NULL) return 0;
   size_t n = strlen(name) + 1;

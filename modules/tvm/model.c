@@ -18,7 +18,7 @@ static const heddle__submodule *first(const heddle__tvm_library *l) {
   return NULL;
 }
 
-static const heddle__submodule *find(const heddle__tvm_library *l, const char *name, heddle_error *err) {
+static const heddle__submodule *find_submodule(const heddle__tvm_library *l, const char *name, heddle_error *err) {
   char list[300] = "";
   size_t used = 0;
   if (name == NULL && first(l) != NULL) return first(l);
@@ -42,7 +42,7 @@ static unsigned char *put_u64(unsigned char *at, uint64_t value) {
 
 heddle_status heddle__library_model(const heddle__tvm_library *l, const char *name, const char **graph,
                                     size_t *graph_bytes, void **params, size_t *params_bytes, heddle_error *err) {
-  const heddle__submodule *m = find(l, name, err);
+  const heddle__submodule *m = find_submodule(l, name, err);
   if (m == NULL) return HEDDLE_ENOTFOUND;
   size_t bytes = 16 + (size_t)m->names.bytes + 8 + (size_t)m->arrays.bytes;
   unsigned char *blob = heddle__alloc(bytes, 1), *at = blob;

@@ -306,7 +306,7 @@ heddle_status heddle__tvm_row(heddle_plaunch *const *launches, uint32_t *at, uin
   return failed(*p, err);
 }
 
-static heddle_status run(heddle_plaunch *launch, heddle_error *err) {
+static heddle_status run_launch(heddle_plaunch *launch, heddle_error *err) {
   heddle__tvm_thread *self = heddle__tvm_self();
   heddle__pool *before = self->pool;
   struct heddle__lane *lane_before = self->lane;
@@ -327,5 +327,5 @@ const heddle_op_table heddle__tvm_op = {
     .op_free = op_free,
     .prepare = prepare,
     .bind = bind,
-    .run = run,
+    .run = run_launch,
 };

@@ -95,9 +95,8 @@ static bool open_names(void) {
   return n > 0 && (size_t)n < sizeof path && dlopen(path, RTLD_NOW | RTLD_GLOBAL | RTLD_NODELETE) != NULL;
 }
 
-/* Whether a file has names of TVM's C++ library, which external code generators use. */
-static bool wants_objects(const char *path) {
-  static const char mark[] = "3tvm7runtime";
+/* Whether a file has these bytes, such as the name of a symbol with the zero before it. */
+static bool file_has(const char *path, const char *mark, size_t n) {
   struct stat info;
   bool found = false;
   int fd = open(path, O_RDONLY | O_CLOEXEC);
@@ -105,7 +104,7 @@ static bool wants_objects(const char *path) {
   if (fstat(fd, &info) == 0 && info.st_size > 0) {
     void *text = mmap(NULL, (size_t)info.st_size, PROT_READ, MAP_PRIVATE, fd, 0);
     if (text != MAP_FAILED) {
-      found = memmem(text, (size_t)info.st_size, mark, sizeof mark - 1) != NULL;
+      found = memmem(text, (size_t)info.st_size, mark, n) != NULL;
       munmap(text, (size_t)info.st_size);
     }
   }
@@ -113,22 +112,29 @@ static bool wants_objects(const char *path) {
   return found;
 }
 
+/* Why dlopen failed; its own text may go with the next call. */
+static void copy_reason(char *out, size_t size) {
+  const char *words = dlerror();
+  snprintf(out, size, "%s", words != NULL ? words : "no reason given");
+}
+
 /* A name that is missing is said now; with lazy binding it would end the process when it is called. No code of a library
  * runs before all its names are found, so that it can be tried again. */
 static heddle_status map_library(const char *path, void **out, heddle_error *err) {
+  static const char ffi[] = "TVMFFI", objects[] = "3tvm7runtime", runtime[] = "\0libtvm";
   *out = dlopen(path, RTLD_NOW | RTLD_LOCAL);
-  const char *words = *out == NULL ? dlerror() : NULL;
-  if (words != NULL && strstr(words, ": TVMFFI") != NULL && open_names()) {
+  char words[600] = "";
+  if (*out == NULL) copy_reason(words, sizeof words);
+  if (*out == NULL && file_has(path, ffi, sizeof ffi - 1) && open_names()) {
     *out = dlopen(path, RTLD_NOW | RTLD_LOCAL);
-    words = *out == NULL ? dlerror() : NULL;
+    if (*out == NULL) copy_reason(words, sizeof words);
   }
   if (*out != NULL) return HEDDLE_OK;
-  if (words == NULL) words = "no reason given";
   const char *advice = "";
-  if (wants_objects(path))
+  if (file_has(path, objects, sizeof objects - 1)) /* TVM's C++ library, which external code generators use */
     advice = " (it was made for TVM's own C++ library, which is not here: compile the model without the external code "
              "generator that made it)";
-  else if (strncmp(words, "libtvm", 6) == 0)
+  else if (file_has(path, runtime, sizeof runtime - 1))
     advice = " (it was linked to TVM's own runtime, which is not here: link it again without that; what it takes from "
              "TVM's C runtime is in libheddle_tvm)";
   return heddle__fail(err, HEDDLE_EABI, "it could not be loaded: %s%s", words, advice);

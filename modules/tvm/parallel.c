@@ -15,7 +15,10 @@ typedef struct gang {
   pthread_cond_t turn;
   int arrived;
   unsigned round;
-  int failed; /* task that failed first, or -1 */
+  int failed; /* task that failed first, or -1; then its thread's failure follows */
+  heddle_status status;
+  int32_t api_code;
+  heddle_error about;
   char words[sizeof((heddle__tvm_thread *)NULL)->error];
 } gang;
 
@@ -33,17 +36,27 @@ static void run_task(void *arg, uint32_t i, uint32_t n) {
   pthread_mutex_lock(&g->lock);
   if (g->failed < 0) {
     g->failed = (int)i;
+    g->status = self->status;
+    g->api_code = self->api_code;
+    g->about = self->about;
     memcpy(g->words, self->error, sizeof g->words);
     pthread_cond_broadcast(&g->turn); /* nobody waits for it at a barrier */
   }
   pthread_mutex_unlock(&g->lock);
   self->error[0] = '\0';
+  self->status = HEDDLE_OK;
 }
 
 int heddle__tvm_parallel_launch(heddle__lambda lambda, void *data, int num_task) {
   heddle__tvm_thread *self = heddle__tvm_self();
   const heddle__tvm_host *host = heddle__tvm_host_table();
-  gang g = {.lambda = lambda, .data = data, .pool = self->pool, .failed = -1};
+  gang g; /* not zeroed: it has two kilobytes */
+  g.lambda = lambda;
+  g.data = data;
+  g.pool = self->pool;
+  g.arrived = 0;
+  g.round = 0;
+  g.failed = -1;
   uint32_t threads = g.pool != NULL ? host->pool_threads(g.pool) : 1;
   uint32_t n = num_task > 0 && (uint32_t)num_task < threads ? (uint32_t)num_task : threads;
   if (pthread_mutex_init(&g.lock, NULL) != 0 || pthread_cond_init(&g.turn, NULL) != 0) {
@@ -56,6 +69,9 @@ int heddle__tvm_parallel_launch(heddle__lambda lambda, void *data, int num_task)
   pthread_mutex_destroy(&g.lock);
   if (g.failed < 0) return 0;
   snprintf(self->error, sizeof self->error, "task %d of a parallel loop: %.880s", g.failed, g.words);
+  self->status = g.status;
+  self->api_code = g.api_code;
+  self->about = g.about;
   return -1;
 }
 

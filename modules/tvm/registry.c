@@ -110,7 +110,7 @@ static void enter(void) {
   }
 }
 
-static heddle_function *find(const char *name, bool pin) {
+static heddle_function *find_registered(const char *name, bool pin) {
   bool is_there;
   enter();
   size_t at = place(name, &is_there);
@@ -122,11 +122,11 @@ static heddle_function *find(const char *name, bool pin) {
 }
 
 heddle_function *heddle__registry_find(const char *name) {
-  return find(name, false);
+  return find_registered(name, false);
 }
 
 heddle_function *heddle__registry_pin(const char *name) {
-  return find(name, true);
+  return find_registered(name, true);
 }
 
 bool heddle__registry_set(const char *name, heddle_function *f, bool override) {

@@ -120,7 +120,7 @@ static int64_t valid(const job *j, int64_t outer, int64_t inner) {
   return n.whole < 0 ? 0 : n.whole < j->in.along ? n.whole : j->in.along;
 }
 
-static int run(const char *function, const job *j) {
+static int run_sort(const char *function, const job *j) {
   if (!fits(j, &j->values) || !fits(j, &j->indices)) return fail(function, "the shapes of its tensors do not agree");
   if (j->values.data != NULL && (j->values.width != j->in.width || j->values.dtype.code != j->in.dtype.code))
     return fail(function, "values have another dtype than data");
@@ -159,7 +159,7 @@ int heddle__tvm_sort(void *self, const heddle__word *args, const int32_t *codes,
     return fail("sort", "expected (data, values, axis, is_ascend)");
   j.k = j.in.along;
   j.is_ascending = args[3].i != 0;
-  return run("sort", &j);
+  return run_sort("sort", &j);
 }
 
 int heddle__tvm_argsort(void *self, const heddle__word *args, const int32_t *codes, int32_t n, heddle__word *ret,
@@ -171,7 +171,7 @@ int heddle__tvm_argsort(void *self, const heddle__word *args, const int32_t *cod
     return fail("argsort", "expected (data, indices, axis, is_ascend)");
   j.k = j.in.along;
   j.is_ascending = args[3].i != 0;
-  return run("argsort", &j);
+  return run_sort("argsort", &j);
 }
 
 int heddle__tvm_argsort_nms(void *self, const heddle__word *args, const int32_t *codes, int32_t n, heddle__word *ret,
@@ -185,7 +185,7 @@ int heddle__tvm_argsort_nms(void *self, const heddle__word *args, const int32_t 
     return fail("argsort_nms", "expected (data, valid_count, indices, axis, is_ascend)");
   j.k = j.in.along;
   j.is_ascending = args[4].i != 0;
-  return run("argsort_nms", &j);
+  return run_sort("argsort_nms", &j);
 }
 
 int heddle__tvm_topk(void *self, const heddle__word *args, const int32_t *codes, int32_t n, heddle__word *ret,
@@ -206,5 +206,5 @@ int heddle__tvm_topk(void *self, const heddle__word *args, const int32_t *codes,
   j.k = args[n - 4].i;
   if (j.k < 1 || j.k > j.in.along) j.k = j.in.along;
   j.is_ascending = args[n - 1].i != 0;
-  return run("topk", &j);
+  return run_sort("topk", &j);
 }

@@ -161,7 +161,8 @@ static bool describe(const entry *e, heddle__symbol_kind kind, heddle__symbol *o
   return is_code || kind == HEDDLE__SYMBOL_DATA;
 }
 
-static bool find(const void *self, const char *head, const char *name, heddle__symbol_kind kind, heddle__symbol *out) {
+static bool find_in_system(const void *self, const char *head, const char *name, heddle__symbol_kind kind,
+                           heddle__symbol *out) {
   bool is_there;
   pthread_mutex_lock(&lock);
   size_t at = place(head, self, name, &is_there);
@@ -193,6 +194,6 @@ static void each(const void *self, void (*fn)(void *user, const heddle__symbol *
 }
 
 heddle__symbols heddle__system_symbols(const char *prefix) {
-  static const heddle__symbols_table table = {find, each};
+  static const heddle__symbols_table table = {find_in_system, each};
   return (heddle__symbols){&table, prefix, prefix};
 }

@@ -23,6 +23,7 @@ typedef struct heddle__tvm_thread {
   heddle_status status;            /* of the error below, where a device gave it; else 0 */
   int32_t api_code;
   heddle_error about;                /* where status is not 0: the error itself, for its members */
+  bool raised;                       /* the error below is compiled code's own: an assertion, no call that failed */
   char error[944];                   /* what the failed function said; "" where it said nothing */
   heddle__text texts[HEDDLE__TEXTS]; /* text.c */
   heddle__bytes bytes;               /* the last bytes that a call returned */

@@ -116,6 +116,19 @@ CASE(exceptions_come_out_as_they_went_in) {
   }
 }
 
+CASE(the_same_text_is_not_the_same_exception) {
+  const Function first = Function::of([]() -> int { throw Special(1); });
+  const Function other = Function::of([&first]() -> heddle::Status {
+    CHECK(first.try_call().error().cause() != nullptr);
+    (void)heddle_function_call(first.get(), nullptr, 0, nullptr, nullptr); // its exception stays with the thread
+    return heddle::Error(HEDDLE_EFAILED, Special(1).what());
+  });
+  const heddle::Result<Value> r = other.try_call();
+  EQUAL(r.status(), HEDDLE_EFAILED);
+  CONTAINS(r.error().what(), "special 1");
+  CHECK(r.error().cause() == nullptr);
+}
+
 CASE(closures_die_with_their_last_reference) {
   auto alive = std::make_shared<int>(3);
   {

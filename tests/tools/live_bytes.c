@@ -7,7 +7,7 @@
 #include <string.h>
 
 #include "executor/bind.h"
-#include "executor/state.h"
+#include "executor/course.h"
 
 enum { MOST_SETTINGS = 16 };
 
@@ -74,7 +74,7 @@ int main(int argc, char **argv) {
   heddle_status s = heddle_context_create(settings, n_settings, NULL, NULL, &ctx, &err);
   if (s == HEDDLE_OK) s = heddle_model_load(ctx, argv[1], NULL, &options, &m, &err);
   if (s == HEDDLE_OK) s = heddle_executor_create(m, &ex, &err);
-  if (s == HEDDLE_OK && ex->bound == NULL) s = heddle__executor_prepare(ex, &err);
+  if (s == HEDDLE_OK && ex->bound == NULL) s = ex->course->prepare(ex, &err);
   int status = s == HEDDLE_OK ? print(m, ex) : fail(&err);
   heddle_executor_release(ex);
   heddle_model_release(m);

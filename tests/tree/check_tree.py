@@ -8,6 +8,7 @@
 - core/ names no vendor, but for a table of DLPack's type names (from a line with "DLPack type names" to its "};") and for
   core/probe/, which looks where drivers are installed
 - the tool prints text through one function, which cleans names
+- nothing is decided by the text of an error: only core/error.c compares it, for the wording
 - a message that names an option of the tool names one that there is
 - no source is longer than 1,000 lines
 """
@@ -23,7 +24,9 @@ CACHES = "plugins/common/cachefile.h"  # of files of caches: with no call but th
 INLINE = ("plugins/common/float16.h", "plugins/common/fnv.h")  # inline functions of C's own types, for every room
 VENDORS = re.compile(r"(?<![a-z])(cuda|opencl|vulkan|rocm|hip)(?![a-z])", re.IGNORECASE)
 INCLUDE = re.compile(r'^\s*#\s*include\s*"([^"]+)"')
-SOURCES = {".c", ".h", ".def", ".cc", ".cpp", ".hpp", ".cl", ".py", ".cmake"}
+ERROR_TEXT = re.compile(r"\b(str(n|case|ncase)?cmp|str(case)?str|mem(cmp|mem))\(.*(err|error|why|words|failure|fault)(\.|->)text\b"
+                        r"|strings\.(Contains|HasPrefix|HasSuffix)\(.*\.(Error\(\)|Message)")
+SOURCES = {".c", ".h", ".def", ".go", ".cc", ".cpp", ".hpp", ".cl", ".py", ".cmake"}
 
 # What a folder may include with quotes, by the first part of the path; itself is always allowed.
 MAY_INCLUDE = {
@@ -113,6 +116,18 @@ def check_print(path, line):
     return None
 
 
+def check_error_text(path, line):
+    """A heddle_error's text in a comparison. graph/general/ removes the name of the node that plugins/common put before a text."""
+    top = path.parts[0]
+    if top not in MAY_INCLUDE or top in ("conformance", "examples") or str(path) in ("core/error.c", GENERAL + "general.c"):
+        return None
+    if path.suffix in (".c", ".h", ".hpp", ".go") and not path.name.endswith("_test.go") and ERROR_TEXT.search(line):
+        return "compares the text of an error: use its status and members (core/failure.h)"
+    if path.suffix == ".py" and re.search(r"\bin (str\((e|err|error|exc|exception)\)|\w+\.message)\b", line) and "test" not in path.name:
+        return "looks for words in the text of an exception: use its class and attributes"
+    return None
+
+
 def check_file(root, path, options):
     lines = (root / path).read_text(encoding="utf-8").splitlines()
     if len(lines) > LONGEST:
@@ -124,7 +139,7 @@ def check_file(root, path, options):
             problem = check_include(root, path, found[1])
             if problem:
                 yield f'{path}:{number}: includes "{found[1]}": {problem}'
-        problem = check_print(path, line) or check_advice(path, line, options)
+        problem = check_print(path, line) or check_error_text(path, line) or check_advice(path, line, options)
         if problem:
             yield f"{path}:{number}: {problem}"
         if path.parts[0] == "core" and not str(path).startswith("core/probe/"):

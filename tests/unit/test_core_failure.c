@@ -135,6 +135,35 @@ static void another_text_has_no_members(void **state) {
   assert_string_equal(failure_of(&err, HEDDLE_OK).device, "sim:1");
 }
 
+static void a_mark_stays_through_prefixes(void **state) {
+  (void)state;
+  heddle_error err = used(), other = used();
+  strcpy(err.text, "the same words");
+  strcpy(other.text, "the same words");
+  assert_int_equal(heddle_error_origin(&err), 0);
+  const uint64_t first = heddle_error_mark(&err), second = heddle_error_mark(&other);
+  assert_true(first != 0 && second != 0 && first != second);
+  assert_none(&err); /* it names no device and no node */
+  heddle__prefix_on("sim:1", &err, HEDDLE_EFAILED, "node '%s': ", "conv1");
+  heddle__at_node(HEDDLE_EFAILED, &err, 7, "conv1");
+  heddle__unprefix(&err, "node 'conv1': ");
+  assert_int_equal(heddle_error_origin(&err), first);
+  assert_string_equal(failure_of(&err, HEDDLE_OK).device, "sim:1");
+  const heddle_error copy = err;
+  assert_int_equal(heddle_error_origin(&copy), first);
+  assert_int_equal(heddle_error_origin(&other), second);
+  heddle__copy_members(&err, &other);
+  assert_int_equal(heddle_error_origin(&other), first);
+  const uint64_t third = heddle_error_mark(&err); /* by the callback that caught it and failed with it */
+  assert_true(third != first && heddle_error_origin(&err) == third);
+  strcpy(err.text, "other words");
+  assert_int_equal(heddle_error_origin(&err), 0);
+  heddle__fail(&other, HEDDLE_EFAILED, "the same words");
+  assert_int_equal(heddle_error_origin(&other), 0);
+  assert_int_equal(heddle_error_mark(NULL), 0);
+  assert_int_equal(heddle_error_origin(NULL), 0);
+}
+
 static void null_is_taken(void **state) {
   (void)state;
   heddle_error err = used();
@@ -154,4 +183,4 @@ static void null_is_taken(void **state) {
 }
 
 CASES(CASE(members_are_set), CASE(the_first_stays), CASE(a_prefix_keeps_members), CASE(a_text_with_members_is_cut),
-      CASE(another_text_has_no_members), CASE(null_is_taken))
+      CASE(another_text_has_no_members), CASE(a_mark_stays_through_prefixes), CASE(null_is_taken))

@@ -231,7 +231,7 @@ static void bind_stages(call *c) {
 
 /* ---- the whole */
 
-static int run(call *c, uint64_t timeout_ns) {
+static int run_call(call *c, uint64_t timeout_ns) {
   heddle_py_model *model = c->model;
   for (uint32_t i = 0; i < model->n_inputs; i++)
     if (set_input(c, i) < 0) return -1;
@@ -256,7 +256,7 @@ static int perform(call *c, uint64_t timeout_ns) {
   }
   c->slot = heddle_py_pool_take(model);
   if (c->slot == NULL) return -1;
-  int result = run(c, timeout_ns);
+  int result = run_call(c, timeout_ns);
   bool is_sound = result != -2;
   if (is_sound) is_sound = return_outputs(c);
   heddle_py_pool_give(model, c->slot, is_sound);

@@ -109,7 +109,7 @@ static PyObject *run_or_wait(heddle_py_executor *e, PyObject *timeout, bool star
   return s == HEDDLE_OK ? Py_NewRef(Py_None) : NULL;
 }
 
-static PyObject *run(PyObject *self, PyObject *args, PyObject *kwargs) {
+static PyObject *run_executor(PyObject *self, PyObject *args, PyObject *kwargs) {
   static char *names[] = {"timeout", NULL};
   heddle_py_executor *e = heddle_py_executor_of(self);
   PyObject *timeout = NULL;
@@ -255,7 +255,7 @@ static PyMethodDef methods[] = {
           "out is given back."),
     NAMED("view_output", heddle_py_executor_view_output,
           "view_output(key=0): the executor's own memory, whose content is valid until the next run starts."),
-    NAMED("run", run,
+    NAMED("run", run_executor,
           "run(timeout=None): runs once and waits. RunTimeoutError after so many seconds: the run is then pending "
           "still; wait for it, or cancel it."),
     {"start", start, METH_NOARGS, "Starts a run and returns; wait() gives its end."},

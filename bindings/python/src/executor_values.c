@@ -27,7 +27,7 @@ static int say_unknown(const heddle_py_executor *e, const char *name, const char
   return -1;
 }
 
-static int find(const heddle_py_executor *e, PyObject *key, bool of_inputs, uint32_t *out) {
+static int find_port(const heddle_py_executor *e, PyObject *key, bool of_inputs, uint32_t *out) {
   const char *what = of_inputs ? "input" : "output";
   uint32_t n = of_inputs ? heddle_executor_input_count(e->ex) : heddle_executor_output_count(e->ex);
   if (PyUnicode_Check(key)) {
@@ -134,7 +134,7 @@ static PyObject *give(heddle_py_executor *e, PyObject *args, PyObject *kwargs, g
   uint32_t i;
   if (!PyArg_ParseTupleAndKeywords(args, kwargs, "OO", names, &key, &value)) return NULL;
   if (heddle_py_executor_enter(e) < 0) return NULL;
-  if (find(e, key, true, &i) < 0 || info_of(e, i, true, &info) < 0) return heddle_py_executor_leave(e, NULL);
+  if (find_port(e, key, true, &i) < 0 || info_of(e, i, true, &info) < 0) return heddle_py_executor_leave(e, NULL);
   PyObject *name = PyUnicode_FromString(info.name);
   if (name == NULL) return heddle_py_executor_leave(e, NULL);
   PyObject *result = NULL;
@@ -168,7 +168,7 @@ PyObject *heddle_py_executor_get_input(PyObject *self, PyObject *key) {
   heddle_status s;
   uint32_t i;
   if (heddle_py_executor_enter(e) < 0) return NULL;
-  if (find(e, key, true, &i) < 0) return heddle_py_executor_leave(e, NULL);
+  if (find_port(e, key, true, &i) < 0) return heddle_py_executor_leave(e, NULL);
   Py_BEGIN_ALLOW_THREADS;
   s = heddle_executor_get_input(e->ex, i, &t, &err);
   Py_END_ALLOW_THREADS;
@@ -187,7 +187,7 @@ PyObject *heddle_py_executor_bind_output(PyObject *self, PyObject *args, PyObjec
   uint32_t i;
   if (!PyArg_ParseTupleAndKeywords(args, kwargs, "OO:bind_output", names, &key, &value)) return NULL;
   if (heddle_py_executor_enter(e) < 0) return NULL;
-  if (find(e, key, false, &i) < 0) return heddle_py_executor_leave(e, NULL);
+  if (find_port(e, key, false, &i) < 0) return heddle_py_executor_leave(e, NULL);
   if (value != Py_None && memory_of(value, "what is bound", &t) < 0) return heddle_py_executor_leave(e, NULL);
   Py_BEGIN_ALLOW_THREADS;
   s = heddle_executor_bind_output(e->ex, i, t, &err);
@@ -227,7 +227,7 @@ PyObject *heddle_py_executor_get_output(PyObject *self, PyObject *args, PyObject
   uint32_t i = 0;
   if (!PyArg_ParseTupleAndKeywords(args, kwargs, "|OO:get_output", names, &key, &to)) return NULL;
   if (heddle_py_executor_enter(e) < 0) return NULL;
-  if (key != NULL && find(e, key, false, &i) < 0) return heddle_py_executor_leave(e, NULL);
+  if (key != NULL && find_port(e, key, false, &i) < 0) return heddle_py_executor_leave(e, NULL);
   return heddle_py_executor_leave(e, read_output(e, i, to));
 }
 
@@ -240,7 +240,7 @@ PyObject *heddle_py_executor_view_output(PyObject *self, PyObject *args, PyObjec
   uint32_t i = 0;
   if (!PyArg_ParseTupleAndKeywords(args, kwargs, "|O:view_output", names, &key)) return NULL;
   if (heddle_py_executor_enter(e) < 0) return NULL;
-  if (key != NULL && find(e, key, false, &i) < 0) return heddle_py_executor_leave(e, NULL);
+  if (key != NULL && find_port(e, key, false, &i) < 0) return heddle_py_executor_leave(e, NULL);
   heddle_status s = heddle_executor_view_output(e->ex, i, &t, &err);
   return heddle_py_executor_leave(e, s == HEDDLE_OK ? heddle_py_tensor_new(t) : heddle_py_executor_fail(e, s, &err));
 }

@@ -351,7 +351,7 @@ static PyObject *get_executors(PyObject *self, void *none) {
 
 /* ---- run */
 
-static PyObject *run(PyObject *self, PyObject *args, PyObject *kwargs) {
+static PyObject *run_model(PyObject *self, PyObject *args, PyObject *kwargs) {
   static char *names[] = {"inputs", "timeout", NULL};
   PyObject *inputs, *timeout = NULL;
   uint64_t timeout_ns;
@@ -370,7 +370,7 @@ static PyObject *executor(PyObject *self, PyObject *none) {
   { name, (PyCFunction)(void (*)(void))(function), METH_VARARGS | METH_KEYWORDS, doc }
 
 static PyMethodDef methods[] = {
-    NAMED("run", run,
+    NAMED("run", run_model,
           "run(inputs, timeout=None): runs with a mapping of names to values; a dict of arrays by the outputs' names."),
     NAMED("explain", explain,
           "explain(format='text', inputs=None): where each node runs and why; 'text', 'json', 'dot'."),

@@ -222,6 +222,80 @@ def test_code_that_swallows_or_rewords(packed):
     assert gone() is None
 
 
+def test_the_same_text_is_not_the_same_error(packed, apply):
+    """The number of the error identifies the exception, not its text."""
+    error = FailedError("reword: it did not work")
+    with pytest.raises(FailedError, match="reword: it did not work") as caught:
+        packed["reword"](raises(error))
+    assert caught.value is not error and caught.value.__cause__ is None
+    first, second = Unusual("same", 1), Unusual("same", 2)
+
+    def fails_twice():
+        with pytest.raises(Unusual) as inner:
+            apply(raises(first))
+        assert inner.value is first
+        packed["swallow"](raises(first))
+        raise second
+
+    with pytest.raises(Unusual) as caught:
+        apply(fails_twice)
+    assert caught.value is second
+    gone = [weakref.ref(first), weakref.ref(second)]
+    del first, second, fails_twice, caught, error
+    gc.collect()
+    assert [g() for g in gone] == [None, None]
+
+
+def test_the_same_text_in_several_threads(apply):
+    """Every call fails with its own exception, all of them at the same time."""
+    n, wrong = 4, []
+    meet = threading.Barrier(n, timeout=60)
+
+    def fails(error):
+        meet.wait()
+        raise error
+
+    def calls():
+        for _ in range(50):
+            mine = Unusual("same", [])
+            try:
+                apply(lambda: apply(lambda: fails(mine)))
+            except Exception as error:  # noqa: BLE001
+                if error is not mine:
+                    wrong.append(error)
+            else:
+                wrong.append("nothing was raised")
+
+    threads = [threading.Thread(target=calls) for _ in range(n)]
+    for t in threads:
+        t.start()
+    for t in threads:
+        t.join()
+    assert not wrong
+
+
+def test_the_same_text_in_several_tasks(tmp_path):
+    """Tasks of a loop fail on the library's threads; one of the exceptions comes out, and the others are let go."""
+    packed = runtime.load_module(libraries.packed(tmp_path))  # which keeps the first "test.part" that it finds
+    made, lock = [], threading.Lock()
+
+    def part(task):
+        error = Unusual("same", task)
+        with lock:
+            made.append(weakref.ref(error))
+        raise error
+
+    runtime.register_func("test.part", part, override=True)
+    for _ in range(5):
+        with pytest.raises(Unusual) as caught:
+            packed["parts"]()
+        assert any(caught.value is error() for error in made)
+        del caught
+    runtime.remove_global_func("test.part")
+    gc.collect()
+    assert made and not any(error() for error in made)
+
+
 def test_the_status_of_an_error_is_kept(apply):
     with pytest.raises(NotFoundError) as caught:
         apply(raises(NotFoundError("of ours")))

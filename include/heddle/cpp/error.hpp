@@ -7,8 +7,8 @@
 #ifndef HEDDLE_CPP_ERROR_HPP
 #define HEDDLE_CPP_ERROR_HPP
 
+#include <cstddef>
 #include <cstdint>
-#include <cstring>
 #include <exception>
 #include <memory>
 #include <string>
@@ -34,12 +34,14 @@ inline heddle_failure failure_of(const heddle_error &err) noexcept {
 }
 
 #ifndef HEDDLE_CPP_NO_EXCEPTIONS
-// An exception that left a function of the program and passes through Heddle to the call that rethrows it on the same
-// thread. The start of the error text identifies it.
+// Exceptions that left functions of the program and pass through Heddle to the calls that rethrow them on the same
+// thread. The number of heddle_error_mark identifies each. The thread keeps the last few: code in between may handle one
+// failure and report another.
 struct Passing {
-  std::exception_ptr exception;
-  heddle_status status = HEDDLE_OK;
-  char words[100] = ""; // the start of the text
+  static constexpr std::size_t room = 4;
+  std::exception_ptr exception[room];
+  std::uint64_t origin[room] = {};
+  std::size_t next = 0;
 };
 
 HEDDLE_API inline Passing &passing() noexcept {
@@ -47,12 +49,20 @@ HEDDLE_API inline Passing &passing() noexcept {
   return one;
 }
 
-inline std::exception_ptr take_passing(heddle_status status, const char *text) noexcept {
+inline void keep_passing(heddle_error &err, std::exception_ptr exception) noexcept {
   Passing &p = passing();
-  std::exception_ptr found;
-  if (p.exception && p.status == status && std::strstr(text, p.words) != nullptr) found = p.exception;
-  p.exception = nullptr;
-  return found;
+  p.origin[p.next] = heddle_error_mark(&err);
+  p.exception[p.next] = std::move(exception);
+  p.next = (p.next + 1) % Passing::room;
+}
+
+inline std::exception_ptr take_passing(const heddle_error &err) noexcept {
+  const std::uint64_t origin = heddle_error_origin(&err);
+  if (origin == 0) return nullptr;
+  Passing &p = passing();
+  for (std::size_t i = 0; i < Passing::room; i++)
+    if (p.origin[i] == origin) return std::exchange(p.exception[i], nullptr);
+  return nullptr;
 }
 #endif
 
@@ -128,13 +138,13 @@ private:
   Error(heddle_status status, const heddle_error &err, const heddle_failure &about, const char *file)
       : facts_(std::make_shared<const Facts>(
             Facts{status, err.api_code, err.text[0] != '\0' ? err.text : heddle_status_text(status),
-                  file != nullptr ? file : "", about.node_name, about.device, cause_of(status, err.text)})) {}
+                  file != nullptr ? file : "", about.node_name, about.device, cause_of(err)})) {}
 
-  static std::exception_ptr cause_of(heddle_status status, const char *text) noexcept {
+  static std::exception_ptr cause_of(const heddle_error &err) noexcept {
 #ifndef HEDDLE_CPP_NO_EXCEPTIONS
-    return detail::take_passing(status, text);
+    return detail::take_passing(err);
 #else
-    (void)status, (void)text;
+    (void)err;
     return nullptr;
 #endif
   }

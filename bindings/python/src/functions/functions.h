@@ -10,14 +10,16 @@
 
 #include "heddle/function.h"
 
-/* A call that Python made and that failed, on its way back through code that is not Python's: the exception, and the
- * words by which the error that arrives is known again. */
+/* An exception that left a callback and is on its way back through code that is not Python's. origin is the number of
+ * the error (heddle_error_mark), by which the call that fails finds it. */
 typedef struct heddle_py_raised {
   PyObject *exception; /* NULL: there is none */
-  char words[256];     /* the beginning of the error's words */
+  uint64_t origin;
 } heddle_py_raised;
 
-enum { HEDDLE_PY_STRAYS = 16 };
+/* Exceptions that are kept, of one thread and of all that no call of Python's is on: code in between may handle one
+ * failure and report another. */
+enum { HEDDLE_PY_KEPT = 4, HEDDLE_PY_STRAYS = 64 };
 
 typedef struct heddle_py_state {
   const heddle_py_table *core;
@@ -108,9 +110,10 @@ void heddle_py_close(void);
 
 /* A thread's own: what it has to keep between a callback's return and the use of its result. NULL with MemoryError. */
 typedef struct heddle_py_thread {
-  unsigned depth; /* calls of Python's that this thread is in */
-  heddle_py_raised raised;
-  char *text; /* of the last result of a callback */
+  unsigned depth;                          /* calls of Python's that this thread is in */
+  heddle_py_raised raised[HEDDLE_PY_KEPT]; /* a ring */
+  unsigned next_raised;                    /* 0: there is none */
+  char *text;                              /* of the last result of a callback */
   size_t room;
 } heddle_py_thread;
 
@@ -120,11 +123,11 @@ heddle_py_thread *heddle_py_thread_get(void);
 void heddle_py_enter_call(heddle_py_state *state, heddle_py_thread *thread);
 void heddle_py_leave_call(heddle_py_state *state, heddle_py_thread *thread);
 
-/* Takes the exception that is set, as the error of a callback. */
+/* Takes the exception that is set, as the error of a callback, which gets a number. */
 heddle_status heddle_py_raised_keep(heddle_py_state *state, heddle_error *err);
 
-/* Sets the exception of a failed call: the one that a callback raised where the error's words end in its words, else
- * one of Heddle's. Gives NULL. */
+/* Sets the exception of a failed call: the one that a callback raised where the error has its number, else one of
+ * Heddle's. Gives NULL. */
 PyObject *heddle_py_raise(heddle_py_state *state, heddle_status status, const heddle_error *err, const char *file);
 
 #endif

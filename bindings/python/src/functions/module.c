@@ -68,7 +68,7 @@ static PyObject *register_function(PyObject *module, PyObject *args, PyObject *n
   return s == HEDDLE_OK ? Py_NewRef(Py_None) : state->core->fail(s, &err, NULL);
 }
 
-static PyObject *find(PyObject *module, PyObject *arg) {
+static PyObject *find_function(PyObject *module, PyObject *arg) {
   const char *name = PyUnicode_AsUTF8AndSize(arg, NULL);
   if (name == NULL) return NULL;
   heddle_function *f = heddle_function_find(name);
@@ -136,7 +136,7 @@ static PyMethodDef methods[] = {
     {"register", HEDDLE_PY_METHOD(register_function), METH_VARARGS | METH_KEYWORDS,
      "register(name, function, replace=False): gives a Function a name in this process. InvalidError where it is "
      "taken."},
-    {"find", find, METH_O, "find(name): the Function that is registered, or None."},
+    {"find", find_function, METH_O, "find(name): the Function that is registered, or None."},
     {"remove", remove_function, METH_O, "remove(name): NotFoundError where there is none."},
     {"names", all_names, METH_NOARGS, "names(): all names, in alphabetical order."},
     {"set_classes", set_classes, METH_VARARGS,

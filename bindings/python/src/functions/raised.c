@@ -1,6 +1,6 @@
-/* bindings/python/src/functions/raised.c: exceptions that leave a callback as an error's words and come back to Python
- * as the same object. An exception waits with the thread that raised it while a call of Python's is on that thread,
- * else (a thread that compiled code started) with the module; it is known again by its words at the error's end. */
+/* bindings/python/src/functions/raised.c: exceptions that leave a callback as an error and come back to Python as the same
+ * object. An exception waits with the thread that raised it while a call of Python's is on that thread, else (a thread
+ * that compiled code started) with the module; the number of its error identifies it. */
 #include "functions.h"
 
 #include <pthread.h>
@@ -47,10 +47,11 @@ void heddle_py_enter_call(heddle_py_state *state, heddle_py_thread *thread) {
 void heddle_py_leave_call(heddle_py_state *state, heddle_py_thread *thread) {
   state->calls--;
   if (--thread->depth > 0) return;
-  if (thread->raised.exception == NULL && (state->calls > 0 || state->next_stray == 0)) return;
+  if (thread->next_raised == 0 && (state->calls > 0 || state->next_stray == 0)) return;
   PyObject *type, *value, *trace; /* of the call that ends, which may have failed */
   PyErr_Fetch(&type, &value, &trace);
-  forget(&thread->raised);
+  thread->next_raised = 0;
+  for (unsigned i = 0; i < HEDDLE_PY_KEPT; i++) forget(&thread->raised[i]);
   if (state->calls == 0) {
     state->next_stray = 0;
     for (unsigned i = 0; i < HEDDLE_PY_STRAYS; i++) forget(&state->strays[i]);
@@ -101,15 +102,12 @@ heddle_status heddle_py_raised_keep(heddle_py_state *state, heddle_error *err) {
   heddle_py_thread *thread = heddle_py_thread_get();
   PyErr_Clear();
   heddle_py_raised *place = NULL;
-  if (thread != NULL && thread->depth > 0) place = &thread->raised;
+  if (thread != NULL && thread->depth > 0) place = &thread->raised[thread->next_raised++ % HEDDLE_PY_KEPT];
   else if (state->calls > 0) place = &state->strays[state->next_stray++ % HEDDLE_PY_STRAYS];
   if (place != NULL && value != NULL) {
     PyObject *old = place->exception;
     place->exception = Py_NewRef(value);
-    size_t n = strlen(err->text);
-    if (n > sizeof place->words - 1) n = sizeof place->words - 1;
-    memcpy(place->words, err->text, n);
-    place->words[n] = '\0';
+    place->origin = heddle_error_mark(err);
     Py_XDECREF(old);
   }
   Py_XDECREF(type);
@@ -118,29 +116,21 @@ heddle_status heddle_py_raised_keep(heddle_py_state *state, heddle_error *err) {
   return s;
 }
 
-/* Whether an error is that exception's: its words are the error's last ones, or were too long to be kept whole. */
-static bool is_of(const heddle_py_raised *raised, const char *text) {
-  size_t n = strlen(raised->words);
-  bool found = false;
-  if (raised->exception == NULL || n == 0) return false;
-  for (const char *at = strstr(text, raised->words); at != NULL && !found; at = strstr(at + 1, raised->words))
-    found = (at == text || at[-1] == ' ') && (at[n] == '\0' || n == sizeof raised->words - 1);
-  return found;
-}
-
-static bool take(heddle_py_raised *raised, const char *text) {
-  if (!is_of(raised, text)) return false;
-  PyObject *exception = raised->exception;
-  raised->exception = NULL;
+static bool take(heddle_py_raised *raised, unsigned n, uint64_t origin) {
+  unsigned i = 0;
+  while (i < n && (raised[i].exception == NULL || raised[i].origin != origin)) i++;
+  if (i == n) return false;
+  PyObject *exception = raised[i].exception;
+  raised[i].exception = NULL;
   PyErr_Restore(Py_NewRef((PyObject *)Py_TYPE(exception)), exception, PyException_GetTraceback(exception));
   return true;
 }
 
 PyObject *heddle_py_raise(heddle_py_state *state, heddle_status status, const heddle_error *err, const char *file) {
+  const uint64_t origin = heddle_error_origin(err);
   heddle_py_thread *thread = heddle_py_thread_get();
   PyErr_Clear();
-  if (thread != NULL && take(&thread->raised, err->text)) return NULL;
-  for (unsigned i = 0; i < HEDDLE_PY_STRAYS; i++)
-    if (take(&state->strays[i], err->text)) return NULL;
+  if (origin != 0 && thread != NULL && take(thread->raised, HEDDLE_PY_KEPT, origin)) return NULL;
+  if (origin != 0 && take(state->strays, HEDDLE_PY_STRAYS, origin)) return NULL;
   return state->core->fail(status, err, file);
 }
