@@ -205,8 +205,14 @@ heddle_status ref_plan_region(const heddle_pregion *region, ref_node *n, ref_op 
 #define WATCHED_NS 1e6
 #define SLICE_NS 2e6
 
+/* Where there are no units: sizes that the kernel would multiply may have no bytes behind them. */
+static void nothing(const ref_op *op, void *const *inputs, void *const *outputs, void *workspace, uint64_t first,
+                    uint64_t last) {
+  (void)op, (void)inputs, (void)outputs, (void)workspace, (void)first, (void)last;
+}
+
 void ref_set_work(ref_op *op, ref_kernel kernel, uint64_t units, double steps, double bytes) {
-  op->kernel = kernel;
+  op->kernel = units > 0 ? kernel : nothing;
   op->units = units;
   op->cost_ns = 5 + steps * 0.07 + bytes * 0.1;
   double parts = op->cost_ns / PART_NS;
