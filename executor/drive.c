@@ -155,10 +155,7 @@ static heddle__run_end drive(heddle__drive *d, uint64_t deadline_ns, part as, he
   if (end == HEDDLE__RUN_LATE) {
     char what[320];
     const uint32_t step = d->work->say(d->self, what, sizeof what);
-    heddle__fail(err, HEDDLE_ETIMEOUT,
-                 "the run has not ended within its time (%s); it is still pending: wait again, "
-                 "or cancel it",
-                 what);
+    heddle__fail(err, HEDDLE_ETIMEOUT, "the run has not ended within its time (%s) and is still pending", what);
     if (step != HEDDLE__NONE) heddle__program_blame(d->work->program(d->self), step, HEDDLE_ETIMEOUT, err);
     return end;
   }
@@ -182,11 +179,14 @@ static heddle_status last_result(heddle__drive *d, heddle_error *err) {
 /* The lock is held. */
 static heddle_status late(heddle__drive *d, heddle_error *err) {
   const uint32_t step = atomic_load_explicit(&d->step, memory_order_relaxed);
-  char what[320] = "";
-  if (d->shown != NULL && step != HEDDLE__NONE) heddle__program_say(d->shown, step, what, sizeof what);
-  heddle__fail(err, HEDDLE_ETIMEOUT,
-               "the run has not ended within its time%s%s%s; it is still pending: wait again, or cancel it",
-               what[0] != '\0' ? " (it is at " : "", what, what[0] != '\0' ? ")" : "");
+  char what[256] = "";
+  const char *why = "";
+  if (d->shown != NULL && step != HEDDLE__NONE) {
+    heddle__program_say(d->shown, step, what, sizeof what);
+    if (heddle__program_calls(d->shown, step)) why = ": a compiled function cannot be stopped";
+  }
+  heddle__fail(err, HEDDLE_ETIMEOUT, "the run has not ended within its time%s%s%s%s and is still pending",
+               what[0] != '\0' ? " (it is at " : "", what, why, what[0] != '\0' ? ")" : "");
   return what[0] != '\0' ? heddle__program_blame(d->shown, step, HEDDLE_ETIMEOUT, err) : HEDDLE_ETIMEOUT;
 }
 

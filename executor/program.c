@@ -8,6 +8,7 @@
 #include "core/alloc.h"
 #include "core/error.h"
 #include "core/failure.h"
+#include "core/watch.h"
 #include "executor/copies.h"
 #include "executor/optimize.h"
 
@@ -202,11 +203,23 @@ static heddle_status prepare(heddle__program *p, uint32_t region, heddle_error *
   }
   if (s == HEDDLE_EDEVICE) heddle__device_fault(dev, why.api_code, why.text);
   if (err != NULL) *err = why;
-  if (s == HEDDLE_ENOMEM || s == HEDDLE_EDEVICE || r->foreign != NULL)
+  const bool ended = s == HEDDLE_ETIMEOUT || s == HEDDLE_ECANCELED;
+  if (s == HEDDLE_ENOMEM || s == HEDDLE_EDEVICE || ended || r->foreign != NULL)
     s = heddle__prefix_on(dev->name, err, s, "node '%.200s' on %s could not be prepared: ", r->label, dev->name);
-  if (s == HEDDLE_ENOMEM || s == HEDDLE_EDEVICE || r->foreign != NULL)
+  if (s == HEDDLE_ENOMEM || s == HEDDLE_EDEVICE || ended || r->foreign != NULL)
     return heddle__at_node(s, err, HEDDLE__NO_NODE, r->label);
   return complain(p, r, s, err);
+}
+
+/* Under the limit of plans: tables of operators may take long. */
+static heddle_status prepare_all(heddle__program *p, heddle_error *err) {
+  heddle__watch watch = {.deadline_ns = heddle__model_plan_deadline(p->model)};
+  heddle_status s = HEDDLE_OK;
+  heddle__watch_enter(&watch);
+  for (uint32_t i = 0; s == HEDDLE_OK && i < p->plan->n_regions; i++)
+    if (p->plan->regions[i].kind != HEDDLE__REGION_VIEW) s = prepare(p, i, err);
+  heddle__watch_leave(&watch);
+  return s;
 }
 
 heddle_status heddle__program_make(heddle_model *m, heddle__order *order, heddle__program **out, heddle_error *err) {
@@ -222,8 +235,7 @@ heddle_status heddle__program_make(heddle_model *m, heddle__order *order, heddle
     if (p->ops == NULL || p->packed == NULL) s = heddle__no_memory(err, "a program");
   }
   if (s == HEDDLE_OK) s = cut(p, err);
-  for (uint32_t i = 0; s == HEDDLE_OK && i < p->plan->n_regions; i++)
-    if (p->plan->regions[i].kind != HEDDLE__REGION_VIEW) s = prepare(p, i, err);
+  if (s == HEDDLE_OK) s = prepare_all(p, err);
   if (s == HEDDLE_OK) s = heddle__constants_acquire(m, p->plan, p->packed, err);
   if (s != HEDDLE_OK) {
     heddle__program_release(p);
@@ -273,7 +285,14 @@ void heddle__program_say(const heddle__program *p, uint32_t id, char *out, size_
   const heddle__step *step = &plan->steps[id];
   const char *on = step->device != HEDDLE__NONE ? plan->devices[step->device].dev->name : "the host";
   switch (step->kind) {
-  case HEDDLE__STEP_OP: snprintf(out, size, "node '%.150s' on %s", plan->regions[step->region].label, on); break;
+  case HEDDLE__STEP_OP: {
+    const heddle__region *r = &plan->regions[step->region];
+    if (r->foreign == NULL || r->n_nodes == 0) snprintf(out, size, "node '%.150s' on %s", r->label, on);
+    else
+      snprintf(out, size, "node '%.80s' (function '%.80s') on %s", r->label,
+               plan->req.graph->nodes[r->nodes[0]].func_name, on);
+    break;
+  }
   case HEDDLE__STEP_H2D: snprintf(out, size, "copy of '%.150s' to %s", value_name(plan, step->src), on); break;
   case HEDDLE__STEP_D2H: snprintf(out, size, "copy of '%.150s' from %s", value_name(plan, step->src), on); break;
   case HEDDLE__STEP_D2D: snprintf(out, size, "copy of '%.150s' within %s", value_name(plan, step->src), on); break;
@@ -288,6 +307,11 @@ void heddle__program_say(const heddle__program *p, uint32_t id, char *out, size_
     break;
   case HEDDLE__STEP_FINISH: snprintf(out, size, "the end of the run"); break;
   }
+}
+
+bool heddle__program_calls(const heddle__program *p, uint32_t id) {
+  const heddle__step *step = &p->plan->steps[id];
+  return step->kind == HEDDLE__STEP_OP && p->plan->regions[step->region].foreign != NULL;
 }
 
 heddle_status heddle__program_blame(const heddle__program *p, uint32_t id, heddle_status status, heddle_error *err) {

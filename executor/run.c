@@ -109,10 +109,7 @@ static inline bool attention(const heddle__helm *helm) {
 
 /* Behind a step that could not be stopped, the run says that it is late because of that. */
 static HEDDLE__COLD heddle__run_end late(trip *t, uint32_t step) {
-  const heddle__plan *plan = t->b->program->plan;
-  const bool is_function =
-      plan->steps[step].kind == HEDDLE__STEP_OP && plan->regions[plan->steps[step].region].foreign != NULL;
-  t->b->waited = is_function ? step : HEDDLE__NONE;
+  t->b->waited = heddle__program_calls(t->b->program, step) ? step : HEDDLE__NONE;
   return HEDDLE__RUN_LATE;
 }
 

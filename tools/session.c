@@ -301,7 +301,7 @@ uint64_t session_timeout(const session *s) {
 int session_run_failed(const session *s, heddle_status status, const heddle_error *err) {
   if (status != HEDDLE_ETIMEOUT) return fail(s->command, err);
   heddle_executor_cancel(s->ex, NULL);
-  return fail_text(s->command, "%s: a run did not end within %g seconds", s->o->model, s->o->timeout);
+  return fail_text(s->command, "a run did not end within %g seconds and was cancelled: %s", s->o->timeout, err->text);
 }
 
 int session_finish(session *s, int status) {

@@ -42,6 +42,24 @@ func TestDigits(t *testing.T) {
 	}
 }
 
+func TestPlanTimeout(t *testing.T) {
+	images, _ := digits(t)
+	m := loadDigits(t, WithPlanTimeout(time.Hour), WithUploadTimeout(time.Hour))
+	ok[[]*Array](t)(m.Run(images[0]))
+	if m, err := Load(digitsFile("digits.json"), WithDevices("cpu"), WithPlanTimeout(-1)); err == nil {
+		m.Close()
+		t.Fatal("a negative limit is taken")
+	}
+	m, err := Load(digitsFile("digits.json"), WithDevices("cpu"), WithoutAnnotations(), WithPlanTimeout(1))
+	if err == nil {
+		defer m.Close()
+		_, err = m.Run(images[0])
+	}
+	if !errors.Is(err, ErrTimeout) {
+		t.Fatal(err)
+	}
+}
+
 func TestWaysToGiveInputs(t *testing.T) {
 	images, expected := digits(t)
 	m := loadDigits(t)

@@ -23,7 +23,7 @@ type options struct {
 	place, keep, dims                                  []string
 	flags                                              C.uint32_t
 	streams, programs, pool                            int
-	upload                                             time.Duration
+	upload, plan                                       time.Duration
 }
 
 // WithDevices says on which devices, in order of preference: "vulkan:0,cuda?,cpu". '?' marks what may be missing.
@@ -89,6 +89,9 @@ func WithPrograms(n int) Option { return func(o *options) { o.programs = n } }
 // WithUploadTimeout limits the time in which constants reach their devices.
 func WithUploadTimeout(d time.Duration) Option { return func(o *options) { o.upload = d } }
 
+// WithPlanTimeout limits the time of a plan, and that of creating the model: ErrTimeout names the node.
+func WithPlanTimeout(d time.Duration) Option { return func(o *options) { o.plan = d } }
+
 // WithRuntime makes the model one of another runtime than the process's.
 func WithRuntime(rt *Runtime) Option { return func(o *options) { o.runtime = rt } }
 
@@ -99,7 +102,7 @@ func collect(list []Option) (*options, error) {
 			option(o)
 		}
 	}
-	if o.pool < 0 || o.streams < 0 || o.programs < 0 || o.upload < 0 {
+	if o.pool < 0 || o.streams < 0 || o.programs < 0 || o.upload < 0 || o.plan < 0 {
 		return nil, invalid("an option of a model is negative")
 	}
 	if o.pool == 0 {
@@ -137,6 +140,7 @@ func (o *options) c(texts *cstrings) (*C.heddle_model_options, *C.heddle_module,
 	out.model_name, out.optimize = texts.optional(o.name), texts.optional(o.optimize)
 	out.memory, out.on_failure = texts.optional(o.memory), texts.optional(o.onFailure)
 	out.upload_timeout_ns = C.uint64_t(o.upload)
+	out.plan_timeout_ns = C.uint64_t(o.plan)
 	file := texts.optional(o.libraryFile)
 	if texts.err != nil {
 		return nil, nil, texts.err

@@ -8,7 +8,7 @@ typedef struct piece {
   dnnl_dims_t before, after;           /* what pads the slice of a pool's operand */
 } piece;
 
-static dnnl_status_t query_dims(const_dnnl_primitive_desc_t pd, dnnl_query_t what, dnnl_dims_t out, int count) {
+dnnl_status_t onednn_query_dims(const_dnnl_primitive_desc_t pd, dnnl_query_t what, dnnl_dims_t out, int count) {
   const dnnl_dims_t *found = NULL;
   dnnl_status_t s = dnnl_primitive_desc_query(pd, what, 0, (void *)&found);
   if (s == dnnl_success) memcpy(out, *found, (size_t)count * sizeof out[0]);
@@ -26,11 +26,11 @@ static dnnl_status_t window_rows(const onednn_plan *plan, const onednn_range *ra
                                  int64_t *first, int64_t *rows, piece *p) {
   dnnl_dims_t strides, kernel, dilations;
   const int spatial = rank - 2, d = range->dim - 2;
-  dnnl_status_t s = query_dims(plan->pd, dnnl_query_strides, strides, spatial);
-  if (s == dnnl_success) s = query_dims(plan->pd, dnnl_query_kernel, kernel, spatial);
-  if (s == dnnl_success) s = query_dims(plan->pd, dnnl_query_dilations, dilations, spatial);
-  if (s == dnnl_success) s = query_dims(plan->pd, dnnl_query_padding_l, p->before, spatial);
-  if (s == dnnl_success) s = query_dims(plan->pd, dnnl_query_padding_r, p->after, spatial);
+  dnnl_status_t s = onednn_query_dims(plan->pd, dnnl_query_strides, strides, spatial);
+  if (s == dnnl_success) s = onednn_query_dims(plan->pd, dnnl_query_kernel, kernel, spatial);
+  if (s == dnnl_success) s = onednn_query_dims(plan->pd, dnnl_query_dilations, dilations, spatial);
+  if (s == dnnl_success) s = onednn_query_dims(plan->pd, dnnl_query_padding_l, p->before, spatial);
+  if (s == dnnl_success) s = onednn_query_dims(plan->pd, dnnl_query_padding_r, p->after, spatial);
   if (s != dnnl_success || d < 0) return s;
   const int64_t reach = (kernel[d] - 1) * (dilations[d] + 1) + 1;
   const int64_t low = range->from * strides[d] - p->before[d];
@@ -86,9 +86,9 @@ static dnnl_status_t make_pool(const onednn_plan *plan, const piece *p, const_dn
   int rank = 0;
   dnnl_status_t s = dnnl_memory_desc_query(dst, dnnl_query_ndims_s32, &rank);
   if (s == dnnl_success) s = dnnl_primitive_desc_query(plan->pd, dnnl_query_alg_kind, 0, &alg);
-  if (s == dnnl_success) s = query_dims(plan->pd, dnnl_query_strides, strides, rank - 2);
-  if (s == dnnl_success) s = query_dims(plan->pd, dnnl_query_kernel, kernel, rank - 2);
-  if (s == dnnl_success) s = query_dims(plan->pd, dnnl_query_dilations, dilations, rank - 2);
+  if (s == dnnl_success) s = onednn_query_dims(plan->pd, dnnl_query_strides, strides, rank - 2);
+  if (s == dnnl_success) s = onednn_query_dims(plan->pd, dnnl_query_kernel, kernel, rank - 2);
+  if (s == dnnl_success) s = onednn_query_dims(plan->pd, dnnl_query_dilations, dilations, rank - 2);
   if (s != dnnl_success) return s;
   return dnnl_pooling_forward_primitive_desc_create(pd, plan->self->engine, dnnl_forward_inference, alg, src, dst,
                                                     strides, kernel, dilations, p->before, p->after, attr);

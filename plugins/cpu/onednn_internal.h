@@ -277,6 +277,9 @@ dnnl_status_t onednn_cut_posts(const onednn_plan *plan, const onednn_chain *chai
  * onednn_cut_plan. */
 dnnl_status_t onednn_cut_same(onednn_plan *plan, const onednn_chain *chain);
 
+/* So many of the dimensions that a descriptor answers what with. */
+dnnl_status_t onednn_query_dims(const_dnnl_primitive_desc_t pd, dnnl_query_t what, dnnl_dims_t out, int count);
+
 /* Nanoseconds on one thread, from the work in products and what the implementation is called. */
 double onednn_product_cost(const_dnnl_primitive_desc_t pd, double products, bool grouped);
 

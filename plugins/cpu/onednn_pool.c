@@ -1,5 +1,5 @@
 /* MaxPool without Indices, AveragePool and the global pools: a layout goes in and comes out. */
-#include "onednn_internal.h"
+#include "onednn_lowest.h"
 
 /* oneDNN adds what an average is of one by one; above so many the plain kernel's sums are several times as exact. */
 #define MOST_ADDED 64
@@ -60,6 +60,8 @@ dnnl_status_t onednn_build_pool(const onednn *self, const onednn_chain *chain, o
   if (s == dnnl_success)
     s = dnnl_pooling_forward_primitive_desc_create(&plan->pd, self->engine, dnnl_forward_inference, u.alg, src, dst,
                                                    u.strides, u.kernel, u.dilations, u.before, u.after, attr);
+  onednn_lowest lowest;
+  if (s == dnnl_success) s = onednn_lowest_read(plan->pd, &lowest); /* what cannot be mended is not taken */
   if (s == dnnl_success) s = onednn_plan_input(plan, chain->node.node->inputs[0], DNNL_ARG_SRC, NULL);
   if (s == dnnl_success) s = onednn_plan_output(plan, chain->region->outputs[0], DNNL_ARG_DST);
   if (s == dnnl_success) s = onednn_cut_same(plan, chain);

@@ -2,6 +2,7 @@
  * addresses that bind was given, so that running it is one call a part; oneDNN itself allocates a little in that call.
  * Parts run on the core's pool, each on one thread. */
 #include "cpu.h"
+#include "onednn_lowest.h"
 #include "onednn_special.h"
 
 /* n_kinds is 1 at least; a region that is not cut has one part. */
@@ -11,6 +12,7 @@ struct onednn_op {
   dnnl_primitive_desc_t pd; /* the whole's: what operands need */
   dnnl_primitive_desc_t kinds[ONEDNN_KINDS];
   dnnl_primitive_t primitives[ONEDNN_KINDS];
+  onednn_lowest lowest[ONEDNN_KINDS];
   uint64_t workspace, workspace_each;
   uint32_t n_args, n_kinds, n_parts, reserved;
   onednn_arg args[ONEDNN_ARGS];
@@ -18,6 +20,9 @@ struct onednn_op {
 };
 
 typedef struct launch_part {
+  const onednn_lowest *lowest; /* NULL: nothing to mend */
+  const void *src;
+  void *dst;
   dnnl_primitive_t primitive;
   dnnl_stream_t stream;
   int n_args;
@@ -44,6 +49,7 @@ static dnnl_status_t make_primitives(onednn_op *op, const onednn_plan *plan) {
   for (uint32_t i = 0; i < kinds && s == dnnl_success; i++) {
     s = dnnl_primitive_desc_clone(&op->kinds[i], plan->n_kinds > 0 ? plan->kinds[i] : plan->pd);
     if (s == dnnl_success) s = dnnl_primitive_create(&op->primitives[i], op->kinds[i]);
+    if (s == dnnl_success) s = onednn_lowest_read(op->kinds[i], &op->lowest[i]);
     op->n_kinds = i + 1;
   }
   onednn_threads_leave(op->self, before);
@@ -129,10 +135,14 @@ static dnnl_status_t bind_part(const onednn_op *op, uint32_t number, void *const
                                void *workspace, launch_part *part) {
   const onednn_part *from = &op->parts[number];
   part->primitive = op->primitives[from->kind];
+  if (op->lowest[from->kind].needed) part->lowest = &op->lowest[from->kind];
   dnnl_status_t s = dnnl_stream_create(&part->stream, op->self->engine, dnnl_stream_default_flags);
   for (uint32_t i = 0; i < op->n_args && s == dnnl_success; i++) {
     const onednn_arg *a = &op->args[i];
-    s = add_memory(op, part, from->kind, a->arg, a->output ? outputs[a->slot] : inputs[a->slot], from->offsets[i]);
+    char *base = a->output ? outputs[a->slot] : inputs[a->slot];
+    s = add_memory(op, part, from->kind, a->arg, base, from->offsets[i]);
+    if (a->arg == DNNL_ARG_SRC) part->src = base + from->offsets[i];
+    else if (a->arg == DNNL_ARG_DST) part->dst = base + from->offsets[i];
   }
   if (s == dnnl_success && arg_bytes(op->kinds[from->kind], DNNL_ARG_SCRATCHPAD) > 0)
     s = add_memory(op, part, from->kind, DNNL_ARG_SCRATCHPAD, workspace,
@@ -189,6 +199,8 @@ static void run_parts(void *arg, uint32_t i, uint32_t n) {
     if (part->skipped) continue;
     part->status = dnnl_primitive_execute(part->primitive, part->stream, part->n_args, part->args);
     if (part->status == dnnl_success) part->status = dnnl_stream_wait(part->stream);
+    if (part->status == dnnl_success && part->lowest != NULL)
+      part->skipped = !onednn_lowest_mend(self, part->lowest, part->src, part->dst);
   }
   onednn_threads_leave(self, before);
 }

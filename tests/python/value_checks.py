@@ -135,6 +135,15 @@ class Judged:
             self.exact = reference(wide) if wide is not None else None
         except Exception:
             pass
+        exact = self.exact or [None] * len(self.want)
+        self.right = [None if w is None else value_compare.Right(case, k, w, e, lambda new, k=k: self.other(new)[k])
+                      for k, (w, e) in enumerate(zip(self.want, exact))]
+
+    def other(self, operands):
+        """Results of other floating-point operands, given in float64: in it, where the operator takes it."""
+        case = self.case if self.exact is None else widened(self.case)
+        return reference(case.changed(inputs=[None if x is None else new if new.dtype == x.dtype else new.astype(x.dtype)
+                                              for x, new in zip(case.inputs, operands)]))
 
     def verdict(self, got, device):
         """("passed" | "refused" | "excused" | "wrong", why)."""
@@ -144,12 +153,14 @@ class Judged:
             return "wrong", str(got)
         if self.want is None:
             return "passed", None
-        for k, (g, w) in enumerate(zip(got, self.want)):
-            if w is None:
+        for k, (g, right) in enumerate(zip(got, self.right)):
+            if right is None:
                 continue
-            problem = value_compare.is_right(self.case, g, w, self.exact[k] if self.exact is not None else None)
+            problem, is_sign = right.problem(g)
             if problem is not None:
                 why = value_compare.excused(self.case, device)
+                if why is None and is_sign:
+                    why = value_compare.zero_excused(self.case, right.errors(g.dtype)[1], device)
                 return ("excused", why) if why is not None else ("wrong", f"result {k}: {problem}")
         return "passed", None
 

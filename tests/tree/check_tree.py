@@ -9,7 +9,7 @@
   core/probe/, which looks where drivers are installed
 - the tool prints text through one function, which cleans names
 - nothing is decided by the text of an error: only core/error.c compares it, for the wording
-- a message that names an option of the tool names one that there is
+- a message that names an option of the tool, a setting or a variable HEDDLE_X names one that there is
 - no source is longer than 1,000 lines
 """
 
@@ -99,13 +99,68 @@ def options_of(root):
     return set(re.findall(r'\{\s*\\?\s*"([a-z][a-z-]*)",\s*\\?\s*OPTION_', text)) | {"help", "version"}
 
 
-def check_advice(path, line, options):
-    """A message that names an option names one that there is."""
-    if path.suffix != ".c" or path.parts[0] not in ("core", "executor", "graph", "frontends", "tools"):
+STRING = re.compile(r'"((?:[^"\\]|\\.)*)"')
+KEY = r"(?:%s\.)?[a-z][a-z0-9_]*(?:\.[a-z][a-z0-9_]*)*"
+SETTING = re.compile(rf"settings? '({KEY})'|\(setting ({KEY})\)|\bsetting ({KEY}) is\b|\bsetting ([a-z]+\.[a-z0-9_.]*[a-z0-9_])|"
+                     r"(?<![\w./-])((?:%s|[a-z]+)\.[a-z][a-z0-9_]*)=[\w%]")
+VARIABLE = re.compile(r"\bHEDDLE_[A-Z][A-Z0-9_]*")
+ADVISES = ("core", "executor", "graph", "frontends", "modules", "tools", "plugins")
+
+
+class Names:
+    """What messages may name. A setting is there where its key, of a plugin's without the plugin's name, is a whole string of
+    the code that reads it; a variable where it is a setting's, an option of the build, or declared in a public header."""
+
+    def __init__(self, root):
+        self.options = options_of(root)
+        self.strings, self.declared = {}, set()
+        for path in sources(root):
+            if path.suffix in (".c", ".h", ".def") and path.parts[0] in ADVISES:
+                text = (root / path).read_text(encoding="utf-8")
+                rows = re.findall(r"^\s*(?:NUMBER|SWITCH|WORD|TEXT)\((\w+),", text, re.MULTILINE)  # of tables, by their member's name
+                self.strings.setdefault(self.place(path), set()).update(STRING.findall(text), rows)
+        for path in (root / "include" / "heddle").rglob("*.h*"):
+            self.declared |= set(VARIABLE.findall(path.read_text(encoding="utf-8")))
+        for path in [root / "CMakeLists.txt", *root.glob("cmake/**/*.cmake"), *root.glob("plugins/*/*.cmake")]:
+            text = path.read_text(encoding="utf-8")
+            self.declared |= set(re.findall(r"(?:option|set)\s*\(\s*(HEDDLE_\w+)", text))
+            self.declared |= {f"HEDDLE_{part}" for part in re.findall(r"^heddle_part\((\w+)", text, re.MULTILINE)}
+
+    @staticmethod
+    def place(path):
+        return "/".join(path.parts[:2]) if path.parts[0] == "plugins" else "host"
+
+    def has_setting(self, key, path):
+        here = self.strings.get("host", set()) | self.strings.get("plugins/common", set()) | self.strings.get(self.place(path), set())
+        first, _, rest = key.partition(".")
+        own = self.strings.get(f"plugins/{first}", here if first == "%s" else set()) | self.strings.get("plugins/common", set())
+        return key in here or (rest != "" and (rest in own or f"%s.{rest}" in here))
+
+    def has_variable(self, name, path):
+        words = name[len("HEDDLE_"):].lower()
+        dotted = {words.replace("_", ".", 1), words}
+        return name in self.declared or name == "HEDDLE_KEY" or any(self.has_setting(key, path) for key in dotted)
+
+    def missing(self, path, text):
+        if path.parts[0] in ("core", "executor", "graph", "frontends", "tools"):
+            for option in re.findall(r"(?<![\w-])--([a-z][a-z-]+)", text):
+                if option not in self.options:
+                    return f"a message names --{option}, which no command has"
+        for found in SETTING.finditer(text):
+            key = next(group for group in found.groups() if group is not None)
+            if not self.has_setting(key, path):
+                return f"a message names the setting {key}, which nothing reads"
+        for name in VARIABLE.findall(text):
+            if not self.has_variable(name, path):
+                return f"a message names {name}, which is no setting, no option of the build and no name of the API"
         return None
-    words = {w for text in re.findall(r'"((?:[^"\\]|\\.)*)"', line) for w in re.findall(r"(?<![\w-])--([a-z][a-z-]+)", text)}
-    missing = sorted(words - options)
-    return f"a message names --{missing[0]}, which no command has" if missing else None
+
+
+def check_advice(path, line, names):
+    """A message names what there is."""
+    if path.suffix != ".c" or path.parts[0] not in ADVISES or "shaders" in path.parts or re.match(r"\s*(#|/?\*)", line):
+        return None
+    return next((p for p in (names.missing(path, text) for text in STRING.findall(line)) if p is not None), None)
 
 
 def check_print(path, line):
@@ -128,7 +183,7 @@ def check_error_text(path, line):
     return None
 
 
-def check_file(root, path, options):
+def check_file(root, path, names):
     lines = (root / path).read_text(encoding="utf-8").splitlines()
     if len(lines) > LONGEST:
         yield f"{path}: {len(lines)} lines; a source has at most {LONGEST}"
@@ -139,7 +194,7 @@ def check_file(root, path, options):
             problem = check_include(root, path, found[1])
             if problem:
                 yield f'{path}:{number}: includes "{found[1]}": {problem}'
-        problem = check_print(path, line) or check_error_text(path, line) or check_advice(path, line, options)
+        problem = check_print(path, line) or check_error_text(path, line) or check_advice(path, line, names)
         if problem:
             yield f"{path}:{number}: {problem}"
         if path.parts[0] == "core" and not str(path).startswith("core/probe/"):
@@ -153,8 +208,8 @@ def check_file(root, path, options):
 
 def main():
     root = pathlib.Path(sys.argv[1]).resolve()
-    options = options_of(root)
-    problems = [problem for path in sources(root) for problem in check_file(root, path, options)]
+    names = Names(root)
+    problems = [problem for path in sources(root) for problem in check_file(root, path, names)]
     print("\n".join(problems) if problems else "the tree keeps its rules")
     return 1 if problems else 0
 

@@ -97,7 +97,7 @@ class Model:
                  devices: str | None = None, place: Sequence[str] = (), keep: Sequence[str] = (), flags: int = 0,
                  max_streams: int = 0, max_programs: int = 0, in_flight: int = 0, upload_timeout_ns: int = 0,
                  optimize: str | None = None, dims: Sequence[str] = (), memory: str | None = None,
-                 on_failure: str | None = None, pool: int = 0): ...   # pool 0: as many as there are cores
+                 on_failure: str | None = None, pool: int = 0, plan_timeout_ns: int = 0): ...   # pool 0: as many as there are cores
     def __call__(self, *inputs: Any, **named: Any) -> Any: ...  # one output: an array; several: a tuple. call.c, the fast path
     def run(self, inputs: Mapping[str, Any], timeout: float | None = None) -> dict[str, Any]: ...
     def executor(self) -> "Executor": ...     # one of the caller's own, not of the pool

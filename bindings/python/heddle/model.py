@@ -226,10 +226,19 @@ def _rules(rules: str | Mapping[str, Any] | Sequence[str] | None) -> list[str]:
     return list(rules)
 
 
+def _nanoseconds(seconds: float | None) -> int:
+    """A limit for the C API: 0 for None, which is what settings say; a limit too large for a number is none."""
+    if seconds is None:
+        return 0
+    if not seconds >= 0:
+        raise ValueError(f"a limit is a number of seconds, not {seconds!r}")
+    return max(1, int(min(seconds * 1e9, 2**64 - 1)))
+
+
 def _options(devices: Any, library: Any, name: str | None, place: Any, keep: Any, dims: Any, optimize: Any,
              precision: str | None, memory: Any, on_failure: str | None, pool: int | None, in_flight: int,
-             max_streams: int, max_programs: int, upload_timeout: float | None, capture: bool, annotations: bool,
-             reuse: bool, slots: bool) -> dict[str, Any]:
+             max_streams: int, max_programs: int, upload_timeout: float | None,
+             plan_timeout: float | None, capture: bool, annotations: bool, reuse: bool, slots: bool) -> dict[str, Any]:
     if precision not in _PRECISION:
         raise ValueError(f"precision is 'fast' or 'strict', not {precision!r}")
     if pool is not None and pool < 1:
@@ -245,7 +254,7 @@ def _options(devices: Any, library: Any, name: str | None, place: Any, keep: Any
         "flags": flags | (0 if reuse else _NO_REUSE) | (_SLOTS if slots else 0),
         "memory": ",".join(_rules(memory)) or None, "on_failure": on_failure, "pool": pool or 0, "in_flight": in_flight,
         "max_streams": max_streams, "max_programs": max_programs,
-        "upload_timeout_ns": 0 if upload_timeout is None else max(int(upload_timeout * 1e9), 1),
+        "upload_timeout_ns": _nanoseconds(upload_timeout), "plan_timeout_ns": _nanoseconds(plan_timeout),
     }
 
 
@@ -256,7 +265,7 @@ def load(path: str | os.PathLike[str], params: str | os.PathLike[str] | None = N
          optimize: bool | str | Sequence[str] | None = None, precision: str | None = None,
          memory: str | Mapping[str, str] | None = None, on_failure: str | None = None, pool: int | None = None,
          in_flight: int = 1, max_streams: int = 0, max_programs: int = 0, upload_timeout: float | None = None,
-         capture: bool = True, annotations: bool = True, reuse: bool = True, slots: bool = False,
+         plan_timeout: float | None = None, capture: bool = True, annotations: bool = True, reuse: bool = True, slots: bool = False,
          context: _core.Context | None = None) -> Model:
     """Loads a model: an .onnx file, a graph's .json, or a TVM library that holds all of a model. Plans nothing yet.
 
@@ -275,6 +284,8 @@ def load(path: str | os.PathLike[str], params: str | os.PathLike[str] | None = N
     in_flight       runs that may be pending at once on one executor of executor()
     max_streams     compute streams a device; max_programs: plans for different shapes that are kept; 0: the default
     upload_timeout  seconds for the parameters to reach their devices; None: as settings say, else 60
+    plan_timeout    seconds for a plan, and for loading the model: TimeoutError names the node; None: as settings say, else
+                    no limit
     capture, annotations, reuse, slots   False: steps are not recorded and replayed; annotations of the graph's nodes are
                     ignored; each value has memory of its own. slots True: a buffer for each value instead of an arena
     context         whose settings, plugins and devices; None: the process's
@@ -286,7 +297,7 @@ def load(path: str | os.PathLike[str], params: str | os.PathLike[str] | None = N
     if isinstance(params, (bytes, bytearray)):
         raise TypeError("params is the path of a file; heddle.loads takes a graph's text and its parameters as bytes")
     options = _options(devices, library, name, place, keep, dims, optimize, precision, memory, on_failure, pool, in_flight,
-                       max_streams, max_programs, upload_timeout, capture, annotations, reuse, slots)
+                       max_streams, max_programs, upload_timeout, plan_timeout, capture, annotations, reuse, slots)
     return Model(_core.Context() if context is None else context, os.fspath(path),
                  params=None if params is None else os.fspath(params), **options)
 
@@ -303,5 +314,6 @@ def loads(graph: str | bytes, params: bytes | bytearray | memoryview | None = No
 _DEFAULTS: dict[str, Any] = {
     "devices": None, "library": None, "name": None, "place": None, "keep": (), "dims": None, "optimize": None,
     "precision": None, "memory": None, "on_failure": None, "pool": None, "in_flight": 1, "max_streams": 0,
-    "max_programs": 0, "upload_timeout": None, "capture": True, "annotations": True, "reuse": True, "slots": False,
+    "max_programs": 0, "upload_timeout": None, "plan_timeout": None, "capture": True, "annotations": True,
+    "reuse": True, "slots": False,
 }

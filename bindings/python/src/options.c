@@ -59,23 +59,24 @@ static int path_of(PyObject *object, const char **out, PyObject **keep) {
 
 static int parse(heddle_py_options *o, PyObject *args, PyObject *kwargs) {
   static char *names[] = {
-      "context",  "path", "graph",  "params",      "library",      "model_name", "devices",
-      "place",    "keep", "flags",  "max_streams", "max_programs", "in_flight",  "upload_timeout_ns",
-      "optimize", "dims", "memory", "on_failure",  "pool",         NULL};
+      "context",  "path", "graph",  "params",      "library",      "model_name",      "devices",
+      "place",    "keep", "flags",  "max_streams", "max_programs", "in_flight",       "upload_timeout_ns",
+      "optimize", "dims", "memory", "on_failure",  "pool",         "plan_timeout_ns", NULL};
   PyObject *path = NULL, *graph = NULL, *params = NULL, *library = NULL, *place = NULL, *keep = NULL, *dims = NULL;
-  unsigned long long upload_ns = 0;
+  unsigned long long upload_ns = 0, plan_ns = 0;
   unsigned int flags = 0, streams = 0, programs = 0, in_flight = 0;
   heddle_model_options *m = &o->model;
-  if (!PyArg_ParseTupleAndKeywords(args, kwargs, "O|O$OOOzzOOIIIIKzOzzI:Model", names, &o->context, &path, &graph,
+  if (!PyArg_ParseTupleAndKeywords(args, kwargs, "O|O$OOOzzOOIIIIKzOzzIK:Model", names, &o->context, &path, &graph,
                                    &params, &library, &m->model_name, &m->devices, &place, &keep, &flags, &streams,
                                    &programs, &in_flight, &upload_ns, &m->optimize, &dims, &m->memory, &m->on_failure,
-                                   &o->pool))
+                                   &o->pool, &plan_ns))
     return -1;
   m->flags = flags;
   m->max_streams = streams;
   m->max_programs = programs;
   m->in_flight = in_flight;
   m->upload_timeout_ns = upload_ns;
+  m->plan_timeout_ns = plan_ns;
   if (path_of(path, &o->path, &o->keeps[0]) < 0) return -1;
   if (path_of(library, &o->library, &o->keeps[1]) < 0) return -1;
   if (bytes_of(graph, "graph", &o->graph) < 0) return -1;

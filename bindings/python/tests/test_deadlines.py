@@ -302,3 +302,20 @@ def test_tables_are_in_the_memory_figures(folder):
     with pytest.raises(heddle.Error, match="more than its limit"):
         run_of(folder, "Resize", {"mode": "cubic", "antialias": 1}, [x(1 << 20), None, None, k(1 << 14)],
                memory="cpu:0=5MiB")[0].executor()
+
+
+PLANNED = ("Resize", {"mode": "cubic", "antialias": 1}, [x(1 << 20), None, None, k((1 << 25) - 1)])
+
+
+def test_a_plan_has_a_limit(folder):
+    """plan_timeout of a model, as HEDDLE_LIMIT_PLAN_SECONDS: a plan past it names its node; one without is made."""
+    began = time.monotonic()
+    m, _ = run_of(folder, *PLANNED, plan_timeout=0.05)
+    with pytest.raises(heddle.errors.RunTimeoutError, match="y0|Resize"):
+        m.executor()
+    assert time.monotonic() - began < GUARD
+    m, _ = run_of(folder, "Relu", {}, [x(4)], plan_timeout=float("inf"))
+    m.executor()
+    for wrong in (-1.0, float("nan")):
+        with pytest.raises(ValueError, match="number of seconds"):
+            run_of(folder, "Relu", {}, [x(4)], plan_timeout=wrong)

@@ -213,8 +213,9 @@ static bool estimate_rule(const bound_node *n, double u, uint64_t count, double 
   }
   for (uint32_t k = 0; k < n->n_in; k++) {
     const bound_tensor *t = operand(n, k);
-    if (t != NULL && t->ndim > 0 && (double)t->shape[t->ndim - 1] + 32 > length)
-      length = (double)t->shape[t->ndim - 1] + 32;
+    if (t == NULL || t->ndim == 0 || count == 0) continue;
+    length = fmax(length, (double)t->shape[t->ndim - 1] + 32);
+    length = fmax(length, (double)count_of(t) / (double)count + 32);
   }
   for (uint64_t i = 0; i < count && good; i++) err[i] = length * u * (most / MOVE + fabs(n->out.x[i]));
   return good;

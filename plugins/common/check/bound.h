@@ -30,7 +30,8 @@
  *  estimate  recurrent operators, transforms, interpolation, determinants, fused expressions: the condition is measured,
  *            not derived. The operator is evaluated 4 times with every operand moved by a relative 2^-30 of a random
  *            sign; the largest change of an element of the tensor, per unit of relative error, times (n + 32) u is the
- *            bound, with (n + 32) u |y|. A backward stable calculation stays below it; the header says "estimate" to
+ *            bound, with (n + 32) u |y|; n is the longest row of an operand, or its elements for each of the result. A
+ *            backward stable calculation stays below it; the header says "estimate" to
  *            whoever reads a failure.
  *
  * Norms, attention, and what is positive may round to the result's type between their steps, as ONNX's own definitions of

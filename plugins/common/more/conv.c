@@ -107,9 +107,9 @@ static void run_bytes(const more_op *m, const more_args *a, int64_t first, int64
 static void take_bytes(more_plan *p) {
   const more_op *m = p->m;
   if (!more_ok(p)) return;
-  const int64_t taps = window_taps(m), depth = taps * m->i[IN_PER_GROUP];
-  const int64_t channels = m->out[0].shape[1];
-  if (taps > MOST_TAPS || depth > MOST_PATCH || channels == 0 || channels > MOST_CHANNELS) return;
+  const int64_t taps = window_taps(m), channels = m->out[0].shape[1];
+  if (taps > MOST_TAPS || m->i[IN_PER_GROUP] > MOST_PATCH || taps * m->i[IN_PER_GROUP] > MOST_PATCH) return;
+  if (channels == 0 || channels > MOST_CHANNELS) return;
   more_work(p, run_bytes, m->out[0].count / channels, 0.1 * m->steps);
 }
 

@@ -77,9 +77,7 @@ void more_same_shape(more_plan *p, uint32_t a, uint32_t b) {
 }
 
 int64_t more_count(const int64_t *shape, int64_t from, int64_t to) {
-  int64_t n = 1;
-  for (int64_t d = from; d < to; d++) n *= shape[d];
-  return n;
+  return to > from ? ref_product(shape + from, to - from) : 1;
 }
 
 void more_result(more_plan *p, uint32_t k, int type, int32_t ndim, const int64_t *shape) {

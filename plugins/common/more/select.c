@@ -2,6 +2,9 @@
  * unique. An index out of range takes zeros, and writes nothing. */
 #include "more.h"
 
+#include <math.h>
+#include <stdlib.h>
+
 enum { AXIS, N, INNER, FROM_N, MODE, SORTED, INDEX_N };
 
 static const char *element(const void *p, size_t size, int64_t i) {
@@ -320,34 +323,70 @@ static int compare(const more_op *m, const void *x, int64_t i, int64_t j) {
   return 0;
 }
 
-static bool is_first(const more_op *m, const void *x, int64_t i) {
-  for (int64_t j = 0; j < i; j++)
-    if (compare(m, x, i, j) == 0) return false;
-  return true;
+/* The n slices in order, equal ones by index, in one of the two lists of n numbers; the other is free. work NULL: of a
+ * setup, which is not asked to end. NULL: the run is to end. */
+static int64_t *in_order(const more_op *m, const void *x, int64_t *list, int64_t *other, int64_t *work) {
+  const int64_t n = m->i[N], steps = n > 0 ? 4 * (m->in[0].count / n) : 0;
+  for (int64_t i = 0; i < n; i++) list[i] = i;
+  for (int64_t run = 1; run < n; run *= 2) {
+    for (int64_t low = 0; low < n; low += 2 * run) {
+      const int64_t middle = low + run < n ? low + run : n, high = low + 2 * run < n ? low + 2 * run : n;
+      int64_t a = low, b = middle;
+      for (int64_t to = low; to < high; to++) {
+        if (work != NULL && more_tick(m, work, 4 + steps)) return NULL;
+        other[to] = b == high || (a < middle && compare(m, x, list[a], list[b]) <= 0) ? list[a++] : list[b++];
+      }
+    }
+    int64_t *const sorted = other;
+    other = list;
+    list = sorted;
+  }
+  return list;
 }
 
-/* By comparing all with all, in two passes over scratch memory: which slice is the first of its value; and how many of
- * those come before it. */
+/* How many different slices there are; a refusal where there is no memory to sort them in. */
+static int64_t different(more_plan *p, const void *x) {
+  const int64_t n = p->m->i[N];
+  int64_t found = 0, *lists = malloc(2 * (size_t)n * sizeof *lists + 1);
+  if (lists == NULL) {
+    p->status = p_fail(p->err, HEDDLE_ENOMEM, 0, "%s: no memory to sort %lld slices", p->n->node->name, (long long)n);
+    return 0;
+  }
+  const int64_t *order = in_order(p->m, x, lists, lists + n, NULL);
+  for (int64_t i = 0; i < n; i++) found += i == 0 || compare(p->m, x, order[i - 1], order[i]) != 0;
+  free(lists);
+  return found;
+}
+
+/* In scratch memory: the order of slices; which slice is the first of each one's value; and that value's place among the
+ * results. */
 static void run_unique(const more_op *m, const more_args *a, int64_t first, int64_t last) {
   const more_value *x = &m->in[0];
   const int64_t n = m->i[N], inner = m->i[INNER], kept = m->i[FROM_N];
   const int64_t outer = n > 0 && inner > 0 ? x->count / n / inner : 0;
-  int64_t *index = a->out[1], *inverse = a->out[2], *counts = a->out[3], *same = a->scratch, *rank = same + n;
-  int64_t work = 0;
+  int64_t *index = a->out[1], *inverse = a->out[2], *counts = a->out[3], *lists = a->scratch, *rank = lists + 2 * n;
+  int64_t work = 0, found = -1;
   (void)first, (void)last;
-  for (int64_t i = 0; i < n; i++) {
-    for (same[i] = 0; same[i] < i && compare(m, a->in[0], i, same[i]) != 0; same[i]++)
-      if (more_tick(m, &work, 4 * outer * inner)) return;
+  const int64_t *order = in_order(m, a->in[0], lists, lists + n, &work);
+  if (order == NULL) return;
+  int64_t *same = order == lists ? lists + n : lists;
+  for (int64_t i = 0, of = 0; i < n; i++) {
+    if (more_tick(m, &work, 4 + 4 * outer * inner)) return;
+    if (i == 0 || compare(m, a->in[0], order[i - 1], order[i]) != 0) {
+      of = order[i];
+      found++;
+    }
+    same[order[i]] = of;
+    rank[order[i]] = found;
+  }
+  if (m->i[SORTED] == 0) {
+    found = 0;
+    for (int64_t i = 0; i < n; i++) rank[i] = same[i] == i ? found++ : rank[same[i]];
   }
   for (int64_t r = 0; r < kept && counts != NULL; r++) counts[r] = 0;
   for (int64_t i = 0; i < n; i++) {
-    rank[i] = same[i] == i ? 0 : rank[same[i]];
-    for (int64_t j = 0; j < n && same[i] == i; j++) {
-      if (same[j] != j) continue;
-      if (more_tick(m, &work, 4 * outer * inner)) return;
-      rank[i] += m->i[SORTED] != 0 ? compare(m, a->in[0], j, i) < 0 : j < i;
-    }
     const int64_t r = rank[i];
+    if (more_tick(m, &work, 4 + outer * inner)) return;
     if (r >= kept) continue;
     if (inverse != NULL) inverse[i] = r;
     if (counts != NULL) counts[r]++;
@@ -376,14 +415,15 @@ void more_setup_unique(more_plan *p) {
   if (!more_ok(p)) return;
   m->i[N] = shape[axis];
   m->i[INNER] = more_count(shape, axis + 1, ndim);
-  if (m->i[N] > 4096) more_refuse(p, "it takes up to 4096 elements along its axis");
-  if ((double)m->i[N] * (double)x->count > 0x1p29) more_refuse(p, "it is too large to be counted in a plan");
-  for (int64_t i = 0; i < m->i[N] && more_ok(p); i++) m->i[FROM_N] += is_first(m, bytes, i);
+  const double steps = (double)(x->count > m->i[N] ? x->count : m->i[N]) * log2((double)m->i[N] + 2);
+  if (steps > 0x1p29) more_refuse(p, "it is too large to be sorted in a plan");
+  if (!more_ok(p)) return;
+  m->i[FROM_N] = different(p, bytes);
   shape[axis] = m->i[FROM_N];
   more_result(p, 0, x->type, ndim, shape);
   more_result(p, 1, REF_TYPE_I64, 1, &m->i[FROM_N]);
   more_result(p, 2, REF_TYPE_I64, 1, &m->i[N]);
   more_result(p, 3, REF_TYPE_I64, 1, &m->i[FROM_N]);
-  more_scratch(p, 2.0 * (double)m->i[N] * sizeof(int64_t));
-  more_work(p, run_unique, 1, (double)m->i[N] * (double)x->count);
+  more_scratch(p, 3.0 * (double)m->i[N] * sizeof(int64_t));
+  more_work(p, run_unique, 1, steps);
 }

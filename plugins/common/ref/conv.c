@@ -45,7 +45,7 @@ static void gather(const ref_window *w, const float *channel, const int64_t tap[
 static void fetch_patches(const void *ctx, int64_t k0, int64_t depth, int64_t j0, int64_t width, float *tile) {
   const patches *p = ctx;
   const ref_window *w = p->w;
-  const int64_t taps = w->kernel[0] * w->kernel[1] * w->kernel[2], size = w->in[0] * w->in[1] * w->in[2];
+  const int64_t taps = ref_product(w->kernel, REF_SPATIAL), size = ref_product(w->in, REF_SPATIAL);
   int64_t t = k0 % taps, channel = k0 / taps;
   int64_t tap[REF_SPATIAL] = {t / (w->kernel[1] * w->kernel[2]), t / w->kernel[2] % w->kernel[1], t % w->kernel[2]};
   for (int64_t d = 0; d < depth; d++, tile += CONTRACT_WIDTH) {
@@ -60,12 +60,18 @@ static void fetch_patches(const void *ctx, int64_t k0, int64_t depth, int64_t j0
   }
 }
 
+/* The products that an element of the result is the sum of. */
+static int64_t depth_of(const ref_conv *c) {
+  const int64_t sizes[2] = {c->in_channels, ref_product(c->window.kernel, REF_SPATIAL)};
+  return ref_product(sizes, 2);
+}
+
 static void conv_f32(const ref_op *op, void *const *inputs, void *const *outputs, void *workspace, uint64_t first,
                      uint64_t last) {
   const ref_conv *c = &op->u.conv;
   const ref_window *w = &c->window;
-  const int64_t size = w->in[0] * w->in[1] * w->in[2], positions = w->out[0] * w->out[1] * w->out[2];
-  const int64_t k = c->in_channels * w->kernel[0] * w->kernel[1] * w->kernel[2];
+  const int64_t size = ref_product(w->in, REF_SPATIAL), positions = ref_product(w->out, REF_SPATIAL);
+  const int64_t k = depth_of(c);
   const int64_t across = (positions + CONTRACT_PANEL - 1) / CONTRACT_PANEL;
   const int64_t down = (c->out_channels + CONTRACT_PANEL - 1) / CONTRACT_PANEL;
   const float *in = inputs[op->slot[0]], *weights = inputs[op->slot[1]];

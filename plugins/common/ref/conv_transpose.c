@@ -39,8 +39,8 @@ static void conv_transpose_f32(const ref_op *op, void *const *inputs, void *cons
                                uint64_t first, uint64_t last) {
   const ref_conv *c = &op->u.conv;
   const ref_window *w = &c->window;
-  const int64_t size = w->in[0] * w->in[1] * w->in[2], positions = w->out[0] * w->out[1] * w->out[2];
-  const int64_t taps = w->kernel[0] * w->kernel[1] * w->kernel[2], planes = c->groups * c->out_channels;
+  const int64_t size = ref_product(w->in, REF_SPATIAL), positions = ref_product(w->out, REF_SPATIAL);
+  const int64_t taps = ref_product(w->kernel, REF_SPATIAL), planes = c->groups * c->out_channels;
   const float *bias = (op->present & 4) != 0 ? inputs[op->slot[2]] : NULL;
   int64_t work = 0;
   (void)workspace;
@@ -135,7 +135,7 @@ heddle_status ref_plan_conv_transpose(const ref_node *n, ref_op *op, heddle_erro
   value_count(y, &results);
   value_count(weights, &taps);
   const double steps =
-      results > 0 ? (double)taps * (double)x->shape[0] * (double)(w->out[0] * w->out[1] * w->out[2]) : 0;
+      results > 0 ? (double)taps * (double)x->shape[0] * (double)ref_product(w->out, REF_SPATIAL) : 0;
   ref_set_work(op, conv_transpose_f32, results > 0 ? (uint64_t)(y->shape[0] * y->shape[1]) : 0, steps,
                8.0 * (double)results);
   return HEDDLE_OK;

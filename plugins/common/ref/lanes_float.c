@@ -19,7 +19,7 @@ static inline float tangens_hyperbolicus(float x) {
   p = p * s + 1.33314422036e-1f;
   p = p * s - 3.33332819422e-1f;
   const float far = 1.0f - 2.0f / (ref_exp(2.0f * size) + 1.0f);
-  return size < 0.625f ? p * s * x + x : x < 0 ? -far : far;
+  return copysignf(size < 0.625f ? p * s * size + size : far, x); /* -0 stays -0 */
 }
 
 static inline float unit(float x) { /* to [0, 1] */

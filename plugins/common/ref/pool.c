@@ -51,8 +51,8 @@ static void max_row(const ref_window *w, const float *plane, int64_t z, int64_t 
 static void max_pool_f32(const ref_op *op, void *const *inputs, void *const *outputs, void *workspace, uint64_t first,
                          uint64_t last) {
   const ref_window *w = &op->u.pool.window;
-  const uint64_t in_plane = (uint64_t)(w->in[0] * w->in[1] * w->in[2]);
-  const uint64_t out_plane = (uint64_t)(w->out[0] * w->out[1] * w->out[2]);
+  const uint64_t in_plane = (uint64_t)ref_product(w->in, REF_SPATIAL);
+  const uint64_t out_plane = (uint64_t)ref_product(w->out, REF_SPATIAL);
   const float nothing = 0; /* stands for a plane without elements */
   int64_t work = 0;
   const int64_t row = 1 + w->out[2] * (int64_t)taps_inside(w);
@@ -73,7 +73,7 @@ static void max_pool_f32(const ref_op *op, void *const *inputs, void *const *out
 static void max_pool_where_f32(const ref_op *op, void *const *inputs, void *const *outputs, void *workspace,
                                uint64_t first, uint64_t last) {
   const ref_window *w = &op->u.pool.window;
-  const int64_t in_plane = w->in[0] * w->in[1] * w->in[2], positions = w->out[0] * w->out[1] * w->out[2];
+  const int64_t in_plane = ref_product(w->in, REF_SPATIAL), positions = ref_product(w->out, REF_SPATIAL);
   int64_t work = 0;
   (void)workspace;
   for (uint64_t p = first; p < last; p++) {
@@ -147,7 +147,7 @@ static void average_pool_f32(const ref_op *op, void *const *inputs, void *const 
                              uint64_t first, uint64_t last) {
   const ref_pool *f = &op->u.pool;
   const ref_window *w = &f->window;
-  const int64_t in_plane = w->in[0] * w->in[1] * w->in[2], positions = w->out[0] * w->out[1] * w->out[2];
+  const int64_t in_plane = ref_product(w->in, REF_SPATIAL), positions = ref_product(w->out, REF_SPATIAL);
   int64_t work = 0;
   (void)workspace;
   for (uint64_t p = first; p < last; p++) {
@@ -155,11 +155,11 @@ static void average_pool_f32(const ref_op *op, void *const *inputs, void *const 
     float *out = (float *)outputs[0] + (int64_t)p * positions;
     for (int64_t i = 0; i < positions; i++) {
       const int64_t at[REF_SPATIAL] = {i / w->out[2] / w->out[1], i / w->out[2] % w->out[1], i % w->out[2]};
-      int64_t tap0[REF_SPATIAL], tap1[REF_SPATIAL], count = 1;
-      double sum = 0;
+      int64_t tap0[REF_SPATIAL], tap1[REF_SPATIAL];
+      double sum = 0, count = 1; /* padding may be far larger than the image */
       for (int d = 0; d < REF_SPATIAL; d++) {
         ref_window_taps(w, d, at[d], at[d], &tap0[d], &tap1[d]);
-        count *= f->count_pads ? counted(f, d, at[d]) : tap1[d] > tap0[d] ? tap1[d] - tap0[d] : 0;
+        count *= (double)(f->count_pads ? counted(f, d, at[d]) : tap1[d] > tap0[d] ? tap1[d] - tap0[d] : 0);
       }
       for (int64_t z = tap0[0]; z < tap1[0]; z++) {
         const int64_t iz = at[0] * w->stride[0] + z * w->dilation[0] - w->pad[0];
@@ -170,7 +170,7 @@ static void average_pool_f32(const ref_op *op, void *const *inputs, void *const 
           for (int64_t x = tap0[2]; x < tap1[2]; x++) sum += (double)line[x * w->dilation[2]];
         }
       }
-      out[i] = count > 0 ? (float)(sum / (double)count) : 0.0f;
+      out[i] = count > 0 ? (float)(sum / count) : 0.0f;
     }
   }
 }

@@ -205,8 +205,14 @@ heddle_status ref_plan_region(const heddle_pregion *region, ref_node *n, ref_op 
 #define WATCHED_NS 1e6
 #define SLICE_NS 2e6
 
+/* Where there are no units: sizes that the kernel would multiply may have no bytes behind them. */
+static void nothing(const ref_op *op, void *const *inputs, void *const *outputs, void *workspace, uint64_t first,
+                    uint64_t last) {
+  (void)op, (void)inputs, (void)outputs, (void)workspace, (void)first, (void)last;
+}
+
 void ref_set_work(ref_op *op, ref_kernel kernel, uint64_t units, double steps, double bytes) {
-  op->kernel = kernel;
+  op->kernel = units > 0 ? kernel : nothing;
   op->units = units;
   op->cost_ns = 5 + steps * 0.07 + bytes * 0.1;
   double parts = op->cost_ns / PART_NS;
@@ -306,6 +312,20 @@ double ref_cost_ns(const heddle_pregion *region, uint32_t threads) {
   return parts < 2 ? op.cost_ns : op.cost_ns / parts;
 }
 
+/* Long tables end early where the plan's time is over; what is not whole is not used. */
+static heddle_status fill(const ref_entry *entry, const ref_node *n, ref_op *op, heddle_error *err) {
+  const uint32_t watched = op->watched;
+  op->watched = 1;
+  entry->fill(n, op);
+  const heddle_status s = ref_watched(op) ? op->host->stop_requested(op->host->ctx) : HEDDLE_OK;
+  op->watched = watched;
+  if (s == HEDDLE_OK) return s;
+  return p_fail(err, s, 0,
+                s == HEDDLE_ECANCELED ? "planning was cancelled while the tables of %s were computed"
+                                      : "the time for planning was over while the tables of %s were computed",
+                n->node->op);
+}
+
 heddle_status ref_prepare(const heddle_host *host, const heddle_pregion *region, ref_op **out, heddle_error *err) {
   ref_node n;
   ref_op planned;
@@ -318,9 +338,10 @@ heddle_status ref_prepare(const heddle_host *host, const heddle_pregion *region,
   }
   *op = planned;
   op->host = host;
-  if (entry != NULL && entry->fill != NULL) entry->fill(&n, op);
-  *out = op;
-  return HEDDLE_OK;
+  if (entry != NULL && entry->fill != NULL) s = fill(entry, &n, op, err);
+  if (s != HEDDLE_OK) ref_free(op);
+  else *out = op;
+  return s;
 }
 
 void ref_free(ref_op *op) {

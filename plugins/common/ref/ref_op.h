@@ -212,6 +212,15 @@ static inline bool ref_tick(const ref_op *op, int64_t *work, int64_t steps) {
   return ref_stops(op);
 }
 
+/* The product of sizes that a model says and no bytes stand behind, of a window say: INT64_MAX where it is more. */
+static inline int64_t ref_product(const int64_t *sizes, int64_t n) {
+  int64_t product = 1;
+  for (int64_t i = 0; i < n; i++)
+    if (sizes[i] == 0) return 0;
+  for (int64_t i = 0; i < n; i++) product = product > INT64_MAX / sizes[i] ? INT64_MAX : product * sizes[i];
+  return product;
+}
+
 /* The bytes behind the op. */
 static inline void *ref_tail(const ref_op *op) {
   return (void *)(uintptr_t)(op + 1);

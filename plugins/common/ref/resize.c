@@ -249,6 +249,7 @@ void ref_fill_resize(const ref_node *n, ref_op *op) {
   cell *cells = (cell *)(void *)(t + 1), *to = cells;
   request q;
   uint64_t count = 0;
+  int64_t work = 0;
   read(n, &q, NULL);
   value_count(n->out, &count);
   t->dims = n->out->ndim;
@@ -262,6 +263,7 @@ void ref_fill_resize(const ref_node *n, ref_op *op) {
     t->taps[d] = taps;
     t->at[d] = to - cells;
     for (int64_t i = 0; i < t->out[d]; i++, to += 1 + taps) {
+      if (ref_tick(op, &work, 64 + 16 * taps)) return;
       double x = source(&q, d, (double)i, in, out);
       const bool outside = strcmp(q.coordinates, "tf_crop_and_resize") == 0 && !(x >= 0 && x <= in - 1);
       x = !(x >= -in) ? -in : x > 2 * in ? 2 * in : x; /* NaN, of a region that is none, is the lower end */
