@@ -411,7 +411,8 @@ static PyObject *executor(PyObject *self, PyObject *none) {
 static PyMethodDef methods[] = {
     NAMED("run", run,
           "run(inputs, timeout=None): runs with a mapping of names to values; a dict of arrays by the outputs' names.\n"
-          "run(output_names, input_feed, timeout=None): as ONNX Runtime's sessions; a list of arrays, of the outputs that "
+          "run(output_names, input_feed, timeout=None): as ONNX Runtime's sessions; a list of arrays, of the outputs "
+          "that "
           "a list names, or of all for None."),
     NAMED("explain", explain,
           "explain(format='text', inputs=None): where each node runs and why; 'text', 'json', 'dot'."),
