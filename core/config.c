@@ -194,8 +194,7 @@ void heddle__config_release(heddle__config *c) {
 
 /* ---- looking up */
 
-/* The variable of a key: "sim.delay_us" is HEDDLE_SIM_DELAY_US. */
-static bool variable_of(const char *key, char *name, size_t bytes) {
+bool heddle__config_variable(const char *key, char *name, size_t bytes) {
   int n = snprintf(name, bytes, "HEDDLE_%s", key);
   if (n < 0 || (size_t)n >= bytes) return false;
   for (; *name != '\0'; name++)
@@ -207,7 +206,7 @@ static bool variable_of(const char *key, char *name, size_t bytes) {
 bool heddle__config_get(const heddle__config *c, const char *key, const char **value, const char **origin) {
   char variable[256];
   const char *found = find_entry(&c->from[FROM_CALL], key), *from = "call";
-  if (found == NULL && variable_of(key, variable, sizeof variable)) {
+  if (found == NULL && heddle__config_variable(key, variable, sizeof variable)) {
     const heddle__entries *list = &c->from[FROM_VARIABLE];
     for (size_t i = 0; i < list->count && found == NULL; i++)
       if (strcmp(list->data[i].key, variable) == 0) {
@@ -229,7 +228,7 @@ heddle_status heddle__config_each(const heddle__config *c, const char *prefix, h
                                   heddle_error *err) {
   char variable[256], key[256];
   size_t n = strlen(prefix);
-  if (!variable_of(prefix, variable, sizeof variable)) return HEDDLE_OK;
+  if (!heddle__config_variable(prefix, variable, sizeof variable)) return HEDDLE_OK;
   for (int from = 0; from < SOURCES; from++) {
     const heddle__entries *list = &c->from[from];
     for (size_t i = 0; i < list->count; i++) {
@@ -305,13 +304,8 @@ const char *heddle__config_key(const heddle__config *c, size_t i) {
   return i < atomic_load_explicit(&c->n_late, memory_order_acquire) ? c->late[i].key : NULL;
 }
 
-void heddle__config_warn(const heddle__config *c, heddle__config_known known, void *user, const heddle__log *log) {
-  const heddle__entries *list = &c->from[FROM_FILE];
-  for (size_t i = 0; i < list->count; i++) {
-    const char *key = list->data[i].key;
-    size_t n = strcspn(key, ".");
-    bool dotted = key[n] == '.';
-    if (!is_word(key, n, dotted) && !(dotted && known(user, key, n)))
-      heddle__logf(log, HEDDLE_LOG_WARN, "config", "%s: nothing reads the key '%s'", c->path, key);
-  }
+void heddle__config_given(const heddle__config *c, heddle__config_given_fn each, void *user) {
+  for (int from = 0; from < FROM_DEFAULT; from++)
+    for (size_t i = 0; i < c->from[from].count; i++)
+      each(user, c->from[from].data[i].key, from == FROM_VARIABLE, from == FROM_FILE ? c->path : "");
 }

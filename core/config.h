@@ -41,8 +41,16 @@ heddle_status heddle__config_list(heddle__config *config, heddle__config_known k
 /* The i-th of them; NULL past the end. */
 const char *heddle__config_key(const heddle__config *config, size_t i);
 
-/* Warns of keys of the file that nothing reads. */
-void heddle__config_warn(const heddle__config *config, heddle__config_known known, void *user, const heddle__log *log);
+/* Calls each with every key that was given: from is the file's path, or "". A variable's key is its name. */
+typedef void (*heddle__config_given_fn)(void *user, const char *key, bool is_variable, const char *from);
+void heddle__config_given(const heddle__config *config, heddle__config_given_fn each, void *user);
+
+/* The variable of a key: "sim.delay_us" is HEDDLE_SIM_DELAY_US. false where it does not fit. */
+bool heddle__config_variable(const char *key, char *name, size_t bytes);
+
+/* core/settings.c: warns of what was given that neither the library nor a plugin reads. */
+void heddle__settings_warn(const heddle__config *config, heddle__config_known known, void *user,
+                           const heddle__log *log);
 
 /* core/privileged.c: whether this process has other rights than its caller (AT_SECURE). */
 bool heddle__is_privileged(void);

@@ -49,6 +49,7 @@ static int64_t host_config(void *ctx, const char *key, char *buf, uint64_t bytes
   strcpy(full, plugin->name);
   strcat(full, ".");
   strcat(full, key);
+  if (plugin->instance == NULL) heddle__settings_asked(plugin, key); /* it is being loaded, by one thread */
   if (!heddle__config_get(plugin->ctx->config, full, &value, NULL)) {
     /* Without an instance, the plugin is being loaded, and one is at a time. */
     if (plugin->instance != NULL || strcmp(key, "cache_dir") != 0 ||

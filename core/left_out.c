@@ -1,5 +1,5 @@
-/* core/left_out.c: what a list of devices lacks because a plugin's try failed or could not be made: not an error where the
- * list allows it, and nothing that its user could see otherwise. */
+/* core/left_out.c: what a list of devices lacks: devices that it prefers and that are missing, and default devices whose
+ * plugin's try failed or could not be made. Not an error, and nothing that its user could see otherwise. */
 #include <string.h>
 
 #include "core/alloc.h"
@@ -14,48 +14,72 @@ static bool any_untrusted(const heddle_context *ctx) {
   return false;
 }
 
-/* Whether a device of the list that may be missing, and is, would be one of the plugin's. Its name is copied. */
-static bool is_missed(heddle_context *ctx, const heddle__plugin *p, const char *list, char name[MOST_NAME]) {
+typedef heddle_status (*each_fn)(void *user, heddle__plugin *p, const char *text, heddle_error *err);
+
+/* each gets what was made, which is freed. */
+static heddle_status give(char *text, heddle__plugin *p, each_fn each, void *user, heddle_error *err) {
+  heddle_status s =
+      text != NULL ? each(user, p, text, err) : heddle__no_memory(err, "what a list of devices leaves out");
+  heddle__free(text);
+  return s;
+}
+
+/* Why a device that was preferred is missing: for each plugin that may be its own. */
+static heddle_status explain(heddle_context *ctx, const char *name, each_fn each, void *user, heddle_error *err) {
+  const char *const begin = "was preferred and is left out";
+  heddle_status s = HEDDLE_OK;
+  bool found = false;
+  for (size_t i = 0; i < ctx->plugins.count && s == HEDDLE_OK; i++) {
+    heddle__plugin *p = ctx->plugins.data[i];
+    if (!heddle__may_be(p, name, strcspn(name, ":")) || !atomic_load(&p->seen)) continue;
+    found = true;
+    s = give(p->reason != NULL ? heddle__format("%s %s: %s: %s", name, begin, p->path, p->reason)
+                               : heddle__format("%s %s: plugin %s has %u device%s here", name, begin, p->name,
+                                                (unsigned)p->n_devices, p->n_devices == 1 ? "" : "s"),
+             p, each, user, err);
+  }
+  return found || s != HEDDLE_OK
+             ? s
+             : give(heddle__format("%s %s: no plugin has that name", name, begin), NULL, each, user, err);
+}
+
+/* The devices of a list that may be missing, and are. */
+static heddle_status explain_list(heddle_context *ctx, const char *list, each_fn each, void *user, heddle_error *err) {
+  char name[MOST_NAME];
   for (const char *at = list;; at++) {
     while (*at == ' ') at++;
     size_t whole = strcspn(at, ","), n = whole;
     while (n > 0 && at[n - 1] == ' ') n--;
     if (n > 1 && n <= MOST_NAME && at[n - 1] == '?') {
       heddle_device *dev;
-      size_t word = strcspn(at, ":?");
       memcpy(name, at, n - 1);
       name[n - 1] = '\0';
-      if (word < n && heddle__may_be(p, at, word) && heddle_context_find_device(ctx, name, &dev, NULL) != HEDDLE_OK)
-        return true;
+      heddle_status s = heddle_context_find_device(ctx, name, &dev, NULL);
+      if (s != HEDDLE_OK) s = explain(ctx, name, each, user, err);
+      if (s != HEDDLE_OK) return s;
     }
     at += whole;
-    if (*at == '\0') return false;
+    if (*at == '\0') return HEDDLE_OK;
   }
 }
 
-/* list is NULL for the default devices. each gets a sentence for every plugin that was left out. */
-static heddle_status find_left_out(heddle_context *ctx, const char *list,
-                                   heddle_status (*each)(void *user, heddle__plugin *p, const char *text,
-                                                         heddle_error *err),
-                                   void *user, heddle_error *err) {
+/* list is NULL for the default devices. each gets a sentence for everything that was left out, with its plugin or NULL. */
+static heddle_status find_left_out(heddle_context *ctx, const char *list, each_fn each, void *user, heddle_error *err) {
   heddle_status s = HEDDLE_OK;
+  if (list != NULL) return strchr(list, '?') != NULL ? explain_list(ctx, list, each, user, err) : HEDDLE_OK;
   for (size_t i = 0; i < ctx->plugins.count && s == HEDDLE_OK; i++) {
     heddle__plugin *p = ctx->plugins.data[i];
-    char name[MOST_NAME] = "";
-    if (!atomic_load(&p->seen) || !p->untrusted || (list != NULL && !is_missed(ctx, p, list, name))) continue;
-    char *text = list != NULL ? heddle__format("%s was preferred and is left out: %s: %s", name, p->path, p->reason)
-                              : heddle__format("the default devices leave out those of %s: %s", p->path, p->reason);
-    if (text == NULL) return heddle__no_memory(err, "what a list of devices leaves out");
-    s = each(user, p, text, err);
-    heddle__free(text);
+    if (!atomic_load(&p->seen) || !p->untrusted) continue;
+    s = give(heddle__format("the default devices leave out those of %s: %s", p->path, p->reason), p, each, user, err);
   }
   return s;
 }
 
-/* Once a plugin and context. */
+/* Once a plugin and context; what is plainly not there is in the log as information. */
 static heddle_status warn(void *user, heddle__plugin *p, const char *text, heddle_error *err) {
   (void)user, (void)err;
-  if (!atomic_exchange(&p->warned, true)) heddle__logf(&p->ctx->log, HEDDLE_LOG_WARN, "select", "%s", text);
+  if (p != NULL && p->untrusted && !atomic_exchange(&p->warned, true))
+    heddle__logf(&p->ctx->log, HEDDLE_LOG_WARN, "select", "%s", text);
   return HEDDLE_OK;
 }
 
@@ -80,7 +104,7 @@ heddle_status heddle_context_left_out(heddle_context *ctx, const char *list, cha
   char *text = heddle__strdup("");
   if (text == NULL) return heddle__no_memory(err, "what a list of devices leaves out");
   if (list == NULL) (void)heddle__config_get(ctx->config, "devices", &list, NULL);
-  if (any_untrusted(ctx)) s = find_left_out(ctx, list, append, &text, err);
+  s = find_left_out(ctx, list, append, &text, err);
   if (s == HEDDLE_OK) *out = text;
   else heddle__free(text);
   return s;

@@ -209,6 +209,7 @@ heddle_status heddle__plugin_load(heddle__plugin *p, heddle_error *err) {
   s = list_devices(p, &why);
   if (s == HEDDLE_OK && p->entry == NULL) s = heddle__probe_after(p, &why);
   if (s == HEDDLE_OK) {
+    heddle__settings_check(p);
     heddle__logf(&p->ctx->log, HEDDLE_LOG_INFO, "loader", "uses %s: plugin %s, ABI %u.%u, %u devices (%s)", p->path,
                  p->name, p->root.abi_major, p->root.abi_minor, (unsigned)p->n_devices, p->found_by);
     return HEDDLE_OK;
@@ -222,6 +223,7 @@ void heddle__plugin_close(heddle__plugin *p) {
   if (p->instance != NULL) step(p, "close_instance");
   if (p->instance != NULL) p->root.close_instance(p->instance);
   heddle__layers_release(p->layers);
+  heddle__settings_forget(p);
   free(p->real);
   heddle__free(p->drivers);
   heddle__free(p->abilities);

@@ -42,6 +42,8 @@ typedef struct heddle__plugin {
   struct heddle__layers *layers;
   heddle_host host; /* of this instance; host.ctx is this struct */
   heddle_pinstance *instance;
+  char **asked; /* the settings that it asked for until it was opened */
+  size_t n_asked;
   heddle_device **devices;
   uint32_t n_devices;
 } heddle__plugin;
@@ -117,6 +119,12 @@ void heddle__file_name(const heddle__plugin *plugin, char *out);
 /* Opens the candidate, negotiates, takes its tables, starts an instance and lists its devices. Returns
  * HEDDLE_OK also where the plugin was refused, which sets reason; a failure is one of the host's own memory. */
 heddle_status heddle__plugin_load(heddle__plugin *plugin, heddle_error *err);
+
+/* core/settings.c: what a plugin asks for while it is loaded, and a warning of each setting under its name that it did not
+ * ask for. One thread at a time. */
+void heddle__settings_asked(heddle__plugin *plugin, const char *key);
+void heddle__settings_check(heddle__plugin *plugin);
+void heddle__settings_forget(heddle__plugin *plugin);
 void heddle__plugin_close(heddle__plugin *plugin); /* ends its instance and frees the struct; takes NULL */
 
 /* Sets the reason for which a candidate is not used; the words are kept. */

@@ -223,3 +223,39 @@ int heddle_text_format(char *out, size_t size, const char *format, va_list given
   if (size > 0) out[s.used < size ? s.used : size - 1] = '\0';
   return good && s.used <= INT32_MAX ? (int)s.used : -1;
 }
+
+/* ---- names that were meant */
+
+#define LONGEST 64
+
+/* Letters to add, drop or change to make one word of another; words of LONGEST letters and more are far apart. */
+static size_t distance(const char *a, const char *b) {
+  size_t row[LONGEST], n = strlen(a), m = strlen(b);
+  if (n >= LONGEST || m >= LONGEST) return LONGEST;
+  for (size_t k = 0; k <= m; k++) row[k] = k;
+  for (size_t i = 1; i <= n; i++) {
+    size_t diagonal = row[0];
+    row[0] = i;
+    for (size_t k = 1; k <= m; k++) {
+      size_t best = diagonal + (a[i - 1] != b[k - 1]);
+      diagonal = row[k];
+      if (row[k] + 1 < best) best = row[k] + 1;
+      if (row[k - 1] + 1 < best) best = row[k - 1] + 1;
+      row[k] = best;
+    }
+  }
+  return row[m];
+}
+
+const char *heddle_text_nearest(const char *wrong, const char *const *list, size_t n) {
+  const char *best = NULL;
+  size_t least = strlen(wrong) / 3 + 1;
+  for (size_t i = 0; i < n; i++) {
+    size_t d = distance(wrong, list[i]);
+    if (d < least || (d == least && best == NULL)) {
+      best = list[i];
+      least = d;
+    }
+  }
+  return best;
+}

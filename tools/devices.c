@@ -115,7 +115,14 @@ static json_t *plugin_object(const heddle_plugin_info *p) {
                    json_words(p->build), "abi", (int)p->abi_major, (int)p->abi_minor, "devices", (int)p->device_count);
 }
 
-static json_t *everything(heddle_context *ctx) {
+/* FAILED where somebody named the devices to use; without any, there need be none. */
+static int status_of_list(heddle_context *ctx) {
+  const char *value, *origin;
+  return heddle_context_setting(ctx, "devices", &value, &origin, NULL) == HEDDLE_OK ? FAILED : DONE;
+}
+
+/* *status: FAILED where the list that was asked for cannot be had. */
+static json_t *everything(heddle_context *ctx, int *status) {
   json_t *devices = json_array(), *plugins = json_array(), *settings = json_object(), *list = json_array();
   for (size_t i = 0; i < heddle_context_device_count(ctx); i++) {
     heddle_device_info info = info_of(ctx, i);
@@ -137,7 +144,10 @@ static json_t *everything(heddle_context *ctx) {
   size_t n = 0;
   heddle_error err = {0};
   json_t *problem = json_null();
-  if (heddle_context_select(ctx, NULL, used, 64, &n, &origin, &err) != HEDDLE_OK) problem = json_words(err.text);
+  if (heddle_context_select(ctx, NULL, used, 64, &n, &origin, &err) != HEDDLE_OK) {
+    problem = json_words(err.text);
+    *status = status_of_list(ctx);
+  }
   for (size_t i = 0; i < n && i < 64; i++) json_array_append_new(list, json_words(heddle_device_name(used[i])));
   char *left_out = NULL;
   json_t *warnings = json_array();
@@ -219,38 +229,41 @@ static void print_settings(heddle_context *ctx) {
   }
 }
 
-static void print_used(heddle_context *ctx) {
+static int print_used(heddle_context *ctx) {
   heddle_device *used[64];
   const char *origin = "default";
   size_t n = 0;
   heddle_error err = {0};
   if (heddle_context_select(ctx, NULL, used, 64, &n, &origin, &err) != HEDDLE_OK) {
     print("\nin use: none: %s\n", err.text);
-    return;
+    return status_of_list(ctx);
   }
   print("\nin use: ");
   for (size_t i = 0; i < n && i < 64; i++) print("%s%s", i == 0 ? "" : ", ", heddle_device_name(used[i]));
   print("   (list from: %s)\n", origin);
   char *left_out = NULL;
-  if (heddle_context_left_out(ctx, NULL, &left_out, NULL) != HEDDLE_OK) return;
+  if (heddle_context_left_out(ctx, NULL, &left_out, NULL) != HEDDLE_OK) return DONE;
   for (const char *line = left_out; *line != '\0'; line += *line == '\n') {
     const size_t n = strcspn(line, "\n");
     print("warning: %.*s\n", (int)n, line);
     line += n;
   }
   heddle_free(left_out);
+  return DONE;
 }
 
 static int devices(const options *o) {
   session s;
   int status = session_context(&s, "devices", o);
   if (status == DONE && o->json) {
-    status = print_json("devices", everything(s.ctx));
+    int found = DONE;
+    status = print_json("devices", everything(s.ctx, &found));
+    if (status == DONE) status = found;
   } else if (status == DONE) {
     print_devices(s.ctx, o->all);
     print_plugins(s.ctx, o->all);
     if (o->all) print_settings(s.ctx);
-    print_used(s.ctx);
+    status = print_used(s.ctx);
   }
   return session_finish(&s, status);
 }
@@ -260,7 +273,8 @@ const command devices_command = {
     "what is here, and why what is not is not",
     "Lists the devices that the plugins found, which of them are used by default, and the plugin files\n"
     "that are not used with the reason. The list in use comes from --set devices=LIST, HEDDLE_DEVICES, the\n"
-    "configuration file or the default, in this order.",
+    "configuration file or the default, in this order. The exit status is 1 if a list that was set cannot\n"
+    "be had.",
     known,
     false,
     devices};

@@ -6,6 +6,7 @@
 #include <string.h>
 
 #include "heddle/status.h"
+#include "heddle/text.h"
 #include "completion.h"
 #include "manual.h"
 #include "options.h"
@@ -34,7 +35,7 @@ static int no_such(const char *name) {
   const char *names[N_COMMANDS + 1];
   for (int i = 0; i < N_COMMANDS; i++) names[i] = all_commands[i]->name;
   names[N_COMMANDS] = "help";
-  const char *near = nearest_word(name, names, N_COMMANDS + 1);
+  const char *near = heddle_text_nearest(name, names, N_COMMANDS + 1);
   print_error("heddle: there is no command '%s'", name);
   if (near != NULL) print_error("; did you mean %s?", near);
   print_error("\n(heddle help lists them)\n");

@@ -8,41 +8,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-/* ---- words that were meant */
-
-#define LONGEST 32
-
-/* Letters to add, drop or change to make one word of another; words of LONGEST letters and more are far apart. */
-static size_t distance(const char *a, const char *b) {
-  size_t row[LONGEST], n = strlen(a), m = strlen(b);
-  if (n >= LONGEST || m >= LONGEST) return LONGEST;
-  for (size_t k = 0; k <= m; k++) row[k] = k;
-  for (size_t i = 1; i <= n; i++) {
-    size_t diagonal = row[0];
-    row[0] = i;
-    for (size_t k = 1; k <= m; k++) {
-      size_t best = diagonal + (a[i - 1] != b[k - 1]);
-      diagonal = row[k];
-      if (row[k] + 1 < best) best = row[k] + 1;
-      if (row[k - 1] + 1 < best) best = row[k - 1] + 1;
-      row[k] = best;
-    }
-  }
-  return row[m];
-}
-
-const char *nearest_word(const char *wrong, const char *const *list, size_t n) {
-  const char *best = NULL;
-  size_t least = strlen(wrong) / 3 + 1;
-  for (size_t i = 0; i < n; i++) {
-    size_t d = distance(wrong, list[i]);
-    if (d < least || (d == least && best == NULL)) {
-      best = list[i];
-      least = d;
-    }
-  }
-  return best;
-}
+#include "heddle/text.h"
 
 /* ---- parsing */
 
@@ -65,7 +31,7 @@ static int unknown(const command *c, const char *word) {
   size_t n = 0;
   for (const option *o = c->known; o->name != NULL && n < 32; o++) names[n++] = o->name;
   snprintf(name, sizeof name, "%.*s", (int)strcspn(word + 2, "="), word + 2);
-  const char *near = nearest_word(name, names, n);
+  const char *near = heddle_text_nearest(name, names, n);
   if (near != NULL) return wrong(c, "there is no option '%s'; did you mean --%s?", word, near);
   return wrong(c, "there is no option '%s'%s", word, "");
 }

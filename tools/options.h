@@ -149,7 +149,4 @@ void options_finish(options *o);
 /* Prints how a command is used. */
 void options_help(const command *c);
 
-/* The word of list that is nearest to a wrong one, NULL where none is near: at most a third of its letters differ. */
-const char *nearest_word(const char *wrong, const char *const *list, size_t n);
-
 #endif

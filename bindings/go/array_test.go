@@ -2,6 +2,7 @@ package heddle
 
 import (
 	"errors"
+	"fmt"
 	"math"
 	"reflect"
 	"runtime"
@@ -136,6 +137,42 @@ func TestDtypeNames(t *testing.T) {
 		if d, err := ParseDType(name); err == nil {
 			t.Fatalf("'%s' is %v", name, d)
 		}
+	}
+}
+
+func TestArraysPrintTheirElements(t *testing.T) {
+	filled := func(dtype string, data interface{}, shape ...int64) *Array {
+		a := ok[*Array](t)(Empty(shape, dtype))
+		noError(t, a.CopyFrom(data))
+		return a
+	}
+	many := make([]int32, 2000)
+	for i := range many {
+		many[i] = int32(i)
+	}
+	closed := ok[*Array](t)(Empty([]int64{2}))
+	closed.Close()
+	remote := ok[*Array](t)(Empty([]int64{2}, "float32", Context{12, 0}))
+	noError(t, remote.CopyFrom([]float32{7, 8}))
+	for want, a := range map[string]*Array{
+		"[[1 2.5 3] [4 5 6]]":               filled("float32", []float32{1, 2.5, 3, 4, 5, 6}, 2, 3),
+		"[true false]":                      filled("bool", []bool{true, false}, 2),
+		"-7":                                filled("int64", []int64{-7}),
+		"[]":                                filled("int8", []int8{}, 0),
+		"[[] []]":                           filled("int8", []int8{}, 2, 0),
+		"[1 -2 0 65504 +Inf 5.9604645e-08]": filled("float16", []uint16{0x3c00, 0xc000, 0, 0x7bff, 0x7c00, 1}, 6),
+		"[1 -2]":                            filled("bfloat16", []uint16{0x3f80, 0xc000}, 2),
+		"[[0 1 2 ... 997 998 999] [1000 1001 1002 ... 1997 1998 1999]]": filled("int32", many, 2, 1000),
+		"[7 8]": remote,
+		"<nil>": nil,
+		"<float32[2]: " + ErrClosed.Error() + ">": closed,
+	} {
+		if got := fmt.Sprint(a); got != want {
+			t.Errorf("%s, expected %s", got, want)
+		}
+	}
+	if got := fmt.Sprint([]*Array{filled("uint8", []uint8{1, 2}, 2)}); got == "" {
+		t.Error("a slice of arrays")
 	}
 }
 

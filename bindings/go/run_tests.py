@@ -34,6 +34,8 @@ def go_environment(build):
     own.mkdir(exist_ok=True)
     (own / "heddle.pc").write_text(f"Name: heddle\nDescription: a build of it\nVersion: 0\nCflags: -I{SOURCE / 'include'}\n"
                                    f"Libs: -L{build / 'lib'} -Wl,-rpath,{build / 'lib'} -lheddle\n")
+    (own / "heddle_tvm.pc").write_text("Name: heddle_tvm\nDescription: its other library\nVersion: 0\nRequires: heddle\n"
+                                       "Libs: -lheddle_tvm\n")
     return {**os.environ, "PKG_CONFIG_PATH": str(own), "GOCACHE": str(own / "cache"), "GOPATH": str(own / "path"),
             "GOENV": "off", "GOFLAGS": "-mod=mod", "GOPROXY": "off", "GOTOOLCHAIN": "local", "CGO_ENABLED": "1",
             "HEDDLE_GO_FILES": str(own / "files")}

@@ -127,10 +127,10 @@ HEDDLE_API heddle_status heddle_context_dlpack_device(heddle_context *ctx, int32
 HEDDLE_API heddle_status heddle_context_select(heddle_context *ctx, const char *list, heddle_device **out, size_t cap,
                                                size_t *n, const char **origin, heddle_error *err);
 
-/* Reports the devices that such a list omits because the plugin's probe in a separate process failed or could not run
- * (docs/probing.md): devices that the list names, or that may belong to the default. One sentence per line; "" where
- * nothing is omitted. The log shows each as a warning when a list is resolved. *out is freed with heddle_free. Loads
- * the same plugins as resolving the list. Any thread. HEDDLE_EINVAL, HEDDLE_ENOMEM, HEDDLE_EFORK. */
+/* Reports the devices that such a list omits: optional devices that are missing, with the reason, and default devices
+ * whose plugin's probe in a separate process failed or could not run (docs/probing.md). One sentence per line; "" where
+ * nothing is omitted. Where a probe is the reason, the log has a warning when the list is resolved. *out is freed with
+ * heddle_free. Loads the same plugins as resolving the list. Any thread. HEDDLE_EINVAL, HEDDLE_ENOMEM, HEDDLE_EFORK. */
 HEDDLE_API heddle_status heddle_context_left_out(heddle_context *ctx, const char *list, char **out, heddle_error *err);
 
 /* Results of heddle check-plugin for a device with its present driver: the positions in heddle_device_info.abilities,

@@ -76,7 +76,8 @@ HEDDLE_API heddle_status heddle_object_function(heddle_object *o, const char *na
 
 /* Adds an import and retains it. No other thread may use the module during the call. HEDDLE_EINVAL for a cycle. */
 HEDDLE_API heddle_status heddle_object_import(heddle_object *o, heddle_object *of, heddle_error *err);
-/* The i-th imported module, borrowed; NULL past the end. */
+/* The i-th imported module, borrowed; NULL past the end. What a library carries for a device is a module too, of a kind
+ * such as "opencl". Its kernels are launched by the library's functions and are not functions of the module. */
 HEDDLE_API heddle_object *heddle_object_imported(const heddle_object *o, uint32_t i);
 
 #ifdef __cplusplus

@@ -23,6 +23,10 @@ HEDDLE_API size_t heddle_text_clean(const char *text, char *out, size_t size);
  * stay. Returns -1 for %n, wide characters and long double, which are not supported. Any thread. */
 HEDDLE_API int heddle_text_format(char *out, size_t size, const char *format, va_list args);
 
+/* The name in list that a wrong one was probably meant to be: at most a third of its letters differ. NULL if there is none.
+ * Names of 64 bytes and more are not compared. Any thread. */
+HEDDLE_API const char *heddle_text_nearest(const char *wrong, const char *const *list, size_t n);
+
 #ifdef __cplusplus
 }
 #endif

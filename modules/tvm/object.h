@@ -95,6 +95,10 @@ heddle_object *heddle__executor_object(const char *graph, size_t graph_bytes, he
  * imports. Takes its own reference on m. NULL with words. */
 heddle_object *heddle__factory_object(heddle_module *m, const char *model_name);
 
+/* code_object.c: the i-th module in a library's blob, code for a device or what a loader of the application made, as a
+ * module. Takes its own reference on m. NULL: no memory. */
+heddle_object *heddle__code_object(heddle_module *m, uint32_t i);
+
 /* library_tree.c: the root of the import tree that a library carries, of models and the library, which it takes over.
  * NULL with words. */
 heddle_object *heddle__library_tree(heddle_object *library, heddle_module *m);

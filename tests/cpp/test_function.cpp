@@ -40,6 +40,15 @@ CASE(values_pass_and_return) {
   EQUAL(same("text").as<std::string>(), "text");
   EQUAL(same(std::string(5000, 'a')).as<std::string>().size(), 5000u);
   CHECK((same(Value(Bytes{1, 0, 2})).as<Bytes>() == Bytes{1, 0, 2}));
+  const Bytes blob{0, 1, 0, 2, 0};
+  const std::string text("\0a\0b\0", 5);
+  CHECK(same(blob).as<Bytes>() == blob && same(Bytes{}).as<Bytes>().empty());
+  CHECK(same(text).as<std::string>() == text && same(Value(text)).as<std::string>() == text);
+  EQUAL(same(text).kind(), HEDDLE_VALUE_BYTES);
+  EQUAL(Value(text).kind(), HEDDLE_VALUE_BYTES);
+  const Function size = Function::of([](const std::string &t) { return t.size(); });
+  CHECK(size(text).as<int>() == 5 && size(blob).as<int>() == 5 && size("").as<int>() == 0);
+  CHECK(Function::of([](const Bytes &b) { return b; })("ab").as<Bytes>() == (Bytes{'a', 'b'}));
   EQUAL(same(heddle::DeviceId{4, 2}).as<heddle::DeviceId>().number, 2);
   EQUAL(heddle::to_string(same(heddle::dtype_of<float>).as<heddle_dtype>()), "float32");
   CHECK(same(nullptr).is_none() && same(Tensor()).is_none() && same(static_cast<const char *>(nullptr)).is_none());

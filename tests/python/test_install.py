@@ -60,9 +60,9 @@ def one(prefix, pattern):
     return found[0]
 
 
-def flags(prefix, *words):
-    folder = one(prefix, "heddle.pc").parent
-    text = call("pkg-config", *words, "heddle", PKG_CONFIG_PATH=str(folder))
+def flags(prefix, *words, package="heddle"):
+    folder = one(prefix, f"{package}.pc").parent
+    text = call("pkg-config", *words, package, PKG_CONFIG_PATH=str(folder))
     return [w.replace("\\ ", " ") for w in re.findall(r"(?:\\ |\S)+", text)]
 
 
@@ -193,13 +193,14 @@ def run_net(program, folder):
 
 def test_pkg_config_builds_a_program_of_tvm_s_api(prefix, tmp_path):
     program = tmp_path / "tvm-c-api"
-    libs = flags(prefix, "--libs")
+    libs = flags(prefix, "--libs", package="heddle_tvm")
+    assert libs[-2:] == ["-lheddle_tvm", "-lheddle"], libs
     folder = next(w[2:] for w in libs if w.startswith("-L"))
     for compiler, words in (("cc", ["-std=c11"]), ("c++", ["-std=c++17", "-x", "c++"])):
         if shutil.which(compiler) is None:
             continue
-        call(compiler, *words, "-Wall", "-Wextra", "-Werror", *flags(prefix, "--cflags"), SOURCE / "examples/tvm-c-api/main.c",
-             "-x", "none", "-o", program, *libs, "-lheddle_tvm", f"-Wl,-rpath,{folder}")
+        call(compiler, *words, "-Wall", "-Wextra", "-Werror", *flags(prefix, "--cflags", package="heddle_tvm"),
+             SOURCE / "examples/tvm-c-api/main.c", "-x", "none", "-o", program, *libs, f"-Wl,-rpath,{folder}")
         run_net(program, tmp_path / compiler)
 
 

@@ -1,7 +1,7 @@
 """The C API as Python types, one to one. heddle/*.py is what users see; names here may change."""
 
 import os
-from typing import Any, Callable, Iterable, Mapping, Sequence
+from typing import Any, Callable, Iterable, Mapping, Sequence, overload
 
 version: str
 def clean_text(text: str) -> str: ...   # as a terminal may show it, on one line
@@ -99,7 +99,11 @@ class Model:
                  optimize: str | None = None, dims: Sequence[str] = (), memory: str | None = None,
                  on_failure: str | None = None, pool: int = 0, plan_timeout_ns: int = 0): ...   # pool 0: as many as there are cores
     def __call__(self, *inputs: Any, **named: Any) -> Any: ...  # one output: an array; several: a tuple. call.c, the fast path
+    @overload
     def run(self, inputs: Mapping[str, Any], timeout: float | None = None) -> dict[str, Any]: ...
+    @overload   # as ONNX Runtime's sessions; run_options is None
+    def run(self, output_names: Sequence[str] | None, input_feed: Mapping[str, Any], run_options: None = None, *,
+            timeout: float | None = None) -> list[Any]: ...
     def executor(self) -> "Executor": ...     # one of the caller's own, not of the pool
     def explain(self, format: str = "text", inputs: Mapping[str, Any] | None = None) -> str: ...  # "text", "json", "dot"
     def graph_json(self) -> str: ...

@@ -275,6 +275,8 @@ class GraphModule:
         if not 0 <= index < len(self._known):
             return value  # the module's function says what is wrong with the number
         shape, dtype = self._known[index]
+        if shape is None:  # as the value has it
+            shape = tuple(value.shape) if hasattr(value, "shape") else np.shape(value)
         if isinstance(value, NDArray):
             if dtype != "bfloat16":
                 return value
@@ -286,11 +288,14 @@ class GraphModule:
         return fits
 
 
-def _inputs_of(graph_json: str) -> list[tuple[tuple[int, ...], str]]:
-    """(shape, dtype) of each input of a graph."""
+def _inputs_of(graph_json: str) -> list[tuple[tuple[int, ...] | None, str]]:
+    """(shape, dtype) of each input of a graph; None for a shape that is not wholly known."""
     graph = json.loads(graph_json)
     rows, attrs = graph["node_row_ptr"], graph["attrs"]
-    return [(tuple(attrs["shape"][1][rows[i]]), attrs["dltype"][1][rows[i]])
+
+    def known(shape: list[Any] | None) -> tuple[int, ...] | None:
+        return tuple(shape) if shape is not None and all(isinstance(size, int) and size >= 0 for size in shape) else None
+    return [(known(attrs["shape"][1][rows[i]]), attrs["dltype"][1][rows[i]])
             for i, node in enumerate(graph["nodes"]) if node["op"] == "null"]
 
 

@@ -38,7 +38,8 @@ class TensorInfo(NamedTuple):
 class Model(_core.Model):
     """A model, and a bounded pool of executors that its calls share. `load` makes one.
 
-    model(x), model(x, y) and model(x=x, y=y) run it: inputs by position or by name, parameters are none of them. Values are
+    model(x), model(x, y), model(x=x, y=y) and model({"x": x, "y": y}) run it: inputs by position, by name or as one mapping;
+    parameters are none of them. model.run takes a mapping and gives one, or is called as ONNX Runtime's. Values are
     numpy arrays, Tensors, objects with __dlpack__ (on devices too), numbers or nested lists. An array of another dtype is
     converted where numpy does so with casting "same_kind", which costs a copy; a row-major array of the right dtype costs
     least. The result is a fresh numpy array, or a tuple of them where there are several outputs; nobody else writes to it.
@@ -172,6 +173,8 @@ class Model(_core.Model):
 
     def _named(self, inputs: tuple[Any, ...], named: Mapping[str, Any]) -> dict[str, Any]:
         names = self.input_names
+        if len(inputs) == 1 and isinstance(inputs[0], Mapping):
+            inputs, names = tuple(inputs[0].values()), tuple(inputs[0])
         if len(inputs) > len(names):
             raise TypeError(f"{len(inputs)} inputs are given; the model has {len(names)}: {', '.join(names)}")
         given = dict(zip(names, inputs))

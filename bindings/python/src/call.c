@@ -282,18 +282,39 @@ static PyObject *result_of(call *c) {
   return result;
 }
 
+/* The values of a mapping, by name. */
+static int give_items(call *c, PyObject *mapping) {
+  PyObject *items = heddle_py_items(mapping);
+  int failed = items == NULL ? -1 : 0;
+  for (Py_ssize_t i = 0; failed == 0 && i < PyList_Size(items); i++) {
+    PyObject *item = PyList_GetItem(items, i);
+    failed = give_named(c, PyTuple_GetItem(item, 0), PyTuple_GetItem(item, 1));
+  }
+  Py_XDECREF(items);
+  return failed;
+}
+
+/* Inputs in order, or one mapping of all names to values. */
+static int give_positional(call *c, PyObject *args) {
+  Py_ssize_t n = PyTuple_Size(args);
+  int is_mapping = n == 1 ? heddle_py_is_mapping(PyTuple_GetItem(args, 0)) : 0;
+  if (is_mapping != 0) return is_mapping < 0 ? -1 : give_items(c, PyTuple_GetItem(args, 0));
+  if ((size_t)n > c->model->n_inputs) {
+    heddle_py_fail_input(c->model, HEDDLE_EINVAL, NULL, "%zd inputs are given; the model has %u", n,
+                         (unsigned)c->model->n_inputs);
+    return -1;
+  }
+  int failed = 0;
+  for (Py_ssize_t i = 0; failed == 0 && i < n; i++) failed = give(c, (uint32_t)i, PyTuple_GetItem(args, i));
+  return failed;
+}
+
 PyObject *heddle_py_model_call(PyObject *self, PyObject *args, PyObject *kwargs) {
   heddle_py_model *model = (heddle_py_model *)self;
   if (!model->has_ports && heddle_py_ports_need(model) < 0) return NULL;
   call c;
   int failed = call_begin(&c, model);
-  Py_ssize_t n = PyTuple_Size(args);
-  if (failed == 0 && (size_t)n > model->n_inputs) {
-    heddle_py_fail_input(model, HEDDLE_EINVAL, NULL, "%zd inputs are given; the model has %u", n,
-                         (unsigned)model->n_inputs);
-    failed = -1;
-  }
-  for (Py_ssize_t i = 0; failed == 0 && i < n; i++) failed = give(&c, (uint32_t)i, PyTuple_GetItem(args, i));
+  if (failed == 0) failed = give_positional(&c, args);
   Py_ssize_t at = 0;
   PyObject *name, *value;
   while (failed == 0 && kwargs != NULL && PyDict_Next(kwargs, &at, &name, &value)) failed = give_named(&c, name, value);
@@ -303,22 +324,53 @@ PyObject *heddle_py_model_call(PyObject *self, PyObject *args, PyObject *kwargs)
   return result;
 }
 
+static PyObject *dict_of(call *c) {
+  PyObject *result = PyDict_New();
+  for (uint32_t i = 0; result != NULL && i < c->model->n_outputs; i++)
+    if (PyDict_SetItem(result, c->model->outputs[i].name, c->results[i]) < 0) Py_CLEAR(result);
+  return result;
+}
+
+/* The results of the outputs that `wanted` names, in that order; of all where it is empty. */
+static PyObject *list_of(call *c, PyObject *wanted) {
+  heddle_py_model *model = c->model;
+  Py_ssize_t n = PyTuple_Size(wanted), count = n > 0 ? n : (Py_ssize_t)model->n_outputs;
+  PyObject *list = PyList_New(count);
+  for (Py_ssize_t i = 0; list != NULL && i < count; i++) {
+    int32_t at = n > 0 ? heddle_py_port_find(model->outputs, model->n_outputs, PyTuple_GetItem(wanted, i)) : (int32_t)i;
+    PyList_SetItem(list, i, Py_NewRef(c->results[at]));
+  }
+  return list;
+}
+
+/* wanted: NULL for a dict of all results; else a tuple for a list of them. */
+static PyObject *run_with(heddle_py_model *model, PyObject *wanted, PyObject *inputs, uint64_t timeout_ns) {
+  call c;
+  int failed = call_begin(&c, model);
+  if (failed == 0) failed = give_items(&c, inputs);
+  if (failed == 0) failed = perform(&c, timeout_ns);
+  PyObject *result = failed != 0 ? NULL : wanted != NULL ? list_of(&c, wanted) : dict_of(&c);
+  call_end(&c);
+  return result;
+}
+
 PyObject *heddle_py_model_run(PyObject *self, PyObject *inputs, uint64_t timeout_ns) {
   heddle_py_model *model = (heddle_py_model *)self;
   if (!model->has_ports && heddle_py_ports_need(model) < 0) return NULL;
-  PyObject *items = heddle_py_items(inputs);
-  if (items == NULL) return NULL;
-  call c;
-  int failed = call_begin(&c, model);
-  for (Py_ssize_t i = 0; failed == 0 && i < PyList_Size(items); i++) {
-    PyObject *item = PyList_GetItem(items, i);
-    failed = give_named(&c, PyTuple_GetItem(item, 0), PyTuple_GetItem(item, 1));
+  return run_with(model, NULL, inputs, timeout_ns);
+}
+
+PyObject *heddle_py_model_run_list(PyObject *self, PyObject *outputs, PyObject *inputs, uint64_t timeout_ns) {
+  heddle_py_model *model = (heddle_py_model *)self;
+  if (!model->has_ports && heddle_py_ports_need(model) < 0) return NULL;
+  PyObject *wanted = outputs == Py_None ? PyTuple_New(0) : PySequence_Tuple(outputs), *result = NULL;
+  bool is_known = wanted != NULL;
+  for (Py_ssize_t i = 0; is_known && i < PyTuple_Size(wanted); i++) {
+    PyObject *name = PyTuple_GetItem(wanted, i);
+    is_known = heddle_py_port_find(model->outputs, model->n_outputs, name) >= 0;
+    if (!is_known) heddle_py_say_unknown_output(model, name);
   }
-  if (failed == 0) failed = perform(&c, timeout_ns);
-  PyObject *result = failed == 0 ? PyDict_New() : NULL;
-  for (uint32_t i = 0; result != NULL && i < model->n_outputs; i++)
-    if (PyDict_SetItem(result, model->outputs[i].name, c.results[i]) < 0) Py_CLEAR(result);
-  call_end(&c);
-  Py_DECREF(items);
+  if (is_known) result = run_with(model, wanted, inputs, timeout_ns);
+  Py_XDECREF(wanted);
   return result;
 }

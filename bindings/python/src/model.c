@@ -180,6 +180,18 @@ typedef struct given {
   size_t n;
 } given;
 
+int heddle_py_is_mapping(PyObject *object) {
+  if (PyDict_Check(object)) return 1;
+  if (PyList_Check(object) || PyTuple_Check(object) || heddle_py_is_array(object) || heddle_py_is_tensor(object))
+    return 0;
+  PyObject *abc = PyImport_ImportModule("collections.abc");
+  PyObject *mapping = abc != NULL ? PyObject_GetAttrString(abc, "Mapping") : NULL;
+  int is = mapping != NULL ? PyObject_IsInstance(object, mapping) : -1;
+  Py_XDECREF(mapping);
+  Py_XDECREF(abc);
+  return is;
+}
+
 PyObject *heddle_py_items(PyObject *mapping) {
   PyObject *items = PyMapping_Items(mapping);
   if (items == NULL && PyErr_ExceptionMatches(PyExc_AttributeError))
@@ -351,10 +363,37 @@ static PyObject *get_executors(PyObject *self, void *none) {
 
 /* ---- run */
 
+/* ONNX Runtime's order of arguments: its first one is None or a list of outputs, never a mapping. */
+static PyObject *run_as_session(PyObject *self, PyObject *args, PyObject *kwargs) {
+  static char *names[] = {"output_names", "input_feed", "run_options", "timeout", NULL};
+  PyObject *outputs = Py_None, *inputs = NULL, *options = Py_None, *timeout = NULL;
+  uint64_t timeout_ns;
+  if (!PyArg_ParseTupleAndKeywords(args, kwargs, "|OOO$O:run", names, &outputs, &inputs, &options, &timeout))
+    return NULL;
+  if (heddle_py_timeout(timeout, &timeout_ns) < 0) return NULL;
+  if (inputs == NULL) {
+    PyErr_SetString(PyExc_TypeError, "run(output_names, input_feed): the mapping of inputs is missing");
+    return NULL;
+  }
+  if (options != Py_None) {
+    PyErr_SetString(PyExc_TypeError, "run_options of ONNX Runtime are not supported; timeout= limits a run");
+    return NULL;
+  }
+  return heddle_py_model_run_list(self, outputs, inputs, timeout_ns);
+}
+
+static bool is_for_session(PyObject *args, PyObject *kwargs) {
+  PyObject *first = PyTuple_Size(args) > 0 ? PyTuple_GetItem(args, 0) : NULL;
+  if (first != NULL) return first == Py_None || PyList_Check(first) || PyTuple_Check(first);
+  return kwargs != NULL &&
+         (PyDict_GetItemString(kwargs, "output_names") != NULL || PyDict_GetItemString(kwargs, "input_feed") != NULL);
+}
+
 static PyObject *run_model(PyObject *self, PyObject *args, PyObject *kwargs) {
   static char *names[] = {"inputs", "timeout", NULL};
   PyObject *inputs, *timeout = NULL;
   uint64_t timeout_ns;
+  if (is_for_session(args, kwargs)) return run_as_session(self, args, kwargs);
   if (!PyArg_ParseTupleAndKeywords(args, kwargs, "O|O:run", names, &inputs, &timeout)) return NULL;
   if (heddle_py_timeout(timeout, &timeout_ns) < 0) return NULL;
   return heddle_py_model_run(self, inputs, timeout_ns);
@@ -371,7 +410,10 @@ static PyObject *executor(PyObject *self, PyObject *none) {
 
 static PyMethodDef methods[] = {
     NAMED("run", run_model,
-          "run(inputs, timeout=None): runs with a mapping of names to values; a dict of arrays by the outputs' names."),
+          "run(inputs, timeout=None): runs with a mapping of names to values; a dict of arrays by the outputs' names.\n"
+          "run(output_names, input_feed, timeout=None): as ONNX Runtime's sessions; a list of arrays, of the outputs "
+          "that "
+          "a list names, or of all for None."),
     NAMED("explain", explain,
           "explain(format='text', inputs=None): where each node runs and why; 'text', 'json', 'dot'."),
     {"executor", executor, METH_NOARGS, "An executor of the caller's own, which is not one of the pool."},

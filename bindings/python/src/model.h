@@ -127,7 +127,7 @@ PyObject *heddle_py_names(const port *ports, uint32_t n);
 /* The position of an input by its name, or -1, without an exception. */
 int32_t heddle_py_port_find(const port *ports, uint32_t n, PyObject *name);
 
-/* ---- words.c: exceptions that are about one input */
+/* ---- words.c: exceptions that are about one input or output */
 
 /* With words of printf's, behind the model's file. */
 void heddle_py_fail_input(const heddle_py_model *model, heddle_status status, PyObject *name, const char *format, ...)
@@ -135,6 +135,7 @@ void heddle_py_fail_input(const heddle_py_model *model, heddle_status status, Py
 
 void heddle_py_say_missing(const heddle_py_model *model, PyObject *name);
 void heddle_py_say_unknown(const heddle_py_model *model, PyObject *name);
+void heddle_py_say_unknown_output(const heddle_py_model *model, PyObject *name);
 
 /* The attribute node of the present exception, if it is a heddle.Error whose words name none. */
 void heddle_py_set_node(PyObject *name);
@@ -146,6 +147,9 @@ void heddle_py_about_input(const heddle_py_model *model, PyObject *name);
 
 PyObject *heddle_py_model_call(PyObject *self, PyObject *args, PyObject *kwargs); /* tp_call */
 PyObject *heddle_py_model_run(PyObject *self, PyObject *inputs, uint64_t timeout_ns);
+
+/* A list of arrays: of the outputs that a list or tuple names, in its order, or of all where it is None or empty. */
+PyObject *heddle_py_model_run_list(PyObject *self, PyObject *outputs, PyObject *inputs, uint64_t timeout_ns);
 
 /* ---- executor.c */
 

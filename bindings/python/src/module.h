@@ -126,10 +126,16 @@ int heddle_py_is_array(PyObject *object);
  * assignment does. 0, or -1 with an exception. */
 int heddle_py_tensor_of_array(PyObject *object, const heddle_dtype *dtype, int unsafe, heddle_tensor **out);
 
+/* A TypeError with what an array can be made of; gives -1. */
+int heddle_py_no_array(PyObject *object);
+
 /* heddle_dtype of a numpy dtype object: 0; 1 where the object is none; -1 with an exception where Heddle has none such. */
 int heddle_py_dtype_of_numpy(PyObject *descr, heddle_dtype *out);
 
 /* ---- model.c */
+
+/* 1 for a dict and other objects of collections.abc.Mapping, 0 for others; -1 with an exception. */
+int heddle_py_is_mapping(PyObject *object);
 
 /* The items of a mapping, a list of pairs; NULL with an exception, which is a TypeError where it is none. */
 PyObject *heddle_py_items(PyObject *mapping);

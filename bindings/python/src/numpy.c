@@ -37,6 +37,14 @@ static int dtype_of_descr(PyArray_Descr *descr, heddle_dtype *out) {
   }
 }
 
+int heddle_py_no_array(PyObject *object) {
+  PyErr_Format(PyExc_TypeError,
+               "%R is no array: give a Tensor, a numpy array, a buffer, an object with __dlpack__, a number "
+               "or a nested list of numbers",
+               Py_TYPE(object));
+  return -1;
+}
+
 static int no_dtype(PyArray_Descr *descr) {
   PyErr_Format(PyExc_TypeError,
                "Heddle has no elements of numpy's %R; convert the array to one of its numbers first, as with "
@@ -255,7 +263,10 @@ int heddle_py_tensor_of_array(PyObject *object, const heddle_dtype *dtype, int u
   heddle_dtype have = {0};
   bool is_long = strchr("fc", PyArray_DESCR(array)->kind) != NULL; /* long double has to be converted */
   if (dtype_of_descr(PyArray_DESCR(array), &have) < 0 && !(dtype != NULL && is_long)) {
-    no_dtype(PyArray_DESCR(array));
+    /* numpy makes an array of one object of what it cannot iterate over, such as a mapping. */
+    bool is_array = PyArray_NDIM(array) > 0 || PyArray_DESCR(array)->kind != 'O' || PyArray_Check(object);
+    if (is_array) no_dtype(PyArray_DESCR(array));
+    else heddle_py_no_array(object);
     Py_DECREF(array);
     return -1;
   }

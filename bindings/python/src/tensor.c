@@ -111,11 +111,7 @@ static int tensor_of(PyObject *object, const heddle_dtype *dtype, int unsafe, he
              (PyObject_HasAttrString(object, "__dlpack__") && !PyObject_HasAttrString(object, "__array_interface__"))) {
     if (heddle_py_tensor_of_dlpack(object, &t) < 0) return -1;
   } else if (PyUnicode_Check(object) || PyBytes_Check(object) || object == Py_None) {
-    PyErr_Format(PyExc_TypeError,
-                 "%R is no array: give a Tensor, a numpy array, a buffer, an object with __dlpack__, a number "
-                 "or a nested list of numbers",
-                 Py_TYPE(object));
-    return -1;
+    return heddle_py_no_array(object);
   } else {
     return heddle_py_tensor_of_array(object, dtype, unsafe, out);
   }

@@ -32,16 +32,20 @@ void heddle_py_fail_input(const heddle_py_model *model, heddle_status status, Py
   fail_input(model, &err, name);
 }
 
-/* The names of the inputs as text; "" where there is no memory for them. */
-static void list_inputs(const heddle_py_model *model, char *words, size_t room) {
+/* The names of ports as text; "" where there is no memory for them. */
+static void list_ports(const port *ports, uint32_t count, char *words, size_t room) {
   size_t used = 0;
   words[0] = '\0';
-  for (uint32_t i = 0; i < model->n_inputs && used + 1 < room; i++) {
-    const char *name = PyUnicode_AsUTF8AndSize(model->inputs[i].name, NULL);
+  for (uint32_t i = 0; i < count && used + 1 < room; i++) {
+    const char *name = PyUnicode_AsUTF8AndSize(ports[i].name, NULL);
     int n = snprintf(words + used, room - used, "%s%s", i > 0 ? ", " : "", name != NULL ? name : "?");
     used += n > 0 ? (size_t)n : 0;
   }
-  if (model->n_inputs == 0) snprintf(words, room, "none");
+  if (count == 0) snprintf(words, room, "none");
+}
+
+static void list_inputs(const heddle_py_model *model, char *words, size_t room) {
+  list_ports(model->inputs, model->n_inputs, words, room);
 }
 
 void heddle_py_say_missing(const heddle_py_model *model, PyObject *name) {
@@ -59,6 +63,16 @@ void heddle_py_say_unknown(const heddle_py_model *model, PyObject *name) {
   if (input == NULL) heddle_py_fail_input(model, HEDDLE_EINVAL, NULL, "names of inputs are str; there are: %s", all);
   else
     heddle_py_fail_input(model, HEDDLE_ENOTFOUND, name, "there is no input '%.200s'; the model's inputs: %s", input,
+                         all);
+}
+
+void heddle_py_say_unknown_output(const heddle_py_model *model, PyObject *name) {
+  char all[400];
+  const char *output = PyUnicode_Check(name) ? PyUnicode_AsUTF8AndSize(name, NULL) : NULL;
+  list_ports(model->outputs, model->n_outputs, all, sizeof all);
+  if (output == NULL) heddle_py_fail_input(model, HEDDLE_EINVAL, NULL, "names of outputs are str; there are: %s", all);
+  else
+    heddle_py_fail_input(model, HEDDLE_ENOTFOUND, name, "there is no output '%.200s'; the model's outputs: %s", output,
                          all);
 }
 

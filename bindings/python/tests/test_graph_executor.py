@@ -291,6 +291,39 @@ def test_bfloat16_is_its_bits(tmp_path):
 
 
 @needs_compiler
+def operators(rows):
+    """A graph of operators as `heddle convert` writes it: shapes of inner nodes are null, that of x may be open, and Clip
+    does without an input."""
+    graph = {"nodes": [{"op": "null", "name": "x", "inputs": []}, {"op": "null", "name": "top", "inputs": []},
+                       {"op": "Transpose", "name": "turned", "inputs": [[0, 0, 0]], "attrs": {"perm": [1, 0]}},
+                       {"op": "Clip", "name": "clip", "inputs": [[2, 0, 0], [-1, 0, 0], [1, 0, 0]], "attrs": {}},
+                       {"op": "Split", "name": "split", "inputs": [[3, 0, 0]], "attrs": {"axis": 0, "num_outputs": 2}}],
+             "arg_nodes": [0, 1], "heads": [[4, 0, 0], [4, 1, 0]], "node_row_ptr": [0, 1, 2, 3, 4, 6],
+             "attrs": {"dltype": ["list_str", [F32, F32, None, None, None, None]],
+                       "shape": ["list_shape", [[rows, 4], [], None, None, None, None]]},
+             "heddle": {"version": 1, "opset": 18}}
+    return json.dumps(graph)
+
+
+@pytest.mark.parametrize("rows", [3, "rows"])
+def test_graphs_whose_shapes_are_not_written(rows, tmp_path):
+    x = np.linspace(-1, 3, 12, dtype=F32).reshape(3, 4)
+    for create in (graph_executor.create, lambda g, l, d: debug_executor.create(g, l, d, tmp_path)):
+        g = create(operators(rows), None, CPU)
+        g.set_input(x=x.tolist(), top=np.float32(2))
+        for array in (x, heddle.nd.array(x)):
+            g.set_input("x", array)
+        g.run()
+        np.testing.assert_array_equal(g.get_output(1).numpy(), np.minimum(x, 2).T[2:])
+        calls = {call["Name"]: call["Argument Shapes"] for call in g.profile().calls}
+        assert calls["Transpose"] == f"float32[{rows}, 4], ?[?]" and calls["Clip"] == "?[?], float32[], ?[?]", calls
+        assert calls["Split"] == "?[?], ?[?], ?[?]"
+    nodes = {node["name"]: node for node in g.debug_datum.get_graph_nodes()}
+    assert (nodes["x"]["op"], nodes["clip"]["op"], nodes["clip"]["inputs"]) == ("param", "Clip", ["turned", "top"])
+    split = [line.split() for line in g.get_debug_result().splitlines() if line.startswith("split ")]
+    assert len(split) == 2 and all(line[1] == "Split" and line[4:6] == ["(2,", "3)"] for line in split)
+
+
 def test_errors_say_what_and_where(model, library, tmp_path):
     g, inputs, _ = model("reshape_nop")
     with pytest.raises(heddle.Error, match="get_output"):

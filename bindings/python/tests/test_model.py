@@ -2,10 +2,13 @@
 
 timeout: 300
 """
+import asyncio
+import collections
 import gc
 import json
 import pickle
 import shutil
+import types
 import weakref
 
 import heddle
@@ -72,6 +75,56 @@ def test_inputs_by_position_by_name_and_as_a_mapping(folder):
     for got in (model(x, y), model(x, y=y), model(y=y, x=x), model.run({"y": y, "x": x})["z"]):
         assert isinstance(got, np.ndarray) and got.dtype == np.float32
         np.testing.assert_array_equal(got, [10, 11, 12, 13])
+
+
+def test_a_mapping_is_inputs_by_name_in_every_call(folder, tmp_path):
+    model = heddle.load(small.add(folder), devices="cpu")
+    x, y = np.arange(4, dtype=np.float32), np.full(4, 10, np.float32)
+    np.savez(tmp_path / "inputs.npz", x=x, y=y)
+    both = {"y": y, "x": x}
+    with np.load(tmp_path / "inputs.npz") as stored:
+        assert not isinstance(stored, dict)
+        forms = [model(both), model(types.MappingProxyType(both)), model(collections.OrderedDict(both)), model(stored),
+                 model({"x": x}, y=y), model.submit(both).result(), asyncio.run(model.call_async(both))]
+    for got in forms:
+        np.testing.assert_array_equal(got, [10, 11, 12, 13])
+    assert model.profile(both, runs=1).rows and model.benchmark(both, repeat=1, number=1).results
+    assert model.plan_for(both).json
+    with pytest.raises(heddle.errors.InvalidError, match="input 'x' is given twice"):
+        model(both, x=x)
+    with pytest.raises(heddle.errors.NotFoundError, match="there is no input 'q'; the model's inputs: x, y"):
+        model({**both, "q": x})
+    with pytest.raises(heddle.errors.InvalidError, match="input 'y' is missing"):
+        model({"x": x})
+    with pytest.raises(heddle.errors.InvalidError, match="names of inputs are str"):
+        model({0: x, 1: y})
+    for value in (both, {1, 2}, object()):
+        with pytest.raises(heddle.errors.InvalidError, match="input 'y': <class '.*'> is no array"):
+            model(x, value)
+
+
+def test_run_takes_the_arguments_of_onnxruntimes_sessions(folder, perceptron):
+    onnxruntime = pytest.importorskip("onnxruntime")
+    session = onnxruntime.InferenceSession(perceptron.path, providers=["CPUExecutionProvider"])
+    x = np.random.default_rng(3).standard_normal((3, 8)).astype(np.float32)
+    first, second = perceptron.output_names
+    for outputs in (None, [], [second], [second, first], (first,), [first, first]):
+        ours, theirs = perceptron.run(outputs, {"x": x}), session.run(outputs, {"x": x})
+        assert isinstance(ours, list) and len(ours) == len(theirs)
+        for a, b in zip(ours, theirs):
+            np.testing.assert_allclose(a, b, rtol=1e-5, atol=1e-6)
+    p, s = perceptron.run(output_names=None, input_feed={"x": x})
+    np.testing.assert_array_equal(perceptron.run(None, {"x": x}, None, timeout=60)[0], p)
+    np.testing.assert_array_equal(perceptron.run(input_feed={"x": x})[1], s)
+    assert set(perceptron.run({"x": x}, 60.0)) == set(perceptron.run(inputs={"x": x})) == {first, second}
+    with pytest.raises(heddle.errors.NotFoundError, match="there is no output 'q'; the model's outputs: "):
+        perceptron.run(["q"], {"x": x})
+    with pytest.raises(heddle.errors.InvalidError, match="names of outputs are str"):
+        perceptron.run([0], {"x": x})
+    for wrong in (lambda: perceptron.run(None), lambda: perceptron.run([first]), lambda: perceptron.run("p", {"x": x}),
+                  lambda: perceptron.run(None, [x]), lambda: perceptron.run(None, {"x": x}, object())):
+        with pytest.raises(TypeError):
+            wrong()
 
 
 def test_results_are_nobody_elses(folder):

@@ -4,6 +4,7 @@ timeout: 300
 import ctypes
 import os
 import pathlib
+import subprocess
 import sys
 
 import numpy as np
@@ -155,6 +156,24 @@ def test_device_code_inside(folder):
     data = legacy.blob([legacy.LIB, shader], [[1], []])
     code, = runtime.load_module(legacy.library(folder / "shader.so", "v0.14", [ADD], data=data)).imported_modules
     assert code.get_source().splitlines()[-1] == "// kernel scale_kernel"
+
+
+@pytest.mark.parametrize("flat", [True, False])
+def test_device_code_is_an_import_of_its_library(folder, flat):
+    """heddle_object_imported: of a file and, in a process of its own, of the system library; with a tree and without."""
+    code = legacy.device_module("opencl", "cl", {"k": ([(3, 64)], ["blockIdx.x"])}, "__kernel void k() {}")
+    data = legacy.blob([code]) if flat else legacy.blob([legacy.LIB, code], [[1], []])
+    kept, = runtime.load_module(legacy.library(folder / f"code{flat}.so", "v0.14", [ADD], data=data)).imports()
+    assert (kept.kind, kept.imports(), kept.library()) == ("opencl", [], None)
+    with pytest.raises(NotFoundError):
+        kept.function("k", True)
+    program = legacy.system_library(folder / f"program{flat}.so", [legacy.system_object(folder / f"o{flat}.o", "v0.14", [ADD],
+                                                                                       data=data)],
+                                    pathlib.Path(os.environ["HEDDLE_BUILD"]) / "lib")
+    done = subprocess.run([sys.executable, "-c", "import ctypes, sys, heddle.runtime as r; ctypes.CDLL(sys.argv[1]); "
+                           "print([m.kind for m in r.system_lib().imports()], r.system_lib().imported_modules[0].kernels)",
+                           str(program)], capture_output=True, text=True, timeout=100)
+    assert done.stdout == "['opencl'] ('k',)\n", done.stdout + done.stderr
 
 
 def test_imports(folder, library):

@@ -20,9 +20,11 @@ struct DeviceId {
   std::int32_t number = 0;
 };
 
-// An argument of one call. Created from a number, text, a Tensor, a DeviceId, a heddle_dtype, nullptr, or a pointer as
-// void *; also from a Function, an Object or a Value (heddle/function.hpp). It borrows the value, which must outlive
-// the call.
+using Bytes = std::vector<unsigned char>;
+
+// An argument of one call. Created from a number, text, Bytes, a Tensor, a DeviceId, a heddle_dtype, nullptr, or a
+// pointer as void *; also from a Function, an Object or a Value (heddle/function.hpp). It borrows the value, which must
+// outlive the call. Text that contains a NUL byte is passed as bytes, because strings of C end at the first NUL.
 class Arg {
 public:
   Arg(std::nullptr_t) noexcept { // NOLINT: implicit, as all of them
@@ -43,7 +45,12 @@ public:
     of_.kind = text != nullptr ? HEDDLE_VALUE_STRING : HEDDLE_VALUE_NONE;
     of_.of.s = text;
   }
-  Arg(const std::string &text) noexcept : Arg(text.c_str()) {}
+  Arg(const std::string &text) noexcept : Arg(text.c_str()) {
+    if (text.find('\0') != std::string::npos) set_bytes(text.data(), text.size());
+  }
+  Arg(const Bytes &bytes) noexcept {
+    set_bytes(bytes.data(), bytes.size());
+  }
   Arg(const Tensor &tensor) noexcept {
     of_.kind = tensor ? HEDDLE_VALUE_TENSOR : HEDDLE_VALUE_NONE;
     of_.of.t = tensor.get();
@@ -69,6 +76,12 @@ public:
   }
 
 private:
+  void set_bytes(const void *data, std::size_t size) noexcept {
+    of_.kind = HEDDLE_VALUE_BYTES;
+    of_.of.data = data;
+    of_.bytes = size;
+  }
+
   heddle_value of_{};
 };
 

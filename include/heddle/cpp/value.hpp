@@ -15,8 +15,6 @@
 
 namespace heddle {
 
-using Bytes = std::vector<unsigned char>;
-
 class Function;
 class Object;
 
@@ -158,8 +156,8 @@ public:
 #endif
 };
 
-// A value that owns its content. as<T> converts it to a C++ type: numbers if they fit, a float from an int, otherwise
-// only its own type.
+// A value that owns its content. as<T> converts it to a C++ type: numbers if they fit, a float from an int, std::string
+// and Bytes from each other, otherwise only its own type.
 class Value {
 public:
   Value() noexcept = default;
@@ -234,8 +232,8 @@ inline heddle_value Value::argument() const noexcept {
   if (auto *i = std::get_if<std::int64_t>(&of_)) v.of.i = *i;
   else if (auto *f = std::get_if<double>(&of_)) v.of.f = *f;
   else if (auto *b = std::get_if<bool>(&of_)) v = Arg(*b).value();
-  else if (auto *s = std::get_if<std::string>(&of_)) v.of.s = s->c_str();
-  else if (auto *bytes = std::get_if<Bytes>(&of_)) v.of.data = bytes->data(), v.bytes = bytes->size();
+  else if (auto *s = std::get_if<std::string>(&of_)) v = Arg(*s).value();
+  else if (auto *bytes = std::get_if<Bytes>(&of_)) v = Arg(*bytes).value();
   else if (auto *t = std::get_if<Tensor>(&of_)) v.of.t = t->get();
   else if (auto *p = std::get_if<void *>(&of_)) v.of.data = *p;
   else if (auto *o = std::get_if<Object>(&of_)) v.of.module = o->get();
@@ -296,6 +294,10 @@ template <class T> Result<T> Value::try_as() const {
                                    : std::is_same_v<T, DeviceId>  ? "a device"
                                                                   : "a dtype";
     if (auto *held = std::get_if<T>(&of_)) return *held;
+    if constexpr (std::is_same_v<T, std::string>)
+      if (auto *bytes = std::get_if<Bytes>(&of_)) return std::string(bytes->begin(), bytes->end());
+    if constexpr (std::is_same_v<T, Bytes>)
+      if (auto *text = std::get_if<std::string>(&of_)) return Bytes(text->begin(), text->end());
     return refuse(wanted);
   }
 }

@@ -145,11 +145,10 @@ class Module(_Facts, _functions.Module):
         """The modules that this one imports: Modules, and DeviceCode for what a library carries for devices."""
         library = self.library()
         carried = library["modules"] if library is not None else []
-        known = {m.kind for m in self.imports()}
         hosts = ("_lib", "GraphExecutorFactory", "GraphRuntimeFactory")
-        codes = [DeviceCode(m, library["path"]) for m in carried
-                 if not m["is_model"] and m["kind"] not in hosts and m["kind"] not in known]
-        return self.imports() + codes
+        codes = [m for m in carried if not m["is_model"] and m["kind"] not in hosts]
+        kinds = {m["kind"] for m in codes}
+        return [m for m in self.imports() if m.kind not in kinds] + [DeviceCode(m, library["path"]) for m in codes]
 
     def import_module(self, module: "Module") -> None:
         """Adds an import: functions are found there with query_imports, and by this module's own code. ValueError for a

@@ -212,14 +212,16 @@ def _joined(calls: Sequence[Mapping[str, Metric]]) -> dict[str, Metric]:
 # ---- of the executor
 
 def _shapes(graph: Mapping[str, Any]) -> dict[str, tuple[str, str]]:
-    """Node -> the types of its inputs and outputs as a text, and its hash."""
+    """Node -> the types of its inputs and outputs as a text, and its hash. What the graph leaves open is "?"; inputs that
+    a node does without are left out."""
     dtypes, shapes, rows = graph["attrs"]["dltype"][1], graph["attrs"]["shape"][1], graph["node_row_ptr"]
 
     def entry(k: int) -> str:
-        return f"{dtypes[k]}[{', '.join(map(str, shapes[k]))}]"
+        shape = ["?"] if shapes[k] is None else ["?" if size is None else str(size) for size in shapes[k]]
+        return f"{dtypes[k] or '?'}[{', '.join(shape)}]"
     found = {}
     for i, node in enumerate(graph["nodes"]):
-        entries = [rows[n[0]] + n[1] for n in node.get("inputs") or []] + list(range(rows[i], rows[i + 1]))
+        entries = [rows[n[0]] + n[1] for n in node.get("inputs") or [] if n[0] >= 0] + list(range(rows[i], rows[i + 1]))
         found[node["name"]] = ", ".join(map(entry, entries)), (node.get("attrs") or {}).get("hash", "")
     return found
 

@@ -27,6 +27,7 @@ class DebugResult:
         self._nodes_list: list[dict[str, Any]] = graph["nodes"]
         self._shapes_list = graph["attrs"]["shape"]
         self._dtype_list = graph["attrs"]["dltype"]
+        self._rows: list[int] = graph["node_row_ptr"]
         self._describe_nodes()
         with open(os.path.join(dump_path, GRAPH_DUMP_FILE_NAME), "w", encoding="utf-8") as f:
             json.dump(graph, f, indent=4)
@@ -34,15 +35,18 @@ class DebugResult:
     def _describe_nodes(self) -> None:
         """Each node gets the names of its inputs, its function as op ("param" for inputs), and its first output's shape
         and type."""
-        entry, names = 0, [node["name"] for node in self._nodes_list]
-        for node in self._nodes_list:
-            is_input = node["op"] == "null"
-            attrs = node.get("attrs") or node.get("attr") or {}
-            node["inputs"] = [names[k[0]] for k in node.get("inputs") or []]
-            node["op"] = "param" if is_input else attrs["func_name"]
-            node["attrs"] = {**({} if is_input else attrs), "T": f"type: {self._dtype_list[1][entry]}"}
+        names = [node["name"] for node in self._nodes_list]
+        for i, node in enumerate(self._nodes_list):
+            is_input, attrs, entry = node["op"] == "null", node.get("attrs") or node.get("attr") or {}, self._rows[i]
+            node["inputs"] = [names[k[0]] for k in node.get("inputs") or [] if k[0] >= 0]  # below 0: absent
+            if is_input:
+                node["op"], attrs = "param", {}
+            elif node["op"] == "tvm_op":
+                node["op"] = attrs["func_name"]
+            else:  # an operator, whose attributes are its own
+                attrs = {**attrs, "num_inputs": str(len(node["inputs"])), "num_outputs": str(self._rows[i + 1] - entry)}
+            node["attrs"] = {**attrs, "T": f"type: {self._dtype_list[1][entry]}"}
             node["shape"] = self._shapes_list[1][entry]
-            entry += 1 if is_input else int(attrs["num_outputs"])
 
     def get_graph_nodes(self) -> list[dict[str, Any]]:
         """The nodes in the graph's order, each a dictionary with name, op, inputs, attrs and shape."""

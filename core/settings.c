@@ -1,0 +1,160 @@
+/* core/settings.c: warnings of settings that nothing reads, with the nearest name: those of the library when a context is
+ * created, and a plugin's own once it was opened, when the names that it asked for are known. */
+#include <stdio.h>
+#include <string.h>
+
+#include "core/alloc.h"
+#include "core/registry.h"
+#include "heddle/text.h"
+
+/* What the library reads; a name that ends with a dot has any names under it. */
+static const char *const names[] = {"config",
+                                    "devices",
+                                    "fault.delay_us",
+                                    "fault.drop_signal",
+                                    "fault.fail",
+                                    "layers",
+                                    "limit.fold_bytes",
+                                    "limit.graph_bytes",
+                                    "limit.memory",
+                                    "limit.memory.",
+                                    "limit.params_bytes",
+                                    "limit.plan_seconds",
+                                    "limit.upload_seconds",
+                                    "log",
+                                    "optimize",
+                                    "place",
+                                    "place.cache_bytes",
+                                    "place.cache_dir",
+                                    "place.measure",
+                                    "place.overlap",
+                                    "place.seconds",
+                                    "place.sure",
+                                    "plugin_path",
+                                    "plugin_trust",
+                                    "plugins",
+                                    "precision",
+                                    "privileged.plugins",
+                                    "probe",
+                                    "probe.cache_bytes",
+                                    "probe.cache_dir",
+                                    "probe.expire_days",
+                                    "probe.retry",
+                                    "probe.timeout_ms",
+                                    "routes.cache_bytes",
+                                    "routes.cache_dir",
+                                    "routes.test",
+                                    "run.on_failure",
+                                    "spin_us",
+                                    "threads",
+                                    "weights.cache_bytes",
+                                    "weights.cache_dir"};
+enum { N_NAMES = sizeof names / sizeof names[0] };
+
+/* Variables of the build and the tests of Heddle itself, which are no settings. */
+static const char *const others[] = {"HEDDLE_BENCH",   "HEDDLE_BUILD",    "HEDDLE_FUZZ", "HEDDLE_GO_",   "HEDDLE_ONNX_",
+                                     "HEDDLE_PLANNED", "HEDDLE_SANITIZE", "HEDDLE_TEST", "HEDDLE_VALUES"};
+
+static bool begins(const char *text, const char *with) {
+  return strncmp(text, with, strlen(with)) == 0;
+}
+
+/* Whether a name is one, or is under one that ends with the separator. */
+static bool is_among(const char *name, const char *const *list, size_t n, char separator) {
+  for (size_t i = 0; i < n; i++) {
+    size_t k = strlen(list[i]);
+    bool is_open = list[i][k - 1] == separator;
+    if (is_open ? begins(name, list[i]) && name[k] != '\0' : strcmp(name, list[i]) == 0) return true;
+  }
+  return false;
+}
+
+static void warn(const heddle__log *log, const char *from, const char *what, const char *name, const char *near) {
+  heddle__logf(log, HEDDLE_LOG_WARN, "config", "%s%snothing reads the %s '%s'%s%s%s", from, from[0] != '\0' ? ": " : "",
+               what, name, near != NULL ? "; did you mean '" : "", near != NULL ? near : "", near != NULL ? "'?" : "");
+}
+
+/* ---- of the library */
+
+typedef struct search {
+  const heddle__log *log;
+  heddle__config_known known;
+  void *user;
+  char room[N_NAMES][40]; /* the names as variables have them */
+  const char *variables[N_NAMES];
+} search;
+
+/* A variable whose first word is a plugin's name is the plugin's. */
+static bool is_of_plugin(const search *s, const char *variable) {
+  char word[64];
+  size_t n = 0;
+  for (const char *p = variable + strlen("HEDDLE_"); *p != '\0' && n < sizeof word; p++) {
+    if (*p == '_' && s->known(s->user, word, n)) return true;
+    word[n++] = *p >= 'A' && *p <= 'Z' ? (char)(*p - 'A' + 'a') : *p;
+  }
+  return false;
+}
+
+static void check_variable(const search *s, const char *name) {
+  enum { HEAD = sizeof "HEDDLE_" - 1 };
+  char near[64];
+  const char *rest[N_NAMES];
+  if (is_among(name, s->variables, N_NAMES, '_') || is_of_plugin(s, name)) return;
+  for (size_t i = 0; i < sizeof others / sizeof others[0]; i++)
+    if (begins(name, others[i])) return;
+  for (size_t i = 0; i < N_NAMES; i++) rest[i] = s->variables[i] + HEAD; /* what all share makes none near */
+  const char *meant = heddle_text_nearest(name + HEAD, rest, N_NAMES);
+  if (meant != NULL) snprintf(near, sizeof near, "HEDDLE_%s", meant);
+  warn(s->log, "", "variable", name, meant != NULL ? near : NULL);
+}
+
+static void check(void *user, const char *key, bool is_variable, const char *from) {
+  const search *s = user;
+  size_t n = strcspn(key, ".");
+  if (is_variable) check_variable(s, key);
+  else if (!is_among(key, names, N_NAMES, '.') && !(key[n] == '.' && s->known(s->user, key, n)))
+    warn(s->log, from, from[0] != '\0' ? "key" : "setting", key, heddle_text_nearest(key, names, N_NAMES));
+}
+
+void heddle__settings_warn(const heddle__config *c, heddle__config_known known, void *user, const heddle__log *log) {
+  search s = {.log = log, .known = known, .user = user};
+  for (size_t i = 0; i < N_NAMES; i++) {
+    (void)heddle__config_variable(names[i], s.room[i], sizeof s.room[i]);
+    s.variables[i] = s.room[i];
+  }
+  heddle__config_given(c, check, &s);
+}
+
+/* ---- of a plugin */
+
+void heddle__settings_asked(heddle__plugin *p, const char *key) {
+  if (is_among(key, (const char *const *)p->asked, p->n_asked, '\0')) return;
+  char **more = heddle__grow((void *)p->asked, p->n_asked, p->n_asked + 1, sizeof *more);
+  if (more == NULL) return; /* a warning less that is right, or one more that is not */
+  p->asked = more;
+  if ((p->asked[p->n_asked] = heddle__strdup(key)) != NULL) p->n_asked++;
+}
+
+void heddle__settings_forget(heddle__plugin *p) {
+  for (size_t i = 0; i < p->n_asked; i++) heddle__free(p->asked[i]);
+  heddle__free((void *)p->asked);
+  p->asked = NULL;
+  p->n_asked = 0;
+}
+
+void heddle__settings_check(heddle__plugin *p) {
+  char full[128], near[128];
+  const char *key, *value, *origin;
+  size_t n = strlen(p->name);
+  for (size_t i = 0; (key = heddle__config_key(p->ctx->config, i)) != NULL; i++) {
+    if (!begins(key, p->name) || key[n] != '.' || !heddle__config_get(p->ctx->config, key, &value, &origin)) continue;
+    const char *rest = key + n + 1;
+    bool of_device = rest[strspn(rest, "0123456789")] == '.'; /* which the plugin is given when it opens the device */
+    if (of_device || strcmp(rest, "layers") == 0 || strcmp(origin, "default") == 0) continue;
+    if (is_among(rest, (const char *const *)p->asked, p->n_asked, '\0')) continue;
+    const char *meant = heddle_text_nearest(rest, (const char *const *)p->asked, p->n_asked);
+    if (meant != NULL) snprintf(near, sizeof near, "%s.%s", p->name, meant);
+    snprintf(full, sizeof full, "plugin %s (%s)", p->name, origin);
+    warn(&p->ctx->log, full, "setting", key, meant != NULL ? near : NULL);
+  }
+}
