@@ -142,6 +142,7 @@ class Names:
         return name in self.declared or name == "HEDDLE_KEY" or any(self.has_setting(key, path) for key in dotted)
 
     def missing(self, path, text):
+        """What a text names that is not there. core/settings.c has the names of Heddle's tests, too."""
         if path.parts[0] in ("core", "executor", "graph", "frontends", "tools"):
             for option in re.findall(r"(?<![\w-])--([a-z][a-z-]+)", text):
                 if option not in self.options:
@@ -151,7 +152,7 @@ class Names:
             if not self.has_setting(key, path):
                 return f"a message names the setting {key}, which nothing reads"
         for name in VARIABLE.findall(text):
-            if not self.has_variable(name, path):
+            if str(path) != "core/settings.c" and not self.has_variable(name, path):
                 return f"a message names {name}, which is no setting, no option of the build and no name of the API"
         return None
 

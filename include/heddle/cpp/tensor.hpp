@@ -3,6 +3,7 @@
 #ifndef HEDDLE_CPP_TENSOR_HPP
 #define HEDDLE_CPP_TENSOR_HPP
 
+#include <cstring>
 #include <type_traits>
 #include <vector>
 
