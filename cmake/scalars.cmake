@@ -1,0 +1,30 @@
+# The scalar expressions of operators/ as a text of kernels.
+#
+# heddle_scalars(OUT) writes OUT with a macro for each SCALAR line of operators/*.def (operators/operators.h): the line
+# of Mish and kind REAL gives OP_Mish_REAL, whose text is the expression of a, b, c, alpha and beta. NUMBER gives REAL and
+# INT, TEST gives TEST_REAL and TEST_INT. The file changes only when a line does.
+function(heddle_scalars out)
+  set(text "/* Made of operators/ by cmake/scalars.cmake. */\n")
+  file(GLOB families "${HEDDLE_OPERATORS_DIR}/*.def")
+  set_property(DIRECTORY APPEND PROPERTY CMAKE_CONFIGURE_DEPENDS ${families})
+  foreach(family IN LISTS families)
+    file(STRINGS "${family}" lines REGEX "^ *SCALAR\\(")
+    foreach(line IN LISTS lines)
+      if(NOT line MATCHES "^ *SCALAR\\(([A-Za-z0-9_]+), ([A-Z_]+), [0-9A-Z]+, [0-9]+, (.*)\\)$")
+        message(FATAL_ERROR "${family}: this line is no SCALAR of operators/operators.h: ${line}")
+      endif()
+      set(name "${CMAKE_MATCH_1}")
+      set(expression "${CMAKE_MATCH_3}")
+      set(kinds "${CMAKE_MATCH_2}")
+      if(kinds STREQUAL "NUMBER")
+        set(kinds REAL INT)
+      elseif(kinds STREQUAL "TEST")
+        set(kinds TEST_REAL TEST_INT)
+      endif()
+      foreach(kind IN LISTS kinds)
+        string(APPEND text "#define OP_${name}_${kind} (${expression})\n")
+      endforeach()
+    endforeach()
+  endforeach()
+  file(CONFIGURE OUTPUT "${out}" CONTENT "${text}" @ONLY)
+endfunction()
