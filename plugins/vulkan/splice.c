@@ -5,6 +5,8 @@
 
 #include "plugins/common/perror.h"
 
+#include <ctype.h>
+
 /* Of SPIR-V's specification. */
 enum {
   MAGIC = 0x07230203,
@@ -49,28 +51,28 @@ typedef struct module {
 
 /* ---------------------------------------------------------------- the template */
 
-/* The words of elementwise.cl, where they are not called as in expr.h. */
-static const char *word_of(uint32_t op) {
-  static const char *const words[] = {
-#define WORD(constant, name, least, most, attrs, alpha, beta) #constant,
-      EXPR_LIST(WORD)
-#undef WORD
-  };
-  return op == EXPR_ABS ? "FABS" : op == EXPR_NEG ? "FNEG" : op == EXPR_IDENTITY ? "COPY" : words[op];
+static const char *const op_names[] = {
+#define NAME(constant, name, least, most, attrs, alpha, beta) #constant,
+    EXPR_LIST(NAME)
+#undef NAME
+};
+
+/* Words are in capitals too: HARD_SIGMOID of HardSigmoid. */
+static bool is_word(const char *word, const char *name) {
+  for (; *word != '\0'; word++, name++) {
+    while (*word == '_') word++;
+    while (*name == '_') name++;
+    if (tolower((unsigned char)*word) != tolower((unsigned char)*name)) return false;
+  }
+  return *name == '(' || *name == '\0';
 }
 
 /* A function's name goes on with the types of its operands. */
-static bool is_name(const char *text, const char *name) {
-  const size_t length = strlen(name);
-  return strncmp(text, name, length) == 0 && (text[length] == '(' || text[length] == '\0');
-}
-
 static void take_name(found *f, uint32_t id, const char *text) {
-  char name[32];
-  if (is_name(text, "chain")) f->chain = id;
+  if (strncmp(text, "chain", 5) == 0 && (text[5] == '(' || text[5] == '\0')) f->chain = id;
+  if (strncmp(text, "f_", 2) != 0) return;
   for (uint32_t op = 0; op < EXPR_OP_COUNT; op++) {
-    snprintf(name, sizeof name, "f_%s", word_of(op));
-    if (is_name(text, name)) f->ops[op] = id;
+    if (is_word(op_names[op], text + 2)) f->ops[op] = id;
   }
 }
 

@@ -1,17 +1,19 @@
-/* The family of elementwise.cl: same, flat and walk of every operator. The type of the operands picks the variant, the
- * operator's word is a constant of it; movement, conversions and mixed powers have shaders of their own. */
+/* The family of elementwise.cl: same, flat and walk of every operator. What kind of elements it has and their type pick the
+ * variant, the operator's number is a constant of it; movement, conversions and mixed powers have shaders of their own. */
 #include "plugins/vulkan/vulkan.h"
 
 #include "family.h"
-#include "ops.h"
+#include "vulkan_scalars/scalar_list.h"
+
+#include <ctype.h>
 
 /* ---------------------------------------------------------------- types */
 
 static const vlk_type types[] = {
-    {"float", "f32", 4, VLK_REAL},    {"double", NULL, 8, VLK_REAL},      {"schar", "i8", 1, VLK_SIGNED},
-    {"short", "i16", 2, VLK_SIGNED},  {"int", "i32", 4, VLK_SIGNED},      {"long", "i64", 8, VLK_SIGNED},
-    {"uchar", "u8", 1, VLK_UNSIGNED}, {"ushort", "u16", 2, VLK_UNSIGNED}, {"uint", "u32", 4, VLK_UNSIGNED},
-    {"ulong", NULL, 8, VLK_UNSIGNED},
+    {"float", "f32", 4, VLK_REAL},      {"double", "f64", 8, VLK_REAL},   {"half", "f16", 2, VLK_HALF},
+    {"bfloat", "bf16", 2, VLK_BFLOAT},  {"schar", "i8", 1, VLK_SIGNED},   {"short", "i16", 2, VLK_SIGNED},
+    {"int", "i32", 4, VLK_SIGNED},      {"long", "i64", 8, VLK_SIGNED},   {"uchar", "u8", 1, VLK_UNSIGNED},
+    {"ushort", "u16", 2, VLK_UNSIGNED}, {"uint", "u32", 4, VLK_UNSIGNED}, {"ulong", "u64", 8, VLK_UNSIGNED},
 };
 
 const vlk_type *vlk_type_of(const k_step *step, const char *key) {
@@ -139,25 +141,69 @@ static bool make_fours(place *at, uint32_t n, uint32_t *wide) {
 
 /* ---------------------------------------------------------------- operators */
 
-static int32_t find_op(const char *word, uint32_t n) {
-  static const struct {
-    uint32_t n, number;
-    const char *word;
-  } ops[] = {
-#define ONE(number, word) {1, number, #word},
-      VLK_OPS_1(ONE)
-#undef ONE
-#define TWO(number, word) {2, number, #word},
-          VLK_OPS_2(TWO)
-#undef TWO
-#define THREE(number, word) {3, number, #word},
-              VLK_OPS_3(THREE)
-#undef THREE
-  };
-  for (size_t i = 0; i < sizeof ops / sizeof ops[0]; i++) {
-    if (ops[i].n == n && strcmp(ops[i].word, word) == 0) return (int32_t)ops[i].number;
+enum {
+  VLK_SCALAR_REAL = 1,
+  VLK_SCALAR_INT = 2,
+  VLK_SCALAR_TEST_REAL = 4,
+  VLK_SCALAR_TEST_INT = 8,
+  VLK_SCALAR_LOGIC = 16,
+  ANY_REAL = VLK_SCALAR_REAL | VLK_SCALAR_TEST_REAL,
+  ANY_TEST = VLK_SCALAR_TEST_REAL | VLK_SCALAR_TEST_INT | VLK_SCALAR_LOGIC
+};
+
+/* A scalar expression: kinds of elements that it has, and whether it is of float32 only. */
+typedef struct scalar {
+  const char *name;
+  uint32_t number, kinds;
+  bool only_float;
+} scalar;
+
+static const scalar scalars[] = {
+#define ENTRY(number, name, kinds, only_float) {#name, number, kinds, only_float},
+    VLK_SCALARS(ENTRY)
+#undef ENTRY
+};
+
+/* Words are in capitals too: HARD_SIGMOID of HardSigmoid. */
+static bool is_word(const char *word, const char *name) {
+  for (; *word != '\0' || *name != '\0'; word++, name++) {
+    while (*word == '_') word++;
+    while (*name == '_') name++;
+    if (tolower((unsigned char)*word) != tolower((unsigned char)*name)) return false;
+    if (*word == '\0') return true;
   }
-  return -1;
+  return true;
+}
+
+static const scalar *find_scalar(const char *word) {
+  static const char *const others[][2] = {{"FABS", "Abs"}, {"IABS", "Abs"}, {"FNEG", "Neg"},        {"IDIV", "Div"},
+                                          {"UDIV", "Div"}, {"IPOW", "Pow"}, {"SAME_TRUTH", "Equal"}};
+  for (size_t i = 0; i < sizeof others / sizeof others[0]; i++) {
+    if (strcmp(word, others[i][0]) == 0) word = others[i][1];
+  }
+  for (size_t i = 0; i < sizeof scalars / sizeof scalars[0]; i++) {
+    if (is_word(word, scalars[i].name)) return &scalars[i];
+  }
+  return NULL;
+}
+
+static bool is_real(const vlk_type *type) {
+  return type->kind == VLK_REAL || type->kind == VLK_HALF || type->kind == VLK_BFLOAT;
+}
+
+/* The one kind of an expression whose operands have the type; 0 where there is none. */
+static uint32_t kind_of(const scalar *op, const vlk_type *type) {
+  return op->kinds == VLK_SCALAR_LOGIC ? op->kinds : op->kinds & (is_real(type) ? ANY_REAL : ~(uint32_t)ANY_REAL);
+}
+
+static const char *kind_name(uint32_t kind) {
+  switch (kind) {
+  case VLK_SCALAR_REAL: return "REAL";
+  case VLK_SCALAR_INT: return "INT";
+  case VLK_SCALAR_TEST_REAL: return "TEST_REAL";
+  case VLK_SCALAR_TEST_INT: return "TEST_INT";
+  default: return "LOGIC";
+  }
 }
 
 static const char *double_of(const vlk_type *a, const vlk_type *b) {
@@ -211,14 +257,15 @@ static heddle_status make_move(const vlk_info *info, const k_step *step, uint32_
   return HEDDLE_OK;
 }
 
-enum {
-#define NUMBER(number, word) OP_##word = number,
-  VLK_OPS_1(NUMBER) VLK_OPS_2(NUMBER) VLK_OPS_3(NUMBER)
-#undef NUMBER
-};
-
-static bool gives_truth(int32_t op) {
-  return op == OP_NOT || (op >= OP_EQUAL && op <= OP_XOR);
+/* Which variant computes the expression, and whether the device has its types. */
+static heddle_status pick_scalar(const vlk_info *info, const scalar *op, const vlk_type *type, uint32_t n,
+                                 vlk_shader *out, heddle_error *err) {
+  heddle_status s = vlk_want_type(info, type, err);
+  if (s != HEDDLE_OK) return s;
+  const uint32_t kind = kind_of(op, type);
+  if (kind == 0) return p_fail(err, HEDDLE_EUNSUPPORTED, 0, "there is no shader for %s of %s", op->name, type->word);
+  if ((kind & ANY_TEST) != 0) s = vlk_want_words(info, 1, err);
+  return s == HEDDLE_OK ? vlk_pick_code(out, err, "%s_%u_%s", kind_name(kind), n, type->name) : s;
 }
 
 heddle_status vlk_elementwise(const heddle_host *host, const vlk_info *info, const k_step *step, vlk_shader *out,
@@ -231,25 +278,21 @@ heddle_status vlk_elementwise(const heddle_host *host, const vlk_info *info, con
   (void)host;
   if (!vlk_option(step, "OP", word)) return p_fail(err, HEDDLE_EINTERNAL, 0, "a step names no operator");
   if (strncmp(word, "CAST", 4) == 0) return make_cast(info, step, word, out, err);
-  const int32_t op = find_op(strcmp(word, "IPOW") == 0 ? "POW" : word, n);
-  if (op < 0) return p_fail(err, HEDDLE_EUNSUPPORTED, 0, "there is no shader for %s of %u operands", word, n);
   if (strcmp(word, "COPY") == 0 || strcmp(word, "WHERE") == 0) return make_move(info, step, n, out, err);
-  if (strcmp(word, "IPOW") == 0 || (strcmp(word, "POW") == 0 && type != vlk_type_of(step, "T1")))
+  const scalar *op = find_scalar(word);
+  if (op == NULL || type == NULL)
+    return p_fail(err, HEDDLE_EUNSUPPORTED, 0, "there is no shader for %s of %u operands", word, n);
+  if (op->only_float && type->kind == VLK_REAL && type->bytes == 8)
+    return p_fail(err, HEDDLE_EUNSUPPORTED, 0, "its shaders have no functions of float64 but roots and roundings");
+  if (strcmp(op->name, "Pow") == 0 && (!is_real(type) || type != vlk_type_of(step, "T1")))
     return make_pow(info, step, out, err);
-  heddle_status s = vlk_want_type(info, type, err);
-  if (s == HEDDLE_OK && type->name == NULL)
-    s = p_fail(err, HEDDLE_EUNSUPPORTED, 0, "there is no shader for %s of %s", word, type->word);
-  if (s == HEDDLE_OK && gives_truth(op)) {
-    s = vlk_want_words(info, 1, err);
-    if (s == HEDDLE_OK) s = n == 1 ? vlk_pick_code(out, err, "not") : vlk_pick_code(out, err, "truth_%s", type->name);
-  } else if (s == HEDDLE_OK) {
-    s = vlk_pick_code(out, err, "elementwise_%s_%u", type->name, n);
-  }
+  heddle_status s = pick_scalar(info, op, type, n, out, err);
   if (s == HEDDLE_OK) s = read_place(step, n, &at, err);
   if (s != HEDDLE_OK) return s;
-  const bool can = type->kind == VLK_REAL && !gives_truth(op), four = can && make_fours(&at, n, &wide);
+  const bool can = kind_of(op, type) == VLK_SCALAR_REAL && type->kind == VLK_REAL && type->bytes == 4;
+  const bool four = can && make_fours(&at, n, &wide);
   put_place(&at, n, out);
-  vlk_spec(out, (uint32_t)op);
+  vlk_spec(out, op->number);
   if (!can) return HEDDLE_OK;
   vlk_spec(out, !four ? 0 : at.elements % 4 == 0 ? 2 : 1);
   vlk_spec(out, four ? wide : 0);
