@@ -1,9 +1,11 @@
 # The scalar expressions of operators/ for shaders: included by shaders.cmake. Of the SCALAR lines (operators/operators.h) are
 # made, in the folder scalar_folder of the build:
 #   scalar_texts.glsl   OP_NAME_KIND, an expression of a, b, c, alpha and beta: by cmake/scalars.cmake
-#   scalar_list.glsl    a line ONE(number, NAME, KIND) for each, within #ifdef LIST_KIND_OPERANDS
-#   scalar_list.h       X(number, name, kinds, only float32), for the families of elementwise shaders
-# An expression is of float32 only where it has a word of shaders/scalar_float.glsl, which float64 lacks.
+#   scalar_list.glsl    a line ONE(number, NAME, KIND) for each, within LIST_KIND_OPERANDS, and its part also within
+#                       LIST_KIND_OPERANDS_PART
+#   scalar_list.h       X(number, name, kinds, part), for the families of elementwise shaders
+# Part 0 has what float64 can be computed with too. The others have the expressions of reals that have a word of
+# shaders/scalar_float.glsl, which float64 lacks, and they are small: a driver reads all of a shader to compile one.
 set(HEDDLE_OPERATORS_DIR "${CMAKE_CURRENT_SOURCE_DIR}/operators")
 include("${CMAKE_CURRENT_SOURCE_DIR}/cmake/scalars.cmake")
 set(scalar_folder "${PROJECT_BINARY_DIR}/vulkan_scalars")
@@ -16,14 +18,16 @@ list(TRANSFORM scalar_words REPLACE "^ *#define (S_[A-Z0-9_]+).*" "\\1[(]")
 list(JOIN scalar_words "|" scalar_words)
 file(GLOB scalar_families "${HEDDLE_OPERATORS_DIR}/*.def")
 set_property(DIRECTORY APPEND PROPERTY CMAKE_CONFIGURE_DEPENDS ${scalar_families} "${scalar_float}")
+set(scalar_part_cost 80)
 set(scalar_names "") # numbers are places in it
 set(scalar_groups "") # KIND_OPERANDS
 foreach(scalar_family IN LISTS scalar_families)
   file(STRINGS "${scalar_family}" scalar_lines REGEX "^ *SCALAR\\(")
   foreach(scalar_line IN LISTS scalar_lines)
-    string(REGEX MATCH "SCALAR\\(([A-Za-z0-9_]+), ([A-Z_]+), ([0-9A-Z]+), " scalar_matched "${scalar_line}")
+    string(REGEX MATCH "SCALAR\\(([A-Za-z0-9_]+), ([A-Z_]+), ([0-9A-Z]+), ([0-9]+), " scalar_matched "${scalar_line}")
     set(scalar_name "${CMAKE_MATCH_1}")
     set(scalar_kinds "${CMAKE_MATCH_2}")
+    set(scalar_cost "${CMAKE_MATCH_4}")
     string(REPLACE MANY 2 scalar_operands "${CMAKE_MATCH_3}")
     if(scalar_kinds STREQUAL "NUMBER")
       set(scalar_kinds REAL INT)
@@ -35,32 +39,45 @@ foreach(scalar_family IN LISTS scalar_families)
       list(LENGTH scalar_names scalar_number)
       list(APPEND scalar_names "${scalar_name}")
       set(kinds_${scalar_name} "")
-      set(float_${scalar_name} 0)
+      set(part_${scalar_name} 0)
     endif()
     foreach(scalar_kind IN LISTS scalar_kinds)
       set(scalar_one "ONE(${scalar_number}, ${scalar_name}, ${scalar_kind})\n")
-      if(scalar_kind MATCHES "REAL" AND scalar_line MATCHES "${scalar_words}")
-        set(float_${scalar_name} 1)
-        set(scalar_one "#ifndef DOUBLE\n${scalar_one}#endif\n")
+      set(scalar_group "${scalar_kind}_${scalar_operands}")
+      if(NOT scalar_group IN_LIST scalar_groups)
+        list(APPEND scalar_groups "${scalar_group}")
+        set(parts_${scalar_group} 0) # the last one's number
+        set(cost_${scalar_group} 0)
       endif()
-      list(APPEND scalar_groups "${scalar_kind}_${scalar_operands}")
-      string(APPEND group_${scalar_kind}_${scalar_operands} "${scalar_one}")
+      set(scalar_part 0)
+      if(scalar_kind STREQUAL "REAL" AND scalar_line MATCHES "${scalar_words}")
+        math(EXPR cost_${scalar_group} "${cost_${scalar_group}} + ${scalar_cost}")
+        if(parts_${scalar_group} EQUAL 0 OR cost_${scalar_group} GREATER scalar_part_cost)
+          math(EXPR parts_${scalar_group} "${parts_${scalar_group}} + 1")
+          set(cost_${scalar_group} ${scalar_cost})
+        endif()
+        set(scalar_part ${parts_${scalar_group}})
+        set(part_${scalar_name} ${scalar_part})
+      endif()
+      string(APPEND group_${scalar_group}_${scalar_part} "${scalar_one}")
       string(APPEND kinds_${scalar_name} " | VLK_SCALAR_${scalar_kind}")
     endforeach()
   endforeach()
 endforeach()
-list(REMOVE_DUPLICATES scalar_groups)
 
 set(scalar_list "")
 foreach(scalar_group IN LISTS scalar_groups)
-  string(APPEND scalar_list "#ifdef LIST_${scalar_group}\n${group_${scalar_group}}#endif\n")
-  set(group_${scalar_group} "")
+  foreach(scalar_part RANGE ${parts_${scalar_group}})
+    string(APPEND scalar_list "#if defined(LIST_${scalar_group}) || defined(LIST_${scalar_group}_${scalar_part})\n"
+      "${group_${scalar_group}_${scalar_part}}#endif\n")
+    set(group_${scalar_group}_${scalar_part} "")
+  endforeach()
 endforeach()
 file(CONFIGURE OUTPUT "${scalar_folder}/scalar_list.glsl" CONTENT "${scalar_list}" @ONLY)
 set(scalar_table "/* Made of operators/ by plugins/vulkan/scalars.cmake. */\n#define VLK_SCALARS(X)")
 set(scalar_number 0)
 foreach(scalar_name IN LISTS scalar_names)
-  string(APPEND scalar_table " \\\n  X(${scalar_number}, ${scalar_name}, 0${kinds_${scalar_name}}, ${float_${scalar_name}})")
+  string(APPEND scalar_table " \\\n  X(${scalar_number}, ${scalar_name}, 0${kinds_${scalar_name}}, ${part_${scalar_name}})")
   math(EXPR scalar_number "${scalar_number} + 1")
 endforeach()
 file(CONFIGURE OUTPUT "${scalar_folder}/scalar_list.h" CONTENT "${scalar_table}\n" @ONLY)

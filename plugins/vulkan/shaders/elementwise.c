@@ -151,15 +151,14 @@ enum {
   ANY_TEST = VLK_SCALAR_TEST_REAL | VLK_SCALAR_TEST_INT | VLK_SCALAR_LOGIC
 };
 
-/* A scalar expression: kinds of elements that it has, and whether it is of float32 only. */
+/* A scalar expression: kinds of elements that it has, and which variant of kind REAL it is in; those of part 0 have float64. */
 typedef struct scalar {
   const char *name;
-  uint32_t number, kinds;
-  bool only_float;
+  uint32_t number, kinds, part;
 } scalar;
 
 static const scalar scalars[] = {
-#define ENTRY(number, name, kinds, only_float) {#name, number, kinds, only_float},
+#define ENTRY(number, name, kinds, part) {#name, number, kinds, part},
     VLK_SCALARS(ENTRY)
 #undef ENTRY
 };
@@ -265,7 +264,9 @@ static heddle_status pick_scalar(const vlk_info *info, const scalar *op, const v
   const uint32_t kind = kind_of(op, type);
   if (kind == 0) return p_fail(err, HEDDLE_EUNSUPPORTED, 0, "there is no shader for %s of %s", op->name, type->word);
   if ((kind & ANY_TEST) != 0) s = vlk_want_words(info, 1, err);
-  return s == HEDDLE_OK ? vlk_pick_code(out, err, "%s_%u_%s", kind_name(kind), n, type->name) : s;
+  return s == HEDDLE_OK ? vlk_pick_code(out, err, "%s_%u_%u_%s", kind_name(kind), n,
+                                        kind == VLK_SCALAR_REAL ? op->part : 0, type->name)
+                        : s;
 }
 
 heddle_status vlk_elementwise(const heddle_host *host, const vlk_info *info, const k_step *step, vlk_shader *out,
@@ -282,7 +283,7 @@ heddle_status vlk_elementwise(const heddle_host *host, const vlk_info *info, con
   const scalar *op = find_scalar(word);
   if (op == NULL || type == NULL)
     return p_fail(err, HEDDLE_EUNSUPPORTED, 0, "there is no shader for %s of %u operands", word, n);
-  if (op->only_float && type->kind == VLK_REAL && type->bytes == 8)
+  if (op->part != 0 && type->kind == VLK_REAL && type->bytes == 8)
     return p_fail(err, HEDDLE_EUNSUPPORTED, 0, "its shaders have no functions of float64 but roots and roundings");
   if (strcmp(op->name, "Pow") == 0 && (!is_real(type) || type != vlk_type_of(step, "T1")))
     return make_pow(info, step, out, err);

@@ -1,5 +1,5 @@
 // One result from one to three elements, for every scalar expression of operators/: same, flat and walk of elementwise.cl. A
-// variant defines N and TYPE, of which types.glsl makes S, C, U, R, LOAD and STORE, and LIST_KIND_N, the operators that
+// variant defines N and TYPE, of which types.glsl makes S, C, U, R, LOAD and STORE, and LIST_KIND_N_PART, the operators that
 // it has (scalars.cmake); with TRUTH the result is a bool, and with LOGIC the operands are bools too, of which bytes that
 // are not 0 are true. With FOUR, in float32, an item has four elements that lie together in the result, which is read and
 // written at once, as device memory likes it; WIDE has a bit for each operand in which they lie together too.
