@@ -49,14 +49,14 @@ typedef struct module {
 
 /* ---------------------------------------------------------------- the template */
 
-/* The words of elementwise.cl, where they are not called as in expr.h. */
-static const char *word_of(uint32_t op) {
-  static const char *const words[] = {
-#define WORD(constant, name, least, most, attrs, alpha, beta) #constant,
-      EXPR_LIST(WORD)
-#undef WORD
-  };
-  return op == EXPR_ABS ? "FABS" : op == EXPR_NEG ? "FNEG" : op == EXPR_IDENTITY ? "COPY" : words[op];
+void vlk_op_word(const char *name, char word[32]) {
+  size_t used = 0;
+  for (size_t i = 0; name[i] != '\0' && used < 30; i++) {
+    const bool upper = name[i] >= 'A' && name[i] <= 'Z', after = i > 0 && name[i - 1] >= 'a' && name[i - 1] <= 'z';
+    if (upper && after) word[used++] = '_';
+    word[used++] = (char)(name[i] >= 'a' && name[i] <= 'z' ? name[i] - 'a' + 'A' : name[i]);
+  }
+  word[used] = '\0';
 }
 
 /* A function's name goes on with the types of its operands. */
@@ -66,10 +66,12 @@ static bool is_name(const char *text, const char *name) {
 }
 
 static void take_name(found *f, uint32_t id, const char *text) {
-  char name[32];
+  char name[40], word[32];
   if (is_name(text, "chain")) f->chain = id;
   for (uint32_t op = 0; op < EXPR_OP_COUNT; op++) {
-    snprintf(name, sizeof name, "f_%s", word_of(op));
+    vlk_op_word(expr_ops[op].name, word);
+    snprintf(name, sizeof name, "f_%s%s", op == EXPR_Abs || op == EXPR_Neg ? "F" : "",
+             op == EXPR_Identity ? "COPY" : word);
     if (is_name(text, name)) f->ops[op] = id;
   }
 }
@@ -168,8 +170,9 @@ heddle_status vlk_splice(const heddle_host *host, const uint32_t *words, uint64_
                          uint32_t **out, uint64_t *out_bytes, heddle_error *err) {
   module m = {.words = words, .count = bytes / sizeof *words};
   uint32_t ids[EXPR_REFS] = {0}, params[2 * EXPR_STEPS];
-  if (!read_template(&m) || !has_all(&m, program))
-    return p_fail(err, HEDDLE_EINTERNAL, 0, "the template of chains lacks a function");
+  const bool whole = read_template(&m);
+  if (!whole || !has_all(&m, program))
+    return p_fail(err, whole ? HEDDLE_EUNSUPPORTED : HEDDLE_EINTERNAL, 0, "the template of chains lacks a function");
   const uint64_t most =
       m.count + (1 + EXPR_NUMBERS + 2 * EXPR_STEPS) * CONSTANT_WORDS + EXPR_STEPS * STEP_WORDS + RETURN_WORDS;
   m.out = host->alloc(host->ctx, most * sizeof *words, _Alignof(uint32_t));
@@ -180,7 +183,7 @@ heddle_status vlk_splice(const heddle_host *host, const uint32_t *words, uint64_
   for (uint32_t i = 0; i < program->n_numbers; i++) ids[EXPR_OF_NUMBER + i] = put_constant(&m, program->numbers[i]);
   for (uint32_t i = 0; i < program->n_steps; i++) {
     const expr_step *step = &program->steps[i];
-    const bool has = (expr_ops[step->op].attrs & (EXPR_ALPHA | EXPR_BETA)) != 0;
+    const bool has = step->params[0] != 0 || step->params[1] != 0;
     params[2 * i] = has ? put_constant(&m, step->params[0]) : zero;
     params[2 * i + 1] = has ? put_constant(&m, step->params[1]) : zero;
   }

@@ -11,4 +11,7 @@
 heddle_status vlk_splice(const heddle_host *host, const uint32_t *words, uint64_t bytes, const expr *program,
                          uint32_t **out, uint64_t *out_bytes, heddle_error *err);
 
+/* The word of shaders/ops.h for a name of operators/: HARD_SWISH for HardSwish. */
+void vlk_op_word(const char *name, char word[32]);
+
 #endif

@@ -4,6 +4,7 @@
 
 #include "family.h"
 #include "ops.h"
+#include "plugins/vulkan/splice.h"
 
 /* ---------------------------------------------------------------- types */
 
@@ -221,15 +222,31 @@ static bool gives_truth(int32_t op) {
   return op == OP_NOT || (op >= OP_EQUAL && op <= OP_XOR);
 }
 
+/* The word of ops.h for a plan's, whose kind says what it is computed of. */
+static void find_word(const char *name, const char *kind, const vlk_type *type, char word[32]) {
+  const bool real = strcmp(kind, "REAL") == 0, whole = strcmp(kind, "INT") == 0;
+  char plain[32];
+  vlk_op_word(name, plain);
+  const char *before = "";
+  if (strcmp(plain, "ABS") == 0) before = real ? "F" : "I";
+  else if (strcmp(plain, "NEG") == 0) before = real ? "F" : "";
+  else if (strcmp(plain, "DIV") == 0 && whole) before = type != NULL && type->kind == VLK_UNSIGNED ? "U" : "I";
+  else if (strcmp(plain, "POW") == 0 && whole) before = "I";
+  const bool truth = strcmp(plain, "EQUAL") == 0 && strcmp(kind, "LOGIC") == 0;
+  snprintf(word, 32, "%.1s%.30s", before, truth ? "SAME_TRUTH" : plain);
+}
+
 heddle_status vlk_elementwise(const heddle_host *host, const vlk_info *info, const k_step *step, vlk_shader *out,
                               heddle_error *err) {
-  char word[VLK_OPTION_BYTES];
+  char name[VLK_OPTION_BYTES], kind[VLK_OPTION_BYTES], word[32];
   const uint32_t n = (uint32_t)vlk_option_int(step, "N_IN", 0);
   const vlk_type *type = vlk_type_of(step, "T0");
   place at;
   uint32_t wide = 0;
   (void)host;
-  if (!vlk_option(step, "OP", word)) return p_fail(err, HEDDLE_EINTERNAL, 0, "a step names no operator");
+  if (!vlk_option(step, "OP", name) || !vlk_option(step, "KIND", kind))
+    return p_fail(err, HEDDLE_EINTERNAL, 0, "a step names no operator");
+  find_word(name, kind, type, word);
   if (strncmp(word, "CAST", 4) == 0) return make_cast(info, step, word, out, err);
   const int32_t op = find_op(strcmp(word, "IPOW") == 0 ? "POW" : word, n);
   if (op < 0) return p_fail(err, HEDDLE_EUNSUPPORTED, 0, "there is no shader for %s of %u operands", word, n);
