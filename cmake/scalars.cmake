@@ -1,11 +1,11 @@
 # The scalar expressions of operators/ as a text of kernels.
 #
-# heddle_scalars(OUT) writes OUT with a macro for each SCALAR line of operators/*.def (operators/operators.h): the line
+# heddle_scalars(OUT FOLDER) writes OUT with a macro for each SCALAR line of FOLDER/*.def (operators/operators.h): the line
 # of Mish and kind REAL gives OP_Mish_REAL, whose text is the expression of a, b, c, alpha and beta. NUMBER gives REAL and
-# INT, TEST gives TEST_REAL and TEST_INT. The file changes only when a line does.
-function(heddle_scalars out)
+# INT, TEST gives TEST_REAL, TEST_INT and LOGIC, which is of bools. The file changes only when a line does.
+function(heddle_scalars out folder)
   set(text "/* Made of operators/ by cmake/scalars.cmake. */\n")
-  file(GLOB families "${HEDDLE_OPERATORS_DIR}/*.def")
+  file(GLOB families "${folder}/*.def")
   set_property(DIRECTORY APPEND PROPERTY CMAKE_CONFIGURE_DEPENDS ${families})
   foreach(family IN LISTS families)
     file(STRINGS "${family}" lines REGEX "^ *SCALAR\\(")
@@ -19,12 +19,18 @@ function(heddle_scalars out)
       if(kinds STREQUAL "NUMBER")
         set(kinds REAL INT)
       elseif(kinds STREQUAL "TEST")
-        set(kinds TEST_REAL TEST_INT)
+        set(kinds TEST_REAL TEST_INT LOGIC)
       endif()
       foreach(kind IN LISTS kinds)
         string(APPEND text "#define OP_${name}_${kind} (${expression})\n")
       endforeach()
     endforeach()
   endforeach()
-  file(CONFIGURE OUTPUT "${out}" CONTENT "${text}" @ONLY)
+  set(before "")
+  if(EXISTS "${out}")
+    file(READ "${out}" before)
+  endif()
+  if(NOT before STREQUAL text)
+    file(WRITE "${out}" "${text}")
+  endif()
 endfunction()

@@ -6,17 +6,17 @@
 #   scalar_list.h       X(number, name, kinds, part), for the families of elementwise shaders
 # Part 0 has what float64 can be computed with too. The others have the expressions of reals that have a word of
 # shaders/scalar_float.glsl, which float64 lacks, and they are small: a driver reads all of a shader to compile one.
-set(HEDDLE_OPERATORS_DIR "${CMAKE_CURRENT_SOURCE_DIR}/operators")
+set(scalar_operators "${CMAKE_CURRENT_SOURCE_DIR}/operators")
 include("${CMAKE_CURRENT_SOURCE_DIR}/cmake/scalars.cmake")
 set(scalar_folder "${PROJECT_BINARY_DIR}/vulkan_scalars")
 file(MAKE_DIRECTORY "${scalar_folder}")
-heddle_scalars("${scalar_folder}/scalar_texts.glsl")
+heddle_scalars("${scalar_folder}/scalar_texts.glsl" "${scalar_operators}")
 
 set(scalar_float "${shader_folder}/scalar_float.glsl")
 file(STRINGS "${scalar_float}" scalar_words REGEX "^ *#define S_")
 list(TRANSFORM scalar_words REPLACE "^ *#define (S_[A-Z0-9_]+).*" "\\1[(]")
 list(JOIN scalar_words "|" scalar_words)
-file(GLOB scalar_families "${HEDDLE_OPERATORS_DIR}/*.def")
+file(GLOB scalar_families "${scalar_operators}/*.def")
 set_property(DIRECTORY APPEND PROPERTY CMAKE_CONFIGURE_DEPENDS ${scalar_families} "${scalar_float}")
 set(scalar_part_cost 80)
 set(scalar_names "") # numbers are places in it
@@ -33,6 +33,9 @@ foreach(scalar_family IN LISTS scalar_families)
       set(scalar_kinds REAL INT)
     elseif(scalar_kinds STREQUAL "TEST")
       set(scalar_kinds TEST_REAL TEST_INT)
+      if(NOT scalar_line MATCHES "[<>]") # GLSL has no order of bools
+        list(APPEND scalar_kinds LOGIC)
+      endif()
     endif()
     list(FIND scalar_names "${scalar_name}" scalar_number)
     if(scalar_number EQUAL -1)

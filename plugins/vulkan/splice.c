@@ -5,8 +5,6 @@
 
 #include "plugins/common/perror.h"
 
-#include <ctype.h>
-
 /* Of SPIR-V's specification. */
 enum {
   MAGIC = 0x07230203,
@@ -51,28 +49,17 @@ typedef struct module {
 
 /* ---------------------------------------------------------------- the template */
 
-static const char *const op_names[] = {
-#define NAME(constant, name, least, most, attrs, alpha, beta) #constant,
-    EXPR_LIST(NAME)
-#undef NAME
-};
-
-/* Words are in capitals too: HARD_SIGMOID of HardSigmoid. */
-static bool is_word(const char *word, const char *name) {
-  for (; *word != '\0'; word++, name++) {
-    while (*word == '_') word++;
-    while (*name == '_') name++;
-    if (tolower((unsigned char)*word) != tolower((unsigned char)*name)) return false;
-  }
-  return *name == '(' || *name == '\0';
+/* A function's name goes on with the types of its operands. */
+static bool is_name(const char *text, const char *name) {
+  const size_t length = strlen(name);
+  return strncmp(text, name, length) == 0 && (text[length] == '(' || text[length] == '\0');
 }
 
-/* A function's name goes on with the types of its operands. */
 static void take_name(found *f, uint32_t id, const char *text) {
-  if (strncmp(text, "chain", 5) == 0 && (text[5] == '(' || text[5] == '\0')) f->chain = id;
+  if (is_name(text, "chain")) f->chain = id;
   if (strncmp(text, "f_", 2) != 0) return;
   for (uint32_t op = 0; op < EXPR_OP_COUNT; op++) {
-    if (is_word(op_names[op], text + 2)) f->ops[op] = id;
+    if (is_name(text + 2, expr_ops[op].name)) f->ops[op] = id;
   }
 }
 
@@ -182,9 +169,8 @@ heddle_status vlk_splice(const heddle_host *host, const uint32_t *words, uint64_
   for (uint32_t i = 0; i < program->n_numbers; i++) ids[EXPR_OF_NUMBER + i] = put_constant(&m, program->numbers[i]);
   for (uint32_t i = 0; i < program->n_steps; i++) {
     const expr_step *step = &program->steps[i];
-    const bool has = (expr_ops[step->op].attrs & (EXPR_ALPHA | EXPR_BETA)) != 0;
-    params[2 * i] = has ? put_constant(&m, step->params[0]) : zero;
-    params[2 * i + 1] = has ? put_constant(&m, step->params[1]) : zero;
+    for (uint32_t k = 0; k < 2; k++)
+      params[2 * i + k] = step->params[k] != 0 ? put_constant(&m, step->params[k]) : zero;
   }
   put_range(&m, m.f.functions_at, m.f.body_at);
   put_body(&m, program, ids, params, zero);

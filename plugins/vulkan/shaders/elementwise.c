@@ -5,8 +5,6 @@
 #include "family.h"
 #include "vulkan_scalars/scalar_list.h"
 
-#include <ctype.h>
-
 /* ---------------------------------------------------------------- types */
 
 static const vlk_type types[] = {
@@ -147,7 +145,6 @@ enum {
   VLK_SCALAR_TEST_REAL = 4,
   VLK_SCALAR_TEST_INT = 8,
   VLK_SCALAR_LOGIC = 16,
-  ANY_REAL = VLK_SCALAR_REAL | VLK_SCALAR_TEST_REAL,
   ANY_TEST = VLK_SCALAR_TEST_REAL | VLK_SCALAR_TEST_INT | VLK_SCALAR_LOGIC
 };
 
@@ -163,50 +160,28 @@ static const scalar scalars[] = {
 #undef ENTRY
 };
 
-/* Words are in capitals too: HARD_SIGMOID of HardSigmoid. */
-static bool is_word(const char *word, const char *name) {
-  for (; *word != '\0' || *name != '\0'; word++, name++) {
-    while (*word == '_') word++;
-    while (*name == '_') name++;
-    if (tolower((unsigned char)*word) != tolower((unsigned char)*name)) return false;
-    if (*word == '\0') return true;
-  }
-  return true;
-}
-
-static const scalar *find_scalar(const char *word) {
-  static const char *const others[][2] = {{"FABS", "Abs"}, {"IABS", "Abs"}, {"FNEG", "Neg"},        {"IDIV", "Div"},
-                                          {"UDIV", "Div"}, {"IPOW", "Pow"}, {"SAME_TRUTH", "Equal"}};
-  for (size_t i = 0; i < sizeof others / sizeof others[0]; i++) {
-    if (strcmp(word, others[i][0]) == 0) word = others[i][1];
-  }
+static const scalar *find_scalar(const char *name) {
   for (size_t i = 0; i < sizeof scalars / sizeof scalars[0]; i++) {
-    if (is_word(word, scalars[i].name)) return &scalars[i];
+    if (strcmp(scalars[i].name, name) == 0) return &scalars[i];
   }
   return NULL;
 }
 
-static bool is_real(const vlk_type *type) {
-  return type->kind == VLK_REAL || type->kind == VLK_HALF || type->kind == VLK_BFLOAT;
-}
-
-/* The one kind of an expression whose operands have the type; 0 where there is none. */
-static uint32_t kind_of(const scalar *op, const vlk_type *type) {
-  return op->kinds == VLK_SCALAR_LOGIC ? op->kinds : op->kinds & (is_real(type) ? ANY_REAL : ~(uint32_t)ANY_REAL);
-}
-
-static const char *kind_name(uint32_t kind) {
-  switch (kind) {
-  case VLK_SCALAR_REAL: return "REAL";
-  case VLK_SCALAR_INT: return "INT";
-  case VLK_SCALAR_TEST_REAL: return "TEST_REAL";
-  case VLK_SCALAR_TEST_INT: return "TEST_INT";
-  default: return "LOGIC";
+/* Of a plan's word; 0 where it is none of operators/. */
+static uint32_t kind_of(const char *word) {
+  static const char *const words[] = {"REAL", "INT", "TEST_REAL", "TEST_INT", "LOGIC"};
+  for (uint32_t i = 0; i < sizeof words / sizeof words[0]; i++) {
+    if (strcmp(words[i], word) == 0) return UINT32_C(1) << i;
   }
+  return 0;
+}
+
+static bool is_double(const vlk_type *type) {
+  return type->kind == VLK_REAL && type->bytes == 8;
 }
 
 static const char *double_of(const vlk_type *a, const vlk_type *b) {
-  return (a->kind == VLK_REAL && a->bytes == 8) || (b->kind == VLK_REAL && b->bytes == 8) ? "double_" : "";
+  return is_double(a) || is_double(b) ? "double_" : "";
 }
 
 static heddle_status make_cast(const vlk_info *info, const k_step *step, const char *word, vlk_shader *out,
@@ -256,41 +231,34 @@ static heddle_status make_move(const vlk_info *info, const k_step *step, uint32_
   return HEDDLE_OK;
 }
 
-/* Which variant computes the expression, and whether the device has its types. */
-static heddle_status pick_scalar(const vlk_info *info, const scalar *op, const vlk_type *type, uint32_t n,
-                                 vlk_shader *out, heddle_error *err) {
-  heddle_status s = vlk_want_type(info, type, err);
-  if (s != HEDDLE_OK) return s;
-  const uint32_t kind = kind_of(op, type);
-  if (kind == 0) return p_fail(err, HEDDLE_EUNSUPPORTED, 0, "there is no shader for %s of %s", op->name, type->word);
-  if ((kind & ANY_TEST) != 0) s = vlk_want_words(info, 1, err);
-  return s == HEDDLE_OK ? vlk_pick_code(out, err, "%s_%u_%u_%s", kind_name(kind), n,
-                                        kind == VLK_SCALAR_REAL ? op->part : 0, type->name)
-                        : s;
-}
-
 heddle_status vlk_elementwise(const heddle_host *host, const vlk_info *info, const k_step *step, vlk_shader *out,
                               heddle_error *err) {
-  char word[VLK_OPTION_BYTES];
+  char name[VLK_OPTION_BYTES], kind_word[VLK_OPTION_BYTES];
   const uint32_t n = (uint32_t)vlk_option_int(step, "N_IN", 0);
   const vlk_type *type = vlk_type_of(step, "T0");
   place at;
   uint32_t wide = 0;
   (void)host;
-  if (!vlk_option(step, "OP", word)) return p_fail(err, HEDDLE_EINTERNAL, 0, "a step names no operator");
-  if (strncmp(word, "CAST", 4) == 0) return make_cast(info, step, word, out, err);
-  if (strcmp(word, "COPY") == 0 || strcmp(word, "WHERE") == 0) return make_move(info, step, n, out, err);
-  const scalar *op = find_scalar(word);
-  if (op == NULL || type == NULL)
-    return p_fail(err, HEDDLE_EUNSUPPORTED, 0, "there is no shader for %s of %u operands", word, n);
-  if (op->part != 0 && type->kind == VLK_REAL && type->bytes == 8)
-    return p_fail(err, HEDDLE_EUNSUPPORTED, 0, "its shaders have no functions of float64 but roots and roundings");
-  if (strcmp(op->name, "Pow") == 0 && (!is_real(type) || type != vlk_type_of(step, "T1")))
+  if (!vlk_option(step, "OP", name) || !vlk_option(step, "KIND", kind_word))
+    return p_fail(err, HEDDLE_EINTERNAL, 0, "a step names no operator");
+  if (strncmp(name, "CAST", 4) == 0) return make_cast(info, step, name, out, err);
+  if (strcmp(name, "COPY") == 0 || strcmp(name, "WHERE") == 0) return make_move(info, step, n, out, err);
+  const scalar *op = find_scalar(name);
+  const uint32_t kind = kind_of(kind_word);
+  heddle_status s = vlk_want_type(info, type, err);
+  if (s != HEDDLE_OK) return s;
+  if (op == NULL || (op->kinds & kind) == 0)
+    return p_fail(err, HEDDLE_EINTERNAL, 0, "there is no shader for %s of kind %s", name, kind_word);
+  if (kind == VLK_SCALAR_REAL && op->part != 0 && is_double(type))
+    return p_fail(err, HEDDLE_EUNSUPPORTED, 0, "its shaders compute it in float32, not in float64");
+  if (strcmp(name, "Pow") == 0 && (kind == VLK_SCALAR_INT || type != vlk_type_of(step, "T1")))
     return make_pow(info, step, out, err);
-  heddle_status s = pick_scalar(info, op, type, n, out, err);
+  if ((kind & ANY_TEST) != 0) s = vlk_want_words(info, 1, err);
+  if (s == HEDDLE_OK)
+    s = vlk_pick_code(out, err, "%s_%u_%u_%s", kind_word, n, kind == VLK_SCALAR_REAL ? op->part : 0, type->name);
   if (s == HEDDLE_OK) s = read_place(step, n, &at, err);
   if (s != HEDDLE_OK) return s;
-  const bool can = kind_of(op, type) == VLK_SCALAR_REAL && type->kind == VLK_REAL && type->bytes == 4;
+  const bool can = kind == VLK_SCALAR_REAL && type->kind == VLK_REAL && type->bytes == 4;
   const bool four = can && make_fours(&at, n, &wide);
   put_place(&at, n, out);
   vlk_spec(out, op->number);

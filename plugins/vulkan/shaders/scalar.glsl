@@ -110,7 +110,7 @@ C k_shift_left(const C x, const C y) {
 
 C k_shift_right(const C x, const C y) {
   const U places = IN_PLACES(y);
-  return places >= U(PLACES) ? C(0) : C(IN_PLACES(x) >> uint(places));
+  return places >= U(PLACES) ? (S_NEGATIVE(x) ? C(-1) : C(0)) : C(x >> uint(places));
 }
 
 C k_over(const C x, const C end) {

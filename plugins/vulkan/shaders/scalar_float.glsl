@@ -8,10 +8,10 @@ float k_sigmoid(const float x) { // of either sign without an overflow on the wa
   return x < 0.0 ? e / (1.0 + e) : 1.0 / (1.0 + e);
 }
 
-// The remainder that has the sign of y.
+// The remainder that has the sign of y; one of 0 has none.
 float k_mod(const float x, const float y) {
   const float r = k_fmod(x, y);
-  return r != 0.0 && (r < 0.0) != (y < 0.0) ? r + y : r;
+  return r == 0.0 ? 0.0 : (r < 0.0) != (y < 0.0) ? r + y : r;
 }
 
 #define S_EXP(x) k_exp(x)
