@@ -51,7 +51,8 @@ float power_real(const float x, const UINT bits) {
   const UINT e = k_integer(bits, EXPONENT_BYTES, EXPONENT);
   const float size = k_pow(abs(x), float(k_real_of_integer(e, EXPONENT)));
 #if EXPONENT_BYTES == 8
-  const bool exact = e + UINT(9007199254740992ul) < UINT(18014398509481984ul);
+  const UINT from_least = EXPONENT == KIND_UNSIGNED ? e : e + UINT(9007199254740992ul);
+  const bool exact = from_least < UINT(EXPONENT == KIND_UNSIGNED ? 9007199254740992ul : 18014398509481984ul);
 #else
   const bool exact = true;
 #endif
