@@ -7,6 +7,9 @@
 # Part 0 has what float64 can be computed with too. The others have the expressions of reals that have a word of
 # shaders/scalar_float.glsl, which float64 lacks, and they are small: a driver reads all of a shader to compile one.
 set(scalar_operators "${CMAKE_CURRENT_SOURCE_DIR}/operators")
+if(HEDDLE_OPERATORS_DIR)
+  set(scalar_operators "${HEDDLE_OPERATORS_DIR}")
+endif()
 include("${CMAKE_CURRENT_SOURCE_DIR}/cmake/scalars.cmake")
 set(scalar_folder "${PROJECT_BINARY_DIR}/vulkan_scalars")
 file(MAKE_DIRECTORY "${scalar_folder}")
