@@ -47,8 +47,7 @@ static bool add_step(expr *e, int32_t op, const uint8_t *args, uint32_t n_args, 
   if (e->n_steps == EXPR_STEPS) return false;
   expr_step *step = &e->steps[e->n_steps];
   const scalar_attributes *a = scalar_attributes_of(expr_ops[op].name);
-  *step = (expr_step){
-      .op = (uint8_t)op, .n_args = (uint8_t)n_args, .params = {(float)a->of_alpha, (float)a->of_beta}};
+  *step = (expr_step){.op = (uint8_t)op, .n_args = (uint8_t)n_args, .params = {(float)a->of_alpha, (float)a->of_beta}};
   memcpy(step->args, args, n_args);
   if (params != NULL) memcpy(step->params, params, sizeof step->params);
   *ref = (uint8_t)(EXPR_OF_STEP + e->n_steps++);
@@ -189,8 +188,7 @@ static heddle_status read_attribute(reader *r, int32_t *op, const char *name, co
   peek(r);
   if (strcmp(name, "none") != 0 && strcmp(name, a->alpha) == 0) return read_number(r, &params[0]);
   if (strcmp(name, "none") != 0 && strcmp(name, a->beta) == 0) return read_number(r, &params[1]);
-  if (!scalar_has_variants(own, name))
-    return wrong(r, where, HEDDLE_EFORMAT, "%s has no attribute '%s'", own, name);
+  if (!scalar_has_variants(own, name)) return wrong(r, where, HEDDLE_EFORMAT, "%s has no attribute '%s'", own, name);
   const char *value = r->at;
   if (is_digit(*value)) snprintf(word, sizeof word, "%c", *r->at++);
   else read_word(r, word);

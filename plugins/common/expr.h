@@ -42,7 +42,7 @@ enum {
 #undef EXPR_TEST
 #undef EXPR_TEST_REAL
 #undef EXPR_LOGIC
-      EXPR_OP_COUNT
+  EXPR_OP_COUNT
 };
 
 /* An operand of a step: input k, number i or the result of step s, in one row of numbers. */
@@ -68,7 +68,7 @@ typedef struct expr {
 } expr;
 
 typedef struct expr_op {
-  char name[20]; /* in the table, so that a loader has nothing to relocate */
+  char name[20];       /* in the table, so that a loader has nothing to relocate */
   uint8_t least, most; /* operands; 255: any number, two at a time */
 } expr_op;
 

@@ -184,7 +184,7 @@ typedef VALUE(T0) whole;
 #define S_ADD(x, y) S_WRAP((U)(x) + (U)(y))
 #define S_SUB(x, y) S_WRAP((U)(x) - (U)(y))
 #define S_MUL(x, y) S_WRAP((U)(x) * (U)(y))
-#define S_NEGATIVE(x) ((x) < S_INT(0))
+#define S_NEGATIVE(x) ((x) < S_INT(1) && (x) != S_INT(0)) /* x < 0, of which compilers warn for unsigned x */
 #define S_DIV(x, y) k_div(x, y)
 #define S_REM(x, y) k_rem(x, y)
 #define S_MOD(x, y) k_mod(x, y)

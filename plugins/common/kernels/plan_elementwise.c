@@ -146,14 +146,13 @@ heddle_status k_walk_add(k_node *n, k_walk_plan *w, heddle_error *err) {
   bool same = flat && w->dims == 1;
   for (uint32_t k = 0; k < w->n_operands && same; k++) same = w->step[k][0] == 1;
   const char *t1 = w->n_operands > 1 ? w->type[1] : w->type[0], *t2 = w->n_operands > 2 ? w->type[2] : w->type[0];
-  heddle_status s = k_kernel_add(n->plan, "elementwise",
-                                 same   ? "same"
-                                 : flat ? "flat"
-                                        : "walk",
-                                 k_groups(count), limit,
-                                 "-DN_IN=%u -DT0=%s -DT1=%s -DT2=%s -DTO=%s -DU=%s -DOP=%s -DKIND=%s", &step, err,
-                                 w->n_operands, w->type[0], t1, t2, w->type_out, w->type_wrap, w->word,
-                                 w->kind != NULL ? w->kind : "RAW");
+  heddle_status s = k_kernel_add(
+      n->plan, "elementwise",
+      same   ? "same"
+      : flat ? "flat"
+             : "walk",
+      k_groups(count), limit, "-DN_IN=%u -DT0=%s -DT1=%s -DT2=%s -DTO=%s -DU=%s -DOP=%s -DKIND=%s", &step, err,
+      w->n_operands, w->type[0], t1, t2, w->type_out, w->type_wrap, w->word, w->kind != NULL ? w->kind : "RAW");
   if (s != HEDDLE_OK) return s;
   for (uint32_t k = 0; k < w->n_operands; k++) step->args[k] = w->slot[k];
   step->args[w->n_operands] = w->slot_out;
@@ -400,13 +399,16 @@ static heddle_status plan_cast(k_node *n, heddle_error *err) {
   if (y->dtype.bits == 16 && is_real(y->dtype) ? to != (y->dtype.code == HEDDLE_DTYPE_FLOAT ? 10 : 16)
                                                : ref_type_of_onnx(to) != ref_type_of(y->dtype))
     return ref_refuse(&n->ref, err, "it does not cast to %s", dtype_name(y->dtype, name));
+  if (x->dtype.bits == 64 && is_real(x->dtype) && y->dtype.bits == 16 && is_real(y->dtype))
+    return ref_refuse(&n->ref, err, "it does not cast float64 to %s, which would be rounded twice",
+                      dtype_name(y->dtype, name));
   if (!shape_equal(x, y)) return ref_refuse_shape(&n->ref, err);
   if (dtype_equal(x->dtype, y->dtype)) return k_plan_copy(n, err);
   k_walk_init(&w, y);
-  w.word = y->dtype.code == HEDDLE_DTYPE_BOOL                                           ? "CAST_BOOL"
-           : x->dtype.code == HEDDLE_DTYPE_BOOL                                         ? "CAST_TRUTH"
-           : is_real(x->dtype) && !is_real(y->dtype)                                      ? "CAST_WHOLE"
-                                                                                        : "CAST";
+  w.word = y->dtype.code == HEDDLE_DTYPE_BOOL        ? "CAST_BOOL"
+           : x->dtype.code == HEDDLE_DTYPE_BOOL      ? "CAST_TRUTH"
+           : is_real(x->dtype) && !is_real(y->dtype) ? "CAST_WHOLE"
+                                                     : "CAST";
   w.type[0] = k_scalar_word(n, x->dtype);
   w.type_out = k_scalar_word(n, y->dtype);
   w.type_wrap = k_wrapping_word(y->dtype);

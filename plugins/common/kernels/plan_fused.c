@@ -98,8 +98,8 @@ heddle_status k_plan_fused(k_node *n, heddle_error *err) {
     return ref_refuse(&n->ref, err, "it walks %d dimensions that cannot be joined; up to %d are supported", c.dims,
                       K_DIMS);
   s = k_kernel_add(plan, "elementwise", "fused", k_groups(c.count), c.count,
-                   "-DFUSED -DN_IN=1 -DT0=float -DT1=float -DT2=float -DTO=float -DU=float -DOP=COPY -DKIND=REAL", &step,
-                   err);
+                   "-DFUSED -DN_IN=1 -DT0=float -DT1=float -DT2=float -DTO=float -DU=float -DOP=COPY -DKIND=REAL",
+                   &step, err);
   if (s != HEDDLE_OK) return s;
   text t = {plan->host->alloc(plan->host->ctx, TEXT_BYTES, 1), 0};
   if (t.at == NULL) return p_fail(err, HEDDLE_ENOMEM, 0, "no memory for the text of a kernel");

@@ -6,7 +6,7 @@
 
 typedef struct more_lane {
   char name[20];
-  uint8_t kind; /* a kind of scalar.h */
+  uint8_t kind;                                                            /* a kind of scalar.h */
   double (*real)(double a, double b, double c, double alpha, double beta); /* NULL: not of these types */
   int64_t (*whole)(int64_t a, int64_t b, int64_t c, double alpha, double beta);
   uint64_t (*natural)(uint64_t a, uint64_t b, uint64_t c, double alpha, double beta); /* of unsigned integers */
