@@ -1,14 +1,15 @@
 # Kernel texts as C arrays.
 #
-# heddle_embed_kernels(OUT FILE...) adds a rule that writes the C source OUT, which defines k_texts and k_text_count (see
-# plugins/common/kernels/plan.h) with one entry a file, named after it. The same file is the script of that rule.
+# heddle_embed_kernels(OUT SCALARS FILE...) adds a rule that writes the C source OUT, which defines k_texts and k_text_count
+# (see plugins/common/kernels/plan.h) with one entry a file, named after it; SCALARS (scalars.cmake) comes in front of
+# elementwise.cl. The same file is the script of that rule.
 if(NOT CMAKE_SCRIPT_MODE_FILE)
   set(HEDDLE_EMBED_SCRIPT "${CMAKE_CURRENT_LIST_FILE}")
-  function(heddle_embed_kernels out)
+  function(heddle_embed_kernels out scalars)
     string(REPLACE ";" "|" files "${ARGN}")
     add_custom_command(OUTPUT "${out}"
-      COMMAND "${CMAKE_COMMAND}" "-DOUT=${out}" "-DFILES=${files}" -P "${HEDDLE_EMBED_SCRIPT}"
-      DEPENDS ${ARGN} "${HEDDLE_EMBED_SCRIPT}"
+      COMMAND "${CMAKE_COMMAND}" "-DOUT=${out}" "-DFILES=${files}" "-DSCALARS=${scalars}" -P "${HEDDLE_EMBED_SCRIPT}"
+      DEPENDS ${ARGN} "${scalars}" "${HEDDLE_EMBED_SCRIPT}"
       COMMENT "Embedding kernels" VERBATIM)
   endfunction()
   return()
@@ -20,6 +21,10 @@ set(entries "")
 foreach(file IN LISTS files)
   get_filename_component(name "${file}" NAME_WE)
   file(READ "${file}" hex HEX)
+  if(name STREQUAL "elementwise")
+    file(READ "${SCALARS}" expressions HEX)
+    string(PREPEND hex "${expressions}")
+  endif()
   string(REGEX REPLACE "(..)" "0x\\1," bytes "${hex}")
   string(REGEX REPLACE "(................................................................................)" "\\1\n  "
     bytes "${bytes}")

@@ -23,7 +23,11 @@ else() # installed: heddle-config.cmake has set HEDDLE_PLUGIN_ROOT and HEDDLE_PL
 endif()
 
 include("${CMAKE_CURRENT_LIST_DIR}/embed_kernel.cmake")
+include("${CMAKE_CURRENT_LIST_DIR}/scalars.cmake")
 include("${CMAKE_CURRENT_LIST_DIR}/static_library.cmake")
+if(NOT HEDDLE_OPERATORS_DIR)
+  set(HEDDLE_OPERATORS_DIR "${HEDDLE_PLUGIN_ROOT}/operators")
+endif()
 
 function(heddle_plugin name)
   cmake_parse_arguments(PARSE_ARGV 1 arg "COMMON;KERNELS;GPU;MANIFEST;STATIC;NO_INSTALL" "PRIORITY"
@@ -61,7 +65,8 @@ function(heddle_plugin name)
     set(kernels "${HEDDLE_PLUGIN_ROOT}/plugins/common/kernels")
     file(GLOB plans CONFIGURE_DEPENDS "${kernels}/*.c")
     file(GLOB texts CONFIGURE_DEPENDS "${kernels}/*.cl" "${kernels}/params.h")
-    heddle_embed_kernels("${PROJECT_BINARY_DIR}/${name}_kernel_texts.c" ${texts})
+    heddle_scalars("${PROJECT_BINARY_DIR}/scalars.cl" "${HEDDLE_OPERATORS_DIR}")
+    heddle_embed_kernels("${PROJECT_BINARY_DIR}/${name}_kernel_texts.c" "${PROJECT_BINARY_DIR}/scalars.cl" ${texts})
     list(APPEND common ${plans} "${PROJECT_BINARY_DIR}/${name}_kernel_texts.c")
   endif()
   if(arg_GPU)

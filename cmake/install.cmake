@@ -37,7 +37,8 @@ configure_package_config_file(cmake/heddle-config.cmake.in "${PROJECT_BINARY_DIR
 write_basic_package_version_file("${PROJECT_BINARY_DIR}/heddle-config-version.cmake" COMPATIBILITY SameMinorVersion)
 install(FILES
   "${PROJECT_BINARY_DIR}/heddle-config.cmake" "${PROJECT_BINARY_DIR}/heddle-config-version.cmake"
-  cmake/heddle_plugin.cmake cmake/static_library.cmake cmake/embed_kernel.cmake plugins/plugin.map
+  cmake/heddle_plugin.cmake cmake/static_library.cmake cmake/embed_kernel.cmake cmake/scalars.cmake
+  plugins/plugin.map
   DESTINATION "${package_dir}")
 
 file(RELATIVE_PATH pc_to_prefix

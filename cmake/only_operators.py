@@ -11,7 +11,7 @@ import pathlib
 import re
 import sys
 
-LINE = re.compile(r"^ *(OPERATOR|SINCE)\((.*?)\)$", re.M | re.S)
+LINE = re.compile(r"^ *(OPERATOR|SINCE|SCALAR\w*)\((.*?)\)$", re.M | re.S)
 KERNEL, GENERAL, INFER = 3, 5, 10  # columns: operators/operators.h
 
 
@@ -25,6 +25,10 @@ def main():
     def chosen(match):
         for kind, text in LINE.findall((pathlib.Path(folder).parent / match[1]).read_text()):
             columns = text.split(", ", INFER + 1)
+            if kind.startswith("SCALAR"):  # of the operator, or a variant of it
+                if columns[0].split("_")[0] in used:
+                    kept.append(f"{kind}({text})\n")
+                continue
             name = columns[1]
             if name not in used | {"FusedElementwise"}:
                 continue

@@ -17,6 +17,36 @@
  *     attributes  "axis:int,keepdims:flag": every attribute that the definition has, with its kind; a flag is an integer
  *                 that is 0 or 1. tests/python/test_onnx_schemas.py compares them with ONNX's
  *
+ * An elementwise operator has lines that define what it computes, from which come the loops of cpu, chains, and the kernels
+ * of accelerators:
+ *
+ *   SCALAR(name, kind, operands, cost, EXPRESSION)
+ *     name        the operator's, or of a variant of it: Gelu_tanh. It is the word of plans and of expressions too
+ *     kind        of the elements: REAL and INT give one of the operands' type, NUMBER is both; TEST gives a bool of reals
+ *                 and of integers, TEST_REAL of reals only; LOGIC gives a bool of bools
+ *     operands    1, 2 or 3; MANY: two at a time, for any number of operands
+ *     cost        about how long an element takes on a processor, in multiplications
+ *     EXPRESSION  of the elements a, b, c and the attributes alpha, beta, in what C, OpenCL C, CUDA C, HIP and GLSL have in
+ *                 common: operators, ?:, parentheses, and the words S_*:
+ *       S_NUM(0.5), S_INT(1)            a literal, in the type of the elements
+ *       S_ABS, S_EXP, S_EXPM1, S_LOG, S_LOG1P, S_SQRT, S_ERF, S_SIGMOID, S_CEIL, S_FLOOR, S_RINT, S_SIN, S_COS, S_TAN,
+ *       S_ASIN, S_ACOS, S_ATAN, S_SINH, S_COSH, S_TANH, S_ASINH, S_ACOSH, S_ATANH
+ *                                       functions of a real. S_RINT: halves to even
+ *       S_AT_LEAST(x, end), S_AT_MOST   x, or the end that it is beyond, of reals; NaN comes through
+ *       S_ISNAN, S_ISINF                bool. S_ISNAN of an integer is false
+ *       S_OVER(x, end), S_UNDER         x, or the end that it is beyond, of numbers; NaN comes through, of the end too
+ *       S_POW, S_REM, S_MOD             powers; remainders with the sign of the first operand, and of the second
+ *       S_ADD, S_SUB, S_MUL, S_DIV      of integers; they wrap, and by 0 the quotient, and the remainder, is 0
+ *       S_NEGATIVE(x)                   x < 0, of integers; false of unsigned ones
+ *       S_SHIFT_LEFT, S_SHIFT_RIGHT     bits shifted by any number of places, read without a sign; by too many, all of them
+ *   SCALAR_ATTRIBUTES(name, alpha's attribute, default, beta's attribute, default)
+ *                 of the operator's attributes; none: there is no such
+ *   SCALAR_VARIANT(name, attribute, value, variant)
+ *                 where the attribute has the value, the variant is computed
+ *
+ * SCALAR lines are one line each: cmake/scalars.cmake makes the texts of kernels from them. An expression has no comments,
+ * strings, brackets or semicolons.
+ *
  * An OPERATOR is followed by its SINCE lines, oldest first. all.def includes every family; a reader defines the macros
  * that it wants and includes it. The tables below, the graph's schemas, the reference kernels, the error bounds and the
  * lists that plugins give are made so. docs/adding-an-operator.md has an example. */

@@ -5,6 +5,7 @@
 #include "chain_node.h"
 #include "perror.h"
 #include "region.h"
+#include "scalar.h"
 
 #include <math.h>
 
@@ -28,48 +29,28 @@ static bool is_float32(const heddle_pvalue *value) {
   return value != NULL && value->layout == 0 && dtype_is(value->dtype, HEDDLE_DTYPE_FLOAT, 32);
 }
 
-/* The operator's parameters from the attributes; false where there is one that it has not, or of a wrong kind. */
-static bool read_attributes(const heddle_pnode *node, int32_t *op, float params[2]) {
-  const uint32_t attrs = expr_ops[*op].attrs;
-  double alpha = (double)expr_ops[*op].alpha, beta = (double)expr_ops[*op].beta;
-  const char *how = "none";
-  uint64_t known = 0;
-  if ((attrs & EXPR_ALPHA) != 0) {
-    known += attr_find(node, "alpha") != NULL;
-    if (attr_float(node, "alpha", alpha, &alpha, NULL) != HEDDLE_OK) return false;
-  }
-  if ((attrs & EXPR_BETA) != 0) {
-    known += attr_find(node, "beta") != NULL;
-    if (attr_float(node, "beta", beta, &beta, NULL) != HEDDLE_OK) return false;
-  }
-  if ((attrs & EXPR_APPROXIMATE) != 0) {
-    known += attr_find(node, "approximate") != NULL;
-    if (attr_string(node, "approximate", how, &how, NULL) != HEDDLE_OK) return false;
-    if (strcmp(how, "tanh") == 0) *op = EXPR_GELU_TANH;
-    else if (strcmp(how, "none") != 0) return false;
-  }
-  params[0] = (float)alpha;
-  params[1] = (float)beta;
-  return known == node->attrs.count;
-}
-
 bool chain_node_read(const heddle_pregion *region, const heddle_pnode *node, int32_t *op, float params[2]) {
-  if (node->op == NULL) return false;
-  *op = expr_find(node->op);
-  const bool gelu = *op == EXPR_GELU;
-  if (*op < 0 || *op == EXPR_GELU_TANH || strcmp(node->domain != NULL ? node->domain : "", gelu ? "heddle" : "") != 0)
-    return false;
+  scalar_call call;
+  const bool own = node->domain != NULL && strcmp(node->domain, "heddle") == 0;
+  if (node->op == NULL || (!own && node->domain != NULL && node->domain[0] != '\0')) return false;
+  if (heddle__operator_find(own, node->op) == NULL && strcmp(node->op, "Identity") != 0) return false;
+  if (scalar_read(node, &call, NULL) != HEDDLE_OK || call.attributes != node->attrs.count) return false;
+  *op = expr_find(call.name);
+  if (*op < 0) return false;
   const heddle_pvalue *out = node_output(region, node, 0);
+  const bool clip = expr_ops[*op].most == EXPR_ARGS;
   if (node->n_outputs != 1 || !is_float32(out) || node->n_inputs < expr_ops[*op].least) return false;
   if (expr_ops[*op].most != UINT8_MAX && node->n_inputs > expr_ops[*op].most) return false;
   for (uint32_t k = 0; k < node->n_inputs; k++) {
     const heddle_pvalue *value = node_input(region, node, k);
     uint64_t count = 0;
-    if (value == NULL && *op == EXPR_CLIP && k > 0) continue;
+    if (value == NULL && clip && k > 0) continue;
     if (!is_float32(value) || !value_count(value, &count) || value->ndim > out->ndim) return false;
-    if (*op == EXPR_CLIP && k > 0 && count != 1) return false;
+    if (clip && k > 0 && count != 1) return false;
   }
-  return read_attributes(node, op, params);
+  params[0] = (float)call.alpha;
+  params[1] = (float)call.beta;
+  return true;
 }
 
 const float *chain_number(const heddle_pvalue *value) {
@@ -122,7 +103,7 @@ static heddle_status read_node(maker *r, const heddle_pnode *node, heddle_error 
     uint8_t *arg = &args[many && k > 1 ? 1 : k];
     if (node->inputs[k] >= 0) room = find_ref(r, node->inputs[k], arg);
     else room = expr_number(e, k == 1 ? -INFINITY : INFINITY, arg); /* a bound of Clip */
-    if (op == EXPR_CLIP && k > 0 && *arg >= EXPR_OF_STEP)
+    if (expr_ops[op].most == EXPR_ARGS && k > 0 && *arg >= EXPR_OF_STEP)
       return refuse(node, err, "a bound that the chain computes is not supported");
     if (room && many && k > 0) room = expr_add(e, op, args, 2, NULL, &args[0]);
   }
@@ -223,7 +204,7 @@ static heddle_status set_strides(const heddle_pregion *region, heddle_chain *c, 
   uint32_t bounds = 0; /* bit k: input k is a bound of Clip */
   for (uint32_t i = 0; i < c->program.n_steps; i++) {
     const expr_step *step = &c->program.steps[i];
-    for (uint32_t k = 1; step->op == EXPR_CLIP && k < step->n_args; k++) {
+    for (uint32_t k = 1; expr_ops[step->op].most == EXPR_ARGS && k < step->n_args; k++) {
       if (step->args[k] < EXPR_INPUTS) bounds |= UINT32_C(1) << step->args[k];
     }
   }

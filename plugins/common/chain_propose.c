@@ -51,13 +51,15 @@ static bool fits(const grower *g) {
   uint32_t n_inputs = 0, n_numbers = 0, steps = 0;
   for (uint32_t i = 0; i < g->count; i++) {
     const heddle_pnode *node = region_node(g->region, g->nodes[i]);
-    const int32_t op = expr_find(node->op);
+    int32_t op = 0;
+    float params[2];
+    if (!chain_node_read(g->region, node, &op, params)) return false;
     steps += expr_ops[op].most == UINT8_MAX && node->n_inputs > 1 ? node->n_inputs - 1 : 1;
     for (uint32_t k = 0; k < node->n_inputs; k++) {
       const int32_t v = node->inputs[k];
       if (v < 0) continue;
       if (g->producer[v] != NOBODY && in_chain(g, g->producer[v])) {
-        if (op == EXPR_CLIP && k > 0) return false;
+        if (expr_ops[op].most == EXPR_ARGS && k > 0) return false;
         continue;
       }
       const bool number = chain_number(region_value(g->region, v)) != NULL;

@@ -3,14 +3,26 @@
 #include "expr.h"
 
 #include "perror.h"
+#include "scalar.h"
 
 #include <math.h>
 #include <stdlib.h>
 
+enum { MANY = UINT8_MAX };
+
+/* Three operands are Clip's, whose bounds may be missing. */
+#define LEAST(operands) ((operands) == 2 ? 2 : 1)
+
 const expr_op expr_ops[] = {
-#define EXPR_ENTRY(constant, name, least, most, attrs, alpha, beta) {name, least, most, attrs, 0, alpha, beta},
-    EXPR_LIST(EXPR_ENTRY)
-#undef EXPR_ENTRY
+    {"Identity", 1, 1},
+#define ENTRY_REAL(name, operands) {#name, LEAST(operands), operands},
+#define ENTRY_NUMBER ENTRY_REAL
+#define ENTRY_INT(...)
+#define ENTRY_TEST ENTRY_INT
+#define ENTRY_TEST_REAL ENTRY_INT
+#define ENTRY_LOGIC ENTRY_INT
+#define SCALAR(name, kind, operands, ...) ENTRY_##kind(name, operands)
+#include "operators/all.def"
 };
 
 int32_t expr_find(const char *name) {
@@ -34,7 +46,8 @@ bool expr_number(expr *e, float number, uint8_t *ref) {
 static bool add_step(expr *e, int32_t op, const uint8_t *args, uint32_t n_args, const float *params, uint8_t *ref) {
   if (e->n_steps == EXPR_STEPS) return false;
   expr_step *step = &e->steps[e->n_steps];
-  *step = (expr_step){.op = (uint8_t)op, .n_args = (uint8_t)n_args, .params = {expr_ops[op].alpha, expr_ops[op].beta}};
+  const scalar_attributes *a = scalar_attributes_of(expr_ops[op].name);
+  *step = (expr_step){.op = (uint8_t)op, .n_args = (uint8_t)n_args, .params = {(float)a->of_alpha, (float)a->of_beta}};
   memcpy(step->args, args, n_args);
   if (params != NULL) memcpy(step->params, params, sizeof step->params);
   *ref = (uint8_t)(EXPR_OF_STEP + e->n_steps++);
@@ -43,14 +56,14 @@ static bool add_step(expr *e, int32_t op, const uint8_t *args, uint32_t n_args, 
 
 bool expr_add(expr *e, int32_t op, const uint8_t *args, uint32_t n_args, const float *params, uint8_t *ref) {
   uint8_t now[EXPR_ARGS] = {args[0], 0, 0};
-  if (op == EXPR_CLIP) {
+  if (expr_ops[op].most == EXPR_ARGS) {
     for (uint32_t k = 1; k < EXPR_ARGS; k++) {
       now[k] = k < n_args ? args[k] : 0;
       if (k >= n_args && !expr_number(e, k == 1 ? -INFINITY : INFINITY, &now[k])) return false;
     }
     return add_step(e, op, now, EXPR_ARGS, NULL, ref);
   }
-  if (expr_ops[op].most != UINT8_MAX && op != EXPR_IDENTITY) return add_step(e, op, args, n_args, params, ref);
+  if (expr_ops[op].most != UINT8_MAX && op != EXPR_Identity) return add_step(e, op, args, n_args, params, ref);
   *ref = args[0];
   for (uint32_t k = 1; k < n_args; k++) {
     now[0] = *ref;
@@ -62,7 +75,7 @@ bool expr_add(expr *e, int32_t op, const uint8_t *args, uint32_t n_args, const f
 
 bool expr_finish(expr *e, uint8_t ref) {
   if (e->n_steps > 0 && ref == EXPR_OF_STEP + e->n_steps - 1) return true;
-  return add_step(e, EXPR_IDENTITY, &ref, 1, NULL, &ref);
+  return add_step(e, EXPR_Identity, &ref, 1, NULL, &ref);
 }
 
 /* ---------------------------------------------------------------- reading */
@@ -166,19 +179,23 @@ static void read_word(reader *r, char out[32]) {
   out[length < 32 ? length : 0] = '\0';
 }
 
+/* A value that no variant has is the operator's own where it is none or 0. */
 static heddle_status read_attribute(reader *r, int32_t *op, const char *name, const char *where, float params[2]) {
-  const uint32_t attrs = expr_ops[*op].attrs;
+  const char *own = expr_ops[*op].name;
+  const scalar_attributes *a = scalar_attributes_of(own);
   char word[32];
   r->at++; /* the '=' */
   peek(r);
-  if ((attrs & EXPR_ALPHA) != 0 && strcmp(name, "alpha") == 0) return read_number(r, &params[0]);
-  if ((attrs & EXPR_BETA) != 0 && strcmp(name, "beta") == 0) return read_number(r, &params[1]);
-  if ((attrs & EXPR_APPROXIMATE) == 0 || strcmp(name, "approximate") != 0)
-    return wrong(r, where, HEDDLE_EFORMAT, "%s has no attribute '%s'", expr_ops[*op].name, name);
+  if (strcmp(name, "none") != 0 && strcmp(name, a->alpha) == 0) return read_number(r, &params[0]);
+  if (strcmp(name, "none") != 0 && strcmp(name, a->beta) == 0) return read_number(r, &params[1]);
+  if (!scalar_has_variants(own, name)) return wrong(r, where, HEDDLE_EFORMAT, "%s has no attribute '%s'", own, name);
   const char *value = r->at;
-  read_word(r, word);
-  if (strcmp(word, "tanh") == 0) *op = EXPR_GELU_TANH;
-  else if (strcmp(word, "none") != 0) return wrong(r, value, HEDDLE_EFORMAT, "expected none or tanh");
+  if (is_digit(*value)) snprintf(word, sizeof word, "%c", *r->at++);
+  else read_word(r, word);
+  const char *variant = scalar_variant(own, name, word);
+  if (variant != NULL) *op = expr_find(variant);
+  else if (strcmp(word, "none") != 0 && strcmp(word, "0") != 0)
+    return wrong(r, value, HEDDLE_EFORMAT, "'%s' is no value of %s that is known", word, name);
   return HEDDLE_OK;
 }
 
@@ -190,7 +207,8 @@ static heddle_status read_call(reader *r, int32_t op, const char *start, uint32_
   uint8_t args[EXPR_ARGS] = {0};
   uint32_t count = 0;
   bool named = false;
-  float params[2] = {known->alpha, known->beta};
+  const scalar_attributes *defaults = scalar_attributes_of(known->name);
+  float params[2] = {(float)defaults->of_alpha, (float)defaults->of_beta};
   if (depth == EXPR_DEPTH) return wrong(r, start, HEDDLE_ELIMIT, "calls lie %d deep at most", EXPR_DEPTH);
   heddle_status s = expect(r, '(');
   for (bool more = true; more && s == HEDDLE_OK;) {
@@ -208,7 +226,7 @@ static heddle_status read_call(reader *r, int32_t op, const char *start, uint32_
         return wrong(r, where, HEDDLE_EFORMAT, "%s has at most %u operands", known->name, count);
       uint8_t *arg = &args[count < 2 || known->most == EXPR_ARGS ? count : 1];
       s = read_value(r, depth + 1, arg);
-      if (s == HEDDLE_OK && op == EXPR_CLIP && count > 0 && *arg >= EXPR_OF_STEP)
+      if (s == HEDDLE_OK && known->most == EXPR_ARGS && count > 0 && *arg >= EXPR_OF_STEP)
         return wrong(r, where, HEDDLE_EFORMAT, "the bounds of Clip are numbers or inputs");
       count++;
       if (s == HEDDLE_OK && known->most == UINT8_MAX && count >= 2 && !expr_add(r->e, op, args, 2, NULL, &args[0]))
@@ -243,7 +261,7 @@ static heddle_status read_value(reader *r, uint32_t depth, uint8_t *ref) {
     r->used |= UINT32_C(1) << *ref;
     return HEDDLE_OK;
   }
-  const int32_t op = expr_find(word);
+  const int32_t op = strchr(word, '_') == NULL ? expr_find(word) : -1;
   if (op < 0) return wrong(r, start, HEDDLE_EFORMAT, "there is no operator '%s' in expressions", word);
   return read_call(r, op, start, depth, ref);
 }

@@ -4,7 +4,7 @@
  * The language. An expression is an input, a number or a call:
  *   x0 x1 ...            the operator's inputs, each used at least once
  *   0.5 -1 2e-3 inf nan  a float32; inf may have a '-'; always with a '.', whatever the locale
- *   Relu(Add(x0, 0.5))   an operator of ONNX, or Gelu, on its operands
+ *   Relu(Add(x0, 0.5))   an elementwise operator of ONNX on its operands
  *   Elu(x0, alpha=0.1)   attributes of the operator, named, behind the operands; absent ones have ONNX's defaults
  * Spaces may stand between the words. Min and Max take one or more operands; Clip takes x, low and high, of which the
  * last may be missing, and low and high are numbers or inputs of one element. */
@@ -24,43 +24,25 @@ enum {
   EXPR_ARGS = 3
 };
 
-/* Attributes that an operator has. */
-enum { EXPR_ALPHA = 1, EXPR_BETA = 2, EXPR_APPROXIMATE = 4 };
-
-/* X(constant, name, least operands, most operands (255: any number), attributes, default of alpha, of beta). A name of
- * two words is reached through an attribute of the one before it. */
-#define EXPR_LIST(X) \
-  X(ABS, "Abs", 1, 1, 0, 0, 0) \
-  X(ADD, "Add", 2, 2, 0, 0, 0) \
-  X(CLIP, "Clip", 1, 3, 0, 0, 0) \
-  X(DIV, "Div", 2, 2, 0, 0, 0) \
-  X(ELU, "Elu", 1, 1, EXPR_ALPHA, 1, 0) \
-  X(ERF, "Erf", 1, 1, 0, 0, 0) \
-  X(EXP, "Exp", 1, 1, 0, 0, 0) \
-  X(GELU, "Gelu", 1, 1, EXPR_APPROXIMATE, 0, 0) \
-  X(GELU_TANH, "Gelu tanh", 1, 1, 0, 0, 0) \
-  X(HARD_SIGMOID, "HardSigmoid", 1, 1, EXPR_ALPHA | EXPR_BETA, 0.2f, 0.5f) \
-  X(HARD_SWISH, "HardSwish", 1, 1, 0, 0, 0) \
-  X(IDENTITY, "Identity", 1, 1, 0, 0, 0) \
-  X(LEAKY_RELU, "LeakyRelu", 1, 1, EXPR_ALPHA, 0.01f, 0) \
-  X(LOG, "Log", 1, 1, 0, 0, 0) \
-  X(MAX, "Max", 1, 255, 0, 0, 0) \
-  X(MIN, "Min", 1, 255, 0, 0, 0) \
-  X(MUL, "Mul", 2, 2, 0, 0, 0) \
-  X(NEG, "Neg", 1, 1, 0, 0, 0) \
-  X(POW, "Pow", 2, 2, 0, 0, 0) \
-  X(PRELU, "PRelu", 2, 2, 0, 0, 0) \
-  X(RELU, "Relu", 1, 1, 0, 0, 0) \
-  X(SIGMOID, "Sigmoid", 1, 1, 0, 0, 0) \
-  X(SQRT, "Sqrt", 1, 1, 0, 0, 0) \
-  X(SUB, "Sub", 2, 2, 0, 0, 0) \
-  X(TANH, "Tanh", 1, 1, 0, 0, 0)
-
+/* Operators: Identity, and each name that operators/ has a scalar expression of reals for, EXPR_Relu and so on. A name with
+ * '_' is a variant, which is reached through an attribute. */
 enum {
-#define EXPR_ENUM(constant, name, least, most, attrs, alpha, beta) EXPR_##constant,
-  EXPR_LIST(EXPR_ENUM)
-#undef EXPR_ENUM
-      EXPR_OP_COUNT
+  EXPR_Identity,
+#define EXPR_REAL(name) EXPR_##name,
+#define EXPR_NUMBER EXPR_REAL
+#define EXPR_INT(name)
+#define EXPR_TEST EXPR_INT
+#define EXPR_TEST_REAL EXPR_INT
+#define EXPR_LOGIC EXPR_INT
+#define SCALAR(name, kind, ...) EXPR_##kind(name)
+#include "operators/all.def"
+#undef EXPR_REAL
+#undef EXPR_NUMBER
+#undef EXPR_INT
+#undef EXPR_TEST
+#undef EXPR_TEST_REAL
+#undef EXPR_LOGIC
+  EXPR_OP_COUNT
 };
 
 /* An operand of a step: input k, number i or the result of step s, in one row of numbers. */
@@ -86,15 +68,14 @@ typedef struct expr {
 } expr;
 
 typedef struct expr_op {
-  char name[12]; /* in the table, so that a loader has nothing to relocate */
-  uint8_t least, most, attrs, reserved;
-  float alpha, beta;
+  char name[20];       /* in the table, so that a loader has nothing to relocate */
+  uint8_t least, most; /* operands; 255: any number, two at a time */
 } expr_op;
 
 /* By constant, EXPR_OP_COUNT of them. */
 extern const expr_op expr_ops[];
 
-/* The constant of an operator's name; -1 where there is none. */
+/* The constant of an operator's name, or a variant's; -1 where there is none. */
 int32_t expr_find(const char *name);
 
 /* Reads a text with n_inputs inputs. HEDDLE_EFORMAT or HEDDLE_ELIMIT, with the position of the character (from 1) and

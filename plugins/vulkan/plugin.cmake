@@ -9,7 +9,7 @@ if(NOT HEDDLE_VULKAN_INCLUDE)
 elseif(NOT HEDDLE_GLSLC)
   set(plugin_missing "there is no glslc (package glslc), which compiles its shaders")
 endif()
-set(plugin_includes "${HEDDLE_VULKAN_INCLUDE}")
+set(plugin_includes "${HEDDLE_VULKAN_INCLUDE}" "${PROJECT_BINARY_DIR}") # of the build: vulkan_scalars
 set(plugin_libraries ${CMAKE_DL_LIBS})
 if(NOT plugin_missing)
   include("${CMAKE_CURRENT_SOURCE_DIR}/plugins/vulkan/shaders.cmake")

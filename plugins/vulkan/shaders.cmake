@@ -5,6 +5,7 @@
 include("${CMAKE_CURRENT_SOURCE_DIR}/cmake/embed_spirv.cmake")
 set(shader_folder "${CMAKE_CURRENT_SOURCE_DIR}/plugins/vulkan/shaders")
 set(shader_variants "")
+include("${CMAKE_CURRENT_SOURCE_DIR}/plugins/vulkan/scalars.cmake")
 
 # vlk_shader(NAME SOURCE [-DKEY=VALUE...])
 macro(vlk_shader name source)
@@ -12,9 +13,14 @@ macro(vlk_shader name source)
   list(APPEND shader_variants "${name} ${source} ${shader_options}")
 endmacro()
 
+# The same of a shader that includes scalar.glsl.
+macro(vlk_scalar_shader name source)
+  vlk_shader(${name} ${source} -Ivulkan_scalars ${ARGN})
+endmacro()
+
 # vlk_template(NAME SOURCE): not optimised, so that all functions and their names stay.
 macro(vlk_template name source)
-  list(APPEND shader_variants "${name} ${source} --target-env=vulkan1.1 -O0")
+  list(APPEND shader_variants "${name} ${source} --target-env=vulkan1.1 -O0 -Ivulkan_scalars")
 endmacro()
 
 file(GLOB shader_lists CONFIGURE_DEPENDS "${shader_folder}/variants_*.cmake")

@@ -49,16 +49,6 @@ typedef struct module {
 
 /* ---------------------------------------------------------------- the template */
 
-/* The words of elementwise.cl, where they are not called as in expr.h. */
-static const char *word_of(uint32_t op) {
-  static const char *const words[] = {
-#define WORD(constant, name, least, most, attrs, alpha, beta) #constant,
-      EXPR_LIST(WORD)
-#undef WORD
-  };
-  return op == EXPR_ABS ? "FABS" : op == EXPR_NEG ? "FNEG" : op == EXPR_IDENTITY ? "COPY" : words[op];
-}
-
 /* A function's name goes on with the types of its operands. */
 static bool is_name(const char *text, const char *name) {
   const size_t length = strlen(name);
@@ -66,11 +56,10 @@ static bool is_name(const char *text, const char *name) {
 }
 
 static void take_name(found *f, uint32_t id, const char *text) {
-  char name[32];
   if (is_name(text, "chain")) f->chain = id;
+  if (strncmp(text, "f_", 2) != 0) return;
   for (uint32_t op = 0; op < EXPR_OP_COUNT; op++) {
-    snprintf(name, sizeof name, "f_%s", word_of(op));
-    if (is_name(text, name)) f->ops[op] = id;
+    if (is_name(text + 2, expr_ops[op].name)) f->ops[op] = id;
   }
 }
 
@@ -180,9 +169,8 @@ heddle_status vlk_splice(const heddle_host *host, const uint32_t *words, uint64_
   for (uint32_t i = 0; i < program->n_numbers; i++) ids[EXPR_OF_NUMBER + i] = put_constant(&m, program->numbers[i]);
   for (uint32_t i = 0; i < program->n_steps; i++) {
     const expr_step *step = &program->steps[i];
-    const bool has = (expr_ops[step->op].attrs & (EXPR_ALPHA | EXPR_BETA)) != 0;
-    params[2 * i] = has ? put_constant(&m, step->params[0]) : zero;
-    params[2 * i + 1] = has ? put_constant(&m, step->params[1]) : zero;
+    for (uint32_t k = 0; k < 2; k++)
+      params[2 * i + k] = step->params[k] != 0 ? put_constant(&m, step->params[k]) : zero;
   }
   put_range(&m, m.f.functions_at, m.f.body_at);
   put_body(&m, program, ids, params, zero);

@@ -3,6 +3,9 @@
 A case is restated: its tensors become inputs, the `value` of a Constant becomes a parameter, and a model of an opset
 before 13 is taken at opset 13 where ONNX's own checker accepts it there.
 """
+import glob
+import os
+import re
 import warnings
 
 import ml_dtypes
@@ -24,6 +27,15 @@ GreaterOrEqual HardSigmoid HardSwish Identity InstanceNormalization LRN LayerNor
 Log LogSoftmax MatMul Max MaxPool Min Mul Neg Not Or PRelu Pad Pow Range ReduceMax ReduceMean ReduceMin ReduceProd
 ReduceSum Relu Reshape Resize Shape Sigmoid Slice Softmax Split Sqrt Squeeze Sub Tanh Tile TopK Transpose Unsqueeze Where
 Xor""".split())
+
+
+def scalars():
+    """The operators that have a scalar expression in operators/."""
+    found = set()
+    for path in glob.glob(os.path.join(os.path.dirname(__file__), "..", "..", "operators", "*.def")):
+        with open(path) as f:
+            found |= set(re.findall(r"^ *SCALAR\(([A-Za-z]+)", f.read(), re.MULTILINE))
+    return found
 
 
 class LeftOut(Exception):

@@ -127,7 +127,8 @@ class Program:
         words = [o[2:].split("=", 1) for o in options.split()]
         self.names = [w[0] for w in words]
         self.lines = "".join(f"#define {w[0]} {w[1] if len(w) > 1 else 1}\n" for w in words)
-        self.code = read(text + ".cl") + tail
+        scalars = os.path.join(os.environ["HEDDLE_BUILD"], "scalars.cl")  # made of operators/
+        self.code = (read(scalars) if text == "elementwise" else "") + read(text + ".cl") + tail
 
     def __str__(self):
         return f"{self.text}.cl with {self.options}" + (" and a tail" if self.tail else "")

@@ -9,7 +9,7 @@
 
 static void constant_scalar(op_case *c, heddle_dtype type, const void *value) {
   const uint32_t at = c->region.n_inputs;
-  void *x = op_input(c, type, SCALAR);
+  void *x = op_input(c, type, NO_DIMS);
   memcpy(x, value, type.bits / 8);
   c->values[c->inputs[at]].v.data = x;
   c->values[c->inputs[at]].v.data_bytes = type.bits / 8;

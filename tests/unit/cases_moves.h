@@ -162,7 +162,7 @@ static void pads_have_three_modes(void **state) {
     int32_t *x = op_input(&c, I32, SHAPE(3, 3, 2, 5));
     if (named) ints(&c, 4, (const int64_t[]){-1, 1, 3, 0}); /* of axes 2 and 0 */
     else ints(&c, 6, (const int64_t[]){1, 0, -1, 0, 0, 3});
-    if (filled) *(int32_t *)op_input(&c, I32, SCALAR) = -77;
+    if (filled) *(int32_t *)op_input(&c, I32, NO_DIMS) = -77;
     else op_input_again(&c, -1);
     if (named) ints(&c, 2, (const int64_t[]){-1, 0});
     c.node.opset = named ? 18 : 13;
@@ -203,7 +203,7 @@ static void wide_elements_are_moved_whole(void **state) {
   op_case_init(&c, "Pad");
   x = op_input(&c, F128, SHAPE(1, 3));
   ints(&c, 2, (const int64_t[]){2, 1});
-  *(wide *)op_input(&c, F128, SCALAR) = (wide){7, 8};
+  *(wide *)op_input(&c, F128, NO_DIMS) = (wide){7, 8};
   y = op_output(&c, F128, SHAPE(1, 6));
   for (uint64_t i = 0; i < 3; i++) x[i] = (wide){i, 100 + i};
   run(&r, &c);
@@ -215,7 +215,7 @@ static void wide_elements_are_moved_whole(void **state) {
 
   op_case_init(&c, "Gather");
   x = op_input(&c, F128, SHAPE(2, 3, 2));
-  *(int32_t *)op_input(&c, I32, SCALAR) = -2;
+  *(int32_t *)op_input(&c, I32, NO_DIMS) = -2;
   y = op_output(&c, F128, SHAPE(1, 2));
   for (uint64_t i = 0; i < 6; i++) x[i] = (wide){i, 100 + i};
   run(&r, &c);

@@ -232,7 +232,7 @@ static void where_clip_cast_and_many_operands(void **state) {
   rig_open(&r);
   op_case_init(&c, "Where");
   uint8_t *cond = op_input(&c, BOOL, SHAPE(2, 4, 1));
-  int64_t *p = op_input(&c, I64, SHAPE(1, 5)), *q = op_input(&c, I64, SCALAR), *y = op_output(&c, I64, SHAPE(2, 4, 5));
+  int64_t *p = op_input(&c, I64, SHAPE(1, 5)), *q = op_input(&c, I64, NO_DIMS), *y = op_output(&c, I64, SHAPE(2, 4, 5));
   for (int i = 0; i < 4; i++) cond[i] = i % 2 == 0;
   for (int i = 0; i < 5; i++) p[i] = 100 + i;
   q[0] = -9;
@@ -243,9 +243,9 @@ static void where_clip_cast_and_many_operands(void **state) {
   for (int bounds = 0; bounds < 4; bounds++) {
     op_case_init(&c, "Clip");
     float *x = op_input(&c, F32, SHAPE(1, 100));
-    if ((bounds & 1) != 0) *(float *)op_input(&c, F32, SCALAR) = -0.5f;
+    if ((bounds & 1) != 0) *(float *)op_input(&c, F32, NO_DIMS) = -0.5f;
     else op_input_again(&c, -1);
-    if ((bounds & 2) != 0) *(float *)op_input(&c, F32, SCALAR) = 0.75f;
+    if ((bounds & 2) != 0) *(float *)op_input(&c, F32, NO_DIMS) = 0.75f;
     float *out = op_output(&c, F32, SHAPE(1, 100));
     op_fill(x, 100, 3);
     x[5] = NAN;

@@ -49,7 +49,7 @@ typedef struct op_shape {
 } op_shape;
 
 #define SHAPE(n, ...) ((op_shape){(n), {__VA_ARGS__}})
-#define SCALAR ((op_shape){0, {0}})
+#define NO_DIMS ((op_shape){0, {0}})
 
 static inline void op_case_init(op_case *c, const char *op) {
   memset(c, 0, sizeof *c);

@@ -20,16 +20,16 @@ static double value(const double *x) {
     const double a = of[s->args[0]], b = of[s->args[1]], c = of[s->args[2]];
     for (uint32_t k = 0; k < s->n_args; k++) assert_true(s->args[k] < EXPR_OF_STEP + i);
     switch (s->op) {
-    case EXPR_ADD: *out = a + b; break;
-    case EXPR_SUB: *out = a - b; break;
-    case EXPR_MUL: *out = a * b; break;
-    case EXPR_MIN: *out = fmin(a, b); break;
-    case EXPR_MAX: *out = fmax(a, b); break;
-    case EXPR_NEG: *out = -a; break;
-    case EXPR_IDENTITY: *out = a; break;
-    case EXPR_CLIP: *out = fmin(fmax(a, b), c); break;
-    case EXPR_LEAKY_RELU: *out = a < 0 ? (double)s->params[0] * a : a; break;
-    case EXPR_HARD_SIGMOID: *out = fmin(fmax((double)s->params[0] * a + (double)s->params[1], 0), 1); break;
+    case EXPR_Add: *out = a + b; break;
+    case EXPR_Sub: *out = a - b; break;
+    case EXPR_Mul: *out = a * b; break;
+    case EXPR_Min: *out = fmin(a, b); break;
+    case EXPR_Max: *out = fmax(a, b); break;
+    case EXPR_Neg: *out = -a; break;
+    case EXPR_Identity: *out = a; break;
+    case EXPR_Clip: *out = fmin(fmax(a, b), c); break;
+    case EXPR_LeakyRelu: *out = a < 0 ? (double)s->params[0] * a : a; break;
+    case EXPR_HardSigmoid: *out = fmin(fmax((double)s->params[0] * a + (double)s->params[1], 0), 1); break;
     default: fail_msg("operator %u", s->op);
     }
   }
@@ -68,11 +68,11 @@ static void attributes_and_their_defaults(void **state) {
   check("HardSigmoid(Neg(x0), beta = 1)", 1, 0.4);
   check("HardSigmoid(Neg(x0), alpha=0.1,beta=0.75)", 1, 0.45);
   assert_int_equal(expr_parse("Gelu(x0)", 1, &e, &err), HEDDLE_OK);
-  assert_int_equal(e.steps[0].op, EXPR_GELU);
+  assert_int_equal(e.steps[0].op, EXPR_Gelu);
   assert_int_equal(expr_parse("Gelu(x0, approximate=none)", 1, &e, &err), HEDDLE_OK);
-  assert_int_equal(e.steps[0].op, EXPR_GELU);
+  assert_int_equal(e.steps[0].op, EXPR_Gelu);
   assert_int_equal(expr_parse("Gelu(x0, approximate=tanh)", 1, &e, &err), HEDDLE_OK);
-  assert_int_equal(e.steps[0].op, EXPR_GELU_TANH);
+  assert_int_equal(e.steps[0].op, EXPR_Gelu_tanh);
 }
 
 static void numbers_are_exact(void **state) {
@@ -138,13 +138,13 @@ static const struct {
     {"Elu(alpha=1, x0)", 1, HEDDLE_EFORMAT, 14, "before attributes"},
     {"Elu(x0, alpha=x0)", 1, HEDDLE_EFORMAT, 15, "expected a number"},
     {"Elu(x0, alpha=)", 1, HEDDLE_EFORMAT, 15, "expected a number"},
-    {"Gelu(x0, approximate=erf)", 1, HEDDLE_EFORMAT, 22, "none or tanh"},
+    {"Gelu(x0, approximate=erf)", 1, HEDDLE_EFORMAT, 22, "no value of approximate"},
     {"Gelu tanh(x0)", 1, HEDDLE_EFORMAT, 6, "'('"},
     {"Clip(x0, Neg(x0))", 1, HEDDLE_EFORMAT, 10, "bounds of Clip"},
     {"Relu(\tx0)", 1, HEDDLE_EFORMAT, 6, "expected an operator"},
     {"Relu(x0)\xc3\xa4", 1, HEDDLE_EFORMAT, 9, "the end"},
     {"x0", 9, HEDDLE_ELIMIT, 1, "8 inputs"},
-    {"Sum(0,1,2,3,4,5,6,7,8,x0)", 1, HEDDLE_EFORMAT, 1, "no operator 'Sum'"},
+    {"BitShift(x0, x0)", 1, HEDDLE_EFORMAT, 1, "no operator 'BitShift'"},
     {"Max(0,1,2,3,4,5,6,7,8,x0)", 1, HEDDLE_ELIMIT, 21, "8 different numbers"},
 };
 

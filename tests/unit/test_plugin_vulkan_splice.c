@@ -93,7 +93,7 @@ static void chains_call_what_they_need(void **state) {
     calls += (made[at] & 0xffff) == OP_FUNCTION_CALL;
   assert_int_equal(calls, 3);
   function = made[m.f.body_at + 3]; /* of the first call: type, id, function, operands */
-  assert_int_equal(function, m.f.ops[EXPR_ADD]);
+  assert_int_equal(function, m.f.ops[EXPR_Add]);
   assert_int_equal(made[m.f.body_at + 4], m.f.inputs[0]);
   assert_int_equal(made[m.f.body_at + 5], m.f.inputs[1]);
   fake.table.free(fake.table.ctx, made);

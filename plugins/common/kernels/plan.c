@@ -14,16 +14,16 @@ static const k_entry *find_entry(const char *op, bool own) {
       if (strcmp(e->op, op) == 0) return e;
     }
   }
-  return NULL;
+  return k_scalar_entry(own, op);
 }
 
 heddle_status k_plan_list(heddle_list_fn list, void *sink, heddle_error *err) {
-  for (uint32_t t = 0; t < N_TABLES; t++) {
-    for (const k_entry *e = tables[t]; e->op != NULL; e++) {
-      const bool own = tables[t] == k_own_table;
-      heddle_status s = heddle__operator_list(heddle__operator_find(own, e->op), e->types, list, sink, err);
-      if (s != HEDDLE_OK) return s;
-    }
+  for (uint32_t i = 0; i < heddle__operator_count; i++) {
+    const heddle__operator *op = &heddle__operators[i];
+    const k_entry *e = find_entry(op->name, op->own);
+    if (e == NULL) continue;
+    heddle_status s = heddle__operator_list(op, e->types, list, sink, err);
+    if (s != HEDDLE_OK) return s;
   }
   return HEDDLE_OK;
 }

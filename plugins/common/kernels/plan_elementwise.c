@@ -3,65 +3,35 @@
 #include "plan_elementwise.h"
 
 #include "plugins/common/ref/types.h"
+#include "plugins/common/scalar.h"
 
-/* How an operator is planned. */
-enum {
-  SAME = 0, /* result has the operands' type */
-  TO_BOOL,  /* compares: operands of one type, a bool result */
-  LOGIC,    /* bool operands and result */
-  VARIADIC, /* SAME for any number of operands, pair by pair */
-  POW,      /* the exponent may be of another type */
-};
-
-static heddle_status plan_ew(k_node *n, heddle_error *err);
+static heddle_status plan_scalar(k_node *n, heddle_error *err);
 static heddle_status plan_clip(k_node *n, heddle_error *err);
-static heddle_status plan_gelu(k_node *n, heddle_error *err);
 static heddle_status plan_where(k_node *n, heddle_error *err);
 static heddle_status plan_cast(k_node *n, heddle_error *err);
 
-/* name, types, plan, expression, the integers' expression, kind */
 const k_entry k_elementwise_table[] = {
-    {"Abs", HEDDLE__TYPES_COMMON, plan_ew, "FABS", "IABS", SAME},
-    {"Add", HEDDLE__TYPES_COMMON, plan_ew, "ADD", NULL, SAME},
-    {"And", HEDDLE__TYPES_BOOL, plan_ew, "AND", NULL, LOGIC},
-    {"Cast", HEDDLE__TYPES_CASTS, plan_cast, "CAST", NULL, SAME},
-    {"Clip", HEDDLE__TYPES_COMMON, plan_clip, "CLIP", NULL, SAME},
-    {"Div", HEDDLE__TYPES_COMMON, plan_ew, "DIV", "IDIV", SAME},
-    {"Elu", HEDDLE__TYPES_F32, plan_ew, "ELU", "", SAME},
-    {"Equal", HEDDLE__TYPES_COMMON | HEDDLE__TYPES_BOOL, plan_ew, "EQUAL", NULL, TO_BOOL},
-    {"Erf", HEDDLE__TYPES_F32, plan_ew, "ERF", "", SAME},
-    {"Exp", HEDDLE__TYPES_F32, plan_ew, "EXP", "", SAME},
-    {"Greater", HEDDLE__TYPES_COMMON, plan_ew, "GREATER", NULL, TO_BOOL},
-    {"GreaterOrEqual", HEDDLE__TYPES_COMMON, plan_ew, "GREATER_OR_EQUAL", NULL, TO_BOOL},
-    {"HardSigmoid", HEDDLE__TYPES_F32, plan_ew, "HARD_SIGMOID", "", SAME},
-    {"HardSwish", HEDDLE__TYPES_F32, plan_ew, "HARD_SWISH", "", SAME},
-    {"LeakyRelu", HEDDLE__TYPES_F32, plan_ew, "LEAKY_RELU", "", SAME},
-    {"Less", HEDDLE__TYPES_COMMON, plan_ew, "LESS", NULL, TO_BOOL},
-    {"LessOrEqual", HEDDLE__TYPES_COMMON, plan_ew, "LESS_OR_EQUAL", NULL, TO_BOOL},
-    {"Log", HEDDLE__TYPES_F32, plan_ew, "LOG", "", SAME},
-    {"Max", HEDDLE__TYPES_COMMON, plan_ew, "MAX", NULL, VARIADIC},
-    {"Min", HEDDLE__TYPES_COMMON, plan_ew, "MIN", NULL, VARIADIC},
-    {"Mul", HEDDLE__TYPES_COMMON, plan_ew, "MUL", NULL, SAME},
-    {"Neg", HEDDLE__TYPES_COMMON, plan_ew, "FNEG", "NEG", SAME},
-    {"Not", HEDDLE__TYPES_BOOL, plan_ew, "NOT", NULL, LOGIC},
-    {"Or", HEDDLE__TYPES_BOOL, plan_ew, "OR", NULL, LOGIC},
-    {"PRelu", HEDDLE__TYPES_COMMON, plan_ew, "PRELU", NULL, SAME},
-    {"Pow", HEDDLE__TYPES_COMMON, plan_ew, "POW", "IPOW", POW},
-    {"Relu", HEDDLE__TYPES_COMMON, plan_ew, "RELU", NULL, SAME},
-    {"Sigmoid", HEDDLE__TYPES_F32, plan_ew, "SIGMOID", "", SAME},
-    {"Sqrt", HEDDLE__TYPES_F32, plan_ew, "SQRT", "", SAME},
-    {"Sub", HEDDLE__TYPES_COMMON, plan_ew, "SUB", NULL, SAME},
-    {"Tanh", HEDDLE__TYPES_F32, plan_ew, "TANH", "", SAME},
-    {"Where", HEDDLE__TYPES_BYTES, plan_where, "WHERE", NULL, SAME},
-    {"Xor", HEDDLE__TYPES_BOOL, plan_ew, "XOR", NULL, LOGIC},
+    {"Cast", HEDDLE__TYPES_ALL, plan_cast, NULL, NULL, 0},
+    {"Clip", HEDDLE__TYPES_NUMBERS, plan_clip, NULL, NULL, 0},
+    {"Where", HEDDLE__TYPES_BYTES, plan_where, NULL, NULL, 0},
     {0},
 };
 
 const k_entry k_own_table[] = {
-    {"FusedElementwise", HEDDLE__TYPES_F32, k_plan_fused, NULL, NULL, SAME},
-    {"Gelu", HEDDLE__TYPES_F32, plan_gelu, "GELU", "", SAME},
+    {"FusedElementwise", HEDDLE__TYPES_F32, k_plan_fused, NULL, NULL, 0},
     {0},
 };
+
+/* Every operator, in the order of heddle__operators; used for those that have a scalar expression. */
+static const k_entry scalar_entries[] = {
+#define OPERATOR(domain, name, types, ...) {#name, HEDDLE__TYPES_##types, plan_scalar, NULL, NULL, 0},
+#include "operators/all.def"
+};
+
+const k_entry *k_scalar_entry(bool own, const char *op) {
+  const heddle__operator *known = heddle__operator_find(own, op);
+  return known != NULL && scalar_known(op) ? &scalar_entries[known - heddle__operators] : NULL;
+}
 
 /* ---------------------------------------------------------------- types */
 
@@ -76,6 +46,12 @@ const char *k_cast_word(const k_node *n, heddle_dtype d) {
   return dtype_is(d, HEDDLE_DTYPE_UINT, 64) ? "ulong" : k_type_word(d);
 }
 
+const char *k_scalar_word(const k_node *n, heddle_dtype d) {
+  const bool narrow = d.bits == 16 && d.lanes == 1 && (n->plan->features & K_HAS_SCALARS) != 0;
+  if (narrow && d.code == HEDDLE_DTYPE_FLOAT) return "half";
+  return narrow && d.code == HEDDLE_DTYPE_BFLOAT ? "bfloat" : k_cast_word(n, d);
+}
+
 const char *k_wrapping_word(heddle_dtype d) {
   if (d.code != HEDDLE_DTYPE_INT && d.code != HEDDLE_DTYPE_UINT)
     return dtype_is(d, HEDDLE_DTYPE_FLOAT, 64) ? "double" : k_type_word(d);
@@ -84,7 +60,8 @@ const char *k_wrapping_word(heddle_dtype d) {
 
 heddle_status k_refuse_type(const k_node *n, heddle_dtype d, heddle_error *err) {
   char name[DTYPE_NAME_BYTES], types[HEDDLE__TYPES_TEXT];
-  if (dtype_is(d, HEDDLE_DTYPE_FLOAT, 64)) return ref_refuse(&n->ref, err, "this device does not compute in float64");
+  if (dtype_is(d, HEDDLE_DTYPE_FLOAT, 64) || dtype_is(d, HEDDLE_DTYPE_FLOAT, 16) || d.code == HEDDLE_DTYPE_BFLOAT)
+    return ref_refuse(&n->ref, err, "this device does not compute in %s", dtype_name(d, name));
   return ref_refuse(&n->ref, err, "it does not take %s; it takes %s", dtype_name(d, name),
                     heddle__types_text(n->entry->types, types));
 }
@@ -169,12 +146,13 @@ heddle_status k_walk_add(k_node *n, k_walk_plan *w, heddle_error *err) {
   bool same = flat && w->dims == 1;
   for (uint32_t k = 0; k < w->n_operands && same; k++) same = w->step[k][0] == 1;
   const char *t1 = w->n_operands > 1 ? w->type[1] : w->type[0], *t2 = w->n_operands > 2 ? w->type[2] : w->type[0];
-  heddle_status s = k_kernel_add(n->plan, "elementwise",
-                                 same   ? "same"
-                                 : flat ? "flat"
-                                        : "walk",
-                                 k_groups(count), limit, "-DN_IN=%u -DT0=%s -DT1=%s -DT2=%s -DTO=%s -DU=%s -DOP=%s",
-                                 &step, err, w->n_operands, w->type[0], t1, t2, w->type_out, w->type_wrap, w->word);
+  heddle_status s = k_kernel_add(
+      n->plan, "elementwise",
+      same   ? "same"
+      : flat ? "flat"
+             : "walk",
+      k_groups(count), limit, "-DN_IN=%u -DT0=%s -DT1=%s -DT2=%s -DTO=%s -DU=%s -DOP=%s -DKIND=%s", &step, err,
+      w->n_operands, w->type[0], t1, t2, w->type_out, w->type_wrap, w->word, w->kind != NULL ? w->kind : "RAW");
   if (s != HEDDLE_OK) return s;
   for (uint32_t k = 0; k < w->n_operands; k++) step->args[k] = w->slot[k];
   step->args[w->n_operands] = w->slot_out;
@@ -255,44 +233,48 @@ static bool out_is_broadcast(const k_node *n) {
   return false;
 }
 
-/* Types of operands and result for an entry; sets the expression. */
+static bool is_real(heddle_dtype d) {
+  return d.code == HEDDLE_DTYPE_FLOAT || d.code == HEDDLE_DTYPE_BFLOAT;
+}
+
+/* What there is for elements of a type, and whether it gives a bool; NULL where there is none. */
+static const char *kind_of(const char *word, heddle_dtype type, bool takes_bool, bool *test) {
+  const uint32_t kinds = scalar_find(word).kinds;
+  if (type.code == HEDDLE_DTYPE_BOOL) {
+    *test = true;
+    return (kinds & SCALAR_LOGIC) != 0 || ((kinds & SCALAR_TEST_INT) != 0 && takes_bool) ? "LOGIC" : NULL;
+  }
+  const bool real = is_real(type);
+  *test = (kinds & (real ? SCALAR_TEST_REAL : SCALAR_TEST_INT)) != 0;
+  if (*test) return real ? "TEST_REAL" : "TEST_INT";
+  if ((kinds & (real ? SCALAR_REAL : SCALAR_INT)) == 0) return NULL;
+  return real ? "REAL" : "INT";
+}
+
+/* Types of operands and result; sets the expression's kind. */
 static heddle_status check_types(const k_node *n, k_walk_plan *w, heddle_error *err) {
-  const k_entry *e = n->entry;
   const heddle_dtype type = n->ref.in[0]->dtype, out = n->ref.out->dtype;
-  const bool is_float = dtype_is(type, HEDDLE_DTYPE_FLOAT, 32), is_bool = dtype_is(type, HEDDLE_DTYPE_BOOL, 8);
-  const bool is_int = !is_float && !is_bool && k_type_word(type) != NULL;
   char name[DTYPE_NAME_BYTES], types[HEDDLE__TYPES_TEXT];
-  w->word = is_int && e->word_int != NULL ? e->word_int : e->word;
-  if (type.code == HEDDLE_DTYPE_UINT && strcmp(w->word, "IDIV") == 0) w->word = "UDIV";
-  const bool bool_ok = e->kind == LOGIC || strcmp(e->word, "EQUAL") == 0;
-  if (!(is_bool ? bool_ok : e->kind != LOGIC && (is_float || (is_int && w->word[0] != '\0'))))
-    return ref_refuse(&n->ref, err, "it takes %s", heddle__types_text(e->types, types));
+  const bool power = strcmp(n->ref.node->op, "Pow") == 0;
+  bool test = false;
+  w->kind = kind_of(w->word, type, (n->entry->types & HEDDLE__TYPES_BOOL) != 0, &test);
+  if (w->kind == NULL) return ref_refuse(&n->ref, err, "it takes %s", heddle__types_text(n->entry->types, types));
+  if (k_scalar_word(n, type) == NULL) return k_refuse_type(n, type, err);
   for (uint32_t k = 1; k < n->ref.node->n_inputs; k++) {
     const heddle_pvalue *v = node_input(n->ref.region, n->ref.node, k);
     if (v == NULL || dtype_equal(v->dtype, type)) continue;
-    if (e->kind == POW && k_cast_word(n, v->dtype) != NULL) continue;
+    if (power && k_scalar_word(n, v->dtype) != NULL) continue;
     return ref_refuse(&n->ref, err, "operand %u is %s; the operands have one type", k, dtype_name(v->dtype, name));
   }
-  if (e->kind == TO_BOOL || e->kind == LOGIC) {
+  if (test) {
     if (!dtype_is(out, HEDDLE_DTYPE_BOOL, 8))
       return ref_refuse(&n->ref, err, "the result is %s; it gives bool", dtype_name(out, name));
   } else if (!dtype_equal(out, type)) {
     return ref_refuse(&n->ref, err, "the result is %s; it has the operands' type", dtype_name(out, name));
   }
-  if (is_bool && strcmp(w->word, "EQUAL") == 0) w->word = "SAME_TRUTH";
-  w->type_out = k_type_word(out);
+  w->type_out = k_scalar_word(n, out);
   w->type_wrap = k_wrapping_word(out);
   return HEDDLE_OK;
-}
-
-static heddle_status set_attributes(const k_node *n, k_walk_plan *w, heddle_error *err) {
-  const char *op = n->entry->op;
-  double alpha = strcmp(op, "LeakyRelu") == 0 ? 0.01 : strcmp(op, "HardSigmoid") == 0 ? 0.2 : 1.0, beta = 0.5;
-  heddle_status s = attr_float(n->ref.node, "alpha", alpha, &alpha, err);
-  if (s == HEDDLE_OK) s = attr_float(n->ref.node, "beta", beta, &beta, err);
-  w->alpha = (float)alpha;
-  w->beta = (float)beta;
-  return s;
 }
 
 /* One kernel of the operands first .. first + count; of slots where from is the result, which then is operand 0. */
@@ -302,6 +284,7 @@ static heddle_status add_one(k_node *n, const k_walk_plan *like, uint32_t first,
   heddle_status s = HEDDLE_OK;
   k_walk_init(&w, n->ref.out);
   w.word = like->word;
+  w.kind = like->kind;
   w.type_out = like->type_out;
   w.type_wrap = like->type_wrap;
   w.alpha = like->alpha;
@@ -313,47 +296,43 @@ static heddle_status add_one(k_node *n, const k_walk_plan *like, uint32_t first,
   }
   for (uint32_t k = first; k < first + count && s == HEDDLE_OK; k++) {
     const heddle_pvalue *v = node_input(n->ref.region, n->ref.node, k);
-    w.type[w.n_operands] = k_cast_word(n, v->dtype);
+    w.type[w.n_operands] = k_scalar_word(n, v->dtype);
     s = set_operand(n, &w, w.n_operands++, v, k_input(n, k), err);
   }
   return s == HEDDLE_OK ? k_walk_add(n, &w, err) : s;
 }
 
-static heddle_status plan_ew(k_node *n, heddle_error *err) {
+/* Any number of operands are taken two at a time. The last two of Mean give their sum by the number of all. */
+static heddle_status plan_scalar(k_node *n, heddle_error *err) {
   k_walk_plan like = {0};
+  scalar_call call;
   const uint32_t count = n->ref.node->n_inputs;
+  const bool mean = strcmp(n->ref.node->op, "Mean") == 0;
   heddle_status s = check_dims(n, err);
-  if (s == HEDDLE_OK) s = check_types(n, &like, err);
-  if (s == HEDDLE_OK) s = set_attributes(n, &like, err);
+  if (s == HEDDLE_OK) s = scalar_read(n->ref.node, &call, err);
+  if (s != HEDDLE_OK) return s;
+  like.word = mean ? "Sum" : call.name;
+  like.alpha = mean ? (float)count : (float)call.alpha;
+  like.beta = (float)call.beta;
+  s = check_types(n, &like, err);
   if (s != HEDDLE_OK) return s;
   if (!out_is_broadcast(n)) return ref_refuse_shape(&n->ref, err);
-  if (strcmp(n->entry->op, "PRelu") == 0 && !shape_equal(n->ref.in[0], n->ref.out)) {
+  if (strcmp(n->ref.node->op, "PRelu") == 0 && !shape_equal(n->ref.in[0], n->ref.out)) {
     return ref_refuse_shape(&n->ref, err);
   }
-  if (n->entry->kind == VARIADIC && count == 1) return k_plan_copy(n, err);
+  if (scalar_find(like.word).operands == HEDDLE__VARIADIC && count == 1) return k_plan_copy(n, err);
+  if (mean && count == 2) like.word = "Mean_last";
   s = add_one(n, &like, 0, count > 2 ? 2 : count, false, err);
-  for (uint32_t k = 2; k < count && s == HEDDLE_OK; k++) s = add_one(n, &like, k, 1, true, err);
+  for (uint32_t k = 2; k < count && s == HEDDLE_OK; k++) {
+    if (mean && k + 1 == count) like.word = "Mean_last";
+    s = add_one(n, &like, k, 1, true, err);
+  }
   /* With a third operand the first step would overwrite what a later one reads. */
   for (uint32_t k = 0; k < count && k < 2 && s == HEDDLE_OK; k++) {
     bool later = false;
     for (uint32_t i = 2; i < count; i++) later = later || k_input(n, i) == k_input(n, k);
     if (!later) allow_in_place(n, k);
   }
-  return s;
-}
-
-static heddle_status plan_gelu(k_node *n, heddle_error *err) {
-  const char *how = "none";
-  heddle_status s = attr_string(n->ref.node, "approximate", "none", &how, err);
-  if (s != HEDDLE_OK) return s;
-  if (strcmp(how, "none") != 0 && strcmp(how, "tanh") != 0)
-    return ref_refuse(&n->ref, err, "approximate '%s' is not known", how);
-  k_entry tanh_entry = *n->entry;
-  const k_entry *own = n->entry;
-  tanh_entry.word = "GELU_TANH";
-  if (how[0] == 't') n->entry = &tanh_entry;
-  s = plan_ew(n, err);
-  n->entry = own;
   return s;
 }
 
@@ -364,11 +343,11 @@ static heddle_status plan_clip(k_node *n, heddle_error *err) {
   heddle_status s = check_dims(n, err);
   if (s != HEDDLE_OK) return s;
   k_walk_init(&w, n->ref.out);
+  w.word = low && high ? "Clip" : low ? "Clip_low" : "Clip_high";
   s = check_types(n, &w, err);
   if (s != HEDDLE_OK) return s;
   if (!shape_equal(n->ref.in[0], n->ref.out)) return ref_refuse_shape(&n->ref, err);
   if (!low && !high) return k_plan_copy(n, err);
-  w.word = low && high ? "CLIP" : low ? "CLIP_LOW" : "CLIP_HIGH";
   w.slot_out = k_output(n, 0);
   for (uint32_t k = 0; k < 3; k++) {
     if (n->ref.in[k] == NULL) continue;
@@ -415,19 +394,23 @@ static heddle_status plan_cast(k_node *n, heddle_error *err) {
   heddle_status s = check_dims(n, err);
   if (s == HEDDLE_OK) s = attr_int(n->ref.node, "to", 0, &to, err);
   if (s != HEDDLE_OK) return s;
-  if (k_cast_word(n, x->dtype) == NULL) return k_refuse_type(n, x->dtype, err);
-  if (k_cast_word(n, y->dtype) == NULL) return k_refuse_type(n, y->dtype, err);
-  if (ref_type_of_onnx(to) != ref_type_of(y->dtype))
+  if (k_scalar_word(n, x->dtype) == NULL) return k_refuse_type(n, x->dtype, err);
+  if (k_scalar_word(n, y->dtype) == NULL) return k_refuse_type(n, y->dtype, err);
+  if (y->dtype.bits == 16 && is_real(y->dtype) ? to != (y->dtype.code == HEDDLE_DTYPE_FLOAT ? 10 : 16)
+                                               : ref_type_of_onnx(to) != ref_type_of(y->dtype))
     return ref_refuse(&n->ref, err, "it does not cast to %s", dtype_name(y->dtype, name));
+  if (x->dtype.bits == 64 && is_real(x->dtype) && y->dtype.bits == 16 && is_real(y->dtype))
+    return ref_refuse(&n->ref, err, "it does not cast float64 to %s, which would be rounded twice",
+                      dtype_name(y->dtype, name));
   if (!shape_equal(x, y)) return ref_refuse_shape(&n->ref, err);
   if (dtype_equal(x->dtype, y->dtype)) return k_plan_copy(n, err);
   k_walk_init(&w, y);
-  w.word = y->dtype.code == HEDDLE_DTYPE_BOOL                                           ? "CAST_BOOL"
-           : x->dtype.code == HEDDLE_DTYPE_BOOL                                         ? "CAST_TRUTH"
-           : x->dtype.code == HEDDLE_DTYPE_FLOAT && y->dtype.code != HEDDLE_DTYPE_FLOAT ? "CAST_WHOLE"
-                                                                                        : "CAST";
-  w.type[0] = k_cast_word(n, x->dtype);
-  w.type_out = k_cast_word(n, y->dtype);
+  w.word = y->dtype.code == HEDDLE_DTYPE_BOOL        ? "CAST_BOOL"
+           : x->dtype.code == HEDDLE_DTYPE_BOOL      ? "CAST_TRUTH"
+           : is_real(x->dtype) && !is_real(y->dtype) ? "CAST_WHOLE"
+                                                     : "CAST";
+  w.type[0] = k_scalar_word(n, x->dtype);
+  w.type_out = k_scalar_word(n, y->dtype);
   w.type_wrap = k_wrapping_word(y->dtype);
   w.slot_out = k_output(n, 0);
   w.n_operands = 1;

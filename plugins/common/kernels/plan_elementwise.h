@@ -14,7 +14,7 @@ typedef struct k_walk_plan {
   int64_t dim[K_WALK_DIMS], step[K_OPERANDS + 1][K_WALK_DIMS], base[K_OPERANDS + 1];
   uint32_t slot[K_OPERANDS], slot_out;
   const char *type[K_OPERANDS], *type_out, *type_wrap;
-  const char *word; /* the expression */
+  const char *word, *kind; /* the expression; kind NULL: RAW (elementwise.cl) */
   float alpha, beta;
 } k_walk_plan;
 
@@ -32,6 +32,8 @@ const char *k_bytes_word(heddle_dtype d);
 const char *k_type_word(heddle_dtype d);
 const char *k_cast_word(const k_node *n, heddle_dtype d);
 const char *k_wrapping_word(heddle_dtype d);
+/* The same of float16 and bfloat16 too, which lie in memory as such, where the device has K_HAS_SCALARS. */
+const char *k_scalar_word(const k_node *n, heddle_dtype d);
 heddle_status k_refuse_type(const k_node *n, heddle_dtype d, heddle_error *err);
 
 /* The largest unsigned type of which words make up so many bytes. */

@@ -7,16 +7,6 @@
 
 enum { TEXT_BYTES = 12288 };
 
-/* The words of elementwise.cl, where they are not called as in expr.h. */
-static const char *word_of(uint32_t op) {
-  static const char *const words[] = {
-#define WORD(constant, name, least, most, attrs, alpha, beta) #constant,
-      EXPR_LIST(WORD)
-#undef WORD
-  };
-  return op == EXPR_ABS ? "FABS" : op == EXPR_NEG ? "FNEG" : op == EXPR_IDENTITY ? "COPY" : words[op];
-}
-
 typedef struct text {
   char *at;
   size_t used;
@@ -60,17 +50,12 @@ static void say_inputs(text *t, const heddle_chain *c) {
 }
 
 static void say_step(text *t, const expr_step *step, uint32_t ref) {
-  say(t, "  float v%u;\n  {\n", ref);
-  if ((expr_ops[step->op].attrs & (EXPR_ALPHA | EXPR_BETA)) != 0) {
-    say(t, "    const float alpha = K_FLOAT(0x%08xu), beta = K_FLOAT(0x%08xu);\n    (void)alpha, (void)beta;\n",
-        bits_of(step->params[0]), bits_of(step->params[1]));
-  }
-  say(t, "    v%u = (float)OP_%s(", ref, word_of(step->op));
-  for (uint32_t k = 0; k < EXPR_ARGS; k++) {
-    if (k < step->n_args) say(t, "%sv%u", k > 0 ? ", " : "", (unsigned)step->args[k]);
-    else say(t, ", 0");
-  }
-  say(t, ");\n  }\n");
+  const char *name = expr_ops[step->op].name;
+  say(t, "  float v%u;\n  {\n    const float alpha = K_FLOAT(0x%08xu), beta = K_FLOAT(0x%08xu)", ref,
+      bits_of(step->params[0]), bits_of(step->params[1]));
+  for (uint32_t k = 0; k < step->n_args; k++) say(t, ", %c = v%u", 'a' + (int)k, (unsigned)step->args[k]);
+  if (step->op == EXPR_Identity) say(t, ";\n    (void)alpha, (void)beta;\n    v%u = a;\n  }\n", ref);
+  else say(t, ";\n    (void)alpha, (void)beta;\n    v%u = OP_%s_REAL;\n  }\n", ref, name);
 }
 
 /* A variable v each for inputs, numbers and results, numbered as expr.h has them. */
@@ -113,7 +98,8 @@ heddle_status k_plan_fused(k_node *n, heddle_error *err) {
     return ref_refuse(&n->ref, err, "it walks %d dimensions that cannot be joined; up to %d are supported", c.dims,
                       K_DIMS);
   s = k_kernel_add(plan, "elementwise", "fused", k_groups(c.count), c.count,
-                   "-DFUSED -DN_IN=1 -DT0=float -DT1=float -DT2=float -DTO=float -DU=float -DOP=COPY", &step, err);
+                   "-DFUSED -DN_IN=1 -DT0=float -DT1=float -DT2=float -DTO=float -DU=float -DOP=COPY -DKIND=REAL",
+                   &step, err);
   if (s != HEDDLE_OK) return s;
   text t = {plan->host->alloc(plan->host->ctx, TEXT_BYTES, 1), 0};
   if (t.at == NULL) return p_fail(err, HEDDLE_ENOMEM, 0, "no memory for the text of a kernel");

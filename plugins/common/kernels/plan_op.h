@@ -23,9 +23,8 @@ struct k_entry {
   const char *op;
   uint32_t types; /* a set of HEDDLE__TYPE */
   k_plan_fn plan;
-  const char *word;     /* elementwise: the expression in elementwise.cl, for float32 and where one serves all types */
-  const char *word_int; /* ... for int32 and int64; NULL: the same; "": none */
-  uint32_t kind;        /* elementwise: see plan_elementwise.c */
+  const char *unused, *unused_too; /* until the tables of the families lose these columns */
+  uint32_t unused_kind;
 };
 
 /* The tables of the families, each ended by an entry without op. */
@@ -33,6 +32,9 @@ extern const k_entry k_elementwise_table[], k_contract_table[], k_shape_table[];
 extern const k_entry k_pick_table[], k_along_table[], k_fill_table[], k_resize_table[];
 extern const k_entry k_rows_table[], k_norm_table[], k_pool_table[];
 extern const k_entry k_own_table[]; /* domain "heddle" */
+
+/* The entry of an operator that has a scalar expression (operators/operators.h), NULL for others. */
+const k_entry *k_scalar_entry(bool own, const char *op);
 
 /* FusedElementwise, and regions of several nodes. */
 heddle_status k_plan_fused(k_node *n, heddle_error *err);

@@ -21,6 +21,7 @@ typedef signed char schar;
 #define K_INFINITY INFINITY
 #define K_NAN nan(0u)
 #define K_FLOAT(bits) as_float(bits)
+#define K_BITS(x) as_uint(x)
 #ifdef cl_khr_fp64
 #pragma OPENCL EXTENSION cl_khr_fp64 : enable
 #endif
@@ -38,6 +39,7 @@ typedef signed char schar;
 #define K_INFINITY __int_as_float(0x7f800000)
 #define K_NAN __int_as_float(0x7fc00000)
 #define K_FLOAT(bits) __uint_as_float(bits)
+#define K_BITS(x) __float_as_uint(x)
 typedef unsigned char uchar;
 typedef unsigned short ushort;
 typedef unsigned int uint;

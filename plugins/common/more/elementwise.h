@@ -1,4 +1,4 @@
-/* What is done with a number or two, by name: for the elementwise operators and for reductions. */
+/* What is done with up to three numbers, by name: the scalar expressions of operators/ as functions. */
 #ifndef HEDDLE_PLUGINS_COMMON_MORE_ELEMENTWISE_H
 #define HEDDLE_PLUGINS_COMMON_MORE_ELEMENTWISE_H
 
@@ -6,13 +6,10 @@
 
 typedef struct more_lane {
   char name[20];
-  double (*real)(double x, double y, const double *params); /* NULL: not of these types */
-  int64_t (*whole)(int64_t x, int64_t y);
-  int64_t (*without_sign)(int64_t x, int64_t y); /* uint64 as its bits */
-  uint8_t truth, compares;                       /* takes bool; gives bool */
-  double alpha, beta;                            /* defaults of the attributes; 0 and 0: it has none */
+  uint8_t kind;                                                            /* a kind of scalar.h */
+  double (*real)(double a, double b, double c, double alpha, double beta); /* NULL: not of these types */
+  int64_t (*whole)(int64_t a, int64_t b, int64_t c, double alpha, double beta);
+  uint64_t (*natural)(uint64_t a, uint64_t b, uint64_t c, double alpha, double beta); /* of unsigned integers */
 } more_lane;
-
-const more_lane *more_lane_find(const char *name); /* NULL: there is none */
 
 #endif

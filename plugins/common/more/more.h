@@ -40,7 +40,7 @@ typedef void (*more_kernel)(const more_op *m, const more_args *a, int64_t first,
 
 struct more_op {
   more_kernel run;
-  const struct more_lane *lane; /* elementwise.c, reduce.c: what is done with a number */
+  const struct more_lane *lane; /* elementwise.c: what is done with a number */
   int64_t units;
   uint64_t scratch_bytes;
   uint64_t part_scratch; /* or of each part by itself */

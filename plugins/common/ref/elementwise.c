@@ -2,6 +2,7 @@
  * unless they are such already, and then nothing is copied. Units are elements where all operands are dense, else
  * blocks of them. */
 #include "lanes.h"
+#include "plugins/common/scalar.h"
 #include "types.h"
 
 enum { BLOCK = 256 };
@@ -154,13 +155,11 @@ static heddle_status choose(const ref_node *n, ref_elementwise *e, uint8_t kinds
     return HEDDLE_OK;
   }
 
-  const char *how = "none";
-  heddle_status s = strcmp(name, "Gelu") == 0 ? attr_string(n->node, "approximate", how, &how, err) : HEDDLE_OK;
+  scalar_call call;
+  ref_lane_op found, *lane = &found;
+  heddle_status s = scalar_read(n->node, &call, err);
   if (s != HEDDLE_OK) return s;
-  if (strcmp(how, "none") != 0 && strcmp(how, "tanh") != 0)
-    return ref_refuse(n, err, "approximate '%.40s' is not known", how);
-  const ref_lane_op *lane = ref_lane_find(how[0] == 't' ? "Gelu tanh" : name);
-  if (lane == NULL) return ref_refuse(n, err, "there is no such operator here");
+  if (!ref_lane_find(call.name, lane)) return ref_refuse(n, err, "there is no such operator here");
   const bool whole = ref_type_is_whole(type) && type != REF_TYPE_BOOL;
   e->lanes = type == REF_TYPE_F32 ? lane->f32 : whole ? lane->whole : type == REF_TYPE_BOOL ? lane->truth : NULL;
   if (e->lanes == NULL) return ref_refuse(n, err, "it does not take this type");
@@ -178,23 +177,18 @@ static heddle_status choose(const ref_node *n, ref_elementwise *e, uint8_t kinds
   }
   if (power) {
     if (whole || ref_type_of(n->in[1]->dtype) != REF_TYPE_F32) kinds[1] = REF_TYPE_F64;
-    if (!whole && kinds[1] == REF_TYPE_F64) e->lanes = ref_pow_f32_by_f64;
+    if (kinds[1] == REF_TYPE_F64) e->lanes = whole ? ref_pow_i64_by_f64 : ref_pow_f32_by_f64;
     if (ref_type_of(n->in[1]->dtype) == REF_TYPE_NONE)
       return ref_refuse(n, err, "it does not take this exponent's type");
   }
   const bool fits = lane->compares ? e->type == REF_TYPE_BOOL : dtype_equal(n->in[0]->dtype, n->out->dtype);
   if (!fits) return ref_refuse(n, err, "the result is %s", dtype_name(n->out->dtype, text));
   e->kind = lane->compares ? REF_TYPE_BOOL : kinds[0];
-  if (strcmp(name, "Equal") == 0 && type == REF_TYPE_BOOL) kinds[0] = kinds[1] = REF_TYPE_I64;
-
-  double alpha = (double)lane->alpha, beta = (double)lane->beta;
-  s = attr_float(n->node, "alpha", alpha, &alpha, err);
-  if (s == HEDDLE_OK) s = attr_float(n->node, "beta", beta, &beta, err);
-  e->params[0] = (float)alpha;
-  e->params[1] = (float)beta;
+  e->params[0] = (float)call.alpha;
+  e->params[1] = (float)call.beta;
   if (lane->arity > 1 && e->operands == 1 && strcmp(name, "Clip") != 0) e->lanes = NULL, e->arity = 1; /* Min of one */
   if (e->lanes == NULL) kinds[0] = e->kind = e->type;
-  return s;
+  return HEDDLE_OK;
 }
 
 /* Operand k of the result's shape, with strides for all of its dimensions; joins them is the caller's. */

@@ -108,8 +108,8 @@ heddle_status ref_plan_fused(const ref_node *n, ref_op *op, heddle_error *err) {
   if (s != HEDDLE_OK) return s;
   double steps = 0, bytes = (double)chain.count * sizeof(float);
   for (uint32_t i = 0; i < chain.program.n_steps; i++) {
-    const ref_lane_op *lane = ref_lane_find(expr_ops[chain.program.steps[i].op].name);
-    if (lane != NULL) steps += lane->steps;
+    ref_lane_op lane;
+    if (ref_lane_find(expr_ops[chain.program.steps[i].op].name, &lane)) steps += lane.steps;
   }
   for (uint32_t k = 0; k < chain.program.n_inputs; k++) {
     bytes += (double)chain.count * sizeof(float);
@@ -134,8 +134,9 @@ void ref_fill_fused(const ref_node *n, ref_op *op) {
   memset(f, 0, sizeof *f);
   f->program = chain.program;
   for (uint32_t i = 0; i < chain.program.n_steps; i++) {
-    const ref_lane_op *lane = ref_lane_find(expr_ops[chain.program.steps[i].op].name);
-    f->lanes[i] = lane != NULL ? lane->f32 : NULL;
+    ref_lane_op lane;
+    ref_lane_find(expr_ops[chain.program.steps[i].op].name, &lane);
+    f->lanes[i] = lane.f32;
   }
   for (uint32_t k = 0; k < chain.program.n_inputs; k++) {
     ref_operand *o = &f->operand[k];

@@ -1,51 +1,54 @@
-/* The elementwise operators by name, and their lanes for integers, bool, comparisons and Where. */
+/* The elementwise operators by name, and their lanes for integers, bool and Where. */
+#define S_REAL double
+#define S_LIBM(name) name
 #include "lanes_loops.h"
+#include "plugins/common/scalar.h"
+#include "plugins/common/scalar_c.h"
 
-#include <math.h>
+/* ---------------------------------------------------------------- integers and bool */
 
-#define WHOLE1(name, EXPR) static LANES1(name##_i64, int64_t, int64_t, EXPR)
-#define WHOLE2(name, EXPR) static LANES2(name##_i64, int64_t, int64_t, int64_t, EXPR)
-#define TEST(name, EXPR) \
-  static LANES2(test_##name##_f32, float, float, uint8_t, EXPR) static LANES2(test_##name##_i64, int64_t, int64_t, \
-                                                                              uint8_t, EXPR)
-#define TRUTH2(name, EXPR) static LANES2(name##_b8, uint8_t, uint8_t, uint8_t, EXPR)
+#define S_INT(x) INT64_C(x)
+#define S_WRAP(x) ((int64_t)(x))
+#define S_WHOLE(name) signed_##name
+#define S_ISNAN(x) false
+#define S_POW(x, y) signed_pow(x, y)
+#define S_REM(x, y) signed_rem(x, y)
+#define S_MOD(x, y) signed_mod(x, y)
 
-/* Signed overflow is undefined, so integers go through their unsigned type, which wraps. */
-#define U(x) ((uint64_t)(x))
+#define LANES_LEAST INT64_MIN
+#define LANES_MOST INT64_MAX
+#define LANES_INT(name, n, cost, ...) static LANES_##n(name##_i64, int64_t, int64_t, int64_t, cost, __VA_ARGS__)
+#define LANES_NUMBER LANES_INT
+#define LANES_TEST(name, n, cost, ...) static LANES_##n(name##_i64, int64_t, int64_t, uint8_t, cost, __VA_ARGS__)
+#define LANES_LOGIC(name, n, cost, ...) static LANES_##n(name##_b8, uint8_t, bool, uint8_t, cost, __VA_ARGS__)
+#define LANES_REAL(...)
+#define LANES_TEST_REAL(...)
+#define SCALAR(name, kind, n, cost, ...) LANES_##kind(name, n, cost, __VA_ARGS__)
+#include "operators/all.def"
 
-static inline int64_t divide(int64_t x, int64_t y) {
-  return y == 0 ? 0 : y == -1 ? (int64_t)(0 - U(x)) : x / y;
+/* ---------------------------------------------------------------- powers of two types */
+
+void ref_pow_f32_by_f64(void *out, const void *const *in, int64_t n, const float *p) {
+  const float *x = in[0];
+  const double *y = in[1];
+  float *to = out;
+  (void)p;
+  for (int64_t i = 0; i < n; i++) to[i] = (float)pow((double)x[i], y[i]);
 }
 
 /* By squaring where the exponent is a whole number; else as the library has it. */
-static int64_t power(int64_t x, double y) {
-  if (y != floor(y) || y < 0 || y > 0x1p31) {
-    const double z = pow((double)x, y);
-    return ref_whole_of(z);
+void ref_pow_i64_by_f64(void *out, const void *const *in, int64_t n, const float *p) {
+  const int64_t *x = in[0];
+  const double *y = in[1];
+  int64_t *to = out;
+  (void)p;
+  for (int64_t i = 0; i < n; i++) {
+    const bool whole = y[i] == floor(y[i]) && y[i] >= 0 && y[i] <= 0x1p31;
+    to[i] = whole ? signed_pow(x[i], (int64_t)y[i]) : ref_whole_of(pow((double)x[i], y[i]));
   }
-  uint64_t result = 1, square = U(x);
-  for (uint64_t left = (uint64_t)y; left != 0; left >>= 1, square *= square) {
-    if ((left & 1) != 0) result *= square;
-  }
-  return (int64_t)result;
 }
 
-LANES2(ref_pow_f32_by_f64, float, double, float, pow((double)x, y))
-
-WHOLE1(relu, x < 0 ? 0 : x)
-WHOLE1(neg, 0 - U(x))
-WHOLE1(abs, x < 0 ? 0 - U(x) : U(x))
-static LANES1(not_b8, uint8_t, uint8_t, x == 0)
-
-    WHOLE2(add, U(x) + U(y)) WHOLE2(sub, U(x) - U(y)) WHOLE2(mul, U(x) * U(y))
-        WHOLE2(div, divide(x, y)) static LANES2(pow_i64, int64_t, double, int64_t, power(x, y))
-            WHOLE2(min, x < y ? x : y) WHOLE2(max, x > y ? x : y) WHOLE2(prelu, x < 0 ? U(x) * U(y) : U(x))
-
-                TEST(equal, x == y) TEST(greater, x > y) TEST(greater_equal, x >= y) TEST(less, x < y)
-                    TEST(less_equal, x <= y) TRUTH2(and, x != 0 && y != 0) TRUTH2(or, x != 0 || y != 0)
-                        TRUTH2(xor, (x != 0) != (y != 0))
-
-                            static CLIP(clip_i64, int64_t, INT64_MIN, INT64_MAX)
+/* ---------------------------------------------------------------- Where */
 
 #define WHERE(name, T) \
   static void name(void *out, const void *const *in, int64_t n, const float *p) { \
@@ -59,52 +62,60 @@ static LANES1(not_b8, uint8_t, uint8_t, x == 0)
       to[i] = which[i] != 0 ? x : y; \
     } \
   }
-                                WHERE(where_1, uint8_t) WHERE(where_2, uint16_t) WHERE(where_4, uint32_t)
-                                    WHERE(where_8, uint64_t)
+WHERE(where_1, uint8_t)
+WHERE(where_2, uint16_t)
+WHERE(where_4, uint32_t)
+WHERE(where_8, uint64_t)
 
-                                        ref_lanes ref_lanes_where(uint64_t size) {
+ref_lanes ref_lanes_where(uint64_t size) {
   return size == 1 ? where_1 : size == 2 ? where_2 : size == 4 ? where_4 : size == 8 ? where_8 : NULL;
 }
 
-static const ref_lane_op lane_ops[] = {
-    {"Abs", 1, 0, 1, ref_abs_f32, abs_i64, NULL, 0, 0},
-    {"Add", 2, 0, 1, ref_add_f32, add_i64, NULL, 0, 0},
-    {"And", 2, 0, 1, NULL, NULL, and_b8, 0, 0},
-    {"Clip", 3, 0, 1, ref_clip_f32, clip_i64, NULL, 0, 0},
-    {"Div", 2, 0, 4, ref_div_f32, div_i64, NULL, 0, 0},
-    {"Elu", 1, 0, 40, ref_elu_f32, NULL, NULL, 1, 0},
-    {"Equal", 2, 1, 1, test_equal_f32, test_equal_i64, test_equal_i64, 0, 0},
-    {"Erf", 1, 0, 60, ref_erf_f32, NULL, NULL, 0, 0},
-    {"Exp", 1, 0, 12, ref_exp_f32, NULL, NULL, 0, 0},
-    {"Gelu", 1, 0, 62, ref_gelu_f32, NULL, NULL, 0, 0},
-    {"Gelu tanh", 1, 0, 30, ref_gelu_tanh_f32, NULL, NULL, 0, 0},
-    {"Greater", 2, 1, 1, test_greater_f32, test_greater_i64, NULL, 0, 0},
-    {"GreaterOrEqual", 2, 1, 1, test_greater_equal_f32, test_greater_equal_i64, NULL, 0, 0},
-    {"HardSigmoid", 1, 0, 2, ref_hard_sigmoid_f32, NULL, NULL, 0.2f, 0.5f},
-    {"HardSwish", 1, 0, 2, ref_hard_swish_f32, NULL, NULL, 0, 0},
-    {"LeakyRelu", 1, 0, 1, ref_leaky_f32, NULL, NULL, 0.01f, 0},
-    {"Less", 2, 1, 1, test_less_f32, test_less_i64, NULL, 0, 0},
-    {"LessOrEqual", 2, 1, 1, test_less_equal_f32, test_less_equal_i64, NULL, 0, 0},
-    {"Log", 1, 0, 40, ref_log_f32, NULL, NULL, 0, 0},
-    {"Max", 2, 0, 1, ref_max_f32, max_i64, NULL, 0, 0},
-    {"Min", 2, 0, 1, ref_min_f32, min_i64, NULL, 0, 0},
-    {"Mul", 2, 0, 1, ref_mul_f32, mul_i64, NULL, 0, 0},
-    {"Neg", 1, 0, 1, ref_neg_f32, neg_i64, NULL, 0, 0},
-    {"Not", 1, 0, 1, NULL, NULL, not_b8, 0, 0},
-    {"Or", 2, 0, 1, NULL, NULL, or_b8, 0, 0},
-    {"PRelu", 2, 0, 1, ref_prelu_f32, prelu_i64, NULL, 0, 0},
-    {"Pow", 2, 0, 100, ref_pow_f32, pow_i64, NULL, 0, 0},
-    {"Relu", 1, 0, 1, ref_relu_f32, relu_i64, NULL, 0, 0},
-    {"Sigmoid", 1, 0, 20, ref_sigmoid_f32, NULL, NULL, 0, 0},
-    {"Sqrt", 1, 0, 6, ref_sqrt_f32, NULL, NULL, 0, 0},
-    {"Sub", 2, 0, 1, ref_sub_f32, sub_i64, NULL, 0, 0},
-    {"Tanh", 1, 0, 24, ref_tanh_f32, NULL, NULL, 0, 0},
-    {"Xor", 2, 0, 1, NULL, NULL, xor_b8, 0, 0},
+/* ---------------------------------------------------------------- by name */
+
+#define F32_REAL(name) ref_##name##_f32
+#define F32_NUMBER F32_REAL
+#define F32_TEST F32_REAL
+#define F32_TEST_REAL F32_REAL
+#define F32_INT(name) NULL
+#define F32_LOGIC F32_INT
+#define I64_INT(name) name##_i64
+#define I64_NUMBER I64_INT
+#define I64_TEST I64_INT
+#define I64_REAL(name) NULL
+#define I64_TEST_REAL I64_REAL
+#define I64_LOGIC I64_REAL
+#define B8_LOGIC(name) name##_b8
+#define B8_TEST(name) name##_i64
+#define B8_REAL(name) NULL
+#define B8_INT B8_REAL
+#define B8_NUMBER B8_REAL
+#define B8_TEST_REAL B8_REAL
+
+enum { MANY = 2 };
+
+static const struct {
+  char name[20];
+  uint8_t kind;
+  ref_lane_op lane;
+} lane_ops[] = {
+#define SCALAR(name, kind, n, cost, ...) \
+  {#name, SCALAR_##kind, {n, false, cost, F32_##kind(name), I64_##kind(name), B8_##kind(name)}},
+#include "operators/all.def"
+    {"", 0, {0, false, 0, NULL, NULL, NULL}},
 };
 
-const ref_lane_op *ref_lane_find(const char *op) {
-  for (uint32_t i = 0; i < sizeof lane_ops / sizeof lane_ops[0]; i++) {
-    if (strcmp(lane_ops[i].op, op) == 0) return &lane_ops[i];
+bool ref_lane_find(const char *op, ref_lane_op *out) {
+  *out = (ref_lane_op){0};
+  for (uint32_t i = 0; lane_ops[i].kind != 0; i++) {
+    const ref_lane_op *lane = &lane_ops[i].lane;
+    if (strcmp(lane_ops[i].name, op) != 0) continue;
+    out->arity = lane->arity;
+    out->compares = (lane_ops[i].kind & SCALAR_TEST) != 0;
+    if (lane->steps > out->steps) out->steps = lane->steps;
+    if (lane->f32 != NULL) out->f32 = lane->f32;
+    if (lane->whole != NULL) out->whole = lane->whole;
+    if (lane->truth != NULL) out->truth = lane->truth;
   }
-  return NULL;
+  return out->arity > 0;
 }

@@ -1,9 +1,10 @@
 /* The lanes of float32: what the elementwise operators do with n elements. In a file of its own, because these are the
  * ones that are worth vectorising. */
+#define S_REAL float
+#define S_LIBM(name) name##f
 #include "lanes_loops.h"
 #include "mathf.h"
-
-#include <math.h>
+#include "plugins/common/scalar_c.h"
 
 static inline float sigmoid(float x) {
   const float e = ref_exp(-fabsf(x)), r = 1.0f / (1.0f + e);
@@ -22,34 +23,22 @@ static inline float tangens_hyperbolicus(float x) {
   return copysignf(size < 0.625f ? p * s * size + size : far, x); /* -0 stays -0 */
 }
 
-static inline float unit(float x) { /* to [0, 1] */
-  x = x < 0.0f ? 0.0f : x;
-  return x > 1.0f ? 1.0f : x;
-}
+#define S_NUM(x) x##f
+#define S_ISNAN(x) ((x) != (x))
+#define S_EXP(x) ref_exp(x)
+#define S_TANH(x) tangens_hyperbolicus(x)
+#define S_SIGMOID(x) sigmoid(x)
+#define S_POW(x, y) powf(x, y)
+#define S_REM(x, y) fmodf(x, y)
+#define S_MOD(x, y) real_mod(x, y)
 
-/* A comparison with NaN is false, so NaN comes through. */
-FLOAT1(relu, x < 0.0f ? 0.0f : x)
-FLOAT1(leaky, x < 0.0f ? p[0] * x : x)
-FLOAT1(elu, x < 0.0f ? p[0] * expm1f(x) : x)
-FLOAT1(hard_sigmoid, unit(p[0] * x + p[1]))
-FLOAT1(hard_swish, x *unit(x *(1.0f / 6.0f) + 0.5f))
-FLOAT1_LONG(sigmoid, sigmoid(x))
-FLOAT1_LONG(tanh, tangens_hyperbolicus(x))
-FLOAT1_LONG(exp, ref_exp(x))
-FLOAT1(log, logf(x))
-FLOAT1(sqrt, sqrtf(x))
-FLOAT1(neg, -x)
-FLOAT1(abs, fabsf(x))
-FLOAT1(erf, erff(x))
-FLOAT1(gelu, 0.5f * x * (1.0f + erff(x * 0.707106781f)))
-FLOAT1_LONG(gelu_tanh, 0.5f * x * (1.0f + tangens_hyperbolicus(0.797884561f * (x + 0.044715f * x * x * x))))
-
-FLOAT2(add, x + y)
-FLOAT2(sub, x - y)
-FLOAT2(mul, x *y)
-FLOAT2(div, x / y)
-FLOAT2(pow, powf(x, y))
-FLOAT2(min, x < y || x != x ? x : y)
-FLOAT2(max, x > y || x != x ? x : y)
-FLOAT2(prelu, x < 0.0f ? x * y : x)
-CLIP(ref_clip_f32, float, -INFINITY, INFINITY)
+#define LANES_LEAST (-INFINITY)
+#define LANES_MOST INFINITY
+#define LANES_REAL(name, n, cost, ...) LANES_##n(ref_##name##_f32, float, float, float, cost, __VA_ARGS__)
+#define LANES_NUMBER LANES_REAL
+#define LANES_TEST(name, n, cost, ...) LANES_##n(ref_##name##_f32, float, float, uint8_t, cost, __VA_ARGS__)
+#define LANES_TEST_REAL LANES_TEST
+#define LANES_INT(...)
+#define LANES_LOGIC(...)
+#define SCALAR(name, kind, n, cost, ...) LANES_##kind(name, n, cost, __VA_ARGS__)
+#include "operators/all.def"

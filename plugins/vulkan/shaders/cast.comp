@@ -18,14 +18,14 @@ RESULT(2, WORD(TO_BYTES), y);
 UINT convert(const UINT bits) {
   UINT whole;
   REAL real;
-  if (FROM == KIND_REAL) {
-    real = k_real(bits, FROM_BYTES);
-    if (TO == KIND_REAL) return k_bits_of_real(real, TO_BYTES);
+  if (k_is_real(FROM)) {
+    real = k_real(bits, FROM_BYTES, FROM);
+    if (k_is_real(TO)) return k_bits_of_real(real, TO_BYTES, TO);
     return TRUTH != 0 ? (real != REAL(0) ? UINT(1) : UINT(0)) : k_whole(real);
   }
   whole = k_integer(bits, FROM_BYTES, FROM);
   if (TRUTH != 0) whole = whole != UINT(0) ? UINT(1) : UINT(0);
-  return TO == KIND_REAL ? k_bits_of_real(k_real_of_integer(whole, FROM), TO_BYTES) : whole;
+  return k_is_real(TO) ? k_bits_of_real(k_real_of_integer(whole, FROM), TO_BYTES, TO) : whole;
 }
 
 void main() {

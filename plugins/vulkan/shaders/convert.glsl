@@ -15,7 +15,13 @@
 #define REAL float
 #endif
 
-const int KIND_SIGNED = 0, KIND_UNSIGNED = 1, KIND_REAL = 2;
+#include "halves.glsl"
+
+const int KIND_SIGNED = 0, KIND_UNSIGNED = 1, KIND_REAL = 2, KIND_HALF = 3, KIND_BFLOAT = 4;
+
+bool k_is_real(const int kind) {
+  return kind >= KIND_REAL;
+}
 
 // Words of n bytes as unsigned bits.
 #define BITS_1(x) UINT(uint(x))
@@ -41,14 +47,32 @@ UINT k_integer(const UINT bits, const int bytes, const int kind) {
   return UINT(INT(bitfieldExtract(int(uint(bits)), 0, 8 * min(bytes, 4))));
 }
 
-REAL k_real(const UINT bits, const int bytes) {
+REAL k_real(const UINT bits, const int bytes, const int kind) {
+  if (kind == KIND_HALF) return REAL(k_of_half(uint(bits)));
+  if (kind == KIND_BFLOAT) return REAL(k_of_bfloat16(uint(bits)));
 #ifdef DOUBLE
   if (bytes == 8) return packDouble2x32(unpackUint2x32(bits));
 #endif
   return REAL(uintBitsToFloat(uint(bits)));
 }
 
-UINT k_bits_of_real(const REAL x, const int bytes) {
+// A float32 that rounds on to fewer bits as the number itself would: where it is not exact, the one beside it that is odd.
+float k_float_to_odd(const REAL x) {
+#ifdef DOUBLE
+  const float y = float(x);
+  const REAL back = REAL(y);
+  const uint bits = floatBitsToUint(y);
+  if (back == x || k_is_nan(y) || (bits & 0x7fffffffu) <= 0x00800000u) return y;
+  const bool larger = (back > x) == (x > REAL(0));
+  return uintBitsToFloat(larger ? bits - 1u | 1u : bits | 1u);
+#else
+  return x;
+#endif
+}
+
+UINT k_bits_of_real(const REAL x, const int bytes, const int kind) {
+  if (kind == KIND_HALF) return UINT(k_to_half(k_float_to_odd(x)));
+  if (kind == KIND_BFLOAT) return UINT(k_to_bfloat16(k_float_to_odd(x)));
 #ifdef DOUBLE
   if (bytes == 8) return packUint2x32(unpackDouble2x32(x));
 #endif

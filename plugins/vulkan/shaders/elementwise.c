@@ -1,17 +1,17 @@
-/* The family of elementwise.cl: same, flat and walk of every operator. The type of the operands picks the variant, the
- * operator's word is a constant of it; movement, conversions and mixed powers have shaders of their own. */
+/* The family of elementwise.cl: same, flat and walk of every operator. What kind of elements it has and their type pick the
+ * variant, the operator's number is a constant of it; movement, conversions and mixed powers have shaders of their own. */
 #include "plugins/vulkan/vulkan.h"
 
 #include "family.h"
-#include "ops.h"
+#include "vulkan_scalars/scalar_list.h"
 
 /* ---------------------------------------------------------------- types */
 
 static const vlk_type types[] = {
-    {"float", "f32", 4, VLK_REAL},    {"double", NULL, 8, VLK_REAL},      {"schar", "i8", 1, VLK_SIGNED},
-    {"short", "i16", 2, VLK_SIGNED},  {"int", "i32", 4, VLK_SIGNED},      {"long", "i64", 8, VLK_SIGNED},
-    {"uchar", "u8", 1, VLK_UNSIGNED}, {"ushort", "u16", 2, VLK_UNSIGNED}, {"uint", "u32", 4, VLK_UNSIGNED},
-    {"ulong", NULL, 8, VLK_UNSIGNED},
+    {"float", "f32", 4, VLK_REAL},      {"double", "f64", 8, VLK_REAL},   {"half", "f16", 2, VLK_HALF},
+    {"bfloat", "bf16", 2, VLK_BFLOAT},  {"schar", "i8", 1, VLK_SIGNED},   {"short", "i16", 2, VLK_SIGNED},
+    {"int", "i32", 4, VLK_SIGNED},      {"long", "i64", 8, VLK_SIGNED},   {"uchar", "u8", 1, VLK_UNSIGNED},
+    {"ushort", "u16", 2, VLK_UNSIGNED}, {"uint", "u32", 4, VLK_UNSIGNED}, {"ulong", "u64", 8, VLK_UNSIGNED},
 };
 
 const vlk_type *vlk_type_of(const k_step *step, const char *key) {
@@ -139,29 +139,49 @@ static bool make_fours(place *at, uint32_t n, uint32_t *wide) {
 
 /* ---------------------------------------------------------------- operators */
 
-static int32_t find_op(const char *word, uint32_t n) {
-  static const struct {
-    uint32_t n, number;
-    const char *word;
-  } ops[] = {
-#define ONE(number, word) {1, number, #word},
-      VLK_OPS_1(ONE)
-#undef ONE
-#define TWO(number, word) {2, number, #word},
-          VLK_OPS_2(TWO)
-#undef TWO
-#define THREE(number, word) {3, number, #word},
-              VLK_OPS_3(THREE)
-#undef THREE
-  };
-  for (size_t i = 0; i < sizeof ops / sizeof ops[0]; i++) {
-    if (ops[i].n == n && strcmp(ops[i].word, word) == 0) return (int32_t)ops[i].number;
+enum {
+  VLK_SCALAR_REAL = 1,
+  VLK_SCALAR_INT = 2,
+  VLK_SCALAR_TEST_REAL = 4,
+  VLK_SCALAR_TEST_INT = 8,
+  VLK_SCALAR_LOGIC = 16,
+  ANY_TEST = VLK_SCALAR_TEST_REAL | VLK_SCALAR_TEST_INT | VLK_SCALAR_LOGIC
+};
+
+/* A scalar expression: kinds of elements that it has, and which variant of kind REAL it is in; those of part 0 have float64. */
+typedef struct scalar {
+  const char *name;
+  uint32_t number, kinds, part;
+} scalar;
+
+static const scalar scalars[] = {
+#define ENTRY(number, name, kinds, part) {#name, number, kinds, part},
+    VLK_SCALARS(ENTRY)
+#undef ENTRY
+};
+
+static const scalar *find_scalar(const char *name) {
+  for (size_t i = 0; i < sizeof scalars / sizeof scalars[0]; i++) {
+    if (strcmp(scalars[i].name, name) == 0) return &scalars[i];
   }
-  return -1;
+  return NULL;
+}
+
+/* Of a plan's word; 0 where it is none of operators/. */
+static uint32_t kind_of(const char *word) {
+  static const char *const words[] = {"REAL", "INT", "TEST_REAL", "TEST_INT", "LOGIC"};
+  for (uint32_t i = 0; i < sizeof words / sizeof words[0]; i++) {
+    if (strcmp(words[i], word) == 0) return UINT32_C(1) << i;
+  }
+  return 0;
+}
+
+static bool is_double(const vlk_type *type) {
+  return type->kind == VLK_REAL && type->bytes == 8;
 }
 
 static const char *double_of(const vlk_type *a, const vlk_type *b) {
-  return (a->kind == VLK_REAL && a->bytes == 8) || (b->kind == VLK_REAL && b->bytes == 8) ? "double_" : "";
+  return is_double(a) || is_double(b) ? "double_" : "";
 }
 
 static heddle_status make_cast(const vlk_info *info, const k_step *step, const char *word, vlk_shader *out,
@@ -211,45 +231,37 @@ static heddle_status make_move(const vlk_info *info, const k_step *step, uint32_
   return HEDDLE_OK;
 }
 
-enum {
-#define NUMBER(number, word) OP_##word = number,
-  VLK_OPS_1(NUMBER) VLK_OPS_2(NUMBER) VLK_OPS_3(NUMBER)
-#undef NUMBER
-};
-
-static bool gives_truth(int32_t op) {
-  return op == OP_NOT || (op >= OP_EQUAL && op <= OP_XOR);
-}
-
 heddle_status vlk_elementwise(const heddle_host *host, const vlk_info *info, const k_step *step, vlk_shader *out,
                               heddle_error *err) {
-  char word[VLK_OPTION_BYTES];
+  char name[VLK_OPTION_BYTES], kind_word[VLK_OPTION_BYTES];
   const uint32_t n = (uint32_t)vlk_option_int(step, "N_IN", 0);
   const vlk_type *type = vlk_type_of(step, "T0");
   place at;
   uint32_t wide = 0;
   (void)host;
-  if (!vlk_option(step, "OP", word)) return p_fail(err, HEDDLE_EINTERNAL, 0, "a step names no operator");
-  if (strncmp(word, "CAST", 4) == 0) return make_cast(info, step, word, out, err);
-  const int32_t op = find_op(strcmp(word, "IPOW") == 0 ? "POW" : word, n);
-  if (op < 0) return p_fail(err, HEDDLE_EUNSUPPORTED, 0, "there is no shader for %s of %u operands", word, n);
-  if (strcmp(word, "COPY") == 0 || strcmp(word, "WHERE") == 0) return make_move(info, step, n, out, err);
-  if (strcmp(word, "IPOW") == 0 || (strcmp(word, "POW") == 0 && type != vlk_type_of(step, "T1")))
-    return make_pow(info, step, out, err);
+  if (!vlk_option(step, "OP", name) || !vlk_option(step, "KIND", kind_word))
+    return p_fail(err, HEDDLE_EINTERNAL, 0, "a step names no operator");
+  if (strncmp(name, "CAST", 4) == 0) return make_cast(info, step, name, out, err);
+  if (strcmp(name, "COPY") == 0 || strcmp(name, "WHERE") == 0) return make_move(info, step, n, out, err);
+  const scalar *op = find_scalar(name);
+  const uint32_t kind = kind_of(kind_word);
   heddle_status s = vlk_want_type(info, type, err);
-  if (s == HEDDLE_OK && type->name == NULL)
-    s = p_fail(err, HEDDLE_EUNSUPPORTED, 0, "there is no shader for %s of %s", word, type->word);
-  if (s == HEDDLE_OK && gives_truth(op)) {
-    s = vlk_want_words(info, 1, err);
-    if (s == HEDDLE_OK) s = n == 1 ? vlk_pick_code(out, err, "not") : vlk_pick_code(out, err, "truth_%s", type->name);
-  } else if (s == HEDDLE_OK) {
-    s = vlk_pick_code(out, err, "elementwise_%s_%u", type->name, n);
-  }
+  if (s != HEDDLE_OK) return s;
+  if (op == NULL || (op->kinds & kind) == 0)
+    return p_fail(err, HEDDLE_EINTERNAL, 0, "there is no shader for %s of kind %s", name, kind_word);
+  if (kind == VLK_SCALAR_REAL && op->part != 0 && is_double(type))
+    return p_fail(err, HEDDLE_EUNSUPPORTED, 0, "its shaders compute it in float32, not in float64");
+  if (strcmp(name, "Pow") == 0 && (kind == VLK_SCALAR_INT || type != vlk_type_of(step, "T1")))
+    return make_pow(info, step, out, err);
+  if ((kind & ANY_TEST) != 0) s = vlk_want_words(info, 1, err);
+  if (s == HEDDLE_OK)
+    s = vlk_pick_code(out, err, "%s_%u_%u_%s", kind_word, n, kind == VLK_SCALAR_REAL ? op->part : 0, type->name);
   if (s == HEDDLE_OK) s = read_place(step, n, &at, err);
   if (s != HEDDLE_OK) return s;
-  const bool can = type->kind == VLK_REAL && !gives_truth(op), four = can && make_fours(&at, n, &wide);
+  const bool can = kind == VLK_SCALAR_REAL && type->kind == VLK_REAL && type->bytes == 4;
+  const bool four = can && make_fours(&at, n, &wide);
   put_place(&at, n, out);
-  vlk_spec(out, (uint32_t)op);
+  vlk_spec(out, op->number);
   if (!can) return HEDDLE_OK;
   vlk_spec(out, !four ? 0 : at.elements % 4 == 0 ? 2 : 1);
   vlk_spec(out, four ? wide : 0);

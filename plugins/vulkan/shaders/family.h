@@ -5,7 +5,7 @@
 #include "plugins/vulkan/shader.h"
 
 /* As convert.glsl has them. */
-enum { VLK_SIGNED = 0, VLK_UNSIGNED = 1, VLK_REAL = 2 };
+enum { VLK_SIGNED = 0, VLK_UNSIGNED = 1, VLK_REAL = 2, VLK_HALF = 3, VLK_BFLOAT = 4 };
 
 /* word: of the plan; name: of the variants that compute in it, NULL where none does. */
 typedef struct vlk_type {

@@ -1,13 +1,18 @@
 // The template of chains (splice.h): what all have in common, with a function chain that is a placeholder. It is compiled
 // without optimisation, so that each function stays, by its name; the plugin writes the body of chain from calls of the
-// operators in ops_float.glsl. A chain of fewer inputs has others bound to nothing. With FOUR an item has four elements
+// operators of operators/: all scalar expressions of reals, and Identity. A chain of fewer inputs has others bound to nothing. With FOUR an item has four elements
 // that lie together in the result; a WALKED input whose elements do so too has its bit in WIDE, and its places, and the
 // dimensions, are counted in fours.
 #version 450
 #extension GL_GOOGLE_include_directive : enable
 #include "common.glsl"
 #include "params.glsl"
-#include "ops_float.glsl"
+#define REAL
+#define C float
+#include "scalar.glsl"
+#define LIST_REAL_1
+#define LIST_REAL_2
+#define LIST_REAL_3
 
 layout(constant_id = 0) const uint KINDS = 0u; // two bits an input: HEDDLE_CHAIN_*
 layout(constant_id = 1) const int INPUTS = 0;
@@ -35,15 +40,26 @@ INPUT(7, 8)
 RESULT(9, float, y);
 RESULT(9, vec4, fours_y);
 
+#define ONE(number, name, kind) \
+  float f_##name(const float a, const float b, const float c, const float alpha, const float beta) { \
+    return OP_##name##_##kind; \
+  }
+#include "scalar_list.glsl"
+float f_Identity(const float a, const float b, const float c, const float alpha, const float beta) {
+  return a;
+}
+#undef ONE
+
 // Calls each function once, since a compiler leaves out what nobody calls, and has no variables, which would have names.
-#define CALL(word) f_##word(x0, x1, x2, x3, x4)
+#define CALL(name) f_##name(x0, x1, x2, x3, x4)
+#define ONE(number, name, kind) CALL(name) +
 float chain(const float x0, const float x1, const float x2, const float x3, const float x4, const float x5,
             const float x6, const float x7) {
-  return CALL(COPY) + CALL(FABS) + CALL(FNEG) + CALL(RELU) + CALL(LEAKY_RELU) + CALL(ELU) + CALL(HARD_SIGMOID) +
-         CALL(HARD_SWISH) + CALL(SIGMOID) + CALL(TANH) + CALL(EXP) + CALL(LOG) + CALL(SQRT) + CALL(ERF) + CALL(GELU) +
-         CALL(GELU_TANH) + CALL(ADD) + CALL(SUB) + CALL(MUL) + CALL(DIV) + CALL(POW) + CALL(MIN) + CALL(MAX) +
-         CALL(PRELU) + CALL(CLIP) + x5 + x6 + x7;
+  return
+#include "scalar_list.glsl"
+      CALL(Identity) + x5 + x6 + x7;
 }
+#undef ONE
 
 uint kind(const int k) {
   return KINDS >> (2 * k) & 3u;
@@ -68,7 +84,7 @@ void walk(const int i) {
 }
 
 // Input k of element i, and of the four elements of item i.
-#define ONE(k) (k >= INPUTS ? 0.0 : x##k[kind(k) == DENSE ? i : kind(k) == SINGLE ? 0 : place_##k])
+#define ELEMENT(k) (k >= INPUTS ? 0.0 : x##k[kind(k) == DENSE ? i : kind(k) == SINGLE ? 0 : place_##k])
 #define ALL(k) \
   (k >= INPUTS ? vec4(0.0) \
    : kind(k) == DENSE ? fours_x##k[i] \
@@ -76,7 +92,7 @@ void walk(const int i) {
    : (WIDE >> k & 1u) != 0u ? fours_x##k[place_##k] : vec4(x##k[place_##k]))
 
 float one(const int i) {
-  return chain(ONE(0), ONE(1), ONE(2), ONE(3), ONE(4), ONE(5), ONE(6), ONE(7));
+  return chain(ELEMENT(0), ELEMENT(1), ELEMENT(2), ELEMENT(3), ELEMENT(4), ELEMENT(5), ELEMENT(6), ELEMENT(7));
 }
 
 vec4 all_four(const int i) {

@@ -22,8 +22,8 @@ UINT power(const UINT x, const UINT bits) {
   float z;
   uint left = 0u;
   bool whole;
-  if (EXPONENT == KIND_REAL) {
-    const REAL e = k_real(bits, EXPONENT_BYTES);
+  if (k_is_real(EXPONENT)) {
+    const REAL e = k_real(bits, EXPONENT_BYTES, EXPONENT);
     z = float(e);
     whole = e >= REAL(0) && z <= 2147483648.0;
     if (whole) {
@@ -47,11 +47,12 @@ UINT power(const UINT x, const UINT bits) {
 // An exponent that is an integer may be odd where the float next to it is not; from 2^53 on it counts as even, as where it
 // goes through float64.
 float power_real(const float x, const UINT bits) {
-  if (EXPONENT == KIND_REAL) return k_pow(x, float(k_real(bits, EXPONENT_BYTES)));
+  if (k_is_real(EXPONENT)) return k_pow(x, float(k_real(bits, EXPONENT_BYTES, EXPONENT)));
   const UINT e = k_integer(bits, EXPONENT_BYTES, EXPONENT);
   const float size = k_pow(abs(x), float(k_real_of_integer(e, EXPONENT)));
 #if EXPONENT_BYTES == 8
-  const bool exact = e + UINT(9007199254740992ul) < UINT(18014398509481984ul);
+  const UINT from_least = EXPONENT == KIND_UNSIGNED ? e : e + UINT(9007199254740992ul);
+  const bool exact = from_least < UINT(EXPONENT == KIND_UNSIGNED ? 9007199254740992ul : 18014398509481984ul);
 #else
   const bool exact = true;
 #endif
@@ -63,7 +64,7 @@ void main() {
   if (!k_place(k_item(), at, o)) return;
   const UINT a = BITS(BYTES, x0[at[0]]), b = BITS(EXPONENT_BYTES, x1[at[1]]);
   UINT result;
-  if (BASE == KIND_REAL) result = UINT(floatBitsToUint(power_real(uintBitsToFloat(uint(a)), b)));
+  if (k_is_real(BASE)) result = k_bits_of_real(REAL(power_real(float(k_real(a, BYTES, BASE)), b)), BYTES, BASE);
   else result = power(k_integer(a, BYTES, BASE), b);
   y[o] = UNBITS(BYTES, result);
 }

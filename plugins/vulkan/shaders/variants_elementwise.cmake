@@ -1,18 +1,30 @@
 # Elementwise operators, data movement, conversions and what picks or fills; the templates of chains.
-set(types f32 i8 i16 i32 i64 u8 u16 u32) # as types.glsl counts them
-set(type_number 0)
-foreach(type IN LISTS types)
-  foreach(n RANGE 1 3)
-    if(type STREQUAL "f32")
-      vlk_shader(elementwise_f32_${n} elementwise_float.comp -DN=${n})
-    else()
-      vlk_shader(elementwise_${type}_${n} elementwise.comp -DTYPE=${type_number} -DN=${n})
-    endif()
+set(types f32 i8 i16 i32 i64 u8 u16 u32 u64 f64 f16 bf16) # as types.glsl counts them
+set(only_f64 -DDOUBLE)
+foreach(group IN LISTS scalar_groups) # KIND_OPERANDS, as REAL_2
+  string(REGEX MATCH "^([A-Z_]+)_([0-9])$" matched "${group}")
+  set(kind "${CMAKE_MATCH_1}")
+  set(options -DN=${CMAKE_MATCH_2})
+  if(NOT kind MATCHES "^(REAL|INT)$")
+    list(APPEND options -DTRUTH)
+  endif()
+  set(those f) # types of the kind
+  if(kind MATCHES "INT")
+    set(those "i|u")
+  elseif(kind STREQUAL "LOGIC")
+    set(those "u8")
+    list(APPEND options -DLOGIC)
+  endif()
+  foreach(part RANGE ${parts_${group}})
+    foreach(type IN LISTS types)
+      list(FIND types ${type} type_number)
+      if(type MATCHES "${those}" AND NOT (type STREQUAL "f64" AND part GREATER 0))
+        vlk_scalar_shader(${group}_${part}_${type} elementwise.comp -DLIST_${group}_${part} ${options} -DTYPE=${type_number}
+          ${only_${type}})
+      endif()
+    endforeach()
   endforeach()
-  vlk_shader(truth_${type} elementwise.comp -DTYPE=${type_number} -DN=2 -DTRUTH)
-  math(EXPR type_number "${type_number} + 1")
 endforeach()
-vlk_shader(not elementwise.comp -DTYPE=5 -DN=1 -DTRUTH)
 
 set(word_1 -DONE_BYTE)
 set(word_2 -DTWO_BYTES)
