@@ -24,7 +24,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size) {
   const bool good = read_text(b, text, n);
   if (b->count > lines) abort();
   for (uint32_t i = 0; good && i < b->count; i++)
-    if (find(b, &b->entries[i].region) == NULL || !b->entries[i].kept) abort();
+    if (find_cost(b, &b->entries[i].region) == NULL || !b->entries[i].kept) abort();
   heddle__costs_finish(&c);
   heddle__free(text);
   if (heddle__alloc_live() != live) abort();
