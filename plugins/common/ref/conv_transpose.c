@@ -134,8 +134,7 @@ heddle_status ref_plan_conv_transpose(const ref_node *n, ref_op *op, heddle_erro
   c->out_channels = weights->shape[1];
   value_count(y, &results);
   value_count(weights, &taps);
-  const double steps =
-      results > 0 ? (double)taps * (double)x->shape[0] * (double)ref_product(w->out, REF_SPATIAL) : 0;
+  const double steps = results > 0 ? (double)taps * (double)x->shape[0] * (double)ref_product(w->out, REF_SPATIAL) : 0;
   ref_set_work(op, conv_transpose_f32, results > 0 ? (uint64_t)(y->shape[0] * y->shape[1]) : 0, steps,
                8.0 * (double)results);
   return HEDDLE_OK;
