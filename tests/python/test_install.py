@@ -222,7 +222,8 @@ def test_what_the_headers_name_is_installed(prefix):
 def test_plugin_npu_builds_from_the_installed_files(prefix, tmp_path):
     call("cmake", "-S", prefix / "share/heddle/examples/plugin-npu", "-B", tmp_path, f"-DCMAKE_PREFIX_PATH={prefix}")
     call("cmake", "--build", tmp_path, "--parallel", "2")
-    assert "npu:0" in call(prefix / "bin" / "heddle", "devices", HEDDLE_PLUGIN_PATH=str(tmp_path))
+    folder = next(tmp_path.rglob("libheddle_plugin_npu.so")).parent
+    assert "npu:0" in call(prefix / "bin" / "heddle", "devices", HEDDLE_PLUGIN_PATH=str(folder))
 
 
 MINE = """
