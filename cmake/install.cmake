@@ -29,6 +29,10 @@ if(EXISTS "${PROJECT_SOURCE_DIR}/plugins/common")
 endif()
 install(FILES plugins/null/plugin.c DESTINATION "${shared_dir}/plugins/null") # where docs/plugin-guide.md starts
 install(FILES plugins/plugin.map DESTINATION "${shared_dir}/plugins")
+# What the headers name: docs/NAME.md, examples/NAME, conformance/kit.h, all below share/heddle.
+install(DIRECTORY docs DESTINATION "${shared_dir}" FILES_MATCHING PATTERN "*.md")
+install(DIRECTORY examples DESTINATION "${shared_dir}" PATTERN "build*" EXCLUDE PATTERN "__pycache__" EXCLUDE)
+install(FILES conformance/kit.h DESTINATION "${shared_dir}/conformance")
 
 configure_package_config_file(cmake/heddle-config.cmake.in "${PROJECT_BINARY_DIR}/heddle-config.cmake"
   INSTALL_DESTINATION "${package_dir}"

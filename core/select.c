@@ -254,10 +254,30 @@ heddle_status heddle_context_select(heddle_context *ctx, const char *list, heddl
 
 /* ---- numbers */
 
-static heddle_device *numbered(heddle_device *const *list, size_t n, int32_t type, int32_t number) {
-  for (size_t i = 0; i < n; i++)
-    if (list[i]->desc.type == type && number >= 0 && list[i]->index == (uint32_t)number) return list[i];
-  return NULL;
+/* The device of a list, or NULL. kDLExtDev is the type of every other maker's device: two plugins in one list make it
+ * ambiguous, and *other is the second. */
+static heddle_device *numbered(heddle_device *const *list, size_t n, int32_t type, int32_t number,
+                               heddle_device **other) {
+  heddle_device *found = NULL;
+  for (size_t i = 0; i < n; i++) {
+    if (list[i]->desc.type != type || number < 0 || list[i]->index != (uint32_t)number) continue;
+    if (found == NULL) found = list[i];
+    else if (type == HEDDLE_DEVICE_EXT && list[i]->plugin != found->plugin && *other == NULL) *other = list[i];
+  }
+  return found;
+}
+
+static heddle_status numbered_in(heddle_device *const *list, size_t n, int32_t type, int32_t number,
+                                 heddle_device **out, heddle_error *err) {
+  heddle_device *other = NULL;
+  *out = numbered(list, n, type, number, &other);
+  if (other == NULL) return HEDDLE_OK;
+  heddle_status s = heddle__fail(err, HEDDLE_EINVAL,
+                                 "device %d of DLPack's type %d is ambiguous: it is %s and %s; name one of them in the "
+                                 "setting devices (HEDDLE_DEVICES), or by its own name",
+                                 (int)number, (int)type, (*out)->name, other->name);
+  *out = NULL;
+  return s;
 }
 
 heddle_status heddle_context_dlpack_device(heddle_context *ctx, int32_t type, int32_t number, heddle_device **out,
@@ -270,12 +290,12 @@ heddle_status heddle_context_dlpack_device(heddle_context *ctx, int32_t type, in
   heddle_status s = heddle__check_fork(err);
   if (s != HEDDLE_OK) return s;
   if (heddle_context_select(ctx, NULL, chosen, MOST, &n, NULL, NULL) == HEDDLE_OK)
-    *out = numbered(chosen, n < MOST ? n : MOST, type, number);
-  if (*out != NULL) return HEDDLE_OK;
+    s = numbered_in(chosen, n < MOST ? n : MOST, type, number, out, err);
+  if (s != HEDDLE_OK || *out != NULL) return s;
   s = heddle__want(ctx, NULL, 0, err);
   if (s != HEDDLE_OK) return s;
-  *out = numbered(ctx->devices, ctx->n_devices, type, number);
-  if (*out != NULL) return HEDDLE_OK;
+  s = numbered_in(ctx->devices, ctx->n_devices, type, number, out, err);
+  if (s != HEDDLE_OK || *out != NULL) return s;
   words w = {"", 0};
   say(&w, "there is no device %d of DLPack's type %d: ", (int)number, (int)type);
   say_what_there_is(&w, ctx);

@@ -115,8 +115,8 @@ HEDDLE_API heddle_status heddle_context_find_device(heddle_context *ctx, const c
 
 /* Finds the device that DLPack, TVM and numpy-like libraries identify as (type, number): the device of that DLPack type
  * with that index within its plugin. Where two plugins have devices of one type, those of the setting "devices" take
- * precedence. *out is borrowed. HEDDLE_ENODEV where there is no such device; the message lists the devices that exist,
- * each with its two numbers. Any thread. */
+ * precedence. *out is borrowed. HEDDLE_EINVAL where the type is kDLExtDev and two plugins still have such a device;
+ * HEDDLE_ENODEV where there is none; the message lists the devices that exist. Any thread. */
 HEDDLE_API heddle_status heddle_context_dlpack_device(heddle_context *ctx, int32_t type, int32_t number,
                                                       heddle_device **out, heddle_error *err);
 

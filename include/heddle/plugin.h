@@ -3,7 +3,7 @@
  * A plugin is a shared library that exports one symbol, heddle_plugin_entry. The host (libheddle) calls it once and
  * copies the table that it returns over a zeroed table of its own. From then on the host reaches the device only
  * through that table. docs/plugin-guide.md builds a working device from an empty plugin; docs/abi.md has the history by
- * version.
+ * version. An installation has docs/, examples/ and conformance/kit.h in share/heddle, and the sources that plugins share.
  *
  * These rules hold for everything below and are not repeated:
  *

@@ -204,6 +204,28 @@ def test_pkg_config_builds_a_program_of_tvm_s_api(prefix, tmp_path):
         run_net(program, tmp_path / compiler)
 
 
+def test_what_the_headers_name_is_installed(prefix):
+    """docs/, examples/ and conformance/kit.h lie in share/heddle; the headers name no other file."""
+    home = prefix / "share" / "heddle"
+    headers = [p for p in (prefix / "include" / "heddle").rglob("*.h*")]
+    named = {(p.name, name) for p in headers
+             for name in re.findall(r"\b(?:docs|examples|conformance|tests|plugins)/[\w./-]*\w", p.read_text())}
+    assert {"docs/plugin-guide.md", "docs/abi.md"} <= {name for header, name in named if header == "plugin.h"}
+    assert not [one for one in named if not (home / one[1]).exists()]
+    assert {p.name for p in (home / "docs").rglob("*.md")} == {p.name for p in (SOURCE / "docs").rglob("*.md")}
+    for name in ("plugin-npu", "plugin-cpp", "digits", "go", "python", "first.c"):
+        assert (home / "examples" / name).exists(), name
+    call("cc", "-std=c11", "-Wall", "-Wextra", "-Werror", "-fsyntax-only", *flags(prefix, "--cflags"), "-x", "c",
+         home / "conformance" / "kit.h")
+
+
+def test_plugin_npu_builds_from_the_installed_files(prefix, tmp_path):
+    call("cmake", "-S", prefix / "share/heddle/examples/plugin-npu", "-B", tmp_path, f"-DCMAKE_PREFIX_PATH={prefix}")
+    call("cmake", "--build", tmp_path, "--parallel", "2")
+    folder = next(tmp_path.rglob("libheddle_plugin_npu.so")).parent
+    assert "npu:0" in call(prefix / "bin" / "heddle", "devices", HEDDLE_PLUGIN_PATH=str(folder))
+
+
 MINE = """
 cmake_minimum_required(VERSION 3.20)
 project(mine C)

@@ -24,8 +24,8 @@ class Device:
     Device("cuda", 1), Device(2, 1) and Device("cuda:1") are the same. Making one finds nothing and opens nothing; `exist`
     says whether it is there. A name that is no type of DLPack's, such as "sim:1", is looked up among the devices of the
     process's context: NoDeviceError. Devices are equal where type and number are, and can be keys. Where several plugins
-    have devices of one type, as ext_dev, a type and a number are the first of them in the order of the setting "devices";
-    a Device that was made by name, or that a tensor gave, keeps that name (argument `name`).
+    have devices of one type, a type and a number are the first of them in the order of the setting "devices"; for ext_dev,
+    where that leaves two plugins, using it is InvalidError. A Device that was made by name, or that a tensor gave, keeps that name (argument `name`).
     """
 
     kDLCPU = 1

@@ -67,6 +67,38 @@ def test_a_device_by_name_keeps_it():
     assert t.device_name == t.device.name == "sim:0" and heddle.empty((2,), "float32", t.device).device_name == "sim:0"
 
 
+AMBIGUOUS = """
+import heddle, numpy as np
+from heddle import errors, graph_executor
+def said(call):
+    try:
+        return call()
+    except errors.Error as error:
+        return type(error).__name__, str(error)
+graph = GRAPH
+print(said(lambda: heddle.empty((2,), "float32", heddle.device(12, 0)).device_name))
+print(said(lambda: graph_executor.create(graph, None, heddle.device(12, 0)).module.kind))
+print(heddle.empty((2,), "float32", heddle.device("sim:0")).device_name)
+"""
+
+
+def test_an_ext_dev_of_two_plugins_is_no_device():
+    """Both sim and null have DLPack's type 12: the setting devices decides, and where it does not, nothing runs."""
+    graph = ('{"heddle": {"version": 1, "opset": 17}, "arg_nodes": [0], "heads": [[1, 0, 0]], "node_row_ptr": [0, 1, 2], '
+             '"nodes": [{"op": "null", "name": "x", "inputs": []}, {"op": "Relu", "name": "y", "inputs": [[0, 0, 0]]}], '
+             '"attrs": {"dltype": ["list_str", ["float32", null]], "shape": ["list_shape", [[3], null]]}}')
+    def run(**more):
+        env = {k: v for k, v in os.environ.items() if k != "HEDDLE_DEVICES"}
+        return subprocess.run([sys.executable, "-c", AMBIGUOUS.replace("GRAPH", repr(graph))], capture_output=True, text=True,
+                              timeout=100, env={**env, "HEDDLE_CONFIG": "off", **more}).stdout.splitlines()
+
+    for more in ({}, {"HEDDLE_DEVICES": "sim:0,null:0,cpu"}):
+        lines = run(**more)
+        assert all("device 0 of DLPack's type 12 is ambiguous: it is " in line for line in lines[:2]), lines
+        assert "sim:0" in lines[0] and "null:0" in lines[0] and lines[2] == "sim:0"
+    assert run(HEDDLE_DEVICES="cpu,sim:0") == ["sim:0", "GraphExecutor", "sim:0"]
+
+
 def test_lists():
     names = [d["name"] for d in heddle.devices()]
     assert "cpu:0" in names and "sim:0" in names
