@@ -1,11 +1,11 @@
 #!/bin/sh
-# cached_spirv.sh CACHE OUT FOLDER SOURCE COMMAND...   Runs COMMAND, which writes OUT from SOURCE and the .glsl files of
-# FOLDER, unless CACHE has what the same command made of the same files: half of the time of a build is this compiler's,
+# cached_spirv.sh CACHE OUT FOLDER SOURCE COMMAND...   Runs COMMAND, which writes OUT from SOURCE, the .glsl files of
+# FOLDER and portable* beside SOURCE, unless CACHE has what the same command made of the same files: half of the time of a build is this compiler's,
 # and its output is the same for every preset. A compiler of another version has another CACHE.
 set -eu
 cache=$1 out=$2 folder=$3 source=$4
 shift 4
-key=$({ printf '%s\n' "$@" | grep -vxF -e "$out"; cat "$source" "$folder"/*.glsl; } | sha256sum)
+key=$({ printf '%s\n' "$@" | grep -vxF -e "$out"; cat "$source" "$folder"/*.glsl; find "${source%/*}" -name 'portable*' | sort | xargs -r cat; } | sha256sum)
 kept=$cache/${key%% *}
 if ! cp "$kept" "$out" 2>/dev/null; then
     "$@"

@@ -61,6 +61,7 @@ function(heddle_plugin name)
     set(kernels "${HEDDLE_PLUGIN_ROOT}/plugins/common/kernels")
     file(GLOB plans CONFIGURE_DEPENDS "${kernels}/*.c")
     file(GLOB texts CONFIGURE_DEPENDS "${kernels}/*.cl" "${kernels}/params.h")
+    list(FILTER texts EXCLUDE REGEX "/portable\\.cl$") # is included by others
     heddle_embed_kernels("${PROJECT_BINARY_DIR}/${name}_kernel_texts.c" ${texts})
     list(APPEND common ${plans} "${PROJECT_BINARY_DIR}/${name}_kernel_texts.c")
   endif()
