@@ -84,6 +84,10 @@ typedef struct k_step {
     k_norm norm;
     k_fused fused;
     k_select select;
+    k_lines lines;
+    k_scaled scaled;
+    k_loss loss;
+    k_quantize quantize;
   } params;
   /* Of a portable text, else 0: its types; the integers that the parameters begin with, behind which are floats; and how
    * often an item's loops turn, in all. */

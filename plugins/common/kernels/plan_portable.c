@@ -13,10 +13,37 @@ const uint8_t k_element_bytes[K_ELEMENT_COUNT] = {
 #undef BYTES
 };
 
+/* Of REF_TYPE_* and MORE_TYPE_*: the bit in a set of types, and the element. */
+static const struct {
+  uint32_t bit;
+  uint8_t element;
+} types[] = {
+#define TYPE(constant) \
+  { HEDDLE__TYPE(constant), K_ELEMENT_##constant }
+    [REF_TYPE_F32] = TYPE(F32),
+    [REF_TYPE_F64] = TYPE(F64),
+    [REF_TYPE_I8] = TYPE(I8),
+    [REF_TYPE_I16] = TYPE(I16),
+    [REF_TYPE_I32] = TYPE(I32),
+    [REF_TYPE_I64] = TYPE(I64),
+    [REF_TYPE_U8] = TYPE(U8),
+    [REF_TYPE_U16] = TYPE(U16),
+    [REF_TYPE_U32] = TYPE(U32),
+    [REF_TYPE_U64] = TYPE(U64),
+    [REF_TYPE_BOOL] = {HEDDLE__TYPE(BOOL), K_ELEMENT_B8},
+    [MORE_TYPE_F16] = TYPE(F16),
+    [MORE_TYPE_BF16] = TYPE(BF16),
+#undef TYPE
+};
+
 heddle_status k_more_of(k_node *n, more_op *m, heddle_error *err) {
+  char name[DTYPE_NAME_BYTES];
   bool known = false;
   const heddle_status s = more_plan_node(&n->ref, m, NULL, &known, err);
-  return known ? s : ref_refuse(&n->ref, err, "it is of no opset");
+  if (!known) return ref_refuse(&n->ref, err, "it is of no opset");
+  if (s == HEDDLE_OK && m->in[0].here && (types[m->in[0].type].bit & n->entry->types) == 0)
+    return ref_refuse(&n->ref, err, "there is no kernel for %s", dtype_name(n->ref.in[0]->dtype, name));
+  return s;
 }
 
 uint8_t k_word_element(const more_value *v) {
@@ -24,13 +51,7 @@ uint8_t k_word_element(const more_value *v) {
 }
 
 heddle_status k_element_of(const k_node *n, uint32_t type, uint8_t *out, heddle_error *err) {
-  static const uint8_t elements[] = {
-      [REF_TYPE_F32] = K_ELEMENT_F32,   [REF_TYPE_F64] = K_ELEMENT_F64, [REF_TYPE_I8] = K_ELEMENT_I8,
-      [REF_TYPE_I16] = K_ELEMENT_I16,   [REF_TYPE_I32] = K_ELEMENT_I32, [REF_TYPE_I64] = K_ELEMENT_I64,
-      [REF_TYPE_U8] = K_ELEMENT_U8,     [REF_TYPE_U16] = K_ELEMENT_U16, [REF_TYPE_U32] = K_ELEMENT_U32,
-      [REF_TYPE_U64] = K_ELEMENT_U64,   [REF_TYPE_BOOL] = K_ELEMENT_B8, [MORE_TYPE_F16] = K_ELEMENT_F16,
-      [MORE_TYPE_BF16] = K_ELEMENT_BF16};
-  *out = elements[type];
+  *out = types[type].element;
   if (type == REF_TYPE_F64 && (n->plan->features & K_HAS_F64) == 0)
     return ref_refuse(&n->ref, err, "the device does not compute in float64");
   return HEDDLE_OK;

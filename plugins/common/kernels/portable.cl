@@ -20,6 +20,9 @@
  * names. Helper functions have parameters by value, with DEVICE before the type. A text whose struct of parameters has more
  * than 32 words, counting every member as one, defines K_STORED before it includes this.
  *
+ * EXP, LOG and POWER are of float, and need K_MATH to be defined before the include; RINT, ABS, sqrt and floor
+ * are of float64 too. IS_NAN(T0, v) is of floating-point types.
+ *
  * A line "//! NAME: f32 f16; w1 w2" says which variants of a kernel the plugin vulkan has: of T0, and of T1. */
 #define K_PASTE_(a, b) a##b
 #define K_PASTE(a, b) K_PASTE_(a, b)
@@ -36,13 +39,24 @@
 #define K_STRUCT(name, members) struct name { members };
 #include "portable_params.h"
 
+#ifdef K_MATH
+#include "../../vulkan/shaders/math.glsl"
+#define EXP(x) k_exp(x)
+#define LOG(x) k_log(x)
+#define POWER(x, y) k_pow(x, y)
+#endif
+#ifndef K_INFINITY
+#define K_INFINITY uintBitsToFloat(0x7f800000u)
+#define K_NAN uintBitsToFloat(0x7fc00000u)
+#endif
+#define RINT(x) roundEven(x)
+#define ABS(x) abs(x)
+
 #define IDX int
 #define DEVICE
 #define CAST(type, x) type(x)
 #define K_FLOAT(bits) uintBitsToFloat(bits)
 #define K_BITS(x) floatBitsToUint(x)
-#define K_INFINITY uintBitsToFloat(0x7f800000u)
-#define K_NAN uintBitsToFloat(0x7fc00000u)
 #define K_PRECISE precise
 #define long int64_t
 #define ulong uint64_t
@@ -88,6 +102,11 @@
 #define K_BITS(x) __float_as_uint(x)
 #endif
 #define K_PRECISE
+#define EXP(x) exp(x)
+#define LOG(x) log(x)
+#define POWER(x, y) pow(x, y)
+#define RINT(x) rint(x)
+#define ABS(x) fabs(x)
 #define KERNEL_1_1(name, params, t0, x0, ty, y) KERNEL void name(params p, GLOBAL const K_S(t0) *x0, GLOBAL K_S(ty) *y)
 #define KERNEL_2_1(name, params, t0, x0, t1, x1, ty, y) \
   KERNEL void name(params p, GLOBAL const K_S(t0) *x0, GLOBAL const K_S(t1) *x1, GLOBAL K_S(ty) *y)
@@ -167,6 +186,35 @@
 #define PUT_u64(x) (x)
 #define PUT_b8(x) CAST(K_S_b8, (x) != 0u ? 1u : 0u)
 #define PUT(t, x) K_PASTE(PUT_, t)(x)
+
+#define NAN_f32(x) k_nan(x)
+#define NAN_f64(x) ((x) != (x))
+#define NAN_f16(x) k_nan(x)
+#define NAN_bf16(x) k_nan(x)
+#define IS_NAN(t, x) K_PASTE(NAN_, t)(x)
+
+/* A sum of K_C(t) that carries what rounding took from it, as k_total does: K_SUM declares it, K_SUM_ADD adds to it. */
+#define K_SUM(t, sum) \
+  K_PRECISE K_C(t) sum = CAST(K_C(t), 0); \
+  K_PRECISE K_C(t) sum##_rest = CAST(K_C(t), 0)
+#define K_SUM_ADD(t, sum, x) \
+  do { \
+    K_PRECISE K_C(t) k_more = (x) - sum##_rest; \
+    K_PRECISE K_C(t) k_all = sum + k_more; \
+    K_PRECISE K_C(t) k_left = (k_all - sum) - k_more; \
+    sum##_rest = k_left - k_left == CAST(K_C(t), 0) ? k_left : CAST(K_C(t), 0); \
+    sum = k_all; \
+  } while (false)
+
+/* Element i of dimensions [first, last) of p.size, of which p.step has the steps: its offset, added to at. */
+#define K_PLACE(at, i, first, last) \
+  do { \
+    IDX k_left = i; \
+    for (int k_d = CAST(int, last) - 1; k_d >= CAST(int, first); k_d--) { \
+      at += k_left % AT(p.size[k_d]) * AT(p.step[k_d]); \
+      k_left /= AT(p.size[k_d]); \
+    } \
+  } while (false)
 
 /* float16 by its bits, as no language's own type is needed so; to nearest, halves to even. */
 DEVICE float k_half_get(uint h) {

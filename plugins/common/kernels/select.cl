@@ -11,16 +11,13 @@
 
 /* What a scatter does with an element a that there is, and one more, b. mode: none, add, mul, max, min. NaN stays. */
 #if defined(K_scatter_elements_with) || defined(K_scatter_nd_with)
-#ifdef T0_REAL
-#define IS_NAN(x) ((x) != (x))
-#else
-#define IS_NAN(x) false
-#endif
 DEVICE K_C(T0) combine(const K_C(T0) a, const K_C(T0) b, const int mode) {
   if (mode == 1) return a + b;
   if (mode == 2) return a * b;
-  if (IS_NAN(a)) return a;
-  if (IS_NAN(b)) return b;
+#ifdef T0_REAL
+  if (IS_NAN(T0, a)) return a;
+  if (IS_NAN(T0, b)) return b;
+#endif
   return (mode == 3) == (b > a) ? b : a;
 }
 #endif
