@@ -2,9 +2,10 @@
 #
 # heddle_embed_spirv(OUT GLSLC FOLDER VARIANT...) adds the rules that compile each variant, a string "name source option...",
 # of the folder's files with glslc, and write the C source OUT, which defines vlk_codes and vlk_code_count (see
-# plugins/vulkan/shader.h) with one entry a variant. Sources may include any .glsl file of the folder,
-# and with an option -IFOLDER those of a folder of the build, which is relative to it and filled at configure time. The
-# same file is the script of the last rule. SPIR-V is kept in HEDDLE_SPIRV_CACHE, where that is set: the presets have one together.
+# plugins/vulkan/shader.h) with one entry a variant. Sources may include any .glsl file of the folder, portable* beside
+# them, and with an option -IFOLDER those of a folder of the build, which is relative to it and filled at configure time.
+# The same file is the script of the last rule. SPIR-V is kept in HEDDLE_SPIRV_CACHE, where that is set: the presets have
+# one together.
 if(NOT CMAKE_SCRIPT_MODE_FILE)
   set(HEDDLE_EMBED_SPIRV_SCRIPT "${CMAKE_CURRENT_LIST_FILE}")
   function(heddle_embed_spirv out glslc folder)
@@ -22,6 +23,8 @@ if(NOT CMAKE_SCRIPT_MODE_FILE)
     foreach(variant IN LISTS ARGN)
       string(REGEX MATCHALL "[^ ]+" words "${variant}")
       list(POP_FRONT words name source)
+      get_filename_component(source_folder "${folder}/${source}" DIRECTORY)
+      file(GLOB portable "${source_folder}/portable*")
       set(first "")
       if(cached)
         set(first ${cached} "${made}/${name}.spv" "${folder}" "${folder}/${source}")
@@ -34,7 +37,7 @@ if(NOT CMAKE_SCRIPT_MODE_FILE)
       endforeach()
       add_custom_command(OUTPUT "${made}/${name}.spv"
         COMMAND ${first} "${glslc}" -Werror -I "${folder}" ${words} -o "${made}/${name}.spv" "${folder}/${source}"
-        DEPENDS "${folder}/${source}" ${includes} ${built} WORKING_DIRECTORY "${PROJECT_BINARY_DIR}"
+        DEPENDS "${folder}/${source}" ${includes} ${built} ${portable} WORKING_DIRECTORY "${PROJECT_BINARY_DIR}"
         COMMENT "SPIR-V ${name}" VERBATIM)
       list(APPEND files "${made}/${name}.spv")
     endforeach()

@@ -65,6 +65,7 @@ function(heddle_plugin name)
     set(kernels "${HEDDLE_PLUGIN_ROOT}/plugins/common/kernels")
     file(GLOB plans CONFIGURE_DEPENDS "${kernels}/*.c")
     file(GLOB texts CONFIGURE_DEPENDS "${kernels}/*.cl" "${kernels}/params.h")
+    list(FILTER texts EXCLUDE REGEX "/portable\\.cl$") # is included by others
     heddle_scalars("${PROJECT_BINARY_DIR}/scalars.cl" "${HEDDLE_OPERATORS_DIR}")
     heddle_embed_kernels("${PROJECT_BINARY_DIR}/${name}_kernel_texts.c" "${PROJECT_BINARY_DIR}/scalars.cl" ${texts})
     list(APPEND common ${plans} "${PROJECT_BINARY_DIR}/${name}_kernel_texts.c")

@@ -43,6 +43,7 @@ heddle_status vlk_shader_of(const heddle_host *host, const vlk_info *info, const
   out->groups = step->groups;
   out->halves = halves;
   out->n_operands = step->n_args;
+  if (step->is_portable) make = vlk_portable;
   for (size_t i = 0; i < sizeof families / sizeof families[0] && make == NULL; i++) {
     if (strcmp(families[i].text, step->text) == 0 &&
         (families[i].name == NULL || strcmp(families[i].name, step->name) == 0))

@@ -89,6 +89,10 @@ heddle_status vlk_pool(const heddle_host *host, const struct vlk_info *info, con
 heddle_status vlk_resize(const heddle_host *host, const struct vlk_info *info, const k_step *step, vlk_shader *out,
                          heddle_error *err);
 
+/* Of every portable text: portable.c. */
+heddle_status vlk_portable(const heddle_host *host, const struct vlk_info *info, const k_step *step, vlk_shader *out,
+                           heddle_error *err);
+
 /* What a step's option says: vlk_option(step, "T0", word) of "... -DT0=float ..." is true and gives "float". */
 bool vlk_option(const k_step *step, const char *key, char word[VLK_OPTION_BYTES]);
 

@@ -3,7 +3,6 @@
 A case is restated: its tensors become inputs, the `value` of a Constant becomes a parameter, and a model of an opset
 before 13 is taken at opset 13 where ONNX's own checker accepts it there.
 """
-import glob
 import os
 import re
 import warnings
@@ -20,22 +19,15 @@ DTYPES = {np.dtype(t): n for t, n in (
     ("int64", "int64"), ("uint8", "uint8"), ("uint16", "uint16"), ("uint32", "uint32"), ("uint64", "uint64"),
     ("bool", "bool"), ("float16", "float16"), (ml_dtypes.bfloat16, "bfloat16"))}
 
-# Those of libheddle's own table, which every device with kernels of its own is asked for.
-OPERATORS = set("""Abs Add And ArgMax ArgMin AveragePool BatchNormalization Cast Clip Concat Constant ConstantOfShape
-Conv ConvTranspose Div Dropout Elu Equal Erf Exp Expand Flatten Gather Gemm GlobalAveragePool GlobalMaxPool Greater
-GreaterOrEqual HardSigmoid HardSwish Identity InstanceNormalization LRN LayerNormalization LeakyRelu Less LessOrEqual
-Log LogSoftmax MatMul Max MaxPool Min Mul Neg Not Or PRelu Pad Pow Range ReduceMax ReduceMean ReduceMin ReduceProd
-ReduceSum Relu Reshape Resize Shape Sigmoid Slice Softmax Split Sqrt Squeeze Sub Tanh Tile TopK Transpose Unsqueeze Where
-Xor""".split())
+
+def accelerated():
+    """The operators that the accelerators have kernels for, by the table that users read."""
+    with open(os.path.join(os.path.dirname(os.path.abspath(__file__)), "..", "..", "docs", "operators.md")) as f:
+        rows = [[cell.strip() for cell in line.split("|")[1:5]] for line in f if line.startswith("| ")]
+    return {row[0] for row in rows if re.fullmatch(r"\d+ to \d+", row[2]) and row[3] != "no"}
 
 
-def scalars():
-    """The operators that have a scalar expression in operators/."""
-    found = set()
-    for path in glob.glob(os.path.join(os.path.dirname(__file__), "..", "..", "operators", "*.def")):
-        with open(path) as f:
-            found |= set(re.findall(r"^ *SCALAR\(([A-Za-z]+)", f.read(), re.MULTILINE))
-    return found
+OPERATORS = accelerated()
 
 
 class LeftOut(Exception):

@@ -117,8 +117,13 @@ def write():
 # ---------------------------------------------------------------- programs
 
 def read(name):
+    """As cmake/embed_kernel.cmake embeds it."""
     with open(os.path.join(KERNELS, name)) as f:
-        return f.read()
+        return re.sub(r'^#include "(portable.*)"$', lambda m: read(m.group(1)), f.read(), flags=re.MULTILINE)
+
+
+MACRO = re.compile(r"^[ \t]*#[ \t]*define[ \t]+(\w+)", re.MULTILINE)
+SHARED = set(MACRO.findall(read("prelude.cl") + read("params.h")))
 
 
 class Program:
@@ -139,7 +144,7 @@ class Program:
 
     def part(self, number):
         """Among others."""
-        macros = self.names + re.findall(r"^[ \t]*#[ \t]*define[ \t]+(\w+)", self.code, re.MULTILINE)
+        macros = self.names + [m for m in MACRO.findall(self.code) if m not in SHARED]
         return (f"{self.lines}namespace part{number} {{\n{self.code}\n}}\n" +
                 "".join(f"#undef {name}\n" for name in dict.fromkeys(macros)))
 
@@ -165,7 +170,7 @@ def programs():
     assert len(found) > 150
     assert {"contract", "direct", "thin", "softmax_group", "reduce_item", "average_pool", "walk",
             "fused"} <= kernels
-    texts = {os.path.basename(p)[:-3] for p in glob.glob(os.path.join(KERNELS, "*.cl"))} - {"prelude"}
+    texts = {os.path.basename(p)[:-3] for p in glob.glob(os.path.join(KERNELS, "*.cl"))} - {"prelude", "portable"}
     assert {p.text for p in found.values()} == texts
     firsts = {}
     for p in found.values():

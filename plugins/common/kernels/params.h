@@ -118,4 +118,10 @@ typedef struct k_fused {
   K_I64 dim[K_DIMS], step[K_INPUTS][K_DIMS];
 } k_fused;
 
+#define K_STRUCT(name, members) \
+  typedef struct name { \
+    members \
+  } name;
+#include "portable_params.h"
+
 #endif

@@ -29,6 +29,35 @@ enum { K_ARGS = K_INPUTS + 1, K_OPTIONS_BYTES = 160, K_PAIRS = 4 };
 
 enum { K_STEP_KERNEL = 0, K_STEP_COPY = 1 };
 
+/* Element types of the portable texts (portable.cl), whose words are these names: X(constant, name, bytes). */
+#define K_ELEMENTS(X) \
+  X(W1, "w1", 1) \
+  X(W2, "w2", 2) \
+  X(W4, "w4", 4) \
+  X(W8, "w8", 8) \
+  X(F32, "f32", 4) \
+  X(F64, "f64", 8) \
+  X(F16, "f16", 2) \
+  X(BF16, "bf16", 2) \
+  X(I8, "i8", 1) \
+  X(I16, "i16", 2) \
+  X(I32, "i32", 4) \
+  X(I64, "i64", 8) \
+  X(U8, "u8", 1) \
+  X(U16, "u16", 2) \
+  X(U32, "u32", 4) \
+  X(U64, "u64", 8) \
+  X(B8, "b8", 1)
+enum {
+#define K_ELEMENT(constant, name, bytes) K_ELEMENT_##constant,
+  K_ELEMENTS(K_ELEMENT)
+#undef K_ELEMENT
+      K_ELEMENT_COUNT,
+  K_TYPES = 3 /* at most, of a kernel: T0, T1, ... */
+};
+extern const char *const k_element_names[K_ELEMENT_COUNT];
+extern const uint8_t k_element_bytes[K_ELEMENT_COUNT];
+
 /* A kernel's launch: groups work-groups of K_GROUP items, the parameters by value and then the operands. Or a copy of
  * copy_bytes from byte copy_from of args[0] to byte copy_at of args[1]. */
 typedef struct k_step {
@@ -58,7 +87,18 @@ typedef struct k_step {
     k_reduce reduce;
     k_norm norm;
     k_fused fused;
+    k_select select;
+    k_lines lines;
+    k_scaled scaled;
+    k_loss loss;
+    k_quantize quantize;
   } params;
+  /* Of a portable text, else 0: its types; the integers that the parameters begin with, behind which are floats; and how
+   * often an item's loops turn, in all. */
+  bool is_portable;
+  uint8_t n_types, types[K_TYPES];
+  uint32_t param_ints;
+  double turns;
   uint64_t copy_bytes, copy_at, copy_from;
   struct heddle_chain *chain; /* what tail computes, of the plan's memory, without its node and value; NULL: no tail */
 } k_step;

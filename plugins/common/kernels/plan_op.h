@@ -31,6 +31,7 @@ struct k_entry {
 extern const k_entry k_elementwise_table[], k_contract_table[], k_shape_table[];
 extern const k_entry k_pick_table[], k_along_table[], k_fill_table[], k_resize_table[];
 extern const k_entry k_rows_table[], k_norm_table[], k_pool_table[];
+extern const k_entry k_select_table[], k_lines_table[], k_losses_table[];
 extern const k_entry k_own_table[]; /* domain "heddle" */
 
 /* The entry of an operator that has a scalar expression (operators/operators.h), NULL for others. */

@@ -1,6 +1,9 @@
 /* Softmax, LogSoftmax, the reductions and the global pools, which are reductions too. The reference kernels' plans check
  * the nodes; what falls to a work-group and what to an item is decided here. */
+#include "plan_lines.h"
 #include "plan_op.h"
+
+#include "plugins/common/ref/types.h"
 
 enum {
   LONG_ROW = 128, /* elements of a row, or of a result, from which a group works on it together */
@@ -20,6 +23,7 @@ static heddle_status plan_softmax(k_node *n, heddle_error *err) {
   ref_op op = {0};
   uint64_t count = 0;
   k_step *step = NULL;
+  if (!dtype_is(n->ref.out->dtype, HEDDLE_DTYPE_FLOAT, 32)) return k_plan_softmax_any(n, err);
   heddle_status s = ref_plan_softmax(&n->ref, &op, err);
   if (s != HEDDLE_OK) return s;
   const ref_softmax *f = &op.u.softmax;
@@ -92,6 +96,8 @@ static heddle_status plan_reduce(k_node *n, heddle_error *err) {
   uint64_t results = 0;
   uint32_t which = 0;
   bool fits = true;
+  const int type = ref_type_of(n->ref.in[0]->dtype); /* that the kernels of reduce.cl have */
+  if (type > REF_TYPE_U32 || type == REF_TYPE_F64) return k_plan_reduce_any(n, err);
   heddle_status s = ref_plan_reduce(&n->ref, &op, err);
   if (s != HEDDLE_OK) return s;
   const ref_reduce *r = &op.u.reduce;
@@ -128,18 +134,18 @@ static heddle_status plan_global_pool(k_node *n, heddle_error *err) {
   return add_reduce(n, &p, strcmp(n->entry->op, "GlobalMaxPool") == 0 ? "MAX" : "MEAN", err);
 }
 
-#define REDUCE(name) \
-  { name, HEDDLE__TYPES_COMMON, plan_reduce, NULL, NULL, 0 }
+#define REDUCE(name, types) \
+  { name, types, plan_reduce, NULL, NULL, 0 }
 
 const k_entry k_rows_table[] = {
     {"GlobalAveragePool", HEDDLE__TYPES_F32, plan_global_pool, NULL, NULL, 0},
     {"GlobalMaxPool", HEDDLE__TYPES_F32, plan_global_pool, NULL, NULL, 0},
-    {"LogSoftmax", HEDDLE__TYPES_F32, plan_softmax, NULL, NULL, 0},
-    REDUCE("ReduceMax"),
-    REDUCE("ReduceMean"),
-    REDUCE("ReduceMin"),
-    REDUCE("ReduceProd"),
-    REDUCE("ReduceSum"),
-    {"Softmax", HEDDLE__TYPES_F32, plan_softmax, NULL, NULL, 0},
+    {"LogSoftmax", HEDDLE__TYPES_NARROW_REAL, plan_softmax, NULL, NULL, 0},
+    REDUCE("ReduceMax", HEDDLE__TYPES_ALL),
+    REDUCE("ReduceMean", HEDDLE__TYPES_NUMBERS & ~HEDDLE__TYPE(U64)),
+    REDUCE("ReduceMin", HEDDLE__TYPES_ALL),
+    REDUCE("ReduceProd", HEDDLE__TYPES_NUMBERS),
+    REDUCE("ReduceSum", HEDDLE__TYPES_NUMBERS),
+    {"Softmax", HEDDLE__TYPES_NARROW_REAL, plan_softmax, NULL, NULL, 0},
     {0},
 };

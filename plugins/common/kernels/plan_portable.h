@@ -1,0 +1,33 @@
+/* What the plans of portable texts (portable.cl) share: the node as the general reference kernels read it, and a launch of
+ * a kernel. Not for anybody outside this folder. */
+#ifndef HEDDLE_PLUGINS_COMMON_KERNELS_PLAN_PORTABLE_H
+#define HEDDLE_PLUGINS_COMMON_KERNELS_PLAN_PORTABLE_H
+
+#include "plan_op.h"
+
+#include "plugins/common/more/more.h"
+
+/* A kernel of a text for items, each an item of a work-group. types: K_ELEMENT_*. limit: the largest index that it
+ * computes with, if larger than those of operands and result. turns: see k_step. floats: at the end of the parameters. */
+typedef struct k_launch {
+  const char *text, *name;
+  uint8_t n_types, types[K_TYPES];
+  uint64_t items, limit;
+  double turns;
+  uint32_t floats;
+} k_launch;
+
+/* The node by its setup, which checks it: what it refuses is refused here. */
+heddle_status k_more_of(k_node *n, more_op *m, heddle_error *err);
+
+/* The element type of words, of an operand or result as it is, or of integers of its size without sign. The second fails
+ * where the device does not compute in it. */
+uint8_t k_word_element(const more_value *v);
+heddle_status k_element_of(const k_node *n, uint32_t type, uint8_t *out, heddle_error *err);
+uint8_t k_unsigned_element(uint8_t type);
+
+/* Adds a launch with params and operands; args as in k_step. Nothing for no items. */
+heddle_status k_launch_add(k_node *n, const k_launch *how, const void *params, uint64_t params_bytes, uint32_t n_args,
+                           const uint32_t *args, heddle_error *err);
+
+#endif

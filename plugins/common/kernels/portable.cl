@@ -1,0 +1,253 @@
+/* The words in which a kernel text is OpenCL C, CUDA C, HIP and GLSL at once. Such a text begins with an include of this
+ * file: the build puts it in its place for the first three, where it stands behind the prelude and params.h; glslc reads
+ * it for Vulkan. plugins/vulkan/portable.c launches what is made of it.
+ *
+ *   #ifdef K_reverse
+ *   KERNEL_1_1(reverse, k_select, T0, x, T0, y) {
+ *     K_EACH(i, p.count);
+ *     y[i] = x[AT(p.count) - 1 - i];
+ *   }
+ *   #endif
+ *
+ * is a kernel of one operand x and one result y. A program has one kernel, which option K_NAME picks, and the options T0,
+ * T1, ... are names of types: w1 w2 w4 w8, words that are only moved; f32 f64 f16 bf16; i8 to i64, u8 to u64; b8, bool.
+ * Operands are arrays of K_S(T0), what a type is in memory; GET(T0, x[i]) makes K_C(T0) of it, in which is computed (float
+ * for f16 and bf16, 32 bits for smaller integers), and PUT(T0, v) goes back, integers wrapping. T0_REAL is defined where T0
+ * is a floating-point type. p has the parameters, a struct of
+ * portable_params.h. IDX counts elements; AT(p.count) is a parameter as IDX. CAST(int, x) is a cast.
+ *
+ * GLSL has no pointers, casts of C, recursion or goto, and reserves input, output, sample, filter, active and the like as
+ * names. Helper functions have parameters by value, with DEVICE before the type. A text whose struct of parameters has more
+ * than 32 words, counting every member as one, defines K_STORED before it includes this.
+ *
+ * EXP, LOG and POWER are of float, and need K_MATH to be defined before the include; RINT, ABS, sqrt and floor
+ * are of float64 too. IS_NAN(T0, v) is of floating-point types.
+ *
+ * A line "//! NAME: f32 f16; w1 w2" says which variants of a kernel the plugin vulkan has: of T0, and of T1. */
+#define K_PASTE_(a, b) a##b
+#define K_PASTE(a, b) K_PASTE_(a, b)
+
+#ifdef VULKAN
+#extension GL_EXT_shader_8bit_storage : require
+#extension GL_EXT_shader_16bit_storage : require
+#extension GL_EXT_shader_explicit_arithmetic_types_int64 : require
+#include "../../vulkan/shaders/common.glsl"
+#define K_I64 int
+#define K_I32 int
+#define K_DIMS 8
+#define K_SPATIAL 3
+#define K_STRUCT(name, members) struct name { members };
+#include "portable_params.h"
+
+#ifdef K_MATH
+#include "../../vulkan/shaders/math.glsl"
+#define EXP(x) k_exp(x)
+#define LOG(x) k_log(x)
+#define POWER(x, y) k_pow(x, y)
+#endif
+#ifndef K_INFINITY
+#define K_INFINITY uintBitsToFloat(0x7f800000u)
+#define K_NAN uintBitsToFloat(0x7fc00000u)
+#endif
+#define RINT(x) roundEven(x)
+#define ABS(x) abs(x)
+
+#define IDX int
+#define DEVICE
+#define CAST(type, x) type(x)
+#define K_FLOAT(bits) uintBitsToFloat(bits)
+#define K_BITS(x) floatBitsToUint(x)
+#define K_PRECISE precise
+#define long int64_t
+#define ulong uint64_t
+
+#ifdef K_STORED /* more than 32 words */
+#define K_PARAMS(params) layout(set = 0, binding = 0, std430) readonly buffer params_stored { params p; };
+#else
+#define K_PARAMS(params) layout(push_constant, std430) uniform params_pushed { params p; };
+#endif
+#define K_OPERAND(n, type, name) layout(set = 0, binding = n, std430) readonly buffer operand_##name { K_S(type) name[]; };
+#define K_RESULT(n, type, name) layout(set = 0, binding = n, std430) buffer operand_##name { K_S(type) name[]; };
+#define KERNEL_1_1(name, params, t0, x0, ty, y) \
+  K_PARAMS(params) K_OPERAND(1, t0, x0) K_RESULT(2, ty, y) void main()
+#define KERNEL_2_1(name, params, t0, x0, t1, x1, ty, y) \
+  K_PARAMS(params) K_OPERAND(1, t0, x0) K_OPERAND(2, t1, x1) K_RESULT(3, ty, y) void main()
+#define KERNEL_3_1(name, params, t0, x0, t1, x1, t2, x2, ty, y) \
+  K_PARAMS(params) K_OPERAND(1, t0, x0) K_OPERAND(2, t1, x1) K_OPERAND(3, t2, x2) K_RESULT(4, ty, y) void main()
+#define KERNEL_4_1(name, params, t0, x0, t1, x1, t2, x2, t3, x3, ty, y) \
+  K_PARAMS(params) K_OPERAND(1, t0, x0) K_OPERAND(2, t1, x1) K_OPERAND(3, t2, x2) K_OPERAND(4, t3, x3) \
+  K_RESULT(5, ty, y) void main()
+#define K_EACH(i, count) \
+  const int i = int(k_item()); \
+  if (uint(i) >= uint(count)) return
+
+#define K_S_w1 uint8_t
+#define K_S_w2 uint16_t
+#define K_S_w4 uint
+#define K_S_w8 uvec2
+#define K_S_f16 uint16_t
+#define K_S_bf16 uint16_t
+#define K_S_i8 int8_t
+#define K_S_i16 int16_t
+#define K_S_u8 uint8_t
+#define K_S_u16 uint16_t
+#define K_S_b8 uint8_t
+
+#else
+
+#define CAST(type, x) ((type)(x))
+#if defined(__OPENCL_VERSION__) || defined(__OPENCL_C_VERSION__)
+#define K_BITS(x) as_uint(x)
+#else
+#define K_BITS(x) __float_as_uint(x)
+#endif
+#define K_PRECISE
+#define EXP(x) exp(x)
+#define LOG(x) log(x)
+#define POWER(x, y) pow(x, y)
+#define RINT(x) rint(x)
+#define ABS(x) fabs(x)
+#define KERNEL_1_1(name, params, t0, x0, ty, y) KERNEL void name(params p, GLOBAL const K_S(t0) *x0, GLOBAL K_S(ty) *y)
+#define KERNEL_2_1(name, params, t0, x0, t1, x1, ty, y) \
+  KERNEL void name(params p, GLOBAL const K_S(t0) *x0, GLOBAL const K_S(t1) *x1, GLOBAL K_S(ty) *y)
+#define KERNEL_3_1(name, params, t0, x0, t1, x1, t2, x2, ty, y) \
+  KERNEL void name(params p, GLOBAL const K_S(t0) *x0, GLOBAL const K_S(t1) *x1, GLOBAL const K_S(t2) *x2, \
+                   GLOBAL K_S(ty) *y)
+#define KERNEL_4_1(name, params, t0, x0, t1, x1, t2, x2, t3, x3, ty, y) \
+  KERNEL void name(params p, GLOBAL const K_S(t0) *x0, GLOBAL const K_S(t1) *x1, GLOBAL const K_S(t2) *x2, \
+                   GLOBAL const K_S(t3) *x3, GLOBAL K_S(ty) *y)
+#define K_EACH(i, count) \
+  const IDX i = K_GLOBAL_ID; \
+  if (i >= CAST(IDX, count)) return
+
+#define K_S_w1 uchar
+#define K_S_w2 ushort
+#define K_S_w4 uint
+#define K_S_w8 ulong
+#define K_S_f16 ushort
+#define K_S_bf16 ushort
+#define K_S_i8 schar
+#define K_S_i16 short
+#define K_S_u8 uchar
+#define K_S_u16 ushort
+#define K_S_b8 uchar
+#endif
+
+#define AT(x) CAST(IDX, x)
+#define K_S_f32 float
+#define K_S_f64 double
+#define K_S_i32 int
+#define K_S_i64 long
+#define K_S_u32 uint
+#define K_S_u64 ulong
+#define K_S(t) K_PASTE(K_S_, t)
+
+#define K_C_f32 float
+#define K_C_f64 double
+#define K_C_f16 float
+#define K_C_bf16 float
+#define K_C_i8 int
+#define K_C_i16 int
+#define K_C_i32 int
+#define K_C_i64 long
+#define K_C_u8 uint
+#define K_C_u16 uint
+#define K_C_u32 uint
+#define K_C_u64 ulong
+#define K_C_b8 uint
+#define K_C(t) K_PASTE(K_C_, t)
+
+#define GET_f32(x) (x)
+#define GET_f64(x) (x)
+#define GET_f16(x) k_half_get(CAST(uint, x))
+#define GET_bf16(x) K_FLOAT(CAST(uint, x) << 16)
+#define GET_i8(x) CAST(int, x)
+#define GET_i16(x) CAST(int, x)
+#define GET_i32(x) (x)
+#define GET_i64(x) (x)
+#define GET_u8(x) CAST(uint, x)
+#define GET_u16(x) CAST(uint, x)
+#define GET_u32(x) (x)
+#define GET_u64(x) (x)
+#define GET_b8(x) (CAST(uint, x) != 0u ? 1u : 0u)
+#define GET(t, x) K_PASTE(GET_, t)(x)
+
+#define PUT_f32(x) (x)
+#define PUT_f64(x) (x)
+#define PUT_f16(x) CAST(K_S_f16, k_half_put(x))
+#define PUT_bf16(x) CAST(K_S_bf16, k_bfloat_put(x))
+#define PUT_i8(x) CAST(K_S_i8, x)
+#define PUT_i16(x) CAST(K_S_i16, x)
+#define PUT_i32(x) (x)
+#define PUT_i64(x) (x)
+#define PUT_u8(x) CAST(K_S_u8, x)
+#define PUT_u16(x) CAST(K_S_u16, x)
+#define PUT_u32(x) (x)
+#define PUT_u64(x) (x)
+#define PUT_b8(x) CAST(K_S_b8, (x) != 0u ? 1u : 0u)
+#define PUT(t, x) K_PASTE(PUT_, t)(x)
+
+#define NAN_f32(x) k_nan(x)
+#define NAN_f64(x) ((x) != (x))
+#define NAN_f16(x) k_nan(x)
+#define NAN_bf16(x) k_nan(x)
+#define IS_NAN(t, x) K_PASTE(NAN_, t)(x)
+
+/* A sum of K_C(t) that carries what rounding took from it, as k_total does: K_SUM declares it, K_SUM_ADD adds to it. */
+#define K_SUM(t, sum) \
+  K_PRECISE K_C(t) sum = CAST(K_C(t), 0); \
+  K_PRECISE K_C(t) sum##_rest = CAST(K_C(t), 0)
+#define K_SUM_ADD(t, sum, x) \
+  do { \
+    K_PRECISE K_C(t) k_more = (x) - sum##_rest; \
+    K_PRECISE K_C(t) k_all = sum + k_more; \
+    K_PRECISE K_C(t) k_left = (k_all - sum) - k_more; \
+    sum##_rest = k_left - k_left == CAST(K_C(t), 0) ? k_left : CAST(K_C(t), 0); \
+    sum = k_all; \
+  } while (false)
+
+/* Element i of dimensions [first, last) of p.size, of which p.step has the steps: its offset, added to at. */
+#define K_PLACE(at, i, first, last) \
+  do { \
+    IDX k_left = i; \
+    for (int k_d = CAST(int, last) - 1; k_d >= CAST(int, first); k_d--) { \
+      at += k_left % AT(p.size[k_d]) * AT(p.step[k_d]); \
+      k_left /= AT(p.size[k_d]); \
+    } \
+  } while (false)
+
+/* float16 by its bits, as no language's own type is needed so; to nearest, halves to even. */
+DEVICE float k_half_get(uint h) {
+  const uint sign = (h & 0x8000u) << 16, size = h & 0x7fffu;
+  if (size >= 0x7c00u) return K_FLOAT(sign | 0x7f800000u | (size & 0x3ffu) << 13);
+  if (size < 0x400u) { /* a multiple of 2^-24 */
+    const float x = CAST(float, size) * 5.9604644775390625e-8f;
+    return sign != 0u ? -x : x;
+  }
+  return K_FLOAT(sign | ((size << 13) + 0x38000000u));
+}
+
+DEVICE uint k_half_put(float x) {
+  const uint bits = K_BITS(x), sign = bits >> 16 & 0x8000u, size = bits & 0x7fffffffu;
+  if (size > 0x7f800000u) return sign | 0x7e00u;
+  if (size >= 0x477ff000u) return sign | 0x7c00u; /* 65520 */
+  if (size < 0x38800000u) { /* below 2^-14: in units of 2^-24 */
+    const uint up = size >> 23;
+    if (up < 102u) return sign;
+    const uint digits = (size & 0x7fffffu) | 0x800000u, down = 126u - up;
+    const uint whole = digits >> down, rest = digits & ((1u << down) - 1u), middle = 1u << (down - 1u);
+    return sign | (whole + (rest > middle || (rest == middle && (whole & 1u) != 0u) ? 1u : 0u));
+  }
+  return sign | ((size - 0x38000000u + 0xfffu + (size >> 13 & 1u)) >> 13);
+}
+
+DEVICE uint k_bfloat_put(float x) {
+  const uint bits = K_BITS(x);
+  if ((bits & 0x7fffffffu) > 0x7f800000u) return 0x7fc0u;
+  return (bits + 0x7fffu + (bits >> 16 & 1u)) >> 16;
+}
+
+/* Not x != x, which a compiler may take for false. */
+DEVICE bool k_nan(float x) {
+  return (K_BITS(x) & 0x7fffffffu) > 0x7f800000u;
+}

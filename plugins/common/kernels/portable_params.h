@@ -1,0 +1,27 @@
+/* The parameters of the portable texts (portable.cl), which GLSL reads too: members are K_I64, or arrays of them, and
+ * behind these floats, an even number of them. K_I64 is 32 bits there. */
+#ifndef HEDDLE_PLUGINS_COMMON_KERNELS_PORTABLE_PARAMS_H
+#define HEDDLE_PLUGINS_COMMON_KERNELS_PORTABLE_PARAMS_H
+
+/* Picking elements and putting them somewhere: what the members mean, each kernel of select.cl says. */
+K_STRUCT(k_select, K_I64 count; K_I64 n; K_I64 inner; K_I64 axis; K_I64 mode; K_I64 wide; K_I64 rows; K_I64 dims;
+         K_I64 from[K_DIMS]; K_I64 shape[K_DIMS];)
+
+/* Lines of n elements, inner apart: line r begins at (r / inner) * inner * n + r % inner. Or results of elements of a box,
+ * whose dimensions are kept ones and then those that are gone through. */
+K_STRUCT(k_lines, K_I64 count; K_I64 n; K_I64 inner; K_I64 mode; K_I64 reverse; K_I64 exclusive; K_I64 kept; K_I64 dims;
+         K_I64 size[K_DIMS]; K_I64 step[K_DIMS]; float epsilon; float unused;)
+
+/* Lines that are side by side, of a tensor of dims dimensions; step: of the scale, other: of the bias. */
+K_STRUCT(k_scaled, K_I64 count; K_I64 n; K_I64 mode; K_I64 dims; K_I64 size[K_DIMS]; K_I64 step[K_DIMS];
+         K_I64 other[K_DIMS]; float epsilon; float unused;)
+
+/* Losses: see losses.cl. entropy: labels are of what a softmax comes before; ignored: a label that counts nothing, where
+ * ignores. */
+K_STRUCT(k_loss, K_I64 count; K_I64 n; K_I64 inner; K_I64 mode; K_I64 wide; K_I64 ignores; K_I64 ignored;
+         K_I64 entropy;)
+
+/* mode: several scales; block: places of one of blocks, 0 where each place has its own. */
+K_STRUCT(k_quantize, K_I64 count; K_I64 n; K_I64 inner; K_I64 mode; K_I64 block; K_I64 blocks; K_I64 least; K_I64 most;)
+
+#endif
