@@ -96,8 +96,8 @@ def run(ctx, device, model, opset, inputs):
                 x.close()
 
 
-def cases(part=0, parts=1, more=()):
-    """The cases, or a part of them, more operators included; those that begin with one operator are in one part."""
+def cases(part=0, parts=1):
+    """The cases, or a part of them; those that begin with one operator are in one part."""
     for name, model, inputs, outputs, rtol, atol in onnx_cases.load():
         used = {n.op_type for n in model.graph.node}
         if not used or used - onnx_cases.OPERATORS:
