@@ -25,9 +25,6 @@ endif()
 include("${CMAKE_CURRENT_LIST_DIR}/embed_kernel.cmake")
 include("${CMAKE_CURRENT_LIST_DIR}/scalars.cmake")
 include("${CMAKE_CURRENT_LIST_DIR}/static_library.cmake")
-if(NOT HEDDLE_OPERATORS_DIR)
-  set(HEDDLE_OPERATORS_DIR "${HEDDLE_PLUGIN_ROOT}/operators")
-endif()
 
 function(heddle_plugin name)
   cmake_parse_arguments(PARSE_ARGV 1 arg "COMMON;KERNELS;GPU;MANIFEST;STATIC;NO_INSTALL" "PRIORITY"
@@ -66,7 +63,11 @@ function(heddle_plugin name)
     file(GLOB plans CONFIGURE_DEPENDS "${kernels}/*.c")
     file(GLOB texts CONFIGURE_DEPENDS "${kernels}/*.cl" "${kernels}/params.h")
     list(FILTER texts EXCLUDE REGEX "/portable\\.cl$") # is included by others
-    heddle_scalars("${PROJECT_BINARY_DIR}/scalars.cl" "${HEDDLE_OPERATORS_DIR}")
+    set(operators "${HEDDLE_PLUGIN_ROOT}/operators")
+    if(HEDDLE_OPERATORS_DIR) # cmake/parts.cmake
+      set(operators "${HEDDLE_OPERATORS_DIR}")
+    endif()
+    heddle_scalars("${PROJECT_BINARY_DIR}/scalars.cl" "${operators}")
     heddle_embed_kernels("${PROJECT_BINARY_DIR}/${name}_kernel_texts.c" "${PROJECT_BINARY_DIR}/scalars.cl" ${texts})
     list(APPEND common ${plans} "${PROJECT_BINARY_DIR}/${name}_kernel_texts.c")
   endif()
