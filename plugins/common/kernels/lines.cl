@@ -137,7 +137,8 @@ KERNEL_1_1(reduce_whole, k_lines, T0, x0, T0, y) {
   K_EACH(r, p.count);
   IDX start = 0;
   K_PLACE(start, r, 0, p.kept);
-  K_C(T0) all = CAST(K_C(T0), p.inner);
+  const K_C(T0) first = CAST(K_C(T0), p.inner); /* 0 for a sum */
+  K_C(T0) all = first;
   for (IDX j = 0; j < AT(p.n); j++) {
     IDX at = start;
     K_PLACE(at, j, p.kept, p.dims);
@@ -145,7 +146,7 @@ KERNEL_1_1(reduce_whole, k_lines, T0, x0, T0, y) {
     if (p.mode == 2) all = all * v;
     else if (p.mode == 3) all = j == 0 || v > all ? v : all;
     else if (p.mode == 4) all = j == 0 || v < all ? v : all;
-    else if (p.mode == 5) all = all + (v < CAST(K_C(T0), 0) ? CAST(K_C(T0), 0) - v : v);
+    else if (p.mode == 5) all = all + (v < first ? first - v : v);
     else if (p.mode == 9) all = all + v * v;
     else all = all + v;
   }
