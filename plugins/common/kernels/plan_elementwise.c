@@ -259,7 +259,8 @@ static heddle_status check_types(const k_node *n, k_walk_plan *w, heddle_error *
   bool test = false;
   w->kind = kind_of(w->word, type, (n->entry->types & HEDDLE__TYPES_BOOL) != 0, &test);
   if (w->kind == NULL) return ref_refuse(&n->ref, err, "it takes %s", heddle__types_text(n->entry->types, types));
-  if (k_scalar_word(n, type) == NULL) return k_refuse_type(n, type, err);
+  const bool wide = dtype_is(type, HEDDLE_DTYPE_FLOAT, 64) && (n->plan->features & K_HAS_SCALARS) == 0;
+  if (wide || k_scalar_word(n, type) == NULL) return k_refuse_type(n, type, err);
   for (uint32_t k = 1; k < n->ref.node->n_inputs; k++) {
     const heddle_pvalue *v = node_input(n->ref.region, n->ref.node, k);
     if (v == NULL || dtype_equal(v->dtype, type)) continue;
