@@ -152,8 +152,9 @@ def test_a_plugin_that_is_none_is_listed_with_the_reason(tmp_path):
 
 
 def test_devices_that_are_not_there_do_not_stop_the_list():
-    text = good("devices", HEDDLE_DEVICES="warp:9")
-    assert "in use: none: " in text and "warp:9" in text and "HEDDLE_DEVICES" in text
+    r = heddle("devices", HEDDLE_DEVICES="warp:9")
+    assert r.status == 1 and "cpu:0 " in r.out, r
+    assert "in use: none: " in r.out and "warp:9" in r.out and "HEDDLE_DEVICES" in r.out
 
 
 # ---- info
