@@ -323,7 +323,8 @@ float k_atanh(const float x) {
 // SIGNUM 18, 1983), in integers. The polynomials are fits made for these ranges.
 
 // 2/pi after the point, behind 32 zeros.
-const uint k_quarters[8] = {0u, 0xa2f9836eu, 0x4e441529u, 0xfc2757d1u, 0xf534ddc0u, 0xdb629599u, 0x3c439041u, 0xfe5163abu};
+const uint k_quarters[8] = {0u,          0xa2f9836eu, 0x4e441529u, 0xfc2757d1u,
+                            0xf534ddc0u, 0xdb629599u, 0x3c439041u, 0xfe5163abu};
 
 // 32 bits of 2/pi from place at on.
 uint k_quarters_at(const int at) {
