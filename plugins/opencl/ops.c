@@ -35,7 +35,7 @@ struct heddle_plaunch {
 
 static uint64_t features_of(const heddle_pinstance *self, const ocl_info *info) {
   const bool on_host = (info->type & CL_DEVICE_TYPE_CPU) != 0 && !self->gpu_kernels;
-  return (info->doubles ? K_HAS_F64 : 0) | (on_host ? K_HOST_CORES : 0) | K_HAS_SCALARS;
+  return (info->doubles ? K_HAS_F64 : 0) | (on_host ? K_HOST_CORES : 0);
 }
 
 /* ---------------------------------------------------------------- query */

@@ -6,7 +6,7 @@
 #include "plugins/common/region.h"
 
 static uint64_t features_of(const vlk_info *info) {
-  return (info->float64 && info->int64 ? K_HAS_F64 : 0) | (info->is_cpu ? K_HOST_CORES : 0) | K_HAS_SCALARS;
+  return (info->float64 && info->int64 ? K_HAS_F64 : 0) | (info->is_cpu ? K_HOST_CORES : 0);
 }
 
 static heddle_status make_plan(const heddle_host *host, const vlk_info *info, const heddle_pregion *region,

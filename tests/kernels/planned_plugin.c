@@ -41,7 +41,7 @@ static heddle_status query(heddle_pinstance *self, uint32_t index, const heddle_
                            void *sink, heddle_error *err) {
   k_plan plan;
   bool good = true;
-  heddle_status s = k_plan_make(the_host, region, K_HAS_F64 | K_HAS_SCALARS, &plan, err);
+  heddle_status s = k_plan_make(the_host, region, K_HAS_F64, &plan, err);
   if (s != HEDDLE_OK) return s;
   for (uint32_t i = 0; i < plan.n_steps; i++)
     good = (plan.steps[i].kind == K_STEP_COPY || write_program(&plan.steps[i])) && good;

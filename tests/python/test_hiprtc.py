@@ -71,6 +71,7 @@ def test_large_tiles_stay_in_registers(arch):
     """Kernels say that groups have 64 items: for 1024, which hiprtc takes else, an item has 64 registers, and a tile more."""
     path, _ = installed()
     parts = [(KERNELS / name).read_text() for name in ("prelude.cl", "params.h", "contract.cl")]
+    parts[1] = parts[1].replace('#include "portable_params.h"', (KERNELS / "portable_params.h").read_text())
     verdict, _, code = ask("compile", path, "--", f"--offload-arch={arch}", "-ffp-contract=on",
                            source="#define IDX int\n#define EACH 8\n" + "".join(parts))
     assert verdict == "code", code

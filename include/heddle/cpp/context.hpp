@@ -41,6 +41,14 @@ inline std::string clean_text(const std::string &text) {
   return out;
 }
 
+// The name in list that a wrong one was probably meant to be; "" if there is none.
+inline std::string nearest_text(const std::string &wrong, const std::vector<std::string> &list) {
+  std::vector<const char *> names;
+  for (const std::string &name : list) names.push_back(name.c_str());
+  const char *near = heddle_text_nearest(wrong.c_str(), names.data(), names.size());
+  return near != nullptr ? near : "";
+}
+
 // A context. Copies refer to the same context. Its log lives as long as any copy, and as long as any device, model or
 // executor created from a copy. Keep a Context while other code uses objects created from it. Any thread.
 class Context : private detail::KeptLog,

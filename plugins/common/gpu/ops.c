@@ -4,7 +4,7 @@
 
 #include "plugins/common/region.h"
 
-enum { FEATURES = K_HAS_F64 | K_HAS_SCALARS }; /* of all devices that these drivers take */
+enum { FEATURES = K_HAS_F64 }; /* of all devices that these drivers take */
 
 /* ---------------------------------------------------------------- query */
 

@@ -20,10 +20,6 @@ enum { K_ARGS = K_INPUTS + 1, K_OPTIONS_BYTES = 160, K_PAIRS = 4 };
 /* What a device can do besides float32 and integers. */
 #define K_HAS_F64 UINT32_C(1)
 
-/* The device's programs are made of the texts, so that it has what elementwise.cl has: every operator with a scalar
- * expression, and float16 and bfloat16, which lie in memory as such and are computed with as float32. */
-#define K_HAS_SCALARS UINT32_C(4)
-
 /* What a device is like: items of a group run one after the other, on the host's cores. */
 #define K_HOST_CORES UINT32_C(2)
 
@@ -105,7 +101,7 @@ typedef struct k_step {
 
 typedef struct k_plan {
   const heddle_host *host;
-  uint64_t features; /* K_HAS_F64, K_HAS_SCALARS, K_HOST_CORES: of the device */
+  uint64_t features; /* K_HAS_F64, K_HOST_CORES: of the device */
   void *table;       /* what K_TABLE stands for: bytes to be on the device before a step runs; NULL: none */
   uint64_t table_bytes;
   k_step *steps;

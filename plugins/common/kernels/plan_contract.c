@@ -240,9 +240,9 @@ static heddle_status plan_conv_transpose(k_node *n, heddle_error *err) {
 }
 
 const k_entry k_contract_table[] = {
-    {"Conv", HEDDLE__TYPES_F32, plan_conv, NULL, NULL, 0},
-    {"ConvTranspose", HEDDLE__TYPES_F32, plan_conv_transpose, NULL, NULL, 0},
-    {"Gemm", HEDDLE__TYPES_F32, plan_gemm, NULL, NULL, 0},
-    {"MatMul", HEDDLE__TYPES_F32, plan_matmul, NULL, NULL, 0},
+    {"Conv", HEDDLE__TYPES_F32, plan_conv},
+    {"ConvTranspose", HEDDLE__TYPES_F32, plan_conv_transpose},
+    {"Gemm", HEDDLE__TYPES_F32, plan_gemm},
+    {"MatMul", HEDDLE__TYPES_F32, plan_matmul},
     {0},
 };

@@ -11,20 +11,20 @@ static heddle_status plan_where(k_node *n, heddle_error *err);
 static heddle_status plan_cast(k_node *n, heddle_error *err);
 
 const k_entry k_elementwise_table[] = {
-    {"Cast", HEDDLE__TYPES_ALL, plan_cast, NULL, NULL, 0},
-    {"Clip", HEDDLE__TYPES_NUMBERS, plan_clip, NULL, NULL, 0},
-    {"Where", HEDDLE__TYPES_BYTES, plan_where, NULL, NULL, 0},
+    {"Cast", HEDDLE__TYPES_ALL, plan_cast},
+    {"Clip", HEDDLE__TYPES_NUMBERS, plan_clip},
+    {"Where", HEDDLE__TYPES_BYTES, plan_where},
     {0},
 };
 
 const k_entry k_own_table[] = {
-    {"FusedElementwise", HEDDLE__TYPES_F32, k_plan_fused, NULL, NULL, 0},
+    {"FusedElementwise", HEDDLE__TYPES_F32, k_plan_fused},
     {0},
 };
 
 /* Every operator, in the order of heddle__operators; used for those that have a scalar expression. */
 static const k_entry scalar_entries[] = {
-#define OPERATOR(domain, name, types, ...) {#name, HEDDLE__TYPES_##types, plan_scalar, NULL, NULL, 0},
+#define OPERATOR(domain, name, types, ...) {#name, HEDDLE__TYPES_##types, plan_scalar},
 #include "operators/all.def"
 };
 
@@ -47,7 +47,7 @@ const char *k_cast_word(const k_node *n, heddle_dtype d) {
 }
 
 const char *k_scalar_word(const k_node *n, heddle_dtype d) {
-  const bool narrow = d.bits == 16 && d.lanes == 1 && (n->plan->features & K_HAS_SCALARS) != 0;
+  const bool narrow = d.bits == 16 && d.lanes == 1;
   if (narrow && d.code == HEDDLE_DTYPE_FLOAT) return "half";
   return narrow && d.code == HEDDLE_DTYPE_BFLOAT ? "bfloat" : k_cast_word(n, d);
 }
@@ -259,8 +259,7 @@ static heddle_status check_types(const k_node *n, k_walk_plan *w, heddle_error *
   bool test = false;
   w->kind = kind_of(w->word, type, (n->entry->types & HEDDLE__TYPES_BOOL) != 0, &test);
   if (w->kind == NULL) return ref_refuse(&n->ref, err, "it takes %s", heddle__types_text(n->entry->types, types));
-  const bool wide = dtype_is(type, HEDDLE_DTYPE_FLOAT, 64) && (n->plan->features & K_HAS_SCALARS) == 0;
-  if (wide || k_scalar_word(n, type) == NULL) return k_refuse_type(n, type, err);
+  if (k_scalar_word(n, type) == NULL) return k_refuse_type(n, type, err);
   for (uint32_t k = 1; k < n->ref.node->n_inputs; k++) {
     const heddle_pvalue *v = node_input(n->ref.region, n->ref.node, k);
     if (v == NULL || dtype_equal(v->dtype, type)) continue;

@@ -32,7 +32,7 @@ const char *k_bytes_word(heddle_dtype d);
 const char *k_type_word(heddle_dtype d);
 const char *k_cast_word(const k_node *n, heddle_dtype d);
 const char *k_wrapping_word(heddle_dtype d);
-/* The same of float16 and bfloat16 too, which lie in memory as such, where the device has K_HAS_SCALARS. */
+/* The same of float16 and bfloat16 too, which lie in memory as such and are computed with as float32. */
 const char *k_scalar_word(const k_node *n, heddle_dtype d);
 heddle_status k_refuse_type(const k_node *n, heddle_dtype d, heddle_error *err);
 

@@ -108,11 +108,10 @@ static heddle_status plan_dropout(k_node *n, heddle_error *err) {
 }
 
 const k_entry k_fill_table[] = {
-    {"Constant", HEDDLE__TYPES_CONSTANTS, plan_known, NULL, NULL, 0},
-    {"ConstantOfShape", HEDDLE__TYPES_CASTS, plan_constant_of_shape, NULL, NULL, 0},
-    {"Dropout", HEDDLE__TYPES_BYTES, plan_dropout, NULL, NULL, 0},
-    {"Range", HEDDLE__TYPES_INTS | HEDDLE__TYPE(I16) | HEDDLE__TYPE(F32) | HEDDLE__TYPE(F64), plan_range, NULL, NULL,
-     0},
-    {"Shape", HEDDLE__TYPES_BYTES, plan_known, NULL, NULL, 0},
+    {"Constant", HEDDLE__TYPES_CONSTANTS, plan_known},
+    {"ConstantOfShape", HEDDLE__TYPES_CASTS, plan_constant_of_shape},
+    {"Dropout", HEDDLE__TYPES_BYTES, plan_dropout},
+    {"Range", HEDDLE__TYPES_INTS | HEDDLE__TYPE(I16) | HEDDLE__TYPE(F32) | HEDDLE__TYPE(F64), plan_range},
+    {"Shape", HEDDLE__TYPES_BYTES, plan_known},
     {0},
 };

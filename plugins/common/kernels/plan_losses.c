@@ -116,9 +116,9 @@ static heddle_status plan_dequantize(k_node *n, heddle_error *err) {
 
 const k_entry k_losses_table[] = {
     {"DequantizeLinear", HEDDLE__TYPES_BYTE | HEDDLE__TYPE(I16) | HEDDLE__TYPE(U16) | HEDDLE__TYPE(I32),
-     plan_dequantize, NULL, NULL, 0},
-    {"NegativeLogLikelihoodLoss", HEDDLE__TYPES_NARROW_REAL, plan_loss, NULL, NULL, 0},
-    {"QuantizeLinear", HEDDLE__TYPES_REAL, plan_quantize, NULL, NULL, 0},
-    {"SoftmaxCrossEntropyLoss", HEDDLE__TYPES_NARROW_REAL, plan_loss, NULL, NULL, 0},
+     plan_dequantize},
+    {"NegativeLogLikelihoodLoss", HEDDLE__TYPES_NARROW_REAL, plan_loss},
+    {"QuantizeLinear", HEDDLE__TYPES_REAL, plan_quantize},
+    {"SoftmaxCrossEntropyLoss", HEDDLE__TYPES_NARROW_REAL, plan_loss},
     {0},
 };

@@ -23,8 +23,6 @@ struct k_entry {
   const char *op;
   uint32_t types; /* a set of HEDDLE__TYPE */
   k_plan_fn plan;
-  const char *unused, *unused_too; /* until the tables of the families lose these columns */
-  uint32_t unused_kind;
 };
 
 /* The tables of the families, each ended by an entry without op. */

@@ -93,7 +93,7 @@ static heddle_status plan_pad(k_node *n, heddle_error *err) {
 }
 
 const k_entry k_pick_table[] = {
-    {"Gather", HEDDLE__TYPES_BYTES, plan_gather, NULL, NULL, 0},
-    {"Pad", HEDDLE__TYPES_BYTES, plan_pad, NULL, NULL, 0},
+    {"Gather", HEDDLE__TYPES_BYTES, plan_gather},
+    {"Pad", HEDDLE__TYPES_BYTES, plan_pad},
     {0},
 };

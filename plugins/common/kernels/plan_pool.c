@@ -64,7 +64,7 @@ static heddle_status plan_max_pool(k_node *n, heddle_error *err) {
 }
 
 const k_entry k_pool_table[] = {
-    {"AveragePool", HEDDLE__TYPES_F32, plan_average_pool, NULL, NULL, 0},
-    {"MaxPool", HEDDLE__TYPES_F32, plan_max_pool, NULL, NULL, 0},
+    {"AveragePool", HEDDLE__TYPES_F32, plan_average_pool},
+    {"MaxPool", HEDDLE__TYPES_F32, plan_max_pool},
     {0},
 };

@@ -138,14 +138,14 @@ static heddle_status plan_global_pool(k_node *n, heddle_error *err) {
   { name, types, plan_reduce, NULL, NULL, 0 }
 
 const k_entry k_rows_table[] = {
-    {"GlobalAveragePool", HEDDLE__TYPES_F32, plan_global_pool, NULL, NULL, 0},
-    {"GlobalMaxPool", HEDDLE__TYPES_F32, plan_global_pool, NULL, NULL, 0},
-    {"LogSoftmax", HEDDLE__TYPES_NARROW_REAL, plan_softmax, NULL, NULL, 0},
+    {"GlobalAveragePool", HEDDLE__TYPES_F32, plan_global_pool},
+    {"GlobalMaxPool", HEDDLE__TYPES_F32, plan_global_pool},
+    {"LogSoftmax", HEDDLE__TYPES_NARROW_REAL, plan_softmax},
     REDUCE("ReduceMax", HEDDLE__TYPES_ALL),
     REDUCE("ReduceMean", HEDDLE__TYPES_NUMBERS & ~HEDDLE__TYPE(U64)),
     REDUCE("ReduceMin", HEDDLE__TYPES_ALL),
     REDUCE("ReduceProd", HEDDLE__TYPES_NUMBERS),
     REDUCE("ReduceSum", HEDDLE__TYPES_NUMBERS),
-    {"Softmax", HEDDLE__TYPES_NARROW_REAL, plan_softmax, NULL, NULL, 0},
+    {"Softmax", HEDDLE__TYPES_NARROW_REAL, plan_softmax},
     {0},
 };

@@ -191,16 +191,10 @@ static heddle_status plan_slice(k_node *n, heddle_error *err) {
 }
 
 const k_entry k_shape_table[] = {
-    {"Concat", HEDDLE__TYPES_BYTES, plan_concat, NULL, NULL, 0},
-    {"Expand", HEDDLE__TYPES_BYTES, plan_expand, NULL, NULL, 0},
-    {"Flatten", HEDDLE__TYPES_BYTES, plan_flatten, NULL, NULL, 0},
-    {"Identity", HEDDLE__TYPES_BYTES, plan_identity, NULL, NULL, 0},
-    {"Reshape", HEDDLE__TYPES_BYTES, plan_reshape, NULL, NULL, 0},
-    {"Slice", HEDDLE__TYPES_BYTES, plan_slice, NULL, NULL, 0},
-    {"Split", HEDDLE__TYPES_BYTES, plan_split, NULL, NULL, 0},
-    {"Squeeze", HEDDLE__TYPES_BYTES, plan_squeeze, NULL, NULL, 0},
-    {"Tile", HEDDLE__TYPES_BYTES, plan_tile, NULL, NULL, 0},
-    {"Transpose", HEDDLE__TYPES_BYTES, plan_transpose, NULL, NULL, 0},
-    {"Unsqueeze", HEDDLE__TYPES_BYTES, plan_squeeze, NULL, NULL, 0},
-    {0},
+    {"Concat", HEDDLE__TYPES_BYTES, plan_concat},     {"Expand", HEDDLE__TYPES_BYTES, plan_expand},
+    {"Flatten", HEDDLE__TYPES_BYTES, plan_flatten},   {"Identity", HEDDLE__TYPES_BYTES, plan_identity},
+    {"Reshape", HEDDLE__TYPES_BYTES, plan_reshape},   {"Slice", HEDDLE__TYPES_BYTES, plan_slice},
+    {"Split", HEDDLE__TYPES_BYTES, plan_split},       {"Squeeze", HEDDLE__TYPES_BYTES, plan_squeeze},
+    {"Tile", HEDDLE__TYPES_BYTES, plan_tile},         {"Transpose", HEDDLE__TYPES_BYTES, plan_transpose},
+    {"Unsqueeze", HEDDLE__TYPES_BYTES, plan_squeeze}, {0},
 };
