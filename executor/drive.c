@@ -182,7 +182,7 @@ static heddle_status late(heddle__drive *d, heddle_error *err) {
   char what[256] = "";
   const char *why = "";
   if (d->shown != NULL && step != HEDDLE__NONE) {
-    heddle__program_say(d->shown, step, what, sizeof what);
+    heddle__program_say_waited(d->shown, step, what, sizeof what);
     if (heddle__program_calls(d->shown, step)) why = ": a compiled function cannot be stopped";
   }
   heddle__fail(err, HEDDLE_ETIMEOUT, "the run has not ended within its time%s%s%s%s and is still pending",

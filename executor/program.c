@@ -285,14 +285,7 @@ void heddle__program_say(const heddle__program *p, uint32_t id, char *out, size_
   const heddle__step *step = &plan->steps[id];
   const char *on = step->device != HEDDLE__NONE ? plan->devices[step->device].dev->name : "the host";
   switch (step->kind) {
-  case HEDDLE__STEP_OP: {
-    const heddle__region *r = &plan->regions[step->region];
-    if (r->foreign == NULL || r->n_nodes == 0) snprintf(out, size, "node '%.150s' on %s", r->label, on);
-    else
-      snprintf(out, size, "node '%.80s' (function '%.80s') on %s", r->label,
-               plan->req.graph->nodes[r->nodes[0]].func_name, on);
-    break;
-  }
+  case HEDDLE__STEP_OP: snprintf(out, size, "node '%.150s' on %s", plan->regions[step->region].label, on); break;
   case HEDDLE__STEP_H2D: snprintf(out, size, "copy of '%.150s' to %s", value_name(plan, step->src), on); break;
   case HEDDLE__STEP_D2H: snprintf(out, size, "copy of '%.150s' from %s", value_name(plan, step->src), on); break;
   case HEDDLE__STEP_D2D: snprintf(out, size, "copy of '%.150s' within %s", value_name(plan, step->src), on); break;
@@ -307,6 +300,18 @@ void heddle__program_say(const heddle__program *p, uint32_t id, char *out, size_
     break;
   case HEDDLE__STEP_FINISH: snprintf(out, size, "the end of the run"); break;
   }
+}
+
+void heddle__program_say_waited(const heddle__program *p, uint32_t id, char *out, size_t size) {
+  const heddle__plan *plan = p->plan;
+  const heddle__step *step = &plan->steps[id];
+  const heddle__region *r = step->kind == HEDDLE__STEP_OP ? &plan->regions[step->region] : NULL;
+  if (r == NULL || r->foreign == NULL || r->n_nodes == 0) {
+    heddle__program_say(p, id, out, size);
+    return;
+  }
+  snprintf(out, size, "node '%.80s' (function '%.80s') on %s", r->label, plan->req.graph->nodes[r->nodes[0]].func_name,
+           step->device != HEDDLE__NONE ? plan->devices[step->device].dev->name : "the host");
 }
 
 bool heddle__program_calls(const heddle__program *p, uint32_t id) {

@@ -55,6 +55,8 @@ heddle_status heddle__program_blame(const heddle__program *p, uint32_t step, hed
 
 /* "node 'conv1' on sim:0", "copy of 'x' from cpu:0 to sim:0": what a step is, for errors and profiles. */
 void heddle__program_say(const heddle__program *p, uint32_t step, char *out, size_t size);
+/* The same of a step that a run waits for: "node 'conv1' (function 'conv2d') on cpu:0", so that a compiled function has a name. */
+void heddle__program_say_waited(const heddle__program *p, uint32_t step, char *out, size_t size);
 /* The step is a call of a compiled function, which cannot be stopped. */
 bool heddle__program_calls(const heddle__program *p, uint32_t step);
 

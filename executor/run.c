@@ -424,7 +424,7 @@ HEDDLE__COLD uint32_t heddle__run_say(const heddle__bound *b, char *out, size_t 
   const heddle__program *p = b->program;
   if (b->waited != HEDDLE__NONE) {
     char what[256];
-    heddle__program_say(p, b->waited, what, sizeof what);
+    heddle__program_say_waited(p, b->waited, what, sizeof what);
     snprintf(out, size, "%s was waited for: a compiled function cannot be stopped", what);
     return b->waited;
   }
@@ -439,7 +439,7 @@ HEDDLE__COLD uint32_t heddle__run_say(const heddle__bound *b, char *out, size_t 
       if (g->by != HEDDLE__BY_FENCE || from->done < g->seq ||
           heddle__fence_reached(from->fence, from->base + g->ordinal))
         continue;
-      heddle__program_say(p, g->step, what, sizeof what);
+      heddle__program_say_waited(p, g->step, what, sizeof what);
       snprintf(out, size, "%s has not finished", what);
       return g->step;
     }
@@ -450,7 +450,7 @@ HEDDLE__COLD uint32_t heddle__run_say(const heddle__bound *b, char *out, size_t 
     char what[256];
     uint32_t at = l->at < p->segments[l->next].count ? l->at : 0;
     const uint32_t step = p->order[p->segments[l->next].first + at];
-    heddle__program_say(p, step, what, sizeof what);
+    heddle__program_say_waited(p, step, what, sizeof what);
     snprintf(out, size, "next is %s", what);
     return step;
   }

@@ -14,6 +14,8 @@ import capi
 import value_cases as vc
 import value_compare
 
+ROOT = os.path.join(os.path.dirname(os.path.abspath(__file__)), "..", "..")
+
 IR = 10
 
 
@@ -209,10 +211,10 @@ REFUSED = {"Dropout": "training", "BatchNormalization": "training", "DFT": "an a
 
 def only_float():
     """The operators that shaders do not compute in float64: their scalar expressions have words that GLSL lacks there."""
-    with open(os.path.join(value_compare.ROOT, "plugins", "vulkan", "shaders", "scalar_float.glsl")) as f:
+    with open(os.path.join(ROOT, "plugins", "vulkan", "shaders", "scalar_float.glsl")) as f:
         words = "|".join(re.findall(r"#define (S_\w+)", f.read()))
     found = set()
-    for path in glob.glob(os.path.join(value_compare.ROOT, "operators", "*.def")):
+    for path in glob.glob(os.path.join(ROOT, "operators", "*.def")):
         with open(path) as f:
             found |= set(re.findall(rf"^ *SCALAR\((\w+?)(?:_\w+)?, REAL, .*(?:{words})\(", f.read(), re.MULTILINE))
     assert {"Exp", "Gelu", "Pow"} <= found and "Sqrt" not in found

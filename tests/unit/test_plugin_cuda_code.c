@@ -106,7 +106,7 @@ static void programs_are_kept_on_disk(void **state) {
   assert_true(fread(text, 1, sizeof text - 1, f) > 100);
   fclose(f);
   assert_non_null(strstr(text, "#define IDX int\n"));
-  assert_non_null(strstr(text, "#define OP RELU\n"));
+  assert_non_null(strstr(text, "#define OP Relu\n"));
 
   /* Cut off: as good as absent, and written again. */
   assert_int_equal(truncate(cache.entry, 100), 0);

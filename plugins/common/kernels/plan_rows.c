@@ -134,18 +134,15 @@ static heddle_status plan_global_pool(k_node *n, heddle_error *err) {
   return add_reduce(n, &p, strcmp(n->entry->op, "GlobalMaxPool") == 0 ? "MAX" : "MEAN", err);
 }
 
-#define REDUCE(name, types) \
-  { name, types, plan_reduce, NULL, NULL, 0 }
-
 const k_entry k_rows_table[] = {
     {"GlobalAveragePool", HEDDLE__TYPES_F32, plan_global_pool},
     {"GlobalMaxPool", HEDDLE__TYPES_F32, plan_global_pool},
     {"LogSoftmax", HEDDLE__TYPES_NARROW_REAL, plan_softmax},
-    REDUCE("ReduceMax", HEDDLE__TYPES_ALL),
-    REDUCE("ReduceMean", HEDDLE__TYPES_NUMBERS & ~HEDDLE__TYPE(U64)),
-    REDUCE("ReduceMin", HEDDLE__TYPES_ALL),
-    REDUCE("ReduceProd", HEDDLE__TYPES_NUMBERS),
-    REDUCE("ReduceSum", HEDDLE__TYPES_NUMBERS),
+    {"ReduceMax", HEDDLE__TYPES_ALL, plan_reduce},
+    {"ReduceMean", HEDDLE__TYPES_NUMBERS & ~HEDDLE__TYPE(U64), plan_reduce},
+    {"ReduceMin", HEDDLE__TYPES_ALL, plan_reduce},
+    {"ReduceProd", HEDDLE__TYPES_NUMBERS, plan_reduce},
+    {"ReduceSum", HEDDLE__TYPES_NUMBERS, plan_reduce},
     {"Softmax", HEDDLE__TYPES_NARROW_REAL, plan_softmax},
     {0},
 };
