@@ -12,7 +12,7 @@ lavapipe.in_process()
 
 import onnx_nodes  # noqa: E402
 
-FLOOR = 483
+FLOOR = 614
 
 
 def test_nodes():
