@@ -302,21 +302,22 @@ void heddle__program_say(const heddle__program *p, uint32_t id, char *out, size_
   }
 }
 
-void heddle__program_say_waited(const heddle__program *p, uint32_t id, char *out, size_t size) {
-  const heddle__plan *plan = p->plan;
-  const heddle__step *step = &plan->steps[id];
-  const heddle__region *r = step->kind == HEDDLE__STEP_OP ? &plan->regions[step->region] : NULL;
-  if (r == NULL || r->foreign == NULL || r->n_nodes == 0) {
-    heddle__program_say(p, id, out, size);
-    return;
-  }
-  snprintf(out, size, "node '%.80s' (function '%.80s') on %s", r->label, plan->req.graph->nodes[r->nodes[0]].func_name,
-           step->device != HEDDLE__NONE ? plan->devices[step->device].dev->name : "the host");
-}
-
 bool heddle__program_calls(const heddle__program *p, uint32_t id) {
   const heddle__step *step = &p->plan->steps[id];
   return step->kind == HEDDLE__STEP_OP && p->plan->regions[step->region].foreign != NULL;
+}
+
+void heddle__program_say_waited(const heddle__program *p, uint32_t id, char *out, size_t size) {
+  const heddle__plan *plan = p->plan;
+  const heddle__step *step = &plan->steps[id];
+  if (!heddle__program_calls(p, id)) {
+    heddle__program_say(p, id, out, size);
+    return;
+  }
+  const heddle__region *r = &plan->regions[step->region];
+  snprintf(out, size, "node '%.80s' (function '%.80s') on %s", r->label,
+           r->n_nodes > 0 ? plan->req.graph->nodes[r->nodes[0]].func_name : "?",
+           step->device != HEDDLE__NONE ? plan->devices[step->device].dev->name : "the host");
 }
 
 heddle_status heddle__program_blame(const heddle__program *p, uint32_t id, heddle_status status, heddle_error *err) {
