@@ -48,7 +48,7 @@ def test_settings_of_a_plugin():
 
 
 def test_what_is_read_gives_no_warning():
-    assert warnings("devices", "--all", HEDDLE_LIMIT_MEMORY="sim:0=1GiB", HEDDLE_SPIN_US="1", HEDDLE_BUILD="x",
+    assert warnings("devices", "--all", POCL_DEVICES="pthread", HEDDLE_LIMIT_MEMORY="sim:0=1GiB", HEDDLE_SPIN_US="1", HEDDLE_BUILD="x",
                     HEDDLE_TEST_SCALE="1", HEDDLE_FAULT_FAIL="", HEDDLE_CPU_FUSE="0", HEDDLE_SIM_SEED="3") == []
 
 
