@@ -17,8 +17,8 @@
  * portable_params.h. IDX counts elements; AT(p.count) is a parameter as IDX. CAST(int, x) is a cast.
  *
  * GLSL has no pointers, casts of C, recursion or goto, and reserves input, output, sample, filter, active and the like as
- * names. Helper functions have parameters by value, with DEVICE before the type. A text whose struct of parameters has more
- * than 32 words, counting every member as one, defines K_STORED before it includes this.
+ * names. Helper functions have parameters by value, with DEVICE before the type. A struct of parameters has at most 32 words,
+ * counting every member as one.
  *
  * EXP, LOG and POWER are of float, and need K_MATH to be defined before the include; RINT, ABS, sqrt and floor
  * are of float64 too. IS_NAN(T0, v) is of floating-point types.
@@ -61,11 +61,7 @@
 #define long int64_t
 #define ulong uint64_t
 
-#ifdef K_STORED /* more than 32 words */
-#define K_PARAMS(params) layout(set = 0, binding = 0, std430) readonly buffer params_stored { params p; };
-#else
 #define K_PARAMS(params) layout(push_constant, std430) uniform params_pushed { params p; };
-#endif
 #define K_OPERAND(n, type, name) layout(set = 0, binding = n, std430) readonly buffer operand_##name { K_S(type) name[]; };
 #define K_RESULT(n, type, name) layout(set = 0, binding = n, std430) buffer operand_##name { K_S(type) name[]; };
 #define KERNEL_1_1(name, params, t0, x0, ty, y) \

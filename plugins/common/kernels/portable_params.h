@@ -12,9 +12,9 @@ K_STRUCT(k_select, K_I64 count; K_I64 n; K_I64 inner; K_I64 axis; K_I64 mode; K_
 K_STRUCT(k_lines, K_I64 count; K_I64 n; K_I64 inner; K_I64 mode; K_I64 reverse; K_I64 exclusive; K_I64 kept; K_I64 dims;
          K_I64 size[K_DIMS]; K_I64 step[K_DIMS]; float epsilon; float unused;)
 
-/* Lines that are side by side, of a tensor of dims dimensions; step: of the scale, other: of the bias. */
-K_STRUCT(k_scaled, K_I64 count; K_I64 n; K_I64 mode; K_I64 dims; K_I64 size[K_DIMS]; K_I64 step[K_DIMS];
-         K_I64 other[K_DIMS]; float epsilon; float unused;)
+/* Lines that are side by side, of a tensor of dims dimensions; step: of the scale. */
+K_STRUCT(k_scaled, K_I64 count; K_I64 n; K_I64 dims; K_I64 size[K_DIMS]; K_I64 step[K_DIMS]; float epsilon;
+         float unused;)
 
 /* Losses: see losses.cl. entropy: labels are of what a softmax comes before; ignored: a label that counts nothing, where
  * ignores. */
