@@ -11,6 +11,7 @@ struct heddle_plaunch {
   uint8_t *workspace;
   uint8_t **operands; /* inputs, then outputs, as they lie */
   void **values;      /* of all steps, plain */
+  uint64_t reserved;  /* bytes of the device, for the setting launch_bytes */
 };
 
 /* ---- execution ---- */
@@ -84,6 +85,7 @@ static heddle_status resolve(const heddle_pop *op, const heddle_pslice *slice, u
 static void launch_destroy(const heddle_host *host, sim_retired *retired) {
   heddle_plaunch *l = (heddle_plaunch *)retired;
   heddle_pop *op = l->op;
+  atomic_fetch_sub(&op->dev->live_bytes, l->reserved);
   host->free(host->ctx, l->operands);
   host->free(host->ctx, l->values);
   host->free(host->ctx, l);
@@ -138,6 +140,8 @@ heddle_status sim_op_bind(heddle_pop *op, heddle_pstream *stream, const heddle_p
   if (l->operands == NULL || l->values == NULL)
     status = p_fail(err, HEDDLE_ENOMEM, 0, "bind of node '%s': no memory", op->name);
   if (status == HEDDLE_OK) status = resolve_all(l, operands, err);
+  if (status == HEDDLE_OK) status = sim_memory_reserve(op->dev, op->dev->settings.launch_bytes, err);
+  if (status == HEDDLE_OK) l->reserved = op->dev->settings.launch_bytes;
   if (status != HEDDLE_OK) {
     launch_destroy(host, &l->retired);
     return status;

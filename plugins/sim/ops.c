@@ -39,6 +39,7 @@ static heddle_status make_offer(heddle_pinstance *self, const heddle_pregion *re
       .input_flags = plan->input_flags,
       .workspace_align = SIM_ALIGNMENT,
       .cost_ns = blocked ? plan->cost_ns * BLOCKED_GAIN : plan->cost_ns,
+      .launch_bytes = self->settings.launch_bytes,
   };
   for (uint32_t i = 0; plan->subs != NULL && !plan->reorder && i < plan->n_nodes; i++)
     o.kept_bytes += ref_kept(&plan->subs[i].region);

@@ -33,6 +33,7 @@ static const setting all[] = {
     NUMBER(max_buffer_bytes, 0, 0, UINT64_MAX, false),
     NUMBER(memory_bytes, 0, 0, UINT64_MAX, false),
     NUMBER(import_alignment, 64, 1, 65536, false),
+    NUMBER(launch_bytes, 0, 0, 1 << 30, false),
     NUMBER(hang, 0, 0, UINT64_MAX, true),
     {"peer", KIND_MODE, AT(peer), SIM_ON, SIM_OFF, 0, false},
     {"copy", KIND_MODE, AT(copy), SIM_ON, SIM_ON, 0, false},

@@ -78,6 +78,7 @@ typedef struct sim_settings {
   uint64_t max_buffer_bytes;
   uint64_t memory_bytes;
   uint64_t import_alignment;
+  uint64_t launch_bytes;
   uint64_t hang;
   sim_mode peer;
   sim_mode copy;

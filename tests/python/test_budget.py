@@ -46,7 +46,8 @@ def write(folder, graph, params=None):
 # The plan's bytes are those that are allocated.
 
 SETTINGS = [{}, {"sim.unified": "1"}, {"sim.coherent": "0", "sim.views": "0", "sim.bare": "1"},
-            {"sim.import": "0", "sim.peer": "off"}]
+            {"sim.import": "0", "sim.peer": "off"},
+            {"sim.launch_bytes": "4096"}]
 
 
 def same_bytes(tmp_path, seeds, devices, settings, place=placements.placements, **env):
