@@ -1,15 +1,22 @@
 """Sizes that a model only states: huge windows, strides, pads, counts and axes, beside dimensions of 0, so that nothing of that
-size is ever held. Each model is planned and run, or refused; the sanitizers of their builds look at every product.
+size is ever held. Each model is planned and run, or refused; the sanitizers of their builds look at every product. The
+devices besides cpu take a part of the models, another one with HEDDLE_EXTREMES=N; 1 is all.
 
 labels: ctypes
 timeout: 300
 """
 import os
 
-import capi
-import numpy as np
-import pytest
-from onnx import helper, numpy_helper
+import lavapipe
+import pocl
+
+pocl.in_process()
+lavapipe.in_process()
+
+import capi  # noqa: E402
+import numpy as np  # noqa: E402
+import pytest  # noqa: E402
+from onnx import helper, numpy_helper  # noqa: E402
 
 HUGE, TALL = 65536, (1 << 31) - 1
 MOST, LEAST = (1 << 63) - 1, -(1 << 63)
@@ -175,10 +182,18 @@ def tried(ctx, path, operands, device):
                 made.close()
 
 
+def there():
+    """The devices here, and of how many models each takes one."""
+    part = int(os.environ.get("HEDDLE_EXTREMES", "16"))
+    return {"cpu": 1, "sim:0": part, **({"opencl:0": part} if pocl.there() else {}),
+            **({"vulkan:0": part} if lavapipe.there() else {})}
+
+
 @pytest.mark.parametrize("part", range(4))
 def test_they_run_or_are_refused(tmp_path, part):
-    ran = 0
-    ctx = capi.Context(config="off", limit__plan_seconds="2", limit__memory="cpu:0=64MiB,sim:0=64MiB")
+    devices = there()
+    ran = dict.fromkeys(devices, 0)
+    ctx = capi.Context(config="off", limit__plan_seconds="2", limit__memory=",".join(f"{d}=64MiB" for d in ["cpu:0", *list(devices)[1:]]))
     for number, (op, attrs, operands) in enumerate(MODELS):
         if number % 4 != part:
             continue
@@ -190,9 +205,9 @@ def test_they_run_or_are_refused(tmp_path, part):
         path.write_bytes(data)
         if os.environ.get("HEDDLE_VERBOSE"):
             print(op, attrs, [o if not isinstance(o, np.ndarray) else o.tolist() for o in operands], flush=True)
-        ran += tried(ctx, str(path), operands, "cpu")
-        if number % 16 == part:
-            tried(ctx, str(path), operands, "sim:0")
+        for k, (device, one_of) in enumerate(devices.items()):
+            if (number // 4 + k) % one_of == 0:
+                ran[device] += tried(ctx, str(path), operands, device)
     ctx.close()
-    print(f"{ran} models ran")
-    assert ran > 30
+    print(ran)
+    assert ran["cpu"] > 30
