@@ -13,6 +13,7 @@
 
 enum { FAULT_NONE = 0, FAULT_KEPT = 1, FAULT_FILLING = 2 };
 #define CLOSE_WAIT_NS UINT64_C(3000000000)
+#define WATCHDOG "watchdog_ms"
 
 typedef struct gate {
   pthread_mutex_t lock;
@@ -80,6 +81,19 @@ static heddle_status describe(heddle_device *dev, heddle_error *err) {
   return s == HEDDLE_OK ? s : heddle__prefix(err, s, "device %u: ", (unsigned)dev->index);
 }
 
+/* PLUGIN.N.watchdog_ms, else PLUGIN.watchdog_ms; both are the core's and never reach the plugin. */
+static heddle_status read_watchdog(heddle_device *dev, heddle_error *err) {
+  enum { MOST_MS = 24 * 3600 * 1000 };
+  char key[128];
+  int64_t ms = 0;
+  snprintf(key, sizeof key, "%s." WATCHDOG, dev->plugin->name);
+  heddle_status s = heddle__context_number(dev->ctx, key, 0, 0, MOST_MS, &ms, err);
+  snprintf(key, sizeof key, "%s.%u." WATCHDOG, dev->plugin->name, (unsigned)dev->index);
+  if (s == HEDDLE_OK) s = heddle__context_number(dev->ctx, key, ms, 0, MOST_MS, &ms, err);
+  dev->watchdog_ns = (uint64_t)ms * UINT64_C(1000000);
+  return s;
+}
+
 heddle_status heddle__device_create(heddle__plugin *plugin, uint32_t index, heddle_device **out, heddle_error *err) {
   heddle_device *dev = heddle__alloc(1, sizeof *dev);
   gate *g = heddle__alloc(1, sizeof *g);
@@ -96,6 +110,7 @@ heddle_status heddle__device_create(heddle__plugin *plugin, uint32_t index, hedd
   dev->lock = g;
   snprintf(dev->name, sizeof dev->name, "%s:%u", plugin->name, (unsigned)index % 10000u);
   heddle_status s = describe(dev, err);
+  if (s == HEDDLE_OK) s = read_watchdog(dev, err);
   if (s != HEDDLE_OK) {
     heddle__device_release(dev);
     return s;
@@ -113,6 +128,7 @@ typedef struct option_list {
 
 static heddle_status add_option(void *user, const char *rest, const char *value, heddle_error *err) {
   option_list *list = user;
+  if (strcmp(rest, WATCHDOG) == 0) return HEDDLE_OK; /* the core's */
   heddle_pkeyvalue *grown = heddle__grow(list->data, list->count, list->count + 1, sizeof *grown);
   if (grown == NULL) return heddle__no_memory(err, "a device's settings");
   list->data = grown;
@@ -183,7 +199,7 @@ static void close_plugin_device(heddle_device *dev, heddle_pdevice *handle) {
   heddle_error err = {0, 0, ""};
   heddle_status s = HEDDLE_EFAILED;
   for (int i = 0; i < 2 && s != HEDDLE_OK && s != HEDDLE_EDEVICE && s != HEDDLE_ETIMEOUT; i++)
-    s = dev->t->device.idle(handle, CLOSE_WAIT_NS, &err);
+    s = dev->t->device.idle(handle, heddle__device_patience(dev, CLOSE_WAIT_NS), &err);
   if (s != HEDDLE_OK && s != HEDDLE_EDEVICE) {
     atomic_store(&dev->ctx->left_over, true);
     heddle__logf(&dev->ctx->log, HEDDLE_LOG_WARN, "device",
@@ -253,12 +269,14 @@ void heddle__device_fault_by_cookie(heddle__plugin *plugin, uint64_t cookie, int
 heddle_status heddle__device_settle(heddle_device *dev, heddle_pstream *stream, uint64_t timeout_ns, bool *quiet,
                                     heddle_error *err) {
   heddle_error words = {0, 0, ""}, ignored;
+  timeout_ns = heddle__device_patience(dev, timeout_ns);
   heddle_status first = dev->t->stream.sync(stream, timeout_ns, &words), s = first;
   for (int turn = 0; turn < 2 && s != HEDDLE_OK && s != HEDDLE_ETIMEOUT && s != HEDDLE_EDEVICE; turn++)
     s = dev->t->stream.sync(stream, timeout_ns, &ignored);
   if (first == HEDDLE_EDEVICE) heddle__device_fault(dev, words.api_code, words.text);
   if (s != HEDDLE_OK && s != HEDDLE_ETIMEOUT) s = dev->t->device.idle(dev->handle, timeout_ns, &ignored);
   *quiet = s == HEDDLE_OK || s == HEDDLE_EDEVICE;
+  if (!*quiet) atomic_store(&dev->hung, true);
   if (first != HEDDLE_OK && err != NULL) *err = words;
   return first;
 }
@@ -290,6 +308,7 @@ heddle_status heddle_device_reopen(heddle_device *dev, heddle_error *err) {
   if (opened == 0) {
     atomic_fetch_add(&g->opening, 1); /* what the lost opening still reports is not this one's */
     if (atomic_load(&dev->faulted) == FAULT_KEPT) atomic_store(&dev->faulted, FAULT_NONE);
+    atomic_store(&dev->hung, false);
   }
   pthread_mutex_unlock(&g->lock);
   if (opened > 0)

@@ -47,10 +47,18 @@ struct heddle_device {
   atomic_int faulted; /* 1 once fault holds the first words */
   heddle_error fault;
   atomic_ullong orphan_bytes; /* memory of hung streams that could not be freed yet */
+  uint64_t watchdog_ns;       /* setting watchdog_ms: work that takes longer makes the device lost; 0: none */
+  atomic_bool hung;           /* its work was found not to end: later waits for it are short */
 };
 
 static inline bool heddle__device_inline(const heddle_device *d) {
   return (d->desc.caps & HEDDLE_CAP_INLINE) != 0;
+}
+
+/* How long to wait for work of the device: as asked, or a moment where its work was already found not to end. */
+static inline uint64_t heddle__device_patience(const heddle_device *d, uint64_t timeout_ns) {
+  const uint64_t moment = UINT64_C(20000000);
+  return timeout_ns > moment && atomic_load_explicit(&d->hung, memory_order_relaxed) ? moment : timeout_ns;
 }
 
 /* Has the device handles of parts of a buffer? */

@@ -51,6 +51,9 @@ static const char *const names[] = {"config",
                                     "weights.cache_dir"};
 enum { N_NAMES = sizeof names / sizeof names[0] };
 
+/* What the library reads under the name of any plugin. */
+static const char *const of_core[] = {"layers", "watchdog_ms"};
+
 /* Variables of the build and the tests of Heddle itself, which are no settings. */
 static const char *const others[] = {"HEDDLE_BENCH",   "HEDDLE_BUILD",    "HEDDLE_FUZZ", "HEDDLE_GO_",   "HEDDLE_ONNX_",
                                      "HEDDLE_PLANNED", "HEDDLE_SANITIZE", "HEDDLE_TEST", "HEDDLE_VALUES"};
@@ -150,7 +153,8 @@ void heddle__settings_check(heddle__plugin *p) {
     if (!begins(key, p->name) || key[n] != '.' || !heddle__config_get(p->ctx->config, key, &value, &origin)) continue;
     const char *rest = key + n + 1;
     bool of_device = rest[strspn(rest, "0123456789")] == '.'; /* which the plugin is given when it opens the device */
-    if (of_device || strcmp(rest, "layers") == 0 || strcmp(origin, "default") == 0) continue;
+    if (of_device || is_among(rest, of_core, sizeof of_core / sizeof of_core[0], '\0')) continue;
+    if (strcmp(origin, "default") == 0) continue;
     if (is_among(rest, (const char *const *)p->asked, p->n_asked, '\0')) continue;
     const char *meant = heddle_text_nearest(rest, (const char *const *)p->asked, p->n_asked);
     if (meant != NULL) snprintf(near, sizeof near, "%s.%s", p->name, meant);

@@ -204,6 +204,7 @@ static heddle_status open_line(heddle__bound *b, uint32_t i, heddle__waker *wake
   if (ps->is_host) return HEDDLE_OK;
   s = heddle__fence_create(waker, &l->fence, err);
   if (s == HEDDLE_OK) l->fence_handle = heddle__fence_handle(l->fence);
+  b->has_watchdog = b->has_watchdog || l->dev->watchdog_ns != 0;
   b->spins = b->spins || (l->dev->desc.caps & HEDDLE_CAP_HOST_CORES) == 0;
   b->all_inline = false;
   return s;
@@ -345,7 +346,7 @@ bool heddle__bound_quiet(heddle__bound *b, uint64_t timeout_ns) {
   for (uint32_t i = 0; i < b->n_lines; i++) {
     const heddle__line *l = &b->lines[i];
     if (l->is_host || l->stream == NULL) continue;
-    heddle_status s = l->dev->t->device.idle(l->dev->handle, timeout_ns, NULL);
+    heddle_status s = l->dev->t->device.idle(l->dev->handle, heddle__device_patience(l->dev, timeout_ns), NULL);
     if (s != HEDDLE_OK && s != HEDDLE_EDEVICE) return false;
   }
   return true;

@@ -46,6 +46,8 @@ typedef struct heddle__line {
   uint32_t next;       /* the next segment */
   uint32_t at;         /* host: how many actions of it have run */
   uint32_t done;       /* steps that have run (host) or were submitted */
+  uint32_t watched;    /* the oldest segment that has not ended, at watched_ns; HEDDLE__NONE: none */
+  uint64_t watched_ns;
 } heddle__line;
 
 /* A view of a buffer, for launches that take whole ones. */
@@ -79,6 +81,7 @@ typedef struct heddle__bound {
   uint32_t n_recorded; /* segments that are replayed */
   bool stale;          /* some stretch is */
   bool spins;          /* completions are worth a short spin */
+  bool has_watchdog;   /* a device's work may take only so long */
   bool all_inline;
   bool lengthy;          /* some step of the host's takes long, or nobody knows how long */
   uint32_t waited;       /* a step that a late run had to wait for, since it cannot be stopped; HEDDLE__NONE */

@@ -18,10 +18,15 @@ uint64_t heddle__plan_granule(const heddle__plan *plan) {
   return most;
 }
 
-/* The temporary streams of one call, one a device. */
+/* A temporary stream of one call, one a device, and what was put into it. */
+typedef struct upload_stream {
+  heddle_pstream *stream; /* NULL: there is none */
+  uint64_t bytes;
+} upload_stream;
+
 typedef struct upload {
   const heddle__plan *plan;
-  heddle_pstream **streams; /* per plan device */
+  upload_stream *streams; /* per plan device */
   uint64_t granule;
   heddle_params *params;    /* the model's, or NULL */
   heddle__weights *weights; /* or NULL */
@@ -30,9 +35,9 @@ typedef struct upload {
 static heddle_status stream_of(upload *u, uint32_t device, heddle_pstream **out, heddle_error *err) {
   heddle_device *dev = u->plan->devices[device].dev;
   heddle_status s = HEDDLE_OK;
-  if (u->streams[device] == NULL)
-    s = dev->t->stream.create(dev->handle, HEDDLE_STREAM_COPY, 0, &u->streams[device], err);
-  *out = u->streams[device];
+  if (u->streams[device].stream == NULL)
+    s = dev->t->stream.create(dev->handle, HEDDLE_STREAM_COPY, 0, &u->streams[device].stream, err);
+  *out = u->streams[device].stream;
   return s;
 }
 
@@ -63,9 +68,11 @@ static heddle_status fill_device(upload *u, const heddle__instance *inst, heddle
     if (packed == NULL) return heddle__no_memory(err, "a packed constant");
     src = packed;
   }
+  const uint32_t device = u->plan->spaces[inst->space].device;
   heddle_pstream *stream = NULL;
   heddle_status s = packed != NULL ? pack(u->plan, inst, packed, err) : HEDDLE_OK;
-  if (s == HEDDLE_OK) s = stream_of(u, u->plan->spaces[inst->space].device, &stream, err);
+  if (s == HEDDLE_OK) s = stream_of(u, device, &stream, err);
+  u->streams[device].bytes += inst->bytes;
   if (s == HEDDLE_OK) s = m->dev->t->copy.write(stream, m->buffer, 0, src, inst->bytes, err);
   heddle__free(packed); /* write is finished with it */
   return s;
@@ -130,12 +137,28 @@ static heddle__packed *find_packed(heddle_model *m, const heddle__packed *like) 
   return NULL;
 }
 
+/* An upload is one piece of work for a watchdog, of which the length is known. */
+static uint64_t watchdog_of(const heddle_device *dev, uint64_t bytes) {
+  const uint64_t ns_per_byte = 10;
+  if (dev->watchdog_ns == 0 || bytes > (UINT64_MAX - dev->watchdog_ns) / ns_per_byte) return UINT64_MAX;
+  return dev->watchdog_ns + bytes * ns_per_byte;
+}
+
 static heddle_status sync_stream(upload *u, uint32_t device, uint64_t left_ns, heddle_error *err) {
   heddle_device *dev = u->plan->devices[device].dev;
+  const uint64_t most_ns = watchdog_of(dev, u->streams[device].bytes);
   bool quiet; /* where not, idle has failed, and the plugin keeps what it needs */
-  heddle_status s = heddle__device_settle(dev, u->streams[device], left_ns, &quiet, err);
-  dev->t->stream.close(u->streams[device]);
-  u->streams[device] = NULL;
+  heddle_status s =
+      heddle__device_settle(dev, u->streams[device].stream, left_ns < most_ns ? left_ns : most_ns, &quiet, err);
+  dev->t->stream.close(u->streams[device].stream);
+  u->streams[device].stream = NULL;
+  if (s == HEDDLE_ETIMEOUT && most_ns < left_ns) {
+    s = heddle__fail(err, HEDDLE_EDEVICE,
+                     "%s: upload of constants has not ended after %llu ms, over its watchdog_ms of %llu", dev->name,
+                     (unsigned long long)(most_ns / 1000000), (unsigned long long)(dev->watchdog_ns / 1000000));
+    heddle__device_fault(dev, 0, err != NULL ? err->text : NULL);
+    return heddle__at_device(s, err, dev->name);
+  }
   if (s == HEDDLE_ETIMEOUT)
     return heddle__prefix_on(
         dev->name, err, s,
@@ -150,7 +173,7 @@ static heddle_status sync_all(upload *u, uint64_t timeout_ns, heddle_error *err)
   heddle_status s = HEDDLE_OK;
   uint64_t start = heddle__now_ns();
   for (uint32_t i = 0; i < u->plan->n_devices; i++) {
-    if (u->streams[i] == NULL) continue;
+    if (u->streams[i].stream == NULL) continue;
     uint64_t passed = heddle__now_ns() - start;
     heddle_error why = {0};
     heddle_status one = sync_stream(u, i, passed < timeout_ns ? timeout_ns - passed : 0, &why);

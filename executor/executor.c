@@ -32,7 +32,7 @@ HEDDLE__COLD heddle_status heddle__single_ended(heddle_executor *ex, heddle_stat
                       "the executor cannot be used any more, since work on %s did not end after a failed run: ", hung);
     atomic_store(&ex->dead, ex->dead_words.status);
     heddle__prefix_on(hung, words, status,
-                      "%s did not end within 2 s, so that this executor cannot be used any more: ", hung);
+                      "%s did not end after the failure, so that this executor cannot be used any more: ", hung);
   }
   return status;
 }

@@ -9,6 +9,7 @@
 #include "core/error.h"
 #include "core/failure.h"
 #include "executor/profile.h"
+#include "executor/watchdog.h"
 
 #define SLICE_NS UINT64_C(100000000) /* a completion may never come: look at the streams this often */
 #define SPIN_NS UINT64_C(20000)
@@ -282,6 +283,10 @@ static heddle__run_end sleep_until_woken(trip *t, unsigned seen, uint32_t *dry) 
     if (atomic_load_explicit(&t->helm->waker->epoch, memory_order_acquire) != seen) return HEDDLE__RUN_DONE;
   }
   uint64_t until = now + SLICE_NS < deadline ? now + SLICE_NS : deadline;
+  if (t->b->has_watchdog) {
+    t->status = heddle__watchdog_look(t->b, now, &until, t->err);
+    if (t->status != HEDDLE_OK) return HEDDLE__RUN_FAILED;
+  }
   if (heddle__waker_wait(t->helm->waker, seen, until)) {
     *dry = 0;
     return HEDDLE__RUN_DONE;
@@ -322,21 +327,6 @@ static heddle__run_end run_one_host(trip *t, bool *moved, bool *left) {
   return t->status != HEDDLE_OK ? HEDDLE__RUN_FAILED : HEDDLE__RUN_DONE;
 }
 
-/* The first operator of a line that was submitted and is not known to have ended; HEDDLE__NONE: there is none. */
-static uint32_t suspect(const heddle__bound *b, const heddle__line *l) {
-  const heddle__program *p = b->program;
-  uint32_t found = HEDDLE__NONE;
-  for (uint32_t k = l->first; k < l->next; k++) {
-    const heddle__segment *seg = &p->segments[k];
-    for (uint32_t i = 0; i < seg->count && found == HEDDLE__NONE; i++) {
-      uint32_t step = p->order[seg->first + i];
-      if (p->plan->steps[step].kind == HEDDLE__STEP_OP) found = step;
-    }
-    if (seg->ordinal != 0 && heddle__fence_reached(l->fence, l->base + seg->ordinal)) found = HEDDLE__NONE;
-  }
-  return found;
-}
-
 /* What fails on one device because another was lost is told as that other's loss. */
 static HEDDLE__COLD void find_cause(trip *t) {
   for (uint32_t i = 0; i < t->b->n_lines && t->status != HEDDLE_EDEVICE; i++) {
@@ -344,7 +334,7 @@ static HEDDLE__COLD void find_cause(trip *t) {
     heddle_error why;
     if (l->dev == NULL || l->is_host || heddle__device_check(l->dev, &why) == HEDDLE_OK) continue;
     char what[256] = "";
-    uint32_t step = suspect(t->b, l);
+    uint32_t step = heddle__watchdog_suspect(t->b, l);
     if (step == HEDDLE__NONE && i + 1 < t->b->n_lines && t->b->lines[i + 1].dev == l->dev) continue;
     if (step != HEDDLE__NONE) heddle__program_say(t->b->program, step, what, sizeof what);
     if (!heddle__has_words(t->err, why.text)) heddle__prefix(t->err, HEDDLE_EDEVICE, "%s; ", why.text);
@@ -390,6 +380,7 @@ void heddle__run_reset(heddle__bound *b) {
     l->at = 0;
     l->done = 0;
     l->busy = false;
+    l->watched = HEDDLE__NONE;
   }
 }
 
@@ -404,6 +395,8 @@ void heddle__run_finish(heddle__bound *b) {
 bool heddle__run_drain(heddle__bound *b, uint64_t timeout_ns, char *what, size_t size) {
   uint64_t start = heddle__now_ns();
   bool drained = true;
+  for (uint32_t i = 0; i < b->n_lines; i++) /* what waits for a device that hangs does not end either */
+    if (b->lines[i].dev != NULL && b->lines[i].busy) timeout_ns = heddle__device_patience(b->lines[i].dev, timeout_ns);
   for (uint32_t i = 0; i < b->n_lines; i++) {
     heddle__line *l = &b->lines[i];
     if (l->is_host || l->stream == NULL || !l->busy) continue;
@@ -439,9 +432,11 @@ HEDDLE__COLD uint32_t heddle__run_say(const heddle__bound *b, char *out, size_t 
       if (g->by != HEDDLE__BY_FENCE || from->done < g->seq ||
           heddle__fence_reached(from->fence, from->base + g->ordinal))
         continue;
-      heddle__program_say_waited(p, g->step, what, sizeof what);
-      snprintf(out, size, "%s has not finished", what);
-      return g->step;
+      const uint32_t op = heddle__watchdog_suspect(b, from);
+      const uint32_t step = op != HEDDLE__NONE ? op : g->step;
+      heddle__program_say_waited(p, step, what, sizeof what);
+      snprintf(out, size, "%s%s has not finished", what, step != g->step ? ", or work near it," : "");
+      return step;
     }
   }
   for (uint32_t i = 0; i < b->n_lines; i++) {

@@ -2,6 +2,8 @@
  * executor keeps, and what cannot be saved. Every call of a run and of a creation fails in tests/python/test_survive.py.
  * labels: threads timeout: 60
  */
+#include "core/context.h"
+#include "core/failure.h"
 #include "executor/rig.h"
 
 /* sum = x + w on sim:0, gate = relu(sum) on sim:1, out = gate * x on cpu, as annotated; w is an input too. */
@@ -552,6 +554,89 @@ static void a_hang_is_not_survived(void **state) {
   heddle_context_release(t.ctx); /* what the hung work may touch is kept */
 }
 
+/* The run of which work hangs; what that may touch is kept, and counted until the model is released. */
+static void with_a_hang(const char *settings, uint32_t flags, uint64_t *took_ns) {
+  rig t;
+  sketch s = {0};
+  draw(&s, "sim:0", "sim:1");
+  uint64_t start = heddle__now_ns();
+  rig_make(&t, settings, &s,
+           &(heddle_model_options){.struct_size = sizeof(heddle_model_options),
+                                   .devices = "sim:0,sim:1,cpu",
+                                   .flags = flags,
+                                   .on_failure = "failover"});
+  set_both(&t, -20);
+  for (int i = 0; i < 3; i++) {
+    OK(heddle_executor_run(t.ex, 20000 * MS, &err));
+    check_output(&t, -20);
+  }
+  assert_true(stats_of(&t).failovers <= 2); /* each device may hang */
+  *took_ns = heddle__now_ns() - start;
+  heddle_executor_release(t.ex);
+  heddle_model_release(t.model);
+  heddle_graph_release(t.graph);
+  heddle_context_release(t.ctx);
+}
+
+static void a_watchdog_ends_a_hang(void **state) {
+  (void)state;
+  static const uint32_t flags[] = {0, HEDDLE_MODEL_NO_CAPTURE, HEDDLE_MODEL_NO_CAPTURE | HEDDLE_MODEL_SLOTS};
+  uint64_t whole_ns = 0, took_ns, longest_ns = 0;
+  with_a_hang("log=off", 0, &whole_ns);
+  for (int i = 0; i < 3; i++)
+    for (int command = 1; command <= 12; command++) {
+      char settings[128];
+      snprintf(settings, sizeof settings, "log=off;sim.hang=%d;sim.watchdog_ms=30", command);
+      with_a_hang(settings, flags[i], &took_ns);
+      if (took_ns > longest_ns) longest_ns = took_ns;
+    }
+  if (longest_ns > whole_ns + 15000 * MS) fail_msg("a failover took %.1f s", (double)longest_ns / 1e9);
+}
+
+/* The one that hangs is named, not the one that waits for it on another device; without a policy too. */
+static void a_watchdog_names_what_hangs(void **state) {
+  (void)state;
+  for (int device = 0; device < 2; device++) {
+    rig t;
+    char settings[160];
+    snprintf(settings, sizeof settings, "log=off;sim.%d.hang=%d;sim.watchdog_ms=40", device, device == 0 ? 3 : 1);
+    make_plain(&t, settings, NULL, 1);
+    set_both(&t, -20);
+    FAILS(heddle_executor_run(t.ex, 20000 * MS, &err), HEDDLE_EDEVICE);
+    SAYS(device == 0 ? "sim:0: " : "sim:1: ");
+    SAYS("over its watchdog_ms of 40");
+    assert_string_equal(heddle__failed_device(&err), device == 0 ? "sim:0" : "sim:1");
+    FAILS(heddle_executor_run(t.ex, 20000 * MS, &err), HEDDLE_EDEVICE);
+    heddle_executor_release(t.ex);
+    heddle_model_release(t.model);
+    heddle_graph_release(t.graph);
+    heddle_context_release(t.ctx);
+  }
+}
+
+/* Slow work that keeps its limit is none of a watchdog's business, however long all of it takes. */
+static void a_watchdog_counts_each_work(void **state) {
+  (void)state;
+  rig t;
+  make_plain(&t, "sim.delay_us=30000;sim.0.watchdog_ms=10000;sim.1.watchdog_ms=0", NULL, 1);
+  set_both(&t, -20);
+  OK(heddle_executor_run(t.ex, 20000 * MS, &err));
+  check_output(&t, -20);
+  end(&t);
+  heddle_context *ctx = NULL;
+  heddle_model *m = NULL;
+  sketch sum = {0};
+  draw(&sum, "sim:0", "sim:1");
+  heddle_graph *g = graph_of(&sum);
+  OK(heddle_context_create((heddle_setting[]){{"sim.1.watchdog_ms", "soon"}, {"log", "off"}}, 2, NULL, NULL, &ctx,
+                           &err));
+  heddle_model_options o = {.struct_size = sizeof o, .devices = "sim:0,sim:1,cpu"};
+  FAILS(heddle_model_create(ctx, g, NULL, &o, &m, &err), HEDDLE_ENODEV);
+  SAYS("watchdog_ms");
+  heddle_graph_release(g);
+  heddle_context_release(ctx);
+}
+
 static void words_that_are_no_policy(void **state) {
   (void)state;
   static const char *const bad[] = {"again", "retry:0", "retry:", "retry:1001", "retry:9999999999", "retry:1x", ""};
@@ -584,5 +669,5 @@ CASES(CASE(without_a_policy_it_is_an_error), CASE(a_lost_device_is_left_out), CA
       CASE(lost_by_another_executor), CASE(bound_memory_is_read_and_written_again), CASE(memory_of_the_lost_device),
       CASE(several_runs_in_flight), CASE(while_nobody_waits), CASE(a_run_up_to_a_node),
       CASE(a_profile_is_of_the_run_that_ended), CASE(other_shapes_and_parameters), CASE(a_plan_for_less_memory),
-      CASE(rules_and_kept_values), CASE(a_trace_has_a_span), CASE(a_hang_is_not_survived),
-      CASE(words_that_are_no_policy))
+      CASE(rules_and_kept_values), CASE(a_trace_has_a_span), CASE(a_hang_is_not_survived), CASE(a_watchdog_ends_a_hang),
+      CASE(a_watchdog_names_what_hangs), CASE(a_watchdog_counts_each_work), CASE(words_that_are_no_policy))
