@@ -116,7 +116,7 @@ heddle_status scalar_read(const heddle_pnode *node, scalar_call *out, heddle_err
   if (s == HEDDLE_OK) s = read_number(node, a->alpha, &out->alpha, out, err);
   if (s == HEDDLE_OK) s = read_number(node, a->beta, &out->beta, out, err);
   if (s != HEDDLE_OK) p_prefix(err, "node '%.200s': %.100s: ", node->name != NULL ? node->name : "", node->op);
-  out->alpha = (double)(float)out->alpha; /* as ONNX has them; the defaults too */
-  out->beta = (double)(float)out->beta;
+  out->alpha = scalar_single(out->alpha);
+  out->beta = scalar_single(out->beta);
   return s;
 }

@@ -32,6 +32,13 @@ typedef struct scalar_call {
   uint32_t attributes; /* of the node that were read */
 } scalar_call;
 
+/* A number in float32, as ONNX's attributes have them, and their defaults. By way of memory: GCC 12 at -O2 makes vectors of
+ * neighbouring conversions there and back, and drops them. */
+static inline double scalar_single(double x) {
+  const volatile float single = (float)x;
+  return (double)single;
+}
+
 /* HEDDLE_EUNSUPPORTED with the attribute where one is of another kind, or has a value that no variant has. */
 heddle_status scalar_read(const heddle_pnode *node, scalar_call *out, heddle_error *err);
 

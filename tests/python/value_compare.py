@@ -54,12 +54,19 @@ EXCEPTIONS = [(re.compile(f"(?:{op})$"), re.compile(f"(?:{types})$"), re.compile
     ("MeanVarianceNormalization", ".*", r":tiny", "the deviation of denormal numbers is below 1e-9, by which it divides"),
     ("Det", ".*", r":(huge|special|inf|nan|negative)", "the order of elimination decides what overflows"),
     ("CumSum|CumProd|Einsum|MatMul", ".*", r":(special|inf)", "an overflow on the way depends on the order"),
+    ("CausalConvWithState", ".*", r":huge", "an overflow on the way depends on the order"),
+    ("MaxPool", ".*", r":results xx", "the reference's Indices are not those of the window's maximum"),
+    ("GridSample", ".*", r"nearest.*:tiny", "a coordinate half-way between two elements, but for its rounding, takes either"),
 ]]
 
 
 # On one device only, by the word that check() has for it.
 ON_DEVICE = [("cpu with oneDNN", re.compile("(?:Relu|Clip|MaxPool|GlobalMaxPool)$"), re.compile(":(nan|special)"),
-              "oneDNN's maximum may give a number for a NaN (docs/cpu.md)")]
+              "oneDNN's maximum may give a number for a NaN (docs/cpu.md)"),
+             ("cpu with oneDNN", re.compile("Gelu$"), re.compile(":(inf|special)"),
+              "oneDNN's Gelu of an infinity is NaN (docs/cpu.md)"),
+             ("opencl:0", re.compile("Gelu$"), re.compile(":(inf|special)"),
+              "ONNX's formula is infinity times 0 at -infinity, and a driver's tanh may be one place off 1")]
 
 
 # Where the sign of a zero is left open: operator, rule of its bounds, device, why.
@@ -68,6 +75,7 @@ ZERO_EXCEPTIONS = [tuple(re.compile(f"(?:{words})$") for words in row[:3]) + row
      "-0 and 0 are equal, and IEEE 754 lets a maximum or minimum of both be either"),
     (".*", "sum|estimate|attention", ".*",
      "a sum of -0 alone is -0, or 0 where it begins with 0; terms that go under have no sign to sum"),
+    ("CausalConvWithState|LinearAttention", ".*", ".*", "a sum of terms that go under has no sign"),
     ("Elu", ".*", "cpu with oneDNN", "oneDNN computes Elu of -0 by the formula for negative numbers, which is 0 (docs/cpu.md)"),
 ]]
 

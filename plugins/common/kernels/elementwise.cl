@@ -223,7 +223,8 @@ DEVICE real k_mod(real x, real y) {
 DEVICE real k_power_real(real x, VALUE(VALUE(T1)) y) {
   if ((VALUE(T1))0.5f != (VALUE(T1))0) return pow(x, (real)y);
   const real size = pow(fabs(x), (real)y);
-  const int odd = ((long)y & 1) != 0 && (long)y > -9007199254740992L && (long)y < 9007199254740992L;
+  const real bound = (real)9007199254740992.0f; /* uint64 may be beyond what long has */
+  const int odd = (real)y > -bound && (real)y < bound && ((long)y & 1) != 0;
   return odd && copysign((real)1, x) < (real)0 ? -size : size;
 }
 #endif

@@ -1,5 +1,6 @@
 /* From a node to a more_op, and from that to a ref_op: what all operators of more/ have in common. */
 #include "more.h"
+#include "plugins/common/scalar.h"
 
 /* ---------------------------------------------------------------- a plan's steps */
 
@@ -149,7 +150,7 @@ int64_t more_int(more_plan *p, const char *name, int64_t absent) {
 double more_float(more_plan *p, const char *name, double absent) {
   double x = absent;
   if (more_ok(p)) take(p, attr_float(p->n->node, name, absent, &x, p->err));
-  return (double)(float)x; /* as ONNX has them; the defaults too */
+  return scalar_single(x);
 }
 
 const char *more_string(more_plan *p, const char *name, const char *absent) {
@@ -177,7 +178,7 @@ int64_t more_floats(more_plan *p, const char *name, double *out, int64_t cap) {
     more_refuse(p, "%s must be a list of up to %lld numbers", name, (long long)cap);
     return -1;
   }
-  for (uint64_t i = 0; i < attr->count; i++) out[i] = (double)(float)((const double *)attr->data)[i];
+  for (uint64_t i = 0; i < attr->count; i++) out[i] = scalar_single(((const double *)attr->data)[i]);
   return (int64_t)attr->count;
 }
 

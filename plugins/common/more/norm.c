@@ -239,7 +239,7 @@ static void run_loss(const more_op *m, const more_args *a, int64_t first, int64_
     const bool ignored = m->i[IGNORES] && label == m->i[IGNORED];
     if (!ignored && label >= 0 && label < classes) {
       weight = a->in[2] != NULL ? more_get(&m->in[2], a->in[2], label) : 1;
-      loss = weight * (log_sum - (more_get(&m->in[0], a->in[0], base + label * inner) - most));
+      loss = weight * -(more_get(&m->in[0], a->in[0], base + label * inner) - most - log_sum);
     }
     total += loss;
     weights += weight;
