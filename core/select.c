@@ -254,13 +254,12 @@ heddle_status heddle_context_select(heddle_context *ctx, const char *list, heddl
 
 /* ---- numbers */
 
-/* The device of a list, or NULL. kDLExtDev is the type of every other maker's device: two plugins in one list make it
- * ambiguous, and *other is the second. */
+/* The device of a list, or NULL. Two plugins in one list make kDLExtDev ambiguous, and *other is the second. */
 static heddle_device *numbered(heddle_device *const *list, size_t n, int32_t type, int32_t number,
                                heddle_device **other) {
   heddle_device *found = NULL;
   for (size_t i = 0; i < n; i++) {
-    if (list[i]->desc.type != type || number < 0 || list[i]->index != (uint32_t)number) continue;
+    if (!heddle__is_type(list[i]->desc.type, type) || number < 0 || list[i]->index != (uint32_t)number) continue;
     if (found == NULL) found = list[i];
     else if (type == HEDDLE_DEVICE_EXT && list[i]->plugin != found->plugin && *other == NULL) *other = list[i];
   }
@@ -274,7 +273,7 @@ static heddle_status numbered_in(heddle_device *const *list, size_t n, int32_t t
   if (other == NULL) return HEDDLE_OK;
   heddle_status s = heddle__fail(err, HEDDLE_EINVAL,
                                  "device %d of DLPack's type %d is ambiguous: it is %s and %s; name one of them in the "
-                                 "setting devices (HEDDLE_DEVICES), or by its own name",
+                                 "setting devices (HEDDLE_DEVICES), or by its own name or type",
                                  (int)number, (int)type, (*out)->name, other->name);
   *out = NULL;
   return s;

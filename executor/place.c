@@ -80,7 +80,18 @@ static const char *plugin_of(int32_t type) {
 static heddle_status wanted_type(heddle__plan *plan, const heddle__node *n, int32_t type, uint32_t *device,
                                  const char **cause, heddle_error *err) {
   for (uint32_t i = 0; i < plan->n_devices; i++) {
-    if (plan->devices[i].dev->desc.type != type) continue;
+    if (!heddle__is_type(plan->devices[i].dev->desc.type, type)) continue;
+    for (uint32_t k = i + 1; k < plan->n_devices && type == HEDDLE_DEVICE_EXT; k++) {
+      const heddle_device *a = plan->devices[i].dev, *b = plan->devices[k].dev;
+      if (!heddle__is_own_type(b->desc.type) || b->plugin == a->plugin) continue;
+      return heddle__at_node(
+          heddle__fail(
+              err, HEDDLE_EINVAL,
+              "%s: node '%s' is for a device of DLPack's type %d (device_index), which is ambiguous: %s and %s "
+              "are in use; place the node with a rule, or ignore the annotations",
+              plan->req.graph->source, n->name, (int)type, a->name, b->name),
+          err, (uint32_t)(n - plan->req.graph->nodes), n->name);
+    }
     *device = i;
     *cause = heddle__plan_format(plan, "device type %d", (int)type);
     return *cause != NULL ? HEDDLE_OK : heddle__no_memory(err, "a placement");

@@ -113,10 +113,17 @@ HEDDLE_API heddle_device *heddle_context_device(heddle_context *ctx, size_t i);
 HEDDLE_API heddle_status heddle_context_find_device(heddle_context *ctx, const char *name, heddle_device **out,
                                                     heddle_error *err);
 
-/* Finds the device that DLPack, TVM and numpy-like libraries identify as (type, number): the device of that DLPack type
+/* The device type of a plugin's devices where the plugin declares HEDDLE_DEVICE_EXT: a number from 0x01000000 to
+ * 0x01ffffff that depends only on the plugin's name. DLPack structs, TVM's devices and heddle_device_info carry it, so that
+ * devices of two plugins never have the same type and number: of two plugins whose names give one number, the second is
+ * refused. docs/dlpack.md has the rule. 0 for NULL and "". Any thread. */
+HEDDLE_API int32_t heddle_plugin_device_type(const char *plugin);
+
+/* Finds the device that DLPack, TVM and numpy-like libraries identify as (type, number): the device of that type
  * with that index within its plugin. Where two plugins have devices of one type, those of the setting "devices" take
- * precedence. *out is borrowed. HEDDLE_EINVAL where the type is kDLExtDev and two plugins still have such a device;
- * HEDDLE_ENODEV where there is none; the message lists the devices that exist. Any thread. */
+ * precedence. kDLExtDev (12) means the plugins that declare it. *out is borrowed. HEDDLE_EINVAL where the type is
+ * kDLExtDev and two plugins still have such a device; HEDDLE_ENODEV where there is none; the message lists the devices
+ * that exist. Any thread. */
 HEDDLE_API heddle_status heddle_context_dlpack_device(heddle_context *ctx, int32_t type, int32_t number,
                                                       heddle_device **out, heddle_error *err);
 
@@ -153,7 +160,7 @@ typedef struct heddle_device_info {
   uint64_t alignment;
   uint8_t uuid[16];
   uint32_t pci[4]; /* domain, bus, device, function; 0xffffffff where there is none */
-  int32_t type;    /* DLPack's device type */
+  int32_t type;    /* DLPack's device type; for HEDDLE_DEVICE_EXT heddle_plugin_device_type of the plugin */
   uint32_t index;  /* within its plugin */
   uint32_t compute_units;
   uint32_t is_default;                  /* 1: in the default list */
