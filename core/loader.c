@@ -57,6 +57,8 @@ static heddle_status negotiate(heddle__plugin *p, const heddle_plugin *theirs, h
   if (!is_name(theirs->name))
     return heddle__fail(err, HEDDLE_EABI, "its name is no lower-case word of at most %zu letters, digits and '_'",
                         sizeof p->name - 1);
+  if (heddle__is_group(theirs->name, strlen(theirs->name)))
+    return heddle__fail(err, HEDDLE_EABI, "its name, '%s', means several devices in a list", theirs->name);
   memcpy(p->name, theirs->name, strlen(theirs->name) + 1);
   if (p->manifest != NULL && strcmp(p->said, p->name) != 0)
     return heddle__fail(err, HEDDLE_EABI, "it is plugin '%s', and its manifest %s says '%s'", p->name, p->manifest,

@@ -7,6 +7,7 @@
 
 #include "core/error.h"
 #include "core/failure.h"
+#include "core/registry.h"
 #include "executor/ask.h"
 #include "executor/foreign.h"
 #include "executor/place/placer.h"
@@ -52,6 +53,17 @@ static uint32_t find_device(const heddle__plan *plan, const char *name) {
     if (is_named(plan->devices[i].dev, name)) return i;
   }
   return HEDDLE__NONE;
+}
+
+/* A name that means several devices is the first of them in use. */
+static heddle_status find_group(const heddle__plan *plan, const char *name, uint32_t *device, heddle_error *err) {
+  if (!heddle__is_group(name, strlen(name))) return HEDDLE_OK;
+  heddle_device *devices[64];
+  size_t n = plan->n_devices < 64 ? plan->n_devices : 64, index;
+  for (size_t i = 0; i < n; i++) devices[i] = plan->devices[i].dev;
+  heddle_status s = heddle__group_among(plan->req.ctx, name, devices, n, &index, err);
+  if (s == HEDDLE_OK && index < n) *device = (uint32_t)index;
+  return s;
 }
 
 static void list_devices(const heddle__plan *plan, char *out, size_t size) {
@@ -127,13 +139,17 @@ static heddle_status wanted(heddle__plan *plan, const heddle__node *n, uint32_t 
   }
   *device = find_device(plan, n->device);
   *cause = "annotation";
+  if (*device == HEDDLE__NONE) {
+    heddle_status s = find_group(plan, n->device, device, err);
+    if (s != HEDDLE_OK) return s;
+  }
   if (*device != HEDDLE__NONE || plan->req.is_spare) return HEDDLE_OK;
   char list[256];
   list_devices(plan, list, sizeof list);
   return heddle__at_node(
       heddle__fail(err, HEDDLE_ENODEV,
                    "%s: node '%s' is annotated for device '%s', which is not among the devices in use (%s): add it "
-                   "to the list, or place the node with a rule (%s=%s)",
+                   "to the list, place the node with a rule (%s=%s), or ignore the annotations",
                    plan->req.graph->source, n->name, n->device, list, n->name, plan->devices[0].dev->name),
       err, (uint32_t)(n - plan->req.graph->nodes), n->name);
 }

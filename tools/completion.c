@@ -113,7 +113,8 @@ static const struct fixed {
              {"timer", "host device"},
              {"log", "off error warn info debug trace"},
              {"plugin_trust", "any"},
-             {"place", "auto"}};
+             {"place", "auto off"},
+             {"annotations", "on off"}};
 
 static bool offer_fixed(const typed *t, const char *name) {
   for (size_t i = 0; i < sizeof fixed / sizeof fixed[0]; i++) {

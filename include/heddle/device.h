@@ -107,7 +107,7 @@ HEDDLE_API heddle_status heddle_context_plugin(heddle_context *ctx, size_t i, he
 HEDDLE_API size_t heddle_context_device_count(heddle_context *ctx);
 HEDDLE_API heddle_device *heddle_context_device(heddle_context *ctx, size_t i);
 
-/* Finds a device by name: "cpu" (the first of the plugin), "sim:1". *out is borrowed for the life of the context. Loads
+/* Finds a device by name: "cpu" (the first of the plugin), "sim:1", "gpu" (the first GPU). *out is borrowed for the life of the context. Loads
  * the plugins that may have it, and may block in drivers. HEDDLE_ENODEV where there is no such device; the message
  * lists the devices that exist, and why the others are not available. */
 HEDDLE_API heddle_status heddle_context_find_device(heddle_context *ctx, const char *name, heddle_device **out,
@@ -127,7 +127,8 @@ HEDDLE_API int32_t heddle_plugin_device_type(const char *plugin);
 HEDDLE_API heddle_status heddle_context_dlpack_device(heddle_context *ctx, int32_t type, int32_t number,
                                                       heddle_device **out, heddle_error *err);
 
-/* Resolves a list such as "vulkan:0,cuda?,cpu" (in order of preference; '?' marks an optional device). With list NULL
+/* Resolves a list such as "vulkan:0,cuda?,cpu" (in order of preference; '?' marks an optional device). "gpu", "gpu:1",
+ * "all" and patterns such as "opencl:*" name several devices (docs/placement.md). With list NULL
  * it resolves the setting "devices", or without one the default: real accelerators first, one API for each physical
  * device, then cpu. Writes at most cap devices (borrowed) to out and the total number to *n. origin, which may be NULL,
  * receives the origin of the list. HEDDLE_ENODEV where a required device is missing or the list yields no device. */
