@@ -1,4 +1,4 @@
-/* core/device_group.c: names that mean several devices in a list: "gpu", "gpu:1", "all", and patterns such as "opencl:*". */
+/* core/device_group.c: names that mean several devices in a list: "gpu", "gpu:1", "all", and patterns such as "sim:*". */
 #include <fnmatch.h>
 #include <string.h>
 
@@ -7,15 +7,6 @@
 #include "core/registry.h"
 
 enum { MOST_NAME = 100 };
-
-/* DLPack's types of GPUs, beyond the plugins that are here: metal, oneapi, webgpu. */
-static bool is_gpu(const heddle_device *d) {
-  static const int32_t types[] = {
-      HEDDLE_DEVICE_CUDA, HEDDLE_DEVICE_ROCM, HEDDLE_DEVICE_VULKAN, HEDDLE_DEVICE_OPENCL, 8, 14, 15};
-  bool is = false;
-  for (size_t i = 0; i < sizeof types / sizeof types[0]; i++) is = is || d->desc.type == types[i];
-  return is && (d->desc.caps & HEDDLE_CAP_HOST_CORES) == 0;
-}
 
 bool heddle__is_group(const char *name, size_t n) {
   return (n == 3 && (memcmp(name, "gpu", 3) == 0 || memcmp(name, "all", 3) == 0)) ||
@@ -40,7 +31,7 @@ static heddle_status read_name(const char *name, size_t n, char out[MOST_NAME], 
     }
   }
   if (good) return HEDDLE_OK;
-  return heddle__fail(err, HEDDLE_EINVAL, "'%.*s' names no devices; several are named \"gpu\", \"all\" or \"opencl:*\"",
+  return heddle__fail(err, HEDDLE_EINVAL, "'%.*s' names no devices; several are named \"gpu\", \"all\" or \"sim:*\"",
                       n < MOST_NAME ? (int)n : MOST_NAME, name);
 }
 
@@ -88,7 +79,7 @@ static heddle_status fill(heddle_context *ctx, const char *name, uint32_t gpu, l
   uint32_t number = 0;
   for (size_t i = 0; !is_of_plugin(name) && i < ctx->n_defaults && s == HEDDLE_OK; i++) {
     heddle_device *d = ctx->defaults[i];
-    if (gpus ? is_gpu(d) && (gpu == UINT32_MAX || number++ == gpu) : all || fnmatch(name, d->name, 0) == 0)
+    if (gpus ? heddle__is_gpu(d) && (gpu == UINT32_MAX || number++ == gpu) : all || fnmatch(name, d->name, 0) == 0)
       s = add(l, d, err);
   }
   for (size_t i = 0; !gpus && i < ctx->plugins.count && s == HEDDLE_OK; i++) {

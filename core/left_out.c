@@ -43,16 +43,12 @@ static heddle_status explain(heddle_context *ctx, const char *name, each_fn each
              : give(heddle__format("%s %s: no plugin has that name", name, begin), NULL, each, user, err);
 }
 
-/* Why there is no GPU: the reasons of the plugins that have some. */
+/* Why there is no GPU: the reasons of the plugins that are not used. */
 static heddle_status explain_gpu(heddle_context *ctx, const char *name, each_fn each, void *user, heddle_error *err) {
-  static const char *const kinds[] = {"cuda", "rocm", "vulkan", "opencl"};
   char *text = heddle__format("%s was preferred and is left out: there is no such GPU", name);
   for (size_t i = 0; i < ctx->plugins.count && text != NULL; i++) {
     const heddle__plugin *p = ctx->plugins.data[i];
-    bool is = false;
-    for (size_t k = 0; k < sizeof kinds / sizeof kinds[0]; k++)
-      is = is || (p->reason != NULL && heddle__may_be(p, kinds[k], strlen(kinds[k])));
-    if (!is) continue;
+    if (!atomic_load(&p->seen) || p->reason == NULL) continue;
     char *more = heddle__format("%s; %s: %s", text, p->path, p->reason);
     heddle__free(text);
     text = more;

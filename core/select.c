@@ -20,6 +20,14 @@ static const int32_t apis[] = {
     HEDDLE_DEVICE_OPENCL,
 };
 
+bool heddle__is_gpu(const heddle_device *d) {
+  static const int32_t others[] = {8, 14, 15}; /* of plugins that are not here: metal, oneapi, webgpu */
+  bool is = false;
+  for (size_t i = 0; i < sizeof apis / sizeof apis[0]; i++) is = is || d->desc.type == apis[i];
+  for (size_t i = 0; i < sizeof others / sizeof others[0]; i++) is = is || d->desc.type == others[i];
+  return is && (d->desc.caps & HEDDLE_CAP_HOST_CORES) == 0;
+}
+
 /* Lower is sooner; what is none of them comes after, the cpu last. */
 static int rank(const heddle_device *d) {
   int n = (int)(sizeof apis / sizeof apis[0]);

@@ -11,6 +11,8 @@ import (
 )
 
 const (
+	// ModuleVersion is the version of this module, and of the libheddle that it is made for.
+	ModuleVersion = "0.1.0"
 	// TVMVersion is the version of TVM's C API, and of its graphs and libraries, that names and meanings here follow. What
 	// the library itself is, Version says.
 	TVMVersion = "0.14.0"

@@ -54,6 +54,9 @@ func Default() (*Runtime, error) {
 	if process.rt != nil {
 		return process.rt, nil
 	}
+	if err := checkVersion(Version()); err != nil {
+		return nil, err
+	}
 	err := newErr()
 	defer freeErr(err)
 	var c *C.heddle_context
@@ -67,6 +70,9 @@ func Default() (*Runtime, error) {
 // NewRuntime makes a runtime of its own; settings are stronger than environment and configuration file. It may try
 // plugins, and blocks meanwhile.
 func NewRuntime(settings Settings) (*Runtime, error) {
+	if err := checkVersion(Version()); err != nil {
+		return nil, err
+	}
 	n := len(settings)
 	list := (*[1 << 20]C.heddle_setting)(C.calloc(C.size_t(n+1), C.size_t(unsafe.Sizeof(C.heddle_setting{}))))
 	if list == nil {

@@ -100,6 +100,8 @@ def test_the_tool_runs(fresh):
     assert {"cpu:0", "sim:0"} <= {d["name"] for d in shown["devices"]}
     assert {p["path"] for p in shown["plugins"]} >= {str(files(fresh) / "lib/heddle/plugins" / f"libheddle_plugin_{name}.so")
                                                      for name in ("cpu", "sim", "null")}
+    folders = {str(pathlib.Path(p["path"]).parent) for p in shown["plugins"]}  # not those of the prefix that was copied
+    assert folders - {"/usr/local/lib/heddle/plugins"} == {str(files(fresh) / "lib/heddle/plugins")}
     words = ["examples/digits/digits.json", "--device", "cpu,sim:0", "--random", "--output-dir", "."]
     run(fresh, "heddle", "run", *words)
     assert numpy.load(fresh.parent / "output_0.npy").shape == (1, 10)
