@@ -77,6 +77,12 @@ static heddle_status describe(heddle_device *dev, heddle_error *err) {
   if (d->import_alignment != 0 && p->tables.memory.import_host == NULL)
     return heddle__fail(err, HEDDLE_EABI, "device %u: import_alignment is given and memory.import_host is missing",
                         (unsigned)dev->index);
+  if (d->type <= 0 || heddle__is_own_type(d->type))
+    return heddle__fail(err, HEDDLE_EABI,
+                        "device %u: type %d is no type of DLPack's; devices that it does not know have "
+                        "HEDDLE_DEVICE_EXT",
+                        (unsigned)dev->index, (int)d->type);
+  d->type = heddle__device_type(d->type, p->name);
   s = heddle__tables_fit(&p->tables, d, err);
   return s == HEDDLE_OK ? s : heddle__prefix(err, s, "device %u: ", (unsigned)dev->index);
 }

@@ -51,6 +51,24 @@ struct heddle_device {
   atomic_bool hung;           /* its work was found not to end: later waits for it are short */
 };
 
+/* Plugins that declare HEDDLE_DEVICE_EXT have types of their own, from this number on: 2^24 of them, far above DLPack's
+ * types, TVM's own and TVM's numbers of remote devices. */
+#define HEDDLE__OWN_TYPES INT32_C(0x01000000)
+
+/* core/device_type.c: the number of a device's type, where it is carried with a device: the declared one, but for
+ * HEDDLE_DEVICE_EXT heddle_plugin_device_type of the plugin's name. */
+int32_t heddle__device_type(int32_t declared, const char *plugin);
+
+static inline bool heddle__is_own_type(int32_t type) {
+  return type >= HEDDLE__OWN_TYPES && type < 2 * HEDDLE__OWN_TYPES;
+}
+
+/* Does a number that a caller or a graph gave mean devices of a type? kDLExtDev means those of all plugins that declare
+ * it. */
+static inline bool heddle__is_type(int32_t type, int32_t number) {
+  return type == number || (number == HEDDLE_DEVICE_EXT && heddle__is_own_type(type));
+}
+
 static inline bool heddle__device_inline(const heddle_device *d) {
   return (d->desc.caps & HEDDLE_CAP_INLINE) != 0;
 }

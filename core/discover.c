@@ -14,6 +14,7 @@
 #include "core/parts.h"
 #include "core/probe.h"
 #include "core/registry.h"
+#include "core/system_prefix.h"
 
 #define FILE_PREFIX "libheddle_plugin_"
 #define FILE_SUFFIX ".so"
@@ -211,8 +212,16 @@ static heddle_status find_all(heddle_context *ctx, heddle_error *err) {
     else s = add_folder(ctx, path, "beside libheddle", false, &seen, err);
     heddle__free(path);
   }
+  const char *prefix = heddle__system_prefix();
+  if (s == HEDDLE_OK && prefix[0] != '\0') {
+    char *path = heddle__format("%s/lib/heddle/plugins", prefix);
+    s = path != NULL ? add_folder(ctx, path, "the installed folder", false, &seen, err)
+                     : heddle__no_memory(err, "the list of plugins");
+    heddle__free(path);
+  }
 #ifdef HEDDLE_INSTALLED_PLUGINS
-  if (s == HEDDLE_OK) s = add_folder(ctx, HEDDLE_INSTALLED_PLUGINS, "the installed folder", false, &seen, err);
+  if (s == HEDDLE_OK && prefix[0] == '\0')
+    s = add_folder(ctx, HEDDLE_INSTALLED_PLUGINS, "the installed folder", false, &seen, err);
 #endif
   if (s == HEDDLE_OK && heddle__config_get(ctx->config, "plugin_path", &value, &origin) &&
       !heddle__config_is_off(value))

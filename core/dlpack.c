@@ -170,7 +170,7 @@ static heddle_status find_device(const dl_tensor *d, const heddle_tensor *own, h
     heddle_context_release(ctx); /* the process keeps it */
     return s;
   }
-  if ((*dev)->desc.type == d->device_type && d->device_id == (int32_t)(*dev)->index) return HEDDLE_OK;
+  if (heddle__is_type((*dev)->desc.type, d->device_type) && d->device_id == (int32_t)(*dev)->index) return HEDDLE_OK;
   return heddle__fail_on((*dev)->name, err, HEDDLE_EINVAL,
                          "the tensor is on device %d of DLPack's type %d, not on %s: name its own, or copy it",
                          d->device_id, d->device_type, (*dev)->name);

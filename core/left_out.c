@@ -43,6 +43,29 @@ static heddle_status explain(heddle_context *ctx, const char *name, each_fn each
              : give(heddle__format("%s %s: no plugin has that name", name, begin), NULL, each, user, err);
 }
 
+/* Why there is no GPU: the reasons of the plugins that are not used. */
+static heddle_status explain_gpu(heddle_context *ctx, const char *name, each_fn each, void *user, heddle_error *err) {
+  char *text = heddle__format("%s was preferred and is left out: there is no such GPU", name);
+  for (size_t i = 0; i < ctx->plugins.count && text != NULL; i++) {
+    const heddle__plugin *p = ctx->plugins.data[i];
+    if (!atomic_load(&p->seen) || p->reason == NULL) continue;
+    char *more = heddle__format("%s; %s: %s", text, p->path, p->reason);
+    heddle__free(text);
+    text = more;
+  }
+  return give(text, NULL, each, user, err);
+}
+
+/* Is there a device of a name? */
+static bool is_there(heddle_context *ctx, const char *name) {
+  heddle_device *dev, **members = NULL;
+  size_t count = 0;
+  if (!heddle__is_group(name, strlen(name))) return heddle_context_find_device(ctx, name, &dev, NULL) == HEDDLE_OK;
+  (void)heddle__group_of(ctx, name, strlen(name), &members, &count, NULL);
+  heddle__free(members);
+  return count > 0;
+}
+
 /* The devices of a list that may be missing, and are. */
 static heddle_status explain_list(heddle_context *ctx, const char *list, each_fn each, void *user, heddle_error *err) {
   char name[MOST_NAME];
@@ -51,11 +74,12 @@ static heddle_status explain_list(heddle_context *ctx, const char *list, each_fn
     size_t whole = strcspn(at, ","), n = whole;
     while (n > 0 && at[n - 1] == ' ') n--;
     if (n > 1 && n <= MOST_NAME && at[n - 1] == '?') {
-      heddle_device *dev;
       memcpy(name, at, n - 1);
       name[n - 1] = '\0';
-      heddle_status s = heddle_context_find_device(ctx, name, &dev, NULL);
-      if (s != HEDDLE_OK) s = explain(ctx, name, each, user, err);
+      const bool gpu = strncmp(name, "gpu", 3) == 0 && heddle__is_group(name, n - 1) && strchr(name, '*') == NULL;
+      heddle_status s = is_there(ctx, name) ? HEDDLE_OK
+                        : gpu               ? explain_gpu(ctx, name, each, user, err)
+                                            : explain(ctx, name, each, user, err);
       if (s != HEDDLE_OK) return s;
     }
     at += whole;

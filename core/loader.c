@@ -57,6 +57,8 @@ static heddle_status negotiate(heddle__plugin *p, const heddle_plugin *theirs, h
   if (!is_name(theirs->name))
     return heddle__fail(err, HEDDLE_EABI, "its name is no lower-case word of at most %zu letters, digits and '_'",
                         sizeof p->name - 1);
+  if (heddle__is_group(theirs->name, strlen(theirs->name)))
+    return heddle__fail(err, HEDDLE_EABI, "its name, '%s', means several devices in a list", theirs->name);
   memcpy(p->name, theirs->name, strlen(theirs->name) + 1);
   if (p->manifest != NULL && strcmp(p->said, p->name) != 0)
     return heddle__fail(err, HEDDLE_EABI, "it is plugin '%s', and its manifest %s says '%s'", p->name, p->manifest,
@@ -141,6 +143,20 @@ static const heddle_plugin *enter(heddle__plugin *p, heddle_error *err) {
   return root;
 }
 
+/* Plugins of the type HEDDLE_DEVICE_EXT are told apart by a number of their name. */
+static heddle_status check_type(const heddle__plugin *p, const heddle_device *dev, heddle_error *why) {
+  for (size_t i = 0; i < p->ctx->plugins.count && heddle__is_own_type(dev->desc.type); i++) {
+    const heddle__plugin *other = p->ctx->plugins.data[i];
+    if (other == p || !atomic_load(&other->seen) || other->reason != NULL) continue;
+    for (uint32_t k = 0; k < other->n_devices; k++)
+      if (other->devices[k]->desc.type == dev->desc.type)
+        return heddle__fail(why, HEDDLE_EABI,
+                            "the device type %d, which its name gives, is that of plugin '%s' (%s): rename one of them",
+                            (int)dev->desc.type, other->name, other->path);
+  }
+  return HEDDLE_OK;
+}
+
 static heddle_status list_devices(heddle__plugin *p, heddle_error *why) {
   uint32_t count = 0;
   step(p, "device_count");
@@ -156,6 +172,8 @@ static heddle_status list_devices(heddle__plugin *p, heddle_error *why) {
     s = heddle__device_create(p, i, &dev, why);
     if (s != HEDDLE_OK) break;
     p->devices[p->n_devices++] = dev;
+    s = check_type(p, dev, why);
+    if (s != HEDDLE_OK) break;
   }
   return s;
 }

@@ -141,6 +141,18 @@ heddle_status heddle__tables_fit(const heddle__tables *t, const heddle_pdevice_d
 /* core/host.c: the table of services, for the entry and the instance of a plugin. */
 void heddle__host_init(heddle_host *host, heddle__plugin *plugin);
 
+/* core/device_group.c: does a name of a list mean several devices ("gpu", "gpu:1", "all", "sim:*")? group gives them, none
+ * where there are none; *out is freed with heddle__free. among gives the first of some devices that is one of them; n where
+ * none is. HEDDLE_EINVAL for what is no name. */
+bool heddle__is_group(const char *name, size_t n);
+heddle_status heddle__group_of(heddle_context *ctx, const char *name, size_t n, heddle_device ***out, size_t *count,
+                               heddle_error *err);
+heddle_status heddle__group_among(heddle_context *ctx, const char *name, heddle_device *const *devices, size_t n,
+                                  size_t *index, heddle_error *err);
+
+/* core/select.c: has a device the type of a GPU, and does not compute on the host's cores? */
+bool heddle__is_gpu(const heddle_device *d);
+
 /* core/select.c: sorts the default list and gives every other device its reason. */
 heddle_status heddle__defaults_init(heddle_context *ctx, heddle_error *err);
 

@@ -20,6 +20,14 @@ static const int32_t apis[] = {
     HEDDLE_DEVICE_OPENCL,
 };
 
+bool heddle__is_gpu(const heddle_device *d) {
+  static const int32_t others[] = {8, 14, 15}; /* of plugins that are not here: metal, oneapi, webgpu */
+  bool is = false;
+  for (size_t i = 0; i < sizeof apis / sizeof apis[0]; i++) is = is || d->desc.type == apis[i];
+  for (size_t i = 0; i < sizeof others / sizeof others[0]; i++) is = is || d->desc.type == others[i];
+  return is && (d->desc.caps & HEDDLE_CAP_HOST_CORES) == 0;
+}
+
 /* Lower is sooner; what is none of them comes after, the cpu last. */
 static int rank(const heddle_device *d) {
   int n = (int)(sizeof apis / sizeof apis[0]);
@@ -163,13 +171,25 @@ static heddle_status find_named(heddle_context *ctx, const char *name, size_t n,
   return HEDDLE_OK;
 }
 
+/* The first GPU, or the one with a number. */
+static heddle_status first_of(heddle_context *ctx, const char *name, heddle_device **out, heddle_error *err) {
+  heddle_device **members = NULL;
+  size_t count = 0;
+  heddle_status s = heddle__group_of(ctx, name, strlen(name), &members, &count, err);
+  if (count > 0) *out = members[0];
+  heddle__free(members);
+  return s;
+}
+
 heddle_status heddle_context_find_device(heddle_context *ctx, const char *name, heddle_device **out,
                                          heddle_error *err) {
   if (ctx == NULL || name == NULL || out == NULL)
     return heddle__fail(err, HEDDLE_EINVAL, "find_device: context, name or out is NULL");
-  heddle_device *found;
+  heddle_device *found = NULL;
   heddle_status s = heddle__check_fork(err);
-  if (s == HEDDLE_OK) s = find_named(ctx, name, strlen(name), &found, err);
+  if (s == HEDDLE_OK && heddle__is_group(name, strlen(name)) && strchr(name, '*') == NULL && name[0] == 'g')
+    s = first_of(ctx, name, &found, err);
+  else if (s == HEDDLE_OK) s = find_named(ctx, name, strlen(name), &found, err);
   if (s != HEDDLE_OK) return s;
   if (found == NULL) return not_there(ctx, name, strlen(name), NULL, err);
   *out = found;
@@ -185,11 +205,30 @@ typedef struct result {
   heddle_device **taken; /* n of them */
 } result;
 
-static void append(result *r, heddle_device *d) {
+static heddle_status append(result *r, heddle_device *d, heddle_error *err) {
   for (size_t i = 0; i < r->n; i++)
-    if (r->taken[i] == d) return; /* named twice is named once */
+    if (r->taken[i] == d) return HEDDLE_OK; /* named twice is named once */
+  heddle_device **grown = heddle__grow(r->taken, r->n, r->n + 1, sizeof *grown);
+  if (grown == NULL) return heddle__no_memory(err, "a list of devices");
+  r->taken = grown;
   if (r->n < r->cap) r->out[r->n] = d;
   r->taken[r->n++] = d;
+  return HEDDLE_OK;
+}
+
+/* One name of a list; *any is false where there is no such device. */
+static heddle_status append_named(heddle_context *ctx, const char *name, size_t n, result *r, bool *any,
+                                  heddle_error *err) {
+  heddle_device *one = NULL, **several = NULL;
+  size_t count = 0;
+  heddle_status s = HEDDLE_OK;
+  if (heddle__is_group(name, n)) s = heddle__group_of(ctx, name, n, &several, &count, err);
+  else s = find_named(ctx, name, n, &one, err);
+  *any = one != NULL || count > 0;
+  if (one != NULL) s = append(r, one, err);
+  for (size_t i = 0; i < count && s == HEDDLE_OK; i++) s = append(r, several[i], err);
+  heddle__free(several);
+  return s;
 }
 
 static heddle_status select_list(heddle_context *ctx, const char *list, const char *origin, result *r,
@@ -200,12 +239,11 @@ static heddle_status select_list(heddle_context *ctx, const char *list, const ch
     while (n > 0 && p[n - 1] == ' ') n--;
     bool preferred = n > 0 && p[n - 1] == '?';
     if (preferred) n--;
-    heddle_device *d;
-    heddle_status s = find_named(ctx, p, n, &d, err);
+    bool any;
+    heddle_status s = append_named(ctx, p, n, r, &any, err);
     if (s != HEDDLE_OK) return heddle__prefix(err, s, "device list '%.200s' (%s): ", list, origin);
-    if (d != NULL) append(r, d);
-    else if (!preferred) return not_there(ctx, p, n, origin, err);
-    else heddle__logf(&ctx->log, HEDDLE_LOG_INFO, "select", "'%.*s' was preferred and is not there", (int)n, p);
+    if (!any && !preferred) return not_there(ctx, p, n, origin, err);
+    if (!any) heddle__logf(&ctx->log, HEDDLE_LOG_INFO, "select", "'%.*s' was preferred and is not there", (int)n, p);
     p += whole;
     if (*p == '\0') return HEDDLE_OK;
   }
@@ -221,18 +259,11 @@ heddle_status heddle_context_select(heddle_context *ctx, const char *list, heddl
   if (list == NULL && !heddle__config_get(ctx->config, "devices", &list, &from)) from = "default";
   if (list != NULL && heddle__config_is_off(list))
     return heddle__fail(err, HEDDLE_ENODEV, "devices are switched off: the list is '%s' (%s)", list, from);
-  size_t most = 1;
-  for (const char *p = list; p != NULL && *p != '\0'; p++) most += *p == ',';
-  if (list == NULL) {
-    s = heddle__want(ctx, NULL, 0, err);
-    if (s != HEDDLE_OK) return s;
-    most = ctx->n_defaults;
-  }
-  result r = {out, cap, 0, heddle__alloc(most, sizeof(heddle_device *))};
-  if (r.taken == NULL) return heddle__no_memory(err, "a list of devices");
+  if (list == NULL) s = heddle__want(ctx, NULL, 0, err);
+  if (s != HEDDLE_OK) return s;
+  result r = {out, cap, 0, NULL};
   if (list != NULL) s = select_list(ctx, list, from, &r, err);
-  else
-    for (size_t i = 0; i < ctx->n_defaults; i++) append(&r, ctx->defaults[i]);
+  for (size_t i = 0; list == NULL && i < ctx->n_defaults && s == HEDDLE_OK; i++) s = append(&r, ctx->defaults[i], err);
   heddle__free(r.taken);
   if (s != HEDDLE_OK) return s;
   if (r.n == 0) {
@@ -254,13 +285,12 @@ heddle_status heddle_context_select(heddle_context *ctx, const char *list, heddl
 
 /* ---- numbers */
 
-/* The device of a list, or NULL. kDLExtDev is the type of every other maker's device: two plugins in one list make it
- * ambiguous, and *other is the second. */
+/* The device of a list, or NULL. Two plugins in one list make kDLExtDev ambiguous, and *other is the second. */
 static heddle_device *numbered(heddle_device *const *list, size_t n, int32_t type, int32_t number,
                                heddle_device **other) {
   heddle_device *found = NULL;
   for (size_t i = 0; i < n; i++) {
-    if (list[i]->desc.type != type || number < 0 || list[i]->index != (uint32_t)number) continue;
+    if (!heddle__is_type(list[i]->desc.type, type) || number < 0 || list[i]->index != (uint32_t)number) continue;
     if (found == NULL) found = list[i];
     else if (type == HEDDLE_DEVICE_EXT && list[i]->plugin != found->plugin && *other == NULL) *other = list[i];
   }
@@ -274,7 +304,7 @@ static heddle_status numbered_in(heddle_device *const *list, size_t n, int32_t t
   if (other == NULL) return HEDDLE_OK;
   heddle_status s = heddle__fail(err, HEDDLE_EINVAL,
                                  "device %d of DLPack's type %d is ambiguous: it is %s and %s; name one of them in the "
-                                 "setting devices (HEDDLE_DEVICES), or by its own name",
+                                 "setting devices (HEDDLE_DEVICES), or by its own name or type",
                                  (int)number, (int)type, (*out)->name, other->name);
   *out = NULL;
   return s;

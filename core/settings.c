@@ -8,7 +8,8 @@
 #include "heddle/text.h"
 
 /* What the library reads; a name that ends with a dot has any names under it. */
-static const char *const names[] = {"config",
+static const char *const names[] = {"annotations",
+                                    "config",
                                     "devices",
                                     "fault.delay_us",
                                     "fault.drop_signal",

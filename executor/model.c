@@ -14,6 +14,7 @@
 #include "executor/optimize.h"
 #include "executor/place/placer.h"
 #include "executor/program.h"
+#include "executor/rules.h"
 #include "executor/stages.h"
 #include "executor/survive.h"
 
@@ -82,33 +83,6 @@ static heddle_status take_devices(heddle_model *m, const char *list, heddle_erro
   return HEDDLE_OK;
 }
 
-static heddle_status take_rule(heddle_model *m, const char *text, heddle_error *err) {
-  const char *equals = text != NULL ? strrchr(text, '=') : NULL;
-  if (text != NULL && strcmp(text, "auto") == 0) {
-    m->flags |= HEDDLE_MODEL_PLACE_AUTO;
-    return HEDDLE_OK;
-  }
-  if (equals == NULL || equals == text || equals[1] == '\0')
-    return heddle__fail(err, HEDDLE_EINVAL,
-                        "placement rule '%s': expected PATTERN=DEVICE, such as 'conv*=cpu', or auto",
-                        text != NULL ? text : "(null)");
-  heddle_device *dev = NULL;
-  heddle_status s = heddle_context_find_device(m->ctx, equals + 1, &dev, err);
-  if (s != HEDDLE_OK) return heddle__prefix(err, s, "placement rule '%s': ", text);
-  uint32_t index = 0;
-  while (index < m->n_devices && m->devices[index] != dev) index++;
-  if (index == m->n_devices)
-    return heddle__fail_on(dev->name, err, HEDDLE_EINVAL,
-                           "placement rule '%s': %s is not among the devices in use; add it to their "
-                           "list",
-                           text, dev->name);
-  heddle__rule *r = &m->rules[m->n_rules++];
-  r->device = index;
-  r->text = heddle__strdup(text);
-  r->pattern = heddle__strndup(text, (size_t)(equals - text));
-  return r->text != NULL && r->pattern != NULL ? HEDDLE_OK : heddle__no_memory(err, "a placement rule");
-}
-
 static heddle_status take_param(heddle_model *m, uint32_t arg, const struct heddle__param *param, heddle_error *err) {
   const heddle__constant *c = &param->value;
   heddle_status s = heddle__model_fits(m, arg, c->dtype, c->ndim, c->shape, err);
@@ -172,15 +146,9 @@ static heddle_status take_precision(heddle_model *m, heddle_error *err) {
   return HEDDLE_OK;
 }
 
-/* After the rules, which may wish for it: opens what places automatically, also where the setting says so. */
+/* After the rules, which may wish for it: opens what places automatically. */
 static heddle_status take_placer(heddle_model *m, heddle_error *err) {
-  const char *word = NULL, *origin = NULL;
-  (void)heddle_context_setting(m->ctx, "place", &word, &origin, NULL);
-  const bool is_auto = word != NULL && strcmp(word, "auto") == 0;
-  if (word != NULL && !is_auto && !heddle__config_is_off(word))
-    return heddle__fail(err, HEDDLE_EINVAL, "the setting place is auto or off, not '%s' (from %s)", word, origin);
-  if (!is_auto && (m->flags & HEDDLE_MODEL_PLACE_AUTO) == 0) return HEDDLE_OK;
-  return heddle__placer_open(m->ctx, &m->placer, err);
+  return (m->flags & HEDDLE_MODEL_PLACE_AUTO) != 0 ? heddle__placer_open(m->ctx, &m->placer, err) : HEDDLE_OK;
 }
 
 static heddle_status take_options(heddle_model *m, const heddle_model_options *o, heddle_error *err) {
@@ -201,9 +169,8 @@ static heddle_status take_options(heddle_model *m, const heddle_model_options *o
   m->max_streams = o->max_streams;
   m->in_flight = o->in_flight != 0 ? o->in_flight : 1;
   m->max_programs = o->max_programs != 0 ? o->max_programs : DEFAULT_PROGRAMS;
-  m->rules = heddle__alloc(o->n_place, sizeof *m->rules);
   m->keep = heddle__alloc(o->n_keep, sizeof *m->keep);
-  if (m->rules == NULL || m->keep == NULL) return heddle__no_memory(err, "a model's options");
+  if (m->keep == NULL) return heddle__no_memory(err, "a model's options");
   heddle_status s = take_precision(m, err);
   if (s == HEDDLE_OK) s = take_timeout(m, o, err);
   if (s == HEDDLE_OK) s = take_devices(m, o->devices, err);
@@ -211,7 +178,7 @@ static heddle_status take_options(heddle_model *m, const heddle_model_options *o
   if (s == HEDDLE_OK) s = heddle__survive_read(m, o->on_failure, err);
   if (m->on_failure != NULL && o->optimize != NULL && (m->wish = heddle__strdup(o->optimize)) == NULL)
     s = heddle__no_memory(err, "a model's options");
-  for (size_t i = 0; i < o->n_place && s == HEDDLE_OK; i++) s = take_rule(m, o->place[i], err);
+  if (s == HEDDLE_OK) s = heddle__rules_take(m, o->place, o->n_place, err);
   if (s == HEDDLE_OK) s = take_placer(m, err);
   for (size_t i = 0; i < o->n_keep && s == HEDDLE_OK; i++) {
     s = o->keep[i] != NULL ? heddle__model_find(m->graph, o->keep[i], &m->keep[i], err)
@@ -294,11 +261,7 @@ void heddle_model_release(heddle_model *m) {
   heddle__optimize_finish(m);
   heddle__placer_close(m->placer);
   for (uint32_t i = 0; i < m->n_opened; i++) heddle__device_close(m->opened[i]);
-  for (uint32_t i = 0; i < m->n_rules; i++) {
-    heddle__free((char *)m->rules[i].pattern);
-    heddle__free((char *)m->rules[i].text);
-  }
-  heddle__free(m->rules);
+  heddle__rules_forget(m);
   heddle__free(m->keep);
   heddle__free(m->limits);
   heddle__free(m->limits_text);

@@ -7,6 +7,7 @@
 
 #include "core/error.h"
 #include "core/failure.h"
+#include "core/registry.h"
 #include "executor/ask.h"
 #include "executor/foreign.h"
 #include "executor/place/placer.h"
@@ -54,6 +55,17 @@ static uint32_t find_device(const heddle__plan *plan, const char *name) {
   return HEDDLE__NONE;
 }
 
+/* A name that means several devices is the first of them in use. */
+static heddle_status find_group(const heddle__plan *plan, const char *name, uint32_t *device, heddle_error *err) {
+  if (!heddle__is_group(name, strlen(name))) return HEDDLE_OK;
+  heddle_device *devices[64];
+  size_t n = plan->n_devices < 64 ? plan->n_devices : 64, index;
+  for (size_t i = 0; i < n; i++) devices[i] = plan->devices[i].dev;
+  heddle_status s = heddle__group_among(plan->req.ctx, name, devices, n, &index, err);
+  if (s == HEDDLE_OK && index < n) *device = (uint32_t)index;
+  return s;
+}
+
 static void list_devices(const heddle__plan *plan, char *out, size_t size) {
   size_t used = 0;
   out[0] = '\0';
@@ -80,7 +92,18 @@ static const char *plugin_of(int32_t type) {
 static heddle_status wanted_type(heddle__plan *plan, const heddle__node *n, int32_t type, uint32_t *device,
                                  const char **cause, heddle_error *err) {
   for (uint32_t i = 0; i < plan->n_devices; i++) {
-    if (plan->devices[i].dev->desc.type != type) continue;
+    if (!heddle__is_type(plan->devices[i].dev->desc.type, type)) continue;
+    for (uint32_t k = i + 1; k < plan->n_devices && type == HEDDLE_DEVICE_EXT; k++) {
+      const heddle_device *a = plan->devices[i].dev, *b = plan->devices[k].dev;
+      if (!heddle__is_own_type(b->desc.type) || b->plugin == a->plugin) continue;
+      return heddle__at_node(
+          heddle__fail(
+              err, HEDDLE_EINVAL,
+              "%s: node '%s' is for a device of DLPack's type %d (device_index), which is ambiguous: %s and %s "
+              "are in use; place the node with a rule, or ignore the annotations",
+              plan->req.graph->source, n->name, (int)type, a->name, b->name),
+          err, (uint32_t)(n - plan->req.graph->nodes), n->name);
+    }
     *device = i;
     *cause = heddle__plan_format(plan, "device type %d", (int)type);
     return *cause != NULL ? HEDDLE_OK : heddle__no_memory(err, "a placement");
@@ -116,13 +139,17 @@ static heddle_status wanted(heddle__plan *plan, const heddle__node *n, uint32_t 
   }
   *device = find_device(plan, n->device);
   *cause = "annotation";
+  if (*device == HEDDLE__NONE) {
+    heddle_status s = find_group(plan, n->device, device, err);
+    if (s != HEDDLE_OK) return s;
+  }
   if (*device != HEDDLE__NONE || plan->req.is_spare) return HEDDLE_OK;
   char list[256];
   list_devices(plan, list, sizeof list);
   return heddle__at_node(
       heddle__fail(err, HEDDLE_ENODEV,
                    "%s: node '%s' is annotated for device '%s', which is not among the devices in use (%s): add it "
-                   "to the list, or place the node with a rule (%s=%s)",
+                   "to the list, place the node with a rule (%s=%s), or ignore the annotations",
                    plan->req.graph->source, n->name, n->device, list, n->name, plan->devices[0].dev->name),
       err, (uint32_t)(n - plan->req.graph->nodes), n->name);
 }

@@ -213,6 +213,38 @@ static void trace_step(heddle__trace *trace, const heddle__profile *p, const hed
   heddle__trace_span(trace, &(heddle__span){"host", thread, sent, x->given, x->sent, NULL, 0});
 }
 
+/* A step begins when what it needs is done. Clocks of two devices can contradict that by as much as they are wrong: the
+ * earlier step is cut, or the later one begins at its end. */
+static void follow(heddle__profile *p, uint32_t earlier, uint32_t step) {
+  if (earlier >= step) return;
+  times *before = &p->times[earlier], *x = &p->times[step];
+  if (before->start == 0 || before->end <= x->start) return;
+  if (before->start <= x->start) {
+    before->end = x->start;
+    return;
+  }
+  x->start = before->end;
+  if (x->end < x->start) x->end = x->start;
+}
+
+static heddle_status order_times(heddle__profile *p, heddle_error *err) {
+  const heddle__plan *plan = p->program->plan;
+  uint32_t *last = heddle__alloc(plan->n_streams, sizeof *last); /* the step before on each stream, from 1 */
+  if (last == NULL) return heddle__no_memory(err, "a profile");
+  for (uint32_t i = 0; i < plan->n_steps; i++) {
+    const heddle__step *st = &plan->steps[i];
+    times *x = &p->times[i];
+    if (x->start == 0) continue;
+    if (x->end < x->start) x->end = x->start;
+    if (last[st->stream] != 0) follow(p, last[st->stream] - 1, i);
+    for (uint32_t k = 0; k < st->n_deps; k++) follow(p, st->deps[k], i);
+    for (uint32_t k = 0; k < st->n_waits; k++) follow(p, st->waits[k].step, i);
+    last[st->stream] = i + 1;
+  }
+  heddle__free(last);
+  return HEDDLE_OK;
+}
+
 heddle_status heddle__profile_finish(heddle__profile *p, heddle__bound *b, const heddle_profile_entry **out, size_t *n,
                                      heddle_error *err) {
   const heddle__plan *plan = p->program->plan;
@@ -223,6 +255,7 @@ heddle_status heddle__profile_finish(heddle__profile *p, heddle__bound *b, const
     if (p->timers[d] != NULL) s = read_device(p, d, trace, err);
     else if (plan->devices[d].used) heddle__trace_clock(trace, plan->devices[d].dev->name, false, 0, 0);
   }
+  if (s == HEDDLE_OK) s = order_times(p, err);
   if (s != HEDDLE_OK) return s;
 
   size_t count = 0;

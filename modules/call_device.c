@@ -30,7 +30,7 @@ heddle_status heddle__library_fits(const heddle_module *m, const char *function,
         "function '%.200s' launches code of kind '%s' (DLPack's type %d), which devices of plugin '%s' "
         "run: add one to the list; %s is of type %d",
         function, kind, (int)type, m->t->plugin(kind), dev->name, (int)dev->desc.type);
-  if (type != dev->desc.type)
+  if (!heddle__is_type(dev->desc.type, type))
     return heddle__fail_on(dev->name, err, HEDDLE_EUNSUPPORTED,
                            "function '%.200s' was compiled for devices of DLPack's type %d, and %s is of type %d",
                            function, (int)type, dev->name, (int)dev->desc.type);

@@ -20,6 +20,7 @@ static const option known[] = {
     OPTION_MODEL_NAME,
     OPTION_DEVICE,
     OPTION_PLACE,
+    OPTION_ANNOTATIONS,
     OPTION_OPTIMIZE,
     OPTION_MEMORY,
     OPTION_ON_FAILURE,

@@ -92,7 +92,7 @@ static void offer_devices(const typed *t, const char *end) {
 
 /* Settings that have no plugin's name in them, as docs/cli.md lists them. */
 static const char general_keys[] =
-    "devices plugins plugin_path plugin_trust probe probe.timeout_ms probe.expire_days probe.cache_dir "
+    "annotations devices plugins plugin_path plugin_trust probe probe.timeout_ms probe.expire_days probe.cache_dir "
     "probe.cache_bytes probe.retry config log place place.measure place.seconds place.sure place.overlap "
     "place.cache_dir place.cache_bytes optimize precision run.on_failure threads spin_us layers fault.fail "
     "limit.graph_bytes limit.params_bytes limit.fold_bytes limit.memory limit.upload_seconds limit.plan_seconds "
@@ -113,7 +113,8 @@ static const struct fixed {
              {"timer", "host device"},
              {"log", "off error warn info debug trace"},
              {"plugin_trust", "any"},
-             {"place", "auto"}};
+             {"place", "auto off"},
+             {"annotations", "on off"}};
 
 static bool offer_fixed(const typed *t, const char *name) {
   for (size_t i = 0; i < sizeof fixed / sizeof fixed[0]; i++) {

@@ -3,12 +3,14 @@
 #include <errno.h>
 #include <signal.h>
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 
 #include "heddle/status.h"
 #include "heddle/text.h"
 #include "completion.h"
 #include "manual.h"
+#include "objects.h"
 #include "options.h"
 #include "text.h"
 
@@ -58,6 +60,26 @@ static int help(int argc, char **argv) {
   return DONE;
 }
 
+/* Runs a command; a model and a library that are objects are linked first. */
+static int run_one(const command *c, options *o) {
+  char *model = NULL, *lib = NULL;
+  int status = DONE;
+  if (c->takes == SUBJECT_MODEL && objects_are(o->model)) {
+    model = objects_link(c->name, o->model);
+    if (model == NULL) status = FAILED;
+    else o->model = model;
+  }
+  if (status == DONE && objects_are(o->lib)) {
+    lib = objects_link(c->name, o->lib);
+    if (lib == NULL) status = FAILED;
+    else o->lib = lib;
+  }
+  if (status == DONE) status = c->run(o);
+  free(lib);
+  free(model);
+  return status;
+}
+
 static int run(int argc, char **argv) {
   if (argc < 2) {
     usage(stderr);
@@ -76,7 +98,7 @@ static int run(int argc, char **argv) {
   options o;
   int status = options_parse(c, argc - 2, argv + 2, &o);
   if (status == DONE && o.help) options_help(c);
-  else if (status == DONE) status = c->run(&o);
+  else if (status == DONE) status = run_one(c, &o);
   options_finish(&o);
   return status;
 }

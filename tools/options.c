@@ -86,9 +86,9 @@ static int keep(const command *c, const option *o, const char *value, options *o
   case OPTION_PAIRS:
   case OPTION_RULES: break;
   }
-  const bool is_auto = o->kind == OPTION_RULES && strcmp(value, "auto") == 0;
+  const bool is_word = o->kind == OPTION_RULES && (strcmp(value, "auto") == 0 || strcmp(value, "off") == 0);
   const char *equals = strchr(value, '=');
-  if (!is_auto && (equals == NULL || equals == value || equals[1] == '\0')) {
+  if (!is_word && (equals == NULL || equals == value || equals[1] == '\0')) {
     print_error("heddle %s: --%s needs %s%s, not '%s'\n", c->name, o->name, o->value,
                 o->kind == OPTION_RULES ? " or auto" : "", value);
     return WRONG_WORDS;

@@ -54,7 +54,7 @@ typedef struct options {
   double timeout;        /* seconds; 0: none */
   double min_repeat_ms, cooldown_ms;
   bool json, all, retry, profile, random, end_to_end, quick, list, no_store, help;
-  bool ignore_annotations; /* of the model's nodes; no word of the command line, but what a command may want */
+  bool ignore_annotations; /* of the model's nodes */
 } options;
 
 typedef enum option_kind {
@@ -62,7 +62,7 @@ typedef enum option_kind {
   OPTION_TEXT,
   OPTION_WORDS, /* any text, several times */
   OPTION_PAIRS,
-  OPTION_RULES, /* pairs, or auto */
+  OPTION_RULES, /* pairs, auto or off */
   OPTION_COUNT,
   OPTION_NUMBER
 } option_kind;
@@ -103,6 +103,11 @@ extern const command devices_command, info_command, plan_command, run_command, b
   { \
     "place", OPTION_RULES, "PATTERN=DEVICE", offsetof(options, place), \
         "nodes whose names match go there, the last rule wins; auto: the others go where a run is shortest" \
+  }
+#define OPTION_ANNOTATIONS \
+  { \
+    "ignore-annotations", OPTION_FLAG, NULL, offsetof(options, ignore_annotations), \
+        "leave aside the devices that the model's nodes name" \
   }
 #define OPTION_PARAMS \
   { "params", OPTION_TEXT, "FILE", offsetof(options, params), "parameters; MODEL's .params beside it by default" }

@@ -16,6 +16,7 @@ extern char **environ;
 static const option known[] = {
     OPTION_DEVICE,
     OPTION_PLACE,
+    OPTION_ANNOTATIONS,
     OPTION_OPTIMIZE,
     OPTION_MEMORY,
     OPTION_ON_FAILURE,

@@ -92,7 +92,7 @@ static bool has_rule(const words *place, const char *name) {
   bool found = false;
   for (size_t i = 0; i < place->count && !found; i++) {
     const char *device;
-    if (strcmp(place->data[i], "auto") == 0) continue;
+    if (strchr(place->data[i], '=') == NULL) continue;
     char *pattern = before_equals(place->data[i], &device);
     found = pattern != NULL && fnmatch(pattern, name, 0) == 0;
     free(pattern);
@@ -101,16 +101,17 @@ static bool has_rule(const words *place, const char *name) {
 }
 
 /* Whether a node is left that neither a rule nor an annotation places, in a graph and in those that its nodes run. */
-static bool leaves_nodes(const heddle_graph *g, const words *place) {
+static bool leaves_nodes(const heddle_graph *g, const words *place, bool annotated) {
   for (uint32_t k = 0; k < heddle_graph_node_count(g); k++) {
     heddle_node_info node = {.struct_size = sizeof node};
     const heddle_graph *inner;
     if (heddle_graph_node(g, k, &node, NULL) != HEDDLE_OK) return true;
     if (strcmp(node.op, "null") == 0) continue;
     bool runs_graphs = heddle_graph_inner(g, k, 0, NULL) != NULL;
-    if (!runs_graphs && node.device[0] == '\0' && node.device_type == 0 && !has_rule(place, node.name)) return true;
+    bool is_free = !annotated || (node.device[0] == '\0' && node.device_type == 0);
+    if (!runs_graphs && is_free && !has_rule(place, node.name)) return true;
     for (uint32_t i = 0; (inner = heddle_graph_inner(g, k, i, NULL)) != NULL; i++)
-      if (leaves_nodes(inner, place)) return true;
+      if (leaves_nodes(inner, place, annotated)) return true;
   }
   return false;
 }
@@ -120,8 +121,9 @@ static void warn_of_idle_rules(const session *s) {
   const heddle_graph *g = heddle_model_graph(s->model);
   for (size_t i = 0; i < s->o->place.count; i++) {
     const char *device;
+    if (strcmp(s->o->place.data[i], "off") == 0) continue;
     if (strcmp(s->o->place.data[i], "auto") == 0) {
-      if (!leaves_nodes(g, &s->o->place))
+      if (!leaves_nodes(g, &s->o->place, !s->o->ignore_annotations))
         print_error("heddle %s: --place auto: rules and the model's annotations place every node\n", s->command);
       continue;
     }

@@ -137,6 +137,12 @@ func Empty(shape []int64, args ...interface{}) (*Array, error) {
 		if dev, err = owner.device(ctx); err != nil {
 			return nil, err
 		}
+		if ctx.DeviceType == KExtDev { // a name of what has a type of its own
+			words := newErr()
+			info, _ := deviceInfo(dev, words)
+			freeErr(words)
+			ctx = info.Device
+		}
 	}
 	words := newErr()
 	defer freeErr(words)

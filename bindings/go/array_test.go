@@ -94,8 +94,9 @@ func TestEdgesOfShapes(t *testing.T) {
 
 func TestArraysOfAnotherDevice(t *testing.T) {
 	a := ok[*Array](t)(Empty([]int64{2, 2}, ExtDev(0), "int32"))
-	if a.GetCtx() != ExtDev(0) {
-		t.Fatal(a.GetCtx())
+	sim := ok[DeviceInfo](t)(DeviceByName("sim"))
+	if a.GetCtx() != sim.Device || sim.Device != PluginDevice("sim", 0) || PluginDevice("mine", 0) == sim.Device {
+		t.Fatal(a.GetCtx(), sim)
 	}
 	noError(t, a.CopyFrom([]int32{1, 2, 3, 4}))
 	b := ok[*Array](t)(a.Clone())

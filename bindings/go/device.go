@@ -5,9 +5,14 @@ package heddle
 // #include "bridge.h"
 import "C"
 
-import "strconv"
+import (
+	"strconv"
+	"unsafe"
+)
 
 const (
+	// ModuleVersion is the version of this module, and of the libheddle that it is made for.
+	ModuleVersion = "0.1.0"
 	// TVMVersion is the version of TVM's C API, and of its graphs and libraries, that names and meanings here follow. What
 	// the library itself is, Version says.
 	TVMVersion = "0.14.0"
@@ -52,6 +57,14 @@ func SDAccel(i int32) Context   { return Context{KDLSDAccel, i} }
 func Vulkan(i int32) Context    { return Context{KDLVulkan, i} }
 func OpenGL(i int32) Context    { return Context{KOpenGL, i} }
 func ExtDev(i int32) Context    { return Context{KExtDev, i} }
+
+// PluginDevice gives a device of a plugin whose devices are of no type of DLPack's, "sim": its number depends on the
+// plugin's name only. ExtDev means such a device where one plugin has them.
+func PluginDevice(plugin string, i int32) Context {
+	name := C.CString(plugin)
+	defer C.free(unsafe.Pointer(name))
+	return Context{int32(C.heddle_plugin_device_type(name)), i}
+}
 
 var deviceWords = map[int32]string{KDLCPU: "cpu", KDLGPU: "cuda", KDLCPUPinned: "cpu_pinned", KDLOpenCL: "opencl",
 	KDLSDAccel: "sdaccel", KDLVulkan: "vulkan", KDLMetal: "metal", KDLVPI: "vpi", KDLROCM: "rocm", KOpenGL: "opengl",

@@ -100,7 +100,7 @@ func TestGlobalFunctions(t *testing.T) {
 		t.Fatal(err)
 	}
 	noError(t, RegisterFunction(addOne)) // under Go's own name
-	noError(t, RemoveFunction("heddle.addOne"))
+	noError(t, RemoveFunction("heddle.internal/heddle.addOne"))
 }
 
 type wordless struct{ words string }

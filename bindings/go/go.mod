@@ -1,3 +1,3 @@
-module heddle
+module heddle.internal/heddle
 
 go 1.19

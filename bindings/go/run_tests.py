@@ -80,7 +80,7 @@ class Runner:
         folder.mkdir(exist_ok=True)
         text = (SOURCE / "docs/go.md").read_text()
         (folder / "main.go").write_text(re.search(r"```go\n(package main.*?)```", text, re.DOTALL)[1])
-        (folder / "go.mod").write_text(f"module page\n\ngo 1.19\n\nrequire heddle v0.0.0\n\nreplace heddle => {PACKAGE}\n")
+        (folder / "go.mod").write_text(f"module page\n\ngo 1.19\n\nrequire heddle.internal/heddle v0.1.0\n\nreplace heddle.internal/heddle => {PACKAGE}\n")
         self.run("go", "build", "-o", self.bin / "page", ".", folder=folder)
         said = self.run(self.bin / "page", folder=DIGITS, quiet=True)
         if len(said.split()) != 10:

@@ -54,6 +54,9 @@ func Default() (*Runtime, error) {
 	if process.rt != nil {
 		return process.rt, nil
 	}
+	if err := checkVersion(Version()); err != nil {
+		return nil, err
+	}
 	err := newErr()
 	defer freeErr(err)
 	var c *C.heddle_context
@@ -67,6 +70,9 @@ func Default() (*Runtime, error) {
 // NewRuntime makes a runtime of its own; settings are stronger than environment and configuration file. It may try
 // plugins, and blocks meanwhile.
 func NewRuntime(settings Settings) (*Runtime, error) {
+	if err := checkVersion(Version()); err != nil {
+		return nil, err
+	}
 	n := len(settings)
 	list := (*[1 << 20]C.heddle_setting)(C.calloc(C.size_t(n+1), C.size_t(unsafe.Sizeof(C.heddle_setting{}))))
 	if list == nil {
@@ -163,30 +169,48 @@ func (rt *Runtime) Setting(key string) (value, origin string, err error) {
 	return C.GoString(v), C.GoString(from), nil
 }
 
-// The device of a number among those of a type: of those that the runtime's list of devices names, else of all.
+// The device of a type and a number, by the rule of the C API: of those that the runtime's list of devices names, else of
+// all; an error where an ExtDev is that of several plugins.
 func (rt *Runtime) device(d Device) (*C.heddle_device, error) {
 	err := newErr()
 	defer freeErr(err)
-	var list [64]*C.heddle_device
-	var n C.size_t
-	if s := C.heddle_context_select(rt.c, nil, &list[0], C.size_t(len(list)), &n, nil, err); s != C.HEDDLE_OK {
+	var dev *C.heddle_device
+	if s := C.heddle_context_dlpack_device(rt.c, C.int32_t(d.DeviceType), C.int32_t(d.DeviceID), &dev, err); s != C.HEDDLE_OK {
 		return nil, failure(s, err)
 	}
-	for i := 0; i < int(n) && i < len(list); i++ {
-		if info, s := deviceInfo(list[i], err); s == C.HEDDLE_OK && info.Device == d {
-			return list[i], nil
-		}
+	return dev, nil
+}
+
+// Device finds a device by its name, "cpu" or "sim:1"; ErrNoDevice where there is none.
+func (rt *Runtime) Device(name string) (DeviceInfo, error) {
+	if err := rt.acquire(); err != nil {
+		return DeviceInfo{}, err
 	}
-	names := ""
-	for i := C.size_t(0); i < C.heddle_context_device_count(rt.c); i++ {
-		dev := C.heddle_context_device(rt.c, i)
-		info, s := deviceInfo(dev, err)
-		if s == C.HEDDLE_OK && info.Device == d {
-			return dev, nil
-		}
-		if s == C.HEDDLE_OK {
-			names += " " + info.Name
-		}
+	defer rt.release()
+	err := newErr()
+	defer freeErr(err)
+	texts := cstrings{}
+	defer texts.free()
+	word := texts.add(name)
+	if texts.err != nil {
+		return DeviceInfo{}, texts.err
 	}
-	return nil, &Error{Status: ErrNoDevice, Message: "there is no device " + d.String() + "; there are:" + names}
+	var dev *C.heddle_device
+	if s := C.heddle_context_find_device(rt.c, word, &dev, err); s != C.HEDDLE_OK {
+		return DeviceInfo{}, failure(s, err)
+	}
+	info, s := deviceInfo(dev, err)
+	if s != C.HEDDLE_OK {
+		return DeviceInfo{}, failure(s, err)
+	}
+	return info, nil
+}
+
+// DeviceByName finds a device of the process's runtime by its name, "cpu" or "sim:1".
+func DeviceByName(name string) (DeviceInfo, error) {
+	rt, err := Default()
+	if err != nil {
+		return DeviceInfo{}, err
+	}
+	return rt.Device(name)
 }

@@ -2,6 +2,6 @@ module samples
 
 go 1.19
 
-require heddle v0.0.0
+require heddle.internal/heddle v0.1.0
 
-replace heddle => ../../bindings/go
+replace heddle.internal/heddle => ../../bindings/go

@@ -58,9 +58,10 @@ static bool fill_lists(const scene *c, const want *w, char **devices, char **lim
   return true;
 }
 
-/* The rules whose devices are left. */
+/* The rules whose devices are left; first the end of the setting's, which the root has taken. */
 static size_t take_rules(const heddle_model *root, const want *w, const char **rules) {
   size_t n = 0;
+  rules[n++] = "off";
   for (uint32_t i = 0; i < root->n_rules; i++)
     for (uint32_t k = 0; k < w->n; k++)
       if (w->devices[k] == root->devices[root->rules[i].device]) rules[n++] = root->rules[i].text;
@@ -70,7 +71,7 @@ static size_t take_rules(const heddle_model *root, const want *w, const char **r
 static heddle_status make(scene *c, const want *w, heddle_model **out) {
   heddle_model *root = c->ex->model;
   char *devices = NULL, *limits = NULL;
-  const char **rules = heddle__alloc(root->n_rules, sizeof *rules);
+  const char **rules = heddle__alloc((size_t)root->n_rules + 1, sizeof *rules);
   char **keep = heddle__alloc(root->n_keep, sizeof *keep);
   bool room = rules != NULL && keep != NULL && fill_lists(c, w, &devices, &limits);
   for (uint32_t i = 0; i < root->n_keep && room; i++) {

@@ -107,20 +107,28 @@ HEDDLE_API heddle_status heddle_context_plugin(heddle_context *ctx, size_t i, he
 HEDDLE_API size_t heddle_context_device_count(heddle_context *ctx);
 HEDDLE_API heddle_device *heddle_context_device(heddle_context *ctx, size_t i);
 
-/* Finds a device by name: "cpu" (the first of the plugin), "sim:1". *out is borrowed for the life of the context. Loads
+/* Finds a device by name: "cpu" (the first of the plugin), "sim:1", "gpu" (the first GPU). *out is borrowed for the life of the context. Loads
  * the plugins that may have it, and may block in drivers. HEDDLE_ENODEV where there is no such device; the message
  * lists the devices that exist, and why the others are not available. */
 HEDDLE_API heddle_status heddle_context_find_device(heddle_context *ctx, const char *name, heddle_device **out,
                                                     heddle_error *err);
 
-/* Finds the device that DLPack, TVM and numpy-like libraries identify as (type, number): the device of that DLPack type
+/* The device type of a plugin's devices where the plugin declares HEDDLE_DEVICE_EXT: a number from 0x01000000 to
+ * 0x01ffffff that depends only on the plugin's name. DLPack structs, TVM's devices and heddle_device_info carry it, so that
+ * devices of two plugins never have the same type and number: of two plugins whose names give one number, the second is
+ * refused. docs/dlpack.md has the rule. 0 for NULL and "". Any thread. */
+HEDDLE_API int32_t heddle_plugin_device_type(const char *plugin);
+
+/* Finds the device that DLPack, TVM and numpy-like libraries identify as (type, number): the device of that type
  * with that index within its plugin. Where two plugins have devices of one type, those of the setting "devices" take
- * precedence. *out is borrowed. HEDDLE_EINVAL where the type is kDLExtDev and two plugins still have such a device;
- * HEDDLE_ENODEV where there is none; the message lists the devices that exist. Any thread. */
+ * precedence. kDLExtDev (12) means the plugins that declare it. *out is borrowed. HEDDLE_EINVAL where the type is
+ * kDLExtDev and two plugins still have such a device; HEDDLE_ENODEV where there is none; the message lists the devices
+ * that exist. Any thread. */
 HEDDLE_API heddle_status heddle_context_dlpack_device(heddle_context *ctx, int32_t type, int32_t number,
                                                       heddle_device **out, heddle_error *err);
 
-/* Resolves a list such as "vulkan:0,cuda?,cpu" (in order of preference; '?' marks an optional device). With list NULL
+/* Resolves a list such as "vulkan:0,cuda?,cpu" (in order of preference; '?' marks an optional device). "gpu", "gpu:1",
+ * "all" and patterns such as "opencl:*" name several devices (docs/placement.md). With list NULL
  * it resolves the setting "devices", or without one the default: real accelerators first, one API for each physical
  * device, then cpu. Writes at most cap devices (borrowed) to out and the total number to *n. origin, which may be NULL,
  * receives the origin of the list. HEDDLE_ENODEV where a required device is missing or the list yields no device. */
@@ -153,7 +161,7 @@ typedef struct heddle_device_info {
   uint64_t alignment;
   uint8_t uuid[16];
   uint32_t pci[4]; /* domain, bus, device, function; 0xffffffff where there is none */
-  int32_t type;    /* DLPack's device type */
+  int32_t type;    /* DLPack's device type; for HEDDLE_DEVICE_EXT heddle_plugin_device_type of the plugin */
   uint32_t index;  /* within its plugin */
   uint32_t compute_units;
   uint32_t is_default;                  /* 1: in the default list */

@@ -14,7 +14,7 @@ typedef struct heddle_model heddle_model;
 
 /* heddle_model_options.flags */
 #define HEDDLE_MODEL_NO_CAPTURE UINT32_C(1)         /* run steps one by one even where a plugin can replay */
-#define HEDDLE_MODEL_IGNORE_ANNOTATIONS UINT32_C(2) /* of the graph's nodes */
+#define HEDDLE_MODEL_IGNORE_ANNOTATIONS UINT32_C(2) /* of the graph's nodes; as the setting annotations=off */
 #define HEDDLE_MODEL_NO_REUSE UINT32_C(4)           /* each value has its own memory */
 #define HEDDLE_MODEL_SLOTS UINT32_C(8)              /* one buffer per value instead of an arena */
 #define HEDDLE_MODEL_FAST UINT32_C(16)              /* float32 may be computed in bfloat16 or a similar type */
@@ -25,7 +25,8 @@ typedef struct heddle_model heddle_model;
 typedef struct heddle_model_options {
   size_t struct_size;
   const char *devices;      /* a list in the syntax of heddle_context_select; NULL: the context's default */
-  const char *const *place; /* rules "PATTERN=DEVICE" (shell patterns on node names); a later rule takes precedence.
+  const char *const *place; /* rules "PATTERN=DEVICE" (shell patterns on node names); a later rule takes precedence,
+                               and all do over those of the setting "place"; "off" ends the rules before it.
                                "auto" places the nodes without a rule or an annotation so that the predicted time of
                                a run is shortest (docs/placement.md); the first plan then opens devices and measures
                                on them */

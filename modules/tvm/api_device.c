@@ -21,7 +21,9 @@ typedef struct stream {
 static int check(const char *caller, int type, int number, const void *handle) {
   const stream *s = handle;
   if (type != HEDDLE_DEVICE_CPU && heddle__api_device(type, number) == NULL) return -1;
-  if (s == NULL || (s->mark == STREAM_MARK && s->type == type && s->number == number)) return 0;
+  if (s == NULL || (s->mark == STREAM_MARK && s->number == number &&
+                    (heddle__is_type(s->type, type) || heddle__is_type(type, s->type))))
+    return 0;
   return heddle__api_refuse("%s: the handle is no stream of device (%d, %d)", caller, type, number);
 }
 

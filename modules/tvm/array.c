@@ -82,7 +82,7 @@ static bool on_host(int32_t type) {
 /* Handles of buffers are those of the device that the thread runs on, or of the API's own. */
 static heddle_device *device_of(const heddle__dltensor *t) {
   const heddle_device *here = heddle__lane_device();
-  if (here != NULL && here->desc.type == t->device_type && (int32_t)here->index == t->device_id)
+  if (here != NULL && heddle__is_type(here->desc.type, t->device_type) && (int32_t)here->index == t->device_id)
     return (heddle_device *)(uintptr_t)here;
   return heddle__api_device(t->device_type, t->device_id);
 }

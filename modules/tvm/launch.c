@@ -145,7 +145,8 @@ const heddle_device *heddle__lane_device(void) {
 /* False: the thread's lane is of another device, or there is none; with words. */
 static bool is_here(const struct heddle__lane *lane, int type, int id) {
   char words[300];
-  if (lane != NULL && lane->caller->dev->desc.type == type && lane->caller->dev->index == (uint32_t)id) return true;
+  if (lane != NULL && heddle__is_type(lane->caller->dev->desc.type, type) && lane->caller->dev->index == (uint32_t)id)
+    return true;
   snprintf(words, sizeof words, "it asks for device %d of DLPack's type %d, and it runs on %s", id, type,
            lane != NULL ? lane->caller->dev->name : "cpu");
   heddle__tvm_say(NULL, words);

@@ -182,7 +182,7 @@ static bool see(const heddle__dltensor *t, heddle_tensor *out) {
   const heddle_device *dev = heddle__lane_device();
   bool on_cpu = t->device_type == HEDDLE_DEVICE_CPU;
   if (t->ndim < 0 || t->ndim > HEDDLE__TENSOR_MAX_NDIM) return false;
-  if (!on_cpu && (dev == NULL || dev->desc.type != t->device_type || t->byte_offset != 0)) return false;
+  if (!on_cpu && (dev == NULL || !heddle__is_type(dev->desc.type, t->device_type) || t->byte_offset != 0)) return false;
   *out = (heddle_tensor){.kind = HEDDLE__TENSOR_WRAPPED, .dtype = t->dtype, .ndim = (uint32_t)t->ndim, .count = 1};
   atomic_init(&out->references, 1);
   if (t->dtype.code == HEDDLE_DTYPE_UINT && t->dtype.bits == 1)

@@ -48,6 +48,7 @@ static heddle_status event_record(heddle_pevent *event, heddle_pstream *stream, 
   if (s == HEDDLE_OK) s = ocl_stream_mark(stream, &mark, err);
   if (s != HEDDLE_OK) return s;
   ocl_stream_count(stream);
+  ocl_timer_past(stream);
   pthread_mutex_lock(&event->lock);
   cl_event old = event->event;
   event->event = mark;
@@ -70,6 +71,7 @@ static heddle_status event_wait(heddle_pstream *stream, heddle_pevent *event, he
   pthread_mutex_unlock(&event->lock);
   if (mark == NULL) return HEDDLE_OK;
   ocl_stream_forget_last(stream);
+  ocl_timer_past(stream);
   const cl_int code = clEnqueueBarrierWithWaitList(stream->queue, 1, &mark, NULL);
   clReleaseEvent(mark);
   return ocl_stream_done(stream, code, "wait for an event", err);

@@ -50,6 +50,7 @@ static heddle_status submit_signal(heddle_pstream *stream, heddle_pfence fence, 
   if (s != HEDDLE_OK) return s;
   ocl_signal *x = take(stream, err);
   if (x == NULL) return HEDDLE_ENOMEM;
+  ocl_timer_past(stream);
   x->fence = fence;
   x->value = value;
   atomic_fetch_add(&stream->dev->callbacks, 1);

@@ -253,6 +253,9 @@ static inline bool ocl_stream_timed(const heddle_pstream *stream) {
 }
 void ocl_timer_saw(heddle_pstream *stream);
 
+/* What is in the stream was put there before a wait, a record or a signal: no later mark is the end of it. */
+void ocl_timer_past(heddle_pstream *stream);
+
 /* The time at which the stream gets here, into a slot of the timer. */
 cl_int ocl_timer_mark(heddle_pstream *stream, heddle_ptimer *timer, uint32_t slot);
 

@@ -265,6 +265,7 @@ static heddle_status stream_sync(heddle_pstream *stream, uint64_t timeout_ns, he
   const uint64_t enqueued = atomic_load_explicit(&stream->enqueued, memory_order_relaxed);
   if (s == HEDDLE_OK) s = ocl_stream_mark(stream, &mark, err);
   if (s != HEDDLE_OK) return s;
+  ocl_timer_past(stream);
   s = ocl_wait(stream->dev, mark, timeout_ns, err);
   if (s == HEDDLE_OK) ocl_stream_reached(stream, mark, enqueued);
   else clReleaseEvent(mark);

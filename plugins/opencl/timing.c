@@ -1,6 +1,7 @@
 /* Times: a mark behind work is the end of that work; one that work follows, and nothing went before since the last mark,
  * is the beginning of it; else a marker's time of completion. So two marks around a kernel say when it ran, and not how
- * long it waited for a free core. Queues take times from the moment that a device's first timer is made, so that runs
+ * long it waited for a free core. Work before a wait, a record or a signal is past: a mark behind those is not the end of
+ * it, which may be long ago, when the stream had nothing to do. Queues take times from the moment that a device's first timer is made, so that runs
  * that nobody times pay nothing. */
 #include "opencl.h"
 
@@ -84,6 +85,17 @@ static heddle_ptimer *close_mark(heddle_pstream *stream, uint32_t *slot, heddle_
   stream->opened_slot = next_slot;
   pthread_mutex_unlock(&stream->dev->lock);
   return opened;
+}
+
+void ocl_timer_past(heddle_pstream *stream) {
+  cl_event first = stream->since_first;
+  uint32_t slot = 0;
+  if (first == NULL) return;
+  heddle_ptimer *opened = close_mark(stream, &slot, NULL, 0);
+  if (opened != NULL) put(opened, slot, first, CL_PROFILING_COMMAND_START);
+  else clReleaseEvent(first);
+  clReleaseEvent(stream->since_last);
+  stream->since_first = stream->since_last = NULL;
 }
 
 cl_int ocl_timer_mark(heddle_pstream *stream, heddle_ptimer *timer, uint32_t slot) {

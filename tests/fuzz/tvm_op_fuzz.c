@@ -32,7 +32,7 @@ static heddle_status find(const heddle__tvm_library *library, const char *functi
 
 static bool serves(const heddle__tvm_library *library, int32_t type) {
   (void)library;
-  return type == HEDDLE_DEVICE_EXT;
+  return heddle__is_type(type, HEDDLE_DEVICE_EXT);
 }
 
 static const char *plugin(const char *kind) {

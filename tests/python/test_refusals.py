@@ -12,6 +12,7 @@ import numpy as np
 import pytest
 
 DATA = pathlib.Path(__file__).resolve().parents[1] / "data"
+SIM = capi.LIB.heddle_plugin_device_type(b"sim")
 EINVAL, EFORMAT, ENODEV, EUNSUPPORTED = 1, 4, 5, 7
 
 # name: (what the error says of the blob, what it says of the graph)
@@ -152,7 +153,16 @@ def test_a_device_type_that_is_not_there(ctx):
     capi.Executor(capi.Model(ctx, graph, devices="cpu,sim:0", place=["*=sim:0"]))
 
 
-@pytest.mark.parametrize("kind, devices, expected", [(1, "sim:0,cpu", "cpu:0"), (12, "cpu,sim:1,sim:0", "sim:1"),
+def test_an_ambiguous_device_type(ctx):
+    """Types of devices that DLPack does not know are one type in a graph: with two plugins of it nothing runs."""
+    graph = capi.Graph(by_name(devices=12))
+    for devices in ("cpu,sim:0,null", "null,cpu,sim:1"):
+        with refused(EINVAL, "'dense0'", "type 12", "ambiguous", "null:0", "sim:"):
+            capi.Model(ctx, graph, devices=devices).explain_json()
+    capi.Model(ctx, graph, devices="cpu,sim:0,null", flags=capi.IGNORE_ANNOTATIONS).explain_json()
+
+
+@pytest.mark.parametrize("kind, devices, expected", [(1, "sim:0,cpu", "cpu:0"), (12, "cpu,sim:1,sim:0", "sim:1"), (SIM, "cpu,null,sim:1", "sim:1"),
                                                      (0, "sim:0,cpu", "sim:0")])
 def test_a_device_type_places(ctx, kind, devices, expected):
     plan = capi.Model(ctx, capi.Graph(by_name(devices=kind)), devices=devices).explain_json()

@@ -6,7 +6,7 @@ import json
 import re
 
 import pytest
-from profile_case import check_path, check_sums, taken
+from profile_case import before, check_path, check_sums, reads, taken
 from tool_case import DIGITS, failing, good, heddle
 
 ON_SIMS = ("--device", "cpu,sim:0,sim:1", "--place", "wide*=sim:0", "--place", "fine*=sim:1")
@@ -30,6 +30,37 @@ def test_on_opencl(place, tmp_path):
     p, plan = taken(tmp_path, DIGITS, "--device", "cpu,opencl:0,sim:0", *place, runs=3, **ENV)
     check_sums(p, plan)
     check_path(p, plan)
+
+
+def chain(tmp_path, devices, length=8, n=192):
+    """Relu and MatMul by turns, each on the next of the devices."""
+    nodes = [{"op": "null", "name": "x", "inputs": []}]
+    nodes += [{"op": "MatMul" if i % 2 else "Relu", "name": f"n{i}", "inputs": [[i, 0, 0]] * (2 if i % 2 else 1),
+               "device": devices[i % len(devices)]} for i in range(length)]
+    path = tmp_path / "chain.json"
+    path.write_text(json.dumps({
+        "heddle": {"version": 1, "opset": 17}, "nodes": nodes, "arg_nodes": [0], "heads": [[length, 0, 0]],
+        "node_row_ptr": list(range(length + 2)),
+        "attrs": {"dltype": ["list_str", ["float32"] + [None] * length],
+                  "shape": ["list_shape", [[n, n]] + [None] * length]}}))
+    return path
+
+
+@pytest.mark.parametrize("devices", ["cpu,opencl:0", "sim:0,opencl:0", "opencl:0,cpu", "opencl:1,opencl:0,cpu", "opencl:0,sim:0,cpu"])
+def test_one_clock(devices, tmp_path):
+    """On graphs of unlike devices no step begins before what it needs is done, and steps of one stream fit into the run."""
+    from pocl import ENV, need
+    need()
+    p, plan = taken(tmp_path, chain(tmp_path, devices.split(",")), "--device", devices, runs=3, **ENV)
+    check_sums(p, plan)
+    check_path(p, plan)
+    steps, streams = {s["step"]: s for s in p["steps"]}, {}
+    assert len({s["device"] for s in p["steps"]}) == len(devices.split(","))
+    for step, s in steps.items():
+        streams[s["stream"]] = streams.get(s["stream"], 0) + s["end_ns"] - s["start_ns"]
+        for other in [*before(plan, step), *(k for k in range(step) if reads(plan, step, k))]:
+            assert steps[other]["end_ns"] <= s["start_ns"], (steps[other], s)
+    assert all(taken_ns <= p["wall_ns"] for taken_ns in streams.values()), (streams, p["wall_ns"])
 
 
 def fork(tmp_path, heavy, light):

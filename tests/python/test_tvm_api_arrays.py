@@ -45,10 +45,10 @@ def test_arrays_without_elements_and_without_dimensions():
 
 
 def test_arrays_on_a_device():
-    """The device sim is DLPack's ext_dev; its handles are not addresses."""
+    """The device sim has a type of its own; its handles are not addresses."""
     values = np.arange(10, dtype=np.float32)
     with api.array(values, (12, 1)) as x, api.empty((10,), device=(12, 0)) as y, api.empty((10,)) as z:
-        assert (x.t.device.type, x.t.device.id) == (12, 1)
+        assert (x.t.device.type, x.t.device.id) == (api.SIM, 1)
         api.must("TVMArrayCopyFromTo", x.p, y.p, None)
         api.must("TVMDeviceCopyDataFromTo", y.p, z.p, None)
         np.testing.assert_array_equal(z.numpy(), values)
@@ -98,7 +98,7 @@ def test_dlpack_of_a_device():
     m, p, q = c.POINTER(Managed)(), c.c_void_p(), c.c_void_p()
     with api.array(values, (12, 1)) as x:
         api.must("TVMArrayToDLPack", x.p, c.byref(m))
-        assert (m.contents.t.device.type, m.contents.t.device.id) == (12, 1)
+        assert (m.contents.t.device.type, m.contents.t.device.id) == (api.SIM, 1)
         dropped = []
         deleter = c.CFUNCTYPE(None, c.c_void_p)(dropped.append)
         own = Managed(m.contents.t, None, c.cast(deleter, c.c_void_p))
@@ -116,7 +116,7 @@ def test_dlpack_of_a_device():
             np.testing.assert_array_equal(same.numpy(), values * 3)
 
 
-@pytest.mark.parametrize("device", [(1, 0), (12, 0)])
+@pytest.mark.parametrize("device", [(1, 0), (12, 0), (api.SIM, 0)])
 def test_device_memory(device):
     p, q = c.c_void_p(), c.c_void_p()
     dev, byte = api.Device(*device), api.DType(1, 8, 1)
@@ -140,7 +140,7 @@ def test_device_memory(device):
 
 # ---- streams
 
-@pytest.mark.parametrize("device", [(1, 0), (12, 0)])
+@pytest.mark.parametrize("device", [(1, 0), (12, 0), (api.SIM, 0)])
 def test_streams(device):
     s, t = c.c_void_p(), c.c_void_p()
     api.must("TVMStreamCreate", *device, c.byref(s))

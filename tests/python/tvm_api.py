@@ -9,6 +9,7 @@ import os
 import numpy as np
 
 LIB = c.CDLL(os.path.join(os.environ["HEDDLE_BUILD"], "lib", "libheddle_tvm.so.0"))
+SIM = LIB.heddle_plugin_device_type(b"sim")  # the device type of sim's devices, through the library that this one loads
 INT, FLOAT, HANDLE, NULL, DTYPE, DEVICE, TENSOR, MODULE, FUNCTION, STR, BYTES, NDARRAY = 0, 2, 3, 4, 5, 6, 7, 9, 10, 11, 12, 13
 
 

@@ -197,6 +197,38 @@ static void one_plugin_by_two_names_is_one(void **state) {
   done();
 }
 
+/* Plugins whose devices are of no type of DLPack's have a number each; two names with one number are refused. */
+static void device_types_are_of_one_plugin(void **state) {
+  (void)state;
+  heddle_device_info d = {.struct_size = sizeof d};
+  heddle_device *found = NULL;
+  const int32_t type = heddle_plugin_device_type("probe");
+  assert_int_equal(type, 19119082); /* for as long as the name is */
+  assert_int_equal(type, heddle_plugin_device_type("npu_auzjiq"));
+  assert_true(heddle_plugin_device_type("sim") != heddle_plugin_device_type("mine"));
+  assert_int_equal(heddle_plugin_device_type(""), 0);
+  assert_int_equal(heddle_plugin_device_type(NULL), 0);
+  open_with(PROBES "probe.so:" PROBES "probe_like.so:" HEDDLE_TEST_BUILD "/lib/heddle/plugins/libheddle_plugin_null.so",
+            NULL, NULL);
+  assert_int_equal(info(0).used, 1);
+  assert_int_equal(info(1).used, 0);
+  assert_non_null(strstr(info(1).reason, "npu_auzjiq"));
+  assert_non_null(strstr(info(1).reason, "that of plugin 'probe'"));
+  assert_int_equal(heddle_device_get_info(heddle_context_device(ctx, 1), &d, &err), HEDDLE_OK);
+  assert_int_equal(d.type, type);
+  assert_int_equal(heddle_context_dlpack_device(ctx, type, 1, &found, &err), HEDDLE_OK);
+  assert_string_equal(heddle_device_name(found), "probe:1");
+  assert_int_equal(heddle_context_dlpack_device(ctx, type, 2, &found, &err), HEDDLE_ENODEV);
+  const int32_t other = heddle_plugin_device_type("null");
+  assert_int_equal(heddle_context_dlpack_device(ctx, other, 0, &found, &err), HEDDLE_OK);
+  assert_string_equal(heddle_device_name(found), "null:0");
+  assert_int_equal(heddle_context_dlpack_device(ctx, HEDDLE_DEVICE_EXT, 0, &found, &err), HEDDLE_EINVAL);
+  assert_null(found);
+  assert_int_equal(heddle_context_dlpack_device(ctx, heddle_plugin_device_type("mine"), 0, &found, &err),
+                   HEDDLE_ENODEV);
+  done();
+}
+
 static void folders_are_searched_in_order(void **state) {
   (void)state;
   const heddle_setting settings[] = {{"log", "off"}};
@@ -341,8 +373,8 @@ static void memory_may_run_out_anywhere(void **state) {
   assert_true(through);
 }
 
-CASES(CASE(a_good_plugin_is_used), CASE(broken_plugins_are_refused), CASE(no_library_gets_through),
-      CASE(mangled_headers_do_no_harm), CASE(another_sanitizer_is_refused), CASE(one_plugin_by_two_names_is_one),
-      CASE(folders_are_searched_in_order), CASE(opening_is_counted), CASE(a_refused_open_says_why),
-      CASE(a_fault_sticks_until_reopened), CASE(a_hung_device_is_left_behind), CASE(a_fork_is_noticed),
-      CASE(memory_may_run_out_anywhere))
+CASES(CASE(a_good_plugin_is_used), CASE(device_types_are_of_one_plugin), CASE(broken_plugins_are_refused),
+      CASE(no_library_gets_through), CASE(mangled_headers_do_no_harm), CASE(another_sanitizer_is_refused),
+      CASE(one_plugin_by_two_names_is_one), CASE(folders_are_searched_in_order), CASE(opening_is_counted),
+      CASE(a_refused_open_says_why), CASE(a_fault_sticks_until_reopened), CASE(a_hung_device_is_left_behind),
+      CASE(a_fork_is_noticed), CASE(memory_may_run_out_anywhere))

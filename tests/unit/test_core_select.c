@@ -156,5 +156,54 @@ static void what_is_missing_is_told(void **state) {
   finish(ctx);
 }
 
-CASES(CASE(defaults_take_one_api_for_each_device), CASE(defaults_take_one_driver_for_each_device),
-      CASE(lists_keep_their_order), CASE(what_is_missing_is_told))
+/* "gpu" is what is used by default and has a GPU's type; "all" is everything, what is used by default first. */
+static void groups_are_several_devices(void **state) {
+  (void)state;
+  heddle_context *ctx = context();
+  heddle_device *out[16], *one;
+  heddle_error err;
+  size_t n;
+  heddle__plugin *cpu = plugin(ctx, "cpu", NULL), *opencl = plugin(ctx, "opencl", NULL),
+                 *sim = plugin(ctx, "sim", NULL);
+  heddle__plugin *vulkan = plugin(ctx, "vulkan", NULL), *cuda = plugin(ctx, "cuda", NULL);
+  device(cpu, HEDDLE_CAP_INLINE | HEDDLE_CAP_HOST_CORES, 0, UINT32_MAX);
+  device(opencl, HEDDLE_CAP_HOST_CORES, 0, UINT32_MAX);
+  device(opencl, 0, 0, 9);
+  device(sim, HEDDLE_CAP_HOST_CORES, 0, UINT32_MAX);
+  device(vulkan, 0, 0, 3); /* cuda:0 by another API */
+  device(cuda, 0, 0, 3);
+  device(cuda, 0, 0, 4);
+  assert_int_equal(heddle__defaults_init(ctx, NULL), HEDDLE_OK);
+  atomic_store(&ctx->complete, true);
+  static const struct {
+    const char *list, *devices;
+  } good[] = {{"gpu", "cuda:0 cuda:1 opencl:1"},
+              {"gpu:1,cpu", "cuda:1 cpu:0"},
+              {"cpu,gpu:2,gpu", "cpu:0 opencl:1 cuda:0 cuda:1"},
+              {"gpu:3?,cpu", "cpu:0"},
+              {"all", "cuda:0 cuda:1 opencl:1 cpu:0 opencl:0 sim:0 vulkan:0"},
+              {"*", "cuda:0 cuda:1 opencl:1 cpu:0 opencl:0 sim:0 vulkan:0"},
+              {"opencl:*", "opencl:0 opencl:1"},
+              {"c*", "cuda:0 cuda:1 cpu:0"},
+              {"*:1", "cuda:1 opencl:1"},
+              {"npu:*?, sim", "sim:0"},
+              {"cuda:1,cuda:*", "cuda:1 cuda:0"}};
+  for (size_t i = 0; i < sizeof good / sizeof good[0]; i++) {
+    assert_int_equal(heddle_context_select(ctx, good[i].list, out, 16, &n, NULL, &err), HEDDLE_OK);
+    assert_string_equal(names(out, n), good[i].devices);
+  }
+  static const char *const missing[] = {"gpu:3", "npu:*", "cpu,cuda:*2"}, *const wrong[] = {"gpu:", "gpu:x", "GPU:*",
+                                                                                            "c[u]*"};
+  for (size_t i = 0; i < sizeof missing / sizeof missing[0]; i++)
+    assert_int_equal(heddle_context_select(ctx, missing[i], out, 16, &n, NULL, &err), HEDDLE_ENODEV);
+  for (size_t i = 0; i < sizeof wrong / sizeof wrong[0]; i++)
+    if (heddle_context_select(ctx, wrong[i], out, 16, &n, NULL, &err) != HEDDLE_EINVAL) fail_msg("'%s'", wrong[i]);
+  assert_int_equal(heddle_context_find_device(ctx, "gpu", &one, &err), HEDDLE_OK);
+  assert_string_equal(one->name, "cuda:0");
+  assert_int_equal(heddle_context_find_device(ctx, "gpu:9", &one, &err), HEDDLE_ENODEV);
+  assert_int_equal(heddle_context_find_device(ctx, "cuda:*", &one, &err), HEDDLE_EINVAL);
+  finish(ctx);
+}
+
+CASES(CASE(groups_are_several_devices), CASE(defaults_take_one_api_for_each_device),
+      CASE(defaults_take_one_driver_for_each_device), CASE(lists_keep_their_order), CASE(what_is_missing_is_told))

@@ -23,9 +23,12 @@ class Device:
 
     Device("cuda", 1), Device(2, 1) and Device("cuda:1") are the same. Making one finds nothing and opens nothing; `exist`
     says whether it is there. A name that is no type of DLPack's, such as "sim:1", is looked up among the devices of the
-    process's context: NoDeviceError. Devices are equal where type and number are, and can be keys. Where several plugins
-    have devices of one type, a type and a number are the first of them in the order of the setting "devices"; for ext_dev,
-    where that leaves two plugins, using it is InvalidError. A Device that was made by name, or that a tensor gave, keeps that name (argument `name`).
+    process's context: NoDeviceError. Devices are equal where type and number are, and can be keys.
+
+    A plugin whose devices are of no type of DLPack's has a type of its own, a number of 2**24 or more that depends only on
+    the plugin's name. ext_dev (12) means such a device where one plugin has them, or where the setting "devices" names one
+    plugin; else using it is InvalidError. Where several plugins have devices of another type, a type and a number are the
+    first of them in the order of the setting "devices". A Device that was made by name, or that a tensor gave, keeps that name (argument `name`).
     """
 
     kDLCPU = 1
@@ -88,8 +91,11 @@ class Device:
         return hash((self.device_type, self.device_id))
 
     def __repr__(self) -> str:
-        """TVM's form: opencl(0)."""
-        return f"{self.MASK2STR.get(self.device_type, f'device{self.device_type}')}({self.device_id})"
+        """TVM's form: opencl(0), and sim(0) for a plugin's device that was found by name."""
+        word = self.MASK2STR.get(self.device_type)
+        if word is None:  # the number of a plugin has that plugin's name
+            word = self._name.partition(":")[0] if self._name else f"device{self.device_type}"
+        return f"{word}({self.device_id})"
 
     def __reduce__(self) -> Any:
         return (Device, (self.device_type, self.device_id, self._name))

@@ -28,7 +28,7 @@ from .runtime.profiling import Count, Report, report_of_run
 __all__ = ["GraphModule", "create", "get_device"]
 
 _log = logging.getLogger("heddle")
-_REMOTE = 128  # types from here on are devices of another machine in TVM
+_REMOTE = range(128, 1 << 24)  # these types are devices of another machine in TVM; from 2**24 on are those of plugins
 
 
 def create(graph_json_str: str, libmod: Module | None, device: Device | Sequence[Device]) -> "GraphModule":
@@ -56,7 +56,7 @@ def get_device(libmod: Module | None, device: Device | Sequence[Device]) -> tupl
     if not isinstance(device, (list, tuple)) or not device or not all(isinstance(d, Device) for d in device):
         raise ValueError("dev has to be the type of Device or a list of Device")
     for dev in device:
-        if dev.device_type >= _REMOTE:
+        if dev.device_type in _REMOTE:
             raise ValueError(f"{dev} is a remote device: Heddle runs on the devices of this machine")
     return device, 0, [number for dev in device for number in (dev.device_type, dev.device_id)]
 

@@ -17,6 +17,16 @@ from heddle import Device, errors
 MASKS = {"llvm": 1, "cpu": 1, "c": 1, "cuda": 2, "gpu": 2, "nvptx": 2, "cl": 4, "opencl": 4, "vulkan": 7, "metal": 8,
          "vpi": 9, "rocm": 10, "ext_dev": 12, "hexagon": 16, "webgpu": 15}
 
+# By the rule in docs/dlpack.md.
+def own_type(plugin):
+    number = 0xcbf29ce484222325
+    for byte in plugin.encode():
+        number = (number ^ byte) * 0x100000001b3 % 2**64
+    return 2**24 + (number ^ number >> 24 ^ number >> 48) % 2**24
+
+
+SIM, NULL = own_type("sim"), own_type("null")
+
 
 def test_names_of_types():
     for name, mask in MASKS.items():
@@ -48,7 +58,7 @@ def test_words_that_are_no_device():
 def test_what_is_there():
     assert Device("cpu").exist and Device("cpu").name == "cpu"
     assert not Device("metal").exist and Device("metal").device_name is None
-    assert Device("sim:1") == Device(12, 1) and Device("sim:1").exist and Device(12, 1).name == "sim:1"
+    assert Device("sim:1") == Device(SIM, 1) != Device(12, 1) and Device("sim:1").exist and Device(SIM, 1).name == "sim:1"
     assert not Device(12, 99).exist and not Device(12, -1).exist
     assert Device("sim:0").device_name == Device("sim:0").info["product"] != ""
     assert Device("sim:0").warp_size is None
@@ -59,11 +69,14 @@ def test_what_is_there():
 
 
 def test_a_device_by_name_keeps_it():
-    """null:0 and sim:0 are both DLPack's (12, 0)."""
-    for name in ("sim:0", "null:0"):
+    """null:0 and sim:0 are both of no type of DLPack's: each plugin has a number, which depends on its name only."""
+    assert heddle.device("sim", 0) != heddle.device("null", 0)
+    for name, number in (("sim:0", SIM), ("null:0", NULL)):
         d = Device(name)
-        assert d.device_type == 12 and d.device_id == 0 and d.name == name and pickle.loads(pickle.dumps(d)).name == name
+        assert str(d) == name.replace(":", "(") + ")" and Device(number, 0).name == name
+        assert d.device_type == number and d.device_id == 0 and d.name == name and pickle.loads(pickle.dumps(d)).name == name
     t = heddle.empty((2,), "float32", Device("sim:0"))
+    assert t.__dlpack_device__() == (SIM, 0)
     assert t.device_name == t.device.name == "sim:0" and heddle.empty((2,), "float32", t.device).device_name == "sim:0"
 
 
@@ -79,6 +92,11 @@ graph = GRAPH
 print(said(lambda: heddle.empty((2,), "float32", heddle.device(12, 0)).device_name))
 print(said(lambda: graph_executor.create(graph, None, heddle.device(12, 0)).module.kind))
 print(heddle.empty((2,), "float32", heddle.device("sim:0")).device_name)
+for name in ("sim", "null"):
+    number = heddle.device(name, 0).device_type
+    print(heddle.device(number, 0).name)
+executor = graph_executor.create(graph, None, heddle.device(heddle.device("sim", 0).device_type, 0))
+print(executor.module.kind)
 """
 
 
@@ -95,15 +113,16 @@ def test_an_ext_dev_of_two_plugins_is_no_device():
     for more in ({}, {"HEDDLE_DEVICES": "sim:0,null:0,cpu"}):
         lines = run(**more)
         assert all("device 0 of DLPack's type 12 is ambiguous: it is " in line for line in lines[:2]), lines
-        assert "sim:0" in lines[0] and "null:0" in lines[0] and lines[2] == "sim:0"
-    assert run(HEDDLE_DEVICES="cpu,sim:0") == ["sim:0", "GraphExecutor", "sim:0"]
+        assert "sim:0" in lines[0] and "null:0" in lines[0] and lines[2:5] == ["sim:0", "sim:0", "null:0"]
+        assert lines[5] == "GraphExecutor"
+    assert run(HEDDLE_DEVICES="cpu,sim:0") [:3] == ["sim:0", "GraphExecutor", "sim:0"]
 
 
 def test_lists():
     names = [d["name"] for d in heddle.devices()]
     assert "cpu:0" in names and "sim:0" in names
     sim = next(d for d in heddle.devices() if d["name"] == "sim:0")
-    assert (sim["type"], sim["index"], sim["plugin"], sim["health"]) == (12, 0, "sim", "ok")
+    assert (sim["type"], sim["index"], sim["plugin"], sim["health"]) == (SIM, 0, "sim", "ok")
     assert set(sim["abilities"]) >= {"fence_wait", "peer", "import_host"}
     plugins = {p["name"]: p for p in heddle.plugins() if p["used"]}
     assert plugins["sim"]["device_count"] >= 2 and plugins["sim"]["abi"][0] == 1 and os.path.exists(plugins["sim"]["path"])

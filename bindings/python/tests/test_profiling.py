@@ -3,8 +3,13 @@
 import csv
 import io
 import json
+import os
+import subprocess
+import sys
 
 import pytest
+import small_models as small
+from onnx import helper
 
 from heddle.runtime.profiling import Count, Duration, Percent, Ratio, Report, report_of_run
 
@@ -82,3 +87,31 @@ def test_report_of_a_run():
     assert [c["Hash"] for c in made.calls] == ["s", "", ""] and made.calls[2]["Percent"] == Percent(40)
     assert made.device_metrics["cpu0"]["Duration (us)"].microseconds == 10
     assert made.device_metrics["opencl1"]["Percent"].percent == 10
+
+
+AFTER_A_PAUSE = """
+import sys, time, heddle, numpy as np
+model = heddle.load(sys.argv[1], devices="opencl:0")
+x = np.ones((64, 64), "float32")
+executor = model.executor()
+executor.set_input("x", x)
+executor.profile()
+for _ in range(2):
+    executor.run()
+    time.sleep(0.4)
+    print(sum(row["end_ns"] - row["start_ns"] for row in executor.profile()))
+"""
+
+
+def test_the_first_step_after_a_pause(tmp_path):
+    """A step does not begin with the end of what its stream did before, in a run that nobody timed."""
+    env = {**os.environ, "POCL_DEVICES": "pthread"}
+    devices = [sys.executable, "-c", "import heddle; print([d['name'] for d in heddle.devices()])"]
+    if "opencl:0" not in subprocess.run(devices, capture_output=True, text=True, timeout=100, env=env).stdout:
+        pytest.skip("there is no OpenCL device")
+    nodes = [helper.make_node("MatMul", ["x", "x"], ["y"]), helper.make_node("Relu", ["y"], ["z"])]
+    path = small.save(tmp_path, "pause", nodes, [("x", (64, 64))], [("z", (64, 64))])
+    done = subprocess.run([sys.executable, "-c", AFTER_A_PAUSE, path], capture_output=True, text=True, timeout=100, env=env)
+    assert done.returncode == 0, done.stderr
+    sums = [int(line) for line in done.stdout.split()]
+    assert len(sums) == 2 and min(sums) < 300e6, sums

@@ -174,7 +174,7 @@ def test_conversions_go_by_numpys_rules():
 def test_copies_between_host_and_devices():
     x = values("float32", (5, 7))
     a, b, host = heddle.empty((5, 7), "float32", "sim:0"), heddle.empty((5, 7), "float32", (12, 1)), heddle.empty((5, 7))
-    assert a.device_name == "sim:0" and a.device_key == (12, 0) and b.device == heddle.Device("sim:1") and a.address == 0
+    assert a.device_name == "sim:0" and a.device_key == (heddle.Device("sim").device_type, 0) and b.device == heddle.Device("sim:1") and a.address == 0
     assert not a.numpy().any()
     a.copy_from(x)
     a.copy_to(b)

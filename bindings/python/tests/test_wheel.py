@@ -100,6 +100,21 @@ def test_the_tool_runs(fresh):
     assert {"cpu:0", "sim:0"} <= {d["name"] for d in shown["devices"]}
     assert {p["path"] for p in shown["plugins"]} >= {str(files(fresh) / "lib/heddle/plugins" / f"libheddle_plugin_{name}.so")
                                                      for name in ("cpu", "sim", "null")}
+    folders = {str(pathlib.Path(p["path"]).parent) for p in shown["plugins"]}  # not those of the prefix that was copied
+    assert folders - {"/usr/local/lib/heddle/plugins"} == {str(files(fresh) / "lib/heddle/plugins")}
+    said = files(fresh) / "lib/heddle/system_prefix"
+    assert said.read_text() == "/usr/local\n"
+    other = fresh.parent / "other"
+    (other / "lib/heddle/plugins").mkdir(parents=True)
+    (other / "etc/heddle").mkdir(parents=True)
+    (other / "lib/heddle/plugins/libheddle_plugin_none.so").write_text("no library")
+    (other / "etc/heddle/config.json").write_text('{"devices": "sim:1"}')
+    said.write_text(f"{other}\n")
+    moved = json.loads(run(fresh, "heddle", "devices", "--all", "--json"))
+    said.write_text("/usr/local\n")
+    assert {str(pathlib.Path(p["path"]).parent) for p in moved["plugins"]} == {
+        str(files(fresh) / "lib/heddle/plugins"), str(other / "lib/heddle/plugins")}
+    assert moved["used"]["names"] == ["sim:1"], moved["used"]
     words = ["examples/digits/digits.json", "--device", "cpu,sim:0", "--random", "--output-dir", "."]
     run(fresh, "heddle", "run", *words)
     assert numpy.load(fresh.parent / "output_0.npy").shape == (1, 10)

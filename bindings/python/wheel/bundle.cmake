@@ -58,6 +58,9 @@ place(lib/heddle/plugins "$ORIGIN:$ORIGIN/../.." ${plugins})
 place(bin "$ORIGIN/../lib" "${tool}")
 place(libexec/heddle "$ORIGIN/../../lib" ${helpers})
 
+# libheddle has the folders of its installation built in; those of a prefix that was copied are not the system's.
+file(WRITE "${wheel_package}/lib/heddle/system_prefix" "/usr/local\n")
+
 # What the licences of others ask for, where the distribution put it.
 foreach(path IN LISTS found)
   get_filename_component(name "${path}" NAME)

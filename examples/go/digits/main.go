@@ -8,7 +8,7 @@ import (
 	"os"
 	"path/filepath"
 
-	"heddle"
+	"heddle.internal/heddle"
 )
 
 func must[T any](value T, err error) T {

@@ -5,7 +5,7 @@ import (
 	"fmt"
 	"log"
 
-	"heddle"
+	"heddle.internal/heddle"
 )
 
 // Calls its first argument with each number below the second.

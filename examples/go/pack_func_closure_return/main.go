@@ -5,7 +5,7 @@ import (
 	"fmt"
 	"log"
 
-	"heddle"
+	"heddle.internal/heddle"
 )
 
 // Gives a function that counts on from its argument.

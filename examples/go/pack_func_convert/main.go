@@ -5,7 +5,7 @@ import (
 	"fmt"
 	"log"
 
-	"heddle"
+	"heddle.internal/heddle"
 )
 
 func main() {

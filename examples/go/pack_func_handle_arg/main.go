@@ -7,7 +7,7 @@ import (
 	"log"
 	"os"
 
-	"heddle"
+	"heddle.internal/heddle"
 )
 
 // Doubles the array in its second argument with the module in its first.

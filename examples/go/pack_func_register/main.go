@@ -7,7 +7,7 @@ import (
 	"fmt"
 	"log"
 
-	"heddle"
+	"heddle.internal/heddle"
 )
 
 var errNegative = errors.New("a length is never negative")

@@ -17,7 +17,7 @@ import (
 	"syscall"
 	"time"
 
-	"heddle"
+	"heddle.internal/heddle"
 )
 
 type server struct {

@@ -7,7 +7,7 @@ import (
 	"log"
 	"os"
 
-	"heddle"
+	"heddle.internal/heddle"
 )
 
 func main() {

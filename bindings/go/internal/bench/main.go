@@ -85,7 +85,7 @@ import (
 	"time"
 	"unsafe"
 
-	"heddle"
+	"heddle.internal/heddle"
 )
 
 const graph = `{"heddle":{"version":1,"opset":17},"nodes":[{"op":"null","name":"x","inputs":[]},

@@ -1,0 +1,156 @@
+/* tools/objects.c: links the objects of a compiled model to a library: tar takes an archive apart, compressed or not, and the
+ * C compiler links. */
+#define _XOPEN_SOURCE 700 /* nftw, mkdtemp */
+#include "objects.h"
+
+#include <errno.h>
+#include <ftw.h>
+#include <spawn.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include "options.h"
+#include "text.h"
+
+enum { MOST_OBJECTS = 4096, MOST_FOLDERS = 4 };
+
+extern char **environ;
+
+static char *folders[MOST_FOLDERS]; /* to remove at the end */
+static int n_folders;
+
+/* What nftw finds: it takes no argument of its caller's. */
+static const char **found;
+static size_t n_found;
+static bool is_cxx;
+
+static bool ends_in(const char *path, const char *end) {
+  size_t n = strlen(path), m = strlen(end);
+  return n > m && strcmp(path + n - m, end) == 0;
+}
+
+bool objects_are(const char *path) {
+  return path != NULL && (ends_in(path, ".o") || ends_in(path, ".tar"));
+}
+
+static int remove_one(const char *path, const struct stat *info, int kind, struct FTW *at) {
+  (void)info, (void)kind, (void)at;
+  (void)remove(path);
+  return 0;
+}
+
+static void remove_folders(void) {
+  for (int i = 0; i < n_folders; i++) {
+    (void)nftw(folders[i], remove_one, 16, FTW_DEPTH | FTW_PHYS);
+    free(folders[i]);
+  }
+  n_folders = 0;
+}
+
+static int take_one(const char *path, const struct stat *info, int kind, struct FTW *at) {
+  (void)at;
+  if (kind != FTW_F || !S_ISREG(info->st_mode) || n_found == MOST_OBJECTS) return 0;
+  char *copy = strdup(path);
+  if (copy == NULL) return -1;
+  is_cxx = is_cxx || ends_in(path, ".cc") || ends_in(path, ".cpp") || ends_in(path, ".cxx");
+  found[n_found++] = copy;
+  return 0;
+}
+
+/* Runs a program to its end: 0, its status, or -1 where it is not there. */
+static int run(const char *program, const char *const *words) {
+  pid_t child;
+  int status;
+  if (posix_spawnp(&child, program, NULL, NULL, (char *const *)(uintptr_t)words, environ) != 0) return -1;
+  while (waitpid(child, &status, 0) < 0)
+    if (errno != EINTR) return -1;
+  return WIFEXITED(status) ? (WEXITSTATUS(status) == 127 ? -1 : WEXITSTATUS(status)) : 1;
+}
+
+static int link_found(const char *command, const char *path, const char *library) {
+  const char *named = getenv(is_cxx ? "CXX" : "CC");
+  const char *const compilers[] = {named != NULL && named[0] != '\0' ? named : NULL, is_cxx ? "c++" : "cc",
+                                   is_cxx ? "g++" : "gcc", is_cxx ? "clang++" : "clang"};
+  const char **words = calloc(n_found + 8, sizeof *words);
+  if (words == NULL) return fail_text(command, "out of memory");
+  int status = -1;
+  for (size_t i = 0; i < sizeof compilers / sizeof compilers[0] && status == -1; i++) {
+    size_t n = 0;
+    if (compilers[i] == NULL) continue;
+    words[n++] = compilers[i];
+    words[n++] = "-shared";
+    words[n++] = "-fPIC";
+    words[n++] = "-o";
+    words[n++] = library;
+    for (size_t k = 0; k < n_found; k++) words[n++] = found[k];
+    words[n++] = "-lm";
+    words[n] = NULL;
+    status = run(compilers[i], words);
+  }
+  free((void *)words);
+  if (status == 0) return DONE;
+  if (status == -1)
+    return fail_text(
+        command, "%s: objects are linked with a C compiler, and there is none; install one, or name it with CC", path);
+  return fail_text(command, "%s: the compiler could not link it", path);
+}
+
+/* The folder and the objects in it; the archive's own names lie below. */
+static int collect(const char *command, const char *path, const char *folder) {
+  if (ends_in(path, ".o")) {
+    found[n_found] = strdup(path);
+    return found[n_found] != NULL ? (n_found++, DONE) : fail_text(command, "out of memory");
+  }
+  const char *const words[] = {"tar", "-xf", path, "-C", folder, NULL};
+  const int status = run("tar", words);
+  if (status == -1)
+    return fail_text(command, "%s: the program tar takes such files apart, and there is none; install it", path);
+  if (status != 0) return fail_text(command, "%s: this is no tar archive", path);
+  if (nftw(folder, take_one, 16, FTW_PHYS) != 0) return fail_text(command, "out of memory");
+  return n_found > 0 ? DONE : fail_text(command, "%s: the archive holds no objects", path);
+}
+
+static char *make_folder(const char *command) {
+  const char *tmp = getenv("TMPDIR");
+  char folder[1024];
+  snprintf(folder, sizeof folder, "%s/heddle-XXXXXX", tmp != NULL && tmp[0] == '/' ? tmp : "/tmp");
+  char *made = n_folders < MOST_FOLDERS && mkdtemp(folder) != NULL ? strdup(folder) : NULL;
+  if (made == NULL) {
+    fail_text(command, "%s: the folder cannot be made: %s", folder, strerror(errno));
+    return NULL;
+  }
+  if (n_folders == 0) (void)atexit(remove_folders);
+  return folders[n_folders++] = made;
+}
+
+char *objects_link(const char *command, const char *path) {
+  if (access(path, R_OK) != 0) {
+    fail_text(command, "%s: %s", path, strerror(errno));
+    return NULL;
+  }
+  const char *folder = make_folder(command), *slash = strrchr(path, '/'), *name = slash != NULL ? slash + 1 : path;
+  if (folder == NULL) return NULL;
+  size_t room = strlen(folder) + strlen(name) + 16;
+  char *objects = malloc(room), *library = malloc(room);
+  found = calloc(MOST_OBJECTS + 1, sizeof *found);
+  n_found = 0;
+  is_cxx = false;
+  int status = objects != NULL && library != NULL && found != NULL ? DONE : fail_text(command, "out of memory");
+  if (status == DONE) {
+    snprintf(library, room, "%s/%s.so", folder, name);
+    snprintf(objects, room, "%s/objects", folder);
+    if (mkdir(objects, 0700) != 0) status = fail_text(command, "%s: %s", objects, strerror(errno));
+  }
+  if (status == DONE) status = collect(command, path, objects);
+  if (status == DONE) status = link_found(command, path, library);
+  for (size_t i = 0; i < n_found; i++) free((char *)found[i]);
+  free((void *)found);
+  free(objects);
+  if (status == DONE) return library;
+  free(library);
+  return NULL;
+}
