@@ -41,7 +41,9 @@ public:
   String() : String(std::string()) {}
   String(const char *text) : String(std::string(text)) {}
   String(const char *data, std::size_t n) : String(std::string(data, n)) {}
-  String(std::string text) : ObjectRef(make_object<StringObj>(std::move(text))) {}
+  // Of a std::string only, so that a result converts to a String in one way.
+  template <class T, class = std::enable_if_t<std::is_same<std::decay_t<T>, std::string>::value>>
+  String(T &&text) : ObjectRef(make_object<StringObj>(std::forward<T>(text))) {}
   explicit String(std::nullptr_t) {}
   explicit String(ObjectPtr<Object> n) : ObjectRef(std::move(n)) {}
   String(const String &) = default;

@@ -143,18 +143,18 @@ template <class R, class... A> struct ExportTyped<R(A...)> {
 } // namespace detail
 
 #define TVM_HEDDLE_EXPORT(ExportName, Body) \
-  extern "C" TVM_DLL int ExportName(TVMValue *args, int *type_codes, int num_args, TVMValue *out_value, \
-                                    int *out_type_code, void *resource_handle); \
-  int ExportName(TVMValue *args, int *type_codes, int num_args, TVMValue *out_value, int *out_type_code, void *) { \
-    return ::tvm::runtime::detail::exported(Body, ::tvm::runtime::TVMArgs(args, type_codes, num_args), out_value, \
-                                            out_type_code); \
+  extern "C" TVM_DLL int ExportName(TVMValue *tvm_values, int *tvm_codes, int tvm_n, TVMValue *tvm_out, \
+                                    int *tvm_out_code, void *tvm_resource); \
+  int ExportName(TVMValue *tvm_values, int *tvm_codes, int tvm_n, TVMValue *tvm_out, int *tvm_out_code, void *) { \
+    return ::tvm::runtime::detail::exported(Body, ::tvm::runtime::TVMArgs(tvm_values, tvm_codes, tvm_n), tvm_out, \
+                                            tvm_out_code); \
   }
 #define TVM_DLL_EXPORT_PACKED_FUNC(ExportName, Function) TVM_HEDDLE_EXPORT(ExportName, Function)
 #define TVM_DLL_EXPORT_TYPED_FUNC(ExportName, Function) \
-  TVM_HEDDLE_EXPORT(ExportName, ([](::tvm::runtime::TVMArgs tvm_args, ::tvm::runtime::TVMRetValue *rv) { \
-                      auto f = Function; \
-                      using F = ::tvm::runtime::detail::Signature<decltype(f)>::Type; \
-                      ::tvm::runtime::detail::ExportTyped<F>::call(f, tvm_args, rv, #ExportName); \
+  TVM_HEDDLE_EXPORT(ExportName, ([](::tvm::runtime::TVMArgs tvm_args, ::tvm::runtime::TVMRetValue *tvm_rv) { \
+                      auto tvm_f = Function; \
+                      using TVMF = ::tvm::runtime::detail::Signature<decltype(tvm_f)>::Type; \
+                      ::tvm::runtime::detail::ExportTyped<TVMF>::call(tvm_f, tvm_args, tvm_rv, #ExportName); \
                     }))
 
 } // namespace runtime
