@@ -143,8 +143,7 @@ CASE(conversions_are_checked) {
   CONTAINS(thrown([] { (void)static_cast<PackedFunc>(same("x")); }), "expected PackedFunc but got str");
   CONTAINS(thrown([] { (void)static_cast<DLTensor *>(same(same)); }), "expected DLTensor* or NDArray");
   CONTAINS(thrown([] { (void)static_cast<DLDevice>(same(1)); }), "expected DLDevice but got int");
-  CONTAINS(thrown([] { (void)static_cast<Ref>(same(ShapeTuple({1}))); }),
-           "Downcast from runtime.ShapeTuple to test.Node");
+  CONTAINS(thrown([] { same(ShapeTuple({1})).AsObjectRef<Ref>(); }), "Downcast from runtime.ShapeTuple to test.Node");
   const PackedFunc second([](TVMArgs args, TVMRetValue *rv) { *rv = args[1]; });
   CONTAINS(thrown([&] { second(1); }), "1 passed, but argument 1 is read");
   CONTAINS(thrown([] { PackedFunc()(1); }), "a null PackedFunc is called");
@@ -157,7 +156,8 @@ CASE(results_own_what_they_hold) {
   TVMRetValue b = a, c = std::move(a);
   EQUAL(b.operator std::string(), "short");
   EQUAL(c.operator std::string(), "short");
-  b = b;
+  const TVMRetValue &self = b;
+  b = self;
   b = std::move(c);
   EQUAL(std::string(b.value().v_str), "short");
   std::vector<TVMRetValue> many;
@@ -381,10 +381,10 @@ CASE(objects_are_counted) {
     CONTAINS(thrown([&] { Downcast<String>(b); }), "Downcast from test.Node to runtime.String failed");
     const Ref c = GetRef<Ref>(a.get());
     CHECK(c.same_as(a) && c == a);
-    EQUAL(Ref(through_c(same, a))->number, 3); // as an argument and a result through the C API
+    EQUAL(through_c(same, a).AsObjectRef<Ref>()->number, 3); // as an argument and a result through the C API
     const PackedFunc make([](TVMArgs args, TVMRetValue *rv) { *rv = Ref(static_cast<int>(args[0])); });
-    EQUAL(Ref(through_c(make, 8))->number, 8);
-    EQUAL(Ref(make(9))->number, 9);
+    EQUAL(through_c(make, 8).AsObjectRef<Ref>()->number, 8);
+    EQUAL(make(9).AsObjectRef<Ref>()->number, 9);
     TVMRetValue kept = through_c(make, 1);
     EQUAL(Alive::count().load(), 2);
     ObjectPtr<Node> p = make_object<Node>(4);
