@@ -170,15 +170,46 @@ TVM_DLL_EXPORT_PACKED_FUNC(fails, [](tvm::runtime::TVMArgs args, tvm::runtime::T
 """
 CALLS = """
 #include <cstdio>
+#include <dmlc/thread_local.h>
 #include <tvm/runtime/module.h>
 #include <tvm/runtime/registry.h>
 using namespace tvm::runtime;
+static void forms(TVMArgs args, TVMRetValue *rv) {  // each converts in one way, in every standard
+  std::string s = args[0];
+  String t = args[0], u(args[0]);
+  int n = args[1];
+  int64_t wide = args[1];
+  uint64_t size = args[1];
+  bool b = args[1];
+  double d = args[1];
+  NDArray a = args[2], c(args[2]);
+  DLTensor *raw = args[2];
+  void *handle = args[2];
+  PackedFunc f = args[3], g(args[3]);
+  TypedPackedFunc<int(int)> typed = args[3], other(args[3]);
+  Module m = args[4], o(args[4]);
+  DLDevice dev = args[5];
+  DLDataType type = args[6];
+  DataType same = args[6];
+  ObjectRef any = args[2];
+  a = args[2];
+  m = args[4];
+  f = args[3];
+  t = s;
+  CHECK(t == u && a.same_as(c) && f.same_as(g) && o.same_as(m) && any.same_as(a) && handle == raw && same == DataType(type));
+  *rv = n + static_cast<int>(wide) + static_cast<int>(size) + static_cast<int>(d) + b + typed(1) + other(2) + dev.device_id +
+        static_cast<int>(s.size()) + (m == Module() ? 0 : 1000);
+}
 int main(int, char **argv) {
+  *dmlc::ThreadLocalStore<int>::Get() = 1;
   Module lib = Module::LoadFromFile(argv[1], "so");
   NDArray a = NDArray::Empty({3}, DataType::Float(32), DLDevice{kDLCPU, 0}), b = a.CopyTo(DLDevice{kDLCPU, 0});
   float x[3] = {1, 2, 3};
   a.CopyFromBytes(x, sizeof x);
   lib.GetFunction("add")(a, a, b);
+  int total = PackedFunc(forms)("ab", 1, a, TypedPackedFunc<int(int)>([](int n) { return 10 * n; }), lib, DLDevice{kDLCPU, 0},
+                                DataType::Float(32));
+  std::printf("%d\\n", total);
   b.CopyToBytes(x, sizeof x);
   std::printf("%g %g %g\\n", x[0], x[1], x[2]);
   std::printf("%s\\n", std::string(String(lib.GetFunction("name_of")(7))).c_str());
@@ -203,10 +234,11 @@ def test_a_library_that_exports_functions(tmp_path):
     (tmp_path / "lib.cc").write_text(LIBRARY)
     (tmp_path / "main.cc").write_text(CALLS)
     library = compiled("g++", "c++17", tmp_path / "lib.so", tmp_path / "lib.cc", more=["-shared", "-fPIC"])
+    compiled("clang++", "c++20", tmp_path / "clang", tmp_path / "main.cc")
     out = run(compiled("g++", "c++14", tmp_path / "main", tmp_path / "main.cc"), library).stdout.splitlines()
-    assert out[:2] == ["2 4 6", "number 7"] and out[2].endswith("it fails"), out
-    assert "args.size() == 0 (1 vs. 0): none are wanted" in out[3], out
-    assert "add: argument 1: expected DLTensor* or NDArray but got int" in out[4], out
+    assert out[:3] == ["1037", "2 4 6", "number 7"] and out[3].endswith("it fails"), out
+    assert "args.size() == 0 (1 vs. 0): none are wanted" in out[4], out
+    assert "add: argument 1: expected DLTensor* or NDArray but got int" in out[5], out
 
 
 def test_what_goes_wrong_is_reported(deployed, tmp_path):
