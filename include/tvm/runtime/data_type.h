@@ -32,10 +32,17 @@ inline std::string DLDataType2String(DLDataType t) {
   static const char *const names[] = {"int", "uint", "float", "handle", "bfloat", "complex", "bool"};
   if (t.bits == 0) return "";
   if (t.code == kDLUInt && t.bits == 1 && t.lanes == 1) return "bool";
-  const std::string name =
-      t.code < sizeof names / sizeof names[0] ? names[t.code] : "custom[" + std::to_string(t.code) + "]";
+  std::string name;
+  if (t.code < sizeof names / sizeof names[0]) {
+    name = names[t.code];
+  } else {
+    name = "custom[";
+    name.append(std::to_string(static_cast<int>(t.code))).append("]");
+  }
   if (t.code == kDLOpaqueHandle) return name;
-  return name + std::to_string(t.bits) + (t.lanes != 1 ? "x" + std::to_string(t.lanes) : "");
+  name.append(std::to_string(static_cast<int>(t.bits)));
+  if (t.lanes != 1) name.append("x").append(std::to_string(static_cast<int>(t.lanes)));
+  return name;
 }
 
 inline DLDataType String2DLDataType(const std::string &text) {
