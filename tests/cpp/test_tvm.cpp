@@ -526,6 +526,8 @@ CASE(checks_and_logs) {
   CONTAINS(thrown([&] { *CHECK_NOTNULL(none) = 1; }), "Check not null: none");
   int n = 1;
   EQUAL(CHECK_NOTNULL(&n), &n);
+  CHECK_NE(&n, nullptr);
+  CONTAINS(thrown([&] { CHECK_NE(none, nullptr); }), "vs. nullptr)");
   LOG(INFO) << "a line of the test";
   LOG_IF(INFO, false) << "none";
   VLOG(1) << "none";

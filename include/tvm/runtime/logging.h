@@ -6,6 +6,7 @@
 #ifndef TVM_RUNTIME_LOGGING_H_
 #define TVM_RUNTIME_LOGGING_H_
 
+#include <cstddef>
 #include <cstdio>
 #include <ctime>
 #include <memory>
@@ -107,12 +108,23 @@ struct LogVoidify {
   void operator&(std::ostream &) const {}
 };
 
+template <class T> void log_value(std::ostream &out, const T &value) {
+  out << value;
+}
+inline void log_value(std::ostream &out, std::nullptr_t) { // C++14 has no << for it
+  out << "nullptr";
+}
+
 // The two values of a comparison that does not hold; null where it holds.
 #define TVM_HEDDLE_COMPARE(name, op) \
   template <class X, class Y> std::unique_ptr<std::string> LogCheck_##name(const X &x, const Y &y) { \
     if (x op y) return nullptr; \
     std::ostringstream text; \
-    text << " (" << x << " vs. " << y << ")"; \
+    text << " ("; \
+    log_value(text, x); \
+    text << " vs. "; \
+    log_value(text, y); \
+    text << ")"; \
     return std::unique_ptr<std::string>(new std::string(text.str())); \
   } \
   inline std::unique_ptr<std::string> LogCheck_##name(int x, int y) { \
