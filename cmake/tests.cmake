@@ -134,7 +134,7 @@ endforeach()
 
 # ---- Public headers, each alone ----------------------------------------------------------------------------------
 set(alone "-fsyntax-only" "-I${PROJECT_SOURCE_DIR}/include" "-I${PROJECT_SOURCE_DIR}/modules/include" -Wall -Wextra -Wpedantic -Werror)
-file(GLOB headers RELATIVE "${PROJECT_SOURCE_DIR}/include" CONFIGURE_DEPENDS include/heddle/*.h include/tvm/runtime/*.h)
+file(GLOB headers RELATIVE "${PROJECT_SOURCE_DIR}/include" CONFIGURE_DEPENDS include/heddle/*.h include/tvm/runtime/c_*.h)
 foreach(header IN LISTS headers)
   get_filename_component(name "${header}" NAME_WE)
   set(unit "${PROJECT_BINARY_DIR}/tests/header/${name}")
@@ -178,6 +178,19 @@ if(HEDDLE_HAS_CXX)
     endif()
     heddle_header_test(${name} "${unit}" "${labels}" -std=c++17 -fno-exceptions -fno-rtti)
   endforeach()
+  # Those for programs of TVM's C++ runtime, but for the parts of packed_func.h.
+  file(GLOB headers RELATIVE "${PROJECT_SOURCE_DIR}/include" CONFIGURE_DEPENDS
+    include/tvm/runtime/*.h include/tvm/runtime/container/*.h include/dmlc/*.h)
+  list(FILTER headers EXCLUDE REGEX "/c_[a-z_]*_api.h$")
+  foreach(header IN LISTS headers)
+    string(REPLACE "/" "_" name "${header}")
+    set(unit "${PROJECT_BINARY_DIR}/tests/header/${name}.cc")
+    file(CONFIGURE OUTPUT "${unit}" CONTENT "#include \"${header}\"\n#include \"${header}\"\n")
+    heddle_header_test(${name} "${unit}" ";soak" -std=c++14)
+  endforeach()
+  set(unit "${PROJECT_BINARY_DIR}/tests/header/tvm_runtime_tvm_runtime_pack.h.cc")
+  heddle_header_test(tvm_cxx14 "${unit}" "" -std=c++14)
+  heddle_header_test(tvm_cxx20 "${unit}" "" -std=c++20)
 endif()
 
 # ---- Symbols and the shape of the tree ---------------------------------------------------------------------------

@@ -21,7 +21,8 @@ from tvm_graph import Call, tvm_graph
 if os.environ.get("HEDDLE_SANITIZE"):
     pytest.skip("the library is built with a sanitizer, whose run time a plain program lacks", allow_module_level=True)
 
-HEADERS = sorted(str(p.relative_to(SOURCE / "include")) for p in (SOURCE / "include").rglob("*.h"))
+ALL = sorted(str(p.relative_to(SOURCE / "include")) for p in (SOURCE / "include").rglob("*.h"))
+HEADERS = [name for name in ALL if name.startswith(("heddle/", "tvm/runtime/c_"))]  # the others are C++
 OURS = sorted(p.stem.removeprefix("libheddle_plugin_") for p in (BUILD / "lib/heddle/plugins").glob("libheddle_plugin_*.so"))
 
 
@@ -162,6 +163,23 @@ def test_headers_in_cpp(prefix, tmp_path):
     for more in ([], ["-fno-exceptions", "-fno-rtti"]):
         call("c++", "-std=c++17", "-Wall", "-Wextra", "-Wpedantic", "-Werror", *more, "-fsyntax-only",
              *flags(prefix, "--cflags"), tmp_path / "unit.cpp")
+
+
+def test_programs_of_tvm_s_c_plus_plus_runtime(prefix, tmp_path):
+    """The headers in C++14, and examples/tvm-cpp by its Makefile; with TVM's runtime as one file, too."""
+    if shutil.which("c++") is None:
+        pytest.skip("there is no C++ compiler")
+    found = {str(p.relative_to(prefix / "include")) for p in (prefix / "include").rglob("*.h")}
+    assert set(ALL) <= found and "tvm/runtime/detail/handle.h" in ALL
+    (tmp_path / "unit.cpp").write_text("".join(f"#include <{name}>\n" for name in ALL if name not in HEADERS))
+    call("c++", "-std=c++14", "-Wall", "-Wextra", "-Wpedantic", "-Werror", "-fsyntax-only",
+         *flags(prefix, "--cflags", package="heddle_tvm"), tmp_path / "unit.cpp")
+    folder = one(prefix, "heddle_tvm.pc").parent
+    shutil.copytree(prefix / "share/heddle/examples/tvm-cpp", tmp_path / "tvm-cpp")
+    call("make", "-C", tmp_path / "tvm-cpp", f"PKG_CONFIG_PATH={folder}", "STD=c++14", PKG_CONFIG_PATH=str(folder))
+    from test_tvm_cpp import check_addone
+    for name in ("cpp_deploy_normal", "cpp_deploy_pack"):
+        check_addone(tmp_path / "tvm-cpp" / name, tmp_path)
 
 
 def test_the_manual_and_the_completion(prefix):
