@@ -139,8 +139,8 @@ static bool add_values(const op_graph *g, const bool *in, int32_t *local, op_par
     const op_operand *o = operand_of(g, v);
     const bool known = !made && o->known;
     local[v] = (int32_t)n;
-    p->values[n] =
-        (heddle_pvalue){.struct_size = sizeof p->values[n], .dtype = op_dtype(o->type), .shape = o->shape, .ndim = o->ndim};
+    p->values[n] = (heddle_pvalue){
+        .struct_size = sizeof p->values[n], .dtype = op_dtype(o->type), .shape = o->shape, .ndim = o->ndim};
     if (known) p->values[n].data = o->raw, p->values[n].data_bytes = o->bytes;
     if (!made && p->c.n_in == OP_IN) return false;
     if (made && leaves(g, in, v) && p->c.n_out == OP_OUT) return false;

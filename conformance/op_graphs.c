@@ -117,7 +117,7 @@ void op_graph_random(uint32_t seed, op_graph_line *out) {
   static const struct {
     const char *op;
     uint32_t opset, arity;
-  } ops[] = {{"Add", 14, 2},  {"Relu", 14, 1}, {"Sub", 14, 2},    {"Mul", 14, 2},  {"Tanh", 13, 1},
+  } ops[] = {{"Add", 14, 2},  {"Relu", 14, 1}, {"Sub", 14, 2},    {"Mul", 14, 2},    {"Tanh", 13, 1},
              {"Relu", 14, 1}, {"Max", 13, 2},  {"MatMul", 13, 2}, {"Sigmoid", 13, 1}};
   static char from[64][GRAPH_NODES][3];
   static char keep[64][GRAPH_NODES + 1];
