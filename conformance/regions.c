@@ -7,7 +7,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-enum { PROPOSALS = GRAPH_NODES, RANDOM = 12 };
+enum { PROPOSALS = GRAPH_NODES, RANDOM = 8 };
 
 typedef struct work {
   kit *k;
@@ -164,7 +164,7 @@ static void run_line(work *w, const op_graph_line *line) {
     const op_line *stand_in = sign != '\0' ? op_graph_stand_in(sign, n) : NULL;
     if (sign != '\0' && stand_in == NULL) break;
     if (stand_in != NULL && !is_listed(w->k, stand_in)) continue;
-    run_graph(w, line, stand_in, 'f', OP_RUN, first);
+    if (first || sign != '^') run_graph(w, line, stand_in, 'f', OP_RUN, first);
     if (first || sign == '^') run_graph(w, line, stand_in, 'f', OP_KNOWN_EVEN, false);
     if (first) run_graph(w, line, stand_in, 'h', OP_RUN, false);
     first = false;
