@@ -110,7 +110,7 @@ static heddle_status fused_list(heddle_pinstance *self, uint32_t index, heddle_l
   return status;
 }
 
-/* Each node with those after it, as long as each reads the one before. */
+/* Each node with those after it, as long as each reads the one before; of those that query takes. */
 static heddle_status fused_partition(heddle_pinstance *self, uint32_t index, const heddle_pregion *region,
                                      heddle_propose_fn propose, void *sink, heddle_error *err) {
   (void)self, (void)index;
@@ -118,14 +118,17 @@ static heddle_status fused_partition(heddle_pinstance *self, uint32_t index, con
   heddle_status status = HEDDLE_OK;
   for (uint32_t i = 0; i < region->nodes.count && status == HEDDLE_OK; i++) {
     const heddle_pnode *node = region_node(region, i);
+    fused_step step;
+    heddle_error ignored;
+    const bool taken = fused_step_of(region, node, &step, &ignored) == HEDDLE_OK;
     bool reads = false;
     for (uint32_t j = 0; n > 0 && j < node->n_inputs; j++)
       reads = reads || node->inputs[j] == region_node(region, i - 1)->outputs[0];
-    if (!reads || n == FUSED_MOST) {
+    if (!taken || !reads || n == FUSED_MOST) {
       if (n > 1) status = propose(sink, row, n, err);
       n = 0;
     }
-    row[n++] = i;
+    if (taken) row[n++] = i;
   }
   return n > 1 && status == HEDDLE_OK ? propose(sink, row, n, err) : status;
 }
