@@ -43,7 +43,7 @@ typedef struct heddle__plugin {
   heddle_host host; /* of this instance; host.ctx is this struct */
   heddle_pinstance *instance;
   bool one_by_one; /* it proposes no regions of several nodes: the setting NAME.regions is 0 */
-  char **asked; /* the settings that it asked for until it was opened */
+  char **asked;    /* the settings that it asked for until it was opened */
   size_t n_asked;
   heddle_device **devices;
   uint32_t n_devices;

@@ -438,6 +438,11 @@ static int find_regions(comparison *c) {
   if (c->w.calls_library) return DONE;
   heddle_status s = fetch_inputs(c, 0, c->w.n_nodes, &err);
   if (s == HEDDLE_OK) s = regions_read(&c->b, &c->w, &c->rows, &err);
+  if (s == HEDDLE_ENOMEM) { /* the model is on the device already */
+    print_error("heddle compare: the regions of b are not compared: %s\n", err.text);
+    regions_finish(&c->rows);
+    return DONE;
+  }
   if (s != HEDDLE_OK) return fail_text("compare", "the regions of b: %s", err.text);
   if (c->rows.n == 0) return DONE;
   int status = plain_start(&c->plain_a, &c->a);

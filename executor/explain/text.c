@@ -87,7 +87,8 @@ static void say_devices(const heddle__plan *plan, heddle__sheet *sheet) {
   for (uint32_t d = 0; d < plan->n_devices; d++) {
     const heddle_device *dev = plan->devices[d].dev;
     if (!dev->one_by_one) continue;
-    heddle__say(sheet, "%s%s", first ? "regions   off, nodes run one by one on " : ", ", heddle__explain_device(plan, d));
+    heddle__say(sheet, "%s%s", first ? "regions   off, nodes run one by one on " : ", ",
+                heddle__explain_device(plan, d));
     first = false;
   }
   if (!first) heddle__say(sheet, "\n");
