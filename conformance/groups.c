@@ -23,6 +23,7 @@ const kit_group *const check_groups[] = {
     /* operators and modules */
     &kit_query,
     &kit_numerics,
+    &kit_regions,
     &kit_layouts,
     &kit_modules,
 

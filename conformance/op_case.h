@@ -83,6 +83,9 @@ typedef struct op_region {
 enum { OP_RUN, OP_KNOWN_ODD, OP_KNOWN_EVEN };
 void op_read(kit *k, op_case *c, const op_line *line, char type, uint32_t known, uint32_t seed);
 void op_values(op_case *c, uint32_t seed); /* other values for the operands that are not known */
+/* Values that are given, for an operand, rounded to its type; with op_set_values its numbers are not, only its bytes. */
+void op_round_values(op_operand *o, const double *x);
+void op_set_values(op_operand *o, const double *x);
 void op_free(op_case *c);
 
 /* The region of a case; reference: with T as that letter in place of the case's own, and operands' data left out but for
@@ -106,6 +109,8 @@ typedef struct op_want {
 /* Whether there is a reference; why not into k->err. */
 bool op_reference(kit *k, const op_case *c, op_want *want);
 void op_want_free(op_want *want);
+/* One result of a case of other operands, computed as op_reference does. */
+bool op_evaluate(kit *k, const op_case *c, uint32_t output, const double *const *x, double *y);
 /* The first element of result r that is not right: count where all are. got is as it lies. */
 uint64_t op_check(const op_case *c, uint32_t r, const op_want *want, const void *got);
 
@@ -136,6 +141,9 @@ typedef struct op_ready {
   heddle_pop *op;
 } op_ready;
 void op_prepare(kit *k, const op_case *c, const op_offers *offers, uint32_t offer, op_ready *out);
+/* The same of a region that the caller has described. */
+void op_prepare_region(kit *k, const op_case *c, const op_region *r, const op_offers *offers, uint32_t offer,
+                       op_ready *out);
 void op_ready_free(kit *k, op_ready *ready);
 
 /* How a launch's operands lie. */

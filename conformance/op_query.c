@@ -20,7 +20,7 @@ static void check_offer(op_offers *o, const heddle_poffer *p) {
       what = "a pair in place names an input or an output that is not there";
   }
   for (uint32_t i = 0; i < r->n_inputs && p->input_flags != NULL; i++) {
-    const heddle_pvalue *v = &o->region->values[r->inputs[i]];
+    const heddle_pvalue *v = (const heddle_pvalue *)r->values.data + r->inputs[i];
     if ((p->input_flags[i] & ~HEDDLE_INPUT_ABSORBED) != 0) what = "input_flags has a bit that is not ABSORBED";
     else if (p->input_flags[i] != 0 && v->data == NULL && v->data_bytes == 0) {
       uint64_t count = 1;

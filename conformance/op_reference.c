@@ -104,6 +104,15 @@ static bool evaluate(void *ctx, const double *const *x, double *y) {
   return good;
 }
 
+bool op_evaluate(kit *k, const op_case *c, uint32_t output, const double *const *x, double *y) {
+  const char tries[] = {'d', 'f', c->type, '\0'};
+  for (const char *t = tries; *t != '\0'; t++) {
+    asked a = {k, c, *t, output};
+    if (evaluate(&a, x, y)) return true;
+  }
+  return false;
+}
+
 static int32_t rounding_of(char type) {
   const char *at = strchr("fdhb", type);
   return at != NULL ? (int32_t)(at - "fdhb") : BOUND_WHOLE;

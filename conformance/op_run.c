@@ -220,19 +220,32 @@ void op_sync(kit *k, heddle_pstream *stream) {
   kit_ok(k, k->t.stream.sync(stream, kit_patience_ms(k, SYNC_MS) * 1000000, &k->err), "stream.sync after op.run");
 }
 
-void op_prepare(kit *k, const op_case *c, const op_offers *offers, uint32_t offer, op_ready *out) {
+static void prepare(kit *k, const op_case *c, const op_offers *offers, uint32_t offer, heddle_pvalue *values,
+                    op_ready *out) {
   char text[512], what[600];
-  memset(out, 0, sizeof *out);
   out->c = c;
   out->offer = &offers->all[offer];
-  op_describe(c, '\0', &out->r);
-  for (uint32_t i = 0; i < out->r.region.n_inputs; i++) out->r.values[out->r.in[i]].layout = out->offer->in_layouts[i];
+  for (uint32_t i = 0; i < out->r.region.n_inputs; i++)
+    values[out->r.region.inputs[i]].layout = out->offer->in_layouts[i];
   for (uint32_t i = 0; i < out->r.region.n_outputs; i++)
-    out->r.values[out->r.out[i]].layout = out->offer->out_layouts[i];
+    values[out->r.region.outputs[i]].layout = out->offer->out_layouts[i];
   op_text(c, text, sizeof text);
   snprintf(what, sizeof what, "op.prepare of offer %u, which query made, of %s", offer, text);
   kit_ok(k, k->t.op.prepare(k->dev, &out->r.region, offer, &out->op, &k->err), what);
   if (out->op == NULL) kit_fail(k, "%s returned HEDDLE_OK and left no op", what);
+}
+
+void op_prepare(kit *k, const op_case *c, const op_offers *offers, uint32_t offer, op_ready *out) {
+  memset(out, 0, sizeof *out);
+  op_describe(c, '\0', &out->r);
+  prepare(k, c, offers, offer, out->r.values, out);
+}
+
+void op_prepare_region(kit *k, const op_case *c, const op_region *r, const op_offers *offers, uint32_t offer,
+                       op_ready *out) {
+  memset(out, 0, sizeof *out);
+  out->r = *r; /* its nodes and values are the caller's */
+  prepare(k, c, offers, offer, (heddle_pvalue *)(uintptr_t)r->region.values.data, out);
 }
 
 void op_ready_free(kit *k, op_ready *ready) {

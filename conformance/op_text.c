@@ -251,6 +251,15 @@ void op_values(op_case *c, uint32_t seed) {
     if (c->in[i].here && !c->in[i].known) fill(&c->in[i], &state);
 }
 
+void op_round_values(op_operand *o, const double *x) {
+  for (uint64_t i = 0; i < o->count; i++) set_value(o, i, x[i]);
+}
+
+void op_set_values(op_operand *o, const double *x) {
+  op_round_values(o, x);
+  if (op_type_is_real(o->type)) memcpy(o->x, x, o->count * sizeof *x);
+}
+
 void op_free(op_case *c) {
   for (uint32_t i = 0; i < OP_IN; i++) {
     free(c->in[i].x);

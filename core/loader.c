@@ -211,6 +211,8 @@ heddle_status heddle__plugin_load(heddle__plugin *p, heddle_error *err) {
   s = root == NULL ? HEDDLE_EABI : negotiate(p, root, &why);
   if (s != HEDDLE_OK) return give_up(p, why.status, &why, err);
   p->use = &p->tables;
+  s = heddle__settings_common(p, &why);
+  if (s != HEDDLE_OK) return give_up(p, s, &why, err);
   step(p, "open_instance");
   s = p->root.open_instance(&p->host, &p->instance, &why);
   if (s == HEDDLE_OK && p->instance == NULL)

@@ -42,7 +42,8 @@ typedef struct heddle__plugin {
   struct heddle__layers *layers;
   heddle_host host; /* of this instance; host.ctx is this struct */
   heddle_pinstance *instance;
-  char **asked; /* the settings that it asked for until it was opened */
+  bool one_by_one; /* it proposes no regions of several nodes: the setting NAME.regions is 0 */
+  char **asked;    /* the settings that it asked for until it was opened */
   size_t n_asked;
   heddle_device **devices;
   uint32_t n_devices;
@@ -124,6 +125,8 @@ heddle_status heddle__plugin_load(heddle__plugin *plugin, heddle_error *err);
  * ask for. One thread at a time. */
 void heddle__settings_asked(heddle__plugin *plugin, const char *key);
 void heddle__settings_check(heddle__plugin *plugin);
+/* Reads the settings that the core applies to every plugin: NAME.regions. HEDDLE_EINVAL for a value that it cannot have. */
+heddle_status heddle__settings_common(heddle__plugin *plugin, heddle_error *err);
 void heddle__settings_forget(heddle__plugin *plugin);
 void heddle__plugin_close(heddle__plugin *plugin); /* ends its instance and frees the struct; takes NULL */
 

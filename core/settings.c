@@ -146,6 +146,16 @@ void heddle__settings_forget(heddle__plugin *p) {
   p->n_asked = 0;
 }
 
+heddle_status heddle__settings_common(heddle__plugin *p, heddle_error *err) {
+  char key[sizeof p->name + sizeof ".regions"];
+  int64_t on = 1;
+  snprintf(key, sizeof key, "%s.regions", p->name);
+  heddle__settings_asked(p, "regions"); /* so that it is known, and near to what is misspelled */
+  heddle_status s = heddle__context_number(p->ctx, key, 1, 0, 1, &on, err);
+  p->one_by_one = on == 0;
+  return s;
+}
+
 void heddle__settings_check(heddle__plugin *p) {
   char full[128], near[128];
   const char *key, *value, *origin;

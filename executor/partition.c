@@ -296,7 +296,8 @@ static heddle_status hear(void *ctx, heddle_error *err) {
 static heddle_status hear_device(partition *p, uint32_t device, heddle_error *err) {
   heddle__plan *plan = p->all->plan;
   heddle_device *dev = plan->devices[device].dev;
-  if (!plan->devices[device].used || !dev->t->has_op || dev->t->op.partition == NULL) return HEDDLE_OK;
+  if (!plan->devices[device].used || !dev->t->has_op || dev->t->op.partition == NULL || dev->one_by_one)
+    return HEDDLE_OK;
   p->device = device;
   p->n_asked = 0;
   for (uint32_t i = 0; i < plan->n_placed; i++) {

@@ -24,7 +24,7 @@ typedef struct heddle__grouping {
  * memory is the plan's. */
 heddle_status heddle__group_nodes(heddle__plan *plan, heddle__grouping *out, heddle_error *err);
 
-/* Lets the plugin of every device in use propose groups. Each group has one node before, and their numbers ascend with
+/* Lets the plugin of every device in use propose groups, unless the setting PLUGIN.regions is 0. Each group has one node before, and their numbers ascend with
  * their nodes; after it some may be empty. The groups stay acyclic: a proposal that is not connected, that a path leaves
  * and enters again, also by way of groups that were joined before, or that overlaps another is refused and logged. Adds
  * to plan.proposal_visits. */

@@ -7,6 +7,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "compare_region.h"
 #include "compare_report.h"
 #include "numbers.h"
 #include "text.h"
@@ -60,6 +61,13 @@ typedef struct comparison {
   output *outputs;
   uint32_t n_outputs;
   bool outputs_differ;
+  regions rows;                   /* of b */
+  plain_session plain_a, plain_b; /* where rows has some: without regions */
+  uint32_t regions_found;
+  uint32_t known;      /* values of nodes before this one are there */
+  json_t *region_list; /* with --json */
+  char *rewritten;     /* labels of the regions of the rewritten model */
+  bool fused_later;    /* outputs agree without the regions of the rewritten model */
 } comparison;
 
 /* ---- two sides */
@@ -197,6 +205,22 @@ static void forget(whole *w, uint32_t end) {
   }
 }
 
+/* Of a node that differs: what the region gives in which b runs it, where all that it reads is known. */
+static heddle_status try_region(comparison *c, difference *d, heddle_error *err) {
+  for (uint32_t i = 0; i < c->rows.n; i++) {
+    const region_row *row = &c->rows.rows[i];
+    if (!row->chosen[d->node] || row->last >= c->known) continue;
+    region_difference of_region;
+    bool differs = false;
+    const heddle_status s = region_compare(&c->plain_a.s, &c->b, &c->w, row, c->fast, &differs, &of_region, err);
+    region_difference_finish(&of_region);
+    d->region_nodes = row->count;
+    d->region_differs = differs;
+    return s;
+  }
+  return HEDDLE_OK;
+}
+
 static int found_difference(comparison *c, const part *alone, difference *d, heddle_tensor *const *expected) {
   int status = DONE;
   const bool knows_a = d->device_a[0] != '\0', knows_b = d->device_b[0] != '\0';
@@ -219,7 +243,9 @@ static heddle_status try_alone(comparison *c, const part *alone, difference *d, 
   heddle_tensor **out = calloc((size_t)n + 1, sizeof(heddle_tensor *));
   judgement j = {0};
   if (out == NULL) return err->status = HEDDLE_ENOMEM;
-  heddle_status s = part_run(&c->b, &c->w, alone, out, d->device_b, err);
+  part_place place = {.largest = 0};
+  heddle_status s = part_run(&c->b, &c->w, alone, out, &place, err);
+  snprintf(d->device_b, sizeof d->device_b, "%s", place.device);
   if (s == HEDDLE_OK) s = judge(&c->a, &c->w, alone, d->output, c->fast, d->expected, out[d->output], &j, err);
   d->same_alone = j.differs;
   for (uint32_t i = 0; i < n; i++) heddle_tensor_release(out[i]);
@@ -231,19 +257,20 @@ static int compare_node(comparison *c, uint32_t node) {
   whole *w = &c->w;
   heddle_error err = {0};
   part alone = {0};
-  char device[32] = "";
+  part_place place = {.largest = 0};
   const uint32_t n = w->first[node + 1] - w->first[node];
   heddle_tensor **expected = calloc((size_t)n + 1, sizeof(heddle_tensor *));
   if (expected == NULL) return fail_text("compare", "out of memory");
   int status = DONE;
   heddle_status s = part_make(w, node, node + 1, &alone, &err);
-  if (s == HEDDLE_OK) s = part_run(&c->a, w, &alone, expected, device, &err);
+  if (s == HEDDLE_OK) s = part_run(&c->a, w, &alone, expected, &place, &err);
   for (uint32_t k = 0; k < n && s == HEDDLE_OK && status == DONE; k++) {
     difference d = {.node = node, .output = k, .expected = expected[k], .got = w->values[w->first[node] + k]};
-    snprintf(d.device_a, sizeof d.device_a, "%s", device);
+    snprintf(d.device_a, sizeof d.device_a, "%s", place.device);
     s = judge(&c->a, w, &alone, k, c->fast, expected[k], d.got, &d.judged, &err);
     if (s != HEDDLE_OK || !d.judged.differs) continue;
     s = try_alone(c, &alone, &d, &err);
+    if (s == HEDDLE_OK) s = try_region(c, &d, &err);
     if (s == HEDDLE_OK) status = found_difference(c, &alone, &d, expected);
     if (!c->o->all) break;
   }
@@ -253,6 +280,29 @@ static int compare_node(comparison *c, uint32_t node) {
   free(expected);
   part_finish(&alone);
   return status;
+}
+
+/* The regions whose last node a part has. Their values are there since the regions were read. */
+static int compare_regions(comparison *c, uint32_t begin, uint32_t end) {
+  for (uint32_t i = 0; i < c->rows.n; i++) {
+    const region_row *row = &c->rows.rows[i];
+    region_difference d;
+    heddle_error err = {0};
+    bool differs = false;
+    if (row->last < begin || row->last >= end) continue;
+    heddle_status s = region_compare(&c->plain_a.s, &c->b, &c->w, row, c->fast, &differs, &d, &err);
+    if (s == HEDDLE_OK && differs) {
+      c->regions_found++;
+      progress_end();
+      if (c->o->json) json_array_append_new(c->region_list, region_object(&c->w, &d));
+      else region_report(&c->w, &d);
+    }
+    region_difference_finish(&d);
+    if (s != HEDDLE_OK)
+      return fail_text("compare", "the region that ends with node '%s': %s", whole_name(&c->w, row->last), err.text);
+    if (differs && !c->o->all) return DONE;
+  }
+  return DONE;
 }
 
 /* Side b's values of a part's nodes; *bytes is what they take. */
@@ -265,7 +315,7 @@ static heddle_status values_of_part(comparison *c, uint32_t begin, uint32_t end,
   const uint32_t n = s == HEDDLE_OK ? part_outputs(w, &p) : 0;
   heddle_tensor **out = calloc((size_t)n + 1, sizeof(heddle_tensor *));
   if (s == HEDDLE_OK && out == NULL) s = err->status = HEDDLE_ENOMEM;
-  if (s == HEDDLE_OK && n > 0) s = part_run(&c->b, w, &p, out, NULL, err);
+  if (s == HEDDLE_OK && n > 0) s = part_run(c->rows.n > 0 ? &c->plain_b.s : &c->b, w, &p, out, NULL, err);
   for (uint32_t entry = w->first[begin], i = 0; s == HEDDLE_OK && entry < w->first[end]; entry++) {
     if (whole_is_input(w, w->owner[entry])) continue;
     w->values[entry] = out[i];
@@ -290,11 +340,14 @@ static int walk(comparison *c) {
     progress("node %" PRIu32 " of %" PRIu32, begin + 1, w->n_nodes);
     if (values_of_part(c, begin, end, &bytes, &err) != HEDDLE_OK)
       return fail_text("compare", "nodes '%s' to '%s': %s", whole_name(w, begin), whole_name(w, end - 1), err.text);
+    c->known = end;
     for (uint32_t node = begin; node < end; node++) {
       if (whole_is_input(w, node)) continue;
       int status = compare_node(c, node);
       if (status != DONE || (c->found > 0 && !c->o->all)) return status;
     }
+    int status = compare_regions(c, begin, end);
+    if (status != DONE || (c->regions_found > 0 && !c->o->all)) return status;
     forget(w, end);
     if (bytes < little && size < MOST) size *= 2;
     if (bytes > much && size > 1) size /= 2;
@@ -320,13 +373,25 @@ static int finish_text(const comparison *c) {
           c->command);
     return FAILED;
   }
+  if (c->regions_found > 0) {
+    print("%" PRIu32 " of %" PRIu32 " nodes compared, each agrees one by one\n", c->compared, c->w.rank[c->w.n_nodes]);
+    return FAILED;
+  }
+  if (c->fused_later) {
+    fail_text("compare",
+              "all %" PRIu32
+              " nodes agree one by one, and the regions of the model as it is written; the model's outputs do "
+              "not, and agree with --set-b %s: what is wrong lies in a region of the rewritten model, %s",
+              c->compared, c->plain_b.settings[0], c->rewritten != NULL ? c->rewritten : "");
+    return FAILED;
+  }
   if (c->outputs_differ) {
     fail_text("compare",
               "all %" PRIu32 " nodes agree one by one, but the model's outputs do not: what is wrong lies between the "
-              "nodes (how they are rewritten, fused, laid out or copied); %s",
+              "nodes (how they are rewritten, laid out or copied; it is no region that a plugin fuses); %s",
               c->compared,
               c->o->optimize != NULL && strcmp(c->o->optimize, "off") == 0
-                  ? "it is not the rewriting, which is off; other devices with --b tell whether it is a plugin's fusing"
+                  ? "it is not the rewriting, which is off"
                   : "--optimize off shows whether the rewriting is the cause");
     return FAILED;
   }
@@ -344,11 +409,15 @@ static int finish_json(comparison *c) {
                                              error - error == 0 ? json_real(error) : json_string("inf"), "largest",
                                              c->outputs[i].most));
   }
-  const bool equal = c->found == 0 && !c->outputs_differ;
+  const bool equal = c->found == 0 && c->regions_found == 0 && !c->outputs_differ;
   json_t *o = json_pack("{so ss ss sb sI sI so so}", "model", json_words(c->o->model), "a", c->o->a, "b", c->o->b,
                         "equal", (int)equal, "nodes", (json_int_t)c->w.rank[c->w.n_nodes], "compared",
                         (json_int_t)c->compared, "outputs", outputs, "differences", json_incref(c->differences));
   json_object_set_new(o, "outputs_differ", json_boolean(c->outputs_differ));
+  json_object_set_new(o, "regions", json_incref(c->region_list));
+  json_object_set_new(o, "regions_compared", json_integer((json_int_t)c->rows.n));
+  json_object_set_new(o, "rewritten_region",
+                      c->fused_later && c->rewritten != NULL ? json_words(c->rewritten) : json_null());
   json_object_set_new(o, "replay", c->command != NULL ? json_words(c->command) : json_null());
   int status = print_json("compare", o);
   return status == DONE && !equal ? FAILED : status;
@@ -360,6 +429,69 @@ static bool is_fast(const session *s) {
   if ((s->model_flags & (HEDDLE_MODEL_FAST | HEDDLE_MODEL_STRICT)) != 0)
     return (s->model_flags & HEDDLE_MODEL_FAST) != 0;
   return heddle_context_setting(s->ctx, "precision", &value, NULL, NULL) == HEDDLE_OK && strcmp(value, "fast") == 0;
+}
+
+/* b's regions in the model as it is written, and sides without any, where there are some. A compiled library belongs to
+ * one context, and its functions are no part of regions. */
+static int find_regions(comparison *c) {
+  heddle_error err = {0};
+  if (c->w.calls_library) return DONE;
+  heddle_status s = fetch_inputs(c, 0, c->w.n_nodes, &err);
+  if (s == HEDDLE_OK) s = regions_read(&c->b, &c->w, &c->rows, &err);
+  if (s == HEDDLE_ENOMEM) { /* the model is on the device already */
+    print_error("heddle compare: the regions of b are not compared: %s\n", err.text);
+    regions_finish(&c->rows);
+    return DONE;
+  }
+  if (s != HEDDLE_OK) return fail_text("compare", "the regions of b: %s", err.text);
+  if (c->rows.n == 0) return DONE;
+  int status = plain_start(&c->plain_a, &c->a);
+  return status == DONE ? plain_start(&c->plain_b, &c->b) : status;
+}
+
+/* The labels of the regions of several nodes of b's whole model; NULL where it has none. */
+static char *rewritten_regions(const comparison *c) {
+  char *text = NULL, *made = NULL;
+  size_t i, used = 0;
+  json_t *region;
+  if (heddle_executor_explain(c->b.ex, HEDDLE_EXPLAIN_JSON, &text, NULL) != HEDDLE_OK) return NULL;
+  json_t *plan = json_loads(text, 0, NULL);
+  json_array_foreach(json_object_get(plan, "regions"), i, region) {
+    const char *label = json_string_value(json_object_get(region, "label"));
+    if (json_array_size(json_object_get(region, "nodes")) < 2 || label == NULL) continue;
+    char *grown = realloc(made, used + strlen(label) + 3);
+    if (grown == NULL) break;
+    made = grown;
+    used += (size_t)sprintf(made + used, "%s%s", used > 0 ? ", " : "", label);
+  }
+  json_decref(plan);
+  heddle_free(text);
+  return made;
+}
+
+/* Where only outputs differ: the whole model once more on b, rewritten as before, with its nodes one by one. */
+static int try_without_regions(comparison *c) {
+  c->rewritten = rewritten_regions(c);
+  if (c->rewritten == NULL) return DONE;
+  plain_finish(&c->plain_b);
+  int status = plain_start(&c->plain_b, &c->b);
+  (void)session_finish(&c->plain_b.s, DONE); /* its context again, with a model */
+  c->plain_b.s = (session){0};
+  if (status == DONE) status = session_model(&c->plain_b.s, "compare", &c->plain_b.o);
+  if (status == DONE) status = session_executor(&c->plain_b.s, c->o->random);
+  if (status == DONE) status = run_whole(&c->plain_b.s);
+  bool far = false;
+  for (uint32_t i = 0; status == DONE && i < c->n_outputs; i++) {
+    heddle_error err = {0};
+    heddle_tensor *y = NULL;
+    double most;
+    if (heddle_executor_view_output(c->plain_b.s.ex, i, &y, &err) != HEDDLE_OK) return fail("compare", &err);
+    const double error = error_between(c->outputs[i].of_a, y, &most);
+    far = far || (c->outputs[i].error > 0 && error > c->outputs[i].error / 4);
+    heddle_tensor_release(y);
+  }
+  c->fused_later = status == DONE && !far;
+  return status;
 }
 
 static int compare_it(comparison *c) {
@@ -376,9 +508,13 @@ static int compare_it(comparison *c) {
   if (whole_read(heddle_model_graph(c->a.model), &c->w, &err) != HEDDLE_OK) return fail("compare", &err);
   c->fast = is_fast(&c->a) || is_fast(&c->b);
   c->differences = json_array();
-  status = walk(c);
+  c->region_list = json_array();
+  status = find_regions(c);
+  if (status == DONE) status = walk(c);
   if (status != DONE) return status;
   if (c->found == 0) judge_outputs(c);
+  if (c->outputs_differ && c->regions_found == 0) status = try_without_regions(c);
+  if (status != DONE) return status;
   return o->json ? finish_json(c) : finish_text(c);
 }
 
@@ -390,6 +526,11 @@ static int compare(const options *o) {
   comparison c = {.o = o};
   int status = compare_it(&c);
   whole_finish(&c.w);
+  regions_finish(&c.rows);
+  plain_finish(&c.plain_a);
+  plain_finish(&c.plain_b);
+  free(c.rewritten);
+  json_decref(c.region_list);
   json_decref(c.differences);
   free(c.command);
   for (uint32_t i = 0; c.outputs != NULL && i < c.n_outputs; i++) heddle_tensor_release(c.outputs[i].of_a);
@@ -408,8 +549,9 @@ const command compare_command = {
     "Runs a model on the devices of --a and of --b, and compares node by node: each is computed by a from the inputs "
     "that\nb had, and may differ by its own rounding, no more. At the first difference it says where that is, and "
     "writes "
-    "the\nnode alone with its inputs, which heddle run runs on any device. Exit status 1 says that there is a "
-    "difference.",
+    "the\nnode alone with its inputs, which heddle run runs on any device. Regions of several nodes that b runs as one "
+    "are "
+    "compared\nwith their nodes one by one. Exit status 1 says that there is a difference.",
     known,
     true,
     compare};

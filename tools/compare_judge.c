@@ -125,6 +125,16 @@ static void note(judgement *j, const heddle_tensor *t, uint64_t i, double want, 
   j->differs = true;
 }
 
+/* A bound for each element of the node's output, and its rule. */
+static void bounds_of(asked *a, const heddle_tensor *expected, const double *reference, double *bounds,
+                      const char **rule) {
+  a->b.out = (bound_tensor){reference, heddle_tensor_shape(expected), (int32_t)heddle_tensor_ndim(expected),
+                            type_of(heddle_tensor_dtype(expected))};
+  if (fill(a) && bound_of(&a->b, bounds, rule)) return;
+  *rule = "none";
+  without_rule(&a->b.out, a->n, bounds);
+}
+
 static heddle_status judge_numbers(asked *a, const heddle_tensor *expected, const heddle_tensor *got, judgement *j,
                                    heddle_error *err) {
   const heddle_dtype d = heddle_tensor_dtype(expected);
@@ -132,11 +142,7 @@ static heddle_status judge_numbers(asked *a, const heddle_tensor *expected, cons
   double *reference = numbers_of(expected), *bounds = calloc((size_t)a->n + 1, sizeof *bounds);
   bool good = reference != NULL && bounds != NULL;
   const size_t width = d.bits / 8U;
-  a->b.out = (bound_tensor){reference, heddle_tensor_shape(expected), (int32_t)j->ndim, type_of(d)};
-  if (good && (!fill(a) || !bound_of(&a->b, bounds, &j->rule))) {
-    j->rule = "none";
-    without_rule(&a->b.out, a->n, bounds);
-  }
+  if (good) bounds_of(a, expected, reference, bounds, &j->rule);
   const double sides = good && strcmp(j->rule, "step") != 0 ? 2 : 1; /* a tie rounds to one of two */
   for (uint64_t i = 0; good && i < a->n; i++) {
     if (memcmp(want + i * width, is + i * width, width) == 0) continue;
@@ -178,6 +184,22 @@ heddle_status judge(const session *s, const whole *w, const part *p, uint32_t k,
   empty(a);
   free(a);
   return r;
+}
+
+bool judge_bounds(const session *s, const whole *w, uint32_t node, uint32_t k, bool fast, const heddle_tensor *expected,
+                  const double *reference, double *bounds) {
+  const char *rule;
+  asked *a = calloc(1, sizeof *a);
+  if (a == NULL) return false;
+  *a = (asked){.s = s, .w = w, .node = node, .output = k, .n = numbers_count(expected), .b.fast = fast};
+  bounds_of(a, expected, reference, bounds, &rule);
+  empty(a);
+  free(a);
+  return true;
+}
+
+bool judge_holds(heddle_dtype dtype, double expected, double got, double bound) {
+  return bound_holds(type_of(dtype), expected, got, bound);
 }
 
 void index_text(const heddle_tensor *t, uint64_t i, char *out, size_t size) {

@@ -25,6 +25,12 @@ typedef struct judgement {
 heddle_status judge(const session *s, const whole *w, const part *p, uint32_t k, bool fast,
                     const heddle_tensor *expected, const heddle_tensor *got, judgement *out, heddle_error *err);
 
+/* The bound of each element of output k of a node, whose values are numbers: reference are those of expected. False where
+ * memory is out. judge_holds: whether a result lies within such a bound. */
+bool judge_bounds(const session *s, const whole *w, uint32_t node, uint32_t k, bool fast, const heddle_tensor *expected,
+                  const double *reference, double *bounds);
+bool judge_holds(heddle_dtype dtype, double expected, double got, double bound);
+
 /* "[0, 3, 5]" of element i. */
 void index_text(const heddle_tensor *t, uint64_t i, char *out, size_t size);
 

@@ -112,14 +112,35 @@ void whole_finish(whole *w) {
 
 /* ---- making a part */
 
+static bool is_member(const part *p, uint32_t node) {
+  return node >= p->begin && node < p->end && (p->chosen == NULL || p->chosen[node]);
+}
+
 /* Whether a node of the part computes the entry. */
 static bool is_inside(const whole *w, const part *p, uint32_t entry) {
-  uint32_t node = w->owner[entry];
-  return node >= p->begin && node < p->end && !whole_is_input(w, node);
+  return is_member(p, w->owner[entry]) && !whole_is_input(w, w->owner[entry]);
+}
+
+static bool is_head(const whole *w, const part *p, uint32_t entry) {
+  return is_inside(w, p, entry) && (p->heads == NULL || p->heads[entry]);
 }
 
 uint32_t part_outputs(const whole *w, const part *p) {
-  return w->entry_rank[w->first[p->end]] - w->entry_rank[w->first[p->begin]];
+  uint32_t n = 0;
+  if (p->chosen == NULL && p->heads == NULL) return w->entry_rank[w->first[p->end]] - w->entry_rank[w->first[p->begin]];
+  for (uint32_t entry = w->first[p->begin]; entry < w->first[p->end]; entry++) n += is_head(w, p, entry);
+  return n;
+}
+
+bool part_leaves(const whole *w, const bool *chosen, uint32_t entry) {
+  const uint32_t node = w->owner[entry];
+  const json_t *heads = json_object_get(w->document, "heads");
+  for (size_t k = 0; k < json_array_size(heads); k++)
+    if (whole_entry(w, json_array_get(heads, k)) == entry) return true;
+  for (uint32_t i = node + 1; i < w->n_nodes; i++)
+    for (uint32_t k = 0; !chosen[i] && k < whole_operands(w, i); k++)
+      if (whole_operand(w, i, k) == entry) return true;
+  return false;
 }
 
 /* Which input of the part an entry is; it is added where it is none yet. */
@@ -136,12 +157,20 @@ static heddle_status find_inputs(const whole *w, part *p, heddle_error *err) {
   p->inputs = calloc(most + 1, sizeof *p->inputs);
   if (p->inputs == NULL) return no_memory(err);
   for (uint32_t i = p->begin; i < p->end; i++) {
-    for (uint32_t k = 0; k < whole_operands(w, i); k++) {
+    for (uint32_t k = 0; is_member(p, i) && k < whole_operands(w, i); k++) {
       uint32_t entry = whole_operand(w, i, k);
       if (entry != UINT32_MAX && !is_inside(w, p, entry)) input_of(p, entry);
     }
   }
   return HEDDLE_OK;
+}
+
+/* How many of its nodes, which are no inputs, come before one. */
+static uint32_t nodes_before(const whole *w, const part *p, uint32_t node) {
+  uint32_t n = 0;
+  if (p->chosen == NULL) return w->rank[node] - w->rank[p->begin];
+  for (uint32_t i = p->begin; i < node; i++) n += p->chosen[i] && !whole_is_input(w, i);
+  return n;
 }
 
 /* An operand of a node of the part, as an entry of the part: inputs first, then the nodes. */
@@ -150,7 +179,7 @@ static json_t *moved(const whole *w, part *p, uint32_t node, uint32_t k) {
   if (entry == UINT32_MAX) return json_pack("[i,i,i]", -1, 0, 0);
   if (!is_inside(w, p, entry)) return json_pack("[I,i,i]", (json_int_t)input_of(p, entry), 0, 0);
   const uint32_t from = w->owner[entry];
-  return json_pack("[I,I,i]", (json_int_t)(p->n_inputs + w->rank[from] - w->rank[p->begin]),
+  return json_pack("[I,I,i]", (json_int_t)(p->n_inputs + nodes_before(w, p, from)),
                    (json_int_t)(entry - w->first[from]), 0);
 }
 
@@ -201,8 +230,9 @@ static json_t *part_document(const whole *w, part *p) {
     json_array_append_new(args, json_integer(i));
     json_array_append_new(rows, json_integer(i));
   }
+  uint32_t row = p->n_inputs;
   for (uint32_t i = p->begin; i < p->end; i++) {
-    if (whole_is_input(w, i)) continue;
+    if (whole_is_input(w, i) || !is_member(p, i)) continue;
     json_t *node = json_deep_copy(json_array_get(w->nodes, i)), *inputs = json_array();
     for (uint32_t k = 0; k < whole_operands(w, i); k++) json_array_append_new(inputs, moved(w, p, i, k));
     json_object_set_new(node, "inputs", inputs);
@@ -210,13 +240,14 @@ static json_t *part_document(const whole *w, part *p) {
     json_object_del(node, "stream");
     json_object_del(node, "control_deps");
     json_array_append_new(nodes, node);
-    const uint32_t first = p->n_inputs + w->entry_rank[w->first[i]] - w->entry_rank[w->first[p->begin]];
-    const uint32_t at = p->n_inputs + w->rank[i] - w->rank[p->begin];
-    json_array_append_new(rows, json_integer(first));
+    const uint32_t at = p->n_inputs + nodes_before(w, p, i);
+    json_array_append_new(rows, json_integer(row));
+    row += w->first[i + 1] - w->first[i];
     for (uint32_t k = 0; k < w->first[i + 1] - w->first[i]; k++)
-      json_array_append_new(heads, json_pack("[I,I,i]", (json_int_t)at, (json_int_t)k, 0));
+      if (is_head(w, p, w->first[i] + k))
+        json_array_append_new(heads, json_pack("[I,I,i]", (json_int_t)at, (json_int_t)k, 0));
   }
-  json_array_append_new(rows, json_integer(p->n_inputs + part_outputs(w, p)));
+  json_array_append_new(rows, json_integer(row));
   json_t *document = json_object(), *own = json_deep_copy(json_object_get(w->document, "heddle"));
   if (own != NULL) {
     json_object_del(own, "optimize"); /* it is run as it is */
@@ -230,14 +261,25 @@ static json_t *part_document(const whole *w, part *p) {
   return document;
 }
 
-heddle_status part_make(const whole *w, uint32_t begin, uint32_t end, part *out, heddle_error *err) {
-  *out = (part){.begin = begin, .end = end};
+static heddle_status make(const whole *w, part *out, heddle_error *err) {
   heddle_status s = find_inputs(w, out, err);
   if (s != HEDDLE_OK) return s;
   for (uint32_t i = 0; i < out->n_inputs; i++)
     if (w->values[out->inputs[i]] == NULL) return broken(err, HEDDLE_EINVAL, "a value between nodes is not known");
   out->document = part_document(w, out);
   return out->document != NULL ? HEDDLE_OK : no_memory(err);
+}
+
+heddle_status part_make(const whole *w, uint32_t begin, uint32_t end, part *out, heddle_error *err) {
+  *out = (part){.begin = begin, .end = end};
+  return make(w, out, err);
+}
+
+heddle_status part_choose(const whole *w, const bool *chosen, const bool *heads, part *out, heddle_error *err) {
+  *out = (part){.end = w->n_nodes, .chosen = chosen, .heads = heads};
+  while (out->begin < out->end && !chosen[out->begin]) out->begin++;
+  while (out->end > out->begin && !chosen[out->end - 1]) out->end--;
+  return make(w, out, err);
 }
 
 void part_finish(part *p) {
@@ -279,17 +321,20 @@ static heddle_status part_params(const whole *w, const part *p, heddle_params **
 
 /* ---- running */
 
-/* The device of the plan's first node; "" where the plan does not say. */
-static void read_device(heddle_executor *ex, char *device) {
+static void read_place(heddle_executor *ex, part_place *place) {
   char *text = NULL;
-  device[0] = '\0';
+  *place = (part_place){.largest = 0};
   if (heddle_executor_explain(ex, HEDDLE_EXPLAIN_JSON, &text, NULL) != HEDDLE_OK) return;
-  json_t *plan = json_loads(text, 0, NULL);
-  json_t *node = json_array_get(json_object_get(plan, "nodes"), 0);
-  json_t *number = json_object_get(node, "device");
+  json_t *plan = json_loads(text, 0, NULL), *region;
+  json_t *number = json_object_get(json_array_get(json_object_get(plan, "nodes"), 0), "device");
   json_t *entry = json_array_get(json_object_get(plan, "devices"), (size_t)json_integer_value(number));
   const char *name = json_string_value(json_object_get(entry, "name"));
-  if (json_is_integer(number) && name != NULL) snprintf(device, 32, "%s", name);
+  size_t i;
+  if (json_is_integer(number) && name != NULL) snprintf(place->device, sizeof place->device, "%s", name);
+  json_array_foreach(json_object_get(plan, "regions"), i, region) {
+    const size_t n = json_array_size(json_object_get(region, "nodes"));
+    if (n > place->largest) place->largest = (uint32_t)n;
+  }
   json_decref(plan);
   heddle_free(text);
 }
@@ -316,30 +361,56 @@ static heddle_status execute(const session *s, const whole *w, const part *p, he
   return r;
 }
 
-heddle_status part_run(const session *s, const whole *w, const part *p, heddle_tensor **out, char *device,
-                       heddle_error *err) {
-  heddle_graph *g = NULL;
-  heddle_params *params = NULL;
-  heddle_model *m = NULL;
-  heddle_executor *ex = NULL;
+/* What a part runs with. */
+typedef struct made {
+  heddle_graph *graph;
+  heddle_params *params;
+  heddle_model *model;
+  heddle_executor *ex;
+} made;
+
+static heddle_status prepare(const session *s, const whole *w, const part *p, made *m, heddle_error *err) {
   heddle_model_options mo = {.struct_size = sizeof mo,
                              .devices = s->o->devices,
                              .place = s->o->place.data,
                              .n_place = s->o->place.count,
                              .flags = HEDDLE_MODEL_IGNORE_ANNOTATIONS | s->model_flags,
-                             .library = heddle_model_library(s->model),
+                             .library = s->model != NULL ? heddle_model_library(s->model) : NULL,
                              .memory = s->o->memory,
                              .optimize = "off"};
-  heddle_status r = part_graph(p, &g, err);
-  if (r == HEDDLE_OK) r = part_params(w, p, &params, err);
-  if (r == HEDDLE_OK) r = heddle_model_create(s->ctx, g, params, &mo, &m, err);
-  if (r == HEDDLE_OK) r = heddle_executor_create(m, &ex, err);
-  if (r == HEDDLE_OK) r = execute(s, w, p, ex, out, err);
-  if (r == HEDDLE_OK && device != NULL) read_device(ex, device);
-  heddle_executor_release(ex);
-  heddle_model_release(m);
-  heddle_params_release(params);
-  heddle_graph_release(g);
+  *m = (made){0};
+  heddle_status r = part_graph(p, &m->graph, err);
+  if (r == HEDDLE_OK) r = part_params(w, p, &m->params, err);
+  if (r == HEDDLE_OK) r = heddle_model_create(s->ctx, m->graph, m->params, &mo, &m->model, err);
+  return r == HEDDLE_OK ? heddle_executor_create(m->model, &m->ex, err) : r;
+}
+
+static void release(made *m) {
+  heddle_executor_release(m->ex);
+  heddle_model_release(m->model);
+  heddle_params_release(m->params);
+  heddle_graph_release(m->graph);
+}
+
+heddle_status part_run(const session *s, const whole *w, const part *p, heddle_tensor **out, part_place *place,
+                       heddle_error *err) {
+  made m;
+  heddle_status r = prepare(s, w, p, &m, err);
+  if (r == HEDDLE_OK) r = execute(s, w, p, m.ex, out, err);
+  if (r == HEDDLE_OK && place != NULL) read_place(m.ex, place);
+  release(&m);
+  return r;
+}
+
+heddle_status part_plan(const session *s, const whole *w, const part *p, json_t **out, heddle_error *err) {
+  made m;
+  char *text = NULL;
+  *out = NULL;
+  heddle_status r = prepare(s, w, p, &m, err);
+  if (r == HEDDLE_OK) r = heddle_executor_explain(m.ex, HEDDLE_EXPLAIN_JSON, &text, err);
+  if (r == HEDDLE_OK) *out = json_loads(text, 0, NULL);
+  heddle_free(text);
+  release(&m);
   return r;
 }
 

@@ -41,6 +41,8 @@ uint32_t whole_operands(const whole *w, uint32_t node);
  * in1, ...; its outputs are all outputs of its nodes. */
 typedef struct part {
   uint32_t begin, end;
+  const bool *chosen; /* per node: it is of the part; NULL: all from begin to end - 1 are. The caller's */
+  const bool *heads;  /* per entry: it is an output; NULL: all of the part's nodes are. The caller's */
   json_t *document;
   uint32_t *inputs; /* entries; their values must be known */
   uint32_t n_inputs;
@@ -50,12 +52,27 @@ typedef struct part {
 uint32_t part_outputs(const whole *w, const part *p);
 
 heddle_status part_make(const whole *w, uint32_t begin, uint32_t end, part *out, heddle_error *err);
+/* The same of some nodes, of which heads (or NULL) are the outputs. */
+heddle_status part_choose(const whole *w, const bool *chosen, const bool *heads, part *out, heddle_error *err);
 void part_finish(part *p);
 
+/* Where a part ran. */
+typedef struct part_place {
+  char device[32];  /* of its first node; "" where the plan does not specify it */
+  uint32_t largest; /* nodes of the largest region */
+} part_place;
+
 /* Runs a part on the devices of a session, with the values of the whole; constants among them are parameters. out has
- * room for all its outputs. device, which may be NULL: where its first node ran, cut to 32 bytes. */
-heddle_status part_run(const session *s, const whole *w, const part *p, heddle_tensor **out, char *device,
+ * room for all its outputs. place may be NULL. */
+heddle_status part_run(const session *s, const whole *w, const part *p, heddle_tensor **out, part_place *place,
                        heddle_error *err);
+
+/* The plan of a part, as heddle_executor_explain gives it in JSON, for the caller to release; NULL where there is none. Its
+ * nodes are numbered from the part's inputs on, in the order of the whole. */
+heddle_status part_plan(const session *s, const whole *w, const part *p, json_t **out, heddle_error *err);
+
+/* Whether a node computes a value that a node outside of the set, or the whole, reads. */
+bool part_leaves(const whole *w, const bool *chosen, uint32_t entry);
 
 /* Writes a part as FOLDER/node.json, its constants beside it as node.params, its inputs as FOLDER/in0.npy, ... and the
  * outputs that are given as FOLDER/expected_0.npy, ... */

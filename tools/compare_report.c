@@ -74,6 +74,9 @@ void report_difference(const whole *w, const part *p, const difference *d) {
   print(d->same_alone ? "  the node alone differs on b too\n"
                       : "  the node alone is right on b: what is wrong lies in how it runs among the others (memory, "
                         "layouts, order)\n");
+  if (d->region_nodes > 0)
+    print("  the region of %" PRIu32 " nodes in which b runs it %s\n", d->region_nodes,
+          d->region_differs ? "differs too" : "is right");
 }
 
 /* JSON has no infinity and no NaN: text then. */
@@ -119,12 +122,13 @@ json_t *difference_object(const whole *w, const part *p, const difference *d) {
     }
   }
   dtype_text(heddle_tensor_dtype(d->expected), dtype);
-  return json_pack("{so so sI ss ss ss so so sI sI so so so so ss sb}", "node", json_words(whole_name(w, d->node)),
+  return json_pack("{so so sI ss ss ss so so sI sI so so so so ss sb so}", "node", json_words(whole_name(w, d->node)),
                    "op", json_words(whole_op(w, d->node)), "output", (json_int_t)d->output, "device_a", d->device_a,
                    "device_b", d->device_b, "dtype", dtype, "shape",
                    json_shape(heddle_tensor_shape(d->expected), heddle_tensor_ndim(d->expected), NULL), "inputs",
                    inputs, "beyond", (json_int_t)j->beyond, "elements", (json_int_t)j->elements, "first", first,
-                   "worst", worst, "low", low, "high", high, "rule", j->rule, "alone", (int)d->same_alone);
+                   "worst", worst, "low", low, "high", high, "rule", j->rule, "alone", (int)d->same_alone, "region",
+                   d->region_nodes == 0 ? json_null() : json_string(d->region_differs ? "differs" : "right"));
 }
 
 /* ---- replay */

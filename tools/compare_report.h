@@ -11,6 +11,8 @@ typedef struct difference {
   const heddle_tensor *expected, *got;
   char device_a[32], device_b[32]; /* where the node ran; the list of the side where that is not known */
   bool same_alone;                 /* side b differs there too */
+  bool region_differs;             /* the region in which b runs the node does */
+  uint32_t region_nodes;           /* of that region; 0: it is in none, or that was not tried */
 } difference;
 
 /* Prints it as text. */

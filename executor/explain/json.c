@@ -41,8 +41,9 @@ static json_t *devices_of(const heddle__plan *plan, bool *lost) {
     uint32_t nodes = 0;
     for (uint32_t k = 0; k < plan->n_placed; k++) nodes += plan->placed[k].device == i;
     add(list,
-        json_pack("{sI so sb sI}", "id", (json_int_t)i, "name", words(heddle__explain_device(plan, i)), "inline",
-                  (int)plan->devices[i].is_inline, "nodes", (json_int_t)nodes),
+        json_pack("{sI so sb sb sI}", "id", (json_int_t)i, "name", words(heddle__explain_device(plan, i)), "inline",
+                  (int)plan->devices[i].is_inline, "regions", !plan->devices[i].dev->one_by_one, "nodes",
+                  (json_int_t)nodes),
         lost);
   }
   return list;

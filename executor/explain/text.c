@@ -83,6 +83,15 @@ static void say_devices(const heddle__plan *plan, heddle__sheet *sheet) {
     first = false;
   }
   heddle__say(sheet, "%s\n", first ? "none" : "");
+  first = true;
+  for (uint32_t d = 0; d < plan->n_devices; d++) {
+    const heddle_device *dev = plan->devices[d].dev;
+    if (!dev->one_by_one) continue;
+    heddle__say(sheet, "%s%s", first ? "regions   off, nodes run one by one on " : ", ",
+                heddle__explain_device(plan, d));
+    first = false;
+  }
+  if (!first) heddle__say(sheet, "\n");
 }
 
 static bool is_copy(heddle__step_kind kind) {

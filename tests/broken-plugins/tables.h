@@ -1,7 +1,7 @@
 /* tests/broken-plugins/tables.h: the tables and the entry, of the functions that base.h names or that were put in their
  * place. Included once, last; what is defined before decides: BASE_NAME (else the file's name, from the build),
  * BASE_MAJOR, BASE_ROOT_BYTES and BASE_DEVICE_BYTES (struct_size), BASE_ENTRY (a void function that the entry calls
- * first). */
+ * first), BASE_PARTITION (op.partition). */
 #include "plugins/common/pbuild.h"
 
 #ifndef BASE_NAME
@@ -81,6 +81,9 @@ static const heddle_op_table op_table = {
     .bind = base_op_bind,
     .run = base_op_run,
     .list = base_op_list,
+#ifdef BASE_PARTITION
+    .partition = BASE_PARTITION,
+#endif
 };
 
 static const heddle_plugin root_table = {

@@ -31,3 +31,13 @@ def test_sim_lost(rule, tmp_path):
     file, env = plugin("sim")
     r = check(tmp_path, file, "--only", "health/lost", "--set", f"sim.fail={rule}", **env)
     assert r.status == 0 and r.state("pass") == ["health/lost"], r
+
+
+@pytest.mark.parametrize("name,cases", [("cpu", "regions"), ("sim", "regions"), ("opencl", "regions/compute:branches"),
+                                        ("vulkan", "regions/compute:branches")])
+def test_regions(name, cases, tmp_path):
+    """What a plugin fuses gives what its nodes give one by one; sim fuses where a setting says so."""
+    file, env = plugin(name)
+    r = check(tmp_path, file, "--only", cases, *(("--set", "sim.fuse=1") if name == "sim" else ()), **env)
+    assert r.status == 0 and r.state("fail") == r.state("skip") == [], r
+    assert len(r.state("pass")) == (8 if cases == "regions" else 1), r

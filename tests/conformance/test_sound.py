@@ -4,6 +4,7 @@ timeout: 900"""
 from check_case import BUILD, check
 
 SOUND = BUILD / "tests" / "broken-plugins" / "libheddle_plugin_sound.so"
+FUSED = BUILD / "tests" / "broken-plugins" / "libheddle_plugin_sound_fused.so"
 FIRST = BUILD / "tests" / "broken-plugins" / "libheddle_plugin_sound_1_0.so"
 
 
@@ -23,3 +24,16 @@ def test_passes(tmp_path):
     # The kit found that its waits for fences work, and says so to libheddle.
     kept = list((tmp_path / "store").glob("abilities-*.json"))
     assert len(kept) == 1 and '"fence_wait": true' in kept[0].read_text().replace('":true', '": true'), kept
+
+
+def test_regions_pass(tmp_path):
+    """The plugin of which those with broken regions are made: what it proposes is run, of each family that it can."""
+    r = check(tmp_path, FUSED, *(w for group in ("query", "numerics", "regions") for w in ("--only", group)))
+    assert r.status == 0 and r.state("fail") == [], r
+    assert {f"regions/compute:{f}" for f in ("chains", "residuals", "branches", "products")} <= set(r.state("pass")), r
+
+
+def test_no_regions_no_cases(tmp_path):
+    """A plugin that runs nodes one by one has no cases of regions, rather than skipped ones."""
+    r = check(tmp_path, SOUND, "--only", "query/list", "--only", "numerics")
+    assert r.status == 0 and not [c for c in r.cases if c.startswith("regions")], r
