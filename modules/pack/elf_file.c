@@ -44,9 +44,10 @@ static heddle_status read_segments(heddle__elf_file *f, heddle_error *err) {
 static heddle_status read_section(heddle__elf_file *f, size_t i, size_t bytes, heddle_error *err) {
   heddle__elf_section *s = &f->sections[i];
   Elf_Scn *scn = f->e->section(f->elf, i);
-  const Elf64_Shdr *h = scn != NULL ? f->e->describe(scn) : NULL;
-  if (h == NULL) return bad(err, "its section headers are malformed");
-  s->head = *h;
+  const void *head = scn != NULL ? f->e->describe(scn) : NULL;
+  if (head == NULL) return bad(err, "its section headers are malformed");
+  memcpy(&s->head, head, sizeof s->head); /* it lies where the file says, aligned or not */
+  const Elf64_Shdr *h = &s->head;
   s->name = f->e->name(f->elf, f->names, h->sh_name);
   if (s->name == NULL) return bad(err, "a section's name is out of bounds");
   if (i == 0 || h->sh_type == SHT_NOBITS || h->sh_type == SHT_NULL) return HEDDLE_OK;
@@ -104,6 +105,7 @@ heddle_status heddle__elf_read(void *image, size_t bytes, bool is_object, heddle
   const Elf64_Ehdr *h = out->elf != NULL && out->e->kind(out->elf) == ELF_K_ELF ? out->e->header(out->elf) : NULL;
   if (h == NULL) return heddle__fail(err, HEDDLE_EFORMAT, "it is malformed: %s", heddle__libelf_reason(out->e));
   out->head = *h;
+  out->bytes = bytes;
   s = check_head(h, is_object, err);
   if (s == HEDDLE_OK) s = read_segments(out, err);
   return s == HEDDLE_OK ? read_sections(out, bytes, is_object, err) : s;

@@ -18,6 +18,7 @@ typedef struct heddle__elf_file {
   const heddle__libelf *e;
   Elf *elf;
   Elf64_Ehdr head;
+  size_t bytes; /* of the file */
   Elf64_Phdr *segments;
   size_t n_segments;
   heddle__elf_section *sections;

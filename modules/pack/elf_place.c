@@ -56,8 +56,8 @@ static heddle_status find_end(const heddle__elf_new *n, Elf64_Phdr *out, size_t 
     const Elf64_Phdr *p = &n->segments[i];
     if (p->p_type != PT_LOAD) continue;
     const uint64_t most = UINT64_C(1) << 46;
-    if (p->p_offset > most || p->p_filesz > most || p->p_vaddr > most || p->p_memsz > most || p->p_align > (1 << 24) ||
-        (p->p_align & (p->p_align - 1)) != 0)
+    if (p->p_offset > n->f->bytes || p->p_filesz > n->f->bytes - p->p_offset || p->p_vaddr > most ||
+        p->p_memsz > most || p->p_align > (1 << 24) || (p->p_align & (p->p_align - 1)) != 0)
       return heddle__fail(err, HEDDLE_EFORMAT, "its program header %u is malformed", (unsigned)i);
     if (p->p_offset + p->p_filesz > out->p_offset) out->p_offset = p->p_offset + p->p_filesz;
     if (p->p_vaddr + p->p_memsz > out->p_vaddr) out->p_vaddr = p->p_vaddr + p->p_memsz;

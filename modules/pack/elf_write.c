@@ -2,6 +2,8 @@
 #include "modules/pack/elf_write.h"
 
 #include <string.h>
+#include <sys/mman.h>
+#include <sys/stat.h>
 
 #include "core/alloc.h"
 #include "core/error.h"
@@ -156,6 +158,27 @@ static heddle_status put_file(heddle__elf_new *n, int file, heddle_error *err) {
   return s;
 }
 
+/* What was written is read again: sections of a malformed library may lie over one another. */
+static heddle_status check_written(int file, const char *symbol, const void *blob, size_t bytes, heddle_error *err) {
+  struct stat info;
+  heddle__elf_file f = {.elf = NULL};
+  heddle__span found = {NULL, 0};
+  heddle__blob_layout layout;
+  const char *name = "";
+  heddle_error why = {0};
+  if (fstat(file, &info) != 0 || info.st_size <= 0) return heddle__fail(err, HEDDLE_EIO, "what was written is lost");
+  size_t all = (size_t)info.st_size;
+  void *image = mmap(NULL, all, PROT_READ | PROT_WRITE, MAP_PRIVATE, file, 0);
+  if (image == MAP_FAILED) return heddle__no_memory(err, "a packed library");
+  heddle_status s = heddle__elf_read(image, all, false, &f, &why);
+  if (s == HEDDLE_OK) s = heddle__elf_blob(&f, &found, &layout, &name, &why);
+  bool good =
+      s == HEDDLE_OK && strcmp(name, symbol) == 0 && found.bytes == bytes && memcmp(found.data, blob, bytes) == 0;
+  heddle__elf_finish(&f);
+  munmap(image, all);
+  return good ? HEDDLE_OK : heddle__fail(err, HEDDLE_EFORMAT, "it is malformed: its sections cannot be written anew");
+}
+
 /* The modules that the library had where its compiler put them: they are not read any more. */
 static heddle_status clear_old(const heddle__elf_new *n, size_t own, heddle_error *err) {
   heddle__span old;
@@ -198,6 +221,7 @@ heddle_status heddle__elf_write(heddle__elf_file *f, const char *symbol, const v
     point_symbol(&n, number, own, symbol);
     s = put_file(&n, file, err);
   }
+  if (s == HEDDLE_OK) s = check_written(file, symbol, blob, bytes, err);
   for (size_t i = 0; i < n.n_owned; i++) heddle__free(n.owned[i]);
   heddle__free(n.sections);
   heddle__free(n.segments);
