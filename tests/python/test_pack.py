@@ -269,6 +269,45 @@ def test_objects(ctx, parts, tmp_path, form):
     assert not (tmp_path / "n.so").exists()
 
 
+def test_modules_of_the_application(ctx, tmp_path):
+    """A loader's save writes its modules; without save the bytes that were loaded are written."""
+    class Acme:
+        def __init__(self, data):
+            n, = struct.unpack_from("<Q", data)
+            self.text, self.used = data[8:8 + n], 8 + n
+
+        def names(self):
+            return []
+
+        def find(self, name):
+            return None
+    kind, body = "acme_pack", legacy.string("first")
+    path = legacy.library(tmp_path / "lib.so", "v0.14", [scale_kernel("twice", 2)],
+                          data=legacy.blob([legacy.LIB, legacy.string(kind) + body, OPENCL], [[1, 2], [], []]))
+    status, text = packs(tmp_path / "n.so", path)
+    assert status == 7 and kind in text
+    passes = {kind: lambda c: c.string()}
+
+    def load(_, data):
+        module = Acme(data)
+        return module, module.used
+
+    def save(module):
+        if module.text == b"bad":
+            raise capi.HeddleError(4, "not this one")
+        return [struct.pack("<Q", len(module.text) + 5), module.text, b" anew"]
+    for hook, expected in ((None, body), (save, legacy.string("first anew"))):
+        loader = capi.Loader(kind, load, None, hook)
+        assert packs(tmp_path / "packed.so", path) == (0, "")
+        found, below = modules(Elf(tmp_path / "packed.so").blob(), passes)
+        assert found[1:] == [(kind, expected), ("opencl", OPENCL[14:])] and below == [[1, 2], [], []] and loader.live == {}
+    bad = legacy.library(tmp_path / "bad.so", "v0.14", [], data=legacy.blob([legacy.LIB, legacy.string(kind) + legacy.string("bad")],
+                                                                            [[1], []]))
+    status, text = packs(tmp_path / "n.so", bad)
+    assert status == 4 and "not this one" in text and not (tmp_path / "n.so").exists() and loader.live == {}
+    capi.call("heddle_module_register_loader", kind.encode(), None, None)
+
+
 # ---- what is refused
 
 def packs(path, library):
