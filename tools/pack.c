@@ -31,7 +31,7 @@ typedef struct parts {
 
 static bool is_graph(const char *path) {
   size_t n = strlen(path);
-  return n > 5 && strcmp(path + n - 5, ".json") == 0;
+  return is_onnx_path(path) || (n > 5 && strcmp(path + n - 5, ".json") == 0);
 }
 
 static void add_graph(parts *p, const options *o, const char *path) {
@@ -41,7 +41,7 @@ static void add_graph(parts *p, const options *o, const char *path) {
   p->list[i] = m;
   if (i < o->names.count) m->name = o->names.data[i];
   if (i < o->param_files.count) m->params_path = o->param_files.data[i];
-  if (o->no_params || m->params_path != NULL) return;
+  if (o->no_params || m->params_path != NULL || is_onnx_path(path)) return; /* an ONNX model has its own */
   snprintf(p->beside[i], PATH_ROOM, "%.*s.params", (int)(strlen(path) - 5), path);
   if (access(p->beside[i], F_OK) == 0) m->params_path = p->beside[i];
 }
@@ -100,7 +100,10 @@ const command pack_command = {"pack",
                               "they run, in TVM's form of one\n"
                               "file. A library (.so) may hold models already; its code is written as it is. Objects "
                               "(.o, .a, .tar) are linked by\n"
-                              "the C compiler (CC).",
+                              "the C compiler (CC). Without a library one graph of operators (.json or .onnx) becomes "
+                              "a file of Heddle's own, which "
+                              "is\n"
+                              "mapped when it is loaded.",
                               known,
                               SUBJECT_MODELS,
                               pack};

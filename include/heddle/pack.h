@@ -1,5 +1,5 @@
 /* heddle/pack.h: models written as one file: compiled libraries with the graphs and parameters that run on them, in TVM's
- * single-library form. docs/packages.md describes the files. */
+ * single-library form; or a graph of operators with its parameters. docs/packages.md describes the files. */
 #ifndef HEDDLE_PACK_H
 #define HEDDLE_PACK_H
 
@@ -8,6 +8,9 @@
 #ifdef __cplusplus
 extern "C" {
 #endif
+
+/* The first eight bytes of a file with a graph of operators. */
+#define HEDDLE_PACK_MAGIC "\211HDLPK\r\n"
 
 /* A model that is packed. struct_size is sizeof. */
 typedef struct heddle_pack_model {
@@ -47,7 +50,9 @@ typedef struct heddle_pack_options {
   const char *compiler; /* that links objects; NULL: the variable CC, else "cc" */
 } heddle_pack_options;
 
-/* Writes a shared library with the code of the libraries, all modules that they import, and the models. A finished library
+/* Without libraries: writes the one model, a graph of operators without a name (graph_path may be an .onnx file, whose own
+ * parameters are taken if none are given), to a file that heddle_model_load, heddle_graph_load and heddle_params_load read;
+ * parameters are mapped then, not copied. With libraries: writes a shared library with the code of the libraries, all modules that they import, and the models. A finished library
  * is not linked again: its code is written with one more segment. Only one of the libraries may have functions, or all are
  * objects, which the C compiler links. The libraries are read, not run. A module inside a library for which a loader with
  * save is registered is saved anew. The file appears under its name when it is complete; a file of that name is replaced.
@@ -57,7 +62,7 @@ typedef struct heddle_pack_options {
 HEDDLE_API heddle_status heddle_pack(const char *path, const heddle_pack_options *options, heddle_error *err);
 
 /* Writes what a packed file holds to a folder, which is created if it is missing: NAME.json and NAME.params of each model,
- * and lib.so, the library without models. Files of these names are replaced. Errors as heddle_pack; HEDDLE_ENOTFOUND: the
+ * and lib.so, the library without models; of a graph of operators default.json and default.params. Files of these names are replaced. Errors as heddle_pack; HEDDLE_ENOTFOUND: the
  * file holds no model. Any thread; blocks. */
 HEDDLE_API heddle_status heddle_unpack(const char *path, const char *folder, heddle_error *err);
 

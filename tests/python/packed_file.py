@@ -220,3 +220,25 @@ def params_records(data):
     names = c.strings()
     assert c.u64() == len(names)
     return {name: c.array() for name in names}
+
+
+def graph_package(data):
+    """(graph, {name: (dtype code, bits, shape, bytes)}) of a packed graph of operators."""
+    version, zero, size, text, text_bytes, rows, rows_bytes, count = struct.unpack_from("<IIQQQQQQ", data, 8)
+    assert data[:8] == b"\x89HDLPK\r\n" and (version, zero, size, text) == (1, 0, len(data), 64) and rows % 8 == 0
+    assert rows >= text + text_bytes and not any(data[text + text_bytes:rows])
+    c, found, end = Cursor(data[:rows + rows_bytes]), {}, rows + rows_bytes
+    c.at = rows
+    for _ in range(count):
+        name = c.string().decode()
+        code, bits, lanes, ndim = struct.unpack("<BBHI", c.take(8))
+        shape = struct.unpack(f"<{ndim}q", c.take(8 * ndim))
+        at, n = c.u64(), (bits + 7) // 8
+        for k in shape:
+            n *= k
+        assert lanes == 1 and at % (4096 if n >= 4096 else 64) == 0 and at >= end and not any(data[end:at])
+        end = at + n
+        assert end <= len(data) and name not in found
+        found[name] = (code, bits, shape, data[at:end])
+    assert c.at == rows + rows_bytes and end == len(data)
+    return data[text:text + text_bytes].decode(), found

@@ -14,13 +14,12 @@ _FACTORY = "GraphExecutorFactory"
 Path = str | os.PathLike[str]
 
 
-def _graph(graph: Path | bytes) -> bytes:
-    """JSON text as it is, or what a file holds."""
-    if isinstance(graph, bytes):
-        return graph
+def _row(name: str | None, graph: Path | bytes, params: Any) -> tuple[str | None, bytes | None, bytes | None, str | None]:
+    """JSON text as it is, or the path of a file."""
     if isinstance(graph, str) and graph.lstrip().startswith("{"):
-        return graph.encode()
-    return pathlib.Path(graph).read_bytes()
+        graph = graph.encode()
+    text, path = (graph, None) if isinstance(graph, bytes) else (None, os.fspath(graph))
+    return name, text, _params(params), path
 
 
 def _params(params: Any) -> bytes | None:
@@ -32,22 +31,23 @@ def _params(params: Any) -> bytes | None:
     return pathlib.Path(params).read_bytes()
 
 
-def pack(path: Path, graph: Path | bytes | None = None, *, library: Path | Sequence[Path], params: Any = None,
-         name: str = "default", models: Mapping[str, Any] | None = None, imports: Mapping[str, bytes] | None = None,
+def pack(path: Path, graph: Path | bytes | None = None, *, library: Path | Sequence[Path] = (), params: Any = None,
+         name: str | None = None, models: Mapping[str, Any] | None = None, imports: Mapping[str, bytes] | None = None,
          remove_params: bool = False, compiler: str | None = None) -> None:
-    """Writes one library (.so) with models and the libraries that they run.
+    """Writes one library (.so) with models and the libraries that they run; or, without a library, one file of Heddle's own
+    with a graph of operators, which is mapped when it is loaded.
 
-    graph: JSON text, or the path of a .json file; params: a blob, a mapping of arrays, or the path of a file. models: more
+    graph: JSON text, or the path of a .json file, or, without a library, of an .onnx file; params: a blob, a mapping of arrays, or the path of a file. models: more
     of them, by name: a graph, or a pair (graph, params). library: .so files, whose code is written as it is and whose
     models stay, or objects (.o, .a, .tar), which the C compiler links (compiler, else the variable CC). imports: modules of
     other kinds that are put in, as their loaders read them. remove_params: no model has parameters. FormatError,
     UnsupportedError (no libelf, no compiler), ValueError (two models of one name, code of two finished libraries).
     """
     libraries = [library] if isinstance(library, (str, os.PathLike)) else list(library)
-    rows = [] if graph is None else [(name, _graph(graph), _params(params))]
+    rows = [] if graph is None else [_row(name, graph, params)]
     for key, value in (models or {}).items():
         pair = value if isinstance(value, tuple) else (value, None)
-        rows.append((key, _graph(pair[0]), _params(pair[1])))
+        rows.append(_row(key, pair[0], pair[1]))
     _functions.pack(os.fspath(path), [os.fspath(p) for p in libraries], rows, [*(imports or {}).items()],
                     _NO_PARAMS if remove_params else 0, compiler)
 
@@ -83,7 +83,7 @@ def export(module: Any, path: str, addons: Any) -> None:
     for m in found:
         if m.kind == _FACTORY:
             name = next(n for n in names if m.implements_function(n))
-            rows.append((name, m.function("get_graph_json")().encode(), bytes(m.function("get_graph_params")())))
+            rows.append((name, m.function("get_graph_json")().encode(), bytes(m.function("get_graph_params")()), None))
     if not facts or any(m.kind == "GraphExecutor" for m in found):
         raise UnsupportedError(f"a module of kind '{module.kind}' is not written; the model or the library that it is made of is")
     _functions.pack(path, [info["path"] for info in facts.values()], rows, [], _NO_MODELS, None)

@@ -40,14 +40,15 @@ static int room(packing *p, PyObject *libraries, PyObject *models, PyObject *imp
   return -1;
 }
 
-/* (name, graph, blob of parameters or None): str, bytes, bytes. */
+/* (name, graph, blob of parameters, path of the graph): str, bytes, bytes, str; each may be None. */
 static int take_model(heddle_py_state *state, packing *p, Py_ssize_t i, PyObject *row) {
   heddle_pack_model *m = &p->models[i];
   heddle_error err = {0};
-  const char *blob = NULL, *graph = NULL, *name = NULL;
+  const char *blob = NULL, *graph = NULL, *name = NULL, *path = NULL;
   Py_ssize_t blob_bytes = 0, bytes = 0;
-  if (!PyArg_ParseTuple(row, "sy#z#", &name, &graph, &bytes, &blob, &blob_bytes)) return -1;
-  *m = (heddle_pack_model){.struct_size = sizeof *m, .name = name, .graph = graph, .graph_bytes = (size_t)bytes};
+  if (!PyArg_ParseTuple(row, "zz#z#z", &name, &graph, &bytes, &blob, &blob_bytes, &path)) return -1;
+  *m = (heddle_pack_model){
+      .struct_size = sizeof *m, .name = name, .graph_path = path, .graph = graph, .graph_bytes = (size_t)bytes};
   p->model_list[i] = m;
   if (blob == NULL) return 0;
   heddle_status s = heddle_params_parse(blob, (size_t)blob_bytes, "the parameters", NULL, &p->params[i], &err);

@@ -1,14 +1,18 @@
-/* modules/pack.c: the public calls about packed files: what is asked for is read and checked here, and written by
- * libheddle_tvm. */
+/* executor/pack.c: the public calls about packed files: what is asked for is read and checked here. Libraries are written by
+ * libheddle_tvm, graphs of operators by graph/package_write.c. */
 #include "heddle/pack.h"
 
+#include <errno.h>
 #include <string.h>
+#include <sys/stat.h>
 
 #include "core/alloc.h"
 #include "core/error.h"
 #include "core/failure.h"
 #include "core/parts.h"
 #include "core/whole_file.h"
+#include "graph/frontend.h"
+#include "graph/package.h"
 #include "modules/module.h"
 
 #define MOST_GRAPH (UINT64_C(1) << 30)
@@ -77,8 +81,8 @@ static heddle_status check(const char *path, const heddle_pack_options *o, heddl
     return heddle__fail(err, HEDDLE_EINVAL, "a list of what is to be packed is NULL");
   if ((o->flags & ~(uint32_t)(HEDDLE_PACK_NO_PARAMS | HEDDLE_PACK_NO_MODELS)) != 0)
     return heddle__fail(err, HEDDLE_EINVAL, "unknown flags of packing: %x", (unsigned)o->flags);
-  if (o->n_libraries == 0)
-    return heddle__fail(err, HEDDLE_EINVAL, "a packed library needs a library that its models run");
+  if (o->n_libraries == 0 && (o->n_models != 1 || o->n_imports > 0))
+    return heddle__fail(err, HEDDLE_EINVAL, "without a library one graph of operators is packed, and nothing else");
   for (size_t i = 0; i < o->n_libraries; i++)
     if (o->libraries[i] == NULL) return heddle__fail(err, HEDDLE_EINVAL, "library %u is NULL", (unsigned)i);
   for (size_t i = 0; i < o->n_imports; i++) {
@@ -91,12 +95,45 @@ static heddle_status check(const char *path, const heddle_pack_options *o, heddl
   return HEDDLE_OK;
 }
 
+/* A graph of operators: its text as it is, or of an ONNX model what it is read as. */
+static heddle_status pack_graph(const char *path, const heddle_pack_model *given, bool no_params, heddle_error *err) {
+  heddle_pack_model m;
+  heddle__pack_part part = {.name = "graph"};
+  heddle_graph *graph = NULL;
+  heddle_params *read = NULL;
+  void *text = NULL;
+  char *made = NULL;
+  if (!take_struct(&m, given, sizeof m))
+    return heddle__fail(err, HEDDLE_EINVAL, "a model to be packed is NULL or lacks its struct_size");
+  if (m.name != NULL) return heddle__fail(err, HEDDLE_EINVAL, "a graph that is packed without a library has no name");
+  bool is_onnx = m.graph_path != NULL && heddle__is_onnx(m.graph_path);
+  heddle_status s;
+  if (is_onnx) {
+    bool inside = !no_params && m.params_path == NULL && m.params == NULL;
+    s = heddle__onnx_load(m.graph_path, NULL, NULL, &graph, inside ? &read : NULL, err);
+    if (s == HEDDLE_OK) s = heddle_graph_text(graph, &made, &part.graph_bytes, err);
+    part.graph = made;
+  } else {
+    s = take_graph(&m, &part, &text, err);
+  }
+  if (s == HEDDLE_OK && !no_params && m.params_path != NULL) s = heddle_params_load(m.params_path, NULL, &read, err);
+  const heddle_params *params = no_params ? NULL : read != NULL ? read : m.params;
+  if (s == HEDDLE_OK) s = heddle__package_write(path, part.graph, part.graph_bytes, params, err);
+  heddle_params_release(read);
+  heddle_graph_release(graph);
+  heddle__free(text);
+  heddle_free(made);
+  return s;
+}
+
 heddle_status heddle_pack(const char *path, const heddle_pack_options *options, heddle_error *err) {
   const heddle__tvm_table *t = NULL;
   heddle_pack_options o;
   if (!take_struct(&o, options, sizeof o))
     return heddle__fail(err, HEDDLE_EINVAL, "the options of packing are NULL or lack their struct_size");
   heddle_status s = check(path, &o, err);
+  if (s == HEDDLE_OK && o.n_libraries == 0)
+    return pack_graph(path, o.models[0], (o.flags & HEDDLE_PACK_NO_PARAMS) != 0, err);
   if (s == HEDDLE_OK) s = open_packing(&t, err);
   if (s != HEDDLE_OK) return s;
   heddle__pack_part *models = heddle__alloc(o.n_models, sizeof *models);
@@ -125,10 +162,31 @@ heddle_status heddle_pack(const char *path, const heddle_pack_options *options, 
   return s;
 }
 
+/* A graph of operators: default.json, default.params. */
+static heddle_status unpack_graph(const char *path, const char *folder, heddle_error *err) {
+  heddle_params *params = NULL;
+  char *text = NULL, *graph_path = heddle__format("%s/default.json", folder);
+  char *params_path = heddle__format("%s/default.params", folder);
+  size_t bytes = 0;
+  heddle_status s = graph_path && params_path ? HEDDLE_OK : heddle__no_memory(err, "a path");
+  if (s == HEDDLE_OK) s = heddle__package_text(path, MOST_GRAPH, &text, &bytes, err);
+  if (s == HEDDLE_OK) s = heddle_params_load(path, NULL, &params, err);
+  if (s == HEDDLE_OK && mkdir(folder, 0777) != 0 && errno != EEXIST)
+    s = heddle__fail(err, HEDDLE_EIO, "the folder %.400s could not be made: %s", folder, strerror(errno));
+  if (s == HEDDLE_OK) s = heddle_params_save(params, params_path, err);
+  if (s == HEDDLE_OK) s = heddle__file_write(graph_path, text, bytes, err);
+  heddle_params_release(params);
+  heddle__free(text);
+  heddle__free(graph_path);
+  heddle__free(params_path);
+  return s;
+}
+
 heddle_status heddle_unpack(const char *path, const char *folder, heddle_error *err) {
   const heddle__tvm_table *t = NULL;
   if (path == NULL || folder == NULL || folder[0] == '\0')
     return heddle__fail(err, HEDDLE_EINVAL, "unpacking needs a file and a folder");
+  if (heddle__is_package(path)) return unpack_graph(path, folder, err);
   heddle_status s = open_packing(&t, err);
   return s == HEDDLE_OK ? t->unpack(path, folder, err) : s;
 }
