@@ -97,9 +97,10 @@ heddle_status heddle__package_text(const char *path, uint64_t max_bytes, char **
   if (s != HEDDLE_OK) return s;
   s = heddle__check_bytes(path, p->text_bytes, max_bytes, err);
   if (s == HEDDLE_OK) {
-    *out = heddle__strndup((const char *)p->data + p->text, (size_t)p->text_bytes);
+    *out = heddle__alloc((size_t)p->text_bytes + 1, 1); /* it may have zero bytes, which the parser reports */
     *bytes = (size_t)p->text_bytes;
     if (*out == NULL) s = heddle__no_memory(err, "the text of a graph");
+    else memcpy(*out, p->data + p->text, *bytes);
   }
   unmap(p);
   return s;
