@@ -1,13 +1,21 @@
 # libheddle_tvm.so: the loaders of libraries that TVM compiled (modules/tvm), functions by name, TVM's C API. It calls
 # libheddle's public functions, and takes memory and threads from it through a table; of core/ it holds
-# core/error.c, core/failure.c, core/sheet.c and core/text.c only.
+# core/error.c, core/failure.c, core/sheet.c, core/text.c and core/whole_file.c only.
 file(GLOB tvm_sources CONFIGURE_DEPENDS modules/tvm/*.c)
-add_library(heddle_tvm SHARED ${tvm_sources} core/error.c core/failure.c core/sheet.c core/text.c)
+if(HEDDLE_PACK_BUILT)
+  file(GLOB pack_sources CONFIGURE_DEPENDS modules/pack/*.c)
+endif()
+add_library(heddle_tvm SHARED ${tvm_sources} ${pack_sources} core/error.c core/failure.c core/sheet.c core/text.c
+  core/whole_file.c)
 target_include_directories(heddle_tvm PRIVATE include ${PROJECT_SOURCE_DIR} modules/include
   INTERFACE "$<BUILD_INTERFACE:${PROJECT_SOURCE_DIR}/include>" "$<BUILD_INTERFACE:${PROJECT_SOURCE_DIR}/modules/include>"
     "$<INSTALL_INTERFACE:${CMAKE_INSTALL_INCLUDEDIR}>")
 add_library(heddle::heddle_tvm ALIAS heddle_tvm)
-target_compile_definitions(heddle_tvm PRIVATE HEDDLE_VERSION="${PROJECT_VERSION}" HEDDLE_TVM_LAYOUT="${heddle_tvm_layout}")
+target_compile_definitions(heddle_tvm PRIVATE HEDDLE_VERSION="${PROJECT_VERSION}" HEDDLE_TVM_LAYOUT="${heddle_tvm_layout}"
+  HEDDLE_HAS_PACK=$<BOOL:${HEDDLE_PACK_BUILT}>)
+if(HEDDLE_PACK_BUILT)
+  target_include_directories(heddle_tvm SYSTEM PRIVATE "${HEDDLE_LIBELF_INCLUDE}")
+endif()
 target_compile_options(heddle_tvm PRIVATE ${heddle_counted})
 target_link_libraries(heddle_tvm PRIVATE heddle Threads::Threads ${CMAKE_DL_LIBS})
 target_link_options(heddle_tvm PRIVATE "LINKER:--version-script=${PROJECT_SOURCE_DIR}/modules/libheddle_tvm.map"

@@ -40,6 +40,22 @@ foreach(part IN ITEMS TVM PROBE)
   endif()
 endforeach()
 
+# ---- Packing (modules/pack) is part of libheddle_tvm: it needs the header of libelf, and opens libelf.so.1 when it packs.
+set(HEDDLE_PACK AUTO CACHE STRING "heddle pack and heddle unpack: AUTO, ON or OFF")
+set_property(CACHE HEDDLE_PACK PROPERTY STRINGS AUTO ON OFF)
+set(HEDDLE_PACK_BUILT OFF)
+if(HEDDLE_PACK AND HEDDLE_TVM)
+  find_path(HEDDLE_LIBELF_INCLUDE NAMES libelf.h PATH_SUFFIXES libelf DOC "The folder of libelf.h")
+  mark_as_advanced(HEDDLE_LIBELF_INCLUDE)
+  if(HEDDLE_LIBELF_INCLUDE)
+    set(HEDDLE_PACK_BUILT ON)
+  elseif(HEDDLE_PACK STREQUAL "AUTO")
+    message(STATUS "Models are not packed: libelf.h is not installed (libelf-dev).")
+  else()
+    message(FATAL_ERROR "HEDDLE_PACK is ON, but libelf.h is not installed (libelf-dev).")
+  endif()
+endif()
+
 # ---- ONNX: the reader needs protobuf-c, and a schema: onnx.proto of Debian's libonnx-dev or of the Python package onnx.
 set(HEDDLE_ONNX AUTO CACHE STRING "The reader of ONNX models: AUTO, ON or OFF")
 set_property(CACHE HEDDLE_ONNX PROPERTY STRINGS AUTO ON OFF)

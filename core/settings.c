@@ -52,9 +52,6 @@ static const char *const names[] = {"annotations",
                                     "weights.cache_dir"};
 enum { N_NAMES = sizeof names / sizeof names[0] };
 
-/* What the library reads under the name of any plugin. */
-static const char *const of_core[] = {"layers", "watchdog_ms"};
-
 /* Variables of the build and the tests of Heddle itself, which are no settings. */
 static const char *const others[] = {"HEDDLE_BENCH",   "HEDDLE_BUILD",    "HEDDLE_FUZZ", "HEDDLE_GO_",   "HEDDLE_ONNX_",
                                      "HEDDLE_PLANNED", "HEDDLE_SANITIZE", "HEDDLE_TEST", "HEDDLE_VALUES"};
@@ -151,6 +148,7 @@ heddle_status heddle__settings_common(heddle__plugin *p, heddle_error *err) {
   int64_t on = 1;
   snprintf(key, sizeof key, "%s.regions", p->name);
   heddle__settings_asked(p, "regions"); /* so that it is known, and near to what is misspelled */
+  heddle__settings_asked(p, "watchdog_ms");
   heddle_status s = heddle__context_number(p->ctx, key, 1, 0, 1, &on, err);
   p->one_by_one = on == 0;
   return s;
@@ -164,7 +162,7 @@ void heddle__settings_check(heddle__plugin *p) {
     if (!begins(key, p->name) || key[n] != '.' || !heddle__config_get(p->ctx->config, key, &value, &origin)) continue;
     const char *rest = key + n + 1;
     bool of_device = rest[strspn(rest, "0123456789")] == '.'; /* which the plugin is given when it opens the device */
-    if (of_device || is_among(rest, of_core, sizeof of_core / sizeof of_core[0], '\0')) continue;
+    if (of_device || strcmp(rest, "layers") == 0) continue;
     if (strcmp(origin, "default") == 0) continue;
     if (is_among(rest, (const char *const *)p->asked, p->n_asked, '\0')) continue;
     const char *meant = heddle_text_nearest(rest, (const char *const *)p->asked, p->n_asked);

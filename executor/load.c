@@ -8,6 +8,7 @@
 #include "core/error.h"
 #include "executor/model.h"
 #include "graph/frontend.h"
+#include "graph/package.h"
 
 /* "DIR/x.params" for "DIR/x.json", where there is such a file; *out is NULL otherwise. */
 static heddle_status params_beside(const char *graph_path, char **out, heddle_error *err) {
@@ -106,6 +107,7 @@ heddle_status heddle_model_load(heddle_context *ctx, const char *graph_path, con
   if (s == HEDDLE_OK && heddle__is_onnx(graph_path))
     s = heddle__onnx_load(graph_path, &of_graph, &of_params, &graph, &params, err);
   else if (s == HEDDLE_OK) s = heddle_graph_load(graph_path, &of_graph, &graph, err);
+  if (params_path == NULL && heddle__is_package(graph_path)) params_path = graph_path;
   if (s == HEDDLE_OK && params_path == NULL) s = params_beside(graph_path, &beside, err);
   if (params_path == NULL) params_path = beside;
   if (s == HEDDLE_OK && params_path != NULL) {

@@ -154,6 +154,9 @@ heddle_status heddle__constant_tensor(const heddle__constant *c, heddle_release_
 /* Params without items, with one reference; NULL where memory is out. */
 heddle_params *heddle__params_new(const char *source, heddle_error *err);
 
+/* HEDDLE_EFORMAT where two have one name. */
+heddle_status heddle__params_check_names(const heddle_params *p, heddle_error *err);
+
 /* Position in args of the input of that name; -1 none, -2 more than one. */
 int32_t heddle__graph_arg(const heddle_graph *g, const char *name);
 

@@ -5,6 +5,7 @@
 #include "core/alloc.h"
 #include "core/error.h"
 #include "graph/file.h"
+#include "graph/package.h"
 #include "graph/frontend.h"
 #include "graph/reader.h"
 #include "graph/validate.h"
@@ -236,7 +237,11 @@ heddle_status heddle_graph_load(const char *path, const heddle_read_limits *limi
   *out = NULL;
   if (heddle__is_onnx(path)) return heddle__onnx_load(path, limits, NULL, out, NULL, err);
   heddle__graph_limits(limits, &limit);
-  heddle_status s = heddle__file_read(path, limit.max_bytes, &data, &bytes, err);
+  char *text = NULL;
+  bool packed = heddle__is_package(path);
+  heddle_status s = packed ? heddle__package_text(path, limit.max_bytes, &text, &bytes, err)
+                           : heddle__file_read(path, limit.max_bytes, &data, &bytes, err);
+  if (packed) data = text;
   if (s == HEDDLE_OK) s = heddle_graph_parse(data, bytes, path, &limit, out, err);
   heddle__free(data);
   return s;

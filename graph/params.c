@@ -10,6 +10,7 @@
 #include "graph/frontend.h"
 #include "graph/graph.h"
 #include "graph/opschema.h"
+#include "graph/package.h"
 #include "graph/words.h"
 
 #define LIST_MAGIC UINT64_C(0xF7E58D4F05049CB7)
@@ -52,7 +53,7 @@ static int compare_names(const void *a, const void *b) {
   return strcmp(*(const char *const *)a, *(const char *const *)b);
 }
 
-static heddle_status check_names(const heddle_params *p, heddle_error *err) {
+heddle_status heddle__params_check_names(const heddle_params *p, heddle_error *err) {
   char shown[64];
   heddle_status s = HEDDLE_OK;
   const char **names = heddle__alloc(p->count, sizeof *names);
@@ -199,7 +200,7 @@ static heddle_status read_blob(cursor *c, heddle_params *p) {
     return bad(c, "as many arrays as names");
   }
   for (uint32_t i = 0; i < p->count && s == HEDDLE_OK; i++) s = read_array(c, &p->items[i]);
-  return s == HEDDLE_OK ? check_names(p, c->err) : s;
+  return s == HEDDLE_OK ? heddle__params_check_names(p, c->err) : s;
 }
 
 heddle_status heddle_params_parse(const void *data, size_t bytes, const char *name, const heddle_read_limits *limits,
@@ -227,6 +228,7 @@ heddle_status heddle_params_load(const char *path, const heddle_read_limits *lim
   *out = NULL;
   if (heddle__is_onnx(path)) return heddle__onnx_load(path, NULL, limits, NULL, out, err);
   heddle__params_limits(limits, &limit);
+  if (heddle__is_package(path)) return heddle__package_params(path, limit.max_bytes, out, err);
   heddle_status s = heddle__file_read(path, limit.max_bytes, &data, &bytes, err);
   if (s == HEDDLE_OK) s = heddle_params_parse(data, bytes, path, &limit, out, err);
   heddle__free(data);
@@ -273,7 +275,7 @@ heddle_status heddle_params_create(const char *const *names, heddle_tensor *cons
     s = take_tensor(&p->items[i], names[i], tensors[i], err);
     if (s != HEDDLE_OK) s = heddle__prefix(err, s, "parameter '%s': ", heddle__show(names[i], shown));
   }
-  if (s == HEDDLE_OK) s = check_names(p, err);
+  if (s == HEDDLE_OK) s = heddle__params_check_names(p, err);
   if (s != HEDDLE_OK) heddle_params_release(p);
   else *out = p;
   return s;

@@ -60,13 +60,13 @@ static heddle_status find_loaders(char **out, heddle_error *err) {
 
 /* Global, since compiled libraries import functions of it by plain name. The library is never unloaded and calls back into
  * this code, so this code stays mapped too. */
-static heddle_status open_loaders(const heddle__tvm_table **out, heddle_error *err) {
+heddle_status heddle__tvm_open(const heddle__tvm_table **out, heddle_error *err) {
   Dl_info own;
   char *path;
   heddle_status s = find_loaders(&path, err);
   if (s != HEDDLE_OK) return s;
   s = heddle__elf_check(path, err);
-  if (dladdr((const void *)(uintptr_t)&open_loaders, &own) != 0 && own.dli_fname != NULL)
+  if (dladdr((const void *)(uintptr_t)&heddle__tvm_open, &own) != 0 && own.dli_fname != NULL)
     (void)dlopen(own.dli_fname, RTLD_NOW | RTLD_NOLOAD | RTLD_NODELETE);
   void *library = s == HEDDLE_OK ? dlopen(path, RTLD_NOW | RTLD_NODELETE | RTLD_GLOBAL) : NULL;
   if (s == HEDDLE_OK && library == NULL) {
@@ -86,7 +86,7 @@ static heddle_status open_loaders(const heddle__tvm_table **out, heddle_error *e
   return s;
 }
 #else
-static heddle_status open_loaders(const heddle__tvm_table **out, heddle_error *err) {
+heddle_status heddle__tvm_open(const heddle__tvm_table **out, heddle_error *err) {
   *out = NULL;
   return heddle__left_out(err, "loaders of compiled libraries", "HEDDLE_TVM");
 }
@@ -122,7 +122,7 @@ heddle_status heddle_module_load(heddle_context *ctx, const char *path, heddle_m
                         errno);
   heddle_module *m = heddle__alloc(1, sizeof *m);
   s = m != NULL ? heddle__elf_check(real, err) : heddle__no_memory(err, "a library");
-  if (s == HEDDLE_OK) s = open_loaders(&m->t, err);
+  if (s == HEDDLE_OK) s = heddle__tvm_open(&m->t, err);
   if (s == HEDDLE_OK) s = m->t->open(real, &m->library, err);
   free(real);
   s = make(ctx, m, s, out, err);
@@ -141,7 +141,7 @@ heddle_status heddle_module_system(heddle_context *ctx, const char *prefix, hedd
   heddle_status s = heddle__check_fork(err);
   if (s != HEDDLE_OK) return s;
   heddle_module *m = heddle__alloc(1, sizeof *m);
-  s = m != NULL ? open_loaders(&m->t, err) : heddle__no_memory(err, "a library");
+  s = m != NULL ? heddle__tvm_open(&m->t, err) : heddle__no_memory(err, "a library");
   if (s == HEDDLE_OK) s = m->t->system(prefix != NULL ? prefix : "", &m->library, notes, sizeof notes, err);
   if (notes[0] != '\0') heddle__logf(heddle__context_log(ctx), HEDDLE_LOG_WARN, "module", "system library: %s", notes);
   s = make(ctx, m, s, out, err);
@@ -152,7 +152,7 @@ heddle_status heddle_module_register_loader(const char *kind, const heddle_modul
                                             heddle_error *err) {
   const heddle__tvm_table *t = NULL;
   if (kind == NULL || kind[0] == '\0') return heddle__fail(err, HEDDLE_EINVAL, "a loader needs a kind of modules");
-  heddle_status s = open_loaders(&t, err);
+  heddle_status s = heddle__tvm_open(&t, err);
   return s == HEDDLE_OK ? t->register_loader(kind, loader, self, err) : s;
 }
 

@@ -11,6 +11,7 @@
 
 #include "core/context.h"
 #include "heddle/module.h"
+#include "heddle/pack.h"
 
 /* What libheddle gives: its memory, counted and made to fail in tests, and its threads. */
 typedef struct heddle__tvm_host {
@@ -44,6 +45,27 @@ typedef struct heddle__tvm_caller {
  * one that failed. n > *at. */
 typedef heddle_status (*heddle__row_fn)(heddle_plaunch *const *launches, uint32_t *at, uint32_t n,
                                         atomic_uint *attention, heddle_error *err);
+
+/* What heddle_pack is asked for, read and checked. */
+typedef struct heddle__pack_part {
+  const char *name;
+  const char *graph; /* JSON */
+  size_t graph_bytes;
+  void *params; /* as heddle_params_bytes gives them; NULL: none */
+  size_t params_bytes;
+} heddle__pack_part;
+
+typedef struct heddle__pack_request {
+  const char *path;
+  const char *const *libraries;
+  size_t n_libraries;
+  const heddle__pack_part *models;
+  size_t n_models;
+  const heddle_pack_import *const *imports;
+  size_t n_imports;
+  bool no_params, no_models;
+  const char *compiler; /* may be NULL */
+} heddle__pack_request;
 
 /* What libheddle_tvm.so gives, by heddle_tvm_entry(host); the first host that enters is kept. */
 typedef struct heddle__tvm_table {
@@ -87,7 +109,14 @@ typedef struct heddle__tvm_table {
    * root's first). graph: borrowed, not terminated. params: a blob, freed with heddle__free. */
   heddle_status (*model)(const heddle__tvm_library *library, const char *name, const char **graph, size_t *graph_bytes,
                          void **params, size_t *params_bytes, heddle_error *err);
+
+  /* heddle_pack, heddle_unpack; NULL in a build without them. */
+  heddle_status (*pack)(const heddle__pack_request *request, heddle_error *err);
+  heddle_status (*unpack)(const char *path, const char *folder, heddle_error *err);
 } heddle__tvm_table;
+
+/* libheddle_tvm.so, opened when it is first asked for. HEDDLE_EUNSUPPORTED, HEDDLE_EABI. */
+heddle_status heddle__tvm_open(const heddle__tvm_table **out, heddle_error *err);
 
 struct heddle_module {
   atomic_uint references;

@@ -17,12 +17,22 @@ bool is_onnx_path(const char *path) {
   return ends_in(path, ".onnx");
 }
 
+/* A file with graph and parameters of operators, as heddle pack writes it. */
+static bool is_package(const char *path) {
+  char head[sizeof HEDDLE_PACK_MAGIC - 1] = "";
+  FILE *file = fopen(path, "rb");
+  if (file == NULL) return false;
+  size_t n = fread(head, 1, sizeof head, file);
+  fclose(file);
+  return n == sizeof head && memcmp(head, HEDDLE_PACK_MAGIC, sizeof head) == 0;
+}
+
 heddle_status load_params_of(const options *o, heddle_params **out, char path[PATH_ROOM], heddle_error *err) {
   size_t n = strlen(o->model);
   *out = NULL;
   if (ends_in(o->model, ".json")) n -= 5;
   if (o->params != NULL) snprintf(path, PATH_ROOM, "%s", o->params);
-  else if (is_onnx_path(o->model)) snprintf(path, PATH_ROOM, "%s", o->model);
+  else if (is_onnx_path(o->model) || is_package(o->model)) snprintf(path, PATH_ROOM, "%s", o->model);
   else snprintf(path, PATH_ROOM, "%.*s.params", (int)n, o->model);
   if (o->params == NULL && access(path, F_OK) != 0) return HEDDLE_OK;
   return heddle_params_load(path, NULL, out, err);

@@ -117,6 +117,8 @@ int options_parse(const command *c, int argc, char **argv, options *out) {
       if (!only_names && word[0] == '-' && word[1] != '\0')
         return wrong(c, "there is no option '%s'; options begin with --%s", word, "");
       if (c->takes == SUBJECT_NONE) return wrong(c, "'%s' is one word too many%s", word, "");
+      if (c->takes == SUBJECT_MODELS && add(c, word, &out->models) != DONE) return FAILED;
+      if (c->takes == SUBJECT_MODELS && out->model != NULL) continue;
       if (out->model != NULL) return wrong(c, "'%s' is one word too many after '%s'", word, out->model);
       out->model = word;
       continue;
@@ -149,12 +151,16 @@ void options_finish(options *o) {
   free(o->settings.data);
   free(o->dims.data);
   free(o->only.data);
+  free(o->models.data);
+  free(o->names.data);
+  free(o->libs.data);
+  free(o->param_files.data);
 }
 
 /* ---- help */
 
 void options_help(const command *c) {
-  static const char *const words[] = {"", " MODEL", " PLUGIN"};
+  static const char *const words[] = {"", " MODEL", " PLUGIN", " MODEL..."};
   print("heddle %s%s [OPTION]...\n\n", c->name, words[c->takes]);
   put_text(c->description, strlen(c->description));
   print("\n\n");

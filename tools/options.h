@@ -41,19 +41,20 @@ typedef struct options {
   const char *a, *b; /* devices of the two sides of compare */
   words place_a, place_b;
   words settings_a, settings_b;
-  words place;      /* PATTERN=DEVICE, or auto */
-  words inputs;     /* NAME=FILE.npy */
-  words settings;   /* KEY=VALUE */
-  words dims;       /* NAME=NUMBER */
-  words only;       /* patterns of cases */
-  uint64_t threads; /* 0: as configured */
+  words place;                            /* PATTERN=DEVICE, or auto */
+  words inputs;                           /* NAME=FILE.npy */
+  words settings;                         /* KEY=VALUE */
+  words dims;                             /* NAME=NUMBER */
+  words only;                             /* patterns of cases */
+  words models, names, libs, param_files; /* of what is packed; model is the first */
+  uint64_t threads;                       /* 0: as configured */
   uint64_t in_flight;
   uint64_t jobs; /* NO_NUMBER: not given */
   uint64_t repeat, number, zero_limit, repeats_to_cooldown;
   uint64_t profile_runs; /* NO_NUMBER: not given */
   double timeout;        /* seconds; 0: none */
   double min_repeat_ms, cooldown_ms;
-  bool json, all, retry, profile, random, end_to_end, quick, list, no_store, help;
+  bool json, all, retry, profile, random, end_to_end, quick, list, no_store, no_params, help;
   bool ignore_annotations; /* of the model's nodes */
 } options;
 
@@ -76,8 +77,8 @@ typedef struct option {
   const char *help;
 } option;
 
-/* The word that a command takes besides its options. */
-typedef enum subject { SUBJECT_NONE = false, SUBJECT_MODEL = true, SUBJECT_PLUGIN } subject;
+/* The word, or the words, that a command takes besides its options. */
+typedef enum subject { SUBJECT_NONE = false, SUBJECT_MODEL = true, SUBJECT_PLUGIN, SUBJECT_MODELS } subject;
 
 typedef struct command {
   const char *name;
@@ -92,7 +93,7 @@ typedef struct command {
 extern const command *const all_commands[];
 
 extern const command devices_command, info_command, plan_command, run_command, bench_command, compare_command,
-    convert_command, check_plugin_command;
+    convert_command, pack_command, unpack_command, check_plugin_command;
 
 /* Options that several commands share. */
 #define OPTION_SET \

@@ -22,7 +22,8 @@ typedef struct heddle_read_limits {
 } heddle_read_limits;
 
 /* Reads graph JSON: every generation of TVM and NNVM, and Heddle's own format (docs/graph-json.md). load also reads an
- * ONNX model if the path ends in .onnx (docs/onnx.md); heddle_params_load then reads its tensors. limits may be NULL.
+ * ONNX model if the path ends in .onnx (docs/onnx.md), and a packed graph (heddle_pack); heddle_params_load then reads
+ * its tensors. limits may be NULL.
  * parse reads text of any length, which need not be terminated; name stands for the file in errors. *out receives one
  * reference. HEDDLE_EIO; HEDDLE_EFORMAT reports the place, what was found and what was expected; HEDDLE_ELIMIT;
  * HEDDLE_EUNSUPPORTED lists all unknown operators with their nodes. Independent of the locale. Any thread. */

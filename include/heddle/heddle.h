@@ -7,6 +7,7 @@
 #include "heddle/graph.h"
 #include "heddle/model.h"
 #include "heddle/module.h"
+#include "heddle/pack.h"
 #include "heddle/status.h"
 #include "heddle/tensor.h"
 #include "heddle/text.h"

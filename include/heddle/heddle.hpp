@@ -4,6 +4,7 @@
 //   Tensor, View<T>   arrays                               heddle/cpp/tensor.hpp
 //   Graph, Params     the parts of a model                 heddle/cpp/graph.hpp
 //   Module            compiled libraries                   heddle/cpp/module.hpp
+//   pack, unpack      models as one file                   heddle/cpp/pack.hpp
 //   Model, Executor   a model and its runs                 heddle/cpp/model.hpp, heddle/cpp/executor.hpp
 //   Error, Result<T>  errors, also without exceptions      heddle/cpp/error.hpp
 //
@@ -18,6 +19,7 @@
 #include "heddle/cpp/graph.hpp"
 #include "heddle/cpp/model.hpp"
 #include "heddle/cpp/module.hpp"
+#include "heddle/cpp/pack.hpp"
 #include "heddle/cpp/tensor.hpp"
 
 #endif

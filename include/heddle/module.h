@@ -156,6 +156,11 @@ typedef struct heddle_module_loader {
 
   /* The name of the i-th function, for lists (heddle_module_kernel); NULL past the end. May be NULL: none is listed. */
   const char *(*name)(void *self, void *module, uint32_t i);
+
+  /* Writes a module as load reads it, when a library that holds it is packed (heddle_pack): calls write with to and the next
+   * bytes, any number of times. May be NULL: the bytes that the module was loaded from are written again. */
+  heddle_status (*save)(void *self, void *module, void (*write)(void *to, const void *data, size_t bytes), void *to,
+                        heddle_error *err);
 } heddle_module_loader;
 
 /* Registers a loader for modules of a kind, for all libraries opened later. *loader is copied and replaces an earlier

@@ -68,10 +68,16 @@ static heddle_status read_module(heddle__blob *b, heddle__cursor *c, char *kind)
   if (is_host && b->host != UINT32_MAX)
     return heddle__fail(c->err, HEDDLE_EUNSUPPORTED, "its blob has two host libraries; there can be one");
   if (is_host) b->host = b->n_modules - 1;
-  if (c->layout != HEDDLE__BLOB_FFI || is_host) return heddle__blob_body(c, m);
-  heddle__span body;
-  heddle_status s = heddle__take_string(c, "a module", &body);
+  heddle_status s;
+  if (c->layout != HEDDLE__BLOB_FFI || is_host) {
+    m->body.data = c->at;
+    s = heddle__blob_body(c, m);
+    m->body.bytes = (uint64_t)(c->at - m->body.data);
+    return s;
+  }
+  s = heddle__take_string(c, "a module", &m->body);
   if (s != HEDDLE_OK) return s;
+  heddle__span body = m->body;
   heddle__cursor inner = {c->start, body.data, body.data + body.bytes, c->layout, c->err, c->loaders};
   s = heddle__blob_body(&inner, m);
   if (s == HEDDLE_OK && inner.at != inner.end) s = heddle__blob_bad(&inner, "the end of a module");

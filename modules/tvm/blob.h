@@ -48,6 +48,7 @@ typedef struct heddle__submodule {
   heddle__kernel *kernels;
   uint32_t n_kernels;
   uint32_t first_child, n_children; /* in blob.children */
+  heddle__span body;                /* all of it, behind its kind and its length */
   heddle__span code;
   heddle__loaded *loaded; /* of a kind that is not known here; else NULL */
   /* of a model, and of constants: */

@@ -3,6 +3,9 @@
  * TVMFFIErrorSetRaisedFromCStrParts); TVM's C API is in api_*.c. The names and signatures are TVM's. */
 #include <string.h>
 
+#if HEDDLE_HAS_PACK
+#include "modules/pack/pack.h"
+#endif
 #include "modules/tvm/launch.h"
 #include "modules/tvm/loaders.h"
 #include "modules/tvm/syslib.h"
@@ -102,6 +105,10 @@ static const heddle__tvm_table table = {
     .op = &heddle__tvm_op,
     .row = heddle__tvm_row,
     .model = heddle__library_model,
+#if HEDDLE_HAS_PACK
+    .pack = heddle__pack,
+    .unpack = heddle__unpack,
+#endif
 };
 
 const void *heddle_tvm_entry(const void *given) {

@@ -125,6 +125,17 @@ const char *heddle__loaded_name(const heddle__loaded *m, uint32_t i) {
   return m->by->calls.name != NULL ? m->by->calls.name(m->by->self, m->module, i) : NULL;
 }
 
+heddle_status heddle__loaded_save(const heddle__loaded *m, void (*write)(void *to, const void *data, size_t bytes),
+                                  void *to, bool *saves, heddle_error *err) {
+  heddle_error why = {0};
+  *saves = m->by->calls.save != NULL;
+  if (!*saves) return HEDDLE_OK;
+  heddle_status s = m->by->calls.save(m->by->self, m->module, write, to, &why);
+  if (s == HEDDLE_OK) return s;
+  return heddle__fail(err, s, "its module of kind '%.100s' could not be saved: %.800s", m->by->kind,
+                      why.text[0] != '\0' ? why.text : "its loader gave no reason");
+}
+
 /* ---- functions */
 
 static int call(void *self, const heddle__word *args, const int32_t *codes, int32_t n, heddle__word *ret,

@@ -16,6 +16,10 @@ extern const heddle__blob_loaders heddle__loaders;
 /* A function of such a module, which lives as long as it; *out NULL: it has none of that name. HEDDLE_ENOMEM. */
 heddle_status heddle__loaded_find(heddle__loaded *module, const char *name, heddle_function **out, heddle_error *err);
 
+/* Has the application write the module, with write; *saves false: its loader saves none. */
+heddle_status heddle__loaded_save(const heddle__loaded *module, void (*write)(void *to, const void *data, size_t bytes),
+                                  void *to, bool *saves, heddle_error *err);
+
 /* The i-th name that the module lists; NULL past the end. */
 const char *heddle__loaded_name(const heddle__loaded *module, uint32_t i);
 

@@ -6,6 +6,7 @@
 #include "core/alloc.h"
 #include "core/error.h"
 #include "modules/tvm/library.h"
+#include "modules/tvm/model.h"
 
 #define LIST_MAGIC UINT64_C(0xF7E58D4F05049CB7)
 
@@ -40,20 +41,23 @@ static unsigned char *put_u64(unsigned char *at, uint64_t value) {
   return at;
 }
 
-heddle_status heddle__library_model(const heddle__tvm_library *l, const char *name, const char **graph,
-                                    size_t *graph_bytes, void **params, size_t *params_bytes, heddle_error *err) {
-  const heddle__submodule *m = find_submodule(l, name, err);
-  if (m == NULL) return HEDDLE_ENOTFOUND;
-  size_t bytes = 16 + (size_t)m->names.bytes + 8 + (size_t)m->arrays.bytes;
-  unsigned char *blob = heddle__alloc(bytes, 1), *at = blob;
+heddle_status heddle__submodule_params(const heddle__submodule *m, void **out, size_t *bytes, heddle_error *err) {
+  *bytes = 16 + (size_t)m->names.bytes + 8 + (size_t)m->arrays.bytes;
+  unsigned char *blob = heddle__alloc(*bytes, 1), *at = blob;
+  *out = blob;
   if (blob == NULL) return heddle__no_memory(err, "the parameters of a model");
   at = put_u64(put_u64(at, LIST_MAGIC), 0);
   memcpy(at, m->names.data, (size_t)m->names.bytes);
   at = put_u64(at + m->names.bytes, m->n_arrays);
   if (m->arrays.bytes > 0) memcpy(at, m->arrays.data, (size_t)m->arrays.bytes);
+  return HEDDLE_OK;
+}
+
+heddle_status heddle__library_model(const heddle__tvm_library *l, const char *name, const char **graph,
+                                    size_t *graph_bytes, void **params, size_t *params_bytes, heddle_error *err) {
+  const heddle__submodule *m = find_submodule(l, name, err);
+  if (m == NULL) return HEDDLE_ENOTFOUND;
   *graph = (const char *)m->graph.data;
   *graph_bytes = (size_t)m->graph.bytes;
-  *params = blob;
-  *params_bytes = bytes;
-  return HEDDLE_OK;
+  return heddle__submodule_params(m, params, params_bytes, err);
 }

@@ -250,14 +250,19 @@ class Loader:
     CALL = c.CFUNCTYPE(c.c_int32, c.c_void_p, c.c_void_p, c.c_void_p, c.POINTER(Value), c.c_uint32, c.POINTER(Value),
                        c.POINTER(Error))
     NAME = c.CFUNCTYPE(c.c_void_p, c.c_void_p, c.c_void_p, c.c_uint32)
+    WRITE = c.CFUNCTYPE(None, c.c_void_p, c.c_void_p, c.c_size_t)
+    SAVE = c.CFUNCTYPE(c.c_int32, c.c_void_p, c.c_void_p, WRITE, c.c_void_p, c.POINTER(Error))
 
     class Table(c.Structure):
         pass
 
-    def __init__(self, kind, load, call):
+    def __init__(self, kind, load, call, save=None):
+        """save(module) -> the pieces of its bytes, for packing."""
+        self.save_ = save
         self.load_, self.call_, self.live, self.released, self.kept = load, call, {}, 0, []
         self.table = Loader.Table(c.sizeof(Loader.Table), Loader.LOAD(self._load), Loader.RELEASE(self._release),
-                                  Loader.FIND(self._find), Loader.CALL(self._call), Loader.NAME(self._name))
+                                  Loader.FIND(self._find), Loader.CALL(self._call), Loader.NAME(self._name),
+                                  Loader.SAVE(self._save) if save else Loader.SAVE())
         globals()["call"]("heddle_module_register_loader", kind.encode(), c.byref(self.table), None)
 
     def _guard(self, err, work):
@@ -314,6 +319,12 @@ class Loader:
                 result.contents.kind, result.contents.of.s = 4, self.kept[-1]
         return self._guard(err, work)
 
+    def _save(self, _, module, write, to, err):
+        def work():
+            for piece in self.save_(self.live[module]):
+                write(to, piece, len(piece))
+        return self._guard(err, work)
+
     def _name(self, _, module, i):
         names = self.live[module].names()
         if i >= len(names):
@@ -323,7 +334,7 @@ class Loader:
 
 
 Loader.Table._fields_ = [("struct_size", c.c_size_t), ("load", Loader.LOAD), ("release", Loader.RELEASE),
-                         ("find", Loader.FIND), ("call", Loader.CALL), ("name", Loader.NAME)]
+                         ("find", Loader.FIND), ("call", Loader.CALL), ("name", Loader.NAME), ("save", Loader.SAVE)]
 
 
 def unpack(library, name=None):

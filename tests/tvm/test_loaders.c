@@ -68,7 +68,8 @@ static heddle_status call(void *self, void *module, void *function, const heddle
   return HEDDLE_OK;
 }
 
-static const heddle_module_loader loader = {sizeof loader, load, release, find, call, NULL};
+static const heddle_module_loader loader = {
+    .struct_size = sizeof loader, .load = load, .release = release, .find = find, .call = call};
 
 /* ---- a blob: constants for "plus", then the module */
 

@@ -6,7 +6,7 @@ from __future__ import annotations
 import importlib
 from typing import Any
 
-_MODULES = ("_ffi", "contrib", "debug_executor", "error", "graph_executor", "graph_runtime", "module", "relay", "rpc", "runtime",
+_MODULES = ("_ffi", "contrib", "debug_executor", "error", "graph_executor", "graph_runtime", "module", "nnvm", "relay", "rpc", "runtime",
             "support", "testing")
 _OF_RUNTIME = ("DataType", "DataTypeCode", "Device", "Module", "NDArray", "PackedFunc", "cl", "convert", "cpu", "cuda", "device", "ext_dev",
                "get_global_func", "gpu", "hexagon", "list_global_func_names", "metal", "mtl", "nd", "ndarray", "num_threads",

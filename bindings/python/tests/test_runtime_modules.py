@@ -77,7 +77,7 @@ def test_names_that_are_none(library):
 
 
 def test_what_is_for_the_compiler(library):
-    for call in (lambda: library.save("x.o"), lambda: library.export_library("x.so"), library.get_source,
+    for call in (lambda: library.save("x.o"), lambda: library.export_library("x.tar"), library.get_source,
                  lambda: runtime.load_static_library("x.a", ["f"])):
         with pytest.raises(UnsupportedError):
             call()

@@ -7,7 +7,7 @@ import struct
 import tempfile
 from typing import Any, Callable, NoReturn
 
-from .. import _core, _functions
+from .. import _core, _functions, _pack
 from .._tvm_methods import adapt
 from ..benchmark import BenchmarkResult
 from ..errors import FileError, NotFoundError, UnsupportedError
@@ -40,8 +40,8 @@ class _Facts:
         _cannot("save")
 
     def export_library(self, file_name: str, fcompile: Any = None, addons: Any = None, workspace_dir: Any = None,
-                       **kwargs: Any) -> NoReturn:
-        """UnsupportedError: Heddle runs modules, and writes none."""
+                       **kwargs: Any) -> Any:
+        """UnsupportedError: a module of this kind is not written by itself; the library that carries it is."""
         _cannot("export_library")
 
 
@@ -154,6 +154,37 @@ class Module(_Facts, _functions.Module):
         """Adds an import: functions are found there with query_imports, and by this module's own code. ValueError for a
         circle."""
         self.add_import(module)
+
+    def export_library(self, file_name: str, fcompile: Any = None, addons: Any = None, workspace_dir: Any = None,
+                       **kwargs: Any) -> None:
+        """Writes the module and all that it imports as one library (.so): of a library its code and the device code that
+        it carries; of a model (GraphExecutorFactory) its graph and parameters too, those of remove_params without. The
+        code is linked already: fcompile is not called. UnsupportedError for other suffixes, addons, and modules that come
+        from no file."""
+        _pack.export(self, os.fspath(file_name), addons)
+
+    def get_graph_json(self) -> str:
+        """Of a model: its graph."""
+        return self._of_model("get_graph_json")()
+
+    def save_graph_json(self, file_name: str | os.PathLike[str]) -> None:
+        """Writes get_graph_json into a file."""
+        with open(file_name, "w", encoding="utf-8") as file:
+            file.write(self.get_graph_json())
+
+    def get_params(self) -> dict[str, NDArray]:
+        """Of a model: its parameters by name."""
+        return self._of_model("get_graph_params")()
+
+    def get_lib(self) -> "Module":
+        """Of a model: the library that it runs."""
+        self._of_model("get_graph_json")
+        return next(m for m in _pack.below(self) if m.kind == "library")
+
+    def _of_model(self, name: str) -> PackedFunc:
+        if self.kind != "GraphExecutorFactory":
+            raise AttributeError(f"a module of kind '{self.type_key}' is no model inside of a library")
+        return self.get_function(name)
 
     def get_source(self, fmt: str = "") -> str:
         """UnsupportedError: a library holds machine code. Device code (imported_modules) has one."""

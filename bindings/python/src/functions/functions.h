@@ -68,6 +68,10 @@ PyObject *heddle_py_array_new(heddle_py_state *state, heddle_tensor *t);
 PyObject *heddle_py_params_load(PyObject *module, PyObject *arg);
 PyObject *heddle_py_params_save(PyObject *module, PyObject *arg);
 
+/* pack.c: packed files. */
+PyObject *heddle_py_pack(PyObject *module, PyObject *args);
+PyObject *heddle_py_unpack(PyObject *module, PyObject *args);
+
 /* ---- values (value.c) */
 
 /* What an argument needed to become a value. Zeroed before use. */

@@ -141,6 +141,10 @@ static PyMethodDef methods[] = {
     {"names", all_names, METH_NOARGS, "names(): all names, in alphabetical order."},
     {"set_classes", set_classes, METH_VARARGS,
      "set_classes(function, module, array): subclasses of Function, Module and Tensor that results have from then on."},
+    {"pack", heddle_py_pack, METH_VARARGS,
+     "pack(path, libraries, models, imports, flags, compiler): models (name, graph, blob, path) and imports (kind, "
+     "bytes) with libraries, as one file."},
+    {"unpack", heddle_py_unpack, METH_VARARGS, "unpack(path, folder): what a packed file holds, as files."},
     {"params_load", heddle_py_params_load, METH_O, "params_load(blob): the arrays of a blob of parameters, by name."},
     {"params_save", heddle_py_params_save, METH_O,
      "params_save([(name, array), ...]): the blob of parameters, in this order, a bytearray."},

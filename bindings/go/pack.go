@@ -1,0 +1,85 @@
+package heddle
+
+// Packed files: models and the libraries that they run, written as one library.
+
+// #include <stdlib.h>
+// #include <string.h>
+// #include "bridge.h"
+import "C"
+
+import "unsafe"
+
+// PackModel is a model that is packed.
+type PackModel struct {
+	Name   string // "" is "default"
+	Graph  string // the path of its .json file
+	Params string // the path of its parameters; "" for none
+}
+
+// PackOptions says what Pack writes. Libraries are finished ones (.so) or objects (.o, .a, .tar).
+type PackOptions struct {
+	Libraries    []string
+	Models       []PackModel
+	RemoveParams bool   // models are written without parameters
+	Compiler     string // that links objects; "" is the variable CC, else cc
+}
+
+// Pack writes a library that holds the models and the code of the libraries.
+func Pack(path string, options PackOptions) error {
+	words, texts := newErr(), cstrings{}
+	defer freeErr(words)
+	defer texts.free()
+	n := len(options.Models)
+	size := unsafe.Sizeof(C.heddle_pack_model{})
+	room := C.calloc(C.size_t(n)+1, C.size_t(size+unsafe.Sizeof(uintptr(0))))
+	if room == nil {
+		return ErrNoMemory
+	}
+	defer C.free(room)
+	models := unsafe.Slice((*C.heddle_pack_model)(room), n+1)
+	list := unsafe.Slice((**C.heddle_pack_model)(unsafe.Add(room, size*uintptr(n+1))), n+1)
+	for i, m := range options.Models {
+		models[i].struct_size = C.size_t(size)
+		models[i].name = texts.optional(m.Name)
+		models[i].graph_path = texts.add(m.Graph)
+		models[i].params_path = texts.optional(m.Params)
+		list[i] = &models[i]
+	}
+	o := (*C.heddle_pack_options)(C.calloc(1, C.size_t(unsafe.Sizeof(C.heddle_pack_options{}))))
+	if o == nil {
+		return ErrNoMemory
+	}
+	defer C.free(unsafe.Pointer(o))
+	o.struct_size = C.size_t(unsafe.Sizeof(*o))
+	o.libraries = texts.list(options.Libraries)
+	o.n_libraries = C.size_t(len(options.Libraries))
+	o.models = &list[0]
+	o.n_models = C.size_t(n)
+	o.compiler = texts.optional(options.Compiler)
+	if options.RemoveParams {
+		o.flags = C.HEDDLE_PACK_NO_PARAMS
+	}
+	name := texts.add(path)
+	if texts.err != nil {
+		return texts.err
+	}
+	if s := C.heddle_pack(name, o, words); s != C.HEDDLE_OK {
+		return about{file: path}.errorOf(s, words)
+	}
+	return nil
+}
+
+// Unpack writes what a packed file holds to a folder: NAME.json and NAME.params of each model, and lib.so.
+func Unpack(path, folder string) error {
+	words, texts := newErr(), cstrings{}
+	defer freeErr(words)
+	defer texts.free()
+	name, to := texts.add(path), texts.add(folder)
+	if texts.err != nil {
+		return texts.err
+	}
+	if s := C.heddle_unpack(name, to, words); s != C.HEDDLE_OK {
+		return about{file: path}.errorOf(s, words)
+	}
+	return nil
+}

@@ -1,0 +1,105 @@
+"""heddle.pack, heddle.unpack, and export_library of modules that were loaded.
+timeout: 300
+"""
+import os
+import pathlib
+import sys
+
+import numpy as np
+import pytest
+
+os.environ["HEDDLE_DEVICES"] = "cpu"
+
+import tvm_models
+import heddle
+from heddle import runtime
+from heddle.contrib import graph_executor
+from heddle.errors import Error, UnsupportedError
+
+sys.path.append(str(pathlib.Path(__file__).resolve().parents[3] / "tests/python"))
+import packed_file  # noqa: E402
+
+pytestmark = pytest.mark.skipif(tvm_models.legacy.compiler() is None, reason="there is no C compiler")
+
+
+@pytest.fixture(scope="module")
+def folder(tmp_path_factory):
+    made = tvm_models.write_files(tmp_path_factory.mktemp("models"))
+    try:
+        heddle.pack(made / "probe.so", library=made / "library.so")
+    except UnsupportedError as error:
+        pytest.skip(str(error))
+    return made
+
+
+def result(module, folder, name="default", **inputs):
+    m = graph_executor.GraphModule(module[name](heddle.cpu()))
+    m.set_input(**(inputs or {"data": np.load(folder / "data.npy")}))
+    m.run()
+    return m.get_output(0).numpy()
+
+
+def blob(path):
+    return packed_file.modules(packed_file.Elf(path).blob())
+
+
+def test_pack_and_unpack(folder):
+    text, params = (folder / "deploy.json").read_text(), (folder / "deploy.params").read_bytes()
+    first = folder / "packed.so"
+    heddle.pack(first, folder / "deploy.json", library=folder / "deploy.so", params=folder / "deploy.params")
+    (kind, found), _ = blob(first)[0]
+    assert kind == "GraphExecutorFactory" and found == (text, packed_file.params_records(params), "default")
+    expected = result(runtime.load_module(folder / "model.so"), folder)
+    assert result(runtime.load_module(first), folder).tobytes() == expected.tobytes()
+    for graph, given in ((text, params), (text.encode(), runtime.load_param_dict(params))):
+        heddle.pack(folder / "other.so", graph, library=[folder / "deploy.so"], params=given)
+        assert (folder / "other.so").read_bytes() == first.read_bytes()
+    heddle.unpack(first, folder / "out")
+    assert (folder / "out" / "default.json").read_text() == text and (folder / "out" / "default.params").read_bytes() == params
+    heddle.pack(folder / "more.so", library=first, models={"bare": text, "full": (text, params)})
+    again = runtime.load_module(folder / "more.so")
+    assert {m.type_key for m in again.imported_modules} == {"library", "GraphExecutorFactory"}
+    heddle.pack(folder / "with.so", library=folder / "library.so", imports={"opencl": bytes(24)})
+    assert [k for k, _ in blob(folder / "with.so")[0]] == ["_lib", "opencl"]
+    with pytest.raises(Error, match="two models"):
+        heddle.pack(folder / "no.so", text, library=first)
+    with pytest.raises(OSError):
+        heddle.pack(folder / "no.so", folder / "none.json", library=first)
+    assert not (folder / "no.so").exists()
+
+
+def test_export_of_modules(folder):
+    lib = runtime.load_module(folder / "model.so")
+    text = (folder / "deploy.json").read_text()
+    lib.export_library(str(folder / "e.so"), fcompile=lambda *_: 1 / 0)
+    assert blob(folder / "e.so") == blob(folder / "model.so")
+    assert result(runtime.load_module(folder / "e.so"), folder).tobytes() == result(lib, folder).tobytes()
+    lib["remove_params"]().export_library(str(folder / "bare.so"))
+    assert blob(folder / "bare.so")[0][0][1] == (text, {}, "default")
+    lib.get_lib().export_library(str(folder / "lib.so"))
+    assert [k for k, _ in blob(folder / "lib.so")[0]] == ["_lib"]
+    assert lib.get_graph_json() == text and len(lib.get_params()) == 6
+    lib.save_graph_json(folder / "saved.json")
+    assert (folder / "saved.json").read_text() == text
+    two = runtime.load_module(folder / "two.so")
+    two.export_library(str(folder / "two_again.so"))
+    found, below = blob(folder / "two_again.so")
+    assert [f[1][2] for f in found if f[0] != "_lib"] == ["model_a", "model_b"] and below == [[2, 1], [2], []]
+    x = np.arange(4, dtype=np.float32)
+    assert (result(runtime.load_module(folder / "two_again.so"), folder, "model_a", x=x) == 2 * x).all()
+    runtime.load_module(folder / "kernels.so").export_library(str(folder / "k.so"))
+    assert blob(folder / "k.so") == blob(folder / "kernels.so")
+    for call in (lambda: lib.export_library("x.tar"), lambda: lib.export_library("x.so", addons=["a.o"]),
+                 lib["default"](heddle.cpu()).export_library):
+        with pytest.raises((UnsupportedError, TypeError)):
+            call()
+    with pytest.raises(AttributeError):
+        lib.get_lib().get_graph_json()
+
+
+def test_parameters_under_old_names():
+    from heddle import nnvm, relay
+    from heddle.nnvm.compiler import load_param_dict, save_param_dict
+    assert nnvm.compiler.save_param_dict is save_param_dict is relay.save_param_dict is runtime.save_param_dict
+    a = np.arange(6, dtype=np.float32).reshape(2, 3)
+    assert (load_param_dict(save_param_dict({"a": a}))["a"].numpy() == a).all()

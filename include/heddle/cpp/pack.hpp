@@ -1,0 +1,88 @@
+// heddle/cpp/pack.hpp: pack and unpack, models and the libraries that they run as one file.
+// heddle/pack.h has the contracts. Any thread; they block.
+#ifndef HEDDLE_CPP_PACK_HPP
+#define HEDDLE_CPP_PACK_HPP
+
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "heddle/cpp/graph.hpp"
+#include "heddle/pack.h"
+
+namespace heddle {
+
+// A model that is packed: the path of its graph, and the path of its parameters or the parameters; both may be absent.
+struct PackModel {
+  std::string name = "default";
+  std::string graph_path = {};
+  std::string graph = {}; // the graph's text, if there is no path
+  std::string params_path = {};
+  Params params = {};
+};
+
+// What is packed. docs/packages.md describes each member.
+struct PackOptions {
+  std::vector<std::string> libraries = {}; // .so, or objects: .o, .a, .tar
+  std::vector<PackModel> models = {};
+  std::vector<std::pair<std::string, std::string>> imports = {}; // modules of other kinds: kind, bytes
+  std::uint32_t flags = 0;                                       // HEDDLE_PACK_*
+  std::string compiler = {};
+};
+
+// Writes a library that holds the models and the code of the libraries.
+inline Status try_pack(const std::string &path, const PackOptions &options) {
+  std::vector<heddle_pack_model> models;
+  std::vector<heddle_pack_import> imports;
+  for (const PackModel &m : options.models) {
+    heddle_pack_model one = detail::sized<heddle_pack_model>();
+    one.name = m.name.c_str();
+    one.graph_path = detail::or_null(m.graph_path);
+    one.graph = m.graph.data();
+    one.graph_bytes = m.graph.size();
+    one.params_path = detail::or_null(m.params_path);
+    one.params = m.params.get();
+    models.push_back(one);
+  }
+  for (const auto &m : options.imports) {
+    heddle_pack_import one = detail::sized<heddle_pack_import>();
+    one.kind = m.first.c_str();
+    one.data = m.second.data();
+    one.bytes = m.second.size();
+    imports.push_back(one);
+  }
+  std::vector<const heddle_pack_model *> model_list;
+  for (const heddle_pack_model &m : models) model_list.push_back(&m);
+  std::vector<const heddle_pack_import *> import_list;
+  for (const heddle_pack_import &m : imports) import_list.push_back(&m);
+  const std::vector<const char *> libraries = detail::pointers(options.libraries);
+  heddle_pack_options o = detail::sized<heddle_pack_options>();
+  o.libraries = libraries.data();
+  o.n_libraries = libraries.size();
+  o.models = model_list.data();
+  o.n_models = model_list.size();
+  o.imports = import_list.data();
+  o.n_imports = import_list.size();
+  o.flags = options.flags;
+  o.compiler = detail::or_null(options.compiler);
+  return detail::status_of([&](heddle_error *err) { return heddle_pack(path.c_str(), &o, err); }, path.c_str());
+}
+
+// Writes what a packed file holds to a folder: NAME.json and NAME.params of each model, and lib.so.
+inline Status try_unpack(const std::string &path, const std::string &folder) {
+  return detail::status_of([&](heddle_error *err) { return heddle_unpack(path.c_str(), folder.c_str(), err); },
+                           path.c_str());
+}
+
+#ifndef HEDDLE_CPP_NO_EXCEPTIONS
+inline void pack(const std::string &path, const PackOptions &options) {
+  try_pack(path, options).value();
+}
+inline void unpack(const std::string &path, const std::string &folder) {
+  try_unpack(path, folder).value();
+}
+#endif
+
+} // namespace heddle
+
+#endif

@@ -1,0 +1,73 @@
+/* heddle/pack.h: models written as one file: compiled libraries with the graphs and parameters that run on them, in TVM's
+ * single-library form; or a graph of operators with its parameters. docs/packages.md describes the files. */
+#ifndef HEDDLE_PACK_H
+#define HEDDLE_PACK_H
+
+#include "heddle/graph.h"
+
+#ifdef __cplusplus
+extern "C" {
+#endif
+
+/* The first eight bytes of a file with a graph of operators. */
+#define HEDDLE_PACK_MAGIC "\211HDLPK\r\n"
+
+/* A model that is packed. struct_size is sizeof. */
+typedef struct heddle_pack_model {
+  size_t struct_size;
+  const char *name;       /* NULL: "default" */
+  const char *graph_path; /* graph JSON; or, with graph_path NULL, the next two */
+  const char *graph;      /* its text; need not be terminated */
+  size_t graph_bytes;
+  const char *params_path;     /* a params file; NULL: params */
+  const heddle_params *params; /* NULL: the model has none inside */
+} heddle_pack_model;
+
+/* A module that the packed library imports besides those that it has: for a loader of the application
+ * (heddle_module_register_loader), or device code. struct_size is sizeof. */
+typedef struct heddle_pack_import {
+  size_t struct_size;
+  const char *kind;
+  const void *data; /* as its loader reads it */
+  size_t bytes;
+} heddle_pack_import;
+
+/* heddle_pack_options.flags */
+enum {
+  HEDDLE_PACK_NO_PARAMS = 1, /* models are written without parameters */
+  HEDDLE_PACK_NO_MODELS = 2  /* models that the libraries hold are left out */
+};
+
+typedef struct heddle_pack_options {
+  size_t struct_size;
+  const char *const *libraries; /* finished libraries (.so), which may hold models, or objects (.o, .a, .tar) */
+  size_t n_libraries;
+  const heddle_pack_model *const *models;
+  size_t n_models;
+  const heddle_pack_import *const *imports;
+  size_t n_imports;
+  uint32_t flags;
+  const char *compiler; /* that links objects; NULL: the variable CC, else "cc" */
+} heddle_pack_options;
+
+/* Without libraries: writes the one model, a graph of operators without a name (graph_path may be an .onnx file, whose own
+ * parameters are taken if none are given), to a file that heddle_model_load, heddle_graph_load and heddle_params_load read;
+ * parameters are mapped then, not copied. With libraries: writes a shared library with the code of the libraries, all modules that they import, and the models. A finished library
+ * is not linked again: its code is written with one more segment. Only one of the libraries may have functions, or all are
+ * objects, which the C compiler links. The libraries are read, not run. A module inside a library for which a loader with
+ * save is registered is saved anew. The file appears under its name when it is complete; a file of that name is replaced.
+ * HEDDLE_EIO; HEDDLE_EFORMAT: a malformed file; HEDDLE_EINVAL: two models have one name, or two libraries have functions;
+ * HEDDLE_EUNSUPPORTED: there is no libelf or no compiler, or a module is of a kind without a loader; HEDDLE_EFAILED: the
+ * compiler failed. Any thread; blocks. */
+HEDDLE_API heddle_status heddle_pack(const char *path, const heddle_pack_options *options, heddle_error *err);
+
+/* Writes what a packed file holds to a folder, which is created if it is missing: NAME.json and NAME.params of each model,
+ * and lib.so, the library without models; of a graph of operators default.json and default.params. Files of these names are replaced. Errors as heddle_pack; HEDDLE_ENOTFOUND: the
+ * file holds no model. Any thread; blocks. */
+HEDDLE_API heddle_status heddle_unpack(const char *path, const char *folder, heddle_error *err);
+
+#ifdef __cplusplus
+}
+#endif
+
+#endif
