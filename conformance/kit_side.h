@@ -113,6 +113,7 @@ void kit_heap_check(kit *k);
 bool kit_heap_init(kit_heap *h);
 void *kit_heap_alloc(kit *k, uint64_t bytes, uint64_t align);
 void kit_heap_free(kit *k, void *p);
+uint64_t kit_heap_calls(void); /* of host.alloc by the calling thread */
 /* Whether an allocation was refused since kit_host_fail_alloc. */
 bool kit_host_failed(kit *k);
 
