@@ -3,9 +3,10 @@
 #ifndef HEDDLE_CONFORMANCE_CALLS_H
 #define HEDDLE_CONFORMANCE_CALLS_H
 
-#include "conformance/relu.h"
+#include "conformance/op_any.h"
+#include "conformance/tables.h"
 
-enum { CALLS_BYTES = KIT_RELU_BYTES, CALLS_HELD_MS = 1500 };
+enum { CALLS_BYTES = 4096, CALLS_HELD_MS = 1500 };
 
 typedef struct calls_set {
   heddle_pstream *stream, *other;
@@ -14,7 +15,7 @@ typedef struct calls_set {
   heddle_pevent *event;
   heddle_pfence fence;
   uint64_t value;
-  kit_relu relu;
+  op_any *any;
   heddle_plaunch *launch;
 } calls_set;
 
