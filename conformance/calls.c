@@ -4,6 +4,7 @@
 #include "conformance/calls.h"
 
 #include <pthread.h>
+#include <stdatomic.h>
 #include <string.h>
 
 #include "conformance/kit_side.h"
@@ -121,49 +122,55 @@ static void run_allocates(kit *k) {
 
 /* ---- calls that do not block */
 
-/* Lets the stream go when the call has not returned in time. */
+/* Lets the stream go when the calls have not returned in time. */
 typedef struct guard {
   kit *k;
   heddle_pfence fence;
-  pthread_mutex_t lock;
-  pthread_cond_t changed;
-  bool returned, released;
+  atomic_bool returned, released;
 } guard;
 
 static void *watch(void *arg) {
   guard *g = arg;
   const uint64_t end = kit_now_ms() + kit_patience_ms(g->k, CALLS_HELD_MS);
-  for (;;) {
-    pthread_mutex_lock(&g->lock);
-    g->released = !g->returned && kit_now_ms() >= end;
-    bool over = g->returned || g->released;
-    pthread_mutex_unlock(&g->lock);
-    if (over) break;
-    kit_sleep_ms(2);
-  }
-  if (g->released) kit_release(g->k, g->fence);
+  while (!atomic_load(&g->returned) && kit_now_ms() < end) kit_sleep_ms(2);
+  if (atomic_load(&g->returned)) return NULL;
+  atomic_store(&g->released, true);
+  kit_release(g->k, g->fence);
   return NULL;
+}
+
+/* A call of the row that ends with the one under test has returned. */
+static void came_back(kit *k, const guard *g, heddle_status status, const char *name) {
+  if (atomic_load(&g->released))
+    kit_fail(k, "%s did not return while the stream was held, but only when the kit let the stream go after %g s", name,
+             (double)kit_patience_ms(k, CALLS_HELD_MS) / 1000);
+  kit_ok(k, status, name);
 }
 
 static void while_held(kit *k, calls_set *c, const calls_what *what) {
   pthread_t thread;
-  guard g = {.k = k, .fence = kit_hold(k, c->stream), .lock = PTHREAD_MUTEX_INITIALIZER};
-  kit_fill(k, c->stream, c->x, 0, CALLS_BYTES, 0);
+  guard g = {.k = k, .fence = kit_fence(k)};
   if (pthread_create(&thread, NULL, watch, &g) != 0) kit_skip(k, "the kit could not make a thread");
-  heddle_status status = what->call(k, c);
-  pthread_mutex_lock(&g.lock);
-  g.returned = true;
-  bool late = g.released;
-  pthread_mutex_unlock(&g.lock);
+  came_back(k, &g, k->t.fence.wait(c->stream, g.fence, 1, &k->err), "fence.wait");
+  came_back(k, &g, k->t.stream.submit(c->stream, &k->err), "stream.submit");
+  came_back(k, &g, what->call(k, c), what->name);
+  atomic_store(&g.returned, true);
   pthread_join(thread, NULL);
-  if (late)
-    kit_fail(k,
-             "%s did not return while the stream was held; it returned only when the kit let the stream go, after %g s",
-             what->name, (double)kit_patience_ms(k, CALLS_HELD_MS) / 1000);
-  kit_ok(k, status, what->name);
   kit_release(k, g.fence);
   kit_sync(k, c->stream);
   kit_fence_free(k, g.fence);
+}
+
+/* Whether the stream can be held: the device may answer that it cannot. */
+static bool waits(kit *k, const calls_set *c) {
+  if (!kit_can_hold(k)) return false;
+  heddle_pfence fence = kit_fence(k);
+  kit_release(k, fence);
+  const heddle_status status = k->t.fence.wait(c->stream, fence, 1, &k->err);
+  if (status != HEDDLE_EUNSUPPORTED) kit_ok(k, status, "fence.wait");
+  kit_sync(k, c->stream);
+  kit_fence_free(k, fence);
+  return status == HEDDLE_OK;
 }
 
 static void returns(kit *k, const char *name, heddle_status (*call)(kit *k, calls_set *c)) {
@@ -172,7 +179,7 @@ static void returns(kit *k, const char *name, heddle_status (*call)(kit *k, call
   open_set(k, &c, call == call_run);
   kit_ok(k, call(k, &c), name); /* what the first call of its kind sets up is done */
   op_sync(k, c.stream);
-  if (kit_can_hold(k)) while_held(k, &c, &what);
+  if (waits(k, &c)) while_held(k, &c, &what);
   else calls_behind(k, &c, &what);
   close_set(k, &c);
 }

@@ -69,6 +69,7 @@ struct kit_side {
   kit_timelines fences;
   atomic_uint faults;
   _Atomic uint64_t fault_cookie; /* of the last one */
+  atomic_bool lose_asked;        /* the plugin has asked for the setting lose_on_fill, and it was given */
   atomic_uint log_lines;
   char log_fault[200]; /* what was wrong with the first line of the log that was, "" */
   pthread_mutex_t log_lock;
