@@ -57,14 +57,14 @@ void calls_behind(kit *k, calls_set *c, const calls_what *what) {
   const uint64_t all = grow(k, c->stream, &b, &put_us);
   for (uint32_t i = 0; i < TRIES && all != 0; i++) {
     put_us = put(k, c->stream, &b);
-    if (ended(k, c->stream) && put_us > all / 2) { /* its own calls did the work */
+    if (ended(k, c->stream) && put_us > all / 8) { /* its own calls did the work */
       at_once++;
       continue;
     }
     const uint64_t start = now_us(k);
     heddle_status status = what->call(k, c);
     call_us = now_us(k) - start;
-    if (call_us > all / 4 && ended(k, c->stream)) blocked++;
+    if (call_us > all / 8 && ended(k, c->stream)) blocked++;
     kit_ok(k, status, what->name);
     kit_sync(k, c->stream);
   }

@@ -1,6 +1,7 @@
 /* copy.d2d waits for the work before it and moves the bytes itself, on a device that does not wait for fences.
  * caught by: calls/d2d-returns
  * and by: all
+ * limit: 2
  * says: only an inline device */
 #include "base.h"
 

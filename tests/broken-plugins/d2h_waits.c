@@ -1,6 +1,7 @@
 /* copy.d2h returns when the bytes were moved.
  * caught by: calls/d2h-returns
  * and by: all
+ * limit: 2
  * says: copy.d2h did not return */
 #include "base.h"
 

@@ -1,6 +1,7 @@
 /* copy.h2d returns when the bytes were moved.
  * caught by: calls/h2d-returns
  * and by: all
+ * limit: 2
  * says: copy.h2d did not return */
 #include "base.h"
 

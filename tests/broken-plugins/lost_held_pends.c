@@ -1,6 +1,7 @@
 /* Work of another stream that waits for a fence goes on waiting when the device is lost.
  * caught by: health/lost-fences
  * and by: health/lost
+ * limit: 2
  * says: has not failed */
 #include "base.h"
 

@@ -1,6 +1,7 @@
 /* op.run returns when its launch has ended.
  * caught by: calls/run-returns
  * and by: numerics, fences/%
+ * limit: 2
  * says: op.run did not return */
 #include "base.h"
 

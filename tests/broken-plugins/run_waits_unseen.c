@@ -1,6 +1,7 @@
 /* op.run returns when its launch has ended, on a device that does not wait for fences.
  * caught by: calls/run-returns
  * and by: numerics, root/capabilities, fences/%, load/%, root/%
+ * limit: 2
  * says: op.run took */
 #include "base.h"
 

@@ -1,6 +1,7 @@
 /* fence.signal returns when the fence was raised.
  * caught by: calls/signal-returns
  * and by: all
+ * limit: 2
  * says: fence.signal did not return */
 #include "base.h"
 

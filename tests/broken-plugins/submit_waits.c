@@ -1,6 +1,7 @@
 /* stream.submit returns when the work has ended.
  * caught by: calls/submit-returns
  * and by: all
+ * limit: 2
  * says: stream.submit did not return */
 #include "base.h"
 
