@@ -36,7 +36,8 @@
  *   vendor's current device within the call. It calls neither exit, abort nor atexit, installs no signal handler and
  *   does not use the environment; settings come through heddle_host.config. Its threads block all signals, its
  *   descriptors are close-on-exec, its processes end before close_instance returns. No libc objects cross the ABI: no
- *   FILE, and no memory that one side allocates with malloc and the other frees. A plugin keeps no mutable data at file scope. */
+ *   FILE, and no memory that one side allocates with malloc and the other frees. A plugin keeps no mutable data at
+ *   file scope. */
 #ifndef HEDDLE_PLUGIN_H
 #define HEDDLE_PLUGIN_H
 
