@@ -13,6 +13,7 @@ const kit_group *const check_groups[] = {
     &kit_streams,
     &kit_events,
     &kit_fences,
+    &kit_calls,
     &kit_capture,
     &kit_timing,
     &kit_external,

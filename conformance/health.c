@@ -152,5 +152,15 @@ KIT_GROUP(kit_health, "health", ON_DEVICE("live", "health is HEDDLE_OK of a devi
           ON_DEVICE("instance-again", "an instance that was closed is opened again", 0, instance_again),
           ON_DEVICE("open-twice", "a device opened twice is two handles, or HEDDLE_EBUSY", 0, open_twice),
           ON_DEVICE("close-null", "close takes NULL", 0, closed_null),
-          ON_DEVICE("lost", "a lost device answers HEDDLE_EDEVICE with the first words until it is opened again", 0,
-                    kit_health_lost));
+          ON_DEVICE("lost", "a lost device answers HEDDLE_EDEVICE until it is opened again", KIT_LOSES,
+                    kit_health_lost),
+          ON_DEVICE("lost-fault", "the loss of a device is reported to the host once", KIT_LOSES,
+                    kit_health_lost_fault),
+          ON_DEVICE("lost-fences", "fences whose signals are pending when a device is lost fail",
+                    KIT_LOSES | KIT_NOT_INLINE, kit_health_lost_fences),
+          ON_DEVICE("lost-later", "a signal that a lost device is asked for fails its fence",
+                    KIT_LOSES | KIT_NOT_INLINE, kit_health_lost_later),
+          ON_DEVICE("lost-words", "every call to a lost device answers with the first text", KIT_LOSES,
+                    kit_health_lost_words),
+          ON_DEVICE("lost-memory", "what a lost device has can be freed", KIT_LOSES, kit_health_lost_memory),
+          ON_DEVICE("lost-again", "a device that was lost can be opened again", KIT_LOSES, kit_health_lost_again));

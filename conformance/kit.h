@@ -61,13 +61,17 @@ enum {
  * on purpose; the process ends by exit without closing anything. LONG: left out with --quick. SECOND: there must be two
  * devices. OPENS: the case opens a device itself, from whatever stage: it is not run where that is known to fail.
  * REFUSES: the case is for devices too that make neither streams nor memory, as that of a template; others at stage DEVICE
- * are skipped there. */
+ * are skipped there. LOSES: the case loses the device; host.config has lose_on_fill. */
 #define KIT_NOT_INLINE UINT32_C(1)
 #define KIT_LEAVES UINT32_C(2)
 #define KIT_LONG UINT32_C(4)
 #define KIT_SECOND UINT32_C(8)
 #define KIT_OPENS UINT32_C(16)
 #define KIT_REFUSES UINT32_C(32)
+#define KIT_LOSES UINT32_C(64)
+
+/* The word of the hook lose_on_fill. */
+#define KIT_LOSE_WORD UINT32_C(0x4c4f5354)
 
 typedef struct kit_case {
   const char *name;    /* "memory/alignment": its group and what it checks */
@@ -181,7 +185,7 @@ static inline bool kit_inline(const kit *k) {
 /* ---- the groups, in the order of the report (groups.c lists them) */
 extern const kit_group kit_load, kit_root, kit_device, kit_errors, kit_process;
 extern const kit_group kit_memory, kit_copy, kit_streams, kit_events, kit_fences, kit_capture, kit_timing, kit_external,
-    kit_health, kit_threads, kit_leaks;
+    kit_calls, kit_health, kit_threads, kit_leaks;
 extern const kit_group kit_query, kit_numerics, kit_regions, kit_layouts, kit_modules;
 
 #endif

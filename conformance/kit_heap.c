@@ -36,8 +36,15 @@ static bool guarded(const kit_block *b) {
   return is(b->data - GUARD, GUARD, FULL) && is(b->data + b->bytes, GUARD, FULL);
 }
 
+static _Thread_local uint64_t calls; /* of host.alloc by this thread */
+
+uint64_t kit_heap_calls(void) {
+  return calls;
+}
+
 void *kit_heap_alloc(kit *k, uint64_t bytes, uint64_t align) {
   kit_heap *h = &k->side->heap;
+  calls++;
   if (align == 0 || (align & (align - 1)) != 0)
     kit_fail(k, "host.alloc was asked for an alignment of %llu, which is no power of two", (unsigned long long)align);
   pthread_mutex_lock(&h->lock);

@@ -71,14 +71,25 @@ static bool cache_folder(const char *plugin, char *out, size_t bytes) {
   return n > 0 && (size_t)n < bytes;
 }
 
+/* The hook by which the kit loses a device (docs/plugin-guide.md), set in the cases that do. */
+static bool hook(kit_side *side, const char *key, char *out, size_t bytes) {
+  if (strcmp(key, "lose_on_fill") != 0 || side->running == NULL || (side->running->flags & KIT_LOSES) == 0)
+    return false;
+  snprintf(out, bytes, "%lu", (unsigned long)KIT_LOSE_WORD);
+  atomic_store(&side->lose_asked, true);
+  return true;
+}
+
 static int64_t host_config(void *ctx, const char *key, char *buf, uint64_t bytes) {
-  const kit_side *side = ((kit *)ctx)->side;
+  kit_side *side = ((kit *)ctx)->side;
   char full[128], folder[4096];
   const char *value = NULL;
   if (key == NULL || key[0] == '\0') return -1;
   int n = snprintf(full, sizeof full, "%s.%s", side->settings_of, key);
   if (n < 0 || (size_t)n >= sizeof full) return -1;
-  if (!given(side, full, &value) && !variable(full, &value)) {
+  if (hook(side, key, folder, sizeof folder)) {
+    value = folder;
+  } else if (!given(side, full, &value) && !variable(full, &value)) {
     if (strcmp(key, "cache_dir") != 0 || !cache_folder(side->settings_of, folder, sizeof folder)) return -1;
     value = folder;
   }

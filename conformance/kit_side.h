@@ -69,6 +69,7 @@ struct kit_side {
   kit_timelines fences;
   atomic_uint faults;
   _Atomic uint64_t fault_cookie; /* of the last one */
+  atomic_bool lose_asked;        /* the plugin has asked for the setting lose_on_fill, and it was given */
   atomic_uint log_lines;
   char log_fault[200]; /* what was wrong with the first line of the log that was, "" */
   pthread_mutex_t log_lock;
@@ -113,6 +114,7 @@ void kit_heap_check(kit *k);
 bool kit_heap_init(kit_heap *h);
 void *kit_heap_alloc(kit *k, uint64_t bytes, uint64_t align);
 void kit_heap_free(kit *k, void *p);
+uint64_t kit_heap_calls(void); /* of host.alloc by the calling thread */
 /* Whether an allocation was refused since kit_host_fail_alloc. */
 bool kit_host_failed(kit *k);
 

@@ -5,6 +5,8 @@
 #include <stdio.h>
 #include <string.h>
 
+#include "plugins/common/check/offer.h"
+
 /* The size of the struct that a stranger compiled decides which members are there. */
 static void check_offer(op_offers *o, const heddle_poffer *p) {
   const heddle_pregion *r = &o->region->region;
@@ -34,10 +36,11 @@ static void check_offer(op_offers *o, const heddle_poffer *p) {
 static heddle_status take_offer(void *sink, const heddle_poffer *p, heddle_error *err) {
   op_offers *o = sink;
   const heddle_pregion *r = &o->region->region;
-  (void)err;
-  if (p->struct_size < offsetof(heddle_poffer, cost_ns)) {
-    snprintf(o->wrong, sizeof o->wrong, "offer %u: its struct_size is %u", o->count, p->struct_size);
-    return HEDDLE_OK;
+  const char *fault = offer_fault(p);
+  if (fault != NULL) { /* as the core does */
+    snprintf(o->wrong, sizeof o->wrong, "the plugin broke the contract of op.query: %s", fault);
+    if (err != NULL) err->status = HEDDLE_EABI, snprintf(err->text, sizeof err->text, "%s", o->wrong);
+    return HEDDLE_EABI;
   }
   check_offer(o, p);
   if (o->count < OP_OFFERS && o->wrong[0] == '\0') {
@@ -61,6 +64,7 @@ heddle_status op_query(kit *k, const op_region *r, op_offers *out) {
   out->region = r;
   memset(&k->err, 0, sizeof k->err);
   const heddle_status s = k->t.op.query(k->instance, k->index, &r->region, take_offer, out, &k->err);
+  if (out->wrong[0] != '\0') return s;
   if (s == HEDDLE_OK && out->count == 0)
     snprintf(out->wrong, sizeof out->wrong, "query returned HEDDLE_OK without an offer");
   if (s != HEDDLE_OK && out->count > 0)

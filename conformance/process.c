@@ -10,12 +10,12 @@
 
 #include "conformance/kit_side.h"
 #include "conformance/proc_self.h"
+#include "conformance/process_left.h"
 #include "conformance/process_state.h"
 
 /* ---- state */
 
-/* A little of everything: bytes there and back, on a stream of its own; nothing on a device that makes no streams. */
-static void work(kit *k) {
+void process_work(kit *k) {
   heddle_pstream *stream = NULL;
   heddle_status s = k->t.stream.create(k->dev, HEDDLE_STREAM_COMPUTE, 0, &stream, &k->err);
   if (s == HEDDLE_EUNSUPPORTED) return;
@@ -49,7 +49,7 @@ static void state(kit *k) {
   compare(k, before, "open_instance");
   if (!kit_stage_device(k)) kit_skip(k, "%s", k->err.text);
   compare(k, before, "device.open");
-  work(k);
+  process_work(k);
   compare(k, before, "work on a stream");
   kit_close_all(k);
   compare(k, before, "closing");
@@ -64,7 +64,7 @@ static void output(kit *k) {
   if (before < 0 || dup2(fileno(file), STDOUT_FILENO) < 0) kit_skip(k, "the kit could not redirect the output");
   bool there = kit_stage_library(k) && kit_stage_entry(k) && kit_stage_instance(k) && kit_stage_device(k);
   if (there) {
-    work(k);
+    process_work(k);
     kit_close_all(k);
   }
   fflush(stdout);
@@ -83,7 +83,7 @@ static void descriptors(kit *k) {
     heddle_pinstance *first = k->instance;
     kit_ok(k, k->root.open_instance(&k->host, &k->instance, &k->err), "open_instance");
     k->dev = kit_open(k, k->index);
-    work(k);
+    process_work(k);
     kit_close_all(k);
     k->instance = first;
     now = proc_descriptors();
@@ -98,7 +98,7 @@ static void threads(kit *k) {
   uint32_t before = 0, now = 0;
   for (int round = 0; round < 8; round++) {
     k->dev = kit_open(k, k->index);
-    work(k);
+    process_work(k);
     kit_close(k, k->dev);
     /* A thread that has ended is in /proc for a moment longer. */
     for (int wait = 0; wait < 200; wait++) {
@@ -122,7 +122,7 @@ static void *open_there(void *arg) {
 }
 
 static void *work_there(void *arg) {
-  work(arg);
+  process_work(arg);
   return NULL;
 }
 
@@ -190,6 +190,16 @@ KIT_GROUP(kit_process, "process",
            threads, NULL},
           {"process/other_threads", "a device may be opened, used and closed by different threads", KIT_STAGE_INSTANCE,
            KIT_OPENS | KIT_REFUSES, 30, elsewhere, NULL},
+          {"process/children", "what is started is ended and waited for: processes", KIT_STAGE_FILE,
+           KIT_OPENS | KIT_REFUSES, 30, process_children, NULL},
+          {"process/inherited", "no descriptor of the plugin's reaches programs that the host starts", KIT_STAGE_FILE,
+           KIT_OPENS | KIT_REFUSES, 30, process_inherited, NULL},
+          {"process/thread_signals", "signals of the program do not come to threads of the plugin", KIT_STAGE_FILE,
+           KIT_OPENS | KIT_REFUSES, 30, process_thread_signals, NULL},
+          {"process/environment", "settings come from host.config, not from the environment", KIT_STAGE_FILE,
+           KIT_OPENS | KIT_REFUSES, 30, process_environment, NULL},
+          {"process/calls", "no call changes the state of the process or of the calling thread", KIT_STAGE_DEVICE, 0,
+           30, process_calls, NULL},
           {"process/exit", "a process may end with everything open", KIT_STAGE_DEVICE, KIT_LEAVES | KIT_REFUSES, 30,
            end_open, NULL},
           {"process/exit_busy", "a process may end while a device is at work", KIT_STAGE_DEVICE,

@@ -80,7 +80,7 @@ static bool has(char *const *list, size_t n, const char *text) {
 
 /* A symbol that the file wants from libc, by which variables are changed. */
 static bool changes_variables(void *sink, const char *name, bool defined) {
-  static const char *const names[] = {"setenv", "putenv", "unsetenv", "clearenv", "environ", "__environ"};
+  static const char *const names[] = {"setenv", "putenv", "unsetenv", "clearenv"};
   for (size_t i = 0; i < sizeof names / sizeof names[0] && !defined; i++)
     if (strcmp(name, names[i]) == 0) *(bool *)sink = true;
   return true;

@@ -6,6 +6,7 @@
 #include "core/alloc.h"
 #include "core/error.h"
 #include "core/failure.h"
+#include "plugins/common/check/offer.h"
 
 uint32_t *heddle__count_users(heddle__plan *plan) {
   const heddle_graph *g = plan->req.graph;
@@ -193,6 +194,8 @@ static heddle_status take_offer(void *ctx, const heddle_poffer *theirs, heddle_e
   heddle__answer *a = k->answer;
   const heddle_pregion *r = a->ask;
   heddle_poffer o;
+  const char *fault = offer_fault(theirs);
+  if (fault != NULL) return heddle__fail(err, HEDDLE_EABI, "the plugin broke the contract of op.query: %s", fault);
   memset(&o, 0, sizeof o);
   memcpy(&o, theirs, theirs->struct_size < sizeof o ? theirs->struct_size : sizeof o);
   for (uint64_t i = 0; o.in_place != NULL && i < o.n_in_place; i++) {

@@ -5,6 +5,7 @@
 
 #include "core/error.h"
 #include "core/layers/call.h"
+#include "plugins/common/check/offer.h"
 
 static const heddle_device *device_of(const heddle__call *c, const heddle__wrap *device) {
   const heddle__plugin *p = c->layers->plugin;
@@ -96,11 +97,13 @@ heddle_status heddle__check_region(heddle__call *c, const heddle_pregion *r) {
   return HEDDLE_OK;
 }
 
+#define OFFER_BROKEN "the plugin broke the contract of op.query (plugin %s): %s"
+
 /* The answer goes back through the plugin's query, so it uses the error of the sink. */
 heddle_status heddle__check_offer(heddle__call *c, const heddle_pregion *r, const heddle_poffer *o, heddle_error *err) {
-  const char *what = NULL;
-  if (!HEDDLE_HAS(heddle_poffer, o, cost_ns)) what = "an offer is NULL or its size is not set";
-  else if (o->workspace_bytes > 0 && (o->workspace_align == 0 || (o->workspace_align & (o->workspace_align - 1)) != 0))
+  const char *what = offer_fault(o);
+  if (what != NULL) return heddle__fail(err, HEDDLE_EABI, OFFER_BROKEN, c->layers->plugin->name, what);
+  if (o->workspace_bytes > 0 && (o->workspace_align == 0 || (o->workspace_align & (o->workspace_align - 1)) != 0))
     what = "workspace_align is no power of two";
   else if (o->n_in_place > 0 && o->in_place == NULL) what = "in_place is NULL";
   else if (!(o->cost_ns >= 0)) what = "cost_ns is negative or no number";
@@ -114,8 +117,7 @@ heddle_status heddle__check_offer(heddle__call *c, const heddle_pregion *r, cons
       what = "an input without data is absorbed";
   }
   if (what == NULL) return HEDDLE_OK;
-  return heddle__fail(err, HEDDLE_EABI, "the plugin broke the contract of op.query (plugin %s): %s",
-                      c->layers->plugin->name, what);
+  return heddle__fail(err, HEDDLE_EABI, OFFER_BROKEN, c->layers->plugin->name, what);
 }
 
 const heddle__layer heddle__layer_check = {"check", NULL, NULL, before, after};

@@ -12,11 +12,13 @@
 #include <stdbool.h>
 
 #define NPU_ALIGNMENT 64
+#define NPU_PENDING 8 /* how often a launch may be pending, whatever else is */
 
 struct heddle_pinstance {
   const heddle_host *host;
   uint64_t dram_bytes; /* setting dram_mb, default 16 */
   uint64_t fault_at;   /* setting fault_at: the n-th program of a device ends in a bus error; 0: none */
+  uint64_t lose_at;    /* setting lose_on_fill: a fill with this word loses the device; UINT64_MAX: none */
   pthread_mutex_t lock;
   pthread_cond_t work; /* a command, or the end, for the threads of the devices */
   pthread_cond_t done; /* a command is finished */
@@ -45,8 +47,9 @@ struct heddle_pstream {
   heddle_pstream *next;
   npu_cmd *ring;
   uint64_t room, head, submitted, tail;
-  uint64_t refs; /* the host's or the device's, one; each wait that names it, and each event */
-  bool closed;   /* by the host: goes when it is empty */
+  uint64_t launches; /* that are bound to it */
+  uint64_t refs;     /* the host's or the device's, one; each wait that names it, each event, and each launch */
+  bool closed;       /* by the host: goes when it is empty */
 };
 
 /* The place in a stream that was recorded last. */
@@ -101,9 +104,12 @@ heddle_status npu_check(heddle_pdevice *dev, heddle_error *err);
 
 /* ---- queue.c ---- */
 
-/* Puts a command into a stream. It allocates only where more commands are pending than ever before. A reference to
- * cmd->stream goes with it where that works. */
+/* Puts a command into a stream. It allocates only where more commands are pending than ever before, and never for a
+ * launch: op.run allocates nothing. A reference to cmd->stream goes with it where that works. */
 heddle_status npu_push(heddle_pstream *stream, const npu_cmd *cmd, heddle_error *err);
+/* For a launch: a reference to its stream, with places for NPU_PENDING commands of its own; and the way back. */
+heddle_status npu_stream_take(heddle_pstream *stream, heddle_error *err);
+void npu_stream_give(heddle_pstream *stream);
 /* Hands what was put in to the device and wakes it. So a row of commands comes to it as one, and its clock, which is the
  * host's again whenever it has nothing to do, does not run between them. */
 void npu_submit(heddle_pstream *stream);

@@ -27,6 +27,7 @@ static void launch_free(heddle_plaunch *launch) {
   if (launch == NULL) return;
   heddle_pdevice *dev = launch->dev;
   npu_dram_give(launch->code);
+  npu_stream_give(launch->stream);
   atomic_fetch_sub(&dev->live_objects, 1);
   dev->host->free(dev->host->ctx, launch);
 }
@@ -178,6 +179,7 @@ static heddle_status op_bind(heddle_pop *op, heddle_pstream *stream, const heddl
   if (s == HEDDLE_OK) s = find_addresses(op, operands, addresses, err);
   if (s == HEDDLE_OK)
     s = npu_dram_take(op->dev, op->program.n_code * sizeof(npu_instr), NPU_ALIGNMENT, &launch->code, err);
+  if (s == HEDDLE_OK && (s = npu_stream_take(stream, err)) != HEDDLE_OK) npu_dram_give(launch->code);
   if (s != HEDDLE_OK) {
     host->free(host->ctx, launch);
     host->free(host->ctx, addresses);

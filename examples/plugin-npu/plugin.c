@@ -29,16 +29,18 @@ static void close_instance(heddle_pinstance *self) {
 }
 
 static heddle_status open_instance(const heddle_host *host, heddle_pinstance **out, heddle_error *err) {
-  uint64_t mb = 16, fault_at = 0;
+  uint64_t mb = 16, fault_at = 0, lose_at = UINT64_MAX;
   pthread_condattr_t monotonic;
   heddle_status s = number(host, "dram_mb", 1, 4096, &mb, err);
   if (s == HEDDLE_OK) s = number(host, "fault_at", 0, UINT32_MAX, &fault_at, err);
+  if (s == HEDDLE_OK) s = number(host, "lose_on_fill", 0, UINT32_MAX, &lose_at, err);
   if (s != HEDDLE_OK) return s;
   heddle_pinstance *self = npu_new(host, sizeof *self);
   if (self == NULL) return p_fail(err, HEDDLE_ENOMEM, 0, "npu: no memory for an instance");
   self->host = host;
   self->dram_bytes = mb << 20;
   self->fault_at = fault_at;
+  self->lose_at = lose_at;
   int code = pthread_condattr_init(&monotonic);
   if (code == 0) code = pthread_condattr_setclock(&monotonic, CLOCK_MONOTONIC);
   if (code == 0) code = pthread_mutex_init(&self->lock, NULL);

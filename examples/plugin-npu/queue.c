@@ -27,20 +27,27 @@ void npu_stream_drop(heddle_pstream *stream) {
 /* ---------------------------------------------------------------- putting in */
 
 /* A larger ring, with the commands that are pending at its beginning. Called and left with the lock held, which is given
- * up meanwhile; only the stream's own thread puts commands in. */
+ * up meanwhile. Any thread. */
 static bool grow(heddle_pstream *stream) {
-  const heddle_host *host = stream->dev->host;
+  const heddle_host *host = stream->self->host;
   const uint64_t room = stream->room * 2;
-  pthread_mutex_unlock(&stream->dev->self->lock);
+  pthread_mutex_unlock(&stream->self->lock);
   npu_cmd *ring = host->alloc(host->ctx, room * sizeof *ring, 64);
-  pthread_mutex_lock(&stream->dev->self->lock);
-  if (ring == NULL) return false;
-  for (uint64_t i = stream->tail; i != stream->head; i++) ring[i % room] = stream->ring[i % stream->room];
-  npu_cmd *old = stream->ring;
-  stream->ring = ring;
-  stream->room = room;
+  pthread_mutex_lock(&stream->self->lock);
+  npu_cmd *old = ring;
+  if (ring != NULL && stream->room < room) { /* else another thread was faster */
+    for (uint64_t i = stream->tail; i != stream->head; i++) ring[i % room] = stream->ring[i % stream->room];
+    old = stream->ring;
+    stream->ring = ring;
+    stream->room = room;
+  }
   host->free(host->ctx, old); /* takes no lock of ours */
-  return true;
+  return ring != NULL;
+}
+
+/* What is put in that is no launch keeps half of the ring free for launches, which make no room. The lock is held. */
+static bool make_room(heddle_pstream *stream) {
+  return (stream->head - stream->tail) * 2 < stream->room || grow(stream);
 }
 
 heddle_status npu_push(heddle_pstream *stream, const npu_cmd *cmd, heddle_error *err) {
@@ -48,14 +55,33 @@ heddle_status npu_push(heddle_pstream *stream, const npu_cmd *cmd, heddle_error 
   heddle_status s = npu_check(stream->dev, err);
   if (s != HEDDLE_OK) return s;
   pthread_mutex_lock(&self->lock);
-  if (stream->head - stream->tail == stream->room && !grow(stream)) {
-    pthread_mutex_unlock(&self->lock);
-    return p_fail(err, HEDDLE_ENOMEM, 0, "npu:0: no memory for more than %llu pending commands",
-                  (unsigned long long)stream->room);
-  }
-  stream->ring[stream->head++ % stream->room] = *cmd;
+  const bool has_room = cmd->kind == NPU_CMD_RUN ? stream->head - stream->tail < stream->room : make_room(stream);
+  if (has_room) stream->ring[stream->head++ % stream->room] = *cmd;
+  const unsigned long long room = stream->room;
   pthread_mutex_unlock(&self->lock);
-  return HEDDLE_OK;
+  if (has_room) return HEDDLE_OK;
+  if (cmd->kind == NPU_CMD_RUN)
+    return p_fail(err, HEDDLE_ELIMIT, 0, "npu:0: %llu commands are pending in the stream: no place for a launch", room);
+  return p_fail(err, HEDDLE_ENOMEM, 0, "npu:0: no memory for more than %llu pending commands", room);
+}
+
+heddle_status npu_stream_take(heddle_pstream *stream, heddle_error *err) {
+  bool done = true;
+  pthread_mutex_lock(&stream->self->lock);
+  stream->refs++;
+  stream->launches++;
+  while (done && stream->room < 2 * stream->launches * NPU_PENDING) done = grow(stream);
+  if (!done) stream->refs--, stream->launches--; /* the host has a reference too */
+  pthread_mutex_unlock(&stream->self->lock);
+  return done ? HEDDLE_OK : p_fail(err, HEDDLE_ENOMEM, 0, "npu:0: no memory for the commands of a launch");
+}
+
+void npu_stream_give(heddle_pstream *stream) {
+  heddle_pinstance *self = stream->self;
+  pthread_mutex_lock(&self->lock);
+  stream->launches--;
+  npu_stream_drop(stream);
+  pthread_mutex_unlock(&self->lock);
 }
 
 void npu_submit(heddle_pstream *stream) {
@@ -97,14 +123,18 @@ static heddle_pstream *pick(heddle_pdevice *dev) {
   return NULL;
 }
 
-/* The program ended badly: the device is lost, with words, and the host hears of it once. */
-static void lose(heddle_pdevice *dev, npu_end end, uint64_t where) {
+/* The device is lost, with the text that is in its fault, and the host hears of it once. */
+static void lose(heddle_pdevice *dev) {
+  atomic_store(&dev->lost, true);
+  dev->host->device_fault(dev->host->ctx, dev->cookie, dev->fault.api_code, dev->fault.text);
+}
+
+static void end_badly(heddle_pdevice *dev, npu_end end, uint64_t where) {
   static const char *const why[] = {"done", "an address outside the memory", "an unknown instruction",
                                     "every module waits for a token"};
   p_fail(&dev->fault, HEDDLE_EDEVICE, (int32_t)end, "npu:0: device lost: instruction %llu of a program: %s",
          (unsigned long long)where, why[end]);
-  atomic_store(&dev->lost, true);
-  dev->host->device_fault(dev->host->ctx, dev->cookie, (int32_t)end, dev->fault.text);
+  lose(dev);
 }
 
 /* Executes a command without the lock; gives the cycles that it took. Nothing runs on a lost device, but fences hear. */
@@ -121,6 +151,11 @@ static uint64_t execute(heddle_pdevice *dev, const npu_cmd *cmd, uint64_t now) {
     if (cmd->bytes > 0) memcpy(cmd->dst, cmd->src, cmd->bytes);
     return npu_copy_cycles(cmd->bytes);
   case NPU_CMD_FILL:
+    if (cmd->value == dev->self->lose_at) { /* as the conformance kit asks for it */
+      p_fail(&dev->fault, HEDDLE_EDEVICE, 0, "npu:0: device lost: a fill with the word of the setting lose_on_fill");
+      lose(dev);
+      return 0;
+    }
     for (uint64_t i = 0; i < cmd->bytes; i += 4) {
       const uint32_t word = (uint32_t)cmd->value;
       memcpy(cmd->dst + i, &word, 4);
@@ -131,7 +166,7 @@ static uint64_t execute(heddle_pdevice *dev, const npu_cmd *cmd, uint64_t now) {
     npu_launch_program(cmd->launch, &address, &n);
     npu_end end = npu_machine_run(dev->machine, address, n, &where);
     if (++dev->programs == dev->self->fault_at) end = NPU_BAD_ADDRESS;
-    if (end != NPU_DONE) lose(dev, end, where);
+    if (end != NPU_DONE) end_badly(dev, end, where);
     return dev->machine->cycles - before;
   }
   case NPU_CMD_MARK: atomic_store(&cmd->timer->ns[cmd->slot], now); return 0;

@@ -34,8 +34,10 @@
  *   lacks the feature. The host then works without it.
  * Process. A plugin uses no process-wide state, and no per-thread state that affects a call: it sets and restores a
  *   vendor's current device within the call. It calls neither exit, abort nor atexit, installs no signal handler and
- *   does not use the environment; settings come through heddle_host.config. No libc objects cross the ABI: no FILE, and
- *   no memory that one side allocates with malloc and the other frees. A plugin keeps no mutable data at file scope. */
+ *   does not use the environment; settings come through heddle_host.config. Its threads block all signals, its
+ *   descriptors are close-on-exec, its processes end before close_instance returns. No libc objects cross the ABI: no
+ *   FILE, and no memory that one side allocates with malloc and the other frees. A plugin keeps no mutable data at
+ *   file scope. */
 #ifndef HEDDLE_PLUGIN_H
 #define HEDDLE_PLUGIN_H
 

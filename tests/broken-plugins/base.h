@@ -20,6 +20,7 @@
 
 struct heddle_pinstance {
   const heddle_host *host;
+  uint64_t lose_word;   /* setting lose_on_fill: a fill with it loses the device; UINT64_MAX: none */
   pthread_mutex_t lock; /* of the queues of all streams, and of points */
   pthread_cond_t changed;
 };
@@ -29,6 +30,8 @@ struct heddle_pdevice {
   const heddle_host *host;
   uint32_t index;
   uint64_t cookie;
+  atomic_bool lost; /* fault is written */
+  heddle_error fault;
   heddle_pstream *streams; /* open ones, and closed ones that had work left; under the lock */
   _Atomic int64_t live_buffers, live_bytes, live_objects;
 };
@@ -101,6 +104,8 @@ enum { BASE_ADD, BASE_RELU, BASE_MATMUL };
 
 /* Puts a copy of task into the stream. Any thread. */
 heddle_status base_push(heddle_pstream *stream, const base_task *task, heddle_error *err);
+/* Is the device lost? Its text in err then. */
+heddle_status base_check(heddle_pdevice *dev, heddle_error *err);
 /* Has the stream failed? Words in err then. For tasks, on the stream's thread. */
 heddle_status base_failed(heddle_pstream *stream, heddle_error *err);
 /* Waits until the stream has nothing left to do; HEDDLE_OK or its failure, which it keeps. */

@@ -1,6 +1,7 @@
 /* The sound plugin's instances, devices and memory. All that is allocated comes from the host and goes back to it. */
 #include "base.h"
 
+#include <stdlib.h>
 #include <time.h>
 
 void base_sleep_ms(uint32_t ms) {
@@ -32,10 +33,18 @@ static bool init_changed(pthread_cond_t *changed) {
   return done;
 }
 
+/* A whole number; UINT64_MAX where it is not set. */
+static uint64_t setting(const heddle_host *host, const char *key) {
+  char text[24];
+  const int64_t length = host->config(host->ctx, key, text, sizeof text);
+  return length > 0 && length < (int64_t)sizeof text ? strtoull(text, NULL, 10) : UINT64_MAX;
+}
+
 heddle_status base_open_instance(const heddle_host *host, heddle_pinstance **out, heddle_error *err) {
   heddle_pinstance *self = base_zeroed(host, sizeof *self);
   if (self == NULL) return p_fail(err, HEDDLE_ENOMEM, 0, "no memory to open an instance");
   self->host = host;
+  self->lose_word = setting(host, "lose_on_fill");
   if (pthread_mutex_init(&self->lock, NULL) != 0) {
     host->free(host->ctx, self);
     return p_fail(err, HEDDLE_ENOMEM, 0, "no lock for an instance");
@@ -106,9 +115,14 @@ heddle_status base_device_query(heddle_pdevice *dev, uint32_t key, int64_t *out,
   }
 }
 
+heddle_status base_check(heddle_pdevice *dev, heddle_error *err) {
+  if (!atomic_load(&dev->lost)) return HEDDLE_OK;
+  if (err != NULL) *err = dev->fault; /* written once, before lost */
+  return HEDDLE_EDEVICE;
+}
+
 heddle_status base_device_health(heddle_pdevice *dev, heddle_error *err) {
-  (void)dev, (void)err;
-  return HEDDLE_OK;
+  return base_check(dev, err);
 }
 
 /* ---- memory ---- */
@@ -136,6 +150,7 @@ void base_memory_free(heddle_pdevice *dev, heddle_pbuffer *buffer) {
 heddle_status base_memory_alloc(heddle_pdevice *dev, const heddle_pmemory_desc *desc, heddle_pbuffer **out,
                                 heddle_error *err) {
   uint64_t align = desc->align < BASE_ALIGNMENT ? BASE_ALIGNMENT : desc->align;
+  if (atomic_load(&dev->lost)) return base_check(dev, err);
   if (desc->kind != HEDDLE_MEMORY_DEVICE && desc->kind != HEDDLE_MEMORY_PINNED)
     return p_fail(err, HEDDLE_EUNSUPPORTED, 0, "device %u: no memory of kind %u", dev->index, desc->kind);
   if (align > 4096 || (align & (align - 1)) != 0)
@@ -170,7 +185,8 @@ heddle_status base_range(const heddle_pbuffer *buffer, uint64_t offset, uint64_t
 
 heddle_status base_memory_view(heddle_pdevice *dev, heddle_pbuffer *parent, uint64_t offset, uint64_t bytes,
                                heddle_pbuffer **out, heddle_error *err) {
-  heddle_status status = base_range(parent, offset, bytes, err);
+  heddle_status status = base_check(dev, err);
+  if (status == HEDDLE_OK) status = base_range(parent, offset, bytes, err);
   if (status != HEDDLE_OK) return status;
   if (parent->block == NULL && !parent->adopted)
     return p_fail(err, HEDDLE_EINVAL, 0, "device %u: a view of a view is not taken", dev->index);

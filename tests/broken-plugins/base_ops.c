@@ -67,6 +67,7 @@ heddle_status base_op_prepare(heddle_pdevice *dev, const heddle_pregion *region,
   plan p;
   heddle_status status = make_plan(region, &p, err);
   if (status == HEDDLE_OK && offer != 0) status = p_fail(err, HEDDLE_EINVAL, 0, "offer %u was not made", offer);
+  if (status == HEDDLE_OK) status = base_check(dev, err);
   if (status != HEDDLE_OK) return status;
   heddle_pop *op = base_zeroed(dev->host, sizeof *op);
   if (op == NULL) return p_fail(err, HEDDLE_ENOMEM, 0, "device %u: no memory for an operator", dev->index);

@@ -49,7 +49,7 @@ static void *work(void *arg) {
     s->first = task->next;
     if (s->first == NULL) s->last = &s->first;
     s->busy = true;
-    bool failed = s->failure.status != HEDDLE_OK;
+    bool failed = s->failure.status != HEDDLE_OK || atomic_load(&s->dev->lost);
     pthread_mutex_unlock(&self->lock);
     heddle_error err = {0};
     heddle_status status = failed && !task->always ? HEDDLE_OK : task->run(s, task, &err);
@@ -66,6 +66,7 @@ static void *work(void *arg) {
 
 heddle_status base_failed(heddle_pstream *stream, heddle_error *err) {
   heddle_pinstance *self = stream->dev->self;
+  if (atomic_load(&stream->dev->lost)) return base_check(stream->dev, err);
   pthread_mutex_lock(&self->lock);
   heddle_error failure = stream->failure;
   pthread_mutex_unlock(&self->lock);
@@ -89,7 +90,8 @@ static bool more_tasks(heddle_pstream *s) {
 
 heddle_status base_push(heddle_pstream *stream, const base_task *task, heddle_error *err) {
   heddle_pinstance *self = stream->dev->self;
-  heddle_status status = HEDDLE_OK;
+  heddle_status status = base_check(stream->dev, err);
+  if (status != HEDDLE_OK) return status;
   pthread_mutex_lock(&self->lock);
   if (stream->spare != NULL || more_tasks(stream)) {
     base_task *mine = stream->spare;
@@ -130,6 +132,7 @@ static bool start(heddle_pstream *s) {
 heddle_status base_stream_create(heddle_pdevice *dev, uint32_t kind, int32_t priority, heddle_pstream **out,
                                  heddle_error *err) {
   (void)kind, (void)priority;
+  if (atomic_load(&dev->lost)) return base_check(dev, err);
   heddle_pstream *s = base_zeroed(dev->host, sizeof *s);
   if (s == NULL) return p_fail(err, HEDDLE_ENOMEM, 0, "device %u: no memory for a stream", dev->index);
   s->dev = dev;
@@ -175,13 +178,14 @@ heddle_status base_device_idle(heddle_pdevice *dev, uint64_t timeout_ns, heddle_
   pthread_mutex_lock(&dev->self->lock);
   for (heddle_pstream *s = dev->streams; s != NULL && done; s = s->next) done = wait_rest(s, &until);
   pthread_mutex_unlock(&dev->self->lock);
-  return done ? HEDDLE_OK : p_fail(err, HEDDLE_ETIMEOUT, 0, "device %u: its work did not end in time", dev->index);
+  if (!done) return p_fail(err, HEDDLE_ETIMEOUT, 0, "device %u: its work did not end in time", dev->index);
+  return base_check(dev, err);
 }
 
 /* What hangs is left behind with all that it has. */
 void base_device_close(heddle_pdevice *dev) {
   if (dev == NULL) return;
-  if (base_device_idle(dev, CLOSE_NS, NULL) != HEDDLE_OK) return;
+  if (base_device_idle(dev, CLOSE_NS, NULL) == HEDDLE_ETIMEOUT) return;
   while (dev->streams != NULL) {
     heddle_pstream *s = dev->streams;
     dev->streams = s->next;
@@ -192,8 +196,7 @@ void base_device_close(heddle_pdevice *dev) {
 }
 
 heddle_status base_stream_submit(heddle_pstream *stream, heddle_error *err) {
-  (void)stream, (void)err;
-  return HEDDLE_OK;
+  return base_check(stream->dev, err);
 }
 
 heddle_status base_stream_sync(heddle_pstream *stream, uint64_t timeout_ns, heddle_error *err) {
@@ -209,6 +212,7 @@ heddle_status base_stream_sync(heddle_pstream *stream, uint64_t timeout_ns, hedd
   pthread_mutex_unlock(&self->lock);
   if (!done)
     return p_fail(err, HEDDLE_ETIMEOUT, 0, "device %u: a stream's work did not end in time", stream->dev->index);
+  if (atomic_load(&stream->dev->lost)) return base_check(stream->dev, err);
   if (failure.status != HEDDLE_OK && err != NULL) *err = failure;
   return failure.status;
 }

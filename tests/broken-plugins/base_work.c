@@ -9,8 +9,19 @@ heddle_status base_run_copy(heddle_pstream *stream, base_task *task, heddle_erro
   return HEDDLE_OK;
 }
 
+/* As the conformance kit asks for it: what runs has ended, what waits ends now, and fences fail with the same text. */
+static heddle_status lose(heddle_pdevice *dev, heddle_error *err) {
+  p_fail(&dev->fault, HEDDLE_EDEVICE, 9, "device %u is lost: a fill with the word of lose_on_fill", dev->index);
+  pthread_mutex_lock(&dev->self->lock);
+  bool first = !atomic_exchange(&dev->lost, true);
+  pthread_cond_broadcast(&dev->self->changed);
+  pthread_mutex_unlock(&dev->self->lock);
+  if (first) dev->host->device_fault(dev->host->ctx, dev->cookie, 9, dev->fault.text);
+  return base_check(dev, err);
+}
+
 heddle_status base_run_fill(heddle_pstream *stream, base_task *task, heddle_error *err) {
-  (void)stream, (void)err;
+  if (task->pattern == stream->dev->self->lose_word) return lose(stream->dev, err);
   for (uint64_t i = 0; i < task->bytes; i += 4) memcpy(task->dst + i, &task->pattern, 4);
   return HEDDLE_OK;
 }
@@ -95,6 +106,7 @@ static void drop(heddle_pinstance *self, base_point *point) {
 }
 
 heddle_status base_event_create(heddle_pdevice *dev, heddle_pevent **out, heddle_error *err) {
+  if (atomic_load(&dev->lost)) return base_check(dev, err);
   heddle_pevent *event = base_zeroed(dev->host, sizeof *event);
   if (event == NULL) return p_fail(err, HEDDLE_ENOMEM, 0, "device %u: no memory for an event", dev->index);
   event->dev = dev;
@@ -148,7 +160,7 @@ heddle_status base_event_record(heddle_pevent *event, heddle_pstream *stream, he
 static heddle_status run_wait(heddle_pstream *stream, base_task *task, heddle_error *err) {
   heddle_pinstance *self = stream->dev->self;
   pthread_mutex_lock(&self->lock);
-  while (!task->point->reached) pthread_cond_wait(&self->changed, &self->lock);
+  while (!task->point->reached && !atomic_load(&stream->dev->lost)) pthread_cond_wait(&self->changed, &self->lock);
   heddle_status status = task->point->failure.status;
   if (status != HEDDLE_OK) *err = task->point->failure;
   pthread_mutex_unlock(&self->lock);
@@ -181,15 +193,23 @@ heddle_status base_run_signal(heddle_pstream *stream, base_task *task, heddle_er
 }
 
 heddle_status base_fence_signal(heddle_pstream *stream, heddle_pfence fence, uint64_t value, heddle_error *err) {
+  const heddle_host *host = stream->dev->host;
   base_task task = {.run = base_run_signal, .always = true, .fence = fence, .value = value};
-  return base_push(stream, &task, err);
+  heddle_error own;
+  if (err == NULL) err = &own;
+  heddle_status status = base_push(stream, &task, err);
+  if (status != HEDDLE_OK) host->fence_fail(host->ctx, fence, status, err->text);
+  return status;
 }
 
 /* The host has no call that waits, so the stream's thread asks again and again. */
 static heddle_status run_fence_wait(heddle_pstream *stream, base_task *task, heddle_error *err) {
   const heddle_host *host = stream->dev->host;
   heddle_status status;
-  while ((status = host->fence_query(host->ctx, task->fence, task->value)) == HEDDLE_EBUSY) base_sleep_ms(1);
+  while ((status = host->fence_query(host->ctx, task->fence, task->value)) == HEDDLE_EBUSY &&
+         !atomic_load(&stream->dev->lost))
+    base_sleep_ms(1);
+  if (status == HEDDLE_EBUSY) return base_check(stream->dev, err);
   if (status == HEDDLE_OK) return HEDDLE_OK;
   return p_fail(err, status, 0, "device %u: a fence that a stream waited for failed", stream->dev->index);
 }

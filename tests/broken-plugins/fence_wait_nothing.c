@@ -1,6 +1,6 @@
 /* A wait for a fence holds nothing back.
  * caught by: fences/wait-value
- * and by: fences events/failure streams
+ * and by: fences events/failure streams, health/lost-fences
  * says: HEDDLE_ETIMEOUT is promised */
 #include "base.h"
 

@@ -1,6 +1,6 @@
 /* idle does not wait.
  * caught by: health/idle-done
- * and by: health/close-worked streams/close-busy fences/held-%
+ * and by: health/close-worked streams/close-busy fences/held-%, health/lost
  * says: when device.idle said that all is done */
 #include "base.h"
 

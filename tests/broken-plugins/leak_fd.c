@@ -1,6 +1,6 @@
 /* Each opening of a device leaves a file open.
  * caught by: process/descriptors
- * and by: leaks/devices leaks/instances
+ * and by: leaks/devices leaks/instances, process/inherited
  * says: descriptors are open */
 #include "base.h"
 

@@ -1,6 +1,6 @@
 /* Each stream starts a thread more, which never ends.
  * caught by: process/threads
- * and by: leaks
+ * and by: leaks, process/thread_signals
  * says: threads are running */
 #include "base.h"
 

@@ -1,7 +1,7 @@
 /* The third copy to the host finds the device lost, and reports it to the host twice.
- * caught by: health/lost
+ * caught by: health/lost-fault
  * and by: all
- * says: device_fault was called 2 times */
+ * says: device_fault was called */
 #include "base.h"
 
 static _Atomic unsigned copies;

@@ -1,6 +1,6 @@
 /* An allocation that fails leaves an address in its out-argument.
  * caught by: errors/outs
- * and by: memory/limit memory/absurd errors
+ * and by: memory/limit memory/absurd errors, health/lost%
  * says: out-argument */
 #include "base.h"
 

@@ -1,6 +1,6 @@
 /* Each fence is signalled twice.
  * caught by: fences/signal-once
- * and by: threads/signals
+ * and by: threads/signals, health/lost-fences, health/lost-later
  * says: the plugin called for a fence 2 times */
 #include "base.h"
 

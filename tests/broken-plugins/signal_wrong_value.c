@@ -1,6 +1,6 @@
 /* A fence is raised one higher than was asked.
  * caught by: fences/signal-empty
- * and by: fences threads/signals
+ * and by: fences threads/signals, health/lost-fences, health/lost-later
  * says: a fence signalled to 5 is at 6 */
 #include "base.h"
 

@@ -29,7 +29,7 @@ def test_sound_by_the_same_cases(tmp_path):
     cases = sorted({p.caught for p in PLUGINS if not p.caught.startswith("regions/")})
     r = check(tmp_path, SOUND, *(word for case in cases for word in ("--only", case)))
     assert r.status == 0 and r.state("fail") == [], r
-    assert r.state("skip") == ["health/lost"], r  # which nothing but a setting or a broken device brings about
+    assert r.state("skip") == [], r
 
 
 def test_sound_regions_by_the_same_cases(tmp_path):

@@ -3,7 +3,7 @@
 
 - data flows one way: which folder may include which
 - clients (bindings, tools, examples) use the installed public headers only; plugins, those among the examples too, and the
-  conformance kit use plugin.h and plugins/common, of which others take one file each for bounds and for caches, and the
+  conformance kit use plugin.h and plugins/common, of which others take one file each for bounds, offers and caches, and the
   headers of inline functions that name nothing of Heddle
 - core/ names no vendor, but for a table of DLPack's type names (from a line with "DLPack type names" to its "};") and for
   core/probe/, which looks where drivers are installed
@@ -20,6 +20,7 @@ import sys
 LONGEST = 1000
 GENERAL = "graph/general/"  # inference by the setups of plugins/common's general kernels
 BOUNDS = "plugins/common/check/bound.h"  # of operators: one file of plain arrays, for the kit and for heddle compare
+OFFERS = "plugins/common/check/offer.h"  # the text for an offer that cannot be read, as the conformance kit has it
 CACHES = "plugins/common/cachefile.h"  # of files of caches: with no call but the system's, for plugins and libraries alike
 INLINE = ("plugins/common/float16.h", "plugins/common/fnv.h")  # inline functions of C's own types, for every room
 VENDORS = re.compile(r"(?<![a-z])(cuda|opencl|vulkan|rocm|hip)(?![a-z])", re.IGNORECASE)
@@ -83,7 +84,7 @@ def check_include(root, path, target):
     first = target.split("/")[0]
     if target in INLINE:
         return None
-    if top == "tools" and target == BOUNDS or top in ("core", "executor") and target == CACHES:
+    if top == "tools" and target == BOUNDS or top in ("core", "executor") and target in (CACHES, OFFERS):
         return None
     if str(path).startswith(GENERAL) and target.startswith("plugins/common/"):
         return None

@@ -1,0 +1,16 @@
+/* The cases of the group "process" that are not in process.c (process_left.c, process_calls.c). */
+#ifndef HEDDLE_CONFORMANCE_PROCESS_LEFT_H
+#define HEDDLE_CONFORMANCE_PROCESS_LEFT_H
+
+#include "conformance/kit.h"
+
+/* A little of everything: bytes there and back, on a stream of its own; nothing on a device that makes no streams. */
+void process_work(kit *k);
+
+void process_children(kit *k);
+void process_inherited(kit *k);
+void process_thread_signals(kit *k);
+void process_environment(kit *k);
+void process_calls(kit *k);
+
+#endif
