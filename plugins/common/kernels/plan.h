@@ -11,11 +11,12 @@
 
 struct heddle_chain; /* plugins/common/chain.h */
 
-enum { K_ARGS = K_INPUTS + 1, K_OPTIONS_BYTES = 160, K_PAIRS = 4 };
+enum { K_ARGS = 12, K_OPTIONS_BYTES = 160, K_PAIRS = 4 };
 
-/* Which operand: a region input, or with K_OUTPUT added a region output, or the plan's table. */
+/* Which operand: a region input, or with K_OUTPUT added a region output, or the plan's table, or its workspace. */
 #define K_OUTPUT UINT32_C(0x80000000)
 #define K_TABLE UINT32_C(0x40000000)
+#define K_WORKSPACE UINT32_C(0x20000000)
 
 /* What a device can do besides float32 and integers. */
 #define K_HAS_F64 UINT32_C(1)
@@ -88,6 +89,8 @@ typedef struct k_step {
     k_scaled scaled;
     k_loss loss;
     k_quantize quantize;
+    k_general general;
+    k_signal signal;
   } params;
   /* Of a portable text, else 0: its types; the integers that the parameters begin with, behind which are floats; and how
    * often an item's loops turn, in all. */
@@ -104,6 +107,7 @@ typedef struct k_plan {
   uint64_t features; /* K_HAS_F64, K_HOST_CORES: of the device */
   void *table;       /* what K_TABLE stands for: bytes to be on the device before a step runs; NULL: none */
   uint64_t table_bytes;
+  uint64_t workspace_bytes; /* what K_WORKSPACE stands for: memory that only the steps of one run use; 0: none */
   k_step *steps;
   uint32_t n_steps, cap_steps;
   uint32_t *input_flags; /* one per region input */

@@ -9,9 +9,11 @@ static heddle_status plan_scalar(k_node *n, heddle_error *err);
 static heddle_status plan_clip(k_node *n, heddle_error *err);
 static heddle_status plan_where(k_node *n, heddle_error *err);
 static heddle_status plan_cast(k_node *n, heddle_error *err);
+static heddle_status plan_cast_like(k_node *n, heddle_error *err);
 
 const k_entry k_elementwise_table[] = {
     {"Cast", HEDDLE__TYPES_ALL, plan_cast},
+    {"CastLike", HEDDLE__TYPES_ALL, plan_cast_like},
     {"Clip", HEDDLE__TYPES_NUMBERS, plan_clip},
     {"Where", HEDDLE__TYPES_BYTES, plan_where},
     {0},
@@ -386,19 +388,14 @@ static heddle_status plan_where(k_node *n, heddle_error *err) {
   return s == HEDDLE_OK ? k_walk_add(n, &w, err) : s;
 }
 
-static heddle_status plan_cast(k_node *n, heddle_error *err) {
+static heddle_status cast_to_result(k_node *n, heddle_error *err) {
   k_walk_plan w;
   const heddle_pvalue *x = n->ref.in[0], *y = n->ref.out;
   char name[DTYPE_NAME_BYTES];
-  int64_t to = 0;
   heddle_status s = check_dims(n, err);
-  if (s == HEDDLE_OK) s = attr_int(n->ref.node, "to", 0, &to, err);
   if (s != HEDDLE_OK) return s;
   if (k_scalar_word(n, x->dtype) == NULL) return k_refuse_type(n, x->dtype, err);
   if (k_scalar_word(n, y->dtype) == NULL) return k_refuse_type(n, y->dtype, err);
-  if (y->dtype.bits == 16 && is_real(y->dtype) ? to != (y->dtype.code == HEDDLE_DTYPE_FLOAT ? 10 : 16)
-                                               : ref_type_of_onnx(to) != ref_type_of(y->dtype))
-    return ref_refuse(&n->ref, err, "it does not cast to %s", dtype_name(y->dtype, name));
   if (x->dtype.bits == 64 && is_real(x->dtype) && y->dtype.bits == 16 && is_real(y->dtype))
     return ref_refuse(&n->ref, err, "it does not cast float64 to %s, which would be rounded twice",
                       dtype_name(y->dtype, name));
@@ -417,4 +414,22 @@ static heddle_status plan_cast(k_node *n, heddle_error *err) {
   s = set_operand(n, &w, 0, x, k_input(n, 0), err);
   allow_in_place(n, 0);
   return s == HEDDLE_OK ? k_walk_add(n, &w, err) : s;
+}
+
+static heddle_status plan_cast(k_node *n, heddle_error *err) {
+  const heddle_dtype type = n->ref.out->dtype;
+  char name[DTYPE_NAME_BYTES];
+  int64_t to = 0;
+  heddle_status s = attr_int(n->ref.node, "to", 0, &to, err);
+  if (s != HEDDLE_OK) return s;
+  if (type.bits == 16 && is_real(type) ? to != (type.code == HEDDLE_DTYPE_FLOAT ? 10 : 16)
+                                       : ref_type_of_onnx(to) != ref_type_of(type))
+    return ref_refuse(&n->ref, err, "it does not cast to %s", dtype_name(type, name));
+  return cast_to_result(n, err);
+}
+
+static heddle_status plan_cast_like(k_node *n, heddle_error *err) {
+  if (!dtype_equal(n->ref.out->dtype, n->ref.in[1]->dtype))
+    return ref_refuse(&n->ref, err, "its result is of another type than operand 1");
+  return cast_to_result(n, err);
 }
