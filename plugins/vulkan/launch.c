@@ -61,7 +61,7 @@ static heddle_status resolve(const heddle_pop *op, const heddle_pslice *slice, u
 /* operands: the inputs, the outputs, the table, the workspace. */
 static VkDescriptorBufferInfo *operand_of(const heddle_pop *op, VkDescriptorBufferInfo *operands, uint32_t arg) {
   if (arg == K_TABLE) return &operands[op->n_inputs + op->n_outputs];
-  if (arg == K_WORKSPACE) return &operands[op->n_inputs + op->n_outputs + 1];
+  if (K_IS_WORKSPACE(arg)) return &operands[op->n_inputs + op->n_outputs + 1 + arg - K_WORKSPACE];
   return &operands[(arg & K_OUTPUT) != 0 ? op->n_inputs + (arg & ~K_OUTPUT) : arg];
 }
 
@@ -136,7 +136,12 @@ static heddle_status bind_all(const heddle_pop *op, const heddle_pbind *slices, 
     s = resolve(op, slice, i, &operands[i], err);
   }
   const uint32_t workspace = op->n_inputs + op->n_outputs + 1;
-  if (s == HEDDLE_OK) s = resolve(op, &slices->workspace, workspace, &operands[workspace], err);
+  for (uint32_t i = 0; i < K_WORKSPACES && s == HEDDLE_OK; i++) {
+    heddle_pslice part = slices->workspace;
+    part.offset += k_workspace_at(&op->plan, i);
+    part.bytes = op->plan.part_bytes[i];
+    s = resolve(op, &part, workspace + i, &operands[workspace + i], err);
+  }
   if (op->plan.table != NULL)
     operands[op->n_inputs + op->n_outputs] =
         (VkDescriptorBufferInfo){op->constants->buffer, op->constants->base, op->plan.table_bytes};
@@ -170,7 +175,8 @@ heddle_status vlk_bind(heddle_pop *op, heddle_pstream *stream, const heddle_pbin
   vlk_count(&dev->live_objects, 1);
   s = vlk_new(host, ((uint64_t)op->plan.n_steps + 1) * sizeof(dispatch), "a launch", &dispatches, err);
   launch->dispatches = dispatches;
-  if (s == HEDDLE_OK) s = vlk_new(host, (count + 2) * sizeof(VkDescriptorBufferInfo), "a launch", &operands, err);
+  if (s == HEDDLE_OK)
+    s = vlk_new(host, (count + 1 + K_WORKSPACES) * sizeof(VkDescriptorBufferInfo), "a launch", &operands, err);
   if (s == HEDDLE_OK) s = bind_all(op, slices, launch, operands, err);
   host->free(host->ctx, operands);
   if (s != HEDDLE_OK) {

@@ -24,7 +24,7 @@ heddle_status k_plan_list(heddle_list_fn list, void *sink, heddle_error *err) {
     const heddle__operator *op = &heddle__operators[i];
     const k_entry *e = find_entry(op->name, op->own);
     if (e == NULL) continue;
-    heddle_status s = heddle__operator_list(op, e->types, list, sink, err);
+    heddle_status s = heddle__operator_list(op, e->types & ~K_WIDENS, list, sink, err);
     if (s != HEDDLE_OK) return s;
   }
   return HEDDLE_OK;
@@ -176,8 +176,9 @@ static heddle_status plan_region(k_node *n, heddle_error *err) {
   heddle_status s = ref_find_version(&n->ref, own, &version, err);
   if (s == HEDDLE_OK) s = ref_check_attrs(&n->ref, version, err);
   if (s == HEDDLE_OK) s = check_values(n, version, err);
-  if (s == HEDDLE_OK) s = n->entry->plan(n, err);
-  return s;
+  bool widened = false;
+  if (s == HEDDLE_OK && (n->entry->types & K_WIDENS) != 0) s = k_plan_widened(n, &widened, err);
+  return s == HEDDLE_OK && !widened ? n->entry->plan(n, err) : s;
 }
 
 static bool input_is_used(const k_plan *plan, uint32_t slot) {

@@ -244,7 +244,7 @@ static heddle_status plan_conv_transpose(k_node *n, heddle_error *err) {
 
 const k_entry k_contract_table[] = {
     {"Conv", HEDDLE__TYPES_NUMBERS, plan_conv},
-    {"ConvTranspose", HEDDLE__TYPES_F32, plan_conv_transpose},
+    {"ConvTranspose", K_TYPES_WIDENED, plan_conv_transpose},
     {"Gemm", HEDDLE__TYPES_NUMBERS, plan_gemm},
     {"MatMul", HEDDLE__TYPES_NUMBERS, plan_matmul},
     {0},

@@ -19,9 +19,13 @@ typedef struct k_node {
 
 typedef heddle_status (*k_plan_fn)(k_node *n, heddle_error *err);
 
+/* The plan knows float32 only of the floating-point types: float16 and bfloat16 go through it in the workspace. */
+#define K_WIDENS UINT32_C(0x80000000)
+#define K_TYPES_WIDENED (K_WIDENS | HEDDLE__TYPES_NARROW_REAL)
+
 struct k_entry {
   const char *op;
-  uint32_t types; /* a set of HEDDLE__TYPE */
+  uint32_t types; /* a set of HEDDLE__TYPE, and K_WIDENS */
   k_plan_fn plan;
 };
 
@@ -42,6 +46,9 @@ static inline bool k_is_float32(const k_node *n) {
 
 /* The entry of an operator that has a scalar expression (operators/operators.h), NULL for others. */
 const k_entry *k_scalar_entry(bool own, const char *op);
+
+/* A node of float16 or bfloat16 by the plan of the same node of float32. widened is set where it has such values. */
+heddle_status k_plan_widened(k_node *n, bool *widened, heddle_error *err);
 
 /* FusedElementwise, and regions of several nodes. */
 heddle_status k_plan_fused(k_node *n, heddle_error *err);

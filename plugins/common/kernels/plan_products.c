@@ -93,7 +93,7 @@ static heddle_status plan_det(k_node *n, heddle_error *err) {
     return ref_refuse(&n->ref, err, "its matrices are too large");
   how.items = m.out[0].count;
   how.turns = size * size * (size + 6) / 2 + size;
-  n->plan->workspace_bytes =
+  n->plan->part_bytes[0] =
       (uint64_t)numbers * (uint64_t)how.items * (m.in[0].type == REF_TYPE_F64 ? sizeof(double) : sizeof(float));
   s = k_general_add(n, &m, &how, err);
   if (s != HEDDLE_OK) return s;

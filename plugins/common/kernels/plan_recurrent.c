@@ -61,7 +61,7 @@ static heddle_status plan_rnn(k_node *n, heddle_error *err) {
   if (s == HEDDLE_OK) s = begin(n, &r, i[STEPS], state, err);
   if (s != HEDDLE_OK || state == 0) return s;
   const bool gru = strcmp(n->entry->op, "GRU") == 0, lstm = strcmp(n->entry->op, "LSTM") == 0;
-  n->plan->workspace_bytes = PARTS * (uint64_t)state * sizeof(float);
+  n->plan->part_bytes[0] = PARTS * (uint64_t)state * sizeof(float);
   r.limit = PARTS * (uint64_t)state;
   for (uint32_t k = 0; k < 3; k++) r.limit += (uint64_t)r.m.in[k].count;
   s = launch(n, &r, "rnn_init", state, 0, 4, (uint32_t[]){r.operand[5], r.operand[6], K_TABLE, K_WORKSPACE}, err);
@@ -95,7 +95,7 @@ static heddle_status plan_linear(k_node *n, heddle_error *err) {
   if (s != HEDDLE_OK) return s;
   if (state == 0) return r.m.out[0].count == 0 ? HEDDLE_OK : ref_refuse(&n->ref, err, "its heads are empty");
   const uint32_t *o = r.operand;
-  n->plan->workspace_bytes = (uint64_t)state * sizeof(float);
+  n->plan->part_bytes[0] = (uint64_t)state * sizeof(float);
   r.limit = (uint64_t)state;
   for (uint32_t k = 0; k < 3; k++) r.limit += (uint64_t)r.m.in[k].count;
   s = launch(n, &r, "linear_init", state, 0, 2, (uint32_t[]){o[3], K_WORKSPACE}, err);

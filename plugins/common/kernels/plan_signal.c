@@ -104,7 +104,7 @@ static heddle_status add_dynamic(k_node *n, const char *name, uint8_t second, in
                         .turns = looks        ? (double)count / PARTS + 1
                                  : items == 1 ? PARTS
                                               : 0};
-  n->plan->workspace_bytes = (2 * PARTS + 2) * sizeof(float);
+  n->plan->part_bytes[0] = (2 * PARTS + 2) * sizeof(float);
   return k_launch_add(n, &how, &p, sizeof p, n_args, args, err);
 }
 

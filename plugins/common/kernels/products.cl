@@ -253,6 +253,14 @@ KERNEL_2_1(det, k_general, T0, x0, i32, g, K_W(T0), y) {
 }
 #endif
 
+//! to_workspace: f16 bf16
+#ifdef K_to_workspace
+KERNEL_1_1(to_workspace, k_general, T0, x0, f32, y) {
+  K_EACH(u, p.count);
+  y[u] = GET(T0, x0[u]);
+}
+#endif
+
 //! from_workspace: f32 f64 f16 bf16
 #ifdef K_from_workspace
 /* Every step-th number from number mode on. */
