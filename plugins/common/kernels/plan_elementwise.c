@@ -1,6 +1,7 @@
 /* Elementwise operators: the kernels same, flat and walk of elementwise.cl, for each combination of expression and types a
  * program of its own. What data movement shares with them is k_walk_add. */
 #include "plan_elementwise.h"
+#include "plan_portable.h"
 
 #include "plugins/common/ref/types.h"
 #include "plugins/common/scalar.h"
@@ -388,19 +389,31 @@ static heddle_status plan_where(k_node *n, heddle_error *err) {
   return s == HEDDLE_OK ? k_walk_add(n, &w, err) : s;
 }
 
+/* float64 to float16 or bfloat16, which by way of float32 would be rounded twice. */
+static heddle_status narrow(k_node *n, heddle_error *err) {
+  k_general p = {0};
+  uint64_t count = 0;
+  value_count(n->ref.out, &count);
+  p.count = (int64_t)count;
+  const bool brain = n->ref.out->dtype.code == HEDDLE_DTYPE_BFLOAT;
+  const k_launch how = {.text = "products",
+                        .name = "narrow",
+                        .n_types = 2,
+                        .types = {K_ELEMENT_F64, brain ? K_ELEMENT_BF16 : K_ELEMENT_F16},
+                        .items = count};
+  return k_launch_add(n, &how, &p, sizeof p, 2, (uint32_t[]){k_input(n, 0), k_output(n, 0)}, err);
+}
+
 static heddle_status cast_to_result(k_node *n, heddle_error *err) {
   k_walk_plan w;
   const heddle_pvalue *x = n->ref.in[0], *y = n->ref.out;
-  char name[DTYPE_NAME_BYTES];
   heddle_status s = check_dims(n, err);
   if (s != HEDDLE_OK) return s;
   if (k_scalar_word(n, x->dtype) == NULL) return k_refuse_type(n, x->dtype, err);
   if (k_scalar_word(n, y->dtype) == NULL) return k_refuse_type(n, y->dtype, err);
-  if (x->dtype.bits == 64 && is_real(x->dtype) && y->dtype.bits == 16 && is_real(y->dtype))
-    return ref_refuse(&n->ref, err, "it does not cast float64 to %s, which would be rounded twice",
-                      dtype_name(y->dtype, name));
   if (!shape_equal(x, y)) return ref_refuse_shape(&n->ref, err);
   if (dtype_equal(x->dtype, y->dtype)) return k_plan_copy(n, err);
+  if (x->dtype.bits == 64 && is_real(x->dtype) && y->dtype.bits == 16 && is_real(y->dtype)) return narrow(n, err);
   k_walk_init(&w, y);
   w.word = y->dtype.code == HEDDLE_DTYPE_BOOL        ? "CAST_BOOL"
            : x->dtype.code == HEDDLE_DTYPE_BOOL      ? "CAST_TRUTH"

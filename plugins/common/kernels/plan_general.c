@@ -126,10 +126,13 @@ static double turns_of(const one_kernel *k, const more_op *m) {
   }
 }
 
+/* Gemm of integers with factors, which float64 computes. */
+static bool has_factors(const one_kernel *k, const more_op *m) {
+  return strcmp(k->op, "Gemm") == 0 && (m->f[0] != 1 || m->f[1] != 1) && !more_type_is_real(m->in[0].type);
+}
+
 /* What the kernels do not do. */
 static heddle_status check_general(const k_node *n, const one_kernel *k, const more_op *m, heddle_error *err) {
-  const bool factors = strcmp(k->op, "Gemm") == 0 && (m->f[0] != 1 || m->f[1] != 1);
-  if (factors && !more_type_is_real(m->in[0].type)) return ref_refuse(&n->ref, err, "integers have no factors here");
   if (turns_of(k, m) > (double)INT32_MAX)
     return ref_refuse(&n->ref, err, "one element of it takes over 2147483647 steps");
   if (k->second == 0 || m->in[k->second].type == m->in[0].type || m->in[k->second].type == REF_TYPE_F32)
@@ -147,11 +150,14 @@ heddle_status k_plan_general(k_node *n, heddle_error *err) {
   if (s == HEDDLE_OK) s = k_element_of(n, m.in[0].type, &how.types[0], err);
   if (s == HEDDLE_OK && k->second != 0) s = k_element_of(n, m.in[k->second].type, &how.types[how.n_types++], err);
   if (s != HEDDLE_OK || m.out[0].count == 0) return s;
-  if (k->type == NO_SIGN) how.types[0] = k_unsigned_element(how.types[0]);
+  if (has_factors(k, &m)) {
+    how.name = "gemm_scaled";
+    s = k_element_of(n, REF_TYPE_F64, &how.types[how.n_types++], err);
+  } else if (k->type == NO_SIGN) how.types[0] = k_unsigned_element(how.types[0]);
   if (k->type == WORDS) how.types[0] = k_word_element(&m.in[0]);
   how.items = m.out[0].count;
   how.turns = turns_of(k, &m);
-  s = check_general(n, k, &m, err);
+  if (s == HEDDLE_OK) s = check_general(n, k, &m, err);
   return s == HEDDLE_OK ? k_general_add(n, &m, &how, err) : s;
 }
 

@@ -85,6 +85,30 @@ KERNEL_4_1(gemm_any, k_general, T0, x0, T0, x1, T0, x2, i32, g, T0, y) {
 }
 #endif
 
+//! gemm_scaled: i8 i16 i32 i64 u8 u16 u32 u64; f64
+#ifdef K_gemm_scaled
+/* Integers with factors: in float64, cut towards zero, and wrapped where int64 or uint64 hold it. */
+KERNEL_4_1(gemm_scaled, k_general, T0, x0, T0, x1, T0, x2, i32, g, T0, y) {
+  K_EACH(u, p.count);
+  const IDX rows = G(0), cols = G(1), depth = G(2), r = u / cols, c = u % cols;
+  double all = CAST(double, 0);
+  for (IDX k = 0; k < depth; k++)
+    all += CAST(double, GET(T0, x0[g[8] != 0 ? k * rows + r : r * depth + k])) *
+           CAST(double, GET(T0, x1[g[9] != 0 ? c * depth + k : k * cols + c]));
+  all = all * G_NUMBER(f64, 0);
+  if (HAS(2)) {
+    const int dims = CAST(int, G_IN(2, -1));
+    const IDX own_cols = dims > 0 ? G_IN(2, dims - 1) : 1, own_rows = dims > 1 ? G_IN(2, dims - 2) : 1;
+    all += G_NUMBER(f64, 1) * CAST(double, GET(T0, x2[(own_rows == 1 ? 0 : r) * own_cols + (own_cols == 1 ? 0 : c)]));
+  }
+  const double most = CAST(double, 9223372036854774784.0f);
+  ulong whole = CAST(ulong, 0);
+  if (all > most) whole = all < most + most ? CAST(ulong, all) : ~CAST(ulong, 0);
+  else if (all == all) whole = CAST(ulong, CAST(long, all < -most ? -most : all));
+  y[u] = PUT(T0, CAST(K_C(T0), whole));
+}
+#endif
+
 //! matmul_bytes: i32
 #ifdef K_matmul_bytes
 /* mode: bit k, operand k is int8, else uint8. */
@@ -258,6 +282,21 @@ KERNEL_2_1(det, k_general, T0, x0, i32, g, K_W(T0), y) {
 KERNEL_1_1(to_workspace, k_general, T0, x0, f32, y) {
   K_EACH(u, p.count);
   y[u] = GET(T0, x0[u]);
+}
+#endif
+
+//! narrow: f64; f16 bf16
+#ifdef K_narrow
+/* Rounded once: first to float32, of which the last digit says whether anything was cut off. */
+KERNEL_1_1(narrow, k_general, T0, x0, T1, y) {
+  K_EACH(u, p.count);
+  const double v = x0[u], size = ABS(v);
+  const float near = CAST(float, v);
+  const double back = ABS(CAST(double, near));
+  uint bits = K_BITS(near);
+  if (back > size) bits = (bits - 1u) | 1u;
+  else if (back < size) bits = bits | 1u;
+  y[u] = PUT(T1, K_FLOAT(bits));
 }
 #endif
 
