@@ -5,7 +5,8 @@
 #include "plugins/common/kernels/plan.h"
 #include "plugins/common/region.h"
 
-/* Immutable. bytes: what bind must find behind each operand, the inputs and then the outputs; 0: nothing. */
+/* Immutable. bytes: what bind must find behind each operand, the inputs and then the outputs, and, two behind, the
+ * parts of the workspace; 0: nothing. */
 struct heddle_pop {
   heddle_pdevice *dev;
   k_plan plan;
@@ -67,6 +68,7 @@ static heddle_status op_query(heddle_pinstance *self, uint32_t index, const hedd
       .input_flags = plan.input_flags,
       .in_place = plan.pairs,
       .n_in_place = plan.n_pairs,
+      .workspace_bytes = k_workspace_bytes(&plan),
       .workspace_align = info->alignment,
       .kept_bytes = k_plan_kept(&plan),
       .cost_ns = 5000.0 * plan.n_steps + plan.work / (info->compute_units > 0 ? info->compute_units : 1),
@@ -104,6 +106,7 @@ static void set_bytes(heddle_pop *op, const heddle_pregion *region) {
     if (value == NULL || (is_input && (op->plan.input_flags[i] & HEDDLE_INPUT_ABSORBED) != 0)) continue;
     value_bytes(value, &op->bytes[i]);
   }
+  memcpy(op->bytes + op->n_inputs + op->n_outputs + 1, op->plan.part_bytes, sizeof op->plan.part_bytes);
 }
 
 static heddle_status make_table(heddle_pop *op, heddle_error *err) {
@@ -131,7 +134,7 @@ static heddle_status op_prepare(heddle_pdevice *dev, const heddle_pregion *regio
   const uint64_t count = (uint64_t)region->n_inputs + region->n_outputs;
   if (s == HEDDLE_OK) s = ocl_new(host, (op->plan.n_steps + 1) * sizeof(cl_program), "an operator", &programs, err);
   op->programs = programs;
-  if (s == HEDDLE_OK) s = ocl_new(host, (count + 1) * sizeof(uint64_t), "an operator", &bytes, err);
+  if (s == HEDDLE_OK) s = ocl_new(host, (count + 1 + K_WORKSPACES) * sizeof(uint64_t), "an operator", &bytes, err);
   op->bytes = bytes;
   if (s == HEDDLE_OK) s = ocl_new(host, op->plan.n_steps + 1, "an operator", &by_blas, err);
   op->by_blas = by_blas;
@@ -178,7 +181,9 @@ typedef struct operand {
 
 static heddle_status check_slice(const heddle_pop *op, const heddle_pslice *slice, uint32_t i, heddle_error *err) {
   heddle_pdevice *dev = op->dev;
-  const char *what = i < op->n_inputs ? "input of an operator" : "output of an operator";
+  const char *what = i < op->n_inputs                   ? "input of an operator"
+                     : i < op->n_inputs + op->n_outputs ? "output of an operator"
+                                                        : "workspace of an operator";
   if (slice->buffer == NULL || slice->bytes < op->bytes[i])
     return p_fail(err, HEDDLE_EINVAL, 0, "opencl:%u: %s needs %llu bytes and is given %llu", dev->index, what,
                   (unsigned long long)op->bytes[i], slice->buffer != NULL ? (unsigned long long)slice->bytes : 0);
@@ -218,9 +223,10 @@ static heddle_status resolve(const heddle_pop *op, heddle_plaunch *launch, const
   return s;
 }
 
-/* operands: the inputs, the outputs, the table. */
+/* operands: the inputs, the outputs, the table, the workspace. */
 static const operand *operand_of(const heddle_pop *op, const operand *operands, uint32_t arg) {
   if (arg == K_TABLE) return &operands[op->n_inputs + op->n_outputs];
+  if (K_IS_WORKSPACE(arg)) return &operands[op->n_inputs + op->n_outputs + 1 + arg - K_WORKSPACE];
   return &operands[(arg & K_OUTPUT) != 0 ? op->n_inputs + (arg & ~K_OUTPUT) : arg];
 }
 
@@ -279,7 +285,14 @@ static heddle_status bind_all(heddle_pop *op, const heddle_pbind *slices, heddle
     const heddle_pslice *slice = i < op->n_inputs ? &slices->inputs[i] : &slices->outputs[i - op->n_inputs];
     s = resolve(op, launch, slice, i, operands, err);
   }
-  operands[op->n_inputs + op->n_outputs] = (operand){op->table, op->table, 0};
+  const uint32_t table = op->n_inputs + op->n_outputs;
+  for (uint32_t i = 0; i < K_WORKSPACES && s == HEDDLE_OK; i++) {
+    heddle_pslice part = slices->workspace;
+    part.offset += k_workspace_at(&op->plan, i);
+    part.bytes = op->plan.part_bytes[i];
+    s = resolve(op, launch, &part, table + 1 + i, operands, err);
+  }
+  operands[table] = (operand){op->table, op->table, 0};
   for (uint32_t i = 0; i < op->plan.n_steps && s == HEDDLE_OK; i++) {
     dispatch *d = &launch->dispatches[launch->n_dispatches];
     const k_step *step = &op->plan.steps[i];
@@ -319,9 +332,9 @@ static heddle_status op_bind(heddle_pop *op, heddle_pstream *stream, const heddl
   ocl_count(&dev->live_objects, 1);
   s = ocl_new(host, (2 * (uint64_t)op->plan.n_steps + 1) * sizeof(dispatch), "a launch", &dispatches, err);
   launch->dispatches = dispatches;
-  if (s == HEDDLE_OK) s = ocl_new(host, (count + 1) * sizeof(cl_mem), "a launch", &objects, err);
+  if (s == HEDDLE_OK) s = ocl_new(host, (count + 1 + K_WORKSPACES) * sizeof(cl_mem), "a launch", &objects, err);
   launch->objects = objects;
-  if (s == HEDDLE_OK) s = ocl_new(host, (count + 1) * sizeof(operand), "a launch", &operands, err);
+  if (s == HEDDLE_OK) s = ocl_new(host, (count + 1 + K_WORKSPACES) * sizeof(operand), "a launch", &operands, err);
   if (s == HEDDLE_OK) s = bind_all(op, slices, launch, operands, err);
   host->free(host->ctx, operands);
   if (s != HEDDLE_OK) {

@@ -34,7 +34,9 @@ void vlk_launch_free(heddle_plaunch *launch) {
 
 static heddle_status check_slice(const heddle_pop *op, const heddle_pslice *slice, uint32_t i, heddle_error *err) {
   heddle_pdevice *dev = op->dev;
-  const char *what = i < op->n_inputs ? "input of an operator" : "output of an operator";
+  const char *what = i < op->n_inputs                   ? "input of an operator"
+                     : i < op->n_inputs + op->n_outputs ? "output of an operator"
+                                                        : "workspace of an operator";
   if (slice->buffer == NULL || slice->bytes < op->bytes[i])
     return p_fail(err, HEDDLE_EINVAL, 0, "vulkan:%u: %s needs %llu bytes and is given %llu", dev->index, what,
                   (unsigned long long)op->bytes[i], slice->buffer != NULL ? (unsigned long long)slice->bytes : 0);
@@ -56,9 +58,10 @@ static heddle_status resolve(const heddle_pop *op, const heddle_pslice *slice, u
   return HEDDLE_OK;
 }
 
-/* operands: the inputs, the outputs, the table. */
+/* operands: the inputs, the outputs, the table, the workspace. */
 static VkDescriptorBufferInfo *operand_of(const heddle_pop *op, VkDescriptorBufferInfo *operands, uint32_t arg) {
   if (arg == K_TABLE) return &operands[op->n_inputs + op->n_outputs];
+  if (K_IS_WORKSPACE(arg)) return &operands[op->n_inputs + op->n_outputs + 1 + arg - K_WORKSPACE];
   return &operands[(arg & K_OUTPUT) != 0 ? op->n_inputs + (arg & ~K_OUTPUT) : arg];
 }
 
@@ -132,6 +135,13 @@ static heddle_status bind_all(const heddle_pop *op, const heddle_pbind *slices, 
     const heddle_pslice *slice = i < op->n_inputs ? &slices->inputs[i] : &slices->outputs[i - op->n_inputs];
     s = resolve(op, slice, i, &operands[i], err);
   }
+  const uint32_t workspace = op->n_inputs + op->n_outputs + 1;
+  for (uint32_t i = 0; i < K_WORKSPACES && s == HEDDLE_OK; i++) {
+    heddle_pslice part = slices->workspace;
+    part.offset += k_workspace_at(&op->plan, i);
+    part.bytes = op->plan.part_bytes[i];
+    s = resolve(op, &part, workspace + i, &operands[workspace + i], err);
+  }
   if (op->plan.table != NULL)
     operands[op->n_inputs + op->n_outputs] =
         (VkDescriptorBufferInfo){op->constants->buffer, op->constants->base, op->plan.table_bytes};
@@ -165,7 +175,8 @@ heddle_status vlk_bind(heddle_pop *op, heddle_pstream *stream, const heddle_pbin
   vlk_count(&dev->live_objects, 1);
   s = vlk_new(host, ((uint64_t)op->plan.n_steps + 1) * sizeof(dispatch), "a launch", &dispatches, err);
   launch->dispatches = dispatches;
-  if (s == HEDDLE_OK) s = vlk_new(host, (count + 1) * sizeof(VkDescriptorBufferInfo), "a launch", &operands, err);
+  if (s == HEDDLE_OK)
+    s = vlk_new(host, (count + 1 + K_WORKSPACES) * sizeof(VkDescriptorBufferInfo), "a launch", &operands, err);
   if (s == HEDDLE_OK) s = bind_all(op, slices, launch, operands, err);
   host->free(host->ctx, operands);
   if (s != HEDDLE_OK) {

@@ -31,6 +31,7 @@ static uint64_t bytes_of(const k_plan *plan, const vlk_half *half, const heddle_
   uint64_t bytes = 0;
   if (arg == half->input) return half->bytes;
   if (arg == K_TABLE) return plan->table_bytes;
+  if (K_IS_WORKSPACE(arg)) return plan->part_bytes[arg - K_WORKSPACE];
   const heddle_pvalue *value =
       region_value(region, (arg & K_OUTPUT) != 0 ? region->outputs[arg & ~K_OUTPUT] : region->inputs[arg]);
   return value != NULL && value_bytes(value, &bytes) ? bytes : 0;
@@ -81,6 +82,7 @@ static heddle_status op_query(heddle_pinstance *self, uint32_t index, const hedd
       .input_flags = plan.input_flags,
       .in_place = plan.pairs,
       .n_in_place = plan.n_pairs,
+      .workspace_bytes = k_workspace_bytes(&plan),
       .workspace_align = info->alignment,
       .kept_bytes = k_plan_kept(&plan),
       .cost_ns = 5000.0 * plan.n_steps + plan.work / (info->compute_units > 0 ? info->compute_units : 1),
@@ -117,6 +119,7 @@ static void set_bytes(heddle_pop *op, const heddle_pregion *region) {
     if (value == NULL || (is_input && (op->plan.input_flags[i] & HEDDLE_INPUT_ABSORBED) != 0)) continue;
     value_bytes(value, &op->bytes[i]);
   }
+  memcpy(op->bytes + op->n_inputs + op->n_outputs + 1, op->plan.part_bytes, sizeof op->plan.part_bytes);
 }
 
 /* Groups in x and y, each within 65535, with few left over. */
@@ -191,7 +194,7 @@ static heddle_status op_prepare(heddle_pdevice *dev, const heddle_pregion *regio
   const uint64_t count = (uint64_t)region->n_inputs + region->n_outputs;
   if (s == HEDDLE_OK) s = vlk_new(host, (op->plan.n_steps + 1) * sizeof(vlk_step), "an operator", &steps, err);
   op->steps = steps;
-  if (s == HEDDLE_OK) s = vlk_new(host, (count + 1) * sizeof(uint64_t), "an operator", &bytes, err);
+  if (s == HEDDLE_OK) s = vlk_new(host, (count + 1 + K_WORKSPACES) * sizeof(uint64_t), "an operator", &bytes, err);
   op->bytes = bytes;
   if (s == HEDDLE_OK) s = vlk_nothing(dev, &op->nothing, err);
   if (s == HEDDLE_OK) s = refused(region, check_reach(dev->info, &op->plan, &op->half, region, err), err);

@@ -53,7 +53,9 @@ LARGER = [  # op, shapes, attributes: what asks for kernels that small shapes do
 
 
 # Operators whose operands behind the first say what shape a result has: constants, so that plans are whole.
-SHAPED = {"Expand", "Pad", "ReduceMax", "ReduceMean", "ReduceMin", "ReduceProd", "ReduceSum", "Reshape", "Resize",
+SHAPED = {"AffineGrid", "BlackmanWindow", "CenterCropPad", "Col2Im", "Expand", "HammingWindow", "HannWindow",
+          "MelWeightMatrix", "Pad", "ReduceMax", "ReduceMean", "ReduceMin", "ReduceProd", "ReduceSum", "Reshape",
+          "Resize",
           "Slice", "Split", "Squeeze", "Tile", "TopK", "Unsqueeze"}
 # What products in reduced precision need (plugins/common/gpu), and Range, which is folded here.
 OTHERS = [("half", "-DIDX=long", ""), ("fill", "-DIDX=int -DT=float -DU=float -DREAL=1", ""),

@@ -5,7 +5,6 @@ import os
 import re
 import tempfile
 
-import ml_dtypes
 import numpy as np
 import onnx
 from onnx import helper, numpy_helper
@@ -229,6 +228,4 @@ def is_plain(j, device):
     """Values alone may not make a case refused: a type that is listed and a shape that ONNX's own case has are taken."""
     if device.startswith("vulkan") and j.case.op in ONLY_FLOAT and j.case.inputs[0].dtype == np.float64:
         return False
-    if device.startswith(("opencl", "vulkan")) and j.case.op in ("Cast", "CastLike") and j.case.inputs[0].dtype == np.float64:
-        return j.types[0] not in (np.dtype(np.float16), np.dtype(ml_dtypes.bfloat16))  # docs/operators.md
     return j.want is not None and j.case.op not in REFUSED and j.case.label.rsplit(":", 1)[-1] in vc.KINDS_REAL + vc.KINDS_WHOLE

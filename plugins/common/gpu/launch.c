@@ -70,9 +70,10 @@ static heddle_status resolve_workspace(const heddle_pop *op, const heddle_pslice
   return gpu_range(dev, slice->buffer, slice->offset, slice->bytes, "workspace of an operator", err);
 }
 
-/* all: the inputs, the outputs, the table. */
+/* all: the inputs, the outputs, the table, the workspace. */
 static gpu_address operand_of(const heddle_pop *op, const gpu_address *all, uint32_t arg) {
   if (arg == K_TABLE) return all[op->n_inputs + op->n_outputs];
+  if (K_IS_WORKSPACE(arg)) return all[op->n_inputs + op->n_outputs + 1 + arg - K_WORKSPACE];
   return all[(arg & K_OUTPUT) != 0 ? op->n_inputs + (arg & ~K_OUTPUT) : arg];
 }
 
@@ -107,6 +108,8 @@ static heddle_status bind_all(heddle_pop *op, const heddle_pbind *slices, heddle
     s = resolve(op, slice, i, &all[i], err);
   }
   all[op->n_inputs + op->n_outputs] = op->table;
+  for (uint32_t i = 0; i < K_WORKSPACES; i++)
+    all[op->n_inputs + op->n_outputs + 1 + i] = launch->workspace + k_workspace_at(&op->plan, i);
   for (uint32_t i = 0; i < op->plan.n_steps && s == HEDDLE_OK; i++) {
     bind_step(op, i, all, launch, launch->operands + used, launch->args + used + i);
     used += op->plan.steps[i].n_args;
@@ -141,7 +144,7 @@ heddle_status gpu_op_bind(heddle_pop *op, heddle_pstream *stream, const heddle_p
   launch->operands = operands;
   if (s == HEDDLE_OK) s = gpu_new(host, (n_args + steps + 1) * sizeof(void *), "a launch", &args, err);
   launch->args = args;
-  if (s == HEDDLE_OK) s = gpu_new(host, (count + 1) * sizeof(gpu_address), "a launch", &all, err);
+  if (s == HEDDLE_OK) s = gpu_new(host, (count + 1 + K_WORKSPACES) * sizeof(gpu_address), "a launch", &all, err);
   if (s == HEDDLE_OK) s = resolve_workspace(op, &slices->workspace, &launch->workspace, err);
   if (s == HEDDLE_OK) s = bind_all(op, slices, launch, all, err);
   host->free(host->ctx, all);

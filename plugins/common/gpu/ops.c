@@ -38,9 +38,9 @@ static heddle_status check_groups(const heddle_pinstance *self, const gpu_info *
   return HEDDLE_OK;
 }
 
-/* Steps run one after the other, so that they share what the library wants. */
+/* Steps run one after the other, so that they share what the library wants. A plan's own is never beside it. */
 static uint64_t workspace_of(heddle_pinstance *self, uint32_t index, const heddle_pregion *region, const k_plan *plan) {
-  uint64_t most = 0;
+  uint64_t most = k_workspace_bytes(plan);
   for (uint32_t i = 0; i < plan->n_steps; i++) {
     if (plan->steps[i].kind != K_STEP_KERNEL) continue;
     const uint64_t bytes = gpu_library_workspace(self, index, region, &plan->steps[i]);

@@ -11,11 +11,15 @@
 
 struct heddle_chain; /* plugins/common/chain.h */
 
-enum { K_ARGS = K_INPUTS + 1, K_OPTIONS_BYTES = 160, K_PAIRS = 4 };
+enum { K_ARGS = 12, K_OPTIONS_BYTES = 160, K_PAIRS = 4 };
 
-/* Which operand: a region input, or with K_OUTPUT added a region output, or the plan's table. */
+/* Which operand: a region input, or with K_OUTPUT added a region output, or the plan's table, or K_WORKSPACE + i for part i of its
+ * workspace. */
 #define K_OUTPUT UINT32_C(0x80000000)
 #define K_TABLE UINT32_C(0x40000000)
+#define K_WORKSPACE UINT32_C(0x20000000)
+#define K_IS_WORKSPACE(arg) (((arg) & ~UINT32_C(0xff)) == K_WORKSPACE)
+enum { K_WORKSPACES = K_ARGS, K_WORKSPACE_ALIGN = 1024 };
 
 /* What a device can do besides float32 and integers. */
 #define K_HAS_F64 UINT32_C(1)
@@ -88,6 +92,8 @@ typedef struct k_step {
     k_scaled scaled;
     k_loss loss;
     k_quantize quantize;
+    k_general general;
+    k_signal signal;
   } params;
   /* Of a portable text, else 0: its types; the integers that the parameters begin with, behind which are floats; and how
    * often an item's loops turn, in all. */
@@ -104,6 +110,7 @@ typedef struct k_plan {
   uint64_t features; /* K_HAS_F64, K_HOST_CORES: of the device */
   void *table;       /* what K_TABLE stands for: bytes to be on the device before a step runs; NULL: none */
   uint64_t table_bytes;
+  uint64_t part_bytes[K_WORKSPACES]; /* of the workspace: memory that only the steps of one run use; 0: none */
   k_step *steps;
   uint32_t n_steps, cap_steps;
   uint32_t *input_flags; /* one per region input */
@@ -119,6 +126,17 @@ heddle_status k_plan_make(const heddle_host *host, const heddle_pregion *region,
 /* Bytes of its table, for heddle_poffer.kept_bytes; small ones are bookkeeping. */
 static inline uint64_t k_plan_kept(const k_plan *plan) {
   return plan->table != NULL && plan->table_bytes >= 4096 ? plan->table_bytes : 0;
+}
+
+/* Where part i of the workspace begins; i of K_WORKSPACES: the bytes of all. */
+static inline uint64_t k_workspace_at(const k_plan *plan, uint32_t i) {
+  uint64_t at = 0;
+  for (uint32_t k = 0; k < i; k++)
+    at += (plan->part_bytes[k] + K_WORKSPACE_ALIGN - 1) / K_WORKSPACE_ALIGN * K_WORKSPACE_ALIGN;
+  return at;
+}
+static inline uint64_t k_workspace_bytes(const k_plan *plan) {
+  return k_workspace_at(plan, K_WORKSPACES);
 }
 
 void k_plan_free(k_plan *plan);

@@ -59,8 +59,8 @@ static heddle_status plan_top_k(k_node *n, heddle_error *err) {
 }
 
 const k_entry k_along_table[] = {
-    {"ArgMax", HEDDLE__TYPES_COMMON, plan_arg},
-    {"ArgMin", HEDDLE__TYPES_COMMON, plan_arg},
-    {"TopK", HEDDLE__TYPES_COMMON, plan_top_k},
+    {"ArgMax", HEDDLE__TYPES_COMMON | K_TYPES_WIDENED, plan_arg},
+    {"ArgMin", HEDDLE__TYPES_COMMON | K_TYPES_WIDENED, plan_arg},
+    {"TopK", HEDDLE__TYPES_COMMON | K_TYPES_WIDENED, plan_top_k},
     {0},
 };

@@ -115,6 +115,7 @@ static heddle_status add_product(k_node *n, product *p, heddle_error *err) {
 }
 
 static heddle_status plan_matmul(k_node *n, heddle_error *err) {
+  if (!k_is_float32(n)) return k_plan_general(n, err);
   ref_op op = {0};
   heddle_status s = ref_plan_matmul(&n->ref, &op, err);
   if (s != HEDDLE_OK) return s;
@@ -123,6 +124,7 @@ static heddle_status plan_matmul(k_node *n, heddle_error *err) {
 }
 
 static heddle_status plan_gemm(k_node *n, heddle_error *err) {
+  if (!k_is_float32(n)) return k_plan_general(n, err);
   ref_op op = {0};
   heddle_status s = ref_plan_gemm(&n->ref, &op, err);
   if (s != HEDDLE_OK) return s;
@@ -208,6 +210,7 @@ static bool is_product(const ref_conv *c, bool bias) {
 }
 
 static heddle_status plan_conv(k_node *n, heddle_error *err) {
+  if (!k_is_float32(n)) return k_plan_general(n, err);
   ref_op op = {0};
   const bool bias = n->ref.in[2] != NULL;
   heddle_status s = ref_plan_conv(&n->ref, &op, err);
@@ -240,9 +243,9 @@ static heddle_status plan_conv_transpose(k_node *n, heddle_error *err) {
 }
 
 const k_entry k_contract_table[] = {
-    {"Conv", HEDDLE__TYPES_F32, plan_conv},
-    {"ConvTranspose", HEDDLE__TYPES_F32, plan_conv_transpose},
-    {"Gemm", HEDDLE__TYPES_F32, plan_gemm},
-    {"MatMul", HEDDLE__TYPES_F32, plan_matmul},
+    {"Conv", HEDDLE__TYPES_NUMBERS, plan_conv},
+    {"ConvTranspose", K_TYPES_WIDENED, plan_conv_transpose},
+    {"Gemm", HEDDLE__TYPES_NUMBERS, plan_gemm},
+    {"MatMul", HEDDLE__TYPES_NUMBERS, plan_matmul},
     {0},
 };

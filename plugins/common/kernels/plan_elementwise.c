@@ -1,6 +1,7 @@
 /* Elementwise operators: the kernels same, flat and walk of elementwise.cl, for each combination of expression and types a
  * program of its own. What data movement shares with them is k_walk_add. */
 #include "plan_elementwise.h"
+#include "plan_portable.h"
 
 #include "plugins/common/ref/types.h"
 #include "plugins/common/scalar.h"
@@ -9,9 +10,11 @@ static heddle_status plan_scalar(k_node *n, heddle_error *err);
 static heddle_status plan_clip(k_node *n, heddle_error *err);
 static heddle_status plan_where(k_node *n, heddle_error *err);
 static heddle_status plan_cast(k_node *n, heddle_error *err);
+static heddle_status plan_cast_like(k_node *n, heddle_error *err);
 
 const k_entry k_elementwise_table[] = {
     {"Cast", HEDDLE__TYPES_ALL, plan_cast},
+    {"CastLike", HEDDLE__TYPES_ALL, plan_cast_like},
     {"Clip", HEDDLE__TYPES_NUMBERS, plan_clip},
     {"Where", HEDDLE__TYPES_BYTES, plan_where},
     {0},
@@ -386,24 +389,31 @@ static heddle_status plan_where(k_node *n, heddle_error *err) {
   return s == HEDDLE_OK ? k_walk_add(n, &w, err) : s;
 }
 
-static heddle_status plan_cast(k_node *n, heddle_error *err) {
+/* float64 to float16 or bfloat16, which by way of float32 would be rounded twice. */
+static heddle_status narrow(k_node *n, heddle_error *err) {
+  k_general p = {0};
+  uint64_t count = 0;
+  value_count(n->ref.out, &count);
+  p.count = (int64_t)count;
+  const bool brain = n->ref.out->dtype.code == HEDDLE_DTYPE_BFLOAT;
+  const k_launch how = {.text = "products",
+                        .name = "narrow",
+                        .n_types = 2,
+                        .types = {K_ELEMENT_F64, brain ? K_ELEMENT_BF16 : K_ELEMENT_F16},
+                        .items = count};
+  return k_launch_add(n, &how, &p, sizeof p, 2, (uint32_t[]){k_input(n, 0), k_output(n, 0)}, err);
+}
+
+static heddle_status cast_to_result(k_node *n, heddle_error *err) {
   k_walk_plan w;
   const heddle_pvalue *x = n->ref.in[0], *y = n->ref.out;
-  char name[DTYPE_NAME_BYTES];
-  int64_t to = 0;
   heddle_status s = check_dims(n, err);
-  if (s == HEDDLE_OK) s = attr_int(n->ref.node, "to", 0, &to, err);
   if (s != HEDDLE_OK) return s;
   if (k_scalar_word(n, x->dtype) == NULL) return k_refuse_type(n, x->dtype, err);
   if (k_scalar_word(n, y->dtype) == NULL) return k_refuse_type(n, y->dtype, err);
-  if (y->dtype.bits == 16 && is_real(y->dtype) ? to != (y->dtype.code == HEDDLE_DTYPE_FLOAT ? 10 : 16)
-                                               : ref_type_of_onnx(to) != ref_type_of(y->dtype))
-    return ref_refuse(&n->ref, err, "it does not cast to %s", dtype_name(y->dtype, name));
-  if (x->dtype.bits == 64 && is_real(x->dtype) && y->dtype.bits == 16 && is_real(y->dtype))
-    return ref_refuse(&n->ref, err, "it does not cast float64 to %s, which would be rounded twice",
-                      dtype_name(y->dtype, name));
   if (!shape_equal(x, y)) return ref_refuse_shape(&n->ref, err);
   if (dtype_equal(x->dtype, y->dtype)) return k_plan_copy(n, err);
+  if (x->dtype.bits == 64 && is_real(x->dtype) && y->dtype.bits == 16 && is_real(y->dtype)) return narrow(n, err);
   k_walk_init(&w, y);
   w.word = y->dtype.code == HEDDLE_DTYPE_BOOL        ? "CAST_BOOL"
            : x->dtype.code == HEDDLE_DTYPE_BOOL      ? "CAST_TRUTH"
@@ -417,4 +427,22 @@ static heddle_status plan_cast(k_node *n, heddle_error *err) {
   s = set_operand(n, &w, 0, x, k_input(n, 0), err);
   allow_in_place(n, 0);
   return s == HEDDLE_OK ? k_walk_add(n, &w, err) : s;
+}
+
+static heddle_status plan_cast(k_node *n, heddle_error *err) {
+  const heddle_dtype type = n->ref.out->dtype;
+  char name[DTYPE_NAME_BYTES];
+  int64_t to = 0;
+  heddle_status s = attr_int(n->ref.node, "to", 0, &to, err);
+  if (s != HEDDLE_OK) return s;
+  if (type.bits == 16 && is_real(type) ? to != (type.code == HEDDLE_DTYPE_FLOAT ? 10 : 16)
+                                       : ref_type_of_onnx(to) != ref_type_of(type))
+    return ref_refuse(&n->ref, err, "it does not cast to %s", dtype_name(type, name));
+  return cast_to_result(n, err);
+}
+
+static heddle_status plan_cast_like(k_node *n, heddle_error *err) {
+  if (!dtype_equal(n->ref.out->dtype, n->ref.in[1]->dtype))
+    return ref_refuse(&n->ref, err, "its result is of another type than operand 1");
+  return cast_to_result(n, err);
 }

@@ -93,9 +93,9 @@ static heddle_status plan_lrn(k_node *n, heddle_error *err) {
 }
 
 const k_entry k_norm_table[] = {
-    {"BatchNormalization", HEDDLE__TYPES_F32, plan_batch_norm},
-    {"InstanceNormalization", HEDDLE__TYPES_F32, plan_instance_norm},
-    {"LRN", HEDDLE__TYPES_F32, plan_lrn},
-    {"LayerNormalization", HEDDLE__TYPES_F32, plan_layer_norm},
+    {"BatchNormalization", K_TYPES_WIDENED, plan_batch_norm},
+    {"InstanceNormalization", K_TYPES_WIDENED, plan_instance_norm},
+    {"LRN", K_TYPES_WIDENED, plan_lrn},
+    {"LayerNormalization", K_TYPES_WIDENED, plan_layer_norm},
     {0},
 };

@@ -19,9 +19,13 @@ typedef struct k_node {
 
 typedef heddle_status (*k_plan_fn)(k_node *n, heddle_error *err);
 
+/* The plan knows float32 only of the floating-point types: float16 and bfloat16 go through it in the workspace. */
+#define K_WIDENS UINT32_C(0x80000000)
+#define K_TYPES_WIDENED (K_WIDENS | HEDDLE__TYPES_NARROW_REAL)
+
 struct k_entry {
   const char *op;
-  uint32_t types; /* a set of HEDDLE__TYPE */
+  uint32_t types; /* a set of HEDDLE__TYPE, and K_WIDENS */
   k_plan_fn plan;
 };
 
@@ -29,11 +33,22 @@ struct k_entry {
 extern const k_entry k_elementwise_table[], k_contract_table[], k_shape_table[];
 extern const k_entry k_pick_table[], k_along_table[], k_fill_table[], k_resize_table[];
 extern const k_entry k_rows_table[], k_norm_table[], k_pool_table[];
-extern const k_entry k_select_table[], k_lines_table[], k_losses_table[];
+extern const k_entry k_select_table[], k_lines_table[], k_losses_table[], k_general_table[];
+extern const k_entry k_attention_table[], k_signal_table[], k_products_table[], k_recurrent_table[];
 extern const k_entry k_own_table[]; /* domain "heddle" */
+
+/* Operators of one general kernel (plan_general.h), and MaxPool; here for those whose float32 has kernels of its own. */
+heddle_status k_plan_general(k_node *n, heddle_error *err);
+heddle_status k_plan_max_pool_any(k_node *n, heddle_error *err);
+static inline bool k_is_float32(const k_node *n) {
+  return dtype_is(n->ref.in[0]->dtype, HEDDLE_DTYPE_FLOAT, 32);
+}
 
 /* The entry of an operator that has a scalar expression (operators/operators.h), NULL for others. */
 const k_entry *k_scalar_entry(bool own, const char *op);
+
+/* A node of float16 or bfloat16 by the plan of the same node of float32. widened is set where it has such values. */
+heddle_status k_plan_widened(k_node *n, bool *widened, heddle_error *err);
 
 /* FusedElementwise, and regions of several nodes. */
 heddle_status k_plan_fused(k_node *n, heddle_error *err);

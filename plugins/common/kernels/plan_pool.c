@@ -28,6 +28,7 @@ static void set_pool(k_node *n, const ref_pool *f, uint64_t results, k_step *ste
 }
 
 static heddle_status plan_average_pool(k_node *n, heddle_error *err) {
+  if (!k_is_float32(n)) return k_plan_general(n, err);
   ref_op op = {0};
   uint64_t results = 0;
   k_step *step = NULL;
@@ -42,6 +43,7 @@ static heddle_status plan_average_pool(k_node *n, heddle_error *err) {
 
 /* With its second result, the places of the maxima, by a kernel of its own. */
 static heddle_status plan_max_pool(k_node *n, heddle_error *err) {
+  if (!k_is_float32(n)) return k_plan_max_pool_any(n, err);
   const bool where = node_output(n->ref.region, n->ref.node, 1) != NULL;
   ref_op op;
   uint64_t results = 0;
@@ -64,7 +66,7 @@ static heddle_status plan_max_pool(k_node *n, heddle_error *err) {
 }
 
 const k_entry k_pool_table[] = {
-    {"AveragePool", HEDDLE__TYPES_F32, plan_average_pool},
-    {"MaxPool", HEDDLE__TYPES_F32, plan_max_pool},
+    {"AveragePool", HEDDLE__TYPES_REAL, plan_average_pool},
+    {"MaxPool", HEDDLE__TYPES_NUMBERS, plan_max_pool},
     {0},
 };

@@ -88,6 +88,6 @@ static heddle_status plan_resize(k_node *n, heddle_error *err) {
 }
 
 const k_entry k_resize_table[] = {
-    {"Resize", HEDDLE__TYPES_F32, plan_resize},
+    {"Resize", K_TYPES_WIDENED, plan_resize},
     {0},
 };

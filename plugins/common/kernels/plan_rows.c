@@ -135,8 +135,8 @@ static heddle_status plan_global_pool(k_node *n, heddle_error *err) {
 }
 
 const k_entry k_rows_table[] = {
-    {"GlobalAveragePool", HEDDLE__TYPES_F32, plan_global_pool},
-    {"GlobalMaxPool", HEDDLE__TYPES_F32, plan_global_pool},
+    {"GlobalAveragePool", K_TYPES_WIDENED, plan_global_pool},
+    {"GlobalMaxPool", K_TYPES_WIDENED, plan_global_pool},
     {"LogSoftmax", HEDDLE__TYPES_NARROW_REAL, plan_softmax},
     {"ReduceMax", HEDDLE__TYPES_ALL, plan_reduce},
     {"ReduceMean", HEDDLE__TYPES_NUMBERS & ~HEDDLE__TYPE(U64), plan_reduce},

@@ -20,7 +20,7 @@
  * names. Helper functions have parameters by value, with DEVICE before the type. A struct of parameters has at most 32 words,
  * counting every member as one.
  *
- * EXP, LOG and POWER are of float, and need K_MATH to be defined before the include; RINT, ABS, sqrt and floor
+ * EXP, LOG, POWER, TANH, EXPM1 and LOG1P are of float, and need K_MATH to be defined before the include; RINT, ABS, sqrt and floor
  * are of float64 too. IS_NAN(T0, v) is of floating-point types.
  *
  * A line "//! NAME: f32 f16; w1 w2" says which variants of a kernel the plugin vulkan has: of T0, and of T1. */
@@ -44,6 +44,9 @@
 #define EXP(x) k_exp(x)
 #define LOG(x) k_log(x)
 #define POWER(x, y) k_pow(x, y)
+#define TANH(x) k_tanh(x)
+#define EXPM1(x) k_expm1(x)
+#define LOG1P(x) k_log1p(x)
 #endif
 #ifndef K_INFINITY
 #define K_INFINITY uintBitsToFloat(0x7f800000u)
@@ -73,6 +76,27 @@
 #define KERNEL_4_1(name, params, t0, x0, t1, x1, t2, x2, t3, x3, ty, y) \
   K_PARAMS(params) K_OPERAND(1, t0, x0) K_OPERAND(2, t1, x1) K_OPERAND(3, t2, x2) K_OPERAND(4, t3, x3) \
   K_RESULT(5, ty, y) void main()
+#define KERNEL_5_1(name, params, t0, x0, t1, x1, t2, x2, t3, x3, t4, x4, ty, y) \
+  K_PARAMS(params) K_OPERAND(1, t0, x0) K_OPERAND(2, t1, x1) K_OPERAND(3, t2, x2) K_OPERAND(4, t3, x3) K_OPERAND(5, t4, x4) \
+  K_RESULT(6, ty, y) void main()
+#define KERNEL_6_1(name, params, t0, x0, t1, x1, t2, x2, t3, x3, t4, x4, t5, x5, ty, y) \
+  K_PARAMS(params) K_OPERAND(1, t0, x0) K_OPERAND(2, t1, x1) K_OPERAND(3, t2, x2) K_OPERAND(4, t3, x3) K_OPERAND(5, t4, x4) K_OPERAND(6, t5, x5) \
+  K_RESULT(7, ty, y) void main()
+#define KERNEL_7_1(name, params, t0, x0, t1, x1, t2, x2, t3, x3, t4, x4, t5, x5, t6, x6, ty, y) \
+  K_PARAMS(params) K_OPERAND(1, t0, x0) K_OPERAND(2, t1, x1) K_OPERAND(3, t2, x2) K_OPERAND(4, t3, x3) K_OPERAND(5, t4, x4) K_OPERAND(6, t5, x5) K_OPERAND(7, t6, x6) \
+  K_RESULT(8, ty, y) void main()
+#define KERNEL_8_1(name, params, t0, x0, t1, x1, t2, x2, t3, x3, t4, x4, t5, x5, t6, x6, t7, x7, ty, y) \
+  K_PARAMS(params) K_OPERAND(1, t0, x0) K_OPERAND(2, t1, x1) K_OPERAND(3, t2, x2) K_OPERAND(4, t3, x3) K_OPERAND(5, t4, x4) K_OPERAND(6, t5, x5) K_OPERAND(7, t6, x6) K_OPERAND(8, t7, x7) \
+  K_RESULT(9, ty, y) void main()
+#define KERNEL_9_1(name, params, t0, x0, t1, x1, t2, x2, t3, x3, t4, x4, t5, x5, t6, x6, t7, x7, t8, x8, ty, y) \
+  K_PARAMS(params) K_OPERAND(1, t0, x0) K_OPERAND(2, t1, x1) K_OPERAND(3, t2, x2) K_OPERAND(4, t3, x3) K_OPERAND(5, t4, x4) K_OPERAND(6, t5, x5) K_OPERAND(7, t6, x6) K_OPERAND(8, t7, x7) K_OPERAND(9, t8, x8) \
+  K_RESULT(10, ty, y) void main()
+#define KERNEL_10_1(name, params, t0, x0, t1, x1, t2, x2, t3, x3, t4, x4, t5, x5, t6, x6, t7, x7, t8, x8, t9, x9, ty, y) \
+  K_PARAMS(params) K_OPERAND(1, t0, x0) K_OPERAND(2, t1, x1) K_OPERAND(3, t2, x2) K_OPERAND(4, t3, x3) K_OPERAND(5, t4, x4) K_OPERAND(6, t5, x5) K_OPERAND(7, t6, x6) K_OPERAND(8, t7, x7) K_OPERAND(9, t8, x8) K_OPERAND(10, t9, x9) \
+  K_RESULT(11, ty, y) void main()
+#define KERNEL_7_2(name, params, t0, x0, t1, x1, t2, x2, t3, x3, t4, x4, t5, x5, t6, x6, ty, y, tz, z) \
+  K_PARAMS(params) K_OPERAND(1, t0, x0) K_OPERAND(2, t1, x1) K_OPERAND(3, t2, x2) K_OPERAND(4, t3, x3) K_OPERAND(5, t4, x4) K_OPERAND(6, t5, x5) K_OPERAND(7, t6, x6) \
+  K_RESULT(8, ty, y) K_RESULT(9, tz, z) void main()
 #define K_EACH(i, count) \
   const int i = int(k_item()); \
   if (uint(i) >= uint(count)) return
@@ -101,6 +125,9 @@
 #define EXP(x) exp(x)
 #define LOG(x) log(x)
 #define POWER(x, y) pow(x, y)
+#define TANH(x) tanh(x)
+#define EXPM1(x) expm1(x)
+#define LOG1P(x) log1p(x)
 #define RINT(x) rint(x)
 #define ABS(x) fabs(x)
 #define KERNEL_1_1(name, params, t0, x0, ty, y) KERNEL void name(params p, GLOBAL const K_S(t0) *x0, GLOBAL K_S(ty) *y)
@@ -112,6 +139,27 @@
 #define KERNEL_4_1(name, params, t0, x0, t1, x1, t2, x2, t3, x3, ty, y) \
   KERNEL void name(params p, GLOBAL const K_S(t0) *x0, GLOBAL const K_S(t1) *x1, GLOBAL const K_S(t2) *x2, \
                    GLOBAL const K_S(t3) *x3, GLOBAL K_S(ty) *y)
+#define KERNEL_5_1(name, params, t0, x0, t1, x1, t2, x2, t3, x3, t4, x4, ty, y) \
+  KERNEL void name(params p, GLOBAL const K_S(t0) *x0, GLOBAL const K_S(t1) *x1, GLOBAL const K_S(t2) *x2, GLOBAL const K_S(t3) *x3, GLOBAL const K_S(t4) *x4, \
+                   GLOBAL K_S(ty) *y)
+#define KERNEL_6_1(name, params, t0, x0, t1, x1, t2, x2, t3, x3, t4, x4, t5, x5, ty, y) \
+  KERNEL void name(params p, GLOBAL const K_S(t0) *x0, GLOBAL const K_S(t1) *x1, GLOBAL const K_S(t2) *x2, GLOBAL const K_S(t3) *x3, GLOBAL const K_S(t4) *x4, GLOBAL const K_S(t5) *x5, \
+                   GLOBAL K_S(ty) *y)
+#define KERNEL_7_1(name, params, t0, x0, t1, x1, t2, x2, t3, x3, t4, x4, t5, x5, t6, x6, ty, y) \
+  KERNEL void name(params p, GLOBAL const K_S(t0) *x0, GLOBAL const K_S(t1) *x1, GLOBAL const K_S(t2) *x2, GLOBAL const K_S(t3) *x3, GLOBAL const K_S(t4) *x4, GLOBAL const K_S(t5) *x5, GLOBAL const K_S(t6) *x6, \
+                   GLOBAL K_S(ty) *y)
+#define KERNEL_8_1(name, params, t0, x0, t1, x1, t2, x2, t3, x3, t4, x4, t5, x5, t6, x6, t7, x7, ty, y) \
+  KERNEL void name(params p, GLOBAL const K_S(t0) *x0, GLOBAL const K_S(t1) *x1, GLOBAL const K_S(t2) *x2, GLOBAL const K_S(t3) *x3, GLOBAL const K_S(t4) *x4, GLOBAL const K_S(t5) *x5, GLOBAL const K_S(t6) *x6, GLOBAL const K_S(t7) *x7, \
+                   GLOBAL K_S(ty) *y)
+#define KERNEL_9_1(name, params, t0, x0, t1, x1, t2, x2, t3, x3, t4, x4, t5, x5, t6, x6, t7, x7, t8, x8, ty, y) \
+  KERNEL void name(params p, GLOBAL const K_S(t0) *x0, GLOBAL const K_S(t1) *x1, GLOBAL const K_S(t2) *x2, GLOBAL const K_S(t3) *x3, GLOBAL const K_S(t4) *x4, GLOBAL const K_S(t5) *x5, GLOBAL const K_S(t6) *x6, GLOBAL const K_S(t7) *x7, GLOBAL const K_S(t8) *x8, \
+                   GLOBAL K_S(ty) *y)
+#define KERNEL_10_1(name, params, t0, x0, t1, x1, t2, x2, t3, x3, t4, x4, t5, x5, t6, x6, t7, x7, t8, x8, t9, x9, ty, y) \
+  KERNEL void name(params p, GLOBAL const K_S(t0) *x0, GLOBAL const K_S(t1) *x1, GLOBAL const K_S(t2) *x2, GLOBAL const K_S(t3) *x3, GLOBAL const K_S(t4) *x4, GLOBAL const K_S(t5) *x5, GLOBAL const K_S(t6) *x6, GLOBAL const K_S(t7) *x7, GLOBAL const K_S(t8) *x8, GLOBAL const K_S(t9) *x9, \
+                   GLOBAL K_S(ty) *y)
+#define KERNEL_7_2(name, params, t0, x0, t1, x1, t2, x2, t3, x3, t4, x4, t5, x5, t6, x6, ty, y, tz, z) \
+  KERNEL void name(params p, GLOBAL const K_S(t0) *x0, GLOBAL const K_S(t1) *x1, GLOBAL const K_S(t2) *x2, GLOBAL const K_S(t3) *x3, GLOBAL const K_S(t4) *x4, GLOBAL const K_S(t5) *x5, GLOBAL const K_S(t6) *x6, \
+                   GLOBAL K_S(ty) *y, GLOBAL K_S(tz) *z)
 #define K_EACH(i, count) \
   const IDX i = K_GLOBAL_ID; \
   if (i >= CAST(IDX, count)) return
@@ -201,6 +249,24 @@
     sum##_rest = k_left - k_left == CAST(K_C(t), 0) ? k_left : CAST(K_C(t), 0); \
     sum = k_all; \
   } while (false)
+
+/* Integers and numbers of a table g (k_general), and dimensions of operand and result k; -1: how many, -2: elements. */
+#define G(k) AT(g[k])
+#define G_NUMBER(t, k) \
+  (CAST(K_C(t), K_FLOAT(CAST(uint, g[K_G_NUMBERS + 2 * (k)]))) + CAST(K_C(t), K_FLOAT(CAST(uint, g[K_G_NUMBERS + 2 * (k) + 1]))))
+#define G_IN(k, d) AT(g[K_G_IN + K_G_VALUE * (k) + 2 + (d)])
+#define G_OUT(k, d) AT(g[K_G_OUT + K_G_VALUE * (k) + 2 + (d)])
+#define HAS(k) ((CAST(int, p.has) >> (k) & 1) != 0)
+#define WANTS(k) HAS(16 + (k))
+
+/* What sums of K_C(t) are kept as between kernels. */
+#define K_W_f32 f32
+#define K_W_f64 f64
+#define K_W_f16 f32
+#define K_W_bf16 f32
+#define K_W(t) K_PASTE(K_W_, t)
+#define ROUND(t, x) GET(t, PUT(t, x))
+#define NUM(x) CAST(K_C(T0), x)
 
 /* Element i of dimensions [first, last) of p.size, of which p.step has the steps: its offset, added to at. */
 #define K_PLACE(at, i, first, last) \

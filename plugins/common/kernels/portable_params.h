@@ -24,4 +24,21 @@ K_STRUCT(k_loss, K_I64 count; K_I64 n; K_I64 inner; K_I64 mode; K_I64 wide; K_I6
 /* mode: several scales; block: places of one of blocks, 0 where each place has its own. */
 K_STRUCT(k_quantize, K_I64 count; K_I64 n; K_I64 inner; K_I64 mode; K_I64 block; K_I64 blocks; K_I64 least; K_I64 most;)
 
+/* Any operator whose geometry is in a table (plan_general.h) as the general reference kernel's setup leaves it. has: bit k,
+ * operand k is there; bit 16 + k, result k is wanted. */
+K_STRUCT(k_general, K_I64 count; K_I64 has; K_I64 mode; K_I64 step;)
+
+/* DFT and STFT: see signal.cl. */
+K_STRUCT(k_signal, K_I64 count; K_I64 points; K_I64 size; K_I64 bins; K_I64 inner; K_I64 step; K_I64 frames;
+         K_I64 mode;)
+
+/* The table's 32-bit words: integers; numbers, each as two floats whose sum it is; for each operand and each result its
+ * dimensions, how many they are, and how many elements it has. */
+#define K_G_NUMBERS 40
+#define K_G_IN 72
+#define K_G_OUT 152
+#define K_G_VALUE 10
+#define K_G_WORDS 192
+#define K_G_MORE 64 /* behind them, for what a plan adds */
+
 #endif

@@ -217,3 +217,21 @@ KERNEL_2_1(tensor_scatter, k_select, T0, x0, T1, x1, T0, y) {
   y[(row * AT(p.axis) + AT(at)) * AT(p.inner) + i % AT(p.inner)] = x0[i];
 }
 #endif
+
+//! crop_pad: w1 w2 w4 w8
+#ifdef K_crop_pad
+/* CenterCropPad. g: from number 8 on, how far the operand begins behind the result, or before it. */
+KERNEL_2_1(crop_pad, k_general, T0, x0, i32, g, T0, y) {
+  K_EACH(i, p.count);
+  IDX at = 0, step = 1, left = i;
+  bool inside = true;
+  for (int d = CAST(int, G_OUT(0, -1)) - 1; d >= 0; d--) {
+    const IDX place = left % G_OUT(0, d) - G(8 + d);
+    inside = inside && place >= 0 && place < G_IN(0, d);
+    at += place * step;
+    step *= G_IN(0, d);
+    left /= G_OUT(0, d);
+  }
+  y[i] = inside ? x0[at] : CAST(K_S(T0), 0);
+}
+#endif

@@ -2,13 +2,7 @@
  * ref/ runs there, and results are rounded once. */
 #include "more.h"
 
-enum { VALUES = 24, ALIGN = 64 };
-
-/* The region with float32 in place of the halves. */
-typedef struct widened {
-  heddle_pregion region;
-  heddle_pvalue values[VALUES];
-} widened;
+enum { ALIGN = 64 };
 
 typedef struct half_value {
   uint64_t count, offset; /* elements; where its float32 lie in the scratch memory */
@@ -23,16 +17,16 @@ typedef struct half_op {
   ref_op inner; /* and then its tail */
 } half_op;
 
-static bool is_half(heddle_dtype d) {
+bool more_is_half(heddle_dtype d) {
   return more_type_of(d) == MORE_TYPE_F16 || more_type_of(d) == MORE_TYPE_BF16;
 }
 
-static bool widen(const heddle_pregion *region, widened *w) {
+bool more_widen(const heddle_pregion *region, more_widened *w) {
   bool any = false;
-  if (region->values.count > VALUES || region->n_inputs > MORE_IN || region->n_outputs > MORE_OUT) return false;
+  if (region->values.count > MORE_WIDENED || region->n_inputs > MORE_IN || region->n_outputs > MORE_OUT) return false;
   for (uint64_t i = 0; i < region->values.count; i++) {
     w->values[i] = *region_value(region, (int64_t)i);
-    if (!is_half(w->values[i].dtype)) continue;
+    if (!more_is_half(w->values[i].dtype)) continue;
     any = true;
     w->values[i].dtype = more_dtype(REF_TYPE_F32);
     w->values[i].data = NULL;
@@ -45,7 +39,7 @@ static bool widen(const heddle_pregion *region, widened *w) {
 
 static void note(const heddle_pvalue *v, uint32_t slot, half_value *to, uint64_t *bytes) {
   *to = (half_value){.slot = slot, .type = REF_TYPE_NONE};
-  if (v == NULL || !is_half(v->dtype) || !value_count(v, &to->count)) return;
+  if (v == NULL || !more_is_half(v->dtype) || !value_count(v, &to->count)) return;
   to->type = (uint8_t)more_type_of(v->dtype);
   to->offset = *bytes;
   *bytes += (to->count * sizeof(float) + ALIGN - 1) / ALIGN * ALIGN;
@@ -94,10 +88,10 @@ static void run(const ref_op *op, void *const *inputs, void *const *outputs, voi
 
 static void fill(const ref_node *n, ref_op *op) {
   half_op *h = ref_tail(op);
-  widened w;
+  more_widened w;
   ref_node inner;
   const ref_entry *entry;
-  widen(n->region, &w);
+  more_widen(n->region, &w);
   describe(n->region, h);
   if (ref_plan_region(&w.region, &inner, &h->inner, &entry, NULL) != HEDDLE_OK) return;
   h->inner.host = op->host;
@@ -107,12 +101,12 @@ static void fill(const ref_node *n, ref_op *op) {
 heddle_status more_plan_half(const heddle_pregion *region, ref_node *n, ref_op *op, const ref_entry **out_entry,
                              heddle_error *err) {
   static const ref_entry entry = {.fill = fill};
-  widened w;
+  more_widened w;
   ref_node inner;
   ref_op planned;
   half_op h;
   const ref_entry *of_inner = NULL;
-  if (!widen(region, &w)) return HEDDLE_EUNSUPPORTED;
+  if (!more_widen(region, &w)) return HEDDLE_EUNSUPPORTED;
   heddle_status s = ref_plan_region(&w.region, &inner, &planned, &of_inner, err);
   if (s != HEDDLE_OK) return s;
   const uint64_t bytes = describe(region, &h);

@@ -98,6 +98,15 @@ static inline bool more_ok(const more_plan *p) {
 heddle_status more_plan_node(const ref_node *n, more_op *m, int32_t *needs, bool *known, heddle_error *err);
 
 /* half.c: a node of float16 or bfloat16 that ref/ takes with float32 in their place. */
+/* The region with float32 in place of float16 and bfloat16, whose bytes are then not known; false where there are none. */
+enum { MORE_WIDENED = 24 };
+typedef struct more_widened {
+  heddle_pregion region;
+  heddle_pvalue values[MORE_WIDENED];
+} more_widened;
+bool more_is_half(heddle_dtype d);
+bool more_widen(const heddle_pregion *region, more_widened *w);
+
 heddle_status more_plan_half(const heddle_pregion *region, ref_node *n, ref_op *op, const ref_entry **entry,
                              heddle_error *err);
 

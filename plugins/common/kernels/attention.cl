@@ -1,0 +1,194 @@
+/* Attention and RotaryEmbedding. The table g has what more_setup_attention and more_setup_rotary
+ * (plugins/common/more/attention.c) leave. Steps round as the operands' type does. */
+#define K_MATH
+#include "portable.cl"
+
+#define Q_HEADS G(1)
+#define KV_HEADS G(2)
+#define Q_LEN G(3)
+#define KV_LEN G(4)
+#define PAST G(5)
+#define SIZE G(6)
+#define V_SIZE G(7)
+#define FLAT (g[8] != 0)
+
+/* Where element e of head h at place t of an operand lies, of heads heads, n long, size wide. */
+#define OF_HEAD(b, h, t, e, heads, n, size) \
+  (FLAT ? (((b) * (n) + (t)) * (heads) + (h)) * (size) + (e) : (((b) * (heads) + (h)) * (n) + (t)) * (size) + (e))
+
+/* Key or value j: of the past, else of now. */
+#define CACHED(now, past, b, h, j, e, size) \
+  ((j) < PAST ? GET(T0, past[(((b) * KV_HEADS + (h)) * PAST + (j)) * (size) + (e)]) \
+              : GET(T0, now[OF_HEAD(b, h, (j) - PAST, e, KV_HEADS, KV_LEN, size)]))
+
+/* A part of the softmax as softmax_precision has it, of whose type g[13] is the number in more/number.h. */
+#define INNER(x) (g[13] == 0 ? ROUND(T0, x) : g[13] == 32 ? ROUND(f16, x) : g[13] == 33 ? ROUND(bf16, x) : (x))
+
+#if defined(K_attention) || defined(K_attention_scores)
+/* Declares valid, how many keys there are, and at, the place of query t among them. lengths: int64 as pairs of words. */
+#define REACH(b, t) \
+  IDX valid = total, at = (t) + PAST; \
+  if (HAS(6)) { \
+    const int high = x6[2 * (b) + 1]; \
+    const uint low = CAST(uint, x6[2 * (b)]); \
+    valid = high < 0 ? 0 : high > 0 || low > CAST(uint, total) ? total : AT(low); \
+    at = (t) + valid - Q_LEN; \
+  }
+
+#define MASKED(j) \
+  ((j) >= valid || (g[9] != 0 && (j) > at) || (g[11] >= 0 && at - (j) > G(11)) || (g[12] >= 0 && (j) - at > G(12)))
+
+/* Declares add, the mask at key j and what reaches no key. */
+#define BIAS(b, h, t, j) \
+  float add = MASKED(j) ? -K_INFINITY : 0.0f; \
+  if (HAS(3)) { \
+    const int dims = CAST(int, G_IN(3, -1)); \
+    const IDX last = G_IN(3, dims - 1); \
+    if ((j) >= last && last != 1) { \
+      add = -K_INFINITY; \
+    } else { \
+      IDX where = 0; \
+      for (int d = 0; d < dims; d++) { \
+        const int k = 4 - dims + d; \
+        const IDX n = G_IN(3, d), place = k == 0 ? (b) : k == 1 ? (h) : k == 2 ? (t) : (j); \
+        where = where * n + (n == 1 ? 0 : place); \
+      } \
+      MASK_AT(where) \
+    } \
+  }
+#ifdef T1_REAL
+#define MASK_AT(where) add += GET(T1, x3[where]);
+#else
+#define MASK_AT(where) if (GET(T1, x3[where]) == 0u) add = -K_INFINITY;
+#endif
+
+/* Declares product, of query t and key j, and score, what the softmax takes of it, before the bias. */
+#define SCORE(b, h, kv, t, j) \
+  K_SUM(T0, dot); \
+  for (IDX e = 0; e < SIZE; e++) { \
+    const float q = ROUND(T0, GET(T0, x0[OF_HEAD(b, h, t, e, Q_HEADS, Q_LEN, SIZE)]) * scale); \
+    K_SUM_ADD(T0, dot, q * ROUND(T0, CACHED(x1, x4, b, kv, j, e, SIZE) * scale)); \
+  } \
+  const float product = ROUND(T0, dot - dot_rest); \
+  const float score = softcap > 0.0f ? softcap * TANH(product / softcap) : product;
+
+/* Declares most, the greatest score, sum, of the exponentials, and bound, the greatest bias, of query t. */
+#define SOFTMAX(b, h, kv, t) \
+  float most = -K_INFINITY, bound = -K_INFINITY, sum = 0.0f; \
+  for (IDX j = 0; j < total; j++) { \
+    BIAS(b, h, t, j) \
+    SCORE(b, h, kv, t, j) \
+    const float v = ROUND(T0, score + add); \
+    bound = add > bound ? add : bound; \
+    if (v > most) { \
+      sum = sum * EXP(most - v) + 1.0f; \
+      most = v; \
+    } else { \
+      sum += v == most ? (v - v == 0.0f ? 1.0f : 0.0f) : EXP(v - most); \
+    } \
+  }
+#endif
+
+//! attention: f32; b8 f32
+//! attention: f16; b8 f16
+//! attention: bf16; b8 bf16
+#ifdef K_attention
+/* An item has up to mode elements of a row of the result. */
+KERNEL_8_1(attention, k_general, T0, x0, T0, x1, T0, x2, T1, x3, T0, x4, T0, x5, i32, x6, i32, g, T0, y) {
+  K_EACH(u, p.count);
+  const IDX pieces = AT(p.step), piece = u % pieces, row = u / pieces;
+  const IDX total = PAST + KV_LEN, t = row % Q_LEN, h = row / Q_LEN % Q_HEADS, b = row / Q_LEN / Q_HEADS;
+  const IDX kv = h / (Q_HEADS / KV_HEADS), from = piece * 4;
+  const float scale = G_NUMBER(f32, 0), softcap = G_NUMBER(f32, 1);
+  K_SUM(T0, all0);
+  K_SUM(T0, all1);
+  K_SUM(T0, all2);
+  K_SUM(T0, all3);
+  REACH(b, t)
+  SOFTMAX(b, h, kv, t)
+  for (IDX j = 0; bound != -K_INFINITY && j < total; j++) {
+    BIAS(b, h, t, j)
+    SCORE(b, h, kv, t, j)
+    const float part = ROUND(T0, INNER(EXP(ROUND(T0, score + add) - most)) / sum);
+    if (part != 0.0f) {
+      K_SUM_ADD(T0, all0, part * CACHED(x2, x5, b, kv, j, from, V_SIZE));
+      if (from + 1 < V_SIZE) K_SUM_ADD(T0, all1, part * CACHED(x2, x5, b, kv, j, from + 1, V_SIZE));
+      if (from + 2 < V_SIZE) K_SUM_ADD(T0, all2, part * CACHED(x2, x5, b, kv, j, from + 2, V_SIZE));
+      if (from + 3 < V_SIZE) K_SUM_ADD(T0, all3, part * CACHED(x2, x5, b, kv, j, from + 3, V_SIZE));
+    }
+  }
+  const IDX to = OF_HEAD(b, h, t, from, Q_HEADS, Q_LEN, V_SIZE);
+  y[to] = PUT(T0, all0 - all0_rest);
+  if (from + 1 < V_SIZE) y[to + 1] = PUT(T0, all1 - all1_rest);
+  if (from + 2 < V_SIZE) y[to + 2] = PUT(T0, all2 - all2_rest);
+  if (from + 3 < V_SIZE) y[to + 3] = PUT(T0, all3 - all3_rest);
+}
+#endif
+
+//! attention_scores: f32; b8 f32
+//! attention_scores: f16; b8 f16
+//! attention_scores: bf16; b8 bf16
+#ifdef K_attention_scores
+/* mode: 0 the product, 1 behind softcap, 2 with the mask, 3 the softmax. An item has a row of them for 3, else one. */
+KERNEL_8_1(attention_scores, k_general, T0, x0, T0, x1, T0, x2, T1, x3, T0, x4, T0, x5, i32, x6, i32, g, T0, y) {
+  K_EACH(u, p.count);
+  const IDX total = PAST + KV_LEN, row = p.mode == 3 ? u : u / total;
+  const IDX t = row % Q_LEN, h = row / Q_LEN % Q_HEADS, b = row / Q_LEN / Q_HEADS, kv = h / (Q_HEADS / KV_HEADS);
+  const float scale = G_NUMBER(f32, 0), softcap = G_NUMBER(f32, 1);
+  REACH(b, t)
+  if (p.mode != 3) {
+    const IDX j = u % total;
+    BIAS(b, h, t, j)
+    SCORE(b, h, kv, t, j)
+    y[u] = PUT(T0, p.mode == 0 ? product : p.mode == 1 ? score : score + add);
+  } else {
+    SOFTMAX(b, h, kv, t)
+    for (IDX j = 0; j < total; j++) {
+      BIAS(b, h, t, j)
+      SCORE(b, h, kv, t, j)
+      y[row * total + j] = PUT(T0, bound == -K_INFINITY ? 0.0f : INNER(EXP(ROUND(T0, score + add) - most)) / sum);
+    }
+  }
+}
+#endif
+
+//! attention_cache: w1 w2 w4 w8
+#ifdef K_attention_cache
+/* The keys (mode 6) or values (7) that there are now: x0 behind those of the past, x1. */
+KERNEL_3_1(attention_cache, k_general, T0, x0, T0, x1, i32, g, T0, y) {
+  K_EACH(u, p.count);
+  const IDX size = G(p.mode), total = PAST + KV_LEN, e = u % size, j = u / size % total;
+  const IDX h = u / size / total % KV_HEADS, b = u / size / total / KV_HEADS;
+  if (j < PAST) y[u] = x1[((b * KV_HEADS + h) * PAST + j) * size + e];
+  else y[u] = x0[OF_HEAD(b, h, j - PAST, e, KV_HEADS, KV_LEN, size)];
+}
+#endif
+
+//! rotary: f32 f64 f16 bf16
+#ifdef K_rotary
+/* Operand 3 has rows of the caches, int64 as pairs of words, or int32 where mode is 0. */
+KERNEL_5_1(rotary, k_general, T0, x0, T0, x1, T0, x2, i32, x3, i32, g, T0, y) {
+  K_EACH(at, p.count);
+  const IDX heads = G(0), n = G(1), width = G(2), half_of = G(3) / 2, u = at / width, e = at % width;
+  const IDX t = g[5] != 0 ? u % n : u / heads % n, b = u / heads / n;
+  IDX row = b * n + t;
+  bool known = half_of > 0;
+  if (HAS(3)) {
+    const int low = x3[p.mode != 0 ? 2 * row : row], high = p.mode != 0 ? x3[2 * row + 1] : low >> 31;
+    known = known && high == 0 && low >= 0;
+    row = AT(low);
+  }
+  known = known && row < G_IN(1, -2) / (half_of > 0 ? half_of : 1);
+  K_C(T0) v = GET(T0, x0[at]);
+  if (known && e < 2 * half_of) {
+    const bool pairs = g[4] != 0, second = pairs ? e % 2 != 0 : e >= half_of;
+    const IDX pair = pairs ? e / 2 : e % half_of, step = pairs ? 1 : half_of;
+    const K_C(T0) c = GET(T0, x1[row * half_of + pair]), s = GET(T0, x2[row * half_of + pair]);
+    const K_C(T0) other = GET(T0, x0[second ? at - step : at + step]);
+    K_PRECISE K_C(T0) own = c * v;
+    K_PRECISE K_C(T0) cross = s * other;
+    v = second ? ROUND(T0, cross) + ROUND(T0, own) : ROUND(T0, own) - ROUND(T0, cross);
+  }
+  y[at] = PUT(T0, v);
+}
+#endif
