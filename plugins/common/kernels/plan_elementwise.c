@@ -320,6 +320,12 @@ static heddle_status plan_scalar(k_node *n, heddle_error *err) {
   s = check_types(n, &like, err);
   if (s != HEDDLE_OK) return s;
   if (!out_is_broadcast(n)) return ref_refuse_shape(&n->ref, err);
+  if (count > 2 && n->ref.region->n_inputs < K_WORKSPACES && strcmp(like.word, "Sum") == 0 &&
+      more_is_half(n->ref.out->dtype)) { /* a sum is rounded once */
+    bool widened = false;
+    s = k_plan_widened(n, &widened, err);
+    if (s != HEDDLE_OK || widened) return s;
+  }
   if (strcmp(n->ref.node->op, "PRelu") == 0 && !shape_equal(n->ref.in[0], n->ref.out)) {
     return ref_refuse_shape(&n->ref, err);
   }
