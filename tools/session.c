@@ -9,6 +9,7 @@
 #include <time.h>
 #include <unistd.h>
 
+#include "heddle/plugin.h"
 #include "library.h"
 #include "made_up.h"
 #include "model_file.h"
@@ -311,9 +312,17 @@ static void *end_process(void *nothing) {
   _exit(FAILED);
 }
 
-/* After a time limit: work of a device that does not end holds up its release for seconds. Then the process ends without. */
-static void end_soon(void) {
+/* After a time limit: work of a device that does not end holds up its release for seconds. Then the process ends without.
+ * What runs on the calling thread is waited for. */
+static void end_soon(const session *s, const heddle_error *err) {
   pthread_t thread;
+  heddle_failure where = {.struct_size = sizeof where};
+  heddle_device_info info = {.struct_size = sizeof info};
+  heddle_device *device = NULL;
+  if (heddle_error_failure(err, &where) != HEDDLE_OK || where.device[0] == '\0' ||
+      heddle_context_find_device(s->ctx, where.device, &device, NULL) != HEDDLE_OK ||
+      heddle_device_get_info(device, &info, NULL) != HEDDLE_OK || (info.caps & HEDDLE_CAP_INLINE) != 0)
+    return;
   if (pthread_create(&thread, NULL, end_process, NULL) == 0) pthread_detach(thread);
 }
 
@@ -321,7 +330,7 @@ int session_run_failed(const session *s, heddle_status status, const heddle_erro
   if (status != HEDDLE_ETIMEOUT) return fail(s->command, err);
   const int failed =
       fail_text(s->command, "a run did not end within %g seconds and was cancelled: %s", s->o->timeout, err->text);
-  end_soon();
+  end_soon(s, err);
   heddle_executor_cancel(s->ex, NULL);
   return failed;
 }

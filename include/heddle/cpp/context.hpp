@@ -34,6 +34,11 @@ inline Status try_register_plugin(heddle_plugin_entry_fn entry) {
   return detail::status_of([&](heddle_error *err) { return heddle_plugin_register(entry, err); });
 }
 
+// The device type of the devices of a plugin that declares HEDDLE_DEVICE_EXT.
+inline std::int32_t plugin_device_type(const std::string &plugin) {
+  return heddle_plugin_device_type(plugin.c_str());
+}
+
 // Turns text from a file, a driver or a caller into one line without terminal control codes.
 inline std::string clean_text(const std::string &text) {
   std::string out(text.size() + 1, '\0');
