@@ -1,6 +1,7 @@
-/* bench/bench_partition.c: what it costs to hear a plugin's proposals, by the number of nodes. A chain of Relus on sim is
- * planned where the plugin wants each four as one (its own partition is replaced by one that only counts), and where it
- * wants nothing; one JSON object holds the nanoseconds of the pass in 15 interleaved rounds, and the edges followed. */
+/* bench/bench_partition.c: what it costs to collect a plugin's proposals, by the number of nodes. A chain of Relus on
+ * sim is planned where the plugin wants each four as one (its own partition is replaced by one that only counts), and
+ * where it wants nothing; one JSON object holds the nanoseconds of the pass in 15 interleaved rounds, and the edges
+ * followed. */
 #include <inttypes.h>
 #include <malloc.h>
 #include <stdio.h>

@@ -47,7 +47,7 @@ __attribute__((format(printf, 2, 3))) static void put(text *t, const char *forma
 
 /* ---- the graph */
 
-/* The last few values of a device and class, and whether somebody has read them. */
+/* The last few values of a device and class, and whether they have been read. */
 typedef struct recent {
   uint32_t nodes[WINDOW];
   bool read[WINDOW];
@@ -71,8 +71,8 @@ static void keep(generator *g, uint32_t device, uint32_t class, uint32_t node) {
   r->nodes[r->n++ % WINDOW] = node;
 }
 
-/* An operand for a node of this device: mostly a neighbour's, sometimes another device's; one that nobody has read yet
- * where there is one, so that few nodes are dead. Inputs are everybody's. */
+/* An operand for a node of this device: mostly a neighbour's, sometimes another device's; one that is not read yet
+ * where there is one, so that few nodes are dead. Inputs belong to all devices. */
 static uint32_t pick(generator *g, uint32_t device, uint32_t class) {
   uint32_t from = below(g, 100) < 20 ? (device + 1 + below(g, DEVICES - 1)) % DEVICES : device;
   recent *r = &g->values[from][class];

@@ -1,4 +1,4 @@
-/* bench/hand_onednn.h: networks as somebody would write them straight on oneDNN, in the layouts that it chooses. */
+/* bench/hand_onednn.h: networks as they would be written straight on oneDNN, in the layouts that it chooses. */
 #ifndef BENCH_HAND_ONEDNN_H
 #define BENCH_HAND_ONEDNN_H
 

@@ -116,7 +116,7 @@ void check_wait(check_process *const *p, size_t n, int ms);
 /* Ends the process and what it started. */
 void check_kill(check_process *p);
 
-/* runner.c: runs them all; report_* hear of each in the order of the list. */
+/* runner.c: runs them all; report_* get each in the order of the list. */
 int check_run(const check_options *o, check_list *list, FILE *out);
 /* Of a check that is over: whether it was asked for, or stands in the way of what was. */
 bool check_is_reported(const check *c);

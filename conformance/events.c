@@ -34,7 +34,7 @@ static void pair_free(kit *k, pair *p) {
   k->t.stream.close(p->b);
 }
 
-/* record, and the submit that the host owes before anybody waits. */
+/* record, and the submit that the host owes before anything waits. */
 static void record(kit *k, heddle_pevent *event, heddle_pstream *s) {
   kit_ok(k, k->t.event.record(event, s, &k->err), "event.record");
   kit_submit(k, s);

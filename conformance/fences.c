@@ -55,7 +55,7 @@ static void empty_stream(kit *k) {
   k->t.stream.close(s);
 }
 
-/* signal submits what is before it, so nobody else need. */
+/* signal submits what is before it, so no other call has to. */
 static void submits(kit *k) {
   heddle_pstream *s = kit_stream(k, k->dev);
   heddle_pbuffer *x = kit_buffer(k, k->dev, HEDDLE_MEMORY_DEVICE, BYTES);

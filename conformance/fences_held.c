@@ -1,4 +1,4 @@
-/* A completion that does not come: a stream waits for a fence that nobody raises for now, or ever. Cases of the group
+/* A completion that does not come: a stream waits for a fence that is not raised for now, or never. Cases of the group
  * "fences", for devices with fence.wait and HEDDLE_CAP_WAIT_BEFORE_SIGNAL. A call that blocks behind such a wait hangs
  * the case, which is its failure. */
 #include "conformance/fences.h"
@@ -168,7 +168,7 @@ void kit_fences_held_closed(kit *k) {
   k->t.stream.close(next);
 }
 
-/* Nobody ever raises the fence. The buffers go, the stream goes, the device is closed; the host lives on. */
+/* The fence is never raised. The buffers go, the stream goes, the device is closed; the host lives on. */
 void kit_fences_held_left(kit *k) {
   heddle_pstream *s = kit_stream(k, k->dev);
   heddle_pbuffer *x = kit_buffer(k, k->dev, HEDDLE_MEMORY_DEVICE, BYTES);

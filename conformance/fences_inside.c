@@ -9,7 +9,7 @@
 enum { STAY_MS = 10000 }; /* how long the host stays in the call, where it is not let go */
 
 /* One case a process. */
-static struct { atomic_bool inside, go, alone; /* alone: nobody came while the host stayed */ } at;
+static struct { atomic_bool inside, go, alone; /* alone: no other call came while the host stayed */ } at;
 
 static void stay(void *ctx, heddle_pfence fence, uint64_t value) {
   const kit *k = ctx;

@@ -1,5 +1,5 @@
-/* The group "health": a device that works says so, idle means that nothing is being touched, and what was closed can be
- * opened again. */
+/* The group "health": a device that works reports it, idle means that nothing is being touched, and what was closed can
+ * be opened again. */
 #include "conformance/health.h"
 
 #include <string.h>
@@ -33,7 +33,7 @@ static void idle_at_once(kit *k) {
   k->t.stream.close(s);
 }
 
-/* When idle has said so, the bytes of all streams are in the host's memory. */
+/* When idle has succeeded, the bytes of all streams are in the host's memory. */
 static void idle_means_done(kit *k) {
   enum { N = 4 };
   heddle_pstream *all[N];

@@ -20,7 +20,7 @@ typedef struct used {
   heddle_pfence gate;    /* held waits for it; 0: the device does not wait for fences */
   heddle_pfence pending; /* a signal of held */
   heddle_pfence behind;  /* a signal behind the work that loses the device, 0: there is none */
-  const char *by;        /* the call that first said so */
+  const char *by;        /* the call that first reported it */
   char first[sizeof((heddle_error *)NULL)->text];
   char bytes[BYTES];
 } used;

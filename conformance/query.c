@@ -94,7 +94,7 @@ static void words(kit *k) {
   if (dev != NULL) kit_close(k, dev);
 }
 
-/* ---------------------------------------------------------------- regions that nobody can run */
+/* ---------------------------------------------------------------- regions that no device can run */
 
 static void refused(kit *k, asked *a, const char *what) {
   const heddle_status s = op_query(k, &a->r, &a->first);

@@ -47,7 +47,7 @@ void kit_words(kit *k, heddle_pstream *s, heddle_pbuffer *buffer, uint64_t offse
 /* Memory of the case's own; the case fails where there is none. */
 void *kit_room(kit *k, uint64_t bytes);
 
-/* Makes the stream's later work wait for a fence of the kit's that nobody has raised. Skips the case where the device
+/* Makes the stream's later work wait for a fence of the kit's that is not raised. Skips the case where the device
  * cannot (fence.wait and HEDDLE_CAP_WAIT_BEFORE_SIGNAL). kit_release raises it. */
 heddle_pfence kit_hold(kit *k, heddle_pstream *s);
 void kit_release(kit *k, heddle_pfence fence);

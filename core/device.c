@@ -18,7 +18,7 @@ enum { FAULT_NONE = 0, FAULT_KEPT = 1, FAULT_FILLING = 2 };
 typedef struct gate {
   pthread_mutex_t lock;
   pthread_cond_t cond; /* busy ended */
-  bool busy;           /* somebody opens or closes */
+  bool busy;           /* a thread opens or closes */
   atomic_uint opening; /* counts openings; part of the cookie */
 } gate;
 
@@ -165,7 +165,7 @@ static heddle_status open_plugin_device(heddle_device *dev, uint64_t cookie, hed
   return s;
 }
 
-/* Leaves the lock held, with nobody opening or closing. */
+/* Leaves the lock held, with no thread opening or closing. */
 static gate *enter(heddle_device *dev) {
   gate *g = dev->lock;
   pthread_mutex_lock(&g->lock);

@@ -37,7 +37,7 @@ static heddle_status read_manifest(heddle__plugin *p, heddle_error *err) {
   heddle_error why = {0, 0, ""};
   char *real = realpath(p->path, NULL), *library = NULL;
   heddle_status s =
-      real != NULL ? heddle__trust(p->ctx, real, &why) : HEDDLE_OK; /* what is not there says so when it is read */
+      real != NULL ? heddle__trust(p->ctx, real, &why) : HEDDLE_OK; /* a missing file is reported when it is read */
   free(real);
   memset(&m, 0, sizeof m);
   p->manifest = heddle__strdup(p->path);

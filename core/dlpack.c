@@ -145,7 +145,7 @@ static void release_versioned(void *user) {
   if (m->deleter != NULL) m->deleter(m);
 }
 
-/* Sub-byte elements: a byte each only where the flag says so, or for the bool of older TVM, (1, 1, 1) in the legacy
+/* Sub-byte elements: a byte each only where the flag is set, or for the bool of older TVM, (1, 1, 1) in the legacy
  * form, which always took a byte. */
 static heddle_status check_packing(heddle_dtype *dtype, bool padded, bool legacy, heddle_error *err) {
   char name[32];

@@ -154,7 +154,7 @@ void heddle__fence_fail(heddle_pfence fence, heddle_status status, const char *t
 
 heddle_status heddle__fence_query(heddle_pfence fence, uint64_t value) {
   heddle__fence *f = find_fence(fence);
-  if (f == NULL) return HEDDLE_ECANCELED; /* nobody waits for it any more */
+  if (f == NULL) return HEDDLE_ECANCELED; /* nothing waits for it any more */
   heddle_status status = atomic_load(&f->failed);
   if (atomic_load_explicit(&f->value, memory_order_acquire) >= value) status = HEDDLE_OK;
   else if (status == HEDDLE_OK) status = HEDDLE_EBUSY;

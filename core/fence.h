@@ -24,7 +24,7 @@ void heddle__waker_wake(heddle__waker *w);
  * epoch, look at the fences, wait with the epoch that was read. */
 bool heddle__waker_wait(heddle__waker *w, unsigned seen, uint64_t deadline_ns);
 
-/* One slot of the slab. value and failed may be read by anybody who owns the fence. */
+/* One slot of the slab. value and failed may be read by any owner of the fence. */
 typedef struct heddle__fence {
   atomic_ullong value;
   atomic_int failed; /* a heddle_status once failed, with error filled before */

@@ -143,7 +143,7 @@ static const heddle_plugin *enter(heddle__plugin *p, heddle_error *err) {
   return root;
 }
 
-/* Plugins of the type HEDDLE_DEVICE_EXT are told apart by a number of their name. */
+/* Plugins of the type HEDDLE_DEVICE_EXT are distinguished by a number of their name. */
 static heddle_status check_type(const heddle__plugin *p, const heddle_device *dev, heddle_error *why) {
   for (size_t i = 0; i < p->ctx->plugins.count && heddle__is_own_type(dev->desc.type); i++) {
     const heddle__plugin *other = p->ctx->plugins.data[i];

@@ -2,7 +2,7 @@
  * One job has the workers at a time. A plain job that finds them taken runs on its caller's thread alone; a gang, whose
  * tasks must all run at once, waits for its turn. A job is handed over with atomics while the workers look out for it,
  * as they do for a short time behind each job; the lock is only for those who sleep. Who looks out offers its core to
- * others every microsecond, so that it holds up nobody who has work. */
+ * others every microsecond, so that it delays no thread that has work. */
 #include <pthread.h>
 #include <sched.h>
 #include <stdatomic.h>
@@ -37,7 +37,7 @@ struct heddle__pool {
   uint32_t threads;
   uint32_t started;           /* workers that run; changed by the owner of the job only */
   pid_t pid;                  /* of the process that started them */
-  atomic_bool taken;          /* somebody owns the job */
+  atomic_bool taken;          /* a thread owns the job */
   _Atomic(uint32_t) gangs;    /* that wait for it; plain jobs do not overtake them */
   _Atomic(uint32_t) sleepers; /* workers that wait for wake */
   heddle_task_fn task;

@@ -82,7 +82,7 @@ static bool has(const char *list, const char *word) {
 
 /* ---- the environment */
 
-/* By rule and not by name of the harmful: which variables a vendor's library obeys is known to nobody. PATH is set. */
+/* By rule and not by a list of harmful names: which variables a vendor's library obeys is not known. PATH is set. */
 static void clean_environment(const heddle__log *log) {
   static const char *const harmless[] = {"LANG", "LANGUAGE", "TERM", "TZ", "USER", "LOGNAME", "SHELL"};
   size_t count = 0, kept = 0;

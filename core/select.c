@@ -1,4 +1,4 @@
-/* core/select.c: which devices a list of names or DLPack's numbers mean, and which are used where nobody named any.
+/* core/select.c: which devices a list of names or DLPack's numbers mean, and which are used where none were named.
  * What is not there is an error that lists what there is, and why the rest is not. */
 #include <stdarg.h>
 #include <stdio.h>

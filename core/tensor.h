@@ -14,7 +14,7 @@
 /* Where the memory of a tensor came from, which says how it is given back. */
 typedef enum heddle__tensor_kind {
   HEDDLE__TENSOR_OWNED,   /* a block of ours, of heddle__alloc_aligned */
-  HEDDLE__TENSOR_WRAPPED, /* somebody else's host memory; release(user) gives it back */
+  HEDDLE__TENSOR_WRAPPED, /* host memory of others; release(user) gives it back */
   HEDDLE__TENSOR_DEVICE,  /* buffer, of memory.alloc or adopt on dev, which this tensor opened; then release(user) */
   HEDDLE__TENSOR_SHARED   /* buffer and dev of another tensor; release(user) gives that back */
 } heddle__tensor_kind;
@@ -58,12 +58,12 @@ void heddle__shape_name(const int64_t *shape, uint32_t ndim, char *out, size_t s
 heddle_status heddle__shape_bytes(heddle_dtype dtype, uint32_t ndim, const int64_t *shape, uint64_t *count,
                                   uint64_t *bytes, heddle_error *err);
 
-/* heddle_tensor_wrap for memory that nobody may write. */
+/* heddle_tensor_wrap for memory that must not be written. */
 heddle_status heddle__tensor_wrap_const(const void *data, heddle_dtype dtype, const int64_t *shape, uint32_t ndim,
                                         const int64_t *strides, heddle_release_fn release, void *user,
                                         heddle_tensor **out, heddle_error *err);
 
-/* Memory of a device that somebody else made, row-major (strides as of heddle_tensor_wrap), not copied: the buffer of
+/* Memory of a device that others made, row-major (strides as of heddle_tensor_wrap), not copied: the buffer of
  * `shared`, a tensor of dev's, where that has the bytes, else `offset` bytes into what the vendor's handle names. release gives
  * the memory back; on failure it is not called. */
 typedef struct heddle__adopted {

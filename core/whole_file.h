@@ -1,5 +1,5 @@
 /* core/whole_file.h: whole files in and out. Readers look at a limit before anything is allocated; writers write beside the
- * place, synchronise and rename, so that nobody sees half a file and what was there stays where writing fails. */
+ * place, synchronise and rename, so that no reader sees half a file and what was there stays where writing fails. */
 #ifndef HEDDLE_CORE_WHOLE_FILE_H
 #define HEDDLE_CORE_WHOLE_FILE_H
 

@@ -83,12 +83,12 @@ typedef struct heddle__bound {
   bool spins;          /* completions are worth a short spin */
   bool has_watchdog;   /* a device's work may take only so long */
   bool all_inline;
-  bool lengthy;          /* some step of the host's takes long, or nobody knows how long */
+  bool lengthy;          /* some step of the host's takes long, or its time is not known */
   uint32_t waited;       /* a step that a late run had to wait for, since it cannot be stopped; HEDDLE__NONE */
   uint64_t own_bytes;    /* of memory, without constants */
   uint64_t orphan_bytes; /* counted as such on its devices */
   uint64_t granule;
-  heddle_device *culprit; /* where the last run failed; NULL: it did not, or nobody knows */
+  heddle_device *culprit; /* where the last run failed; NULL: it did not, or it is not known */
   struct heddle__bound *next_orphan;
 } heddle__bound;
 

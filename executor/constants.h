@@ -27,7 +27,7 @@ heddle_status heddle__constants_acquire(heddle_model *m, const heddle__plan *pla
                                         heddle_error *err);
 void heddle__constants_recycle(heddle_model *m, heddle__packed **taken, uint32_t n);
 
-/* Whether a constant's own bytes serve its inline device, so that it takes none; nobody writes to a constant. */
+/* Whether a constant's own bytes serve its inline device, so that it takes none; a constant is never written. */
 bool heddle__constant_lent(const heddle__plan *plan, const heddle__instance *inst);
 
 /* Bytes and alignment that all host-visible memory of a plan gets, so that every device of it can import it. */

@@ -16,7 +16,7 @@ static bool is_needed(const heddle__copier *c, const heddle__region *r) {
   return false;
 }
 
-/* From the outputs back: which values somebody reads, and on which devices. */
+/* From the outputs back: which values are read, and on which devices. */
 static void mark(heddle__copier *c) {
   heddle__plan *plan = c->plan;
   for (uint32_t i = 0; i < plan->n_values; i++) c->as_output[i] = HEDDLE__NONE;
@@ -68,7 +68,7 @@ static heddle_status place_result(heddle__copier *c, uint32_t value, uint32_t de
   return s;
 }
 
-/* Copies of a value to everyone who reads it, now that it is there; to a device that is short of memory later, when the
+/* Copies of a value to all that read it, now that it is there; to a device that is short of memory later, when the
  * first operator there reads it. */
 static heddle_status spread(heddle__copier *c, uint32_t value, heddle_error *err) {
   heddle__plan *plan = c->plan;

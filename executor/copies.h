@@ -17,7 +17,7 @@ typedef struct heddle__copier {
   heddle__plan *plan;
   uint32_t (*space_of)[3][2]; /* per device, kind and who writes; HEDDLE__NONE until used */
   heddle__holder **holders;   /* per value (of same_as) */
-  bool *needed;               /* per value: somebody reads it */
+  bool *needed;               /* per value: it is read */
   bool *consumer;             /* per value and device: an operator there reads it */
   uint32_t *as_output;        /* per value: the output that its own bytes become; HEDDLE__NONE: none, or taken */
   uint64_t host_align;        /* what inline devices want of memory that they compute in */

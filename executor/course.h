@@ -13,7 +13,7 @@ typedef enum heddle__lane_use {
   HEDDLE__LANE_ALONE, /* likewise; HEDDLE_EBUSY while any run is pending */
   HEDDLE__LANE_INFO,  /* that lane, pending or not */
   HEDDLE__LANE_OLDEST,
-  HEDDLE__LANE_SHOWN /* the last run whose end was told; HEDDLE_EBUSY where a later one has its memory */
+  HEDDLE__LANE_SHOWN /* the last run whose end was reported; HEDDLE_EBUSY where a later one has its memory */
 } heddle__lane_use;
 
 /* The executor is alive (heddle__executor_check) but where a function says otherwise. */
@@ -22,7 +22,7 @@ typedef struct heddle__course {
    * check has the words. holder: the one that was given the present value of an input. */
   heddle_status (*lane)(heddle_executor *ex, heddle__lane_use use, heddle_executor **out, heddle_error *err);
   heddle_executor *(*holder)(const heddle_executor *ex, uint32_t arg);
-  void (*free)(heddle_executor *ex); /* nobody has it any more */
+  void (*free)(heddle_executor *ex); /* no reference to it is left */
 
   /* Runs. begin only begins one, and checks the executor; run waits for it too, and gives the lane that it was in, whose
    * profile it leaves where it is timed. wait, of any thread: for the oldest pending run. cancel: of any thread too. */

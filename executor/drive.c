@@ -1,7 +1,7 @@
 /* executor/drive.c: hands the helm of a run from thread to thread, and reports the end of the run to all waiting
- * threads. On the way of a run that nobody else watches there are a few atomics and no lock; everything else is behind
- * the lock of the drive. A thread that lets go of the helm, or ends a run, looks at watchers afterwards; a thread that
- * wants either counts itself before it looks: one of the two sees the other. */
+ * threads. On the way of a run that no other thread watches there are a few atomics and no lock; everything else is
+ * behind the lock of the drive. A thread that lets go of the helm, or ends a run, looks at watchers afterwards; a
+ * thread that wants either counts itself before it looks: one of the two sees the other. */
 #include "executor/drive.h"
 
 #include <string.h>
@@ -62,9 +62,9 @@ void heddle__drive_begin(heddle__drive *d, const heddle__work *work, void *self,
 
 /* How a thread takes part in a run. */
 typedef enum part {
-  PART_WAIT,   /* drives, if nobody else does */
+  PART_WAIT,   /* drives, if no other thread does */
   PART_ATTEND, /* does not drive */
-  PART_OWN     /* drives while nobody wants to: the executor's own thread */
+  PART_OWN     /* drives while no other thread wants to: the executor's own thread */
 } part;
 
 static bool is_cancelled(heddle__drive *d) {

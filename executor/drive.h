@@ -9,7 +9,7 @@
 
 #define HEDDLE__DRAIN_NS UINT64_C(2000000000) /* for what a failed run left on devices to end */
 
-/* Somebody in wait; on his stack, in the list of the drive. */
+/* A waiting thread; on its stack, in the list of the drive. */
 typedef struct heddle__waiter {
   struct heddle__waiter *next;
   uint64_t run;
@@ -41,7 +41,7 @@ typedef struct heddle__drive {
   atomic_int pending;     /* 1 between start and end of a run */
   atomic_int driven;      /* 1 while a thread drives */
   atomic_uint attention;  /* not 0: the driver looks at cancel and wanted */
-  atomic_uint watchers;   /* threads that must hear of the end, or of a free helm */
+  atomic_uint watchers;   /* threads that must learn of the end, or of a free helm */
   atomic_uint wanted;     /* threads that would drive; the executor's own gives way to them */
   atomic_ullong run;      /* number of the present or last run, from 1 */
   atomic_ullong cancel;   /* number of the run to be cancelled */
@@ -68,7 +68,8 @@ typedef struct heddle__drive {
 } heddle__drive;
 
 heddle_status heddle__drive_init(heddle__drive *d, heddle__ended_fn ended, void *user, heddle_error *err);
-/* No run is pending and nobody waits: joins the thread. Then the fences that wake it are freed, then it is finished. */
+/* No run is pending and no thread waits: joins the thread. Then the fences that wake it are freed, then it is
+ * finished. */
 void heddle__drive_stop(heddle__drive *d);
 void heddle__drive_finish(heddle__drive *d);
 
@@ -86,7 +87,8 @@ heddle_status heddle__drive_attend(heddle__drive *d, uint64_t deadline_ns, heddl
 /* Leaves the pending run to the executor's thread, which is started where there is none. */
 heddle_status heddle__drive_leave(heddle__drive *d, heddle_error *err);
 
-/* Ends the pending run with HEDDLE_ECANCELED, as soon as its driver sees it; where nobody drives, here. Any thread. */
+/* Ends the pending run with HEDDLE_ECANCELED, as soon as its driver sees it; where no thread drives, here. Any
+ * thread. */
 void heddle__drive_cancel(heddle__drive *d);
 
 static inline bool heddle__drive_pending(heddle__drive *d) {

@@ -1,4 +1,4 @@
-/* executor/executor.c: executors: made, told apart from dead ones, run, timed, counted, released.
+/* executor/executor.c: executors: made, distinguished from dead ones, run, timed, counted, released.
  * Inputs and outputs are in ports.c, planning and binding in rebind.c, the helm in drive.c. */
 #include <stdio.h>
 #include <string.h>
@@ -16,7 +16,7 @@ HEDDLE__COLD heddle_status heddle__name_file(const heddle_model *m, heddle_statu
   return s == HEDDLE_OK ? s : heddle__prefix_name(err, s, m->graph->source);
 }
 
-/* ---- the end of a run, told by its driver */
+/* ---- the end of a run, reported by its driver */
 
 HEDDLE__COLD heddle_status heddle__single_ended(heddle_executor *ex, heddle_status status, const char *hung,
                                                 heddle_error *words) {
@@ -176,7 +176,7 @@ heddle_status heddle__single_begin(heddle_executor *ex, bool timed, uint64_t dea
 HEDDLE__COLD heddle_status heddle__single_end_failed(heddle_executor *ex, heddle_status s, bool *goes_on,
                                                      heddle_error *err) {
   *goes_on = s == HEDDLE_ETIMEOUT && heddle__drive_pending(&ex->drive);
-  if (*goes_on) heddle__drive_leave(&ex->drive, NULL); /* it goes on while nobody waits, where a thread can be had */
+  if (*goes_on) heddle__drive_leave(&ex->drive, NULL); /* it goes on while no thread waits, where a thread can be had */
   return heddle__name_file(ex->model, s, err);
 }
 

@@ -94,7 +94,7 @@ static heddle_status choose_lane(heddle_executor *ex, heddle__lane_use use, hedd
     l = &f->lanes[(ended + f->n - 1) % f->n];
     break;
   case HEDDLE__LANE_INFO:
-    if (!full) (void)bring_inputs(f, l, NULL); /* where that fails, the start will say so */
+    if (!full) (void)bring_inputs(f, l, NULL); /* where that fails, the start will report it */
     break;
   case HEDDLE__LANE_ALONE:
   case HEDDLE__LANE_START:
@@ -103,7 +103,7 @@ static heddle_status choose_lane(heddle_executor *ex, heddle__lane_use use, hedd
       return heddle__fail(err, HEDDLE_EBUSY, "%u of %u runs in flight are pending; wait for %s", (unsigned)pending,
                           (unsigned)f->n, use == HEDDLE__LANE_ALONE ? "them" : "one");
     if (use != HEDDLE__LANE_SET) s = bring_inputs(f, l, err);
-    /* Before the run can end: whoever still waits for the lane's last run must not take this one's result for it. */
+    /* Before the run can end: a thread that waits for the lane's last run must not take this one's result. */
     if (use != HEDDLE__LANE_SET) atomic_store(&l->run, started);
     break;
   }
@@ -120,7 +120,7 @@ static uint64_t note_begun(heddle__flight *f) {
   return run;
 }
 
-/* Whether it was this thread that told the end of the run first. */
+/* Whether this thread was the first to report the end of the run. */
 static bool is_first(heddle__flight *f, uint64_t run) {
   unsigned long long expected = run;
   return atomic_compare_exchange_strong(&f->ended, &expected, run + 1);
@@ -140,7 +140,7 @@ static heddle_status wait_flight(heddle_executor *ex, uint64_t deadline_ns, hedd
       s = heddle__drive_wait(&l->ex->drive, 0, err); /* it has ended since */
     }
     if (is_first(f, run) || atomic_load(&l->run) == run) return s;
-    /* Others have told of it, and have started another run in its lane meanwhile. */
+    /* Others have reported it, and have started another run in its lane meanwhile. */
   }
 }
 

@@ -154,7 +154,7 @@ static heddle_status record(heddle__bound *b, const heddle__line *line, heddle__
 
 /* ---- a segment */
 
-/* Whether a step may keep who drives it for long, or nobody knows. */
+/* Whether a step may keep its driving thread for long, or its time is not known. */
 static bool is_lengthy(const heddle__plan *plan, uint32_t step) {
   const double LONG_NS = 5e6;
   if (plan->steps[step].kind != HEDDLE__STEP_OP) return false;

@@ -105,7 +105,7 @@ typedef struct heddle__value {
   uint32_t region;  /* regions: the producer, else HEDDLE__NONE */
   uint32_t same_as; /* regions: for the result of a view, the value whose bytes it shares (never itself a view); else
                        the value's own number. The number that proofs use. */
-  heddle_layout layout; /* layout: 0 for graph entries that nobody wants otherwise */
+  heddle_layout layout; /* layout: 0 for graph entries that are not wanted otherwise */
   uint64_t size;        /* layout: bytes in that layout */
   uint64_t align;       /* layout: at least 1 */
   bool used;            /* infer: reachable from a head or a kept node; others are not planned */
@@ -247,8 +247,8 @@ typedef struct heddle__step {
   uint32_t seq; /* position within its stream, from 1 */
   uint32_t n_waits;
   const heddle__wait *waits; /* redundant ones removed */
-  bool event_signal;         /* somebody waits for it by event */
-  bool fence_signal;         /* somebody waits for it by fence */
+  bool event_signal;         /* something waits for it by event */
+  bool fence_signal;         /* something waits for it by fence */
 } heddle__step;
 
 /* ---------------------------------------------------------------- streams, allocations: streams, storage */

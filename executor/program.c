@@ -134,7 +134,7 @@ static heddle_status open_devices(heddle__program *p, heddle_error *err) {
   return HEDDLE_OK;
 }
 
-/* Tests the routes that the plan takes and nobody has tested; *again: one of them is wrong, and not taken any more. */
+/* Tests the routes that the plan takes and that are untested; *again: one of them is wrong, and not taken any more. */
 static heddle_status test_routes(const heddle__plan *plan, bool *again, heddle_error *err) {
   heddle_status s = HEDDLE_OK;
   uint32_t host = heddle__host_device(plan);

@@ -1,5 +1,5 @@
 /* executor/route_costs.c: the list of what is known of routes; the self-test (executor/routes/) reads what
- * other processes found and tests what nobody has. */
+ * other processes found and tests what is untested. */
 #include "executor/route_costs.h"
 
 #include <string.h>

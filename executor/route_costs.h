@@ -31,7 +31,7 @@ typedef struct heddle__route_cost {
  * two are in either order. Any thread; takes no lock. */
 heddle__route_cost heddle__route_cost_of(const heddle_device *from, const heddle_device *to, heddle__route route);
 
-/* Whether user can compute in the UNIFIED memory of owner: their descriptions say so, and no test found it wrong. */
+/* Whether user can compute in the UNIFIED memory of owner: their descriptions allow it, and no test found it wrong. */
 bool heddle__route_shares(const heddle_device *owner, const heddle_device *user);
 
 /* Whether there is a direct copy from one to the other, that no test found wrong. */
@@ -41,7 +41,7 @@ bool heddle__route_peers(const heddle_device *from, const heddle_device *to);
  * of dev. */
 bool heddle__route_fetches(const heddle_device *owner, const heddle_device *dev);
 
-/* The route that a value takes which one device computes and another one reads, and nobody else. Any thread. */
+/* The route of a value that one device computes and only one other device reads. Any thread. */
 heddle__route heddle__route_expect(const heddle_device *from, const heddle_device *to);
 
 /* Reads what earlier processes measured between each two of the devices, in both directions; what this process knows

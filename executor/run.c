@@ -327,7 +327,7 @@ static heddle__run_end run_one_host(trip *t, bool *moved, bool *left) {
   return t->status != HEDDLE_OK ? HEDDLE__RUN_FAILED : HEDDLE__RUN_DONE;
 }
 
-/* What fails on one device because another was lost is told as that other's loss. */
+/* A failure on one device because another was lost is reported as the loss of that other one. */
 static HEDDLE__COLD void find_cause(trip *t) {
   for (uint32_t i = 0; i < t->b->n_lines && t->status != HEDDLE_EDEVICE; i++) {
     const heddle__line *l = &t->b->lines[i];

@@ -21,7 +21,7 @@ typedef struct heddle__helm {
 typedef enum heddle__run_end {
   HEDDLE__RUN_DONE,    /* all steps are through, with HEDDLE_OK */
   HEDDLE__RUN_LATE,    /* the deadline passed; go on by calling again */
-  HEDDLE__RUN_STOPPED, /* heed said so; likewise */
+  HEDDLE__RUN_STOPPED, /* heed asked for it; likewise */
   HEDDLE__RUN_FAILED   /* status and words are set; call heddle__run_drain */
 } heddle__run_end;
 

@@ -37,7 +37,7 @@ struct heddle_executor {
   bool stale;                    /* plan and bind again before the next run */
   bool copies_in;                /* some input's lent memory is copied before each run */
   bool lent_shapes;              /* some input's lent memory decides shapes: it is read again before each run */
-  uint32_t unset;                /* an input that the program needs and nobody set; HEDDLE__NONE: none */
+  uint32_t unset;                /* an input that the program needs and that is not set; HEDDLE__NONE: none */
   struct heddle__staged *staged; /* stages.c's: of a model in stages; then bound stays NULL */
   heddle__drive drive;
   heddle__profile *profile; /* of bound; made when first needed */

@@ -16,7 +16,7 @@ typedef struct heddle__uses {
 
 /* Reads the accesses of all steps, and chooses who inherits: an output takes its input's bytes where the offer allows
  * it, both are TEMP, of one space and one size, and every other use of the input happens before the step. With
- * no_reuse nobody inherits. HEDDLE_ENOMEM leaves what uses_finish frees. */
+ * no_reuse no value inherits. HEDDLE_ENOMEM leaves what uses_finish frees. */
 heddle_status heddle__uses_init(heddle__uses *uses, const heddle__plan *plan, heddle_error *err);
 void heddle__uses_finish(heddle__uses *uses);
 

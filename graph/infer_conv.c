@@ -52,7 +52,7 @@ static heddle_status read_mode(const heddle_graph *g, const heddle__node *node, 
   return HEDDLE_OK;
 }
 
-/* kernel: what kernel_shape must be, or NULL where the attribute alone says so. */
+/* kernel: what kernel_shape must be, or NULL where the attribute alone gives it. */
 static heddle_status read_window(const heddle_graph *g, const heddle__node *node, const heddle__known *x,
                                  const int64_t *kernel, window *w, heddle_error *err) {
   int64_t pads[2 * MAX_SPATIAL] = {0};

@@ -1,5 +1,5 @@
 /* graph/infer_shape.c: operators that arrange the same elements anew: Reshape, Flatten, Concat.
- * The shape operand of Reshape must be known on the host; where it is not, that is said. */
+ * The shape operand of Reshape must be known on the host; where it is not, that is reported. */
 #include "graph/infer.h"
 
 #include <string.h>

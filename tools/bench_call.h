@@ -9,7 +9,7 @@ typedef struct bench_call {
   session *s; /* its context and library */
   heddle_value *args;
   heddle_tensor **tensors; /* of args; NULL where an argument is a number */
-  const char **made_up;    /* names of those whose values nobody gave, owned */
+  const char **made_up;    /* names of those whose values were not given, owned */
   uint32_t n_args, n_made_up;
   heddle_device *device; /* where the tensors are; NULL: the host */
 } bench_call;

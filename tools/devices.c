@@ -115,7 +115,7 @@ static json_t *plugin_object(const heddle_plugin_info *p) {
                    json_words(p->build), "abi", (int)p->abi_major, (int)p->abi_minor, "devices", (int)p->device_count);
 }
 
-/* FAILED where somebody named the devices to use; without any, there need be none. */
+/* FAILED where the devices to use were named; without any, there need be none. */
 static int status_of_list(heddle_context *ctx) {
   const char *value, *origin;
   return heddle_context_setting(ctx, "devices", &value, &origin, NULL) == HEDDLE_OK ? FAILED : DONE;

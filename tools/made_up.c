@@ -1,4 +1,4 @@
-/* tools/made_up.c: values for inputs that nobody gave, from a generator of fixed seeds. */
+/* tools/made_up.c: values for inputs that were not given, from a generator of fixed seeds. */
 #include "made_up.h"
 
 #include <string.h>

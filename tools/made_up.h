@@ -1,4 +1,4 @@
-/* tools/made_up.h: values for inputs that nobody gave. */
+/* tools/made_up.h: values for inputs that were not given. */
 #ifndef HEDDLE_TOOLS_MADE_UP_H
 #define HEDDLE_TOOLS_MADE_UP_H
 

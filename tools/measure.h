@@ -19,7 +19,7 @@ typedef struct measure_rule {
 
 typedef struct measure_subject {
   void *ctx;
-  /* Runs once; nobody looks at the time. */
+  /* Runs once; the time is not looked at. */
   heddle_status (*warm_up)(void *ctx, heddle_error *err);
   /* Runs so many times and gives the nanoseconds of all of them together. */
   heddle_status (*time)(void *ctx, uint64_t number, uint64_t *ns, heddle_error *err);

@@ -140,7 +140,7 @@ static bool calls_functions(const heddle_graph *g) {
   for (uint32_t i = 0; i < heddle_graph_node_count(g); i++) {
     heddle_node_info node = {.struct_size = sizeof node};
     if (heddle_graph_node(g, i, &node, NULL) == HEDDLE_OK && strcmp(node.op, "tvm_op") == 0 &&
-        strncmp(node.func_name, "__", 2) != 0) /* __nop and __copy are nobody's */
+        strncmp(node.func_name, "__", 2) != 0) /* __nop and __copy belong to no library */
       return true;
   }
   return false;

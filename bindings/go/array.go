@@ -25,7 +25,7 @@ type Array struct {
 	bytes  int
 	ctx    Context
 	owner  *Runtime // of its device
-	loaned bool     // of an argument: the memory is somebody else's
+	loaned bool     // of an argument: the memory has another owner
 }
 
 // Takes over the reference t.

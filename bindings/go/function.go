@@ -119,10 +119,10 @@ func FuncListGlobalNames() ([]string, error) {
 	return names, nil
 }
 
-// ConvertFunction makes a Function of a Go function. It lives as long as anybody has it.
+// ConvertFunction makes a Function of a Go function. It lives as long as a reference to it exists.
 func ConvertFunction(f Callback) (*Function, error) { return newCallback(f) }
 
-// RegisterFunction registers a Go function, or a *Function, for everybody in this process: compiled code finds it by its
+// RegisterFunction registers a Go function, or a *Function, for all code in this process: compiled code finds it by its
 // name. After it come, in any order, the name, which is Go's name of the function without one ("main.add"), and a bool:
 // whether a function of that name is replaced, which without it is an error.
 func RegisterFunction(f interface{}, args ...interface{}) error {

@@ -1,6 +1,6 @@
 package heddle
 
-// Models that nobody vouches for, through the package: the files of HEDDLE_GO_FILES/mutants as they are, then with bytes
+// Untrusted models, through the package: the files of HEDDLE_GO_FILES/mutants as they are, then with bytes
 // changed, for some seconds. Every result is read in every way; run_tests.py has this under AddressSanitizer, too.
 
 import (

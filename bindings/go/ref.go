@@ -52,7 +52,7 @@ func (r *ref) close() {
 	}
 }
 
-// Nobody else looks at p any more, which is forgotten: it may be somebody else's soon.
+// No other code looks at p any more. It is forgotten: it may have another owner soon.
 func (r *ref) finish() {
 	p := r.p
 	r.p = nil

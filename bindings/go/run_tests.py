@@ -2,7 +2,7 @@
 
 package: gofmt, and go test with all of go vet under the race detector. samples: those of examples/go, and the program of
 docs/go.md, built and run, and the server asked. full: vet of the samples, and go test with the issue's real numbers of
-rounds, some minutes. mutants: models that nobody vouches for, with Go's code and a build of ours under AddressSanitizer, for
+rounds, some minutes. mutants: untrusted models, with Go's code and a build of ours under AddressSanitizer, for
 HEDDLE_GO_MUTANTS seconds (5). Exit status 77: something is missing, and a message names it. Go's caches are in BUILD/go,
 nothing is fetched.
 """

@@ -101,7 +101,7 @@ func TestMemoryOfModels(t *testing.T) {
 	})
 }
 
-// Two gigabytes that nobody closes: the collector sees some kilobytes of Go.
+// Two gigabytes that are never closed: the collector sees some kilobytes of Go.
 func TestMemoryThatIsNotClosed(t *testing.T) {
 	before := settled(t)
 	for i := 0; i < 512; i++ {

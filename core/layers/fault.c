@@ -224,7 +224,7 @@ static heddle_status before(void *state, heddle__call *c) {
   }
   if (c->fence == 0 || strcmp(c->name, "fence.signal") != 0) return HEDDLE_OK;
   if (f->drop > 0 && atomic_fetch_add(&f->signals, 1) + 1 == (unsigned long long)f->drop) {
-    c->fence = 0; /* the plugin signals nobody */
+    c->fence = 0; /* the plugin signals no fence */
     return HEDDLE_OK;
   }
   return f->delay_ns > 0 ? put_relay(f, c) : HEDDLE_OK;

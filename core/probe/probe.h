@@ -21,7 +21,7 @@ enum { TRIAL_GOOD, TRIAL_BAD, TRIAL_NONE };
 typedef struct heddle__trial {
   int verdict;
   char words[320];
-  char want[64];   /* of BAD: the resource of which there was perhaps too little; "" where nothing says so */
+  char want[64];   /* of BAD: the resource of which there was perhaps too little; "" where nothing points to one */
   bool late;       /* of BAD: its time was over */
   json_t *drivers; /* strings; of GOOD */
   json_t *files;   /* [path, size, mtime_ns] of what it loaded beside itself, as far as it came */
@@ -49,7 +49,7 @@ typedef struct heddle__finding {
  * whose texts are the record's; else NULL. The caller drops it. Members that older versions did not write are 0. */
 json_t *heddle__record_read(const heddle__plugin *plugin, heddle__finding *out);
 
-/* Keeps a record. What keeps it from that is said in the log. */
+/* Keeps a record. What keeps it from that is logged. */
 void heddle__record_write(const heddle__plugin *plugin, const heddle__finding *what, json_t *drivers, json_t *files);
 
 /* A file's size and time as [path, size, mtime_ns]; NULL where it is not there or memory is out. */

@@ -211,7 +211,8 @@ static bool is_from_others(int number) {
   return number == SIGTERM || number == SIGINT || number == SIGHUP;
 }
 
-/* Of what resource the process was perhaps in want, NULL where nothing says so. short_of is what it found itself. */
+/* The resource of which the process perhaps had too little; NULL where nothing points to one. short_of is
+ * what it found itself. */
 static const char *wanted(const child *c, const char *short_of) {
   int number = c->known && WIFSIGNALED(c->status) ? WTERMSIG(c->status) : 0;
   if (c->late) return "time";

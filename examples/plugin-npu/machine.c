@@ -6,8 +6,8 @@
 
 #include <string.h>
 
-/* Times of the tokens that a neighbour has given and nobody has taken. More than this many are a full queue: who gives
- * one waits. */
+/* Times of the tokens that a neighbour has given and that are not taken yet. More than this many are a full queue:
+ * the giver waits. */
 #define QUEUE 64
 typedef struct token_queue {
   uint64_t time[QUEUE];

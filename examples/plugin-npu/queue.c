@@ -123,7 +123,7 @@ static heddle_pstream *pick(heddle_pdevice *dev) {
   return NULL;
 }
 
-/* The device is lost, with the text that is in its fault, and the host hears of it once. */
+/* The device is lost, with the text that is in its fault, and it is reported to the host once. */
 static void lose(heddle_pdevice *dev) {
   atomic_store(&dev->lost, true);
   dev->host->device_fault(dev->host->ctx, dev->cookie, dev->fault.api_code, dev->fault.text);

@@ -1,5 +1,5 @@
-/* A second model: y = x + p0, with the prefix shift_. It is put into a static archive, whose members nobody asks for by
- * name: without --whole-archive the linker would leave it out. */
+/* A second model: y = x + p0, with the prefix shift_. It is put into a static archive, whose members nothing asks for
+ * by name: without --whole-archive the linker would leave it out. */
 #include "era.h"
 
 #define GRAPH \

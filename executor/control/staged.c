@@ -266,7 +266,7 @@ heddle__run_end ctl_drive(void *self, const heddle__helm *helm, heddle_status *s
 
 bool ctl_drain(void *self, heddle__waker *waker, char *what, size_t size) {
   heddle__staged *st = self;
-  (void)what; /* an inner executor whose work hangs says so itself, when it is used again */
+  (void)what; /* an inner executor whose work hangs reports it itself, when it is used again */
   (void)size, (void)waker;
   if (st->pending == NULL) return true;
   heddle__drive_cancel(&st->pending->drive);

@@ -16,7 +16,7 @@ typedef struct ctl_stage {
   heddle__control shape;    /* with node */
   heddle_model *models[2];  /* CTL_IF: the branch for true, the one for false; others have one */
   uint32_t *inputs;  /* slots, or HEDDLE__NONE: absent. CTL_PLAIN: of the model's args; else of the node's inputs */
-  uint32_t *outputs; /* slots, or HEDDLE__NONE: nobody wants it. Of the model's outputs, or of the node's */
+  uint32_t *outputs; /* slots, or HEDDLE__NONE: not wanted. Of the model's outputs, or of the node's */
   heddle__entry *entries; /* of the graph: what each of outputs is there */
   uint32_t n_inputs, n_outputs;
 } ctl_stage;
@@ -25,7 +25,7 @@ struct heddle__stages {
   const heddle_model *model;
   ctl_stage *list;
   uint32_t *slot_of;  /* per entry of the graph; HEDDLE__NONE: it stays within a stage */
-  uint32_t *stage_of; /* per node; HEDDLE__NONE: an input, or nobody needs it */
+  uint32_t *stage_of; /* per node; HEDDLE__NONE: an input, or not needed */
   uint32_t *results;  /* slots of the graph's outputs, then of the kept values */
   uint32_t n_list, n_slots, n_results;
 };

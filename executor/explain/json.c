@@ -1,5 +1,5 @@
 /* executor/explain/json.c: a plan as one JSON object. Every access is written with its bytes, and every wait, as
- * executor/prove.h means them, so that a program of somebody else's can check the proof. */
+ * executor/prove.h means them, so that another program can check the proof. */
 #include <inttypes.h>
 #include <jansson.h>
 #include <stdio.h>

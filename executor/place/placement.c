@@ -25,7 +25,7 @@ static heddle_status wrong(const char *key, const char *value, const char *from,
   return heddle__fail(err, HEDDLE_EINVAL, "the setting %s is %s, not '%.100s' (from %s)", key, what, value, from);
 }
 
-/* Leaves *out as it is where nobody set it. */
+/* Leaves *out as it is where it is not set. */
 static heddle_status read_switch(const heddle__place_room *room, const char *key, bool *out, heddle_error *err) {
   const char *value, *from;
   if (!heddle__config_get(room->ctx->config, key, &value, &from)) return HEDDLE_OK;

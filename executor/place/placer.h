@@ -22,7 +22,7 @@ typedef struct heddle__hop {
 } heddle__hop;
 
 /* The way that a value takes from one device to another, neither of them the same memory; NULL: the host, where no
- * device is inline. test: the route is tested first where nobody has (heddle__route_test). */
+ * device is inline. test: the route is tested first where it is untested (heddle__route_test). */
 heddle_status heddle__placer_hop(heddle_device *from, heddle_device *to, bool test, heddle__hop *out,
                                  heddle_error *err);
 

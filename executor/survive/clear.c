@@ -1,5 +1,5 @@
-/* executor/survive/clear.c: takes things away: what an executor is bound to, programs that nobody uses, and a lost device
- * from a model, so that it can be opened anew. */
+/* executor/survive/clear.c: takes things away: what an executor is bound to, programs that are not in use, and a lost
+ * device from a model, so that it can be opened anew. */
 #include <string.h>
 
 #include "executor/survive/survive.h"
@@ -23,7 +23,7 @@ void survive_forget(heddle_model *m) {
   heddle__program *all = m->programs;
   m->programs = NULL;
   pthread_mutex_unlock(&m->lock);
-  while (all != NULL) { /* out of the cache, one of a single reference is nobody's */
+  while (all != NULL) { /* out of the cache, one of a single reference is not in use */
     heddle__program *p = all;
     all = p->next;
     if (atomic_load(&p->references) == 1) {

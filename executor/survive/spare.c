@@ -12,7 +12,7 @@ typedef struct want {
   heddle_device **devices;
   uint32_t n;
   bool small;
-  uint64_t room; /* small: bytes of the device without that are free; 0: nobody knows */
+  uint64_t room; /* small: bytes of the device without that are free; 0: not known */
   heddle_device *without;
 } want;
 

@@ -10,7 +10,7 @@ typedef struct scene {
   heddle_executor *ex;
   heddle_status status;   /* of the last failure: at first the run's, then that of what was done about it */
   bool quiet;             /* nothing of the run is on a device any more */
-  heddle_device *culprit; /* where it failed; NULL: nobody knows */
+  heddle_device *culprit; /* where it failed; NULL: not known */
   heddle_error *words;    /* of the last failure */
   char why[400];          /* why nothing more can be done */
 } scene;
@@ -25,15 +25,15 @@ void survive_tell(const scene *c, const char *format, ...) __attribute__((format
 bool survive_lost(const heddle_device *dev);
 const char *survive_lies_on(const scene *c, const heddle_device *dev);
 
-/* clear.c: takes from the executor what it is bound to, and frees programs of its model that nobody uses. */
+/* clear.c: takes from the executor what it is bound to, and frees programs of its model that are not in use. */
 void survive_detach(scene *c);
 void survive_forget(heddle_model *m);
 
-/* clear.c: opens the lost devices of the model anew, which nobody else may use. false: why says so. */
+/* clear.c: opens the lost devices of the model anew, which nothing else may use. false: why gives the reason. */
 bool survive_reopen(scene *c);
 
 /* spare.c: lets the executor run a model of the devices that are left: of all but the lost ones and without; small: with the
- * same devices and less memory. false: why says so. */
+ * same devices and less memory. false: why gives the reason. */
 bool survive_move(scene *c, heddle_device *without, bool small);
 
 #endif

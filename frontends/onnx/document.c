@@ -182,7 +182,7 @@ static heddle_status add_operator(writer *w, const Onnx__NodeProto *node) {
   char shown[44];
   const heddle__schema *schema = schema_of(w, node);
   size_t n_outputs = outputs_of(w, node);
-  if (n_outputs == 0) return HEDDLE_OK; /* nobody can use it */
+  if (n_outputs == 0) return HEDDLE_OK; /* nothing can use it */
   if (n_outputs > MAX_OUTPUTS)
     return heddle__at_node(heddle__onnx_fail(w->r, HEDDLE_ELIMIT, "node '%s' has %zu outputs",
                                              heddle__onnx_show(heddle__onnx_node_name(node), shown), n_outputs),

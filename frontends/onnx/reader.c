@@ -60,7 +60,7 @@ const Onnx__TensorProto *heddle__onnx_find_tensor(const heddle__onnx_reader *r, 
 
 /* A NULL of the file becomes "", and names that JSON cannot hold are refused. */
 static heddle_status check_text(heddle__onnx_reader *r, char **text, const char *what) {
-  if (*text == NULL) *text = (char *)(uintptr_t) ""; /* nobody writes to it */
+  if (*text == NULL) *text = (char *)(uintptr_t) ""; /* it is never written */
   json_t *probe = json_string(*text);
   char shown[44];
   if (probe == NULL)

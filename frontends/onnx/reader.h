@@ -84,7 +84,7 @@ heddle_status heddle__onnx_add_tensor(heddle__onnx_reader *r, Onnx__TensorProto 
 /* The tensor that a value is, or NULL. */
 const Onnx__TensorProto *heddle__onnx_find_tensor(const heddle__onnx_reader *r, const char *name);
 
-/* Leaves out last outputs that nobody uses, but for the first `least`. */
+/* Leaves out last outputs that are not used, but for the first `least`. */
 void heddle__onnx_trim_outputs(const heddle__onnx_reader *r, Onnx__NodeProto *node, size_t least);
 
 /* A node's inputs are values that are used. */

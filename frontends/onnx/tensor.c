@@ -79,7 +79,7 @@ static heddle_status take_bytes(heddle__onnx_reader *r, const unsigned char *fro
   bool is_aligned = (uintptr_t)from % (v->dtype.bits / 8) == 0;
   bool is_weights = v->bytes > HEDDLE__UNALIGNED_BYTES && v->ndim > 1;
   if (from != NULL && (r->only_looks || is_weights || (v->bytes > SMALL && is_aligned))) {
-    v->data = (void *)(uintptr_t)from; /* nobody writes to a constant */
+    v->data = (void *)(uintptr_t)from; /* a constant is never written */
     out->is_mapped = true;
     return HEDDLE_OK;
   }
@@ -246,7 +246,7 @@ int heddle__onnx_floats(heddle__onnx_reader *r, const Onnx__TensorProto *tensor,
   struct heddle__param p = {.name = NULL};
   heddle_error unused, *kept = r->err;
   if (tensor->data_type != ONNX_FLOAT) return -1;
-  r->err = &unused; /* what is wrong with it is said when it is written */
+  r->err = &unused; /* what is wrong with it is reported when it is written */
   bool is_there = heddle__onnx_tensor(r, tensor, &p) == HEDDLE_OK && p.value.data != NULL;
   r->err = kept;
   int count = is_there && p.value.bytes <= (uint64_t)max * sizeof *out ? (int)(p.value.bytes / sizeof *out) : -1;

@@ -95,7 +95,7 @@ static Onnx__AttributeProto *new_attr(heddle__onnx_reader *r, Onnx__NodeProto *n
   Onnx__AttributeProto *a = heddle__onnx_take(&r->arena, sizeof *a);
   if (list == NULL || a == NULL) return NULL;
   onnx__attribute_proto__init(a);
-  a->name = (char *)(uintptr_t)name; /* a constant of ours, which nobody changes */
+  a->name = (char *)(uintptr_t)name; /* a constant of ours, which is never changed */
   a->has_type = 1;
   if (node->n_attribute > 0) memcpy(list, node->attribute, node->n_attribute * sizeof *list);
   list[node->n_attribute++] = a;

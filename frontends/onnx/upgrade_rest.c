@@ -6,8 +6,8 @@
 #include "frontends/onnx/types.h"
 #include "frontends/onnx/upgrade.h"
 
-/* Up to opset 8, spatial 0 had a mean for each element of a channel. Exporters name outputs of training that nobody
- * uses. */
+/* Up to opset 8, spatial 0 had a mean for each element of a channel. Exporters name outputs of training that are not
+ * used. */
 HEDDLE__UPGRADE(heddle__upgrade_batch_norm) {
   (void)is_done;
   heddle__onnx_trim_outputs(r, node, 1);

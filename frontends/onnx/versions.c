@@ -225,7 +225,7 @@ void heddle__onnx_check_node(heddle__onnx_reader *r, const Onnx__NodeProto *node
       heddle__onnx_problem(r, node, "attribute '%s' is given twice", shown);
       break;
     }
-    const bool refers = a->ref_attr_name != NULL && a->ref_attr_name[0] != '\0'; /* attrs.c says so */
+    const bool refers = a->ref_attr_name != NULL && a->ref_attr_name[0] != '\0'; /* attrs.c reports it */
     if (!has_some || refers) continue; /* an operator that is not known is reported as such */
     const uint32_t kind = kind_in(r, schema, node->op_type, a->name);
     if (kind != 0 && may_be(a, kind)) continue;

@@ -49,7 +49,7 @@ static bool grow(cone *c, opt_node *n, const opt_node *root) {
   return true;
 }
 
-/* Nobody else reads what is inside. */
+/* Nothing else reads what is inside. */
 static bool is_closed(const cone *c) {
   for (uint32_t i = 1; i < c->n_nodes; i++) {
     uint32_t inside = 0;

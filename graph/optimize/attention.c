@@ -145,7 +145,7 @@ static bool cuts_heads(const opt_node *r, const opt_value *part, int64_t *size) 
   return true;
 }
 
-/* The last axis of what s cuts, at place k of whatever says so; negative ones are counted from the end. */
+/* Whether axis is the last one of x; a negative one is counted from the end. */
 static bool is_last(int64_t axis, const opt_value *x) {
   return x->known && x->ndim > 0 && (axis == -1 || axis == (int64_t)x->ndim - 1);
 }

@@ -108,7 +108,7 @@ static bool gather(opt_net *net, part *p) {
 static bool lend(opt_net *net, const part *p, heddle_params *out) {
   out->source = (char *)(uintptr_t) "constants";
   out->items = opt_alloc(net, p->n_from, sizeof *out->items);
-  atomic_init(&out->references, 2); /* one more than there will be, so that nobody frees it */
+  atomic_init(&out->references, 2); /* one more than there will be, so that it is never freed */
   for (uint32_t i = 0; out->items != NULL && i < p->n_from; i++) {
     opt_bytes(net, p->from[i]);
     out->items[i].name = opt_format(net, "c%u", (unsigned)i);

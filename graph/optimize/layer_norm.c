@@ -17,7 +17,7 @@ static void keep(parts *p, opt_node *n) {
   p->nodes[p->n_nodes++] = n;
 }
 
-/* The last n axes, each once, in any order. With the rank not known, only the last axis alone can be told. */
+/* The last n axes, each once, in any order. With the rank not known, only the last axis alone can be recognised. */
 static bool read_axes(opt_net *net, const opt_node *n, const opt_value *x, uint32_t *count) {
   int64_t axes[HEDDLE__MAX_NDIM];
   uint64_t given;

@@ -79,7 +79,7 @@ typedef struct opt_net {
   uint32_t failures; /* of fold */
   bool told_dead;
   bool folds_each; /* together they could not be computed */
-  bool wrong;      /* a node whose inputs do not fit: the graph is left as it is, for planning to say so */
+  bool wrong;      /* a node whose inputs do not fit: the graph is left as it is, for planning to report it */
   bool failed;     /* memory ran out */
 } opt_net;
 
@@ -138,7 +138,7 @@ int64_t opt_get_int(const opt_node *n, const char *name, int64_t fallback);
 double opt_get_float(const opt_node *n, const char *name, double fallback);
 const int64_t *opt_get_ints(const opt_node *n, const char *name, uint64_t *count);
 
-/* Nobody but one input of one node uses it, and no caller reads it. */
+/* Only one input of one node uses it, and no caller reads it. */
 bool opt_is_inner(const opt_value *v);
 
 bool opt_same_home(const opt_node *a, const opt_node *b);

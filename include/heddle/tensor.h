@@ -78,8 +78,8 @@ HEDDLE_API heddle_status heddle_tensor_to_dlpack_versioned(heddle_tensor *t, str
  * must be row-major without gaps and begin, byte_offset included, at a multiple of heddle_device_info.alignment.
  * Otherwise the call returns HEDDLE_EUNSUPPORTED, and the message says what to do. A cl_mem must belong to the OpenCL
  * context in which Heddle has the device open. The data must be complete when the struct is passed: the producer waits
- * for its own work first, because Heddle does not know its streams. Nobody may write the memory while a Heddle call
- * reads it.
+ * for its own work first, because Heddle does not know its streams. The memory must not be written while a
+ * Heddle call reads it.
  * The device is dev, which must have the struct's type and number. With dev NULL, and without _on, it is the tensor's
  * own device where Heddle made the tensor, else the device that heddle_context_dlpack_device finds in the process's
  * context. HEDDLE_EINVAL where dev has another type or number, HEDDLE_ENODEV where there is no such device,

@@ -8,7 +8,7 @@
 #include "core/error.h"
 #include "modules/tvm/blob_body.h"
 
-/* row has n + 1 numbers, which count up to n_children; each child is a module; nobody is below itself. */
+/* row has n + 1 numbers, which count up to n_children; each child is a module; no module is below itself. */
 static heddle_status take_tree(heddle__blob *b, heddle__cursor *c, const unsigned char *row, uint64_t n_row,
                                const unsigned char *child, uint64_t n_children) {
   heddle__cursor r = {row, row, row + 8 * n_row, c->layout, c->err, NULL};

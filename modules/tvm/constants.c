@@ -1,5 +1,5 @@
 /* modules/tvm/constants.c: constants that external code generators left in a library for functions of theirs: TVM calls
- * __init_NAME with them before NAME is called. Where nobody has such a function there is nothing to do. */
+ * __init_NAME with them before NAME is called. Where there is no such function, there is nothing to do. */
 #include <stdio.h>
 #include <string.h>
 

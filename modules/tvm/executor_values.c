@@ -65,7 +65,7 @@ static heddle_status share_input(heddle__runner *o, uint32_t i, heddle_tensor *a
 
 heddle_status heddle__values_take(heddle__runner *o, heddle_error *err) {
   const int64_t one = 1;
-  heddle_tensor *any = NULL; /* a blob's names have values, which nobody looks at */
+  heddle_tensor *any = NULL; /* a blob's names have values, which are not looked at */
   heddle_status s = heddle_tensor_create(NULL, HEDDLE_FLOAT32, &one, 1, &any, err);
   if (s == HEDDLE_OK && o->all == NULL) s = make(o, err);
   for (uint32_t i = 0; i < o->n_inputs && s == HEDDLE_OK; i++) {

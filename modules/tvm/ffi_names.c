@@ -49,7 +49,7 @@ static int lookup(void *library, const char *name, void **out) {
   return next(library, name, out);
 }
 
-/* Nobody can tell whom an object registers itself for. */
+/* It cannot be known for which library an object registers itself. */
 static int register_symbol(const char *name, void *address) {
   int (*next)(const char *, void *) = NULL;
   void *symbol = heddle__of_tvm_ffi("TVMFFIEnvModRegisterSystemLibSymbol");

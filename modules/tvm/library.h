@@ -1,5 +1,5 @@
 /* modules/tvm/library.h: a compiled library that is open: its generation, its functions, what it carries.
- * One per file in the process, and one system library per prefix; read-only while somebody uses it, but for its count of
+ * One per file in the process, and one system library per prefix; read-only while it is in use, but for its count of
  * users and is_v22. */
 #ifndef HEDDLE_MODULES_TVM_LIBRARY_H
 #define HEDDLE_MODULES_TVM_LIBRARY_H

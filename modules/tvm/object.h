@@ -14,8 +14,8 @@ typedef struct heddle__object_type {
   void (*finish)(heddle_object *self); /* what is behind the head; not the head, nor imports */
 } heddle__object_type;
 
-/* The head of every module. Read-only after it is made, but for imports, which are changed by one thread that nobody else
- * uses the module beside (as TVM has it), and the count. */
+/* The head of every module. Read-only after it is made, but for imports, which one thread changes while no other
+ * thread uses the module (as TVM has it), and the count. */
 struct heddle_object {
   uint64_t mark; /* HEDDLE__OBJECT_MARK */
   const heddle__object_type *type;

@@ -34,7 +34,7 @@ static void free_library(heddle__tvm_library *l) {
   heddle__free(l);
 }
 
-/* Ends a library that nobody uses. Locked, but not while it works. */
+/* Ends a library that is not in use. Locked, but not while it works. */
 static void end(heddle__tvm_library *l) {
   l->is_busy = true;
   l->owner = pthread_self();
@@ -49,9 +49,9 @@ static void end(heddle__tvm_library *l) {
   pthread_cond_broadcast(&changed);
 }
 
-/* Whether a library that nobody uses stays: its code keeps handles of kernels in its own memory, and others in this process
- * have the file open too, so that memory is what the next user of the file gets. Where modules of the application's are
- * to be ended before their bytes go, nobody can tell. Locked. */
+/* Whether a library that is not in use stays: its code keeps handles of kernels in its own memory, and others in this
+ * process have the file open too, so that memory is what the next user of the file gets. Where modules of the
+ * application's are to be ended before their bytes go, this cannot be found out. Locked. */
 static bool stays(heddle__tvm_library *l) {
   if (!l->is_whole || l->handle == NULL || l->n_kernels == 0) return false;
   for (uint32_t i = 0; i < l->blob.n_modules; i++)
@@ -118,7 +118,7 @@ static void copy_reason(char *out, size_t size) {
   snprintf(out, size, "%s", words != NULL ? words : "no reason given");
 }
 
-/* A name that is missing is said now; with lazy binding it would end the process when it is called. No code of a library
+/* A missing name is reported now; with lazy binding it would end the process when it is called. No code of a library
  * runs before all its names are found, so that it can be tried again. */
 static heddle_status map_library(const char *path, void **out, heddle_error *err) {
   static const char ffi[] = "TVMFFI", objects[] = "3tvm7runtime", runtime[] = "\0libtvm";
@@ -223,8 +223,8 @@ static heddle__tvm_library *make_system(const char *prefix, heddle_error *err) {
   return l;
 }
 
-/* One that nobody uses follows what was registered since. Where it carries modules, code may hold handles of theirs, and
- * only its list of functions is made anew. Locked, but not while it works. */
+/* One that is not in use follows what was registered since. Where it carries modules, code may hold handles of theirs,
+ * and only its list of functions is made anew. Locked, but not while it works. */
 static heddle_status refresh(heddle__tvm_library *l, heddle_error *err) {
   uint64_t now = heddle__system_changes();
   if (l->users > 1 || l->changes == now) return HEDDLE_OK;

@@ -1,6 +1,6 @@
 /* modules/tvm/parallel.c: parallel loops of compiled code: a gang on the core's pool whose tasks all run at once, so
  * that a barrier among them holds. Nested loops, and loops where the pool has one thread, are one task on this thread;
- * code divides its work by the number of tasks that it is told. */
+ * code divides its work by the number of tasks that it is given. */
 #include <pthread.h>
 #include <stdio.h>
 #include <string.h>
@@ -40,7 +40,7 @@ static void run_task(void *arg, uint32_t i, uint32_t n) {
     g->api_code = self->api_code;
     g->about = self->about;
     memcpy(g->words, self->error, sizeof g->words);
-    pthread_cond_broadcast(&g->turn); /* nobody waits for it at a barrier */
+    pthread_cond_broadcast(&g->turn); /* no task waits for it at a barrier */
   }
   pthread_mutex_unlock(&g->lock);
   self->error[0] = '\0';

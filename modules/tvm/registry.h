@@ -6,9 +6,9 @@
 #include "modules/tvm/thread.h"
 
 /* Arguments as packed functions have them, in either generation; a result goes to *ret and *ret_code, which say "none"
- * when it is called. 0: done; else it failed, and said so (heddle__tvm_say). What a result points to is the thread's or
- * the caller's to give back, by its code: objects (PACKED_MODULE, PACKED_FUNCTION, PACKED_NDARRAY) carry a reference,
- * strings and bytes live until this thread's next result of that kind. */
+ * when it is called. 0: done; else it failed, and reported it (heddle__tvm_say). What a result points to is the
+ * thread's or the caller's to give back, by its code: objects (PACKED_MODULE, PACKED_FUNCTION, PACKED_NDARRAY) carry a
+ * reference, strings and bytes live until this thread's next result of that kind. */
 typedef int (*heddle__tvm_fn)(void *self, const heddle__word *args, const int32_t *codes, int32_t n, heddle__word *ret,
                               int32_t *ret_code);
 

@@ -39,7 +39,7 @@ const heddle__tvm_host *heddle__tvm_host_table(void);
 /* error.c: the thread's words: forgets them, sets them (with a kind before, or NULL), and makes an error of them:
  * HEDDLE_EFAILED with "function 'NAME' of FILE: " before. Takes words over that a tvm_ffi in this process was given. */
 void heddle__tvm_say(const char *kind, const char *words);
-void heddle__tvm_forget(heddle__tvm_thread *self); /* words that nobody fetched stay for TVMGetLastError */
+void heddle__tvm_forget(heddle__tvm_thread *self); /* a message that was not fetched stays for TVMGetLastError */
 heddle_status heddle__tvm_words(heddle_status usual, heddle_error *err); /* usual: where no device gave a status */
 heddle_status heddle__tvm_failed(const char *function, const char *file, heddle_error *err);
 /* The same words for what a device's plugin said; heddle__tvm_failed then gives its status. */

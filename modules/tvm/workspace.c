@@ -71,7 +71,7 @@ static heddle__scratch *own(void) {
 /* A chunk with room for bytes becomes the current one; those between are passed over until the stack is back below. */
 static bool make_room(heddle__scratch *s, uint64_t bytes) {
   while (s->current < s->count && s->sizes[s->current] - s->tops[s->current] < bytes) {
-    if (s->tops[s->current] == 0) { /* nobody is in it: a larger one takes its place */
+    if (s->tops[s->current] == 0) { /* it is empty: a larger one takes its place */
       heddle__free(s->chunks[s->current]);
       s->chunks[s->current] = heddle__alloc_aligned((size_t)bytes, ALIGN);
       uint64_t size = s->chunks[s->current] != NULL ? bytes : 0;

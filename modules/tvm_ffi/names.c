@@ -1,5 +1,5 @@
 /* modules/tvm_ffi/names.c: libheddle_tvm_ffi.so: tvm-ffi's names for what libheddle_tvm.so does. Opened when a library
- * imports one of them that nobody has, and linked to by programs with objects of v0.22 and later in them. */
+ * imports one of them that nothing else provides, and linked to by programs with objects of v0.22 and later in them. */
 #include "modules/tvm/ffi_names.h"
 
 #define EXPORT __attribute__((visibility("default")))

@@ -155,7 +155,7 @@ static kind kind_of(const cachefile_place *place, const char *name) {
   return *end == '\0' ? KEPT : *end == '.' ? IN_MAKING : OTHER;
 }
 
-/* Where nobody holds the lock of its maker. */
+/* Where the lock of its maker is not held. */
 static void remove_abandoned(int folder, const char *name) {
   const int file = openat(folder, name, O_RDONLY | O_CLOEXEC | O_NOFOLLOW | O_NONBLOCK);
   if (file < 0) return;
@@ -226,7 +226,7 @@ static bool make_aside(cachefile *f, char *why) {
     f->file = openat(f->folder, f->aside, O_RDWR | O_CREAT | O_EXCL | O_CLOEXEC | O_NOFOLLOW, 0600);
     if (f->file < 0 && errno == EEXIST) continue; /* of another thread */
     if (f->file < 0) break;
-    while (flock(f->file, LOCK_EX) != 0 && errno == EINTR) continue; /* without locks nobody removes it either */
+    while (flock(f->file, LOCK_EX) != 0 && errno == EINTR) continue; /* without locks it is not removed either */
     if (fstat(f->file, &at) == 0 && at.st_nlink > 0) return true;
     close(f->file);
     f->file = -1;

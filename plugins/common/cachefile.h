@@ -2,9 +2,9 @@
  * libraries beside libheddle compile this file in too.
  *
  * A folder is used where it is this user's own and neither it nor one above it can be written to by others: the rule for
- * folders of plugins (core/trust.c). Who owns a folder above does not count: nobody can give this user files. No link is
- * followed in place of the folder or of a file, and a file must be this user's own, a regular one, and of no more bytes
- * than its reader takes.
+ * folders of plugins (core/trust.c). Who owns a folder above does not count: others cannot give this user files. No
+ * link is followed in place of the folder or of a file, and a file must be this user's own, a regular one, and of no
+ * more bytes than its reader takes.
  *
  * A file is written beside its place, under a lock that ends with the process, synchronised and renamed: readers see the
  * old or the new one, and what a dead process left is removed by the next writer. A file beyond the process's limit of

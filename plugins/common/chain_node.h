@@ -1,4 +1,4 @@
-/* What chain.c and chain_propose.c both ask of a node. Not for anybody else. */
+/* What chain.c and chain_propose.c both ask of a node. Not for other files. */
 #ifndef HEDDLE_PLUGINS_COMMON_CHAIN_NODE_H
 #define HEDDLE_PLUGINS_COMMON_CHAIN_NODE_H
 

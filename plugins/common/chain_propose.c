@@ -78,7 +78,7 @@ static void count_uses(grower *g, const heddle_pnode *node, bool add) {
   }
 }
 
-/* The node that makes v joins, if nobody but the chain uses v. */
+/* The node that makes v joins, if only the chain uses v. */
 static bool try_join(grower *g, int32_t v) {
   if (v < 0 || g->inside[v] != g->uses[v] || g->producer[v] == NOBODY || g->count == MOST_NODES) return false;
   const uint32_t i = g->producer[v];

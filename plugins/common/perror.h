@@ -15,7 +15,7 @@
 #define P_PRINTF(text, first)
 #endif
 
-/* Names come from graphs, which nobody vouches for: a control character in one would break the line. */
+/* Names come from graphs, which are untrusted: a control character in one would break the line. */
 static inline void p_one_line(char *text) {
   for (; *text != '\0'; text++) {
     if ((unsigned char)*text < 0x20 || *text == 0x7f) *text = ' ';

@@ -7,7 +7,7 @@
 
 #include <stdbool.h>
 
-/* Elements of the region's arrays, with the stride of whoever compiled it; NULL where index is out of range. */
+/* Elements of the region's arrays, with the stride that its maker has; NULL where index is out of range. */
 const heddle_pnode *region_node(const heddle_pregion *region, uint64_t index);
 const heddle_pvalue *region_value(const heddle_pregion *region, int64_t index);
 

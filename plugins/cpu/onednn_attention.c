@@ -337,7 +337,7 @@ static bool read_from(reader *r, uint64_t at, attention *a) {
          fits(a, &a->v, a->keys, a->out.dims[3]) && a->out.dims[2] == a->rows;
 }
 
-/* Inputs that nobody computes with are constants whose bytes were read. */
+/* Inputs that nothing computes with are constants whose bytes were read. */
 static bool read_flags(const heddle_pregion *region, attention *a) {
   for (uint32_t slot = 0; slot < region->n_inputs; slot++) {
     a->flags[slot] = 0;

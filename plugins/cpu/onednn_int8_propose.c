@@ -6,7 +6,7 @@
 enum { SUM_NODES = INT8_STEPS };
 _Static_assert((int)SUM_NODES <= (int)ONEDNN_PICKS, "onednn_pick takes that many");
 
-/* The one node that makes a value which one other uses and nobody outside; UINT64_MAX where it is otherwise. */
+/* The one node that makes a value which one other uses and nothing outside; UINT64_MAX where it is otherwise. */
 static uint64_t inner_maker(const heddle_pregion *region, int32_t value, uint64_t before, const char *op) {
   uint64_t maker = UINT64_MAX, users = 0;
   if (value < 0 || region_output_slot(region, value) >= 0) return UINT64_MAX;
@@ -72,7 +72,7 @@ static uint32_t find_table(const heddle_pregion *region, uint64_t i, uint32_t pi
   return 0;
 }
 
-/* The one node of an operator that uses a value which nobody else does; UINT64_MAX. */
+/* The one node of an operator that uses a value, as its only user; UINT64_MAX. */
 static uint64_t only_user(const heddle_pregion *region, int32_t value, uint64_t from, const char *op) {
   uint64_t user = UINT64_MAX, users = 0;
   if (value < 0 || region_output_slot(region, value) >= 0) return UINT64_MAX;

@@ -187,7 +187,7 @@ bool onednn_read_post(const heddle_pregion *region, const heddle_pnode *node, in
 /* The same of a node that is to be computed on a product's result on its way out. */
 bool onednn_read_follower(const heddle_pregion *region, const heddle_pnode *node, int32_t on, onednn_post *out);
 
-/* The one node, from number `from` on, that uses a value nobody outside uses; UINT64_MAX where there are more or none. */
+/* The one node, from number `from` on, that uses a value nothing outside uses; UINT64_MAX: more or none. */
 uint64_t onednn_only_user(const heddle_pregion *region, int32_t value, uint64_t from);
 
 /* ---- plans ---- */

@@ -100,7 +100,7 @@ static const char *find_calls(void *library, calls *c) {
 }
 
 /* NVRTC opens a second library by its name alone when it compiles, which the loader finds only in its own folders: where
- * NVRTC was found elsewhere (a Python package, a toolkit that the loader was not told of) that one is opened from beside
+ * NVRTC was found elsewhere (a Python package, a toolkit that the loader does not know) that one is opened from beside
  * it, and stays open. */
 static void open_builtins(const cuda_nvrtc *n) {
   char path[4096];

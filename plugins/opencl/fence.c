@@ -73,7 +73,7 @@ static heddle_status fence_signal(heddle_pstream *stream, heddle_pfence fence, u
   if (err == NULL) err = &own;
   const heddle_status s = submit_signal(stream, fence, value, err);
   const heddle_host *host = stream->dev->host;
-  if (s != HEDDLE_OK) host->fence_fail(host->ctx, fence, s, err->text); /* whoever waits must hear of it */
+  if (s != HEDDLE_OK) host->fence_fail(host->ctx, fence, s, err->text); /* waiters must get the failure */
   return s;
 }
 

@@ -75,7 +75,7 @@ struct heddle_pinstance {
   char *source_dir;     /* where sources are written; NULL: nowhere */
 };
 
-/* Fills platforms and devices. HEDDLE_ENODEV in words where there are none. */
+/* Fills platforms and devices. HEDDLE_ENODEV with a message where there are none. */
 heddle_status ocl_find_devices(heddle_pinstance *self, heddle_error *err);
 void ocl_forget_devices(heddle_pinstance *self);
 
@@ -179,8 +179,8 @@ struct heddle_pstream {
   heddle_pgraph *capture; /* what is being recorded, else NULL; the stream's thread only */
   cl_event last;          /* of the last command, where it is known; the stream's thread only */
   uint32_t n_kept;        /* commands since the last signal whose events were kept */
-  /* Times (timing.c): the first and the last of the work since the last mark, and a mark that has to be told when that
-   * began. */
+  /* Times (timing.c): the first and the last of the work since the last mark, and a mark that needs the time when
+   * that began. */
   uint32_t opened_slot;
   cl_event since_first, since_last;
   heddle_ptimer *opened; /* device's lock */

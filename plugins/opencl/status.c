@@ -1,4 +1,4 @@
-/* OpenCL's codes in words, what status of ours each is, and the sticky fault of a device. */
+/* OpenCL's codes: the text and the status of ours for each, and the sticky fault of a device. */
 #include "opencl.h"
 
 #define NAME(code) \

@@ -1,8 +1,8 @@
 /* Times: a mark behind work is the end of that work; one that work follows, and nothing went before since the last mark,
  * is the beginning of it; else a marker's time of completion. So two marks around a kernel say when it ran, and not how
  * long it waited for a free core. Work before a wait, a record or a signal is past: a mark behind those is not the end of
- * it, which may be long ago, when the stream had nothing to do. Queues take times from the moment that a device's first timer is made, so that runs
- * that nobody times pay nothing. */
+ * it, which may be long ago, when the stream had nothing to do. Queues take times from the moment that
+ * a device's first timer is made, so that runs that are not timed pay nothing. */
 #include "opencl.h"
 
 typedef struct mark {

@@ -30,7 +30,7 @@ static bool has_bfloat(const gpu_info *info) {
   return false;
 }
 
-/* It rounds nothing of its own accord. */
+/* It rounds nothing by itself. */
 static bool product_of(const gpu_info *info, const gpu_ask *ask, gpu_product *out) {
   if (!gpu_product_of(ask, has_bfloat(info) ? GPU_BFLOAT16 : GPU_EXACT, out)) return false;
   if (out->rounding == GPU_LIBRARY_ROUNDS) out->rounding = GPU_EXACT;

@@ -6,7 +6,7 @@
 #include "plugins/common/gpu/gpu.h"
 #include "plugins/common/gpu/library.h"
 
-/* HIP's results that are told apart; the numbers are those of CUDA, and the same in HIP 5.2 to 6.3. */
+/* HIP's results that are distinguished; the numbers are those of CUDA, and the same in HIP 5.2 to 6.3. */
 enum {
   ROCM_SUCCESS = 0,
   ROCM_OUT_OF_MEMORY = 2,
@@ -109,7 +109,7 @@ typedef struct rocm_child {
   uint64_t output_bytes;
   char complaint[256];
   int ended_by; /* a signal; 0: none */
-  int status;   /* exit status; -1: somebody else has waited for the process */
+  int status;   /* exit status; -1: other code has waited for the process */
   bool late;    /* it was ended because its time was up */
 } rocm_child;
 

@@ -1,4 +1,4 @@
-/* HIP's results: in words, and what each means for a device. */
+/* HIP's results: the text of each, and what it means for a device. */
 #include "rocm.h"
 
 #include <dlfcn.h>

@@ -1,5 +1,5 @@
 /* Memory that a file descriptor can name, for the setting external: device buffers above a page lie in anonymous files
- * of Linux, which are sealed so that nobody can cut them under a device that has them mapped. */
+ * of Linux, which are sealed so that they cannot be cut under a device that has them mapped. */
 #ifndef _GNU_SOURCE
 #define _GNU_SOURCE /* memfd_create and seals, which POSIX lacks */
 #endif

@@ -107,7 +107,7 @@ heddle_status sim_region_connected(const heddle_host *host, const heddle_pregion
 
 /* ---- proposals ---- */
 
-/* The node that is the only user of node i's only result, where nobody outside uses that; -1 where there is none. It
+/* The node that is the only user of node i's only result, where nothing outside uses that; -1 where there is none. It
  * comes later, and i has no other way out: the two are convex, and joining them closes no cycle. */
 static int64_t only_follower(const heddle_pregion *region, uint64_t i) {
   const heddle_pnode *node = region_node(region, i);

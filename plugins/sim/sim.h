@@ -125,7 +125,7 @@ struct heddle_pdevice {
   atomic_bool stop;      /* closing: every worker ends, every wait is given up */
   atomic_bool faulted;   /* fault is written */
   atomic_bool hung;      /* a command that never completes has been met */
-  atomic_bool abandoned; /* closed with a thread that did not end: it may call nobody any more */
+  atomic_bool abandoned; /* closed with a thread that did not end: it may make no calls any more */
   atomic_bool detached;  /* a wait for this device ran out of time: memory is kept until idle succeeds */
   atomic_ullong executed;
   atomic_ullong busy_until; /* by the host's clock: with op_us a device does one thing at a time */
@@ -169,7 +169,7 @@ heddle_status sim_enter_pure(heddle_pinstance *self, uint32_t index, sim_call ca
 /* First line of every call on a device: handle, sticky fault, injected failure. */
 heddle_status sim_enter(heddle_pdevice *dev, sim_call call, heddle_error *err);
 
-/* What an injected failure answers, faulting the device where the rule says so. */
+/* What an injected failure answers, faulting the device where the rule asks for it. */
 heddle_status sim_fault_answer(heddle_pdevice *dev, const sim_rule *rule, heddle_error *err);
 
 /* ---- table.c: the buffers of an instance ---- */

@@ -140,7 +140,7 @@ heddle_status sim_stream_wait(heddle_pstream *stream, uint64_t position, uint64_
 heddle_status sim_stream_failure_at(heddle_pstream *stream, uint64_t position, sim_failure *out);
 /* Work that was submitted and is not finished? Any thread. */
 bool sim_stream_busy(heddle_pstream *stream);
-/* Destroys streams for good, with their queues. Nobody uses them. */
+/* Destroys streams for good, with their queues. Nothing uses them. */
 void sim_stream_destroy(const heddle_host *host, heddle_pstream *stream);
 
 /* ---- worker.c ---- */

@@ -1,5 +1,5 @@
 /* Timing: slots that a stream writes the device's clock to. Each device has a clock of its own, which is the host's
- * with a constant offset, so that times are wrong until somebody calibrates. */
+ * with a constant offset, so that times are wrong until they are calibrated. */
 #include "stream.h"
 
 struct heddle_ptimer {

@@ -1,4 +1,4 @@
-/* The thread of a stream: takes commands in order, delays them, hangs or fails them where the settings say so, and
+/* The thread of a stream: takes commands in order, delays them, hangs or fails them where the settings ask for it, and
  * otherwise does them. After a failure all later commands are passed over until a sync has reported it. */
 #include "stream.h"
 

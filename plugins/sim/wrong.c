@@ -1,5 +1,5 @@
 /* A kernel that computes wrongly on purpose, by the setting "wrong": one element of an operator's result is off by more
- * than rounding explains, and by less than anybody sees. heddle compare has to find it. */
+ * than rounding explains, and by less than can be seen. heddle compare has to find it. */
 #include "ops.h"
 
 #include <string.h>

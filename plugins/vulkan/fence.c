@@ -1,5 +1,5 @@
-/* Fences: a signal is told by the queue's thread when the stream has come to it. Waits on the device are not offered: a
- * semaphore that nobody raises would hold up the queue, and with it every stream that shares it. */
+/* Fences: the queue's thread reports a signal when the stream has reached it. Waits on the device are not offered: a
+ * semaphore that is never raised would hold up the queue, and with it every stream that shares it. */
 #include "stream.h"
 
 static heddle_status fence_signal(heddle_pstream *stream, heddle_pfence fence, uint64_t value, heddle_error *err) {
@@ -8,7 +8,7 @@ static heddle_status fence_signal(heddle_pstream *stream, heddle_pfence fence, u
   if (err == NULL) err = &own;
   heddle_status s = vlk_stream_enter(stream, "signal of a fence", err);
   if (s == HEDDLE_OK) s = vlk_submit(stream, fence, value, err);
-  if (s != HEDDLE_OK) host->fence_fail(host->ctx, fence, s, err->text); /* whoever waits must hear of it */
+  if (s != HEDDLE_OK) host->fence_fail(host->ctx, fence, s, err->text); /* waiters must get the failure */
   return s;
 }
 

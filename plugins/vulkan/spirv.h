@@ -38,11 +38,12 @@ enum vlk_capability {
   VLK_NEEDS_STORAGE8 = 64
 };
 
-/* Whether the words look like a module: its head, and instructions that end where it ends. HEDDLE_EFORMAT in words. */
+/* Whether the words look like a module: its head, and instructions that end where it ends. HEDDLE_EFORMAT with a
+ * message. */
 heddle_status vlk_spirv_check(const uint32_t *words, uint64_t count, heddle_error *err);
 
 /* The interface of a compute entry point of words that were checked; scratch memory is the host's. HEDDLE_ENOTFOUND where
- * there is no such entry point, HEDDLE_EFORMAT and HEDDLE_EUNSUPPORTED in words. Any thread. */
+ * there is no such entry point, HEDDLE_EFORMAT and HEDDLE_EUNSUPPORTED with a message. Any thread. */
 heddle_status vlk_spirv_read(const heddle_host *host, const uint32_t *words, uint64_t count, const char *entry,
                              vlk_interface *out, heddle_error *err);
 

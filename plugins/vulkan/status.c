@@ -1,4 +1,4 @@
-/* Vulkan's codes in words, what status of ours each is, and the sticky fault of a device. */
+/* Vulkan's codes: the text and the status of ours for each, and the sticky fault of a device. */
 #include "vulkan.h"
 
 #define NAME(code) \

@@ -15,7 +15,7 @@ enum {
 
 #define VLK_STAGE_BYTES (UINT64_C(1) << 20)
 
-/* Something to be told when a stream has come to value. */
+/* Something to be reported to when a stream has reached value. */
 typedef struct vlk_completion {
   heddle_pstream *stream;
   uint64_t value;
@@ -90,7 +90,7 @@ struct heddle_pgraph {
   VkCommandBuffer commands;
   vlk_bound bound;
   uint64_t pieces;
-  vlk_capture_end *end;       /* NULL: nobody asked */
+  vlk_capture_end *end;       /* NULL: not asked for */
   atomic_uint batches;        /* in which it stands and that were not handed over */
   struct heddle_pgraph *next; /* of those that were retired */
 };
@@ -98,8 +98,8 @@ struct heddle_pgraph {
 /* Health; and not inside a capture, for calls that it cannot hold. */
 heddle_status vlk_stream_enter(heddle_pstream *stream, const char *what, heddle_error *err);
 
-/* Hands over what is in the stream: its open command buffer, captures, waits. With a fence, which may be 0, the host is
- * told when all of that is done. The stream's thread; does not block. */
+/* Hands over what is in the stream: its open command buffer, captures, waits. The host's fence, which may be 0, is
+ * signalled when all of that is done. The stream's thread; does not block. */
 heddle_status vlk_submit(heddle_pstream *stream, heddle_pfence fence, uint64_t value, heddle_error *err);
 
 /* Puts a recorded capture behind what is in the stream. */
@@ -129,11 +129,11 @@ bool vlk_quiet(heddle_pdevice *dev);
 /* ---------------------------------------------------------------- queue.c */
 
 VkResult vlk_queue_init(vlk_queue *queue, heddle_pdevice *dev, uint32_t family, uint32_t index, bool computes);
-/* Ends the thread, which has told of all that is reached; fails the fences of what is not. */
+/* Ends the thread, which has reported all that is reached; fails the fences of what is not. */
 void vlk_queue_destroy(vlk_queue *queue);
 
-/* Submits and, where told is not NULL, lets the queue's thread tell of it; told->done is filled here. commands may be
- * NULL: then only the telling. */
+/* Submits and, where told is not NULL, lets the queue's thread report it; told->done is filled here. commands may be
+ * NULL: then only the report. */
 heddle_status vlk_queue_submit(vlk_queue *queue, const VkSubmitInfo *commands, const vlk_completion *told,
                                heddle_error *err);
 

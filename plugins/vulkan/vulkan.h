@@ -79,11 +79,11 @@ bool vlk_setting(const heddle_host *host, const char *key, char *buf, uint64_t b
 /* Zeroed bookkeeping, or fails with what it was for. */
 heddle_status vlk_new(const heddle_host *host, uint64_t bytes, const char *what, void **out, heddle_error *err);
 
-/* Opens libvulkan and makes the instance. HEDDLE_ENODEV in words where there is none. */
+/* Opens libvulkan and makes the instance. HEDDLE_ENODEV with a message where there is none. */
 heddle_status vlk_load(heddle_pinstance *self, heddle_error *err);
 void vlk_unload(heddle_pinstance *self);
 
-/* Fills devices. HEDDLE_ENODEV in words where there are none. */
+/* Fills devices. HEDDLE_ENODEV with a message where there are none. */
 heddle_status vlk_find_devices(heddle_pinstance *self, heddle_error *err);
 
 /* Makes a VkDevice with all that describe found, with one queue of copy_family where that is used. */

@@ -1,6 +1,6 @@
 #!/usr/bin/env python3
 """Makes the next minor of plugin.h: one member appended to every struct that has a struct_size, a new capability and a
-new feature bit, minor + 1. With --middle the member goes to the middle of each struct, which nobody may ever do.
+new feature bit, minor + 1. With --middle the member goes to the middle of each struct, which must never be done.
 
 gen_next.py HEADER OUT [--middle]
 """

@@ -36,7 +36,7 @@ def test_sim_lost(rule, tmp_path):
 @pytest.mark.parametrize("name,cases", [("cpu", "regions"), ("sim", "regions"), ("opencl", "regions/compute:branches"),
                                         ("vulkan", "regions/compute:branches")])
 def test_regions(name, cases, tmp_path):
-    """What a plugin fuses gives what its nodes give one by one; sim fuses where a setting says so."""
+    """What a plugin fuses gives what its nodes give one by one; sim fuses where a setting asks for it."""
     file, env = plugin(name)
     r = check(tmp_path, file, "--only", cases, *(("--set", "sim.fuse=1") if name == "sim" else ()), **env)
     assert r.status == 0 and r.state("fail") == r.state("skip") == [], r

@@ -21,7 +21,7 @@ def test_passes(tmp_path):
     assert len(r.state("pass")) > 100, r
     for case in r.state("skip"):  # what it lacks, and nothing that went wrong on the way
         assert "not run" not in r.cases[case].words, (case, r.cases[case])
-    # The kit found that its waits for fences work, and says so to libheddle.
+    # The kit found that its waits for fences work, and reports it to libheddle.
     kept = list((tmp_path / "store").glob("abilities-*.json"))
     assert len(kept) == 1 and '"fence_wait": true' in kept[0].read_text().replace('":true', '": true'), kept
 

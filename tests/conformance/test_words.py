@@ -121,7 +121,7 @@ BAD_TEXT = FOLDER / "libheddle_plugin_bad_text.so"
 
 
 def test_junit_of_unspeakable_words(tmp_path):
-    """What a plugin says is no reason for XML that nobody can read."""
+    """What a plugin says is no reason for XML that cannot be read."""
     r = check(tmp_path, BAD_TEXT, "--only", "errors/words")
     assert r.status == 1 and r.cases["errors/words"].state == "fail", r
     report = (tmp_path / "libheddle_plugin_bad_text.xml").read_text(encoding="utf-8")

@@ -243,7 +243,7 @@ CASE(a_closure_that_throws_within_a_library_of_the_wheel) {
   if (path == nullptr) return;
   const Module m = Module::load(heddle::Context::process(), path);
   const Tensor x = Tensor::create<float>({4});
-  THROWS(m.call("middle", x), HEDDLE_EFAILED); // nobody has test.middle
+  THROWS(m.call("middle", x), HEDDLE_EFAILED); // there is no test.middle
   heddle::register_function("test.middle", Function::of([](double n) {
                               if (n < 0) throw Special(static_cast<int>(n));
                             }));

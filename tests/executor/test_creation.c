@@ -53,7 +53,7 @@ static void check_run(bench *b) {
   heddle_tensor_release(y);
 }
 
-/* hung: a device keeps what work that does not end may touch, and says so. */
+/* hung: a device keeps what work that does not end may touch, and reports it. */
 static void tear_down(bench *b, bool hung) {
   heddle_executor_release(b->executor);
   heddle_model_release(b->model);
@@ -110,7 +110,7 @@ static void the_advice_helps(void **state) {
   tear_down(&b, false);
 }
 
-/* The time limit of these cases is less than the minute that an upload has where nobody says anything. */
+/* The time limit of these cases is less than the minute that an upload has by default. */
 static void an_upload_that_never_ends_is_given_up(void **state) {
   (void)state;
   bench b;

@@ -530,7 +530,7 @@ static void models_check_their_options(void **state) {
   const char *names[] = {"quark"};
   heddle_params *p = NULL;
   OK(heddle_params_create(names, &q, 1, &p, &err));
-  OK(heddle_model_create(ctx, g, p, &o, &m, &err)); /* with a warning: nobody takes quark */
+  OK(heddle_model_create(ctx, g, p, &o, &m, &err)); /* with a warning: nothing takes quark */
   heddle_model_release(m);
   heddle_params_release(p);
   o.devices = "cpu";

@@ -337,7 +337,7 @@ static void nothing_is_a_plan(void **state) {
   assert_int_equal(heddle__prove(&empty, NULL, NULL), HEDDLE_OK);
   const heddle__proof none_in_flight = {0};
   assert_int_equal(heddle__prove(&none_in_flight, NULL, NULL), HEDDLE_EPLAN);
-  /* a value without bytes needs nobody */
+  /* a value without bytes needs nothing */
   const bool host = true;
   const heddle__proof_alloc alloc = {0, true, 1};
   const heddle__proof_access access = {0, 0, 0, 0, HEDDLE__READ};

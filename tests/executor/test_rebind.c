@@ -34,7 +34,7 @@ static void expect_run(rig *t, int run, float (*memory)[N], float *result) {
   heddle_tensor *in = wrap(x), *out = NULL, *to = run % 5 == 2 ? wrap(result) : NULL;
   if (run % 8 == 5) {
     OK(heddle_executor_set_input(t->ex, 0, in, &err));
-    fill(x, N, -1000); /* nobody reads it any more */
+    fill(x, N, -1000); /* nothing reads it any more */
   } else if (run % 4 != 3) {
     OK(heddle_executor_bind_input(t->ex, 0, in, &err));
   }

@@ -212,7 +212,7 @@ static void a_completion_that_never_comes(void **state) {
   assert_int_equal(s, HEDDLE_ECANCELED);
   SAYS(on("sim:"));
   assert_true(heddle__now_ns() - start < 10000 * MS);
-  /* It is dead, and says so; others are not. */
+  /* It is dead, and reports it; others are not. */
   FAILS(heddle_executor_run(t.ex, HEDDLE_FOREVER, &err), HEDDLE_ETIMEOUT);
   SAYS("cannot be used any more");
   FAILS(heddle_executor_set_input(t.ex, 0, t.x, &err), HEDDLE_ETIMEOUT);

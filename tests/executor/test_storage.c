@@ -43,7 +43,7 @@ static void reuses_bytes_of_another_stream_after_a_wait(void **state) {
   finish(m);
 }
 
-/* A reader on another stream that nobody waits for keeps a value alive to the end. */
+/* A reader on another stream that nothing waits for keeps a value alive to the end. */
 static void waits_for_every_reader(void **state) {
   (void)state;
   maker *m = start(2);
@@ -183,7 +183,7 @@ static void what_does_not_fit_an_output_is_not_in_it(void **state) {
   assert_false(shares(m, large, out) || shares(m, last, out));
   finish(m);
 
-  m = start(2); /* read by a stream that nobody waits for */
+  m = start(2); /* read by a stream that nothing waits for */
   uint32_t a = temp(m, 0, 300), b = temp(m, 0, 300);
   out = output(m, 300, 64);
   uint32_t made = add(m, (op){0, NONE, NONE, NONE, NONE, a, NONE});

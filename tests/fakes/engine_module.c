@@ -16,7 +16,7 @@ struct eng_module {
   eng_object o;
   void *program; /* PoCL's; NULL: foreign */
   eng_code **codes;
-  eng_function **functions; /* one per code; NULL: nobody asked */
+  eng_function **functions; /* one per code; NULL: not asked for */
   size_t count;
 };
 

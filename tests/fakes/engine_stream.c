@@ -21,7 +21,7 @@ static void op_free(eng_op *op) {
   free(op);
 }
 
-/* The stream is empty and nobody has its handle. */
+/* The stream is empty and its handle is not in use. */
 static void stream_end(eng_stream *stream) {
   for (eng_stream **p = &streams; *p != NULL; p = &(*p)->next) {
     if (*p != stream) continue;

@@ -1,6 +1,6 @@
 /* Any bytes as the modules that a compiled library carries: no crash, no leak, and what is read points into the bytes.
  * Models inside (factories) are read as graph and parameters, constants are handed over, and modules of kinds that
- * nobody knows go to a loader that takes as many bytes as they say. The first byte says how the records lie. */
+ * are not known go to a loader that takes as many bytes as they say. The first byte says how the records lie. */
 #include <stdint.h>
 #include <stdlib.h>
 #include <string.h>

@@ -91,7 +91,7 @@ static heddle_module library = {.references = 1, .t = &table, .lock = PTHREAD_MU
 
 /* ---- a graph */
 
-/* Whether tensors are of a size that a run here may have; shapes that are open are given by nobody. */
+/* Whether tensors are of a size that a run here may have; shapes that are open are not given. */
 static bool is_small(const heddle_graph *g) {
   uint64_t left = MOST_BYTES;
   for (uint32_t i = 0; i < g->n_entries; i++) {

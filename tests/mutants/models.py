@@ -142,7 +142,7 @@ def split():
 
 
 def absent():
-    """The last output of an operator, and one between, that nobody uses."""
+    """The last output of an operator, and one between, that are not used."""
     return model([node("Split", "x", "d e -", axis=1, num_outputs=3), node("TopK", "x k", "- i")], [("x", F, [6, 6])],
                  [("d", F, [6, 2]), ("e", F, None), ("i", I64, None)], {"k": i64(2)})
 

@@ -185,7 +185,7 @@ def overlap_ranges(plan, rng):
 
 
 def move_to_free_space(plan, rng):
-    """A value is moved to bytes that nobody uses: harmless."""
+    """A value is moved to bytes that are not in use: harmless."""
     found = movable(plan)
     if not found:
         return False

@@ -1,4 +1,4 @@
-"""With one of two cores kept busy by somebody else, a second thread must not make a node slower than it is alone.
+"""With one of two cores kept busy by another program, a second thread must not make a node slower than it is alone.
 
 labels: slow serial soak
 timeout: 300

@@ -139,7 +139,7 @@ def test_one_device_twice(image, tmp_path):
 
 @pytest.mark.parametrize("plugin", PLUGINS)
 def test_no_compiler(plugin, image, tmp_path):
-    """Operators are compiled for the device: without a compiler it has none, and says so."""
+    """Operators are compiled for the device: without a compiler it has none, and reports it."""
     env = {GPU[plugin]["compiler"]: "/nonexistent/libcompiler.so", "XDG_CACHE_HOME": str(tmp_path / "empty")}
     assert re.search(rf"^{plugin}:0 ", good("devices", "--all", **{**ENV, **env}), re.M)
     r = run(plugin, image, tmp_path, **env)

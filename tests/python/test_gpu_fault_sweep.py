@@ -11,7 +11,7 @@ import pytest
 from gpu_doubles import REAL, clean, need, reporting
 from tool_case import DIGITS, heddle
 
-# Whose failure leaves something behind that nobody can free.
+# Whose failure leaves something behind that cannot be freed.
 ENDS = ("Free", "Destroy", "Release", "Unload", "Unregister", "PopCurrent", "EndCapture")
 # OUT_OF_MEMORY, INVALID_VALUE, LAUNCH_FAILED (which loses the device), UNKNOWN.
 CODES = (2, 1, 719, 999)

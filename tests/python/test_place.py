@@ -128,7 +128,7 @@ def takes(nodes, heads, place, facts, inline):
 
 
 def random_graph(rng, n):
-    """Nodes with one or two operands, of sixteen kinds; what nobody reads is an output."""
+    """Nodes with one or two operands, of sixteen kinds; what is not read is an output."""
     nodes, names = [], ["x"]
     for i in range(n):
         late = names[-4:] if rng.random() < 0.7 else names

@@ -252,7 +252,7 @@ def test_the_plan_shows_it(files):
 @pytest.mark.skipif(not ONEDNN, reason="built without oneDNN")
 @pytest.mark.parametrize("isa", ["AVX512_CORE_VNNI", "AVX2"])
 def test_a_cpu_without_it(files, isa):
-    """Everything runs, in float32, and a line of the log says so, once."""
+    """Everything runs, in float32, and a line of the log reports it, once."""
     strict, silent = by_tool(files, ONEDNN_MAX_CPU_ISA=isa)
     fast, told = by_tool(files, "--precision", "fast", ONEDNN_MAX_CPU_ISA=isa)
     assert fast == strict and silent == ""

@@ -466,7 +466,7 @@ def test_processes_that_try_at_once_agree(tmp_path):
 
 
 def test_a_program_that_collects_all_children_gets_an_answer(tmp_path):
-    """SIGCHLD ignored: the system takes the status away before anybody can ask."""
+    """SIGCHLD ignored: the system takes the status away before it can be asked for."""
     env = environment(HEDDLE_PROBE="on", HEDDLE_PROBE_CACHE_DIR=str(tmp_path), ASAN_OPTIONS=QUIET,
                       HEDDLE_PLUGINS=f"{SIM}:{broken('crash_entry')}")
     done = subprocess.run(["/bin/sh", "-c", 'trap "" CHLD; exec "$0" devices --json', TOOL], capture_output=True,

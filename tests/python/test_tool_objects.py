@@ -16,7 +16,7 @@ GRAPH = tvm_graph({"x": (F32, [4])}, [Call("twice", ["x"], [(F32, [4])])], ["twi
 
 
 def compiled(path, data):
-    """An object with a function, and with the blob of a model where data says so."""
+    """An object with a function, and with the blob of a model where data asks for it."""
     kernel = legacy.kernel("twice", [("x", F32, (4,)), ("y", F32, (4,))], "for (int i = 0; i < 4; i++) y[i] = x[i] * 2;")
     source = [f"#define ERA {legacy.ERAS['v0.14']}", '#include "era.h"', kernel]
     return legacy.compile_c(path, "\n".join(source + ([legacy.blob_of(path, data)] if data else [])), ["-c"], link=())

@@ -202,8 +202,8 @@ def said(path):
 
 
 def test_libraries_with_nothing_of_tvm(ctx, fine, tmp_path):
-    """Its functions may be kernels all the same (C source without checks): heddle info says so, and who misses a function is
-    told. Of a graph without functions TVM's own library is such a one."""
+    """Its functions may be kernels all the same (C source without checks): heddle info reports that, and so does
+    the error about a missing function. Of a graph without functions TVM's own library is such a one."""
     other = legacy.compile_c(tmp_path / "other.so", "double cosine(double x) { return x; }", ["-shared"])
     library = capi.Library(ctx, other)
     refused(ctx, fine, ["other.so", "'twice'", "cosine", "nothing in it says that TVM compiled it"],

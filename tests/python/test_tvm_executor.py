@@ -353,7 +353,7 @@ def test_share_params_in_two_threads(model, library):
     graph, params, inputs, outputs = model_files("reshape_nop")
     (key, value), = inputs.items()
     owner, _, _ = model("reshape_nop")
-    held = owner["get_input"]("p0")  # TVM refuses to share what somebody holds
+    held = owner["get_input"]("p0")  # TVM refuses to share what is held
     others, failures = [create(graph, library("reshape_nop")) for _ in range(2)], []
     for ex in others:
         ex["share_params"](owner, params)

@@ -185,7 +185,7 @@ def test_several_modules_in_the_order_of_imports(ctx, loader, tmp_path):
 
 @pytest.mark.parametrize("kind", ["const_loader", "metadata"])
 def test_constants_are_handed_over(ctx, loader, tmp_path, kind):
-    """With names in any order, unaligned in the file; a symbol that nobody initialises is passed over."""
+    """With names in any order, unaligned in the file; a symbol that is not initialised is passed over."""
     constants = {"c1": np.array([1, 2, 3, 4], np.float32), "c0": np.array([10, 20, 30, 40], np.float32)}
     records = [legacy.const_loader(constants, {"other": ["c1"], "ext_0": ["c0", "c1"]}, kind), legacy.LIB, acme()]
     library = capi.Library(ctx, legacy.library(tmp_path / "lib.so", "v0.14", [calls("through", "ext_0")],

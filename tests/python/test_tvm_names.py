@@ -108,7 +108,7 @@ def test_plain_names(tmp_path, when, now):
 
 
 def test_opened_only_where_it_is_needed(tmp_path):
-    """A library that is called through pointers, and one whose names nobody has."""
+    """A library that is called through pointers, and one whose names nothing provides."""
     source = "#include \"ffi.h\"\nFUNCTION(__tvm_ffi_answer) { result->type = 1; result->v.i = 42; return 0; }\n"
     (tmp_path / "plain.c").write_text(source)
     (tmp_path / "odd.c").write_text(source + "void TVMFFINoSuchName(void);\nvoid f(void) { TVMFFINoSuchName(); }\n")

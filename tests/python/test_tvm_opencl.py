@@ -296,8 +296,8 @@ def test_mixed_models(ctx, tmp_path, name, era):
 
 @needs_compiler
 def test_a_library_that_others_have_open_too(ctx, tmp_path):
-    """Its code keeps handles of kernels in its own memory, which closing does not unmap then; and once nobody has it, it
-    begins anew."""
+    """Its code keeps handles of kernels in its own memory, which closing does not unmap then; once it is no
+    longer in use, it begins anew."""
     graph, params, inputs, outputs = model_files("hetero_shared_input")
     host, kernels, others = MODELS["hetero_shared_input"]
     path = legacy.library(tmp_path / "lib.so", "v0.14", [host, *others],

@@ -22,7 +22,7 @@ SHAPE = (1, 64, 12, 12)
 
 
 def write(path, seed=1):
-    """Three convolutions, 3 MB of weights; as old as files are that nobody is writing any more."""
+    """Three convolutions, 3 MB of weights; as old as files are that are not being written any more."""
     rng = np.random.default_rng(seed)
     tensors = {f"w{i}": rng.standard_normal(s).astype(np.float32) / 24
                for i, s in enumerate([(256, 64, 3, 3), (256, 256, 3, 3), (64, 256, 1, 1)])}

@@ -29,7 +29,7 @@ class Builder:
         return [i for i, n in enumerate(self.nodes) if n["name"] not in self.params]
 
     def operand(self, fits=lambda shape: True):
-        """An id whose shape fits: often one that nobody uses yet, often a late one; None if there is none."""
+        """An id whose shape fits: often one that is not used yet, often a late one; None if there is none."""
         ids = [i for i in self.data() if fits(self.values[i].shape)]
         if not ids:
             return None
@@ -356,7 +356,7 @@ def _first_input(g):
 
 
 def _heads(g, odd):
-    """All values that nobody uses, and some that others use as well."""
+    """All values that are not used, and some that others use as well."""
     operators = [i for i, n in enumerate(g.nodes) if n["op"] != "null"]
     heads = [i for i in operators if i not in g.used]
     inner = [i for i in operators if i in g.used]

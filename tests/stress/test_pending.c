@@ -52,7 +52,7 @@ static void release_in_the_middle(heddle_context *ctx, unsigned wait_ms) {
   j.executor = NULL;
   uint64_t took = job_now() - start;
   if (took > 4 * JOB_SECOND) fail_msg("release took %.1f s", (double)took / 1e9);
-  must(job_executor(&j, 2, &err)); /* late signals of the first one reach nobody */
+  must(job_executor(&j, 2, &err)); /* late signals of the first one reach nothing */
   must(job_run(&j, &err));
   job_drop(&j);
 }
@@ -128,7 +128,7 @@ static void hangs_at(unsigned n) {
   must(heddle_executor_get_stats(j.executor, &stats, &err));
   if (stats.orphan_bytes == 0) fail_msg("memory under a hung stream is not counted");
 
-  /* now it is dead, and says so at once */
+  /* now it is dead, and reports it at once */
   start = job_now();
   if (heddle_executor_run(j.executor, JOB_SECOND, &err) == HEDDLE_OK) fail_msg("a run went through a hung stream");
   says("sim:0");

@@ -109,7 +109,7 @@ static heddle_context *context(sweep *w, uint64_t k, atomic_uint *hits) {
   return ctx;
 }
 
-/* Nobody has a device open, and those that were lost can be opened again. */
+/* No device is open, and those that were lost can be opened again. */
 static void check_devices(const sweep *w, uint64_t k, heddle_context *ctx) {
   heddle_device *devices[16];
   size_t n = 0;

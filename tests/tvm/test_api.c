@@ -188,7 +188,7 @@ static void arrays_of_their_own(void **state) {
 
 /* ---- what is not there */
 
-/* Returns its argument as it came, made its own before where its resource says so. */
+/* Returns its argument as it came, made its own before where its resource asks for it. */
 static int same(TVMValue *args, int *codes, int n, TVMRetValueHandle ret, void *resource) {
   if (n != 1 || (resource != NULL && TVMCbArgToReturn(args, codes) != 0)) return -1;
   return TVMCFuncSetReturn(ret, args, codes, 1);

@@ -1,5 +1,5 @@
 /* A privileged process (set-user-ID) ignores variables: the same case runs in an ordinary process, where they count, and in
- * a copy of this program that belongs to root and is started by somebody else, where they do not. */
+ * a copy of this program that belongs to root and is started by another user, where they do not. */
 #define _GNU_SOURCE /* environ */
 #include <limits.h>
 #include <sys/auxv.h>

@@ -262,7 +262,7 @@ static void uses_the_host_s_threads(void **state) {
   (void)state;
   OPEN_OR_SKIP(&d, "auto");
   check_conv(&d, &small, 2);
-  assert_int_equal(atomic_load(&d.host.parallel_calls), 0); /* too little work to wake anybody */
+  assert_int_equal(atomic_load(&d.host.parallel_calls), 0); /* too little work to wake a thread */
   check_conv(&d, &big, 2);
   assert_true(atomic_load(&d.host.parallel_calls) > 0);
   fake_device_close(&d);

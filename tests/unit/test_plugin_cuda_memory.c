@@ -409,7 +409,7 @@ typedef struct worker {
   bool right;
 } worker;
 
-/* What one thread has is nobody else's: what it writes there, it reads there. */
+/* What one thread has belongs to it alone: what it writes there, it reads there. */
 static bool work(worker *w, heddle_pstream *s, uint32_t round) {
   const heddle_plugin *p = w->t->p;
   heddle_pdevice *dev = w->t->dev[0];

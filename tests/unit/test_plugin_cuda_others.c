@@ -79,7 +79,7 @@ static void captures_of_the_program_go_on_beside_blocks(void **state) {
   beside_a_capture("0");
 }
 
-/* What was freed is the system's again when the device is closed, though somebody else holds its context. */
+/* What was freed is the system's again when the device is closed, though other code holds its context. */
 static void a_closed_device_keeps_no_memory(void **state) {
   sim_test t;
   gpu_scope scope;

@@ -58,7 +58,7 @@ static void marks_are_on_one_clock(void **state) {
   sim_close(&t);
 }
 
-/* Over more than a second the clock takes a nearer event to count from, and nobody sees it. */
+/* Over more than a second the clock takes a nearer event to count from, and this cannot be seen. */
 static void the_clock_keeps_pace(void **state) {
   enum { ROUNDS = 5 };
   sim_test t;
@@ -90,7 +90,7 @@ static void the_clock_keeps_pace(void **state) {
   sim_close(&t);
 }
 
-/* A mark in a capture gives the time of each replay, where the driver has such marks; else a message says so. */
+/* A mark in a capture gives the time of each replay, where the driver has such marks; else a message reports it. */
 static void marks_in_a_capture(void **state) {
   sim_test t;
   heddle_ptimer *timer = NULL;

@@ -203,7 +203,7 @@ static void a_wrong_source_gives_the_log(void **state) {
   sim_close(&t);
 }
 
-/* hiprtc 5.2 ends its process over an architecture that it does not know; later ones say so. */
+/* hiprtc 5.2 ends its process over an architecture that it does not know; later ones report it. */
 static void a_compiler_that_crashes_is_an_error(void **state) {
   sim_test t;
   (void)state;

@@ -289,7 +289,7 @@ static void memory_is_shared_by_descriptor(void **state) {
 
 /* ---- leaving ---- */
 
-static atomic_int gate; /* 1: closed, 2: somebody waits at it, 0: open */
+static atomic_int gate; /* 1: closed, 2: a thread waits at it, 0: open */
 
 static heddle_status query_at_the_gate(void *ctx, heddle_pfence fence, uint64_t value) {
   (void)ctx, (void)fence, (void)value;
@@ -322,7 +322,7 @@ static void close_leaves_a_stuck_thread_behind(void **state) {
   assert_true(atomic_load(&t.fake.live) > 0);
   atomic_store(&gate, 0);
   nanosleep(&(struct timespec){0, 100000000}, NULL);
-  assert_int_equal(t.fences[2].failed, HEDDLE_OK); /* it called nobody any more */
+  assert_int_equal(t.fences[2].failed, HEDDLE_OK); /* it made no more calls */
   assert_int_equal(t.fences[2].value, 0);
 }
 

@@ -146,7 +146,7 @@ static void imports_are_host_sides(void **state) {
   assert_int_equal(sim_query(&t, t.dev[0], HEDDLE_QUERY_LIVE_BYTES), 4096);
   t.p->memory->free(t.dev[0], h);
   t.p->memory->free(t.dev[0], b);
-  assert_int_equal(page[0], 9); /* his, not ours to poison */
+  assert_int_equal(page[0], 9); /* the caller's, not ours to poison */
   free(page);
   t.p->stream->close(s);
   sim_close(&t);

@@ -1,5 +1,5 @@
 /* The operators that the node cases judge by value: that threads do not change a bit of what they give, and that a
- * result may lie on an operand where the offer says so. */
+ * result may lie on an operand where the offer allows it. */
 #include "op_case.h"
 
 typedef struct family {

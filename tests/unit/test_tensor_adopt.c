@@ -67,7 +67,7 @@ static void nothing_is_left(void) {
   context = NULL;
 }
 
-/* Of an address nobody says where its memory ends. */
+/* An address does not show where its memory ends. */
 static bool unbounded(const heddle_device *dev) {
   return strcmp(dev->plugin->name, "cuda") == 0 || strcmp(dev->plugin->name, "rocm") == 0;
 }
@@ -277,7 +277,7 @@ static void refuses_what_it_cannot_take(void **state) {
   nothing_is_left();
 }
 
-/* Handles of sim's buffers are never reused, so that one of memory that is gone is told. */
+/* Handles of sim's buffers are never reused, so that one of memory that is gone is detected. */
 static void refuses_memory_that_is_gone(void **state) {
   (void)state;
   heddle_error err;

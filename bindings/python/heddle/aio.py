@@ -1,6 +1,6 @@
 """Calls that are not waited for: threads that run a model's submitted calls, as many as its pool has executors.
 
-They are daemons: a program that ends does not wait for calls whose results nobody takes.
+They are daemons: a program that ends does not wait for calls whose results are not taken.
 """
 
 from __future__ import annotations

@@ -7,7 +7,7 @@
     gmod.run()
     y = gmod.get_output(0).numpy()
 
-Where TVM's behaviour is a fault, ours is right, and the docstring says so. One thread at a time calls a GraphModule;
+Where TVM's behaviour is a fault, ours is right, and the docstring notes it. One thread at a time calls a GraphModule;
 executors that share parameters may run in a thread each. All calls wait for the work that they start, without the GIL.
 """
 from __future__ import annotations
@@ -197,7 +197,7 @@ class GraphModule:
 
         min_repeat_ms: calls are added until a measurement takes that long, and stay added. limit_zero_time_iterations: at
         most so many measurements may read 0. cooldown_interval_ms: a pause between groups of repeats_to_cooldown
-        measurements. kwargs: inputs, set before the clock starts; inputs that nobody has set are zeros from then on, since
+        measurements. kwargs: inputs, set before the clock starts; inputs that are not set are zeros from then on, since
         only the time counts (a plain run refuses them). end_to_end: instead of func_name, each call copies these inputs in,
         runs, and copies all outputs to device.
 

@@ -42,7 +42,8 @@ class Model(_core.Model):
     parameters are none of them. model.run takes a mapping and gives one, or is called as ONNX Runtime's. Values are
     numpy arrays, Tensors, objects with __dlpack__ (on devices too), numbers or nested lists. An array of another dtype is
     converted where numpy does so with casting "same_kind", which costs a copy; a row-major array of the right dtype costs
-    least. The result is a fresh numpy array, or a tuple of them where there are several outputs; nobody else writes to it.
+    least. The result is a fresh numpy array, or a tuple of them where there are several outputs; nothing else writes to
+    it.
 
     Any thread may call a model at any time. A call takes an executor of the pool, or makes one while there are fewer than
     `pool`, or waits until another call has ended, in order of arrival. The GIL is released meanwhile, and Ctrl-C ends the

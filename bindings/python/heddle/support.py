@@ -21,8 +21,8 @@ class FrontendTestModule(Module):
     """A module whose functions are Python's, as the library of a graph: `m = FrontendTestModule(); m["add"] = add`.
 
     A node of a graph that names a function calls it with its inputs and then its outputs, NDArrays of which it writes the
-    latter (`out.copyfrom(...)`). Functions can be called by name, too. It is a system library of a prefix that nobody else
-    has: what is added stays, with the callable, until the process ends.
+    latter (`out.copyfrom(...)`). Functions can be called by name, too. It is a system library of a prefix that no other
+    library has: what is added stays, with the callable, until the process ends.
     """
 
     _prefix: str

@@ -1,5 +1,5 @@
 /* bindings/python/src/dlpack.c: tensors as DLPack capsules and back, in the legacy form and the versioned one, as the
- * Python array API standard says. A capsule that nobody took frees its struct; one that was taken is renamed. */
+ * Python array API standard says. A capsule that was not taken frees its struct; one that was taken is renamed. */
 #include "module.h"
 
 #include <stdlib.h>

@@ -112,7 +112,7 @@ static void dealloc(PyObject *self) {
   freefunc release = HEDDLE_PY_FUNCTION(freefunc, PyType_GetSlot(type, Py_tp_free));
   PyObject *kind, *value, *trace;
   PyErr_Fetch(&kind, &value, &trace);
-  close_model(model); /* nobody is in a call: a call holds the model */
+  close_model(model); /* no thread is in a call: a call holds the model */
   heddle_py_pool_free(&model->pool);
   heddle_py_ports_free(model->inputs, model->n_inputs);
   heddle_py_ports_free(model->outputs, model->n_outputs);

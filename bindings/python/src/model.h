@@ -112,7 +112,7 @@ PyObject *heddle_py_say_closed(const heddle_py_model *model);
 /* Releases the C model of one that is closed, once no executor is in use. */
 void heddle_py_pool_drop_model(heddle_py_model *model);
 
-/* Releases those that nobody uses; gives how many. */
+/* Releases those that are not in use; returns how many. */
 uint32_t heddle_py_pool_trim(heddle_py_model *model);
 
 /* ---- ports.c */

@@ -61,7 +61,7 @@ static void leave(active *a) {
   if (a->next != NULL) a->next->before = a->before;
 }
 
-/* A daemon thread begins no run and hears of no result once the interpreter has begun to end: it sleeps for good, since a
+/* A daemon thread begins no run and gets no result once the interpreter has begun to end: it sleeps for good, since a
  * return would run its program on, while modules and drivers are taken down. */
 static void stop_here(void) {
   if (!all.is_ending || PyThread_get_thread_ident() == all.main_thread) return;

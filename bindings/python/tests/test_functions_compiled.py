@@ -48,7 +48,7 @@ def test_a_closure_in_the_middle(library):
 
 
 def test_compiled_code_keeps_the_function_that_it_was_given(library):
-    """Also when the name is another's, or no one's."""
+    """Also when the name is another's, or unused."""
     class Kept:
         def __call__(self, x, inner):
             inner.copyfrom(np.full(4, 7))

@@ -1,4 +1,4 @@
-"""Models that nobody vouches for, through the package: whatever a file declares, no byte outside a result is read or
+"""Untrusted models, through the package: whatever a file declares, no byte outside a result is read or
 written, and what comes out is what was declared. Under AddressSanitizer 1,000 mutants of each model of tests/mutants where
 CI asks for two fifths; elsewhere a tenth, with glibc's checked allocator. Not done in time is not passed: skipped, with how
 far it came.

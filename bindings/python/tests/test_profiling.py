@@ -104,7 +104,7 @@ for _ in range(2):
 
 
 def test_the_first_step_after_a_pause(tmp_path):
-    """A step does not begin with the end of what its stream did before, in a run that nobody timed."""
+    """A step does not begin with the end of what its stream did before, in a run that was not timed."""
     env = {**os.environ, "POCL_DEVICES": "pthread"}
     devices = [sys.executable, "-c", "import heddle; print([d['name'] for d in heddle.devices()])"]
     if "opencl:0" not in subprocess.run(devices, capture_output=True, text=True, timeout=100, env=env).stdout:

@@ -39,7 +39,7 @@ static void say(const char *word, const char *text, size_t length) {
     if (line[i] == '\n') line[i] = ' ';
   for (char *at = line; n > 0;) {
     ssize_t put = write(answer, at, (size_t)n);
-    if (put <= 0) _exit(70); /* nobody listens any more */
+    if (put <= 0) _exit(70); /* the reader is gone */
     at += put;
     n -= (int)put;
   }

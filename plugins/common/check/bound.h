@@ -32,7 +32,7 @@
  *            sign; the largest change of an element of the tensor, per unit of relative error, times (n + 32) u is the
  *            bound, with (n + 32) u |y|; n is the longest row of an operand, or its elements for each of the result. A
  *            backward stable calculation stays below it; the header says "estimate" to
- *            whoever reads a failure.
+ *            the reader of a failure.
  *
  * Norms, attention, and what is positive may round to the result's type between their steps, as ONNX's own definitions of
  * LayerNormalization and Attention do: 2 u_y of each term more for the halves, 4 u_y for scores and for values.

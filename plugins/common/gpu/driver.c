@@ -1,5 +1,5 @@
-/* Opening the driver's library, finding its calls, and starting it. Each thing that may be missing is said in words that
- * tell what to do, since they are what heddle devices --all shows. */
+/* Opening the driver's library, finding its calls, and starting it. For each thing that may be missing there is a
+ * message with what to do, since heddle devices --all shows it. */
 #include "gpu.h"
 
 #include <dlfcn.h>

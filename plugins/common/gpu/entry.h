@@ -16,7 +16,7 @@
     .capture = &gpu_capture_table, .timing = &gpu_timing_table, \
   }
 
-/* What heddle_plugin_entry returns: the table, or NULL for a host of another major, in words. */
+/* What heddle_plugin_entry returns: the table, or NULL, with a message, for a host of another major. */
 static inline const heddle_plugin *gpu_plugin_entry(const heddle_plugin *table, const heddle_host *host,
                                                     heddle_error *err) {
   if (host != NULL && host->abi_major == HEDDLE_ABI_MAJOR) return table;

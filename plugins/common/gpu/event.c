@@ -95,7 +95,7 @@ static heddle_status event_record(heddle_pevent *event, heddle_pstream *stream, 
   return gpu_stream_done(stream, &scope, code, "record an event", err);
 }
 
-/* What is known to have failed before the record: told to the stream that waits, which fails too. */
+/* What is known to have failed before the record: reported to the stream that waits, which fails too. */
 static heddle_status failure_before(heddle_pstream *stream, heddle_pevent *event, heddle_error *err) {
   heddle_error why = event->failed, lost;
   if (why.status == HEDDLE_OK && event->at != stream->dev && gpu_health(event->at, &lost) != HEDDLE_OK) {

@@ -1,7 +1,7 @@
 /* Fences: a signal is a host function behind the work of its stream, which only records and wakes. After a fault the driver
  * makes no such calls any more: then the watch fails the fence. Waits on the device are not offered: neither API can hold
- * a stream back until the host says so without occupying the device (a kernel or a stream wait on memory that nobody
- * writes would never end). */
+ * a stream back until the host signals without occupying the device (a kernel or a stream wait on memory that is
+ * never written would never end). */
 #include "plugins/common/gpu/stream.h"
 
 #include <time.h>
@@ -29,7 +29,7 @@ static gpu_signal *take(heddle_pstream *stream, heddle_error *err) {
   return x;
 }
 
-/* The slot's fence is told by whoever calls this. */
+/* The caller signals the slot's fence, or fails it. */
 static void disarmed(gpu_signal *x) {
   atomic_fetch_sub(&x->stream->own->armed, 1);
   gpu_watch_end(x->stream->dev);
@@ -71,7 +71,7 @@ static void reached(void *arg) {
   const heddle_host *host = x->stream->dev->host;
   gpu_watch_heed(x->stream); /* a driver may let a stream go on that waited for a device that was lost */
   if (!move(x, GPU_SIGNAL_ARMED, GPU_SIGNAL_TAKEN)) {
-    move(x, GPU_SIGNAL_FAILED, GPU_SIGNAL_FREE); /* told before */
+    move(x, GPU_SIGNAL_FAILED, GPU_SIGNAL_FREE); /* failed before */
     return;
   }
   atomic_store_explicit(&own->reached, atomic_load_explicit(&x->order, memory_order_relaxed), memory_order_release);
@@ -124,7 +124,7 @@ static int call_back(heddle_pstream *stream, gpu_signal *x) {
 
 /* ---------------------------------------------------------------- the table */
 
-/* Puts the call into the stream; *told says that the fence has been failed meanwhile. */
+/* Puts the call into the stream; *told: the fence has been failed meanwhile. */
 static heddle_status enqueue(heddle_pstream *stream, gpu_signal *x, const gpu_scope *scope, bool *told,
                              heddle_error *err) {
   gpu_stream_own *own = stream->own;
@@ -171,7 +171,7 @@ static heddle_status fence_signal(heddle_pstream *stream, heddle_pfence fence, u
   bool told = false;
   if (err == NULL) err = &own;
   const heddle_status s = submit_signal(stream, fence, value, &told, err);
-  if (s != HEDDLE_OK && !told) host->fence_fail(host->ctx, fence, s, err->text); /* whoever waits must hear of it */
+  if (s != HEDDLE_OK && !told) host->fence_fail(host->ctx, fence, s, err->text); /* waiters must get the failure */
   return s;
 }
 

@@ -36,7 +36,7 @@ typedef struct gpu_scope {
 /* What differs between the two plugins. Static and const. */
 typedef struct gpu_vendor {
   const char *name; /* "cuda", "rocm": of the plugin, in names of devices and settings */
-  const char *api;  /* "CUDA", "HIP": in words for people */
+  const char *api;  /* "CUDA", "HIP": in messages */
   int32_t device_type;
   const char *const
       *libraries; /* names to dlopen, best first; NULL ends. The setting "driver" goes before: a path, or off */
@@ -130,7 +130,7 @@ struct heddle_pinstance {
   atomic_bool left_behind;  /* a device was, with work that hangs: the instance stays */
   pthread_mutex_t lock;     /* guards what follows; the driver is called with it held */
   heddle_pdevice *open;     /* devices, by next */
-  gpu_import *imports;      /* host memory that the driver was told of (import.c) */
+  gpu_import *imports;      /* host memory registered with the driver (import.c) */
 };
 
 /* The root table's calls, and its entry, for the vendor's plugin.c: open_instance is a static function there that calls
@@ -141,8 +141,8 @@ void gpu_close_instance(heddle_pinstance *self);
 heddle_status gpu_device_count(heddle_pinstance *self, uint32_t *out, heddle_error *err);
 heddle_status gpu_device_describe(heddle_pinstance *self, uint32_t index, heddle_pdevice_desc *desc, heddle_error *err);
 
-/* Loads the driver and its symbols and starts it: HEDDLE_ENODEV in words where there is no library, no device, or a
- * symbol that must be there is missing (with its name, and that the driver is too old). driver.c. */
+/* Loads the driver and its symbols and starts it: HEDDLE_ENODEV with a message where there is no library, no device, or
+ * a symbol that must be there is missing (with its name, and that the driver is too old). driver.c. */
 heddle_status gpu_driver_load(heddle_pinstance *self, heddle_error *err);
 
 /* Zeroed bookkeeping, or fails with what it was for. */
@@ -195,8 +195,8 @@ static inline void gpu_count(atomic_int_least64_t *counter, int64_t by) {
   atomic_fetch_add_explicit(counter, by, memory_order_relaxed);
 }
 
-/* Makes the device's context current, or fails in words. Every call of the driver on a device stands between the two
- * calls. */
+/* Makes the device's context current, or fails with a message. Every call of the driver on a device stands between the
+ * two calls. */
 heddle_status gpu_enter(heddle_pdevice *dev, gpu_scope *scope, heddle_error *err);
 static inline void gpu_leave(heddle_pdevice *dev, const gpu_scope *scope) {
   dev->vendor->leave(dev, scope);
@@ -253,7 +253,7 @@ void gpu_blocks_close(heddle_pdevice *dev); /* in device.close, inside gpu_enter
 heddle_status gpu_import_get(heddle_pdevice *dev, void *base, uint64_t bytes, gpu_import **out, heddle_error *err);
 void gpu_import_put(heddle_pdevice *dev, gpu_import *import);
 
-/* How many of these bytes of any host memory one copy may have: the driver refuses a range of which it was told a part.
+/* How many of these bytes of any host memory one copy may have: the driver refuses a range that is registered in part.
  * Any thread. */
 uint64_t gpu_import_run(heddle_pinstance *self, const void *address, uint64_t bytes);
 
@@ -270,8 +270,8 @@ void gpu_memory_trim(heddle_pdevice *dev);
 
 /* ---------------------------------------------------------------- streams (stream.c) */
 
-/* A closed stream stays in dev->streams, and is used again once its work is done: whoever met it may go on looking at it.
- * So the list only grows, at its head (dev->lock), until the device is closed. */
+/* A closed stream stays in dev->streams, and is used again once its work is done: a thread that found it may still read
+ * it. So the list only grows, at its head (dev->lock), until the device is closed. */
 struct heddle_pstream {
   heddle_pdevice *dev;
   void *handle;

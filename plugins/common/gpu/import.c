@@ -1,6 +1,6 @@
-/* Host memory of others that the driver is told of, so that copies fetch from it directly. The driver takes a page once
- * and forgets it the first time that it is asked to, so an instance keeps what it told and shares that among its devices
- * and buffers. */
+/* Host memory of others, registered with the driver, so that copies fetch from it directly. The driver takes a page
+ * once and forgets it the first time that it is asked to, so an instance keeps what it registered and shares that among
+ * its devices and buffers. */
 #include "gpu.h"
 
 /* A registered range. Guarded by the instance's lock. */
@@ -8,7 +8,7 @@ struct gpu_import {
   char *base;
   uint64_t bytes;
   uint32_t users;
-  bool ours; /* else somebody else in the process registered it, and forgets it */
+  bool ours; /* else other code in the process registered it, and forgets it */
   gpu_import *next;
 };
 

@@ -164,7 +164,7 @@ heddle_status gpu_library_open(heddle_pinstance *self, heddle_error *err) {
   self->libraries = memory;
   pthread_mutex_init(&self->libraries->lock, NULL);
   s = read_settings(self, automatic, wanted, &named, err);
-  /* Those that are named or insisted on must be there, so that a wrong path is told at once. */
+  /* Those that are named or insisted on must be there, so that a wrong path is reported at once. */
   if (s == HEDDLE_OK && (!automatic || named)) s = open_all(self, !automatic && wanted, err);
   if (s != HEDDLE_OK) gpu_library_close(self);
   return s;

@@ -27,9 +27,9 @@ extern const gpu_library gpu_tensor_cores; /* tensor.c: a kernel of ours, for th
 /* ---------------------------------------------------------------- for the instance and devices (library.c) */
 
 /* Reads the settings of the vendor's libraries: "libraries" is 0, 1 or auto, and each library has one by its name, which
- * is a path, or off. Opens them only with libraries = 1, which insists on all (HEDDLE_ENODEV in words); else they are
- * opened when the first step is asked about. auto, with a driver of the user's own (setting "driver"), leaves out those
- * that have no path: they would not fit it. Does nothing where the vendor has none. */
+ * is a path, or off. Opens them only with libraries = 1, which insists on all (HEDDLE_ENODEV with a message); else they
+ * are opened when the first step is asked about. auto, with a driver of the user's own (setting "driver"), leaves out
+ * those that have no path: they would not fit it. Does nothing where the vendor has none. */
 heddle_status gpu_library_open(heddle_pinstance *self, heddle_error *err);
 void gpu_library_close(heddle_pinstance *self);     /* libraries stay loaded: they leave threads behind */
 void gpu_library_device_close(heddle_pdevice *dev); /* after the last step is freed; inside gpu_enter */
@@ -90,8 +90,8 @@ struct gpu_library {
   heddle_status (*device_open)(heddle_pdevice *dev, const void *calls, void **state, heddle_error *err);
   void (*device_close)(heddle_pdevice *dev, void *state);
 
-  /* A step that it takes; *out NULL, with why in words, where the library then refuses. The members of the step's head are
-   * filled by the caller. Not inside gpu_enter; free is. */
+  /* A step that it takes; *out NULL, with the reason as a message, where the library then refuses. The members of the
+   * step's head are filled by the caller. Not inside gpu_enter; free is. */
   heddle_status (*prepare)(heddle_pdevice *dev, void *state, const gpu_ask *ask, gpu_library_step **out, char *why,
                            size_t bytes, heddle_error *err);
   void (*free)(gpu_library_step *step);

@@ -1,6 +1,6 @@
 /* Memory. DEVICE comes from the driver's pool or from blocks of our own (blocks.c), and any stream may use it at once.
  * PINNED is the driver's host memory, which all devices reach; on a device that shares the host's memory UNIFIED is the
- * same. An import is host memory that the driver was told of, so that copies fetch from it directly. */
+ * same. An import is host memory registered with the driver, so that copies fetch from it directly. */
 #include "gpu.h"
 
 #define MOST_ALIGNMENT UINT64_C(4096)

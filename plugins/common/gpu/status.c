@@ -24,7 +24,7 @@ static void set_fault(heddle_pdevice *dev, const heddle_error *fault) {
   pthread_mutex_unlock(&dev->lock);
   if (!first) return;
   dev->host->device_fault(dev->host->ctx, dev->cookie, fault->api_code, fault->text);
-  gpu_watch_fault(dev, fault); /* whoever is woken finds the fault told */
+  gpu_watch_fault(dev, fault); /* a woken thread finds the fault reported */
 }
 
 heddle_status gpu_check(heddle_pdevice *dev, int code, const char *what, heddle_error *err) {

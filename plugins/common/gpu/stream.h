@@ -10,8 +10,8 @@ enum {
   GPU_WAITS = 16    /* other devices that a stream waits for at the same time */
 };
 
-/* Whoever moves a slot out of ARMED tells its fence, so each is told once. FAILED: told, while the driver may still call;
- * that call makes it FREE. */
+/* The thread that moves a slot out of ARMED signals or fails its fence: once. FAILED: failed, while the driver may
+ * still call; that call makes it FREE. */
 enum { GPU_SIGNAL_FREE, GPU_SIGNAL_ARMED, GPU_SIGNAL_TAKEN, GPU_SIGNAL_FAILED };
 
 /* A fence to be signalled when the stream gets there. A stream's slots are a ring that grows where all are under way. */

@@ -110,7 +110,7 @@ static void *run(void *arg) {
   while (!w->stop) {
     struct timespec until;
     if (quiet >= LINGER) {
-      atomic_store(&w->asleep, true); /* before armed is read: whoever arms then wakes us */
+      atomic_store(&w->asleep, true); /* before armed is read: a thread that arms then wakes us */
       if (atomic_load(&w->armed) == 0) pthread_cond_wait(&w->change, &w->lock);
       atomic_store(&w->asleep, false);
       quiet = 0;

@@ -1,5 +1,5 @@
 /* A walk over the elements of a result, under construction: what elementwise operators and the movement of data share.
- * Not for anybody outside this folder. */
+ * Not for use outside this folder. */
 #ifndef HEDDLE_PLUGINS_COMMON_KERNELS_PLAN_ELEMENTWISE_H
 #define HEDDLE_PLUGINS_COMMON_KERNELS_PLAN_ELEMENTWISE_H
 

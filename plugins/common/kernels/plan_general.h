@@ -1,5 +1,5 @@
-/* Plans whose kernel has the general reference kernel's geometry in a table (k_general of portable_params.h). Not for anybody
- * outside this folder. */
+/* Plans whose kernel has the general reference kernel's geometry in a table (k_general of portable_params.h). Not for
+ * use outside this folder. */
 #ifndef HEDDLE_PLUGINS_COMMON_KERNELS_PLAN_GENERAL_H
 #define HEDDLE_PLUGINS_COMMON_KERNELS_PLAN_GENERAL_H
 

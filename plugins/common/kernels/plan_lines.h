@@ -1,4 +1,4 @@
-/* Plans of lines.cl for types that a family's own kernels do not have. Not for anybody outside this folder. */
+/* Plans of lines.cl for types that a family's own kernels do not have. Not for use outside this folder. */
 #ifndef HEDDLE_PLUGINS_COMMON_KERNELS_PLAN_LINES_H
 #define HEDDLE_PLUGINS_COMMON_KERNELS_PLAN_LINES_H
 

@@ -1,5 +1,5 @@
 /* What the planning files share: a node with its values found, and the entries of the table of operators. Not for
- * anybody outside this folder. To add an operator: its plan in the file of its family, and a line in the table of that
+ * use outside this folder. To add an operator: its plan in the file of its family, and a line in the table of that
  * family. */
 #ifndef HEDDLE_PLUGINS_COMMON_KERNELS_PLAN_OP_H
 #define HEDDLE_PLUGINS_COMMON_KERNELS_PLAN_OP_H

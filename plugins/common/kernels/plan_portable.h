@@ -1,5 +1,5 @@
 /* What the plans of portable texts (portable.cl) share: the node as the general reference kernels read it, and a launch of
- * a kernel. Not for anybody outside this folder. */
+ * a kernel. Not for use outside this folder. */
 #ifndef HEDDLE_PLUGINS_COMMON_KERNELS_PLAN_PORTABLE_H
 #define HEDDLE_PLUGINS_COMMON_KERNELS_PLAN_PORTABLE_H
 

@@ -3,7 +3,7 @@
  * plugin compiles these files into itself, with those of plugins/common/more, which have the general kernels, and of
  * operators/, which say what an operator is; nothing here knows a device.
  *
- * Layout tokens are not looked at: whoever calls has the operands row-major. Results do not depend on how the work is
+ * Layout tokens are not looked at: the caller has the operands row-major. Results do not depend on how the work is
  * split, on the number of threads, or on where operands lie. Operands are aligned to their element. */
 #ifndef HEDDLE_PLUGINS_COMMON_REF_REF_H
 #define HEDDLE_PLUGINS_COMMON_REF_REF_H

@@ -79,7 +79,7 @@ static int load(void *library, hiprtc *out) {
   return 1;
 }
 
-/* The first of the names that is a compiler; else why each is not, in words. */
+/* The first of the names that is a compiler; else the reason why each is not, as text. */
 static int find(char *const *names, int n, hiprtc *out, char *compiler, size_t compiler_bytes, char *words,
                 size_t words_bytes) {
   size_t used = 0;

@@ -16,8 +16,8 @@ typedef struct vlk_type {
 /* The type that an option of a step names; NULL where there is none. */
 const vlk_type *vlk_type_of(const k_step *step, const char *key);
 
-/* HEDDLE_EUNSUPPORTED in words where the device does not store words of so many bytes, or does not compute in the type.
- * A type of NULL is HEDDLE_EINTERNAL. */
+/* HEDDLE_EUNSUPPORTED with a message where the device does not store words of so many bytes, or does not compute in the
+ * type. A type of NULL is HEDDLE_EINTERNAL. */
 heddle_status vlk_want_words(const struct vlk_info *info, uint32_t bytes, heddle_error *err);
 heddle_status vlk_want_type(const struct vlk_info *info, const vlk_type *type, heddle_error *err);
 
@@ -30,8 +30,8 @@ static inline bool vlk_has(const k_step *step, const char *key) {
 /* Do subgroups of the device's compute shaders add up by themselves? */
 bool vlk_adds_subgroups(const struct vlk_info *info);
 
-/* HEDDLE_EUNSUPPORTED in words where an item's loops take more turns, in all, than the device lets them: lavapipe ends
- * every loop of an item after 65,535, and results would be wrong. */
+/* HEDDLE_EUNSUPPORTED with a message where an item's loops take more turns, in all, than the device lets them: lavapipe
+ * ends every loop of an item after 65,535, and results would be wrong. */
 heddle_status vlk_want_turns(const struct vlk_info *info, double turns, heddle_error *err);
 
 #endif

@@ -50,7 +50,7 @@ float f_Identity(const float a, const float b, const float c, const float alpha,
 }
 #undef ONE
 
-// Calls each function once, since a compiler leaves out what nobody calls, and has no variables, which would have names.
+// Calls each function once, since a compiler leaves out uncalled ones, and has no variables, which would have names.
 #define CALL(name) f_##name(x0, x1, x2, x3, x4)
 #define ONE(number, name, kind) CALL(name) +
 float chain(const float x0, const float x1, const float x2, const float x3, const float x4, const float x5,

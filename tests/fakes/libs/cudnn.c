@@ -206,7 +206,8 @@ int cudnnGetConvolutionForwardAlgorithm_v7(void *h, void *x, void *w, void *c, v
   const int status = check(h, x, w, c, y);
   if (status != OK) return status;
   memset(choices, 0, sizeof *choices * (size_t)wanted);
-  /* The best asks for more than anybody has, the next one does not work, and one that wants float16 comes before one that does not. */
+  /* The best asks for more than there is, the next one does not work, and one that wants float16 comes before one that
+   * does not. */
   const int math = ((conv *)c)->math;
   const dnn_choice all[] = {{.algo = 6, .status = OK, .workspace = SIZE_MAX / 2, .math = math},
                             {.algo = 4, .status = UNSUPPORTED, .math = math},

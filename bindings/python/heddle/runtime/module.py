@@ -197,7 +197,7 @@ class Module(_Facts, _functions.Module):
         """A function that calls the named one with its own arguments and gives a BenchmarkResult of `repeat` times.
 
         Each is the mean of `number` calls, or of more where they take less than min_repeat_ms in all; one untimed call comes
-        first. Calls wait for what they launch, so the host's clock is right for all devices; dev is looked at by no one.
+        first. Calls wait for what they launch, so the host's clock is right for all devices; dev is ignored.
         A clock that shows 0 is read again at most limit_zero_time_iterations times. After each repeats_to_cooldown
         repeats but the last the thread sleeps for cooldown_interval_ms (TVM sleeps after the first one too).
         cache_flush_bytes of memory are written before each repeat, so that the caches are cold.

@@ -123,7 +123,7 @@ typedef struct heddle_py_thread {
 
 heddle_py_thread *heddle_py_thread_get(void);
 
-/* Around a call: leave drops what nobody asked for when the thread's outermost call ends. */
+/* Around a call: leave drops what was not asked for when the thread's outermost call ends. */
 void heddle_py_enter_call(heddle_py_state *state, heddle_py_thread *thread);
 void heddle_py_leave_call(heddle_py_state *state, heddle_py_thread *thread);
 
