@@ -9,13 +9,15 @@
 #include <time.h>
 #include <unistd.h>
 
-#include "heddle/plugin.h"
 #include "library.h"
 #include "made_up.h"
 #include "model_file.h"
 #include "text.h"
 
-enum { MOST_IN_FLIGHT = 64 }; /* as heddle/model.h says */
+enum {
+  MOST_IN_FLIGHT = 64, /* as heddle/model.h says */
+  DLPACK_CPU = 1       /* kDLCPU */
+};
 
 static int no_memory(const session *s) {
   return fail_text(s->command, "out of memory");
@@ -321,7 +323,7 @@ static void end_soon(const session *s, const heddle_error *err) {
   heddle_device *device = NULL;
   if (heddle_error_failure(err, &where) != HEDDLE_OK || where.device[0] == '\0' ||
       heddle_context_find_device(s->ctx, where.device, &device, NULL) != HEDDLE_OK ||
-      heddle_device_get_info(device, &info, NULL) != HEDDLE_OK || (info.caps & HEDDLE_CAP_INLINE) != 0)
+      heddle_device_get_info(device, &info, NULL) != HEDDLE_OK || info.type == DLPACK_CPU)
     return;
   if (pthread_create(&thread, NULL, end_process, NULL) == 0) pthread_detach(thread);
 }

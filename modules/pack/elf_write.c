@@ -196,7 +196,7 @@ static heddle_status clear_old(const heddle__elf_new *n, size_t own, heddle_erro
 heddle_status heddle__elf_write(heddle__elf_file *f, const char *symbol, const void *blob, size_t bytes, int file,
                                 heddle_error *err) {
   heddle__elf_new n = {.f = f, .n_sections = f->n_sections, .n_segments = f->n_segments};
-  Elf64_Phdr *segment;
+  Elf64_Phdr *segment = NULL;
   size_t number = heddle__elf_find(f, symbol), own = 0;
   n.sections = heddle__alloc(f->n_sections + 2, sizeof *n.sections);
   n.segments = heddle__alloc(f->n_segments + 1, sizeof *n.segments);

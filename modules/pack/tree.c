@@ -66,7 +66,7 @@ static heddle_status keep_body(heddle__tree *t, heddle__buffer *b, heddle__span 
 }
 
 heddle_status heddle__tree_import(heddle__tree *t, const char *kind, heddle__span body, heddle_error *err) {
-  uint32_t at;
+  uint32_t at = 0;
   heddle_status s = add(t, kind, body, &at, err);
   return s == HEDDLE_OK ? put_below(t, 0, at, err) : s;
 }
