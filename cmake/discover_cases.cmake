@@ -15,7 +15,7 @@ set(text "")
 # add(NAME WORDS LABELS SECONDS COST): a test that calls the program with the words.
 macro(add name words labels seconds cost)
   set(environment "${ENVIRONMENT}")
-  # LeakSanitizer dies beside PoCL's threads: the same case on sim has it, and the doubles count what is left.
+  # Not searched for leaks, of which PoCL has its own: the same case on sim is, and the doubles count what is left.
   if("${name}" MATCHES "@(opencl|vulkan|cuda|rocm)$" OR "cuda" IN_LIST ${labels} OR "rocm" IN_LIST ${labels})
     string(REPLACE "ASAN_OPTIONS=" "ASAN_OPTIONS=detect_leaks=0:" environment "${environment}")
   endif()
