@@ -65,7 +65,7 @@ static void open_set(kit *k, calls_set *c, bool launches) {
                    .y = kit_buffer(k, k->dev, HEDDLE_MEMORY_DEVICE, CALLS_BYTES)};
   if (!kit_inline(k)) {
     c->page = kit_pinned_new(k, k->dev, CALLS_BYTES);
-    memset(c->page.at, 0, CALLS_BYTES);
+    if (c->page.at != NULL) memset(c->page.at, 0, CALLS_BYTES);
     kit_pinned_flush(k, &c->page);
     c->fence = kit_fence(k);
     kit_ok(k, k->t.event.create(k->dev, &c->event, &k->err), "event.create");

@@ -161,7 +161,7 @@ static bool add_values(const op_graph *g, const bool *in, int32_t *local, op_par
 }
 
 bool op_part_make(const op_graph *g, const bool *in, op_part *p) {
-  int32_t local[GRAPH_VALUES];
+  int32_t local[GRAPH_VALUES] = {0};
   uint32_t n = 0;
   size_t used = 0;
   memset(p, 0, sizeof *p);

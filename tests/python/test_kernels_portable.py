@@ -20,6 +20,7 @@ import sys
 import tempfile
 
 import pytest
+from reference import sizes
 
 HERE = os.path.dirname(os.path.abspath(__file__))
 KERNELS = os.path.join(HERE, "..", "..", "plugins", "common", "kernels")
@@ -182,10 +183,12 @@ def programs():
 
 
 def sources(programs, arch, archs):
-    """Lists of programs to be compiled for arch: a share of all, and those that stand for the others alone."""
+    """Lists of programs to be compiled for arch: a share of all, and those that stand for the others alone; of these a share
+    too where sweeps are smaller."""
     every, longs = programs
     batches = [every[i:i + BATCH] for i in range(0, len(every), BATCH)]
-    return batches[archs.index(arch)::len(archs)] + [[p] for p in longs]
+    alone = longs if sizes.SCALE >= 1 else longs[archs.index(arch)::len(archs)]
+    return batches[archs.index(arch)::len(archs)] + [[p] for p in alone]
 
 
 # ---------------------------------------------------------------- compiling
