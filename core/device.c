@@ -110,7 +110,6 @@ heddle_status heddle__device_create(heddle__plugin *plugin, uint32_t index, hedd
   }
   dev->ctx = plugin->ctx;
   dev->plugin = plugin;
-  dev->one_by_one = plugin->one_by_one;
   dev->t = plugin->use;
   dev->instance = heddle__layers_instance(plugin->layers, plugin->instance);
   dev->index = index;

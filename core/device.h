@@ -40,7 +40,6 @@ struct heddle_device {
   char name[72];                        /* "sim:0" */
   uint32_t abilities[HEDDLE_ABILITIES]; /* HEDDLE_ABILITY_*, as the public header has them */
   bool is_default;
-  bool one_by_one;  /* it proposes no regions of several nodes: the setting PLUGIN.regions is 0 */
   char reason[256]; /* why not default */
   /* the rest belongs to core/device.c */
   void *lock; /* guards opened and handle; a leaf but for device.open, which runs outside of it */

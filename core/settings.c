@@ -162,8 +162,7 @@ void heddle__settings_check(heddle__plugin *p) {
     if (!begins(key, p->name) || key[n] != '.' || !heddle__config_get(p->ctx->config, key, &value, &origin)) continue;
     const char *rest = key + n + 1;
     bool of_device = rest[strspn(rest, "0123456789")] == '.'; /* which the plugin is given when it opens the device */
-    if (of_device || strcmp(rest, "layers") == 0) continue;
-    if (strcmp(origin, "default") == 0) continue;
+    if (of_device || strcmp(rest, "layers") == 0 || strcmp(origin, "default") == 0) continue;
     if (is_among(rest, (const char *const *)p->asked, p->n_asked, '\0')) continue;
     const char *meant = heddle_text_nearest(rest, (const char *const *)p->asked, p->n_asked);
     if (meant != NULL) snprintf(near, sizeof near, "%s.%s", p->name, meant);

@@ -10,6 +10,7 @@
 #include "core/alloc.h"
 #include "core/error.h"
 #include "core/failure.h"
+#include "core/registry.h"
 
 typedef struct partition {
   heddle__grouping *all;
@@ -296,7 +297,7 @@ static heddle_status hear(void *ctx, heddle_error *err) {
 static heddle_status hear_device(partition *p, uint32_t device, heddle_error *err) {
   heddle__plan *plan = p->all->plan;
   heddle_device *dev = plan->devices[device].dev;
-  if (!plan->devices[device].used || !dev->t->has_op || dev->t->op.partition == NULL || dev->one_by_one)
+  if (!plan->devices[device].used || !dev->t->has_op || dev->t->op.partition == NULL || dev->plugin->one_by_one)
     return HEDDLE_OK;
   p->device = device;
   p->n_asked = 0;

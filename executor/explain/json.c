@@ -7,6 +7,7 @@
 
 #include "core/alloc.h"
 #include "core/error.h"
+#include "core/registry.h"
 #include "core/tensor.h"
 #include "executor/budget.h"
 #include "executor/explain/sheet.h"
@@ -42,7 +43,7 @@ static json_t *devices_of(const heddle__plan *plan, bool *lost) {
     for (uint32_t k = 0; k < plan->n_placed; k++) nodes += plan->placed[k].device == i;
     add(list,
         json_pack("{sI so sb sb sI}", "id", (json_int_t)i, "name", words(heddle__explain_device(plan, i)), "inline",
-                  (int)plan->devices[i].is_inline, "regions", !plan->devices[i].dev->one_by_one, "nodes",
+                  (int)plan->devices[i].is_inline, "regions", !plan->devices[i].dev->plugin->one_by_one, "nodes",
                   (json_int_t)nodes),
         lost);
   }

@@ -6,6 +6,7 @@
 
 #include "core/error.h"
 #include "core/alloc.h"
+#include "core/registry.h"
 #include "executor/budget.h"
 #include "executor/explain/sheet.h"
 #include "executor/place/placer.h"
@@ -86,7 +87,7 @@ static void say_devices(const heddle__plan *plan, heddle__sheet *sheet) {
   first = true;
   for (uint32_t d = 0; d < plan->n_devices; d++) {
     const heddle_device *dev = plan->devices[d].dev;
-    if (!dev->one_by_one) continue;
+    if (!dev->plugin->one_by_one) continue;
     heddle__say(sheet, "%s%s", first ? "regions   off, nodes run one by one on " : ", ",
                 heddle__explain_device(plan, d));
     first = false;

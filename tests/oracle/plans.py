@@ -314,7 +314,7 @@ def real_plans(path, seeds, devices=("cpu", "sim:0", "sim:1", "sim:2"), more=())
     further words of the command."""
     from reference import graphs, io, placements  # needs numpy
 
-    # LeakSanitizer itself dies where threads of PoCL end while it looks; other tests look for leaks.
+    # PoCL has leaks of its own; other tests look for ours (docs/decisions/tests-and-ci.md).
     quiet = {"ASAN_OPTIONS": os.environ.get("ASAN_OPTIONS", "") + ":detect_leaks=0"} if "opencl:0" in devices else {}
 
     for seed in seeds:

@@ -22,7 +22,7 @@ ENV = {"HEDDLE_TEST_GPU": "real"} if REAL else {
     "HEDDLE_CUDA_DRIVER": str(CUDA), "HEDDLE_CUDA_NVRTC": str(NVRTC), "HEDDLE_CUDA_LIBRARIES": "0",
     "HEDDLE_ROCM_DRIVER": str(HIP), "HEDDLE_ROCM_HIPRTC": str(HIP), "HEDDLE_ROCM_LIBRARIES": "0",
     "XDG_CACHE_HOME": str(CACHE), "FAKE_GPU_STRICT": "1", "POCL_DEVICES": "pthread", "POCL_CACHE_DIR": POCL_CACHE}
-if os.environ.get("HEDDLE_SANITIZE"):  # LeakSanitizer dies of PoCL's threads; the doubles themselves tell what is left
+if os.environ.get("HEDDLE_SANITIZE"):  # PoCL has leaks of its own; the doubles count what is left
     ENV["ASAN_OPTIONS"] = os.environ.get("ASAN_OPTIONS", "") + ":detect_leaks=0"
 if REAL:  # what the caller chose, of which tool_case takes away the plugins' settings
     ENV.update((k, v) for k, v in os.environ.items() if k.startswith(("HEDDLE_CUDA_", "HEDDLE_ROCM_")))

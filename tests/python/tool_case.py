@@ -12,8 +12,7 @@ DIGITS = SOURCE / "examples" / "digits" / "digits.json"
 
 def environment(**more):
     """The caller's, without any setting of Heddle's; routes and plugins are tried where a test asks for it. No leak check
-    with drivers that compute on threads of their own: LeakSanitizer dies of those now and then
-    (docs/decisions/tests-and-ci.md)."""
+    with drivers that have leaks of their own (docs/decisions/tests-and-ci.md)."""
     env = {k: v for k, v in os.environ.items() if not k.startswith("HEDDLE_")}
     env = {**env, "HEDDLE_CONFIG": "off", "HEDDLE_ROUTES_TEST": "0", "HEDDLE_PROBE": "off", **more}
     if "ASAN_OPTIONS" in env and not {"POCL_DEVICES", "VK_DRIVER_FILES"}.isdisjoint(env):
