@@ -97,6 +97,13 @@ static heddle_status refuse(const heddle__elf_new *n, heddle_error *err) {
   return heddle__fail(err, HEDDLE_EFORMAT, "it cannot be written anew: %s", heddle__libelf_reason(n->f->e));
 }
 
+/* A section without bytes has no part in where the file ends, and libelf fills a file up to the offset of each. What the header
+ * of an inactive section holds is undefined. */
+static void confine(Elf64_Shdr *h, uint64_t end) {
+  if (h->sh_type == SHT_NULL) *h = (Elf64_Shdr){.sh_name = h->sh_name};
+  else if (!has_bytes(h) && h->sh_offset > end) h->sh_offset = end;
+}
+
 /* Sections that are not loaded, and the headers of all, behind what is. */
 static uint64_t place_rest(heddle__elf_new *n) {
   uint64_t end = n->f->head.e_phoff + n->n_segments * sizeof(Elf64_Phdr);
@@ -106,6 +113,7 @@ static uint64_t place_rest(heddle__elf_new *n) {
   }
   for (size_t i = 1; i < n->n_sections; i++) {
     Elf64_Shdr *h = &n->sections[i].head;
+    confine(h, end);
     if (is_loaded(h) || h->sh_type == SHT_NULL) continue;
     uint64_t align = h->sh_addralign > 8 ? h->sh_addralign : 8;
     if (align > 4096) align = 4096;
