@@ -87,7 +87,7 @@ typedef struct asked {
   uint32_t output;
 } asked;
 
-/* For bound_of. The op is made again, since it may have read operands that it knows. */
+/* For check_bound_of. The op is made again, since it may have read operands that it knows. */
 static bool evaluate(void *ctx, const double *const *x, double *y) {
   asked *a = ctx;
   reference f;
@@ -137,7 +137,7 @@ static bool bounds(kit *k, const op_case *c, char type, uint32_t i, uint32_t res
   n.fast = (c->flags & HEDDLE_REGION_FAST) != 0;
   n.evaluate = evaluate;
   n.ctx = &a;
-  if (!bound_of(&n, w->err, &w->rule)) return false;
+  if (!check_bound_of(&n, w->err, &w->rule)) return false;
   const char computed = y->follows && op_type_is_real(y->type) ? type : y->type;
   for (uint64_t e = 0; computed != 'd' && e < y->count; e++) w->err[e] *= 2;
   return true;
@@ -183,7 +183,8 @@ uint64_t op_check(const op_case *c, uint32_t r, const op_want *want, const void 
     uint64_t place = 0;
     memcpy(&place, (const unsigned char *)got + e * op_type_bytes(o->type), op_type_bytes(o->type));
     if (o->type == 'B' && place > 1) return e;
-    if (!bound_holds(rounding, want[r].x[e], more_load(op_number_type(o->type), &place, 0), want[r].err[e])) return e;
+    if (!check_bound_holds(rounding, want[r].x[e], more_load(op_number_type(o->type), &place, 0), want[r].err[e]))
+      return e;
   }
   return o->count;
 }

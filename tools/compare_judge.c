@@ -130,7 +130,7 @@ static void bounds_of(asked *a, const heddle_tensor *expected, const double *ref
                       const char **rule) {
   a->b.out = (bound_tensor){reference, heddle_tensor_shape(expected), (int32_t)heddle_tensor_ndim(expected),
                             type_of(heddle_tensor_dtype(expected))};
-  if (fill(a) && bound_of(&a->b, bounds, rule)) return;
+  if (fill(a) && check_bound_of(&a->b, bounds, rule)) return;
   *rule = "none";
   without_rule(&a->b.out, a->n, bounds);
 }
@@ -148,7 +148,7 @@ static heddle_status judge_numbers(asked *a, const heddle_tensor *expected, cons
     if (memcmp(want + i * width, is + i * width, width) == 0) continue;
     const double x = number_at(got, i);
     const bool exact = a->b.out.type == BOUND_WHOLE && !(bounds[i] > 0);
-    if (exact || !bound_holds(a->b.out.type, reference[i], x, sides * bounds[i]))
+    if (exact || !check_bound_holds(a->b.out.type, reference[i], x, sides * bounds[i]))
       note(j, expected, i, reference[i], x, sides * bounds[i]);
   }
   free(reference);
@@ -199,7 +199,7 @@ bool judge_bounds(const session *s, const whole *w, uint32_t node, uint32_t k, b
 }
 
 bool judge_holds(heddle_dtype dtype, double expected, double got, double bound) {
-  return bound_holds(type_of(dtype), expected, got, bound);
+  return check_bound_holds(type_of(dtype), expected, got, bound);
 }
 
 void index_text(const heddle_tensor *t, uint64_t i, char *out, size_t size) {

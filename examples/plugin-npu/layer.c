@@ -13,7 +13,8 @@ static heddle_status refuse(const heddle_pnode *node, heddle_error *err, const c
 }
 
 static int is_bytes(const heddle_pvalue *v) {
-  return v != NULL && (dtype_is(v->dtype, HEDDLE_DTYPE_INT, 8) || dtype_is(v->dtype, HEDDLE_DTYPE_UINT, 8));
+  return v != NULL &&
+         (region_dtype_is(v->dtype, HEDDLE_DTYPE_INT, 8) || region_dtype_is(v->dtype, HEDDLE_DTYPE_UINT, 8));
 }
 
 static int is_unsigned(const heddle_pvalue *v) {
@@ -22,7 +23,7 @@ static int is_unsigned(const heddle_pvalue *v) {
 
 static int64_t count_of(const heddle_pvalue *v) {
   uint64_t count;
-  return v != NULL && value_count(v, &count) && count <= LIMIT ? (int64_t)count : -1;
+  return v != NULL && region_value_count(v, &count) && count <= LIMIT ? (int64_t)count : -1;
 }
 
 static int is_constant(const heddle_pvalue *v, uint64_t width, int64_t count) {
@@ -76,7 +77,7 @@ static heddle_status read_ints(const heddle_pnode *node, const char *name, int32
                                heddle_error *err) {
   const int64_t *list;
   uint64_t count;
-  heddle_status s = attr_ints(node, name, &list, &count, err);
+  heddle_status s = region_attr_ints(node, name, &list, &count, err);
   if (s != HEDDLE_OK) return s;
   for (uint64_t i = 0; i < n; i++) out[i] = absent;
   if (count == 0) return HEDDLE_OK;
@@ -115,7 +116,7 @@ static heddle_status read_window(npu_layer *l, const heddle_pvalue *y, heddle_er
   heddle_status s = read_pair(l, "strides", dims, 1, &l->sy, &l->sx, err);
   if (s == HEDDLE_OK) s = read_pair(l, "dilations", dims, 1, &l->dy, &l->dx, err);
   if (s == HEDDLE_OK) s = read_ints(l->node, "pads", 0, pads, 2 * (uint64_t)dims, err);
-  if (s == HEDDLE_OK) s = attr_string(l->node, "auto_pad", "NOTSET", &pad, err);
+  if (s == HEDDLE_OK) s = region_attr_string(l->node, "auto_pad", "NOTSET", &pad, err);
   if (s != HEDDLE_OK) return s;
   if (strcmp(pad, "VALID") == 0) memset(pads, 0, sizeof pads);
   else if (strcmp(pad, "NOTSET") != 0) return refuse(l->node, err, "takes pads as numbers (auto_pad NOTSET or VALID)");
@@ -157,30 +158,30 @@ static heddle_status choose_tile(npu_layer *l, heddle_error *err) {
 /* Is it a constant zero point for that value: one, or one a channel? */
 static int is_zero(const heddle_pvalue *zero, const heddle_pvalue *of, int64_t most) {
   const int64_t count = count_of(zero);
-  return zero != NULL && dtype_equal(zero->dtype, of->dtype) && (count == 1 || count == most) &&
+  return zero != NULL && region_dtype_equal(zero->dtype, of->dtype) && (count == 1 || count == most) &&
          is_constant(zero, 1, count);
 }
 
 static int is_scale(const heddle_pvalue *v, int64_t most) {
   const int64_t count = count_of(v);
-  return v != NULL && dtype_is(v->dtype, HEDDLE_DTYPE_FLOAT, 32) && (count == 1 || count == most) &&
+  return v != NULL && region_dtype_is(v->dtype, HEDDLE_DTYPE_FLOAT, 32) && (count == 1 || count == most) &&
          is_constant(v, 4, count);
 }
 
 /* What both products have: scales, zero points and weights, at the same places. */
 static heddle_status read_product(const heddle_pregion *region, npu_layer *l, int64_t weights, int64_t sums,
                                   heddle_error *err) {
-  const heddle_pvalue *x = node_input(region, l->node, 0), *y = node_output(region, l->node, 0);
+  const heddle_pvalue *x = region_node_input(region, l->node, 0), *y = region_node_output(region, l->node, 0);
   int32_t multiplier, shift;
-  l->weight = node_input(region, l->node, 3);
-  l->scale_x = node_input(region, l->node, 1);
-  l->scale_w = node_input(region, l->node, 4);
-  l->scale_y = node_input(region, l->node, 6);
+  l->weight = region_node_input(region, l->node, 3);
+  l->scale_x = region_node_input(region, l->node, 1);
+  l->scale_w = region_node_input(region, l->node, 4);
+  l->scale_y = region_node_input(region, l->node, 6);
   if (!is_constant(l->weight, 1, weights)) return refuse(l->node, err, "takes constant weights only");
   if (!is_scale(l->scale_x, 1) || !is_scale(l->scale_w, l->m) || !is_scale(l->scale_y, 1))
     return refuse(l->node, err, "takes constant scales of float32 only, one or one a channel of the weights");
-  const heddle_pvalue *zero_x = node_input(region, l->node, 2), *zero_y = node_input(region, l->node, 7);
-  l->zero_w = node_input(region, l->node, 5);
+  const heddle_pvalue *zero_x = region_node_input(region, l->node, 2), *zero_y = region_node_input(region, l->node, 7);
+  l->zero_w = region_node_input(region, l->node, 5);
   if (!is_zero(zero_x, x, 1) || !is_zero(l->zero_w, l->weight, l->m) || !is_zero(zero_y, y, 1))
     return refuse(l->node, err, "takes constant zero points only, one or one a channel of the weights");
   l->zero_x = npu_byte_at(zero_x, 0);
@@ -197,15 +198,15 @@ static heddle_status read_product(const heddle_pregion *region, npu_layer *l, in
 }
 
 static heddle_status read_conv(const heddle_pregion *region, npu_layer *l, heddle_error *err) {
-  const heddle_pvalue *w = node_input(region, l->node, 3), *x = node_input(region, l->node, 0);
-  const heddle_pvalue *y = node_output(region, l->node, 0);
+  const heddle_pvalue *w = region_node_input(region, l->node, 3), *x = region_node_input(region, l->node, 0);
+  const heddle_pvalue *y = region_node_output(region, l->node, 0);
   int64_t group;
   int32_t kh, kw;
   if (!read_image(x, &l->h, &l->w) || !is_bytes(w) || w->ndim != x->ndim || y->ndim != x->ndim || !dims_ok(w) ||
       !read_image(w, &l->kh, &l->kw))
     return refuse(l->node, err, "convolves images of one or two dimensions");
   l->n = (int32_t)x->shape[0], l->c = (int32_t)x->shape[1], l->m = (int32_t)w->shape[0];
-  heddle_status s = attr_int(l->node, "group", 1, &group, err);
+  heddle_status s = region_attr_int(l->node, "group", 1, &group, err);
   if (s == HEDDLE_OK) s = read_pair(l, "kernel_shape", x->ndim - 2, -1, &kh, &kw, err);
   if (s != HEDDLE_OK) return s;
   if (group < 1 || group > l->m || l->m % group != 0 || w->shape[1] * group != l->c)
@@ -213,8 +214,8 @@ static heddle_status read_conv(const heddle_pregion *region, npu_layer *l, heddl
   l->groups = (int32_t)group;
   if ((kw != -1 && (kw != l->kw || (x->ndim == 4 && kh != l->kh))) || l->kh > 4096 || l->kw > 4096)
     return refuse(l->node, err, "expects kernel_shape to be that of the weights");
-  l->bias = node_input(region, l->node, 8);
-  if (l->bias != NULL && (!dtype_is(l->bias->dtype, HEDDLE_DTYPE_INT, 32) || !is_constant(l->bias, 4, l->m)))
+  l->bias = region_node_input(region, l->node, 8);
+  if (l->bias != NULL && (!region_dtype_is(l->bias->dtype, HEDDLE_DTYPE_INT, 32) || !is_constant(l->bias, 4, l->m)))
     return refuse(l->node, err, "takes a constant bias of int32");
   s = read_window(l, y, err);
   if (s == HEDDLE_OK) s = read_product(region, l, count_of(w), (int64_t)l->c / group * l->kh * l->kw, err);
@@ -222,8 +223,8 @@ static heddle_status read_conv(const heddle_pregion *region, npu_layer *l, heddl
 }
 
 static heddle_status read_matmul(const heddle_pregion *region, npu_layer *l, heddle_error *err) {
-  const heddle_pvalue *w = node_input(region, l->node, 3), *x = node_input(region, l->node, 0);
-  const heddle_pvalue *y = node_output(region, l->node, 0);
+  const heddle_pvalue *w = region_node_input(region, l->node, 3), *x = region_node_input(region, l->node, 0);
+  const heddle_pvalue *y = region_node_output(region, l->node, 0);
   if (x->ndim < 1 || !is_bytes(w) || w->ndim != 2 || !dims_ok(w) || w->shape[0] != x->shape[x->ndim - 1])
     return refuse(l->node, err, "multiplies with a matrix of constants");
   l->is_matrix = 1;
@@ -235,15 +236,15 @@ static heddle_status read_matmul(const heddle_pregion *region, npu_layer *l, hed
 }
 
 static heddle_status read_pool(const heddle_pregion *region, npu_layer *l, heddle_error *err) {
-  const heddle_pvalue *x = node_input(region, l->node, 0), *y = node_output(region, l->node, 0);
+  const heddle_pvalue *x = region_node_input(region, l->node, 0), *y = region_node_output(region, l->node, 0);
   int64_t ceil_mode;
   int32_t kh;
-  if (!read_image(x, &l->h, &l->w) || y->ndim != x->ndim || !dtype_equal(x->dtype, y->dtype))
+  if (!read_image(x, &l->h, &l->w) || y->ndim != x->ndim || !region_dtype_equal(x->dtype, y->dtype))
     return refuse(l->node, err, "pools images of one or two dimensions");
   if (l->node->n_outputs > 1 && l->node->outputs[1] >= 0) return refuse(l->node, err, "has no indices of maxima");
   l->is_pool = l->groups = 1;
   l->n = (int32_t)x->shape[0], l->c = l->m = (int32_t)x->shape[1];
-  heddle_status s = attr_int(l->node, "ceil_mode", 0, &ceil_mode, err);
+  heddle_status s = region_attr_int(l->node, "ceil_mode", 0, &ceil_mode, err);
   if (s == HEDDLE_OK) s = read_pair(l, "kernel_shape", x->ndim - 2, -1, &kh, &l->kw, err);
   if (s != HEDDLE_OK) return s;
   if (ceil_mode != 0 || l->kw < 1) return refuse(l->node, err, "takes pools with kernel_shape and without ceil_mode");
@@ -257,7 +258,7 @@ heddle_status npu_layer_read(const heddle_pregion *region, const heddle_pnode *n
     const char *op;
     heddle_status (*read)(const heddle_pregion *region, npu_layer *l, heddle_error *err);
   } ops[] = {{"QLinearConv", read_conv}, {"QLinearMatMul", read_matmul}, {"MaxPool", read_pool}};
-  const heddle_pvalue *x = node_input(region, node, 0), *y = node_output(region, node, 0);
+  const heddle_pvalue *x = region_node_input(region, node, 0), *y = region_node_output(region, node, 0);
   for (size_t i = 0; i < sizeof ops / sizeof ops[0]; i++) {
     if (node->op == NULL || strcmp(node->op, ops[i].op) != 0 || (node->domain != NULL && node->domain[0] != '\0'))
       continue;

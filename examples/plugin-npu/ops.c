@@ -92,9 +92,9 @@ static heddle_status op_list(heddle_pinstance *self, uint32_t index, heddle_list
 static void set_operands(heddle_pop *op, const npu_plan *plan, const heddle_pregion *region) {
   for (uint32_t i = 0; i < op->n_inputs; i++)
     if (!npu_plan_absorbs(plan, region, region->inputs[i]))
-      value_bytes(region_value(region, region->inputs[i]), &op->bytes[i]);
+      region_value_bytes(region_value(region, region->inputs[i]), &op->bytes[i]);
   for (uint32_t i = 0; i < op->n_outputs; i++)
-    value_bytes(region_value(region, region->outputs[i]), &op->bytes[op->n_inputs + i]);
+    region_value_bytes(region_value(region, region->outputs[i]), &op->bytes[op->n_inputs + i]);
 }
 
 static heddle_status op_prepare(heddle_pdevice *dev, const heddle_pregion *region, uint32_t offer, heddle_pop **out,

@@ -82,7 +82,7 @@ heddle_status heddle__infer_general(const heddle_graph *g, const heddle__node *n
   lone l = {.values = here.values, .inputs = here.inputs, .outputs = here.outputs, .distinct = here.distinct};
   make_region(g, node, inputs, NULL, &l);
   ref_node n = {.region = &l.region, .node = &l.node};
-  for (uint32_t k = 0; k < REF_OPERANDS; k++) n.in[k] = node_input(&l.region, &l.node, k);
+  for (uint32_t k = 0; k < REF_OPERANDS; k++) n.in[k] = region_node_input(&l.region, &l.node, k);
   const heddle_status s = more_plan_node(&n, &m, &wanted, &known, &words);
   if (s != HEDDLE_OK) {
     const char *text = strstr(words.text, "): "); /* the node is named by node_fail */

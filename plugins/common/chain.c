@@ -26,7 +26,7 @@ static heddle_status refuse(const heddle_pnode *node, heddle_error *err, const c
 /* ---------------------------------------------------------------- one node */
 
 static bool is_float32(const heddle_pvalue *value) {
-  return value != NULL && value->layout == 0 && dtype_is(value->dtype, HEDDLE_DTYPE_FLOAT, 32);
+  return value != NULL && value->layout == 0 && region_dtype_is(value->dtype, HEDDLE_DTYPE_FLOAT, 32);
 }
 
 bool chain_node_read(const heddle_pregion *region, const heddle_pnode *node, int32_t *op, float params[2]) {
@@ -37,15 +37,15 @@ bool chain_node_read(const heddle_pregion *region, const heddle_pnode *node, int
   if (scalar_read(node, &call, NULL) != HEDDLE_OK || call.attributes != node->attrs.count) return false;
   *op = expr_find(call.name);
   if (*op < 0) return false;
-  const heddle_pvalue *out = node_output(region, node, 0);
+  const heddle_pvalue *out = region_node_output(region, node, 0);
   const bool clip = expr_ops[*op].most == EXPR_ARGS;
   if (node->n_outputs != 1 || !is_float32(out) || node->n_inputs < expr_ops[*op].least) return false;
   if (expr_ops[*op].most != UINT8_MAX && node->n_inputs > expr_ops[*op].most) return false;
   for (uint32_t k = 0; k < node->n_inputs; k++) {
-    const heddle_pvalue *value = node_input(region, node, k);
+    const heddle_pvalue *value = region_node_input(region, node, k);
     uint64_t count = 0;
     if (value == NULL && clip && k > 0) continue;
-    if (!is_float32(value) || !value_count(value, &count) || value->ndim > out->ndim) return false;
+    if (!is_float32(value) || !region_value_count(value, &count) || value->ndim > out->ndim) return false;
     if (clip && k > 0 && count != 1) return false;
   }
   params[0] = (float)call.alpha;
@@ -55,7 +55,7 @@ bool chain_node_read(const heddle_pregion *region, const heddle_pnode *node, int
 
 const float *chain_number(const heddle_pvalue *value) {
   uint64_t count = 0;
-  return value->data != NULL && value_count(value, &count) && count == 1 ? value->data : NULL;
+  return value->data != NULL && region_value_count(value, &count) && count == 1 ? value->data : NULL;
 }
 
 /* ---------------------------------------------------------------- from region to program */
@@ -95,7 +95,8 @@ static heddle_status read_node(maker *r, const heddle_pnode *node, heddle_error 
   int32_t op = -1;
   float params[2];
   uint8_t args[EXPR_ARGS] = {0}, ref = 0;
-  if (!chain_node_read(r->region, node, &op, params) || !shape_equal(node_output(r->region, node, 0), r->c->out))
+  if (!chain_node_read(r->region, node, &op, params) ||
+      !region_shape_equal(region_node_output(r->region, node, 0), r->c->out))
     return refuse(node, err, "it is no part of an elementwise chain of float32");
   const bool many = expr_ops[op].most == UINT8_MAX;
   bool room = r->n_made < EXPR_STEPS;
@@ -137,7 +138,7 @@ static heddle_status read_nodes(const heddle_pregion *region, heddle_chain *out,
 static heddle_status read_fused(const heddle_pregion *region, heddle_chain *out, heddle_error *err) {
   const heddle_pnode *node = out->node;
   const char *text = NULL;
-  if (attr_string(node, "expression", NULL, &text, NULL) != HEDDLE_OK || text == NULL || node->attrs.count != 1)
+  if (region_attr_string(node, "expression", NULL, &text, NULL) != HEDDLE_OK || text == NULL || node->attrs.count != 1)
     return refuse(node, err, "it has one attribute, the string expression");
   if (expr_parse(text, node->n_inputs, &out->program, err) != HEDDLE_OK) {
     if (err != NULL) err->status = HEDDLE_EUNSUPPORTED;
@@ -145,7 +146,7 @@ static heddle_status read_fused(const heddle_pregion *region, heddle_chain *out,
     return HEDDLE_EUNSUPPORTED;
   }
   for (uint32_t k = 0; k < node->n_inputs; k++) {
-    if (!is_float32(node_input(region, node, k))) return refuse(node, err, "operand %u is not float32", k);
+    if (!is_float32(region_node_input(region, node, k))) return refuse(node, err, "operand %u is not float32", k);
     const int64_t slot = region_input_slot(region, node->inputs[k]);
     if (slot < 0) return refuse(node, err, "operand %u is not an input of its region", k);
     out->slot[k] = (uint32_t)slot;
@@ -200,7 +201,7 @@ static heddle_status set_strides(const heddle_pregion *region, heddle_chain *c, 
   const heddle_pvalue *y = c->out;
   if (y->ndim > HEDDLE_CHAIN_DIMS)
     return refuse(c->node, err, "%d dimensions; up to %d are supported", y->ndim, HEDDLE_CHAIN_DIMS);
-  if (!value_count(y, &c->count)) return refuse(c->node, err, "the result has no size");
+  if (!region_value_count(y, &c->count)) return refuse(c->node, err, "the result has no size");
   uint32_t bounds = 0; /* bit k: input k is a bound of Clip */
   for (uint32_t i = 0; i < c->program.n_steps; i++) {
     const expr_step *step = &c->program.steps[i];
@@ -211,15 +212,15 @@ static heddle_status set_strides(const heddle_pregion *region, heddle_chain *c, 
   for (uint32_t k = 0; k < c->program.n_inputs; k++) {
     const heddle_pvalue *x = input_of(region, c, k);
     uint64_t count = 0;
-    if (!value_count(x, &count) || !shape_broadcast_strides(x, y, c->stride[k]))
-      return refuse(c->node, err, "an operand of shape %s does not broadcast to the result's %s", shape_name(x, in),
-                    shape_name(y, out));
+    if (!region_value_count(x, &count) || !region_shape_broadcast_strides(x, y, c->stride[k]))
+      return refuse(c->node, err, "an operand of shape %s does not broadcast to the result's %s",
+                    region_shape_name(x, in), region_shape_name(y, out));
     if ((bounds >> k & 1) != 0 && count != 1) return refuse(c->node, err, "a bound of Clip has more than one element");
     c->kind[k] = count == c->count ? HEDDLE_CHAIN_DENSE : count == 1 ? HEDDLE_CHAIN_SINGLE : HEDDLE_CHAIN_WALKED;
     c->walked += c->kind[k] == HEDDLE_CHAIN_WALKED;
   }
   if (region->nodes.count == 1 && !result_fits(region, c))
-    return refuse(c->node, err, "the operands do not give %s", shape_name(y, out));
+    return refuse(c->node, err, "the operands do not give %s", region_shape_name(y, out));
   join(c);
   return HEDDLE_OK;
 }
@@ -228,7 +229,7 @@ heddle_status heddle_chain_read(const heddle_pregion *region, heddle_chain *out,
   memset(out, 0, sizeof *out);
   const heddle_pnode *node = out->node = last_node(region);
   if (node == NULL) return p_fail(err, HEDDLE_EUNSUPPORTED, 0, "a region without nodes");
-  out->out = node_output(region, node, 0);
+  out->out = region_node_output(region, node, 0);
   if (node->n_outputs != 1 || region->n_outputs != 1 || !is_float32(out->out) || region->outputs[0] != node->outputs[0])
     return refuse(node, err, "its result, of float32, must be the one output of its region");
   heddle_status s = region->nodes.count > 1 ? read_nodes(region, out, err) : read_fused(region, out, err);
@@ -246,5 +247,5 @@ void heddle_chain_flags(const heddle_pregion *region, const heddle_chain *chain,
 }
 
 bool heddle_chain_in_place(const heddle_pregion *region, const heddle_chain *chain, uint32_t k) {
-  return chain->kind[k] == HEDDLE_CHAIN_DENSE && shape_equal(input_of(region, chain, k), chain->out);
+  return chain->kind[k] == HEDDLE_CHAIN_DENSE && region_shape_equal(input_of(region, chain, k), chain->out);
 }

@@ -84,7 +84,7 @@ static bool try_join(grower *g, int32_t v) {
   const uint32_t i = g->producer[v];
   const heddle_pnode *node = region_node(g->region, i), *root = region_node(g->region, g->nodes[0]);
   if (in_chain(g, i) || !takes(g, i)) return false;
-  if (!shape_equal(region_value(g->region, v), region_value(g->region, root->outputs[0]))) return false;
+  if (!region_shape_equal(region_value(g->region, v), region_value(g->region, root->outputs[0]))) return false;
   g->nodes[g->count++] = i;
   if (!fits(g)) {
     g->count--;

@@ -19,11 +19,11 @@ const heddle_pvalue *region_value(const heddle_pregion *region, int64_t index) {
   return index < 0 ? NULL : element(region->values, (uint64_t)index);
 }
 
-const heddle_pvalue *node_input(const heddle_pregion *region, const heddle_pnode *node, uint32_t k) {
+const heddle_pvalue *region_node_input(const heddle_pregion *region, const heddle_pnode *node, uint32_t k) {
   return k < node->n_inputs ? region_value(region, node->inputs[k]) : NULL;
 }
 
-const heddle_pvalue *node_output(const heddle_pregion *region, const heddle_pnode *node, uint32_t k) {
+const heddle_pvalue *region_node_output(const heddle_pregion *region, const heddle_pnode *node, uint32_t k) {
   return k < node->n_outputs ? region_value(region, node->outputs[k]) : NULL;
 }
 
@@ -44,7 +44,7 @@ int64_t region_output_slot(const heddle_pregion *region, int64_t value) {
 
 /* ---------------------------------------------------------------- attributes */
 
-const heddle_pattr *attr_find(const heddle_pnode *node, const char *name) {
+const heddle_pattr *region_attr_find(const heddle_pnode *node, const char *name) {
   for (uint64_t i = 0; i < node->attrs.count; i++) {
     const heddle_pattr *attr = element(node->attrs, i);
     if (attr != NULL && attr->name != NULL && strcmp(attr->name, name) == 0) return attr;
@@ -57,8 +57,9 @@ static heddle_status wrong_kind(const heddle_pnode *node, const char *name, cons
                 node->name != NULL ? node->name : "", name, node->op, wanted);
 }
 
-heddle_status attr_int(const heddle_pnode *node, const char *name, int64_t absent, int64_t *out, heddle_error *err) {
-  const heddle_pattr *attr = attr_find(node, name);
+heddle_status region_attr_int(const heddle_pnode *node, const char *name, int64_t absent, int64_t *out,
+                              heddle_error *err) {
+  const heddle_pattr *attr = region_attr_find(node, name);
   *out = absent;
   if (attr == NULL) return HEDDLE_OK;
   if (attr->kind != HEDDLE_ATTR_INT || attr->count != 1 || attr->data == NULL) {
@@ -68,8 +69,9 @@ heddle_status attr_int(const heddle_pnode *node, const char *name, int64_t absen
   return HEDDLE_OK;
 }
 
-heddle_status attr_float(const heddle_pnode *node, const char *name, double absent, double *out, heddle_error *err) {
-  const heddle_pattr *attr = attr_find(node, name);
+heddle_status region_attr_float(const heddle_pnode *node, const char *name, double absent, double *out,
+                                heddle_error *err) {
+  const heddle_pattr *attr = region_attr_find(node, name);
   *out = absent;
   if (attr == NULL) return HEDDLE_OK;
   if (attr->count == 1 && attr->data != NULL && attr->kind == HEDDLE_ATTR_FLOAT) {
@@ -82,9 +84,9 @@ heddle_status attr_float(const heddle_pnode *node, const char *name, double abse
   return HEDDLE_OK;
 }
 
-heddle_status attr_string(const heddle_pnode *node, const char *name, const char *absent, const char **out,
-                          heddle_error *err) {
-  const heddle_pattr *attr = attr_find(node, name);
+heddle_status region_attr_string(const heddle_pnode *node, const char *name, const char *absent, const char **out,
+                                 heddle_error *err) {
+  const heddle_pattr *attr = region_attr_find(node, name);
   *out = absent;
   if (attr == NULL) return HEDDLE_OK;
   if (attr->kind != HEDDLE_ATTR_STRING || attr->data == NULL) return wrong_kind(node, name, "a string", err);
@@ -92,9 +94,9 @@ heddle_status attr_string(const heddle_pnode *node, const char *name, const char
   return HEDDLE_OK;
 }
 
-heddle_status attr_ints(const heddle_pnode *node, const char *name, const int64_t **out, uint64_t *count,
-                        heddle_error *err) {
-  const heddle_pattr *attr = attr_find(node, name);
+heddle_status region_attr_ints(const heddle_pnode *node, const char *name, const int64_t **out, uint64_t *count,
+                               heddle_error *err) {
+  const heddle_pattr *attr = region_attr_find(node, name);
   bool list = attr != NULL && attr->kind >= HEDDLE_ATTR_INTS && attr->kind <= HEDDLE_ATTR_STRINGS;
   *out = NULL;
   *count = 0;
@@ -107,19 +109,19 @@ heddle_status attr_ints(const heddle_pnode *node, const char *name, const int64_
 
 /* ---------------------------------------------------------------- types and shapes */
 
-uint64_t dtype_bytes(heddle_dtype dtype) {
+uint64_t region_dtype_bytes(heddle_dtype dtype) {
   return dtype.bits % 8 == 0 ? (uint64_t)(dtype.bits / 8) * dtype.lanes : 0;
 }
 
-bool dtype_equal(heddle_dtype a, heddle_dtype b) {
+bool region_dtype_equal(heddle_dtype a, heddle_dtype b) {
   return a.code == b.code && a.bits == b.bits && a.lanes == b.lanes;
 }
 
-bool dtype_is(heddle_dtype dtype, uint8_t code, uint8_t bits) {
+bool region_dtype_is(heddle_dtype dtype, uint8_t code, uint8_t bits) {
   return dtype.code == code && dtype.bits == bits && dtype.lanes == 1;
 }
 
-const char *dtype_name(heddle_dtype dtype, char buf[DTYPE_NAME_BYTES]) {
+const char *region_dtype_name(heddle_dtype dtype, char buf[DTYPE_NAME_BYTES]) {
   static const char *const names[] = {"int", "uint", "float", "handle", "bfloat", "complex", "bool"};
   char code[16];
   if (dtype.code < sizeof names / sizeof names[0]) {
@@ -137,7 +139,7 @@ const char *dtype_name(heddle_dtype dtype, char buf[DTYPE_NAME_BYTES]) {
   return buf;
 }
 
-const char *shape_name(const heddle_pvalue *value, char buf[SHAPE_NAME_BYTES]) {
+const char *region_shape_name(const heddle_pvalue *value, char buf[SHAPE_NAME_BYTES]) {
   size_t used = (size_t)snprintf(buf, SHAPE_NAME_BYTES, "[");
   for (int32_t i = 0; i < value->ndim; i++) {
     char dim[32];
@@ -153,7 +155,7 @@ const char *shape_name(const heddle_pvalue *value, char buf[SHAPE_NAME_BYTES]) {
   return buf;
 }
 
-bool value_count(const heddle_pvalue *value, uint64_t *out) {
+bool region_value_count(const heddle_pvalue *value, uint64_t *out) {
   uint64_t count = 1;
   bool empty = false;
   for (int32_t i = 0; i < value->ndim; i++) {
@@ -169,14 +171,14 @@ bool value_count(const heddle_pvalue *value, uint64_t *out) {
   return true;
 }
 
-bool value_bytes(const heddle_pvalue *value, uint64_t *out) {
-  uint64_t count = 0, size = dtype_bytes(value->dtype);
-  if (size == 0 || !value_count(value, &count) || count > (uint64_t)INT64_MAX / size) return false;
+bool region_value_bytes(const heddle_pvalue *value, uint64_t *out) {
+  uint64_t count = 0, size = region_dtype_bytes(value->dtype);
+  if (size == 0 || !region_value_count(value, &count) || count > (uint64_t)INT64_MAX / size) return false;
   *out = count * size;
   return true;
 }
 
-bool shape_equal(const heddle_pvalue *a, const heddle_pvalue *b) {
+bool region_shape_equal(const heddle_pvalue *a, const heddle_pvalue *b) {
   if (a->ndim != b->ndim) return false;
   for (int32_t i = 0; i < a->ndim; i++) {
     if (a->shape[i] != b->shape[i]) return false;
@@ -190,7 +192,7 @@ static int64_t dim_under(const heddle_pvalue *value, const heddle_pvalue *out, i
   return k < 0 ? 1 : value->shape[k];
 }
 
-bool shape_broadcast_strides(const heddle_pvalue *value, const heddle_pvalue *out, int64_t *strides) {
+bool region_shape_broadcast_strides(const heddle_pvalue *value, const heddle_pvalue *out, int64_t *strides) {
   int64_t stride = 1;
   if (value->ndim > out->ndim) return false;
   for (int32_t i = out->ndim - 1; i >= 0; i--) {
@@ -202,7 +204,7 @@ bool shape_broadcast_strides(const heddle_pvalue *value, const heddle_pvalue *ou
   return true;
 }
 
-bool shape_is_broadcast_of(const heddle_pvalue *out, const heddle_pvalue *a, const heddle_pvalue *b) {
+bool region_shape_is_broadcast_of(const heddle_pvalue *out, const heddle_pvalue *a, const heddle_pvalue *b) {
   if (out->ndim != (a->ndim > b->ndim ? a->ndim : b->ndim)) return false;
   for (int32_t i = 0; i < out->ndim; i++) {
     int64_t da = dim_under(a, out, i), db = dim_under(b, out, i);

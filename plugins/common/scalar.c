@@ -81,11 +81,11 @@ static heddle_status read_variant(const heddle_pnode *node, const char *attribut
                                   heddle_error *err) {
   const char *value = "none", *variant = NULL;
   int64_t flag = 0;
-  const heddle_pattr *attr = attr_find(node, attribute);
+  const heddle_pattr *attr = region_attr_find(node, attribute);
   if (attr == NULL) return HEDDLE_OK;
   const bool is_flag = attr->kind == HEDDLE_ATTR_INT;
-  heddle_status s =
-      is_flag ? attr_int(node, attribute, 0, &flag, err) : attr_string(node, attribute, value, &value, err);
+  heddle_status s = is_flag ? region_attr_int(node, attribute, 0, &flag, err)
+                            : region_attr_string(node, attribute, value, &value, err);
   if (s != HEDDLE_OK) return s;
   if (is_flag) value = flag != 0 ? "1" : "none";
   variant = scalar_variant(node->op, attribute, value);
@@ -98,9 +98,9 @@ static heddle_status read_variant(const heddle_pnode *node, const char *attribut
 
 static heddle_status read_number(const heddle_pnode *node, const char *attribute, double *value, scalar_call *out,
                                  heddle_error *err) {
-  if (attr_find(node, attribute) == NULL) return HEDDLE_OK;
+  if (region_attr_find(node, attribute) == NULL) return HEDDLE_OK;
   out->attributes++;
-  return attr_float(node, attribute, *value, value, err);
+  return region_attr_float(node, attribute, *value, value, err);
 }
 
 heddle_status scalar_read(const heddle_pnode *node, scalar_call *out, heddle_error *err) {

@@ -27,8 +27,8 @@ static bool is(const heddle_pnode *node, const char *op) {
 static bool number(const heddle_pvalue *value, double *out) {
   uint64_t count = 0;
   float single;
-  if (value == NULL || value->data == NULL || !value_count(value, &count) || count != 1 ||
-      !dtype_is(value->dtype, HEDDLE_DTYPE_FLOAT, 32))
+  if (value == NULL || value->data == NULL || !region_value_count(value, &count) || count != 1 ||
+      !region_dtype_is(value->dtype, HEDDLE_DTYPE_FLOAT, 32))
     return false;
   memcpy(&single, value->data, sizeof single);
   *out = (double)single;
@@ -39,12 +39,12 @@ static bool number(const heddle_pvalue *value, double *out) {
 static bool integer(const heddle_pvalue *value, uint64_t i, int64_t *out) {
   int32_t narrow;
   uint64_t count = 0;
-  if (value == NULL || value->data == NULL || !value_count(value, &count) || i >= count) return false;
-  if (dtype_is(value->dtype, HEDDLE_DTYPE_INT, 64)) {
+  if (value == NULL || value->data == NULL || !region_value_count(value, &count) || i >= count) return false;
+  if (region_dtype_is(value->dtype, HEDDLE_DTYPE_INT, 64)) {
     memcpy(out, (const char *)value->data + 8 * i, sizeof *out);
     return true;
   }
-  if (!dtype_is(value->dtype, HEDDLE_DTYPE_INT, 32)) return false;
+  if (!region_dtype_is(value->dtype, HEDDLE_DTYPE_INT, 32)) return false;
   memcpy(&narrow, (const char *)value->data + 4 * i, sizeof narrow);
   *out = narrow;
   return true;
@@ -55,7 +55,7 @@ static bool read_scale(const heddle_pregion *region, const heddle_pnode *node, u
   double by;
   const bool div = is(node, "Div");
   if ((!div && !is(node, "Mul")) || node->n_inputs != 2 || (div && k != 0)) return false;
-  if (!number(node_input(region, node, 1 - k), &by) || (div && by == 0)) return false;
+  if (!number(region_node_input(region, node, 1 - k), &by) || (div && by == 0)) return false;
   *scale = div ? *scale / by : *scale * by;
   return true;
 }
@@ -66,7 +66,7 @@ static bool take_transpose(const heddle_pnode *node, view *v) {
   const view from = *v;
   const int64_t *perm;
   uint64_t count = 0;
-  if (attr_ints(node, "perm", &perm, &count, NULL) != HEDDLE_OK || (perm != NULL && count != (uint64_t)v->ndim))
+  if (region_attr_ints(node, "perm", &perm, &count, NULL) != HEDDLE_OK || (perm != NULL && count != (uint64_t)v->ndim))
     return false;
   for (int32_t d = 0; d < v->ndim; d++) {
     const int64_t at = perm != NULL ? perm[d] : v->ndim - 1 - d;
@@ -79,17 +79,17 @@ static bool take_transpose(const heddle_pnode *node, view *v) {
 
 /* The attribute axis, counted from the front. */
 static bool axis_of(const heddle_pnode *node, const view *v, int64_t *axis) {
-  if (attr_int(node, "axis", 0, axis, NULL) != HEDDLE_OK) return false;
+  if (region_attr_int(node, "axis", 0, axis, NULL) != HEDDLE_OK) return false;
   if (*axis < 0) *axis += v->ndim;
   return *axis >= 0 && *axis < v->ndim;
 }
 
 /* One place of one axis, which goes away, or stays with one place where the index has a dimension. */
 static bool take_gather(const heddle_pregion *region, const heddle_pnode *node, view *v) {
-  const heddle_pvalue *index = node_input(region, node, 1);
+  const heddle_pvalue *index = region_node_input(region, node, 1);
   int64_t axis, at;
   uint64_t count = 0;
-  if (!axis_of(node, v, &axis) || !integer(index, 0, &at) || !value_count(index, &count) || count != 1 ||
+  if (!axis_of(node, v, &axis) || !integer(index, 0, &at) || !region_value_count(index, &count) || count != 1 ||
       index->ndim > 1)
     return false;
   if (at < 0) at += v->dims[axis];
@@ -109,7 +109,7 @@ static bool take_split(const heddle_pregion *region, const heddle_pnode *node, i
   int64_t axis;
   if (!axis_of(node, v, &axis)) return false;
   for (uint32_t i = 0; i < node->n_outputs; i++) {
-    const heddle_pvalue *part = node_output(region, node, i);
+    const heddle_pvalue *part = region_node_output(region, node, i);
     if (part == NULL || part->ndim != v->ndim) return false;
     if (node->outputs[i] == value) {
       v->dims[axis] = part->shape[axis];
@@ -122,10 +122,10 @@ static bool take_split(const heddle_pregion *region, const heddle_pnode *node, i
 
 /* Steps of 1; the sizes are the result's. */
 static bool take_slice(const heddle_pregion *region, const heddle_pnode *node, view *v) {
-  const heddle_pvalue *starts = node_input(region, node, 1), *axes = node_input(region, node, 3);
-  const heddle_pvalue *steps = node_input(region, node, 4), *out = node_output(region, node, 0);
+  const heddle_pvalue *starts = region_node_input(region, node, 1), *axes = region_node_input(region, node, 3);
+  const heddle_pvalue *steps = region_node_input(region, node, 4), *out = region_node_output(region, node, 0);
   uint64_t count = 0;
-  if (starts == NULL || !value_count(starts, &count) || out == NULL || out->ndim != v->ndim) return false;
+  if (starts == NULL || !region_value_count(starts, &count) || out == NULL || out->ndim != v->ndim) return false;
   for (uint64_t i = 0; i < count; i++) {
     int64_t start, step = 1, axis = (int64_t)i;
     if (!integer(starts, i, &start) || (axes != NULL && !integer(axes, i, &axis)) ||
@@ -176,7 +176,7 @@ static bool read_view(reader *r, int32_t value, uint64_t before, view *v) {
       v->strides[d] = stride;
       stride *= own->shape[d];
     }
-    return dtype_is(own->dtype, HEDDLE_DTYPE_FLOAT, 32);
+    return region_dtype_is(own->dtype, HEDDLE_DTYPE_FLOAT, 32);
   }
   const heddle_pnode *node = maker_of(r, value, before, &at);
   if (node == NULL || node->n_inputs < 1) return false;
@@ -231,12 +231,13 @@ static const heddle_pnode *user_of(reader *r, int32_t value, uint64_t *at) {
 
 static bool read_mask(const heddle_pregion *region, const heddle_pnode *node, int32_t on, attention *a) {
   const uint32_t mine = node->inputs[0] == on ? 0 : 1;
-  const heddle_pvalue *mask = node_input(region, node, 1 - mine), *scores = node_output(region, node, 0);
+  const heddle_pvalue *mask = region_node_input(region, node, 1 - mine), *scores = region_node_output(region, node, 0);
   int64_t strides[ATTENTION_DIMS];
   const int64_t slot = region_input_slot(region, node->inputs[1 - mine]);
   if (!is(node, "Add") || node->n_inputs != 2 || a->mask != UINT32_MAX || slot < 0 || slot >= ONEDNN_INPUTS ||
-      !dtype_is(mask->dtype, HEDDLE_DTYPE_FLOAT, 32) || !shape_equal(node_input(region, node, mine), scores) ||
-      !shape_broadcast_strides(mask, scores, strides))
+      !region_dtype_is(mask->dtype, HEDDLE_DTYPE_FLOAT, 32) ||
+      !region_shape_equal(region_node_input(region, node, mine), scores) ||
+      !region_shape_broadcast_strides(mask, scores, strides))
     return false;
   const int before = ATTENTION_DIMS - scores->ndim;
   for (int d = 0; d < ATTENTION_DIMS; d++) a->mask_strides[d] = d < before ? 0 : strides[d - before];
@@ -251,10 +252,10 @@ static bool read_softmax(reader *r, uint64_t *at, int32_t *on, double *scale, at
     int64_t axis = -1;
     if (node == NULL || node->n_outputs != 1) return false;
     r->seen[*at] = true;
-    const heddle_pvalue *out = node_output(r->region, node, 0);
+    const heddle_pvalue *out = region_node_output(r->region, node, 0);
     if (is(node, "Softmax")) {
       *on = node->outputs[0];
-      return node->opset >= 13 && attr_int(node, "axis", -1, &axis, NULL) == HEDDLE_OK &&
+      return node->opset >= 13 && region_attr_int(node, "axis", -1, &axis, NULL) == HEDDLE_OK &&
              (axis == -1 || axis == out->ndim - 1);
     }
     const uint32_t k = node->inputs[0] == *on ? 0 : 1;
@@ -266,16 +267,17 @@ static bool read_softmax(reader *r, uint64_t *at, int32_t *on, double *scale, at
 
 /* The result, through a Transpose where there is one. */
 static bool read_result(reader *r, uint64_t at, const heddle_pnode *product, attention *a) {
-  const heddle_pvalue *dense = node_output(r->region, product, 0);
+  const heddle_pvalue *dense = region_node_output(r->region, product, 0);
   const heddle_pnode *node = user_of(r, product->outputs[0], &at);
   int64_t slot = region_output_slot(r->region, product->outputs[0]), stride = 1;
   view v = {.ndim = dense->ndim, .scale = 1};
   if (node != NULL) {
-    const heddle_pvalue *out = node_output(r->region, node, 0);
+    const heddle_pvalue *out = region_node_output(r->region, node, 0);
     const int64_t *perm;
     uint64_t count = 0;
     if (!is(node, "Transpose") || out == NULL || out->ndim != dense->ndim ||
-        attr_ints(node, "perm", &perm, &count, NULL) != HEDDLE_OK || (perm != NULL && count != (uint64_t)out->ndim))
+        region_attr_ints(node, "perm", &perm, &count, NULL) != HEDDLE_OK ||
+        (perm != NULL && count != (uint64_t)out->ndim))
       return false;
     for (int32_t d = out->ndim - 1; d >= 0; d--) {
       const int64_t from = perm != NULL ? perm[d] : out->ndim - 1 - d;
@@ -303,16 +305,16 @@ static bool fits(const attention *a, const attention_view *v, int64_t rows, int6
 }
 
 static bool is_product(const heddle_pregion *region, const heddle_pnode *node) {
-  const heddle_pvalue *out = node_output(region, node, 0);
+  const heddle_pvalue *out = region_node_output(region, node, 0);
   return is(node, "MatMul") && node->n_inputs == 2 && node->n_outputs == 1 && out != NULL && out->ndim >= 2 &&
-         out->ndim <= ATTENTION_DIMS && dtype_is(out->dtype, HEDDLE_DTYPE_FLOAT, 32);
+         out->ndim <= ATTENTION_DIMS && region_dtype_is(out->dtype, HEDDLE_DTYPE_FLOAT, 32);
 }
 
 /* From one product to the other; at is the first's place. */
 static bool read_from(reader *r, uint64_t at, attention *a) {
   const heddle_pregion *region = r->region;
   const heddle_pnode *first = region_node(region, at);
-  const heddle_pvalue *scores = node_output(region, first, 0);
+  const heddle_pvalue *scores = region_node_output(region, first, 0);
   double scale = 1;
   int32_t on = first->outputs[0];
   view q, k, v;
@@ -327,7 +329,7 @@ static bool read_from(reader *r, uint64_t at, attention *a) {
   if (!read_softmax(r, &at, &on, &scale, a)) return false;
   const heddle_pnode *second = user_of(r, on, &at);
   if (second == NULL || !is_product(region, second) || second->inputs[0] != on ||
-      node_output(region, second, 0)->ndim != scores->ndim)
+      region_node_output(region, second, 0)->ndim != scores->ndim)
     return false;
   r->seen[at] = true;
   if (!read_view(r, second->inputs[1], at, &v) || v.scale != 1 || !read_result(r, at, second, a)) return false;

@@ -13,7 +13,7 @@ static bool wanted(const onednn *self, const onednn_chain *chain, onednn_form fo
 
 static double cost_of(const onednn_chain *chain, int operands) {
   uint64_t bytes = 0;
-  value_bytes(chain->out, &bytes);
+  region_value_bytes(chain->out, &bytes);
   return CALL_NS + NS_PER_BYTE * (double)bytes * (operands + 1);
 }
 
@@ -45,7 +45,7 @@ dnnl_status_t onednn_build_binary(const onednn *self, const onednn_chain *chain,
   dnnl_memory_desc_t first = NULL, second = NULL;
   dnnl_primitive_attr_t attr = NULL;
   onednn_post how;
-  if (!wanted(self, chain, form) || node->inputs[0] == node->inputs[1] || !shape_equal(a, chain->out) ||
+  if (!wanted(self, chain, form) || node->inputs[0] == node->inputs[1] || !region_shape_equal(a, chain->out) ||
       b->ndim != a->ndim || !onednn_read_post(chain->region, node, node->inputs[0], &how))
     return dnnl_unimplemented;
   dnnl_status_t s = onednn_in_form(self, a, form, &first);
@@ -73,7 +73,7 @@ dnnl_status_t onednn_build_batch_norm(const onednn *self, const onednn_chain *ch
   dnnl_primitive_attr_t attr = NULL;
   double epsilon = 1e-5;
   if (!wanted(self, chain, form) || node->n_inputs != 5 || chain->out->ndim < 2 ||
-      attr_float(node, "epsilon", 1e-5, &epsilon, NULL) != HEDDLE_OK)
+      region_attr_float(node, "epsilon", 1e-5, &epsilon, NULL) != HEDDLE_OK)
     return dnnl_unimplemented;
   dnnl_status_t s = onednn_in_form(self, chain->out, form, &md);
   if (s == dnnl_success) s = onednn_chain_attr(chain, md, &attr);
@@ -95,12 +95,12 @@ dnnl_status_t onednn_build_concat(const onednn *self, const onednn_chain *chain,
   int64_t axis = 0;
   int n = 0;
   if (!wanted(self, chain, form) || node->n_inputs > ONEDNN_INPUTS ||
-      attr_int(node, "axis", 0, &axis, NULL) != HEDDLE_OK)
+      region_attr_int(node, "axis", 0, &axis, NULL) != HEDDLE_OK)
     return dnnl_unimplemented;
   if (axis < 0) axis += chain->out->ndim;
   dnnl_status_t s = onednn_in_form(self, chain->out, form, &dst);
   for (; n < (int)node->n_inputs && s == dnnl_success; n++)
-    s = onednn_in_form(self, node_input(chain->region, node, (uint32_t)n), form, &srcs[n]);
+    s = onednn_in_form(self, region_node_input(chain->region, node, (uint32_t)n), form, &srcs[n]);
   if (s == dnnl_success) s = onednn_chain_attr(chain, dst, &attr);
   if (s == dnnl_success)
     s = dnnl_concat_primitive_desc_create(&plan->pd, self->engine, dst, n, (int)axis,

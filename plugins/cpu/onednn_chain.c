@@ -36,7 +36,7 @@ static bool number(const heddle_pvalue *value, float absent, float *out) {
   uint64_t count = 0;
   *out = absent;
   if (value == NULL) return true;
-  if (value->data == NULL || !value_count(value, &count) || count != 1) return false;
+  if (value->data == NULL || !region_value_count(value, &count) || count != 1) return false;
   memcpy(out, value->data, sizeof *out);
   return true;
 }
@@ -68,13 +68,16 @@ static bool read_binary(const heddle_pregion *region, const heddle_pnode *node, 
   for (size_t i = 0; i < sizeof binaries / sizeof binaries[0]; i++) {
     if (strcmp(node->op, binaries[i].op) != 0) continue;
     const uint32_t mine = node->inputs[0] == on ? 0 : 1;
-    const heddle_pvalue *other = node_input(region, node, 1 - mine), *result = node_output(region, node, 0);
+    const heddle_pvalue *other = region_node_input(region, node, 1 - mine),
+                        *result = region_node_output(region, node, 0);
     int64_t strides[DNNL_MAX_NDIMS];
     if (mine == 1 && !binaries[i].either) return false;
     if (node->inputs[1 - mine] == on || result->ndim > DNNL_MAX_NDIMS || result->ndim < 1 ||
-        !shape_equal(node_input(region, node, mine), result) || !shape_broadcast_strides(other, result, strides))
+        !region_shape_equal(region_node_input(region, node, mine), result) ||
+        !region_shape_broadcast_strides(other, result, strides))
       return false;
-    *out = (onednn_post){.alg = binaries[i].alg, .value = node->inputs[1 - mine], .full = shape_equal(other, result)};
+    *out = (onednn_post){
+        .alg = binaries[i].alg, .value = node->inputs[1 - mine], .full = region_shape_equal(other, result)};
     return true;
   }
   return false;
@@ -86,7 +89,8 @@ static bool is_of(const heddle_pnode *node, const char *domain) {
 
 static bool read_gelu(const heddle_pnode *node, int32_t on, onednn_post *out) {
   const char *how = "none";
-  if (strcmp(node->op, "Gelu") != 0 || attr_string(node, "approximate", how, &how, NULL) != HEDDLE_OK) return false;
+  if (strcmp(node->op, "Gelu") != 0 || region_attr_string(node, "approximate", how, &how, NULL) != HEDDLE_OK)
+    return false;
   out->alg = strcmp(how, "tanh") == 0 ? dnnl_eltwise_gelu_tanh : dnnl_eltwise_gelu_erf;
   return node->inputs[0] == on;
 }
@@ -98,16 +102,17 @@ bool onednn_read_post(const heddle_pregion *region, const heddle_pnode *node, in
   if (!is_of(node, "")) return false;
   if (strcmp(node->op, "Clip") == 0) {
     out->alg = dnnl_eltwise_clip;
-    return node->inputs[0] == on && number(node_input(region, node, 1), -INFINITY, &out->alpha) &&
-           number(node_input(region, node, 2), INFINITY, &out->beta) && out->alpha <= out->beta; /* and none is NaN */
+    return node->inputs[0] == on && number(region_node_input(region, node, 1), -INFINITY, &out->alpha) &&
+           number(region_node_input(region, node, 2), INFINITY, &out->beta) &&
+           out->alpha <= out->beta; /* and none is NaN */
   }
   for (size_t i = 0; i < sizeof simples / sizeof simples[0]; i++) {
     const simple *s = &simples[i];
     if (strcmp(node->op, s->op) != 0) continue;
     a = s->alpha;
     b = s->beta;
-    if (s->alpha_attr != NULL && attr_float(node, s->alpha_attr, s->alpha, &a, NULL) != HEDDLE_OK) return false;
-    if (s->beta_attr != NULL && attr_float(node, s->beta_attr, s->beta, &b, NULL) != HEDDLE_OK) return false;
+    if (s->alpha_attr != NULL && region_attr_float(node, s->alpha_attr, s->alpha, &a, NULL) != HEDDLE_OK) return false;
+    if (s->beta_attr != NULL && region_attr_float(node, s->beta_attr, s->beta, &b, NULL) != HEDDLE_OK) return false;
     out->alg = s->alg;
     out->alpha = (float)a;
     out->beta = (float)b;
@@ -136,7 +141,7 @@ static dnnl_status_t repeated(const heddle_pvalue *value, const heddle_pvalue *r
   int64_t stride = 1;
   dnnl_status_t s = dnnl_memory_desc_query(dst, dnnl_query_ndims_s32, &view.ndims);
   if (s == dnnl_success) s = dnnl_memory_desc_query(dst, dnnl_query_dims, (void *)&dims);
-  if (s != dnnl_success || !value_count(value, &count)) return s;
+  if (s != dnnl_success || !region_value_count(value, &count)) return s;
   const int last = view.ndims - 1;
   const bool row =
       value->ndim > 0 && value->shape[value->ndim - 1] == (*dims)[last] && count == (uint64_t)(*dims)[last];
@@ -191,7 +196,7 @@ static bool readable(const heddle_pregion *region, const heddle_pnode *node, ref
 static bool takes(const heddle_pvalue *value) {
   uint64_t count = 0;
   int64_t pixels = 1;
-  if (!dtype_is(value->dtype, HEDDLE_DTYPE_FLOAT, 32) || !value_count(value, &count) || count == 0 ||
+  if (!region_dtype_is(value->dtype, HEDDLE_DTYPE_FLOAT, 32) || !region_value_count(value, &count) || count == 0 ||
       count > MOST_ELEMENTS || value->ndim > DNNL_MAX_NDIMS)
     return false;
   for (int32_t i = 0; i < value->ndim; i++) {
@@ -221,7 +226,7 @@ bool onednn_chain_read(const heddle_pregion *region, onednn_chain *out) {
     on = node->outputs[0];
   }
   out->out = region_value(region, on);
-  if (region_output_slot(region, on) != 0 || !shape_equal(out->out, out->node.out)) return false;
+  if (region_output_slot(region, on) != 0 || !region_shape_equal(out->out, out->node.out)) return false;
   for (uint32_t i = 0; i < region->n_inputs; i++)
     if (!takes(region_value(region, region->inputs[i]))) return false;
   for (uint32_t i = 0; i < out->n_posts; i++) /* what comes from inside is no operand of ours */
@@ -314,7 +319,7 @@ heddle_status onednn_propose(const onednn *self, const heddle_pregion *region, u
       if (next == UINT64_MAX || taken[next] != 0) break;
       const heddle_pnode *follower = region_node(region, next);
       if (follower->op == NULL || follower->n_outputs != 1 || follower->n_inputs < 1 ||
-          node_output(region, follower, 0) == NULL || !onednn_read_follower(region, follower, on, &post))
+          region_node_output(region, follower, 0) == NULL || !onednn_read_follower(region, follower, on, &post))
         break;
       picks[count++] = (uint32_t)next;
     }

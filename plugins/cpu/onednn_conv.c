@@ -203,8 +203,8 @@ static double cost_of(const onednn_chain *chain, const onednn_plan *plan) {
   const bool transposed = strcmp(chain->node.node->op, "ConvTranspose") == 0;
   const char *name = "";
   uint64_t results = 0, taps = 0, images = 0;
-  value_count(transposed ? chain->node.in[0] : chain->out, &results);
-  value_count(w, &taps);
+  region_value_count(transposed ? chain->node.in[0] : chain->out, &results);
+  region_value_count(w, &taps);
   images = results / (uint64_t)(transposed ? chain->node.in[0] : chain->out)->shape[1];
   const double each = (double)taps / (double)w->shape[0];
   double cost = onednn_product_cost(plan->pd, (double)results * each, c->groups > 1);

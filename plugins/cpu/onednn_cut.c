@@ -99,7 +99,7 @@ static dnnl_status_t make_concat(const onednn_plan *plan, const onednn_chain *ch
   const_dnnl_memory_desc_t srcs[ONEDNN_INPUTS];
   int64_t axis = 0;
   int n = 0;
-  if (attr_int(chain->node.node, "axis", 0, &axis, NULL) != HEDDLE_OK) return dnnl_unimplemented;
+  if (region_attr_int(chain->node.node, "axis", 0, &axis, NULL) != HEDDLE_OK) return dnnl_unimplemented;
   if (axis < 0) axis += chain->out->ndim;
   while (n < ONEDNN_INPUTS && (srcs[n] = md_of(plan, p, DNNL_ARG_MULTIPLE_SRC + n)) != NULL) n++;
   return dnnl_concat_primitive_desc_create(pd, plan->self->engine, md_of(plan, p, DNNL_ARG_DST), n, (int)axis, srcs,
@@ -157,7 +157,7 @@ dnnl_status_t onednn_cut_same(onednn_plan *plan, const onednn_chain *chain) {
   dnnl_status_t s = dnnl_success;
   int64_t axis = -1;
   if (kind_of(plan->pd) == dnnl_concat) {
-    if (attr_int(chain->node.node, "axis", 0, &axis, NULL) != HEDDLE_OK) return dnnl_success;
+    if (region_attr_int(chain->node.node, "axis", 0, &axis, NULL) != HEDDLE_OK) return dnnl_success;
     if (axis < 0) axis += out->ndim;
   }
   for (int dim = 0; dim < out->ndim && dim < 3 && s == dnnl_success && plan->n_parts == 0; dim++)

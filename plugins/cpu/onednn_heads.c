@@ -378,7 +378,7 @@ heddle_status attention_prepare(onednn *self, const heddle_pregion *region, uint
     const bool in = i < region->n_inputs;
     operands[i] = (cpu_operand){0, 1};
     if (in && h.a.flags[i] != 0) continue;
-    value_bytes(region_value(region, in ? region->inputs[i] : region->outputs[0]), &operands[i].bytes);
+    region_value_bytes(region_value(region, in ? region->inputs[i] : region->outputs[0]), &operands[i].bytes);
     operands[i].align = sizeof(float);
     if (in && h.fast && (i == h.a.q.slot || i == h.a.k.slot || i == h.a.v.slot)) operands[i].bytes /= 2;
   }

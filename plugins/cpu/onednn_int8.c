@@ -37,7 +37,7 @@ static uint32_t parts_for(const onednn *self, double work_ns) {
 
 static double elements(const heddle_pvalue *value) {
   uint64_t n = 0;
-  value_count(value, &n);
+  region_value_count(value, &n);
   return (double)n;
 }
 
@@ -367,7 +367,7 @@ heddle_status onednn_int8_prepare(onednn *self, const heddle_pregion *region, ui
     const heddle_pvalue *v = region_value(region, is_input ? region->inputs[i] : region->outputs[i - region->n_inputs]);
     operands[i] = (cpu_operand){0, 1};
     if (is_input && a.flags[i] != 0) continue;
-    value_bytes(v, &operands[i].bytes);
+    region_value_bytes(v, &operands[i].bytes);
     operands[i].align = (uint64_t)v->dtype.bits / 8;
   }
   *out = &op->special;

@@ -23,12 +23,12 @@ int32_t int8_byte(const heddle_pvalue *value, uint64_t i) {
 }
 
 static bool is_float(const heddle_pvalue *value) {
-  return value != NULL && dtype_is(value->dtype, HEDDLE_DTYPE_FLOAT, 32);
+  return value != NULL && region_dtype_is(value->dtype, HEDDLE_DTYPE_FLOAT, 32);
 }
 
 static uint64_t count_of(const heddle_pvalue *value) {
   uint64_t n = 0;
-  value_count(value, &n);
+  region_value_count(value, &n);
   return n;
 }
 
@@ -47,7 +47,7 @@ static bool read_scales(const heddle_pvalue *value, int64_t n, const float **out
 static bool zero_fits(const heddle_pvalue *zero, const heddle_pvalue *of, int64_t n) {
   if (zero == NULL) return true;
   const int64_t count = (int64_t)count_of(zero);
-  return dtype_equal(zero->dtype, of->dtype) && (count == 1 || count == n);
+  return region_dtype_equal(zero->dtype, of->dtype) && (count == 1 || count == n);
 }
 
 /* ---------------------------------------------------------------- products */
@@ -56,7 +56,7 @@ static bool read_conv(int8_product *p) {
   const heddle_pvalue *x = p->x, *w = p->w;
   const ref_node as_conv = {.region = p->region, .node = p->node, .in = {x, w}, .out = p->y};
   if (x->ndim < 3 || x->ndim > 4 || w->ndim != x->ndim || p->y->ndim != x->ndim) return false;
-  if (attr_int(p->node, "group", 1, &p->groups, NULL) != HEDDLE_OK || p->groups < 1) return false;
+  if (region_attr_int(p->node, "group", 1, &p->groups, NULL) != HEDDLE_OK || p->groups < 1) return false;
   if (ref_window_plan(&as_conv, w->shape + 2, &p->window, NULL) != HEDDLE_OK) return false;
   p->images = x->shape[0];
   p->in_channels = x->shape[1];
@@ -93,7 +93,7 @@ static bool read_matmul(int8_product *p) {
 
 static bool read_bias(const int8_product *p) {
   if (p->bias == NULL) return true;
-  if (!dtype_is(p->bias->dtype, HEDDLE_DTYPE_INT, 32) || p->bias->data == NULL || p->bias->ndim != 1 ||
+  if (!region_dtype_is(p->bias->dtype, HEDDLE_DTYPE_INT, 32) || p->bias->data == NULL || p->bias->ndim != 1 ||
       p->bias->shape[0] != p->out_channels || (uintptr_t)p->bias->data % sizeof(int32_t) != 0)
     return false;
   for (int64_t i = 0; i < p->out_channels; i++) {
@@ -116,7 +116,7 @@ static const struct {
 };
 
 static const heddle_pvalue *operand(const int8_product *p, int8_t k) {
-  return k >= 0 ? node_input(p->region, p->node, (uint32_t)k) : NULL;
+  return k >= 0 ? region_node_input(p->region, p->node, (uint32_t)k) : NULL;
 }
 
 static int32_t index_of(const int8_product *p, int8_t k) {
@@ -149,7 +149,7 @@ static bool read_real(int8_product *p) {
   int64_t to = 0;
   uint64_t count = 0;
   if (!p->matmul || p->rounds || n > 4 || !int8_is_op(cast, "Cast") || cast->inputs[0] != p->node->outputs[0] ||
-      attr_int(cast, "to", 0, &to, NULL) != HEDDLE_OK || to != 1)
+      region_attr_int(cast, "to", 0, &to, NULL) != HEDDLE_OK || to != 1)
     return false;
   p->times_value = other_operand(p, 2, "Mul", cast->outputs[0], &count);
   if (p->times_value < 0) return false;
@@ -161,7 +161,7 @@ static bool read_real(int8_product *p) {
   p->real = true;
   const int32_t last = region_node(p->region, n - 1)->outputs[0];
   const heddle_pvalue *y = region_value(p->region, last);
-  return y != NULL && region_output_slot(p->region, last) == 0 && is_float(y) && shape_equal(p->y, y);
+  return y != NULL && region_output_slot(p->region, last) == 0 && is_float(y) && region_shape_equal(p->y, y);
 }
 
 bool int8_read_product(const heddle_pregion *region, int8_product *p) {
@@ -179,7 +179,7 @@ bool int8_read_product(const heddle_pregion *region, int8_product *p) {
   p->x_value = index_of(p, 0);
   p->x = operand(p, 0);
   p->w = operand(p, products[i].w);
-  p->y = node_output(region, node, 0);
+  p->y = region_node_output(region, node, 0);
   p->x_zero = operand(p, products[i].x_zero);
   p->w_zero = operand(p, products[i].w_zero);
   p->bias = operand(p, products[i].bias);
@@ -191,7 +191,7 @@ bool int8_read_product(const heddle_pregion *region, int8_product *p) {
   if (p->x_zero != NULL && p->x_zero->data == NULL) p->x_zero_value = index_of(p, products[i].x_zero);
   for (uint32_t k = 1; k < node->n_inputs; k++) /* a value in two places is another matter */
     if (node->inputs[k] >= 0 && node->inputs[k] == p->x_value) return false;
-  if (!p->rounds && !dtype_is(p->y->dtype, HEDDLE_DTYPE_INT, 32)) return false;
+  if (!p->rounds && !region_dtype_is(p->y->dtype, HEDDLE_DTYPE_INT, 32)) return false;
   if (region->nodes.count > 1) return read_real(p);
   if (!p->rounds) return true;
   int64_t one;
@@ -216,12 +216,13 @@ bool int8_read_product(const heddle_pregion *region, int8_product *p) {
 /* A scale and a zero point for a whole tensor of bytes. */
 bool int8_read_quantum(const heddle_pregion *region, const heddle_pnode *node, const heddle_pvalue *bytes, float *scale,
                        int32_t *zero) {
-  const heddle_pvalue *s = node_input(region, node, 1), *z = node_input(region, node, 2);
+  const heddle_pvalue *s = region_node_input(region, node, 1), *z = region_node_input(region, node, 2);
   const float *scales;
   int64_t count, named = 0, precision = 0;
   if (!int8_is_byte(bytes) || !read_scales(s, 1, &scales, &count) || s->ndim > 1 || !zero_fits(z, bytes, 1) ||
-      (z != NULL && (z->data == NULL || z->ndim > 1)) || attr_int(node, "output_dtype", 0, &named, NULL) != HEDDLE_OK ||
-      named != 0 || attr_int(node, "precision", 0, &precision, NULL) != HEDDLE_OK || precision != 0)
+      (z != NULL && (z->data == NULL || z->ndim > 1)) ||
+      region_attr_int(node, "output_dtype", 0, &named, NULL) != HEDDLE_OK || named != 0 ||
+      region_attr_int(node, "precision", 0, &precision, NULL) != HEDDLE_OK || precision != 0)
     return false;
   *scale = *scales;
   *zero = z != NULL ? int8_byte(z, 0) : 0;
@@ -238,10 +239,10 @@ bool int8_read_sum(const heddle_pregion *region, int8_sum *out) {
   for (uint64_t k = 0; k < 2; k++) {
     const heddle_pnode *first = region_node(region, 0), *node = region_node(region, 1);
     if (int8_is_op(first, "DequantizeLinear") && first->outputs[0] == add->inputs[k]) node = first;
-    const heddle_pvalue *x = node != NULL ? node_input(region, node, 0) : NULL;
+    const heddle_pvalue *x = node != NULL ? region_node_input(region, node, 0) : NULL;
     if (!int8_is_op(node, "DequantizeLinear") || !int8_read_quantum(region, node, x, &out->scale[k], &out->zero[k]))
       return false;
-    if (add->inputs[k] != node->outputs[0] || !is_float(node_output(region, node, 0))) return false;
+    if (add->inputs[k] != node->outputs[0] || !is_float(region_node_output(region, node, 0))) return false;
     out->values[k] = node->inputs[0];
     if (k == 0) out->a = x;
     else out->b = x;
@@ -254,10 +255,10 @@ bool int8_read_sum(const heddle_pregion *region, int8_sum *out) {
   }
   const heddle_pnode *last = region_node(region, n - 1);
   if (!int8_is_op(last, "QuantizeLinear") || last->inputs[0] != on) return false;
-  out->y = node_output(region, last, 0);
+  out->y = region_node_output(region, last, 0);
   return out->y != NULL && int8_read_quantum(region, last, out->y, &out->scale[2], &out->zero[2]) &&
-         region_output_slot(region, last->outputs[0]) == 0 && shape_equal(out->a, out->b) &&
-         shape_equal(out->a, out->y) && count_of(out->y) > 0;
+         region_output_slot(region, last->outputs[0]) == 0 && region_shape_equal(out->a, out->b) &&
+         region_shape_equal(out->a, out->y) && count_of(out->y) > 0;
 }
 
 /* ---------------------------------------------------------------- MaxPool */
@@ -265,10 +266,11 @@ bool int8_read_sum(const heddle_pregion *region, int8_sum *out) {
 bool int8_read_pool(const heddle_pregion *region, int8_pool *out) {
   const heddle_pnode *node = region_node(region, 0);
   if (region->nodes.count != 1 || region->n_outputs != 1 || !int8_is_op(node, "MaxPool")) return false;
-  *out = (int8_pool){.x = node_input(region, node, 0), .y = node_output(region, node, 0), .value = node->inputs[0]};
+  *out = (int8_pool){
+      .x = region_node_input(region, node, 0), .y = region_node_output(region, node, 0), .value = node->inputs[0]};
   const ref_node as_pool = {.region = region, .node = node, .in = {out->x}, .out = out->y};
-  return int8_is_byte(out->x) && out->y != NULL && dtype_equal(out->x->dtype, out->y->dtype) && out->x->ndim >= 3 &&
-         out->x->ndim <= 4 && count_of(out->y) > 0 &&
+  return int8_is_byte(out->x) && out->y != NULL && region_dtype_equal(out->x->dtype, out->y->dtype) &&
+         out->x->ndim >= 3 && out->x->ndim <= 4 && count_of(out->y) > 0 &&
          ref_window_plan(&as_pool, NULL, &out->window, NULL) == HEDDLE_OK && out->x->shape[0] == out->y->shape[0] &&
          out->x->shape[1] == out->y->shape[1];
 }

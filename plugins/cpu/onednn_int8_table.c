@@ -7,7 +7,7 @@ enum { NUMBERS = 256, TABLE_INPUTS = 4 };
 
 static bool is_constant_number(const heddle_pvalue *v) {
   uint64_t count = 0;
-  return v != NULL && v->data != NULL && value_count(v, &count) && count == 1 && v->ndim <= 1;
+  return v != NULL && v->data != NULL && region_value_count(v, &count) && count == 1 && v->ndim <= 1;
 }
 
 bool int8_is_function(const heddle_pregion *region, const heddle_pnode *node, int32_t *on) {
@@ -39,16 +39,16 @@ bool int8_read_table(const heddle_pregion *region, int8_table *out) {
       !int8_is_op(first, "DequantizeLinear") || !int8_is_op(last, "QuantizeLinear"))
     return false;
   out->value = first->inputs[0];
-  out->x = node_input(region, first, 0);
-  out->y = node_output(region, last, 0);
+  out->x = region_node_input(region, first, 0);
+  out->y = region_node_output(region, last, 0);
   if (out->y == NULL || !int8_read_quantum(region, first, out->x, &scale, &zero) ||
-      !int8_read_quantum(region, last, out->y, &scale, &zero) || !shape_equal(out->x, out->y) ||
+      !int8_read_quantum(region, last, out->y, &scale, &zero) || !region_shape_equal(out->x, out->y) ||
       region_output_slot(region, last->outputs[0]) != 0 || region_input_slot(region, out->value) < 0)
     return false;
   for (uint64_t i = 1; i < n; i++) {
     const heddle_pnode *node = region_node(region, i), *before = region_node(region, i - 1);
     const heddle_pvalue *from = region_value(region, before->outputs[0]);
-    if (!dtype_is(from->dtype, HEDDLE_DTYPE_FLOAT, 32) || !shape_equal(from, out->x)) return false;
+    if (!region_dtype_is(from->dtype, HEDDLE_DTYPE_FLOAT, 32) || !region_shape_equal(from, out->x)) return false;
     if (i < n - 1 && (!int8_is_function(region, node, &on) || on != before->outputs[0])) return false;
   }
   return last->inputs[0] == region_node(region, n - 2)->outputs[0];

@@ -6,7 +6,7 @@
 static int32_t zero_of(const int8_product *p, int64_t channel) {
   if (p->w_zero == NULL) return 0;
   uint64_t count = 0;
-  value_count(p->w_zero, &count);
+  region_value_count(p->w_zero, &count);
   return int8_byte(p->w_zero, count == 1 ? 0 : (uint64_t)channel);
 }
 

@@ -128,17 +128,17 @@ static bool agrees(const plan *p, const member *m) {
 
 /* The layout that the result has in blocks; 0 where its channels would not be in pieces. */
 static heddle_layout layout_of(const onednn *self, const heddle_pregion *region, const heddle_pnode *concat) {
-  const heddle_pvalue *out = node_output(region, concat, 0);
+  const heddle_pvalue *out = region_node_output(region, concat, 0);
   dnnl_memory_desc_t md = NULL;
   onednn_view view;
   heddle_layout layout = 0;
   int64_t axis = 0;
   const bool several = self->host->parallelism(self->host->ctx) > 1;
-  if (out == NULL || out->ndim < 3 || out->shape[0] != 1 || !dtype_is(out->dtype, HEDDLE_DTYPE_FLOAT, 32) ||
-      attr_int(concat, "axis", 0, &axis, NULL) != HEDDLE_OK || (axis != 1 && axis != 1 - out->ndim))
+  if (out == NULL || out->ndim < 3 || out->shape[0] != 1 || !region_dtype_is(out->dtype, HEDDLE_DTYPE_FLOAT, 32) ||
+      region_attr_int(concat, "axis", 0, &axis, NULL) != HEDDLE_OK || (axis != 1 && axis != 1 - out->ndim))
     return 0;
   for (uint32_t k = 0; k < concat->n_inputs; k++) {
-    const heddle_pvalue *in = node_input(region, concat, k);
+    const heddle_pvalue *in = region_node_input(region, concat, k);
     if (in == NULL || in->ndim != out->ndim || in->shape[1] % self->block != 0) return 0;
     if (several && in->shape[1] < 2 * (int64_t)self->block) return 0; /* one block cannot be cut for threads */
     for (uint32_t i = 0; i < k; i++)
@@ -158,7 +158,7 @@ static heddle_status read_join(const onednn *self, const heddle_pregion *region,
   uint64_t at = 0;
   *p = (plan){.self = self, .region = region};
   if (node->n_inputs < FEWEST || node->n_inputs > MEMBERS || node->n_outputs != 1) return HEDDLE_OK;
-  p->out = node_output(region, node, 0);
+  p->out = region_node_output(region, node, 0);
   p->layout = layout_of(self, region, node);
   for (uint32_t k = 0; p->layout != 0 && k < node->n_inputs; k++) {
     member *m = &p->members[k];
@@ -166,7 +166,7 @@ static heddle_status read_join(const onednn *self, const heddle_pregion *region,
     bool found = false;
     heddle_status s = HEDDLE_OK;
     if (find_chain(region, concat, node->inputs[k], taken, m)) s = ask_member(p, m, &found, err);
-    if (s != HEDDLE_OK || !found || !agrees(p, m) || !value_bytes(node_input(region, node, k), &bytes)) {
+    if (s != HEDDLE_OK || !found || !agrees(p, m) || !region_value_bytes(region_node_input(region, node, k), &bytes)) {
       p->n = 0;
       return s;
     }
@@ -295,7 +295,7 @@ heddle_status onednn_join_prepare(onednn *self, const heddle_pregion *region, cp
   uint64_t bytes = 0;
   *out = NULL;
   heddle_status s = read_region(self, region, &p, err);
-  if (s == HEDDLE_OK && !value_bytes(p.out, &bytes)) s = refused(err);
+  if (s == HEDDLE_OK && !region_value_bytes(p.out, &bytes)) s = refused(err);
   if (s == HEDDLE_OK) s = cpu_new(self->host, sizeof(onednn_join) + p.n * sizeof(prepared), "a join", &memory, err);
   if (s != HEDDLE_OK) return s;
   onednn_join *join = memory;

@@ -66,9 +66,9 @@ static const onednn_tag *find_hash(const onednn *self, uint32_t hash, int ndims)
 
 /* Types that have layouts: float32, and bytes. Undefined for others. */
 static dnnl_data_type_t type_of(heddle_dtype dtype) {
-  if (dtype_is(dtype, HEDDLE_DTYPE_FLOAT, 32)) return dnnl_f32;
-  if (dtype_is(dtype, HEDDLE_DTYPE_INT, 8)) return dnnl_s8;
-  return dtype_is(dtype, HEDDLE_DTYPE_UINT, 8) ? dnnl_u8 : dnnl_data_type_undef;
+  if (region_dtype_is(dtype, HEDDLE_DTYPE_FLOAT, 32)) return dnnl_f32;
+  if (region_dtype_is(dtype, HEDDLE_DTYPE_INT, 8)) return dnnl_s8;
+  return region_dtype_is(dtype, HEDDLE_DTYPE_UINT, 8) ? dnnl_u8 : dnnl_data_type_undef;
 }
 
 bool onednn_view_of(const heddle_pvalue *tensor, uint32_t groups, bool swapped, onednn_view *out) {
@@ -295,14 +295,14 @@ static heddle_status measure(const onednn *self, const heddle_pvalue *tensor, ui
   char shape[SHAPE_NAME_BYTES];
   if (self->block == WINOGRAD_LANES && winograd_weight_bytes(tensor, tensor->layout, bytes)) return HEDDLE_OK;
   if (tensor->layout == 0) {
-    if (value_bytes(tensor, bytes)) return HEDDLE_OK;
+    if (region_value_bytes(tensor, bytes)) return HEDDLE_OK;
   } else if (onednn_from_token(self, tensor, tensor->layout, &md) == dnnl_success) {
     *bytes = dnnl_memory_desc_get_size(md);
     dnnl_memory_desc_destroy(md);
     return HEDDLE_OK;
   }
   return p_fail(err, HEDDLE_EINVAL, 0, "cpu:0: layout 0x%llx is not one for a tensor of %s",
-                (unsigned long long)tensor->layout, shape_name(tensor, shape));
+                (unsigned long long)tensor->layout, region_shape_name(tensor, shape));
 }
 
 static heddle_status layout_bytes(heddle_pinstance *instance, uint32_t index, const heddle_pvalue *tensor,
@@ -348,7 +348,7 @@ static heddle_status layout_pack(heddle_pinstance *instance, uint32_t index, con
   heddle_status s = check(instance, index, &self, err);
   if (s == HEDDLE_OK) s = measure(self, tensor, &bytes, err);
   if (s != HEDDLE_OK) return s;
-  if (dst_bytes != bytes || !value_bytes(tensor, &plain_bytes) || tensor->data_bytes < plain_bytes ||
+  if (dst_bytes != bytes || !region_value_bytes(tensor, &plain_bytes) || tensor->data_bytes < plain_bytes ||
       (tensor->data == NULL && plain_bytes > 0))
     return p_fail(err, HEDDLE_EINVAL, 0, "cpu:0: pack of %llu bytes into %llu where %llu are needed",
                   (unsigned long long)tensor->data_bytes, (unsigned long long)dst_bytes, (unsigned long long)bytes);

@@ -53,7 +53,7 @@ static bool read(const onednn_chain *chain, onednn_form form, setup *u) {
   if (!u->bias) return true;
   /* One row for all rows; any other third operand is left to the reference kernel. */
   uint64_t count = 0;
-  if (m->beta != 1.0f || !value_count(c, &count) || count != (uint64_t)m->n || m->c_row != 0) return false;
+  if (m->beta != 1.0f || !region_value_count(c, &count) || count != (uint64_t)m->n || m->c_row != 0) return false;
   set_matrix(&u->c, 0, 1, m->n, m->n, 1);
   return true;
 }
@@ -186,7 +186,7 @@ dnnl_status_t onednn_build_matmul(const onednn *self, const onednn_chain *chain,
   if (s == dnnl_success) s = onednn_plan_posts(plan, chain);
   if (s == dnnl_success) {
     uint64_t results = 0;
-    value_count(chain->out, &results);
+    region_value_count(chain->out, &results);
     plan->cost_ns = onednn_product_cost(plan->pd, (double)results * (double)m->k, false);
     s = cut(plan, chain, &u);
   }

@@ -10,7 +10,8 @@ typedef struct setup {
 static bool read(const onednn_chain *chain, setup *u) {
   const ref_norm *f = &chain->op.u.norm;
   uint64_t count = 0;
-  if (chain->n_posts > 0 || chain->node.in[1] == NULL || !value_count(chain->out, &count) || f->n < 1) return false;
+  if (chain->n_posts > 0 || chain->node.in[1] == NULL || !region_value_count(chain->out, &count) || f->n < 1)
+    return false;
   u->rows = (onednn_view){.ndims = 2, .dims = {(int64_t)count / f->n, f->n}, .strides = {f->n, 1}};
   u->row = (onednn_view){.ndims = 1, .dims = {f->n}, .strides = {1}};
   u->epsilon = f->epsilon;

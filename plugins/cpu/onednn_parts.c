@@ -20,7 +20,7 @@ dnnl_status_t onednn_cut_posts(const onednn_plan *plan, const onednn_chain *chai
       const_dnnl_memory_desc_t dst = dnnl_primitive_desc_query_md(plan->pd, dnnl_query_exec_arg_md, DNNL_ARG_DST);
       int rank = 0;
       if (dnnl_memory_desc_query(dst, dnnl_query_ndims_s32, &rank) != dnnl_success ||
-          !shape_broadcast_strides(value, chain->out, strides))
+          !region_shape_broadcast_strides(value, chain->out, strides))
         return dnnl_unimplemented;
       /* Rows of a matrix that is seen so for more dimensions repeat the operand (onednn_chain_attr sees to it). */
       const bool same = rank == chain->out->ndim, column = !same && range->dim == rank - 1;

@@ -338,7 +338,8 @@ static dnnl_status_t plan_reorder(const onednn *self, const heddle_pregion *regi
   dnnl_primitive_attr_t attr = NULL;
   uint64_t bytes = 0;
   start_plan(self, region, plan);
-  if (from == NULL || to == NULL || !shape_equal(from, to) || !value_bytes(from, &bytes)) return dnnl_invalid_arguments;
+  if (from == NULL || to == NULL || !region_shape_equal(from, to) || !region_value_bytes(from, &bytes))
+    return dnnl_invalid_arguments;
   plan->cost_ns = CALL_NS + 2 * NS_PER_BYTE * (double)bytes;
   plan->inputs[0] = from->layout;
   plan->output = to->layout;

@@ -49,7 +49,7 @@ dnnl_status_t onednn_build_pool(const onednn *self, const onednn_chain *chain, o
   setup u = {.alg = dnnl_alg_kind_undef};
   uint64_t results = 0;
   if (onednn_base(form) == ONEDNN_FORM_ANY || (form & ONEDNN_FORM_WIDE) != 0 || !read(chain, &u) ||
-      !value_count(chain->out, &results))
+      !region_value_count(chain->out, &results))
     return dnnl_unimplemented;
   double taps = 1;
   for (int i = 0; i < x->ndim - 2; i++) taps *= (double)u.kernel[i];

@@ -64,7 +64,7 @@ static void pick_views(seeker *s, int32_t value, uint64_t before) {
   if (at == UINT64_MAX || !attention_is_view(s->region, region_node(s->region, at)) || !pick(s, at)) return;
   const heddle_pnode *node = region_node(s->region, at);
   for (uint32_t k = 0; k < node->n_inputs; k++)
-    if (node->inputs[k] >= 0 && node_input(s->region, node, k)->data == NULL) pick_views(s, node->inputs[k], at);
+    if (node->inputs[k] >= 0 && region_node_input(s->region, node, k)->data == NULL) pick_views(s, node->inputs[k], at);
 }
 
 /* Is a result of the node used by others than the picked ones? */

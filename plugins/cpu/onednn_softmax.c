@@ -39,7 +39,7 @@ static bool read(const onednn *self, const heddle_pregion *region, softmax_op *o
   if (region->nodes.count != 1 || node == NULL || node->op == NULL || region->n_outputs != 1) return false;
   const bool softmax = strcmp(node->op, "Softmax") == 0;
   if ((!softmax && strcmp(node->op, "Gelu") != 0) || ref_plan_region(region, &n, &plain, &entry, NULL) != HEDDLE_OK ||
-      !dtype_is(n.out->dtype, HEDDLE_DTYPE_FLOAT, 32) || !value_count(n.out, &count) || count == 0)
+      !region_dtype_is(n.out->dtype, HEDDLE_DTYPE_FLOAT, 32) || !region_value_count(n.out, &count) || count == 0)
     return false;
   *op = (softmax_op){.n = SOME, .rows = (int64_t)count / SOME};
   if (softmax) {
@@ -47,7 +47,8 @@ static bool read(const onednn *self, const heddle_pregion *region, softmax_op *o
     *op =
         (softmax_op){.row = onednn_find_softmax(), .n = plain.u.softmax.n, .rows = (int64_t)count / plain.u.softmax.n};
   } else {
-    if (attr_string(node, "approximate", how, &how, NULL) != HEDDLE_OK || strcmp(how, "none") != 0 || count < SOME)
+    if (region_attr_string(node, "approximate", how, &how, NULL) != HEDDLE_OK || strcmp(how, "none") != 0 ||
+        count < SOME)
       return false;
     op->lanes = onednn_find_gelu();
     op->rest = (int64_t)count % SOME;

@@ -134,7 +134,7 @@ static void set_operands(heddle_pop *op, const heddle_pregion *region, uint32_t 
     const heddle_pvalue *value = region_value(region, is_input ? region->inputs[i] : region->outputs[i - op->n_inputs]);
     op->operands[i] = (cpu_operand){0, 1};
     if (value == NULL || (is_input && (flags[i] & HEDDLE_INPUT_ABSORBED) != 0)) continue;
-    value_bytes(value, &op->operands[i].bytes);
+    region_value_bytes(value, &op->operands[i].bytes);
     op->operands[i].align = (uint64_t)value->dtype.bits / 8;
   }
 }

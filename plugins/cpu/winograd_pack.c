@@ -26,8 +26,8 @@ static bool read(const onednn *self, const heddle_pregion *region, uint64_t *pla
       strcmp(node->domain, "heddle") != 0)
     return false;
   const heddle_pvalue *from = region_value(region, region->inputs[0]), *to = region_value(region, region->outputs[0]);
-  return from != NULL && to != NULL && from->layout == 0 && shape_equal(from, to) && value_bytes(from, plain) &&
-         winograd_weight_bytes(to, to->layout, packed);
+  return from != NULL && to != NULL && from->layout == 0 && region_shape_equal(from, to) &&
+         region_value_bytes(from, plain) && winograd_weight_bytes(to, to->layout, packed);
 }
 
 heddle_status winograd_pack_query(const onednn *self, const heddle_pregion *region, heddle_offer_fn offer, void *sink,

@@ -37,8 +37,9 @@ static int64_t blocks_of(int64_t channels) {
 bool winograd_weight_bytes(const heddle_pvalue *tensor, heddle_layout token, uint64_t *bytes) {
   const winograd_kind *kind;
   uint64_t plain = 0;
-  if (!winograd_is_token(token, &kind) || !dtype_is(tensor->dtype, HEDDLE_DTYPE_FLOAT, 32) || tensor->ndim != 4 ||
-      tensor->shape[2] != kind->r || tensor->shape[3] != kind->r || !value_bytes(tensor, &plain) || plain == 0)
+  if (!winograd_is_token(token, &kind) || !region_dtype_is(tensor->dtype, HEDDLE_DTYPE_FLOAT, 32) ||
+      tensor->ndim != 4 || tensor->shape[2] != kind->r || tensor->shape[3] != kind->r ||
+      !region_value_bytes(tensor, &plain) || plain == 0)
     return false;
   const int64_t most = INT64_MAX / (WINOGRAD_MOST_TILE * WINOGRAD_MOST_TILE * WINOGRAD_LANES * WINOGRAD_LANES * 4);
   const int64_t out = blocks_of(tensor->shape[0]), in = blocks_of(tensor->shape[1]);

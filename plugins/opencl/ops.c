@@ -104,7 +104,7 @@ static void set_bytes(heddle_pop *op, const heddle_pregion *region) {
     const bool is_input = i < op->n_inputs;
     const heddle_pvalue *value = region_value(region, is_input ? region->inputs[i] : region->outputs[i - op->n_inputs]);
     if (value == NULL || (is_input && (op->plan.input_flags[i] & HEDDLE_INPUT_ABSORBED) != 0)) continue;
-    value_bytes(value, &op->bytes[i]);
+    region_value_bytes(value, &op->bytes[i]);
   }
   memcpy(op->bytes + op->n_inputs + op->n_outputs + 1, op->plan.part_bytes, sizeof op->plan.part_bytes);
 }

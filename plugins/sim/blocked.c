@@ -8,12 +8,12 @@ bool sim_layout_known(heddle_layout token) {
 }
 
 bool sim_layout_takes(const heddle_pvalue *value) {
-  return value != NULL && value->ndim == 4 && dtype_is(value->dtype, HEDDLE_DTYPE_FLOAT, 32);
+  return value != NULL && value->ndim == 4 && region_dtype_is(value->dtype, HEDDLE_DTYPE_FLOAT, 32);
 }
 
 bool sim_blocking_of(const heddle_pvalue *value, heddle_layout token, sim_blocking *out, uint64_t *bytes) {
   memset(out, 0, sizeof *out);
-  if (!sim_layout_known(token) || !value_bytes(value, bytes)) return false;
+  if (!sim_layout_known(token) || !region_value_bytes(value, bytes)) return false;
   if (token == 0) return true;
   if (!sim_layout_takes(value) || *bytes > UINT64_MAX / (2 * BLOCK)) return false;
   uint64_t d[4];

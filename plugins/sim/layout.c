@@ -11,7 +11,8 @@ static heddle_status measure(heddle_pinstance *self, uint32_t index, const heddl
     return p_fail(err, HEDDLE_EINVAL, 0, "sim has no layout with token 0x%llx", (unsigned long long)tensor->layout);
   if (sim_blocking_of(tensor, tensor->layout, b, bytes)) return HEDDLE_OK;
   return p_fail(err, HEDDLE_EUNSUPPORTED, 0, "layout 0x%llx of sim does not take a tensor of %s%s",
-                (unsigned long long)tensor->layout, dtype_name(tensor->dtype, dtype), shape_name(tensor, shape));
+                (unsigned long long)tensor->layout, region_dtype_name(tensor->dtype, dtype),
+                region_shape_name(tensor, shape));
 }
 
 static heddle_status layout_bytes(heddle_pinstance *self, uint32_t index, const heddle_pvalue *tensor, uint64_t *bytes,
@@ -32,7 +33,7 @@ static heddle_status layout_pack(heddle_pinstance *self, uint32_t index, const h
   heddle_status status = measure(self, index, tensor, &b, &n, err);
   if (status == HEDDLE_OK) status = sim_enter_pure(self, index, SIM_CALL_PACK, err);
   if (status != HEDDLE_OK) return status;
-  value_bytes(tensor, &plain);
+  region_value_bytes(tensor, &plain);
   if (plain != 0 && (tensor->data == NULL || tensor->data_bytes < plain))
     return p_fail(err, HEDDLE_EINVAL, 0, "pack: the tensor has %llu bytes of %llu",
                   (unsigned long long)(tensor->data == NULL ? 0 : tensor->data_bytes), (unsigned long long)plain);

@@ -35,7 +35,7 @@ static bool want_all(const heddle_pregion *region, sim_plan *plan, const heddle_
     if (out[k] >= 0) return false;
   if (node->n_inputs == 0 || node->n_outputs == 0) return false;
   if (sim_node_is(node, "", "Conv")) {
-    const heddle_pvalue *weights = node_input(region, node, 1);
+    const heddle_pvalue *weights = region_node_input(region, node, 1);
     bool packed = sim_layout_takes(weights) && weights->data != NULL;
     return want(region, plan, in[0], SIM_NCHW8C) && want(region, plan, out[0], SIM_NCHW8C) &&
            want(region, plan, in[1], packed ? SIM_OIHW8O : 0) && (node->n_inputs < 3 || want(region, plan, in[2], 0));
@@ -43,7 +43,7 @@ static bool want_all(const heddle_pregion *region, sim_plan *plan, const heddle_
   if (sim_node_is(node, "", "Relu") || sim_node_is(node, "", "MaxPool"))
     return want(region, plan, in[0], SIM_NCHW8C) && want(region, plan, out[0], SIM_NCHW8C);
   if (sim_node_is(node, "", "Add"))
-    return shape_equal(node_input(region, node, 0), node_input(region, node, 1)) &&
+    return region_shape_equal(region_node_input(region, node, 0), region_node_input(region, node, 1)) &&
            want(region, plan, in[0], SIM_NCHW8C) && want(region, plan, in[1], SIM_NCHW8C) &&
            want(region, plan, out[0], SIM_NCHW8C);
   if (sim_node_is(node, "", "GlobalAveragePool"))
@@ -105,7 +105,7 @@ static heddle_status plan_reorder(const heddle_pregion *region, sim_plan *plan, 
   if (plan->n_inputs != 1 || plan->n_outputs != 1)
     return p_fail(err, HEDDLE_EUNSUPPORTED, 0, "node '%s': Reorder takes one input and gives one output", name);
   const heddle_pvalue *in = region_value(region, region->inputs[0]), *out = region_value(region, region->outputs[0]);
-  if (!dtype_equal(in->dtype, out->dtype) || !shape_equal(in, out))
+  if (!region_dtype_equal(in->dtype, out->dtype) || !region_shape_equal(in, out))
     return p_fail(err, HEDDLE_EUNSUPPORTED, 0, "node '%s': Reorder between different dtypes or shapes", name);
   if (!sim_blocking_of(in, in->layout, &b, &bytes) || !sim_blocking_of(out, out->layout, &b, &bytes))
     return p_fail(err, HEDDLE_EUNSUPPORTED, 0,
@@ -182,7 +182,8 @@ heddle_status sim_plan_places(const heddle_pregion *region, const sim_plan *plan
       produced = region_output_slot(&plan->subs[i].region, (int64_t)v) >= 0;
     if (!packed && !produced) continue;
     uint64_t bytes;
-    if (!value_bytes(region_value(region, (int64_t)v), &bytes) || bytes > (UINT64_MAX >> 8) || at > (UINT64_MAX >> 8))
+    if (!region_value_bytes(region_value(region, (int64_t)v), &bytes) || bytes > (UINT64_MAX >> 8) ||
+        at > (UINT64_MAX >> 8))
       return p_fail(err, HEDDLE_EUNSUPPORTED, 0, "a value of a region has no size in bytes");
     if (bytes == 0 && packed) continue; /* nothing to unpack */
     places[v].at = SIM_AT_WORKSPACE;

@@ -10,7 +10,9 @@ void sim_wrong_plant(const sim_settings *settings, const heddle_pregion *region,
   uint64_t n = 0;
   step->wrong = (sim_wrong){0};
   if (settings->wrong_op[0] == '\0' || node->op == NULL || strcmp(node->op, settings->wrong_op) != 0) return;
-  if (out == NULL || out->dtype.lanes != 1 || dtype_bytes(out->dtype) == 0 || !value_count(out, &n) || n == 0) return;
+  if (out == NULL || out->dtype.lanes != 1 || region_dtype_bytes(out->dtype) == 0 || !region_value_count(out, &n) ||
+      n == 0)
+    return;
   step->wrong = (sim_wrong){n, settings->wrong_at < n ? settings->wrong_at : n - 1, out->dtype};
 }
 
@@ -39,7 +41,7 @@ static uint64_t wrong_float(const sim_wrong *w, const uint8_t *data, uint64_t wi
 
 void sim_wrong_apply(const sim_step *step, void *result) {
   const sim_wrong *w = &step->wrong;
-  const uint64_t width = dtype_bytes(w->dtype);
+  const uint64_t width = region_dtype_bytes(w->dtype);
   uint8_t *element = (uint8_t *)result + w->at * width;
   uint64_t bits = bits_of(element, width);
   const bool is_float = w->dtype.code == HEDDLE_DTYPE_FLOAT || w->dtype.code == HEDDLE_DTYPE_BFLOAT;

@@ -44,7 +44,7 @@ vlk_half vlk_half_choose(const vlk_info *info, const heddle_pregion *region, k_p
   for (uint32_t i = 0; i < region->n_inputs; i++) {
     const heddle_pvalue *value = region_value(region, region->inputs[i]);
     uint64_t count = 0;
-    if (value == NULL || value->data == NULL || !value_count(value, &count) || count == 0) continue;
+    if (value == NULL || value->data == NULL || !region_value_count(value, &count) || count == 0) continue;
     if (value->data_bytes / sizeof(float) < count || !taken(info, plan, i) || !fits(value->data, count)) continue;
     plan->input_flags[i] |= HEDDLE_INPUT_ABSORBED;
     half.input = i;
@@ -59,7 +59,7 @@ void vlk_half_write(const vlk_half *half, const heddle_pregion *region, void *to
   const heddle_pvalue *value = region_value(region, region->inputs[half->input]);
   uint16_t *out = to;
   uint64_t count = 0;
-  value_count(value, &count);
+  region_value_count(value, &count);
   for (uint64_t i = 0; i < count; i++) {
     float x;
     memcpy(&x, (const char *)value->data + i * sizeof x, sizeof x);

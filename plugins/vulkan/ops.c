@@ -34,7 +34,7 @@ static uint64_t bytes_of(const k_plan *plan, const vlk_half *half, const heddle_
   if (K_IS_WORKSPACE(arg)) return plan->part_bytes[arg - K_WORKSPACE];
   const heddle_pvalue *value =
       region_value(region, (arg & K_OUTPUT) != 0 ? region->outputs[arg & ~K_OUTPUT] : region->inputs[arg]);
-  return value != NULL && value_bytes(value, &bytes) ? bytes : 0;
+  return value != NULL && region_value_bytes(value, &bytes) ? bytes : 0;
 }
 
 /* A shader reaches so much of a buffer, and a descriptor so says. */
@@ -117,7 +117,7 @@ static void set_bytes(heddle_pop *op, const heddle_pregion *region) {
     const bool is_input = i < op->n_inputs;
     const heddle_pvalue *value = region_value(region, is_input ? region->inputs[i] : region->outputs[i - op->n_inputs]);
     if (value == NULL || (is_input && (op->plan.input_flags[i] & HEDDLE_INPUT_ABSORBED) != 0)) continue;
-    value_bytes(value, &op->bytes[i]);
+    region_value_bytes(value, &op->bytes[i]);
   }
   memcpy(op->bytes + op->n_inputs + op->n_outputs + 1, op->plan.part_bytes, sizeof op->plan.part_bytes);
 }

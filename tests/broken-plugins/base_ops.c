@@ -13,8 +13,8 @@ static heddle_status cannot(const heddle_pnode *node, const char *why, heddle_er
 }
 
 static heddle_status plan_matmul(const heddle_pregion *region, const heddle_pnode *node, plan *out, heddle_error *err) {
-  const heddle_pvalue *a = node_input(region, node, 0), *b = node_input(region, node, 1);
-  const heddle_pvalue *c = node_output(region, node, 0);
+  const heddle_pvalue *a = region_node_input(region, node, 0), *b = region_node_input(region, node, 1);
+  const heddle_pvalue *c = region_node_output(region, node, 0);
   if (a->ndim != 2 || b->ndim != 2 || c->ndim != 2) return cannot(node, "only matrices are multiplied", err);
   if (a->shape[1] != b->shape[0] || c->shape[0] != a->shape[0] || c->shape[1] != b->shape[1])
     return cannot(node, "the shapes do not fit", err);
@@ -34,15 +34,16 @@ static heddle_status make_plan(const heddle_pregion *region, plan *out, heddle_e
   if (node->n_inputs != inputs[kind] || node->n_outputs != 1 || region->n_inputs > inputs[kind] ||
       region->n_outputs != 1)
     return cannot(node, "another number of operands is needed", err);
-  const heddle_pvalue *result = node_output(region, node, 0);
+  const heddle_pvalue *result = region_node_output(region, node, 0);
   for (uint32_t i = 0; i <= node->n_inputs; i++) {
-    const heddle_pvalue *value = i < node->n_inputs ? node_input(region, node, i) : result;
-    if (value == NULL || !dtype_is(value->dtype, HEDDLE_DTYPE_FLOAT, 32)) return cannot(node, "float32 is needed", err);
-    if (kind != BASE_MATMUL && !shape_equal(value, result)) return cannot(node, "equal shapes are needed", err);
+    const heddle_pvalue *value = i < node->n_inputs ? region_node_input(region, node, i) : result;
+    if (value == NULL || !region_dtype_is(value->dtype, HEDDLE_DTYPE_FLOAT, 32))
+      return cannot(node, "float32 is needed", err);
+    if (kind != BASE_MATMUL && !region_shape_equal(value, result)) return cannot(node, "equal shapes are needed", err);
   }
   if (kind == BASE_MATMUL) return plan_matmul(region, node, out, err);
   *out = (plan){.kind = kind};
-  return value_count(result, &out->n) ? HEDDLE_OK : cannot(node, "too many elements", err);
+  return region_value_count(result, &out->n) ? HEDDLE_OK : cannot(node, "too many elements", err);
 }
 
 heddle_status base_op_query(heddle_pinstance *self, uint32_t index, const heddle_pregion *region, heddle_offer_fn offer,

@@ -38,7 +38,7 @@ static void FUSED_FIX(fused_op *op);
 static heddle_status fused_step_of(const heddle_pregion *region, const heddle_pnode *node, fused_step *s,
                                    heddle_error *err) {
   static const char *const names[] = {"Add", "Sub", "Relu", "Gemm"};
-  const heddle_pvalue *y = node_output(region, node, 0);
+  const heddle_pvalue *y = region_node_output(region, node, 0);
   *s = (fused_step){.c = -1, .n = 1};
   while (s->kind < FUSED_KINDS && strcmp(node->op, names[s->kind]) != 0) s->kind++;
   const char *name = node->name != NULL ? node->name : "";
@@ -49,17 +49,17 @@ static heddle_status fused_step_of(const heddle_pregion *region, const heddle_pn
   bool good = node->n_outputs == 1 && node->n_inputs <= most && node->n_inputs >= (gemm ? 2 : most) &&
               node->attrs.count == 0 && y->ndim <= 8;
   for (uint32_t i = 0; good && i < node->n_inputs; i++) {
-    const heddle_pvalue *x = node_input(region, node, i);
-    good =
-        x != NULL && dtype_is(x->dtype, HEDDLE_DTYPE_FLOAT, 32) && (gemm && i < 2 ? x->ndim == 2 : shape_equal(x, y));
+    const heddle_pvalue *x = region_node_input(region, node, i);
+    good = x != NULL && region_dtype_is(x->dtype, HEDDLE_DTYPE_FLOAT, 32) &&
+           (gemm && i < 2 ? x->ndim == 2 : region_shape_equal(x, y));
   }
-  good = good && dtype_is(y->dtype, HEDDLE_DTYPE_FLOAT, 32) && value_count(y, &s->n);
+  good = good && region_dtype_is(y->dtype, HEDDLE_DTYPE_FLOAT, 32) && region_value_count(y, &s->n);
   if (!good) return p_fail(err, HEDDLE_EUNSUPPORTED, 0, "node '%s': %s: of other operands", name, node->op);
   s->a = node->inputs[0];
   s->b = most > 1 ? node->inputs[1] : node->inputs[0];
   s->out = node->outputs[0];
   if (!gemm) return HEDDLE_OK;
-  const heddle_pvalue *a = node_input(region, node, 0), *b = node_input(region, node, 1);
+  const heddle_pvalue *a = region_node_input(region, node, 0), *b = region_node_input(region, node, 1);
   if (a->shape[1] != b->shape[0] || y->ndim != 2 || y->shape[0] != a->shape[0] || y->shape[1] != b->shape[1])
     return p_fail(err, HEDDLE_EUNSUPPORTED, 0, "node '%s': %s: the shapes do not fit", name, node->op);
   s->c = node->n_inputs > 2 ? node->inputs[2] : -1;
@@ -76,7 +76,7 @@ static heddle_status fused_make(const heddle_pregion *region, fused_op *op, hedd
   op->n_values = (uint32_t)region->values.count;
   for (uint32_t v = 0; v < op->n_values && status == HEDDLE_OK; v++) {
     op->inside[v] = true;
-    if (!value_count(region_value(region, (int32_t)v), &op->count[v]))
+    if (!region_value_count(region_value(region, (int32_t)v), &op->count[v]))
       status = p_fail(err, HEDDLE_EUNSUPPORTED, 0, "a value of '%s' is too large", region_node(region, 0)->op);
   }
   if (status != HEDDLE_OK) return status;

@@ -48,7 +48,8 @@ static float element(int i, int j, int kind) {
 
 static int outside(int kind) {
   int n = 0;
-  for (int i = 0; i < M * N; i++) n += !bound_holds(BOUND_F32, exact[i], (double)element(i / N, i % N, kind), err[i]);
+  for (int i = 0; i < M * N; i++)
+    n += !check_bound_holds(BOUND_F32, exact[i], (double)element(i / N, i % N, kind), err[i]);
   return n;
 }
 
@@ -61,7 +62,7 @@ static void sums_are_within_in_any_order_and_wrong_ones_are_not(void **state) {
   for (int i = 0; i < K * N; i++) b[i] = (double)next();
   product(NULL, x, exact);
   bound_node n = {.op = "MatMul", .in = in, .n_in = 2, .out = {exact, shape_y, 2, BOUND_F32}, .evaluate = product};
-  assert_true(bound_of(&n, err, &rule));
+  assert_true(check_bound_of(&n, err, &rule));
   assert_string_equal(rule, "sum");
   assert_int_equal(outside(0), 0);
   assert_int_equal(outside(1), 0);
@@ -69,7 +70,7 @@ static void sums_are_within_in_any_order_and_wrong_ones_are_not(void **state) {
   assert_true(outside(3) > M * N / 2);
   assert_true(outside(4) > M * N / 2);
   n.evaluate = NULL;
-  assert_false(bound_of(&n, err, &rule));
+  assert_false(check_bound_of(&n, err, &rule));
 }
 
 /* y = c - a b of what nearly cancels: the magnitudes must not cancel too. */
@@ -110,9 +111,9 @@ static void a_negative_factor_of_gemm_does_not_cancel_magnitudes(void **state) {
                         .n_in = 3,
                         .out = {&y, one, 2, BOUND_F32},
                         .evaluate = subtracted};
-  assert_true(bound_of(&n, &e, NULL));
+  assert_true(check_bound_of(&n, &e, NULL));
   assert_true(e > 0x1p-24 * c);
-  assert_true(bound_holds(BOUND_F32, y, (double)single, e));
+  assert_true(check_bound_holds(BOUND_F32, y, (double)single, e));
 }
 
 static void the_scale_of_quantised_values_may_round(void **state) {
@@ -121,9 +122,9 @@ static void the_scale_of_quantised_values_may_round(void **state) {
   const bound_node n = {.op = "DynamicQuantizeLinear", .output = 1, .out = {&scale, none, 0, BOUND_F32}};
   double e;
   (void)state;
-  assert_true(bound_of(&n, &e, NULL));
-  assert_true(bound_holds(BOUND_F32, scale, (double)nextafterf((float)scale, 9000), e));
-  assert_false(bound_holds(BOUND_F32, scale, scale * (1 + 1e-5), e));
+  assert_true(check_bound_of(&n, &e, NULL));
+  assert_true(check_bound_holds(BOUND_F32, scale, (double)nextafterf((float)scale, 9000), e));
+  assert_false(check_bound_holds(BOUND_F32, scale, scale * (1 + 1e-5), e));
 }
 
 static bool cubic(void *ctx, const double *const *x, double *y) {
@@ -141,7 +142,7 @@ static void negative_weights_of_an_interpolation_do_not_cancel_magnitudes(void *
   (void)state;
   cubic(NULL, x, &y);
   const bound_node n = {.op = "Resize", .in = in, .n_in = 1, .out = {&y, one, 1, BOUND_F32}, .evaluate = cubic};
-  assert_true(bound_of(&n, &e, NULL));
+  assert_true(check_bound_of(&n, &e, NULL));
   assert_true(e > 6 * 0x1p-23 && e < 6 * 1e-3);
 }
 
@@ -153,24 +154,24 @@ static void what_moves_is_exact(void **state) {
   double e[3];
   const char *rule;
   (void)state;
-  assert_true(bound_of(&n, e, &rule));
+  assert_true(check_bound_of(&n, e, &rule));
   for (int i = 0; i < 3; i++) {
-    assert_true(bound_holds(BOUND_F32, x[i], x[i], e[i]));
-    assert_false(bound_holds(BOUND_F32, x[i], nextafter(x[i], 9), e[i]));
+    assert_true(check_bound_holds(BOUND_F32, x[i], x[i], e[i]));
+    assert_false(check_bound_holds(BOUND_F32, x[i], nextafter(x[i], 9), e[i]));
   }
 }
 
 static void infinities_and_nan_have_their_places(void **state) {
   const double inf = (double)INFINITY, nan = (double)NAN;
   (void)state;
-  assert_true(bound_holds(BOUND_F32, nan, nan, 0));
-  assert_false(bound_holds(BOUND_F32, nan, 1, inf));
-  assert_false(bound_holds(BOUND_F32, 1, nan, inf));
-  assert_true(bound_holds(BOUND_F32, inf, inf, 0));
-  assert_false(bound_holds(BOUND_F32, inf, -inf, 0));
-  assert_false(bound_holds(BOUND_F32, 1, inf, 0.5));
-  assert_true(bound_holds(BOUND_F16, 65519, inf, 16)); /* rounded up, over the end of float16 */
-  assert_false(bound_holds(BOUND_F16, 60000, inf, 16));
+  assert_true(check_bound_holds(BOUND_F32, nan, nan, 0));
+  assert_false(check_bound_holds(BOUND_F32, nan, 1, inf));
+  assert_false(check_bound_holds(BOUND_F32, 1, nan, inf));
+  assert_true(check_bound_holds(BOUND_F32, inf, inf, 0));
+  assert_false(check_bound_holds(BOUND_F32, inf, -inf, 0));
+  assert_false(check_bound_holds(BOUND_F32, 1, inf, 0.5));
+  assert_true(check_bound_holds(BOUND_F16, 65519, inf, 16)); /* rounded up, over the end of float16 */
+  assert_false(check_bound_holds(BOUND_F16, 60000, inf, 16));
 }
 
 static void softmax_is_within_and_one_without_its_maximum_is_not(void **state) {
@@ -185,16 +186,16 @@ static void softmax_is_within_and_one_without_its_maximum_is_not(void **state) {
   for (int i = 0; i < SIZE; i++) x[i] = 60 + 20 * (double)next();
   for (int i = 0; i < SIZE; i++) sum += exp(x[i] - 80);
   for (int i = 0; i < SIZE; i++) y[i] = exp(x[i] - 80) / sum;
-  assert_true(bound_of(&n, e, &rule));
+  assert_true(check_bound_of(&n, e, &rule));
   for (int i = 0; i < SIZE; i++) sums[0] += expf((float)x[i] - 80);
   for (int i = 0; i < SIZE - 1; i++) sums[1] += expf((float)x[i] - 80); /* one too few */
   int wrong = 0;
   for (int i = 0; i < SIZE; i++) {
-    assert_true(bound_holds(BOUND_F32, y[i], (double)(expf((float)x[i] - 80) / sums[0]), e[i]));
-    wrong += !bound_holds(BOUND_F32, y[i], y[i] * (1 + 1e-4), e[i]);
+    assert_true(check_bound_holds(BOUND_F32, y[i], (double)(expf((float)x[i] - 80) / sums[0]), e[i]));
+    wrong += !check_bound_holds(BOUND_F32, y[i], y[i] * (1 + 1e-4), e[i]);
   }
   assert_int_equal(wrong, SIZE);
-  assert_false(bound_holds(BOUND_F32, y[0], y[0] * (double)(sums[0] / sums[1]) + 1e-3 * y[0], e[0]));
+  assert_false(check_bound_holds(BOUND_F32, y[0], y[0] * (double)(sums[0] / sums[1]) + 1e-3 * y[0], e[0]));
 }
 
 static void norms_may_be_of_two_sums_but_not_of_fewer_elements(void **state) {
@@ -210,15 +211,15 @@ static void norms_may_be_of_two_sums_but_not_of_fewer_elements(void **state) {
   for (int i = 0; i < SIZE; i++) mean += x[i] / SIZE;
   for (int i = 0; i < SIZE; i++) var += (x[i] - mean) * (x[i] - mean) / SIZE;
   for (int i = 0; i < SIZE; i++) y[i] = (x[i] - mean) / sqrt(var + 1e-5) * s[i];
-  assert_true(bound_of(&n, e, &rule));
+  assert_true(check_bound_of(&n, e, &rule));
   assert_string_equal(rule, "norm");
   for (int i = 0; i < SIZE; i++) sum += (float)x[i], squares += (float)x[i] * (float)x[i];
   const float m = sum / SIZE, r = 1 / sqrtf(squares / SIZE - m * m + 1e-5F),
               wrong = 1 / sqrtf((float)var * SIZE / (SIZE - 1));
   int outside_of = 0;
   for (int i = 0; i < SIZE; i++) {
-    assert_true(bound_holds(BOUND_F32, y[i], (double)(((float)x[i] - m) * r * (float)s[i]), e[i]));
-    outside_of += !bound_holds(BOUND_F32, y[i], (double)(((float)x[i] - m) * wrong * (float)s[i]), e[i]);
+    assert_true(check_bound_holds(BOUND_F32, y[i], (double)(((float)x[i] - m) * r * (float)s[i]), e[i]));
+    outside_of += !check_bound_holds(BOUND_F32, y[i], (double)(((float)x[i] - m) * wrong * (float)s[i]), e[i]);
   }
   assert_true(outside_of > SIZE / 2);
 }
@@ -230,7 +231,7 @@ static void unknown_operators_have_no_bound(void **state) {
   const bound_tensor in[] = {{x, shape, 1, BOUND_F32}};
   const bound_node n = {.op = "NoSuchOperator", .in = in, .n_in = 1, .out = in[0]};
   (void)state;
-  assert_false(bound_of(&n, e, NULL));
+  assert_false(check_bound_of(&n, e, NULL));
 }
 
 CASES(CASE(sums_are_within_in_any_order_and_wrong_ones_are_not),

@@ -329,7 +329,7 @@ static bool positive_rule(const bound_node *n, double u, double step_u, uint64_t
   return true;
 }
 
-bool bound_of(const bound_node *n, double *err, const char **name) {
+bool check_bound_of(const bound_node *n, double *err, const char **name) {
   const rule *r = NULL;
   const uint64_t count = count_of(&n->out);
   const bool whole = n->out.type == BOUND_WHOLE;
@@ -361,7 +361,7 @@ bool bound_of(const bound_node *n, double *err, const char **name) {
   return good;
 }
 
-bool bound_holds(int32_t type, double want, double got, double err) {
+bool check_bound_holds(int32_t type, double want, double got, double err) {
   if (isnan(want) || isnan(got)) return isnan(want) && isnan(got);
   if (want == got) return true;
   if (isinf(got)) return fabs(want) + err >= largest_of(type) && (got > 0) == (want > 0);

@@ -80,10 +80,10 @@ typedef struct bound_node {
 
 /* Fills err[i], as many as out has elements, and *rule with the word of the list above. False where no bound is known
  * (the operator is not known, evaluate is missing or fails, memory is out). Any thread; blocks as evaluate does. */
-bool bound_of(const bound_node *node, double *err, const char **rule);
+bool check_bound_of(const bound_node *node, double *err, const char **rule);
 
 /* Whether got is a right result where want is the exact one: within err, both NaN, the same infinity, or an infinity
  * where want with its error reaches the end of the type. */
-bool bound_holds(int32_t type, double want, double got, double err);
+bool check_bound_holds(int32_t type, double want, double got, double err);
 
 #endif

@@ -197,7 +197,7 @@ static gpu_ask ask_for(const heddle_pregion *region, const k_step *step) {
     uint64_t bytes = 0;
     if (step->args[k] >= region->n_inputs) continue; /* an output, or the table */
     const heddle_pvalue *value = region_value(region, region->inputs[step->args[k]]);
-    if (value == NULL || !value_count(value, &ask.count[k]) || !value_bytes(value, &bytes)) continue;
+    if (value == NULL || !region_value_count(value, &ask.count[k]) || !region_value_bytes(value, &bytes)) continue;
     if (value->data != NULL && value->data_bytes >= bytes) ask.data[k] = value->data;
   }
   return ask;

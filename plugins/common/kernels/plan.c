@@ -86,7 +86,7 @@ void k_ref_op(const k_node *n, ref_op *op) {
     op->present |= UINT32_C(1) << k;
   }
   for (uint32_t k = 0; k < REF_RESULTS; k++) {
-    const bool is_there = node_output(n->ref.region, n->ref.node, k) != NULL;
+    const bool is_there = region_node_output(n->ref.region, n->ref.node, k) != NULL;
     op->result[k] = is_there ? k_output(n, k) & ~K_OUTPUT : UINT32_MAX;
   }
 }
@@ -103,9 +103,9 @@ heddle_status k_table_new(k_node *n, uint64_t bytes, void **out, heddle_error *e
 uint64_t k_limit(const k_node *n) {
   uint64_t limit = 0, count = 0;
   for (uint32_t k = 0; k < REF_OPERANDS; k++) {
-    if (n->ref.in[k] != NULL && value_count(n->ref.in[k], &count) && count > limit) limit = count;
+    if (n->ref.in[k] != NULL && region_value_count(n->ref.in[k], &count) && count > limit) limit = count;
   }
-  return value_count(n->ref.out, &count) && count > limit ? count : limit;
+  return region_value_count(n->ref.out, &count) && count > limit ? count : limit;
 }
 
 void k_allow_in_place(k_node *n, uint32_t k) {
@@ -119,7 +119,7 @@ void k_allow_in_place(k_node *n, uint32_t k) {
 static heddle_status check_value(const k_node *n, const heddle_pvalue *value, const char *what, uint32_t k,
                                  heddle_error *err) {
   uint64_t bytes = 0;
-  if (!value_bytes(value, &bytes)) return ref_refuse(&n->ref, err, "%s %u has no size in bytes", what, k);
+  if (!region_value_bytes(value, &bytes)) return ref_refuse(&n->ref, err, "%s %u has no size in bytes", what, k);
   if (value->layout != 0) return ref_refuse(&n->ref, err, "%s %u is not row-major", what, k);
   return HEDDLE_OK;
 }
@@ -133,7 +133,7 @@ static heddle_status check_values(const k_node *n, const heddle__version *versio
   if (node->n_inputs > version->max_inputs && !many)
     return ref_refuse(&n->ref, err, "it has %u operands", node->n_inputs);
   for (uint32_t k = 0; (k < node->n_inputs || k < version->min_inputs) && s == HEDDLE_OK; k++) {
-    const heddle_pvalue *value = node_input(region, node, k);
+    const heddle_pvalue *value = region_node_input(region, node, k);
     if (value == NULL && (k < version->min_inputs || many)) return ref_refuse(&n->ref, err, "operand %u is missing", k);
     if (value == NULL) continue;
     if (region_input_slot(region, node->inputs[k]) < 0)
@@ -141,7 +141,7 @@ static heddle_status check_values(const k_node *n, const heddle__version *versio
     s = check_value(n, value, "operand", k, err);
   }
   for (uint32_t k = 0; k < node->n_outputs && s == HEDDLE_OK; k++) {
-    const heddle_pvalue *value = node_output(region, node, k);
+    const heddle_pvalue *value = region_node_output(region, node, k);
     if (value == NULL) continue;
     if (k >= version->max_outputs) return ref_refuse(&n->ref, err, "it has %u results", node->n_outputs);
     wanted++;
@@ -161,8 +161,8 @@ static heddle_status plan_region(k_node *n, heddle_error *err) {
   n->ref.node = node;
   if (node == NULL) return p_fail(err, HEDDLE_EUNSUPPORTED, 0, "a region without nodes");
   if (region->nodes.count > 1) return k_plan_fused(n, err);
-  for (uint32_t k = 0; k < REF_OPERANDS; k++) n->ref.in[k] = node_input(region, node, k);
-  n->ref.out = node_output(region, node, 0);
+  for (uint32_t k = 0; k < REF_OPERANDS; k++) n->ref.in[k] = region_node_input(region, node, k);
+  n->ref.out = region_node_output(region, node, 0);
   if (n->ref.out == NULL && n->ref.in[0] == NULL)
     return p_fail(err, HEDDLE_EUNSUPPORTED, 0, "node '%.200s': it has neither operand nor result",
                   node->name != NULL ? node->name : "");

@@ -33,7 +33,7 @@ static heddle_status plan_arg(k_node *n, heddle_error *err) {
   k_ref_op(n, &op);
   heddle_status s = ref_plan_arg(&n->ref, &op, err);
   if (s != HEDDLE_OK) return s;
-  value_count(n->ref.out, &columns);
+  region_value_count(n->ref.out, &columns);
   if (columns == 0) return HEDDLE_OK;
   const bool group = f->n >= LONG_COLUMN && columns < UINT64_C(1) << 20;
   n->plan->work += 2.0 * (double)columns * (double)f->n;
@@ -48,7 +48,7 @@ static heddle_status plan_top_k(k_node *n, heddle_error *err) {
   k_ref_op(n, &op);
   heddle_status s = ref_plan_top_k(&n->ref, &op, err);
   if (s != HEDDLE_OK) return s;
-  value_count(n->ref.out, &results);
+  region_value_count(n->ref.out, &results);
   if (results == 0) return HEDDLE_OK;
   const uint64_t columns = results / (uint64_t)f->k, elements = columns * (uint64_t)f->n;
   const bool ranked = columns < FEW_COLUMNS && f->n <= RANKED;

@@ -80,7 +80,7 @@ static void lay_down(product *p) {
 static heddle_status add_product(k_node *n, product *p, heddle_error *err) {
   uint64_t results = 0;
   k_step *step = NULL;
-  value_count(n->ref.out, &results);
+  region_value_count(n->ref.out, &results);
   if (results == 0) return HEDDLE_OK;
   lay_down(p);
   const ref_matmul *m = &p->m;
@@ -170,7 +170,7 @@ static heddle_status add_conv(k_node *n, const ref_conv *c, bool transposed, hed
   uint64_t results = 0;
   k_step *step = NULL;
   k_conv p;
-  value_count(n->ref.out, &results);
+  region_value_count(n->ref.out, &results);
   if (results == 0) return HEDDLE_OK;
   set_conv(&p, c, transposed);
   const cut cut = cut_tiles(n->plan, p.m, p.n, batches);

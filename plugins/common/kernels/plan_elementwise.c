@@ -45,8 +45,8 @@ const char *k_type_word(heddle_dtype d) {
 }
 
 const char *k_cast_word(const k_node *n, heddle_dtype d) {
-  if (dtype_is(d, HEDDLE_DTYPE_FLOAT, 64)) return (n->plan->features & K_HAS_F64) != 0 ? "double" : NULL;
-  return dtype_is(d, HEDDLE_DTYPE_UINT, 64) ? "ulong" : k_type_word(d);
+  if (region_dtype_is(d, HEDDLE_DTYPE_FLOAT, 64)) return (n->plan->features & K_HAS_F64) != 0 ? "double" : NULL;
+  return region_dtype_is(d, HEDDLE_DTYPE_UINT, 64) ? "ulong" : k_type_word(d);
 }
 
 const char *k_scalar_word(const k_node *n, heddle_dtype d) {
@@ -57,20 +57,21 @@ const char *k_scalar_word(const k_node *n, heddle_dtype d) {
 
 const char *k_wrapping_word(heddle_dtype d) {
   if (d.code != HEDDLE_DTYPE_INT && d.code != HEDDLE_DTYPE_UINT)
-    return dtype_is(d, HEDDLE_DTYPE_FLOAT, 64) ? "double" : k_type_word(d);
+    return region_dtype_is(d, HEDDLE_DTYPE_FLOAT, 64) ? "double" : k_type_word(d);
   return d.bits == 64 ? "ulong" : "uint";
 }
 
 heddle_status k_refuse_type(const k_node *n, heddle_dtype d, heddle_error *err) {
   char name[DTYPE_NAME_BYTES], types[HEDDLE__TYPES_TEXT];
-  if (dtype_is(d, HEDDLE_DTYPE_FLOAT, 64) || dtype_is(d, HEDDLE_DTYPE_FLOAT, 16) || d.code == HEDDLE_DTYPE_BFLOAT)
-    return ref_refuse(&n->ref, err, "this device does not compute in %s", dtype_name(d, name));
-  return ref_refuse(&n->ref, err, "it does not take %s; it takes %s", dtype_name(d, name),
+  if (region_dtype_is(d, HEDDLE_DTYPE_FLOAT, 64) || region_dtype_is(d, HEDDLE_DTYPE_FLOAT, 16) ||
+      d.code == HEDDLE_DTYPE_BFLOAT)
+    return ref_refuse(&n->ref, err, "this device does not compute in %s", region_dtype_name(d, name));
+  return ref_refuse(&n->ref, err, "it does not take %s; it takes %s", region_dtype_name(d, name),
                     heddle__types_text(n->entry->types, types));
 }
 
 const char *k_bytes_word(heddle_dtype d) {
-  switch (dtype_bytes(d)) {
+  switch (region_dtype_bytes(d)) {
   case 1: return "uchar";
   case 2: return "ushort";
   case 4: return "uint";
@@ -189,18 +190,18 @@ heddle_status k_walk_add(k_node *n, k_walk_plan *w, heddle_error *err) {
 /* Operand k of the walk is value, broadcast to the result. */
 static heddle_status set_operand(k_node *n, k_walk_plan *w, uint32_t k, const heddle_pvalue *value, uint32_t slot,
                                  heddle_error *err) {
-  if (!shape_broadcast_strides(value, n->ref.out, w->step[k])) return ref_refuse_shape(&n->ref, err);
+  if (!region_shape_broadcast_strides(value, n->ref.out, w->step[k])) return ref_refuse_shape(&n->ref, err);
   w->slot[k] = slot;
   return HEDDLE_OK;
 }
 
 /* An operand whose elements lie where the result's do, and have their size, may be overwritten. */
 static void allow_in_place(k_node *n, uint32_t k) {
-  const heddle_pvalue *value = node_input(n->ref.region, n->ref.node, k);
+  const heddle_pvalue *value = region_node_input(n->ref.region, n->ref.node, k);
   k_plan *plan = n->plan;
   const int32_t slot = (int32_t)k_input(n, k);
-  if (plan->n_pairs >= K_PAIRS || !shape_equal(value, n->ref.out) ||
-      dtype_bytes(value->dtype) != dtype_bytes(n->ref.out->dtype)) {
+  if (plan->n_pairs >= K_PAIRS || !region_shape_equal(value, n->ref.out) ||
+      region_dtype_bytes(value->dtype) != region_dtype_bytes(n->ref.out->dtype)) {
     return;
   }
   for (uint32_t i = 0; i < plan->n_pairs; i++) {
@@ -221,7 +222,7 @@ static bool out_is_broadcast(const k_node *n) {
   for (int32_t i = 0; i < out->ndim; i++) {
     int64_t want = 1;
     for (uint32_t k = 0; k < n->ref.node->n_inputs; k++) {
-      const heddle_pvalue *v = node_input(n->ref.region, n->ref.node, k);
+      const heddle_pvalue *v = region_node_input(n->ref.region, n->ref.node, k);
       if (v == NULL) continue;
       const int32_t at = i - (out->ndim - v->ndim);
       if (v->ndim > out->ndim) return false;
@@ -230,7 +231,7 @@ static bool out_is_broadcast(const k_node *n) {
     if (want != out->shape[i]) return false;
   }
   for (uint32_t k = 0; k < n->ref.node->n_inputs; k++) {
-    const heddle_pvalue *v = node_input(n->ref.region, n->ref.node, k);
+    const heddle_pvalue *v = region_node_input(n->ref.region, n->ref.node, k);
     if (v != NULL && v->ndim == out->ndim) return true;
   }
   return false;
@@ -264,16 +265,17 @@ static heddle_status check_types(const k_node *n, k_walk_plan *w, heddle_error *
   if (w->kind == NULL) return ref_refuse(&n->ref, err, "it takes %s", heddle__types_text(n->entry->types, types));
   if (k_scalar_word(n, type) == NULL) return k_refuse_type(n, type, err);
   for (uint32_t k = 1; k < n->ref.node->n_inputs; k++) {
-    const heddle_pvalue *v = node_input(n->ref.region, n->ref.node, k);
-    if (v == NULL || dtype_equal(v->dtype, type)) continue;
+    const heddle_pvalue *v = region_node_input(n->ref.region, n->ref.node, k);
+    if (v == NULL || region_dtype_equal(v->dtype, type)) continue;
     if (power && k_scalar_word(n, v->dtype) != NULL) continue;
-    return ref_refuse(&n->ref, err, "operand %u is %s; the operands have one type", k, dtype_name(v->dtype, name));
+    return ref_refuse(&n->ref, err, "operand %u is %s; the operands have one type", k,
+                      region_dtype_name(v->dtype, name));
   }
   if (test) {
-    if (!dtype_is(out, HEDDLE_DTYPE_BOOL, 8))
-      return ref_refuse(&n->ref, err, "the result is %s; it gives bool", dtype_name(out, name));
-  } else if (!dtype_equal(out, type)) {
-    return ref_refuse(&n->ref, err, "the result is %s; it has the operands' type", dtype_name(out, name));
+    if (!region_dtype_is(out, HEDDLE_DTYPE_BOOL, 8))
+      return ref_refuse(&n->ref, err, "the result is %s; it gives bool", region_dtype_name(out, name));
+  } else if (!region_dtype_equal(out, type)) {
+    return ref_refuse(&n->ref, err, "the result is %s; it has the operands' type", region_dtype_name(out, name));
   }
   w->type_out = k_scalar_word(n, out);
   w->type_wrap = k_wrapping_word(out);
@@ -298,7 +300,7 @@ static heddle_status add_one(k_node *n, const k_walk_plan *like, uint32_t first,
     s = set_operand(n, &w, w.n_operands++, n->ref.out, w.slot_out, err);
   }
   for (uint32_t k = first; k < first + count && s == HEDDLE_OK; k++) {
-    const heddle_pvalue *v = node_input(n->ref.region, n->ref.node, k);
+    const heddle_pvalue *v = region_node_input(n->ref.region, n->ref.node, k);
     w.type[w.n_operands] = k_scalar_word(n, v->dtype);
     s = set_operand(n, &w, w.n_operands++, v, k_input(n, k), err);
   }
@@ -326,7 +328,7 @@ static heddle_status plan_scalar(k_node *n, heddle_error *err) {
     s = k_plan_widened(n, &widened, err);
     if (s != HEDDLE_OK || widened) return s;
   }
-  if (strcmp(n->ref.node->op, "PRelu") == 0 && !shape_equal(n->ref.in[0], n->ref.out)) {
+  if (strcmp(n->ref.node->op, "PRelu") == 0 && !region_shape_equal(n->ref.in[0], n->ref.out)) {
     return ref_refuse_shape(&n->ref, err);
   }
   if (scalar_find(like.word).operands == HEDDLE__VARIADIC && count == 1) return k_plan_copy(n, err);
@@ -355,19 +357,19 @@ static heddle_status plan_clip(k_node *n, heddle_error *err) {
   w.word = low && high ? "Clip" : low ? "Clip_low" : "Clip_high";
   s = check_types(n, &w, err);
   if (s != HEDDLE_OK) return s;
-  if (!shape_equal(n->ref.in[0], n->ref.out)) return ref_refuse_shape(&n->ref, err);
+  if (!region_shape_equal(n->ref.in[0], n->ref.out)) return ref_refuse_shape(&n->ref, err);
   if (!low && !high) return k_plan_copy(n, err);
   w.slot_out = k_output(n, 0);
   for (uint32_t k = 0; k < 3; k++) {
     if (n->ref.in[k] == NULL) continue;
-    if (k > 0 && (!value_count(n->ref.in[k], &one) || one != 1))
+    if (k > 0 && (!region_value_count(n->ref.in[k], &one) || one != 1))
       return ref_refuse(&n->ref, err, "operand %u must be one number", k);
     w.type[w.n_operands] = w.type_out;
     w.slot[w.n_operands] = k_input(n, k);
     if (k == 0) memcpy(w.step[0], w.step[K_OPERANDS], sizeof w.step[0]);
     w.n_operands++;
   }
-  value_count(n->ref.out, &one);
+  region_value_count(n->ref.out, &one);
   if (one > 1) allow_in_place(n, 0); /* else a bound could be the same number */
   return k_walk_add(n, &w, err);
 }
@@ -378,8 +380,9 @@ static heddle_status plan_where(k_node *n, heddle_error *err) {
   const char *word = k_bytes_word(type);
   heddle_status s = check_dims(n, err);
   if (s != HEDDLE_OK) return s;
-  if (!dtype_is(n->ref.in[0]->dtype, HEDDLE_DTYPE_BOOL, 8)) return ref_refuse(&n->ref, err, "the condition is bool");
-  if (word == NULL || !dtype_equal(n->ref.in[1]->dtype, type) || !dtype_equal(n->ref.in[2]->dtype, type))
+  if (!region_dtype_is(n->ref.in[0]->dtype, HEDDLE_DTYPE_BOOL, 8))
+    return ref_refuse(&n->ref, err, "the condition is bool");
+  if (word == NULL || !region_dtype_equal(n->ref.in[1]->dtype, type) || !region_dtype_equal(n->ref.in[2]->dtype, type))
     return ref_refuse(&n->ref, err, "it takes operands and result of one type, of 1, 2, 4 or 8 bytes");
   if (!out_is_broadcast(n)) return ref_refuse_shape(&n->ref, err);
   k_walk_init(&w, n->ref.out);
@@ -399,7 +402,7 @@ static heddle_status plan_where(k_node *n, heddle_error *err) {
 static heddle_status narrow(k_node *n, heddle_error *err) {
   k_general p = {0};
   uint64_t count = 0;
-  value_count(n->ref.out, &count);
+  region_value_count(n->ref.out, &count);
   p.count = (int64_t)count;
   const bool brain = n->ref.out->dtype.code == HEDDLE_DTYPE_BFLOAT;
   const k_launch how = {.text = "products",
@@ -417,8 +420,8 @@ static heddle_status cast_to_result(k_node *n, heddle_error *err) {
   if (s != HEDDLE_OK) return s;
   if (k_scalar_word(n, x->dtype) == NULL) return k_refuse_type(n, x->dtype, err);
   if (k_scalar_word(n, y->dtype) == NULL) return k_refuse_type(n, y->dtype, err);
-  if (!shape_equal(x, y)) return ref_refuse_shape(&n->ref, err);
-  if (dtype_equal(x->dtype, y->dtype)) return k_plan_copy(n, err);
+  if (!region_shape_equal(x, y)) return ref_refuse_shape(&n->ref, err);
+  if (region_dtype_equal(x->dtype, y->dtype)) return k_plan_copy(n, err);
   if (x->dtype.bits == 64 && is_real(x->dtype) && y->dtype.bits == 16 && is_real(y->dtype)) return narrow(n, err);
   k_walk_init(&w, y);
   w.word = y->dtype.code == HEDDLE_DTYPE_BOOL        ? "CAST_BOOL"
@@ -439,16 +442,16 @@ static heddle_status plan_cast(k_node *n, heddle_error *err) {
   const heddle_dtype type = n->ref.out->dtype;
   char name[DTYPE_NAME_BYTES];
   int64_t to = 0;
-  heddle_status s = attr_int(n->ref.node, "to", 0, &to, err);
+  heddle_status s = region_attr_int(n->ref.node, "to", 0, &to, err);
   if (s != HEDDLE_OK) return s;
   if (type.bits == 16 && is_real(type) ? to != (type.code == HEDDLE_DTYPE_FLOAT ? 10 : 16)
                                        : ref_type_of_onnx(to) != ref_type_of(type))
-    return ref_refuse(&n->ref, err, "it does not cast to %s", dtype_name(type, name));
+    return ref_refuse(&n->ref, err, "it does not cast to %s", region_dtype_name(type, name));
   return cast_to_result(n, err);
 }
 
 static heddle_status plan_cast_like(k_node *n, heddle_error *err) {
-  if (!dtype_equal(n->ref.out->dtype, n->ref.in[1]->dtype))
+  if (!region_dtype_equal(n->ref.out->dtype, n->ref.in[1]->dtype))
     return ref_refuse(&n->ref, err, "its result is of another type than operand 1");
   return cast_to_result(n, err);
 }

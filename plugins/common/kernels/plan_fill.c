@@ -26,7 +26,7 @@ static heddle_status plan_known(k_node *n, heddle_error *err) {
   if (op == NULL) return p_fail(err, HEDDLE_ENOMEM, 0, "no memory to plan an operator");
   *op = planned;
   ref_fill_fill(&n->ref, op);
-  value_bytes(n->ref.out, &bytes);
+  region_value_bytes(n->ref.out, &bytes);
   s = copy_table(n, op->kernel, op, bytes, err);
   host->free(host->ctx, op);
   return s;
@@ -49,18 +49,18 @@ static heddle_status plan_constant_of_shape(k_node *n, heddle_error *err) {
   int64_t whole = 0;
   uint64_t count = 0;
   const int type = ref_type_of(n->ref.out->dtype);
-  const bool is_whole = attr_find(n->ref.node, "value_int") != NULL;
+  const bool is_whole = region_attr_find(n->ref.node, "value_int") != NULL;
   k_ref_op(n, &op);
   heddle_status s = ref_plan_fill(&n->ref, &op, err);
   if (s != HEDDLE_OK) return s;
   s = k_table_new(n, sizeof(int64_t), &table, err);
   if (s != HEDDLE_OK) return s;
-  attr_float(n->ref.node, "value_float", 0, &real, NULL);
-  attr_int(n->ref.node, "value_int", 0, &whole, NULL);
+  region_attr_float(n->ref.node, "value_float", 0, &real, NULL);
+  region_attr_int(n->ref.node, "value_int", 0, &whole, NULL);
   if (is_whole) ref_cast(REF_TYPE_I64, &whole, type, table, 1);
   else ref_cast(REF_TYPE_F64, &real, type, table, 1);
-  value_count(n->ref.out, &count);
-  return repeat(n, k_output(n, 0), count, dtype_bytes(n->ref.out->dtype), err);
+  region_value_count(n->ref.out, &count);
+  return repeat(n, k_output(n, 0), count, region_dtype_bytes(n->ref.out->dtype), err);
 }
 
 static heddle_status plan_range(k_node *n, heddle_error *err) {
@@ -69,13 +69,13 @@ static heddle_status plan_range(k_node *n, heddle_error *err) {
   void *table = NULL;
   uint64_t count = 0;
   const heddle_dtype type = n->ref.out->dtype;
-  const uint64_t size = dtype_bytes(type);
+  const uint64_t size = region_dtype_bytes(type);
   k_ref_op(n, &op);
   heddle_status s = ref_plan_fill(&n->ref, &op, err);
   if (s != HEDDLE_OK) return s;
   const char *word = k_cast_word(n, type);
   if (word == NULL) return k_refuse_type(n, type, err);
-  value_count(n->ref.out, &count);
+  region_value_count(n->ref.out, &count);
   if (count == 0) return HEDDLE_OK;
   s = k_table_new(n, 2 * size, &table, err);
   if (s == HEDDLE_OK)
@@ -100,7 +100,7 @@ static heddle_status plan_dropout(k_node *n, heddle_error *err) {
   heddle_status s = ref_plan_dropout(&n->ref, &op, err);
   if (s == HEDDLE_OK) s = k_plan_copy(n, err);
   if (s != HEDDLE_OK || op.result[1] == UINT32_MAX) return s;
-  value_count(n->ref.out, &count);
+  region_value_count(n->ref.out, &count);
   s = k_table_new(n, 1, &table, err);
   if (s != HEDDLE_OK) return s;
   memset(table, 1, 1);

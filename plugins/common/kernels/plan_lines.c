@@ -31,8 +31,8 @@ static heddle_status plan_cumulate(k_node *n, heddle_error *err) {
   k_lines p = {.mode = strcmp(n->entry->op, "CumProd") == 0};
   uint8_t type = 0;
   heddle_status s = lines(n, &m, &p, &type, err);
-  if (s == HEDDLE_OK) s = attr_int(n->ref.node, "reverse", 0, &p.reverse, err);
-  if (s == HEDDLE_OK) s = attr_int(n->ref.node, "exclusive", 0, &p.exclusive, err);
+  if (s == HEDDLE_OK) s = region_attr_int(n->ref.node, "reverse", 0, &p.reverse, err);
+  if (s == HEDDLE_OK) s = region_attr_int(n->ref.node, "exclusive", 0, &p.exclusive, err);
   if (s != HEDDLE_OK) return s;
   return add(n, "cumulate", k_unsigned_element(type), &p, (uint64_t)p.count, (double)p.n, err);
 }

@@ -15,7 +15,7 @@ static heddle_status add_norm(k_node *n, const char *kernel, uint64_t groups, co
     if (n->ref.in[k] != NULL) step->args[step->n_args++] = k_input(n, k);
   }
   for (uint32_t k = 0; k < n->ref.node->n_outputs && k < REF_RESULTS; k++) {
-    if (node_output(n->ref.region, n->ref.node, k) != NULL) step->args[step->n_args++] = k_output(n, k);
+    if (region_node_output(n->ref.region, n->ref.node, k) != NULL) step->args[step->n_args++] = k_output(n, k);
   }
   n->plan->work += 8.0 * (double)p->rows * (double)p->n;
   return HEDDLE_OK;
@@ -38,7 +38,7 @@ static heddle_status plan_batch_norm(k_node *n, heddle_error *err) {
   uint64_t count = 0;
   heddle_status s = ref_plan_batch_norm(&n->ref, &op, err);
   if (s != HEDDLE_OK) return s;
-  value_count(n->ref.out, &count);
+  region_value_count(n->ref.out, &count);
   if (count == 0) return HEDDLE_OK;
   k_norm p = planes_of(&op.u.norm, count);
   k_allow_in_place(n, 0);
@@ -59,7 +59,7 @@ static heddle_status plan_instance_norm(k_node *n, heddle_error *err) {
   uint64_t count = 0;
   heddle_status s = ref_plan_instance_norm(&n->ref, &op, err);
   if (s != HEDDLE_OK) return s;
-  value_count(n->ref.out, &count);
+  region_value_count(n->ref.out, &count);
   if (count == 0) return HEDDLE_OK;
   const k_norm p = planes_of(&op.u.norm, count);
   return add_rows(n, "-DHAS_BIAS", &p, err);
@@ -74,8 +74,8 @@ static heddle_status plan_layer_norm(k_node *n, heddle_error *err) {
   if (f->channels == 0) return HEDDLE_OK;
   const k_norm p = {.rows = f->channels, .n = f->n, .channels = 1, .epsilon = f->epsilon};
   snprintf(options, sizeof options, "-DLAYER%s%s%s", n->ref.in[2] != NULL ? " -DHAS_BIAS" : "",
-           node_output(n->ref.region, n->ref.node, 1) != NULL ? " -DHAS_MEAN" : "",
-           node_output(n->ref.region, n->ref.node, 2) != NULL ? " -DHAS_LESS" : "");
+           region_node_output(n->ref.region, n->ref.node, 1) != NULL ? " -DHAS_MEAN" : "",
+           region_node_output(n->ref.region, n->ref.node, 2) != NULL ? " -DHAS_LESS" : "");
   return add_rows(n, options, &p, err);
 }
 
@@ -84,7 +84,7 @@ static heddle_status plan_lrn(k_node *n, heddle_error *err) {
   uint64_t count = 0;
   heddle_status s = ref_plan_lrn(&n->ref, &op, err);
   if (s != HEDDLE_OK) return s;
-  value_count(n->ref.out, &count);
+  region_value_count(n->ref.out, &count);
   if (count == 0) return HEDDLE_OK;
   const k_norm p = planes_of(&op.u.norm, count);
   s = add_norm(n, "lrn", k_groups(count), "", &p, err);

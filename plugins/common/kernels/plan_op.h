@@ -41,7 +41,7 @@ extern const k_entry k_own_table[]; /* domain "heddle" */
 heddle_status k_plan_general(k_node *n, heddle_error *err);
 heddle_status k_plan_max_pool_any(k_node *n, heddle_error *err);
 static inline bool k_is_float32(const k_node *n) {
-  return dtype_is(n->ref.in[0]->dtype, HEDDLE_DTYPE_FLOAT, 32);
+  return region_dtype_is(n->ref.in[0]->dtype, HEDDLE_DTYPE_FLOAT, 32);
 }
 
 /* The entry of an operator that has a scalar expression (operators/operators.h), NULL for others. */

@@ -4,7 +4,7 @@
 /* One more than the largest index of a value's words. */
 static uint64_t words_in(const heddle_pvalue *value, int64_t words) {
   uint64_t count = 0;
-  value_count(value, &count);
+  region_value_count(value, &count);
   return count * (uint64_t)words;
 }
 
@@ -15,13 +15,13 @@ static heddle_status plan_gather(k_node *n, heddle_error *err) {
   k_ref_op(n, &op);
   heddle_status s = ref_plan_gather(&n->ref, &op, err);
   if (s != HEDDLE_OK) return s;
-  const char *word = k_word_of(dtype_bytes(n->ref.out->dtype), &words);
+  const char *word = k_word_of(region_dtype_bytes(n->ref.out->dtype), &words);
   const uint64_t count = words_in(n->ref.out, words), from = words_in(n->ref.in[0], words);
   if (count == 0) return HEDDLE_OK;
   s = k_kernel_add(n->plan, "pick", "gather", k_groups(count), count > from ? count : from, "-DT=%s -DTI=%s", &step,
                    err, word, op.u.gather.wide ? "long" : "int");
   if (s != HEDDLE_OK) return s;
-  const int64_t element = (int64_t)dtype_bytes(n->ref.out->dtype) / words;
+  const int64_t element = (int64_t)region_dtype_bytes(n->ref.out->dtype) / words;
   step->params.gather = (k_gather){.count = (int64_t)count,
                                    .indices = (int64_t)op.u.gather.indices,
                                    .axis = (int64_t)op.u.gather.axis,

@@ -34,7 +34,7 @@ static heddle_status plan_average_pool(k_node *n, heddle_error *err) {
   k_step *step = NULL;
   heddle_status s = ref_plan_average_pool(&n->ref, &op, err);
   if (s != HEDDLE_OK) return s;
-  value_count(n->ref.out, &results);
+  region_value_count(n->ref.out, &results);
   if (results == 0) return HEDDLE_OK;
   s = k_kernel_add(n->plan, "pool", "average_pool", k_groups(results), k_limit(n), "%s", &step, err, "");
   if (s == HEDDLE_OK) set_pool(n, &op.u.pool, results, step);
@@ -44,14 +44,14 @@ static heddle_status plan_average_pool(k_node *n, heddle_error *err) {
 /* With its second result, the places of the maxima, by a kernel of its own. */
 static heddle_status plan_max_pool(k_node *n, heddle_error *err) {
   if (!k_is_float32(n)) return k_plan_max_pool_any(n, err);
-  const bool where = node_output(n->ref.region, n->ref.node, 1) != NULL;
+  const bool where = region_node_output(n->ref.region, n->ref.node, 1) != NULL;
   ref_op op;
   uint64_t results = 0;
   k_step *step = NULL;
   k_ref_op(n, &op);
   heddle_status s = ref_plan_max_pool(&n->ref, &op, err);
   if (s != HEDDLE_OK) return s;
-  value_count(n->ref.out, &results);
+  region_value_count(n->ref.out, &results);
   if (results == 0) return HEDDLE_OK;
   if (where) {
     s = k_kernel_add(n->plan, "pool_where", "max_pool_where", k_groups(results), k_limit(n), "-DCOLUMN_MAJOR=%u", &step,

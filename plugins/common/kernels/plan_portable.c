@@ -42,7 +42,7 @@ heddle_status k_more_of(k_node *n, more_op *m, heddle_error *err) {
   const heddle_status s = more_plan_node(&n->ref, m, NULL, &known, err);
   if (!known) return ref_refuse(&n->ref, err, "it is of no opset");
   if (s == HEDDLE_OK && m->in[0].here && (types[m->in[0].type].bit & n->entry->types) == 0)
-    return ref_refuse(&n->ref, err, "there is no kernel for %s", dtype_name(n->ref.in[0]->dtype, name));
+    return ref_refuse(&n->ref, err, "there is no kernel for %s", region_dtype_name(n->ref.in[0]->dtype, name));
   return s;
 }
 

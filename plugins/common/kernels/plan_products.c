@@ -134,7 +134,8 @@ heddle_status k_plan_max_pool_any(k_node *n, heddle_error *err) {
   heddle_status s = k_general_of(n, &m, err);
   if (s == HEDDLE_OK) s = k_element_of(n, m.in[0].type, &how.types[0], err);
   if (s != HEDDLE_OK || m.out[0].count == 0) return s;
-  if (window_most_taps(&m) < (double)window_taps(&m) / 64) return ref_refuse(&n->ref, err, "its window is too large");
+  if (more_window_most_taps(&m) < (double)window_taps(&m) / 64)
+    return ref_refuse(&n->ref, err, "its window is too large");
   how.items = m.out[0].count;
   how.turns = (double)window_taps(&m) * (double)(1 + m.i[W_SPATIAL]) + 16;
   how.mode = more_type_is_real(m.in[0].type) ? 0 : ref_type_least(m.in[0].type);

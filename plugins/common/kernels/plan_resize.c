@@ -49,8 +49,8 @@ static heddle_status add_step(k_node *n, const ref_resize_tables *t, uint64_t ta
   if (s == HEDDLE_OK) s = k_table_new(n, bytes, &table, err);
   if (s != HEDDLE_OK) return s;
   memcpy(table, cells, bytes);
-  value_count(n->ref.out, &count);
-  value_count(n->ref.in[0], &in);
+  region_value_count(n->ref.out, &count);
+  region_value_count(n->ref.in[0], &in);
   uint64_t largest = count > in ? count : in;
   if (largest < bytes / sizeof *cells) largest = bytes / sizeof *cells;
   if (largest < (uint64_t)p.sums) largest = (uint64_t)p.sums;
@@ -73,7 +73,7 @@ static heddle_status plan_resize(k_node *n, heddle_error *err) {
   k_ref_op(n, &planned);
   heddle_status s = ref_plan_resize(&n->ref, &planned, err);
   if (s != HEDDLE_OK) return s;
-  value_count(n->ref.out, &count);
+  region_value_count(n->ref.out, &count);
   if (count == 0) return HEDDLE_OK;
   if (planned.tail_bytes > MOST_TABLE)
     return ref_refuse(&n->ref, err, "its tables would have %llu bytes, of which each plan fills all",

@@ -23,11 +23,11 @@ static heddle_status plan_softmax(k_node *n, heddle_error *err) {
   ref_op op = {0};
   uint64_t count = 0;
   k_step *step = NULL;
-  if (!dtype_is(n->ref.out->dtype, HEDDLE_DTYPE_FLOAT, 32)) return k_plan_softmax_any(n, err);
+  if (!region_dtype_is(n->ref.out->dtype, HEDDLE_DTYPE_FLOAT, 32)) return k_plan_softmax_any(n, err);
   heddle_status s = ref_plan_softmax(&n->ref, &op, err);
   if (s != HEDDLE_OK) return s;
   const ref_softmax *f = &op.u.softmax;
-  value_count(n->ref.out, &count);
+  region_value_count(n->ref.out, &count);
   if (count == 0) return HEDDLE_OK;
   k_allow_in_place(n, 0);
   const uint64_t rows = count / (uint64_t)f->n;
@@ -44,13 +44,13 @@ static heddle_status plan_softmax(k_node *n, heddle_error *err) {
 /* ---------------------------------------------------------------- reductions */
 
 static const char *number_word(heddle_dtype d) {
-  if (dtype_is(d, HEDDLE_DTYPE_FLOAT, 32)) return "float";
-  if (dtype_is(d, HEDDLE_DTYPE_INT, 8)) return "schar";
-  if (dtype_is(d, HEDDLE_DTYPE_INT, 16)) return "short";
-  if (dtype_is(d, HEDDLE_DTYPE_INT, 32)) return "int";
-  if (dtype_is(d, HEDDLE_DTYPE_INT, 64)) return "long";
-  if (dtype_is(d, HEDDLE_DTYPE_UINT, 8)) return "uchar";
-  if (dtype_is(d, HEDDLE_DTYPE_UINT, 16)) return "ushort";
+  if (region_dtype_is(d, HEDDLE_DTYPE_FLOAT, 32)) return "float";
+  if (region_dtype_is(d, HEDDLE_DTYPE_INT, 8)) return "schar";
+  if (region_dtype_is(d, HEDDLE_DTYPE_INT, 16)) return "short";
+  if (region_dtype_is(d, HEDDLE_DTYPE_INT, 32)) return "int";
+  if (region_dtype_is(d, HEDDLE_DTYPE_INT, 64)) return "long";
+  if (region_dtype_is(d, HEDDLE_DTYPE_UINT, 8)) return "uchar";
+  if (region_dtype_is(d, HEDDLE_DTYPE_UINT, 16)) return "ushort";
   return "uint"; /* the reference plan takes no other */
 }
 
@@ -113,7 +113,7 @@ static heddle_status plan_reduce(k_node *n, heddle_error *err) {
     p.row_step = p.step[p.dims];
   }
   for (int64_t d = 0; d < p.dims; d++) p.outer *= p.dim[d];
-  value_count(n->ref.out, &results);
+  region_value_count(n->ref.out, &results);
   p.results = (int64_t)results;
   p.count = r->count;
   p.start = ref_reduce_start(r);
@@ -126,7 +126,7 @@ static heddle_status plan_global_pool(k_node *n, heddle_error *err) {
   heddle_status s = ref_plan_global_pool(&n->ref, &op, err);
   if (s != HEDDLE_OK) return s;
   const int64_t size = (int64_t)(op.u.bytes / sizeof(float));
-  value_count(n->ref.out, &planes);
+  region_value_count(n->ref.out, &planes);
   k_reduce p = {.results = (int64_t)planes, .count = size, .row = size, .row_step = 1, .outer = 1};
   p.kept_dims = 1;
   p.kept_dim[0] = (int64_t)planes;

@@ -26,7 +26,7 @@ static heddle_status plan_gather_elements(k_node *n, heddle_error *err) {
   k_select p = {0};
   heddle_status s = k_more_of(n, &m, err);
   if (s == HEDDLE_OK) s = points(n, &m, &p, err);
-  if (s == HEDDLE_OK) s = attr_int(n->ref.node, "axis", 0, &p.axis, err);
+  if (s == HEDDLE_OK) s = region_attr_int(n->ref.node, "axis", 0, &p.axis, err);
   if (s != HEDDLE_OK) return s;
   p.axis += p.axis < 0 ? m.in[0].ndim : 0;
   p.count = m.out[0].count;
@@ -46,7 +46,7 @@ static heddle_status plan_gather_nd(k_node *n, heddle_error *err) {
   int64_t batch_dims = 0;
   heddle_status s = k_more_of(n, &m, err);
   if (s == HEDDLE_OK) s = points(n, &m, &p, err);
-  if (s == HEDDLE_OK) s = attr_int(n->ref.node, "batch_dims", 0, &batch_dims, err);
+  if (s == HEDDLE_OK) s = region_attr_int(n->ref.node, "batch_dims", 0, &batch_dims, err);
   if (s != HEDDLE_OK) return s;
   const more_value *x = &m.in[0], *index = &m.in[1];
   p.count = m.out[0].count;
@@ -71,7 +71,7 @@ static heddle_status plan_gather_nd(k_node *n, heddle_error *err) {
 static heddle_status scatter_into(k_node *n, const more_op *m, k_select *p, k_launch *how, heddle_error *err) {
   static const char *const words[] = {"none", "add", "mul", "max", "min"};
   const char *reduction = "none";
-  heddle_status s = attr_string(n->ref.node, "reduction", "none", &reduction, err);
+  heddle_status s = region_attr_string(n->ref.node, "reduction", "none", &reduction, err);
   while (p->mode < 4 && strcmp(words[p->mode], reduction) != 0) p->mode++; /* the setup has refused others */
   if (s == HEDDLE_OK) s = k_plan_copy(n, err);
   if (k_input(n, 0) == k_input(n, 1) || k_input(n, 0) == k_input(n, 2)) n->plan->n_pairs = 0;
@@ -93,7 +93,7 @@ static heddle_status plan_scatter_elements(k_node *n, heddle_error *err) {
   k_launch how = {0};
   heddle_status s = k_more_of(n, &m, err);
   if (s == HEDDLE_OK) s = points(n, &m, &p, err);
-  if (s == HEDDLE_OK) s = attr_int(n->ref.node, "axis", 0, &p.axis, err);
+  if (s == HEDDLE_OK) s = region_attr_int(n->ref.node, "axis", 0, &p.axis, err);
   if (s == HEDDLE_OK) s = scatter_into(n, &m, &p, &how, err);
   if (s != HEDDLE_OK || m.in[1].count == 0) return s;
   p.axis += p.axis < 0 ? m.in[0].ndim : 0;
@@ -129,8 +129,8 @@ static heddle_status plan_tensor_scatter(k_node *n, heddle_error *err) {
   const char *mode = "linear";
   int64_t axis = -2;
   heddle_status s = k_more_of(n, &m, err);
-  if (s == HEDDLE_OK) s = attr_int(n->ref.node, "axis", -2, &axis, err);
-  if (s == HEDDLE_OK) s = attr_string(n->ref.node, "mode", "linear", &mode, err);
+  if (s == HEDDLE_OK) s = region_attr_int(n->ref.node, "axis", -2, &axis, err);
+  if (s == HEDDLE_OK) s = region_attr_string(n->ref.node, "mode", "linear", &mode, err);
   if (s != HEDDLE_OK) return s;
   const more_value *x = &m.in[0], *update = &m.in[1];
   const bool indexed = n->ref.in[2] != NULL;
@@ -170,7 +170,7 @@ static heddle_status plan_trilu(k_node *n, heddle_error *err) {
   void *table = NULL;
   const bool given = n->ref.in[1] != NULL;
   heddle_status s = k_more_of(n, &m, err);
-  if (s == HEDDLE_OK) s = attr_int(n->ref.node, "upper", 1, &p.mode, err);
+  if (s == HEDDLE_OK) s = region_attr_int(n->ref.node, "upper", 1, &p.mode, err);
   if (s != HEDDLE_OK) return s;
   const more_value *x = &m.in[0];
   p.count = x->count;
@@ -192,7 +192,7 @@ static heddle_status plan_eye_like(k_node *n, heddle_error *err) {
   k_select p = {0};
   void *table = NULL;
   heddle_status s = k_more_of(n, &m, err);
-  if (s == HEDDLE_OK) s = attr_int(n->ref.node, "k", 0, &p.axis, err);
+  if (s == HEDDLE_OK) s = region_attr_int(n->ref.node, "k", 0, &p.axis, err);
   if (s != HEDDLE_OK || m.out[0].count == 0) return s;
   const more_value *y = &m.out[0];
   p.count = y->count;
@@ -215,7 +215,7 @@ static heddle_status plan_one_hot(k_node *n, heddle_error *err) {
   k_launch how = {.text = "select", .name = "one_hot", .n_types = 2};
   int64_t axis = -1;
   heddle_status s = k_more_of(n, &m, err);
-  if (s == HEDDLE_OK) s = attr_int(n->ref.node, "axis", -1, &axis, err);
+  if (s == HEDDLE_OK) s = region_attr_int(n->ref.node, "axis", -1, &axis, err);
   if (s == HEDDLE_OK) s = k_element_of(n, m.in[0].type, &how.types[0], err);
   if (s != HEDDLE_OK) return s;
   axis += axis < 0 ? m.out[0].ndim : 0;
@@ -232,7 +232,7 @@ static heddle_status plan_reverse_sequence(k_node *n, heddle_error *err) {
   more_op m;
   k_select p = {0};
   heddle_status s = k_more_of(n, &m, err);
-  if (s == HEDDLE_OK) s = attr_int(n->ref.node, "time_axis", 0, &p.mode, err);
+  if (s == HEDDLE_OK) s = region_attr_int(n->ref.node, "time_axis", 0, &p.mode, err);
   if (s != HEDDLE_OK) return s;
   const more_value *x = &m.in[0], *lengths = &m.in[1];
   p.wide = lengths->type == REF_TYPE_I64;

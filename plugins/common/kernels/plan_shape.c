@@ -20,12 +20,12 @@ heddle_status k_copy_add(k_node *n, uint32_t from, uint64_t from_at, uint32_t to
 heddle_status k_plan_copy(k_node *n, heddle_error *err) {
   uint64_t in = 0, out = 0;
   char name[DTYPE_NAME_BYTES];
-  if (!dtype_equal(n->ref.in[0]->dtype, n->ref.out->dtype)) {
+  if (!region_dtype_equal(n->ref.in[0]->dtype, n->ref.out->dtype)) {
     return ref_refuse(&n->ref, err, "the result is %s; it keeps its operand's type",
-                      dtype_name(n->ref.out->dtype, name));
+                      region_dtype_name(n->ref.out->dtype, name));
   }
-  value_bytes(n->ref.in[0], &in);
-  value_bytes(n->ref.out, &out);
+  region_value_bytes(n->ref.in[0], &in);
+  region_value_bytes(n->ref.out, &out);
   if (in != out) return ref_refuse_shape(&n->ref, err);
   n->plan->pairs[0] = (int32_t)k_input(n, 0);
   n->plan->pairs[1] = (int32_t)(k_output(n, 0) & ~K_OUTPUT);
@@ -48,7 +48,7 @@ static heddle_status plan_flatten(k_node *n, heddle_error *err) {
 }
 
 static heddle_status plan_identity(k_node *n, heddle_error *err) {
-  if (!shape_equal(n->ref.in[0], n->ref.out)) return ref_refuse_shape(&n->ref, err);
+  if (!region_shape_equal(n->ref.in[0], n->ref.out)) return ref_refuse_shape(&n->ref, err);
   return k_plan_copy(n, err);
 }
 
@@ -79,8 +79,8 @@ static heddle_status move_rows(k_node *n, const rows_move *m, heddle_error *err)
   int64_t words = 1;
   if (m->rows == 0 || m->row == 0) return HEDDLE_OK;
   if (m->rows == 1) return k_copy_add(n, m->from, m->from_at, m->to, m->to_at, m->row, err);
-  const char *word = k_word_of(dtype_bytes(n->ref.out->dtype), &words);
-  const uint64_t size = dtype_bytes(n->ref.out->dtype) / (uint64_t)words;
+  const char *word = k_word_of(region_dtype_bytes(n->ref.out->dtype), &words);
+  const uint64_t size = region_dtype_bytes(n->ref.out->dtype) / (uint64_t)words;
   k_walk_plan w = {.dims = 2, .n_operands = 1, .word = "COPY"};
   w.type[0] = w.type_out = w.type_wrap = word;
   w.slot[0] = m->from;
@@ -97,7 +97,7 @@ static heddle_status move_rows(k_node *n, const rows_move *m, heddle_error *err)
 
 /* Bytes that a value has from dimension axis on. */
 static uint64_t row_bytes(const heddle_pvalue *value, int64_t axis) {
-  uint64_t row = dtype_bytes(value->dtype);
+  uint64_t row = region_dtype_bytes(value->dtype);
   for (int32_t i = (int32_t)axis; i < value->ndim; i++) row *= (uint64_t)value->shape[i];
   return row;
 }
@@ -105,7 +105,7 @@ static uint64_t row_bytes(const heddle_pvalue *value, int64_t axis) {
 /* Attribute axis, which the reference plan found right, from the front; and the rows before it. */
 static int64_t axis_of(const k_node *n, const heddle_pvalue *value, uint64_t *rows) {
   int64_t axis = 0;
-  attr_int(n->ref.node, "axis", 0, &axis, NULL);
+  region_attr_int(n->ref.node, "axis", 0, &axis, NULL);
   if (axis < 0) axis += value->ndim;
   *rows = 1;
   for (int64_t i = 0; i < axis; i++) *rows *= (uint64_t)value->shape[i];
@@ -122,7 +122,7 @@ static heddle_status plan_concat(k_node *n, heddle_error *err) {
   m.to_pitch = row_bytes(n->ref.out, axis);
   for (uint32_t k = 0; k < n->ref.node->n_inputs && s == HEDDLE_OK; k++) {
     m.from = k_input(n, k);
-    m.from_pitch = m.row = row_bytes(node_input(n->ref.region, n->ref.node, k), axis);
+    m.from_pitch = m.row = row_bytes(region_node_input(n->ref.region, n->ref.node, k), axis);
     s = move_rows(n, &m, err);
     m.to_at += m.row;
   }
@@ -139,7 +139,7 @@ static heddle_status plan_split(k_node *n, heddle_error *err) {
   m.from_pitch = row_bytes(n->ref.in[0], axis);
   for (uint32_t k = 0; k < n->ref.node->n_outputs && s == HEDDLE_OK; k++) {
     m.to = k_output(n, k);
-    m.to_pitch = m.row = row_bytes(node_output(n->ref.region, n->ref.node, k), axis);
+    m.to_pitch = m.row = row_bytes(region_node_output(n->ref.region, n->ref.node, k), axis);
     s = move_rows(n, &m, err);
     m.from_at += m.row;
   }

@@ -6,7 +6,7 @@
 static heddle_status convert(k_node *n, const char *name, const heddle_pvalue *value, uint32_t from, uint32_t to,
                              heddle_error *err) {
   uint64_t count = 0;
-  value_count(value, &count);
+  region_value_count(value, &count);
   const bool brain = value->dtype.code == HEDDLE_DTYPE_BFLOAT;
   const k_general p = {.count = (int64_t)count, .step = 1};
   const k_launch how = {.text = "products",
@@ -21,7 +21,7 @@ static heddle_status convert(k_node *n, const char *name, const heddle_pvalue *v
 static heddle_status part_of(k_node *n, uint32_t i, const heddle_pvalue *value, heddle_error *err) {
   uint64_t count = 0;
   if (i >= K_WORKSPACES) return ref_refuse(&n->ref, err, "it has more operands and results than are widened here");
-  if (!value_count(value, &count) || count > INT32_MAX)
+  if (!region_value_count(value, &count) || count > INT32_MAX)
     return ref_refuse(&n->ref, err, "an operand has over 2147483647 elements");
   n->plan->part_bytes[i] = count * sizeof(float);
   return HEDDLE_OK;
@@ -59,8 +59,8 @@ heddle_status k_plan_widened(k_node *n, bool *widened, heddle_error *err) {
   *widened = more_widen(region, &w);
   if (!*widened) return HEDDLE_OK;
   inner.ref.region = &w.region;
-  for (uint32_t k = 0; k < REF_OPERANDS; k++) inner.ref.in[k] = node_input(&w.region, n->ref.node, k);
-  inner.ref.out = node_output(&w.region, n->ref.node, 0);
+  for (uint32_t k = 0; k < REF_OPERANDS; k++) inner.ref.in[k] = region_node_input(&w.region, n->ref.node, k);
+  inner.ref.out = region_node_output(&w.region, n->ref.node, 0);
 
   /* The float32 plan first, in a plan of its own, since what it reads is what is widened. */
   inner.plan = &looked;

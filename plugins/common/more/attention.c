@@ -179,7 +179,8 @@ void more_setup_attention(more_plan *p) {
     more_refuse(p, "softmax_precision is not a floating-point type");
   if (i[MODE] < 0 || i[MODE] > 3) more_refuse(p, "qk_matmul_output_mode is %lld", (long long)i[MODE]);
   m->f[SOFTCAP] = more_float(p, "softcap", 0);
-  const double scale = attr_find(p->n->node, "scale") != NULL ? more_float(p, "scale", 1) : 1 / sqrt((double)q[3]);
+  const double scale =
+      region_attr_find(p->n->node, "scale") != NULL ? more_float(p, "scale", 1) : 1 / sqrt((double)q[3]);
   m->f[SCALE] = more_round_to(m->in[0].type, sqrt(scale));
   more_result(p, 0, m->in[0].type, i[FLAT] ? 3 : 4, i[FLAT] ? flat : deep);
   more_result(p, 1, m->in[1].type, 4, now_k);

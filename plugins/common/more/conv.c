@@ -23,7 +23,7 @@ static double product(const more_op *m, const more_args *a, int64_t u) {
   for (int64_t k = 0; k < per; k++) {
     for (int64_t t = 0; t < taps; t++) {
       if (more_tick(m, &work, 8)) return 0;
-      const int64_t at = window_at(m, u % places, t, NULL);
+      const int64_t at = more_window_at(m, u % places, t, NULL);
       if (at < 0) continue;
       sum += (more_get(&m->in[0], a->in[0], base + k * plane + at) - xz) *
              (more_get(&m->in[w], a->in[w], (c * per + k) * taps + t) - wz);
@@ -80,7 +80,7 @@ static void run_bytes(const more_op *m, const more_args *a, int64_t first, int64
   }
   for (int64_t u = first; u < last; u++) {
     const int64_t image = u / places, place = u % places;
-    for (int64_t t = 0; t < taps; t++) at[t] = window_at(m, place, t, NULL);
+    for (int64_t t = 0; t < taps; t++) at[t] = more_window_at(m, place, t, NULL);
     for (int64_t c = 0, group = -1, all = 0; c < channels; c++) {
       if (c / m->i[OUT_PER_GROUP] != group) {
         group = c / m->i[OUT_PER_GROUP];
@@ -264,7 +264,7 @@ static void run_col2im(const more_op *m, const more_args *a, int64_t first, int6
     for (int64_t i = 0; i < plane; i++) more_put(&m->out[0], a->out[0], u * plane + i, 0);
     for (int64_t t = 0; t < taps; t++) {
       for (int64_t place = 0; place < places; place++) {
-        const int64_t at = window_at(m, place, t, NULL);
+        const int64_t at = more_window_at(m, place, t, NULL);
         if (more_tick(m, &work, 8)) return;
         if (at < 0) continue;
         const int64_t from = (u * taps + t) * places + place, to = u * plane + at;

@@ -39,7 +39,7 @@ bool more_widen(const heddle_pregion *region, more_widened *w) {
 
 static void note(const heddle_pvalue *v, uint32_t slot, half_value *to, uint64_t *bytes) {
   *to = (half_value){.slot = slot, .type = REF_TYPE_NONE};
-  if (v == NULL || !more_is_half(v->dtype) || !value_count(v, &to->count)) return;
+  if (v == NULL || !more_is_half(v->dtype) || !region_value_count(v, &to->count)) return;
   to->type = (uint8_t)more_type_of(v->dtype);
   to->offset = *bytes;
   *bytes += (to->count * sizeof(float) + ALIGN - 1) / ALIGN * ALIGN;

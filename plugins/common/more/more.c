@@ -70,7 +70,7 @@ void more_shape_is(more_plan *p, uint32_t k, int32_t ndim, const int64_t *shape)
   for (int32_t d = 0; same && d < ndim; d++) same = v->shape[d] == shape[d];
   if (same) return;
   const heddle_pvalue a = {.shape = v->shape, .ndim = v->ndim}, b = {.shape = shape, .ndim = ndim};
-  more_refuse(p, "operand %u has shape %s, expected %s", k, shape_name(&a, have), shape_name(&b, want));
+  more_refuse(p, "operand %u has shape %s, expected %s", k, region_shape_name(&a, have), region_shape_name(&b, want));
 }
 
 void more_same_shape(more_plan *p, uint32_t a, uint32_t b) {
@@ -143,27 +143,27 @@ static void take(more_plan *p, heddle_status s) {
 
 int64_t more_int(more_plan *p, const char *name, int64_t absent) {
   int64_t x = absent;
-  if (more_ok(p)) take(p, attr_int(p->n->node, name, absent, &x, p->err));
+  if (more_ok(p)) take(p, region_attr_int(p->n->node, name, absent, &x, p->err));
   return x;
 }
 
 double more_float(more_plan *p, const char *name, double absent) {
   double x = absent;
-  if (more_ok(p)) take(p, attr_float(p->n->node, name, absent, &x, p->err));
+  if (more_ok(p)) take(p, region_attr_float(p->n->node, name, absent, &x, p->err));
   return scalar_single(x);
 }
 
 const char *more_string(more_plan *p, const char *name, const char *absent) {
   const char *x = absent;
-  if (more_ok(p)) take(p, attr_string(p->n->node, name, absent, &x, p->err));
+  if (more_ok(p)) take(p, region_attr_string(p->n->node, name, absent, &x, p->err));
   return x;
 }
 
 int64_t more_ints(more_plan *p, const char *name, int64_t *out, int64_t cap) {
   const int64_t *list = NULL;
   uint64_t count = 0;
-  if (!more_ok(p) || attr_find(p->n->node, name) == NULL) return -1;
-  take(p, attr_ints(p->n->node, name, &list, &count, p->err));
+  if (!more_ok(p) || region_attr_find(p->n->node, name) == NULL) return -1;
+  take(p, region_attr_ints(p->n->node, name, &list, &count, p->err));
   if (count > (uint64_t)cap)
     more_refuse(p, "%s has %llu numbers; up to %lld are taken", name, (unsigned long long)count, (long long)cap);
   if (!more_ok(p)) return -1;
@@ -172,7 +172,7 @@ int64_t more_ints(more_plan *p, const char *name, int64_t *out, int64_t cap) {
 }
 
 int64_t more_floats(more_plan *p, const char *name, double *out, int64_t cap) {
-  const heddle_pattr *attr = attr_find(p->n->node, name);
+  const heddle_pattr *attr = region_attr_find(p->n->node, name);
   if (!more_ok(p) || attr == NULL) return -1;
   if (attr->kind != HEDDLE_ATTR_FLOATS || attr->count > (uint64_t)cap) {
     more_refuse(p, "%s must be a list of up to %lld numbers", name, (long long)cap);
@@ -184,7 +184,7 @@ int64_t more_floats(more_plan *p, const char *name, double *out, int64_t cap) {
 
 const void *more_keep(more_plan *p, int k, const char *name, uint32_t kind) {
   more_op *m = p->m;
-  const heddle_pattr *attr = attr_find(p->n->node, name);
+  const heddle_pattr *attr = region_attr_find(p->n->node, name);
   if (!more_ok(p)) return NULL;
   if (attr != NULL && attr->count > 0 && attr->kind != kind) {
     more_refuse(p, "%s is not a list of %s", name, kind == HEDDLE_ATTR_INTS ? "integers" : "numbers");
@@ -271,7 +271,7 @@ int64_t more_operand_int(more_plan *p, uint32_t k, int64_t absent) {
 /* ---------------------------------------------------------------- from a node to an op */
 
 static bool take_operand(more_plan *p, uint32_t k) {
-  const heddle_pvalue *v = node_input(p->n->region, p->n->node, k);
+  const heddle_pvalue *v = region_node_input(p->n->region, p->n->node, k);
   more_value *to = &p->m->in[k];
   to->slot = UINT32_MAX;
   if (v == NULL) return true;
@@ -282,7 +282,7 @@ static bool take_operand(more_plan *p, uint32_t k) {
   else if (v->ndim > MORE_DIMS)
     more_refuse(p, "operand %u has %d dimensions; up to %d are taken", k, v->ndim, MORE_DIMS);
   else if (slot < 0) more_refuse(p, "operand %u is not an input of its region", k);
-  else if (!value_bytes(v, &bytes)) more_refuse(p, "operand %u has no size in bytes", k);
+  else if (!region_value_bytes(v, &bytes)) more_refuse(p, "operand %u has no size in bytes", k);
   if (!more_ok(p)) return false;
   to->here = true;
   to->slot = (uint32_t)slot;
@@ -311,7 +311,7 @@ static void check_node(more_plan *p) {
   p->m->n_in = node->n_inputs;
   p->m->n_out = node->n_outputs;
   for (uint32_t k = 0; k < node->n_inputs || k < e->min_inputs; k++) {
-    if (node_input(p->n->region, node, k) == NULL && (k < e->min_inputs || e->max_inputs == HEDDLE__VARIADIC))
+    if (region_node_input(p->n->region, node, k) == NULL && (k < e->min_inputs || e->max_inputs == HEDDLE__VARIADIC))
       more_refuse(p, "operand %u is missing", k);
     if (!more_ok(p) || !take_operand(p, k)) return;
   }
@@ -325,7 +325,7 @@ static void check_results(more_plan *p) {
   const heddle_pnode *node = p->n->node;
   uint32_t wanted = 0;
   for (uint32_t k = 0; k < node->n_outputs && more_ok(p); k++) {
-    const heddle_pvalue *v = node_output(region, node, k);
+    const heddle_pvalue *v = region_node_output(region, node, k);
     const int64_t slot = v != NULL ? region_output_slot(region, node->outputs[k]) : -1;
     more_value *r = &p->m->out[k];
     if (v == NULL) continue;
@@ -376,7 +376,7 @@ static void fill(const ref_node *n, ref_op *op) {
   more_op *m = ref_tail(op);
   more_plan_node(n, m, NULL, &known, NULL);
   for (int k = 0; k < MORE_KEPT; k++) {
-    const heddle_pattr *attr = m->kept_count[k] > 0 ? attr_find(n->node, m->kept[k]) : NULL;
+    const heddle_pattr *attr = m->kept_count[k] > 0 ? region_attr_find(n->node, m->kept[k]) : NULL;
     if (attr != NULL)
       memcpy((int64_t *)(void *)(m + 1) + m->kept_at[k], attr->data, m->kept_count[k] * sizeof(int64_t));
   }

@@ -258,7 +258,7 @@ static void loss(more_plan *p) {
   more_same_type(p, 0, 2);
   if (labels->type != REF_TYPE_I32 && labels->type != REF_TYPE_I64) more_refuse(p, "operand 1 must be int32 or int64");
   m->i[REDUCTION] = more_choice(p, "reduction", "mean", "none mean sum");
-  m->i[IGNORES] = attr_find(p->n->node, "ignore_index") != NULL;
+  m->i[IGNORES] = region_attr_find(p->n->node, "ignore_index") != NULL;
   m->i[IGNORED] = more_int(p, "ignore_index", 0);
   if (!more_ok(p)) return;
   m->i[CLASSES] = x->shape[1];

@@ -23,7 +23,7 @@ static void run_pool(const more_op *m, const more_args *a, int64_t first, int64_
   for (int64_t u = first; u < last; u++) {
     const int64_t base = u / places * plane;
     window_reach r;
-    window_at_place(m, u % places, &r);
+    more_window_at_place(m, u % places, &r);
     double sum = 0;
     int64_t best = -1;
     for (int64_t t = 0; t < r.taps; t++) {
@@ -66,7 +66,7 @@ void more_setup_pool(more_plan *p) {
   memcpy(shape + 2, m->i + W_OUT, (size_t)m->i[W_SPATIAL] * sizeof *shape);
   more_result(p, 0, m->in[0].type, m->in[0].ndim, shape);
   more_result(p, 1, REF_TYPE_I64, m->in[0].ndim, shape);
-  more_work(p, run_pool, m->out[0].count, (double)m->out[0].count * window_most_taps(m) * 4);
+  more_work(p, run_pool, m->out[0].count, (double)m->out[0].count * more_window_most_taps(m) * 4);
 }
 
 /* ---------------------------------------------------------------- GlobalLpPool, MaxUnpool */

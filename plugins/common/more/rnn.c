@@ -184,7 +184,7 @@ static void activations(more_plan *p, int64_t per) {
   static const double alphas[] = {0, 0, 0, 1, 0.01, 1, 1, 0.2, 1, 0, 0}, betas[] = {0, 0, 0, 0, 0, 0, 1, 0.5, 0, 0, 0};
   static const bool takes_alpha[] = {0, 0, 0, 1, 1, 1, 1, 1, 1, 0, 0}, takes_beta[] = {0, 0, 0, 1, 0, 0, 1, 1, 0, 0, 0};
   more_op *m = p->m;
-  const heddle_pattr *attr = attr_find(p->n->node, "activations");
+  const heddle_pattr *attr = region_attr_find(p->n->node, "activations");
   const int64_t n = per * m->i[DIRECTIONS];
   double alpha[8], beta[8];
   const int64_t n_alpha = more_floats(p, "activation_alpha", alpha, 8),

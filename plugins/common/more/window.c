@@ -22,11 +22,11 @@ void more_window(more_plan *p, const int64_t *kernel) {
   list(p, "strides", i + W_STRIDE, n, 1, 1);
   list(p, "dilations", i + W_DILATION, n, 1, 1);
   list(p, "pads", pads, 2 * n, 0, 0);
-  if (kernel == NULL && attr_find(p->n->node, "kernel_shape") == NULL) more_refuse(p, "it has no kernel_shape");
+  if (kernel == NULL && region_attr_find(p->n->node, "kernel_shape") == NULL) more_refuse(p, "it has no kernel_shape");
   list(p, "kernel_shape", i + W_KERNEL, n, 1, 1);
   for (int64_t d = 0; d < n && more_ok(p); d++) {
     const int64_t size = i[W_IN + d] = m->in[0].shape[2 + d], stride = i[W_STRIDE + d];
-    if (kernel != NULL && attr_find(p->n->node, "kernel_shape") != NULL && i[W_KERNEL + d] != kernel[d])
+    if (kernel != NULL && region_attr_find(p->n->node, "kernel_shape") != NULL && i[W_KERNEL + d] != kernel[d])
       more_refuse(p, "kernel_shape is not the shape of its weights");
     if (kernel != NULL) i[W_KERNEL + d] = kernel[d];
     if (i[W_KERNEL + d] < 1 || i[W_KERNEL + d] > INT32_MAX || size > (int64_t)1 << 40)
@@ -58,7 +58,7 @@ static double inside_at_most(const more_op *m, int64_t d) {
   return (double)(fit < kernel ? fit : kernel);
 }
 
-double window_most_taps(const more_op *m) {
+double more_window_most_taps(const more_op *m) {
   double taps = 1;
   for (int64_t d = 0; d < m->i[W_SPATIAL]; d++) taps *= inside_at_most(m, d);
   return taps;
@@ -74,7 +74,7 @@ void more_window_fits(more_plan *p) {
   if (taps > 0x1p40 || places > 0x1p50 || plane > 0x1p50) more_refuse(p, "its window or its images are too large");
 }
 
-int64_t window_at(const more_op *m, int64_t place, int64_t tap, bool *padded) {
+int64_t more_window_at(const more_op *m, int64_t place, int64_t tap, bool *padded) {
   const int64_t *i = m->i;
   int64_t at = 0, step = 1;
   if (padded != NULL) *padded = true;
@@ -97,7 +97,7 @@ static int64_t taps_before(const more_op *m, int64_t d, int64_t low, int64_t end
   return taps < kernel ? taps : kernel;
 }
 
-void window_at_place(const more_op *m, int64_t place, window_reach *out) {
+void more_window_at_place(const more_op *m, int64_t place, window_reach *out) {
   const int64_t *i = m->i;
   *out = (window_reach){.n = i[W_SPATIAL], .taps = 1, .padded = 1};
   for (int64_t d = out->n; d-- > 0; place /= i[W_OUT + d]) {

@@ -34,7 +34,7 @@ static inline int64_t window_places(const more_op *m) {
 
 /* The element of the spatial input at tap of place; -1 outside. padded, which may be NULL: whether it is at least in
  * the pads. */
-int64_t window_at(const more_op *m, int64_t place, int64_t tap, bool *padded);
+int64_t more_window_at(const more_op *m, int64_t place, int64_t tap, bool *padded);
 
 /* The taps of a place that lie inside the input, of a window that may be far larger: along each dimension they begin at
  * element from, step apart. padded: how many lie in the input or its pads. */
@@ -44,7 +44,7 @@ typedef struct window_reach {
   double padded;
 } window_reach;
 
-void window_at_place(const more_op *m, int64_t place, window_reach *out);
+void more_window_at_place(const more_op *m, int64_t place, window_reach *out);
 
 /* The element of the spatial input at one of the taps [0, taps), in the window's order. */
 static inline int64_t window_tap(const window_reach *r, int64_t t) {
@@ -55,6 +55,6 @@ static inline int64_t window_tap(const window_reach *r, int64_t t) {
 }
 
 /* At most so many taps of a place lie inside the input. */
-double window_most_taps(const more_op *m);
+double more_window_most_taps(const more_op *m);
 
 #endif

@@ -128,11 +128,11 @@ heddle_status ref_plan_arg(const ref_node *n, ref_op *op, heddle_error *err) {
   int64_t last = 0, keep = 1;
   int32_t axis, k = 0;
   uint64_t count = 0, results = 0;
-  heddle_status s = attr_int(n->node, "select_last_index", 0, &last, err);
-  if (s == HEDDLE_OK) s = attr_int(n->node, "keepdims", 1, &keep, err);
+  heddle_status s = region_attr_int(n->node, "select_last_index", 0, &last, err);
+  if (s == HEDDLE_OK) s = region_attr_int(n->node, "keepdims", 1, &keep, err);
   if (s == HEDDLE_OK) s = plan_along(n, f, 0, &axis, err);
   if (s != HEDDLE_OK) return s;
-  if (!dtype_is(n->out->dtype, HEDDLE_DTYPE_INT, 64)) return ref_refuse(n, err, "the result is int64");
+  if (!region_dtype_is(n->out->dtype, HEDDLE_DTYPE_INT, 64)) return ref_refuse(n, err, "the result is int64");
   for (int32_t d = 0; d < x->ndim; d++) {
     if (d == axis && keep == 0) continue;
     if (k >= n->out->ndim || n->out->shape[k++] != (d == axis ? 1 : x->shape[d])) return ref_refuse_shape(n, err);
@@ -141,25 +141,25 @@ heddle_status ref_plan_arg(const ref_node *n, ref_op *op, heddle_error *err) {
   f->largest = strcmp(n->node->op, "ArgMax") == 0;
   f->last = last != 0;
   f->nan_first = 1; /* as numpy's argmax and argmin have it */
-  value_count(x, &count);
-  value_count(n->out, &results);
+  region_value_count(x, &count);
+  region_value_count(n->out, &results);
   ref_set_work(op, arg, results, 10.0 * (double)count, (double)count);
   return HEDDLE_OK;
 }
 
 heddle_status ref_plan_top_k(const ref_node *n, ref_op *op, heddle_error *err) {
   ref_along *f = &op->u.along;
-  const heddle_pvalue *x = n->in[0], *at = node_output(n->region, n->node, 1);
+  const heddle_pvalue *x = n->in[0], *at = region_node_output(n->region, n->node, 1);
   int64_t largest = 1, sorted = 1; /* what is not to be sorted may be */
   int32_t axis;
   uint64_t count = 0;
-  heddle_status s = attr_int(n->node, "largest", 1, &largest, err);
-  if (s == HEDDLE_OK) s = attr_int(n->node, "sorted", 1, &sorted, err);
+  heddle_status s = region_attr_int(n->node, "largest", 1, &largest, err);
+  if (s == HEDDLE_OK) s = region_attr_int(n->node, "sorted", 1, &sorted, err);
   if (s == HEDDLE_OK) s = plan_along(n, f, -1, &axis, err);
   if (s != HEDDLE_OK) return s;
   if (op->result[1] == UINT32_MAX) return ref_refuse(n, err, "the result Indices is missing");
-  if (n->out->ndim != x->ndim || !shape_equal(n->out, at) || !dtype_equal(n->out->dtype, x->dtype) ||
-      !dtype_is(at->dtype, HEDDLE_DTYPE_INT, 64)) {
+  if (n->out->ndim != x->ndim || !region_shape_equal(n->out, at) || !region_dtype_equal(n->out->dtype, x->dtype) ||
+      !region_dtype_is(at->dtype, HEDDLE_DTYPE_INT, 64)) {
     return ref_refuse_shape(n, err);
   }
   for (int32_t d = 0; d < x->ndim; d++) {
@@ -168,7 +168,7 @@ heddle_status ref_plan_top_k(const ref_node *n, ref_op *op, heddle_error *err) {
   f->k = n->out->shape[axis];
   f->largest = f->nan_first = largest != 0; /* NaN is the greatest, as where numpy sorts */
   op->absorbed = 2;
-  value_count(x, &count);
+  region_value_count(x, &count);
   ref_set_work(op, top_k, count > 0 && f->k > 0 ? count / (uint64_t)f->n : 0, 40.0 * (double)count, (double)count);
   ref_set_part_scratch(op, ref_rank_bytes(f->n, f->k, ref_type_bytes((int)f->type) == 8));
   return HEDDLE_OK;

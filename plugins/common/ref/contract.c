@@ -67,8 +67,8 @@ static void put(float *to, const float *sum, int64_t width, bool first) {
   }
 }
 
-void contract_panel(const float *a, int64_t a_row, int64_t a_col, int64_t rows, int64_t k, contract_fetch fetch,
-                    const void *ctx, int64_t j0, int64_t cols, float *out, int64_t out_row) {
+void check_contract_panel(const float *a, int64_t a_row, int64_t a_col, int64_t rows, int64_t k, contract_fetch fetch,
+                          const void *ctx, int64_t j0, int64_t cols, float *out, int64_t out_row) {
   float tile[CONTRACT_DEPTH * CONTRACT_WIDTH], sum[ROWS][CONTRACT_WIDTH];
   if (k == 0) {
     for (int64_t i = 0; i < rows; i++) memset(out + i * out_row, 0, (size_t)cols * sizeof *out);

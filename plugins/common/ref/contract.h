@@ -18,7 +18,7 @@ typedef void (*contract_fetch)(const void *ctx, int64_t k0, int64_t depth, int64
 
 /* A: element (i, k) at a[i * a_row + k * a_col]. out: row i at out + i * out_row. Column j of the panel is column
  * j0 + j of B. rows, cols at most CONTRACT_PANEL; k = 0 gives zeros and touches neither A nor B. */
-void contract_panel(const float *a, int64_t a_row, int64_t a_col, int64_t rows, int64_t k, contract_fetch fetch,
-                    const void *ctx, int64_t j0, int64_t cols, float *out, int64_t out_row);
+void check_contract_panel(const float *a, int64_t a_row, int64_t a_col, int64_t rows, int64_t k, contract_fetch fetch,
+                          const void *ctx, int64_t j0, int64_t cols, float *out, int64_t out_row);
 
 #endif

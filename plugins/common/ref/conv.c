@@ -87,7 +87,8 @@ static void conv_f32(const ref_op *op, void *const *inputs, void *const *outputs
     const int64_t cols = positions - j < CONTRACT_PANEL ? positions - j : CONTRACT_PANEL;
     const patches p = {w, k > 0 && size > 0 ? in + group * c->in_channels * size : &nothing};
     float *out = (float *)outputs[0] + (group * c->out_channels + i) * positions + j;
-    contract_panel(k > 0 ? weights + channel * k : NULL, k, 1, rows, k, fetch_patches, &p, j, cols, out, positions);
+    check_contract_panel(k > 0 ? weights + channel * k : NULL, k, 1, rows, k, fetch_patches, &p, j, cols, out,
+                         positions);
     if (bias == NULL) continue;
     for (int64_t r = 0; r < rows; r++) {
       const float b = bias[channel + r];
@@ -102,7 +103,7 @@ heddle_status ref_plan_conv(const ref_node *n, ref_op *op, heddle_error *err) {
   int64_t groups = 1;
   uint64_t results = 0, taps = 0;
   heddle_status s = ref_want_float32(n, err);
-  if (s == HEDDLE_OK) s = attr_int(n->node, "group", 1, &groups, err);
+  if (s == HEDDLE_OK) s = region_attr_int(n->node, "group", 1, &groups, err);
   if (s != HEDDLE_OK) return s;
   if (x->ndim < 3 || weights->ndim != x->ndim) {
     return ref_refuse(n, err, "%d dimensions with weights of %d", x->ndim, weights->ndim);
@@ -123,8 +124,8 @@ heddle_status ref_plan_conv(const ref_node *n, ref_op *op, heddle_error *err) {
   c->groups = groups;
   c->in_channels = weights->shape[1];
   c->out_channels = weights->shape[0] / groups;
-  value_count(y, &results);
-  value_count(weights, &taps);
+  region_value_count(y, &results);
+  region_value_count(weights, &taps);
 
   uint64_t units = 0;
   if (results > 0) {

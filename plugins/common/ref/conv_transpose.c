@@ -68,7 +68,7 @@ static heddle_status read(const ref_node *n, const char *name, int spatial, int 
                           int64_t *out, heddle_error *err) {
   const int64_t *list;
   uint64_t count;
-  heddle_status s = attr_ints(n->node, name, &list, &count, err);
+  heddle_status s = region_attr_ints(n->node, name, &list, &count, err);
   if (s != HEDDLE_OK) return s;
   if (list != NULL && count != (uint64_t)(spatial * twice)) {
     return ref_refuse(n, err, "attribute '%s' has %llu members", name, (unsigned long long)count);
@@ -92,8 +92,8 @@ heddle_status ref_plan_conv_transpose(const ref_node *n, ref_op *op, heddle_erro
   const char *mode;
   uint64_t results = 0, taps = 0;
   heddle_status s = ref_want_float32(n, err);
-  if (s == HEDDLE_OK) s = attr_int(n->node, "group", 1, &groups, err);
-  if (s == HEDDLE_OK) s = attr_string(n->node, "auto_pad", "NOTSET", &mode, err);
+  if (s == HEDDLE_OK) s = region_attr_int(n->node, "group", 1, &groups, err);
+  if (s == HEDDLE_OK) s = region_attr_string(n->node, "auto_pad", "NOTSET", &mode, err);
   if (s != HEDDLE_OK) return s;
   if (spatial < 1 || spatial > REF_SPATIAL || weights->ndim != x->ndim || y->ndim != x->ndim) {
     return ref_refuse(n, err, "%d spatial dimensions; 1 to %d are supported", spatial, REF_SPATIAL);
@@ -108,8 +108,8 @@ heddle_status ref_plan_conv_transpose(const ref_node *n, ref_op *op, heddle_erro
       (bias != NULL && (bias->ndim != 1 || bias->shape[0] != y->shape[1]))) {
     return ref_refuse_shape(n, err);
   }
-  const bool chosen = attr_find(n->node, "output_shape") != NULL || strncmp(mode, "SAME", 4) == 0;
-  const heddle_pattr *pads = attr_find(n->node, "pads");
+  const bool chosen = region_attr_find(n->node, "output_shape") != NULL || strncmp(mode, "SAME", 4) == 0;
+  const heddle_pattr *pads = region_attr_find(n->node, "pads");
   for (int d = 0; d < REF_SPATIAL; d++) {
     const int k = d - (REF_SPATIAL - spatial);
     w->in[d] = k < 0 ? 1 : y->shape[2 + k];
@@ -132,8 +132,8 @@ heddle_status ref_plan_conv_transpose(const ref_node *n, ref_op *op, heddle_erro
   c->groups = groups;
   c->in_channels = x->shape[1] / groups;
   c->out_channels = weights->shape[1];
-  value_count(y, &results);
-  value_count(weights, &taps);
+  region_value_count(y, &results);
+  region_value_count(weights, &taps);
   const double steps = results > 0 ? (double)taps * (double)x->shape[0] * (double)ref_product(w->out, REF_SPATIAL) : 0;
   ref_set_work(op, conv_transpose_f32, results > 0 ? (uint64_t)(y->shape[0] * y->shape[1]) : 0, steps,
                8.0 * (double)results);

@@ -127,26 +127,26 @@ static heddle_status choose(const ref_node *n, ref_elementwise *e, uint8_t kinds
   char text[DTYPE_NAME_BYTES];
   const int type = ref_type_of(n->in[0]->dtype);
   e->type = e->kind = (uint8_t)ref_type_of(n->out->dtype);
-  e->step = (uint8_t)dtype_bytes(n->out->dtype);
+  e->step = (uint8_t)region_dtype_bytes(n->out->dtype);
   e->operands = n->node->n_inputs;
   *steps = 1;
   if (strcmp(name, "Cast") == 0) {
     int64_t to = 0;
-    heddle_status s = attr_int(n->node, "to", 0, &to, err);
+    heddle_status s = region_attr_int(n->node, "to", 0, &to, err);
     if (s != HEDDLE_OK) return s;
     if (type == REF_TYPE_NONE || e->type == REF_TYPE_NONE || ref_type_of_onnx(to) != e->type) {
-      return ref_refuse(n, err, "it does not cast to %s", dtype_name(n->out->dtype, text));
+      return ref_refuse(n, err, "it does not cast to %s", region_dtype_name(n->out->dtype, text));
     }
     e->arity = 1;
     kinds[0] = e->type;
     return HEDDLE_OK;
   }
   if (strcmp(name, "Where") == 0) {
-    const uint64_t size = dtype_bytes(n->out->dtype);
+    const uint64_t size = region_dtype_bytes(n->out->dtype);
     e->arity = 3;
     e->lanes = ref_lanes_where(size);
-    if (type != REF_TYPE_BOOL || e->lanes == NULL || !dtype_equal(n->in[1]->dtype, n->out->dtype) ||
-        !dtype_equal(n->in[2]->dtype, n->out->dtype)) {
+    if (type != REF_TYPE_BOOL || e->lanes == NULL || !region_dtype_equal(n->in[1]->dtype, n->out->dtype) ||
+        !region_dtype_equal(n->in[2]->dtype, n->out->dtype)) {
       return ref_refuse(n, err, "it takes bool and two operands of the result's type, of 1, 2, 4 or 8 bytes");
     }
     e->type = e->kind = size == 1 ? REF_TYPE_U8 : size == 2 ? REF_TYPE_U16 : size == 4 ? REF_TYPE_U32 : REF_TYPE_U64;
@@ -171,9 +171,9 @@ static heddle_status choose(const ref_node *n, ref_elementwise *e, uint8_t kinds
     kinds[k] = type == REF_TYPE_F32 ? REF_TYPE_F32 : truth ? REF_TYPE_BOOL : REF_TYPE_I64;
   }
   for (uint32_t k = 1; k < n->node->n_inputs; k++) {
-    const heddle_pvalue *v = node_input(n->region, n->node, k);
-    if (v == NULL || power || dtype_equal(v->dtype, n->in[0]->dtype)) continue;
-    return ref_refuse(n, err, "operand %u is %s; operands have one type", k, dtype_name(v->dtype, text));
+    const heddle_pvalue *v = region_node_input(n->region, n->node, k);
+    if (v == NULL || power || region_dtype_equal(v->dtype, n->in[0]->dtype)) continue;
+    return ref_refuse(n, err, "operand %u is %s; operands have one type", k, region_dtype_name(v->dtype, text));
   }
   if (power) {
     if (whole || ref_type_of(n->in[1]->dtype) != REF_TYPE_F32) kinds[1] = REF_TYPE_F64;
@@ -181,8 +181,8 @@ static heddle_status choose(const ref_node *n, ref_elementwise *e, uint8_t kinds
     if (ref_type_of(n->in[1]->dtype) == REF_TYPE_NONE)
       return ref_refuse(n, err, "it does not take this exponent's type");
   }
-  const bool fits = lane->compares ? e->type == REF_TYPE_BOOL : dtype_equal(n->in[0]->dtype, n->out->dtype);
-  if (!fits) return ref_refuse(n, err, "the result is %s", dtype_name(n->out->dtype, text));
+  const bool fits = lane->compares ? e->type == REF_TYPE_BOOL : region_dtype_equal(n->in[0]->dtype, n->out->dtype);
+  if (!fits) return ref_refuse(n, err, "the result is %s", region_dtype_name(n->out->dtype, text));
   e->kind = lane->compares ? REF_TYPE_BOOL : kinds[0];
   e->params[0] = (float)call.alpha;
   e->params[1] = (float)call.beta;
@@ -193,7 +193,7 @@ static heddle_status choose(const ref_node *n, ref_elementwise *e, uint8_t kinds
 
 /* Operand k of the result's shape, with strides for all of its dimensions; joins them is the caller's. */
 static bool place(const ref_node *n, uint32_t k, bool clip, ref_operand *o, int64_t *strides) {
-  const heddle_pvalue *v = node_input(n->region, n->node, k);
+  const heddle_pvalue *v = region_node_input(n->region, n->node, k);
   memset(o, 0, sizeof *o);
   o->slot = UINT32_MAX;
   for (int32_t d = 0; d < n->out->ndim; d++) strides[d] = 0;
@@ -202,8 +202,8 @@ static bool place(const ref_node *n, uint32_t k, bool clip, ref_operand *o, int6
     return true;
   }
   uint64_t count = 0, results = 0;
-  value_count(v, &count);
-  value_count(n->out, &results);
+  region_value_count(v, &count);
+  region_value_count(n->out, &results);
   o->slot = (uint32_t)region_input_slot(n->region, n->node->inputs[k]);
   o->type = (uint8_t)ref_type_of(v->dtype);
   if (clip && k > 0) {
@@ -211,7 +211,7 @@ static bool place(const ref_node *n, uint32_t k, bool clip, ref_operand *o, int6
     return count == 1;
   }
   o->dense = count == results;
-  return shape_broadcast_strides(v, n->out, strides);
+  return region_shape_broadcast_strides(v, n->out, strides);
 }
 
 /* Some operand has each dimension of the result, so that it is not larger than they make it. */
@@ -221,14 +221,14 @@ static bool result_fits(const ref_node *n) {
   for (int32_t d = 0; d < y->ndim; d++) {
     bool found = y->shape[d] == 1;
     for (uint32_t k = 0; k < n->node->n_inputs && !found; k++) {
-      const heddle_pvalue *v = node_input(n->region, n->node, k);
+      const heddle_pvalue *v = region_node_input(n->region, n->node, k);
       const int32_t at = v != NULL ? d - (y->ndim - v->ndim) : -1;
       found = at >= 0 && v->shape[at] == y->shape[d];
     }
     if (!found) return false;
   }
   for (uint32_t k = 0; k < n->node->n_inputs; k++) {
-    const heddle_pvalue *v = node_input(n->region, n->node, k);
+    const heddle_pvalue *v = region_node_input(n->region, n->node, k);
     if (v != NULL && v->ndim > most) most = v->ndim;
   }
   return most == y->ndim;
@@ -279,24 +279,24 @@ heddle_status ref_plan_elementwise(const ref_node *n, ref_op *op, heddle_error *
   if (!result_fits(n)) return ref_refuse_shape(n, err);
   s = walk(n, e, NULL, err);
   if (s != HEDDLE_OK) return s;
-  value_count(n->out, &e->count);
+  region_value_count(n->out, &e->count);
   bool dense = e->lanes != NULL && e->operands <= e->arity && e->type == e->kind;
   bool pair = dense && e->operands == 2 && e->arity == 2;
   double bytes = (double)e->count * e->step;
   for (uint32_t k = 0; k < e->operands; k++) {
     ref_operand o;
     int64_t strides[REF_MAX_DIMS];
-    const heddle_pvalue *v = node_input(n->region, n->node, k);
+    const heddle_pvalue *v = region_node_input(n->region, n->node, k);
     place(n, k, strcmp(n->node->op, "Clip") == 0, &o, strides);
     if (v == NULL) continue;
     const uint8_t kind = k < e->arity ? kinds[k] : kinds[1];
     if (ref_lanes_where(e->step) == e->lanes && e->lanes != NULL && k > 0) o.type = kind;
     dense = dense && (o.dense || o.single) && o.type == kind;
-    pair = pair && o.slot == k && (o.dense || e->count == 1) && dtype_bytes(v->dtype) == e->step;
-    bytes += (double)e->count * (double)dtype_bytes(v->dtype);
+    pair = pair && o.slot == k && (o.dense || e->count == 1) && region_dtype_bytes(v->dtype) == e->step;
+    bytes += (double)e->count * (double)region_dtype_bytes(v->dtype);
     /* a step reads all of a block before it writes it; operands of later steps must not be the result */
-    if (k < e->arity && e->operands <= e->arity && o.dense && shape_equal(v, n->out) &&
-        dtype_bytes(v->dtype) == e->step) {
+    if (k < e->arity && e->operands <= e->arity && o.dense && region_shape_equal(v, n->out) &&
+        region_dtype_bytes(v->dtype) == e->step) {
       op->in_place |= UINT32_C(1) << k;
     }
   }

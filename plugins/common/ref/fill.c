@@ -39,8 +39,8 @@ static void shape_range(const ref_node *n, int64_t *first, int64_t *last) {
   const int64_t rank = n->in[0]->ndim;
   *first = 0;
   *last = rank;
-  attr_int(n->node, "start", 0, first, NULL);
-  attr_int(n->node, "end", rank, last, NULL);
+  region_attr_int(n->node, "start", 0, first, NULL);
+  region_attr_int(n->node, "end", rank, last, NULL);
   for (int i = 0; i < 2; i++) {
     int64_t *x = i == 0 ? first : last;
     if (*x < 0) *x = *x < -rank ? 0 : *x + rank;
@@ -53,8 +53,8 @@ heddle_status ref_plan_fill(const ref_node *n, ref_op *op, heddle_error *err) {
   const char *name = n->node->op;
   const int type = ref_type_of(n->out->dtype);
   uint64_t count = 0;
-  value_count(n->out, &count);
-  op->u.bytes = dtype_bytes(n->out->dtype);
+  region_value_count(n->out, &count);
+  op->u.bytes = region_dtype_bytes(n->out->dtype);
   op->tail_bytes = sizeof(series);
   ref_kernel kernel = write_series;
   if (type == REF_TYPE_NONE) return ref_refuse(n, err, "it does not make this type");
@@ -77,14 +77,14 @@ heddle_status ref_plan_fill(const ref_node *n, ref_op *op, heddle_error *err) {
   } else if (strcmp(name, "ConstantOfShape") == 0) {
     double real;
     int64_t whole;
-    heddle_status s = attr_float(n->node, "value_float", 0, &real, err);
-    if (s == HEDDLE_OK) s = attr_int(n->node, "value_int", 0, &whole, err);
+    heddle_status s = region_attr_float(n->node, "value_float", 0, &real, err);
+    if (s == HEDDLE_OK) s = region_attr_int(n->node, "value_int", 0, &whole, err);
     if (s != HEDDLE_OK) return s;
     op->absorbed = 1;
   } else { /* Range */
     for (uint32_t k = 0; k < 3; k++) {
       uint64_t one = 0;
-      if (!value_count(n->in[k], &one) || one != 1 || !dtype_equal(n->in[k]->dtype, n->out->dtype)) {
+      if (!region_value_count(n->in[k], &one) || one != 1 || !region_dtype_equal(n->in[k]->dtype, n->out->dtype)) {
         return ref_refuse(n, err, "operand %u must be one number of the result's type", k);
       }
       if (n->in[k]->data == NULL) return ref_refuse(n, err, "operand %u is not known before the run", k);
@@ -115,9 +115,9 @@ void ref_fill_fill(const ref_node *n, ref_op *op) {
   memset(f, 0, sizeof *f);
   f->type = type;
   if (strcmp(name, "ConstantOfShape") == 0) {
-    const bool whole = attr_find(n->node, "value_int") != NULL;
-    attr_float(n->node, "value_float", 0, &f->real[0], NULL);
-    attr_int(n->node, "value_int", 0, &f->whole[0], NULL);
+    const bool whole = region_attr_find(n->node, "value_int") != NULL;
+    region_attr_float(n->node, "value_float", 0, &f->real[0], NULL);
+    region_attr_int(n->node, "value_int", 0, &f->whole[0], NULL);
     if (whole) f->real[0] = (double)f->whole[0];
     else ref_cast(REF_TYPE_F64, &f->real[0], REF_TYPE_I64, &f->whole[0], 1);
     return;

@@ -49,7 +49,7 @@ static void matmul_f32(const ref_op *op, void *const *inputs, void *const *outpu
     }
     const float *a = m->k > 0 ? (const float *)inputs[op->slot[0]] + a_at : NULL;
     right b = {m->k > 0 ? (const float *)inputs[op->slot[1]] + b_at : NULL, m->b_row, m->b_col};
-    contract_panel(a, m->a_row, m->a_col, p.rows, m->k, fetch_matrix, &b, p.j, p.cols, out, m->n);
+    check_contract_panel(a, m->a_row, m->a_col, p.rows, m->k, fetch_matrix, &b, p.j, p.cols, out, m->n);
   }
 }
 
@@ -121,7 +121,7 @@ static bool result_fits(const ref_node *n, const stack *a, const stack *b, heddl
   if (n->in[0]->ndim > 1 && (--at < 0 || n->out->shape[at] != a->rows)) return false;
   *batch = *n->out;
   batch->ndim = at;
-  return a->cols == b->rows && shape_is_broadcast_of(batch, &a->batch, &b->batch);
+  return a->cols == b->rows && region_shape_is_broadcast_of(batch, &a->batch, &b->batch);
 }
 
 heddle_status ref_plan_matmul(const ref_node *n, ref_op *op, heddle_error *err) {
@@ -135,11 +135,11 @@ heddle_status ref_plan_matmul(const ref_node *n, ref_op *op, heddle_error *err) 
   if (n->out->ndim > REF_MAX_DIMS) return ref_refuse(n, err, "more than %d dimensions", REF_MAX_DIMS);
 
   stack a = stack_of(n->in[0], true), b = stack_of(n->in[1], false);
-  if (!result_fits(n, &a, &b, &batch) || !shape_broadcast_strides(&a.batch, &batch, m->batch_a) ||
-      !shape_broadcast_strides(&b.batch, &batch, m->batch_b)) {
+  if (!result_fits(n, &a, &b, &batch) || !region_shape_broadcast_strides(&a.batch, &batch, m->batch_a) ||
+      !region_shape_broadcast_strides(&b.batch, &batch, m->batch_b)) {
     return ref_refuse_shape(n, err);
   }
-  value_count(n->out, &results);
+  region_value_count(n->out, &results);
   m->m = a.rows;
   m->n = b.cols;
   m->k = a.cols;
@@ -156,7 +156,7 @@ heddle_status ref_plan_matmul(const ref_node *n, ref_op *op, heddle_error *err) 
     one_right = one_right && m->batch_b[d] == 0;
   }
   /* One right matrix for all batches of A: they are more rows of one product. */
-  if (one_right && results > 0 && shape_equal(&a.batch, &batch)) {
+  if (one_right && results > 0 && region_shape_equal(&a.batch, &batch)) {
     m->m = (int64_t)(results / (uint64_t)m->n);
     m->batch_dims = 0;
   }
@@ -173,10 +173,10 @@ heddle_status ref_plan_gemm(const ref_node *n, ref_op *op, heddle_error *err) {
   double alpha = 1, beta = 1;
   uint64_t results = 0;
   heddle_status s = ref_want_float32(n, err);
-  if (s == HEDDLE_OK) s = attr_int(n->node, "transA", 0, &trans_a, err);
-  if (s == HEDDLE_OK) s = attr_int(n->node, "transB", 0, &trans_b, err);
-  if (s == HEDDLE_OK) s = attr_float(n->node, "alpha", 1, &alpha, err);
-  if (s == HEDDLE_OK) s = attr_float(n->node, "beta", 1, &beta, err);
+  if (s == HEDDLE_OK) s = region_attr_int(n->node, "transA", 0, &trans_a, err);
+  if (s == HEDDLE_OK) s = region_attr_int(n->node, "transB", 0, &trans_b, err);
+  if (s == HEDDLE_OK) s = region_attr_float(n->node, "alpha", 1, &alpha, err);
+  if (s == HEDDLE_OK) s = region_attr_float(n->node, "beta", 1, &beta, err);
   if (s != HEDDLE_OK) return s;
   if (a->ndim != 2 || b->ndim != 2 || n->out->ndim != 2) return ref_refuse(n, err, "operands have two dimensions");
 
@@ -184,7 +184,7 @@ heddle_status ref_plan_gemm(const ref_node *n, ref_op *op, heddle_error *err) {
   m->k = a->shape[trans_a != 0 ? 0 : 1];
   m->n = b->shape[trans_b != 0 ? 0 : 1];
   if (b->shape[trans_b != 0 ? 1 : 0] != m->k || n->out->shape[0] != m->m || n->out->shape[1] != m->n ||
-      (c != NULL && !shape_broadcast_strides(c, n->out, strides))) {
+      (c != NULL && !region_shape_broadcast_strides(c, n->out, strides))) {
     return ref_refuse_shape(n, err);
   }
   m->a_row = trans_a != 0 ? 1 : m->k;
@@ -195,7 +195,7 @@ heddle_status ref_plan_gemm(const ref_node *n, ref_op *op, heddle_error *err) {
   m->c_col = strides[1];
   m->alpha = (float)alpha;
   m->beta = (float)beta;
-  value_count(n->out, &results);
+  region_value_count(n->out, &results);
   set_work(op, gemm_f32, results);
   return HEDDLE_OK;
 }

@@ -98,7 +98,7 @@ static void lrn(const ref_op *op, void *const *inputs, void *const *outputs, voi
 
 static heddle_status attr_f32(const ref_node *n, const char *name, double fallback, float *out, heddle_error *err) {
   double value;
-  heddle_status s = attr_float(n->node, name, fallback, &value, err);
+  heddle_status s = region_attr_float(n->node, name, fallback, &value, err);
   *out = (float)value;
   return s;
 }
@@ -110,12 +110,12 @@ static heddle_status plan_planes(const ref_node *n, ref_op *op, ref_kernel kerne
   uint64_t count = 0;
   heddle_status s = ref_want_float32(n, err);
   if (s != HEDDLE_OK) return s;
-  if (x->ndim < 2 || !shape_equal(x, n->out)) return ref_refuse_shape(n, err);
+  if (x->ndim < 2 || !region_shape_equal(x, n->out)) return ref_refuse_shape(n, err);
   f->channels = x->shape[1];
   for (uint32_t k = 1; k < REF_OPERANDS; k++) {
     if (n->in[k] != NULL && (n->in[k]->ndim != 1 || n->in[k]->shape[0] != f->channels)) return ref_refuse_shape(n, err);
   }
-  value_count(x, &count);
+  region_value_count(x, &count);
   const uint64_t planes = count > 0 ? (uint64_t)(x->shape[0] * x->shape[1]) : 0;
   f->inner = planes > 0 ? (int64_t)(count / planes) : 0;
   ref_set_work(op, kernel, planes, steps * (double)count, 8.0 * (double)count);
@@ -124,7 +124,7 @@ static heddle_status plan_planes(const ref_node *n, ref_op *op, ref_kernel kerne
 
 heddle_status ref_plan_batch_norm(const ref_node *n, ref_op *op, heddle_error *err) {
   int64_t training = 0;
-  heddle_status s = attr_int(n->node, "training_mode", 0, &training, err);
+  heddle_status s = region_attr_int(n->node, "training_mode", 0, &training, err);
   if (s == HEDDLE_OK) s = attr_f32(n, "epsilon", 1e-5, &op->u.norm.epsilon, err);
   if (s == HEDDLE_OK && (training != 0 || n->node->n_outputs > 1))
     return ref_refuse(n, err, "training is not supported: one output, training_mode 0");
@@ -143,7 +143,7 @@ heddle_status ref_plan_lrn(const ref_node *n, ref_op *op, heddle_error *err) {
   heddle_status s = attr_f32(n, "alpha", 1e-4, &f->alpha, err);
   if (s == HEDDLE_OK) s = attr_f32(n, "beta", 0.75, &f->beta, err);
   if (s == HEDDLE_OK) s = attr_f32(n, "bias", 1, &f->bias, err);
-  if (s == HEDDLE_OK) s = attr_int(n->node, "size", 0, &f->size, err);
+  if (s == HEDDLE_OK) s = region_attr_int(n->node, "size", 0, &f->size, err);
   if (s == HEDDLE_OK && (f->size < 1 || f->size > INT32_MAX))
     return ref_refuse(n, err, "size is %lld", (long long)f->size);
   return s == HEDDLE_OK
@@ -159,11 +159,11 @@ heddle_status ref_plan_layer_norm(const ref_node *n, ref_op *op, heddle_error *e
   uint64_t count = 0;
   heddle_status s = ref_want_float32(n, err);
   if (s == HEDDLE_OK) s = attr_f32(n, "epsilon", 1e-5, &f->epsilon, err);
-  if (s == HEDDLE_OK) s = attr_int(n->node, "stash_type", 1, &stash, err);
+  if (s == HEDDLE_OK) s = region_attr_int(n->node, "stash_type", 1, &stash, err);
   if (s == HEDDLE_OK) s = ref_axis(n, -1, &axis, &f->n, &inner, err);
   if (s != HEDDLE_OK) return s;
   if (stash != 1) return ref_refuse(n, err, "stash_type %lld is not supported, 1 is", (long long)stash);
-  if (!shape_equal(x, n->out)) return ref_refuse_shape(n, err);
+  if (!region_shape_equal(x, n->out)) return ref_refuse_shape(n, err);
   f->n = 1;
   for (int32_t d = axis; d < x->ndim; d++) f->n *= x->shape[d];
   for (uint32_t k = 1; k < 3; k++) { /* the normalised dimensions in full, with 1s before them */
@@ -177,12 +177,12 @@ heddle_status ref_plan_layer_norm(const ref_node *n, ref_op *op, heddle_error *e
     if (!fits) return ref_refuse(n, err, "operand %u must have the shape of what is normalised", k);
   }
   for (uint32_t k = 1; k < n->node->n_outputs; k++) {
-    const heddle_pvalue *v = node_output(n->region, n->node, k);
-    bool fits = v == NULL || (v->ndim == x->ndim && dtype_is(v->dtype, HEDDLE_DTYPE_FLOAT, 32));
+    const heddle_pvalue *v = region_node_output(n->region, n->node, k);
+    bool fits = v == NULL || (v->ndim == x->ndim && region_dtype_is(v->dtype, HEDDLE_DTYPE_FLOAT, 32));
     for (int32_t d = 0; v != NULL && fits && d < v->ndim; d++) fits = v->shape[d] == (d >= axis ? 1 : x->shape[d]);
     if (!fits) return ref_refuse_shape(n, err);
   }
-  value_count(x, &count);
+  region_value_count(x, &count);
   op->in_place = 1;
   f->channels = 1; /* rows; the mean of nothing is NaN */
   for (int32_t d = 0; d < axis; d++) f->channels *= x->shape[d];

@@ -30,9 +30,10 @@ heddle_status ref_plan_gather(const ref_node *n, ref_op *op, heddle_error *err) 
   uint64_t bytes = 0;
   heddle_status s = ref_axis(n, 0, &axis, &size, &inner, err);
   if (s != HEDDLE_OK) return s;
-  f->wide = dtype_is(at->dtype, HEDDLE_DTYPE_INT, 64);
-  if (!f->wide && !dtype_is(at->dtype, HEDDLE_DTYPE_INT, 32)) return ref_refuse(n, err, "indices are int32 or int64");
-  if (!dtype_equal(x->dtype, y->dtype) || y->ndim != x->ndim - 1 + at->ndim) return ref_refuse_shape(n, err);
+  f->wide = region_dtype_is(at->dtype, HEDDLE_DTYPE_INT, 64);
+  if (!f->wide && !region_dtype_is(at->dtype, HEDDLE_DTYPE_INT, 32))
+    return ref_refuse(n, err, "indices are int32 or int64");
+  if (!region_dtype_equal(x->dtype, y->dtype) || y->ndim != x->ndim - 1 + at->ndim) return ref_refuse_shape(n, err);
   for (int32_t d = 0; d < x->ndim; d++) {
     if (d != axis) {
       if (y->shape[k++] != x->shape[d]) return ref_refuse_shape(n, err);
@@ -42,10 +43,10 @@ heddle_status ref_plan_gather(const ref_node *n, ref_op *op, heddle_error *err) 
       if (y->shape[k++] != at->shape[i]) return ref_refuse_shape(n, err);
     }
   }
-  value_bytes(y, &bytes);
-  value_count(at, &f->indices);
+  region_value_bytes(y, &bytes);
+  region_value_count(at, &f->indices);
   f->axis = (uint64_t)size;
-  f->bytes = (uint64_t)inner * dtype_bytes(x->dtype);
+  f->bytes = (uint64_t)inner * region_dtype_bytes(x->dtype);
   ref_set_work(op, gather, bytes / f->bytes, 0, 2.0 * (double)bytes);
   return HEDDLE_OK;
 }
@@ -108,7 +109,7 @@ heddle_status ref_plan_pad(const ref_node *n, ref_op *op, heddle_error *err) {
   uint32_t given, count;
   uint64_t bytes = 0, one = 0;
   const char *mode;
-  heddle_status s = attr_string(n->node, "mode", "constant", &mode, err);
+  heddle_status s = region_attr_string(n->node, "mode", "constant", &mode, err);
   if (s != HEDDLE_OK) return s;
   p->mode = strcmp(mode, "reflect") == 0 ? REFLECT : strcmp(mode, "edge") == 0 ? EDGE : FILL;
   if (p->mode == FILL && strcmp(mode, "constant") != 0) return ref_refuse(n, err, "mode '%s' is not known", mode);
@@ -117,9 +118,10 @@ heddle_status ref_plan_pad(const ref_node *n, ref_op *op, heddle_error *err) {
   if (s == HEDDLE_OK) s = ref_ints(n, 3, axes, REF_MAX_DIMS, &count, err);
   if (s == HEDDLE_OK) s = ref_axes(n, axes, &count, x->ndim, err);
   if (s != HEDDLE_OK) return s;
-  if (given != 2 * count || y->ndim != x->ndim || !dtype_equal(x->dtype, y->dtype)) return ref_refuse_shape(n, err);
+  if (given != 2 * count || y->ndim != x->ndim || !region_dtype_equal(x->dtype, y->dtype))
+    return ref_refuse_shape(n, err);
   p->dims = x->ndim;
-  p->size = (uint32_t)dtype_bytes(x->dtype);
+  p->size = (uint32_t)region_dtype_bytes(x->dtype);
   for (int32_t d = 0; d < x->ndim; d++) {
     int64_t ends[2] = {0, 0};
     for (uint32_t i = 0; i < count; i++) {
@@ -137,12 +139,13 @@ heddle_status ref_plan_pad(const ref_node *n, ref_op *op, heddle_error *err) {
       return ref_refuse_shape(n, err);
     }
   }
-  if (n->in[2] != NULL && (!dtype_equal(n->in[2]->dtype, x->dtype) || !value_count(n->in[2], &one) || one != 1)) {
+  if (n->in[2] != NULL &&
+      (!region_dtype_equal(n->in[2]->dtype, x->dtype) || !region_value_count(n->in[2], &one) || one != 1)) {
     return ref_refuse(n, err, "the value to fill with must be one of the operand's type");
   }
   if (p->size > 16) return ref_refuse(n, err, "elements of more than 16 bytes");
   op->absorbed = 2 | 8;
-  value_bytes(y, &bytes);
+  region_value_bytes(y, &bytes);
   ref_set_work(op, pad_rows, bytes > 0 ? bytes / (uint64_t)(p->out[p->dims - 1] * p->size) : 0, 0, 3.0 * (double)bytes);
   return HEDDLE_OK;
 }

@@ -113,18 +113,18 @@ heddle_status ref_plan_max_pool(const ref_node *n, ref_op *op, heddle_error *err
   int64_t order = 0;
   uint64_t results = 0;
   heddle_status s = ref_want_float32(n, err);
-  if (s == HEDDLE_OK) s = attr_int(n->node, "storage_order", 0, &order, err); /* says how Indices count */
+  if (s == HEDDLE_OK) s = region_attr_int(n->node, "storage_order", 0, &order, err); /* says how Indices count */
   if (s == HEDDLE_OK) s = ref_window_plan(n, NULL, &op->u.pool.window, err);
   if (s != HEDDLE_OK) return s;
   if (n->out->shape[0] != n->in[0]->shape[0] || n->out->shape[1] != n->in[0]->shape[1]) {
     return ref_refuse_shape(n, err);
   }
-  value_count(n->out, &results);
+  region_value_count(n->out, &results);
   const double taps = taps_inside(w);
   op->u.pool.column_major = order != 0;
   const bool where = op->result[1] != UINT32_MAX;
-  const heddle_pvalue *indices = node_output(n->region, n->node, 1);
-  if (where && (!dtype_is(indices->dtype, HEDDLE_DTYPE_INT, 64) || !shape_equal(indices, n->out))) {
+  const heddle_pvalue *indices = region_node_output(n->region, n->node, 1);
+  if (where && (!region_dtype_is(indices->dtype, HEDDLE_DTYPE_INT, 64) || !region_shape_equal(indices, n->out))) {
     return ref_refuse_shape(n, err);
   }
   ref_set_work(op, where ? max_pool_where_f32 : max_pool_f32,
@@ -183,9 +183,9 @@ heddle_status ref_plan_average_pool(const ref_node *n, ref_op *op, heddle_error 
   const char *mode;
   uint64_t results = 0, given;
   heddle_status s = ref_want_float32(n, err);
-  if (s == HEDDLE_OK) s = attr_int(n->node, "count_include_pad", 0, &count_pads, err);
-  if (s == HEDDLE_OK) s = attr_string(n->node, "auto_pad", "NOTSET", &mode, err);
-  if (s == HEDDLE_OK) s = attr_ints(n->node, "pads", &pads, &given, err);
+  if (s == HEDDLE_OK) s = region_attr_int(n->node, "count_include_pad", 0, &count_pads, err);
+  if (s == HEDDLE_OK) s = region_attr_string(n->node, "auto_pad", "NOTSET", &mode, err);
+  if (s == HEDDLE_OK) s = region_attr_ints(n->node, "pads", &pads, &given, err);
   if (s == HEDDLE_OK) s = ref_window_plan(n, NULL, &f->window, err);
   if (s != HEDDLE_OK) return s;
   if (n->out->shape[0] != n->in[0]->shape[0] || n->out->shape[1] != n->in[0]->shape[1]) {
@@ -201,7 +201,7 @@ heddle_status ref_plan_average_pool(const ref_node *n, ref_op *op, heddle_error 
     const int64_t all = (w->out[d] - 1) * w->stride[d] + (w->kernel[d] - 1) * w->dilation[d] + 1 - w->in[d];
     f->end[d] = all > w->pad[d] ? all - w->pad[d] : 0;
   }
-  value_count(n->out, &results);
+  region_value_count(n->out, &results);
   const double taps = taps_inside(w);
   ref_set_work(op, average_pool_f32, results > 0 ? (uint64_t)(n->out->shape[0] * n->out->shape[1]) : 0,
                10.0 * (double)results * taps, 4.0 * (double)results);
@@ -247,8 +247,8 @@ heddle_status ref_plan_global_pool(const ref_node *n, ref_op *op, heddle_error *
   for (int32_t i = 2; i < y->ndim; i++) {
     if (y->shape[i] != 1) return ref_refuse_shape(n, err);
   }
-  value_count(x, &count);
-  value_count(y, &planes);
+  region_value_count(x, &count);
+  region_value_count(y, &planes);
   op->u.bytes = planes > 0 ? count / planes * sizeof(float) : 0; /* of a plane */
   const bool most = strcmp(n->node->op, "GlobalMaxPool") == 0;
   ref_set_work(op, most ? global_max_pool_f32 : global_average_pool_f32, planes, 2.0 * (double)count,

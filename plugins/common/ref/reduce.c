@@ -122,15 +122,15 @@ heddle_status ref_plan_reduce(const ref_node *n, ref_op *op, heddle_error *err) 
   const int64_t *list;
   uint64_t given, results = 0, elements = 0;
   uint32_t count, mask = 0;
-  heddle_status s = attr_ints(n->node, "axes", &list, &given, err);
-  if (s == HEDDLE_OK) s = attr_int(n->node, "noop_with_empty_axes", 0, &noop, err);
-  if (s == HEDDLE_OK) s = attr_int(n->node, "keepdims", 1, &keep, err);
+  heddle_status s = region_attr_ints(n->node, "axes", &list, &given, err);
+  if (s == HEDDLE_OK) s = region_attr_int(n->node, "noop_with_empty_axes", 0, &noop, err);
+  if (s == HEDDLE_OK) s = region_attr_int(n->node, "keepdims", 1, &keep, err);
   if (s == HEDDLE_OK) s = ref_ints(n, 1, axes, REF_MAX_DIMS, &count, err);
   if (s != HEDDLE_OK) return s;
   for (r->what = SUM; strcmp(n->node->op, names[r->what - SUM]) != 0; r->what++) continue;
   r->type = (uint32_t)ref_type_of(x->dtype);
   const bool known = r->type == REF_TYPE_F32 || (ref_type_is_whole((int)r->type) && r->type != REF_TYPE_BOOL);
-  if (!known || !dtype_equal(x->dtype, y->dtype)) return ref_refuse(n, err, "it does not take this type");
+  if (!known || !region_dtype_equal(x->dtype, y->dtype)) return ref_refuse(n, err, "it does not take this type");
   if (x->ndim > REF_MAX_DIMS || given > REF_MAX_DIMS)
     return ref_refuse(n, err, "more than %d dimensions", REF_MAX_DIMS);
   if (count == UINT32_MAX) {
@@ -170,10 +170,10 @@ heddle_status ref_plan_reduce(const ref_node *n, ref_op *op, heddle_error *err) 
     }
   }
   op->absorbed = 2;
-  value_count(y, &results);
-  value_count(x, &elements);
+  region_value_count(y, &results);
+  region_value_count(x, &elements);
   uint64_t units = results;
   if (r->row_kept && results > 0) units = results / (uint64_t)r->row * (((uint64_t)r->row + COLUMNS - 1) / COLUMNS);
-  ref_set_work(op, reduce, units, 8.0 * (double)elements, (double)elements * (double)dtype_bytes(x->dtype));
+  ref_set_work(op, reduce, units, 8.0 * (double)elements, (double)elements * (double)region_dtype_bytes(x->dtype));
   return HEDDLE_OK;
 }

@@ -14,7 +14,7 @@ heddle_status ref_refuse(const ref_node *n, heddle_error *err, const char *forma
   va_start(args, format);
   p_vfail(err, HEDDLE_EUNSUPPORTED, 0, format, args);
   va_end(args);
-  if (value != NULL) dtype_name(value->dtype, dtype);
+  if (value != NULL) region_dtype_name(value->dtype, dtype);
   p_prefix(err, "node '%.200s': %.100s (opset %u, %s): ", n->node->name != NULL ? n->node->name : "",
            n->node->op != NULL ? n->node->op : "", n->node->opset, dtype);
   return HEDDLE_EUNSUPPORTED;
@@ -23,21 +23,21 @@ heddle_status ref_refuse(const ref_node *n, heddle_error *err, const char *forma
 heddle_status ref_refuse_shape(const ref_node *n, heddle_error *err) {
   char in[3][SHAPE_NAME_BYTES] = {"", "", ""}, out[SHAPE_NAME_BYTES];
   for (uint32_t k = 0; k < 3; k++) {
-    if (n->in[k] != NULL) shape_name(n->in[k], in[k]);
+    if (n->in[k] != NULL) region_shape_name(n->in[k], in[k]);
   }
   return ref_refuse(n, err, "operands %s %s %s do not give a result of shape %s", in[0], in[1], in[2],
-                    shape_name(n->out, out));
+                    region_shape_name(n->out, out));
 }
 
 heddle_status ref_want_float32(const ref_node *n, heddle_error *err) {
   char name[DTYPE_NAME_BYTES];
   for (uint32_t k = 0; k < REF_OPERANDS; k++) {
-    if (n->in[k] != NULL && !dtype_is(n->in[k]->dtype, HEDDLE_DTYPE_FLOAT, 32)) {
-      return ref_refuse(n, err, "operand %u is %s; it takes float32", k, dtype_name(n->in[k]->dtype, name));
+    if (n->in[k] != NULL && !region_dtype_is(n->in[k]->dtype, HEDDLE_DTYPE_FLOAT, 32)) {
+      return ref_refuse(n, err, "operand %u is %s; it takes float32", k, region_dtype_name(n->in[k]->dtype, name));
     }
   }
-  if (!dtype_is(n->out->dtype, HEDDLE_DTYPE_FLOAT, 32)) {
-    return ref_refuse(n, err, "the result is %s; it gives float32", dtype_name(n->out->dtype, name));
+  if (!region_dtype_is(n->out->dtype, HEDDLE_DTYPE_FLOAT, 32)) {
+    return ref_refuse(n, err, "the result is %s; it gives float32", region_dtype_name(n->out->dtype, name));
   }
   return HEDDLE_OK;
 }
@@ -49,9 +49,9 @@ heddle_status ref_ints(const ref_node *n, uint32_t k, int64_t *out, uint32_t cap
   uint64_t have = 0;
   *count = UINT32_MAX;
   if (v == NULL) return HEDDLE_OK;
-  const bool wide = dtype_is(v->dtype, HEDDLE_DTYPE_INT, 64);
-  value_count(v, &have);
-  if ((!wide && !dtype_is(v->dtype, HEDDLE_DTYPE_INT, 32)) || v->ndim > 1 || have > cap) {
+  const bool wide = region_dtype_is(v->dtype, HEDDLE_DTYPE_INT, 64);
+  region_value_count(v, &have);
+  if ((!wide && !region_dtype_is(v->dtype, HEDDLE_DTYPE_INT, 32)) || v->ndim > 1 || have > cap) {
     return ref_refuse(n, err, "operand %u must be a list of at most %u int64", k, cap);
   }
   if (have > 0 && v->data == NULL) return ref_refuse(n, err, "operand %u is not known before the run", k);
@@ -85,7 +85,7 @@ heddle_status ref_axis(const ref_node *n, int64_t fallback, int32_t *axis, int64
                        heddle_error *err) {
   const heddle_pvalue *x = n->in[0];
   int64_t at = fallback;
-  heddle_status s = attr_int(n->node, "axis", fallback, &at, err);
+  heddle_status s = region_attr_int(n->node, "axis", fallback, &at, err);
   if (s != HEDDLE_OK) return s;
   if (at < -x->ndim || at >= x->ndim) return ref_refuse(n, err, "axis %lld of %d dimensions", (long long)at, x->ndim);
   if (at < 0) at += x->ndim;
@@ -128,14 +128,14 @@ static heddle_status check_values(const ref_node *n, const heddle__version *entr
   const bool many = entry->max_inputs == HEDDLE__VARIADIC;
   if (node->n_inputs > entry->max_inputs && !many) return ref_refuse(n, err, "it has %u operands", node->n_inputs);
   for (uint32_t k = 0; k < node->n_inputs || k < entry->min_inputs; k++) {
-    const heddle_pvalue *value = node_input(n->region, node, k);
+    const heddle_pvalue *value = region_node_input(n->region, node, k);
     int64_t slot = value != NULL ? region_input_slot(n->region, node->inputs[k]) : -1;
     if (value == NULL && (k < entry->min_inputs || many)) {
       return ref_refuse(n, err, "operand %u is missing", k);
     }
     if (value == NULL) continue;
     if (slot < 0) return ref_refuse(n, err, "operand %u is not an input of its region", k);
-    if (!value_bytes(value, &bytes)) return ref_refuse(n, err, "operand %u has no size in bytes", k);
+    if (!region_value_bytes(value, &bytes)) return ref_refuse(n, err, "operand %u has no size in bytes", k);
     if (k < REF_OPERANDS) {
       op->slot[k] = (uint32_t)slot;
       op->present |= UINT32_C(1) << k;
@@ -146,11 +146,11 @@ static heddle_status check_values(const ref_node *n, const heddle__version *entr
   for (uint32_t k = 0; k < REF_RESULTS; k++) op->result[k] = UINT32_MAX;
   uint32_t wanted = 0;
   for (uint32_t k = 0; k < node->n_outputs; k++) {
-    const heddle_pvalue *value = node_output(n->region, node, k);
+    const heddle_pvalue *value = region_node_output(n->region, node, k);
     int64_t slot = value != NULL ? region_output_slot(n->region, node->outputs[k]) : -1;
     if (k == 0 && slot != 0) return ref_refuse(n, err, "its result is not the one output of its region, or the first");
     if (slot < 0) continue;
-    if (!value_bytes(value, &bytes)) return ref_refuse(n, err, "result %u has no size in bytes", k);
+    if (!region_value_bytes(value, &bytes)) return ref_refuse(n, err, "result %u has no size in bytes", k);
     if (k < REF_RESULTS) op->result[k] = (uint32_t)slot;
     wanted++;
   }
@@ -169,8 +169,8 @@ heddle_status ref_plan_region(const heddle_pregion *region, ref_node *n, ref_op 
     n->node = region_node(region, region->nodes.count - 1);
     return (*out_entry)->plan(n, op, err);
   }
-  for (uint32_t k = 0; k < REF_OPERANDS; k++) n->in[k] = node_input(region, n->node, k);
-  n->out = node_output(region, n->node, 0);
+  for (uint32_t k = 0; k < REF_OPERANDS; k++) n->in[k] = region_node_input(region, n->node, k);
+  n->out = region_node_output(region, n->node, 0);
 
   if (n->node->op == NULL) return ref_refuse(n, err, "it names no operator");
   const bool own = n->node->domain != NULL && strcmp(n->node->domain, "heddle") == 0;

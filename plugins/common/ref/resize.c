@@ -107,15 +107,15 @@ static heddle_status read(const ref_node *n, request *q, heddle_error *err) {
   uint64_t given, have = 0;
   uint32_t count = UINT32_MAX;
   memset(q, 0, sizeof *q);
-  heddle_status s = attr_string(n->node, "coordinate_transformation_mode", "half_pixel", &q->coordinates, err);
-  if (s == HEDDLE_OK) s = attr_string(n->node, "nearest_mode", "round_prefer_floor", &q->rounding, err);
-  if (s == HEDDLE_OK) s = attr_string(n->node, "mode", "nearest", &mode, err);
-  if (s == HEDDLE_OK) s = attr_string(n->node, "keep_aspect_ratio_policy", "stretch", &policy, err);
-  if (s == HEDDLE_OK) s = attr_int(n->node, "antialias", 0, &antialias, err);
-  if (s == HEDDLE_OK) s = attr_int(n->node, "exclude_outside", 0, &exclude, err);
-  if (s == HEDDLE_OK) s = attr_float(n->node, "cubic_coeff_a", -0.75, &q->cubic_a, err);
-  if (s == HEDDLE_OK) s = attr_float(n->node, "extrapolation_value", 0, &extrapolation, err);
-  if (s == HEDDLE_OK) s = attr_ints(n->node, "axes", &list, &given, err);
+  heddle_status s = region_attr_string(n->node, "coordinate_transformation_mode", "half_pixel", &q->coordinates, err);
+  if (s == HEDDLE_OK) s = region_attr_string(n->node, "nearest_mode", "round_prefer_floor", &q->rounding, err);
+  if (s == HEDDLE_OK) s = region_attr_string(n->node, "mode", "nearest", &mode, err);
+  if (s == HEDDLE_OK) s = region_attr_string(n->node, "keep_aspect_ratio_policy", "stretch", &policy, err);
+  if (s == HEDDLE_OK) s = region_attr_int(n->node, "antialias", 0, &antialias, err);
+  if (s == HEDDLE_OK) s = region_attr_int(n->node, "exclude_outside", 0, &exclude, err);
+  if (s == HEDDLE_OK) s = region_attr_float(n->node, "cubic_coeff_a", -0.75, &q->cubic_a, err);
+  if (s == HEDDLE_OK) s = region_attr_float(n->node, "extrapolation_value", 0, &extrapolation, err);
+  if (s == HEDDLE_OK) s = region_attr_ints(n->node, "axes", &list, &given, err);
   if (s != HEDDLE_OK) return s;
   if (x->ndim < 1 || x->ndim > REF_MAX_DIMS || given > (uint64_t)x->ndim) {
     return ref_refuse(n, err, "1 to %d dimensions are resized", REF_MAX_DIMS);
@@ -129,7 +129,7 @@ static heddle_status read(const ref_node *n, request *q, heddle_error *err) {
   if (list != NULL) count = (uint32_t)given;
   s = ref_axes(n, axes, &count, x->ndim, err);
   if (s != HEDDLE_OK) return s;
-  if (scales != NULL && value_count(scales, &have) && have == 0) scales = NULL;
+  if (scales != NULL && region_value_count(scales, &have) && have == 0) scales = NULL;
   double same = 0;
   for (uint32_t i = 0; scales == NULL && i < count; i++) {
     const double mine = (double)y->shape[axes[i]] / (double)x->shape[axes[i]];
@@ -148,12 +148,13 @@ static heddle_status read(const ref_node *n, request *q, heddle_error *err) {
       if (i == 0 || (strcmp(policy, "not_smaller") == 0 ? mine > same : mine < same)) same = mine;
     }
   }
-  if (scales != NULL && (!dtype_is(scales->dtype, HEDDLE_DTYPE_FLOAT, 32) || have != count || scales->data == NULL)) {
+  if (scales != NULL &&
+      (!region_dtype_is(scales->dtype, HEDDLE_DTYPE_FLOAT, 32) || have != count || scales->data == NULL)) {
     return ref_refuse(n, err, "scales must be %u float32, known before the run", count);
   }
   const bool crops = strcmp(q->coordinates, "tf_crop_and_resize") == 0;
-  if (crops && (roi == NULL || !dtype_is(roi->dtype, HEDDLE_DTYPE_FLOAT, 32) || roi->data == NULL ||
-                !value_count(roi, &have) || have != 2 * count)) {
+  if (crops && (roi == NULL || !region_dtype_is(roi->dtype, HEDDLE_DTYPE_FLOAT, 32) || roi->data == NULL ||
+                !region_value_count(roi, &have) || have != 2 * count)) {
     return ref_refuse(n, err, "roi must be %u float32, known before the run", 2 * count);
   }
   for (int32_t d = 0; d < x->ndim; d++) q->scale[d] = q->roi[1][d] = 1;
@@ -187,14 +188,15 @@ heddle_status ref_plan_resize(const ref_node *n, ref_op *op, heddle_error *err) 
   uint64_t count = 0, in = 0, cells = 0;
   double steps = 1;
   heddle_status s = HEDDLE_OK;
-  if (!dtype_is(n->in[0]->dtype, HEDDLE_DTYPE_FLOAT, 32) || !dtype_equal(n->in[0]->dtype, n->out->dtype)) {
+  if (!region_dtype_is(n->in[0]->dtype, HEDDLE_DTYPE_FLOAT, 32) ||
+      !region_dtype_equal(n->in[0]->dtype, n->out->dtype)) {
     return ref_refuse(n, err, "it takes float32");
   }
   if (n->out->ndim != n->in[0]->ndim) return ref_refuse_shape(n, err);
   s = read(n, &q, err);
   if (s != HEDDLE_OK) return s;
-  value_count(n->out, &count);
-  value_count(n->in[0], &in);
+  region_value_count(n->out, &count);
+  region_value_count(n->in[0], &in);
   op->absorbed = 2 | 4 | 8;
   for (int32_t d = 0; d < n->out->ndim && count > 0; d++) {
     if (q.scale[d] < 1e-6 || n->out->shape[d] > INT32_MAX || n->in[0]->shape[d] > INT32_MAX / 2) {
@@ -251,7 +253,7 @@ void ref_fill_resize(const ref_node *n, ref_op *op) {
   uint64_t count = 0;
   int64_t work = 0;
   read(n, &q, NULL);
-  value_count(n->out, &count);
+  region_value_count(n->out, &count);
   t->dims = n->out->ndim;
   t->extrapolation = q.extrapolation;
   for (int32_t d = 0; d < t->dims && count > 0; d++) {

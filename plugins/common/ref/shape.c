@@ -13,11 +13,11 @@ static void copy_bytes(const ref_op *op, void *const *inputs, void *const *outpu
 static heddle_status plan_copy(const ref_node *n, ref_op *op, heddle_error *err) {
   uint64_t in = 0, out = 0;
   char name[DTYPE_NAME_BYTES];
-  if (!dtype_equal(n->in[0]->dtype, n->out->dtype)) {
-    return ref_refuse(n, err, "the result is %s; it keeps its operand's type", dtype_name(n->out->dtype, name));
+  if (!region_dtype_equal(n->in[0]->dtype, n->out->dtype)) {
+    return ref_refuse(n, err, "the result is %s; it keeps its operand's type", region_dtype_name(n->out->dtype, name));
   }
-  value_bytes(n->in[0], &in);
-  value_bytes(n->out, &out);
+  region_value_bytes(n->in[0], &in);
+  region_value_bytes(n->out, &out);
   if (in != out) return ref_refuse_shape(n, err);
   op->in_place = 1;
   ref_set_work(op, copy_bytes, out, 0, 2.0 * (double)out);
@@ -28,9 +28,9 @@ static heddle_status plan_copy(const ref_node *n, ref_op *op, heddle_error *err)
  * too. */
 heddle_status ref_plan_reshape(const ref_node *n, ref_op *op, heddle_error *err) {
   int64_t allow_zero = 0;
-  heddle_status s = attr_int(n->node, "allowzero", 0, &allow_zero, err);
+  heddle_status s = region_attr_int(n->node, "allowzero", 0, &allow_zero, err);
   if (s != HEDDLE_OK) return s;
-  if (n->in[1] != NULL && (!dtype_is(n->in[1]->dtype, HEDDLE_DTYPE_INT, 64) || n->in[1]->ndim > 1)) {
+  if (n->in[1] != NULL && (!region_dtype_is(n->in[1]->dtype, HEDDLE_DTYPE_INT, 64) || n->in[1]->ndim > 1)) {
     return ref_refuse(n, err, "the shape operand must be a list of int64");
   }
   op->absorbed = 2;
@@ -39,7 +39,7 @@ heddle_status ref_plan_reshape(const ref_node *n, ref_op *op, heddle_error *err)
 
 heddle_status ref_plan_flatten(const ref_node *n, ref_op *op, heddle_error *err) {
   int64_t axis = 1, rows = 1;
-  heddle_status s = attr_int(n->node, "axis", 1, &axis, err);
+  heddle_status s = region_attr_int(n->node, "axis", 1, &axis, err);
   if (s != HEDDLE_OK) return s;
   if (axis < -n->in[0]->ndim || axis > n->in[0]->ndim) {
     return ref_refuse(n, err, "axis %lld of %d dimensions", (long long)axis, n->in[0]->ndim);
@@ -48,13 +48,13 @@ heddle_status ref_plan_flatten(const ref_node *n, ref_op *op, heddle_error *err)
   heddle_pvalue before = *n->in[0];
   uint64_t count = 0;
   before.ndim = (int32_t)axis;
-  if (value_count(&before, &count)) rows = (int64_t)count;
+  if (region_value_count(&before, &count)) rows = (int64_t)count;
   if (n->out->ndim != 2 || n->out->shape[0] != rows) return ref_refuse_shape(n, err);
   return plan_copy(n, op, err);
 }
 
 heddle_status ref_plan_identity(const ref_node *n, ref_op *op, heddle_error *err) {
-  if (!shape_equal(n->in[0], n->out)) return ref_refuse_shape(n, err);
+  if (!region_shape_equal(n->in[0], n->out)) return ref_refuse_shape(n, err);
   return plan_copy(n, op, err);
 }
 
@@ -68,19 +68,20 @@ static void dropout(const ref_op *op, void *const *inputs, void *const *outputs,
 }
 
 heddle_status ref_plan_dropout(const ref_node *n, ref_op *op, heddle_error *err) {
-  const heddle_pvalue *training = n->in[2], *mask = node_output(n->region, n->node, 1);
-  if (training != NULL && (!dtype_is(training->dtype, HEDDLE_DTYPE_BOOL, 8) || training->data == NULL ||
+  const heddle_pvalue *training = n->in[2], *mask = region_node_output(n->region, n->node, 1);
+  if (training != NULL && (!region_dtype_is(training->dtype, HEDDLE_DTYPE_BOOL, 8) || training->data == NULL ||
                            *(const char *)training->data != 0)) {
     return ref_refuse(n, err, "training_mode must be false, and known before the run");
   }
-  if (!shape_equal(n->in[0], n->out)) return ref_refuse_shape(n, err);
+  if (!region_shape_equal(n->in[0], n->out)) return ref_refuse_shape(n, err);
   op->absorbed = 2 | 4;
   heddle_status s = plan_copy(n, op, err);
   if (s != HEDDLE_OK || op->result[1] == UINT32_MAX) return s;
   uint64_t bytes = 0, count = 0;
-  if (!dtype_is(mask->dtype, HEDDLE_DTYPE_BOOL, 8) || !shape_equal(mask, n->out)) return ref_refuse_shape(n, err);
-  value_bytes(n->out, &bytes);
-  value_count(mask, &count);
+  if (!region_dtype_is(mask->dtype, HEDDLE_DTYPE_BOOL, 8) || !region_shape_equal(mask, n->out))
+    return ref_refuse_shape(n, err);
+  region_value_bytes(n->out, &bytes);
+  region_value_count(mask, &count);
   op->u.concat = (ref_concat){count, bytes};
   ref_set_work(op, dropout, bytes > 0 ? 1 : 0, 0, 3.0 * (double)bytes);
   return HEDDLE_OK;
@@ -107,7 +108,7 @@ static void concat_rows(const ref_op *op, void *const *inputs, void *const *outp
 /* Axis of a Concat counted from the front, as its plan found it right. */
 static int32_t concat_axis(const ref_node *n) {
   int64_t axis = 0;
-  attr_int(n->node, "axis", 0, &axis, NULL);
+  region_attr_int(n->node, "axis", 0, &axis, NULL);
   return (int32_t)(axis < 0 ? axis + n->out->ndim : axis);
 }
 
@@ -117,7 +118,7 @@ static uint64_t row_bytes(const heddle_pvalue *value, int32_t axis) {
   uint64_t bytes = 0;
   rest.shape += axis;
   rest.ndim -= axis;
-  value_bytes(&rest, &bytes);
+  region_value_bytes(&rest, &bytes);
   return bytes;
 }
 
@@ -132,22 +133,22 @@ static bool concat_fits(const heddle_pvalue *in, const heddle_pvalue *out, int32
 heddle_status ref_plan_concat(const ref_node *n, ref_op *op, heddle_error *err) {
   int64_t axis = 0, along = 0;
   uint64_t bytes = 0, row = 0;
-  if (attr_find(n->node, "axis") == NULL) return ref_refuse(n, err, "attribute 'axis' is missing");
-  heddle_status s = attr_int(n->node, "axis", 0, &axis, err);
+  if (region_attr_find(n->node, "axis") == NULL) return ref_refuse(n, err, "attribute 'axis' is missing");
+  heddle_status s = region_attr_int(n->node, "axis", 0, &axis, err);
   if (s != HEDDLE_OK) return s;
   if (axis < -n->out->ndim || axis >= n->out->ndim) {
     return ref_refuse(n, err, "axis %lld of %d dimensions", (long long)axis, n->out->ndim);
   }
   const int32_t at = concat_axis(n);
   for (uint32_t k = 0; k < n->node->n_inputs; k++) {
-    const heddle_pvalue *in = node_input(n->region, n->node, k);
-    if (!dtype_equal(in->dtype, n->out->dtype)) return ref_refuse(n, err, "operand %u is of another type", k);
+    const heddle_pvalue *in = region_node_input(n->region, n->node, k);
+    if (!region_dtype_equal(in->dtype, n->out->dtype)) return ref_refuse(n, err, "operand %u is of another type", k);
     if (!concat_fits(in, n->out, at)) return ref_refuse(n, err, "operand %u does not fit the result's shape", k);
     if (in->shape[at] > n->out->shape[at] - along) return ref_refuse(n, err, "operand %u is too long", k);
     along += in->shape[at];
   }
   if (along != n->out->shape[at]) return ref_refuse(n, err, "the operands do not fill the result");
-  value_bytes(n->out, &bytes);
+  region_value_bytes(n->out, &bytes);
   row = bytes > 0 ? row_bytes(n->out, at) : 0;
   op->u.concat.count = n->node->n_inputs;
   op->u.concat.row = row;
@@ -161,7 +162,7 @@ void ref_fill_concat(const ref_node *n, ref_op *op) {
   const int32_t axis = concat_axis(n);
   for (uint32_t k = 0; k < n->node->n_inputs; k++) {
     parts[k].slot = (uint64_t)region_input_slot(n->region, n->node->inputs[k]);
-    parts[k].bytes = row_bytes(node_input(n->region, n->node, k), axis);
+    parts[k].bytes = row_bytes(region_node_input(n->region, n->node, k), axis);
   }
 }
 
@@ -193,15 +194,15 @@ heddle_status ref_plan_split(const ref_node *n, ref_op *op, heddle_error *err) {
   heddle_status s = ref_axis(n, 0, &axis, &size, &inner, err);
   if (s != HEDDLE_OK) return s;
   for (uint32_t k = 0; k < n->node->n_outputs; k++) {
-    const heddle_pvalue *out = node_output(n->region, n->node, k);
+    const heddle_pvalue *out = region_node_output(n->region, n->node, k);
     if (out == NULL) return ref_refuse(n, err, "result %u is missing", k);
-    if (!dtype_equal(out->dtype, x->dtype) || !concat_fits(out, x, axis) || out->shape[axis] > size - along) {
+    if (!region_dtype_equal(out->dtype, x->dtype) || !concat_fits(out, x, axis) || out->shape[axis] > size - along) {
       return ref_refuse(n, err, "result %u does not fit the operand", k);
     }
     along += out->shape[axis];
   }
   if (along != size) return ref_refuse(n, err, "the results do not take all of the operand");
-  value_bytes(x, &bytes);
+  region_value_bytes(x, &bytes);
   op->u.concat.count = n->node->n_outputs;
   op->u.concat.row = bytes > 0 ? row_bytes(x, axis) : 0;
   op->absorbed = 2;
@@ -218,6 +219,6 @@ void ref_fill_split(const ref_node *n, ref_op *op) {
   for (uint32_t k = 0; k < n->node->n_outputs; k++) {
     const int64_t slot = region_output_slot(n->region, n->node->outputs[k]);
     parts[k].slot = slot >= 0 ? (uint64_t)slot : UINT64_MAX;
-    parts[k].bytes = row_bytes(node_output(n->region, n->node, k), axis);
+    parts[k].bytes = row_bytes(region_node_output(n->region, n->node, k), axis);
   }
 }

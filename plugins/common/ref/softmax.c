@@ -144,14 +144,14 @@ heddle_status ref_plan_softmax(const ref_node *n, ref_op *op, heddle_error *err)
   int64_t axis = -1;
   uint64_t count = 0;
   heddle_status s = ref_want_float32(n, err);
-  if (s == HEDDLE_OK) s = attr_int(n->node, "axis", -1, &axis, err);
+  if (s == HEDDLE_OK) s = region_attr_int(n->node, "axis", -1, &axis, err);
   if (s != HEDDLE_OK) return s;
-  if (!shape_equal(x, n->out)) return ref_refuse_shape(n, err);
+  if (!region_shape_equal(x, n->out)) return ref_refuse_shape(n, err);
   if (axis < -x->ndim || axis >= x->ndim) {
     return ref_refuse(n, err, "axis %lld of %d dimensions", (long long)axis, x->ndim);
   }
   if (axis < 0) axis += x->ndim;
-  value_count(x, &count);
+  region_value_count(x, &count);
   f->n = x->shape[axis];
   f->inner = 1;
   f->log = strcmp(n->node->op, "LogSoftmax") == 0;

@@ -34,8 +34,8 @@ heddle_status ref_set_strided(const ref_node *n, ref_op *op, int64_t offset, int
   ref_strided *t = &op->u.strided;
   uint64_t count = 0, bytes = 0;
   char name[DTYPE_NAME_BYTES];
-  if (!dtype_equal(n->in[0]->dtype, n->out->dtype)) {
-    return ref_refuse(n, err, "the result is %s; it keeps its operand's type", dtype_name(n->out->dtype, name));
+  if (!region_dtype_equal(n->in[0]->dtype, n->out->dtype)) {
+    return ref_refuse(n, err, "the result is %s; it keeps its operand's type", region_dtype_name(n->out->dtype, name));
   }
   t->dims = 0;
   for (int32_t d = 0; d < dims; d++) {
@@ -54,10 +54,10 @@ heddle_status ref_set_strided(const ref_node *n, ref_op *op, int64_t offset, int
     t->dims = 1;
   }
   t->offset = offset;
-  t->size = (uint32_t)dtype_bytes(n->out->dtype);
+  t->size = (uint32_t)region_dtype_bytes(n->out->dtype);
   t->run = t->dim[t->dims - 1];
-  value_count(n->out, &count);
-  value_bytes(n->out, &bytes);
+  region_value_count(n->out, &count);
+  region_value_bytes(n->out, &bytes);
   ref_set_work(op, copy_runs, count > 0 ? count / (uint64_t)t->run : 0, (double)count, 2.0 * (double)bytes);
   return HEDDLE_OK;
 }
@@ -80,7 +80,7 @@ heddle_status ref_plan_transpose(const ref_node *n, ref_op *op, heddle_error *er
   const int64_t *perm;
   int64_t strides[REF_MAX_DIMS], turned[REF_MAX_DIMS], axes[REF_MAX_DIMS];
   uint64_t count;
-  heddle_status s = attr_ints(n->node, "perm", &perm, &count, err);
+  heddle_status s = region_attr_ints(n->node, "perm", &perm, &count, err);
   if (s == HEDDLE_OK) s = dense_strides(n, x, strides, err);
   if (s != HEDDLE_OK) return s;
   uint32_t rank = (uint32_t)x->ndim;
@@ -98,7 +98,7 @@ heddle_status ref_plan_transpose(const ref_node *n, ref_op *op, heddle_error *er
 heddle_status ref_plan_expand(const ref_node *n, ref_op *op, heddle_error *err) {
   int64_t strides[REF_MAX_DIMS];
   if (n->out->ndim > REF_MAX_DIMS) return ref_refuse(n, err, "more than %d dimensions", REF_MAX_DIMS);
-  if (!shape_broadcast_strides(n->in[0], n->out, strides)) return ref_refuse_shape(n, err);
+  if (!region_shape_broadcast_strides(n->in[0], n->out, strides)) return ref_refuse_shape(n, err);
   op->absorbed = 2;
   return ref_set_strided(n, op, 0, n->out->ndim, n->out->shape, strides, err);
 }
@@ -153,7 +153,7 @@ heddle_status ref_plan_slice(const ref_node *n, ref_op *op, heddle_error *err) {
     strides[axis] = many > 1 ? strides[axis] * step : 1;
   }
   uint64_t some = 0;
-  value_count(x, &some);
+  region_value_count(x, &some);
   for (int32_t d = 0; d < x->ndim; d++) {
     bool named = false;
     for (uint32_t i = 0; i < count[2]; i++) named = named || list[2][i] == d;

@@ -7,7 +7,7 @@ enum { NOTSET, VALID, SAME_UPPER, SAME_LOWER };
 static heddle_status read_auto_pad(const ref_node *n, int *out, heddle_error *err) {
   static const char *const names[] = {"NOTSET", "VALID", "SAME_UPPER", "SAME_LOWER"};
   const char *name;
-  heddle_status s = attr_string(n->node, "auto_pad", "NOTSET", &name, err);
+  heddle_status s = region_attr_string(n->node, "auto_pad", "NOTSET", &name, err);
   if (s != HEDDLE_OK) return s;
   for (int i = 0; i < 4; i++) {
     if (strcmp(name, names[i]) == 0) {
@@ -22,7 +22,7 @@ static heddle_status read_auto_pad(const ref_node *n, int *out, heddle_error *er
 static heddle_status read_list(const ref_node *n, const char *name, uint64_t count, int64_t least, const int64_t **out,
                                heddle_error *err) {
   uint64_t have = 0;
-  heddle_status s = attr_ints(n->node, name, out, &have, err);
+  heddle_status s = region_attr_ints(n->node, name, out, &have, err);
   if (s != HEDDLE_OK || *out == NULL) return s;
   if (have != count) {
     return ref_refuse(n, err, "attribute '%s' has %llu members instead of %llu", name, (unsigned long long)have,
@@ -70,7 +70,7 @@ heddle_status ref_window_plan(const ref_node *n, const int64_t *weights_shape, r
     return ref_refuse(n, err, "%d spatial dimensions; 1 to %d are supported", spatial, REF_SPATIAL);
   }
   heddle_status s = read_auto_pad(n, &auto_pad, err);
-  if (s == HEDDLE_OK) s = attr_int(n->node, "ceil_mode", 0, &ceiling, err);
+  if (s == HEDDLE_OK) s = region_attr_int(n->node, "ceil_mode", 0, &ceiling, err);
   if (s == HEDDLE_OK) s = read_list(n, "kernel_shape", (uint64_t)spatial, 1, &kernel, err);
   if (s == HEDDLE_OK) s = read_list(n, "strides", (uint64_t)spatial, 1, &strides, err);
   if (s == HEDDLE_OK) s = read_list(n, "dilations", (uint64_t)spatial, 1, &dilations, err);
