@@ -32,37 +32,35 @@ void vlk_launch_free(heddle_plaunch *launch) {
 
 /* ---------------------------------------------------------------- operands */
 
-static heddle_status check_slice(const heddle_pop *op, const heddle_pslice *slice, uint32_t i, heddle_error *err) {
-  heddle_pdevice *dev = op->dev;
-  const char *what = i < op->n_inputs                   ? "input of an operator"
-                     : i < op->n_inputs + op->n_outputs ? "output of an operator"
-                                                        : "workspace of an operator";
-  if (slice->buffer == NULL || slice->bytes < op->bytes[i])
-    return p_fail(err, HEDDLE_EINVAL, 0, "vulkan:%u: %s needs %llu bytes and is given %llu", dev->index, what,
-                  (unsigned long long)op->bytes[i], slice->buffer != NULL ? (unsigned long long)slice->bytes : 0);
-  if (slice->buffer->dev != dev || slice->buffer->kind == HEDDLE_MEMORY_PINNED)
+typedef struct binding {
+  heddle_pop *op;
+  VkDescriptorBufferInfo *all; /* at their places */
+} binding;
+
+static heddle_status reach(void *ctx, uint32_t place, const heddle_pslice *slice, const char *what, heddle_error *err) {
+  const binding *to = ctx;
+  heddle_pdevice *dev = to->op->dev;
+  const heddle_pbuffer *b = slice->buffer;
+  if (b->dev != dev || b->kind == HEDDLE_MEMORY_PINNED)
     return p_fail(err, HEDDLE_EINVAL, 0, "vulkan:%u: %s must be memory of kind device or unified", dev->index, what);
-  if ((slice->buffer->base + slice->offset) % dev->info->alignment != 0)
+  if ((b->base + slice->offset) % dev->info->alignment != 0)
     return p_fail(err, HEDDLE_EINVAL, 0, "vulkan:%u: %s begins at %llu, no multiple of %llu", dev->index, what,
                   (unsigned long long)slice->offset, (unsigned long long)dev->info->alignment);
-  return vlk_range(dev, slice->buffer, slice->offset, slice->bytes, what, err);
+  to->all[place] = (VkDescriptorBufferInfo){b->buffer, b->base + slice->offset, to->op->k.bytes[place]};
+  return vlk_range(dev, b, slice->offset, slice->bytes, what, err);
 }
 
-static heddle_status resolve(const heddle_pop *op, const heddle_pslice *slice, uint32_t i, VkDescriptorBufferInfo *out,
-                             heddle_error *err) {
-  *out = (VkDescriptorBufferInfo){op->nothing->buffer, op->nothing->base, op->nothing->bytes};
-  if (op->bytes[i] == 0) return HEDDLE_OK;
-  heddle_status s = check_slice(op, slice, i, err);
-  if (s != HEDDLE_OK) return s;
-  *out = (VkDescriptorBufferInfo){slice->buffer->buffer, slice->buffer->base + slice->offset, op->bytes[i]};
-  return HEDDLE_OK;
-}
-
-/* operands: the inputs, the outputs, the table, the workspace. */
 static VkDescriptorBufferInfo *operand_of(const heddle_pop *op, VkDescriptorBufferInfo *operands, uint32_t arg) {
-  if (arg == K_TABLE) return &operands[op->n_inputs + op->n_outputs];
-  if (K_IS_WORKSPACE(arg)) return &operands[op->n_inputs + op->n_outputs + 1 + arg - K_WORKSPACE];
-  return &operands[(arg & K_OUTPUT) != 0 ? op->n_inputs + (arg & ~K_OUTPUT) : arg];
+  return &operands[k_op_place(&op->k, arg)];
+}
+
+/* What is not in a slice: the table, and weights kept as float16. */
+static void place_constants(const heddle_pop *op, VkDescriptorBufferInfo *all) {
+  const heddle_pbuffer *c = op->constants;
+  if (op->k.plan.table != NULL)
+    all[k_op_table(&op->k)] = (VkDescriptorBufferInfo){c->buffer, c->base, op->k.plan.table_bytes};
+  if (op->half.input != VLK_NO_INPUT)
+    all[op->half.input] = (VkDescriptorBufferInfo){c->buffer, c->base + op->half.at, op->half.bytes};
 }
 
 /* ---------------------------------------------------------------- bind */
@@ -71,7 +69,7 @@ static heddle_status make_pool(const heddle_pop *op, heddle_plaunch *launch, hed
   VkDescriptorPoolSize size = {VK_DESCRIPTOR_TYPE_STORAGE_BUFFER, 0};
   VkDescriptorPoolCreateInfo info = {
       .sType = VK_STRUCTURE_TYPE_DESCRIPTOR_POOL_CREATE_INFO, .poolSizeCount = 1, .pPoolSizes = &size};
-  for (uint32_t i = 0; i < op->plan.n_steps; i++) {
+  for (uint32_t i = 0; i < op->k.plan.n_steps; i++) {
     if (op->steps[i].pipeline == NULL) continue;
     info.maxSets++;
     size.descriptorCount += op->steps[i].pipeline->n_operands + 1;
@@ -85,7 +83,7 @@ static heddle_status make_pool(const heddle_pop *op, heddle_plaunch *launch, hed
 static heddle_status bind_step(const heddle_pop *op, uint32_t i, VkDescriptorBufferInfo *operands,
                                heddle_plaunch *launch, heddle_error *err) {
   heddle_pdevice *dev = op->dev;
-  const k_step *step = &op->plan.steps[i];
+  const k_step *step = &op->k.plan.steps[i];
   const vlk_step *made = &op->steps[i];
   dispatch *d = &launch->dispatches[launch->n_dispatches++];
   VkDescriptorBufferInfo nothing = {op->nothing->buffer, op->nothing->base, op->nothing->bytes}, params = nothing;
@@ -117,7 +115,7 @@ static heddle_status bind_step(const heddle_pop *op, uint32_t i, VkDescriptorBuf
 }
 
 static void bind_copy(const heddle_pop *op, uint32_t i, VkDescriptorBufferInfo *operands, heddle_plaunch *launch) {
-  const k_step *step = &op->plan.steps[i];
+  const k_step *step = &op->k.plan.steps[i];
   const VkDescriptorBufferInfo *src = operand_of(op, operands, step->args[0]),
                                *dst = operand_of(op, operands, step->args[1]);
   dispatch *d = &launch->dispatches[launch->n_dispatches];
@@ -128,29 +126,12 @@ static void bind_copy(const heddle_pop *op, uint32_t i, VkDescriptorBufferInfo *
   if (d->src != d->dst || d->copy.srcOffset != d->copy.dstOffset) launch->n_dispatches++;
 }
 
-static heddle_status bind_all(const heddle_pop *op, const heddle_pbind *slices, heddle_plaunch *launch,
-                              VkDescriptorBufferInfo *operands, heddle_error *err) {
+static heddle_status bind_steps(const heddle_pop *op, heddle_plaunch *launch, VkDescriptorBufferInfo *all,
+                                heddle_error *err) {
   heddle_status s = make_pool(op, launch, err);
-  for (uint32_t i = 0; i < op->n_inputs + op->n_outputs && s == HEDDLE_OK; i++) {
-    const heddle_pslice *slice = i < op->n_inputs ? &slices->inputs[i] : &slices->outputs[i - op->n_inputs];
-    s = resolve(op, slice, i, &operands[i], err);
-  }
-  const uint32_t workspace = op->n_inputs + op->n_outputs + 1;
-  for (uint32_t i = 0; i < K_WORKSPACES && s == HEDDLE_OK; i++) {
-    heddle_pslice part = slices->workspace;
-    part.offset += k_workspace_at(&op->plan, i);
-    part.bytes = op->plan.part_bytes[i];
-    s = resolve(op, &part, workspace + i, &operands[workspace + i], err);
-  }
-  if (op->plan.table != NULL)
-    operands[op->n_inputs + op->n_outputs] =
-        (VkDescriptorBufferInfo){op->constants->buffer, op->constants->base, op->plan.table_bytes};
-  if (op->half.input != VLK_NO_INPUT)
-    operands[op->half.input] =
-        (VkDescriptorBufferInfo){op->constants->buffer, op->constants->base + op->half.at, op->half.bytes};
-  for (uint32_t i = 0; i < op->plan.n_steps && s == HEDDLE_OK; i++) {
-    if (op->steps[i].pipeline != NULL) s = bind_step(op, i, operands, launch, err);
-    else bind_copy(op, i, operands, launch);
+  for (uint32_t i = 0; i < op->k.plan.n_steps && s == HEDDLE_OK; i++) {
+    if (op->steps[i].pipeline != NULL) s = bind_step(op, i, all, launch, err);
+    else bind_copy(op, i, all, launch);
   }
   return s;
 }
@@ -159,25 +140,28 @@ heddle_status vlk_bind(heddle_pop *op, heddle_pstream *stream, const heddle_pbin
                        heddle_error *err) {
   heddle_pdevice *dev = op->dev;
   const heddle_host *host = dev->host;
-  const uint64_t count = (uint64_t)op->n_inputs + op->n_outputs;
+  const k_site site = vlk_site(dev->self, dev->info);
+  const uint32_t places = k_op_places(&op->k);
   void *memory = NULL, *dispatches = NULL, *operands = NULL;
-  if (stream == NULL || vlk_stream_device(stream) != dev)
-    return p_fail(err, HEDDLE_EINVAL, 0, "vulkan:%u: an operator is bound to a stream of another device", dev->index);
-  if (slices->n_inputs != op->n_inputs || slices->n_outputs != op->n_outputs)
-    return p_fail(err, HEDDLE_EINVAL, 0, "vulkan:%u: an operator of %u inputs and %u outputs is given %u and %u",
-                  dev->index, op->n_inputs, op->n_outputs, slices->n_inputs, slices->n_outputs);
   heddle_status s = vlk_health(dev, err);
-  if (s == HEDDLE_OK) s = vlk_new(host, sizeof(heddle_plaunch), "a launch", &memory, err);
+  if (s == HEDDLE_OK) s = k_op_memory(&site, 1, sizeof(heddle_plaunch), &memory, err);
   if (s != HEDDLE_OK) return s;
   heddle_plaunch *launch = memory;
   launch->dev = dev;
   launch->stream = stream;
   vlk_count(&dev->live_objects, 1);
-  s = vlk_new(host, ((uint64_t)op->plan.n_steps + 1) * sizeof(dispatch), "a launch", &dispatches, err);
+  s = k_op_memory(&site, (uint64_t)op->k.plan.n_steps + 1, sizeof(dispatch), &dispatches, err);
   launch->dispatches = dispatches;
+  if (s == HEDDLE_OK) s = k_op_memory(&site, places, sizeof(VkDescriptorBufferInfo), &operands, err);
+  binding b = {op, operands};
+  for (uint32_t i = 0; i < places && s == HEDDLE_OK; i++)
+    b.all[i] = (VkDescriptorBufferInfo){op->nothing->buffer, op->nothing->base, op->nothing->bytes};
   if (s == HEDDLE_OK)
-    s = vlk_new(host, (count + 1 + K_WORKSPACES) * sizeof(VkDescriptorBufferInfo), "a launch", &operands, err);
-  if (s == HEDDLE_OK) s = bind_all(op, slices, launch, operands, err);
+    s = k_op_bind(&site, &op->k, stream != NULL && vlk_stream_device(stream) == dev, slices, reach, &b, err);
+  if (s == HEDDLE_OK) {
+    place_constants(op, b.all);
+    s = bind_steps(op, launch, b.all, err);
+  }
   host->free(host->ctx, operands);
   if (s != HEDDLE_OK) {
     vlk_launch_free(launch);

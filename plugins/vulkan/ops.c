@@ -5,16 +5,15 @@
 
 #include "plugins/common/region.h"
 
-static uint64_t features_of(const vlk_info *info) {
-  return (info->float64 && info->int64 ? K_HAS_F64 : 0) | (info->is_cpu ? K_HOST_CORES : 0);
-}
-
-static heddle_status make_plan(const heddle_host *host, const vlk_info *info, const heddle_pregion *region,
-                               k_plan *plan, vlk_half *half, heddle_error *err) {
-  *half = (vlk_half){.input = VLK_NO_INPUT};
-  heddle_status s = k_plan_make(host, region, features_of(info), plan, err);
-  if (s == HEDDLE_OK) *half = vlk_half_choose(info, region, plan);
-  return s;
+k_site vlk_site(const heddle_pinstance *self, const vlk_info *info) {
+  return (k_site){
+      .host = self->host,
+      .name = "vulkan",
+      .index = (uint32_t)(info - self->devices),
+      .compute_units = info->compute_units,
+      .features = (info->float64 && info->int64 ? K_HAS_F64 : 0) | (info->is_cpu ? K_HOST_CORES : 0),
+      .workspace_align = info->alignment,
+  };
 }
 
 /* ---------------------------------------------------------------- query */
@@ -67,29 +66,26 @@ static heddle_status check_steps(const heddle_host *host, const vlk_info *info, 
   return s == HEDDLE_OK ? check_reach(info, plan, half, region, err) : s;
 }
 
+typedef struct asked {
+  const heddle_host *host;
+  const vlk_info *info;
+} asked;
+
+static heddle_status accept_plan(void *ctx, const heddle_pregion *region, k_plan *plan, uint64_t *workspace,
+                                 heddle_error *err) {
+  const asked *a = ctx;
+  const vlk_half half = vlk_half_choose(a->info, region, plan);
+  (void)workspace;
+  return refused(region, check_steps(a->host, a->info, plan, &half, region, err), err);
+}
+
 static heddle_status op_query(heddle_pinstance *self, uint32_t index, const heddle_pregion *region,
                               heddle_offer_fn offer, void *sink, heddle_error *err) {
-  k_plan plan;
-  vlk_half half;
   if (index >= self->n_devices)
     return p_fail(err, HEDDLE_ENODEV, 0, "vulkan:%u: there are %u devices", index, self->n_devices);
-  const vlk_info *info = &self->devices[index];
-  heddle_status s = make_plan(self->host, info, region, &plan, &half, err);
-  if (s != HEDDLE_OK) return s;
-  s = refused(region, check_steps(self->host, info, &plan, &half, region, err), err);
-  const heddle_poffer answer = {
-      .struct_size = sizeof answer,
-      .input_flags = plan.input_flags,
-      .in_place = plan.pairs,
-      .n_in_place = plan.n_pairs,
-      .workspace_bytes = k_workspace_bytes(&plan),
-      .workspace_align = info->alignment,
-      .kept_bytes = k_plan_kept(&plan),
-      .cost_ns = 5000.0 * plan.n_steps + plan.work / (info->compute_units > 0 ? info->compute_units : 1),
-  };
-  if (s == HEDDLE_OK) s = offer(sink, &answer, err);
-  k_plan_free(&plan);
-  return s;
+  asked a = {self->host, &self->devices[index]};
+  const k_site site = vlk_site(self, a.info);
+  return k_op_offer(&site, region, accept_plan, &a, offer, sink, err);
 }
 
 static heddle_status op_list(heddle_pinstance *self, uint32_t index, heddle_list_fn list, void *sink,
@@ -105,21 +101,10 @@ static void op_free(heddle_pop *op) {
   heddle_pdevice *dev = op->dev;
   const heddle_host *host = dev->host;
   vlk_count(&dev->live_objects, -1);
-  k_plan_free(&op->plan);
+  k_op_finish(&op->k);
   if (op->constants != NULL) vlk_buffer_free(op->constants);
   host->free(host->ctx, op->steps);
-  host->free(host->ctx, op->bytes);
   host->free(host->ctx, op);
-}
-
-static void set_bytes(heddle_pop *op, const heddle_pregion *region) {
-  for (uint32_t i = 0; i < op->n_inputs + op->n_outputs; i++) {
-    const bool is_input = i < op->n_inputs;
-    const heddle_pvalue *value = region_value(region, is_input ? region->inputs[i] : region->outputs[i - op->n_inputs]);
-    if (value == NULL || (is_input && (op->plan.input_flags[i] & HEDDLE_INPUT_ABSORBED) != 0)) continue;
-    region_value_bytes(value, &op->bytes[i]);
-  }
-  memcpy(op->bytes + op->n_inputs + op->n_outputs + 1, op->plan.part_bytes, sizeof op->plan.part_bytes);
 }
 
 /* Groups in x and y, each within 65535, with few left over. */
@@ -134,7 +119,7 @@ static heddle_status set_groups(const heddle_pop *op, uint64_t groups, vlk_step 
 
 /* image: the bytes of constants, growing; *used of them are taken. */
 static heddle_status prepare_step(heddle_pop *op, uint32_t i, char *image, uint64_t *used, heddle_error *err) {
-  const k_step *step = &op->plan.steps[i];
+  const k_step *step = &op->k.plan.steps[i];
   vlk_step *out = &op->steps[i];
   vlk_shader shader;
   if (step->kind != K_STEP_KERNEL) return HEDDLE_OK;
@@ -162,13 +147,13 @@ static heddle_status prepare_steps(heddle_pop *op, const heddle_pregion *region,
   const uint64_t align = dev->info->alignment, word = sizeof(uint32_t);
   const uint64_t each = (VLK_PARAM_WORDS * word + align - 1) / align * align;
   void *image = NULL;
-  op->half.at = (op->plan.table_bytes + align - 1) / align * align;
+  op->half.at = (op->k.plan.table_bytes + align - 1) / align * align;
   uint64_t used = (op->half.at + op->half.bytes + align - 1) / align * align;
-  heddle_status s = vlk_new(host, used + op->plan.n_steps * each + 1, "an operator", &image, err);
+  heddle_status s = vlk_new(host, used + op->k.plan.n_steps * each + 1, "an operator", &image, err);
   if (s != HEDDLE_OK) return s;
-  if (op->plan.table != NULL) memcpy(image, op->plan.table, (size_t)op->plan.table_bytes);
+  if (op->k.plan.table != NULL) memcpy(image, op->k.plan.table, (size_t)op->k.plan.table_bytes);
   vlk_half_write(&op->half, region, (char *)image + op->half.at);
-  for (uint32_t i = 0; i < op->plan.n_steps && s == HEDDLE_OK; i++) s = prepare_step(op, i, image, &used, err);
+  for (uint32_t i = 0; i < op->k.plan.n_steps && s == HEDDLE_OK; i++) s = prepare_step(op, i, image, &used, err);
   if (s == HEDDLE_OK && used > 0) {
     s = vlk_buffer_make(dev, HEDDLE_MEMORY_DEVICE, used, &op->constants, err);
     if (s == HEDDLE_OK) s = vlk_upload(dev, op->constants, image, used, err);
@@ -179,31 +164,27 @@ static heddle_status prepare_steps(heddle_pop *op, const heddle_pregion *region,
 
 static heddle_status op_prepare(heddle_pdevice *dev, const heddle_pregion *region, uint32_t offer, heddle_pop **out,
                                 heddle_error *err) {
-  const heddle_host *host = dev->host;
-  void *memory = NULL, *steps = NULL, *bytes = NULL;
-  if (offer != 0) return p_fail(err, HEDDLE_EINVAL, 0, "vulkan:%u: offer %u was not made", dev->index, offer);
+  const k_site site = vlk_site(dev->self, dev->info);
+  void *memory = NULL, *steps = NULL;
   heddle_status s = vlk_health(dev, err);
-  if (s == HEDDLE_OK) s = vlk_new(host, sizeof(heddle_pop), "an operator", &memory, err);
+  if (s == HEDDLE_OK) s = k_op_memory(&site, 1, sizeof(heddle_pop), &memory, err);
   if (s != HEDDLE_OK) return s;
   heddle_pop *op = memory;
   op->dev = dev;
-  op->n_inputs = region->n_inputs;
-  op->n_outputs = region->n_outputs;
+  op->half.input = VLK_NO_INPUT;
   vlk_count(&dev->live_objects, 1);
-  s = make_plan(host, dev->info, region, &op->plan, &op->half, err);
-  const uint64_t count = (uint64_t)region->n_inputs + region->n_outputs;
-  if (s == HEDDLE_OK) s = vlk_new(host, (op->plan.n_steps + 1) * sizeof(vlk_step), "an operator", &steps, err);
+  s = k_op_init(&site, region, offer, &op->k, err);
+  if (s == HEDDLE_OK) op->half = vlk_half_choose(dev->info, region, &op->k.plan);
+  if (op->half.input != VLK_NO_INPUT) op->k.bytes[op->half.input] = 0; /* a launch is not given it */
+  if (s == HEDDLE_OK) s = k_op_memory(&site, op->k.plan.n_steps + 1, sizeof(vlk_step), &steps, err);
   op->steps = steps;
-  if (s == HEDDLE_OK) s = vlk_new(host, (count + 1 + K_WORKSPACES) * sizeof(uint64_t), "an operator", &bytes, err);
-  op->bytes = bytes;
   if (s == HEDDLE_OK) s = vlk_nothing(dev, &op->nothing, err);
-  if (s == HEDDLE_OK) s = refused(region, check_reach(dev->info, &op->plan, &op->half, region, err), err);
+  if (s == HEDDLE_OK) s = refused(region, check_reach(dev->info, &op->k.plan, &op->half, region, err), err);
   if (s == HEDDLE_OK) s = refused(region, prepare_steps(op, region, err), err);
   if (s != HEDDLE_OK) {
     op_free(op);
     return s;
   }
-  set_bytes(op, region);
   *out = op;
   return HEDDLE_OK;
 }

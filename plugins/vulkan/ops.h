@@ -5,6 +5,8 @@
 #include "half.h"
 #include "pipeline.h"
 
+#include "plugins/common/kernels/op.h"
+
 /* A step of a plan as it is launched. pipeline NULL: a copy. */
 typedef struct vlk_step {
   const vlk_pipeline *pipeline;
@@ -16,18 +18,18 @@ typedef struct vlk_step {
 } vlk_step;
 
 /* Immutable. constants: the plan's table, at 0, the weights that are kept as float16, and the parameters that are too
- * many to push; NULL: none of them. bytes: what bind must find behind each operand, the inputs and then the outputs; 0:
- * nothing. */
+ * many to push; NULL: none of them. */
 struct heddle_pop {
   heddle_pdevice *dev;
-  k_plan plan;
+  k_op k;
   vlk_half half;
   vlk_step *steps; /* one for each of the plan's */
   heddle_pbuffer *constants;
   const heddle_pbuffer *nothing;
-  uint64_t *bytes;
-  uint32_t n_inputs, n_outputs;
 };
+
+/* The device as plugins/common/kernels/op.h wants it. */
+k_site vlk_site(const heddle_pinstance *self, const vlk_info *info);
 
 /* heddle_op_table's. */
 heddle_status vlk_partition(heddle_pinstance *self, uint32_t index, const heddle_pregion *region,

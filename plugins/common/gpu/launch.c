@@ -37,23 +37,22 @@ void gpu_launch_free(heddle_plaunch *launch) {
 
 /* ---------------------------------------------------------------- bind */
 
-static heddle_status resolve(const heddle_pop *op, const heddle_pslice *slice, uint32_t i, gpu_address *out,
-                             heddle_error *err) {
-  heddle_pdevice *dev = op->dev;
+typedef struct binding {
+  heddle_pop *op;
+  gpu_address *all; /* the operands, at their places */
+} binding;
+
+static heddle_status reach(void *ctx, uint32_t place, const heddle_pslice *slice, const char *what, heddle_error *err) {
+  const binding *b = ctx;
+  heddle_pdevice *dev = b->op->dev;
   const char *name = dev->vendor->name;
-  const char *what = i < op->n_inputs ? "input of an operator" : "output of an operator";
-  *out = 0;
-  if (op->bytes[i] == 0) return HEDDLE_OK;
-  if (slice->buffer == NULL || slice->bytes < op->bytes[i])
-    return p_fail(err, HEDDLE_EINVAL, 0, "%s:%u: %s needs %llu bytes and is given %llu", name, dev->index, what,
-                  (unsigned long long)op->bytes[i], slice->buffer != NULL ? (unsigned long long)slice->bytes : 0);
   if (slice->buffer->dev != dev || slice->buffer->address == 0 || slice->buffer->kind == HEDDLE_MEMORY_PINNED)
     return p_fail(err, HEDDLE_EINVAL, 0, "%s:%u: %s must be memory of kind device or unified of this device", name,
                   dev->index, what);
   if (slice->offset % dev->info->alignment != 0)
     return p_fail(err, HEDDLE_EINVAL, 0, "%s:%u: %s begins at %llu, no multiple of %llu", name, dev->index, what,
                   (unsigned long long)slice->offset, (unsigned long long)dev->info->alignment);
-  *out = slice->buffer->address + slice->offset;
+  b->all[place] = slice->buffer->address + slice->offset;
   return gpu_range(dev, slice->buffer, slice->offset, slice->bytes, what, err);
 }
 
@@ -70,19 +69,12 @@ static heddle_status resolve_workspace(const heddle_pop *op, const heddle_pslice
   return gpu_range(dev, slice->buffer, slice->offset, slice->bytes, "workspace of an operator", err);
 }
 
-/* all: the inputs, the outputs, the table, the workspace. */
-static gpu_address operand_of(const heddle_pop *op, const gpu_address *all, uint32_t arg) {
-  if (arg == K_TABLE) return all[op->n_inputs + op->n_outputs];
-  if (K_IS_WORKSPACE(arg)) return all[op->n_inputs + op->n_outputs + 1 + arg - K_WORKSPACE];
-  return all[(arg & K_OUTPUT) != 0 ? op->n_inputs + (arg & ~K_OUTPUT) : arg];
-}
-
 /* The step's own operands from operands on, and its arguments from args on. */
 static void bind_step(heddle_pop *op, uint32_t i, const gpu_address *all, heddle_plaunch *launch, gpu_address *operands,
                       void **args) {
-  k_step *step = &op->plan.steps[i];
+  k_step *step = &op->k.plan.steps[i];
   dispatch d = {.args = args, .operands = operands};
-  for (uint32_t k = 0; k < step->n_args; k++) operands[k] = operand_of(op, all, step->args[k]);
+  for (uint32_t k = 0; k < step->n_args; k++) operands[k] = all[k_op_place(&op->k, step->args[k])];
   if (step->kind == K_STEP_KERNEL) {
     d.function = op->functions[i];
     d.by_library = op->by_library[i];
@@ -99,54 +91,42 @@ static void bind_step(heddle_pop *op, uint32_t i, const gpu_address *all, heddle
   launch->dispatches[launch->n_dispatches++] = d;
 }
 
-static heddle_status bind_all(heddle_pop *op, const heddle_pbind *slices, heddle_plaunch *launch, gpu_address *all,
-                              heddle_error *err) {
-  heddle_status s = HEDDLE_OK;
+static void bind_steps(heddle_pop *op, heddle_plaunch *launch, const gpu_address *all) {
   uint64_t used = 0;
-  for (uint32_t i = 0; i < op->n_inputs + op->n_outputs && s == HEDDLE_OK; i++) {
-    const heddle_pslice *slice = i < op->n_inputs ? &slices->inputs[i] : &slices->outputs[i - op->n_inputs];
-    s = resolve(op, slice, i, &all[i], err);
-  }
-  all[op->n_inputs + op->n_outputs] = op->table;
-  for (uint32_t i = 0; i < K_WORKSPACES; i++)
-    all[op->n_inputs + op->n_outputs + 1 + i] = launch->workspace + k_workspace_at(&op->plan, i);
-  for (uint32_t i = 0; i < op->plan.n_steps && s == HEDDLE_OK; i++) {
+  for (uint32_t i = 0; i < op->k.plan.n_steps; i++) {
     bind_step(op, i, all, launch, launch->operands + used, launch->args + used + i);
-    used += op->plan.steps[i].n_args;
+    used += op->k.plan.steps[i].n_args;
   }
-  return s;
 }
 
 heddle_status gpu_op_bind(heddle_pop *op, heddle_pstream *stream, const heddle_pbind *slices, heddle_plaunch **out,
                           heddle_error *err) {
   heddle_pdevice *dev = op->dev;
   const heddle_host *host = dev->host;
-  const uint64_t count = (uint64_t)op->n_inputs + op->n_outputs, steps = op->plan.n_steps;
+  const k_site site = gpu_site(dev->self, dev->info);
+  const uint64_t steps = op->k.plan.n_steps;
   void *memory = NULL, *dispatches = NULL, *operands = NULL, *args = NULL, *all = NULL;
   uint64_t n_args = 0;
-  if (stream == NULL || stream->dev != dev)
-    return p_fail(err, HEDDLE_EINVAL, 0, "%s:%u: an operator is bound to a stream of another device", dev->vendor->name,
-                  dev->index);
-  if (slices->n_inputs != op->n_inputs || slices->n_outputs != op->n_outputs)
-    return p_fail(err, HEDDLE_EINVAL, 0, "%s:%u: an operator of %u inputs and %u outputs is given %u and %u",
-                  dev->vendor->name, dev->index, op->n_inputs, op->n_outputs, slices->n_inputs, slices->n_outputs);
-  for (uint64_t i = 0; i < steps; i++) n_args += op->plan.steps[i].n_args;
+  for (uint64_t i = 0; i < steps; i++) n_args += op->k.plan.steps[i].n_args;
   heddle_status s = gpu_health(dev, err);
-  if (s == HEDDLE_OK) s = gpu_new(host, sizeof(heddle_plaunch), "a launch", &memory, err);
+  if (s == HEDDLE_OK) s = k_op_memory(&site, 1, sizeof(heddle_plaunch), &memory, err);
   if (s != HEDDLE_OK) return s;
   heddle_plaunch *launch = memory;
   launch->dev = dev;
   launch->stream = stream;
   gpu_count(&dev->live_objects, 1);
-  s = gpu_new(host, (steps + 1) * sizeof(dispatch), "a launch", &dispatches, err);
+  s = k_op_memory(&site, steps + 1, sizeof(dispatch), &dispatches, err);
   launch->dispatches = dispatches;
-  if (s == HEDDLE_OK) s = gpu_new(host, (n_args + 1) * sizeof(gpu_address), "a launch", &operands, err);
+  if (s == HEDDLE_OK) s = k_op_memory(&site, n_args + 1, sizeof(gpu_address), &operands, err);
   launch->operands = operands;
-  if (s == HEDDLE_OK) s = gpu_new(host, (n_args + steps + 1) * sizeof(void *), "a launch", &args, err);
+  if (s == HEDDLE_OK) s = k_op_memory(&site, n_args + steps + 1, sizeof(void *), &args, err);
   launch->args = args;
-  if (s == HEDDLE_OK) s = gpu_new(host, (count + 1 + K_WORKSPACES) * sizeof(gpu_address), "a launch", &all, err);
+  if (s == HEDDLE_OK) s = k_op_memory(&site, k_op_places(&op->k), sizeof(gpu_address), &all, err);
+  binding b = {op, all};
+  if (s == HEDDLE_OK) b.all[k_op_table(&op->k)] = op->table;
+  if (s == HEDDLE_OK) s = k_op_bind(&site, &op->k, stream != NULL && stream->dev == dev, slices, reach, &b, err);
   if (s == HEDDLE_OK) s = resolve_workspace(op, &slices->workspace, &launch->workspace, err);
-  if (s == HEDDLE_OK) s = bind_all(op, slices, launch, all, err);
+  if (s == HEDDLE_OK) bind_steps(op, launch, b.all);
   host->free(host->ctx, all);
   if (s != HEDDLE_OK) {
     gpu_launch_free(launch);

@@ -4,8 +4,6 @@
 
 #include "plugins/common/region.h"
 
-enum { FEATURES = K_HAS_F64 }; /* of all devices that these drivers take */
-
 /* ---------------------------------------------------------------- query */
 
 /* Can programs for this device be built? */
@@ -49,30 +47,39 @@ static uint64_t workspace_of(heddle_pinstance *self, uint32_t index, const heddl
   return most;
 }
 
+k_site gpu_site(const heddle_pinstance *self, const gpu_info *info) {
+  return (k_site){
+      .host = self->host,
+      .name = self->vendor->name,
+      .index = info->index,
+      .compute_units = info->compute_units,
+      .features = K_HAS_F64, /* all devices that these drivers take */
+      .workspace_align = info->alignment > GPU_WORKSPACE_ALIGN ? info->alignment : GPU_WORKSPACE_ALIGN,
+  };
+}
+
+typedef struct asked {
+  heddle_pinstance *self;
+  const gpu_info *info;
+} asked;
+
+static heddle_status accept_plan(void *ctx, const heddle_pregion *region, k_plan *plan, uint64_t *workspace,
+                                 heddle_error *err) {
+  const asked *a = ctx;
+  heddle_status s = check_groups(a->self, a->info, region, plan, err);
+  if (s == HEDDLE_OK) *workspace = workspace_of(a->self, a->info->index, region, plan);
+  return s;
+}
+
 static heddle_status op_query(heddle_pinstance *self, uint32_t index, const heddle_pregion *region,
                               heddle_offer_fn offer, void *sink, heddle_error *err) {
-  k_plan plan;
   if (index >= self->n_devices)
     return p_fail(err, HEDDLE_ENODEV, 0, "%s:%u: there are %u devices", self->vendor->name, index, self->n_devices);
-  const gpu_info *info = &self->devices[index];
-  heddle_status s = check_compiler(self, info, err);
-  if (s == HEDDLE_OK) s = k_plan_make(self->host, region, FEATURES, &plan, err);
+  asked a = {self, &self->devices[index]};
+  heddle_status s = check_compiler(self, a.info, err);
   if (s != HEDDLE_OK) return s;
-  s = check_groups(self, info, region, &plan, err);
-  const uint64_t workspace = s == HEDDLE_OK ? workspace_of(self, index, region, &plan) : 0;
-  const heddle_poffer answer = {
-      .struct_size = sizeof answer,
-      .input_flags = plan.input_flags,
-      .in_place = plan.pairs,
-      .n_in_place = plan.n_pairs,
-      .workspace_bytes = workspace,
-      .workspace_align = info->alignment > GPU_WORKSPACE_ALIGN ? info->alignment : GPU_WORKSPACE_ALIGN,
-      .kept_bytes = k_plan_kept(&plan),
-      .cost_ns = 5000.0 * plan.n_steps + plan.work / (info->compute_units > 0 ? info->compute_units : 1),
-  };
-  if (s == HEDDLE_OK) s = offer(sink, &answer, err);
-  k_plan_free(&plan);
-  return s;
+  const k_site site = gpu_site(self, a.info);
+  return k_op_offer(&site, region, accept_plan, &a, offer, sink, err);
 }
 
 static heddle_status op_list(heddle_pinstance *self, uint32_t index, heddle_list_fn list, void *sink,
@@ -87,37 +94,27 @@ static void op_free(heddle_pop *op) {
   if (op == NULL) return;
   heddle_pdevice *dev = op->dev;
   const heddle_host *host = dev->host;
-  for (uint32_t i = 0; op->by_library != NULL && i < op->plan.n_steps; i++) gpu_library_free(op->by_library[i]);
+  for (uint32_t i = 0; op->by_library != NULL && i < op->k.plan.n_steps; i++) gpu_library_free(op->by_library[i]);
   if (op->table != 0) gpu_block_put(dev, op->table);
   gpu_count(&dev->live_objects, -1);
-  k_plan_free(&op->plan);
+  k_op_finish(&op->k);
   host->free(host->ctx, op->functions);
   host->free(host->ctx, op->by_library);
-  host->free(host->ctx, op->bytes);
   host->free(host->ctx, op);
-}
-
-static void set_bytes(heddle_pop *op, const heddle_pregion *region) {
-  for (uint32_t i = 0; i < op->n_inputs + op->n_outputs; i++) {
-    const bool is_input = i < op->n_inputs;
-    const heddle_pvalue *value = region_value(region, is_input ? region->inputs[i] : region->outputs[i - op->n_inputs]);
-    if (value == NULL || (is_input && (op->plan.input_flags[i] & HEDDLE_INPUT_ABSORBED) != 0)) continue;
-    region_value_bytes(value, &op->bytes[i]);
-  }
 }
 
 /* The table is on the device before prepare returns, for any stream. */
 static heddle_status make_table(heddle_pop *op, heddle_error *err) {
   heddle_pdevice *dev = op->dev;
   gpu_scope scope;
-  heddle_status s = gpu_block_get(dev, op->plan.table_bytes, &op->table, err);
+  heddle_status s = gpu_block_get(dev, op->k.plan.table_bytes, &op->table, err);
   if (s != HEDDLE_OK) {
     op->table = 0;
     return s;
   }
   s = gpu_enter(dev, &scope, err);
   if (s != HEDDLE_OK) return s;
-  const int code = dev->driver->copy_h2d(op->table, op->plan.table, (size_t)op->plan.table_bytes, dev->service);
+  const int code = dev->driver->copy_h2d(op->table, op->k.plan.table, (size_t)op->k.plan.table_bytes, dev->service);
   gpu_leave(dev, &scope);
   s = gpu_check(dev, code, "write an operator's table", err);
   return s == HEDDLE_OK ? gpu_stream_wait(dev, dev->service, UINT64_MAX, err) : s;
@@ -135,7 +132,7 @@ static heddle_status find_function(heddle_pdevice *dev, void *module, const char
 }
 
 static heddle_status prepare_step(heddle_pop *op, const heddle_pregion *region, uint32_t i, heddle_error *err) {
-  const k_step *step = &op->plan.steps[i];
+  const k_step *step = &op->k.plan.steps[i];
   void *module = NULL;
   if (step->kind != K_STEP_KERNEL) return HEDDLE_OK;
   heddle_status s = gpu_library_prepare(op->dev, region, step, &op->by_library[i], err);
@@ -147,34 +144,26 @@ static heddle_status prepare_step(heddle_pop *op, const heddle_pregion *region, 
 
 static heddle_status op_prepare(heddle_pdevice *dev, const heddle_pregion *region, uint32_t offer, heddle_pop **out,
                                 heddle_error *err) {
-  const heddle_host *host = dev->host;
-  const uint64_t count = (uint64_t)region->n_inputs + region->n_outputs;
-  void *memory = NULL, *functions = NULL, *by_library = NULL, *bytes = NULL;
-  if (offer != 0)
-    return p_fail(err, HEDDLE_EINVAL, 0, "%s:%u: offer %u was not made", dev->vendor->name, dev->index, offer);
+  const k_site site = gpu_site(dev->self, dev->info);
+  void *memory = NULL, *functions = NULL, *by_library = NULL;
   heddle_status s = gpu_health(dev, err);
-  if (s == HEDDLE_OK) s = gpu_new(host, sizeof(heddle_pop), "an operator", &memory, err);
+  if (s == HEDDLE_OK) s = k_op_memory(&site, 1, sizeof(heddle_pop), &memory, err);
   if (s != HEDDLE_OK) return s;
   heddle_pop *op = memory;
   op->dev = dev;
-  op->n_inputs = region->n_inputs;
-  op->n_outputs = region->n_outputs;
   gpu_count(&dev->live_objects, 1);
-  s = k_plan_make(host, region, FEATURES, &op->plan, err);
-  if (s == HEDDLE_OK) s = gpu_new(host, (op->plan.n_steps + 1) * sizeof(void *), "an operator", &functions, err);
+  s = k_op_init(&site, region, offer, &op->k, err);
+  if (s == HEDDLE_OK) s = k_op_memory(&site, op->k.plan.n_steps + 1, sizeof(void *), &functions, err);
   op->functions = functions;
-  if (s == HEDDLE_OK) s = gpu_new(host, (op->plan.n_steps + 1) * sizeof(void *), "an operator", &by_library, err);
+  if (s == HEDDLE_OK) s = k_op_memory(&site, op->k.plan.n_steps + 1, sizeof(void *), &by_library, err);
   op->by_library = by_library;
-  if (s == HEDDLE_OK) s = gpu_new(host, (count + 1) * sizeof(uint64_t), "an operator", &bytes, err);
-  op->bytes = bytes;
-  if (s == HEDDLE_OK) op->workspace_bytes = workspace_of(dev->self, dev->index, region, &op->plan);
-  for (uint32_t i = 0; i < op->plan.n_steps && s == HEDDLE_OK; i++) s = prepare_step(op, region, i, err);
-  if (s == HEDDLE_OK && op->plan.table != NULL) s = make_table(op, err);
+  if (s == HEDDLE_OK) op->workspace_bytes = workspace_of(dev->self, dev->index, region, &op->k.plan);
+  for (uint32_t i = 0; i < op->k.plan.n_steps && s == HEDDLE_OK; i++) s = prepare_step(op, region, i, err);
+  if (s == HEDDLE_OK && op->k.plan.table != NULL) s = make_table(op, err);
   if (s != HEDDLE_OK) {
     op_free(op);
     return s;
   }
-  set_bytes(op, region);
   *out = op;
   return HEDDLE_OK;
 }

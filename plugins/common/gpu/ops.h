@@ -4,18 +4,20 @@
 
 #include "plugins/common/gpu/gpu.h"
 #include "plugins/common/gpu/library.h"
+#include "plugins/common/kernels/op.h"
 
-/* Immutable. bytes: what bind must find behind each operand, the inputs and then the outputs; 0: nothing. */
+/* Immutable. */
 struct heddle_pop {
   heddle_pdevice *dev;
-  k_plan plan;
+  k_op k;
   void **functions;              /* one per step; NULL for copies and what a library does; of the device's programs */
   gpu_library_step **by_library; /* one per step; NULL: not the library's */
   gpu_address table;             /* 0: the plan has none */
-  uint64_t workspace_bytes;      /* that bind must be given */
-  uint64_t *bytes;
-  uint32_t n_inputs, n_outputs;
+  uint64_t workspace_bytes;      /* that bind must be given: the plan's, and what a library wants */
 };
+
+/* The device as plugins/common/kernels/op.h wants it. */
+k_site gpu_site(const heddle_pinstance *self, const gpu_info *info);
 
 /* Members of gpu_op_table. launch.c. */
 void gpu_launch_free(heddle_plaunch *launch);

@@ -213,14 +213,14 @@ static void run_deform(const more_op *m, const more_args *a, int64_t first, int6
   const int64_t taps = window_taps(m), places = window_places(m), plane = m->i[W_IN] * m->i[W_IN + 1];
   const int64_t per = m->i[IN_PER_GROUP], channels = m->out[0].shape[1], all = m->in[0].shape[1];
   const int64_t groups = m->i[OFFSET_GROUPS], cols = m->i[W_OUT + 1], kw = m->i[W_KERNEL + 1];
+  int64_t work = 0;
   for (int64_t u = first; u < last; u++) {
     const int64_t place = u % places, c = u / places % channels, image = u / places / channels;
     double sum = a->in[3] != NULL ? more_get(&m->in[3], a->in[3], c) : 0;
-    int64_t work = 0;
     for (int64_t k = 0; k < per; k++) {
       const int64_t channel = c / m->i[OUT_PER_GROUP] * per + k, group = channel / (all / groups);
       for (int64_t t = 0; t < taps; t++) {
-        if (more_tick(m, &work, 16)) return;
+        if (more_tick(m, &work, 64)) return;
         const int64_t of_tap = (image * groups + group) * taps + t;
         double h = (double)(place / cols * m->i[W_STRIDE] + t / kw * m->i[W_DILATION] - m->i[W_PAD]);
         double w = (double)(place % cols * m->i[W_STRIDE + 1] + t % kw * m->i[W_DILATION + 1] - m->i[W_PAD + 1]);
@@ -242,6 +242,7 @@ void more_setup_deform_conv(more_plan *p) {
   more_real(p, 0);
   more_rank(p, 0, 4, 4);
   convolution(p, 1, m->in[0].type, run_deform);
+  m->steps *= 16; /* each tap lies between four elements, whose place is computed */
   if (more_ok(p) && (groups < 1 || m->in[0].shape[1] % groups != 0))
     more_refuse(p, "offset_group does not divide its channels");
   if (!more_ok(p)) return;
