@@ -13,7 +13,6 @@ typedef struct family {
 static const family families[] = {
     {"elementwise", "fused", vlk_fused},
     {"elementwise", NULL, vlk_elementwise},
-    {"fill", NULL, vlk_fill},
     {"pick", NULL, vlk_pick},
     {"contract", NULL, vlk_contract},
     {"rows", NULL, vlk_rows},

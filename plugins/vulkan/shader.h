@@ -70,8 +70,6 @@ heddle_status vlk_elementwise(const heddle_host *host, const struct vlk_info *in
                               heddle_error *err);
 heddle_status vlk_fused(const heddle_host *host, const struct vlk_info *info, const k_step *step, vlk_shader *out,
                         heddle_error *err);
-heddle_status vlk_fill(const heddle_host *host, const struct vlk_info *info, const k_step *step, vlk_shader *out,
-                       heddle_error *err);
 heddle_status vlk_pick(const heddle_host *host, const struct vlk_info *info, const k_step *step, vlk_shader *out,
                        heddle_error *err);
 heddle_status vlk_contract(const heddle_host *host, const struct vlk_info *info, const k_step *step, vlk_shader *out,

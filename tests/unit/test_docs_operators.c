@@ -1,5 +1,6 @@
 /* docs/operators.md says what the plugins' lists say: each of cpu's operators has a row with its types and opsets, and with
- * what the plugin opencl takes of them. On failure the rows as they should be are printed. */
+ * what the plugin opencl takes of them. On failure the rows as they should be are printed. And the accelerators list every
+ * operator in every type, but for a few that have a reason here. */
 #include "opencl_host.h"
 
 enum { OPS = 320, TEXT = 256, LINE = 1024 };
@@ -103,4 +104,62 @@ static void the_document_lists_what_the_plugins_do(void **state) {
   assert_int_equal(rows, cpu.n);
 }
 
-CASES(CASE(the_document_lists_what_the_plugins_do))
+/* What no accelerator runs, and why. */
+static const char *const not_on_accelerators[][2] = {
+    {"Compress", "the shape of its result depends on data"},
+    {"NonMaxSuppression", "the shape of its result depends on data"},
+    {"NonZero", "the shape of its result depends on data"},
+    {"Unique", "the shape of its result depends on data"},
+};
+
+static bool is_excepted(const char *op) {
+  for (size_t i = 0; i < sizeof not_on_accelerators / sizeof not_on_accelerators[0]; i++) {
+    if (strcmp(not_on_accelerators[i][0], op) == 0) return true;
+  }
+  return false;
+}
+
+/* Whether a word stands between the commas of a list. */
+static bool has_word(const char *words, const char *word, size_t length) {
+  for (const char *at = words; at != NULL && *at != '\0'; at = strchr(at, ',')) {
+    at += *at == ',';
+    if (strncmp(at, word, length) == 0 && (at[length] == ',' || at[length] == '\0')) return true;
+  }
+  return false;
+}
+
+/* The types of l, each of which is missing in other (NULL: all are). Returns how many. */
+static uint32_t holes(const listed *l, const listed *other) {
+  uint32_t n = 0;
+  for (const char *at = l->types; at != NULL && *at != '\0'; at = strchr(at, ',')) {
+    at += *at == ',';
+    const size_t length = strcspn(at, ",");
+    if (other != NULL && has_word(other->types, at, length)) continue;
+    fprintf(stderr, "no kernel of accelerators: %s of %.*s\n", l->op, (int)length, at);
+    n++;
+  }
+  return n;
+}
+
+static void accelerators_list_every_type(void **state) {
+  static list cpu, opencl;
+  fake_device d;
+  sim_test t;
+  uint32_t n = 0;
+  (void)state;
+  fake_device_open(&d, "cpu");
+  assert_int_equal(d.plugin->op->list(d.self, 0, take, &cpu, &d.err), HEDDLE_OK);
+  fake_device_close(&d);
+  opencl_open(&t, 1, NULL);
+  OK(&t, t.p->op->list(t.self, 0, take, &opencl, &t.err));
+  sim_close(&t);
+  assert_true(cpu.n > 150);
+  for (uint32_t i = 0; i < cpu.n; i++) {
+    const listed *l = &cpu.ops[i], *there = find(&opencl, l->op);
+    if (is_excepted(l->op)) assert_null(there); /* else its line here is to go */
+    else n += holes(l, there);
+  }
+  assert_int_equal(n, 0);
+}
+
+CASES(CASE(the_document_lists_what_the_plugins_do), CASE(accelerators_list_every_type))

@@ -22,7 +22,11 @@
               : GET(T0, now[OF_HEAD(b, h, (j) - PAST, e, KV_HEADS, KV_LEN, size)]))
 
 /* A part of the softmax as softmax_precision has it, of whose type g[13] is the number in more/number.h. */
-#define INNER(x) (g[13] == 0 ? ROUND(T0, x) : g[13] == 32 ? ROUND(f16, x) : g[13] == 33 ? ROUND(bf16, x) : (x))
+#define INNER(x) \
+  (g[13] == 0    ? ROUND(T0, x) \
+   : g[13] == 32 ? NUM(ROUND(f16, CAST(float, x))) \
+   : g[13] == 33 ? NUM(ROUND(bf16, CAST(float, x))) \
+                 : (x))
 
 #if defined(K_attention) || defined(K_attention_scores)
 /* Declares valid, how many keys there are, and at, the place of query t among them. lengths: int64 as pairs of words. */
@@ -40,12 +44,12 @@
 
 /* Declares add, the mask at key j and what reaches no key. */
 #define BIAS(b, h, t, j) \
-  float add = MASKED(j) ? -K_INFINITY : 0.0f; \
+  K_C(T0) add = NUM(MASKED(j) ? -K_INFINITY : 0.0f); \
   if (HAS(3)) { \
     const int dims = CAST(int, G_IN(3, -1)); \
     const IDX last = G_IN(3, dims - 1); \
     if ((j) >= last && last != 1) { \
-      add = -K_INFINITY; \
+      add = NUM(-K_INFINITY); \
     } else { \
       IDX where = 0; \
       for (int d = 0; d < dims; d++) { \
@@ -59,37 +63,38 @@
 #ifdef T1_REAL
 #define MASK_AT(where) add += GET(T1, x3[where]);
 #else
-#define MASK_AT(where) if (GET(T1, x3[where]) == 0u) add = -K_INFINITY;
+#define MASK_AT(where) if (GET(T1, x3[where]) == 0u) add = NUM(-K_INFINITY);
 #endif
 
 /* Declares product, of query t and key j, and score, what the softmax takes of it, before the bias. */
 #define SCORE(b, h, kv, t, j) \
   K_SUM(T0, dot); \
   for (IDX e = 0; e < SIZE; e++) { \
-    const float q = ROUND(T0, GET(T0, x0[OF_HEAD(b, h, t, e, Q_HEADS, Q_LEN, SIZE)]) * scale); \
+    const K_C(T0) q = ROUND(T0, GET(T0, x0[OF_HEAD(b, h, t, e, Q_HEADS, Q_LEN, SIZE)]) * scale); \
     K_SUM_ADD(T0, dot, q * ROUND(T0, CACHED(x1, x4, b, kv, j, e, SIZE) * scale)); \
   } \
-  const float product = ROUND(T0, dot - dot_rest); \
-  const float score = softcap > 0.0f ? softcap * TANH(product / softcap) : product;
+  const K_C(T0) product = ROUND(T0, dot - dot_rest); \
+  const K_C(T0) score = softcap > NUM(0) ? softcap * TANH(product / softcap) : product;
 
 /* Declares most, the greatest score, sum, of the exponentials, and bound, the greatest bias, of query t. */
 #define SOFTMAX(b, h, kv, t) \
-  float most = -K_INFINITY, bound = -K_INFINITY, sum = 0.0f; \
+  K_C(T0) most = NUM(-K_INFINITY), bound = NUM(-K_INFINITY), sum = NUM(0); \
   for (IDX j = 0; j < total; j++) { \
     BIAS(b, h, t, j) \
     SCORE(b, h, kv, t, j) \
-    const float v = ROUND(T0, score + add); \
+    const K_C(T0) v = ROUND(T0, score + add); \
     bound = add > bound ? add : bound; \
     if (v > most) { \
-      sum = sum * EXP(most - v) + 1.0f; \
+      sum = sum * EXP(most - v) + NUM(1); \
       most = v; \
     } else { \
-      sum += v == most ? (v - v == 0.0f ? 1.0f : 0.0f) : EXP(v - most); \
+      sum += v == most ? NUM(v - v == NUM(0) ? 1 : 0) : EXP(v - most); \
     } \
   }
 #endif
 
 //! attention: f32; b8 f32
+//! attention: f64; b8 f64
 //! attention: f16; b8 f16
 //! attention: bf16; b8 bf16
 #ifdef K_attention
@@ -99,18 +104,18 @@ KERNEL_8_1(attention, k_general, T0, x0, T0, x1, T0, x2, T1, x3, T0, x4, T0, x5,
   const IDX pieces = AT(p.step), piece = u % pieces, row = u / pieces;
   const IDX total = PAST + KV_LEN, t = row % Q_LEN, h = row / Q_LEN % Q_HEADS, b = row / Q_LEN / Q_HEADS;
   const IDX kv = h / (Q_HEADS / KV_HEADS), from = piece * 4;
-  const float scale = G_NUMBER(f32, 0), softcap = G_NUMBER(f32, 1);
+  const K_C(T0) scale = G_NUMBER(T0, 0), softcap = G_NUMBER(T0, 1);
   K_SUM(T0, all0);
   K_SUM(T0, all1);
   K_SUM(T0, all2);
   K_SUM(T0, all3);
   REACH(b, t)
   SOFTMAX(b, h, kv, t)
-  for (IDX j = 0; bound != -K_INFINITY && j < total; j++) {
+  for (IDX j = 0; bound != NUM(-K_INFINITY) && j < total; j++) {
     BIAS(b, h, t, j)
     SCORE(b, h, kv, t, j)
-    const float part = ROUND(T0, INNER(EXP(ROUND(T0, score + add) - most)) / sum);
-    if (part != 0.0f) {
+    const K_C(T0) part = ROUND(T0, INNER(EXP(ROUND(T0, score + add) - most)) / sum);
+    if (part != NUM(0)) {
       K_SUM_ADD(T0, all0, part * CACHED(x2, x5, b, kv, j, from, V_SIZE));
       if (from + 1 < V_SIZE) K_SUM_ADD(T0, all1, part * CACHED(x2, x5, b, kv, j, from + 1, V_SIZE));
       if (from + 2 < V_SIZE) K_SUM_ADD(T0, all2, part * CACHED(x2, x5, b, kv, j, from + 2, V_SIZE));
@@ -126,6 +131,7 @@ KERNEL_8_1(attention, k_general, T0, x0, T0, x1, T0, x2, T1, x3, T0, x4, T0, x5,
 #endif
 
 //! attention_scores: f32; b8 f32
+//! attention_scores: f64; b8 f64
 //! attention_scores: f16; b8 f16
 //! attention_scores: bf16; b8 bf16
 #ifdef K_attention_scores
@@ -134,7 +140,7 @@ KERNEL_8_1(attention_scores, k_general, T0, x0, T0, x1, T0, x2, T1, x3, T0, x4, 
   K_EACH(u, p.count);
   const IDX total = PAST + KV_LEN, row = p.mode == 3 ? u : u / total;
   const IDX t = row % Q_LEN, h = row / Q_LEN % Q_HEADS, b = row / Q_LEN / Q_HEADS, kv = h / (Q_HEADS / KV_HEADS);
-  const float scale = G_NUMBER(f32, 0), softcap = G_NUMBER(f32, 1);
+  const K_C(T0) scale = G_NUMBER(T0, 0), softcap = G_NUMBER(T0, 1);
   REACH(b, t)
   if (p.mode != 3) {
     const IDX j = u % total;
@@ -146,7 +152,7 @@ KERNEL_8_1(attention_scores, k_general, T0, x0, T0, x1, T0, x2, T1, x3, T0, x4, 
     for (IDX j = 0; j < total; j++) {
       BIAS(b, h, t, j)
       SCORE(b, h, kv, t, j)
-      y[row * total + j] = PUT(T0, bound == -K_INFINITY ? 0.0f : INNER(EXP(ROUND(T0, score + add) - most)) / sum);
+      y[row * total + j] = PUT(T0, bound == NUM(-K_INFINITY) ? NUM(0) : INNER(EXP(ROUND(T0, score + add) - most)) / sum);
     }
   }
 }

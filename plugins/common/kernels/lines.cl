@@ -131,7 +131,7 @@ KERNEL_3_1(group_normalize, k_lines, T0, x0, T0, x1, T0, x2, T0, y) {
 
 //! reduce_whole: i8 i16 i32 i64 u8 u16 u32 u64 b8
 #ifdef K_reduce_whole
-/* mode: 2 the product, 3 the greatest, 4 the least, 5 the sum of sizes, 9 of squares, else the sum. inner: what
+/* mode: 1 the mean, 2 the product, 3 the greatest, 4 the least, 5 the sum of sizes, 9 of squares, else the sum. inner: what
  * it begins as. */
 KERNEL_1_1(reduce_whole, k_lines, T0, x0, T0, y) {
   K_EACH(r, p.count);
@@ -150,7 +150,35 @@ KERNEL_1_1(reduce_whole, k_lines, T0, x0, T0, y) {
     else if (p.mode == 9) all = all + v * v;
     else all = all + v;
   }
+  if (p.mode == 1 && p.n > 0) all = all / CAST(K_C(T0), p.n);
   y[r] = PUT(T0, all);
+}
+#endif
+
+//! reduce_through: i8 i16 i32 i64 u8 u16 u32 u64; f64
+#ifdef K_reduce_through
+K_CUT_FUNCTION
+/* In float64, cut to an integer. mode: 6 the root of the sum of squares, 7 the logarithm of the sum, 8 of exponentials. */
+KERNEL_1_1(reduce_through, k_lines, T0, x0, T0, y) {
+  K_EACH(r, p.count);
+  IDX start = 0;
+  K_PLACE(start, r, 0, p.kept);
+  K_SUM(T1, sum);
+  K_C(T1) most = CAST(K_C(T1), 0);
+  for (IDX j = 0; p.mode == 8 && j < AT(p.n); j++) {
+    IDX at = start;
+    K_PLACE(at, j, p.kept, p.dims);
+    const K_C(T1) v = CAST(K_C(T1), GET(T0, x0[at]));
+    most = j == 0 || v > most ? v : most;
+  }
+  for (IDX j = 0; j < AT(p.n); j++) {
+    IDX at = start;
+    K_PLACE(at, j, p.kept, p.dims);
+    const K_C(T1) v = CAST(K_C(T1), GET(T0, x0[at]));
+    K_SUM_ADD(T1, sum, p.mode == 6 ? v * v : p.mode == 8 ? EXP(v - most) : v);
+  }
+  const K_C(T1) all = sum - sum_rest;
+  y[r] = PUT(T0, K_CUT(T0, p.mode == 6 ? sqrt(all) : LOG(all) + most));
 }
 #endif
 
@@ -183,7 +211,7 @@ KERNEL_1_1(reduce_real, k_lines, T0, x0, T0, y) {
 }
 #endif
 
-//! reduce_log: f32 f16 bf16
+//! reduce_log: f32 f64 f16 bf16
 #ifdef K_reduce_log
 /* The logarithm of the sum; mode: of exponentials. */
 KERNEL_1_1(reduce_log, k_lines, T0, x0, T0, y) {
@@ -191,41 +219,41 @@ KERNEL_1_1(reduce_log, k_lines, T0, x0, T0, y) {
   IDX start = 0;
   K_PLACE(start, r, 0, p.kept);
   K_SUM(T0, sum);
-  float most = p.mode != 0 ? -K_INFINITY : 0.0f;
+  K_C(T0) most = NUM(p.mode != 0 ? -K_INFINITY : 0.0f);
   for (IDX j = 0; p.mode != 0 && j < AT(p.n); j++) {
     IDX at = start;
     K_PLACE(at, j, p.kept, p.dims);
-    const float v = GET(T0, x0[at]);
+    const K_C(T0) v = GET(T0, x0[at]);
     most = v > most ? v : most;
   }
-  if (ABS(most) == K_INFINITY) most = 0.0f;
+  if (ABS(most) == NUM(K_INFINITY)) most = NUM(0);
   for (IDX j = 0; j < AT(p.n); j++) {
     IDX at = start;
     K_PLACE(at, j, p.kept, p.dims);
-    const float v = GET(T0, x0[at]);
+    const K_C(T0) v = GET(T0, x0[at]);
     K_SUM_ADD(T0, sum, p.mode != 0 ? EXP(v - most) : v);
   }
-  const float all = sum - sum_rest;
+  const K_C(T0) all = sum - sum_rest;
   y[r] = PUT(T0, LOG(all) + most);
 }
 #endif
 
-//! softmax_line: f16 bf16
+//! softmax_line: f64 f16 bf16
 #ifdef K_softmax_line
 /* mode: the logarithm. */
 KERNEL_1_1(softmax_line, k_lines, T0, x0, T0, y) {
   K_EACH(r, p.count);
   const IDX start = LINE(r);
-  float most = -K_INFINITY;
+  K_C(T0) most = NUM(-K_INFINITY);
   K_SUM(T0, sum);
   for (IDX j = 0; j < AT(p.n); j++) {
-    const float v = GET(T0, x0[start + j * AT(p.inner)]);
+    const K_C(T0) v = GET(T0, x0[start + j * AT(p.inner)]);
     most = v > most ? v : most;
   }
   for (IDX j = 0; j < AT(p.n); j++) K_SUM_ADD(T0, sum, EXP(GET(T0, x0[start + j * AT(p.inner)]) - most));
-  const float all = p.mode != 0 ? LOG(sum) : sum;
+  const K_C(T0) all = p.mode != 0 ? LOG(sum) : sum;
   for (IDX j = 0; j < AT(p.n); j++) {
-    const float v = GET(T0, x0[start + j * AT(p.inner)]) - most;
+    const K_C(T0) v = GET(T0, x0[start + j * AT(p.inner)]) - most;
     y[start + j * AT(p.inner)] = PUT(T0, p.mode != 0 ? v - all : EXP(v) / all);
   }
 }

@@ -14,8 +14,10 @@ static heddle_status add_step(k_node *n, const char *name, uint64_t groups, uint
                      .last = f->last,
                      .nan_first = f->nan_first};
   const heddle_dtype type = n->ref.in[0]->dtype;
+  const char *word = k_cast_word(n, type);
+  if (word == NULL) return k_refuse_type(n, type, err);
   heddle_status s = k_kernel_add(n->plan, "along", name, groups, 2 * columns * (uint64_t)f->n, "-DT=%s -DREAL=%d", out,
-                                 err, k_type_word(type), type.code == HEDDLE_DTYPE_FLOAT);
+                                 err, word, type.code == HEDDLE_DTYPE_FLOAT);
   if (s != HEDDLE_OK) return s;
   k_step *step = *out;
   step->params.along = p;
@@ -59,8 +61,8 @@ static heddle_status plan_top_k(k_node *n, heddle_error *err) {
 }
 
 const k_entry k_along_table[] = {
-    {"ArgMax", HEDDLE__TYPES_COMMON | K_TYPES_WIDENED, plan_arg},
-    {"ArgMin", HEDDLE__TYPES_COMMON | K_TYPES_WIDENED, plan_arg},
-    {"TopK", HEDDLE__TYPES_COMMON | K_TYPES_WIDENED, plan_top_k},
+    {"ArgMax", HEDDLE__TYPES_NUMBERS | K_WIDENS, plan_arg},
+    {"ArgMin", HEDDLE__TYPES_NUMBERS | K_WIDENS, plan_arg},
+    {"TopK", HEDDLE__TYPES_NUMBERS | K_WIDENS, plan_top_k},
     {0},
 };

@@ -66,7 +66,7 @@ static heddle_status plan_rotary(k_node *n, heddle_error *err) {
 }
 
 const k_entry k_attention_table[] = {
-    {"Attention", HEDDLE__TYPES_NARROW_REAL, plan_attention},
+    {"Attention", HEDDLE__TYPES_REAL, plan_attention},
     {"RotaryEmbedding", HEDDLE__TYPES_REAL, plan_rotary},
     {0},
 };

@@ -1,6 +1,7 @@
 /* Operators that make a tensor of what is known when they are planned: Shape and Constant are a copy of a table,
  * ConstantOfShape one element of it repeated, Range a series; and Dropout, whose mask is all true. */
 #include "plan_elementwise.h"
+#include "plan_portable.h"
 
 #include "plugins/common/ref/types.h"
 
@@ -64,32 +65,26 @@ static heddle_status plan_constant_of_shape(k_node *n, heddle_error *err) {
 }
 
 static heddle_status plan_range(k_node *n, heddle_error *err) {
+  more_op m;
   ref_op op;
-  k_step *step = NULL;
   void *table = NULL;
   uint64_t count = 0;
-  const heddle_dtype type = n->ref.out->dtype;
-  const uint64_t size = region_dtype_bytes(type);
+  k_launch how = {.text = "fill", .name = "range", .n_types = 1};
+  const uint64_t size = region_dtype_bytes(n->ref.out->dtype);
   k_ref_op(n, &op);
-  heddle_status s = ref_plan_fill(&n->ref, &op, err);
+  heddle_status s = more_is_half(n->ref.out->dtype) ? k_more_of(n, &m, err) : ref_plan_fill(&n->ref, &op, err);
+  if (s == HEDDLE_OK) s = k_element_of(n, (uint32_t)more_type_of(n->ref.out->dtype), &how.types[0], err);
   if (s != HEDDLE_OK) return s;
-  const char *word = k_cast_word(n, type);
-  if (word == NULL) return k_refuse_type(n, type, err);
   region_value_count(n->ref.out, &count);
   if (count == 0) return HEDDLE_OK;
   s = k_table_new(n, 2 * size, &table, err);
-  if (s == HEDDLE_OK)
-    s = k_kernel_add(n->plan, "fill", "range", k_groups(count), count, "-DT=%s -DU=%s -DREAL=%d", &step, err, word,
-                     k_wrapping_word(type), type.code == HEDDLE_DTYPE_FLOAT);
   if (s != HEDDLE_OK) return s;
   memcpy(table, n->ref.in[0]->data, size);
   memcpy((char *)table + size, n->ref.in[2]->data, size);
-  step->params.flat.count = (int64_t)count;
-  step->params_bytes = sizeof step->params.flat;
-  step->args[step->n_args++] = K_TABLE;
-  step->args[step->n_args++] = k_output(n, 0);
-  n->plan->work += (double)count;
-  return HEDDLE_OK;
+  how.types[0] = k_unsigned_element(how.types[0]);
+  how.items = how.limit = count;
+  const k_general p = {.count = (int64_t)count};
+  return k_launch_add(n, &how, &p, sizeof p, 2, (uint32_t[]){K_TABLE, k_output(n, 0)}, err);
 }
 
 static heddle_status plan_dropout(k_node *n, heddle_error *err) {
@@ -108,10 +103,7 @@ static heddle_status plan_dropout(k_node *n, heddle_error *err) {
 }
 
 const k_entry k_fill_table[] = {
-    {"Constant", HEDDLE__TYPES_CONSTANTS, plan_known},
-    {"ConstantOfShape", HEDDLE__TYPES_CASTS, plan_constant_of_shape},
-    {"Dropout", HEDDLE__TYPES_BYTES, plan_dropout},
-    {"Range", HEDDLE__TYPES_INTS | HEDDLE__TYPE(I16) | HEDDLE__TYPE(F32) | HEDDLE__TYPE(F64), plan_range},
-    {"Shape", HEDDLE__TYPES_BYTES, plan_known},
-    {0},
+    {"Constant", HEDDLE__TYPES_CONSTANTS, plan_known}, {"ConstantOfShape", HEDDLE__TYPES_CASTS, plan_constant_of_shape},
+    {"Dropout", HEDDLE__TYPES_BYTES, plan_dropout},    {"Range", HEDDLE__TYPES_NUMBERS, plan_range},
+    {"Shape", HEDDLE__TYPES_BYTES, plan_known},        {0},
 };

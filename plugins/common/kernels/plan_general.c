@@ -131,12 +131,19 @@ static bool has_factors(const one_kernel *k, const more_op *m) {
   return strcmp(k->op, "Gemm") == 0 && (m->f[0] != 1 || m->f[1] != 1) && !more_type_is_real(m->in[0].type);
 }
 
+/* GridSample of integers computes in float64. */
+static heddle_status needs_f64(const k_node *n, heddle_error *err) {
+  uint8_t real = 0;
+  return k_element_of(n, REF_TYPE_F64, &real, err);
+}
+
 /* What the kernels do not do. */
 static heddle_status check_general(const k_node *n, const one_kernel *k, const more_op *m, heddle_error *err) {
   if (turns_of(k, m) > (double)INT32_MAX)
     return ref_refuse(&n->ref, err, "one element of it takes over 2147483647 steps");
-  if (k->second == 0 || m->in[k->second].type == m->in[0].type || m->in[k->second].type == REF_TYPE_F32)
-    return HEDDLE_OK;
+  const int second = k->second != 0 ? m->in[k->second].type : REF_TYPE_F32;
+  if (second == m->in[0].type || second == REF_TYPE_F32) return HEDDLE_OK;
+  if (second == REF_TYPE_F64 && !more_type_is_real(m->in[0].type)) return HEDDLE_OK;
   return ref_refuse(&n->ref, err, "operand %u is neither float32 nor of the type of operand 0", k->second);
 }
 
@@ -158,6 +165,7 @@ heddle_status k_plan_general(k_node *n, heddle_error *err) {
   how.items = m.out[0].count;
   how.turns = turns_of(k, &m);
   if (s == HEDDLE_OK) s = check_general(n, k, &m, err);
+  if (s == HEDDLE_OK && k->second != 0 && !more_type_is_real(m.in[0].type)) s = needs_f64(n, err);
   return s == HEDDLE_OK ? k_general_add(n, &m, &how, err) : s;
 }
 
@@ -165,9 +173,9 @@ const k_entry k_general_table[] = {
     {"AffineGrid", HEDDLE__TYPES_REAL, k_plan_general},
     {"Col2Im", HEDDLE__TYPES_NUMBERS, k_plan_general},
     {"DeformConv", HEDDLE__TYPES_REAL, k_plan_general},
-    {"GlobalLpPool", HEDDLE__TYPES_NARROW_REAL, k_plan_general},
-    {"GridSample", HEDDLE__TYPES_REAL, k_plan_general},
-    {"LpPool", HEDDLE__TYPES_NARROW_REAL, k_plan_general},
+    {"GlobalLpPool", HEDDLE__TYPES_REAL, k_plan_general},
+    {"GridSample", HEDDLE__TYPES_NUMBERS, k_plan_general},
+    {"LpPool", HEDDLE__TYPES_REAL, k_plan_general},
     {"MaxUnpool", HEDDLE__TYPES_REAL, k_plan_general},
     {"RoiAlign", HEDDLE__TYPES_REAL, k_plan_general},
     {0},

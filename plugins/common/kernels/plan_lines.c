@@ -1,13 +1,17 @@
 /* The operators of lines.cl and scaled.cl. The general reference kernels' setups check the nodes and leave their geometry in
  * the op's numbers; the names here are those of plugins/common/more/reduce.c and norm.c. */
 #include "plan_lines.h"
-#include "plan_portable.h"
+#include "plan_general.h"
 
-/* A kernel of one operand for items of turns each. */
+/* A kernel of one operand for items of turns each; through: of integers, in float64. */
 static heddle_status add(k_node *n, const char *name, uint8_t type, const k_lines *p, uint64_t items, double turns,
                          heddle_error *err) {
-  const k_launch how = {
+  k_launch how = {
       .text = "lines", .name = name, .n_types = 1, .types = {type}, .items = items, .turns = turns, .floats = 2};
+  if (strcmp(name, "reduce_through") == 0) {
+    const heddle_status s = k_element_of(n, REF_TYPE_F64, &how.types[how.n_types++], err);
+    if (s != HEDDLE_OK) return s;
+  }
   return k_launch_add(n, &how, p, sizeof *p, 2, (uint32_t[]){k_input(n, 0), k_output(n, 0)}, err);
 }
 
@@ -93,7 +97,7 @@ static heddle_status plan_mean_variance(k_node *n, heddle_error *err) {
 
 heddle_status k_plan_reduce_any(k_node *n, heddle_error *err) {
   enum { WHAT, PER, THROUGH, KEPT };
-  enum { PROD = 2, MAX = 3, MIN = 4, LOG_SUM = 7, LOG_SUM_EXP = 8 };
+  enum { PROD = 2, MAX = 3, MIN = 4, ROOT = 6, LOG_SUM = 7, LOG_SUM_EXP = 8 };
   more_op m;
   k_lines p = {0};
   uint8_t type = 0;
@@ -105,13 +109,15 @@ heddle_status k_plan_reduce_any(k_node *n, heddle_error *err) {
   p.n = m.i[PER];
   p.count = m.out[0].count;
   p.mode = m.i[WHAT];
-  if (more_type_is_real(m.in[0].type)) name = "reduce_real";
+  const bool real = more_type_is_real(m.in[0].type);
+  if (real) name = "reduce_real";
+  else if (p.mode >= ROOT && p.mode <= LOG_SUM_EXP) name = "reduce_through";
   else
     p.inner = p.mode == PROD  ? 1
               : p.mode == MAX ? ref_type_least(m.in[0].type)
               : p.mode == MIN ? ref_type_most(m.in[0].type)
                               : 0;
-  if (p.mode == LOG_SUM || p.mode == LOG_SUM_EXP) {
+  if (real && (p.mode == LOG_SUM || p.mode == LOG_SUM_EXP)) {
     name = "reduce_log";
     p.mode = p.mode == LOG_SUM_EXP;
   }
@@ -155,6 +161,34 @@ static void steps_of(const more_value *x, const more_value *v, int64_t *steps) {
   }
 }
 
+/* LayerNormalization of what the kernels of norm.cl do not take. What is kept of a row goes into results of its own. */
+heddle_status k_plan_layer_norm_any(k_node *n, heddle_error *err) {
+  more_op m;
+  heddle_status s = k_general_of(n, &m, err);
+  if (s != HEDDLE_OK) return s;
+  const more_value *x = &m.in[0];
+  const int64_t rows = m.i[N] > 0 ? x->count / m.i[N] : m.out[1].count;
+  if (m.in[1].type != x->type || (m.in[2].here && m.in[2].type != x->type))
+    return ref_refuse(&n->ref, err, "its operands are of two types");
+  for (uint32_t k = 0; k < 3 && s == HEDDLE_OK; k++) {
+    k_general_launch how = {.text = "scaled",
+                            .name = "layer",
+                            .n_types = 2,
+                            .n_operands = 3,
+                            .out = k_result(n, &m, k),
+                            .items = rows,
+                            .mode = k,
+                            .turns = (double)m.i[N] * (k == 0 ? 3 + 2 * (double)x->ndim : 2)};
+    if (k >= m.n_out || !m.out[k].here || (k == 0 && x->count == 0)) continue;
+    s = k_element_of(n, x->type, &how.types[0], err);
+    if (s == HEDDLE_OK) s = k_element_of(n, m.out[k].type, &how.types[1], err);
+    if (s == HEDDLE_OK && how.types[1] != K_ELEMENT_F32 && how.types[1] != K_ELEMENT_F64)
+      s = ref_refuse(&n->ref, err, "its stash_type is neither float32 nor float64");
+    if (s == HEDDLE_OK) s = k_general_add(n, &m, &how, err);
+  }
+  return s;
+}
+
 static heddle_status plan_rms_norm(k_node *n, heddle_error *err) {
   more_op m;
   k_scaled p = {0};
@@ -189,9 +223,9 @@ const k_entry k_lines_table[] = {
     {"MeanVarianceNormalization", HEDDLE__TYPES_REAL, plan_mean_variance},
     {"RMSNormalization", HEDDLE__TYPES_REAL, plan_rms_norm},
     {"ReduceL1", HEDDLE__TYPES_NUMBERS, k_plan_reduce_any},
-    {"ReduceL2", HEDDLE__TYPES_REAL, k_plan_reduce_any},
-    {"ReduceLogSum", HEDDLE__TYPES_NARROW_REAL, k_plan_reduce_any},
-    {"ReduceLogSumExp", HEDDLE__TYPES_NARROW_REAL, k_plan_reduce_any},
+    {"ReduceL2", HEDDLE__TYPES_NUMBERS, k_plan_reduce_any},
+    {"ReduceLogSum", HEDDLE__TYPES_NUMBERS, k_plan_reduce_any},
+    {"ReduceLogSumExp", HEDDLE__TYPES_NUMBERS, k_plan_reduce_any},
     {"ReduceSumSquare", HEDDLE__TYPES_NUMBERS, k_plan_reduce_any},
     {0},
 };

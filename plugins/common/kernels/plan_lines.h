@@ -5,6 +5,7 @@
 #include "plan_op.h"
 
 heddle_status k_plan_reduce_any(k_node *n, heddle_error *err);
+heddle_status k_plan_layer_norm_any(k_node *n, heddle_error *err);
 heddle_status k_plan_softmax_any(k_node *n, heddle_error *err);
 
 #endif

@@ -108,17 +108,20 @@ static heddle_status plan_dequantize(k_node *n, heddle_error *err) {
   if (s == HEDDLE_OK) s = k_element_of(n, m.in[0].type, &from, err);
   if (s == HEDDLE_OK) s = k_element_of(n, m.out[0].type, &to, err);
   if (s != HEDDLE_OK || m.in[0].count == 0) return s;
-  if (m.in[1].type != m.out[0].type || to == K_ELEMENT_F64)
-    return ref_refuse(&n->ref, err, "its scale is float64, or of another type than its result");
+  if (m.in[1].type != m.out[0].type) return ref_refuse(&n->ref, err, "its scale is of another type than its result");
   set_scales(&m, &p);
-  return add_quantize(n, &m, "dequantize", &p, from, to, m.in[0].type, err);
+  /* Differences of up to 33 bits and products of float32 are made in float32, others in float64. */
+  const bool wide = from == K_ELEMENT_U32 || from == K_ELEMENT_I64 || from == K_ELEMENT_U64 || to == K_ELEMENT_F64;
+  uint8_t real = 0;
+  if (wide) s = k_element_of(n, REF_TYPE_F64, &real, err);
+  if (s != HEDDLE_OK) return s;
+  return add_quantize(n, &m, wide ? "dequantize_wide" : "dequantize", &p, from, to, m.in[0].type, err);
 }
 
 const k_entry k_losses_table[] = {
-    {"DequantizeLinear", HEDDLE__TYPES_BYTE | HEDDLE__TYPE(I16) | HEDDLE__TYPE(U16) | HEDDLE__TYPE(I32),
-     plan_dequantize},
-    {"NegativeLogLikelihoodLoss", HEDDLE__TYPES_NARROW_REAL, plan_loss},
+    {"DequantizeLinear", HEDDLE__TYPES_WHOLE, plan_dequantize},
+    {"NegativeLogLikelihoodLoss", HEDDLE__TYPES_REAL, plan_loss},
     {"QuantizeLinear", HEDDLE__TYPES_REAL, plan_quantize},
-    {"SoftmaxCrossEntropyLoss", HEDDLE__TYPES_NARROW_REAL, plan_loss},
+    {"SoftmaxCrossEntropyLoss", HEDDLE__TYPES_REAL, plan_loss},
     {0},
 };

@@ -1,4 +1,5 @@
 /* BatchNormalization, InstanceNormalization, LayerNormalization and LRN. The reference kernels' plans check the nodes. */
+#include "plan_lines.h"
 #include "plan_op.h"
 
 enum { LONG_ROW = 128, LONG_PLANE = 64 };
@@ -65,9 +66,26 @@ static heddle_status plan_instance_norm(k_node *n, heddle_error *err) {
   return add_rows(n, "-DHAS_BIAS", &p, err);
 }
 
+/* Scale and bias have as many elements as a row: they do not broadcast within it. */
+static bool has_full_scale(const k_node *n) {
+  int64_t stash = 1, inner, size;
+  int32_t axis;
+  uint64_t row = 1, count = 0;
+  if (region_attr_int(n->ref.node, "stash_type", 1, &stash, NULL) != HEDDLE_OK || stash != 1) return false;
+  if (ref_axis(&n->ref, -1, &axis, &size, &inner, NULL) != HEDDLE_OK) return false;
+  for (int32_t d = axis; d < n->ref.in[0]->ndim; d++) row *= (uint64_t)n->ref.in[0]->shape[d];
+  for (uint32_t k = 1; k < 3; k++) {
+    const heddle_pvalue *v = n->ref.in[k];
+    if (v != NULL && (!region_value_count(v, &count) || count != row || v->ndim < n->ref.in[0]->ndim - axis))
+      return false;
+  }
+  return true;
+}
+
 static heddle_status plan_layer_norm(k_node *n, heddle_error *err) {
   ref_op op = {0};
   char options[64];
+  if (!k_is_float32(n) || !has_full_scale(n)) return k_plan_layer_norm_any(n, err);
   heddle_status s = ref_plan_layer_norm(&n->ref, &op, err);
   if (s != HEDDLE_OK) return s;
   const ref_norm *f = &op.u.norm;
@@ -96,6 +114,6 @@ const k_entry k_norm_table[] = {
     {"BatchNormalization", K_TYPES_WIDENED, plan_batch_norm},
     {"InstanceNormalization", K_TYPES_WIDENED, plan_instance_norm},
     {"LRN", K_TYPES_WIDENED, plan_lrn},
-    {"LayerNormalization", K_TYPES_WIDENED, plan_layer_norm},
+    {"LayerNormalization", K_TYPES_WIDENED | HEDDLE__TYPE(F64), plan_layer_norm},
     {0},
 };

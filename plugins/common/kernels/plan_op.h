@@ -34,7 +34,7 @@ extern const k_entry k_elementwise_table[], k_contract_table[], k_shape_table[];
 extern const k_entry k_pick_table[], k_along_table[], k_fill_table[], k_resize_table[];
 extern const k_entry k_rows_table[], k_norm_table[], k_pool_table[];
 extern const k_entry k_select_table[], k_lines_table[], k_losses_table[], k_general_table[];
-extern const k_entry k_attention_table[], k_signal_table[], k_products_table[], k_recurrent_table[];
+extern const k_entry k_attention_table[], k_signal_table[], k_products_table[], k_recurrent_table[], k_tfidf_table[];
 extern const k_entry k_own_table[]; /* domain "heddle" */
 
 /* Operators of one general kernel (plan_general.h), and MaxPool; here for those whose float32 has kernels of its own. */

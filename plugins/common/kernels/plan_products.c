@@ -150,7 +150,7 @@ heddle_status k_plan_max_pool_any(k_node *n, heddle_error *err) {
 }
 
 const k_entry k_products_table[] = {
-    {"CausalConvWithState", HEDDLE__TYPES_NARROW_REAL, plan_causal},
+    {"CausalConvWithState", HEDDLE__TYPES_REAL, plan_causal},
     {"ConvInteger", HEDDLE__TYPES_BYTE, plan_integer},
     {"Det", HEDDLE__TYPES_REAL, plan_det},
     {"Einsum", HEDDLE__TYPES_NUMBERS, plan_einsum},

@@ -8,12 +8,14 @@ typedef struct recurrent {
   more_op m;
   k_general p;
   uint8_t type;
+  uint64_t number;                       /* bytes of a number of the state */
   uint32_t operand[OPERANDS], result[3]; /* arguments; the table in the place of what is absent */
   uint64_t limit;
 } recurrent;
 
 static heddle_status begin(k_node *n, recurrent *r, int64_t steps, int64_t state, heddle_error *err) {
   if (steps > MOST_STEPS) return ref_refuse(&n->ref, err, "it has %lld steps in time", (long long)steps);
+  r->number = r->type == K_ELEMENT_F64 ? sizeof(double) : sizeof(float);
   r->p = (k_general){.count = state, .has = k_general_has(n, &r->m)};
   for (uint32_t k = 0; k < OPERANDS; k++) r->operand[k] = k < r->m.n_in && r->m.in[k].here ? k_input(n, k) : K_TABLE;
   for (uint32_t k = 0; k < 3; k++) r->result[k] = k_result(n, &r->m, k);
@@ -61,7 +63,7 @@ static heddle_status plan_rnn(k_node *n, heddle_error *err) {
   if (s == HEDDLE_OK) s = begin(n, &r, i[STEPS], state, err);
   if (s != HEDDLE_OK || state == 0) return s;
   const bool gru = strcmp(n->entry->op, "GRU") == 0, lstm = strcmp(n->entry->op, "LSTM") == 0;
-  n->plan->part_bytes[0] = PARTS * (uint64_t)state * sizeof(float);
+  n->plan->part_bytes[0] = PARTS * (uint64_t)state * r.number;
   r.limit = PARTS * (uint64_t)state;
   for (uint32_t k = 0; k < 3; k++) r.limit += (uint64_t)r.m.in[k].count;
   s = launch(n, &r, "rnn_init", state, 0, 4, (uint32_t[]){r.operand[5], r.operand[6], K_TABLE, K_WORKSPACE}, err);
@@ -95,7 +97,7 @@ static heddle_status plan_linear(k_node *n, heddle_error *err) {
   if (s != HEDDLE_OK) return s;
   if (state == 0) return r.m.out[0].count == 0 ? HEDDLE_OK : ref_refuse(&n->ref, err, "its heads are empty");
   const uint32_t *o = r.operand;
-  n->plan->part_bytes[0] = (uint64_t)state * sizeof(float);
+  n->plan->part_bytes[0] = (uint64_t)state * r.number;
   r.limit = (uint64_t)state;
   for (uint32_t k = 0; k < 3; k++) r.limit += (uint64_t)r.m.in[k].count;
   s = launch(n, &r, "linear_init", state, 0, 2, (uint32_t[]){o[3], K_WORKSPACE}, err);
@@ -112,9 +114,9 @@ static heddle_status plan_linear(k_node *n, heddle_error *err) {
 }
 
 const k_entry k_recurrent_table[] = {
-    {"GRU", HEDDLE__TYPES_NARROW_REAL, plan_rnn},
-    {"LSTM", HEDDLE__TYPES_NARROW_REAL, plan_rnn},
-    {"LinearAttention", HEDDLE__TYPES_NARROW_REAL, plan_linear},
-    {"RNN", HEDDLE__TYPES_NARROW_REAL, plan_rnn},
+    {"GRU", HEDDLE__TYPES_REAL, plan_rnn},
+    {"LSTM", HEDDLE__TYPES_REAL, plan_rnn},
+    {"LinearAttention", HEDDLE__TYPES_REAL, plan_linear},
+    {"RNN", HEDDLE__TYPES_REAL, plan_rnn},
     {0},
 };

@@ -137,12 +137,12 @@ static heddle_status plan_global_pool(k_node *n, heddle_error *err) {
 const k_entry k_rows_table[] = {
     {"GlobalAveragePool", K_TYPES_WIDENED, plan_global_pool},
     {"GlobalMaxPool", K_TYPES_WIDENED, plan_global_pool},
-    {"LogSoftmax", HEDDLE__TYPES_NARROW_REAL, plan_softmax},
+    {"LogSoftmax", HEDDLE__TYPES_REAL, plan_softmax},
     {"ReduceMax", HEDDLE__TYPES_ALL, plan_reduce},
-    {"ReduceMean", HEDDLE__TYPES_NUMBERS & ~HEDDLE__TYPE(U64), plan_reduce},
+    {"ReduceMean", HEDDLE__TYPES_NUMBERS, plan_reduce},
     {"ReduceMin", HEDDLE__TYPES_ALL, plan_reduce},
     {"ReduceProd", HEDDLE__TYPES_NUMBERS, plan_reduce},
     {"ReduceSum", HEDDLE__TYPES_NUMBERS, plan_reduce},
-    {"Softmax", HEDDLE__TYPES_NARROW_REAL, plan_softmax},
+    {"Softmax", HEDDLE__TYPES_REAL, plan_softmax},
     {0},
 };

@@ -20,8 +20,8 @@
  * names. Helper functions have parameters by value, with DEVICE before the type. A struct of parameters has at most 32 words,
  * counting every member as one.
  *
- * EXP, LOG, POWER, TANH, EXPM1 and LOG1P are of float, and need K_MATH to be defined before the include; RINT, ABS, sqrt and floor
- * are of float64 too. IS_NAN(T0, v) is of floating-point types.
+ * EXP, LOG, POWER (of no negative number), TANH, EXPM1 and LOG1P need K_MATH to be defined before the include; of float64 where T0 or
+ * T1 is f64. RINT, ABS, sqrt and floor need nothing. IS_NAN(T0, v) is of floating-point types.
  *
  * A line "//! NAME: f32 f16; w1 w2" says which variants of a kernel the plugin vulkan has: of T0, and of T1. */
 #define K_PASTE_(a, b) a##b
@@ -41,6 +41,9 @@
 
 #ifdef K_MATH
 #include "../../vulkan/shaders/math.glsl"
+#ifdef HAS_F64
+#include "../../vulkan/shaders/math64.glsl"
+#endif
 #define EXP(x) k_exp(x)
 #define LOG(x) k_log(x)
 #define POWER(x, y) k_pow(x, y)
@@ -266,6 +269,17 @@
 #define K_W_bf16 f32
 #define K_W(t) K_PASTE(K_W_, t)
 #define ROUND(t, x) GET(t, PUT(t, x))
+
+/* A double cut towards zero to an integer, K_C(t), as more_store (plugins/common/more/number.h) does it. K_CUT_FUNCTION stands
+ * before the kernel. */
+#define K_CUT(t, x) CAST(K_C(t), k_cut(x, CAST(K_C(t), -1) > CAST(K_C(t), 0xffffffffu)))
+#define K_CUT_FUNCTION \
+  DEVICE ulong k_cut(double x, bool is_u64) { \
+    const ulong sign = CAST(ulong, 1) << 63; \
+    if (is_u64 && x >= 9223372036854775808.0f) return x < 18446744073709551616.0f ? CAST(ulong, x) : sign - 1u + sign; \
+    if (x >= 9223372036854775808.0f) return sign - 1u; \
+    return x > -9223372036854775808.0f ? CAST(ulong, CAST(long, x)) : sign; \
+  }
 #define NUM(x) CAST(K_C(T0), x)
 
 /* Element i of dimensions [first, last) of p.size, of which p.step has the steps: its offset, added to at. */

@@ -21,6 +21,17 @@ KERNEL_3_1(quantize, k_quantize, T0, x0, T0, x1, T1, x2, T1, y) {
 }
 #endif
 
+//! dequantize_wide: u32 i64 u64; f32 f64 f16 bf16
+//! dequantize_wide: i8 i16 i32 u8 u16; f64
+#ifdef K_dequantize_wide
+KERNEL_3_1(dequantize_wide, k_quantize, T0, x0, T1, x1, T0, x2, T1, y) {
+  K_EACH(i, p.count);
+  const IDX s = SCALE_OF(i);
+  const double v = CAST(double, GET(T0, x0[i])) - CAST(double, GET(T0, x2[s]));
+  y[i] = PUT(T1, CAST(K_C(T1), v * CAST(double, GET(T1, x1[s]))));
+}
+#endif
+
 //! dequantize: i8 i16 i32 u8 u16; f32 f16 bf16
 #ifdef K_dequantize
 KERNEL_3_1(dequantize, k_quantize, T0, x0, T1, x1, T0, x2, T1, y) {

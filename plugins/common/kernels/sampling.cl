@@ -6,21 +6,33 @@
 //! grid_sample: f64; f32 f64
 //! grid_sample: f16; f32 f16
 //! grid_sample: bf16; f32 bf16
+//! grid_sample: i8 i16 i32 i64 u8 u16 u32 u64; f32 f64
 #ifdef K_grid_sample
-DEVICE K_C(T0) reflected(K_C(T0) x, K_C(T0) least, K_C(T0) most) {
-  const K_C(T0) range = most - least, size = x < least ? least - x : x - least;
-  if (!(range > NUM(0))) return least;
-  const K_C(T0) d = size - NUM(2) * range * floor(size / (NUM(2) * range));
-  return least + (d > range ? NUM(2) * range - d : d);
+/* What is computed in: float64 where the image is of integers, which the result is cut to. */
+#ifdef T0_REAL
+#define R T0
+#define RESULT(v) PUT(T0, v)
+#else
+#define R f64
+#define RESULT(v) PUT(T0, K_CUT(T0, v))
+K_CUT_FUNCTION
+#endif
+#define AS(x) CAST(K_C(R), x)
+
+DEVICE K_C(R) reflected(K_C(R) x, K_C(R) least, K_C(R) most) {
+  const K_C(R) range = most - least, size = x < least ? least - x : x - least;
+  if (!(range > AS(0))) return least;
+  const K_C(R) d = size - AS(2) * range * floor(size / (AS(2) * range));
+  return least + (d > range ? AS(2) * range - d : d);
 }
 
 /* The index of a tap; -1: it is 0. padding: 0 zeros, 1 border, 2 reflection. */
-DEVICE int tap(K_C(T0) x, int n, int padding, bool corners) {
-  const K_C(T0) end = NUM(n - 1), half_one = NUM(corners ? 0.0f : 0.5f);
-  K_C(T0) at = x;
-  if (padding == 1) at = x < NUM(0) ? NUM(0) : x > end ? end : x;
+DEVICE int tap(K_C(R) x, int n, int padding, bool corners) {
+  const K_C(R) end = AS(n - 1), half_one = AS(corners ? 0.0f : 0.5f);
+  K_C(R) at = x;
+  if (padding == 1) at = x < AS(0) ? AS(0) : x > end ? end : x;
   if (padding == 2) at = reflected(x, -half_one, end + half_one);
-  return at > NUM(-1) && at < NUM(n) ? CAST(int, at) : -1;
+  return at > AS(-1) && at < AS(n) ? CAST(int, at) : -1;
 }
 
 KERNEL_3_1(grid_sample, k_general, T0, x0, T1, x1, i32, g, T0, y) {
@@ -30,42 +42,42 @@ KERNEL_3_1(grid_sample, k_general, T0, x0, T1, x1, i32, g, T0, y) {
   const IDX channels = G_IN(0, 1), places = G_IN(1, -2) / AT(spatial) / G_IN(0, 0);
   const IDX place = u % places, image = u / places / channels, base = u / places * G(4);
   int at[12], count[3];
-  K_C(T0) weight[12];
+  K_C(R) weight[12];
   for (int d = 0; d < 3; d++) {
     count[d] = 1;
     at[4 * d] = 0;
-    weight[4 * d] = NUM(1);
+    weight[4 * d] = AS(1);
   }
   for (int d = 0; d < spatial; d++) {
     const int n = CAST(int, G_IN(0, 2 + d)), k = 4 * d;
-    const K_C(T0) c = CAST(K_C(T0), GET(T1, x1[(image * places + place) * AT(spatial) + AT(spatial - 1 - d)]));
-    const K_C(T0) least = NUM(corners ? 0.0f : -0.5f), most = NUM(n) - NUM(corners ? 1.0f : 0.5f);
-    K_C(T0) x = corners ? (c + NUM(1)) / NUM(2) * NUM(n - 1) : ((c + NUM(1)) * NUM(n) - NUM(1)) / NUM(2);
-    if (!(ABS(x) < NUM(1.0e12f))) x = padding == 0 ? NUM(-2) : padding == 1 && x > NUM(0) ? NUM(n) : NUM(0);
+    const K_C(R) c = AS(GET(T1, x1[(image * places + place) * AT(spatial) + AT(spatial - 1 - d)]));
+    const K_C(R) least = AS(corners ? 0.0f : -0.5f), most = AS(n) - AS(corners ? 1.0f : 0.5f);
+    K_C(R) x = corners ? (c + AS(1)) / AS(2) * AS(n - 1) : ((c + AS(1)) * AS(n) - AS(1)) / AS(2);
+    if (!(ABS(x) < AS(1.0e12f))) x = padding == 0 ? AS(-2) : padding == 1 && x > AS(0) ? AS(n) : AS(0);
     if (mode == 1) x = RINT(x);
     if (x < least || x > most) {
-      if (padding == 1) x = x < NUM(0) ? NUM(0) : x > NUM(n - 1) ? NUM(n - 1) : x;
+      if (padding == 1) x = x < AS(0) ? AS(0) : x > AS(n - 1) ? AS(n - 1) : x;
       if (padding == 2) x = reflected(x, least, most);
     }
-    const K_C(T0) low = floor(x), t = x - low, v = NUM(1) - t, a = NUM(-0.75f);
+    const K_C(R) low = floor(x), t = x - low, v = AS(1) - t, a = AS(-0.75f);
     if (mode == 1) {
       at[k] = tap(x, n, padding, corners);
     } else if (mode == 0) {
       count[d] = 2;
       at[k] = tap(low, n, padding, corners);
-      at[k + 1] = tap(low + NUM(1), n, padding, corners);
+      at[k + 1] = tap(low + AS(1), n, padding, corners);
       weight[k] = v;
       weight[k + 1] = t;
     } else {
       count[d] = 4;
-      for (int j = 0; j < 4; j++) at[k + j] = tap(low + NUM(j - 1), n, padding, corners);
-      weight[k] = ((a * (t + NUM(1)) - NUM(5) * a) * (t + NUM(1)) + NUM(8) * a) * (t + NUM(1)) - NUM(4) * a;
-      weight[k + 1] = ((a + NUM(2)) * t - (a + NUM(3))) * t * t + NUM(1);
-      weight[k + 2] = ((a + NUM(2)) * v - (a + NUM(3))) * v * v + NUM(1);
-      weight[k + 3] = ((a * (v + NUM(1)) - NUM(5) * a) * (v + NUM(1)) + NUM(8) * a) * (v + NUM(1)) - NUM(4) * a;
+      for (int j = 0; j < 4; j++) at[k + j] = tap(low + AS(j - 1), n, padding, corners);
+      weight[k] = ((a * (t + AS(1)) - AS(5) * a) * (t + AS(1)) + AS(8) * a) * (t + AS(1)) - AS(4) * a;
+      weight[k + 1] = ((a + AS(2)) * t - (a + AS(3))) * t * t + AS(1);
+      weight[k + 2] = ((a + AS(2)) * v - (a + AS(3))) * v * v + AS(1);
+      weight[k + 3] = ((a * (v + AS(1)) - AS(5) * a) * (v + AS(1)) + AS(8) * a) * (v + AS(1)) - AS(4) * a;
     }
   }
-  K_SUM(T0, sum);
+  K_SUM(R, sum);
   for (int i = 0; i < count[0]; i++) {
     for (int j = 0; j < count[1]; j++) {
       for (int k = 0; k < count[2]; k++) {
@@ -79,11 +91,11 @@ KERNEL_3_1(grid_sample, k_general, T0, x0, T1, x1, i32, g, T0, y) {
           where = where * G_IN(0, 4) + AT(at[8 + k]);
           inside = inside && at[8 + k] >= 0;
         }
-        if (inside) K_SUM_ADD(T0, sum, weight[i] * weight[4 + j] * weight[8 + k] * GET(T0, x0[base + where]));
+        if (inside) K_SUM_ADD(R, sum, weight[i] * weight[4 + j] * weight[8 + k] * AS(GET(T0, x0[base + where])));
       }
     }
   }
-  y[u] = PUT(T0, sum - sum_rest);
+  y[u] = RESULT(sum - sum_rest);
 }
 #endif
 

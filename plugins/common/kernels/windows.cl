@@ -54,40 +54,40 @@ KERNEL_2_1(average_pool, k_general, T0, x0, i32, g, T0, y) {
 }
 #endif
 
-//! lp_pool: f32 f16 bf16
+//! lp_pool: f32 f64 f16 bf16
 #ifdef K_lp_pool
 /* OWN(1): the power. */
 KERNEL_2_1(lp_pool, k_general, T0, x0, i32, g, T0, y) {
   K_EACH(u, p.count);
   WINDOW
-  const float power = NUM(OWN(1));
+  const K_C(T0) power = NUM(OWN(1));
   K_SUM(T0, sum);
   for (IDX t = 0; t < taps; t++) {
     TAP(u % places, t)
     if (inside) {
-      const float v = ABS(GET(T0, x0[u / places * plane + at]));
+      const K_C(T0) v = ABS(GET(T0, x0[u / places * plane + at]));
       K_SUM_ADD(T0, sum, OWN(1) == 1 ? v : OWN(1) == 2 ? v * v : POWER(v, power));
     }
   }
-  const float all = sum - sum_rest;
-  y[u] = PUT(T0, OWN(1) == 1 ? all : OWN(1) == 2 ? sqrt(all) : POWER(all, 1.0f / power));
+  const K_C(T0) all = sum - sum_rest;
+  y[u] = PUT(T0, OWN(1) == 1 ? all : OWN(1) == 2 ? sqrt(all) : POWER(all, NUM(1) / power));
 }
 #endif
 
-//! global_lp_pool: f32 f16 bf16
+//! global_lp_pool: f32 f64 f16 bf16
 #ifdef K_global_lp_pool
 /* g: the power, and elements of a plane. */
 KERNEL_2_1(global_lp_pool, k_general, T0, x0, i32, g, T0, y) {
   K_EACH(u, p.count);
-  const float power = NUM(g[0]);
+  const K_C(T0) power = NUM(g[0]);
   const IDX n = G(1);
   K_SUM(T0, sum);
   for (IDX j = 0; j < n; j++) {
-    const float v = ABS(GET(T0, x0[u * n + j]));
+    const K_C(T0) v = ABS(GET(T0, x0[u * n + j]));
     K_SUM_ADD(T0, sum, g[0] == 1 ? v : g[0] == 2 ? v * v : POWER(v, power));
   }
-  const float all = sum - sum_rest;
-  y[u] = PUT(T0, g[0] == 1 ? all : g[0] == 2 ? sqrt(all) : POWER(all, 1.0f / power));
+  const K_C(T0) all = sum - sum_rest;
+  y[u] = PUT(T0, g[0] == 1 ? all : g[0] == 2 ? sqrt(all) : POWER(all, NUM(1) / power));
 }
 #endif
 
@@ -283,7 +283,7 @@ KERNEL_2_1(col2im, k_general, T0, x0, i32, g, T0, y) {
                    : NUM(0))
 #endif
 
-//! causal_conv: f32 f16 bf16
+//! causal_conv: f32 f64 f16 bf16
 #ifdef K_causal_conv
 /* g: the taps, and whether a SiLU follows. */
 KERNEL_5_1(causal_conv, k_general, T0, x0, T0, x1, T0, x2, T0, x3, i32, g, T0, y) {
@@ -292,12 +292,12 @@ KERNEL_5_1(causal_conv, k_general, T0, x0, T0, x1, T0, x2, T0, x3, i32, g, T0, y
   K_SUM(T0, sum);
   if (HAS(2)) K_SUM_ADD(T0, sum, GET(T0, x2[c]));
   for (IDX k = 0; k < taps; k++) K_SUM_ADD(T0, sum, WITH_STATE(u, t + k) * GET(T0, x1[c * taps + k]));
-  const float all = ROUND(T0, sum - sum_rest);
-  y[i] = PUT(T0, g[1] != 0 ? all / (1.0f + EXP(-all)) : all);
+  const K_C(T0) all = ROUND(T0, sum - sum_rest);
+  y[i] = PUT(T0, g[1] != 0 ? all / (NUM(1) + EXP(-all)) : all);
 }
 #endif
 
-//! causal_state: f32 f16 bf16
+//! causal_state: f32 f64 f16 bf16
 #ifdef K_causal_state
 KERNEL_5_1(causal_state, k_general, T0, x0, T0, x1, T0, x2, T0, x3, i32, g, T0, y) {
   K_EACH(i, p.count);

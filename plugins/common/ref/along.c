@@ -14,6 +14,7 @@
     return (a > b) == (f->largest != 0); \
   }
 BEFORE(before_f32, float)
+BEFORE(before_f64, double)
 BEFORE(before_i8, int8_t)
 BEFORE(before_i16, int16_t)
 BEFORE(before_i32, int32_t)
@@ -21,13 +22,15 @@ BEFORE(before_i64, int64_t)
 BEFORE(before_u8, uint8_t)
 BEFORE(before_u16, uint16_t)
 BEFORE(before_u32, uint32_t)
+BEFORE(before_u64, uint64_t)
 
 typedef bool (*before_fn)(const ref_along *f, const char *base, int64_t i, int64_t j);
 
 static before_fn before_of(uint32_t type) {
   static const before_fn list[] = {
-      [REF_TYPE_F32] = before_f32, [REF_TYPE_I8] = before_i8, [REF_TYPE_I16] = before_i16, [REF_TYPE_I32] = before_i32,
-      [REF_TYPE_I64] = before_i64, [REF_TYPE_U8] = before_u8, [REF_TYPE_U16] = before_u16, [REF_TYPE_U32] = before_u32,
+      [REF_TYPE_F32] = before_f32, [REF_TYPE_F64] = before_f64, [REF_TYPE_I8] = before_i8, [REF_TYPE_I16] = before_i16,
+      [REF_TYPE_I32] = before_i32, [REF_TYPE_I64] = before_i64, [REF_TYPE_U8] = before_u8, [REF_TYPE_U16] = before_u16,
+      [REF_TYPE_U32] = before_u32, [REF_TYPE_U64] = before_u64,
   };
   return type < sizeof list / sizeof list[0] ? list[type] : NULL;
 }
@@ -77,6 +80,7 @@ typedef struct column {
 #define SIGNED64(v) ((uint64_t)(v) ^ UINT64_C(0x8000000000000000))
 #define SAME(v) (v)
 KEYS(keys_f32, float, ref_rank_float)
+KEYS(keys_f64, double, ref_rank_double)
 KEYS(keys_i8, int8_t, SIGNED32)
 KEYS(keys_i16, int16_t, SIGNED32)
 KEYS(keys_i32, int32_t, SIGNED32)
@@ -84,11 +88,13 @@ KEYS(keys_i64, int64_t, SIGNED64)
 KEYS(keys_u8, uint8_t, SAME)
 KEYS(keys_u16, uint16_t, SAME)
 KEYS(keys_u32, uint32_t, SAME)
+KEYS(keys_u64, uint64_t, SAME)
 
 static ref_rank_keys keys_of(uint32_t type) {
   static const ref_rank_keys list[] = {
-      [REF_TYPE_F32] = keys_f32, [REF_TYPE_I8] = keys_i8, [REF_TYPE_I16] = keys_i16, [REF_TYPE_I32] = keys_i32,
-      [REF_TYPE_I64] = keys_i64, [REF_TYPE_U8] = keys_u8, [REF_TYPE_U16] = keys_u16, [REF_TYPE_U32] = keys_u32,
+      [REF_TYPE_F32] = keys_f32, [REF_TYPE_F64] = keys_f64, [REF_TYPE_I8] = keys_i8, [REF_TYPE_I16] = keys_i16,
+      [REF_TYPE_I32] = keys_i32, [REF_TYPE_I64] = keys_i64, [REF_TYPE_U8] = keys_u8, [REF_TYPE_U16] = keys_u16,
+      [REF_TYPE_U32] = keys_u32, [REF_TYPE_U64] = keys_u64,
   };
   return list[type];
 }

@@ -24,6 +24,8 @@ RESULT(3, uvec2, indices);
 
 #if TYPE == TYPE_F32
 #define IS_NAN(v) k_is_nan(v)
+#elif TYPE == TYPE_F64
+#define IS_NAN(v) ((v) != (v))
 #else
 #define IS_NAN(v) false
 #endif

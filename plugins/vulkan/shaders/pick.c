@@ -1,4 +1,4 @@
-/* The families of pick.cl and fill.cl: Gather and Pad, which move words, and Range. */
+/* The family of pick.cl: Gather and Pad, which move words. */
 #include "plugins/vulkan/vulkan.h"
 
 #include "family.h"
@@ -29,15 +29,5 @@ heddle_status vlk_pick(const heddle_host *host, const vlk_info *info, const k_st
   vlk_params(out, p->in, K_DIMS);
   vlk_params(out, p->out, K_DIMS);
   vlk_params(out, p->before, K_DIMS);
-  return s;
-}
-
-heddle_status vlk_fill(const heddle_host *host, const vlk_info *info, const k_step *step, vlk_shader *out,
-                       heddle_error *err) {
-  const vlk_type *type = vlk_type_of(step, "T");
-  (void)host;
-  heddle_status s = vlk_want_type(info, type, err);
-  if (s == HEDDLE_OK) s = vlk_pick_code(out, err, "range_%s", type->word);
-  vlk_param(out, step->params.flat.count);
   return s;
 }

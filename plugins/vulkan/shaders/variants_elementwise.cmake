@@ -58,10 +58,4 @@ foreach(bytes 1 2 4 8)
   endforeach()
 endforeach()
 
-vlk_shader(range_float range.comp -DT=float -DREAL)
-vlk_shader(range_double range.comp -DT=double -DREAL)
-vlk_shader(range_short range.comp -DT=int16_t -DHALF)
-vlk_shader(range_int range.comp -DT=int -DU=uint)
-vlk_shader(range_long range.comp -DT=int64_t -DU=uint64_t -DLONG)
-
 vlk_template(fused fused.comp)

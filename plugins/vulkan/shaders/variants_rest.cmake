@@ -73,9 +73,11 @@ foreach(who item group subgroups)
 endforeach()
 
 set(type_number 0)
-foreach(type f32 i8 i16 i32 i64 u8 u16 u32) # as types.glsl counts them
-  vlk_shader(reduce_item_${type} reduce.comp -O0 -DTYPE=${type_number})
-  vlk_shader(reduce_group_${type} reduce.comp -O0 -DTYPE=${type_number} -DBY_GROUP)
+foreach(type f32 i8 i16 i32 i64 u8 u16 u32 u64 f64) # as types.glsl counts them
+  if(type_number LESS 8)
+    vlk_shader(reduce_item_${type} reduce.comp -O0 -DTYPE=${type_number})
+    vlk_shader(reduce_group_${type} reduce.comp -O0 -DTYPE=${type_number} -DBY_GROUP)
+  endif()
   vlk_shader(arg_item_${type} along.comp -DTYPE=${type_number} -DARG)
   vlk_shader(arg_group_${type} along.comp -DTYPE=${type_number} -DARG -DBY_GROUP)
   vlk_shader(top_rank_${type} along.comp -DTYPE=${type_number} -DRANK)
