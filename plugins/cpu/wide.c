@@ -40,14 +40,9 @@ bool wide_has_halves(const heddle_pregion *region) {
 }
 
 bool wide_keeps(const heddle_pnode *node) {
-  static const char *const names[] = {"Cast",
-                                      "CastLike",
-                                      "BitCast",
-                                      "QuantizeLinear",
-                                      "DequantizeLinear",
-                                      "DynamicQuantizeLinear",
-                                      "QLinearConv",
-                                      "QLinearMatMul"};
+  static const char *const names[] = {"Cast",           "CastLike",         "BitCast",
+                                      "QuantizeLinear", "DequantizeLinear", "DynamicQuantizeLinear",
+                                      "QLinearConv",    "QLinearMatMul"};
   for (size_t i = 0; node->op != NULL && i < sizeof names / sizeof names[0]; i++)
     if (strcmp(node->op, names[i]) == 0) return true;
   return false;
@@ -62,8 +57,8 @@ bool wide_takes(const heddle_pregion *region) {
 bool wide_is_laid(const heddle_pregion *region) {
   bool laid = false;
   for (uint32_t i = 0; i < region->n_inputs + region->n_outputs; i++) {
-    const heddle_pvalue *value = region_value(
-        region, i < region->n_inputs ? region->inputs[i] : region->outputs[i - region->n_inputs]);
+    const heddle_pvalue *value =
+        region_value(region, i < region->n_inputs ? region->inputs[i] : region->outputs[i - region->n_inputs]);
     laid = laid || (value != NULL && is_half(value->dtype) && (value->layout & WIDE) != 0);
   }
   return laid;
