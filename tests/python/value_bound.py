@@ -31,8 +31,8 @@ class Node(c.Structure):
                 ("ctx", c.c_void_p)]
 
 
-LIB.bound_of.restype = LIB.bound_holds.restype = c.c_bool
-LIB.bound_holds.argtypes = [c.c_int32, c.c_double, c.c_double, c.c_double]
+LIB.check_bound_of.restype = LIB.check_bound_holds.restype = c.c_bool
+LIB.check_bound_holds.argtypes = [c.c_int32, c.c_double, c.c_double, c.c_double]
 
 
 def type_of(dtype):
@@ -85,11 +85,11 @@ def bound_of(case, k, want, dtype, evaluate):
     rule = c.c_char_p()
     node = Node(case.op.encode(), attrs, operands, len(wanted), len(case.inputs), k, False, held.tensor(want, dtype),
                 Evaluate(called), None)
-    known = LIB.bound_of(c.byref(node), out.ctypes.data_as(Doubles), c.byref(rule))
+    known = LIB.check_bound_of(c.byref(node), out.ctypes.data_as(Doubles), c.byref(rule))
     if not known:
         return None, "none"
     return out[:want.size].reshape(want.shape), rule.value.decode()
 
 
 def holds(dtype, want, got, err):
-    return bool(LIB.bound_holds(type_of(dtype), float(want), float(got), float(err)))
+    return bool(LIB.check_bound_holds(type_of(dtype), float(want), float(got), float(err)))

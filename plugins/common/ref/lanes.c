@@ -1,6 +1,7 @@
 /* The elementwise operators by name, and their lanes for integers, bool and Where. */
 #define S_REAL double
 #define S_LIBM(name) name
+#include "lanes_fast.h"
 #include "lanes_loops.h"
 #include "plugins/common/scalar.h"
 #include "plugins/common/scalar_c.h"
@@ -117,5 +118,7 @@ bool ref_lane_find(const char *op, ref_lane_op *out) {
     if (lane->whole != NULL) out->whole = lane->whole;
     if (lane->truth != NULL) out->truth = lane->truth;
   }
+  const ref_lanes faster = ref_lanes_faster(op);
+  if (faster != NULL && out->f32 != NULL) out->f32 = faster;
   return out->arity > 0;
 }
