@@ -33,6 +33,18 @@ static void product_plain(const more_rows *r) {
 #define NARROW __attribute__((target("avx2,fma")))
 #define INSIDE static inline __attribute__((always_inline))
 
+/* The same of four columns. */
+NARROW INSIDE void keep_four(const more_rows *r, int64_t i, int64_t j, __m128 sums) {
+  float four[4];
+  if (j + 4 <= r->n) {
+    if (r->bias != NULL) sums = _mm_add_ps(sums, _mm_loadu_ps(r->bias + j));
+    _mm_storeu_ps(r->out + i * r->out_step + j, sums);
+    return;
+  }
+  _mm_storeu_ps(four, sums);
+  for (int c = 0; c < 4; c++) keep(r, i, j, c, four[c]);
+}
+
 WIDE INSIDE void tile_wide(const more_rows *r, int64_t i, int64_t j, const int rows, const int columns) {
   __m512 sums[MOST_ROWS * MOST_COLUMNS];
   const float *b[MOST_COLUMNS];
@@ -50,14 +62,12 @@ WIDE INSIDE void tile_wide(const more_rows *r, int64_t i, int64_t j, const int r
   for (int d = 0; d < rows; d++) {
     for (int c = 0; c < columns; c += 4) {
       __m256 half[4];
-      float four[4];
       for (int e = 0; e < 4; e++) {
         const __m512 s = sums[d * columns + c + e];
         half[e] = _mm256_add_ps(_mm512_castps512_ps256(s), _mm512_extractf32x8_ps(s, 1));
       }
       const __m256 x = _mm256_hadd_ps(_mm256_hadd_ps(half[0], half[1]), _mm256_hadd_ps(half[2], half[3]));
-      _mm_storeu_ps(four, _mm_add_ps(_mm256_castps256_ps128(x), _mm256_extractf128_ps(x, 1)));
-      for (int e = 0; e < 4; e++) keep(r, i + d, j, c + e, four[e]);
+      keep_four(r, i + d, j + c, _mm_add_ps(_mm256_castps256_ps128(x), _mm256_extractf128_ps(x, 1)));
     }
   }
 }
@@ -82,10 +92,9 @@ NARROW INSIDE void tile_narrow(const more_rows *r, int64_t i, int64_t j, const i
       float four[4];
       const __m256 x = _mm256_hadd_ps(_mm256_hadd_ps(s[0], s[1]), _mm256_hadd_ps(s[2], s[3]));
       _mm_storeu_ps(four, _mm_add_ps(_mm256_castps256_ps128(x), _mm256_extractf128_ps(x, 1)));
-      for (int e = 0; e < 4; e++) {
+      for (int e = 0; e < 4; e++)
         for (int64_t k = whole; k < r->k; k++) four[e] += r->a[(i + d) * r->a_step + k] * b[c + e][k];
-        keep(r, i + d, j, c + e, four[e]);
-      }
+      keep_four(r, i + d, j + c, _mm_loadu_ps(four));
     }
   }
 }
