@@ -133,5 +133,7 @@ target_include_directories(heddle_operators PRIVATE include ${PROJECT_SOURCE_DIR
 target_compile_definitions(heddle_operators PRIVATE ${operator_definitions})
 target_compile_options(heddle_operators PRIVATE -fno-math-errno -ffunction-sections -fdata-sections)
 set_target_properties(heddle_operators PROPERTIES C_VISIBILITY_PRESET hidden)
-set_property(SOURCE "${CMAKE_CURRENT_SOURCE_DIR}/plugins/common/more/quantize.c" APPEND PROPERTY COMPILE_OPTIONS
+set_property(SOURCE "${CMAKE_CURRENT_SOURCE_DIR}/plugins/common/more/quantize.c"
+  "${CMAKE_CURRENT_SOURCE_DIR}/plugins/common/more/rnn_fast.c" "${CMAKE_CURRENT_SOURCE_DIR}/plugins/common/more/rows.c"
+  "${CMAKE_CURRENT_SOURCE_DIR}/plugins/common/more/fft.c" APPEND PROPERTY COMPILE_OPTIONS
   "$<$<CONFIG:Release>:-O3;-fno-trapping-math>") # loops that are to become vectors

@@ -3,15 +3,17 @@
  * threads. */
 #include "cpu.h"
 #include "onednn_join.h"
+#include "wide.h"
 
 #include "plugins/common/ref/ref.h"
 #include "plugins/common/region.h"
 
-/* Immutable. One of onednn, join and ref is there. operands: the inputs, then the outputs. */
+/* Immutable. One of onednn, join, reorder and ref is there. operands: the inputs, then the outputs. */
 struct heddle_pop {
   heddle_pdevice *dev;
   onednn_op *onednn;
   onednn_join *join;
+  wide_reorder *reorder;
   ref_op *ref;
   uint64_t workspace_bytes;
   uint32_t n_inputs, n_outputs;
@@ -26,8 +28,9 @@ struct heddle_plaunch {
   void *workspace;
   uint64_t units;
   uint32_t parts, watched; /* watched: it may be stopped in the middle */
-  onednn_launch *onednn;   /* NULL, with join too: kernel and ref */
+  onednn_launch *onednn;   /* NULL, with join and reorder too: kernel and ref */
   onednn_join_launch *join;
+  wide_reorder_launch *reorder;
   heddle_pdevice *dev;
   void *addresses[];
 };
@@ -38,6 +41,7 @@ static void launch_free(heddle_plaunch *launch) {
   cpu_count(&dev->live_objects, -1);
   onednn_launch_free(launch->onednn);
   onednn_join_launch_free(launch->join);
+  wide_reorder_launch_free(launch->reorder);
   dev->host->free(dev->host->ctx, launch);
 }
 
@@ -47,6 +51,7 @@ static void op_free(heddle_pop *op) {
   cpu_count(&dev->live_objects, -1);
   onednn_op_free(op->onednn);
   onednn_join_free(op->join);
+  wide_reorder_free(op->reorder);
   ref_free(op->ref);
   dev->host->free(dev->host->ctx, op);
 }
@@ -105,17 +110,38 @@ static void tell_strict(heddle_pinstance *self) {
 }
 
 /* The reference kernels come last. Where they cannot, oneDNN's offers are still good. */
-static heddle_status op_query(heddle_pinstance *self, uint32_t index, const heddle_pregion *region,
-                              heddle_offer_fn offer, void *sink, heddle_error *err) {
+static heddle_status offer_all(heddle_pinstance *self, const heddle_pregion *region, heddle_offer_fn offer, void *sink,
+                               heddle_error *err) {
   uint32_t made = 0;
   bool only = false;
-  if (index != 0) return p_fail(err, HEDDLE_ENODEV, 0, "cpu:%u: there is one cpu device, cpu:0", index);
-  if ((region->flags & HEDDLE_REGION_FAST) != 0 && !onednn_is_fast(self->onednn)) tell_strict(self);
   heddle_status s = onednn_query(self->onednn, region, offer, sink, &made, &only, err);
   if (s != HEDDLE_OK || only) return s;
   if (onednn_join_is(region)) return onednn_join_query(self->onednn, region, offer, sink, err);
   s = offer_ref(self, region, offer, sink, err);
   return s == HEDDLE_EUNSUPPORTED && made > 0 ? HEDDLE_OK : s;
+}
+
+/* Float16 and bfloat16: as float32, in wide layouts, and then row-major, which is how data is moved without conversion. */
+static heddle_status offer_halves(heddle_pinstance *self, const heddle_pregion *region, heddle_offer_fn offer,
+                                  void *sink, heddle_error *err) {
+  wide_region wide;
+  wide_offer pass = {.host = self->host, .region = region, .offer = offer, .sink = sink};
+  if (wide_reorder_is(region)) return wide_reorder_query(self->host, self->onednn, region, offer, sink, err);
+  heddle_status s = wide_make(self->host, region, &wide, err);
+  if (s != HEDDLE_OK) return s;
+  s = offer_all(self, &wide.region, wide_pass, &pass, err);
+  wide_free(&wide);
+  if (s != HEDDLE_OK && s != HEDDLE_EUNSUPPORTED) return s;
+  s = offer_ref(self, region, offer, sink, err);
+  return s == HEDDLE_EUNSUPPORTED && pass.made > 0 ? HEDDLE_OK : s;
+}
+
+static heddle_status op_query(heddle_pinstance *self, uint32_t index, const heddle_pregion *region,
+                              heddle_offer_fn offer, void *sink, heddle_error *err) {
+  if (index != 0) return p_fail(err, HEDDLE_ENODEV, 0, "cpu:%u: there is one cpu device, cpu:0", index);
+  if ((region->flags & HEDDLE_REGION_FAST) != 0 && !onednn_is_fast(self->onednn)) tell_strict(self);
+  if (self->onednn != NULL && wide_takes(region)) return offer_halves(self, region, offer, sink, err);
+  return offer_all(self, region, offer, sink, err);
 }
 
 static heddle_status op_list(heddle_pinstance *self, uint32_t index, heddle_list_fn list, void *sink,
@@ -169,6 +195,25 @@ static heddle_status prepare_offer(heddle_pop *op, const heddle_pregion *region,
   return s;
 }
 
+/* A region with wide layouts is prepared as that of float32 which its offer was made for; another one row-major. */
+static heddle_status prepare_any(heddle_pop *op, const heddle_pregion *region, uint32_t offer, heddle_error *err) {
+  const heddle_host *host = op->dev->host;
+  onednn *self = op->dev->onednn;
+  wide_region wide;
+  if (self == NULL || !wide_takes(region)) return prepare_offer(op, region, offer, err);
+  if (wide_reorder_is(region)) {
+    heddle_status s = wide_reorder_prepare(host, self, region, op->operands, &op->reorder, err);
+    if (s == HEDDLE_OK) op->workspace_bytes = wide_reorder_workspace(op->reorder);
+    return s;
+  }
+  if (!wide_is_laid(region)) return prepare_ref(op, region, err);
+  heddle_status s = wide_make(host, region, &wide, err);
+  if (s != HEDDLE_OK) return s;
+  s = prepare_offer(op, &wide.region, offer, err);
+  wide_free(&wide);
+  return s;
+}
+
 static heddle_status op_prepare(heddle_pdevice *dev, const heddle_pregion *region, uint32_t offer, heddle_pop **out,
                                 heddle_error *err) {
   const heddle_host *host = dev->host;
@@ -181,7 +226,7 @@ static heddle_status op_prepare(heddle_pdevice *dev, const heddle_pregion *regio
   op->dev = dev;
   op->n_inputs = region->n_inputs;
   op->n_outputs = region->n_outputs;
-  s = prepare_offer(op, region, offer, err);
+  s = prepare_any(op, region, offer, err);
   if (s != HEDDLE_OK) {
     onednn_op_free(op->onednn);
     ref_free(op->ref);
@@ -250,6 +295,8 @@ static heddle_status op_bind(heddle_pop *op, heddle_pstream *stream, const heddl
   s = resolve_all(op, operands, launch, err);
   if (s == HEDDLE_OK && op->join != NULL) {
     s = onednn_join_bind(op->join, launch->inputs, launch->outputs, launch->workspace, &launch->join, err);
+  } else if (s == HEDDLE_OK && op->reorder != NULL) {
+    s = wide_reorder_bind(op->reorder, launch->inputs[0], launch->outputs[0], launch->workspace, &launch->reorder, err);
   } else if (s == HEDDLE_OK && op->onednn != NULL) {
     s = onednn_bind(op->onednn, launch->inputs, launch->outputs, launch->workspace, &launch->onednn, err);
   } else if (s == HEDDLE_OK) {
@@ -277,6 +324,7 @@ static void run_part(void *arg, uint32_t i, uint32_t n) {
 static heddle_status op_run(heddle_plaunch *launch, heddle_error *err) {
   if (launch->onednn != NULL) return onednn_run(launch->onednn, err);
   if (launch->join != NULL) return onednn_join_run(launch->join, err);
+  if (launch->reorder != NULL) return wide_reorder_run(launch->reorder, err);
   if (launch->parts > 1) {
     const heddle_host *host = launch->dev->host;
     host->run_parallel(host->ctx, launch->parts, 0, run_part, launch, NULL);

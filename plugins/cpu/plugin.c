@@ -4,7 +4,7 @@
  *
  * Settings: fuse (0: every node is a step of its own), onednn (onednn_engine.c), winograd (winograd_plan.c). */
 #include "cpu.h"
-#include "onednn.h"
+#include "wide.h"
 
 #include "plugins/common/chain.h"
 #include "plugins/common/pbuild.h"
@@ -62,7 +62,7 @@ static const heddle_plugin table = {
     .stream = &cpu_stream_table,
     .op = &cpu_op_table,
 #ifdef HEDDLE_ONEDNN
-    .layout = &onednn_layout_table,
+    .layout = &wide_layout_table,
 #endif
     .timing = &cpu_timing_table,
 };

@@ -6,6 +6,7 @@
 #include <stdbool.h>
 
 #include "plugins/common/float16.h"
+#include "plugins/common/halves.h"
 
 /* The definition of IEEE 754: a finite half, sign left out; 0x7c00 counts as 2^16, the next step. */
 static double value_of(uint32_t half) {
@@ -94,4 +95,40 @@ static void bfloats(void **state) {
   assert_int_equal(bfloat16_from_float(float_of(0xffbfffff)), 0xffff);
 }
 
-CASES(CASE(each_half_is_its_value), CASE(halves_round_to_nearest_even), CASE(ends_of_halves), CASE(bfloats))
+/* Runs of every length below two vectors, at odd addresses, of every half, and of floats around all of them. */
+static void runs_are_as_their_elements(void **state) {
+  (void)state;
+  enum { RUN = 19 };
+  for (uint32_t h = 0; h < 0x10000; h++) {
+    const uint64_t n = h % RUN + 1;
+    unsigned char bytes[2 * RUN + 1];
+    float wide[RUN + 1] = {0};
+    for (int brain = 0; brain < 2; brain++) {
+      for (uint64_t i = 0; i < n; i++) {
+        const uint16_t half = (uint16_t)(h + 7 * i);
+        memcpy(bytes + 1 + 2 * i, &half, sizeof half);
+      }
+      wide[n] = 5;
+      halves_widen(brain != 0, bytes + 1, wide, n);
+      assert_true(wide[n] == 5);
+      for (uint64_t i = 0; i < n; i++) {
+        const uint16_t half = (uint16_t)(h + 7 * i);
+        const float x = brain ? bfloat16_to_float(half) : float16_to_float(half);
+        if (isnan(x)) assert_true(isnan(wide[i]) && signbit(wide[i]) == signbit(x));
+        else assert_int_equal(bits_of(wide[i]), bits_of(x));
+        wide[i] = float_of(bits_of(wide[i]) + (h % 5) * (brain ? 0x4000U : 0x800U) - (h % 3));
+      }
+      memset(bytes, 0x55, sizeof bytes);
+      halves_narrow(brain != 0, wide, bytes + 1, n);
+      for (uint64_t i = 0; i < n; i++) {
+        uint16_t half;
+        memcpy(&half, bytes + 1 + 2 * i, sizeof half);
+        assert_int_equal(half, brain ? bfloat16_from_float(wide[i]) : float16_from_float(wide[i]));
+      }
+      assert_true(n == RUN || bytes[1 + 2 * n] == 0x55);
+    }
+  }
+}
+
+CASES(CASE(each_half_is_its_value), CASE(halves_round_to_nearest_even), CASE(ends_of_halves), CASE(bfloats),
+      CASE(runs_are_as_their_elements))

@@ -1,6 +1,25 @@
 /* From one type to another: Cast, CastLike, BitCast. */
 #include "more.h"
 
+#include "plugins/common/halves.h"
+
+static bool is_half(int type) {
+  return type == MORE_TYPE_F16 || type == MORE_TYPE_BF16;
+}
+
+/* Between float32 and halves. */
+static bool is_halving(const more_value *x, const more_value *y) {
+  return (x->type == REF_TYPE_F32 && is_half(y->type)) || (is_half(x->type) && y->type == REF_TYPE_F32);
+}
+
+static void run_halves(const more_op *m, const more_args *a, int64_t first, int64_t last) {
+  const uint64_t n = last > first ? (uint64_t)(last - first) : 0;
+  const bool widens = is_half(m->in[0].type), brain = (widens ? m->in[0].type : m->out[0].type) == MORE_TYPE_BF16;
+  if (n == 0) return;
+  if (widens) halves_widen(brain, (const char *)a->in[0] + 2 * first, (float *)a->out[0] + first, n);
+  else halves_narrow(brain, (const float *)a->in[0] + first, (char *)a->out[0] + 2 * first, n);
+}
+
 static void run_cast(const more_op *m, const more_args *a, int64_t first, int64_t last) {
   const more_value *x = &m->in[0], *y = &m->out[0];
   const bool whole = !more_type_is_real(x->type) && x->type != REF_TYPE_U64;
@@ -16,7 +35,8 @@ static void cast(more_plan *p, int to) {
   const more_value *x = &p->m->in[0];
   if (to == REF_TYPE_NONE) more_refuse(p, "it does not cast to that type");
   more_result(p, 0, to, x->ndim, x->shape);
-  more_work(p, run_cast, x->count, (double)x->count);
+  if (is_halving(x, &p->m->out[0])) more_loop(p, run_halves, x->count, (double)x->count);
+  else more_work(p, run_cast, x->count, (double)x->count);
 }
 
 void more_setup_cast(more_plan *p) {

@@ -2,7 +2,9 @@
  * ref/ runs there, and results are rounded once. */
 #include "more.h"
 
-enum { ALIGN = 64 };
+#include "plugins/common/halves.h"
+
+enum { ALIGN = 64, CHUNK = 1 << 16 };
 
 typedef struct half_value {
   uint64_t count, offset; /* elements; where its float32 lie in the scratch memory */
@@ -66,9 +68,10 @@ static void run(const ref_op *op, void *const *inputs, void *const *outputs, voi
     if (v->type == REF_TYPE_NONE || inputs[k] == NULL) continue;
     float *to = (float *)(void *)((char *)workspace + v->offset);
     in[k] = to;
-    for (uint64_t i = 0; i < v->count; i++) {
-      to[i] = (float)more_load(v->type, inputs[k], (int64_t)i);
-      if (ref_tick(op, &work, 2)) return;
+    for (uint64_t i = 0; i < v->count; i += CHUNK) {
+      const uint64_t n = v->count - i < CHUNK ? v->count - i : CHUNK;
+      halves_widen(v->type == MORE_TYPE_BF16, (const char *)inputs[k] + 2 * i, to + i, n);
+      if (ref_tick(op, &work, (int64_t)n)) return;
     }
   }
   for (uint32_t k = 0; k < h->n_out; k++) {
@@ -79,9 +82,10 @@ static void run(const ref_op *op, void *const *inputs, void *const *outputs, voi
   for (uint32_t k = 0; k < h->n_out; k++) {
     const half_value *v = &h->out[k];
     if (v->type == REF_TYPE_NONE || outputs[k] == NULL) continue;
-    for (uint64_t i = 0; i < v->count; i++) {
-      more_store(v->type, outputs[k], (int64_t)i, (double)((float *)out[k])[i]);
-      if (ref_tick(op, &work, 4)) return;
+    for (uint64_t i = 0; i < v->count; i += CHUNK) {
+      const uint64_t n = v->count - i < CHUNK ? v->count - i : CHUNK;
+      halves_narrow(v->type == MORE_TYPE_BF16, (const float *)out[k] + i, (char *)outputs[k] + 2 * i, n);
+      if (ref_tick(op, &work, (int64_t)n)) return;
     }
   }
 }

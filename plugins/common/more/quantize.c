@@ -1,5 +1,5 @@
 /* QuantizeLinear, DequantizeLinear and DynamicQuantizeLinear, and how the other quantised operators round. Between float32
- * and bytes there are loops that the compiler makes vectors of, on x86-64 also for AVX2; all other types go number by
+ * and integers of 8 and 16 bits there are loops that the compiler makes vectors of, on x86-64 also for AVX2; all other types go number by
  * number. */
 #include "more.h"
 
@@ -22,7 +22,7 @@ static double saturated(double x, int type) {
   return x != x ? 0 : x < least ? least : x > most ? most : x;
 }
 
-/* ---------------------------------------------------------------- between float32 and bytes */
+/* ---------------------------------------------------------------- between float32 and small integers */
 
 #if defined(__GNUC__) && defined(__x86_64__)
 #define NARROW __attribute__((target("avx2")))
@@ -35,26 +35,31 @@ static double saturated(double x, int type) {
 #define MAGIC 12582912.0f
 #define MAGIC_BITS 0x4B400000
 
-/* flip is 128 for int8, and zero has 128 added: as bytes go from 0 to 255. NaN gives 0, as saturated says. */
-INSIDE uint8_t quantum(float x, float scale, int32_t zero, int32_t flip) {
-  const float least = (float)-zero, most = (float)(255 - zero), q = x / scale;
+/* As numbers go from 0 to top, 255 or 65535: flip is half of top + 1 for signed ones, and zero has it added. NaN gives 0,
+ * as saturated says. */
+INSIDE int32_t quantum(float x, float scale, int32_t zero, int32_t flip, int32_t top) {
+  const float least = (float)-zero, most = (float)(top - zero), q = x / scale;
   float r = q < least ? least : q;
   int32_t bits;
   r = r > most ? most : r;
   r += MAGIC;
   memcpy(&bits, &r, sizeof bits);
-  return (uint8_t)((q != q ? flip : bits - MAGIC_BITS + zero) ^ flip);
+  return (q != q ? flip : bits - MAGIC_BITS + zero) ^ flip;
 }
 
-INSIDE void quantize_any(const float *restrict x, uint8_t *restrict y, int64_t n, float scale, int32_t zero,
-                         int32_t flip) {
-  for (int64_t i = 0; i < n; i++) y[i] = quantum(x[i], scale, zero, flip);
-}
-
-INSIDE void dequantize_any(const uint8_t *restrict x, float *restrict y, int64_t n, float scale, int32_t zero,
-                           int32_t flip) {
-  for (int64_t i = 0; i < n; i++) y[i] = (float)((x[i] ^ flip) - zero) * scale;
-}
+#define QUANTIZE(name, T, top) \
+  INSIDE void quantize_##name(const float *restrict x, void *out, int64_t n, float scale, int32_t zero, \
+                              int32_t flip) { \
+    T *restrict y = out; \
+    for (int64_t i = 0; i < n; i++) y[i] = (T)quantum(x[i], scale, zero, flip, top); \
+  } \
+  INSIDE void dequantize_##name(const void *in, float *restrict y, int64_t n, float scale, int32_t zero, \
+                                int32_t flip) { \
+    const T *restrict x = in; \
+    for (int64_t i = 0; i < n; i++) y[i] = (float)((x[i] ^ flip) - zero) * scale; \
+  }
+QUANTIZE(bytes, uint8_t, 255)
+QUANTIZE(pairs, uint16_t, 65535)
 
 /* limits: the least and the greatest number, and 0 among them. */
 INSIDE void limits_any(const float *restrict x, int64_t n, float limits[2]) {
@@ -99,20 +104,24 @@ INSIDE void row_uint8_any(int32_t *restrict acc, int32_t x, const uint8_t *restr
 }
 
 typedef struct loops {
-  void (*quantize)(const float *x, uint8_t *y, int64_t n, float scale, int32_t zero, int32_t flip);
-  void (*dequantize)(const uint8_t *x, float *y, int64_t n, float scale, int32_t zero, int32_t flip);
+  /* size: bytes of an integer, 1 or 2 */
+  void (*quantize)(int size, const float *x, void *y, int64_t n, float scale, int32_t zero, int32_t flip);
+  void (*dequantize)(int size, const void *x, float *y, int64_t n, float scale, int32_t zero, int32_t flip);
   void (*limits)(const float *x, int64_t n, float limits[2]);
   int32_t (*dot)(int type, const int16_t *a, const void *b, int64_t n);
   void (*row)(int type, int32_t *acc, int32_t x, const void *row, int64_t n);
 } loops;
 
 #define MAKE(name, target) \
-  target static void quantize_##name(const float *x, uint8_t *y, int64_t n, float scale, int32_t zero, int32_t flip) { \
-    quantize_any(x, y, n, scale, zero, flip); \
+  target static void quantize_##name(int size, const float *x, void *y, int64_t n, float scale, int32_t zero, \
+                                     int32_t flip) { \
+    if (size == 1) quantize_bytes(x, y, n, scale, zero, flip); \
+    else quantize_pairs(x, y, n, scale, zero, flip); \
   } \
-  target static void dequantize_##name(const uint8_t *x, float *y, int64_t n, float scale, int32_t zero, \
+  target static void dequantize_##name(int size, const void *x, float *y, int64_t n, float scale, int32_t zero, \
                                        int32_t flip) { \
-    dequantize_any(x, y, n, scale, zero, flip); \
+    if (size == 1) dequantize_bytes(x, y, n, scale, zero, flip); \
+    else dequantize_pairs(x, y, n, scale, zero, flip); \
   } \
   target static void limits_##name(const float *x, int64_t n, float limits[2]) { \
     limits_any(x, n, limits); \
@@ -135,8 +144,8 @@ static const loops *loops_here(void) {
   return &narrow;
 }
 
-static bool is_byte(int type) {
-  return type == REF_TYPE_I8 || type == REF_TYPE_U8;
+static bool is_small(int type) {
+  return type == REF_TYPE_I8 || type == REF_TYPE_U8 || type == REF_TYPE_I16 || type == REF_TYPE_U16;
 }
 
 /* Elements from i on with one scale, up to last. */
@@ -145,31 +154,33 @@ static int64_t run_from(const more_op *m, int64_t i, int64_t last) {
   return (end < last ? end : last) - i;
 }
 
-/* Scale and zero point of element i, for bytes of a type. */
+/* Scale and zero point of element i, for integers of a type. */
 static float quantum_at(const more_op *m, const more_args *a, int64_t i, int type, int32_t *zero, int32_t *flip) {
   const int64_t s = scale_of(m, i);
-  *flip = type == REF_TYPE_I8 ? 128 : 0;
+  *flip = type == REF_TYPE_I8 ? 1 << 7 : type == REF_TYPE_I16 ? 1 << 15 : 0;
   *zero = (a->in[2] != NULL ? (int32_t)more_get_int(&m->in[2], a->in[2], s) : 0) + *flip;
   return ((const float *)a->in[1])[s];
 }
 
-static void run_quantize_bytes(const more_op *m, const more_args *a, int64_t first, int64_t last) {
+static void run_quantize_small(const more_op *m, const more_args *a, int64_t first, int64_t last) {
   const loops *l = loops_here();
+  const int size = m->out[0].size;
   for (int64_t i = first, n; i < last; i += n) {
     int32_t zero, flip;
     const float scale = quantum_at(m, a, i, m->out[0].type, &zero, &flip);
     n = run_from(m, i, last);
-    l->quantize((const float *)a->in[0] + i, (uint8_t *)a->out[0] + i, n, scale, zero, flip);
+    l->quantize(size, (const float *)a->in[0] + i, (char *)a->out[0] + i * size, n, scale, zero, flip);
   }
 }
 
-static void run_dequantize_bytes(const more_op *m, const more_args *a, int64_t first, int64_t last) {
+static void run_dequantize_small(const more_op *m, const more_args *a, int64_t first, int64_t last) {
   const loops *l = loops_here();
+  const int size = m->in[0].size;
   for (int64_t i = first, n; i < last; i += n) {
     int32_t zero, flip;
     const float scale = quantum_at(m, a, i, m->in[0].type, &zero, &flip);
     n = run_from(m, i, last);
-    l->dequantize((const uint8_t *)a->in[0] + i, (float *)a->out[0] + i, n, scale, zero, flip);
+    l->dequantize(size, (const char *)a->in[0] + i * size, (float *)a->out[0] + i, n, scale, zero, flip);
   }
 }
 
@@ -229,9 +240,9 @@ void more_setup_quantize(more_plan *p) {
     more_refuse(p, "precision is not a floating-point type");
   if (!more_type_is_whole(to)) more_refuse(p, "it quantizes to integers of whole bytes only");
   more_result(p, 0, to, x->ndim, x->shape);
-  const bool bytes = x->type == REF_TYPE_F32 && p->m->in[1].type == REF_TYPE_F32 && is_byte(to) &&
+  const bool small = x->type == REF_TYPE_F32 && p->m->in[1].type == REF_TYPE_F32 && is_small(to) &&
                      p->m->i[PRECISION] == REF_TYPE_F32 && p->m->i[BLOCK] == 0;
-  if (bytes) more_loop(p, run_quantize_bytes, x->count, 4 * (double)x->count);
+  if (small) more_loop(p, run_quantize_small, x->count, 4 * (double)x->count);
   else more_work(p, run_quantize, x->count, 2 * (double)x->count);
 }
 
@@ -244,8 +255,8 @@ void more_setup_dequantize(more_plan *p) {
   more_same_type(p, 0, 2);
   if (!more_type_is_real(to) || to == REF_TYPE_NONE) more_refuse(p, "output_dtype is not a floating-point type");
   more_result(p, 0, to, x->ndim, x->shape);
-  const bool bytes = is_byte(x->type) && p->m->in[1].type == REF_TYPE_F32 && to == REF_TYPE_F32 && p->m->i[BLOCK] == 0;
-  if (bytes) more_loop(p, run_dequantize_bytes, x->count, 2 * (double)x->count);
+  const bool small = is_small(x->type) && p->m->in[1].type == REF_TYPE_F32 && to == REF_TYPE_F32 && p->m->i[BLOCK] == 0;
+  if (small) more_loop(p, run_dequantize_small, x->count, 2 * (double)x->count);
   else more_work(p, run_dequantize, x->count, (double)x->count);
 }
 
@@ -272,7 +283,8 @@ static void run_dynamic(const more_op *m, const more_args *a, int64_t first, int
   const double zero = scale != 0 ? saturated(nearbyint((double)((0 - limits[0]) / scale)), REF_TYPE_U8) : 0;
   if (a->out[0] != NULL && scale == 0) memset((uint8_t *)a->out[0] + first, 0, (size_t)(last - first));
   else if (a->out[0] != NULL)
-    l->quantize((const float *)a->in[0] + first, (uint8_t *)a->out[0] + first, last - first, scale, (int32_t)zero, 0);
+    l->quantize(1, (const float *)a->in[0] + first, (uint8_t *)a->out[0] + first, last - first, scale, (int32_t)zero,
+                0);
   if (first > 0) return;
   if (a->out[1] != NULL) more_put(&m->out[1], a->out[1], 0, (double)scale);
   if (a->out[2] != NULL) more_put(&m->out[2], a->out[2], 0, zero);

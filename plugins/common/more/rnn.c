@@ -1,18 +1,15 @@
 /* RNN, GRU and LSTM: one direction and one image of the batch after another, a step at a time, in double. */
-#include "more.h"
+#include "rnn.h"
 
 #include <math.h>
-
-enum { HIDDEN, INPUTS, STEPS, BATCH, DIRECTIONS, BACKWARD, LAYOUT, LINEAR, COUPLED, GATES, ACTS };
-enum { CLIP = 0, ALPHAS = 1, BETAS = 8 };
 
 static const char *const names =
     "Sigmoid Tanh Relu Affine LeakyRelu ThresholdedRelu ScaledTanh HardSigmoid Elu Softsign Softplus";
 
-static double activate(const more_op *m, int64_t which, double x) {
-  const double alpha = m->f[ALPHAS + which], beta = m->f[BETAS + which], clip = m->f[CLIP];
+double rnn_activate(const more_op *m, int64_t which, double x) {
+  const double alpha = m->f[RNN_ALPHAS + which], beta = m->f[RNN_BETAS + which], clip = m->f[RNN_CLIP];
   if (clip > 0) x = x < -clip ? -clip : x > clip ? clip : x;
-  switch (m->i[ACTS + which]) {
+  switch (m->i[RNN_ACTS + which]) {
   case 0: return 1 / (1 + exp(-x));
   case 1: return tanh(x);
   case 2: return x > 0 ? x : 0;
@@ -39,33 +36,34 @@ typedef struct step {
 /* Row j of gate g: inputs and bias, or the state's part and its bias. */
 static double from_input(const step *s, int64_t g, int64_t j) {
   const more_op *m = s->m;
-  const int64_t row = (s->direction * m->i[GATES] + g) * m->i[HIDDEN] + j;
+  const int64_t row = (s->direction * m->i[RNN_GATES] + g) * m->i[RNN_HIDDEN] + j;
   double sum = 0;
-  for (int64_t k = 0; k < m->i[INPUTS]; k++)
-    sum += more_get(&m->in[0], s->a->in[0], s->x_at + k) * more_get(&m->in[1], s->a->in[1], row * m->i[INPUTS] + k);
+  for (int64_t k = 0; k < m->i[RNN_INPUTS]; k++)
+    sum += more_get(&m->in[0], s->a->in[0], s->x_at + k) * more_get(&m->in[1], s->a->in[1], row * m->i[RNN_INPUTS] + k);
   if (s->a->in[3] != NULL)
-    sum += more_get(&m->in[3], s->a->in[3], (s->direction * 2 * m->i[GATES] + g) * m->i[HIDDEN] + j);
+    sum += more_get(&m->in[3], s->a->in[3], (s->direction * 2 * m->i[RNN_GATES] + g) * m->i[RNN_HIDDEN] + j);
   return sum;
 }
 
 static double state_bias(const step *s, int64_t g, int64_t j) {
   const more_op *m = s->m;
   if (s->a->in[3] == NULL) return 0;
-  return more_get(&m->in[3], s->a->in[3], ((s->direction * 2 + 1) * m->i[GATES] + g) * m->i[HIDDEN] + j);
+  return more_get(&m->in[3], s->a->in[3], ((s->direction * 2 + 1) * m->i[RNN_GATES] + g) * m->i[RNN_HIDDEN] + j);
 }
 
 static double from_state(const step *s, const double *h, int64_t g, int64_t j) {
   const more_op *m = s->m;
-  const int64_t row = (s->direction * m->i[GATES] + g) * m->i[HIDDEN] + j;
+  const int64_t row = (s->direction * m->i[RNN_GATES] + g) * m->i[RNN_HIDDEN] + j;
   double sum = 0;
-  for (int64_t k = 0; k < m->i[HIDDEN]; k++) sum += h[k] * more_get(&m->in[2], s->a->in[2], row * m->i[HIDDEN] + k);
+  for (int64_t k = 0; k < m->i[RNN_HIDDEN]; k++)
+    sum += h[k] * more_get(&m->in[2], s->a->in[2], row * m->i[RNN_HIDDEN] + k);
   return sum;
 }
 
 static double peephole(const step *s, int64_t g, int64_t j, double c) {
   const more_op *m = s->m;
   if (m->n_in < 8 || s->a->in[7] == NULL) return 0;
-  return c * more_get(&m->in[7], s->a->in[7], (s->direction * 3 + g) * m->i[HIDDEN] + j);
+  return c * more_get(&m->in[7], s->a->in[7], (s->direction * 3 + g) * m->i[RNN_HIDDEN] + j);
 }
 
 /* next gets the state after the step; c, of an LSTM, is changed in place; gate is scratch for a state. */
@@ -73,28 +71,28 @@ typedef void (*cell)(const step *s, double *next, double *c, double *gate);
 
 /* Before gates of one place of the state: whether the run is to end. Then the step is not finished, and is not used. */
 static bool ends(const step *s, int64_t gates) {
-  if (*s->work < 0 || more_tick(s->m, s->work, 4 * gates * (s->m->i[INPUTS] + s->m->i[HIDDEN]))) *s->work = -1;
+  if (*s->work < 0 || more_tick(s->m, s->work, 4 * gates * (s->m->i[RNN_INPUTS] + s->m->i[RNN_HIDDEN]))) *s->work = -1;
   return *s->work < 0;
 }
 
 static void rnn_cell(const step *s, double *next, double *c, double *gate) {
   (void)c, (void)gate;
-  for (int64_t j = 0; j < s->m->i[HIDDEN] && !ends(s, 1); j++)
-    next[j] = activate(s->m, s->direction, from_input(s, 0, j) + from_state(s, s->h, 0, j) + state_bias(s, 0, j));
+  for (int64_t j = 0; j < s->m->i[RNN_HIDDEN] && !ends(s, 1); j++)
+    next[j] = rnn_activate(s->m, s->direction, from_input(s, 0, j) + from_state(s, s->h, 0, j) + state_bias(s, 0, j));
 }
 
 static void gru_cell(const step *s, double *next, double *c, double *gate) {
   const more_op *m = s->m;
   const int64_t act = 2 * s->direction;
   (void)c;
-  for (int64_t j = 0; j < m->i[HIDDEN] && !ends(s, 2); j++) { /* r, and what of the state goes on */
-    const double r = activate(m, act, from_input(s, 1, j) + from_state(s, s->h, 1, j) + state_bias(s, 1, j));
-    gate[j] = m->i[LINEAR] ? r * (from_state(s, s->h, 2, j) + state_bias(s, 2, j)) : r * s->h[j];
+  for (int64_t j = 0; j < m->i[RNN_HIDDEN] && !ends(s, 2); j++) { /* r, and what of the state goes on */
+    const double r = rnn_activate(m, act, from_input(s, 1, j) + from_state(s, s->h, 1, j) + state_bias(s, 1, j));
+    gate[j] = m->i[RNN_LINEAR] ? r * (from_state(s, s->h, 2, j) + state_bias(s, 2, j)) : r * s->h[j];
   }
-  for (int64_t j = 0; j < m->i[HIDDEN] && !ends(s, 3); j++) {
-    const double z = activate(m, act, from_input(s, 0, j) + from_state(s, s->h, 0, j) + state_bias(s, 0, j));
-    const double part = m->i[LINEAR] ? gate[j] : from_state(s, gate, 2, j) + state_bias(s, 2, j);
-    const double n = activate(m, act + 1, from_input(s, 2, j) + part);
+  for (int64_t j = 0; j < m->i[RNN_HIDDEN] && !ends(s, 3); j++) {
+    const double z = rnn_activate(m, act, from_input(s, 0, j) + from_state(s, s->h, 0, j) + state_bias(s, 0, j));
+    const double part = m->i[RNN_LINEAR] ? gate[j] : from_state(s, gate, 2, j) + state_bias(s, 2, j);
+    const double n = rnn_activate(m, act + 1, from_input(s, 2, j) + part);
     next[j] = (1 - z) * n + z * s->h[j];
   }
 }
@@ -103,30 +101,33 @@ static void lstm_cell(const step *s, double *next, double *c, double *gate) {
   const more_op *m = s->m;
   const int64_t act = 3 * s->direction;
   (void)gate;
-  for (int64_t j = 0; j < m->i[HIDDEN] && !ends(s, 4); j++) {
+  for (int64_t j = 0; j < m->i[RNN_HIDDEN] && !ends(s, 4); j++) {
     double g[4];
     for (int64_t k = 0; k < 4; k++) g[k] = from_input(s, k, j) + from_state(s, s->h, k, j) + state_bias(s, k, j);
-    const double i = activate(m, act, g[0] + peephole(s, 0, j, c[j]));
-    const double f = m->i[COUPLED] ? 1 - i : activate(m, act, g[2] + peephole(s, 2, j, c[j]));
-    c[j] = f * c[j] + i * activate(m, act + 1, g[3]);
-    next[j] = activate(m, act, g[1] + peephole(s, 1, j, c[j])) * activate(m, act + 2, c[j]);
+    const double i = rnn_activate(m, act, g[0] + peephole(s, 0, j, c[j]));
+    const double f = m->i[RNN_COUPLED] ? 1 - i : rnn_activate(m, act, g[2] + peephole(s, 2, j, c[j]));
+    c[j] = f * c[j] + i * rnn_activate(m, act + 1, g[3]);
+    next[j] = rnn_activate(m, act, g[1] + peephole(s, 1, j, c[j])) * rnn_activate(m, act + 2, c[j]);
   }
 }
 
 static void load_state(const more_op *m, const more_args *a, uint32_t k, int64_t d, int64_t b, double *to) {
-  const int64_t hidden = m->i[HIDDEN], row = m->i[LAYOUT] ? b * m->i[DIRECTIONS] + d : d * m->i[BATCH] + b;
+  const int64_t hidden = m->i[RNN_HIDDEN],
+                row = m->i[RNN_LAYOUT] ? b * m->i[RNN_DIRECTIONS] + d : d * m->i[RNN_BATCH] + b;
   for (int64_t j = 0; j < hidden; j++)
     to[j] = k < m->n_in && a->in[k] != NULL ? more_get(&m->in[k], a->in[k], row * hidden + j) : 0;
 }
 
 static void store_state(const more_op *m, const more_args *a, uint32_t k, int64_t d, int64_t b, const double *from) {
-  const int64_t hidden = m->i[HIDDEN], row = m->i[LAYOUT] ? b * m->i[DIRECTIONS] + d : d * m->i[BATCH] + b;
+  const int64_t hidden = m->i[RNN_HIDDEN],
+                row = m->i[RNN_LAYOUT] ? b * m->i[RNN_DIRECTIONS] + d : d * m->i[RNN_BATCH] + b;
   if (k >= m->n_out || a->out[k] == NULL) return;
   for (int64_t j = 0; j < hidden; j++) more_put(&m->out[k], a->out[k], row * hidden + j, from[j]);
 }
 
 static void run(const more_op *m, const more_args *a, cell one) {
-  const int64_t hidden = m->i[HIDDEN], steps = m->i[STEPS], batch = m->i[BATCH], directions = m->i[DIRECTIONS];
+  const int64_t hidden = m->i[RNN_HIDDEN], steps = m->i[RNN_STEPS], batch = m->i[RNN_BATCH],
+                directions = m->i[RNN_DIRECTIONS];
   double *h = a->scratch, *next = h + hidden, *c = next + hidden, *gate = c + hidden;
   int64_t work = 0;
   for (int64_t u = 0; u < directions * batch; u++) {
@@ -136,11 +137,12 @@ static void run(const more_op *m, const more_args *a, cell one) {
     load_state(m, a, 5, d, b, h);
     load_state(m, a, 6, d, b, c);
     for (int64_t k = 0; k < steps; k++) {
-      const bool back = m->i[BACKWARD] != 0 || d == 1;
+      const bool back = m->i[RNN_BACKWARD] != 0 || d == 1;
       const int64_t t = k < length && back ? length - 1 - k : k;
-      const int64_t row = m->i[LAYOUT] ? b * steps + t : t * batch + b;
-      const int64_t y = (m->i[LAYOUT] ? (b * steps + t) * directions + d : (t * directions + d) * batch + b) * hidden;
-      const step s = {m, a, &work, d, row * m->i[INPUTS], h};
+      const int64_t row = m->i[RNN_LAYOUT] ? b * steps + t : t * batch + b;
+      const int64_t y =
+          (m->i[RNN_LAYOUT] ? (b * steps + t) * directions + d : (t * directions + d) * batch + b) * hidden;
+      const step s = {m, a, &work, d, row * m->i[RNN_INPUTS], h};
       if (k < length) {
         one(&s, next, c, gate);
         if (work < 0) return;
@@ -185,7 +187,7 @@ static void activations(more_plan *p, int64_t per) {
   static const bool takes_alpha[] = {0, 0, 0, 1, 1, 1, 1, 1, 1, 0, 0}, takes_beta[] = {0, 0, 0, 1, 0, 0, 1, 1, 0, 0, 0};
   more_op *m = p->m;
   const heddle_pattr *attr = region_attr_find(p->n->node, "activations");
-  const int64_t n = per * m->i[DIRECTIONS];
+  const int64_t n = per * m->i[RNN_DIRECTIONS];
   double alpha[8], beta[8];
   const int64_t n_alpha = more_floats(p, "activation_alpha", alpha, 8),
                 n_beta = more_floats(p, "activation_beta", beta, 8);
@@ -199,9 +201,9 @@ static void activations(more_plan *p, int64_t per) {
       more_refuse(p, "an activation is none of: %s", names);
       return;
     }
-    m->i[ACTS + i] = f;
-    m->f[ALPHAS + i] = takes_alpha[f] && next_alpha < n_alpha ? alpha[next_alpha++] : alphas[f];
-    m->f[BETAS + i] = takes_beta[f] && next_beta < n_beta ? beta[next_beta++] : betas[f];
+    m->i[RNN_ACTS + i] = f;
+    m->f[RNN_ALPHAS + i] = takes_alpha[f] && next_alpha < n_alpha ? alpha[next_alpha++] : alphas[f];
+    m->f[RNN_BETAS + i] = takes_beta[f] && next_beta < n_beta ? beta[next_beta++] : betas[f];
   }
 }
 
@@ -215,38 +217,43 @@ static void setup(more_plan *p, int64_t gates, int64_t per, more_kernel run_cell
   more_real(p, 0);
   more_rank(p, 0, 3, 3);
   more_rank(p, 2, 3, 3);
-  i[LAYOUT] = more_int(p, "layout", 0) != 0;
-  i[LINEAR] = more_int(p, "linear_before_reset", 0) != 0;
-  i[COUPLED] = more_int(p, "input_forget", 0) != 0;
-  m->f[CLIP] = more_float(p, "clip", 0);
-  i[DIRECTIONS] = direction == 2 ? 2 : 1;
-  i[BACKWARD] = direction == 1;
-  i[GATES] = gates;
+  i[RNN_LAYOUT] = more_int(p, "layout", 0) != 0;
+  i[RNN_LINEAR] = more_int(p, "linear_before_reset", 0) != 0;
+  i[RNN_COUPLED] = more_int(p, "input_forget", 0) != 0;
+  m->f[RNN_CLIP] = more_float(p, "clip", 0);
+  i[RNN_DIRECTIONS] = direction == 2 ? 2 : 1;
+  i[RNN_BACKWARD] = direction == 1;
+  i[RNN_GATES] = gates;
   if (!more_ok(p)) return;
-  const int64_t hidden = i[HIDDEN] = r->shape[2];
+  const int64_t hidden = i[RNN_HIDDEN] = r->shape[2];
   if (more_int(p, "hidden_size", hidden) != hidden) more_refuse(p, "hidden_size is not that of operand 2");
-  i[INPUTS] = x->shape[2];
-  i[STEPS] = x->shape[i[LAYOUT]];
-  i[BATCH] = x->shape[!i[LAYOUT]];
-  const int64_t d = i[DIRECTIONS], b = i[BATCH];
-  const int64_t w[] = {d, gates * hidden, i[INPUTS]}, rr[] = {d, gates * hidden, hidden};
+  i[RNN_INPUTS] = x->shape[2];
+  i[RNN_STEPS] = x->shape[i[RNN_LAYOUT]];
+  i[RNN_BATCH] = x->shape[!i[RNN_LAYOUT]];
+  const int64_t d = i[RNN_DIRECTIONS], b = i[RNN_BATCH];
+  const int64_t w[] = {d, gates * hidden, i[RNN_INPUTS]}, rr[] = {d, gates * hidden, hidden};
   const int64_t bias[] = {d, 2 * gates * hidden}, peep[] = {d, 3 * hidden};
-  const int64_t state[] = {i[LAYOUT] ? b : d, i[LAYOUT] ? d : b, hidden};
-  const int64_t y_time[] = {i[STEPS], d, b, hidden}, y_batch[] = {b, i[STEPS], d, hidden};
+  const int64_t state[] = {i[RNN_LAYOUT] ? b : d, i[RNN_LAYOUT] ? d : b, hidden};
+  const int64_t y_time[] = {i[RNN_STEPS], d, b, hidden}, y_batch[] = {b, i[RNN_STEPS], d, hidden};
   more_shape_is(p, 1, 3, w);
   more_shape_is(p, 2, 3, rr);
   more_shape_is(p, 3, 2, bias);
-  more_shape_is(p, 4, 1, &i[BATCH]);
+  more_shape_is(p, 4, 1, &i[RNN_BATCH]);
   more_shape_is(p, 5, 3, state);
   more_shape_is(p, 6, 3, state);
   more_shape_is(p, 7, 2, peep);
   if (more_operand(p, 4) && m->in[4].type != REF_TYPE_I32) more_refuse(p, "operand 4 must be int32");
   activations(p, per);
-  more_result(p, 0, x->type, 4, i[LAYOUT] ? y_batch : y_time);
+  more_result(p, 0, x->type, 4, i[RNN_LAYOUT] ? y_batch : y_time);
   more_result(p, 1, x->type, 3, state);
   more_result(p, 2, x->type, 3, state);
+  if (x->type == REF_TYPE_F32) {
+    rnn_plan_fast(p);
+    return;
+  }
   more_scratch(p, 4 * (double)hidden * sizeof(double));
-  more_work(p, run_cells, 1, (double)(d * b * i[STEPS]) * (double)(gates * hidden) * (double)(i[INPUTS] + hidden));
+  more_work(p, run_cells, 1,
+            (double)(d * b * i[RNN_STEPS]) * (double)(gates * hidden) * (double)(i[RNN_INPUTS] + hidden));
 }
 
 void more_setup_rnn(more_plan *p) {

@@ -35,32 +35,69 @@ static void along(more_plan *p) {
     if (d != m->i[AXIS] && index->shape[d] > x->shape[d]) more_refuse(p, "operand 1 is larger in dimension %d", d);
 }
 
-/* Where in x element i of the indices points; -1: out of range. */
-static int64_t pointed(const more_op *m, const void *indices, int64_t i) {
+/* A row of the indices: elements along their last dimension. Its element j with index k points to
+ * base + k * by_index + j * by_place of x. */
+typedef struct index_row {
+  int64_t base, by_index, by_place, n, limit;
+} index_row;
+
+static index_row row_at(const more_op *m, int64_t row) {
   const more_value *x = &m->in[0], *index = &m->in[1];
-  int64_t at = 0, step = 1, rest = i;
-  for (int32_t d = x->ndim; d-- > 0; step *= x->shape[d]) {
-    int64_t place = rest % index->shape[d];
-    rest /= index->shape[d];
-    if (d == m->i[AXIS]) place = in_range(more_get_int(index, indices, i), x->shape[d]);
-    if (place < 0) return -1;
-    at += place * step;
+  const int32_t last = x->ndim - 1;
+  int64_t step = x->shape[last];
+  index_row r = {.by_index = 1, .n = index->shape[last], .by_place = last != m->i[AXIS], .limit = x->shape[m->i[AXIS]]};
+  for (int32_t d = last; d-- > 0; step *= x->shape[d]) {
+    if (d == m->i[AXIS]) r.by_index = step;
+    else r.base += row % index->shape[d] * step;
+    row /= index->shape[d];
   }
-  return at;
+  return r;
+}
+
+/* Where in x index number i points, which is number j of its row; -1: out of range. */
+static inline int64_t pointed(const index_row *r, int type, const void *indices, int64_t i, int64_t j) {
+  int64_t wide;
+  int32_t narrow;
+  if (type == REF_TYPE_I64) {
+    memcpy(&wide, (const char *)indices + i * 8, sizeof wide);
+  } else {
+    memcpy(&narrow, (const char *)indices + i * 4, sizeof narrow);
+    wide = narrow;
+  }
+  wide = in_range(wide, r->limit);
+  return wide < 0 ? -1 : r->base + wide * r->by_index + j * r->by_place;
+}
+
+/* Elements [from, to) of a row that begins at index number i; the size is known where it is called. */
+static inline __attribute__((always_inline)) void gather_row(const more_op *m, const more_args *a, const index_row *r,
+                                                             int64_t i, int64_t from, int64_t to, size_t size) {
+  const int type = m->in[1].type;
+  for (int64_t j = from; j < to; j++) {
+    const int64_t at = pointed(r, type, a->in[1], i + j, j);
+    copy_or_zero((char *)a->out[0] + (size_t)(i + j) * size,
+                 at >= 0 && a->in[0] != NULL ? element(a->in[0], size, at) : NULL, size);
+  }
 }
 
 static void run_gather_elements(const more_op *m, const more_args *a, int64_t first, int64_t last) {
   const size_t size = m->out[0].size;
-  for (int64_t i = first; i < last; i++) {
-    const int64_t at = pointed(m, a->in[1], i);
-    copy_or_zero((char *)a->out[0] + (size_t)i * size, at >= 0 && a->in[0] ? element(a->in[0], size, at) : NULL, size);
+  int64_t work = 0;
+  for (int64_t i = first; i < last;) {
+    const int64_t n = m->in[1].shape[m->in[1].ndim - 1], row = i / n, from = i % n;
+    const int64_t to = last - i < n - from ? from + last - i : n;
+    const index_row r = row_at(m, row);
+    if (size == 4) gather_row(m, a, &r, row * n, from, to, 4);
+    else if (size == 8) gather_row(m, a, &r, row * n, from, to, 8);
+    else gather_row(m, a, &r, row * n, from, to, size);
+    i += to - from;
+    if (more_tick(m, &work, 4 * (to - from))) return;
   }
 }
 
 void more_setup_gather_elements(more_plan *p) {
   along(p);
   more_result(p, 0, p->m->in[0].type, p->m->in[1].ndim, p->m->in[1].shape);
-  more_work(p, run_gather_elements, p->m->in[1].count, 0);
+  more_loop(p, run_gather_elements, p->m->in[1].count, 20 * (double)p->m->in[1].count);
 }
 
 enum { NONE, ADD, MUL, MAX, MIN };
@@ -87,10 +124,16 @@ static void run_scatter_elements(const more_op *m, const more_args *a, int64_t f
   int64_t work = 0;
   (void)first, (void)last;
   copy_all(m, a);
-  for (int64_t i = 0; i < m->in[1].count; i++) {
-    if (more_tick(m, &work, 8)) return;
-    const int64_t at = pointed(m, a->in[1], i);
-    if (at >= 0) combine(&m->in[0], a->out[0], at, a->in[2], i, m->i[MODE]);
+  const int64_t count = m->in[1].count, n = count > 0 ? m->in[1].shape[m->in[1].ndim - 1] : 1;
+  const bool words = m->i[MODE] == NONE && m->in[0].size == 4;
+  for (int64_t row = 0; row < count / n; row++) {
+    const index_row r = row_at(m, row);
+    for (int64_t j = 0; j < n; j++) {
+      const int64_t i = row * n + j, at = pointed(&r, m->in[1].type, a->in[1], i, j);
+      if (at >= 0 && words) memcpy((char *)a->out[0] + at * 4, (const char *)a->in[2] + i * 4, 4);
+      else if (at >= 0) combine(&m->in[0], a->out[0], at, a->in[2], i, m->i[MODE]);
+      if (more_tick(m, &work, 8)) return;
+    }
   }
 }
 

@@ -1,5 +1,5 @@
-/* Signal processing: DFT and STFT by their definitions, the windows, and the mel filter bank. */
-#include "more.h"
+/* Signal processing: DFT and STFT, the windows, and the mel filter bank. */
+#include "fft.h"
 
 #include <math.h>
 
@@ -49,6 +49,67 @@ static void transform(const points *q, int64_t k, double *re, double *im) {
   *im = q->m->i[INVERSE] ? sum_im / (double)q->n : sum_im;
 }
 
+/* All bins of q, the first of them at `at` of the result; by their definition where a point is no number, so that each bin
+ * has what becomes of it there. */
+static void store_bins(fft *f, const points *q, void *out, int64_t at, int64_t step) {
+  const more_op *m = q->m;
+  const bool real_out = m->i[INVERSE] && m->i[ONE_SIDED];
+  const double scale = m->i[INVERSE] ? 1 / (double)q->n : 1;
+  double zero = 0;
+  for (int64_t j = 0; j < q->n; j++) {
+    point(q, j, &f->in[j].re, &f->in[j].im);
+    zero += f->in[j].re * 0 + f->in[j].im * 0;
+  }
+  f->ends = f->ends || more_tick(m, &f->work, 8 * q->n);
+  if (f->ends) return;
+  if (zero == 0) fft_transform(f);
+  for (int64_t k = 0; k < m->i[BINS] && !f->ends; k++) {
+    fft_point y = f->out[k];
+    if (zero == 0) y = (fft_point){y.re * scale, y.im * scale};
+    else transform(q, k, &y.re, &y.im);
+    const int64_t to = at + k * step;
+    more_put(&m->out[0], out, real_out ? to : 2 * to, y.re);
+    if (!real_out) more_put(&m->out[0], out, 2 * to + 1, y.im);
+    if (zero != 0) f->ends = more_tick(m, &f->work, 32 * q->n);
+  }
+}
+
+/* Units are transforms. */
+static void run_dft_fast(const more_op *m, const more_args *a, int64_t first, int64_t last) {
+  const int64_t inner = m->i[INNER], size = m->i[SIZE];
+  fft f;
+  fft_start(&f, m, m->i[LENGTH], m->i[INVERSE] != 0, a->scratch);
+  for (int64_t u = first; u < last && !f.ends; u++) {
+    const int64_t i = u % inner, outer = u / inner;
+    const points q = {m, a->in[0], NULL, outer * size * inner + i, inner, size, m->i[LENGTH]};
+    store_bins(&f, &q, a->out[0], outer * m->i[BINS] * inner + i, inner);
+  }
+}
+
+static void run_stft_fast(const more_op *m, const more_args *a, int64_t first, int64_t last) {
+  const int64_t frames = m->out[0].shape[1], length = m->i[LENGTH];
+  fft f;
+  fft_start(&f, m, length, false, a->scratch);
+  for (int64_t u = first; u < last && !f.ends; u++) {
+    const int64_t frame = u % frames, batch = u / frames;
+    const points q = {m, a->in[0], a->in[2], batch * m->i[SIZE] + frame * m->i[STEP], 1, length, length};
+    store_bins(&f, &q, a->out[0], u * m->i[BINS], 1);
+  }
+}
+
+/* So many numbers come out; lengths that no table is made for are left to `slow`, whose units are bins. */
+static void plan_transforms(more_plan *p, more_kernel fast, more_kernel slow, int64_t numbers) {
+  const int64_t n = p->m->i[LENGTH], count = numbers / p->m->i[BINS];
+  if (!more_ok(p)) return;
+  if (n > FFT_MOST) {
+    more_work(p, slow, numbers, (double)numbers * (double)n * 20);
+    return;
+  }
+  more_work(p, fast, count, (double)count * fft_steps(n));
+  p->m->unsliced = true;
+  p->m->part_scratch = fft_scratch_bytes(n);
+}
+
 static void run_dft(const more_op *m, const more_args *a, int64_t first, int64_t last) {
   const int64_t bins = m->i[BINS], inner = m->i[INNER], size = m->i[SIZE];
   const bool real_out = m->i[INVERSE] && m->i[ONE_SIDED];
@@ -91,7 +152,7 @@ void more_setup_dft(more_plan *p) {
   shape[axis] = m->i[BINS];
   shape[x->ndim - 1] = real_out ? 1 : 2;
   more_result(p, 0, x->type, x->ndim, shape);
-  more_work(p, run_dft, m->out[0].count / shape[x->ndim - 1], (double)m->out[0].count * length * 10);
+  plan_transforms(p, run_dft_fast, run_dft, m->out[0].count / shape[x->ndim - 1]);
 }
 
 /* ---------------------------------------------------------------- STFT */
@@ -132,7 +193,7 @@ void more_setup_stft(more_plan *p) {
   m->i[BINS] = m->i[ONE_SIDED] ? m->i[LENGTH] / 2 + 1 : m->i[LENGTH];
   const int64_t shape[] = {x->shape[0], (m->i[SIZE] - m->i[LENGTH]) / m->i[STEP] + 1, m->i[BINS], 2};
   more_result(p, 0, x->type, 4, shape);
-  more_work(p, run_stft, m->out[0].count / 2, (double)m->out[0].count * length * 10);
+  plan_transforms(p, run_stft_fast, run_stft, m->out[0].count / 2);
 }
 
 /* ---------------------------------------------------------------- windows */

@@ -7,6 +7,18 @@
 
 enum { BLOCK = 256 };
 
+/* The lane for Pow by a float32 that is known before the run; NULL: none. */
+static ref_lanes known_power(const ref_node *n) {
+  uint64_t count = 0;
+  float exponent;
+  if (strcmp(n->node->op, "Pow") != 0 || n->in[1] == NULL || n->in[1]->data == NULL ||
+      ref_type_of(n->in[0]->dtype) != REF_TYPE_F32 || ref_type_of(n->in[1]->dtype) != REF_TYPE_F32 ||
+      !region_value_count(n->in[1], &count) || count != 1 || n->in[1]->data_bytes < sizeof exponent)
+    return NULL;
+  memcpy(&exponent, n->in[1]->data, sizeof exponent);
+  return ref_lanes_power(exponent);
+}
+
 /* ---------------------------------------------------------------- running */
 
 /* All operands are dense, or single, and lie as they are computed with. */
@@ -180,6 +192,10 @@ static heddle_status choose(const ref_node *n, ref_elementwise *e, uint8_t kinds
     if (kinds[1] == REF_TYPE_F64) e->lanes = whole ? ref_pow_i64_by_f64 : ref_pow_f32_by_f64;
     if (ref_type_of(n->in[1]->dtype) == REF_TYPE_NONE)
       return ref_refuse(n, err, "it does not take this exponent's type");
+  }
+  if (known_power(n) != NULL) {
+    e->lanes = known_power(n);
+    *steps = 1;
   }
   const bool fits = lane->compares ? e->type == REF_TYPE_BOOL : region_dtype_equal(n->in[0]->dtype, n->out->dtype);
   if (!fits) return ref_refuse(n, err, "the result is %s", region_dtype_name(n->out->dtype, text));

@@ -70,6 +70,14 @@ static void run_fused(const ref_op *op, void *const *inputs, void *const *output
   }
 }
 
+/* A step that is Pow by a number that has a lane of its own: that; else NULL. */
+static ref_lanes power_of(const expr *program, const expr_step *step) {
+  if (strcmp(expr_ops[step->op].name, "Pow") != 0 || step->n_args < 2 || step->args[1] < EXPR_OF_NUMBER ||
+      step->args[1] >= EXPR_OF_STEP)
+    return NULL;
+  return ref_lanes_power(program->numbers[step->args[1] - EXPR_OF_NUMBER]);
+}
+
 /* Gives each step a register that no result still to be used lies in; it may be one of its operands'. */
 static void choose_registers(const heddle_chain *chain, ref_fused *f) {
   const expr *program = &chain->program;
@@ -109,7 +117,8 @@ heddle_status ref_plan_fused(const ref_node *n, ref_op *op, heddle_error *err) {
   double steps = 0, bytes = (double)chain.count * sizeof(float);
   for (uint32_t i = 0; i < chain.program.n_steps; i++) {
     ref_lane_op lane;
-    if (ref_lane_find(expr_ops[chain.program.steps[i].op].name, &lane)) steps += lane.steps;
+    if (power_of(&chain.program, &chain.program.steps[i]) != NULL) steps++;
+    else if (ref_lane_find(expr_ops[chain.program.steps[i].op].name, &lane)) steps += lane.steps;
   }
   for (uint32_t k = 0; k < chain.program.n_inputs; k++) {
     bytes += (double)chain.count * sizeof(float);
@@ -136,7 +145,8 @@ void ref_fill_fused(const ref_node *n, ref_op *op) {
   for (uint32_t i = 0; i < chain.program.n_steps; i++) {
     ref_lane_op lane;
     ref_lane_find(expr_ops[chain.program.steps[i].op].name, &lane);
-    f->lanes[i] = lane.f32;
+    const ref_lanes power = power_of(&chain.program, &chain.program.steps[i]);
+    f->lanes[i] = power != NULL ? power : lane.f32;
   }
   for (uint32_t k = 0; k < chain.program.n_inputs; k++) {
     ref_operand *o = &f->operand[k];

@@ -20,6 +20,9 @@ bool ref_lane_find(const char *op, ref_lane_op *out);
 void ref_pow_f32_by_f64(void *out, const void *const *in, int64_t n, const float *p);
 void ref_pow_i64_by_f64(void *out, const void *const *in, int64_t n, const float *p);
 
+/* Pow by an exponent that is known, of float32; NULL where it has no lane of its own. The exponent is not read. */
+ref_lanes ref_lanes_power(float exponent);
+
 /* Where, for elements of 1, 2, 4 and 8 bytes; NULL for others. */
 ref_lanes ref_lanes_where(uint64_t size);
 

@@ -1,7 +1,8 @@
-/* The exponential in float32, the same on every machine and in a form that compilers vectorise. */
+/* The exponential and its kin in float32, the same on every machine and in a form that compilers vectorise. */
 #ifndef HEDDLE_PLUGINS_COMMON_REF_MATHF_H
 #define HEDDLE_PLUGINS_COMMON_REF_MATHF_H
 
+#include <math.h>
 #include <stdint.h>
 #include <string.h>
 
@@ -41,6 +42,43 @@ static inline float ref_exp_inside(float x) {
 static inline float ref_exp(float x) {
   x = x < REF_EXP_LEAST ? REF_EXP_LEAST : x;
   return ref_exp_inside(x > REF_EXP_MOST ? REF_EXP_MOST : x);
+}
+
+static inline float ref_sigmoid(float x) {
+  const float e = ref_exp(-fabsf(x)), r = 1.0f / (1.0f + e);
+  return x < 0 ? e * r : r;
+}
+
+/* Near 0 a polynomial, where 1 - 2 / (e^2x + 1) would lose digits. */
+static inline float ref_tanh(float x) {
+  const float s = x * x, size = fabsf(x);
+  float p = -5.70498872745e-3f;
+  p = p * s + 2.06390887954e-2f;
+  p = p * s - 5.37397155531e-2f;
+  p = p * s + 1.33314422036e-1f;
+  p = p * s - 3.33332819422e-1f;
+  const float far = 1.0f - 2.0f / (ref_exp(2.0f * size) + 1.0f);
+  return copysignf(size < 0.625f ? p * s * size + size : far, x); /* -0 stays -0 */
+}
+
+/* The error function within 2 units in the last place: near 0 an odd polynomial, else 1 - e^p. Both polynomials are
+ * minimax fits; erf(x) is 1 in float32 from 3.92 on, where p is cut off. */
+static inline float ref_erf(float x) {
+  const float far = fabsf(x), t = far > 4.0f ? 4.0f : far, s = x * x, q = t * t;
+  float u = (-1.72853470e-5f * t + 3.83197126e-4f) * q + (-3.88396438e-3f * t + 2.42546219e-2f);
+  u = u * t - 1.06777877e-1f;
+  u = u * t - 6.34846687e-1f;
+  u = u * t - 1.28717512e-1f;
+  u = u * t - t;
+  float p = -5.96761703e-4f;
+  p = p * s + 4.99119423e-3f;
+  p = p * s - 2.67681349e-2f;
+  p = p * s + 1.12819925e-1f;
+  p = p * s - 3.76125336e-1f;
+  p = p * s + 1.28379166e-1f;
+  p = p * x + x;
+  const float r = copysignf(1.0f - ref_exp(u), x);
+  return far > 0.927734375f ? r : p; /* NaN takes p */
 }
 
 #endif

@@ -89,6 +89,8 @@ typedef struct ref_resize_tables {
   int64_t in[REF_MAX_DIMS], out[REF_MAX_DIMS], taps[REF_MAX_DIMS], at[REF_MAX_DIMS];
   int32_t dims;
   float extrapolation;
+  bool single; /* every place is one element */
+  uint8_t reserved[7];
 } ref_resize_tables;
 
 /* Every result element is made of those that reduced dimensions give at the place of the kept ones. */

@@ -27,6 +27,27 @@ typedef struct row {
   int64_t work;                /* for ref_tick */
 } row;
 
+/* The last dimension, of one tap or two. */
+static void gather_few(const row *r, int32_t d, int64_t base, double weight, int64_t x, int64_t n, double *acc) {
+  const tables *t = r->t;
+  const int64_t step = 1 + t->taps[d], length = t->in[d];
+  const cell *line = r->cells + t->at[d] + x * step;
+  const float *in = r->in + base;
+  if (step == 2) {
+    for (int64_t j = 0; j < n; j++, line += 2) {
+      if (line->first == REF_OUTSIDE) continue;
+      acc[j] += weight * ((double)line[1].weight * (double)in[clamp(line->first, length)]);
+    }
+    return;
+  }
+  for (int64_t j = 0; j < n; j++, line += 3) {
+    const int64_t at = line->first;
+    if (at == REF_OUTSIDE) continue;
+    acc[j] += weight * ((double)line[1].weight * (double)in[clamp(at, length)] +
+                        (double)line[2].weight * (double)in[clamp(at + 1, length)]);
+  }
+}
+
 /* Adds to acc, for n places from x on, what the rows under base give. False: the run has to stop. */
 static bool gather(row *r, int32_t d, int64_t base, double weight, int64_t x, int64_t n, double *acc) {
   const tables *t = r->t;
@@ -40,6 +61,10 @@ static bool gather(row *r, int32_t d, int64_t base, double weight, int64_t x, in
     return true;
   }
   if (ref_tick(r->op, &r->work, 4 * n * taps)) return false;
+  if (taps <= 2) {
+    gather_few(r, d, base, weight, x, n, acc);
+    return true;
+  }
   for (int64_t j = 0; j < n; j++) {
     const cell *line = r->cells + t->at[d] + (x + j) * (1 + taps);
     double sum = 0;
@@ -50,6 +75,18 @@ static bool gather(row *r, int32_t d, int64_t base, double weight, int64_t x, in
     acc[j] += weight * sum;
   }
   return true;
+}
+
+/* A row of which each place is one element. */
+static void pick(const row *r, float *out, int64_t length) {
+  const tables *t = r->t;
+  const int32_t inner = t->dims - 1;
+  const cell *line = r->cells + t->at[inner];
+  int64_t base = 0;
+  for (int32_t d = 0; d < inner; d++)
+    base = (base + clamp(r->cells[t->at[d] + r->place[d] * 2].first, t->in[d])) * t->in[d + 1];
+  for (int64_t j = 0; j < length; j++, line += 2)
+    out[j] = line->first == REF_OUTSIDE ? t->extrapolation : r->in[base + clamp(line->first, t->in[inner])];
 }
 
 static void resize(const ref_op *op, void *const *inputs, void *const *outputs, void *workspace, uint64_t first,
@@ -67,6 +104,11 @@ static void resize(const ref_op *op, void *const *inputs, void *const *outputs, 
       r.place[d] = (int64_t)(rest % (uint64_t)t->out[d]);
       rest /= (uint64_t)t->out[d];
       outside = outside || r.cells[t->at[d] + r.place[d] * (1 + t->taps[d])].first == REF_OUTSIDE;
+    }
+    if (t->single && !outside) {
+      if (ref_tick(op, &r.work, length)) return;
+      pick(&r, out, length);
+      continue;
     }
     for (int64_t x = 0; x < length; x += CHUNK) {
       const int64_t n = length - x < CHUNK ? length - x : CHUNK;
@@ -256,6 +298,8 @@ void ref_fill_resize(const ref_node *n, ref_op *op) {
   region_value_count(n->out, &count);
   t->dims = n->out->ndim;
   t->extrapolation = q.extrapolation;
+  t->single = true;
+  for (int32_t d = 0; d < t->dims; d++) t->single = t->single && taps_of(&q, n, d) == 1;
   for (int32_t d = 0; d < t->dims && count > 0; d++) {
     const double in = (double)n->in[0]->shape[d], out = (double)n->out->shape[d];
     const bool plain = is_plain(&q, n, d);
