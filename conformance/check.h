@@ -60,6 +60,10 @@ typedef struct check {
   char *excuse;  /* of the lists */
   bool expected; /* excuse is that of an expected failure */
   double seconds;
+  /* Of a failure (KIT_FAULT_*), for causes.c: */
+  unsigned fault, call, status;
+  uint64_t called[2]; /* the calls that the process made, a bit each */
+  size_t cause;       /* the failure that this one follows from: its place in the list, from 1 on; 0: none */
 } check;
 
 /* What a case's process saw of an ability; index is the device's. */
@@ -78,6 +82,8 @@ typedef struct check_list {
   size_t n_worded;
   check_ability *abilities;
   size_t n_abilities;
+  uint64_t overdue[2]; /* calls for whose promise a case has waited in vain, a bit each */
+  uint64_t hung[2];    /* calls in which a process hung until its time was over */
 } check_list;
 
 /* groups.c */
@@ -113,6 +119,8 @@ check_process *check_start(const check_options *o, check *c, bool survey, check_
 bool check_poll(check_process *p);
 /* Sleeps until one of n has something to read, or ms have passed. */
 void check_wait(check_process *const *p, size_t n, int ms);
+/* Tells the process of what the list has of late; cheap. */
+void check_tell(check_process *p);
 /* Ends the process and what it started. */
 void check_kill(check_process *p);
 
@@ -121,14 +129,22 @@ int check_run(const check_options *o, check_list *list, FILE *out);
 /* Of a check that is over: whether it was asked for, or stands in the way of what was. */
 bool check_is_reported(const check *c);
 
-/* report_*.c: what is printed. begin and end come once, each once per check that is reported, in order. */
+/* causes.c: finds of each failure which other it follows from. */
+void check_find_causes(check_list *list);
+/* How many failures follow from that one. */
+size_t check_consequences(const check_list *list, const check *c);
+
+/* report_*.c: what is printed. begin and end come once, each once per check that is reported: in order, where the report
+ * says so; else first those that did not fail, as they end, and then each cause before what follows from it. */
 typedef struct check_counts {
   size_t passed, failed, skipped, expected, unexpected;
+  size_t consequences; /* failures that follow from one of failed; not counted there */
 } check_counts;
 typedef struct check_report {
   const char *name;
+  bool in_order;
   void (*begin)(FILE *out, const check_options *o, const check_list *list);
-  void (*each)(FILE *out, const check *c, size_t number);
+  void (*each)(FILE *out, const check_list *list, const check *c, size_t number);
   void (*end)(FILE *out, const check_options *o, const check_list *list, const check_counts *counts);
 } check_report;
 extern const check_report check_report_text, check_report_tap, check_report_junit;

@@ -5,7 +5,7 @@
 
 #include "conformance/tables.h"
 
-#define KIT_FENCE_MS kit_patience_ms(k, 20000) /* how long a signal that must come is waited for */
+#define KIT_FENCE_MS kit_patience_ms(k, 8000) /* how long a signal that must come is waited for */
 
 /* fence.signal; a refusal fails the case. */
 void kit_signal(kit *k, heddle_pstream *s, heddle_pfence fence, uint64_t value);

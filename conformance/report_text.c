@@ -51,8 +51,25 @@ static void begin(FILE *out, const check_options *o, const check_list *list) {
   }
 }
 
-static void each(FILE *out, const check *c, size_t number) {
+enum { MOST_NAMED = 20 };
+
+/* What follows from a failure, by name. */
+static void consequences(FILE *out, const check_list *list, const check *c) {
+  const size_t n = check_consequences(list, c);
+  size_t named = 0;
+  if (n == 0) return;
+  kit_print(out, "    and %zu further case%s failed as a consequence:", n, n == 1 ? "" : "s");
+  for (size_t i = 0; i < list->count && named < MOST_NAMED; i++) {
+    if (list->data[i].cause != (size_t)(c - list->data) + 1) continue;
+    kit_print(out, "%s %s", named++ > 0 ? "," : "", list->data[i].name);
+  }
+  if (n > named) kit_print(out, " and %zu more", n - named);
+  kit_print(out, "\n");
+}
+
+static void each(FILE *out, const check_list *list, const check *c, size_t number) {
   (void)number;
+  if (c->cause != 0) return;
   kit_print(out, "%-4s  %s", word_of(c->outcome), c->name);
   if (c->outcome == CHECK_FAIL_EXPECTED && c->excuse != NULL) sentence(out, c->excuse);
   else if (c->outcome != CHECK_PASS && c->reason != NULL) sentence(out, c->reason);
@@ -63,11 +80,13 @@ static void each(FILE *out, const check *c, size_t number) {
     kit_print(out, "    the process printed:\n");
     lines(out, c->output);
   }
+  consequences(out, list, c);
 }
 
 static void end(FILE *out, const check_options *o, const check_list *list, const check_counts *n) {
   (void)o;
   kit_print(out, "%zu passed, %zu failed, %zu skipped", n->passed, n->failed, n->skipped);
+  if (n->consequences > 0) kit_print(out, ", %zu failed as a consequence", n->consequences);
   if (n->expected > 0) kit_print(out, ", %zu failed as expected", n->expected);
   if (n->unexpected > 0) kit_print(out, ", %zu passed that were expected to fail", n->unexpected);
   kit_print(out, "\n");
@@ -76,7 +95,7 @@ static void end(FILE *out, const check_options *o, const check_list *list, const
               list->abilities[i].works ? "works" : "does not work");
 }
 
-const check_report check_report_text = {"text", begin, each, end};
+const check_report check_report_text = {"text", false, begin, each, end};
 
 const check_report *check_find_report(const char *name) {
   static const check_report *const all[] = {&check_report_text, &check_report_tap, &check_report_junit};
