@@ -52,6 +52,8 @@ enum {
   KIT_SAYS_TRIAL = 'T',   /* "fence_wait 0": what counts where the case fails */
   KIT_SAYS_REFUSES = 'R', /* the device makes neither streams nor memory, and why: nothing is to be seen of it */
   KIT_SAYS_DEVICE = 'D',  /* in a survey: a device's driver, in the order of the indices */
+  KIT_SAYS_PLUGIN = 'L',  /* in a survey: major, minor and the plugin's name */
+  KIT_SAYS_ABOUT = 'I',   /* in a survey: a device's numbers and its name, in the order of the indices */
   KIT_SAYS_WORD = 'W'     /* in a survey: a case's name, a space, and a word of it */
 };
 

@@ -3,6 +3,7 @@
 #define _GNU_SOURCE /* memfd_create, strsignal */
 #include <errno.h>
 #include <fcntl.h>
+#include <inttypes.h>
 #include <poll.h>
 #include <signal.h>
 #include <spawn.h>
@@ -170,6 +171,28 @@ static bool grow_device(check_list *list, const char *driver) {
   return true;
 }
 
+/* Numbers, then the name. */
+static bool grow_about(check_list *list, const char *text) {
+  check_about *grown = realloc(list->about, (list->n_about + 1) * sizeof *grown), a = {.type = 0};
+  int at = 0;
+  if (grown == NULL) return false;
+  list->about = grown;
+  if (sscanf(text, "%d %" SCNu64 " %" SCNu64 " %" SCNu64 " %" SCNu64 " %" SCNu32 " %" SCNu32 " %n", &a.type, &a.caps,
+             &a.memory_bytes, &a.max_buffer_bytes, &a.alignment, &a.compute_units, &a.max_streams, &at) == 7)
+    snprintf(a.name, sizeof a.name, "%s", text + at);
+  grown[list->n_about++] = a;
+  return true;
+}
+
+static bool set_plugin(check_list *list, const char *text) {
+  unsigned major = 0, minor = 0;
+  int at = 0;
+  if (sscanf(text, "%u %u %n", &major, &minor, &at) != 2) return true;
+  snprintf(list->plugin, sizeof list->plugin, "%s", text + at);
+  snprintf(list->plugin_abi, sizeof list->plugin_abi, "%u.%u", major, minor);
+  return true;
+}
+
 static bool grow_word(check_list *list, const char *text) {
   char(*grown)[192] = realloc(list->worded, (list->n_worded + 1) * sizeof *grown);
   if (grown == NULL) return false;
@@ -224,6 +247,8 @@ static void hear(check_process *p, const char *line) {
   case KIT_SAYS_ABILITY:
   case KIT_SAYS_TRIAL: ok = text[0] == '\0' || grow_ability(p, line); break;
   case KIT_SAYS_DEVICE: ok = !p->survey || grow_device(p->list, text); break;
+  case KIT_SAYS_ABOUT: ok = !p->survey || grow_about(p->list, text); break;
+  case KIT_SAYS_PLUGIN: ok = !p->survey || set_plugin(p->list, text); break;
   case KIT_SAYS_WORD: ok = !p->survey || grow_word(p->list, text); break;
   case KIT_SAYS_PASS:
   case KIT_SAYS_FAIL:
@@ -346,6 +371,7 @@ static void judge(check_process *p, int status) {
   if (p->said == KIT_SAYS_FAIL || p->said == KIT_SAYS_SKIP || p->said == KIT_SAYS_STAGE) {
     snprintf(text, sizeof text, "%s%s", p->said == KIT_SAYS_STAGE ? on_the_way : "", p->words);
     c->outcome = p->said == KIT_SAYS_SKIP ? CHECK_SKIP : CHECK_FAIL;
+    if (c->outcome == CHECK_SKIP && p->begun) c->needs = check_needs(c->what);
     set_reason(c, text);
     return;
   }
