@@ -35,6 +35,7 @@ static const rule rules[] = {
     {"errors/words", NULL, "errors/*", true},
 
     /* memory */
+    {"memory/free-null", "memory.free", "device/nulls memory/* threads/* leaks/* errors/* health/lost*", false},
     {"memory/counts", "device.query", NULL, true},
     {"memory/sizes", "memory.alloc", NULL, false},
     {"memory/apart", "memory.alloc", NULL, true},
@@ -82,8 +83,7 @@ static const rule rules[] = {
     {"fences/held-sync", "stream.sync", "fences/*", false},
     {"health/idle-empty", "device.idle", NULL, false},
     {"health/idle-done", "device.idle", NULL, true},
-    {"health/lost", NULL, "health/lost*", false},
-    {"health/lost-later", NULL, "health/lost-fences", false},
+    {"health/lost", NULL, "health/lost*", true},
     {"health/lost-fences", NULL, "health/lost*", false},
 
     /* operators */
@@ -167,6 +167,22 @@ static void join_absent(check_list *list) {
     }
 }
 
+/* A device that is lost without having been, and calls that then refuse. */
+static void join_lost(check_list *list) {
+  static const char *const saying[] = {"health/lost", "health/lost-fault"};
+  for (size_t s = 0; s < sizeof saying / sizeof saying[0]; s++)
+    for (size_t i = 0; i < list->count; i++) {
+      const check *cause = &list->data[i];
+      if (!is_open(cause) || cause->fault != KIT_FAULT_OTHER || strcmp(cause->what->name, saying[s]) != 0) continue;
+      for (size_t j = 0; j < list->count; j++) {
+        check *c = &list->data[j];
+        if (is_open(c) && c->fault == KIT_FAULT_STATUS && c->status == (unsigned)HEDDLE_EDEVICE &&
+            c->index == cause->index)
+          c->cause = i + 1;
+      }
+    }
+}
+
 static bool fail_alike(const check *a, const check *b) {
   return a->fault != KIT_FAULT_OTHER && a->fault == b->fault && a->call == b->call && a->status == b->status &&
          (a->call != 0 || a->fault == KIT_FAULT_DIED);
@@ -212,6 +228,7 @@ static void join_numerics(check_list *list) {
 
 void check_find_causes(check_list *list) {
   join_absent(list);
+  join_lost(list);
   for (size_t i = 0; i < sizeof rules / sizeof rules[0]; i++) apply(list, &rules[i]);
   join_numerics(list);
   join_alike(list);

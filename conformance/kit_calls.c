@@ -227,7 +227,11 @@ uint64_t kit_overdue_ms(kit *k, unsigned call, uint64_t ms) {
 
 /* sync and idle, of which a case that gives them long expects that they end. */
 static uint64_t limit_ns(unsigned call, uint64_t ns) {
-  return ns == UINT64_MAX ? ns : kit_overdue_ms(real.k, call, ns / 1000000) * 1000000 + ns % 1000000;
+  if (ns == UINT64_MAX) return ns;
+  uint64_t ms = kit_overdue_ms(real.k, call, ns / 1000000);
+  if (kit_call_in(real.page->called, CALL_fence_wait)) /* a stream waits for a signal, which may be another's */
+    ms = kit_overdue_ms(real.k, CALL_fence_wait, kit_overdue_ms(real.k, CALL_fence_signal, ms));
+  return ms * 1000000 + ns % 1000000;
 }
 
 static heddle_status judged(unsigned call, heddle_status status, uint64_t ns) {

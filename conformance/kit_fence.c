@@ -139,7 +139,8 @@ heddle_status kit_fence_wait(kit *k, heddle_pfence fence, uint64_t value, uint64
   pthread_mutex_lock(&f->lock);
   heddle_status s = state(find(f, fence), value);
   while (s == HEDDLE_EBUSY) {
-    const uint64_t past = kit_now_ms() - start, limit = kit_overdue_ms(k, call, timeout_ms);
+    const uint64_t limit = kit_overdue_ms(k, call, kit_overdue_ms(k, kit_call_number("fence.signal"), timeout_ms));
+    const uint64_t past = kit_now_ms() - start;
     if (past >= limit) break;
     const uint64_t ms = limit - past < SLICE_MS ? limit - past : SLICE_MS; /* the limit may shrink meanwhile */
     struct timespec end;
