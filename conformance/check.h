@@ -53,13 +53,13 @@ typedef struct check {
   uint32_t index;
   bool wanted; /* false: run only because others need it, and reported only when it fails */
   check_outcome outcome;
-  char *refuses; /* why the device makes neither streams nor memory, as a template's does */
-  char *reason;  /* of a failure or a skip */
+  char *refuses;     /* why the device makes neither streams nor memory, as a template's does */
+  char *reason;      /* of a failure or a skip */
   const char *needs; /* what would make a skipped case run, NULL where nothing is known */
-  char *notes;   /* lines */
-  char *output;  /* what the process printed, where that helps */
-  char *excuse;  /* of the lists */
-  bool expected; /* excuse is that of an expected failure */
+  char *notes;       /* lines */
+  char *output;      /* what the process printed, where that helps */
+  char *excuse;      /* of the lists */
+  bool expected;     /* excuse is that of an expected failure */
   double seconds;
   /* Of a failure (KIT_FAULT_*), for causes.c: */
   unsigned fault, call, status;
@@ -89,8 +89,8 @@ typedef struct check_list {
   uint64_t file_bytes;
   check_about *about; /* of the devices */
   uint32_t n_about;
-  int64_t began;  /* seconds since 1970 */
-  double seconds; /* that all took */
+  int64_t began;        /* seconds since 1970 */
+  double seconds;       /* that all took */
   char (*drivers)[128]; /* of the devices, by the survey */
   uint32_t n_devices;
   char (*worded)[192]; /* "op/run Conv", by the survey */

@@ -57,8 +57,8 @@ static void survey(kit *k) {
     desc.driver[sizeof desc.driver - 1] = '\0';
     kit_say(KIT_SAYS_DEVICE, desc.driver);
     desc.name[sizeof desc.name - 1] = '\0';
-    snprintf(text, sizeof text, "%d %" PRIu64 " %" PRIu64 " %" PRIu64 " %" PRIu64 " %u %u %s", (int)desc.type, desc.caps,
-             desc.memory_bytes, desc.max_buffer_bytes, desc.alignment, (unsigned)desc.compute_units,
+    snprintf(text, sizeof text, "%d %" PRIu64 " %" PRIu64 " %" PRIu64 " %" PRIu64 " %u %u %s", (int)desc.type,
+             desc.caps, desc.memory_bytes, desc.max_buffer_bytes, desc.alignment, (unsigned)desc.compute_units,
              (unsigned)desc.max_streams, desc.name);
     kit_say(KIT_SAYS_ABOUT, text);
   }

@@ -37,8 +37,9 @@ static const struct {
     {"fences/*", "a device that is not inline"},
     {"calls/run-*", "op.query that accepts Relu or another small region; to hold the device, fence.wait with "
                     "HEDDLE_CAP_WAIT_BEFORE_SIGNAL"},
-    {"calls/*", "fence.wait with HEDDLE_CAP_WAIT_BEFORE_SIGNAL, so that the kit can hold a stream; or a device on which "
-                "copies take longer"},
+    {"calls/*",
+     "fence.wait with HEDDLE_CAP_WAIT_BEFORE_SIGNAL, so that the kit can hold a stream; or a device on which "
+     "copies take longer"},
     {"capture/*", "the table capture"},
     {"timing/recorded", "the tables timing and capture"},
     {"timing/*", "the table timing"},

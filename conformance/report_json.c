@@ -96,8 +96,7 @@ static json_t *case_object(const check_list *list, const check *c) {
   if (c->outcome != CHECK_PASS && c->outcome != CHECK_PASS_UNEXPECTED) put_text(object, "excuse", c->excuse);
   if (c->cause != 0) put_text(object, "consequence_of", list->data[c->cause - 1].name);
   for (size_t i = 0; i < list->count; i++)
-    if (list->data[i].cause == (size_t)(c - list->data) + 1)
-      json_array_append_new(follow, text_of(list->data[i].name));
+    if (list->data[i].cause == (size_t)(c - list->data) + 1) json_array_append_new(follow, text_of(list->data[i].name));
   if (json_array_size(follow) > 0) json_object_set(object, "consequences", follow);
   json_decref(follow);
   if (c->notes != NULL) json_object_set_new(object, "notes", lines_of(c->notes));
@@ -144,8 +143,8 @@ static void end(FILE *out, const check_options *o, const check_list *list, const
       json_array_append_new(cases, case_object(list, &list->data[i]));
   json_object_set_new(root, "cases", cases);
   for (size_t i = 0; i < list->n_abilities; i++)
-    json_array_append_new(abilities, json_pack("{s:I, s:s, s:b}", "device", (json_int_t)list->abilities[i].index, "name",
-                                               list->abilities[i].name, "works", list->abilities[i].works));
+    json_array_append_new(abilities, json_pack("{s:I, s:s, s:b}", "device", (json_int_t)list->abilities[i].index,
+                                               "name", list->abilities[i].name, "works", list->abilities[i].works));
   json_object_set_new(root, "abilities", abilities);
   (void)json_dumpf(root, out, JSON_INDENT(2)); /* the stream keeps its error, which is looked at when it is closed */
   fputc('\n', out);

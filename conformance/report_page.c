@@ -238,7 +238,8 @@ void check_write_page(FILE *out, bool html, const check_options *o, const check_
   if (html) fputs(style, out);
   snprintf(text, sizeof text, "Conformance of the Heddle plugin %.100s", list->plugin[0] != '\0' ? list->plugin : "");
   heading(&p, 1, text);
-  snprintf(text, sizeof text, "%s: %zu passed, %zu failed, %zu failed as a consequence, %zu failed as expected, %zu skipped.",
+  snprintf(text, sizeof text,
+           "%s: %zu passed, %zu failed, %zu failed as a consequence, %zu failed as expected, %zu skipped.",
            check_has_passed(list, n) ? "Passed" : "Not passed", n->passed, n->failed + n->unexpected, n->consequences,
            n->expected, n->skipped);
   paragraph(&p, text);

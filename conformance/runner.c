@@ -290,7 +290,8 @@ static void run_all(runner *r) {
   for (size_t p = 0; on && p < sizeof proofs / sizeof proofs[0]; p++)
     for (size_t i = 0; i < list->count && !interrupted; i++) {
       check *c = &list->data[i];
-      if (strcmp(c->what->name, proofs[p]) != 0 || c->outcome != CHECK_WAITING || !c->wanted || unsupported(c)) continue;
+      if (strcmp(c->what->name, proofs[p]) != 0 || c->outcome != CHECK_WAITING || !c->wanted || unsupported(c))
+        continue;
       progress(r, c);
       run_one(r, c, false);
       excuse(c);
@@ -331,7 +332,9 @@ int check_run(const check_options *o, check_list *list, FILE *out, check_counts 
   list->seconds = (double)(kit_now_ms() - start) / 1000;
   *counts = r.counts;
   r.report->end(out, o, list, &r.counts);
-  if (r.counts.passed + r.counts.failed + r.counts.consequences + r.counts.skipped + r.counts.expected + r.counts.unexpected == 0) {
+  if (r.counts.passed + r.counts.failed + r.counts.consequences + r.counts.skipped + r.counts.expected +
+          r.counts.unexpected ==
+      0) {
     kit_print(stderr, "heddle check-plugin: no case is left to run; --list shows those there are\n");
     return CHECK_WRONG_WORDS;
   }

@@ -28,10 +28,10 @@ struct check_process {
   int results, output; /* -1: at their end */
   kit_page *page;
   uint64_t started_ms, limit_ms;
-  double scale;           /* of time limits, by --timeout */
-  unsigned calls_begun;   /* as last seen, and since when the process is in the same call */
+  double scale;         /* of time limits, by --timeout */
+  unsigned calls_begun; /* as last seen, and since when the process is in the same call */
   uint64_t same_since_ms;
-  unsigned stuck;         /* the call for which it was killed, 0: none */
+  unsigned stuck; /* the call for which it was killed, 0: none */
   uint64_t stuck_ms;
   bool killed, begun, survey;
   char said; /* the letter of its result, 0: none yet */
