@@ -30,14 +30,14 @@ static const rule rules[] = {
     {"root/two_instances", NULL, "root/* errors/* process/* leaks/* health/* threads/* device/*", false},
     {"root/reopen", NULL, "root/* errors/* process/* leaks/* health/* threads/* device/*", false},
     {"device/reopen", NULL, "device/* health/* leaks/* threads/* process/*", false},
-    {"root/caps", NULL, "*/required load/functions", true},
+    {"root/caps", NULL, "*/required load/functions memory/view* memory/unified leaks/views", true},
     {"errors/outs", NULL, "memory/limit memory/absurd errors/* health/lost*", true},
     {"errors/words", NULL, "errors/*", true},
 
     /* memory */
-    {"memory/free-null", "memory.free", "device/nulls memory/* threads/* leaks/* errors/* health/lost*", false},
     {"memory/counts", "device.query", NULL, true},
     {"memory/sizes", "memory.alloc", NULL, false},
+    {"memory/free-null", "memory.free", "device/nulls memory/* threads/* leaks/* errors/* health/lost*", false},
     {"memory/apart", "memory.alloc", NULL, true},
     {"memory/limit", NULL, "memory/absurd memory/after-refusal errors/*", true},
     {"memory/pinned", "memory.map", NULL, false},
