@@ -156,11 +156,12 @@ static void apply(check_list *list, const rule *r) {
 
 /* Failures over a function that is missing, after the case that says so of the tables. */
 static void join_absent(check_list *list) {
-  static const char *const saying[] = {"root/caps", "fences/required", "events/required", "load/functions"};
+  static const char *const saying[] = {"load/sizes", "root/caps", "fences/required", "events/required",
+                                       "load/functions"};
   for (size_t s = 0; s < sizeof saying / sizeof saying[0]; s++)
     for (size_t i = 0; i < list->count; i++) {
       const check *cause = &list->data[i];
-      if (!is_open(cause) || strcmp(cause->what->name, saying[s]) != 0) continue;
+      if (!is_open(cause) || cause->fault != KIT_FAULT_OTHER || strcmp(cause->what->name, saying[s]) != 0) continue;
       for (size_t j = 0; j < list->count; j++)
         if (is_open(&list->data[j]) && list->data[j].fault == KIT_FAULT_ABSENT && list->data[j].index == cause->index)
           list->data[j].cause = i + 1;
