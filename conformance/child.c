@@ -1,6 +1,7 @@
 /* conformance/child.c: a case's process. It goes as far as the case's stage, runs the case, closes what is open, and ends
  * by exit, as a program would. A survey's process reports devices and messages to the parent instead. */
 #include <fcntl.h>
+#include <inttypes.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/mman.h>
@@ -47,11 +48,19 @@ static void each_word(void *sink, const char *word) {
 static void survey(kit *k) {
   kit_stages(k, KIT_STAGE_INSTANCE);
   kit_say(KIT_SAYS_BEGUN, "");
+  char text[256];
+  snprintf(text, sizeof text, "%u %u %s", k->root.abi_major, k->root.abi_minor, k->side->settings_of);
+  kit_say(KIT_SAYS_PLUGIN, text);
   for (uint32_t i = 0; i < k->n_devices; i++) {
     heddle_pdevice_desc desc = {.struct_size = sizeof desc};
     kit_ok(k, k->root.device_describe(k->instance, i, &desc, &k->err), "device_describe");
     desc.driver[sizeof desc.driver - 1] = '\0';
     kit_say(KIT_SAYS_DEVICE, desc.driver);
+    desc.name[sizeof desc.name - 1] = '\0';
+    snprintf(text, sizeof text, "%d %" PRIu64 " %" PRIu64 " %" PRIu64 " %" PRIu64 " %u %u %s", (int)desc.type,
+             desc.caps, desc.memory_bytes, desc.max_buffer_bytes, desc.alignment, (unsigned)desc.compute_units,
+             (unsigned)desc.max_streams, desc.name);
+    kit_say(KIT_SAYS_ABOUT, text);
   }
   for (size_t g = 0; g < n_check_groups; g++)
     for (uint32_t i = 0; i < check_groups[g]->count; i++) {

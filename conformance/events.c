@@ -4,6 +4,8 @@
 
 #include <string.h>
 
+#include "conformance/kit_side.h"
+
 enum { BYTES = 65536, ROUNDS = 3 };
 
 /* Two streams with an event, and two buffers. */
@@ -15,6 +17,7 @@ typedef struct pair {
 
 static heddle_pevent *event_new(kit *k) {
   heddle_pevent *event = NULL;
+  if (!k->t.has_event) kit_fault_is(k, KIT_FAULT_ABSENT, kit_call_number("event.create"), 0);
   if (!k->t.has_event) kit_fail(k, "the plugin has no event table, and the device is not inline");
   kit_ok(k, k->t.event.create(k->dev, &event, &k->err), "event.create");
   if (event == NULL) kit_fail(k, "event.create answered HEDDLE_OK and gave no event");

@@ -6,7 +6,9 @@
 #include <stdatomic.h>
 #include <string.h>
 
-enum { STAY_MS = 10000 }; /* how long the host stays in the call, where it is not let go */
+#include "conformance/kit_side.h"
+
+enum { STAY_MS = 5000 }; /* how long the host stays in the call, where it is not let go */
 
 /* One case a process. */
 static struct { atomic_bool inside, go, alone; /* alone: no other call came while the host stayed */ } at;
@@ -60,7 +62,7 @@ void kit_fences_inside(kit *k) {
   heddle_pstream *stream = kit_stream(k, k->dev), *beside = kit_stream(k, k->dev);
   signalling s = {.k = k, .stream = stream, .fence = kit_fence(k)};
   if (pthread_create(&thread, NULL, signal_one, &s) != 0) kit_skip(k, "the kit itself has no thread");
-  uint64_t until = kit_now_ms() + KIT_FENCE_MS;
+  uint64_t until = kit_now_ms() + kit_overdue_ms(k, kit_call_number("fence.signal"), KIT_FENCE_MS);
   while (!atomic_load(&at.inside) && kit_now_ms() < until) kit_sleep_ms(1);
   if (!atomic_load(&at.inside)) kit_fail(k, "fence.signal: the host's fence_signal was not called");
   call_others(k, beside, k->dev);

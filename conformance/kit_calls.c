@@ -1,5 +1,6 @@
 /* conformance/kit_calls.c: a function of the kit's before each function of the plugin's, which notes on the page that the
  * parent reads which call the process is in: a death or a hang is reported with it. */
+#include <stddef.h>
 #include <string.h>
 
 #include "conformance/kit_side.h"
@@ -132,6 +133,38 @@ unsigned kit_call_entry(void) {
   return CALL_ENTRY;
 }
 
+unsigned kit_call_number(const char *name) {
+  unsigned call = CALLS - 1;
+  while (call > 0 && (kit_call_name(call) == NULL || strcmp(kit_call_name(call), name) != 0)) call--;
+  return call;
+}
+
+bool kit_call_is_prompt(unsigned call) {
+  switch (call) {
+  case CALL_device_query:
+  case CALL_device_health:
+  case CALL_copy_h2d:
+  case CALL_copy_d2h:
+  case CALL_copy_d2d:
+  case CALL_copy_fill:
+  case CALL_copy_peer:
+  case CALL_stream_submit:
+  case CALL_stream_query:
+  case CALL_event_record:
+  case CALL_event_wait:
+  case CALL_fence_signal:
+  case CALL_fence_wait:
+  case CALL_op_run: return true;
+  default: return false;
+  }
+}
+
+_Static_assert(CALLS <= 128, "a call has a bit in kit_page.called");
+
+bool kit_call_in(const _Atomic uint64_t *set, unsigned call) {
+  return (atomic_load_explicit(&set[call / 64], memory_order_relaxed) >> call % 64 & 1) != 0;
+}
+
 /* The plugin's own functions, and the page: one plugin a process. */
 static struct real {
   heddle_plugin root;
@@ -148,10 +181,14 @@ static struct real {
   heddle_timing_table timing;
   heddle_external_table external;
   kit_page *page;
+  kit *k;
 } real;
 
 /* Other threads' calls are noted in the same place: a death is in one of them. */
 static unsigned enter(unsigned call) {
+  if (!kit_call_in(real.page->called, call))
+    atomic_fetch_or_explicit(&real.page->called[call / 64], UINT64_C(1) << call % 64, memory_order_relaxed);
+  atomic_fetch_add_explicit(&real.page->begun, 1, memory_order_relaxed);
   return atomic_exchange_explicit(&real.page->in, call, memory_order_relaxed);
 }
 
@@ -179,6 +216,61 @@ VOID_CALLS(DEFINE_VOID)
 ROOT_STATUS_CALLS(DEFINE_STATUS)
 DEFINE_VOID(root, close_instance, (INSTANCE), (self))
 
+/* ---- what does not come */
+
+enum { OVERDUE_MS = 500 };
+
+uint64_t kit_overdue_ms(kit *k, unsigned call, uint64_t ms) {
+  const uint64_t brief = kit_patience_ms(k, OVERDUE_MS);
+  return ms > brief && kit_call_in(real.page->overdue, call) ? brief : ms;
+}
+
+/* sync and idle, of which a case that gives them long expects that they end. */
+static uint64_t limit_ns(unsigned call, uint64_t ns) {
+  if (ns == UINT64_MAX) return ns;
+  uint64_t ms = kit_overdue_ms(real.k, call, ns / 1000000);
+  if (kit_call_in(real.page->called, CALL_fence_wait)) /* a stream waits for a signal, which may be another's */
+    ms = kit_overdue_ms(real.k, CALL_fence_wait, kit_overdue_ms(real.k, CALL_fence_signal, ms));
+  return ms * 1000000 + ns % 1000000;
+}
+
+static heddle_status judged(unsigned call, heddle_status status, uint64_t ns) {
+  if (status == HEDDLE_ETIMEOUT && ns / 1000000 >= kit_patience_ms(real.k, KIT_PATIENT_MS))
+    kit_fault_is(real.k, KIT_FAULT_OVERDUE, call, 0);
+  return status;
+}
+
+static heddle_status limited_sync(STREAM, uint64_t ns, ERR) {
+  return judged(CALL_stream_sync, stream_sync(stream, limit_ns(CALL_stream_sync, ns), err), ns);
+}
+
+static heddle_status limited_idle(DEV, uint64_t ns, ERR) {
+  return judged(CALL_device_idle, device_idle(dev, limit_ns(CALL_device_idle, ns), err), ns);
+}
+
+/* ---- functions that are missing */
+
+KIT_NORETURN static void absent(unsigned call) {
+  kit_fault_is(real.k, KIT_FAULT_ABSENT, call, 0);
+  kit_fail(real.k, "%s is NULL, and the device is not inline", kit_call_name(call));
+}
+
+static heddle_status no_signal(STREAM, heddle_pfence fence, uint64_t value, ERR) {
+  (void)stream, (void)fence, (void)value, (void)err;
+  absent(CALL_fence_signal);
+}
+
+static heddle_status no_create(DEV, heddle_pevent **out, ERR) {
+  (void)dev, (void)out, (void)err;
+  absent(CALL_event_create);
+}
+
+void kit_calls_stand_in(kit *k) {
+  if (kit_inline(k)) return;
+  if (k->t.fence.signal == NULL) k->t.fence.signal = no_signal;
+  if (k->t.event.create == NULL) k->t.event.create = no_create;
+}
+
 void kit_calls_watch(kit *k) {
   kit_tables *t = &k->t;
   real = (struct real){.root = k->root,
@@ -194,7 +286,8 @@ void kit_calls_watch(kit *k) {
                        .capture = t->capture,
                        .timing = t->timing,
                        .external = t->external,
-                       .page = k->side->page};
+                       .page = k->side->page,
+                       .k = k};
 #define PUT(group, function, parameters, arguments) \
   if (t->group.function != NULL) t->group.function = group##_##function;
 #define PUT_ROOT(group, function, parameters, arguments) \
@@ -203,4 +296,6 @@ void kit_calls_watch(kit *k) {
   VOID_CALLS(PUT)
   ROOT_STATUS_CALLS(PUT_ROOT)
   PUT_ROOT(root, close_instance, , )
+  if (t->stream.sync != NULL) t->stream.sync = limited_sync;
+  if (t->device.idle != NULL) t->device.idle = limited_idle;
 }

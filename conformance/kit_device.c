@@ -55,6 +55,7 @@ heddle_pbuffer *kit_buffer(kit *k, heddle_pdevice *dev, uint32_t kind, uint64_t 
 
 void *kit_map(kit *k, heddle_pdevice *dev, heddle_pbuffer *buffer) {
   void *at = NULL;
+  if (k->t.memory.map == NULL) kit_fault_is(k, KIT_FAULT_ABSENT, kit_call_number("memory.map"), 0);
   if (k->t.memory.map == NULL) kit_fail(k, "memory.map is missing, and the device has memory to map");
   kit_ok(k, k->t.memory.map(dev, buffer, &at, &k->err), "memory.map");
   if (at == NULL) kit_fail(k, "memory.map said yes and gave NULL");

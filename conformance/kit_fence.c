@@ -7,6 +7,8 @@
 
 #include "conformance/kit_side.h"
 
+enum { SLICE_MS = 100 };
+
 struct kit_slot {
   uint32_t generation;
   bool live;
@@ -124,19 +126,34 @@ heddle_status kit_fences_query(kit *k, heddle_pfence fence, uint64_t value) {
 
 /* ---- for the cases */
 
+/* What a signal that does not come may be for want of: a stream that waited for a fence may wait still. */
+static unsigned promised_by(const kit *k) {
+  const unsigned wait = kit_call_number("fence.wait");
+  return kit_call_in(k->side->page->called, wait) ? wait : kit_call_number("fence.signal");
+}
+
 heddle_status kit_fence_wait(kit *k, heddle_pfence fence, uint64_t value, uint64_t timeout_ms) {
   kit_timelines *f = &k->side->fences;
-  struct timespec end;
-  clock_gettime(CLOCK_MONOTONIC, &end);
-  end.tv_sec += (time_t)(timeout_ms / 1000);
-  end.tv_nsec += (long)(timeout_ms % 1000) * 1000000;
-  if (end.tv_nsec >= 1000000000) end.tv_sec++, end.tv_nsec -= 1000000000;
+  const unsigned call = promised_by(k);
+  const uint64_t start = kit_now_ms();
   pthread_mutex_lock(&f->lock);
   heddle_status s = state(find(f, fence), value);
-  for (int waited = 0; s == HEDDLE_EBUSY && waited != ETIMEDOUT; s = state(find(f, fence), value))
-    waited = pthread_cond_timedwait(&f->changed, &f->lock, &end);
+  while (s == HEDDLE_EBUSY) {
+    const uint64_t limit = kit_overdue_ms(k, call, kit_overdue_ms(k, kit_call_number("fence.signal"), timeout_ms));
+    const uint64_t past = kit_now_ms() - start;
+    if (past >= limit) break;
+    const uint64_t ms = limit - past < SLICE_MS ? limit - past : SLICE_MS; /* the limit may shrink meanwhile */
+    struct timespec end;
+    clock_gettime(CLOCK_MONOTONIC, &end);
+    end.tv_nsec += (long)ms * 1000000;
+    if (end.tv_nsec >= 1000000000) end.tv_sec++, end.tv_nsec -= 1000000000;
+    pthread_cond_timedwait(&f->changed, &f->lock, &end);
+    s = state(find(f, fence), value);
+  }
   pthread_mutex_unlock(&f->lock);
-  return s == HEDDLE_EBUSY ? HEDDLE_ETIMEOUT : s;
+  if (s != HEDDLE_EBUSY) return s;
+  if (timeout_ms >= kit_patience_ms(k, KIT_PATIENT_MS)) kit_fault_is(k, KIT_FAULT_OVERDUE, call, 0);
+  return HEDDLE_ETIMEOUT;
 }
 
 uint64_t kit_fence_value(kit *k, heddle_pfence fence) {

@@ -39,6 +39,14 @@ void kit_step(kit *k, const char *what) {
   out[n] = '\0';
 }
 
+void kit_fault_is(kit *k, unsigned fault, unsigned call, unsigned status) {
+  kit_page *page = k->side->page;
+  unsigned none = KIT_FAULT_OTHER;
+  if (!atomic_compare_exchange_strong(&page->fault, &none, fault)) return;
+  atomic_store(&page->fault_call, call);
+  atomic_store(&page->fault_status, status);
+}
+
 #define FORMAT(out) \
   va_list args; \
   va_start(args, format); \
@@ -83,6 +91,7 @@ void kit_trial(kit *k, const char *name) {
 void kit_ok(kit *k, heddle_status status, const char *what) {
   kit_step(k, what);
   if (status == HEDDLE_OK) return;
+  kit_fault_is(k, KIT_FAULT_STATUS, atomic_load(&k->side->page->last), (unsigned)status);
   k->err.text[sizeof k->err.text - 1] = '\0';
   kit_fail(k, "%s: %s, with the words \"%s\"", what, kit_status_name(status), k->err.text);
 }

@@ -13,11 +13,30 @@
 /* A case's process finds the pipe for its results and the page for its step at these descriptors. */
 enum { KIT_PIPE_FD = 3, KIT_PAGE_FD = 4 };
 
-/* Shared with the parent, which reads it when the process has died or hangs: the call of the plugin's that the case is
- * in and the last one that it came back from (numbers of kit_call_name, 0: none), and what the case said of it. */
+/* A case that waits so long for something expects it; one that waits shorter may expect that it does not come. */
+enum { KIT_PATIENT_MS = 3000 };
+
+/* How a case failed, as far as causes.c compares failures: the text is for people. call is what it was about. */
+enum {
+  KIT_FAULT_OTHER,   /* only the text says */
+  KIT_FAULT_STATUS,  /* a call that had to succeed returned status */
+  KIT_FAULT_OVERDUE, /* what the call promised did not come in time */
+  KIT_FAULT_ABSENT,  /* a function that the device must have is NULL */
+  KIT_FAULT_DIED,    /* of the signal status; from here on the parent's own */
+  KIT_FAULT_HUNG,
+  KIT_FAULT_ENDED
+};
+
+/* Shared with the parent, which reads it when the process has ended or hangs: the call of the plugin's that the case is
+ * in and the last one that it came back from (numbers of kit_call_name, 0: none), how many calls began, and what the case
+ * said of it. The parent writes overdue alone: calls (a bit each) for whose promise an earlier case waited in vain. */
 typedef struct kit_page {
   atomic_uint in;
   atomic_uint last;
+  atomic_uint begun;
+  atomic_uint fault, fault_call, fault_status; /* KIT_FAULT_*, of the first failure */
+  _Atomic uint64_t called[2];                  /* every call that was made, a bit each */
+  _Atomic uint64_t overdue[2];
   char what[248];
 } kit_page;
 
@@ -33,6 +52,8 @@ enum {
   KIT_SAYS_TRIAL = 'T',   /* "fence_wait 0": what counts where the case fails */
   KIT_SAYS_REFUSES = 'R', /* the device makes neither streams nor memory, and why: nothing is to be seen of it */
   KIT_SAYS_DEVICE = 'D',  /* in a survey: a device's driver, in the order of the indices */
+  KIT_SAYS_PLUGIN = 'L',  /* in a survey: major, minor and the plugin's name */
+  KIT_SAYS_ABOUT = 'I',   /* in a survey: a device's numbers and its name, in the order of the indices */
   KIT_SAYS_WORD = 'W'     /* in a survey: a case's name, a space, and a word of it */
 };
 
@@ -81,6 +102,8 @@ void kit_say(char letter, const char *text);
 KIT_NORETURN void kit_say_and_end(char letter, const char *text);
 /* Notes what the process is about to do, for a death without words. */
 void kit_step(kit *k, const char *what);
+/* Notes how the case is about to fail. The first note counts. */
+void kit_fault_is(kit *k, unsigned fault, unsigned call, unsigned status);
 
 /* ---- kit_stage.c */
 
@@ -104,6 +127,15 @@ void kit_calls_watch(kit *k);
 /* "memory.alloc", NULL for a number that is none. */
 const char *kit_call_name(unsigned call);
 unsigned kit_call_entry(void); /* the number of heddle_plugin_entry */
+/* The number of a name, 0 for one that is none. */
+unsigned kit_call_number(const char *name);
+/* Whether the call must return without waiting for the device's work. */
+bool kit_call_is_prompt(unsigned call);
+bool kit_call_in(const _Atomic uint64_t *set, unsigned call);
+/* For a device that is not inline: a function that it must have and lacks ends the case instead of the process. */
+void kit_calls_stand_in(kit *k);
+/* How long to wait for what the call promised: ms, or little where an earlier case waited for it in vain. */
+uint64_t kit_overdue_ms(kit *k, unsigned call, uint64_t ms);
 
 /* ---- kit_host.c */
 

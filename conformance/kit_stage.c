@@ -141,6 +141,7 @@ bool kit_stage_device(kit *k) {
   heddle_status s = k->t.device.open(k->instance, k->index, &options, &k->dev, &k->err);
   if (s != HEDDLE_OK) return said(k, "device.open", s);
   if (k->dev == NULL) return no(k, "device.open said yes and gave nothing");
+  kit_calls_stand_in(k);
   return true;
 }
 

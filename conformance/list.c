@@ -73,6 +73,7 @@ void check_list_finish(check_list *list) {
   }
   free(list->data);
   free(list->drivers);
+  free(list->about);
   free(list->worded);
   free(list->abilities);
 }

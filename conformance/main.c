@@ -3,6 +3,7 @@
 #include <errno.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/stat.h>
 
 #include "conformance/check.h"
 #include "conformance/kit_side.h"
@@ -15,14 +16,49 @@ static void print_cases(void) {
     }
 }
 
+static int cannot_write(const char *path) {
+  kit_print(stderr, "heddle check-plugin: %s: %s\n", path, strerror(errno));
+  return CHECK_FAILED;
+}
+
+static bool ends_in(const char *text, const char *end) {
+  const size_t n = strlen(text), m = strlen(end);
+  return n >= m && strcmp(text + n - m, end) == 0;
+}
+
+/* Reports in files of their own, beside the one that was printed. */
+static int write_files(const check_options *o, const check_list *list, const check_counts *counts, FILE *junit,
+                       FILE *page) {
+  int status = CHECK_DONE;
+  if (junit != NULL) check_report_junit.end(junit, o, list, counts);
+  if (junit != NULL && fclose(junit) != 0) status = cannot_write(o->junit);
+  const bool html = page != NULL && (ends_in(o->report, ".html") || ends_in(o->report, ".htm"));
+  if (page != NULL) check_write_page(page, html, o, list, counts);
+  if (page != NULL && fclose(page) != 0) status = cannot_write(o->report);
+  return status;
+}
+
 static int run(const check_options *o) {
   check_list list = {0};
-  FILE *out = stdout;
-  if (o->output != NULL && (out = fopen(o->output, "w")) == NULL) {
-    kit_print(stderr, "heddle check-plugin: %s: %s\n", o->output, strerror(errno));
-    return CHECK_FAILED;
+  check_counts counts = {0};
+  FILE *out = stdout, *junit = NULL, *page = NULL;
+  if (o->junit != NULL && (junit = fopen(o->junit, "w")) == NULL) return cannot_write(o->junit);
+  if (o->report != NULL && (page = fopen(o->report, "w")) == NULL) {
+    int status = cannot_write(o->report);
+    if (junit != NULL) fclose(junit);
+    return status;
   }
-  int status = check_run(o, &list, out);
+  if (o->output != NULL && (out = fopen(o->output, "w")) == NULL) {
+    int status = cannot_write(o->output);
+    if (junit != NULL) fclose(junit);
+    if (page != NULL) fclose(page);
+    return status;
+  }
+  struct stat info;
+  if (stat(o->library, &info) == 0) list.file_bytes = (uint64_t)info.st_size;
+  int status = check_run(o, &list, out, &counts);
+  int files = write_files(o, &list, &counts, junit, page);
+  if (status == CHECK_DONE) status = files;
   if (status != CHECK_WRONG_WORDS && !o->no_store) {
     int stored = check_store(o, &list);
     if (status == CHECK_DONE) status = stored;

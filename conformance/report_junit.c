@@ -33,13 +33,14 @@ static void begin(FILE *out, const check_options *o, const check_list *list) {
   (void)list;
 }
 
-static void each(FILE *out, const check *c, size_t number) {
+static void each(FILE *out, const check_list *list, const check *c, size_t number) {
   (void)out;
+  (void)list;
   (void)c;
   (void)number;
 }
 
-static void write_case(FILE *out, const check *c) {
+static void write_case(FILE *out, const check_list *list, const check *c) {
   const char *reason = c->reason != NULL ? c->reason : "";
   fprintf(out, "    <testcase");
   attribute(out, "classname", c->group->name);
@@ -48,8 +49,13 @@ static void write_case(FILE *out, const check *c) {
   if (c->outcome == CHECK_FAIL || c->outcome == CHECK_PASS_UNEXPECTED) {
     fprintf(out, "      <failure");
     attribute(out, "message", reason);
+    if (c->cause != 0) attribute(out, "type", "consequence");
     fprintf(out, ">promised: ");
     escaped(out, c->what->promise);
+    if (c->cause != 0) {
+      fprintf(out, "&#10;a consequence of ");
+      escaped(out, list->data[c->cause - 1].name);
+    }
     fprintf(out, "</failure>\n");
   }
   if (c->outcome == CHECK_SKIP || c->outcome == CHECK_FAIL_EXPECTED) {
@@ -71,7 +77,7 @@ static void write_case(FILE *out, const check *c) {
 }
 
 static void end(FILE *out, const check_options *o, const check_list *list, const check_counts *n) {
-  size_t failed = n->failed + n->unexpected, skipped = n->skipped + n->expected;
+  size_t failed = n->failed + n->consequences + n->unexpected, skipped = n->skipped + n->expected;
   fprintf(out, "<?xml version=\"1.0\" encoding=\"UTF-8\"?>\n<testsuites>\n  <testsuite");
   attribute(out, "name", o->library);
   fprintf(out, " tests=\"%zu\" failures=\"%zu\" errors=\"0\" skipped=\"%zu\">\n", n->passed + failed + skipped, failed,
@@ -79,9 +85,9 @@ static void end(FILE *out, const check_options *o, const check_list *list, const
   for (size_t i = 0; i < list->count; i++) {
     const check *c = &list->data[i];
     if (c->outcome == CHECK_WAITING || !check_is_reported(c)) continue;
-    write_case(out, c);
+    write_case(out, list, c);
   }
   fprintf(out, "  </testsuite>\n</testsuites>\n");
 }
 
-const check_report check_report_junit = {"junit", begin, each, end};
+const check_report check_report_junit = {"junit", true, begin, each, end};

@@ -40,7 +40,7 @@ static void quoted(FILE *out, const char *name, const char *text) {
   fprintf(out, "\"\n");
 }
 
-static void each(FILE *out, const check *c, size_t number) {
+static void each(FILE *out, const check_list *list, const check *c, size_t number) {
   bool ok = c->outcome == CHECK_PASS || c->outcome == CHECK_SKIP;
   fprintf(out, "%s %zu - ", ok ? "ok" : "not ok", number);
   words(out, c->name);
@@ -57,6 +57,7 @@ static void each(FILE *out, const check *c, size_t number) {
   fprintf(out, "  ---\n");
   if (c->reason != NULL && !ok) quoted(out, "message", c->reason);
   if (!ok) quoted(out, "promised", c->what->promise);
+  if (c->cause != 0) quoted(out, "consequence_of", list->data[c->cause - 1].name);
   if (c->notes != NULL) quoted(out, "notes", c->notes);
   if (c->output != NULL && !ok) quoted(out, "output", c->output);
   fprintf(out, "  ...\n");
@@ -65,7 +66,7 @@ static void each(FILE *out, const check *c, size_t number) {
 static void end(FILE *out, const check_options *o, const check_list *list, const check_counts *n) {
   (void)o;
   (void)list;
-  fprintf(out, "1..%zu\n", n->passed + n->failed + n->skipped + n->expected + n->unexpected);
+  fprintf(out, "1..%zu\n", n->passed + n->failed + n->consequences + n->skipped + n->expected + n->unexpected);
 }
 
-const check_report check_report_tap = {"tap", begin, each, end};
+const check_report check_report_tap = {"tap", true, begin, each, end};

@@ -3,6 +3,7 @@
 #define _GNU_SOURCE /* memfd_create, strsignal */
 #include <errno.h>
 #include <fcntl.h>
+#include <inttypes.h>
 #include <poll.h>
 #include <signal.h>
 #include <spawn.h>
@@ -27,6 +28,11 @@ struct check_process {
   int results, output; /* -1: at their end */
   kit_page *page;
   uint64_t started_ms, limit_ms;
+  double scale;         /* of time limits, by --timeout */
+  unsigned calls_begun; /* as last seen, and since when the process is in the same call */
+  uint64_t same_since_ms;
+  unsigned stuck; /* the call for which it was killed, 0: none */
+  uint64_t stuck_ms;
   bool killed, begun, survey;
   char said; /* the letter of its result, 0: none yet */
   char words[MOST_LINE];
@@ -138,12 +144,13 @@ check_process *check_start(const check_options *o, check *c, bool survey, check_
   if (page < 0 || ftruncate(page, sizeof(kit_page)) != 0 || !make_pipe(&p->results, &results) ||
       !make_pipe(&p->output, &output))
     status = errno;
-  void *shared = status == 0 ? mmap(NULL, sizeof(kit_page), PROT_READ, MAP_SHARED, page, 0) : MAP_FAILED;
+  void *shared = status == 0 ? mmap(NULL, sizeof(kit_page), PROT_READ | PROT_WRITE, MAP_SHARED, page, 0) : MAP_FAILED;
   if (shared != MAP_FAILED) p->page = shared;
   else if (status == 0) status = errno;
-  double scale = o->seconds / CHECK_SECONDS;
-  p->limit_ms = (uint64_t)((c->what->seconds != 0 ? c->what->seconds : CHECK_SECONDS) * scale * 1000);
-  p->started_ms = now_ms();
+  p->scale = o->seconds / CHECK_SECONDS;
+  p->limit_ms = (uint64_t)((c->what->seconds != 0 ? c->what->seconds : CHECK_SECONDS) * p->scale * 1000);
+  p->started_ms = p->same_since_ms = now_ms();
+  if (p->page != NULL) check_tell(p);
   if (status == 0) status = spawn(o, p, results, output, page);
   if (results >= 0) close(results);
   if (output >= 0) close(output);
@@ -161,6 +168,28 @@ static bool grow_device(check_list *list, const char *driver) {
   if (grown == NULL) return false;
   list->drivers = grown;
   snprintf(grown[list->n_devices++], sizeof *grown, "%s", driver);
+  return true;
+}
+
+/* Numbers, then the name. */
+static bool grow_about(check_list *list, const char *text) {
+  check_about *grown = realloc(list->about, (list->n_about + 1) * sizeof *grown), a = {.type = 0};
+  int at = 0;
+  if (grown == NULL) return false;
+  list->about = grown;
+  if (sscanf(text, "%d %" SCNu64 " %" SCNu64 " %" SCNu64 " %" SCNu64 " %" SCNu32 " %" SCNu32 " %n", &a.type, &a.caps,
+             &a.memory_bytes, &a.max_buffer_bytes, &a.alignment, &a.compute_units, &a.max_streams, &at) == 7)
+    snprintf(a.name, sizeof a.name, "%s", text + at);
+  grown[list->n_about++] = a;
+  return true;
+}
+
+static bool set_plugin(check_list *list, const char *text) {
+  unsigned major = 0, minor = 0;
+  int at = 0;
+  if (sscanf(text, "%u %u %n", &major, &minor, &at) != 2) return true;
+  snprintf(list->plugin, sizeof list->plugin, "%s", text + at);
+  snprintf(list->plugin_abi, sizeof list->plugin_abi, "%u.%u", major, minor);
   return true;
 }
 
@@ -218,6 +247,8 @@ static void hear(check_process *p, const char *line) {
   case KIT_SAYS_ABILITY:
   case KIT_SAYS_TRIAL: ok = text[0] == '\0' || grow_ability(p, line); break;
   case KIT_SAYS_DEVICE: ok = !p->survey || grow_device(p->list, text); break;
+  case KIT_SAYS_ABOUT: ok = !p->survey || grow_about(p->list, text); break;
+  case KIT_SAYS_PLUGIN: ok = !p->survey || set_plugin(p->list, text); break;
   case KIT_SAYS_WORD: ok = !p->survey || grow_word(p->list, text); break;
   case KIT_SAYS_PASS:
   case KIT_SAYS_FAIL:
@@ -306,6 +337,29 @@ static void set_reason(check *c, const char *text) {
 /* A stage that the gates' processes have passed, and this one has not: the plugin is not the same each time. */
 static const char on_the_way[] = "before the case itself, where other processes came through: ";
 
+/* What causes.c compares: the case's own note, or how its process ended. */
+static void note_fault(const check_process *p, int status) {
+  const kit_page *page = p->page;
+  const unsigned in = atomic_load(&page->in), last = atomic_load(&page->last);
+  check *c = p->c;
+  for (int i = 0; i < 2; i++) c->called[i] = atomic_load(&page->called[i]);
+  c->call = in != 0 ? in : last;
+  c->status = 0;
+  if (p->said == KIT_SAYS_FAIL || p->said == KIT_SAYS_SKIP || p->said == KIT_SAYS_STAGE) {
+    c->fault = atomic_load(&page->fault);
+    c->call = atomic_load(&page->fault_call);
+    c->status = atomic_load(&page->fault_status);
+  } else if (p->killed) {
+    c->fault = KIT_FAULT_HUNG;
+    if (in != 0 && p->stuck == 0) p->list->hung[in / 64] |= UINT64_C(1) << in % 64;
+  } else {
+    c->fault = WIFSIGNALED(status) ? KIT_FAULT_DIED : KIT_FAULT_ENDED;
+    c->status = WIFSIGNALED(status) ? (unsigned)WTERMSIG(status) : 0;
+  }
+  if (c->outcome == CHECK_FAIL && c->fault == KIT_FAULT_OVERDUE)
+    p->list->overdue[c->call / 64 % 2] |= UINT64_C(1) << c->call % 64;
+}
+
 static void judge(check_process *p, int status) {
   check *c = p->c;
   char step[512], text[MOST_LINE + 600];
@@ -317,10 +371,14 @@ static void judge(check_process *p, int status) {
   if (p->said == KIT_SAYS_FAIL || p->said == KIT_SAYS_SKIP || p->said == KIT_SAYS_STAGE) {
     snprintf(text, sizeof text, "%s%s", p->said == KIT_SAYS_STAGE ? on_the_way : "", p->words);
     c->outcome = p->said == KIT_SAYS_SKIP ? CHECK_SKIP : CHECK_FAIL;
+    if (c->outcome == CHECK_SKIP && p->begun) c->needs = check_needs(c->what);
     set_reason(c, text);
     return;
   }
-  if (p->killed)
+  if (p->stuck != 0)
+    snprintf(text, sizeof text, "%s%s did not return within %g s", way, kit_call_name(p->stuck),
+             (double)p->stuck_ms / 1000);
+  else if (p->killed)
     snprintf(text, sizeof text, "%sthe process did not end within %g s%s%s", way, (double)p->limit_ms / 1000, step,
              late);
   else if (WIFSIGNALED(status))
@@ -336,12 +394,37 @@ static void judge(check_process *p, int status) {
   set_reason(c, text);
 }
 
+void check_tell(check_process *p) {
+  for (int i = 0; i < 2; i++) atomic_store_explicit(&p->page->overdue[i], p->list->overdue[i], memory_order_relaxed);
+}
+
+enum { PROMPT_MS = 8000, KNOWN_MS = 1500 };
+
+/* A call that must return at once has less time than the case, and one in which another case hung has little. */
+static bool is_stuck(check_process *p, uint64_t now) {
+  const unsigned begun = atomic_load(&p->page->begun), in = atomic_load(&p->page->in);
+  if (begun != p->calls_begun || in == 0) {
+    p->calls_begun = begun;
+    p->same_since_ms = now;
+    return false;
+  }
+  const bool known = (p->list->hung[in / 64 % 2] >> in % 64 & 1) != 0;
+  if (!known && !kit_call_is_prompt(in)) return false;
+  p->stuck_ms = (uint64_t)((known ? KNOWN_MS : PROMPT_MS) * p->scale);
+  if (now - p->same_since_ms <= p->stuck_ms || kit_call_name(in) == NULL) return false;
+  p->stuck = in;
+  p->list->hung[in / 64] |= UINT64_C(1) << in % 64;
+  return true;
+}
+
 bool check_poll(check_process *p) {
   int status;
   read_all(p);
+  check_tell(p);
   pid_t ended = waitpid(p->pid, &status, WNOHANG);
   if (ended == 0) {
-    if (!p->killed && now_ms() - p->started_ms > p->limit_ms) {
+    const uint64_t now = now_ms();
+    if (!p->killed && (now - p->started_ms > p->limit_ms || is_stuck(p, now))) {
       p->killed = true;
       kill(-p->pid, SIGKILL);
       kill(p->pid, SIGKILL); /* it may not have got as far as its group */
@@ -356,6 +439,7 @@ bool check_poll(check_process *p) {
   read_all(p);
   check *c = p->c;
   judge(p, status);
+  note_fault(p, status);
   c->seconds = (double)(now_ms() - p->started_ms) / 1000;
   if (p->n_text > 0 && c->outcome != CHECK_PASS) {
     p->text[p->n_text] = '\0';

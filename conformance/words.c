@@ -63,6 +63,8 @@ static int take(const char *name, const char *value, check_options *o) {
                {"expected", offsetof(check_options, expected)},
                {"format", offsetof(check_options, format)},
                {"output", offsetof(check_options, output)},
+               {"junit", offsetof(check_options, junit)},
+               {"report", offsetof(check_options, report)},
                {"store", offsetof(check_options, store)},
                {"case", offsetof(check_options, run)},
                {"word", offsetof(check_options, word)}};
@@ -84,6 +86,7 @@ static int take(const char *name, const char *value, check_options *o) {
 
 static bool flag(const char *name, check_options *o) {
   if (strcmp(name, "quick") == 0) o->quick = true;
+  else if (strcmp(name, "json") == 0) o->format = "json";
   else if (strcmp(name, "list") == 0) o->list = true;
   else if (strcmp(name, "no-store") == 0) o->no_store = true;
   else if (strcmp(name, "survey") == 0) o->survey = true;
@@ -119,7 +122,7 @@ int check_read_words(int argc, char **argv, check_options *o) {
     if (status != CHECK_DONE) return status;
   }
   if (o->file == NULL && !o->list) return wrong("%s", "which plugin? Name a shared library or a manifest");
-  if (check_find_report(o->format) == NULL) return wrong("--format is text, tap or junit, not '%s'", o->format);
+  if (check_find_report(o->format) == NULL) return wrong("--format is text, tap, junit or json, not '%s'", o->format);
   return CHECK_DONE;
 }
 

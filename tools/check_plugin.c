@@ -68,7 +68,10 @@ static int run(const options *o) {
   add_text(&l, "--expected", o->expected);
   add_text(&l, "--format", o->format);
   add_text(&l, "--output", o->output);
+  add_text(&l, "--junit", o->junit);
+  add_text(&l, "--report", o->report);
   add_text(&l, "--store", o->store);
+  if (o->json) add(&l, "--json");
   if (o->quick) add(&l, "--quick");
   if (o->list) add(&l, "--list");
   if (o->no_store) add(&l, "--no-store");
@@ -94,8 +97,12 @@ static const option known[] = {
     {"unsupported", OPTION_TEXT, "FILE", offsetof(options, unsupported), "cases that are skipped: CASE and a reason"},
     {"expected", OPTION_TEXT, "FILE", offsetof(options, expected),
      "cases that fail: CASE and a reason; one that passes is an error"},
-    {"format", OPTION_TEXT, "WORD", offsetof(options, format), "text, tap or junit"},
+    {"format", OPTION_TEXT, "WORD", offsetof(options, format), "text, tap, junit or json"},
+    {"json", OPTION_FLAG, NULL, offsetof(options, json), "one JSON object; the same as --format json"},
     {"output", OPTION_TEXT, "FILE", offsetof(options, output), "where the report goes, other than to the output"},
+    {"junit", OPTION_TEXT, "FILE", offsetof(options, junit), "also writes JUnit's XML there"},
+    {"report", OPTION_TEXT, "FILE", offsetof(options, report),
+     "also writes a report to publish there: Markdown, or HTML where FILE ends in .html"},
     {"store", OPTION_TEXT, "DIR", offsetof(options, store), "where it is kept which abilities libheddle may use"},
     {"no-store", OPTION_FLAG, NULL, offsetof(options, no_store), "keeps nothing"},
     OPTION_HELP,

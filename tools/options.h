@@ -36,7 +36,7 @@ typedef struct options {
   const char *optimize;
   const char *precision;
   const char *memory;
-  const char *unsupported, *expected, *format, *store;
+  const char *unsupported, *expected, *format, *store, *junit, *report;
   const char *on_failure;
   const char *a, *b; /* devices of the two sides of compare */
   words place_a, place_b;

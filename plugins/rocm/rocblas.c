@@ -51,7 +51,7 @@ static heddle_status device_open(heddle_pdevice *dev, const void *calls, void **
   void *memory = NULL, *create = NULL;
   char why[256];
   memcpy(&create, &roc->create, sizeof create);
-  if (!rocm_tensile_has(create, dev->info->arch, why, sizeof why))
+  if (!rocm_tensile_has(dev->host, create, dev->info->arch, why, sizeof why))
     return p_fail(err, HEDDLE_EUNSUPPORTED, 0, "%s", why);
   heddle_status s = gpu_new(dev->host, sizeof(roc_state), "rocBLAS", &memory, err);
   if (s != HEDDLE_OK) return s;

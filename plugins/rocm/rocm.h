@@ -90,7 +90,7 @@ void rocm_compiler_words(heddle_pinstance *self, char *buf, size_t bytes);
 
 /* Has the rocBLAS that function is of kernels for an architecture ("gfx90a:sramecc+:xnack-")? True too where its folder
  * of them is not found; false with why. tensile.c. */
-bool rocm_tensile_has(const void *function, const char *features, char *why, size_t bytes);
+bool rocm_tensile_has(const heddle_host *host, const void *function, const char *features, char *why, size_t bytes);
 
 /* Reads the settings of the compiler and finds the helper. In open. hiprtc.c. */
 heddle_status rocm_hiprtc_open(heddle_pinstance *self, heddle_error *err);

@@ -6,7 +6,6 @@
 
 #include <dlfcn.h>
 #include <glob.h>
-#include <stdlib.h>
 #include <sys/stat.h>
 
 enum { FOLDER_BYTES = 1024, ARCH_BYTES = 32 };
@@ -21,17 +20,14 @@ static size_t matches(const char *pattern, char *first, size_t bytes) {
   return n;
 }
 
-/* Where rocBLAS looks: the folder that a variable names, or one beside the library. False: there is none. */
-static bool find_folder(const void *function, char *out) {
+/* Where rocBLAS looks: the folder that the setting tensile names, or one beside the library. False: there is none. */
+static bool find_folder(const heddle_host *host, const void *function, char *out) {
   static const char *const places[] = {"rocblas/library", "rocblas/*/library", "library", "../rocblas/lib/library"};
-  const char *named = getenv("ROCBLAS_TENSILE_LIBPATH");
   struct stat st;
   Dl_info own;
   char pattern[FOLDER_BYTES];
-  if (named != NULL) {
-    const int length = snprintf(out, FOLDER_BYTES, "%s", named);
-    return length > 0 && length < FOLDER_BYTES && stat(out, &st) == 0 && S_ISDIR(st.st_mode);
-  }
+  const int64_t named = host->config(host->ctx, "tensile", out, FOLDER_BYTES);
+  if (named > 0) return named < FOLDER_BYTES && stat(out, &st) == 0 && S_ISDIR(st.st_mode);
   if (dladdr(function, &own) == 0 || own.dli_fname == NULL) return false;
   const char *slash = strrchr(own.dli_fname, '/');
   if (slash == NULL) return false;
@@ -45,10 +41,10 @@ static bool find_folder(const void *function, char *out) {
   return false;
 }
 
-bool rocm_tensile_has(const void *function, const char *features, char *why, size_t bytes) {
+bool rocm_tensile_has(const heddle_host *host, const void *function, const char *features, char *why, size_t bytes) {
   char folder[FOLDER_BYTES], pattern[FOLDER_BYTES + ARCH_BYTES + 16], arch[ARCH_BYTES];
   snprintf(arch, sizeof arch, "%.*s", (int)strcspn(features, ":"), features);
-  if (!find_folder(function, folder)) return true;                 /* laid out in some other way: rocBLAS knows */
+  if (!find_folder(host, function, folder)) return true;           /* laid out in some other way: rocBLAS knows */
   snprintf(pattern, sizeof pattern, "%s/*%s[._-]*", folder, arch); /* gfx90 is not in gfx90a */
   if (matches(pattern, NULL, 0) > 0) return true;
   snprintf(pattern, sizeof pattern, "%s/%s", folder, arch); /* newer ones have a folder for each */

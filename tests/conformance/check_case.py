@@ -14,6 +14,7 @@ from tool_case import BUILD, SOURCE, TOOL, environment  # noqa: E402
 
 BROKEN = SOURCE / "tests" / "broken-plugins"
 SANITIZED = os.environ.get("HEDDLE_SANITIZE", "") != ""
+HELPERS = ("sound", "sound_fused", "vanishes", "lacking")  # not for one case of the kit
 SECONDS = 900  # far over what any run takes
 
 
@@ -99,5 +100,5 @@ class Broken:
 
 
 def broken_plugins():
-    sources = [p for p in sorted(BROKEN.glob("*.c")) if not p.stem.startswith("base_") and p.stem not in ("sound", "sound_fused", "vanishes")]
+    sources = [p for p in sorted(BROKEN.glob("*.c")) if not p.stem.startswith("base_") and p.stem not in HELPERS]
     return [Broken(p) for p in sources]

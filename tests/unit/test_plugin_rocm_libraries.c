@@ -23,14 +23,13 @@ static void without_kernels_for_the_device_it_is_left(void **state) {
   char folder[] = "/tmp/heddle-tensile-XXXXXX", path[128];
   (void)state;
   assert_non_null(mkdtemp(folder));
-  setenv("ROCBLAS_TENSILE_LIBPATH", folder, 1);
   for (size_t i = 0; i < sizeof list / sizeof list[0]; i++) {
     library_rig b;
     snprintf(path, sizeof path, "%s/%s", folder, list[i].file);
     FILE *f = fopen(path, "w");
     assert_non_null(f);
     fclose(f);
-    library_open(&b, NULL, NULL);
+    library_open(&b, "tensile", folder);
     gemm(&b.r, &g);
     assert_int_equal(b.taken, list[i].taken);
     if (list[i].taken == 0) assert_non_null(strstr(b.last, "it has no kernels for gfx90a in /tmp/"));
