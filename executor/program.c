@@ -11,6 +11,7 @@
 #include "core/watch.h"
 #include "executor/copies.h"
 #include "executor/optimize.h"
+#include "executor/precedent.h"
 
 /* ---- segments */
 
@@ -228,7 +229,11 @@ heddle_status heddle__program_make(heddle_model *m, heddle__order *order, heddle
   if (p == NULL) return heddle__no_memory(err, "a program");
   atomic_init(&p->references, 1);
   p->model = m;
+  heddle__precedent *like = heddle__precedent_find(m, order);
+  order->req.precedent = like;
   heddle_status s = plan_and_open(p, order, err);
+  order->req.precedent = NULL;
+  heddle__precedent_release(like);
   if (s == HEDDLE_OK) {
     p->ops = heddle__alloc(p->plan->n_regions, sizeof *p->ops);
     p->packed = heddle__alloc(p->plan->n_allocs, sizeof *p->packed);
@@ -242,6 +247,7 @@ heddle_status heddle__program_make(heddle_model *m, heddle__order *order, heddle
     return s;
   }
   count_copies(p);
+  if (!p->plan->followed) heddle__precedent_learn(m, order, p->plan);
   p->order_of = order;
   *out = p;
   return HEDDLE_OK;
