@@ -257,6 +257,7 @@ void heddle_model_release(heddle_model *m) {
     heddle__program_release(m->programs);
     m->programs = next;
   }
+  if (m->has_lock) heddle__constants_forget(m);
   while (m->precedents != NULL) {
     heddle__precedent *next = m->precedents->next;
     heddle__precedent_release(m->precedents);

@@ -223,6 +223,13 @@ static heddle_status prepare_all(heddle__program *p, heddle_error *err) {
   return s;
 }
 
+static heddle_status take_constants(heddle__program *p, heddle_error *err) {
+  heddle_status s = heddle__constants_acquire(p->model, p->plan, p->packed, err);
+  if (s != HEDDLE_ENOMEM || !heddle__constants_forget(p->model)) return s;
+  heddle__constants_recycle(p->model, p->packed, p->plan->n_allocs); /* there may be enough memory now */
+  return heddle__constants_acquire(p->model, p->plan, p->packed, err);
+}
+
 heddle_status heddle__program_make(heddle_model *m, heddle__order *order, heddle__program **out, heddle_error *err) {
   *out = NULL;
   heddle__program *p = heddle__alloc(1, sizeof *p);
@@ -241,7 +248,7 @@ heddle_status heddle__program_make(heddle_model *m, heddle__order *order, heddle
   }
   if (s == HEDDLE_OK) s = cut(p, err);
   if (s == HEDDLE_OK) s = prepare_all(p, err);
-  if (s == HEDDLE_OK) s = heddle__constants_acquire(m, p->plan, p->packed, err);
+  if (s == HEDDLE_OK) s = take_constants(p, err);
   if (s != HEDDLE_OK) {
     heddle__program_release(p);
     return s;
