@@ -143,6 +143,46 @@ def encoder(path, batch=1, layers=6, width=384, heads=12, length=128):
     return net.save(path, y)
 
 
+def open_encoder(path, layers=6, width=384, heads=12):
+    """The encoder with a batch and a length that only a run knows, whose Reshapes get their shapes from Shape, Gather,
+    Unsqueeze and Concat, as exporters write them. The operations are left out: they depend on the length."""
+    net = Net(3, ("batch", "length", width))
+    size = width // heads
+    axis, first, second = net.constant(np.array([0], np.int64)), net.constant(np.int64(0)), net.constant(np.int64(1))
+    parts = {n: net.constant(np.array([n], np.int64)) for n in (heads, size, width)}
+    root, root2, one, half = (net.constant(np.float32(v)) for v in (size**0.5, 2**0.5, 1, 0.5))
+
+    def shaped(x, *rest):
+        whole = net.node("Shape", [x], [3])
+        dims = [net.node("Unsqueeze", [net.node("Gather", [whole, i], [], axis=0), axis], [1]) for i in (first, second)]
+        return net.node("Concat", [*dims, *(parts[n] for n in rest)], [2 + len(rest)], axis=0)
+
+    def linear(x, before, after):
+        y = net.node("MatMul", [x, net.weights(before, after, deviation=before**-0.5)], [])
+        return net.node("Add", [y, net.weights(after)], [])
+
+    def apart(x, order):
+        y = linear(x, width, width)
+        return net.node("Transpose", [net.node("Reshape", [y, shaped(y, heads, size)], [])], [], perm=order)
+
+    def norm(x):
+        scale, bias = net.weights(width, deviation=0.02, mean=1.0), net.weights(width, deviation=0.02)
+        return net.node("LayerNormalization", [x, scale, bias], [], axis=-1, epsilon=1e-12)
+
+    y = norm(net.input)
+    for _ in range(layers):
+        q, k, v = apart(y, [0, 2, 1, 3]), apart(y, [0, 2, 3, 1]), apart(y, [0, 2, 1, 3])
+        a = net.node("Softmax", [net.node("Div", [net.node("MatMul", [q, k], []), root], [])], [], axis=-1)
+        a = net.node("Transpose", [net.node("MatMul", [a, v], [])], [], perm=[0, 2, 1, 3])
+        a = net.node("Reshape", [a, shaped(a, width)], [])
+        y = norm(net.node("Add", [linear(a, width, width), y], []))
+        f = linear(y, width, 4 * width)
+        g = net.node("Add", [net.node("Erf", [net.node("Div", [f, root2], [])], []), one], [])
+        g = net.node("Mul", [net.node("Mul", [f, g], []), half], [])
+        y = norm(net.node("Add", [linear(g, 4 * width, width), y], []))
+    net.save(path, (y[0], net.input[1]))
+
+
 def branches(path, blocks=8):
     """Blocks of four branches (1x1, 3x3, 5x5 and a pool) that are put side by side, 64 channels at 56."""
     net = Net(7, (1, 64, 56, 56))

@@ -255,14 +255,44 @@ heddle_status heddle__constants_acquire(heddle_model *m, const heddle__plan *pla
   return HEDDLE_OK;
 }
 
+/* Whether a constant that no program uses stays packed: the next shapes may want that layout again. Where memory has a
+ * limit it counts for programs only, and nothing is kept on a device that failed. */
+static bool may_idle(const heddle_model *m, const heddle__packed *p) {
+  return m->limits == NULL && !m->is_small && heddle__device_check(p->dev, NULL) == HEDDLE_OK;
+}
+
+bool heddle__constants_forget(heddle_model *m) {
+  heddle__packed *idle = NULL;
+  pthread_mutex_lock(&m->lock);
+  for (heddle__packed **link = &m->packed; *link != NULL;) {
+    heddle__packed *p = *link;
+    if (p->users > 0) {
+      link = &p->next;
+      continue;
+    }
+    *link = p->next;
+    p->next = idle;
+    idle = p;
+  }
+  pthread_mutex_unlock(&m->lock);
+  const bool any = idle != NULL;
+  while (idle != NULL) {
+    heddle__packed *next = idle->next;
+    destroy(idle);
+    idle = next;
+  }
+  return any;
+}
+
 void heddle__constants_recycle(heddle_model *m, heddle__packed **taken, uint32_t n) {
   for (uint32_t i = 0; taken != NULL && i < n; i++) {
     heddle__packed *p = taken[i];
     taken[i] = NULL;
     if (p == NULL) continue;
     pthread_mutex_lock(&m->lock);
-    bool last = p->users <= 1;
-    if (p->users == 1)
+    const bool idles = p->users == 1 && may_idle(m, p);
+    const bool last = p->users <= 1 && !idles;
+    if (p->users == 1 && !idles)
       for (heddle__packed **link = &m->packed; *link != NULL; link = &(*link)->next)
         if (*link == p) {
           *link = p->next;

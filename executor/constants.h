@@ -10,7 +10,7 @@
 /* One constant in one place. The model's lock guards next and users. */
 typedef struct heddle__packed {
   struct heddle__packed *next;
-  uint32_t users; /* programs */
+  uint32_t users; /* programs; in the model's list with 0: kept for the next one */
   uint32_t arg;
   uint32_t kind;
   heddle_device *dev;
@@ -25,7 +25,11 @@ typedef struct heddle__packed {
  * upload_timeout_ns. Any thread; blocks for uploads. */
 heddle_status heddle__constants_acquire(heddle_model *m, const heddle__plan *plan, heddle__packed **out,
                                         heddle_error *err);
+/* What no program uses any more stays with the model, so that it need not be packed again, but where its memory is
+ * limited or its device has failed. */
 void heddle__constants_recycle(heddle_model *m, heddle__packed **taken, uint32_t n);
+/* Frees the constants that no program uses; false: there were none. Any thread. */
+bool heddle__constants_forget(heddle_model *m);
 
 /* Whether a constant's own bytes serve its inline device, so that it takes none; a constant is never written. */
 bool heddle__constant_lent(const heddle__plan *plan, const heddle__instance *inst);

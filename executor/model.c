@@ -13,6 +13,7 @@
 #include "executor/foreign.h"
 #include "executor/optimize.h"
 #include "executor/place/placer.h"
+#include "executor/precedent.h"
 #include "executor/program.h"
 #include "executor/rules.h"
 #include "executor/stages.h"
@@ -255,6 +256,12 @@ void heddle_model_release(heddle_model *m) {
     heddle__program *next = m->programs->next;
     heddle__program_release(m->programs);
     m->programs = next;
+  }
+  if (m->has_lock) heddle__constants_forget(m);
+  while (m->precedents != NULL) {
+    heddle__precedent *next = m->precedents->next;
+    heddle__precedent_release(m->precedents);
+    m->precedents = next;
   }
   heddle__stages_free(m);
   heddle__foreign_finish(m);

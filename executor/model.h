@@ -49,6 +49,7 @@ struct heddle_model {
   bool has_lock;
   pthread_mutex_t lock;             /* guards what follows; a leaf: no plugin is called with it held */
   struct heddle__program *programs; /* last used first */
+  struct heddle__precedent *precedents; /* what plans found, by classes of shapes; last made first */
   struct heddle__bound *orphans;    /* what hung streams may still touch */
   heddle__packed *packed;
   heddle_device **opened; /* each once, until the model ends */
@@ -75,6 +76,8 @@ typedef struct heddle__order {
   void **copies; /* per arg: the bytes of an input that feeds shapes, or NULL */
   unsigned char *key;
   size_t key_bytes;
+  unsigned char *class_key; /* of the class of shapes: precedent.h */
+  size_t class_bytes;
   uint32_t n_args;
 } heddle__order;
 

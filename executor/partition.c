@@ -203,8 +203,7 @@ static void reorder(partition *p, const uint32_t *nodes, uint32_t count, const w
   for (uint32_t i = 0; i < forth->n; i++) p->position[(uint32_t)forth->found[i]] = (uint32_t)(p->slots[k++] >> 32);
 }
 
-static void join(partition *p, const uint32_t *nodes, uint32_t count, const heddle__answer *answer) {
-  heddle__grouping *all = p->all;
+void heddle__group_join(heddle__grouping *all, const uint32_t *nodes, uint32_t count, const heddle__answer *answer) {
   uint32_t keep = all->group_of[nodes[0]];
   for (uint32_t i = 1; i < count; i++) {
     all->groups[all->group_of[nodes[i]]].count = 0;
@@ -242,7 +241,7 @@ static heddle_status merge(partition *p, const uint32_t *nodes, uint32_t count, 
     return s;
   }
   reorder(p, nodes, count, &forth, &back);
-  join(p, nodes, count, &answer);
+  heddle__group_join(p->all, nodes, count, &answer);
   return HEDDLE_OK;
 }
 

@@ -20,7 +20,11 @@ typedef struct heddle__grouping {
   const uint32_t *users; /* per entry: heddle__count_users */
 } heddle__grouping;
 
-/* regions.c: each node of the plan as it is placed in a group of its own, and then heddle__partition. Fills *out, whose
+/* Makes groups of one node each to one, that of the first. nodes: ascending, the plan's memory. */
+void heddle__group_join(heddle__grouping *all, const uint32_t *nodes, uint32_t count, const heddle__answer *answer);
+
+/* regions.c: each node of the plan as it is placed in a group of its own, and then heddle__partition, or what a
+ * precedent says. Fills *out, whose
  * memory is the plan's. */
 heddle_status heddle__group_nodes(heddle__plan *plan, heddle__grouping *out, heddle_error *err);
 

@@ -11,6 +11,7 @@
 #include "executor/ask.h"
 #include "executor/foreign.h"
 #include "executor/place/placer.h"
+#include "executor/precedent.h"
 
 /* Words about nodes that found no device: as many as fit. */
 typedef struct complaint {
@@ -213,6 +214,12 @@ static heddle_status place_node(heddle__plan *plan, uint32_t i, complaint *c, he
     return HEDDLE_OK;
   }
 
+  if (heddle__precedent_device(plan, i, device) != HEDDLE__NONE) { /* its region will be asked about */
+    plan->placed[i].device = device != HEDDLE__NONE ? device : 0;
+    plan->placed[i].cause = cause != NULL ? cause : "preference";
+    plan->devices[plan->placed[i].device].used = true;
+    return HEDDLE_OK;
+  }
   heddle__answer a;
   s = heddle__ask_build(plan, &i, 1, NULL, &a, err);
   if (s != HEDDLE_OK) return s;

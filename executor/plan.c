@@ -9,6 +9,7 @@
 #include "core/error.h"
 #include "core/failure.h"
 #include "core/watch.h"
+#include "executor/precedent.h"
 
 void *heddle__plan_alloc(heddle__plan *plan, size_t count, size_t size) {
   return heddle__arena_take(&plan->arena, count, size);
@@ -46,13 +47,12 @@ static heddle_status take_devices(heddle__plan *plan, heddle_error *err) {
   return HEDDLE_OK;
 }
 
-heddle_status heddle__plan_make(const heddle__request *request, heddle__plan **out, heddle_error *err) {
+static heddle_status make(const heddle__request *request, heddle__plan **out, heddle_error *err) {
   static heddle_status (*const passes[])(heddle__plan *, heddle_error *) = {
       heddle__pass_infer,  heddle__pass_place,   heddle__pass_regions, heddle__pass_layout,
       heddle__pass_copies, heddle__pass_streams, heddle__pass_storage, heddle__pass_prove};
   enum { N = sizeof passes / sizeof passes[0] };
 
-  *out = NULL;
   heddle__plan *plan = heddle__alloc(1, sizeof *plan);
   if (plan == NULL) return heddle__no_memory(err, "a plan");
   plan->req = *request;
@@ -67,10 +67,30 @@ heddle_status heddle__plan_make(const heddle__request *request, heddle__plan **o
     t = now;
   }
   plan->pass_ns[N] = t - start;
+  plan->followed = request->precedent != NULL;
+  plan->req.precedent = NULL;
   if (s != HEDDLE_OK) {
     heddle__plan_free(plan);
     return s;
   }
   *out = plan;
   return HEDDLE_OK;
+}
+
+heddle_status heddle__plan_make(const heddle__request *request, heddle__plan **out, heddle_error *err) {
+  heddle__request anew = *request;
+  *out = NULL;
+  if (request->precedent != NULL && request->precedent->graph == request->graph) {
+    heddle_error why = {0};
+    heddle_status s = make(request, out, &why);
+    if (s == HEDDLE_OK) return s;
+    if (s == HEDDLE_ENOMEM || s == HEDDLE_ETIMEOUT || s == HEDDLE_ECANCELED) {
+      if (err != NULL) *err = why;
+      return s;
+    }
+    heddle__logf(heddle__context_log(request->ctx), HEDDLE_LOG_DEBUG, "plan",
+                 "%s: the plan for shapes alike is not followed: %s", request->graph->source, why.text);
+  }
+  anew.precedent = NULL;
+  return make(&anew, out, err);
 }

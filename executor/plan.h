@@ -64,6 +64,7 @@ typedef struct heddle__request {
   const char *on_failure;  /* the policy on failed runs; NULL: they are errors */
   const uint32_t *rank;    /* per node: of two regions that could run, the lower goes first; NULL: as in the */
                            /* file. Read by regions only: need not outlive the making of a plan */
+  const struct heddle__precedent *precedent; /* precedent.h; NULL: none. Read by place and regions only, as rank */
   struct heddle__placer
       *placer; /* executor/place/placer.h: it places what nothing stronger places; NULL: preference does */
   uint32_t n_devices;
@@ -318,6 +319,7 @@ typedef struct heddle__plan {
   const char *fitted; /* what was done so that it keeps its limits (budget.h); NULL: nothing */
 
   uint32_t *local_of;       /* ask.c: scratch, a number per graph entry */
+  bool followed;            /* it was made by a precedent */
   uint64_t proposal_visits; /* regions: edges that were followed to check proposals; for tests and scripts/bench */
 
   uint64_t pass_ns[9]; /* how long each pass took, in the order above, and the sum; for scripts/bench */

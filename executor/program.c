@@ -11,6 +11,7 @@
 #include "core/watch.h"
 #include "executor/copies.h"
 #include "executor/optimize.h"
+#include "executor/precedent.h"
 
 /* ---- segments */
 
@@ -222,13 +223,24 @@ static heddle_status prepare_all(heddle__program *p, heddle_error *err) {
   return s;
 }
 
+static heddle_status take_constants(heddle__program *p, heddle_error *err) {
+  heddle_status s = heddle__constants_acquire(p->model, p->plan, p->packed, err);
+  if (s != HEDDLE_ENOMEM || !heddle__constants_forget(p->model)) return s;
+  heddle__constants_recycle(p->model, p->packed, p->plan->n_allocs); /* there may be enough memory now */
+  return heddle__constants_acquire(p->model, p->plan, p->packed, err);
+}
+
 heddle_status heddle__program_make(heddle_model *m, heddle__order *order, heddle__program **out, heddle_error *err) {
   *out = NULL;
   heddle__program *p = heddle__alloc(1, sizeof *p);
   if (p == NULL) return heddle__no_memory(err, "a program");
   atomic_init(&p->references, 1);
   p->model = m;
+  heddle__precedent *like = heddle__precedent_find(m, order);
+  order->req.precedent = like;
   heddle_status s = plan_and_open(p, order, err);
+  order->req.precedent = NULL;
+  heddle__precedent_release(like);
   if (s == HEDDLE_OK) {
     p->ops = heddle__alloc(p->plan->n_regions, sizeof *p->ops);
     p->packed = heddle__alloc(p->plan->n_allocs, sizeof *p->packed);
@@ -236,12 +248,13 @@ heddle_status heddle__program_make(heddle_model *m, heddle__order *order, heddle
   }
   if (s == HEDDLE_OK) s = cut(p, err);
   if (s == HEDDLE_OK) s = prepare_all(p, err);
-  if (s == HEDDLE_OK) s = heddle__constants_acquire(m, p->plan, p->packed, err);
+  if (s == HEDDLE_OK) s = take_constants(p, err);
   if (s != HEDDLE_OK) {
     heddle__program_release(p);
     return s;
   }
   count_copies(p);
+  if (!p->plan->followed) heddle__precedent_learn(m, order, p->plan);
   p->order_of = order;
   *out = p;
   return HEDDLE_OK;

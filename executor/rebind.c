@@ -264,6 +264,8 @@ heddle_status heddle__executor_plan(heddle_executor *ex, heddle_error *err) {
     if (b == NULL || b->program != program) {
       drop_bound(ex);
       s = heddle__bound_make(program, &ex->drive.waker, &b, err);
+      if (s == HEDDLE_ENOMEM && heddle__constants_forget(ex->active)) /* there may be enough now */
+        s = heddle__bound_make(program, &ex->drive.waker, &b, err);
     }
     heddle__program_release(program);
     if (s == HEDDLE_OK) s = heddle__executor_fill(ex, b, HEDDLE__NONE, true, err);

@@ -5,7 +5,7 @@
 #include "core/alloc.h"
 #include "core/error.h"
 #include "executor/foreign.h"
-#include "executor/partition.h"
+#include "executor/precedent.h"
 
 /* Kahn's algorithm over the groups, the smallest first node first (a binary heap), so that the order is the file's, or
  * that of the request's rank, wherever it can be. order gets n_groups numbers; false when there is a cycle. */
@@ -193,7 +193,8 @@ static void renumber(heddle__grouping *b) {
 heddle_status heddle__group_nodes(heddle__plan *plan, heddle__grouping *out, heddle_error *err) {
   *out = (heddle__grouping){.plan = plan};
   heddle_status s = make_groups(out, err);
-  return s == HEDDLE_OK ? heddle__partition(out, err) : s;
+  if (s != HEDDLE_OK) return s;
+  return plan->req.precedent != NULL ? heddle__precedent_join(out, err) : heddle__partition(out, err);
 }
 
 heddle_status heddle__pass_regions(heddle__plan *plan, heddle_error *err) {

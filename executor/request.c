@@ -150,6 +150,26 @@ static void put(writer *w, const void *bytes, size_t n) {
   w->used += n;
 }
 
+/* A number by how many binary digits it has. */
+static void put_digits(writer *w, int64_t n) {
+  unsigned char digits = 0;
+  for (; n > 0; n >>= 1) digits++;
+  put(w, &digits, 1);
+}
+
+/* The class of shapes that precedents are kept by. */
+static void write_class(writer *w, const heddle__order *o) {
+  for (uint32_t i = 0; i < o->n_args; i++) {
+    const heddle__plan_input *in = &o->inputs[i];
+    unsigned char kind = (unsigned char)(in->source == HEDDLE__SOURCE_CONSTANT ? 2 : in->has_shape ? 1 : 0);
+    put(w, &kind, 1);
+    if (kind != 1) continue;
+    put(w, &in->known.dtype, sizeof in->known.dtype);
+    put(w, &in->known.ndim, sizeof in->known.ndim);
+    for (uint32_t d = 0; d < in->known.ndim; d++) put_digits(w, in->known.shape[d]);
+  }
+}
+
 static void write_key(writer *w, const heddle__order *o, const heddle__wish *wish) {
   uint32_t target[2] = {HEDDLE__NONE, 0};
   if (wish->target != NULL) {
@@ -179,6 +199,13 @@ static heddle_status make_key(heddle__order *o, const heddle__wish *wish, heddle
   o->key_bytes = w.used;
   w.used = 0;
   write_key(&w, o, wish);
+  w = (writer){NULL, 0};
+  write_class(&w, o);
+  w.to = o->class_key = heddle__alloc(w.used, 1);
+  if (o->class_key == NULL) return heddle__no_memory(err, "the key of a program");
+  o->class_bytes = w.used;
+  w.used = 0;
+  write_class(&w, o);
   return HEDDLE_OK;
 }
 
@@ -257,5 +284,6 @@ void heddle__order_free(heddle__order *o) {
   heddle__free(o->copies);
   heddle__free(o->inputs);
   heddle__free(o->key);
+  heddle__free(o->class_key);
   heddle__free(o);
 }

@@ -23,16 +23,21 @@ const heddle__version heddle__versions[] = {
 const uint32_t heddle__operator_count = sizeof heddle__operators / sizeof heddle__operators[0];
 const uint32_t heddle__version_count = sizeof heddle__versions / sizeof heddle__versions[0];
 
+/* Few names begin with the same letter, so that most are told apart without a call. */
+static bool is_same(const char *a, const char *b) {
+  return a[0] == b[0] && strcmp(a, b) == 0;
+}
+
 const heddle__operator *heddle__operator_find(bool own, const char *name) {
   for (uint32_t i = 0; i < heddle__operator_count; i++)
-    if (heddle__operators[i].own == own && strcmp(heddle__operators[i].name, name) == 0) return &heddle__operators[i];
+    if (heddle__operators[i].own == own && is_same(heddle__operators[i].name, name)) return &heddle__operators[i];
   return NULL;
 }
 
 const heddle__version *heddle__version_find(bool own, const char *name, uint32_t opset) {
   for (uint32_t i = 0; i < heddle__version_count; i++) {
     const heddle__version *v = &heddle__versions[i];
-    if (v->own == own && strcmp(v->name, name) == 0 &&
+    if (v->own == own && is_same(v->name, name) &&
         (own || opset == 0 || (opset >= v->opset_first && opset <= v->opset_last)))
       return v;
   }

@@ -35,6 +35,7 @@ void survive_forget(heddle_model *m) {
     m->programs = p;
     pthread_mutex_unlock(&m->lock);
   }
+  heddle__constants_forget(m);
 }
 
 /* Inputs whose value is a slot of what was bound get a copy, since the slot may be memory of a lost device. */

@@ -51,6 +51,7 @@ heddle_status onednn_open(const heddle_host *host, onednn **out, heddle_error *e
   self->winograd = winograd;
   s = onednn_threads_init(self, err);
   if (s == HEDDLE_OK) s = onednn_fail(dnnl_engine_create(&self->engine, dnnl_cpu, 0), "making the engine", err);
+  if (s == HEDDLE_OK) s = onednn_keep_init(self, err);
   if (s == HEDDLE_OK) s = onednn_layout_init(self, err);
   if (s == HEDDLE_OK) *out = self;
   else onednn_close(self);
@@ -60,6 +61,7 @@ heddle_status onednn_open(const heddle_host *host, onednn **out, heddle_error *e
 void onednn_close(onednn *self) {
   if (self == NULL) return;
   onednn_layout_finish(self);
+  onednn_keep_finish(self);
   if (self->engine != NULL) dnnl_engine_destroy(self->engine);
   self->host->free(self->host->ctx, self);
 }

@@ -125,8 +125,8 @@ static dnnl_status_t make_kind(const onednn *self, heads *h, kind *k) {
   if (d == dnnl_success) d = describe(&scores, k->batch, k->rows, h->fast, &w);
   if (d == dnnl_success) d = dnnl_primitive_attr_create(&attr);
   if (d == dnnl_success) d = dnnl_primitive_attr_set_scratchpad_mode(attr, dnnl_scratchpad_mode_user);
-  if (d == dnnl_success) d = dnnl_matmul_primitive_desc_create(&k->pd[0], self->engine, q, key, NULL, s, attr);
-  if (d == dnnl_success) d = dnnl_matmul_primitive_desc_create(&k->pd[1], self->engine, w, v, NULL, out, attr);
+  if (d == dnnl_success) d = onednn_matmul_pd(self, &k->pd[0], q, key, NULL, s, attr);
+  if (d == dnnl_success) d = onednn_matmul_pd(self, &k->pd[1], w, v, NULL, out, attr);
   for (int i = 0; i < 2 && d == dnnl_success; i++) {
     const uint64_t bytes = bytes_of(k->pd[i], DNNL_ARG_SCRATCHPAD);
     if (!is_fast(k->pd[i])) d = dnnl_unimplemented;

@@ -34,6 +34,8 @@ typedef struct onednn_tag {
   uint32_t reserved;
 } onednn_tag;
 
+typedef struct onednn_keep onednn_keep;
+
 struct onednn {
   const heddle_host *host;
   dnnl_engine_t engine;
@@ -43,6 +45,7 @@ struct onednn {
   uint32_t n_tags;
   uint32_t block; /* channels of a block of activations: 16 or 8 */
   onednn_tag *tags;
+  onednn_keep *keep;
   bool bf16; /* the CPU multiplies bfloat16 */
 };
 
@@ -67,6 +70,17 @@ heddle_status onednn_threads_init(onednn *self, heddle_error *err);
 /* Sets the calling thread's OpenMP thread count to one and gives what it was, for leave. */
 int onednn_threads_enter(const onednn *self);
 void onednn_threads_leave(const onednn *self, int before);
+
+/* ---- onednn_keep.c ---- */
+
+heddle_status onednn_keep_init(onednn *self, heddle_error *err);
+void onednn_keep_finish(onednn *self);
+
+/* dnnl_matmul_primitive_desc_create with the instance's engine, which is not asked again for what it was asked lately.
+ * attr: of onednn_chain_attr's kind, or without post operations. Any thread. */
+dnnl_status_t onednn_matmul_pd(const onednn *self, dnnl_primitive_desc_t *pd, const_dnnl_memory_desc_t a,
+                               const_dnnl_memory_desc_t b, const_dnnl_memory_desc_t bias, const_dnnl_memory_desc_t out,
+                               const_dnnl_primitive_attr_t attr);
 
 /* ---- onednn_layout.c ---- */
 

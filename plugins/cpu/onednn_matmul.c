@@ -86,7 +86,7 @@ static dnnl_status_t cut_matmul(const onednn_plan *plan, const onednn_chain *cha
   if (rows && result.type == dnnl_bf16) out_at += (uint64_t)from_column * 2;
   else if (rows) out_at += (uint64_t)from_column * sizeof(float);
   if (s == dnnl_success && pd != NULL) s = onednn_chain_attr(chain, out, &attr);
-  if (s == dnnl_success && pd != NULL) s = dnnl_matmul_primitive_desc_create(pd, self->engine, a, b, c, out, attr);
+  if (s == dnnl_success && pd != NULL) s = onednn_matmul_pd(self, pd, a, b, c, out, attr);
   if (s == dnnl_success) s = onednn_cut_posts(plan, chain, range, out_at, offsets);
   onednn_set_offset(plan, DNNL_ARG_SRC, a_at, offsets);
   onednn_set_offset(plan, DNNL_ARG_WEIGHTS, b_at, offsets);
@@ -120,7 +120,7 @@ static dnnl_status_t cut_stack(const onednn_plan *plan, const onednn_chain *chai
   }
   if (s == dnnl_success && pd != NULL) s = onednn_chain_attr(chain, mds[2], &attr);
   if (s == dnnl_success && pd != NULL)
-    s = dnnl_matmul_primitive_desc_create(pd, plan->self->engine, mds[0], mds[1], NULL, mds[2], attr);
+    s = onednn_matmul_pd(plan->self, pd, mds[0], mds[1], NULL, mds[2], attr);
   if (s == dnnl_success) s = onednn_cut_posts(plan, chain, range, at[2], offsets);
   for (int i = 0; i < 3; i++) onednn_set_offset(plan, args[i], at[i], offsets);
   if (attr != NULL) dnnl_primitive_attr_destroy(attr);
@@ -177,7 +177,7 @@ dnnl_status_t onednn_build_matmul(const onednn *self, const onednn_chain *chain,
   if (s == dnnl_success && u.bias) s = onednn_plain(&u.c, &c);
   if (s == dnnl_success) s = onednn_plain(&u.out, &out);
   if (s == dnnl_success) s = onednn_chain_attr(chain, out, &attr);
-  if (s == dnnl_success) s = dnnl_matmul_primitive_desc_create(&plan->pd, self->engine, a, b, c, out, attr);
+  if (s == dnnl_success) s = onednn_matmul_pd(self, &plan->pd, a, b, c, out, attr);
   if (s == dnnl_success) s = onednn_plan_plain_input(plan, node->inputs[0], DNNL_ARG_SRC);
   if (s == dnnl_success && u.packed) s = onednn_plan_input(plan, node->inputs[1], DNNL_ARG_WEIGHTS, &u.b);
   if (s == dnnl_success && !u.packed) s = onednn_plan_plain_input(plan, node->inputs[1], DNNL_ARG_WEIGHTS);
