@@ -262,7 +262,19 @@ def _options(devices: Any, library: Any, name: str | None, place: Any, keep: Any
     }
 
 
-def load(path: str | os.PathLike[str], params: str | os.PathLike[str] | None = None, *,
+def _in_memory(model: Any) -> Any:
+    """The bytes of a model that is no path: bytes, bytearray, memoryview, or a message of protobuf, as onnx.ModelProto.
+    None for a path; TypeError for what is neither."""
+    if isinstance(model, (bytes, bytearray, memoryview)):
+        return model
+    if isinstance(model, (str, os.PathLike)):
+        return None
+    if hasattr(model, "SerializeToString") and hasattr(model, "opset_import"):
+        return model.SerializeToString()
+    raise TypeError(f"a model is a path, bytes, or an onnx.ModelProto, not {type(model).__module__}.{type(model).__qualname__}")
+
+
+def load(path: str | os.PathLike[str] | bytes | bytearray | memoryview | Any, params: str | os.PathLike[str] | None = None, *,
          devices: str | Device | Iterable[str | Device] | None = None, library: str | os.PathLike[str] | None = None,
          name: str | None = None, place: str | Mapping[str, str | Device] | Sequence[str] | None = None,
          keep: str | Sequence[str] = (), dims: Mapping[str, int] | Sequence[str] | None = None,
@@ -270,9 +282,12 @@ def load(path: str | os.PathLike[str], params: str | os.PathLike[str] | None = N
          memory: str | Mapping[str, str] | None = None, on_failure: str | None = None, pool: int | None = None,
          in_flight: int = 1, max_streams: int = 0, max_programs: int = 0, upload_timeout: float | None = None,
          plan_timeout: float | None = None, capture: bool = True, annotations: bool = True, reuse: bool = True, slots: bool = False,
-         context: _core.Context | None = None) -> Model:
+         folder: str | os.PathLike[str] | None = None, context: _core.Context | None = None) -> Model:
     """Loads a model: an .onnx file, a graph's .json, or a TVM library that holds all of a model. Plans nothing yet.
 
+    path            or the model itself: an ONNX model or a graph's JSON as bytes, bytearray or memoryview, or an
+                    onnx.ModelProto. It is copied where it is needed later
+    folder          where weights outside of such a model lie; None: it has to hold all of them
     params          a file in place of the parameters inside or beside it (graph.params beside graph.json)
     devices         which may be used, in order of preference: "vulkan:0,cpu", ["cuda:1?", "cpu"] ('?': may be missing),
                     a Device or several; None: as settings say (HEDDLE_DEVICES), else accelerators first, then cpu
@@ -296,12 +311,20 @@ def load(path: str | os.PathLike[str], params: str | os.PathLike[str] | None = N
 
     Blocks while files are read and drivers are loaded, without the GIL; devices are opened by the first call. FileError,
     FormatError (a malformed file, with the place in it), UnsupportedError (operators that are not known, with their nodes),
-    NoDeviceError, LimitError, InvalidError; file is the path.
+    NoDeviceError, LimitError, InvalidError; file is the path. TypeError: neither a path nor a model.
     """
     if isinstance(params, (bytes, bytearray)):
         raise TypeError("params is the path of a file; heddle.loads takes a graph's text and its parameters as bytes")
     options = _options(devices, library, name, place, keep, dims, optimize, precision, memory, on_failure, pool, in_flight,
                        max_streams, max_programs, upload_timeout, plan_timeout, capture, annotations, reuse, slots)
+    memory_of = _in_memory(path)
+    if memory_of is not None:
+        if params is not None:
+            raise TypeError("params is for a model's path; heddle.loads takes a graph's text with its parameters")
+        return Model(_core.Context() if context is None else context, bytes=memory_of,
+                     folder=None if folder is None else os.fspath(folder), **options)
+    if folder is not None:
+        raise TypeError("folder is for a model in memory; that of a file is its own")
     return Model(_core.Context() if context is None else context, os.fspath(path),
                  params=None if params is None else os.fspath(params), **options)
 
