@@ -14,6 +14,7 @@ from ._core import Executor
 from .aio import Workers
 from .benchmark import BenchmarkResult
 from .device import Device
+from .errors import InvalidError
 from .plan import Plan
 from .profile import Profile
 
@@ -93,8 +94,21 @@ class Model(_core.Model):
     @property
     def plan(self) -> Plan:
         """Where each node runs and why; a picture in a notebook. Of a model with open shapes it is the plan of the last
-        call, and before the first it is InvalidError: see plan_for."""
-        return Plan(self.explain)
+        call, and before the first it is InvalidError, which names the inputs and their dimensions: see plan_for."""
+        return Plan(self._explain_last)
+
+    def _explain_last(self, form: str) -> str:
+        try:
+            return self.explain(form)
+        except InvalidError as error:
+            wanted = [info for info in self.inputs if info.shape is None or not all(isinstance(n, int) for n in info.shape)]
+            if self.closed or not wanted:
+                raise
+            shown = "; ".join(f"input '{info.name}' is {_shape_text(info.shape)}" for info in wanted)
+            names = sorted({n for info in wanted for n in info.shape or () if isinstance(n, str)})
+            sizes = ", ".join(f'"{name}": ...' for name in names)
+            raise InvalidError(f"a plan is for known shapes, and {shown}: call the model, or use model.plan_for(...) with "
+                               "arrays of the shapes" + (f", or load it with dims={{{sizes}}}" if names else "")) from error
 
     def plan_for(self, *inputs: Any, **named: Any) -> Plan:
         """The plan for inputs of these shapes; values matter only where they decide shapes."""
@@ -127,8 +141,8 @@ class Model(_core.Model):
     def profile(self, *inputs: Any, runs: int = 5, **named: Any) -> Profile:
         """Runs some times with each step timed, on an executor of its own, after one run to warm up.
 
-        Inputs that are not given are zeros; one whose shape is open has to be given (ValueError).
-        UnsupportedError for a model in stages (If, Loop, Scan).
+        Inputs that are not given are zeros; one whose shape is open has to be given (ValueError). Of a model in stages (If,
+        Loop, Scan, shapes that only a run gives) a step is listed each time that it ran.
         """
         if runs < 1:
             raise ValueError("a profile needs a run at least")
@@ -198,6 +212,11 @@ class Model(_core.Model):
                     raise ValueError(f"input '{info.name}' has no shape to make zeros of; give it")
                 given[info.name] = _core.empty(info.shape, info.dtype)
         return given
+
+
+def _shape_text(shape: tuple[int | str | None, ...] | None) -> str:
+    """"[batch, 4, ?]"; "of any shape"."""
+    return "of any shape" if shape is None else f"[{', '.join('?' if n is None else str(n) for n in shape)}]"
 
 
 def _time(once: Any, number: int) -> float:
