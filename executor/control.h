@@ -22,6 +22,11 @@ void ctl_end(heddle__staged *st);                                              /
 heddle_status ctl_check(heddle__staged *st, uint32_t *arg, heddle_error *err); /* arg: an input that was never set */
 heddle_tensor *ctl_result(heddle__staged *st, uint32_t i);
 
+/* ---- timed.c: whether runs from now on are timed; and the steps of the last one that was, in order of their start, valid
+ * until the next. */
+void ctl_time(heddle__staged *st, bool timed);
+void ctl_profile(const heddle__staged *st, const heddle_profile_entry **out, size_t *n);
+
 /* ---- tell.c */
 heddle_status ctl_value(heddle__staged *st, const heddle__keep *target, heddle_tensor **out, heddle_error *err);
 heddle_status ctl_explain(const heddle__stages *s, heddle__staged *st, heddle_explain_format format, char **out,

@@ -252,7 +252,10 @@ HEDDLE__COLD heddle_status heddle_executor_profile(heddle_executor *ex, const he
   if (ex == NULL) return no_executor(err);
   heddle_executor *lane;
   heddle_status s = ex->course->run(ex, true, HEDDLE_FOREVER, &lane, err);
-  return s == HEDDLE_OK ? heddle__profile_finish(lane->profile, lane->bound, out, n, err) : s;
+  if (s != HEDDLE_OK || lane->staged == NULL)
+    return s == HEDDLE_OK ? heddle__profile_finish(lane->profile, lane->bound, out, n, err) : s;
+  heddle__staged_profile(lane, out, n);
+  return HEDDLE_OK;
 }
 
 HEDDLE__COLD heddle_status heddle_executor_run_to(heddle_executor *whole, const char *node, uint32_t output,

@@ -1,5 +1,5 @@
 /* executor/load.c: models from files: a graph with its parameters beside it, an ONNX model, or a library that holds all
- * of a model. */
+ * of a model; and models in memory. */
 #include <stdio.h>
 #include <string.h>
 #include <unistd.h>
@@ -117,6 +117,38 @@ heddle_status heddle_model_load(heddle_context *ctx, const char *graph_path, con
   }
   if (s == HEDDLE_OK) s = heddle_model_create(ctx, graph, params, options, out, err);
   heddle__free(beside);
+  heddle_params_release(params);
+  heddle_graph_release(graph);
+  return s;
+}
+
+/* Whether bytes are JSON text of an object: no ONNX model begins so, a group of fields being no part of one. */
+static bool is_json(const char *data, size_t bytes) {
+  size_t i = 0;
+  while (i < bytes && (data[i] == ' ' || data[i] == '\n' || data[i] == '\r' || data[i] == '\t')) i++;
+  return i < bytes && data[i] == '{';
+}
+
+heddle_status heddle_model_parse(heddle_context *ctx, const void *data, size_t bytes, const char *folder,
+                                 const heddle_model_options *options, heddle_model **out, heddle_error *err) {
+  if (out == NULL) return heddle__fail(err, HEDDLE_EINVAL, "there is no place for the model: out is NULL");
+  *out = NULL;
+  if (ctx == NULL || data == NULL || bytes == 0)
+    return heddle__fail(err, HEDDLE_EINVAL, "a model in memory needs a context and bytes");
+  if (bytes >= 4 && memcmp(data, "\177ELF", 4) == 0)
+    return heddle__fail(err, HEDDLE_EUNSUPPORTED, "model: a library is loaded from a file, not from memory");
+  heddle_graph *graph = NULL;
+  heddle_params *params = NULL;
+  heddle_read_limits of_graph, of_params;
+  char *place = folder != NULL ? heddle__format("%s/", folder[0] != '\0' ? folder : ".") : NULL;
+  if (folder != NULL && place == NULL) return heddle__no_memory(err, "the folder of a model");
+  heddle_status s = limits_of(ctx, "limit.graph_bytes", &of_graph, err);
+  if (s == HEDDLE_OK) s = limits_of(ctx, "limit.params_bytes", &of_params, err);
+  if (s == HEDDLE_OK && is_json(data, bytes)) s = heddle_graph_parse(data, bytes, "model", &of_graph, &graph, err);
+  else if (s == HEDDLE_OK)
+    s = heddle__onnx_load_bytes(data, bytes, "model", place, &of_graph, &of_params, &graph, &params, err);
+  if (s == HEDDLE_OK) s = heddle_model_create(ctx, graph, params, options, out, err);
+  heddle__free(place);
   heddle_params_release(params);
   heddle_graph_release(graph);
   return s;

@@ -38,6 +38,10 @@ void heddle__stages_free(heddle_model *m) {
   ctl_free(m->stages);
 }
 
+void heddle__staged_profile(const heddle_executor *ex, const heddle_profile_entry **out, size_t *n) {
+  ctl_profile(ex->staged, out, n);
+}
+
 heddle_status heddle__stages_explain(heddle_model *m, heddle_explain_format format, char **out, heddle_error *err) {
   return ctl_explain(m->stages, NULL, format, out, err);
 }
@@ -63,18 +67,13 @@ static heddle_status begin_staged(heddle_executor *ex, bool timed, heddle_error 
   uint32_t unset = HEDDLE__NONE;
   heddle_status s = heddle__executor_check(ex, err);
   if (s != HEDDLE_OK) return s;
-  if (timed)
-    return heddle__fail(
-        err, HEDDLE_EUNSUPPORTED,
-        "%s: this model runs in stages (it has If, Loop or Scan, or shapes that only a run gives), whose "
-        "steps a profile cannot list; a trace can (heddle_trace_begin, --trace)",
-        ex->model->graph->source);
   s = ctl_check(ex->staged, &unset, err);
   if (s != HEDDLE_OK) return s;
   if (unset != HEDDLE__NONE) return heddle__executor_say_unset(ex, unset, err);
   ex->tracing = false; /* the stages' executors have spans of their own */
   atomic_store_explicit(&ex->has_outputs, false, memory_order_relaxed);
   ctl_reset(ex->staged);
+  ctl_time(ex->staged, timed);
   heddle__drive_begin(&ex->drive, &staged_work, ex->staged, true, NULL);
   return HEDDLE_OK;
 }
@@ -160,6 +159,10 @@ void heddle__staged_free(heddle_executor *ex) {
 }
 
 #else /* no model has stages */
+
+void heddle__staged_profile(const heddle_executor *ex, const heddle_profile_entry **out, size_t *n) {
+  (void)ex, (void)out, (void)n;
+}
 
 heddle_status heddle__stages_make(heddle_model *m, const char *optimize, heddle_error *err) {
   (void)optimize;

@@ -28,6 +28,9 @@ heddle_status heddle__stages_explain(heddle_model *m, heddle_explain_format form
 heddle_status heddle__staged_make(heddle_executor *ex, heddle_error *err);
 void heddle__staged_free(heddle_executor *ex); /* an executor without stages too */
 
+/* The steps of the last timed run of an executor with stages; borrowed until the next. */
+void heddle__staged_profile(const heddle_executor *ex, const heddle_profile_entry **out, size_t *n);
+
 /* Whether a tensor still is the output's memory: so that a run that changes nothing makes no tensor. */
 bool heddle__executor_is_view(heddle_executor *ex, uint32_t i, const heddle_tensor *t);
 

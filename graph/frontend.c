@@ -36,3 +36,28 @@ heddle_status heddle__onnx_load(const char *path, const heddle_read_limits *grap
   else heddle_params_release(p);
   return s;
 }
+
+heddle_status heddle__onnx_load_bytes(const void *data, size_t bytes, const char *name, const char *place,
+                                      const heddle_read_limits *graph_limits, const heddle_read_limits *params_limits,
+                                      heddle_graph **graph, heddle_params **params, heddle_error *err) {
+  heddle_read_limits of_graph, of_params;
+  json_t *root = NULL;
+  heddle__graph_limits(graph_limits, &of_graph);
+  heddle__params_limits(params_limits, &of_params);
+  *graph = NULL;
+  *params = NULL;
+#if HEDDLE_HAS_ONNX
+  heddle_status s =
+      heddle__onnx_read_bytes(data, bytes, name, place, &of_graph, of_params.max_bytes, &root, params, err);
+#else
+  (void)data, (void)bytes, (void)place, (void)root;
+  heddle_status s = heddle__left_out(err, "reader of ONNX models", "HEDDLE_ONNX");
+  if (s != HEDDLE_OK) return heddle__prefix(err, s, "%s: ", name);
+#endif
+  if (s == HEDDLE_OK) s = heddle__graph_from_json(root, name, of_graph.max_nodes, graph, err);
+  if (s != HEDDLE_OK) {
+    heddle_params_release(*params);
+    *params = NULL;
+  }
+  return s;
+}

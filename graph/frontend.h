@@ -16,9 +16,18 @@ heddle_status heddle__onnx_load(const char *path, const heddle_read_limits *grap
                                 const heddle_read_limits *params_limits, heddle_graph **graph, heddle_params **params,
                                 heddle_error *err);
 
+/* The same for a model in memory, which the params do not need later. place: a path in whose folder weights outside of the
+ * bytes lie; NULL: they are refused. */
+heddle_status heddle__onnx_load_bytes(const void *data, size_t bytes, const char *name, const char *place,
+                                      const heddle_read_limits *graph_limits, const heddle_read_limits *params_limits,
+                                      heddle_graph **graph, heddle_params **params, heddle_error *err);
+
 /* frontends/onnx: a model as a document of graph JSON, with one reference, and its parameters; params NULL: they are not
  * wanted. The limits are filled in. */
 heddle_status heddle__onnx_read(const char *path, const heddle_read_limits *limits, uint64_t max_bytes, json_t **graph,
                                 heddle_params **params, heddle_error *err);
+heddle_status heddle__onnx_read_bytes(const void *data, uint64_t bytes, const char *name, const char *place,
+                                      const heddle_read_limits *limits, uint64_t max_bytes, json_t **graph,
+                                      heddle_params **params, heddle_error *err);
 
 #endif

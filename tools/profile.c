@@ -57,18 +57,19 @@ static uint64_t bytes_moved(const json_t *step) {
   return (uint64_t)bytes;
 }
 
-/* Order of the steps: streams and waits. */
-static int read_plan(profile *p, const json_t *plan) {
+/* Order of the steps: streams and waits. Of a model in stages the steps are the n that the run gave, one after another. */
+static int read_plan(profile *p, const json_t *plan, size_t n) {
   const json_t *steps = json_object_get(plan, "steps"), *streams = json_object_get(plan, "streams");
   size_t n_waits = 0, i, k;
   json_t *step, *wait;
   json_array_foreach(steps, i, step) n_waits += json_array_size(json_object_get(step, "waits"));
-  p->n_steps = json_array_size(steps);
+  p->n_steps = json_object_get(plan, "stages") != NULL ? n : json_array_size(steps);
   p->steps = calloc(p->n_steps + 1, sizeof *p->steps);
   p->times = calloc(p->n_steps + 1, sizeof *p->times);
   p->waits = calloc(n_waits + 1, sizeof *p->waits);
   if (p->steps == NULL || p->times == NULL || p->waits == NULL) return fail_text("run", "out of memory");
   path_wait *next = p->waits;
+  for (i = 0; i < p->n_steps; i++) p->times[i].is_host = true; /* unless the plan says otherwise */
   json_array_foreach(steps, i, step) {
     path_step *t = &p->times[i];
     t->stream = (uint32_t)number_of(step, "stream");
@@ -269,7 +270,7 @@ int profile_take(session *s, uint64_t n_runs, profile *out) {
   if (heddle_executor_profile(s->ex, &e, &n, &err) != HEDDLE_OK) return fail("run", &err); /* makes what times need */
   json_t *plan = load_plan(s);
   if (plan == NULL) return FAILED;
-  int status = read_plan(out, plan);
+  int status = read_plan(out, plan, n);
   if (status == DONE) status = take_runs(s, out);
   if (status == DONE) status = settle(out);
   if (status == DONE) status = sum_operators(out);

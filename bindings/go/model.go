@@ -34,6 +34,25 @@ func Load(path string, opts ...Option) (*Model, error) {
 	})
 }
 
+// LoadBytes makes a model from memory: an ONNX model, or a graph's JSON. folder is where weights outside of an ONNX model
+// lie; with "" a model that has such weights is refused. WithParams is not for it.
+func LoadBytes(data []byte, folder string, opts ...Option) (*Model, error) {
+	return makeModel("", opts, func(o *options, texts *cstrings, c *C.heddle_model_options, out **C.heddle_model,
+		words *C.heddle_error) C.heddle_status {
+		if o.params != "" {
+			texts.err = invalid("LoadBytes is given all of a model; WithParams is for Load")
+			return C.HEDDLE_EINVAL
+		}
+		place := texts.optional(folder)
+		if texts.err != nil {
+			return C.HEDDLE_EINVAL
+		}
+		bytes := C.CBytes(data)
+		defer C.free(bytes)
+		return C.heddle_model_parse(o.runtime.c, bytes, C.size_t(len(data)), place, c, out, words)
+	})
+}
+
 // LoadGraph makes a model from a graph's JSON and a blob of parameters, which may be nil. WithParams is not for it.
 func LoadGraph(json, params []byte, opts ...Option) (*Model, error) {
 	return makeModel("", opts, func(o *options, texts *cstrings, c *C.heddle_model_options, out **C.heddle_model,

@@ -203,6 +203,13 @@ func TestGraphFromBytes(t *testing.T) {
 	if _, err := LoadGraph(nil, nil); !errors.Is(err, ErrFormat) {
 		t.Fatal(err)
 	}
+	ok[*Model](t)(LoadBytes(graph, "", WithDevices("cpu"), WithoutAnnotations())).Close()
+	if _, err := LoadBytes(graph[:100], ""); !errors.Is(err, ErrFormat) {
+		t.Fatal(err)
+	}
+	if _, err := LoadBytes(nil, "."); !errors.Is(err, ErrInvalid) {
+		t.Fatal(err)
+	}
 }
 
 func TestAnImageModelOfALibrary(t *testing.T) {

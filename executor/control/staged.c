@@ -118,6 +118,7 @@ void ctl_end(heddle__staged *st) {
   }
   for (uint32_t i = 0; st->values != NULL && i < all->n_slots; i++) ctl_put(&st->values[i], NULL);
   for (uint32_t i = 0; st->copies != NULL && i < all->n_results; i++) ctl_put(&st->copies[i], NULL);
+  ctl_timed_free(st);
   heddle__free(st->runs);
   heddle__free(st->values);
   heddle__free(st->copies);

@@ -90,7 +90,16 @@ struct heddle__staged {
   uint32_t at;              /* the stage in hand */
   bool begun;               /* it was prepared */
   heddle_executor *pending; /* an inner run that has not ended */
+  /* timed.c: the steps of the last timed run, and the names in them. */
+  bool timed;
+  heddle_profile_entry *entries;
+  char **words;
+  size_t n_entries, max_entries, n_words, max_words;
 };
+
+/* timed.c: after a timed run of an inner executor. */
+heddle_status ctl_note_times(heddle__staged *st, heddle_executor *ex, heddle_error *err);
+void ctl_timed_free(heddle__staged *st);
 
 /* Replaces what *place refers to; takes no reference over. */
 void ctl_put(heddle_tensor **place, heddle_tensor *t);

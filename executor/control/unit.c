@@ -73,7 +73,7 @@ heddle__run_end ctl_unit_run(heddle__staged *st, ctl_unit *u, const heddle__helm
   for (;;) {
     if (heeds(helm)) return HEDDLE__RUN_STOPPED;
     if (st->pending == NULL) {
-      *status = u->ex->course->begin(u->ex, false, err);
+      *status = u->ex->course->begin(u->ex, st->timed, err);
       if (*status != HEDDLE_OK) return HEDDLE__RUN_FAILED;
       st->pending = u->ex;
     }
@@ -81,6 +81,7 @@ heddle__run_end ctl_unit_run(heddle__staged *st, ctl_unit *u, const heddle__helm
     *status = heddle__drive_wait(&u->ex->drive, until < helm->deadline_ns ? until : helm->deadline_ns, err);
     if (!heddle__drive_pending(&u->ex->drive)) {
       st->pending = NULL;
+      if (*status == HEDDLE_OK && st->timed) *status = ctl_note_times(st, u->ex, err);
       return *status == HEDDLE_OK ? HEDDLE__RUN_DONE : HEDDLE__RUN_FAILED;
     }
     if (helm->deadline_ns != HEDDLE_FOREVER && heddle__now_ns() >= helm->deadline_ns) return HEDDLE__RUN_LATE;

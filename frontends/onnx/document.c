@@ -177,6 +177,27 @@ static size_t outputs_of(const writer *w, const Onnx__NodeProto *node) {
 
 static heddle_status add_graphs(writer *w, const Onnx__NodeProto *node, json_t *attrs);
 
+/* An operator that graphs do not have: with the opset of its own domain. */
+static void unknown(heddle__onnx_reader *r, const Onnx__NodeProto *node) {
+  const Onnx__ModelProto *m = r->model;
+  char shown[44];
+  if (node->domain[0] == '\0') {
+    heddle__onnx_problem(r, node, "the operator is not known in opset %u%s", (unsigned)r->target,
+                         HEDDLE__NO_RARE_OPERATORS);
+    return;
+  }
+  heddle__onnx_show(node->domain, shown);
+  for (size_t i = 0; i < m->n_opset_import; i++) {
+    const char *domain = m->opset_import[i]->domain;
+    if (domain == NULL || strcmp(domain, node->domain) != 0) continue;
+    heddle__onnx_problem(r, node, "the operator is not known in opset %lld of %s%s",
+                         (long long)m->opset_import[i]->version, shown, HEDDLE__NO_RARE_OPERATORS);
+    return;
+  }
+  heddle__onnx_problem(r, node, "the operator is not known, and the model imports no opset of %s%s", shown,
+                       HEDDLE__NO_RARE_OPERATORS);
+}
+
 static heddle_status add_operator(writer *w, const Onnx__NodeProto *node) {
   json_t *inputs = NULL;
   char shown[44];
@@ -189,9 +210,7 @@ static heddle_status add_operator(writer *w, const Onnx__NodeProto *node) {
                            w->r->err, HEDDLE__NO_NODE, heddle__onnx_node_name(node));
   const bool is_control = heddle__onnx_is_control(node);
   if (heddle__onnx_has_graph(node) && !is_control) heddle__onnx_problem(w->r, node, "it runs a graph of its own");
-  else if (schema == NULL)
-    heddle__onnx_problem(w->r, node, "the operator is not known in opset %u%s", (unsigned)w->r->target,
-                         HEDDLE__NO_RARE_OPERATORS);
+  else if (schema == NULL) unknown(w->r, node);
   heddle_status s = inputs_of(w, node, &inputs);
   json_t *attrs = s == HEDDLE_OK ? heddle__onnx_attrs(w->r, node) : NULL;
   if (attrs != NULL && is_control) s = add_graphs(w, node, attrs);
@@ -295,7 +314,7 @@ static heddle_status write_all(writer *w) {
   heddle_status s = reserve_names(w);
   if (s == HEDDLE_OK) s = add_inputs(w);
   for (size_t i = 0; i < w->n_list && s == HEDDLE_OK; i++) s = add_operator(w, w->list[i]);
-  if (r->n_problems > 0) return s; /* heads may be of what was left out */
+  if (r->problems.n > 0) return s; /* heads may be of what was left out */
   for (size_t i = 0; i < r->graph->n_output && s == HEDDLE_OK; i++) s = add_head(w, r->graph->output[i]);
   return s;
 }
@@ -381,7 +400,7 @@ static heddle_status write_inner(writer *w, const Onnx__NodeProto *node) {
   for (size_t i = node->n_input - captured; i < node->n_input && s == HEDDLE_OK; i++)
     s = add_inner_input(w, node->input[i], NULL, false);
   for (size_t i = 0; i < w->n_list && s == HEDDLE_OK; i++) s = add_operator(w, w->list[i]);
-  if (w->r->n_problems > 0) return s;
+  if (w->r->problems.n > 0) return s;
   for (size_t i = 0; i < w->graph->n_output && s == HEDDLE_OK; i++) {
     const Onnx__ValueInfoProto *v = w->graph->output[i];
     const json_t *entry = json_object_get(w->entries, v->name);
@@ -410,7 +429,7 @@ static heddle_status add_graphs(writer *outer, const Onnx__NodeProto *node, json
         if (json_object_set_new(w.makers, w.list[k]->output[o], json_integer((json_int_t)k)) != 0)
           s = heddle__onnx_no_memory(w.r);
     if (s == HEDDLE_OK) s = write_inner(&w, node);
-    if (s == HEDDLE_OK && w.r->n_problems == 0) {
+    if (s == HEDDLE_OK && w.r->problems.n == 0) {
       json_t *document = pack(&w);
       if (document == NULL || json_object_set_new(attrs, node->attribute[i]->name, document) != 0)
         s = heddle__onnx_no_memory(w.r);
@@ -435,7 +454,7 @@ heddle_status heddle__onnx_document(heddle__onnx_reader *r, json_t **graph, hedd
       (w.is_used == NULL || w.params->items == NULL || w.names == NULL || w.entries == NULL || w.makers == NULL))
     s = heddle__onnx_no_memory(r);
   if (s == HEDDLE_OK) s = write_all(&w); /* an array that is NULL takes nothing, which is noticed there */
-  if (s == HEDDLE_OK && r->n_problems == 0) {
+  if (s == HEDDLE_OK && r->problems.n == 0) {
     *graph = pack(&w);
     if (*graph == NULL || json_object_set_new(*graph, "heddle",
                                               json_pack("{si sI ss}", "version", 1, "opset", (json_int_t)r->target,

@@ -119,7 +119,11 @@ heddle_status heddle__onnx_map_beside(heddle__onnx_maps *maps, const char *model
   if (location[0] == '\0' || location[0] == '/')
     return heddle__fail(err, HEDDLE_EFORMAT,
                         "external data at '%.200s': expected a path relative to the model's folder", location);
+  errno = 0;
   char *folder = folder_of(model), *path = NULL, *real = NULL;
+  if (folder == NULL && errno != 0 && errno != ENOMEM)
+    return heddle__fail(err, HEDDLE_EIO, "external data at '%.200s', and the folder that it is to be in: %s", location,
+                        strerror(errno));
   size_t n = folder != NULL ? strlen(folder) : 0, room = n + strlen(location) + 1;
   if (folder != NULL) path = malloc(room);
   if (path == NULL) {

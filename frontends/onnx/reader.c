@@ -7,6 +7,7 @@
 #include "core/alloc.h"
 #include "core/error.h"
 #include "core/failure.h"
+#include "core/whole_file.h"
 #include "frontends/onnx/types.h"
 #include "frontends/onnx/wire.h"
 
@@ -255,14 +256,24 @@ static heddle_status read_model(heddle__onnx_reader *r, const unsigned char *thi
   return s;
 }
 
-static heddle_status parse(const unsigned char *data, uint64_t bytes, const char *name, heddle__onnx_maps *maps,
-                           bool only_looks, const heddle_read_limits *limits, json_t **graph, heddle_params **params,
+/* What a model is read from. */
+typedef struct origin {
+  const unsigned char *data;
+  uint64_t bytes;
+  const char *name, *place; /* as in heddle__onnx_reader, as are the rest */
+  heddle__onnx_maps *maps;
+  bool is_lent, only_looks;
+} origin;
+
+static heddle_status parse(const origin *from, const heddle_read_limits *limits, json_t **graph, heddle_params **params,
                            heddle_error *err) {
-  heddle__onnx_reader r = {.name = name,
-                           .has_folder = maps != NULL,
-                           .only_looks = only_looks,
-                           .maps = maps,
-                           .file = data,
+  heddle__onnx_reader r = {.name = from->name,
+                           .place = from->place,
+                           .is_lent = from->is_lent,
+                           .only_looks = from->only_looks,
+                           .maps = from->maps,
+                           .file = from->data,
+                           .file_bytes = from->bytes,
                            .left_to_inline = limits->max_nodes / 8,
                            .arena = {.limit = limits->max_bytes},
                            .err = err,
@@ -275,7 +286,7 @@ static heddle_status parse(const unsigned char *data, uint64_t bytes, const char
   size_t thin_bytes = 0;
   *graph = NULL;
   *params = NULL;
-  heddle_status s = heddle__onnx_thin(name, data, bytes, limits, &thin, &thin_bytes, err);
+  heddle_status s = heddle__onnx_thin(from->name, from->data, from->bytes, limits, &thin, &thin_bytes, err);
   if (s == HEDDLE_OK &&
       (r.tensor_at == NULL || r.types == NULL || r.taken == NULL || r.used == NULL || r.functions == NULL))
     s = heddle__onnx_no_memory(&r);
@@ -298,7 +309,30 @@ static heddle_status parse(const unsigned char *data, uint64_t bytes, const char
 
 heddle_status heddle__onnx_parse(const void *data, uint64_t bytes, const char *name, const heddle_read_limits *limits,
                                  json_t **graph, heddle_params **params, heddle_error *err) {
-  return parse(data, bytes, name, NULL, false, limits, graph, params, err);
+  const origin from = {.data = data, .bytes = bytes, .name = name};
+  return parse(&from, limits, graph, params, err);
+}
+
+/* The params keep what their tensors' bytes are in. */
+static void keep_maps(heddle_params *params, heddle__onnx_maps *maps) {
+  params->maps = maps;
+  params->unmap = heddle__onnx_maps_free;
+  params->forget = heddle__onnx_maps_forget;
+  params->where = heddle__onnx_maps_where;
+}
+
+heddle_status heddle__onnx_read_bytes(const void *data, uint64_t bytes, const char *name, const char *place,
+                                      const heddle_read_limits *limits, uint64_t max_bytes, json_t **graph,
+                                      heddle_params **params, heddle_error *err) {
+  heddle_status s = heddle__check_bytes(name, bytes, max_bytes, err);
+  if (s != HEDDLE_OK) return s;
+  heddle__onnx_maps *maps = heddle__onnx_maps_new(max_bytes - bytes);
+  if (maps == NULL) return heddle__no_memory(err, "a model");
+  const origin from = {.data = data, .bytes = bytes, .name = name, .place = place, .maps = maps, .is_lent = true};
+  s = parse(&from, limits, graph, params, err);
+  if (s == HEDDLE_OK) keep_maps(*params, maps);
+  else heddle__onnx_maps_free(maps);
+  return s;
 }
 
 heddle_status heddle__onnx_read(const char *path, const heddle_read_limits *limits, uint64_t max_bytes, json_t **graph,
@@ -309,12 +343,11 @@ heddle_status heddle__onnx_read(const char *path, const heddle_read_limits *limi
   heddle__onnx_maps *maps = heddle__onnx_maps_new(max_bytes);
   if (maps == NULL) return heddle__no_memory(err, "a model");
   heddle_status s = heddle__onnx_map(maps, path, &data, &bytes, err);
-  if (s == HEDDLE_OK) s = parse(data, bytes, path, maps, params == NULL, limits, graph, &made, err);
+  const origin from = {
+      .data = data, .bytes = bytes, .name = path, .place = path, .maps = maps, .only_looks = params == NULL};
+  if (s == HEDDLE_OK) s = parse(&from, limits, graph, &made, err);
   if (s == HEDDLE_OK && made != NULL) {
-    made->maps = maps; /* the tensors' bytes are in there */
-    made->unmap = heddle__onnx_maps_free;
-    made->forget = heddle__onnx_maps_forget;
-    made->where = heddle__onnx_maps_where;
+    keep_maps(made, maps);
     heddle__onnx_forget(data, bytes); /* what was looked at for the graph's sake */
   } else {
     heddle__onnx_maps_free(maps);

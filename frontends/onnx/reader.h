@@ -15,12 +15,25 @@
 #define HEDDLE__ONNX_IR_FIRST 3
 #define HEDDLE__ONNX_IR_LAST 14
 
+/* What is not supported: one entry for all nodes of an operator with the same words. */
+typedef struct heddle__onnx_problems {
+  struct heddle__onnx_kind_of_problem {
+    char domain[44], op[44]; /* as shown; op "": it is of no node */
+    char words[240], first[44];
+    unsigned count;
+  } kinds[16];
+  unsigned n_kinds, n, n_left_out; /* left out: those of further kinds */
+  char first_node[128];            /* of the first one; "": it is of no node */
+} heddle__onnx_problems;
+
 typedef struct heddle__onnx_reader {
-  const char *name; /* the file's, for errors; weights outside of it lie in its folder */
-  bool has_folder;  /* false: weights outside of the bytes are refused */
-  bool only_looks;  /* the parameters are of no use, so their bytes are not copied */
+  const char *name;  /* the file's, for errors */
+  const char *place; /* a path: weights outside of the model lie in its folder. NULL: they are refused */
+  bool is_lent;      /* the model's bytes are the caller's: what is kept of them is copied */
+  bool only_looks;   /* the parameters are of no use, so their bytes are not copied */
   heddle__onnx_maps *maps;
   const unsigned char *file; /* what heddle__onnx_raw counts in */
+  uint64_t file_bytes;
   heddle__arena arena;
   heddle_error *err;
 
@@ -42,13 +55,10 @@ typedef struct heddle__onnx_reader {
   const struct heddle__onnx_scope *scope; /* of the graph of a node that is being read; inner.c. NULL: of none */
   json_t *functions;                      /* "DOMAIN NAME" of the model's functions to their positions */
 
-  char problems[680]; /* what is not supported, all of it as far as there is room */
-  size_t problems_used;
-  unsigned n_problems, n_listed;
-  char first_problem[128]; /* the name of the node of the first one; "": it is of no node */
+  heddle__onnx_problems problems; /* what is not supported */
 } heddle__onnx_reader;
 
-/* heddle__onnx_read from memory, where weights outside of it are refused. */
+/* heddle__onnx_read from memory that outlives the parameters, where weights outside of it are refused. */
 heddle_status heddle__onnx_parse(const void *data, uint64_t bytes, const char *name, const heddle_read_limits *limits,
                                  json_t **graph, heddle_params **params, heddle_error *err);
 

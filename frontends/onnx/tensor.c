@@ -55,14 +55,14 @@ static heddle_status external_bytes(heddle__onnx_reader *r, const Onnx__TensorPr
       return bad(r, t, "external data: %s is '%s', expected a number of bytes", key, heddle__onnx_show(value, shown));
   }
   if (location == NULL) return bad(r, t, "it is external data without a location");
-  if (!r->has_folder)
+  if (r->place == NULL)
     return heddle__onnx_fail(r, HEDDLE_EUNSUPPORTED,
                              "tensor '%s' lies in a file of its own, and this model was not read from a file",
                              heddle__onnx_show(t->name, shown));
   if (length != wanted)
     return bad(r, t, "external data: length is %llu, and its shape needs %llu bytes", (unsigned long long)length,
                (unsigned long long)wanted);
-  heddle_status s = heddle__onnx_map_beside(r->maps, r->name, location, out, &bytes, r->err);
+  heddle_status s = heddle__onnx_map_beside(r->maps, r->place, location, out, &bytes, r->err);
   if (s != HEDDLE_OK) return heddle__prefix(r->err, s, "%s: tensor '%s': ", r->name, heddle__onnx_show(t->name, shown));
   if (offset > bytes || length > bytes - offset)
     return bad(r, t, "external data: %llu bytes from byte %llu on of '%.100s', which has %llu",
@@ -71,14 +71,15 @@ static heddle_status external_bytes(heddle__onnx_reader *r, const Onnx__TensorPr
   return HEDDLE_OK;
 }
 
-/* Mapped, or copied where that is better. Files that exporters write align nothing, so that most weights lie at odd
+/* Mapped, or copied where that is better or the bytes are the caller's. Files that exporters write align nothing, so that most weights lie at odd
  * addresses: large ones stay there too, since they are packed before they are used. Others are copied in pieces, so that no
  * more than one of them is in memory twice. */
 static heddle_status take_bytes(heddle__onnx_reader *r, const unsigned char *from, struct heddle__param *out) {
   heddle__constant *v = &out->value;
   bool is_aligned = (uintptr_t)from % (v->dtype.bits / 8) == 0;
   bool is_weights = v->bytes > HEDDLE__UNALIGNED_BYTES && v->ndim > 1;
-  if (from != NULL && (r->only_looks || is_weights || (v->bytes > SMALL && is_aligned))) {
+  const bool is_lent = r->is_lent && from >= r->file && from < r->file + r->file_bytes;
+  if (from != NULL && !is_lent && (r->only_looks || is_weights || (v->bytes > SMALL && is_aligned))) {
     v->data = (void *)(uintptr_t)from; /* a constant is never written */
     out->is_mapped = true;
     return HEDDLE_OK;
@@ -88,7 +89,7 @@ static heddle_status take_bytes(heddle__onnx_reader *r, const unsigned char *fro
   for (uint64_t done = 0; done < v->bytes && from != NULL;) { /* NULL: of an empty file */
     uint64_t n = v->bytes - done < PIECE ? v->bytes - done : PIECE;
     memcpy((char *)v->data + done, from + done, (size_t)n);
-    if (v->bytes > LARGE && r->maps != NULL) heddle__onnx_forget(from + done, n);
+    if (v->bytes > LARGE && r->maps != NULL && !is_lent) heddle__onnx_forget(from + done, n);
     done += n;
   }
   return HEDDLE_OK;

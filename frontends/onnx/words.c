@@ -1,5 +1,5 @@
 /* frontends/onnx/words.c: how the reader words what is wrong: errors with the file's name, and the list of all that is not
- * supported. */
+ * supported, an entry for each kind of problem. */
 #include <stdarg.h>
 #include <stdio.h>
 #include <string.h>
@@ -42,33 +42,59 @@ const char *heddle__onnx_node_name(const Onnx__NodeProto *node) {
 }
 
 void heddle__onnx_problem(heddle__onnx_reader *r, const Onnx__NodeProto *node, const char *format, ...) {
-  char words[240], one[400], name[44], op[44];
+  heddle__onnx_problems *p = &r->problems;
+  char words[sizeof p->kinds[0].words], domain[44] = "", op[44] = "";
   va_list args;
   va_start(args, format);
   if (vsnprintf(words, sizeof words, format, args) < 0) words[0] = '\0';
   va_end(args);
-  const char *before = r->n_listed > 0 ? "; " : "";
-  int n;
-  if (node == NULL) n = snprintf(one, sizeof one, "%s%s", before, words);
-  else
-    n = snprintf(one, sizeof one, "%snode '%s' (%s%s%s): %s", before,
-                 heddle__onnx_show(heddle__onnx_node_name(node), name), node->domain,
-                 node->domain[0] != '\0' ? ": " : "", heddle__onnx_show(node->op_type, op), words);
-  if (r->n_problems++ == 0 && node != NULL)
-    snprintf(r->first_problem, sizeof r->first_problem, "%s", heddle__onnx_node_name(node));
-  if (r->n_listed + 1 < r->n_problems || n < 0 || (size_t)n >= sizeof r->problems - r->problems_used - 24) return;
-  memcpy(r->problems + r->problems_used, one, (size_t)n + 1);
-  r->problems_used += (size_t)n;
-  r->n_listed++;
+  if (node != NULL) {
+    heddle__onnx_show(node->domain, domain);
+    heddle__onnx_show(node->op_type, op);
+  }
+  if (p->n++ == 0 && node != NULL) snprintf(p->first_node, sizeof p->first_node, "%s", heddle__onnx_node_name(node));
+  for (unsigned i = 0; node != NULL && i < p->n_kinds; i++) {
+    struct heddle__onnx_kind_of_problem *k = &p->kinds[i];
+    if (strcmp(k->op, op) != 0 || strcmp(k->domain, domain) != 0 || strcmp(k->words, words) != 0) continue;
+    k->count++;
+    return;
+  }
+  if (p->n_kinds == sizeof p->kinds / sizeof p->kinds[0]) {
+    p->n_left_out++;
+    return;
+  }
+  struct heddle__onnx_kind_of_problem *k = &p->kinds[p->n_kinds++];
+  snprintf(k->words, sizeof k->words, "%s", words);
+  snprintf(k->domain, sizeof k->domain, "%s", domain);
+  snprintf(k->op, sizeof k->op, "%s", op);
+  heddle__onnx_show(node != NULL ? heddle__onnx_node_name(node) : "", k->first);
+  k->count = 1;
+}
+
+/* "node 'a' (Op): words", or "3 nodes (Op), the first is 'a': words". Returns the length. */
+static int show_kind(const struct heddle__onnx_kind_of_problem *k, char *out, size_t size) {
+  const char *colon = k->domain[0] != '\0' ? ": " : "";
+  if (k->op[0] == '\0') return snprintf(out, size, "%s", k->words);
+  if (k->count == 1) return snprintf(out, size, "node '%s' (%s%s%s): %s", k->first, k->domain, colon, k->op, k->words);
+  return snprintf(out, size, "%u nodes (%s%s%s), the first is '%s': %s", k->count, k->domain, colon, k->op, k->first,
+                  k->words);
 }
 
 heddle_status heddle__onnx_complain(heddle__onnx_reader *r) {
+  const heddle__onnx_problems *p = &r->problems;
+  char all[680] = "", one[480];
+  size_t used = 0;
+  unsigned listed = 0;
   if (r->arena.is_out) return heddle__onnx_no_memory(r); /* what was noted may come of that */
-  if (r->n_problems == 0) return HEDDLE_OK;
-  if (r->n_listed < r->n_problems)
-    snprintf(r->problems + r->problems_used, sizeof r->problems - r->problems_used, "; and %u more",
-             r->n_problems - r->n_listed);
-  heddle__onnx_fail(r, HEDDLE_EUNSUPPORTED, "this is not supported: %s", r->problems);
-  return r->first_problem[0] != '\0' ? heddle__at_node(HEDDLE_EUNSUPPORTED, r->err, HEDDLE__NO_NODE, r->first_problem)
-                                     : HEDDLE_EUNSUPPORTED;
+  if (p->n == 0) return HEDDLE_OK;
+  for (unsigned i = 0; i < p->n_kinds; i++) {
+    const int n = show_kind(&p->kinds[i], one, sizeof one);
+    if (n < 0 || (size_t)n >= sizeof all - used - 26) continue; /* room for what follows */
+    used += (size_t)snprintf(all + used, sizeof all - used, "%s%s", used > 0 ? "; " : "", one);
+    listed += p->kinds[i].count;
+  }
+  if (listed < p->n) snprintf(all + used, sizeof all - used, "; and %u more", p->n - listed);
+  heddle__onnx_fail(r, HEDDLE_EUNSUPPORTED, "this is not supported: %s", all);
+  return p->first_node[0] != '\0' ? heddle__at_node(HEDDLE_EUNSUPPORTED, r->err, HEDDLE__NO_NODE, p->first_node)
+                                  : HEDDLE_EUNSUPPORTED;
 }

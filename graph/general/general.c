@@ -122,6 +122,7 @@ static heddle_status run_region(const heddle_pregion *region, void *const *in, v
   if (bytes > UINT32_MAX) return HEDDLE_EUNSUPPORTED;
   if (bytes > 0) scratch = host_alloc(NULL, bytes, SCRATCH_ALIGN);
   s = bytes > 0 && scratch == NULL ? HEDDLE_ENOMEM : ref_prepare(&host, region, &op, NULL);
+  if (s == HEDDLE_OK && !ref_indices_hold(op, in, 0, 1)) s = HEDDLE_EUNSUPPORTED; /* a run reports them */
   if (s == HEDDLE_OK) ref_run(op, in, out, scratch);
   free(scratch);
   ref_free(op);

@@ -154,8 +154,9 @@ typedef struct heddle_profile_entry {
 } heddle_profile_entry;
 
 /* Runs once, times each step, and returns the steps in start order. Slightly slower than a normal run, because nothing
- * is captured. Blocks without a time limit. HEDDLE_EBUSY while a run is pending. HEDDLE_EUNSUPPORTED if the model runs
- * in stages (docs/graph-json.md); a trace lists the steps of such models. */
+ * is captured. Blocks without a time limit. HEDDLE_EBUSY while a run is pending. Of a model that runs in stages
+ * (docs/graph-json.md) they are the steps of all stages, and step is their number in this list: a step of a loop is in
+ * it once for each iteration. */
 HEDDLE_API heddle_status heddle_executor_profile(heddle_executor *ex, const heddle_profile_entry **out, size_t *n,
                                                  heddle_error *err);
 

@@ -75,6 +75,13 @@ HEDDLE_API void heddle_model_release(heddle_model *m); /* accepts NULL */
 HEDDLE_API heddle_status heddle_model_load(heddle_context *ctx, const char *graph_path, const char *params_path,
                                            const heddle_model_options *options, heddle_model **out, heddle_error *err);
 
+/* Creates a model from memory: an ONNX model, or a graph's JSON text without parameters. The bytes are copied where
+ * they are needed later; they may be freed after the call. folder is where weights outside of an ONNX model lie; with
+ * folder NULL a model that has such weights is HEDDLE_EUNSUPPORTED. Limits and failures are those of heddle_model_load;
+ * messages call the model "model". *out has one reference. Any thread; may block in drivers. */
+HEDDLE_API heddle_status heddle_model_parse(heddle_context *ctx, const void *data, size_t bytes, const char *folder,
+                                            const heddle_model_options *options, heddle_model **out, heddle_error *err);
+
 /* Returns the graph and the parameters of a model in a library; with name NULL, of its root. Each has one reference.
  * The settings limit.graph_bytes and limit.params_bytes limit them. HEDDLE_ENOTFOUND where the library has no such
  * model; the message lists its models. HEDDLE_EFORMAT, HEDDLE_ELIMIT, HEDDLE_EUNSUPPORTED and HEDDLE_ENOMEM as when a

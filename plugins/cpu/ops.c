@@ -27,11 +27,12 @@ struct heddle_plaunch {
   void **inputs, **outputs;
   void *workspace;
   uint64_t units;
-  uint32_t parts, watched; /* watched: it may be stopped in the middle */
+  uint32_t parts, watched; /* watched: it may be stopped in the middle, or has indices */
   onednn_launch *onednn;   /* NULL, with join and reorder too: kernel and ref */
   onednn_join_launch *join;
   wide_reorder_launch *reorder;
   heddle_pdevice *dev;
+  _Atomic uint32_t fault; /* a part found an index out of range */
   void *addresses[];
 };
 
@@ -305,7 +306,7 @@ static heddle_status op_bind(heddle_pop *op, heddle_pstream *stream, const heddl
     launch->kernel = ref_op_kernel(op->ref, &launch->units);
     launch->parts = ref_parts(op->ref);
     if (launch->parts > threads) launch->parts = threads;
-    launch->watched = ref_watched(op->ref);
+    launch->watched = ref_watched(op->ref) || ref_has_indices(op->ref);
   }
   if (s != HEDDLE_OK) {
     host->free(host->ctx, launch);
@@ -317,8 +318,16 @@ static heddle_status op_bind(heddle_pop *op, heddle_pstream *stream, const heddl
 }
 
 static void run_part(void *arg, uint32_t i, uint32_t n) {
-  const heddle_plaunch *launch = arg;
+  heddle_plaunch *launch = arg;
+  if (!ref_indices_hold(launch->ref, launch->inputs, i, n))
+    atomic_store_explicit(&launch->fault, 1, memory_order_relaxed);
   ref_run_range(launch->ref, launch->inputs, launch->outputs, launch->workspace, i, n);
+}
+
+static heddle_status after_run(heddle_plaunch *launch, heddle_error *err) {
+  if (atomic_exchange_explicit(&launch->fault, 0, memory_order_relaxed) != 0)
+    return ref_indices_fail(launch->ref, launch->inputs, err);
+  return ref_stopped(launch->ref, err);
 }
 
 static heddle_status op_run(heddle_plaunch *launch, heddle_error *err) {
@@ -328,11 +337,11 @@ static heddle_status op_run(heddle_plaunch *launch, heddle_error *err) {
   if (launch->parts > 1) {
     const heddle_host *host = launch->dev->host;
     host->run_parallel(host->ctx, launch->parts, 0, run_part, launch, NULL);
-    return launch->watched != 0 ? ref_stopped(launch->ref, err) : HEDDLE_OK;
+    return launch->watched != 0 ? after_run(launch, err) : HEDDLE_OK;
   }
   if (launch->watched != 0) {
-    ref_run(launch->ref, launch->inputs, launch->outputs, launch->workspace);
-    return ref_stopped(launch->ref, err);
+    run_part(launch, 0, 1);
+    return after_run(launch, err);
   }
   launch->kernel(launch->ref, launch->inputs, launch->outputs, launch->workspace, 0, launch->units);
   return HEDDLE_OK;

@@ -126,6 +126,8 @@ CASE(graphs) {
   EQUAL(none.node_count() + none.input_count() + none.output_count(), 0u);
   THROWS(none.text(), HEDDLE_EINVAL);
   THROWS(Model::create(context(), none), HEDDLE_EINVAL);
+  THROWS(Model::parse(context(), "{}", 2), HEDDLE_EFORMAT);
+  THROWS(Model::parse(context(), "\x08", 1, {}, "."), HEDDLE_EFORMAT);
 }
 
 CASE(parameters) {

@@ -164,7 +164,7 @@ def test_all_that_is_not_supported_is_listed(tmp_path):
 
 
 def test_a_long_list_is_cut(tmp_path):
-    made = [helper.make_node("Frobnicate", [f"v{i}" if i else "x"], [f"v{i + 1}"], name=f"frob{i}") for i in range(500)]
+    made = [helper.make_node(f"Frobnicate{i}", [f"v{i}" if i else "x"], [f"v{i + 1}"], name=f"frob{i}") for i in range(500)]
     proto = files.model(made, {"x": (np.float32, (2,))}, ["v500"])
     assert " more" in refused(files.save(tmp_path, proto, "bad"), "'frob0'", "'frob5'")
 

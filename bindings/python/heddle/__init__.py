@@ -24,7 +24,8 @@ __version__: str = _core.version
 # What is imported when it is first asked for: a name, and the module that has it (None: the name is the module).
 _LAZY: dict[str, str | None] = {
     "Executor": "model", "Model": "model", "TensorInfo": "model", "load": "model", "loads": "model",
-    "aio": None, "benchmark": None, "errors": None, "graph_executor": None, "debug_executor": None, "model": None, "plan": None,
+    "aio": None, "benchmark": None, "errors": None, "graph_executor": None, "debug_executor": None, "model": None,
+    "onnxruntime": None, "plan": None,
     "pack": "_pack", "profile": None, "runtime": None, "unpack": "_pack",
 }
 

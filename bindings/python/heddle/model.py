@@ -14,6 +14,7 @@ from ._core import Executor
 from .aio import Workers
 from .benchmark import BenchmarkResult
 from .device import Device
+from .errors import InvalidError
 from .plan import Plan
 from .profile import Profile
 
@@ -93,8 +94,21 @@ class Model(_core.Model):
     @property
     def plan(self) -> Plan:
         """Where each node runs and why; a picture in a notebook. Of a model with open shapes it is the plan of the last
-        call, and before the first it is InvalidError: see plan_for."""
-        return Plan(self.explain)
+        call, and before the first it is InvalidError, which names the inputs and their dimensions: see plan_for."""
+        return Plan(self._explain_last)
+
+    def _explain_last(self, form: str) -> str:
+        try:
+            return self.explain(form)
+        except InvalidError as error:
+            wanted = [info for info in self.inputs if info.shape is None or not all(isinstance(n, int) for n in info.shape)]
+            if self.closed or not wanted:
+                raise
+            shown = "; ".join(f"input '{info.name}' is {_shape_text(info.shape)}" for info in wanted)
+            names = sorted({n for info in wanted for n in info.shape or () if isinstance(n, str)})
+            sizes = ", ".join(f'"{name}": ...' for name in names)
+            raise InvalidError(f"a plan is for known shapes, and {shown}: call the model, or use model.plan_for(...) with "
+                               "arrays of the shapes" + (f", or load it with dims={{{sizes}}}" if names else "")) from error
 
     def plan_for(self, *inputs: Any, **named: Any) -> Plan:
         """The plan for inputs of these shapes; values matter only where they decide shapes."""
@@ -127,8 +141,8 @@ class Model(_core.Model):
     def profile(self, *inputs: Any, runs: int = 5, **named: Any) -> Profile:
         """Runs some times with each step timed, on an executor of its own, after one run to warm up.
 
-        Inputs that are not given are zeros; one whose shape is open has to be given (ValueError).
-        UnsupportedError for a model in stages (If, Loop, Scan).
+        Inputs that are not given are zeros; one whose shape is open has to be given (ValueError). Of a model in stages (If,
+        Loop, Scan, shapes that only a run gives) a step is listed each time that it ran.
         """
         if runs < 1:
             raise ValueError("a profile needs a run at least")
@@ -200,6 +214,11 @@ class Model(_core.Model):
         return given
 
 
+def _shape_text(shape: tuple[int | str | None, ...] | None) -> str:
+    """"[batch, 4, ?]"; "of any shape"."""
+    return "of any shape" if shape is None else f"[{', '.join('?' if n is None else str(n) for n in shape)}]"
+
+
 def _time(once: Any, number: int) -> float:
     runs = range(number)
     start = time.perf_counter()
@@ -262,7 +281,19 @@ def _options(devices: Any, library: Any, name: str | None, place: Any, keep: Any
     }
 
 
-def load(path: str | os.PathLike[str], params: str | os.PathLike[str] | None = None, *,
+def _in_memory(model: Any) -> Any:
+    """The bytes of a model that is no path: bytes, bytearray, memoryview, or a message of protobuf, as onnx.ModelProto.
+    None for a path; TypeError for what is neither."""
+    if isinstance(model, (bytes, bytearray, memoryview)):
+        return model
+    if isinstance(model, (str, os.PathLike)):
+        return None
+    if hasattr(model, "SerializeToString") and hasattr(model, "opset_import"):
+        return model.SerializeToString()
+    raise TypeError(f"a model is a path, bytes, or an onnx.ModelProto, not {type(model).__module__}.{type(model).__qualname__}")
+
+
+def load(path: str | os.PathLike[str] | bytes | bytearray | memoryview | Any, params: str | os.PathLike[str] | None = None, *,
          devices: str | Device | Iterable[str | Device] | None = None, library: str | os.PathLike[str] | None = None,
          name: str | None = None, place: str | Mapping[str, str | Device] | Sequence[str] | None = None,
          keep: str | Sequence[str] = (), dims: Mapping[str, int] | Sequence[str] | None = None,
@@ -270,9 +301,12 @@ def load(path: str | os.PathLike[str], params: str | os.PathLike[str] | None = N
          memory: str | Mapping[str, str] | None = None, on_failure: str | None = None, pool: int | None = None,
          in_flight: int = 1, max_streams: int = 0, max_programs: int = 0, upload_timeout: float | None = None,
          plan_timeout: float | None = None, capture: bool = True, annotations: bool = True, reuse: bool = True, slots: bool = False,
-         context: _core.Context | None = None) -> Model:
+         folder: str | os.PathLike[str] | None = None, context: _core.Context | None = None) -> Model:
     """Loads a model: an .onnx file, a graph's .json, or a TVM library that holds all of a model. Plans nothing yet.
 
+    path            or the model itself: an ONNX model or a graph's JSON as bytes, bytearray or memoryview, or an
+                    onnx.ModelProto. It is copied where it is needed later
+    folder          where weights outside of such a model lie; None: it has to hold all of them
     params          a file in place of the parameters inside or beside it (graph.params beside graph.json)
     devices         which may be used, in order of preference: "vulkan:0,cpu", ["cuda:1?", "cpu"] ('?': may be missing),
                     a Device or several; None: as settings say (HEDDLE_DEVICES), else accelerators first, then cpu
@@ -296,12 +330,20 @@ def load(path: str | os.PathLike[str], params: str | os.PathLike[str] | None = N
 
     Blocks while files are read and drivers are loaded, without the GIL; devices are opened by the first call. FileError,
     FormatError (a malformed file, with the place in it), UnsupportedError (operators that are not known, with their nodes),
-    NoDeviceError, LimitError, InvalidError; file is the path.
+    NoDeviceError, LimitError, InvalidError; file is the path. TypeError: neither a path nor a model.
     """
     if isinstance(params, (bytes, bytearray)):
         raise TypeError("params is the path of a file; heddle.loads takes a graph's text and its parameters as bytes")
     options = _options(devices, library, name, place, keep, dims, optimize, precision, memory, on_failure, pool, in_flight,
                        max_streams, max_programs, upload_timeout, plan_timeout, capture, annotations, reuse, slots)
+    memory_of = _in_memory(path)
+    if memory_of is not None:
+        if params is not None:
+            raise TypeError("params is for a model's path; heddle.loads takes a graph's text with its parameters")
+        return Model(_core.Context() if context is None else context, bytes=memory_of,
+                     folder=None if folder is None else os.fspath(folder), **options)
+    if folder is not None:
+        raise TypeError("folder is for a model in memory; that of a file is its own")
     return Model(_core.Context() if context is None else context, os.fspath(path),
                  params=None if params is None else os.fspath(params), **options)
 

@@ -1,4 +1,4 @@
-/* bindings/python/src/model.c: the type Model: made from a file or from text, explained, closed. Calls are in call.c,
+/* bindings/python/src/model.c: the type Model: made from a file, from bytes or from text, explained, closed. Calls are in call.c,
  * its executors in pool.c. */
 #include "model.h"
 
@@ -41,6 +41,8 @@ static heddle_status load(heddle_context *ctx, heddle_py_options *o, heddle_mode
   if (o->library != NULL) s = heddle_module_load(ctx, o->library, &library, err);
   o->model.library = library;
   if (s == HEDDLE_OK && o->path != NULL) s = heddle_model_load(ctx, o->path, o->params_path, &o->model, out, err);
+  else if (s == HEDDLE_OK && o->bytes.obj != NULL)
+    s = heddle_model_parse(ctx, o->bytes.buf, (size_t)o->bytes.len, o->folder, &o->model, out, err);
   else if (s == HEDDLE_OK) s = load_text(ctx, o, out, err);
   heddle_module_release(library);
   return s;

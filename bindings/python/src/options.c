@@ -61,15 +61,17 @@ static int parse(heddle_py_options *o, PyObject *args, PyObject *kwargs) {
   static char *names[] = {
       "context",  "path", "graph",  "params",      "library",      "model_name",      "devices",
       "place",    "keep", "flags",  "max_streams", "max_programs", "in_flight",       "upload_timeout_ns",
-      "optimize", "dims", "memory", "on_failure",  "pool",         "plan_timeout_ns", NULL};
+      "optimize", "dims", "memory", "on_failure",  "pool",         "plan_timeout_ns", "bytes",
+      "folder",   NULL};
+  PyObject *bytes = NULL, *folder = NULL;
   PyObject *path = NULL, *graph = NULL, *params = NULL, *library = NULL, *place = NULL, *keep = NULL, *dims = NULL;
   unsigned long long upload_ns = 0, plan_ns = 0;
   unsigned int flags = 0, streams = 0, programs = 0, in_flight = 0;
   heddle_model_options *m = &o->model;
-  if (!PyArg_ParseTupleAndKeywords(args, kwargs, "O|O$OOOzzOOIIIIKzOzzIK:Model", names, &o->context, &path, &graph,
+  if (!PyArg_ParseTupleAndKeywords(args, kwargs, "O|O$OOOzzOOIIIIKzOzzIKOO:Model", names, &o->context, &path, &graph,
                                    &params, &library, &m->model_name, &m->devices, &place, &keep, &flags, &streams,
                                    &programs, &in_flight, &upload_ns, &m->optimize, &dims, &m->memory, &m->on_failure,
-                                   &o->pool, &plan_ns))
+                                   &o->pool, &plan_ns, &bytes, &folder))
     return -1;
   m->flags = flags;
   m->max_streams = streams;
@@ -91,8 +93,10 @@ static int parse(heddle_py_options *o, PyObject *args, PyObject *kwargs) {
   m->place = o->lists[0];
   m->keep = o->lists[1];
   m->dims = o->lists[2];
-  if ((o->path == NULL) != (o->graph.data == NULL)) return 0;
-  PyErr_SetString(PyExc_TypeError, "a model needs a path or a graph, and not both");
+  if (path_of(folder, &o->folder, &o->keeps[6]) < 0) return -1;
+  if (bytes != NULL && bytes != Py_None && PyObject_GetBuffer(bytes, &o->bytes, PyBUF_SIMPLE) < 0) return -1;
+  if ((o->path != NULL) + (o->graph.data != NULL) + (o->bytes.obj != NULL) == 1) return 0;
+  PyErr_SetString(PyExc_TypeError, "a model needs one of: a path, a graph, bytes");
   return -1;
 }
 
@@ -104,6 +108,7 @@ int heddle_py_options_parse(heddle_py_options *o, PyObject *args, PyObject *kwar
 }
 
 void heddle_py_options_free(heddle_py_options *o) {
+  if (o->bytes.obj != NULL) PyBuffer_Release(&o->bytes);
   for (size_t i = 0; i < sizeof o->keeps / sizeof o->keeps[0]; i++) Py_CLEAR(o->keeps[i]);
   for (size_t i = 0; i < sizeof o->lists / sizeof o->lists[0]; i++) {
     free(o->lists[i]);

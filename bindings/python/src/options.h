@@ -15,8 +15,10 @@ typedef struct heddle_py_options {
   PyObject *context;          /* borrowed */
   const char *path, *params_path, *library;
   heddle_py_bytes graph, params;
+  Py_buffer bytes;    /* of a model in memory; buf NULL: none is given */
+  const char *folder; /* where weights outside of it lie, or NULL */
   unsigned int pool;
-  PyObject *keeps[6];
+  PyObject *keeps[7];
   const char **lists[3];
 } heddle_py_options;
 

@@ -67,6 +67,15 @@ public:
                 });
   }
 
+  // Creates a model from bytes in memory: an ONNX model, or a graph's JSON. They are not needed after the call. folder is
+  // where weights outside of an ONNX model lie; without one, such a model is refused.
+  static Result<Model> try_parse(const Context &context, const void *data, std::size_t bytes,
+                                 const ModelOptions &options = {}, const std::string &folder = {}) {
+    return make(context, options, nullptr, [&](const heddle_model_options *o, heddle_model **out, heddle_error *err) {
+      return heddle_model_parse(context.get(), data, bytes, detail::or_null(folder), o, out, err);
+    });
+  }
+
   // Creates a model from a graph and parameters in memory. Both are shared; params may be empty.
   static Result<Model> try_create(const Context &context, const Graph &graph, const Params &params = {},
                                   const ModelOptions &options = {}) {
@@ -114,6 +123,10 @@ public:
   static Model load(const Context &context, const std::string &path, const ModelOptions &options = {},
                     const std::string &params = {}) {
     return try_load(context, path, options, params).value();
+  }
+  static Model parse(const Context &context, const void *data, std::size_t bytes, const ModelOptions &options = {},
+                     const std::string &folder = {}) {
+    return try_parse(context, data, bytes, options, folder).value();
   }
   static Model create(const Context &context, const Graph &graph, const Params &params = {},
                       const ModelOptions &options = {}) {

@@ -338,7 +338,8 @@ heddle_status ref_prepare(const heddle_host *host, const heddle_pregion *region,
   }
   *op = planned;
   op->host = host;
-  if (entry != NULL && entry->fill != NULL) s = fill(entry, &n, op, err);
+  s = ref_find_indices(&n, &op->indices, err);
+  if (s == HEDDLE_OK && entry != NULL && entry->fill != NULL) s = fill(entry, &n, op, err);
   if (s != HEDDLE_OK) ref_free(op);
   else *out = op;
   return s;

@@ -52,6 +52,13 @@ void ref_run_range(const ref_op *op, void *const *inputs, void *const *outputs, 
                    uint32_t parts);
 uint32_t ref_parts(const ref_op *op);
 
+/* Whether an op has an operand whose numbers point into another (operators/indices.def) and are not known before a run.
+ * ref_indices_hold: whether all numbers of a part of it, out of so many, are in range; inputs as ref_run takes them. Where
+ * one is not, the op still runs and reaches no byte outside of its operands; ref_indices_fail is what is wrong. */
+bool ref_has_indices(const ref_op *op);
+bool ref_indices_hold(const ref_op *op, void *const *inputs, uint32_t part, uint32_t parts);
+heddle_status ref_indices_fail(const ref_op *op, void *const *inputs, heddle_error *err);
+
 /* Whether an op takes so long that it looks at heddle_host.stop_requested while it runs; then its caller calls
  * ref_stopped after it: HEDDLE_OK, or the status and text of a run that may be unfinished. */
 bool ref_watched(const ref_op *op);

@@ -168,6 +168,15 @@ typedef struct ref_part {
   uint64_t slot, bytes; /* region input; bytes that it gives to each row */
 } ref_part;
 
+/* The operand whose numbers point into another, indices.c: number i is of column i % columns. columns 0: there is none. */
+typedef struct ref_indices {
+  const char *op; /* of operators/indices.def */
+  uint32_t columns, slot, operand;
+  bool wide, skips; /* int64, else int32; the number `skip` is in range too */
+  uint64_t count;
+  int64_t skip, low[REF_MAX_DIMS], high[REF_MAX_DIMS];
+} ref_indices;
+
 struct ref_op {
   ref_kernel kernel;
   uint64_t units;
@@ -199,7 +208,11 @@ struct ref_op {
   uint64_t part_bytes; /* of workspace that each part has to itself: parts of them; 0: all share it */
   uint64_t tail_bytes; /* what the plan wants behind the op, for fill */
   const heddle_host *host;
+  ref_indices indices;
 };
+
+/* Those of a node. HEDDLE_EINVAL: they are known, and one is out of range. */
+heddle_status ref_find_indices(const ref_node *n, ref_indices *x, heddle_error *err);
 
 /* Whether the run that the kernel is in is to end: the kernel then returns at once, whatever it has done. False for an op
  * that is not watched. */
