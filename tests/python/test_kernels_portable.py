@@ -12,6 +12,7 @@ they share, and an architecture that hiprtc does not know ends it too.
 """
 import ctypes
 import glob
+import itertools
 import json
 import os
 import re
@@ -58,10 +59,8 @@ SHAPED = {"AffineGrid", "BlackmanWindow", "CenterCropPad", "Col2Im", "Expand", "
           "MelWeightMatrix", "Pad", "ReduceMax", "ReduceMean", "ReduceMin", "ReduceProd", "ReduceSum", "Reshape",
           "Resize",
           "Slice", "Split", "Squeeze", "Tile", "TopK", "Unsqueeze"}
-# What products in reduced precision need (plugins/common/gpu), and Range, which is folded here.
-OTHERS = [("half", "-DIDX=long", ""), ("fill", "-DIDX=int -DT=float -DU=float -DREAL=1", ""),
-          ("fill", "-DIDX=int -DT=int -DU=uint -DREAL=0", ""), ("fill", "-DIDX=int -DT=long -DU=ulong -DREAL=0", ""),
-          ("tensor", "-DIDX=int", ""), ("tensor", "-DIDX=int -DHAS_C", "")]
+# What products in reduced precision need (plugins/common/gpu).
+OTHERS = [("half", "-DIDX=long", ""), ("tensor", "-DIDX=int", ""), ("tensor", "-DIDX=int -DHAS_C", "")]
 
 
 def write():
@@ -125,6 +124,22 @@ def read(name):
         return re.sub(r'^#include "(portable.*)"$', lambda m: read(m.group(1)), f.read(), flags=re.MULTILINE)
 
 
+def variants():
+    """Every variant of the portable texts, by their lines "//! NAME: TYPES; TYPES", as plugins/common/kernels/plan_portable.c asks
+    for it. Where sweeps are smaller, a fourth."""
+    found = []
+    for path in sorted(glob.glob(os.path.join(KERNELS, "*.cl"))):
+        text = os.path.basename(path)[:-3]
+        with open(path) as f:
+            lines = re.findall(r"^//! (\w+):([^;\n]*);?(.*)$", f.read(), re.MULTILINE)
+        for kernel, first, second in lines if text != "portable" else []:
+            for types in itertools.product(*(x.split() for x in (first, second) if x)):
+                words = "".join(f" -DT{k}={t}" + (f" -DT{k}_REAL" if "f" in t else "") for k, t in enumerate(types))
+                found.append((text, f"-DIDX=int -DK_{kernel}{words}", ""))
+    assert len(found) > 300
+    return found if sizes.SCALE >= 1 else found[::4]
+
+
 MACRO = re.compile(r"^[ \t]*#[ \t]*define[ \t]+(\w+)", re.MULTILINE)
 SHARED = set(MACRO.findall(read("prelude.cl") + read("params.h")))
 
@@ -162,7 +177,7 @@ def together(programs):
 @pytest.fixture(scope="module")
 def programs():
     """All programs, and those that stand for the others: of each text, and with long indices."""
-    found, kernels = {words: Program(*words) for words in OTHERS}, set()
+    found, kernels = {words: Program(*words) for words in OTHERS + variants()}, set()
     with tempfile.TemporaryDirectory(prefix="heddle-kernels-") as folder:
         child("write", HEDDLE_PLANNED=folder)
         for path in sorted(glob.glob(os.path.join(folder, "*.txt"))):
