@@ -220,6 +220,11 @@ static double cost_of(const onednn_chain *chain, const onednn_plan *plan) {
   return cost;
 }
 
+/* A ConvTranspose to a few channels, which oneDNN fills up to 16: several times slower than the plain kernel (measured). */
+static bool is_thin(const onednn *self, const onednn_chain *chain, const setup *u) {
+  return self->mode != ONEDNN_ALWAYS && u->transposed && chain->op.u.conv.out_channels <= 4;
+}
+
 dnnl_status_t onednn_build_conv(const onednn *self, const onednn_chain *chain, onednn_form form, onednn_plan *plan) {
   const ref_conv *c = &chain->op.u.conv;
   const uint32_t groups = c->groups > 1 ? (uint32_t)c->groups : 0;
@@ -227,7 +232,7 @@ dnnl_status_t onednn_build_conv(const onednn *self, const onednn_chain *chain, o
   dnnl_memory_desc_t src = NULL, weights = NULL, bias = NULL, dst = NULL;
   onednn_view of_bias;
   if (c->groups > UINT32_MAX || !onednn_view_of(chain->node.in[1], groups, u.transposed, &u.weights) ||
-      !read_window(chain, &u))
+      !read_window(chain, &u) || is_thin(self, chain, &u))
     return dnnl_unimplemented;
   u.weights.type = onednn_form_type(form);
   dnnl_status_t s = onednn_in_form(self, chain->node.in[0], form, &src);

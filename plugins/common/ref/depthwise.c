@@ -14,7 +14,7 @@ int64_t ref_depthwise_floats(const ref_conv *c) {
   if (c->in_channels != 1 || w->in[0] != 1 || w->out[0] != 1 || w->kernel[0] != 1 || w->out[1] < 1 || w->out[2] < 1)
     return 0;
   const int64_t sizes[] = {padded(w, 1), padded(w, 2)}, floats = ref_product(sizes, 2);
-  return floats < INT64_C(1) << 24 ? floats + 2 * REF_LINE_SLACK : 0;
+  return floats < INT64_C(1) << 24 ? floats + REF_LINE_SLACK : 0;
 }
 
 static void copy_padded(const ref_window *w, const float *in, float *to) {
@@ -26,7 +26,7 @@ static void copy_padded(const ref_window *w, const float *in, float *to) {
     memset(to, 0, (size_t)columns * sizeof *to);
     if (from >= 0 && from < w->in[1] && have > 0) memcpy(to + left, in + from * w->in[2], (size_t)have * sizeof *to);
   }
-  memset(to, 0, 2 * REF_LINE_SLACK * sizeof *to);
+  memset(to, 0, REF_LINE_SLACK * sizeof *to);
 }
 
 void ref_depthwise_f32(const ref_op *op, void *const *inputs, void *const *outputs, void *workspace, uint64_t first,

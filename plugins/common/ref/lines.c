@@ -3,7 +3,7 @@
 
 #include <string.h>
 
-enum { PLACES = 16 };
+enum { PLACES = 16, MOST_BLOCKS = 4, MOST_LINES = 8 };
 typedef float places __attribute__((vector_size(PLACES * sizeof(float))));
 
 #if defined(__GNUC__) && defined(__x86_64__)
@@ -15,65 +15,83 @@ typedef float places __attribute__((vector_size(PLACES * sizeof(float))));
 #endif
 #define INSIDE static inline __attribute__((always_inline))
 
-INSIDE void sum_any(const ref_lines *l) {
-  for (int64_t k = 0; k < l->count; k++) {
-    const float *in = l->in + k * l->apart, *w = l->w + k * l->w_apart;
-    for (int64_t t = 0; t < l->taps; t++) {
-      float *acc = l->acc + t * l->acc_apart;
-      const float by = w[t];
-      int64_t x = 0;
-      for (; x + PLACES <= l->n; x += PLACES) {
-        places a, b;
-        memcpy(&a, acc + x, sizeof a);
-        memcpy(&b, in + x, sizeof b);
-        a += b * by;
-        memcpy(acc + x, &a, sizeof a);
+/* Lines k to k + lines of l, one after the other at each place. */
+INSIDE void sum_lines(const ref_lines *l, int64_t k, const int lines) {
+  const float *in = l->in + k * l->apart, *w = l->w + k * l->w_apart;
+  for (int64_t t = 0; t < l->taps; t++) {
+    float *acc = l->acc + t * l->acc_apart, by[MOST_LINES];
+    int64_t x = 0;
+    for (int i = 0; i < lines; i++) by[i] = w[i * l->w_apart + t];
+    for (; x + PLACES <= l->n; x += PLACES) {
+      places sum, more;
+      memcpy(&sum, acc + x, sizeof sum);
+      for (int i = 0; i < lines; i++) {
+        memcpy(&more, in + i * l->apart + x, sizeof more);
+        sum += more * by[i];
       }
-      for (; x < l->n; x++) acc[x] += in[x] * by;
+      memcpy(acc + x, &sum, sizeof sum);
     }
+    for (; x < l->n; x++)
+      for (int i = 0; i < lines; i++) acc[x] += in[i * l->apart + x] * by[i];
   }
 }
 
-/* The sums of 16 places, `step` apart. */
-INSIDE void taps_places(const ref_taps *t, const float *in, float *out) {
-  places sum = {0};
+INSIDE void sum_any(const ref_lines *l) {
+  int64_t k = 0;
+  for (; k + MOST_LINES <= l->count; k += MOST_LINES) sum_lines(l, k, MOST_LINES);
+  for (; k < l->count; k++) sum_lines(l, k, 1);
+}
+
+INSIDE void load(const float *from, int64_t step, places *out) {
+  places x, y;
+  memcpy(out, from, sizeof *out);
+  if (step == 1) return;
+  x = *out;
+  memcpy(&y, from + PLACES, sizeof y);
+  *out = __builtin_shufflevector(x, y, 0, 2, 4, 6, 8, 10, 12, 14, 16, 18, 20, 22, 24, 26, 28, 30);
+}
+
+/* The sums of some blocks of 16 places, of a step of 1 or 2; n of them are kept. */
+INSIDE void taps_blocks(const ref_taps *t, const float *in, float *out, int64_t n, const int blocks, int64_t step) {
+  places sums[MOST_BLOCKS];
+  float rest[MOST_BLOCKS * PLACES];
+  const float *w = t->w;
+  for (int b = 0; b < blocks; b++) sums[b] = (places){0} + t->bias;
   for (int64_t i = 0; i < t->rows; i++) {
-    for (int64_t j = 0; j < t->columns; j++) {
-      const float *from = in + i * t->row + j * t->tap;
-      places x;
-      if (t->step == 1) {
-        memcpy(&x, from, sizeof x);
-      } else if (t->step == 2) {
-        places y;
-        memcpy(&x, from, sizeof x);
-        memcpy(&y, from + PLACES, sizeof y);
-        x = __builtin_shufflevector(x, y, 0, 2, 4, 6, 8, 10, 12, 14, 16, 18, 20, 22, 24, 26, 28, 30);
-      } else {
-        for (int k = 0; k < PLACES; k++) x[k] = from[k * t->step];
+    const float *from = in + i * t->row;
+    for (int64_t j = 0; j < t->columns; j++, from += t->tap, w++) {
+      const float by = *w;
+      for (int b = 0; b < blocks; b++) {
+        places x;
+        load(from + b * PLACES * step, step, &x);
+        sums[b] += x * by;
       }
-      sum += x * t->w[i * t->columns + j];
     }
   }
-  sum += t->bias;
-  memcpy(out, &sum, sizeof sum);
+  memcpy(n < blocks * PLACES ? rest : out, sums, sizeof sums[0] * (size_t)blocks);
+  if (n < blocks * PLACES) memcpy(out, rest, (size_t)n * sizeof *out);
+}
+
+INSIDE void taps_line(const ref_taps *t, const float *in, float *out, int64_t step) {
+  for (int64_t x = 0, left; (left = t->n - x) > 0;) {
+    const int blocks = left > 2 * PLACES ? 4 : left > PLACES ? 2 : 1;
+    const int64_t n = left < blocks * PLACES ? left : blocks * PLACES;
+    if (blocks == 4) taps_blocks(t, in + x * step, out + x, n, 4, step);
+    else if (blocks == 2) taps_blocks(t, in + x * step, out + x, n, 2, step);
+    else taps_blocks(t, in + x * step, out + x, n, 1, step);
+    x += n;
+  }
 }
 
 INSIDE void taps_any(const ref_taps *t, const float *in, float *out) {
-  int64_t x = 0;
-  float rest[PLACES];
-  for (; x + PLACES <= t->n; x += PLACES) taps_places(t, in + x * t->step, out + x);
-  if (x == t->n) return;
-  if (t->step <= 2) {
-    taps_places(t, in + x * t->step, rest);
-    memcpy(out + x, rest, (size_t)(t->n - x) * sizeof *out);
-    return;
-  }
-  for (; x < t->n; x++) {
-    float sum = 0;
+  if (t->step == 1) taps_line(t, in, out, 1);
+  else if (t->step == 2) taps_line(t, in, out, 2);
+  for (int64_t x = 0; x < t->n && t->step > 2; x++) {
+    float sum = t->bias;
     for (int64_t i = 0; i < t->rows; i++)
       for (int64_t j = 0; j < t->columns; j++)
         sum += in[x * t->step + i * t->row + j * t->tap] * t->w[i * t->columns + j];
-    out[x] = sum + t->bias;
+    out[x] = sum;
   }
 }
 

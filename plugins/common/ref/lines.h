@@ -15,7 +15,7 @@ void ref_lines_sum(const ref_lines *l);
 
 /* out[x] = bias + w[i][j] * in[i * row + j * tap + x * step] over all i and j. in may be read REF_LINE_SLACK floats
  * behind its last element that counts. */
-enum { REF_LINE_SLACK = 32 };
+enum { REF_LINE_SLACK = 128 };
 typedef struct ref_taps {
   const float *w;
   int64_t rows, columns, row, tap, step, n;
