@@ -131,7 +131,8 @@ heddle_status ref_plan_conv(const ref_node *n, ref_op *op, heddle_error *err) {
   const int64_t floats = results > 0 ? ref_depthwise_floats(c) : 0;
   if (floats > 0) {
     ref_set_work(op, ref_depthwise_f32, (uint64_t)(c->images * weights->shape[0]),
-                 (double)results * ((double)ref_product(c->window.kernel, REF_SPATIAL) / 2 + 6), 2.0 * (double)results);
+                 (double)results * (0.7 * (double)ref_product(c->window.kernel, REF_SPATIAL) + 6),
+                 2.0 * (double)results);
     ref_set_part_scratch(op, (uint64_t)floats * sizeof(float));
     return HEDDLE_OK;
   }
