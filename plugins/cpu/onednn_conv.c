@@ -195,6 +195,12 @@ static dnnl_status_t name_args(const onednn_chain *chain, const setup *u, onednn
   return s;
 }
 
+static bool is_float32(const_dnnl_primitive_desc_t pd) {
+  const_dnnl_memory_desc_t md = dnnl_primitive_desc_query_md(pd, dnnl_query_src_md, 0);
+  dnnl_data_type_t type = dnnl_f32;
+  return md == NULL || dnnl_memory_desc_query(md, dnnl_query_data_type, &type) != dnnl_success || type == dnnl_f32;
+}
+
 /* oneDNN's gemm writes the windows out side by side first, and goes over the result once more (measured). */
 static double cost_of(const onednn_chain *chain, const onednn_plan *plan) {
   const double NS_PER_ELEMENT = 0.6;
@@ -208,7 +214,8 @@ static double cost_of(const onednn_chain *chain, const onednn_plan *plan) {
   images = results / (uint64_t)(transposed ? chain->node.in[0] : chain->out)->shape[1];
   const double each = (double)taps / (double)w->shape[0];
   double products = (double)results * each;
-  if (transposed && c->groups == 1) { /* whole blocks of result channels, at 0.4 of the speed of a Conv (measured) */
+  if (transposed && c->groups == 1 &&
+      is_float32(plan->pd)) { /* whole blocks of result channels, at 0.4 of the speed of a Conv (measured) */
     const int64_t block = chain->op.u.conv.out_channels, more = (block + 15) / 16 * 16;
     products *= 2.5 * (double)more / (double)block;
   }
