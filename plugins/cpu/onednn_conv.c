@@ -195,6 +195,12 @@ static dnnl_status_t name_args(const onednn_chain *chain, const setup *u, onednn
   return s;
 }
 
+static bool is_float32(const_dnnl_primitive_desc_t pd) {
+  const_dnnl_memory_desc_t md = dnnl_primitive_desc_query_md(pd, dnnl_query_src_md, 0);
+  dnnl_data_type_t type = dnnl_f32;
+  return md == NULL || dnnl_memory_desc_query(md, dnnl_query_data_type, &type) != dnnl_success || type == dnnl_f32;
+}
+
 /* oneDNN's gemm writes the windows out side by side first, and goes over the result once more (measured). */
 static double cost_of(const onednn_chain *chain, const onednn_plan *plan) {
   const double NS_PER_ELEMENT = 0.6;
@@ -207,12 +213,23 @@ static double cost_of(const onednn_chain *chain, const onednn_plan *plan) {
   region_value_count(w, &taps);
   images = results / (uint64_t)(transposed ? chain->node.in[0] : chain->out)->shape[1];
   const double each = (double)taps / (double)w->shape[0];
-  double cost = onednn_product_cost(plan->pd, (double)results * each, c->groups > 1);
+  double products = (double)results * each;
+  if (transposed && c->groups == 1 &&
+      is_float32(plan->pd)) { /* whole blocks of result channels, at 0.4 of the speed of a Conv (measured) */
+    const int64_t block = chain->op.u.conv.out_channels, more = (block + 15) / 16 * 16;
+    products *= 2.5 * (double)more / (double)block;
+  }
+  double cost = onednn_product_cost(plan->pd, products, c->groups > 1);
   dnnl_primitive_desc_query(plan->pd, dnnl_query_impl_info_str, 0, (void *)&name);
   if (strstr(name, "gemm") == NULL) return cost;
   cost += NS_PER_ELEMENT * (double)results;
   if (taps > (uint64_t)(w->shape[0] * w->shape[1])) cost += NS_PER_ELEMENT * (double)images * each;
   return cost;
+}
+
+/* A ConvTranspose to a few channels, which oneDNN fills up to 16: several times slower than the plain kernel (measured). */
+static bool is_thin(const onednn *self, const onednn_chain *chain, const setup *u) {
+  return self->mode != ONEDNN_ALWAYS && u->transposed && chain->op.u.conv.out_channels <= 4;
 }
 
 dnnl_status_t onednn_build_conv(const onednn *self, const onednn_chain *chain, onednn_form form, onednn_plan *plan) {
@@ -222,7 +239,7 @@ dnnl_status_t onednn_build_conv(const onednn *self, const onednn_chain *chain, o
   dnnl_memory_desc_t src = NULL, weights = NULL, bias = NULL, dst = NULL;
   onednn_view of_bias;
   if (c->groups > UINT32_MAX || !onednn_view_of(chain->node.in[1], groups, u.transposed, &u.weights) ||
-      !read_window(chain, &u))
+      !read_window(chain, &u) || is_thin(self, chain, &u))
     return dnnl_unimplemented;
   u.weights.type = onednn_form_type(form);
   dnnl_status_t s = onednn_in_form(self, chain->node.in[0], form, &src);

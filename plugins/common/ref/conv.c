@@ -128,6 +128,14 @@ heddle_status ref_plan_conv(const ref_node *n, ref_op *op, heddle_error *err) {
   region_value_count(weights, &taps);
 
   uint64_t units = 0;
+  const int64_t floats = results > 0 ? ref_depthwise_floats(c) : 0;
+  if (floats > 0) {
+    ref_set_work(op, ref_depthwise_f32, (uint64_t)(c->images * weights->shape[0]),
+                 (double)results * (0.7 * (double)ref_product(c->window.kernel, REF_SPATIAL) + 6),
+                 2.0 * (double)results);
+    ref_set_part_scratch(op, (uint64_t)floats * sizeof(float));
+    return HEDDLE_OK;
+  }
   if (results > 0) {
     uint64_t positions = results / (uint64_t)(c->images * weights->shape[0]);
     units = (uint64_t)(c->images * groups) * ((positions + CONTRACT_PANEL - 1) / CONTRACT_PANEL) *

@@ -1,5 +1,6 @@
-/* ConvTranspose: each result plane takes what every tap of every input channel adds to it, in that order. A unit is a
+/* ConvTranspose: each result plane takes what each tap adds to it, summed up over the input channels. A unit is a
  * plane of the result. The window is that of the Conv that would lead back: its input is our result. */
+#include "lines.h"
 #include "ref_op.h"
 
 static int64_t divide_up(int64_t a, int64_t b) {
@@ -15,24 +16,68 @@ static void range_of(const ref_window *w, int d, int64_t k, int64_t *first, int6
   if (*last > w->out[d]) *last = w->out[d];
 }
 
-/* One tap of one channel: to[o] += weight * from[i] for all i whose o is inside. */
-static void add_tap(const ref_window *w, const int64_t tap[REF_SPATIAL], float weight, const float *from, float *to) {
-  int64_t first[REF_SPATIAL], last[REF_SPATIAL];
-  for (int d = 0; d < REF_SPATIAL; d++) range_of(w, d, tap[d], &first[d], &last[d]);
-  for (int64_t z = first[0]; z < last[0]; z++) {
-    const int64_t oz = z * w->stride[0] + tap[0] * w->dilation[0] - w->pad[0];
-    for (int64_t y = first[1]; y < last[1]; y++) {
-      const int64_t oy = y * w->stride[1] + tap[1] * w->dilation[1] - w->pad[1];
-      const float *line = from + (z * w->out[1] + y) * w->out[2];
-      float *row = to + (oz * w->in[1] + oy) * w->in[2] + tap[2] * w->dilation[2] - w->pad[2];
-      const int64_t stride = w->stride[2];
-      if (stride == 1) {
-        for (int64_t x = first[2]; x < last[2]; x++) row[x] += weight * line[x];
-      } else {
-        for (int64_t x = first[2]; x < last[2]; x++) row[x * stride] += weight * line[x];
+/* What a line of the operand adds to the result by the taps of a row of the kernel: those of all channels are summed up
+ * first, for some places and taps at a time. */
+enum { PLACES = 256, TAPS = 4 };
+
+typedef struct plane {
+  const ref_op *op;
+  const ref_window *w;
+  const float *in, *weights; /* of the first channel */
+  int64_t positions, apart;  /* from a channel to the next, of both */
+  int64_t work;
+} plane;
+
+static bool add_line(plane *p, int64_t line, const int64_t tap[2], float *row) {
+  const ref_window *w = p->w;
+  const int64_t channels = p->op->u.conv.in_channels;
+  for (int64_t t = 0; t < w->kernel[2]; t += TAPS) {
+    const int64_t taps = w->kernel[2] - t < TAPS ? w->kernel[2] - t : TAPS;
+    for (int64_t x = 0; x < w->out[2]; x += PLACES) {
+      float acc[TAPS][PLACES] = {{0}};
+      const int64_t n = w->out[2] - x < PLACES ? w->out[2] - x : PLACES;
+      if (ref_tick(p->op, &p->work, channels * taps * n / 4 + PLACES)) return false;
+      const ref_lines sum = {.acc = acc[0],
+                             .in = p->in + line * w->out[2] + x,
+                             .w = p->weights + (tap[0] * w->kernel[1] + tap[1]) * w->kernel[2] + t,
+                             .acc_apart = PLACES,
+                             .apart = p->positions,
+                             .w_apart = p->apart,
+                             .taps = taps,
+                             .count = channels,
+                             .n = n};
+      ref_lines_sum(&sum);
+      for (int64_t k = 0; k < taps; k++) {
+        int64_t first, last;
+        range_of(w, 2, t + k, &first, &last);
+        first = first > x ? first : x;
+        last = last < x + n ? last : x + n;
+        float *to = row + (t + k) * w->dilation[2] - w->pad[2];
+        for (int64_t i = first; i < last; i++) to[i * w->stride[2]] += acc[k][i - x];
       }
     }
   }
+  return true;
+}
+
+/* The whole plane; false: the run has to stop. */
+static bool add_lines(plane *p, float *out) {
+  const ref_window *w = p->w;
+  int64_t tap[2];
+  for (tap[0] = 0; tap[0] < w->kernel[0]; tap[0]++) {
+    for (tap[1] = 0; tap[1] < w->kernel[1]; tap[1]++) {
+      int64_t first[2], last[2];
+      for (int d = 0; d < 2; d++) range_of(w, d, tap[d], &first[d], &last[d]);
+      for (int64_t z = first[0]; z < last[0]; z++) {
+        const int64_t oz = z * w->stride[0] + tap[0] * w->dilation[0] - w->pad[0];
+        for (int64_t y = first[1]; y < last[1]; y++) {
+          const int64_t oy = y * w->stride[1] + tap[1] * w->dilation[1] - w->pad[1];
+          if (!add_line(p, z * w->out[1] + y, tap, out + (oz * w->in[1] + oy) * w->in[2])) return false;
+        }
+      }
+    }
+  }
+  return true;
 }
 
 static void conv_transpose_f32(const ref_op *op, void *const *inputs, void *const *outputs, void *workspace,
@@ -45,21 +90,16 @@ static void conv_transpose_f32(const ref_op *op, void *const *inputs, void *cons
   int64_t work = 0;
   (void)workspace;
   for (uint64_t unit = first; unit < last; unit++) {
-    const int64_t image = (int64_t)unit / planes, plane = (int64_t)unit % planes, group = plane / c->out_channels;
+    const int64_t image = (int64_t)unit / planes, number = (int64_t)unit % planes, group = number / c->out_channels;
     float *out = (float *)outputs[0] + (int64_t)unit * size;
-    for (int64_t i = 0; i < size; i++) out[i] = bias != NULL ? bias[plane] : 0.0f;
-    for (int64_t k = 0; k < c->in_channels; k++) {
-      const int64_t channel = group * c->in_channels + k;
-      const float *in = (const float *)inputs[op->slot[0]] + (image * c->groups * c->in_channels + channel) * positions;
-      const float *weights =
-          (const float *)inputs[op->slot[1]] + (channel * c->out_channels + plane % c->out_channels) * taps;
-      for (int64_t t = 0; t < taps; t++) {
-        if (ref_tick(op, &work, positions + 16)) return;
-        const int64_t tap[REF_SPATIAL] = {t / w->kernel[2] / w->kernel[1], t / w->kernel[2] % w->kernel[1],
-                                          t % w->kernel[2]};
-        add_tap(w, tap, weights[t], in, out);
-      }
-    }
+    for (int64_t i = 0; i < size; i++) out[i] = bias != NULL ? bias[number] : 0.0f;
+    const int64_t channel = group * c->in_channels;
+    plane p = {.op = op, .w = w, .positions = positions, .apart = c->out_channels * taps, .work = work};
+    if (c->in_channels == 0 || positions == 0) continue;
+    p.in = (const float *)inputs[op->slot[0]] + (image * c->groups * c->in_channels + channel) * positions;
+    p.weights = (const float *)inputs[op->slot[1]] + (channel * c->out_channels + number % c->out_channels) * taps;
+    if (!add_lines(&p, out)) return;
+    work = p.work;
   }
 }
 

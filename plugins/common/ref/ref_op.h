@@ -227,6 +227,11 @@ static inline bool ref_tick(const ref_op *op, int64_t *work, int64_t steps) {
   return ref_stops(op);
 }
 
+/* depthwise.c: of a Conv whose groups have one input channel. */
+int64_t ref_depthwise_floats(const ref_conv *c);
+void ref_depthwise_f32(const ref_op *op, void *const *inputs, void *const *outputs, void *workspace, uint64_t first,
+                       uint64_t last);
+
 /* The product of sizes that a model says and no bytes stand behind, of a window say: INT64_MAX where it is more. */
 static inline int64_t ref_product(const int64_t *sizes, int64_t n) {
   int64_t product = 1;

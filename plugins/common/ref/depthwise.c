@@ -1,0 +1,58 @@
+/* Conv of one input channel a group, in one or two dimensions. A unit is a plane of the result; its input is copied into
+ * scratch memory with its padding, so that no tap needs a look at where it is. */
+#include "lines.h"
+#include "ref_op.h"
+
+/* Rows and columns of the padded plane. */
+static int64_t padded(const ref_window *w, int d) {
+  return (w->out[d] - 1) * w->stride[d] + (w->kernel[d] - 1) * w->dilation[d] + 1;
+}
+
+/* Floats of scratch memory; 0: the kernel below is not for this one. */
+int64_t ref_depthwise_floats(const ref_conv *c) {
+  const ref_window *w = &c->window;
+  if (c->in_channels != 1 || w->in[0] != 1 || w->out[0] != 1 || w->kernel[0] != 1 || w->out[1] < 1 || w->out[2] < 1)
+    return 0;
+  const int64_t sizes[] = {padded(w, 1), padded(w, 2)}, floats = ref_product(sizes, 2);
+  return floats < INT64_C(1) << 24 ? floats + REF_LINE_SLACK : 0;
+}
+
+static void copy_padded(const ref_window *w, const float *in, float *to) {
+  const int64_t rows = padded(w, 1), columns = padded(w, 2);
+  const int64_t left = w->pad[2] < columns ? w->pad[2] : columns;
+  const int64_t have = columns - left < w->in[2] ? columns - left : w->in[2];
+  for (int64_t y = 0; y < rows; y++, to += columns) {
+    const int64_t from = y - w->pad[1];
+    memset(to, 0, (size_t)columns * sizeof *to);
+    if (from >= 0 && from < w->in[1] && have > 0) memcpy(to + left, in + from * w->in[2], (size_t)have * sizeof *to);
+  }
+  memset(to, 0, REF_LINE_SLACK * sizeof *to);
+}
+
+void ref_depthwise_f32(const ref_op *op, void *const *inputs, void *const *outputs, void *workspace, uint64_t first,
+                       uint64_t last) {
+  const ref_conv *c = &op->u.conv;
+  const ref_window *w = &c->window;
+  const int64_t size = ref_product(w->in, REF_SPATIAL), positions = ref_product(w->out, REF_SPATIAL);
+  const int64_t taps = w->kernel[1] * w->kernel[2], columns = padded(w, 2), channels = c->groups * c->out_channels;
+  const float *bias = (op->present & 4) != 0 ? inputs[op->slot[2]] : NULL;
+  int64_t work = 0;
+  for (uint64_t unit = first; unit < last; unit++) {
+    const int64_t at = (int64_t)unit, channel = at % channels;
+    const ref_taps t = {.w = (const float *)inputs[op->slot[1]] + channel * taps,
+                        .rows = w->kernel[1],
+                        .columns = w->kernel[2],
+                        .row = w->dilation[1] * columns,
+                        .tap = w->dilation[2],
+                        .step = w->stride[2],
+                        .n = w->out[2],
+                        .bias = bias != NULL ? bias[channel] : 0};
+    float *out = (float *)outputs[0] + at * positions;
+    if (ref_tick(op, &work, columns * padded(w, 1))) return;
+    copy_padded(w, size > 0 ? (const float *)inputs[op->slot[0]] + at / c->out_channels * size : NULL, workspace);
+    for (int64_t y = 0; y < w->out[1]; y++) {
+      ref_line_taps(&t, (const float *)workspace + y * w->stride[1] * columns, out + y * w->out[2]);
+      if (ref_tick(op, &work, taps * w->out[2] / 4)) return;
+    }
+  }
+}

@@ -1,0 +1,26 @@
+/* Sums along lines of float32, with the widest vectors of the CPU. Products are added one after the other, so the bits do
+ * not depend on the vectors. */
+#ifndef HEDDLE_PLUGINS_COMMON_REF_LINES_H
+#define HEDDLE_PLUGINS_COMMON_REF_LINES_H
+
+#include <stdint.h>
+
+/* acc[t][x] += w[k * w_apart + t] * in[k * apart + x] for all k below count: n places, taps lines of acc. */
+typedef struct ref_lines {
+  float *acc;
+  const float *in, *w;
+  int64_t acc_apart, apart, w_apart, taps, count, n;
+} ref_lines;
+void ref_lines_sum(const ref_lines *l);
+
+/* out[x] = bias + w[i][j] * in[i * row + j * tap + x * step] over all i and j. in may be read REF_LINE_SLACK floats
+ * behind its last element that counts. */
+enum { REF_LINE_SLACK = 128 };
+typedef struct ref_taps {
+  const float *w;
+  int64_t rows, columns, row, tap, step, n;
+  float bias;
+} ref_taps;
+void ref_line_taps(const ref_taps *t, const float *in, float *out);
+
+#endif
