@@ -122,6 +122,8 @@ void kit_trial(kit *k, const char *name);
 
 /* Fails unless status is HEDDLE_OK; what is the call ("memory.alloc of 64 bytes"). The text is k->err's. */
 void kit_ok(kit *k, heddle_status status, const char *what);
+/* Notes that the case is about to fail over a status of the last call that was made; kit_ok does so by itself. */
+void kit_refused(kit *k, heddle_status status);
 /* Fails unless the call failed with one of the two statuses (equal: one) and left a text of one line of UTF-8. */
 void kit_fails(kit *k, heddle_status status, heddle_status one, heddle_status other, const char *what);
 /* Fails where a text of the plugin's is NULL, not terminated within bytes, of several lines, or no UTF-8. */
