@@ -31,6 +31,7 @@ static const rule rules[] = {
     {"root/reopen", NULL, "root/* errors/* process/* leaks/* health/* threads/* device/*", false},
     {"device/reopen", NULL, "device/* health/* leaks/* threads/* process/*", false},
     {"root/caps", NULL, "*/required load/functions memory/view* memory/unified leaks/views", true},
+    {"health/lost", NULL, "health/lost*", true},
     {"errors/outs", NULL, "memory/limit memory/absurd errors/* health/lost*", true},
     {"errors/words", NULL, "errors/*", true},
 
@@ -83,7 +84,6 @@ static const rule rules[] = {
     {"fences/held-sync", "stream.sync", "fences/*", false},
     {"health/idle-empty", "device.idle", NULL, false},
     {"health/idle-done", "device.idle", NULL, true},
-    {"health/lost", NULL, "health/lost*", true},
     {"health/lost-fences", NULL, "health/lost*", false},
 
     /* operators */

@@ -60,6 +60,7 @@ static void move(kit *k, heddle_pstream *s, side *dst, uint64_t to, side *src, u
   else if (dst->where == POINTER) status = k->t.copy.read(s, dst->pointer + to, src->device, from, bytes, err);
   else if (dst->where == PAGE) status = k->t.copy.d2h(s, dst->page.buffer, to, src->device, from, bytes, err);
   else status = k->t.copy.d2d(s, dst->device, to, src->device, from, bytes, err);
+  if (status != HEDDLE_OK) kit_refused(k, status);
   if (status != HEDDLE_OK)
     kit_fail(k, "a copy of %" PRIu64 " bytes from offset %" PRIu64 " to offset %" PRIu64 " was refused: %s", bytes,
              from, to, k->err.text);

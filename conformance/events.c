@@ -289,5 +289,5 @@ KIT_GROUP(kit_events, "events",
           ON_DEVICE("round", "a row of events orders three streams", 0, round_trip),
           ON_DEVICE("fan", "many wait for one, and one for many", 0, fan),
           ON_DEVICE("across-devices", "events order streams of all devices of the event domain", KIT_SECOND, across),
-          ON_DEVICE("failure", "a wait on work that fails fails the waiting stream", 0, failing),
+          ON_DEVICE("failure", "a wait on work that fails fails the waiting stream", KIT_FAILS, failing),
           ON_DEVICE("counts", "LIVE_OBJECTS follows create and free, and free takes NULL", 0, none));

@@ -61,7 +61,8 @@ enum {
  * on purpose; the process ends by exit without closing anything. LONG: left out with --quick. SECOND: there must be two
  * devices. OPENS: the case opens a device itself, from whatever stage: it is not run where that is known to fail.
  * REFUSES: the case is for devices too that make neither streams nor memory, as that of a template; others at stage DEVICE
- * are skipped there. LOSES: the case loses the device; host.config has lose_on_fill. */
+ * are skipped there. LOSES: the case loses the device; host.config has lose_on_fill.
+ * FAILS: the case makes work fail; host.config has fail_on_fill. */
 #define KIT_NOT_INLINE UINT32_C(1)
 #define KIT_LEAVES UINT32_C(2)
 #define KIT_LONG UINT32_C(4)
@@ -69,9 +70,11 @@ enum {
 #define KIT_OPENS UINT32_C(16)
 #define KIT_REFUSES UINT32_C(32)
 #define KIT_LOSES UINT32_C(64)
+#define KIT_FAILS UINT32_C(128)
 
-/* The word of the hook lose_on_fill. */
+/* The words of the hooks lose_on_fill and fail_on_fill. */
 #define KIT_LOSE_WORD UINT32_C(0x4c4f5354)
+#define KIT_FAIL_WORD UINT32_C(0x4641494c)
 
 typedef struct kit_case {
   const char *name;    /* "memory/alignment": its group and what it checks */
@@ -119,6 +122,8 @@ void kit_trial(kit *k, const char *name);
 
 /* Fails unless status is HEDDLE_OK; what is the call ("memory.alloc of 64 bytes"). The text is k->err's. */
 void kit_ok(kit *k, heddle_status status, const char *what);
+/* Notes that the case is about to fail over a status of the last call that was made; kit_ok does so by itself. */
+void kit_refused(kit *k, heddle_status status);
 /* Fails unless the call failed with one of the two statuses (equal: one) and left a text of one line of UTF-8. */
 void kit_fails(kit *k, heddle_status status, heddle_status one, heddle_status other, const char *what);
 /* Fails where a text of the plugin's is NULL, not terminated within bytes, of several lines, or no UTF-8. */

@@ -17,6 +17,8 @@ heddle_pdevice *kit_open(kit *k, uint32_t index) {
 }
 
 void kit_close(kit *k, heddle_pdevice *dev) {
+  if (k->side->spoilt != NULL && k->side->spoilt_of == dev) kit_free(k, dev, k->side->spoilt);
+  if (k->side->spoilt_of == dev) k->side->spoilt = NULL;
   k->t.device.close(dev);
   if (dev == k->dev) k->dev = NULL;
 }

@@ -71,12 +71,13 @@ static bool cache_folder(const char *plugin, char *out, size_t bytes) {
   return n > 0 && (size_t)n < bytes;
 }
 
-/* The hook by which the kit loses a device (docs/plugin-guide.md), set in the cases that do. */
+/* The hooks by which the kit loses a device and makes work fail (docs/plugin-guide.md), set in the cases that do. */
 static bool hook(kit_side *side, const char *key, char *out, size_t bytes) {
-  if (strcmp(key, "lose_on_fill") != 0 || side->running == NULL || (side->running->flags & KIT_LOSES) == 0)
-    return false;
-  snprintf(out, bytes, "%lu", (unsigned long)KIT_LOSE_WORD);
-  atomic_store(&side->lose_asked, true);
+  const bool loses = strcmp(key, "lose_on_fill") == 0, fails = strcmp(key, "fail_on_fill") == 0;
+  const uint32_t flag = loses ? KIT_LOSES : fails ? KIT_FAILS : 0;
+  if (flag == 0 || side->running == NULL || (side->running->flags & flag) == 0) return false;
+  snprintf(out, bytes, "%lu", (unsigned long)(loses ? KIT_LOSE_WORD : KIT_FAIL_WORD));
+  atomic_store(loses ? &side->lose_asked : &side->fail_asked, true);
   return true;
 }
 

@@ -88,10 +88,14 @@ void kit_trial(kit *k, const char *name) {
   kit_say(KIT_SAYS_TRIAL, text);
 }
 
+void kit_refused(kit *k, heddle_status status) {
+  kit_fault_is(k, KIT_FAULT_STATUS, atomic_load(&k->side->page->last), (unsigned)status);
+}
+
 void kit_ok(kit *k, heddle_status status, const char *what) {
   kit_step(k, what);
   if (status == HEDDLE_OK) return;
-  kit_fault_is(k, KIT_FAULT_STATUS, atomic_load(&k->side->page->last), (unsigned)status);
+  kit_refused(k, status);
   k->err.text[sizeof k->err.text - 1] = '\0';
   kit_fail(k, "%s: %s, with the words \"%s\"", what, kit_status_name(status), k->err.text);
 }

@@ -91,6 +91,9 @@ struct kit_side {
   atomic_uint faults;
   _Atomic uint64_t fault_cookie; /* of the last one */
   atomic_bool lose_asked;        /* the plugin has asked for the setting lose_on_fill, and it was given */
+  atomic_bool fail_asked;        /* the same of fail_on_fill */
+  heddle_pdevice *spoilt_of;     /* whose spoilt is: what a fill that failed was for */
+  heddle_pbuffer *spoilt;
   atomic_uint log_lines;
   char log_fault[200]; /* what was wrong with the first line of the log that was, "" */
   pthread_mutex_t log_lock;

@@ -5,6 +5,8 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "conformance/kit_side.h"
+
 /* ---- memory that both sides see ---- */
 
 kit_pinned kit_pinned_new(kit *k, heddle_pdevice *dev, uint64_t bytes) {
@@ -141,7 +143,21 @@ void kit_release(kit *k, heddle_pfence fence) {
   kit_fence_raise(k, fence, 1);
 }
 
+/* The plugin asked for fail_on_fill: a fill with its word fails when the stream comes to it. */
+static void spoil_by_hook(kit *k, heddle_pstream *s) {
+  if (k->side->spoilt == NULL) k->side->spoilt = kit_buffer(k, k->dev, HEDDLE_MEMORY_DEVICE, 64);
+  k->side->spoilt_of = k->dev;
+  kit_ok(k, k->t.copy.fill(s, k->side->spoilt, 0, 64, KIT_FAIL_WORD, &k->err),
+         "copy.fill with the word of fail_on_fill");
+}
+
 void kit_spoil(kit *k, heddle_pstream *s, const char *words) {
+  if (k->t.fence.wait == NULL && k->side->running != NULL && (k->side->running->flags & KIT_FAILS) != 0) {
+    if (!k->side->fail_asked)
+      kit_skip(k, "the plugin has neither fence.wait nor the hook fail_on_fill (docs/plugin-guide.md)");
+    spoil_by_hook(k, s);
+    return;
+  }
   heddle_pfence fence = kit_fence(k);
   kit_fence_break(k, fence, words);
   wait_or_skip(k, s, fence);

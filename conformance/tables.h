@@ -53,7 +53,8 @@ heddle_pfence kit_hold(kit *k, heddle_pstream *s);
 void kit_release(kit *k, heddle_pfence fence);
 bool kit_can_hold(const kit *k);
 
-/* Makes work of the stream fail: it waits for a fence that has failed. Skips the case where fence.wait is missing. */
+/* Makes work of the stream fail: it waits for a fence that has failed, or without fence.wait, in a case that is FAILS,
+ * fills with the word of the hook fail_on_fill. Skips the case where the plugin has neither. */
 void kit_spoil(kit *k, heddle_pstream *s, const char *words);
 
 /* A second device whose streams share the event domain of the one under test, opened; skips where there is none. index

@@ -21,6 +21,7 @@
 struct heddle_pinstance {
   const heddle_host *host;
   uint64_t lose_word;   /* setting lose_on_fill: a fill with it loses the device; UINT64_MAX: none */
+  uint64_t fail_word;   /* setting fail_on_fill: a fill with it fails */
   pthread_mutex_t lock; /* of the queues of all streams, and of points */
   pthread_cond_t changed;
 };

@@ -45,6 +45,7 @@ heddle_status base_open_instance(const heddle_host *host, heddle_pinstance **out
   if (self == NULL) return p_fail(err, HEDDLE_ENOMEM, 0, "no memory to open an instance");
   self->host = host;
   self->lose_word = setting(host, "lose_on_fill");
+  self->fail_word = setting(host, "fail_on_fill");
   if (pthread_mutex_init(&self->lock, NULL) != 0) {
     host->free(host->ctx, self);
     return p_fail(err, HEDDLE_ENOMEM, 0, "no lock for an instance");

@@ -22,6 +22,8 @@ static heddle_status lose(heddle_pdevice *dev, heddle_error *err) {
 
 heddle_status base_run_fill(heddle_pstream *stream, base_task *task, heddle_error *err) {
   if (task->pattern == stream->dev->self->lose_word) return lose(stream->dev, err);
+  if (task->pattern == stream->dev->self->fail_word)
+    return p_fail(err, HEDDLE_EFAILED, 0, "device %u: a fill with the word of fail_on_fill", stream->dev->index);
   for (uint64_t i = 0; i < task->bytes; i += 4) memcpy(task->dst + i, &task->pattern, 4);
   return HEDDLE_OK;
 }

@@ -26,3 +26,13 @@ def test_lacks(how, what, cause):
     assert [c for c in cases if "process died" in c.get("reason", "") or "process ended" in c.get("reason", "")] == []
     causes = [c["name"] for c in cases if c["result"] == "fail" and "consequence_of" not in c]
     assert causes == ([cause] if cause else []), [c for c in cases if c["result"] == "fail"]
+
+
+@pytest.mark.parametrize("of, failed", [("sound", []), ("signal_hides_failure", ["fences/failed-signal"])])
+def test_failed_work_without_waits(of, failed):
+    """A device without fence.wait whose plugin has the hook fail_on_fill."""
+    done = tool("check-plugin", LACKING, "--no-store", "--jobs", 2, "--timeout", 4, "--json", "--only", "fences/failed-*",
+                "--only", "events/failure", "--set", f"lacking.of={FOLDER / f'libheddle_plugin_{of}.so'}",
+                "--set", "lacking.lacks=fence.1")
+    cases = {c["name"]: c["result"] for c in json.loads(done.stdout)["cases"]}
+    assert len(cases) == 4 and [name for name in cases if cases[name] != "pass"] == failed, done.stdout
