@@ -72,6 +72,7 @@ typedef struct heddle__request {
   uint32_t n_keep;
   uint32_t max_streams; /* compute streams a device; 0: as the device says, at most 2 */
   uint32_t in_flight;   /* runs at the same time, each in memory and on streams of its own; at least 1 */
+  uint32_t programs;    /* that the model keeps; shown only */
   bool ignore_annotations;
   bool is_spare; /* the graph's annotations may name devices that were lost since: those nodes go by preference */
   bool no_capture;

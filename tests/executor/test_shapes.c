@@ -38,10 +38,11 @@ typedef struct subject {
   heddle_model *model;
 } subject;
 
-static void set_up(subject *t, const char *devices, uint32_t programs) {
+/* most: the setting limit.programs. Gives the status of the model's creation. */
+static heddle_status set_up_with(subject *t, const char *devices, uint32_t programs, const char *most) {
   static sketch s;
   const heddle_setting settings[] = {
-      {"cpu.fuse", "1"}, {"sim.fuse", "1"}, {"threads", "1"}, {"log", "off"}, {"sim.delay_us", "0"}};
+      {"cpu.fuse", "1"}, {"sim.fuse", "1"}, {"threads", "1"}, {"log", "off"}, {"limit.programs", most}};
   heddle_tensor *values[2 * LAYERS];
   char names[2 * LAYERS][16];
   const char *list[2 * LAYERS];
@@ -57,7 +58,11 @@ static void set_up(subject *t, const char *devices, uint32_t programs) {
   OK(heddle_params_create(list, values, 2 * LAYERS, &t->params, &err));
   for (int i = 0; i < 2 * LAYERS; i++) heddle_tensor_release(values[i]);
   const heddle_model_options o = {.struct_size = sizeof o, .devices = devices, .max_programs = programs};
-  OK(heddle_model_create(t->ctx, t->graph, t->params, &o, &t->model, &err));
+  return heddle_model_create(t->ctx, t->graph, t->params, &o, &t->model, &err);
+}
+
+static void set_up(subject *t, const char *devices, uint32_t programs) {
+  OK(set_up_with(t, devices, programs, "8"));
 }
 
 static void tear_down(subject *t) {
@@ -210,6 +215,38 @@ static void constants_are_packed_once(void **state) {
   }
 }
 
+/* The setting, the option before it, and what a plan says of either. */
+static void so_many_programs_are_kept(void **state) {
+  (void)state;
+  static const struct {
+    const char *setting, *said;
+    uint32_t option, kept;
+  } cases[] = {{"1", "at most 1 are kept", 0, 1}, {"3", "at most 3 are kept", 0, 3}, {"1", "at most 2 are kept", 2, 2}};
+  subject t;
+  for (size_t i = 0; i < sizeof cases / sizeof cases[0]; i++) {
+    heddle_executor *ex;
+    char *text = NULL;
+    uint32_t n = 0;
+    OK(set_up_with(&t, "cpu", cases[i].option, cases[i].setting));
+    OK(heddle_executor_create(t.model, &ex, &err));
+    for (int64_t rows = 2; rows < 8; rows++) OK(run(ex, rows, &err));
+    for (const heddle__program *p = t.model->programs; p != NULL; p = p->next) n++;
+    assert_int_equal(n, cases[i].kept);
+    OK(heddle_executor_explain(ex, HEDDLE_EXPLAIN_TEXT, &text, &err));
+    if (strstr(text, cases[i].said) == NULL) fail_msg("no '%s' in %.200s", cases[i].said, text);
+    heddle_free(text);
+    heddle_executor_release(ex);
+    tear_down(&t);
+  }
+  static const char *const wrong[] = {"0", "-1", "few", "1000001"};
+  for (size_t i = 0; i < sizeof wrong / sizeof wrong[0]; i++) {
+    t.model = NULL;
+    FAILS(set_up_with(&t, "cpu", 0, wrong[i]), HEDDLE_EINVAL);
+    SAYS("limit.programs");
+    tear_down(&t);
+  }
+}
+
 typedef struct worker {
   heddle_model *model;
   heddle_error err;
@@ -273,4 +310,5 @@ static void memory_ends_in_a_new_shape(void **state) {
 }
 
 CASES(CASE(a_class_of_shapes_is_asked_about_once), CASE(a_refused_region_is_planned_anew),
-      CASE(constants_are_packed_once), CASE(threads_bring_new_shapes), CASE(memory_ends_in_a_new_shape))
+      CASE(constants_are_packed_once), CASE(so_many_programs_are_kept), CASE(threads_bring_new_shapes),
+      CASE(memory_ends_in_a_new_shape))
