@@ -165,6 +165,7 @@ typedef struct heddle__region {
   heddle__offer *offers;
   uint32_t offer;                 /* layout: the one that was taken */
   int64_t stream;                 /* annotation of its nodes, or -1 */
+  bool unasked;                   /* regions: no plugin was asked, since no step will run it (precedent.h) */
   const heddle__foreign *foreign; /* regions; NULL: the device's plugin runs it. Lives as long as the model */
 } heddle__region;
 
