@@ -14,8 +14,9 @@
  * flight. */
 static uint64_t kept_bytes(const heddle__plan *plan, uint32_t device) {
   uint64_t sum = 0;
-  for (uint32_t i = 0; i < plan->n_regions && sum < MOST; i++) {
-    const heddle__region *r = &plan->regions[i];
+  for (uint32_t i = 0; i < plan->n_steps && sum < MOST; i++) {
+    if (plan->steps[i].kind != HEDDLE__STEP_OP) continue;
+    const heddle__region *r = &plan->regions[plan->steps[i].region];
     if (r->device != device || r->offers == NULL || r->offer >= r->n_offers) continue;
     const heddle__offer *o = &r->offers[r->offer];
     if (o->kept_bytes > MOST - sum || o->launch_bytes > (MOST - sum - o->kept_bytes) / plan->req.in_flight) return MOST;

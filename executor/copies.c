@@ -17,7 +17,7 @@ static bool is_needed(const heddle__copier *c, const heddle__region *r) {
 }
 
 /* From the outputs back: which values are read, and on which devices. */
-static void mark(heddle__copier *c) {
+static heddle_status mark(heddle__copier *c, heddle_error *err) {
   heddle__plan *plan = c->plan;
   for (uint32_t i = 0; i < plan->n_values; i++) c->as_output[i] = HEDDLE__NONE;
   for (uint32_t i = plan->n_outputs; i-- > 0;) {
@@ -29,6 +29,8 @@ static void mark(heddle__copier *c) {
   for (uint32_t i = plan->n_regions; i-- > 0;) {
     const heddle__region *r = &plan->regions[i];
     if (!is_needed(c, r)) continue;
+    if (r->unasked)
+      return heddle__fail(err, HEDDLE_EUNSUPPORTED, "node '%s' is run, which it was not for earlier shapes", r->label);
     for (uint32_t k = 0; k < r->n_inputs; k++) {
       if (absorbed(r, k)) continue;
       uint32_t root = plan->values[r->inputs[k]].same_as;
@@ -36,6 +38,7 @@ static void mark(heddle__copier *c) {
       if (r->kind != HEDDLE__REGION_VIEW) c->consumer[(size_t)root * plan->n_devices + r->device] = true;
     }
   }
+  return HEDDLE_OK;
 }
 
 /* Where an operator on a device writes its result. */
@@ -228,8 +231,8 @@ heddle_status heddle__pass_copies(heddle__plan *plan, heddle_error *err) {
     const heddle__plan_device *x = &plan->devices[d];
     if (x->is_inline && x->dev->desc.alignment > c.host_align) c.host_align = x->dev->desc.alignment;
   }
-  mark(&c);
-  heddle_status s = recall(plan, err);
+  heddle_status s = mark(&c, err);
+  if (s == HEDDLE_OK) s = recall(plan, err);
   for (uint32_t i = 0; s == HEDDLE_OK && i < plan->n_values; i++) {
     const heddle__value *v = &plan->values[i];
     if (v->kind == HEDDLE__VALUE_INPUT && v->same_as == i && c.needed[i]) s = spread(&c, i, err);

@@ -21,6 +21,7 @@
 
 enum {
   DEFAULT_PROGRAMS = 8,
+  MOST_PROGRAMS = 1000000,
   MAX_STREAMS = 64,
   MAX_IN_FLIGHT = 64,
   DEFAULT_UPLOAD_SECONDS = 60,
@@ -169,10 +170,13 @@ static heddle_status take_options(heddle_model *m, const heddle_model_options *o
   m->flags = o->flags;
   m->max_streams = o->max_streams;
   m->in_flight = o->in_flight != 0 ? o->in_flight : 1;
-  m->max_programs = o->max_programs != 0 ? o->max_programs : DEFAULT_PROGRAMS;
+  int64_t programs = DEFAULT_PROGRAMS;
   m->keep = heddle__alloc(o->n_keep, sizeof *m->keep);
   if (m->keep == NULL) return heddle__no_memory(err, "a model's options");
-  heddle_status s = take_precision(m, err);
+  heddle_status s =
+      heddle__context_number(m->ctx, "limit.programs", DEFAULT_PROGRAMS, 1, MOST_PROGRAMS, &programs, err);
+  m->max_programs = o->max_programs != 0 ? o->max_programs : (uint32_t)programs;
+  if (s == HEDDLE_OK) s = take_precision(m, err);
   if (s == HEDDLE_OK) s = take_timeout(m, o, err);
   if (s == HEDDLE_OK) s = take_devices(m, o->devices, err);
   if (s == HEDDLE_OK) s = heddle__budget_read(m, o->memory, err);

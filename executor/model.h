@@ -47,10 +47,10 @@ struct heddle_model {
   struct heddle_model *next_spare; /* in the list of the model that it takes the place of */
   atomic_uint users;               /* executors that run it, and plans in the making */
   bool has_lock;
-  pthread_mutex_t lock;             /* guards what follows; a leaf: no plugin is called with it held */
-  struct heddle__program *programs; /* last used first */
+  pthread_mutex_t lock;                 /* guards what follows; a leaf: no plugin is called with it held */
+  struct heddle__program *programs;     /* last used first */
   struct heddle__precedent *precedents; /* what plans found, by classes of shapes; last made first */
-  struct heddle__bound *orphans;    /* what hung streams may still touch */
+  struct heddle__bound *orphans;        /* what hung streams may still touch */
   heddle__packed *packed;
   heddle_device **opened; /* each once, until the model ends */
   uint32_t n_opened;

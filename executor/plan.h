@@ -72,6 +72,7 @@ typedef struct heddle__request {
   uint32_t n_keep;
   uint32_t max_streams; /* compute streams a device; 0: as the device says, at most 2 */
   uint32_t in_flight;   /* runs at the same time, each in memory and on streams of its own; at least 1 */
+  uint32_t programs;    /* that the model keeps; shown only */
   bool ignore_annotations;
   bool is_spare; /* the graph's annotations may name devices that were lost since: those nodes go by preference */
   bool no_capture;
@@ -164,6 +165,7 @@ typedef struct heddle__region {
   heddle__offer *offers;
   uint32_t offer;                 /* layout: the one that was taken */
   int64_t stream;                 /* annotation of its nodes, or -1 */
+  bool unasked;                   /* regions: no plugin was asked, since no step will run it (precedent.h) */
   const heddle__foreign *foreign; /* regions; NULL: the device's plugin runs it. Lives as long as the model */
 } heddle__region;
 

@@ -16,6 +16,7 @@ void heddle__precedent_release(heddle__precedent *p) {
   heddle__free(p->key);
   heddle__free(p->device);
   heddle__free(p->group_of);
+  heddle__free(p->idle);
   heddle__free(p->first);
   heddle__free(p->nodes);
   heddle__free(p);
@@ -35,9 +36,11 @@ static bool allocate(heddle__precedent *p, const heddle__plan *plan, size_t key_
   p->key = heddle__alloc(key_bytes, 1);
   p->device = heddle__alloc(plan->n_placed, sizeof *p->device);
   p->group_of = heddle__alloc(plan->n_placed, sizeof *p->group_of);
+  p->idle = heddle__alloc(plan->n_placed, sizeof *p->idle);
   p->first = heddle__alloc((size_t)n_groups + 1, sizeof *p->first);
   p->nodes = heddle__alloc(n_nodes, sizeof *p->nodes);
-  return p->key != NULL && p->device != NULL && p->group_of != NULL && p->first != NULL && p->nodes != NULL;
+  return p->key != NULL && p->device != NULL && p->group_of != NULL && p->idle != NULL && p->first != NULL &&
+         p->nodes != NULL;
 }
 
 static heddle__precedent *make(const heddle__order *order, const heddle__plan *plan) {
@@ -58,12 +61,18 @@ static heddle__precedent *make(const heddle__order *order, const heddle__plan *p
   uint32_t at = 0;
   for (uint32_t i = 0; i < plan->n_regions; i++) {
     const heddle__region *r = &plan->regions[i];
+    if (r->kind == HEDDLE__REGION_OP && r->n_nodes == 1) p->idle[r->nodes[0]] = true;
     if (!is_group(r)) continue;
     for (uint32_t k = 0; k < r->n_nodes; k++) {
       p->group_of[r->nodes[k]] = p->n_groups;
       p->nodes[at++] = r->nodes[k];
     }
     p->first[++p->n_groups] = at;
+  }
+  for (uint32_t i = 0; i < plan->n_steps; i++) {
+    if (plan->steps[i].kind != HEDDLE__STEP_OP) continue;
+    const heddle__region *r = &plan->regions[plan->steps[i].region];
+    if (r->n_nodes == 1) p->idle[r->nodes[0]] = false;
   }
   return p;
 }
@@ -116,7 +125,7 @@ void heddle__precedent_learn(heddle_model *m, const heddle__order *order, const 
 
 uint32_t heddle__precedent_device(const heddle__plan *plan, uint32_t node, uint32_t wanted) {
   const heddle__precedent *p = plan->req.precedent;
-  if (p == NULL || p->group_of[node] == HEDDLE__NONE) return HEDDLE__NONE;
+  if (p == NULL || (p->group_of[node] == HEDDLE__NONE && !p->idle[node])) return HEDDLE__NONE;
   return p->device[node] == (wanted != HEDDLE__NONE ? wanted : 0) ? p->device[node] : HEDDLE__NONE;
 }
 
@@ -153,5 +162,22 @@ heddle_status heddle__precedent_join(heddle__grouping *all, heddle_error *err) {
     if (s != HEDDLE_OK) return s;
     heddle__group_join(all, nodes, count, &answer);
   }
+  return HEDDLE_OK;
+}
+
+heddle_status heddle__precedent_idle(heddle__plan *plan, heddle__answer *answer, heddle_error *err) {
+  const heddle_pregion *r = answer->ask;
+  heddle__offer *o = heddle__plan_alloc(plan, 1, sizeof *o);
+  heddle_layout *in = heddle__plan_alloc(plan, r->n_inputs, sizeof *in);
+  heddle_layout *out = heddle__plan_alloc(plan, r->n_outputs, sizeof *out);
+  uint32_t *flags = heddle__plan_alloc(plan, r->n_inputs, sizeof *flags);
+  int32_t *in_place = heddle__plan_alloc(plan, 0, sizeof *in_place);
+  if (o == NULL || in == NULL || out == NULL || flags == NULL || in_place == NULL)
+    return heddle__no_memory(err, "an offer");
+  for (uint32_t i = 0; i < r->n_inputs; i++) flags[i] = HEDDLE_INPUT_ABSORBED;
+  *o = (heddle__offer){
+      .input_layouts = in, .output_layouts = out, .input_flags = flags, .in_place = in_place, .workspace_align = 1};
+  answer->offers = o;
+  answer->n_offers = 1;
   return HEDDLE_OK;
 }

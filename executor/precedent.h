@@ -25,6 +25,7 @@ typedef struct heddle__precedent {
   size_t key_bytes;
   uint32_t *device;   /* per node of the graph; HEDDLE__NONE: not in the plan */
   uint32_t *group_of; /* per node: HEDDLE__NONE where it is a region of its own */
+  bool *idle;         /* per node: a region of its own that no step ran, since only shapes came from it */
   uint32_t *first;    /* per group: where its nodes begin in nodes; one more for the end */
   uint32_t *nodes;
 } heddle__precedent;
@@ -36,11 +37,15 @@ heddle__precedent *heddle__precedent_find(heddle_model *m, const struct heddle__
 void heddle__precedent_learn(heddle_model *m, const struct heddle__order *order, const heddle__plan *plan);
 void heddle__precedent_release(heddle__precedent *p); /* takes NULL */
 
-/* For the pass place: the device on which a node that forms a region with others ran, where it is the first choice of a
+/* For the pass place: the device of a node that forms a region with others, or that no step ran, where it is the first choice of a
  * node without rule and annotation, or that which they say; HEDDLE__NONE: it has to be asked about. */
 uint32_t heddle__precedent_device(const heddle__plan *plan, uint32_t node, uint32_t wanted);
 /* For the pass regions, in place of heddle__partition: joins the groups. HEDDLE_EUNSUPPORTED where a plugin does not take
  * one of them any more, or a node is on another device now. */
 heddle_status heddle__precedent_join(heddle__grouping *all, heddle_error *err);
+
+/* For the pass regions: what a node that no step ran has in place of a plugin's answer: one offer, in which all inputs are
+ * absorbed. The pass copies fails with HEDDLE_EUNSUPPORTED where a step is to run it after all. */
+heddle_status heddle__precedent_idle(heddle__plan *plan, heddle__answer *answer, heddle_error *err);
 
 #endif

@@ -212,13 +212,14 @@ static heddle_status prepare(heddle__program *p, uint32_t region, heddle_error *
   return complain(p, r, s, err);
 }
 
-/* Under the limit of plans: tables of operators may take long. */
+/* What steps run, each once; regions that only shapes came from have none. Under the limit of plans: tables of operators
+ * may take long. */
 static heddle_status prepare_all(heddle__program *p, heddle_error *err) {
   heddle__watch watch = {.deadline_ns = heddle__model_plan_deadline(p->model)};
   heddle_status s = HEDDLE_OK;
   heddle__watch_enter(&watch);
-  for (uint32_t i = 0; s == HEDDLE_OK && i < p->plan->n_regions; i++)
-    if (p->plan->regions[i].kind != HEDDLE__REGION_VIEW) s = prepare(p, i, err);
+  for (uint32_t i = 0; s == HEDDLE_OK && i < p->plan->n_steps; i++)
+    if (p->plan->steps[i].kind == HEDDLE__STEP_OP) s = prepare(p, p->plan->steps[i].region, err);
   heddle__watch_leave(&watch);
   return s;
 }

@@ -35,7 +35,7 @@ typedef struct heddle__program {
   struct heddle__program *next; /* in the model's cache; its lock guards this */
   heddle__order *order_of;      /* the request, which the plan points into */
   heddle__plan *plan;
-  heddle_pop **ops;          /* per region; NULL for views */
+  heddle_pop **ops;          /* per region; NULL for what no step runs */
   heddle__packed **packed;   /* per allocation; NULL where it is no constant */
   uint32_t *order;           /* steps, stream by stream, without FINISH */
   heddle__segment *segments; /* stream by stream */

@@ -136,6 +136,9 @@ static heddle_status make_region(const heddle__grouping *b, const heddle__group 
     a.ask = p->ask != NULL ? p->ask : one.ask;
     a.offers = p->offers;
     a.n_offers = p->n_offers;
+    r->unasked = p->ask == NULL && !q->is_view && plan->req.precedent != NULL;
+    if (r->unasked) s = heddle__precedent_idle(plan, &a, err);
+    if (s != HEDDLE_OK) return s;
   }
   r->kind = q->is_view ? HEDDLE__REGION_VIEW : HEDDLE__REGION_OP;
   r->ask = q->is_view ? NULL : a.ask;

@@ -266,6 +266,7 @@ heddle_status heddle__order_make(heddle_model *m, const heddle__wish *wish, hedd
                              .n_keep = wish->target != NULL ? 0 : m->n_keep,
                              .max_streams = m->max_streams,
                              .in_flight = m->in_flight,
+                             .programs = m->max_programs,
                              .on_failure = m->on_failure,
                              .is_spare = m->is_spare,
                              .ignore_annotations = (m->flags & HEDDLE_MODEL_IGNORE_ANNOTATIONS) != 0,

@@ -43,6 +43,7 @@ static const option known[] = {
     {"end-to-end", OPTION_FLAG, NULL, offsetof(options, end_to_end),
      "times setting inputs and reading outputs too; always of the model's run, whatever --func says"},
     OPTION_IN_FLIGHT("also times a stream of runs of which N are under way at any time"),
+    OPTION_PROGRAMS,
     {"timer", OPTION_TEXT, "CLOCK", offsetof(options, timer),
      "host: around the runs; device: by the devices' clocks, from first to last operator; CUDA, ROCm: device by "
      "default"},

@@ -49,6 +49,7 @@ typedef struct options {
   words models, names, libs, param_files; /* of what is packed; model is the first */
   uint64_t threads;                       /* 0: as configured */
   uint64_t in_flight;
+  uint64_t programs;
   uint64_t jobs; /* NO_NUMBER: not given */
   uint64_t repeat, number, zero_limit, repeats_to_cooldown;
   uint64_t profile_runs; /* NO_NUMBER: not given */
@@ -142,6 +143,11 @@ extern const command devices_command, info_command, plan_command, run_command, b
   { "dim", OPTION_PAIRS, "NAME=NUMBER", offsetof(options, dims), "a number for a dimension that the model names" }
 #define OPTION_IN_FLIGHT(help) \
   { "in-flight", OPTION_COUNT, "N", offsetof(options, in_flight), help }
+#define OPTION_PROGRAMS \
+  { \
+    "programs", OPTION_COUNT, "N", offsetof(options, programs), \
+        "how many programs the model keeps, one for each set of shapes; 8 by default" \
+  }
 #define OPTION_HELP \
   { "help", OPTION_FLAG, NULL, offsetof(options, help), "prints this" }
 #define OPTION_END \

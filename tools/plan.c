@@ -30,6 +30,7 @@ static const option known[] = {
     {"json", OPTION_FLAG, NULL, offsetof(options, json), "one JSON object: every access with its bytes and order"},
     {"all", OPTION_FLAG, NULL, offsetof(options, all), "every row of long tables"},
     OPTION_IN_FLIGHT("plans for N runs at the same time, each in memory of its own but for the constants"),
+    OPTION_PROGRAMS,
     OPTION_SET,
     OPTION_HELP,
     OPTION_END};

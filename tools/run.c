@@ -29,6 +29,7 @@ static const option known[] = {
      "makes up inputs that are not given; always the same ones"},
     {"output-dir", OPTION_TEXT, "DIR", offsetof(options, output_dir), "writes output_0.npy, output_1.npy, ... there"},
     OPTION_IN_FLIGHT("runs N times at once with the same inputs, and checks that all give the same bits"),
+    OPTION_PROGRAMS,
     {"threads", OPTION_COUNT, "N", offsetof(options, threads), "threads for devices that compute on the host"},
     {"timeout", OPTION_NUMBER, "S", offsetof(options, timeout),
      "gives up when a run, or bringing the constants to devices, takes S seconds"},

@@ -16,7 +16,8 @@
 
 enum {
   MOST_IN_FLIGHT = 64, /* as heddle/model.h says */
-  DLPACK_CPU = 1       /* kDLCPU */
+  MOST_PROGRAMS = 1000000,
+  DLPACK_CPU = 1 /* kDLCPU */
 };
 
 static int no_memory(const session *s) {
@@ -186,6 +187,11 @@ int session_model(session *s, const char *command, const options *o) {
     return WRONG_WORDS;
   }
   mo.in_flight = (uint32_t)o->in_flight;
+  if (o->programs > MOST_PROGRAMS) {
+    print_error("heddle %s: --programs is a number from 1 to %d\n", command, (int)MOST_PROGRAMS);
+    return WRONG_WORDS;
+  }
+  mo.max_programs = (uint32_t)o->programs;
   if (o->timeout > 0) mo.upload_timeout_ns = mo.plan_timeout_ns = session_timeout(s);
   heddle_error err = {0};
   bool is_library = library_is(o->model);

@@ -312,9 +312,9 @@ heddle_status heddle__explain_json(const heddle__plan *plan, heddle__sheet *shee
   bool lost = false;
   const heddle__optimized *other = plan->req.optimized;
   json_t *o = json_pack(
-      "{si so sI sI so so so so so so so so so so so so so so so so so so}", "format", 1, "graph",
+      "{si so sI sI sI so so so so so so so so so so so so so so so so so so}", "format", 1, "graph",
       words(plan->req.graph->source), "in_flight", (json_int_t)plan->req.in_flight, "stream_sets",
-      (json_int_t)plan->req.in_flight, "devices_from", words(plan->req.devices_from), "left_out",
+      (json_int_t)plan->req.in_flight, "programs", (json_int_t)plan->req.programs, "devices_from", words(plan->req.devices_from), "left_out",
       lines_of(plan->req.left_out), "on_failure", words(plan->req.on_failure != NULL ? plan->req.on_failure : "error"),
       "counts", counts_of(plan), "devices", devices_of(plan, &lost), "nodes", nodes_of(plan, &lost), "regions",
       regions_of(plan, &lost), "crossings", crossings_of(plan, &lost), "memory", memory_of(plan, &lost), "taken",

@@ -298,12 +298,28 @@ static void say_taken(const heddle__plan *plan, heddle__sheet *sheet) {
   print_table(&t, sheet);
 }
 
+/* Whether the graph leaves the shape of an input to the caller. */
+static bool has_open_input(const heddle__plan *plan) {
+  const heddle_graph *g = plan->req.graph;
+  for (uint32_t i = 0; i < g->n_args; i++) {
+    const uint32_t id = g->nodes[g->args[i]].first_entry;
+    const heddle__type *type = &g->types[id];
+    if (!plan->values[id].used || plan->values[id].kind != HEDDLE__VALUE_INPUT) continue;
+    if (!type->has_shape) return true;
+    for (uint32_t d = 0; d < type->ndim; d++)
+      if (type->dims[d].value < 0) return true;
+  }
+  return false;
+}
+
 heddle_status heddle__explain_text(const heddle__plan *plan, heddle__sheet *sheet, heddle_error *err) {
   heddle__say(sheet, "plan      %s\n", plan->req.graph->source);
   say_devices(plan, sheet);
   if (plan->req.in_flight > 1)
     heddle__say(sheet, "in flight %" PRIu32 " runs, each in memory of its own but for the constants\n",
                 plan->req.in_flight);
+  if (has_open_input(plan))
+    heddle__say(sheet, "programs  at most %" PRIu32 " are kept, one for each set of shapes\n", plan->req.programs);
   if (plan->req.fast) heddle__say(sheet, "precision fast: float32 may be computed in fewer bits\n");
   if (plan->fitted != NULL) heddle__say(sheet, "to fit    %s\n", plan->fitted);
   if (plan->placing != NULL) heddle__say_bytes(sheet, plan->placing->text, strlen(plan->placing->text));

@@ -35,7 +35,7 @@ typedef struct heddle_model_options {
   size_t n_keep;
   uint32_t flags;
   uint32_t max_streams;       /* compute streams per device; 0: the device's preference, at most 2; 64 is the most */
-  uint32_t max_programs;      /* programs kept in the cache; 0: 8 */
+  uint32_t max_programs;      /* programs kept, one for each set of shapes; 0: the setting limit.programs, else 8 */
   uint32_t in_flight;         /* runs of an executor that may be pending at once (executor.h), at most 64; 0: 1 */
   heddle_module *library;     /* its functions implement the graph's tvm_op nodes; retained; NULL: none */
   const char *model_name;     /* for heddle_model_load of a library with several models; NULL: its root */

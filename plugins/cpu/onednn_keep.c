@@ -73,7 +73,8 @@ static bool equal_post(const_dnnl_post_ops_t a, const_dnnl_post_ops_t b, int i) 
 static bool equal_attr(const_dnnl_primitive_attr_t a, const_dnnl_primitive_attr_t b) {
   const_dnnl_post_ops_t x, y;
   if (a == NULL || b == NULL) return a == b;
-  if (dnnl_primitive_attr_get_post_ops(a, &x) != dnnl_success || dnnl_primitive_attr_get_post_ops(b, &y) != dnnl_success)
+  if (dnnl_primitive_attr_get_post_ops(a, &x) != dnnl_success ||
+      dnnl_primitive_attr_get_post_ops(b, &y) != dnnl_success)
     return false;
   const int n = dnnl_post_ops_len(x);
   bool same = n == dnnl_post_ops_len(y);

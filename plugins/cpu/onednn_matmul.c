@@ -119,8 +119,7 @@ static dnnl_status_t cut_stack(const onednn_plan *plan, const onednn_chain *chai
                      repeated ? views[i]->dims[range->dim] : range->count, &mds[i], &at[i]);
   }
   if (s == dnnl_success && pd != NULL) s = onednn_chain_attr(chain, mds[2], &attr);
-  if (s == dnnl_success && pd != NULL)
-    s = onednn_matmul_pd(plan->self, pd, mds[0], mds[1], NULL, mds[2], attr);
+  if (s == dnnl_success && pd != NULL) s = onednn_matmul_pd(plan->self, pd, mds[0], mds[1], NULL, mds[2], attr);
   if (s == dnnl_success) s = onednn_cut_posts(plan, chain, range, at[2], offsets);
   for (int i = 0; i < 3; i++) onednn_set_offset(plan, args[i], at[i], offsets);
   if (attr != NULL) dnnl_primitive_attr_destroy(attr);

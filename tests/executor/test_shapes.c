@@ -13,18 +13,20 @@
 
 enum { WIDTH = 16, LAYERS = 4, THREADS = 4 };
 
-/* Layers of MatMul by a constant, Add of one, Relu and Mul by the layer's input, with an open number of rows. */
+/* Layers of a Reshape to the shape that is there, MatMul by a constant, Add of one, Relu and Mul by the layer's input,
+ * with an open number of rows. */
 static void sketch_layers(sketch *s) {
   memset(s, 0, sizeof *s);
   int y = put_input(s, "x", "[\"n\",16]", "\"float32\"");
   for (int i = 0; i < LAYERS; i++) {
-    char name[4][16];
-    static const char *const ops[] = {"m", "a", "r", "p"};
-    for (int k = 0; k < 4; k++) snprintf(name[k], sizeof name[k], "%s%d", ops[k], i);
+    char name[6][16];
+    static const char *const ops[] = {"m", "a", "r", "p", "s", "v"};
+    for (int k = 0; k < 6; k++) snprintf(name[k], sizeof name[k], "%s%d", ops[k], i);
     char weight[16], bias[16];
     snprintf(weight, sizeof weight, "w%d", i);
     snprintf(bias, sizeof bias, "b%d", i);
     int w = put_input(s, weight, "[16,16]", "\"float32\""), b = put_input(s, bias, "[16]", "\"float32\"");
+    y = NODE(s, "Reshape", name[5], NULL, y, NODE(s, "Shape", name[4], NULL, y));
     int a = NODE(s, "Add", name[1], NULL, NODE(s, "MatMul", name[0], NULL, y, w), b);
     y = NODE(s, "Mul", name[3], NULL, NODE(s, "Relu", name[2], NULL, a), y);
   }
@@ -38,10 +40,11 @@ typedef struct subject {
   heddle_model *model;
 } subject;
 
-static void set_up(subject *t, const char *devices, uint32_t programs) {
+/* most: the setting limit.programs. Gives the status of the model's creation. */
+static heddle_status set_up_with(subject *t, const char *devices, uint32_t programs, const char *most) {
   static sketch s;
   const heddle_setting settings[] = {
-      {"cpu.fuse", "1"}, {"sim.fuse", "1"}, {"threads", "1"}, {"log", "off"}, {"sim.delay_us", "0"}};
+      {"cpu.fuse", "1"}, {"sim.fuse", "1"}, {"threads", "1"}, {"log", "off"}, {"limit.programs", most}};
   heddle_tensor *values[2 * LAYERS];
   char names[2 * LAYERS][16];
   const char *list[2 * LAYERS];
@@ -57,7 +60,11 @@ static void set_up(subject *t, const char *devices, uint32_t programs) {
   OK(heddle_params_create(list, values, 2 * LAYERS, &t->params, &err));
   for (int i = 0; i < 2 * LAYERS; i++) heddle_tensor_release(values[i]);
   const heddle_model_options o = {.struct_size = sizeof o, .devices = devices, .max_programs = programs};
-  OK(heddle_model_create(t->ctx, t->graph, t->params, &o, &t->model, &err));
+  return heddle_model_create(t->ctx, t->graph, t->params, &o, &t->model, &err);
+}
+
+static void set_up(subject *t, const char *devices, uint32_t programs) {
+  OK(set_up_with(t, devices, programs, "8"));
 }
 
 static void tear_down(subject *t) {
@@ -138,6 +145,9 @@ static void a_class_of_shapes_is_asked_about_once(void **state) {
       const heddle__plan *plan = plan_of(ex);
       assert_int_equal(plan->followed, follows[i]);
       if (!follows[i]) continue;
+      uint32_t unasked = 0;
+      for (uint32_t k = 0; k < plan->n_regions; k++) unasked += plan->regions[k].unasked;
+      assert_int_equal(unasked, LAYERS); /* of Shape, which no step runs */
       heddle__request fresh = plan->req;
       heddle__plan *anew = NULL;
       fresh.precedent = NULL;
@@ -164,12 +174,17 @@ static void a_refused_region_is_planned_anew(void **state) {
   set_up(&t, "cpu", 1);
   OK(heddle_executor_create(t.model, &ex, &err));
   OK(run(ex, 5, &err));
-  for (int fault = 0; fault < 2; fault++) {
+  for (int fault = 0; fault < 3; fault++) {
     heddle__precedent *p = heddle__precedent_find(t.model, ex->bound->program->order_of);
     assert_non_null(p);
     assert_true(p->n_groups > 0);
     if (fault == 0) p->nodes[p->first[1] - 1] = t.graph->n_nodes - 1; /* nodes that nothing joins */
-    else p->device[p->nodes[0]] = HEDDLE__NONE;
+    if (fault == 1) p->device[p->nodes[0]] = HEDDLE__NONE;
+    for (uint32_t i = 0; fault == 2 && i < t.graph->n_nodes; i++) { /* what steps run is not asked about */
+      p->n_groups = 0;
+      p->group_of[i] = HEDDLE__NONE;
+      p->idle[i] = true;
+    }
     heddle__precedent_release(p);
     OK(run(ex, 6, &err));
     assert_false(plan_of(ex)->followed);
@@ -206,6 +221,38 @@ static void constants_are_packed_once(void **state) {
       assert_ptr_equal(t.model->packed, first);
     }
     heddle_executor_release(ex);
+    tear_down(&t);
+  }
+}
+
+/* The setting, the option before it, and what a plan says of either. */
+static void so_many_programs_are_kept(void **state) {
+  (void)state;
+  static const struct {
+    const char *setting, *said;
+    uint32_t option, kept;
+  } cases[] = {{"1", "at most 1 are kept", 0, 1}, {"3", "at most 3 are kept", 0, 3}, {"1", "at most 2 are kept", 2, 2}};
+  subject t;
+  for (size_t i = 0; i < sizeof cases / sizeof cases[0]; i++) {
+    heddle_executor *ex;
+    char *text = NULL;
+    uint32_t n = 0;
+    OK(set_up_with(&t, "cpu", cases[i].option, cases[i].setting));
+    OK(heddle_executor_create(t.model, &ex, &err));
+    for (int64_t rows = 2; rows < 8; rows++) OK(run(ex, rows, &err));
+    for (const heddle__program *p = t.model->programs; p != NULL; p = p->next) n++;
+    assert_int_equal(n, cases[i].kept);
+    OK(heddle_executor_explain(ex, HEDDLE_EXPLAIN_TEXT, &text, &err));
+    if (strstr(text, cases[i].said) == NULL) fail_msg("no '%s' in %.200s", cases[i].said, text);
+    heddle_free(text);
+    heddle_executor_release(ex);
+    tear_down(&t);
+  }
+  static const char *const wrong[] = {"0", "-1", "few", "1000001"};
+  for (size_t i = 0; i < sizeof wrong / sizeof wrong[0]; i++) {
+    t.model = NULL;
+    FAILS(set_up_with(&t, "cpu", 0, wrong[i]), HEDDLE_EINVAL);
+    SAYS("limit.programs");
     tear_down(&t);
   }
 }
@@ -250,11 +297,11 @@ static void memory_ends_in_a_new_shape(void **state) {
   (void)state;
   subject t;
   heddle_executor *ex;
-  uint64_t failures = 0;
+  uint64_t failures = 0, last = 0;
   set_up(&t, "cpu", 1);
   OK(heddle_executor_create(t.model, &ex, &err));
   OK(run(ex, 5, &err));
-  for (uint64_t n = 1; n < 4000; n += n < 40 ? 1 : 7) {
+  for (uint64_t n = 1; n < last + 100; n += n < 40 ? 1 : 7) { /* a run has no allocation of a number so far behind */
     const int64_t rows = n % 3 == 0 ? 24 + (int64_t)(n % 8) : 4 + (int64_t)(n % 4);
     heddle_error why = {0};
     OK(run(ex, 40, &err)); /* so that the length is new in any case */
@@ -263,6 +310,7 @@ static void memory_ends_in_a_new_shape(void **state) {
     heddle__alloc_fail_at(0);
     if (s != HEDDLE_OK) {
       failures++;
+      last = n;
       if (s != HEDDLE_ENOMEM) fail_msg("allocation %d: %s: %s", (int)n, heddle_status_name(s), why.text);
     }
     OK(run(ex, rows, &err));
@@ -273,4 +321,5 @@ static void memory_ends_in_a_new_shape(void **state) {
 }
 
 CASES(CASE(a_class_of_shapes_is_asked_about_once), CASE(a_refused_region_is_planned_anew),
-      CASE(constants_are_packed_once), CASE(threads_bring_new_shapes), CASE(memory_ends_in_a_new_shape))
+      CASE(constants_are_packed_once), CASE(so_many_programs_are_kept), CASE(threads_bring_new_shapes),
+      CASE(memory_ends_in_a_new_shape))
