@@ -7,6 +7,7 @@
 #include <string.h>
 #include <time.h>
 
+#include "against.h"
 #include "bench_call.h"
 #include "measure.h"
 #include "session.h"
@@ -51,6 +52,7 @@ static const option known[] = {
     {"timeout", OPTION_NUMBER, "S", offsetof(options, timeout),
      "gives up when a run, or bringing the constants to devices, takes S seconds"},
     {"json", OPTION_FLAG, NULL, offsetof(options, json), "one JSON object; times in seconds"},
+    OPTION_AGAINST("onnxruntime: by turns with ONNX Runtime, and which operators lose; needs the Python packages"),
     OPTION_SET,
     OPTION_HELP,
     OPTION_END};
@@ -376,6 +378,7 @@ static int wrong_words(const options *o, bool is_call) {
 
 static int run_bench(const options *o) {
   bench b = {0};
+  if (o->against != NULL) return against_run("bench", o);
   b.is_call = o->func != NULL && strcmp(o->func, RUN) != 0 && !o->end_to_end;
   int status = wrong_words(o, b.is_call);
   if (status != DONE) return status;

@@ -7,6 +7,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "against.h"
 #include "compare_region.h"
 #include "compare_report.h"
 #include "numbers.h"
@@ -33,6 +34,7 @@ static const option known[] = {
     {"json", OPTION_FLAG, NULL, offsetof(options, json), "one JSON object"},
     {"threads", OPTION_COUNT, "N", offsetof(options, threads), "threads for devices that compute on the host"},
     {"timeout", OPTION_NUMBER, "S", offsetof(options, timeout), "gives up when a run takes S seconds"},
+    OPTION_AGAINST("onnxruntime: outputs of b, cpu by default, with ONNX Runtime's; needs the Python packages"),
     OPTION_SET,
     {"set-a", OPTION_PAIRS, "KEY=VALUE", offsetof(options, settings_a), "a setting of side a alone"},
     {"set-b", OPTION_PAIRS, "KEY=VALUE", offsetof(options, settings_b), "of side b alone"},
@@ -519,6 +521,7 @@ static int compare_it(comparison *c) {
 }
 
 static int compare(const options *o) {
+  if (o->against != NULL) return against_run("compare", o);
   if (o->a == NULL || o->b == NULL) {
     print_error("heddle compare: which devices? --a LIST are taken for right, --b LIST are compared with them\n");
     return WRONG_WORDS;

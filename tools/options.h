@@ -39,6 +39,7 @@ typedef struct options {
   const char *unsupported, *expected, *format, *store, *junit, *report;
   const char *on_failure;
   const char *a, *b; /* devices of the two sides of compare */
+  const char *against;
   words place_a, place_b;
   words settings_a, settings_b;
   words place;                            /* PATTERN=DEVICE, or auto */

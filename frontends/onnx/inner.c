@@ -55,7 +55,6 @@ static heddle_status define_tensors(heddle__onnx_reader *r, const Onnx__NodeProt
     if (s == HEDDLE_OK) s = heddle__onnx_add_tensor(r, t);
     if (s == HEDDLE_OK) s = heddle__onnx_note(r, name, t->data_type, t->n_dims < 255 ? (int32_t)t->n_dims : -1);
   }
-  if (s == HEDDLE_OK && g->n_sparse_initializer > 0) heddle__onnx_problem(r, node, "a graph of it has sparse tensors");
   return s;
 }
 

@@ -8,6 +8,7 @@
 #include "core/error.h"
 #include "core/failure.h"
 #include "core/whole_file.h"
+#include "frontends/onnx/tensor.h"
 #include "frontends/onnx/types.h"
 #include "frontends/onnx/wire.h"
 
@@ -105,7 +106,8 @@ static heddle_status check_values(heddle__onnx_reader *r, Onnx__ValueInfoProto *
 
 /* The graph of a node: nesting was held to its limit before. */
 static heddle_status check_inner(heddle__onnx_reader *r, Onnx__GraphProto *g) {
-  heddle_status s = check_values(r, g->input, g->n_input, "input");
+  heddle_status s = heddle__onnx_dense_all(r, g);
+  if (s == HEDDLE_OK) s = check_values(r, g->input, g->n_input, "input");
   if (s == HEDDLE_OK) s = check_values(r, g->output, g->n_output, "output");
   for (size_t i = 0; i < g->n_initializer && s == HEDDLE_OK; i++) {
     s = check_text(r, &g->initializer[i]->name, "the name of a tensor");
@@ -230,8 +232,7 @@ static heddle_status check_graph(heddle__onnx_reader *r) {
   if (s == HEDDLE_OK) s = check_values(r, g->output, g->n_output, "output");
   for (size_t i = 0; i < g->n_node && s == HEDDLE_OK; i++) s = check_node(r, g->node[i]);
   if (s == HEDDLE_OK && g->n_output == 0) s = heddle__onnx_fail(r, HEDDLE_EFORMAT, "its graph has no output");
-  for (size_t i = 0; i < g->n_sparse_initializer && s == HEDDLE_OK; i++)
-    heddle__onnx_problem(r, NULL, "initialiser %zu is a sparse tensor", i);
+  if (s == HEDDLE_OK) s = heddle__onnx_dense_all(r, g);
   if (s == HEDDLE_OK) s = take_names(r);
   if (s == HEDDLE_OK) s = note_uses(r, g);
   if (s == HEDDLE_OK) s = heddle__onnx_learn(r);

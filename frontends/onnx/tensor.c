@@ -194,6 +194,13 @@ heddle_status heddle__onnx_tensor(heddle__onnx_reader *r, const Onnx__TensorProt
     return s == HEDDLE_OK ? take_bytes(r, from, out) : s;
   }
   if (!t->has_raw_data) return take_numbers(r, t, elements, out);
+  if (t->has_data_location && (int)t->data_location == HEDDLE__ONNX_HELD) {
+    if (t->raw_data.len != v->bytes) return bad(r, t, "it has no such place");
+    v->data = heddle__alloc_aligned((size_t)v->bytes, 64);
+    if (v->data == NULL) return heddle__onnx_no_memory(r);
+    if (v->bytes > 0) memcpy(v->data, t->raw_data.data, (size_t)v->bytes);
+    return HEDDLE_OK;
+  }
   heddle__onnx_raw raw;
   memcpy(&raw, t->raw_data.data, sizeof raw); /* as wire.c left it */
   if (raw.bytes != v->bytes)

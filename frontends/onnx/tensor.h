@@ -10,6 +10,14 @@
  * shape and bytes do not go together. */
 heddle_status heddle__onnx_tensor(heddle__onnx_reader *r, const Onnx__TensorProto *tensor, struct heddle__param *out);
 
+/* sparse.c: a sparse tensor with all its elements; *out is NULL where a problem was noted. And those of a graph as further
+ * initialisers. */
+heddle_status heddle__onnx_dense(heddle__onnx_reader *r, const Onnx__SparseTensorProto *from, Onnx__TensorProto **out);
+heddle_status heddle__onnx_dense_all(heddle__onnx_reader *r, Onnx__GraphProto *g);
+
+/* The place of a tensor whose raw_data are bytes in the arena. That of a file are where heddle__onnx_raw says. */
+enum { HEDDLE__ONNX_HELD = 1 << 20 };
+
 /* A number of any type. */
 typedef struct heddle__onnx_number {
   bool is_whole;

@@ -46,7 +46,11 @@ HEDDLE__UPGRADE(heddle__upgrade_constant) {
   Onnx__TensorProto *t = a->t;
   int64_t *dim = heddle__onnx_take(&r->arena, sizeof *dim);
   if (dim == NULL) return heddle__onnx_no_memory(r);
-  if (strcmp(a->name, "value") != 0 || t == NULL) {
+  if (strcmp(a->name, "sparse_value") == 0 && a->sparse_tensor != NULL) {
+    heddle_status dense = heddle__onnx_dense(r, a->sparse_tensor, &t);
+    *is_done = true;
+    if (dense != HEDDLE_OK || t == NULL) return dense;
+  } else if (strcmp(a->name, "value") != 0 || t == NULL) {
     t = heddle__onnx_take(&r->arena, sizeof *t);
     if (t == NULL) return heddle__onnx_no_memory(r);
     onnx__tensor_proto__init(t);

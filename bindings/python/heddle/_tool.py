@@ -19,6 +19,7 @@ def path() -> str:
 
 def main() -> None:
     """Ends this program and goes on as the tool, with the same words, environment and open files."""
+    os.environ.setdefault("HEDDLE_PYTHON", sys.executable)  # of commands that need this package: --against
     try:
         os.execv(path(), ["heddle", *sys.argv[1:]])
     except OSError as error:

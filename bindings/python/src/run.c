@@ -29,10 +29,10 @@ static uint64_t now_ns(void) {
   return (uint64_t)t.tv_sec * 1000000000u + (uint64_t)t.tv_nsec;
 }
 
-static uint64_t slice(uint64_t timeout_ns, uint64_t began_ns) {
-  if (timeout_ns == HEDDLE_FOREVER) return SLICE_NS;
+static uint64_t slice(uint64_t timeout_ns, uint64_t began_ns, uint64_t most) {
+  if (timeout_ns == HEDDLE_FOREVER) return most;
   uint64_t gone = now_ns() - began_ns, left = gone < timeout_ns ? timeout_ns - gone : 0;
-  return left < SLICE_NS ? left : SLICE_NS;
+  return left < most ? left : most;
 }
 
 /* A run that a thread waits for, on its stack. */
@@ -135,19 +135,24 @@ heddle_status heddle_py_run(heddle_executor *ex, bool start, uint64_t timeout_ns
   uint64_t began_ns = timeout_ns != HEDDLE_FOREVER ? now_ns() : 0;
   heddle_status s;
   active here = {ex, NULL, NULL};
+  uint64_t most = SLICE_NS;
   stop_here();
   uint64_t runs = start ? runs_of(ex) : 0;
   enter(&here);
   for (bool goes_on = true; goes_on;) {
-    uint64_t part = slice(timeout_ns, began_ns);
+    uint64_t part = slice(timeout_ns, began_ns, most), part_ns = now_ns();
     PyThreadState *thread = PyEval_SaveThread();
     s = start ? heddle_executor_run(ex, part, &err) : heddle_executor_wait(ex, part, &err);
     *is_over = s != HEDDLE_ETIMEOUT || heddle_executor_poll(ex) != HEDDLE_EBUSY;
     /* Where it ended after its time and before the question, its result is there; where none did, it never began. */
-    if (s == HEDDLE_ETIMEOUT && *is_over && (!start || runs_of(ex) != runs)) s = heddle_executor_wait(ex, 0, &err);
+    const bool never_began = s == HEDDLE_ETIMEOUT && *is_over && start && runs_of(ex) == runs;
+    if (s == HEDDLE_ETIMEOUT && *is_over && !never_began) s = heddle_executor_wait(ex, 0, &err);
     PyEval_RestoreThread(thread);
-    if (*is_over) break;
-    start = false;
+    /* A plan that the values of inputs decide may take longer than a slice: it is made again, with more time. */
+    const bool plans = never_began && now_ns() - part_ns >= part;
+    if (*is_over && !plans) break;
+    start = plans;
+    most *= plans ? 8 : 1;
     if (PyErr_CheckSignals() < 0) {
       *is_over = heddle_py_cancel(ex);
       leave(&here);

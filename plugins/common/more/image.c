@@ -2,6 +2,7 @@
 #include "more.h"
 
 #include <math.h>
+#include <stdlib.h>
 
 /* ---------------------------------------------------------------- GridSample */
 
@@ -286,7 +287,7 @@ void more_setup_roi_align(more_plan *p) {
 
 /* ---------------------------------------------------------------- NonMaxSuppression */
 
-enum { MOST = 4096, CENTERS = 0, FOUND = 1 };
+enum { CENTERS = 0, FOUND = 1, ROOM = 4 * sizeof(double) + 2 * sizeof(int32_t) /* bytes of scratch memory a box */ };
 
 static void corners(const more_op *m, const void *boxes, int64_t at, double out[4]) {
   double b[4];
@@ -298,10 +299,7 @@ static void corners(const more_op *m, const void *boxes, int64_t at, double out[
 }
 
 /* How much of the union of two boxes they share. */
-static double shared(const more_op *m, const void *boxes, int64_t p, int64_t q) {
-  double a[4], b[4];
-  corners(m, boxes, p, a);
-  corners(m, boxes, q, b);
+static double shared(const double a[4], const double b[4]) {
   const double h = fmin(a[2], b[2]) - fmax(a[0], b[0]), w = fmin(a[3], b[3]) - fmax(a[1], b[1]);
   const double one = (a[2] - a[0]) * (a[3] - a[1]), other = (b[2] - b[0]) * (b[3] - b[1]);
   if (!(h > 0 && w > 0 && one > 0 && other > 0)) return 0;
@@ -312,38 +310,56 @@ static double setting(const more_op *m, const void *const *in, uint32_t k, doubl
   return k < m->n_in && in[k] != NULL ? more_get(&m->in[k], in[k], 0) : absent;
 }
 
-/* Greedily by score, of equal ones the first: writes rows to out, which may be NULL, at most cap; returns how many. */
-static int64_t choose(const more_op *m, const void *const *in, int64_t *out, int64_t cap) { /* cap 0: a plan counts */
+/* The n boxes in list by score, of equal ones the first, in one of the two lists; scores are those from `at` on. */
+static int32_t *by_score(const more_op *m, const void *scores, int64_t at, int32_t *list, int32_t *other, int64_t n) {
+  const more_value *v = &m->in[1];
+  for (int64_t width = 1; width < n; width *= 2) {
+    for (int64_t from = 0; from < n; from += 2 * width) {
+      const int64_t middle = from + width < n ? from + width : n, end = from + 2 * width < n ? from + 2 * width : n;
+      int64_t a = from, b = middle;
+      for (int64_t k = from; k < end; k++) {
+        const bool first =
+            b >= end || (a < middle && !(more_get(v, scores, at + list[b]) > more_get(v, scores, at + list[a])));
+        other[k] = first ? list[a++] : list[b++];
+      }
+    }
+    int32_t *swap = list;
+    list = other;
+    other = swap;
+  }
+  return list;
+}
+
+/* Greedily by score, of equal ones the first, NaN never: writes rows to out, which may be NULL, at most cap (0: a plan
+ * counts); returns how many. room: ROOM bytes a box. */
+static int64_t choose(const more_op *m, const void *const *in, int64_t *out, int64_t cap, void *room) {
   const int64_t boxes = m->in[0].shape[1], classes = m->in[1].shape[1];
   const double most = setting(m, in, 2, 0), overlap = setting(m, in, 3, 0),
                least = setting(m, in, 4, -(double)INFINITY);
   const bool limited = m->n_in > 4 && in[4] != NULL;
-  int32_t taken[MOST];
+  double(*taken)[4] = room;
+  int32_t *const list = (int32_t *)(void *)(taken + boxes), *const other = list + boxes;
   int64_t found = 0, work = 0;
-  for (int64_t u = 0; u < m->in[0].shape[0] * classes; u++) {
-    int64_t n = 0, last = -1;
-    double score = (double)INFINITY;
-    for (;;) { /* the next box after the last in order of score */
-      int64_t next = -1;
-      if (cap > 0 && more_tick(m, &work, 2 * boxes + 8 * n)) return found;
-      for (int64_t b = 0; b < boxes; b++) {
-        const double s = more_get(&m->in[1], in[1], u * boxes + b);
-        if ((limited && !(s > least)) || s > score || (s == score && b <= last)) continue;
-        if (next < 0 || s > more_get(&m->in[1], in[1], u * boxes + next)) next = b;
-      }
-      if (next < 0 || !((double)n < most)) break;
-      score = more_get(&m->in[1], in[1], u * boxes + next);
-      last = next;
-      bool keep = score == score;
-      for (int64_t k = 0; k < n && keep; k++)
-        keep = !(shared(m, in[0], u / classes * boxes + next, u / classes * boxes + taken[k]) > overlap);
-      if (score != score) break;
+  for (int64_t u = 0; u < m->in[0].shape[0] * classes && most > 0; u++) {
+    int64_t n = 0, candidates = 0;
+    for (int64_t b = 0; b < boxes; b++) {
+      const double s = more_get(&m->in[1], in[1], u * boxes + b);
+      if (s == s && (!limited || s > least)) list[candidates++] = (int32_t)b;
+    }
+    const int32_t *order = by_score(m, in[1], u * boxes, list, other, candidates);
+    if (cap > 0 && more_tick(m, &work, 32 * (boxes + 1))) return found;
+    for (int64_t i = 0; i < candidates && (double)n < most; i++) {
+      double box[4];
+      bool keep = true;
+      corners(m, in[0], u / classes * boxes + order[i], box);
+      if (cap > 0 && more_tick(m, &work, 8 * (n + 1))) return found;
+      for (int64_t k = 0; k < n && keep; k++) keep = !(shared(box, taken[k]) > overlap);
       if (!keep) continue;
-      if (n < MOST) taken[n++] = (int32_t)next;
+      memcpy(taken[n++], box, sizeof box);
       if (out != NULL && found < cap) {
         out[3 * found] = u / classes;
         out[3 * found + 1] = u % classes;
-        out[3 * found + 2] = next;
+        out[3 * found + 2] = order[i];
       }
       found++;
     }
@@ -353,7 +369,7 @@ static int64_t choose(const more_op *m, const void *const *in, int64_t *out, int
 
 static void run_nms(const more_op *m, const more_args *a, int64_t first, int64_t last) {
   (void)first, (void)last;
-  choose(m, a->in, a->out[0], m->i[FOUND]);
+  choose(m, a->in, a->out[0], m->i[FOUND], a->scratch);
 }
 
 void more_setup_non_max_suppression(more_plan *p) {
@@ -367,7 +383,7 @@ void more_setup_non_max_suppression(more_plan *p) {
   const int64_t *boxes = m->in[0].shape, *scores = m->in[1].shape;
   if (boxes[2] != 4 || scores[0] != boxes[0] || scores[2] != boxes[1])
     more_refuse(p, "its boxes and scores do not fit each other");
-  if (boxes[1] > MOST) more_refuse(p, "it takes up to %d boxes", MOST);
+  if (boxes[1] > INT32_MAX) more_refuse(p, "it has more boxes than an int32 counts");
   for (uint32_t k = 2; k < m->n_in; k++)
     if (more_operand(p, k) && m->in[k].count != 1) more_refuse(p, "operand %u must be one number", k);
   const void *in[MORE_IN] = {NULL};
@@ -375,10 +391,17 @@ void more_setup_non_max_suppression(more_plan *p) {
     if (more_operand(p, k)) in[k] = more_operand_bytes(p, k);
   if (!more_ok(p)) return;
   const double scores_all = (double)m->in[1].count, most = setting(m, in, 2, 0);
-  if (scores_all * (double)boxes[1] > 0x1p34 && most > 0)
+  if (scores_all * fmin(most, (double)boxes[1]) > 0x1p34 && most > 0)
     more_refuse(p, "its boxes and classes would take too long to plan");
   if (!more_ok(p)) return;
-  const int64_t found = m->in[0].count > 0 && m->in[1].count > 0 ? choose(m, in, NULL, 0) : 0;
+  int64_t found = 0;
+  if (m->in[0].count > 0 && m->in[1].count > 0) {
+    void *room = malloc((size_t)boxes[1] * ROOM);
+    if (room == NULL) more_refuse(p, "there is no memory to sort %lld boxes", (long long)boxes[1]);
+    else found = choose(m, in, NULL, 0, room);
+    free(room);
+  }
+  more_scratch(p, (double)boxes[1] * ROOM);
   m->i[FOUND] = found;
   const int64_t shape[] = {found, 3};
   more_result(p, 0, REF_TYPE_I64, 2, shape);
