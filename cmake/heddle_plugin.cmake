@@ -1,12 +1,13 @@
-# heddle_plugin(NAME SOURCES file... [COMMON] [KERNELS] [GPU] [LIBRARIES lib...] [INCLUDES dir...] [DEFINITIONS def...]
+# heddle_plugin(NAME SOURCES file... [COMMON] [QUEUE] [KERNELS] [GPU] [LIBRARIES lib...] [INCLUDES dir...] [DEFINITIONS def...]
 #   [MANIFEST] [PRIORITY number] [STATIC] [NO_INSTALL])
 #
 # Builds libheddle_plugin_NAME.so as target heddle_plugin_NAME: a module that links nothing of Heddle, with hidden
 # symbols and heddle_plugin_entry as its one export, installed in lib/heddle/plugins. Sources are C11 or C++17. MANIFEST
 # writes and installs NAME.json beside it, from which a host knows its name and ABI without opening it (docs/probing.md);
 # PRIORITY, an integer and 0 without it, is in the manifest: plugins with more come first. COMMON compiles the sources of
-# plugins/common (reference kernels, shape helpers) into it; they are included as "plugins/common/FILE.h". KERNELS does
-# that and adds plugins/common/kernels: the device kernels as texts, and the plans that launch them (kernels/plan.h). GPU
+# plugins/common (reference kernels, shape helpers) into it; they are included as "plugins/common/FILE.h". QUEUE compiles
+# plugins/common/queue, which makes an asynchronous device of synchronous functions (queue/queue.h). KERNELS does
+# what COMMON does and adds plugins/common/kernels: the device kernels as texts, and the plans that launch them (kernels/plan.h). GPU
 # does that and adds plugins/common/gpu: a plugin over a driver like CUDA's, of which gpu/gpu.h says what is left to do.
 #
 # STATIC builds libheddle_plugin_NAME.a too, as target heddle_plugin_NAME_static: its one symbol is the entry, under the name
@@ -27,7 +28,7 @@ include("${CMAKE_CURRENT_LIST_DIR}/scalars.cmake")
 include("${CMAKE_CURRENT_LIST_DIR}/static_library.cmake")
 
 function(heddle_plugin name)
-  cmake_parse_arguments(PARSE_ARGV 1 arg "COMMON;KERNELS;GPU;MANIFEST;STATIC;NO_INSTALL" "PRIORITY"
+  cmake_parse_arguments(PARSE_ARGV 1 arg "COMMON;QUEUE;KERNELS;GPU;MANIFEST;STATIC;NO_INSTALL" "PRIORITY"
     "SOURCES;LIBRARIES;INCLUDES;DEFINITIONS")
   if(arg_UNPARSED_ARGUMENTS)
     message(FATAL_ERROR "heddle_plugin(${name}): unknown words: ${arg_UNPARSED_ARGUMENTS}")
@@ -57,6 +58,10 @@ function(heddle_plugin name)
     file(GLOB common CONFIGURE_DEPENDS
       "${HEDDLE_PLUGIN_ROOT}/operators/*.c" "${HEDDLE_PLUGIN_ROOT}/plugins/common/*.c"
       "${HEDDLE_PLUGIN_ROOT}/plugins/common/ref/*.c" "${HEDDLE_PLUGIN_ROOT}/plugins/common/more/*.c")
+  endif()
+  if(arg_QUEUE)
+    file(GLOB queue CONFIGURE_DEPENDS "${HEDDLE_PLUGIN_ROOT}/plugins/common/queue/*.c")
+    list(APPEND common ${queue})
   endif()
   if(arg_KERNELS)
     set(kernels "${HEDDLE_PLUGIN_ROOT}/plugins/common/kernels")

@@ -13,12 +13,15 @@
 
 enum { FAULT_NONE = 0, FAULT_KEPT = 1, FAULT_FILLING = 2 };
 #define CLOSE_WAIT_NS UINT64_C(3000000000)
+#define RESET_WAIT_NS UINT64_C(300000000)
 #define WATCHDOG "watchdog_ms"
 
 typedef struct gate {
   pthread_mutex_t lock;
   pthread_cond_t cond; /* busy ended */
-  bool busy;           /* a thread opens or closes */
+  bool busy;           /* a thread opens, closes or resets */
+  bool tried_reset;    /* since it was opened */
+  bool was_reset;      /* and that ended its work */
   atomic_uint opening; /* counts openings; part of the cookie */
 } gate;
 
@@ -193,11 +196,51 @@ heddle_status heddle__device_open(heddle_device *dev, heddle_error *err) {
   if (s == HEDDLE_OK) {
     dev->handle = handle;
     dev->opened = 1;
+    g->tried_reset = g->was_reset = false;
   }
   g->busy = false;
   pthread_cond_broadcast(&g->cond);
   pthread_mutex_unlock(&g->lock);
   return s;
+}
+
+/* ---- reset */
+
+#if HEDDLE_ABI_MINOR >= 2 /* tests/abi builds this with the header of 1.0 too */
+static bool ask_for_reset(heddle_device *dev, heddle_pdevice *handle) {
+  heddle_error why = {0, 0, ""};
+  if (dev->t->device.reset == NULL) return false;
+  const heddle_status s = dev->t->device.reset(handle, RESET_WAIT_NS, &why);
+  if (s != HEDDLE_OK) {
+    heddle__logf(&dev->ctx->log, HEDDLE_LOG_WARN, "device", "%s could not be reset: %s", dev->name, why.text);
+    return false;
+  }
+  heddle__logf(&dev->ctx->log, HEDDLE_LOG_INFO, "device", "%s was reset: its work did not end", dev->name);
+  heddle__device_fault(dev, 0, "it was reset, because work in it did not end");
+  return true;
+}
+#else
+static bool ask_for_reset(heddle_device *dev, heddle_pdevice *handle) {
+  (void)dev, (void)handle;
+  return false;
+}
+#endif
+
+bool heddle__device_reset(heddle_device *dev) {
+  gate *g = enter(dev);
+  const bool tries = dev->handle != NULL && !g->tried_reset;
+  heddle_pdevice *handle = dev->handle;
+  bool was_reset = g->was_reset;
+  if (tries) g->busy = g->tried_reset = true;
+  pthread_mutex_unlock(&g->lock);
+  if (!tries) return was_reset;
+  was_reset = ask_for_reset(dev, handle);
+  pthread_mutex_lock(&g->lock);
+  g->was_reset = was_reset;
+  g->busy = false;
+  pthread_cond_broadcast(&g->cond);
+  pthread_mutex_unlock(&g->lock);
+  return was_reset;
 }
 
 /* Waits a while for the device's work. What still runs then may touch memory of this context's at any later time. */
@@ -206,7 +249,8 @@ static void close_plugin_device(heddle_device *dev, heddle_pdevice *handle) {
   heddle_status s = HEDDLE_EFAILED;
   for (int i = 0; i < 2 && s != HEDDLE_OK && s != HEDDLE_EDEVICE && s != HEDDLE_ETIMEOUT; i++)
     s = dev->t->device.idle(handle, heddle__device_patience(dev, CLOSE_WAIT_NS), &err);
-  if (s != HEDDLE_OK && s != HEDDLE_EDEVICE) {
+  gate *g = dev->lock; /* nobody else opens, closes or resets meanwhile */
+  if (s != HEDDLE_OK && s != HEDDLE_EDEVICE && !g->was_reset && (g->tried_reset || !ask_for_reset(dev, handle))) {
     atomic_store(&dev->ctx->left_over, true);
     heddle__logf(&dev->ctx->log, HEDDLE_LOG_WARN, "device",
                  "%s is closed with work in it that does not end (%s); "
@@ -282,6 +326,7 @@ heddle_status heddle__device_settle(heddle_device *dev, heddle_pstream *stream, 
   if (first == HEDDLE_EDEVICE) heddle__device_fault(dev, words.api_code, words.text);
   if (s != HEDDLE_OK && s != HEDDLE_ETIMEOUT) s = dev->t->device.idle(dev->handle, timeout_ns, &ignored);
   *quiet = s == HEDDLE_OK || s == HEDDLE_EDEVICE;
+  if (!*quiet && heddle__device_check(dev, NULL) != HEDDLE_OK) *quiet = heddle__device_reset(dev);
   if (!*quiet) atomic_store(&dev->hung, true);
   if (first != HEDDLE_OK && err != NULL) *err = words;
   return first;

@@ -95,6 +95,10 @@ heddle_status heddle__device_check(heddle_device *dev, heddle_error *err);
 /* Keeps the first fault. Called by the host table's device_fault and wherever a call returned HEDDLE_EDEVICE. */
 void heddle__device_fault(heddle_device *dev, int32_t api_code, const char *text);
 
+/* Has the plugin end the work of a device that hangs or is lost, once for each opening. true: nothing accesses the device's
+ * memory any more, and the device is lost. false: the plugin cannot, or work is left. Any thread; blocks briefly. */
+bool heddle__device_reset(heddle_device *dev);
+
 /* Waits until nothing runs in a stream any more, and gives the first failure of its work. A sync may fail of itself
  * without having waited, so after a failure it is asked again, and the device in the end. *quiet false: something may
  * still run. Notes a lost device. One thread at a time per stream; blocks, about timeout_ns. */

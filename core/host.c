@@ -120,7 +120,12 @@ static heddle_status host_stop_requested(void *ctx) {
   (void)ctx;
   return heddle__watch_asks();
 }
-#define SINCE_1_2 , .stop_requested = host_stop_requested
+
+static int32_t host_log_level(void *ctx) {
+  heddle__plugin *plugin = of(ctx);
+  return plugin != NULL ? plugin->ctx->log.level : -1;
+}
+#define SINCE_1_2 , .stop_requested = host_stop_requested, .log_level = host_log_level
 #else
 #define SINCE_1_2
 #endif

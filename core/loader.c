@@ -77,6 +77,7 @@ static heddle_status negotiate(heddle__plugin *p, const heddle_plugin *theirs, h
                                                           : NULL;
   if (missing != NULL) return heddle__fail(err, HEDDLE_EABI, "plugin %s: %s is missing", p->name, missing);
   heddle_status s = heddle__tables_take(&p->root, &p->tables, err);
+  if (s == HEDDLE_OK) s = heddle__described_take(p, err);
   return s == HEDDLE_OK ? s : heddle__prefix(err, s, "plugin %s: ", p->name);
 }
 
@@ -244,6 +245,7 @@ void heddle__plugin_close(heddle__plugin *p) {
   if (p->instance != NULL) p->root.close_instance(p->instance);
   heddle__layers_release(p->layers);
   heddle__settings_forget(p);
+  heddle__described_forget(p);
   free(p->real);
   heddle__free(p->drivers);
   heddle__free(p->abilities);

@@ -45,6 +45,9 @@ typedef struct heddle__plugin {
   bool one_by_one; /* it proposes no regions of several nodes: the setting NAME.regions is 0 */
   char **asked;    /* the settings that it asked for until it was opened */
   size_t n_asked;
+  struct heddle__described *described; /* core/described.c: its settings and the host's own under its name */
+  size_t n_described;
+  bool describes; /* its table lists its settings: there are no others */
   heddle_device **devices;
   uint32_t n_devices;
 } heddle__plugin;
@@ -128,6 +131,11 @@ void heddle__settings_check(heddle__plugin *plugin);
 /* Reads the settings that the core applies to every plugin: NAME.regions. HEDDLE_EINVAL for a value that it cannot have. */
 heddle_status heddle__settings_common(heddle__plugin *plugin, heddle_error *err);
 void heddle__settings_forget(heddle__plugin *plugin);
+/* core/described.c: takes the settings and checks the extensions of a plugin's root table; HEDDLE_EABI with why. key gives
+ * the i-th key without the plugin's name, NULL past the end. */
+heddle_status heddle__described_take(heddle__plugin *plugin, heddle_error *why);
+void heddle__described_forget(heddle__plugin *plugin);
+const char *heddle__described_key(const heddle__plugin *plugin, size_t i, bool *of_device);
 void heddle__plugin_close(heddle__plugin *plugin); /* ends its instance and frees the struct; takes NULL */
 
 /* Sets the reason for which a candidate is not used; the words are kept. */

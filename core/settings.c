@@ -155,18 +155,59 @@ heddle_status heddle__settings_common(heddle__plugin *p, heddle_error *err) {
   return s;
 }
 
+/* Whether a plugin has a setting: it read it, or describes it; one of a device must be described as such. Those that
+ * describe none are given the settings of a device unseen. */
+static bool has(const heddle__plugin *p, const char *key, bool of_device) {
+  bool fits;
+  if (of_device ? !p->describes : is_among(key, (const char *const *)p->asked, p->n_asked, '\0')) return true;
+  const char *known;
+  for (size_t i = 0; (known = heddle__described_key(p, i, &fits)) != NULL; i++)
+    if (strcmp(key, known) == 0 && (fits || !of_device)) return true;
+  return false;
+}
+
+/* The key that is nearest to one that the plugin does not have; NULL: there is none. */
+static const char *nearest(heddle__plugin *p, const char *key, bool of_device) {
+  bool fits;
+  const char *known;
+  size_t n = 0;
+  const char **keys = heddle__alloc(p->n_described + p->n_asked, sizeof *keys);
+  if (keys == NULL) return NULL;
+  for (size_t i = 0; (known = heddle__described_key(p, i, &fits)) != NULL; i++)
+    if (fits || !of_device) keys[n++] = known;
+  for (size_t i = 0; i < p->n_asked && !of_device; i++) keys[n++] = p->asked[i];
+  const char *found = heddle_text_nearest(key, keys, n);
+  heddle__free((void *)keys);
+  return found;
+}
+
+/* Says where a list of settings is not the whole. */
+static void check_described(const heddle__plugin *p) {
+  bool fits;
+  for (size_t i = 0; p->describes && i < p->n_asked; i++) {
+    const char *known = NULL;
+    for (size_t k = 0; (known = heddle__described_key(p, k, &fits)) != NULL && strcmp(known, p->asked[i]) != 0;) k++;
+    if (known == NULL)
+      heddle__logf(&p->ctx->log, HEDDLE_LOG_INFO, "config",
+                   "plugin %s reads the setting '%s', which it does not describe", p->name, p->asked[i]);
+  }
+}
+
 void heddle__settings_check(heddle__plugin *p) {
-  char full[128], near[128];
+  char full[128], near[160];
   const char *key, *value, *origin;
   size_t n = strlen(p->name);
+  check_described(p);
   for (size_t i = 0; (key = heddle__config_key(p->ctx->config, i)) != NULL; i++) {
     if (!begins(key, p->name) || key[n] != '.' || !heddle__config_get(p->ctx->config, key, &value, &origin)) continue;
     const char *rest = key + n + 1;
-    bool of_device = rest[strspn(rest, "0123456789")] == '.'; /* which the plugin is given when it opens the device */
-    if (of_device || strcmp(rest, "layers") == 0 || strcmp(origin, "default") == 0) continue;
-    if (is_among(rest, (const char *const *)p->asked, p->n_asked, '\0')) continue;
-    const char *meant = heddle_text_nearest(rest, (const char *const *)p->asked, p->n_asked);
-    if (meant != NULL) snprintf(near, sizeof near, "%s.%s", p->name, meant);
+    const int digits = (int)strspn(rest, "0123456789"); /* of a device: the plugin is given it with the open */
+    const bool of_device = rest[digits] == '.';
+    if (of_device) rest += digits + 1;
+    if (strcmp(rest, "layers") == 0 || strcmp(origin, "default") == 0 || has(p, rest, of_device)) continue;
+    const char *meant = nearest(p, rest, of_device);
+    if (meant != NULL && of_device) snprintf(near, sizeof near, "%s.%.*s.%s", p->name, digits, key + n + 1, meant);
+    else if (meant != NULL) snprintf(near, sizeof near, "%s.%s", p->name, meant);
     snprintf(full, sizeof full, "plugin %s (%s)", p->name, origin);
     warn(&p->ctx->log, full, "setting", key, meant != NULL ? near : NULL);
   }

@@ -11,7 +11,8 @@
 #include "executor/profile.h"
 #include "executor/watchdog.h"
 
-#define SLICE_NS UINT64_C(100000000) /* a completion may never come: look at the streams this often */
+#define SLICE_NS UINT64_C(100000000)  /* a completion may never come: look at the streams this often */
+#define MOMENT_NS UINT64_C(100000000) /* for work that only waited for a device that was reset */
 #define SPIN_NS UINT64_C(20000)
 #define CHECK_NS UINT64_C(20000) /* how far apart a run with a deadline reads the clock, roughly */
 enum { CHECK_MOST = 64, DRY_POLLS = 2 };
@@ -394,19 +395,24 @@ void heddle__run_finish(heddle__bound *b) {
 
 bool heddle__run_drain(heddle__bound *b, uint64_t timeout_ns, char *what, size_t size) {
   uint64_t start = heddle__now_ns();
-  bool drained = true;
+  bool drained = true, first_ended = false;
   for (uint32_t i = 0; i < b->n_lines; i++) /* what waits for a device that hangs does not end either */
     if (b->lines[i].dev != NULL && b->lines[i].busy) timeout_ns = heddle__device_patience(b->lines[i].dev, timeout_ns);
-  for (uint32_t i = 0; i < b->n_lines; i++) {
+  for (uint32_t k = 0; k < 2 * b->n_lines; k++) { /* the lost devices first, which may be reset: others wait for them */
+    const uint32_t i = k % b->n_lines;
     heddle__line *l = &b->lines[i];
     if (l->is_host || l->stream == NULL || !l->busy) continue;
+    if (k < b->n_lines && heddle__device_check(l->dev, NULL) == HEDDLE_OK) continue;
     uint64_t spent = heddle__now_ns() - start, left = spent < timeout_ns ? timeout_ns - spent : 0;
     bool quiet;
+    if (first_ended && left < MOMENT_NS) left = MOMENT_NS; /* what waited for it ends now */
     heddle__device_settle(l->dev, l->stream, left, &quiet, NULL);
     if (quiet) {
       l->busy = false;
+      first_ended = first_ended || k < b->n_lines;
       continue;
     }
+    if (k < b->n_lines) continue;
     if (drained) snprintf(what, size, "%s, stream %u", l->dev->name, (unsigned)i);
     drained = false;
   }

@@ -79,12 +79,23 @@ static HEDDLE__COLD heddle_status expired(heddle__bound *b, const heddle__line *
   return heddle__program_blame(p, step, HEDDLE_EDEVICE, err);
 }
 
+/* Whether all that is pending seems to wait for other work. What an event's stream has passed is known only by its signals,
+ * so two streams that wait for each other in turn may both seem to: one of them runs. */
+static bool are_all_blocked(const heddle__bound *b) {
+  for (uint32_t i = 0; i < b->n_lines; i++) {
+    const uint32_t pending = oldest(b, &b->lines[i]);
+    if (pending != HEDDLE__NONE && !is_blocked(b, &b->lines[i], pending)) return false;
+  }
+  return true;
+}
+
 heddle_status heddle__watchdog_look(heddle__bound *b, uint64_t now_ns, uint64_t *until_ns, heddle_error *err) {
+  const bool all_blocked = are_all_blocked(b);
   for (uint32_t i = 0; i < b->n_lines; i++) {
     heddle__line *l = &b->lines[i];
     if (l->dev == NULL || l->dev->watchdog_ns == 0) continue;
     const uint32_t pending = oldest(b, l);
-    const bool counts = pending != HEDDLE__NONE && !is_blocked(b, l, pending);
+    const bool counts = pending != HEDDLE__NONE && (all_blocked || !is_blocked(b, l, pending));
     if (pending != l->watched || !counts) {
       l->watched = pending;
       l->watched_ns = now_ns;

@@ -125,12 +125,33 @@ static bool offer_fixed(const typed *t, const char *name) {
   return false;
 }
 
+/* The settings of plugins: their keys, or the values of the one that is named key. */
+static void offer_described(const typed *t, const char *key) {
+  heddle_context *ctx;
+  heddle_setting_info s = {.struct_size = sizeof s};
+  if (heddle_context_create(NULL, 0, silent, NULL, &ctx, NULL) != HEDDLE_OK) return;
+  for (size_t i = 0; heddle_context_described(ctx, i, &s, NULL) == HEDDLE_OK; i++) {
+    if (key == NULL) offer(t, s.key, "=");
+    if (key == NULL || strcmp(key, s.key) != 0) continue;
+    if (strcmp(s.type, "switch") == 0) offer_list(t, "0 1", "");
+    for (const char *p = s.values; *p != '\0'; p += *p == ',') {
+      char word[64];
+      const size_t n = strcspn(p, ",");
+      snprintf(word, sizeof word, "%.*s", (int)n, p);
+      offer(t, word, "");
+      p += n;
+    }
+  }
+  heddle_context_release(ctx);
+}
+
 /* KEY=VALUE */
 static void offer_setting(const typed *t) {
   char key[64];
   const char *equals = strchr(t->part, '=');
   if (equals == NULL) {
     offer_list(t, general_keys, "=");
+    offer_described(t, NULL);
     return;
   }
   typed value = behind(t, '=');
@@ -145,8 +166,8 @@ static void offer_setting(const typed *t) {
     offer_files(&value, ".json");
   } else if (strstr(key, "cache_dir") != NULL) {
     offer_files(&value, NULL);
-  } else {
-    offer_fixed(&value, key);
+  } else if (!offer_fixed(&value, key) && strchr(key, '.') != NULL) {
+    offer_described(&value, key);
   }
 }
 

@@ -3,10 +3,12 @@
 #include <stdio.h>
 #include <string.h>
 
+#include "described.h"
 #include "session.h"
 #include "text.h"
 
 static const option known[] = {
+    {"settings", OPTION_FLAG, NULL, offsetof(options, described), "every setting of the plugins, with its default"},
     {"all", OPTION_FLAG, NULL, offsetof(options, all), "more of each device, every plugin file, every setting"},
     {"retry", OPTION_FLAG, NULL, offsetof(options, retry), "tries plugins again that were quarantined"},
     {"json", OPTION_FLAG, NULL, offsetof(options, json), "one JSON object with all of it"},
@@ -255,7 +257,10 @@ static int print_used(heddle_context *ctx) {
 static int devices(const options *o) {
   session s;
   int status = session_context(&s, "devices", o);
-  if (status == DONE && o->json) {
+  if (status == DONE && o->described) {
+    if (o->json) status = print_json("devices", described_json(s.ctx));
+    else described_print(s.ctx);
+  } else if (status == DONE && o->json) {
     int found = DONE;
     status = print_json("devices", everything(s.ctx, &found));
     if (status == DONE) status = found;

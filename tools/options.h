@@ -56,7 +56,7 @@ typedef struct options {
   uint64_t profile_runs; /* NO_NUMBER: not given */
   double timeout;        /* seconds; 0: none */
   double min_repeat_ms, cooldown_ms;
-  bool json, all, retry, profile, random, end_to_end, quick, list, no_store, no_params, help;
+  bool json, all, retry, described, profile, random, end_to_end, quick, list, no_store, no_params, help;
   bool ignore_annotations; /* of the model's nodes */
 } options;
 

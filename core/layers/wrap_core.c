@@ -51,6 +51,15 @@ static heddle_status device_memory_now(heddle_pdevice *dev, uint64_t *free_bytes
   return c.status;
 }
 
+#if HEDDLE_ABI_MINOR >= 2
+static heddle_status device_reset(heddle_pdevice *dev, uint64_t timeout_ns, heddle_error *err) {
+  BEGIN("device.reset", HEDDLE__ANY_THREAD);
+  W *d = heddle__unwrap(&c, dev, HEDDLE__DEVICE);
+  CALL(NEXT->device.reset(d->real, timeout_ns, err));
+  return c.status;
+}
+#endif
+
 /* ---- memory */
 
 static void memory_free(heddle_pdevice *dev, heddle_pbuffer *buffer) {
@@ -379,6 +388,9 @@ void heddle__wrap_core_tables(struct heddle__layers *layers) {
   PUT(device, health);
   PUT(device, idle);
   PUT(device, memory_now);
+#if HEDDLE_ABI_MINOR >= 2
+  PUT(device, reset);
+#endif
   PUT(memory, free);
   PUT(memory, alloc);
   PUT(memory, view);

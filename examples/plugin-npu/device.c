@@ -99,6 +99,20 @@ static heddle_status device_idle(heddle_pdevice *dev, uint64_t timeout_ns, heddl
   return npu_check(dev, err);
 }
 
+/* The thread passes over what is left in the streams of a lost device, and fails its fences. */
+static heddle_status device_reset(heddle_pdevice *dev, uint64_t timeout_ns, heddle_error *err) {
+  const struct timespec until = npu_deadline(timeout_ns);
+  heddle_error why;
+  int code = 0;
+  p_fail(&why, HEDDLE_EDEVICE, 0, "npu:0 was reset: its work did not end");
+  npu_lose(dev, &why);
+  pthread_mutex_lock(&dev->self->lock);
+  while (is_busy(dev) && code != ETIMEDOUT) code = pthread_cond_timedwait(&dev->self->done, &dev->self->lock, &until);
+  const bool busy = is_busy(dev);
+  pthread_mutex_unlock(&dev->self->lock);
+  return busy ? p_fail(err, HEDDLE_ETIMEOUT, 0, "npu:0: its program did not stop in time") : HEDDLE_OK;
+}
+
 static heddle_status memory_now(heddle_pdevice *dev, uint64_t *free_bytes, uint64_t *total_bytes, heddle_error *err) {
   (void)err;
   uint64_t used = 0;
@@ -118,4 +132,5 @@ const heddle_device_table npu_device_table = {
     .health = npu_check,
     .idle = device_idle,
     .memory_now = memory_now,
+    .reset = device_reset,
 };

@@ -18,6 +18,7 @@ struct heddle_pinstance {
   const heddle_host *host;
   uint64_t dram_bytes; /* setting dram_mb, default 16 */
   uint64_t fault_at;   /* setting fault_at: the n-th program of a device ends in a bus error; 0: none */
+  uint64_t hang_at;    /* setting hang_at: the n-th program of a device does not end until it is reset; 0: none */
   uint64_t lose_at;    /* setting lose_on_fill: a fill with this word loses the device; UINT64_MAX: none */
   pthread_mutex_t lock;
   pthread_cond_t work; /* a command, or the end, for the threads of the devices */
@@ -124,6 +125,8 @@ void npu_drop_closed(heddle_pdevice *dev);
 /* Absolute monotonic time, timeout_ns from now. */
 struct timespec npu_deadline(uint64_t timeout_ns);
 void *npu_thread(void *device);
+/* Makes the device lost and reports it to the host, once: the first text counts. Any thread, without the lock. */
+void npu_lose(heddle_pdevice *dev, const heddle_error *why);
 
 /* ---- memory.c ---- */
 

@@ -2,6 +2,7 @@
 #include "npu.h"
 
 #include "plugins/common/pbuild.h"
+#include "plugins/common/setting.h"
 
 #include <stdlib.h>
 #include <time.h>
@@ -29,10 +30,11 @@ static void close_instance(heddle_pinstance *self) {
 }
 
 static heddle_status open_instance(const heddle_host *host, heddle_pinstance **out, heddle_error *err) {
-  uint64_t mb = 16, fault_at = 0, lose_at = UINT64_MAX;
+  uint64_t mb = 16, fault_at = 0, hang_at = 0, lose_at = UINT64_MAX;
   pthread_condattr_t monotonic;
   heddle_status s = number(host, "dram_mb", 1, 4096, &mb, err);
   if (s == HEDDLE_OK) s = number(host, "fault_at", 0, UINT32_MAX, &fault_at, err);
+  if (s == HEDDLE_OK) s = number(host, "hang_at", 0, UINT32_MAX, &hang_at, err);
   if (s == HEDDLE_OK) s = number(host, "lose_on_fill", 0, UINT32_MAX, &lose_at, err);
   if (s != HEDDLE_OK) return s;
   heddle_pinstance *self = npu_new(host, sizeof *self);
@@ -40,6 +42,7 @@ static heddle_status open_instance(const heddle_host *host, heddle_pinstance **o
   self->host = host;
   self->dram_bytes = mb << 20;
   self->fault_at = fault_at;
+  self->hang_at = hang_at;
   self->lose_at = lose_at;
   int code = pthread_condattr_init(&monotonic);
   if (code == 0) code = pthread_condattr_setclock(&monotonic, CLOCK_MONOTONIC);
@@ -76,6 +79,14 @@ static heddle_status device_describe(heddle_pinstance *self, uint32_t index, hed
   return HEDDLE_OK;
 }
 
+static const heddle_psetting settings[] = {
+    P_SETTING_NUMBER("dram_mb", "16", 1, 4096, "memory of the device, in MiB"),
+    P_SETTING_NUMBER("fault_at", "0", 0, UINT32_MAX, "the n-th program of a device ends in a bus error; 0: none"),
+    P_SETTING_NUMBER("hang_at", "0", 0, UINT32_MAX, "the n-th program of a device does not end; 0: none"),
+    P_SETTING_NUMBER("lose_on_fill", "", 0, UINT32_MAX,
+                     "for heddle check-plugin: a fill with this word loses the device"),
+};
+
 static const heddle_plugin table = {
     .struct_size = sizeof table,
     .abi_major = HEDDLE_ABI_MAJOR,
@@ -95,6 +106,7 @@ static const heddle_plugin table = {
     .fence = &npu_fence_table,
     .op = &npu_op_table,
     .timing = &npu_timing_table,
+    .settings = P_SETTINGS(settings),
 };
 
 HEDDLE_PLUGIN_EXPORT const heddle_plugin *heddle_plugin_entry(const heddle_host *host, heddle_error *err) {

@@ -123,18 +123,33 @@ static heddle_pstream *pick(heddle_pdevice *dev) {
   return NULL;
 }
 
-/* The device is lost, with the text that is in its fault, and it is reported to the host once. */
-static void lose(heddle_pdevice *dev) {
+void npu_lose(heddle_pdevice *dev, const heddle_error *why) {
+  pthread_mutex_lock(&dev->self->lock);
+  const bool first = !atomic_load(&dev->lost);
+  if (first) dev->fault = *why;
   atomic_store(&dev->lost, true);
-  dev->host->device_fault(dev->host->ctx, dev->cookie, dev->fault.api_code, dev->fault.text);
+  pthread_cond_broadcast(&dev->self->work);
+  pthread_mutex_unlock(&dev->self->lock);
+  if (first) dev->host->device_fault(dev->host->ctx, dev->cookie, why->api_code, why->text);
 }
 
 static void end_badly(heddle_pdevice *dev, npu_end end, uint64_t where) {
   static const char *const why[] = {"done", "an address outside the memory", "an unknown instruction",
                                     "every module waits for a token"};
-  p_fail(&dev->fault, HEDDLE_EDEVICE, (int32_t)end, "npu:0: device lost: instruction %llu of a program: %s",
+  heddle_error fault;
+  p_fail(&fault, HEDDLE_EDEVICE, (int32_t)end, "npu:0: device lost: instruction %llu of a program: %s",
          (unsigned long long)where, why[end]);
-  lose(dev);
+  npu_lose(dev, &fault);
+}
+
+/* A program that does not end, as the setting hang_at asks for it: until the device is reset or closed. */
+static void hang(heddle_pdevice *dev) {
+  const struct timespec moment = {.tv_nsec = 1000000};
+  for (bool stop = false; !stop && !atomic_load(&dev->lost); nanosleep(&moment, NULL)) {
+    pthread_mutex_lock(&dev->self->lock);
+    stop = dev->stop;
+    pthread_mutex_unlock(&dev->self->lock);
+  }
 }
 
 /* Executes a command without the lock; gives the cycles that it took. Nothing runs on a lost device, but fences hear. */
@@ -152,8 +167,9 @@ static uint64_t execute(heddle_pdevice *dev, const npu_cmd *cmd, uint64_t now) {
     return npu_copy_cycles(cmd->bytes);
   case NPU_CMD_FILL:
     if (cmd->value == dev->self->lose_at) { /* as the conformance kit asks for it */
-      p_fail(&dev->fault, HEDDLE_EDEVICE, 0, "npu:0: device lost: a fill with the word of the setting lose_on_fill");
-      lose(dev);
+      heddle_error fault;
+      p_fail(&fault, HEDDLE_EDEVICE, 0, "npu:0: device lost: a fill with the word of the setting lose_on_fill");
+      npu_lose(dev, &fault);
       return 0;
     }
     for (uint64_t i = 0; i < cmd->bytes; i += 4) {
@@ -166,6 +182,7 @@ static uint64_t execute(heddle_pdevice *dev, const npu_cmd *cmd, uint64_t now) {
     npu_launch_program(cmd->launch, &address, &n);
     npu_end end = npu_machine_run(dev->machine, address, n, &where);
     if (++dev->programs == dev->self->fault_at) end = NPU_BAD_ADDRESS;
+    if (dev->programs == dev->self->hang_at) hang(dev);
     if (end != NPU_DONE) end_badly(dev, end, where);
     return dev->machine->cycles - before;
   }

@@ -139,7 +139,9 @@ static heddle_status batch(bench *b, uint32_t count, double *ns, heddle_error *e
   uint64_t marks[2] = {0, 0};
   const uint64_t start = heddle__now_ns();
   heddle_status s = b->timer != NULL ? t->timing.mark(b->stream, b->timer, 0, err) : HEDDLE_OK;
-  for (uint32_t i = 0; i < count && s == HEDDLE_OK; i++) s = t->op.run(b->launch, err);
+  uint32_t n = 0;
+  while (n < count && (s = s == HEDDLE_OK ? t->op.run(b->launch, err) : s) == HEDDLE_OK) n++;
+  if (s == HEDDLE_ELIMIT && n > 0) s = HEDDLE_OK, count = n; /* its queue is full */
   if (s == HEDDLE_OK && b->timer != NULL) s = t->timing.mark(b->stream, b->timer, 1, err);
   heddle_status done = s == HEDDLE_EDEVICE ? s : sync(b, s == HEDDLE_OK ? err : NULL);
   if (s == HEDDLE_OK) s = done;

@@ -61,6 +61,8 @@ static void make_region(const heddle_graph *g, const heddle__node *node, const h
                            .outputs = l->outputs,
                            .n_inputs = node->n_inputs,
                            .n_outputs = node->n_outputs};
+  const heddle__schema *schema = heddle__schema_find(node->domain, node->op, node->domain[0] == '\0' ? g->opset : 0);
+  if (schema != NULL) l->node.since_version = schema->opset_first;
   l->region.struct_size = sizeof l->region;
   l->region.nodes = (heddle_parray){&l->node, 1, sizeof l->node};
   l->region.values = (heddle_parray){l->values, node->n_inputs + node->n_outputs, sizeof l->values[0]};

@@ -81,6 +81,26 @@ HEDDLE_API heddle_status heddle_context_setting(heddle_context *ctx, const char 
  * Borrowed for the life of the context. */
 HEDDLE_API const char *heddle_context_setting_key(heddle_context *ctx, size_t i);
 
+/* A setting that a plugin has, as the plugin describes it. Strings are borrowed from the context. Set struct_size. */
+typedef struct heddle_setting_info {
+  size_t struct_size;
+  const char *key;           /* "sim.delay_us" */
+  const char *type;          /* "switch", "number", "word", "text" or "path" */
+  const char *default_value; /* "" where there is none */
+  const char *values;        /* the values of a word, with commas between; else "" */
+  const char *help;          /* one line */
+  uint64_t low;              /* of a number */
+  uint64_t high;
+  uint32_t per_device; /* 1: can be given for one device ("sim.1.delay_us"); or 0 */
+  uint32_t reserved;
+} heddle_setting_info;
+
+/* The i-th setting of the plugins whose table was read, used or not: plugin by plugin, with those that the library
+ * itself reads for each plugin last. Plugins of an ABI before 1.2 describe none of their own. Loads all plugins and may
+ * block in drivers. HEDDLE_ENOTFOUND past the end. */
+HEDDLE_API heddle_status heddle_context_described(heddle_context *ctx, size_t i, heddle_setting_info *out,
+                                                  heddle_error *err);
+
 /* A plugin candidate: used, or refused with a reason. Strings are borrowed from the context. Set struct_size. */
 typedef struct heddle_plugin_info {
   size_t struct_size;

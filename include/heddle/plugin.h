@@ -37,7 +37,11 @@
  *   does not use the environment; settings come through heddle_host.config. Its threads block all signals, its
  *   descriptors are close-on-exec, its processes end before close_instance returns. No libc objects cross the ABI: no
  *   FILE, and no memory that one side allocates with malloc and the other frees. A plugin keeps no mutable data at
- *   file scope. */
+ *   file scope.
+ * Forks. A plugin that needs another process starts a program: posix_spawn, or fork followed at once by exec, with
+ *   async-signal-safe calls only between them. It never continues in a forked copy of the host, where other threads'
+ *   locks stay taken. It waits for each child that it started, by its process id. Where the host itself was forked after a
+ *   device was opened, it calls no plugin in the child process. */
 #ifndef HEDDLE_PLUGIN_H
 #define HEDDLE_PLUGIN_H
 
@@ -162,6 +166,16 @@ typedef struct heddle_parray {
 
 enum { HEDDLE_LOG_ERROR = 0, HEDDLE_LOG_WARN, HEDDLE_LOG_INFO, HEDDLE_LOG_DEBUG, HEDDLE_LOG_TRACE };
 
+/* Since 1.2. The head of an extension: data or functions that this header does not define. Whoever defines one owns its
+ * name ("example.com/power") and its version. A reader follows next and skips every name that it does not know. The
+ * host refuses a plugin whose chain has more than 64 members or one without a name. */
+typedef struct heddle_pextension {
+  uint32_t struct_size; /* of the whole struct that begins with this head */
+  uint32_t version;
+  const char *name;
+  const struct heddle_pextension *next; /* NULL: the last */
+} heddle_pextension;
+
 /* Bits of heddle_host.features and heddle_plugin.features. The sanitizer bits state what the library was built with. A
  * host refuses a plugin whose sanitizer runtime it lacks, because loading the plugin would end the process. */
 #define HEDDLE_FEATURE_ASAN (UINT64_C(1) << 0)
@@ -236,6 +250,13 @@ typedef struct heddle_host {
    * the first request to stop, every query returns the same until the call returns. Query it every few milliseconds of
    * work. On a thread that is in no call of the host, it returns HEDDLE_OK. */
   heddle_status (*stop_requested)(void *ctx);
+
+  /* Since 1.2. Returns the highest level that log writes at present (HEDDLE_LOG_*), -1 where it writes nothing. A plugin
+   * need not build a text that is above it. */
+  int32_t (*log_level)(void *ctx);
+
+  /* Since 1.2. The host's extensions, valid for the life of the table; NULL: none. */
+  const heddle_pextension *extensions;
 } heddle_host;
 
 /* ---------------------------------------------------------------- devices */
@@ -264,10 +285,12 @@ typedef struct heddle_pdevice_desc {
   uint32_t pci_function;     /* all four 0xffffffff where there is none */
   uint64_t caps;             /* HEDDLE_CAP_* */
   uint64_t memory_bytes;     /* 0 where unknown */
-  uint64_t max_buffer_bytes; /* of one allocation; 0 means no limit but memory */
+  uint64_t max_buffer_bytes; /* of one allocation of kind DEVICE or UNIFIED; 0 means no limit but memory */
   uint64_t alignment;        /* required of every offset into a buffer that an operator or a view uses */
   uint64_t import_alignment; /* of address and size in memory.import_host; 0 where that is missing */
-  uint64_t event_domain;     /* events order streams across devices with the same number */
+  /* Events order streams across devices of one instance that have the same number, 0 included; numbers of different
+   * plugins are not compared. Such devices also accept each other's PINNED memory as the host side of copies. */
+  uint64_t event_domain;
   uint32_t compute_units;
   uint32_t max_streams; /* number of streams that are useful; at least 1 */
 } heddle_pdevice_desc;
@@ -278,12 +301,43 @@ typedef struct heddle_pkeyvalue {
   const char *value;
 } heddle_pkeyvalue;
 
+/* settings are those that the user gave for this device alone. Their keys lack the plugin's name and the device's index:
+ * "npu.1.clock_mhz" arrives as "clock_mhz". They take precedence over the same keys of heddle_host.config. The plugin fails
+ * with HEDDLE_EINVAL for a key that it does not know. Keys that the host itself reads (watchdog_ms) are not passed. */
 typedef struct heddle_pdevice_options {
   uint32_t struct_size;
   uint32_t reserved;
   uint64_t cookie;        /* identifies this device in heddle_host.device_fault */
   heddle_parray settings; /* of heddle_pkeyvalue */
 } heddle_pdevice_options;
+
+/* Since 1.2. Types of settings. SWITCH: 1, on, yes, true, or 0, off, no, false. WORD: one of values. TEXT: anything that
+ * help describes. */
+enum {
+  HEDDLE_SETTING_SWITCH = 1,
+  HEDDLE_SETTING_NUMBER = 2,
+  HEDDLE_SETTING_WORD = 3,
+  HEDDLE_SETTING_TEXT = 4,
+  HEDDLE_SETTING_PATH = 5
+};
+
+/* Bit of heddle_psetting.flags: the setting can also be given for one device, in heddle_pdevice_options.settings. */
+#define HEDDLE_SETTING_DEVICE UINT32_C(1)
+
+/* Since 1.2. The description of a setting, for the user and for warnings of unknown keys. The plugin still checks every
+ * value itself. */
+typedef struct heddle_psetting {
+  uint32_t struct_size;
+  uint32_t type; /* HEDDLE_SETTING_* */
+  uint32_t flags;
+  uint32_t reserved;
+  const char *key;           /* without the plugin's name */
+  const char *default_value; /* as a user would write it; "" where there is none */
+  const char *values;        /* WORD: all of them, with commas between; else NULL */
+  const char *help;          /* one line of plain text */
+  uint64_t low;              /* NUMBER: the smallest and the largest value */
+  uint64_t high;
+} heddle_psetting;
 
 /* Keys of device.query. For unknown keys it returns HEDDLE_EUNSUPPORTED. */
 enum {
@@ -319,20 +373,34 @@ typedef struct heddle_device_table {
 
   /* Optional. The current free and total memory, in bytes. Any thread. */
   heddle_status (*memory_now)(heddle_pdevice *dev, uint64_t *free_bytes, uint64_t *total_bytes, heddle_error *err);
+
+  /* Since 1.2. Optional. Ends the work of a device that hangs or is lost: discards what is enqueued in all streams, stops
+   * what runs, and fails every pending fence. The device is lost from then on; the plugin reports that with device_fault
+   * unless it was lost before. On HEDDLE_OK nothing accesses the device's memory any more: the host frees memory and
+   * objects, closes the device, and may open it again. On a failure, among them HEDDLE_ETIMEOUT after timeout_ns,
+   * work may still access memory: the host keeps all memory that the work may access. One thread at a time, while other
+   * calls are in progress; the host calls it at most once for each open. */
+  heddle_status (*reset)(heddle_pdevice *dev, uint64_t timeout_ns, heddle_error *err);
 } heddle_device_table;
 
 /* ---------------------------------------------------------------- memory */
 
 /* Kinds of memory. DEVICE is where operators compute. PINNED is host memory that the device's copies may still access
  * after the copy function has returned; it can be mapped. Every plugin that is not inline must provide PINNED. It is a
- * guarantee about copies, not about pages. UNIFIED is both at once (HEDDLE_CAP_UNIFIED). */
+ * guarantee about copies, not about pages. UNIFIED is both at once (HEDDLE_CAP_UNIFIED).
+ * A buffer belongs to the device that allocated it. The host passes it to no other device, except as an argument of
+ * copy.peer, and PINNED memory as the host side of copies of devices with the same event domain. Where two devices share
+ * a vendor's context, so that each could use the other's buffers, the plugin gives them one event domain and a peer path
+ * that copies directly; the host still gives each device operands of its own. */
 enum { HEDDLE_MEMORY_DEVICE = 0, HEDDLE_MEMORY_PINNED = 1, HEDDLE_MEMORY_UNIFIED = 2 };
 
 typedef struct heddle_pmemory_desc {
   uint32_t struct_size;
   uint32_t kind; /* HEDDLE_MEMORY_* */
   uint64_t bytes;
-  uint64_t align; /* guaranteed by the plugin for offset 0; at most 4096, or desc.alignment if larger */
+  /* Guaranteed by the plugin for offset 0: a power of two of at most 4096, or desc.alignment if larger. 0 and 1 ask for
+   * nothing: the plugin then gives what it needs itself. */
+  uint64_t align;
 } heddle_pmemory_desc;
 
 /* Required: free and alloc; map and unmap unless the device has neither PINNED nor UNIFIED memory; flush and invalidate
@@ -346,7 +414,8 @@ typedef struct heddle_memory_table {
   void (*free)(heddle_pdevice *dev, heddle_pbuffer *buffer);
 
   /* Allocates a buffer with undefined content. bytes 0 is valid and returns a buffer of which no byte may be accessed.
-   * HEDDLE_ENOMEM when memory is out, HEDDLE_ELIMIT when bytes is over max_buffer_bytes. Any thread. */
+   * HEDDLE_ENOMEM when memory is out, HEDDLE_ELIMIT when bytes is over max_buffer_bytes. PINNED memory is limited by host
+   * memory only; a plugin whose PINNED memory has a limit of its own returns HEDDLE_ELIMIT for it too. Any thread. */
   heddle_status (*alloc)(heddle_pdevice *dev, const heddle_pmemory_desc *desc, heddle_pbuffer **out, heddle_error *err);
 
   /* Optional, with HEDDLE_CAP_VIEWS. Returns a handle for bytes [offset, offset + bytes) of a buffer that is not itself
@@ -434,7 +503,13 @@ typedef struct heddle_copy_table {
 
 enum { HEDDLE_STREAM_COMPUTE = 0, HEDDLE_STREAM_COPY = 1 };
 
-/* Required. Work in a stream runs in order. Without events or fences there is no other order. */
+/* Required. Work in a stream runs in order. Without events or fences there is no other order.
+ * Failed work. When a piece of work fails, later work of the stream need not run, and what it writes is undefined, until
+ * a sync has returned the failure. From then on the stream works as before. Only sync clears a failure: query reports it
+ * each time. Every fence.signal between the failed work and that sync fails its fence.
+ * Full queues. A plugin whose queue is bounded reserves places in op.bind and lets the calls that may allocate (create,
+ * copies, event and fence calls) enlarge it. A call that finds no place returns HEDDLE_ELIMIT and enqueues nothing; it never
+ * waits for a place. The stream stays usable, and places become free as work ends. */
 typedef struct heddle_stream_table {
   uint64_t struct_size;
 
@@ -455,8 +530,8 @@ typedef struct heddle_stream_table {
    * of work in the stream since the last sync. One thread at a time. */
   heddle_status (*sync)(heddle_pstream *stream, uint64_t timeout_ns, heddle_error *err);
 
-  /* HEDDLE_OK when all submitted work has finished, HEDDLE_EBUSY when not, or the failure of that work. Any thread;
-   * does not block. */
+  /* HEDDLE_OK when all submitted work has finished, HEDDLE_EBUSY when not, or the failure of that work. Changes nothing: a
+   * failure stays until sync has returned it. Any thread; does not block. */
   heddle_status (*query)(heddle_pstream *stream, heddle_error *err);
 } heddle_stream_table;
 
@@ -476,9 +551,12 @@ typedef struct heddle_event_table {
 /* signal is required, except for inline devices. When the stream reaches this point, the plugin calls
  * heddle_host.fence_signal with fence and value, from any thread. If earlier work in the stream failed, or cannot be
  * submitted, it calls heddle_host.fence_fail instead, so that every wait on the fence reports the failure. signal also
- * submits the stream.
+ * submits the stream. A signal that cannot be submitted itself fails the fence with the status and text that signal
+ * returns, before it returns; only for an argument that is no valid handle (HEDDLE_EINVAL) it leaves the fence alone.
  * wait is optional: later work of the stream starts when the fence has reached value; if the fence fails, the stream
- * fails. Without HEDDLE_CAP_WAIT_BEFORE_SIGNAL the host calls it only when the signal has been submitted.
+ * fails. Without HEDDLE_CAP_WAIT_BEFORE_SIGNAL the host calls it only when the signal has been submitted. No host up to
+ * 1.2 calls wait in a run: work that waits for another plugin's device is submitted only after the fence has reached its
+ * value. The conformance kit calls it, and hosts of later minors may.
  * One thread at a time per stream; neither blocks. */
 typedef struct heddle_fence_table {
   uint64_t struct_size;
@@ -531,6 +609,11 @@ typedef struct heddle_pnode {
   const int32_t *outputs; /* likewise */
   uint32_t n_inputs;
   uint32_t n_outputs;
+  /* Since 1.2. The oldest opset, from 13 on, with the definition of the operator that opset has: a plugin that knows the
+   * operator as of this version reads the node so, however new opset is. Types that were added later do not count. 0 where
+   * the host does not know the operator. */
+  uint32_t since_version;
+  uint32_t reserved;
 } heddle_pnode;
 
 /* heddle_pregion.flags: FAST allows results in reduced precision (bfloat16, TF32). Without it float32 is float32. */
@@ -634,7 +717,9 @@ typedef struct heddle_op_table {
 
   /* Enqueues the launch in its stream. On an inline device it is complete on return, or it was stopped
    * (heddle_host.stop_requested) and returns the reason. Allocates nothing, holds no lock for long and does not block.
-   * Inside a capture it is recorded. One thread at a time per stream. */
+   * Inside a capture it is recorded. Where a ring is full, it returns HEDDLE_ELIMIT (stream table, full queues) and the
+   * host's run fails with that. In a run each launch is pending once; only where the host measures an operator it
+   * enqueues one launch repeatedly, and takes fewer after HEDDLE_ELIMIT. One thread at a time per stream. */
   heddle_status (*run)(heddle_plaunch *launch, heddle_error *err);
 
   /* Optional. Proposes which nodes of a region (all nodes that the plugin could run, not necessarily connected) the
@@ -780,6 +865,13 @@ typedef struct heddle_plugin {
   const heddle_capture_table *capture;
   const heddle_timing_table *timing;
   const heddle_external_table *external;
+
+  /* Since 1.2. Descriptions of all settings of the plugin; constant, like the table. With count 0 the host takes the
+   * settings that the plugin reads while it is loaded for all that it has. */
+  heddle_parray settings; /* of heddle_psetting */
+
+  /* Since 1.2. The plugin's extensions; NULL: none. */
+  const heddle_pextension *extensions;
 } heddle_plugin;
 
 /* The one exported symbol. Opens nothing: no driver, no file, no thread. Returns the table, or NULL with the reason in

@@ -11,6 +11,19 @@
 const heddle_pnode *region_node(const heddle_pregion *region, uint64_t index);
 const heddle_pvalue *region_value(const heddle_pregion *region, int64_t index);
 
+/* The opset to read a node by. A node of a newer opset than last, the newest that the caller knows, is read as one of last
+ * where the definition of its operator is no newer (since_version). */
+static inline uint32_t region_opset(const heddle_pnode *node, uint32_t last) {
+#if HEDDLE_ABI_MINOR >= 2
+  if (node->opset > last && HEDDLE_HAS(heddle_pnode, node, since_version) && node->since_version != 0 &&
+      node->since_version <= last)
+    return last;
+#else
+  (void)last;
+#endif
+  return node->opset;
+}
+
 /* The value of a node's k-th operand or result; NULL where there is none (-1, or fewer operands). */
 const heddle_pvalue *region_node_input(const heddle_pregion *region, const heddle_pnode *node, uint32_t k);
 const heddle_pvalue *region_node_output(const heddle_pregion *region, const heddle_pnode *node, uint32_t k);

@@ -1,4 +1,4 @@
-/* The words that switch a setting on and off: the same for every plugin. */
+/* The words that switch a setting on and off, and how a plugin describes its settings: the same for every plugin. */
 #ifndef HEDDLE_PLUGINS_COMMON_SETTING_H
 #define HEDDLE_PLUGINS_COMMON_SETTING_H
 
@@ -15,6 +15,21 @@ static inline bool p_switch(const char *text, bool *out) {
   }
   return false;
 }
+
+/* Members of a static const array of heddle_psetting, and the root table's member settings of such an array. */
+#define P_SETTING(kind, name, fallback, ...) \
+  { \
+    .struct_size = sizeof(heddle_psetting), .type = HEDDLE_SETTING_##kind, .key = (name), .default_value = (fallback), \
+    __VA_ARGS__ \
+  }
+#define P_SETTING_SWITCH(name, fallback, text) P_SETTING(SWITCH, name, fallback, .help = (text))
+#define P_SETTING_NUMBER(name, fallback, least, most, text) \
+  P_SETTING(NUMBER, name, fallback, .low = (least), .high = (most), .help = (text))
+#define P_SETTING_WORD(name, fallback, all, text) P_SETTING(WORD, name, fallback, .values = (all), .help = (text))
+#define P_SETTING_TEXT(name, fallback, text) P_SETTING(TEXT, name, fallback, .help = (text))
+#define P_SETTING_PATH(name, fallback, text) P_SETTING(PATH, name, fallback, .help = (text))
+#define P_SETTINGS(array) \
+  { (array), sizeof(array) / sizeof(array)[0], sizeof(array)[0] }
 
 /* Is it a word that switches off? */
 static inline bool p_is_off(const char *text) {

@@ -126,7 +126,7 @@ static int32_t index_of(const int8_product *p, int8_t k) {
 bool int8_is_op(const heddle_pnode *node, const char *op) {
   return node != NULL && node->op != NULL && strcmp(node->op, op) == 0 &&
          (node->domain == NULL || node->domain[0] == '\0') && node->n_outputs == 1 &&
-         node->opset >= HEDDLE__OPSET_FIRST && node->opset <= HEDDLE__OPSET_LAST;
+         node->opset >= HEDDLE__OPSET_FIRST && region_opset(node, HEDDLE__OPSET_LAST) <= HEDDLE__OPSET_LAST;
 }
 
 /* The other operand of node `at`, an operator of two, which takes `on`; -1. Its last dimension alone may be more than 1,
@@ -170,7 +170,8 @@ bool int8_read_product(const heddle_pregion *region, int8_product *p) {
   *p = (int8_product){.region = region, .node = node, .x_zero_value = -1, .times_value = -1, .plus_value = -1};
   if (region->nodes.count == 2 || node == NULL || node->op == NULL ||
       (node->domain != NULL && node->domain[0] != '\0') || region->n_outputs != 1 || region->n_inputs > ONEDNN_INPUTS ||
-      node->n_outputs != 1 || node->opset < HEDDLE__OPSET_FIRST || node->opset > HEDDLE__OPSET_LAST)
+      node->n_outputs != 1 || node->opset < HEDDLE__OPSET_FIRST ||
+      region_opset(node, HEDDLE__OPSET_LAST) > HEDDLE__OPSET_LAST)
     return false;
   while (i < sizeof products / sizeof products[0] && strcmp(products[i].op, node->op) != 0) i++;
   if (i == sizeof products / sizeof products[0]) return false;

@@ -8,6 +8,7 @@
 
 #include "plugins/common/chain.h"
 #include "plugins/common/pbuild.h"
+#include "plugins/common/setting.h"
 
 static void close_instance(heddle_pinstance *self) {
   if (self == NULL) return;
@@ -45,6 +46,14 @@ static heddle_status device_describe(heddle_pinstance *self, uint32_t index, hed
   return HEDDLE_OK;
 }
 
+static const heddle_psetting settings[] = {
+    P_SETTING_SWITCH("fuse", "1", "elementwise chains, and products with what follows them, become one step"),
+#ifdef HEDDLE_ONEDNN
+    P_SETTING_WORD("onednn", "auto", "auto,always,off", "whether oneDNN computes what it can"),
+    P_SETTING_WORD("winograd", "auto", "auto,always,off", "whether convolutions use Winograd's transform"),
+#endif
+};
+
 static const heddle_plugin table = {
     .struct_size = sizeof table,
     .abi_major = HEDDLE_ABI_MAJOR,
@@ -65,6 +74,7 @@ static const heddle_plugin table = {
     .layout = &wide_layout_table,
 #endif
     .timing = &cpu_timing_table,
+    .settings = P_SETTINGS(settings),
 };
 
 const heddle_plugin *heddle_plugin_entry(const heddle_host *host, heddle_error *err) {

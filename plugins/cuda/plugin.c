@@ -38,7 +38,14 @@ static heddle_status open_instance(const heddle_host *host, heddle_pinstance **o
   return gpu_open_instance(&vendor, host, out, err);
 }
 
-static const heddle_plugin table = GPU_PLUGIN("cuda", open_instance);
+static const heddle_psetting settings[] = {
+    GPU_SETTINGS,
+    P_SETTING_PATH("nvrtc", "", "the library of NVRTC, which compiles the kernels; none: looked for; off: none"),
+    P_SETTING_PATH("cublaslt", "", "the library of cuBLASLt; none: looked for; off: not used"),
+    P_SETTING_PATH("cudnn", "", "the library of cuDNN; none: looked for; off: not used"),
+};
+
+static const heddle_plugin table = GPU_PLUGIN("cuda", open_instance, settings);
 
 const heddle_plugin *heddle_plugin_entry(const heddle_host *host, heddle_error *err) {
   return gpu_plugin_entry(&table, host, err);

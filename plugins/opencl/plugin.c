@@ -163,6 +163,21 @@ static heddle_status device_describe(heddle_pinstance *self, uint32_t index, hed
   return HEDDLE_OK;
 }
 
+static const heddle_psetting settings[] = {
+    P_SETTING_SWITCH("driver", "1", "0 does without OpenCL"),
+    P_SETTING_NUMBER("max_streams", "0", 0, 65536, "streams of a device; 0: what suits it"),
+    P_SETTING_NUMBER("sub_devices", "0", 0, 65536, "splits each device into parts of that many compute units; 0: no"),
+    P_SETTING_SWITCH("peer", "1", "copies between devices of a platform without the host"),
+    P_SETTING_SWITCH("unified", "1", "uses memory that host and device share"),
+    P_SETTING_SWITCH("gpu_kernels", "0", "uses the kernels made for GPUs on the host's cores too"),
+    P_SETTING_SWITCH("fuse", "1", "elementwise chains become one step"),
+    P_SETTING_WORD("capture", "auto", "auto,1,0", "whether segments are recorded as command buffers"),
+    P_SETTING_PATH("cache_dir", "", "folder of the cache of built programs; off: none"),
+    P_SETTING_NUMBER("cache_bytes", "1073741824", 0, UINT64_MAX, "most bytes of that cache; 0: no limit"),
+    P_SETTING_PATH("source_dir", "", "folder to which the sources of kernels are written; off: none"),
+    P_SETTING_WORD("clblast", "auto", "auto,1,0", "whether CLBlast computes matrix products"),
+};
+
 static const heddle_plugin table = {
     .struct_size = sizeof table,
     .abi_major = HEDDLE_ABI_MAJOR,
@@ -184,6 +199,7 @@ static const heddle_plugin table = {
     .module = &ocl_module_table,
     .capture = &ocl_capture_table,
     .timing = &ocl_timing_table,
+    .settings = P_SETTINGS(settings),
 };
 
 const heddle_plugin *heddle_plugin_entry(const heddle_host *host, heddle_error *err) {

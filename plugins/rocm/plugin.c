@@ -102,7 +102,15 @@ static heddle_status open_instance(const heddle_host *host, heddle_pinstance **o
   return gpu_open_instance(&vendor, host, out, err);
 }
 
-static const heddle_plugin table = GPU_PLUGIN("rocm", open_instance);
+static const heddle_psetting settings[] = {
+    GPU_SETTINGS,
+    P_SETTING_PATH("hiprtc", "", "the library of hiprtc, which compiles the kernels; none: looked for; off: none"),
+    P_SETTING_PATH("hiprtc_helper", "", "the program that runs hiprtc; none: the one beside the plugin"),
+    P_SETTING_NUMBER("hiprtc_seconds", "120", 1, 86400, "most seconds of one compilation"),
+    P_SETTING_PATH("rocblas", "", "the library of rocBLAS; none: looked for; off: not used"),
+};
+
+static const heddle_plugin table = GPU_PLUGIN("rocm", open_instance, settings);
 
 const heddle_plugin *heddle_plugin_entry(const heddle_host *host, heddle_error *err) {
   return gpu_plugin_entry(&table, host, err);

@@ -159,6 +159,24 @@ static heddle_status device_idle(heddle_pdevice *dev, uint64_t timeout_ns, heddl
   return sim_device_check(dev, err);
 }
 
+/* What hangs, waits or is delayed gives up on a lost device, and the rest of the commands is passed over. */
+static heddle_status device_reset(heddle_pdevice *dev, uint64_t timeout_ns, heddle_error *err) {
+  heddle_error ignored;
+  char text[80];
+  if (sim_device_check(dev, &ignored) == HEDDLE_EINVAL) return sim_device_check(dev, err);
+  snprintf(text, sizeof text, "sim:%u was reset: its work did not end", dev->index);
+  sim_device_fault(dev, 0, text);
+  if (wait_streams(dev, timeout_ns, false) != HEDDLE_OK) {
+    atomic_store(&dev->detached, true);
+    return p_fail(err, HEDDLE_ETIMEOUT, 0, "sim:%u: work is left %llu ns after a reset", dev->index,
+                  (unsigned long long)timeout_ns);
+  }
+  atomic_store(&dev->detached, false);
+  atomic_store(&dev->hung, false);
+  destroy_retired(dev);
+  return HEDDLE_OK;
+}
+
 /* Ends the workers; false when one did not end in time. */
 static bool end_workers(heddle_pdevice *dev) {
   struct timespec deadline = sim_deadline(CLOSE_END_NS);
@@ -246,4 +264,5 @@ const heddle_device_table sim_device_table = {
     .health = sim_device_check,
     .idle = device_idle,
     .memory_now = memory_now,
+    .reset = device_reset,
 };

@@ -17,7 +17,11 @@ enum { HAS_VIEW = 1, HAS_IMPORT = 2, HAS_PEER = 4, HAS_FENCE_WAIT = 8, HAS_LAYOU
     .stream = &sim_stream_table, .event = &sim_event_table, .fence = &sim_fence_tables[((n)&HAS_FENCE_WAIT) != 0], \
     .op = &sim_op_table, .layout = ((n)&HAS_LAYOUT) != 0 ? &sim_layout_table : NULL, .module = &sim_module_table, \
     .capture = ((n)&HAS_CAPTURE) != 0 ? &sim_capture_table : NULL, .timing = &sim_timing_table, \
-    .external = &sim_external_table \
+    .external = &sim_external_table, .settings = { \
+      &sim_settings_all[0], \
+      SIM_SETTINGS, \
+      sizeof(sim_setting) \
+    } \
   }
 #define ROOT4(n) ROOT(n), ROOT((n) + 1), ROOT((n) + 2), ROOT((n) + 3)
 #define ROOT16(n) ROOT4(n), ROOT4((n) + 4), ROOT4((n) + 8), ROOT4((n) + 12)

@@ -10,52 +10,51 @@
 
 enum { KIND_NUMBER, KIND_SWITCH, KIND_MODE, KIND_FAIL, KIND_SPEEDS, KIND_WRONG };
 
-typedef struct setting {
-  const char *key;
-  int kind;
-  size_t offset;
-  uint64_t fallback;
-  uint64_t min;
-  uint64_t max;
-  bool per_device; /* may be given to device.open */
-} setting;
-
 #define AT(member) offsetof(sim_settings, member)
-#define NUMBER(name, fallback, min, max, own) \
-  { #name, KIND_NUMBER, AT(name), fallback, min, max, own }
-#define SWITCH(name, fallback, own) \
-  { #name, KIND_SWITCH, AT(name), fallback, 0, 1, own }
+#define OWN(own) (own) ? HEDDLE_SETTING_DEVICE : 0
+#define PUBLIC(type_of, own, name, text, words, about, least, most) \
+  { sizeof(heddle_psetting), HEDDLE_SETTING_##type_of, OWN(own), 0, name, text, words, about, least, most }
+#define NUMBER(name, fallback, min, max, own, about) \
+  { PUBLIC(NUMBER, own, #name, #fallback, NULL, about, min, max), KIND_NUMBER, 0, AT(name), fallback }
+#define SWITCH(name, fallback, own, about) \
+  { PUBLIC(SWITCH, own, #name, #fallback, NULL, about, 0, 1), KIND_SWITCH, 0, AT(name), fallback }
+#define MODE(name, fallback, text, words, least, about) \
+  { PUBLIC(WORD, false, #name, text, words, about, least, 0), KIND_MODE, 0, AT(name), fallback }
+#define TEXT(name, kind, about) \
+  { PUBLIC(TEXT, true, name, "", NULL, about, 0, 0), kind, 0, 0, 0 }
 
-static const setting all[] = {
-    NUMBER(devices, 3, 1, SIM_MAX_DEVICES, false),
-    NUMBER(seed, 1, 0, UINT64_MAX, true),
-    NUMBER(delay_us, 0, 0, 1000000, true),
-    NUMBER(max_buffer_bytes, 0, 0, UINT64_MAX, false),
-    NUMBER(memory_bytes, 0, 0, UINT64_MAX, false),
-    NUMBER(import_alignment, 64, 1, 65536, false),
-    NUMBER(launch_bytes, 0, 0, 1 << 30, false),
-    NUMBER(hang, 0, 0, UINT64_MAX, true),
-    {"peer", KIND_MODE, AT(peer), SIM_ON, SIM_OFF, 0, false},
-    {"copy", KIND_MODE, AT(copy), SIM_ON, SIM_ON, 0, false},
-    {"import_unified", KIND_MODE, AT(import_unified), SIM_OFF, SIM_OFF, 0, false},
-    SWITCH(coherent, 1, false),
-    SWITCH(unified, 0, false),
-    SWITCH(import, 1, false),
-    SWITCH(views, 1, false),
-    SWITCH(capture, 1, false),
-    SWITCH(layouts, 1, false),
-    SWITCH(fuse, 0, false),
-    SWITCH(bare, 0, false),
-    SWITCH(needs_open, 0, false),
-    SWITCH(fence_wait, 1, false),
-    SWITCH(wait_before_signal, 1, false),
-    SWITCH(event_domains, 0, false),
-    SWITCH(external, 0, false),
-    {"fail", KIND_FAIL, 0, 0, 0, 0, true},
-    {"op_us", KIND_SPEEDS, 0, 0, 0, 0, true},
-    {"wrong", KIND_WRONG, 0, 0, 0, 0, true},
+const sim_setting sim_settings_all[SIM_SETTINGS] = {
+    NUMBER(devices, 3, 1, SIM_MAX_DEVICES, false, "number of devices"),
+    NUMBER(seed, 1, 0, UINT64_MAX, true, "seed of the random delays and of the devices' clocks"),
+    NUMBER(delay_us, 0, 0, 1000000, true, "most microseconds of a random wait before each command"),
+    NUMBER(max_buffer_bytes, 0, 0, UINT64_MAX, false, "limit of one buffer; 0: none"),
+    NUMBER(memory_bytes, 0, 0, UINT64_MAX, false, "memory of each device; 0: no limit"),
+    NUMBER(import_alignment, 64, 1, 65536, false, "alignment of imported memory, a power of two"),
+    NUMBER(launch_bytes, 0, 0, 1 << 30, false, "memory that each launch holds"),
+    NUMBER(hang, 0, 0, UINT64_MAX, true,
+           "the n-th command of a device never ends until it is closed, lost or reset; 0: none"),
+    MODE(peer, SIM_ON, "on", "on,off,lie", SIM_OFF, "copies between devices; lie: one byte comes out wrong"),
+    MODE(copy, SIM_ON, "on", "on,lie", SIM_ON, "copies to the host; lie: one byte comes out wrong"),
+    MODE(import_unified, SIM_OFF, "off", "on,off,lie", SIM_OFF,
+         "operators compute in imported memory; lie: in other memory"),
+    SWITCH(coherent, 1, false, "0: only flush and invalidate move bytes between mapped memory and the device"),
+    SWITCH(unified, 0, false, "has UNIFIED memory"),
+    SWITCH(import, 1, false, "imports memory of the host"),
+    SWITCH(views, 1, false, "has views of buffers"),
+    SWITCH(capture, 1, false, "has captures"),
+    SWITCH(layouts, 1, false, "has blocked layouts"),
+    SWITCH(fuse, 0, false, "proposes and accepts regions of several nodes"),
+    SWITCH(bare, 0, false, "every offer is for whole buffers"),
+    SWITCH(needs_open, 0, false, "pure functions need an open device"),
+    SWITCH(fence_wait, 1, false, "streams can wait for fences"),
+    SWITCH(wait_before_signal, 1, false, "a wait may be submitted before its signal"),
+    SWITCH(event_domains, 0, false, "each device is an event domain of its own"),
+    SWITCH(external, 0, false, "shares memory by file descriptors"),
+    TEXT("fail", KIND_FAIL, "calls that fail, as CALL:N, with commas between"),
+    TEXT("op_us", KIND_SPEEDS, "microseconds of operators, as OPERATOR:N or N"),
+    TEXT("wrong", KIND_WRONG, "an operator with a wrong result, as OPERATOR or OPERATOR:K"),
 };
-enum { N_SETTINGS = sizeof all / sizeof all[0] };
+enum { N_SETTINGS = SIM_SETTINGS };
 
 static const char *const call_words[SIM_CALL_COUNT] = {
 #define SIM_CALL_WORD(name, word) word,
@@ -183,7 +182,7 @@ uint64_t sim_settings_busy_us(const sim_settings *settings, const char *op) {
   return us;
 }
 
-static heddle_status apply(const setting *s, const char *text, sim_settings *settings, heddle_error *err) {
+static heddle_status apply(const sim_setting *s, const char *text, sim_settings *settings, heddle_error *err) {
   char *member = (char *)settings + s->offset;
   const char *p = text;
   uint64_t number;
@@ -191,24 +190,24 @@ static heddle_status apply(const setting *s, const char *text, sim_settings *set
   sim_mode mode;
   switch (s->kind) {
   case KIND_NUMBER:
-    if (!read_number(&p, &number) || *p != '\0' || number < s->min || number > s->max) {
-      return p_fail(err, HEDDLE_EINVAL, 0, "setting '%s' of sim: '%s' is not a number from %llu to %llu", s->key, text,
-                    (unsigned long long)s->min, (unsigned long long)s->max);
+    if (!read_number(&p, &number) || *p != '\0' || number < s->p.low || number > s->p.high) {
+      return p_fail(err, HEDDLE_EINVAL, 0, "setting '%s' of sim: '%s' is not a number from %llu to %llu", s->p.key,
+                    text, (unsigned long long)s->p.low, (unsigned long long)s->p.high);
     }
     memcpy(member, &number, sizeof number);
     return HEDDLE_OK;
   case KIND_SWITCH:
     if (!p_switch(text, &flag)) {
-      return p_fail(err, HEDDLE_EINVAL, 0, "setting '%s' of sim: '%s' is neither 0 nor 1", s->key, text);
+      return p_fail(err, HEDDLE_EINVAL, 0, "setting '%s' of sim: '%s' is neither 0 nor 1", s->p.key, text);
     }
     memcpy(member, &flag, sizeof flag);
     return HEDDLE_OK;
   case KIND_MODE:
     if (strcmp(text, "lie") == 0) mode = SIM_LIE;
-    else if (p_switch(text, &flag) && (flag || s->min == SIM_OFF)) mode = flag ? SIM_ON : SIM_OFF;
+    else if (p_switch(text, &flag) && (flag || s->p.low == SIM_OFF)) mode = flag ? SIM_ON : SIM_OFF;
     else
-      return p_fail(err, HEDDLE_EINVAL, 0, "setting '%s' of sim: '%s' is none of on, %slie", s->key, text,
-                    s->min == SIM_OFF ? "off, " : "");
+      return p_fail(err, HEDDLE_EINVAL, 0, "setting '%s' of sim: '%s' is none of on, %slie", s->p.key, text,
+                    s->p.low == SIM_OFF ? "off, " : "");
     memcpy(member, &mode, sizeof mode);
     return HEDDLE_OK;
   case KIND_SPEEDS: return read_speeds(settings, text, err);
@@ -236,7 +235,7 @@ heddle_status sim_settings_read(const heddle_host *host, sim_settings *out, hedd
   char text[1024];
   memset(out, 0, sizeof *out);
   for (int i = 0; i < N_SETTINGS; i++) {
-    const setting *s = &all[i];
+    const sim_setting *s = &sim_settings_all[i];
     uint64_t number = s->fallback;
     bool flag = s->fallback != 0;
     if (s->kind == KIND_NUMBER) memcpy((char *)out + s->offset, &number, sizeof number);
@@ -244,10 +243,10 @@ heddle_status sim_settings_read(const heddle_host *host, sim_settings *out, hedd
     const sim_mode mode = (sim_mode)s->fallback;
     if (s->kind == KIND_MODE) memcpy((char *)out + s->offset, &mode, sizeof mode);
 
-    int64_t length = host->config(host->ctx, s->key, text, sizeof text);
+    int64_t length = host->config(host->ctx, s->p.key, text, sizeof text);
     if (length < 0) continue;
     if ((uint64_t)length >= sizeof text) {
-      return p_fail(err, HEDDLE_EINVAL, 0, "setting '%s' of sim is longer than %d characters", s->key,
+      return p_fail(err, HEDDLE_EINVAL, 0, "setting '%s' of sim is longer than %d characters", s->p.key,
                     (int)sizeof text - 1);
     }
     heddle_status status = apply(s, text, out, err);
@@ -262,15 +261,15 @@ heddle_status sim_settings_override(sim_settings *settings, const heddle_pdevice
     heddle_pkeyvalue pair;
     memcpy(&pair, (const char *)options->settings.data + i * options->settings.stride, sizeof pair);
     int k = 0;
-    while (k < N_SETTINGS && strcmp(all[k].key, pair.key) != 0) k++;
+    while (k < N_SETTINGS && strcmp(sim_settings_all[k].p.key, pair.key) != 0) k++;
     if (k == N_SETTINGS)
       return p_fail(err, HEDDLE_EINVAL, 0, "sim has no setting '%s'; docs/sim.md lists them", pair.key);
-    if (!all[k].per_device) {
+    if ((sim_settings_all[k].p.flags & HEDDLE_SETTING_DEVICE) == 0) {
       return p_fail(err, HEDDLE_EINVAL, 0,
                     "setting '%s' of sim belongs to all its devices: give it to the context, not to one device",
                     pair.key);
     }
-    heddle_status status = apply(&all[k], pair.value, settings, err);
+    heddle_status status = apply(&sim_settings_all[k], pair.value, settings, err);
     if (status != HEDDLE_OK) return status;
   }
   return check(settings, err);

@@ -104,6 +104,17 @@ typedef struct sim_settings {
   uint64_t wrong_at; /* which element; UINT64_MAX: the last */
 } sim_settings;
 
+/* A setting: how it is described, where it goes, and what it may be. */
+typedef struct sim_setting {
+  heddle_psetting p; /* first: the root table gives the array to the host */
+  int32_t kind;
+  uint32_t reserved;
+  uint64_t offset;
+  uint64_t fallback;
+} sim_setting;
+#define SIM_SETTINGS 27
+extern const sim_setting sim_settings_all[SIM_SETTINGS];
+
 /* Reads all settings of a context. HEDDLE_EINVAL, naming key, value and what is expected, where one is wrong. */
 heddle_status sim_settings_read(const heddle_host *host, sim_settings *out, heddle_error *err);
 

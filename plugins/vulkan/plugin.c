@@ -161,6 +161,18 @@ static heddle_status device_describe(heddle_pinstance *self, uint32_t index, hed
   return HEDDLE_OK;
 }
 
+static const heddle_psetting settings[] = {
+    P_SETTING_SWITCH("driver", "1", "0 does without Vulkan"),
+    P_SETTING_NUMBER("max_streams", "0", 0, 65536, "streams of a device; 0: what suits it"),
+    P_SETTING_SWITCH("timeline", "1", "uses timeline semaphores where a device has them"),
+    P_SETTING_SWITCH("unified", "1", "uses memory that host and device share"),
+    P_SETTING_SWITCH("validate", "0", "loads the validation layer"),
+    P_SETTING_PATH("validate_log", "", "file to which the messages of the validation layer are appended; off: none"),
+    P_SETTING_SWITCH("fuse", "1", "elementwise chains become one step"),
+    P_SETTING_PATH("cache_dir", "", "folder of the cache of pipelines; off: none"),
+    P_SETTING_NUMBER("cache_bytes", "1073741824", 0, UINT64_MAX, "most bytes of that cache; 0: no limit"),
+};
+
 static const heddle_plugin table = {
     .struct_size = sizeof table,
     .abi_major = HEDDLE_ABI_MAJOR,
@@ -182,6 +194,7 @@ static const heddle_plugin table = {
     .module = &vlk_module_table,
     .capture = &vlk_capture_table,
     .timing = &vlk_timing_table,
+    .settings = P_SETTINGS(settings),
 };
 
 const heddle_plugin *heddle_plugin_entry(const heddle_host *host, heddle_error *err) {

@@ -482,6 +482,20 @@ static const heddle_capture_table capture = {.struct_size = sizeof capture,
                                              .end = capture_end,
                                              .replay = capture_replay ALSO};
 
+/* PROBE_SETTING: the members of a setting; PROBE_EXTENSION: those of an extension. */
+#ifdef PROBE_SETTING
+static const heddle_psetting setting[] = {{PROBE_SETTING}};
+#define SETTINGS , .settings = {setting, 1, sizeof setting[0]}
+#else
+#define SETTINGS
+#endif
+#ifdef PROBE_EXTENSION
+static const heddle_pextension extension = {PROBE_EXTENSION};
+#define EXTENSIONS , .extensions = &extension
+#else
+#define EXTENSIONS
+#endif
+
 static const heddle_plugin root = {
     .struct_size = sizeof root,
     .abi_major = PROBE_MAJOR,
@@ -500,7 +514,7 @@ static const heddle_plugin root = {
     .event = &event,
     .fence = &fence,
     .op = &op,
-    .capture = &capture ALSO,
+    .capture = &capture ALSO SETTINGS EXTENSIONS,
 };
 
 const heddle_plugin *heddle_plugin_entry(const heddle_host *host, heddle_error *err) {

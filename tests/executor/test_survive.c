@@ -593,6 +593,29 @@ static void a_watchdog_ends_a_hang(void **state) {
   if (longest_ns > whole_ns + 15000 * MS) fail_msg("a failover took %.1f s", (double)longest_ns / 1e9);
 }
 
+/* The plugin resets the device, so that each retry can open it again, and no memory is kept. */
+static void a_reset_lets_a_retry_open_the_device(void **state) {
+  (void)state;
+  for (int command = 1; command <= 6; command++) {
+    rig t;
+    char settings[160];
+    snprintf(settings, sizeof settings, "log=off;sim.0.hang=%d;sim.watchdog_ms=40", command);
+    make_plain(&t, settings, "retry:3", 1);
+    set_both(&t, -20);
+    heddle_status s = heddle_executor_run(t.ex, 20000 * MS, &err);
+    /* The device hangs at that command after each open, so a retry is of no use; but each one opens it again. */
+    if (s != HEDDLE_OK) {
+      SAYS("it was tried 3 times more");
+      assert_int_equal(stats_of(&t).retries, 3);
+    }
+    assert_int_equal(stats_of(&t).orphan_bytes, 0);
+    heddle_executor_release(t.ex);
+    heddle_model_release(t.model);
+    heddle_graph_release(t.graph);
+    heddle_context_release(t.ctx);
+  }
+}
+
 /* The one that hangs is named, not the one that waits for it on another device; without a policy too. */
 static void a_watchdog_names_what_hangs(void **state) {
   (void)state;
@@ -670,4 +693,5 @@ CASES(CASE(without_a_policy_it_is_an_error), CASE(a_lost_device_is_left_out), CA
       CASE(several_runs_in_flight), CASE(while_nobody_waits), CASE(a_run_up_to_a_node),
       CASE(a_profile_is_of_the_run_that_ended), CASE(other_shapes_and_parameters), CASE(a_plan_for_less_memory),
       CASE(rules_and_kept_values), CASE(a_trace_has_a_span), CASE(a_hang_is_not_survived), CASE(a_watchdog_ends_a_hang),
-      CASE(a_watchdog_names_what_hangs), CASE(a_watchdog_counts_each_work), CASE(words_that_are_no_policy))
+      CASE(a_reset_lets_a_retry_open_the_device), CASE(a_watchdog_names_what_hangs), CASE(a_watchdog_counts_each_work),
+      CASE(words_that_are_no_policy))

@@ -1,5 +1,5 @@
-"""docs/plugin-guide.md, done as it says: its files are written, its commands run in their order against an installation,
-outside the tree, and what it says they print is looked for in what they print.
+"""docs/plugin-guide.md and docs/plugin-guide-2.md, done as they say: their files are written, their commands run in their order
+against an installation, outside the tree, and what they say is printed is looked for.
 labels: slow
 timeout: 900
 """
@@ -16,7 +16,7 @@ from tool_case import BUILD, SOURCE, environment
 if os.environ.get("HEDDLE_SANITIZE"):
     pytest.skip("the library is built with a sanitizer, whose run time a plain program lacks", allow_module_level=True)
 
-GUIDE = SOURCE / "docs" / "plugin-guide.md"
+DOCS = SOURCE / "docs"
 BLOCK = re.compile(r"(?:^<!-- file: (\S+) -->\n)?^```(\w+)\n(.*?)^```$", re.M | re.S)
 
 
@@ -31,9 +31,9 @@ def run(text, folder, home):
     return done.stdout
 
 
-def test_the_guide_does_what_it_says(tmp_path):
-    """Lines of a text block stand in the output of the commands before it, in that order."""
-    home, blocks, printed = prefix(), BLOCK.findall(GUIDE.read_text()), None
+def done_as_it_says(page, tmp_path):
+    """Lines of a text block stand in the output of the commands before it, in that order. Gives how many blocks ran."""
+    home, blocks, printed = prefix(), BLOCK.findall((DOCS / page).read_text()), None
     for name in ("digits.json", "digits.params"):
         shutil.copy(SOURCE / "examples" / "digits" / name, tmp_path)
     ran = 0
@@ -49,8 +49,19 @@ def test_the_guide_does_what_it_says(tmp_path):
         else:
             assert name, f"a block of {language} has no name of a file: {text[:60]}"
             (tmp_path / name).write_text(text)
-    assert ran == 5
-    library = tmp_path / "build/lib/heddle/plugins/libheddle_plugin_mine.so"
-    assert exports(library) == exports(tmp_path / "plain/libheddle_plugin_mine.so") == ["heddle_plugin_entry"]
     built = "".join(p.read_text() for p in (tmp_path / "build").rglob("flags.make")).replace(str(home), "")
     assert built and str(SOURCE) not in built and str(BUILD) not in built
+    return ran
+
+
+def test_the_guide_does_what_it_says(tmp_path):
+    assert done_as_it_says("plugin-guide.md", tmp_path) == 5
+    library = tmp_path / "build/lib/heddle/plugins/libheddle_plugin_mine.so"
+    assert exports(library) == exports(tmp_path / "plain/libheddle_plugin_mine.so") == ["heddle_plugin_entry"]
+
+
+def test_the_second_chapter_does_what_it_says(tmp_path):
+    """An asynchronous device in less than 300 lines, which passes the kit."""
+    assert done_as_it_says("plugin-guide-2.md", tmp_path) == 3
+    lines = sum(len((tmp_path / name).read_text().splitlines()) for name in ("far.h", "driver.c", "plugin.c"))
+    assert lines < 300, lines

@@ -253,6 +253,18 @@ def test_a_lost_device_is_an_error_in_words(plugins, network):
     assert "npu:0: device lost: instruction" in words and "an address outside the memory" in words
 
 
+def test_a_device_that_hangs_is_reset(plugins, tmp_path):
+    """The first program of the machine does not end: the device is reset, so that a retry can open it again, and nothing
+    that it may use is kept. It hangs there again, which failover avoids."""
+    m = Model(4)
+    add_matmul(m, (4,), 16, 16)
+    words = ("run", "layers.onnx", "--device", "npu,cpu", *m.save(tmp_path), "--on-failure")
+    hangs = {"HEDDLE_NPU_HANG_AT": "1", "HEDDLE_NPU_WATCHDOG_MS": "1000", "HEDDLE_LOG": "info"}
+    said = tool(*words, "retry", plugins=plugins, cwd=tmp_path, status=1, **hangs)
+    assert "npu:0 was reset" in said and "it was tried 1 time more" in said and "is kept" not in said, said
+    assert "1 new plans" in tool(*words, "failover", plugins=plugins, cwd=tmp_path, **hangs)
+
+
 def test_memory_that_does_not_suffice_is_an_error_in_words(plugins, tmp_path):
     m = Model(4)
     add_matmul(m, (70000,), 16, 16)

@@ -73,3 +73,26 @@ def test_devices_fails_where_the_list_cannot_be_had():
         assert "no device 'sim:7' (HEDDLE_DEVICES)" in said and "sim:0" in said
         run("devices", *words, status=1, HEDDLE_DEVICES="off")
         run("devices", *words, HEDDLE_DEVICES="sim:2,cpu")
+
+
+def test_plugins_describe_their_settings():
+    """What a plugin reads while it is loaded is in its list; a key that is not, of one device too, is reported."""
+    listed = json.loads(run("devices", "--settings", "--json").stdout)["settings"]
+    by_key = {one["key"]: one for one in listed}
+    assert len(by_key) == len(listed)
+    assert by_key["sim.delay_us"] == {"key": "sim.delay_us", "type": "number", "default": "0", "per_device": True, "low": 0,
+                                      "high": 1000000, "help": "most microseconds of a random wait before each command"}
+    assert by_key["sim.peer"]["values"] == "on,off,lie" and not by_key["sim.peer"]["per_device"]
+    assert all(one["help"] and "\n" not in one["help"] for one in listed)
+    assert "sim.delay_us" in run("devices", "--settings").stdout
+    loaded = run("devices", "--settings", "--set", "log=info").stderr
+    assert "plugin sim" in loaded and "which it does not describe" not in loaded
+    assert warnings("devices", "--set", "sim.0.hagn=1", "--set", "sim.1.delay_us=1") == [
+        "plugin sim (call): nothing reads the setting 'sim.0.hagn'; did you mean 'sim.0.hang'?"]
+    [of_all] = warnings("devices", "--set", "sim.0.peer=on")  # a setting of all devices together
+    assert of_all.startswith("plugin sim (call): nothing reads the setting 'sim.0.peer'") and "mean 'sim.0.peer'" not in of_all
+
+
+@pytest.mark.parametrize("typed,offered", [("sim.del", "sim.delay_us="), ("sim.peer=", "sim.peer=lie"), ("sim.views=", "sim.views=0")])
+def test_described_settings_are_completed(typed, offered):
+    assert offered in run("complete", "devices", "--set", typed).stdout.splitlines()

@@ -66,6 +66,12 @@ static void broken_plugins_are_refused(void **state) {
   expect_refused(PROBES "probe_refuses.so", "does not like this host");
   expect_refused(PROBES "probe_name.so", "lower-case");
   expect_refused(PROBES "probe_alignment.so", "alignment 48");
+  expect_refused(PROBES "probe_setting_size.so", "struct_size of its setting 0 is wrong");
+  expect_refused(PROBES "probe_setting_help.so", "its setting 'speed' has no help");
+  expect_refused(PROBES "probe_setting_word.so", "its setting 'mode' is of type WORD and has no values");
+  expect_refused(PROBES "probe_setting_host.so", "its setting 'regions' has the name of one of the host's");
+  expect_refused(PROBES "probe_extension.so", "extension 0 of its chain has no name");
+  expect_refused(PROBES "probe_extension_ring.so", "more than 64 members");
   expect_refused("/nowhere/libheddle_plugin_x.so", "no such");
   expect_refused("relative/libheddle_plugin_x.so", "relative");
 }

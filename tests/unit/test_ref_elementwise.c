@@ -235,6 +235,14 @@ static void refuses_in_words(void **state) {
   op_expect_refused(&d, &c, "opset 12");
   c.node.opset = 29;
   op_expect_refused(&d, &c, "opset 29");
+  c.node.since_version = 29; /* its definition is newer than what is known */
+  op_expect_refused(&d, &c, "opset 29");
+  c.node.since_version = 14;
+  assert_int_equal(op_query(&d, &c), HEDDLE_OK);
+  c.node.struct_size = offsetof(heddle_pnode, since_version); /* a host of 1.1 */
+  op_expect_refused(&d, &c, "opset 29");
+  c.node.struct_size = sizeof c.node;
+  c.node.since_version = 0;
   c.node.opset = 18;
   c.node.domain = "vendor";
   op_expect_refused(&d, &c, "domain 'vendor'");

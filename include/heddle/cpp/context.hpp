@@ -120,6 +120,13 @@ public:
     return out;
   }
 
+  // The i-th setting that the plugins describe; HEDDLE_ENOTFOUND past the end.
+  Result<heddle_setting_info> try_described(std::size_t i) const {
+    return filled<heddle_setting_info>([&](heddle_context *c, heddle_setting_info *out, heddle_error *err) {
+      return heddle_context_described(c, i, out, err);
+    });
+  }
+
   std::size_t plugin_count() const noexcept {
     return raw_ != nullptr ? heddle_context_plugin_count(raw_) : 0;
   }

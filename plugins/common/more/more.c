@@ -343,8 +343,8 @@ static void check_results(more_plan *p) {
 heddle_status more_plan_node(const ref_node *n, more_op *m, int32_t *needs, bool *known, heddle_error *err) {
   const heddle__operator *op = heddle__operator_find(false, n->node->op);
   const more_setup setup = op != NULL ? more_table[op - heddle__operators] : NULL;
-  const heddle__version *version =
-      n->node->opset != 0 ? heddle__version_find(false, n->node->op, n->node->opset) : NULL;
+  const uint32_t opset = region_opset(n->node, HEDDLE__OPSET_LAST);
+  const heddle__version *version = opset != 0 ? heddle__version_find(false, n->node->op, opset) : NULL;
   *known = setup != NULL && version != NULL;
   if (!*known) return HEDDLE_EUNSUPPORTED;
   memset(m, 0, sizeof *m);

@@ -106,7 +106,8 @@ static const ref_entry *find_entry(const char *name, bool own) {
 
 heddle_status ref_find_version(const ref_node *n, bool own, const heddle__version **version, heddle_error *err) {
   const char *name = n->node->op;
-  *version = own || n->node->opset != 0 ? heddle__version_find(own, name, n->node->opset) : NULL;
+  const uint32_t opset = region_opset(n->node, HEDDLE__OPSET_LAST);
+  *version = own || opset != 0 ? heddle__version_find(own, name, opset) : NULL;
   if (*version != NULL) return HEDDLE_OK;
   return ref_refuse(n, err, "opset %u is not supported, %u to %d are", n->node->opset,
                     heddle__version_find(own, name, 0)->opset_first, HEDDLE__OPSET_LAST);

@@ -1,0 +1,177 @@
+/* core/described.c: the settings that a plugin describes in its root table, checked and named as a user writes them, and
+ * the chain of its extensions. With them stand those that the core itself reads for every plugin. */
+#include <stdio.h>
+#include <string.h>
+
+#include "core/alloc.h"
+#include "core/error.h"
+#include "core/registry.h"
+
+#if HEDDLE_ABI_MINOR >= 2 /* tests/abi builds this with the header of 1.0 too */
+
+enum { MOST_SETTINGS = 1000, MOST_EXTENSIONS = 64, MOST_KEY = 63 };
+
+typedef struct heddle__described {
+  heddle_psetting s; /* over a zeroed one; its strings are the plugin's */
+  char *key;         /* with the plugin's name */
+} described;
+
+#define DEVICE HEDDLE_SETTING_DEVICE
+static const heddle_psetting common[] = {
+    {.type = HEDDLE_SETTING_SWITCH,
+     .key = "regions",
+     .default_value = "1",
+     .help = "0 runs each node by itself: the plugin is asked for no regions of several nodes"},
+    {.type = HEDDLE_SETTING_NUMBER,
+     .flags = DEVICE,
+     .key = "watchdog_ms",
+     .default_value = "0",
+     .help = "work that takes more milliseconds makes the device lost; 0: no limit",
+     .high = 24 * 3600 * 1000},
+    {.type = HEDDLE_SETTING_TEXT,
+     .key = "layers",
+     .default_value = "",
+     .help = "layers before this plugin: check, fault, log, with commas between"},
+};
+enum { N_COMMON = sizeof common / sizeof common[0] };
+
+static bool is_key(const char *key) {
+  if (key == NULL || key[0] < 'a' || key[0] > 'z') return false;
+  const size_t n = strspn(key, "abcdefghijklmnopqrstuvwxyz0123456789_.");
+  return key[n] == '\0' && n <= MOST_KEY;
+}
+
+/* Where the host itself reads a setting of that name. */
+static bool is_common(const char *key) {
+  for (int i = 0; i < N_COMMON; i++)
+    if (strcmp(common[i].key, key) == 0) return true;
+  return false;
+}
+
+static heddle_status check(const heddle_psetting *s, uint64_t i, heddle_error *why) {
+  const unsigned long long n = (unsigned long long)i;
+  if (!is_key(s->key))
+    return heddle__fail(why, HEDDLE_EABI,
+                        "the key of its setting %llu is no word of at most %d lower-case letters, digits, '_' and '.'",
+                        n, (int)MOST_KEY);
+  if (s->default_value == NULL || s->help == NULL || s->help[0] == '\0')
+    return heddle__fail(why, HEDDLE_EABI, "its setting '%s' has no %s", s->key,
+                        s->default_value == NULL ? "default_value" : "help");
+  if (s->type < HEDDLE_SETTING_SWITCH)
+    return heddle__fail(why, HEDDLE_EABI, "its setting '%s' has type %u", s->key, (unsigned)s->type);
+  if (s->type == HEDDLE_SETTING_WORD && (s->values == NULL || s->values[0] == '\0'))
+    return heddle__fail(why, HEDDLE_EABI, "its setting '%s' is of type WORD and has no values", s->key);
+  if (s->type == HEDDLE_SETTING_NUMBER && s->low > s->high)
+    return heddle__fail(why, HEDDLE_EABI, "its setting '%s' is a number from %llu to %llu", s->key,
+                        (unsigned long long)s->low, (unsigned long long)s->high);
+  return is_common(s->key)
+             ? heddle__fail(why, HEDDLE_EABI, "its setting '%s' has the name of one of the host's", s->key)
+             : HEDDLE_OK;
+}
+
+static heddle_status add(heddle__plugin *p, const heddle_psetting *s, heddle_error *err) {
+  described *d = &p->described[p->n_described];
+  d->s = *s;
+  d->key = heddle__format("%s.%s", p->name, s->key);
+  if (d->key == NULL) return heddle__no_memory(err, "a plugin's settings");
+  p->n_described++;
+  return HEDDLE_OK;
+}
+
+static heddle_status check_extensions(const heddle_pextension *x, heddle_error *why) {
+  for (int n = 0; x != NULL; x = x->next, n++) {
+    if (n == MOST_EXTENSIONS)
+      return heddle__fail(why, HEDDLE_EABI, "its chain of extensions has more than %d members", (int)MOST_EXTENSIONS);
+    if (x->struct_size < sizeof *x || x->name == NULL || x->name[0] == '\0')
+      return heddle__fail(why, HEDDLE_EABI, "extension %d of its chain has %s", n,
+                          x->struct_size < sizeof *x ? "a wrong struct_size" : "no name");
+  }
+  return HEDDLE_OK;
+}
+
+heddle_status heddle__described_take(heddle__plugin *p, heddle_error *why) {
+  const heddle_parray all = p->root.settings;
+  heddle_status s = check_extensions(p->root.extensions, why);
+  if (s != HEDDLE_OK) return s;
+  if (all.count > MOST_SETTINGS || (all.count > 0 && (all.data == NULL || all.stride < sizeof(uint32_t))))
+    return heddle__fail(why, HEDDLE_EABI, "its list of settings makes no sense (%llu of %llu bytes each)",
+                        (unsigned long long)all.count, (unsigned long long)all.stride);
+  heddle__described_forget(p);
+  p->described = heddle__alloc((size_t)all.count + N_COMMON, sizeof *p->described);
+  if (p->described == NULL) return heddle__no_memory(why, "a plugin's settings");
+  p->describes = all.count > 0;
+  for (uint64_t i = 0; i < all.count && s == HEDDLE_OK; i++) {
+    heddle_psetting one;
+    const void *theirs = (const char *)all.data + i * all.stride;
+    if (!heddle__table_take(&one, sizeof one, theirs, sizeof one.struct_size) || one.struct_size > all.stride)
+      return heddle__fail(why, HEDDLE_EABI, "struct_size of its setting %llu is wrong", (unsigned long long)i);
+    s = check(&one, i, why);
+    if (s == HEDDLE_OK) s = add(p, &one, why);
+  }
+  for (int i = 0; i < N_COMMON && s == HEDDLE_OK; i++) s = add(p, &common[i], why);
+  return s;
+}
+
+void heddle__described_forget(heddle__plugin *p) {
+  for (size_t i = 0; i < p->n_described; i++) heddle__free(p->described[i].key);
+  heddle__free(p->described);
+  p->described = NULL;
+  p->n_described = 0;
+}
+
+const char *heddle__described_key(const heddle__plugin *p, size_t i, bool *of_device) {
+  if (i >= p->n_described) return NULL;
+  *of_device = (p->described[i].s.flags & HEDDLE_SETTING_DEVICE) != 0;
+  return p->described[i].key + strlen(p->name) + 1;
+}
+
+static heddle_setting_info info_of(const described *d) {
+  static const char *const types[] = {"", "switch", "number", "word", "text", "path"};
+  const heddle_psetting *s = &d->s;
+  return (heddle_setting_info){.key = d->key,
+                               .type = s->type < sizeof types / sizeof types[0] ? types[s->type] : "text",
+                               .default_value = s->default_value,
+                               .values = s->values != NULL ? s->values : "",
+                               .help = s->help,
+                               .low = s->low,
+                               .high = s->high,
+                               .per_device = (s->flags & HEDDLE_SETTING_DEVICE) != 0};
+}
+
+#else
+
+heddle_status heddle__described_take(heddle__plugin *p, heddle_error *why) {
+  (void)p, (void)why;
+  return HEDDLE_OK;
+}
+
+void heddle__described_forget(heddle__plugin *p) {
+  (void)p;
+}
+
+const char *heddle__described_key(const heddle__plugin *p, size_t i, bool *of_device) {
+  (void)p, (void)i, (void)of_device;
+  return NULL;
+}
+
+#endif
+
+heddle_status heddle_context_described(heddle_context *ctx, size_t i, heddle_setting_info *out, heddle_error *err) {
+  if (ctx == NULL || out == NULL) return heddle__fail(err, HEDDLE_EINVAL, "setting: context or out is NULL");
+  heddle_status s = heddle__check_fork(err);
+  if (s == HEDDLE_OK) s = heddle__want(ctx, NULL, 0, err);
+  if (s != HEDDLE_OK) return s;
+#if HEDDLE_ABI_MINOR >= 2
+  for (size_t k = 0; k < ctx->plugins.count; k++) {
+    const heddle__plugin *p = ctx->plugins.data[k];
+    if (p->n_described > i) {
+      const heddle_setting_info info = info_of(&p->described[i]);
+      return heddle__info_give(out, &info, sizeof info, err);
+    }
+    i -= p->n_described;
+  }
+#else
+  (void)i;
+#endif
+  return heddle__fail(err, HEDDLE_ENOTFOUND, "the plugins describe no more settings");
+}
