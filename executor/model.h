@@ -53,6 +53,7 @@ struct heddle_model {
   heddle__packed *packed;
   heddle_device **opened; /* each once, until the model ends */
   uint32_t n_opened;
+  struct heddle__carriage *carriage; /* prepared.h; or NULL */
   struct heddle_model *spares; /* models that take the place of this one, for executors whose devices failed */
 };
 

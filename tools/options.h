@@ -41,13 +41,13 @@ typedef struct options {
   const char *a, *b; /* devices of the two sides of compare */
   words place_a, place_b;
   words settings_a, settings_b;
-  words place;                            /* PATTERN=DEVICE, or auto */
-  words inputs;                           /* NAME=FILE.npy */
-  words settings;                         /* KEY=VALUE */
-  words dims;                             /* NAME=NUMBER */
-  words only;                             /* patterns of cases */
-  words models, names, libs, param_files; /* of what is packed; model is the first */
-  uint64_t threads;                       /* 0: as configured */
+  words place;                                     /* PATTERN=DEVICE, or auto */
+  words inputs;                                    /* NAME=FILE.npy */
+  words settings;                                  /* KEY=VALUE */
+  words dims;                                      /* NAME=NUMBER */
+  words only;                                      /* patterns of cases */
+  words models, names, libs, param_files, targets; /* of what is packed; model is the first */
+  uint64_t threads;                                /* 0: as configured */
   uint64_t in_flight;
   uint64_t jobs; /* NO_NUMBER: not given */
   uint64_t repeat, number, zero_limit, repeats_to_cooldown;

@@ -98,14 +98,10 @@ static heddle_status build_text(heddle_pdevice *dev, const char *name, const cha
            dev->info->rounded ? " -cl-fp32-correctly-rounded-divide-sqrt" : "", extra);
   snprintf(what, sizeof what, "build kernels '%s' with %s", name, extra);
 
-  filecache_key key = {{0, 0}};
-  if (dev->self->cache_dir != NULL || dev->self->source_dir != NULL)
-    key = ocl_cache_key_of(dev, sources, lengths, 4, options);
+  const filecache_key key = ocl_cache_key_of(dev, sources, lengths, 4, options);
   if (dev->self->source_dir != NULL) ocl_source_write(dev, key, sources, lengths, 4, options);
-  if (dev->self->cache_dir != NULL) {
-    *out = from_cache(dev, key, options);
-    if (*out != NULL) return HEDDLE_OK;
-  }
+  *out = from_cache(dev, key, options);
+  if (*out != NULL) return HEDDLE_OK;
   cl_program program = clCreateProgramWithSource(dev->context, 4, sources, lengths, &code);
   heddle_status s = ocl_check(dev, code, what, err);
   if (s != HEDDLE_OK) return s;
