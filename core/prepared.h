@@ -1,6 +1,6 @@
 /* core/prepared.h: files of caches that packages carry, offered to who looks for them in folders of caches: rooms of
  * libheddle, and plugins, whose service config gives the bytes of the file NAME under the key HEDDLE__PREPARED_KEY NAME
- * (plugins/common/filecache.c asks for it). Who finds one checks it as it checks a file of its folder. */
+ * (plugins/common/filecache.c asks for it), and an empty text under the bare key while a package is prepared. Who finds one checks it as it checks a file of its folder. */
 #ifndef HEDDLE_CORE_PREPARED_H
 #define HEDDLE_CORE_PREPARED_H
 

@@ -95,7 +95,7 @@ static heddle_status make_and_run(preparation *p, heddle_context *ctx, heddle_gr
 static heddle_status prepare_for(preparation *p, const char *list, const char *home, heddle_error *err) {
   static const char *const keys[] = {"weights.cache_dir", "routes.cache_dir", "place.cache_dir"};
   enum { KEYS = sizeof keys / sizeof keys[0] };
-  heddle_setting settings[KEYS + 1] = {{"cache_home", home}};
+  heddle_setting settings[KEYS + 2] = {{"cache_home", home}, {"prepare", "1"}};
   char *folders[KEYS] = {NULL};
   heddle_context *ctx = NULL;
   heddle_graph *graph = NULL;
@@ -103,10 +103,10 @@ static heddle_status prepare_for(preparation *p, const char *list, const char *h
   heddle_status s = HEDDLE_OK;
   for (int i = 0; i < KEYS && s == HEDDLE_OK; i++) {
     folders[i] = heddle__format("%s/own%d", home, i);
-    settings[i + 1] = (heddle_setting){keys[i], folders[i]};
+    settings[i + 2] = (heddle_setting){keys[i], folders[i]};
     if (folders[i] == NULL) s = heddle__no_memory(err, "a path");
   }
-  if (s == HEDDLE_OK) s = heddle_context_create(settings, KEYS + 1, NULL, NULL, &ctx, err);
+  if (s == HEDDLE_OK) s = heddle_context_create(settings, KEYS + 2, NULL, NULL, &ctx, err);
   if (s == HEDDLE_OK) s = heddle_graph_load(p->plain, NULL, &graph, err);
   if (s == HEDDLE_OK) s = heddle_params_load(p->plain, NULL, &params, err);
   if (s == HEDDLE_OK) {

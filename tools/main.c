@@ -23,6 +23,7 @@ const command *const all_commands[] = {&devices_command,
                                        &convert_command,
                                        &pack_command,
                                        &unpack_command,
+                                       &link_command,
                                        &check_plugin_command,
                                        NULL};
 enum { N_COMMANDS = sizeof all_commands / sizeof all_commands[0] - 1 };

@@ -93,7 +93,7 @@ typedef struct command {
 extern const command *const all_commands[];
 
 extern const command devices_command, info_command, plan_command, run_command, bench_command, compare_command,
-    convert_command, pack_command, unpack_command, check_plugin_command;
+    convert_command, pack_command, unpack_command, link_command, check_plugin_command;
 
 /* Options that several commands share. */
 #define OPTION_SET \

@@ -66,6 +66,14 @@ typedef struct heddle_pack_options {
  * thread; blocks. */
 HEDDLE_API heddle_status heddle_pack(const char *path, const heddle_pack_options *options, heddle_error *err);
 
+/* Writes FOLDER/NAME.o, an object file with a packed graph of operators, and FOLDER/NAME.h, which declares its bytes as
+ * NAME, for programs that have no files: heddle_model_load_memory(ctx, NAME, sizeof NAME, ...) uses them where they lie. The
+ * object is of the machine that Heddle was built for. options are those of heddle_pack without libraries; the one model's
+ * graph_path may also be a file that heddle_pack wrote, whose bytes are taken. The folder is created if it is missing. Errors
+ * as heddle_pack; HEDDLE_EINVAL: name is no name of C; HEDDLE_ELIMIT: the model has over 2 GiB. Any thread; blocks. */
+HEDDLE_API heddle_status heddle_link(const char *folder, const char *name, const heddle_pack_options *options,
+                                     heddle_error *err);
+
 /* Writes what a packed file holds to a folder, which is created if it is missing: NAME.json and NAME.params of each model,
  * and lib.so, the library without models; of a graph of operators default.json and default.params. Files of these names are replaced. Errors as heddle_pack; HEDDLE_ENOTFOUND: the
  * file holds no model. Any thread; blocks. */
