@@ -157,7 +157,7 @@ def test_mutations_of_the_index_change_no_result(net, tmp_path):
     expected = run(net, net / "net.onnx", tmp_path)[0]
     seed, bad, rng = (net / "net.heddle").read_bytes(), tmp_path / "bad", random.Random(3)
     start = Parts(seed).at
-    for k in range(max(6, int(40 * SCALE))):
+    for k in range(max(6, int(16 * SCALE))):
         at = rng.randrange(64, 112) if k % 2 == 0 else rng.randrange(start, len(seed))
         data = bytearray(seed)
         data[at] ^= 1 << rng.randrange(8)
