@@ -54,7 +54,7 @@ struct heddle_model {
   heddle_device **opened; /* each once, until the model ends */
   uint32_t n_opened;
   struct heddle__carriage *carriage; /* prepared.h; or NULL */
-  struct heddle_model *spares; /* models that take the place of this one, for executors whose devices failed */
+  struct heddle_model *spares;       /* models that take the place of this one, for executors whose devices failed */
 };
 
 /* When a plan that begins now is to have ended; HEDDLE_FOREVER: no limit. */

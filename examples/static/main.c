@@ -6,7 +6,7 @@
 
 #include "heddle/heddle.h"
 #ifdef LINKED_MODEL
-#include "digits_model.h" /* of heddle link */
+#include LINKED_MODEL /* the header of heddle link */
 #endif
 
 enum { PIXELS = 64, CLASSES = 10 };

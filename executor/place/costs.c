@@ -224,8 +224,8 @@ static void read_offered(heddle__costs *c, book *b, const char *name) {
   const uint32_t before = b->count;
   if (bytes <= 0 || bytes > MOST_FILE) return;
   char *text = heddle__alloc((size_t)bytes + 1, 1);
-  if (text != NULL && (heddle__shelf_copy(c->ctx, name, text, (uint64_t)bytes) != bytes ||
-                       !read_text(b, text, (size_t)bytes)))
+  if (text != NULL &&
+      (heddle__shelf_copy(c->ctx, name, text, (uint64_t)bytes) != bytes || !read_text(b, text, (size_t)bytes)))
     keep_first(b, before);
   heddle__free(text);
 }

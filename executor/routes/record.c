@@ -129,8 +129,7 @@ static bool load(const heddle_context *ctx, const place *p, body *out) {
   char why[CACHEFILE_WHY];
   uint64_t bytes = 0;
   const int file = cachefile_open(&p->at, p->name, sizeof *out, &bytes, why);
-  if (file < 0)
-    return heddle__shelf_copy(ctx, p->name, out, sizeof *out) == (int64_t)sizeof *out && is_good(out, p);
+  if (file < 0) return heddle__shelf_copy(ctx, p->name, out, sizeof *out) == (int64_t)sizeof *out && is_good(out, p);
   const bool good = bytes == sizeof *out && cachefile_read(file, out, sizeof *out) && is_good(out, p);
   close(file);
   return good;
