@@ -97,7 +97,7 @@ static const char general_keys[] =
     "place.cache_dir place.cache_bytes optimize precision run.on_failure threads spin_us layers fault.fail "
     "limit.graph_bytes limit.params_bytes limit.fold_bytes limit.memory limit.upload_seconds limit.plan_seconds "
     "routes.test "
-    "routes.cache_dir routes.cache_bytes weights.cache_dir weights.cache_bytes";
+    "routes.cache_dir routes.cache_bytes weights.cache_dir weights.cache_bytes cache_home prepared";
 
 /* ---- fixed words, by setting and by option */
 
@@ -143,7 +143,7 @@ static void offer_setting(const typed *t) {
     offer_list(&value, passes, "");
   } else if (strcmp(key, "config") == 0) {
     offer_files(&value, ".json");
-  } else if (strstr(key, "cache_dir") != NULL) {
+  } else if (strstr(key, "cache_dir") != NULL || strcmp(key, "cache_home") == 0) {
     offer_files(&value, NULL);
   } else {
     offer_fixed(&value, key);
