@@ -153,7 +153,8 @@ static void offer_setting(const typed *t) {
 /* ---- the value of an option */
 
 static void offer_value(const option *o, const typed *t) {
-  const bool lists_devices = strcmp(o->name, "device") == 0 || strcmp(o->name, "a") == 0 || strcmp(o->name, "b") == 0;
+  const bool lists_devices = strcmp(o->name, "device") == 0 || strcmp(o->name, "a") == 0 || strcmp(o->name, "b") == 0 ||
+                             strcmp(o->name, "for") == 0;
   const char *what = o->value;
   typed rest = behind(t, ',');
   if (strncmp(o->name, "place", 5) == 0) {

@@ -13,8 +13,8 @@ static const option known[] = {
     {"name", OPTION_TEXT, "NAME", offsetof(options, model_name),
      "the name of the files and of the symbol; MODEL's own by default"},
     {"params", OPTION_TEXT, "FILE", offsetof(options, params), "parameters; MODEL's .params beside it by default"},
-    {"for", OPTION_WORDS, "DEVICES", offsetof(options, targets),
-     "the model also gets what can be prepared for devices: packed weights, programs; may be repeated"},
+    {"for", OPTION_WORDS, "LIST", offsetof(options, targets),
+     "the model also gets what can be prepared for devices: packed weights, programs"},
     OPTION_HELP,
     OPTION_END};
 

@@ -15,8 +15,8 @@ static const option known[] = {
     {"name", OPTION_WORDS, "NAME", offsetof(options, names), "the name of the next graph; default by default"},
     {"params", OPTION_WORDS, "FILE", offsetof(options, param_files),
      "the parameters of the next graph; those beside it (GRAPH.params) by default"},
-    {"for", OPTION_WORDS, "DEVICES", offsetof(options, targets),
-     "a graph of operators also gets what can be prepared for devices: packed weights, programs; may be repeated"},
+    {"for", OPTION_WORDS, "LIST", offsetof(options, targets),
+     "a graph of operators also gets what can be prepared for devices: packed weights, programs"},
     {"remove-params", OPTION_FLAG, NULL, offsetof(options, no_params), "leaves parameters out"},
     OPTION_HELP,
     OPTION_END};
