@@ -1,12 +1,12 @@
 # libheddle_tvm.so: the loaders of libraries that TVM compiled (modules/tvm), functions by name, TVM's C API. It calls
 # libheddle's public functions, and takes memory and threads from it through a table; of core/ it holds
-# core/error.c, core/failure.c, core/sheet.c, core/text.c and core/whole_file.c only.
+# core/error.c, core/failure.c, core/sheet.c, core/text.c, core/whole_file.c and plugins/common/cachefile.c only.
 file(GLOB tvm_sources CONFIGURE_DEPENDS modules/tvm/*.c)
 if(HEDDLE_PACK_BUILT)
   file(GLOB pack_sources CONFIGURE_DEPENDS modules/pack/*.c)
 endif()
 add_library(heddle_tvm SHARED ${tvm_sources} ${pack_sources} core/error.c core/failure.c core/sheet.c core/text.c
-  core/whole_file.c)
+  core/whole_file.c plugins/common/cachefile.c)
 target_include_directories(heddle_tvm PRIVATE include ${PROJECT_SOURCE_DIR} modules/include
   INTERFACE "$<BUILD_INTERFACE:${PROJECT_SOURCE_DIR}/include>" "$<BUILD_INTERFACE:${PROJECT_SOURCE_DIR}/modules/include>"
     "$<INSTALL_INTERFACE:${CMAKE_INSTALL_INCLUDEDIR}>")

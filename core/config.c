@@ -106,7 +106,8 @@ static heddle_status read_defaults(heddle__config *c, heddle_error *err) {
 }
 
 bool heddle__config_cache_dir(heddle__config *c, const char *plugin) {
-  const char *folder = secure_getenv("XDG_CACHE_HOME"), *below = "";
+  const char *folder = NULL, *below = "";
+  if (!heddle__config_get(c, "cache_home", &folder, NULL)) folder = secure_getenv("XDG_CACHE_HOME");
   if (folder == NULL || folder[0] != '/') folder = secure_getenv("HOME"), below = "/.cache";
   if (folder == NULL || folder[0] != '/') return false;
   char *key = heddle__format("%s.cache_dir", plugin), *value = heddle__format("%s%s/heddle/%s", folder, below, plugin);

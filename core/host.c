@@ -5,6 +5,7 @@
 #include "core/alloc.h"
 #include "core/elf.h"
 #include "core/fence.h"
+#include "core/prepared.h"
 #include "core/registry.h"
 #include "core/watch.h"
 
@@ -45,6 +46,11 @@ static int64_t host_config(void *ctx, const char *key, char *buf, uint64_t bytes
   char full[256];
   const char *value;
   size_t n = key != NULL ? strlen(key) : 0;
+  const size_t k = sizeof HEDDLE__PREPARED_KEY - 1;
+  if (plugin != NULL && n > k && memcmp(key, HEDDLE__PREPARED_KEY, k) == 0)
+    return heddle__shelf_copy(plugin->ctx, key + k, buf, bytes);
+  if (plugin != NULL && n == k && memcmp(key, HEDDLE__PREPARED_KEY, k) == 0)
+    return heddle__config_get(plugin->ctx->config, "prepare", &value, NULL) ? 0 : -1;
   if (plugin == NULL || n == 0 || strlen(plugin->name) + n + 2 > sizeof full) return -1;
   strcpy(full, plugin->name);
   strcat(full, ".");

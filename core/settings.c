@@ -9,6 +9,7 @@
 
 /* What the library reads; a name that ends with a dot has any names under it. */
 static const char *const names[] = {"annotations",
+                                    "cache_home",
                                     "config",
                                     "devices",
                                     "fault.delay_us",
@@ -36,6 +37,8 @@ static const char *const names[] = {"annotations",
                                     "plugin_trust",
                                     "plugins",
                                     "precision",
+                                    "prepare",
+                                    "prepared",
                                     "privileged.plugins",
                                     "probe",
                                     "probe.cache_bytes",

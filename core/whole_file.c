@@ -14,6 +14,7 @@
 
 #include "core/alloc.h"
 #include "core/error.h"
+#include "plugins/common/cachefile.h"
 
 heddle_status heddle__check_bytes(const char *name, uint64_t bytes, uint64_t max_bytes, heddle_error *err) {
   if (bytes <= max_bytes) return HEDDLE_OK;
@@ -96,12 +97,7 @@ heddle_status heddle__aside_begin(heddle__aside *a, const char *path, bool runs,
 }
 
 heddle_status heddle__aside_put(heddle__aside *a, const void *data, size_t bytes, heddle_error *err) {
-  for (size_t done = 0; done < bytes;) {
-    ssize_t n = write(a->file, (const char *)data + done, bytes - done);
-    if (n >= 0) done += (size_t)n;
-    else if (errno != EINTR) return failed(a->path, errno, err);
-  }
-  return HEDDLE_OK;
+  return cachefile_write_all(a->file, data, bytes) ? HEDDLE_OK : failed(a->path, errno, err);
 }
 
 heddle_status heddle__aside_keep(heddle__aside *a, heddle_error *err) {

@@ -7,6 +7,7 @@
 #include "core/alloc.h"
 #include "core/error.h"
 #include "executor/model.h"
+#include "graph/file.h"
 #include "graph/frontend.h"
 #include "graph/package.h"
 
@@ -149,6 +150,30 @@ heddle_status heddle_model_parse(heddle_context *ctx, const void *data, size_t b
     s = heddle__onnx_load_bytes(data, bytes, "model", place, &of_graph, &of_params, &graph, &params, err);
   if (s == HEDDLE_OK) s = heddle_model_create(ctx, graph, params, options, out, err);
   heddle__free(place);
+  heddle_params_release(params);
+  heddle_graph_release(graph);
+  return s;
+}
+
+heddle_status heddle_model_load_memory(heddle_context *ctx, const void *data, size_t bytes, const char *name,
+                                       const heddle_model_options *options, heddle_model **out, heddle_error *err) {
+  if (out == NULL) return heddle__fail(err, HEDDLE_EINVAL, "there is no place for the model: out is NULL");
+  *out = NULL;
+  if (ctx == NULL || data == NULL)
+    return heddle__fail(err, HEDDLE_EINVAL, "a model needs a context and the bytes of a package");
+  if (name == NULL) name = "memory";
+  heddle_graph *graph = NULL;
+  heddle_params *params = NULL;
+  const char *text = NULL;
+  size_t text_bytes = 0;
+  heddle_read_limits of_graph, given, of_params;
+  heddle_status s = limits_of(ctx, "limit.graph_bytes", &of_graph, err);
+  if (s == HEDDLE_OK) s = limits_of(ctx, "limit.params_bytes", &given, err);
+  if (s == HEDDLE_OK) heddle__params_limits(&given, &of_params);
+  if (s == HEDDLE_OK)
+    s = heddle__package_memory(data, bytes, name, of_params.max_bytes, &text, &text_bytes, &params, err);
+  if (s == HEDDLE_OK) s = heddle_graph_parse(text, text_bytes, name, &of_graph, &graph, err);
+  if (s == HEDDLE_OK) s = heddle_model_create(ctx, graph, params, options, out, err);
   heddle_params_release(params);
   heddle_graph_release(graph);
   return s;

@@ -14,6 +14,7 @@
 #include "executor/optimize.h"
 #include "executor/place/placer.h"
 #include "executor/precedent.h"
+#include "executor/prepared.h"
 #include "executor/program.h"
 #include "executor/rules.h"
 #include "executor/stages.h"
@@ -220,6 +221,7 @@ heddle_status heddle_model_create(heddle_context *ctx, const heddle_graph *graph
   if (s == HEDDLE_OK) s = heddle__shape_feeds(m->graph, m->feeds, err);
   if (s == HEDDLE_OK) s = take_params(m, err);
   if (s == HEDDLE_OK) s = take_options(m, &o, err);
+  if (s == HEDDLE_OK) s = heddle__prepared_open(m, err);
   if (s == HEDDLE_OK && o.library != NULL) s = heddle__foreign_init(m, o.library, err);
   bool in_stages = heddle__graph_has_inner(graph);
   if (s == HEDDLE_OK && !in_stages && graph->is_heddle)
@@ -268,6 +270,7 @@ void heddle_model_release(heddle_model *m) {
     m->precedents = next;
   }
   heddle__stages_free(m);
+  heddle__prepared_close(m);
   heddle__foreign_finish(m);
   heddle__optimize_finish(m);
   heddle__placer_close(m->placer);

@@ -54,7 +54,8 @@ struct heddle_model {
   heddle__packed *packed;
   heddle_device **opened; /* each once, until the model ends */
   uint32_t n_opened;
-  struct heddle_model *spares; /* models that take the place of this one, for executors whose devices failed */
+  struct heddle__carriage *carriage; /* prepared.h; or NULL */
+  struct heddle_model *spares;       /* models that take the place of this one, for executors whose devices failed */
 };
 
 /* When a plan that begins now is to have ended; HEDDLE_FOREVER: no limit. */

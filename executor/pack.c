@@ -11,6 +11,7 @@
 #include "core/failure.h"
 #include "core/parts.h"
 #include "core/whole_file.h"
+#include "executor/prepare.h"
 #include "graph/frontend.h"
 #include "graph/package.h"
 #include "modules/module.h"
@@ -77,12 +78,18 @@ static heddle_status open_packing(const heddle__tvm_table **out, heddle_error *e
 static heddle_status check(const char *path, const heddle_pack_options *o, heddle_error *err) {
   if (path == NULL || path[0] == '\0') return heddle__fail(err, HEDDLE_EINVAL, "a packed file needs a path");
   if ((o->n_libraries > 0 && o->libraries == NULL) || (o->n_models > 0 && o->models == NULL) ||
-      (o->n_imports > 0 && o->imports == NULL))
+      (o->n_imports > 0 && o->imports == NULL) || (o->n_targets > 0 && o->targets == NULL))
     return heddle__fail(err, HEDDLE_EINVAL, "a list of what is to be packed is NULL");
   if ((o->flags & ~(uint32_t)(HEDDLE_PACK_NO_PARAMS | HEDDLE_PACK_NO_MODELS)) != 0)
     return heddle__fail(err, HEDDLE_EINVAL, "unknown flags of packing: %x", (unsigned)o->flags);
   if (o->n_libraries == 0 && (o->n_models != 1 || o->n_imports > 0))
     return heddle__fail(err, HEDDLE_EINVAL, "without a library one graph of operators is packed, and nothing else");
+  if (o->n_targets > 0 && o->n_libraries > 0)
+    return heddle__fail(err, HEDDLE_EINVAL,
+                        "what is prepared for devices goes with a graph of operators, without a library");
+  for (size_t i = 0; i < o->n_targets; i++)
+    if (o->targets[i] == NULL || o->targets[i][0] == '\0')
+      return heddle__fail(err, HEDDLE_EINVAL, "a list of devices to prepare for is empty");
   for (size_t i = 0; i < o->n_libraries; i++)
     if (o->libraries[i] == NULL) return heddle__fail(err, HEDDLE_EINVAL, "library %u is NULL", (unsigned)i);
   for (size_t i = 0; i < o->n_imports; i++) {
@@ -96,7 +103,9 @@ static heddle_status check(const char *path, const heddle_pack_options *o, heddl
 }
 
 /* A graph of operators: its text as it is, or of an ONNX model what it is read as. */
-static heddle_status pack_graph(const char *path, const heddle_pack_model *given, bool no_params, heddle_error *err) {
+static heddle_status pack_graph(const char *path, const heddle_pack_options *o, heddle_error *err) {
+  const heddle_pack_model *given = o->models[0];
+  const bool no_params = (o->flags & HEDDLE_PACK_NO_PARAMS) != 0;
   heddle_pack_model m;
   heddle__pack_part part = {.name = "graph"};
   heddle_graph *graph = NULL;
@@ -118,7 +127,9 @@ static heddle_status pack_graph(const char *path, const heddle_pack_model *given
   }
   if (s == HEDDLE_OK && !no_params && m.params_path != NULL) s = heddle_params_load(m.params_path, NULL, &read, err);
   const heddle_params *params = no_params ? NULL : read != NULL ? read : m.params;
-  if (s == HEDDLE_OK) s = heddle__package_write(path, part.graph, part.graph_bytes, params, err);
+  if (s == HEDDLE_OK && o->n_targets > 0)
+    s = heddle__prepare(path, part.graph, part.graph_bytes, params, o->targets, o->n_targets, err);
+  else if (s == HEDDLE_OK) s = heddle__package_write(path, part.graph, part.graph_bytes, params, NULL, err);
   heddle_params_release(read);
   heddle_graph_release(graph);
   heddle__free(text);
@@ -132,8 +143,7 @@ heddle_status heddle_pack(const char *path, const heddle_pack_options *options, 
   if (!take_struct(&o, options, sizeof o))
     return heddle__fail(err, HEDDLE_EINVAL, "the options of packing are NULL or lack their struct_size");
   heddle_status s = check(path, &o, err);
-  if (s == HEDDLE_OK && o.n_libraries == 0)
-    return pack_graph(path, o.models[0], (o.flags & HEDDLE_PACK_NO_PARAMS) != 0, err);
+  if (s == HEDDLE_OK && o.n_libraries == 0) return pack_graph(path, &o, err);
   if (s == HEDDLE_OK) s = open_packing(&t, err);
   if (s != HEDDLE_OK) return s;
   heddle__pack_part *models = heddle__alloc(o.n_models, sizeof *models);

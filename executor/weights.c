@@ -19,17 +19,17 @@ bool heddle__weights_holds(const heddle__plan *plan, uint32_t alloc) {
 }
 
 heddle__weights *heddle__weights_open(heddle_model *m, const heddle__plan *plan) {
-  const char *folder, *origin;
+  const char *folder = NULL, *origin = "default";
   uint64_t bytes = 0;
   for (uint32_t i = 0; i < plan->n_allocs && bytes < LEAST_BYTES; i++)
     if (heddle__weights_holds(plan, i)) bytes += plan->instances[plan->allocs[i].instance].bytes;
-  if (bytes < LEAST_BYTES || !heddle__config_get(m->ctx->config, "weights.cache_dir", &folder, &origin) ||
-      heddle__config_is_off(folder))
-    return NULL;
+  if (bytes < LEAST_BYTES) return NULL;
+  if (!heddle__config_get(m->ctx->config, "weights.cache_dir", &folder, &origin) || heddle__config_is_off(folder))
+    folder = NULL;
 #if HEDDLE_HAS_WEIGHTS
   return heddle__weights_begin(m, plan, folder, origin);
 #else
-  if (strcmp(origin, "default") != 0)
+  if (folder != NULL && strcmp(origin, "default") != 0)
     heddle__logf(&m->ctx->log, HEDDLE_LOG_WARN, "weights",
                  "packed weights are not kept: this build of Heddle has no "
                  "cache of them (built with HEDDLE_WEIGHTS=OFF)");

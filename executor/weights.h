@@ -12,8 +12,9 @@ typedef struct heddle__weights {
   bool filled;           /* they are packed constants already */
 } heddle__weights;
 
-/* The file for a plan; NULL where there is none: it is switched off, or the folder cannot be used, which the log says.
- * folder is the setting, from says where it came from. Blocks on the disk. Any thread. */
+/* The file for a plan, of the model's package or of the folder; NULL where there is none: it is switched off, or the folder
+ * cannot be used, which the log says. folder is the setting, or NULL, from says where it came from. Blocks on the disk. Any
+ * thread. */
 heddle__weights *heddle__weights_begin(heddle_model *m, const heddle__plan *plan, const char *folder, const char *from);
 /* Where an allocation of the plan lies; NULL where it has no place. *bytes is what may be imported from there on. */
 void *heddle__weights_at(const heddle__weights *w, uint32_t alloc, uint64_t *bytes);

@@ -136,6 +136,7 @@ struct heddle_params {
   /* Where bytes lie; false where in none of the maps, or in a file that was changed so lately that it may have been
    * changed again without a trace. NULL where there are no maps. */
   bool (*where)(void *maps, const void *data, uint64_t bytes, heddle__file_place *out);
+  struct heddle__carried *carried; /* graph/prepared.h; of maps, or NULL */
 };
 
 /* Whether some node of the graph runs a graph of its own. */

@@ -14,12 +14,16 @@
 #include "core/tensor.h"
 #include "graph/file.h"
 #include "graph/opschema.h"
+#include "graph/prepared.h"
 
-/* A file that is mapped; what heddle_params.maps of a package is. */
+/* A file that is mapped, or memory of the caller's; what heddle_params.maps of a package is. */
 typedef struct package {
-  unsigned char *data;
-  uint64_t bytes;
+  const unsigned char *data;
+  uint64_t bytes;                                     /* of graph and parameters */
+  uint64_t whole;                                     /* of the file */
   uint64_t text, text_bytes, list, list_bytes, count; /* as its head says */
+  bool is_mapped;
+  heddle__carried carried;
 } package;
 
 bool heddle__is_package(const char *path) {
@@ -41,14 +45,42 @@ static heddle_status bad(const char *path, uint64_t at, const char *expected, he
   return heddle__fail(err, HEDDLE_EFORMAT, "%s: byte %llu: expected %s", path, (unsigned long long)at, expected);
 }
 
+/* What only a head of version 2 has. What was prepared may be cut off: then the model is read without. */
+static heddle_status read_carried(package *p, const char *path, heddle_error *err) {
+  const unsigned char *d = p->data;
+  heddle__carried *c = &p->carried;
+  if (p->whole < HEDDLE__PACKAGE_HEAD2) return bad(path, 0, "the head of a package", err);
+  p->bytes = number(d + 16, 8);
+  if (p->bytes > p->whole) return bad(path, 16, "the size of graph and parameters in a file that is not cut off", err);
+  c->data = d;
+  c->bytes = p->whole;
+  c->content = (heddle__digest){{number(d + 96, 8), number(d + 104, 8)}};
+  return HEDDLE_OK;
+}
+
+static heddle_status read_prepared(package *p, heddle_error *err) {
+  const unsigned char *d = p->data;
+  if (p->carried.data == NULL || number(d + 72, 8) == 0) return HEDDLE_OK;
+  const heddle__digest digest = {{number(d + 80, 8), number(d + 88, 8)}};
+  p->carried.prepared = heddle__prepared_read(d, p->whole, number(d + 64, 8), number(d + 72, 8), &digest);
+  return p->carried.prepared != NULL ? HEDDLE_OK : heddle__no_memory(err, "the index of a package");
+}
+
 static heddle_status read_head(package *p, const char *path, heddle_error *err) {
   const unsigned char *d = p->data;
-  if (p->bytes < HEDDLE__PACKAGE_HEAD || memcmp(d, HEDDLE_PACK_MAGIC, 8) != 0)
+  if (p->whole < HEDDLE__PACKAGE_HEAD || memcmp(d, HEDDLE_PACK_MAGIC, 8) != 0)
     return bad(path, 0, "the head of a package", err);
-  if (number(d + 8, 4) != HEDDLE__PACKAGE_VERSION)
-    return heddle__fail(err, HEDDLE_EUNSUPPORTED, "%s: it is a package of version %llu, and 1 is read here", path,
-                        (unsigned long long)number(d + 8, 4));
-  if (number(d + 16, 8) != p->bytes) return bad(path, 16, "the size of the file, which is cut off or too long", err);
+  const uint64_t version = number(d + 8, 4);
+  if (version != HEDDLE__PACKAGE_VERSION && version != HEDDLE__PACKAGE_VERSION2)
+    return heddle__fail(err, HEDDLE_EUNSUPPORTED, "%s: it is a package of version %llu, and 1 and 2 are read here",
+                        path, (unsigned long long)version);
+  p->bytes = p->whole;
+  if (version == HEDDLE__PACKAGE_VERSION2) {
+    heddle_status s = read_carried(p, path, err);
+    if (s != HEDDLE_OK) return s;
+  } else if (number(d + 16, 8) != p->bytes) {
+    return bad(path, 16, "the size of the file, which is cut off or too long", err);
+  }
   p->text = number(d + 24, 8);
   p->text_bytes = number(d + 32, 8);
   p->list = number(d + 40, 8);
@@ -64,8 +96,17 @@ static heddle_status read_head(package *p, const char *path, heddle_error *err) 
 
 static void unmap(void *maps) {
   package *p = maps;
-  if (p->data != NULL) munmap(p->data, (size_t)p->bytes);
+  heddle__prepared_free(p->carried.prepared);
+  if (p->is_mapped) munmap((void *)(uintptr_t)p->data, (size_t)p->whole);
   heddle__free(p);
+}
+
+/* Checks what is at data already; p is taken over. */
+static heddle_status finish(package *p, const char *path, heddle_status s, package **out, heddle_error *err) {
+  if (s == HEDDLE_OK) s = read_head(p, path, err);
+  if (s == HEDDLE_OK) *out = p;
+  else unmap(p);
+  return s;
 }
 
 static heddle_status map(const char *path, package **out, heddle_error *err) {
@@ -77,17 +118,30 @@ static heddle_status map(const char *path, package **out, heddle_error *err) {
   int fd = open(path, O_RDONLY | O_CLOEXEC | O_NONBLOCK);
   if (fd < 0 || fstat(fd, &info) != 0) s = heddle__fail(err, HEDDLE_EIO, "%s: %s", path, strerror(errno));
   else if (!S_ISREG(info.st_mode)) s = heddle__fail(err, HEDDLE_EIO, "%s: not a regular file", path);
-  else p->bytes = (uint64_t)info.st_size;
-  if (s == HEDDLE_OK && p->bytes > 0) {
-    void *data = mmap(NULL, (size_t)p->bytes, PROT_READ, MAP_PRIVATE, fd, 0);
-    if (data != MAP_FAILED) p->data = data;
+  else p->whole = (uint64_t)info.st_size;
+  if (s == HEDDLE_OK && p->whole > 0) {
+    void *data = mmap(NULL, (size_t)p->whole, PROT_READ, MAP_PRIVATE, fd, 0);
+    p->is_mapped = data != MAP_FAILED;
+    p->carried.device = (uint64_t)info.st_dev;
+    p->carried.inode = (uint64_t)info.st_ino;
+    if (p->is_mapped) p->data = data;
     else s = heddle__fail(err, HEDDLE_EIO, "%s: it cannot be mapped: %s", path, strerror(errno));
   }
   if (fd >= 0) close(fd);
-  if (s == HEDDLE_OK) s = read_head(p, path, err);
-  if (s == HEDDLE_OK) *out = p;
-  else unmap(p);
-  return s;
+  return finish(p, path, s, out, err);
+}
+
+static heddle_status wrap(const void *data, uint64_t bytes, const char *name, package **out, heddle_error *err) {
+  *out = NULL;
+  if ((uintptr_t)data % HEDDLE__PACKAGE_ALIGN != 0)
+    return heddle__fail(err, HEDDLE_EINVAL, "%s: a package in memory begins at a multiple of %d", name,
+                        HEDDLE__PACKAGE_ALIGN);
+  package *p = heddle__alloc(1, sizeof *p);
+  if (p == NULL) return heddle__no_memory(err, "a package");
+  p->data = data;
+  p->whole = bytes;
+  p->carried.in_memory = true;
+  return finish(p, name, HEDDLE_OK, out, err);
 }
 
 heddle_status heddle__package_text(const char *path, uint64_t max_bytes, char **out, size_t *bytes, heddle_error *err) {
@@ -140,7 +194,7 @@ static heddle_status read_item(const package *p, uint64_t *at, struct heddle__pa
   if (data % HEDDLE__PACKAGE_ALIGN != 0 || data > p->bytes || v->bytes > p->bytes - data)
     return bad(path, *at, "the bytes of a parameter inside of the file, aligned to 64", err);
   *at += 8;
-  v->data = p->data + data;
+  v->data = (void *)(uintptr_t)(p->data + data);
   item->is_mapped = true;
   return HEDDLE_OK;
 }
@@ -156,12 +210,11 @@ static heddle_status read_list(heddle_params *to, const package *p, const char *
   return s == HEDDLE_OK ? heddle__params_check_names(to, err) : s;
 }
 
-heddle_status heddle__package_params(const char *path, uint64_t max_bytes, heddle_params **out, heddle_error *err) {
-  package *p;
-  *out = NULL;
-  heddle_status s = map(path, &p, err);
-  if (s != HEDDLE_OK) return s;
-  s = heddle__check_bytes(path, p->bytes, max_bytes, err);
+/* Takes the package over. */
+static heddle_status params_of(package *p, const char *path, uint64_t max_bytes, heddle_params **out,
+                               heddle_error *err) {
+  heddle_status s = heddle__check_bytes(path, p->bytes, max_bytes, err);
+  if (s == HEDDLE_OK) s = read_prepared(p, err);
   heddle_params *params = s == HEDDLE_OK ? heddle__params_new(path, err) : NULL;
   if (params == NULL) {
     unmap(p);
@@ -169,8 +222,27 @@ heddle_status heddle__package_params(const char *path, uint64_t max_bytes, heddl
   }
   params->maps = p;
   params->unmap = unmap;
+  if (p->carried.data != NULL) params->carried = &p->carried;
   s = read_list(params, p, path, err);
   if (s == HEDDLE_OK) *out = params;
   else heddle_params_release(params);
   return s;
+}
+
+heddle_status heddle__package_params(const char *path, uint64_t max_bytes, heddle_params **out, heddle_error *err) {
+  package *p;
+  *out = NULL;
+  heddle_status s = map(path, &p, err);
+  return s == HEDDLE_OK ? params_of(p, path, max_bytes, out, err) : s;
+}
+
+heddle_status heddle__package_memory(const void *data, uint64_t bytes, const char *name, uint64_t max_bytes,
+                                     const char **text, size_t *text_bytes, heddle_params **params, heddle_error *err) {
+  package *p;
+  *params = NULL;
+  heddle_status s = wrap(data, bytes, name, &p, err);
+  if (s != HEDDLE_OK) return s;
+  *text = (const char *)p->data + p->text;
+  *text_bytes = (size_t)p->text_bytes;
+  return params_of(p, name, max_bytes, params, err);
 }

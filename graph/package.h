@@ -15,12 +15,28 @@ heddle_status heddle__package_text(const char *path, uint64_t max_bytes, char **
 /* The parameters, whose bytes stay in the file, which is mapped. Errors as above. */
 heddle_status heddle__package_params(const char *path, uint64_t max_bytes, heddle_params **out, heddle_error *err);
 
-/* Writes a package. params may be NULL. HEDDLE_EIO, HEDDLE_ENOMEM. */
+/* Both of a package in memory, which stays as long as they do: the text is in it, and the bytes of the parameters too.
+ * HEDDLE_EINVAL: data is not aligned to 64. Other errors as above. */
+heddle_status heddle__package_memory(const void *data, uint64_t bytes, const char *name, uint64_t max_bytes,
+                                     const char **text, size_t *text_bytes, heddle_params **params, heddle_error *err);
+
+/* What a package is to carry: files of caches by path, each of a target (graph/prepared.h), and the targets and the
+ * version of Heddle as its index has them. */
+typedef struct heddle__package_extra {
+  const char *const *paths;
+  const uint32_t *target_of;
+  uint32_t n_files;
+  const json_t *targets; /* an array */
+} heddle__package_extra;
+
+/* Writes a package. params may be NULL; with extra, one of version 2. HEDDLE_EIO, HEDDLE_ENOMEM. */
 heddle_status heddle__package_write(const char *path, const char *text, size_t bytes, const heddle_params *params,
-                                    heddle_error *err);
+                                    const heddle__package_extra *extra, heddle_error *err);
 
 enum {
   HEDDLE__PACKAGE_HEAD = 64,
+  HEDDLE__PACKAGE_HEAD2 = 128,
+  HEDDLE__PACKAGE_VERSION2 = 2,
   HEDDLE__PACKAGE_PAGE = 4096,
   HEDDLE__PACKAGE_ALIGN = 64,
   HEDDLE__PACKAGE_VERSION = 1

@@ -96,8 +96,8 @@ static const char general_keys[] =
     "probe.cache_bytes probe.retry config log place place.measure place.seconds place.sure place.overlap "
     "place.cache_dir place.cache_bytes optimize precision run.on_failure threads spin_us layers fault.fail "
     "limit.graph_bytes limit.params_bytes limit.fold_bytes limit.memory limit.upload_seconds limit.plan_seconds "
-    "limit.programs routes.test "
-    "routes.cache_dir routes.cache_bytes weights.cache_dir weights.cache_bytes";
+      "limit.programs routes.test "
+      "routes.cache_dir routes.cache_bytes weights.cache_dir weights.cache_bytes cache_home prepared";
 
 /* ---- fixed words, by setting and by option */
 
@@ -164,7 +164,7 @@ static void offer_setting(const typed *t) {
     offer_list(&value, passes, "");
   } else if (strcmp(key, "config") == 0) {
     offer_files(&value, ".json");
-  } else if (strstr(key, "cache_dir") != NULL) {
+  } else if (strstr(key, "cache_dir") != NULL || strcmp(key, "cache_home") == 0) {
     offer_files(&value, NULL);
   } else if (!offer_fixed(&value, key) && strchr(key, '.') != NULL) {
     offer_described(&value, key);
@@ -174,7 +174,8 @@ static void offer_setting(const typed *t) {
 /* ---- the value of an option */
 
 static void offer_value(const option *o, const typed *t) {
-  const bool lists_devices = strcmp(o->name, "device") == 0 || strcmp(o->name, "a") == 0 || strcmp(o->name, "b") == 0;
+  const bool lists_devices = strcmp(o->name, "device") == 0 || strcmp(o->name, "a") == 0 || strcmp(o->name, "b") == 0 ||
+                             strcmp(o->name, "for") == 0;
   const char *what = o->value;
   typed rest = behind(t, ',');
   if (strncmp(o->name, "place", 5) == 0) {

@@ -42,13 +42,13 @@ typedef struct options {
   const char *against;
   words place_a, place_b;
   words settings_a, settings_b;
-  words place;                            /* PATTERN=DEVICE, or auto */
-  words inputs;                           /* NAME=FILE.npy */
-  words settings;                         /* KEY=VALUE */
-  words dims;                             /* NAME=NUMBER */
-  words only;                             /* patterns of cases */
-  words models, names, libs, param_files; /* of what is packed; model is the first */
-  uint64_t threads;                       /* 0: as configured */
+  words place;                                     /* PATTERN=DEVICE, or auto */
+  words inputs;                                    /* NAME=FILE.npy */
+  words settings;                                  /* KEY=VALUE */
+  words dims;                                      /* NAME=NUMBER */
+  words only;                                      /* patterns of cases */
+  words models, names, libs, param_files, targets; /* of what is packed; model is the first */
+  uint64_t threads;                                /* 0: as configured */
   uint64_t in_flight;
   uint64_t programs;
   uint64_t jobs; /* NO_NUMBER: not given */
@@ -95,7 +95,7 @@ typedef struct command {
 extern const command *const all_commands[];
 
 extern const command devices_command, info_command, plan_command, run_command, bench_command, compare_command,
-    convert_command, pack_command, unpack_command, check_plugin_command;
+    convert_command, pack_command, unpack_command, link_command, check_plugin_command;
 
 /* Options that several commands share. */
 #define OPTION_SET \

@@ -15,6 +15,8 @@ static const option known[] = {
     {"name", OPTION_WORDS, "NAME", offsetof(options, names), "the name of the next graph; default by default"},
     {"params", OPTION_WORDS, "FILE", offsetof(options, param_files),
      "the parameters of the next graph; those beside it (GRAPH.params) by default"},
+    {"for", OPTION_WORDS, "LIST", offsetof(options, targets),
+     "a graph of operators also gets what can be prepared for devices: packed weights, programs"},
     {"remove-params", OPTION_FLAG, NULL, offsetof(options, no_params), "leaves parameters out"},
     OPTION_HELP,
     OPTION_END};
@@ -68,6 +70,8 @@ static int write_file(const options *o, const parts *p) {
                                        .n_libraries = p->n_libraries,
                                        .models = p->list,
                                        .n_models = p->n_models,
+                                       .targets = o->targets.data,
+                                       .n_targets = o->targets.count,
                                        .flags = o->no_params ? HEDDLE_PACK_NO_PARAMS : 0};
   if (o->names.count > p->n_models || o->param_files.count > p->n_models) {
     print_error("heddle pack: there are more names or parameters than graphs\n");

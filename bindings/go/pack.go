@@ -22,10 +22,31 @@ type PackOptions struct {
 	Models       []PackModel
 	RemoveParams bool   // models are written without parameters
 	Compiler     string // that links objects; "" is the variable CC, else cc
+	// Of one graph of operators, without libraries: lists of devices, such as "opencl:0,cpu", for which the file also holds
+	// what was prepared.
+	For []string
 }
 
-// Pack writes a library that holds the models and the code of the libraries.
+// Pack writes a library that holds the models and the code of the libraries; or one graph of operators as a file.
 func Pack(path string, options PackOptions) error {
+	return packing(path, options, func(name *C.char, _ *cstrings, o *C.heddle_pack_options, words *C.heddle_error) C.heddle_status {
+		return C.heddle_pack(name, o, words)
+	})
+}
+
+// Link writes FOLDER/NAME.o and FOLDER/NAME.h of a graph of operators, for programs that load it from memory.
+func Link(folder, name string, options PackOptions) error {
+	return packing(folder, options, func(to *C.char, texts *cstrings, o *C.heddle_pack_options, words *C.heddle_error) C.heddle_status {
+		symbol := texts.add(name)
+		if texts.err != nil {
+			return C.HEDDLE_EINVAL
+		}
+		return C.heddle_link(to, symbol, o, words)
+	})
+}
+
+func packing(path string, options PackOptions,
+	call func(*C.char, *cstrings, *C.heddle_pack_options, *C.heddle_error) C.heddle_status) error {
 	words, texts := newErr(), cstrings{}
 	defer freeErr(words)
 	defer texts.free()
@@ -56,6 +77,8 @@ func Pack(path string, options PackOptions) error {
 	o.models = &list[0]
 	o.n_models = C.size_t(n)
 	o.compiler = texts.optional(options.Compiler)
+	o.targets = texts.list(options.For)
+	o.n_targets = C.size_t(len(options.For))
 	if options.RemoveParams {
 		o.flags = C.HEDDLE_PACK_NO_PARAMS
 	}
@@ -63,7 +86,10 @@ func Pack(path string, options PackOptions) error {
 	if texts.err != nil {
 		return texts.err
 	}
-	if s := C.heddle_pack(name, o, words); s != C.HEDDLE_OK {
+	if s := call(name, &texts, o, words); s != C.HEDDLE_OK {
+		if texts.err != nil {
+			return texts.err
+		}
 		return about{file: path}.errorOf(s, words)
 	}
 	return nil

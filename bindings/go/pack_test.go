@@ -30,6 +30,12 @@ func TestPack(t *testing.T) {
 	if err := Pack(packed, options); !errors.As(err, &failure) || failure.Status != ErrIO || failure.File != packed {
 		t.Fatalf("a graph that is not there: %v", err)
 	}
+	if err := Link(folder, "no name", PackOptions{Models: options.Models}); !errors.Is(err, ErrInvalid) {
+		t.Fatalf("a name with a blank: %v", err)
+	}
+	if err := Pack(packed, PackOptions{Libraries: options.Libraries, For: []string{"cpu"}}); !errors.Is(err, ErrInvalid) {
+		t.Fatalf("a library is prepared: %v", err)
+	}
 	if err := Unpack(prepared(t, "calls.so"), folder); !errors.Is(err, ErrNotFound) {
 		t.Fatalf("a library without a model: %v", err)
 	}

@@ -65,24 +65,13 @@ heddle_status heddle__probe_file_read(const char *path, bool ours, size_t limit,
   return HEDDLE_OK;
 }
 
-static bool put_all(int fd, const char *data, size_t bytes) {
-  while (bytes > 0) {
-    ssize_t put = write(fd, data, bytes);
-    if (put < 0 && errno == EINTR) continue;
-    if (put <= 0) return false;
-    data += put;
-    bytes -= (size_t)put;
-  }
-  return true;
-}
-
 bool heddle__file_put(int fd, const char *data, size_t bytes) {
   const struct timespec now = {0, 0};
   sigset_t size, before;
   sigemptyset(&size);
   sigaddset(&size, SIGXFSZ);
   if (pthread_sigmask(SIG_BLOCK, &size, &before) != 0) return false;
-  bool good = put_all(fd, data, bytes);
+  bool good = cachefile_write_all(fd, data, bytes);
   int code = errno;
   if (!good && code == EFBIG && sigismember(&before, SIGXFSZ) == 0)
     while (sigtimedwait(&size, NULL, &now) < 0 && errno == EINTR) continue;

@@ -5,6 +5,9 @@
 #include <string.h>
 
 #include "heddle/heddle.h"
+#ifdef LINKED_MODEL
+#include LINKED_MODEL /* the header of heddle link */
+#endif
 
 enum { PIXELS = 64, CLASSES = 10 };
 
@@ -19,17 +22,28 @@ typedef struct digits {
   heddle_tensor *in, *out;        /* of one image: float32 [1, 1, 8, 8] and [1, 10] */
 } digits;
 
+/* From the program's own memory, or from a file of the folder. */
+static heddle_status load_model(digits *d, const char *folder, const heddle_model_options *options, heddle_error *err) {
+#ifdef LINKED_MODEL
+  (void)folder;
+  return heddle_model_load_memory(d->context, digits_model, sizeof digits_model, "digits", options, &d->model, err);
+#else
+  char graph[1024];
+  snprintf(graph, sizeof graph, "%s/digits.json", folder);
+  return heddle_model_load(d->context, graph, NULL, options, &d->model, err);
+#endif
+}
+
 static heddle_status load(digits *d, const char *folder, heddle_error *err) {
   static const int64_t in_shape[] = {1, 1, 8, 8}, out_shape[] = {1, CLASSES};
-  char graph[1024], images[1024], labels[1024];
+  char images[1024], labels[1024];
   heddle_model_options options = {.struct_size = sizeof options, .devices = "cpu"};
   options.flags = HEDDLE_MODEL_IGNORE_ANNOTATIONS;
-  snprintf(graph, sizeof graph, "%s/digits.json", folder);
   snprintf(images, sizeof images, "%s/images.npy", folder);
   snprintf(labels, sizeof labels, "%s/labels.npy", folder);
   heddle_status s = heddle_plugin_register(heddle_plugin_cpu_entry, err);
   if (s == HEDDLE_OK) s = heddle_context_create(NULL, 0, NULL, NULL, &d->context, err);
-  if (s == HEDDLE_OK) s = heddle_model_load(d->context, graph, NULL, &options, &d->model, err);
+  if (s == HEDDLE_OK) s = load_model(d, folder, &options, err);
   if (s == HEDDLE_OK) s = heddle_executor_create(d->model, &d->executor, err);
   if (s == HEDDLE_OK) s = heddle_tensor_load_npy(images, &d->images, err);
   if (s == HEDDLE_OK) s = heddle_tensor_load_npy(labels, &d->labels, err);

@@ -10,6 +10,7 @@
 #include <unistd.h>
 
 #include "core/alloc.h"
+#include "core/prepared.h"
 #include "core/registry.h"
 #include "plugins/common/cachefile.h"
 #include "plugins/common/fnv.h"
@@ -217,6 +218,18 @@ static bool read_text(book *b, char *text, size_t bytes) {
   return true;
 }
 
+/* Of a package. */
+static void read_offered(heddle__costs *c, book *b, const char *name) {
+  const int64_t bytes = heddle__shelf_copy(c->ctx, name, NULL, 0);
+  const uint32_t before = b->count;
+  if (bytes <= 0 || bytes > MOST_FILE) return;
+  char *text = heddle__alloc((size_t)bytes + 1, 1);
+  if (text != NULL &&
+      (heddle__shelf_copy(c->ctx, name, text, (uint64_t)bytes) != bytes || !read_text(b, text, (size_t)bytes)))
+    keep_first(b, before);
+  heddle__free(text);
+}
+
 static void read_file(heddle__costs *c, book *b) {
   char name[CACHEFILE_NAME], why[CACHEFILE_WHY];
   uint64_t bytes = 0;
@@ -224,6 +237,7 @@ static void read_file(heddle__costs *c, book *b) {
   const cachefile_place place = place_at(c);
   name_file(b, name);
   const int file = cachefile_open(&place, name, MOST_FILE, &bytes, why);
+  if (file < 0) read_offered(c, b, name);
   if (file < 0 && why[0] == '\0') return;
   char *text = file >= 0 && bytes > 0 ? heddle__alloc((size_t)bytes + 1, 1) : NULL;
   const uint32_t before = b->count;

@@ -8,6 +8,7 @@
 #include <unistd.h>
 
 #include "core/cache_folder.h"
+#include "core/prepared.h"
 #include "core/registry.h"
 #include "executor/routes/routes.h"
 #include "plugins/common/cachefile.h"
@@ -124,11 +125,11 @@ static bool is_good(const body *b, const place *p) {
   return good;
 }
 
-static bool load(const place *p, body *out) {
+static bool load(const heddle_context *ctx, const place *p, body *out) {
   char why[CACHEFILE_WHY];
   uint64_t bytes = 0;
   const int file = cachefile_open(&p->at, p->name, sizeof *out, &bytes, why);
-  if (file < 0) return false;
+  if (file < 0) return heddle__shelf_copy(ctx, p->name, out, sizeof *out) == (int64_t)sizeof *out && is_good(out, p);
   const bool good = bytes == sizeof *out && cachefile_read(file, out, sizeof *out) && is_good(out, p);
   close(file);
   return good;
@@ -137,7 +138,7 @@ static bool load(const place *p, body *out) {
 bool heddle__route_record_read(const heddle_device *from, const heddle_device *to, heddle__route_record *out) {
   place p;
   body b;
-  if (!find_place(from, to, &p) || !load(&p, &b)) return false;
+  if (!find_place(from, to, &p) || !load(from->ctx, &p, &b)) return false;
   for (int r = 0; r <= HEDDLE__ROUTE_STAGED2; r++) {
     out->is_there[r] = b.routes[r].is_there != 0;
     out->costs[r] = (heddle__route_cost){b.routes[r].latency_ns, b.routes[r].ns_per_byte, true, b.routes[r].off != 0};
@@ -151,7 +152,7 @@ void heddle__route_record_add(const heddle_device *from, const heddle_device *to
   body b;
   char why[CACHEFILE_WHY];
   if (!find_place(from, to, &p)) return;
-  if (!load(&p, &b)) memset(&b, 0, sizeof b);
+  if (!load(from->ctx, &p, &b)) memset(&b, 0, sizeof b);
   memcpy(b.magic, MAGIC, sizeof b.magic);
   b.key = p.key;
   b.routes[route].is_there = 1;

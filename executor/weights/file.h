@@ -24,6 +24,10 @@ typedef struct heddle__weights_file {
 void heddle__weights_say(const heddle__weights_file *f, int32_t level, const char *format, ...)
     __attribute__((format(printf, 3, 4)));
 
+/* The name of the file of that key. */
+void heddle__weights_file_name(heddle__weights_file *f);
+/* Whether bytes that a package carries are the file of that key; then data is set, and not map. */
+bool heddle__weights_file_take(heddle__weights_file *f, const void *whole, uint64_t bytes);
 /* Maps the file of that key, with map and data set; false where there is none, or not a good one. */
 bool heddle__weights_file_find(heddle__weights_file *f);
 /* Makes room for one that can be written to at data; false, said in the log, where that cannot be. */

@@ -8,6 +8,7 @@
 
 #include "core/alloc.h"
 #include "core/registry.h"
+#include "executor/prepared.h"
 #include "executor/weights/file.h"
 
 enum { ALIGN = 64 }; /* of places, at least */
@@ -23,15 +24,17 @@ typedef struct weights {
   } places[];
 } weights;
 
-/* The file's tensor ends with this. */
+/* The file's tensor ends with this: a map, or a package that stays mapped. */
 typedef struct held {
   void *map;
   uint64_t bytes;
+  heddle_params *params;
 } held;
 
 static void unmap(void *user) {
   held *h = user;
-  heddle__weights_file_unmap(h->map, h->bytes);
+  if (h->map != NULL) heddle__weights_file_unmap(h->map, h->bytes);
+  heddle_params_release(h->params);
   heddle__free(h);
 }
 
@@ -66,9 +69,18 @@ static void add_number(heddle__digest *d, uint64_t n) {
   heddle__digest_add(d, &n, sizeof n);
 }
 
-/* Where the bytes come from: a place in a file that is as it was, else what they are. */
-static void add_source(heddle__digest *d, const heddle_params *params, const heddle__known *k) {
+/* Where the bytes come from: a place in a package that carries what is packed of them, which it names by its content; a
+ * place in a file that is as it was; else what they are. */
+static void add_source(heddle__digest *d, const heddle_params *params, const heddle__known *k, bool of_package) {
   heddle__file_place place;
+  const heddle__carried *c = of_package ? params->carried : NULL;
+  const unsigned char *data = k->data;
+  if (c != NULL && data >= c->data && data < c->data + c->bytes) {
+    heddle__digest_add(d, &c->content, sizeof c->content);
+    add_number(d, (uint64_t)(data - c->data));
+    add_number(d, k->bytes);
+    return;
+  }
   bool in_file = params != NULL && params->where != NULL && params->where(params->maps, k->data, k->bytes, &place);
   add_number(d, in_file);
   heddle__digest_add(d, in_file ? (const void *)&place : k->data, in_file ? sizeof place : k->bytes);
@@ -88,7 +100,7 @@ static void add_packer(heddle__digest *d, const heddle_device *dev) {
   add_number(d, (uint64_t)file.st_mtim.tv_nsec);
 }
 
-static heddle__digest key_of(const weights *w, const heddle_model *m, const heddle__plan *plan) {
+static heddle__digest key_of(const weights *w, const heddle_model *m, const heddle__plan *plan, bool of_package) {
   heddle__digest d = {{0, 0}};
   const heddle_device *last = NULL;
   heddle__digest_text(&d, HEDDLE_VERSION);
@@ -104,7 +116,7 @@ static heddle__digest key_of(const weights *w, const heddle_model *m, const hedd
     add_number(&d, inst->align);
     heddle__digest_add(&d, &v->known.dtype, sizeof v->known.dtype);
     heddle__digest_add(&d, v->known.shape, v->known.ndim * sizeof *v->known.shape);
-    add_source(&d, m->params, &v->known);
+    add_source(&d, m->params, &v->known, of_package);
   }
   return d;
 }
@@ -127,17 +139,37 @@ static bool read_settings(heddle_model *m, heddle__weights_file *f) {
 }
 
 /* Found or made; then everything of it belongs to the tensor. */
-static bool map(weights *w) {
-  w->shown.filled = heddle__weights_file_find(&w->file);
+static bool map(weights *w, heddle_params *package) {
+  if (package == NULL) w->shown.filled = heddle__weights_file_find(&w->file);
   if (!w->shown.filled && !heddle__weights_file_make(&w->file)) return false;
   held *h = heddle__alloc(1, sizeof *h);
   const int64_t bytes = (int64_t)w->file.bytes;
-  if (h != NULL) *h = (held){w->file.map, w->file.bytes};
+  if (h != NULL) *h = (held){w->file.map, w->file.bytes, package != NULL ? heddle_params_retain(package) : NULL};
   if (h != NULL && heddle_tensor_wrap(w->file.data, (heddle_dtype){HEDDLE_DTYPE_UINT, 8, 1}, &bytes, 1, NULL, unmap, h,
                                       &w->shown.tensor, NULL) == HEDDLE_OK)
     return true;
+  if (h != NULL) heddle_params_release(h->params);
   heddle__free(h);
-  heddle__weights_file_unmap(w->file.map, w->file.bytes);
+  if (package == NULL) heddle__weights_file_unmap(w->file.map, w->file.bytes);
+  return false;
+}
+
+/* Those that the model's package carries. */
+static bool take_prepared(weights *w, heddle_model *m, const heddle__plan *plan) {
+  const void *whole = NULL;
+  uint64_t bytes = 0;
+  if (m->params == NULL || m->params->carried == NULL || m->params->carried->prepared == NULL) return false;
+  w->file.key = key_of(w, m, plan, true);
+  heddle__weights_file_name(&w->file);
+  if (!heddle__prepared_find(m, w->file.name, &whole, &bytes) || !heddle__weights_file_take(&w->file, whole, bytes))
+    return false;
+  w->shown.filled = true;
+  if (map(w, m->params)) {
+    heddle__weights_say(&w->file, HEDDLE_LOG_INFO, "%s: its packed weights, %llu bytes, are those of its package",
+                        m->graph->source, (unsigned long long)w->file.bytes);
+    return true;
+  }
+  w->shown.filled = false;
   return false;
 }
 
@@ -160,7 +192,8 @@ heddle__weights *heddle__weights_begin(heddle_model *m, const heddle__plan *plan
                                        const char *from) {
   heddle__weights_file f = {
       .log = &m->ctx->log, .place = {.folder = folder}, .folder_given = strcmp(from, "default") != 0};
-  if (!read_settings(m, &f)) return NULL;
+  const bool has_folder = folder != NULL && read_settings(m, &f);
+  const bool is_made = m->params != NULL && m->params->carried != NULL && m->params->carried->is_made;
   weights *w = heddle__alloc(1, sizeof *w + plan->n_allocs * sizeof w->places[0]);
   if (w == NULL) return NULL;
   w->file = f;
@@ -168,9 +201,11 @@ heddle__weights *heddle__weights_begin(heddle_model *m, const heddle__plan *plan
   for (uint32_t i = 0; i < plan->n_allocs; i++) w->places[i].is_there = heddle__weights_holds(plan, i);
   w->file.bytes = lay_out(w, plan);
   bool good = w->file.bytes > 0;
+  if (good && take_prepared(w, m, plan)) return &w->shown;
+  good = good && has_folder;
   if (good) {
-    w->file.key = key_of(w, m, plan);
-    good = map(w);
+    w->file.key = key_of(w, m, plan, is_made);
+    good = map(w, NULL);
   }
   if (good && w->shown.filled)
     heddle__weights_say(&w->file, HEDDLE_LOG_INFO, "%s: its packed weights, %llu bytes, are those in %s/%s",

@@ -82,6 +82,14 @@ HEDDLE_API heddle_status heddle_model_load(heddle_context *ctx, const char *grap
 HEDDLE_API heddle_status heddle_model_parse(heddle_context *ctx, const void *data, size_t bytes, const char *folder,
                                             const heddle_model_options *options, heddle_model **out, heddle_error *err);
 
+/* Creates a model of a packed graph of operators in memory (heddle_pack without libraries, heddle_link) of so many bytes, at a
+ * multiple of 64. Parameters are used where they lie and not copied, and so is what was prepared: the bytes stay, unchanged,
+ * until the last reference to the model and to tensors of its parameters is released. name is for messages, and may be NULL. HEDDLE_EINVAL: data is not
+ * aligned; other errors as heddle_model_load. *out has one reference. Any thread; may block in drivers. */
+HEDDLE_API heddle_status heddle_model_load_memory(heddle_context *ctx, const void *data, size_t bytes, const char *name,
+                                                  const heddle_model_options *options, heddle_model **out,
+                                                  heddle_error *err);
+
 /* Returns the graph and the parameters of a model in a library; with name NULL, of its root. Each has one reference.
  * The settings limit.graph_bytes and limit.params_bytes limit them. HEDDLE_ENOTFOUND where the library has no such
  * model; the message lists its models. HEDDLE_EFORMAT, HEDDLE_ELIMIT, HEDDLE_EUNSUPPORTED and HEDDLE_ENOMEM as when a

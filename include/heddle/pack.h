@@ -48,6 +48,10 @@ typedef struct heddle_pack_options {
   size_t n_imports;
   uint32_t flags;
   const char *compiler; /* that links objects; NULL: the variable CC, else "cc" */
+  /* Of a graph of operators: lists of devices, as heddle_model_options.devices has them, for which the file also holds what
+   * was prepared: packed weights, programs of devices, measured costs. The model is loaded and run once with each. */
+  const char *const *targets;
+  size_t n_targets;
 } heddle_pack_options;
 
 /* Without libraries: writes the one model, a graph of operators without a name (graph_path may be an .onnx file, whose own
@@ -58,8 +62,17 @@ typedef struct heddle_pack_options {
  * save is registered is saved anew. The file appears under its name when it is complete; a file of that name is replaced.
  * HEDDLE_EIO; HEDDLE_EFORMAT: a malformed file; HEDDLE_EINVAL: two models have one name, or two libraries have functions;
  * HEDDLE_EUNSUPPORTED: there is no libelf or no compiler, or a module is of a kind without a loader; HEDDLE_EFAILED: the
- * compiler failed. Any thread; blocks. */
+ * compiler failed. With targets also what a model gives that is loaded and run; HEDDLE_EINVAL: an input has no fixed shape. Any
+ * thread; blocks. */
 HEDDLE_API heddle_status heddle_pack(const char *path, const heddle_pack_options *options, heddle_error *err);
+
+/* Writes FOLDER/NAME.o, an object file with a packed graph of operators, and FOLDER/NAME.h, which declares its bytes as
+ * NAME, for programs that have no files: heddle_model_load_memory(ctx, NAME, sizeof NAME, ...) uses them where they lie. The
+ * object is of the machine that Heddle was built for. options are those of heddle_pack without libraries; the one model's
+ * graph_path may also be a file that heddle_pack wrote, whose bytes are taken. The folder is created if it is missing. Errors
+ * as heddle_pack; HEDDLE_EINVAL: name is no name of C; HEDDLE_ELIMIT: the model has over 2 GiB. Any thread; blocks. */
+HEDDLE_API heddle_status heddle_link(const char *folder, const char *name, const heddle_pack_options *options,
+                                     heddle_error *err);
 
 /* Writes what a packed file holds to a folder, which is created if it is missing: NAME.json and NAME.params of each model,
  * and lib.so, the library without models; of a graph of operators default.json and default.params. Files of these names are replaced. Errors as heddle_pack; HEDDLE_ENOTFOUND: the

@@ -252,17 +252,23 @@ bool cachefile_begin(cachefile *f, const cachefile_place *place, const char *nam
   return false;
 }
 
+bool cachefile_write_all(int file, const void *data, size_t bytes) {
+  for (const char *at = data; bytes > 0;) {
+    const ssize_t put = write(file, at, bytes);
+    if (put < 0 && errno == EINTR) continue;
+    if (put == 0) errno = ENOSPC;
+    if (put <= 0) return false;
+    at += put;
+    bytes -= (size_t)put;
+  }
+  return true;
+}
+
 bool cachefile_put(cachefile *f, const void *data, size_t bytes, char *why) {
   if (bytes > f->bytes - f->put) return because(why, 0, "it would be larger than it was begun");
   if (!cachefile_fits(f->put + bytes, why)) return false;
-  for (const char *at = data; bytes > 0;) {
-    const ssize_t put = write(f->file, at, bytes);
-    if (put < 0 && errno == EINTR) continue;
-    if (put <= 0) return because(why, put < 0 ? errno : ENOSPC, "a file there could not be written");
-    at += put;
-    bytes -= (size_t)put;
-    f->put += (uint64_t)put;
-  }
+  if (!cachefile_write_all(f->file, data, bytes)) return because(why, errno, "a file there could not be written");
+  f->put += bytes;
   return true;
 }
 

@@ -53,6 +53,9 @@ int cachefile_open(const cachefile_place *place, const char *name, uint64_t most
 /* Reads so many bytes; false where there are fewer. */
 bool cachefile_read(int file, void *to, size_t bytes);
 
+/* Writes so many bytes to any descriptor; false, with errno, where that fails. */
+bool cachefile_write_all(int file, const void *data, size_t bytes);
+
 /* May the process write a file of so many bytes? */
 bool cachefile_fits(uint64_t bytes, char *why);
 

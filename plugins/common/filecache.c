@@ -63,13 +63,15 @@ void filecache_name(char out[CACHEFILE_NAME], const char *plugin, filecache_key 
 }
 
 /* size is the file's. */
+static bool header_is_good(const header *h, uint64_t size, filecache_key key) {
+  return memcmp(h->magic, MAGIC, sizeof h->magic) == 0 && h->key[0] == key.hash[0] && h->key[1] == key.hash[1] &&
+         h->bytes > 0 && h->bytes <= FILECACHE_MOST && size == sizeof *h + h->bytes;
+}
+
 static bool load_file(const heddle_host *host, int file, uint64_t size, filecache_key key, void **out,
                       uint64_t *bytes) {
   header h;
-  if (!cachefile_read(file, &h, sizeof h)) return false;
-  if (memcmp(h.magic, MAGIC, sizeof h.magic) != 0 || h.key[0] != key.hash[0] || h.key[1] != key.hash[1] ||
-      h.bytes == 0 || h.bytes > FILECACHE_MOST || size != sizeof h + h.bytes)
-    return false;
+  if (!cachefile_read(file, &h, sizeof h) || !header_is_good(&h, size, key)) return false;
   void *data = host->alloc(host->ctx, h.bytes, 1);
   if (data == NULL) return false;
   if (!cachefile_read(file, data, (size_t)h.bytes) ||
@@ -80,6 +82,31 @@ static bool load_file(const heddle_host *host, int file, uint64_t size, filecach
   *out = data;
   *bytes = h.bytes;
   return true;
+}
+
+/* Of a package (docs/packages.md): the host has the bytes of the file as it would lie in the folder, under the key
+ * "prepared:NAME". */
+static bool load_prepared(const filecache *cache, filecache_key key, void **out, uint64_t *bytes) {
+  const heddle_host *host = cache->host;
+  char name[CACHEFILE_NAME + 16] = "prepared:";
+  header h;
+  filecache_name(name + strlen(name), cache->plugin, key, cache->suffix);
+  const int64_t size = host->config(host->ctx, name, NULL, 0);
+  if (size <= (int64_t)sizeof h || (uint64_t)size > sizeof h + FILECACHE_MOST) return false;
+  char *whole = host->alloc(host->ctx, (uint64_t)size + 1, 1); /* a host may end it as it ends texts */
+  if (whole == NULL) return false;
+  bool good = host->config(host->ctx, name, whole, (uint64_t)size + 1) == size;
+  memcpy(&h, whole, sizeof h);
+  good = good && header_is_good(&h, (uint64_t)size, key) &&
+         fnv1a(filecache_key_start().hash[0], whole + sizeof h, (size_t)h.bytes) == h.hash;
+  if (good) {
+    memmove(whole, whole + sizeof h, (size_t)h.bytes);
+    *out = whole;
+    *bytes = h.bytes;
+    return true;
+  }
+  host->free(host->ctx, whole);
+  return false;
 }
 
 /* Where the files of a cache lie. */
@@ -103,11 +130,11 @@ bool filecache_load(filecache *cache, filecache_key key, void **out, uint64_t *b
   char why[CACHEFILE_WHY], line[128];
   place p;
   uint64_t size = 0;
-  if (!place_of(cache, key, &p)) return false;
+  if (!place_of(cache, key, &p)) return load_prepared(cache, key, out, bytes);
   const int file = cachefile_open(&p.at, p.name, sizeof(header) + FILECACHE_MOST, &size, why);
   if (file < 0) {
     not_kept(cache, why);
-    return false;
+    return load_prepared(cache, key, out, bytes);
   }
   const bool good = load_file(host, file, size, key, out, bytes);
   close(file);
@@ -115,7 +142,7 @@ bool filecache_load(filecache *cache, filecache_key key, void **out, uint64_t *b
     snprintf(line, sizeof line, "an entry of the cache of %s is damaged; building it", cache->things);
     host->log(host->ctx, HEDDLE_LOG_WARN, cache->plugin, line);
   }
-  return good;
+  return good || load_prepared(cache, key, out, bytes);
 }
 
 void filecache_store(filecache *cache, filecache_key key, const void *data, uint64_t bytes) {

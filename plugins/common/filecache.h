@@ -38,7 +38,7 @@ filecache_key filecache_key_start(void);
 void filecache_key_add(filecache_key *key, const void *data, size_t bytes);
 filecache_key filecache_key_end(filecache_key key);
 
-/* The bytes of an entry, from host->alloc. False where there is none, it is damaged (a line of the log), or it cannot be
+/* The bytes of an entry, from host->alloc; of the folder, else of a package that a model was loaded from. False where there is none, it is damaged (a line of the log), or it cannot be
  * used (one line, the first time). Any thread. */
 bool filecache_load(filecache *cache, filecache_key key, void **out, uint64_t *bytes);
 

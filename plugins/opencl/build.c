@@ -10,6 +10,8 @@ struct ocl_program {
   const char *tail; /* its own; empty: none */
   char options[K_OPTIONS_BYTES];
   cl_program program;
+  filecache_key key;
+  bool is_kept_late; /* its binary is stored when it is released */
 };
 
 heddle_status ocl_build(heddle_pdevice *dev, cl_program program, const char *options, const char *what,
@@ -81,8 +83,15 @@ static cl_program from_cache(heddle_pdevice *dev, filecache_key key, const char 
   return NULL;
 }
 
+/* Whether a package is being prepared. Then binaries are taken after the run: PoCL's have what it compiled for the sizes
+ * that were launched, if nobody asked for them before. */
+static bool is_prepared(const heddle_pdevice *dev) {
+  return dev->host->config(dev->host->ctx, "prepared:", NULL, 0) >= 0;
+}
+
 static heddle_status build_text(heddle_pdevice *dev, const char *name, const char *tail, const char *extra,
-                                cl_program *out, heddle_error *err) {
+                                ocl_program *to, heddle_error *err) {
+  cl_program *out = &to->program;
   const k_text *parts[3] = {k_text_find("prelude"), k_text_find("params"), k_text_find(name)};
   const char *sources[4] = {NULL, NULL, NULL, tail};
   size_t lengths[4] = {0, 0, 0, strlen(tail)};
@@ -98,14 +107,10 @@ static heddle_status build_text(heddle_pdevice *dev, const char *name, const cha
            dev->info->rounded ? " -cl-fp32-correctly-rounded-divide-sqrt" : "", extra);
   snprintf(what, sizeof what, "build kernels '%s' with %s", name, extra);
 
-  filecache_key key = {{0, 0}};
-  if (dev->self->cache_dir != NULL || dev->self->source_dir != NULL)
-    key = ocl_cache_key_of(dev, sources, lengths, 4, options);
+  const filecache_key key = ocl_cache_key_of(dev, sources, lengths, 4, options);
   if (dev->self->source_dir != NULL) ocl_source_write(dev, key, sources, lengths, 4, options);
-  if (dev->self->cache_dir != NULL) {
-    *out = from_cache(dev, key, options);
-    if (*out != NULL) return HEDDLE_OK;
-  }
+  *out = from_cache(dev, key, options);
+  if (*out != NULL) return HEDDLE_OK;
   cl_program program = clCreateProgramWithSource(dev->context, 4, sources, lengths, &code);
   heddle_status s = ocl_check(dev, code, what, err);
   if (s != HEDDLE_OK) return s;
@@ -114,7 +119,9 @@ static heddle_status build_text(heddle_pdevice *dev, const char *name, const cha
     clReleaseProgram(program);
     return s;
   }
-  if (dev->self->cache_dir != NULL) store(dev, key, program);
+  to->key = key;
+  to->is_kept_late = dev->self->cache_dir != NULL && is_prepared(dev);
+  if (dev->self->cache_dir != NULL && !to->is_kept_late) store(dev, key, program);
   *out = program;
   return HEDDLE_OK;
 }
@@ -141,7 +148,7 @@ heddle_status ocl_program_get(heddle_pdevice *dev, const char *text, const char 
     ocl_program *p = memory;
     if (tail != NULL) memcpy(p + 1, tail, tail_bytes);
     p->tail = (const char *)(p + 1);
-    s = build_text(dev, text, p->tail, options, &p->program, err);
+    s = build_text(dev, text, p->tail, options, p, err);
     if (s == HEDDLE_OK) {
       p->text = text;
       snprintf(p->options, sizeof p->options, "%s", options);
@@ -159,6 +166,8 @@ heddle_status ocl_program_get(heddle_pdevice *dev, const char *text, const char 
 void ocl_programs_release(heddle_pdevice *dev) {
   while (dev->programs != NULL) {
     ocl_program *next = dev->programs->next;
+    if (dev->programs->is_kept_late && ocl_health(dev, NULL) == HEDDLE_OK)
+      store(dev, dev->programs->key, dev->programs->program);
     clReleaseProgram(dev->programs->program);
     dev->host->free(dev->host->ctx, dev->programs);
     dev->programs = next;

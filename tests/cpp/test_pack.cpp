@@ -38,6 +38,19 @@ CASE(models_are_packed_and_come_back) {
   EQUAL(module.unpack("other").first.node_count(), 1U);
 }
 
+CASE(graphs_of_operators_are_linked) {
+  PackOptions options;
+  options.models = {PackModel()};
+  EQUAL(heddle::try_link(folder, "1", options).error().status(), HEDDLE_EINVAL);
+  options.targets = {"cpu"};
+  options.libraries = {library};
+  EQUAL(heddle::try_pack(packed, options).error().status(), HEDDLE_EINVAL); // only graphs of operators are prepared
+  const heddle::Context context = heddle::Context::create({{"plugins", "off"}});
+  alignas(64) const unsigned char data[64] = {0};
+  EQUAL(heddle::Model::try_load_memory(context, data, sizeof data).error().status(), HEDDLE_EFORMAT);
+  EQUAL(heddle::Model::try_load_memory(context, data + 1, 8).error().status(), HEDDLE_EINVAL);
+}
+
 int main(int argc, char **argv) {
   return check::main(argc, argv);
 }

@@ -117,7 +117,7 @@ def test_what_is_refused(net, tmp_path):
         assert loads(bad) == [4, 4], n
     bad.write_bytes(seed + b"\0")
     assert loads(bad) == [4, 4]
-    bad.write_bytes(seed[:8] + struct.pack("<I", 2) + seed[12:])
+    bad.write_bytes(seed[:8] + struct.pack("<I", 3) + seed[12:])
     assert loads(bad) == [7, 7]
     for at in range(24, 64, 8):
         for value in (2**63, 2**64 - 1, len(seed) + 1, 2**40):

@@ -33,14 +33,15 @@ def _params(params: Any) -> bytes | None:
 
 def pack(path: Path, graph: Path | bytes | None = None, *, library: Path | Sequence[Path] = (), params: Any = None,
          name: str | None = None, models: Mapping[str, Any] | None = None, imports: Mapping[str, bytes] | None = None,
-         remove_params: bool = False, compiler: str | None = None) -> None:
+         remove_params: bool = False, compiler: str | None = None, devices: str | Sequence[str] = ()) -> None:
     """Writes one library (.so) with models and the libraries that they run; or, without a library, one file of Heddle's own
     with a graph of operators, which is mapped when it is loaded.
 
     graph: JSON text, or the path of a .json file, or, without a library, of an .onnx file; params: a blob, a mapping of arrays, or the path of a file. models: more
     of them, by name: a graph, or a pair (graph, params). library: .so files, whose code is written as it is and whose
     models stay, or objects (.o, .a, .tar), which the C compiler links (compiler, else the variable CC). imports: modules of
-    other kinds that are put in, as their loaders read them. remove_params: no model has parameters. FormatError,
+    other kinds that are put in, as their loaders read them. remove_params: no model has parameters. devices: without a library, lists
+    of devices ("opencl:0,cpu") for which the file also holds what was prepared: the model is run once on each. FormatError,
     UnsupportedError (no libelf, no compiler), ValueError (two models of one name, code of two finished libraries).
     """
     libraries = [library] if isinstance(library, (str, os.PathLike)) else list(library)
@@ -49,7 +50,13 @@ def pack(path: Path, graph: Path | bytes | None = None, *, library: Path | Seque
         pair = value if isinstance(value, tuple) else (value, None)
         rows.append(_row(key, pair[0], pair[1]))
     _functions.pack(os.fspath(path), [os.fspath(p) for p in libraries], rows, [*(imports or {}).items()],
-                    _NO_PARAMS if remove_params else 0, compiler)
+                    _NO_PARAMS if remove_params else 0, compiler, [devices] if isinstance(devices, str) else list(devices))
+
+
+def link(folder: Path, name: str, graph: Path | bytes, *, params: Any = None, devices: str | Sequence[str] = ()) -> None:
+    """Writes FOLDER/NAME.o, an object file with a packed graph of operators, and FOLDER/NAME.h, which declares it as NAME for
+    heddle_model_load_memory. graph may also be the path of a file that pack wrote; the rest as of pack."""
+    _functions.link(os.fspath(folder), name, [_row(None, graph, params)], [devices] if isinstance(devices, str) else list(devices))
 
 
 def unpack(path: Path, folder: Path) -> None:
@@ -86,4 +93,4 @@ def export(module: Any, path: str, addons: Any) -> None:
             rows.append((name, m.function("get_graph_json")().encode(), bytes(m.function("get_graph_params")()), None))
     if not facts or any(m.kind == "GraphExecutor" for m in found):
         raise UnsupportedError(f"a module of kind '{module.kind}' is not written; the model or the library that it is made of is")
-    _functions.pack(path, [info["path"] for info in facts.values()], rows, [], _NO_MODELS, None)
+    _functions.pack(path, [info["path"] for info in facts.values()], rows, [], _NO_MODELS, None, [])

@@ -103,3 +103,21 @@ def test_parameters_under_old_names():
     assert nnvm.compiler.save_param_dict is save_param_dict is relay.save_param_dict is runtime.save_param_dict
     a = np.arange(6, dtype=np.float32).reshape(2, 3)
     assert (load_param_dict(save_param_dict({"a": a}))["a"].numpy() == a).all()
+
+
+def test_what_is_prepared_and_linked(tmp_path):
+    digits = pathlib.Path(__file__).resolve().parents[3] / "examples" / "digits"
+    graph, params = digits / "digits.json", digits / "digits.params"
+    heddle.pack(tmp_path / "plain", graph, params=params)
+    heddle.pack(tmp_path / "digits", graph, params=params, devices="cpu,sim:0")
+    assert (tmp_path / "plain").read_bytes()[8] == 1 and (tmp_path / "digits").read_bytes()[8] == 2
+    image = np.load(digits / "images.npy")[:1].reshape(1, 1, 8, 8).astype(np.float32)
+    expected = heddle.load(graph, devices="cpu,sim:0")({"image": image})
+    found = heddle.load(tmp_path / "digits", devices="cpu,sim:0")({"image": image})
+    assert np.asarray(found[0]).tobytes() == np.asarray(expected[0]).tobytes()
+    heddle.link(tmp_path / "l", "digits_model", tmp_path / "digits")
+    assert (tmp_path / "digits").read_bytes() in (tmp_path / "l" / "digits_model.o").read_bytes()
+    heddle.link(tmp_path / "l", "again", graph, params=params, devices=["cpu,sim:0"])
+    assert sorted(p.name for p in (tmp_path / "l").iterdir()) == ["again.h", "again.o", "digits_model.h", "digits_model.o"]
+    with pytest.raises(ValueError, match="no name of C"):
+        heddle.link(tmp_path / "l", "1", graph)

@@ -76,6 +76,14 @@ public:
     });
   }
 
+  // Loads a packed graph of operators from memory, at a multiple of 64, which is used in place and stays.
+  static Result<Model> try_load_memory(const Context &context, const void *data, std::size_t bytes,
+                                       const ModelOptions &options = {}, const std::string &name = {}) {
+    return make(context, options, nullptr, [&](const heddle_model_options *o, heddle_model **out, heddle_error *err) {
+      return heddle_model_load_memory(context.get(), data, bytes, detail::or_null(name), o, out, err);
+    });
+  }
+
   // Creates a model from a graph and parameters in memory. Both are shared; params may be empty.
   static Result<Model> try_create(const Context &context, const Graph &graph, const Params &params = {},
                                   const ModelOptions &options = {}) {

@@ -28,10 +28,12 @@ struct PackOptions {
   std::vector<std::pair<std::string, std::string>> imports = {}; // modules of other kinds: kind, bytes
   std::uint32_t flags = 0;                                       // HEDDLE_PACK_*
   std::string compiler = {};
+  std::vector<std::string> targets = {}; // lists of devices that a graph of operators is prepared for
 };
 
-// Writes a library that holds the models and the code of the libraries.
-inline Status try_pack(const std::string &path, const PackOptions &options) {
+namespace detail {
+// Calls with the C struct of the options, which is gone afterwards.
+template <typename F> Status with_packing(const PackOptions &options, const std::string &about, F call) {
   std::vector<heddle_pack_model> models;
   std::vector<heddle_pack_import> imports;
   for (const PackModel &m : options.models) {
@@ -65,7 +67,25 @@ inline Status try_pack(const std::string &path, const PackOptions &options) {
   o.n_imports = import_list.size();
   o.flags = options.flags;
   o.compiler = detail::or_null(options.compiler);
-  return detail::status_of([&](heddle_error *err) { return heddle_pack(path.c_str(), &o, err); }, path.c_str());
+  const std::vector<const char *> targets = detail::pointers(options.targets);
+  o.targets = targets.data();
+  o.n_targets = targets.size();
+  return detail::status_of([&](heddle_error *err) { return call(&o, err); }, about.c_str());
+}
+} // namespace detail
+
+// Writes a library that holds the models and the code of the libraries; or one graph of operators as a file.
+inline Status try_pack(const std::string &path, const PackOptions &options) {
+  return detail::with_packing(options, path, [&](const heddle_pack_options *o, heddle_error *err) {
+    return heddle_pack(path.c_str(), o, err);
+  });
+}
+
+// Writes FOLDER/NAME.o and FOLDER/NAME.h of a graph of operators, for heddle::Model::load_memory.
+inline Status try_link(const std::string &folder, const std::string &name, const PackOptions &options) {
+  return detail::with_packing(options, folder, [&](const heddle_pack_options *o, heddle_error *err) {
+    return heddle_link(folder.c_str(), name.c_str(), o, err);
+  });
 }
 
 // Writes what a packed file holds to a folder: NAME.json and NAME.params of each model, and lib.so.
@@ -77,6 +97,9 @@ inline Status try_unpack(const std::string &path, const std::string &folder) {
 #ifndef HEDDLE_CPP_NO_EXCEPTIONS
 inline void pack(const std::string &path, const PackOptions &options) {
   try_pack(path, options).value();
+}
+inline void link(const std::string &folder, const std::string &name, const PackOptions &options) {
+  try_link(folder, name, options).value();
 }
 inline void unpack(const std::string &path, const std::string &folder) {
   try_unpack(path, folder).value();

@@ -79,12 +79,11 @@ static heddle_status make_image(heddle_pdevice *dev, const char *what, const cha
   heddle_pinstance *self = dev->self;
   const bool wanted = *cached;
   const size_t length = strlen(source);
-  filecache_key key = {{0, 0}};
+  const filecache_key key = key_of(dev, source);
   *cached = false;
-  if (self->cache_dir != NULL || self->source_dir != NULL) key = key_of(dev, source);
   if (self->source_dir != NULL)
     filecache_source(self->host, self->source_dir, dev->vendor->name, key, "cu", &source, &length, 1);
-  if (self->cache_dir != NULL && wanted && load_entry(self, key, image, bytes)) {
+  if (wanted && load_entry(self, key, image, bytes)) {
     *cached = true;
     return HEDDLE_OK;
   }

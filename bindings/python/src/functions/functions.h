@@ -70,6 +70,7 @@ PyObject *heddle_py_params_save(PyObject *module, PyObject *arg);
 
 /* pack.c: packed files. */
 PyObject *heddle_py_pack(PyObject *module, PyObject *args);
+PyObject *heddle_py_link(PyObject *module, PyObject *args);
 PyObject *heddle_py_unpack(PyObject *module, PyObject *args);
 
 /* ---- values (value.c) */

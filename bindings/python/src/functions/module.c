@@ -142,8 +142,11 @@ static PyMethodDef methods[] = {
     {"set_classes", set_classes, METH_VARARGS,
      "set_classes(function, module, array): subclasses of Function, Module and Tensor that results have from then on."},
     {"pack", heddle_py_pack, METH_VARARGS,
-     "pack(path, libraries, models, imports, flags, compiler): models (name, graph, blob, path) and imports (kind, "
+     "pack(path, libraries, models, imports, flags, compiler, targets): models (name, graph, blob, path) and imports "
+     "(kind, "
      "bytes) with libraries, as one file."},
+    {"link", heddle_py_link, METH_VARARGS,
+     "link(folder, name, row, targets): a model (name, graph, blob, path) as an object file with a C header."},
     {"unpack", heddle_py_unpack, METH_VARARGS, "unpack(path, folder): what a packed file holds, as files."},
     {"params_load", heddle_py_params_load, METH_O, "params_load(blob): the arrays of a blob of parameters, by name."},
     {"params_save", heddle_py_params_save, METH_O,

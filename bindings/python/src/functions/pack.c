@@ -1,10 +1,11 @@
-/* bindings/python/src/functions/pack.c: packed files: pack(path, libraries, models, imports, flags, compiler), unpack(path,
- * folder). */
+/* bindings/python/src/functions/pack.c: packed files: pack(path, libraries, models, imports, flags, compiler, targets), unpack(path,
+ * folder), link(folder, name, models, targets). */
 #include "functions.h"
 
 /* What the lists become; the lists' objects are kept by their owner. */
 typedef struct packing {
   heddle_pack_options options;
+  const char **targets;
   const char **libraries;
   heddle_pack_model *models;
   const heddle_pack_model **model_list;
@@ -17,6 +18,7 @@ typedef struct packing {
 static void drop(packing *p) {
   for (Py_ssize_t i = 0; i < p->n_models && p->params != NULL; i++) heddle_params_release(p->params[i]);
   PyMem_Free((void *)p->libraries);
+  PyMem_Free((void *)p->targets);
   PyMem_Free(p->models);
   PyMem_Free((void *)p->model_list);
   PyMem_Free((void *)p->params);
@@ -79,18 +81,27 @@ static int take(heddle_py_state *state, packing *p, PyObject *libraries, PyObjec
   return 0;
 }
 
+static int take_targets(packing *p, PyObject *targets) {
+  const Py_ssize_t n = PyList_Size(targets);
+  p->targets = n >= 0 ? PyMem_Calloc((size_t)n + 1, sizeof(char *)) : NULL;
+  if (p->targets == NULL) return PyErr_NoMemory(), -1;
+  for (Py_ssize_t i = 0; i < n; i++)
+    if ((p->targets[i] = PyUnicode_AsUTF8AndSize(PyList_GetItem(targets, i), NULL)) == NULL) return -1;
+  return 0;
+}
+
 PyObject *heddle_py_pack(PyObject *module, PyObject *args) {
   heddle_py_state *state = PyModule_GetState(module);
-  PyObject *libraries, *models, *imports, *done = NULL;
+  PyObject *libraries, *models, *imports, *targets, *done = NULL;
   const char *path, *compiler;
   unsigned flags;
   packing p = {.n_models = 0};
   heddle_error err = {0};
   heddle_status s;
-  if (!PyArg_ParseTuple(args, "sO!O!O!Iz", &path, &PyList_Type, &libraries, &PyList_Type, &models, &PyList_Type,
-                        &imports, &flags, &compiler))
+  if (!PyArg_ParseTuple(args, "sO!O!O!IzO!", &path, &PyList_Type, &libraries, &PyList_Type, &models, &PyList_Type,
+                        &imports, &flags, &compiler, &PyList_Type, &targets))
     return NULL;
-  if (take(state, &p, libraries, models, imports) == 0) {
+  if (take(state, &p, libraries, models, imports) == 0 && take_targets(&p, targets) == 0) {
     p.options = (heddle_pack_options){.struct_size = sizeof p.options,
                                       .libraries = p.libraries,
                                       .n_libraries = (size_t)p.n_libraries,
@@ -99,13 +110,40 @@ PyObject *heddle_py_pack(PyObject *module, PyObject *args) {
                                       .imports = p.import_list,
                                       .n_imports = (size_t)p.n_imports,
                                       .flags = flags,
-                                      .compiler = compiler};
+                                      .compiler = compiler,
+                                      .targets = p.targets,
+                                      .n_targets = (size_t)PyList_Size(targets)};
     Py_BEGIN_ALLOW_THREADS;
     s = heddle_pack(path, &p.options, &err);
     Py_END_ALLOW_THREADS;
     done = s == HEDDLE_OK ? Py_NewRef(Py_None) : state->core->fail(s, &err, path);
   }
   drop(&p);
+  return done;
+}
+
+PyObject *heddle_py_link(PyObject *module, PyObject *args) {
+  heddle_py_state *state = PyModule_GetState(module);
+  PyObject *models, *targets, *empty = PyList_New(0), *done = NULL;
+  const char *folder, *name;
+  packing p = {.n_models = 0};
+  heddle_error err = {0};
+  heddle_status s;
+  if (empty != NULL &&
+      PyArg_ParseTuple(args, "ssO!O!", &folder, &name, &PyList_Type, &models, &PyList_Type, &targets) &&
+      take(state, &p, empty, models, empty) == 0 && take_targets(&p, targets) == 0) {
+    p.options = (heddle_pack_options){.struct_size = sizeof p.options,
+                                      .models = p.model_list,
+                                      .n_models = (size_t)p.n_models,
+                                      .targets = p.targets,
+                                      .n_targets = (size_t)PyList_Size(targets)};
+    Py_BEGIN_ALLOW_THREADS;
+    s = heddle_link(folder, name, &p.options, &err);
+    Py_END_ALLOW_THREADS;
+    done = s == HEDDLE_OK ? Py_NewRef(Py_None) : state->core->fail(s, &err, folder);
+  }
+  drop(&p);
+  Py_XDECREF(empty);
   return done;
 }
 
