@@ -51,6 +51,8 @@ static const option known[] = {
      "gives up when a run, or bringing the constants to devices, takes S seconds"},
     {"json", OPTION_FLAG, NULL, offsetof(options, json), "one JSON object; times in seconds"},
     OPTION_SET,
+    OPTION_TRUST,
+    OPTION_KEY,
     OPTION_HELP,
     OPTION_END};
 

@@ -35,7 +35,8 @@ static void option_text(const option *o) {
 }
 
 static void command_text(const command *c) {
-  static const char *const words[] = {"", " \\fIMODEL\\fP", " \\fIPLUGIN\\fP", " \\fIMODEL\\fP..."};
+  static const char *const words[] = {
+      "", " \\fIMODEL\\fP", " \\fIPLUGIN\\fP", " \\fIMODEL\\fP...", " \\fIFILE\\fP", " new|public \\fIFILE\\fP"};
   fputs(".SS \"heddle ", stdout);
   plain(c->name);
   printf("%s [\\fIOPTION\\fP]...\"\n", words[c->takes]);

@@ -31,6 +31,8 @@ static const option known[] = {
     {"all", OPTION_FLAG, NULL, offsetof(options, all), "every row of long tables"},
     OPTION_IN_FLIGHT("plans for N runs at the same time, each in memory of its own but for the constants"),
     OPTION_SET,
+    OPTION_TRUST,
+    OPTION_KEY,
     OPTION_HELP,
     OPTION_END};
 

@@ -47,7 +47,8 @@ typedef struct heddle_pack_options {
   const heddle_pack_import *const *imports;
   size_t n_imports;
   uint32_t flags;
-  const char *compiler; /* that links objects; NULL: the variable CC, else "cc" */
+  const char *compiler;                   /* that links objects; NULL: the variable CC, else "cc" */
+  const struct heddle_sign_options *sign; /* how the file is signed and encrypted (sign.h); NULL: it is not */
 } heddle_pack_options;
 
 /* Without libraries: writes the one model, a graph of operators without a name (graph_path may be an .onnx file, whose own

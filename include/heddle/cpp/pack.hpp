@@ -7,7 +7,7 @@
 #include <utility>
 #include <vector>
 
-#include "heddle/cpp/graph.hpp"
+#include "heddle/cpp/sign.hpp"
 #include "heddle/pack.h"
 
 namespace heddle {
@@ -28,6 +28,7 @@ struct PackOptions {
   std::vector<std::pair<std::string, std::string>> imports = {}; // modules of other kinds: kind, bytes
   std::uint32_t flags = 0;                                       // HEDDLE_PACK_*
   std::string compiler = {};
+  SignOptions sign = {}; // the keys that sign and encrypt the file
 };
 
 // Writes a library that holds the models and the code of the libraries.
@@ -65,6 +66,8 @@ inline Status try_pack(const std::string &path, const PackOptions &options) {
   o.n_imports = import_list.size();
   o.flags = options.flags;
   o.compiler = detail::or_null(options.compiler);
+  const heddle_sign_options sign = detail::sign_options_of(options.sign);
+  if (sign.sign != nullptr || sign.encrypt != nullptr || sign.sequence != 0 || sign.flags != 0) o.sign = &sign;
   return detail::status_of([&](heddle_error *err) { return heddle_pack(path.c_str(), &o, err); }, path.c_str());
 }
 
