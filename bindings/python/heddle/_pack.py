@@ -33,14 +33,16 @@ def _params(params: Any) -> bytes | None:
 
 def pack(path: Path, graph: Path | bytes | None = None, *, library: Path | Sequence[Path] = (), params: Any = None,
          name: str | None = None, models: Mapping[str, Any] | None = None, imports: Mapping[str, bytes] | None = None,
-         remove_params: bool = False, compiler: str | None = None) -> None:
+         remove_params: bool = False, compiler: str | None = None, sign: Path | None = None, encrypt: Path | None = None,
+         sequence: int = 0) -> None:
     """Writes one library (.so) with models and the libraries that they run; or, without a library, one file of Heddle's own
     with a graph of operators, which is mapped when it is loaded.
 
     graph: JSON text, or the path of a .json file, or, without a library, of an .onnx file; params: a blob, a mapping of arrays, or the path of a file. models: more
     of them, by name: a graph, or a pair (graph, params). library: .so files, whose code is written as it is and whose
     models stay, or objects (.o, .a, .tar), which the C compiler links (compiler, else the variable CC). imports: modules of
-    other kinds that are put in, as their loaders read them. remove_params: no model has parameters. FormatError,
+    other kinds that are put in, as their loaders read them. remove_params: no model has parameters. sign, encrypt: the files
+    of the keys that sign and encrypt what is written, with a sequence number (heddle.signing). FormatError,
     UnsupportedError (no libelf, no compiler), ValueError (two models of one name, code of two finished libraries).
     """
     libraries = [library] if isinstance(library, (str, os.PathLike)) else list(library)
@@ -49,7 +51,8 @@ def pack(path: Path, graph: Path | bytes | None = None, *, library: Path | Seque
         pair = value if isinstance(value, tuple) else (value, None)
         rows.append(_row(key, pair[0], pair[1]))
     _functions.pack(os.fspath(path), [os.fspath(p) for p in libraries], rows, [*(imports or {}).items()],
-                    _NO_PARAMS if remove_params else 0, compiler)
+                    _NO_PARAMS if remove_params else 0, compiler, None if sign is None else os.fspath(sign),
+                    None if encrypt is None else os.fspath(encrypt), sequence)
 
 
 def unpack(path: Path, folder: Path) -> None:
