@@ -38,13 +38,18 @@ static heddle_status take_graph(const heddle_pack_model *m, heddle__pack_part *o
   out->graph = m->graph;
   out->graph_bytes = m->graph_bytes;
   if (m->graph_path != NULL) {
-    s = heddle__file_read(m->graph_path, MOST_GRAPH, text, &out->graph_bytes, err);
+    heddle__sealed file;
+    s = heddle__sealed_open(m->graph_path, NULL, MOST_GRAPH, &file, err);
+    if (s != HEDDLE_OK) return s;
+    s = heddle__file_read(file.use, MOST_GRAPH, text, &out->graph_bytes, err);
+    heddle__sealed_close(&file);
     out->graph = *text;
   }
   if (s != HEDDLE_OK) return s;
   if (out->graph == NULL) return heddle__fail(err, HEDDLE_EINVAL, "a model to be packed has no graph");
-  const char *name = m->graph_path != NULL ? m->graph_path : out->name;
-  s = heddle_graph_parse(out->graph, out->graph_bytes, name, NULL, &graph, err); /* what is packed can be loaded */
+  /* What is packed can be loaded. */
+  if (m->graph_path == NULL) s = heddle_graph_parse(out->graph, out->graph_bytes, out->name, NULL, &graph, err);
+  else s = heddle__graph_parse(out->graph, out->graph_bytes, m->graph_path, NULL, &graph, err);
   heddle_graph_release(graph);
   return s;
 }

@@ -341,8 +341,10 @@ static int info(const options *o) {
   int status = DONE;
   heddle_status s = collect(o, &f, &err);
   if (s == HEDDLE_ENOMEM && err.text[0] == '\0') status = fail_text("info", "out of memory");
-  else if (s != HEDDLE_OK) status = fail("info", &err);
-  else if (o->json) status = print_json("info", info_object(o, &f));
+  else if (s != HEDDLE_OK) {
+    if (!o->json && signature_says(o->model, HEDDLE_SIGNATURE_ENCRYPTED)) signature_print(o->model);
+    status = fail("info", &err);
+  } else if (o->json) status = print_json("info", info_object(o, &f));
   else print_info(o, &f);
   heddle_module_release(f.library);
   heddle_context_release(f.ctx);

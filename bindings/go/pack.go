@@ -20,8 +20,9 @@ type PackModel struct {
 type PackOptions struct {
 	Libraries    []string
 	Models       []PackModel
-	RemoveParams bool   // models are written without parameters
-	Compiler     string // that links objects; "" is the variable CC, else cc
+	RemoveParams bool        // models are written without parameters
+	Compiler     string      // that links objects; "" is the variable CC, else cc
+	Sign         SignOptions // the keys that sign and encrypt the file
 }
 
 // Pack writes a library that holds the models and the code of the libraries.
@@ -58,6 +59,9 @@ func Pack(path string, options PackOptions) error {
 	o.compiler = texts.optional(options.Compiler)
 	if options.RemoveParams {
 		o.flags = C.HEDDLE_PACK_NO_PARAMS
+	}
+	if options.Sign != (SignOptions{}) {
+		o.sign = options.Sign.c(&texts)
 	}
 	name := texts.add(path)
 	if texts.err != nil {
