@@ -55,8 +55,8 @@ heddle_status heddle__trust_check(const char *trust, const heddle__signature *s,
 enum { HEDDLE__STREAM_HEAD = 64, HEDDLE__STREAM_CHUNK = 1 << 16 };
 
 /* Encrypts all of a file into another at its place; holds: HEDDLE__HOLDS_*. */
-heddle_status heddle__encrypt(int from, uint64_t bytes, int holds, int to, const unsigned char key[HEDDLE__CIPHER_BYTES],
-                              heddle_error *err);
+heddle_status heddle__encrypt(int from, uint64_t bytes, int holds, int to,
+                              const unsigned char key[HEDDLE__CIPHER_BYTES], heddle_error *err);
 
 /* Decrypts data, which holds all of an encrypted file, into a new memory file. */
 heddle_status heddle__decrypt(const unsigned char *data, uint64_t bytes, const char *name, const char *key_file,

@@ -31,8 +31,8 @@ static heddle_status fill(int from, uint64_t at, unsigned char *to, size_t bytes
   return HEDDLE_OK;
 }
 
-heddle_status heddle__encrypt(int from, uint64_t bytes, int holds, int to, const unsigned char key[HEDDLE__CIPHER_BYTES],
-                              heddle_error *err) {
+heddle_status heddle__encrypt(int from, uint64_t bytes, int holds, int to,
+                              const unsigned char key[HEDDLE__CIPHER_BYTES], heddle_error *err) {
   crypto_secretstream_xchacha20poly1305_state state;
   unsigned char head[HEDDLE__STREAM_HEAD] = HEDDLE_ENCRYPTED_MAGIC;
   const size_t chunk = HEDDLE__STREAM_CHUNK;
@@ -101,7 +101,7 @@ heddle_status heddle__decrypt(const unsigned char *data, uint64_t bytes, const c
                               int *out, heddle_error *err) {
   crypto_secretstream_xchacha20poly1305_state state;
   unsigned char key[HEDDLE__CIPHER_BYTES], *piece = NULL;
-  uint64_t plain, chunk;
+  uint64_t plain = 0, chunk = 0;
   *out = -1;
   heddle_status s = read_head(data, bytes, &plain, &chunk, err);
   if (s == HEDDLE_OK) s = heddle__key_ask(key_file, data + HEDDLE__STREAM_ID, key, err);

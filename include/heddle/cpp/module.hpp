@@ -168,6 +168,10 @@ public:
   static Module load(const Context &context, const std::string &path) {
     return try_load(context, path).value();
   }
+  static Module open(const Context &context, const std::string &path, const std::string &trust,
+                     const std::string &key = {}) {
+    return try_open(context, path, trust, key).value();
+  }
   static Module system(const Context &context, const std::string &prefix = {}) {
     return try_system(context, prefix).value();
   }
