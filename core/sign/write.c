@@ -19,6 +19,7 @@ typedef struct work {
   const char *path, *to;
   int file;
   uint64_t bytes; /* without a signature that it ends with */
+  mode_t mode;    /* its rights, which a file that takes its place keeps */
   bool is_elf, is_packed, is_encrypted, ends_signed;
 } work;
 
@@ -30,6 +31,7 @@ static heddle_status open_source(const char *path, work *w, heddle_error *err) {
   if (fstat(w->file, &info) != 0 || !S_ISREG(info.st_mode))
     return heddle__fail(err, HEDDLE_EIO, "%s: not a regular file", path);
   w->bytes = heddle__unsigned_bytes(w->file, (uint64_t)info.st_size);
+  w->mode = info.st_mode & 0777;
   w->ends_signed = w->bytes != (uint64_t)info.st_size;
   ssize_t n = pread(w->file, head, sizeof head, 0);
   size_t got = n > 0 ? (size_t)n : 0;
@@ -129,6 +131,8 @@ static heddle_status write_file(const work *w, const heddle_sign_options *o, boo
   heddle_status s = heddle__aside_begin(&a, w->to, w->is_elf && o->encrypt == NULL, err);
   if (s != HEDDLE_OK) return s;
   if (a.in_place) s = heddle__fail(err, HEDDLE_EIO, "%s: not a regular file", w->to);
+  else if (w->to == w->path && fchmod(a.file, w->mode) != 0)
+    s = heddle__fail(err, HEDDLE_EIO, "%s: its rights could not be kept: %s", w->to, strerror(errno));
   if (s == HEDDLE_OK) s = write_content(w, o, &a, &bytes, err);
   if (s == HEDDLE_OK && o->sign != NULL) s = make_signature(a.file, bytes, w->path, o, raw, err);
   if (s == HEDDLE_OK && o->sign != NULL && !detached) s = heddle__aside_put(&a, raw, sizeof raw, err);

@@ -78,7 +78,8 @@ static void sign_as(const char *name, const char *to, const char *key, const cha
 static size_t model(char *out, size_t n) {
   static const char text[] =
       "{\"heddle\":{\"version\":1,\"opset\":17},\"nodes\":[{\"op\":\"null\",\"name\":\"x\",\"inputs\":[]},"
-      "{\"op\":\"Add\",\"name\":\"y\",\"inputs\":[[0,0,0],[0,0,0]]}],\"arg_nodes\":[0],\"heads\":[[1,0,0]],\"node_row_ptr\":[0,1,2],"
+      "{\"op\":\"Add\",\"name\":\"y\",\"inputs\":[[0,0,0],[0,0,0]]}],\"arg_nodes\":[0],\"heads\":[[1,0,0]],\"node_row_"
+      "ptr\":[0,1,2],"
       "\"attrs\":{\"shape\":[\"list_shape\",[[2],[2]]],\"dltype\":[\"list_str\",[\"float32\",\"float32\"]]}}";
   size_t has = sizeof text - 1;
   assert_true(has <= n);
@@ -442,7 +443,11 @@ static void signed_files_stay_loadable(void **state) {
   begin();
   snprintf(trust, sizeof trust, "%s", at("a.pub"));
   write_bytes("m.json", text, model(text, 600));
+  assert_int_equal(chmod(at("m.json"), 0640), 0);
   sign_as("m.json", NULL, "a", NULL, 1, HEDDLE_SIGN_APPENDED);
+  struct stat info;
+  assert_int_equal(stat(at("m.json"), &info), 0);
+  assert_int_equal(info.st_mode & 0777, 0640); /* who may read it, still may, and nobody else */
   good(load("m.json", NULL, NULL, &err), &err);
   good(load("m.json", trust, NULL, &err), &err);
   sign_as("m.json", NULL, "b", NULL, 2, HEDDLE_SIGN_APPENDED); /* replaces the other */
