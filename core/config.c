@@ -90,7 +90,7 @@ static heddle_status read_variables(heddle__config *c, heddle_error *err) {
     memcpy(name, *p, (size_t)(equals - *p));
     name[equals - *p] = '\0';
     const char *value = secure_getenv(name);
-    if (value == NULL || value[0] == '\0') continue;
+    if (value == NULL || value[0] == '\0' || strcmp(name, "HEDDLE_KEY") == 0) continue; /* a secret, no setting */
     heddle_status s = heddle__entries_add(&c->from[FROM_VARIABLE], name, strlen(name), value, err);
     if (s != HEDDLE_OK) return s;
   }

@@ -94,6 +94,23 @@ static uint64_t file_offset(const Elf64_Phdr *ph, size_t n, uint64_t address) {
   return UINT64_MAX;
 }
 
+/* A library that is verified may not have others loaded by path, which nobody verifies. */
+static heddle_status check_alone(const char *strings, size_t bytes, const Elf64_Dyn *dyn, size_t n_dyn,
+                                 heddle_error *err) {
+  for (size_t i = 0; i < n_dyn; i++) {
+    const int64_t tag = dyn[i].d_tag;
+    if (tag != DT_RPATH && tag != DT_RUNPATH && tag != DT_NEEDED && tag != DT_FILTER && tag != DT_AUXILIARY) continue;
+    if (dyn[i].d_un.d_val >= bytes) return bad(err, "its string table is malformed");
+    const char *name = strings + dyn[i].d_un.d_val;
+    bool is_path = tag == DT_RPATH || tag == DT_RUNPATH;
+    if (is_path ? name[0] == '\0' : strchr(name, '/') == NULL) continue;
+    return heddle__fail(err, HEDDLE_EDENIED,
+                        "it is signed, and %s '%.200s', where libraries lie that nobody verifies: link it without",
+                        is_path ? "has a run path" : "needs the library", name);
+  }
+  return HEDDLE_OK;
+}
+
 /* strings[0..bytes) is the dynamic string table: it holds the name of every dynamic symbol and needed library. */
 static heddle_status check_strings(const char *strings, size_t bytes, const Elf64_Dyn *dyn, size_t n_dyn,
                                    heddle_error *err) {
@@ -117,7 +134,7 @@ static heddle_status check_strings(const char *strings, size_t bytes, const Elf6
   return HEDDLE_OK;
 }
 
-static heddle_status check_dynamic(int fd, const Elf64_Phdr *ph, size_t n_ph, heddle_error *err) {
+static heddle_status check_dynamic(int fd, const Elf64_Phdr *ph, size_t n_ph, bool alone, heddle_error *err) {
   const Elf64_Phdr *where = NULL;
   for (size_t i = 0; i < n_ph; i++)
     if (ph[i].p_type == PT_DYNAMIC) where = &ph[i];
@@ -143,13 +160,14 @@ static heddle_status check_dynamic(int fd, const Elf64_Phdr *ph, size_t n_ph, he
     if (strings == NULL) s = heddle__no_memory(err, "a plugin's headers");
     else if (!read_at(fd, table, strings, (size_t)bytes)) s = bad(err, "it is cut off");
     else s = check_strings(strings, (size_t)bytes, dyn, n, err);
+    if (s == HEDDLE_OK && alone) s = check_alone(strings, (size_t)bytes, dyn, n, err);
   }
   heddle__free(strings);
   heddle__free(dyn);
   return s;
 }
 
-heddle_status heddle__elf_check(const char *path, heddle_error *err) {
+static heddle_status check_file(const char *path, bool alone, heddle_error *err) {
   int fd = open(path, O_RDONLY | O_CLOEXEC | O_NONBLOCK); /* a named pipe must not hold us up */
   if (fd < 0) return heddle__fail(err, HEDDLE_EIO, "it could not be opened (errno %d)", errno);
   struct stat info;
@@ -160,7 +178,15 @@ heddle_status heddle__elf_check(const char *path, heddle_error *err) {
   else if (!read_at(fd, 0, &header, sizeof header)) s = bad(err, "it is no ELF file");
   else s = check_header(&header, err);
   if (s == HEDDLE_OK && !read_at(fd, header.e_phoff, ph, header.e_phnum * sizeof ph[0])) s = bad(err, "it is cut off");
-  if (s == HEDDLE_OK) s = check_dynamic(fd, ph, header.e_phnum, err);
+  if (s == HEDDLE_OK) s = check_dynamic(fd, ph, header.e_phnum, alone, err);
   close(fd);
   return s;
+}
+
+heddle_status heddle__elf_check(const char *path, heddle_error *err) {
+  return check_file(path, false, err);
+}
+
+heddle_status heddle__elf_check_alone(const char *path, heddle_error *err) {
+  return check_file(path, true, err);
 }

@@ -9,6 +9,9 @@
  * a sanitizer runtime that this process lacks. Every offset in the file is checked. */
 heddle_status heddle__elf_check(const char *path, heddle_error *err);
 
+/* The same, and HEDDLE_EDENIED for one that has the loader look for other libraries in places of its own. */
+heddle_status heddle__elf_check_alone(const char *path, heddle_error *err);
+
 /* The sanitizers whose runtimes this process has: HEDDLE_FEATURE_* bits. */
 uint64_t heddle__elf_sanitizers(void);
 

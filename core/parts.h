@@ -38,6 +38,9 @@
 #ifndef HEDDLE_HAS_ROUTES
 #define HEDDLE_HAS_ROUTES 1 /* executor/routes: the self-test of routes */
 #endif
+#ifndef HEDDLE_HAS_SODIUM
+#define HEDDLE_HAS_SODIUM 1 /* core/sign: signed and encrypted files */
+#endif
 #ifndef HEDDLE_HAS_SURVIVE
 #define HEDDLE_HAS_SURVIVE 1 /* executor/survive: retry and failover */
 #endif

@@ -10,6 +10,8 @@
 #include "graph/file.h"
 #include "graph/frontend.h"
 #include "graph/package.h"
+#include "graph/verified.h"
+#include "modules/module.h"
 
 /* "DIR/x.params" for "DIR/x.json", where there is such a file; *out is NULL otherwise. */
 static heddle_status params_beside(const char *graph_path, char **out, heddle_error *err) {
@@ -58,9 +60,9 @@ heddle_status heddle_model_unpack(const heddle_module *library, const char *name
   heddle_status s = library->t->model(library->library, name, &text, &bytes, &blob, &blob_bytes, err);
   if (s == HEDDLE_OK) s = heddle_module_get_info(library, &info, err);
   if (s == HEDDLE_OK) s = limits_of(library->ctx, "limit.graph_bytes", &limits, err);
-  if (s == HEDDLE_OK) s = heddle_graph_parse(text, bytes, info.path, &limits, graph, err);
+  if (s == HEDDLE_OK) s = heddle__graph_parse(text, bytes, info.path, &limits, graph, err);
   if (s == HEDDLE_OK) s = limits_of(library->ctx, "limit.params_bytes", &limits, err);
-  if (s == HEDDLE_OK) s = heddle_params_parse(blob, blob_bytes, info.path, &limits, params, err);
+  if (s == HEDDLE_OK) s = heddle__params_parse(blob, blob_bytes, info.path, &limits, params, err);
   heddle__free(blob);
   if (s != HEDDLE_OK) {
     heddle_graph_release(*graph);
@@ -69,26 +71,55 @@ heddle_status heddle_model_unpack(const heddle_module *library, const char *name
   return s;
 }
 
-/* All of a model from a library; params_path, where there is one, in place of the parameters inside. */
-static heddle_status load_library(heddle_context *ctx, const char *path, const char *params_path,
-                                  const heddle_model_options *options, heddle_model **out, heddle_error *err) {
+/* Limits and access of the readers of a model's files. */
+typedef struct manner {
+  heddle_read_limits graph, params;
+  heddle__file_access access;
+} manner;
+
+static heddle_status manner_of(heddle_context *ctx, const heddle_model_options *o, manner *m, heddle_error *err) {
+  heddle_status s = heddle__trust_given(o->trust, err);
+  if (s != HEDDLE_OK) return s;
+  m->access = heddle__access_of(ctx, o->trust, o->key);
+  s = limits_of(ctx, "limit.graph_bytes", &m->graph, err);
+  if (s == HEDDLE_OK) s = limits_of(ctx, "limit.params_bytes", &m->params, err);
+  m->graph.trust = m->params.trust = m->access.trust;
+  m->graph.key = m->params.key = m->access.key;
+  return s;
+}
+
+/* All of a model from a library, which is taken over; params_path, where there is one, in place of the parameters
+ * inside. */
+static heddle_status load_library(heddle_context *ctx, heddle__sealed *file, const char *params_path, const manner *m,
+                                  heddle_model_options *o, heddle_model **out, heddle_error *err) {
   heddle_graph *graph = NULL;
   heddle_params *inside = NULL, *beside = NULL;
-  heddle_read_limits limits;
-  heddle_model_options o = {.struct_size = sizeof o};
-  if (options != NULL) memcpy(&o, options, options->struct_size < sizeof o ? options->struct_size : sizeof o);
-  if (o.library != NULL)
+  if (o->library != NULL) {
+    heddle__sealed_close(file);
     return heddle__fail(err, HEDDLE_EINVAL, "%s: it is a library that holds a model, and another library is given",
-                        path);
-  heddle_status s = heddle_module_load(ctx, path, &o.library, err);
-  if (s == HEDDLE_OK) s = heddle_model_unpack(o.library, o.model_name, &graph, &inside, err);
-  if (s == HEDDLE_OK && params_path != NULL) s = limits_of(ctx, "limit.params_bytes", &limits, err);
-  if (s == HEDDLE_OK && params_path != NULL) s = heddle_params_load(params_path, &limits, &beside, err);
-  if (s == HEDDLE_OK) s = heddle_model_create(ctx, graph, beside != NULL ? beside : inside, &o, out, err);
+                        file->name);
+  }
+  heddle_status s = heddle__module_load(ctx, file, &o->library, err);
+  if (s == HEDDLE_OK) s = heddle_model_unpack(o->library, o->model_name, &graph, &inside, err);
+  if (s == HEDDLE_OK && params_path != NULL) s = heddle_params_load(params_path, &m->params, &beside, err);
+  if (s == HEDDLE_OK) s = heddle_model_create(ctx, graph, beside != NULL ? beside : inside, o, out, err);
   heddle_params_release(beside);
   heddle_params_release(inside);
   heddle_graph_release(graph);
-  heddle_module_release(o.library);
+  heddle_module_release(o->library);
+  return s;
+}
+
+/* A graph's file, which may hold its parameters too. */
+static heddle_status load_graph(const heddle__sealed *file, const char *params_path, const manner *m,
+                                heddle_graph **graph, heddle_params **params, heddle_error *err) {
+  char *beside = NULL;
+  heddle_status s = heddle__graph_load(file, &m->graph, graph, err);
+  if (s != HEDDLE_OK || params_path != NULL) return s;
+  if (heddle__is_package(file->use)) return heddle__params_load(file, &m->params, params, err);
+  s = params_beside(file->name, &beside, err);
+  if (s == HEDDLE_OK && beside != NULL) s = heddle_params_load(beside, &m->params, params, err);
+  heddle__free(beside);
   return s;
 }
 
@@ -98,26 +129,30 @@ heddle_status heddle_model_load(heddle_context *ctx, const char *graph_path, con
   *out = NULL;
   if (ctx == NULL || graph_path == NULL)
     return heddle__fail(err, HEDDLE_EINVAL, "a model needs a context and the path of a graph");
-  if (is_library(graph_path)) return load_library(ctx, graph_path, params_path, options, out, err);
+  heddle_model_options o = {.struct_size = sizeof o};
+  if (options != NULL) memcpy(&o, options, options->struct_size < sizeof o ? options->struct_size : sizeof o);
+  o.struct_size = sizeof o;
   heddle_graph *graph = NULL;
   heddle_params *params = NULL;
-  char *beside = NULL;
-  heddle_read_limits of_graph, of_params;
-  heddle_status s = limits_of(ctx, "limit.graph_bytes", &of_graph, err);
-  if (s == HEDDLE_OK) s = limits_of(ctx, "limit.params_bytes", &of_params, err);
-  if (s == HEDDLE_OK && heddle__is_onnx(graph_path))
-    s = heddle__onnx_load(graph_path, &of_graph, &of_params, &graph, &params, err);
-  else if (s == HEDDLE_OK) s = heddle_graph_load(graph_path, &of_graph, &graph, err);
-  if (params_path == NULL && heddle__is_package(graph_path)) params_path = graph_path;
-  if (s == HEDDLE_OK && params_path == NULL) s = params_beside(graph_path, &beside, err);
-  if (params_path == NULL) params_path = beside;
+  heddle__sealed file = {.file = -1};
+  manner m;
+  const bool is_onnx = heddle__is_onnx(graph_path);
+  heddle_status s = manner_of(ctx, &o, &m, err);
+  if (s == HEDDLE_OK && o.library != NULL) s = heddle__module_trusted(o.library, m.access.trust, err);
+  o.trust = o.key = NULL; /* they are done with here */
+  if (s == HEDDLE_OK && !is_onnx)
+    s = heddle__sealed_open(graph_path, &m.access, heddle__sealed_most(m.params.max_bytes), &file, err);
+  if (s != HEDDLE_OK) return s;
+  if (!is_onnx && is_library(file.use)) return load_library(ctx, &file, params_path, &m, &o, out, err);
+  s = is_onnx ? heddle__onnx_load(graph_path, &m.graph, &m.params, &graph, &params, err)
+              : load_graph(&file, params_path, &m, &graph, &params, err);
   if (s == HEDDLE_OK && params_path != NULL) {
     heddle_params_release(params); /* of an ONNX model: these take their place */
     params = NULL;
-    s = heddle_params_load(params_path, &of_params, &params, err);
+    s = heddle_params_load(params_path, &m.params, &params, err);
   }
-  if (s == HEDDLE_OK) s = heddle_model_create(ctx, graph, params, options, out, err);
-  heddle__free(beside);
+  if (s == HEDDLE_OK) s = heddle_model_create(ctx, graph, params, &o, out, err);
+  heddle__sealed_close(&file);
   heddle_params_release(params);
   heddle_graph_release(graph);
   return s;

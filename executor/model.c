@@ -19,6 +19,7 @@
 #include "executor/rules.h"
 #include "executor/stages.h"
 #include "executor/survive.h"
+#include "modules/module.h"
 
 enum {
   DEFAULT_PROGRAMS = 8,
@@ -208,6 +209,12 @@ heddle_status heddle_model_create(heddle_context *ctx, const heddle_graph *graph
   if (s != HEDDLE_OK) return s;
   heddle_model_options o = {0};
   if (options != NULL) memcpy(&o, options, options->struct_size < sizeof o ? options->struct_size : sizeof o);
+  if (o.trust != NULL || o.key != NULL)
+    return heddle__fail(err, HEDDLE_EINVAL,
+                        "the model's options trust and key are those of heddle_model_load: here the "
+                        "files were read already; heddle_read_limits has them");
+  if (o.library != NULL) s = heddle__module_trusted(o.library, heddle__access_of(ctx, NULL, NULL).trust, err);
+  if (s != HEDDLE_OK) return s;
   heddle_model *m = heddle__alloc(1, sizeof *m);
   if (m == NULL) return heddle__no_memory(err, "a model");
   atomic_init(&m->references, 1);

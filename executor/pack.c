@@ -10,10 +10,13 @@
 #include "core/error.h"
 #include "core/failure.h"
 #include "core/parts.h"
+#include "core/sealed.h"
 #include "core/whole_file.h"
+#include "executor/pack_sign.h"
 #include "executor/prepare.h"
 #include "graph/frontend.h"
 #include "graph/package.h"
+#include "graph/verified.h"
 #include "modules/module.h"
 
 #define MOST_GRAPH (UINT64_C(1) << 30)
@@ -36,13 +39,18 @@ static heddle_status take_graph(const heddle_pack_model *m, heddle__pack_part *o
   out->graph = m->graph;
   out->graph_bytes = m->graph_bytes;
   if (m->graph_path != NULL) {
-    s = heddle__file_read(m->graph_path, MOST_GRAPH, text, &out->graph_bytes, err);
+    heddle__sealed file;
+    s = heddle__sealed_open(m->graph_path, NULL, MOST_GRAPH, &file, err);
+    if (s != HEDDLE_OK) return s;
+    s = heddle__file_read(file.use, MOST_GRAPH, text, &out->graph_bytes, err);
+    heddle__sealed_close(&file);
     out->graph = *text;
   }
   if (s != HEDDLE_OK) return s;
   if (out->graph == NULL) return heddle__fail(err, HEDDLE_EINVAL, "a model to be packed has no graph");
-  const char *name = m->graph_path != NULL ? m->graph_path : out->name;
-  s = heddle_graph_parse(out->graph, out->graph_bytes, name, NULL, &graph, err); /* what is packed can be loaded */
+  /* What is packed can be loaded. */
+  if (m->graph_path == NULL) s = heddle_graph_parse(out->graph, out->graph_bytes, out->name, NULL, &graph, err);
+  else s = heddle__graph_parse(out->graph, out->graph_bytes, m->graph_path, NULL, &graph, err);
   heddle_graph_release(graph);
   return s;
 }
@@ -142,6 +150,7 @@ heddle_status heddle_pack(const char *path, const heddle_pack_options *options, 
   heddle_pack_options o;
   if (!take_struct(&o, options, sizeof o))
     return heddle__fail(err, HEDDLE_EINVAL, "the options of packing are NULL or lack their struct_size");
+  if (o.sign != NULL) return heddle__pack_signed(path, &o, err);
   heddle_status s = check(path, &o, err);
   if (s == HEDDLE_OK && o.n_libraries == 0) return pack_graph(path, &o, err);
   if (s == HEDDLE_OK) s = open_packing(&t, err);
@@ -173,14 +182,14 @@ heddle_status heddle_pack(const char *path, const heddle_pack_options *options, 
 }
 
 /* A graph of operators: default.json, default.params. */
-static heddle_status unpack_graph(const char *path, const char *folder, heddle_error *err) {
+static heddle_status unpack_graph(const heddle__sealed *file, const char *folder, heddle_error *err) {
   heddle_params *params = NULL;
   char *text = NULL, *graph_path = heddle__format("%s/default.json", folder);
   char *params_path = heddle__format("%s/default.params", folder);
   size_t bytes = 0;
   heddle_status s = graph_path && params_path ? HEDDLE_OK : heddle__no_memory(err, "a path");
-  if (s == HEDDLE_OK) s = heddle__package_text(path, MOST_GRAPH, &text, &bytes, err);
-  if (s == HEDDLE_OK) s = heddle_params_load(path, NULL, &params, err);
+  if (s == HEDDLE_OK) s = heddle__package_text(file->use, MOST_GRAPH, &text, &bytes, err);
+  if (s == HEDDLE_OK) s = heddle__params_load(file, NULL, &params, err);
   if (s == HEDDLE_OK && mkdir(folder, 0777) != 0 && errno != EEXIST)
     s = heddle__fail(err, HEDDLE_EIO, "the folder %.400s could not be made: %s", folder, strerror(errno));
   if (s == HEDDLE_OK) s = heddle_params_save(params, params_path, err);
@@ -196,7 +205,15 @@ heddle_status heddle_unpack(const char *path, const char *folder, heddle_error *
   const heddle__tvm_table *t = NULL;
   if (path == NULL || folder == NULL || folder[0] == '\0')
     return heddle__fail(err, HEDDLE_EINVAL, "unpacking needs a file and a folder");
-  if (heddle__is_package(path)) return unpack_graph(path, folder, err);
-  heddle_status s = open_packing(&t, err);
-  return s == HEDDLE_OK ? t->unpack(path, folder, err) : s;
+  heddle__sealed file;
+  heddle_status s = heddle__sealed_open(path, NULL, UINT64_MAX, &file, err);
+  if (s != HEDDLE_OK) return s;
+  if (heddle__is_package(file.use)) {
+    s = unpack_graph(&file, folder, err);
+  } else {
+    s = open_packing(&t, err);
+    if (s == HEDDLE_OK) s = heddle__sealed_failed(&file, t->unpack(file.use, folder, err), err);
+  }
+  heddle__sealed_close(&file);
+  return s;
 }

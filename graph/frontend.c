@@ -6,6 +6,7 @@
 #include "core/alloc.h"
 #include "core/error.h"
 #include "core/parts.h"
+#include "core/sealed.h"
 #include "graph/file.h"
 #include "graph/reader.h"
 
@@ -23,8 +24,12 @@ heddle_status heddle__onnx_load(const char *path, const heddle_read_limits *grap
   heddle_params *p = NULL;
   heddle__graph_limits(graph_limits, &of_graph);
   heddle__params_limits(params_limits, &of_params);
+  if (of_graph.trust == NULL) of_graph.trust = of_params.trust; /* whichever part was asked for */
+  if (of_graph.key == NULL) of_graph.key = of_params.key;
 #if HEDDLE_HAS_ONNX
-  heddle_status s = heddle__onnx_read(path, &of_graph, of_params.max_bytes, &root, params != NULL ? &p : NULL, err);
+  heddle_status s = heddle__trust_given(of_graph.trust, err);
+  if (s == HEDDLE_OK)
+    s = heddle__onnx_read(path, &of_graph, of_params.max_bytes, &root, params != NULL ? &p : NULL, err);
 #else
   heddle_status s = heddle__left_out(err, "reader of ONNX models", "HEDDLE_ONNX");
   if (s != HEDDLE_OK) return heddle__prefix(err, s, "%s: ", path);

@@ -10,6 +10,7 @@
 #include "graph/reader.h"
 #include "graph/validate.h"
 #include "graph/words.h"
+#include "graph/verified.h"
 
 #define FORMAT_VERSION 1
 
@@ -217,8 +218,8 @@ heddle_status heddle__graph_from_inner(json_t *root, const heddle_graph *outer, 
   return from_json(root, outer->source, outer, max_nodes, out, err);
 }
 
-heddle_status heddle_graph_parse(const char *text, size_t bytes, const char *name, const heddle_read_limits *limits,
-                                 heddle_graph **out, heddle_error *err) {
+heddle_status heddle__graph_parse(const char *text, size_t bytes, const char *name, const heddle_read_limits *limits,
+                                  heddle_graph **out, heddle_error *err) {
   heddle_read_limits limit;
   json_t *root = NULL;
   *out = NULL;
@@ -229,20 +230,54 @@ heddle_status heddle_graph_parse(const char *text, size_t bytes, const char *nam
   return s;
 }
 
-heddle_status heddle_graph_load(const char *path, const heddle_read_limits *limits, heddle_graph **out,
-                                heddle_error *err) {
+heddle_status heddle__graph_load(const heddle__sealed *file, const heddle_read_limits *limits, heddle_graph **out,
+                                 heddle_error *err) {
   heddle_read_limits limit;
   void *data = NULL;
   size_t bytes = 0;
   *out = NULL;
-  if (heddle__is_onnx(path)) return heddle__onnx_load(path, limits, NULL, out, NULL, err);
   heddle__graph_limits(limits, &limit);
   char *text = NULL;
-  bool packed = heddle__is_package(path);
-  heddle_status s = packed ? heddle__package_text(path, limit.max_bytes, &text, &bytes, err)
-                           : heddle__file_read(path, limit.max_bytes, &data, &bytes, err);
+  bool packed = heddle__is_package(file->use);
+  heddle_status s = packed ? heddle__package_text(file->use, limit.max_bytes, &text, &bytes, err)
+                           : heddle__file_read(file->use, limit.max_bytes, &data, &bytes, err);
   if (packed) data = text;
-  if (s == HEDDLE_OK) s = heddle_graph_parse(data, bytes, path, &limit, out, err);
+  if (s != HEDDLE_OK) heddle__sealed_failed(file, s, err);
+  else s = heddle__graph_parse(data, bytes, file->name, &limit, out, err);
   heddle__free(data);
+  return s;
+}
+
+heddle_status heddle_graph_parse(const char *text, size_t bytes, const char *name, const heddle_read_limits *limits,
+                                 heddle_graph **out, heddle_error *err) {
+  heddle_read_limits limit;
+  heddle__sealed copy;
+  bool sealed;
+  *out = NULL;
+  heddle__graph_limits(limits, &limit);
+  const heddle__file_access access = {limit.trust, limit.key};
+  heddle_status s = heddle__trust_given(limit.trust, err);
+  if (s == HEDDLE_OK) s = heddle__check_bytes(name, bytes, limit.max_bytes, err);
+  if (s == HEDDLE_OK) s = heddle__sealed_bytes(text, bytes, name, &access, &sealed, &copy, err);
+  if (s != HEDDLE_OK) return s;
+  if (!sealed) return heddle__graph_parse(text, bytes, name, &limit, out, err);
+  s = heddle__graph_load(&copy, &limit, out, err);
+  heddle__sealed_close(&copy);
+  return s;
+}
+
+heddle_status heddle_graph_load(const char *path, const heddle_read_limits *limits, heddle_graph **out,
+                                heddle_error *err) {
+  heddle_read_limits limit;
+  heddle__sealed file;
+  *out = NULL;
+  if (heddle__is_onnx(path)) return heddle__onnx_load(path, limits, NULL, out, NULL, err);
+  heddle__graph_limits(limits, &limit);
+  const heddle__file_access access = {limit.trust, limit.key};
+  heddle_status s = heddle__trust_given(limit.trust, err);
+  if (s == HEDDLE_OK) s = heddle__sealed_open(path, &access, heddle__sealed_most(limit.max_bytes), &file, err);
+  if (s != HEDDLE_OK) return s;
+  s = heddle__graph_load(&file, &limit, out, err);
+  heddle__sealed_close(&file);
   return s;
 }

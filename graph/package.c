@@ -11,6 +11,7 @@
 
 #include "core/alloc.h"
 #include "core/error.h"
+#include "core/sealed.h"
 #include "core/tensor.h"
 #include "graph/file.h"
 #include "graph/opschema.h"
@@ -118,7 +119,7 @@ static heddle_status map(const char *path, package **out, heddle_error *err) {
   int fd = open(path, O_RDONLY | O_CLOEXEC | O_NONBLOCK);
   if (fd < 0 || fstat(fd, &info) != 0) s = heddle__fail(err, HEDDLE_EIO, "%s: %s", path, strerror(errno));
   else if (!S_ISREG(info.st_mode)) s = heddle__fail(err, HEDDLE_EIO, "%s: not a regular file", path);
-  else p->whole = (uint64_t)info.st_size;
+  else p->whole = heddle__unsigned_bytes(fd, (uint64_t)info.st_size);
   if (s == HEDDLE_OK && p->whole > 0) {
     void *data = mmap(NULL, (size_t)p->whole, PROT_READ, MAP_PRIVATE, fd, 0);
     p->is_mapped = data != MAP_FAILED;

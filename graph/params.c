@@ -12,6 +12,7 @@
 #include "graph/opschema.h"
 #include "graph/package.h"
 #include "graph/words.h"
+#include "graph/verified.h"
 
 #define LIST_MAGIC UINT64_C(0xF7E58D4F05049CB7)
 #define ARRAY_MAGIC UINT64_C(0xDD5E40F096B4A13F)
@@ -203,8 +204,8 @@ static heddle_status read_blob(cursor *c, heddle_params *p) {
   return s == HEDDLE_OK ? heddle__params_check_names(p, c->err) : s;
 }
 
-heddle_status heddle_params_parse(const void *data, size_t bytes, const char *name, const heddle_read_limits *limits,
-                                  heddle_params **out, heddle_error *err) {
+heddle_status heddle__params_parse(const void *data, size_t bytes, const char *name, const heddle_read_limits *limits,
+                                   heddle_params **out, heddle_error *err) {
   heddle_read_limits limit;
   static const unsigned char nothing[1];
   *out = NULL;
@@ -220,18 +221,52 @@ heddle_status heddle_params_parse(const void *data, size_t bytes, const char *na
   return s;
 }
 
-heddle_status heddle_params_load(const char *path, const heddle_read_limits *limits, heddle_params **out,
-                                 heddle_error *err) {
+heddle_status heddle__params_load(const heddle__sealed *file, const heddle_read_limits *limits, heddle_params **out,
+                                  heddle_error *err) {
   heddle_read_limits limit;
   void *data = NULL;
   size_t bytes = 0;
   *out = NULL;
+  heddle__params_limits(limits, &limit);
+  if (heddle__is_package(file->use))
+    return heddle__sealed_failed(file, heddle__package_params(file->use, limit.max_bytes, out, err), err);
+  heddle_status s = heddle__file_read(file->use, limit.max_bytes, &data, &bytes, err);
+  if (s != HEDDLE_OK) heddle__sealed_failed(file, s, err);
+  else s = heddle__params_parse(data, bytes, file->name, &limit, out, err);
+  heddle__free(data);
+  return s;
+}
+
+heddle_status heddle_params_parse(const void *data, size_t bytes, const char *name, const heddle_read_limits *limits,
+                                  heddle_params **out, heddle_error *err) {
+  heddle_read_limits limit;
+  heddle__sealed copy;
+  bool sealed;
+  *out = NULL;
+  heddle__params_limits(limits, &limit);
+  const heddle__file_access access = {limit.trust, limit.key};
+  heddle_status s = heddle__trust_given(limit.trust, err);
+  if (s == HEDDLE_OK) s = heddle__sealed_bytes(data, bytes, name, &access, &sealed, &copy, err);
+  if (s != HEDDLE_OK) return s;
+  if (!sealed) return heddle__params_parse(data, bytes, name, &limit, out, err);
+  s = heddle__params_load(&copy, &limit, out, err);
+  heddle__sealed_close(&copy);
+  return s;
+}
+
+heddle_status heddle_params_load(const char *path, const heddle_read_limits *limits, heddle_params **out,
+                                 heddle_error *err) {
+  heddle_read_limits limit;
+  heddle__sealed file;
+  *out = NULL;
   if (heddle__is_onnx(path)) return heddle__onnx_load(path, NULL, limits, NULL, out, err);
   heddle__params_limits(limits, &limit);
-  if (heddle__is_package(path)) return heddle__package_params(path, limit.max_bytes, out, err);
-  heddle_status s = heddle__file_read(path, limit.max_bytes, &data, &bytes, err);
-  if (s == HEDDLE_OK) s = heddle_params_parse(data, bytes, path, &limit, out, err);
-  heddle__free(data);
+  const heddle__file_access access = {limit.trust, limit.key};
+  heddle_status s = heddle__trust_given(limit.trust, err);
+  if (s == HEDDLE_OK) s = heddle__sealed_open(path, &access, heddle__sealed_most(limit.max_bytes), &file, err);
+  if (s != HEDDLE_OK) return s;
+  s = heddle__params_load(&file, &limit, out, err);
+  heddle__sealed_close(&file);
   return s;
 }
 

@@ -109,28 +109,87 @@ static heddle_status make(heddle_context *ctx, heddle_module *m, heddle_status s
   return s;
 }
 
-heddle_status heddle_module_load(heddle_context *ctx, const char *path, heddle_module **out, heddle_error *err) {
+#if HEDDLE_HAS_TVM
+heddle_status heddle__module_load(heddle_context *ctx, heddle__sealed *file, heddle_module **out, heddle_error *err) {
+  char *real = realpath(file->name, NULL); /* with a '/', so that dlopen searches nowhere */
+  if (real == NULL) {
+    heddle__sealed_close(file);
+    return heddle__fail(err, errno == ENOMEM ? HEDDLE_ENOMEM : HEDDLE_EIO, "%s: it cannot be opened (errno %d)",
+                        file->name, errno);
+  }
+  heddle_status s = HEDDLE_OK;
+  const char *path = file->file >= 0 ? file->use : real;
+  heddle_module *m = heddle__alloc(1, sizeof *m);
+  if (m == NULL) s = heddle__no_memory(err, "a library");
+  else s = file->is_verified ? heddle__elf_check_alone(path, err) : heddle__elf_check(path, err);
+  if (s == HEDDLE_OK) s = heddle__tvm_open(&m->t, err);
+  if (s == HEDDLE_OK) s = m->t->open(path, real, &m->library, err);
+  free(real);
+  if (s == HEDDLE_OK) {
+    m->file = *file;
+    m->file.name = m->file.use = NULL;
+  }
+  s = make(ctx, m, s, out, err);
+  if (s == HEDDLE_OK) return s;
+  heddle__sealed_close(file);
+  return heddle__prefix(err, s, "%s: ", file->name);
+}
+
+/* The next memory file may get the same name, by which the loader would take a library that is still mapped for it. */
+static void close_file(const heddle__sealed *file) {
+  char path[sizeof file->own];
+  if (file->file < 0) return;
+  memcpy(path, file->own, sizeof path);
+  void *still = dlopen(path, RTLD_NOW | RTLD_NOLOAD);
+  if (still != NULL) dlclose(still);
+  else close(file->file);
+}
+#else
+heddle_status heddle__module_load(heddle_context *ctx, heddle__sealed *file, heddle_module **out, heddle_error *err) {
+  (void)ctx, (void)out;
+  heddle__sealed_close(file);
+  heddle_status s = heddle__left_out(err, "loaders of compiled libraries", "HEDDLE_TVM");
+  return heddle__prefix(err, s, "%s: ", file->name);
+}
+
+static void close_file(const heddle__sealed *file) {
+  (void)file;
+}
+#endif
+
+heddle_status heddle_module_open(heddle_context *ctx, const char *path, const heddle_module_options *options,
+                                 heddle_module **out, heddle_error *err) {
+  heddle__sealed file;
+  heddle_module_options o = {.struct_size = sizeof o};
   if (out == NULL) return heddle__fail(err, HEDDLE_EINVAL, "there is no place for the library: out is NULL");
   *out = NULL;
   if (ctx == NULL || path == NULL) return heddle__fail(err, HEDDLE_EINVAL, "a library needs a context and a path");
   heddle_status s = heddle__check_fork(err);
+  if (options != NULL) memcpy(&o, options, options->struct_size < sizeof o ? options->struct_size : sizeof o);
+  if (s == HEDDLE_OK) s = heddle__trust_given(o.trust, err);
   if (s != HEDDLE_OK) return s;
-#if HEDDLE_HAS_TVM
-  char *real = realpath(path, NULL); /* with a '/', so that dlopen searches nowhere */
-  if (real == NULL)
-    return heddle__fail(err, errno == ENOMEM ? HEDDLE_ENOMEM : HEDDLE_EIO, "%s: it cannot be opened (errno %d)", path,
-                        errno);
-  heddle_module *m = heddle__alloc(1, sizeof *m);
-  s = m != NULL ? heddle__elf_check(real, err) : heddle__no_memory(err, "a library");
-  if (s == HEDDLE_OK) s = heddle__tvm_open(&m->t, err);
-  if (s == HEDDLE_OK) s = m->t->open(real, &m->library, err);
-  free(real);
-  s = make(ctx, m, s, out, err);
-  return s == HEDDLE_OK ? s : heddle__prefix(err, s, "%s: ", path);
-#else
-  s = heddle__left_out(err, "loaders of compiled libraries", "HEDDLE_TVM");
-  return heddle__prefix(err, s, "%s: ", path);
-#endif
+  const heddle__file_access access = heddle__access_of(ctx, o.trust, o.key);
+  s = heddle__sealed_open(path, &access, UINT64_MAX, &file, err);
+  return s == HEDDLE_OK ? heddle__module_load(ctx, &file, out, err) : s;
+}
+
+heddle_status heddle_module_load(heddle_context *ctx, const char *path, heddle_module **out, heddle_error *err) {
+  return heddle_module_open(ctx, path, NULL, out, err);
+}
+
+heddle_status heddle__module_trusted(const heddle_module *m, const char *trust, heddle_error *err) {
+  if (trust == NULL || m->is_system) return HEDDLE_OK; /* the program's own code */
+  heddle_module_info info = {.struct_size = sizeof info};
+  heddle_status s = heddle_module_get_info(m, &info, err);
+  if (s != HEDDLE_OK) return s;
+  if (!m->file.is_verified)
+    return heddle__fail(
+        err, HEDDLE_EDENIED,
+        "%s: the library was loaded without verification, and the trust file %s demands that: load it in "
+        "a context with the setting trust",
+        info.path, trust);
+  s = heddle__trust_accepts(trust, &m->file.signature, err);
+  return s == HEDDLE_OK ? s : heddle__prefix(err, s, "%s: ", info.path);
 }
 
 heddle_status heddle_module_system(heddle_context *ctx, const char *prefix, heddle_module **out, heddle_error *err) {
@@ -142,6 +201,7 @@ heddle_status heddle_module_system(heddle_context *ctx, const char *prefix, hedd
   if (s != HEDDLE_OK) return s;
   heddle_module *m = heddle__alloc(1, sizeof *m);
   s = m != NULL ? heddle__tvm_open(&m->t, err) : heddle__no_memory(err, "a library");
+  if (m != NULL) m->file.file = -1, m->is_system = true;
   if (s == HEDDLE_OK) s = m->t->system(prefix != NULL ? prefix : "", &m->library, notes, sizeof notes, err);
   if (notes[0] != '\0') heddle__logf(heddle__context_log(ctx), HEDDLE_LOG_WARN, "module", "system library: %s", notes);
   s = make(ctx, m, s, out, err);
@@ -166,6 +226,7 @@ void heddle_module_release(heddle_module *m) {
   heddle__call_devices_close(m);
   pthread_mutex_destroy(&m->lock);
   m->t->close(m->library);
+  close_file(&m->file);
   heddle_context *ctx = m->ctx;
   heddle__free(m);
   heddle_context_release(ctx);

@@ -10,6 +10,7 @@
 #include <stdbool.h>
 
 #include "core/context.h"
+#include "core/sealed.h"
 #include "heddle/module.h"
 #include "heddle/pack.h"
 
@@ -72,8 +73,8 @@ typedef struct heddle__tvm_table {
   const char *layout;  /* HEDDLE_TVM_LAYOUT; first in all builds */
   const char *version; /* heddle_version() of the library */
 
-  /* The file was looked at by heddle__elf_check. close takes what open gave. */
-  heddle_status (*open)(const char *path, heddle__tvm_library **out, heddle_error *err);
+  /* The file was looked at by heddle__elf_check; name is what it is called. close takes what open gave. */
+  heddle_status (*open)(const char *path, const char *name, heddle__tvm_library **out, heddle_error *err);
   /* What objects of the program have registered under a prefix; notes is what has to be logged, cut to size, or "". */
   heddle_status (*system)(const char *prefix, heddle__tvm_library **out, char *notes, size_t size, heddle_error *err);
   heddle_status (*register_loader)(const char *kind, const heddle_module_loader *loader, void *self, heddle_error *err);
@@ -125,6 +126,14 @@ struct heddle_module {
   heddle__tvm_library *library;
   pthread_mutex_t lock;                /* guards devices */
   struct heddle__call_device *devices; /* that functions were called on, open until the module ends */
+  heddle__sealed file;                 /* what it was loaded from; closed when the library is not mapped any more */
+  bool is_system;
 };
+
+/* heddle_module_load of a file that is open; it is taken over, and closed where that fails. */
+heddle_status heddle__module_load(heddle_context *ctx, heddle__sealed *file, heddle_module **out, heddle_error *err);
+
+/* Whether a trust file, if there is one, accepts a library. HEDDLE_EDENIED. */
+heddle_status heddle__module_trusted(const heddle_module *m, const char *trust, heddle_error *err);
 
 #endif

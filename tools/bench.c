@@ -54,6 +54,8 @@ static const option known[] = {
     {"json", OPTION_FLAG, NULL, offsetof(options, json), "one JSON object; times in seconds"},
     OPTION_AGAINST("onnxruntime: by turns with ONNX Runtime, and which operators lose; needs the Python packages"),
     OPTION_SET,
+    OPTION_TRUST,
+    OPTION_KEY,
     OPTION_HELP,
     OPTION_END};
 

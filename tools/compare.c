@@ -38,6 +38,7 @@ static const option known[] = {
     OPTION_SET,
     {"set-a", OPTION_PAIRS, "KEY=VALUE", offsetof(options, settings_a), "a setting of side a alone"},
     {"set-b", OPTION_PAIRS, "KEY=VALUE", offsetof(options, settings_b), "of side b alone"},
+    OPTION_KEY,
     OPTION_HELP,
     OPTION_END};
 

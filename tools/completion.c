@@ -95,9 +95,9 @@ static const char general_keys[] =
     "annotations devices plugins plugin_path plugin_trust probe probe.timeout_ms probe.expire_days probe.cache_dir "
     "probe.cache_bytes probe.retry config log place place.measure place.seconds place.sure place.overlap "
     "place.cache_dir place.cache_bytes optimize precision run.on_failure threads spin_us layers fault.fail "
-    "limit.graph_bytes limit.params_bytes limit.fold_bytes limit.memory limit.upload_seconds limit.plan_seconds "
-      "limit.programs routes.test "
-      "routes.cache_dir routes.cache_bytes weights.cache_dir weights.cache_bytes cache_home prepared";
+    "trust key_file limit.graph_bytes limit.params_bytes limit.fold_bytes limit.memory limit.upload_seconds "
+    "limit.plan_seconds limit.programs routes.test "
+    "routes.cache_dir routes.cache_bytes weights.cache_dir weights.cache_bytes cache_home prepared";
 
 /* ---- fixed words, by setting and by option */
 
@@ -242,7 +242,7 @@ static void offer_word(const command *c, const char *before, const char *word) {
   } else if (word[0] == '-') {
     offer_options(c, &whole);
   } else if (c->takes != SUBJECT_NONE) {
-    offer_files(&whole, c->takes == SUBJECT_PLUGIN ? ".so .json" : ".json .onnx .so");
+    offer_files(&whole, c->takes == SUBJECT_PLUGIN ? ".so .json" : c->takes == SUBJECT_FILE ? "" : ".json .onnx .so");
   }
 }
 

@@ -8,6 +8,7 @@
 #include "library.h"
 #include "model_file.h"
 #include "options.h"
+#include "signature.h"
 #include "text.h"
 
 static const option known[] = {
@@ -16,6 +17,8 @@ static const option known[] = {
     OPTION_PARAMS,
     OPTION_LIB,
     OPTION_MODEL_NAME,
+    OPTION_TRUST,
+    OPTION_KEY,
     OPTION_HELP,
     OPTION_END};
 
@@ -223,7 +226,9 @@ static json_t *nodes_list(const facts *f) {
 }
 
 static json_t *info_object(const options *o, const facts *f) {
-  if (f->graph == NULL) return json_pack("{so so}", "model", json_null(), "library", library_object(f->library));
+  if (f->graph == NULL)
+    return json_pack("{so so so}", "model", json_null(), "library", library_object(f->library), "signature",
+                     signature_object(o->model));
   json_t *inputs = json_array(), *outputs = json_array();
   for (uint32_t i = 0; i < heddle_graph_input_count(f->graph); i++) {
     heddle_value_info v = {.struct_size = sizeof v};
@@ -236,10 +241,11 @@ static json_t *info_object(const options *o, const facts *f) {
   }
   json_t *missing = json_array();
   for (size_t i = 0; i < f->n_missing; i++) json_array_append_new(missing, json_words(f->missing[i].name));
-  return json_pack("{so sI so so so so so so so so}", "model", json_words(o->model), "nodes", (json_int_t)f->n_nodes,
+  return json_pack("{so sI so so so so so so so so so}", "model", json_words(o->model), "nodes", (json_int_t)f->n_nodes,
                    "inputs", inputs, "outputs", outputs, "operators", tallies(f->ops, f->n_ops), "annotations",
                    tallies(f->devices, f->n_devices), "node_list", nodes_list(f), "missing_functions", missing,
-                   "params", params_object(f), "library", library_object(f->library));
+                   "params", params_object(f), "library", library_object(f->library), "signature",
+                   signature_object(o->model));
 }
 
 /* ---- text */
@@ -306,6 +312,7 @@ static void print_params(const options *o, const facts *f) {
 }
 
 static void print_info(const options *o, const facts *f) {
+  signature_print(o->model);
   if (f->graph == NULL) {
     library_print(f->library, o->all);
     return;
@@ -334,8 +341,10 @@ static int info(const options *o) {
   int status = DONE;
   heddle_status s = collect(o, &f, &err);
   if (s == HEDDLE_ENOMEM && err.text[0] == '\0') status = fail_text("info", "out of memory");
-  else if (s != HEDDLE_OK) status = fail("info", &err);
-  else if (o->json) status = print_json("info", info_object(o, &f));
+  else if (s != HEDDLE_OK) {
+    if (!o->json && signature_says(o->model, HEDDLE_SIGNATURE_ENCRYPTED)) signature_print(o->model);
+    status = fail("info", &err);
+  } else if (o->json) status = print_json("info", info_object(o, &f));
   else print_info(o, &f);
   heddle_module_release(f.library);
   heddle_context_release(f.ctx);

@@ -5,6 +5,7 @@
 #include <stdio.h>
 #include <string.h>
 
+#include "signature.h"
 #include "text.h"
 
 bool library_is(const char *path) {
@@ -13,7 +14,7 @@ bool library_is(const char *path) {
   if (file == NULL) return false;
   size_t n = fread(head, 1, sizeof head, file);
   fclose(file);
-  return n == sizeof head && memcmp(head, "\177ELF", 4) == 0;
+  return (n == sizeof head && memcmp(head, "\177ELF", 4) == 0) || signature_says(path, HEDDLE_SIGNATURE_LIBRARY);
 }
 
 heddle_status library_open(const char *path, heddle_context **ctx, heddle_module **out, heddle_error *err) {

@@ -16,7 +16,8 @@
 
 const command *const all_commands[] = {&devices_command, &info_command,    &plan_command,         &run_command,
                                        &bench_command,   &compare_command, &convert_command,      &pack_command,
-                                       &unpack_command,  &link_command,    &check_plugin_command, NULL};
+                                       &unpack_command,  &link_command,    &key_command,          &sign_command,
+                                       &verify_command,  &decrypt_command, &check_plugin_command, NULL};
 enum { N_COMMANDS = sizeof all_commands / sizeof all_commands[0] - 1 };
 
 static void usage(FILE *out) {
@@ -64,6 +65,10 @@ static int help(int argc, char **argv) {
 static int run_one(const command *c, options *o) {
   char *model = NULL, *lib = NULL;
   int status = DONE;
+  /* Every way of loading looks there. */
+  if ((o->trust != NULL && setenv("HEDDLE_TRUST", o->trust, 1) != 0) ||
+      (o->key != NULL && setenv("HEDDLE_KEY_FILE", o->key, 1) != 0))
+    return FAILED;
   if (c->takes == SUBJECT_MODEL && objects_are(o->model)) {
     model = objects_link(c->name, o->model);
     if (model == NULL) status = FAILED;

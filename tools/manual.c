@@ -35,7 +35,8 @@ static void option_text(const option *o) {
 }
 
 static void command_text(const command *c) {
-  static const char *const words[] = {"", " \\fIMODEL\\fP", " \\fIPLUGIN\\fP", " \\fIMODEL\\fP..."};
+  static const char *const words[] = {
+      "", " \\fIMODEL\\fP", " \\fIPLUGIN\\fP", " \\fIMODEL\\fP...", " \\fIFILE\\fP", " new|public \\fIFILE\\fP"};
   fputs(".SS \"heddle ", stdout);
   plain(c->name);
   printf("%s [\\fIOPTION\\fP]...\"\n", words[c->takes]);
@@ -75,7 +76,8 @@ static const char after[] =
     ".TP\n.B 1\nThe work failed; the message on standard error names file, node and device.\n"
     ".TP\n.B 2\nThe words were wrong.\n"
     ".SH ENVIRONMENT\n"
-    "A setting KEY is also read from the variable HEDDLE_KEY, in capitals and with \\(oq_\\(cq for \\(oq.\\(cq, unless "
+    "A setting NAME is also read from the variable HEDDLE_NAME, in capitals and with \\(oq_\\(cq for \\(oq.\\(cq, "
+    "unless "
     "an\n"
     "option gives it.\n"
     ".TP\n.B HEDDLE_DEVICES\nThe devices that may be used, in order of preference.\n"
@@ -84,6 +86,8 @@ static const char after[] =
     ".TP\n.B HEDDLE_PLUGIN_PATH\nThe same, looked through after the usual folders.\n"
     ".TP\n.B HEDDLE_CONFIG\nThe configuration file; off reads none.\n"
     ".TP\n.B HEDDLE_LOG\noff, error, warn, info, debug or trace.\n"
+    ".TP\n.B HEDDLE_TRUST\nThe trust file whose keys must have signed every file of a model that is loaded.\n"
+    ".TP\n.B HEDDLE_KEY_FILE, HEDDLE_KEY\nThe file of the key of encrypted files; its text.\n"
     ".SH FILES\n"
     ".TP\n.I $XDG_CONFIG_HOME/heddle/config.json\nThe configuration file, else the one under ~/.config, else the\n"
     "system\\(aqs.\n"

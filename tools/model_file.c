@@ -6,6 +6,7 @@
 #include <unistd.h>
 
 #include "library.h"
+#include "signature.h"
 #include "text.h"
 
 static bool ends_in(const char *path, const char *end) {
@@ -24,7 +25,8 @@ static bool is_package(const char *path) {
   if (file == NULL) return false;
   size_t n = fread(head, 1, sizeof head, file);
   fclose(file);
-  return n == sizeof head && memcmp(head, HEDDLE_PACK_MAGIC, sizeof head) == 0;
+  return (n == sizeof head && memcmp(head, HEDDLE_PACK_MAGIC, sizeof head) == 0) ||
+         signature_says(path, HEDDLE_SIGNATURE_PACKED);
 }
 
 heddle_status load_params_of(const options *o, heddle_params **out, char path[PATH_ROOM], heddle_error *err) {

@@ -117,8 +117,9 @@ int options_parse(const command *c, int argc, char **argv, options *out) {
       if (!only_names && word[0] == '-' && word[1] != '\0')
         return wrong(c, "there is no option '%s'; options begin with --%s", word, "");
       if (c->takes == SUBJECT_NONE) return wrong(c, "'%s' is one word too many%s", word, "");
-      if (c->takes == SUBJECT_MODELS && add(c, word, &out->models) != DONE) return FAILED;
-      if (c->takes == SUBJECT_MODELS && out->model != NULL) continue;
+      const bool several = c->takes == SUBJECT_MODELS || c->takes == SUBJECT_WORDS;
+      if (several && add(c, word, &out->models) != DONE) return FAILED;
+      if (several && out->model != NULL) continue;
       if (out->model != NULL) return wrong(c, "'%s' is one word too many after '%s'", word, out->model);
       out->model = word;
       continue;
@@ -136,6 +137,8 @@ int options_parse(const command *c, int argc, char **argv, options *out) {
     if (status != DONE) return status;
   }
   if (c->takes == SUBJECT_NONE || out->model != NULL || out->help || out->list) return DONE;
+  if (c->takes == SUBJECT_FILE) return wrong(c, "which file?%s%s", "", "");
+  if (c->takes == SUBJECT_WORDS) return wrong(c, "new FILE, or public FILE?%s%s", "", "");
   return wrong(c, "which %s? Name %s", c->takes == SUBJECT_PLUGIN ? "plugin" : "model",
                c->takes == SUBJECT_PLUGIN ? "a shared library or a manifest"
                                           : "a graph's .json file, an .onnx file, or a library that holds a model");
@@ -160,7 +163,7 @@ void options_finish(options *o) {
 /* ---- help */
 
 void options_help(const command *c) {
-  static const char *const words[] = {"", " MODEL", " PLUGIN", " MODEL..."};
+  static const char *const words[] = {"", " MODEL", " PLUGIN", " MODEL...", " FILE", " new|public FILE"};
   print("heddle %s%s [OPTION]...\n\n", c->name, words[c->takes]);
   put_text(c->description, strlen(c->description));
   print("\n\n");

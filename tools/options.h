@@ -40,6 +40,7 @@ typedef struct options {
   const char *on_failure;
   const char *a, *b; /* devices of the two sides of compare */
   const char *against;
+  const char *trust, *key, *sign, *encrypt;
   words place_a, place_b;
   words settings_a, settings_b;
   words place;                                     /* PATTERN=DEVICE, or auto */
@@ -50,13 +51,14 @@ typedef struct options {
   words models, names, libs, param_files, targets; /* of what is packed; model is the first */
   uint64_t threads;                                /* 0: as configured */
   uint64_t in_flight;
-  uint64_t programs;
+  uint64_t programs, sequence;
   uint64_t jobs; /* NO_NUMBER: not given */
   uint64_t repeat, number, zero_limit, repeats_to_cooldown;
   uint64_t profile_runs; /* NO_NUMBER: not given */
   double timeout;        /* seconds; 0: none */
   double min_repeat_ms, cooldown_ms;
-  bool json, all, retry, described, profile, random, end_to_end, quick, list, no_store, no_params, help;
+  bool json, all, retry, described, profile, random, end_to_end, quick, list, no_store, no_params, detached, new_cipher,
+      help;
   bool ignore_annotations; /* of the model's nodes */
 } options;
 
@@ -80,7 +82,14 @@ typedef struct option {
 } option;
 
 /* The word, or the words, that a command takes besides its options. */
-typedef enum subject { SUBJECT_NONE = false, SUBJECT_MODEL = true, SUBJECT_PLUGIN, SUBJECT_MODELS } subject;
+typedef enum subject {
+  SUBJECT_NONE = false,
+  SUBJECT_MODEL = true,
+  SUBJECT_PLUGIN,
+  SUBJECT_MODELS,
+  SUBJECT_FILE,
+  SUBJECT_WORDS
+} subject;
 
 typedef struct command {
   const char *name;
@@ -95,7 +104,8 @@ typedef struct command {
 extern const command *const all_commands[];
 
 extern const command devices_command, info_command, plan_command, run_command, bench_command, compare_command,
-    convert_command, pack_command, unpack_command, link_command, check_plugin_command;
+    convert_command, pack_command, unpack_command, link_command, key_command, sign_command, verify_command,
+    decrypt_command, check_plugin_command;
 
 /* Options that several commands share. */
 #define OPTION_SET \
@@ -138,6 +148,15 @@ extern const command devices_command, info_command, plan_command, run_command, b
     "precision", OPTION_TEXT, "WORD", offsetof(options, precision), \
         "strict: float32 is float32; fast: it may be computed in bfloat16 where the device does that faster" \
   }
+#define OPTION_TRUST \
+  { \
+    "trust", OPTION_TEXT, "FILE", offsetof(options, trust), \
+        "the trust file whose keys must have signed every file that is loaded" \
+  }
+#define OPTION_KEY \
+  { "key", OPTION_TEXT, "FILE", offsetof(options, key), "the key of encrypted files" }
+#define OPTION_SEQUENCE \
+  { "sequence", OPTION_COUNT, "N", offsetof(options, sequence), "a number that is signed too, larger in each release" }
 #define OPTION_INPUT \
   { "input", OPTION_PAIRS, "NAME=FILE.npy", offsetof(options, inputs), "the value of an input" }
 #define OPTION_DIM \

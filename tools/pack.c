@@ -4,6 +4,7 @@
 #include <string.h>
 #include <unistd.h>
 
+#include "heddle/sign.h"
 #include "model_file.h"
 #include "options.h"
 #include "text.h"
@@ -17,6 +18,9 @@ static const option known[] = {
      "the parameters of the next graph; those beside it (GRAPH.params) by default"},
     {"for", OPTION_WORDS, "LIST", offsetof(options, targets),
      "a graph of operators also gets what can be prepared for devices: packed weights, programs"},
+    {"sign", OPTION_TEXT, "KEY", offsetof(options, sign), "signs the file with this secret key (heddle key)"},
+    OPTION_SEQUENCE,
+    {"encrypt", OPTION_TEXT, "KEY", offsetof(options, encrypt), "encrypts the file with this key"},
     {"remove-params", OPTION_FLAG, NULL, offsetof(options, no_params), "leaves parameters out"},
     OPTION_HELP,
     OPTION_END};
@@ -65,6 +69,8 @@ static bool collect(const options *o, parts *p) {
 
 static int write_file(const options *o, const parts *p) {
   heddle_error err = {0};
+  const heddle_sign_options signing = {
+      .struct_size = sizeof signing, .sign = o->sign, .encrypt = o->encrypt, .sequence = o->sequence};
   const heddle_pack_options packing = {.struct_size = sizeof packing,
                                        .libraries = p->libraries,
                                        .n_libraries = p->n_libraries,
@@ -72,7 +78,9 @@ static int write_file(const options *o, const parts *p) {
                                        .n_models = p->n_models,
                                        .targets = o->targets.data,
                                        .n_targets = o->targets.count,
-                                       .flags = o->no_params ? HEDDLE_PACK_NO_PARAMS : 0};
+                                       .flags = o->no_params ? HEDDLE_PACK_NO_PARAMS : 0,
+                                       .sign =
+                                           o->sign != NULL || o->encrypt != NULL || o->sequence != 0 ? &signing : NULL};
   if (o->names.count > p->n_models || o->param_files.count > p->n_models) {
     print_error("heddle pack: there are more names or parameters than graphs\n");
     return WRONG_WORDS;

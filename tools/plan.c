@@ -32,6 +32,8 @@ static const option known[] = {
     OPTION_IN_FLIGHT("plans for N runs at the same time, each in memory of its own but for the constants"),
     OPTION_PROGRAMS,
     OPTION_SET,
+    OPTION_TRUST,
+    OPTION_KEY,
     OPTION_HELP,
     OPTION_END};
 

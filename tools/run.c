@@ -41,6 +41,8 @@ static const option known[] = {
      "runs once more, and writes a trace for a browser's trace viewer"},
     {"debug-dir", OPTION_TEXT, "DIR", offsetof(options, debug_dir), "writes output K of each node as NAME_K.npy there"},
     OPTION_SET,
+    OPTION_TRUST,
+    OPTION_KEY,
     OPTION_HELP,
     OPTION_END};
 

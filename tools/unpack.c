@@ -7,6 +7,8 @@
 
 static const option known[] = {
     {"output", OPTION_TEXT, "FOLDER", offsetof(options, output), "the folder that is written to (or -o)"},
+    OPTION_TRUST,
+    OPTION_KEY,
     OPTION_HELP,
     OPTION_END};
 

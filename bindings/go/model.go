@@ -65,13 +65,22 @@ func LoadGraph(json, params []byte, opts ...Option) (*Model, error) {
 		text := C.CBytes(json)
 		defer C.free(text)
 		var g *C.heddle_graph
-		s := C.heddle_graph_parse((*C.char)(text), C.size_t(len(json)), name, nil, &g, words)
+		limits := (*C.heddle_read_limits)(C.calloc(1, C.size_t(unsafe.Sizeof(C.heddle_read_limits{}))))
+		if limits == nil {
+			texts.err = ErrNoMemory
+			return C.HEDDLE_ENOMEM
+		}
+		defer C.free(unsafe.Pointer(limits))
+		limits.struct_size = C.size_t(unsafe.Sizeof(*limits))
+		limits.trust, limits.key = c.trust, c.key
+		c.trust, c.key = nil, nil // they are the readers'
+		s := C.heddle_graph_parse((*C.char)(text), C.size_t(len(json)), name, limits, &g, words)
 		defer C.heddle_graph_release(g)
 		var p *C.heddle_params
 		if s == C.HEDDLE_OK && params != nil {
 			blob := C.CBytes(params)
 			defer C.free(blob)
-			s = C.heddle_params_parse(blob, C.size_t(len(params)), texts.add("params"), nil, &p, words)
+			s = C.heddle_params_parse(blob, C.size_t(len(params)), texts.add("params"), limits, &p, words)
 		}
 		defer C.heddle_params_release(p)
 		if s != C.HEDDLE_OK {

@@ -19,7 +19,7 @@ type options struct {
 	runtime                                            *Runtime
 	library                                            *Module
 	params, devices, optimize, memory, onFailure, name string
-	libraryFile                                        string
+	libraryFile, trust, key                            string
 	place, keep, dims                                  []string
 	flags                                              C.uint32_t
 	streams, programs, pool                            int
@@ -64,6 +64,12 @@ func WithMemory(limits string) Option { return func(o *options) { o.memory = lim
 
 // WithOnFailure says what becomes of a run that a device failed: "error", "retry", "retry:N" or "failover".
 func WithOnFailure(what string) Option { return func(o *options) { o.onFailure = what } }
+
+// WithTrust names a trust file: every file that is loaded must be signed by one of its keys, else ErrDenied.
+func WithTrust(path string) Option { return func(o *options) { o.trust = path } }
+
+// WithKey names the file of the key of encrypted files.
+func WithKey(path string) Option { return func(o *options) { o.key = path } }
 
 // WithFast lets float32 be computed in bfloat16 or the like.
 func WithFast() Option { return func(o *options) { o.flags |= C.HEDDLE_MODEL_FAST } }
@@ -141,6 +147,7 @@ func (o *options) c(texts *cstrings) (*C.heddle_model_options, *C.heddle_module,
 	out.memory, out.on_failure = texts.optional(o.memory), texts.optional(o.onFailure)
 	out.upload_timeout_ns = C.uint64_t(o.upload)
 	out.plan_timeout_ns = C.uint64_t(o.plan)
+	out.trust, out.key = texts.optional(o.trust), texts.optional(o.key)
 	file := texts.optional(o.libraryFile)
 	if texts.err != nil {
 		return nil, nil, texts.err
@@ -148,7 +155,14 @@ func (o *options) c(texts *cstrings) (*C.heddle_model_options, *C.heddle_module,
 	if file != nil {
 		words := newErr()
 		defer freeErr(words)
-		if s := C.heddle_module_load(o.runtime.c, file, &out.library, words); s != C.HEDDLE_OK {
+		opening := (*C.heddle_module_options)(C.calloc(1, C.size_t(unsafe.Sizeof(C.heddle_module_options{}))))
+		if opening == nil {
+			return nil, nil, ErrNoMemory
+		}
+		texts.all = append(texts.all, unsafe.Pointer(opening))
+		opening.struct_size = C.size_t(unsafe.Sizeof(*opening))
+		opening.trust, opening.key = out.trust, out.key
+		if s := C.heddle_module_open(o.runtime.c, file, opening, &out.library, words); s != C.HEDDLE_OK {
 			return nil, nil, about{file: o.libraryFile}.errorOf(s, words)
 		}
 		return out, out.library, nil

@@ -24,7 +24,8 @@ type PackOptions struct {
 	Compiler     string // that links objects; "" is the variable CC, else cc
 	// Of one graph of operators, without libraries: lists of devices, such as "opencl:0,cpu", for which the file also holds
 	// what was prepared.
-	For []string
+	For  []string
+	Sign SignOptions // the keys that sign and encrypt the file
 }
 
 // Pack writes a library that holds the models and the code of the libraries; or one graph of operators as a file.
@@ -81,6 +82,9 @@ func packing(path string, options PackOptions,
 	o.n_targets = C.size_t(len(options.For))
 	if options.RemoveParams {
 		o.flags = C.HEDDLE_PACK_NO_PARAMS
+	}
+	if options.Sign != (SignOptions{}) {
+		o.sign = options.Sign.c(&texts)
 	}
 	name := texts.add(path)
 	if texts.err != nil {

@@ -38,6 +38,7 @@ const (
 	ErrInternal    Status = C.HEDDLE_EINTERNAL    // fault of Heddle's own
 	ErrNeedsOpen   Status = C.HEDDLE_ENEEDSOPEN   // answer needs an open device
 	ErrLimit       Status = C.HEDDLE_ELIMIT       // over a limit
+	ErrDenied      Status = C.HEDDLE_EDENIED      // not permitted: no valid signature, or a key that others may read
 )
 
 // ErrClosed is the error of everything that is used after its Close.

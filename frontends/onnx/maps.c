@@ -28,11 +28,14 @@ struct heddle__onnx_maps {
   map *maps;
   size_t n;
   uint64_t left; /* bytes that may still be mapped */
+  heddle__file_access access;
 };
 
-heddle__onnx_maps *heddle__onnx_maps_new(uint64_t max_bytes) {
+heddle__onnx_maps *heddle__onnx_maps_new(uint64_t max_bytes, const heddle__file_access *access) {
   heddle__onnx_maps *m = heddle__alloc(1, sizeof *m);
-  if (m != NULL) m->left = max_bytes;
+  if (m == NULL) return NULL;
+  m->left = max_bytes;
+  m->access = *access;
   return m;
 }
 
@@ -54,15 +57,23 @@ static bool is_settled(const struct stat *info) {
   return info->st_mtim.tv_sec + 2 < now && info->st_ctim.tv_sec + 2 < now;
 }
 
-static heddle_status map_file(heddle__onnx_maps *m, int fd, const char *path, const map **out, heddle_error *err) {
-  struct stat info;
-  if (fstat(fd, &info) != 0) return heddle__fail(err, HEDDLE_EIO, "%s: %s", path, strerror(errno));
-  if (!S_ISREG(info.st_mode)) return heddle__fail(err, HEDDLE_EIO, "%s: not a regular file", path);
-  for (size_t i = 0; i < m->n; i++) {
-    *out = &m->maps[i];
-    if (m->maps[i].device == info.st_dev && m->maps[i].file == info.st_ino) return HEDDLE_OK;
-  }
-  uint64_t bytes = (uint64_t)info.st_size;
+/* *found: the file is mapped already; *info is filled. */
+static heddle_status look(heddle__onnx_maps *m, int fd, const char *path, struct stat *info, const map **found,
+                          heddle_error *err) {
+  *found = NULL;
+  if (fstat(fd, info) != 0) return heddle__fail(err, HEDDLE_EIO, "%s: %s", path, strerror(errno));
+  if (!S_ISREG(info->st_mode)) return heddle__fail(err, HEDDLE_EIO, "%s: not a regular file", path);
+  for (size_t i = 0; i < m->n && *found == NULL; i++)
+    if (m->maps[i].device == info->st_dev && m->maps[i].file == info->st_ino) *found = &m->maps[i];
+  return HEDDLE_OK;
+}
+
+/* Maps a file that the file at path, of info, is read from: itself, or its sealed copy. */
+static heddle_status map_file(heddle__onnx_maps *m, int fd, bool is_copy, const struct stat *info, const char *path,
+                              const map **out, heddle_error *err) {
+  struct stat own;
+  if (fstat(fd, &own) != 0) return heddle__fail(err, HEDDLE_EIO, "%s: %s", path, strerror(errno));
+  uint64_t bytes = (uint64_t)own.st_size;
   if (bytes > m->left || bytes > SIZE_MAX)
     return heddle__fail(err, HEDDLE_ELIMIT,
                         "%s: %llu bytes, and of the limit of a model's parameters %llu are left; it is an option of "
@@ -72,7 +83,8 @@ static heddle_status map_file(heddle__onnx_maps *m, int fd, const char *path, co
   if (grown == NULL) return heddle__no_memory(err, "the files of a model");
   m->maps = grown;
   map *new = &grown[m->n];
-  *new = (map){info.st_dev, info.st_ino, NULL, (size_t)bytes, info.st_mtim, info.st_ctim, is_settled(&info)};
+  *new = (map){
+      info->st_dev, info->st_ino, NULL, (size_t)bytes, info->st_mtim, info->st_ctim, !is_copy && is_settled(info)};
   if (bytes > 0) {
     new->data = mmap(NULL, new->bytes, PROT_READ, MAP_PRIVATE, fd, 0);
     if (new->data == MAP_FAILED)
@@ -88,9 +100,17 @@ static heddle_status map_file(heddle__onnx_maps *m, int fd, const char *path, co
 heddle_status heddle__onnx_map(heddle__onnx_maps *maps, const char *path, const unsigned char **data, uint64_t *bytes,
                                heddle_error *err) {
   const map *found = NULL;
+  struct stat info;
+  heddle__sealed file = {.file = -1};
   int fd = open(path, O_RDONLY | O_CLOEXEC | O_NONBLOCK);
   if (fd < 0) return heddle__fail(err, HEDDLE_EIO, "%s: %s", path, strerror(errno));
-  heddle_status s = map_file(maps, fd, path, &found, err);
+  heddle_status s = look(maps, fd, path, &info, &found, err);
+  if (s == HEDDLE_OK && found == NULL) {
+    s = heddle__sealed_open(path, &maps->access, maps->left, &file, err);
+    bool is_copy = s == HEDDLE_OK && file.file >= 0;
+    if (s == HEDDLE_OK) s = map_file(maps, is_copy ? file.file : fd, is_copy, &info, path, &found, err);
+    heddle__sealed_close(&file);
+  }
   close(fd);
   if (s != HEDDLE_OK) return s;
   *data = found->data;

@@ -4,13 +4,14 @@
 
 #include <stdint.h>
 
+#include "core/sealed.h"
 #include "graph/graph.h"
 
 /* The files of one model. */
 typedef struct heddle__onnx_maps heddle__onnx_maps;
 
-/* NULL where memory is out. max_bytes is for all files together. */
-heddle__onnx_maps *heddle__onnx_maps_new(uint64_t max_bytes);
+/* NULL where memory is out. max_bytes is for all files together; access is copied, not what it points to. */
+heddle__onnx_maps *heddle__onnx_maps_new(uint64_t max_bytes, const heddle__file_access *access);
 void heddle__onnx_maps_free(void *maps); /* takes NULL */
 
 /* Maps a regular file for reading, once; *data is NULL where it is empty. HEDDLE_EIO, HEDDLE_ELIMIT. */

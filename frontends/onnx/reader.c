@@ -341,7 +341,8 @@ heddle_status heddle__onnx_read(const char *path, const heddle_read_limits *limi
   const unsigned char *data = NULL;
   uint64_t bytes = 0;
   heddle_params *made = NULL;
-  heddle__onnx_maps *maps = heddle__onnx_maps_new(max_bytes);
+  const heddle__file_access access = {limits->trust, limits->key};
+  heddle__onnx_maps *maps = heddle__onnx_maps_new(max_bytes, &access);
   if (maps == NULL) return heddle__no_memory(err, "a model");
   heddle_status s = heddle__onnx_map(maps, path, &data, &bytes, err);
   const origin from = {

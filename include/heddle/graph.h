@@ -19,6 +19,8 @@ typedef struct heddle_read_limits {
   uint64_t max_bytes; /* of the file; default 1 GiB for a graph, 16 GiB for params */
   uint32_t max_nodes; /* default 4,000,000 */
   uint32_t max_depth; /* of nesting; default 64 */
+  const char *trust;  /* a trust file (heddle/sign.h): what is read must be signed; NULL: the variable HEDDLE_TRUST */
+  const char *key;    /* an encryption key's file; NULL: as heddle_key_callback describes */
 } heddle_read_limits;
 
 /* Reads graph JSON: every generation of TVM and NNVM, and Heddle's own format (docs/graph-json.md). load also reads an

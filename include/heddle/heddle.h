@@ -8,6 +8,7 @@
 #include "heddle/model.h"
 #include "heddle/module.h"
 #include "heddle/pack.h"
+#include "heddle/sign.h"
 #include "heddle/status.h"
 #include "heddle/tensor.h"
 #include "heddle/text.h"

@@ -53,6 +53,10 @@ typedef struct heddle_model_options {
                              "failover"; NULL: the setting run.on_failure, else "error" */
   uint64_t plan_timeout_ns; /* limit for a plan, and for creating the model: HEDDLE_ETIMEOUT names the node; 0: the
                                setting limit.plan_seconds, else no limit. A run that plans has its own limit too */
+  const char *trust;        /* a trust file (docs/signing.md): every file that heddle_model_load reads must be signed by
+                               one of its keys, else HEDDLE_EDENIED; the library above must have been too. NULL: the
+                               setting trust (HEDDLE_TRUST), else files need no signature */
+  const char *key; /* the file of the key of encrypted files; NULL: as heddle_key_callback (sign.h) describes */
 } heddle_model_options;
 
 /* Creates a model: checks the graph, uses the params' tensors as constants, and resolves devices and rules. Tensors

@@ -21,6 +21,18 @@ typedef struct heddle_module heddle_module;
 HEDDLE_API heddle_status heddle_module_load(heddle_context *ctx, const char *path, heddle_module **out,
                                             heddle_error *err);
 
+/* heddle_module_open's options; struct_size is sizeof. */
+typedef struct heddle_module_options {
+  size_t struct_size;
+  const char *trust; /* a trust file (docs/signing.md), by which the library must be signed; NULL: the setting trust */
+  const char *key;   /* the file of the key of an encrypted library; NULL: the setting key_file */
+} heddle_module_options;
+
+/* heddle_module_load with options, which may be NULL. HEDDLE_EDENIED: trust refuses the library. A library that was
+ * verified or decrypted is opened from a copy of its own in memory, and shared with no other that is open. */
+HEDDLE_API heddle_status heddle_module_open(heddle_context *ctx, const char *path, const heddle_module_options *options,
+                                            heddle_module **out, heddle_error *err);
+
 /* Opens the system library: the functions of objects that were compiled with --system-lib and linked into this program.
  * The objects register themselves before main, or when a library that contains them is opened
  * (TVMBackendRegisterSystemLibSymbol of libheddle_tvm.so, TVMFFIEnvModRegisterSystemLibSymbol of libheddle_tvm_ffi.so).

@@ -52,6 +52,7 @@ typedef struct heddle_pack_options {
    * was prepared: packed weights, programs of devices, measured costs. The model is loaded and run once with each. */
   const char *const *targets;
   size_t n_targets;
+  const struct heddle_sign_options *sign; /* how the file is signed and encrypted (sign.h); NULL: it is not */
 } heddle_pack_options;
 
 /* Without libraries: writes the one model, a graph of operators without a name (graph_path may be an .onnx file, whose own

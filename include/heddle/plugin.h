@@ -81,7 +81,8 @@ extern "C" {
   X(HEDDLE_EPLAN, 16, "plan could not be proved") \
   X(HEDDLE_EINTERNAL, 17, "fault of Heddle's own") \
   X(HEDDLE_ENEEDSOPEN, 18, "answer needs an open device") \
-  X(HEDDLE_ELIMIT, 19, "over a limit")
+  X(HEDDLE_ELIMIT, 19, "over a limit") \
+  X(HEDDLE_EDENIED, 20, "not permitted")
 
 enum {
 #define HEDDLE_STATUS_ENUM(name, number, text) name = number,

@@ -24,7 +24,8 @@ struct heddle__tvm_library {
   bool is_shut;                     /* handle is closed already */
   pthread_t owner;
   void *handle; /* of dlopen; NULL: a system library */
-  char *path;
+  char *path;   /* as users know it */
+  char *use;    /* of a file: as the system's loader does */
   heddle__image image;
   heddle__symbols symbols; /* of the image, or of what was registered */
   uint64_t changes;        /* of a system library: up to when it has seen what was registered */
@@ -65,7 +66,8 @@ heddle_status heddle__library_list(heddle__tvm_library *library, heddle_error *e
 heddle_status heddle__library_set_up(heddle__tvm_library *library, heddle_error *err);
 void heddle__library_clear(heddle__tvm_library *library);
 
-heddle_status heddle__library_open(const char *path, heddle__tvm_library **out, heddle_error *err);
+/* path is what the system's loader opens, name what users know it by. */
+heddle_status heddle__library_open(const char *path, const char *name, heddle__tvm_library **out, heddle_error *err);
 
 /* The system library of a prefix ("": all that has none). Made when it is first asked for, of what is registered then;
  * functions that are registered later are found too. It never goes away; open and close count as for others. */

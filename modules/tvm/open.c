@@ -31,6 +31,7 @@ static void enter(heddle__tvm_library *l) {
 
 static void free_library(heddle__tvm_library *l) {
   if (l != NULL) heddle__free(l->path);
+  if (l != NULL) heddle__free(l->use);
   heddle__free(l);
 }
 
@@ -57,7 +58,7 @@ static bool stays(heddle__tvm_library *l) {
   for (uint32_t i = 0; i < l->blob.n_modules; i++)
     if (l->blob.modules[i].loaded != NULL) return false;
   (void)dlclose(l->handle);
-  void *again = dlopen(l->path, RTLD_NOW | RTLD_LOCAL | RTLD_NOLOAD);
+  void *again = dlopen(l->use, RTLD_NOW | RTLD_LOCAL | RTLD_NOLOAD);
   l->is_shut = again != l->handle;
   if (again != NULL && l->is_shut) dlclose(again);
   return !l->is_shut;
@@ -140,10 +141,12 @@ static heddle_status map_library(const char *path, void **out, heddle_error *err
   return heddle__fail(err, HEDDLE_EABI, "it could not be loaded: %s%s", words, advice);
 }
 
-static heddle__tvm_library *make(const char *path, void *handle, heddle_error *err) {
+static heddle__tvm_library *make(const char *path, const char *name, void *handle, heddle_error *err) {
   heddle__tvm_library *l = heddle__alloc(1, sizeof *l);
-  if (l != NULL) l->path = heddle__strndup(path, strlen(path));
-  heddle_status s = l != NULL && l->path != NULL ? HEDDLE_OK : heddle__no_memory(err, "a compiled library");
+  if (l != NULL) l->path = heddle__strndup(name, strlen(name));
+  if (l != NULL) l->use = heddle__strndup(path, strlen(path));
+  heddle_status s =
+      l != NULL && l->path != NULL && l->use != NULL ? HEDDLE_OK : heddle__no_memory(err, "a compiled library");
   if (s == HEDDLE_OK && !heddle__image_of(handle, &l->image))
     s = heddle__fail(err, HEDDLE_EFORMAT, "it has no dynamic symbols that can be listed");
   if (s == HEDDLE_OK) {
@@ -156,7 +159,7 @@ static heddle__tvm_library *make(const char *path, void *handle, heddle_error *e
   return NULL;
 }
 
-heddle_status heddle__library_open(const char *path, heddle__tvm_library **out, heddle_error *err) {
+heddle_status heddle__library_open(const char *path, const char *name, heddle__tvm_library **out, heddle_error *err) {
   heddle_error why = {0};
   heddle__tvm_library *l;
   heddle_status s;
@@ -168,7 +171,7 @@ heddle_status heddle__library_open(const char *path, heddle__tvm_library **out, 
     if (s != HEDDLE_OK) break;
     for (l = all; l != NULL && l->handle != handle;) l = l->next; /* no system library: their handles are NULL */
     if (l == NULL) {
-      l = make(path, handle, &why);
+      l = make(path, name, handle, &why);
       s = l != NULL ? HEDDLE_OK : why.status;
       if (l == NULL) break;
       enter(l);

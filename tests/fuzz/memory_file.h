@@ -10,7 +10,7 @@
 #include <unistd.h>
 
 /* The descriptor, at the file's begin. */
-static int memory_file(const uint8_t *data, size_t size) {
+static inline int memory_file(const uint8_t *data, size_t size) {
   static int file = -1;
   if (file < 0) file = memfd_create("fuzz", 0);
   if (file < 0 || ftruncate(file, 0) != 0 || pwrite(file, data, size, 0) != (ssize_t)size ||

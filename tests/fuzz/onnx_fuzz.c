@@ -9,7 +9,8 @@
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size) {
-  const heddle_read_limits limits = {sizeof limits, 64 << 20, 100000, 64};
+  const heddle_read_limits limits = {
+      .struct_size = sizeof limits, .max_bytes = 64 << 20, .max_nodes = 100000, .max_depth = 64};
   size_t live = heddle__alloc_live();
   json_t *document;
   heddle_params *params;

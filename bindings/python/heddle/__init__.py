@@ -25,11 +25,12 @@ __version__: str = _core.version
 _LAZY: dict[str, str | None] = {
     "Executor": "model", "Model": "model", "TensorInfo": "model", "load": "model", "loads": "model",
     "aio": None, "benchmark": None, "errors": None, "graph_executor": None, "debug_executor": None, "model": None,
-    "onnxruntime": None, "plan": None, "link": "_pack", "pack": "_pack", "profile": None, "runtime": None, "unpack": "_pack",
+    "onnxruntime": None, "plan": None, "link": "_pack", "pack": "_pack", "profile": None, "runtime": None, "signing": None,
+    "unpack": "_pack",
 }
 
 __all__ = ["Context", "Device", "Error", "Model", "Tensor", "as_tensor", "device", "devices", "empty", "errors", "from_dlpack",
-           "link", "load", "load_npy", "loads", "pack", "plugins", "save_npy", "unpack"]
+           "link", "load", "load_npy", "loads", "pack", "plugins", "save_npy", "signing", "unpack"]
 
 
 def __getattr__(name: str) -> Any:

@@ -33,7 +33,8 @@ def _params(params: Any) -> bytes | None:
 
 def pack(path: Path, graph: Path | bytes | None = None, *, library: Path | Sequence[Path] = (), params: Any = None,
          name: str | None = None, models: Mapping[str, Any] | None = None, imports: Mapping[str, bytes] | None = None,
-         remove_params: bool = False, compiler: str | None = None, devices: str | Sequence[str] = ()) -> None:
+         remove_params: bool = False, compiler: str | None = None, devices: str | Sequence[str] = (), sign: Path | None = None,
+         encrypt: Path | None = None, sequence: int = 0) -> None:
     """Writes one library (.so) with models and the libraries that they run; or, without a library, one file of Heddle's own
     with a graph of operators, which is mapped when it is loaded.
 
@@ -41,7 +42,8 @@ def pack(path: Path, graph: Path | bytes | None = None, *, library: Path | Seque
     of them, by name: a graph, or a pair (graph, params). library: .so files, whose code is written as it is and whose
     models stay, or objects (.o, .a, .tar), which the C compiler links (compiler, else the variable CC). imports: modules of
     other kinds that are put in, as their loaders read them. remove_params: no model has parameters. devices: without a library, lists
-    of devices ("opencl:0,cpu") for which the file also holds what was prepared: the model is run once on each. FormatError,
+    of devices ("opencl:0,cpu") for which the file also holds what was prepared: the model is run once on each. sign, encrypt: the
+    files of the keys that sign and encrypt what is written, with a sequence number (heddle.signing). FormatError,
     UnsupportedError (no libelf, no compiler), ValueError (two models of one name, code of two finished libraries).
     """
     libraries = [library] if isinstance(library, (str, os.PathLike)) else list(library)
@@ -50,7 +52,8 @@ def pack(path: Path, graph: Path | bytes | None = None, *, library: Path | Seque
         pair = value if isinstance(value, tuple) else (value, None)
         rows.append(_row(key, pair[0], pair[1]))
     _functions.pack(os.fspath(path), [os.fspath(p) for p in libraries], rows, [*(imports or {}).items()],
-                    _NO_PARAMS if remove_params else 0, compiler, [devices] if isinstance(devices, str) else list(devices))
+                    _NO_PARAMS if remove_params else 0, compiler, [devices] if isinstance(devices, str) else list(devices),
+                    None if sign is None else os.fspath(sign), None if encrypt is None else os.fspath(encrypt), sequence)
 
 
 def link(folder: Path, name: str, graph: Path | bytes, *, params: Any = None, devices: str | Sequence[str] = ()) -> None:

@@ -20,6 +20,7 @@ from ._core import (
     InternalError,
     InvalidError,
     LimitError,
+    DeniedError,
     NeedsOpenError,
     NoDeviceError,
     NotFoundError,
@@ -31,6 +32,6 @@ from ._core import TimeoutError_ as RunTimeoutError
 
 __all__ = [
     "AbiError", "BusyError", "CanceledError", "CompileError", "DeviceLostError", "Error", "FailedError", "FileError",
-    "ForkError", "FormatError", "InternalError", "InvalidError", "LimitError", "NeedsOpenError", "NoDeviceError",
+    "ForkError", "FormatError", "InternalError", "InvalidError", "DeniedError", "LimitError", "NeedsOpenError", "NoDeviceError",
     "NotFoundError", "OutOfMemoryError", "PlanError", "RunTimeoutError", "UnsupportedError",
 ]

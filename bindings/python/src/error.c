@@ -35,6 +35,8 @@ static const struct {
     {HEDDLE_EINTERNAL, "InternalError", NULL, NULL, "A fault of Heddle's own."},
     {HEDDLE_ENEEDSOPEN, "NeedsOpenError", NULL, NULL, "The answer needs an open device."},
     {HEDDLE_ELIMIT, "LimitError", NULL, NULL, "Over a limit, such as that of a file's size."},
+    {HEDDLE_EDENIED, "DeniedError", NULL, NULL,
+     "A file is not signed as the trust file demands, or a key may be read by others."},
 };
 
 /* ---------------------------------------------------------------- raising */

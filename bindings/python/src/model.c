@@ -26,10 +26,13 @@ static uint32_t pool_limit(unsigned int asked) {
 static heddle_status load_text(heddle_context *ctx, const heddle_py_options *o, heddle_model **out, heddle_error *err) {
   heddle_graph *graph = NULL;
   heddle_params *params = NULL;
-  heddle_status s = heddle_graph_parse(o->graph.data, o->graph.size, "graph", NULL, &graph, err);
+  const heddle_read_limits limits = {.struct_size = sizeof limits, .trust = o->model.trust, .key = o->model.key};
+  heddle_model_options options = o->model;
+  options.trust = options.key = NULL; /* they are the readers' */
+  heddle_status s = heddle_graph_parse(o->graph.data, o->graph.size, "graph", &limits, &graph, err);
   if (s == HEDDLE_OK && o->params.data != NULL)
-    s = heddle_params_parse(o->params.data, o->params.size, "params", NULL, &params, err);
-  if (s == HEDDLE_OK) s = heddle_model_create(ctx, graph, params, &o->model, out, err);
+    s = heddle_params_parse(o->params.data, o->params.size, "params", &limits, &params, err);
+  if (s == HEDDLE_OK) s = heddle_model_create(ctx, graph, params, &options, out, err);
   heddle_params_release(params);
   heddle_graph_release(graph);
   return s;
@@ -38,7 +41,8 @@ static heddle_status load_text(heddle_context *ctx, const heddle_py_options *o, 
 static heddle_status load(heddle_context *ctx, heddle_py_options *o, heddle_model **out, heddle_error *err) {
   heddle_module *library = NULL;
   heddle_status s = HEDDLE_OK;
-  if (o->library != NULL) s = heddle_module_load(ctx, o->library, &library, err);
+  const heddle_module_options opening = {sizeof opening, o->model.trust, o->model.key};
+  if (o->library != NULL) s = heddle_module_open(ctx, o->library, &opening, &library, err);
   o->model.library = library;
   if (s == HEDDLE_OK && o->path != NULL) s = heddle_model_load(ctx, o->path, o->params_path, &o->model, out, err);
   else if (s == HEDDLE_OK && o->bytes.obj != NULL)

@@ -21,7 +21,8 @@ STATUS = {"InvalidError": ("HEDDLE_EINVAL", 1), "OutOfMemoryError": ("HEDDLE_ENO
           "DeviceLostError": ("HEDDLE_EDEVICE", 11), "FailedError": ("HEDDLE_EFAILED", 12),
           "CompileError": ("HEDDLE_ECOMPILE", 13), "AbiError": ("HEDDLE_EABI", 14), "ForkError": ("HEDDLE_EFORK", 15),
           "PlanError": ("HEDDLE_EPLAN", 16), "InternalError": ("HEDDLE_EINTERNAL", 17),
-          "NeedsOpenError": ("HEDDLE_ENEEDSOPEN", 18), "LimitError": ("HEDDLE_ELIMIT", 19)}
+          "NeedsOpenError": ("HEDDLE_ENEEDSOPEN", 18), "LimitError": ("HEDDLE_ELIMIT", 19),
+          "DeniedError": ("HEDDLE_EDENIED", 20)}
 
 
 def test_there_is_a_class_for_each_status():

@@ -18,6 +18,8 @@ struct ReadLimits {
   std::uint64_t max_bytes = 0;
   std::uint32_t max_nodes = 0;
   std::uint32_t max_depth = 0;
+  std::string trust = {}; // a trust file: what is read must be signed
+  std::string key = {};   // the file of the key of encrypted files
 };
 
 namespace detail {
@@ -27,6 +29,8 @@ inline heddle_read_limits limits_of(const ReadLimits &limits) noexcept {
   out.max_bytes = limits.max_bytes;
   out.max_nodes = limits.max_nodes;
   out.max_depth = limits.max_depth;
+  out.trust = or_null(limits.trust);
+  out.key = or_null(limits.key);
   return out;
 }
 

@@ -38,6 +38,8 @@ struct ModelOptions {
   std::vector<std::string> dims = {}; // {"batch=4"}
   std::string memory = {};            // "sim:0=64MiB"
   std::string on_failure = {};        // "error", "retry", "retry:N", "failover"
+  std::string trust = {};             // of load: a trust file, by which every file must be signed
+  std::string key = {};               // of load: the file of the key of encrypted files
 };
 
 using NamedTensors = std::vector<std::pair<std::string, Tensor>>;
@@ -171,6 +173,8 @@ private:
     o.n_dims = dims.size();
     o.memory = detail::or_null(options.memory);
     o.on_failure = detail::or_null(options.on_failure);
+    o.trust = detail::or_null(options.trust);
+    o.key = detail::or_null(options.key);
     heddle_model *out = nullptr;
     Status s = detail::status_of([&](heddle_error *err) { return call(&o, &out, err); }, file);
     if (!s) return s.error();

@@ -99,6 +99,17 @@ public:
                 context, path.c_str());
   }
 
+  // The same for a library that a trust file demands to be signed, or that is encrypted; "": as the settings say.
+  static Result<Module> try_open(const Context &context, const std::string &path, const std::string &trust,
+                                 const std::string &key = {}) {
+    heddle_module_options o = detail::sized<heddle_module_options>();
+    o.trust = detail::or_null(trust);
+    o.key = detail::or_null(key);
+    return make([&](heddle_module **out,
+                    heddle_error *err) { return heddle_module_open(context.get(), path.c_str(), &o, out, err); },
+                context, path.c_str());
+  }
+
   // The functions that were linked into this program with TVM's --system-lib.
   static Result<Module> try_system(const Context &context, const std::string &prefix = {}) {
     return make([&](heddle_module **out,
@@ -156,6 +167,10 @@ public:
 #ifndef HEDDLE_CPP_NO_EXCEPTIONS
   static Module load(const Context &context, const std::string &path) {
     return try_load(context, path).value();
+  }
+  static Module open(const Context &context, const std::string &path, const std::string &trust,
+                     const std::string &key = {}) {
+    return try_open(context, path, trust, key).value();
   }
   static Module system(const Context &context, const std::string &prefix = {}) {
     return try_system(context, prefix).value();

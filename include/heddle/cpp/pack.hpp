@@ -7,7 +7,7 @@
 #include <utility>
 #include <vector>
 
-#include "heddle/cpp/graph.hpp"
+#include "heddle/cpp/sign.hpp"
 #include "heddle/pack.h"
 
 namespace heddle {
@@ -29,6 +29,7 @@ struct PackOptions {
   std::uint32_t flags = 0;                                       // HEDDLE_PACK_*
   std::string compiler = {};
   std::vector<std::string> targets = {}; // lists of devices that a graph of operators is prepared for
+  SignOptions sign = {};                 // the keys that sign and encrypt the file
 };
 
 namespace detail {
@@ -70,6 +71,8 @@ template <typename F> Status with_packing(const PackOptions &options, const std:
   const std::vector<const char *> targets = detail::pointers(options.targets);
   o.targets = targets.data();
   o.n_targets = targets.size();
+  const heddle_sign_options sign = detail::sign_options_of(options.sign);
+  if (sign.sign != nullptr || sign.encrypt != nullptr || sign.sequence != 0 || sign.flags != 0) o.sign = &sign;
   return detail::status_of([&](heddle_error *err) { return call(&o, err); }, about.c_str());
 }
 } // namespace detail

@@ -73,6 +73,15 @@ PyObject *heddle_py_pack(PyObject *module, PyObject *args);
 PyObject *heddle_py_link(PyObject *module, PyObject *args);
 PyObject *heddle_py_unpack(PyObject *module, PyObject *args);
 
+/* sign.c: keys, signatures and encryption. */
+PyObject *heddle_py_key_create(PyObject *module, PyObject *args);
+PyObject *heddle_py_key_public(PyObject *module, PyObject *args);
+PyObject *heddle_py_sign(PyObject *module, PyObject *args);
+PyObject *heddle_py_signature(PyObject *module, PyObject *args);
+PyObject *heddle_py_verify(PyObject *module, PyObject *args);
+PyObject *heddle_py_decrypt(PyObject *module, PyObject *args);
+PyObject *heddle_py_key_callback(PyObject *module, PyObject *function);
+
 /* ---- values (value.c) */
 
 /* What an argument needed to become a value. Zeroed before use. */

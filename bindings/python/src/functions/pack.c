@@ -98,9 +98,12 @@ PyObject *heddle_py_pack(PyObject *module, PyObject *args) {
   packing p = {.n_models = 0};
   heddle_error err = {0};
   heddle_status s;
-  if (!PyArg_ParseTuple(args, "sO!O!O!IzO!", &path, &PyList_Type, &libraries, &PyList_Type, &models, &PyList_Type,
-                        &imports, &flags, &compiler, &PyList_Type, &targets))
+  heddle_sign_options how = {.struct_size = sizeof how};
+  unsigned long long sequence = 0;
+  if (!PyArg_ParseTuple(args, "sO!O!O!IzO!|zzK", &path, &PyList_Type, &libraries, &PyList_Type, &models, &PyList_Type,
+                        &imports, &flags, &compiler, &PyList_Type, &targets, &how.sign, &how.encrypt, &sequence))
     return NULL;
+  how.sequence = sequence;
   if (take(state, &p, libraries, models, imports) == 0 && take_targets(&p, targets) == 0) {
     p.options = (heddle_pack_options){.struct_size = sizeof p.options,
                                       .libraries = p.libraries,
@@ -113,6 +116,7 @@ PyObject *heddle_py_pack(PyObject *module, PyObject *args) {
                                       .compiler = compiler,
                                       .targets = p.targets,
                                       .n_targets = (size_t)PyList_Size(targets)};
+    if (how.sign != NULL || how.encrypt != NULL || sequence != 0) p.options.sign = &how;
     Py_BEGIN_ALLOW_THREADS;
     s = heddle_pack(path, &p.options, &err);
     Py_END_ALLOW_THREADS;
