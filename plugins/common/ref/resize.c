@@ -77,16 +77,18 @@ static bool gather(row *r, int32_t d, int64_t base, double weight, int64_t x, in
   return true;
 }
 
-/* A row of which each place is one element. */
-static void pick(const row *r, float *out, int64_t length) {
+/* Where the row of the operand begins that a row of the result is taken from, when each place is one element. */
+static int64_t row_base(const row *r) {
   const tables *t = r->t;
-  const int32_t inner = t->dims - 1;
-  const cell *line = r->cells + t->at[inner];
   int64_t base = 0;
-  for (int32_t d = 0; d < inner; d++)
-    base = (base + clamp(r->cells[t->at[d] + r->place[d] * 2].first, t->in[d])) * t->in[d + 1];
-  for (int64_t j = 0; j < length; j++, line += 2)
-    out[j] = line->first == REF_OUTSIDE ? t->extrapolation : r->in[base + clamp(line->first, t->in[inner])];
+  for (int32_t d = 0; d < t->dims - 1; d++) base = (base + r->cells[t->at[d] + r->place[d] * 2].first) * t->in[d + 1];
+  return base;
+}
+
+static void pick(const row *r, int64_t base, float *out, int64_t length) {
+  const cell *line = r->cells + r->t->at[r->t->dims - 1];
+  const float *in = r->in + base;
+  for (int64_t j = 0; j < length; j++) out[j] = in[line[2 * j].first];
 }
 
 static void resize(const ref_op *op, void *const *inputs, void *const *outputs, void *workspace, uint64_t first,
@@ -95,6 +97,7 @@ static void resize(const ref_op *op, void *const *inputs, void *const *outputs, 
   row r = {.op = op, .t = t, .cells = (const cell *)(const void *)(t + 1), .in = inputs[op->slot[0]]};
   const int32_t inner = t->dims - 1;
   const int64_t length = t->out[inner];
+  int64_t before = -1; /* row_base of the row above */
   (void)workspace;
   for (uint64_t unit = first; unit < last; unit++) {
     uint64_t rest = unit;
@@ -105,9 +108,12 @@ static void resize(const ref_op *op, void *const *inputs, void *const *outputs, 
       rest /= (uint64_t)t->out[d];
       outside = outside || r.cells[t->at[d] + r.place[d] * (1 + t->taps[d])].first == REF_OUTSIDE;
     }
-    if (t->single && !outside) {
+    if (t->single) {
+      const int64_t base = row_base(&r);
       if (ref_tick(op, &r.work, length)) return;
-      pick(&r, out, length);
+      if (base == before) memcpy(out, out - length, (size_t)length * sizeof *out);
+      else pick(&r, base, out, length);
+      before = base;
       continue;
     }
     for (int64_t x = 0; x < length; x += CHUNK) {
@@ -316,7 +322,9 @@ void ref_fill_resize(const ref_node *n, ref_op *op) {
       const double left = x == floor(x) ? x - 1 : floor(x), ratio = x - left; /* ratio in (0, 1] */
       to[1].weight = 1;
       to[0].first = plain ? (int32_t)i : nearest(q.rounding, left, ratio);
+      if (q.mode == NEAREST) to[0].first = (int32_t)clamp(to[0].first, t->in[d]);
       if (outside) to[0].first = REF_OUTSIDE;
+      if (outside) t->single = false;
       if (plain || q.mode == NEAREST || outside) continue;
       const double s = q.antialias && q.scale[d] < 1 ? q.scale[d] : 1;
       double sum = 0;
