@@ -27,13 +27,14 @@ static const rule rules[] = {
     {"load/functions", NULL, NULL, true},
     {"root/open", NULL, NULL, false},
     {"device/open", NULL, NULL, false},
-    {"root/two_instances", NULL, "root/* errors/* process/* leaks/* health/* threads/* device/*", false},
+    {"root/two_instances", NULL,
+     "root/* errors/* process/* leaks/* health/* threads/* device/* fences/slow-host fences/host-inside", false},
     {"root/reopen", NULL, "root/* errors/* process/* leaks/* health/* threads/* device/*", false},
     {"device/reopen", NULL, "device/* health/* leaks/* threads/* process/*", false},
     {"root/caps", NULL, "*/required load/functions memory/view* memory/unified leaks/views", true},
-    {"health/lost", NULL, "health/lost*", true},
     {"errors/outs", NULL, "memory/limit memory/absurd errors/* health/lost*", true},
     {"errors/words", NULL, "errors/*", true},
+    {"health/lost", NULL, "health/lost*", true},
 
     /* memory */
     {"memory/counts", "device.query", NULL, true},
@@ -87,8 +88,8 @@ static const rule rules[] = {
     {"health/lost-fences", NULL, "health/lost*", false},
 
     /* operators */
-    {"query/pure", "op.query", NULL, true},
     {"query/offers", "op.query", NULL, true},
+    {"query/pure", "op.query", NULL, true},
     {"calls/run-allocates", "op.run", "leaks/* errors/*", true},
     {"process/calls", "op.run", "numerics/* regions/* layouts/* threads/launches", true},
 
