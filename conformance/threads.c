@@ -28,6 +28,7 @@ struct worker {
 
 static bool went_wrong(worker *w, const char *what) {
   snprintf(w->words, sizeof w->words, "%s: %s", what, w->err.text);
+  if (w->err.status == HEDDLE_EDEVICE) kit_refused(w->k, HEDDLE_EDEVICE);
   return false;
 }
 
