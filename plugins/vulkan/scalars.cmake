@@ -4,8 +4,9 @@
 #   scalar_list.glsl    a line ONE(number, NAME, KIND) for each, within LIST_KIND_OPERANDS, and its part also within
 #                       LIST_KIND_OPERANDS_PART
 #   scalar_list.h       X(number, name, kinds, part), for the families of elementwise shaders
-# Part 0 has what float64 can be computed with too. The others have the expressions of reals that have a word of
-# shaders/scalar_float.glsl, which float64 lacks, and they are small: a driver reads all of a shader to compile one.
+# Part 0 has what needs no function of ours. The others have the expressions of reals that have a word of
+# shaders/scalar_float.glsl, and they are small: a driver reads all of a shader to compile one. doubles_GROUP: the parts of these
+# whose words shaders/scalar_double.glsl has, all of them; the rest is of float32 alone.
 set(scalar_operators "${CMAKE_CURRENT_SOURCE_DIR}/operators")
 if(HEDDLE_OPERATORS_DIR)
   set(scalar_operators "${HEDDLE_OPERATORS_DIR}")
@@ -16,11 +17,16 @@ file(MAKE_DIRECTORY "${scalar_folder}")
 heddle_scalars("${scalar_folder}/scalar_texts.glsl" "${scalar_operators}")
 
 set(scalar_float "${shader_folder}/scalar_float.glsl")
-file(STRINGS "${scalar_float}" scalar_words REGEX "^ *#define S_")
-list(TRANSFORM scalar_words REPLACE "^ *#define (S_[A-Z0-9_]+).*" "\\1[(]")
-list(JOIN scalar_words "|" scalar_words)
+set(scalar_double "${shader_folder}/scalar_double.glsl")
+foreach(scalar_kind float double)
+  file(STRINGS "${scalar_${scalar_kind}}" ${scalar_kind}_words REGEX "^ *#define S_")
+  list(TRANSFORM ${scalar_kind}_words REPLACE "^ *#define (S_[A-Z0-9_]+).*" "\\1[(]")
+endforeach()
+list(JOIN float_words "|" scalar_words)
+list(REMOVE_ITEM float_words ${double_words})
+list(JOIN float_words "|" scalar_only_float)
 file(GLOB scalar_families "${scalar_operators}/*.def")
-set_property(DIRECTORY APPEND PROPERTY CMAKE_CONFIGURE_DEPENDS ${scalar_families} "${scalar_float}")
+set_property(DIRECTORY APPEND PROPERTY CMAKE_CONFIGURE_DEPENDS ${scalar_families} "${scalar_float}" "${scalar_double}")
 set(scalar_part_cost 80)
 set(scalar_names "") # numbers are places in it
 set(scalar_groups "") # KIND_OPERANDS
@@ -53,16 +59,29 @@ foreach(scalar_family IN LISTS scalar_families)
       if(NOT scalar_group IN_LIST scalar_groups)
         list(APPEND scalar_groups "${scalar_group}")
         set(parts_${scalar_group} 0) # the last one's number
-        set(cost_${scalar_group} 0)
+        set(doubles_${scalar_group} "")
+        foreach(scalar_class narrow wide) # of float32 alone, and of both: the part that is being filled, and its cost
+          set(part_${scalar_group}_${scalar_class} 0)
+          set(cost_${scalar_group}_${scalar_class} 0)
+        endforeach()
       endif()
       set(scalar_part 0)
       if(scalar_kind STREQUAL "REAL" AND scalar_line MATCHES "${scalar_words}")
-        math(EXPR cost_${scalar_group} "${cost_${scalar_group}} + ${scalar_cost}")
-        if(parts_${scalar_group} EQUAL 0 OR cost_${scalar_group} GREATER scalar_part_cost)
-          math(EXPR parts_${scalar_group} "${parts_${scalar_group}} + 1")
-          set(cost_${scalar_group} ${scalar_cost})
+        set(scalar_class wide)
+        if(scalar_line MATCHES "${scalar_only_float}")
+          set(scalar_class narrow)
         endif()
-        set(scalar_part ${parts_${scalar_group}})
+        set(scalar_filled ${scalar_group}_${scalar_class})
+        math(EXPR cost_${scalar_filled} "${cost_${scalar_filled}} + ${scalar_cost}")
+        if(part_${scalar_filled} EQUAL 0 OR cost_${scalar_filled} GREATER scalar_part_cost)
+          math(EXPR parts_${scalar_group} "${parts_${scalar_group}} + 1")
+          set(part_${scalar_filled} ${parts_${scalar_group}})
+          set(cost_${scalar_filled} ${scalar_cost})
+          if(scalar_class STREQUAL "wide")
+            list(APPEND doubles_${scalar_group} ${parts_${scalar_group}})
+          endif()
+        endif()
+        set(scalar_part ${part_${scalar_filled}})
         set(part_${scalar_name} ${scalar_part})
       endif()
       string(APPEND group_${scalar_group}_${scalar_part} "${scalar_one}")

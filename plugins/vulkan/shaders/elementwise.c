@@ -231,6 +231,13 @@ static heddle_status make_move(const vlk_info *info, const k_step *step, uint32_
   return HEDDLE_OK;
 }
 
+/* Whether the part of the expressions has a variant of the type: some are of float32 alone (scalars.cmake). */
+static bool has_part(const char *kind, uint32_t n, uint32_t part, const vlk_type *type) {
+  char name[64];
+  snprintf(name, sizeof name, "%s_%u_%u_%s", kind, n, part, type->name);
+  return vlk_code_find(name) != NULL;
+}
+
 heddle_status vlk_elementwise(const heddle_host *host, const vlk_info *info, const k_step *step, vlk_shader *out,
                               heddle_error *err) {
   char name[VLK_OPTION_BYTES], kind_word[VLK_OPTION_BYTES];
@@ -249,13 +256,13 @@ heddle_status vlk_elementwise(const heddle_host *host, const vlk_info *info, con
   if (s != HEDDLE_OK) return s;
   if (op == NULL || (op->kinds & kind) == 0)
     return p_fail(err, HEDDLE_EINTERNAL, 0, "there is no shader for %s of kind %s", name, kind_word);
-  if (kind == VLK_SCALAR_REAL && op->part != 0 && is_double(type))
+  const uint32_t part = kind == VLK_SCALAR_REAL ? op->part : 0;
+  if (is_double(type) && part != 0 && !has_part(kind_word, n, part, type))
     return p_fail(err, HEDDLE_EUNSUPPORTED, 0, "its shaders compute it in float32, not in float64");
   if (strcmp(name, "Pow") == 0 && (kind == VLK_SCALAR_INT || type != vlk_type_of(step, "T1")))
     return make_pow(info, step, out, err);
   if ((kind & ANY_TEST) != 0) s = vlk_want_words(info, 1, err);
-  if (s == HEDDLE_OK)
-    s = vlk_pick_code(out, err, "%s_%u_%u_%s", kind_word, n, kind == VLK_SCALAR_REAL ? op->part : 0, type->name);
+  if (s == HEDDLE_OK) s = vlk_pick_code(out, err, "%s_%u_%u_%s", kind_word, n, part, type->name);
   if (s == HEDDLE_OK) s = read_place(step, n, &at, err);
   if (s != HEDDLE_OK) return s;
   const bool can = kind == VLK_SCALAR_REAL && type->kind == VLK_REAL && type->bytes == 4;

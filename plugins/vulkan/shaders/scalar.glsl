@@ -4,6 +4,8 @@
 
 #define S_NUM(x) C(x)
 #ifdef DOUBLE
+#include "scalar_double.glsl"
+
 bool k_is_nan(const double x) {
   const uvec2 bits = unpackDouble2x32(x);
   return (bits.y & 0x7fffffffu) > 0x7ff00000u || (bits.y & 0x7fffffffu) == 0x7ff00000u && bits.x != 0u;

@@ -1,5 +1,5 @@
-// The words of scalar expressions that only float32 has: float64 has no such functions here, nor in GLSL itself.
-// plugins/vulkan/scalars.cmake reads which words they are.
+// The words of scalar expressions that GLSL has no functions for, or none to rely on, in float32. plugins/vulkan/scalars.cmake
+// reads which words they are; scalar_double.glsl has some of them in float64.
 #include "math.glsl"
 #include "angles.glsl"
 

@@ -18,7 +18,7 @@ foreach(group IN LISTS scalar_groups) # KIND_OPERANDS, as REAL_2
   foreach(part RANGE ${parts_${group}})
     foreach(type IN LISTS types)
       list(FIND types ${type} type_number)
-      if(type MATCHES "${those}" AND NOT (type STREQUAL "f64" AND part GREATER 0))
+      if(type MATCHES "${those}" AND NOT (type STREQUAL "f64" AND part GREATER 0 AND NOT part IN_LIST doubles_${group}))
         vlk_scalar_shader(${group}_${part}_${type} elementwise.comp -DLIST_${group}_${part} ${options} -DTYPE=${type_number}
           ${only_${type}})
       endif()
