@@ -311,17 +311,18 @@ static int take(const char *data, size_t bytes, void *sheet) {
 heddle_status heddle__explain_json(const heddle__plan *plan, heddle__sheet *sheet, heddle_error *err) {
   bool lost = false;
   const heddle__optimized *other = plan->req.optimized;
-  json_t *o = json_pack(
-      "{si so sI sI sI so so so so so so so so so so so so so so so so so so}", "format", 1, "graph",
-      words(plan->req.graph->source), "in_flight", (json_int_t)plan->req.in_flight, "stream_sets",
-      (json_int_t)plan->req.in_flight, "programs", (json_int_t)plan->req.programs, "devices_from", words(plan->req.devices_from), "left_out",
-      lines_of(plan->req.left_out), "on_failure", words(plan->req.on_failure != NULL ? plan->req.on_failure : "error"),
-      "counts", counts_of(plan), "devices", devices_of(plan, &lost), "nodes", nodes_of(plan, &lost), "regions",
-      regions_of(plan, &lost), "crossings", crossings_of(plan, &lost), "memory", memory_of(plan, &lost), "taken",
-      taken_of(plan, &lost), "outputs", outputs_of(plan, &lost), "streams", streams_of(plan, &lost), "values",
-      values_of(plan, &lost), "allocations", allocations_of(plan, &lost), "initial", initial_of(plan, &lost), "steps",
-      steps_of(plan, &lost), "optimizations", other != NULL ? json_deep_copy(other->changes) : json_array(),
-      "placement", plan->placing != NULL ? json_loads(plan->placing->json, 0, NULL) : json_null());
+  json_t *o = json_pack("{si so sI sI sI so so so so so so so so so so so so so so so so so so}", "format", 1, "graph",
+                        words(plan->req.graph->source), "in_flight", (json_int_t)plan->req.in_flight, "stream_sets",
+                        (json_int_t)plan->req.in_flight, "programs", (json_int_t)plan->req.programs, "devices_from",
+                        words(plan->req.devices_from), "left_out", lines_of(plan->req.left_out), "on_failure",
+                        words(plan->req.on_failure != NULL ? plan->req.on_failure : "error"), "counts", counts_of(plan),
+                        "devices", devices_of(plan, &lost), "nodes", nodes_of(plan, &lost), "regions",
+                        regions_of(plan, &lost), "crossings", crossings_of(plan, &lost), "memory",
+                        memory_of(plan, &lost), "taken", taken_of(plan, &lost), "outputs", outputs_of(plan, &lost),
+                        "streams", streams_of(plan, &lost), "values", values_of(plan, &lost), "allocations",
+                        allocations_of(plan, &lost), "initial", initial_of(plan, &lost), "steps", steps_of(plan, &lost),
+                        "optimizations", other != NULL ? json_deep_copy(other->changes) : json_array(), "placement",
+                        plan->placing != NULL ? json_loads(plan->placing->json, 0, NULL) : json_null());
   bool written = !lost && o != NULL && json_dump_callback(o, take, sheet, JSON_COMPACT | JSON_ENSURE_ASCII) == 0;
   json_decref(o);
   if (written) heddle__say(sheet, "\n");
