@@ -2,6 +2,8 @@
  * of a model; and models in memory. */
 #include <stdio.h>
 #include <string.h>
+#include <sys/mman.h>
+#include <sys/stat.h>
 #include <unistd.h>
 
 #include "core/alloc.h"
@@ -165,6 +167,51 @@ static bool is_json(const char *data, size_t bytes) {
   return i < bytes && data[i] == '{';
 }
 
+/* A model's bytes in memory: the caller's, or what was verified of them. */
+typedef struct opened {
+  heddle_model_options options;
+  manner m;
+  heddle__sealed file; /* is_copy */
+  bool is_copy;
+  const void *data;
+  size_t bytes;
+} opened;
+
+static heddle_status map_copy(opened *o, heddle_error *err) {
+  struct stat info;
+  if (fstat(o->file.file, &info) != 0 || info.st_size <= 0)
+    return heddle__fail(err, HEDDLE_EFORMAT, "%s: it is empty", o->file.name);
+  void *data = mmap(NULL, (size_t)info.st_size, PROT_READ, MAP_PRIVATE, o->file.file, 0);
+  if (data == MAP_FAILED) return heddle__no_memory(err, "a verified model");
+  o->data = data;
+  o->bytes = (size_t)info.st_size;
+  return HEDDLE_OK;
+}
+
+/* close_memory follows, also where this fails. */
+static heddle_status open_memory(heddle_context *ctx, const void *data, size_t bytes, const char *name,
+                                 const heddle_model_options *options, opened *o, heddle_error *err) {
+  *o = (opened){.options = {.struct_size = sizeof o->options}, .file = {.file = -1}};
+  if (options != NULL)
+    memcpy(&o->options, options, options->struct_size < sizeof o->options ? options->struct_size : sizeof o->options);
+  o->options.struct_size = sizeof o->options;
+  heddle_status s = manner_of(ctx, &o->options, &o->m, err);
+  if (s == HEDDLE_OK && o->options.library != NULL)
+    s = heddle__module_trusted(o->options.library, o->m.access.trust, err);
+  o->options.trust = o->options.key = NULL; /* they are done with here */
+  if (s == HEDDLE_OK) s = heddle__sealed_bytes(data, bytes, name, &o->m.access, &o->is_copy, &o->file, err);
+  if (s == HEDDLE_OK && o->is_copy) return map_copy(o, err);
+  o->data = data;
+  o->bytes = bytes;
+  return s;
+}
+
+static void close_memory(opened *o) {
+  if (!o->is_copy) return;
+  if (o->bytes > 0) munmap((void *)(uintptr_t)o->data, o->bytes);
+  heddle__sealed_close(&o->file);
+}
+
 heddle_status heddle_model_parse(heddle_context *ctx, const void *data, size_t bytes, const char *folder,
                                  const heddle_model_options *options, heddle_model **out, heddle_error *err) {
   if (out == NULL) return heddle__fail(err, HEDDLE_EINVAL, "there is no place for the model: out is NULL");
@@ -175,15 +222,16 @@ heddle_status heddle_model_parse(heddle_context *ctx, const void *data, size_t b
     return heddle__fail(err, HEDDLE_EUNSUPPORTED, "model: a library is loaded from a file, not from memory");
   heddle_graph *graph = NULL;
   heddle_params *params = NULL;
-  heddle_read_limits of_graph, of_params;
+  opened o;
   char *place = folder != NULL ? heddle__format("%s/", folder[0] != '\0' ? folder : ".") : NULL;
   if (folder != NULL && place == NULL) return heddle__no_memory(err, "the folder of a model");
-  heddle_status s = limits_of(ctx, "limit.graph_bytes", &of_graph, err);
-  if (s == HEDDLE_OK) s = limits_of(ctx, "limit.params_bytes", &of_params, err);
-  if (s == HEDDLE_OK && is_json(data, bytes)) s = heddle_graph_parse(data, bytes, "model", &of_graph, &graph, err);
+  heddle_status s = open_memory(ctx, data, bytes, "model", options, &o, err);
+  if (s == HEDDLE_OK && is_json(o.data, o.bytes))
+    s = heddle__graph_parse(o.data, o.bytes, "model", &o.m.graph, &graph, err);
   else if (s == HEDDLE_OK)
-    s = heddle__onnx_load_bytes(data, bytes, "model", place, &of_graph, &of_params, &graph, &params, err);
-  if (s == HEDDLE_OK) s = heddle_model_create(ctx, graph, params, options, out, err);
+    s = heddle__onnx_load_bytes(o.data, o.bytes, "model", place, &o.m.graph, &o.m.params, &graph, &params, err);
+  if (s == HEDDLE_OK) s = heddle_model_create(ctx, graph, params, &o.options, out, err);
+  close_memory(&o);
   heddle__free(place);
   heddle_params_release(params);
   heddle_graph_release(graph);
@@ -201,14 +249,20 @@ heddle_status heddle_model_load_memory(heddle_context *ctx, const void *data, si
   heddle_params *params = NULL;
   const char *text = NULL;
   size_t text_bytes = 0;
-  heddle_read_limits of_graph, given, of_params;
-  heddle_status s = limits_of(ctx, "limit.graph_bytes", &of_graph, err);
-  if (s == HEDDLE_OK) s = limits_of(ctx, "limit.params_bytes", &given, err);
-  if (s == HEDDLE_OK) heddle__params_limits(&given, &of_params);
-  if (s == HEDDLE_OK)
+  opened o;
+  heddle_status s = open_memory(ctx, data, bytes, name, options, &o, err);
+  if (s == HEDDLE_OK && o.is_copy && !heddle__is_package(o.file.use))
+    s = heddle__fail(err, HEDDLE_EFORMAT, "%s: it is no packed graph of operators", name);
+  if (s == HEDDLE_OK && o.is_copy) {
+    s = load_graph(&o.file, NULL, &o.m, &graph, &params, err);
+  } else if (s == HEDDLE_OK) {
+    heddle_read_limits of_params;
+    heddle__params_limits(&o.m.params, &of_params);
     s = heddle__package_memory(data, bytes, name, of_params.max_bytes, &text, &text_bytes, &params, err);
-  if (s == HEDDLE_OK) s = heddle_graph_parse(text, text_bytes, name, &of_graph, &graph, err);
-  if (s == HEDDLE_OK) s = heddle_model_create(ctx, graph, params, options, out, err);
+    if (s == HEDDLE_OK) s = heddle__graph_parse(text, text_bytes, name, &o.m.graph, &graph, err);
+  }
+  if (s == HEDDLE_OK) s = heddle_model_create(ctx, graph, params, &o.options, out, err);
+  close_memory(&o);
   heddle_params_release(params);
   heddle_graph_release(graph);
   return s;

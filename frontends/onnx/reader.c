@@ -327,7 +327,8 @@ heddle_status heddle__onnx_read_bytes(const void *data, uint64_t bytes, const ch
                                       heddle_params **params, heddle_error *err) {
   heddle_status s = heddle__check_bytes(name, bytes, max_bytes, err);
   if (s != HEDDLE_OK) return s;
-  heddle__onnx_maps *maps = heddle__onnx_maps_new(max_bytes - bytes);
+  const heddle__file_access access = {limits->trust, limits->key};
+  heddle__onnx_maps *maps = heddle__onnx_maps_new(max_bytes - bytes, &access);
   if (maps == NULL) return heddle__no_memory(err, "a model");
   const origin from = {.data = data, .bytes = bytes, .name = name, .place = place, .maps = maps, .is_lent = true};
   s = parse(&from, limits, graph, params, err);
