@@ -138,6 +138,10 @@ public:
                      const std::string &folder = {}) {
     return try_parse(context, data, bytes, options, folder).value();
   }
+  static Model load_memory(const Context &context, const void *data, std::size_t bytes,
+                           const ModelOptions &options = {}, const std::string &name = {}) {
+    return try_load_memory(context, data, bytes, options, name).value();
+  }
   static Model create(const Context &context, const Graph &graph, const Params &params = {},
                       const ModelOptions &options = {}) {
     return try_create(context, graph, params, options).value();
