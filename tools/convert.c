@@ -11,8 +11,8 @@ static const option known[] = {{"output", OPTION_TEXT, "MODEL.json", offsetof(op
                                 "the graph's file (or -o); MODEL.params is beside it"},
                                OPTION_DIM,
                                OPTION_TRUST,
-    OPTION_KEY,
-    OPTION_HELP,
+                               OPTION_KEY,
+                               OPTION_HELP,
                                OPTION_END};
 
 static heddle_status save(const options *o, char path[PATH_ROOM], heddle_error *err) {
