@@ -122,17 +122,19 @@ static void name(kit *k) {
 
 /* Tables only ever grow at their end, and 1.0 is the first: none is shorter than it was there (docs/abi.md). */
 #define FIRST_BYTES(group) sizeof(heddle_##group##_table)
+#define FIRST_ROOT_BYTES offsetof(heddle_plugin, settings)      /* of 1.2 */
+#define FIRST_DEVICE_BYTES offsetof(heddle_device_table, reset) /* of 1.2 */
 #define FIRST_MEMORY_BYTES offsetof(heddle_memory_table, adopt) /* of 1.1 */
 
 static void sizes(kit *k) {
-  if (k->theirs->struct_size < sizeof(heddle_plugin))
+  if (k->theirs->struct_size < FIRST_ROOT_BYTES)
     kit_fail(k, "struct_size of the root table is %u; it has had %zu bytes since 1.0", (unsigned)k->theirs->struct_size,
-             sizeof(heddle_plugin));
+             FIRST_ROOT_BYTES);
 #define SIZE(group, bytes) \
   if (k->root.group != NULL && (k->root.group->struct_size < (bytes) || k->root.group->struct_size % 8 != 0)) \
   kit_fail(k, "struct_size of the table %s is %llu; it has had %zu bytes since 1.0, and grows by 8", #group, \
            (unsigned long long)k->root.group->struct_size, (size_t)(bytes))
-  SIZE(device, FIRST_BYTES(device));
+  SIZE(device, FIRST_DEVICE_BYTES);
   SIZE(memory, FIRST_MEMORY_BYTES);
   SIZE(copy, FIRST_BYTES(copy));
   SIZE(stream, FIRST_BYTES(stream));
