@@ -267,9 +267,10 @@ def test_rules_and_annotations_are_stronger(tmp_path):
 
 
 def test_what_only_one_device_supports_stays_there(tmp_path):
-    """opencl has no LogSoftmax of float64, sim has; with nothing else to gain, nothing moves."""
+    """opencl has no Compress, sim has; with nothing else to gain, nothing moves."""
     pocl.need()
-    path = write(tmp_path / "d.json", [("a", "Cast", ["x"], {"to": 11}), ("d", "LogSoftmax", ["a"], None)], ["d"])
+    path = write(tmp_path / "d.json", [("k", "Constant", [], {"value_ints": [0, 1, 1]}), ("b", "Cast", ["k"], {"to": 9}),
+                                       ("a", "Neg", ["x"], None), ("d", "Compress", ["a", "b"], {"axis": 0})], ["d"])
     made = plan(path, "opencl:0,sim:0", tmp_path / "cache", "--set", "sim.op_us=5000", **pocl.ENV)
     assert devices_of(made)["d"] == "sim:0"
     assert {n["name"]: n["cause"] for n in made["nodes"]}["d"] == "auto: the only one that supports it"

@@ -14,8 +14,6 @@ KERNEL_1_1(cumulate, k_lines, T0, x0, T0, y) {
   const K_C(T0) none = CAST(K_C(T0), p.mode != 0 ? 1 : 0);
 #ifdef T0_REAL
   K_SUM(T0, sum);
-#else
-  K_C(T0) sum = none;
 #endif
   K_C(T0) all = none;
   for (IDX j = 0; j < AT(p.n); j++) {

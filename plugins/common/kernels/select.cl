@@ -173,7 +173,7 @@ KERNEL_2_1(one_hot, k_select, T0, x0, T1, x1, T1, y) {
   const bool inside = index == CAST(K_C(T0), CAST(int, index));
   int at = CAST(int, index);
 #endif
-  if (at < 0 && index < CAST(K_C(T0), 0)) at += CAST(int, p.n);
+  if (at < 0 && !(index > CAST(K_C(T0), 0))) at += CAST(int, p.n);
   y[i] = x1[inside && place == AT(at) ? 1 : 0];
 }
 #endif

@@ -4,7 +4,7 @@
 
 #include "more.h"
 
-/* Of more_op.i and .f. */
+/* Of more_op.i and .f. The kernels of accelerators (kernels/recurrent.cl) read them by these numbers. */
 enum {
   RNN_HIDDEN,
   RNN_INPUTS,
@@ -16,8 +16,8 @@ enum {
   RNN_LINEAR,
   RNN_COUPLED,
   RNN_GATES,
-  RNN_BLOCK, /* steps whose inputs are multiplied at once, of the fast kernels */
-  RNN_ACTS
+  RNN_ACTS,
+  RNN_BLOCK = RNN_ACTS + 6 /* steps whose inputs are multiplied at once, of cpu's fast kernels */
 };
 enum { RNN_CLIP = 0, RNN_ALPHAS = 1, RNN_BETAS = 8 };
 enum { RNN_SIGMOID, RNN_TANH, RNN_RELU }; /* the first of the activations */
