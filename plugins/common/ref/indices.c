@@ -61,6 +61,7 @@ static void set_ranges(const ref_node *n, const rule *r, const heddle_pvalue *at
   const char *mode = "";
   uint64_t count = 0;
   if (data == NULL) return;
+  if (n->out != NULL && region_value_count(n->out, &count) && count == 0) return; /* nothing is read through them */
   const int64_t first = data->ndim > 0 ? data->shape[0] : 0, along = size_along(n, data, "axis", 0);
   switch (r->what) {
   case AXIS: range(x, -along, along - 1); return;
