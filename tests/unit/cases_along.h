@@ -165,7 +165,7 @@ static void integers_are_ordered(void **state) {
   op_case_init(&c, "ArgMax");
   uint64_t *large = op_input(&c, ((heddle_dtype){HEDDLE_DTYPE_UINT, 64, 1}), SHAPE(1, 4));
   at = op_output(&c, I64, SHAPE(1, 1));
-  op_attr_int(&c, "axis", 1);
+  op_attr_int(&c, "axis", 0);
   large[0] = 1;
   large[1] = UINT64_MAX - 1;
   large[2] = UINT64_MAX; /* which is -1 as int64 */

@@ -177,7 +177,14 @@ static inline void op_case_run(fake_device *d, op_case *c) {
     if ((c->flags[i] & HEDDLE_INPUT_ABSORBED) != 0) continue;
     inputs[i] = (int32_t)i == c->in_place ? output : op_slice(d, c, c->inputs[i]);
   }
-  heddle_pbind bind = {sizeof bind, 0, inputs, &output, c->region.n_inputs, 1, {NULL, 0, 0}};
+  heddle_pslice workspace = {NULL, 0, c->workspace_bytes};
+  void *memory = NULL;
+  if (workspace.bytes > 0) {
+    assert_int_equal(posix_memalign(&memory, 4096, (size_t)workspace.bytes), 0);
+    assert_int_equal(d->plugin->memory->import_host(d->dev, memory, workspace.bytes, &workspace.buffer, &d->err),
+                     HEDDLE_OK);
+  }
+  heddle_pbind bind = {sizeof bind, 0, inputs, &output, c->region.n_inputs, 1, workspace};
   assert_int_equal(d->plugin->op->prepare(d->dev, &c->region, 0, &op, &d->err), HEDDLE_OK);
   if (d->plugin->op->bind(op, d->stream, &bind, &launch, &d->err) != HEDDLE_OK) fail_msg("%s", d->err.text);
   assert_int_equal(d->plugin->op->run(launch, &d->err), HEDDLE_OK);
@@ -187,6 +194,8 @@ static inline void op_case_run(fake_device *d, op_case *c) {
     if ((int32_t)i != c->in_place) d->plugin->memory->free(d->dev, inputs[i].buffer);
   }
   d->plugin->memory->free(d->dev, output.buffer);
+  if (memory != NULL) d->plugin->memory->free(d->dev, workspace.buffer);
+  free(memory);
 }
 
 static inline void op_expect_refused(fake_device *d, op_case *c, const char *words) {
