@@ -7,6 +7,7 @@
 #define CL_TARGET_OPENCL_VERSION 120
 #include <CL/cl.h>
 #include <dlfcn.h>
+#include <sched.h>
 #endif
 
 #include "core/alloc.h"
@@ -97,7 +98,7 @@ static void on_sim(void **state) {
 /* ---- PoCL */
 
 typedef struct spinner {
-  int flag; /* the kernel loops until it is set */
+  int flag[2]; /* the kernel loops until the first is set, and counts in the second where it runs */
   cl_context context;
   cl_command_queue queue;
   cl_program program;
@@ -112,12 +113,13 @@ typedef struct spinner {
 /* Every core of the device runs a kernel that does not end. False where PoCL's library is not there. */
 static bool spin(spinner *s) {
   static const char *source = "kernel void spin(ulong at) { volatile global int *flag = (volatile global int *)at;"
-                              " while (*flag == 0) {} }";
+                              " atomic_inc(flag + 1); while (*flag == 0) {} }";
   void *library = dlopen("libOpenCL.so.1", RTLD_NOW | RTLD_LOCAL);
   if (library == NULL) return false;
   s->library = library;
   FUNCTION(clGetPlatformIDs);
   FUNCTION(clGetDeviceIDs);
+  FUNCTION(clGetDeviceInfo);
   FUNCTION(clCreateContext);
   FUNCTION(clCreateCommandQueue);
   FUNCTION(clCreateProgramWithSource);
@@ -129,7 +131,7 @@ static bool spin(spinner *s) {
   cl_platform_id platform;
   cl_device_id device;
   const size_t items = 64, one = 1;
-  const cl_ulong at = (cl_ulong)(uintptr_t)&s->flag;
+  const cl_ulong at = (cl_ulong)(uintptr_t)s->flag;
   assert_int_equal(call_clGetPlatformIDs(1, &platform, NULL), CL_SUCCESS);
   assert_int_equal(call_clGetDeviceIDs(platform, CL_DEVICE_TYPE_ALL, 1, &device, NULL), CL_SUCCESS);
   s->context = call_clCreateContext(NULL, 1, &device, NULL, NULL, NULL);
@@ -140,6 +142,10 @@ static bool spin(spinner *s) {
   assert_int_equal(call_clSetKernelArg(s->kernel, 0, sizeof at, &at), CL_SUCCESS);
   assert_int_equal(call_clEnqueueNDRangeKernel(s->queue, s->kernel, 1, NULL, &items, &one, 0, NULL, NULL), CL_SUCCESS);
   assert_int_equal(call_clFlush(s->queue), CL_SUCCESS);
+  cl_uint cores = 0;
+  assert_int_equal(call_clGetDeviceInfo(device, CL_DEVICE_MAX_COMPUTE_UNITS, sizeof cores, &cores, NULL), CL_SUCCESS);
+  const uint64_t start = heddle__now_ns();
+  while (*(volatile int *)&s->flag[1] < (int)cores && heddle__now_ns() - start < 20000 * MS) sched_yield();
   return true;
 }
 
@@ -151,7 +157,7 @@ static void let_go(spinner *s) {
   FUNCTION(clReleaseProgram);
   FUNCTION(clReleaseCommandQueue);
   FUNCTION(clReleaseContext);
-  *(volatile int *)&s->flag = 1;
+  *(volatile int *)s->flag = 1;
   assert_int_equal(call_clFinish(s->queue), CL_SUCCESS);
   call_clReleaseKernel(s->kernel);
   call_clReleaseProgram(s->program);
