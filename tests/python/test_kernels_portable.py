@@ -126,7 +126,7 @@ def read(name):
 
 def variants():
     """Every variant of the portable texts, by their lines "//! NAME: TYPES; TYPES", as plugins/common/kernels/plan_portable.c asks
-    for it. Where sweeps are smaller, a fourth."""
+    for it. Where sweeps are smaller, an eighth."""
     found = []
     for path in sorted(glob.glob(os.path.join(KERNELS, "*.cl"))):
         text = os.path.basename(path)[:-3]
@@ -137,7 +137,7 @@ def variants():
                 words = "".join(f" -DT{k}={t}" + (f" -DT{k}_REAL" if "f" in t else "") for k, t in enumerate(types))
                 found.append((text, f"-DIDX=int -DK_{kernel}{words}", ""))
     assert len(found) > 300
-    return found if sizes.SCALE >= 1 else found[::4]
+    return found if sizes.SCALE >= 1 else found[::8]
 
 
 MACRO = re.compile(r"^[ \t]*#[ \t]*define[ \t]+(\w+)", re.MULTILINE)
