@@ -7,6 +7,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/mman.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
@@ -225,6 +226,23 @@ heddle_status heddle__sealed_bytes(const void *data, size_t bytes, const char *n
 void heddle__sealed_close(heddle__sealed *s) {
   if (s->file >= 0) close(s->file);
   s->file = -1;
+}
+
+heddle_status heddle__sealed_map(const heddle__sealed *s, const void **data, size_t *bytes, heddle_error *err) {
+  struct stat info;
+  *data = "";
+  *bytes = 0;
+  if (fstat(s->file, &info) != 0) return heddle__fail(err, HEDDLE_EIO, "%s: its copy is lost", s->name);
+  if (info.st_size == 0) return HEDDLE_OK;
+  void *map = mmap(NULL, (size_t)info.st_size, PROT_READ, MAP_PRIVATE, s->file, 0);
+  if (map == MAP_FAILED) return heddle__no_memory(err, "a verified file");
+  *data = map;
+  *bytes = (size_t)info.st_size;
+  return HEDDLE_OK;
+}
+
+void heddle__sealed_unmap(const void *data, size_t bytes) {
+  if (bytes > 0) munmap((void *)(uintptr_t)data, bytes);
 }
 
 heddle_status heddle__sealed_failed(const heddle__sealed *s, heddle_status status, heddle_error *err) {

@@ -55,6 +55,10 @@ heddle_status heddle__sealed_bytes(const void *data, size_t bytes, const char *n
 heddle_status heddle__sealed_verify(const char *path, const char *trust, heddle__sealed *out, heddle_error *err);
 void heddle__sealed_close(heddle__sealed *s);
 
+/* The bytes of a sealed copy (file is not -1), as memory that only its owner reads; heddle__sealed_unmap follows. */
+heddle_status heddle__sealed_map(const heddle__sealed *s, const void **data, size_t *bytes, heddle_error *err);
+void heddle__sealed_unmap(const void *data, size_t bytes);
+
 /* Puts the file's name before an error of a reader that knows only s->use. */
 heddle_status heddle__sealed_failed(const heddle__sealed *s, heddle_status status, heddle_error *err);
 

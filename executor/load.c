@@ -2,8 +2,6 @@
  * of a model; and models in memory. */
 #include <stdio.h>
 #include <string.h>
-#include <sys/mman.h>
-#include <sys/stat.h>
 #include <unistd.h>
 
 #include "core/alloc.h"
@@ -177,17 +175,6 @@ typedef struct opened {
   size_t bytes;
 } opened;
 
-static heddle_status map_copy(opened *o, heddle_error *err) {
-  struct stat info;
-  if (fstat(o->file.file, &info) != 0 || info.st_size <= 0)
-    return heddle__fail(err, HEDDLE_EFORMAT, "%s: it is empty", o->file.name);
-  void *data = mmap(NULL, (size_t)info.st_size, PROT_READ, MAP_PRIVATE, o->file.file, 0);
-  if (data == MAP_FAILED) return heddle__no_memory(err, "a verified model");
-  o->data = data;
-  o->bytes = (size_t)info.st_size;
-  return HEDDLE_OK;
-}
-
 /* close_memory follows, also where this fails. */
 static heddle_status open_memory(heddle_context *ctx, const void *data, size_t bytes, const char *name,
                                  const heddle_model_options *options, opened *o, heddle_error *err) {
@@ -200,7 +187,7 @@ static heddle_status open_memory(heddle_context *ctx, const void *data, size_t b
     s = heddle__module_trusted(o->options.library, o->m.access.trust, err);
   o->options.trust = o->options.key = NULL; /* they are done with here */
   if (s == HEDDLE_OK) s = heddle__sealed_bytes(data, bytes, name, &o->m.access, &o->is_copy, &o->file, err);
-  if (s == HEDDLE_OK && o->is_copy) return map_copy(o, err);
+  if (s == HEDDLE_OK && o->is_copy) return heddle__sealed_map(&o->file, &o->data, &o->bytes, err);
   o->data = data;
   o->bytes = bytes;
   return s;
@@ -208,7 +195,7 @@ static heddle_status open_memory(heddle_context *ctx, const void *data, size_t b
 
 static void close_memory(opened *o) {
   if (!o->is_copy) return;
-  if (o->bytes > 0) munmap((void *)(uintptr_t)o->data, o->bytes);
+  heddle__sealed_unmap(o->data, o->bytes);
   heddle__sealed_close(&o->file);
 }
 

@@ -4,6 +4,7 @@
 
 #include "core/alloc.h"
 #include "core/error.h"
+#include "core/whole_file.h"
 #include "graph/file.h"
 #include "graph/package.h"
 #include "graph/frontend.h"
@@ -261,7 +262,11 @@ heddle_status heddle_graph_parse(const char *text, size_t bytes, const char *nam
   if (s == HEDDLE_OK) s = heddle__sealed_bytes(text, bytes, name, &access, &sealed, &copy, err);
   if (s != HEDDLE_OK) return s;
   if (!sealed) return heddle__graph_parse(text, bytes, name, &limit, out, err);
-  s = heddle__graph_load(&copy, &limit, out, err);
+  const void *inside;
+  s = heddle__sealed_map(&copy, &inside, &bytes, err);
+  if (s == HEDDLE_OK) s = heddle__check_bytes(name, bytes, limit.max_bytes, err);
+  if (s == HEDDLE_OK) s = heddle__graph_parse(inside, bytes, name, &limit, out, err);
+  heddle__sealed_unmap(inside, bytes);
   heddle__sealed_close(&copy);
   return s;
 }

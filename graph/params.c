@@ -6,6 +6,7 @@
 #include "core/alloc.h"
 #include "core/error.h"
 #include "core/tensor.h"
+#include "core/whole_file.h"
 #include "graph/file.h"
 #include "graph/frontend.h"
 #include "graph/graph.h"
@@ -249,7 +250,11 @@ heddle_status heddle_params_parse(const void *data, size_t bytes, const char *na
   if (s == HEDDLE_OK) s = heddle__sealed_bytes(data, bytes, name, &access, &sealed, &copy, err);
   if (s != HEDDLE_OK) return s;
   if (!sealed) return heddle__params_parse(data, bytes, name, &limit, out, err);
-  s = heddle__params_load(&copy, &limit, out, err);
+  const void *inside;
+  s = heddle__sealed_map(&copy, &inside, &bytes, err);
+  if (s == HEDDLE_OK) s = heddle__check_bytes(name, bytes, limit.max_bytes, err);
+  if (s == HEDDLE_OK) s = heddle__params_parse(inside, bytes, name, &limit, out, err);
+  heddle__sealed_unmap(inside, bytes);
   heddle__sealed_close(&copy);
   return s;
 }
