@@ -106,7 +106,7 @@ heddle_status heddle__onnx_dense(heddle__onnx_reader *r, const Onnx__SparseTenso
   r->only_looks = looks;
   Onnx__TensorProto *made = s == HEDDLE_OK ? heddle__onnx_take(&r->arena, sizeof *made) : NULL;
   if (s == HEDDLE_OK && made == NULL) s = heddle__onnx_no_memory(r);
-  if (s == HEDDLE_OK && r->problems.n == before) {
+  if (made != NULL && s == HEDDLE_OK && r->problems.n == before) {
     s = check_parts(r, &x);
     if (s == HEDDLE_OK) s = fill(r, &x, made);
     if (s == HEDDLE_OK) *out = made;
