@@ -9,6 +9,7 @@
 #include "core/alloc.h"
 #include "core/error.h"
 #include "core/sealed.h"
+#include "plugins/common/cachefile.h"
 
 #ifndef MFD_NOEXEC_SEAL
 #define MFD_NOEXEC_SEAL 0x0008U
@@ -37,14 +38,9 @@ heddle_status heddle__memory_file(const char *name, bool runs, int *out, heddle_
 }
 
 heddle_status heddle__memory_put(int file, const void *data, size_t bytes, heddle_error *err) {
-  for (size_t done = 0; done < bytes;) {
-    ssize_t n = write(file, (const char *)data + done, bytes - done);
-    if (n >= 0) done += (size_t)n;
-    else if (errno != EINTR)
-      return heddle__fail(err, errno == ENOSPC || errno == ENOMEM ? HEDDLE_ENOMEM : HEDDLE_EIO,
-                          "its copy could not be written: %s", strerror(errno));
-  }
-  return HEDDLE_OK;
+  if (cachefile_write_all(file, data, bytes)) return HEDDLE_OK;
+  return heddle__fail(err, errno == ENOSPC || errno == ENOMEM ? HEDDLE_ENOMEM : HEDDLE_EIO,
+                      "its copy could not be written: %s", strerror(errno));
 }
 
 heddle_status heddle__memory_seal(int file, heddle_error *err) {
@@ -53,28 +49,32 @@ heddle_status heddle__memory_seal(int file, heddle_error *err) {
   return heddle__fail(err, HEDDLE_EUNSUPPORTED, "a memory file could not be sealed: %s", strerror(errno));
 }
 
-static heddle_status copy_all(int from, int to, uint64_t bytes, const char *name, heddle_error *err) {
+heddle_status heddle__each_piece(int file, uint64_t bytes, const char *name, heddle__take_piece take, void *user,
+                                 heddle_error *err) {
   heddle_status s = HEDDLE_OK;
   char *piece = heddle__alloc(PIECE, 1);
   if (piece == NULL) return heddle__no_memory(err, "a file's bytes");
   for (uint64_t done = 0; done < bytes && s == HEDDLE_OK;) {
-    size_t want = bytes - done < PIECE ? (size_t)(bytes - done) : PIECE;
-    ssize_t n = pread(from, piece, want, (off_t)done);
+    const ssize_t n = pread(file, piece, bytes - done < PIECE ? (size_t)(bytes - done) : PIECE, (off_t)done);
     if (n < 0 && errno == EINTR) continue;
     if (n <= 0)
       s = heddle__fail(err, HEDDLE_EIO, "%s: could not be read: %s", name,
                        n < 0 ? strerror(errno) : "it became shorter while it was read");
-    else s = heddle__memory_put(to, piece, (size_t)n, err);
+    else s = take(user, piece, (size_t)n, err);
     if (n > 0) done += (uint64_t)n;
   }
   heddle__free(piece);
   return s;
 }
 
+static heddle_status put_piece(void *user, const void *data, size_t n, heddle_error *err) {
+  return heddle__memory_put(*(const int *)user, data, n, err);
+}
+
 heddle_status heddle__memory_copy(int from, uint64_t bytes, const char *name, bool runs, int *out, heddle_error *err) {
   heddle_status s = heddle__memory_file(name, runs, out, err);
   if (s != HEDDLE_OK) return s;
-  s = copy_all(from, *out, bytes, name, err);
+  s = heddle__each_piece(from, bytes, name, put_piece, out, err);
   if (s == HEDDLE_OK) s = heddle__memory_seal(*out, err);
   if (s == HEDDLE_OK) return s;
   close(*out);

@@ -115,6 +115,11 @@ bool heddle__is_elf(const unsigned char *head, size_t n);
 
 /* ---- memory files (core/memory_file.c) */
 
+/* Calls take with bytes [0, bytes) of a file, piece by piece, until it fails. HEDDLE_EIO where the file is shorter. */
+typedef heddle_status (*heddle__take_piece)(void *user, const void *data, size_t n, heddle_error *err);
+heddle_status heddle__each_piece(int file, uint64_t bytes, const char *name, heddle__take_piece take, void *user,
+                                 heddle_error *err);
+
 /* A new memory file that nobody else has; runs: its code is to be run. HEDDLE_EUNSUPPORTED where the system has none,
  * HEDDLE_EDENIED where it lets no memory file be run. */
 heddle_status heddle__memory_file(const char *name, bool runs, int *out, heddle_error *err);

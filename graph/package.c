@@ -36,12 +36,6 @@ bool heddle__is_package(const char *path) {
   return n == sizeof head && memcmp(head, HEDDLE_PACK_MAGIC, sizeof head) == 0;
 }
 
-static uint64_t number(const unsigned char *at, unsigned n) {
-  uint64_t value = 0;
-  for (unsigned i = 0; i < n; i++) value |= (uint64_t)at[i] << (8 * i);
-  return value;
-}
-
 static heddle_status bad(const char *path, uint64_t at, const char *expected, heddle_error *err) {
   return heddle__fail(err, HEDDLE_EFORMAT, "%s: byte %llu: expected %s", path, (unsigned long long)at, expected);
 }
@@ -51,19 +45,20 @@ static heddle_status read_carried(package *p, const char *path, heddle_error *er
   const unsigned char *d = p->data;
   heddle__carried *c = &p->carried;
   if (p->whole < HEDDLE__PACKAGE_HEAD2) return bad(path, 0, "the head of a package", err);
-  p->bytes = number(d + 16, 8);
+  p->bytes = heddle__number_at(d + 16, 8);
   if (p->bytes > p->whole) return bad(path, 16, "the size of graph and parameters in a file that is not cut off", err);
   c->data = d;
   c->bytes = p->whole;
-  c->content = (heddle__digest){{number(d + 96, 8), number(d + 104, 8)}};
+  c->content = (heddle__digest){{heddle__number_at(d + 96, 8), heddle__number_at(d + 104, 8)}};
   return HEDDLE_OK;
 }
 
 static heddle_status read_prepared(package *p, heddle_error *err) {
   const unsigned char *d = p->data;
-  if (p->carried.data == NULL || number(d + 72, 8) == 0) return HEDDLE_OK;
-  const heddle__digest digest = {{number(d + 80, 8), number(d + 88, 8)}};
-  p->carried.prepared = heddle__prepared_read(d, p->whole, number(d + 64, 8), number(d + 72, 8), &digest);
+  if (p->carried.data == NULL || heddle__number_at(d + 72, 8) == 0) return HEDDLE_OK;
+  const heddle__digest digest = {{heddle__number_at(d + 80, 8), heddle__number_at(d + 88, 8)}};
+  p->carried.prepared =
+      heddle__prepared_read(d, p->whole, heddle__number_at(d + 64, 8), heddle__number_at(d + 72, 8), &digest);
   return p->carried.prepared != NULL ? HEDDLE_OK : heddle__no_memory(err, "the index of a package");
 }
 
@@ -71,7 +66,7 @@ static heddle_status read_head(package *p, const char *path, heddle_error *err) 
   const unsigned char *d = p->data;
   if (p->whole < HEDDLE__PACKAGE_HEAD || memcmp(d, HEDDLE_PACK_MAGIC, 8) != 0)
     return bad(path, 0, "the head of a package", err);
-  const uint64_t version = number(d + 8, 4);
+  const uint64_t version = heddle__number_at(d + 8, 4);
   if (version != HEDDLE__PACKAGE_VERSION && version != HEDDLE__PACKAGE_VERSION2)
     return heddle__fail(err, HEDDLE_EUNSUPPORTED, "%s: it is a package of version %llu, and 1 and 2 are read here",
                         path, (unsigned long long)version);
@@ -79,14 +74,14 @@ static heddle_status read_head(package *p, const char *path, heddle_error *err) 
   if (version == HEDDLE__PACKAGE_VERSION2) {
     heddle_status s = read_carried(p, path, err);
     if (s != HEDDLE_OK) return s;
-  } else if (number(d + 16, 8) != p->bytes) {
+  } else if (heddle__number_at(d + 16, 8) != p->bytes) {
     return bad(path, 16, "the size of the file, which is cut off or too long", err);
   }
-  p->text = number(d + 24, 8);
-  p->text_bytes = number(d + 32, 8);
-  p->list = number(d + 40, 8);
-  p->list_bytes = number(d + 48, 8);
-  p->count = number(d + 56, 8);
+  p->text = heddle__number_at(d + 24, 8);
+  p->text_bytes = heddle__number_at(d + 32, 8);
+  p->list = heddle__number_at(d + 40, 8);
+  p->list_bytes = heddle__number_at(d + 48, 8);
+  p->count = heddle__number_at(d + 56, 8);
   if (p->text > p->bytes || p->text_bytes > p->bytes - p->text) return bad(path, 24, "a graph inside of the file", err);
   if (p->list > p->bytes || p->list_bytes > p->bytes - p->list)
     return bad(path, 40, "a list of parameters inside of the file", err);
@@ -167,16 +162,17 @@ static heddle_status read_item(const package *p, uint64_t *at, struct heddle__pa
   const unsigned char *d = p->data;
   heddle__constant *v = &item->value;
   uint64_t end = p->list + p->list_bytes, start = *at;
-  if (end - *at < 8 || number(d + *at, 8) > end - *at - 8) return bad(path, start, "the name of a parameter", err);
-  uint64_t n = number(d + *at, 8);
+  if (end - *at < 8 || heddle__number_at(d + *at, 8) > end - *at - 8)
+    return bad(path, start, "the name of a parameter", err);
+  uint64_t n = heddle__number_at(d + *at, 8);
   *at += 8;
   if (memchr(d + *at, 0, (size_t)n) != NULL) return bad(path, start, "a name without a zero byte", err);
   item->name = heddle__strndup((const char *)d + *at, (size_t)n);
   if (item->name == NULL) return heddle__no_memory(err, "the name of a parameter");
   *at += n;
   if (end - *at < 8) return bad(path, *at, "the dtype of a parameter", err);
-  item->file_dtype = (heddle_dtype){d[*at], d[*at + 1], (uint16_t)number(d + *at + 2, 2)};
-  v->ndim = (uint32_t)number(d + *at + 4, 4);
+  item->file_dtype = (heddle_dtype){d[*at], d[*at + 1], (uint16_t)heddle__number_at(d + *at + 2, 2)};
+  v->ndim = (uint32_t)heddle__number_at(d + *at + 4, 4);
   if (item->file_dtype.lanes != 1 || item->file_dtype.bits == 0 || item->file_dtype.code == HEDDLE_DTYPE_HANDLE)
     return bad(path, *at, "a dtype with bits and one lane", err);
   *at += 8;
@@ -184,14 +180,14 @@ static heddle_status read_item(const package *p, uint64_t *at, struct heddle__pa
     return bad(path, *at, "a shape of 0 to 32 dimensions", err);
   v->shape = heddle__alloc(v->ndim, sizeof *v->shape);
   if (v->shape == NULL) return heddle__no_memory(err, "the shape of a parameter");
-  for (uint32_t i = 0; i < v->ndim; i++, *at += 8) v->shape[i] = (int64_t)number(d + *at, 8);
+  for (uint32_t i = 0; i < v->ndim; i++, *at += 8) v->shape[i] = (int64_t)heddle__number_at(d + *at, 8);
   bool is_bool = item->file_dtype.code == HEDDLE_DTYPE_UINT && item->file_dtype.bits == 1;
   v->dtype = is_bool ? (heddle_dtype){HEDDLE_DTYPE_BOOL, 8, 1} : item->file_dtype;
   heddle_status s = heddle__tensor_bytes(v->dtype, v->ndim, v->shape, &v->bytes, err);
   if (s != HEDDLE_OK)
     return heddle__prefix(err, s == HEDDLE_EINVAL ? HEDDLE_EFORMAT : s, "%s: byte %llu: ", path,
                           (unsigned long long)start);
-  uint64_t data = number(d + *at, 8);
+  uint64_t data = heddle__number_at(d + *at, 8);
   if (data % HEDDLE__PACKAGE_ALIGN != 0 || data > p->bytes || v->bytes > p->bytes - data)
     return bad(path, *at, "the bytes of a parameter inside of the file, aligned to 64", err);
   *at += 8;

@@ -23,7 +23,7 @@ const heddle__version heddle__versions[] = {
 const uint32_t heddle__operator_count = sizeof heddle__operators / sizeof heddle__operators[0];
 const uint32_t heddle__version_count = sizeof heddle__versions / sizeof heddle__versions[0];
 
-/* Few names begin with the same letter, so that most are told apart without a call. */
+/* Few names begin with the same letter: most comparisons need no call. */
 static bool is_same(const char *a, const char *b) {
   return a[0] == b[0] && strcmp(a, b) == 0;
 }

@@ -12,8 +12,6 @@
 #include "core/whole_file.h"
 #include "heddle/pack.h"
 
-enum { PIECE = 1 << 16 };
-
 /* A file that is signed or encrypted. */
 typedef struct work {
   const char *path, *to;
@@ -41,26 +39,6 @@ static heddle_status open_source(const char *path, work *w, heddle_error *err) {
   return HEDDLE_OK;
 }
 
-/* Calls take with the bytes of a file, piece by piece. */
-static heddle_status each_piece(int file, uint64_t bytes, const char *name,
-                                heddle_status (*take)(void *user, const void *data, size_t n, heddle_error *err),
-                                void *user, heddle_error *err) {
-  heddle_status s = HEDDLE_OK;
-  char *piece = heddle__alloc(PIECE, 1);
-  if (piece == NULL) return heddle__no_memory(err, "a file's bytes");
-  for (uint64_t done = 0; done < bytes && s == HEDDLE_OK;) {
-    ssize_t n = pread(file, piece, bytes - done < PIECE ? (size_t)(bytes - done) : PIECE, (off_t)done);
-    if (n < 0 && errno == EINTR) continue;
-    if (n <= 0)
-      s = heddle__fail(err, HEDDLE_EIO, "%s: could not be read: %s", name,
-                       n < 0 ? strerror(errno) : "it became shorter");
-    else s = take(user, piece, (size_t)n, err);
-    if (n > 0) done += (uint64_t)n;
-  }
-  heddle__free(piece);
-  return s;
-}
-
 static heddle_status put_piece(void *user, const void *data, size_t n, heddle_error *err) {
   return heddle__aside_put(user, data, n, err);
 }
@@ -86,7 +64,7 @@ static heddle_status make_signature(int file, uint64_t bytes, const char *name, 
   crypto_sign_ed25519_sk_to_pk(raw + 32, secret);
   crypto_sign_init(&state);
   crypto_sign_update(&state, raw, HEDDLE__SIGNATURE_HEAD);
-  s = each_piece(file, bytes, name, sign_piece, &state, err);
+  s = heddle__each_piece(file, bytes, name, sign_piece, &state, err);
   if (s == HEDDLE_OK && crypto_sign_final_create(&state, raw + HEDDLE__SIGNATURE_HEAD, NULL, secret) != 0)
     s = heddle__fail(err, HEDDLE_EFAILED, "%s: libsodium could not sign it", name);
   sodium_memzero(secret, sizeof secret);
@@ -114,7 +92,7 @@ static heddle_status write_content(const work *w, const heddle_sign_options *o, 
   unsigned char key[HEDDLE__CIPHER_BYTES];
   const int holds = w->is_elf ? HEDDLE__HOLDS_LIBRARY : w->is_packed ? HEDDLE__HOLDS_PACKED : HEDDLE__HOLDS_OTHER;
   *bytes = w->bytes;
-  if (o->encrypt == NULL) return each_piece(w->file, w->bytes, w->path, put_piece, a, err);
+  if (o->encrypt == NULL) return heddle__each_piece(w->file, w->bytes, w->path, put_piece, a, err);
   heddle_status s = heddle__key_cipher(o->encrypt, key, err);
   if (s == HEDDLE_OK) s = heddle__encrypt(w->file, w->bytes, holds, a->file, key, err);
   sodium_memzero(key, sizeof key);
@@ -203,7 +181,7 @@ heddle_status heddle_decrypt(const char *path, const char *out_path, const char 
   bool runs = s == HEDDLE_OK && pread(file.file, head, sizeof head, 0) == 4 && heddle__is_elf(head, sizeof head);
   if (s == HEDDLE_OK) s = heddle__aside_begin(&a, out_path, runs, err);
   if (s == HEDDLE_OK) {
-    s = each_piece(file.file, (uint64_t)info.st_size, path, put_piece, &a, err);
+    s = heddle__each_piece(file.file, (uint64_t)info.st_size, path, put_piece, &a, err);
     if (s == HEDDLE_OK) s = heddle__aside_keep(&a, err);
     else heddle__aside_drop(&a);
   }
