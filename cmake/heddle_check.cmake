@@ -1,5 +1,5 @@
 # heddle-check, the conformance kit that "heddle check-plugin" starts: a program that knows plugins by heddle/plugin.h and
-# links nothing of libheddle, but has its routine that cleans text. It shares the arithmetic of plugins/common as its
+# links nothing of libheddle, but has its routine that cleans text, and the checks of plugins/common/check. It shares the arithmetic of plugins/common as its
 # reference (cmake/parts.cmake), with
 # all operators in the program itself.
 file(GLOB check_sources CONFIGURE_DEPENDS conformance/*.c plugins/common/check/*.c)

@@ -8,23 +8,9 @@
 #include <stdbool.h>
 
 #include "heddle/plugin.h"
+#include "plugins/common/check/contract.h"
 
-/* The plugin's tables, each taken over a zeroed one: a member that the plugin lacks is NULL. */
-typedef struct kit_tables {
-  heddle_device_table device;
-  heddle_memory_table memory;
-  heddle_copy_table copy;
-  heddle_stream_table stream;
-  heddle_event_table event;
-  heddle_fence_table fence;
-  heddle_op_table op;
-  heddle_layout_table layout;
-  heddle_module_table module;
-  heddle_capture_table capture;
-  heddle_timing_table timing;
-  heddle_external_table external;
-  bool has_event, has_op, has_layout, has_module, has_capture, has_timing, has_external;
-} kit_tables;
+typedef contract_tables kit_tables;
 
 typedef struct kit_side kit_side; /* what only the kit's own parts see: the result, the host's counters, the settings */
 

@@ -101,7 +101,7 @@ void kit_fences_signal(kit *k, heddle_pfence fence, uint64_t value) {
 }
 
 void kit_fences_fail(kit *k, heddle_pfence fence, heddle_status status, const char *text) {
-  const char *fault = kit_text_fault(text, sizeof(((heddle_error *)NULL)->text));
+  const char *fault = contract_text_fault(text, sizeof(((heddle_error *)NULL)->text));
   if (status <= HEDDLE_OK || status >= HEDDLE_STATUS_COUNT)
     kit_fail(k, "host.fence_fail was called with status %d, which is no failure", (int)status);
   if (fault != NULL) kit_fail(k, "host.fence_fail was called with a text that %s", fault);

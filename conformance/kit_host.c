@@ -28,8 +28,8 @@ void kit_sleep_ms(uint64_t ms) {
 
 static void host_log(void *ctx, int32_t level, const char *component, const char *text) {
   kit_side *side = ((kit *)ctx)->side;
-  const char *part = "component", *fault = kit_text_fault(component, 64);
-  if (fault == NULL) part = "text", fault = kit_text_fault(text, 1 << 16);
+  const char *part = "component", *fault = contract_text_fault(component, 64);
+  if (fault == NULL) part = "text", fault = contract_text_fault(text, 1 << 16);
   if (fault == NULL && (level < HEDDLE_LOG_ERROR || level > HEDDLE_LOG_TRACE)) part = "level", fault = "is none";
   atomic_fetch_add(&side->log_lines, 1);
   pthread_mutex_lock(&side->log_lock);

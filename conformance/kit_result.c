@@ -109,7 +109,7 @@ void kit_fails(kit *k, heddle_status status, heddle_status one, heddle_status ot
              status == HEDDLE_OK ? "" : "; its words: ", status == HEDDLE_OK ? "" : k->err.text);
   }
   if (status == HEDDLE_OK) return;
-  const char *fault = kit_text_fault(k->err.text, sizeof k->err.text);
+  const char *fault = contract_text_fault(k->err.text, sizeof k->err.text);
   if (fault != NULL) kit_fail(k, "%s failed, and its error text %s", what, fault);
   if (k->err.text[0] == '\0') kit_fail(k, "%s failed with %s and no words", what, kit_status_name(status));
   if (k->err.status != status)

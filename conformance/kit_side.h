@@ -118,11 +118,6 @@ bool kit_stage_device(kit *k);
 /* All up to stage; where one fails the process ends, and the case is not run. */
 void kit_stages(kit *k, uint32_t stage);
 
-/* ---- kit_required.c */
-
-/* What the plugin must have and lacks ("memory.alloc"), NULL where it lacks nothing; from stage ENTRY on. */
-const char *kit_missing(const kit *k);
-
 /* ---- kit_calls.c */
 
 /* Puts a function of the kit's before each of root and tables, which notes the call in the page. */
@@ -163,8 +158,6 @@ uint32_t kit_parallelism(void);
 
 /* ---- kit_text.c */
 
-/* What is wrong with a text of the plugin's, NULL where nothing: not terminated within bytes, several lines, no UTF-8. */
-const char *kit_text_fault(const char *text, uint64_t bytes);
 /* Bytes of the character at text, 0 where it is none or one that no report can hold (a control character). */
 uint64_t kit_text_printable(const char *text, const char *end);
 

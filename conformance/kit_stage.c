@@ -50,16 +50,6 @@ bool kit_stage_library(kit *k) {
   return true;
 }
 
-/* Takes a table over a zeroed one; bytes of what is there. False where its size cannot be. */
-static bool take(void *dst, size_t dst_bytes, const void *src, size_t size_bytes) {
-  uint64_t have = 0;
-  memset(dst, 0, dst_bytes);
-  memcpy(&have, src, size_bytes); /* little-endian: cmake/platform.cmake sees to it */
-  if (have < size_bytes || have > 1 << 16) return false;
-  memcpy(dst, src, have < dst_bytes ? (size_t)have : dst_bytes);
-  return true;
-}
-
 bool kit_stage_entry(kit *k) {
   kit_step(k, "");
   atomic_store(&k->side->page->in, kit_call_entry());
@@ -67,46 +57,17 @@ bool kit_stage_entry(kit *k) {
   atomic_store(&k->side->page->in, 0);
   atomic_store(&k->side->page->last, kit_call_entry());
   if (k->theirs == NULL) return said(k, "the entry refused the kit", HEDDLE_EABI);
-  if (k->theirs->struct_size < 32)
-    return no(k, "struct_size of the root table is %u, less than the 32 bytes that are frozen",
-              (unsigned)k->theirs->struct_size);
-  if (k->theirs->abi_major != HEDDLE_ABI_MAJOR)
-    return no(k, "the plugin is written for ABI %u.%u, the kit for %d.%d", k->theirs->abi_major, k->theirs->abi_minor,
-              HEDDLE_ABI_MAJOR, HEDDLE_ABI_MINOR);
-  if (!take(&k->root, sizeof k->root, k->theirs, sizeof k->theirs->struct_size))
-    return no(k, "struct_size of the root table is %u", (unsigned)k->theirs->struct_size);
-  kit_tables *t = &k->t;
-#define TAKE(group) \
-  if (k->root.group != NULL && !take(&t->group, sizeof t->group, k->root.group, sizeof(uint64_t))) \
-  return no(k, "struct_size of the table %s is %llu", #group, (unsigned long long)k->root.group->struct_size)
-  TAKE(device);
-  TAKE(memory);
-  TAKE(copy);
-  TAKE(stream);
-  TAKE(event);
-  TAKE(fence);
-  TAKE(op);
-  TAKE(layout);
-  TAKE(module);
-  TAKE(capture);
-  TAKE(timing);
-  TAKE(external);
-#undef TAKE
-  t->has_event = k->root.event != NULL;
-  t->has_op = k->root.op != NULL;
-  t->has_layout = k->root.layout != NULL;
-  t->has_module = k->root.module != NULL;
-  t->has_capture = k->root.capture != NULL;
-  t->has_timing = k->root.timing != NULL;
-  t->has_external = k->root.external != NULL;
-  if (kit_text_fault(k->root.name, sizeof k->side->settings_of) == NULL) strcpy(k->side->settings_of, k->root.name);
+  char why[CONTRACT_TEXT];
+  if (!contract_take(k->theirs, &k->root, &k->t, why)) return no(k, "%s", why);
+  if (contract_text_fault(k->root.name, sizeof k->side->settings_of) == NULL)
+    strcpy(k->side->settings_of, k->root.name);
   kit_calls_watch(k);
   return true;
 }
 
 bool kit_stage_instance(kit *k) {
-  const char *missing = kit_missing(k);
-  if (missing != NULL) return no(k, "%s is missing (load/functions)", missing);
+  char why[CONTRACT_TEXT];
+  if (!contract_complete(&k->root, &k->t, why)) return no(k, "%s (load/functions)", why);
   heddle_status s = k->root.open_instance(&k->host, &k->instance, &k->err);
   if (s != HEDDLE_OK) return said(k, "open_instance", s);
   if (k->instance == NULL) return no(k, "open_instance said yes and gave nothing");

@@ -1,6 +1,5 @@
 /* conformance/load.c: the group "load": the file, its one symbol, the entry, and the sizes and members of the tables that
  * it gives. */
-#include <stddef.h>
 #include <stdio.h>
 #include <string.h>
 
@@ -111,47 +110,19 @@ static void again(kit *k) {
 /* ---- the tables */
 
 static void name(kit *k) {
-  const char *theirs = k->theirs->name;
-  kit_text(k, theirs, 64, "the plugin's name");
-  if (theirs[0] < 'a' || theirs[0] > 'z')
-    kit_fail(k, "the plugin's name \"%s\" does not begin with a lower-case letter", theirs);
-  if (theirs[strspn(theirs, "abcdefghijklmnopqrstuvwxyz0123456789_")] != '\0')
-    kit_fail(k, "the plugin's name \"%s\" has other characters than lower-case letters, digits and '_'", theirs);
+  char why[CONTRACT_TEXT];
+  if (!contract_name(k->theirs->name, why)) kit_fail(k, "%s", why);
   kit_text(k, k->theirs->build, 1024, "the plugin's build");
 }
 
-/* Tables only ever grow at their end, and 1.0 is the first: none is shorter than it was there (docs/abi.md). */
-#define FIRST_BYTES(group) sizeof(heddle_##group##_table)
-#define FIRST_ROOT_BYTES offsetof(heddle_plugin, settings)      /* of 1.2 */
-#define FIRST_DEVICE_BYTES offsetof(heddle_device_table, reset) /* of 1.2 */
-#define FIRST_MEMORY_BYTES offsetof(heddle_memory_table, adopt) /* of 1.1 */
-
 static void sizes(kit *k) {
-  if (k->theirs->struct_size < FIRST_ROOT_BYTES)
-    kit_fail(k, "struct_size of the root table is %u; it has had %zu bytes since 1.0", (unsigned)k->theirs->struct_size,
-             FIRST_ROOT_BYTES);
-#define SIZE(group, bytes) \
-  if (k->root.group != NULL && (k->root.group->struct_size < (bytes) || k->root.group->struct_size % 8 != 0)) \
-  kit_fail(k, "struct_size of the table %s is %llu; it has had %zu bytes since 1.0, and grows by 8", #group, \
-           (unsigned long long)k->root.group->struct_size, (size_t)(bytes))
-  SIZE(device, FIRST_DEVICE_BYTES);
-  SIZE(memory, FIRST_MEMORY_BYTES);
-  SIZE(copy, FIRST_BYTES(copy));
-  SIZE(stream, FIRST_BYTES(stream));
-  SIZE(event, FIRST_BYTES(event));
-  SIZE(fence, FIRST_BYTES(fence));
-  SIZE(op, FIRST_BYTES(op));
-  SIZE(layout, FIRST_BYTES(layout));
-  SIZE(module, FIRST_BYTES(module));
-  SIZE(capture, FIRST_BYTES(capture));
-  SIZE(timing, FIRST_BYTES(timing));
-  SIZE(external, FIRST_BYTES(external));
-#undef SIZE
+  char why[CONTRACT_TEXT];
+  if (!contract_sizes(&k->root, why)) kit_fail(k, "%s", why);
 }
 
 static void functions(kit *k) {
-  const char *missing = kit_missing(k);
-  if (missing != NULL) kit_fail(k, "%s is missing, and is required", missing);
+  char why[CONTRACT_TEXT];
+  if (!contract_complete(&k->root, &k->t, why)) kit_fail(k, "%s", why);
 }
 
 KIT_GROUP(kit_load, "load",

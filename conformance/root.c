@@ -4,8 +4,8 @@
 #include "conformance/kit_side.h"
 
 static void open_once(kit *k) {
-  const char *missing = kit_missing(k);
-  if (missing != NULL) kit_skip(k, "%s is missing (load/functions)", missing);
+  char why[CONTRACT_TEXT];
+  if (!contract_complete(&k->root, &k->t, why)) kit_skip(k, "%s (load/functions)", why);
   if (kit_stage_instance(k)) return;
   if (k->instance == NULL && k->err.status == HEDDLE_ENODEV) kit_skip(k, "%s", k->err.text);
   if (k->instance != NULL && k->n_devices == 0) kit_skip(k, "%s", k->err.text);
@@ -89,90 +89,43 @@ static void stable(kit *k) {
     kit_fail(k, "device_describe gave two answers for one device");
 }
 
-static bool power_of_two(uint64_t n) {
-  return n != 0 && (n & (n - 1)) == 0;
-}
-
 static void numbers(kit *k) {
-  const heddle_pdevice_desc *d = &k->desc;
-  if (!power_of_two(d->alignment))
-    kit_fail(k, "alignment is %llu, which is no power of two", (unsigned long long)d->alignment);
-  if (d->alignment > 65536)
-    kit_fail(k, "alignment is %llu; a host lays tensors at most 65536 apart", (unsigned long long)d->alignment);
-  if (d->import_alignment != 0 && !power_of_two(d->import_alignment))
-    kit_fail(k, "import_alignment is %llu, which is no power of two", (unsigned long long)d->import_alignment);
-  if (d->max_streams == 0) kit_fail(k, "max_streams is 0; it is at least 1");
-  uint32_t none = (d->pci_domain == UINT32_MAX) + (d->pci_bus == UINT32_MAX) + (d->pci_device == UINT32_MAX) +
-                  (d->pci_function == UINT32_MAX);
-  if (none != 0 && none != 4) kit_fail(k, "some of the four PCI numbers are 0xffffffff: all are, or none");
+  char why[CONTRACT_TEXT];
+  if (!contract_device_numbers(k->index, &k->desc, why)) kit_fail(k, "%s", why);
 }
 
 static void texts(kit *k) {
+  char why[CONTRACT_TEXT];
   for (uint32_t i = 0; i < k->n_devices; i++) {
     heddle_pdevice_desc d;
     describe(k, k->instance, i, &d);
-    kit_text(k, d.name, sizeof d.name, "a device's name");
-    kit_text(k, d.driver, sizeof d.driver, "a device's driver");
-    if (d.name[0] == '\0') kit_fail(k, "device %u has an empty name", (unsigned)i);
-    if (d.driver[0] == '\0') kit_fail(k, "device %u has an empty driver: caches are kept by it", (unsigned)i);
+    if (!contract_device_texts(i, &d, why)) kit_fail(k, "%s", why);
   }
 }
 
 static void uuids(kit *k) {
-  static const uint8_t zero[16];
+  char why[CONTRACT_TEXT];
   for (uint32_t i = 1; i < k->n_devices; i++)
     for (uint32_t j = 0; j < i; j++) {
       heddle_pdevice_desc a, b;
       describe(k, k->instance, j, &a);
       describe(k, k->instance, i, &b);
-      if (memcmp(a.uuid, b.uuid, sizeof a.uuid) == 0 && memcmp(a.uuid, zero, sizeof zero) != 0 &&
-          strncmp(a.driver, b.driver, sizeof a.driver) == 0)
-        kit_fail(k, "devices %u and %u of one driver have the same uuid: it names one physical device", (unsigned)j,
-                 (unsigned)i);
+      if (!contract_device_pair(j, &a, i, &b, why)) kit_fail(k, "%s", why);
     }
 }
 
-/* A type of DLPack's says whose handles a tensor has, so it belongs to the plugin of that name. */
 static void type(kit *k) {
-  static const struct {
-    int32_t type;
-    const char *plugin;
-  } theirs[] = {{HEDDLE_DEVICE_CUDA, "cuda"},
-                {HEDDLE_DEVICE_OPENCL, "opencl"},
-                {HEDDLE_DEVICE_VULKAN, "vulkan"},
-                {HEDDLE_DEVICE_ROCM, "rocm"}};
+  char why[CONTRACT_TEXT];
   for (uint32_t i = 0; i < k->n_devices; i++) {
     heddle_pdevice_desc d;
     describe(k, k->instance, i, &d);
-    if (d.type < 1) kit_fail(k, "device %u has type %d, which is none of DLPack's", (unsigned)i, (int)d.type);
-    for (size_t n = 0; n < sizeof theirs / sizeof theirs[0]; n++)
-      if (d.type == theirs[n].type && strcmp(k->root.name, theirs[n].plugin) != 0)
-        kit_fail(k, "device %u has DLPack's type %d, that of the plugin '%s'; others use HEDDLE_DEVICE_EXT (%d)",
-                 (unsigned)i, (int)d.type, theirs[n].plugin, HEDDLE_DEVICE_EXT);
-    if (d.type == HEDDLE_DEVICE_CPU && (d.caps & (HEDDLE_CAP_INLINE | HEDDLE_CAP_HOST_CORES)) == 0)
-      kit_fail(k, "device %u has DLPack's type of the host (1), and is neither inline nor on the host's cores",
-               (unsigned)i);
+    if (!contract_device_type(i, &d, k->root.name, why)) kit_fail(k, "%s", why);
   }
 }
 
 static void caps(kit *k) {
-  const heddle_pdevice_desc *d = &k->desc;
-  const kit_tables *t = &k->t;
-  bool on_return = kit_inline(k);
-  if ((d->caps & HEDDLE_CAP_VIEWS) != 0 && t->memory.view == NULL)
-    kit_fail(k, "HEDDLE_CAP_VIEWS is set, and memory.view is missing");
-  if ((d->caps & HEDDLE_CAP_NONCOHERENT) != 0 && (t->memory.flush == NULL || t->memory.invalidate == NULL))
-    kit_fail(k, "HEDDLE_CAP_NONCOHERENT is set, and memory.flush or memory.invalidate is missing");
-  if ((!on_return || (d->caps & HEDDLE_CAP_UNIFIED) != 0) && (t->memory.map == NULL || t->memory.unmap == NULL))
-    kit_fail(k, "the device has memory to map, and memory.map or memory.unmap is missing");
-  if (d->import_alignment != 0 && t->memory.import_host == NULL)
-    kit_fail(k, "import_alignment is %llu, and memory.import_host is missing", (unsigned long long)d->import_alignment);
-  if ((d->caps & HEDDLE_CAP_IMPORT_UNIFIED) != 0 && d->import_alignment == 0)
-    kit_fail(k, "HEDDLE_CAP_IMPORT_UNIFIED is set, and import_alignment is 0: there are no imports");
-  if (!on_return && !t->has_event) kit_fail(k, "the device is not inline, and the table event is missing");
-  if (!on_return && t->fence.signal == NULL) kit_fail(k, "the device is not inline, and fence.signal is missing");
-  if ((d->caps & HEDDLE_CAP_WAIT_BEFORE_SIGNAL) != 0 && t->fence.wait == NULL)
-    kit_fail(k, "HEDDLE_CAP_WAIT_BEFORE_SIGNAL is set, and fence.wait is missing");
+  char why[CONTRACT_TEXT];
+  if (!contract_device_caps(k->index, &k->desc, &k->t, why)) kit_fail(k, "%s", why);
 }
 
 KIT_GROUP(kit_root, "root",

@@ -103,7 +103,7 @@ heddle_status heddle__described_take(heddle__plugin *p, heddle_error *why) {
   for (uint64_t i = 0; i < all.count && s == HEDDLE_OK; i++) {
     heddle_psetting one;
     const void *theirs = (const char *)all.data + i * all.stride;
-    if (!heddle__table_take(&one, sizeof one, theirs, sizeof one.struct_size) || one.struct_size > all.stride)
+    if (!contract_copy(&one, sizeof one, theirs, sizeof one.struct_size) || one.struct_size > all.stride)
       return heddle__fail(why, HEDDLE_EABI, "struct_size of its setting %llu is wrong", (unsigned long long)i);
     s = check(&one, i, why);
     if (s == HEDDLE_OK) s = add(p, &one, why);

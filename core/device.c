@@ -48,46 +48,23 @@ heddle_status heddle__check_fork(heddle_error *err) {
 
 /* ---- description */
 
-/* A vendor's text: terminated, one line, nothing that a terminal acts on. */
-static void tidy(char *text, size_t bytes) {
-  text[bytes - 1] = '\0';
-  for (; *text != '\0'; text++)
-    if ((unsigned char)*text < 0x20 || *text == 0x7f) *text = ' ';
-}
-
-static bool is_power_of_two(uint64_t n) {
-  return n != 0 && (n & (n - 1)) == 0;
-}
-
 static heddle_status describe(heddle_device *dev, heddle_error *err) {
   heddle_pdevice_desc *d = &dev->desc;
   heddle__plugin *p = dev->plugin;
   *d = (heddle_pdevice_desc){.struct_size = sizeof *d};
   d->pci_domain = d->pci_bus = d->pci_device = d->pci_function = UINT32_MAX;
   heddle_error why = {0, 0, ""};
+  char text[CONTRACT_TEXT];
   heddle_status s = p->root.device_describe(p->instance, dev->index, d, &why);
   if (s != HEDDLE_OK) return heddle__fail(err, s, "device %u: %.900s", (unsigned)dev->index, why.text);
-  tidy(d->name, sizeof d->name);
-  tidy(d->driver, sizeof d->driver);
-  if (d->alignment == 0) d->alignment = 1;
-  if (d->max_streams == 0) d->max_streams = 1;
-  if (!is_power_of_two(d->alignment) || d->alignment > UINT64_C(1) << 30)
-    return heddle__fail(err, HEDDLE_EABI, "device %u: alignment %llu is no power of two up to 2^30",
-                        (unsigned)dev->index, (unsigned long long)d->alignment);
-  if (d->import_alignment != 0 && !is_power_of_two(d->import_alignment))
-    return heddle__fail(err, HEDDLE_EABI, "device %u: import_alignment %llu is no power of two", (unsigned)dev->index,
-                        (unsigned long long)d->import_alignment);
-  if (d->import_alignment != 0 && p->tables.memory.import_host == NULL)
-    return heddle__fail(err, HEDDLE_EABI, "device %u: import_alignment is given and memory.import_host is missing",
-                        (unsigned)dev->index);
-  if (d->type <= 0 || heddle__is_own_type(d->type))
-    return heddle__fail(err, HEDDLE_EABI,
-                        "device %u: type %d is no type of DLPack's; devices that it does not know have "
-                        "HEDDLE_DEVICE_EXT",
-                        (unsigned)dev->index, (int)d->type);
+  if (!contract_device_texts(dev->index, d, text) || !contract_device_numbers(dev->index, d, text) ||
+      !contract_device_type(dev->index, d, p->name, text) || !contract_device_caps(dev->index, d, &p->tables, text))
+    return heddle__fail(err, HEDDLE_EABI, "%s", text);
+  if (heddle__is_own_type(d->type))
+    return heddle__fail(err, HEDDLE_EABI, "device %u: type %d is no type of DLPack's", (unsigned)dev->index,
+                        (int)d->type);
   d->type = heddle__device_type(d->type, p->name);
-  s = heddle__tables_fit(&p->tables, d, err);
-  return s == HEDDLE_OK ? s : heddle__prefix(err, s, "device %u: ", (unsigned)dev->index);
+  return HEDDLE_OK;
 }
 
 /* PLUGIN.N.watchdog_ms, else PLUGIN.watchdog_ms; both are the core's and never reach the plugin. */

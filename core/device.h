@@ -7,24 +7,9 @@
 #include <stdbool.h>
 
 #include "heddle/device.h"
+#include "plugins/common/check/contract.h"
 
-/* A plugin's tables, each taken over a zeroed table of ours: what the plugin lacks is NULL. has_* tell whether the
- * group is there at all. Read-only after loading. */
-typedef struct heddle__tables {
-  heddle_device_table device;
-  heddle_memory_table memory;
-  heddle_copy_table copy;
-  heddle_stream_table stream;
-  heddle_event_table event;
-  heddle_fence_table fence;
-  heddle_op_table op;
-  heddle_layout_table layout;
-  heddle_module_table module;
-  heddle_capture_table capture;
-  heddle_timing_table timing;
-  heddle_external_table external;
-  bool has_event, has_op, has_layout, has_module, has_capture, has_timing, has_external;
-} heddle__tables;
+typedef contract_tables heddle__tables; /* read-only after loading */
 
 struct heddle__plugin; /* core/registry.h */
 
@@ -36,7 +21,7 @@ struct heddle_device {
   heddle_pdevice *handle;               /* valid between heddle__device_open and _close */
   uint32_t index;                       /* within the plugin */
   uint32_t ordinal;                     /* within the context */
-  heddle_pdevice_desc desc;             /* checked: alignment >= 1, max_streams >= 1 */
+  heddle_pdevice_desc desc;             /* checked: contract.h */
   char name[72];                        /* "sim:0" */
   uint32_t abilities[HEDDLE_ABILITIES]; /* HEDDLE_ABILITY_*, as the public header has them */
   bool is_default;

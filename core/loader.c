@@ -34,29 +34,19 @@ heddle_status heddle__plugin_refuse(heddle__plugin *plugin, heddle_error *err, c
   return HEDDLE_OK;
 }
 
-static bool is_name(const char *name) {
-  if (name == NULL || name[0] < 'a' || name[0] > 'z') return false;
-  size_t n = strspn(name, "abcdefghijklmnopqrstuvwxyz0123456789_");
-  return name[n] == '\0' && n < sizeof((heddle__plugin *)NULL)->name;
-}
+_Static_assert(sizeof((heddle__plugin *)NULL)->name == CONTRACT_NAME, "a name that the contract allows fits");
 
 /* Looks at the frozen first bytes only, then takes the rest; HEDDLE_EABI with why. */
 static heddle_status negotiate(heddle__plugin *p, const heddle_plugin *theirs, heddle_error *err) {
-  if (theirs->struct_size < FROZEN_BYTES)
-    return heddle__fail(err, HEDDLE_EABI, "its root table has %u bytes, fewer than any version had",
-                        (unsigned)theirs->struct_size);
-  p->root = (heddle_plugin){.abi_major = theirs->abi_major, .abi_minor = theirs->abi_minor, .build = theirs->build};
-  if (theirs->abi_major != HEDDLE_ABI_MAJOR)
-    return heddle__fail(err, HEDDLE_EABI,
-                        "it is written for plugin ABI %u.%u, this host has %d.%d; the first number "
-                        "must be the same",
-                        theirs->abi_major, theirs->abi_minor, HEDDLE_ABI_MAJOR, HEDDLE_ABI_MINOR);
+  char why[CONTRACT_TEXT];
+  const bool is_known = contract_frozen(theirs, why);
+  if (theirs->struct_size >= FROZEN_BYTES)
+    p->root = (heddle_plugin){.abi_major = theirs->abi_major, .abi_minor = theirs->abi_minor, .build = theirs->build};
+  if (!is_known) return heddle__fail(err, HEDDLE_EABI, "%s", why);
   const uint64_t sanitizers = HEDDLE_FEATURE_ASAN | HEDDLE_FEATURE_TSAN | HEDDLE_FEATURE_MSAN;
   if ((theirs->features & sanitizers & ~heddle__elf_sanitizers()) != 0)
     return heddle__fail(err, HEDDLE_EABI, "it says that it was built with a sanitizer that this process lacks");
-  if (!is_name(theirs->name))
-    return heddle__fail(err, HEDDLE_EABI, "its name is no lower-case word of at most %zu letters, digits and '_'",
-                        sizeof p->name - 1);
+  if (!contract_name(theirs->name, why)) return heddle__fail(err, HEDDLE_EABI, "%s", why);
   if (heddle__is_group(theirs->name, strlen(theirs->name)))
     return heddle__fail(err, HEDDLE_EABI, "its name, '%s', means several devices in a list", theirs->name);
   memcpy(p->name, theirs->name, strlen(theirs->name) + 1);
@@ -68,16 +58,10 @@ static heddle_status negotiate(heddle__plugin *p, const heddle_plugin *theirs, h
     if (atomic_load(&other->seen) && other->reason == NULL && strcmp(other->name, p->name) == 0)
       return heddle__fail(err, HEDDLE_EABI, "a plugin '%s' was found first: %s", p->name, other->path);
   }
-  if (!heddle__table_take(&p->root, sizeof p->root, theirs, sizeof theirs->struct_size))
-    return heddle__fail(err, HEDDLE_EABI, "plugin %s: struct_size of its root table is wrong", p->name);
-  const char *missing = p->root.close_instance == NULL    ? "close_instance"
-                        : p->root.open_instance == NULL   ? "open_instance"
-                        : p->root.device_count == NULL    ? "device_count"
-                        : p->root.device_describe == NULL ? "device_describe"
-                                                          : NULL;
-  if (missing != NULL) return heddle__fail(err, HEDDLE_EABI, "plugin %s: %s is missing", p->name, missing);
-  heddle_status s = heddle__tables_take(&p->root, &p->tables, err);
-  if (s == HEDDLE_OK) s = heddle__described_take(p, err);
+  if (!contract_take(theirs, &p->root, &p->tables, why) || !contract_sizes(&p->root, why) ||
+      !contract_complete(&p->root, &p->tables, why))
+    return heddle__fail(err, HEDDLE_EABI, "plugin %s: %s", p->name, why);
+  heddle_status s = heddle__described_take(p, err);
   return s == HEDDLE_OK ? s : heddle__prefix(err, s, "plugin %s: ", p->name);
 }
 

@@ -142,13 +142,6 @@ void heddle__plugin_close(heddle__plugin *plugin); /* ends its instance and free
 heddle_status heddle__plugin_refuse(heddle__plugin *plugin, heddle_error *err, const char *format, ...)
     __attribute__((format(printf, 3, 4)));
 
-/* core/table.c: takes a foreign table over a zeroed one of ours and checks what must be there. size_bytes is the width
- * of its struct_size, 4 or 8. false where struct_size makes no sense. */
-bool heddle__table_take(void *dst, size_t dst_bytes, const void *src, size_t size_bytes);
-heddle_status heddle__tables_take(const heddle_plugin *root, heddle__tables *out, heddle_error *err);
-/* What the capabilities of a device require of its plugin's tables. */
-heddle_status heddle__tables_fit(const heddle__tables *t, const heddle_pdevice_desc *desc, heddle_error *err);
-
 /* core/host.c: the table of services, for the entry and the instance of a plugin. */
 void heddle__host_init(heddle_host *host, heddle__plugin *plugin);
 

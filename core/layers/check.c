@@ -53,10 +53,13 @@ static void after(void *state, heddle__call *c) {
     int number = (int)c->status;
     heddle__broken(c, HEDDLE_EABI, "%d is no status", number);
   } else if (c->status != HEDDLE_OK && c->status != HEDDLE_EBUSY && c->err != NULL) {
-    if (memchr(c->err->text, '\0', sizeof c->err->text) == NULL)
-      heddle__broken(c, HEDDLE_EABI, "the error's text is not terminated");
+    const char *fault = contract_text_fault(c->err->text, sizeof c->err->text);
+    if (fault != NULL) heddle__broken(c, HEDDLE_EABI, "it failed, and its error text %s", fault);
     else if (c->err->text[0] == '\0')
-      heddle__broken(c, HEDDLE_EABI, "it failed (%s) without words", heddle_status_name(c->status));
+      heddle__broken(c, HEDDLE_EABI, "it failed with %s and no words", heddle_status_name(c->status));
+    else if (c->err->status != c->status)
+      heddle__broken(c, HEDDLE_EABI, "it returned %s, and its heddle_error says status %d",
+                     heddle_status_name(c->status), (int)c->err->status);
   }
 }
 

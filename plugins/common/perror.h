@@ -4,6 +4,7 @@
 #define HEDDLE_PLUGINS_COMMON_PERROR_H
 
 #include "heddle/plugin.h"
+#include "utf8.h"
 
 #include <stdarg.h>
 #include <stdio.h>
@@ -15,10 +16,14 @@
 #define P_PRINTF(text, first)
 #endif
 
-/* Names come from graphs, which are untrusted: a control character in one would break the line. */
+/* Names come from graphs and drivers: a control character in one would break the line, and what is no UTF-8 the text. */
 static inline void p_one_line(char *text) {
-  for (; *text != '\0'; text++) {
+  const char *end = text + strlen(text);
+  while (text < end) {
+    const uint64_t n = utf8_character(text, (uint64_t)(end - text));
+    if (n == 0) *text = '?';
     if ((unsigned char)*text < 0x20 || *text == 0x7f) *text = ' ';
+    text += n > 0 ? n : 1;
   }
 }
 

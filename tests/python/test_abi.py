@@ -23,7 +23,8 @@ ASAN = ["-fsanitize=address", "-fno-omit-frame-pointer"]
 # Of core/, what the loader needs; tensors have dependencies of their own.
 CORE = [f for f in sorted((ROOT / "core").glob("*.c")) if not f.name.startswith(("tensor", "dlpack", "npy"))]
 
-CORE += [*sorted((ROOT / "core" / "layers").glob("*.c")), ROOT / "plugins" / "common" / "cachefile.c"]
+CORE += [*sorted((ROOT / "core" / "layers").glob("*.c")), ROOT / "plugins" / "common" / "cachefile.c",
+         *sorted((ROOT / "plugins" / "common" / "check").glob("contract*.c"))]
 VERSION = ['-DHEDDLE_VERSION="test"', "-DHEDDLE_HAS_PROBE=0", "-DHEDDLE_HAS_SODIUM=0"]
 
 

@@ -17,7 +17,8 @@ if os.environ.get("HEDDLE_SANITIZE"):
     pytest.skip("the library is built with a sanitizer, whose run time a plain program lacks", allow_module_level=True)
 
 DOCS = SOURCE / "docs"
-BLOCK = re.compile(r"(?:^<!-- file: (\S+) -->\n)?^```(\w+)\n(.*?)^```$", re.M | re.S)
+BLOCK = re.compile(r"(?:^<!-- (file|from): (\S+) -->\n)?^```(\w+)\n(.*?)^```$", re.M | re.S)
+NPU = SOURCE / "examples" / "plugin-npu"
 
 
 def run(text, folder, home):
@@ -32,13 +33,16 @@ def run(text, folder, home):
 
 
 def done_as_it_says(page, tmp_path):
-    """Lines of a text block stand in the output of the commands before it, in that order. Gives how many blocks ran."""
+    """Lines of a text block stand in the output of the commands before it, in that order; blocks "from" a file are quoted
+    from the example's. Gives how many blocks ran."""
     home, blocks, printed = prefix(), BLOCK.findall((DOCS / page).read_text()), None
     for name in ("digits.json", "digits.params"):
         shutil.copy(SOURCE / "examples" / "digits" / name, tmp_path)
     ran = 0
-    for name, language, text in blocks:
-        if language == "text":
+    for kind, name, language, text in blocks:
+        if kind == "from":
+            assert text in (NPU / name).read_text(), f"{name} does not have\n{text}"
+        elif language == "text":
             at = 0
             for line in text.splitlines():
                 assert line in printed[at:], f"{line!r} is not in\n{printed}"
@@ -62,6 +66,6 @@ def test_the_guide_does_what_it_says(tmp_path):
 
 def test_the_second_chapter_does_what_it_says(tmp_path):
     """An asynchronous device in less than 300 lines, which passes the kit."""
-    assert done_as_it_says("plugin-guide-2.md", tmp_path) == 3
+    assert done_as_it_says("plugin-guide-2.md", tmp_path) == 4
     lines = sum(len((tmp_path / name).read_text().splitlines()) for name in ("far.h", "driver.c", "plugin.c"))
     assert lines < 300, lines

@@ -20,7 +20,7 @@ import sys
 LONGEST = 1000
 GENERAL = "graph/general/"  # inference by the setups of plugins/common's general kernels
 BOUNDS = "plugins/common/check/bound.h"  # of operators: one file of plain arrays, for the kit and for heddle compare
-OFFERS = "plugins/common/check/offer.h"  # the text for an offer that cannot be read, as the conformance kit has it
+CONTRACT = tuple(f"plugins/common/check/{name}.h" for name in ("offer", "contract"))  # what core and kit check alike of a plugin
 CACHES = "plugins/common/cachefile.h"  # of files of caches: with no call but the system's, for plugins and libraries alike
 INLINE = ("plugins/common/float16.h", "plugins/common/fnv.h")  # inline functions of C's own types, for every room
 VENDORS = re.compile(r"(?<![a-z])(cuda|opencl|vulkan|rocm|hip)(?![a-z])", re.IGNORECASE)
@@ -84,7 +84,7 @@ def check_include(root, path, target):
     first = target.split("/")[0]
     if target in INLINE:
         return None
-    if top == "tools" and target == BOUNDS or top in ("core", "executor") and target in (CACHES, OFFERS):
+    if top == "tools" and target == BOUNDS or top in ("core", "executor") and target in (CACHES, *CONTRACT):
         return None
     if str(path).startswith(GENERAL) and target.startswith("plugins/common/"):
         return None

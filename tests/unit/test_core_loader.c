@@ -60,12 +60,12 @@ static void a_good_plugin_is_used(void **state) {
 static void broken_plugins_are_refused(void **state) {
   (void)state;
   expect_refused(PROBES "probe_no_alloc.so", "plugin no_alloc: memory.alloc is missing");
-  expect_refused(PROBES "probe_no_signal.so", "device 1: fence.signal is missing");
+  expect_refused(PROBES "probe_no_signal.so", "device 1: the device is not inline, and fence.signal is missing");
   expect_refused(PROBES "probe_no_driver.so", "libprobe.so.1 is not installed");
   expect_refused(PROBES "probe_major.so", "ABI 2.2, this host has 1.");
   expect_refused(PROBES "probe_refuses.so", "does not like this host");
   expect_refused(PROBES "probe_name.so", "lower-case");
-  expect_refused(PROBES "probe_alignment.so", "alignment 48");
+  expect_refused(PROBES "probe_alignment.so", "alignment is 48");
   expect_refused(PROBES "probe_setting_size.so", "struct_size of its setting 0 is wrong");
   expect_refused(PROBES "probe_setting_help.so", "its setting 'speed' has no help");
   expect_refused(PROBES "probe_setting_word.so", "its setting 'mode' is of type WORD and has no values");
