@@ -10,7 +10,21 @@
 #include "core/alloc.h"
 #include "core/error.h"
 #include "core/failure.h"
+#include "core/parts.h"
 #include "core/registry.h"
+
+void heddle__group_join(heddle__grouping *all, const uint32_t *nodes, uint32_t count, const heddle__answer *answer) {
+  uint32_t keep = all->group_of[nodes[0]];
+  for (uint32_t i = 1; i < count; i++) {
+    all->groups[all->group_of[nodes[i]]].count = 0;
+    all->group_of[nodes[i]] = keep;
+  }
+  all->groups[keep].nodes = nodes;
+  all->groups[keep].count = count;
+  all->groups[keep].answer = *answer;
+}
+
+#if HEDDLE_HAS_FUSION
 
 typedef struct partition {
   heddle__grouping *all;
@@ -203,17 +217,6 @@ static void reorder(partition *p, const uint32_t *nodes, uint32_t count, const w
   for (uint32_t i = 0; i < forth->n; i++) p->position[(uint32_t)forth->found[i]] = (uint32_t)(p->slots[k++] >> 32);
 }
 
-void heddle__group_join(heddle__grouping *all, const uint32_t *nodes, uint32_t count, const heddle__answer *answer) {
-  uint32_t keep = all->group_of[nodes[0]];
-  for (uint32_t i = 1; i < count; i++) {
-    all->groups[all->group_of[nodes[i]]].count = 0;
-    all->group_of[nodes[i]] = keep;
-  }
-  all->groups[keep].nodes = nodes;
-  all->groups[keep].count = count;
-  all->groups[keep].answer = *answer;
-}
-
 static void refuse(const partition *p, const char *why) {
   heddle__plan *plan = p->all->plan;
   heddle__logf(heddle__context_log(plan->req.ctx), HEDDLE_LOG_WARN, "plan", "%s proposed a region that %s: refused",
@@ -324,3 +327,12 @@ heddle_status heddle__partition(heddle__grouping *all, heddle_error *err) {
   finish(&p);
   return s;
 }
+
+#else /* each node is a step of its own */
+
+heddle_status heddle__partition(heddle__grouping *all, heddle_error *err) {
+  (void)all, (void)err;
+  return HEDDLE_OK;
+}
+
+#endif

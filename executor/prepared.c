@@ -9,8 +9,11 @@
 
 #include "core/alloc.h"
 #include "core/error.h"
+#include "core/parts.h"
 #include "core/prepared.h"
 #include "core/registry.h"
+
+#if HEDDLE_HAS_PACKAGES
 
 struct heddle__carriage {
   heddle__shelf shelf;
@@ -166,3 +169,21 @@ void heddle__prepared_close(heddle_model *m) {
   heddle__free(c);
   m->carriage = NULL;
 }
+
+#else
+
+heddle_status heddle__prepared_open(heddle_model *m, heddle_error *err) {
+  (void)m, (void)err; /* it is of no package, and so in what follows */
+  return HEDDLE_OK;
+}
+
+void heddle__prepared_close(heddle_model *m) {
+  (void)m;
+}
+
+bool heddle__prepared_find(heddle_model *m, const char *name, const void **data, uint64_t *bytes) {
+  (void)m, (void)name, (void)data, (void)bytes;
+  return false;
+}
+
+#endif
