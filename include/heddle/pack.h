@@ -3,6 +3,7 @@
 #ifndef HEDDLE_PACK_H
 #define HEDDLE_PACK_H
 
+#include "heddle/device.h"
 #include "heddle/graph.h"
 
 #ifdef __cplusplus
@@ -79,6 +80,15 @@ HEDDLE_API heddle_status heddle_link(const char *folder, const char *name, const
  * and lib.so, the library without models; of a graph of operators default.json and default.params. Files of these names are replaced. Errors as heddle_pack; HEDDLE_ENOTFOUND: the
  * file holds no model. Any thread; blocks. */
 HEDDLE_API heddle_status heddle_unpack(const char *path, const char *folder, heddle_error *err);
+
+/* What a packed graph carries that was prepared for devices (heddle_pack_options.targets), as JSON text; params are those of
+ * the file. "heddle": the version that wrote it; "why": why nothing of it is used here, or null; "targets": objects with
+ * "for", the list of devices; "fits", "why"; "bytes"; "devices", each with "name", "about", "driver", "build" and "why" (it
+ * is not as it was), and "files", each with "name", "kind" and "bytes". "null": nothing was prepared. With ctx, whose plugins
+ * for these devices are loaded, it is compared with the devices that are here; with NULL only with the version. *out is freed
+ * with heddle_free. Any thread. */
+HEDDLE_API heddle_status heddle_params_prepared(const heddle_params *params, heddle_context *ctx, char **out,
+                                                heddle_error *err);
 
 #ifdef __cplusplus
 }

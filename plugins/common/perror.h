@@ -28,7 +28,7 @@ P_ONCE void p_one_line(char *text) {
 /* Fills err (which may be NULL) and returns status. api_code is the vendor's number or 0. Any thread. */
 P_PRINTF(4, 0)
 P_ONCE heddle_status p_vfail(heddle_error *err, heddle_status status, int32_t api_code, const char *format,
-                                    va_list args) {
+                             va_list args) {
   if (err == NULL) return status;
   err->status = status;
   err->api_code = api_code;

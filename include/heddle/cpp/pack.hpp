@@ -3,10 +3,12 @@
 #ifndef HEDDLE_CPP_PACK_HPP
 #define HEDDLE_CPP_PACK_HPP
 
+#include <memory>
 #include <string>
 #include <utility>
 #include <vector>
 
+#include "heddle/cpp/context.hpp"
 #include "heddle/cpp/sign.hpp"
 #include "heddle/pack.h"
 
@@ -97,7 +99,20 @@ inline Status try_unpack(const std::string &path, const std::string &folder) {
                            path.c_str());
 }
 
+// What the parameters' package carries for devices, as JSON text, compared with those of a context.
+inline Result<std::string> try_prepared(const Params &params, const Context &context = {}) {
+  char *out = nullptr;
+  Status s = detail::status_of(
+      [&](heddle_error *err) { return heddle_params_prepared(params.get(), context.get(), &out, err); });
+  if (!s) return s.error();
+  std::unique_ptr<void, void (*)(void *)> kept(out, heddle_free);
+  return std::string(out);
+}
+
 #ifndef HEDDLE_CPP_NO_EXCEPTIONS
+inline std::string prepared(const Params &params, const Context &context = {}) {
+  return try_prepared(params, context).value();
+}
 inline void pack(const std::string &path, const PackOptions &options) {
   try_pack(path, options).value();
 }
