@@ -12,6 +12,7 @@
 #include "core/failure.h"
 #include "core/parts.h"
 #include "core/registry.h"
+#include "executor/recall.h"
 
 void heddle__group_join(heddle__grouping *all, const uint32_t *nodes, uint32_t count, const heddle__answer *answer) {
   uint32_t keep = all->group_of[nodes[0]];
@@ -280,6 +281,7 @@ static heddle_status consider(partition *p, const uint32_t *local, uint32_t coun
 static heddle_status take_proposal(void *sink, const uint32_t *local, uint32_t count, heddle_error *err) {
   partition *p = sink;
   if (count < 2) return HEDDLE_OK;
+  heddle__recall_proposal(p->all->plan->req.recall, local, count);
   if (p->failed.status == HEDDLE_OK) p->failed.status = consider(p, local, count, &p->failed);
   if (p->failed.status != HEDDLE_OK && err != NULL) *err = p->failed;
   return p->failed.status;
@@ -312,7 +314,11 @@ static heddle_status hear_device(partition *p, uint32_t device, heddle_error *er
   heddle_status s = heddle__ask_build(plan, p->asked, p->n_asked, p->all->users, &shown, err);
   if (s != HEDDLE_OK) return s;
   hearing h = {p, dev, shown.ask};
-  s = heddle__ask_open(dev, hear, &h, err);
+  if (!heddle__recall_partition(plan->req.recall, dev, shown.ask, take_proposal, p, &s, err)) {
+    heddle__recall_partition_begin(plan->req.recall, dev, shown.ask);
+    s = heddle__ask_open(dev, hear, &h, err);
+    heddle__recall_partition_end(plan->req.recall, s);
+  }
   if (p->failed.status != HEDDLE_OK) {
     s = p->failed.status;
     if (err != NULL) *err = p->failed;

@@ -94,30 +94,33 @@ static heddle_status make_and_run(preparation *p, heddle_context *ctx, heddle_gr
 
 static heddle_status prepare_for(preparation *p, const char *list, const char *home, heddle_error *err) {
   static const char *const keys[] = {"weights.cache_dir", "routes.cache_dir", "place.cache_dir"};
-  enum { KEYS = sizeof keys / sizeof keys[0] };
+  enum { KEYS = sizeof keys / sizeof keys[0], PLANS = KEYS };
   heddle_setting settings[KEYS + 2] = {{"cache_home", home}, {"prepare", "1"}};
-  char *folders[KEYS] = {NULL};
+  char *folders[KEYS + 1] = {NULL};
   heddle_context *ctx = NULL;
   heddle_graph *graph = NULL;
   heddle_params *params = NULL;
   heddle_status s = HEDDLE_OK;
-  for (int i = 0; i < KEYS && s == HEDDLE_OK; i++) {
+  for (int i = 0; i <= KEYS && s == HEDDLE_OK; i++) {
     folders[i] = heddle__format("%s/own%d", home, i);
-    settings[i + 2] = (heddle_setting){keys[i], folders[i]};
     if (folders[i] == NULL) s = heddle__no_memory(err, "a path");
+    else if (i < KEYS) settings[i + 2] = (heddle_setting){keys[i], folders[i]};
+    else if ((mkdir(home, 0700) != 0 && errno != EEXIST) || mkdir(folders[i], 0700) != 0)
+      s = heddle__fail(err, HEDDLE_EIO, "the folder %s could not be made: %s", folders[i], strerror(errno));
   }
   if (s == HEDDLE_OK) s = heddle_context_create(settings, KEYS + 2, NULL, NULL, &ctx, err);
   if (s == HEDDLE_OK) s = heddle_graph_load(p->plain, NULL, &graph, err);
   if (s == HEDDLE_OK) s = heddle_params_load(p->plain, NULL, &params, err);
   if (s == HEDDLE_OK) {
     params->carried->is_made = true;
+    params->carried->plans = folders[PLANS];
     s = make_and_run(p, ctx, graph, params, list, err);
     if (s != HEDDLE_OK) heddle__prefix(err, s, "for %.100s: ", list);
   }
   heddle_params_release(params);
   heddle_graph_release(graph);
   heddle_context_release(ctx); /* devices write their caches when they are closed */
-  for (int i = 0; i < KEYS; i++) heddle__free(folders[i]);
+  for (int i = 0; i <= KEYS; i++) heddle__free(folders[i]);
   return s;
 }
 
