@@ -54,6 +54,11 @@ typedef struct heddle_pack_options {
   const char *const *targets;
   size_t n_targets;
   const struct heddle_sign_options *sign; /* how the file is signed and encrypted (sign.h); NULL: it is not */
+  /* With targets: numbers for the dimensions of inputs that have names, "NAME=NUMBER" each. The graph keeps the names. Where a
+   * name has several numbers the model is run once with the first number of each name, once with the second, and so on; a
+   * name with fewer keeps its last. */
+  const char *const *dims;
+  size_t n_dims;
 } heddle_pack_options;
 
 /* Without libraries: writes the one model, a graph of operators without a name (graph_path may be an .onnx file, whose own
@@ -64,7 +69,7 @@ typedef struct heddle_pack_options {
  * save is registered is saved anew. The file appears under its name when it is complete; a file of that name is replaced.
  * HEDDLE_EIO; HEDDLE_EFORMAT: a malformed file; HEDDLE_EINVAL: two models have one name, or two libraries have functions;
  * HEDDLE_EUNSUPPORTED: there is no libelf or no compiler, or a module is of a kind without a loader; HEDDLE_EFAILED: the
- * compiler failed. With targets also what a model gives that is loaded and run; HEDDLE_EINVAL: an input has no fixed shape. Any
+ * compiler failed. With targets also what a model gives that is loaded and run; HEDDLE_EINVAL: an input has no fixed shape, and dims give it none. Any
  * thread; blocks. */
 HEDDLE_API heddle_status heddle_pack(const char *path, const heddle_pack_options *options, heddle_error *err);
 

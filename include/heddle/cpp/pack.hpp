@@ -31,6 +31,7 @@ struct PackOptions {
   std::uint32_t flags = 0;                                       // HEDDLE_PACK_*
   std::string compiler = {};
   std::vector<std::string> targets = {}; // lists of devices that a graph of operators is prepared for
+  std::vector<std::string> dims = {};    // with targets: "NAME=NUMBER" for dimensions that have names
   SignOptions sign = {};                 // the keys that sign and encrypt the file
 };
 
@@ -73,6 +74,9 @@ template <typename F> Status with_packing(const PackOptions &options, const std:
   const std::vector<const char *> targets = detail::pointers(options.targets);
   o.targets = targets.data();
   o.n_targets = targets.size();
+  const std::vector<const char *> dims = detail::pointers(options.dims);
+  o.dims = dims.data();
+  o.n_dims = dims.size();
   const heddle_sign_options sign = detail::sign_options_of(options.sign);
   if (sign.sign != nullptr || sign.encrypt != nullptr || sign.sequence != 0 || sign.flags != 0) o.sign = &sign;
   return detail::status_of([&](heddle_error *err) { return call(&o, err); }, about.c_str());
