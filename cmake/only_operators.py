@@ -1,10 +1,11 @@
 #!/usr/bin/env python3
 """Writes operators/all.def with the operators alone that graphs use.
 
-only_operators.py OPERATORS OUT KERNELS GRAPH...
+only_operators.py OPERATORS OUT KERNELS MORE GRAPH...
 OPERATORS is the folder of operators/*.def, OUT the file to write; GRAPH is graph JSON, whose nodes name operators in "op".
 KERNELS is "all", or "fast" for a build without plugins/common/more: then general kernels and what is inferred by them are
-left out. FusedElementwise stays: plugins make it of the graph's own operators. OUT is left alone where it is the same.
+left out. MORE is an operator that stays though no graph names it: FusedElementwise, which plugins make of the graph's own;
+or it is empty. OUT is left alone where it is the same.
 """
 import json
 import pathlib
@@ -16,7 +17,7 @@ KERNEL, GENERAL, INFER = 3, 5, 10  # columns: operators/operators.h
 
 
 def main():
-    folder, out, kernels, *graphs = sys.argv[1:]
+    folder, out, kernels, more, *graphs = sys.argv[1:]
     used = {node["op"] for graph in graphs for node in json.loads(pathlib.Path(graph).read_text())["nodes"]} - {"null"}
     fast = kernels == "fast"
     all_def = (pathlib.Path(folder) / "all.def").read_text()
@@ -30,7 +31,7 @@ def main():
                     kept.append(f"{kind}({text})\n")
                 continue
             name = columns[1]
-            if name not in used | {"FusedElementwise"}:
+            if name not in used | {more}:
                 continue
             if kind == "OPERATOR":
                 columns = text.split(", ")

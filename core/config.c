@@ -11,6 +11,7 @@
 #include "core/alloc.h"
 #include "core/config_file.h"
 #include "core/error.h"
+#include "core/parts.h"
 #include "core/thread.h"
 
 extern char **environ;
@@ -134,10 +135,15 @@ static heddle_status find_file(heddle__config *c, heddle_error *err) {
   const char *named = NULL;
   if (heddle__config_get(c, "config", &named, NULL)) {
     if (heddle__config_is_off(named)) return HEDDLE_OK;
+#if HEDDLE_HAS_CONFIG
     c->path = heddle__strdup(named);
     if (c->path == NULL) return heddle__no_memory(err, "the configuration");
     return heddle__config_file_read(c->path, true, &c->from[FROM_FILE], err);
+#else
+    return heddle__left_out(err, "configuration files, which the setting 'config' names", "HEDDLE_CONFIG");
+#endif
   }
+#if HEDDLE_HAS_CONFIG
   const char *config_home = secure_getenv("XDG_CONFIG_HOME");
   const char *home = secure_getenv("HOME");
   for (int i = 0; i < 2; i++) {
@@ -153,6 +159,7 @@ static heddle_status find_file(heddle__config *c, heddle_error *err) {
     heddle__free(c->path);
     c->path = NULL;
   }
+#endif
   return HEDDLE_OK;
 }
 

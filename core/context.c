@@ -4,6 +4,7 @@
 
 #include "core/alloc.h"
 #include "core/error.h"
+#include "core/parts.h"
 #include "core/registry.h"
 #include "core/thread.h"
 
@@ -96,7 +97,7 @@ static heddle_status start(heddle_context *ctx, const heddle_setting *settings, 
   if (s == HEDDLE_OK) s = heddle__trace_create(&ctx->trace, err);
   if (s == HEDDLE_OK) s = heddle__cond_init(&ctx->lock, &ctx->cond, err);
   ctx->has_lock = s == HEDDLE_OK;
-  if (s == HEDDLE_OK) s = heddle__privileged_start(ctx, err);
+  if (HEDDLE_HAS_DLOPEN && s == HEDDLE_OK) s = heddle__privileged_start(ctx, err);
   if (s == HEDDLE_OK) s = heddle__discover(ctx, err);
   if (s == HEDDLE_OK) s = heddle__config_reserve(ctx->config, ctx->plugins.count + N_CACHES, err);
   for (int i = 0; s == HEDDLE_OK && i < N_CACHES; i++)

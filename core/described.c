@@ -5,9 +5,12 @@
 
 #include "core/alloc.h"
 #include "core/error.h"
+#include "core/parts.h"
 #include "core/registry.h"
 
-#if HEDDLE_ABI_MINOR >= 2 /* tests/abi builds this with the header of 1.0 too */
+#define IS_BUILT (HEDDLE_HAS_CONFIG && HEDDLE_ABI_MINOR >= 2)
+
+#if IS_BUILT /* tests/abi builds this with the header of 1.0 too */
 
 enum { MOST_SETTINGS = 1000, MOST_EXTENSIONS = 64, MOST_KEY = 63 };
 
@@ -161,7 +164,7 @@ heddle_status heddle_context_described(heddle_context *ctx, size_t i, heddle_set
   heddle_status s = heddle__check_fork(err);
   if (s == HEDDLE_OK) s = heddle__want(ctx, NULL, 0, err);
   if (s != HEDDLE_OK) return s;
-#if HEDDLE_ABI_MINOR >= 2
+#if IS_BUILT
   for (size_t k = 0; k < ctx->plugins.count; k++) {
     const heddle__plugin *p = ctx->plugins.data[k];
     if (p->n_described > i) {

@@ -20,6 +20,7 @@
 #define FILE_SUFFIX ".so"
 #define MANIFEST_SUFFIX ".json"
 
+#if HEDDLE_HAS_DLOPEN
 typedef struct folders {
   dev_t dev[64];
   ino_t ino[64];
@@ -53,6 +54,8 @@ static heddle_status read_manifest(heddle__plugin *p, heddle_error *err) {
   return p->path != NULL ? HEDDLE_OK : heddle__no_memory(err, "a plugin");
 }
 
+#endif
+
 /* Appends a candidate of which only the path is known, which is copied. */
 static heddle_status append(heddle_context *ctx, const char *path, const char *found_by, heddle__plugin **out,
                             heddle_error *err) {
@@ -76,6 +79,7 @@ static heddle_status add_linked(heddle_context *ctx, heddle_plugin_entry_fn entr
   return s;
 }
 
+#if HEDDLE_HAS_DLOPEN
 /* Appends a candidate, a library or a manifest; reason may be NULL. path is copied. */
 static heddle_status add(heddle_context *ctx, const char *path, const char *found_by, const char *reason,
                          heddle_error *err) {
@@ -84,9 +88,6 @@ static heddle_status add(heddle_context *ctx, const char *path, const char *foun
   heddle__plugin *p;
   heddle_status added = append(ctx, path, found_by, &p, err);
   if (added != HEDDLE_OK) return added;
-#if !HEDDLE_HAS_DLOPEN
-  return heddle__plugin_refuse(p, err, "this build of Heddle opens no plugins in files (built with HEDDLE_DLOPEN=OFF)");
-#endif
   if (reason != NULL) return heddle__plugin_refuse(p, err, "%s", reason);
   if (described) {
     heddle_status s = read_manifest(p, err);
@@ -181,6 +182,7 @@ static heddle_status add_list(heddle_context *ctx, const char *list, const char 
   }
   return s;
 }
+#endif
 
 char *heddle__own_folder(void) {
   const char *file = "/proc/self/exe";
@@ -198,6 +200,7 @@ char *heddle__own_folder(void) {
   return folder;
 }
 
+#if HEDDLE_HAS_DLOPEN
 static heddle_status find_all(heddle_context *ctx, heddle_error *err) {
   heddle_status s = HEDDLE_OK;
   folders seen = {.count = 0};
@@ -228,6 +231,24 @@ static heddle_status find_all(heddle_context *ctx, heddle_error *err) {
     s = add_list(ctx, value, origin, &seen, err);
   return s;
 }
+
+#else
+/* What is named in the settings is refused. */
+static heddle_status find_all(heddle_context *ctx, heddle_error *err) {
+  static const char *const keys[] = {"plugins", "plugin_path"};
+  heddle_status s = HEDDLE_OK;
+  for (size_t i = 0; i < 2 && s == HEDDLE_OK; i++) {
+    const char *value, *origin;
+    heddle__plugin *p;
+    if (!heddle__config_get(ctx->config, keys[i], &value, &origin) || heddle__config_is_off(value)) continue;
+    s = append(ctx, value, origin, &p, err);
+    if (s == HEDDLE_OK)
+      s = heddle__plugin_refuse(p, err,
+                                "this build of Heddle opens no plugins in files (built with HEDDLE_DLOPEN=OFF)");
+  }
+  return s;
+}
+#endif
 
 heddle_status heddle__discover(heddle_context *ctx, heddle_error *err) {
   ctx->folder = heddle__own_folder();

@@ -187,10 +187,12 @@ static void take_back(heddle__plugin *p) {
 heddle_status heddle__plugin_load(heddle__plugin *p, heddle_error *err) {
   if (p->reason != NULL) return HEDDLE_OK;
   heddle_error why = {0, 0, ""};
-  heddle_status s =
-      p->entry == NULL ? heddle__plugin_trust(p, err) : HEDDLE_OK; /* what is linked in is the program's */
+  heddle_status s = HEDDLE_OK;
+#if HEDDLE_HAS_DLOPEN /* what is linked in is the program's */
+  if (p->entry == NULL) s = heddle__plugin_trust(p, err);
   if (s == HEDDLE_OK && p->entry == NULL && p->reason == NULL) s = heddle__privileged_check(p, err);
   if (s == HEDDLE_OK && p->entry == NULL && p->reason == NULL) s = heddle__probe_before(p, err);
+#endif
   if (s != HEDDLE_OK || p->reason != NULL) return s;
   const heddle_plugin *root = enter(p, &why);
   s = root == NULL ? HEDDLE_EABI : negotiate(p, root, &why);
@@ -212,7 +214,7 @@ heddle_status heddle__plugin_load(heddle__plugin *p, heddle_error *err) {
     return s;
   }
   s = list_devices(p, &why);
-  if (s == HEDDLE_OK && p->entry == NULL) s = heddle__probe_after(p, &why);
+  if (HEDDLE_HAS_DLOPEN && s == HEDDLE_OK && p->entry == NULL) s = heddle__probe_after(p, &why);
   if (s == HEDDLE_OK) {
     heddle__settings_check(p);
     heddle__logf(&p->ctx->log, HEDDLE_LOG_INFO, "loader", "uses %s: plugin %s, ABI %u.%u, %u devices (%s)", p->path,

@@ -8,14 +8,26 @@
 #ifndef HEDDLE_HAS_BUDGET
 #define HEDDLE_HAS_BUDGET 1 /* executor/budget: limits on memory */
 #endif
+#ifndef HEDDLE_HAS_CONFIG
+#define HEDDLE_HAS_CONFIG 1 /* configuration files, plugins' described settings, warnings of unknown ones */
+#endif
 #ifndef HEDDLE_HAS_CONTROL
 #define HEDDLE_HAS_CONTROL 1 /* control: If, Loop, Scan, and shapes that only a run gives */
+#endif
+#ifndef HEDDLE_HAS_DIMENSIONS
+#define HEDDLE_HAS_DIMENSIONS 1 /* numbers for dimensions of graphs when a model is made */
 #endif
 #ifndef HEDDLE_HAS_DLOPEN
 #define HEDDLE_HAS_DLOPEN 1 /* plugins in files; without them those that are linked in (heddle_plugin_register) */
 #endif
 #ifndef HEDDLE_HAS_EXPLAIN
 #define HEDDLE_HAS_EXPLAIN 1 /* executor/explain: plans as text, JSON and pictures */
+#endif
+#ifndef HEDDLE_HAS_FUSION
+#define HEDDLE_HAS_FUSION 1 /* regions of several nodes that plugins propose */
+#endif
+#ifndef HEDDLE_HAS_IN_FLIGHT
+#define HEDDLE_HAS_IN_FLIGHT 1 /* executor/flight.c: several runs of an executor at a time */
 #endif
 #ifndef HEDDLE_HAS_LAYERS
 #define HEDDLE_HAS_LAYERS 1 /* core/layers: check, fault and log */
@@ -26,11 +38,17 @@
 #ifndef HEDDLE_HAS_OPTIMIZE
 #define HEDDLE_HAS_OPTIMIZE 1 /* optimize */
 #endif
+#ifndef HEDDLE_HAS_PACKAGES
+#define HEDDLE_HAS_PACKAGES 1 /* packages, and what they have prepared */
+#endif
 #ifndef HEDDLE_HAS_PLACE
 #define HEDDLE_HAS_PLACE 1 /* executor/place: automatic placement */
 #endif
 #ifndef HEDDLE_HAS_PROBE
 #define HEDDLE_HAS_PROBE 1 /* probe: plugins tried before they are loaded, manifests */
+#endif
+#ifndef HEDDLE_HAS_PROFILE
+#define HEDDLE_HAS_PROFILE 1 /* times of steps, and traces */
 #endif
 #ifndef HEDDLE_HAS_RARE_OPERATORS
 #define HEDDLE_HAS_RARE_OPERATORS 1 /* operators: those of plugins/common/more */

@@ -5,6 +5,7 @@
 #include <stddef.h>
 #include <string.h>
 
+#include "core/parts.h"
 #include "core/registry.h"
 
 static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
@@ -28,6 +29,10 @@ void heddle__shelf_remove(heddle__shelf *shelf) {
 }
 
 int64_t heddle__shelf_copy(const heddle_context *ctx, const char *name, void *to, uint64_t room) {
+#if !HEDDLE_HAS_PACKAGES /* nothing is on a shelf */
+  (void)ctx, (void)name, (void)to, (void)room;
+  return -1;
+#else
   const void *data = NULL;
   uint64_t bytes = 0;
   char note[HEDDLE__SHELF_NOTE] = "";
@@ -41,4 +46,5 @@ int64_t heddle__shelf_copy(const heddle_context *ctx, const char *name, void *to
   pthread_mutex_unlock(&lock);
   if (note[0] != '\0') heddle__logf(&ctx->log, HEDDLE_LOG_WARN, "prepared", "%s", note);
   return found;
+#endif
 }

@@ -8,6 +8,7 @@
 #include "core/alloc.h"
 #include "core/error.h"
 #include "core/failure.h"
+#include "core/parts.h"
 #include "core/registry.h"
 
 /* ---- the default list */
@@ -275,7 +276,7 @@ heddle_status heddle_context_select(heddle_context *ctx, const char *list, heddl
     say_what_there_is(&w, ctx);
     return heddle__fail(err, HEDDLE_ENODEV, "%s", w.text);
   }
-  s = heddle__left_out_warn(ctx, list, err);
+  if (HEDDLE_HAS_DLOPEN) s = heddle__left_out_warn(ctx, list, err); /* files that are not trusted */
   if (s != HEDDLE_OK) return s;
   heddle__want_tell(ctx);
   *n = r.n;

@@ -4,8 +4,22 @@
 #include <string.h>
 
 #include "core/alloc.h"
+#include "core/parts.h"
 #include "core/registry.h"
 #include "heddle/text.h"
+
+heddle_status heddle__settings_common(heddle__plugin *p, heddle_error *err) {
+  char key[sizeof p->name + sizeof ".regions"];
+  int64_t on = 1;
+  snprintf(key, sizeof key, "%s.regions", p->name);
+  heddle__settings_asked(p, "regions"); /* so that it is known, and near to what is misspelled */
+  heddle__settings_asked(p, "watchdog_ms");
+  heddle_status s = heddle__context_number(p->ctx, key, 1, 0, 1, &on, err);
+  p->one_by_one = on == 0;
+  return s;
+}
+
+#if HEDDLE_HAS_CONFIG
 
 /* What the library reads; a name that ends with a dot has any names under it. */
 static const char *const names[] = {"annotations",
@@ -149,17 +163,6 @@ void heddle__settings_forget(heddle__plugin *p) {
   p->n_asked = 0;
 }
 
-heddle_status heddle__settings_common(heddle__plugin *p, heddle_error *err) {
-  char key[sizeof p->name + sizeof ".regions"];
-  int64_t on = 1;
-  snprintf(key, sizeof key, "%s.regions", p->name);
-  heddle__settings_asked(p, "regions"); /* so that it is known, and near to what is misspelled */
-  heddle__settings_asked(p, "watchdog_ms");
-  heddle_status s = heddle__context_number(p->ctx, key, 1, 0, 1, &on, err);
-  p->one_by_one = on == 0;
-  return s;
-}
-
 /* Whether a plugin has a setting: it read it, or describes it; one of a device must be described as such. Those that
  * describe none are given the settings of a device unseen. */
 static bool has(const heddle__plugin *p, const char *key, bool of_device) {
@@ -217,3 +220,23 @@ void heddle__settings_check(heddle__plugin *p) {
     warn(&p->ctx->log, full, "setting", key, meant != NULL ? near : NULL);
   }
 }
+
+#else
+
+void heddle__settings_warn(const heddle__config *c, heddle__config_known known, void *user, const heddle__log *log) {
+  (void)c, (void)known, (void)user, (void)log;
+}
+
+void heddle__settings_asked(heddle__plugin *p, const char *key) {
+  (void)p, (void)key;
+}
+
+void heddle__settings_forget(heddle__plugin *p) {
+  (void)p;
+}
+
+void heddle__settings_check(heddle__plugin *p) {
+  (void)p;
+}
+
+#endif

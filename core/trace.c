@@ -11,10 +11,13 @@
 #include "core/alloc.h"
 #include "core/context.h"
 #include "core/error.h"
+#include "core/parts.h"
 #include "core/sheet.h"
 #include "core/trace.h"
 #include "heddle/text.h"
 #include "heddle/executor.h"
+
+#if HEDDLE_HAS_PROFILE
 
 enum { CHUNK = 1024, MAX_SPANS = 1000000, TRACK_BYTES = 80, NAME_BYTES = 104 };
 
@@ -315,3 +318,49 @@ heddle_status heddle_trace_write(heddle_context *ctx, const char *path, heddle_e
   if (path == NULL) return heddle__fail(err, HEDDLE_EINVAL, "the trace needs the path of a file; NULL was given");
   return heddle__trace_write(t, path, err);
 }
+
+#else
+
+heddle_status heddle__trace_create(heddle__trace **out, heddle_error *err) {
+  (void)err;
+  *out = NULL;
+  return HEDDLE_OK;
+}
+
+void heddle__trace_release(heddle__trace *t) {
+  (void)t;
+}
+
+bool heddle__trace_on(heddle__trace *t) {
+  (void)t;
+  return false;
+}
+
+void heddle__trace_open(heddle__trace *t) {
+  (void)t;
+}
+
+void heddle__trace_span(heddle__trace *t, const heddle__span *x) {
+  (void)t, (void)x;
+}
+
+void heddle__trace_clock(heddle__trace *t, const char *name, bool own, int64_t offset_ns, uint64_t error_ns) {
+  (void)t, (void)name, (void)own, (void)offset_ns, (void)error_ns;
+}
+
+heddle_status heddle__trace_write(heddle__trace *t, const char *path, heddle_error *err) {
+  (void)t, (void)path;
+  return heddle__left_out(err, "profiles and traces", "HEDDLE_PROFILE");
+}
+
+heddle_status heddle_trace_begin(heddle_context *ctx, heddle_error *err) {
+  (void)ctx;
+  return heddle__left_out(err, "profiles and traces", "HEDDLE_PROFILE");
+}
+
+heddle_status heddle_trace_write(heddle_context *ctx, const char *path, heddle_error *err) {
+  (void)ctx, (void)path;
+  return heddle__left_out(err, "profiles and traces", "HEDDLE_PROFILE");
+}
+
+#endif

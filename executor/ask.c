@@ -6,6 +6,7 @@
 #include "core/alloc.h"
 #include "core/error.h"
 #include "core/failure.h"
+#include "executor/recall.h"
 #include "plugins/common/check/offer.h"
 
 uint32_t *heddle__count_users(heddle__plan *plan) {
@@ -273,7 +274,10 @@ heddle_status heddle__ask_device(heddle__plan *plan, heddle_device *dev, heddle_
   question q = {dev, {plan, answer, 0}};
   heddle_status s = heddle__plan_watch(plan, first->name, err);
   if (s != HEDDLE_OK) return s;
-  s = heddle__ask_open(dev, query, &q, err);
+  if (!heddle__recall_query(plan->req.recall, dev, answer->ask, take_offer, &q.answer, &s, err)) {
+    s = heddle__ask_open(dev, query, &q, err);
+    heddle__recall_answer(plan->req.recall, dev, answer, s, err);
+  }
   if (s == HEDDLE_OK && answer->n_offers == 0) {
     return heddle__at_node(heddle__fail_on(dev->name, err, HEDDLE_EABI,
                                            "node '%s': the plugin of %s accepted it and offered nothing", first->name,

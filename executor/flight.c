@@ -4,6 +4,9 @@
 
 #include "core/alloc.h"
 #include "core/error.h"
+#include "core/parts.h"
+
+#if HEDDLE_HAS_IN_FLIGHT
 
 /* ---- begin and end */
 
@@ -267,3 +270,20 @@ HEDDLE__COLD heddle_status heddle__flight_make(heddle_model *m, heddle_executor 
   *out = ex;
   return HEDDLE_OK;
 }
+
+#else
+
+heddle_status heddle__flight_make(heddle_model *m, heddle_executor **out, heddle_error *err) {
+  (void)m, (void)out;
+  return heddle__left_out(err, "executors with several runs in flight", "HEDDLE_IN_FLIGHT");
+}
+
+heddle_executor *heddle__flight_peer(heddle_executor *lane, uint32_t i) {
+  return i == 0 ? lane : NULL;
+}
+
+void heddle__flight_note(heddle_executor *lane, uint32_t arg) {
+  (void)lane, (void)arg;
+}
+
+#endif

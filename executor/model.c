@@ -6,6 +6,7 @@
 #include "core/alloc.h"
 #include "core/error.h"
 #include "core/failure.h"
+#include "core/parts.h"
 #include "core/watch.h"
 #include "executor/bind.h"
 #include "executor/budget.h"
@@ -80,7 +81,7 @@ static heddle_status take_devices(heddle_model *m, const char *list, heddle_erro
   m->opened = heddle__alloc(cap, sizeof *m->opened);
   if (m->devices == NULL || m->opened == NULL) return heddle__no_memory(err, "a model's devices");
   s = heddle_context_select(m->ctx, list, m->devices, cap, &n, NULL, err);
-  if (s == HEDDLE_OK) s = heddle_context_left_out(m->ctx, list, &m->left_out, err);
+  if (HEDDLE_HAS_EXPLAIN && s == HEDDLE_OK) s = heddle_context_left_out(m->ctx, list, &m->left_out, err);
   if (s != HEDDLE_OK) return s;
   if (n == 0) return heddle__fail(err, HEDDLE_ENODEV, "%s: there is no device to run on", m->graph->source);
   m->n_devices = (uint32_t)(n < cap ? n : cap);

@@ -86,7 +86,8 @@ static heddle_status open_packing(const heddle__tvm_table **out, heddle_error *e
 static heddle_status check(const char *path, const heddle_pack_options *o, heddle_error *err) {
   if (path == NULL || path[0] == '\0') return heddle__fail(err, HEDDLE_EINVAL, "a packed file needs a path");
   if ((o->n_libraries > 0 && o->libraries == NULL) || (o->n_models > 0 && o->models == NULL) ||
-      (o->n_imports > 0 && o->imports == NULL) || (o->n_targets > 0 && o->targets == NULL))
+      (o->n_imports > 0 && o->imports == NULL) || (o->n_targets > 0 && o->targets == NULL) ||
+      (o->n_dims > 0 && o->dims == NULL))
     return heddle__fail(err, HEDDLE_EINVAL, "a list of what is to be packed is NULL");
   if ((o->flags & ~(uint32_t)(HEDDLE_PACK_NO_PARAMS | HEDDLE_PACK_NO_MODELS)) != 0)
     return heddle__fail(err, HEDDLE_EINVAL, "unknown flags of packing: %x", (unsigned)o->flags);
@@ -95,6 +96,8 @@ static heddle_status check(const char *path, const heddle_pack_options *o, heddl
   if (o->n_targets > 0 && o->n_libraries > 0)
     return heddle__fail(err, HEDDLE_EINVAL,
                         "what is prepared for devices goes with a graph of operators, without a library");
+  if (o->n_dims > 0 && o->n_targets == 0)
+    return heddle__fail(err, HEDDLE_EINVAL, "numbers for dimensions go with devices that are prepared for");
   for (size_t i = 0; i < o->n_targets; i++)
     if (o->targets[i] == NULL || o->targets[i][0] == '\0')
       return heddle__fail(err, HEDDLE_EINVAL, "a list of devices to prepare for is empty");
@@ -135,8 +138,7 @@ static heddle_status pack_graph(const char *path, const heddle_pack_options *o, 
   }
   if (s == HEDDLE_OK && !no_params && m.params_path != NULL) s = heddle_params_load(m.params_path, NULL, &read, err);
   const heddle_params *params = no_params ? NULL : read != NULL ? read : m.params;
-  if (s == HEDDLE_OK && o->n_targets > 0)
-    s = heddle__prepare(path, part.graph, part.graph_bytes, params, o->targets, o->n_targets, err);
+  if (s == HEDDLE_OK && o->n_targets > 0) s = heddle__prepare(path, part.graph, part.graph_bytes, params, o, err);
   else if (s == HEDDLE_OK) s = heddle__package_write(path, part.graph, part.graph_bytes, params, NULL, err);
   heddle_params_release(read);
   heddle_graph_release(graph);

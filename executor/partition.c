@@ -10,7 +10,22 @@
 #include "core/alloc.h"
 #include "core/error.h"
 #include "core/failure.h"
+#include "core/parts.h"
 #include "core/registry.h"
+#include "executor/recall.h"
+
+void heddle__group_join(heddle__grouping *all, const uint32_t *nodes, uint32_t count, const heddle__answer *answer) {
+  uint32_t keep = all->group_of[nodes[0]];
+  for (uint32_t i = 1; i < count; i++) {
+    all->groups[all->group_of[nodes[i]]].count = 0;
+    all->group_of[nodes[i]] = keep;
+  }
+  all->groups[keep].nodes = nodes;
+  all->groups[keep].count = count;
+  all->groups[keep].answer = *answer;
+}
+
+#if HEDDLE_HAS_FUSION
 
 typedef struct partition {
   heddle__grouping *all;
@@ -203,17 +218,6 @@ static void reorder(partition *p, const uint32_t *nodes, uint32_t count, const w
   for (uint32_t i = 0; i < forth->n; i++) p->position[(uint32_t)forth->found[i]] = (uint32_t)(p->slots[k++] >> 32);
 }
 
-void heddle__group_join(heddle__grouping *all, const uint32_t *nodes, uint32_t count, const heddle__answer *answer) {
-  uint32_t keep = all->group_of[nodes[0]];
-  for (uint32_t i = 1; i < count; i++) {
-    all->groups[all->group_of[nodes[i]]].count = 0;
-    all->group_of[nodes[i]] = keep;
-  }
-  all->groups[keep].nodes = nodes;
-  all->groups[keep].count = count;
-  all->groups[keep].answer = *answer;
-}
-
 static void refuse(const partition *p, const char *why) {
   heddle__plan *plan = p->all->plan;
   heddle__logf(heddle__context_log(plan->req.ctx), HEDDLE_LOG_WARN, "plan", "%s proposed a region that %s: refused",
@@ -277,6 +281,7 @@ static heddle_status consider(partition *p, const uint32_t *local, uint32_t coun
 static heddle_status take_proposal(void *sink, const uint32_t *local, uint32_t count, heddle_error *err) {
   partition *p = sink;
   if (count < 2) return HEDDLE_OK;
+  heddle__recall_proposal(p->all->plan->req.recall, local, count);
   if (p->failed.status == HEDDLE_OK) p->failed.status = consider(p, local, count, &p->failed);
   if (p->failed.status != HEDDLE_OK && err != NULL) *err = p->failed;
   return p->failed.status;
@@ -309,7 +314,11 @@ static heddle_status hear_device(partition *p, uint32_t device, heddle_error *er
   heddle_status s = heddle__ask_build(plan, p->asked, p->n_asked, p->all->users, &shown, err);
   if (s != HEDDLE_OK) return s;
   hearing h = {p, dev, shown.ask};
-  s = heddle__ask_open(dev, hear, &h, err);
+  if (!heddle__recall_partition(plan->req.recall, dev, shown.ask, take_proposal, p, &s, err)) {
+    heddle__recall_partition_begin(plan->req.recall, dev, shown.ask);
+    s = heddle__ask_open(dev, hear, &h, err);
+    heddle__recall_partition_end(plan->req.recall, s);
+  }
   if (p->failed.status != HEDDLE_OK) {
     s = p->failed.status;
     if (err != NULL) *err = p->failed;
@@ -324,3 +333,12 @@ heddle_status heddle__partition(heddle__grouping *all, heddle_error *err) {
   finish(&p);
   return s;
 }
+
+#else /* each node is a step of its own */
+
+heddle_status heddle__partition(heddle__grouping *all, heddle_error *err) {
+  (void)all, (void)err;
+  return HEDDLE_OK;
+}
+
+#endif

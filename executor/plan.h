@@ -65,6 +65,7 @@ typedef struct heddle__request {
   const uint32_t *rank;    /* per node: of two regions that could run, the lower goes first; NULL: as in the */
                            /* file. Read by regions only: need not outlive the making of a plan */
   const struct heddle__precedent *precedent; /* precedent.h; NULL: none. Read by place and regions only, as rank */
+  struct heddle__recall *recall;             /* recall.h; NULL: plugins are asked. Until the plan is made, as rank */
   struct heddle__placer
       *placer; /* executor/place/placer.h: it places what nothing stronger places; NULL: preference does */
   uint32_t n_devices;

@@ -28,30 +28,91 @@ typedef struct preparation {
 
 /* ---- running */
 
-static heddle_status give_zeros(heddle_executor *ex, uint32_t i, heddle_error *err) {
+/* The numbers of one run for the dimensions that have names: position is which of several numbers of a name. */
+typedef struct numbers {
+  const char *const *dims;
+  size_t n, position;
+} numbers;
+
+/* The number of "NAME=NUMBER"; -1: it is none. */
+static int64_t number_in(const char *dim, const char *name) {
+  const size_t length = strlen(name);
+  char *end = NULL;
+  if (strncmp(dim, name, length) != 0 || dim[length] != '=') return -1;
+  const long long value = strtoll(dim + length + 1, &end, 10);
+  return end == dim + length + 1 || *end != '\0' || value < 0 ? -1 : (int64_t)value;
+}
+
+static int64_t number_of(const numbers *given, const char *name) {
+  size_t seen = 0;
+  int64_t found = -1;
+  for (size_t i = 0; name != NULL && i < given->n && seen <= given->position; i++) {
+    const int64_t value = number_in(given->dims[i], name);
+    if (value >= 0) found = value, seen++;
+  }
+  return found;
+}
+
+/* How many runs there are: the most numbers of a name, and 1 without any. HEDDLE_EINVAL: no input has a dimension of a name. */
+static heddle_status count_runs(const heddle_graph *g, const heddle_pack_options *o, size_t *out, heddle_error *err) {
+  *out = 1;
+  for (size_t i = 0; i < o->n_dims; i++) {
+    const char *equals = o->dims[i] != NULL ? strchr(o->dims[i], '=') : NULL;
+    char name[200];
+    size_t same = 0;
+    bool known = false;
+    if (equals == NULL || (size_t)(equals - o->dims[i]) >= sizeof name)
+      return heddle__fail(err, HEDDLE_EINVAL, "a number for a dimension is NAME=NUMBER");
+    memcpy(name, o->dims[i], (size_t)(equals - o->dims[i]));
+    name[equals - o->dims[i]] = '\0';
+    if (number_in(o->dims[i], name) < 0)
+      return heddle__fail(err, HEDDLE_EINVAL, "dimension '%.100s': it needs a number", name);
+    for (size_t k = 0; k < o->n_dims; k++) same += o->dims[k] != NULL && number_in(o->dims[k], name) >= 0;
+    for (uint32_t k = 0; k < heddle_graph_input_count(g) && !known; k++) {
+      heddle_value_info v = {.struct_size = sizeof v};
+      if (heddle_graph_input(g, k, &v, NULL) != HEDDLE_OK || v.ndim == UINT32_MAX || v.symbols == NULL) continue;
+      for (uint32_t d = 0; d < v.ndim && !known; d++) known = v.symbols[d] != NULL && strcmp(v.symbols[d], name) == 0;
+    }
+    if (!known) return heddle__fail(err, HEDDLE_EINVAL, "no input has a dimension '%.100s'", name);
+    if (same > *out) *out = same;
+  }
+  return HEDDLE_OK;
+}
+
+static heddle_status give_zeros(heddle_executor *ex, const heddle_graph *g, uint32_t i, const numbers *given,
+                                heddle_error *err) {
   heddle_io_info info = {.struct_size = sizeof info};
+  heddle_value_info value = {.struct_size = sizeof value};
   heddle_tensor *t = NULL;
+  int64_t shape[HEDDLE__MAX_NDIM];
   heddle_status s = heddle_executor_input_info(ex, i, &info, err);
   if (s != HEDDLE_OK || info.is_param != 0) return s;
-  bool is_fixed = info.ndim != UINT32_MAX;
-  for (uint32_t k = 0; is_fixed && k < info.ndim; k++) is_fixed = info.shape[k] >= 0;
+  s = heddle_graph_input(g, i, &value, err);
+  if (s != HEDDLE_OK) return s;
+  bool is_fixed = info.ndim <= HEDDLE__MAX_NDIM;
+  for (uint32_t k = 0; is_fixed && k < info.ndim; k++) {
+    const bool is_open = info.shape[k] < 0 && value.ndim == info.ndim && value.symbols != NULL;
+    shape[k] = is_open ? number_of(given, value.symbols[k]) : info.shape[k];
+    is_fixed = shape[k] >= 0;
+  }
   if (!is_fixed)
     return heddle__fail(
         err, HEDDLE_EINVAL,
-        "nothing can be prepared for an input without a fixed shape, '%.100s'; 'heddle convert --dim' gives "
-        "it one",
+        "nothing can be prepared for an input without a fixed shape, '%.100s'; '--dim NAME=NUMBER' gives a "
+        "dimension with a name a number, and 'heddle convert --dim' fixes it",
         info.name);
-  s = heddle_tensor_create(NULL, info.dtype, info.shape, info.ndim, &t, err);
+  s = heddle_tensor_create(NULL, info.dtype, shape, info.ndim, &t, err);
   if (s == HEDDLE_OK) memset(heddle_tensor_data(t), 0, heddle_tensor_bytes(t));
   if (s == HEDDLE_OK) s = heddle_executor_set_input(ex, i, t, err);
   heddle_tensor_release(t);
   return s;
 }
 
-static heddle_status run_once(heddle_model *m, heddle_error *err) {
+static heddle_status run_once(heddle_model *m, const numbers *given, heddle_error *err) {
   heddle_executor *ex = NULL;
   heddle_status s = heddle_executor_create(m, &ex, err);
-  for (uint32_t i = 0; s == HEDDLE_OK && i < heddle_executor_input_count(ex); i++) s = give_zeros(ex, i, err);
+  for (uint32_t i = 0; s == HEDDLE_OK && i < heddle_executor_input_count(ex); i++)
+    s = give_zeros(ex, m->graph, i, given, err);
   if (s == HEDDLE_OK) s = heddle_executor_run(ex, HEDDLE_FOREVER, err);
   heddle_executor_release(ex);
   return s;
@@ -74,50 +135,58 @@ static heddle_status describe(preparation *p, const heddle_model *m, const char 
              : heddle__fail(err, HEDDLE_EFAILED, "the devices %s cannot be described: no UTF-8, or no memory", list);
 }
 
-/* With several devices the model is placed automatically too, which measures. */
+/* With several devices the model is placed automatically too, which measures. Each run has a model of its own, as a new
+ * process has. */
 static heddle_status make_and_run(preparation *p, heddle_context *ctx, heddle_graph *graph, heddle_params *params,
-                                  const char *list, heddle_error *err) {
-  heddle_model_options o = {.struct_size = sizeof o, .devices = list};
-  heddle_model *m = NULL;
-  heddle_status s = heddle_model_create(ctx, graph, params, &o, &m, err);
-  if (s == HEDDLE_OK) s = describe(p, m, list, err);
-  if (s == HEDDLE_OK) s = run_once(m, err);
-  const bool is_mixed = strchr(list, ',') != NULL && s == HEDDLE_OK && m->n_devices > 1;
-  heddle_model_release(m);
-  if (!is_mixed) return s;
-  o.flags = HEDDLE_MODEL_PLACE_AUTO;
-  s = heddle_model_create(ctx, graph, params, &o, &m, err);
-  if (s == HEDDLE_OK) s = run_once(m, err);
-  heddle_model_release(m);
+                                  const char *list, const heddle_pack_options *given, heddle_error *err) {
+  size_t n_runs;
+  bool is_mixed = false;
+  heddle_status s = count_runs(graph, given, &n_runs, err);
+  for (size_t k = 0; k < 2 * n_runs && s == HEDDLE_OK; k++) {
+    const numbers one = {given->dims, given->n_dims, k / 2};
+    heddle_model_options o = {.struct_size = sizeof o, .devices = list};
+    heddle_model *m = NULL;
+    if (k % 2 == 1 && !is_mixed) continue;
+    if (k % 2 == 1) o.flags = HEDDLE_MODEL_PLACE_AUTO;
+    s = heddle_model_create(ctx, graph, params, &o, &m, err);
+    if (s == HEDDLE_OK && k == 0) s = describe(p, m, list, err);
+    if (s == HEDDLE_OK) s = run_once(m, &one, err);
+    is_mixed = s == HEDDLE_OK && strchr(list, ',') != NULL && m->n_devices > 1;
+    heddle_model_release(m);
+  }
   return s;
 }
 
-static heddle_status prepare_for(preparation *p, const char *list, const char *home, heddle_error *err) {
+static heddle_status prepare_for(preparation *p, const char *list, const char *home, const heddle_pack_options *o,
+                                 heddle_error *err) {
   static const char *const keys[] = {"weights.cache_dir", "routes.cache_dir", "place.cache_dir"};
-  enum { KEYS = sizeof keys / sizeof keys[0] };
+  enum { KEYS = sizeof keys / sizeof keys[0], PLANS = KEYS };
   heddle_setting settings[KEYS + 2] = {{"cache_home", home}, {"prepare", "1"}};
-  char *folders[KEYS] = {NULL};
+  char *folders[KEYS + 1] = {NULL};
   heddle_context *ctx = NULL;
   heddle_graph *graph = NULL;
   heddle_params *params = NULL;
   heddle_status s = HEDDLE_OK;
-  for (int i = 0; i < KEYS && s == HEDDLE_OK; i++) {
+  for (int i = 0; i <= KEYS && s == HEDDLE_OK; i++) {
     folders[i] = heddle__format("%s/own%d", home, i);
-    settings[i + 2] = (heddle_setting){keys[i], folders[i]};
     if (folders[i] == NULL) s = heddle__no_memory(err, "a path");
+    else if (i < KEYS) settings[i + 2] = (heddle_setting){keys[i], folders[i]};
+    else if ((mkdir(home, 0700) != 0 && errno != EEXIST) || mkdir(folders[i], 0700) != 0)
+      s = heddle__fail(err, HEDDLE_EIO, "the folder %s could not be made: %s", folders[i], strerror(errno));
   }
   if (s == HEDDLE_OK) s = heddle_context_create(settings, KEYS + 2, NULL, NULL, &ctx, err);
   if (s == HEDDLE_OK) s = heddle_graph_load(p->plain, NULL, &graph, err);
   if (s == HEDDLE_OK) s = heddle_params_load(p->plain, NULL, &params, err);
   if (s == HEDDLE_OK) {
     params->carried->is_made = true;
-    s = make_and_run(p, ctx, graph, params, list, err);
+    params->carried->plans = folders[PLANS];
+    s = make_and_run(p, ctx, graph, params, list, o, err);
     if (s != HEDDLE_OK) heddle__prefix(err, s, "for %.100s: ", list);
   }
   heddle_params_release(params);
   heddle_graph_release(graph);
   heddle_context_release(ctx); /* devices write their caches when they are closed */
-  for (int i = 0; i < KEYS; i++) heddle__free(folders[i]);
+  for (int i = 0; i <= KEYS; i++) heddle__free(folders[i]);
   return s;
 }
 
@@ -199,15 +268,15 @@ static void end(preparation *p) {
 }
 
 heddle_status heddle__prepare(const char *path, const char *text, size_t bytes, const heddle_params *params,
-                              const char *const *targets, size_t n_targets, heddle_error *err) {
+                              const heddle_pack_options *o, heddle_error *err) {
   preparation p = {.folder = NULL};
   heddle__package_extra extra = {.paths = NULL};
   heddle_status s = begin(&p, err);
   extra.targets = p.targets;
   if (s == HEDDLE_OK) s = heddle__package_write(p.plain, text, bytes, params, &extra, err);
-  for (size_t i = 0; i < n_targets && s == HEDDLE_OK; i++) {
+  for (size_t i = 0; i < o->n_targets && s == HEDDLE_OK; i++) {
     char *home = heddle__format("%s/%u", p.folder, (unsigned)i);
-    s = home != NULL ? prepare_for(&p, targets[i], home, err) : heddle__no_memory(err, "a path");
+    s = home != NULL ? prepare_for(&p, o->targets[i], home, o, err) : heddle__no_memory(err, "a path");
     if (s == HEDDLE_OK) s = gather(&p, home, (uint32_t)i, 0, err);
     heddle__free(home);
   }

@@ -4,10 +4,11 @@
 #define HEDDLE_EXECUTOR_PREPARE_H
 
 #include "graph/package.h"
+#include "heddle/pack.h"
 
-/* Writes a package as heddle__package_write does. HEDDLE_EINVAL: an input has no fixed shape, or a list names no device;
+/* Writes a package as heddle__package_write does, for the targets and dims of o. HEDDLE_EINVAL: an input has no fixed shape, or a list names no device;
  * HEDDLE_EIO; otherwise as models fail that are loaded and run. Blocks. */
 heddle_status heddle__prepare(const char *path, const char *text, size_t bytes, const heddle_params *params,
-                              const char *const *targets, size_t n_targets, heddle_error *err);
+                              const heddle_pack_options *o, heddle_error *err);
 
 #endif

@@ -9,8 +9,11 @@
 
 #include "core/alloc.h"
 #include "core/error.h"
+#include "core/parts.h"
 #include "core/prepared.h"
 #include "core/registry.h"
+
+#if HEDDLE_HAS_PACKAGES
 
 struct heddle__carriage {
   heddle__shelf shelf;
@@ -33,18 +36,24 @@ static void say(const heddle_model *m, int32_t level, const char *format, ...) {
 
 /* ---- whether it fits */
 
-/* Why the file is not trusted; true: it is. */
-static bool is_trusted(const heddle_model *m, heddle_error *why) {
-  const heddle__carried *c = m->params->carried;
+static heddle_status check_file(const heddle_context *ctx, const heddle_params *params, heddle_error *why) {
+  const heddle__carried *c = params->carried;
   struct stat at;
-  if (c->in_memory) return true;
-  char *real = realpath(m->params->source, NULL);
+  if (c->in_memory || ctx == NULL) return HEDDLE_OK;
+  char *real = realpath(params->source, NULL);
   bool good =
       real != NULL && stat(real, &at) == 0 && (uint64_t)at.st_dev == c->device && (uint64_t)at.st_ino == c->inode;
-  if (!good) heddle__fail(why, HEDDLE_EIO, "the file is no longer there");
-  else good = heddle__trust(m->ctx, real, why) == HEDDLE_OK;
+  heddle_status s = good ? heddle__trust(ctx, real, why) : heddle__fail(why, HEDDLE_EIO, "the file is no longer there");
   free(real);
-  return good;
+  return s;
+}
+
+heddle_status heddle__prepared_check(const heddle_context *ctx, const heddle_params *params, heddle_error *why) {
+  const heddle__prepared *p = params->carried->prepared;
+  if (p->why != NULL) return heddle__fail(why, HEDDLE_EFORMAT, "%s", p->why);
+  if (strcmp(p->version, HEDDLE_VERSION) != 0)
+    return heddle__fail(why, HEDDLE_EUNSUPPORTED, "it is of Heddle %.40s, and this is %s", p->version, HEDDLE_VERSION);
+  return check_file(ctx, params, why);
 }
 
 static const heddle_device *device_of(const heddle_model *m, const char *name) {
@@ -53,9 +62,8 @@ static const heddle_device *device_of(const heddle_model *m, const char *name) {
   return NULL;
 }
 
-/* What of the device is not as it was; NULL: nothing. */
-static const char *differs(const heddle__prepared_device *was, const heddle_device *dev, const char **before,
-                           const char **now) {
+const char *heddle__prepared_differs(const heddle__prepared_device *was, const heddle_device *dev, const char **before,
+                                     const char **now) {
   const char *build = dev->plugin->root.build != NULL ? dev->plugin->root.build : "";
   *before = was->about;
   *now = dev->desc.name;
@@ -74,7 +82,7 @@ static bool fits(const heddle_model *m, const heddle__prepared_target *t) {
     const heddle__prepared_device *was = &t->devices[i];
     const heddle_device *dev = device_of(m, was->name);
     if (dev == NULL) continue;
-    const char *before, *now, *what = differs(was, dev, &before, &now);
+    const char *before, *now, *what = heddle__prepared_differs(was, dev, &before, &now);
     if (what != NULL) {
       say(m, HEDDLE_LOG_WARN, "for %.80s is ignored: the %s of %s was '%.160s', and is '%.160s'", t->list, what,
           was->name, before, now);
@@ -92,15 +100,7 @@ static bool choose(heddle_model *m, heddle__prepared *p, bool *usable) {
   bool any = false;
   const char *value, *from;
   if (heddle__config_get(m->ctx->config, "prepared", &value, &from) && heddle__config_is_off(value)) return false;
-  if (p->why != NULL) {
-    say(m, HEDDLE_LOG_WARN, "is ignored: %s", p->why);
-    return false;
-  }
-  if (strcmp(p->version, HEDDLE_VERSION) != 0) {
-    say(m, HEDDLE_LOG_WARN, "is ignored: it is of Heddle %.40s, and this is %s", p->version, HEDDLE_VERSION);
-    return false;
-  }
-  if (!is_trusted(m, &why)) {
+  if (heddle__prepared_check(m->ctx, m->params, &why) != HEDDLE_OK) {
     say(m, HEDDLE_LOG_WARN, "is ignored: %s", why.text);
     return false;
   }
@@ -166,3 +166,21 @@ void heddle__prepared_close(heddle_model *m) {
   heddle__free(c);
   m->carriage = NULL;
 }
+
+#else
+
+heddle_status heddle__prepared_open(heddle_model *m, heddle_error *err) {
+  (void)m, (void)err; /* it is of no package, and so in what follows */
+  return HEDDLE_OK;
+}
+
+void heddle__prepared_close(heddle_model *m) {
+  (void)m;
+}
+
+bool heddle__prepared_find(heddle_model *m, const char *name, const void **data, uint64_t *bytes) {
+  (void)m, (void)name, (void)data, (void)bytes;
+  return false;
+}
+
+#endif

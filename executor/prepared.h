@@ -14,4 +14,11 @@ void heddle__prepared_close(heddle_model *m); /* what was found stays as long as
  * as the model's params. Any thread. */
 bool heddle__prepared_find(heddle_model *m, const char *name, const void **data, uint64_t *bytes);
 
+/* prepared_info.c uses them too. Why nothing of a package is used in a context, which may be NULL: it is damaged, of another
+ * version, or others may change the file. And what of a device is not as it was, such as "driver", with both texts; NULL:
+ * nothing. */
+heddle_status heddle__prepared_check(const heddle_context *ctx, const heddle_params *params, heddle_error *why);
+const char *heddle__prepared_differs(const heddle__prepared_device *was, const heddle_device *dev, const char **before,
+                                     const char **now);
+
 #endif

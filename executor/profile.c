@@ -15,8 +15,11 @@
 #include "core/context.h"
 #include "core/error.h"
 #include "core/failure.h"
+#include "core/parts.h"
 #include "core/trace.h"
 #include "executor/explain.h"
+
+#if HEDDLE_HAS_PROFILE
 
 #define STEP_TIMEOUT_NS UINT64_C(60000000000)
 enum { CALIBRATIONS = 5 };
@@ -273,3 +276,32 @@ heddle_status heddle__profile_finish(heddle__profile *p, heddle__bound *b, const
   *n = count;
   return HEDDLE_OK;
 }
+
+#else
+
+heddle_status heddle__profile_create(heddle__bound *b, uint32_t lane, heddle__profile **out, heddle_error *err) {
+  (void)b, (void)lane, (void)out;
+  return heddle__left_out(err, "profiles and traces", "HEDDLE_PROFILE");
+}
+
+void heddle__profile_release(heddle__profile *p) {
+  (void)p; /* there is none, and so in what follows */
+}
+
+void heddle__profile_begin(heddle__profile *p) {
+  (void)p;
+}
+
+heddle_status heddle__profile_action(heddle__profile *p, heddle__bound *b, const heddle__line *line,
+                                     const heddle__action *a, heddle_error *err) {
+  (void)p, (void)b, (void)line, (void)a, (void)err;
+  return HEDDLE_OK;
+}
+
+heddle_status heddle__profile_finish(heddle__profile *p, heddle__bound *b, const heddle_profile_entry **out, size_t *n,
+                                     heddle_error *err) {
+  (void)p, (void)b, (void)out, (void)n, (void)err;
+  return HEDDLE_OK;
+}
+
+#endif

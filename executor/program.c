@@ -12,6 +12,7 @@
 #include "executor/copies.h"
 #include "executor/optimize.h"
 #include "executor/precedent.h"
+#include "executor/recall.h"
 
 /* ---- segments */
 
@@ -231,16 +232,19 @@ static heddle_status take_constants(heddle__program *p, heddle_error *err) {
   return heddle__constants_acquire(p->model, p->plan, p->packed, err);
 }
 
-heddle_status heddle__program_make(heddle_model *m, heddle__order *order, heddle__program **out, heddle_error *err) {
-  *out = NULL;
+static heddle_status make(heddle_model *m, heddle__order *order, heddle__recall *recall, heddle__program **out,
+                          heddle_error *err) {
   heddle__program *p = heddle__alloc(1, sizeof *p);
   if (p == NULL) return heddle__no_memory(err, "a program");
   atomic_init(&p->references, 1);
   p->model = m;
-  heddle__precedent *like = heddle__precedent_find(m, order);
+  heddle__precedent *like = recall == NULL ? heddle__precedent_find(m, order) : NULL;
+  order->req.recall = recall;
   order->req.precedent = like;
   heddle_status s = plan_and_open(p, order, err);
   order->req.precedent = NULL;
+  order->req.recall = NULL;
+  if (p->plan != NULL) p->plan->req.recall = NULL;
   heddle__precedent_release(like);
   if (s == HEDDLE_OK) {
     p->ops = heddle__alloc(p->plan->n_regions, sizeof *p->ops);
@@ -259,6 +263,17 @@ heddle_status heddle__program_make(heddle_model *m, heddle__order *order, heddle
   p->order_of = order;
   *out = p;
   return HEDDLE_OK;
+}
+
+heddle_status heddle__program_make(heddle_model *m, heddle__order *order, heddle__program **out, heddle_error *err) {
+  *out = NULL;
+  heddle__recall *recall = heddle__recall_open(m, order);
+  heddle_status s = make(m, order, recall, out, err);
+  if (!heddle__recall_close(recall, s)) return s;
+  if (s == HEDDLE_OK) (*out)->order_of = NULL; /* the next one has it */
+  heddle__program_release(*out);
+  *out = NULL;
+  return make(m, order, NULL, out, err);
 }
 
 heddle__program *heddle__program_retain(heddle__program *p) {

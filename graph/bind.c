@@ -5,8 +5,11 @@
 
 #include "core/alloc.h"
 #include "core/error.h"
+#include "core/parts.h"
 #include "graph/reader.h"
 #include "graph/words.h"
+
+#if HEDDLE_HAS_DIMENSIONS
 
 /* The number behind the '=' of "NAME=NUMBER"; -1 where there is none, or one that no dimension may have. */
 static json_int_t number_of(const char *rule) {
@@ -86,3 +89,13 @@ heddle_status heddle_graph_bind(const heddle_graph *g, const char *const *dims, 
   json_decref(root);
   return s;
 }
+
+#else
+
+heddle_status heddle_graph_bind(const heddle_graph *g, const char *const *dims, size_t n, heddle_graph **out,
+                                heddle_error *err) {
+  (void)g, (void)dims, (void)n, (void)out;
+  return heddle__left_out(err, "numbers for dimensions of graphs", "HEDDLE_DIMENSIONS");
+}
+
+#endif

@@ -249,26 +249,17 @@ heddle_status heddle__graph_load(const heddle__sealed *file, const heddle_read_l
   return s;
 }
 
+static heddle_status parse_text(const void *text, size_t bytes, const char *name, const heddle_read_limits *limit,
+                                void *out, heddle_error *err) {
+  return heddle__graph_parse(text, bytes, name, limit, out, err);
+}
+
 heddle_status heddle_graph_parse(const char *text, size_t bytes, const char *name, const heddle_read_limits *limits,
                                  heddle_graph **out, heddle_error *err) {
   heddle_read_limits limit;
-  heddle__sealed copy;
-  bool sealed;
   *out = NULL;
   heddle__graph_limits(limits, &limit);
-  const heddle__file_access access = {limit.trust, limit.key};
-  heddle_status s = heddle__trust_given(limit.trust, err);
-  if (s == HEDDLE_OK) s = heddle__check_bytes(name, bytes, limit.max_bytes, err);
-  if (s == HEDDLE_OK) s = heddle__sealed_bytes(text, bytes, name, &access, &sealed, &copy, err);
-  if (s != HEDDLE_OK) return s;
-  if (!sealed) return heddle__graph_parse(text, bytes, name, &limit, out, err);
-  const void *inside;
-  s = heddle__sealed_map(&copy, &inside, &bytes, err);
-  if (s == HEDDLE_OK) s = heddle__check_bytes(name, bytes, limit.max_bytes, err);
-  if (s == HEDDLE_OK) s = heddle__graph_parse(inside, bytes, name, &limit, out, err);
-  heddle__sealed_unmap(inside, bytes);
-  heddle__sealed_close(&copy);
-  return s;
+  return heddle__parse_verified(text, bytes, name, &limit, parse_text, out, err);
 }
 
 heddle_status heddle_graph_load(const char *path, const heddle_read_limits *limits, heddle_graph **out,

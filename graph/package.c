@@ -11,6 +11,7 @@
 
 #include "core/alloc.h"
 #include "core/error.h"
+#include "core/parts.h"
 #include "core/sealed.h"
 #include "core/tensor.h"
 #include "graph/file.h"
@@ -35,6 +36,8 @@ bool heddle__is_package(const char *path) {
   close(fd);
   return n == sizeof head && memcmp(head, HEDDLE_PACK_MAGIC, sizeof head) == 0;
 }
+
+#if HEDDLE_HAS_PACKAGES
 
 static heddle_status bad(const char *path, uint64_t at, const char *expected, heddle_error *err) {
   return heddle__fail(err, HEDDLE_EFORMAT, "%s: byte %llu: expected %s", path, (unsigned long long)at, expected);
@@ -243,3 +246,27 @@ heddle_status heddle__package_memory(const void *data, uint64_t bytes, const cha
   *text_bytes = (size_t)p->text_bytes;
   return params_of(p, name, max_bytes, params, err);
 }
+
+#else
+
+static heddle_status left_out(heddle_error *err) {
+  return heddle__left_out(err, "reader of packages", "HEDDLE_PACKAGES");
+}
+
+heddle_status heddle__package_text(const char *path, uint64_t max_bytes, char **out, size_t *bytes, heddle_error *err) {
+  (void)path, (void)max_bytes, (void)out, (void)bytes;
+  return left_out(err);
+}
+
+heddle_status heddle__package_params(const char *path, uint64_t max_bytes, heddle_params **out, heddle_error *err) {
+  (void)path, (void)max_bytes, (void)out;
+  return left_out(err);
+}
+
+heddle_status heddle__package_memory(const void *data, uint64_t bytes, const char *name, uint64_t max_bytes,
+                                     const char **text, size_t *text_bytes, heddle_params **params, heddle_error *err) {
+  (void)data, (void)bytes, (void)name, (void)max_bytes, (void)text, (void)text_bytes, (void)params;
+  return left_out(err);
+}
+
+#endif

@@ -238,25 +238,17 @@ heddle_status heddle__params_load(const heddle__sealed *file, const heddle_read_
   return s;
 }
 
+static heddle_status parse_blob(const void *data, size_t bytes, const char *name, const heddle_read_limits *limit,
+                                void *out, heddle_error *err) {
+  return heddle__params_parse(data, bytes, name, limit, out, err);
+}
+
 heddle_status heddle_params_parse(const void *data, size_t bytes, const char *name, const heddle_read_limits *limits,
                                   heddle_params **out, heddle_error *err) {
   heddle_read_limits limit;
-  heddle__sealed copy;
-  bool sealed;
   *out = NULL;
   heddle__params_limits(limits, &limit);
-  const heddle__file_access access = {limit.trust, limit.key};
-  heddle_status s = heddle__trust_given(limit.trust, err);
-  if (s == HEDDLE_OK) s = heddle__sealed_bytes(data, bytes, name, &access, &sealed, &copy, err);
-  if (s != HEDDLE_OK) return s;
-  if (!sealed) return heddle__params_parse(data, bytes, name, &limit, out, err);
-  const void *inside;
-  s = heddle__sealed_map(&copy, &inside, &bytes, err);
-  if (s == HEDDLE_OK) s = heddle__check_bytes(name, bytes, limit.max_bytes, err);
-  if (s == HEDDLE_OK) s = heddle__params_parse(inside, bytes, name, &limit, out, err);
-  heddle__sealed_unmap(inside, bytes);
-  heddle__sealed_close(&copy);
-  return s;
+  return heddle__parse_verified(data, bytes, name, &limit, parse_blob, out, err);
 }
 
 heddle_status heddle_params_load(const char *path, const heddle_read_limits *limits, heddle_params **out,

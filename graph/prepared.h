@@ -51,6 +51,7 @@ typedef struct heddle__carried {
   uint64_t device, inode; /* of the file */
   bool in_memory;         /* it is no file */
   bool is_made;           /* it is being made: what is packed now is what it will carry */
+  const char *plans; /* likewise: the folder of its plans (executor/recall.h), borrowed; NULL: it is not being made */
 } heddle__carried;
 
 /* The index of a package of so many bytes: JSON text at a place whose digest is given. Not usable: why is set. NULL: no

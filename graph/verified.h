@@ -18,6 +18,13 @@ heddle_status heddle__graph_parse(const char *text, size_t bytes, const char *na
 heddle_status heddle__params_parse(const void *data, size_t bytes, const char *name, const heddle_read_limits *limits,
                                    heddle_params **out, heddle_error *err);
 
+/* Parses what is given in memory with parse: as it is, or what is inside of it where trust demands a signature, or where it is
+ * encrypted. limit has the defaults in place. */
+typedef heddle_status (*heddle__parse_fn)(const void *data, size_t bytes, const char *name,
+                                          const heddle_read_limits *limit, void *out, heddle_error *err);
+heddle_status heddle__parse_verified(const void *data, size_t bytes, const char *name, const heddle_read_limits *limit,
+                                     heddle__parse_fn parse, void *out, heddle_error *err);
+
 /* The most bytes that are copied for a file that may hold a graph and its parameters, by the limit of one of them. */
 static inline uint64_t heddle__sealed_most(uint64_t limit) {
   const uint64_t both = UINT64_C(16) << 30;

@@ -8,6 +8,7 @@
 #include "library.h"
 #include "model_file.h"
 #include "options.h"
+#include "prepared.h"
 #include "signature.h"
 #include "text.h"
 
@@ -39,6 +40,7 @@ typedef struct facts {
   uint32_t n_nodes; /* without inputs */
   uint64_t param_bytes;
   json_t *param_names, *input_names; /* sets */
+  json_t *prepared;                  /* null: nothing */
 } facts;
 
 static bool count(tally **list, size_t *n, const char *domain, const char *name) {
@@ -164,6 +166,7 @@ static heddle_status collect(const options *o, facts *f, heddle_error *err) {
   if (s == HEDDLE_OK && o->lib != NULL) s = library_open(o->lib, &f->ctx, &f->library, err);
   if (s != HEDDLE_OK || f->graph == NULL) return s;
   s = load_params(o, f, err);
+  if (s == HEDDLE_OK) s = prepared_read(f->params, &f->prepared, err);
   if (s == HEDDLE_OK) s = collect_names(f, err);
   return s == HEDDLE_OK ? count_nodes(f) : s;
 }
@@ -241,11 +244,11 @@ static json_t *info_object(const options *o, const facts *f) {
   }
   json_t *missing = json_array();
   for (size_t i = 0; i < f->n_missing; i++) json_array_append_new(missing, json_words(f->missing[i].name));
-  return json_pack("{so sI so so so so so so so so so}", "model", json_words(o->model), "nodes", (json_int_t)f->n_nodes,
-                   "inputs", inputs, "outputs", outputs, "operators", tallies(f->ops, f->n_ops), "annotations",
-                   tallies(f->devices, f->n_devices), "node_list", nodes_list(f), "missing_functions", missing,
-                   "params", params_object(f), "library", library_object(f->library), "signature",
-                   signature_object(o->model));
+  return json_pack("{so sI so so so so so so so so sO so}", "model", json_words(o->model), "nodes",
+                   (json_int_t)f->n_nodes, "inputs", inputs, "outputs", outputs, "operators", tallies(f->ops, f->n_ops),
+                   "annotations", tallies(f->devices, f->n_devices), "node_list", nodes_list(f), "missing_functions",
+                   missing, "params", params_object(f), "library", library_object(f->library), "prepared", f->prepared,
+                   "signature", signature_object(o->model));
 }
 
 /* ---- text */
@@ -330,6 +333,7 @@ static void print_info(const options *o, const facts *f) {
   print_tallies("annotated", f->devices, f->n_devices);
   print_nodes(o, f);
   print_params(o, f);
+  prepared_print(f->prepared, o->all);
   library_print(f->library, o->all);
   for (size_t i = 0; i < f->n_missing; i++)
     print("missing    %s: the library has no such function\n", f->missing[i].name);
@@ -350,6 +354,7 @@ static int info(const options *o) {
   heddle_context_release(f.ctx);
   heddle_params_release(f.params);
   heddle_graph_release(f.graph);
+  json_decref(f.prepared);
   json_decref(f.param_names);
   json_decref(f.input_names);
   free(f.ops);
@@ -362,9 +367,9 @@ const command info_command = {
     "info",
     "inputs, outputs, operators, parameters and sizes of a model; functions of a library",
     "Says what a model and its parameters hold, or a compiled library, with a model in it or without. No\n"
-    "device is needed. An input whose name is among the parameters is not listed as an input; parameters that the "
-    "graph\n"
-    "has no input for are passed over, and listed as unused.",
+    "device is needed; the devices of a package that was prepared for some are compared with those that\n"
+    "are here. An input whose name is among the parameters is not listed as an input; parameters that the\n"
+    "graph has no input for are passed over, and listed as unused.",
     known,
     true,
     info};

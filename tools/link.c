@@ -15,6 +15,8 @@ static const option known[] = {
     {"params", OPTION_TEXT, "FILE", offsetof(options, params), "parameters; MODEL's .params beside it by default"},
     {"for", OPTION_WORDS, "LIST", offsetof(options, targets),
      "the model also gets what can be prepared for devices: packed weights, programs"},
+    {"dim", OPTION_PAIRS, "NAME=NUMBER", offsetof(options, dims),
+     "with --for: a number for a dimension that the model names; several of one name prepare for each"},
     OPTION_HELP,
     OPTION_END};
 
@@ -46,7 +48,9 @@ static int link_model(const options *o) {
                                        .models = models,
                                        .n_models = 1,
                                        .targets = o->targets.data,
-                                       .n_targets = o->targets.count};
+                                       .n_targets = o->targets.count,
+                                       .dims = o->dims.data,
+                                       .n_dims = o->dims.count};
   name_of(o->model, name, sizeof name);
   const char *used = o->model_name != NULL ? o->model_name : name;
   if (heddle_link(o->output, used, &packing, &err) != HEDDLE_OK) return fail("link", &err);

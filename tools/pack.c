@@ -22,6 +22,8 @@ static const option known[] = {
     OPTION_SEQUENCE,
     {"encrypt", OPTION_TEXT, "KEY", offsetof(options, encrypt), "encrypts the file with this key"},
     {"remove-params", OPTION_FLAG, NULL, offsetof(options, no_params), "leaves parameters out"},
+    {"dim", OPTION_PAIRS, "NAME=NUMBER", offsetof(options, dims),
+     "with --for: a number for a dimension that the model names; several of one name prepare for each"},
     OPTION_HELP,
     OPTION_END};
 
@@ -78,6 +80,8 @@ static int write_file(const options *o, const parts *p) {
                                        .n_models = p->n_models,
                                        .targets = o->targets.data,
                                        .n_targets = o->targets.count,
+                                       .dims = o->dims.data,
+                                       .n_dims = o->dims.count,
                                        .flags = o->no_params ? HEDDLE_PACK_NO_PARAMS : 0,
                                        .sign =
                                            o->sign != NULL || o->encrypt != NULL || o->sequence != 0 ? &signing : NULL};

@@ -302,3 +302,11 @@ heddle_status hgo_tensor_write(heddle_tensor *t, const void *data, uint64_t byte
   }
   return s;
 }
+
+static heddle_status ask_key(void *user, const char *key_id, unsigned char key[32], heddle_error *err) {
+  return heddleGoKey((uintptr_t)user, (char *)(uintptr_t)key_id, key, err);
+}
+
+heddle_status hgo_key_callback(uintptr_t ask, heddle_error *err) {
+  return heddle_key_callback(ask != 0 ? ask_key : NULL, (void *)ask, err);
+}

@@ -75,4 +75,7 @@ heddle_status hgo_tensor_clone(const heddle_tensor *t, heddle_tensor **out, hedd
 /* The names of all functions, one after the other with a zero behind each; *out is freed with free. */
 heddle_status hgo_names(char **out, size_t *n, heddle_error *err);
 
+/* heddleGoKey is asked for keys, with a handle; 0: nothing is. When it returns, the one before is not asked any more. */
+heddle_status hgo_key_callback(uintptr_t ask, heddle_error *err);
+
 #endif

@@ -93,6 +93,16 @@ func heddleGoCall(self C.uintptr_t, args *C.heddle_value, n C.uint32_t, result *
 	}
 	*result = C.heddle_value{}
 	failed, s, words := inWords(failed)
+	setWords(err, s, words)
+	*cause = C.uintptr_t(cgo.NewHandle(failed))
+	return s
+}
+
+// Fills an error of the library's, which may be nil.
+func setWords(err *C.heddle_error, s C.heddle_status, words string) {
+	if err == nil {
+		return
+	}
 	if words = clipped(words, len(err.text)-1); words == "" {
 		words = "a Go function failed"
 	}
@@ -101,8 +111,6 @@ func heddleGoCall(self C.uintptr_t, args *C.heddle_value, n C.uint32_t, result *
 		err.text[i] = C.char(words[i])
 	}
 	err.text[len(words)] = 0
-	*cause = C.uintptr_t(cgo.NewHandle(failed))
-	return s
 }
 
 // An error's status and words. Its methods are others' code: where they panic, as those of a nil pointer that was returned

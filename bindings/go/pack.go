@@ -24,7 +24,9 @@ type PackOptions struct {
 	Compiler     string // that links objects; "" is the variable CC, else cc
 	// Of one graph of operators, without libraries: lists of devices, such as "opencl:0,cpu", for which the file also holds
 	// what was prepared.
-	For  []string
+	For []string
+	// With For: "NAME=NUMBER" for the dimensions that have names; several of one name prepare for each.
+	Dims []string
 	Sign SignOptions // the keys that sign and encrypt the file
 }
 
@@ -80,6 +82,8 @@ func packing(path string, options PackOptions,
 	o.compiler = texts.optional(options.Compiler)
 	o.targets = texts.list(options.For)
 	o.n_targets = C.size_t(len(options.For))
+	o.dims = texts.list(options.Dims)
+	o.n_dims = C.size_t(len(options.Dims))
 	if options.RemoveParams {
 		o.flags = C.HEDDLE_PACK_NO_PARAMS
 	}

@@ -6,7 +6,13 @@ package heddle
 // #include "bridge.h"
 import "C"
 
-import "unsafe"
+import (
+	"fmt"
+	"runtime/cgo"
+	"runtime/debug"
+	"sync"
+	"unsafe"
+)
 
 // SignOptions names the keys that sign and encrypt a file; "" leaves one out.
 type SignOptions struct {
@@ -143,4 +149,61 @@ func Decrypt(path, output, key string) error {
 		}
 		return C.heddle_decrypt(name, to, with, words)
 	})
+}
+
+// A KeyFunc gives the key that has an id, 32 bytes. ErrNotFound: the next source is asked. Any goroutine.
+type KeyFunc func(keyID string) ([]byte, error)
+
+var keys struct {
+	sync.Mutex
+	ask cgo.Handle // 0: none
+}
+
+// SetKeyFunc names the function that this process asks for the keys of encrypted files whose key no option and no key_file
+// setting names; nil: none. When it returns, the function before is not called any more. ask does not call it.
+func SetKeyFunc(ask KeyFunc) error {
+	keys.Lock()
+	defer keys.Unlock()
+	words := newErr()
+	defer freeErr(words)
+	var handle cgo.Handle
+	if ask != nil {
+		handle = cgo.NewHandle(ask)
+	}
+	if s := C.hgo_key_callback(C.uintptr_t(handle), words); s != C.HEDDLE_OK {
+		if handle != 0 {
+			handle.Delete()
+		}
+		return failure(s, words)
+	}
+	if keys.ask != 0 {
+		keys.ask.Delete()
+	}
+	keys.ask = handle
+	return nil
+}
+
+func askKey(ask KeyFunc, keyID string) (key []byte, failed error) {
+	defer func() {
+		if p := recover(); p != nil {
+			failed = &PanicError{p, debug.Stack()}
+		}
+	}()
+	key, failed = ask(keyID)
+	if failed == nil && len(key) != 32 {
+		failed = invalid(fmt.Sprintf("the key %s that a KeyFunc gave has %d bytes, not 32", keyID, len(key)))
+	}
+	return key, failed
+}
+
+//export heddleGoKey
+func heddleGoKey(ask C.uintptr_t, keyID *C.char, key *C.uchar, err *C.heddle_error) C.heddle_status {
+	found, failed := askKey(cgo.Handle(ask).Value().(KeyFunc), C.GoString(keyID))
+	if failed == nil {
+		copy(unsafe.Slice((*byte)(unsafe.Pointer(key)), 32), found)
+		return C.HEDDLE_OK
+	}
+	_, s, words := inWords(failed)
+	setWords(err, s, words)
+	return s
 }

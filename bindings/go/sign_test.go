@@ -1,9 +1,11 @@
 package heddle
 
 import (
+	"encoding/base64"
 	"errors"
 	"os"
 	"path/filepath"
+	"strings"
 	"testing"
 )
 
@@ -60,8 +62,55 @@ func TestSigning(t *testing.T) {
 	if err := Decrypt(in("net.heddle"), in("plain.heddle"), in("c")); err != nil {
 		t.Fatal(err)
 	}
+	testKeyFunc(t, in("c"), in("net.heddle"), in("plain.heddle"), says.EncryptionKeyID)
 	public, err := PublicKey(in("a"))
 	if err != nil || len(public) < 40 {
 		t.Fatal(public, err)
+	}
+}
+
+// A function gives the key of an encrypted file; one that fails, panics or gives no key is an error of the call.
+func testKeyFunc(t *testing.T, keyFile, packed, plain, keyID string) {
+	text, err := os.ReadFile(keyFile)
+	if err != nil {
+		t.Fatal(err)
+	}
+	words := strings.Fields(string(text))
+	key, err := base64.StdEncoding.DecodeString(words[len(words)-1])
+	if err != nil || len(key) < 32 {
+		t.Fatal(words, err)
+	}
+	key = key[len(key)-32:]
+	want, err := os.ReadFile(plain)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer SetKeyFunc(nil)
+	asked := ""
+	give := func(ask KeyFunc) error {
+		asked = ""
+		if err := SetKeyFunc(ask); err != nil {
+			t.Fatal(err)
+		}
+		os.Remove(plain)
+		return Decrypt(packed, plain, "")
+	}
+	if err := give(func(id string) ([]byte, error) { asked = id; return key, nil }); err != nil || asked != keyID {
+		t.Fatal(err, asked, keyID)
+	}
+	if found, err := os.ReadFile(plain); err != nil || string(found) != string(want) {
+		t.Fatal(err)
+	}
+	if err := give(func(id string) ([]byte, error) { return key[:31], nil }); !errors.Is(err, ErrInvalid) {
+		t.Fatal(err)
+	}
+	if err := give(func(id string) ([]byte, error) { panic("no") }); err == nil || !strings.Contains(err.Error(), "panic in a Go function: no") {
+		t.Fatal(err)
+	}
+	if err := give(func(id string) ([]byte, error) { return make([]byte, 32), nil }); !errors.Is(err, ErrDenied) {
+		t.Fatal(err)
+	}
+	if err := give(nil); err == nil {
+		t.Fatal("there was a key")
 	}
 }

@@ -120,6 +120,18 @@ static heddle_status write_new(const char *path, mode_t mode, const char *text, 
   return heddle__fail(err, HEDDLE_EIO, "the key %s could not be written: %s", path, strerror(problem));
 }
 
+/* A secret key in base64, with a line that says whose it is; no copy of it stays. */
+static heddle_status write_secret(const char *path, const char *what, const char *id, const char *about,
+                                  const char *word, const unsigned char *key, size_t bytes, heddle_error *err) {
+  char base[120], text[300];
+  sodium_bin2base64(base, sizeof base, key, bytes, BASE64);
+  snprintf(text, sizeof text, "# the %s %s of Heddle: %s\n%s %s\n", what, id, about, word, base);
+  heddle_status s = write_new(path, 0600, text, err);
+  sodium_memzero(base, sizeof base);
+  sodium_memzero(text, sizeof text);
+  return s;
+}
+
 static heddle_status create_signing(const char *path, heddle_error *err) {
   unsigned char public[HEDDLE__PUBLIC_BYTES], secret[HEDDLE__SECRET_BYTES];
   char id[20], base[120], text[300];
@@ -127,13 +139,9 @@ static heddle_status create_signing(const char *path, heddle_error *err) {
   if (beside == NULL) return heddle__no_memory(err, "the path of a key");
   crypto_sign_keypair(public, secret);
   heddle__key_id(public, id);
-  sodium_bin2base64(base, sizeof base, secret, sizeof secret, BASE64);
-  snprintf(text, sizeof text, "# the secret key %s of Heddle: who has it signs in your name\n%s %s\n", id,
-           HEDDLE__TEXT_SECRET, base);
-  heddle_status s = write_new(path, 0600, text, err);
+  heddle_status s = write_secret(path, "secret key", id, "who has it signs in your name", HEDDLE__TEXT_SECRET, secret,
+                                 sizeof secret, err);
   sodium_memzero(secret, sizeof secret);
-  sodium_memzero(base, sizeof base);
-  sodium_memzero(text, sizeof text);
   if (s == HEDDLE_OK) {
     sodium_bin2base64(base, sizeof base, public, sizeof public, BASE64);
     snprintf(text, sizeof text, "# the public key %s of Heddle\n%s %s\n", id, HEDDLE__TEXT_PUBLIC, base);
@@ -146,17 +154,13 @@ static heddle_status create_signing(const char *path, heddle_error *err) {
 
 static heddle_status create_cipher(const char *path, heddle_error *err) {
   unsigned char key[HEDDLE__CIPHER_BYTES], hash[8];
-  char id[20], base[120], text[300];
+  char id[20];
   randombytes_buf(key, sizeof key);
   heddle__cipher_id(key, hash);
   heddle__key_id(hash, id);
-  sodium_bin2base64(base, sizeof base, key, sizeof key, BASE64);
-  snprintf(text, sizeof text, "# the encryption key %s of Heddle: who has it reads your models\n%s %s\n", id,
-           HEDDLE__TEXT_CIPHER, base);
-  heddle_status s = write_new(path, 0600, text, err);
+  heddle_status s = write_secret(path, "encryption key", id, "who has it reads your models", HEDDLE__TEXT_CIPHER, key,
+                                 sizeof key, err);
   sodium_memzero(key, sizeof key);
-  sodium_memzero(base, sizeof base);
-  sodium_memzero(text, sizeof text);
   return s;
 }
 

@@ -27,10 +27,6 @@ typedef struct heddle__costs {
 bool heddle__costs_start(heddle__costs *c);
 void heddle__costs_finish(heddle__costs *c);
 
-/* The digest of a region as a device is asked it: operators, attributes, types, shapes, which inputs are constants (of
- * short ones, their bytes) and the flags. label: words for people, with what it is in them. */
-heddle__digest heddle__region_digest(const heddle_pregion *r, char *label, size_t size);
-
 /* What was measured; false where nothing was. The disk is read at the first question about a device. Any thread. */
 bool heddle__costs_find(heddle__costs *c, const heddle_device *dev, const heddle__digest *region, heddle__time *out);
 /* Takes a figure; where memory is out it is dropped. Any thread. */

@@ -3,6 +3,7 @@
 
 #include "core/error.h"
 #include "executor/place/placement.h"
+#include "executor/region_key.h"
 
 static bool is_placed(const heddle__placed *p) {
   return p->device != HEDDLE__NONE && p->ask != NULL; /* views have nothing to ask */

@@ -3,6 +3,7 @@
 #ifndef HEDDLE_PACK_H
 #define HEDDLE_PACK_H
 
+#include "heddle/device.h"
 #include "heddle/graph.h"
 
 #ifdef __cplusplus
@@ -53,6 +54,11 @@ typedef struct heddle_pack_options {
   const char *const *targets;
   size_t n_targets;
   const struct heddle_sign_options *sign; /* how the file is signed and encrypted (sign.h); NULL: it is not */
+  /* With targets: numbers for the dimensions of inputs that have names, "NAME=NUMBER" each. The graph keeps the names. Where a
+   * name has several numbers the model is run once with the first number of each name, once with the second, and so on; a
+   * name with fewer keeps its last. */
+  const char *const *dims;
+  size_t n_dims;
 } heddle_pack_options;
 
 /* Without libraries: writes the one model, a graph of operators without a name (graph_path may be an .onnx file, whose own
@@ -63,7 +69,7 @@ typedef struct heddle_pack_options {
  * save is registered is saved anew. The file appears under its name when it is complete; a file of that name is replaced.
  * HEDDLE_EIO; HEDDLE_EFORMAT: a malformed file; HEDDLE_EINVAL: two models have one name, or two libraries have functions;
  * HEDDLE_EUNSUPPORTED: there is no libelf or no compiler, or a module is of a kind without a loader; HEDDLE_EFAILED: the
- * compiler failed. With targets also what a model gives that is loaded and run; HEDDLE_EINVAL: an input has no fixed shape. Any
+ * compiler failed. With targets also what a model gives that is loaded and run; HEDDLE_EINVAL: an input has no fixed shape, and dims give it none. Any
  * thread; blocks. */
 HEDDLE_API heddle_status heddle_pack(const char *path, const heddle_pack_options *options, heddle_error *err);
 
@@ -79,6 +85,15 @@ HEDDLE_API heddle_status heddle_link(const char *folder, const char *name, const
  * and lib.so, the library without models; of a graph of operators default.json and default.params. Files of these names are replaced. Errors as heddle_pack; HEDDLE_ENOTFOUND: the
  * file holds no model. Any thread; blocks. */
 HEDDLE_API heddle_status heddle_unpack(const char *path, const char *folder, heddle_error *err);
+
+/* What a packed graph carries that was prepared for devices (heddle_pack_options.targets), as JSON text; params are those of
+ * the file. "heddle": the version that wrote it; "why": why nothing of it is used here, or null; "targets": objects with
+ * "for", the list of devices; "fits", "why"; "bytes"; "devices", each with "name", "about", "driver", "build" and "why" (it
+ * is not as it was), and "files", each with "name", "kind" and "bytes". "null": nothing was prepared. With ctx, whose plugins
+ * for these devices are loaded, it is compared with the devices that are here; with NULL only with the version. *out is freed
+ * with heddle_free. Any thread. */
+HEDDLE_API heddle_status heddle_params_prepared(const heddle_params *params, heddle_context *ctx, char **out,
+                                                heddle_error *err);
 
 #ifdef __cplusplus
 }

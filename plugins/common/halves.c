@@ -18,7 +18,7 @@ static void narrow_each(bool brain, const float *in, char *out, uint64_t n) {
   }
 }
 
-#if defined(__GNUC__) && defined(__x86_64__)
+#if defined(__GNUC__) && defined(__x86_64__) && !defined(HEDDLE_NO_LANES)
 
 #include <cpuid.h>
 #include <immintrin.h>

@@ -10,14 +10,17 @@
 #include <stdio.h>
 #include <string.h>
 
+/* P_ONCE: in each file that includes this, and kept once by the linker: none of it is worth a copy each. */
 #if defined(__GNUC__)
 #define P_PRINTF(text, first) __attribute__((format(printf, text, first)))
+#define P_ONCE __attribute__((weak, visibility("hidden")))
 #else
 #define P_PRINTF(text, first)
+#define P_ONCE static inline
 #endif
 
 /* Names come from graphs and drivers: a control character in one would break the line, and what is no UTF-8 the text. */
-static inline void p_one_line(char *text) {
+P_ONCE void p_one_line(char *text) {
   const char *end = text + strlen(text);
   while (text < end) {
     const uint64_t n = utf8_character(text, (uint64_t)(end - text));
@@ -29,8 +32,8 @@ static inline void p_one_line(char *text) {
 
 /* Fills err (which may be NULL) and returns status. api_code is the vendor's number or 0. Any thread. */
 P_PRINTF(4, 0)
-static inline heddle_status p_vfail(heddle_error *err, heddle_status status, int32_t api_code, const char *format,
-                                    va_list args) {
+P_ONCE heddle_status p_vfail(heddle_error *err, heddle_status status, int32_t api_code, const char *format,
+                             va_list args) {
   if (err == NULL) return status;
   err->status = status;
   err->api_code = api_code;
@@ -40,7 +43,7 @@ static inline heddle_status p_vfail(heddle_error *err, heddle_status status, int
 }
 
 P_PRINTF(4, 5)
-static inline heddle_status p_fail(heddle_error *err, heddle_status status, int32_t api_code, const char *format, ...) {
+P_ONCE heddle_status p_fail(heddle_error *err, heddle_status status, int32_t api_code, const char *format, ...) {
   va_list args;
   va_start(args, format);
   p_vfail(err, status, api_code, format, args);
@@ -50,7 +53,7 @@ static inline heddle_status p_fail(heddle_error *err, heddle_status status, int3
 
 /* Puts words in front of the text that err has, keeping its status and code. Any thread. */
 P_PRINTF(2, 3)
-static inline void p_prefix(heddle_error *err, const char *format, ...) {
+P_ONCE void p_prefix(heddle_error *err, const char *format, ...) {
   char old[sizeof err->text];
   va_list args;
   if (err == NULL) return;

@@ -18,6 +18,8 @@ typedef struct cpu_operand {
 
 #ifdef HEDDLE_ONEDNN
 
+enum { CPU_ONEDNN = 1 }; /* what follows may do something */
+
 /* Reads the setting "onednn" (auto, always, off; HEDDLE_EINVAL for another word) and starts the engine; *out is NULL
  * where it is off. close takes NULL. */
 heddle_status onednn_open(const heddle_host *host, onednn **out, heddle_error *err);
@@ -55,6 +57,8 @@ heddle_status onednn_propose(const onednn *self, const heddle_pregion *region, u
 extern const heddle_layout_table onednn_layout_table;
 
 #else
+
+enum { CPU_ONEDNN = 0 };
 
 static inline heddle_status onednn_open(const heddle_host *host, onednn **out, heddle_error *err) {
   (void)host, (void)err;

@@ -42,7 +42,7 @@ static void launch_free(heddle_plaunch *launch) {
   cpu_count(&dev->live_objects, -1);
   onednn_launch_free(launch->onednn);
   onednn_join_launch_free(launch->join);
-  wide_reorder_launch_free(launch->reorder);
+  if (CPU_ONEDNN) wide_reorder_launch_free(launch->reorder);
   dev->host->free(dev->host->ctx, launch);
 }
 
@@ -52,7 +52,7 @@ static void op_free(heddle_pop *op) {
   cpu_count(&dev->live_objects, -1);
   onednn_op_free(op->onednn);
   onednn_join_free(op->join);
-  wide_reorder_free(op->reorder);
+  if (CPU_ONEDNN) wide_reorder_free(op->reorder);
   ref_free(op->ref);
   dev->host->free(dev->host->ctx, op);
 }
@@ -141,7 +141,7 @@ static heddle_status op_query(heddle_pinstance *self, uint32_t index, const hedd
                               heddle_offer_fn offer, void *sink, heddle_error *err) {
   if (index != 0) return p_fail(err, HEDDLE_ENODEV, 0, "cpu:%u: there is one cpu device, cpu:0", index);
   if ((region->flags & HEDDLE_REGION_FAST) != 0 && !onednn_is_fast(self->onednn)) tell_strict(self);
-  if (self->onednn != NULL && wide_takes(region)) return offer_halves(self, region, offer, sink, err);
+  if (CPU_ONEDNN && self->onednn != NULL && wide_takes(region)) return offer_halves(self, region, offer, sink, err);
   return offer_all(self, region, offer, sink, err);
 }
 
@@ -201,7 +201,7 @@ static heddle_status prepare_any(heddle_pop *op, const heddle_pregion *region, u
   const heddle_host *host = op->dev->host;
   onednn *self = op->dev->onednn;
   wide_region wide;
-  if (self == NULL || !wide_takes(region)) return prepare_offer(op, region, offer, err);
+  if (!CPU_ONEDNN || self == NULL || !wide_takes(region)) return prepare_offer(op, region, offer, err);
   if (wide_reorder_is(region)) {
     heddle_status s = wide_reorder_prepare(host, self, region, op->operands, &op->reorder, err);
     if (s == HEDDLE_OK) op->workspace_bytes = wide_reorder_workspace(op->reorder);
@@ -296,7 +296,7 @@ static heddle_status op_bind(heddle_pop *op, heddle_pstream *stream, const heddl
   s = resolve_all(op, operands, launch, err);
   if (s == HEDDLE_OK && op->join != NULL) {
     s = onednn_join_bind(op->join, launch->inputs, launch->outputs, launch->workspace, &launch->join, err);
-  } else if (s == HEDDLE_OK && op->reorder != NULL) {
+  } else if (CPU_ONEDNN && s == HEDDLE_OK && op->reorder != NULL) {
     s = wide_reorder_bind(op->reorder, launch->inputs[0], launch->outputs[0], launch->workspace, &launch->reorder, err);
   } else if (s == HEDDLE_OK && op->onednn != NULL) {
     s = onednn_bind(op->onednn, launch->inputs, launch->outputs, launch->workspace, &launch->onednn, err);
@@ -333,7 +333,7 @@ static heddle_status after_run(heddle_plaunch *launch, heddle_error *err) {
 static heddle_status op_run(heddle_plaunch *launch, heddle_error *err) {
   if (launch->onednn != NULL) return onednn_run(launch->onednn, err);
   if (launch->join != NULL) return onednn_join_run(launch->join, err);
-  if (launch->reorder != NULL) return wide_reorder_run(launch->reorder, err);
+  if (CPU_ONEDNN && launch->reorder != NULL) return wide_reorder_run(launch->reorder, err);
   if (launch->parts > 1) {
     const heddle_host *host = launch->dev->host;
     host->run_parallel(host->ctx, launch->parts, 0, run_part, launch, NULL);
@@ -355,6 +355,8 @@ const heddle_op_table cpu_op_table = {
     .prepare = op_prepare,
     .bind = op_bind,
     .run = op_run,
+#ifndef HEDDLE_NO_FUSION
     .partition = cpu_partition,
+#endif
     .list = op_list,
 };

@@ -94,7 +94,8 @@ def test_packed_weights_are_used(net, tmp_path):
     expected, log, kept = run(net, net / "net.onnx", tmp_path)
     assert USED not in log and kept == ["bin"]
     parts = Parts((net / "net.heddle").read_bytes())
-    (target,), (file,) = parts.index["targets"], parts.index["files"]
+    (target,), (file, plan) = parts.index["targets"], sorted(parts.index["files"], key=lambda f: f["name"], reverse=True)
+    assert plan["name"].startswith("plan-")
     assert target["for"] == "cpu" and [d["name"] for d in target["devices"]] == ["cpu:0"] and file["name"].startswith("weights-")
     at, n = file["at"], file["bytes"]
     assert at % 4096 == 0 and n > 2 << 20 and [x & MASK for x in file["digest"]] == list(digest(bytes(parts.data[at:at + n])))
@@ -129,7 +130,7 @@ def test_what_does_not_fit_is_ignored(net, tmp_path):
         (parts.index["targets"][0]["devices"][0] if device else parts.index)[key] = value
         return parts.written()
 
-    file = Parts(seed).index["files"][0]
+    file = next(f for f in Parts(seed).index["files"] if f["name"].startswith("weights-"))
     assert USED in run(net, net / "net.heddle", tmp_path)[1]
     (tmp_path / "same").write_bytes(Parts(seed).written())
     assert USED in run(net, tmp_path / "same", tmp_path)[1]  # the digest and the index that are made here are right
@@ -151,6 +152,114 @@ def test_what_does_not_fit_is_ignored(net, tmp_path):
         check_ignored(net, tmp_path, parts.written(index), reason, expected)
     parts.index["files"][0]["at"] = len(seed) // 4096 * 4096
     check_ignored(net, tmp_path, parts.written(), "lies outside", expected)
+
+
+PLANNED = "its plan is that of its package"
+
+
+def questions(net, model, tmp_path, *words):
+    """How often plugins were asked, by the log layer, and the log's lines about the plan."""
+    r = heddle("run", model, "--device", "cpu", "--input", f"x={net / 'x.npy'}", "--set", "log=debug", "--set", "layers=log", *words,
+               "--output-dir", tmp_path / "o", XDG_CACHE_HOME=str(tmp_path / "home"))
+    assert r.status == 0, r
+    asked = sum("op.query" in line or "op.partition" in line for line in r.err.splitlines())
+    return asked, [line for line in r.err.splitlines() if "its plan" in line], (tmp_path / "o" / "output_0.npy").read_bytes()
+
+
+def with_plan(seed, change):
+    """The package with other bytes in its plan, whose digest is right."""
+    parts = Parts(seed)
+    file = next(f for f in parts.index["files"] if f["name"].startswith("plan-"))
+    at, n = file["at"], file["bytes"]
+    words = list(struct.unpack(f"<{n // 8}Q", parts.data[at:at + n]))
+    change(words)
+    parts.data[at:at + n] = struct.pack(f"<{len(words)}Q", *words)
+    file["digest"] = [x - (1 << 64) if x >> 63 else x for x in digest(bytes(parts.data[at:at + n]))]
+    return parts.written()
+
+
+def test_a_packed_plan_asks_no_plugin(net, tmp_path):
+    """The questions are those that were asked when it was packed; where one is not, the plan is made by asking."""
+    count, lines, expected = questions(net, net / "net.onnx", tmp_path)
+    assert count >= 3 and lines == []
+    count, lines, found = questions(net, net / "net.heddle", tmp_path)
+    assert count == 0 and len(lines) == 1 and PLANNED in lines[0] and found == expected
+    for words in (["--set", "prepared=off"], ["--set", "cpu.fuse=0"], ["--threads", "1"]):  # other answers may be right then
+        count, lines, found = questions(net, net / "net.heddle", tmp_path, *words)
+        assert count >= 2 and lines == [] and found == expected, words
+    seed, bad, rng = (net / "net.heddle").read_bytes(), tmp_path / "bad", random.Random(7)
+    size = next(f for f in Parts(seed).index["files"] if f["name"].startswith("plan-"))["bytes"] // 8
+
+    def other_question(words):
+        words[2] ^= 1
+
+    bad.write_bytes(with_plan(seed, other_question))
+    count, lines, found = questions(net, bad, tmp_path)
+    assert count >= 3 and "the devices are asked other things than when it was made" in lines[0] and found == expected
+    for _ in range(max(8, int(32 * SCALE))):  # whatever its numbers are, the result is right or there is an error
+        at, value = rng.randrange(1, size), rng.choice([0, 1, 2, 7, 1 << 31, (1 << 64) - 1, rng.randrange(1 << 64)])
+        bad.write_bytes(with_plan(seed, lambda words: words.__setitem__(at, value)))
+        r = heddle("run", bad, "--device", "cpu", "--input", f"x={net / 'x.npy'}", "--output-dir", tmp_path / "o")
+        assert r.status in (0, 1) and "internal" not in r.err, (at, value, r)
+        assert r.status == 1 or (tmp_path / "o" / "output_0.npy").read_bytes() == expected, (at, value)
+
+
+def test_dimensions_that_are_open(net, tmp_path):
+    """A plan for each number that was given; other shapes are planned as ever."""
+    model = onnx.load(net / "net.onnx")
+    for value in model.graph.input[0], model.graph.output[0]:
+        value.type.tensor_type.shape.dim[0].dim_param = "n"
+    onnx.save(model, tmp_path / "open.onnx")
+    packed = tmp_path / "open.heddle"
+    good("pack", tmp_path / "open.onnx", "--for", "cpu", "--dim", "n=1", "--dim", "n=4", "-o", packed)
+    assert sum(f["name"].startswith("plan-") for f in Parts(packed.read_bytes()).index["files"]) == 2
+    for n in 1, 4, 5:
+        np.save(tmp_path / "x.npy", np.ones((n, 1024), np.float32))
+        outputs = []
+        for path in packed, tmp_path / "open.onnx":
+            r = heddle("run", path, "--device", "cpu", "--input", f"x={tmp_path / 'x.npy'}", "--set", "log=info", "--output-dir", tmp_path / "o")
+            assert r.status == 0 and (PLANNED in r.err) == (n != 5 and path == packed), r
+            outputs.append((tmp_path / "o" / "output_0.npy").read_bytes())
+        assert outputs[0] == outputs[1]
+    for words, text in ((["--dim", "m=1"], "no input has a dimension 'm'"), (["--dim", "n=x"], "it needs a number"), ([], "'--dim NAME=NUMBER'")):
+        assert text in failing(1, "pack", tmp_path / "open.onnx", "--for", "cpu", *words, "-o", tmp_path / "p")
+    assert "go with devices" in failing(1, "pack", tmp_path / "open.onnx", "--dim", "n=1", "-o", tmp_path / "p")
+
+
+def test_info_shows_what_was_prepared(net, tmp_path):
+    def prepared(path, **settings):
+        return json.loads(heddle("info", path, "--json", **settings).out)["prepared"]
+
+    seed = (net / "net.heddle").read_bytes()
+    found = prepared(net / "net.heddle")
+    target, = found["targets"]
+    assert found["why"] is None and target["for"] == "cpu" and target["fits"] is True and target["why"] is None
+    assert sorted(f["kind"] for f in target["files"]) == ["packed weights", "plan"]
+    assert target["bytes"] == sum(f["bytes"] for f in target["files"]) == sum(f["bytes"] for f in Parts(seed).index["files"])
+    device, = target["devices"]
+    assert device["name"] == "cpu:0" and device["why"] is None and device["driver"] != ""
+    text = good("info", net / "net.heddle")
+    assert "prepared   for cpu by Heddle" in text and ": fits\n  device   cpu:0: " in text and ": plan, " in text
+    parts = Parts(seed)
+    parts.index["targets"][0]["devices"][0]["driver"] = "another"
+    (tmp_path / "other").write_bytes(parts.written())
+    target, = prepared(tmp_path / "other")["targets"]
+    assert target["fits"] is False and target["why"].startswith("its driver was 'another', and is '")
+    assert "ignored: its driver was 'another'" in good("info", tmp_path / "other")
+    assert prepared(net / "net.heddle", HEDDLE_PREPARED="off")["why"] == "the setting 'prepared' is off"
+    parts = Parts(seed)
+    parts.index["heddle"] = "9.9.9"
+    (tmp_path / "other").write_bytes(parts.written())
+    found = prepared(tmp_path / "other")
+    assert "it is of Heddle 9.9.9" in found["why"] and found["targets"][0]["fits"] is False
+    parts = Parts(seed)
+    parts.index["targets"][0]["devices"][0]["name"] = "cuda:7"
+    (tmp_path / "other").write_bytes(parts.written())
+    assert "cuda" in prepared(tmp_path / "other")["targets"][0]["why"]
+    (tmp_path / "other").write_bytes(seed[:-1])
+    assert "cut off" in prepared(tmp_path / "other")["why"]
+    good("pack", net / "net.onnx", "-o", tmp_path / "plain")
+    assert prepared(tmp_path / "plain") is None and prepared(net / "net.onnx") is None
 
 
 def test_mutations_of_the_index_change_no_result(net, tmp_path):

@@ -80,7 +80,10 @@ def test_only_the_place_of_use_knows_a_part():
             assert f"HEDDLE_HAS_{part}" in text, (other, part, wanted & names)
 
 
-@pytest.mark.parametrize("part", [*sorted(ROOMS), "DLOPEN", "TVM"])
+HERE_AND_THERE = ["CONFIG", "DIMENSIONS", "DLOPEN", "FUSION", "IN_FLIGHT", "PACKAGES", "PROFILE", "TVM"]  # parts without a room
+
+
+@pytest.mark.parametrize("part", [*sorted(ROOMS), *HERE_AND_THERE])
 def test_a_build_without_it_compiles(part):
     """The files that know the part, compiled without it."""
     rooms = [SOURCE / room for room in ("core", "graph", "executor", "modules")]
@@ -142,6 +145,10 @@ int main(void) {
     ("", '.optimize = "on"', "optimisations (built with HEDDLE_OPTIMIZE=OFF)"),
     ("", '.place = (const char *const[]){"auto"}, .n_place = 1', "automatic placement (built with HEDDLE_PLACE=OFF)"),
     ("", '.memory = "cpu=1MiB"', "limits on memory (built with HEDDLE_BUDGET=OFF)"),
+    ('{"config", "/heddle.json"}', "", "configuration files, which the setting 'config' names (built with HEDDLE_CONFIG=OFF)"),
+    ("", '.dims = (const char *const[]){"n=1"}, .n_dims = 1',
+     "numbers for dimensions of graphs (built with HEDDLE_DIMENSIONS=OFF)"),
+    ("", ".in_flight = 2", "executors with several runs in flight (built with HEDDLE_IN_FLIGHT=OFF)"),
     ("", '.on_failure = "retry"', "retry and failover of failed runs (built with HEDDLE_SURVIVE=OFF)"),
 ])
 def test_what_is_left_out_is_reported_where_it_is_used(minimal, tmp_path, settings, options, words):
@@ -155,20 +162,29 @@ def test_what_is_left_out_is_reported_where_it_is_used(minimal, tmp_path, settin
   heddle_model_options options = {{.struct_size = sizeof options, .devices = "cpu"{", " + options if options else ""}}};
   options.flags = HEDDLE_MODEL_IGNORE_ANNOTATIONS;
   if (s == HEDDLE_OK) s = heddle_context_create(settings, 1, NULL, NULL, &ctx, &err);
-  if (s == HEDDLE_OK) s = heddle_model_load(ctx, "{DIGITS}/digits.json", NULL, &options, &model, &err);''')
+  if (s == HEDDLE_OK) s = heddle_model_load(ctx, "{DIGITS}/digits.json", NULL, &options, &model, &err);
+  heddle_executor *executor = NULL;
+  if (s == HEDDLE_OK) s = heddle_executor_create(model, &executor, &err);''')
     assert "this build of Heddle has no " + words in text
 
 
 def test_files_that_need_a_part_say_which(minimal, tmp_path):
     (tmp_path / "m.onnx").write_bytes(b"\0")
     (tmp_path / "lib.so").write_bytes(b"\0")
+    (tmp_path / "packed.heddle").write_bytes(b"\x89HDLPK\r\n" + bytes(120))
     text = write_program(minimal, tmp_path, '''
   heddle_module *module = NULL;
   if (s == HEDDLE_OK) s = heddle_context_create(NULL, 0, NULL, NULL, &ctx, &err);
   if (s == HEDDLE_OK) s = heddle_model_load(ctx, "m.onnx", NULL, NULL, &model, &err);
   puts(err.text);
+  s = heddle_model_load(ctx, "packed.heddle", NULL, NULL, &model, &err);
+  puts(err.text);
+  s = heddle_trace_begin(ctx, &err);
+  puts(err.text);
   s = heddle_module_load(ctx, "lib.so", &module, &err);''')
     assert "no reader of ONNX models (built with HEDDLE_ONNX=OFF)" in text
+    assert "no reader of packages (built with HEDDLE_PACKAGES=OFF)" in text
+    assert "no profiles and traces (built with HEDDLE_PROFILE=OFF)" in text
     assert "no loaders of compiled libraries (built with HEDDLE_TVM=OFF)" in text
 
 

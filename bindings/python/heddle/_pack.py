@@ -33,7 +33,8 @@ def _params(params: Any) -> bytes | None:
 
 def pack(path: Path, graph: Path | bytes | None = None, *, library: Path | Sequence[Path] = (), params: Any = None,
          name: str | None = None, models: Mapping[str, Any] | None = None, imports: Mapping[str, bytes] | None = None,
-         remove_params: bool = False, compiler: str | None = None, devices: str | Sequence[str] = (), sign: Path | None = None,
+         remove_params: bool = False, compiler: str | None = None, devices: str | Sequence[str] = (),
+         dims: Mapping[str, int | Sequence[int]] | None = None, sign: Path | None = None,
          encrypt: Path | None = None, sequence: int = 0) -> None:
     """Writes one library (.so) with models and the libraries that they run; or, without a library, one file of Heddle's own
     with a graph of operators, which is mapped when it is loaded.
@@ -42,7 +43,8 @@ def pack(path: Path, graph: Path | bytes | None = None, *, library: Path | Seque
     of them, by name: a graph, or a pair (graph, params). library: .so files, whose code is written as it is and whose
     models stay, or objects (.o, .a, .tar), which the C compiler links (compiler, else the variable CC). imports: modules of
     other kinds that are put in, as their loaders read them. remove_params: no model has parameters. devices: without a library, lists
-    of devices ("opencl:0,cpu") for which the file also holds what was prepared: the model is run once on each. sign, encrypt: the
+    of devices ("opencl:0,cpu") for which the file also holds what was prepared: the model is run once on each; dims: then numbers
+    for dimensions that have names, or lists of numbers, each of which is prepared for. sign, encrypt: the
     files of the keys that sign and encrypt what is written, with a sequence number (heddle.signing). FormatError,
     UnsupportedError (no libelf, no compiler), ValueError (two models of one name, code of two finished libraries).
     """
@@ -53,6 +55,7 @@ def pack(path: Path, graph: Path | bytes | None = None, *, library: Path | Seque
         rows.append(_row(key, pair[0], pair[1]))
     _functions.pack(os.fspath(path), [os.fspath(p) for p in libraries], rows, [*(imports or {}).items()],
                     _NO_PARAMS if remove_params else 0, compiler, [devices] if isinstance(devices, str) else list(devices),
+                    [f"{key}={int(n)}" for key, value in (dims or {}).items() for n in (value if isinstance(value, Sequence) else [value])],
                     None if sign is None else os.fspath(sign), None if encrypt is None else os.fspath(encrypt), sequence)
 
 
@@ -96,4 +99,4 @@ def export(module: Any, path: str, addons: Any) -> None:
             rows.append((name, m.function("get_graph_json")().encode(), bytes(m.function("get_graph_params")()), None))
     if not facts or any(m.kind == "GraphExecutor" for m in found):
         raise UnsupportedError(f"a module of kind '{module.kind}' is not written; the model or the library that it is made of is")
-    _functions.pack(path, [info["path"] for info in facts.values()], rows, [], _NO_MODELS, None, [])
+    _functions.pack(path, [info["path"] for info in facts.values()], rows, [], _NO_MODELS, None, [], [])

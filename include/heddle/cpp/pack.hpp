@@ -3,10 +3,12 @@
 #ifndef HEDDLE_CPP_PACK_HPP
 #define HEDDLE_CPP_PACK_HPP
 
+#include <memory>
 #include <string>
 #include <utility>
 #include <vector>
 
+#include "heddle/cpp/context.hpp"
 #include "heddle/cpp/sign.hpp"
 #include "heddle/pack.h"
 
@@ -29,6 +31,7 @@ struct PackOptions {
   std::uint32_t flags = 0;                                       // HEDDLE_PACK_*
   std::string compiler = {};
   std::vector<std::string> targets = {}; // lists of devices that a graph of operators is prepared for
+  std::vector<std::string> dims = {};    // with targets: "NAME=NUMBER" for dimensions that have names
   SignOptions sign = {};                 // the keys that sign and encrypt the file
 };
 
@@ -71,6 +74,9 @@ template <typename F> Status with_packing(const PackOptions &options, const std:
   const std::vector<const char *> targets = detail::pointers(options.targets);
   o.targets = targets.data();
   o.n_targets = targets.size();
+  const std::vector<const char *> dims = detail::pointers(options.dims);
+  o.dims = dims.data();
+  o.n_dims = dims.size();
   const heddle_sign_options sign = detail::sign_options_of(options.sign);
   if (sign.sign != nullptr || sign.encrypt != nullptr || sign.sequence != 0 || sign.flags != 0) o.sign = &sign;
   return detail::status_of([&](heddle_error *err) { return call(&o, err); }, about.c_str());
@@ -97,7 +103,20 @@ inline Status try_unpack(const std::string &path, const std::string &folder) {
                            path.c_str());
 }
 
+// What the parameters' package carries for devices, as JSON text, compared with those of a context.
+inline Result<std::string> try_prepared(const Params &params, const Context &context = {}) {
+  char *out = nullptr;
+  Status s = detail::status_of(
+      [&](heddle_error *err) { return heddle_params_prepared(params.get(), context.get(), &out, err); });
+  if (!s) return s.error();
+  std::unique_ptr<void, void (*)(void *)> kept(out, heddle_free);
+  return std::string(out);
+}
+
 #ifndef HEDDLE_CPP_NO_EXCEPTIONS
+inline std::string prepared(const Params &params, const Context &context = {}) {
+  return try_prepared(params, context).value();
+}
 inline void pack(const std::string &path, const PackOptions &options) {
   try_pack(path, options).value();
 }

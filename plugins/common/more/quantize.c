@@ -24,7 +24,7 @@ static double saturated(double x, int type) {
 
 /* ---------------------------------------------------------------- between float32 and small integers */
 
-#if defined(__GNUC__) && defined(__x86_64__)
+#if defined(__GNUC__) && defined(__x86_64__) && !defined(HEDDLE_NO_LANES)
 #define NARROW __attribute__((target("avx2")))
 #else
 #define NARROW
@@ -138,7 +138,7 @@ MAKE(plain, )
 MAKE(narrow, NARROW)
 
 static const loops *loops_here(void) {
-#if defined(__GNUC__) && defined(__x86_64__)
+#if defined(__GNUC__) && defined(__x86_64__) && !defined(HEDDLE_NO_LANES)
   if (!__builtin_cpu_supports("avx2")) return &plain;
 #endif
   return &narrow;

@@ -25,7 +25,7 @@ static void product_plain(const more_rows *r) {
   }
 }
 
-#if defined(__GNUC__) && defined(__x86_64__)
+#if defined(__GNUC__) && defined(__x86_64__) && !defined(HEDDLE_NO_LANES)
 
 #include <immintrin.h>
 

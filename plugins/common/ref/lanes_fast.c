@@ -6,7 +6,7 @@
 
 #include <string.h>
 
-#if defined(__GNUC__) && defined(__x86_64__)
+#if defined(__GNUC__) && defined(__x86_64__) && !defined(HEDDLE_NO_LANES)
 #define WIDE __attribute__((target("avx512f,avx512dq,avx512bw,avx512vl,avx2")))
 #define NARROW __attribute__((target("avx2")))
 #else
@@ -17,7 +17,7 @@
 enum { NONE, AVX2, AVX512 };
 
 static int vectors(void) {
-#if defined(__GNUC__) && defined(__x86_64__)
+#if defined(__GNUC__) && defined(__x86_64__) && !defined(HEDDLE_NO_LANES)
   if (__builtin_cpu_supports("avx512f") && __builtin_cpu_supports("avx512dq") && __builtin_cpu_supports("avx512bw") &&
       __builtin_cpu_supports("avx512vl"))
     return AVX512;

@@ -3,10 +3,14 @@
 
 #include <string.h>
 
+#ifndef HEDDLE_NO_LANES
 enum { PLACES = 16, MOST_BLOCKS = 4, MOST_LINES = 8 };
+#else /* a build for its size */
+enum { PLACES = 16, MOST_BLOCKS = 1, MOST_LINES = 1 };
+#endif
 typedef float places __attribute__((vector_size(PLACES * sizeof(float))));
 
-#if defined(__GNUC__) && defined(__x86_64__)
+#if defined(__GNUC__) && defined(__x86_64__) && !defined(HEDDLE_NO_LANES)
 #define WIDE __attribute__((target("avx512f,avx512dq,avx512bw,avx512vl,avx2")))
 #define NARROW __attribute__((target("avx2")))
 #else
@@ -74,10 +78,10 @@ INSIDE void taps_blocks(const ref_taps *t, const float *in, float *out, int64_t 
 
 INSIDE void taps_line(const ref_taps *t, const float *in, float *out, int64_t step) {
   for (int64_t x = 0, left; (left = t->n - x) > 0;) {
-    const int blocks = left > 2 * PLACES ? 4 : left > PLACES ? 2 : 1;
+    const int blocks = MOST_BLOCKS == 1 || left <= PLACES ? 1 : left > 2 * PLACES ? MOST_BLOCKS : 2;
     const int64_t n = left < blocks * PLACES ? left : blocks * PLACES;
-    if (blocks == 4) taps_blocks(t, in + x * step, out + x, n, 4, step);
-    else if (blocks == 2) taps_blocks(t, in + x * step, out + x, n, 2, step);
+    if (blocks == 4) taps_blocks(t, in + x * step, out + x, n, MOST_BLOCKS, step);
+    else if (blocks == 2 && MOST_BLOCKS > 1) taps_blocks(t, in + x * step, out + x, n, 2, step);
     else taps_blocks(t, in + x * step, out + x, n, 1, step);
     x += n;
   }
@@ -109,7 +113,7 @@ MAKE(wide, WIDE)
 enum { NONE, AVX2, AVX512 };
 
 static int vectors(void) {
-#if defined(__GNUC__) && defined(__x86_64__)
+#if defined(__GNUC__) && defined(__x86_64__) && !defined(HEDDLE_NO_LANES)
   if (__builtin_cpu_supports("avx512f") && __builtin_cpu_supports("avx512dq") && __builtin_cpu_supports("avx512bw") &&
       __builtin_cpu_supports("avx512vl"))
     return AVX512;

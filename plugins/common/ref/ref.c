@@ -255,11 +255,13 @@ void ref_input_flags(const heddle_pregion *region, uint32_t *flags) {
   const ref_entry *entry;
   for (uint32_t i = 0; i < region->n_inputs; i++) flags[i] = 0;
   if (plan_any(region, &n, &op, &entry, NULL) != HEDDLE_OK) return;
+#ifndef HEDDLE_NO_FUSION
   if (region->nodes.count > 1) {
     heddle_chain chain;
     if (heddle_chain_read(region, &chain, NULL) == HEDDLE_OK) heddle_chain_flags(region, &chain, flags);
     return;
   }
+#endif
   for (uint32_t k = 0; k < REF_OPERANDS; k++) {
     if ((op.absorbed >> k & 1) != 0 && n.in[k] != NULL && n.in[k]->data != NULL)
       flags[op.slot[k]] = HEDDLE_INPUT_ABSORBED;

@@ -1,11 +1,11 @@
-/* bindings/python/src/functions/pack.c: packed files: pack(path, libraries, models, imports, flags, compiler, targets), unpack(path,
+/* bindings/python/src/functions/pack.c: packed files: pack(path, libraries, models, imports, flags, compiler, targets, dims), unpack(path,
  * folder), link(folder, name, models, targets). */
 #include "functions.h"
 
 /* What the lists become; the lists' objects are kept by their owner. */
 typedef struct packing {
   heddle_pack_options options;
-  const char **targets;
+  const char **targets, **dims;
   const char **libraries;
   heddle_pack_model *models;
   const heddle_pack_model **model_list;
@@ -19,6 +19,7 @@ static void drop(packing *p) {
   for (Py_ssize_t i = 0; i < p->n_models && p->params != NULL; i++) heddle_params_release(p->params[i]);
   PyMem_Free((void *)p->libraries);
   PyMem_Free((void *)p->targets);
+  PyMem_Free((void *)p->dims);
   PyMem_Free(p->models);
   PyMem_Free((void *)p->model_list);
   PyMem_Free((void *)p->params);
@@ -81,18 +82,18 @@ static int take(heddle_py_state *state, packing *p, PyObject *libraries, PyObjec
   return 0;
 }
 
-static int take_targets(packing *p, PyObject *targets) {
-  const Py_ssize_t n = PyList_Size(targets);
-  p->targets = n >= 0 ? PyMem_Calloc((size_t)n + 1, sizeof(char *)) : NULL;
-  if (p->targets == NULL) return PyErr_NoMemory(), -1;
+static int take_texts(const char ***out, PyObject *texts) {
+  const Py_ssize_t n = PyList_Size(texts);
+  *out = n >= 0 ? PyMem_Calloc((size_t)n + 1, sizeof(char *)) : NULL;
+  if (*out == NULL) return PyErr_NoMemory(), -1;
   for (Py_ssize_t i = 0; i < n; i++)
-    if ((p->targets[i] = PyUnicode_AsUTF8AndSize(PyList_GetItem(targets, i), NULL)) == NULL) return -1;
+    if (((*out)[i] = PyUnicode_AsUTF8AndSize(PyList_GetItem(texts, i), NULL)) == NULL) return -1;
   return 0;
 }
 
 PyObject *heddle_py_pack(PyObject *module, PyObject *args) {
   heddle_py_state *state = PyModule_GetState(module);
-  PyObject *libraries, *models, *imports, *targets, *done = NULL;
+  PyObject *libraries, *models, *imports, *targets, *dims, *done = NULL;
   const char *path, *compiler;
   unsigned flags;
   packing p = {.n_models = 0};
@@ -100,11 +101,13 @@ PyObject *heddle_py_pack(PyObject *module, PyObject *args) {
   heddle_status s;
   heddle_sign_options how = {.struct_size = sizeof how};
   unsigned long long sequence = 0;
-  if (!PyArg_ParseTuple(args, "sO!O!O!IzO!|zzK", &path, &PyList_Type, &libraries, &PyList_Type, &models, &PyList_Type,
-                        &imports, &flags, &compiler, &PyList_Type, &targets, &how.sign, &how.encrypt, &sequence))
+  if (!PyArg_ParseTuple(args, "sO!O!O!IzO!O!|zzK", &path, &PyList_Type, &libraries, &PyList_Type, &models, &PyList_Type,
+                        &imports, &flags, &compiler, &PyList_Type, &targets, &PyList_Type, &dims, &how.sign,
+                        &how.encrypt, &sequence))
     return NULL;
   how.sequence = sequence;
-  if (take(state, &p, libraries, models, imports) == 0 && take_targets(&p, targets) == 0) {
+  if (take(state, &p, libraries, models, imports) == 0 && take_texts(&p.targets, targets) == 0 &&
+      take_texts(&p.dims, dims) == 0) {
     p.options = (heddle_pack_options){.struct_size = sizeof p.options,
                                       .libraries = p.libraries,
                                       .n_libraries = (size_t)p.n_libraries,
@@ -115,7 +118,9 @@ PyObject *heddle_py_pack(PyObject *module, PyObject *args) {
                                       .flags = flags,
                                       .compiler = compiler,
                                       .targets = p.targets,
-                                      .n_targets = (size_t)PyList_Size(targets)};
+                                      .n_targets = (size_t)PyList_Size(targets),
+                                      .dims = p.dims,
+                                      .n_dims = (size_t)PyList_Size(dims)};
     if (how.sign != NULL || how.encrypt != NULL || sequence != 0) p.options.sign = &how;
     Py_BEGIN_ALLOW_THREADS;
     s = heddle_pack(path, &p.options, &err);
@@ -135,7 +140,7 @@ PyObject *heddle_py_link(PyObject *module, PyObject *args) {
   heddle_status s;
   if (empty != NULL &&
       PyArg_ParseTuple(args, "ssO!O!", &folder, &name, &PyList_Type, &models, &PyList_Type, &targets) &&
-      take(state, &p, empty, models, empty) == 0 && take_targets(&p, targets) == 0) {
+      take(state, &p, empty, models, empty) == 0 && take_texts(&p.targets, targets) == 0) {
     p.options = (heddle_pack_options){.struct_size = sizeof p.options,
                                       .models = p.model_list,
                                       .n_models = (size_t)p.n_models,

@@ -1,9 +1,10 @@
-/* executor/place/key.c: what distinguishes the time of one region from that of another. Names of nodes and values do
+/* executor/region_key.c: what distinguishes the time of one region from that of another. Names of nodes and values do
  * not count, nor do the bytes of large constants. */
+#include <stdarg.h>
 #include <stdio.h>
 #include <string.h>
 
-#include "executor/place/costs.h"
+#include "executor/region_key.h"
 
 enum { SHORT_BYTES = 256 }; /* bounds, axes, shapes; not biases, which only the results depend on */
 
