@@ -106,6 +106,9 @@ void heddle__bound_free(heddle__bound *b, bool quiet);
 void heddle__bound_replace(heddle__bound *b, uint32_t alloc, heddle__memory *take);
 heddle_status heddle__bound_refresh(heddle__bound *b, heddle_error *err);
 
+/* Frees the views of buffers; no launch may use one any more. */
+void heddle__bound_drop_parts(heddle__bound *b);
+
 /* What address and size of host memory must be multiples of to replace an input or output in place. */
 uint64_t heddle__bound_import_align(const heddle__bound *b, uint32_t alloc);
 

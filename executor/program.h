@@ -33,10 +33,12 @@ typedef struct heddle__program {
   atomic_uint references;
   heddle_model *model;          /* borrowed: who holds a program holds the model */
   struct heddle__program *next; /* in the model's cache; its lock guards this */
+  struct heddle__program *root; /* range.h: the program for larger shapes of which this is a size; NULL: none */
+  atomic_uint refusals;         /* of a root: shapes in a row that could not be a size of it */
   heddle__order *order_of;      /* the request, which the plan points into */
   heddle__plan *plan;
-  heddle_pop **ops;          /* per region; NULL for what no step runs */
-  heddle__packed **packed;   /* per allocation; NULL where it is no constant */
+  heddle_pop **ops;          /* per region; NULL for what no step runs; those that are the root's are its own */
+  heddle__packed **packed;   /* per allocation; NULL where it is no constant; this and what follows is the root's */
   uint32_t *order;           /* steps, stream by stream, without FINISH */
   heddle__segment *segments; /* stream by stream */
   heddle__gate *gates;
@@ -47,6 +49,9 @@ typedef struct heddle__program {
 
 /* Plans, prepares and uploads; takes over order on success. Opens devices. *out has one reference. Any thread. */
 heddle_status heddle__program_make(heddle_model *m, heddle__order *order, heddle__program **out, heddle_error *err);
+
+/* Prepares the operators of all steps; of a size of a root those whose regions are not the root's. */
+heddle_status heddle__program_prepare(heddle__program *p, heddle_error *err);
 heddle__program *heddle__program_retain(heddle__program *p);
 void heddle__program_release(heddle__program *p); /* takes NULL; before the model ends */
 

@@ -209,6 +209,19 @@ static heddle_status make_key(heddle__order *o, const heddle__wish *wish, heddle
   return HEDDLE_OK;
 }
 
+heddle_status heddle__order_renew(heddle__order *o, const heddle__wish *wish, heddle_error *err) {
+  heddle_status s = HEDDLE_OK;
+  for (uint32_t i = 0; i < o->n_args && s == HEDDLE_OK; i++) {
+    heddle__known *k = &o->inputs[i].known;
+    if (o->inputs[i].source == HEDDLE__SOURCE_INPUT && o->inputs[i].has_shape)
+      s = heddle__tensor_bytes(k->dtype, k->ndim, k->shape, &k->bytes, err);
+  }
+  heddle__free(o->key);
+  heddle__free(o->class_key);
+  o->key = o->class_key = NULL;
+  return s == HEDDLE_OK ? make_key(o, wish, err) : s;
+}
+
 /* ---- the whole */
 
 /* The graph with one head. References are not copied: a view is never retained. */
