@@ -125,6 +125,7 @@ static void name(kit *k) {
 #define FIRST_ROOT_BYTES offsetof(heddle_plugin, settings)      /* of 1.2 */
 #define FIRST_DEVICE_BYTES offsetof(heddle_device_table, reset) /* of 1.2 */
 #define FIRST_MEMORY_BYTES offsetof(heddle_memory_table, adopt) /* of 1.1 */
+#define FIRST_OP_BYTES offsetof(heddle_op_table, resize)        /* of 1.2 */
 
 static void sizes(kit *k) {
   if (k->theirs->struct_size < FIRST_ROOT_BYTES)
@@ -140,7 +141,7 @@ static void sizes(kit *k) {
   SIZE(stream, FIRST_BYTES(stream));
   SIZE(event, FIRST_BYTES(event));
   SIZE(fence, FIRST_BYTES(fence));
-  SIZE(op, FIRST_BYTES(op));
+  SIZE(op, FIRST_OP_BYTES);
   SIZE(layout, FIRST_BYTES(layout));
   SIZE(module, FIRST_BYTES(module));
   SIZE(capture, FIRST_BYTES(capture));

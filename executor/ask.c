@@ -271,6 +271,8 @@ heddle_status heddle__ask_device(heddle__plan *plan, heddle_device *dev, heddle_
     return heddle__at_node(HEDDLE_EUNSUPPORTED, err, HEDDLE__NO_NODE, first->name);
   }
   question q = {dev, {plan, answer, 0}};
+  if (plan->req.open && dev->t->op.resize != NULL) answer->ask->flags |= HEDDLE_REGION_OPEN;
+  else answer->ask->flags &= ~HEDDLE_REGION_OPEN;
   heddle_status s = heddle__plan_watch(plan, first->name, err);
   if (s != HEDDLE_OK) return s;
   s = heddle__ask_open(dev, query, &q, err);

@@ -191,19 +191,15 @@ static heddle_status complain(const heddle__program *p, const heddle__region *r,
       err, HEDDLE__NO_NODE, r->label);
 }
 
-static heddle_status prepare(heddle__program *p, uint32_t region, heddle_error *err) {
-  const heddle__region *r = &p->plan->regions[region];
-  if (p->root != NULL && r->ask == p->root->plan->regions[region].ask) {
-    p->ops[region] = p->root->ops[region];
-    return HEDDLE_OK;
-  }
+heddle_status heddle__region_prepare(const heddle__program *p, const heddle__region *r, heddle_pop **out,
+                                     heddle_error *err) {
   heddle_device *dev = p->plan->devices[r->device].dev;
   heddle_error why = {0};
   heddle_pop *op = NULL;
   heddle_pdevice *self = r->foreign != NULL ? r->foreign->self : dev->handle;
   heddle_status s = heddle__region_ops(p->plan, r)->prepare(self, r->ask, r->offer, &op, &why);
   if (s == HEDDLE_OK) {
-    p->ops[region] = op;
+    *out = op;
     return HEDDLE_OK;
   }
   if (s == HEDDLE_EDEVICE) heddle__device_fault(dev, why.api_code, why.text);
@@ -214,6 +210,16 @@ static heddle_status prepare(heddle__program *p, uint32_t region, heddle_error *
   if (s == HEDDLE_ENOMEM || s == HEDDLE_EDEVICE || ended || r->foreign != NULL)
     return heddle__at_node(s, err, HEDDLE__NO_NODE, r->label);
   return complain(p, r, s, err);
+}
+
+static heddle_status prepare(heddle__program *p, uint32_t region, heddle_error *err) {
+  const heddle__region *r = &p->plan->regions[region];
+  if (p->root != NULL && (r->ask == p->root->plan->regions[region].ask ||
+                          (r->offers[r->offer].flags & HEDDLE_OFFER_RESIZES) != 0)) {
+    p->ops[region] = p->root->ops[region];
+    return HEDDLE_OK;
+  }
+  return heddle__region_prepare(p, r, &p->ops[region], err);
 }
 
 /* What steps run, each once; regions that only shapes came from have none. Under the limit of plans: tables of operators
@@ -276,6 +282,10 @@ void heddle__program_release(heddle__program *p) {
   for (uint32_t i = 0; p->ops != NULL && i < p->plan->n_regions; i++)
     if (p->ops[i] != NULL && (p->root == NULL || p->ops[i] != p->root->ops[i]))
       heddle__region_ops(p->plan, &p->plan->regions[i])->op_free(p->ops[i]);
+  for (uint32_t i = 0; p->late != NULL && i < p->plan->n_regions; i++)
+    if (p->late[i] != NULL) heddle__region_ops(p->plan, &p->plan->regions[i])->op_free(p->late[i]);
+  if (p->has_lock) pthread_mutex_destroy(&p->lock);
+  heddle__free((void *)p->late);
   heddle__free(p->ops);
   heddle__plan_free(p->plan);
   heddle__order_free(p->order_of);

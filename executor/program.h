@@ -38,6 +38,9 @@ typedef struct heddle__program {
   heddle__order *order_of;      /* the request, which the plan points into */
   heddle__plan *plan;
   heddle_pop **ops;          /* per region; NULL for what no step runs; those that are the root's are its own */
+  _Atomic(heddle_pop *) *late; /* with root, per region: prepared after all, since launches of the root's cannot be resized */
+  pthread_mutex_t lock;        /* with root: for what is prepared late */
+  bool has_lock;
   heddle__packed **packed;   /* per allocation; NULL where it is no constant; this and what follows is the root's */
   uint32_t *order;           /* steps, stream by stream, without FINISH */
   heddle__segment *segments; /* stream by stream */
@@ -49,6 +52,16 @@ typedef struct heddle__program {
 
 /* Plans, prepares and uploads; takes over order on success. Opens devices. *out has one reference. Any thread. */
 heddle_status heddle__program_make(heddle_model *m, heddle__order *order, heddle__program **out, heddle_error *err);
+
+/* Prepares one region, as it is given. */
+heddle_status heddle__region_prepare(const heddle__program *p, const heddle__region *r, heddle_pop **out,
+                                     heddle_error *err);
+
+/* The operator that a region's launches are of. */
+static inline heddle_pop *heddle__program_op(const heddle__program *p, uint32_t region) {
+  heddle_pop *late = p->late != NULL ? atomic_load_explicit(&p->late[region], memory_order_acquire) : NULL;
+  return late != NULL ? late : p->ops[region];
+}
 
 /* Prepares the operators of all steps; of a size of a root those whose regions are not the root's. */
 heddle_status heddle__program_prepare(heddle__program *p, heddle_error *err);

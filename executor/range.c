@@ -54,7 +54,7 @@ static void raise_to(heddle__order *wide, const heddle__order *other, const hedd
   }
 }
 
-/* The order for the bound of what was seen; *is_wider: it is not the exact one. */
+/* The order for the bound of what was seen; *is_wider: some dimension changed. */
 static heddle_status widen(heddle_model *m, const heddle__wish *wish, const heddle__order *exact, heddle__order **out,
                            bool *is_wider, heddle_error *err) {
   bool *differs = heddle__alloc((size_t)exact->n_args * HEDDLE__MAX_NDIM, sizeof *differs);
@@ -74,10 +74,13 @@ static heddle_status widen(heddle_model *m, const heddle__wish *wish, const hedd
     for (uint32_t d = 0; is_open(&wide->inputs[i]) && k->data == NULL && d < k->ndim; d++) {
       if (!differs[(size_t)i * HEDDLE__MAX_NDIM + d]) continue;
       k->shape[d] = power_of_two(k->shape[d]);
-      *is_wider = *is_wider || k->shape[d] != exact->inputs[i].known.shape[d];
+      *is_wider = true;
     }
   }
-  if (s == HEDDLE_OK && *is_wider) s = heddle__order_renew(wide, wish, err);
+  if (s == HEDDLE_OK && *is_wider) {
+    wide->req.open = true;
+    s = heddle__order_renew(wide, wish, err);
+  }
   heddle__free(differs);
   if (s != HEDDLE_OK || !*is_wider) {
     heddle__order_free(wide);
@@ -96,7 +99,7 @@ static heddle__program *find_root(heddle_model *m, const heddle__order *o, bool 
     heddle__program *root = p->root != NULL ? p->root : p;
     if (!is_alike(root->order_of, o)) continue;
     *any = true;
-    if (covers(root->order_of, o) && atomic_load(&root->refusals) < MOST_REFUSALS) found = heddle__program_retain(root);
+    if (root->plan->req.open && covers(root->order_of, o) && atomic_load(&root->refusals) < MOST_REFUSALS) found = heddle__program_retain(root);
   }
   pthread_mutex_unlock(&m->lock);
   return found;

@@ -18,13 +18,17 @@ heddle_status heddle__range_program(heddle_model *m, const heddle__wish *wish, h
 heddle_status heddle__program_resize(heddle_model *m, heddle__program *root, heddle__order *order,
                                      heddle__program **out, heddle_error *err);
 
+/* resize.c: prepares a region for the shapes of a program, where op.resize does not serve them; heddle__program_op gives the
+ * operator from then on. HEDDLE_EUNSUPPORTED as above. Any thread. */
+heddle_status heddle__program_late(heddle__program *p, uint32_t region, heddle_error *err);
+
 /* Whether what is bound for one program can go on with the other. */
 static inline bool heddle__program_related(const heddle__program *a, const heddle__program *b) {
   return (a->root != NULL ? a->root : a) == (b->root != NULL ? b->root : b);
 }
 
-/* Puts a related program under what is bound: segments whose operators or sizes differ are bound again by
- * heddle__bound_refresh. Between runs. Cannot fail. */
+/* Puts a related program under what is bound: launches and copies are resized, and segments where
+ * that does not do are bound again by heddle__bound_refresh. Between runs. Cannot fail. */
 void heddle__bound_retarget(heddle__bound *b, heddle__program *program);
 
 #endif

@@ -177,6 +177,8 @@ static void write_key(writer *w, const heddle__order *o, const heddle__wish *wis
     target[1] = wish->target->index;
   }
   put(w, target, sizeof target);
+  const unsigned char open = o->req.open;
+  put(w, &open, 1);
   for (uint32_t i = 0; i < o->n_args; i++) {
     const heddle__plan_input *in = &o->inputs[i];
     unsigned char kind = (unsigned char)(in->source == HEDDLE__SOURCE_CONSTANT ? 2 : in->has_shape ? 1 : 0);

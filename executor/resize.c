@@ -98,7 +98,7 @@ static bool has_pair(const heddle__offer *o, int32_t in, int32_t out) {
 
 /* Whether an offer can be taken where the root took another: storage and layouts are the root's. */
 static bool serves(const heddle__offer *o, const heddle__offer *was, const heddle__region *r) {
-  if (o->flags != was->flags || o->workspace_bytes > was->workspace_bytes || o->workspace_align > was->workspace_align ||
+  if (((o->flags ^ was->flags) & ~HEDDLE_OFFER_RESIZES) != 0 || o->workspace_bytes > was->workspace_bytes || o->workspace_align > was->workspace_align ||
       memcmp(o->input_layouts, was->input_layouts, r->n_inputs * sizeof *o->input_layouts) != 0 ||
       memcmp(o->output_layouts, was->output_layouts, r->n_outputs * sizeof *o->output_layouts) != 0 ||
       memcmp(o->input_flags, was->input_flags, r->n_inputs * sizeof *o->input_flags) != 0)
@@ -108,7 +108,33 @@ static bool serves(const heddle__offer *o, const heddle__offer *was, const heddl
   return true;
 }
 
-static heddle_status ask_again(sizing *z, heddle__region *r, heddle_error *err) {
+static void set_layouts(heddle_pregion *ask, const heddle__offer *o) {
+  heddle_pvalue *values = (heddle_pvalue *)(uintptr_t)ask->values.data;
+  for (uint32_t i = 0; i < ask->n_inputs; i++) values[ask->inputs[i]].layout = o->input_layouts[i];
+  for (uint32_t i = 0; i < ask->n_outputs; i++) values[ask->outputs[i]].layout = o->output_layouts[i];
+}
+
+/* The plugin's offer for the new shapes, which has to fit the root's; the region then is prepared anew. */
+static heddle_status choose_again(heddle__plan *plan, heddle__region *r, heddle__answer *a, heddle_error *err) {
+  const heddle__offer *was = &r->offers[r->offer];
+  heddle_pvalue *values = (heddle_pvalue *)(uintptr_t)a->ask->values.data;
+  for (uint64_t i = 0; i < a->ask->values.count && r->kind != HEDDLE__REGION_REORDER; i++) values[i].layout = 0;
+  const heddle_status s = heddle__ask(plan, r->device, a, err);
+  if (s != HEDDLE_OK) return s;
+  uint32_t k = 0;
+  while (k < a->n_offers && !serves(&a->offers[k], was, r)) k++;
+  if (k == a->n_offers) return refuse(r->label, "is offered in another way than for the bound", err);
+  set_layouts(a->ask, was);
+  r->ask = a->ask;
+  for (uint32_t i = 0; i < a->n_offers; i++) a->offers[i].flags &= ~HEDDLE_OFFER_RESIZES; /* it is for these shapes */
+  r->offers = a->offers;
+  r->n_offers = a->n_offers;
+  r->offer = k;
+  return HEDDLE_OK;
+}
+
+/* The region with its new shapes. Where its launches can be resized, the root's operator and offer serve. */
+static heddle_status size_region(sizing *z, heddle__region *r, heddle_error *err) {
   heddle__plan *plan = z->plan;
   const heddle__offer *was = &r->offers[r->offer];
   const heddle_pvalue *before = r->ask->values.data;
@@ -117,20 +143,12 @@ static heddle_status ask_again(sizing *z, heddle__region *r, heddle_error *err) 
   if (r->kind == HEDDLE__REGION_REORDER)
     s = heddle__ask_reorder(plan, r->inputs[0], before[0].layout, before[1].layout, &a, err);
   else s = heddle__ask_build(plan, r->nodes, r->n_nodes, r->n_nodes > 1 ? z->users : NULL, &a, err);
-  if (s == HEDDLE_OK) s = heddle__ask(plan, r->device, &a, err);
   if (s != HEDDLE_OK) return s;
   if (a.ask->n_inputs != r->n_inputs || a.ask->n_outputs != r->n_outputs)
     return refuse(r->label, "has other operands than for the bound", err);
-  uint32_t k = 0;
-  while (k < a.n_offers && !serves(&a.offers[k], was, r)) k++;
-  if (k == a.n_offers) return refuse(r->label, "is offered in another way than for the bound", err);
-  heddle_pvalue *values = (heddle_pvalue *)(uintptr_t)a.ask->values.data;
-  for (uint32_t i = 0; i < r->n_inputs; i++) values[a.ask->inputs[i]].layout = was->input_layouts[i];
-  for (uint32_t i = 0; i < r->n_outputs; i++) values[a.ask->outputs[i]].layout = was->output_layouts[i];
+  if ((was->flags & HEDDLE_OFFER_RESIZES) == 0) return choose_again(plan, r, &a, err);
+  set_layouts(a.ask, was);
   r->ask = a.ask;
-  r->offers = a.offers;
-  r->n_offers = a.n_offers;
-  r->offer = k;
   return HEDDLE_OK;
 }
 
@@ -156,7 +174,7 @@ static heddle_status size_regions(sizing *z, heddle_error *err) {
       plan->values[r->outputs[0]].known.data = NULL;
       z->changed[r->outputs[0]] = true;
     }
-    if (has_step[i]) s = ask_again(z, r, err);
+    if (has_step[i]) s = size_region(z, r, err);
     for (uint32_t k = 0; k < r->n_outputs && s == HEDDLE_OK; k++) s = measure(z, r->outputs[k], r->device, err);
   }
   return s;
@@ -186,6 +204,7 @@ static heddle_status make_plan(const heddle__plan *root, const heddle__order *or
   if (plan == NULL) return heddle__no_memory(err, "a plan");
   plan->req = root->req;
   plan->req.inputs = order->req.inputs;
+  plan->req.open = false;
   heddle_status s = heddle__pass_infer(plan, err);
   sizing z = {.root = root, .plan = plan};
   if (s == HEDDLE_OK) s = take_inferred(&z, err);
@@ -226,8 +245,12 @@ heddle_status heddle__program_resize(heddle_model *m, heddle__program *root, hed
   p->n_segments = root->n_segments;
   heddle_status s = make_plan(root->plan, order, &p->plan, err);
   if (s == HEDDLE_OK) s = heddle__optimize_check(m, p->plan, err);
-  if (s == HEDDLE_OK) p->ops = heddle__alloc(p->plan->n_regions, sizeof *p->ops);
-  if (s == HEDDLE_OK && p->ops == NULL) s = heddle__no_memory(err, "a program");
+  if (s == HEDDLE_OK) {
+    p->ops = heddle__alloc(p->plan->n_regions, sizeof *p->ops);
+    p->late = heddle__alloc(p->plan->n_regions, sizeof *p->late);
+    p->has_lock = pthread_mutex_init(&p->lock, NULL) == 0;
+    if (p->ops == NULL || p->late == NULL || !p->has_lock) s = heddle__no_memory(err, "a program");
+  }
   if (s == HEDDLE_OK) s = heddle__program_prepare(p, err);
   if (s != HEDDLE_OK) {
     heddle__program_release(p);
@@ -238,30 +261,66 @@ heddle_status heddle__program_resize(heddle_model *m, heddle__program *root, hed
   return HEDDLE_OK;
 }
 
+heddle_status heddle__program_late(heddle__program *p, uint32_t region, heddle_error *err) {
+  heddle__plan *plan = p->plan;
+  pthread_mutex_lock(&p->lock);
+  heddle_status s = HEDDLE_OK;
+  if (atomic_load_explicit(&p->late[region], memory_order_relaxed) == NULL) {
+    heddle__region r = plan->regions[region]; /* what others read stays as it is */
+    heddle__answer a = {.ask = heddle__plan_alloc(plan, 1, sizeof *a.ask)};
+    heddle_pvalue *values = heddle__plan_alloc(plan, r.ask->values.count, sizeof *values);
+    heddle_pop *op = NULL;
+    if (a.ask == NULL || values == NULL) s = heddle__no_memory(err, "a region");
+    if (s == HEDDLE_OK) {
+      *a.ask = *r.ask;
+      memcpy(values, r.ask->values.data, r.ask->values.count * sizeof *values);
+      a.ask->values.data = values;
+      s = choose_again(plan, &r, &a, err);
+    }
+    if (s == HEDDLE_OK) s = heddle__region_prepare(p, &r, &op, err);
+    if (s == HEDDLE_OK) atomic_store_explicit(&p->late[region], op, memory_order_release);
+  }
+  pthread_mutex_unlock(&p->lock);
+  return s;
+}
+
 /* ---- what is bound */
 
-static bool step_differs(const heddle__program *a, const heddle__program *b, uint32_t id) {
-  const heddle__step *step = &a->plan->steps[id];
-  if (step->kind == HEDDLE__STEP_OP) return a->ops[step->region] != b->ops[step->region];
-  const uint32_t ends[] = {step->src, step->dst};
-  for (int i = 0; i < 2; i++)
-    if (ends[i] != HEDDLE__NONE && a->plan->instances[ends[i]].bytes != b->plan->instances[ends[i]].bytes) return true;
-  return false;
+/* Whether a step goes on with what is bound for it: its launch is resized, its copy gets another number of bytes. */
+static bool adapt(heddle__bound *b, const heddle__program *before, heddle__action *a) {
+  const heddle__plan *plan = b->program->plan;
+  const heddle__step *step = &plan->steps[a->step];
+  if (step->kind == HEDDLE__STEP_OP) {
+    if (heddle__program_op(before, step->region) != heddle__program_op(b->program, step->region)) return false;
+    return before->plan->regions[step->region].ask == plan->regions[step->region].ask ||
+           heddle__action_resize(b, a, NULL) == HEDDLE_OK;
+  }
+  if (step->kind == HEDDLE__STEP_FINISH) return true;
+  const uint32_t end = step->dst != HEDDLE__NONE ? step->dst : step->src;
+  const uint64_t now = plan->instances[end].bytes, was = before->plan->instances[end].bytes;
+  if (now == was) return true;
+  if (now == 0 || was == 0) return false; /* what is empty has no handle */
+  if (a->bytes != 0) a->bytes = now;
+  return true;
 }
 
 void heddle__bound_retarget(heddle__bound *b, heddle__program *program) {
   heddle__program *before = b->program;
-  for (uint32_t i = 0; i < before->n_segments; i++) {
-    const heddle__segment *seg = &before->segments[i];
-    bool differs = b->n_parts > 0; /* views of buffers have sizes of their own */
-    for (uint32_t k = 0; k < seg->count && !differs; k++)
-      differs = step_differs(before, program, before->order[seg->first + k]);
-    if (!differs) continue;
-    heddle__stretch_unbind(b, i);
-    b->stretches[i].stale = true;
-    b->stale = true;
+  const bool has_parts = b->n_parts > 0; /* views of buffers have sizes of their own */
+  b->program = heddle__program_retain(program);
+  for (uint32_t i = 0; i < program->n_segments; i++) {
+    heddle__stretch *x = &b->stretches[i];
+    x->stale = x->stale || has_parts || x->graph != NULL;
+    if (x->graph != NULL && !has_parts) heddle__stretch_forget(b, i);
+    else if (x->stale) heddle__stretch_unbind(b, i);
+    for (uint32_t k = 0; k < x->count; k++) {
+      if (program->plan->steps[x->actions[k].step].kind == HEDDLE__STEP_OP && x->actions[k].launch == NULL) continue;
+      if (adapt(b, before, &x->actions[k])) continue;
+      heddle__action_unbind(&x->actions[k]);
+      x->stale = true;
+    }
+    b->stale = b->stale || x->stale;
   }
   heddle__bound_drop_parts(b);
-  b->program = heddle__program_retain(program);
   heddle__program_release(before);
 }
