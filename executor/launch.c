@@ -33,13 +33,26 @@ static heddle_status fill_operands(heddle__bound *b, const heddle__step *step, h
   return s;
 }
 
+/* What the caller lent for an earlier shape may be too small; it is replaced before the run. */
+static bool has_room(const heddle__bound *b, const uint32_t *instances, uint32_t n) {
+  for (uint32_t i = 0; i < n; i++) {
+    if (instances[i] == HEDDLE__NONE) continue;
+    const heddle__instance *it = &b->program->plan->instances[instances[i]];
+    const heddle__memory *m = b->memory[it->alloc];
+    if (it->bytes > 0 && (it->offset > m->bytes || it->bytes > m->bytes - it->offset)) return false;
+  }
+  return true;
+}
+
 heddle_status heddle__action_resize(heddle__bound *b, heddle__action *a, heddle_error *err) {
   const heddle__step *step = &b->program->plan->steps[a->step];
   heddle_pslice few[2 * FEW], *slices = few;
   heddle_pbind operands;
-  if (a->op->resize == NULL) return heddle__fail(err, HEDDLE_EUNSUPPORTED, "launches cannot be resized");
+  const heddle__region *r = &b->program->plan->regions[step->region];
+  if (a->op->resize == NULL || !has_room(b, step->in, r->n_inputs) || !has_room(b, step->out, r->n_outputs))
+    return heddle__fail(err, HEDDLE_EUNSUPPORTED, "the launch cannot be resized");
   heddle_status s = fill_operands(b, step, few, &slices, &operands, err);
-  if (s == HEDDLE_OK) s = a->op->resize(a->launch, b->program->plan->regions[step->region].ask, &operands, err);
+  if (s == HEDDLE_OK) s = a->op->resize(a->launch, r->ask, &operands, err);
   if (slices != few) heddle__free(slices);
   return s;
 }

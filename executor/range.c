@@ -105,6 +105,30 @@ static heddle__program *find_root(heddle_model *m, const heddle__order *o, bool 
   return found;
 }
 
+/* Takes the programs of single shapes that a root covers out of the cache: what is bound for the root would have to be bound
+ * anew for them, and back. */
+static void supersede(heddle_model *m, const heddle__program *root) {
+  heddle__program *dropped = NULL;
+  pthread_mutex_lock(&m->lock);
+  for (heddle__program **link = &m->programs; *link != NULL;) {
+    heddle__program *p = *link;
+    if (p->root != NULL || p->plan->req.open || !is_alike(p->order_of, root->order_of) ||
+        !covers(root->order_of, p->order_of)) {
+      link = &p->next;
+      continue;
+    }
+    *link = p->next;
+    p->next = dropped;
+    dropped = p;
+  }
+  pthread_mutex_unlock(&m->lock);
+  while (dropped != NULL) {
+    heddle__program *next = dropped->next;
+    heddle__program_release(dropped);
+    dropped = next;
+  }
+}
+
 static bool is_final(heddle_status s) {
   return s == HEDDLE_ENOMEM || s == HEDDLE_ETIMEOUT || s == HEDDLE_ECANCELED || s == HEDDLE_EDEVICE;
 }
@@ -126,6 +150,7 @@ static heddle_status grow(heddle_model *m, const heddle__wish *wish, const heddl
                "%s: planned for a bound of the dimensions that change; smaller shapes are sizes of this program",
                m->graph->source);
   *out = heddle__model_keep(m, root, true);
+  supersede(m, *out);
   return HEDDLE_OK;
 }
 

@@ -127,6 +127,7 @@ static heddle_status op_bind(heddle_pop *op, heddle_pstream *stream, const heddl
   return c.status;
 }
 
+#if HEDDLE_ABI_MINOR >= 2 /* tests/abi builds the layers with the header of 1.0 too */
 static heddle_status op_resize(heddle_plaunch *launch, const heddle_pregion *region, const heddle_pbind *operands,
                                heddle_error *err) {
   BEGIN("op.resize", HEDDLE__ANY_THREAD);
@@ -139,6 +140,7 @@ static heddle_status op_resize(heddle_plaunch *launch, const heddle_pregion *reg
   heddle__free(slices);
   return c.status;
 }
+#endif
 
 static heddle_status op_run(heddle_plaunch *launch, heddle_error *err) {
   BEGIN("op.run", HEDDLE__RECORDS);
@@ -379,7 +381,9 @@ void heddle__wrap_op_tables(struct heddle__layers *layers) {
   PUT(op, run);
   PUT(op, partition);
   PUT(op, list);
+#if HEDDLE_ABI_MINOR >= 2
   PUT(op, resize);
+#endif
   PUT(layout, bytes);
   PUT(layout, pack);
   PUT(layout, describe);

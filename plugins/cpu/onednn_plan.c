@@ -205,6 +205,11 @@ static bool has_scalar(const heddle_pregion *region) {
   return false;
 }
 
+/* What the plain kernels do about as well, and can be resized with. */
+static bool is_light(onednn_build build) {
+  return build == onednn_build_eltwise || build == onednn_build_binary || build == onednn_build_concat;
+}
+
 static bool walk_start(const onednn *self, const heddle_pregion *region, walk *w) {
   const heddle_pnode *node = region_node(region, 0);
   memset(w, 0, offsetof(walk, plan) + offsetof(onednn_plan, parts));
@@ -215,6 +220,7 @@ static bool walk_start(const onednn *self, const heddle_pregion *region, walk *w
     if (strcmp(families[i].op, node->op) == 0) w->build = families[i].build;
   if (w->build == NULL || !onednn_chain_read(region, &w->chain)) return false;
   if (self->mode == ONEDNN_AUTO && w->chain.op.cost_ns < SMALL_NS) return false;
+  if (self->mode == ONEDNN_AUTO && (region->flags & HEDDLE_REGION_OPEN) != 0 && is_light(w->build)) return false;
   w->parts = onednn_parts_for(self, work_of(&w->chain));
   return true;
 }
