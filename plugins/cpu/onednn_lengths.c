@@ -6,9 +6,9 @@
 #include "onednn_attention.h"
 #include "onednn_rows.h"
 
-enum { RUNGS = 4, BLOCKS = 3 };
+enum { RUNGS = 4, BLOCKS = 4 };
 static const int64_t row_sizes[RUNGS] = {1, 8, 32, 64};
-static const int64_t key_sizes[BLOCKS] = {1, 8, 64};
+static const int64_t key_sizes[BLOCKS] = {1, 8, 32, 64};
 
 /* Scores of a tile. */
 #define TILE_BYTES (INT64_C(800) << 10)
@@ -270,15 +270,15 @@ static dnnl_status_t execute(const lengths_op *op, part *p, uint32_t r, uint32_t
   return s == dnnl_success ? dnnl_stream_wait(p->stream) : s;
 }
 
-/* The next block of [from, to) behind at, of so many sizes, and where it begins. */
+/* The next block of [from, to) behind at, of so many sizes, and where it begins: earlier, where most of the next size is
+ * left, or some of the least blocks. */
 static uint32_t next_block(const int64_t *sizes, uint32_t n, int64_t from, int64_t to, int64_t at, int64_t *begin) {
+  const int64_t left = to - at;
   uint32_t i = 0;
-  while (i + 1 < n && sizes[i + 1] <= to - at) i++;
+  while (i + 1 < n && sizes[i + 1] <= left) i++;
   *begin = at;
-  if (i + 1 == n || to - at == sizes[i] || sizes[i + 1] > to - from || to - at < sizes[i + 1] / 2) {
-    /* several of the small size; the last of them begins earlier where only a part of it is left */
-    return i;
-  }
+  if (i + 1 == n || left == sizes[i] || sizes[i + 1] > to - from) return i;
+  if (i == 0 ? left < 3 : 4 * left < 3 * sizes[i + 1]) return i;
   *begin = to - sizes[i + 1];
   return i + 1;
 }
