@@ -77,7 +77,9 @@ static heddle_status add_node(heddle__plan *plan, builder *b, const heddle__node
   }
   out->struct_size = sizeof *out;
   out->opset = n->domain[0] == '\0' ? g->opset : 1;
-  const heddle__schema *schema = heddle__schema_find(n->domain, n->op, out->opset);
+  const heddle__schema *schema = n->domain[0] == '\0' && plan->schemas != NULL && n->kind == HEDDLE__NODE_OP
+                                     ? plan->schemas[n - g->nodes]
+                                     : heddle__schema_find(n->domain, n->op, out->opset);
   out->since_version = schema != NULL ? schema->opset_first : 0;
   out->domain = n->domain;
   out->op = n->op;

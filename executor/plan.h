@@ -300,6 +300,7 @@ typedef struct heddle__plan {
   heddle__request req; /* pointers borrowed from the model, which outlives the plan */
   heddle__arena arena;
 
+  const heddle__schema *const *schemas; /* infer: per node; NULL: none. Of a size of a root, the root's */
   heddle__plan_device *devices;
   heddle__value *values;
   heddle__placed *placed;                /* one per node */

@@ -214,8 +214,8 @@ heddle_status heddle__region_prepare(const heddle__program *p, const heddle__reg
 
 static heddle_status prepare(heddle__program *p, uint32_t region, heddle_error *err) {
   const heddle__region *r = &p->plan->regions[region];
-  if (p->root != NULL && (r->ask == p->root->plan->regions[region].ask ||
-                          (r->offers[r->offer].flags & HEDDLE_OFFER_RESIZES) != 0)) {
+  if (p->root != NULL &&
+      (r->ask == p->root->plan->regions[region].ask || (r->offers[r->offer].flags & HEDDLE_OFFER_RESIZES) != 0)) {
     p->ops[region] = p->root->ops[region];
     return HEDDLE_OK;
   }

@@ -37,9 +37,10 @@ typedef struct heddle__program {
   atomic_uint refusals;         /* of a root: shapes in a row that could not be a size of it */
   heddle__order *order_of;      /* the request, which the plan points into */
   heddle__plan *plan;
-  heddle_pop **ops;          /* per region; NULL for what no step runs; those that are the root's are its own */
-  _Atomic(heddle_pop *) *late; /* with root, per region: prepared after all, since launches of the root's cannot be resized */
-  pthread_mutex_t lock;        /* with root: for what is prepared late */
+  heddle_pop **ops; /* per region; NULL for what no step runs; those that are the root's are its own */
+  _Atomic(heddle_pop *)
+      *late;            /* with root, per region: prepared after all, since launches of the root's cannot be resized */
+  pthread_mutex_t lock; /* with root: for what is prepared late */
   bool has_lock;
   heddle__packed **packed;   /* per allocation; NULL where it is no constant; this and what follows is the root's */
   uint32_t *order;           /* steps, stream by stream, without FINISH */

@@ -90,19 +90,30 @@ static heddle_status widen(heddle_model *m, const heddle__wish *wish, const hedd
   return s;
 }
 
-/* A root that covers the order, with one more reference; any: whether there is one of its form at all. */
-static heddle__program *find_root(heddle_model *m, const heddle__order *o, bool *any) {
-  heddle__program *found = NULL;
-  *any = false;
+/* What the cache has for an order. */
+typedef struct finding {
+  heddle__program *root; /* that covers it, with one more reference; NULL: none */
+  bool is_known;         /* there is a program of its form */
+  bool is_refused;       /* shapes under a root that covers it were planned for themselves too often */
+} finding;
+
+static finding find_root(heddle_model *m, const heddle__order *o) {
+  finding f = {.root = NULL};
   pthread_mutex_lock(&m->lock);
-  for (heddle__program *p = m->programs; p != NULL && found == NULL; p = p->next) {
+  for (heddle__program *p = m->programs; p != NULL && f.root == NULL; p = p->next) {
     heddle__program *root = p->root != NULL ? p->root : p;
     if (!is_alike(root->order_of, o)) continue;
-    *any = true;
-    if (root->plan->req.open && covers(root->order_of, o) && atomic_load(&root->refusals) < MOST_REFUSALS) found = heddle__program_retain(root);
+    f.is_known = true;
+    if (!root->plan->req.open || !covers(root->order_of, o)) continue;
+    if (atomic_load(&root->refusals) < MOST_REFUSALS) f.root = heddle__program_retain(root);
+    else f.is_refused = true;
   }
   pthread_mutex_unlock(&m->lock);
-  return found;
+  return f;
+}
+
+void heddle__range_refuse(heddle__program *root) {
+  atomic_store(&root->refusals, MOST_REFUSALS);
 }
 
 /* Takes the programs of single shapes that a root covers out of the cache: what is bound for the root would have to be bound
@@ -157,15 +168,16 @@ static heddle_status grow(heddle_model *m, const heddle__wish *wish, const heddl
 heddle_status heddle__range_program(heddle_model *m, const heddle__wish *wish, heddle__order *order,
                                     heddle__program **out, heddle_error *err) {
   *out = NULL;
-  bool any = false;
   heddle_error why = {0};
   if (!m->ranges || wish->exact || !heddle__precedent_usable(order) || !covers(order, order)) return HEDDLE_OK;
-  if (atomic_load(&m->range_failures) >= MOST_REFUSALS) return HEDDLE_OK;
-  heddle__program *root = find_root(m, order, &any);
+  const finding found = find_root(m, order);
+  heddle__program *root = found.root;
   heddle_status s = HEDDLE_OK;
-  if (root == NULL && any) s = grow(m, wish, order, &root, &why);
+  const bool grows =
+      root == NULL && found.is_known && !found.is_refused && atomic_load(&m->range_failures) < MOST_REFUSALS;
+  if (grows) s = grow(m, wish, order, &root, &why);
   if (s == HEDDLE_OK && root == NULL) return HEDDLE_OK;
-  const bool is_grown = s != HEDDLE_OK;
+  const bool has_root = s == HEDDLE_OK;
   if (s == HEDDLE_OK) s = heddle__program_resize(m, root, order, out, &why);
   if (s == HEDDLE_OK) {
     atomic_store(&root->refusals, 0);
@@ -173,8 +185,8 @@ heddle_status heddle__range_program(heddle_model *m, const heddle__wish *wish, h
   } else if (!is_final(s)) {
     heddle__logf(heddle__context_log(m->ctx), HEDDLE_LOG_DEBUG, "plan", "%s: planned for these shapes alone: %s",
                  m->graph->source, why.text);
-    if (is_grown) atomic_fetch_add(&m->range_failures, 1);
-    else atomic_fetch_add(&root->refusals, 1);
+    if (has_root) atomic_fetch_add(&root->refusals, 1);
+    else atomic_fetch_add(&m->range_failures, 1);
     s = HEDDLE_OK;
   } else if (err != NULL) {
     *err = why;

@@ -13,6 +13,9 @@
 heddle_status heddle__range_program(heddle_model *m, const heddle__wish *wish, heddle__order *order,
                                     heddle__program **out, heddle_error *err);
 
+/* Takes a root out of use: there is no memory for its bound. Any thread. */
+void heddle__range_refuse(heddle__program *root);
+
 /* resize.c: the program of a smaller order by the root's plan; takes over order on success. HEDDLE_EUNSUPPORTED where a
  * plugin offers something else for these shapes, or a value would need more bytes than the root gave it. Any thread. */
 heddle_status heddle__program_resize(heddle_model *m, heddle__program *root, heddle__order *order,

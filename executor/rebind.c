@@ -266,6 +266,7 @@ static heddle_status bind_anew(heddle_executor *ex, heddle__wish *wish, heddle__
   if (s == HEDDLE_ENOMEM && heddle__constants_forget(ex->active)) /* there may be enough now */
     s = heddle__bound_make(*program, &ex->drive.waker, out, err);
   if (s != HEDDLE_ENOMEM || (*program)->root == NULL) return s;
+  heddle__range_refuse((*program)->root);
   heddle__program_release(*program);
   *program = NULL;
   wish->exact = true;

@@ -98,7 +98,8 @@ static bool has_pair(const heddle__offer *o, int32_t in, int32_t out) {
 
 /* Whether an offer can be taken where the root took another: storage and layouts are the root's. */
 static bool serves(const heddle__offer *o, const heddle__offer *was, const heddle__region *r) {
-  if (((o->flags ^ was->flags) & ~HEDDLE_OFFER_RESIZES) != 0 || o->workspace_bytes > was->workspace_bytes || o->workspace_align > was->workspace_align ||
+  if (((o->flags ^ was->flags) & ~HEDDLE_OFFER_RESIZES) != 0 || o->workspace_bytes > was->workspace_bytes ||
+      o->workspace_align > was->workspace_align ||
       memcmp(o->input_layouts, was->input_layouts, r->n_inputs * sizeof *o->input_layouts) != 0 ||
       memcmp(o->output_layouts, was->output_layouts, r->n_outputs * sizeof *o->output_layouts) != 0 ||
       memcmp(o->input_flags, was->input_flags, r->n_inputs * sizeof *o->input_flags) != 0)
@@ -165,7 +166,8 @@ static heddle_status size_regions(sizing *z, heddle_error *err) {
     if (plan->steps[i].kind == HEDDLE__STEP_OP) has_step[plan->steps[i].region] = true;
   heddle_status s = HEDDLE_OK;
   for (uint32_t i = 0; i < plan->n_values; i++)
-    if (plan->values[i].kind == HEDDLE__VALUE_INPUT && z->changed[i]) plan->values[i].size = plan->values[i].known.bytes;
+    if (plan->values[i].kind == HEDDLE__VALUE_INPUT && z->changed[i])
+      plan->values[i].size = plan->values[i].known.bytes;
   for (uint32_t i = 0; i < plan->n_regions && s == HEDDLE_OK; i++) {
     heddle__region *r = &regions[i];
     if (!is_changed(z, r)) continue;
@@ -205,6 +207,7 @@ static heddle_status make_plan(const heddle__plan *root, const heddle__order *or
   plan->req = root->req;
   plan->req.inputs = order->req.inputs;
   plan->req.open = false;
+  plan->schemas = root->schemas;
   heddle_status s = heddle__pass_infer(plan, err);
   sizing z = {.root = root, .plan = plan};
   if (s == HEDDLE_OK) s = take_inferred(&z, err);

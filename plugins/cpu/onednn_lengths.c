@@ -103,8 +103,7 @@ static dnnl_status_t make_pair(const onednn *self, const attention *a, grid *g, 
   if (s == dnnl_success) s = make_attr(false, &plain);
   if (s == dnnl_success) s = make_attr(true, &sum);
   if (s == dnnl_success) s = onednn_matmul_pd(self, &g->pd[r][k][0], q, key, NULL, w, plain);
-  if (s == dnnl_success)
-    s = dnnl_matmul_primitive_desc_create(&g->pd[r][k][1], self->engine, w, v, NULL, out, sum);
+  if (s == dnnl_success) s = dnnl_matmul_primitive_desc_create(&g->pd[r][k][1], self->engine, w, v, NULL, out, sum);
   for (int i = 0; i < 2 && s == dnnl_success; i++) {
     const uint64_t bytes = scratch_of(g->pd[r][k][i]);
     if (bytes > g->scratch_bytes) g->scratch_bytes = bytes;
@@ -243,9 +242,8 @@ static heddle_status resize(onednn_special_launch *special, const heddle_pregion
   const attention *bound = &launch->op->a;
   attention a;
   if (!attention_read(region, &a) || a.heads != bound->heads || a.mask != bound->mask || a.keys > bound->keys ||
-      a.rows > bound->rows || memcmp(&a.scale, &bound->scale, sizeof a.scale) != 0 ||
-      !same_view(&a.q, &bound->q, 2) || !same_view(&a.k, &bound->k, 3) || !same_view(&a.v, &bound->v, 2) ||
-      !same_view(&a.out, &bound->out, 2))
+      a.rows > bound->rows || memcmp(&a.scale, &bound->scale, sizeof a.scale) != 0 || !same_view(&a.q, &bound->q, 2) ||
+      !same_view(&a.k, &bound->k, 3) || !same_view(&a.v, &bound->v, 2) || !same_view(&a.out, &bound->out, 2))
     return p_fail(err, HEDDLE_EUNSUPPORTED, 0, "cpu: these shapes differ in more than lengths");
   launch->a = a;
   set_operands(launch, inputs, outputs);
@@ -284,7 +282,8 @@ static uint32_t next_block(const int64_t *sizes, uint32_t n, int64_t from, int64
 }
 
 /* The weights of a block of keys that begins before at: those before it count as 0. */
-static const float *edge_of(const lengths_op *op, const part *p, int64_t rows, int64_t begin, int64_t at, int64_t keys) {
+static const float *edge_of(const lengths_op *op, const part *p, int64_t rows, int64_t begin, int64_t at,
+                            int64_t keys) {
   const int64_t pitch = op->g.pitch;
   for (int64_t i = 0; i < op->a.heads * rows; i++) {
     float *to = p->edge + i * pitch;
@@ -337,8 +336,7 @@ static dnnl_status_t run_rows(const lengths_launch *launch, part *p, uint32_t r,
   clear(launch, out, row_sizes[r]);
   for (int64_t at = 0, begin; at < a->keys && s == dnnl_success;) {
     const uint32_t b = next_block(key_sizes, op->g.keys, 0, a->keys, at, &begin);
-    const float *weights =
-        begin == at ? p->scores + at : edge_of(op, p, row_sizes[r], begin, at, key_sizes[b]);
+    const float *weights = begin == at ? p->scores + at : edge_of(op, p, row_sizes[r], begin, at, key_sizes[b]);
     s = execute(op, p, r, b, 1, weights, v + begin * a->v.strides[2], out);
     at = begin + key_sizes[b];
   }

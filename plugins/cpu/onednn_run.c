@@ -6,8 +6,6 @@
 #include "onednn_special.h"
 #include "onednn_steps.h"
 
-
-
 /* n_kinds is 1 at least; a region that is not cut has one part. */
 struct onednn_op {
   onednn *self;
@@ -78,7 +76,8 @@ heddle_status onednn_op_make(onednn *self, const onednn_plan *plan, cpu_operand 
   op->workspace = onednn_plan_workspace(plan, &op->workspace_each);
   heddle_status s = plan->by_winograd ? winograd_hold(self, &plan->winograd, &op->special, err)
                                       : onednn_fail(make_primitives(op, plan), "making a primitive", err);
-  if (s == HEDDLE_OK && plan->ladder.n_rungs > 0) s = onednn_steps_make(self, plan, op->workspace_each, &op->steps, err);
+  if (s == HEDDLE_OK && plan->ladder.n_rungs > 0)
+    s = onednn_steps_make(self, plan, op->workspace_each, &op->steps, err);
   if (s != HEDDLE_OK) {
     onednn_op_free(op);
     return s;

@@ -34,8 +34,7 @@ typedef struct subject {
 
 static void set_up(subject *t, const char *devices, const char *key, const char *value, uint32_t in_flight) {
   static sketch s;
-  const heddle_setting settings[] = {
-      {"threads", "2"}, {"log", "off"}, {"layers", "check,fault"}, {key, value}};
+  const heddle_setting settings[] = {{"threads", "2"}, {"log", "off"}, {"layers", "check,fault"}, {key, value}};
   const int64_t square[] = {WIDTH, WIDTH};
   heddle_tensor *w = floats(square, 2, -0.125f, 0.001f);
   const char *name = "w";

@@ -44,9 +44,9 @@ typedef struct subject {
 /* most: the setting limit.programs. Gives the status of the model's creation. */
 static heddle_status set_up_with(subject *t, const char *devices, uint32_t programs, const char *most) {
   static sketch s;
-  const heddle_setting settings[] = {
-      {"cpu.fuse", "1"}, {"sim.fuse", "1"},        {"threads", "1"},
-      {"log", "off"},    {"limit.programs", most}, {"ranges", t->ranges != NULL ? t->ranges : "on"}};
+  const heddle_setting settings[] = {{"cpu.fuse", "1"},        {"sim.fuse", "1"},
+                                     {"threads", "1"},         {"log", "off"},
+                                     {"limit.programs", most}, {"ranges", t->ranges != NULL ? t->ranges : "on"}};
   heddle_tensor *values[2 * LAYERS];
   char names[2 * LAYERS][16];
   const char *list[2 * LAYERS];
