@@ -11,7 +11,8 @@
 static void check_offer(op_offers *o, const heddle_poffer *p) {
   const heddle_pregion *r = &o->region->region;
   const char *what = NULL;
-  if ((p->flags & ~HEDDLE_OFFER_BARE) != 0) what = "its flags have a bit that is not BARE";
+  if ((p->flags & ~(HEDDLE_OFFER_BARE | HEDDLE_OFFER_RESIZES)) != 0)
+    what = "its flags have a bit that is neither BARE nor RESIZES";
   if (p->workspace_bytes > 0 && (p->workspace_align == 0 || (p->workspace_align & (p->workspace_align - 1)) != 0))
     what = "its workspace_align is no power of two";
   if (!(p->cost_ns >= 0) || isinf(p->cost_ns)) what = "its cost_ns is not a time";

@@ -78,7 +78,9 @@ static heddle_status add_node(heddle__plan *plan, builder *b, const heddle__node
   }
   out->struct_size = sizeof *out;
   out->opset = n->domain[0] == '\0' ? g->opset : 1;
-  const heddle__schema *schema = heddle__schema_find(n->domain, n->op, out->opset);
+  const heddle__schema *schema = n->domain[0] == '\0' && plan->schemas != NULL && n->kind == HEDDLE__NODE_OP
+                                     ? plan->schemas[n - g->nodes]
+                                     : heddle__schema_find(n->domain, n->op, out->opset);
   out->since_version = schema != NULL ? schema->opset_first : 0;
   out->domain = n->domain;
   out->op = n->op;
@@ -272,6 +274,8 @@ heddle_status heddle__ask_device(heddle__plan *plan, heddle_device *dev, heddle_
     return heddle__at_node(HEDDLE_EUNSUPPORTED, err, HEDDLE__NO_NODE, first->name);
   }
   question q = {dev, {plan, answer, 0}};
+  if (plan->req.open && dev->t->op.resize != NULL) answer->ask->flags |= HEDDLE_REGION_OPEN;
+  else answer->ask->flags &= ~HEDDLE_REGION_OPEN;
   heddle_status s = heddle__plan_watch(plan, first->name, err);
   if (s != HEDDLE_OK) return s;
   if (!heddle__recall_query(plan->req.recall, dev, answer->ask, take_offer, &q.answer, &s, err)) {

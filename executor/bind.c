@@ -141,6 +141,15 @@ static void drop_derived(heddle__bound *b, uint32_t alloc) {
   }
 }
 
+void heddle__bound_drop_parts(heddle__bound *b) {
+  const heddle__plan *plan = b->program->plan;
+  while (b->n_parts > 0) {
+    const heddle__part *p = &b->parts[--b->n_parts];
+    heddle_device *dev = plan->devices[p->device].dev;
+    dev->t->memory.free(dev->handle, p->buffer);
+  }
+}
+
 uint64_t heddle__bound_import_align(const heddle__bound *b, uint32_t alloc) {
   const heddle__program *p = b->program;
   uint64_t most = b->memory[alloc]->dev->desc.import_alignment;

@@ -106,6 +106,9 @@ void heddle__bound_free(heddle__bound *b, bool quiet);
 void heddle__bound_replace(heddle__bound *b, uint32_t alloc, heddle__memory *take);
 heddle_status heddle__bound_refresh(heddle__bound *b, heddle_error *err);
 
+/* Frees the views of buffers; no launch may use one any more. */
+void heddle__bound_drop_parts(heddle__bound *b);
+
 /* What address and size of host memory must be multiples of to replace an input or output in place. */
 uint64_t heddle__bound_import_align(const heddle__bound *b, uint32_t alloc);
 
@@ -124,6 +127,7 @@ heddle__bound *heddle__bound_next_orphan(const heddle__bound *b);
 
 /* launch.c: resolves the steps of a segment to actions, and records it where that can be done. */
 heddle_status heddle__stretch_bind(heddle__bound *b, uint32_t segment, heddle_error *err);
+void heddle__stretch_forget(heddle__bound *b, uint32_t segment); /* frees the recording */
 void heddle__stretch_unbind(heddle__bound *b, uint32_t segment); /* frees launches and recording */
 bool heddle__stretch_uses(const heddle__bound *b, uint32_t segment, uint32_t alloc);
 
@@ -133,6 +137,12 @@ heddle_status heddle__bound_handle(heddle__bound *b, uint32_t alloc, uint32_t de
                                    heddle_error *err);
 heddle_status heddle__bound_slice(heddle__bound *b, uint32_t instance, uint32_t device, bool bare, heddle_pslice *out,
                                   heddle_error *err);
+
+/* launch.c: gives the launch of an action the shapes that its bound program has now. HEDDLE_EUNSUPPORTED, or what the plugin
+ * says; then it is as it was. */
+heddle_status heddle__action_resize(heddle__bound *b, heddle__action *action, heddle_error *err);
+
+void heddle__action_unbind(heddle__action *action); /* frees its launch, if it has one */
 
 /* run.c: puts one action into its stream, or does it. Used while running and while recording. */
 heddle_status heddle__action_run(const heddle__line *line, const heddle__action *action, heddle_error *err);

@@ -99,7 +99,7 @@ HEDDLE__COLD heddle_status heddle__executor_single(heddle_model *m, heddle_execu
   ex->args = heddle__alloc(ex->n_args, sizeof *ex->args);
   s = ex->args != NULL ? name_results(ex, err) : heddle__no_memory(err, "inputs");
   if (s == HEDDLE_OK && m->stages != NULL) s = heddle__staged_make(ex, err);
-  heddle__wish wish = {NULL, NULL, NULL};
+  heddle__wish wish = {.values = NULL};
   uint32_t lacks = HEDDLE__NONE;
   if (s == HEDDLE_OK) s = heddle__executor_wish(ex, &wish, err);
   if (s == HEDDLE_OK) s = heddle__order_lacks(m, &wish, &lacks, err);

@@ -14,12 +14,12 @@ static const heddle__schema *schema_of(const heddle_graph *g, const heddle__node
 }
 
 /* Marks the entries that decide shapes: feeds has one bool per entry; direct (or NULL) another: the entry itself, or a
- * view of it, is a shape operand, whose bytes the plugins are asked with. Nodes come after their inputs, so one walk back
+ * view of it, is a shape operand, whose bytes the plugins are asked with. schemas: per node, or NULL. Nodes come after their inputs, so one walk back
  * is enough. */
-static void mark_feeds(const heddle_graph *g, bool *feeds, bool *direct) {
+static void mark_feeds(const heddle_graph *g, const heddle__schema *const *schemas, bool *feeds, bool *direct) {
   for (uint32_t i = g->n_nodes; i-- > 0;) {
     const heddle__node *n = &g->nodes[i];
-    const heddle__schema *schema = schema_of(g, n);
+    const heddle__schema *schema = schemas != NULL ? schemas[i] : schema_of(g, n);
     if (schema == NULL) continue;
     bool all = false; /* an output that decides a shape: so do all inputs */
     for (uint32_t k = 0; k < n->n_outputs; k++) all = all || feeds[n->first_entry + k];
@@ -37,7 +37,7 @@ static void mark_feeds(const heddle_graph *g, bool *feeds, bool *direct) {
 heddle_status heddle__shape_feeds(const heddle_graph *graph, bool *feeds, heddle_error *err) {
   bool *entries = heddle__alloc(graph->n_entries, sizeof *entries);
   if (entries == NULL) return heddle__no_memory(err, "shape operands");
-  mark_feeds(graph, entries, NULL);
+  mark_feeds(graph, NULL, entries, NULL);
   for (uint32_t i = 0; i < graph->n_args; i++) feeds[i] = entries[graph->nodes[graph->args[i]].first_entry];
   heddle__free(entries);
   return HEDDLE_OK;
@@ -129,7 +129,7 @@ typedef struct folding {
 static heddle_status infer_node(heddle__plan *plan, folding *f, const heddle__node *n, heddle_error *err) {
   const heddle_graph *g = plan->req.graph;
   if (n->kind == HEDDLE__NODE_TVM) return infer_tvm(plan, n, err);
-  const heddle__schema *schema = schema_of(g, n);
+  const heddle__schema *schema = plan->schemas[n - g->nodes];
   if (schema == NULL) {
     return heddle__at_node(heddle__fail(err, HEDDLE_EUNSUPPORTED, "%s: node '%s': operator %s is not known in opset %u",
                                         g->source, n->name, n->op, (unsigned)g->opset),
@@ -183,7 +183,13 @@ heddle_status heddle__pass_infer(heddle__plan *plan, heddle_error *err) {
   bool *feeds = heddle__plan_alloc(plan, g->n_entries, sizeof *feeds);
   folding f = {.direct = heddle__plan_alloc(plan, g->n_entries, sizeof *f.direct)};
   if (plan->values == NULL || feeds == NULL || f.direct == NULL) return heddle__no_memory(err, "a plan's values");
-  mark_feeds(g, feeds, f.direct);
+  if (plan->schemas == NULL) {
+    const heddle__schema **schemas = heddle__plan_alloc(plan, g->n_nodes, sizeof *schemas);
+    if (schemas == NULL) return heddle__no_memory(err, "a plan's operators");
+    for (uint32_t i = 0; i < g->n_nodes; i++) schemas[i] = schema_of(g, &g->nodes[i]);
+    plan->schemas = schemas;
+  }
+  mark_feeds(g, plan->schemas, feeds, f.direct);
   for (uint32_t i = 0; i < g->n_nodes; i++) {
     const heddle__node *n = &g->nodes[i];
     for (uint32_t k = 0; k < n->n_outputs; k++) {

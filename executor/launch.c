@@ -5,34 +5,84 @@
 #include "core/alloc.h"
 #include "core/error.h"
 #include "core/failure.h"
-#include "executor/bind.h"
+#include "executor/range.h"
 
 enum { FEW = 16 };
 
 /* ---- one step */
 
+/* The operands of a step; few has room for 2 * FEW, and *slices, where it is not few, is freed by the caller. */
+static heddle_status fill_operands(heddle__bound *b, const heddle__step *step, heddle_pslice *few,
+                                   heddle_pslice **slices, heddle_pbind *out, heddle_error *err) {
+  const heddle__region *r = &b->program->plan->regions[step->region];
+  const bool bare = (r->offers[r->offer].flags & HEDDLE_OFFER_BARE) != 0;
+  const uint32_t n = r->n_inputs + r->n_outputs;
+  heddle_pslice *all = n > 2 * FEW ? heddle__alloc(n, sizeof *all) : few;
+  *slices = all;
+  if (all == NULL) return heddle__no_memory(err, "operands");
+  *out = (heddle_pbind){.struct_size = sizeof *out,
+                        .inputs = all,
+                        .outputs = all + r->n_inputs,
+                        .n_inputs = r->n_inputs,
+                        .n_outputs = r->n_outputs};
+  heddle_status s = heddle__bound_slice(b, step->workspace, step->device, bare, &out->workspace, err);
+  for (uint32_t i = 0; i < r->n_inputs && s == HEDDLE_OK; i++)
+    s = heddle__bound_slice(b, step->in[i], step->device, bare, &all[i], err);
+  for (uint32_t i = 0; i < r->n_outputs && s == HEDDLE_OK; i++)
+    s = heddle__bound_slice(b, step->out[i], step->device, bare, &all[r->n_inputs + i], err);
+  return s;
+}
+
+/* What the caller lent for an earlier shape may be too small; it is replaced before the run. */
+static bool has_room(const heddle__bound *b, const uint32_t *instances, uint32_t n) {
+  for (uint32_t i = 0; i < n; i++) {
+    if (instances[i] == HEDDLE__NONE) continue;
+    const heddle__instance *it = &b->program->plan->instances[instances[i]];
+    const heddle__memory *m = b->memory[it->alloc];
+    if (it->bytes > 0 && (it->offset > m->bytes || it->bytes > m->bytes - it->offset)) return false;
+  }
+  return true;
+}
+
+heddle_status heddle__action_resize(heddle__bound *b, heddle__action *a, heddle_error *err) {
+  const heddle__step *step = &b->program->plan->steps[a->step];
+  heddle_pslice few[2 * FEW], *slices = few;
+  heddle_pbind operands;
+  const heddle__region *r = &b->program->plan->regions[step->region];
+  if (a->op->resize == NULL || !has_room(b, step->in, r->n_inputs) || !has_room(b, step->out, r->n_outputs))
+    return heddle__fail(err, HEDDLE_EUNSUPPORTED, "the launch cannot be resized");
+  heddle_status s = fill_operands(b, step, few, &slices, &operands, err);
+  if (s == HEDDLE_OK) s = a->op->resize(a->launch, r->ask, &operands, err);
+  if (slices != few) heddle__free(slices);
+  return s;
+}
+
+/* A launch of the root's operator gets the shapes of the program; where that does not do, one is prepared for them. */
 static heddle_status bind_op(heddle__bound *b, const heddle__line *line, const heddle__step *step, heddle__action *a,
                              heddle_error *err) {
-  const heddle__plan *plan = b->program->plan;
-  const heddle__region *r = &plan->regions[step->region];
-  bool bare = (r->offers[r->offer].flags & HEDDLE_OFFER_BARE) != 0;
+  heddle__program *p = b->program;
+  const heddle__region *r = &p->plan->regions[step->region];
   heddle_pslice few[2 * FEW], *slices = few;
-  uint32_t n = r->n_inputs + r->n_outputs;
-  if (n > 2 * FEW) slices = heddle__alloc(n, sizeof *slices);
-  if (slices == NULL) return heddle__no_memory(err, "operands");
-  heddle_pbind operands = {.struct_size = sizeof operands,
-                           .inputs = slices,
-                           .outputs = slices + r->n_inputs,
-                           .n_inputs = r->n_inputs,
-                           .n_outputs = r->n_outputs};
-  heddle_status s = heddle__bound_slice(b, step->workspace, step->device, bare, &operands.workspace, err);
-  for (uint32_t i = 0; i < r->n_inputs && s == HEDDLE_OK; i++)
-    s = heddle__bound_slice(b, step->in[i], step->device, bare, &slices[i], err);
-  for (uint32_t i = 0; i < r->n_outputs && s == HEDDLE_OK; i++)
-    s = heddle__bound_slice(b, step->out[i], step->device, bare, &slices[r->n_inputs + i], err);
+  heddle_pbind operands;
   heddle_plaunch *launch = NULL;
-  a->op = heddle__region_ops(plan, r);
-  if (s == HEDDLE_OK) s = a->op->bind(b->program->ops[step->region], line->stream, &operands, &launch, err);
+  heddle_error why = {0};
+  a->op = heddle__region_ops(p->plan, r);
+  heddle_status s = fill_operands(b, step, few, &slices, &operands, err);
+  for (bool again = true; s == HEDDLE_OK && again;) {
+    heddle_pop *op = heddle__program_op(p, step->region);
+    again = false;
+    s = a->op->bind(op, line->stream, &operands, &launch, err);
+    if (s != HEDDLE_OK || p->root == NULL || op != p->root->ops[step->region] ||
+        r->ask == p->root->plan->regions[step->region].ask)
+      break;
+    s = a->op->resize(launch, r->ask, &operands, &why);
+    if (s == HEDDLE_OK) break;
+    a->op->launch_free(launch);
+    launch = NULL;
+    again = s == HEDDLE_EUNSUPPORTED;
+    if (again) s = heddle__program_late(p, step->region, err);
+    else if (err != NULL) *err = why;
+  }
   if (s == HEDDLE_OK) a->launch = launch;
   if (slices != few) heddle__free(slices);
   return s;
@@ -180,7 +230,7 @@ heddle_status heddle__stretch_bind(heddle__bound *b, uint32_t segment, heddle_er
     }
     heddle__action *a = &x->actions[i];
     heddle_error why = {0};
-    heddle_status s = bind_step(b, line, id, a, &why);
+    heddle_status s = a->launch != NULL ? HEDDLE_OK : bind_step(b, line, id, a, &why); /* retargeted already */
     if (s != HEDDLE_OK) {
       char what[256];
       heddle__program_say(p, id, what, sizeof what);
@@ -202,19 +252,24 @@ heddle_status heddle__stretch_bind(heddle__bound *b, uint32_t segment, heddle_er
   return record(b, line, x, err);
 }
 
+void heddle__stretch_forget(heddle__bound *b, uint32_t segment) {
+  heddle__stretch *x = &b->stretches[segment];
+  if (x->graph == NULL) return;
+  b->lines[b->program->segments[segment].stream].t->capture.free(x->graph);
+  x->graph = NULL;
+  b->n_recorded--;
+}
+
 void heddle__stretch_unbind(heddle__bound *b, uint32_t segment) {
   heddle__stretch *x = &b->stretches[segment];
   if (x->actions == NULL) return;
-  const heddle__line *line = &b->lines[b->program->segments[segment].stream];
-  if (x->graph != NULL) {
-    line->t->capture.free(x->graph);
-    x->graph = NULL;
-    b->n_recorded--;
-  }
-  for (uint32_t i = 0; i < x->count; i++) {
-    if (x->actions[i].launch != NULL) x->actions[i].op->launch_free(x->actions[i].launch);
-    x->actions[i].launch = NULL;
-  }
+  heddle__stretch_forget(b, segment);
+  for (uint32_t i = 0; i < b->program->segments[segment].count; i++) heddle__action_unbind(&x->actions[i]);
+}
+
+void heddle__action_unbind(heddle__action *a) {
+  if (a->launch != NULL) a->op->launch_free(a->launch);
+  a->launch = NULL;
 }
 
 bool heddle__stretch_uses(const heddle__bound *b, uint32_t segment, uint32_t alloc) {

@@ -15,6 +15,7 @@
 #include "executor/optimize.h"
 #include "executor/place/placer.h"
 #include "executor/precedent.h"
+#include "executor/range.h"
 #include "executor/prepared.h"
 #include "executor/program.h"
 #include "executor/rules.h"
@@ -179,6 +180,9 @@ static heddle_status take_options(heddle_model *m, const heddle_model_options *o
   heddle_status s =
       heddle__context_number(m->ctx, "limit.programs", DEFAULT_PROGRAMS, 1, MOST_PROGRAMS, &programs, err);
   m->max_programs = o->max_programs != 0 ? o->max_programs : (uint32_t)programs;
+  const char *ranges = NULL;
+  (void)heddle_context_setting(m->ctx, "ranges", &ranges, NULL, NULL);
+  m->ranges = ranges == NULL || !heddle__config_is_off(ranges);
   if (s == HEDDLE_OK) s = take_precision(m, err);
   if (s == HEDDLE_OK) s = take_timeout(m, o, err);
   if (s == HEDDLE_OK) s = take_devices(m, o->devices, err);
@@ -345,11 +349,13 @@ heddle_status heddle__model_open(heddle_model *m, heddle_device *dev, heddle_err
   return HEDDLE_OK;
 }
 
-/* The cached program of a key, moved to the front, with one more reference. The lock is held. */
-static heddle__program *find_program(heddle_model *m, const heddle__order *o) {
+/* The cached program of a key, moved to the front, with one more reference; exact: none that is a size of a root. The
+ * lock is held. */
+static heddle__program *find_program(heddle_model *m, const heddle__order *o, bool exact) {
   for (heddle__program **link = &m->programs; *link != NULL; link = &(*link)->next) {
     heddle__program *p = *link;
     if (p->order_of->key_bytes != o->key_bytes || memcmp(p->order_of->key, o->key, o->key_bytes) != 0) continue;
+    if (exact && p->root != NULL) continue;
     *link = p->next;
     p->next = m->programs;
     m->programs = p;
@@ -372,6 +378,19 @@ static heddle__program *add_program(heddle_model *m, heddle__program *p) {
   return NULL;
 }
 
+heddle__program *heddle__model_keep(heddle_model *m, heddle__program *take, bool exact) {
+  pthread_mutex_lock(&m->lock);
+  heddle__program *dropped = take; /* where another thread was faster, ours */
+  heddle__program *p = find_program(m, take->order_of, exact);
+  if (p == NULL) {
+    p = heddle__program_retain(take);
+    dropped = add_program(m, take);
+  }
+  pthread_mutex_unlock(&m->lock);
+  heddle__program_release(dropped);
+  return p;
+}
+
 heddle_status heddle__model_program(heddle_model *m, const heddle__wish *wish, heddle__program **out,
                                     heddle_error *err) {
   *out = NULL;
@@ -379,7 +398,7 @@ heddle_status heddle__model_program(heddle_model *m, const heddle__wish *wish, h
   heddle_status s = heddle__order_make(m, wish, &order, err);
   if (s != HEDDLE_OK) return s;
   pthread_mutex_lock(&m->lock);
-  heddle__program *p = find_program(m, order);
+  heddle__program *p = find_program(m, order, wish->exact);
   pthread_mutex_unlock(&m->lock);
   if (p != NULL) {
     heddle__order_free(order);
@@ -387,22 +406,11 @@ heddle_status heddle__model_program(heddle_model *m, const heddle__wish *wish, h
     return HEDDLE_OK;
   }
   heddle__program *made = NULL;
-  s = heddle__program_make(m, order, &made, err);
-  if (s != HEDDLE_OK) {
-    heddle__order_free(order);
-    return s;
-  }
-  pthread_mutex_lock(&m->lock);
-  heddle__program *dropped = made; /* where another thread was faster, ours */
-  p = find_program(m, order);
-  if (p == NULL) {
-    p = heddle__program_retain(made);
-    dropped = add_program(m, made);
-  }
-  pthread_mutex_unlock(&m->lock);
-  heddle__program_release(dropped);
-  *out = p;
-  return HEDDLE_OK;
+  s = heddle__range_program(m, wish, order, &made, err);
+  if (s == HEDDLE_OK && made == NULL) s = heddle__program_make(m, order, &made, err);
+  if (s == HEDDLE_OK) *out = heddle__model_keep(m, made, wish->exact);
+  else heddle__order_free(order);
+  return s;
 }
 
 /* ---- names */
@@ -459,7 +467,7 @@ heddle_status heddle_model_explain(heddle_model *m, heddle_explain_format format
   heddle__plan *plan = NULL;
   if (values == NULL || late == NULL) s = heddle__no_memory(err, "a plan's inputs");
   if (s == HEDDLE_OK) s = take_values(m, names, tensors, n, values, late, err);
-  if (s == HEDDLE_OK) s = heddle__order_make(m, &(heddle__wish){values, late, NULL}, &order, err);
+  if (s == HEDDLE_OK) s = heddle__order_make(m, &(heddle__wish){.values = values, .late = late}, &order, err);
   atomic_fetch_add(&m->users, 1);
   if (s == HEDDLE_OK) s = heddle__optimize_plan(m, order, &plan, err);
   atomic_fetch_sub(&m->users, 1);

@@ -32,6 +32,7 @@ struct heddle_model {
   uint32_t max_streams;
   uint32_t max_programs;
   uint32_t in_flight; /* at least 1 */
+  bool ranges;        /* programs may cover ranges of shapes: range.h */
   uint64_t upload_timeout_ns;
   uint64_t plan_timeout_ns;        /* HEDDLE_FOREVER: none */
   uint64_t *limits;                /* NULL, or one per device; budget.h */
@@ -45,6 +46,7 @@ struct heddle_model {
   uint32_t retries;                /* 0: the policy is failover */
   bool is_spare, is_small;         /* made to run without lost devices; to take less memory */
   struct heddle_model *next_spare; /* in the list of the model that it takes the place of */
+  atomic_uint range_failures;      /* bounds in a row that could not be planned for */
   atomic_uint users;               /* executors that run it, and plans in the making */
   bool has_lock;
   pthread_mutex_t lock;                 /* guards what follows; a leaf: no plugin is called with it held */
@@ -66,6 +68,7 @@ typedef struct heddle__wish {
   const heddle_tensor *const *values; /* what was set; NULL where nothing was */
   const bool *late;                   /* a constant that this executor sets itself */
   const heddle__keep *target;         /* plan only what this value needs, and give it; NULL: the graph's outputs */
+  bool exact;                         /* a program for these shapes alone: range.h */
 } heddle__wish;
 
 /* A request with all that it points to, and the bytes that tell it from others. */
@@ -86,6 +89,8 @@ typedef struct heddle__order {
  * *out is freed with heddle__order_free. Any thread. */
 heddle_status heddle__order_make(heddle_model *m, const heddle__wish *wish, heddle__order **out, heddle_error *err);
 void heddle__order_free(heddle__order *order); /* takes NULL */
+/* After a change of its inputs' shapes: their sizes, and the keys, anew. */
+heddle_status heddle__order_renew(heddle__order *order, const heddle__wish *wish, heddle_error *err);
 
 /* An input of a plan that is a constant. */
 void heddle__plan_constant(heddle__plan_input *in, const heddle__constant *c);
@@ -108,6 +113,10 @@ static inline const heddle__node *heddle__model_arg(const heddle_model *m, uint3
 /* The program for a wish, from the cache or made now; *out has a reference. Devices are opened. Any thread; blocks. */
 heddle_status heddle__model_program(heddle_model *m, const heddle__wish *wish, struct heddle__program **out,
                                     heddle_error *err);
+
+/* Takes a program into the cache; gives it, or the one that was there for its key, with a reference; exact as in the wish.
+ * Any thread. */
+struct heddle__program *heddle__model_keep(heddle_model *m, struct heddle__program *take, bool exact);
 
 /* Opens a device for the life of the model. Any thread. */
 heddle_status heddle__model_open(heddle_model *m, heddle_device *dev, heddle_error *err);

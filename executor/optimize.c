@@ -63,9 +63,10 @@ void heddle__optimize_order(heddle_model *m, const heddle__wish *wish, heddle__o
 
 /* An optimised graph says nothing of what its nodes give: its outputs are compared with what the given graph says of
  * them. */
-static heddle_status check_outputs(const heddle_model *m, const heddle__plan *plan, heddle_error *err) {
+heddle_status heddle__optimize_check(const heddle_model *m, const heddle__plan *plan, heddle_error *err) {
   const heddle_graph *g = m->graph, *made = plan->req.graph;
   heddle_status s = HEDDLE_OK;
+  if (made == g) return s;
   for (uint32_t i = 0; i < g->n_heads + m->n_keep && s == HEDDLE_OK; i++) {
     const bool is_head = i < g->n_heads;
     const heddle__keep given = is_head ? g->heads[i] : m->keep[i - g->n_heads];
@@ -81,7 +82,7 @@ heddle_status heddle__optimize_plan(heddle_model *m, heddle__order *o, heddle__p
   if (o->req.optimized == NULL) return heddle__budget_plan(m, &o->req, out, err);
   heddle_status s = heddle__budget_plan(m, &o->req, out, &why);
   if (s == HEDDLE_OK) {
-    s = check_outputs(m, *out, err);
+    s = heddle__optimize_check(m, *out, err);
     if (s == HEDDLE_OK) return s;
     heddle__plan_free(*out);
     *out = NULL;

@@ -82,6 +82,7 @@ typedef struct heddle__request {
   bool fast;     /* reduced precision allowed */
   bool late;     /* values are brought to devices with a limit when they are used there, not when they are made */
   bool plain;    /* offers in plain layouts are taken, those with the smallest workspaces */
+  bool open;     /* the shapes are bounds: launches will be resized (range.h) */
 } heddle__request;
 
 /* ---------------------------------------------------------------- devices and values: infer */
@@ -300,6 +301,7 @@ typedef struct heddle__plan {
   heddle__request req; /* pointers borrowed from the model, which outlives the plan */
   heddle__arena arena;
 
+  const heddle__schema *const *schemas; /* infer: per node; NULL: none. Of a size of a root, the root's */
   heddle__plan_device *devices;
   heddle__value *values;
   heddle__placed *placed;                /* one per node */

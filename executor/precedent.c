@@ -85,14 +85,14 @@ static bool is_of(const heddle__precedent *p, const heddle__order *o, const hedd
 
 /* What places by measurement, by limits or by a library's functions looks at the shapes themselves, and a graph with
  * another head is the order's own. */
-static bool is_usable(const heddle__order *o) {
+bool heddle__precedent_usable(const heddle__order *o) {
   const heddle__request *r = &o->req;
   return r->graph != &o->view && r->placer == NULL && r->limits == NULL && r->library == NULL;
 }
 
 heddle__precedent *heddle__precedent_find(heddle_model *m, const heddle__order *order) {
   heddle__precedent *found = NULL;
-  if (!is_usable(order)) return NULL;
+  if (!heddle__precedent_usable(order)) return NULL;
   pthread_mutex_lock(&m->lock);
   for (heddle__precedent *p = m->precedents; p != NULL && found == NULL; p = p->next)
     if (is_of(p, order, order->req.graph)) found = p;
@@ -102,7 +102,7 @@ heddle__precedent *heddle__precedent_find(heddle_model *m, const heddle__order *
 }
 
 void heddle__precedent_learn(heddle_model *m, const heddle__order *order, const heddle__plan *plan) {
-  heddle__precedent *mine = is_usable(order) ? make(order, plan) : NULL, *dropped = NULL;
+  heddle__precedent *mine = heddle__precedent_usable(order) ? make(order, plan) : NULL, *dropped = NULL;
   if (mine == NULL) return;
   uint32_t count = 0;
   pthread_mutex_lock(&m->lock);

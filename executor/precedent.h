@@ -30,6 +30,9 @@ typedef struct heddle__precedent {
   uint32_t *nodes;
 } heddle__precedent;
 
+/* Whether what was found for other shapes may say anything of an order. */
+bool heddle__precedent_usable(const struct heddle__order *order);
+
 /* What the model knows of an order's class, with one more reference; NULL: nothing. Any thread. */
 heddle__precedent *heddle__precedent_find(heddle_model *m, const struct heddle__order *order);
 /* Takes a plan into the model's list, in place of what was there for the class. Where memory is out nothing is learned,

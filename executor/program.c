@@ -192,15 +192,15 @@ static heddle_status complain(const heddle__program *p, const heddle__region *r,
       err, HEDDLE__NO_NODE, r->label);
 }
 
-static heddle_status prepare(heddle__program *p, uint32_t region, heddle_error *err) {
-  const heddle__region *r = &p->plan->regions[region];
+heddle_status heddle__region_prepare(const heddle__program *p, const heddle__region *r, heddle_pop **out,
+                                     heddle_error *err) {
   heddle_device *dev = p->plan->devices[r->device].dev;
   heddle_error why = {0};
   heddle_pop *op = NULL;
   heddle_pdevice *self = r->foreign != NULL ? r->foreign->self : dev->handle;
   heddle_status s = heddle__region_ops(p->plan, r)->prepare(self, r->ask, r->offer, &op, &why);
   if (s == HEDDLE_OK) {
-    p->ops[region] = op;
+    *out = op;
     return HEDDLE_OK;
   }
   if (s == HEDDLE_EDEVICE) heddle__device_fault(dev, why.api_code, why.text);
@@ -213,15 +213,26 @@ static heddle_status prepare(heddle__program *p, uint32_t region, heddle_error *
   return complain(p, r, s, err);
 }
 
+static heddle_status prepare(heddle__program *p, uint32_t region, heddle_error *err) {
+  const heddle__region *r = &p->plan->regions[region];
+  if (p->root != NULL &&
+      (r->ask == p->root->plan->regions[region].ask || (r->offers[r->offer].flags & HEDDLE_OFFER_RESIZES) != 0)) {
+    p->ops[region] = p->root->ops[region];
+    return HEDDLE_OK;
+  }
+  return heddle__region_prepare(p, r, &p->ops[region], err);
+}
+
 /* What steps run, each once; regions that only shapes came from have none. Under the limit of plans: tables of operators
  * may take long. */
-static heddle_status prepare_all(heddle__program *p, heddle_error *err) {
+heddle_status heddle__program_prepare(heddle__program *p, heddle_error *err) {
   heddle__watch watch = {.deadline_ns = heddle__model_plan_deadline(p->model)};
   heddle_status s = HEDDLE_OK;
   heddle__watch_enter(&watch);
   for (uint32_t i = 0; s == HEDDLE_OK && i < p->plan->n_steps; i++)
     if (p->plan->steps[i].kind == HEDDLE__STEP_OP) s = prepare(p, p->plan->steps[i].region, err);
   heddle__watch_leave(&watch);
+  if (s == HEDDLE_OK) count_copies(p);
   return s;
 }
 
@@ -252,13 +263,12 @@ static heddle_status make(heddle_model *m, heddle__order *order, heddle__recall 
     if (p->ops == NULL || p->packed == NULL) s = heddle__no_memory(err, "a program");
   }
   if (s == HEDDLE_OK) s = cut(p, err);
-  if (s == HEDDLE_OK) s = prepare_all(p, err);
+  if (s == HEDDLE_OK) s = heddle__program_prepare(p, err);
   if (s == HEDDLE_OK) s = take_constants(p, err);
   if (s != HEDDLE_OK) {
     heddle__program_release(p);
     return s;
   }
-  count_copies(p);
   if (!p->plan->followed) heddle__precedent_learn(m, order, p->plan);
   p->order_of = order;
   *out = p;
@@ -283,17 +293,27 @@ heddle__program *heddle__program_retain(heddle__program *p) {
 
 void heddle__program_release(heddle__program *p) {
   if (p == NULL || atomic_fetch_sub_explicit(&p->references, 1, memory_order_acq_rel) != 1) return;
+  const uint32_t n_allocs = p->plan != NULL ? p->plan->n_allocs : 0;
   for (uint32_t i = 0; p->ops != NULL && i < p->plan->n_regions; i++)
-    if (p->ops[i] != NULL) heddle__region_ops(p->plan, &p->plan->regions[i])->op_free(p->ops[i]);
-  if (p->packed != NULL) heddle__constants_recycle(p->model, p->packed, p->plan->n_allocs);
+    if (p->ops[i] != NULL && (p->root == NULL || p->ops[i] != p->root->ops[i]))
+      heddle__region_ops(p->plan, &p->plan->regions[i])->op_free(p->ops[i]);
+  for (uint32_t i = 0; p->late != NULL && i < p->plan->n_regions; i++)
+    if (p->late[i] != NULL) heddle__region_ops(p->plan, &p->plan->regions[i])->op_free(p->late[i]);
+  if (p->has_lock) pthread_mutex_destroy(&p->lock);
+  heddle__free((void *)p->late);
   heddle__free(p->ops);
-  heddle__free(p->packed);
-  heddle__free(p->order);
-  heddle__free(p->segments);
-  heddle__free(p->gates);
-  heddle__free(p->lanes);
   heddle__plan_free(p->plan);
   heddle__order_free(p->order_of);
+  if (p->root != NULL) {
+    heddle__program_release(p->root);
+  } else {
+    if (p->packed != NULL) heddle__constants_recycle(p->model, p->packed, n_allocs);
+    heddle__free(p->packed);
+    heddle__free(p->order);
+    heddle__free(p->segments);
+    heddle__free(p->gates);
+    heddle__free(p->lanes);
+  }
   heddle__free(p);
 }
 

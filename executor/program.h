@@ -33,10 +33,16 @@ typedef struct heddle__program {
   atomic_uint references;
   heddle_model *model;          /* borrowed: who holds a program holds the model */
   struct heddle__program *next; /* in the model's cache; its lock guards this */
+  struct heddle__program *root; /* range.h: the program for larger shapes of which this is a size; NULL: none */
+  atomic_uint refusals;         /* of a root: shapes in a row that could not be a size of it */
   heddle__order *order_of;      /* the request, which the plan points into */
   heddle__plan *plan;
-  heddle_pop **ops;          /* per region; NULL for what no step runs */
-  heddle__packed **packed;   /* per allocation; NULL where it is no constant */
+  heddle_pop **ops; /* per region; NULL for what no step runs; those that are the root's are its own */
+  _Atomic(heddle_pop *)
+      *late;            /* with root, per region: prepared after all, since launches of the root's cannot be resized */
+  pthread_mutex_t lock; /* with root: for what is prepared late */
+  bool has_lock;
+  heddle__packed **packed;   /* per allocation; NULL where it is no constant; this and what follows is the root's */
   uint32_t *order;           /* steps, stream by stream, without FINISH */
   heddle__segment *segments; /* stream by stream */
   heddle__gate *gates;
@@ -47,6 +53,19 @@ typedef struct heddle__program {
 
 /* Plans, prepares and uploads; takes over order on success. Opens devices. *out has one reference. Any thread. */
 heddle_status heddle__program_make(heddle_model *m, heddle__order *order, heddle__program **out, heddle_error *err);
+
+/* Prepares one region, as it is given. */
+heddle_status heddle__region_prepare(const heddle__program *p, const heddle__region *r, heddle_pop **out,
+                                     heddle_error *err);
+
+/* The operator that a region's launches are of. */
+static inline heddle_pop *heddle__program_op(const heddle__program *p, uint32_t region) {
+  heddle_pop *late = p->late != NULL ? atomic_load_explicit(&p->late[region], memory_order_acquire) : NULL;
+  return late != NULL ? late : p->ops[region];
+}
+
+/* Prepares the operators of all steps; of a size of a root those whose regions are not the root's. */
+heddle_status heddle__program_prepare(heddle__program *p, heddle_error *err);
 heddle__program *heddle__program_retain(heddle__program *p);
 void heddle__program_release(heddle__program *p); /* takes NULL; before the model ends */
 

@@ -13,7 +13,13 @@
  * A further run depends on nothing earlier than the in_flight before it, all of which are walked. Rules beyond order
  * and content: a device may touch what the host wrote last, to read or to write it, only after a release, for else
  * the host's cache may yet be written over it; the host what a device wrote only after an acquire; a step's two writes
- * must not overlap, nor its workspace what it reads. */
+ * must not overlap, nor its workspace what it reads.
+ *
+ * One proof of a root covers its sizes (range.h): they have its steps, order and offsets, and no access has more bytes than
+ * in the root. So two accesses that overlap in a size overlap in the root, where they are ordered. A value is written and
+ * read with the same bytes, those of its instance, so a read finds the same last write: another one between them that
+ * overlaps the smaller bytes would overlap the larger ones. Releases and acquires are steps, and their places in the order
+ * are the same. */
 #include "executor/prove.h"
 
 #include <inttypes.h>

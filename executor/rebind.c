@@ -5,6 +5,7 @@
 #include "core/alloc.h"
 #include "core/error.h"
 #include "core/failure.h"
+#include "executor/range.h"
 #include "executor/survive.h"
 
 /* ---- wishes */
@@ -12,7 +13,7 @@
 heddle_status heddle__executor_wish(heddle_executor *ex, heddle__wish *out, heddle_error *err) {
   const heddle_tensor **values = heddle__alloc(ex->n_args, sizeof *values);
   bool *late = heddle__alloc(ex->n_args, sizeof *late);
-  *out = (heddle__wish){values, late, NULL};
+  *out = (heddle__wish){.values = values, .late = late};
   if (values == NULL || late == NULL) {
     heddle__wish_free(out);
     return heddle__no_memory(err, "a request");
@@ -247,6 +248,32 @@ heddle_status heddle__executor_prepare(heddle_executor *ex, heddle_error *err) {
   return s == HEDDLE_OK ? s : heddle__survive(ex, s, true, err);
 }
 
+/* The bound program with another size of its root; what shows the old one's shapes goes. */
+static void retarget(heddle_executor *ex, heddle__program *program) {
+  heddle__profile_release(ex->profile);
+  ex->profile = NULL;
+  pthread_mutex_lock(&ex->drive.lock);
+  heddle__bound_retarget(ex->bound, program);
+  pthread_mutex_unlock(&ex->drive.lock);
+  atomic_store(&ex->has_outputs, false);
+}
+
+/* Binds a program, in place of what is bound; where there is no memory for the bound of a range, one for these shapes alone. */
+static heddle_status bind_anew(heddle_executor *ex, heddle__wish *wish, heddle__program **program, heddle__bound **out,
+                               heddle_error *err) {
+  drop_bound(ex);
+  heddle_status s = heddle__bound_make(*program, &ex->drive.waker, out, err);
+  if (s == HEDDLE_ENOMEM && heddle__constants_forget(ex->active)) /* there may be enough now */
+    s = heddle__bound_make(*program, &ex->drive.waker, out, err);
+  if (s != HEDDLE_ENOMEM || (*program)->root == NULL) return s;
+  heddle__range_refuse((*program)->root);
+  heddle__program_release(*program);
+  *program = NULL;
+  wish->exact = true;
+  s = heddle__model_program(ex->active, wish, program, err);
+  return s == HEDDLE_OK ? heddle__bound_make(*program, &ex->drive.waker, out, err) : s;
+}
+
 heddle_status heddle__executor_plan(heddle_executor *ex, heddle_error *err) {
   heddle_status s = HEDDLE_OK;
   if (ex->stale || ex->bound == NULL) {
@@ -258,17 +285,14 @@ heddle_status heddle__executor_plan(heddle_executor *ex, heddle_error *err) {
     if (s == HEDDLE_OK) s = heddle__order_lacks(ex->model, &wish, &lacks, err);
     if (s == HEDDLE_OK && lacks != HEDDLE__NONE) s = heddle__executor_say_unset(ex, lacks, err);
     if (s == HEDDLE_OK) s = heddle__model_program(ex->active, &wish, &program, err);
+    heddle__bound *b = ex->bound;
+    if (s == HEDDLE_OK && b != NULL && b->program != program && heddle__program_related(b->program, program))
+      retarget(ex, program);
+    else if (s == HEDDLE_OK && (b == NULL || b->program != program)) s = bind_anew(ex, &wish, &program, &b, err);
+    heddle__program_release(program);
     heddle__wish_free(&wish);
     if (s != HEDDLE_OK) return s;
-    heddle__bound *b = ex->bound;
-    if (b == NULL || b->program != program) {
-      drop_bound(ex);
-      s = heddle__bound_make(program, &ex->drive.waker, &b, err);
-      if (s == HEDDLE_ENOMEM && heddle__constants_forget(ex->active)) /* there may be enough now */
-        s = heddle__bound_make(program, &ex->drive.waker, &b, err);
-    }
-    heddle__program_release(program);
-    if (s == HEDDLE_OK) s = heddle__executor_fill(ex, b, HEDDLE__NONE, true, err);
+    s = heddle__executor_fill(ex, b, HEDDLE__NONE, true, err);
     if (s == HEDDLE_OK) s = heddle__executor_lend(ex, b, HEDDLE__NONE, err);
     if (s != HEDDLE_OK) {
       if (b != ex->bound) heddle__bound_free(b, true);

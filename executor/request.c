@@ -177,6 +177,8 @@ static void write_key(writer *w, const heddle__order *o, const heddle__wish *wis
     target[1] = wish->target->index;
   }
   put(w, target, sizeof target);
+  const unsigned char open = o->req.open;
+  put(w, &open, 1);
   for (uint32_t i = 0; i < o->n_args; i++) {
     const heddle__plan_input *in = &o->inputs[i];
     unsigned char kind = (unsigned char)(in->source == HEDDLE__SOURCE_CONSTANT ? 2 : in->has_shape ? 1 : 0);
@@ -207,6 +209,19 @@ static heddle_status make_key(heddle__order *o, const heddle__wish *wish, heddle
   w.used = 0;
   write_class(&w, o);
   return HEDDLE_OK;
+}
+
+heddle_status heddle__order_renew(heddle__order *o, const heddle__wish *wish, heddle_error *err) {
+  heddle_status s = HEDDLE_OK;
+  for (uint32_t i = 0; i < o->n_args && s == HEDDLE_OK; i++) {
+    heddle__known *k = &o->inputs[i].known;
+    if (o->inputs[i].source == HEDDLE__SOURCE_INPUT && o->inputs[i].has_shape)
+      s = heddle__tensor_bytes(k->dtype, k->ndim, k->shape, &k->bytes, err);
+  }
+  heddle__free(o->key);
+  heddle__free(o->class_key);
+  o->key = o->class_key = NULL;
+  return s == HEDDLE_OK ? make_key(o, wish, err) : s;
 }
 
 /* ---- the whole */

@@ -83,38 +83,64 @@ static heddle_pslice slice(heddle__call *c, const heddle_pslice *given, const W 
   return real;
 }
 
+/* The operands with the plugin's handles; *slices is freed by the caller. */
+static void unwrap_operands(heddle__call *c, const W *owner, const W *stream, const heddle_pbind *operands,
+                            heddle_pslice **slices, heddle_pbind *out, heddle_error *err) {
+  *slices = NULL;
+  *out = (heddle_pbind){.struct_size = sizeof *out};
+  if (c->status == HEDDLE_OK && (operands->n_inputs != owner->n_inputs || operands->n_outputs != owner->n_outputs))
+    heddle__broken(c, HEDDLE_EINTERNAL, "%u inputs and %u outputs for an op of %u and %u", (unsigned)operands->n_inputs,
+                   (unsigned)operands->n_outputs, (unsigned)owner->n_inputs, (unsigned)owner->n_outputs);
+  if (c->status != HEDDLE_OK) return;
+  const uint32_t n = operands->n_inputs + operands->n_outputs;
+  heddle_pslice *all = heddle__alloc(n, sizeof *all);
+  if (all == NULL) c->status = heddle__no_memory(err, "a layer's operands");
+  for (uint32_t i = 0; all != NULL && i < n; i++)
+    all[i] =
+        slice(c, i < operands->n_inputs ? &operands->inputs[i] : &operands->outputs[i - operands->n_inputs], stream);
+  out->inputs = all;
+  out->outputs = all != NULL ? all + operands->n_inputs : NULL;
+  out->n_inputs = operands->n_inputs;
+  out->n_outputs = operands->n_outputs;
+  out->workspace = slice(c, &operands->workspace, stream);
+  *slices = all;
+}
+
 static heddle_status op_bind(heddle_pop *op, heddle_pstream *stream, const heddle_pbind *operands, heddle_plaunch **out,
                              heddle_error *err) {
   BEGIN("op.bind", HEDDLE__ANY_THREAD);
   W *o = heddle__unwrap(&c, op, HEDDLE__OP), *s = heddle__unwrap_stream(&c, stream);
   heddle_plaunch *real = NULL;
   heddle_pslice *slices = NULL;
-  heddle_pbind bind = {.struct_size = sizeof bind};
-  if (c.status == HEDDLE_OK && (operands->n_inputs != o->n_inputs || operands->n_outputs != o->n_outputs))
-    heddle__broken(&c, HEDDLE_EINTERNAL, "%u inputs and %u outputs for an op of %u and %u",
-                   (unsigned)operands->n_inputs, (unsigned)operands->n_outputs, (unsigned)o->n_inputs,
-                   (unsigned)o->n_outputs);
+  heddle_pbind bind;
   if (c.status == HEDDLE_OK && o->device != s->device)
     heddle__broken(&c, HEDDLE_EINTERNAL, "op and stream are of two devices");
-  if (c.status == HEDDLE_OK) {
-    uint32_t n = operands->n_inputs + operands->n_outputs;
-    slices = heddle__alloc(n, sizeof *slices);
-    if (slices == NULL) c.status = heddle__no_memory(err, "a layer's operands");
-    for (uint32_t i = 0; slices != NULL && i < n; i++)
-      slices[i] =
-          slice(&c, i < operands->n_inputs ? &operands->inputs[i] : &operands->outputs[i - operands->n_inputs], s);
-    bind.inputs = slices;
-    bind.outputs = slices != NULL ? slices + operands->n_inputs : NULL;
-    bind.n_inputs = operands->n_inputs;
-    bind.n_outputs = operands->n_outputs;
-    bind.workspace = slice(&c, &operands->workspace, s);
-  }
+  unwrap_operands(&c, o, s, operands, &slices, &bind, err);
   CALL(NEXT->op.bind(o->real, s->real, &bind, &real, err));
   heddle__free(slices);
   GIVE(HEDDLE__LAUNCH, heddle_plaunch, s->device, o, NEXT->op.launch_free(real));
-  if (w != NULL) w->stream = s;
+  if (w != NULL) {
+    w->stream = s;
+    w->n_inputs = operands->n_inputs;
+    w->n_outputs = operands->n_outputs;
+  }
   return c.status;
 }
+
+#if HEDDLE_ABI_MINOR >= 2 /* tests/abi builds the layers with the header of 1.0 too */
+static heddle_status op_resize(heddle_plaunch *launch, const heddle_pregion *region, const heddle_pbind *operands,
+                               heddle_error *err) {
+  BEGIN("op.resize", HEDDLE__ANY_THREAD);
+  W *l = heddle__unwrap(&c, launch, HEDDLE__LAUNCH);
+  heddle_pslice *slices = NULL;
+  heddle_pbind bind;
+  if (c.status == HEDDLE_OK && c.layers->checks) heddle__check_region(&c, region);
+  unwrap_operands(&c, l, l != NULL ? l->stream : NULL, operands, &slices, &bind, err);
+  CALL(NEXT->op.resize(l->real, region, &bind, err));
+  heddle__free(slices);
+  return c.status;
+}
+#endif
 
 static heddle_status op_run(heddle_plaunch *launch, heddle_error *err) {
   BEGIN("op.run", HEDDLE__RECORDS);
@@ -355,6 +381,9 @@ void heddle__wrap_op_tables(struct heddle__layers *layers) {
   PUT(op, run);
   PUT(op, partition);
   PUT(op, list);
+#if HEDDLE_ABI_MINOR >= 2
+  PUT(op, resize);
+#endif
   PUT(layout, bytes);
   PUT(layout, pack);
   PUT(layout, describe);

@@ -620,6 +620,10 @@ typedef struct heddle_pnode {
 /* heddle_pregion.flags: FAST allows results in reduced precision (bfloat16, TF32). Without it float32 is float32. */
 #define HEDDLE_REGION_FAST UINT32_C(1)
 
+/* Since 1.2, where the plugin has op.resize. OPEN: the shapes are bounds. Launches of an offer with HEDDLE_OFFER_RESIZES
+ * will be resized to smaller ones. */
+#define HEDDLE_REGION_OPEN UINT32_C(2)
+
 /* One or more nodes on one device, connected and convex, in topological order. inputs are the values from outside the
  * region (constants among them), each once. outputs are the values used outside the region. */
 typedef struct heddle_pregion {
@@ -639,6 +643,10 @@ typedef struct heddle_pregion {
 
 /* Flag of an offer. BARE: the launch uses whole buffers; every slice has offset 0. */
 #define HEDDLE_OFFER_BARE UINT32_C(1)
+
+/* Since 1.2, for a region with HEDDLE_REGION_OPEN. RESIZES: op.resize serves launches of this offer for smaller shapes of
+ * the region, with the layouts, flags and workspace of the offer. */
+#define HEDDLE_OFFER_RESIZES UINT32_C(2)
 
 /* One way in which a plugin can run a region. */
 typedef struct heddle_poffer {
@@ -731,6 +739,16 @@ typedef struct heddle_op_table {
 
   /* Optional. Lists every operator that the plugin supports, for documents and tests. Pure. */
   heddle_status (*list)(heddle_pinstance *self, uint32_t index, heddle_list_fn list, void *sink, heddle_error *err);
+
+  /* Optional, since 1.2. Gives a launch of an offer with HEDDLE_OFFER_RESIZES other shapes: region has the nodes that the
+   * op was prepared for, with values whose shapes are no larger than there in any dimension, and possibly other bytes of
+   * absorbed operands; operands are as for bind, with buffers that may be others. The launch then stays so until it is
+   * resized again. A launch may be bound with operands that are too small for the op's own shapes; it is resized before
+   * it runs. Allocates and compiles nothing. HEDDLE_EUNSUPPORTED where these shapes cannot be served: the host then
+   * prepares the region for them. On failure the launch is as before. It is not running, and not recorded. One thread at
+   * a time uses the launch. */
+  heddle_status (*resize)(heddle_plaunch *launch, const heddle_pregion *region, const heddle_pbind *operands,
+                          heddle_error *err);
 } heddle_op_table;
 
 /* Optional; needed by a plugin that offers layouts other than 0. All functions are pure, take (instance, device index)

@@ -42,12 +42,17 @@ heddle_status onednn_prepare(onednn *self, const heddle_pregion *region, uint32_
                              onednn_op **out, uint32_t *made, heddle_error *err);
 void onednn_op_free(onednn_op *op);
 uint64_t onednn_workspace(const onednn_op *op);
+bool onednn_op_resizes(const onednn_op *op); /* its launches can be resized */
 
 /* addresses are of the region's inputs, its outputs and the workspace, and outlive the launch. */
 heddle_status onednn_bind(onednn_op *op, void *const *inputs, void *const *outputs, void *workspace,
                           onednn_launch **out, heddle_error *err);
 void onednn_launch_free(onednn_launch *launch);
 heddle_status onednn_run(onednn_launch *launch, heddle_error *err);
+
+/* heddle_op_table.resize, with the addresses of the new operands. */
+heddle_status onednn_resize(onednn_launch *launch, const heddle_pregion *region, void *const *inputs,
+                            void *const *outputs, heddle_error *err);
 
 /* Proposes Conv, ConvTranspose, MatMul and Gemm with what can be computed on their results on the way out. taken: one
  * byte a node of the region; set nodes are left alone, proposed ones get set. Pure. */
@@ -99,6 +104,11 @@ static inline void onednn_op_free(onednn_op *op) {
   (void)op;
 }
 
+static inline bool onednn_op_resizes(const onednn_op *op) {
+  (void)op;
+  return false;
+}
+
 static inline uint64_t onednn_workspace(const onednn_op *op) {
   (void)op;
   return 0;
@@ -118,6 +128,12 @@ static inline void onednn_launch_free(onednn_launch *launch) {
 static inline heddle_status onednn_run(onednn_launch *launch, heddle_error *err) {
   (void)launch, (void)err;
   return HEDDLE_OK;
+}
+
+static inline heddle_status onednn_resize(onednn_launch *launch, const heddle_pregion *region, void *const *inputs,
+                                          void *const *outputs, heddle_error *err) {
+  (void)launch, (void)region, (void)inputs, (void)outputs, (void)err;
+  return HEDDLE_EUNSUPPORTED;
 }
 
 static inline heddle_status onednn_propose(const onednn *self, const heddle_pregion *region, unsigned char *taken,

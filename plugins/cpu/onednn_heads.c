@@ -172,6 +172,12 @@ static dnnl_status_t plan(const onednn *self, const heddle_pregion *region, head
   return s;
 }
 
+/* Whether the lengths of a region will change, and can. */
+static bool takes_lengths(const onednn *self, const heddle_pregion *region, const heads *h, uint64_t *workspace) {
+  return (region->flags & HEDDLE_REGION_OPEN) != 0 && !h->fast &&
+         attention_lengths_fit(self, &h->a, h->parts, workspace);
+}
+
 static uint64_t workspace_of(const heads *h) {
   return h->parts * (h->score_bytes + h->scratch_bytes);
 }
@@ -184,11 +190,14 @@ heddle_status attention_query(const onednn *self, const heddle_pregion *region, 
   if (d == dnnl_success) {
     heddle_layout layouts[ONEDNN_INPUTS] = {0};
     if (h.fast) layouts[h.a.q.slot] = layouts[h.a.k.slot] = layouts[h.a.v.slot] = onednn_plain_layout(dnnl_bf16);
+    uint64_t workspace = workspace_of(&h);
+    const bool resizes = takes_lengths(self, region, &h, &workspace);
     const heddle_poffer answer = {
         .struct_size = sizeof answer,
+        .flags = resizes ? HEDDLE_OFFER_RESIZES : 0,
         .input_layouts = layouts,
         .input_flags = h.a.flags,
-        .workspace_bytes = workspace_of(&h),
+        .workspace_bytes = workspace,
         .workspace_align = CPU_ALIGNMENT,
         .cost_ns = cost_of(&h.a),
     };
@@ -351,14 +360,31 @@ static heddle_status bind(onednn_special *special, void *const *inputs, void *co
   return HEDDLE_OK;
 }
 
+static void set_operands(const heads *h, const heddle_pregion *region, cpu_operand *operands) {
+  for (uint32_t i = 0; i < region->n_inputs + region->n_outputs; i++) {
+    const bool in = i < region->n_inputs;
+    operands[i] = (cpu_operand){0, 1};
+    if (in && h->a.flags[i] != 0) continue;
+    region_value_bytes(region_value(region, in ? region->inputs[i] : region->outputs[0]), &operands[i].bytes);
+    operands[i].align = sizeof(float);
+    if (in && h->fast && (i == h->a.q.slot || i == h->a.k.slot || i == h->a.v.slot)) operands[i].bytes /= 2;
+  }
+}
+
 heddle_status attention_prepare(onednn *self, const heddle_pregion *region, uint32_t offer, cpu_operand *operands,
                                 onednn_special **out, uint32_t *made, heddle_error *err) {
   heads h;
   attention_op *op = NULL;
+  uint64_t workspace;
   dnnl_status_t d = plan(self, region, &h);
   *made = d == dnnl_success;
   if (d != dnnl_success && d != dnnl_out_of_memory) d = dnnl_unimplemented; /* as query has it */
   if (offer > 0 && d == dnnl_success) d = dnnl_unimplemented;
+  if (d == dnnl_success && takes_lengths(self, region, &h, &workspace)) {
+    drop(&h);
+    set_operands(&h, region, operands);
+    return attention_lengths_make(self, &h.a, h.parts, out, err);
+  }
   const int before = onednn_threads_enter(self);
   for (uint32_t i = 0; i < h.n_kinds && d == dnnl_success; i++)
     for (int p = 0; p < 2 && d == dnnl_success; p++)
@@ -374,14 +400,7 @@ heddle_status attention_prepare(onednn *self, const heddle_pregion *region, uint
                        .self = self,
                        .softmax = onednn_find_softmax(),
                        .h = h};
-  for (uint32_t i = 0; i < region->n_inputs + region->n_outputs; i++) {
-    const bool in = i < region->n_inputs;
-    operands[i] = (cpu_operand){0, 1};
-    if (in && h.a.flags[i] != 0) continue;
-    region_value_bytes(region_value(region, in ? region->inputs[i] : region->outputs[0]), &operands[i].bytes);
-    operands[i].align = sizeof(float);
-    if (in && h.fast && (i == h.a.q.slot || i == h.a.k.slot || i == h.a.v.slot)) operands[i].bytes /= 2;
-  }
+  set_operands(&h, region, operands);
   *out = &op->special;
   return HEDDLE_OK;
 }

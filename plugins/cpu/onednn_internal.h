@@ -218,6 +218,22 @@ typedef struct onednn_part {
   uint64_t offsets[ONEDNN_ARGS];
 } onednn_part;
 
+/* Primitives for numbers of rows: a product of any smaller number is put together of them, so that nothing is made when
+ * the number changes (onednn_steps.c). measure reads how a region is to be compared with the one that was prepared, and
+ * how many rows it has; false where it has other operands. */
+enum { ONEDNN_RUNGS = 8, ONEDNN_FIXED = 8 };
+typedef bool (*onednn_measure)(const onednn_chain *chain, int64_t fixed[ONEDNN_FIXED], int64_t *rows);
+typedef struct onednn_ladder {
+  uint32_t n_rungs, n_posts;
+  int64_t most; /* rows */
+  int64_t rows[ONEDNN_RUNGS];
+  dnnl_primitive_desc_t rungs[ONEDNN_RUNGS];
+  uint64_t row_bytes[ONEDNN_ARGS]; /* of each argument; 0: it is the same for all rows */
+  onednn_measure measure;
+  int64_t fixed[ONEDNN_FIXED];
+  onednn_post posts[ONEDNN_POSTS];
+} onednn_ladder;
+
 /* pd is the whole; with parts, kinds are what is run in its place. by_winograd: pd is NULL, winograd says all. */
 typedef struct onednn_plan {
   const onednn *self;
@@ -233,6 +249,9 @@ typedef struct onednn_plan {
   double cost_ns;
   dnnl_primitive_desc_t kinds[ONEDNN_KINDS];
   bool by_winograd;
+  bool resizes;      /* a ladder can be made; it is where wants_ladder is set */
+  bool wants_ladder; /* before the plan is built */
+  onednn_ladder ladder;
   winograd_plan winograd;
   onednn_part parts[ONEDNN_PARTS]; /* last, and not set before they are used */
 } onednn_plan;
@@ -276,6 +295,14 @@ dnnl_status_t onednn_cut_plan(onednn_plan *plan, const onednn_chain *chain, cons
 /* Cuts a matrix into tiles of so many rows and columns; else as onednn_cut_plan. */
 dnnl_status_t onednn_cut_grid(onednn_plan *plan, const onednn_chain *chain, const void *setup, onednn_cut cut,
                               const int64_t sizes[2], const int64_t each[2]);
+
+/* ---- onednn_steps.c ---- */
+
+/* Gives a plan of an open region its ladder, cut along the rows of the result; leaves it without one where that does not
+ * work. Only memory that is out is an error. */
+dnnl_status_t onednn_ladder_plan(onednn_plan *plan, const onednn_chain *chain, const void *setup, onednn_cut cut,
+                                 int64_t rows, onednn_measure measure);
+void onednn_ladder_drop(onednn_ladder *ladder);
 
 /* Sets the offset of an argument; nothing where the plan does not have it. */
 void onednn_set_offset(const onednn_plan *plan, int arg, uint64_t offset, uint64_t offsets[ONEDNN_ARGS]);

@@ -5,8 +5,8 @@
 
 #include "onednn_internal.h"
 
-/* A plan of an encoder needs some twenty; each takes some kilobytes. */
-enum { MOST_KEPT = 32, OPERANDS = 4 };
+/* A plan of an encoder needs some twenty, and eight times that where lengths change; each takes some kilobytes. */
+enum { MOST_KEPT = 160, OPERANDS = 4 };
 
 typedef struct kept {
   dnnl_memory_desc_t operands[OPERANDS]; /* what was asked for; NULL: there is none */

@@ -159,6 +159,7 @@ typedef struct walk {
   onednn_build build;
   uint32_t parts;
   bool fast;
+  bool wants_ladder;
   int step;
   uint32_t made;
   heddle_layout seen[STEPS][ONEDNN_INPUTS + 1];
@@ -204,6 +205,11 @@ static bool has_scalar(const heddle_pregion *region) {
   return false;
 }
 
+/* What the plain kernels do about as well, and can be resized with. */
+static bool is_light(onednn_build build) {
+  return build == onednn_build_eltwise || build == onednn_build_binary || build == onednn_build_concat;
+}
+
 static bool walk_start(const onednn *self, const heddle_pregion *region, walk *w) {
   const heddle_pnode *node = region_node(region, 0);
   memset(w, 0, offsetof(walk, plan) + offsetof(onednn_plan, parts));
@@ -214,6 +220,7 @@ static bool walk_start(const onednn *self, const heddle_pregion *region, walk *w
     if (strcmp(families[i].op, node->op) == 0) w->build = families[i].build;
   if (w->build == NULL || !onednn_chain_read(region, &w->chain)) return false;
   if (self->mode == ONEDNN_AUTO && w->chain.op.cost_ns < SMALL_NS) return false;
+  if (self->mode == ONEDNN_AUTO && (region->flags & HEDDLE_REGION_OPEN) != 0 && is_light(w->build)) return false;
   w->parts = onednn_parts_for(self, work_of(&w->chain));
   return true;
 }
@@ -221,6 +228,7 @@ static bool walk_start(const onednn *self, const heddle_pregion *region, walk *w
 static void drop(onednn_plan *plan) {
   for (uint32_t i = 0; i < plan->n_kinds; i++) dnnl_primitive_desc_destroy(plan->kinds[i]);
   if (plan->pd != NULL) dnnl_primitive_desc_destroy(plan->pd);
+  onednn_ladder_drop(&plan->ladder);
   plan->n_kinds = 0;
   plan->pd = NULL;
 }
@@ -282,6 +290,7 @@ static bool walk_next(walk *w) {
   for (; !found && w->status == dnnl_success && !is_over(w); w->step++) {
     start_plan(w->self, w->chain.region, &w->plan);
     w->plan.wanted_parts = w->parts;
+    w->plan.wants_ladder = w->wants_ladder;
     dnnl_status_t s = build(w);
     if (s == dnnl_out_of_memory) w->status = s;
     found = s == dnnl_success && !is_slow(w) && !is_endless(w) && absorb_rest(&w->plan) && is_new(w);
@@ -304,6 +313,7 @@ static double time_of(const onednn_plan *plan) {
 static heddle_status offer_plan(const onednn_plan *plan, heddle_offer_fn offer, void *sink, heddle_error *err) {
   const heddle_poffer answer = {
       .struct_size = sizeof answer,
+      .flags = plan->resizes ? HEDDLE_OFFER_RESIZES : 0,
       .input_layouts = plan->inputs,
       .output_layouts = &plan->output,
       .input_flags = plan->flags,
@@ -417,6 +427,7 @@ heddle_status onednn_prepare(onednn *self, const heddle_pregion *region, uint32_
     return s;
   }
   if (!walk_start(self, region, &w)) return HEDDLE_OK;
+  w.wants_ladder = (region->flags & HEDDLE_REGION_OPEN) != 0;
   while (!found && walk_next(&w)) found = w.made == offer + 1;
   *made = w.made;
   if (w.status != dnnl_success) s = onednn_fail(w.status, "asking for a primitive", err);

@@ -4,6 +4,7 @@
 #include "cpu.h"
 #include "onednn_lowest.h"
 #include "onednn_special.h"
+#include "onednn_steps.h"
 
 /* n_kinds is 1 at least; a region that is not cut has one part. */
 struct onednn_op {
@@ -16,6 +17,7 @@ struct onednn_op {
   uint64_t workspace, workspace_each;
   uint32_t n_args, n_kinds, n_parts, reserved;
   onednn_arg args[ONEDNN_ARGS];
+  onednn_steps *steps; /* where launches can be resized */
   onednn_part parts[];
 };
 
@@ -34,6 +36,8 @@ typedef struct launch_part {
 struct onednn_launch {
   const onednn_op *op;
   onednn_special_launch *special; /* likewise */
+  onednn_steps_launch *steps;     /* NULL: it cannot be resized */
+  bool is_resized;                /* then steps is what runs */
   launch_part parts[];
 };
 
@@ -72,6 +76,8 @@ heddle_status onednn_op_make(onednn *self, const onednn_plan *plan, cpu_operand 
   op->workspace = onednn_plan_workspace(plan, &op->workspace_each);
   heddle_status s = plan->by_winograd ? winograd_hold(self, &plan->winograd, &op->special, err)
                                       : onednn_fail(make_primitives(op, plan), "making a primitive", err);
+  if (s == HEDDLE_OK && plan->ladder.n_rungs > 0)
+    s = onednn_steps_make(self, plan, op->workspace_each, &op->steps, err);
   if (s != HEDDLE_OK) {
     onednn_op_free(op);
     return s;
@@ -106,6 +112,7 @@ heddle_status onednn_op_hold(onednn *self, onednn_special *special, onednn_op **
 void onednn_op_free(onednn_op *op) {
   if (op == NULL) return;
   if (op->special != NULL) op->special->free(op->special);
+  onednn_steps_free(op->steps);
   for (uint32_t i = 0; i < op->n_kinds; i++) {
     if (op->primitives[i] != NULL) dnnl_primitive_destroy(op->primitives[i]);
     if (op->kinds[i] != NULL) dnnl_primitive_desc_destroy(op->kinds[i]);
@@ -167,18 +174,32 @@ heddle_status onednn_bind(onednn_op *op, void *const *inputs, void *const *outpu
   }
   for (uint32_t i = 0; i < op->n_parts && s == dnnl_success; i++)
     s = bind_part(op, i, inputs, outputs, workspace, &launch->parts[i]);
-  if (s != dnnl_success) {
-    onednn_launch_free(launch);
-    return onednn_fail(s, "binding operands", err);
-  }
-  *out = launch;
-  return HEDDLE_OK;
+  heddle_status bound = onednn_fail(s, "binding operands", err);
+  if (bound == HEDDLE_OK && op->steps != NULL) bound = onednn_steps_bind(op->steps, workspace, &launch->steps, err);
+  if (bound != HEDDLE_OK) onednn_launch_free(launch);
+  else *out = launch;
+  return bound;
+}
+
+bool onednn_op_resizes(const onednn_op *op) {
+  return op->special != NULL ? op->special->resizes : op->steps != NULL;
+}
+
+heddle_status onednn_resize(onednn_launch *launch, const heddle_pregion *region, void *const *inputs,
+                            void *const *outputs, heddle_error *err) {
+  if (launch->special != NULL && launch->special->resize != NULL)
+    return launch->special->resize(launch->special, region, inputs, outputs, err);
+  if (launch->steps == NULL) return p_fail(err, HEDDLE_EUNSUPPORTED, 0, "cpu: this launch cannot be resized");
+  const heddle_status s = onednn_steps_resize(launch->steps, region, inputs, outputs, err);
+  launch->is_resized = launch->is_resized || s == HEDDLE_OK;
+  return s;
 }
 
 void onednn_launch_free(onednn_launch *launch) {
   if (launch == NULL) return;
   const heddle_host *host = launch->op->self->host;
   if (launch->special != NULL) launch->special->free(launch->special);
+  onednn_steps_launch_free(launch->steps);
   for (uint32_t i = 0; i < launch->op->n_parts; i++) {
     launch_part *part = &launch->parts[i];
     for (int k = 0; k < part->n_args; k++) dnnl_memory_destroy(part->args[k].memory);
@@ -207,6 +228,7 @@ static void run_parts(void *arg, uint32_t i, uint32_t n) {
 
 heddle_status onednn_run(onednn_launch *launch, heddle_error *err) {
   if (launch->special != NULL) return launch->special->run(launch->special, err);
+  if (launch->is_resized) return onednn_steps_run(launch->steps, err);
   const heddle_host *host = launch->op->self->host;
   const uint32_t parts = launch->op->n_parts;
   if (parts > 1) host->run_parallel(host->ctx, onednn_tasks(parts), 0, run_parts, launch, NULL);

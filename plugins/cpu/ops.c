@@ -17,6 +17,7 @@ struct heddle_pop {
   ref_op *ref;
   uint64_t workspace_bytes;
   uint32_t n_inputs, n_outputs;
+  bool open; /* its launches will be resized; then what they are bound to may be too small at first */
   cpu_operand operands[];
 };
 
@@ -32,6 +33,8 @@ struct heddle_plaunch {
   onednn_join_launch *join;
   wide_reorder_launch *reorder;
   heddle_pdevice *dev;
+  const heddle_pop *op;
+  ref_op *own;            /* ref, where the launch can be resized; else NULL */
   _Atomic uint32_t fault; /* a part found an index out of range */
   void *addresses[];
 };
@@ -43,6 +46,7 @@ static void launch_free(heddle_plaunch *launch) {
   onednn_launch_free(launch->onednn);
   onednn_join_launch_free(launch->join);
   if (CPU_ONEDNN) wide_reorder_launch_free(launch->reorder);
+  ref_free(launch->own);
   dev->host->free(dev->host->ctx, launch);
 }
 
@@ -88,6 +92,7 @@ static heddle_status offer_ref(heddle_pinstance *self, const heddle_pregion *reg
   ref_input_flags(region, flags);
   heddle_poffer answer = {
       .struct_size = sizeof answer,
+      .flags = (region->flags & HEDDLE_REGION_OPEN) != 0 ? HEDDLE_OFFER_RESIZES : 0,
       .input_flags = flags,
       .in_place = pairs,
       .n_in_place = ref_in_place(region, pairs, PAIRS),
@@ -130,6 +135,7 @@ static heddle_status offer_halves(heddle_pinstance *self, const heddle_pregion *
   if (wide_reorder_is(region)) return wide_reorder_query(self->host, self->onednn, region, offer, sink, err);
   heddle_status s = wide_make(self->host, region, &wide, err);
   if (s != HEDDLE_OK) return s;
+  wide.region.flags &= ~HEDDLE_REGION_OPEN; /* launches of wide layouts are not resized */
   s = offer_all(self, &wide.region, wide_pass, &pass, err);
   wide_free(&wide);
   if (s != HEDDLE_OK && s != HEDDLE_EUNSUPPORTED) return s;
@@ -210,6 +216,7 @@ static heddle_status prepare_any(heddle_pop *op, const heddle_pregion *region, u
   if (!wide_is_laid(region)) return prepare_ref(op, region, err);
   heddle_status s = wide_make(host, region, &wide, err);
   if (s != HEDDLE_OK) return s;
+  wide.region.flags &= ~HEDDLE_REGION_OPEN;
   s = prepare_offer(op, &wide.region, offer, err);
   wide_free(&wide);
   return s;
@@ -234,6 +241,8 @@ static heddle_status op_prepare(heddle_pdevice *dev, const heddle_pregion *regio
     host->free(host->ctx, op);
     return s;
   }
+  op->open = (region->flags & HEDDLE_REGION_OPEN) != 0 && !wide_is_laid(region) &&
+             (op->ref != NULL || (op->onednn != NULL && onednn_op_resizes(op->onednn)));
   cpu_count(&dev->live_objects, 1);
   *out = op;
   return HEDDLE_OK;
@@ -261,17 +270,37 @@ static heddle_status resolve(const cpu_operand *want, const heddle_pslice *slice
   return HEDDLE_OK;
 }
 
+/* The same of an operand that the launch is given its size for later. */
+static heddle_status resolve_open(const cpu_operand *want, const heddle_pslice *slice, const char *what, uint32_t k,
+                                  void **out, heddle_error *err) {
+  const cpu_operand any = {slice->bytes < want->bytes ? slice->bytes : want->bytes, want->align};
+  *out = NULL;
+  return slice->buffer != NULL ? resolve(&any, slice, what, k, out, err) : HEDDLE_OK;
+}
+
 static heddle_status resolve_all(const heddle_pop *op, const heddle_pbind *operands, heddle_plaunch *launch,
                                  heddle_error *err) {
   const cpu_operand workspace = {op->workspace_bytes, CPU_ALIGNMENT};
+  heddle_status (*one)(const cpu_operand *, const heddle_pslice *, const char *, uint32_t, void **, heddle_error *) =
+      op->open ? resolve_open : resolve;
   heddle_status s = resolve(&workspace, &operands->workspace, "workspace", 0, &launch->workspace, err);
   for (uint32_t i = 0; i < op->n_inputs && s == HEDDLE_OK; i++) {
-    s = resolve(&op->operands[i], &operands->inputs[i], "input", i, &launch->inputs[i], err);
+    s = one(&op->operands[i], &operands->inputs[i], "input", i, &launch->inputs[i], err);
   }
   for (uint32_t i = 0; i < op->n_outputs && s == HEDDLE_OK; i++) {
-    s = resolve(&op->operands[op->n_inputs + i], &operands->outputs[i], "output", i, &launch->outputs[i], err);
+    s = one(&op->operands[op->n_inputs + i], &operands->outputs[i], "output", i, &launch->outputs[i], err);
   }
   return s;
+}
+
+static void set_kernel(heddle_plaunch *launch, const ref_op *op) {
+  const heddle_host *host = launch->dev->host;
+  const uint32_t threads = host->parallelism(host->ctx);
+  launch->ref = op;
+  launch->kernel = ref_op_kernel(op, &launch->units);
+  launch->parts = ref_parts(op);
+  if (launch->parts > threads) launch->parts = threads;
+  launch->watched = ref_watched(op) || ref_has_indices(op);
 }
 
 static heddle_status op_bind(heddle_pop *op, heddle_pstream *stream, const heddle_pbind *operands, heddle_plaunch **out,
@@ -291,6 +320,7 @@ static heddle_status op_bind(heddle_pop *op, heddle_pstream *stream, const heddl
 
   heddle_plaunch *launch = memory;
   launch->dev = op->dev;
+  launch->op = op;
   launch->inputs = launch->addresses;
   launch->outputs = launch->addresses + op->n_inputs;
   s = resolve_all(op, operands, launch, err);
@@ -301,12 +331,8 @@ static heddle_status op_bind(heddle_pop *op, heddle_pstream *stream, const heddl
   } else if (s == HEDDLE_OK && op->onednn != NULL) {
     s = onednn_bind(op->onednn, launch->inputs, launch->outputs, launch->workspace, &launch->onednn, err);
   } else if (s == HEDDLE_OK) {
-    const uint32_t threads = host->parallelism(host->ctx);
-    launch->ref = op->ref;
-    launch->kernel = ref_op_kernel(op->ref, &launch->units);
-    launch->parts = ref_parts(op->ref);
-    if (launch->parts > threads) launch->parts = threads;
-    launch->watched = ref_watched(op->ref) || ref_has_indices(op->ref);
+    if (op->open) s = ref_copy(op->ref, &launch->own, err);
+    set_kernel(launch, op->open && s == HEDDLE_OK ? launch->own : op->ref);
   }
   if (s != HEDDLE_OK) {
     host->free(host->ctx, launch);
@@ -314,6 +340,49 @@ static heddle_status op_bind(heddle_pop *op, heddle_pstream *stream, const heddl
   }
   cpu_count(&op->dev->live_objects, 1);
   *out = launch;
+  return HEDDLE_OK;
+}
+
+/* ---------------------------------------------------------------- resize */
+
+enum { RESIZED = 32 /* operands of a launch that can be resized */ };
+
+/* Where the operands of the new shapes are; an operand that needs no buffer at its bound needs none now. */
+static heddle_status resolve_sized(const heddle_pop *op, const heddle_pregion *region, const heddle_pbind *operands,
+                                   void **addresses, heddle_error *err) {
+  heddle_status s = HEDDLE_OK;
+  for (uint32_t i = 0; i < op->n_inputs + op->n_outputs && s == HEDDLE_OK; i++) {
+    const bool in = i < op->n_inputs;
+    const uint32_t k = in ? i : i - op->n_inputs;
+    const heddle_pvalue *value = region_value(region, in ? region->inputs[k] : region->outputs[k]);
+    cpu_operand want = op->operands[i];
+    uint64_t bytes = 0;
+    if (value == NULL || !region_value_bytes(value, &bytes)) return p_fail(err, HEDDLE_EINVAL, 0, "cpu:0: no operand");
+    if (value->layout == 0 && want.bytes > 0) want.bytes = bytes;
+    if (want.bytes > op->operands[i].bytes)
+      return p_fail(err, HEDDLE_EUNSUPPORTED, 0, "cpu:0: a launch is resized beyond its bound");
+    s = resolve(&want, in ? &operands->inputs[k] : &operands->outputs[k], in ? "input" : "output", k, &addresses[i],
+                err);
+  }
+  return s;
+}
+
+static heddle_status op_resize(heddle_plaunch *launch, const heddle_pregion *region, const heddle_pbind *operands,
+                               heddle_error *err) {
+  const heddle_pop *op = launch->op;
+  const uint32_t n = op->n_inputs + op->n_outputs;
+  void *addresses[RESIZED];
+  const bool fits = op->open && n <= RESIZED && (launch->own != NULL || launch->onednn != NULL);
+  if (!fits || operands->n_inputs != op->n_inputs || operands->n_outputs != op->n_outputs ||
+      region->n_inputs != op->n_inputs || region->n_outputs != op->n_outputs)
+    return p_fail(err, HEDDLE_EUNSUPPORTED, 0, "cpu:0: this launch cannot be resized");
+  heddle_status s = resolve_sized(op, region, operands, addresses, err);
+  if (s == HEDDLE_OK && launch->onednn != NULL)
+    return onednn_resize(launch->onednn, region, addresses, addresses + op->n_inputs, err);
+  if (s == HEDDLE_OK) s = ref_resize(launch->own, region, err);
+  if (s != HEDDLE_OK) return s;
+  memcpy(launch->addresses, addresses, n * sizeof *addresses);
+  set_kernel(launch, launch->own);
   return HEDDLE_OK;
 }
 
@@ -359,4 +428,5 @@ const heddle_op_table cpu_op_table = {
     .partition = cpu_partition,
 #endif
     .list = op_list,
+    .resize = op_resize,
 };

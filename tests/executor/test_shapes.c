@@ -34,6 +34,7 @@ static void sketch_layers(sketch *s) {
 }
 
 typedef struct subject {
+  const char *ranges; /* the setting; NULL: on */
   heddle_context *ctx;
   heddle_graph *graph;
   heddle_params *params;
@@ -43,13 +44,14 @@ typedef struct subject {
 /* most: the setting limit.programs. Gives the status of the model's creation. */
 static heddle_status set_up_with(subject *t, const char *devices, uint32_t programs, const char *most) {
   static sketch s;
-  const heddle_setting settings[] = {
-      {"cpu.fuse", "1"}, {"sim.fuse", "1"}, {"threads", "1"}, {"log", "off"}, {"limit.programs", most}};
+  const heddle_setting settings[] = {{"cpu.fuse", "1"},        {"sim.fuse", "1"},
+                                     {"threads", "1"},         {"log", "off"},
+                                     {"limit.programs", most}, {"ranges", t->ranges != NULL ? t->ranges : "on"}};
   heddle_tensor *values[2 * LAYERS];
   char names[2 * LAYERS][16];
   const char *list[2 * LAYERS];
   const int64_t square[] = {WIDTH, WIDTH}, row[] = {WIDTH};
-  OK(heddle_context_create(settings, 5, NULL, NULL, &t->ctx, &err));
+  OK(heddle_context_create(settings, 6, NULL, NULL, &t->ctx, &err));
   sketch_layers(&s);
   t->graph = graph_of(&s);
   for (int i = 0; i < 2 * LAYERS; i++) {
@@ -136,7 +138,7 @@ static void a_class_of_shapes_is_asked_about_once(void **state) {
   static const int64_t rows[] = {5, 6, 4, 7, 1, 20, 31, 2, 3, 5, 17};
   static const bool follows[] = {false, true, true, true, false, false, true, false, true, true, true};
   for (size_t p = 0; p < 2; p++) {
-    subject t;
+    subject t = {.ranges = "off"};
     heddle_executor *ex, *other;
     set_up(&t, places[p], 1); /* so that even lengths that were seen are planned */
     OK(heddle_executor_create(t.model, &ex, &err));
@@ -169,7 +171,7 @@ static void a_class_of_shapes_is_asked_about_once(void **state) {
 /* A precedent that does not hold for the shapes: the plan is made as if there were none, and takes its place. */
 static void a_refused_region_is_planned_anew(void **state) {
   (void)state;
-  subject t;
+  subject t = {.ranges = "off"};
   heddle_executor *ex;
   set_up(&t, "cpu", 1);
   OK(heddle_executor_create(t.model, &ex, &err));
@@ -207,7 +209,7 @@ static uint32_t count_packed(heddle_model *m) {
 static void constants_are_packed_once(void **state) {
   (void)state;
   for (size_t p = 0; p < 2; p++) {
-    subject t;
+    subject t = {.ranges = "off"};
     heddle_executor *ex;
     set_up(&t, places[p], 1);
     OK(heddle_executor_create(t.model, &ex, &err));
@@ -232,7 +234,7 @@ static void so_many_programs_are_kept(void **state) {
     const char *setting, *said;
     uint32_t option, kept;
   } cases[] = {{"1", "at most 1 are kept", 0, 1}, {"3", "at most 3 are kept", 0, 3}, {"1", "at most 2 are kept", 2, 2}};
-  subject t;
+  subject t = {.ranges = "off"};
   for (size_t i = 0; i < sizeof cases / sizeof cases[0]; i++) {
     heddle_executor *ex;
     char *text = NULL;
@@ -277,7 +279,7 @@ static void *work(void *any) {
 static void threads_bring_new_shapes(void **state) {
   (void)state;
   for (size_t p = 0; p < 2; p++) {
-    subject t;
+    subject t = {.ranges = NULL};
     worker workers[THREADS];
     pthread_t threads[THREADS];
     set_up(&t, places[p], 2);
@@ -295,7 +297,7 @@ static void threads_bring_new_shapes(void **state) {
 /* Every n-th allocation of a run with a new length fails: an error, and the executor does the same run at once. */
 static void memory_ends_in_a_new_shape(void **state) {
   (void)state;
-  subject t;
+  subject t = {.ranges = "off"};
   heddle_executor *ex;
   uint64_t failures = 0, last = 0;
   set_up(&t, "cpu", 1);

@@ -201,6 +201,9 @@ heddle_status ref_plan_region(const heddle_pregion *region, ref_node *n, ref_op 
 /* Smaller tables are bookkeeping, as the op itself is. */
 #define KEPT_LEAST 4096
 
+/* Longer tables take long to compute, which a resize must not. */
+#define RESIZED_TAIL 65536
+
 /* An op that is estimated to take longer is watched; and how long it may run between two looks. The estimate of both may
  * be wrong by twenty times before a run is 50 ms late. */
 #define WATCHED_NS 1e6
@@ -350,6 +353,35 @@ heddle_status ref_prepare(const heddle_host *host, const heddle_pregion *region,
 
 void ref_free(ref_op *op) {
   if (op != NULL) op->host->free(op->host->ctx, op);
+}
+
+heddle_status ref_copy(const ref_op *op, ref_op **out, heddle_error *err) {
+  const size_t bytes = sizeof *op + op->tail_bytes;
+  ref_op *copy = op->host->alloc(op->host->ctx, bytes, _Alignof(ref_op));
+  if (copy == NULL) return p_fail(err, HEDDLE_ENOMEM, 0, "no memory to copy an operator");
+  memcpy(copy, op, bytes);
+  copy->room_tail = op->tail_bytes;
+  copy->room_workspace = op->workspace_bytes;
+  *out = copy;
+  return HEDDLE_OK;
+}
+
+heddle_status ref_resize(ref_op *copy, const heddle_pregion *region, heddle_error *err) {
+  ref_node n;
+  ref_op planned;
+  const ref_entry *entry = NULL;
+  heddle_status s = plan_any(region, &n, &planned, &entry, err);
+  if (s == HEDDLE_OK) s = ref_find_indices(&n, &planned.indices, err);
+  if (s != HEDDLE_OK) return s;
+  if (planned.tail_bytes > copy->room_tail || planned.workspace_bytes > copy->room_workspace ||
+      planned.tail_bytes > RESIZED_TAIL)
+    return ref_refuse(&n, err, "these shapes need more memory than their bound");
+  planned.host = copy->host;
+  planned.room_tail = copy->room_tail;
+  planned.room_workspace = copy->room_workspace;
+  *copy = planned;
+  if (entry != NULL && entry->fill != NULL) entry->fill(&n, copy);
+  return HEDDLE_OK;
 }
 
 bool ref_watched(const ref_op *op) {

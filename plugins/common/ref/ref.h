@@ -42,6 +42,13 @@ double ref_cost_ns(const heddle_pregion *region, uint32_t threads);
 heddle_status ref_prepare(const heddle_host *host, const heddle_pregion *region, ref_op **out, heddle_error *err);
 void ref_free(ref_op *op); /* takes NULL */
 
+/* A copy of an op that can be resized to smaller shapes of its region. Freed with ref_free. */
+heddle_status ref_copy(const ref_op *op, ref_op **out, heddle_error *err);
+
+/* Gives such a copy the shapes of a region of the same nodes. Allocates nothing. HEDDLE_EUNSUPPORTED where the shapes need
+ * other kernels with more memory than the op has; then it is as before. No thread may use the copy meanwhile. */
+heddle_status ref_resize(ref_op *copy, const heddle_pregion *region, heddle_error *err);
+
 /* Runs an op. inputs and outputs are addresses, one per region input and output: NULL for absent, absorbed or empty
  * ones. On the calling thread; allocates nothing; complete on return. */
 void ref_run(const ref_op *op, void *const *inputs, void *const *outputs, void *workspace);

@@ -205,8 +205,9 @@ struct ref_op {
   uint64_t slice;    /* units between two looks at whether it is to stop; 0: all */
   double cost_ns;
   uint64_t workspace_bytes;
-  uint64_t part_bytes; /* of workspace that each part has to itself: parts of them; 0: all share it */
-  uint64_t tail_bytes; /* what the plan wants behind the op, for fill */
+  uint64_t part_bytes;                /* of workspace that each part has to itself: parts of them; 0: all share it */
+  uint64_t tail_bytes;                /* what the plan wants behind the op, for fill */
+  uint64_t room_tail, room_workspace; /* of a copy that is resized: what there is */
   const heddle_host *host;
   ref_indices indices;
 };

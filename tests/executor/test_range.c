@@ -1,0 +1,279 @@
+/* tests/executor/test_range.c: programs that cover ranges of shapes: they grow by powers of two, smaller shapes are sizes of
+ * them whose proof holds, launches are resized or prepared again, and what fails in between leaves the executor usable.
+ * labels: threads
+ */
+#include "executor/rig.h"
+
+#include <math.h>
+#include <pthread.h>
+
+#include "executor/prove.h"
+#include "executor/range.h"
+#include "executor/state.h"
+
+enum { WIDTH = 16, MOST = 128 };
+
+/* A product, then attention of its rows to each other, and the input added. */
+static void sketch_rows(sketch *s) {
+  memset(s, 0, sizeof *s);
+  int x = put_input(s, "x", "[\"n\",16]", "\"float32\""), w = put_input(s, "w", "[16,16]", "\"float32\"");
+  int y = NODE(s, "Relu", "r", NULL, NODE(s, "MatMul", "m", NULL, x, w));
+  int t = NODE(s, "Transpose", "t", NULL, y);
+  int a = NODE(s, "Softmax", "s", NULL, NODE(s, "MatMul", "q", NULL, y, t));
+  int z = NODE(s, "MatMul", "v", NULL, a, y);
+  put_head(s, NODE(s, "Add", "a", NULL, z, x));
+}
+
+typedef struct subject {
+  heddle_context *ctx;
+  heddle_graph *graph;
+  heddle_params *params;
+  heddle_model *model;
+  float w[WIDTH * WIDTH];
+} subject;
+
+static void set_up(subject *t, const char *devices, const char *key, const char *value, uint32_t in_flight) {
+  static sketch s;
+  const heddle_setting settings[] = {{"threads", "2"}, {"log", "off"}, {"layers", "check,fault"}, {key, value}};
+  const int64_t square[] = {WIDTH, WIDTH};
+  heddle_tensor *w = floats(square, 2, -0.125f, 0.001f);
+  const char *name = "w";
+  OK(heddle_context_create(settings, 4, NULL, NULL, &t->ctx, &err));
+  sketch_rows(&s);
+  t->graph = graph_of(&s);
+  memcpy(t->w, data_of(w), sizeof t->w);
+  OK(heddle_params_create(&name, &w, 1, &t->params, &err));
+  heddle_tensor_release(w);
+  const heddle_model_options o = {.struct_size = sizeof o, .devices = devices, .in_flight = in_flight};
+  OK(heddle_model_create(t->ctx, t->graph, t->params, &o, &t->model, &err));
+}
+
+static void tear_down(subject *t) {
+  heddle_model_release(t->model);
+  heddle_params_release(t->params);
+  heddle_graph_release(t->graph);
+  heddle_context_release(t->ctx);
+  assert_int_equal(heddle__alloc_live(), 0);
+}
+
+static void expected(const subject *t, int64_t n, const float *x, float *out) {
+  static _Thread_local float y[MOST * WIDTH];
+  for (int64_t r = 0; r < n; r++)
+    for (int c = 0; c < WIDTH; c++) {
+      float sum = 0;
+      for (int k = 0; k < WIDTH; k++) sum += x[r * WIDTH + k] * t->w[k * WIDTH + c];
+      y[r * WIDTH + c] = sum > 0 ? sum : 0;
+    }
+  for (int64_t r = 0; r < n; r++) {
+    double weight[MOST], sum = 0, most = -1e30;
+    for (int64_t k = 0; k < n; k++) {
+      weight[k] = 0;
+      for (int c = 0; c < WIDTH; c++) weight[k] += (double)y[r * WIDTH + c] * (double)y[k * WIDTH + c];
+      most = weight[k] > most ? weight[k] : most;
+    }
+    for (int64_t k = 0; k < n; k++) sum += weight[k] = exp(weight[k] - most);
+    for (int c = 0; c < WIDTH; c++) {
+      double z = 0;
+      for (int64_t k = 0; k < n; k++) z += weight[k] / sum * (double)y[k * WIDTH + c];
+      out[r * WIDTH + c] = (float)z + x[r * WIDTH + c];
+    }
+  }
+}
+
+/* A run with so many rows, of an input that is copied or lent. On failure gives the status. */
+static heddle_status run(const subject *t, heddle_executor *ex, int64_t n, bool lend, heddle_error *why) {
+  const int64_t shape[] = {n, WIDTH};
+  heddle_tensor *x = NULL, *out = NULL;
+  static _Thread_local float want[MOST * WIDTH];
+  heddle_status s = heddle_tensor_create(NULL, HEDDLE_FLOAT32, shape, 2, &x, why);
+  for (int64_t i = 0; s == HEDDLE_OK && i < n * WIDTH; i++)
+    ((float *)heddle_tensor_data(x))[i] = 0.02f * (float)((i * 7 + n) % 53) - 0.4f;
+  if (s == HEDDLE_OK) s = lend ? heddle_executor_bind_input(ex, 0, x, why) : heddle_executor_set_input(ex, 0, x, why);
+  if (s == HEDDLE_OK) s = heddle_executor_run(ex, HEDDLE_FOREVER, why);
+  if (s == HEDDLE_OK) s = heddle_executor_view_output(ex, 0, &out, why);
+  if (s == HEDDLE_OK) {
+    int64_t got[2];
+    assert_int_equal(heddle_tensor_ndim(out), 2);
+    memcpy(got, heddle_tensor_shape(out), sizeof got);
+    assert_int_equal(got[0], n);
+    expected(t, n, heddle_tensor_data(x), want);
+    for (int64_t i = 0; i < n * WIDTH && s == HEDDLE_OK; i++)
+      if (!(fabsf(data_of(out)[i] - want[i]) <= 1e-4f)) {
+        snprintf(why->text, sizeof why->text, "%d rows, element %d: %g, not %g", (int)n, (int)i,
+                 (double)data_of(out)[i], (double)want[i]);
+        s = HEDDLE_EFAILED;
+      }
+  }
+  heddle_tensor_release(out);
+  heddle_tensor_release(x);
+  return s;
+}
+
+static const heddle__program *program_of(const heddle_executor *ex) {
+  return ex->bound->program;
+}
+
+static const char *const places[] = {"cpu", "sim:0,cpu", "sim:0,sim:1"};
+enum { PLACES = sizeof places / sizeof places[0] };
+
+/* The bounds are powers of two, few in number; each smaller shape is a size of the last, whose accesses are proved as they
+ * are. */
+static void a_program_grows_and_is_resized(void **state) {
+  (void)state;
+  for (int p = 0; p < PLACES; p++) {
+    subject t;
+    heddle_executor *ex;
+    const heddle__program *roots[16];
+    uint32_t n_roots = 0;
+    set_up(&t, places[p], "sim.delay_us", "0", 1);
+    OK(heddle_executor_create(t.model, &ex, &err));
+    for (int64_t n = 16; n <= MOST; n += n % 5 + 1) {
+      OK(run(&t, ex, n, false, &err));
+      const heddle__program *at = program_of(ex);
+      if (at->root == NULL) {
+        assert_int_equal(n, 16); /* the first shape is planned for itself */
+        continue;
+      }
+      if (n_roots == 0 || roots[n_roots - 1] != at->root) roots[n_roots++] = at->root;
+      const int64_t bound = at->root->order_of->inputs[0].known.shape[0];
+      assert_true(bound >= n && bound < 2 * n && (bound & (bound - 1)) == 0);
+      OK(heddle__pass_prove(at->plan, &err));
+    }
+    assert_int_equal(n_roots, 3); /* 32, 64, 128 */
+    const uint64_t bytes = ex->bound->own_bytes;
+    for (int64_t n = 1; n <= MOST; n += 13) {
+      OK(run(&t, ex, n, n % 2 == 0, &err));
+      if (n == 1) continue; /* a single row may be computed in another way */
+      assert_ptr_equal(program_of(ex)->root, roots[n_roots - 1]);
+      OK(heddle__pass_prove(program_of(ex)->plan, &err));
+    }
+    OK(run(&t, ex, 77, false, &err));
+    assert_int_equal(ex->bound->own_bytes, bytes);
+    heddle_executor_release(ex);
+    tear_down(&t);
+  }
+}
+
+/* On cpu every launch of such a model is resized: none is bound anew, and nothing is prepared for the shape. */
+static void launches_of_cpu_stay(void **state) {
+  (void)state;
+  subject t;
+  heddle_executor *ex;
+  set_up(&t, "cpu", "fault.fail", "op.prepare:1000000", 1);
+  OK(heddle_executor_create(t.model, &ex, &err));
+  OK(run(&t, ex, 100, false, &err));
+  OK(run(&t, ex, 101, false, &err));
+  heddle_plaunch *launches[16];
+  const heddle__bound *b = ex->bound;
+  const uint32_t count = b->stretches[0].count;
+  assert_true(count > 0 && count <= 16);
+  for (uint32_t i = 0; i < count; i++) launches[i] = b->stretches[0].actions[i].launch;
+  for (int64_t n = 127; n > 2; n -= 9) {
+    OK(run(&t, ex, n, false, &err));
+    if (ex->bound != b) fail_msg("%d rows are bound anew", (int)n);
+    const heddle__program *at = program_of(ex);
+    for (uint32_t i = 0; i < count; i++)
+      if (b->stretches[0].actions[i].launch != launches[i])
+        fail_msg("%d rows: node '%s' was bound anew", (int)n,
+                 at->plan->regions[at->plan->steps[b->stretches[0].actions[i].step].region].label);
+    for (uint32_t i = 0; i < at->plan->n_regions; i++) assert_null(at->late[i]);
+  }
+  heddle_executor_release(ex);
+  tear_down(&t);
+}
+
+/* The n-th call of a kind fails: an error or none, and the same and other lengths are right afterwards. */
+static void calls_fail_in_a_resize(void **state) {
+  (void)state;
+  static const char *const kinds[] = {"op.resize", "op.bind", "op.prepare", "op.query", "alloc"};
+  for (size_t k = 0; k < sizeof kinds / sizeof kinds[0]; k++)
+    for (int at = 1; at < 60; at += at < 20 ? 1 : 4)
+      for (int p = 0; p < 2; p++) {
+        subject t;
+        heddle_executor *ex;
+        heddle_error why = {0};
+        char rule[64];
+        snprintf(rule, sizeof rule, "%s:%d", kinds[k], at);
+        set_up(&t, places[p], "fault.fail", rule, 1);
+        OK(heddle_executor_create(t.model, &ex, &err));
+        uint32_t failures = 0;
+        static const int64_t lengths[] = {20, 30, 25, 60, 33, 59, 20, 64, 3};
+        for (size_t i = 0; i < sizeof lengths / sizeof lengths[0]; i++) {
+          const heddle_status s = run(&t, ex, lengths[i], i % 2 == 1, &why);
+          failures += s != HEDDLE_OK;
+          if (s != HEDDLE_OK) OK(run(&t, ex, lengths[i], i % 2 == 1, &err));
+        }
+        assert_true(failures <= 1);
+        heddle_executor_release(ex);
+        tear_down(&t);
+      }
+}
+
+typedef struct worker {
+  const subject *t;
+  heddle_error err;
+  heddle_status status;
+  int seed;
+} worker;
+
+static void *work(void *any) {
+  worker *w = any;
+  heddle_executor *ex = NULL;
+  w->status = heddle_executor_create(w->t->model, &ex, &w->err);
+  for (int i = 0; i < 40 && w->status == HEDDLE_OK; i++)
+    w->status = run(w->t, ex, 1 + (w->seed * 31 + i * (w->seed % 2 == 0 ? 53 : 71)) % MOST, i % 3 == 0, &w->err);
+  heddle_executor_release(ex);
+  return NULL;
+}
+
+static void threads_share_a_root(void **state) {
+  (void)state;
+  enum { THREADS = 4 };
+  for (int p = 0; p < PLACES; p++)
+    for (uint32_t in_flight = 1; in_flight < 3; in_flight++) {
+      subject t;
+      worker workers[THREADS];
+      pthread_t threads[THREADS];
+      set_up(&t, places[p], "limit.programs", "3", in_flight);
+      for (int i = 0; i < THREADS; i++) {
+        workers[i] = (worker){.t = &t, .seed = i};
+        assert_int_equal(pthread_create(&threads[i], NULL, work, &workers[i]), 0);
+      }
+      for (int i = 0; i < THREADS; i++) pthread_join(threads[i], NULL);
+      for (int i = 0; i < THREADS; i++)
+        if (workers[i].status != HEDDLE_OK) fail_msg("thread %d: %s", i, workers[i].err.text);
+      tear_down(&t);
+    }
+}
+
+/* The setting ranges turns all of this off, and a shape without elements is planned for itself. */
+static void shapes_are_planned_each_for_itself(void **state) {
+  (void)state;
+  subject t;
+  heddle_executor *ex;
+  set_up(&t, "cpu", "ranges", "off", 1);
+  OK(heddle_executor_create(t.model, &ex, &err));
+  for (int64_t n = 30; n < 35; n++) {
+    OK(run(&t, ex, n, false, &err));
+    assert_null(program_of(ex)->root);
+  }
+  heddle_executor_release(ex);
+  tear_down(&t);
+  set_up(&t, "cpu", "ranges", "on", 1);
+  OK(heddle_executor_create(t.model, &ex, &err));
+  for (int64_t n = 30; n < 35; n++) OK(run(&t, ex, n, false, &err));
+  assert_non_null(program_of(ex)->root);
+  const int64_t none[] = {0, WIDTH};
+  heddle_tensor *empty = NULL;
+  OK(heddle_tensor_create(NULL, HEDDLE_FLOAT32, none, 2, &empty, &err));
+  OK(heddle_executor_set_input(ex, 0, empty, &err));
+  heddle_status s = heddle_executor_run(ex, HEDDLE_FOREVER, &err);
+  if (s == HEDDLE_OK) assert_null(program_of(ex)->root);
+  heddle_tensor_release(empty);
+  OK(run(&t, ex, 31, false, &err));
+  heddle_executor_release(ex);
+  tear_down(&t);
+}
+
+CASES(CASE(a_program_grows_and_is_resized), CASE(launches_of_cpu_stay), CASE(calls_fail_in_a_resize),
+      CASE(threads_share_a_root), CASE(shapes_are_planned_each_for_itself))

@@ -1,0 +1,135 @@
+"""Shapes that change from run to run, in random order: programs over ranges of shapes against ONNX Runtime. An encoder, and
+models in which Slice, Concat, Pad, Resize, Expand, Range and Loop depend on dimensions; on cpu, sim, OpenCL and mixtures.
+
+labels: ctypes
+timeout: 300
+"""
+import os
+import random
+
+import capi
+import numpy as np
+import onnxruntime
+import pocl
+import pytest
+from onnx import TensorProto, helper, numpy_helper
+
+RUNS = int(20 * float(os.environ.get("HEDDLE_TEST_SCALE", 1)))
+WIDTH = 16
+RNG = np.random.default_rng(11)
+
+
+class Net:
+    def __init__(self):
+        self.nodes, self.weights = [], []
+
+    def const(self, array):
+        name = f"c{len(self.weights)}"
+        self.weights.append(numpy_helper.from_array(np.asarray(array), name))
+        return name
+
+    def weight(self, *shape):
+        return self.const((RNG.standard_normal(shape) / np.sqrt(shape[0])).astype(np.float32))
+
+    def node(self, op, *inputs, **attrs):
+        name = f"n{len(self.nodes)}_{op}"
+        self.nodes.append(helper.make_node(op, inputs, [name], name=name, **attrs))
+        return name
+
+    def size(self, x, axis):
+        """A dimension of x as a list of one number."""
+        return self.node("Gather", self.node("Shape", x), self.const(np.array([axis], np.int64)), axis=0)
+
+    def list(self, *parts):
+        return self.node("Concat", *(self.const(np.array([p], np.int64)) if isinstance(p, int) else p for p in parts), axis=0)
+
+    def model(self, y):
+        graph = helper.make_graph(self.nodes, "ranges", [helper.make_tensor_value_info("x", TensorProto.FLOAT, ["b", "n", WIDTH])],
+                                  [helper.make_tensor_value_info(y, TensorProto.FLOAT, None)], self.weights)
+        return helper.make_model(graph, opset_imports=[helper.make_opsetid("", 17)], ir_version=8)
+
+
+def encoder():
+    net, heads = Net(), 2
+    x = net.node("LayerNormalization", "x", net.weight(WIDTH), net.weight(WIDTH))
+    shape = net.list(net.size("x", 0), net.size("x", 1), heads, WIDTH // heads)
+
+    def apart(order):
+        y = net.node("Add", net.node("MatMul", x, net.weight(WIDTH, WIDTH)), net.weight(WIDTH))
+        return net.node("Transpose", net.node("Reshape", y, shape), perm=order)
+
+    q, k, v = apart([0, 2, 1, 3]), apart([0, 2, 3, 1]), apart([0, 2, 1, 3])
+    scores = net.node("Mul", net.node("MatMul", q, k), net.const(np.float32(0.3)))
+    y = net.node("Transpose", net.node("MatMul", net.node("Softmax", scores, axis=-1), v), perm=[0, 2, 1, 3])
+    y = net.node("Reshape", y, net.list(net.size("x", 0), net.size("x", 1), WIDTH))
+    y = net.node("Add", net.node("MatMul", y, net.weight(WIDTH, WIDTH)), x)
+    return net.model(net.node("Relu", net.node("MatMul", y, net.weight(WIDTH, 4 * WIDTH))))
+
+
+def moves():
+    """Half of the rows behind all of them, padded, resized, with positions and a row mean added."""
+    net = Net()
+    n = net.size("x", 1)
+    one = net.const(np.array([1], np.int64))
+    half = net.node("Div", net.node("Add", n, one), net.const(np.array([2], np.int64)))
+    start, axis = net.const(np.array([0], np.int64)), net.const(np.array([1], np.int64))
+    y = net.node("Concat", "x", net.node("Slice", "x", start, half, axis), axis=1)
+    rest = net.node("Mod", n, net.const(np.array([3], np.int64)))
+    y = net.node("Pad", y, net.list(0, rest, 0, 0, one, 0), net.const(np.float32(0.5)))
+    rows = net.size(y, 1)
+    y = net.node("Unsqueeze", y, net.const(np.array([1], np.int64)))
+    twice = net.node("Mul", rows, net.const(np.array([2], np.int64)))
+    y = net.node("Resize", y, "", "", net.list(net.size("x", 0), 1, twice, WIDTH), mode="nearest")
+    y = net.node("Squeeze", y, net.const(np.array([1], np.int64)))
+    count = net.node("Squeeze", twice, net.const(np.array([0], np.int64)))
+    places = net.node("Cast", net.node("Range", net.const(np.int64(0)), count, net.const(np.int64(1))), to=TensorProto.FLOAT)
+    y = net.node("Add", y, net.node("Unsqueeze", places, net.const(np.array([0, 2], np.int64))))
+    mean = net.node("Expand", net.node("ReduceMean", y, axes=[1], keepdims=1), net.list(net.size("x", 0), twice, WIDTH))
+    return net.model(net.node("Where", net.node("Greater", y, mean), y, net.node("MatMul", mean, net.weight(WIDTH, WIDTH))))
+
+
+def loop():
+    """As many turns as there are rows, each of a product."""
+    net = Net()
+    w = net.weight(WIDTH, WIDTH)
+    body = helper.make_graph(
+        [helper.make_node("MatMul", ["v", w], ["m"]), helper.make_node("Tanh", ["m"], ["t"]),
+         helper.make_node("Identity", ["go"], ["on"])], "body",
+        [helper.make_tensor_value_info("i", TensorProto.INT64, []), helper.make_tensor_value_info("go", TensorProto.BOOL, []),
+         helper.make_tensor_value_info("v", TensorProto.FLOAT, None)],
+        [helper.make_tensor_value_info("on", TensorProto.BOOL, []), helper.make_tensor_value_info("t", TensorProto.FLOAT, None)])
+    turns = net.node("Squeeze", net.node("Mod", net.size("x", 1), net.const(np.array([5], np.int64))),
+                     net.const(np.array([0], np.int64)))
+    y = net.node("Loop", turns, net.const(np.array(True)), net.node("Relu", "x"), body=body)
+    return net.model(net.node("Add", y, "x"))
+
+
+MODELS = {"encoder": encoder, "moves": moves, "loop": loop}
+PLACES = [("cpu", (), 1), ("cpu", (), 3), ("sim:0,cpu", ("*Add=cpu", "*Reshape=cpu"), 2), ("sim:0,sim:1", ("*MatMul=sim:1",), 2),
+          ("opencl:0,cpu", ("*Softmax=cpu", "*Pad=cpu"), 2)]
+
+
+@pytest.mark.parametrize("devices,place,threads", PLACES)
+@pytest.mark.parametrize("name", MODELS)
+def test_random_shapes(tmp_path, name, devices, place, threads):
+    if "opencl" in devices:
+        pocl.need()
+        pocl.in_process()
+    model = MODELS[name]()
+    path = tmp_path / "model.onnx"
+    path.write_bytes(model.SerializeToString())
+    session = onnxruntime.InferenceSession(model.SerializeToString(), providers=["CPUExecutionProvider"])
+    ctx = capi.Context(threads=threads, optimize="on", layers="check")
+    ours = capi.Model.load(ctx, path, devices=devices, place=place)
+    ex = capi.Executor(ours)
+    rand = random.Random(len(name))
+    for _ in range(RUNS):
+        b, n = rand.choice([1, 1, 2, 3]), rand.randint(1, rand.choice([6, 40, 90]))
+        x = RNG.standard_normal((b, n, WIDTH)).astype(np.float32)
+        ex.set_input("x", x)
+        ex.run()
+        want, got = session.run(None, {"x": x})[0], ex.output(0)
+        assert got.shape == want.shape
+        assert np.abs(got - want).max(initial=0) <= 1e-4 * max(1, np.abs(want).max(initial=0)), (b, n)
+    for thing in (ex, ours, ctx):
+        thing.close()
