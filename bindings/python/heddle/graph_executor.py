@@ -78,7 +78,7 @@ class GraphModule:
     `module`. AttributeError: the module has not an executor's functions.
     """
 
-    def __new__(cls, module: Any) -> "GraphModule":
+    def __new__(cls, module: Any, *more: Any, **named: Any) -> "GraphModule":
         if cls is GraphModule and hasattr(module, "handle"):
             from .rpc.graph import RemoteGraphModule
             return super().__new__(RemoteGraphModule)

@@ -39,7 +39,10 @@ def receive(sock: socket.socket, n: int, buffer: bytearray | None = None) -> byt
 
 def dial(host: str, port: int, timeout: float | None) -> socket.socket:
     """A connection that sends small packets at once, and notices in a while that its peer is gone."""
-    sock = socket.create_connection((host, port), timeout=timeout)
+    try:
+        sock = socket.create_connection((host, port), timeout=timeout)
+    except OSError as failed:
+        raise RPCConnectionError(f"cannot connect to {host}:{port}: {failed}") from failed
     sock.settimeout(None)
     sock.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
     sock.setsockopt(socket.SOL_SOCKET, socket.SO_KEEPALIVE, 1)

@@ -200,7 +200,7 @@ def connect(url: str, port: int, key: str = "", session_timeout: float = 0,
 
     session_timeout: seconds after which the server ends it; 0: never. session_constructor_args: the name of a function of
     the server's that opens a session of its own, and its arguments. Waits while the server has another session.
-    RPCError: another key; OSError: there is no such server. The protocol has no authentication and no encryption.
+    RPCError: another key; RPCConnectionError, which is a ConnectionError: there is no such server. The protocol has no authentication and no encryption.
     """
     args = list(session_constructor_args) if session_constructor_args else []
     del enable_logging
