@@ -22,3 +22,16 @@ if(TARGET heddle_tool) # where the tool finds it, from its own folder, as it doe
   target_compile_definitions(heddle_tool PRIVATE HEDDLE_RPC_INSTALLED="${rpc_installed}")
   add_dependencies(heddle_tool heddle_rpc_program)
 endif()
+
+# libheddle_rpc.so, the client: heddle/rpc.h. It needs neither libheddle_tvm nor a device.
+file(GLOB rpc_client_sources CONFIGURE_DEPENDS rpc/client/*.c)
+add_library(heddle_rpc SHARED ${rpc_client_sources} rpc/wire.c)
+add_library(heddle::heddle_rpc ALIAS heddle_rpc)
+target_include_directories(heddle_rpc PRIVATE include ${PROJECT_SOURCE_DIR}
+  INTERFACE "$<BUILD_INTERFACE:${PROJECT_SOURCE_DIR}/include>" "$<INSTALL_INTERFACE:${CMAKE_INSTALL_INCLUDEDIR}>")
+target_link_libraries(heddle_rpc PRIVATE heddle PkgConfig::JANSSON)
+if(NOT HEDDLE_SANITIZE)
+  target_link_options(heddle_rpc PRIVATE LINKER:-z,defs)
+endif()
+set_target_properties(heddle_rpc PROPERTIES LINKER_LANGUAGE C VERSION ${PROJECT_VERSION} SOVERSION 0 INSTALL_RPATH "$ORIGIN")
+install(TARGETS heddle_rpc EXPORT heddle-targets LIBRARY)

@@ -211,7 +211,7 @@ static bool read_packet(int fd, uint64_t n, uint8_t **data, size_t *room) {
 
 int rpc_session_serve(int socket, const rpc_limits *limits) {
   static const uint8_t last[] = {4, 0, 0, 0, 0, 0, 0, 0, RPC_SHUTDOWN, 0, 0, 0};
-  enum { KEPT = 1 << 20 };
+  enum { KEPT = 1 << 26 };
   rpc_session s = {.socket = socket, .limits = *limits};
   uint8_t head[8], *packet = NULL;
   size_t room = 0;

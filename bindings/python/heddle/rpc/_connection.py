@@ -26,15 +26,27 @@ class RPCConnectionError(RPCError, ConnectionError):
     """The connection ended, or what came is not TVM's RPC; the session is over."""
 
 
-def receive(sock: socket.socket, n: int, buffer: bytearray | None = None) -> bytearray:
+_LOST = "the server closed the connection: its session has ended"
+
+
+def receive(sock: socket.socket, n: int) -> bytearray:
     """n bytes. The buffer grows as they come, so that a length alone takes no memory."""
-    data = bytearray() if buffer is None else buffer
+    data = bytearray()
     while len(data) < n:
         part = sock.recv(min(n - len(data), 1 << 20))
         if not part:
-            raise RPCConnectionError("the server closed the connection: its session has ended")
+            raise RPCConnectionError(_LOST)
         data += part
     return data
+
+
+def receive_into(sock: socket.socket, place: memoryview) -> None:
+    """As many bytes as the place has."""
+    while len(place) > 0:
+        n = sock.recv_into(place)
+        if n == 0:
+            raise RPCConnectionError(_LOST)
+        place = place[n:]
 
 
 def dial(host: str, port: int, timeout: float | None) -> socket.socket:
@@ -115,15 +127,18 @@ class Connection:
         for part in parts:
             self._sock.sendall(part)
 
-    def _receive(self) -> tuple[int, bytearray]:
+    def _receive(self, into: memoryview | None = None) -> tuple[int, bytearray]:
+        """A packet's code and body; into: where the body of a kCopyAck of that size goes."""
         n = 0
         while n == 0:  # a packet of no bytes keeps the connection alive
             n, = struct.unpack("<Q", receive(self._sock, 8))
         if not 4 <= n <= _wire.LONGEST_REPLY:
             raise RPCConnectionError(f"{self.where} sent a packet of {n} bytes, which is over the limit")
-        data = receive(self._sock, n)
-        code, = struct.unpack_from("<I", data)
-        return code, data[4:]
+        code, = struct.unpack("<I", receive(self._sock, 4))
+        if into is not None and code == _wire.COPY_ACK and n == 4 + len(into):
+            receive_into(self._sock, into)
+            return code, bytearray()
+        return code, receive(self._sock, n - 4)
 
     def _values(self, code: int, data: bytes) -> list[Any]:
         if code == _wire.SHUTDOWN:
@@ -185,15 +200,15 @@ class Connection:
             raise RPCConnectionError(f"{self.where} gave {len(got)} values, not one")
         return got[0]
 
-    def copy_from(self, tensor: _wire.TensorValue, bytes_: int) -> bytearray:
+    def copy_from(self, tensor: _wire.TensorValue, into: memoryview) -> None:
         with self._exchange():
             self._free_garbage()
-            self._send(_wire.COPY_FROM, [tensor.packed() + struct.pack("<Q", bytes_)])
-            code, data = self._receive()
-            if code == _wire.COPY_ACK and len(data) == bytes_:
-                return data
+            self._send(_wire.COPY_FROM, [tensor.packed() + struct.pack("<Q", len(into))])
+            code, data = self._receive(into)
+            if code == _wire.COPY_ACK and len(data) == 0:
+                return
             self._values(code, data)
-            raise RPCConnectionError(f"{self.where} sent {len(data)} bytes of {bytes_}")
+            raise RPCConnectionError(f"{self.where} sent {len(data)} bytes of {len(into)}")
 
     def copy_to(self, tensor: _wire.TensorValue, data: memoryview) -> None:
         self.ask(_wire.COPY_TO, tensor.packed() + struct.pack("<Q", len(data)), data)

@@ -181,7 +181,7 @@ class RemoteArray:
         value = np.empty(self.shape, _numpy_dtype(self.dtype))
         flat = memoryview(value.reshape(-1).view(np.uint8)) if value.nbytes else memoryview(b"")
         for at, n in self._session.chunks(self.nbytes, len(self.shape)):
-            flat[at:at + n] = self._session.connection.copy_from(self.tensor._replace(offset=self.tensor.offset + at), n)
+            self._session.connection.copy_from(self.tensor._replace(offset=self.tensor.offset + at), flat[at:at + n])
         return value
 
     asnumpy = numpy
