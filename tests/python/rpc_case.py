@@ -4,6 +4,7 @@ A server and a tracker listen on a port that the system picks, and print it.
 """
 import contextlib
 import os
+import re
 import signal
 import socket
 import struct
@@ -70,6 +71,7 @@ def running(command, *words, status=0, **env):
     finally:
         got = p.stop()
     assert got == status, p.err()
+    assert not re.search("Sanitizer: (heap|stack|global|use|double|attempting)|runtime error", p.err()), p.err()
 
 
 def server(*words, **env):

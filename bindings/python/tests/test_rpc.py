@@ -1,5 +1,6 @@
 """heddle.rpc: sessions on servers of Heddle and of the TVM that is installed, directly and by trackers of both; executors, time
 evaluators, errors, servers that lie, and sessions that are lost.
+labels: slow
 timeout: 300
 """
 import gc
