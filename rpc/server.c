@@ -236,6 +236,7 @@ int rpc_server_run(const rpc_server_options *o) {
   s.peers = calloc(MOST_PEERS, sizeof *s.peers);
   if (s.peers == NULL || s.signals < 0) {
     rpc_log("heddle rpc-server: out of memory");
+    free(s.peers);
     return 1;
   }
   for (int i = 0; i < MOST_PEERS; i++) s.peers[i].fd = -1;

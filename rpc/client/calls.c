@@ -231,8 +231,12 @@ heddle_status heddle_rpc_call(heddle_rpc *rpc, uint64_t function, const heddle_r
   rpc_tensor *tensors = calloc(n_args + 1, sizeof *tensors);
   rpc_buffer b = {0};
   heddle_rpc_value got;
-  heddle_status s =
-      values != NULL && tensors != NULL ? HEDDLE_OK : rpc_error(err, HEDDLE_ENOMEM, "out of memory: a call");
+  heddle_status s = HEDDLE_OK;
+  if (values == NULL || tensors == NULL) {
+    free(values);
+    free(tensors);
+    return rpc_error(err, HEDDLE_ENOMEM, "out of memory: a call");
+  }
   for (uint32_t i = 0; i < n_args && s == HEDDLE_OK; i++)
     if (!take(&args[i], &values[i], &tensors[i]))
       s = rpc_error(err, HEDDLE_EINVAL, "argument %u is of an unknown kind, or NULL", (unsigned)i);
